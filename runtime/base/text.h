@@ -1,0 +1,47 @@
+/* Building text: a growing, always terminated buffer. Its first failed allocation makes it sticky-failed, and the end
+ * of the work reports it once. */
+#ifndef TDM_BASE_TEXT_H
+#define TDM_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <tandem/host.h>
+
+typedef struct tdm_text {
+    const tdm_host *host;
+    char *data; /* NULL or terminated */
+    size_t length, capacity;
+    bool failed;
+} tdm_text;
+
+void tdm__text_init(tdm_text *text, const tdm_host *host);
+void tdm__text_deinit(tdm_text *text);
+void tdm__text_add(tdm_text *text, const char *bytes, size_t count);
+void tdm__text_puts(tdm_text *text, const char *terminated);
+void tdm__text_printf(tdm_text *text, const char *format, ...) TDM_PRINTF(2, 3);
+/* A JSON string literal with quotes and escapes. Invalid UTF-8 bytes become U+FFFD. */
+void tdm__text_json_string(tdm_text *text, const char *terminated);
+/* A number for JSON: %.17g, and null for what JSON cannot hold. */
+void tdm__text_json_number(tdm_text *text, double value);
+/* Hands the terminated bytes over (release with host->release); TDM_E_MEMORY if any addition had failed. */
+tdm_status tdm__text_take(tdm_text *text, char **out);
+
+/* Number of edits (insert, delete, replace, swap neighbours) between two short words; for "did you mean". */
+int tdm__text_distance(const char *a, const char *b);
+/* The candidate nearest to `word` if near enough to be worth saying (at most a third of its letters), else NULL. */
+const char *tdm__text_nearest(const char *word, const char *const *candidates, int count);
+/* Valid UTF-8? If not, *bad_offset is the first offending byte. */
+bool tdm__text_is_utf8(const char *bytes, size_t count, size_t *bad_offset);
+/* Columns a terminal needs for this UTF-8 text (East Asian wide characters take two). */
+int tdm__text_columns(const char *terminated);
+
+/* Scalars as tandem writes and reads them everywhere, without the locale. Each consumes the whole text. */
+bool tdm__parse_int(const char *text, int64_t *out);      /* 1_000 is fine; 010 and 1.0 are not */
+bool tdm__parse_float(const char *text, double *out);     /* any decimal form of strtod; no nan, inf, hex */
+bool tdm__parse_bool(const char *text, bool *out);        /* true | false */
+/* Shortest decimal text that reads back as the same double, with a point in the mantissa when it has an exponent
+ * (1.0e-3), so that YAML 1.1 and 1.2 readers agree. `out` holds at least 32 bytes. */
+void tdm__print_float(char *out, double value);
+
+#endif

@@ -1,0 +1,112 @@
+/* Samples: datasets, the order in which a step sees them, and the threads that fetch them ahead. */
+#ifndef TDM_DATA_DATA_H
+#define TDM_DATA_DATA_H
+
+#include <tandem/job.h>
+#include <tandem/sys/op.h>
+#include <tandem/source.h>
+
+#include "runtime/base/memory.h"
+#include "runtime/base/rng.h"
+
+/* ---- datasets ---- */
+
+/* Opened, header-checked and complete in size before the first step. Immutable; read from any thread. */
+typedef struct tdm_dataset tdm_dataset;
+typedef struct tdm_dataset_ops {
+    const char *name;
+    /* One sample: x as `x_dtype` in the sample's shape, target as `target_kind`. Pure in `index`. */
+    tdm_status (*read)(const tdm_dataset *dataset, int64_t index, void *x, void *target);
+    void (*close)(tdm_dataset *dataset);
+} tdm_dataset_ops;
+struct tdm_dataset {
+    const tdm_dataset_ops *ops;
+    const tdm_host *host;
+    int64_t count;
+    tdm_shape x_shape;   /* of one sample */
+    bool x_is_bytes;     /* uint8, else float */
+    tdm_target_kind target_kind;
+    int64_t target_width; /* floats per sample for TDM_TARGET_VALUES */
+    int64_t classes;      /* labels lie in [0, classes); 0: unknown until read */
+    bool has_ignored;     /* some label may be the loss's ignore_index */
+    int64_t first;        /* `range`: index 0 of this view is sample `first` of the file */
+};
+
+/* What the model and loss expect; formats that have no shape of their own make their samples so. */
+typedef struct tdm_data_wanted {
+    tdm_shape input;
+    tdm_target_kind target_kind;
+    int64_t classes;      /* TDM_TARGET_CLASS */
+    int64_t target_width; /* TDM_TARGET_VALUES */
+    int64_t seed;         /* the job's */
+    int rng_profile;
+    int64_t ignore_index;
+} tdm_data_wanted;
+
+/* Opens `spec` and checks it against what is wanted: sizes of every file, sample shape, every label's range.
+ * TDM_E_DATA names the file, what was expected and what was found. */
+tdm_status tdm__dataset_open(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
+                             const tdm_data_wanted *wanted);
+/* The embedder's own. */
+tdm_status tdm__dataset_open_source(tdm_dataset **out, const tdm_host *host, const tdm_source *source,
+                                    const tdm_data_wanted *wanted);
+void tdm__dataset_close(tdm_dataset *dataset);
+
+/* ---- sampler: torch.utils.data.DistributedSampler ---- */
+
+typedef struct tdm_sampler {
+    int64_t count; /* of the dataset */
+    int replicas;
+    bool shuffle, drop_last;
+    int64_t seed;
+} tdm_sampler;
+
+/* Samples of each replica per epoch, padding included; 0 when drop_last leaves none. */
+int64_t tdm__sampler_per_replica(const tdm_sampler *sampler);
+/* The order of epoch `epoch`: per_replica * replicas dataset indices; replica r has order[r], order[r + replicas]... */
+void tdm__sampler_order(const tdm_sampler *sampler, int64_t epoch, int64_t *order);
+/* DataParallel's cut of `rows` rows for `parts` replicas: torch.chunk. Returns the rows of `part` and its first row;
+ * later parts may get none. */
+int64_t tdm__chunk(int64_t rows, int parts, int part, int64_t *first);
+
+/* ---- loader ---- */
+
+/* The rows of one replica in one step. */
+typedef struct tdm_shard {
+    int64_t rows;
+    float *x;          /* [rows, sample], transformed */
+    void *target;
+    int64_t *position; /* in the global batch's order: j * replicas + r for row j of replica r (strided) */
+    int64_t *index;    /* in the dataset */
+} tdm_shard;
+typedef struct tdm_batch {
+    int64_t epoch, step_in_epoch;
+    int64_t global_rows;
+    int shard_count; /* local replicas: all in single and dp, one in ddp */
+    tdm_shard *shard;
+} tdm_batch;
+
+typedef struct tdm_loader_options {
+    tdm_sampler sampler;
+    int64_t per_device;            /* rows per replica and step */
+    int scatter;                   /* tdm_scatter */
+    int first_replica, replicas_here; /* which replicas' rows this process needs */
+    int64_t workers;               /* threads; 0: read in the caller */
+    int ahead;                     /* batches fetched ahead, at least 1 */
+    const tdm_transform_spec *transform;
+    bool drop_last_batch;          /* a last, short global batch is dropped (data.drop_last) */
+} tdm_loader_options;
+
+typedef struct tdm_loader tdm_loader;
+/* The number of workers never changes what comes out. The dataset is borrowed. */
+tdm_status tdm__loader_open(tdm_loader **out, const tdm_host *host, const tdm_dataset *dataset,
+                            const tdm_loader_options *options);
+int64_t tdm__loader_steps_per_epoch(const tdm_loader *loader);
+/* The next batch will be step `step_in_epoch` of `epoch`. Drops what was fetched ahead. */
+tdm_status tdm__loader_seek(tdm_loader *loader, int64_t epoch, int64_t step_in_epoch);
+/* The next batch in order, across epochs. Borrowed until the next call of next, seek or close. A sample that cannot be
+ * read is TDM_E_DATA here, in the caller's thread. */
+tdm_status tdm__loader_next(tdm_loader *loader, const tdm_batch **out);
+void tdm__loader_close(tdm_loader *loader);
+
+#endif

@@ -1,0 +1,87 @@
+/* A mode: how replicas are made, and how batches, outputs and gradients travel between them.
+ *
+ * The trainer calls `step` once per optimizer step; the mode tells the story of its step in the order in which
+ * PyTorch's wrapper of the same name does it, calling the executor, the loss and the optimizer. */
+#ifndef TDM_EXEC_MODE_H
+#define TDM_EXEC_MODE_H
+
+#include <tandem/sys/comm.h>
+
+#include "runtime/data/data.h"
+#include "runtime/exec/replica.h"
+
+typedef enum tdm_phase {
+    TDM_PHASE_DATA,
+    TDM_PHASE_SCATTER,
+    TDM_PHASE_REPLICATE,
+    TDM_PHASE_FORWARD,
+    TDM_PHASE_GATHER,
+    TDM_PHASE_LOSS,
+    TDM_PHASE_BACKWARD,
+    TDM_PHASE_COMM,         /* time that collectives took, hidden or not */
+    TDM_PHASE_COMM_EXPOSED, /* time that the step waited for them */
+    TDM_PHASE_OPTIMIZER,
+    TDM_PHASE_STEP,
+    TDM_PHASE_COUNT
+} tdm_phase;
+extern const char *const tdm__phase_names[TDM_PHASE_COUNT];
+
+typedef struct tdm_times {
+    double ms[TDM_PHASE_COUNT]; /* NaN: this mode has no such phase */
+} tdm_times;
+
+/* What the optimizer is told for one step. */
+typedef struct tdm_update {
+    const tdm_optimizer_section *optimizer;
+    double lr, momentum; /* of this step: schedules may change both (one-cycle) */
+    int64_t t;           /* optimizer steps done before this one + 1 */
+    double clip_norm;    /* NaN: none */
+} tdm_update;
+
+typedef struct tdm_step_result {
+    double loss; /* mean over the global batch: replica sums added in replica order, divided once */
+    int64_t rows, correct;
+    double grad_norm; /* before clipping; NaN when not asked for */
+    tdm_times times;
+    int64_t bytes_moved; /* between replicas, by this process */
+} tdm_step_result;
+
+typedef struct tdm_mode_params {
+    const tdm_host *host;
+    const tdm_plan *plan;
+    const tdm_job *job;
+    const tdm_device_ops *device;
+    const tdm_loss_def *loss;
+    const void *loss_attrs;
+    int replicas;   /* of the whole job */
+    int rank;       /* ddp: this process's replica; else 0 */
+    tdm_comm *comm; /* ddp: of all ranks; borrowed */
+    int state_count;
+} tdm_mode_params;
+
+typedef struct tdm_mode tdm_mode;
+typedef struct tdm_mode_ops {
+    const char *name, *doc;
+    tdm_status (*open)(tdm_mode **out, const tdm_mode_params *params);
+    /* One optimizer step over the batch, all replicas. */
+    tdm_status (*step)(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update, tdm_step_result *result);
+    /* Evaluation forward of up to replicas-here shards at once, shard i on local replica i; outputs[i] is [rows, width]
+     * and stays valid until the next call. */
+    tdm_status (*forward)(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs);
+    /* Spread the root replica's parameters, buffers and optimizer state to all others (after initialisation, a load, or
+     * before evaluation). Collective in ddp. */
+    tdm_status (*spread)(tdm_mode *mode, bool with_state);
+    /* Local replica i; 0 holds the unwrapped module (in ddp: this rank's). */
+    tdm_replica *(*replica)(tdm_mode *mode, int i);
+    int (*replica_count)(const tdm_mode *mode);
+    void (*close)(tdm_mode *mode);
+} tdm_mode_ops;
+struct tdm_mode {
+    const tdm_mode_ops *ops;
+    tdm_mode_params params;
+};
+
+/* From modes/modes.def, found at link time; indexed by tdm_mode_kind. */
+extern const tdm_mode_ops *const tdm_builtin_modes[];
+
+#endif

@@ -1,0 +1,63 @@
+/* The graph: values, nodes, parameters; each remembers where in the user's file it comes from. */
+#ifndef TDM_GRAPH_GRAPH_H
+#define TDM_GRAPH_GRAPH_H
+
+#include <tandem/graph.h>
+#include <tandem/sys/op.h>
+
+#include "runtime/base/memory.h"
+
+typedef struct tdm_graph_value {
+    tdm_shape shape; /* without the batch dimension */
+    int producer;    /* node index; -1: the input */
+    int consumer_count;
+} tdm_graph_value;
+
+typedef struct tdm_graph_param {
+    const char *name; /* "features.0.weight" */
+    tdm_param_def def;
+    int node;
+    int64_t count;
+} tdm_graph_param;
+
+typedef struct tdm_graph_node {
+    const tdm_op_def *op;
+    const char *name;
+    const void *attrs;
+    int input_count;
+    tdm_value input[TDM_MAX_INPUTS];
+    tdm_value output;
+    int first_param, param_count;   /* in graph->params, PyTorch's construction order */
+    int first_buffer, buffer_count; /* in graph->buffers */
+    double flops;
+    tdm_origin origin;
+} tdm_graph_node;
+
+struct tdm_graph {
+    tdm_arena arena;
+    const tdm_host *host;
+    size_t value_count, node_count, param_count, buffer_count;
+    size_t value_room, node_room, param_room, buffer_room;
+    tdm_graph_value *values;
+    tdm_graph_node *nodes; /* in order of execution */
+    tdm_graph_param *params, *buffers;
+    tdm_value input, output;
+    bool finished;
+};
+
+/* All ops and losses, from ops/ops.def; NULL-terminated. Defined in ops/, found at link time. */
+extern const tdm_op_def *const tdm_builtin_ops[];
+extern const tdm_loss_def *const tdm_builtin_losses[];
+/* Built-in CPU kernels ("ref"), and the flat passes of the best instruction set of this machine. */
+extern const tdm_kernel *const tdm_builtin_kernels[];
+const tdm_flat_kernels *tdm_builtin_flat(void);      /* chosen by cpuid */
+const tdm_flat_kernels *tdm_builtin_flat_ref(void);  /* the oracle */
+
+const tdm_op_def *tdm__op_find(const char *name);
+const tdm_loss_def *tdm__loss_find(const char *name);
+
+int64_t tdm__shape_count(const tdm_shape *shape);
+bool tdm__shape_equal(const tdm_shape *a, const tdm_shape *b);
+void tdm__shape_print(char *out, size_t bytes, const tdm_shape *shape); /* "64x32x32" */
+
+#endif

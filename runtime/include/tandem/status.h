@@ -1,0 +1,75 @@
+/* tandem/status.h - status codes and the error record of the calling thread.
+ *
+ * Every fallible function returns a tdm_status and, on failure, has filled this thread's error record. Success leaves
+ * the record alone. The numbers are the exit codes of the `tandem` command and never change their meaning. */
+#ifndef TANDEM_STATUS_H
+#define TANDEM_STATUS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define TDM_API __attribute__((visibility("default")))
+#define TDM_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define TDM_API
+#define TDM_PRINTF(fmt, args)
+#endif
+
+/* name, number, text */
+#define TDM_STATUS_MAP(X)                                                                          \
+    X(OK, 0, "ok")                                                                                 \
+    X(E_INTERNAL, 1, "bug in tandem")                                                              \
+    X(E_USAGE, 2, "wrong use of a function or command")                                            \
+    X(E_CONFIG, 3, "bad configuration")                                                            \
+    X(E_DATA, 4, "bad or missing data")                                                            \
+    X(E_DEVICE, 5, "device absent or failed")                                                      \
+    X(E_MEMORY, 6, "out of memory")                                                                \
+    X(E_COMM, 7, "communication failed or a peer was lost")                                        \
+    X(E_CHECKPOINT, 8, "checkpoint missing, damaged or of another model")                          \
+    X(E_NUMERIC, 9, "non-finite numbers")                                                          \
+    X(E_IO, 10, "storage failed")                                                                  \
+    X(E_UNSUPPORTED, 11, "not supported in this build")                                            \
+    X(E_CHECK, 12, "a check did not hold")                                                         \
+    X(E_STOPPED, 75, "stopped early, with a checkpoint")
+
+typedef enum tdm_status {
+#define X(name, number, text) TDM_##name = number,
+    TDM_STATUS_MAP(X)
+#undef X
+} tdm_status;
+
+/* A place in a text that the user wrote. `file` is borrowed; line 0 means "no place known". */
+typedef struct tdm_origin {
+    const char *file;
+    int line, column; /* both from 1; columns count characters, not bytes */
+} tdm_origin;
+
+enum { TDM_ERROR_FRAMES = 16 };
+
+/* The last failure of a thread. Of fixed size, so that reporting exhausted memory needs none. */
+typedef struct tdm_error {
+    tdm_status status;
+    char message[2048]; /* one line: names before numbers, what was wanted, then what came */
+    char file[512];     /* the user's file, "" if none */
+    int line, column;
+    int frame_count;
+    struct {
+        const char *file;
+        int line;
+    } frame[TDM_ERROR_FRAMES]; /* where in tandem, innermost first */
+} tdm_error;
+
+/* This thread's last failure. Never NULL; status TDM_OK if there has been none. Borrowed until the next failure. */
+TDM_API const tdm_error *tdm_error_last(void);
+/* Its message alone; "" if there has been none. Never NULL. */
+TDM_API const char *tdm_error_message(void);
+/* "E_CONFIG" and "bad configuration" for TDM_E_CONFIG; "unknown" for numbers that are none. Never NULL. */
+TDM_API const char *tdm_status_name(tdm_status status);
+TDM_API const char *tdm_status_text(tdm_status status);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,61 @@
+/* tandem/sys/comm.h - collectives between ranks. For writers of backends.
+ *
+ * Every rank makes the same calls in the same order. Each call has the communicator's timeout as its deadline; a peer
+ * that is gone or an abort makes it return TDM_E_COMM. After a failure the communicator can only be closed. A
+ * communicator is used by one thread at a time; `abort` may come from any thread or signal handler. Sums are formed in
+ * rank order by every backend whose `deterministic` is true: ((r0 + r1) + r2) + ... */
+#ifndef TANDEM_SYS_COMM_H
+#define TANDEM_SYS_COMM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tandem/host.h>
+
+typedef enum tdm_dtype { TDM_DTYPE_F32, TDM_DTYPE_F64, TDM_DTYPE_I32, TDM_DTYPE_I64, TDM_DTYPE_U8, TDM_DTYPE_COUNT } tdm_dtype;
+typedef enum tdm_reduce_op { TDM_REDUCE_SUM, TDM_REDUCE_PRODUCT, TDM_REDUCE_MIN, TDM_REDUCE_MAX } tdm_reduce_op;
+
+/* `count` elements of `dtype` at `data`. */
+typedef struct tdm_span {
+    void *data;
+    size_t count;
+    tdm_dtype dtype;
+} tdm_span;
+
+typedef struct tdm_comm tdm_comm;
+
+typedef struct tdm_comm_ops {
+    uint32_t size;
+    const char *name; /* "local", "shm" */
+    bool deterministic;
+    tdm_status (*all_reduce)(tdm_comm *comm, tdm_span io, tdm_reduce_op op);
+    tdm_status (*broadcast)(tdm_comm *comm, tdm_span io, int root);
+    tdm_status (*reduce)(tdm_comm *comm, tdm_span io, int root, tdm_reduce_op op); /* others' io is unchanged */
+    tdm_status (*gather)(tdm_comm *comm, tdm_span in, tdm_span out, int root);     /* out: world * in.count at root */
+    tdm_status (*all_gather)(tdm_comm *comm, tdm_span in, tdm_span out);
+    tdm_status (*scatter)(tdm_comm *comm, tdm_span in, tdm_span out, int root);
+    tdm_status (*send)(tdm_comm *comm, tdm_span in, int to);
+    tdm_status (*receive)(tdm_comm *comm, tdm_span out, int from);
+    tdm_status (*barrier)(tdm_comm *comm);
+    /* Memory that peers can reach directly: an all_reduce within it copies nothing. Optional: NULL where there is none.
+     * Collective; *out is zeroed, TDM_ALIGN-aligned, and lives as long as the communicator. */
+    tdm_status (*allocate)(tdm_comm *comm, size_t bytes, void **out);
+    /* A communicator of the ranks listed, in that order; *out is NULL for ranks not listed. Collective over `comm`. */
+    tdm_status (*split)(tdm_comm *comm, const int *ranks, int count, tdm_comm **out);
+    void (*abort)(tdm_comm *comm); /* wakes every rank: their calls fail */
+    void (*close)(tdm_comm *comm);
+} tdm_comm_ops;
+
+/* Backends begin their own struct with this one. */
+struct tdm_comm {
+    const tdm_comm_ops *ops;
+    const tdm_host *host;
+    int rank, world;
+    int64_t timeout_ms;
+    uint64_t sequence; /* calls made so far; every rank has the same number */
+};
+
+size_t tdm_dtype_bytes(tdm_dtype dtype);
+
+#endif

@@ -1,0 +1,79 @@
+/* tandem/sys/field.h - a setting is one row of a table.
+ *
+ * The row parses the text, checks the range, prints the value back, explains itself in two languages and becomes the
+ * JSON Schema of editors. Options structs, layer attributes and the YAML format are all tables of these rows. */
+#ifndef TANDEM_SYS_FIELD_H
+#define TANDEM_SYS_FIELD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tandem/status.h>
+
+typedef enum tdm_field_kind {
+    TDM_FIELD_BOOL,     /* bool: true | false */
+    TDM_FIELD_INT,      /* int64_t */
+    TDM_FIELD_FLOAT,    /* double */
+    TDM_FIELD_TEXT,     /* const char * */
+    TDM_FIELD_PATH,     /* const char *, made relative to the file that names it */
+    TDM_FIELD_ENUM,     /* int, the index in `names` */
+    TDM_FIELD_PAIR,     /* int64_t[2]; one number means both */
+    TDM_FIELD_INTS,     /* tdm_ints */
+    TDM_FIELD_FLOATS,   /* tdm_floats */
+    TDM_FIELD_PATHS,    /* tdm_texts, each a path */
+    TDM_FIELD_INTERVAL, /* tdm_interval: 50 steps | 1 epoch | 30m */
+    TDM_FIELD_DURATION, /* double, seconds: 500ms | 30s | 10m | 1h30m */
+    TDM_FIELD_KIND_COUNT
+} tdm_field_kind;
+
+enum { TDM_LIST_MAX = 64 };
+typedef struct tdm_ints {
+    int count;
+    int64_t item[TDM_LIST_MAX];
+} tdm_ints;
+typedef struct tdm_floats {
+    int count;
+    double item[TDM_LIST_MAX];
+} tdm_floats;
+typedef struct tdm_texts {
+    int count;
+    const char *item[TDM_LIST_MAX];
+} tdm_texts;
+
+typedef enum tdm_interval_kind {
+    TDM_INTERVAL_NEVER,
+    TDM_INTERVAL_STEPS,
+    TDM_INTERVAL_EPOCHS,
+    TDM_INTERVAL_SECONDS
+} tdm_interval_kind;
+typedef struct tdm_interval {
+    tdm_interval_kind kind;
+    double amount;
+} tdm_interval;
+
+/* What a nullable field holds when it is null: ints TDM_INT_NULL, floats and durations NaN, texts NULL, lists count 0,
+ * intervals TDM_INTERVAL_NEVER. */
+#define TDM_INT_NULL INT64_MIN
+
+enum {
+    TDM_FIELD_REQUIRED = 1, /* there is no default */
+    TDM_FIELD_NULLABLE = 2, /* `null` is a value */
+    TDM_FIELD_MAIN = 4,     /* `linear: 10` sets this one */
+    TDM_FIELD_OPEN_MIN = 8  /* `min` itself is outside the range */
+};
+
+typedef struct tdm_field {
+    const char *key;
+    tdm_field_kind kind;
+    size_t offset;
+    const char *initial; /* the default, as text of the file; NULL with TDM_FIELD_REQUIRED, "null" where nullable */
+    double min, max;     /* of numbers and of each item of a list; for lists of fixed length see max_items */
+    int min_items, max_items;
+    const char *const *names; /* of TDM_FIELD_ENUM, NULL-terminated */
+    unsigned flags;
+    const char *unit;           /* "samples", "MiB", "seconds"; NULL if none */
+    const char *help, *help_zh; /* one line each, without a full stop */
+} tdm_field;
+
+#endif

@@ -1,0 +1,206 @@
+/* tandem/sys/op.h - what an op is, and how it runs somewhere. For writers of ops and of modules.
+ *
+ * The definition is device-free: attributes, shapes, parameters. Kernels come per device and variant; the plan takes
+ * the first that fits, "ref" last. A kernel always WRITES its results; where a gradient has several writers, or several
+ * micro-batches are accumulated, the executor adds, so no kernel knows about accumulation. */
+#ifndef TANDEM_SYS_OP_H
+#define TANDEM_SYS_OP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tandem/host.h>
+#include <tandem/sys/field.h>
+
+enum { TDM_MAX_DIMS = 6, TDM_MAX_INPUTS = 8, TDM_MAX_PARAMS = 2, TDM_MAX_BUFFERS = 3 };
+
+/* Row-major. In graphs without the batch dimension; in plans and kernels dim[0] is the number of rows. */
+typedef struct tdm_shape {
+    int ndim;
+    int64_t dim[TDM_MAX_DIMS];
+} tdm_shape;
+
+/* How a 4-dimensional value lies in memory. All take the same bytes; C16 and C8 need channels divisible by the block.
+ * Values of other ranks are always PLAIN. Checkpoints and parameters are always PLAIN. */
+typedef enum tdm_layout {
+    TDM_LAYOUT_PLAIN, /* N C H W */
+    TDM_LAYOUT_NHWC,
+    TDM_LAYOUT_C8,  /* N C/8 H W 8 */
+    TDM_LAYOUT_C16, /* N C/16 H W 16 */
+    TDM_LAYOUT_COUNT
+} tdm_layout;
+
+/* ---- definition ---- */
+
+typedef enum tdm_init_kind {
+    TDM_INIT_ZEROS,
+    TDM_INIT_ONES,
+    TDM_INIT_UNIFORM_FAN_IN /* uniform in +-1/sqrt(fan_in): torch.nn.Linear and Conv2d, weight and bias */
+} tdm_init_kind;
+
+typedef struct tdm_param_def {
+    const char *suffix; /* "weight", "bias", "running_mean" */
+    tdm_shape shape;
+    tdm_init_kind init;
+    int64_t fan_in;
+    bool is_counter; /* buffers only: an int64 scalar (num_batches_tracked) */
+} tdm_param_def;
+
+/* In: attributes and input shapes (no batch dimension). Out: the output shape, parameters in PyTorch's construction
+ * order, buffers in PyTorch's registration order. */
+typedef struct tdm_infer {
+    const void *attrs;
+    int input_count;
+    tdm_shape input[TDM_MAX_INPUTS];
+    const char *layer; /* for messages: "conv2d 'features.0'" */
+    tdm_origin origin; /* of the layer in the user's file */
+    tdm_shape output;
+    int param_count, buffer_count;
+    tdm_param_def param[TDM_MAX_PARAMS], buffer[TDM_MAX_BUFFERS];
+    double flops; /* of one forward pass over one row, multiply and add counted apart */
+    const struct tdm_host_calls *calls;
+} tdm_infer;
+
+enum {
+    TDM_OP_READS_X = 1,   /* backward reads the inputs */
+    TDM_OP_READS_Y = 2,   /* backward reads the output */
+    TDM_OP_IN_PLACE = 4,  /* y may lie on x, and dx on dy */
+    TDM_OP_ALIAS = 8,     /* the same bytes under another shape: no kernel runs */
+    TDM_OP_RANDOM = 16,   /* draws from the counter-based generator when training */
+    TDM_OP_IDENTITY_IN_EVAL = 32 /* forward outside training is a copy (dropout) */
+};
+
+typedef struct tdm_op_def {
+    const char *name, *doc, *doc_zh;
+    int min_inputs, max_inputs;
+    const tdm_field *attrs; /* ends with a NULL key; NULL if none */
+    size_t attrs_bytes;
+    unsigned flags;
+    tdm_status (*infer)(tdm_infer *infer); /* fails with TDM_E_CONFIG at infer->origin */
+} tdm_op_def;
+
+/* ---- kernels ---- */
+
+/* What a kernel is asked to run: decided once, at plan time, constant afterwards. */
+typedef struct tdm_kernel_desc {
+    const char *op;
+    const void *attrs;
+    int input_count, param_count, buffer_count;
+    tdm_shape x[TDM_MAX_INPUTS], y; /* dim[0]: the most rows there will ever be */
+    tdm_layout x_layout[TDM_MAX_INPUTS], y_layout;
+    tdm_shape param[TDM_MAX_PARAMS];
+    bool wants_dx[TDM_MAX_INPUTS]; /* false where nothing upstream has parameters */
+    bool relu;                     /* a relu that follows is done in the same call: y = max(0, op(x)) */
+    int threads;                   /* CPU threads the kernel may use */
+} tdm_kernel_desc;
+
+/* What the kernel answers. On entry desc->x_layout holds the layouts that the producers offer. */
+typedef struct tdm_kernel_fit {
+    tdm_layout x_layout[TDM_MAX_INPUTS], y_layout; /* wanted and made; the plan inserts reorders */
+    bool relu;           /* is able to take a following relu into the call */
+    size_t saved_bytes;  /* kept from forward to backward */
+    size_t scratch_bytes; /* used within one call */
+    char why[96];        /* why it does not fit: "groups > 1", "no AVX2" */
+} tdm_kernel_fit;
+
+typedef struct tdm_kernel_args {
+    const tdm_kernel_desc *desc;
+    void *state;  /* from `open`, for exactly `rows` rows */
+    int64_t rows; /* 1 .. desc->y.dim[0] */
+    const float *x[TDM_MAX_INPUTS];
+    float *y;
+    const float *dy;
+    float *dx[TDM_MAX_INPUTS]; /* NULL where not wanted */
+    const float *param[TDM_MAX_PARAMS];
+    float *dparam[TDM_MAX_PARAMS];
+    float *buffer[TDM_MAX_BUFFERS]; /* float buffers */
+    int64_t *counter;               /* the is_counter buffer, or NULL */
+    void *saved, *scratch;
+    bool training;
+    uint64_t seed, step;     /* of the counter-based generator */
+    uint32_t stream;         /* the node's own stream in it */
+    const int64_t *position; /* of each row in the order of samples of this step: same in every mode */
+} tdm_kernel_args;
+
+/* Where desc->relu is set, backward gets dy of the relu's output and reads y (which then is kept for it); dy may not be
+ * changed unless scratch was booked to hold the masked copy. */
+typedef struct tdm_kernel {
+    const char *op, *variant; /* "conv2d", "ref" */
+    /* NULL: always fits, all layouts PLAIN, nothing saved, no scratch, no relu. */
+    bool (*fits)(const tdm_kernel_desc *desc, tdm_kernel_fit *fit);
+    /* Optional: prepare for `rows` rows; called once per replica, node and number of rows. */
+    tdm_status (*open)(const tdm_kernel_desc *desc, int64_t rows, bool training, void **state);
+    void (*close)(void *state);
+    tdm_status (*forward)(const tdm_kernel_args *args);
+    tdm_status (*backward)(const tdm_kernel_args *args);
+} tdm_kernel;
+
+/* ---- losses ---- */
+
+typedef enum tdm_target_kind {
+    TDM_TARGET_CLASS, /* int64_t label per row */
+    TDM_TARGET_VALUES /* floats of the output's shape */
+} tdm_target_kind;
+
+typedef struct tdm_loss_args {
+    const void *attrs;
+    int64_t rows, width; /* y is [rows, width] */
+    const float *y;
+    const void *target; /* int64_t[rows] or float[rows * width] */
+    float seed;         /* 1 / denominator of the mean over the whole step */
+    float *dy;          /* [rows, width]: d(mean loss)/dy, or NULL */
+    double *loss_sum;   /* sum of the rows' losses, added in row order in double; not divided */
+    int64_t *correct;   /* rows whose largest output is the label; untouched for TDM_TARGET_VALUES */
+} tdm_loss_args;
+
+typedef struct tdm_loss_def {
+    const char *name, *doc, *doc_zh;
+    tdm_target_kind target;
+    const tdm_field *attrs;
+    size_t attrs_bytes;
+    /* Checks the output's shape (no batch dimension); for TDM_TARGET_CLASS sets *classes. */
+    tdm_status (*infer)(const struct tdm_host_calls *calls, const tdm_shape *output, const tdm_origin *origin,
+                        int64_t *classes);
+    /* What the mean divides by for these targets: counted rows (ignore_index) or rows * width. */
+    int64_t (*denominator)(const void *attrs, int64_t rows, int64_t width, const void *target);
+    tdm_status (*run)(const tdm_loss_args *args); /* the CPU's kernel, forward and backward in one pass */
+} tdm_loss_def;
+
+/* ---- passes over flat arenas: optimizers, sums, norms ---- */
+
+/* Scalars computed in double by the optimizer and narrowed here, as ATen does. */
+typedef struct tdm_sgd_args {
+    float lr, momentum, one_minus_dampening, weight_decay;
+    bool nesterov, first_step;
+} tdm_sgd_args;
+typedef struct tdm_adam_args {
+    float beta1, one_minus_beta1, beta2, one_minus_beta2;
+    float step_size;        /* -lr / (1 - beta1^t) */
+    float sqrt_correction;  /* sqrt(1 - beta2^t) */
+    float eps, weight_decay; /* weight_decay: added to the gradient (adam); 0 for adamw */
+    float decay_factor;      /* 1 - lr * weight_decay, multiplied first (adamw); 1 for adam */
+    bool lerp;               /* first moment as m + (g - m)(1 - beta1), torch >= 2.1; else m beta1 + g (1 - beta1) */
+} tdm_adam_args;
+
+typedef struct tdm_flat_kernels {
+    const char *variant; /* "ref", "avx2", "avx512" */
+    void (*sgd)(const tdm_sgd_args *args, float *p, const float *g, float *momentum, size_t count);
+    void (*adam)(const tdm_adam_args *args, float *p, const float *g, float *m, float *v, size_t count);
+    /* out = ((source[0] + source[1]) + source[2]) + ...; out may be any of the sources. */
+    void (*sum)(float *out, const float *const *source, int source_count, size_t count);
+    void (*scale)(float *x, float factor, size_t count);
+    double (*sum_squares)(const float *x, size_t count); /* lanes of double, fixed order */
+    bool (*all_finite)(const float *x, size_t count);
+} tdm_flat_kernels;
+
+/* ---- how kernels and ops report: modules need no symbols of ours ---- */
+
+typedef struct tdm_host_calls {
+    uint32_t size;
+    tdm_status (*fail)(tdm_status status, const char *file, int line, const tdm_origin *origin, const char *format, ...)
+        TDM_PRINTF(5, 6);
+    tdm_status (*frame)(tdm_status status, const char *file, int line);
+} tdm_host_calls;
+
+#endif

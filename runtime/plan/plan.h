@@ -1,0 +1,117 @@
+/* The plan: what one replica does in one step, as data. Nothing here touches a device or another process.
+ *
+ *   graph --lower--> nodes (kernels chosen, relus fused, reorders inserted) --> steps --> places in the arenas
+ *
+ * Four flat arenas per replica: parameters, gradients, optimizer state (floats), activations (bytes); parameters,
+ * gradients and state share their offsets. Parameters lie in the order in which gradients become ready (last layer
+ * first), so a gradient bucket is a range. */
+#ifndef TDM_PLAN_PLAN_H
+#define TDM_PLAN_PLAN_H
+
+#include <tandem/job.h>
+#include <tandem/sys/op.h>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/text.h"
+#include "runtime/graph/graph.h"
+
+typedef enum tdm_place_kind {
+    TDM_PLACE_EXTERNAL, /* the batch, set before each step */
+    TDM_PLACE_ARENA     /* activation arena at `offset` */
+} tdm_place_kind;
+
+/* A tensor of the step: an activation, or the gradient of one. */
+typedef struct tdm_plan_value {
+    char name[40];    /* "v3", "dv3", "saved 4" */
+    tdm_shape shape;  /* dim[0]: most rows */
+    tdm_layout layout;
+    tdm_place_kind kind;
+    int alias_of;     /* shares the bytes of this value; -1: its own */
+    int first, last;  /* steps that touch it; owners include their aliases */
+    size_t bytes, offset;
+} tdm_plan_value;
+
+typedef struct tdm_plan_node {
+    char name[48];               /* layer name, or "reorder" */
+    int graph_node;              /* -1 for an inserted reorder */
+    const tdm_op_def *op;        /* NULL for reorder */
+    const tdm_kernel *kernel;    /* NULL for an alias */
+    tdm_kernel_desc desc;
+    char declined[160];          /* which variants did not fit, and why */
+    int x[TDM_MAX_INPUTS], y;    /* plan values */
+    int dx[TDM_MAX_INPUTS], dy;  /* plan values; -1: none */
+    bool dx_adds[TDM_MAX_INPUTS]; /* a later writer: the executor adds to what is there */
+    int dx_temp[TDM_MAX_INPUTS];  /* where the kernel writes first when dx_adds; -1 */
+    int param[TDM_MAX_PARAMS], buffer[TDM_MAX_BUFFERS]; /* indices; -1: none */
+    int saved, scratch_forward, scratch_backward;       /* plan values of raw bytes; -1: none */
+    bool needs_backward;
+    double flops; /* forward, one row */
+} tdm_plan_node;
+
+typedef enum tdm_step_kind { TDM_STEP_FORWARD, TDM_STEP_LOSS, TDM_STEP_BACKWARD, TDM_STEP_READY } tdm_step_kind;
+typedef struct tdm_plan_step {
+    tdm_step_kind kind;
+    int index; /* node, or bucket for READY */
+} tdm_plan_step;
+
+typedef struct tdm_plan_param {
+    const char *name;
+    tdm_param_def def;
+    int64_t count;
+    size_t offset;   /* floats, in the arenas of parameters, gradients and state; 16-float aligned */
+    int graph_param; /* index in the graph: PyTorch's order */
+    int node;        /* plan node that writes its gradient */
+} tdm_plan_param;
+
+typedef struct tdm_plan_buffer {
+    const char *name;
+    tdm_param_def def;
+    int64_t count;
+    size_t offset; /* bytes, in the buffer arena */
+} tdm_plan_buffer;
+
+typedef struct tdm_plan_bucket {
+    size_t offset, count; /* floats, in the gradient arena, padding included */
+    int first_param, param_count;
+    int ready_after; /* step index of the last writer */
+} tdm_plan_bucket;
+
+typedef struct tdm_plan_options {
+    int64_t rows;          /* most rows of one pass through a replica */
+    int threads;
+    bool training;         /* false: forward only */
+    bool accumulates;      /* several micro-batches a step: parameter gradients may need adding */
+    double bucket_cap_mb;
+    const tdm_kernel *const *kernels; /* NULL-terminated, best first; "ref" last */
+    int loss;              /* index in tdm_builtin_losses */
+} tdm_plan_options;
+
+typedef struct tdm_plan {
+    tdm_arena arena;
+    const tdm_graph *graph;
+    tdm_plan_options options;
+    tdm_plan_value *values;
+    tdm_plan_node *nodes;
+    tdm_plan_step *steps;
+    tdm_plan_param *params; /* in arena order */
+    tdm_plan_buffer *buffers;
+    tdm_plan_bucket *buckets;
+    int value_count, node_count, step_count, param_count, buffer_count, bucket_count;
+    int *param_of_graph; /* graph param index -> plan param index */
+    int forward_steps;   /* steps before TDM_STEP_LOSS */
+    int input, output, d_output; /* plan values; d_output -1 without training */
+    int64_t output_width;        /* numbers per row of the output */
+    size_t param_floats, activation_bytes, buffer_bytes;
+    size_t temp_param; /* bytes of the place where a node writes parameter gradients that are added; in `temp` */
+    int temp;          /* plan value; -1 */
+    tdm_hash128 hash;  /* of everything above that another rank must agree on */
+} tdm_plan;
+
+tdm_status tdm__plan_build(tdm_plan **out, const tdm_host *host, const tdm_graph *graph,
+                           const tdm_plan_options *options);
+void tdm__plan_free(tdm_plan *plan);
+/* The steps as a table; columns fixed, so that it can be compared. */
+tdm_status tdm__plan_print(const tdm_plan *plan, tdm_text *out);
+tdm_status tdm__plan_print_json(const tdm_plan *plan, tdm_text *out);
+
+#endif
