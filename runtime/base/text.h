@@ -3,6 +3,7 @@
 #ifndef TDM_BASE_TEXT_H
 #define TDM_BASE_TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -26,6 +27,11 @@ void tdm__text_json_string(tdm_text *text, const char *terminated);
 void tdm__text_json_number(tdm_text *text, double value);
 /* Hands the terminated bytes over (release with host->release); TDM_E_MEMORY if any addition had failed. */
 tdm_status tdm__text_take(tdm_text *text, char **out);
+/* The same in memory that tdm_free releases: for what public functions give through char **. The tdm_text is empty
+ * afterwards, also after a failure. */
+tdm_status tdm__text_take_public(tdm_text *text, char **out);
+/* vsnprintf in the C locale, whatever the program's locale is: numbers keep their decimal point. */
+int tdm__format(char *out, size_t bytes, const char *format, va_list arguments) TDM_PRINTF(3, 0);
 
 /* Number of edits (insert, delete, replace, swap neighbours) between two short words; for "did you mean". */
 int tdm__text_distance(const char *a, const char *b);
@@ -41,7 +47,7 @@ bool tdm__parse_int(const char *text, int64_t *out);      /* 1_000 is fine; 010 
 bool tdm__parse_float(const char *text, double *out);     /* any decimal form of strtod; no nan, inf, hex */
 bool tdm__parse_bool(const char *text, bool *out);        /* true | false */
 /* Shortest decimal text that reads back as the same double, with a point in the mantissa when it has an exponent
- * (1.0e-3), so that YAML 1.1 and 1.2 readers agree. `out` holds at least 32 bytes. */
+ * (1.0e-3, 1.0e+15), so that YAML 1.1 and 1.2 readers agree. `out` holds at least 32 bytes. */
 void tdm__print_float(char *out, double value);
 
 #endif

@@ -1,0 +1,27 @@
+#include "runtime/base/env.h"
+
+#include <stdlib.h>
+
+static const struct {
+    const char *name, *help;
+} variable[TDM_ENV_COUNT] = {
+#define X(key, name, help) [key] = {name, help},
+#include "runtime/base/env.def"
+#undef X
+};
+
+const char *tdm__env(tdm_env_key key) {
+    return getenv(variable[key].name);
+}
+
+const char *tdm__env_name(tdm_env_key key) {
+    return variable[key].name;
+}
+
+const char *tdm__env_help(tdm_env_key key) {
+    return variable[key].help;
+}
+
+const char *tdm__env_of_user(const char *name) {
+    return getenv(name);
+}

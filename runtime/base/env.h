@@ -1,0 +1,18 @@
+/* The environment, in one place: the only getenv of tandem, and the table behind `tandem help env`. */
+#ifndef TDM_BASE_ENV_H
+#define TDM_BASE_ENV_H
+
+typedef enum tdm_env_key {
+#define X(key, name, help) key,
+#include "runtime/base/env.def"
+#undef X
+    TDM_ENV_COUNT
+} tdm_env_key;
+
+const char *tdm__env(tdm_env_key key); /* NULL if unset; borrowed from the environment */
+const char *tdm__env_name(tdm_env_key key);
+const char *tdm__env_help(tdm_env_key key);
+/* A variable that the user named himself: ${env:NAME} of the YAML file. */
+const char *tdm__env_of_user(const char *name);
+
+#endif

@@ -1,0 +1,38 @@
+/* The host that the C library is, and the two functions of tandem.h that need nothing else. */
+#include <tandem/host.h>
+#include <tandem/tandem.h>
+
+#include <stdint.h>
+#include <stdlib.h>
+
+static void *allocate(void *user, size_t bytes, size_t align) {
+    (void)user;
+    if (bytes > SIZE_MAX - align) return NULL;
+    return aligned_alloc(align, (bytes + align - 1) & ~(align - 1)); /* C17 wants a multiple of the alignment */
+}
+
+static void release(void *user, void *pointer) {
+    (void)user;
+    free(pointer);
+}
+
+static const tdm_host default_host = {
+    .size = sizeof(tdm_host),
+    .allocate = allocate,
+    .release = release,
+    .log = NULL,
+    .log_level = TDM_LOG_ERROR,
+    .user = NULL,
+};
+
+const tdm_host *tdm_host_default(void) {
+    return &default_host;
+}
+
+const char *tdm_version(void) {
+    return TDM_VERSION;
+}
+
+void tdm_free(void *text) {
+    free(text);
+}

@@ -1,0 +1,142 @@
+/* Memory from the host: zeroed, aligned, with overflow checks; and the bump arena. */
+#include "runtime/base/memory.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/status.h"
+#include "runtime/base/text.h"
+
+enum { ARENA_ALIGN = 16, ARENA_BLOCK = 16 * 1024 };
+
+struct tdm_arena_block {
+    tdm_arena_block *next;
+    size_t used, capacity; /* of the bytes behind this header */
+};
+
+enum { ARENA_HEADER = (sizeof(tdm_arena_block) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN };
+
+bool tdm__add_fits(size_t a, size_t b, size_t *out) {
+    return !__builtin_add_overflow(a, b, out);
+}
+
+bool tdm__mul_fits(size_t a, size_t b, size_t *out) {
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+/* All pointers have one representation on the platforms tandem runs on, so `out` may be any T **. */
+static void put_pointer(void *out, void *pointer) {
+    memcpy(out, &pointer, sizeof(pointer));
+}
+
+tdm_status tdm__new(const tdm_host *host, void *out, size_t count, size_t bytes, const char *what) {
+    size_t total;
+    put_pointer(out, NULL);
+    if (!tdm__mul_fits(count, bytes, &total) || total > SIZE_MAX - TDM_ALIGN)
+        TDM_FAIL(TDM_E_MEMORY, "%s: %zu times %zu bytes is more than this machine can address", what, count, bytes);
+    size_t wanted = total == 0 ? 1 : total;
+    void *pointer = host->allocate(host->user, wanted, TDM_ALIGN);
+    if (pointer == NULL) TDM_FAIL(TDM_E_MEMORY, "%s: out of memory, wanted %zu bytes", what, total);
+    memset(pointer, 0, wanted);
+    put_pointer(out, pointer);
+    return TDM_OK;
+}
+
+void tdm__delete(const tdm_host *host, void *pointer) {
+    if (pointer != NULL) host->release(host->user, pointer);
+}
+
+void tdm__arena_init(tdm_arena *arena, const tdm_host *host) {
+    arena->host = host;
+    arena->blocks = NULL;
+}
+
+void tdm__arena_deinit(tdm_arena *arena) {
+    tdm_arena_block *block = arena->blocks;
+    while (block != NULL) {
+        tdm_arena_block *next = block->next;
+        tdm__delete(arena->host, block);
+        block = next;
+    }
+    arena->blocks = NULL;
+}
+
+/* A block of its own for what would waste most of a shared one; it goes behind the block that still has room. */
+static tdm_status add_block(tdm_arena *arena, size_t wanted, tdm_arena_block **out) {
+    size_t capacity = wanted > ARENA_BLOCK / 4 ? wanted : ARENA_BLOCK;
+    size_t total;
+    *out = NULL;
+    if (!tdm__add_fits(capacity, ARENA_HEADER, &total))
+        TDM_FAIL(TDM_E_MEMORY, "arena: %zu bytes is more than this machine can address", wanted);
+    tdm_arena_block *block;
+    TDM_TRY(tdm__new(arena->host, &block, 1, total, "arena"));
+    block->capacity = capacity;
+    if (capacity == ARENA_BLOCK || arena->blocks == NULL) {
+        block->next = arena->blocks;
+        arena->blocks = block;
+    } else {
+        block->next = arena->blocks->next;
+        arena->blocks->next = block;
+    }
+    *out = block;
+    return TDM_OK;
+}
+
+tdm_status tdm__arena_new(tdm_arena *arena, void *out, size_t count, size_t bytes) {
+    size_t total;
+    put_pointer(out, NULL);
+    if (!tdm__mul_fits(count, bytes, &total) || total > SIZE_MAX - ARENA_ALIGN)
+        TDM_FAIL(TDM_E_MEMORY, "arena: %zu times %zu bytes is more than this machine can address", count, bytes);
+    size_t wanted = (total == 0 ? 1 : total) + ARENA_ALIGN - 1;
+    wanted -= wanted % ARENA_ALIGN;
+    tdm_arena_block *block = arena->blocks;
+    if (block == NULL || block->capacity - block->used < wanted) TDM_TRY(add_block(arena, wanted, &block));
+    put_pointer(out, (char *)block + ARENA_HEADER + block->used);
+    block->used += wanted;
+    return TDM_OK;
+}
+
+tdm_status tdm__arena_text(tdm_arena *arena, const char **out, const char *text) {
+    *out = NULL;
+    if (text == NULL) return TDM_OK;
+    size_t length = strlen(text);
+    char *copy;
+    TDM_TRY(tdm__arena_new(arena, &copy, length + 1, 1));
+    memcpy(copy, text, length);
+    *out = copy;
+    return TDM_OK;
+}
+
+tdm_status tdm__arena_printf(tdm_arena *arena, const char **out, const char *format, ...) {
+    va_list arguments, again;
+    *out = NULL;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    int length = tdm__format(NULL, 0, format, arguments);
+    va_end(arguments);
+    char *copy = NULL;
+    tdm_status status = tdm__arena_new(arena, &copy, (size_t)length + 1, 1);
+    if (status == TDM_OK) tdm__format(copy, (size_t)length + 1, format, again);
+    va_end(again);
+    TDM_TRY(status);
+    *out = copy;
+    return TDM_OK;
+}
+
+tdm_status tdm__grow(const tdm_host *host, void *items_pointer, size_t *capacity, size_t wanted, size_t bytes,
+                     const char *what) {
+    if (wanted <= *capacity) return TDM_OK;
+    size_t larger = *capacity > SIZE_MAX / 2 ? wanted : *capacity * 2;
+    if (larger < 8) larger = 8;
+    if (larger < wanted) larger = wanted;
+    void *items, *old;
+    TDM_TRY(tdm__new(host, &items, larger, bytes, what));
+    memcpy(&old, items_pointer, sizeof(old));
+    if (old != NULL) memcpy(items, old, *capacity * bytes);
+    tdm__delete(host, old);
+    put_pointer(items_pointer, items);
+    *capacity = larger;
+    return TDM_OK;
+}

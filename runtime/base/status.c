@@ -1,0 +1,114 @@
+/* The error record of each thread: fixed size, so that reporting exhausted memory needs no memory. */
+#include "runtime/base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/text.h"
+
+static _Thread_local tdm_error record;
+
+/* Cuts a text that was truncated to its buffer so that no character is left in halves. */
+static void drop_half_character(char *text) {
+    size_t end = strlen(text);
+    size_t first = end;
+    while (first > 0 && end - first < 4 && ((unsigned char)text[first - 1] & 0xC0) == 0x80) first--;
+    if (first == 0) return;
+    unsigned char lead = (unsigned char)text[first - 1];
+    size_t wanted = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : lead >= 0xC0 ? 1 : 0;
+    if (end - first < wanted) text[first - 1] = '\0';
+}
+
+static void make_one_line(char *text) {
+    for (char *c = text; *c != '\0'; c++) {
+        if (*c == '\n' || *c == '\r' || *c == '\t') *c = ' ';
+    }
+}
+
+static void copy_text(char *to, size_t capacity, const char *from) {
+    size_t length = strlen(from);
+    if (length >= capacity) length = capacity - 1;
+    memmove(to, from, length);
+    to[length] = '\0';
+    drop_half_character(to);
+}
+
+tdm_status tdm__fail(tdm_status status, const char *file, int line, const tdm_origin *origin, const char *format,
+                     ...) {
+    /* Formatted aside first: an argument may be the message of the failure that this one wraps. */
+    char message[sizeof(record.message)];
+    va_list arguments;
+    va_start(arguments, format);
+    tdm__format(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    make_one_line(message);
+    drop_half_character(message);
+
+    record.status = status;
+    memcpy(record.message, message, strlen(message) + 1);
+    record.file[0] = '\0';
+    record.line = record.column = 0;
+    if (origin != NULL) {
+        if (origin->file != NULL) copy_text(record.file, sizeof(record.file), origin->file);
+        record.line = origin->line;
+        record.column = origin->column;
+    }
+    record.frame_count = 0;
+    return tdm__frame(status, file, line);
+}
+
+tdm_status tdm__frame(tdm_status status, const char *file, int line) {
+    if (record.frame_count < TDM_ERROR_FRAMES) {
+        record.frame[record.frame_count].file = file;
+        record.frame[record.frame_count].line = line;
+        record.frame_count++;
+    }
+    return status;
+}
+
+void tdm__error_save(tdm_error *out) {
+    *out = record;
+}
+
+tdm_status tdm__error_restore(const tdm_error *saved, const char *prefix) {
+    if (saved != &record) record = *saved;
+    if (prefix != NULL && prefix[0] != '\0') {
+        char message[sizeof(record.message)];
+        copy_text(message, sizeof(message), record.message);
+        copy_text(record.message, sizeof(record.message), prefix);
+        size_t length = strlen(record.message);
+        copy_text(record.message + length, sizeof(record.message) - length, message);
+    }
+    return record.status;
+}
+
+const tdm_error *tdm_error_last(void) {
+    return &record;
+}
+
+const char *tdm_error_message(void) {
+    return record.message;
+}
+
+const char *tdm_status_name(tdm_status status) {
+    switch (status) {
+#define X(name, number, text)                                                                      \
+    case TDM_##name:                                                                               \
+        return #name;
+        TDM_STATUS_MAP(X)
+#undef X
+    }
+    return "unknown";
+}
+
+const char *tdm_status_text(tdm_status status) {
+    switch (status) {
+#define X(name, number, text)                                                                      \
+    case TDM_##name:                                                                               \
+        return text;
+        TDM_STATUS_MAP(X)
+#undef X
+    }
+    return "unknown";
+}

@@ -1,0 +1,171 @@
+/* A worker thread with a short queue of jobs. Failures travel to whoever waits, with their error record. */
+#include "runtime/base/sync.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+
+enum { QUEUE = 64, THREAD_NAME = 16 };
+
+struct tdm_worker {
+    const tdm_host *host;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* guards all below */
+    pthread_cond_t work, idle;
+    struct {
+        tdm_worker_fn fn;
+        void *argument;
+    } job[QUEUE]; /* a ring: the job that runs stays in front until it is done */
+    int first, count;
+    bool closing, failed;
+    tdm_error error; /* of the first failure since the last wait */
+    char name[THREAD_NAME];
+};
+
+static void *run_jobs(void *argument) {
+    tdm_worker *worker = argument;
+    pthread_setname_np(pthread_self(), worker->name);
+    pthread_mutex_lock(&worker->mutex);
+    for (;;) {
+        while (worker->count == 0 && !worker->closing) pthread_cond_wait(&worker->work, &worker->mutex);
+        if (worker->count == 0) break;
+        tdm_worker_fn fn = worker->job[worker->first].fn;
+        void *fn_argument = worker->job[worker->first].argument;
+        if (!worker->failed) {
+            pthread_mutex_unlock(&worker->mutex);
+            tdm_status status = fn(fn_argument);
+            pthread_mutex_lock(&worker->mutex);
+            if (status != TDM_OK) {
+                worker->failed = true;
+                tdm__error_save(&worker->error);
+                worker->error.status = status;
+            }
+        }
+        worker->first = (worker->first + 1) % QUEUE;
+        worker->count--;
+        if (worker->count == 0) pthread_cond_broadcast(&worker->idle);
+    }
+    pthread_mutex_unlock(&worker->mutex);
+    return NULL;
+}
+
+/* Deadlines are on the monotonic clock, so that setting the wall clock moves none of them. */
+static int init_condition(pthread_cond_t *condition) {
+    pthread_condattr_t attributes;
+    int error = pthread_condattr_init(&attributes);
+    if (error != 0) return error;
+    error = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    if (error == 0) error = pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return error;
+}
+
+/* Signals are the embedding program's affair: none is ever delivered to a worker. */
+static int create_thread(tdm_worker *worker) {
+    sigset_t all, before;
+    sigfillset(&all);
+    int error = pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (error != 0) return error;
+    error = pthread_create(&worker->thread, NULL, run_jobs, worker);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+tdm_status tdm__worker_open(tdm_worker **out, const tdm_host *host, const char *name) {
+    tdm_worker *worker;
+    *out = NULL;
+    TDM_TRY(tdm__new(host, &worker, 1, sizeof(*worker), "worker"));
+    worker->host = host;
+    size_t length = strnlen(name, THREAD_NAME - 1);
+    memcpy(worker->name, name, length);
+    int error = pthread_mutex_init(&worker->mutex, NULL);
+    if (error != 0) goto no_mutex;
+    error = init_condition(&worker->work);
+    if (error != 0) goto no_work;
+    error = init_condition(&worker->idle);
+    if (error != 0) goto no_idle;
+    error = create_thread(worker);
+    if (error != 0) goto no_thread;
+    *out = worker;
+    return TDM_OK;
+no_thread:
+    pthread_cond_destroy(&worker->idle);
+no_idle:
+    pthread_cond_destroy(&worker->work);
+no_work:
+    pthread_mutex_destroy(&worker->mutex);
+no_mutex:
+    tdm__delete(host, worker);
+    TDM_FAIL(TDM_E_MEMORY, "worker '%s': cannot start a thread: %s; look at the limits on processes and memory", name,
+             strerrordesc_np(error));
+}
+
+tdm_status tdm__worker_start(tdm_worker *worker, tdm_worker_fn fn, void *argument) {
+    pthread_mutex_lock(&worker->mutex);
+    bool full = worker->count == QUEUE;
+    if (!full) {
+        int last = (worker->first + worker->count) % QUEUE;
+        worker->job[last].fn = fn;
+        worker->job[last].argument = argument;
+        worker->count++;
+        pthread_cond_signal(&worker->work);
+    }
+    pthread_mutex_unlock(&worker->mutex);
+    if (full) TDM_FAIL(TDM_E_INTERNAL, "worker '%s': its queue of %d jobs is full", worker->name, QUEUE);
+    return TDM_OK;
+}
+
+static struct timespec deadline_after(int64_t timeout_ms) {
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_sec += (time_t)(timeout_ms / 1000);
+    at.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_nsec -= 1000000000;
+        at.tv_sec++;
+    }
+    return at;
+}
+
+tdm_status tdm__worker_wait(tdm_worker *worker, int64_t timeout_ms) {
+    struct timespec deadline = deadline_after(timeout_ms < 0 ? 0 : timeout_ms);
+    int error = 0;
+    pthread_mutex_lock(&worker->mutex);
+    while (worker->count > 0 && error != ETIMEDOUT) {
+        if (timeout_ms < 0)
+            pthread_cond_wait(&worker->idle, &worker->mutex);
+        else
+            error = pthread_cond_timedwait(&worker->idle, &worker->mutex, &deadline);
+    }
+    int left = worker->count;
+    bool failed = left == 0 && worker->failed;
+    if (failed) {
+        worker->failed = false;
+        tdm__error_restore(&worker->error, NULL);
+    }
+    pthread_mutex_unlock(&worker->mutex);
+    if (left > 0)
+        TDM_FAIL(TDM_E_COMM, "worker '%s': not done after %lld ms, %d job%s left", worker->name, (long long)timeout_ms,
+                 left, left == 1 ? "" : "s");
+    if (failed) return tdm__frame(tdm_error_last()->status, __FILE__, __LINE__);
+    return TDM_OK;
+}
+
+void tdm__worker_close(tdm_worker *worker) {
+    if (worker == NULL) return;
+    pthread_mutex_lock(&worker->mutex);
+    worker->closing = true;
+    pthread_cond_signal(&worker->work);
+    pthread_mutex_unlock(&worker->mutex);
+    pthread_join(worker->thread, NULL);
+    pthread_cond_destroy(&worker->idle);
+    pthread_cond_destroy(&worker->work);
+    pthread_mutex_destroy(&worker->mutex);
+    tdm__delete(worker->host, worker);
+}

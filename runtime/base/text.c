@@ -1,0 +1,131 @@
+/* The growing text, and JSON literals in it. */
+#include "runtime/base/text.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/base/utf8.h"
+
+void tdm__text_init(tdm_text *text, const tdm_host *host) {
+    *text = (tdm_text){.host = host};
+}
+
+void tdm__text_deinit(tdm_text *text) {
+    tdm__delete(text->host, text->data);
+    tdm__text_init(text, text->host);
+}
+
+/* Room for `count` more bytes and the terminator. */
+static bool reserve(tdm_text *text, size_t count) {
+    size_t wanted;
+    if (text->failed) return false;
+    if (!tdm__add_fits(text->length, count, &wanted) || !tdm__add_fits(wanted, 1, &wanted) ||
+        tdm__grow(text->host, &text->data, &text->capacity, wanted < 64 ? 64 : wanted, 1, "text") != TDM_OK) {
+        text->failed = true;
+        return false;
+    }
+    return true;
+}
+
+void tdm__text_add(tdm_text *text, const char *bytes, size_t count) {
+    if (!reserve(text, count)) return;
+    if (count > 0) memcpy(text->data + text->length, bytes, count);
+    text->length += count;
+    text->data[text->length] = '\0';
+}
+
+void tdm__text_puts(tdm_text *text, const char *terminated) {
+    tdm__text_add(text, terminated, strlen(terminated));
+}
+
+int tdm__format(char *out, size_t bytes, const char *format, va_list arguments) {
+    int error = errno;
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    locale_t before = uselocale(c);
+    errno = error; /* for %m */
+    int length = vsnprintf(out, bytes, format, arguments);
+    uselocale(before);
+    if (c != (locale_t)0) freelocale(c);
+    if (length < 0) {
+        if (bytes > 0) out[0] = '\0';
+        length = 0;
+    }
+    errno = error;
+    return length;
+}
+
+void tdm__text_printf(tdm_text *text, const char *format, ...) {
+    va_list arguments, again;
+    char small[256];
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    int length = tdm__format(small, sizeof(small), format, arguments);
+    va_end(arguments);
+    if ((size_t)length < sizeof(small)) {
+        tdm__text_add(text, small, (size_t)length);
+    } else if (reserve(text, (size_t)length)) {
+        tdm__format(text->data + text->length, (size_t)length + 1, format, again);
+        text->length += (size_t)length;
+    }
+    va_end(again);
+}
+
+void tdm__text_json_string(tdm_text *text, const char *terminated) {
+    const char *at = terminated, *end = terminated + strlen(terminated);
+    tdm__text_puts(text, "\"");
+    while (at < end) {
+        uint32_t code;
+        int length = tdm__utf8_next(at, (size_t)(end - at), &code);
+        if (length == 0) {
+            tdm__text_puts(text, "\\ufffd");
+            at++;
+            continue;
+        }
+        switch (code) {
+        case '"': tdm__text_puts(text, "\\\""); break;
+        case '\\': tdm__text_puts(text, "\\\\"); break;
+        case '\n': tdm__text_puts(text, "\\n"); break;
+        case '\r': tdm__text_puts(text, "\\r"); break;
+        case '\t': tdm__text_puts(text, "\\t"); break;
+        default:
+            if (code < 0x20 || code == 0x7F)
+                tdm__text_printf(text, "\\u%04x", (unsigned)code);
+            else
+                tdm__text_add(text, at, (size_t)length);
+        }
+        at += length;
+    }
+    tdm__text_puts(text, "\"");
+}
+
+void tdm__text_json_number(tdm_text *text, double value) {
+    if (isfinite(value))
+        tdm__text_printf(text, "%.17g", value);
+    else
+        tdm__text_puts(text, "null");
+}
+
+tdm_status tdm__text_take(tdm_text *text, char **out) {
+    *out = NULL;
+    if (!text->failed && text->data == NULL) tdm__text_add(text, "", 0);
+    if (text->failed) TDM_FAIL(TDM_E_MEMORY, "text: out of memory after %zu bytes", text->length);
+    *out = text->data;
+    tdm__text_init(text, text->host);
+    return TDM_OK;
+}
+
+tdm_status tdm__text_take_public(tdm_text *text, char **out) {
+    size_t bytes = text->length + 1;
+    bool failed = text->failed;
+    *out = failed ? NULL : malloc(bytes);
+    if (*out != NULL) memcpy(*out, text->data == NULL ? "" : text->data, bytes);
+    tdm__text_deinit(text);
+    if (*out == NULL) TDM_FAIL(TDM_E_MEMORY, "text: out of memory, wanted %zu bytes", bytes);
+    return TDM_OK;
+}

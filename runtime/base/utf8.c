@@ -1,0 +1,85 @@
+/* UTF-8: validity, characters, and how wide they are on a terminal. */
+#include "runtime/base/utf8.h"
+
+#include <string.h>
+
+#include "runtime/base/text.h"
+
+int tdm__utf8_next(const char *bytes, size_t count, uint32_t *code) {
+    const unsigned char *at = (const unsigned char *)bytes;
+    *code = 0;
+    if (count == 0) return 0;
+    if (at[0] < 0x80) {
+        *code = at[0];
+        return 1;
+    }
+    int length = at[0] >= 0xF0 ? 4 : at[0] >= 0xE0 ? 3 : 2;
+    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
+    static const unsigned char lead_mask[5] = {0, 0, 0x1F, 0x0F, 0x07};
+    if (at[0] < 0xC2 || at[0] > 0xF4 || count < (size_t)length) return 0;
+    uint32_t value = at[0] & lead_mask[length];
+    for (int i = 1; i < length; i++) {
+        if ((at[i] & 0xC0) != 0x80) return 0;
+        value = value << 6 | (at[i] & 0x3F);
+    }
+    if (value < least[length] || value > 0x10FFFF || (value >= 0xD800 && value <= 0xDFFF)) return 0;
+    *code = value;
+    return length;
+}
+
+bool tdm__text_is_utf8(const char *bytes, size_t count, size_t *bad_offset) {
+    size_t at = 0;
+    while (at < count) {
+        uint32_t code;
+        int length = tdm__utf8_next(bytes + at, count - at, &code);
+        if (length == 0) {
+            if (bad_offset != NULL) *bad_offset = at;
+            return false;
+        }
+        at += (size_t)length;
+    }
+    return true;
+}
+
+typedef struct code_range {
+    uint32_t first, last;
+} code_range;
+
+/* East Asian Wide and Fullwidth, and emoji, in blocks: a column too many for an unassigned code does no harm. */
+static const code_range wide[] = {
+    {0x1100, 0x115F},   {0x2E80, 0x303E},   {0x3041, 0x33FF},   {0x3400, 0x4DBF}, {0x4E00, 0x9FFF},
+    {0xA000, 0xA4CF},   {0xA960, 0xA97F},   {0xAC00, 0xD7A3},   {0xF900, 0xFAFF}, {0xFE30, 0xFE6F},
+    {0xFF00, 0xFF60},   {0xFFE0, 0xFFE6},   {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF},
+    {0x20000, 0x2FFFD}, {0x30000, 0x3FFFD},
+};
+static const code_range zero_width[] = {
+    {0x0000, 0x001F}, {0x007F, 0x009F}, {0x0300, 0x036F}, {0x200B, 0x200F},
+    {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}, {0xFEFF, 0xFEFF},
+};
+
+static bool is_in(const code_range *range, size_t count, uint32_t code) {
+    for (size_t i = 0; i < count; i++) {
+        if (code >= range[i].first && code <= range[i].last) return true;
+    }
+    return false;
+}
+
+int tdm__text_columns(const char *terminated) {
+    const char *at = terminated, *end = terminated + strlen(terminated);
+    int columns = 0;
+    while (at < end) {
+        uint32_t code;
+        int length = tdm__utf8_next(at, (size_t)(end - at), &code);
+        if (length == 0) { /* shown as one replacement character */
+            columns++;
+            at++;
+            continue;
+        }
+        if (is_in(wide, sizeof(wide) / sizeof(wide[0]), code))
+            columns += 2;
+        else if (!is_in(zero_width, sizeof(zero_width) / sizeof(zero_width[0]), code))
+            columns++;
+        at += length;
+    }
+    return columns;
+}

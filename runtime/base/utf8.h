@@ -1,0 +1,12 @@
+/* Reading UTF-8 one character at a time. */
+#ifndef TDM_BASE_UTF8_H
+#define TDM_BASE_UTF8_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The first character of `bytes`: its length in bytes, 1 to 4, and its code; 0 if it is not valid UTF-8 (an overlong
+ * form, a surrogate, beyond U+10FFFF, cut short) or count is 0. */
+int tdm__utf8_next(const char *bytes, size_t count, uint32_t *code);
+
+#endif
