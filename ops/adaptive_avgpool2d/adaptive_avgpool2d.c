@@ -1,0 +1,39 @@
+/* adaptive_avgpool2d: definition. torch.nn.AdaptiveAvgPool2d. */
+#include "ops/adaptive_avgpool2d/adaptive_avgpool2d.h"
+
+#include "ops/ops.h"
+#include "ops/window.h"
+
+static const tdm_field fields[] = {
+    {.key = "out",
+     .kind = TDM_FIELD_PAIR,
+     .offset = offsetof(tdm_adaptive_avgpool2d_attrs, out),
+     .min = 1,
+     .max = TDM_MAX_WINDOW,
+     .flags = TDM_FIELD_REQUIRED | TDM_FIELD_MAIN,
+     .help = "height and width of the output; 1 is the mean of the whole plane",
+     .help_zh = "输出的高和宽；1 表示对整个平面求平均"},
+    {0},
+};
+
+static tdm_status infer(tdm_infer *infer) {
+    const tdm_adaptive_avgpool2d_attrs *attrs = infer->attrs;
+    TDM_INFER_TRY(infer, tdm__infer_check_image(infer));
+    const int64_t *in = infer->input[0].dim;
+    infer->output = (tdm_shape){3, {in[0], attrs->out[0], attrs->out[1]}};
+    infer->flops = (double)in[0];
+    for (int axis = 0; axis < 2; axis++)
+        infer->flops *= (double)(in[1 + axis] > attrs->out[axis] ? in[1 + axis] : attrs->out[axis]);
+    return tdm__infer_done(infer);
+}
+
+const tdm_op_def tdm__adaptive_avgpool2d_op = {
+    .name = "adaptive_avgpool2d",
+    .doc = "mean over as many windows as the output has points (torch.nn.AdaptiveAvgPool2d)",
+    .doc_zh = "按输出大小划分窗口求平均（torch.nn.AdaptiveAvgPool2d）",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .attrs = fields,
+    .attrs_bytes = sizeof(tdm_adaptive_avgpool2d_attrs),
+    .infer = infer,
+};

@@ -1,0 +1,22 @@
+/* add: definition. y = x0 + x1 + ..., for residual connections. */
+#include "ops/ops.h"
+
+static tdm_status infer(tdm_infer *infer) {
+    for (int i = 1; i < infer->input_count; i++)
+        if (!tdm__shape_equal(&infer->input[0], &infer->input[i]))
+            TDM_INFER_FAIL(infer, "%s wants inputs of one shape, got %s and, as input %d, %s", infer->layer,
+                           tdm__shape_text(&infer->input[0]).text, i + 1, tdm__shape_text(&infer->input[i]).text);
+    infer->output = infer->input[0];
+    infer->flops = (double)(infer->input_count - 1) * (double)tdm__shape_count(&infer->output);
+    return tdm__infer_done(infer);
+}
+
+const tdm_op_def tdm__add_op = {
+    .name = "add",
+    .doc = "sum of its inputs, element by element (a residual connection)",
+    .doc_zh = "各输入逐元素相加（残差连接）",
+    .min_inputs = 2,
+    .max_inputs = TDM_MAX_INPUTS,
+    .flags = TDM_OP_IN_PLACE,
+    .infer = infer,
+};

@@ -1,0 +1,82 @@
+/* batchnorm2d: definition. torch.nn.BatchNorm2d. */
+#include "ops/batchnorm2d/batchnorm2d.h"
+
+#include "ops/ops.h"
+#include "ops/window.h"
+
+static const tdm_field fields[] = {
+    {.key = "eps",
+     .kind = TDM_FIELD_FLOAT,
+     .offset = offsetof(tdm_batchnorm2d_attrs, eps),
+     .initial = "1.0e-5",
+     .min = 0,
+     .max = 1,
+     .help = "added to the variance",
+     .help_zh = "加到方差上的小量"},
+    {.key = "momentum",
+     .kind = TDM_FIELD_FLOAT,
+     .offset = offsetof(tdm_batchnorm2d_attrs, momentum),
+     .initial = "0.1",
+     .min = 0,
+     .max = 1,
+     .flags = TDM_FIELD_NULLABLE,
+     .help = "share of a new batch in the running statistics; null: the average over all batches",
+     .help_zh = "新批次在滑动统计量中的比重；null 表示对所有批次求平均"},
+    {.key = "affine",
+     .kind = TDM_FIELD_BOOL,
+     .offset = offsetof(tdm_batchnorm2d_attrs, affine),
+     .initial = "true",
+     .help = "whether weight and bias are learnt",
+     .help_zh = "是否学习缩放与偏移"},
+    {.key = "track_running_stats",
+     .kind = TDM_FIELD_BOOL,
+     .offset = offsetof(tdm_batchnorm2d_attrs, track_running_stats),
+     .initial = "true",
+     .help = "whether running statistics are kept for evaluation; false: evaluation uses the batch's",
+     .help_zh = "是否保留滑动统计量供评估使用；false 表示评估时用当前批次的统计量"},
+    {.key = "in",
+     .kind = TDM_FIELD_INT,
+     .offset = offsetof(tdm_batchnorm2d_attrs, in),
+     .initial = "null",
+     .min = 1,
+     .max = TDM_MAX_FEATURES,
+     .flags = TDM_FIELD_NULLABLE,
+     .help = "channels of the input; known from the layer before, checked if written",
+     .help_zh = "输入通道数；可由上一层得知，写出则检查"},
+    {0},
+};
+
+static tdm_status infer(tdm_infer *infer) {
+    const tdm_batchnorm2d_attrs *attrs = infer->attrs;
+    TDM_INFER_TRY(infer, tdm__infer_check_image(infer));
+    int64_t channels = infer->input[0].dim[0];
+    TDM_INFER_TRY(infer, tdm__infer_check_in(infer, attrs->in, channels, "channels"));
+    tdm_shape per_channel = {1, {channels}};
+    if (attrs->affine) {
+        infer->param[0] = (tdm_param_def){.suffix = "weight", .shape = per_channel, .init = TDM_INIT_ONES};
+        infer->param[1] = (tdm_param_def){.suffix = "bias", .shape = per_channel, .init = TDM_INIT_ZEROS};
+        infer->param_count = 2;
+    }
+    if (attrs->track_running_stats) {
+        infer->buffer[0] = (tdm_param_def){.suffix = "running_mean", .shape = per_channel, .init = TDM_INIT_ZEROS};
+        infer->buffer[1] = (tdm_param_def){.suffix = "running_var", .shape = per_channel, .init = TDM_INIT_ONES};
+        infer->buffer[2] =
+            (tdm_param_def){.suffix = "num_batches_tracked", .init = TDM_INIT_ZEROS, .is_counter = true};
+        infer->buffer_count = 3;
+    }
+    infer->output = infer->input[0];
+    infer->flops = 6.0 * (double)tdm__shape_count(&infer->output); /* mean 1, variance 3, scale and shift 2 */
+    return tdm__infer_done(infer);
+}
+
+const tdm_op_def tdm__batchnorm2d_op = {
+    .name = "batchnorm2d",
+    .doc = "normalises each channel over the batch (torch.nn.BatchNorm2d)",
+    .doc_zh = "按通道在批次上归一化（torch.nn.BatchNorm2d）",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .attrs = fields,
+    .attrs_bytes = sizeof(tdm_batchnorm2d_attrs),
+    .flags = TDM_OP_READS_X,
+    .infer = infer,
+};

@@ -1,0 +1,35 @@
+/* dropout: definition. torch.nn.Dropout, with masks of our own (see dropout.h). */
+#include "ops/dropout/dropout.h"
+
+#include "ops/ops.h"
+
+static const tdm_field fields[] = {
+    {.key = "p",
+     .kind = TDM_FIELD_FLOAT,
+     .offset = offsetof(tdm_dropout_attrs, p),
+     .initial = "0.5",
+     .min = 0,
+     .max = 1,
+     .flags = TDM_FIELD_MAIN,
+     .help = "probability that a number is dropped while training",
+     .help_zh = "训练时丢弃每个数的概率"},
+    {0},
+};
+
+static tdm_status infer(tdm_infer *infer) {
+    infer->output = infer->input[0];
+    infer->flops = (double)tdm__shape_count(&infer->output);
+    return tdm__infer_done(infer);
+}
+
+const tdm_op_def tdm__dropout_op = {
+    .name = "dropout",
+    .doc = "drops numbers at random while training and scales up the others (torch.nn.Dropout)",
+    .doc_zh = "训练时随机丢弃并放大其余的数（torch.nn.Dropout）",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .attrs = fields,
+    .attrs_bytes = sizeof(tdm_dropout_attrs),
+    .flags = TDM_OP_IN_PLACE | TDM_OP_RANDOM | TDM_OP_IDENTITY_IN_EVAL,
+    .infer = infer,
+};

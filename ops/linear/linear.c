@@ -1,0 +1,56 @@
+/* linear: definition. torch.nn.Linear. */
+#include "ops/linear/linear.h"
+
+#include "ops/ops.h"
+
+static const tdm_field fields[] = {
+    {.key = "out",
+     .kind = TDM_FIELD_INT,
+     .offset = offsetof(tdm_linear_attrs, out),
+     .min = 1,
+     .max = TDM_MAX_FEATURES,
+     .flags = TDM_FIELD_REQUIRED | TDM_FIELD_MAIN,
+     .help = "features of the output",
+     .help_zh = "输出特征数"},
+    {.key = "bias",
+     .kind = TDM_FIELD_BOOL,
+     .offset = offsetof(tdm_linear_attrs, bias),
+     .initial = "true",
+     .help = "whether a learnable bias is added",
+     .help_zh = "是否加上可学习的偏置"},
+    {.key = "in",
+     .kind = TDM_FIELD_INT,
+     .offset = offsetof(tdm_linear_attrs, in),
+     .initial = "null",
+     .min = 1,
+     .max = 9007199254740992.0,
+     .flags = TDM_FIELD_NULLABLE,
+     .help = "features of the input; known from the layer before, checked if written",
+     .help_zh = "输入特征数；可由上一层得知，写出则检查"},
+    {0},
+};
+
+static tdm_status infer(tdm_infer *infer) {
+    const tdm_linear_attrs *attrs = infer->attrs;
+    if (infer->input[0].ndim != 1)
+        TDM_INFER_FAIL(infer, "%s wants a flat input, got %s; put `flatten` before it", infer->layer,
+                       tdm__shape_text(&infer->input[0]).text);
+    int64_t in = infer->input[0].dim[0];
+    TDM_INFER_TRY(infer, tdm__infer_check_in(infer, attrs->in, in, "features"));
+    infer->output = (tdm_shape){1, {attrs->out}};
+    tdm__infer_weight_and_bias(infer, (tdm_shape){2, {attrs->out, in}}, in, attrs->bias);
+    infer->flops = 2.0 * (double)in * (double)attrs->out;
+    return tdm__infer_done(infer);
+}
+
+const tdm_op_def tdm__linear_op = {
+    .name = "linear",
+    .doc = "y = x W^T + b, fully connected (torch.nn.Linear)",
+    .doc_zh = "全连接层 y = x W^T + b（torch.nn.Linear）",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .attrs = fields,
+    .attrs_bytes = sizeof(tdm_linear_attrs),
+    .flags = TDM_OP_READS_X,
+    .infer = infer,
+};

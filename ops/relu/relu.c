@@ -1,0 +1,18 @@
+/* relu: definition. torch.nn.ReLU. */
+#include "ops/ops.h"
+
+static tdm_status infer(tdm_infer *infer) {
+    infer->output = infer->input[0];
+    infer->flops = (double)tdm__shape_count(&infer->output);
+    return tdm__infer_done(infer);
+}
+
+const tdm_op_def tdm__relu_op = {
+    .name = "relu",
+    .doc = "y = max(0, x) (torch.nn.ReLU)",
+    .doc_zh = "y = max(0, x)（torch.nn.ReLU）",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .flags = TDM_OP_READS_Y | TDM_OP_IN_PLACE,
+    .infer = infer,
+};

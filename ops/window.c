@@ -1,0 +1,60 @@
+/* Shapes of sliding windows, and the layouts that pooling sees. */
+#include "ops/window.h"
+
+#include "ops/ops.h"
+
+tdm_window tdm__pool_window(const int64_t kernel[2], const int64_t stride[2], const int64_t padding[2]) {
+    bool is_default = stride[0] == TDM_INT_NULL;
+    return (tdm_window){.kernel = {kernel[0], kernel[1]},
+                        .stride = {is_default ? kernel[0] : stride[0], is_default ? kernel[1] : stride[1]},
+                        .padding = {padding[0], padding[1]},
+                        .dilation = {1, 1}};
+}
+
+tdm_status tdm__infer_check_image(const tdm_infer *infer) {
+    if (infer->input[0].ndim != 3)
+        TDM_INFER_FAIL(infer, "%s wants an input of channels x height x width, got %s", infer->layer,
+                       tdm__shape_text(&infer->input[0]).text);
+    return TDM_OK;
+}
+
+tdm_status tdm__window_infer(const tdm_infer *infer, const tdm_window *window, int64_t out[2]) {
+    int64_t padded[2], reach[2];
+    for (int axis = 0; axis < 2; axis++) {
+        padded[axis] = infer->input[0].dim[1 + axis] + 2 * window->padding[axis];
+        reach[axis] = window->dilation[axis] * (window->kernel[axis] - 1) + 1;
+    }
+    if (reach[0] > padded[0] || reach[1] > padded[1]) {
+        bool dilated = window->dilation[0] != 1 || window->dilation[1] != 1;
+        TDM_INFER_FAIL(infer, "%s: kernel %lldx%lld%s is larger than the %sinput %lldx%lld", infer->layer,
+                       (long long)reach[0], (long long)reach[1], dilated ? " (spread by its dilation)" : "",
+                       window->padding[0] + window->padding[1] > 0 ? "padded " : "", (long long)padded[0],
+                       (long long)padded[1]);
+    }
+    for (int axis = 0; axis < 2; axis++) out[axis] = (padded[axis] - reach[axis]) / window->stride[axis] + 1;
+    return TDM_OK;
+}
+
+tdm_status tdm__pool_infer(tdm_infer *infer, const tdm_window *window) {
+    TDM_INFER_TRY(infer, tdm__infer_check_image(infer));
+    for (int axis = 0; axis < 2; axis++)
+        if (window->padding[axis] > window->kernel[axis] / 2)
+            TDM_INFER_FAIL(infer, "%s: padding of at most half the kernel %lldx%lld is wanted, got %lldx%lld",
+                           infer->layer, (long long)window->kernel[0], (long long)window->kernel[1],
+                           (long long)window->padding[0], (long long)window->padding[1]);
+    int64_t out[2];
+    TDM_INFER_TRY(infer, tdm__window_infer(infer, window, out));
+    infer->output = (tdm_shape){3, {infer->input[0].dim[0], out[0], out[1]}};
+    infer->flops = (double)(window->kernel[0] * window->kernel[1]) * (double)infer->output.dim[0] * (double)out[0] *
+                   (double)out[1];
+    return tdm__infer_done(infer);
+}
+
+tdm_planes tdm__planes_of(const tdm_shape *shape, int64_t rows, tdm_layout layout) {
+    int64_t channels = shape->dim[1], inner = 1;
+    if (layout == TDM_LAYOUT_NHWC) inner = channels;
+    if (layout == TDM_LAYOUT_C8) inner = 8;
+    if (layout == TDM_LAYOUT_C16) inner = 16;
+    return (tdm_planes){
+        .count = rows * (channels / inner), .height = shape->dim[2], .width = shape->dim[3], .inner = inner};
+}
