@@ -1,0 +1,117 @@
+/* The executor: the plan's steps in order. Kernels write; what must be added is added here. */
+#include <string.h>
+
+#include "runtime/base/status.h"
+#include "runtime/exec/prepared.h"
+#include "runtime/exec/replica.h"
+
+static float *address(const tdm_replica *replica, const tdm_rows *rows, int value) {
+    if (value < 0) return NULL;
+    const tdm_plan_value *v = &replica->plan->values[value];
+    /* The batch is lent as const; only kernels that read it see it, because it is never a y or a dx. */
+    if (v->kind == TDM_PLACE_EXTERNAL) return (float *)(uintptr_t)rows->x;
+    return (float *)(void *)(replica->activation + v->offset);
+}
+
+float *tdm__exec_output(const tdm_replica *replica) {
+    return address(replica, NULL, replica->plan->output);
+}
+
+float *tdm__exec_output_gradient(const tdm_replica *replica) {
+    return address(replica, NULL, replica->plan->d_output);
+}
+
+static void common_args(tdm_replica *replica, const tdm_plan_node *node, int index, const tdm_rows *rows,
+                        const tdm_prepared *prepared, tdm_kernel_args *args) {
+    const tdm_plan *plan = replica->plan;
+    *args = (tdm_kernel_args){.desc = &node->desc, .state = prepared->state[index], .rows = rows->rows,
+                              .training = prepared->training, .seed = replica->seed, .step = replica->step,
+                              .position = rows->position};
+    args->stream = (uint32_t)(node->graph_node >= 0 ? node->graph_node : index);
+    for (int i = 0; i < node->desc.input_count; i++) args->x[i] = address(replica, rows, node->x[i]);
+    args->y = address(replica, rows, node->y);
+    args->saved = address(replica, rows, node->saved);
+    for (int i = 0; i < node->desc.param_count; i++) args->param[i] = replica->param + plan->params[node->param[i]].offset;
+    for (int i = 0; i < node->desc.buffer_count; i++) {
+        const tdm_plan_buffer *buffer = &plan->buffers[node->buffer[i]];
+        if (buffer->def.is_counter) args->counter = (int64_t *)(void *)(replica->buffer + buffer->offset);
+        else args->buffer[i] = (float *)(void *)(replica->buffer + buffer->offset);
+    }
+}
+
+tdm_status tdm__exec_forward(tdm_replica *replica, const tdm_rows *rows, bool training) {
+    const tdm_plan *plan = replica->plan;
+    tdm_prepared *prepared = NULL;
+    TDM_TRY(tdm__prepared_find(replica, rows->rows, training, &prepared));
+    for (int s = 0; s < plan->forward_steps; s++) {
+        const tdm_plan_node *node = &plan->nodes[plan->steps[s].index];
+        tdm_kernel_args args;
+        common_args(replica, node, plan->steps[s].index, rows, prepared, &args);
+        args.scratch = address(replica, rows, node->scratch_forward);
+        TDM_TRY(node->kernel->forward(&args));
+    }
+    if (plan->output == plan->input) TDM_FAIL(TDM_E_INTERNAL, "exec: the model is empty");
+    return TDM_OK;
+}
+
+static size_t value_count(const tdm_plan_value *value, int64_t rows) {
+    return (size_t)(tdm__shape_count(&value->shape) / value->shape.dim[0] * rows);
+}
+
+static void add(const tdm_replica *replica, float *to, const float *what, size_t count) {
+    const float *const source[2] = {to, what};
+    replica->device->flat->sum(to, source, 2, count);
+}
+
+/* An alias node has no kernel; its gradients share memory unless another layer wrote there first or will add. */
+static tdm_status backward_alias(tdm_replica *replica, const tdm_plan_node *node, const tdm_rows *rows) {
+    if (node->dx[0] < 0) return TDM_OK;
+    float *dx = address(replica, rows, node->dx[0]), *dy = address(replica, rows, node->dy);
+    size_t count = value_count(&replica->plan->values[node->dy], rows->rows);
+    if (node->dx_adds[0]) add(replica, dx, dy, count);
+    else if (dx != dy) memcpy(dx, dy, count * sizeof(float));
+    return TDM_OK;
+}
+
+static tdm_status backward_node(tdm_replica *replica, int index, const tdm_rows *rows, const tdm_prepared *prepared,
+                                bool first) {
+    const tdm_plan *plan = replica->plan;
+    const tdm_plan_node *node = &plan->nodes[index];
+    if (node->kernel == NULL) return backward_alias(replica, node, rows);
+    tdm_kernel_args args;
+    common_args(replica, node, index, rows, prepared, &args);
+    args.scratch = address(replica, rows, node->scratch_backward);
+    args.dy = address(replica, rows, node->dy);
+    for (int i = 0; i < node->desc.input_count; i++)
+        args.dx[i] = address(replica, rows, node->dx_adds[i] ? node->dx_temp[i] : node->dx[i]);
+    float *temp = address(replica, rows, plan->temp);
+    for (int i = 0; i < node->desc.param_count; i++) {
+        const tdm_plan_param *param = &plan->params[node->param[i]];
+        args.dparam[i] = first ? replica->grad + param->offset : temp;
+        if (!first) temp += ((size_t)param->count + 15) / 16 * 16;
+    }
+    TDM_TRY(node->kernel->backward(&args));
+    for (int i = 0; i < node->desc.input_count; i++) {
+        if (node->dx[i] >= 0 && node->dx_adds[i])
+            add(replica, address(replica, rows, node->dx[i]), args.dx[i],
+                value_count(&plan->values[node->dx[i]], rows->rows));
+    }
+    for (int i = 0; i < node->desc.param_count && !first; i++) {
+        const tdm_plan_param *param = &plan->params[node->param[i]];
+        add(replica, replica->grad + param->offset, args.dparam[i], (size_t)param->count);
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, bool first, const tdm_exec_hooks *hooks) {
+    const tdm_plan *plan = replica->plan;
+    tdm_prepared *prepared = NULL;
+    TDM_TRY(tdm__prepared_find(replica, rows->rows, true, &prepared));
+    for (int s = plan->forward_steps + 1; s < plan->step_count; s++) {
+        const tdm_plan_step *step = &plan->steps[s];
+        if (step->kind == TDM_STEP_BACKWARD) TDM_TRY(backward_node(replica, step->index, rows, prepared, first));
+        else if (hooks != NULL && hooks->bucket_ready != NULL)
+            TDM_TRY(hooks->bucket_ready(hooks->user, replica, step->index));
+    }
+    return TDM_OK;
+}

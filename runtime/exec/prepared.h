@@ -1,0 +1,17 @@
+/* Kernel states of all nodes for one number of rows: made at first use, kept until the replica closes. */
+#ifndef TDM_EXEC_PREPARED_H
+#define TDM_EXEC_PREPARED_H
+
+#include "runtime/exec/replica.h"
+
+struct tdm_prepared {
+    tdm_prepared *next;
+    int64_t rows;
+    bool training;
+    void **state; /* by plan node; NULL where the kernel needs none */
+};
+
+tdm_status tdm__prepared_find(tdm_replica *replica, int64_t rows, bool training, tdm_prepared **out);
+void tdm__prepared_free(tdm_replica *replica, tdm_prepared *prepared);
+
+#endif

@@ -1,0 +1,262 @@
+/* Building the graph: each layer is looked up, its attributes read by the op's own table, its shape inferred at once, so
+ * that a fault is told at the layer that has it. */
+#include "runtime/graph/graph.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/field.h"
+#include "runtime/base/status.h"
+#include "runtime/base/text.h"
+#include "runtime/module/module.h"
+
+enum { MAX_NODES = 100000 };
+/* The most numbers a value or parameter may hold: sizes in bytes stay far from overflow. */
+static const int64_t max_count = INT64_C(1) << 40;
+
+const tdm_op_def *tdm__op_find(const char *name) {
+    for (int i = 0; tdm_builtin_ops[i] != NULL; i++) {
+        if (strcmp(tdm_builtin_ops[i]->name, name) == 0) return tdm_builtin_ops[i];
+    }
+    return NULL;
+}
+
+const tdm_loss_def *tdm__loss_find(const char *name) {
+    for (int i = 0; tdm_builtin_losses[i] != NULL; i++) {
+        if (strcmp(tdm_builtin_losses[i]->name, name) == 0) return tdm_builtin_losses[i];
+    }
+    return NULL;
+}
+
+tdm_status tdm_graph_new(tdm_graph **out, const tdm_host *host) {
+    if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_graph_new: out is NULL");
+    *out = NULL;
+    if (host == NULL) host = tdm_host_default();
+    tdm_graph *graph = NULL;
+    TDM_TRY(tdm__new(host, &graph, 1, sizeof(*graph), "graph"));
+    graph->host = host;
+    graph->input = graph->output = -1;
+    tdm__arena_init(&graph->arena, host);
+    *out = graph;
+    return TDM_OK;
+}
+
+void tdm_graph_free(tdm_graph *graph) {
+    if (graph == NULL) return;
+    const tdm_host *host = graph->host;
+    tdm__arena_deinit(&graph->arena);
+    tdm__delete(host, graph->values);
+    tdm__delete(host, graph->nodes);
+    tdm__delete(host, graph->params);
+    tdm__delete(host, graph->buffers);
+    tdm__delete(host, graph);
+}
+
+static bool shape_is_sane(const tdm_shape *shape) {
+    int64_t count = 1;
+    for (int i = 0; i < shape->ndim; i++) {
+        if (shape->dim[i] < 1 || shape->dim[i] > max_count / count) return false;
+        count *= shape->dim[i];
+    }
+    return true;
+}
+
+static tdm_status add_value(tdm_graph *graph, const tdm_shape *shape, int producer, tdm_value *out) {
+    TDM_TRY(tdm__grow(graph->host, &graph->values, &graph->value_room, graph->value_count + 1, sizeof(*graph->values),
+                      "graph values"));
+    graph->values[graph->value_count] = (tdm_graph_value){.shape = *shape, .producer = producer};
+    *out = (tdm_value)graph->value_count++;
+    return TDM_OK;
+}
+
+tdm_status tdm_graph_input(tdm_graph *graph, int ndim, const int64_t *dim, tdm_value *out) {
+    if (graph == NULL || dim == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_graph_input: a pointer is NULL");
+    if (graph->finished || graph->value_count != 0)
+        TDM_FAIL(TDM_E_USAGE, "tdm_graph_input: the input comes once, before any layer");
+    if (ndim < 1 || ndim >= TDM_MAX_DIMS)
+        TDM_FAIL(TDM_E_CONFIG, "model.input wants 1 to %d dimensions, got %d", TDM_MAX_DIMS - 1, ndim);
+    tdm_shape shape = {.ndim = ndim};
+    for (int i = 0; i < ndim; i++) shape.dim[i] = dim[i];
+    if (!shape_is_sane(&shape)) TDM_FAIL(TDM_E_CONFIG, "model.input wants dimensions of at least 1 and of a sane size");
+    TDM_TRY(add_value(graph, &shape, -1, out));
+    graph->input = *out;
+    return TDM_OK;
+}
+
+static tdm_status unknown_op(const char *op, const tdm_origin *origin) {
+    const char *names[256];
+    int count = 0;
+    for (int i = 0; tdm_builtin_ops[i] != NULL && count < 256; i++) names[count++] = tdm_builtin_ops[i]->name;
+    const char *near = tdm__text_nearest(op, names, count);
+    if (near != NULL) TDM_FAIL_AT(origin, TDM_E_CONFIG, "unknown layer kind '%s'; did you mean '%s'?", op, near);
+    TDM_FAIL_AT(origin, TDM_E_CONFIG, "unknown layer kind '%s'; `tandem explain layers` lists them", op);
+}
+
+static tdm_status set_one_attr(tdm_graph *graph, const tdm_op_def *op, const char *layer, const tdm_attr *attr,
+                               const tdm_origin *origin, void *object, tdm_text *why) {
+    const tdm_origin *at = attr->origin.line != 0 ? &attr->origin : origin;
+    const tdm_field *row = op->attrs != NULL ? tdm__field_find(op->attrs, attr->key) : NULL;
+    if (row == NULL) {
+        const char *names[64];
+        int count = 0;
+        for (const tdm_field *f = op->attrs; f != NULL && f->key != NULL && count < 64; f++) names[count++] = f->key;
+        const char *near = tdm__text_nearest(attr->key, names, count);
+        TDM_FAIL_AT(at, TDM_E_CONFIG, "%s has no attribute '%s'%s%s%s", layer, attr->key, near ? "; did you mean '" : "",
+                    near ? near : "", near ? "'?" : "");
+    }
+    if (!tdm__field_set_text(row, object, attr->text, &graph->arena, why))
+        TDM_FAIL_AT(at, TDM_E_CONFIG, "%s: %s %s", layer, attr->key, why->data != NULL ? why->data : "has a wrong value");
+    return TDM_OK;
+}
+
+static tdm_status read_attrs(tdm_graph *graph, const tdm_op_def *op, const char *layer, const tdm_origin *origin,
+                             const tdm_attr *attrs, int attr_count, const void **out) {
+    void *object = NULL;
+    *out = NULL;
+    if (op->attrs == NULL && attr_count == 0) return TDM_OK;
+    TDM_TRY(tdm__arena_new(&graph->arena, &object, 1, op->attrs_bytes > 0 ? op->attrs_bytes : 1));
+    if (op->attrs != NULL) TDM_TRY(tdm__field_set_initial(op->attrs, object, &graph->arena));
+    tdm_text why;
+    tdm__text_init(&why, graph->host);
+    tdm_status status = TDM_OK;
+    for (int i = 0; i < attr_count && status == TDM_OK; i++)
+        status = set_one_attr(graph, op, layer, &attrs[i], origin, object, &why);
+    tdm__text_deinit(&why);
+    if (status != TDM_OK) return status;
+    for (const tdm_field *row = op->attrs; row != NULL && row->key != NULL; row++) {
+        bool given = false;
+        for (int i = 0; i < attr_count; i++) given = given || strcmp(attrs[i].key, row->key) == 0;
+        if ((row->flags & TDM_FIELD_REQUIRED) != 0 && !given)
+            TDM_FAIL_AT(origin, TDM_E_CONFIG, "%s wants '%s': %s", layer, row->key, row->help);
+    }
+    *out = object;
+    return TDM_OK;
+}
+
+static tdm_status add_tensors(tdm_graph *graph, const char *layer, const tdm_param_def *defs, int count, int node,
+                              tdm_graph_param **list, size_t *list_count, size_t *room) {
+    TDM_TRY(tdm__grow(graph->host, list, room, *list_count + (size_t)count, sizeof(**list), "graph parameters"));
+    for (int i = 0; i < count; i++) {
+        tdm_graph_param param = {.def = defs[i], .node = node, .count = tdm__shape_count(&defs[i].shape)};
+        TDM_TRY(tdm__arena_printf(&graph->arena, &param.name, "%s.%s", layer, defs[i].suffix));
+        (*list)[(*list_count)++] = param;
+    }
+    return TDM_OK;
+}
+
+static tdm_status check_inputs(const tdm_graph *graph, const tdm_op_def *op, const char *layer,
+                               const tdm_origin *origin, const tdm_value *inputs, int input_count) {
+    if (input_count < op->min_inputs || input_count > op->max_inputs || input_count > TDM_MAX_INPUTS) {
+        if (op->min_inputs == op->max_inputs)
+            TDM_FAIL_AT(origin, TDM_E_CONFIG, "%s wants %d input%s, got %d", layer, op->min_inputs,
+                        op->min_inputs == 1 ? "" : "s", input_count);
+        TDM_FAIL_AT(origin, TDM_E_CONFIG, "%s wants %d to %d inputs, got %d", layer, op->min_inputs, op->max_inputs,
+                    input_count);
+    }
+    for (int i = 0; i < input_count; i++) {
+        if (inputs[i] < 0 || (size_t)inputs[i] >= graph->value_count)
+            TDM_FAIL_AT(origin, TDM_E_USAGE, "%s: input %d is no value of this graph", layer, i);
+    }
+    return TDM_OK;
+}
+
+static tdm_status check_name(const tdm_graph *graph, const char *name, const tdm_origin *origin) {
+    size_t length = strlen(name);
+    if (length == 0 || length > 200 || name[0] == '.' || name[length - 1] == '.' || strstr(name, "..") != NULL)
+        TDM_FAIL_AT(origin, TDM_E_CONFIG,
+                    "layer name '%s' wants 1 to 200 characters, dots only between parts: features.0, fc1", name);
+    if (!tdm__text_is_utf8(name, length, NULL)) TDM_FAIL_AT(origin, TDM_E_CONFIG, "a layer name is not valid UTF-8");
+    for (size_t i = 0; i < graph->node_count; i++) {
+        if (strcmp(graph->nodes[i].name, name) == 0)
+            TDM_FAIL_AT(origin, TDM_E_CONFIG, "two layers are called '%s'; names must differ", name);
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, const char *op_name, const char *name,
+                            const tdm_value *inputs, int input_count, const tdm_attr *attrs, int attr_count,
+                            tdm_value *out) {
+    if (graph == NULL || op_name == NULL || inputs == NULL || out == NULL || (attrs == NULL && attr_count > 0))
+        TDM_FAIL(TDM_E_USAGE, "tdm_graph_add: a pointer is NULL");
+    if (graph->finished) TDM_FAIL(TDM_E_USAGE, "tdm_graph_add: the graph is finished");
+    if (graph->input < 0) TDM_FAIL(TDM_E_USAGE, "tdm_graph_add: call tdm_graph_input first");
+    if (graph->node_count >= MAX_NODES) TDM_FAIL(TDM_E_CONFIG, "a model has at most %d layers", MAX_NODES);
+    const tdm_op_def *op = tdm__op_find(op_name);
+    if (op == NULL) return unknown_op(op_name, origin);
+
+    tdm_graph_node node = {.op = op, .input_count = input_count};
+    if (name != NULL) TDM_TRY(tdm__arena_text(&graph->arena, &node.name, name));
+    else TDM_TRY(tdm__arena_printf(&graph->arena, &node.name, "%zu", graph->node_count));
+    if (origin != NULL) {
+        node.origin = *origin;
+        TDM_TRY(tdm__arena_text(&graph->arena, &node.origin.file, origin->file));
+    }
+    TDM_TRY(check_name(graph, node.name, &node.origin));
+    const char *layer = NULL;
+    TDM_TRY(tdm__arena_printf(&graph->arena, &layer, "%s '%s'", op->name, node.name));
+    TDM_TRY(check_inputs(graph, op, layer, &node.origin, inputs, input_count));
+    TDM_TRY(read_attrs(graph, op, layer, &node.origin, attrs, attr_count, &node.attrs));
+
+    tdm_infer infer = {.attrs = node.attrs, .input_count = input_count, .layer = layer, .origin = node.origin,
+                       .calls = &tdm__host_calls};
+    for (int i = 0; i < input_count; i++) {
+        node.input[i] = inputs[i];
+        infer.input[i] = graph->values[inputs[i]].shape;
+    }
+    TDM_TRY(op->infer(&infer));
+    bool sane = shape_is_sane(&infer.output);
+    for (int i = 0; i < infer.param_count; i++) sane = sane && shape_is_sane(&infer.param[i].shape);
+    if (!sane) TDM_FAIL_AT(&node.origin, TDM_E_CONFIG, "%s: its output or parameters are too large to count", layer);
+
+    int index = (int)graph->node_count;
+    node.flops = infer.flops;
+    node.first_param = (int)graph->param_count, node.param_count = infer.param_count;
+    node.first_buffer = (int)graph->buffer_count, node.buffer_count = infer.buffer_count;
+    TDM_TRY(tdm__grow(graph->host, &graph->nodes, &graph->node_room, graph->node_count + 1, sizeof(node),
+                      "graph nodes"));
+    TDM_TRY(add_tensors(graph, node.name, infer.param, infer.param_count, index, &graph->params, &graph->param_count,
+                        &graph->param_room));
+    TDM_TRY(add_tensors(graph, node.name, infer.buffer, infer.buffer_count, index, &graph->buffers,
+                        &graph->buffer_count, &graph->buffer_room));
+    TDM_TRY(add_value(graph, &infer.output, index, &node.output));
+    for (int i = 0; i < input_count; i++) graph->values[inputs[i]].consumer_count++;
+    graph->nodes[graph->node_count++] = node;
+    *out = node.output;
+    return TDM_OK;
+}
+
+tdm_status tdm_graph_add(tdm_graph *graph, const char *op, const char *name, const tdm_value *inputs, int input_count,
+                         const tdm_attr *attrs, int attr_count, tdm_value *out) {
+    return tdm_graph_add_at(graph, NULL, op, name, inputs, input_count, attrs, attr_count, out);
+}
+
+tdm_status tdm_graph_finish(tdm_graph *graph, tdm_value output) {
+    if (graph == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_graph_finish: graph is NULL");
+    if (graph->finished) TDM_FAIL(TDM_E_USAGE, "tdm_graph_finish: the graph is finished already");
+    if (output < 0 || (size_t)output >= graph->value_count)
+        TDM_FAIL(TDM_E_USAGE, "tdm_graph_finish: the output is no value of this graph");
+    if (graph->param_count == 0) TDM_FAIL(TDM_E_CONFIG, "the model has no parameters to train");
+    for (size_t i = 0; i < graph->node_count; i++) {
+        const tdm_graph_node *node = &graph->nodes[i];
+        if (graph->values[node->output].consumer_count == 0 && node->output != output)
+            TDM_FAIL_AT(&node->origin, TDM_E_CONFIG, "nothing uses the output of %s '%s'", node->op->name, node->name);
+    }
+    if (graph->values[output].consumer_count != 0)
+        TDM_FAIL(TDM_E_CONFIG, "the model's output is used by another layer; it must be the last");
+    graph->output = output;
+    graph->finished = true;
+    return TDM_OK;
+}
+
+int tdm_graph_shape(const tdm_graph *graph, tdm_value value, int64_t *dim) {
+    if (graph == NULL || dim == NULL || value < 0 || (size_t)value >= graph->value_count) return 0;
+    const tdm_shape *shape = &graph->values[value].shape;
+    memcpy(dim, shape->dim, (size_t)shape->ndim * sizeof(*dim));
+    return shape->ndim;
+}
+
+int64_t tdm_graph_param_count(const tdm_graph *graph) {
+    int64_t count = 0;
+    for (size_t i = 0; graph != NULL && i < graph->param_count; i++) count += graph->params[i].count;
+    return count;
+}

@@ -1,0 +1,51 @@
+/* The graph as a table: a line per layer, as people paste into reports. */
+#include <stdio.h>
+
+#include "runtime/base/field.h"
+#include "runtime/base/status.h"
+#include "runtime/base/text.h"
+#include "runtime/graph/graph.h"
+
+static void print_inputs(char *out, size_t bytes, const tdm_graph_node *node) {
+    size_t at = 0;
+    out[0] = '\0';
+    for (int i = 0; i < node->input_count && at < bytes; i++) {
+        int n = snprintf(out + at, bytes - at, "%sv%d", i ? " " : "", (int)node->input[i]);
+        at += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static int64_t params_of(const tdm_graph *graph, const tdm_graph_node *node) {
+    int64_t count = 0;
+    for (int i = 0; i < node->param_count; i++) count += graph->params[node->first_param + i].count;
+    return count;
+}
+
+static void print_node(const tdm_graph *graph, const tdm_graph_node *node, size_t index, tdm_text *text) {
+    char inputs[64], shape[64];
+    print_inputs(inputs, sizeof(inputs), node);
+    tdm__shape_print(shape, sizeof(shape), &graph->values[node->output].shape);
+    tdm__text_printf(text, "%3zu  %-18s %-20s %-10s v%-5d %-14s %10lld %9.3f ", index, node->op->name, node->name,
+                     inputs, (int)node->output, shape, (long long)params_of(graph, node), node->flops * 1e-6);
+    for (const tdm_field *row = node->op->attrs; row != NULL && row->key != NULL; row++) {
+        tdm__text_printf(text, " %s=", row->key);
+        tdm__field_print(row, node->attrs, text);
+    }
+    tdm__text_puts(text, "\n");
+}
+
+tdm_status tdm_graph_print(const tdm_graph *graph, char **out) {
+    if (graph == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_graph_print: a pointer is NULL");
+    tdm_text text;
+    tdm__text_init(&text, graph->host);
+    char shape[64] = "";
+    if (graph->input >= 0) tdm__shape_print(shape, sizeof(shape), &graph->values[graph->input].shape);
+    double flops = 0;
+    for (size_t i = 0; i < graph->node_count; i++) flops += graph->nodes[i].flops;
+    tdm__text_printf(&text, "graph  input v0 %s  layers %zu  parameters %lld  forward %.3f MFLOP a sample\n", shape,
+                     graph->node_count, (long long)tdm_graph_param_count(graph), flops * 1e-6);
+    tdm__text_printf(&text, "%3s  %-18s %-20s %-10s %-6s %-14s %10s %9s  %s\n", "#", "kind", "name", "reads", "makes",
+                     "shape", "parameters", "MFLOP", "attributes");
+    for (size_t i = 0; i < graph->node_count; i++) print_node(graph, &graph->nodes[i], i, &text);
+    return tdm__text_take_public(&text, out);
+}

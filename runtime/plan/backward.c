@@ -1,0 +1,66 @@
+/* Gradients: who writes each one first, who adds to it later, and which share memory. */
+#include <stdio.h>
+
+#include "runtime/base/status.h"
+#include "runtime/plan/build.h"
+
+static tdm_status new_gradient(tdm_build *build, int value, int *out) {
+    const tdm_plan_value of = build->plan->values[value];
+    char name[48];
+    snprintf(name, sizeof(name), "d%.38s", of.name);
+    TDM_TRY(tdm__build_value(build, out, name, &of.shape, of.layout, of.bytes));
+    build->extra[value].gradient = *out;
+    return TDM_OK;
+}
+
+/* The gradient of y is read by this node alone, so an op with one input may leave dx in its place. */
+static bool may_take_over(const tdm_plan_node *node) {
+    if (node->op == NULL || node->desc.input_count != 1) return false;
+    return (node->op->flags & (TDM_OP_ALIAS | TDM_OP_IN_PLACE)) != 0;
+}
+
+static tdm_status write_dx(tdm_build *build, int index, int input) {
+    tdm_plan_node *node = &build->plan->nodes[index];
+    int value = node->x[input];
+    if (build->extra[value].gradient >= 0) {
+        node->dx[input] = build->extra[value].gradient;
+        node->dx_adds[input] = true;
+        if (node->kernel == NULL) return TDM_OK; /* an alias adds dy itself */
+        const tdm_plan_value of = build->plan->values[value];
+        int temp = -1;
+        TDM_TRY(tdm__build_value(build, &temp, "temp", &of.shape, of.layout, of.bytes));
+        build->plan->nodes[index].dx_temp[input] = temp;
+        return TDM_OK;
+    }
+    int gradient = -1;
+    TDM_TRY(new_gradient(build, value, &gradient));
+    node = &build->plan->nodes[index];
+    node->dx[input] = gradient;
+    if (may_take_over(node)) build->plan->values[gradient].alias_of = node->dy;
+    return TDM_OK;
+}
+
+tdm_status tdm__build_backward(tdm_build *build) {
+    tdm_plan *plan = build->plan;
+    TDM_TRY(new_gradient(build, plan->output, &plan->d_output));
+    for (int i = plan->node_count - 1; i >= 0; i--) {
+        if (!plan->nodes[i].needs_backward) continue;
+        plan->nodes[i].dy = build->extra[plan->nodes[i].y].gradient;
+        if (plan->nodes[i].dy < 0) TDM_FAIL(TDM_E_INTERNAL, "plan: nothing makes the gradient of '%s'", plan->nodes[i].name);
+        for (int k = 0; k < plan->nodes[i].desc.input_count; k++) {
+            if (plan->nodes[i].desc.wants_dx[k]) TDM_TRY(write_dx(build, i, k));
+        }
+    }
+    size_t floats = 0;
+    for (int i = 0; i < plan->node_count; i++) {
+        size_t own = 0;
+        for (int k = 0; k < plan->nodes[i].desc.param_count; k++)
+            own += ((size_t)tdm__shape_count(&plan->nodes[i].desc.param[k]) + 15) / 16 * 16;
+        if (own > floats) floats = own;
+    }
+    if (plan->options.accumulates && floats > 0) {
+        plan->temp_param = floats * sizeof(float);
+        TDM_TRY(tdm__build_value(build, &plan->temp, "temp grad", NULL, TDM_LAYOUT_PLAIN, plan->temp_param));
+    }
+    return TDM_OK;
+}

@@ -1,0 +1,95 @@
+/* The order of everything: parameters in their arenas, steps, and the gradient buckets between them.
+ *
+ * Parameters lie in the order in which backward finishes their gradients, the last layer first. Buckets are cut greedily
+ * in that order as DistributedDataParallel does: a bucket is closed once it has reached its limit, 1 MiB for the first
+ * so that communication starts early, bucket_cap_mb for the others. */
+#include "runtime/base/status.h"
+#include "runtime/plan/build.h"
+
+enum { FLOAT_ALIGN = 16 };
+
+static void add_param(tdm_plan *plan, int node, int slot) {
+    const tdm_graph_node *from = &plan->graph->nodes[plan->nodes[node].graph_node];
+    int graph_param = from->first_param + slot;
+    const tdm_graph_param *param = &plan->graph->params[graph_param];
+    int index = plan->param_count++;
+    plan->params[index] = (tdm_plan_param){.name = param->name, .def = param->def, .count = param->count,
+                                           .offset = plan->param_floats, .graph_param = graph_param, .node = node};
+    plan->param_of_graph[graph_param] = index;
+    plan->nodes[node].param[slot] = index;
+    plan->param_floats += ((size_t)param->count + FLOAT_ALIGN - 1) / FLOAT_ALIGN * FLOAT_ALIGN;
+}
+
+tdm_status tdm__build_params(tdm_build *build) {
+    tdm_plan *plan = build->plan;
+    const tdm_graph *graph = build->graph;
+    TDM_TRY(tdm__arena_new(&plan->arena, &plan->params, graph->param_count, sizeof(*plan->params)));
+    TDM_TRY(tdm__arena_new(&plan->arena, &plan->param_of_graph, graph->param_count, sizeof(int)));
+    TDM_TRY(tdm__arena_new(&plan->arena, &plan->buffers, graph->buffer_count, sizeof(*plan->buffers)));
+    for (int i = plan->node_count - 1; i >= 0; i--) {
+        for (int k = 0; k < plan->nodes[i].desc.param_count; k++) add_param(plan, i, k);
+    }
+    for (size_t i = 0; i < graph->buffer_count; i++) {
+        const tdm_graph_param *from = &graph->buffers[i];
+        size_t bytes = (size_t)from->count * (from->def.is_counter ? sizeof(int64_t) : sizeof(float));
+        plan->buffers[plan->buffer_count++] =
+            (tdm_plan_buffer){.name = from->name, .def = from->def, .count = from->count, .offset = plan->buffer_bytes};
+        plan->buffer_bytes += (bytes + TDM_ALIGN - 1) / TDM_ALIGN * TDM_ALIGN;
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm__build_step(tdm_build *build, tdm_step_kind kind, int index) {
+    tdm_plan *plan = build->plan;
+    TDM_TRY(tdm__grow(build->host, &plan->steps, &build->step_room, (size_t)plan->step_count + 1,
+                      sizeof(*plan->steps), "plan steps"));
+    plan->steps[plan->step_count++] = (tdm_plan_step){kind, index};
+    return TDM_OK;
+}
+
+static size_t param_end(const tdm_plan *plan, int param) {
+    return param + 1 < plan->param_count ? plan->params[param + 1].offset : plan->param_floats;
+}
+
+static tdm_status build_buckets(tdm_build *build) {
+    tdm_plan *plan = build->plan;
+    double cap = plan->options.bucket_cap_mb * 1048576.0;
+    double limit = cap < 1048576.0 ? cap : 1048576.0;
+    for (int first = 0; first < plan->param_count;) {
+        int end = first;
+        double bytes = 0;
+        while (end < plan->param_count && (end == first || bytes < limit)) bytes += 4.0 * (double)plan->params[end++].count;
+        TDM_TRY(tdm__grow(build->host, &plan->buckets, &build->bucket_room, (size_t)plan->bucket_count + 1,
+                          sizeof(*plan->buckets), "plan buckets"));
+        size_t offset = plan->params[first].offset;
+        plan->buckets[plan->bucket_count++] = (tdm_plan_bucket){
+            .offset = offset, .count = param_end(plan, end - 1) - offset, .first_param = first, .param_count = end - first};
+        first = end;
+        limit = cap;
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm__build_steps(tdm_build *build) {
+    tdm_plan *plan = build->plan;
+    for (int i = 0; i < plan->node_count; i++) {
+        if (plan->nodes[i].kernel != NULL) TDM_TRY(tdm__build_step(build, TDM_STEP_FORWARD, i));
+    }
+    plan->forward_steps = plan->step_count;
+    TDM_TRY(tdm__build_step(build, TDM_STEP_LOSS, 0));
+    if (!plan->options.training) return TDM_OK;
+    TDM_TRY(build_buckets(build));
+    int bucket = 0;
+    for (int i = plan->node_count - 1; i >= 0; i--) {
+        const tdm_plan_node *node = &plan->nodes[i];
+        if (!node->needs_backward) continue;
+        TDM_TRY(tdm__build_step(build, TDM_STEP_BACKWARD, i));
+        while (bucket < plan->bucket_count) {
+            const tdm_plan_bucket *b = &plan->buckets[bucket];
+            if (plan->params[b->first_param + b->param_count - 1].node < i) break;
+            plan->buckets[bucket].ready_after = plan->step_count - 1;
+            TDM_TRY(tdm__build_step(build, TDM_STEP_READY, bucket++));
+        }
+    }
+    return TDM_OK;
+}

@@ -1,0 +1,97 @@
+/* When each value is alive, and where it lies in the activation arena: largest first, each into the smallest gap that
+ * nothing alive at the same time occupies. */
+#include <stdlib.h>
+
+#include "runtime/base/status.h"
+#include "runtime/plan/build.h"
+
+static void touch(tdm_plan *plan, int value, int step) {
+    if (value < 0) return;
+    tdm_plan_value *v = &plan->values[tdm__plan_root(plan, value)];
+    if (v->first < 0) v->first = step;
+    v->last = step;
+}
+
+static void touch_forward(tdm_plan *plan, const tdm_plan_node *node, int step) {
+    for (int i = 0; i < node->desc.input_count; i++) touch(plan, node->x[i], step);
+    touch(plan, node->y, step);
+    touch(plan, node->saved, step);
+    touch(plan, node->scratch_forward, step);
+}
+
+static void touch_backward(tdm_plan *plan, const tdm_plan_node *node, int step) {
+    unsigned flags = node->op != NULL ? node->op->flags : 0;
+    for (int i = 0; i < node->desc.input_count; i++) {
+        if ((flags & TDM_OP_READS_X) != 0) touch(plan, node->x[i], step);
+        touch(plan, node->dx[i], step);
+        touch(plan, node->dx_temp[i], step);
+    }
+    if ((flags & TDM_OP_READS_Y) != 0 || node->desc.relu) touch(plan, node->y, step);
+    touch(plan, node->dy, step);
+    touch(plan, node->saved, step);
+    touch(plan, node->scratch_backward, step);
+    if (node->desc.param_count > 0) touch(plan, plan->temp, step);
+}
+
+void tdm__build_liveness(tdm_plan *plan) {
+    for (int i = 0; i < plan->step_count; i++) {
+        const tdm_plan_step *step = &plan->steps[i];
+        if (step->kind == TDM_STEP_FORWARD) touch_forward(plan, &plan->nodes[step->index], i);
+        if (step->kind == TDM_STEP_BACKWARD) touch_backward(plan, &plan->nodes[step->index], i);
+        if (step->kind == TDM_STEP_LOSS) {
+            touch(plan, plan->output, i);
+            touch(plan, plan->d_output, i);
+        }
+    }
+}
+
+static int larger_first(const void *a, const void *b, void *user) {
+    const tdm_plan *plan = user;
+    const tdm_plan_value *p = &plan->values[*(const int *)a], *q = &plan->values[*(const int *)b];
+    if (p->bytes != q->bytes) return p->bytes > q->bytes ? -1 : 1;
+    return *(const int *)a - *(const int *)b;
+}
+
+static size_t rounded(size_t bytes) {
+    return (bytes + TDM_ALIGN - 1) / TDM_ALIGN * TDM_ALIGN;
+}
+
+/* `placed` is sorted by offset. */
+static size_t best_gap(const tdm_plan *plan, const int *placed, int count, const tdm_plan_value *value) {
+    size_t end = 0, best = SIZE_MAX, best_size = SIZE_MAX, wanted = rounded(value->bytes);
+    for (int i = 0; i < count; i++) {
+        const tdm_plan_value *other = &plan->values[placed[i]];
+        if (other->last < value->first || other->first > value->last) continue;
+        if (other->offset > end && other->offset - end >= wanted && other->offset - end < best_size) {
+            best = end;
+            best_size = other->offset - end;
+        }
+        if (other->offset + rounded(other->bytes) > end) end = other->offset + rounded(other->bytes);
+    }
+    return best != SIZE_MAX ? best : end;
+}
+
+tdm_status tdm__build_places(tdm_build *build) {
+    tdm_plan *plan = build->plan;
+    int *order = NULL, *placed = NULL;
+    TDM_TRY(tdm__arena_new(&plan->arena, &order, (size_t)plan->value_count, sizeof(int)));
+    TDM_TRY(tdm__arena_new(&plan->arena, &placed, (size_t)plan->value_count, sizeof(int)));
+    int count = 0;
+    for (int i = 0; i < plan->value_count; i++) {
+        const tdm_plan_value *value = &plan->values[i];
+        if (value->alias_of < 0 && value->kind == TDM_PLACE_ARENA && value->first >= 0) order[count++] = i;
+    }
+    qsort_r(order, (size_t)count, sizeof(int), larger_first, plan);
+    for (int i = 0; i < count; i++) {
+        tdm_plan_value *value = &plan->values[order[i]];
+        value->offset = best_gap(plan, placed, i, value);
+        if (value->offset + rounded(value->bytes) > plan->activation_bytes)
+            plan->activation_bytes = value->offset + rounded(value->bytes);
+        int at = i;
+        while (at > 0 && plan->values[placed[at - 1]].offset > value->offset) placed[at] = placed[at - 1], at--;
+        placed[at] = order[i];
+    }
+    for (int i = 0; i < plan->value_count; i++)
+        plan->values[i].offset = plan->values[tdm__plan_root(plan, i)].offset;
+    return TDM_OK;
+}
