@@ -1,0 +1,384 @@
+/* Reading a setting by its row: strictly typed, checked, and with a clause that says what was wanted and what came. */
+#include "runtime/base/field.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "runtime/base/field_range.h"
+#include "runtime/base/status.h"
+#include "runtime/base/utf8.h"
+
+const char tdm__field_no_memory[] = "could not be kept: out of memory";
+
+const tdm_field *tdm__field_find(const tdm_field *rows, const char *key) {
+    for (; rows->key != NULL; rows++) {
+        if (strcmp(rows->key, key) == 0) return rows;
+    }
+    return NULL;
+}
+
+const tdm_field *tdm__field_main(const tdm_field *rows) {
+    for (; rows->key != NULL; rows++) {
+        if ((rows->flags & TDM_FIELD_MAIN) != 0) return rows;
+    }
+    return NULL;
+}
+
+static bool is_nullable(const tdm_field *row) {
+    return (row->flags & TDM_FIELD_NULLABLE) != 0;
+}
+
+static void set_zero(const tdm_field *row, void *value) {
+    static const size_t bytes[TDM_FIELD_KIND_COUNT] = {
+        [TDM_FIELD_BOOL] = sizeof(bool),
+        [TDM_FIELD_INT] = sizeof(int64_t),
+        [TDM_FIELD_FLOAT] = sizeof(double),
+        [TDM_FIELD_TEXT] = sizeof(const char *),
+        [TDM_FIELD_PATH] = sizeof(const char *),
+        [TDM_FIELD_ENUM] = sizeof(int),
+        [TDM_FIELD_PAIR] = 2 * sizeof(int64_t),
+        [TDM_FIELD_INTS] = sizeof(tdm_ints),
+        [TDM_FIELD_FLOATS] = sizeof(tdm_floats),
+        [TDM_FIELD_PATHS] = sizeof(tdm_texts),
+        [TDM_FIELD_INTERVAL] = sizeof(tdm_interval),
+        [TDM_FIELD_DURATION] = sizeof(double),
+    };
+    memset(value, 0, bytes[row->kind]);
+}
+
+static void set_null(const tdm_field *row, void *value) {
+    set_zero(row, value);
+    if (row->kind == TDM_FIELD_INT) *(int64_t *)value = TDM_INT_NULL;
+    if (row->kind == TDM_FIELD_FLOAT || row->kind == TDM_FIELD_DURATION) *(double *)value = NAN;
+}
+
+/* "wants an integer from 1 to 512" */
+static void put_wanted(const tdm_field *row, const char *what, tdm_text *why) {
+    tdm_range range = tdm__field_range(row);
+    tdm__text_printf(why, "wants %s", what);
+    if (range.has_min && range.has_max && !range.open_min) {
+        tdm__text_puts(why, " from ");
+        tdm__field_print_bound(row, range.min, why);
+        tdm__text_puts(why, " to ");
+        tdm__field_print_bound(row, range.max, why);
+        return;
+    }
+    if (range.has_min) {
+        tdm__text_puts(why, range.open_min ? " above " : " of at least ");
+        tdm__field_print_bound(row, range.min, why);
+    }
+    if (range.has_max) {
+        tdm__text_puts(why, range.has_min ? " and at most " : " of at most ");
+        tdm__field_print_bound(row, range.max, why);
+    }
+}
+
+/* The hints of the callers come behind it. */
+static bool refuse(const tdm_field *row, const char *what, const char *got, tdm_text *why) {
+    put_wanted(row, what, why);
+    tdm__text_printf(why, ", got '%s'", got);
+    return false;
+}
+
+static bool in_range(const tdm_field *row, double value) {
+    tdm_range range = tdm__field_range(row);
+    if (range.has_min && (value < range.min || (range.open_min && value == range.min))) return false;
+    return !range.has_max || value <= range.max;
+}
+
+/* 010 is eight to some readers of YAML and ten to others. Leaves the digits without the zeros in `plain`. */
+static bool has_leading_zeros(const char *text, const char **plain) {
+    const char *at = text + (*text == '-' || *text == '+');
+    if (at[0] != '0' || at[1] == '\0' || at[strspn(at, "0123456789_")] != '\0') return false;
+    while (*at == '0' || *at == '_') at++;
+    *plain = *at == '\0' ? at - 1 : at;
+    return true;
+}
+
+static void hint_leading_zeros(const char *text, const char *plain, tdm_text *why) {
+    tdm__text_printf(why, ": leading zeros are not allowed; write %s%s", *text == '-' ? "-" : "", plain);
+}
+
+static bool read_int(const tdm_field *row, const char *text, int64_t *out, tdm_text *why) {
+    const char *plain;
+    double number;
+    int64_t value;
+    if (tdm__parse_int(text, &value)) {
+        if (value == TDM_INT_NULL || !in_range(row, (double)value)) return refuse(row, "an integer", text, why);
+        *out = value;
+        return true;
+    }
+    refuse(row, "an integer", text, why);
+    if (has_leading_zeros(text, &plain))
+        hint_leading_zeros(text, plain, why);
+    else if (tdm__parse_float(text, &number) && number == trunc(number) && fabs(number) < 1e15)
+        tdm__text_printf(why, "; write %lld", (long long)number);
+    return false;
+}
+
+static bool read_float(const tdm_field *row, const char *text, double *out, tdm_text *why) {
+    const char *plain;
+    double value;
+    int64_t whole;
+    bool zeros = has_leading_zeros(text, &plain);
+    bool good = !zeros && tdm__parse_float(text, &value);
+    if (!good && !zeros && tdm__parse_int(text, &whole)) { /* 1_000 */
+        value = (double)whole;
+        good = true;
+    }
+    if (good && in_range(row, value)) {
+        *out = value;
+        return true;
+    }
+    refuse(row, "a number", text, why);
+    if (zeros) {
+        hint_leading_zeros(text, plain, why);
+    } else if (!good) {
+        size_t comma = strcspn(text, ",");
+        if (comma > 0 && comma < 20 && text[comma] == ',' && text[comma + 1] != '\0' &&
+            strspn(text + comma + 1, "0123456789") == strlen(text + comma + 1) && strspn(text, "0123456789") == comma)
+            tdm__text_printf(why, "; write %.*s.%s", (int)comma, text, text + comma + 1);
+    }
+    return false;
+}
+
+static bool read_bool(const char *text, bool *out, tdm_text *why) {
+    static const char *const alike[2][6] = {{"no", "n", "off", "0", "false", NULL}, {"yes", "y", "on", "1", "true", NULL}};
+    if (tdm__parse_bool(text, out)) return true;
+    tdm__text_printf(why, "wants true or false, got '%s'", text);
+    for (int truth = 0; truth < 2; truth++) {
+        for (int i = 0; alike[truth][i] != NULL; i++) {
+            if (strcasecmp(text, alike[truth][i]) == 0) tdm__text_printf(why, "; write %s", truth ? "true" : "false");
+        }
+    }
+    return false;
+}
+
+static void put_names(const tdm_field *row, tdm_text *why) {
+    tdm__text_puts(why, "wants one of ");
+    for (int i = 0; row->names[i] != NULL; i++) tdm__text_printf(why, "%s%s", i > 0 ? ", " : "", row->names[i]);
+}
+
+static bool read_enum(const tdm_field *row, const char *text, int *out, tdm_text *why) {
+    int count = 0;
+    for (; row->names[count] != NULL; count++) {
+        if (strcmp(row->names[count], text) == 0) {
+            *out = count;
+            return true;
+        }
+    }
+    put_names(row, why);
+    tdm__text_printf(why, ", got '%s'", text);
+    const char *nearest = tdm__text_nearest(text, row->names, count);
+    if (nearest != NULL) tdm__text_printf(why, "; did you mean %s?", nearest);
+    return false;
+}
+
+static bool read_duration(const tdm_field *row, const char *text, double *out, tdm_text *why) {
+    double seconds;
+    int64_t number;
+    bool good = tdm__parse_duration(text, &seconds);
+    if (good && in_range(row, seconds)) {
+        *out = seconds;
+        return true;
+    }
+    refuse(row, good ? "a duration" : "a duration such as 500ms, 30s, 10m or 1h30m", text, why);
+    if (!good && tdm__parse_int(text, &number) && number >= 0) tdm__text_printf(why, "; write %llds", (long long)number);
+    return false;
+}
+
+/* "50 steps", "1 epoch", "30m", and "never" where null is a value. */
+static bool read_interval(const tdm_field *row, const char *text, tdm_interval *out, tdm_text *why) {
+    static const struct {
+        const char *one, *many;
+        tdm_interval_kind kind;
+    } unit[] = {{"step", "steps", TDM_INTERVAL_STEPS}, {"epoch", "epochs", TDM_INTERVAL_EPOCHS}};
+    double seconds;
+    int64_t number;
+    char digits[24];
+    if (is_nullable(row) && strcmp(text, "never") == 0) {
+        set_null(row, out);
+        return true;
+    }
+    size_t length = strcspn(text, " ");
+    if (length < sizeof(digits) && text[length] == ' ') {
+        memcpy(digits, text, length);
+        digits[length] = '\0';
+        const char *name = text + length + strspn(text + length, " ");
+        for (size_t i = 0; i < 2; i++) {
+            if ((strcmp(name, unit[i].one) != 0 && strcmp(name, unit[i].many) != 0) || !tdm__parse_int(digits, &number) ||
+                number < 1 || number > (int64_t)1 << 53)
+                continue;
+            *out = (tdm_interval){unit[i].kind, (double)number};
+            return true;
+        }
+    }
+    if (tdm__parse_duration(text, &seconds) && seconds > 0.0) {
+        *out = (tdm_interval){TDM_INTERVAL_SECONDS, seconds};
+        return true;
+    }
+    tdm__text_printf(why, "wants an interval such as 50 steps, 1 epoch%s, got '%s'",
+                     is_nullable(row) ? ", 30m or never" : " or 30m", text);
+    if (tdm__parse_int(text, &number) && number > 0)
+        tdm__text_printf(why, "; write %lld step%s", (long long)number, number == 1 ? "" : "s");
+    return false;
+}
+
+static bool read_text(const tdm_field *row, const char *text, const char **out, tdm_arena *arena, tdm_text *why) {
+    bool is_path = row->kind == TDM_FIELD_PATH || row->kind == TDM_FIELD_PATHS;
+    size_t bad;
+    if (is_path && text[0] == '\0') {
+        tdm__text_puts(why, "wants a path, got ''");
+        return false;
+    }
+    if (!is_path && !tdm__text_is_utf8(text, strlen(text), &bad)) {
+        tdm__text_printf(why, "wants text in UTF-8, got the byte 0x%02X at offset %zu", (unsigned char)text[bad], bad);
+        return false;
+    }
+    if (tdm__arena_text(arena, out, text) != TDM_OK) {
+        tdm__text_puts(why, tdm__field_no_memory);
+        return false;
+    }
+    return true;
+}
+
+static const char *list_noun(const tdm_field *row) {
+    return row->kind == TDM_FIELD_PATHS ? "path" : row->kind == TDM_FIELD_FLOATS ? "number" : "integer";
+}
+
+static bool has_right_count(const tdm_field *row, int count, tdm_text *why) {
+    int least = row->min_items, most = tdm__field_max_items(row);
+    if (count >= least && count <= most) return true;
+    int wanted = count < least ? least : most;
+    const char *how = least == most ? "" : count < least ? "at least " : "at most ";
+    tdm__text_printf(why, "wants %s%d %s%s, got %d", how, wanted, list_noun(row), wanted == 1 ? "" : "s", count);
+    return false;
+}
+
+static bool read_list(const tdm_field *row, void *value, const tdm_written *written, tdm_arena *arena, tdm_text *why) {
+    union {
+        tdm_ints ints;
+        tdm_floats floats;
+        tdm_texts texts;
+    } list;
+    memset(&list, 0, sizeof(list));
+    if (!has_right_count(row, written->count, why)) return false;
+    tdm_text clause;
+    tdm__text_init(&clause, why->host);
+    bool good = true;
+    for (int i = 0; good && i < written->count; i++) {
+        if (row->kind == TDM_FIELD_INTS)
+            good = read_int(row, written->item[i], &list.ints.item[i], &clause);
+        else if (row->kind == TDM_FIELD_FLOATS)
+            good = read_float(row, written->item[i], &list.floats.item[i], &clause);
+        else
+            good = read_text(row, written->item[i], &list.texts.item[i], arena, &clause);
+        if (!good) tdm__text_printf(why, "item %d %s", i + 1, clause.data == NULL ? "is wrong" : clause.data);
+    }
+    tdm__text_deinit(&clause);
+    if (!good) return false;
+    if (row->kind == TDM_FIELD_INTS) {
+        list.ints.count = written->count;
+        memcpy(value, &list.ints, sizeof(list.ints));
+    } else if (row->kind == TDM_FIELD_FLOATS) {
+        list.floats.count = written->count;
+        memcpy(value, &list.floats, sizeof(list.floats));
+    } else {
+        list.texts.count = written->count;
+        memcpy(value, &list.texts, sizeof(list.texts));
+    }
+    return true;
+}
+
+static bool read_pair(const tdm_field *row, int64_t *value, const tdm_written *written, tdm_text *why) {
+    int64_t pair[2];
+    if (written->is_list && written->count != 2) {
+        tdm__text_printf(why, "wants one integer or two, got %d", written->count);
+        return false;
+    }
+    if (!read_int(row, written->item[0], &pair[0], why)) return false;
+    pair[1] = pair[0];
+    if (written->is_list && !read_int(row, written->item[1], &pair[1], why)) return false;
+    memcpy(value, pair, sizeof(pair));
+    return true;
+}
+
+static bool read_scalar(const tdm_field *row, void *value, const char *text, tdm_arena *arena, tdm_text *why) {
+    switch (row->kind) {
+    case TDM_FIELD_BOOL: return read_bool(text, value, why);
+    case TDM_FIELD_INT: return read_int(row, text, value, why);
+    case TDM_FIELD_FLOAT: return read_float(row, text, value, why);
+    case TDM_FIELD_TEXT:
+    case TDM_FIELD_PATH: return read_text(row, text, value, arena, why);
+    case TDM_FIELD_ENUM: return read_enum(row, text, value, why);
+    case TDM_FIELD_INTERVAL: return read_interval(row, text, value, why);
+    case TDM_FIELD_DURATION: return read_duration(row, text, value, why);
+    case TDM_FIELD_PAIR:
+    case TDM_FIELD_INTS:
+    case TDM_FIELD_FLOATS:
+    case TDM_FIELD_PATHS:
+    case TDM_FIELD_KIND_COUNT: break;
+    }
+    tdm__text_puts(why, "is of a kind that holds no single value");
+    return false;
+}
+
+/* A null, a list or a single value came where the row has no use for one. */
+static bool refuse_shape(const tdm_field *row, const char *got, tdm_text *why) {
+    static const char *const noun[TDM_FIELD_KIND_COUNT] = {
+        [TDM_FIELD_BOOL] = "true or false",         [TDM_FIELD_INT] = "an integer",
+        [TDM_FIELD_FLOAT] = "a number",             [TDM_FIELD_TEXT] = "a text",
+        [TDM_FIELD_PATH] = "a path",                [TDM_FIELD_PAIR] = "an integer or a list of two",
+        [TDM_FIELD_INTS] = "a list of integers",    [TDM_FIELD_FLOATS] = "a list of numbers",
+        [TDM_FIELD_PATHS] = "a list of paths",      [TDM_FIELD_INTERVAL] = "an interval such as 50 steps, 1 epoch or 30m",
+        [TDM_FIELD_DURATION] = "a duration",
+    };
+    if (row->kind == TDM_FIELD_INT || row->kind == TDM_FIELD_FLOAT || row->kind == TDM_FIELD_DURATION)
+        put_wanted(row, noun[row->kind], why);
+    else if (row->kind == TDM_FIELD_ENUM)
+        put_names(row, why);
+    else
+        tdm__text_printf(why, "wants %s", noun[row->kind]);
+    tdm__text_printf(why, ", got %s", got);
+    return false;
+}
+
+bool tdm__field_set(const tdm_field *row, void *object, const tdm_written *written, tdm_arena *arena, tdm_text *why) {
+    void *value = (char *)object + row->offset;
+    if (written->is_null) {
+        if (!is_nullable(row)) return refuse_shape(row, "null", why);
+        set_null(row, value);
+        return true;
+    }
+    if (row->kind == TDM_FIELD_PAIR) return read_pair(row, value, written, why);
+    if (tdm__field_is_list(row)) {
+        if (written->is_list) return read_list(row, value, written, arena, why);
+        refuse_shape(row, "a single value", why);
+        tdm__text_printf(why, "; write [%s]", written->item[0]);
+        return false;
+    }
+    if (written->is_list) return refuse_shape(row, "a list", why);
+    return read_scalar(row, value, written->item[0], arena, why);
+}
+
+tdm_status tdm__field_set_initial(const tdm_field *rows, void *object, tdm_arena *arena) {
+    tdm_text why;
+    tdm_status status = TDM_OK;
+    tdm__text_init(&why, arena->host);
+    for (const tdm_field *row = rows; row->key != NULL && status == TDM_OK; row++) {
+        void *value = (char *)object + row->offset;
+        if (row->initial == NULL) {
+            if (is_nullable(row))
+                set_null(row, value);
+            else
+                set_zero(row, value);
+        } else if (!tdm__field_set_text(row, object, row->initial, arena, &why)) {
+            const char *clause = why.data == NULL ? tdm__field_no_memory : why.data;
+            bool no_memory = why.failed || strstr(clause, tdm__field_no_memory) != NULL;
+            status = tdm__fail(no_memory ? TDM_E_MEMORY : TDM_E_INTERNAL, __FILE__, __LINE__, NULL, "default of %s %s",
+                               row->key, clause);
+        }
+    }
+    tdm__text_deinit(&why);
+    return status;
+}

@@ -1,0 +1,171 @@
+/* Values back to text, in YAML flow style, such that reading the text gives the same value again. */
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+#include "runtime/base/field_range.h"
+#include "runtime/base/utf8.h"
+
+/* Words that some reader of YAML 1.1 or 1.2 takes for something else than text. */
+static const char *const reserved[] = {"null", "true", "false", "yes", "no", "on", "off", "y", "n", "never"};
+
+static bool is_reserved(const char *text) {
+    for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
+        if (strcasecmp(text, reserved[i]) == 0) return true;
+    }
+    return false;
+}
+
+/* Stricter than YAML: whatever starts like a number is quoted, since 1.1 readers know octals, dates and base 60. */
+static bool is_plain(const char *text) {
+    const char *at = text, *end = text + strlen(text);
+    bool dots = at[0] == '.' && (at[1] == '/' || at[1] == '.');
+    uint32_t code;
+    if (*at == '\0' || is_reserved(text) || end[-1] == ' ' || end[-1] == ':') return false;
+    if ((unsigned char)*at < 0x80 && !isalpha((unsigned char)*at) && *at != '_' && *at != '/' && !dots) return false;
+    for (int length; at < end; at += length) {
+        length = tdm__utf8_next(at, (size_t)(end - at), &code);
+        if (length == 0) return false;
+        if (code < 0x80) {
+            if (!isalnum((int)code) && strchr("_./+-: ", (int)code) == NULL) return false;
+            if (code == ':' && at[1] == ' ') return false;
+        } else if (code < 0xA1 || code == 0x2028 || code == 0x2029 || code == 0xFEFF) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void print_text(const char *text, tdm_text *out) {
+    if (text == NULL)
+        tdm__text_puts(out, "null");
+    else if (is_plain(text))
+        tdm__text_puts(out, text);
+    else
+        tdm__text_json_string(out, text);
+}
+
+static void print_int(int64_t value, tdm_text *out) {
+    if (value == TDM_INT_NULL)
+        tdm__text_puts(out, "null");
+    else
+        tdm__text_printf(out, "%lld", (long long)value);
+}
+
+static void print_number(const tdm_field *row, double value, tdm_text *out) {
+    char text[32];
+    if (isnan(value) && (row->flags & TDM_FIELD_NULLABLE) != 0) {
+        tdm__text_puts(out, "null");
+    } else if (row->kind == TDM_FIELD_DURATION) {
+        tdm__print_duration(value, out);
+    } else {
+        tdm__print_float(text, value);
+        tdm__text_puts(out, text);
+    }
+}
+
+static void print_interval(const tdm_interval *interval, tdm_text *out) {
+    char number[32];
+    const char *unit = interval->kind == TDM_INTERVAL_STEPS ? "step" : "epoch";
+    if (interval->kind == TDM_INTERVAL_NEVER) {
+        tdm__text_puts(out, "never");
+    } else if (interval->kind == TDM_INTERVAL_SECONDS) {
+        tdm__print_duration(interval->amount, out);
+    } else {
+        tdm__print_float(number, interval->amount);
+        tdm__text_printf(out, "%s %s%s", number, unit, interval->amount == 1.0 ? "" : "s");
+    }
+}
+
+static void print_list(const tdm_field *row, const void *value, tdm_text *out) {
+    const tdm_ints *ints = value;
+    const tdm_floats *floats = value;
+    const tdm_texts *texts = value;
+    int count = row->kind == TDM_FIELD_INTS ? ints->count : row->kind == TDM_FIELD_FLOATS ? floats->count : texts->count;
+    if (count == 0 && (row->flags & TDM_FIELD_NULLABLE) != 0) {
+        tdm__text_puts(out, "null");
+        return;
+    }
+    tdm__text_puts(out, "[");
+    for (int i = 0; i < count; i++) {
+        if (i > 0) tdm__text_puts(out, ", ");
+        if (row->kind == TDM_FIELD_INTS)
+            print_int(ints->item[i], out);
+        else if (row->kind == TDM_FIELD_FLOATS)
+            print_number(row, floats->item[i], out);
+        else
+            print_text(texts->item[i], out);
+    }
+    tdm__text_puts(out, "]");
+}
+
+void tdm__field_print(const tdm_field *row, const void *object, tdm_text *out) {
+    const void *value = (const char *)object + row->offset;
+    switch (row->kind) {
+    case TDM_FIELD_BOOL: tdm__text_puts(out, *(const bool *)value ? "true" : "false"); break;
+    case TDM_FIELD_INT: print_int(*(const int64_t *)value, out); break;
+    case TDM_FIELD_FLOAT:
+    case TDM_FIELD_DURATION: print_number(row, *(const double *)value, out); break;
+    case TDM_FIELD_TEXT:
+    case TDM_FIELD_PATH: print_text(*(const char *const *)value, out); break;
+    case TDM_FIELD_ENUM: tdm__text_puts(out, row->names[*(const int *)value]); break;
+    case TDM_FIELD_PAIR:
+        tdm__text_printf(out, "[%lld, %lld]", (long long)((const int64_t *)value)[0], (long long)((const int64_t *)value)[1]);
+        break;
+    case TDM_FIELD_INTS:
+    case TDM_FIELD_FLOATS:
+    case TDM_FIELD_PATHS: print_list(row, value, out); break;
+    case TDM_FIELD_INTERVAL: print_interval(value, out); break;
+    case TDM_FIELD_KIND_COUNT: break;
+    }
+}
+
+static bool same_number(double a, double b) {
+    return a == b || (isnan(a) && isnan(b));
+}
+
+static bool same_text(const char *a, const char *b) {
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+static bool same_list(const tdm_field *row, const void *a, const void *b) {
+    if (row->kind == TDM_FIELD_INTS) {
+        const tdm_ints *left = a, *right = b;
+        return left->count == right->count &&
+               memcmp(left->item, right->item, (size_t)left->count * sizeof(left->item[0])) == 0;
+    }
+    if (row->kind == TDM_FIELD_FLOATS) {
+        const tdm_floats *left = a, *right = b;
+        bool same = left->count == right->count;
+        for (int i = 0; same && i < left->count; i++) same = same_number(left->item[i], right->item[i]);
+        return same;
+    }
+    const tdm_texts *left = a, *right = b;
+    bool same = left->count == right->count;
+    for (int i = 0; same && i < left->count; i++) same = same_text(left->item[i], right->item[i]);
+    return same;
+}
+
+bool tdm__field_equal(const tdm_field *row, const void *a, const void *b) {
+    a = (const char *)a + row->offset;
+    b = (const char *)b + row->offset;
+    switch (row->kind) {
+    case TDM_FIELD_BOOL: return *(const bool *)a == *(const bool *)b;
+    case TDM_FIELD_INT: return *(const int64_t *)a == *(const int64_t *)b;
+    case TDM_FIELD_FLOAT:
+    case TDM_FIELD_DURATION: return same_number(*(const double *)a, *(const double *)b);
+    case TDM_FIELD_TEXT:
+    case TDM_FIELD_PATH: return same_text(*(const char *const *)a, *(const char *const *)b);
+    case TDM_FIELD_ENUM: return *(const int *)a == *(const int *)b;
+    case TDM_FIELD_PAIR: return memcmp(a, b, 2 * sizeof(int64_t)) == 0;
+    case TDM_FIELD_INTS:
+    case TDM_FIELD_FLOATS:
+    case TDM_FIELD_PATHS: return same_list(row, a, b);
+    case TDM_FIELD_INTERVAL: {
+        const tdm_interval *left = a, *right = b;
+        return left->kind == right->kind && (left->kind == TDM_INTERVAL_NEVER || left->amount == right->amount);
+    }
+    case TDM_FIELD_KIND_COUNT: break;
+    }
+    return false;
+}

@@ -1,0 +1,158 @@
+/* Rows as text for people: ranges, descriptions in English and Chinese, durations. */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/base/field_range.h"
+
+tdm_range tdm__field_range(const tdm_field *row) {
+    tdm_range range = {.min = row->min, .max = row->max};
+    if (row->min == 0.0 && row->max == 0.0) {
+        range.open_min = (row->flags & TDM_FIELD_OPEN_MIN) != 0; /* "above 0" needs no maximum to be meant */
+        range.has_min = range.open_min;
+        return range;
+    }
+    /* Bounds that no int64_t reaches say no more than the type does. */
+    range.has_min = row->min > -9.2e18;
+    range.has_max = row->max >= row->min && row->max < 9.2e18;
+    range.open_min = range.has_min && (row->flags & TDM_FIELD_OPEN_MIN) != 0;
+    return range;
+}
+
+int tdm__field_max_items(const tdm_field *row) {
+    return row->max_items > 0 && row->max_items < TDM_LIST_MAX ? row->max_items : TDM_LIST_MAX;
+}
+
+bool tdm__field_is_list(const tdm_field *row) {
+    return row->kind == TDM_FIELD_INTS || row->kind == TDM_FIELD_FLOATS || row->kind == TDM_FIELD_PATHS;
+}
+
+static const struct {
+    const char *name;
+    int64_t ms;
+} units[] = {{"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
+enum { UNIT_COUNT = sizeof(units) / sizeof(units[0]) };
+
+bool tdm__parse_duration(const char *text, double *seconds) {
+    int64_t total = 0;
+    int next = 0;
+    do {
+        size_t digits = strspn(text, "0123456789");
+        if (digits == 0 || digits > 15) return false;
+        int64_t amount = 0;
+        for (size_t i = 0; i < digits; i++) amount = amount * 10 + (text[i] - '0');
+        text += digits;
+        size_t letters = strspn(text, "dhms");
+        int unit = next;
+        while (unit < UNIT_COUNT && (strlen(units[unit].name) != letters || memcmp(units[unit].name, text, letters) != 0))
+            unit++;
+        if (unit == UNIT_COUNT || __builtin_mul_overflow(amount, units[unit].ms, &amount) ||
+            __builtin_add_overflow(total, amount, &total))
+            return false;
+        next = unit + 1;
+        text += letters;
+    } while (*text != '\0');
+    *seconds = (double)total / 1000.0;
+    return true;
+}
+
+void tdm__print_duration(double seconds, tdm_text *out) {
+    if (!(seconds > 0.0) || seconds > 9e15) {
+        tdm__text_puts(out, seconds > 0.0 ? ".inf" : "0s");
+        return;
+    }
+    int64_t left = llround(seconds * 1000.0);
+    if (left == 0) left = 1;
+    for (int i = 0; i < UNIT_COUNT; i++) {
+        int64_t amount = left / units[i].ms;
+        if (amount > 0) tdm__text_printf(out, "%lld%s", (long long)amount, units[i].name);
+        left -= amount * units[i].ms;
+    }
+}
+
+void tdm__field_print_bound(const tdm_field *row, double value, tdm_text *out) {
+    char number[32];
+    if (row->kind == TDM_FIELD_DURATION && value >= 0.0) {
+        tdm__print_duration(value, out);
+        return;
+    }
+    tdm__print_float(number, value);
+    tdm__text_puts(out, number);
+}
+
+/* ", 1 to 512", ", at least 1", ", above 0, at most 1" and their Chinese forms. */
+static void describe_range(const tdm_field *row, tdm_text *out, bool chinese) {
+    tdm_range range = tdm__field_range(row);
+    const char *comma = chinese ? "，" : ", ";
+    if (range.has_min && range.has_max && !range.open_min) {
+        tdm__text_puts(out, comma);
+        tdm__field_print_bound(row, range.min, out);
+        tdm__text_puts(out, chinese ? " 到 " : " to ");
+        tdm__field_print_bound(row, range.max, out);
+        return;
+    }
+    if (range.has_min) {
+        tdm__text_puts(out, comma);
+        if (chinese)
+            tdm__text_puts(out, range.open_min ? "大于 " : "不小于 ");
+        else
+            tdm__text_puts(out, range.open_min ? "above " : "at least ");
+        tdm__field_print_bound(row, range.min, out);
+    }
+    if (range.has_max) {
+        tdm__text_puts(out, comma);
+        tdm__text_puts(out, chinese ? "不大于 " : "at most ");
+        tdm__field_print_bound(row, range.max, out);
+    }
+}
+
+static void describe_count(const tdm_field *row, tdm_text *out, bool chinese) {
+    int least = row->min_items, most = tdm__field_max_items(row);
+    if (least == most) {
+        tdm__text_printf(out, chinese ? "，恰好 %d 个" : ", exactly %d", least);
+    } else {
+        if (least > 0) tdm__text_printf(out, chinese ? "，至少 %d 个" : ", at least %d of them", least);
+        if (row->max_items > 0) tdm__text_printf(out, chinese ? "，至多 %d 个" : ", at most %d of them", most);
+    }
+}
+
+static void describe_names(const tdm_field *row, tdm_text *out, bool chinese) {
+    tdm__text_puts(out, chinese ? "以下之一：" : "one of ");
+    for (int i = 0; row->names[i] != NULL; i++) {
+        if (i > 0) tdm__text_puts(out, chinese ? "、" : ", ");
+        tdm__text_puts(out, row->names[i]);
+    }
+}
+
+static const struct {
+    const char *english, *chinese;
+} kind_name[TDM_FIELD_KIND_COUNT] = {
+    [TDM_FIELD_BOOL] = {"true or false", "true 或 false"},
+    [TDM_FIELD_INT] = {"integer", "整数"},
+    [TDM_FIELD_FLOAT] = {"number", "数值"},
+    [TDM_FIELD_TEXT] = {"text", "文本"},
+    [TDM_FIELD_PATH] = {"path", "路径"},
+    [TDM_FIELD_PAIR] = {"one integer or a list of two", "一个整数，或两个整数的列表"},
+    [TDM_FIELD_INTS] = {"list of integers", "整数列表"},
+    [TDM_FIELD_FLOATS] = {"list of numbers", "数值列表"},
+    [TDM_FIELD_PATHS] = {"list of paths", "路径列表"},
+    [TDM_FIELD_INTERVAL] = {"interval such as 50 steps, 1 epoch or 30m", "间隔，例如 50 steps、1 epoch 或 30m"},
+    [TDM_FIELD_DURATION] = {"duration such as 500ms, 30s, 10m or 1h30m", "时长，例如 500ms、30s、10m 或 1h30m"},
+};
+
+void tdm__field_describe(const tdm_field *row, tdm_text *out, bool chinese) {
+    if (row->kind == TDM_FIELD_ENUM)
+        describe_names(row, out, chinese);
+    else
+        tdm__text_puts(out, chinese ? kind_name[row->kind].chinese : kind_name[row->kind].english);
+    if (tdm__field_is_list(row)) describe_count(row, out, chinese);
+    if (row->kind == TDM_FIELD_PAIR || row->kind == TDM_FIELD_INT || row->kind == TDM_FIELD_FLOAT ||
+        row->kind == TDM_FIELD_INTS || row->kind == TDM_FIELD_FLOATS || row->kind == TDM_FIELD_DURATION)
+        describe_range(row, out, chinese);
+    if (row->unit != NULL) tdm__text_printf(out, chinese ? "（%s）" : " (%s)", row->unit);
+    if ((row->flags & TDM_FIELD_NULLABLE) != 0) {
+        if (row->kind == TDM_FIELD_INTERVAL)
+            tdm__text_puts(out, chinese ? "，或 never" : ", or never");
+        else
+            tdm__text_puts(out, chinese ? "，或 null" : ", or null");
+    }
+}
