@@ -1,0 +1,127 @@
+/* The flat passes against PyTorch, to the bit, in every variant that this processor runs, and against each other. */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/graph/graph.h"
+#include "tests/support/tdm_test.h"
+
+#include "tests/ops/flat_case.h"
+#include "tests/ops/flat_golden.h"
+
+static int variants(const tdm_flat_kernels *out[3]) {
+    int count = 0;
+    out[count++] = tdm_builtin_flat_ref();
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2")) out[count++] = &tdm__flat_avx2;
+    if (strcmp(tdm_builtin_flat()->variant, "avx512") == 0) out[count++] = &tdm__flat_avx512;
+#endif
+    return count;
+}
+
+/* The generator of make_flat_golden.py. */
+static void numbers(uint32_t seed, float *out, size_t count, float factor) {
+    uint32_t x = seed;
+    for (size_t i = 0; i < count; i++) {
+        x = x * 1664525u + 1013904223u;
+        out[i] = (float)((int32_t)(x >> 15) - 65536) / 65536.0f * factor;
+    }
+}
+
+static void check_bits(const char *variant, const char *name, int step, const float *got, const uint32_t *want) {
+    for (int i = 0; i < COUNT; i++) {
+        uint32_t bits;
+        memcpy(&bits, &got[i], sizeof bits);
+        if (bits == want[i]) continue;
+        tdm_test_failures++;
+        fprintf(stderr, "%s, %s, step %d: parameter %d is 0x%08x, PyTorch has 0x%08x\n", variant, name, step, i, bits,
+                want[i]);
+        return;
+    }
+}
+
+TEST(optimizers_equal_pytorch) {
+    const tdm_flat_kernels *flat[3];
+    const int variant_count = variants(flat);
+    for (int k = 0; k < variant_count; k++) {
+        for (size_t i = 0; i < sizeof golden_cases / sizeof golden_cases[0]; i++) {
+            float p[COUNT], g[COUNT], m[COUNT] = {0}, v[COUNT] = {0};
+            flat_run run = {golden_cases[i], 0, p, g, m, v, COUNT};
+            numbers(1, p, COUNT, 1.0f);
+            for (int step = 1; step <= STEPS; step++) {
+                numbers(1000 + (uint32_t)step, g, COUNT, ldexpf(1.0f, step % 5 - 3));
+                optimize(flat[k], &run);
+                if (step == 1) check_bits(flat[k]->variant, run.setting.name, 1, p, run.setting.first);
+            }
+            check_bits(flat[k]->variant, run.setting.name, STEPS, p, run.setting.last);
+        }
+    }
+}
+
+/* ---- the other passes ---- */
+
+enum { MANY = 5003 }; /* no multiple of any block */
+
+TEST(sum_adds_in_order_and_in_place) {
+    static float source[4][MANY], out[MANY], want[MANY];
+    const tdm_flat_kernels *flat[3];
+    const int variant_count = variants(flat);
+    const float *pointer[4] = {source[0], source[1], source[2], source[3]};
+    for (int k = 0; k < variant_count; k++) {
+        for (int sources = 1; sources <= 4; sources++) {
+            for (int s = 0; s < 4; s++) numbers((uint32_t)(s + 7), source[s], MANY, s == 2 ? 1e6f : 1.0f);
+            for (int i = 0; i < MANY; i++) {
+                want[i] = source[0][i];
+                for (int s = 1; s < sources; s++) want[i] += source[s][i];
+            }
+            flat[k]->sum(out, pointer, sources, MANY);
+            CHECK(memcmp(out, want, sizeof want) == 0);
+            flat[k]->sum(source[sources - 1], pointer, sources, MANY);
+            CHECK(memcmp(source[sources - 1], want, sizeof want) == 0);
+        }
+    }
+}
+
+TEST(scale_and_sum_squares_are_the_same_in_all_variants) {
+    static float x[MANY], scaled[3][MANY];
+    const tdm_flat_kernels *flat[3];
+    const int variant_count = variants(flat);
+    numbers(3, x, MANY, 1.7f);
+    for (size_t count = 0; count <= MANY; count = count < 70 ? count + 1 : count * 3 + 1) {
+        const double want = flat[0]->sum_squares(x, count);
+        double plain = 0;
+        for (size_t i = 0; i < count; i++) plain += (double)x[i] * x[i];
+        CHECK_NEAR(want, plain, 1e-12 * plain);
+        for (int k = 0; k < variant_count; k++) CHECK(flat[k]->sum_squares(x, count) == want);
+    }
+    for (int k = 0; k < variant_count; k++) {
+        memcpy(scaled[k], x, sizeof x);
+        flat[k]->scale(scaled[k], 0.3f, MANY);
+        CHECK(scaled[k][MANY - 1] == x[MANY - 1] * 0.3f);
+        CHECK(memcmp(scaled[k], scaled[0], sizeof x) == 0);
+    }
+}
+
+TEST(all_finite_sees_every_place) {
+    static float x[MANY];
+    static const float bad[] = {INFINITY, -INFINITY, NAN};
+    static const int place[] = {0, 15, 16, 1023, 1024, MANY - 1};
+    const tdm_flat_kernels *flat[3];
+    const int variant_count = variants(flat);
+    numbers(9, x, MANY, 3e38f);
+    for (int k = 0; k < variant_count; k++) {
+        CHECK(flat[k]->all_finite(x, MANY));
+        CHECK(flat[k]->all_finite(x, 0));
+        for (int b = 0; b < 3; b++) {
+            for (size_t i = 0; i < sizeof place / sizeof place[0]; i++) {
+                const float old = x[place[i]];
+                x[place[i]] = bad[b];
+                CHECK(!flat[k]->all_finite(x, MANY));
+                CHECK(flat[k]->all_finite(x, (size_t)place[i]));
+                x[place[i]] = old;
+            }
+        }
+    }
+}
+
+TEST_MAIN(RUN(optimizers_equal_pytorch); RUN(sum_adds_in_order_and_in_place);
+          RUN(scale_and_sum_squares_are_the_same_in_all_variants); RUN(all_finite_sees_every_place);)
