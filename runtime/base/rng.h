@@ -26,7 +26,7 @@ uint64_t tdm__rng_u64(tdm_rng *rng);                                          /*
 void tdm__rng_rand(tdm_rng *rng, float *out, size_t count);                   /* torch.rand */
 void tdm__rng_uniform(tdm_rng *rng, float *out, size_t count, double low, double high); /* Tensor.uniform_ */
 void tdm__rng_normal(tdm_rng *rng, float *out, size_t count, double mean, double std);  /* Tensor.normal_, randn */
-/* torch.randint(low, high): 64-bit draws from a range of 2^28 on (torch >= 2.7), else 32-bit ones, both modulo. */
+/* torch.randint(low, high), low < high: 64-bit draws from a range of 2^28 on (torch >= 2.7), else 32-bit ones, both modulo. */
 void tdm__rng_randint(tdm_rng *rng, int64_t *out, size_t count, int64_t low, int64_t high);
 void tdm__rng_randperm(tdm_rng *rng, int64_t *out, size_t count);             /* torch.randperm, count < 214748364 */
 

@@ -1,0 +1,11 @@
+/* Box-Muller over blocks of 16 uniform floats, in place: eight radii in front, eight angles behind. */
+#ifndef TDM_BASE_RNG_NORMAL_H
+#define TDM_BASE_RNG_NORMAL_H
+
+#include "runtime/base/rng.h"
+
+enum { TDM_NORMAL_BLOCK = 16 };
+
+void tdm__normal_blocks(float *values, size_t blocks, float mean, float std, tdm_rng_profile profile);
+
+#endif
