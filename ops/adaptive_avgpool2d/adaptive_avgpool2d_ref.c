@@ -1,0 +1,29 @@
+/* adaptive_avgpool2d: reference kernel, for every layout. */
+#include "ops/average.h"
+#include "ops/ops.h"
+
+/* [floor(at * in / out), ceil((at + 1) * in / out)) */
+static tdm_span span(const void *attrs, int axis, int64_t at, int64_t in, int64_t out) {
+    (void)attrs;
+    (void)axis;
+    int64_t begin = at * in / out, end = ((at + 1) * in + out - 1) / out;
+    return (tdm_span){begin, end, end - begin};
+}
+
+static tdm_status forward(const tdm_kernel_args *args) {
+    tdm__average_forward(args, span);
+    return TDM_OK;
+}
+
+static tdm_status backward(const tdm_kernel_args *args) {
+    tdm__average_backward(args, span);
+    return TDM_OK;
+}
+
+const tdm_kernel tdm__adaptive_avgpool2d_ref = {
+    .op = "adaptive_avgpool2d",
+    .variant = "ref",
+    .fits = tdm__average_fits,
+    .forward = forward,
+    .backward = backward,
+};

@@ -1,0 +1,79 @@
+/* dropout: reference kernel, also the one that runs. */
+#include <math.h>
+#include <string.h>
+
+#include "ops/dropout/dropout.h"
+#include "ops/elementwise.h"
+#include "ops/ops.h"
+#include "runtime/base/rng.h"
+
+/* Steele, Lea, Flood 2014; constants of the reference implementation. */
+static uint64_t splitmix64(uint64_t seed) {
+    uint64_t z = seed + 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+void tdm__dropout_mask(uint8_t *keep, int64_t count, const tdm_dropout_draw *draw) {
+    uint64_t threshold = (uint64_t)nearbyint(draw->p * 4294967296.0), key = splitmix64(draw->seed);
+    for (int64_t e = 0; e < count; e += 4) {
+        uint32_t word[4];
+        uint32_t counter[4] = {(uint32_t)(e / 4), (uint32_t)draw->position, (uint32_t)draw->step, draw->stream};
+        tdm__philox(word, key, counter);
+        for (int64_t j = 0; j < 4 && e + j < count; j++) keep[e + j] = word[j] >= threshold;
+    }
+}
+
+float tdm__dropout_scale(double p) {
+    return p < 1.0 ? 1.0f / (float)(1.0 - p) : 0.0f;
+}
+
+/* The mask is counted in the plain layout; other layouts would have to look each element up. */
+static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+    fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
+    fit->saved_bytes = (size_t)desc->y.dim[0];
+    for (int i = 1; i < desc->y.ndim; i++) fit->saved_bytes *= (size_t)desc->y.dim[i];
+    return true;
+}
+
+/* factor is 0 or the scale: a product, so that NaN and infinity show even where they are dropped, as in PyTorch. */
+static void apply(float *out, const float *in, const uint8_t *keep, int64_t count, float scale) {
+    TDM_SAME_OR_APART
+    for (int64_t i = 0; i < count; i++) out[i] = in[i] * (keep[i] ? scale : 0.0f);
+}
+
+/* y = x * keep / (1 - p) */
+static tdm_status forward(const tdm_kernel_args *args) {
+    const tdm_dropout_attrs *attrs = args->desc->attrs;
+    int64_t count = tdm__elementwise_count(args), width = count / args->rows;
+    if (!args->training) {
+        if (args->y != args->x[0]) memcpy(args->y, args->x[0], (size_t)count * sizeof(float));
+        return TDM_OK;
+    }
+    uint8_t *keep = args->saved;
+    for (int64_t n = 0; n < args->rows; n++)
+        tdm__dropout_mask(keep + n * width, width,
+                          &(tdm_dropout_draw){.p = attrs->p,
+                                              .seed = args->seed,
+                                              .step = args->step,
+                                              .stream = args->stream,
+                                              .position = args->position[n]});
+    apply(args->y, args->x[0], keep, count, tdm__dropout_scale(attrs->p));
+    return TDM_OK;
+}
+
+/* dx = dy * keep / (1 - p) */
+static tdm_status backward(const tdm_kernel_args *args) {
+    const tdm_dropout_attrs *attrs = args->desc->attrs;
+    apply(args->dx[0], args->dy, args->saved, tdm__elementwise_count(args), tdm__dropout_scale(attrs->p));
+    return TDM_OK;
+}
+
+const tdm_kernel tdm__dropout_ref = {
+    .op = "dropout",
+    .variant = "ref",
+    .fits = fits,
+    .forward = forward,
+    .backward = backward,
+};

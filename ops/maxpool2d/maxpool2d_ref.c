@@ -1,0 +1,143 @@
+/* maxpool2d: reference kernel, for every layout.
+ *
+ * PyTorch's rule: the window is scanned in row-major order and a strictly larger value wins, so the first maximum gets
+ * the whole gradient; a NaN wins over everything, the last one of them. The winner's place in its window is saved in
+ * one byte where the window has at most 255 points, else in an int32_t. */
+#include <math.h>
+#include <string.h>
+
+#include "ops/maxpool2d/maxpool2d.h"
+#include "ops/ops.h"
+#include "ops/window.h"
+
+static bool has_small_window(const tdm_maxpool2d_attrs *attrs) {
+    return attrs->kernel[0] * attrs->kernel[1] <= 255;
+}
+
+static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+    const int64_t *y = desc->y.dim;
+    fit->x_layout[0] = fit->y_layout = desc->x_layout[0];
+    fit->saved_bytes = (size_t)(y[0] * y[1] * y[2] * y[3]) * (has_small_window(desc->attrs) ? 1 : sizeof(int32_t));
+    return true;
+}
+
+/* One point of the window for `inner` channels: `winner` may be NULL (evaluation). */
+#define DEFINE_TAKE(name, type)                                                                                        \
+    static void name(float *best, type *winner, const float *x, type place, int64_t inner) {                           \
+        if (winner == NULL) {                                                                                          \
+            for (int64_t j = 0; j < inner; j++) best[j] = ((x[j] > best[j]) | (x[j] != x[j])) ? x[j] : best[j];        \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t j = 0; j < inner; j++) {                                                                          \
+            bool wins = (x[j] > best[j]) | (x[j] != x[j]);                                                             \
+            best[j] = wins ? x[j] : best[j];                                                                           \
+            winner[j] = wins ? place : winner[j];                                                                      \
+        }                                                                                                              \
+    }
+DEFINE_TAKE(take_small, uint8_t)
+DEFINE_TAKE(take_large, int32_t)
+
+typedef struct {
+    tdm_planes x, y;
+    tdm_window window;
+    bool small;
+} pool;
+
+static pool pool_of(const tdm_kernel_args *args) {
+    const tdm_kernel_desc *desc = args->desc;
+    const tdm_maxpool2d_attrs *attrs = desc->attrs;
+    return (pool){.x = tdm__planes_of(&desc->x[0], args->rows, desc->x_layout[0]),
+                  .y = tdm__planes_of(&desc->y, args->rows, desc->y_layout),
+                  .window = tdm__pool_window(attrs->kernel, attrs->stride, attrs->padding),
+                  .small = has_small_window(attrs)};
+}
+
+/* The part of the window of output (p,q) that lies inside the image. */
+typedef struct {
+    int64_t corner[2], begin[2], end[2]; /* input coordinates; corner: of the window's first point */
+} clip;
+
+static clip clip_of(const pool *g, int64_t p, int64_t q) {
+    int64_t at[2] = {p, q}, in[2] = {g->x.height, g->x.width};
+    clip c;
+    for (int axis = 0; axis < 2; axis++) {
+        c.corner[axis] = at[axis] * g->window.stride[axis] - g->window.padding[axis];
+        int64_t end = c.corner[axis] + g->window.kernel[axis];
+        c.begin[axis] = c.corner[axis] > 0 ? c.corner[axis] : 0;
+        c.end[axis] = end < in[axis] ? end : in[axis];
+    }
+    return c;
+}
+
+static int64_t place_of(const pool *g, const clip *c, int64_t row, int64_t column) {
+    return (row - c->corner[0]) * g->window.kernel[1] + (column - c->corner[1]);
+}
+
+/* All channels of one output point. `at` counts output numbers; saved is NULL in evaluation. */
+static void forward_point(const pool *g, const clip *c, const float *x, float *y, void *saved, int64_t at) {
+    int64_t inner = g->y.inner, first = place_of(g, c, c->begin[0], c->begin[1]);
+    uint8_t *small = saved != NULL && g->small ? (uint8_t *)saved + at : NULL;
+    int32_t *large = saved != NULL && !g->small ? (int32_t *)saved + at : NULL;
+    float *best = y + at;
+    for (int64_t j = 0; j < inner; j++) {
+        best[j] = -INFINITY;
+        if (small != NULL) small[j] = (uint8_t)first;
+        if (large != NULL) large[j] = (int32_t)first;
+    }
+    for (int64_t row = c->begin[0]; row < c->end[0]; row++) {
+        for (int64_t column = c->begin[1]; column < c->end[1]; column++) {
+            const float *from = x + (row * g->x.width + column) * inner;
+            int64_t place = place_of(g, c, row, column);
+            if (g->small)
+                take_small(best, small, from, (uint8_t)place, inner);
+            else
+                take_large(best, large, from, (int32_t)place, inner);
+        }
+    }
+}
+
+static tdm_status forward(const tdm_kernel_args *args) {
+    pool g = pool_of(args);
+    int64_t x_plane = g.x.height * g.x.width * g.x.inner, at = 0;
+    void *saved = args->training ? args->saved : NULL;
+    for (int64_t plane = 0; plane < g.y.count; plane++) {
+        for (int64_t p = 0; p < g.y.height; p++) {
+            for (int64_t q = 0; q < g.y.width; q++, at += g.y.inner) {
+                clip c = clip_of(&g, p, q);
+                forward_point(&g, &c, args->x[0] + plane * x_plane, args->y, saved, at);
+            }
+        }
+    }
+    return TDM_OK;
+}
+
+/* dx[winner] += dy, in the order of the outputs */
+static tdm_status backward(const tdm_kernel_args *args) {
+    pool g = pool_of(args);
+    int64_t inner = g.x.inner, x_plane = g.x.height * g.x.width * inner, at = 0;
+    memset(args->dx[0], 0, (size_t)(g.x.count * x_plane) * sizeof(float));
+    for (int64_t plane = 0; plane < g.y.count; plane++) {
+        float *dx = args->dx[0] + plane * x_plane;
+        for (int64_t p = 0; p < g.y.height; p++) {
+            for (int64_t q = 0; q < g.y.width; q++, at += inner) {
+                clip c = clip_of(&g, p, q);
+                for (int64_t j = 0; j < inner; j++) {
+                    int64_t place = g.small ? ((const uint8_t *)args->saved)[at + j]
+                                            : ((const int32_t *)args->saved)[at + j];
+                    int64_t row = c.corner[0] + place / g.window.kernel[1];
+                    int64_t column = c.corner[1] + place % g.window.kernel[1];
+                    dx[(row * g.x.width + column) * inner + j] += args->dy[at + j];
+                }
+            }
+        }
+    }
+    return TDM_OK;
+}
+
+const tdm_kernel tdm__maxpool2d_ref = {
+    .op = "maxpool2d",
+    .variant = "ref",
+    .fits = fits,
+    .forward = forward,
+    .backward = backward,
+};
