@@ -27,9 +27,9 @@ TDM_INLINE float cephes_log(float x) {
     uint32_t bits = bits_of(x);
     float e = (float)((int32_t)(bits >> 23) - 127) + 1.0f;
     float m = float_of((bits & 0x007FFFFFu) | 0x3F000000u); /* in [0.5, 1) */
-    float low = m < 0.707106781186547524f ? m : 0.0f;
-    e = m < 0.707106781186547524f ? e - 1.0f : e;
-    m = (m - 1.0f) + low;
+    uint32_t below = 0u - (uint32_t)(m < 0.707106781186547524f); /* a mask: loops with choices stay scalar */
+    e = e - float_of(bits_of(1.0f) & below);
+    m = (m - 1.0f) + float_of(bits_of(m) & below);
     float z = m * m;
     float y = 7.0376836292e-2f;
     y = __builtin_fmaf(y, m, -1.1514610310e-1f);
@@ -66,10 +66,10 @@ TDM_INLINE void cephes_sincos(float x, float *sine, float *cosine) {
     b = __builtin_fmaf(b, z, -1.6666654611e-1f);
     b = b * z;
     b = __builtin_fmaf(b, x, x);
-    bool swapped = (octant & 2u) != 0;
+    uint32_t swap = (bits_of(a) ^ bits_of(b)) & (0u - (octant >> 1 & 1u));
     uint32_t sine_sign = (octant & 4u) << 29, cosine_sign = (~(octant - 2u) & 4u) << 29;
-    *sine = float_of(bits_of(swapped ? a : b) ^ sine_sign);
-    *cosine = float_of(bits_of(swapped ? b : a) ^ cosine_sign);
+    *sine = float_of(bits_of(b) ^ swap ^ sine_sign);
+    *cosine = float_of(bits_of(a) ^ swap ^ cosine_sign);
 }
 
 TDM_INLINE void cephes_blocks(float *values, size_t blocks, float mean, float std) {
