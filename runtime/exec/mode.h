@@ -36,6 +36,7 @@ typedef struct tdm_update {
     double lr, momentum; /* of this step: schedules may change both (one-cycle) */
     int64_t t;           /* optimizer steps done before this one + 1 */
     double clip_norm;    /* NaN: none */
+    bool stop;           /* this process has been asked to stop after this step */
 } tdm_update;
 
 typedef struct tdm_step_result {
@@ -44,6 +45,7 @@ typedef struct tdm_step_result {
     double grad_norm; /* before clipping; NaN when not asked for */
     tdm_times times;
     int64_t bytes_moved; /* between replicas, by this process */
+    bool stop;           /* some process has been asked to stop: every rank learns it in the same step */
 } tdm_step_result;
 
 typedef struct tdm_mode_params {
@@ -57,6 +59,7 @@ typedef struct tdm_mode_params {
     int rank;       /* ddp: this process's replica; else 0 */
     tdm_comm *comm; /* ddp: of all ranks; borrowed */
     int state_count;
+    bool has_ignored; /* some label may be ignored: the denominator of the mean is counted each step */
 } tdm_mode_params;
 
 typedef struct tdm_mode tdm_mode;
@@ -82,6 +85,7 @@ struct tdm_mode {
 };
 
 /* From modes/modes.def, found at link time; indexed by tdm_mode_kind. */
+extern const tdm_mode_ops tdm_mode_single, tdm_mode_dp, tdm_mode_ddp;
 extern const tdm_mode_ops *const tdm_builtin_modes[];
 
 #endif

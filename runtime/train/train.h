@@ -1,0 +1,41 @@
+/* Small parts of training that every mode shares: initial weights, optimizers over the flat arenas, schedules, hashes. */
+#ifndef TDM_TRAIN_TRAIN_H
+#define TDM_TRAIN_TRAIN_H
+
+#include "runtime/exec/mode.h"
+
+/* Initial weights of torch.nn's modules after torch.manual_seed(seed), drawn in order of construction into the
+ * replica's parameters and buffers. */
+tdm_status tdm__weights_init(tdm_replica *replica, int64_t seed, tdm_rng_profile profile);
+/* Parameters and buffers from a tensor file, by name; extra tensors in the file are an error that names one. */
+struct tdm_tensor_file;
+tdm_status tdm__weights_load(tdm_replica *replica, const struct tdm_tensor_file *file);
+/* XXH3-128 over the bytes of all parameters in name order. */
+tdm_status tdm__params_hash(const tdm_replica *replica, tdm_hash128 *out);
+
+/* ---- optimizers ---- */
+
+int tdm__optim_state_count(const tdm_optimizer_section *optimizer); /* flat arenas of state: 0, 1, 2 */
+const char *tdm__optim_name(int type);                              /* "adam" */
+const char *tdm__optim_state_name(int type, int slot);              /* "exp_avg"; NULL past the last */
+/* One step over the whole arena with replica->grad. */
+void tdm__optim_step(tdm_replica *replica, const tdm_update *update);
+/* torch.nn.utils.clip_grad_norm_: returns the 2-norm over parameters before clipping; scales the gradients. */
+double tdm__clip_grad_norm(tdm_replica *replica, double max_norm);
+
+/* ---- schedules: torch.optim.lr_scheduler's recursions ---- */
+
+typedef struct tdm_schedule {
+    const tdm_schedule_section *section;
+    double base_lr, base_momentum;
+    int64_t total;   /* steps or epochs that the schedule spans */
+    int64_t warmup;  /* steps of warm-up done */
+    int64_t count;   /* calls of the main schedule's step */
+    double lr, momentum; /* in force */
+} tdm_schedule;
+
+void tdm__schedule_init(tdm_schedule *schedule, const tdm_schedule_section *section, double lr, double momentum,
+                        int64_t steps_total, int64_t steps_per_epoch);
+void tdm__schedule_step(tdm_schedule *schedule, bool epoch_ended); /* after each optimizer step */
+
+#endif
