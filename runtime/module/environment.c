@@ -1,0 +1,243 @@
+/* What a report about a problem should contain: system, processor, memory and limits, modules. Read from /proc, /sys and
+ * the module loader; anything that cannot be read is left out. */
+#include <tandem/doctor.h>
+#include <tandem/tandem.h>
+
+#include <gnu/libc-version.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "runtime/base/status.h"
+#include "runtime/module/module.h"
+
+/* One line of the report. `value` NaN: text only; numbers are bytes or counts as `unit` says. */
+typedef struct report {
+    tdm_text text;
+    bool json, first, failed;
+} report;
+
+static void section(report *r, const char *key, const char *title) {
+    if (r->json) {
+        tdm__text_printf(&r->text, "%s\"%s\":{", r->text.length > 1 ? "}," : "", key);
+    } else {
+        tdm__text_printf(&r->text, "%s%s\n", r->text.length ? "\n" : "", title);
+    }
+    r->first = true;
+}
+
+static void key(report *r, const char *name) {
+    if (r->json) {
+        tdm__text_printf(&r->text, "%s\"%s\":", r->first ? "" : ",", name);
+    } else {
+        tdm__text_printf(&r->text, "  %-18s ", name);
+    }
+    r->first = false;
+}
+
+static void put_text(report *r, const char *name, const char *value) {
+    if (!value || !value[0]) return;
+    key(r, name);
+    if (r->json) {
+        tdm__text_json_string(&r->text, value);
+    } else {
+        tdm__text_printf(&r->text, "%s\n", value);
+    }
+}
+
+static void put_count(report *r, const char *name, long long value) {
+    key(r, name);
+    tdm__text_printf(&r->text, r->json ? "%lld" : "%lld\n", value);
+}
+
+static void put_bytes(report *r, const char *name, double bytes) {
+    key(r, name);
+    if (r->json) {
+        tdm__text_printf(&r->text, "%.0f", bytes);
+    } else if (bytes >= 1024.0 * 1024 * 1024) {
+        tdm__text_printf(&r->text, "%.1f GiB\n", bytes / (1024.0 * 1024 * 1024));
+    } else {
+        tdm__text_printf(&r->text, "%.0f MiB\n", bytes / (1024.0 * 1024));
+    }
+}
+
+/* Something that will stop runs. */
+static void put_fault(report *r, const char *name, const char *what) {
+    char line[400];
+    snprintf(line, sizeof line, "FAULT: %s", what);
+    put_text(r, name, line);
+    r->failed = true;
+}
+
+/* The first line of a file that starts with `prefix`, what follows it, without blanks and quotes around it. */
+static bool line_after(const char *path, const char *prefix, char *out, size_t bytes) {
+    FILE *file = fopen(path, "re");
+    if (!file) return false;
+    char line[4096];
+    bool found = false;
+    while (!found && fgets(line, sizeof line, file)) {
+        if (strncmp(line, prefix, strlen(prefix)) != 0) continue;
+        const char *from = line + strlen(prefix);
+        from += strspn(from, " \t:=\"");
+        size_t length = strcspn(from, "\"\n");
+        if (length >= bytes) length = bytes - 1;
+        memcpy(out, from, length);
+        out[length] = 0;
+        found = true;
+    }
+    fclose(file);
+    return found;
+}
+
+static void system_part(report *r) {
+    struct utsname name;
+    char text[256];
+    section(r, "system", "system");
+    put_text(r, "tandem", TDM_VERSION);
+    if (line_after("/etc/os-release", "PRETTY_NAME", text, sizeof text)) put_text(r, "os", text);
+    if (uname(&name) == 0) {
+        snprintf(text, sizeof text, "%.60s %.120s %.60s", name.sysname, name.release, name.machine);
+        put_text(r, "kernel", text);
+    }
+    put_text(r, "libc", gnu_get_libc_version());
+    put_text(r, "compiler", __VERSION__);
+}
+
+static void isa_list(char *out, size_t bytes) {
+    static const char *const wanted[] = {"sse4_2",     "avx",         "avx2",    "fma",      "avx512f",
+                                         "avx512_bf16", "avx512_fp16", "avx512_vnni", "amx_tile", "asimd", "sve"};
+    char flags[4096];
+    size_t used = 0;
+    out[0] = 0;
+    if (!line_after("/proc/cpuinfo", "flags", flags, sizeof flags - 2) &&
+        !line_after("/proc/cpuinfo", "Features", flags, sizeof flags - 2)) {
+        return;
+    }
+    strcat(flags, " ");
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        char word[24];
+        snprintf(word, sizeof word, " %s ", wanted[i]);
+        if (!strstr(flags, word)) continue;
+        used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? " " : "", wanted[i]);
+    }
+}
+
+/* CPUs' worth of time that the control group grants; 0: no limit. */
+static double cgroup_cpus(void) {
+    char text[64];
+    long long quota = 0, period = 0;
+    if (line_after("/sys/fs/cgroup/cpu.max", "", text, sizeof text)) {
+        if (sscanf(text, "%lld %lld", &quota, &period) != 2) return 0;
+    } else if (line_after("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "", text, sizeof text)) {
+        quota = atoll(text);
+        if (line_after("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "", text, sizeof text)) period = atoll(text);
+    }
+    return quota > 0 && period > 0 ? (double)quota / (double)period : 0;
+}
+
+static void cpu_part(report *r) {
+    char text[256];
+    cpu_set_t set;
+    section(r, "cpu", "cpu");
+    if (line_after("/proc/cpuinfo", "model name", text, sizeof text)) put_text(r, "model", text);
+    put_count(r, "online", sysconf(_SC_NPROCESSORS_ONLN));
+    if (sched_getaffinity(0, sizeof set, &set) == 0) put_count(r, "allowed", CPU_COUNT(&set));
+    double quota = cgroup_cpus();
+    if (quota > 0) {
+        snprintf(text, sizeof text, "%.2f CPUs", quota);
+        put_text(r, "cgroup quota", text);
+    }
+    isa_list(text, sizeof text);
+    put_text(r, "instructions", text);
+}
+
+static void put_kib(report *r, const char *name, const char *path, const char *prefix) {
+    char text[64];
+    if (line_after(path, prefix, text, sizeof text)) put_bytes(r, name, atof(text) * 1024);
+}
+
+static void memory_part(report *r) {
+    static const char *const limits[] = {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
+    char text[64];
+    struct statvfs shm;
+    section(r, "memory", "memory");
+    put_kib(r, "total", "/proc/meminfo", "MemTotal");
+    put_kib(r, "available", "/proc/meminfo", "MemAvailable");
+    for (int i = 0; i < 2; i++) {
+        /* control groups v1 say "no limit" by a number near 2^63 */
+        if (line_after(limits[i], "", text, sizeof text) && atof(text) > 0 && atof(text) < 1e18) {
+            put_bytes(r, "cgroup limit", atof(text));
+        }
+    }
+    if (statvfs("/dev/shm", &shm) == 0) {
+        put_bytes(r, "/dev/shm free", (double)shm.f_bavail * (double)shm.f_frsize);
+    }
+}
+
+static void put_limit(report *r, const char *name, int resource) {
+    struct rlimit limit;
+    if (getrlimit(resource, &limit) != 0) return;
+    if (limit.rlim_cur == RLIM_INFINITY) {
+        put_text(r, name, "unlimited");
+    } else {
+        put_count(r, name, (long long)limit.rlim_cur);
+    }
+}
+
+static void limits_part(report *r) {
+    section(r, "limits", "limits");
+    put_limit(r, "open files", RLIMIT_NOFILE);
+    put_limit(r, "processes", RLIMIT_NPROC);
+    put_limit(r, "locked memory", RLIMIT_MEMLOCK);
+    put_limit(r, "address space", RLIMIT_AS);
+    int fd = memfd_create("tandem-doctor", MFD_CLOEXEC);
+    if (fd < 0) {
+        put_fault(r, "shared memory", "memfd_create fails, so ddp's ranks cannot share memory; a sandbox may forbid it");
+    } else if (ftruncate(fd, 1 << 20) != 0) {
+        put_fault(r, "shared memory", "1 MiB of shared memory is refused; raise the memory limit");
+    } else {
+        put_text(r, "shared memory", "ok (memfd)");
+    }
+    if (fd >= 0) close(fd);
+}
+
+/* Whether a module is here is information; only asking for an absent one is an error, and `train` says it then. */
+static tdm_status modules_part(report *r, const tdm_host *host) {
+    static const char *const names[] = {"dnnl", "cuda", "nccl", "gloo", "mpi"};
+    section(r, "modules", "modules");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const tdm_module *module;
+        tdm_module_report found = {.usable = false};
+        TDM_TRY(tdm__module_find(&module, host, names[i], NULL, &found));
+        char line[1200];
+        snprintf(line, sizeof line, "%s: %s%s%s", found.usable ? "usable" : "absent", found.text,
+                 found.path[0] ? ", " : "", found.path);
+        put_text(r, names[i], line);
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm_environment(const tdm_host *host, int json, char **out) {
+    if (!out) TDM_FAIL(TDM_E_USAGE, "a place for the text is wanted, NULL was given");
+    *out = NULL;
+    if (!host) host = tdm_host_default();
+    report r = {.json = json != 0};
+    tdm__text_init(&r.text, host);
+    if (r.json) tdm__text_puts(&r.text, "{");
+    system_part(&r);
+    cpu_part(&r);
+    memory_part(&r);
+    limits_part(&r);
+    tdm_status status = modules_part(&r, host);
+    if (r.json) tdm__text_puts(&r.text, "}}\n");
+    if (status == TDM_OK) status = tdm__text_take(&r.text, out);
+    tdm__text_deinit(&r.text);
+    if (status == TDM_OK && r.failed) TDM_FAIL(TDM_E_CHECK, "this machine has faults that will stop runs");
+    return status;
+}

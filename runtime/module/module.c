@@ -1,0 +1,175 @@
+/* Modules are looked for in a few folders, opened for ever, and asked before use whether they work here.
+ *
+ * Not to find one is no failure: the report keeps what was tried and why it was not used, for `doctor` and for messages
+ * of a configuration that wants the module. */
+#include "runtime/module/module.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/env.h"
+#include "runtime/base/log.h"
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/graph/graph.h"
+
+#define HAS_MEMBER(module, member)                                                                                     \
+    ((module)->size >= offsetof(tdm_module, member) + sizeof((module)->member))
+
+typedef struct search {
+    const tdm_host *host;
+    const char *name;
+    const tdm_module *found;
+    tdm_module_report *report;
+    char folders[384]; /* those without such a file, for the message */
+} search;
+
+static void append(char *text, size_t capacity, const char *format, ...) TDM_PRINTF(3, 4);
+static void append(char *text, size_t capacity, const char *format, ...) {
+    const size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, capacity - used, format, arguments);
+    va_end(arguments);
+}
+
+static void put(char *text, size_t capacity, const char *from) {
+    text[0] = '\0';
+    append(text, capacity, "%s", from);
+}
+
+static void refuse(search *s, const char *path, const char *format, ...) TDM_PRINTF(3, 4);
+static void refuse(search *s, const char *path, const char *format, ...) {
+    tdm_module_report *report = s->report;
+    char why[sizeof report->text];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
+    put(report->path, sizeof report->path, path);
+    append(report->text, sizeof report->text, "%s%s: %s", report->text[0] != '\0' ? "; " : "", path, why);
+    TDM_DEBUG(s->host, "module", "%s: %s", path, why);
+}
+
+/* The module in an open library, or NULL with the reason noted. */
+static const tdm_module *accept(search *s, const char *path, void *library) {
+    const tdm_module *module = dlsym(library, TDM_MODULE_SYMBOL);
+    if (module == NULL) {
+        refuse(s, path, "has no symbol " TDM_MODULE_SYMBOL ", so it is not a module of tandem");
+        return NULL;
+    }
+    if (module->abi != TDM_MODULE_ABI) {
+        refuse(s, path, "speaks module interface %u, this tandem speaks %u; build both from the same source",
+               module->abi, TDM_MODULE_ABI);
+        return NULL;
+    }
+    if (!HAS_MEMBER(module, probe) || module->name == NULL || module->probe == NULL) {
+        refuse(s, path, "its description is incomplete (%u bytes)", module->size);
+        return NULL;
+    }
+    if (strcmp(module->name, s->name) != 0) {
+        refuse(s, path, "is the module '%s', not '%s'", module->name, s->name);
+        return NULL;
+    }
+    return module;
+}
+
+static void try_file(search *s, const char *path) {
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
+        const char *why = dlerror();
+        refuse(s, path, "%s", why != NULL ? why : "cannot be opened");
+        return;
+    }
+    const tdm_module *module = accept(s, path, library);
+    char text[sizeof s->report->text] = "";
+    if (module == NULL) return;
+    if (!module->probe(text, sizeof text)) {
+        refuse(s, path, "%s", text[0] != '\0' ? text : "does not work on this machine");
+        return;
+    }
+    if (HAS_MEMBER(module, init) && module->init != NULL) module->init(&tdm__host_calls);
+    s->found = module;
+    s->report->usable = true;
+    put(s->report->path, sizeof s->report->path, path);
+    put(s->report->text, sizeof s->report->text, text);
+    TDM_DEBUG(s->host, "module", "%s: %s", path, text);
+}
+
+static void try_folder(search *s, const char *folder, size_t length) {
+    char path[PATH_MAX];
+    if (s->found != NULL || length == 0) return;
+    const int wanted = snprintf(path, sizeof path, "%.*s/libtandem-%s.so", (int)length, folder, s->name);
+    if (wanted < 0 || (size_t)wanted >= sizeof path) return;
+    if (access(path, F_OK) == 0) {
+        try_file(s, path);
+    } else {
+        append(s->folders, sizeof s->folders, "%s%.*s", s->folders[0] != '\0' ? ", " : "", (int)length, folder);
+    }
+}
+
+static void try_list(search *s, const char *folders) {
+    while (folders != NULL && *folders != '\0') {
+        const size_t length = strcspn(folders, ":");
+        try_folder(s, folders, length);
+        folders += length + (folders[length] == ':');
+    }
+}
+
+/* The folder that `file` is in, followed by `rest`. */
+static void try_beside(search *s, const char *file, const char *rest) {
+    char real[PATH_MAX], folder[PATH_MAX + 32];
+    if (s->found != NULL || strchr(file, '/') == NULL || realpath(file, real) == NULL) return;
+    *strrchr(real, '/') = '\0';
+    const int length = snprintf(folder, sizeof folder, "%s%s", real, rest);
+    try_folder(s, folder, (size_t)length);
+}
+
+tdm_status tdm__module_find(const tdm_module **out, const tdm_host *host, const char *name, const char *module_path,
+                            tdm_module_report *report) {
+    search s = {.host = host, .name = name, .report = report};
+    Dl_info here;
+    *out = NULL;
+    *report = (tdm_module_report){0};
+    try_list(&s, module_path != NULL ? module_path : tdm__env(TDM_ENV_MODULE_PATH));
+    if (dladdr(&tdm__host_calls, &here) != 0 && here.dli_fname != NULL) try_beside(&s, here.dli_fname, "/tandem");
+    try_beside(&s, "/proc/self/exe", "/../lib/tandem");
+    try_folder(&s, TDM_MODULE_FOLDER, strlen(TDM_MODULE_FOLDER));
+    *out = s.found;
+    if (s.found == NULL && report->text[0] == '\0') {
+        append(report->text, sizeof report->text, "libtandem-%s.so is in none of %s; install it or name its folder in %s",
+               name, s.folders, tdm__env_name(TDM_ENV_MODULE_PATH));
+    }
+    return TDM_OK;
+}
+
+static size_t kernel_count(const tdm_kernel *const *kernels) {
+    size_t count = 0;
+    while (kernels != NULL && kernels[count] != NULL) count++;
+    return count;
+}
+
+tdm_status tdm__module_kernels(const tdm_kernel *const **out, const tdm_host *host, bool reference_only,
+                               const char *module_path, tdm_module_report *report) {
+    const tdm_module *module = NULL;
+    const tdm_kernel **list;
+    *out = NULL;
+    if (reference_only) {
+        *report = (tdm_module_report){.text = "not looked for: only the reference kernels are wanted"};
+    } else {
+        TDM_TRY(tdm__module_find(&module, host, "dnnl", module_path, report));
+    }
+    const tdm_kernel *const *own = module != NULL && HAS_MEMBER(module, kernels) ? module->kernels : NULL;
+    const size_t own_count = kernel_count(own), built_in = kernel_count(tdm_builtin_kernels);
+    TDM_TRY(tdm__new(host, &list, own_count + built_in + 1, sizeof *list, "the list of kernels"));
+    for (size_t i = 0; i < own_count; i++) list[i] = own[i];
+    for (size_t i = 0; i < built_in; i++) list[own_count + i] = tdm_builtin_kernels[i];
+    *out = list;
+    return TDM_OK;
+}

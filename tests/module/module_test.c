@@ -1,0 +1,106 @@
+/* Finding modules, and what is said of those that are absent, foreign, broken or unwilling. */
+#include <unistd.h>
+
+#include "runtime/graph/graph.h"
+#include "runtime/module/module.h"
+#include "tests/support/tdm_test.h"
+
+static const tdm_module *find(const char *name, const char *path, tdm_module_report *report) {
+    const tdm_module *module = NULL;
+    CHECK_OK(tdm__module_find(&module, tdm_host_default(), name, path, report));
+    CHECK((module != NULL) == report->usable);
+    return module;
+}
+
+TEST(good_module_is_opened_and_told_the_calls) {
+    tdm_module_report report;
+    const tdm_module *module = find("good", "/no/such/folder::" MODULES, &report);
+    REQUIRE(module != NULL);
+    CHECK_TEXT(module->name, "good");
+    CHECK_TEXT(report.path, MODULES "/libtandem-good.so");
+    CHECK_TEXT(report.text, "flux capacitor 1.21");
+    const tdm_kernel_args args = {0};
+    CHECK_STATUS(module->kernels[0]->forward(&args), TDM_E_DEVICE);
+    CHECK_TEXT(tdm_error_message(), "fake kernel: out of plutonium");
+    CHECK(find("good", MODULES, &report) == module);
+}
+
+TEST(environment_names_the_folders) {
+    tdm_module_report report;
+    setenv("TANDEM_MODULE_PATH", MODULES, 1);
+    CHECK(find("good", NULL, &report) != NULL);
+    CHECK(find("good", "/no/such/folder", &report) == NULL);
+    unsetenv("TANDEM_MODULE_PATH");
+    CHECK(find("good", NULL, &report) == NULL);
+}
+
+TEST(absent_module_is_a_list_of_folders) {
+    tdm_module_report report;
+    CHECK(find("absent", "/no/such/folder:/nor/this", &report) == NULL);
+    CHECK_TEXT(report.path, "");
+    CHECK_HAS(report.text, "libtandem-absent.so is in none of /no/such/folder, /nor/this, ");
+    CHECK_HAS(report.text, "/../lib/tandem");
+    CHECK_HAS(report.text, "TANDEM_MODULE_PATH");
+}
+
+static void refused(const char *name, const char *sentence) {
+    tdm_module_report report;
+    CHECK(find(name, MODULES, &report) == NULL);
+    CHECK_HAS(report.path, name);
+    CHECK_HAS(report.text, sentence);
+}
+
+TEST(unusable_modules_say_why) {
+    refused("other_abi", "speaks module interface 8, this tandem speaks 1");
+    refused("unwilling", "this processor has no flux capacitor");
+    refused("misnamed", "is the module 'else', not 'misnamed'");
+    refused("short", "its description is incomplete (8 bytes)");
+    refused("no_symbol", "has no symbol tdm_module_v1");
+}
+
+TEST(damaged_file_gives_the_loader_s_sentence) {
+    char folder[] = "/tmp/tandem-module-XXXXXX", path[128];
+    REQUIRE(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof path, "%s/libtandem-damaged.so", folder);
+    FILE *file = fopen(path, "w");
+    REQUIRE(file != NULL);
+    fputs("no shared object", file);
+    fclose(file);
+    tdm_module_report report;
+    CHECK(find("damaged", folder, &report) == NULL);
+    CHECK_TEXT(report.path, path);
+    CHECK_HAS(report.text, "damaged.so: file too short");
+    unlink(path);
+    rmdir(folder);
+}
+
+TEST(long_paths_are_no_overrun) {
+    static char path[20000];
+    tdm_module_report report;
+    memset(path, 'x', sizeof path - 1);
+    CHECK(find("absent", path, &report) == NULL);
+    for (size_t i = 3000; i < sizeof path - 1; i += 3000) path[i] = ':';
+    CHECK(find("absent", path, &report) == NULL);
+    CHECK(strlen(report.text) < sizeof report.text);
+}
+
+TEST(kernels_of_a_module_come_first) {
+    tdm_module_report report;
+    const tdm_host *host = tdm_host_default();
+    const tdm_kernel *const *kernels = NULL;
+    REQUIRE_OK(tdm__module_kernels(&kernels, host, false, MODULES "/kernels", &report));
+    CHECK(report.usable);
+    CHECK_TEXT(kernels[0]->variant, "fake");
+    CHECK(kernels[1] == tdm_builtin_kernels[0]);
+    host->release(host->user, (void *)(uintptr_t)kernels);
+    REQUIRE_OK(tdm__module_kernels(&kernels, host, true, MODULES "/kernels", &report));
+    CHECK(!report.usable);
+    CHECK_HAS(report.text, "only the reference kernels");
+    CHECK(kernels[0] == tdm_builtin_kernels[0]);
+    host->release(host->user, (void *)(uintptr_t)kernels);
+}
+
+TEST_MAIN(RUN(good_module_is_opened_and_told_the_calls); RUN(environment_names_the_folders);
+          RUN(absent_module_is_a_list_of_folders); RUN(unusable_modules_say_why);
+          RUN(damaged_file_gives_the_loader_s_sentence); RUN(long_paths_are_no_overrun);
+          RUN(kernels_of_a_module_come_first);)
