@@ -13,6 +13,7 @@ const tdm_op_def *const tdm_builtin_ops[] = {
 #define TDM_OP(name) &tdm__##name##_ref,
 const tdm_kernel *const tdm_builtin_kernels[] = {
 #include "ops/ops.def"
+    &tdm__reorder_ref,
     NULL,
 };
 #undef TDM_OP

@@ -1,8 +1,13 @@
-/* add: reference kernel, also the one that runs. */
+/* add: reference kernel, also the one that runs. Takes a following relu into the call: residual nets have one. */
 #include <string.h>
 
 #include "ops/elementwise.h"
 #include "ops/ops.h"
+
+static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+    fit->relu = true;
+    return tdm__elementwise_fits(desc, fit);
+}
 
 /* y = ((x0 + x1) + x2) + ..., element by element, since y may lie on any x. */
 static tdm_status forward(const tdm_kernel_args *args) {
@@ -13,28 +18,39 @@ static tdm_status forward(const tdm_kernel_args *args) {
     if (inputs == 2) {
         TDM_SAME_OR_APART
         for (int64_t i = 0; i < count; i++) y[i] = a[i] + b[i];
-        return TDM_OK;
+    } else {
+        for (int64_t i = 0; i < count; i++) {
+            float sum = a[i] + b[i];
+            for (int k = 2; k < inputs; k++) sum += x[k][i];
+            y[i] = sum;
+        }
     }
-    for (int64_t i = 0; i < count; i++) {
-        float sum = a[i] + b[i];
-        for (int k = 2; k < inputs; k++) sum += x[k][i];
-        y[i] = sum;
-    }
+    if (!args->desc->relu) return TDM_OK;
+    for (int64_t i = 0; i < count; i++) y[i] = y[i] < 0.0f ? 0.0f : y[i];
     return TDM_OK;
 }
 
-/* dx_k = dy */
+/* dx_k = dy, or with a relu: dy where y > 0. Doing it twice changes nothing, so a dx may lie on dy. */
 static tdm_status backward(const tdm_kernel_args *args) {
-    size_t bytes = (size_t)tdm__elementwise_count(args) * sizeof(float);
-    for (int k = 0; k < args->desc->input_count; k++)
-        if (args->dx[k] != NULL && args->dx[k] != args->dy) memcpy(args->dx[k], args->dy, bytes);
+    int64_t count = tdm__elementwise_count(args);
+    const float *y = args->y, *dy = args->dy;
+    for (int k = 0; k < args->desc->input_count; k++) {
+        float *dx = args->dx[k];
+        if (dx == NULL) continue;
+        if (args->desc->relu) {
+            TDM_SAME_OR_APART
+            for (int64_t i = 0; i < count; i++) dx[i] = y[i] <= 0.0f ? 0.0f : dy[i];
+        } else if (dx != dy) {
+            memcpy(dx, dy, (size_t)count * sizeof(float));
+        }
+    }
     return TDM_OK;
 }
 
 const tdm_kernel tdm__add_ref = {
     .op = "add",
     .variant = "ref",
-    .fits = tdm__elementwise_fits,
+    .fits = fits,
     .forward = forward,
     .backward = backward,
 };
