@@ -63,7 +63,10 @@ typedef struct tdm_sampler {
 
 /* Samples of each replica per epoch, padding included; 0 when drop_last leaves none. */
 int64_t tdm__sampler_per_replica(const tdm_sampler *sampler);
-/* The order of epoch `epoch`: per_replica * replicas dataset indices; replica r has order[r], order[r + replicas]... */
+/* Indices that tdm__sampler_order writes: with drop_last a permutation needs room for what is dropped too. */
+int64_t tdm__sampler_room(const tdm_sampler *sampler);
+/* The order of epoch `epoch`: per_replica * replicas dataset indices; replica r has order[r], order[r + replicas]...
+ * `order` has room for tdm__sampler_room of them. */
 void tdm__sampler_order(const tdm_sampler *sampler, int64_t epoch, int64_t *order);
 /* DataParallel's cut of `rows` rows for `parts` replicas: torch.chunk. Returns the rows of `part` and its first row;
  * later parts may get none. */

@@ -1,0 +1,127 @@
+/* Opening a dataset by its format, and the checks that all formats share. */
+#include "runtime/data/formats.h"
+
+#include <stdio.h>
+
+#include "runtime/base/status.h"
+
+tdm_status tdm__dataset_open(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
+                             const tdm_data_wanted *wanted) {
+    *out = NULL;
+    switch (spec->format) {
+    case TDM_DATA_IDX: TDM_TRY(tdm__idx_open(out, host, spec, wanted)); return TDM_OK;
+    case TDM_DATA_CIFAR10: TDM_TRY(tdm__cifar10_open(out, host, spec, wanted)); return TDM_OK;
+    case TDM_DATA_NPY: TDM_TRY(tdm__npy_open(out, host, spec, wanted)); return TDM_OK;
+    case TDM_DATA_SYNTHETIC: TDM_TRY(tdm__synthetic_open(out, host, spec, wanted)); return TDM_OK;
+    case TDM_DATA_GLYPHS: TDM_TRY(tdm__glyphs_open(out, host, spec, wanted)); return TDM_OK;
+    default: TDM_FAIL_AT(&spec->origin, TDM_E_USAGE, "data: format %d is none that can be opened", spec->format);
+    }
+}
+
+void tdm__dataset_close(tdm_dataset *dataset) {
+    if (dataset != NULL) dataset->ops->close(dataset);
+}
+
+tdm_status tdm__dataset_take_range(tdm_dataset *dataset, const tdm_data_spec *spec, const char *source) {
+    dataset->first = 0;
+    if (spec->range.count == 0) return TDM_OK;
+    if (spec->range.count != 2)
+        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "data range wants two numbers, [first, end), got %d",
+                    spec->range.count);
+    int64_t first = spec->range.item[0], end = spec->range.item[1];
+    if (first < 0 || first >= end)
+        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "data range [%lld, %lld) wants 0 <= first < end", (long long)first,
+                    (long long)end);
+    if (end > dataset->count)
+        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "data range [%lld, %lld) reaches beyond the %lld samples of %s",
+                    (long long)first, (long long)end, (long long)dataset->count, source);
+    dataset->first = first;
+    dataset->count = end - first;
+    return TDM_OK;
+}
+
+static tdm_shape without_ones(const tdm_shape *shape) {
+    tdm_shape result = {0};
+    for (int i = 0; i < shape->ndim; i++) {
+        if (shape->dim[i] != 1) result.dim[result.ndim++] = shape->dim[i];
+    }
+    return result;
+}
+
+/* Dimensions of 1 come and go, and a flat side takes the other's shape; anything else would mix up rows and columns. */
+static bool may_be_seen_as(const tdm_shape *found, const tdm_shape *wanted) {
+    size_t found_elements, wanted_elements;
+    if (!tdm__shape_elements(found, &found_elements) || !tdm__shape_elements(wanted, &wanted_elements)) return false;
+    if (found_elements != wanted_elements) return false;
+    tdm_shape a = without_ones(found), b = without_ones(wanted);
+    if (a.ndim <= 1 || b.ndim <= 1) return true;
+    if (a.ndim != b.ndim) return false;
+    for (int i = 0; i < a.ndim; i++) {
+        if (a.dim[i] != b.dim[i]) return false;
+    }
+    return true;
+}
+
+tdm_status tdm__dataset_take_shape(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
+                                   const tdm_shape *found, const char *source) {
+    char found_text[TDM_DIMS_TEXT], wanted_text[TDM_DIMS_TEXT];
+    if (wanted->input.ndim == 0) {
+        dataset->x_shape = *found;
+        return TDM_OK;
+    }
+    if (!may_be_seen_as(found, &wanted->input))
+        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "%s: the model wants samples of shape %s (model.input), found %s", source,
+                    tdm__dims_print(wanted_text, &wanted->input), tdm__dims_print(found_text, found));
+    dataset->x_shape = wanted->input;
+    return TDM_OK;
+}
+
+tdm_status tdm__dataset_wants_labels(const tdm_data_spec *spec, const tdm_data_wanted *wanted, const char *source) {
+    if (wanted->target_kind == TDM_TARGET_CLASS) return TDM_OK;
+    TDM_FAIL_AT(&spec->origin, TDM_E_DATA,
+                "%s: the loss wants float targets, %lld a sample, found class labels; use cross_entropy, or npy or "
+                "synthetic data",
+                source, (long long)wanted->target_width);
+}
+
+tdm_status tdm__dataset_take_classes(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
+                                     int64_t classes, const char *source) {
+    if (wanted->classes > 0 && classes > wanted->classes)
+        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "%s: the model has %lld outputs, so labels must be 0 to %lld, found %lld",
+                    source, (long long)wanted->classes, (long long)wanted->classes - 1, (long long)classes - 1);
+    dataset->target_kind = TDM_TARGET_CLASS;
+    dataset->target_width = 0;
+    dataset->classes = wanted->classes > 0 ? wanted->classes : classes;
+    dataset->has_ignored = wanted->ignore_index >= 0 && wanted->ignore_index < classes;
+    return TDM_OK;
+}
+
+bool tdm__label_fits(const tdm_data_wanted *wanted, int64_t label) {
+    if (label == wanted->ignore_index) return true;
+    return label >= 0 && (wanted->classes <= 0 || label < wanted->classes);
+}
+
+uint64_t tdm__data_seed(const tdm_data_spec *spec, const tdm_data_wanted *wanted) {
+    return (uint64_t)(spec->seed == TDM_INT_NULL ? wanted->seed : spec->seed);
+}
+
+bool tdm__shape_elements(const tdm_shape *shape, size_t *out) {
+    size_t elements = 1;
+    if (shape->ndim < 1 || shape->ndim > TDM_MAX_DIMS) return false;
+    for (int i = 0; i < shape->ndim; i++) {
+        if (shape->dim[i] < 1 || !tdm__mul_fits(elements, (size_t)shape->dim[i], &elements)) return false;
+    }
+    *out = elements;
+    return true;
+}
+
+const char *tdm__dims_print(char out[TDM_DIMS_TEXT], const tdm_shape *shape) {
+    size_t length = 0;
+    out[length++] = '[';
+    for (int i = 0; i < shape->ndim && i < TDM_MAX_DIMS; i++) {
+        int added = snprintf(out + length, TDM_DIMS_TEXT - length, i == 0 ? "%lld" : ", %lld", (long long)shape->dim[i]);
+        length += (size_t)added;
+    }
+    snprintf(out + length, TDM_DIMS_TEXT - length, "]");
+    return out;
+}

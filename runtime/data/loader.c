@@ -1,0 +1,401 @@
+/* Batches in order, fetched ahead by threads.
+ *
+ * Batches are numbered from the last seek on; batch b lives in slot b % slot_count of a ring that is allocated once.
+ * What is in a batch is decided under the mutex, in the order of the numbers, when a thread claims it; the samples
+ * themselves are read and transformed without the mutex. So neither the number of threads nor their speed can change
+ * what comes out. A batch that failed stays at the front until the next seek. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/base/log.h"
+#include "runtime/base/status.h"
+#include "runtime/data/formats.h"
+#include "runtime/data/transform.h"
+
+enum { WORKERS_MAX = 1024, AHEAD_MAX = 4096, WARN_SECONDS = 30 };
+static const int64_t randperm_limit = 214748364; /* torch shuffles in another way from here on */
+
+typedef struct slot {
+    tdm_batch batch;
+    bool ready;
+    tdm_status status;
+    tdm_error error; /* if status is not TDM_OK */
+} slot;
+
+typedef struct loader_thread {
+    tdm_loader *loader;
+    pthread_t thread;
+    unsigned char *sample; /* one sample of bytes, before its transform */
+} loader_thread;
+
+struct tdm_loader {
+    const tdm_host *host;
+    const tdm_dataset *dataset;
+    tdm_loader_options options;
+    tdm_transform transform;
+    size_t elements;     /* floats in a sample */
+    size_t target_bytes; /* of a sample */
+    int64_t per_replica; /* samples of each replica per epoch */
+    int64_t steps_per_epoch;
+    slot *slots;
+    int slot_count;
+    tdm_shard *shards; /* the slots' shards, one behind the other */
+    loader_thread *threads;
+    int thread_count, started;
+    loader_thread caller; /* reads where there are no threads */
+
+    pthread_mutex_t mutex; /* guards all below, and what the slots say while they are not claimed */
+    pthread_cond_t can_claim, changed;
+    int64_t *order; /* of order_epoch; -1: none yet */
+    int64_t order_epoch;
+    int64_t epoch, step;                   /* of the next batch to be claimed */
+    uint64_t claimed, taken, released;     /* batch numbers: next to claim, to hand out, to be given back */
+    int busy;                              /* threads that hold a claimed batch */
+    bool running, closing;
+};
+
+/* ---- what is in a batch, and its samples ---- */
+
+/* Fills in indices and positions of batch (epoch, step); with the mutex held. */
+static void plan_batch(tdm_loader *loader, tdm_batch *batch) {
+    const tdm_loader_options *o = &loader->options;
+    int replicas = o->sampler.replicas;
+    if (loader->order_epoch != loader->epoch) {
+        tdm__sampler_order(&o->sampler, loader->epoch, loader->order);
+        loader->order_epoch = loader->epoch;
+    }
+    int64_t first = loader->step * o->per_device, rows = loader->per_replica - first;
+    if (rows > o->per_device) rows = o->per_device;
+    batch->epoch = loader->epoch;
+    batch->step_in_epoch = loader->step;
+    batch->global_rows = rows * replicas;
+    for (int i = 0; i < batch->shard_count; i++) {
+        tdm_shard *shard = &batch->shard[i];
+        int64_t position = o->first_replica + i, stride = replicas;
+        shard->rows = rows;
+        if (o->scatter == TDM_SCATTER_CHUNK) {
+            shard->rows = tdm__chunk(batch->global_rows, replicas, o->first_replica + i, &position);
+            stride = 1;
+        }
+        for (int64_t j = 0; j < shard->rows; j++, position += stride) {
+            shard->position[j] = position;
+            shard->index[j] = loader->order[first * replicas + position];
+        }
+    }
+}
+
+/* The next batch's slot, planned; with the mutex held. */
+static slot *claim(tdm_loader *loader) {
+    slot *s = &loader->slots[loader->claimed % (uint64_t)loader->slot_count];
+    s->ready = false;
+    plan_batch(loader, &s->batch);
+    loader->claimed++;
+    loader->step++;
+    if (loader->step == loader->steps_per_epoch) {
+        loader->step = 0;
+        loader->epoch++;
+    }
+    return s;
+}
+
+static tdm_status fetch(const tdm_loader *loader, slot *s, unsigned char *sample) {
+    const tdm_dataset *dataset = loader->dataset;
+    for (int i = 0; i < s->batch.shard_count; i++) {
+        tdm_shard *shard = &s->batch.shard[i];
+        for (int64_t row = 0; row < shard->rows; row++) {
+            float *x = shard->x + (size_t)row * loader->elements;
+            char *target = (char *)shard->target + (size_t)row * loader->target_bytes;
+            if (dataset->x_is_bytes) {
+                TDM_TRY(dataset->ops->read(dataset, shard->index[row], sample, target));
+                tdm__transform_bytes(&loader->transform, sample, x);
+            } else {
+                TDM_TRY(dataset->ops->read(dataset, shard->index[row], x, target));
+                tdm__transform_floats(&loader->transform, x);
+            }
+        }
+    }
+    return TDM_OK;
+}
+
+static void fetch_and_keep_error(const tdm_loader *loader, slot *s, unsigned char *sample) {
+    s->status = fetch(loader, s, sample);
+    if (s->status != TDM_OK) tdm__error_save(&s->error);
+}
+
+static bool may_claim(const tdm_loader *loader) {
+    return loader->running && loader->claimed - loader->released < (uint64_t)loader->slot_count;
+}
+
+static void *work(void *argument) {
+    loader_thread *self = argument;
+    tdm_loader *loader = self->loader;
+    pthread_setname_np(pthread_self(), "tdm-data");
+    pthread_mutex_lock(&loader->mutex);
+    for (;;) {
+        while (!loader->closing && !may_claim(loader)) pthread_cond_wait(&loader->can_claim, &loader->mutex);
+        if (loader->closing) break;
+        slot *s = claim(loader);
+        loader->busy++;
+        pthread_mutex_unlock(&loader->mutex);
+        fetch_and_keep_error(loader, s, self->sample);
+        pthread_mutex_lock(&loader->mutex);
+        loader->busy--;
+        s->ready = true;
+        pthread_cond_broadcast(&loader->changed);
+    }
+    pthread_mutex_unlock(&loader->mutex);
+    return NULL;
+}
+
+/* ---- opening and closing ---- */
+
+static tdm_status check_options(const tdm_dataset *dataset, const tdm_loader_options *o) {
+    const tdm_sampler *sampler = &o->sampler;
+    if (sampler->count != dataset->count || sampler->count < 1)
+        TDM_FAIL(TDM_E_INTERNAL, "loader: the sampler counts %lld samples, the dataset %lld", (long long)sampler->count,
+                 (long long)dataset->count);
+    if (sampler->replicas < 1 || o->first_replica < 0 || o->replicas_here < 1 ||
+        o->replicas_here > sampler->replicas - o->first_replica)
+        TDM_FAIL(TDM_E_USAGE, "loader: wanted replicas %d to %d, there are %d", o->first_replica,
+                 o->first_replica + o->replicas_here - 1, sampler->replicas);
+    if (o->per_device < 1)
+        TDM_FAIL(TDM_E_USAGE, "loader: rows per device must be at least 1, got %lld", (long long)o->per_device);
+    if (o->workers < 0 || o->workers > WORKERS_MAX)
+        TDM_FAIL(TDM_E_USAGE, "loader: workers must be 0 to %d, got %lld", WORKERS_MAX, (long long)o->workers);
+    if (o->ahead < 1 || o->ahead > AHEAD_MAX)
+        TDM_FAIL(TDM_E_USAGE, "loader: batches ahead must be 1 to %d, got %d", AHEAD_MAX, o->ahead);
+    if (sampler->shuffle && sampler->count >= randperm_limit)
+        TDM_FAIL(TDM_E_UNSUPPORTED, "data.shuffle wants fewer than %lld samples, found %lld; set shuffle: false or a range",
+                 (long long)randperm_limit, (long long)sampler->count);
+    return TDM_OK;
+}
+
+static tdm_status count_steps(tdm_loader *loader) {
+    const tdm_loader_options *o = &loader->options;
+    loader->per_replica = tdm__sampler_per_replica(&o->sampler);
+    loader->steps_per_epoch = loader->per_replica / o->per_device;
+    if (!o->drop_last_batch && loader->per_replica % o->per_device != 0) loader->steps_per_epoch++;
+    if (loader->steps_per_epoch < 1)
+        TDM_FAIL(TDM_E_DATA,
+                 "%lld samples over %d replicas leave no whole batch of %lld each; use a smaller batch or "
+                 "data.drop_last: false",
+                 (long long)o->sampler.count, o->sampler.replicas, (long long)o->per_device);
+    return TDM_OK;
+}
+
+static tdm_status new_shard(tdm_loader *loader, tdm_shard *shard, size_t rows) {
+    size_t floats;
+    if (!tdm__mul_fits(rows, loader->elements, &floats))
+        TDM_FAIL(TDM_E_MEMORY, "loader: %zu rows of %zu floats overflow", rows, loader->elements);
+    TDM_TRY(tdm__new(loader->host, &shard->x, floats, sizeof(float), "batch"));
+    TDM_TRY(tdm__new(loader->host, &shard->target, rows, loader->target_bytes, "batch targets"));
+    TDM_TRY(tdm__new(loader->host, &shard->position, rows, sizeof(int64_t), "batch positions"));
+    TDM_TRY(tdm__new(loader->host, &shard->index, rows, sizeof(int64_t), "batch indices"));
+    return TDM_OK;
+}
+
+static tdm_status new_slots(tdm_loader *loader) {
+    const tdm_loader_options *o = &loader->options;
+    int64_t rows = o->per_device < loader->per_replica ? o->per_device : loader->per_replica;
+    size_t here = (size_t)o->replicas_here, count = (size_t)loader->slot_count;
+    TDM_TRY(tdm__new(loader->host, &loader->slots, count, sizeof(slot), "loader"));
+    TDM_TRY(tdm__new(loader->host, &loader->shards, count * here, sizeof(tdm_shard), "loader"));
+    for (size_t i = 0; i < count; i++) {
+        loader->slots[i].batch.shard_count = o->replicas_here;
+        loader->slots[i].batch.shard = loader->shards + i * here;
+    }
+    for (size_t i = 0; i < count * here; i++) TDM_TRY(new_shard(loader, &loader->shards[i], (size_t)rows));
+    return TDM_OK;
+}
+
+/* With every signal blocked, so that none of the embedder's is delivered to a loader thread. */
+static tdm_status start_threads(tdm_loader *loader) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = 0;
+    while (loader->started < loader->thread_count && error == 0) {
+        loader_thread *thread = &loader->threads[loader->started];
+        error = pthread_create(&thread->thread, NULL, work, thread);
+        if (error == 0) loader->started++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    if (error != 0)
+        TDM_FAIL(TDM_E_MEMORY, "data.workers: loader thread %d of %d cannot start: %m", loader->started + 1,
+                 loader->thread_count);
+    return TDM_OK;
+}
+
+static tdm_status new_threads(tdm_loader *loader) {
+    size_t bytes = loader->dataset->x_is_bytes ? loader->elements : 0;
+    TDM_TRY(tdm__new(loader->host, &loader->caller.sample, bytes, 1, "loader"));
+    TDM_TRY(tdm__new(loader->host, &loader->threads, (size_t)loader->thread_count, sizeof(loader_thread), "loader"));
+    for (int i = 0; i < loader->thread_count; i++) {
+        loader->threads[i].loader = loader;
+        TDM_TRY(tdm__new(loader->host, &loader->threads[i].sample, bytes, 1, "loader"));
+    }
+    TDM_TRY(start_threads(loader));
+    return TDM_OK;
+}
+
+static tdm_status open_parts(tdm_loader *loader) {
+    const tdm_loader_options *o = &loader->options;
+    const tdm_dataset *dataset = loader->dataset;
+    TDM_TRY(count_steps(loader));
+    TDM_TRY(tdm__transform_init(&loader->transform, loader->host, o->transform, dataset));
+    loader->options.transform = NULL; /* the caller's, and no longer needed */
+    if (!tdm__shape_elements(&dataset->x_shape, &loader->elements))
+        TDM_FAIL(TDM_E_INTERNAL, "loader: the dataset has no shape");
+    loader->target_bytes = dataset->target_kind == TDM_TARGET_CLASS ? sizeof(int64_t)
+                                                                    : (size_t)dataset->target_width * sizeof(float);
+    /* One slot is with the caller; the others are fetched ahead, at least one for each thread. */
+    loader->thread_count = (int)o->workers;
+    int ahead = o->ahead > loader->thread_count ? o->ahead : loader->thread_count;
+    loader->slot_count = loader->thread_count == 0 ? 1 : ahead + 1;
+    TDM_TRY(tdm__new(loader->host, &loader->order, (size_t)tdm__sampler_room(&o->sampler), sizeof(int64_t),
+                     "order of samples"));
+    TDM_TRY(new_slots(loader));
+    TDM_TRY(new_threads(loader));
+    return TDM_OK;
+}
+
+static void init_meeting(tdm_loader *loader) {
+    pthread_condattr_t attributes;
+    pthread_mutex_init(&loader->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&loader->can_claim, &attributes);
+    pthread_cond_init(&loader->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+tdm_status tdm__loader_open(tdm_loader **out, const tdm_host *host, const tdm_dataset *dataset,
+                            const tdm_loader_options *options) {
+    tdm_loader *loader;
+    *out = NULL;
+    TDM_TRY(check_options(dataset, options));
+    TDM_TRY(tdm__new(host, &loader, 1, sizeof(*loader), "loader"));
+    loader->host = host;
+    loader->dataset = dataset;
+    loader->options = *options;
+    loader->order_epoch = -1;
+    loader->transform.host = host;
+    init_meeting(loader);
+    tdm_status status = open_parts(loader);
+    if (status != TDM_OK) {
+        tdm__loader_close(loader);
+        return tdm__frame(status, __FILE__, __LINE__);
+    }
+    *out = loader;
+    return TDM_OK;
+}
+
+static void stop_threads(tdm_loader *loader) {
+    pthread_mutex_lock(&loader->mutex);
+    loader->closing = true;
+    pthread_cond_broadcast(&loader->can_claim);
+    pthread_mutex_unlock(&loader->mutex);
+    for (int i = 0; i < loader->started; i++) pthread_join(loader->threads[i].thread, NULL);
+}
+
+void tdm__loader_close(tdm_loader *loader) {
+    if (loader == NULL) return;
+    const tdm_host *host = loader->host;
+    stop_threads(loader);
+    for (int i = 0; loader->threads != NULL && i < loader->thread_count; i++)
+        tdm__delete(host, loader->threads[i].sample);
+    int shards = loader->shards == NULL ? 0 : loader->slot_count * loader->options.replicas_here;
+    for (int i = 0; i < shards; i++) {
+        tdm__delete(host, loader->shards[i].x);
+        tdm__delete(host, loader->shards[i].target);
+        tdm__delete(host, loader->shards[i].position);
+        tdm__delete(host, loader->shards[i].index);
+    }
+    tdm__delete(host, loader->shards);
+    tdm__delete(host, loader->slots);
+    tdm__delete(host, loader->threads);
+    tdm__delete(host, loader->caller.sample);
+    tdm__delete(host, loader->order);
+    tdm__transform_deinit(&loader->transform);
+    pthread_cond_destroy(&loader->can_claim);
+    pthread_cond_destroy(&loader->changed);
+    pthread_mutex_destroy(&loader->mutex);
+    tdm__delete(host, loader);
+}
+
+/* ---- use ---- */
+
+int64_t tdm__loader_steps_per_epoch(const tdm_loader *loader) {
+    return loader->steps_per_epoch;
+}
+
+tdm_status tdm__loader_seek(tdm_loader *loader, int64_t epoch, int64_t step_in_epoch) {
+    if (epoch < 0 || step_in_epoch < 0 || step_in_epoch > loader->steps_per_epoch)
+        TDM_FAIL(TDM_E_USAGE, "loader: wanted epoch 0 or later and step 0 to %lld, got epoch %lld, step %lld",
+                 (long long)loader->steps_per_epoch, (long long)epoch, (long long)step_in_epoch);
+    if (step_in_epoch == loader->steps_per_epoch) {
+        epoch++;
+        step_in_epoch = 0;
+    }
+    pthread_mutex_lock(&loader->mutex);
+    loader->running = false;
+    while (loader->busy > 0) pthread_cond_wait(&loader->changed, &loader->mutex);
+    loader->claimed = loader->taken = loader->released = 0;
+    loader->epoch = epoch;
+    loader->step = step_in_epoch;
+    loader->running = true;
+    pthread_cond_broadcast(&loader->can_claim);
+    pthread_mutex_unlock(&loader->mutex);
+    return TDM_OK;
+}
+
+static bool is_fetched(const tdm_loader *loader, const slot *s) {
+    return loader->claimed > loader->taken && s->ready;
+}
+
+/* Waits, with the mutex held, until the batch in `s` is there. Slow storage is no fault, but worth a word. */
+static void wait_for(tdm_loader *loader, const slot *s) {
+    struct timespec deadline;
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    for (int64_t waited = WARN_SECONDS; !is_fetched(loader, s);) {
+        deadline.tv_sec += WARN_SECONDS;
+        int result = 0;
+        while (!is_fetched(loader, s) && result != ETIMEDOUT)
+            result = pthread_cond_timedwait(&loader->changed, &loader->mutex, &deadline);
+        if (is_fetched(loader, s)) break;
+        pthread_mutex_unlock(&loader->mutex);
+        TDM_WARN(loader->host, "data", "still waiting for a batch after %lld s: reading samples is slow or stuck",
+                 (long long)waited);
+        pthread_mutex_lock(&loader->mutex);
+        waited += WARN_SECONDS;
+    }
+}
+
+tdm_status tdm__loader_next(tdm_loader *loader, const tdm_batch **out) {
+    *out = NULL;
+    pthread_mutex_lock(&loader->mutex);
+    loader->running = true;
+    loader->released = loader->taken;
+    pthread_cond_broadcast(&loader->can_claim);
+    slot *s = &loader->slots[loader->taken % (uint64_t)loader->slot_count];
+    if (loader->thread_count > 0) {
+        wait_for(loader, s);
+    } else if (loader->claimed == loader->taken) {
+        fetch_and_keep_error(loader, claim(loader), loader->caller.sample);
+        s->ready = true;
+    }
+    tdm_status status = s->status;
+    if (status == TDM_OK) loader->taken++;
+    pthread_mutex_unlock(&loader->mutex);
+    if (status != TDM_OK) {
+        s->error.status = status;
+        return tdm__error_restore(&s->error, NULL);
+    }
+    *out = &s->batch;
+    return TDM_OK;
+}

@@ -1,0 +1,205 @@
+/* The header of NumPy's .npy files: "\x93NUMPY", version, length, and a Python dictionary literal with exactly the keys
+ * descr, fortran_order and shape. NumPy evaluates it; here is a parser for just that much of Python. */
+#include "runtime/data/npy_header.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+
+enum { HEADER_MAX = 64 * 1024, PREFIX = 8, WORD_MAX = 16 };
+enum { SEEN_DESCR = 1, SEEN_ORDER = 2, SEEN_SHAPE = 4, SEEN_ALL = 7 };
+
+typedef struct cursor {
+    const tdm_reader *reader; /* for messages */
+    const char *start, *at, *end;
+} cursor;
+
+static tdm_status bad(const cursor *c, const char *wanted) {
+    char found[24] = "the end";
+    if (c->at < c->end) {
+        unsigned char byte = (unsigned char)*c->at;
+        snprintf(found, sizeof(found), byte >= ' ' && byte < 127 ? "'%c'" : "byte 0x%02x", byte);
+    }
+    TDM_FAIL(TDM_E_DATA, "%s '%s': npy header, character %zu: wanted %s, found %s", c->reader->what, c->reader->path,
+             (size_t)(c->at - c->start), wanted, found);
+}
+
+static void skip_space(cursor *c) {
+    while (c->at < c->end && (*c->at == ' ' || *c->at == '\t' || *c->at == '\n' || *c->at == '\r')) c->at++;
+}
+
+/* True, and past it, if the next character is `wanted`. */
+static bool skip(cursor *c, char wanted) {
+    skip_space(c);
+    if (c->at == c->end || *c->at != wanted) return false;
+    c->at++;
+    return true;
+}
+
+/* A quoted text without escapes, of less than WORD_MAX characters. */
+static tdm_status read_string(cursor *c, const char *wanted, char out[WORD_MAX]) {
+    skip_space(c);
+    if (c->at == c->end || (*c->at != '\'' && *c->at != '"')) return bad(c, wanted);
+    char quote = *c->at++;
+    size_t length = 0;
+    while (c->at < c->end && *c->at != quote) {
+        if (length + 1 == WORD_MAX || *c->at == '\\' || *c->at == '\0') return bad(c, wanted);
+        out[length++] = *c->at++;
+    }
+    if (c->at == c->end) return bad(c, "a closing quote");
+    c->at++;
+    out[length] = '\0';
+    return TDM_OK;
+}
+
+static bool read_word(cursor *c, const char *word) {
+    size_t length = strlen(word);
+    skip_space(c);
+    if ((size_t)(c->end - c->at) < length || memcmp(c->at, word, length) != 0) return false;
+    c->at += length;
+    return true;
+}
+
+static tdm_status read_size(cursor *c, size_t *out) {
+    skip_space(c);
+    if (c->at == c->end || *c->at < '0' || *c->at > '9') return bad(c, "a whole number");
+    *out = 0;
+    for (; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++) {
+        if (!tdm__mul_fits(*out, 10, out) || !tdm__add_fits(*out, (size_t)(*c->at - '0'), out))
+            return bad(c, "a dimension below 2^64");
+    }
+    return TDM_OK;
+}
+
+static tdm_status read_descr(cursor *c, tdm_npy_header *header) {
+    char text[WORD_MAX];
+    size_t bytes = 0;
+    TDM_TRY(read_string(c, "a simple type such as '<f4'", text));
+    const char *digit = text + 2;
+    bool good = strlen(text) >= 3 && strlen(text) <= 5 && strchr("<>|", text[0]) != NULL;
+    for (; good && *digit != '\0'; digit++) {
+        good = *digit >= '0' && *digit <= '9';
+        bytes = bytes * 10 + (size_t)(*digit - '0');
+    }
+    if (!good || bytes == 0)
+        TDM_FAIL(TDM_E_DATA, "%s '%s': npy type '%s' is not a plain number such as '<f4', '|u1' or '<i8'",
+                 c->reader->what, c->reader->path, text);
+    header->order = text[0];
+    header->kind = text[1];
+    header->bytes = bytes;
+    return TDM_OK;
+}
+
+static tdm_status read_shape(cursor *c, tdm_npy_header *header) {
+    bool needs_comma = false;
+    if (!skip(c, '(')) return bad(c, "'(' of the shape");
+    while (!skip(c, ')')) {
+        if (needs_comma) return bad(c, "',' or ')'");
+        if (header->ndim == TDM_NPY_MAX_DIMS) return bad(c, "at most 8 dimensions");
+        TDM_TRY(read_size(c, &header->dim[header->ndim++]));
+        needs_comma = !skip(c, ',');
+    }
+    if (header->ndim == 1 && needs_comma) return bad(c, "',' in a shape of one dimension");
+    return TDM_OK;
+}
+
+static tdm_status read_entry(cursor *c, tdm_npy_header *header, unsigned *seen) {
+    char key[WORD_MAX];
+    TDM_TRY(read_string(c, "a key (descr, fortran_order or shape)", key));
+    unsigned bit = strcmp(key, "descr") == 0           ? SEEN_DESCR
+                   : strcmp(key, "fortran_order") == 0 ? SEEN_ORDER
+                   : strcmp(key, "shape") == 0         ? SEEN_SHAPE
+                                                       : 0;
+    if (bit == 0 || (*seen & bit) != 0)
+        TDM_FAIL(TDM_E_DATA, "%s '%s': npy header: %s key '%s'", c->reader->what, c->reader->path,
+                 bit == 0 ? "unknown" : "duplicate", key);
+    *seen |= bit;
+    if (!skip(c, ':')) return bad(c, "':'");
+    if (bit == SEEN_DESCR) return read_descr(c, header);
+    if (bit == SEEN_SHAPE) return read_shape(c, header);
+    header->fortran_order = read_word(c, "True");
+    if (!header->fortran_order && !read_word(c, "False")) return bad(c, "True or False");
+    return TDM_OK;
+}
+
+static tdm_status parse(cursor *c, tdm_npy_header *header) {
+    unsigned seen = 0;
+    bool needs_comma = false;
+    if (!skip(c, '{')) return bad(c, "'{'");
+    while (!skip(c, '}')) {
+        if (needs_comma) return bad(c, "',' or '}'");
+        TDM_TRY(read_entry(c, header, &seen));
+        needs_comma = !skip(c, ',');
+    }
+    skip_space(c);
+    if (c->at != c->end) return bad(c, "nothing behind '}'");
+    if (seen != SEEN_ALL)
+        TDM_FAIL(TDM_E_DATA, "%s '%s': npy header: wanted the keys descr, fortran_order and shape, not all are there",
+                 c->reader->what, c->reader->path);
+    return TDM_OK;
+}
+
+/* Magic, version and the length of the header's text. */
+static tdm_status read_prefix(tdm_reader *reader, size_t *length) {
+    unsigned char prefix[PREFIX], word[4] = {0};
+    TDM_TRY(tdm__reader_take(reader, prefix, sizeof(prefix)));
+    if (memcmp(prefix, "\x93NUMPY", 6) != 0)
+        TDM_FAIL(TDM_E_DATA, "%s '%s': not a npy file: wanted 93 4e 55 4d 50 59 in front, found %02x %02x %02x %02x %02x "
+                 "%02x", reader->what, reader->path, prefix[0], prefix[1], prefix[2], prefix[3], prefix[4], prefix[5]);
+    if (prefix[6] < 1 || prefix[6] > 3)
+        TDM_FAIL(TDM_E_DATA, "%s '%s': wanted npy version 1 to 3, found %u.%u", reader->what, reader->path, prefix[6],
+                 prefix[7]);
+    TDM_TRY(tdm__reader_take(reader, word, prefix[6] == 1 ? 2 : 4));
+    *length = (size_t)word[0] | (size_t)word[1] << 8 | (size_t)word[2] << 16 | (size_t)word[3] << 24;
+    if (*length > HEADER_MAX)
+        TDM_FAIL(TDM_E_DATA, "%s '%s': npy header of %zu bytes, at most %d are read", reader->what, reader->path, *length,
+                 HEADER_MAX);
+    return TDM_OK;
+}
+
+static tdm_status check_size(const tdm_reader *reader, tdm_npy_header *header) {
+    size_t total;
+    bool fits = true;
+    header->elements = 1;
+    for (int i = 0; i < header->ndim; i++) {
+        if (header->dim[i] == 0)
+            TDM_FAIL(TDM_E_DATA, "%s '%s': dimension %d of the npy shape is 0", reader->what, reader->path, i);
+        fits = fits && tdm__mul_fits(header->elements, header->dim[i], &header->elements);
+    }
+    fits = fits && tdm__mul_fits(header->elements, header->bytes, &total) &&
+           tdm__add_fits(total, header->data_at, &total);
+    if (!fits) TDM_FAIL(TDM_E_DATA, "%s '%s': the npy shape overflows", reader->what, reader->path);
+
+    char shape[96];
+    snprintf(shape, sizeof(shape), "header %zu + %zu numbers of %zu", header->data_at, header->elements, header->bytes);
+    TDM_TRY(tdm__reader_expect(reader, total, shape));
+    return TDM_OK;
+}
+
+tdm_status tdm__npy_header_read(tdm_reader *reader, tdm_npy_header *header) {
+    tdm_status status = TDM_OK;
+    size_t length;
+    char *text = NULL;
+    *header = (tdm_npy_header){0};
+    TDM_TRY(read_prefix(reader, &length));
+    if (length > reader->file_bytes - reader->offset)
+        TDM_FAIL(TDM_E_DATA, "%s '%s': expected a npy header of %zu bytes, found %zu", reader->what, reader->path, length,
+                 reader->file_bytes - reader->offset);
+    TDM_TRY(tdm__new(reader->host, &text, length, 1, "npy header"));
+    TDM_TRY_DONE(tdm__reader_take(reader, text, length));
+    header->data_at = reader->offset;
+    cursor c = {reader, text, text, text + length};
+    TDM_TRY_DONE(parse(&c, header));
+    TDM_TRY_DONE(check_size(reader, header));
+done:
+    tdm__delete(reader->host, text);
+    return status;
+}
+
+const char *tdm__npy_type_print(char out[16], const tdm_npy_header *header) {
+    snprintf(out, 16, "%c%c%zu", header->order, header->kind, header->bytes);
+    return out;
+}

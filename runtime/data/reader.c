@@ -1,0 +1,203 @@
+/* Data files: plain ones by pread, gzip by zlib in a fixed buffer, so that memory follows what a header promises and
+ * the file can hold, never what a compressed stream would like to become. */
+#include "runtime/data/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/data/formats.h"
+
+/* Images shrink to a third or a tenth; whoever shrinks two hundred times is no data set. */
+enum { RATIO_MAX = 200, RATIO_FREE = 1 << 20, INPUT_BYTES = 64 * 1024 };
+
+struct tdm_inflater {
+    z_stream stream;
+    bool between_members; /* at the start, or behind the checksum of a gzip member */
+    unsigned char input[INPUT_BYTES];
+};
+
+static void *zlib_allocate(void *opaque, uInt count, uInt bytes) {
+    const tdm_host *host = opaque;
+    size_t total;
+    if (!tdm__mul_fits(count, bytes, &total)) return NULL;
+    return host->allocate(host->user, total, TDM_ALIGN);
+}
+
+static void zlib_release(void *opaque, void *pointer) {
+    const tdm_host *host = opaque;
+    host->release(host->user, pointer);
+}
+
+/* At the end of the file *got is less than count. */
+static tdm_status read_file(tdm_reader *reader, void *out, size_t count, size_t *got) {
+    size_t done = 0;
+    while (done < count && reader->offset < reader->file_bytes) {
+        size_t wanted = count - done;
+        if (wanted > reader->file_bytes - reader->offset) wanted = reader->file_bytes - reader->offset;
+        if (wanted > (size_t)1 << 30) wanted = (size_t)1 << 30;
+        ssize_t part = pread(reader->fd, (char *)out + done, wanted, (off_t)reader->offset);
+        if (part < 0 && errno == EINTR) continue;
+        if (part < 0) TDM_FAIL(TDM_E_DATA, "%s '%s': cannot be read: %m", reader->what, reader->path);
+        if (part == 0)
+            TDM_FAIL(TDM_E_DATA, "%s '%s': had %zu bytes when opened and shrank to %zu while being read", reader->what,
+                     reader->path, reader->file_bytes, reader->offset);
+        done += (size_t)part;
+        reader->offset += (size_t)part;
+    }
+    *got = done;
+    return TDM_OK;
+}
+
+static tdm_status open_inflater(tdm_reader *reader) {
+    tdm_inflater *inflater;
+    TDM_TRY(tdm__new(reader->host, &inflater, 1, sizeof(*inflater), "gzip input"));
+    inflater->stream.zalloc = zlib_allocate;
+    inflater->stream.zfree = zlib_release;
+    memcpy(&inflater->stream.opaque, &reader->host, sizeof(reader->host)); /* zlib hands it back, const again */
+    inflater->between_members = true;
+    if (inflateInit2(&inflater->stream, 15 + 16) != Z_OK) {
+        tdm__delete(reader->host, inflater);
+        TDM_FAIL(TDM_E_MEMORY, "%s '%s': zlib cannot start", reader->what, reader->path);
+    }
+    reader->inflater = inflater;
+    return TDM_OK;
+}
+
+static tdm_status open_regular(tdm_reader *reader) {
+    /* O_NONBLOCK: a FIFO without a writer must be refused, not waited for. */
+    reader->fd = open(reader->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (reader->fd < 0) TDM_FAIL(TDM_E_DATA, "%s '%s': cannot be opened: %m", reader->what, reader->path);
+    struct stat facts;
+    if (fstat(reader->fd, &facts) != 0) TDM_FAIL(TDM_E_DATA, "%s '%s': %m", reader->what, reader->path);
+    if (!S_ISREG(facts.st_mode))
+        TDM_FAIL(TDM_E_DATA, "%s '%s': wanted a regular file, found %s", reader->what, reader->path,
+                 S_ISDIR(facts.st_mode) ? "a folder" : "a pipe, socket or device");
+    reader->file_bytes = (size_t)facts.st_size;
+    return TDM_OK;
+}
+
+tdm_status tdm__reader_open(tdm_reader *reader, const tdm_host *host, const char *what, const char *path,
+                            bool may_be_gzip) {
+    tdm_status status = TDM_OK;
+    *reader = (tdm_reader){.host = host, .what = what, .path = path, .fd = -1};
+    if (path == NULL || path[0] == '\0') TDM_FAIL(TDM_E_DATA, "%s: no file is named", what);
+    TDM_TRY_DONE(open_regular(reader));
+    if (may_be_gzip) {
+        unsigned char magic[2] = {0};
+        size_t got;
+        TDM_TRY_DONE(read_file(reader, magic, sizeof(magic), &got));
+        reader->offset = 0;
+        if (magic[0] == 0x1f && magic[1] == 0x8b) TDM_TRY_DONE(open_inflater(reader));
+    }
+done:
+    if (status != TDM_OK) tdm__reader_close(reader);
+    return status;
+}
+
+void tdm__reader_close(tdm_reader *reader) {
+    if (reader->inflater != NULL) {
+        inflateEnd(&reader->inflater->stream);
+        tdm__delete(reader->host, reader->inflater);
+        reader->inflater = NULL;
+    }
+    if (reader->fd >= 0) close(reader->fd);
+    reader->fd = -1;
+}
+
+tdm_status tdm__reader_expect(const tdm_reader *reader, size_t expected, const char *shape) {
+    if (reader->inflater == NULL && expected != reader->file_bytes)
+        TDM_FAIL(TDM_E_DATA, "%s '%s': expected %zu bytes (%s), found %zu", reader->what, reader->path, expected, shape,
+                 reader->file_bytes);
+    if (expected > TDM_DATA_MAX_BYTES)
+        TDM_FAIL(TDM_E_DATA, "%s '%s': holds %zu bytes (%s), at most %zu are read into memory; use fewer samples",
+                 reader->what, reader->path, expected, shape, TDM_DATA_MAX_BYTES);
+    if (reader->inflater != NULL && expected > RATIO_FREE && expected / RATIO_MAX > reader->file_bytes)
+        TDM_FAIL(TDM_E_DATA,
+                 "%s '%s': expected %zu bytes (%s) out of %zu compressed ones; more than %d to 1 is refused", reader->what,
+                 reader->path, expected, shape, reader->file_bytes, RATIO_MAX);
+    return TDM_OK;
+}
+
+static tdm_status fill_input(tdm_reader *reader) {
+    tdm_inflater *inflater = reader->inflater;
+    size_t got;
+    if (inflater->stream.avail_in > 0) return TDM_OK;
+    TDM_TRY(read_file(reader, inflater->input, sizeof(inflater->input), &got));
+    inflater->stream.next_in = inflater->input;
+    inflater->stream.avail_in = (uInt)got;
+    return TDM_OK;
+}
+
+/* One call of zlib. *ended: the file ends here, behind a complete member. */
+static tdm_status inflate_some(tdm_reader *reader, bool *ended) {
+    tdm_inflater *inflater = reader->inflater;
+    z_stream *stream = &inflater->stream;
+    TDM_TRY(fill_input(reader));
+    *ended = stream->avail_in == 0 && inflater->between_members;
+    if (*ended) return TDM_OK;
+    if (stream->avail_in == 0)
+        TDM_FAIL(TDM_E_DATA, "%s '%s': the gzip file is cut off: it has %zu bytes and needs more", reader->what,
+                 reader->path, reader->file_bytes);
+    inflater->between_members = false;
+    int result = inflate(stream, Z_NO_FLUSH);
+    if (result == Z_STREAM_END) {
+        inflater->between_members = true;
+        inflateReset(stream); /* as gzip does: another member may follow */
+    } else if (result == Z_MEM_ERROR) {
+        TDM_FAIL(TDM_E_MEMORY, "%s '%s': no memory for zlib", reader->what, reader->path);
+    } else if (result != Z_OK && result != Z_BUF_ERROR) {
+        TDM_FAIL(TDM_E_DATA, "%s '%s': damaged gzip data before byte %zu of the file: %s", reader->what, reader->path,
+                 reader->offset - stream->avail_in, stream->msg != NULL ? stream->msg : "needs a dictionary");
+    }
+    return TDM_OK;
+}
+
+static tdm_status read_gzip(tdm_reader *reader, void *out, size_t count, size_t *got) {
+    z_stream *stream = &reader->inflater->stream;
+    bool ended = false;
+    size_t done = 0;
+    while (done < count && !ended) {
+        uInt room = count - done > (size_t)1 << 30 ? (uInt)1 << 30 : (uInt)(count - done);
+        stream->next_out = (unsigned char *)out + done;
+        stream->avail_out = room;
+        TDM_TRY(inflate_some(reader, &ended));
+        done += room - stream->avail_out;
+    }
+    *got = done;
+    return TDM_OK;
+}
+
+tdm_status tdm__reader_read(tdm_reader *reader, void *out, size_t count, size_t *got) {
+    if (reader->inflater != NULL) {
+        TDM_TRY(read_gzip(reader, out, count, got));
+    } else {
+        TDM_TRY(read_file(reader, out, count, got));
+    }
+    reader->given += *got;
+    return TDM_OK;
+}
+
+tdm_status tdm__reader_take(tdm_reader *reader, void *out, size_t count) {
+    size_t before = reader->given, got;
+    TDM_TRY(tdm__reader_read(reader, out, count, &got));
+    if (got < count)
+        TDM_FAIL(TDM_E_DATA, "%s '%s': expected %zu bytes, found %zu%s", reader->what, reader->path, before + count,
+                 reader->given, reader->inflater != NULL ? " in the gzip file" : "");
+    return TDM_OK;
+}
+
+tdm_status tdm__reader_end(tdm_reader *reader) {
+    unsigned char extra;
+    size_t expected = reader->given, got;
+    TDM_TRY(tdm__reader_read(reader, &extra, 1, &got));
+    if (got != 0)
+        TDM_FAIL(TDM_E_DATA, "%s '%s': expected %zu bytes, found more", reader->what, reader->path, expected);
+    return TDM_OK;
+}

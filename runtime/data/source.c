@@ -1,0 +1,57 @@
+/* The embedder's own samples, through a callback. */
+#include "runtime/base/status.h"
+#include "runtime/data/formats.h"
+
+typedef struct callback_dataset {
+    tdm_dataset base;
+    tdm_source source;
+    tdm_data_wanted wanted;
+} callback_dataset;
+
+static tdm_status callback_read(const tdm_dataset *dataset, int64_t index, void *x, void *target) {
+    const callback_dataset *own = (const callback_dataset *)dataset;
+    int answer = own->source.read(own->source.user, index, x, target);
+    if (answer != 0)
+        TDM_FAIL(TDM_E_DATA, "sample %lld of the program's own source: read returned %d", (long long)index, answer);
+    if (dataset->target_kind != TDM_TARGET_CLASS) return TDM_OK;
+    int64_t label = *(const int64_t *)target;
+    if (!tdm__label_fits(&own->wanted, label))
+        TDM_FAIL(TDM_E_DATA, "sample %lld of the program's own source: label must be 0 to %lld, found %lld",
+                 (long long)index, (long long)own->wanted.classes - 1, (long long)label);
+    return TDM_OK;
+}
+
+static void callback_close(tdm_dataset *dataset) {
+    tdm__delete(dataset->host, dataset);
+}
+
+static const tdm_dataset_ops callback_ops = {.name = "source", .read = callback_read, .close = callback_close};
+
+tdm_status tdm__dataset_open_source(tdm_dataset **out, const tdm_host *host, const tdm_source *source,
+                                    const tdm_data_wanted *wanted) {
+    size_t elements;
+    callback_dataset *own;
+    *out = NULL;
+    if (source->size < sizeof(tdm_source))
+        TDM_FAIL(TDM_E_USAGE, "tdm_source.size must be sizeof(tdm_source), %zu, got %u", sizeof(tdm_source), source->size);
+    if (source->read == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_source.read must be a function, got NULL");
+    if (source->count < 1)
+        TDM_FAIL(TDM_E_USAGE, "tdm_source.count must be at least 1, got %lld", (long long)source->count);
+    if (!tdm__shape_elements(&wanted->input, &elements)) TDM_FAIL(TDM_E_USAGE, "the model has no input shape");
+    if ((source->has_labels != 0) != (wanted->target_kind == TDM_TARGET_CLASS))
+        TDM_FAIL(TDM_E_USAGE, "tdm_source.has_labels is %d, but the loss wants %s", source->has_labels,
+                 wanted->target_kind == TDM_TARGET_CLASS ? "class labels" : "float targets");
+    TDM_TRY(tdm__new(host, &own, 1, sizeof(*own), "source"));
+    own->source = *source;
+    own->wanted = *wanted;
+    own->base = (tdm_dataset){.ops = &callback_ops,
+                              .host = host,
+                              .count = source->count,
+                              .x_shape = wanted->input,
+                              .target_kind = wanted->target_kind,
+                              .target_width = wanted->target_kind == TDM_TARGET_VALUES ? wanted->target_width : 0,
+                              .classes = wanted->classes,
+                              .has_ignored = wanted->target_kind == TDM_TARGET_CLASS};
+    *out = &own->base;
+    return TDM_OK;
+}

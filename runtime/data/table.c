@@ -1,0 +1,92 @@
+/* Samples in memory. */
+#include "runtime/data/table.h"
+
+#include <string.h>
+
+#include "runtime/base/status.h"
+
+size_t tdm__cell_bytes(tdm_cell cell) {
+    return cell == TDM_CELL_U8 ? 1 : cell == TDM_CELL_F32 ? sizeof(float) : sizeof(double);
+}
+
+/* Bytes stay bytes, floats come out as float32. */
+static void copy_cells(const tdm_column *column, int64_t index, void *out) {
+    const unsigned char *at = column->first + (size_t)index * column->stride;
+    if (column->cell != TDM_CELL_F64) {
+        memcpy(out, at, column->width * tdm__cell_bytes(column->cell));
+        return;
+    }
+    float *to = out;
+    for (size_t i = 0; i < column->width; i++) {
+        double value;
+        memcpy(&value, at + i * sizeof(value), sizeof(value));
+        to[i] = (float)value;
+    }
+}
+
+static tdm_status table_read(const tdm_dataset *dataset, int64_t index, void *x, void *target) {
+    const tdm_table *table = (const tdm_table *)dataset;
+    index += dataset->first;
+    copy_cells(&table->x, index, x);
+    if (dataset->target_kind == TDM_TARGET_CLASS) {
+        memcpy(target, &table->labels[index], sizeof(table->labels[index]));
+    } else {
+        copy_cells(&table->values, index, target);
+    }
+    return TDM_OK;
+}
+
+static void table_close(tdm_dataset *dataset) {
+    tdm_table *table = (tdm_table *)dataset;
+    const tdm_host *host = dataset->host;
+    tdm__delete(host, table->labels);
+    tdm__delete(host, table->x_block);
+    tdm__delete(host, table->y_block);
+    tdm__delete(host, table);
+}
+
+static const tdm_dataset_ops table_ops = {.name = "table", .read = table_read, .close = table_close};
+
+tdm_status tdm__table_new(tdm_table **out, const tdm_host *host) {
+    TDM_TRY(tdm__new(host, out, 1, sizeof(**out), "dataset"));
+    (*out)->base.ops = &table_ops;
+    (*out)->base.host = host;
+    return TDM_OK;
+}
+
+tdm_status tdm__table_new_labels(tdm_table *table) {
+    TDM_TRY(tdm__new(table->base.host, &table->labels, (size_t)table->base.count, sizeof(*table->labels), "labels"));
+    return TDM_OK;
+}
+
+static tdm_status check_labels(tdm_table *table, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
+                               const char *source) {
+    tdm_dataset *base = &table->base;
+    int64_t classes = wanted->classes;
+    for (int64_t i = base->first; i < base->first + base->count; i++) {
+        int64_t label = table->labels[i];
+        if (!tdm__label_fits(wanted, label)) {
+            if (wanted->classes <= 0)
+                TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "%s: label of sample %lld must be 0 or more, found %lld", source,
+                            (long long)i, (long long)label);
+            TDM_FAIL_AT(&spec->origin, TDM_E_DATA,
+                        "%s: label of sample %lld must be 0 to %lld (the model has %lld outputs), found %lld", source,
+                        (long long)i, (long long)wanted->classes - 1, (long long)wanted->classes, (long long)label);
+        }
+        if (label == wanted->ignore_index) {
+            base->has_ignored = true;
+        } else if (wanted->classes <= 0 && label >= classes) {
+            classes = label < INT64_MAX ? label + 1 : label;
+        }
+    }
+    base->classes = classes;
+    return TDM_OK;
+}
+
+tdm_status tdm__table_finish(tdm_table *table, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
+                             const char *source) {
+    table->base.x_is_bytes = table->x.cell == TDM_CELL_U8;
+    TDM_TRY(tdm__dataset_take_range(&table->base, spec, source));
+    if (table->base.target_kind == TDM_TARGET_CLASS) TDM_TRY(check_labels(table, spec, wanted, source));
+    return TDM_OK;
+}

@@ -1,0 +1,22 @@
+/* data.transform: from a sample as it is stored to the floats that the model sees. */
+#ifndef TDM_DATA_TRANSFORM_H
+#define TDM_DATA_TRANSFORM_H
+
+#include "runtime/data/data.h"
+
+typedef struct tdm_transform {
+    const tdm_host *host;
+    size_t channels, plane; /* a sample is `channels` runs of `plane` numbers that are treated alike */
+    bool normalize;
+    float mean[TDM_LIST_MAX], stdev[TDM_LIST_MAX]; /* per channel */
+    float *table; /* bytes: [channels][256], every answer there is; NULL for floats */
+} tdm_transform;
+
+/* TDM_E_CONFIG if `spec` (NULL: nothing is done) does not fit the dataset's channels. */
+tdm_status tdm__transform_init(tdm_transform *transform, const tdm_host *host, const tdm_transform_spec *spec,
+                               const tdm_dataset *dataset);
+void tdm__transform_deinit(tdm_transform *transform);
+void tdm__transform_bytes(const tdm_transform *transform, const unsigned char *in, float *out);
+void tdm__transform_floats(const tdm_transform *transform, float *x);
+
+#endif
