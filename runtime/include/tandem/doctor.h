@@ -1,0 +1,19 @@
+/* tandem/doctor.h - this machine as tandem sees it: system, processor, memory and limits, modules. */
+#ifndef TANDEM_DOCTOR_H
+#define TANDEM_DOCTOR_H
+
+#include <tandem/host.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A report for people, ready to be pasted, or the same as JSON (a run directory's env.json). Released with tdm_free.
+ * TDM_E_CHECK, with the report made all the same, when something was found that will stop runs. host NULL:
+ * tdm_host_default(). */
+TDM_API tdm_status tdm_environment(const tdm_host *host, int json, char **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,157 @@
+/* banner.c - see banner.h. */
+#include "tools/banner.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/term.h"
+
+static void line(const char *name, char *text) {
+    term_line("  %s%-8s%s %s", term_on(stderr, TERM_DIM), name, term_off(stderr), text);
+    free(text);
+}
+
+static char *mode_text(const banner *b) {
+    const tdm_parallel_section *parallel = &b->job->parallel;
+    const char *kind = parallel->device == TDM_DEVICE_CUDA ? "cuda" : "cpu";
+    int replicas = b->state->replicas;
+    char *threads = parallel->threads_per_device == 1 ? text_copy("1 thread each")
+                                                      : text_format("%lld threads each", (long long)parallel->threads_per_device);
+    char *out;
+    if (parallel->mode == TDM_MODE_DDP) {
+        const char *by = b->facts->source == TDM_LAUNCH_NONE || b->facts->source == TDM_LAUNCH_TANDEM
+                             ? "tandem"
+                             : tdm_launch_source_name(b->facts->source);
+        out = text_format("ddp, %d rank%s x 1 device (%s), %s; ranks started by %s", replicas, replicas == 1 ? "" : "s", kind,
+                          threads, by);
+    } else if (parallel->mode == TDM_MODE_DP) {
+        out = text_format("dp, 1 process x %d device%s (%s), %s; output_device %lld, scatter %s", replicas,
+                          replicas == 1 ? "" : "s", kind, threads, (long long)parallel->dp.output_device,
+                          parallel->dp.scatter == TDM_SCATTER_CHUNK ? "chunk" : "strided");
+    } else {
+        out = text_format("single, 1 device (%s), %s", kind, threads);
+    }
+    free(threads);
+    return out;
+}
+
+static char *batch_text(const banner *b) {
+    const tdm_run_state *s = b->state;
+    char *micro = b->job->train.accumulate > 1
+                      ? text_format(" (in %lld micro-batches)", (long long)b->job->train.accumulate)
+                      : text_copy("");
+    char *out = text_format("per device %lld x %d = %lld per optimizer step%s, %lld steps/epoch", (long long)s->per_device,
+                            s->replicas, (long long)s->global_batch, micro, (long long)s->steps_per_epoch);
+    free(micro);
+    return out;
+}
+
+/* Flat arenas beside the parameters: the optimizer's moments. */
+static int state_arenas(const tdm_optimizer_section *optimizer) {
+    if (optimizer->type != TDM_SGD) return 2;
+    return optimizer->momentum > 0 ? 1 : 0;
+}
+
+static char *memory_text(const banner *b) {
+    char *plan = NULL;
+    if (tdm_run_print(b->run, "plan.json", &plan) != TDM_OK) return NULL;
+    json_t *root = json_loads(plan, 0, NULL);
+    tdm_free(plan);
+    double parameters = (double)json_integer_value(json_object_get(root, "parameter_bytes"));
+    double activations = (double)json_integer_value(json_object_get(root, "activation_bytes"));
+    json_decref(root);
+    if (parameters <= 0) return NULL;
+    double state = parameters * state_arenas(&b->job->optimizer);
+    char all[32], p[32], o[32], a[32];
+    return text_format("about %s per device: parameters %s, gradients %s, optimizer %s, activations %s",
+                       text_bytes(all, 2 * parameters + state + activations), text_bytes(p, parameters), p,
+                       text_bytes(o, state), text_bytes(a, activations));
+}
+
+static const char *short_name(const char *path) {
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash ? slash + 1 : path ? path : "";
+}
+
+static char *data_text(const tdm_data_spec *spec) {
+    char range[64] = "", count[32];
+    if (spec->range.count == 2) {
+        snprintf(range, sizeof range, " [%lld, %lld)", (long long)spec->range.item[0], (long long)spec->range.item[1]);
+    }
+    switch (spec->format) {
+    case TDM_DATA_IDX: return text_format("idx %s%s", short_name(spec->images), range);
+    case TDM_DATA_NPY: return text_format("npy %s%s", short_name(spec->x), range);
+    case TDM_DATA_CIFAR10:
+        return text_format("cifar10 %s%s%s", short_name(spec->files.count ? spec->files.item[0] : ""),
+                           spec->files.count > 1 ? " ..." : "", range);
+    case TDM_DATA_SYNTHETIC: return text_format("synthetic, %s samples%s", text_count(count, spec->samples), range);
+    case TDM_DATA_GLYPHS: return text_format("glyphs, %s samples%s", text_count(count, spec->samples), range);
+    default: return text_copy("none");
+    }
+}
+
+static char *both_data(const banner *b) {
+    char *train = data_text(&b->job->data.train), *eval = data_text(&b->job->data.eval);
+    char *out = text_format("train %s; eval %s", train, eval);
+    free(train);
+    free(eval);
+    return out;
+}
+
+static char *length_text(const banner *b) {
+    const tdm_run_state *s = b->state;
+    char total[32], done[32];
+    char *epochs = b->job->train.epochs != TDM_INT_NULL ? text_format(" (%lld epochs)", (long long)b->job->train.epochs)
+                                                        : text_copy("");
+    char *out = s->step > 0 ? text_format("to step %s%s, continued after step %s", text_count(total, s->steps_total), epochs,
+                                          text_count(done, s->step))
+                            : text_format("%s steps%s", text_count(total, s->steps_total), epochs);
+    free(epochs);
+    return out;
+}
+
+char *banner_resume_command(const tool *t, const char *run_dir) {
+    char **argv = memory_new((size_t)t->argc + 3, sizeof *argv);
+    int count = 0;
+    argv[count++] = text_copy("tandem");
+    for (int i = 1; i < t->argc; i++) {
+        if (strcmp(t->argv[i], "--run-dir") == 0 || strcmp(t->argv[i], "--resume") == 0) {
+            i++;
+        } else if (strncmp(t->argv[i], "--run-dir=", 10) != 0 && strncmp(t->argv[i], "--resume=", 9) != 0 &&
+                   strncmp(t->argv[i], "run.dir=", 8) != 0) {
+            argv[count++] = text_copy(t->argv[i]);
+        }
+    }
+    argv[count++] = text_copy("--run-dir");
+    argv[count++] = text_copy(run_dir);
+    char *out = text_command(argv, count);
+    for (int i = 0; i < count; i++) free(argv[i]);
+    free(argv);
+    return out;
+}
+
+void banner_print(const banner *b) {
+    char count[32];
+    long pid = (long)(b->facts->source == TDM_LAUNCH_TANDEM ? getppid() : getpid());
+    term_line("%standem %s%s  %s", term_on(stderr, TERM_BOLD), tdm_version(), term_off(stderr), b->job->name);
+    line("mode", mode_text(b));
+    line("batch", batch_text(b));
+    line("model", text_format("%s parameters", text_count(count, b->state->params)));
+    char *memory = memory_text(b);
+    if (memory) line("memory", memory);
+    line("data", both_data(b));
+    line("length", length_text(b));
+    if (b->dry) {
+        line("run dir", text_copy("none: a dry run writes nothing"));
+        return;
+    }
+    line("run dir", text_copy(b->job->run.dir ? b->job->run.dir : "none: nothing is written"));
+    line("stop", text_format("Ctrl-C or `kill %ld`: finishes the step%s", pid,
+                             b->job->run.dir ? ", saves, exit status 75" : ", exit status 75"));
+    if (!b->job->run.dir) return;
+    char *command = banner_resume_command(b->t, b->job->run.dir);
+    line("resume", command);
+}

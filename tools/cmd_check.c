@@ -1,0 +1,62 @@
+/* cmd_check.c - `tandem check`: every fault of the file in one pass, without data and devices. */
+#include <string.h>
+
+#include "tools/term.h"
+
+/* The one-line portrait of a good file. */
+static void describe(const tool *t, const tdm_config *config) {
+    const tdm_job *job = tdm_config_job(config);
+    char params[32];
+    int devices = job->parallel.mode == TDM_MODE_SINGLE ? 1 : job->parallel.device_ids.count;
+    printf("%s: no faults. %s: %s parameters, %s on %d device%s\n", t->word[0], job->name,
+           text_count(params, tdm_graph_param_count(tdm_config_graph(config))), job_mode_name(job->parallel.mode), devices,
+           devices == 1 ? "" : "s");
+}
+
+static int run(tool *t) {
+    const char *format = args_flag(t, "--format");
+    bool json = format && strcmp(format, "json") == 0;
+    if (format && !json && strcmp(format, "text") != 0) {
+        return args_wrong(t, "`--format` wants text or json, `%s` was given", format);
+    }
+    tdm_config *config;
+    tdm_status status = tdm_config_open(&config, &t->host, t->word[0]);
+    if (status != TDM_OK) return tell_error(status);
+    for (int i = 0; i < t->override_count && status == TDM_OK; i++) {
+        status = tdm_config_override(config, t->override[i]);
+    }
+    if (status != TDM_OK) {
+        int code = tell_error(status);
+        tdm_config_free(config);
+        return code;
+    }
+    status = tdm_config_check(config);
+    int faults = tdm_config_fault_count(config);
+    if (status != TDM_OK && faults == 0) {
+        tell_error(status);
+    } else if (json || faults > 0) {
+        char *text;
+        tdm_status printed = tdm_config_faults(config, json, &text);
+        if (printed == TDM_OK) {
+            fputs(text, stdout);
+            tdm_free(text);
+        } else {
+            status = printed;
+            tell_error(status);
+        }
+    } else {
+        describe(t, config);
+    }
+    tdm_config_free(config);
+    return (int)status;
+}
+
+const tool_verb verb_check = {
+    "check", "CONFIG [key.path=value ...]", "every fault of the file in one pass; needs no data and no device",
+    "Reads the file as `train` would, overrides included, and tells everything that is wrong\n"
+    "with it: unknown keys, types, ranges, layer shapes. Exit status 0, or 3 with faults.\n\n"
+    "examples:\n"
+    "  tandem check job.yaml\n"
+    "  tandem check job.yaml parallel.mode=ddp parallel.device_ids='[0, 1, 2, 3]'\n"
+    "  tandem check job.yaml --format json",
+    {{"--format", "text|json", "how faults are printed (text)"}}, 1, 1, true, run};

@@ -1,0 +1,119 @@
+/* cmd_train.c - `tandem train`: opens the run, shows how far it is, and says what to do next. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <tandem/doctor.h>
+
+#include "tools/banner.h"
+#include "tools/launch.h"
+#include "tools/log.h"
+#include "tools/progress.h"
+#include "tools/session.h"
+#include "tools/stop.h"
+#include "tools/summary.h"
+#include "tools/term.h"
+
+typedef struct training {
+    session s;
+    progress bar;
+    bool brief; /* no banner, no summary */
+} training;
+
+static int on_event(const tdm_event *event, void *user) {
+    training *tr = user;
+    if (tr->s.shows) progress_event(&tr->bar, event);
+    return 0;
+}
+
+/* What this machine was, beside the numbers that it gave. */
+static void write_environment(const session *s) {
+    if (!s->shows || !s->job->run.dir) return;
+    char *text = NULL, *path = text_format("%s/env.json", s->job->run.dir);
+    tdm_status status = tdm_environment(&s->t->host, 1, &text);
+    if (status == TDM_OK || status == TDM_E_CHECK) files_write(path, text, strlen(text));
+    tdm_free(text);
+    free(path);
+}
+
+static void before_first_step(training *tr, bool dry) {
+    session *s = &tr->s;
+    tdm_run_state state;
+    if (!s->shows || tdm_run_get_state(s->run, &state) != TDM_OK) return;
+    banner b = {s->t, s->job, tdm_config_graph(s->config), &s->facts, s->run, &state, dry};
+    if (!s->t->quiet && !tr->brief) banner_print(&b);
+    progress_start(&tr->bar, s->job, &state, s->t->quiet);
+}
+
+static int train(training *tr) {
+    session *s = &tr->s;
+    stop_install(s->run, launch_is_rank(&s->facts), s->t->quiet);
+    tdm_status status = tdm_run_train(s->run);
+    stop_remove();
+    progress_end(&tr->bar);
+    if (status != TDM_OK && status != TDM_E_STOPPED) return session_failed(s, status);
+    if (s->shows) summary_print(s->t, s->job, s->run, status == TDM_E_STOPPED, tr->brief);
+    return (int)status;
+}
+
+/* This process trains: alone or as one rank. */
+static int run_here(training *tr) {
+    session *s = &tr->s;
+    bool dry = args_flag(s->t, "--dry-run") != NULL;
+    int code = session_open(s, on_event, tr);
+    if (code != TDM_OK) return code;
+    if (s->job->run.dir) log_open(s->job->run.dir, s->facts.rank);
+    write_environment(s);
+    before_first_step(tr, dry);
+    return dry ? TDM_OK : train(tr);
+}
+
+/* The parent of the ranks hands its own choice of a run directory on: a start time in the name is taken once. */
+static int start_ranks(const session *s, int world) {
+    char *extra = s->job->run.dir && !args_flag(s->t, "--run-dir") ? text_format("run.dir=%s", s->job->run.dir) : NULL;
+    int code = launch_ranks(s->t, world, extra);
+    free(extra);
+    return code;
+}
+
+static int run(tool *t) {
+    static const char *const dry_run[] = {"run.dir=null", NULL};
+    training tr = {.brief = args_flag(t, "--brief") != NULL};
+    int64_t steps = 0;
+    if (!args_int(t, "--steps", 1, &steps)) return TDM_E_USAGE;
+    int code = session_configure(&tr.s, t, args_flag(t, "--dry-run") ? dry_run : NULL);
+    if (code == TDM_OK && args_flag(t, "--print-config")) {
+        char *text = NULL;
+        tdm_status status = tdm_config_print(tr.s.config, TDM_CONFIG_ORIGINS, &text);
+        code = status == TDM_OK ? TDM_OK : tell_error(status);
+        if (code == TDM_OK) fputs(text, stdout);
+        tdm_free(text);
+    } else if (code == TDM_OK) {
+        int world = session_ranks_to_start(&tr.s);
+        code = world > 0 ? start_ranks(&tr.s, world) : run_here(&tr);
+    }
+    session_close(&tr.s);
+    return code;
+}
+
+const tool_verb verb_train = {
+    "train", "CONFIG [key.path=value ...]", "runs the job; starts the local ranks of a ddp job by itself",
+    "Trains the model of CONFIG and keeps everything in the run directory: configuration,\n"
+    "metrics.jsonl, checkpoints, logs, summary.json. On SIGTERM or Ctrl-C it finishes the step,\n"
+    "saves a checkpoint and ends with status 75; a second signal leaves at once.\n"
+    "A run directory that holds a checkpoint is continued (checkpoint.resume: auto).\n\n"
+    "In ddp mode one process per device is started, unless torchrun, srun or mpirun did so.\n\n"
+    "examples:\n"
+    "  tandem train job.yaml\n"
+    "  tandem train job.yaml --mode ddp parallel.device_ids='[0, 1]'\n"
+    "  tandem train job.yaml --steps 100 optimizer.lr=1e-4 --run-dir runs/try\n"
+    "  tandem train job.yaml --run-dir runs/try --steps 200      goes on from step 100\n"
+    "  torchrun --no-python --nproc_per_node=2 tandem train job.yaml",
+    {{"--mode", "MODE", "single, dp or ddp (parallel.mode)"},
+     {"--steps", "N", "steps in all, those of an earlier run included (train.steps)"},
+     {"--resume", "WHAT", "auto, never, or the path of a checkpoint (checkpoint.resume)"},
+     {"--run-dir", "DIR", "where everything is kept (run.dir)"},
+     {"--dry-run", NULL, "opens data, builds the model, says what would run; writes nothing"},
+     {"--print-config", NULL, "prints every value with its origin, and ends"},
+     {"--brief", NULL, "progress only: no banner, no summary"}},
+    1, 1, true, run};

@@ -1,0 +1,76 @@
+/* files.c - the few things that the command does with files. */
+#include "tools/tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool files_exists(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0;
+}
+
+bool files_make_folder(const char *path) {
+    char *partial = text_copy(path);
+    for (char *c = partial + 1;; c++) {
+        if (*c != '/' && *c != 0) continue;
+        char end = *c;
+        *c = 0;
+        if (mkdir(partial, 0777) != 0 && errno != EEXIST) {
+            int reason = errno;
+            free(partial);
+            errno = reason;
+            return false;
+        }
+        if (end == 0) break;
+        *c = '/';
+    }
+    free(partial);
+    struct stat info;
+    if (stat(path, &info) != 0) return false;
+    errno = ENOTDIR;
+    return S_ISDIR(info.st_mode);
+}
+
+static bool write_all(int fd, const char *text, size_t bytes) {
+    while (bytes > 0) {
+        ssize_t n = write(fd, text, bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        text += n;
+        bytes -= (size_t)n;
+    }
+    return true;
+}
+
+int files_write(const char *path, const char *text, size_t bytes) {
+    char *sibling = text_format("%s.tmp-%ld", path, (long)getpid());
+    int fd = open(sibling, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    bool good = fd >= 0 && write_all(fd, text, bytes);
+    int reason = errno;
+    if (fd >= 0 && close(fd) != 0 && good) {
+        good = false;
+        reason = errno;
+    }
+    if (good && rename(sibling, path) != 0) {
+        good = false;
+        reason = errno;
+    }
+    if (!good) {
+        if (fd >= 0) unlink(sibling);
+        fprintf(stderr, "tandem: error: %s cannot be written: %s\n", path, strerror(reason));
+    }
+    free(sibling);
+    return good ? TDM_OK : TDM_E_IO;
+}
+
+char *files_self(void) {
+    char path[4096];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (n <= 0) return NULL;
+    path[n] = 0;
+    return text_copy(path);
+}

@@ -1,0 +1,106 @@
+/* main.c - `tandem VERB ...`: the list of verbs and their help. One file per verb beside this one. */
+#include "tools/log.h"
+#include "tools/term.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const tool_verb *const tool_verbs[] = {
+    &verb_train, &verb_compare, &verb_eval,  &verb_predict, &verb_check,  &verb_show,   &verb_explain, &verb_schema,
+    &verb_plan,  &verb_init,    &verb_ckpt,  &verb_data,    &verb_bench,  &verb_burnin, &verb_doctor,  &verb_report,
+    NULL};
+
+static void print_overview(FILE *to) {
+    fprintf(to, "tandem %s - trains models described in YAML on one device, or data-parallel as dp or ddp\n\n"
+                "usage: tandem VERB [CONFIG] [key.path=value ...] [flags]\n\n", tdm_version());
+    for (const tool_verb *const *verb = tool_verbs; *verb; verb++) {
+        fprintf(to, "  %s%-9s%s %s\n", term_on(to, TERM_BOLD), (*verb)->name, term_off(to), (*verb)->summary);
+    }
+    fprintf(to, "\nStart here:\n"
+                "  tandem init --task toy-mp -o toy.yaml && tandem train toy.yaml\n"
+                "\n`tandem VERB --help` explains a verb, `tandem explain KEY` a key of the file,\n"
+                "`tandem help exit-codes` what the exit status means.\n");
+}
+
+static void print_exit_codes(void) {
+    printf("exit status of every verb:\n");
+#define X(name, number, text) printf("  %3d  %s\n", number, text);
+    TDM_STATUS_MAP(X)
+#undef X
+    printf("  128+n  ended by signal n\n"
+           "When tandem started the ranks of a ddp job, it ends with the status of the rank that failed first.\n");
+}
+
+static void print_verb(const tool_verb *verb) {
+    printf("usage: tandem %s%s%s [flags]\n\n%s\n\nflags:\n", verb->name, verb->synopsis[0] ? " " : "", verb->synopsis,
+           verb->text);
+    args_print_flags(verb);
+}
+
+static const tool_verb *find_verb(const char *name) {
+    for (const tool_verb *const *verb = tool_verbs; *verb; verb++) {
+        if (strcmp((*verb)->name, name) == 0) return *verb;
+    }
+    return NULL;
+}
+
+static int unknown_verb(const char *name) {
+    const char *names[sizeof tool_verbs / sizeof tool_verbs[0] + 1] = {"help"};
+    int count = 1;
+    for (const tool_verb *const *verb = tool_verbs; *verb; verb++) names[count++] = (*verb)->name;
+    const char *near = text_nearest(name, names, count);
+    term_line("%standem: error:%s `%s` is no verb%s%s%s", term_on(stderr, TERM_RED), term_off(stderr), name,
+              near ? "; did you mean `tandem " : ". `tandem --help` lists them", near ? near : "", near ? "`?" : "");
+    return TDM_E_USAGE;
+}
+
+static int help(int argc, char **argv) {
+    if (argc < 3) {
+        print_overview(stdout);
+        return TDM_OK;
+    }
+    if (strcmp(argv[2], "exit-codes") == 0) {
+        print_exit_codes();
+        return TDM_OK;
+    }
+    const tool_verb *verb = find_verb(argv[2]);
+    if (!verb) return unknown_verb(argv[2]);
+    print_verb(verb);
+    return TDM_OK;
+}
+
+/* The results of a verb are lost if the disk is full: that is a failure too. */
+static int finish_output(int code) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+    if (code != TDM_OK) return code;
+    term_line("tandem: error: standard output could not be written");
+    return TDM_E_IO;
+}
+
+int main(int argc, char **argv) {
+    const char *name = argc > 1 ? argv[1] : "";
+    if (!name[0]) {
+        print_overview(stderr);
+        return TDM_E_USAGE;
+    }
+    if (strcmp(name, "--version") == 0) {
+        printf("tandem %s\n", tdm_version());
+        return finish_output(TDM_OK);
+    }
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        return finish_output(help(argc, argv));
+    }
+    const tool_verb *verb = find_verb(name);
+    if (!verb) return unknown_verb(name);
+    tool t = {.verb = verb, .argc = argc, .argv = argv};
+    int code = args_parse(&t);
+    if (code == TDM_OK && t.help) {
+        print_verb(verb);
+    } else if (code == TDM_OK) {
+        log_init(&t);
+        code = verb->run(&t);
+        log_close();
+    }
+    free(t.override);
+    return finish_output(code);
+}

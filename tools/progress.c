@@ -1,0 +1,167 @@
+/* progress.c - see progress.h.
+ *
+ *   epoch 3/10  47%|####    | 184/391 [00:21<00:24, 8.5 step/s, 1088 samples/s, loss 1.204, lr 1.0e-03]
+ *
+ * Redrawn at most every 0.1 s. Rates are smoothed over steps (EMA 0.3), as tqdm does. */
+#include "tools/progress.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/log.h"
+#include "tools/term.h"
+
+static const double redraw_seconds = 0.1, line_seconds = 30, smoothing = 0.3;
+
+double progress_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* The bar counts the steps of an epoch, or of the whole run for jobs that count steps. */
+static bool by_epoch(const progress *p) {
+    return p->epochs != TDM_INT_NULL && p->steps_per_epoch > 0;
+}
+
+/* `done` of `total` steps of the span that the step just done belongs to. */
+static void position(const progress *p, const tdm_event *event, int64_t *done, int64_t *total) {
+    *done = by_epoch(p) ? (event->step - 1) % p->steps_per_epoch + 1 : event->step;
+    *total = by_epoch(p) ? p->steps_per_epoch : event->steps_total;
+}
+
+void progress_start(progress *p, const tdm_job *job, const tdm_run_state *state, bool quiet) {
+    double now = progress_now();
+    bool terminal = term_is_terminal(stderr);
+    *p = (progress){.every = job->log.every,
+                    .epochs = job->train.epochs,
+                    .steps_per_epoch = state->steps_per_epoch,
+                    .first_step = state->step,
+                    .span = -1,
+                    .started = now,
+                    .shown = now,
+                    .last_step_at = now};
+    p->bar = job->log.progress == 1 || (job->log.progress == 0 && terminal);
+    p->silent = quiet || (job->log.progress == 2 && terminal);
+}
+
+static void smooth(double *average, double value) {
+    *average = *average > 0 ? smoothing * value + (1 - smoothing) * *average : value;
+}
+
+static void draw_bar(char *out, size_t bytes, double part, int width) {
+    int filled = (int)(part * width);
+    size_t used = 0;
+    for (int i = 0; i < width && used + 1 < bytes; i++) out[used++] = i < filled ? '#' : ' ';
+    out[used] = 0;
+}
+
+static char *label(const progress *p) {
+    if (!by_epoch(p)) return text_copy("step");
+    return text_format("epoch %lld/%lld", (long long)p->span + 1, (long long)p->epochs);
+}
+
+static void show_bar(progress *p, const tdm_event *event, int64_t done, int64_t total, double now) {
+    char spent[32], left[32], blocks[128], loss[32];
+    double elapsed = now - p->span_started;
+    double per_step = elapsed / (double)(event->step - p->span_base);
+    char *name = label(p);
+    char *tail = text_format("| %lld/%lld [%s<%s, %.3g step/s, %.4g samples/s, loss %s, lr %.1e]", (long long)done,
+                             (long long)total, text_time(spent, elapsed),
+                             text_time(left, per_step * (double)(total - done)), p->step_rate, p->sample_rate,
+                             text_number(loss, event->loss), event->lr);
+    char *head = text_format("%s %3d%%|", name, (int)(100 * done / total));
+    int room = term_width(stderr) - 1 - text_columns(head) - text_columns(tail);
+    if (room > 40) room = 40;
+    draw_bar(blocks, sizeof blocks, (double)done / (double)total, room < 0 ? 0 : room);
+    char *whole = text_format("%s%s%s", head, blocks, tail);
+    int width = term_width(stderr) - 1; /* a narrow terminal gets the beginning: a bar of two lines cannot be redrawn */
+    if ((int)strlen(whole) > width) whole[width] = 0;
+    term_bar(whole);
+    free(whole);
+    free(head);
+    free(tail);
+    free(name);
+    p->shown = now;
+}
+
+static char *plain_line(const progress *p, const tdm_event *event, int64_t done, int64_t total, double now) {
+    char spent[32], left[32], loss[32];
+    double run = now - p->started;
+    double per_step = run / (double)(event->step - p->first_step);
+    char *name = label(p);
+    char *line = text_format("%s%s %lld/%lld  %d%%  loss %s  lr %.3g  %.4g samples/s  elapsed %s  left %s", name,
+                             by_epoch(p) ? "  step" : "", (long long)done, (long long)total, (int)(100 * done / total),
+                             text_number(loss, event->loss), event->lr, (double)p->samples / run, text_time(spent, run),
+                             text_time(left, per_step * (double)(event->steps_total - event->step)));
+    free(name);
+    return line;
+}
+
+static bool line_is_due(const progress *p, const tdm_event *event, int64_t done, int64_t total, double now) {
+    if (event->step == event->steps_total || now - p->shown >= line_seconds) return true;
+    double amount = p->every.amount;
+    switch (p->every.kind) {
+    case TDM_INTERVAL_STEPS: return amount >= 1 && event->step % (int64_t)amount == 0;
+    case TDM_INTERVAL_EPOCHS: return done == total;
+    case TDM_INTERVAL_SECONDS: return now - p->shown >= amount;
+    default: return false;
+    }
+}
+
+static void count_step(progress *p, const tdm_event *event, double now) {
+    int64_t span = by_epoch(p) ? (event->step - 1) / p->steps_per_epoch : 0;
+    if (span != p->span) {
+        p->span = span;
+        p->span_base = event->step - 1;
+        p->span_started = p->last_step_at;
+    }
+    double seconds = now - p->last_step_at;
+    if (seconds > 0) {
+        smooth(&p->step_rate, 1 / seconds);
+        smooth(&p->sample_rate, (double)event->samples / seconds);
+    }
+    p->last_step_at = now;
+    p->samples += event->samples;
+}
+
+static void on_step(progress *p, const tdm_event *event) {
+    double now = progress_now();
+    int64_t done, total;
+    count_step(p, event, now);
+    position(p, event, &done, &total);
+    if (line_is_due(p, event, done, total, now)) {
+        char *line = plain_line(p, event, done, total, now);
+        log_note("%s", line);
+        if (!p->bar && !p->silent) term_line("%s", line);
+        if (!p->bar) p->shown = now;
+        free(line);
+    }
+    if (p->silent || !p->bar) return;
+    if (now - p->shown >= redraw_seconds || done == total) show_bar(p, event, done, total, now);
+    if (event->step == event->steps_total) term_bar_keep();
+}
+
+static void on_eval(const progress *p, const tdm_event *event) {
+    char loss[32];
+    char *accuracy = isfinite(event->accuracy) ? text_format(", accuracy %.2f %%", 100 * event->accuracy) : text_copy("");
+    char *name = by_epoch(p) ? text_format("epoch %.4g/%lld", (double)event->step / (double)p->steps_per_epoch,
+                                           (long long)p->epochs)
+                             : text_format("step %lld", (long long)event->step);
+    log_note("%s  eval loss %s%s", name, text_number(loss, event->loss), accuracy);
+    if (!p->silent) term_line("%s  eval: loss %s%s", name, text_number(loss, event->loss), accuracy);
+    free(name);
+    free(accuracy);
+}
+
+void progress_event(progress *p, const tdm_event *event) {
+    if (event->kind == TDM_EVENT_STEP) on_step(p, event);
+    if (event->kind == TDM_EVENT_EVAL) on_eval(p, event);
+    if (event->kind == TDM_EVENT_CHECKPOINT) log_note("checkpoint %s", event->path);
+}
+
+void progress_end(progress *p) {
+    if (p->bar && !p->silent) term_bar_clear();
+}

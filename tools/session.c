@@ -1,0 +1,66 @@
+/* session.c - see session.h. */
+#include "tools/session.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/launch.h"
+#include "tools/log.h"
+
+int session_configure(session *s, tool *t, const char *const *extra) {
+    *s = (session){.t = t, .fd = -1};
+    tdm_status status = tdm_launch_from_env(&s->facts);
+    if (status != TDM_OK) return tell_error(status);
+    launch_join(&s->facts);
+    log_set_rank(s->facts.rank, s->facts.world);
+    s->shows = s->facts.rank == 0;
+    int code = job_open(t, extra, &s->config);
+    if (code != TDM_OK) return code;
+    s->job = tdm_config_job(s->config);
+    return TDM_OK;
+}
+
+int session_ranks_to_start(const session *s) {
+    int devices = s->job->parallel.device_ids.count;
+    return s->job->parallel.mode == TDM_MODE_DDP && s->facts.world <= 1 && devices > 1 ? devices : 0;
+}
+
+/* The descriptor that all ranks share: inherited from our own launcher, else found over a meeting point. */
+static tdm_status join_ranks(session *s) {
+    if (s->facts.source == TDM_LAUNCH_TANDEM) {
+        s->fd = s->facts.fd;
+        return TDM_OK;
+    }
+    return tdm_launch_meet(&s->fd, &s->facts, s->job->parallel.ddp.init_method,
+                           (int64_t)(s->job->parallel.ddp.timeout * 1000));
+}
+
+int session_open(session *s, int (*on_event)(const tdm_event *event, void *user), void *user) {
+    tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+    options.host = &s->t->host;
+    options.on_event = on_event;
+    options.user = user;
+    options.config = s->config;
+    tdm_status status = TDM_OK;
+    if (s->facts.world > 1) {
+        status = join_ranks(s);
+        options.rank = s->facts.rank;
+        options.world = s->facts.world;
+        options.launch_fd = s->fd;
+    } else if (s->job->parallel.mode == TDM_MODE_DDP) {
+        options.world = 1; /* the only rank of its job */
+    }
+    if (status == TDM_OK) status = tdm_run_open(&s->run, s->job, tdm_config_graph(s->config), &options);
+    return status == TDM_OK ? TDM_OK : session_failed(s, status);
+}
+
+int session_failed(const session *s, tdm_status status) {
+    return launch_report(s->t, &s->facts, status);
+}
+
+void session_close(session *s) {
+    tdm_run_close(s->run);
+    tdm_config_free(s->config);
+    if (s->fd >= 0) close(s->fd);
+    *s = (session){.fd = -1};
+}

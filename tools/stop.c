@@ -1,0 +1,42 @@
+/* stop.c - see stop.h. The only signal handler of tandem; what it touches is static because handlers have no argument. */
+#include "tools/stop.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+static _Atomic(tdm_run *) running;
+static atomic_int signals_seen;
+static bool is_watched, is_quiet;
+static struct sigaction before_term, before_int;
+
+static void on_signal(int number) {
+    static const char text[] = "\ntandem: stopping after this step and saving; a second signal leaves at once\n";
+    if (atomic_fetch_add(&signals_seen, 1) > 0 && !is_watched) _exit(128 + number);
+    tdm_run *run = atomic_load(&running);
+    if (run) tdm_run_request_stop(run);
+    if (is_watched || is_quiet) return;
+    ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)written;
+}
+
+void stop_install(tdm_run *run, bool watched_rank, bool quiet) {
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    is_watched = watched_rank;
+    is_quiet = quiet;
+    atomic_store(&signals_seen, 0);
+    atomic_store(&running, run);
+    sigaction(SIGTERM, &action, &before_term);
+    if (watched_rank) {
+        sigaction(SIGINT, NULL, &before_int);
+    } else {
+        sigaction(SIGINT, &action, &before_int);
+    }
+}
+
+void stop_remove(void) {
+    atomic_store(&running, NULL);
+    sigaction(SIGTERM, &before_term, NULL);
+    sigaction(SIGINT, &before_int, NULL);
+}

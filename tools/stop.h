@@ -1,0 +1,12 @@
+/* stop.h - SIGTERM and SIGINT while a run trains: finish the step, save, leave. */
+#ifndef STOP_H
+#define STOP_H
+
+#include "tools/tool.h"
+
+/* From now on the first signal asks `run` to stop. The second leaves at once with 128+n, but in a rank that a parent
+ * watches the parent decides that. */
+void stop_install(tdm_run *run, bool watched_rank, bool quiet);
+void stop_remove(void); /* what the signals did before */
+
+#endif

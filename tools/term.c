@@ -1,0 +1,106 @@
+/* term.c - see term.h. The bar and the choice of colour belong to the one terminal of this process. */
+#include "tools/term.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } color_choice;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char bar[512]; /* what is shown now; "" if nothing */
+
+bool term_set_color(const char *color) {
+    static const char *const names[] = {"auto", "always", "never"};
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(color, names[i]) != 0) continue;
+        color_choice = i == 0 ? COLOR_AUTO : i == 1 ? COLOR_ALWAYS : COLOR_NEVER;
+        return true;
+    }
+    return false;
+}
+
+static bool set_in_environment(const char *name) {
+    const char *value = getenv(name);
+    return value && value[0];
+}
+
+bool term_is_terminal(FILE *stream) {
+    const char *kind = getenv("TERM");
+    return isatty(fileno(stream)) && !(kind && strcmp(kind, "dumb") == 0);
+}
+
+static bool colored(FILE *stream) {
+    if (color_choice != COLOR_AUTO) return color_choice == COLOR_ALWAYS;
+    if (set_in_environment("NO_COLOR")) return false;
+    const char *forced = getenv("CLICOLOR_FORCE");
+    if (forced && forced[0] && strcmp(forced, "0") != 0) return true;
+    return term_is_terminal(stream);
+}
+
+const char *term_on(FILE *stream, term_style style) {
+    static const char *const escapes[] = {"", "\033[1m", "\033[2m", "\033[31m", "\033[33m", "\033[32m"};
+    return colored(stream) ? escapes[style] : "";
+}
+
+const char *term_off(FILE *stream) {
+    return colored(stream) ? "\033[0m" : "";
+}
+
+int term_width(FILE *stream) {
+    struct winsize size;
+    if (ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+    const char *columns = getenv("COLUMNS");
+    int width = columns ? atoi(columns) : 0;
+    return width >= 20 && width < 10000 ? width : 80;
+}
+
+/* One write per line, so that lines of several ranks do not mix. */
+static void write_line(const char *text, size_t bytes) {
+    while (bytes > 0) {
+        ssize_t n = write(STDERR_FILENO, text, bytes);
+        if (n <= 0) return;
+        text += n;
+        bytes -= (size_t)n;
+    }
+}
+
+void term_line(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    char *text;
+    int length = vasprintf(&text, format, args);
+    va_end(args);
+    if (length < 0) return;
+    pthread_mutex_lock(&lock);
+    char *whole = text_format("%s%s\n%s", term_is_terminal(stderr) ? "\r\033[K" : "", text, bar);
+    write_line(whole, strlen(whole));
+    pthread_mutex_unlock(&lock);
+    free(whole);
+    free(text);
+}
+
+void term_bar(const char *text) {
+    pthread_mutex_lock(&lock);
+    snprintf(bar, sizeof bar, "%s", text);
+    char *whole = text_format("\r%s\033[K", bar);
+    write_line(whole, strlen(whole));
+    pthread_mutex_unlock(&lock);
+    free(whole);
+}
+
+void term_bar_keep(void) {
+    pthread_mutex_lock(&lock);
+    if (bar[0]) write_line("\n", 1);
+    bar[0] = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+void term_bar_clear(void) {
+    pthread_mutex_lock(&lock);
+    if (bar[0]) write_line("\r\033[K", 4);
+    bar[0] = 0;
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,25 @@
+/* term.h - the terminal: colour, width, and lines on stderr that do not tear the progress bar. */
+#ifndef TERM_H
+#define TERM_H
+
+#include "tools/tool.h"
+
+typedef enum term_style { TERM_PLAIN, TERM_BOLD, TERM_DIM, TERM_RED, TERM_YELLOW, TERM_GREEN } term_style;
+
+/* `color` is auto, always or never; false if it is none of them. */
+bool term_set_color(const char *color);
+/* Escapes that start a style and end it on this stream; "" where there is no colour. */
+const char *term_on(FILE *stream, term_style style);
+const char *term_off(FILE *stream);
+bool term_is_terminal(FILE *stream);
+int term_width(FILE *stream); /* columns: the terminal's, COLUMNS, or 80 */
+
+/* A whole line on stderr, from any thread; a bar that is being shown moves down. */
+void term_line(const char *format, ...) TDM_PRINTF(1, 2);
+/* Shows `text` as the bar, in place of the last one. term_bar_keep leaves it there and starts a new line; term_bar_clear
+ * takes it away. */
+void term_bar(const char *text);
+void term_bar_keep(void);
+void term_bar_clear(void);
+
+#endif

@@ -1,0 +1,94 @@
+/* tool.h - what the files of the `tandem` command share. The command is a program like any other: it includes only
+ * <tandem/...>, prints results on stdout and everything else on stderr, and its exit codes are tdm_status numbers. */
+#ifndef TOOL_H
+#define TOOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <tandem/tandem.h>
+
+typedef struct tool_flag {
+    const char *name;  /* "--mode" */
+    const char *value; /* what the help calls its value; NULL: a switch */
+    const char *help;
+} tool_flag;
+
+enum { TOOL_FLAGS_MAX = 16, TOOL_WORDS_MAX = 8 };
+
+typedef struct tool tool;
+typedef struct tool_verb {
+    const char *name;
+    const char *synopsis; /* what follows the name in the usage line */
+    const char *summary;  /* one line, for the list of verbs */
+    const char *text;     /* paragraphs and examples, for --help */
+    tool_flag flags[TOOL_FLAGS_MAX]; /* ends with a NULL name */
+    int min_words, max_words;        /* arguments that are neither flags nor overrides */
+    bool overrides;                  /* key.path=value is taken */
+    int (*run)(tool *t);             /* the exit code */
+} tool_verb;
+
+struct tool {
+    const tool_verb *verb;
+    int argc;
+    char **argv;
+    const char *word[TOOL_WORDS_MAX];
+    int word_count;
+    const char **override; /* "key.path=value", in the order given */
+    int override_count;
+    const char *flag_value[TOOL_FLAGS_MAX]; /* beside verb->flags; "" for a switch that was given */
+    bool quiet, verbose, help;
+    tdm_host host; /* for every object of the library: its log lines go to log.c */
+};
+
+extern const tool_verb verb_train, verb_compare, verb_eval, verb_predict, verb_check, verb_show, verb_explain,
+    verb_schema, verb_plan, verb_init, verb_ckpt, verb_data, verb_bench, verb_burnin, verb_doctor, verb_report;
+extern const tool_verb *const tool_verbs[]; /* NULL-terminated, in the order of the help */
+
+/* ---- args.c ---- */
+/* Fills `t` from argv[2...]; faults are told on stderr and give TDM_E_USAGE. */
+int args_parse(tool *t);
+/* The value of a flag of this verb, "" for a switch that was given, NULL if absent. */
+const char *args_flag(const tool *t, const char *name);
+bool args_int(const tool *t, const char *name, int64_t min, int64_t *value); /* false after telling what is wrong */
+bool args_number(const tool *t, const char *name, double *value);            /* the same, >= 0 */
+void args_print_flags(const tool_verb *verb); /* on stdout */
+/* Wrong use: one line on stderr with a pointer to --help; returns TDM_E_USAGE. */
+int args_wrong(const tool *t, const char *format, ...) TDM_PRINTF(2, 3);
+
+/* ---- text.c: small texts; out of memory ends the program with code 6 ---- */
+char *text_format(const char *format, ...) TDM_PRINTF(1, 2);
+char *text_copy(const char *text);
+void *memory_new(size_t count, size_t bytes); /* zeroed */
+void *memory_grow(void *old, size_t *capacity, size_t wanted, size_t bytes);
+const char *text_count(char out[32], int64_t number);     /* 4,275,594 */
+const char *text_bytes(char out[32], double bytes);       /* 49.5 MiB */
+const char *text_time(char out[32], double seconds);      /* 00:21, 1:02:03 */
+const char *text_number(char out[32], double value);      /* about four digits */
+int text_columns(const char *utf8);                       /* terminal columns; wide characters take two */
+const char *text_nearest(const char *word, const char *const *names, int count); /* NULL if none is near */
+char *text_file(const char *path, size_t *bytes);         /* the whole file, terminated; NULL with errno set */
+bool text_ends(const char *text, const char *end);
+/* argv as a line that a shell would read back the same way. */
+char *text_command(char *const *argv, int argc);
+
+/* ---- files.c ---- */
+bool files_make_folder(const char *path);  /* with its parents; false with errno set */
+bool files_exists(const char *path);
+/* Writes `text` to `path` through a sibling and a rename; TDM_E_IO after telling what is wrong. */
+int files_write(const char *path, const char *text, size_t bytes);
+char *files_self(void); /* this program's path */
+
+/* ---- tell.c: errors of the library, as the command tells them ---- */
+/* The calling thread's last error on stderr, "file:line:col: error: message"; returns `status` as the exit code. */
+int tell_error(tdm_status status);
+int tell_error_of(const tdm_error *error);
+
+/* ---- job.c: the configuration as every verb opens it ---- */
+/* CONFIG of the command line with all overrides, `extra` ones (NULL-terminated, may be NULL) after them, checked. All
+ * faults go to stderr. Returns the exit code. */
+int job_open(tool *t, const char *const *extra, tdm_config **out);
+const char *job_mode_name(int mode);
+
+#endif
