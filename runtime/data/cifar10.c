@@ -22,8 +22,10 @@ static tdm_status measure(const tdm_host *host, const tdm_data_spec *spec, size_
                      "them, found %zu bytes",
                      spec->files.item[i], RECORD, (bytes / RECORD + 1) * RECORD, bytes / RECORD + 1, bytes);
         if (!tdm__add_fits(*total, bytes, total) || *total > TDM_DATA_MAX_BYTES)
-            TDM_FAIL(TDM_E_DATA, "cifar10 '%s': with the files before it that is more than the %zu bytes that are read "
-                     "into memory; use fewer files", spec->files.item[i], TDM_DATA_MAX_BYTES);
+            TDM_FAIL(TDM_E_DATA,
+                     "cifar10 '%s': with the files before it that is more than the %zu bytes that are read "
+                     "into memory; use fewer files",
+                     spec->files.item[i], TDM_DATA_MAX_BYTES);
     }
     return TDM_OK;
 }
@@ -56,11 +58,10 @@ static tdm_status read_files(tdm_table *table, const tdm_data_spec *spec) {
     TDM_TRY(measure(host, spec, &total));
     TDM_TRY(tdm__new(host, &bytes, total, 1, "cifar10"));
     table->x_block = bytes;
-    for (int i = 0; i < spec->files.count; i++)
-        TDM_TRY(read_records(host, spec->files.item[i], bytes, total, &at));
+    for (int i = 0; i < spec->files.count; i++) TDM_TRY(read_records(host, spec->files.item[i], bytes, total, &at));
     if (at != total)
-        TDM_FAIL(TDM_E_DATA, "cifar10: expected %zu bytes in %d files, found %zu; a file shrank while being opened", total,
-                 spec->files.count, at);
+        TDM_FAIL(TDM_E_DATA, "cifar10: expected %zu bytes in %d files, found %zu; a file shrank while being opened",
+                 total, spec->files.count, at);
     table->x = (tdm_column){.first = bytes + 1, .stride = RECORD, .width = PIXELS, .cell = TDM_CELL_U8};
     table->base.count = (int64_t)(total / RECORD);
     TDM_TRY(tdm__table_new_labels(table));

@@ -9,12 +9,25 @@ tdm_status tdm__dataset_open(tdm_dataset **out, const tdm_host *host, const tdm_
                              const tdm_data_wanted *wanted) {
     *out = NULL;
     switch (spec->format) {
-    case TDM_DATA_IDX: TDM_TRY(tdm__idx_open(out, host, spec, wanted)); return TDM_OK;
-    case TDM_DATA_CIFAR10: TDM_TRY(tdm__cifar10_open(out, host, spec, wanted)); return TDM_OK;
-    case TDM_DATA_NPY: TDM_TRY(tdm__npy_open(out, host, spec, wanted)); return TDM_OK;
-    case TDM_DATA_SYNTHETIC: TDM_TRY(tdm__synthetic_open(out, host, spec, wanted)); return TDM_OK;
-    case TDM_DATA_GLYPHS: TDM_TRY(tdm__glyphs_open(out, host, spec, wanted)); return TDM_OK;
-    default: TDM_FAIL_AT(&spec->origin, TDM_E_USAGE, "data: format %d is none that can be opened", spec->format);
+    case TDM_DATA_IDX:
+        TDM_TRY(tdm__idx_open(out, host, spec, wanted));
+        return TDM_OK;
+    case TDM_DATA_CIFAR10:
+        TDM_TRY(tdm__cifar10_open(out, host, spec, wanted));
+        return TDM_OK;
+    case TDM_DATA_NPY:
+        TDM_TRY(tdm__npy_open(out, host, spec, wanted));
+        return TDM_OK;
+    case TDM_DATA_SYNTHETIC:
+        TDM_TRY(tdm__synthetic_open(out, host, spec, wanted));
+        return TDM_OK;
+    case TDM_DATA_GLYPHS:
+        TDM_TRY(tdm__glyphs_open(out, host, spec, wanted));
+        return TDM_OK;
+    case TDM_DATA_IMAGE_FOLDER:
+        TDM_FAIL_AT(&spec->origin, TDM_E_UNSUPPORTED, "data: this build reads no image_folder; convert it to npy");
+    default:
+        TDM_FAIL_AT(&spec->origin, TDM_E_USAGE, "data: format %d is none that can be opened", spec->format);
     }
 }
 
@@ -26,8 +39,7 @@ tdm_status tdm__dataset_take_range(tdm_dataset *dataset, const tdm_data_spec *sp
     dataset->first = 0;
     if (spec->range.count == 0) return TDM_OK;
     if (spec->range.count != 2)
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "data range wants two numbers, [first, end), got %d",
-                    spec->range.count);
+        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "data range wants two numbers, [first, end), got %d", spec->range.count);
     int64_t first = spec->range.item[0], end = spec->range.item[1];
     if (first < 0 || first >= end)
         TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "data range [%lld, %lld) wants 0 <= first < end", (long long)first,
@@ -70,8 +82,8 @@ tdm_status tdm__dataset_take_shape(tdm_dataset *dataset, const tdm_data_spec *sp
         return TDM_OK;
     }
     if (!may_be_seen_as(found, &wanted->input))
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "%s: the model wants samples of shape %s (model.input), found %s", source,
-                    tdm__dims_print(wanted_text, &wanted->input), tdm__dims_print(found_text, found));
+        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "%s: the model wants samples of shape %s (model.input), found %s",
+                    source, tdm__dims_print(wanted_text, &wanted->input), tdm__dims_print(found_text, found));
     dataset->x_shape = wanted->input;
     return TDM_OK;
 }
@@ -87,8 +99,9 @@ tdm_status tdm__dataset_wants_labels(const tdm_data_spec *spec, const tdm_data_w
 tdm_status tdm__dataset_take_classes(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
                                      int64_t classes, const char *source) {
     if (wanted->classes > 0 && classes > wanted->classes)
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "%s: the model has %lld outputs, so labels must be 0 to %lld, found %lld",
-                    source, (long long)wanted->classes, (long long)wanted->classes - 1, (long long)classes - 1);
+        TDM_FAIL_AT(&spec->origin, TDM_E_DATA,
+                    "%s: the model has %lld outputs, so labels must be 0 to %lld, found %lld", source,
+                    (long long)wanted->classes, (long long)wanted->classes - 1, (long long)classes - 1);
     dataset->target_kind = TDM_TARGET_CLASS;
     dataset->target_width = 0;
     dataset->classes = wanted->classes > 0 ? wanted->classes : classes;
@@ -119,7 +132,8 @@ const char *tdm__dims_print(char out[TDM_DIMS_TEXT], const tdm_shape *shape) {
     size_t length = 0;
     out[length++] = '[';
     for (int i = 0; i < shape->ndim && i < TDM_MAX_DIMS; i++) {
-        int added = snprintf(out + length, TDM_DIMS_TEXT - length, i == 0 ? "%lld" : ", %lld", (long long)shape->dim[i]);
+        int added =
+            snprintf(out + length, TDM_DIMS_TEXT - length, i == 0 ? "%lld" : ", %lld", (long long)shape->dim[i]);
         length += (size_t)added;
     }
     snprintf(out + length, TDM_DIMS_TEXT - length, "]");

@@ -12,6 +12,7 @@ enum { DIGITS = 10, MAX_POINTS = 18, SIDE_MIN = 12, SIDE_MAX = 4096 };
 enum { STREAM_SHAPE, STREAM_NOISE };
 
 /* One stroke a digit, on a grid of 20 by 28, y downwards. */
+/* clang-format off */
 static const struct glyph {
     int count;
     signed char point[MAX_POINTS][2];
@@ -24,14 +25,15 @@ static const struct glyph {
           {4, 27}, {1, 24}}},
     {4, {{13, 28}, {13, 0}, {1, 19}, {19, 19}}},
     {11, {{17, 0}, {4, 0}, {3, 12}, {9, 10}, {15, 12}, {19, 17}, {18, 23}, {14, 27}, {8, 28}, {3, 27}, {1, 24}}},
-    {13, {{16, 1}, {10, 3}, {5, 9}, {2, 16}, {2, 22}, {5, 27}, {10, 28}, {15, 27}, {18, 22}, {17, 17}, {13, 14}, {8, 14},
-          {3, 18}}},
+    {13, {{16, 1}, {10, 3}, {5, 9}, {2, 16}, {2, 22}, {5, 27}, {10, 28}, {15, 27}, {18, 22}, {17, 17}, {13, 14},
+          {8, 14}, {3, 18}}},
     {3, {{1, 0}, {19, 0}, {8, 28}}},
     {17, {{10, 13}, {4, 10}, {3, 5}, {6, 1}, {10, 0}, {14, 1}, {17, 5}, {16, 10}, {10, 13}, {3, 17}, {1, 22}, {4, 27},
           {10, 28}, {16, 27}, {19, 22}, {17, 17}, {10, 13}}},
     {13, {{4, 27}, {10, 25}, {15, 19}, {18, 12}, {18, 6}, {15, 1}, {10, 0}, {5, 1}, {2, 6}, {3, 11}, {7, 14}, {12, 14},
           {17, 10}}},
 };
+/* clang-format on */
 
 typedef struct glyph_dataset {
     tdm_dataset base;
@@ -197,12 +199,13 @@ tdm_status tdm__glyphs_open(tdm_dataset **out, const tdm_host *host, const tdm_d
     TDM_TRY(tdm__dataset_wants_labels(spec, wanted, "glyphs"));
     TDM_TRY(check_shape(spec, shape));
     if (spec->samples < 1)
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "glyphs: samples must be at least 1, got %lld", (long long)spec->samples);
+        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "glyphs: samples must be at least 1, got %lld",
+                    (long long)spec->samples);
     if (!(spec->noise >= 0.0 && spec->noise <= 1.0))
         TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "glyphs: noise must be 0 to 1, got %g", spec->noise);
     TDM_TRY(tdm__new(host, &glyphs, 1, sizeof(*glyphs), "glyphs"));
-    glyphs->base = (tdm_dataset){
-        .ops = &glyph_ops, .host = host, .count = spec->samples, .x_shape = *shape, .x_is_bytes = true};
+    glyphs->base =
+        (tdm_dataset){.ops = &glyph_ops, .host = host, .count = spec->samples, .x_shape = *shape, .x_is_bytes = true};
     glyphs->seed = tdm__data_seed(spec, wanted);
     glyphs->channels = shape->ndim == 3 ? shape->dim[0] : 1;
     glyphs->height = (int)shape->dim[shape->ndim - 2];

@@ -52,9 +52,9 @@ struct tdm_loader {
     pthread_cond_t can_claim, changed;
     int64_t *order; /* of order_epoch; -1: none yet */
     int64_t order_epoch;
-    int64_t epoch, step;                   /* of the next batch to be claimed */
-    uint64_t claimed, taken, released;     /* batch numbers: next to claim, to hand out, to be given back */
-    int busy;                              /* threads that hold a claimed batch */
+    int64_t epoch, step;               /* of the next batch to be claimed */
+    uint64_t claimed, taken, released; /* batch numbers: next to claim, to hand out, to be given back */
+    int busy;                          /* threads that hold a claimed batch */
     bool running, closing;
 };
 
@@ -169,7 +169,8 @@ static tdm_status check_options(const tdm_dataset *dataset, const tdm_loader_opt
     if (o->ahead < 1 || o->ahead > AHEAD_MAX)
         TDM_FAIL(TDM_E_USAGE, "loader: batches ahead must be 1 to %d, got %d", AHEAD_MAX, o->ahead);
     if (sampler->shuffle && sampler->count >= randperm_limit)
-        TDM_FAIL(TDM_E_UNSUPPORTED, "data.shuffle wants fewer than %lld samples, found %lld; set shuffle: false or a range",
+        TDM_FAIL(TDM_E_UNSUPPORTED,
+                 "data.shuffle wants fewer than %lld samples, found %lld; set shuffle: false or a range",
                  (long long)randperm_limit, (long long)sampler->count);
     return TDM_OK;
 }
@@ -251,8 +252,8 @@ static tdm_status open_parts(tdm_loader *loader) {
     loader->options.transform = NULL; /* the caller's, and no longer needed */
     if (!tdm__shape_elements(&dataset->x_shape, &loader->elements))
         TDM_FAIL(TDM_E_INTERNAL, "loader: the dataset has no shape");
-    loader->target_bytes = dataset->target_kind == TDM_TARGET_CLASS ? sizeof(int64_t)
-                                                                    : (size_t)dataset->target_width * sizeof(float);
+    loader->target_bytes =
+        dataset->target_kind == TDM_TARGET_CLASS ? sizeof(int64_t) : (size_t)dataset->target_width * sizeof(float);
     /* One slot is with the caller; the others are fetched ahead, at least one for each thread. */
     loader->thread_count = (int)o->workers;
     int ahead = o->ahead > loader->thread_count ? o->ahead : loader->thread_count;

@@ -94,8 +94,8 @@ static tdm_status take_values(tdm_table *table, const tdm_data_spec *spec, const
                               const tdm_npy_header *header) {
     table->values = column_of(header, table->y_block);
     if (wanted->target_width > 0 && table->values.width != (size_t)wanted->target_width)
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "y '%s': the model has %lld outputs a sample, found %zu targets", spec->y,
-                    (long long)wanted->target_width, table->values.width);
+        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "y '%s': the model has %lld outputs a sample, found %zu targets",
+                    spec->y, (long long)wanted->target_width, table->values.width);
     table->base.target_width = (int64_t)table->values.width;
     return TDM_OK;
 }

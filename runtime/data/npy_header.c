@@ -147,16 +147,18 @@ static tdm_status read_prefix(tdm_reader *reader, size_t *length) {
     unsigned char prefix[PREFIX], word[4] = {0};
     TDM_TRY(tdm__reader_take(reader, prefix, sizeof(prefix)));
     if (memcmp(prefix, "\x93NUMPY", 6) != 0)
-        TDM_FAIL(TDM_E_DATA, "%s '%s': not a npy file: wanted 93 4e 55 4d 50 59 in front, found %02x %02x %02x %02x %02x "
-                 "%02x", reader->what, reader->path, prefix[0], prefix[1], prefix[2], prefix[3], prefix[4], prefix[5]);
+        TDM_FAIL(TDM_E_DATA,
+                 "%s '%s': not a npy file: wanted 93 4e 55 4d 50 59 in front, found %02x %02x %02x %02x %02x "
+                 "%02x",
+                 reader->what, reader->path, prefix[0], prefix[1], prefix[2], prefix[3], prefix[4], prefix[5]);
     if (prefix[6] < 1 || prefix[6] > 3)
         TDM_FAIL(TDM_E_DATA, "%s '%s': wanted npy version 1 to 3, found %u.%u", reader->what, reader->path, prefix[6],
                  prefix[7]);
     TDM_TRY(tdm__reader_take(reader, word, prefix[6] == 1 ? 2 : 4));
     *length = (size_t)word[0] | (size_t)word[1] << 8 | (size_t)word[2] << 16 | (size_t)word[3] << 24;
     if (*length > HEADER_MAX)
-        TDM_FAIL(TDM_E_DATA, "%s '%s': npy header of %zu bytes, at most %d are read", reader->what, reader->path, *length,
-                 HEADER_MAX);
+        TDM_FAIL(TDM_E_DATA, "%s '%s': npy header of %zu bytes, at most %d are read", reader->what, reader->path,
+                 *length, HEADER_MAX);
     return TDM_OK;
 }
 
@@ -169,8 +171,8 @@ static tdm_status check_size(const tdm_reader *reader, tdm_npy_header *header) {
             TDM_FAIL(TDM_E_DATA, "%s '%s': dimension %d of the npy shape is 0", reader->what, reader->path, i);
         fits = fits && tdm__mul_fits(header->elements, header->dim[i], &header->elements);
     }
-    fits = fits && tdm__mul_fits(header->elements, header->bytes, &total) &&
-           tdm__add_fits(total, header->data_at, &total);
+    fits =
+        fits && tdm__mul_fits(header->elements, header->bytes, &total) && tdm__add_fits(total, header->data_at, &total);
     if (!fits) TDM_FAIL(TDM_E_DATA, "%s '%s': the npy shape overflows", reader->what, reader->path);
 
     char shape[96];
@@ -181,13 +183,13 @@ static tdm_status check_size(const tdm_reader *reader, tdm_npy_header *header) {
 
 tdm_status tdm__npy_header_read(tdm_reader *reader, tdm_npy_header *header) {
     tdm_status status = TDM_OK;
-    size_t length;
+    size_t length = 0;
     char *text = NULL;
     *header = (tdm_npy_header){0};
     TDM_TRY(read_prefix(reader, &length));
     if (length > reader->file_bytes - reader->offset)
-        TDM_FAIL(TDM_E_DATA, "%s '%s': expected a npy header of %zu bytes, found %zu", reader->what, reader->path, length,
-                 reader->file_bytes - reader->offset);
+        TDM_FAIL(TDM_E_DATA, "%s '%s': expected a npy header of %zu bytes, found %zu", reader->what, reader->path,
+                 length, reader->file_bytes - reader->offset);
     TDM_TRY(tdm__new(reader->host, &text, length, 1, "npy header"));
     TDM_TRY_DONE(tdm__reader_take(reader, text, length));
     header->data_at = reader->offset;

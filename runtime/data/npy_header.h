@@ -10,14 +10,14 @@
 enum { TDM_NPY_MAX_DIMS = 8 };
 
 typedef struct tdm_npy_header {
-    char order;  /* of bytes: '<' little-endian, '>' big-endian, '|' single bytes */
-    char kind;   /* 'f', 'i', 'u', ... */
+    char order;   /* of bytes: '<' little-endian, '>' big-endian, '|' single bytes */
+    char kind;    /* 'f', 'i', 'u', ... */
     size_t bytes; /* of one element */
     bool fortran_order;
     int ndim;
     size_t dim[TDM_NPY_MAX_DIMS];
-    size_t elements;  /* product of dim, checked */
-    size_t data_at;   /* bytes of the file in front of the data */
+    size_t elements; /* product of dim, checked */
+    size_t data_at;  /* bytes of the file in front of the data */
 } tdm_npy_header;
 
 /* Reads magic, version and header, and checks the file's size against them. */

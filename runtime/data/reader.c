@@ -2,14 +2,11 @@
  * the file can hold, never what a compressed stream would like to become. */
 #include "runtime/data/reader.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdint.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#include "runtime/base/file.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"
@@ -37,21 +34,10 @@ static void zlib_release(void *opaque, void *pointer) {
 
 /* At the end of the file *got is less than count. */
 static tdm_status read_file(tdm_reader *reader, void *out, size_t count, size_t *got) {
-    size_t done = 0;
-    while (done < count && reader->offset < reader->file_bytes) {
-        size_t wanted = count - done;
-        if (wanted > reader->file_bytes - reader->offset) wanted = reader->file_bytes - reader->offset;
-        if (wanted > (size_t)1 << 30) wanted = (size_t)1 << 30;
-        ssize_t part = pread(reader->fd, (char *)out + done, wanted, (off_t)reader->offset);
-        if (part < 0 && errno == EINTR) continue;
-        if (part < 0) TDM_FAIL(TDM_E_DATA, "%s '%s': cannot be read: %m", reader->what, reader->path);
-        if (part == 0)
-            TDM_FAIL(TDM_E_DATA, "%s '%s': had %zu bytes when opened and shrank to %zu while being read", reader->what,
-                     reader->path, reader->file_bytes, reader->offset);
-        done += (size_t)part;
-        reader->offset += (size_t)part;
-    }
-    *got = done;
+    size_t left = reader->file_bytes - reader->offset;
+    *got = count < left ? count : left;
+    TDM_TRY(tdm__file_read(reader->fd, reader->path, out, *got, reader->offset, TDM_E_DATA));
+    reader->offset += *got;
     return TDM_OK;
 }
 
@@ -70,25 +56,14 @@ static tdm_status open_inflater(tdm_reader *reader) {
     return TDM_OK;
 }
 
-static tdm_status open_regular(tdm_reader *reader) {
-    /* O_NONBLOCK: a FIFO without a writer must be refused, not waited for. */
-    reader->fd = open(reader->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (reader->fd < 0) TDM_FAIL(TDM_E_DATA, "%s '%s': cannot be opened: %m", reader->what, reader->path);
-    struct stat facts;
-    if (fstat(reader->fd, &facts) != 0) TDM_FAIL(TDM_E_DATA, "%s '%s': %m", reader->what, reader->path);
-    if (!S_ISREG(facts.st_mode))
-        TDM_FAIL(TDM_E_DATA, "%s '%s': wanted a regular file, found %s", reader->what, reader->path,
-                 S_ISDIR(facts.st_mode) ? "a folder" : "a pipe, socket or device");
-    reader->file_bytes = (size_t)facts.st_size;
-    return TDM_OK;
-}
-
 tdm_status tdm__reader_open(tdm_reader *reader, const tdm_host *host, const char *what, const char *path,
                             bool may_be_gzip) {
     tdm_status status = TDM_OK;
     *reader = (tdm_reader){.host = host, .what = what, .path = path, .fd = -1};
     if (path == NULL || path[0] == '\0') TDM_FAIL(TDM_E_DATA, "%s: no file is named", what);
-    TDM_TRY_DONE(open_regular(reader));
+    uint64_t bytes;
+    TDM_TRY_DONE(tdm__file_open(&reader->fd, &bytes, path, TDM_E_DATA));
+    reader->file_bytes = (size_t)bytes;
     if (may_be_gzip) {
         unsigned char magic[2] = {0};
         size_t got;
@@ -120,8 +95,8 @@ tdm_status tdm__reader_expect(const tdm_reader *reader, size_t expected, const c
                  reader->what, reader->path, expected, shape, TDM_DATA_MAX_BYTES);
     if (reader->inflater != NULL && expected > RATIO_FREE && expected / RATIO_MAX > reader->file_bytes)
         TDM_FAIL(TDM_E_DATA,
-                 "%s '%s': expected %zu bytes (%s) out of %zu compressed ones; more than %d to 1 is refused", reader->what,
-                 reader->path, expected, shape, reader->file_bytes, RATIO_MAX);
+                 "%s '%s': expected %zu bytes (%s) out of %zu compressed ones; more than %d to 1 is refused",
+                 reader->what, reader->path, expected, shape, reader->file_bytes, RATIO_MAX);
     return TDM_OK;
 }
 
@@ -197,7 +172,6 @@ tdm_status tdm__reader_end(tdm_reader *reader) {
     unsigned char extra;
     size_t expected = reader->given, got;
     TDM_TRY(tdm__reader_read(reader, &extra, 1, &got));
-    if (got != 0)
-        TDM_FAIL(TDM_E_DATA, "%s '%s': expected %zu bytes, found more", reader->what, reader->path, expected);
+    if (got != 0) TDM_FAIL(TDM_E_DATA, "%s '%s': expected %zu bytes, found more", reader->what, reader->path, expected);
     return TDM_OK;
 }

@@ -13,8 +13,8 @@ typedef struct tdm_reader {
     const char *what, *path; /* borrowed; "images 'path'" begins every message */
     int fd;
     size_t file_bytes;
-    size_t offset; /* of the next byte of the file */
-    size_t given;  /* bytes handed out so far */
+    size_t offset;          /* of the next byte of the file */
+    size_t given;           /* bytes handed out so far */
     tdm_inflater *inflater; /* NULL: not compressed */
 } tdm_reader;
 

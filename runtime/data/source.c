@@ -33,7 +33,8 @@ tdm_status tdm__dataset_open_source(tdm_dataset **out, const tdm_host *host, con
     callback_dataset *own;
     *out = NULL;
     if (source->size < sizeof(tdm_source))
-        TDM_FAIL(TDM_E_USAGE, "tdm_source.size must be sizeof(tdm_source), %zu, got %u", sizeof(tdm_source), source->size);
+        TDM_FAIL(TDM_E_USAGE, "tdm_source.size must be sizeof(tdm_source), %zu, got %u", sizeof(tdm_source),
+                 source->size);
     if (source->read == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_source.read must be a function, got NULL");
     if (source->count < 1)
         TDM_FAIL(TDM_E_USAGE, "tdm_source.count must be at least 1, got %lld", (long long)source->count);

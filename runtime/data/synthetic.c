@@ -12,11 +12,11 @@ static tdm_status check_size(const tdm_data_spec *spec, size_t elements, size_t 
                     (long long)spec->samples);
     if (!tdm__mul_fits((size_t)spec->samples, elements, count) || !tdm__mul_fits(*count, sizeof(float), &bytes) ||
         bytes > TDM_DATA_MAX_BYTES)
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA,
-                    "synthetic: %lld samples of %zu floats are more than the %zu bytes that are kept in memory; at most "
-                    "%zu samples fit",
-                    (long long)spec->samples, elements, TDM_DATA_MAX_BYTES,
-                    TDM_DATA_MAX_BYTES / sizeof(float) / elements);
+        TDM_FAIL_AT(
+            &spec->origin, TDM_E_DATA,
+            "synthetic: %lld samples of %zu floats are more than the %zu bytes that are kept in memory; at most "
+            "%zu samples fit",
+            (long long)spec->samples, elements, TDM_DATA_MAX_BYTES, TDM_DATA_MAX_BYTES / sizeof(float) / elements);
     return TDM_OK;
 }
 
@@ -60,7 +60,8 @@ tdm_status tdm__synthetic_open(tdm_dataset **out, const tdm_host *host, const td
     size_t elements;
     tdm_rng rng;
     if (!tdm__shape_elements(&wanted->input, &elements))
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "synthetic: has no shape of its own and wants the model's (model.input)");
+        TDM_FAIL_AT(&spec->origin, TDM_E_DATA,
+                    "synthetic: has no shape of its own and wants the model's (model.input)");
     tdm__rng_seed(&rng, tdm__data_seed(spec, wanted), (tdm_rng_profile)wanted->rng_profile);
     TDM_TRY(tdm__table_new(&table, host));
     table->base.count = spec->samples;

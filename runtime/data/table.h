@@ -16,8 +16,8 @@ typedef struct tdm_column {
 typedef struct tdm_table {
     tdm_dataset base;
     tdm_column x;
-    tdm_column values; /* of TDM_TARGET_VALUES */
-    int64_t *labels;   /* of TDM_TARGET_CLASS; owned */
+    tdm_column values;       /* of TDM_TARGET_VALUES */
+    int64_t *labels;         /* of TDM_TARGET_CLASS; owned */
     void *x_block, *y_block; /* owned; the columns lie in them */
 } tdm_table;
 

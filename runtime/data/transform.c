@@ -15,14 +15,16 @@ static tdm_status take_normalize(tdm_transform *transform, const tdm_transform_s
         TDM_FAIL(TDM_E_CONFIG, "data.transform: normalize has %d means and %d stds; they must be equally many", count,
                  spec->stdev.count);
     if (count > 1 && count != shape->dim[0])
-        TDM_FAIL(TDM_E_CONFIG, "data.transform: normalize wants one mean and std, or one for each of %lld channels, got %d",
+        TDM_FAIL(TDM_E_CONFIG,
+                 "data.transform: normalize wants one mean and std, or one for each of %lld channels, got %d",
                  (long long)shape->dim[0], count);
     transform->normalize = count > 0;
     for (int i = 0; i < count; i++) {
         transform->mean[i] = (float)spec->mean.item[i];
         transform->stdev[i] = (float)spec->stdev.item[i];
         if (!isfinite(transform->mean[i]) || !isfinite(transform->stdev[i]) || transform->stdev[i] == 0.0f)
-            TDM_FAIL(TDM_E_CONFIG, "data.transform: normalize wants finite numbers and a std that is not 0, got mean %g, std %g",
+            TDM_FAIL(TDM_E_CONFIG,
+                     "data.transform: normalize wants finite numbers and a std that is not 0, got mean %g, std %g",
                      spec->mean.item[i], spec->stdev.item[i]);
     }
     if (count > 1) {
@@ -33,7 +35,8 @@ static tdm_status take_normalize(tdm_transform *transform, const tdm_transform_s
 }
 
 static tdm_status fill_table(tdm_transform *transform, bool to_float) {
-    TDM_TRY(tdm__new(transform->host, &transform->table, transform->channels, BYTE_VALUES * sizeof(float), "transform"));
+    TDM_TRY(
+        tdm__new(transform->host, &transform->table, transform->channels, BYTE_VALUES * sizeof(float), "transform"));
     for (size_t channel = 0; channel < transform->channels; channel++) {
         for (int byte = 0; byte < BYTE_VALUES; byte++) {
             float value = (float)byte;
@@ -57,7 +60,8 @@ tdm_status tdm__transform_init(tdm_transform *transform, const tdm_host *host, c
     if (spec != NULL) TDM_TRY(take_normalize(transform, spec, &dataset->x_shape));
     if (!dataset->x_is_bytes) return TDM_OK;
     if (!to_float)
-        TDM_WARN(host, "data", "samples are bytes and data.transform has no to_float: the model sees numbers up to 255");
+        TDM_WARN(host, "data",
+                 "samples are bytes and data.transform has no to_float: the model sees numbers up to 255");
     TDM_TRY(fill_table(transform, to_float));
     return TDM_OK;
 }

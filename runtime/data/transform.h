@@ -9,7 +9,7 @@ typedef struct tdm_transform {
     size_t channels, plane; /* a sample is `channels` runs of `plane` numbers that are treated alike */
     bool normalize;
     float mean[TDM_LIST_MAX], stdev[TDM_LIST_MAX]; /* per channel */
-    float *table; /* bytes: [channels][256], every answer there is; NULL for floats */
+    float *table;                                  /* bytes: [channels][256], every answer there is; NULL for floats */
 } tdm_transform;
 
 /* TDM_E_CONFIG if `spec` (NULL: nothing is done) does not fit the dataset's channels. */

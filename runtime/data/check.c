@@ -1,0 +1,162 @@
+/* Reads a whole dataset and says what is in it. */
+#include <tandem/data.h>
+
+#include <math.h>
+
+#include "runtime/base/status.h"
+#include "runtime/base/text.h"
+#include "runtime/data/formats.h"
+
+enum { LABELS_COUNTED = 1 << 16, LABELS_SHOWN = 100 };
+
+typedef struct channel_sums {
+    double sum, squares;
+} channel_sums;
+
+typedef struct survey {
+    const tdm_host *host;
+    tdm_dataset *dataset;
+    size_t elements, channels;
+    void *x;
+    void *target;
+    channel_sums *sums;   /* per channel, after to_float */
+    int64_t *label_count; /* of each label below `labels` */
+    int64_t labels, ignored, non_finite;
+} survey;
+
+static tdm_status new_buffers(survey *s) {
+    const tdm_dataset *dataset = s->dataset;
+    if (!tdm__shape_elements(&dataset->x_shape, &s->elements))
+        TDM_FAIL(TDM_E_INTERNAL, "data check: the dataset has no shape");
+    s->channels = dataset->x_shape.ndim >= 3 ? (size_t)dataset->x_shape.dim[0] : 1;
+    s->labels = dataset->classes < LABELS_COUNTED ? dataset->classes : LABELS_COUNTED;
+    bool is_class = dataset->target_kind == TDM_TARGET_CLASS;
+    size_t width = is_class ? 2 : (size_t)dataset->target_width; /* an int64_t is as wide as two floats */
+    TDM_TRY(tdm__new(s->host, &s->x, s->elements, dataset->x_is_bytes ? 1 : sizeof(float), "sample"));
+    TDM_TRY(tdm__new(s->host, &s->target, width, sizeof(float), "target"));
+    TDM_TRY(tdm__new(s->host, &s->sums, s->channels, sizeof(*s->sums), "sums"));
+    TDM_TRY(tdm__new(s->host, &s->label_count, (size_t)s->labels, sizeof(int64_t), "label counts"));
+    return TDM_OK;
+}
+
+static void add_x(survey *s) {
+    size_t plane = s->elements / s->channels;
+    for (size_t i = 0; i < s->elements; i++) {
+        double value =
+            s->dataset->x_is_bytes ? ((const unsigned char *)s->x)[i] / 255.0 : (double)((const float *)s->x)[i];
+        if (!isfinite(value)) s->non_finite++;
+        s->sums[i / plane].sum += value;
+        s->sums[i / plane].squares += value * value;
+    }
+}
+
+static void add_target(survey *s) {
+    if (s->dataset->target_kind == TDM_TARGET_CLASS) {
+        int64_t label = *(const int64_t *)s->target;
+        if (label >= 0 && label < s->labels) {
+            s->label_count[label]++;
+        } else if (label < 0) {
+            s->ignored++;
+        }
+        return;
+    }
+    for (int64_t i = 0; i < s->dataset->target_width; i++) {
+        if (!isfinite(((const float *)s->target)[i])) s->non_finite++;
+    }
+}
+
+static void print_labels(const survey *s, tdm_text *text) {
+    int64_t shown = 0, more = 0;
+    tdm__text_puts(text, "labels      ");
+    for (int64_t i = 0; i < s->labels; i++) {
+        if (s->label_count[i] == 0) continue;
+        if (shown == LABELS_SHOWN) {
+            more++;
+            continue;
+        }
+        tdm__text_printf(text, "%s%lld: %lld", shown == 0 ? "" : ", ", (long long)i, (long long)s->label_count[i]);
+        shown++;
+    }
+    if (more > 0) tdm__text_printf(text, ", and %lld labels more", (long long)more);
+    if (s->ignored > 0) tdm__text_printf(text, "%signored: %lld", shown == 0 ? "" : ", ", (long long)s->ignored);
+    tdm__text_puts(text, "\n");
+}
+
+/* In YAML, to be copied into data.transform. */
+static void print_normalize(const survey *s, tdm_text *text) {
+    double count = (double)s->dataset->count * (double)(s->elements / s->channels);
+    tdm__text_puts(text, "normalize   {mean: [");
+    for (size_t i = 0; i < s->channels; i++)
+        tdm__text_printf(text, "%s%.4f", i == 0 ? "" : ", ", s->sums[i].sum / count);
+    tdm__text_puts(text, "], std: [");
+    for (size_t i = 0; i < s->channels; i++) {
+        double mean = s->sums[i].sum / count, variance = s->sums[i].squares / count - mean * mean;
+        tdm__text_printf(text, "%s%.4f", i == 0 ? "" : ", ", sqrt(variance > 0.0 ? variance : 0.0));
+    }
+    tdm__text_puts(text, "]}\n");
+}
+
+static tdm_status print_report(const survey *s, char **report) {
+    char shape[TDM_DIMS_TEXT];
+    tdm_text text;
+    tdm__text_init(&text, s->host);
+    tdm__text_printf(&text, "samples     %lld\n", (long long)s->dataset->count);
+    tdm__text_printf(&text, "shape       %s, %s\n", tdm__dims_print(shape, &s->dataset->x_shape),
+                     s->dataset->x_is_bytes ? "bytes" : "floats");
+    if (s->dataset->target_kind == TDM_TARGET_CLASS) {
+        print_labels(s, &text);
+    } else {
+        tdm__text_printf(&text, "targets     %lld floats a sample\n", (long long)s->dataset->target_width);
+    }
+    print_normalize(s, &text);
+    if (s->non_finite > 0) tdm__text_printf(&text, "non-finite  %lld numbers\n", (long long)s->non_finite);
+    tdm_status status = tdm__text_take(&text, report);
+    tdm__text_deinit(&text);
+    return status;
+}
+
+static tdm_status read_all(survey *s) {
+    TDM_TRY(new_buffers(s));
+    for (int64_t i = 0; i < s->dataset->count; i++) {
+        TDM_TRY(s->dataset->ops->read(s->dataset, i, s->x, s->target));
+        add_x(s);
+        add_target(s);
+    }
+    return TDM_OK;
+}
+
+static tdm_status take_use(const tdm_data_use *use, tdm_data_wanted *wanted) {
+    *wanted = (tdm_data_wanted){.ignore_index = INT64_MIN};
+    if (use == NULL) return TDM_OK;
+    if (use->size < sizeof(*use))
+        TDM_FAIL(TDM_E_USAGE, "tdm_data_use.size must be sizeof(tdm_data_use), %zu, got %u", sizeof(*use), use->size);
+    if (use->ndim < 0 || use->ndim > TDM_MAX_DIMS)
+        TDM_FAIL(TDM_E_USAGE, "tdm_data_use.ndim must be 0 to %d, got %d", TDM_MAX_DIMS, use->ndim);
+    wanted->input.ndim = use->ndim;
+    for (int i = 0; i < use->ndim; i++) wanted->input.dim[i] = use->input[i];
+    wanted->target_kind = use->float_targets ? TDM_TARGET_VALUES : TDM_TARGET_CLASS;
+    wanted->classes = use->classes;
+    wanted->target_width = use->target_width;
+    wanted->seed = use->seed;
+    wanted->rng_profile = use->rng_profile;
+    if (use->has_ignore_index) wanted->ignore_index = use->ignore_index;
+    return TDM_OK;
+}
+
+tdm_status tdm_data_check(const tdm_host *host, const tdm_data_spec *spec, const tdm_data_use *use, char **report) {
+    tdm_status status = TDM_OK;
+    tdm_data_wanted wanted;
+    survey s = {.host = host != NULL ? host : tdm_host_default()};
+    *report = NULL;
+    TDM_TRY(take_use(use, &wanted));
+    TDM_TRY(tdm__dataset_open(&s.dataset, s.host, spec, &wanted));
+    TDM_TRY_DONE(read_all(&s));
+    TDM_TRY_DONE(print_report(&s, report));
+done:
+    tdm__delete(s.host, s.x);
+    tdm__delete(s.host, s.target);
+    tdm__delete(s.host, s.sums);
+    tdm__delete(s.host, s.label_count);
+    tdm__dataset_close(s.dataset);
+    return status;
+}

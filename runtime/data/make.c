@@ -1,0 +1,145 @@
+/* Writes small data sets of drawn digits in the formats that are read. */
+#include <tandem/data.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/status.h"
+#include "runtime/base/text.h"
+#include "runtime/data/formats.h"
+
+enum { HEADER_MAX = 128, FILES = 2 };
+
+typedef struct made_format {
+    const char *name;
+    tdm_shape shape;
+    const char *file[FILES]; /* the pixels; the labels, NULL where each stands in front of its pixels */
+    size_t label_bytes;
+    size_t (*header)(unsigned char out[HEADER_MAX], const char *type, const tdm_shape *shape);
+} made_format;
+
+static size_t idx_header(unsigned char out[HEADER_MAX], const char *type, const tdm_shape *shape) {
+    (void)type; /* all bytes */
+    size_t length = 0;
+    int channel = shape->ndim == 4; /* images are grey and have no dimension for it */
+    memcpy(out, "\0\0\x08", 3);
+    out[3] = (unsigned char)(shape->ndim - channel);
+    length = 4;
+    for (int i = 0; i < shape->ndim; i++) {
+        if (channel && i == 1) continue;
+        for (int shift = 24; shift >= 0; shift -= 8) out[length++] = (unsigned char)(shape->dim[i] >> shift);
+    }
+    return length;
+}
+
+/* Padded with spaces to 64 bytes or a multiple, as numpy does. */
+static size_t npy_header(unsigned char out[HEADER_MAX], const char *type, const tdm_shape *shape) {
+    char text[HEADER_MAX], dims[64];
+    int used = 0;
+    for (int i = 0; i < shape->ndim; i++)
+        used +=
+            snprintf(dims + used, sizeof(dims) - (size_t)used, i == 0 ? "%lld," : " %lld,", (long long)shape->dim[i]);
+    int length = snprintf(text, sizeof(text), "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, dims);
+    size_t total = (10 + (size_t)length + 1 + 63) / 64 * 64;
+    memcpy(out, "\x93NUMPY\x01\0", 8);
+    out[8] = (unsigned char)(total - 10);
+    out[9] = 0;
+    memset(out + 10, ' ', total - 10);
+    memcpy(out + 10, text, (size_t)length);
+    out[total - 1] = '\n';
+    return total;
+}
+
+static size_t no_header(unsigned char out[HEADER_MAX], const char *type, const tdm_shape *shape) {
+    (void)out, (void)type, (void)shape;
+    return 0;
+}
+
+static const made_format formats[] = {
+    {"idx", {3, {1, 28, 28}}, {"images-idx3-ubyte", "labels-idx1-ubyte"}, 1, idx_header},
+    {"cifar10", {3, {3, 32, 32}}, {"data_batch_1.bin", NULL}, 1, no_header},
+    {"npy", {3, {1, 28, 28}}, {"x.npy", "y.npy"}, sizeof(int64_t), npy_header},
+};
+
+typedef struct making {
+    const tdm_host *host;
+    const made_format *format;
+    tdm_dataset *glyphs;
+    size_t pixels;         /* of a sample */
+    unsigned char *record; /* pixels, with the label in front where there is no file of labels */
+    unsigned char *labels; /* label_bytes of each sample */
+    tdm_arena paths;
+    tdm_out_file out[FILES];
+} making;
+
+static tdm_status open_glyphs(making *m, int64_t samples, int64_t seed) {
+    tdm_data_spec spec = {.format = TDM_DATA_GLYPHS, .samples = samples, .seed = seed, .noise = 0.1};
+    tdm_data_wanted wanted = {.input = m->format->shape, .ignore_index = INT64_MIN};
+    if (samples < 1) TDM_FAIL(TDM_E_USAGE, "data make: samples must be at least 1, got %lld", (long long)samples);
+    if (!tdm__shape_elements(&m->format->shape, &m->pixels)) TDM_FAIL(TDM_E_INTERNAL, "data make: bad shape");
+    if ((uint64_t)samples > TDM_DATA_MAX_BYTES / m->pixels - 1)
+        TDM_FAIL(TDM_E_USAGE, "data make: at most %zu samples of format %s, got %lld",
+                 TDM_DATA_MAX_BYTES / m->pixels - 1, m->format->name, (long long)samples);
+    TDM_TRY(tdm__dataset_open(&m->glyphs, m->host, &spec, &wanted));
+    TDM_TRY(tdm__new(m->host, &m->record, 1 + m->pixels, 1, "sample"));
+    TDM_TRY(tdm__new(m->host, &m->labels, (size_t)samples, m->format->label_bytes, "labels"));
+    return TDM_OK;
+}
+
+/* Opens file `which` and writes its header. */
+static tdm_status open_file(making *m, const char *folder, int which) {
+    const made_format *format = m->format;
+    tdm_shape shape = {1, {m->glyphs->count}};
+    unsigned char header[HEADER_MAX];
+    const char *path;
+    size_t record = which == 1 ? format->label_bytes : m->pixels + (format->file[1] == NULL);
+    if (which == 0) {
+        shape.ndim = 1 + format->shape.ndim;
+        memcpy(shape.dim + 1, format->shape.dim, (size_t)format->shape.ndim * sizeof(shape.dim[0]));
+    }
+    size_t length = format->header(header, which == 0 ? "|u1" : "<i8", &shape);
+    TDM_TRY(tdm__arena_printf(&m->paths, &path, "%s/%s", folder, format->file[which]));
+    TDM_TRY(tdm__out_open(&m->out[which], &tdm__file_system, path, length + record * (size_t)m->glyphs->count, NULL));
+    TDM_TRY(tdm__out_write(&m->out[which], header, length));
+    return TDM_OK;
+}
+
+static tdm_status write_samples(making *m) {
+    size_t label_bytes = m->format->label_bytes, in_front = m->format->file[1] == NULL ? label_bytes : 0;
+    for (int64_t i = 0; i < m->glyphs->count; i++) {
+        int64_t label;
+        TDM_TRY(m->glyphs->ops->read(m->glyphs, i, m->record + in_front, &label));
+        memcpy(m->labels + (size_t)i * label_bytes, &label, label_bytes);
+        memcpy(m->record, &label, in_front);
+        TDM_TRY(tdm__out_write(&m->out[0], m->record, in_front + m->pixels));
+    }
+    if (in_front == 0) TDM_TRY(tdm__out_write(&m->out[1], m->labels, (size_t)m->glyphs->count * label_bytes));
+    return TDM_OK;
+}
+
+static tdm_status make(making *m, const char *folder, int64_t samples, int64_t seed) {
+    int files = m->format->file[1] == NULL ? 1 : FILES;
+    TDM_TRY(open_glyphs(m, samples, seed));
+    TDM_TRY(tdm__folder_make(m->host, &tdm__file_system, folder));
+    for (int i = 0; i < files; i++) TDM_TRY(open_file(m, folder, i));
+    TDM_TRY(write_samples(m));
+    for (int i = 0; i < files; i++) TDM_TRY(tdm__out_finish(&m->out[i]));
+    return TDM_OK;
+}
+
+tdm_status tdm_data_make(const tdm_host *host, const char *format, const char *folder, int64_t samples, int64_t seed) {
+    making m = {.host = host != NULL ? host : tdm_host_default(), .out = {{.fd = -1}, {.fd = -1}}};
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+        if (strcmp(format, formats[i].name) == 0) m.format = &formats[i];
+    }
+    if (m.format == NULL) TDM_FAIL(TDM_E_USAGE, "data make: format must be idx, cifar10 or npy, got '%s'", format);
+    tdm__arena_init(&m.paths, m.host);
+    tdm_status status = make(&m, folder, samples, seed);
+    for (int i = 0; i < FILES; i++) tdm__out_discard(&m.out[i]);
+    tdm__arena_deinit(&m.paths);
+    tdm__delete(m.host, m.record);
+    tdm__delete(m.host, m.labels);
+    tdm__dataset_close(m.glyphs);
+    return status;
+}
