@@ -134,10 +134,11 @@ tdm_status tdm__out_write(tdm_out_file *file, const void *bytes, size_t count) {
 tdm_status tdm__out_finish(tdm_out_file *file) {
     int synced = file->ops->fsync(file->ops->user, file->fd), error = errno;
     int closed = file->ops->close(file->ops->user, file->fd);
+    if (synced == 0) error = errno;
     file->fd = -1;
-    if (synced != 0) return tdm__file_fail("flush", file->path, error);
-    if (closed != 0) return tdm__file_fail("close", file->path, errno);
-    return TDM_OK;
+    if (synced == 0 && closed == 0) return TDM_OK;
+    file->ops->unlink(file->ops->user, file->path);
+    return tdm__file_fail("flush", file->path, error);
 }
 
 void tdm__out_discard(tdm_out_file *file) {
@@ -179,9 +180,9 @@ tdm_status tdm__file_replace(const tdm_host *host, const tdm_file_ops *ops, cons
         tdm__out_discard(&file);
         goto done;
     }
-    status = tdm__out_finish(&file);
-    if (status == TDM_OK && ops->rename(ops->user, temporary, path) != 0) status = tdm__file_fail("replace", path, errno);
-    if (status != TDM_OK) {
+    TDM_TRY_DONE(tdm__out_finish(&file));
+    if (ops->rename(ops->user, temporary, path) != 0) {
+        status = tdm__file_fail("replace", path, errno);
         ops->unlink(ops->user, temporary);
         goto done;
     }

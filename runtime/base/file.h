@@ -43,7 +43,7 @@ typedef struct tdm_out_file {
 tdm_status tdm__out_open(tdm_out_file *file, const tdm_file_ops *ops, const char *path, uint64_t bytes,
                          tdm_hasher *hasher);
 tdm_status tdm__out_write(tdm_out_file *file, const void *bytes, size_t count);
-/* fsync and close. A failed fsync is final: the kernel may have dropped the pages, so it is never tried again. */
+/* fsync and close. A failed fsync is final, for the kernel may have dropped the pages: the file is removed. */
 tdm_status tdm__out_finish(tdm_out_file *file);
 /* Close and remove what is there, after a failure. Nothing if the file is not open. */
 void tdm__out_discard(tdm_out_file *file);

@@ -64,9 +64,10 @@ typedef struct tdm_run_options {
     /* One rank of a ddp job whose processes exist already: rank, world and the inherited descriptor of
      * tdm_launch_create. world 0: alone. */
     int rank, world, launch_fd;
-    const tdm_config *config;        /* written into the run directory and checkpoints; NULL: none */
+    /* Written into the run directory and checkpoints as config.input.yaml and config.resolved.yaml; NULL: none. */
+    const char *config_input, *config_yaml;
 } tdm_run_options;
-#define TDM_RUN_OPTIONS_INIT { sizeof(tdm_run_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, -1, NULL }
+#define TDM_RUN_OPTIONS_INIT { sizeof(tdm_run_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, -1, NULL, NULL }
 
 /* Opens data, builds the plan and the replicas, makes the initial weights, resumes if the job says so. The job and the
  * graph are borrowed until close. In ddp with several ranks this is collective. */

@@ -1,0 +1,70 @@
+/* Evaluation: batch b goes to replica b modulo replicas; sums are added in batch order, so the result does not depend on
+ * the mode or the number of replicas. All ranks take part and learn the result. */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/base/status.h"
+#include "runtime/comm/comm.h"
+#include "runtime/train/run.h"
+
+/* What one batch adds: [3 * batch]. */
+enum { LOSS, CORRECT, COUNT, PER_BATCH };
+
+static tdm_status score(tdm_run *run, const tdm_shard *shard, const float *y, double *sums) {
+    double loss = 0;
+    int64_t correct = 0;
+    tdm_loss_args args = {.attrs = run->loss_attrs, .rows = shard->rows, .width = run->plan->output_width, .y = y,
+                          .target = shard->target, .seed = 1, .loss_sum = &loss, .correct = &correct};
+    TDM_TRY(run->loss->run(&args));
+    sums[LOSS] = loss;
+    sums[CORRECT] = (double)correct;
+    sums[COUNT] = (double)run->loss->denominator(run->loss_attrs, shard->rows, run->plan->output_width, shard->target);
+    return TDM_OK;
+}
+
+/* Batches first, first + stride, ... one for each local replica. */
+static tdm_status run_group(tdm_run *run, int64_t first, int64_t end, double *sums) {
+    tdm_shard shards[TDM_LIST_MAX];
+    const float *outputs[TDM_LIST_MAX];
+    int count = 0;
+    for (; count < run->eval_loader_count && first + count < end; count++) {
+        const tdm_batch *batch = NULL;
+        TDM_TRY(tdm__loader_seek(run->eval_loaders[count], 0, first + count));
+        TDM_TRY(tdm__loader_next(run->eval_loaders[count], &batch));
+        shards[count] = batch->shard[0];
+    }
+    TDM_TRY(run->mode->ops->forward(run->mode, shards, count, outputs));
+    for (int i = 0; i < count; i++) TDM_TRY(score(run, &shards[i], outputs[i], sums + PER_BATCH * (first + i)));
+    return TDM_OK;
+}
+
+static tdm_status run_batches(tdm_run *run, int64_t batches, double *sums) {
+    int64_t stride = run->world > 1 ? run->world : run->eval_loader_count;
+    for (int64_t first = run->rank; first < batches; first += stride) TDM_TRY(run_group(run, first, batches, sums));
+    if (run->comm == NULL) return TDM_OK;
+    /* Each number was made by one rank and is zero on the others, so this sum is exact. */
+    return tdm__all_reduce(run->comm, (tdm_span){sums, (size_t)(PER_BATCH * batches), TDM_DTYPE_F64}, TDM_REDUCE_SUM);
+}
+
+tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy) {
+    if (run->eval == NULL) TDM_FAIL(TDM_E_USAGE, "evaluation wants data.eval");
+    TDM_TRY(run->mode->ops->spread(run->mode, false));
+    int64_t batches = tdm__loader_steps_per_epoch(run->eval_loaders[0]);
+    double *sums = NULL;
+    TDM_TRY(tdm__new(run->host, &sums, (size_t)batches, PER_BATCH * sizeof(double), "evaluation"));
+    tdm_status status = run_batches(run, batches, sums);
+    double total[PER_BATCH] = {0};
+    for (int64_t b = 0; status == TDM_OK && b < batches; b++) {
+        for (int k = 0; k < PER_BATCH; k++) total[k] += sums[PER_BATCH * b + k];
+    }
+    tdm__delete(run->host, sums);
+    if (status != TDM_OK) return status;
+    *loss = total[LOSS] / total[COUNT];
+    *accuracy = run->loss->target == TDM_TARGET_CLASS ? total[CORRECT] / total[COUNT] : NAN;
+    return TDM_OK;
+}
+
+tdm_status tdm_run_evaluate(tdm_run *run, double *loss, double *accuracy) {
+    if (run == NULL || loss == NULL || accuracy == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_evaluate: a pointer is NULL");
+    return tdm__run_evaluate(run, loss, accuracy);
+}

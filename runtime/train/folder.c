@@ -1,0 +1,272 @@
+/* The run directory: what config was given, what happens step by step, how it ended. Written by rank 0 alone; one job at
+ * a time, held by a lock on the folder. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+#include "runtime/train/run.h"
+
+struct tdm_run_folder {
+    const char *path, *checkpoints;
+    int metrics, lock; /* descriptors */
+    int64_t status_ns;
+};
+
+static const int64_t status_every_ns = INT64_C(5000000000);
+
+const char *tdm__folder_path(const tdm_run *run) {
+    return run->folder != NULL ? run->folder->path : NULL;
+}
+
+const char *tdm__folder_checkpoints(const tdm_run *run) {
+    return run->folder != NULL ? run->folder->checkpoints : NULL;
+}
+
+/* ---- files ---- */
+
+static tdm_status make_folders(const char *path) {
+    char part[4096];
+    size_t length = strlen(path);
+    if (length == 0 || length >= sizeof(part)) TDM_FAIL(TDM_E_IO, "run.dir: a path of %zu bytes cannot be used", length);
+    memcpy(part, path, length + 1);
+    for (size_t i = 1; i <= length; i++) {
+        if (part[i] != '/' && part[i] != '\0') continue;
+        char kept = part[i];
+        part[i] = '\0';
+        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+            TDM_FAIL(TDM_E_IO, "run.dir: cannot create folder '%s': %s", part, strerror(errno));
+        part[i] = kept;
+    }
+    return TDM_OK;
+}
+
+static tdm_status write_all(int fd, const char *path, const char *bytes, size_t count) {
+    while (count > 0) {
+        ssize_t n = write(fd, bytes, count);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) TDM_FAIL(TDM_E_IO, "cannot write '%s': %s", path, strerror(errno));
+        bytes += n;
+        count -= (size_t)n;
+    }
+    return TDM_OK;
+}
+
+/* A small file, whole or not at all: a temporary sibling, then a rename. */
+static tdm_status replace_file(tdm_run *run, const char *name, const char *text, size_t count) {
+    char path[4200], temporary[4240];
+    snprintf(path, sizeof(path), "%s/%s", run->folder->path, name);
+    snprintf(temporary, sizeof(temporary), "%s.tmp-%ld", path, (long)getpid());
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) TDM_FAIL(TDM_E_IO, "cannot create '%s': %s", temporary, strerror(errno));
+    tdm_status status = write_all(fd, temporary, text, count);
+    if (close(fd) != 0 && status == TDM_OK)
+        status = tdm__fail(TDM_E_IO, __FILE__, __LINE__, NULL, "cannot write '%s': %s", temporary, strerror(errno));
+    if (status == TDM_OK && rename(temporary, path) != 0)
+        status = tdm__fail(TDM_E_IO, __FILE__, __LINE__, NULL, "cannot replace '%s': %s", path, strerror(errno));
+    if (status != TDM_OK) (void)unlink(temporary);
+    return status;
+}
+
+static tdm_status replace_with(tdm_run *run, const char *name, tdm_text *text) {
+    tdm_status status = TDM_OK;
+    if (text->failed) status = tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "out of memory while writing %s", name);
+    else status = replace_file(run, name, text->data != NULL ? text->data : "", text->length);
+    tdm__text_deinit(text);
+    return status;
+}
+
+static tdm_status lock_folder(tdm_run *run) {
+    char path[4200];
+    snprintf(path, sizeof(path), "%s/.lock", run->folder->path);
+    run->folder->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (run->folder->lock < 0) TDM_FAIL(TDM_E_IO, "cannot write in run directory '%s': %s", run->folder->path, strerror(errno));
+    if (flock(run->folder->lock, LOCK_EX | LOCK_NB) != 0)
+        TDM_FAIL(TDM_E_IO, "run directory '%s' is in use by another job; wait for it, or give --run-dir another folder",
+                 run->folder->path);
+    return TDM_OK;
+}
+
+tdm_status tdm__folder_open(tdm_run *run) {
+    const char *dir = run->job->run.dir;
+    if (dir == NULL || run->rank != 0) return TDM_OK;
+    TDM_TRY(tdm__arena_new(&run->arena, &run->folder, 1, sizeof(*run->folder)));
+    run->folder->metrics = run->folder->lock = -1;
+    TDM_TRY(tdm__arena_text(&run->arena, &run->folder->path, dir));
+    TDM_TRY(tdm__arena_printf(&run->arena, &run->folder->checkpoints, "%s/checkpoints", dir));
+    TDM_TRY(make_folders(dir));
+    TDM_TRY(lock_folder(run));
+    const char *input = run->options.config_input, *yaml = run->options.config_yaml;
+    if (input != NULL) TDM_TRY(replace_file(run, "config.input.yaml", input, strlen(input)));
+    if (yaml != NULL) TDM_TRY(replace_file(run, "config.resolved.yaml", yaml, strlen(yaml)));
+    char path[4200];
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", dir);
+    run->folder->metrics = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (run->folder->metrics < 0) TDM_FAIL(TDM_E_IO, "cannot open '%s': %s", path, strerror(errno));
+    return TDM_OK;
+}
+
+void tdm__folder_close(tdm_run *run) {
+    if (run->folder == NULL) return;
+    if (run->folder->metrics >= 0) close(run->folder->metrics);
+    if (run->folder->lock >= 0) close(run->folder->lock);
+    run->folder = NULL; /* its memory is the run's arena */
+}
+
+/* ---- metrics.jsonl ---- */
+
+static int64_t step_of_line(const char *line, size_t length) {
+    static const char key[] = "\"step\":";
+    for (size_t i = 0; i + sizeof(key) <= length; i++) {
+        if (memcmp(line + i, key, sizeof(key) - 1) != 0) continue;
+        int64_t step = 0;
+        for (i += sizeof(key) - 1; i < length && line[i] >= '0' && line[i] <= '9' && step < INT64_MAX / 20; i++)
+            step = step * 10 + (line[i] - '0');
+        return step;
+    }
+    return INT64_MAX;
+}
+
+/* Where the lines of steps after run->step begin, a torn last line included. */
+static size_t end_of_past(const tdm_run *run, const char *text, size_t length) {
+    size_t at = 0;
+    while (at < length) {
+        const char *newline = memchr(text + at, '\n', length - at);
+        if (newline == NULL || step_of_line(text + at, (size_t)(newline - text) - at) > run->step) break;
+        at = (size_t)(newline - text) + 1;
+    }
+    return at;
+}
+
+tdm_status tdm__folder_rewind(tdm_run *run) {
+    if (run->folder == NULL) return TDM_OK;
+    struct stat info;
+    if (fstat(run->folder->metrics, &info) != 0) TDM_FAIL(TDM_E_IO, "metrics.jsonl: %s", strerror(errno));
+    if (info.st_size == 0) return TDM_OK;
+    char *text = NULL;
+    TDM_TRY(tdm__new(run->host, &text, (size_t)info.st_size, 1, "metrics.jsonl"));
+    tdm_status status = TDM_OK;
+    ssize_t got = pread(run->folder->metrics, text, (size_t)info.st_size, 0);
+    size_t keep = got > 0 ? end_of_past(run, text, (size_t)got) : 0;
+    if (got < 0 || ftruncate(run->folder->metrics, (off_t)keep) != 0)
+        status = tdm__fail(TDM_E_IO, __FILE__, __LINE__, NULL, "metrics.jsonl: %s", strerror(errno));
+    tdm__delete(run->host, text);
+    return status;
+}
+
+static void add_phases(tdm_text *text, const tdm_tally *tally) {
+    const char *comma = "";
+    tdm__text_puts(text, "{");
+    for (int i = 0; i < TDM_PHASE_COUNT; i++) {
+        if (tally->steps == 0 || isnan(tally->ms[i])) continue;
+        tdm__text_printf(text, "%s\"%s\":%.4f", comma, tdm__phase_names[i], tally->ms[i] / (double)tally->steps);
+        comma = ",";
+    }
+    tdm__text_puts(text, "}");
+}
+
+static void add_loss(tdm_text *text, double value) {
+    if (isfinite(value)) tdm__text_printf(text, "%.9g", value);
+    else tdm__text_puts(text, "null");
+}
+
+static double rate(const tdm_tally *tally) {
+    double ms = tally->ms[TDM_PHASE_STEP];
+    return tally->steps > 0 && ms > 0 ? (double)tally->samples * 1000.0 / ms : NAN;
+}
+
+static tdm_status append_line(tdm_run *run, tdm_text *text) {
+    tdm_status status = TDM_OK;
+    if (text->failed) status = tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "out of memory while writing metrics.jsonl");
+    else status = write_all(run->folder->metrics, "metrics.jsonl", text->data, text->length);
+    tdm__text_deinit(text);
+    return status;
+}
+
+tdm_status tdm__folder_train_line(tdm_run *run, const tdm_step_result *result, double lr) {
+    if (run->folder == NULL) return TDM_OK;
+    int64_t epoch = run->step_in_epoch == 0 && run->epoch > 0 ? run->epoch - 1 : run->epoch; /* of the step just done */
+    tdm_text text;
+    tdm__text_init(&text, run->host);
+    tdm__text_printf(&text, "{\"kind\":\"train\",\"step\":%lld,\"epoch\":%lld,\"loss\":", (long long)run->step, (long long)epoch);
+    add_loss(&text, result->loss);
+    tdm__text_puts(&text, ",\"lr\":");
+    tdm__text_json_number(&text, lr);
+    if (!isnan(result->grad_norm)) {
+        tdm__text_puts(&text, ",\"grad_norm\":");
+        add_loss(&text, result->grad_norm);
+    }
+    tdm__text_printf(&text, ",\"samples\":%lld,\"samples_per_s\":%.1f,\"ms\":", (long long)result->rows, rate(&run->since_log));
+    add_phases(&text, &run->since_log);
+    tdm__text_puts(&text, "}\n");
+    return append_line(run, &text);
+}
+
+tdm_status tdm__folder_eval_line(tdm_run *run) {
+    if (run->folder == NULL) return TDM_OK;
+    tdm_text text;
+    tdm__text_init(&text, run->host);
+    tdm__text_printf(&text, "{\"kind\":\"eval\",\"step\":%lld,\"loss\":", (long long)run->step);
+    add_loss(&text, run->eval_loss);
+    tdm__text_puts(&text, ",\"accuracy\":");
+    tdm__text_json_number(&text, run->accuracy);
+    tdm__text_puts(&text, "}\n");
+    return append_line(run, &text);
+}
+
+/* ---- status.json, summary.json ---- */
+
+tdm_status tdm__folder_status(tdm_run *run, const char *state, tdm_status code, bool force) {
+    if (run->folder == NULL) return TDM_OK;
+    int64_t now = tdm__now_ns();
+    if (!force && now - run->folder->status_ns < status_every_ns) return TDM_OK;
+    run->folder->status_ns = now;
+    char stamp[24];
+    tdm__utc_stamp(stamp);
+    tdm_text text;
+    tdm__text_init(&text, run->host);
+    tdm__text_printf(&text, "{\"state\":\"%s\",\"pid\":%ld,\"step\":%lld,\"steps_total\":%lld,\"epoch\":%lld,\"heartbeat\":\"%s\","
+                            "\"exit_code\":%d,\"reason\":", state, (long)getpid(), (long long)run->step,
+                     (long long)run->steps_total, (long long)run->epoch, stamp, (int)code);
+    tdm__text_json_string(&text, code == TDM_OK ? "" : code == TDM_E_STOPPED ? "stopped on request" : tdm_error_message());
+    tdm__text_puts(&text, "}\n");
+    return replace_with(run, "status.json", &text);
+}
+
+tdm_status tdm__folder_summary(tdm_run *run, const char *reason, const int64_t *peak_bytes, int count) {
+    if (run->folder == NULL) return TDM_OK;
+    tdm_hash128 hash;
+    char hash_text[TDM_HASH_TEXT];
+    TDM_TRY(tdm__params_hash(run->mode->ops->replica(run->mode, 0), &hash));
+    tdm__hash_print(hash_text, hash);
+    const tdm_tally *tally = run->since_start.steps > 0 ? &run->since_start : &run->since_log;
+    tdm_text text;
+    tdm__text_init(&text, run->host);
+    tdm__text_puts(&text, "{\"name\":");
+    tdm__text_json_string(&text, run->job->name != NULL ? run->job->name : "");
+    tdm__text_printf(&text, ",\"mode\":\"%s\",\"devices\":%d,\"per_device\":%lld,\"global_batch\":%lld,\"parameters\":%lld,"
+                            "\"step\":%lld,\"epoch\":%lld,\"samples\":%lld,\"loss\":", run->mode->ops->name, run->replicas,
+                     (long long)run->per_device, (long long)(run->per_device * run->replicas),
+                     (long long)tdm_graph_param_count(run->graph), (long long)run->step, (long long)run->epoch,
+                     (long long)run->samples);
+    add_loss(&text, run->last_loss);
+    tdm__text_puts(&text, ",\"eval_loss\":");
+    add_loss(&text, run->eval_loss);
+    tdm__text_puts(&text, ",\"accuracy\":");
+    tdm__text_json_number(&text, run->accuracy);
+    tdm__text_puts(&text, ",\"samples_per_s\":");
+    tdm__text_json_number(&text, rate(tally));
+    tdm__text_printf(&text, ",\"warmup_steps\":%lld,\"seconds\":%.3f,\"peak_memory_bytes\":[",
+                     (long long)(run->since_start.steps > 0 ? run->warmup_steps : 0), run->seconds);
+    for (int i = 0; i < count; i++) tdm__text_printf(&text, "%s%lld", i ? "," : "", (long long)peak_bytes[i]);
+    tdm__text_puts(&text, "],\"ms\":");
+    add_phases(&text, tally);
+    tdm__text_printf(&text, ",\"bytes_moved_per_step\":%lld,\"params_xxh3\":\"%s\",\"exit_reason\":\"%s\"}\n",
+                     (long long)(tally->steps > 0 ? tally->bytes_moved / tally->steps : 0), hash_text, reason);
+    return replace_with(run, "summary.json", &text);
+}

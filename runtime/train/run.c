@@ -1,0 +1,127 @@
+/* What a program asks of an open run: its state, predictions, descriptions. */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/base/status.h"
+#include "runtime/train/run.h"
+
+tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out) {
+    if (run == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_get_state: a pointer is NULL");
+    *out = (tdm_run_state){.step = run->step, .steps_total = run->steps_total, .epoch = run->epoch,
+                           .steps_per_epoch = run->steps_per_epoch, .samples = run->samples, .lr = run->schedule.lr,
+                           .loss = run->last_loss, .replicas = run->replicas, .per_device = run->per_device,
+                           .global_batch = run->per_device * run->replicas, .params = tdm_graph_param_count(run->graph)};
+    tdm_hash128 hash;
+    char text[TDM_HASH_TEXT];
+    TDM_TRY(tdm__params_hash(run->mode->ops->replica(run->mode, 0), &hash));
+    tdm__hash_print(text, hash);
+    memcpy(out->params_xxh3, text, sizeof(text));
+    return TDM_OK;
+}
+
+int64_t tdm_run_output_width(const tdm_run *run) {
+    return run != NULL ? run->plan->output_width : 0;
+}
+
+int64_t tdm_run_input_width(const tdm_run *run) {
+    return run != NULL ? tdm__shape_count(&run->graph->values[run->graph->input].shape) : 0;
+}
+
+static tdm_status predict_some(tdm_run *run, const float *x, int64_t rows, const int64_t *position, float *y) {
+    tdm_shard shard = {.rows = rows, .x = (float *)(uintptr_t)x, .position = (int64_t *)(uintptr_t)position};
+    const float *output = NULL;
+    TDM_TRY(run->mode->ops->forward(run->mode, &shard, 1, &output));
+    memcpy(y, output, (size_t)(rows * run->plan->output_width) * sizeof(float));
+    return TDM_OK;
+}
+
+tdm_status tdm_run_predict(tdm_run *run, const float *x, int64_t rows, float *y) {
+    if (run == NULL || x == NULL || y == NULL || rows < 0)
+        TDM_FAIL(TDM_E_USAGE, "tdm_run_predict: a pointer is NULL or rows is negative");
+    int64_t most = run->plan->options.rows, width = tdm_run_input_width(run);
+    int64_t *position = NULL;
+    TDM_TRY(tdm__new(run->host, &position, (size_t)most, sizeof(*position), "predictions"));
+    for (int64_t i = 0; i < most; i++) position[i] = i;
+    tdm_status status = TDM_OK;
+    for (int64_t first = 0; first < rows && status == TDM_OK; first += most) {
+        int64_t count = rows - first < most ? rows - first : most;
+        status = predict_some(run, x + first * width, count, position, y + first * run->plan->output_width);
+    }
+    tdm__delete(run->host, position);
+    return status;
+}
+
+int64_t tdm_run_eval_count(const tdm_run *run) {
+    return run != NULL && run->eval != NULL ? run->eval->count : 0;
+}
+
+tdm_status tdm_run_eval_sample(tdm_run *run, int64_t index, float *x, int64_t *label) {
+    if (run == NULL || x == NULL || label == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_eval_sample: a pointer is NULL");
+    if (index < 0 || index >= tdm_run_eval_count(run))
+        TDM_FAIL(TDM_E_USAGE, "tdm_run_eval_sample: index %lld is not in [0, %lld)", (long long)index,
+                 (long long)tdm_run_eval_count(run));
+    int64_t rows = run->plan->options.rows;
+    const tdm_batch *batch = NULL;
+    TDM_TRY(tdm__loader_seek(run->eval_loaders[0], 0, index / rows));
+    TDM_TRY(tdm__loader_next(run->eval_loaders[0], &batch));
+    const tdm_shard *shard = &batch->shard[0];
+    int64_t width = tdm_run_input_width(run), at = index % rows;
+    memcpy(x, shard->x + at * width, (size_t)width * sizeof(float));
+    *label = run->loss->target == TDM_TARGET_CLASS ? ((const int64_t *)shard->target)[at] : -1;
+    return TDM_OK;
+}
+
+/* ---- descriptions ---- */
+
+static tdm_status print_plan(const tdm_plan *plan, bool json, char **out) {
+    tdm_text text;
+    tdm__text_init(&text, plan->arena.host);
+    tdm_status status = json ? tdm__plan_print_json(plan, &text) : tdm__plan_print(plan, &text);
+    if (status == TDM_OK) return tdm__text_take_public(&text, out);
+    tdm__text_deinit(&text);
+    return status;
+}
+
+static tdm_status print_summary(tdm_run *run, char **out) {
+    tdm_text text;
+    tdm__text_init(&text, run->host);
+    const tdm_replica *root = run->mode->ops->replica(run->mode, 0);
+    tdm__text_printf(&text, "mode %s\nreplicas %d\nper_device %lld\nglobal_batch %lld\nparameters %lld\nmemory_bytes %zu\n",
+                     run->mode->ops->name, run->replicas, (long long)run->per_device,
+                     (long long)(run->per_device * run->replicas), (long long)tdm_graph_param_count(run->graph),
+                     root->memory_bytes);
+    tdm__text_printf(&text, "train_samples %lld\neval_samples %lld\nsteps_per_epoch %lld\nsteps_total %lld\nkernels %s\n",
+                     (long long)run->train->count, (long long)tdm_run_eval_count(run), (long long)run->steps_per_epoch,
+                     (long long)run->steps_total, run->kernel_report.text);
+    return tdm__text_take_public(&text, out);
+}
+
+tdm_status tdm_run_print(tdm_run *run, const char *what, char **out) {
+    if (run == NULL || what == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_print: a pointer is NULL");
+    if (strcmp(what, "graph") == 0) return tdm_graph_print(run->graph, out);
+    if (strcmp(what, "plan") == 0) return print_plan(run->plan, false, out);
+    if (strcmp(what, "plan.json") == 0) return print_plan(run->plan, true, out);
+    if (strcmp(what, "summary") == 0) return print_summary(run, out);
+    TDM_FAIL(TDM_E_USAGE, "tdm_run_print: '%s' is none of graph, plan, plan.json, summary", what);
+}
+
+tdm_status tdm_plan_print(const tdm_job *job, const tdm_graph *graph, int json, char **out) {
+    if (job == NULL || graph == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_plan_print: a pointer is NULL");
+    const tdm_host *host = tdm_host_default();
+    const tdm_kernel *const *kernels = NULL;
+    tdm_module_report report;
+    TDM_TRY(tdm__module_kernels((const tdm_kernel *const **)&kernels, host, job->parallel.kernels == TDM_KERNELS_REF, NULL,
+                                &report));
+    int devices = job->parallel.device_ids.count > 0 ? job->parallel.device_ids.count : 1;
+    int64_t rows = job->train.per_device != TDM_INT_NULL ? job->train.per_device : job->train.global_batch / devices;
+    int64_t micro = job->train.accumulate;
+    tdm_plan_options options = {.rows = (rows + micro - 1) / micro, .threads = (int)job->parallel.threads_per_device,
+                                .training = true, .accumulates = micro > 1, .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
+                                .kernels = kernels, .loss = job->loss.kind};
+    tdm_plan *plan = NULL;
+    tdm_status status = tdm__plan_build(&plan, host, graph, &options);
+    if (status == TDM_OK) status = print_plan(plan, json != 0, out);
+    tdm__plan_free(plan);
+    tdm__delete(host, (void *)(uintptr_t)kernels);
+    return status;
+}

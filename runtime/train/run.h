@@ -1,0 +1,94 @@
+/* A run: everything of one training job in this process, from the plan to the files it writes. */
+#ifndef TDM_TRAIN_RUN_H
+#define TDM_TRAIN_RUN_H
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include <tandem/tandem.h>
+
+#include "runtime/base/memory.h"
+#include "runtime/base/text.h"
+#include "runtime/ckpt/ckpt.h"
+#include "runtime/exec/mode.h"
+#include "runtime/module/module.h"
+#include "runtime/train/train.h"
+
+/* Sums over the steps since something was last reported. */
+typedef struct tdm_tally {
+    double ms[TDM_PHASE_COUNT];
+    int64_t steps, samples, bytes_moved;
+} tdm_tally;
+
+typedef struct tdm_run_folder tdm_run_folder; /* the run directory; rank 0 only */
+
+struct tdm_run {
+    const tdm_host *host;
+    const tdm_job *job;
+    const tdm_graph *graph;
+    tdm_run_options options;
+    tdm_arena arena;
+
+    int rank, world;      /* processes */
+    int replicas;         /* of the whole job */
+    tdm_comm *comm;       /* NULL alone */
+    const tdm_kernel *const *kernels;
+    tdm_module_report kernel_report;
+    const tdm_loss_def *loss;
+    void *loss_attrs;
+    tdm_plan *plan;
+    tdm_mode *mode;
+    tdm_dataset *train, *eval;
+    tdm_loader *loader;
+    tdm_loader **eval_loaders; /* one for each local replica */
+    int eval_loader_count;
+
+    int64_t per_device, steps_total, steps_per_epoch;
+    int64_t step;                 /* optimizer steps done */
+    int64_t epoch, step_in_epoch; /* of the next step */
+    int64_t samples;
+    tdm_schedule schedule;
+    double last_loss, eval_loss, accuracy; /* NaN before the first */
+    int64_t evaluated_at, saved_at;   /* steps; -1 never */
+    tdm_tally since_log, since_start;
+    int64_t warmup_steps; /* not counted in since_start */
+    double seconds;       /* spent training, of this process */
+    int64_t opened_ns, logged_ns, eval_ns, save_ns;
+    tdm_run_folder *folder;
+    atomic_int stop;
+};
+
+/* ---- tensors ---- */
+typedef struct tdm_named { /* a tensor of the module where it lies */
+    const char *name;
+    const tdm_shape *shape;
+    int64_t count;
+    bool is_buffer, is_counter;
+    void *data;
+    size_t bytes;
+} tdm_named;
+int tdm__run_named_count(const tdm_run *run);
+tdm_named tdm__run_named(const tdm_run *run, int index); /* parameters in PyTorch's order, then buffers */
+
+/* ---- checkpoints ---- */
+tdm_status tdm__run_save(tdm_run *run, const char *dir, int64_t keep_last); /* rank 0 writes */
+/* Rank 0 reads `ckpt` (NULL on the others), every rank gets the state. */
+tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folder);
+
+/* ---- evaluation ---- */
+tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy);
+
+/* ---- the run directory ---- */
+tdm_status tdm__folder_open(tdm_run *run);  /* config files, lock; nothing without job.run.dir or on other ranks */
+/* After a resume: lines of steps that are still to come are dropped. */
+tdm_status tdm__folder_rewind(tdm_run *run);
+tdm_status tdm__folder_train_line(tdm_run *run, const tdm_step_result *result, double lr);
+tdm_status tdm__folder_eval_line(tdm_run *run);
+/* status.json; at most every 5 s unless forced. */
+tdm_status tdm__folder_status(tdm_run *run, const char *state, tdm_status code, bool force);
+tdm_status tdm__folder_summary(tdm_run *run, const char *reason, const int64_t *peak_bytes, int count);
+const char *tdm__folder_path(const tdm_run *run); /* NULL if there is none */
+const char *tdm__folder_checkpoints(const tdm_run *run);
+void tdm__folder_close(tdm_run *run);
+
+#endif

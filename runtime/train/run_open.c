@@ -1,0 +1,273 @@
+/* Opening a run: data, plan, replicas, initial weights, resume; each part in an order in which a fault of the user's is
+ * told before anything costly starts. */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/log.h"
+#include "runtime/base/status.h"
+#include "runtime/comm/comm.h"
+#include "runtime/train/run.h"
+
+/* ---- what the job means here ---- */
+
+static tdm_status check_device(const tdm_job *job) {
+    if (job->parallel.device == TDM_DEVICE_CUDA)
+        TDM_FAIL(TDM_E_UNSUPPORTED, "parallel.device: cuda wants the CUDA module, which this build does not have; use cpu");
+    if (job->train.precision != TDM_F32)
+        TDM_FAIL(TDM_E_UNSUPPORTED, "train.precision: only f32 runs on the CPU");
+    if (job->parallel.stages != 1) TDM_FAIL(TDM_E_UNSUPPORTED, "parallel.stages: this build runs 1 stage, the job wants %lld",
+                                            (long long)job->parallel.stages);
+    return TDM_OK;
+}
+
+static tdm_status check_ranks(tdm_run *run) {
+    const tdm_job *job = run->job;
+    int devices = job->parallel.device_ids.count > 0 ? job->parallel.device_ids.count : 1;
+    run->world = run->options.world > 0 ? run->options.world : 1;
+    run->rank = run->options.world > 0 ? run->options.rank : 0;
+    run->replicas = devices;
+    if (run->rank < 0 || run->rank >= run->world || run->world > TDM_LIST_MAX)
+        TDM_FAIL(TDM_E_USAGE, "rank %d of world %d: ranks run from 0 to world - 1, at most %d", run->rank, run->world,
+                 TDM_LIST_MAX);
+    if (job->parallel.mode != TDM_MODE_DDP) {
+        if (run->world > 1) TDM_FAIL(TDM_E_USAGE, "parallel.mode wants ddp to run as %d processes", run->world);
+        return TDM_OK;
+    }
+    if (run->options.world == 0 && devices > 1)
+        TDM_FAIL(TDM_E_USAGE, "ddp over %d devices wants %d processes, one for each rank: `tandem train` starts them; a "
+                              "program passes rank, world and launch_fd", devices, devices);
+    run->replicas = run->world;
+    int backend = job->parallel.ddp.backend;
+    if (backend == TDM_BACKEND_NCCL || backend == TDM_BACKEND_GLOO || backend == TDM_BACKEND_MPI)
+        TDM_FAIL(TDM_E_UNSUPPORTED, "parallel.ddp.backend: this build has shm (one host); use backend: shm or auto");
+    return TDM_OK;
+}
+
+static tdm_status check_batch(tdm_run *run) {
+    const tdm_train_section *train = &run->job->train;
+    if (train->per_device != TDM_INT_NULL) run->per_device = train->per_device;
+    else if (train->global_batch != TDM_INT_NULL) {
+        if (train->global_batch % run->replicas != 0)
+            TDM_FAIL(TDM_E_CONFIG, "train.batch.global: %lld samples do not divide among %d devices; take a multiple of %d",
+                     (long long)train->global_batch, run->replicas, run->replicas);
+        run->per_device = train->global_batch / run->replicas;
+    }
+    if (run->per_device < 1) TDM_FAIL(TDM_E_CONFIG, "train.batch wants per_device: N or global: N, at least 1");
+    if ((train->epochs == TDM_INT_NULL) == (train->steps == TDM_INT_NULL))
+        TDM_FAIL(TDM_E_CONFIG, "train wants exactly one of epochs and steps");
+    return TDM_OK;
+}
+
+/* ---- the loss ---- */
+
+static void set_loss_attr(const tdm_loss_def *loss, void *attrs, const char *key, double number, int64_t integer) {
+    for (const tdm_field *row = loss->attrs; row != NULL && row->key != NULL; row++) {
+        if (strcmp(row->key, key) != 0) continue;
+        char *at = (char *)attrs + row->offset;
+        if (row->kind == TDM_FIELD_FLOAT) memcpy(at, &number, sizeof(number));
+        if (row->kind == TDM_FIELD_INT) memcpy(at, &integer, sizeof(integer));
+    }
+}
+
+static tdm_status open_loss(tdm_run *run, tdm_data_wanted *wanted) {
+    const tdm_loss_section *section = &run->job->loss;
+    int count = 0;
+    while (tdm_builtin_losses[count] != NULL) count++;
+    if (section->kind < 0 || section->kind >= count) TDM_FAIL(TDM_E_USAGE, "job.loss.kind %d is no loss", section->kind);
+    run->loss = tdm_builtin_losses[section->kind];
+    TDM_TRY(tdm__arena_new(&run->arena, &run->loss_attrs, 1, run->loss->attrs_bytes > 0 ? run->loss->attrs_bytes : 1));
+    set_loss_attr(run->loss, run->loss_attrs, "label_smoothing", section->label_smoothing, 0);
+    set_loss_attr(run->loss, run->loss_attrs, "ignore_index", 0, section->ignore_index);
+    const tdm_graph_value *output = &run->graph->values[run->graph->output];
+    const tdm_origin *origin = output->producer >= 0 ? &run->graph->nodes[output->producer].origin : NULL;
+    int64_t classes = 0;
+    TDM_TRY(run->loss->infer(&tdm__host_calls, &output->shape, origin, &classes));
+    *wanted = (tdm_data_wanted){.input = run->graph->values[run->graph->input].shape, .target_kind = run->loss->target,
+                                .classes = classes, .target_width = tdm__shape_count(&output->shape),
+                                .seed = run->job->seed, .rng_profile = run->job->rng_profile,
+                                .ignore_index = section->ignore_index};
+    return TDM_OK;
+}
+
+/* ---- data ---- */
+
+static tdm_status open_data(tdm_run *run, const tdm_data_wanted *wanted) {
+    const tdm_data_section *data = &run->job->data;
+    if (run->options.train != NULL) TDM_TRY(tdm__dataset_open_source(&run->train, run->host, run->options.train, wanted));
+    else TDM_TRY(tdm__dataset_open(&run->train, run->host, &data->train, wanted));
+    if (run->options.eval != NULL) TDM_TRY(tdm__dataset_open_source(&run->eval, run->host, run->options.eval, wanted));
+    else if (data->eval.format != TDM_DATA_NONE) TDM_TRY(tdm__dataset_open(&run->eval, run->host, &data->eval, wanted));
+    return TDM_OK;
+}
+
+static tdm_status open_loader(tdm_run *run) {
+    const tdm_job *job = run->job;
+    tdm_loader_options options = {
+        .sampler = {.count = run->train->count, .replicas = run->replicas, .shuffle = job->data.shuffle,
+                    .drop_last = job->data.drop_last, .seed = job->seed},
+        .per_device = run->per_device, .scatter = TDM_SCATTER_STRIDED, .first_replica = 0, .replicas_here = run->replicas,
+        .workers = job->data.workers, .ahead = 3, .transform = &job->data.transform, .drop_last_batch = job->data.drop_last};
+    if (job->parallel.mode == TDM_MODE_DP) options.scatter = job->parallel.dp.scatter;
+    if (job->parallel.mode == TDM_MODE_DDP) options.first_replica = run->rank, options.replicas_here = 1;
+    TDM_TRY(tdm__loader_open(&run->loader, run->host, run->train, &options));
+    run->steps_per_epoch = tdm__loader_steps_per_epoch(run->loader);
+    if (run->steps_per_epoch < 1)
+        TDM_FAIL(TDM_E_DATA, "data.train has %lld samples: too few for one batch of %lld on each of %d devices with drop_last",
+                 (long long)run->train->count, (long long)run->per_device, run->replicas);
+    run->steps_total = job->train.steps != TDM_INT_NULL ? job->train.steps : job->train.epochs * run->steps_per_epoch;
+    return TDM_OK;
+}
+
+static tdm_status open_eval_loaders(tdm_run *run) {
+    if (run->eval == NULL) return TDM_OK;
+    int count = run->mode->ops->replica_count(run->mode);
+    TDM_TRY(tdm__arena_new(&run->arena, &run->eval_loaders, (size_t)count, sizeof(*run->eval_loaders)));
+    tdm_loader_options options = {.sampler = {.count = run->eval->count, .replicas = 1},
+                                  .per_device = run->plan->options.rows, .scatter = TDM_SCATTER_STRIDED,
+                                  .replicas_here = 1, .ahead = 1, .transform = &run->job->data.transform};
+    for (; run->eval_loader_count < count; run->eval_loader_count++)
+        TDM_TRY(tdm__loader_open(&run->eval_loaders[run->eval_loader_count], run->host, run->eval, &options));
+    return TDM_OK;
+}
+
+/* ---- plan and replicas ---- */
+
+static tdm_status build_plan(tdm_run *run) {
+    const tdm_job *job = run->job;
+    TDM_TRY(tdm__module_kernels((const tdm_kernel *const **)&run->kernels, run->host, job->parallel.kernels == TDM_KERNELS_REF,
+                                run->options.module_path, &run->kernel_report));
+    TDM_INFO(run->host, "plan", "%s", run->kernel_report.text);
+    int64_t micro = job->train.accumulate;
+    tdm_plan_options options = {.rows = (run->per_device + micro - 1) / micro, .threads = (int)job->parallel.threads_per_device,
+                                .training = true, .accumulates = micro > 1, .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
+                                .kernels = run->kernels, .loss = job->loss.kind};
+    return tdm__plan_build(&run->plan, run->host, run->graph, &options);
+}
+
+/* Every rank learns whether the others run the same job. */
+static tdm_status agree(tdm_run *run) {
+    if (run->comm == NULL) return TDM_OK;
+    tdm_hash128 plan = run->plan->hash;
+    TDM_TRY(tdm__comm_agree(run->comm, "the model and its plan", plan.high, plan.low));
+    const tdm_job *job = run->job;
+    const double numbers[] = {(double)job->seed, (double)run->per_device, (double)run->steps_total, (double)run->train->count,
+                              (double)job->data.shuffle, (double)job->data.drop_last, job->optimizer.lr,
+                              (double)job->optimizer.type, job->optimizer.momentum, job->optimizer.eps,
+                              job->optimizer.weight_decay, (double)job->train.accumulate, job->train.clip_grad_norm,
+                              (double)job->schedule.type, (double)job->deterministic};
+    tdm_hash128 hash = tdm__hash(numbers, sizeof(numbers));
+    return tdm__comm_agree(run->comm, "seed, batch, steps, data or optimizer settings", hash.high, hash.low);
+}
+
+static tdm_status open_mode(tdm_run *run) {
+    const tdm_job *job = run->job;
+    tdm_mode_params params = {.host = run->host, .plan = run->plan, .job = job, .device = &tdm_cpu_device, .loss = run->loss,
+                              .loss_attrs = run->loss_attrs, .replicas = run->replicas, .rank = run->rank, .comm = run->comm,
+                              .state_count = tdm__optim_state_count(&job->optimizer),
+                              .has_ignored = run->train->has_ignored};
+    return tdm_builtin_modes[job->parallel.mode]->open(&run->mode, &params);
+}
+
+static tdm_status load_start_weights(tdm_run *run) {
+    if (run->job->weights == NULL) return TDM_OK;
+    tdm_ckpt *ckpt = NULL;
+    TDM_TRY(tdm__ckpt_open_any(&ckpt, run->host, run->job->weights));
+    tdm_status status = tdm__weights_load(run->mode->ops->replica(run->mode, 0), tdm__ckpt_model(ckpt));
+    tdm__ckpt_close(ckpt);
+    return status;
+}
+
+static tdm_status init_weights(tdm_run *run) {
+    tdm_replica *root = run->mode->ops->replica(run->mode, 0);
+    if (run->rank == 0) {
+        TDM_TRY(tdm__weights_init(root, run->job->seed, (tdm_rng_profile)run->job->rng_profile));
+        TDM_TRY(load_start_weights(run));
+    }
+    return run->mode->ops->spread(run->mode, true);
+}
+
+static tdm_status resume(tdm_run *run) {
+    const char *wish = run->job->checkpoint.resume;
+    if (wish == NULL || strcmp(wish, "never") == 0) return TDM_OK;
+    if (strcmp(wish, "auto") == 0) {
+        if (run->job->run.dir == NULL) return TDM_OK;
+        return tdm__run_restore(run, NULL, true);
+    }
+    return tdm__run_restore(run, wish, false);
+}
+
+static tdm_status open_parts(tdm_run *run) {
+    const tdm_job *job = run->job;
+    tdm_data_wanted wanted;
+    TDM_TRY(check_device(job));
+    TDM_TRY(check_ranks(run));
+    TDM_TRY(check_batch(run));
+    TDM_TRY(open_loss(run, &wanted));
+    TDM_TRY(open_data(run, &wanted));
+    TDM_TRY(open_loader(run));
+    TDM_TRY(build_plan(run));
+    if (run->world > 1)
+        TDM_TRY(tdm__comm_open_shm(&run->comm, run->options.launch_fd, run->rank, run->world, run->host,
+                                   (int64_t)(job->parallel.ddp.timeout * 1000.0)));
+    TDM_TRY(agree(run));
+    TDM_TRY(open_mode(run));
+    TDM_TRY(open_eval_loaders(run));
+    double momentum = job->optimizer.type == TDM_SGD ? job->optimizer.momentum : job->optimizer.betas.item[0];
+    tdm__schedule_init(&run->schedule, &job->schedule, job->optimizer.lr, momentum, run->steps_total, run->steps_per_epoch);
+    TDM_TRY(tdm__folder_open(run));
+    TDM_TRY(init_weights(run));
+    TDM_TRY(resume(run));
+    TDM_TRY(tdm__folder_rewind(run));
+    return tdm__loader_seek(run->loader, run->epoch, run->step_in_epoch);
+}
+
+tdm_status tdm_run_open(tdm_run **out, const tdm_job *job, const tdm_graph *graph, const tdm_run_options *options) {
+    if (out == NULL || job == NULL || graph == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_open: out, job or graph is NULL");
+    *out = NULL;
+    if (job->size != sizeof(*job))
+        TDM_FAIL(TDM_E_USAGE, "tdm_run_open: job.size is %u, this library wants %zu; start with tdm_job_init", job->size,
+                 sizeof(*job));
+    tdm_run_options given = TDM_RUN_OPTIONS_INIT;
+    if (options != NULL) {
+        if (options->size > sizeof(given))
+            TDM_FAIL(TDM_E_USAGE, "tdm_run_open: options.size is %u, this library knows %zu", options->size, sizeof(given));
+        memcpy(&given, options, options->size);
+    }
+    const tdm_host *host = given.host != NULL ? given.host : tdm_host_default();
+    tdm_run *run = NULL;
+    TDM_TRY(tdm__new(host, &run, 1, sizeof(*run), "run"));
+    run->host = host;
+    run->job = job;
+    run->graph = graph;
+    run->options = given;
+    run->evaluated_at = run->saved_at = -1;
+    run->last_loss = run->eval_loss = run->accuracy = NAN;
+    run->opened_ns = run->logged_ns = run->eval_ns = run->save_ns = tdm__now_ns();
+    tdm__arena_init(&run->arena, host);
+    tdm_status status = open_parts(run);
+    if (status != TDM_OK) {
+        tdm_error error;
+        tdm__error_save(&error);
+        tdm_run_close(run);
+        return tdm__error_restore(&error, NULL);
+    }
+    *out = run;
+    return TDM_OK;
+}
+
+void tdm_run_close(tdm_run *run) {
+    if (run == NULL) return;
+    const tdm_host *host = run->host;
+    tdm__folder_close(run);
+    for (int i = 0; i < run->eval_loader_count; i++) tdm__loader_close(run->eval_loaders[i]);
+    tdm__loader_close(run->loader);
+    if (run->mode != NULL) run->mode->ops->close(run->mode);
+    tdm__comm_close(run->comm);
+    tdm__plan_free(run->plan);
+    tdm__dataset_close(run->train);
+    tdm__dataset_close(run->eval);
+    tdm__delete(host, (void *)(uintptr_t)run->kernels);
+    tdm__arena_deinit(&run->arena);
+    tdm__delete(host, run);
+}

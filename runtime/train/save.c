@@ -1,0 +1,174 @@
+/* Between a run and its checkpoints. What is saved is the unwrapped module: names, layouts and optimizer state say
+ * nothing of the mode, so any mode on any number of devices can go on from it. */
+#include <string.h>
+
+#include "runtime/base/log.h"
+#include "runtime/base/status.h"
+#include "runtime/comm/comm.h"
+#include "runtime/train/run.h"
+
+/* ---- saving ---- */
+
+static void model_tensors(const tdm_run *run, tdm_tensor *to) {
+    for (int i = 0; i < tdm__run_named_count(run); i++) {
+        tdm_named named = tdm__run_named(run, i);
+        to[i] = (tdm_tensor){.name = named.name, .dtype = named.is_counter ? TDM_ST_I64 : TDM_ST_F32,
+                             .ndim = named.shape->ndim, .bytes = named.bytes, .data = named.data};
+        memcpy(to[i].dim, named.shape->dim, (size_t)named.shape->ndim * sizeof(int64_t));
+    }
+}
+
+static tdm_status optimizer_tensors(const tdm_run *run, tdm_arena *arena, tdm_tensor *to) {
+    const tdm_plan *plan = run->plan;
+    const tdm_replica *root = run->mode->ops->replica(run->mode, 0);
+    int type = run->job->optimizer.type;
+    for (int slot = 0; slot < root->state_count; slot++) {
+        for (int i = 0; i < plan->param_count; i++, to++) {
+            const tdm_plan_param *param = &plan->params[plan->param_of_graph[i]];
+            *to = (tdm_tensor){.dtype = TDM_ST_F32, .ndim = param->def.shape.ndim, .bytes = (size_t)param->count * sizeof(float)};
+            to->data = root->state + (size_t)slot * plan->param_floats + param->offset;
+            memcpy(to->dim, param->def.shape.dim, (size_t)to->ndim * sizeof(int64_t));
+            TDM_TRY(tdm__arena_printf(arena, &to->name, "%s.%s", tdm__optim_state_name(type, slot), param->name));
+        }
+    }
+    return TDM_OK;
+}
+
+static tdm_status fill_state(const tdm_run *run, tdm_ckpt_state *state) {
+    static const char *const modes[] = {"single", "dp", "ddp"};
+    const tdm_job *job = run->job;
+    *state = (tdm_ckpt_state){.step = run->step, .epoch = run->epoch, .step_in_epoch = run->step_in_epoch,
+                              .samples = run->samples, .seed = job->seed, .lr = run->schedule.lr,
+                              .schedule_step = run->schedule.count, .replicas = run->replicas, .per_device = run->per_device};
+    strncpy(state->mode, modes[job->parallel.mode], sizeof(state->mode) - 1);
+    strncpy(state->optimizer, tdm__optim_name(job->optimizer.type), sizeof(state->optimizer) - 1);
+    tdm_hash128 hash;
+    TDM_TRY(tdm__params_hash(run->mode->ops->replica(run->mode, 0), &hash));
+    tdm__hash_print(state->params_xxh3, hash);
+    return TDM_OK;
+}
+
+static tdm_status save_with(tdm_run *run, tdm_arena *arena, const char *dir, int64_t keep_last, const char *yaml) {
+    const tdm_replica *root = run->mode->ops->replica(run->mode, 0);
+    tdm_tensor *model = NULL, *optimizer = NULL;
+    tdm_ckpt_parts parts = {.model_count = tdm__run_named_count(run),
+                            .optimizer_count = root->state_count * run->plan->param_count, .config_yaml = yaml};
+    TDM_TRY(tdm__arena_new(arena, &model, (size_t)parts.model_count, sizeof(*model)));
+    TDM_TRY(tdm__arena_new(arena, &optimizer, (size_t)parts.optimizer_count + 1, sizeof(*optimizer)));
+    model_tensors(run, model);
+    TDM_TRY(optimizer_tensors(run, arena, optimizer));
+    parts.model = model;
+    parts.optimizer = optimizer;
+    TDM_TRY(fill_state(run, &parts.state));
+    return tdm__ckpt_save(run->host, dir, &parts, keep_last);
+}
+
+tdm_status tdm__run_save(tdm_run *run, const char *dir, int64_t keep_last) {
+    tdm_arena arena;
+    tdm__arena_init(&arena, run->host);
+    char *yaml = NULL;
+    tdm_status status = TDM_OK;
+    if (run->options.config_yaml != NULL) {
+        const char *text = NULL;
+        status = tdm__arena_text(&arena, &text, run->options.config_yaml);
+        yaml = (char *)(uintptr_t)text;
+    }
+    if (status == TDM_OK) status = save_with(run, &arena, dir, keep_last, yaml);
+    tdm__arena_deinit(&arena);
+    return status;
+}
+
+tdm_status tdm_run_save(tdm_run *run, const char *dir) {
+    if (run == NULL || dir == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_save: run or dir is NULL");
+    if (run->rank == 0) TDM_TRY(tdm__run_save(run, dir, 0));
+    return run->comm != NULL ? tdm__barrier(run->comm) : TDM_OK;
+}
+
+/* ---- restoring ---- */
+
+static tdm_status restore_optimizer(tdm_run *run, const tdm_ckpt *ckpt) {
+    const tdm_ckpt_state *state = tdm__ckpt_state(ckpt);
+    const char *name = tdm__optim_name(run->job->optimizer.type);
+    if (strcmp(state->optimizer, name) != 0)
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s was saved with optimizer %s, the job has %s; resume with the same, or start from its "
+                                   "model.safetensors with model.weights", tdm__ckpt_path(ckpt), state->optimizer, name);
+    tdm_replica *root = run->mode->ops->replica(run->mode, 0);
+    const tdm_plan *plan = run->plan;
+    const tdm_tensor_file *file = tdm__ckpt_optimizer(ckpt);
+    for (int slot = 0; slot < root->state_count; slot++) {
+        for (int i = 0; i < plan->param_count; i++) {
+            const tdm_plan_param *param = &plan->params[i];
+            char key[320];
+            snprintf(key, sizeof(key), "%s.%s", tdm__optim_state_name(run->job->optimizer.type, slot), param->name);
+            const tdm_tensor *tensor = file != NULL ? tdm__tensor_file_find(file, key) : NULL;
+            if (tensor == NULL || tensor->dtype != TDM_ST_F32 || tensor->bytes != (size_t)param->count * sizeof(float))
+                TDM_FAIL(TDM_E_CHECKPOINT, "%s: optimizer state '%s' is %s", tdm__ckpt_path(ckpt), key,
+                         tensor == NULL ? "missing" : "of another shape");
+            TDM_TRY(tdm__tensor_file_read(file, tensor, root->state + (size_t)slot * plan->param_floats + param->offset));
+        }
+    }
+    return TDM_OK;
+}
+
+/* What rank 0 found, for all ranks. */
+typedef struct found {
+    int64_t any, has_state;
+    tdm_ckpt_state state;
+} found;
+
+static tdm_status read_here(tdm_run *run, const char *path, bool newest_in_folder, found *out) {
+    tdm_ckpt *ckpt = NULL;
+    if (newest_in_folder) TDM_TRY(tdm__ckpt_open_newest(&ckpt, run->host, tdm__folder_checkpoints(run)));
+    else TDM_TRY(tdm__ckpt_open_any(&ckpt, run->host, path));
+    if (ckpt == NULL) return TDM_OK;
+    out->any = 1;
+    const tdm_ckpt_state *state = tdm__ckpt_state(ckpt);
+    tdm_status status = tdm__weights_load(run->mode->ops->replica(run->mode, 0), tdm__ckpt_model(ckpt));
+    if (status == TDM_OK && state != NULL) {
+        out->has_state = 1;
+        out->state = *state;
+        status = restore_optimizer(run, ckpt);
+    }
+    if (status == TDM_OK) TDM_INFO(run->host, "checkpoint", "continuing from %s", tdm__ckpt_path(ckpt));
+    tdm__ckpt_close(ckpt);
+    return status;
+}
+
+/* The position is a number of samples of the epoch, so that another number of devices or another batch can go on. */
+static void set_position(tdm_run *run, const tdm_ckpt_state *state) {
+    run->step = state->step;
+    run->epoch = state->epoch;
+    run->samples = state->samples;
+    int64_t global = run->per_device * run->replicas;
+    int64_t seen = state->step_in_epoch * state->per_device * state->replicas;
+    run->step_in_epoch = seen / global;
+    if (seen % global != 0)
+        TDM_WARN(run->host, "checkpoint", "%lld samples of this epoch, after the last whole batch of %lld, are seen again",
+                 (long long)(seen % global), (long long)global);
+    if (run->step_in_epoch >= run->steps_per_epoch) run->epoch++, run->step_in_epoch = 0;
+    if (run->job->train.steps == TDM_INT_NULL)
+        run->steps_total = run->step + (run->job->train.epochs - run->epoch) * run->steps_per_epoch - run->step_in_epoch;
+    if (run->steps_total < run->step) run->steps_total = run->step;
+    run->saved_at = state->step;
+    for (int64_t s = 0; s < run->step; s++) tdm__schedule_step(&run->schedule, (s + 1) % run->steps_per_epoch == 0);
+}
+
+tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folder) {
+    found what = {0};
+    if (run->rank == 0 && (path != NULL || tdm__folder_checkpoints(run) != NULL))
+        TDM_TRY(read_here(run, path, newest_in_folder, &what));
+    if (run->comm != NULL) TDM_TRY(tdm__broadcast(run->comm, (tdm_span){&what, sizeof(what), TDM_DTYPE_U8}, 0));
+    if (!what.any) return TDM_OK;
+    TDM_TRY(run->mode->ops->spread(run->mode, true));
+    if (!what.has_state) return TDM_OK;
+    double momentum = run->schedule.base_momentum, lr = run->schedule.base_lr;
+    tdm__schedule_init(&run->schedule, &run->job->schedule, lr, momentum, run->steps_total, run->steps_per_epoch);
+    set_position(run, &what.state);
+    return TDM_OK;
+}
+
+tdm_status tdm_run_load(tdm_run *run, const char *path) {
+    if (run == NULL || path == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_load: run or path is NULL");
+    TDM_TRY(tdm__run_restore(run, path, false));
+    return tdm__loader_seek(run->loader, run->epoch, run->step_in_epoch);
+}

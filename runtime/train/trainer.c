@@ -1,0 +1,229 @@
+/* The training loop: batch, step, schedule, and what falls due between steps. */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/log.h"
+#include "runtime/base/status.h"
+#include "runtime/comm/comm.h"
+#include "runtime/train/run.h"
+
+enum { WARMUP_STEPS = 5 }; /* left out of the speed in the summary: first use of memory, kernels being prepared */
+
+/* ---- events ---- */
+
+static void fill_phases(tdm_phase_ms *to, const double *ms) {
+    to->data = ms[TDM_PHASE_DATA], to->scatter = ms[TDM_PHASE_SCATTER], to->replicate = ms[TDM_PHASE_REPLICATE];
+    to->forward = ms[TDM_PHASE_FORWARD], to->gather = ms[TDM_PHASE_GATHER], to->loss = ms[TDM_PHASE_LOSS];
+    to->backward = ms[TDM_PHASE_BACKWARD], to->comm = ms[TDM_PHASE_COMM], to->comm_exposed = ms[TDM_PHASE_COMM_EXPOSED];
+    to->optimizer = ms[TDM_PHASE_OPTIMIZER], to->step = ms[TDM_PHASE_STEP];
+}
+
+static void tell(tdm_run *run, tdm_event_kind kind, const tdm_step_result *result, double lr, const char *path) {
+    if (run->options.on_event == NULL) return;
+    double none[TDM_PHASE_COUNT];
+    for (int i = 0; i < TDM_PHASE_COUNT; i++) none[i] = NAN;
+    tdm_event event = {.kind = kind, .step = run->step, .steps_total = run->steps_total, .epoch = run->epoch,
+                       .samples = result != NULL ? result->rows : 0, .loss = run->last_loss, .accuracy = NAN, .lr = lr,
+                       .grad_norm = result != NULL ? result->grad_norm : NAN, .samples_per_second = NAN, .path = path};
+    if (kind == TDM_EVENT_EVAL) event.loss = run->eval_loss, event.accuracy = run->accuracy;
+    if (kind == TDM_EVENT_STEP) {
+        event.accuracy = run->loss->target == TDM_TARGET_CLASS ? (double)result->correct / (double)result->rows : NAN;
+        event.samples_per_second = (double)result->rows * 1000.0 / result->times.ms[TDM_PHASE_STEP];
+    }
+    fill_phases(&event.ms, result != NULL ? result->times.ms : none);
+    if (run->options.on_event(&event, run->options.user) != 0) tdm_run_request_stop(run);
+}
+
+/* ---- one step ---- */
+
+static void count_up(tdm_tally *tally, const tdm_step_result *result) {
+    for (int i = 0; i < TDM_PHASE_COUNT; i++) {
+        if (tally->steps == 0) tally->ms[i] = result->times.ms[i];
+        else tally->ms[i] += result->times.ms[i];
+    }
+    tally->steps++;
+    tally->samples += result->rows;
+    tally->bytes_moved += result->bytes_moved;
+}
+
+static void advance(tdm_run *run, const tdm_step_result *result) {
+    run->step++;
+    run->samples += result->rows;
+    run->step_in_epoch++;
+    bool epoch_ended = run->step_in_epoch == run->steps_per_epoch;
+    if (epoch_ended) run->epoch++, run->step_in_epoch = 0;
+    tdm__schedule_step(&run->schedule, epoch_ended);
+    run->last_loss = result->loss;
+    count_up(&run->since_log, result);
+    if (run->warmup_steps < WARMUP_STEPS) run->warmup_steps++;
+    else count_up(&run->since_start, result);
+}
+
+static tdm_status check_finite(const tdm_run *run, const tdm_step_result *result) {
+    if (isfinite(result->loss)) return TDM_OK;
+    TDM_FAIL(TDM_E_NUMERIC, "the loss of step %lld is %s; lower optimizer.lr, set train.clip_grad_norm, or look at the data%s",
+             (long long)(run->step + 1), isnan(result->loss) ? "nan" : "infinite",
+             run->saved_at >= 0 ? "; the last checkpoint is from before" : "");
+}
+
+static tdm_status run_step(tdm_run *run, tdm_step_result *result, double *lr) {
+    int64_t start = tdm__now_ns(), at = start;
+    const tdm_batch *batch = NULL;
+    TDM_TRY(tdm__loader_next(run->loader, &batch));
+    double data_ms = (double)(tdm__now_ns() - at) * 1e-6;
+    tdm_update update = {.optimizer = &run->job->optimizer, .lr = run->schedule.lr, .momentum = run->schedule.momentum,
+                         .t = run->step + 1, .clip_norm = run->job->train.clip_grad_norm,
+                         .stop = atomic_load(&run->stop) != 0};
+    TDM_TRY(run->mode->ops->step(run->mode, batch, &update, result));
+    result->times.ms[TDM_PHASE_DATA] = data_ms;
+    result->times.ms[TDM_PHASE_STEP] = tdm__ms_since(start);
+    TDM_TRY(check_finite(run, result));
+    *lr = update.lr;
+    advance(run, result);
+    run->seconds += result->times.ms[TDM_PHASE_STEP] * 1e-3;
+    return TDM_OK;
+}
+
+tdm_status tdm_run_step(tdm_run *run, int64_t count) {
+    if (run == NULL || count < 0) TDM_FAIL(TDM_E_USAGE, "tdm_run_step: run is NULL or count is negative");
+    for (int64_t i = 0; i < count; i++) {
+        if (run->step >= run->steps_total)
+            TDM_FAIL(TDM_E_USAGE, "tdm_run_step: all %lld steps of the job are done", (long long)run->steps_total);
+        tdm_step_result result;
+        double lr = 0;
+        TDM_TRY(run_step(run, &result, &lr));
+        tell(run, TDM_EVENT_STEP, &result, lr, NULL);
+        if (result.stop) TDM_FAIL(TDM_E_STOPPED, "stopped on request after step %lld", (long long)run->step);
+    }
+    return TDM_OK;
+}
+
+/* ---- what falls due ---- */
+
+/* Time differs between ranks, so rank 0's clock decides for all. */
+static tdm_status time_is_up(tdm_run *run, double seconds, int64_t *last_ns, bool *due) {
+    int64_t flag = (double)(tdm__now_ns() - *last_ns) * 1e-9 >= seconds;
+    if (run->comm != NULL) TDM_TRY(tdm__broadcast(run->comm, (tdm_span){&flag, 1, TDM_DTYPE_I64}, 0));
+    *due = flag != 0;
+    if (*due) *last_ns = tdm__now_ns();
+    return TDM_OK;
+}
+
+static tdm_status falls_due(tdm_run *run, const tdm_interval *every, int64_t *last_ns, bool *due) {
+    *due = false;
+    int64_t amount = (int64_t)every->amount;
+    if (every->kind == TDM_INTERVAL_STEPS && amount > 0) *due = run->step % amount == 0;
+    if (every->kind == TDM_INTERVAL_EPOCHS && amount > 0) *due = run->step_in_epoch == 0 && run->epoch % amount == 0;
+    if (every->kind == TDM_INTERVAL_SECONDS) return time_is_up(run, every->amount, last_ns, due);
+    return TDM_OK;
+}
+
+static tdm_status evaluate_now(tdm_run *run) {
+    TDM_TRY(tdm__run_evaluate(run, &run->eval_loss, &run->accuracy));
+    run->evaluated_at = run->step;
+    TDM_TRY(tdm__folder_eval_line(run));
+    tell(run, TDM_EVENT_EVAL, NULL, run->schedule.lr, NULL);
+    return TDM_OK;
+}
+
+static tdm_status save_now(tdm_run *run) {
+    const char *dir = tdm__folder_checkpoints(run);
+    if (run->rank == 0 && dir != NULL) TDM_TRY(tdm__run_save(run, dir, run->job->checkpoint.keep_last));
+    if (run->comm != NULL) TDM_TRY(tdm__barrier(run->comm));
+    run->saved_at = run->step;
+    if (dir == NULL) return TDM_OK;
+    const char *path = NULL;
+    TDM_TRY(tdm__arena_printf(&run->arena, &path, "%s/step-%08lld", dir, (long long)run->step));
+    tell(run, TDM_EVENT_CHECKPOINT, NULL, run->schedule.lr, path);
+    return TDM_OK;
+}
+
+static tdm_status log_step(tdm_run *run, const tdm_step_result *result, double lr, bool last) {
+    bool due = false;
+    tdm_interval every = run->job->log.every;
+    if (every.kind == TDM_INTERVAL_SECONDS) { /* each rank by its own clock: only rank 0 writes */
+        due = (double)(tdm__now_ns() - run->logged_ns) * 1e-9 >= every.amount;
+        if (due) run->logged_ns = tdm__now_ns();
+    } else TDM_TRY(falls_due(run, &every, &run->logged_ns, &due));
+    if (!due && !last) return TDM_OK;
+    TDM_TRY(tdm__folder_train_line(run, result, lr));
+    run->since_log = (tdm_tally){0};
+    return TDM_OK;
+}
+
+static tdm_status between_steps(tdm_run *run, bool last) {
+    bool due = false;
+    TDM_TRY(falls_due(run, &run->job->eval.every, &run->eval_ns, &due));
+    if (run->eval != NULL && (due || last)) TDM_TRY(evaluate_now(run));
+    TDM_TRY(falls_due(run, &run->job->checkpoint.every, &run->save_ns, &due));
+    if (due || last) TDM_TRY(save_now(run));
+    return tdm__folder_status(run, "running", TDM_OK, false);
+}
+
+/* ---- the end ---- */
+
+static tdm_status peak_memory(tdm_run *run, int64_t *bytes, int *count) {
+    int local = run->mode->ops->replica_count(run->mode);
+    int64_t own[TDM_LIST_MAX] = {0};
+    for (int i = 0; i < local && i < TDM_LIST_MAX; i++) {
+        const tdm_replica *replica = run->mode->ops->replica(run->mode, i);
+        size_t lent = replica->owns_grad ? 0 : run->plan->param_floats * sizeof(float);
+        own[i] = (int64_t)(replica->device->bytes_peak + lent);
+    }
+    *count = run->world > 1 ? run->world : local;
+    if (run->comm == NULL) {
+        memcpy(bytes, own, sizeof(own));
+        return TDM_OK;
+    }
+    return run->comm->ops->all_gather(run->comm, (tdm_span){own, 1, TDM_DTYPE_I64},
+                                      (tdm_span){bytes, (size_t)run->world, TDM_DTYPE_I64});
+}
+
+static tdm_status finish(tdm_run *run, bool stopped) {
+    int64_t bytes[TDM_LIST_MAX] = {0};
+    int count = 0;
+    TDM_TRY(peak_memory(run, bytes, &count));
+    TDM_TRY(tdm__folder_summary(run, stopped ? "stopped" : "finished", bytes, count));
+    TDM_TRY(tdm__folder_status(run, stopped ? "stopped" : "finished", stopped ? TDM_E_STOPPED : TDM_OK, true));
+    tell(run, TDM_EVENT_END, NULL, run->schedule.lr, NULL);
+    return TDM_OK;
+}
+
+static tdm_status loop(tdm_run *run, bool *stopped) {
+    while (run->step < run->steps_total && !*stopped) {
+        tdm_step_result result;
+        double lr = 0;
+        TDM_TRY(run_step(run, &result, &lr));
+        *stopped = result.stop && run->step < run->steps_total;
+        bool last = *stopped || run->step == run->steps_total;
+        TDM_TRY(log_step(run, &result, lr, last));
+        tell(run, TDM_EVENT_STEP, &result, lr, NULL);
+        if (*stopped) return save_now(run);
+        TDM_TRY(between_steps(run, last));
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm_run_train(tdm_run *run) {
+    if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_train: run is NULL");
+    bool stopped = false;
+    tell(run, TDM_EVENT_START, NULL, run->schedule.lr, NULL);
+    TDM_TRY(tdm__folder_status(run, "running", TDM_OK, true));
+    tdm_status status = loop(run, &stopped);
+    if (status == TDM_OK) status = finish(run, stopped);
+    if (status != TDM_OK) {
+        tdm_error error;
+        tdm__error_save(&error);
+        (void)tdm__folder_status(run, "failed", status, true); /* the first failure is the one to tell */
+        return tdm__error_restore(&error, NULL);
+    }
+    if (stopped)
+        TDM_FAIL(TDM_E_STOPPED, "stopped on request after step %lld of %lld%s", (long long)run->step,
+                 (long long)run->steps_total, tdm__folder_path(run) != NULL ? "; a checkpoint is saved" : "");
+    return TDM_OK;
+}
+
+void tdm_run_request_stop(tdm_run *run) {
+    if (run != NULL) atomic_store(&run->stop, 1);
+}
