@@ -4,9 +4,9 @@
 #include "ops/ops.h"
 
 tdm_window tdm__pool_window(const int64_t kernel[2], const int64_t stride[2], const int64_t padding[2]) {
-    bool is_default = stride[0] == TDM_INT_NULL;
+    bool is_null = stride[0] < 1; /* whatever a null pair holds, it is no stride */
     return (tdm_window){.kernel = {kernel[0], kernel[1]},
-                        .stride = {is_default ? kernel[0] : stride[0], is_default ? kernel[1] : stride[1]},
+                        .stride = {is_null ? kernel[0] : stride[0], is_null ? kernel[1] : stride[1]},
                         .padding = {padding[0], padding[1]},
                         .dilation = {1, 1}};
 }

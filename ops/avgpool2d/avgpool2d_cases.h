@@ -1,0 +1,12 @@
+/* avgpool2d: what every kernel of it must get right. */
+#include "tests/ops/op_case.h"
+
+static const op_case avgpool2d_cases[] = {
+    {.attrs = "kernel=2", .rows = 2, .input = {3, {2, 4, 6}}},
+    {.attrs = "kernel=3 stride=2 padding=1", .rows = 2, .input = {3, {2, 7, 6}}},
+    {.attrs = "kernel=3 stride=2 padding=1 count_include_pad=false", .rows = 2, .input = {3, {2, 7, 6}}},
+    {.attrs = "kernel=[2,3] stride=1", .rows = 1, .input = {3, {1, 5, 5}}},
+    {.attrs = "kernel=2 padding=1 count_include_pad=false", .rows = 1, .input = {3, {1, 1, 1}}},
+    {.attrs = "kernel=7", .rows = 3, .input = {3, {16, 7, 7}}},
+    {.attrs = "kernel=2", .rows = 2, .input = {3, {32, 6, 6}}},
+};

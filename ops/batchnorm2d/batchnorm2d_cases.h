@@ -1,0 +1,12 @@
+/* batchnorm2d: what every kernel of it must get right. */
+#include "tests/ops/op_case.h"
+
+static const op_case batchnorm2d_cases[] = {
+    {.attrs = NULL, .rows = 4, .input = {3, {3, 3, 2}}},
+    {.attrs = "affine=false", .rows = 3, .input = {3, {2, 3, 3}}},
+    {.attrs = "momentum=0.3 eps=1.0e-3", .rows = 3, .input = {3, {2, 4, 4}}},
+    {.attrs = "momentum=null", .rows = 3, .input = {3, {2, 2, 4}}},
+    {.attrs = "track_running_stats=false", .rows = 3, .input = {3, {2, 2, 4}}},
+    {.attrs = "momentum=0.0", .rows = 4, .input = {3, {4, 2, 2}}},
+    {.attrs = NULL, .rows = 6, .input = {3, {16, 5, 5}}},
+};

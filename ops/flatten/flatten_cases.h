@@ -1,0 +1,7 @@
+/* flatten: what every kernel of it must get right. */
+#include "tests/ops/op_case.h"
+
+static const op_case flatten_cases[] = {
+    {.rows = 2, .input = {3, {3, 5, 7}}},
+    {.rows = 3, .input = {1, {4}}},
+};

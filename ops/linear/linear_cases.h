@@ -1,0 +1,11 @@
+/* linear: what every kernel of it must get right. */
+#include "tests/ops/op_case.h"
+
+static const op_case linear_cases[] = {
+    {.attrs = "out=3", .rows = 2, .input = {1, {5}}},
+    {.attrs = "out=1", .rows = 1, .input = {1, {1}}},
+    {.attrs = "out=4 bias=false", .rows = 3, .input = {1, {9}}},
+    {.attrs = "out=10", .rows = 7, .input = {1, {64}}},
+    {.attrs = "out=33", .rows = 17, .input = {1, {50}}},
+    {.attrs = "out=64", .rows = 32, .input = {1, {128}}},
+};

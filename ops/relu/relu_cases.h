@@ -1,0 +1,9 @@
+/* relu: what every kernel of it must get right. */
+#include "tests/ops/op_case.h"
+
+static const op_case relu_cases[] = {
+    {.rows = 1, .input = {1, {1}}},
+    {.rows = 3, .input = {1, {37}}},
+    {.rows = 2, .input = {3, {3, 5, 7}}},
+    {.rows = 2, .input = {3, {16, 4, 3}}},
+};

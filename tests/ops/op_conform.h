@@ -1,0 +1,17 @@
+/* What every kernel must hold, on all cases of its op: agree with the reference (in every layout it accepts, with fewer
+ * rows than planned, in place, with a relu inside, in evaluation), give the same bits twice, and keep the contract that
+ * op_driver.h watches. */
+#ifndef TDM_TESTS_OP_CONFORM_H
+#define TDM_TESTS_OP_CONFORM_H
+
+#include "tests/ops/op_driver.h"
+
+typedef struct op_conform_count {
+    int runs;     /* comparisons with the reference */
+    int declined; /* settings that the kernel does not take, by its own word */
+} op_conform_count;
+
+/* `tolerance` is relative to the largest number of the compared tensor; 0 means equal. */
+op_conform_count op_conform(const tdm_kernel *kernel, double tolerance);
+
+#endif

@@ -1,0 +1,457 @@
+/* See op_driver.h. */
+#include "tests/ops/op_driver.h"
+
+#include "ops/ops.h"
+#include "runtime/base/field.h"
+#include "runtime/base/rng.h"
+#include "tests/support/tdm_test.h"
+
+enum { GUARD = 64, GUARD_BYTE = 0xA5, DIRT = 0xFF }; /* floats of 0xFFFFFFFF are NaN */
+
+static void *take(size_t bytes) {
+    void *memory = calloc(1, bytes > 0 ? bytes : 1);
+    if (memory == NULL) abort();
+    return memory;
+}
+
+static float *copy_floats(const float *from, int64_t count) {
+    float *to = take((size_t)count * sizeof *to);
+    if (count > 0) memcpy(to, from, (size_t)count * sizeof *to);
+    return to;
+}
+
+/* ---- the case ---- */
+
+static const tdm_host_calls calls = {sizeof calls, tdm__fail, tdm__frame};
+
+static const tdm_op_def *find_op(const char *name) {
+    for (const tdm_op_def *const *op = tdm_builtin_ops; *op != NULL; op++)
+        if (strcmp((*op)->name, name) == 0) return *op;
+    return NULL;
+}
+
+const tdm_kernel *op_reference(const char *op) {
+    for (const tdm_kernel *const *kernel = tdm_builtin_kernels; *kernel != NULL; kernel++)
+        if (strcmp((*kernel)->op, op) == 0) return *kernel;
+    return NULL;
+}
+
+static bool set_attrs(op_data *data, const char *text) {
+    tdm_arena arena;
+    tdm__arena_init(&arena, tdm_host_default());
+    tdm_text why;
+    tdm__text_init(&why, tdm_host_default());
+    bool good = data->def->attrs == NULL || tdm__field_set_initial(data->def->attrs, data->attrs, &arena) == TDM_OK;
+    char *words = strdup(text != NULL ? text : ""), *rest = NULL;
+    for (char *word = strtok_r(words, " ", &rest); good && word != NULL; word = strtok_r(NULL, " ", &rest)) {
+        char *value = strchr(word, '=');
+        *value++ = '\0';
+        const tdm_field *row = tdm__field_find(data->def->attrs, word);
+        good = row != NULL && tdm__field_set_text(row, data->attrs, value, &arena, &why);
+        if (!good) fprintf(stderr, "%s: %s: %s\n", data->def->name, word, why.data != NULL ? why.data : "no such key");
+    }
+    free(words);
+    tdm__text_deinit(&why);
+    tdm__arena_deinit(&arena);
+    return good;
+}
+
+static tdm_shape with_rows(int64_t rows, const tdm_shape *shape) {
+    tdm_shape out = {shape->ndim + 1, {rows}};
+    for (int i = 0; i < shape->ndim; i++) out.dim[i + 1] = shape->dim[i];
+    return out;
+}
+
+static float *normal(tdm_rng *rng, int64_t count) {
+    float *out = take((size_t)count * sizeof *out);
+    tdm__rng_normal(rng, out, (size_t)count, 0, 1);
+    return out;
+}
+
+static void fill(op_data *data, uint64_t seed) {
+    tdm_rng rng;
+    tdm__rng_seed(&rng, seed, TDM_RNG_TORCH_AVX2);
+    for (int i = 0; i < data->infer.input_count; i++) data->x[i] = normal(&rng, data->x_count);
+    data->dy = normal(&rng, data->y_count);
+    for (int i = 0; i < data->infer.param_count; i++) {
+        data->param_count[i] = tdm__shape_count(&data->infer.param[i].shape);
+        data->param[i] = normal(&rng, data->param_count[i]);
+    }
+    for (int i = 0; i < data->infer.buffer_count; i++) {
+        if (data->infer.buffer[i].is_counter) continue;
+        data->buffer_count[i] = tdm__shape_count(&data->infer.buffer[i].shape);
+        data->buffer[i] = normal(&rng, data->buffer_count[i]);
+        if (data->infer.buffer[i].init == TDM_INIT_ONES)
+            for (int64_t k = 0; k < data->buffer_count[i]; k++) data->buffer[i][k] = fabsf(data->buffer[i][k]) + 0.5f;
+    }
+    data->counter = 3;
+    data->position = take((size_t)data->test->rows * sizeof *data->position);
+    for (int64_t n = 0; n < data->test->rows; n++) data->position[n] = 5 + 3 * n;
+}
+
+bool op_data_open(op_data *data, const char *op, const op_case *test, uint64_t seed) {
+    *data = (op_data){.test = test, .def = find_op(op)};
+    if (data->def == NULL) return false;
+    data->attrs = take(data->def->attrs_bytes);
+    if (!set_attrs(data, test->attrs)) return false;
+    data->infer = (tdm_infer){.attrs = data->attrs,
+                              .input_count = test->inputs > 0 ? test->inputs : 1,
+                              .layer = op,
+                              .calls = &calls};
+    for (int i = 0; i < data->infer.input_count; i++) data->infer.input[i] = test->input;
+    if (data->def->infer(&data->infer) != TDM_OK) {
+        fprintf(stderr, "%s\n", tdm_error_message());
+        return false;
+    }
+    data->x_shape = with_rows(test->rows, &test->input);
+    data->y_shape = with_rows(test->rows, &data->infer.output);
+    data->x_count = tdm__shape_count(&data->x_shape);
+    data->y_count = tdm__shape_count(&data->y_shape);
+    fill(data, seed);
+    return true;
+}
+
+void op_data_close(op_data *data) {
+    free(data->attrs);
+    for (int i = 0; i < TDM_MAX_INPUTS; i++) free(data->x[i]);
+    for (int i = 0; i < TDM_MAX_PARAMS; i++) free(data->param[i]);
+    for (int i = 0; i < TDM_MAX_BUFFERS; i++) free(data->buffer[i]);
+    free(data->dy);
+    free(data->position);
+}
+
+const char *op_data_name(const op_data *data) {
+    static char name[256];
+    snprintf(name, sizeof name, "%s '%s' %d x %lld x %s", data->def->name,
+             data->test->attrs != NULL ? data->test->attrs : "", data->infer.input_count, (long long)data->test->rows,
+             tdm__shape_text(&data->test->input).text);
+    return name;
+}
+
+/* ---- guarded memory ---- */
+
+typedef struct {
+    unsigned char *base;
+    void *data;
+    size_t bytes;
+    const char *what;
+} block;
+
+enum { MAX_BLOCKS = 64 };
+typedef struct {
+    block item[MAX_BLOCKS];
+    int count;
+} blocks;
+
+static void *block_new(blocks *all, size_t bytes, const char *what) {
+    size_t whole = (GUARD + bytes + GUARD + 63) / 64 * 64;
+    block *b = &all->item[all->count++];
+    *b = (block){.base = aligned_alloc(64, whole), .bytes = bytes, .what = what};
+    if (all->count == MAX_BLOCKS || b->base == NULL) abort();
+    memset(b->base, GUARD_BYTE, whole);
+    b->data = b->base + GUARD;
+    memset(b->data, DIRT, bytes);
+    return b->data;
+}
+
+static void blocks_check(const blocks *all, const char *when) {
+    for (int i = 0; i < all->count; i++) {
+        const block *b = &all->item[i];
+        for (size_t k = 0; k < GUARD; k++) {
+            if (b->base[k] == GUARD_BYTE && b->base[GUARD + b->bytes + k] == GUARD_BYTE) continue;
+            fprintf(stderr, "%s: wrote outside of %s\n", when, b->what);
+            tdm_test_failures++;
+            break;
+        }
+    }
+}
+
+static void blocks_free(blocks *all) {
+    for (int i = 0; i < all->count; i++) free(all->item[i].base);
+}
+
+/* ---- layouts, by an index formula that shares nothing with the kernels ---- */
+
+static int64_t index_in(tdm_layout layout, const int64_t dim[4], int64_t n, int64_t c, int64_t h, int64_t w) {
+    int64_t channels = layout == TDM_LAYOUT_C8 ? 8 : 16;
+    switch (layout) {
+    case TDM_LAYOUT_NHWC: return ((n * dim[2] + h) * dim[3] + w) * dim[1] + c;
+    case TDM_LAYOUT_C8:
+    case TDM_LAYOUT_C16:
+        return (((n * (dim[1] / channels) + c / channels) * dim[2] + h) * dim[3] + w) * channels + c % channels;
+    case TDM_LAYOUT_PLAIN:
+    case TDM_LAYOUT_COUNT: break;
+    }
+    return ((n * dim[1] + c) * dim[2] + h) * dim[3] + w;
+}
+
+static bool applies(tdm_layout layout, const tdm_shape *shape) {
+    if (layout == TDM_LAYOUT_PLAIN) return true;
+    if (shape->ndim != 4) return false;
+    if (layout == TDM_LAYOUT_C8) return shape->dim[1] % 8 == 0;
+    return layout != TDM_LAYOUT_C16 || shape->dim[1] % 16 == 0;
+}
+
+/* to_plain: `a` in the layout to `b` in plain order; else the other way. */
+static void convert(float *to, const float *from, const tdm_shape *shape, int64_t rows, tdm_layout layout,
+                    bool to_plain) {
+    const int64_t *d = shape->dim;
+    if (layout == TDM_LAYOUT_PLAIN) {
+        memcpy(to, from, (size_t)(tdm__shape_count(shape) / d[0] * rows) * sizeof *to);
+        return;
+    }
+    int64_t plain = 0;
+    for (int64_t n = 0; n < rows; n++)
+        for (int64_t c = 0; c < d[1]; c++)
+            for (int64_t h = 0; h < d[2]; h++)
+                for (int64_t w = 0; w < d[3]; w++, plain++) {
+                    int64_t at = index_in(layout, d, n, c, h, w);
+                    if (to_plain)
+                        to[plain] = from[at];
+                    else
+                        to[at] = from[plain];
+                }
+}
+
+/* ---- one run ---- */
+
+typedef struct {
+    const tdm_kernel *kernel;
+    const op_data *data;
+    const op_setting *setting;
+    tdm_kernel_desc desc;
+    tdm_kernel_fit fit;
+    tdm_kernel_args args;
+    blocks memory;
+    int64_t rows, x_count, y_count; /* numbers of this run's rows */
+    float *x[TDM_MAX_INPUTS], *dy;  /* as the kernel sees them */
+    void *scratch_forward, *scratch_backward;
+    bool in_place;
+} run;
+
+static bool ask(run *r) {
+    memset(&r->fit, 0, sizeof r->fit);
+    if (r->kernel->fits == NULL) return true;
+    return r->kernel->fits(&r->desc, &r->fit);
+}
+
+/* Fills desc and fit as the planner does. */
+static bool describe(run *r) {
+    const op_data *data = r->data;
+    r->desc = (tdm_kernel_desc){.op = data->def->name,
+                                .attrs = data->attrs,
+                                .input_count = data->infer.input_count,
+                                .param_count = data->infer.param_count,
+                                .buffer_count = data->infer.buffer_count,
+                                .y = data->y_shape,
+                                .threads = r->setting->threads > 0 ? r->setting->threads : 1};
+    for (int i = 0; i < data->infer.input_count; i++) {
+        r->desc.x[i] = data->x_shape;
+        r->desc.x_layout[i] = r->setting->layout;
+        r->desc.wants_dx[i] = r->setting->training && !r->setting->without_dx;
+    }
+    for (int i = 0; i < data->infer.param_count; i++) r->desc.param[i] = data->infer.param[i].shape;
+    if (!applies(r->setting->layout, &data->x_shape)) return false;
+    if (!ask(r)) return false;
+    if (r->setting->relu) {
+        if (!r->fit.relu) return false;
+        r->desc.relu = true;
+        if (!ask(r)) return false;
+    }
+    for (int i = 0; i < data->infer.input_count; i++) {
+        r->desc.x_layout[i] = r->fit.x_layout[i];
+        if (!applies(r->fit.x_layout[i], &data->x_shape)) return false;
+    }
+    r->desc.y_layout = r->fit.y_layout;
+    r->in_place = r->setting->in_place && (data->def->flags & TDM_OP_IN_PLACE) != 0 &&
+                  (data->def->flags & TDM_OP_READS_X) == 0 && r->fit.x_layout[0] == r->fit.y_layout;
+    return applies(r->fit.y_layout, &data->y_shape) && r->in_place == r->setting->in_place;
+}
+
+static void bind(run *r) {
+    const op_data *data = r->data;
+    r->rows = r->setting->rows > 0 ? r->setting->rows : data->test->rows;
+    r->x_count = data->x_count / data->test->rows * r->rows;
+    r->y_count = data->y_count / data->test->rows * r->rows;
+    size_t x_bytes = (size_t)r->x_count * sizeof(float), y_bytes = (size_t)r->y_count * sizeof(float);
+    tdm_kernel_args *args = &r->args;
+    *args = (tdm_kernel_args){.desc = &r->desc,
+                              .rows = r->rows,
+                              .training = r->setting->training,
+                              .seed = r->setting->seed,
+                              .step = r->setting->step,
+                              .stream = r->setting->stream,
+                              .position = data->position};
+    for (int i = 0; i < data->infer.input_count; i++) {
+        args->x[i] = r->x[i] = block_new(&r->memory, x_bytes, "x");
+        convert(r->x[i], data->x[i], &data->x_shape, r->rows, r->desc.x_layout[i], false);
+    }
+    args->y = r->in_place ? r->x[0] : block_new(&r->memory, y_bytes, "y");
+    for (int i = 0; i < data->infer.param_count; i++) {
+        size_t bytes = (size_t)data->param_count[i] * sizeof(float);
+        float *param = block_new(&r->memory, bytes, "a parameter");
+        memcpy(param, data->param[i], bytes);
+        args->param[i] = param;
+        if (r->setting->training) args->dparam[i] = block_new(&r->memory, bytes, "a parameter's gradient");
+    }
+    for (int i = 0; i < data->infer.buffer_count; i++) {
+        bool is_counter = data->infer.buffer[i].is_counter;
+        size_t bytes = is_counter ? sizeof(int64_t) : (size_t)data->buffer_count[i] * sizeof(float);
+        void *buffer = block_new(&r->memory, bytes, "a buffer");
+        memcpy(buffer, is_counter ? (const void *)&data->counter : (const void *)data->buffer[i], bytes);
+        if (is_counter)
+            args->counter = buffer;
+        else
+            args->buffer[i] = buffer;
+    }
+    if (r->fit.saved_bytes > 0) args->saved = block_new(&r->memory, r->fit.saved_bytes, "saved");
+    if (r->fit.scratch_bytes > 0) {
+        r->scratch_forward = block_new(&r->memory, r->fit.scratch_bytes, "scratch of forward");
+        r->scratch_backward = block_new(&r->memory, r->fit.scratch_bytes, "scratch of backward");
+    }
+}
+
+static void check_same(const float *got, const float *want, const tdm_shape *shape, int64_t rows, tdm_layout layout,
+                       const char *when) {
+    int64_t count = tdm__shape_count(shape) / shape->dim[0] * rows;
+    float *plain = take((size_t)count * sizeof *plain);
+    convert(plain, got, shape, rows, layout, true);
+    if (memcmp(plain, want, (size_t)count * sizeof *plain) != 0) {
+        fprintf(stderr, "%s: changed what it may only read\n", when);
+        tdm_test_failures++;
+    }
+    free(plain);
+}
+
+static tdm_status forward(run *r) {
+    r->args.scratch = r->scratch_forward;
+    tdm_status status = r->kernel->forward(&r->args);
+    blocks_check(&r->memory, "forward");
+    for (int i = r->in_place ? 1 : 0; i < r->data->infer.input_count; i++)
+        check_same(r->x[i], r->data->x[i], &r->data->x_shape, r->rows, r->desc.x_layout[i], "forward");
+    return status;
+}
+
+/* What the plan may have given to others in between is overwritten. */
+static void forget(run *r, const float *y_kept) {
+    unsigned flags = r->data->def->flags;
+    if ((flags & TDM_OP_READS_X) == 0)
+        for (int i = 0; i < r->data->infer.input_count; i++)
+            memset(r->x[i], DIRT, (size_t)r->x_count * sizeof(float));
+    if ((flags & TDM_OP_READS_Y) != 0 || r->desc.relu)
+        memcpy(r->args.y, y_kept, (size_t)r->y_count * sizeof(float));
+    else
+        memset(r->args.y, DIRT, (size_t)r->y_count * sizeof(float));
+    if (r->scratch_backward != NULL) memset(r->scratch_backward, DIRT, r->fit.scratch_bytes);
+}
+
+static tdm_status backward(run *r) {
+    const op_data *data = r->data;
+    float *y = copy_floats(r->args.y, r->y_count);
+    forget(r, y);
+    r->args.scratch = r->scratch_backward;
+    r->args.dy = r->dy = block_new(&r->memory, (size_t)r->y_count * sizeof(float), "dy");
+    convert(r->dy, data->dy, &data->y_shape, r->rows, r->desc.y_layout, false);
+    for (int i = 0; i < data->infer.input_count && !r->setting->without_dx; i++)
+        r->args.dx[i] = r->in_place && i == 0 ? r->dy
+                                              : block_new(&r->memory, (size_t)r->x_count * sizeof(float), "dx");
+    tdm_status status = r->kernel->backward(&r->args);
+    blocks_check(&r->memory, "backward");
+    if (!r->in_place) check_same(r->dy, data->dy, &data->y_shape, r->rows, r->desc.y_layout, "backward");
+    memcpy(r->args.y, y, (size_t)r->y_count * sizeof(float));
+    free(y);
+    return status;
+}
+
+static float *plain_copy(const float *from, const tdm_shape *shape, int64_t rows, tdm_layout layout) {
+    float *to = take((size_t)(tdm__shape_count(shape) / shape->dim[0] * rows) * sizeof *to);
+    convert(to, from, shape, rows, layout, true);
+    return to;
+}
+
+static void collect(op_result *out, const run *r) {
+    const op_data *data = r->data;
+    out->x_count = r->x_count;
+    out->y_count = r->y_count;
+    out->y = plain_copy(r->args.y, &data->y_shape, r->rows, r->desc.y_layout);
+    for (int i = 0; i < data->infer.input_count; i++)
+        if (r->args.dx[i] != NULL)
+            out->dx[i] = plain_copy(r->args.dx[i], &data->x_shape, r->rows, r->desc.x_layout[i]);
+    for (int i = 0; i < data->infer.param_count; i++)
+        if (r->args.dparam[i] != NULL) out->dparam[i] = copy_floats(r->args.dparam[i], data->param_count[i]);
+    for (int i = 0; i < data->infer.buffer_count; i++)
+        if (r->args.buffer[i] != NULL) out->buffer[i] = copy_floats(r->args.buffer[i], data->buffer_count[i]);
+    if (r->args.counter != NULL) out->counter = *r->args.counter;
+}
+
+void op_run(op_result *out, const tdm_kernel *kernel, const op_data *data, const op_setting *setting) {
+    *out = (op_result){0};
+    int failures = tdm_test_failures;
+    run r = {.kernel = kernel, .data = data, .setting = setting};
+    if (!describe(&r)) {
+        memcpy(out->why, r.fit.why, sizeof out->why);
+        return;
+    }
+    out->ran = true;
+    bind(&r);
+    if (kernel->open != NULL)
+        out->status = kernel->open(&r.desc, r.rows, setting->training, &r.args.state);
+    if (out->status == TDM_OK) {
+        out->status = forward(&r);
+        if (out->status == TDM_OK && setting->training) out->status = backward(&r);
+        if (out->status == TDM_OK) collect(out, &r);
+        if (kernel->close != NULL) kernel->close(r.args.state);
+    }
+    if (tdm_test_failures != failures)
+        fprintf(stderr, "  by %s/%s, %s, %lld rows, layout %d%s%s%s\n", kernel->op, kernel->variant,
+                op_data_name(data), (long long)r.rows, (int)setting->layout, setting->training ? ", training" : "",
+                setting->relu ? ", relu" : "", setting->in_place ? ", in place" : "");
+    blocks_free(&r.memory);
+}
+
+void op_result_close(op_result *result) {
+    free(result->y);
+    for (int i = 0; i < TDM_MAX_INPUTS; i++) free(result->dx[i]);
+    for (int i = 0; i < TDM_MAX_PARAMS; i++) free(result->dparam[i]);
+    for (int i = 0; i < TDM_MAX_BUFFERS; i++) free(result->buffer[i]);
+    *result = (op_result){0};
+}
+
+/* ---- comparing ---- */
+
+bool op_near(const char *what, const float *got, const float *want, int64_t count, double tolerance) {
+    double scale = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (isfinite(want[i]) && fabs((double)want[i]) > scale) scale = fabs((double)want[i]);
+    for (int64_t i = 0; i < count; i++) {
+        bool same = got[i] == want[i] || (isnan(got[i]) && isnan(want[i]));
+        if (same || fabs((double)got[i] - (double)want[i]) <= tolerance * scale) continue;
+        fprintf(stderr, "%s[%lld] is %.9g, wanted %.9g; largest %.9g, tolerance %g of it\n", what, (long long)i,
+                (double)got[i], (double)want[i], scale, tolerance);
+        tdm_test_failures++;
+        return false;
+    }
+    return true;
+}
+
+bool op_results_near(const op_data *data, const op_result *got, const op_result *want, double tolerance) {
+    bool near = op_near("y", got->y, want->y, want->y_count, tolerance);
+    for (int i = 0; i < data->infer.input_count; i++)
+        if (got->dx[i] != NULL && want->dx[i] != NULL)
+            near = op_near("dx", got->dx[i], want->dx[i], want->x_count, tolerance) && near;
+    for (int i = 0; i < data->infer.param_count; i++)
+        if (want->dparam[i] != NULL)
+            near = op_near(data->infer.param[i].suffix, got->dparam[i], want->dparam[i], data->param_count[i],
+                           tolerance) && near;
+    for (int i = 0; i < data->infer.buffer_count; i++)
+        if (want->buffer[i] != NULL)
+            near = op_near(data->infer.buffer[i].suffix, got->buffer[i], want->buffer[i], data->buffer_count[i],
+                           tolerance) && near;
+    if (got->counter != want->counter) {
+        fprintf(stderr, "num_batches_tracked is %lld, wanted %lld\n", (long long)got->counter, (long long)want->counter);
+        tdm_test_failures++;
+        near = false;
+    }
+    if (!near) fprintf(stderr, "  in %s\n", op_data_name(data));
+    return near;
+}

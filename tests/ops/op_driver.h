@@ -1,0 +1,59 @@
+/* Runs one kernel on one case the way the executor would, and makes every breach of the contract show:
+ * guard bytes around every buffer, NaN where results must be written, inputs compared afterwards, x and y overwritten
+ * before backward unless the op says it reads them, layouts converted by an index formula of its own. */
+#ifndef TDM_TESTS_OP_DRIVER_H
+#define TDM_TESTS_OP_DRIVER_H
+
+#include "tests/ops/op_case.h"
+
+/* Data of a case in plain layout; kernels get copies. Values are small multiples of 1/64, or random. */
+typedef struct op_data {
+    const op_case *test;
+    const tdm_op_def *def;
+    void *attrs;
+    tdm_infer infer;
+    tdm_shape x_shape, y_shape; /* with rows */
+    int64_t x_count, y_count;   /* all rows */
+    float *x[TDM_MAX_INPUTS], *dy, *param[TDM_MAX_PARAMS], *buffer[TDM_MAX_BUFFERS];
+    int64_t param_count[TDM_MAX_PARAMS], buffer_count[TDM_MAX_BUFFERS]; /* numbers in each */
+    int64_t counter, *position;
+} op_data;
+
+typedef struct op_setting {
+    int64_t rows; /* 0: all of the case */
+    tdm_layout layout; /* that the producers offer */
+    bool training, relu, in_place, without_dx;
+    int threads; /* 0: 1 */
+    uint64_t seed, step;
+    uint32_t stream;
+} op_setting;
+
+/* In plain layout, `rows` rows. */
+typedef struct op_result {
+    bool ran;      /* false: the kernel does not fit, `why` says why, or the layout does not apply */
+    char why[96];
+    int64_t y_count, x_count;
+    float *y, *dx[TDM_MAX_INPUTS], *dparam[TDM_MAX_PARAMS], *buffer[TDM_MAX_BUFFERS];
+    int64_t counter;
+    tdm_status status; /* of the kernel; on failure there are no results */
+} op_result;
+
+/* Random data: x, dy and parameters normal; running variances positive. False (and a printed reason) if the case is
+ * not valid. */
+bool op_data_open(op_data *data, const char *op, const op_case *test, uint64_t seed);
+void op_data_close(op_data *data);
+
+/* A breach of the contract is printed and counted in tdm_test_failures. */
+void op_run(op_result *out, const tdm_kernel *kernel, const op_data *data, const op_setting *setting);
+void op_result_close(op_result *result);
+
+const tdm_kernel *op_reference(const char *op);
+/* "conv2d 'out=4 kernel=3' 2 x 3x5x5": of the case, for messages; valid until the next call. */
+const char *op_data_name(const op_data *data);
+
+/* |got - want| <= tolerance * max|want|, NaN equal to NaN; prints and counts the worst element otherwise. */
+bool op_near(const char *what, const float *got, const float *want, int64_t count, double tolerance);
+/* All results of two runs, gradients included when training. */
+bool op_results_near(const op_data *data, const op_result *got, const op_result *want, double tolerance);
+
+#endif
