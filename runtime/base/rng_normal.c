@@ -95,13 +95,14 @@ static void cephes_blocks_any(float *values, size_t blocks, float mean, float st
     cephes_blocks(values, blocks, mean, std);
 }
 
+/* Fused at the end as in PyTorch 2.13; 1.13 rounded twice there, which differs unless mean is 0 and std is 1. */
 static void libm_blocks(float *values, size_t blocks, float mean, float std) {
     for (size_t block = 0; block < blocks; block++, values += TDM_NORMAL_BLOCK) {
         for (int i = 0; i < LANES; i++) {
             float radius = sqrtf(-2.0f * logf(1.0f - values[i]));
             float angle = (float)(2.0 * M_PI * (double)values[i + LANES]);
-            values[i] = radius * cosf(angle) * std + mean;
-            values[i + LANES] = radius * sinf(angle) * std + mean;
+            values[i] = fmaf(radius * cosf(angle), std, mean);
+            values[i + LANES] = fmaf(radius * sinf(angle), std, mean);
         }
     }
 }

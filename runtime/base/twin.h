@@ -7,7 +7,7 @@
 
 #define TDM_INLINE static inline __attribute__((always_inline))
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(TDM_NO_TWINS) /* tests define it, to run the other twin */
 #define TDM_FMA_TWIN __attribute__((target("avx2,fma")))
 static inline bool tdm__cpu_has_fma(void) {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");

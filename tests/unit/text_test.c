@@ -1,0 +1,171 @@
+/* The growing text, JSON strings, UTF-8. */
+#include "runtime/base/text.h"
+
+#include <locale.h>
+#include <stdarg.h>
+
+#include <tandem/tandem.h>
+
+#include "runtime/base/memory.h"
+#include "runtime/base/utf8.h"
+#include "tests/support/tdm_failing_host.h"
+#include "tests/support/tdm_test.h"
+
+TEST(building) {
+    tdm_text text;
+    char *taken;
+    tdm__text_init(&text, tdm_host_default());
+    tdm__text_puts(&text, "abc");
+    tdm__text_add(&text, "d\0e", 3);
+    CHECK_INT(text.length, 6);
+    CHECK(memcmp(text.data, "abcd\0e", 7) == 0);
+    tdm__text_deinit(&text);
+    CHECK(text.data == NULL && text.length == 0);
+    for (int i = 0; i < 1000; i++) tdm__text_printf(&text, "%d,", i);
+    tdm__text_printf(&text, "%01000d", 1);
+    CHECK_INT(text.length, 10 * 2 + 90 * 3 + 900 * 4 + 1000);
+    REQUIRE_OK(tdm__text_take(&text, &taken));
+    CHECK(strncmp(taken, "0,1,2,", 6) == 0 && taken[strlen(taken) - 1] == '1');
+    tdm__delete(tdm_host_default(), taken);
+    CHECK(text.data == NULL);
+    REQUIRE_OK(tdm__text_take(&text, &taken));
+    CHECK_TEXT(taken, "");
+    tdm__delete(tdm_host_default(), taken);
+}
+
+TEST(public_text) {
+    tdm_failing_host failing;
+    tdm_text text;
+    char *taken;
+    tdm_failing_host_init(&failing, 0);
+    tdm__text_init(&text, &failing.host);
+    tdm__text_puts(&text, "for the caller");
+    REQUIRE_OK(tdm__text_take_public(&text, &taken));
+    CHECK_INT(failing.live, 0);
+    CHECK_TEXT(taken, "for the caller");
+    tdm_free(taken);
+    REQUIRE_OK(tdm__text_take_public(&text, &taken));
+    CHECK_TEXT(taken, "");
+    tdm_free(taken);
+    tdm_free(NULL);
+}
+
+TEST(sticky_failure) {
+    for (long k = 1; k <= 3; k++) {
+        tdm_failing_host failing;
+        tdm_failing_host_init(&failing, k);
+        tdm_text text;
+        char *taken = NULL;
+        tdm__text_init(&text, &failing.host);
+        for (int i = 0; i < 100; i++) tdm__text_printf(&text, "line %d\n", i);
+        CHECK(text.failed);
+        tdm__text_puts(&text, "more");
+        CHECK(text.data == NULL || strstr(text.data, "more") == NULL);
+        if (k == 1) {
+            CHECK_STATUS(tdm__text_take(&text, &taken), TDM_E_MEMORY);
+            tdm__text_deinit(&text);
+        } else {
+            CHECK_STATUS(tdm__text_take_public(&text, &taken), TDM_E_MEMORY);
+        }
+        CHECK(taken == NULL);
+        CHECK_INT(failing.live, 0);
+    }
+}
+
+static const char *json(tdm_text *text, const char *from) {
+    tdm__text_deinit(text);
+    tdm__text_json_string(text, from);
+    return text->data;
+}
+
+TEST(json_strings) {
+    tdm_text text;
+    tdm__text_init(&text, tdm_host_default());
+    CHECK_TEXT(json(&text, ""), "\"\"");
+    CHECK_TEXT(json(&text, "a\"b\\c/d"), "\"a\\\"b\\\\c/d\"");
+    CHECK_TEXT(json(&text, "\n\r\t\x01\x1f\x7f"), "\"\\n\\r\\t\\u0001\\u001f\\u007f\"");
+    CHECK_TEXT(json(&text, "中文 \xF0\x9F\x98\x80"), "\"中文 \xF0\x9F\x98\x80\"");
+    CHECK_TEXT(json(&text, "a\xFFz\xE4\xB8"), "\"a\\ufffdz\\ufffd\\ufffd\"");
+    tdm__text_deinit(&text);
+    tdm__text_json_number(&text, 0.1);
+    tdm__text_puts(&text, " ");
+    tdm__text_json_number(&text, NAN);
+    tdm__text_puts(&text, " ");
+    tdm__text_json_number(&text, -INFINITY);
+    tdm__text_puts(&text, " ");
+    tdm__text_json_number(&text, 3);
+    CHECK_TEXT(text.data, "0.10000000000000001 null null 3");
+    tdm__text_deinit(&text);
+}
+
+TEST(utf8) {
+    static const struct {
+        const char *bytes;
+        int bad; /* -1: valid */
+    } cases[] = {
+        {"", -1},
+        {"plain", -1},
+        {"\xC2\x80 \xDF\xBF", -1},
+        {"\xE0\xA0\x80\xED\x9F\xBF\xEE\x80\x80\xEF\xBF\xBF", -1},
+        {"\xF0\x90\x80\x80\xF4\x8F\xBF\xBF", -1},
+        {"a\x80", 1},             /* lonely continuation */
+        {"ab\xC0\x80", 2},        /* overlong NUL */
+        {"\xC1\xBF", 0},          /* overlong */
+        {"x\xE0\x9F\xBF", 1},     /* overlong */
+        {"\xF0\x8F\xBF\xBF", 0},  /* overlong */
+        {"\xED\xA0\x80", 0},      /* surrogate */
+        {"\xED\xBF\xBF", 0},      /* surrogate */
+        {"\xF4\x90\x80\x80", 0},  /* beyond U+10FFFF */
+        {"\xF5\x80\x80\x80", 0},
+        {"\xFF", 0},
+        {"ok\xE4\xB8", 2},        /* cut short */
+        {"ok\xE4\xB8 ", 2},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        size_t bad = 99;
+        bool valid = tdm__text_is_utf8(cases[i].bytes, strlen(cases[i].bytes), &bad);
+        CHECK_INT(valid, cases[i].bad < 0);
+        if (!valid) CHECK_INT(bad, cases[i].bad);
+    }
+    uint32_t code;
+    CHECK_INT(tdm__utf8_next("\xF0\x9F\x98\x80", 4, &code), 4);
+    CHECK_INT(code, 0x1F600);
+    CHECK_INT(tdm__utf8_next("\xF0\x9F\x98\x80", 3, &code), 0);
+}
+
+TEST(columns) {
+    CHECK_INT(tdm__text_columns(""), 0);
+    CHECK_INT(tdm__text_columns("abc"), 3);
+    CHECK_INT(tdm__text_columns("训练，ok"), 8);
+    CHECK_INT(tdm__text_columns("é"), 1);
+    CHECK_INT(tdm__text_columns("e\xCC\x81"), 1); /* combining accent */
+    CHECK_INT(tdm__text_columns("한"), 2);
+    CHECK_INT(tdm__text_columns("\xF0\x9F\x98\x80"), 2);
+    CHECK_INT(tdm__text_columns("a\xFF"), 2);
+}
+
+static int format_to(char *out, size_t bytes, const char *format, ...) TDM_PRINTF(3, 4);
+static int format_to(char *out, size_t bytes, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int length = tdm__format(out, bytes, format, arguments);
+    va_end(arguments);
+    return length;
+}
+
+/* With a decimal comma where the machine has such a locale; without one this still tests the C locale. */
+TEST(formatting_ignores_the_locale) {
+    const char *names[] = {"de_DE.UTF-8", "de_DE", "fr_FR.UTF-8", "ru_RU.UTF-8", "C"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && setlocale(LC_ALL, names[i]) == NULL; i++) continue;
+    char out[16];
+    CHECK_INT(format_to(out, sizeof(out), "%.2f", 1.5), 4);
+    CHECK_TEXT(out, "1.50");
+    double value = 0;
+    CHECK(tdm__parse_float("2.5", &value) && value == 2.5);
+    CHECK_INT(format_to(out, 4, "%s", "longer"), 6);
+    CHECK_TEXT(out, "lon");
+    setlocale(LC_ALL, "C");
+}
+
+TEST_MAIN(RUN(building); RUN(public_text); RUN(sticky_failure); RUN(json_strings); RUN(utf8); RUN(columns);
+          RUN(formatting_ignores_the_locale);)
