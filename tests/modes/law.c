@@ -1,0 +1,151 @@
+#include "law.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void must(tdm_status status) {
+    if (status == TDM_OK) return;
+    fprintf(stderr, "law: %s: %s\n", tdm_status_name(status), tdm_error_message());
+    exit(1);
+}
+
+tdm_graph *law_graph(int with_batchnorm, int with_dropout) {
+    tdm_graph *g = NULL;
+    tdm_value x, a, b, y;
+    must(tdm_graph_new(&g, NULL));
+    must(tdm_graph_input(g, 3, (const int64_t[]){3, 8, 8}, &x));
+    must(tdm_graph_add(g, "conv2d", "conv1", &x, 1, (tdm_attr[]){{"out", "16", {0}}, {"kernel", "3", {0}}, {"padding", "1", {0}}}, 3, &a));
+    if (with_batchnorm) must(tdm_graph_add(g, "batchnorm2d", "bn1", &a, 1, NULL, 0, &a));
+    must(tdm_graph_add(g, "relu", "relu1", &a, 1, NULL, 0, &a));
+    must(tdm_graph_add(g, "conv2d", "conv2", &a, 1, (tdm_attr[]){{"out", "16", {0}}, {"kernel", "3", {0}}, {"padding", "1", {0}}}, 3, &b));
+    must(tdm_graph_add(g, "relu", "relu2", &b, 1, NULL, 0, &b));
+    must(tdm_graph_add(g, "add", "join", (tdm_value[]){a, b}, 2, NULL, 0, &y));
+    must(tdm_graph_add(g, "maxpool2d", "pool", &y, 1, (tdm_attr[]){{"kernel", "2", {0}}}, 1, &y));
+    must(tdm_graph_add(g, "flatten", "flat", &y, 1, NULL, 0, &y));
+    if (with_dropout) must(tdm_graph_add(g, "dropout", "drop", &y, 1, (tdm_attr[]){{"p", "0.3", {0}}}, 1, &y));
+    must(tdm_graph_add(g, "linear", "fc1", &y, 1, (tdm_attr[]){{"out", "24", {0}}}, 1, &y));
+    must(tdm_graph_add(g, "relu", "relu3", &y, 1, NULL, 0, &y));
+    must(tdm_graph_add(g, "linear", "fc2", &y, 1, (tdm_attr[]){{"out", "5", {0}}}, 1, &y));
+    must(tdm_graph_finish(g, y));
+    return g;
+}
+
+void law_job(tdm_job *job) {
+    must(tdm_job_init(job));
+    job->name = "law";
+    job->seed = 7;
+    job->data.train.format = TDM_DATA_SYNTHETIC;
+    job->data.train.samples = 50;
+    job->data.eval.format = TDM_DATA_SYNTHETIC;
+    job->data.eval.samples = 23;
+    job->data.eval.seed = 99;
+    job->data.shuffle = true;
+    job->data.workers = 1;
+    job->optimizer.type = TDM_ADAM;
+    job->optimizer.lr = 1e-2;
+    job->train.epochs = TDM_INT_NULL;
+    job->train.steps = 8;
+    job->train.per_device = 6;
+    job->train.global_batch = TDM_INT_NULL;
+    job->parallel.device_ids.count = 1;
+    job->parallel.device_ids.item[0] = 0;
+    job->parallel.dp.scatter = TDM_SCATTER_STRIDED;
+    job->parallel.ddp.timeout = 20;
+    job->run.dir = NULL;
+    job->checkpoint.resume = "never";
+}
+
+static int collect(const tdm_event *event, void *user) {
+    law_result *result = user;
+    if (event->kind == TDM_EVENT_STEP && event->step <= LAW_MAX_STEPS) {
+        result->loss[event->step - 1] = event->loss;
+        result->steps = event->step;
+    }
+    if (event->kind == TDM_EVENT_EVAL) result->eval_loss = event->loss, result->accuracy = event->accuracy;
+    return 0;
+}
+
+static void read_buffers(tdm_run *run, law_result *result) {
+    int at = 0;
+    for (int i = 0; i < tdm_run_tensor_count(run); i++) {
+        tdm_tensor_info info;
+        must(tdm_run_tensor(run, i, &info));
+        if (!info.is_buffer || info.is_int64 || at + info.count > 64) continue;
+        must(tdm_run_read(run, info.name, result->buffers + at, info.bytes));
+        at += (int)info.count;
+    }
+}
+
+static void run_here(const tdm_job *job, const tdm_graph *graph, int rank, int world, int fd, law_result *result) {
+    tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+    options.on_event = collect;
+    options.user = result;
+    options.rank = rank;
+    options.world = world;
+    options.launch_fd = fd;
+    tdm_run *run = NULL;
+    result->status = tdm_run_open(&run, job, graph, &options);
+    if (result->status == TDM_OK) result->status = tdm_run_train(run);
+    if (result->status == TDM_OK) {
+        tdm_run_state state;
+        must(tdm_run_get_state(run, &state));
+        memcpy(result->params, state.params_xxh3, sizeof(result->params));
+        read_buffers(run, result);
+    } else snprintf(result->message, sizeof(result->message), "%s", tdm_error_message());
+    tdm_run_close(run);
+}
+
+static law_result run_ranks(const tdm_job *job, const tdm_graph *graph, int world) {
+    law_result results[16];
+    memset(results, 0, sizeof(results));
+    int fd = -1, pipes[16][2];
+    must(tdm_launch_create(&fd, world));
+    fflush(NULL);
+    for (int r = 0; r < world; r++) {
+        if (pipe(pipes[r]) != 0) exit(1);
+        pid_t pid = fork();
+        if (pid < 0) exit(1);
+        if (pid != 0) {
+            close(pipes[r][1]);
+            continue;
+        }
+        law_result own;
+        memset(&own, 0, sizeof(own));
+        run_here(job, graph, r, world, fd, &own);
+        ssize_t n = write(pipes[r][1], &own, sizeof(own));
+        fflush(NULL);
+        _exit(n == (ssize_t)sizeof(own) ? 0 : 1);
+    }
+    for (int r = 0; r < world; r++) {
+        size_t got = 0;
+        for (ssize_t n; got < sizeof(results[r]) && (n = read(pipes[r][0], (char *)&results[r] + got, sizeof(results[r]) - got)) > 0;)
+            got += (size_t)n;
+        close(pipes[r][0]);
+        if (got < sizeof(results[r])) results[r].status = TDM_E_INTERNAL;
+    }
+    for (int r = 0; r < world; r++) {
+        int code = 0;
+        (void)wait(&code);
+        if (code != 0) results[0].status = TDM_E_INTERNAL;
+        if (results[r].status != TDM_OK && results[0].status == TDM_OK) {
+            results[0].status = results[r].status;
+            memcpy(results[0].message, results[r].message, sizeof(results[0].message));
+        }
+        if (strcmp(results[r].params, results[0].params) != 0) results[0].status = TDM_E_CHECK;
+    }
+    close(fd);
+    return results[0];
+}
+
+law_result law_run(const tdm_job *job, const tdm_graph *graph) {
+    int devices = job->parallel.device_ids.count;
+    if (job->parallel.mode == TDM_MODE_DDP && devices > 1) return run_ranks(job, graph, devices);
+    law_result result;
+    memset(&result, 0, sizeof(result));
+    run_here(job, graph, 0, 0, -1, &result);
+    return result;
+}

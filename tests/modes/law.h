@@ -1,0 +1,25 @@
+/* Small jobs run whole, in any mode, for laws about them. */
+#ifndef TDM_TEST_LAW_H
+#define TDM_TEST_LAW_H
+
+#include <tandem/tandem.h>
+
+enum { LAW_MAX_STEPS = 64 };
+
+typedef struct law_result {
+    tdm_status status;
+    char message[256];
+    char params[40];
+    double loss[LAW_MAX_STEPS];
+    int64_t steps;
+    double eval_loss, accuracy;
+    float buffers[64]; /* first batch-norm statistics, to see that they are replica 0's */
+} law_result;
+
+/* A convolutional net with batch norm, dropout and a residual join, over random images. */
+tdm_graph *law_graph(int with_batchnorm, int with_dropout);
+void law_job(tdm_job *job);
+/* Opens, trains to the end, closes. In ddp the ranks are forked and rank 0's result is returned. */
+law_result law_run(const tdm_job *job, const tdm_graph *graph);
+
+#endif

@@ -1,0 +1,144 @@
+/* The laws of the modes: dp(N) = ddp(N) = single playing N replicas, to the bit, for every N, with batch norm, dropout
+ * and a residual join; k micro-batches = one; loader threads change nothing; every variant of dp gives the same. */
+#include "law.h"
+#include "tests/support/tdm_test.h"
+
+static void set_devices(tdm_job *job, int count) {
+    job->parallel.device_ids.count = count;
+    for (int i = 0; i < count; i++) job->parallel.device_ids.item[i] = i;
+}
+
+static law_result run_as(tdm_job *job, const tdm_graph *graph, int mode, int devices) {
+    job->parallel.mode = mode;
+    set_devices(job, devices);
+    law_result result = law_run(job, graph);
+    if (result.status != TDM_OK) {
+        tdm_test_failures++;
+        fprintf(stderr, "mode %d on %d devices: %s: %s\n", mode, devices, tdm_status_name(result.status), result.message);
+    }
+    return result;
+}
+
+static void check_same(const law_result *a, const law_result *b) {
+    CHECK_TEXT(a->params, b->params);
+    CHECK_INT(a->steps, b->steps);
+    for (int64_t i = 0; i < a->steps; i++) CHECK(a->loss[i] == b->loss[i]);
+    CHECK(a->eval_loss == b->eval_loss);
+    CHECK(a->accuracy == b->accuracy);
+    CHECK(memcmp(a->buffers, b->buffers, sizeof(a->buffers)) == 0);
+}
+
+TEST(modes_are_equal) {
+    for (int n = 1; n <= 4; n++) {
+        tdm_job job;
+        law_job(&job);
+        tdm_graph *graph = law_graph(1, 1);
+        law_result single = run_as(&job, graph, TDM_MODE_SINGLE, n);
+        law_result dp = run_as(&job, graph, TDM_MODE_DP, n);
+        law_result ddp = run_as(&job, graph, TDM_MODE_DDP, n);
+        CHECK_INT(single.steps, 8);
+        CHECK(single.params[0] != '\0');
+        CHECK(single.loss[0] > 1.0 && single.loss[0] < 3.0);
+        check_same(&single, &dp);
+        check_same(&single, &ddp);
+        tdm_graph_free(graph);
+    }
+}
+
+TEST(a_run_repeats) {
+    tdm_job job;
+    law_job(&job);
+    tdm_graph *graph = law_graph(1, 1);
+    law_result a = run_as(&job, graph, TDM_MODE_DP, 3), b = run_as(&job, graph, TDM_MODE_DP, 3);
+    check_same(&a, &b);
+    job.seed = 8;
+    law_result c = run_as(&job, graph, TDM_MODE_DP, 3);
+    CHECK(strcmp(a.params, c.params) != 0); /* so that equality above means something */
+    tdm_graph_free(graph);
+}
+
+TEST(loader_threads_change_nothing) {
+    tdm_job job;
+    law_job(&job);
+    tdm_graph *graph = law_graph(0, 1);
+    law_result first = run_as(&job, graph, TDM_MODE_DP, 2);
+    for (int workers = 0; workers <= 4; workers += 2) {
+        job.data.workers = workers;
+        law_result other = run_as(&job, graph, TDM_MODE_DP, 2);
+        check_same(&first, &other);
+    }
+    tdm_graph_free(graph);
+}
+
+TEST(variants_of_dp_are_equal) {
+    for (int scatter = 0; scatter < 2; scatter++) {
+        tdm_job job;
+        law_job(&job);
+        job.parallel.dp.scatter = scatter;
+        tdm_graph *graph = law_graph(1, 1);
+        law_result classic = run_as(&job, graph, TDM_MODE_DP, 3);
+        job.parallel.dp.loss = TDM_DP_LOSS_REPLICA;
+        law_result replica = run_as(&job, graph, TDM_MODE_DP, 3);
+        job.parallel.dp.update = TDM_DP_UPDATE_ALL;
+        law_result all = run_as(&job, graph, TDM_MODE_DP, 3);
+        job.parallel.dp.loss = TDM_DP_LOSS_GATHERED;
+        job.parallel.dp.output_device = 2;
+        law_result elsewhere = run_as(&job, graph, TDM_MODE_DP, 3);
+        check_same(&classic, &replica);
+        check_same(&classic, &all);
+        check_same(&classic, &elsewhere);
+        tdm_graph_free(graph);
+    }
+}
+
+/* Without batch norm the gradient of the whole batch does not depend on how it is cut, up to rounding. */
+TEST(cutting_the_batch_changes_only_rounding) {
+    tdm_job job;
+    law_job(&job);
+    job.optimizer.type = TDM_SGD;
+    job.optimizer.lr = 0.05;
+    job.train.per_device = TDM_INT_NULL;
+    job.train.global_batch = 12;
+    tdm_graph *graph = law_graph(0, 1);
+    law_result one = run_as(&job, graph, TDM_MODE_SINGLE, 1);
+    for (int n = 2; n <= 4; n++) {
+        law_result many = run_as(&job, graph, TDM_MODE_DP, n);
+        for (int64_t i = 0; i < 3; i++) CHECK_NEAR(many.loss[i], one.loss[i], 2e-6 * one.loss[i]);
+    }
+    for (int k = 2; k <= 5; k++) {
+        job.train.accumulate = k;
+        law_result cut = run_as(&job, graph, TDM_MODE_SINGLE, 1);
+        for (int64_t i = 0; i < 8; i++) CHECK_NEAR(cut.loss[i], one.loss[i], 1e-5 * one.loss[i]);
+    }
+    tdm_graph_free(graph);
+}
+
+TEST(accumulation_is_equal_in_all_modes) {
+    tdm_job job;
+    law_job(&job);
+    job.train.accumulate = 4;
+    job.train.clip_grad_norm = 0.5;
+    tdm_graph *graph = law_graph(1, 1);
+    law_result single = run_as(&job, graph, TDM_MODE_SINGLE, 2);
+    law_result dp = run_as(&job, graph, TDM_MODE_DP, 2);
+    law_result ddp = run_as(&job, graph, TDM_MODE_DDP, 2);
+    check_same(&single, &dp);
+    check_same(&single, &ddp);
+    tdm_graph_free(graph);
+}
+
+TEST(small_buckets_are_equal) {
+    tdm_job job;
+    law_job(&job);
+    job.parallel.ddp.bucket_cap_mb = 0.001;
+    job.parallel.ddp.check_reduction = true;
+    tdm_graph *graph = law_graph(1, 0);
+    law_result ddp = run_as(&job, graph, TDM_MODE_DDP, 3);
+    law_result dp = run_as(&job, graph, TDM_MODE_DP, 3);
+    check_same(&dp, &ddp);
+    tdm_graph_free(graph);
+}
+
+TEST_MAIN(RUN(modes_are_equal); RUN(a_run_repeats); RUN(loader_threads_change_nothing); RUN(variants_of_dp_are_equal);
+          RUN(cutting_the_batch_changes_only_rounding); RUN(accumulation_is_equal_in_all_modes);
+          RUN(small_buckets_are_equal);)
