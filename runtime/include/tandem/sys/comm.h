@@ -11,19 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <tandem/comm.h>
 #include <tandem/host.h>
-
-typedef enum tdm_dtype { TDM_DTYPE_F32, TDM_DTYPE_F64, TDM_DTYPE_I32, TDM_DTYPE_I64, TDM_DTYPE_U8, TDM_DTYPE_COUNT } tdm_dtype;
-typedef enum tdm_reduce_op { TDM_REDUCE_SUM, TDM_REDUCE_PRODUCT, TDM_REDUCE_MIN, TDM_REDUCE_MAX } tdm_reduce_op;
-
-/* `count` elements of `dtype` at `data`. */
-typedef struct tdm_span {
-    void *data;
-    size_t count;
-    tdm_dtype dtype;
-} tdm_span;
-
-typedef struct tdm_comm tdm_comm;
 
 typedef struct tdm_comm_ops {
     uint32_t size;
@@ -45,6 +34,8 @@ typedef struct tdm_comm_ops {
     tdm_status (*split)(tdm_comm *comm, const int *ranks, int count, tdm_comm **out);
     void (*abort)(tdm_comm *comm); /* wakes every rank: their calls fail */
     void (*close)(tdm_comm *comm);
+    /* As abort, and every rank is told `why`. Any thread, but no signal handler. Optional. */
+    void (*abort_because)(tdm_comm *comm, const char *why);
 } tdm_comm_ops;
 
 /* Backends begin their own struct with this one. */
@@ -53,9 +44,8 @@ struct tdm_comm {
     const tdm_host *host;
     int rank, world;
     int64_t timeout_ms;
-    uint64_t sequence; /* calls made so far; every rank has the same number */
+    uint64_t sequence;            /* collective calls made so far; every rank has the same number */
+    struct tdm_comm_queue *queue; /* the core's: the thread behind asynchronous calls, NULL until the first */
 };
-
-size_t tdm_dtype_bytes(tdm_dtype dtype);
 
 #endif

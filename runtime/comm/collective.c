@@ -1,0 +1,285 @@
+/* The collectives. Each has three ways: small data travels in the slots of one round; spans that peers reach are read
+ * and written in place; all others go through staging memory in pieces. All ranks see the same slots and so choose the
+ * same way; the bits of a result do not depend on it. */
+#include <string.h>
+
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/comm/group.h"
+#include "runtime/comm/reduce.h"
+
+static tdm_call make_call(tdm_call_kind kind, tdm_span span, int op, int root) {
+    return (tdm_call){.kind = (int32_t)kind, .dtype = (int32_t)span.dtype, .op = op, .root = root, .count = span.count};
+}
+
+static size_t span_bytes(tdm_span span) {
+    return span.count * tdm_dtype_bytes(span.dtype);
+}
+
+static unsigned char *at(void *base, size_t offset) {
+    return (unsigned char *)base + offset;
+}
+
+static bool all_reachable(const tdm_group *group) {
+    for (int r = 0; r < group->comm.world; r++) {
+        if (tdm__group_slot(group, r)->place.region == 0) return false;
+    }
+    return true;
+}
+
+/* Member r's span of the round that `meet` made; its slot must be read before the next round. */
+static void *peer_span(const tdm_group *group, int r) {
+    return tdm__group_reach(group, r, tdm__group_slot(group, r)->place);
+}
+
+/* Staging memory: what is written for the next round, and what was published in the round just made. */
+static unsigned char *stage_half(const tdm_group *group, int r, uint64_t round) {
+    return group->stage.base + (size_t)r * group->stage.stride + (size_t)(round % 2) * TDM_STAGE_BYTES;
+}
+
+static unsigned char *own_stage(const tdm_group *group) {
+    return stage_half(group, group->comm.rank, group->round + 1);
+}
+
+static unsigned char *peer_stage(const tdm_group *group, int r) {
+    return stage_half(group, r, group->round);
+}
+
+/* The elements that rank r reduces: equal shares, on cache lines. */
+static size_t slice_start(size_t count, size_t width, int r, int world) {
+    size_t line = TDM_LINE / width, lines = (count + line - 1) / line, start;
+    start = (lines / (size_t)world * (size_t)r + lines % (size_t)world * (size_t)r / (size_t)world) * line;
+    return start < count ? start : count;
+}
+
+/* ---- all_reduce and reduce ---- */
+
+typedef struct reduction {
+    tdm_dtype dtype;
+    tdm_reduce_op op;
+    int root; /* -1: everybody gets the result */
+} reduction;
+
+static bool gets_result(const reduction *how, int r) {
+    return how->root < 0 || how->root == r;
+}
+
+static void reduce_slots(const tdm_group *group, void *to, size_t count, const reduction *how) {
+    const void *source[TDM_COMM_WORLD_MAX];
+    for (int r = 0; r < group->comm.world; r++) source[r] = tdm__group_slot(group, r)->data;
+    tdm__reduce_sources(to, source, group->comm.world, count, how->dtype, how->op);
+}
+
+/* This rank's slice over the spans of all, block by block, and from the cache into the spans of those who get it. */
+static void reduce_slice(const tdm_group *group, unsigned char *const *span, size_t count, const reduction *how) {
+    _Alignas(TDM_LINE) unsigned char block[TDM_REDUCE_BLOCK];
+    const void *source[TDM_COMM_WORLD_MAX];
+    int world = group->comm.world;
+    size_t width = tdm_dtype_bytes(how->dtype);
+    size_t end = slice_start(count, width, group->comm.rank + 1, world);
+    for (size_t i = slice_start(count, width, group->comm.rank, world); i < end;) {
+        size_t n = end - i < TDM_REDUCE_BLOCK / width ? end - i : TDM_REDUCE_BLOCK / width;
+        for (int r = 0; r < world; r++) source[r] = span[r] + i * width;
+        tdm__reduce_sources(block, source, world, n, how->dtype, how->op);
+        for (int r = 0; r < world; r++) {
+            if (gets_result(how, r)) memcpy(span[r] + i * width, block, n * width);
+        }
+        i += n;
+    }
+}
+
+static tdm_status reduce_in_place(tdm_group *group, size_t count, const reduction *how) {
+    unsigned char *span[TDM_COMM_WORLD_MAX];
+    TDM_TRY(tdm__group_touch(group));
+    for (int r = 0; r < group->comm.world; r++) span[r] = peer_span(group, r);
+    reduce_slice(group, span, count, how);
+    tdm__group_untouch(group);
+    return tdm__group_round(group);
+}
+
+/* A piece: everybody's data in, the slices reduced by their ranks, the results out. */
+static tdm_status reduce_piece(tdm_group *group, unsigned char *data, size_t count, const reduction *how) {
+    const void *source[TDM_COMM_WORLD_MAX];
+    int world = group->comm.world, rank = group->comm.rank;
+    size_t width = tdm_dtype_bytes(how->dtype);
+    memcpy(own_stage(group), data, count * width);
+    TDM_TRY(tdm__group_round(group));
+    size_t start = slice_start(count, width, rank, world), end = slice_start(count, width, rank + 1, world);
+    for (int r = 0; r < world; r++) source[r] = peer_stage(group, r) + start * width;
+    tdm__reduce_sources(own_stage(group) + start * width, source, world, end - start, how->dtype, how->op);
+    TDM_TRY(tdm__group_round(group));
+    if (!gets_result(how, rank)) return TDM_OK;
+    for (int r = 0; r < world; r++) {
+        start = slice_start(count, width, r, world), end = slice_start(count, width, r + 1, world);
+        memcpy(data + start * width, peer_stage(group, r) + start * width, (end - start) * width);
+    }
+    return TDM_OK;
+}
+
+static tdm_status reduce_staged(tdm_group *group, tdm_span io, const reduction *how) {
+    size_t width = tdm_dtype_bytes(io.dtype), most = TDM_STAGE_BYTES / width;
+    TDM_TRY(tdm__group_stage(group));
+    for (size_t done = 0; done < io.count;) {
+        size_t n = io.count - done < most ? io.count - done : most;
+        TDM_TRY(reduce_piece(group, at(io.data, done * width), n, how));
+        done += n;
+    }
+    return TDM_OK;
+}
+
+static tdm_status reduce(tdm_group *group, tdm_span io, const reduction *how) {
+    size_t bytes = span_bytes(io);
+    TDM_TRY(tdm__group_meet(group, io, io.data, bytes));
+    if (bytes <= TDM_SLOT_BYTES) {
+        if (gets_result(how, group->comm.rank)) reduce_slots(group, io.data, io.count, how);
+        return TDM_OK;
+    }
+    if (all_reachable(group)) return reduce_in_place(group, io.count, how);
+    return reduce_staged(group, io, how);
+}
+
+tdm_status tdm__group_all_reduce(tdm_comm *comm, tdm_span io, tdm_reduce_op op) {
+    tdm_group *group = (tdm_group *)comm;
+    tdm_call call = make_call(TDM_CALL_ALL_REDUCE, io, (int)op, -1);
+    tdm_status status = tdm__group_enter(group, &call);
+    if (status == TDM_OK) status = reduce(group, io, &(reduction){io.dtype, op, -1});
+    return tdm__group_leave(group, status);
+}
+
+tdm_status tdm__group_reduce(tdm_comm *comm, tdm_span io, int root, tdm_reduce_op op) {
+    tdm_group *group = (tdm_group *)comm;
+    tdm_call call = make_call(TDM_CALL_REDUCE, io, (int)op, root);
+    tdm_status status = tdm__group_enter(group, &call);
+    if (status == TDM_OK) status = reduce(group, io, &(reduction){io.dtype, op, root});
+    return tdm__group_leave(group, status);
+}
+
+/* ---- broadcast ---- */
+
+static tdm_status broadcast(tdm_group *group, tdm_span io, int root) {
+    size_t bytes = span_bytes(io);
+    bool is_root = group->comm.rank == root;
+    TDM_TRY(tdm__group_meet(group, io, is_root ? io.data : NULL, bytes));
+    if (bytes <= TDM_SLOT_BYTES) {
+        if (!is_root && bytes > 0) memcpy(io.data, tdm__group_slot(group, root)->data, bytes);
+        return TDM_OK;
+    }
+    if (tdm__group_slot(group, root)->place.region != 0) {
+        TDM_TRY(tdm__group_touch(group));
+        if (!is_root) memcpy(io.data, peer_span(group, root), bytes);
+        tdm__group_untouch(group);
+        return tdm__group_round(group);
+    }
+    TDM_TRY(tdm__group_stage(group));
+    for (size_t done = 0; done < bytes;) {
+        size_t n = bytes - done < TDM_STAGE_BYTES ? bytes - done : TDM_STAGE_BYTES;
+        if (is_root) memcpy(own_stage(group), at(io.data, done), n);
+        TDM_TRY(tdm__group_round(group));
+        if (!is_root) memcpy(at(io.data, done), peer_stage(group, root), n);
+        done += n;
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm__group_broadcast(tdm_comm *comm, tdm_span io, int root) {
+    tdm_group *group = (tdm_group *)comm;
+    tdm_call call = make_call(TDM_CALL_BROADCAST, io, -1, root);
+    tdm_status status = tdm__group_enter(group, &call);
+    if (status == TDM_OK) status = broadcast(group, io, root);
+    return tdm__group_leave(group, status);
+}
+
+/* ---- gather and all_gather ---- */
+
+static tdm_status gather(tdm_group *group, tdm_span in, void *out, bool takes) {
+    size_t bytes = span_bytes(in);
+    int world = group->comm.world;
+    TDM_TRY(tdm__group_meet(group, in, in.data, bytes));
+    if (bytes <= TDM_SLOT_BYTES) {
+        for (int r = 0; takes && bytes > 0 && r < world; r++)
+            memcpy(at(out, (size_t)r * bytes), tdm__group_slot(group, r)->data, bytes);
+        return TDM_OK;
+    }
+    if (all_reachable(group)) {
+        TDM_TRY(tdm__group_touch(group));
+        for (int r = 0; takes && r < world; r++) {
+            const unsigned char *from = peer_span(group, r);
+            if (at(out, (size_t)r * bytes) != from) memcpy(at(out, (size_t)r * bytes), from, bytes);
+        }
+        tdm__group_untouch(group);
+        return tdm__group_round(group);
+    }
+    TDM_TRY(tdm__group_stage(group));
+    for (size_t done = 0; done < bytes;) {
+        size_t n = bytes - done < TDM_STAGE_BYTES ? bytes - done : TDM_STAGE_BYTES;
+        memcpy(own_stage(group), at(in.data, done), n);
+        TDM_TRY(tdm__group_round(group));
+        for (int r = 0; takes && r < world; r++) memcpy(at(out, (size_t)r * bytes + done), peer_stage(group, r), n);
+        done += n;
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm__group_gather(tdm_comm *comm, tdm_span in, tdm_span out, int root) {
+    tdm_group *group = (tdm_group *)comm;
+    tdm_call call = make_call(TDM_CALL_GATHER, in, -1, root);
+    tdm_status status = tdm__group_enter(group, &call);
+    if (status == TDM_OK) status = gather(group, in, out.data, comm->rank == root);
+    return tdm__group_leave(group, status);
+}
+
+tdm_status tdm__group_all_gather(tdm_comm *comm, tdm_span in, tdm_span out) {
+    tdm_group *group = (tdm_group *)comm;
+    tdm_call call = make_call(TDM_CALL_ALL_GATHER, in, -1, -1);
+    tdm_status status = tdm__group_enter(group, &call);
+    if (status == TDM_OK) status = gather(group, in, out.data, true);
+    return tdm__group_leave(group, status);
+}
+
+/* ---- scatter ---- */
+
+static tdm_status scatter(tdm_group *group, tdm_span in, tdm_span out, int root) {
+    size_t bytes = span_bytes(out), world = (size_t)group->comm.world, rank = (size_t)group->comm.rank;
+    bool is_root = group->comm.rank == root;
+    TDM_TRY(tdm__group_meet(group, is_root ? in : out, is_root ? in.data : NULL, bytes * world));
+    if (bytes * world <= TDM_SLOT_BYTES) {
+        if (bytes > 0) memcpy(out.data, tdm__group_slot(group, root)->data + rank * bytes, bytes);
+        return TDM_OK;
+    }
+    if (tdm__group_slot(group, root)->place.region != 0) {
+        TDM_TRY(tdm__group_touch(group));
+        memcpy(out.data, at(peer_span(group, root), rank * bytes), bytes);
+        tdm__group_untouch(group);
+        return tdm__group_round(group);
+    }
+    TDM_TRY(tdm__group_stage(group));
+    size_t most = TDM_STAGE_BYTES / world / TDM_LINE * TDM_LINE;
+    for (size_t done = 0; done < bytes;) {
+        size_t n = bytes - done < most ? bytes - done : most;
+        for (size_t r = 0; is_root && r < world; r++)
+            memcpy(own_stage(group) + r * n, at(in.data, r * bytes + done), n);
+        TDM_TRY(tdm__group_round(group));
+        memcpy(at(out.data, done), peer_stage(group, root) + rank * n, n);
+        done += n;
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm__group_scatter(tdm_comm *comm, tdm_span in, tdm_span out, int root) {
+    tdm_group *group = (tdm_group *)comm;
+    tdm_call call = make_call(TDM_CALL_SCATTER, out, -1, root);
+    tdm_status status = tdm__group_enter(group, &call);
+    if (status == TDM_OK) status = scatter(group, in, out, root);
+    return tdm__group_leave(group, status);
+}
+
+/* ---- barrier ---- */
+
+tdm_status tdm__group_barrier(tdm_comm *comm) {
+    tdm_group *group = (tdm_group *)comm;
+    tdm_span none = {NULL, 0, TDM_DTYPE_U8};
+    tdm_call call = make_call(TDM_CALL_BARRIER, none, -1, -1);
+    tdm_status status = tdm__group_enter(group, &call);
+    if (status == TDM_OK) status = tdm__group_meet(group, none, NULL, 0);
+    return tdm__group_leave(group, status);
+}

@@ -1,0 +1,224 @@
+/* The bell that wakes whoever waits, the wait itself, and the one cause for which a job ends. */
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/comm/group.h"
+
+enum {
+    WATCH_NS = 100 * 1000 * 1000, /* how often the processes of missing ranks are looked at */
+    SPIN_NS = 20 * 1000,          /* a round between running ranks takes less */
+    LOOKS_PER_CLOCK = 32
+};
+
+int64_t tdm__spin_ns(int ranks) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set) != 0) return 0;
+    return CPU_COUNT(&set) >= ranks ? SPIN_NS : 0;
+}
+
+static void pause_briefly(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* ---- the bell ---- */
+
+void tdm__control_ring(tdm_control *control, bool one_process) {
+    atomic_fetch_add(&control->bell, 1);
+    if (atomic_load(&control->sleepers) == 0) return;
+    syscall(SYS_futex, &control->bell, one_process ? FUTEX_WAKE_PRIVATE : FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+void tdm__site_ring(tdm_site *site) {
+    tdm__control_ring(site->control, site->process == NULL);
+}
+
+/* Until the bell is rung after it read `seen`, or the time is over, or for no reason. */
+static void sleep_for_bell(tdm_site *site, uint32_t seen, int64_t ns) {
+    struct timespec time = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+    int wait = site->process == NULL ? FUTEX_WAIT_PRIVATE : FUTEX_WAIT;
+    atomic_fetch_add(&site->control->sleepers, 1);
+    syscall(SYS_futex, &site->control->bell, wait, seen, &time, NULL, 0);
+    atomic_fetch_sub(&site->control->sleepers, 1);
+}
+
+/* ---- the end of a job ---- */
+
+void tdm__control_end(tdm_control *control, bool one_process, const char *cause) {
+    uint32_t going_on = 0;
+    if (!atomic_compare_exchange_strong(&control->ended, &going_on, 1)) return;
+    size_t length = strnlen(cause, TDM_CAUSE_TEXT - 1);
+    memcpy(control->cause, cause, length);
+    control->cause[length] = '\0';
+    atomic_store(&control->ended, 2);
+    tdm__control_ring(control, one_process);
+}
+
+bool tdm__site_ended(const tdm_site *site) {
+    return atomic_load(&site->control->ended) != 0;
+}
+
+tdm_status tdm__group_ended(tdm_group *group) {
+    const tdm_control *control = group->site->control;
+    char call[TDM_CALL_TEXT];
+    tdm__call_print(call, &group->call);
+    /* Whoever writes the cause may have been killed while doing so. */
+    for (int i = 0; i < 100 && atomic_load(&control->ended) != 2; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    if (atomic_load(&control->ended) != 2) TDM_FAIL(TDM_E_COMM, "%s: the job has ended, its cause is lost", call);
+    TDM_FAIL(TDM_E_COMM, "%s: %s", call, control->cause);
+}
+
+/* ---- the site's memory ---- */
+
+tdm_status tdm__site_keep(tdm_site *site, void *base, size_t bytes) {
+    tdm_mapping *mapping;
+    TDM_TRY(tdm__new(site->host, &mapping, 1, sizeof(*mapping), "shared memory"));
+    mapping->base = base;
+    mapping->bytes = bytes;
+    mapping->next = atomic_load(&site->mappings);
+    while (!atomic_compare_exchange_weak(&site->mappings, &mapping->next, mapping)) continue;
+    return TDM_OK;
+}
+
+void tdm__site_release(tdm_site *site) {
+    if (atomic_fetch_sub(&site->users, 1) > 1) return;
+    tdm_mapping *mapping = atomic_load(&site->mappings);
+    while (mapping != NULL) {
+        tdm_mapping *next = mapping->next;
+        site->ops->unmap(site, mapping->base, mapping->bytes);
+        tdm__delete(site->host, mapping);
+        mapping = next;
+    }
+    site->ops->free(site);
+}
+
+/* ---- waiting ---- */
+
+/* Causes are put together without printf: abort may come from a signal handler, and these are its neighbours. */
+static void say(char text[TDM_CAUSE_TEXT], const char *more) {
+    size_t at = strnlen(text, TDM_CAUSE_TEXT - 1), length = strnlen(more, TDM_CAUSE_TEXT - 1 - at);
+    memcpy(text + at, more, length);
+    text[at + length] = '\0';
+}
+
+static void say_number(char text[TDM_CAUSE_TEXT], int64_t number) {
+    char digits[24];
+    size_t at = sizeof(digits) - 1;
+    bool negative = number < 0;
+    uint64_t rest = negative ? 0 - (uint64_t)number : (uint64_t)number;
+    digits[at] = '\0';
+    do {
+        digits[--at] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (negative) digits[--at] = '-';
+    say(text, digits + at);
+}
+
+/* "rank 1 (pid 1234)" */
+static void say_rank(char text[TDM_CAUSE_TEXT], const tdm_group *group, int r) {
+    const tdm_site *site = group->site;
+    say(text, "rank ");
+    say_number(text, group->job_rank[r]);
+    if (site->process == NULL || atomic_load(&site->process[group->job_rank[r]].state) != TDM_PROCESS_JOINED) return;
+    say(text, " (pid ");
+    say_number(text, site->process[group->job_rank[r]].pid);
+    say(text, ")");
+}
+
+static tdm_status end(tdm_group *group, const char *cause) {
+    tdm__control_end(group->site->control, group->site->process == NULL, cause);
+    return tdm__group_ended(group);
+}
+
+/* TDM_E_COMM if somebody who is missing can never come. Whoever has left or died may have done its part first, so it is
+ * asked again whether he is missing. */
+static tdm_status look_around(tdm_group *group, tdm_missing_fn missing, bool processes) {
+    const tdm_site *site = group->site;
+    char cause[TDM_CAUSE_TEXT] = "";
+    for (int r = 0; r < group->comm.world; r++) {
+        if (!missing(group, r)) continue;
+        bool left = group->seat != NULL && atomic_load(&group->seat[r].left) != 0;
+        bool gone = !left && processes && site->ops->gone(site, group->job_rank[r]);
+        if (!(left || gone) || !missing(group, r)) continue;
+        say_rank(cause, group, r);
+        say(cause, left ? " has left: it closed its end" : " is gone");
+        return end(group, cause);
+    }
+    if (processes && site->ops->gone(site, -1)) {
+        say(cause, "the launcher (pid ");
+        say_number(cause, site->control->parent.pid);
+        say(cause, ") is gone");
+        return end(group, cause);
+    }
+    return TDM_OK;
+}
+
+/* What a rank that has not come did last. */
+static void say_last_call(char text[TDM_CAUSE_TEXT], const tdm_group *group, int r) {
+    uint64_t last = atomic_load(&group->seat[r].last_call);
+    if (last == 0 || last >> 8 == group->call.sequence) return;
+    say(text, ", whose last call was ");
+    say(text, tdm__call_name((tdm_call_kind)(last & 0xFF)));
+    say(text, " ");
+    say_number(text, (int64_t)(last >> 8));
+}
+
+/* "rank 0 waited 500 ms for rank 1 (pid 12), rank 3 (pid 14)" */
+static tdm_status give_up(tdm_group *group, tdm_missing_fn missing) {
+    enum { NAMED = 8 };
+    char cause[TDM_CAUSE_TEXT] = "";
+    int count = 0;
+    say_rank(cause, group, group->comm.rank);
+    say(cause, " waited ");
+    say_number(cause, group->comm.timeout_ms);
+    say(cause, " ms for ");
+    for (int r = 0; r < group->comm.world; r++) {
+        if (!missing(group, r) || count++ >= NAMED) continue;
+        if (count > 1) say(cause, ", ");
+        say_rank(cause, group, r);
+        if (group->seat != NULL && count <= 2) say_last_call(cause, group, r);
+    }
+    if (count > NAMED) {
+        say(cause, " and ");
+        say_number(cause, count - NAMED);
+        say(cause, " more");
+    }
+    return end(group, cause);
+}
+
+tdm_status tdm__group_wait(tdm_group *group, tdm_missing_fn missing) {
+    tdm_site *site = group->site;
+    int first = 0; /* all members before it are there, and stay so */
+    int64_t start = tdm__now_ns(), watched = start, now = start;
+    for (unsigned look = 0;; look++) {
+        uint32_t bell = atomic_load(&site->control->bell);
+        while (first < group->comm.world && !missing(group, first)) first++;
+        if (first == group->comm.world) return TDM_OK;
+        if (tdm__site_ended(site)) return tdm__group_ended(group);
+        if (now - start < site->spin_ns) {
+            pause_briefly();
+            if (look % LOOKS_PER_CLOCK == 0) now = tdm__now_ns();
+            continue;
+        }
+        now = tdm__now_ns();
+        bool watch = now - watched >= WATCH_NS;
+        if (watch) watched = now;
+        TDM_TRY(look_around(group, missing, watch));
+        if (now >= group->deadline_ns) return give_up(group, missing);
+        int64_t left = group->deadline_ns - now;
+        sleep_for_bell(site, bell, left < WATCH_NS ? left : WATCH_NS);
+    }
+}

@@ -1,0 +1,307 @@
+/* Rounds: how the ranks of a group publish what they call and wait for one another. */
+#include "runtime/comm/group.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+
+/* ---- making and ending groups ---- */
+
+tdm_status tdm__group_new(tdm_group **out, tdm_site *site, int rank, int world, int64_t timeout_ms) {
+    tdm_group *group;
+    *out = NULL;
+    atomic_fetch_add(&site->users, 1);
+    tdm_status status = tdm__new(site->host, &group, 1, sizeof(*group), "communicator");
+    if (status == TDM_OK) {
+        status = tdm__new(site->host, &group->job_rank, (size_t)world, sizeof(*group->job_rank), "communicator");
+        if (status != TDM_OK) tdm__delete(site->host, group);
+    }
+    if (status != TDM_OK) {
+        tdm__site_release(site);
+        return tdm__frame(status, __FILE__, __LINE__);
+    }
+    group->comm.ops = site->ops->comm_ops;
+    group->comm.host = site->host;
+    group->comm.rank = rank;
+    group->comm.world = world;
+    group->comm.timeout_ms = timeout_ms;
+    group->site = site;
+    for (int r = 0; r < world; r++) group->job_rank[r] = r;
+    *out = group;
+    return TDM_OK;
+}
+
+void tdm__group_free(tdm_group *group) {
+    if (group == NULL) return;
+    tdm_site *site = group->site;
+    const tdm_host *host = site->host;
+    if (group->seat != NULL) {
+        atomic_store(&group->seat[group->comm.rank].left, 1);
+        tdm__site_ring(site);
+    }
+    tdm__delete(host, group->region);
+    tdm__delete(host, group->job_rank);
+    tdm__delete(host, group);
+    tdm__site_release(site);
+}
+
+void tdm__group_close(tdm_comm *comm) {
+    tdm__group_free((tdm_group *)comm);
+}
+
+size_t tdm__seats_bytes(int world, bool boxes) {
+    return (size_t)world * (sizeof(tdm_seat) + (boxes ? 2 * TDM_MAIL_BYTES : 0));
+}
+
+void tdm__group_seat(tdm_group *group, void *area, bool boxes) {
+    group->seat = area;
+    group->box = boxes ? (unsigned char *)area + (size_t)group->comm.world * sizeof(tdm_seat) : NULL;
+    snprintf(group->abort_cause, sizeof(group->abort_cause), "rank %d called abort",
+             group->job_rank[group->comm.rank]);
+}
+
+/* ---- names ---- */
+
+const char *tdm__call_name(tdm_call_kind kind) {
+    static const char *const names[] = {
+        [TDM_CALL_JOIN] = "join",           [TDM_CALL_ALL_REDUCE] = "all_reduce", [TDM_CALL_BROADCAST] = "broadcast",
+        [TDM_CALL_REDUCE] = "reduce",       [TDM_CALL_GATHER] = "gather",         [TDM_CALL_ALL_GATHER] = "all_gather",
+        [TDM_CALL_SCATTER] = "scatter",     [TDM_CALL_BARRIER] = "barrier",       [TDM_CALL_ALLOCATE] = "allocate",
+        [TDM_CALL_SPLIT] = "split",         [TDM_CALL_SEND] = "send",             [TDM_CALL_RECEIVE] = "receive",
+    };
+    size_t index = (size_t)kind;
+    return index < sizeof(names) / sizeof(names[0]) ? names[index] : "an unknown call";
+}
+
+void tdm__call_print(char out[TDM_CALL_TEXT], const tdm_call *call) {
+    const char *name = tdm__call_name((tdm_call_kind)call->kind);
+    const char *type = tdm_dtype_name((tdm_dtype)call->dtype);
+    unsigned long long number = call->sequence, count = call->count;
+    switch (call->kind) {
+    case TDM_CALL_JOIN: snprintf(out, TDM_CALL_TEXT, "%s", name); break;
+    case TDM_CALL_BARRIER: snprintf(out, TDM_CALL_TEXT, "%s (call %llu)", name, number); break;
+    case TDM_CALL_SPLIT: snprintf(out, TDM_CALL_TEXT, "%s (call %llu, %llu ranks)", name, number, count); break;
+    case TDM_CALL_ALLOCATE: snprintf(out, TDM_CALL_TEXT, "%s (call %llu, %llu bytes)", name, number, count); break;
+    case TDM_CALL_SEND: snprintf(out, TDM_CALL_TEXT, "%s (to %d, %llu %s)", name, call->root, count, type); break;
+    case TDM_CALL_RECEIVE: snprintf(out, TDM_CALL_TEXT, "%s (from %d, %llu %s)", name, call->root, count, type); break;
+    case TDM_CALL_ALL_REDUCE:
+        snprintf(out, TDM_CALL_TEXT, "%s (call %llu, %llu %s, %s)", name, number, count, type,
+                 tdm__reduce_op_name((tdm_reduce_op)call->op));
+        break;
+    case TDM_CALL_REDUCE:
+        snprintf(out, TDM_CALL_TEXT, "%s (call %llu, %llu %s, %s, root %d)", name, number, count, type,
+                 tdm__reduce_op_name((tdm_reduce_op)call->op), call->root);
+        break;
+    default:
+        if (call->root < 0)
+            snprintf(out, TDM_CALL_TEXT, "%s (call %llu, %llu %s)", name, number, count, type);
+        else
+            snprintf(out, TDM_CALL_TEXT, "%s (call %llu, %llu %s, root %d)", name, number, count, type, call->root);
+    }
+}
+
+/* ---- calls ---- */
+
+tdm_status tdm__group_enter(tdm_group *group, const tdm_call *call) {
+    group->call = *call;
+    group->call.sequence = group->comm.sequence;
+    int64_t ms = group->comm.timeout_ms, most = INT64_MAX / 2000000;
+    group->deadline_ns = tdm__now_ns() + (ms < most ? ms : most) * 1000000;
+    if (tdm__site_ended(group->site)) return tdm__group_ended(group);
+    return TDM_OK;
+}
+
+/* Threads read one another's spans in place. Whoever is at it when the job ends finishes, without waiting for anybody;
+ * only then may this rank's caller free its memory. */
+static void wait_for_touching(tdm_group *group) {
+    for (int r = 0; r < group->comm.world; r++) {
+        if (r == group->comm.rank) continue;
+        while (atomic_load(&group->seat[r].touching) != 0) sched_yield();
+    }
+}
+
+tdm_status tdm__group_leave(tdm_group *group, tdm_status status) {
+    if (status == TDM_OK) return TDM_OK;
+    if (!tdm__site_ended(group->site)) tdm__group_abort_because(&group->comm, tdm_error_message());
+    if (group->site->process == NULL) wait_for_touching(group);
+    return status;
+}
+
+tdm_status tdm__group_touch(tdm_group *group) {
+    atomic_store(&group->seat[group->comm.rank].touching, 1);
+    if (!tdm__site_ended(group->site)) return TDM_OK;
+    tdm__group_untouch(group);
+    return tdm__group_ended(group);
+}
+
+void tdm__group_untouch(tdm_group *group) {
+    atomic_store(&group->seat[group->comm.rank].touching, 0);
+}
+
+/* ---- rounds ---- */
+
+tdm_slot *tdm__group_next_slot(tdm_group *group) {
+    return &group->seat[group->comm.rank].slot[(group->round + 1) % 2];
+}
+
+const tdm_slot *tdm__group_slot(const tdm_group *group, int r) {
+    return &group->seat[r].slot[group->round % 2];
+}
+
+static bool not_here(const tdm_group *group, int r) {
+    return atomic_load(&group->seat[r].round) < group->round;
+}
+
+tdm_status tdm__group_round(tdm_group *group) {
+    tdm_seat *own = &group->seat[group->comm.rank];
+    tdm__group_next_slot(group)->call = group->call;
+    group->round++;
+    atomic_store(&own->last_call, group->call.sequence << 8 | (uint64_t)group->call.kind);
+    atomic_store(&own->round, group->round);
+    for (int r = 0; r < group->comm.world; r++) {
+        if (not_here(group, r)) return tdm__group_wait(group, not_here);
+    }
+    /* The last one to come sees all others here. */
+    tdm__site_ring(group->site);
+    return TDM_OK;
+}
+
+static bool same_call(const tdm_call *a, const tdm_call *b) {
+    return a->kind == b->kind && a->dtype == b->dtype && a->op == b->op && a->root == b->root && a->count == b->count &&
+           a->sequence == b->sequence && a->extra == b->extra;
+}
+
+/* Every rank compares all with the first, so that all come to the same verdict. */
+static tdm_status check_calls(tdm_group *group) {
+    const tdm_call *first = &tdm__group_slot(group, 0)->call;
+    for (int r = 1; r < group->comm.world; r++) {
+        const tdm_call *other = &tdm__group_slot(group, r)->call;
+        if (same_call(first, other)) continue;
+        char a[TDM_CALL_TEXT], b[TDM_CALL_TEXT];
+        tdm__call_print(a, first);
+        tdm__call_print(b, other);
+        bool list = first->kind == TDM_CALL_SPLIT && other->kind == TDM_CALL_SPLIT && first->count == other->count;
+        TDM_FAIL(TDM_E_USAGE, "ranks make different calls: rank %d %s, rank %d %s%s", group->job_rank[0], a,
+                 group->job_rank[r], b, list ? " with another list" : "");
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm__group_meet(tdm_group *group, tdm_span span, const void *data, size_t small) {
+    tdm_slot *slot = tdm__group_next_slot(group);
+    slot->place = tdm__group_place(group, span.data, span.count * tdm_dtype_bytes(span.dtype));
+    if (data != NULL && small > 0 && small <= TDM_SLOT_BYTES) memcpy(slot->data, data, small);
+    TDM_TRY(tdm__group_round(group));
+    return check_calls(group);
+}
+
+tdm_status tdm__group_tell(tdm_group *group, int root, void *data, size_t bytes) {
+    if (group->comm.rank == root) memcpy(tdm__group_next_slot(group)->data, data, bytes);
+    TDM_TRY(tdm__group_round(group));
+    memcpy(data, tdm__group_slot(group, root)->data, bytes);
+    return TDM_OK;
+}
+
+/* ---- memory ---- */
+
+tdm_place tdm__group_place(const tdm_group *group, const void *data, size_t bytes) {
+    uintptr_t at = (uintptr_t)data;
+    if (group->site->process == NULL) return (tdm_place){.region = 1, .offset = at};
+    for (size_t i = 0; i < group->region_count; i++) {
+        const tdm_region *region = &group->region[i];
+        uintptr_t base = (uintptr_t)(region->base + (size_t)group->comm.rank * region->stride);
+        if (at >= base && at - base <= region->stride && bytes <= region->stride - (at - base))
+            return (tdm_place){.region = i + 1, .offset = at - base};
+    }
+    return (tdm_place){0};
+}
+
+void *tdm__group_reach(const tdm_group *group, int r, tdm_place place) {
+    if (group->site->process == NULL) return (void *)(uintptr_t)place.offset;
+    const tdm_region *region = &group->region[place.region - 1];
+    return region->base + (size_t)r * region->stride + place.offset;
+}
+
+tdm_status tdm__group_share(tdm_group *group, size_t bytes, tdm_region *out) {
+    size_t page = group->site->page, stride, total;
+    if (!tdm__add_fits(bytes == 0 ? 1 : bytes, page - 1, &stride) ||
+        !tdm__mul_fits(stride -= stride % page, (size_t)group->comm.world, &total) || total > PTRDIFF_MAX)
+        TDM_FAIL(TDM_E_MEMORY, "shared memory: %zu bytes for each of %d ranks is more than this machine can address",
+                 bytes, group->comm.world);
+    out->stride = stride;
+    TDM_TRY(group->site->ops->share(group, stride, &out->base));
+    return TDM_OK;
+}
+
+tdm_status tdm__group_stage(tdm_group *group) {
+    if (group->stage.base != NULL) return TDM_OK;
+    return tdm__group_share(group, 2 * TDM_STAGE_BYTES, &group->stage);
+}
+
+static tdm_status allocate(tdm_group *group, size_t bytes, void **out) {
+    tdm_region region;
+    TDM_TRY(tdm__group_meet(group, (tdm_span){NULL, 0, TDM_DTYPE_U8}, NULL, 0));
+    TDM_TRY(tdm__grow(group->comm.host, &group->region, &group->region_capacity, group->region_count + 1,
+                      sizeof(region), "shared memory"));
+    TDM_TRY(tdm__group_share(group, bytes, &region));
+    group->region[group->region_count++] = region;
+    *out = region.base + (size_t)group->comm.rank * region.stride;
+    return TDM_OK;
+}
+
+tdm_status tdm__group_allocate(tdm_comm *comm, size_t bytes, void **out) {
+    tdm_group *group = (tdm_group *)comm;
+    tdm_call call = {.kind = TDM_CALL_ALLOCATE, .dtype = TDM_DTYPE_U8, .op = -1, .root = -1, .count = bytes};
+    *out = NULL;
+    tdm_status status = tdm__group_enter(group, &call);
+    if (status == TDM_OK) status = allocate(group, bytes, out);
+    return tdm__group_leave(group, status);
+}
+
+/* ---- sub-groups ---- */
+
+static tdm_status split(tdm_group *group, const int *ranks, int count, tdm_group **out) {
+    bool boxes = group->site->process != NULL;
+    size_t world = (size_t)group->comm.world;
+    TDM_TRY(tdm__group_meet(group, (tdm_span){NULL, 0, TDM_DTYPE_U8}, NULL, 0));
+    /* The seats take the place of all ranks' parts. */
+    tdm_region area;
+    TDM_TRY(tdm__group_share(group, (tdm__seats_bytes(count, boxes) + world - 1) / world, &area));
+    int rank = 0;
+    while (rank < count && ranks[rank] != group->comm.rank) rank++;
+    if (rank == count) return TDM_OK;
+    TDM_TRY(tdm__group_new(out, group->site, rank, count, group->comm.timeout_ms));
+    for (int r = 0; r < count; r++) (*out)->job_rank[r] = group->job_rank[ranks[r]];
+    tdm__group_seat(*out, area.base, boxes);
+    return TDM_OK;
+}
+
+tdm_status tdm__group_split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out) {
+    tdm_group *group = (tdm_group *)comm, *made = NULL;
+    tdm_call call = {.kind = TDM_CALL_SPLIT, .dtype = TDM_DTYPE_I32, .op = -1, .root = -1, .count = (uint64_t)count};
+    call.extra = tdm__hash64(ranks, (size_t)count * sizeof(*ranks), 0);
+    *out = NULL;
+    tdm_status status = tdm__group_enter(group, &call);
+    if (status == TDM_OK) status = split(group, ranks, count, &made);
+    if (made != NULL) *out = &made->comm;
+    return tdm__group_leave(group, status);
+}
+
+/* ---- abort ---- */
+
+void tdm__group_abort_because(tdm_comm *comm, const char *why) {
+    const tdm_group *group = (const tdm_group *)comm;
+    char cause[TDM_CAUSE_TEXT];
+    snprintf(cause, sizeof(cause), "rank %d: %s", group->job_rank[comm->rank], why);
+    tdm__control_end(group->site->control, group->site->process == NULL, cause);
+}
+
+void tdm__group_abort(tdm_comm *comm) {
+    const tdm_group *group = (const tdm_group *)comm;
+    tdm__control_end(group->site->control, group->site->process == NULL, group->abort_cause);
+}

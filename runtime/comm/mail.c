@@ -1,0 +1,112 @@
+/* Point to point. A sender puts one letter at a time into its box and waits until the reader has it; a long one goes
+ * through the two halves of the box, or is read in place where the reader reaches it. */
+#include <string.h>
+
+#include "runtime/base/status.h"
+#include "runtime/comm/group.h"
+
+enum { NUMBER_SHIFT = 16, HALVES = 2 };
+
+static unsigned char *box_half(const tdm_group *group, int r, uint64_t half) {
+    return group->box + ((size_t)r * HALVES + (size_t)(half % HALVES)) * TDM_MAIL_BYTES;
+}
+
+static tdm_mail *mail_of(const tdm_group *group, int r) {
+    return &group->seat[r].mail;
+}
+
+static uint64_t letter_number(uint64_t offer) {
+    return offer >> NUMBER_SHIFT;
+}
+
+/* ---- what the two wait for; the peer is in call.root ---- */
+
+static bool not_taken(const tdm_group *group, int r) {
+    const tdm_mail *own = mail_of(group, group->comm.rank);
+    return r == group->call.root && atomic_load(&own->taken) != letter_number(atomic_load(&own->offer));
+}
+
+static bool no_free_half(const tdm_group *group, int r) {
+    const tdm_mail *own = mail_of(group, group->comm.rank);
+    return r == group->call.root && atomic_load(&own->filled) - atomic_load(&own->drained) >= HALVES;
+}
+
+static bool no_letter(const tdm_group *group, int r) {
+    if (r != group->call.root) return false;
+    const tdm_mail *mail = mail_of(group, r);
+    uint64_t offer = atomic_load(&mail->offer);
+    return (int)(offer & ((1u << NUMBER_SHIFT) - 1)) != group->comm.rank ||
+           letter_number(offer) == atomic_load(&mail->taken);
+}
+
+static bool no_full_half(const tdm_group *group, int r) {
+    if (r != group->call.root) return false;
+    return atomic_load(&mail_of(group, r)->filled) == atomic_load(&mail_of(group, r)->drained);
+}
+
+/* ---- the two ends ---- */
+
+static tdm_status send(tdm_group *group, tdm_span in) {
+    tdm_mail *mail = mail_of(group, group->comm.rank);
+    size_t bytes = in.count * tdm_dtype_bytes(in.dtype);
+    uint64_t number = letter_number(atomic_load(&mail->offer)) + 1;
+    mail->count = in.count;
+    mail->dtype = (int32_t)in.dtype;
+    mail->place = tdm__group_place(group, in.data, bytes);
+    bool in_place = mail->place.region != 0;
+    atomic_store(&mail->offer, number << NUMBER_SHIFT | (uint64_t)group->call.root);
+    tdm__site_ring(group->site);
+    for (size_t done = 0; !in_place && done < bytes;) {
+        TDM_TRY(tdm__group_wait(group, no_free_half));
+        size_t n = bytes - done < TDM_MAIL_BYTES ? bytes - done : TDM_MAIL_BYTES;
+        memcpy(box_half(group, group->comm.rank, atomic_load(&mail->filled)), (const char *)in.data + done, n);
+        atomic_fetch_add(&mail->filled, 1);
+        tdm__site_ring(group->site);
+        done += n;
+    }
+    return tdm__group_wait(group, not_taken);
+}
+
+tdm_status tdm__group_send(tdm_comm *comm, tdm_span in, int to) {
+    tdm_group *group = (tdm_group *)comm;
+    tdm_call call = {.kind = TDM_CALL_SEND, .dtype = (int32_t)in.dtype, .op = -1, .root = to, .count = in.count};
+    tdm_status status = tdm__group_enter(group, &call);
+    if (status == TDM_OK) status = send(group, in);
+    return tdm__group_leave(group, status);
+}
+
+static tdm_status receive(tdm_group *group, tdm_span out) {
+    int from = group->call.root;
+    tdm_mail *mail = mail_of(group, from);
+    TDM_TRY(tdm__group_wait(group, no_letter));
+    if (mail->count != out.count || mail->dtype != (int32_t)out.dtype)
+        TDM_FAIL(TDM_E_USAGE, "receive from rank %d: wanted %zu %s, but it sends %llu %s", group->job_rank[from],
+                 out.count, tdm_dtype_name(out.dtype), (unsigned long long)mail->count,
+                 tdm_dtype_name((tdm_dtype)mail->dtype));
+    size_t bytes = out.count * tdm_dtype_bytes(out.dtype);
+    if (mail->place.region != 0) {
+        TDM_TRY(tdm__group_touch(group));
+        if (bytes > 0) memcpy(out.data, tdm__group_reach(group, from, mail->place), bytes);
+        tdm__group_untouch(group);
+    } else {
+        for (size_t done = 0; done < bytes;) {
+            TDM_TRY(tdm__group_wait(group, no_full_half));
+            size_t n = bytes - done < TDM_MAIL_BYTES ? bytes - done : TDM_MAIL_BYTES;
+            memcpy((char *)out.data + done, box_half(group, from, atomic_load(&mail->drained)), n);
+            atomic_fetch_add(&mail->drained, 1);
+            tdm__site_ring(group->site);
+            done += n;
+        }
+    }
+    atomic_store(&mail->taken, letter_number(atomic_load(&mail->offer)));
+    tdm__site_ring(group->site);
+    return TDM_OK;
+}
+
+tdm_status tdm__group_receive(tdm_comm *comm, tdm_span out, int from) {
+    tdm_group *group = (tdm_group *)comm;
+    tdm_call call = {.kind = TDM_CALL_RECEIVE, .dtype = (int32_t)out.dtype, .op = -1, .root = from, .count = out.count};
+    tdm_status status = tdm__group_enter(group, &call);
+    if (status == TDM_OK) status = receive(group, out);
+    return tdm__group_leave(group, status);
+}

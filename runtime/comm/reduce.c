@@ -1,0 +1,86 @@
+/* The loops of every reduction. The order of operations is part of the result: each element goes through the sources
+ * from the first to the last, so no rank count, slice or block changes a bit. */
+#include "runtime/comm/reduce.h"
+
+#include <string.h>
+
+/* A NaN on either side wins, so that a minimum over ranks does not hide one. */
+#define SUM(a, b) ((a) + (b))
+#define PRODUCT(a, b) ((a) * (b))
+#define MIN_FLOAT(a, b) ((((b) < (a)) | ((b) != (b))) ? (b) : (a))
+#define MAX_FLOAT(a, b) ((((b) > (a)) | ((b) != (b))) ? (b) : (a))
+#define MIN(a, b) ((b) < (a) ? (b) : (a))
+#define MAX(a, b) ((b) > (a) ? (b) : (a))
+
+/* Up to four sources in one pass; the rest are added to the result. `through` is the type computed in: unsigned for
+ * sums and products of integers, where overflow wraps. */
+#define REDUCTION(name, type, through, op)                                                                             \
+    static void name(void *restrict to_, const void *const *source, int sources, size_t count) {                       \
+        type *restrict to = to_;                                                                                       \
+        const type *a = source[0], *b = source[1];                                                                     \
+        int done = 2;                                                                                                  \
+        if (sources >= 4) {                                                                                            \
+            const type *c = source[2], *d = source[3];                                                                 \
+            for (size_t i = 0; i < count; i++) {                                                                       \
+                through x = (through)a[i], y = (through)b[i];                                                          \
+                through z = (through)op(x, y);                                                                         \
+                y = (through)c[i];                                                                                     \
+                z = (through)op(z, y);                                                                                 \
+                y = (through)d[i];                                                                                     \
+                to[i] = (type)op(z, y);                                                                                \
+            }                                                                                                          \
+            done = 4;                                                                                                  \
+        } else {                                                                                                       \
+            for (size_t i = 0; i < count; i++) {                                                                       \
+                through x = (through)a[i], y = (through)b[i];                                                          \
+                to[i] = (type)op(x, y);                                                                                \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (; done < sources; done++) {                                                                               \
+            const type *next = source[done];                                                                           \
+            for (size_t i = 0; i < count; i++) {                                                                       \
+                through x = (through)to[i], y = (through)next[i];                                                      \
+                to[i] = (type)op(x, y);                                                                                \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+REDUCTION(sum_f32, float, float, SUM)
+REDUCTION(product_f32, float, float, PRODUCT)
+REDUCTION(min_f32, float, float, MIN_FLOAT)
+REDUCTION(max_f32, float, float, MAX_FLOAT)
+REDUCTION(sum_f64, double, double, SUM)
+REDUCTION(product_f64, double, double, PRODUCT)
+REDUCTION(min_f64, double, double, MIN_FLOAT)
+REDUCTION(max_f64, double, double, MAX_FLOAT)
+REDUCTION(sum_i32, int32_t, uint32_t, SUM)
+REDUCTION(product_i32, int32_t, uint32_t, PRODUCT)
+REDUCTION(min_i32, int32_t, int32_t, MIN)
+REDUCTION(max_i32, int32_t, int32_t, MAX)
+REDUCTION(sum_i64, int64_t, uint64_t, SUM)
+REDUCTION(product_i64, int64_t, uint64_t, PRODUCT)
+REDUCTION(min_i64, int64_t, int64_t, MIN)
+REDUCTION(max_i64, int64_t, int64_t, MAX)
+REDUCTION(sum_u8, uint8_t, uint32_t, SUM)
+REDUCTION(product_u8, uint8_t, uint32_t, PRODUCT)
+REDUCTION(min_u8, uint8_t, uint8_t, MIN)
+REDUCTION(max_u8, uint8_t, uint8_t, MAX)
+
+typedef void reduction(void *restrict to, const void *const *source, int sources, size_t count);
+
+static reduction *const reductions[TDM_DTYPE_COUNT][4] = {
+    [TDM_DTYPE_F32] = {sum_f32, product_f32, min_f32, max_f32},
+    [TDM_DTYPE_F64] = {sum_f64, product_f64, min_f64, max_f64},
+    [TDM_DTYPE_I32] = {sum_i32, product_i32, min_i32, max_i32},
+    [TDM_DTYPE_I64] = {sum_i64, product_i64, min_i64, max_i64},
+    [TDM_DTYPE_U8] = {sum_u8, product_u8, min_u8, max_u8},
+};
+
+void tdm__reduce_sources(void *to, const void *const *source, int sources, size_t count, tdm_dtype dtype,
+                         tdm_reduce_op op) {
+    if (count == 0) return;
+    if (sources == 1)
+        memcpy(to, source[0], count * tdm_dtype_bytes(dtype));
+    else
+        reductions[dtype][op](to, source, sources, count);
+}

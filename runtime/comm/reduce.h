@@ -1,0 +1,15 @@
+/* Typed reductions over the buffers of several ranks, in rank order. */
+#ifndef TDM_COMM_REDUCE_H
+#define TDM_COMM_REDUCE_H
+
+#include <tandem/sys/comm.h>
+
+/* A block of a reduction: what stays in the first-level cache together with a few sources. */
+enum { TDM_REDUCE_BLOCK = 4096 };
+
+/* to[i] = ((source[0][i] op source[1][i]) op source[2][i]) ...; `to` overlaps no source. Integers wrap; minimum and
+ * maximum of floats hand a NaN on. */
+void tdm__reduce_sources(void *to, const void *const *source, int sources, size_t count, tdm_dtype dtype,
+                         tdm_reduce_op op);
+
+#endif

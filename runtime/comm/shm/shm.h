@@ -1,0 +1,35 @@
+/* What the files of the `shm` backend share: the file behind a job, and the processes around it. */
+#ifndef TDM_COMM_SHM_SHM_H
+#define TDM_COMM_SHM_SHM_H
+
+#include "runtime/comm/group.h"
+
+/* ---- shm_region.c: an anonymous file that only grows ---- */
+
+/* The layout of the start of the file: control, processes, seats of all ranks with their boxes. */
+typedef struct tdm_shm_layout {
+    size_t process, seats, total; /* offsets; total in whole pages */
+} tdm_shm_layout;
+tdm_shm_layout tdm__shm_layout(int world);
+
+size_t tdm__shm_page(void);
+/* A file of `bytes` zeroed bytes that nobody can shrink. */
+tdm_status tdm__shm_file(int *fd, size_t bytes);
+/* Give [offset, offset + bytes) real memory, so that no later access can fail. */
+tdm_status tdm__shm_reserve(int fd, uint64_t offset, size_t bytes);
+tdm_status tdm__shm_map(int fd, uint64_t offset, size_t bytes, void **out);
+/* The control page of a file from tdm__shm_create; TDM_E_USAGE for any other. Unmap sizeof(tdm_control) bytes. */
+tdm_status tdm__shm_map_control(int fd, tdm_control **out);
+
+/* ---- shm_process.c: is somebody still there? ---- */
+
+void tdm__process_note(tdm_process *process);                /* the calling process; `state` is left alone */
+int tdm__process_watch(const tdm_process *process);          /* a descriptor for `gone`, or -1 */
+bool tdm__process_gone(const tdm_process *process, int watch);
+
+/* ---- shm_comm.c ---- */
+
+/* watched: the ranks fail when the calling process ends. */
+tdm_status tdm__shm_create_file(int *fd, int world, bool watched);
+
+#endif

@@ -1,0 +1,176 @@
+/* `shm`: the ranks are processes of one host over an anonymous shared file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/comm/shm/shm.h"
+
+/* ---- the launcher's side ---- */
+
+tdm_status tdm__shm_create(int *fd, const tdm_host *host, int world) {
+    (void)host;
+    *fd = -1;
+    if (world < 1 || world > TDM_COMM_WORLD_MAX)
+        TDM_FAIL(TDM_E_USAGE, "launch: wants 1 to %d ranks, got %d", TDM_COMM_WORLD_MAX, world);
+    TDM_TRY(tdm__shm_create_file(fd, world, true));
+    /* Ranks inherit it through exec. */
+    (void)fcntl(*fd, F_SETFD, 0);
+    return TDM_OK;
+}
+
+void tdm__shm_abort(int fd, int rank, const char *why) {
+    tdm_control *control;
+    char cause[TDM_CAUSE_TEXT];
+    if (tdm__shm_map_control(fd, &control) != TDM_OK) return;
+    if (rank < 0)
+        snprintf(cause, sizeof(cause), "the launcher ended the job: %.200s", why);
+    else
+        snprintf(cause, sizeof(cause), "rank %d has ended: %.200s", rank, why);
+    tdm__control_end(control, false, cause);
+    munmap(control, sizeof(*control));
+}
+
+/* ---- a rank's side ---- */
+
+static tdm_status share(tdm_group *group, size_t stride, unsigned char **base) {
+    tdm_site *site = group->site;
+    uint64_t offset = 0;
+    size_t total = stride * (size_t)group->comm.world;
+    void *mapped;
+    if (group->comm.rank == 0) offset = atomic_fetch_add(&site->control->file_end, total);
+    TDM_TRY(tdm__group_tell(group, 0, &offset, sizeof(offset)));
+    /* Each rank reserves its own part, which puts it on the rank's memory node. */
+    TDM_TRY(tdm__shm_reserve(site->fd, offset + (uint64_t)group->comm.rank * stride, stride));
+    TDM_TRY(tdm__group_round(group));
+    TDM_TRY(tdm__shm_map(site->fd, offset, total, &mapped));
+    tdm_status status = tdm__site_keep(site, mapped, total);
+    if (status != TDM_OK) {
+        munmap(mapped, total);
+        return tdm__frame(status, __FILE__, __LINE__);
+    }
+    *base = mapped;
+    return TDM_OK;
+}
+
+static void unmap(tdm_site *site, void *base, size_t bytes) {
+    (void)site;
+    munmap(base, bytes);
+}
+
+static void free_site(tdm_site *site) {
+    for (int r = 0; site->watch != NULL && r <= site->world; r++) {
+        if (site->watch[r] >= 0) close(site->watch[r]);
+    }
+    tdm__delete(site->host, site->watch);
+    if (site->control != NULL) munmap(site->control, site->control_bytes);
+    if (site->fd >= 0) close(site->fd);
+    tdm__delete(site->host, site);
+}
+
+static bool gone(const tdm_site *site, int job_rank) {
+    if (job_rank < 0) return tdm__process_gone(&site->control->parent, site->watch[site->world]);
+    const tdm_process *process = &site->process[job_rank];
+    return atomic_load(&process->state) == TDM_PROCESS_JOINED && tdm__process_gone(process, site->watch[job_rank]);
+}
+
+static const tdm_comm_ops comm_ops = TDM_GROUP_OPS("shm");
+static const tdm_site_ops site_ops = {
+    .comm_ops = &comm_ops, .share = share, .unmap = unmap, .free = free_site, .gone = gone};
+
+static tdm_status map_site(tdm_site *site, int fd) {
+    tdm_control *control;
+    TDM_TRY(tdm__shm_map_control(fd, &control));
+    uint32_t made_for = control->world;
+    munmap(control, sizeof(*control));
+    if (made_for != (uint32_t)site->world)
+        TDM_FAIL(TDM_E_USAGE, "communicator: the job was made for %u ranks, this rank was told %d", made_for,
+                 site->world);
+    site->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (site->fd < 0)
+        TDM_FAIL(TDM_E_COMM, "communicator: cannot duplicate descriptor %d: %s", fd, strerrordesc_np(errno));
+    tdm_shm_layout layout = tdm__shm_layout(site->world);
+    void *base;
+    TDM_TRY(tdm__shm_map(site->fd, 0, layout.total, &base));
+    site->control = base;
+    site->control_bytes = layout.total;
+    site->process = (tdm_process *)((char *)base + layout.process);
+    TDM_TRY(tdm__new(site->host, &site->watch, (size_t)site->world + 1, sizeof(*site->watch), "communicator"));
+    for (int r = 0; r <= site->world; r++) site->watch[r] = -1;
+    site->watch[site->world] = tdm__process_watch(&site->control->parent);
+    return TDM_OK;
+}
+
+/* With one user, the caller. */
+static tdm_status new_site(tdm_site **out, int fd, int world, const tdm_host *host) {
+    tdm_site *site;
+    *out = NULL;
+    TDM_TRY(tdm__new(host, &site, 1, sizeof(*site), "communicator"));
+    site->ops = &site_ops;
+    site->host = host;
+    site->world = world;
+    site->page = tdm__shm_page();
+    site->spin_ns = tdm__spin_ns(world);
+    site->fd = -1;
+    atomic_store(&site->users, 1);
+    tdm_status status = map_site(site, fd);
+    if (status != TDM_OK) {
+        tdm__site_release(site);
+        return tdm__frame(status, __FILE__, __LINE__);
+    }
+    *out = site;
+    return TDM_OK;
+}
+
+static tdm_status take_rank(tdm_site *site, int rank) {
+    tdm_process *process = &site->process[rank];
+    uint32_t absent = TDM_PROCESS_ABSENT;
+    if (!atomic_compare_exchange_strong(&process->state, &absent, TDM_PROCESS_JOINING))
+        TDM_FAIL(TDM_E_USAGE, "communicator: rank %d is taken by another process of this job; each rank joins once",
+                 rank);
+    tdm__process_note(process);
+    atomic_store(&process->state, TDM_PROCESS_JOINED);
+    return TDM_OK;
+}
+
+static bool not_joined(const tdm_group *group, int r) {
+    return atomic_load(&group->site->process[r].state) != TDM_PROCESS_JOINED;
+}
+
+static tdm_status join(tdm_group *group) {
+    tdm_site *site = group->site;
+    tdm_call call = {.kind = TDM_CALL_JOIN, .root = -1};
+    TDM_TRY(take_rank(site, group->comm.rank));
+    tdm__group_seat(group, (char *)site->control + tdm__shm_layout(site->world).seats, true);
+    tdm__site_ring(site);
+    TDM_TRY(tdm__group_enter(group, &call));
+    TDM_TRY(tdm__group_wait(group, not_joined));
+    for (int r = 0; r < site->world; r++) {
+        if (r != group->comm.rank) site->watch[r] = tdm__process_watch(&site->process[r]);
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm__comm_open_shm(tdm_comm **out, int fd, int rank, int world, const tdm_host *host, int64_t timeout_ms) {
+    tdm_site *site;
+    tdm_group *group;
+    *out = NULL;
+    if (world < 1 || world > TDM_COMM_WORLD_MAX || rank < 0 || rank >= world)
+        TDM_FAIL(TDM_E_USAGE, "communicator: wants a rank of 1 to %d ranks, got rank %d of %d", TDM_COMM_WORLD_MAX,
+                 rank, world);
+    if (timeout_ms < 1)
+        TDM_FAIL(TDM_E_USAGE, "communicator: wants a timeout of at least 1 ms, got %lld", (long long)timeout_ms);
+    TDM_TRY(new_site(&site, fd, world, host));
+    tdm_status status = tdm__group_new(&group, site, rank, world, timeout_ms);
+    if (status == TDM_OK) status = join(group);
+    if (status == TDM_OK)
+        *out = &group->comm;
+    else
+        tdm__group_free(group);
+    tdm__site_release(site);
+    return status;
+}

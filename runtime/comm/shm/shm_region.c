@@ -1,0 +1,120 @@
+/* The anonymous file of a job. It has no name and lives as long as somebody has it open or mapped, so nothing can be left
+ * behind; it is sealed against shrinking, and its memory is reserved before it is mapped, so no access can fault. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/comm/shm/shm.h"
+
+static const char magic[8] = "tandem\x1a\n";
+
+size_t tdm__shm_page(void) {
+    long page = sysconf(_SC_PAGESIZE);
+    return page > 0 ? (size_t)page : 4096;
+}
+
+static size_t round_up(size_t bytes, size_t unit) {
+    return (bytes + unit - 1) / unit * unit;
+}
+
+tdm_shm_layout tdm__shm_layout(int world) {
+    tdm_shm_layout layout;
+    layout.process = round_up(sizeof(tdm_control), TDM_LINE);
+    layout.seats = round_up(layout.process + (size_t)world * sizeof(tdm_process), TDM_LINE);
+    layout.total = round_up(layout.seats + tdm__seats_bytes(world, true), tdm__shm_page());
+    return layout;
+}
+
+tdm_status tdm__shm_reserve(int fd, uint64_t offset, size_t bytes) {
+    struct rlimit limit;
+    uint64_t end;
+    if (__builtin_add_overflow(offset, (uint64_t)bytes, &end) || end > INT64_MAX)
+        TDM_FAIL(TDM_E_MEMORY, "shared memory: %zu bytes are more than a file holds", bytes);
+    /* Beyond this limit the kernel would send SIGXFSZ. */
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur)
+        TDM_FAIL(TDM_E_MEMORY,
+                 "shared memory: wants a file of %llu bytes, but the limit on file sizes (ulimit -f) is %llu; raise it",
+                 (unsigned long long)end, (unsigned long long)limit.rlim_cur);
+    int result;
+    do {
+        result = fallocate(fd, 0, (off_t)offset, (off_t)bytes);
+    } while (result != 0 && errno == EINTR);
+    if (result != 0)
+        TDM_FAIL(TDM_E_MEMORY, "shared memory: cannot get %zu bytes: %s", bytes, strerrordesc_np(errno));
+    return TDM_OK;
+}
+
+tdm_status tdm__shm_file(int *fd, size_t bytes) {
+    int made = memfd_create("tandem", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+    *fd = -1;
+    if (made < 0)
+        TDM_FAIL(errno == EMFILE || errno == ENFILE ? TDM_E_MEMORY : TDM_E_COMM,
+                 "shared memory: cannot make a file for it: %s", strerrordesc_np(errno));
+    tdm_status status = tdm__shm_reserve(made, 0, bytes);
+    if (status != TDM_OK) {
+        close(made);
+        return tdm__frame(status, __FILE__, __LINE__);
+    }
+    (void)fcntl(made, F_ADD_SEALS, F_SEAL_SHRINK);
+    *fd = made;
+    return TDM_OK;
+}
+
+tdm_status tdm__shm_map(int fd, uint64_t offset, size_t bytes, void **out) {
+    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, (off_t)offset);
+    *out = NULL;
+    if (base == MAP_FAILED)
+        TDM_FAIL(TDM_E_MEMORY, "shared memory: cannot map %zu bytes: %s", bytes, strerrordesc_np(errno));
+    *out = base;
+    return TDM_OK;
+}
+
+tdm_status tdm__shm_map_control(int fd, tdm_control **out) {
+    struct stat info;
+    void *base;
+    *out = NULL;
+    if (fstat(fd, &info) != 0)
+        TDM_FAIL(TDM_E_USAGE, "descriptor %d of the job's shared memory: %s; start the ranks through the launcher", fd,
+                 strerrordesc_np(errno));
+    if (!S_ISREG(info.st_mode) || (size_t)info.st_size < sizeof(tdm_control))
+        TDM_FAIL(TDM_E_USAGE, "descriptor %d is not the shared memory of a tandem job", fd);
+    TDM_TRY(tdm__shm_map(fd, 0, sizeof(tdm_control), &base));
+    tdm_control *control = base;
+    bool ours = memcmp(control->magic, magic, sizeof(magic)) == 0;
+    bool same = control->layout == sizeof(tdm_control) + sizeof(tdm_seat) + sizeof(tdm_process);
+    if (!ours || !same) {
+        munmap(base, sizeof(tdm_control));
+        if (ours) TDM_FAIL(TDM_E_USAGE, "descriptor %d is of another build of tandem; all ranks want the same one", fd);
+        TDM_FAIL(TDM_E_USAGE, "descriptor %d is not the shared memory of a tandem job", fd);
+    }
+    *out = control;
+    return TDM_OK;
+}
+
+tdm_status tdm__shm_create_file(int *fd, int world, bool watched) {
+    tdm_shm_layout layout = tdm__shm_layout(world);
+    int made;
+    void *base;
+    *fd = -1;
+    TDM_TRY(tdm__shm_file(&made, layout.total));
+    tdm_status status = tdm__shm_map(made, 0, sizeof(tdm_control), &base);
+    if (status != TDM_OK) {
+        close(made);
+        return tdm__frame(status, __FILE__, __LINE__);
+    }
+    tdm_control *control = base;
+    memcpy(control->magic, magic, sizeof(magic));
+    control->layout = (uint32_t)(sizeof(tdm_control) + sizeof(tdm_seat) + sizeof(tdm_process));
+    control->world = (uint32_t)world;
+    if (watched) tdm__process_note(&control->parent);
+    atomic_store(&control->file_end, layout.total);
+    munmap(base, sizeof(tdm_control));
+    *fd = made;
+    return TDM_OK;
+}
