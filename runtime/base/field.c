@@ -143,7 +143,8 @@ static bool read_float(const tdm_field *row, const char *text, double *out, tdm_
 }
 
 static bool read_bool(const char *text, bool *out, tdm_text *why) {
-    static const char *const alike[2][6] = {{"no", "n", "off", "0", "false", NULL}, {"yes", "y", "on", "1", "true", NULL}};
+    static const char *const alike[2][6] = {{"no", "n", "off", "0", "false", NULL},
+                                            {"yes", "y", "on", "1", "true", NULL}};
     if (tdm__parse_bool(text, out)) return true;
     tdm__text_printf(why, "wants true or false, got '%s'", text);
     for (int truth = 0; truth < 2; truth++) {
@@ -183,7 +184,8 @@ static bool read_duration(const tdm_field *row, const char *text, double *out, t
         return true;
     }
     refuse(row, good ? "a duration" : "a duration such as 500ms, 30s, 10m or 1h30m", text, why);
-    if (!good && tdm__parse_int(text, &number) && number >= 0) tdm__text_printf(why, "; write %llds", (long long)number);
+    if (!good && tdm__parse_int(text, &number) && number >= 0)
+        tdm__text_printf(why, "; write %llds", (long long)number);
     return false;
 }
 
@@ -206,8 +208,8 @@ static bool read_interval(const tdm_field *row, const char *text, tdm_interval *
         digits[length] = '\0';
         const char *name = text + length + strspn(text + length, " ");
         for (size_t i = 0; i < 2; i++) {
-            if ((strcmp(name, unit[i].one) != 0 && strcmp(name, unit[i].many) != 0) || !tdm__parse_int(digits, &number) ||
-                number < 1 || number > (int64_t)1 << 53)
+            if ((strcmp(name, unit[i].one) != 0 && strcmp(name, unit[i].many) != 0) ||
+                !tdm__parse_int(digits, &number) || number < 1 || number > (int64_t)1 << 53)
                 continue;
             *out = (tdm_interval){unit[i].kind, (double)number};
             return true;
@@ -305,19 +307,27 @@ static bool read_pair(const tdm_field *row, int64_t *value, const tdm_written *w
 
 static bool read_scalar(const tdm_field *row, void *value, const char *text, tdm_arena *arena, tdm_text *why) {
     switch (row->kind) {
-    case TDM_FIELD_BOOL: return read_bool(text, value, why);
-    case TDM_FIELD_INT: return read_int(row, text, value, why);
-    case TDM_FIELD_FLOAT: return read_float(row, text, value, why);
+    case TDM_FIELD_BOOL:
+        return read_bool(text, value, why);
+    case TDM_FIELD_INT:
+        return read_int(row, text, value, why);
+    case TDM_FIELD_FLOAT:
+        return read_float(row, text, value, why);
     case TDM_FIELD_TEXT:
-    case TDM_FIELD_PATH: return read_text(row, text, value, arena, why);
-    case TDM_FIELD_ENUM: return read_enum(row, text, value, why);
-    case TDM_FIELD_INTERVAL: return read_interval(row, text, value, why);
-    case TDM_FIELD_DURATION: return read_duration(row, text, value, why);
+    case TDM_FIELD_PATH:
+        return read_text(row, text, value, arena, why);
+    case TDM_FIELD_ENUM:
+        return read_enum(row, text, value, why);
+    case TDM_FIELD_INTERVAL:
+        return read_interval(row, text, value, why);
+    case TDM_FIELD_DURATION:
+        return read_duration(row, text, value, why);
     case TDM_FIELD_PAIR:
     case TDM_FIELD_INTS:
     case TDM_FIELD_FLOATS:
     case TDM_FIELD_PATHS:
-    case TDM_FIELD_KIND_COUNT: break;
+    case TDM_FIELD_KIND_COUNT:
+        break;
     }
     tdm__text_puts(why, "is of a kind that holds no single value");
     return false;
@@ -326,11 +336,16 @@ static bool read_scalar(const tdm_field *row, void *value, const char *text, tdm
 /* A null, a list or a single value came where the row has no use for one. */
 static bool refuse_shape(const tdm_field *row, const char *got, tdm_text *why) {
     static const char *const noun[TDM_FIELD_KIND_COUNT] = {
-        [TDM_FIELD_BOOL] = "true or false",         [TDM_FIELD_INT] = "an integer",
-        [TDM_FIELD_FLOAT] = "a number",             [TDM_FIELD_TEXT] = "a text",
-        [TDM_FIELD_PATH] = "a path",                [TDM_FIELD_PAIR] = "an integer or a list of two",
-        [TDM_FIELD_INTS] = "a list of integers",    [TDM_FIELD_FLOATS] = "a list of numbers",
-        [TDM_FIELD_PATHS] = "a list of paths",      [TDM_FIELD_INTERVAL] = "an interval such as 50 steps, 1 epoch or 30m",
+        [TDM_FIELD_BOOL] = "true or false",
+        [TDM_FIELD_INT] = "an integer",
+        [TDM_FIELD_FLOAT] = "a number",
+        [TDM_FIELD_TEXT] = "a text",
+        [TDM_FIELD_PATH] = "a path",
+        [TDM_FIELD_PAIR] = "an integer or a list of two",
+        [TDM_FIELD_INTS] = "a list of integers",
+        [TDM_FIELD_FLOATS] = "a list of numbers",
+        [TDM_FIELD_PATHS] = "a list of paths",
+        [TDM_FIELD_INTERVAL] = "an interval such as 50 steps, 1 epoch or 30m",
         [TDM_FIELD_DURATION] = "a duration",
     };
     if (row->kind == TDM_FIELD_INT || row->kind == TDM_FIELD_FLOAT || row->kind == TDM_FIELD_DURATION)

@@ -133,8 +133,8 @@ bool tdm__field_set_text(const tdm_field *row, void *object, const char *text, t
         if (!good) tdm__text_printf(why, "has quotes that do not match: %s", text);
         items[0] = room;
         bool is_text = row->kind == TDM_FIELD_TEXT && (row->flags & TDM_FIELD_NULLABLE) == 0;
-        written.is_null = good && !quoted &&
-                          (strcmp(room, "null") == 0 || strcmp(room, "~") == 0 || (room[0] == '\0' && !is_text));
+        written.is_null =
+            good && !quoted && (strcmp(room, "null") == 0 || strcmp(room, "~") == 0 || (room[0] == '\0' && !is_text));
     }
     good = good && tdm__field_set(row, object, &written, arena, why);
     tdm__delete(arena->host, room);

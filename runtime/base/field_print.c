@@ -81,7 +81,9 @@ static void print_list(const tdm_field *row, const void *value, tdm_text *out) {
     const tdm_ints *ints = value;
     const tdm_floats *floats = value;
     const tdm_texts *texts = value;
-    int count = row->kind == TDM_FIELD_INTS ? ints->count : row->kind == TDM_FIELD_FLOATS ? floats->count : texts->count;
+    int count = row->kind == TDM_FIELD_INTS     ? ints->count
+                : row->kind == TDM_FIELD_FLOATS ? floats->count
+                                                : texts->count;
     if (count == 0 && (row->flags & TDM_FIELD_NULLABLE) != 0) {
         tdm__text_puts(out, "null");
         return;
@@ -102,21 +104,37 @@ static void print_list(const tdm_field *row, const void *value, tdm_text *out) {
 void tdm__field_print(const tdm_field *row, const void *object, tdm_text *out) {
     const void *value = (const char *)object + row->offset;
     switch (row->kind) {
-    case TDM_FIELD_BOOL: tdm__text_puts(out, *(const bool *)value ? "true" : "false"); break;
-    case TDM_FIELD_INT: print_int(*(const int64_t *)value, out); break;
+    case TDM_FIELD_BOOL:
+        tdm__text_puts(out, *(const bool *)value ? "true" : "false");
+        break;
+    case TDM_FIELD_INT:
+        print_int(*(const int64_t *)value, out);
+        break;
     case TDM_FIELD_FLOAT:
-    case TDM_FIELD_DURATION: print_number(row, *(const double *)value, out); break;
+    case TDM_FIELD_DURATION:
+        print_number(row, *(const double *)value, out);
+        break;
     case TDM_FIELD_TEXT:
-    case TDM_FIELD_PATH: print_text(*(const char *const *)value, out); break;
-    case TDM_FIELD_ENUM: tdm__text_puts(out, row->names[*(const int *)value]); break;
+    case TDM_FIELD_PATH:
+        print_text(*(const char *const *)value, out);
+        break;
+    case TDM_FIELD_ENUM:
+        tdm__text_puts(out, row->names[*(const int *)value]);
+        break;
     case TDM_FIELD_PAIR:
-        tdm__text_printf(out, "[%lld, %lld]", (long long)((const int64_t *)value)[0], (long long)((const int64_t *)value)[1]);
+        tdm__text_printf(out, "[%lld, %lld]", (long long)((const int64_t *)value)[0],
+                         (long long)((const int64_t *)value)[1]);
         break;
     case TDM_FIELD_INTS:
     case TDM_FIELD_FLOATS:
-    case TDM_FIELD_PATHS: print_list(row, value, out); break;
-    case TDM_FIELD_INTERVAL: print_interval(value, out); break;
-    case TDM_FIELD_KIND_COUNT: break;
+    case TDM_FIELD_PATHS:
+        print_list(row, value, out);
+        break;
+    case TDM_FIELD_INTERVAL:
+        print_interval(value, out);
+        break;
+    case TDM_FIELD_KIND_COUNT:
+        break;
     }
 }
 
@@ -150,22 +168,30 @@ bool tdm__field_equal(const tdm_field *row, const void *a, const void *b) {
     a = (const char *)a + row->offset;
     b = (const char *)b + row->offset;
     switch (row->kind) {
-    case TDM_FIELD_BOOL: return *(const bool *)a == *(const bool *)b;
-    case TDM_FIELD_INT: return *(const int64_t *)a == *(const int64_t *)b;
+    case TDM_FIELD_BOOL:
+        return *(const bool *)a == *(const bool *)b;
+    case TDM_FIELD_INT:
+        return *(const int64_t *)a == *(const int64_t *)b;
     case TDM_FIELD_FLOAT:
-    case TDM_FIELD_DURATION: return same_number(*(const double *)a, *(const double *)b);
+    case TDM_FIELD_DURATION:
+        return same_number(*(const double *)a, *(const double *)b);
     case TDM_FIELD_TEXT:
-    case TDM_FIELD_PATH: return same_text(*(const char *const *)a, *(const char *const *)b);
-    case TDM_FIELD_ENUM: return *(const int *)a == *(const int *)b;
-    case TDM_FIELD_PAIR: return memcmp(a, b, 2 * sizeof(int64_t)) == 0;
+    case TDM_FIELD_PATH:
+        return same_text(*(const char *const *)a, *(const char *const *)b);
+    case TDM_FIELD_ENUM:
+        return *(const int *)a == *(const int *)b;
+    case TDM_FIELD_PAIR:
+        return memcmp(a, b, 2 * sizeof(int64_t)) == 0;
     case TDM_FIELD_INTS:
     case TDM_FIELD_FLOATS:
-    case TDM_FIELD_PATHS: return same_list(row, a, b);
+    case TDM_FIELD_PATHS:
+        return same_list(row, a, b);
     case TDM_FIELD_INTERVAL: {
         const tdm_interval *left = a, *right = b;
         return left->kind == right->kind && (left->kind == TDM_INTERVAL_NEVER || left->amount == right->amount);
     }
-    case TDM_FIELD_KIND_COUNT: break;
+    case TDM_FIELD_KIND_COUNT:
+        break;
     }
     return false;
 }

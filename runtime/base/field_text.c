@@ -43,7 +43,8 @@ bool tdm__parse_duration(const char *text, double *seconds) {
         text += digits;
         size_t letters = strspn(text, "dhms");
         int unit = next;
-        while (unit < UNIT_COUNT && (strlen(units[unit].name) != letters || memcmp(units[unit].name, text, letters) != 0))
+        while (unit < UNIT_COUNT &&
+               (strlen(units[unit].name) != letters || memcmp(units[unit].name, text, letters) != 0))
             unit++;
         if (unit == UNIT_COUNT || __builtin_mul_overflow(amount, units[unit].ms, &amount) ||
             __builtin_add_overflow(total, amount, &total))

@@ -1,6 +1,6 @@
 /* Uniform to normal, as ATen's CPU kernels do it. On machines with AVX2 those use the single-precision Cephes logarithm
- * and sine in the form of avx_mathfun.h, where the compiler fused multiplications with additions: each fmaf below is one
- * of those, and which operand was fused is part of the result. */
+ * and sine in the form of avx_mathfun.h, where the compiler fused multiplications with additions: each fmaf below is
+ * one of those, and which operand was fused is part of the result. */
 #include "runtime/base/rng_normal.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ TDM_INLINE float float_of(uint32_t bits) {
 TDM_INLINE float cephes_log(float x) {
     uint32_t bits = bits_of(x);
     float e = (float)((int32_t)(bits >> 23) - 127) + 1.0f;
-    float m = float_of((bits & 0x007FFFFFu) | 0x3F000000u); /* in [0.5, 1) */
+    float m = float_of((bits & 0x007FFFFFu) | 0x3F000000u);      /* in [0.5, 1) */
     uint32_t below = 0u - (uint32_t)(m < 0.707106781186547524f); /* a mask: loops with choices stay scalar */
     e = e - float_of(bits_of(1.0f) & below);
     m = (m - 1.0f) + float_of(bits_of(m) & below);

@@ -140,7 +140,8 @@ int tdm__text_distance(const char *a, const char *b) {
         now[0] = i;
         for (int j = 1; j <= b_length; j++) {
             now[j] = min_int(min_int(last[j], now[j - 1]) + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) now[j] = min_int(now[j], before[j - 2] + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                now[j] = min_int(now[j], before[j - 2] + 1);
         }
     }
     return row[a_length % 3][b_length];

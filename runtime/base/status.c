@@ -34,8 +34,7 @@ static void copy_text(char *to, size_t capacity, const char *from) {
     drop_half_character(to);
 }
 
-tdm_status tdm__fail(tdm_status status, const char *file, int line, const tdm_origin *origin, const char *format,
-                     ...) {
+tdm_status tdm__fail(tdm_status status, const char *file, int line, const tdm_origin *origin, const char *format, ...) {
     /* Formatted aside first: an argument may be the message of the failure that this one wraps. */
     char message[sizeof(record.message)];
     va_list arguments;
@@ -93,8 +92,8 @@ const char *tdm_error_message(void) {
 
 const char *tdm_status_name(tdm_status status) {
     switch (status) {
-#define X(name, number, text)                                                                      \
-    case TDM_##name:                                                                               \
+#define X(name, number, text) \
+    case TDM_##name:          \
         return #name;
         TDM_STATUS_MAP(X)
 #undef X
@@ -104,8 +103,8 @@ const char *tdm_status_name(tdm_status status) {
 
 const char *tdm_status_text(tdm_status status) {
     switch (status) {
-#define X(name, number, text)                                                                      \
-    case TDM_##name:                                                                               \
+#define X(name, number, text) \
+    case TDM_##name:          \
         return text;
         TDM_STATUS_MAP(X)
 #undef X

@@ -88,11 +88,21 @@ void tdm__text_json_string(tdm_text *text, const char *terminated) {
             continue;
         }
         switch (code) {
-        case '"': tdm__text_puts(text, "\\\""); break;
-        case '\\': tdm__text_puts(text, "\\\\"); break;
-        case '\n': tdm__text_puts(text, "\\n"); break;
-        case '\r': tdm__text_puts(text, "\\r"); break;
-        case '\t': tdm__text_puts(text, "\\t"); break;
+        case '"':
+            tdm__text_puts(text, "\\\"");
+            break;
+        case '\\':
+            tdm__text_puts(text, "\\\\");
+            break;
+        case '\n':
+            tdm__text_puts(text, "\\n");
+            break;
+        case '\r':
+            tdm__text_puts(text, "\\r");
+            break;
+        case '\t':
+            tdm__text_puts(text, "\\t");
+            break;
         default:
             if (code < 0x20 || code == 0x7F)
                 tdm__text_printf(text, "\\u%04x", (unsigned)code);

@@ -25,26 +25,51 @@ static const char *const types[] = {"sgd", "adam", "adamw", NULL};
 static const tdm_field rows[] = {
     {.key = "flag", .kind = TDM_FIELD_BOOL, AT(flag), .initial = "true"},
     {.key = "count", .kind = TDM_FIELD_INT, AT(count), .initial = "8", .min = 1, .max = 512, .flags = TDM_FIELD_MAIN},
-    {.key = "seed", .kind = TDM_FIELD_INT, AT(seed), .initial = "null", .min = 0, .max = INFINITY,
+    {.key = "seed",
+     .kind = TDM_FIELD_INT,
+     AT(seed),
+     .initial = "null",
+     .min = 0,
+     .max = INFINITY,
      .flags = TDM_FIELD_NULLABLE},
     {.key = "any", .kind = TDM_FIELD_INT, AT(any), .flags = TDM_FIELD_REQUIRED},
     {.key = "rate", .kind = TDM_FIELD_FLOAT, AT(rate), .initial = "1e-3", .flags = TDM_FIELD_OPEN_MIN},
     {.key = "share", .kind = TDM_FIELD_FLOAT, AT(share), .initial = "0.5", .max = 1},
-    {.key = "clip", .kind = TDM_FIELD_FLOAT, AT(clip), .initial = "null", .max = 10,
+    {.key = "clip",
+     .kind = TDM_FIELD_FLOAT,
+     AT(clip),
+     .initial = "null",
+     .max = 10,
      .flags = TDM_FIELD_NULLABLE | TDM_FIELD_OPEN_MIN},
     {.key = "name", .kind = TDM_FIELD_TEXT, AT(name), .initial = "run"},
     {.key = "note", .kind = TDM_FIELD_TEXT, AT(note), .initial = "null", .flags = TDM_FIELD_NULLABLE},
     {.key = "path", .kind = TDM_FIELD_PATH, AT(path), .flags = TDM_FIELD_REQUIRED},
     {.key = "type", .kind = TDM_FIELD_ENUM, AT(type), .initial = "adam", .names = types},
     {.key = "kernel", .kind = TDM_FIELD_PAIR, AT(kernel), .initial = "3", .min = 1, .max = -1},
-    {.key = "ids", .kind = TDM_FIELD_INTS, AT(ids), .initial = "[0]", .min = 0, .max = INFINITY, .min_items = 1,
+    {.key = "ids",
+     .kind = TDM_FIELD_INTS,
+     AT(ids),
+     .initial = "[0]",
+     .min = 0,
+     .max = INFINITY,
+     .min_items = 1,
      .max_items = 4},
-    {.key = "betas", .kind = TDM_FIELD_FLOATS, AT(betas), .initial = "[0.9, 0.999]", .max = 1, .min_items = 2,
+    {.key = "betas",
+     .kind = TDM_FIELD_FLOATS,
+     AT(betas),
+     .initial = "[0.9, 0.999]",
+     .max = 1,
+     .min_items = 2,
      .max_items = 2},
     {.key = "files", .kind = TDM_FIELD_PATHS, AT(files), .initial = "null", .flags = TDM_FIELD_NULLABLE},
     {.key = "every", .kind = TDM_FIELD_INTERVAL, AT(every), .initial = "1 epoch"},
     {.key = "log", .kind = TDM_FIELD_INTERVAL, AT(log), .initial = "null", .flags = TDM_FIELD_NULLABLE},
-    {.key = "timeout", .kind = TDM_FIELD_DURATION, AT(timeout), .initial = "10m", .min = 1, .max = 86400,
+    {.key = "timeout",
+     .kind = TDM_FIELD_DURATION,
+     AT(timeout),
+     .initial = "10m",
+     .min = 1,
+     .max = 86400,
      .unit = "seconds"},
     {.key = "pause", .kind = TDM_FIELD_DURATION, AT(pause), .initial = "null", .flags = TDM_FIELD_NULLABLE},
     {.key = NULL},
@@ -117,8 +142,8 @@ TEST(initial) {
 }
 
 TEST(bad_table) {
-    static const tdm_field wrong[] = {
-        {.key = "size", .kind = TDM_FIELD_INT, .initial = "none", .offset = 0}, {.key = NULL}};
+    static const tdm_field wrong[] = {{.key = "size", .kind = TDM_FIELD_INT, .initial = "none", .offset = 0},
+                                      {.key = NULL}};
     int64_t value;
     CHECK_STATUS(tdm__field_set_initial(wrong, &value, &arena), TDM_E_INTERNAL);
     CHECK_TEXT(tdm_error_message(), "default of size wants an integer, got 'none'");
@@ -200,10 +225,11 @@ TEST(texts) {
     CHECK_TEXT(refusal("name", "\"\\q\""), "has quotes that do not match: \"\\q\"");
     CHECK_TEXT(refusal("name", "a\xFF"), "wants text in UTF-8, got the byte 0xFF at offset 1");
     /* Each of these is something else than this text to some reader of YAML. */
-    static const char *const ambiguous[] = {"true", "No", "on", "y", "null", "~", "12", "1e3", "0x1F", "0o7", "1:30",
-                                            "2026-11-20", ".5", ".inf", "-", "- a", "a: b", "a #b", "a:", "#a", "&a",
-                                            "*a", "!a", "%a", "@a", "`a", "[a]", "{a", "a,b", "a]b", "?", "=", "<<",
-                                            " a", "a ", "a\nb", "|", ">", "\"a\"", "'a'", "\xE2\x80\xA8", "\x7F"};
+    static const char *const ambiguous[] = {
+        "true",       "No", "on",   "y",  "null", "~",     "12",   "1e3",          "0x1F", "0o7", "1:30",
+        "2026-11-20", ".5", ".inf", "-",  "- a",  "a: b",  "a #b", "a:",           "#a",   "&a",  "*a",
+        "!a",         "%a", "@a",   "`a", "[a]",  "{a",    "a,b",  "a]b",          "?",    "=",   "<<",
+        " a",         "a ", "a\nb", "|",  ">",    "\"a\"", "'a'",  "\xE2\x80\xA8", "\x7F"};
     for (size_t i = 0; i < sizeof(ambiguous) / sizeof(ambiguous[0]); i++) {
         now.name = ambiguous[i];
         char text[64];
@@ -252,7 +278,8 @@ TEST(lists) {
     CHECK_TEXT(refusal("betas", "[0.9]"), "wants 2 numbers, got 1");
     CHECK_TEXT(refusal("betas", "[0.9, x]"), "item 2 wants a number from 0 to 1, got 'x'");
     CHECK_TEXT(refusal("betas", "null"), "wants a list of numbers, got null");
-    static const char *const malformed[] = {"[", "[1", "[1, 2", "[,]", "[1,,2]", "[1] 2", "[[1]]", "[1]]", "['a]", "[\"a\" b]"};
+    static const char *const malformed[] = {"[",     "[1",    "[1, 2", "[,]",  "[1,,2]",
+                                            "[1] 2", "[[1]]", "[1]]",  "['a]", "[\"a\" b]"};
     for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++)
         CHECK_HAS(refusal("files", malformed[i]), "wants a list such as [a, b] of at most 64 items, got '[");
     char text[400] = "[0";
@@ -299,10 +326,12 @@ TEST(durations) {
     CHECK_TEXT(round_trip("pause", "0s"), "0s");
     CHECK_TEXT(round_trip("pause", "null"), "null");
     CHECK(set("pause", "1d2h3m4s5ms") && now.pause == 86400 + 7200 + 180 + 4.005);
-    CHECK_TEXT(refusal("timeout", "30"), "wants a duration such as 500ms, 30s, 10m or 1h30m from 1s to 1d, got '30'; write 30s");
+    CHECK_TEXT(refusal("timeout", "30"),
+               "wants a duration such as 500ms, 30s, 10m or 1h30m from 1s to 1d, got '30'; write 30s");
     CHECK_TEXT(refusal("timeout", "500ms"), "wants a duration from 1s to 1d, got '500ms'");
     CHECK_TEXT(refusal("timeout", "2d"), "wants a duration from 1s to 1d, got '2d'");
-    static const char *const bad[] = {"1.5h", "m", "1 m", "30m1h", "1m1m", "-1s", "1x", "99999999999999999s", "999999999999999d", "1mss"};
+    static const char *const bad[] = {
+        "1.5h", "m", "1 m", "30m1h", "1m1m", "-1s", "1x", "99999999999999999s", "999999999999999d", "1mss"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         CHECK_HAS(refusal("pause", bad[i]), "wants a duration such as 500ms, 30s, 10m or 1h30m, got '");
 }
@@ -332,11 +361,16 @@ TEST(equality) {
     REQUIRE_OK(tdm__field_set_initial(rows, &a, &arena));
     REQUIRE_OK(tdm__field_set_initial(rows, &b, &arena));
     for (const tdm_field *row = rows; row->key != NULL; row++) CHECK(tdm__field_equal(row, &a, &b));
-    static const char *const other[][2] = {
-        {"flag", "false"}, {"count", "9"}, {"seed", "1"}, {"any", "4"}, {"rate", "2"}, {"share", "0.1"},
-        {"clip", "1"}, {"name", "x"}, {"note", "x"}, {"path", "p"}, {"type", "sgd"}, {"kernel", "[3, 4]"},
-        {"ids", "[1]"}, {"betas", "[0.9, 0.99]"}, {"files", "[a]"}, {"every", "2 epochs"}, {"log", "1 step"},
-        {"timeout", "1m"}, {"pause", "1s"}};
+    static const char *const other[][2] = {{"flag", "false"}, {"count", "9"},
+                                           {"seed", "1"},     {"any", "4"},
+                                           {"rate", "2"},     {"share", "0.1"},
+                                           {"clip", "1"},     {"name", "x"},
+                                           {"note", "x"},     {"path", "p"},
+                                           {"type", "sgd"},   {"kernel", "[3, 4]"},
+                                           {"ids", "[1]"},    {"betas", "[0.9, 0.99]"},
+                                           {"files", "[a]"},  {"every", "2 epochs"},
+                                           {"log", "1 step"}, {"timeout", "1m"},
+                                           {"pause", "1s"}};
     for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
         const tdm_field *row = tdm__field_find(rows, other[i][0]);
         CHECK(tdm__field_set_text(row, &b, other[i][1], &arena, &why));
@@ -355,7 +389,8 @@ TEST(without_memory) {
         tdm__arena_init(&small, &failing.host);
         tdm__text_init(&message, &failing.host);
         tdm_status status = tdm__field_set_initial(rows, &local, &small);
-        bool good = status == TDM_OK && tdm__field_set_text(tdm__field_find(rows, "files"), &local, "[a, b]", &small, &message);
+        bool good =
+            status == TDM_OK && tdm__field_set_text(tdm__field_find(rows, "files"), &local, "[a, b]", &small, &message);
         tdm__text_deinit(&message);
         tdm__arena_deinit(&small);
         CHECK_INT(failing.live, 0);

@@ -34,7 +34,8 @@ static void check_after(tdm_rng *rng, const golden_row *row, const char *name) {
     CHECK_INT(word_of(after), row->after);
 }
 
-static void check_floats(const char *name, const golden_row *rows, size_t count, tdm_rng_profile profile, sampler draw) {
+static void check_floats(const char *name, const golden_row *rows, size_t count, tdm_rng_profile profile,
+                         sampler draw) {
     for (size_t r = 0; r < count; r++) {
         tdm_rng rng;
         tdm__rng_seed(&rng, rows[r].seed, profile);
@@ -69,36 +70,54 @@ static void check_ints(const char *name, const golden_row *rows, size_t count, s
     }
 }
 
-static void draw_rand(tdm_rng *rng, size_t count) { tdm__rng_rand(rng, floats, count); }
-static void draw_uniform(tdm_rng *rng, size_t count) { tdm__rng_uniform(rng, floats, count, -0.5, 0.25); }
-static void draw_uniform_700(tdm_rng *rng, size_t count) { tdm__rng_uniform(rng, floats, count, -0.0361, 0.0361); }
-static void draw_randn(tdm_rng *rng, size_t count) { tdm__rng_normal(rng, floats, count, 0, 1); }
-static void draw_normal(tdm_rng *rng, size_t count) { tdm__rng_normal(rng, floats, count, 0.3, 0.02); }
+static void draw_rand(tdm_rng *rng, size_t count) {
+    tdm__rng_rand(rng, floats, count);
+}
+static void draw_uniform(tdm_rng *rng, size_t count) {
+    tdm__rng_uniform(rng, floats, count, -0.5, 0.25);
+}
+static void draw_uniform_700(tdm_rng *rng, size_t count) {
+    tdm__rng_uniform(rng, floats, count, -0.0361, 0.0361);
+}
+static void draw_randn(tdm_rng *rng, size_t count) {
+    tdm__rng_normal(rng, floats, count, 0, 1);
+}
+static void draw_normal(tdm_rng *rng, size_t count) {
+    tdm__rng_normal(rng, floats, count, 0.3, 0.02);
+}
 static void draw_randn_3_20_2(tdm_rng *rng, size_t count) {
     (void)count;
     tdm__rng_normal(rng, floats, 3, 0, 1);
     tdm__rng_normal(rng, floats + 3, 20, 0, 1);
     tdm__rng_normal(rng, floats + 23, 2, 0, 1);
 }
-static void draw_randperm(tdm_rng *rng, size_t count) { tdm__rng_randperm(rng, ints, count); }
-static void draw_randint_100(tdm_rng *rng, size_t count) { tdm__rng_randint(rng, ints, count, 0, 100); }
-static void draw_randint_below(tdm_rng *rng, size_t count) { tdm__rng_randint(rng, ints, count, -5, (1 << 28) - 6); }
-static void draw_randint_wide(tdm_rng *rng, size_t count) { tdm__rng_randint(rng, ints, count, 0, 1 << 28); }
+static void draw_randperm(tdm_rng *rng, size_t count) {
+    tdm__rng_randperm(rng, ints, count);
+}
+static void draw_randint_100(tdm_rng *rng, size_t count) {
+    tdm__rng_randint(rng, ints, count, 0, 100);
+}
+static void draw_randint_below(tdm_rng *rng, size_t count) {
+    tdm__rng_randint(rng, ints, count, -5, (1 << 28) - 6);
+}
+static void draw_randint_wide(tdm_rng *rng, size_t count) {
+    tdm__rng_randint(rng, ints, count, 0, 1 << 28);
+}
 static void draw_randint_40(tdm_rng *rng, size_t count) {
     tdm__rng_randint(rng, ints, count, -(INT64_C(1) << 40), INT64_C(1) << 40);
 }
 
 #define ROWS(table) #table, table, sizeof(table) / sizeof(table[0])
-#define CHECK_FLOATS(name, draw)                                                                   \
-    do {                                                                                           \
-        check_floats(ROWS(name##_avx2), TDM_RNG_TORCH_AVX2, draw);                                 \
-        check_floats(ROWS(name##_generic), TDM_RNG_TORCH_GENERIC, draw);                           \
+#define CHECK_FLOATS(name, draw)                                         \
+    do {                                                                 \
+        check_floats(ROWS(name##_avx2), TDM_RNG_TORCH_AVX2, draw);       \
+        check_floats(ROWS(name##_generic), TDM_RNG_TORCH_GENERIC, draw); \
     } while (0)
 /* Integers do not know about profiles: both tables must be met. */
-#define CHECK_INTS(name, draw)                                                                     \
-    do {                                                                                           \
-        check_ints(ROWS(name##_avx2), draw);                                                       \
-        check_ints(ROWS(name##_generic), draw);                                                    \
+#define CHECK_INTS(name, draw)                  \
+    do {                                        \
+        check_ints(ROWS(name##_avx2), draw);    \
+        check_ints(ROWS(name##_generic), draw); \
     } while (0)
 
 TEST(uniform) {
@@ -198,7 +217,8 @@ TEST(philox) {
     } cases[] = {
         {0, {0, 0, 0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
         {UINT64_MAX, {~0u, ~0u, ~0u, ~0u}, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-        {UINT64_C(0x299f31d0a4093822), {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+        {UINT64_C(0x299f31d0a4093822),
+         {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
          {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
     };
     for (size_t i = 0; i < 3; i++) {

@@ -108,17 +108,17 @@ TEST(utf8) {
         {"\xC2\x80 \xDF\xBF", -1},
         {"\xE0\xA0\x80\xED\x9F\xBF\xEE\x80\x80\xEF\xBF\xBF", -1},
         {"\xF0\x90\x80\x80\xF4\x8F\xBF\xBF", -1},
-        {"a\x80", 1},             /* lonely continuation */
-        {"ab\xC0\x80", 2},        /* overlong NUL */
-        {"\xC1\xBF", 0},          /* overlong */
-        {"x\xE0\x9F\xBF", 1},     /* overlong */
-        {"\xF0\x8F\xBF\xBF", 0},  /* overlong */
-        {"\xED\xA0\x80", 0},      /* surrogate */
-        {"\xED\xBF\xBF", 0},      /* surrogate */
-        {"\xF4\x90\x80\x80", 0},  /* beyond U+10FFFF */
+        {"a\x80", 1},            /* lonely continuation */
+        {"ab\xC0\x80", 2},       /* overlong NUL */
+        {"\xC1\xBF", 0},         /* overlong */
+        {"x\xE0\x9F\xBF", 1},    /* overlong */
+        {"\xF0\x8F\xBF\xBF", 0}, /* overlong */
+        {"\xED\xA0\x80", 0},     /* surrogate */
+        {"\xED\xBF\xBF", 0},     /* surrogate */
+        {"\xF4\x90\x80\x80", 0}, /* beyond U+10FFFF */
         {"\xF5\x80\x80\x80", 0},
         {"\xFF", 0},
-        {"ok\xE4\xB8", 2},        /* cut short */
+        {"ok\xE4\xB8", 2}, /* cut short */
         {"ok\xE4\xB8 ", 2},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
