@@ -81,14 +81,19 @@ const tdm_file_ops tdm__file_system = {
 static const char *cure(int error) {
     switch (error) {
     case ENOSPC:
-    case EDQUOT: return "; free some space there or choose another place";
+    case EDQUOT:
+        return "; free some space there or choose another place";
     case EROFS:
     case EACCES:
-    case EPERM: return "; change its permissions or choose another place";
-    case EIO: return "; the storage itself reports an error: check the disk or the mount";
+    case EPERM:
+        return "; change its permissions or choose another place";
+    case EIO:
+        return "; the storage itself reports an error: check the disk or the mount";
     case EMFILE:
-    case ENFILE: return "; raise the limit of open files (ulimit -n)";
-    default: return "";
+    case ENFILE:
+        return "; raise the limit of open files (ulimit -n)";
+    default:
+        return "";
     }
 }
 
@@ -239,8 +244,13 @@ tdm_status tdm__folder_remove(const tdm_host *host, const tdm_file_ops *ops, con
     tdm_status status = TDM_OK;
     struct dirent *entry;
     tdm__text_init(&name, host);
-    DIR *folder = opendir(path);
-    if (folder == NULL) return tdm__file_fail("open the folder", path, errno);
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+    if (folder == NULL) {
+        int error = errno;
+        if (fd >= 0) close(fd);
+        return tdm__file_fail("open the folder", path, error);
+    }
     while ((entry = readdir(folder)) != NULL && status == TDM_OK) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
         tdm__text_deinit(&name);
@@ -273,7 +283,8 @@ tdm_status tdm__file_open(int *fd, uint64_t *bytes, const char *path, tdm_status
     if (*fd < 0) {
         int error = errno;
         if (error == ENOENT || error == ENOTDIR) TDM_FAIL(missing, "%s: there is no such file", path);
-        if (error == ENXIO || error == ENODEV) TDM_FAIL(missing, "%s: wanted a regular file, found a socket or device", path);
+        if (error == ENXIO || error == ENODEV)
+            TDM_FAIL(missing, "%s: wanted a regular file, found a socket or device", path);
         return tdm__file_fail("open", path, error);
     }
     if (fstat(*fd, &about) != 0) {

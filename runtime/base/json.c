@@ -16,8 +16,14 @@ void tdm__json_open(tdm_json *json, const void *text, size_t count, int max_dept
 }
 
 void tdm__json_open_file(tdm_json *json, int fd, uint64_t offset, uint64_t count, void *window, int max_depth) {
-    *json = (tdm_json){.start = window, .at = window, .end = window, .window = window,
-                       .text_bytes = count, .file_offset = offset, .fd = fd, .max_depth = max_depth};
+    *json = (tdm_json){.start = window,
+                       .at = window,
+                       .end = window,
+                       .window = window,
+                       .text_bytes = count,
+                       .file_offset = offset,
+                       .fd = fd,
+                       .max_depth = max_depth};
 }
 
 bool tdm__json_fail(tdm_json *json, const char *format, ...) {
@@ -296,7 +302,8 @@ bool tdm__json_integer(tdm_json *json, int64_t *out) {
 static bool digits_to(tdm_json *json, char *text, size_t capacity, size_t *length) {
     size_t before = *length;
     for (int c = peek(json); c >= '0' && c <= '9'; c = peek(json)) {
-        if (*length + 2 >= capacity) return tdm__json_fail(json, "a number is longer than %zu characters", capacity - 2);
+        if (*length + 2 >= capacity)
+            return tdm__json_fail(json, "a number is longer than %zu characters", capacity - 2);
         text[(*length)++] = (char)c;
         json->at++;
     }

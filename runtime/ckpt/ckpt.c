@@ -1,0 +1,214 @@
+/* Opening checkpoints: one directory, the newest good one of several, or whatever path people give. */
+#include "runtime/ckpt/ckpt.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/log.h"
+#include "runtime/base/status.h"
+#include "runtime/ckpt/folder.h"
+#include "runtime/ckpt/tensor_file.h"
+
+static tdm_status new_ckpt(tdm_ckpt **out, const tdm_host *host, const char *path) {
+    tdm_ckpt *ckpt;
+    *out = NULL;
+    TDM_TRY(tdm__new(host, &ckpt, 1, sizeof(*ckpt), "checkpoint"));
+    ckpt->host = host;
+    tdm__arena_init(&ckpt->arena, host);
+    *out = ckpt;
+    return tdm__arena_text(&ckpt->arena, &ckpt->path, path);
+}
+
+void tdm__ckpt_close(tdm_ckpt *ckpt) {
+    if (ckpt == NULL) return;
+    tdm__tensor_file_close(ckpt->tensors[TDM_CKPT_MODEL]);
+    tdm__tensor_file_close(ckpt->tensors[TDM_CKPT_OPTIMIZER]);
+    tdm__arena_deinit(&ckpt->arena);
+    tdm__delete(ckpt->host, ckpt);
+}
+
+const tdm_ckpt_state *tdm__ckpt_state(const tdm_ckpt *ckpt) {
+    return ckpt->has_state ? &ckpt->state : NULL;
+}
+
+const tdm_tensor_file *tdm__ckpt_model(const tdm_ckpt *ckpt) {
+    return ckpt->tensors[TDM_CKPT_MODEL];
+}
+
+const tdm_tensor_file *tdm__ckpt_optimizer(const tdm_ckpt *ckpt) {
+    return ckpt->tensors[TDM_CKPT_OPTIMIZER];
+}
+
+const char *tdm__ckpt_path(const tdm_ckpt *ckpt) {
+    return ckpt->path;
+}
+
+static tdm_status open_state(tdm_ckpt *ckpt) {
+    const tdm_manifest_file *entry = &ckpt->manifest.file[TDM_CKPT_STATE];
+    const char *path;
+    char *text = NULL;
+    uint64_t bytes;
+    int fd;
+    tdm_status status;
+    TDM_TRY(tdm__path_join(&ckpt->arena, &path, ckpt->path, tdm__ckpt_file_names[TDM_CKPT_STATE]));
+    TDM_TRY(tdm__file_open(&fd, &bytes, path, TDM_E_CHECKPOINT));
+    if (bytes > TDM_CKPT_MAX_STATE)
+        TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: wanted at most %d bytes, found %llu", path, TDM_CKPT_MAX_STATE,
+                      (unsigned long long)bytes);
+    TDM_TRY_DONE(tdm__new(ckpt->host, &text, (size_t)bytes, 1, "state.json"));
+    TDM_TRY_DONE(tdm__file_read(fd, path, text, (size_t)bytes, 0, TDM_E_CHECKPOINT));
+    if (!tdm__hash_equal(tdm__hash(text, (size_t)bytes), entry->hash))
+        TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: damaged: its hash is not that of the manifest", path);
+    TDM_TRY_DONE(tdm__state_read(&ckpt->state, text, (size_t)bytes, path));
+    ckpt->has_state = true;
+done:
+    tdm__delete(ckpt->host, text);
+    close(fd);
+    return status;
+}
+
+tdm_status tdm__ckpt_open(tdm_ckpt **out, const tdm_host *host, const char *path) {
+    tdm_ckpt *ckpt;
+    tdm_status status;
+    *out = NULL;
+    TDM_TRY_DONE(new_ckpt(&ckpt, host, path));
+    TDM_TRY_DONE(tdm__manifest_read(ckpt));
+    TDM_TRY_DONE(open_state(ckpt));
+    *out = ckpt;
+    return TDM_OK;
+done:
+    tdm__ckpt_close(ckpt);
+    return status;
+}
+
+/* Which tensor is it? Asked once the file as a whole is known to be damaged. */
+static tdm_status name_damage(const tdm_ckpt *ckpt, int part) {
+    const tdm_tensor_file *file = ckpt->tensors[part];
+    const tdm_hash128 *wanted = ckpt->manifest.file[part].tensor_hash;
+    char name[TDM_ST_PRINTABLE];
+    for (int i = 0; i < file->count; i++) {
+        const tdm_tensor *tensor = &file->tensor[i];
+        tdm_hash128 hash;
+        TDM_TRY(tdm__file_hash(ckpt->host, file->fd, file->path, tensor->file_offset, tensor->bytes, &hash));
+        if (!tdm__hash_equal(hash, wanted[i]))
+            TDM_FAIL(TDM_E_CHECKPOINT, "%s: tensor '%s' is damaged (bytes %llu to %llu of the file)", file->path,
+                     tdm__printable(name, tensor->name), (unsigned long long)tensor->file_offset,
+                     (unsigned long long)(tensor->file_offset + tensor->bytes));
+    }
+    TDM_FAIL(TDM_E_CHECKPOINT, "%s: its header is damaged (the first %llu bytes), every tensor is as written",
+             file->path, (unsigned long long)file->header_bytes + 8);
+}
+
+/* Every byte of a directory that is open against its manifest. */
+static tdm_status verify_open(tdm_ckpt *ckpt) {
+    for (int part = 0; part < TDM_CKPT_FILES; part++) {
+        const tdm_manifest_file *entry = &ckpt->manifest.file[part];
+        const char *path;
+        tdm_hash128 hash;
+        uint64_t bytes;
+        int fd;
+        if (!entry->listed) continue;
+        TDM_TRY(tdm__path_join(&ckpt->arena, &path, ckpt->path, tdm__ckpt_file_names[part]));
+        TDM_TRY(tdm__file_open(&fd, &bytes, path, TDM_E_CHECKPOINT));
+        tdm_status status = tdm__file_hash(ckpt->host, fd, path, 0, bytes, &hash);
+        close(fd);
+        TDM_TRY(status);
+        if (tdm__hash_equal(hash, entry->hash) && bytes == entry->bytes) continue;
+        if (part == TDM_CKPT_MODEL || part == TDM_CKPT_OPTIMIZER) return name_damage(ckpt, part);
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: damaged: its hash is not that of the manifest", path);
+    }
+    return TDM_OK;
+}
+
+static tdm_status open_verified(tdm_ckpt **out, const tdm_host *host, const char *path) {
+    TDM_TRY(tdm__ckpt_open(out, host, path));
+    tdm_status status = verify_open(*out);
+    if (status == TDM_OK) return TDM_OK;
+    tdm__ckpt_close(*out);
+    *out = NULL;
+    return tdm__frame(status, __FILE__, __LINE__);
+}
+
+tdm_status tdm__ckpt_verify(const tdm_host *host, const char *path) {
+    tdm_ckpt *ckpt;
+    TDM_TRY(open_verified(&ckpt, host, path));
+    tdm__ckpt_close(ckpt);
+    return TDM_OK;
+}
+
+tdm_status tdm__ckpt_open_newest(tdm_ckpt **out, const tdm_host *host, const char *dir) {
+    tdm_arena arena;
+    tdm_error before, newest;
+    tdm_status status;
+    int64_t *steps;
+    size_t count;
+    *out = NULL;
+    tdm__arena_init(&arena, host);
+    TDM_TRY_DONE(tdm__steps_list(&arena, dir, &steps, &count));
+    tdm__error_save(&before);
+    for (size_t i = 0; i < count && *out == NULL; i++) {
+        char name[32];
+        const char *path;
+        tdm__step_name(name, steps[i]);
+        TDM_TRY_DONE(tdm__path_join(&arena, &path, dir, name));
+        status = open_verified(out, host, path);
+        if (status != TDM_OK && status != TDM_E_CHECKPOINT && status != TDM_E_IO) goto done;
+        if (status != TDM_OK) TDM_WARN(host, "ckpt", "%s is passed over: %s", name, tdm_error_message());
+        if (i == 0) tdm__error_save(&newest);
+    }
+    status = TDM_OK;
+    if (*out != NULL)
+        tdm__error_restore(&before, NULL);
+    else if (count > 0)
+        TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: of its %zu checkpoints none is usable; the newest: %s", dir, count,
+                      newest.message);
+done:
+    tdm__arena_deinit(&arena);
+    return status;
+}
+
+/* A .safetensors file alone: a model without state, perhaps saved from torch's wrapper. */
+static tdm_status open_model_file(tdm_ckpt **out, const tdm_host *host, const char *path) {
+    tdm_ckpt *ckpt;
+    tdm_tensor_file *file;
+    tdm_status status;
+    int stripped = 0;
+    TDM_TRY_DONE(new_ckpt(&ckpt, host, path));
+    TDM_TRY_DONE(tdm__tensor_file_open(&ckpt->tensors[TDM_CKPT_MODEL], host, path));
+    file = ckpt->tensors[TDM_CKPT_MODEL];
+    /* tandem never writes the prefix, so in its own files "module." is a layer of that name. */
+    if (tdm__tensor_file_metadata(file, "tandem.version") == NULL)
+        TDM_TRY_DONE(tdm__tensor_file_strip(file, &stripped));
+    if (stripped > 0)
+        TDM_INFO(host, "ckpt", "%s: \"module.\" is taken off %d names (saved from a DataParallel wrapper)", path,
+                 stripped);
+    *out = ckpt;
+    return TDM_OK;
+done:
+    tdm__ckpt_close(ckpt);
+    return status;
+}
+
+tdm_status tdm__ckpt_open_any(tdm_ckpt **out, const tdm_host *host, const char *path) {
+    tdm_arena arena;
+    tdm_status status;
+    const char *inside;
+    *out = NULL;
+    if (!tdm__file_is_folder(path)) return open_model_file(out, host, path);
+    tdm__arena_init(&arena, host);
+    TDM_TRY_DONE(tdm__path_join(&arena, &inside, path, "MANIFEST.json"));
+    if (tdm__file_is_regular(inside)) {
+        TDM_TRY_DONE(open_verified(out, host, path));
+    } else {
+        TDM_TRY_DONE(tdm__steps_folder(&arena, &inside, path));
+        TDM_TRY_DONE(tdm__ckpt_open_newest(out, host, inside));
+        if (*out == NULL)
+            TDM_FAIL_DONE(TDM_E_CHECKPOINT,
+                          "%s: wanted a step directory, a checkpoints or run directory, or a "
+                          ".safetensors file; found a folder without MANIFEST.json and without checkpoints",
+                          path);
+    }
+done:
+    tdm__arena_deinit(&arena);
+    return status;
+}

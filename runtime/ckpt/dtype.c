@@ -1,0 +1,59 @@
+/* Element types of safetensors, and tensors in words. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/ckpt/tensor_file.h"
+
+static const struct {
+    char name[12];
+    int dtype, bits;
+} dtypes[] = {
+    {"F32", TDM_ST_F32, 32},          {"F64", TDM_ST_F64, 64},      {"I64", TDM_ST_I64, 64},
+    {"I32", TDM_ST_I32, 32},          {"U8", TDM_ST_U8, 8},         {"BOOL", TDM_ST_OTHER, 8},
+    {"I8", TDM_ST_OTHER, 8},          {"I16", TDM_ST_OTHER, 16},    {"U16", TDM_ST_OTHER, 16},
+    {"U32", TDM_ST_OTHER, 32},        {"U64", TDM_ST_OTHER, 64},    {"F16", TDM_ST_OTHER, 16},
+    {"BF16", TDM_ST_OTHER, 16},       {"C64", TDM_ST_OTHER, 64},    {"F4", TDM_ST_OTHER, 4},
+    {"F6_E2M3", TDM_ST_OTHER, 6},     {"F6_E3M2", TDM_ST_OTHER, 6}, {"F8_E5M2", TDM_ST_OTHER, 8},
+    {"F8_E4M3", TDM_ST_OTHER, 8},     {"F8_E8M0", TDM_ST_OTHER, 8}, {"F8_E4M3FNUZ", TDM_ST_OTHER, 8},
+    {"F8_E5M2FNUZ", TDM_ST_OTHER, 8},
+};
+
+enum { DTYPES = sizeof(dtypes) / sizeof(dtypes[0]) };
+
+int tdm__dtype_bits(const char *name, int *dtype) {
+    for (int i = 0; i < DTYPES; i++) {
+        if (strcmp(dtypes[i].name, name) != 0) continue;
+        *dtype = dtypes[i].dtype;
+        return dtypes[i].bits;
+    }
+    *dtype = TDM_ST_OTHER;
+    return 0;
+}
+
+const char *tdm__dtype_name(int dtype) {
+    for (int i = 0; i < DTYPES; i++) {
+        if (dtypes[i].dtype == dtype && dtype != TDM_ST_OTHER) return dtypes[i].name;
+    }
+    return NULL;
+}
+
+void tdm__tensor_describe(const tdm_tensor *tensor, tdm_text *out) {
+    tdm__text_printf(out, "%s [", tensor->dtype_name);
+    for (int i = 0; i < tensor->ndim; i++)
+        tdm__text_printf(out, "%s%lld", i > 0 ? ", " : "", (long long)tensor->dim[i]);
+    tdm__text_puts(out, "]");
+}
+
+const char *tdm__printable(char out[TDM_ST_PRINTABLE], const char *name) {
+    size_t length = strlen(name), kept = length;
+    if (length >= TDM_ST_PRINTABLE) {
+        kept = TDM_ST_PRINTABLE - 4;
+        while (kept > 0 && ((unsigned char)name[kept] & 0xC0) == 0x80) kept--; /* not inside a character */
+    }
+    for (size_t i = 0; i < kept; i++) {
+        unsigned char c = (unsigned char)name[i];
+        out[i] = c < 0x20 || c == 0x7F ? '?' : name[i];
+    }
+    memcpy(out + kept, kept < length ? "..." : "", kept < length ? 4 : 1);
+    return out;
+}

@@ -1,0 +1,61 @@
+/* Checkpoint directories as the files of this folder see them; ckpt.h has what everyone sees. */
+#ifndef TDM_CKPT_FOLDER_H
+#define TDM_CKPT_FOLDER_H
+
+#include "runtime/base/file.h"
+#include "runtime/ckpt/ckpt.h"
+
+/* The files of a checkpoint beside MANIFEST.json. No other name is ever read from a manifest. */
+enum { TDM_CKPT_MODEL, TDM_CKPT_OPTIMIZER, TDM_CKPT_STATE, TDM_CKPT_CONFIG, TDM_CKPT_FILES };
+extern const char *const tdm__ckpt_file_names[TDM_CKPT_FILES];
+
+enum { TDM_CKPT_VERSION = 1, TDM_CKPT_MAX_STATE = 64 * 1024 };
+
+typedef struct tdm_manifest_file {
+    bool listed;
+    uint64_t bytes;
+    tdm_hash128 hash;
+    tdm_hash128 *tensor_hash; /* in the order of the tensors: the caller's when writing, the file's when read */
+} tdm_manifest_file;
+
+typedef struct tdm_manifest {
+    tdm_manifest_file file[TDM_CKPT_FILES];
+} tdm_manifest;
+
+struct tdm_ckpt {
+    const tdm_host *host;
+    tdm_arena arena;
+    const char *path;
+    bool has_state; /* a directory, with manifest, optimizer and state */
+    tdm_manifest manifest;
+    tdm_tensor_file *tensors[2]; /* by TDM_CKPT_MODEL, TDM_CKPT_OPTIMIZER */
+    tdm_ckpt_state state;
+};
+
+/* MANIFEST.json. `tensors` and `counts` are of the model and the optimizer. */
+void tdm__manifest_print(tdm_text *out, const tdm_manifest *manifest, const tdm_tensor *const tensors[2],
+                         const int counts[2]);
+/* Reads it, and opens the tensor files that it lists, each of the size it says. */
+tdm_status tdm__manifest_read(tdm_ckpt *ckpt);
+
+/* state.json */
+void tdm__state_print(tdm_text *out, const tdm_ckpt_state *state);
+tdm_status tdm__state_read(tdm_ckpt_state *state, const char *text, size_t bytes, const char *path);
+
+/* <folder>/<name> into the arena. */
+tdm_status tdm__path_join(tdm_arena *arena, const char **out, const char *folder, const char *name);
+/* Hash of `count` bytes of an open file. */
+tdm_status tdm__file_hash(const tdm_host *host, int fd, const char *path, uint64_t from, uint64_t count,
+                          tdm_hash128 *out);
+bool tdm__hash_equal(tdm_hash128 a, tdm_hash128 b);
+
+/* The steps that a checkpoints directory has, newest first, complete or not; none if there is no such directory. */
+tdm_status tdm__steps_list(tdm_arena *arena, const char *dir, int64_t **steps, size_t *count);
+void tdm__step_name(char out[32], int64_t step); /* "step-00000391" */
+/* A run directory stands for the checkpoints in it. */
+tdm_status tdm__steps_folder(tdm_arena *arena, const char **out, const char *path);
+
+tdm_status tdm__ckpt_save_with(const tdm_host *host, const tdm_file_ops *ops, const char *dir,
+                               const tdm_ckpt_parts *parts, int64_t keep_last);
+
+#endif

@@ -1,0 +1,272 @@
+/* MANIFEST.json: size and XXH3-128 of every file of a checkpoint and of every tensor in it.
+ *
+ *   1. line 1    {
+ *   2. line 2      "xxh3": "<32 hex digits>",   the hash of every byte after this line: the manifest guards itself
+ *   3. the rest    "format": "tandem.checkpoint", "version": 1, "files": {name: {"bytes": n, "xxh3": hash, "tensors":
+ *                  {name: hash, ...}}, ...}}    "tensors" for the two tensor files only
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/ckpt/folder.h"
+#include "runtime/ckpt/tensor_file.h"
+
+static const char first_lines[] = "{\n  \"xxh3\": \"";
+static const char format_name[] = "tandem.checkpoint";
+
+enum { DIGITS = TDM_HASH_TEXT - 1, DIGITS_AT = sizeof(first_lines) - 1, GUARDED_AT = DIGITS_AT + DIGITS + 3 };
+
+const char *const tdm__ckpt_file_names[TDM_CKPT_FILES] = {
+    [TDM_CKPT_MODEL] = "model.safetensors",
+    [TDM_CKPT_OPTIMIZER] = "optimizer.safetensors",
+    [TDM_CKPT_STATE] = "state.json",
+    [TDM_CKPT_CONFIG] = "config.resolved.yaml",
+};
+
+static bool has_tensors(int part) {
+    return part == TDM_CKPT_MODEL || part == TDM_CKPT_OPTIMIZER;
+}
+
+static void print_hash(tdm_text *out, tdm_hash128 hash) {
+    char digits[TDM_HASH_TEXT];
+    tdm__hash_print(digits, hash);
+    tdm__text_printf(out, "\"%s\"", digits);
+}
+
+static void print_file(tdm_text *out, const tdm_manifest_file *file, const tdm_tensor *tensors, int count) {
+    tdm__text_printf(out, "{\n      \"bytes\": %llu,\n      \"xxh3\": ", (unsigned long long)file->bytes);
+    print_hash(out, file->hash);
+    if (file->tensor_hash != NULL) {
+        tdm__text_puts(out, ",\n      \"tensors\": {");
+        for (int i = 0; i < count; i++) {
+            tdm__text_puts(out, i > 0 ? ",\n        " : "\n        ");
+            tdm__text_json_string(out, tensors[i].name);
+            tdm__text_puts(out, ": ");
+            print_hash(out, file->tensor_hash[i]);
+        }
+        tdm__text_puts(out, count > 0 ? "\n      }" : "}");
+    }
+    tdm__text_puts(out, "\n    }");
+}
+
+void tdm__manifest_print(tdm_text *out, const tdm_manifest *manifest, const tdm_tensor *const tensors[2],
+                         const int counts[2]) {
+    char digits[TDM_HASH_TEXT];
+    const char *between = "\n    ";
+    tdm__text_printf(out, "%s%0*d\",\n", first_lines, DIGITS, 0);
+    tdm__text_printf(out, "  \"format\": \"%s\",\n  \"version\": %d,\n  \"files\": {", format_name, TDM_CKPT_VERSION);
+    for (int part = 0; part < TDM_CKPT_FILES; part++) {
+        if (!manifest->file[part].listed) continue;
+        tdm__text_printf(out, "%s\"%s\": ", between, tdm__ckpt_file_names[part]);
+        print_file(out, &manifest->file[part], has_tensors(part) ? tensors[part] : NULL,
+                   has_tensors(part) ? counts[part] : 0);
+        between = ",\n    ";
+    }
+    tdm__text_puts(out, "\n  }\n}\n");
+    if (out->failed) return;
+    tdm__hash_print(digits, tdm__hash(out->data + GUARDED_AT, out->length - GUARDED_AT));
+    memcpy(out->data + DIGITS_AT, digits, DIGITS);
+}
+
+/* ---- reading ---- */
+
+typedef struct manifest_reader {
+    tdm_ckpt *ckpt;
+    tdm_json json;
+    const char *path;
+    char name[TDM_ST_MAX_NAME + 1];
+    unsigned char window[TDM_JSON_WINDOW];
+} manifest_reader;
+
+static tdm_status json_fault(const manifest_reader *reader) {
+    if (reader->json.error != 0) return tdm__file_fail("read", reader->path, reader->json.error);
+    TDM_FAIL(TDM_E_CHECKPOINT, "%s: %s", reader->path, reader->json.why);
+}
+
+static int hex_digit(char c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool read_hash(tdm_json *json, tdm_hash128 *out) {
+    char text[TDM_HASH_TEXT];
+    size_t length;
+    uint64_t words[2] = {0, 0};
+    if (!tdm__json_string(json, text, sizeof(text), &length)) return false;
+    if (length != DIGITS) return tdm__json_fail(json, "a hash wants %d hex digits, has %zu", DIGITS, length);
+    for (int i = 0; i < DIGITS; i++) {
+        int digit = hex_digit(text[i]);
+        if (digit < 0) return tdm__json_fail(json, "a hash wants lower-case hex digits, has '%s'", text);
+        words[i / 16] = words[i / 16] << 4 | (uint64_t)digit;
+    }
+    *out = (tdm_hash128){.low = words[1], .high = words[0]};
+    return true;
+}
+
+/* The "tensors" of a tensor file: exactly those that the file has. */
+static tdm_status read_tensors(manifest_reader *reader, int part) {
+    tdm_ckpt *ckpt = reader->ckpt;
+    tdm_manifest_file *entry = &ckpt->manifest.file[part];
+    const tdm_tensor_file *file = ckpt->tensors[part];
+    char printable[TDM_ST_PRINTABLE];
+    bool *seen;
+    size_t length;
+    int found = 0;
+    TDM_TRY(tdm__arena_new(&ckpt->arena, &entry->tensor_hash, (size_t)file->count, sizeof(*entry->tensor_hash)));
+    TDM_TRY(tdm__arena_new(&ckpt->arena, &seen, (size_t)file->count, sizeof(*seen)));
+    if (!tdm__json_object(&reader->json)) return json_fault(reader);
+    while (tdm__json_key(&reader->json, reader->name, sizeof(reader->name), &length)) {
+        const tdm_tensor *tensor = tdm__tensor_file_find(file, reader->name);
+        if (tensor == NULL)
+            TDM_FAIL(TDM_E_CHECKPOINT, "%s: tensor '%s' of the manifest is not there", file->path,
+                     tdm__printable(printable, reader->name));
+        ptrdiff_t index = tensor - file->tensor;
+        if (seen[index])
+            TDM_FAIL(TDM_E_CHECKPOINT, "%s: tensor '%s' is listed twice", reader->path,
+                     tdm__printable(printable, reader->name));
+        seen[index] = true;
+        found++;
+        if (!read_hash(&reader->json, &entry->tensor_hash[index])) return json_fault(reader);
+    }
+    if (reader->json.failed) return json_fault(reader);
+    for (int i = 0; i < file->count && found < file->count; i++) {
+        if (!seen[i])
+            TDM_FAIL(TDM_E_CHECKPOINT, "%s: tensor '%s' is not listed in the manifest", file->path,
+                     tdm__printable(printable, file->tensor[i].name));
+    }
+    return TDM_OK;
+}
+
+/* Is the file there, with the size of the manifest? A tensor file stays open. */
+static tdm_status open_part(manifest_reader *reader, int part) {
+    tdm_ckpt *ckpt = reader->ckpt;
+    uint64_t bytes, wanted = ckpt->manifest.file[part].bytes;
+    const char *path;
+    int fd;
+    TDM_TRY(tdm__path_join(&ckpt->arena, &path, ckpt->path, tdm__ckpt_file_names[part]));
+    TDM_TRY(tdm__file_open(&fd, &bytes, path, TDM_E_CHECKPOINT));
+    close(fd);
+    if (bytes != wanted)
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: wanted %llu bytes by its manifest, found %llu", path,
+                 (unsigned long long)wanted, (unsigned long long)bytes);
+    return has_tensors(part) ? tdm__tensor_file_open(&ckpt->tensors[part], ckpt->host, path) : TDM_OK;
+}
+
+/* {"bytes": n, "xxh3": hash, "tensors": {...}}, in this order. */
+static tdm_status read_file(manifest_reader *reader, int part) {
+    static const char *const keys[] = {"bytes", "xxh3", "tensors"};
+    tdm_manifest_file *entry = &reader->ckpt->manifest.file[part];
+    tdm_json *json = &reader->json;
+    int wanted = has_tensors(part) ? 3 : 2, given = 0;
+    char key[16];
+    size_t length;
+    if (!tdm__json_object(json)) return json_fault(reader);
+    while (tdm__json_key(json, key, sizeof(key), &length)) {
+        if (given == wanted || strcmp(key, keys[given]) != 0)
+            TDM_FAIL(TDM_E_CHECKPOINT, "%s: %s: wants key '%s', found '%s'", reader->path, tdm__ckpt_file_names[part],
+                     given < wanted ? keys[given] : "no more", key);
+        if (given == 0 && !tdm__json_natural(json, &entry->bytes)) return json_fault(reader);
+        if (given == 1 && !read_hash(json, &entry->hash)) return json_fault(reader);
+        if (given == 1) TDM_TRY(open_part(reader, part));
+        if (given == 2) TDM_TRY(read_tensors(reader, part));
+        given++;
+    }
+    if (json->failed) return json_fault(reader);
+    if (given < wanted)
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: %s: key '%s' is missing", reader->path, tdm__ckpt_file_names[part],
+                 keys[given]);
+    entry->listed = true;
+    return TDM_OK;
+}
+
+static tdm_status read_files(manifest_reader *reader) {
+    size_t length;
+    if (!tdm__json_object(&reader->json)) return json_fault(reader);
+    while (tdm__json_key(&reader->json, reader->name, sizeof(reader->name), &length)) {
+        char printable[TDM_ST_PRINTABLE];
+        int part = 0;
+        while (part < TDM_CKPT_FILES && strcmp(reader->name, tdm__ckpt_file_names[part]) != 0) part++;
+        if (part == TDM_CKPT_FILES || reader->ckpt->manifest.file[part].listed)
+            TDM_FAIL(TDM_E_CHECKPOINT, "%s: file '%s' %s", reader->path, tdm__printable(printable, reader->name),
+                     part == TDM_CKPT_FILES ? "does not belong in a checkpoint" : "is listed twice");
+        TDM_TRY(read_file(reader, part));
+    }
+    if (reader->json.failed) return json_fault(reader);
+    for (int part = TDM_CKPT_MODEL; part <= TDM_CKPT_STATE; part++) {
+        if (!reader->ckpt->manifest.file[part].listed)
+            TDM_FAIL(TDM_E_CHECKPOINT, "%s: it lists no %s", reader->path, tdm__ckpt_file_names[part]);
+    }
+    return TDM_OK;
+}
+
+/* The key at the head, and a text that must be this one. */
+static bool expect(manifest_reader *reader, const char *key) {
+    size_t length;
+    if (!tdm__json_key(&reader->json, reader->name, sizeof(reader->name), &length))
+        return tdm__json_fail(&reader->json, "key '%s' is missing", key);
+    return strcmp(reader->name, key) == 0 || tdm__json_fail(&reader->json, "wants key '%s'", key);
+}
+
+static tdm_status read_all(manifest_reader *reader) {
+    tdm_json *json = &reader->json;
+    tdm_hash128 self;
+    uint64_t version;
+    size_t length;
+    if (!tdm__json_object(json) || !expect(reader, "xxh3") || !read_hash(json, &self) || !expect(reader, "format") ||
+        !tdm__json_string(json, reader->name, sizeof(reader->name), &length))
+        return json_fault(reader);
+    if (strcmp(reader->name, format_name) != 0)
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: wanted format '%s', found '%.32s'", reader->path, format_name, reader->name);
+    if (!expect(reader, "version") || !tdm__json_natural(json, &version)) return json_fault(reader);
+    if (version != TDM_CKPT_VERSION)
+        TDM_FAIL(TDM_E_CHECKPOINT,
+                 "%s: this tandem reads version %d, the checkpoint has version %llu and needs a "
+                 "newer tandem",
+                 reader->path, TDM_CKPT_VERSION, (unsigned long long)version);
+    if (!expect(reader, "files")) return json_fault(reader);
+    TDM_TRY(read_files(reader));
+    if (tdm__json_key(json, reader->name, sizeof(reader->name), &length))
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: wants nothing after 'files'", reader->path);
+    if (json->failed || !tdm__json_end(json)) return json_fault(reader);
+    return TDM_OK;
+}
+
+/* The manifest against its own hash, before anything in it is believed. */
+static tdm_status check_itself(const tdm_host *host, int fd, const char *path, uint64_t bytes) {
+    char head[GUARDED_AT], digits[TDM_HASH_TEXT];
+    tdm_hash128 hash;
+    if (bytes < GUARDED_AT || bytes > TDM_ST_MAX_HEADER)
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: wanted %d to %d bytes, found %llu", path, (int)GUARDED_AT, TDM_ST_MAX_HEADER,
+                 (unsigned long long)bytes);
+    TDM_TRY(tdm__file_read(fd, path, head, sizeof(head), 0, TDM_E_CHECKPOINT));
+    if (memcmp(head, first_lines, DIGITS_AT) != 0 || memcmp(head + DIGITS_AT + DIGITS, "\",\n", 3) != 0)
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: wanted its own hash in the second line, found none", path);
+    TDM_TRY(tdm__file_hash(host, fd, path, GUARDED_AT, bytes - GUARDED_AT, &hash));
+    tdm__hash_print(digits, hash);
+    if (memcmp(digits, head + DIGITS_AT, DIGITS) != 0)
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: damaged: wanted hash %.*s, found %s", path, (int)DIGITS, head + DIGITS_AT,
+                 digits);
+    return TDM_OK;
+}
+
+tdm_status tdm__manifest_read(tdm_ckpt *ckpt) {
+    manifest_reader *reader = NULL;
+    tdm_status status;
+    const char *path;
+    uint64_t bytes;
+    int fd;
+    TDM_TRY(tdm__path_join(&ckpt->arena, &path, ckpt->path, "MANIFEST.json"));
+    TDM_TRY(tdm__file_open(&fd, &bytes, path, TDM_E_CHECKPOINT));
+    TDM_TRY_DONE(check_itself(ckpt->host, fd, path, bytes));
+    TDM_TRY_DONE(tdm__new(ckpt->host, &reader, 1, sizeof(*reader), "manifest"));
+    reader->ckpt = ckpt;
+    reader->path = path;
+    tdm__json_open_file(&reader->json, fd, 0, bytes, reader->window, TDM_ST_DEPTH);
+    TDM_TRY_DONE(read_all(reader));
+done:
+    tdm__delete(ckpt->host, reader);
+    close(fd);
+    return status;
+}

@@ -1,0 +1,125 @@
+/* state.json: what a run needs beside tensors to go on, one table for writing and reading. */
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/ckpt/folder.h"
+
+enum kind { COUNT, INT, ANY_INT, NUMBER, TEXT };
+
+static const struct {
+    const char *key;
+    enum kind kind;
+    size_t offset, size;
+} fields[] = {
+#define FIELD(kind, name) \
+    { #name, kind, offsetof(tdm_ckpt_state, name), sizeof(((tdm_ckpt_state *)NULL)->name) }
+    FIELD(COUNT, step),   FIELD(COUNT, epoch),      FIELD(COUNT, step_in_epoch), FIELD(COUNT, samples),
+    FIELD(ANY_INT, seed), FIELD(NUMBER, lr),        FIELD(COUNT, schedule_step), FIELD(TEXT, mode),
+    FIELD(INT, replicas), FIELD(COUNT, per_device), FIELD(TEXT, optimizer),      FIELD(TEXT, params_xxh3),
+#undef FIELD
+};
+
+enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
+
+void tdm__state_print(tdm_text *out, const tdm_ckpt_state *state) {
+    tdm__text_printf(out, "{\n  \"version\": %d", TDM_CKPT_VERSION);
+    for (int i = 0; i < FIELDS; i++) {
+        const char *at = (const char *)state + fields[i].offset;
+        int64_t whole = 0;
+        int small;
+        double number;
+        tdm__text_printf(out, ",\n  \"%s\": ", fields[i].key);
+        switch (fields[i].kind) {
+        case COUNT:
+        case ANY_INT:
+            memcpy(&whole, at, sizeof(whole));
+            tdm__text_printf(out, "%lld", (long long)whole);
+            break;
+        case INT:
+            memcpy(&small, at, sizeof(small));
+            tdm__text_printf(out, "%d", small);
+            break;
+        case NUMBER:
+            memcpy(&number, at, sizeof(number));
+            tdm__text_json_number(out, number);
+            break;
+        case TEXT:
+            tdm__text_json_string(out, at);
+            break;
+        }
+    }
+    tdm__text_puts(out, "\n}\n");
+}
+
+static bool read_field(tdm_json *json, int i, tdm_ckpt_state *state) {
+    char *at = (char *)state + fields[i].offset;
+    int64_t whole = 0;
+    size_t length;
+    double number;
+    switch (fields[i].kind) {
+    case COUNT:
+    case INT:
+    case ANY_INT:
+        if (!tdm__json_integer(json, &whole)) return false;
+        if (fields[i].kind != ANY_INT && whole < 0) return tdm__json_fail(json, "'%s' is negative", fields[i].key);
+        if (fields[i].kind == INT) {
+            if (whole > INT32_MAX) return tdm__json_fail(json, "'%s' is too large", fields[i].key);
+            int small = (int)whole;
+            memcpy(at, &small, sizeof(small));
+        } else {
+            memcpy(at, &whole, sizeof(whole));
+        }
+        return true;
+    case NUMBER:
+        if (!tdm__json_number(json, &number)) return false;
+        memcpy(at, &number, sizeof(number));
+        return true;
+    case TEXT:
+        return tdm__json_string(json, at, fields[i].size, &length);
+    }
+    return false;
+}
+
+static bool read_version(tdm_json *json) {
+    uint64_t version;
+    if (!tdm__json_natural(json, &version)) return false;
+    return version == TDM_CKPT_VERSION ||
+           tdm__json_fail(json, "wants version %d, found %llu: written by a newer tandem?", TDM_CKPT_VERSION,
+                          (unsigned long long)version);
+}
+
+static bool read_state(tdm_json *json, tdm_ckpt_state *state) {
+    char key[32];
+    size_t length;
+    bool version = false, seen[FIELDS] = {false};
+    if (!tdm__json_object(json)) return false;
+    while (tdm__json_key(json, key, sizeof(key), &length)) {
+        int i = 0;
+        while (i < FIELDS && strcmp(fields[i].key, key) != 0) i++;
+        bool known = i < FIELDS, is_version = strcmp(key, "version") == 0;
+        if (!known && !is_version) return tdm__json_fail(json, "unknown key '%s'", key);
+        if (known ? seen[i] : version) return tdm__json_fail(json, "key '%s' is there twice", key);
+        if (!(known ? read_field(json, i, state) : read_version(json))) return false;
+        if (known)
+            seen[i] = true;
+        else
+            version = true;
+    }
+    if (json->failed) return false;
+    if (!version) return tdm__json_fail(json, "key 'version' is missing");
+    for (int i = 0; i < FIELDS; i++) {
+        if (!seen[i]) return tdm__json_fail(json, "key '%s' is missing", fields[i].key);
+    }
+    return tdm__json_end(json);
+}
+
+tdm_status tdm__state_read(tdm_ckpt_state *state, const char *text, size_t bytes, const char *path) {
+    tdm_json json;
+    *state = (tdm_ckpt_state){.step = 0};
+    tdm__json_open(&json, text, bytes, 1);
+    if (!read_state(&json, state)) TDM_FAIL(TDM_E_CHECKPOINT, "%s: %s", path, json.why);
+    return TDM_OK;
+}

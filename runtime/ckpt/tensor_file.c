@@ -1,0 +1,96 @@
+/* Reading named tensors from a safetensors file:
+ *
+ *   1. 8 bytes   N, the length of the header, little-endian.
+ *   2. N bytes   JSON: {"__metadata__": {text: text, ...}, name: {"dtype": "F32", "shape": [2, 3], "data_offsets":
+ *                [begin, end]}, ...}, starting with '{', padded with spaces.
+ *   3. the rest  the elements, little-endian, row-major. Offsets count from here; sorted by offset the tensors follow
+ *                one another without holes from 0 to the end of the file.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/status.h"
+#include "runtime/ckpt/tensor_file.h"
+
+tdm_status tdm__tensor_file_open(tdm_tensor_file **out, const tdm_host *host, const char *path) {
+    tdm_tensor_file *file;
+    tdm_status status;
+    *out = NULL;
+    TDM_TRY(tdm__new(host, &file, 1, sizeof(*file), "tensor file"));
+    file->host = host;
+    file->fd = -1;
+    tdm__arena_init(&file->arena, host);
+    TDM_TRY_DONE(tdm__arena_text(&file->arena, &file->path, path));
+    TDM_TRY_DONE(tdm__file_open(&file->fd, &file->bytes, path, TDM_E_CHECKPOINT));
+    TDM_TRY_DONE(tdm__tensor_header_read(file));
+    *out = file;
+    return TDM_OK;
+done:
+    tdm__tensor_file_close(file);
+    return status;
+}
+
+void tdm__tensor_file_close(tdm_tensor_file *file) {
+    if (file == NULL) return;
+    if (file->fd >= 0) close(file->fd);
+    tdm__arena_deinit(&file->arena);
+    tdm__delete(file->host, file);
+}
+
+int tdm__tensor_file_count(const tdm_tensor_file *file) {
+    return file->count;
+}
+
+const tdm_tensor *tdm__tensor_file_get(const tdm_tensor_file *file, int index) {
+    return index >= 0 && index < file->count ? &file->tensor[index] : NULL;
+}
+
+static int compare_tensor(const void *name, const void *entry) {
+    const tdm_tensor *const *tensor = entry;
+    return strcmp(name, (*tensor)->name);
+}
+
+const tdm_tensor *tdm__tensor_file_find(const tdm_tensor_file *file, const char *name) {
+    if (file->count == 0) return NULL;
+    const tdm_tensor *const *found =
+        bsearch(name, file->by_name, (size_t)file->count, sizeof(*file->by_name), compare_tensor);
+    return found == NULL ? NULL : *found;
+}
+
+static int compare_metadata(const void *key, const void *entry) {
+    const char *const *pair = entry;
+    return strcmp(key, pair[0]);
+}
+
+const char *tdm__tensor_file_metadata(const tdm_tensor_file *file, const char *key) {
+    if (file->metadata_count == 0) return NULL;
+    const char *const *found =
+        bsearch(key, file->metadata, (size_t)file->metadata_count, sizeof(*file->metadata), compare_metadata);
+    return found == NULL ? NULL : found[1];
+}
+
+tdm_status tdm__tensor_file_read_part(const tdm_tensor_file *file, const tdm_tensor *tensor, uint64_t from,
+                                      size_t count, void *to) {
+    if (from > tensor->bytes || count > tensor->bytes - from)
+        TDM_FAIL(TDM_E_INTERNAL, "%s: tensor '%s' has %zu bytes, asked for %zu at %llu", file->path, tensor->name,
+                 tensor->bytes, count, (unsigned long long)from);
+    return tdm__file_read(file->fd, file->path, to, count, tensor->file_offset + from, TDM_E_CHECKPOINT);
+}
+
+tdm_status tdm__tensor_file_read(const tdm_tensor_file *file, const tdm_tensor *tensor, void *to) {
+    return tdm__tensor_file_read_part(file, tensor, 0, tensor->bytes, to);
+}
+
+tdm_status tdm__tensor_file_strip(tdm_tensor_file *file, int *stripped) {
+    static const char prefix[] = "module.";
+    const size_t length = sizeof(prefix) - 1;
+    *stripped = 0;
+    for (int i = 0; i < file->count; i++) {
+        const char *name = file->tensor[i].name, *bare = name;
+        while (strncmp(bare, prefix, length) == 0 && bare[length] != '\0') bare += length;
+        file->tensor[i].name = bare;
+        *stripped += bare != name;
+    }
+    return *stripped > 0 ? tdm__tensor_file_index(file) : TDM_OK;
+}

@@ -1,0 +1,56 @@
+/* Tensor files (safetensors) as the files of this folder see them; ckpt.h has what everyone sees. */
+#ifndef TDM_CKPT_TENSOR_FILE_H
+#define TDM_CKPT_TENSOR_FILE_H
+
+#include "runtime/base/file.h"
+#include "runtime/ckpt/ckpt.h"
+
+/* The limits of what is read; a file beyond them is refused by number. */
+enum {
+    TDM_ST_MAX_HEADER = 100 * 1000 * 1000, /* the format's own limit */
+    TDM_ST_MAX_TENSORS = 1000 * 1000,
+    TDM_ST_MAX_NAME = 1024,
+    TDM_ST_MAX_RANK = 16,
+    TDM_ST_MAX_METADATA = 1024 * 1024,
+    TDM_ST_ALIGN = 64, /* where the data of files that tandem writes begins */
+    TDM_ST_DEPTH = 4,
+    TDM_ST_PRINTABLE = 96
+};
+
+struct tdm_tensor_file {
+    const tdm_host *host;
+    tdm_arena arena; /* all below */
+    const char *path;
+    int fd;
+    uint64_t bytes, header_bytes; /* of the file; of its JSON, padding included. Data is at 8 + header_bytes */
+    int count;
+    tdm_tensor *tensor;         /* by offset */
+    const tdm_tensor **by_name; /* sorted */
+    int metadata_count;
+    const char *(*metadata)[2]; /* key, value; sorted by key */
+};
+
+/* Reads and checks the header of an opened file: fills tensor, by_name, metadata. */
+tdm_status tdm__tensor_header_read(tdm_tensor_file *file);
+/* Sorts by_name; TDM_E_CHECKPOINT if two names are equal. */
+tdm_status tdm__tensor_file_index(tdm_tensor_file *file);
+/* Takes "module." away from the front of names, as often as it is there (files saved from torch's DataParallel or
+ * DistributedDataParallel wrapper). *stripped is how many names had it. */
+tdm_status tdm__tensor_file_strip(tdm_tensor_file *file, int *stripped);
+/* `count` bytes of a tensor from its byte `from` on. */
+tdm_status tdm__tensor_file_read_part(const tdm_tensor_file *file, const tdm_tensor *tensor, uint64_t from,
+                                      size_t count, void *to);
+
+/* Bits of an element by its name in the file; 0: unknown. *dtype is TDM_ST_*. */
+int tdm__dtype_bits(const char *name, int *dtype);
+const char *tdm__dtype_name(int dtype); /* "F32"; NULL for TDM_ST_OTHER */
+/* "F32 [64, 3, 3, 3]" */
+void tdm__tensor_describe(const tdm_tensor *tensor, tdm_text *out);
+/* A name for messages and tables: control characters become '?', what is too long ends in "...". */
+const char *tdm__printable(char out[TDM_ST_PRINTABLE], const char *name);
+
+tdm_status tdm__tensor_file_write_with(const tdm_host *host, const tdm_file_ops *ops, const char *path,
+                                       const tdm_tensor *tensors, int count, const char *const *metadata,
+                                       tdm_hash128 *hashes, tdm_hash128 *file_hash, uint64_t *file_bytes);
+
+#endif

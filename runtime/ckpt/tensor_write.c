@@ -1,0 +1,147 @@
+/* Writing safetensors: elements first by alignment (I64 before F32), then by name, so that every tensor starts at a
+ * multiple of its element's size; the header is padded with spaces until the data begins at a multiple of 64. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/status.h"
+#include "runtime/ckpt/tensor_file.h"
+
+typedef struct placed {
+    const tdm_tensor *tensor;
+    const char *dtype_name;
+    int bits, index; /* index: among the caller's tensors */
+} placed;
+
+static int order_name(const void *a, const void *b) {
+    const placed *x = a, *y = b;
+    return strcmp(x->tensor->name, y->tensor->name);
+}
+
+static int order_file(const void *a, const void *b) {
+    const placed *x = a, *y = b;
+    return x->bits != y->bits ? y->bits - x->bits : order_name(a, b);
+}
+
+/* What a file may say about a tensor: checked, because a reader would refuse the file otherwise. */
+static tdm_status check_tensor(const tdm_tensor *tensor, const placed *place) {
+    uint64_t bits = (uint64_t)place->bits;
+    size_t length = strlen(tensor->name), bad;
+    if (length == 0 || length > TDM_ST_MAX_NAME || !tdm__text_is_utf8(tensor->name, length, &bad) ||
+        strcmp(tensor->name, "__metadata__") == 0)
+        TDM_FAIL(TDM_E_INTERNAL, "a tensor file cannot hold the name '%.64s'", tensor->name);
+    if (tensor->ndim < 0 || tensor->ndim > TDM_ST_MAX_RANK || place->bits == 0)
+        TDM_FAIL(TDM_E_INTERNAL, "tensor '%.64s': dtype %d of rank %d cannot be written", tensor->name, tensor->dtype,
+                 tensor->ndim);
+    for (int i = 0; i < tensor->ndim; i++) {
+        if (tensor->dim[i] < 0 || __builtin_mul_overflow(bits, (uint64_t)tensor->dim[i], &bits))
+            TDM_FAIL(TDM_E_INTERNAL, "tensor '%.64s': a shape with %lld in it cannot be written", tensor->name,
+                     (long long)tensor->dim[i]);
+    }
+    if (bits % 8 != 0 || bits / 8 != tensor->bytes)
+        TDM_FAIL(TDM_E_INTERNAL, "tensor '%.64s': shape and dtype make %llu bytes, it has %zu", tensor->name,
+                 (unsigned long long)bits / 8, tensor->bytes);
+    return TDM_OK;
+}
+
+/* Checks them, and puts them in the order of the file. */
+static tdm_status place_tensors(const tdm_tensor *tensors, int count, placed *place) {
+    for (int i = 0; i < count; i++) {
+        int dtype;
+        const char *name = tdm__dtype_name(tensors[i].dtype);
+        place[i] = (placed){.tensor = &tensors[i], .index = i};
+        place[i].dtype_name = name != NULL ? name : tensors[i].dtype_name;
+        place[i].bits = tdm__dtype_bits(place[i].dtype_name, &dtype);
+        TDM_TRY(check_tensor(&tensors[i], &place[i]));
+    }
+    if (count > 1) qsort(place, (size_t)count, sizeof(*place), order_name);
+    for (int i = 1; i < count; i++) {
+        if (order_name(&place[i - 1], &place[i]) == 0)
+            TDM_FAIL(TDM_E_INTERNAL, "tensor '%.64s' is to be written twice", place[i].tensor->name);
+    }
+    if (count > 1) qsort(place, (size_t)count, sizeof(*place), order_file);
+    return TDM_OK;
+}
+
+static void print_tensor(tdm_text *header, const placed *place, uint64_t begin) {
+    const tdm_tensor *tensor = place->tensor;
+    tdm__text_json_string(header, tensor->name);
+    tdm__text_printf(header, ":{\"dtype\":\"%s\",\"shape\":[", place->dtype_name);
+    for (int i = 0; i < tensor->ndim; i++)
+        tdm__text_printf(header, "%s%lld", i > 0 ? "," : "", (long long)tensor->dim[i]);
+    tdm__text_printf(header, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)begin,
+                     (unsigned long long)(begin + tensor->bytes));
+}
+
+/* The 8 bytes of length and the padded JSON. */
+static tdm_status print_header(tdm_text *header, const placed *place, int count, const char *const *metadata,
+                               uint64_t *data_bytes) {
+    uint64_t begin = 0;
+    const char *between = "";
+    tdm__text_add(header, "\0\0\0\0\0\0\0\0", 8);
+    tdm__text_puts(header, "{");
+    if (metadata != NULL && metadata[0] != NULL) {
+        tdm__text_puts(header, "\"__metadata__\":{");
+        for (int i = 0; metadata[i] != NULL; i += 2) {
+            if (i > 0) tdm__text_puts(header, ",");
+            tdm__text_json_string(header, metadata[i]);
+            tdm__text_puts(header, ":");
+            tdm__text_json_string(header, metadata[i + 1]);
+        }
+        tdm__text_puts(header, "}");
+        between = ",";
+    }
+    for (int i = 0; i < count; i++) {
+        tdm__text_puts(header, between);
+        print_tensor(header, &place[i], begin);
+        begin += place[i].tensor->bytes;
+        between = ",";
+    }
+    tdm__text_puts(header, "}");
+    while (!header->failed && header->length % TDM_ST_ALIGN != 0) tdm__text_puts(header, " ");
+    if (header->failed) TDM_FAIL(TDM_E_MEMORY, "out of memory for the header of a tensor file");
+    if (header->length - 8 > TDM_ST_MAX_HEADER)
+        TDM_FAIL(TDM_E_INTERNAL, "the header of a tensor file may have %d bytes, this one needs %zu", TDM_ST_MAX_HEADER,
+                 header->length - 8);
+    for (int i = 0; i < 8; i++) header->data[i] = (char)((uint64_t)(header->length - 8) >> (8 * i) & 0xFF);
+    *data_bytes = begin;
+    return TDM_OK;
+}
+
+tdm_status tdm__tensor_file_write_with(const tdm_host *host, const tdm_file_ops *ops, const char *path,
+                                       const tdm_tensor *tensors, int count, const char *const *metadata,
+                                       tdm_hash128 *hashes, tdm_hash128 *file_hash, uint64_t *file_bytes) {
+    placed *place = NULL;
+    tdm_hasher *hasher = NULL;
+    tdm_out_file file = {.fd = -1};
+    tdm_text header;
+    uint64_t data_bytes;
+    tdm_status status;
+    tdm__text_init(&header, host);
+    TDM_TRY_DONE(tdm__new(host, &place, (size_t)count, sizeof(*place), "order of a tensor file"));
+    TDM_TRY_DONE(place_tensors(tensors, count, place));
+    TDM_TRY_DONE(print_header(&header, place, count, metadata, &data_bytes));
+    TDM_TRY_DONE(tdm__hash_open(&hasher, host));
+    TDM_TRY_DONE(tdm__out_open(&file, ops, path, header.length + data_bytes, hasher));
+    TDM_TRY_DONE(tdm__out_write(&file, header.data, header.length));
+    for (int i = 0; i < count; i++) {
+        const tdm_tensor *tensor = place[i].tensor;
+        if (hashes != NULL) hashes[place[i].index] = tdm__hash(tensor->data, tensor->bytes);
+        TDM_TRY_DONE(tdm__out_write(&file, tensor->data, tensor->bytes));
+    }
+    TDM_TRY_DONE(tdm__out_finish(&file));
+    if (file_hash != NULL) *file_hash = tdm__hash_value(hasher);
+    if (file_bytes != NULL) *file_bytes = header.length + data_bytes;
+done:
+    if (status != TDM_OK) tdm__out_discard(&file);
+    tdm__hash_close(hasher);
+    tdm__text_deinit(&header);
+    tdm__delete(host, place);
+    return status;
+}
+
+tdm_status tdm__tensor_file_write(const tdm_host *host, const char *path, const tdm_tensor *tensors, int count,
+                                  const char *const *metadata, tdm_hash128 *hashes, tdm_hash128 *file_hash,
+                                  uint64_t *file_bytes) {
+    return tdm__tensor_file_write_with(host, &tdm__file_system, path, tensors, count, metadata, hashes, file_hash,
+                                       file_bytes);
+}
