@@ -56,6 +56,11 @@ static void set_null(const tdm_field *row, void *value) {
 static void put_wanted(const tdm_field *row, const char *what, tdm_text *why) {
     tdm_range range = tdm__field_range(row);
     tdm__text_printf(why, "wants %s", what);
+    if (range.has_min && range.has_max && range.min == range.max) {
+        tdm__text_puts(why, " of exactly ");
+        tdm__field_print_bound(row, range.min, why);
+        return;
+    }
     if (range.has_min && range.has_max && !range.open_min) {
         tdm__text_puts(why, " from ");
         tdm__field_print_bound(row, range.min, why);
@@ -366,12 +371,7 @@ bool tdm__field_set(const tdm_field *row, void *object, const tdm_written *writt
         return true;
     }
     if (row->kind == TDM_FIELD_PAIR) return read_pair(row, value, written, why);
-    if (tdm__field_is_list(row)) {
-        if (written->is_list) return read_list(row, value, written, arena, why);
-        refuse_shape(row, "a single value", why);
-        tdm__text_printf(why, "; write [%s]", written->item[0]);
-        return false;
-    }
+    if (tdm__field_is_list(row)) return read_list(row, value, written, arena, why);
     if (written->is_list) return refuse_shape(row, "a list", why);
     return read_scalar(row, value, written->item[0], arena, why);
 }

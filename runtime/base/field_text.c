@@ -84,6 +84,11 @@ void tdm__field_print_bound(const tdm_field *row, double value, tdm_text *out) {
 static void describe_range(const tdm_field *row, tdm_text *out, bool chinese) {
     tdm_range range = tdm__field_range(row);
     const char *comma = chinese ? "，" : ", ";
+    if (range.has_min && range.has_max && range.min == range.max) {
+        tdm__text_puts(out, chinese ? "，恰为 " : ", exactly ");
+        tdm__field_print_bound(row, range.min, out);
+        return;
+    }
     if (range.has_min && range.has_max && !range.open_min) {
         tdm__text_puts(out, comma);
         tdm__field_print_bound(row, range.min, out);

@@ -1,13 +1,14 @@
 /* Settings by their rows: what is taken, what is refused and in which words, and that printing reads back. */
 #include "runtime/base/field.h"
 
+#include "runtime/base/rng.h"
 #include "runtime/base/status.h"
 #include "tests/support/tdm_failing_host.h"
 #include "tests/support/tdm_test.h"
 
 typedef struct settings {
     bool flag;
-    int64_t count, seed, any;
+    int64_t count, seed, any, version;
     double rate, share, clip;
     const char *name, *note, *path;
     int type;
@@ -72,6 +73,7 @@ static const tdm_field rows[] = {
      .max = 86400,
      .unit = "seconds"},
     {.key = "pause", .kind = TDM_FIELD_DURATION, AT(pause), .initial = "null", .flags = TDM_FIELD_NULLABLE},
+    {.key = "version", .kind = TDM_FIELD_INT, AT(version), .initial = "1", .min = 1, .max = 1},
     {.key = NULL},
 };
 
@@ -184,6 +186,7 @@ TEST(integers) {
     CHECK_TEXT(refusal("any", "1.5"), "wants an integer, got '1.5'");
     CHECK_TEXT(refusal("any", "99999999999999999999"), "wants an integer, got '99999999999999999999'");
     CHECK_TEXT(refusal("any", "-9223372036854775808"), "wants an integer, got '-9223372036854775808'");
+    CHECK_TEXT(refusal("version", "2"), "wants an integer of exactly 1, got '2'");
     CHECK_TEXT(refusal("seed", "-1"), "wants an integer of at least 0, got '-1'");
     CHECK_TEXT(refusal("count", "[1, 2]"), "wants an integer from 1 to 512, got a list");
 }
@@ -271,7 +274,9 @@ TEST(lists) {
     CHECK_TEXT(round_trip("files", "[a.bin, 'b, c.bin', \"d\"]"), "[a.bin, \"b, c.bin\", d]");
     CHECK_TEXT(round_trip("files", "null"), "null");
     CHECK_TEXT(round_trip("files", "[]"), "null");
-    CHECK_TEXT(refusal("ids", "3"), "wants a list of integers, got a single value; write [3]");
+    CHECK_TEXT(round_trip("ids", "3"), "[3]");
+    CHECK_TEXT(round_trip("files", "a.bin"), "[a.bin]");
+    CHECK_TEXT(refusal("betas", "0.9"), "wants 2 numbers, got 1");
     CHECK_TEXT(refusal("ids", "[]"), "wants at least 1 integer, got 0");
     CHECK_TEXT(refusal("ids", "[1, 2, 3, 4, 5]"), "wants at most 4 integers, got 5");
     CHECK_TEXT(refusal("ids", "[1, -2]"), "item 2 wants an integer of at least 0, got '-2'");
@@ -339,6 +344,7 @@ TEST(durations) {
 TEST(descriptions) {
     CHECK_TEXT(described("flag", false), "true or false");
     CHECK_TEXT(described("count", false), "integer, 1 to 512");
+    CHECK_TEXT(described("version", false), "integer, exactly 1");
     CHECK_TEXT(described("seed", false), "integer, at least 0, or null");
     CHECK_TEXT(described("any", false), "integer");
     CHECK_TEXT(described("rate", false), "number, above 0");
@@ -373,10 +379,45 @@ TEST(equality) {
                                            {"pause", "1s"}};
     for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
         const tdm_field *row = tdm__field_find(rows, other[i][0]);
+        REQUIRE(row != NULL);
         CHECK(tdm__field_set_text(row, &b, other[i][1], &arena, &why));
         CHECK(!tdm__field_equal(row, &a, &b));
         CHECK(!tdm__field_equal(row, &b, &a));
     }
+}
+
+/* Scraps of syntax in any order: nothing crashes, and whatever is taken prints as something that reads back equal. */
+TEST(hostile) {
+    static const char *const scrap[] = {
+        "[",  "]",     ",",     "\"", "'",  "\\",          "\\u00e9", "\\u0000", "1",    "0", "-",    ".",    "e",
+        "_",  "steps", "epoch", " ",  "  ", "m",           "h",       "ms",      "null", "~", "true", "adam", "\xFF",
+        "中", "\n",    "#",     ": ", "{",  "99999999999", "nan",     "inf",     "0x",   "+", "\t"};
+    tdm_rng rng;
+    int taken = 0;
+    tdm__rng_seed(&rng, 11, TDM_RNG_TORCH_AVX2);
+    for (int i = 0; i < 40000; i++) {
+        char text[256] = "";
+        for (uint32_t left = tdm__rng_u32(&rng) % 9; left > 0; left--)
+            strcat(text, scrap[tdm__rng_u32(&rng) % (sizeof(scrap) / sizeof(scrap[0]))]);
+        const tdm_field *row = &rows[tdm__rng_u32(&rng) % (sizeof(rows) / sizeof(rows[0]) - 1)];
+        if (!set(row->key, text)) {
+            CHECK(why.length > 0);
+            continue;
+        }
+        taken++;
+        settings first = now;
+        char kept[1024];
+        if (row->kind == TDM_FIELD_PATH && !tdm__text_is_utf8(now.path, strlen(now.path), NULL)) continue;
+        if (row->kind == TDM_FIELD_PATHS) {
+            bool utf8 = true;
+            for (int k = 0; k < now.files.count; k++)
+                utf8 = utf8 && tdm__text_is_utf8(now.files.item[k], strlen(now.files.item[k]), NULL);
+            if (!utf8) continue; /* file names may be any bytes, but what is printed is text */
+        }
+        snprintf(kept, sizeof(kept), "%s", printed(row->key));
+        if (!set(row->key, kept) || !tdm__field_equal(row, &first, &now)) CHECK_TEXT(kept, text);
+    }
+    CHECK(taken > 1000);
 }
 
 TEST(without_memory) {
@@ -422,6 +463,7 @@ int main(int argc, char **argv) {
     RUN(durations);
     RUN(descriptions);
     RUN(equality);
+    RUN(hostile);
     RUN(without_memory);
     tdm__text_deinit(&why);
     tdm__arena_deinit(&arena);
