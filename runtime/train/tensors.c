@@ -51,14 +51,14 @@ static tdm_status find(tdm_run *run, const char *function, const char *name, con
 }
 
 tdm_status tdm_run_read(tdm_run *run, const char *name, void *to, size_t bytes) {
-    tdm_named named;
+    tdm_named named = {0};
     TDM_TRY(find(run, "tdm_run_read", name, to, bytes, &named));
     memcpy(to, named.data, bytes);
     return TDM_OK;
 }
 
 tdm_status tdm_run_write(tdm_run *run, const char *name, const void *from, size_t bytes) {
-    tdm_named named;
+    tdm_named named = {0};
     TDM_TRY(find(run, "tdm_run_write", name, from, bytes, &named));
     memcpy(named.data, from, bytes);
     return run->mode->ops->spread(run->mode, false);
