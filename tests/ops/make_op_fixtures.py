@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Writes op_fixtures.h: what PyTorch computes for single ops and losses, forward and backward, in float32 on the CPU.
+
+    make_op_fixtures.py > op_fixtures.h        (torch 2.x; one thread, so that sums are repeatable)
+
+All numbers are the bits of float32. For an op they come in this order: inputs, parameters, float buffers, gradient of
+the output (training only), output, and (training only) gradients of inputs, gradients of parameters, buffers
+afterwards. For a loss: outputs of the model, float targets (mse only), the mean, the gradient of the outputs.
+"""
+import struct
+import sys
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+torch.set_num_threads(1)
+
+COUNTER = 3  # num_batches_tracked before
+
+CONV = [
+    ("out=4 kernel=3 padding=1", 2, (3, 6, 5), dict(kernel_size=3, padding=1)),
+    ("out=4 kernel=[3,2] stride=[2,1] padding=[1,0]", 2, (2, 7, 6), dict(kernel_size=(3, 2), stride=(2, 1), padding=(1, 0))),
+    ("out=6 kernel=3 padding=2 dilation=2 groups=2", 2, (4, 5, 6), dict(kernel_size=3, padding=2, dilation=2, groups=2)),
+    ("out=6 kernel=3 stride=2 padding=1 groups=3 bias=false", 2, (3, 7, 7), dict(kernel_size=3, stride=2, padding=1, groups=3, bias=False)),
+    ("out=5 kernel=1", 3, (4, 4, 3), dict(kernel_size=1)),
+    ("out=8 kernel=3 padding=1", 2, (8, 5, 5), dict(kernel_size=3, padding=1)),
+]
+LINEAR = [
+    ("out=5", 3, 7, {}),
+    ("out=4 bias=false", 2, 9, dict(bias=False)),
+    ("out=10", 8, 60, {}),
+]
+MAXPOOL = [
+    ("kernel=2", 2, (3, 6, 4), dict(kernel_size=2)),
+    ("kernel=3 stride=2 padding=1", 2, (2, 7, 6), dict(kernel_size=3, stride=2, padding=1)),
+    ("kernel=[2,3] stride=[1,2] padding=[1,1]", 2, (2, 5, 6), dict(kernel_size=(2, 3), stride=(1, 2), padding=(1, 1))),
+]
+AVGPOOL = [
+    ("kernel=2", 2, (3, 6, 4), dict(kernel_size=2)),
+    ("kernel=3 stride=2 padding=1", 2, (2, 7, 6), dict(kernel_size=3, stride=2, padding=1)),
+    ("kernel=3 stride=2 padding=1 count_include_pad=false", 2, (2, 7, 6), dict(kernel_size=3, stride=2, padding=1, count_include_pad=False)),
+]
+ADAPTIVE = [
+    ("out=1", 2, (3, 7, 7), 1),
+    ("out=[2,3]", 2, (2, 7, 5), (2, 3)),
+    ("out=[4,2]", 1, (2, 3, 5), (4, 2)),
+]
+NORM = [
+    ("", 4, (3, 3, 2), {}),
+    ("eps=1.0e-3 momentum=0.3", 3, (2, 4, 4), dict(eps=1e-3, momentum=0.3)),
+    ("momentum=null", 3, (2, 2, 4), dict(momentum=None)),
+    ("affine=false", 3, (2, 3, 3), dict(affine=False)),
+    ("track_running_stats=false", 3, (2, 3, 3), dict(track_running_stats=False)),
+]
+
+
+class Add(nn.Module):
+    def forward(self, *x):
+        total = x[0]
+        for other in x[1:]:
+            total = total + other
+        return total
+
+
+def cases():
+    """(op, attributes, rows, inputs, shape of one row, module, training)"""
+    for attrs, rows, features, options in LINEAR:
+        out = int(attrs.split()[0].split("=")[1])
+        yield "linear", attrs, rows, 1, (features,), nn.Linear(features, out, **options), True
+    for attrs, rows, shape, options in CONV:
+        out = int(attrs.split()[0].split("=")[1])
+        yield "conv2d", attrs, rows, 1, shape, nn.Conv2d(shape[0], out, **options), True
+    yield "relu", "", 3, 1, (17,), nn.ReLU(), True
+    yield "relu", "", 2, 1, (3, 4, 5), nn.ReLU(), True
+    for attrs, rows, shape, options in MAXPOOL:
+        yield "maxpool2d", attrs, rows, 1, shape, nn.MaxPool2d(**options), True
+    for attrs, rows, shape, options in AVGPOOL:
+        yield "avgpool2d", attrs, rows, 1, shape, nn.AvgPool2d(**options), True
+    for attrs, rows, shape, out in ADAPTIVE:
+        yield "adaptive_avgpool2d", attrs, rows, 1, shape, nn.AdaptiveAvgPool2d(out), True
+    for attrs, rows, shape, options in NORM:
+        for training in (True, False):
+            yield "batchnorm2d", attrs, rows, 1, shape, nn.BatchNorm2d(shape[0], **options), training
+    yield "dropout", "p=0.4", 2, 1, (19,), nn.Dropout(0.4), False
+    yield "flatten", "", 2, 1, (3, 4, 5), nn.Flatten(), True
+    yield "add", "", 2, 2, (3, 4, 5), Add(), True
+    yield "add", "", 3, 3, (11,), Add(), True
+
+
+LOSSES = [
+    # kind, smoothing, ignore_index, rows, classes, scale of the outputs, labels that are ignored
+    ("cross_entropy", 0.0, -100, 8, 10, 1.0, 0),
+    ("cross_entropy", 0.1, -100, 8, 10, 3.0, 0),
+    ("cross_entropy", 0.0, -100, 6, 10, 1.0, 2),
+    ("cross_entropy", 0.2, 3, 8, 5, 1.0, 3),
+    ("cross_entropy", 0.0, -100, 5, 4, 400.0, 0),
+    ("cross_entropy", 1.0, -100, 4, 6, 1.0, 0),
+    ("cross_entropy", 0.0, -100, 2, 200, 2.0, 0),
+    ("mse", 0.0, -100, 3, 5, 1.0, 0),
+    ("mse", 0.0, -100, 7, 24, 10.0, 0),
+]
+
+words = []
+
+
+def put(*tensors):
+    for t in tensors:
+        words.extend(struct.unpack(f"<{t.numel()}I", t.detach().contiguous().numpy().tobytes()))
+
+
+def float_buffers(module):
+    return [b for b in module.buffers() if b.dtype == torch.float32]
+
+
+def op_row(op, attrs, rows, inputs, shape, module, training):
+    first = len(words)
+    x = [torch.randn(rows, *shape).requires_grad_() for _ in range(inputs)]
+    if op == "maxpool2d":  # equal values, so that the rule for ties is seen
+        x = [(t.detach() * 2).round().requires_grad_() for t in x]
+    if op == "batchnorm2d":
+        with torch.no_grad():
+            for p in module.parameters():
+                p.normal_()
+            for name, b in module.named_buffers():
+                if name == "running_mean":
+                    b.normal_()
+                elif name == "running_var":
+                    b.uniform_(0.5, 2.0)
+                else:
+                    b.fill_(COUNTER)
+    module.train(training)
+    put(*x, *module.parameters(), *float_buffers(module))
+    y = module(*x)
+    dy = torch.randn_like(y)
+    if training:
+        y.backward(dy)
+        put(dy)
+    put(y)
+    if training:
+        put(*[t.grad for t in x], *[p.grad for p in module.parameters()], *float_buffers(module))
+    dims = ", ".join(str(d) for d in shape)
+    text = f'"{attrs}"' if attrs else "NULL"
+    return (f'    {{"{op}", {{.attrs = {text}, .rows = {rows}, .input = {{{len(shape)}, {{{dims}}}}}, '
+            f'.inputs = {inputs}}}, {"true" if training else "false"}, {first}, {len(words) - first}}},')
+
+
+def loss_row(kind, smoothing, ignore, rows, width, scale, ignored):
+    first = len(words)
+    y = (torch.randn(rows, width) * scale).requires_grad_()
+    put(y)
+    labels = [0] * rows
+    if kind == "cross_entropy":
+        target = torch.randint(0, width, (rows,))
+        if ignore >= 0:
+            target[target == ignore] = 0
+        target[rows - ignored:] = ignore if ignored else target[rows - ignored:]
+        labels = target.tolist()
+        loss = F.cross_entropy(y, target, label_smoothing=smoothing, ignore_index=ignore)
+    else:
+        target = torch.randn(rows, width)
+        put(target)
+        loss = F.mse_loss(y, target)
+    loss.backward()
+    put(loss, y.grad)
+    return (f'    {{"{kind}", {smoothing!r}, {ignore}, {rows}, {width}, {{{", ".join(map(str, labels))}}}, '
+            f'{first}, {len(words) - first}}},')
+
+
+def main():
+    torch.manual_seed(20)
+    ops = [op_row(*case) for case in cases()]
+    losses = [loss_row(*loss) for loss in LOSSES]
+    print(f"/* Made by make_op_fixtures.py with torch {torch.__version__}; see there for the order. Do not edit. */")
+    print("static const op_fixture op_fixtures[] = {")
+    print("\n".join(ops))
+    print("};\n\nstatic const loss_fixture loss_fixtures[] = {")
+    print("\n".join(losses))
+    print("};\n\nstatic const uint32_t fixture_words[] = {")
+    for i in range(0, len(words), 10):
+        print("    " + " ".join(f"0x{w:08x}," for w in words[i:i + 10]))
+    print("};")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

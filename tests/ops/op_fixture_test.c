@@ -1,0 +1,138 @@
+/* The reference kernels and losses against what PyTorch computed (op_fixtures.h, made by make_op_fixtures.py). Ops that
+ * only choose, copy or add two numbers must be equal; the others differ from PyTorch by its own float32 sums. */
+#include "ops/cross_entropy/cross_entropy.h"
+#include "ops/ops.h"
+#include "tests/ops/op_driver.h"
+#include "tests/support/tdm_test.h"
+
+typedef struct {
+    const char *op;
+    op_case test;
+    bool training;
+    int first, count; /* in fixture_words */
+} op_fixture;
+
+enum { MAX_ROWS = 8 };
+typedef struct {
+    const char *loss;
+    double label_smoothing;
+    int64_t ignore_index, rows, width, label[MAX_ROWS];
+    int first, count;
+} loss_fixture;
+
+#include "tests/ops/op_fixtures.h"
+
+static double tolerance_of(const char *op) {
+    static const char *const exact[] = {"relu", "maxpool2d", "dropout", "flatten", "add"};
+    for (size_t i = 0; i < sizeof exact / sizeof *exact; i++)
+        if (strcmp(op, exact[i]) == 0) return 0;
+    return 1e-6;
+}
+
+typedef struct {
+    int at, end;
+} reader;
+
+static void read_floats(reader *from, float *to, int64_t count) {
+    if (from->at + count > from->end) {
+        fprintf(stderr, "a fixture is too short\n");
+        abort();
+    }
+    memcpy(to, fixture_words + from->at, (size_t)count * sizeof *to);
+    from->at += (int)count;
+}
+
+static float *read_new(reader *from, int64_t count) {
+    float *to = calloc((size_t)count + 1, sizeof *to);
+    if (to == NULL) abort();
+    read_floats(from, to, count);
+    return to;
+}
+
+static void read_results(reader *from, op_result *want, const op_data *data) {
+    want->y_count = data->y_count;
+    want->x_count = data->x_count;
+    want->y = read_new(from, data->y_count);
+}
+
+static void read_gradients(reader *from, op_result *want, const op_data *data) {
+    for (int i = 0; i < data->infer.input_count; i++) want->dx[i] = read_new(from, data->x_count);
+    for (int i = 0; i < data->infer.param_count; i++) want->dparam[i] = read_new(from, data->param_count[i]);
+    for (int i = 0; i < data->infer.buffer_count; i++)
+        if (data->buffer[i] != NULL) want->buffer[i] = read_new(from, data->buffer_count[i]);
+}
+
+static void check_op(const op_fixture *fixture) {
+    op_data data;
+    REQUIRE(op_data_open(&data, fixture->op, &fixture->test, 1));
+    reader from = {fixture->first, fixture->first + fixture->count};
+    for (int i = 0; i < data.infer.input_count; i++) read_floats(&from, data.x[i], data.x_count);
+    for (int i = 0; i < data.infer.param_count; i++) read_floats(&from, data.param[i], data.param_count[i]);
+    for (int i = 0; i < data.infer.buffer_count; i++)
+        if (data.buffer[i] != NULL) read_floats(&from, data.buffer[i], data.buffer_count[i]);
+    if (fixture->training) read_floats(&from, data.dy, data.y_count);
+
+    op_result got, want = {0};
+    read_results(&from, &want, &data);
+    if (fixture->training) read_gradients(&from, &want, &data);
+    want.counter = data.infer.buffer_count > 0 ? data.counter + fixture->training : 0;
+    CHECK_INT(from.at, from.end);
+    op_run(&got, op_reference(fixture->op), &data, &(op_setting){.training = fixture->training});
+    CHECK_INT(got.status, TDM_OK);
+    CHECK(op_results_near(&data, &got, &want, tolerance_of(fixture->op)));
+    op_result_close(&got);
+    op_result_close(&want);
+    op_data_close(&data);
+}
+
+TEST(ops_give_pytorchs_numbers) {
+    bool seen[64] = {false};
+    for (size_t i = 0; i < sizeof op_fixtures / sizeof *op_fixtures; i++) {
+        check_op(&op_fixtures[i]);
+        for (int k = 0; tdm_builtin_ops[k] != NULL; k++)
+            if (strcmp(tdm_builtin_ops[k]->name, op_fixtures[i].op) == 0) seen[k] = true;
+    }
+    for (int k = 0; tdm_builtin_ops[k] != NULL; k++) CHECK(seen[k]);
+}
+
+static const tdm_loss_def *find_loss(const char *name) {
+    for (const tdm_loss_def *const *loss = tdm_builtin_losses; *loss != NULL; loss++)
+        if (strcmp((*loss)->name, name) == 0) return *loss;
+    return NULL;
+}
+
+static void check_loss(const loss_fixture *fixture) {
+    const tdm_loss_def *loss = find_loss(fixture->loss);
+    REQUIRE(loss != NULL);
+    int64_t count = fixture->rows * fixture->width, correct = -1;
+    reader from = {fixture->first, fixture->first + fixture->count};
+    bool values = loss->target == TDM_TARGET_VALUES;
+    float *y = read_new(&from, count), *target = values ? read_new(&from, count) : NULL;
+    float *mean = read_new(&from, 1), *want = read_new(&from, count), *dy = calloc((size_t)count, sizeof *dy);
+    CHECK_INT(from.at, from.end);
+
+    tdm_cross_entropy_attrs attrs = {fixture->label_smoothing, fixture->ignore_index};
+    const void *labels = values ? (const void *)target : fixture->label;
+    int64_t denominator = loss->denominator(&attrs, fixture->rows, fixture->width, labels);
+    double sum = 0;
+    tdm_loss_args args = {.attrs = &attrs,
+                          .rows = fixture->rows,
+                          .width = fixture->width,
+                          .y = y,
+                          .target = labels,
+                          .seed = 1.0f / (float)denominator,
+                          .dy = dy,
+                          .loss_sum = &sum,
+                          .correct = &correct};
+    CHECK_OK(loss->run(&args));
+    CHECK_NEAR(sum / (double)denominator, *mean, 1e-6 * fabs((double)*mean));
+    CHECK(op_near(fixture->loss, dy, want, count, 1e-6));
+    CHECK(values ? correct == -1 : correct >= 0);
+    free(y), free(target), free(mean), free(want), free(dy);
+}
+
+TEST(losses_give_pytorchs_numbers) {
+    for (size_t i = 0; i < sizeof loss_fixtures / sizeof *loss_fixtures; i++) check_loss(&loss_fixtures[i]);
+}
+
+TEST_MAIN(RUN(ops_give_pytorchs_numbers); RUN(losses_give_pytorchs_numbers);)

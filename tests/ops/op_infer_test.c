@@ -1,0 +1,161 @@
+/* Shapes, parameters and refusals of the op definitions: what a user reads when layers do not fit. */
+#include "ops/ops.h"
+#include "runtime/base/field.h"
+#include "tests/support/tdm_test.h"
+
+static const tdm_host_calls calls = {sizeof calls, tdm__fail, tdm__frame};
+
+typedef struct {
+    tdm_infer infer;
+    _Alignas(16) char attrs[256];
+    tdm_status status;
+} layer;
+
+static const tdm_op_def *find_op(const char *name) {
+    for (const tdm_op_def *const *op = tdm_builtin_ops; *op != NULL; op++)
+        if (strcmp((*op)->name, name) == 0) return *op;
+    return NULL;
+}
+
+/* `attrs` as "out=4 kernel=3"; every further shape is one more input. */
+static void infer(layer *l, const char *op_name, const char *attrs, const tdm_shape *input, int inputs) {
+    memset(l, 0, sizeof *l);
+    l->status = TDM_E_INTERNAL;
+    const tdm_op_def *op = find_op(op_name);
+    REQUIRE(op != NULL && op->attrs_bytes <= sizeof l->attrs);
+    tdm_arena arena;
+    tdm__arena_init(&arena, tdm_host_default());
+    tdm_text why;
+    tdm__text_init(&why, tdm_host_default());
+    if (op->attrs != NULL) CHECK_OK(tdm__field_set_initial(op->attrs, l->attrs, &arena));
+    char words[128], *rest = NULL;
+    snprintf(words, sizeof words, "%s", attrs);
+    for (char *word = strtok_r(words, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
+        char *value = strchr(word, '=');
+        *value++ = '\0';
+        CHECK(tdm__field_set_text(tdm__field_find(op->attrs, word), l->attrs, value, &arena, &why));
+    }
+    tdm__text_deinit(&why);
+    tdm__arena_deinit(&arena);
+    static char name[64];
+    snprintf(name, sizeof name, "%s 'body.0'", op_name);
+    l->infer = (tdm_infer){.attrs = l->attrs, .input_count = inputs, .layer = name, .calls = &calls,
+                           .origin = {.file = "net.yaml", .line = 7, .column = 5}};
+    for (int i = 0; i < inputs; i++) l->infer.input[i] = input[i];
+    l->status = op->infer(&l->infer);
+}
+
+static void check_output(const char *op, const char *attrs, tdm_shape input, const char *want) {
+    layer l;
+    infer(&l, op, attrs, &input, 1);
+    CHECK_OK(l.status);
+    CHECK_TEXT(tdm__shape_text(&l.infer.output).text, want);
+}
+
+static void check_refused(const char *op, const char *attrs, tdm_shape input, const char *message) {
+    layer l;
+    infer(&l, op, attrs, &input, 1);
+    CHECK_INT(l.status, TDM_E_CONFIG);
+    CHECK_TEXT(tdm_error_message(), message);
+    CHECK_TEXT(tdm_error_last()->file, "net.yaml");
+    CHECK_INT(tdm_error_last()->line, 7);
+}
+
+#define IMAGE(...) ((tdm_shape){3, {__VA_ARGS__}})
+#define FLAT(n) ((tdm_shape){1, {n}})
+
+TEST(output_shapes) {
+    check_output("linear", "out=10", FLAT(7), "10");
+    check_output("conv2d", "out=8 kernel=3", IMAGE(3, 10, 12), "8x8x10");
+    check_output("conv2d", "out=8 kernel=3 padding=1 stride=2", IMAGE(3, 10, 11), "8x5x6");
+    check_output("conv2d", "out=8 kernel=[3,5] dilation=[2,1] padding=[0,2]", IMAGE(3, 10, 11), "8x6x11");
+    check_output("maxpool2d", "kernel=2", IMAGE(3, 5, 4), "3x2x2");
+    check_output("maxpool2d", "kernel=3 stride=2 padding=1", IMAGE(3, 112, 112), "3x56x56");
+    check_output("avgpool2d", "kernel=[2,3] stride=[1,3]", IMAGE(3, 5, 9), "3x4x3");
+    check_output("adaptive_avgpool2d", "out=[1,7]", IMAGE(3, 5, 4), "3x1x7");
+    check_output("batchnorm2d", "", IMAGE(3, 5, 4), "3x5x4");
+    check_output("relu", "", IMAGE(3, 5, 4), "3x5x4");
+    check_output("dropout", "", FLAT(9), "9");
+    check_output("flatten", "", IMAGE(3, 5, 4), "60");
+    check_output("flatten", "", FLAT(4), "4");
+}
+
+TEST(parameters) {
+    layer l;
+    tdm_shape image = IMAGE(4, 5, 5);
+    infer(&l, "conv2d", "out=6 kernel=[3,2] groups=2", &image, 1);
+    REQUIRE(l.status == TDM_OK && l.infer.param_count == 2);
+    CHECK_TEXT(l.infer.param[0].suffix, "weight");
+    CHECK_TEXT(tdm__shape_text(&l.infer.param[0].shape).text, "6x2x3x2");
+    CHECK_INT(l.infer.param[0].init, TDM_INIT_UNIFORM_FAN_IN);
+    CHECK_INT(l.infer.param[0].fan_in, 12);
+    CHECK_TEXT(l.infer.param[1].suffix, "bias");
+    CHECK_TEXT(tdm__shape_text(&l.infer.param[1].shape).text, "6");
+    CHECK_INT(l.infer.param[1].fan_in, 12);
+    CHECK_NEAR(l.infer.flops, 2.0 * 12 * 6 * 3 * 4, 0);
+
+    tdm_shape flat = FLAT(30);
+    infer(&l, "linear", "out=7 bias=false in=30", &flat, 1);
+    REQUIRE(l.status == TDM_OK && l.infer.param_count == 1);
+    CHECK_TEXT(tdm__shape_text(&l.infer.param[0].shape).text, "7x30");
+    CHECK_NEAR(l.infer.flops, 420, 0);
+
+    infer(&l, "batchnorm2d", "", &image, 1);
+    REQUIRE(l.status == TDM_OK && l.infer.param_count == 2 && l.infer.buffer_count == 3);
+    CHECK_INT(l.infer.param[0].init, TDM_INIT_ONES);
+    CHECK_INT(l.infer.param[1].init, TDM_INIT_ZEROS);
+    CHECK_TEXT(l.infer.buffer[0].suffix, "running_mean");
+    CHECK_TEXT(l.infer.buffer[1].suffix, "running_var");
+    CHECK_INT(l.infer.buffer[1].init, TDM_INIT_ONES);
+    CHECK_TEXT(l.infer.buffer[2].suffix, "num_batches_tracked");
+    CHECK(l.infer.buffer[2].is_counter && l.infer.buffer[2].shape.ndim == 0);
+
+    infer(&l, "batchnorm2d", "affine=false track_running_stats=false", &image, 1);
+    CHECK_INT(l.infer.param_count + l.infer.buffer_count, 0);
+}
+
+TEST(refusals) {
+    check_refused("linear", "out=10", IMAGE(128, 8, 8),
+                  "linear 'body.0' wants a flat input, got 128x8x8; put `flatten` before it");
+    check_refused("linear", "out=10 in=512", FLAT(8192),
+                  "linear 'body.0': `in` says 512 features, its input 8192 has 8192; correct it or leave it out");
+    check_refused("conv2d", "out=8 kernel=3", FLAT(784),
+                  "conv2d 'body.0' wants an input of channels x height x width, got 784");
+    check_refused("conv2d", "out=8 kernel=7 padding=1", IMAGE(3, 3, 3),
+                  "conv2d 'body.0': kernel 7x7 is larger than the padded input 5x5");
+    check_refused("conv2d", "out=8 kernel=7", IMAGE(3, 5, 9),
+                  "conv2d 'body.0': kernel 7x7 is larger than the input 5x9");
+    check_refused("conv2d", "out=8 kernel=3 dilation=4", IMAGE(3, 8, 8),
+                  "conv2d 'body.0': kernel 9x9 (spread by its dilation) is larger than the input 8x8");
+    check_refused("conv2d", "out=8 kernel=1 groups=2", IMAGE(3, 8, 8),
+                  "conv2d 'body.0': groups must divide the channels of the input, got 2 groups and 3 channels");
+    check_refused("conv2d", "out=8 kernel=1 groups=3", IMAGE(3, 8, 8),
+                  "conv2d 'body.0': groups must divide `out`, got 3 groups and 8 channels");
+    check_refused("conv2d", "out=8 kernel=1 in=4", IMAGE(3, 8, 8),
+                  "conv2d 'body.0': `in` says 4 channels, its input 3x8x8 has 3; correct it or leave it out");
+    check_refused("maxpool2d", "kernel=3 padding=2", IMAGE(3, 8, 8),
+                  "maxpool2d 'body.0': padding of at most half the kernel 3x3 is wanted, got 2x2");
+    check_refused("avgpool2d", "kernel=9", IMAGE(3, 8, 8),
+                  "avgpool2d 'body.0': kernel 9x9 is larger than the input 8x8");
+    check_refused("batchnorm2d", "", FLAT(8),
+                  "batchnorm2d 'body.0' wants an input of channels x height x width, got 8");
+    check_refused("linear", "out=16777216", FLAT(16777216),
+                  "linear 'body.0': its weight 16777216x16777216 has more numbers than any machine holds");
+    check_refused("conv2d", "out=16777216 kernel=4096 padding=4096", IMAGE(16777216, 1, 1),
+                  "conv2d 'body.0': its output 16777216x4098x4098 has more numbers than any machine holds");
+    check_refused("adaptive_avgpool2d", "out=4096", IMAGE(16777216, 1, 1),
+                  "adaptive_avgpool2d 'body.0': its output 16777216x4096x4096 has more numbers than any machine holds");
+}
+
+TEST(add_wants_one_shape) {
+    layer l;
+    tdm_shape input[3] = {IMAGE(64, 8, 8), IMAGE(64, 8, 8), IMAGE(64, 4, 4)};
+    infer(&l, "add", "", input, 3);
+    CHECK_INT(l.status, TDM_E_CONFIG);
+    CHECK_TEXT(tdm_error_message(), "add 'body.0' wants inputs of one shape, got 64x8x8 and, as input 3, 64x4x4");
+    infer(&l, "add", "", input, 2);
+    CHECK_OK(l.status);
+    CHECK_TEXT(tdm__shape_text(&l.infer.output).text, "64x8x8");
+}
+
+TEST_MAIN(RUN(output_shapes); RUN(parameters); RUN(refusals); RUN(add_wants_one_shape);)
