@@ -1,14 +1,8 @@
 /* The public view of checkpoints, tandem/checkpoint.h, over ckpt.h. */
 #include <tandem/checkpoint.h>
 
-#include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-
 #include "runtime/base/status.h"
-#include "runtime/ckpt/ckpt.h"
+#include "runtime/ckpt/folder.h"
 
 typedef tdm_status (*printer)(const tdm_host *host, const char *path, bool json, tdm_text *out);
 
@@ -19,7 +13,7 @@ static tdm_status print(printer function, const tdm_host *host, const char *path
     tdm_text text;
     tdm__text_init(&text, host);
     tdm_status status = function(host, path, json != 0, &text);
-    if (status == TDM_OK) status = tdm__text_take(&text, out);
+    if (status == TDM_OK) status = tdm__text_take_public(&text, out);
     tdm__text_deinit(&text);
     return status;
 }
@@ -32,57 +26,53 @@ tdm_status tdm_checkpoint_show(const tdm_host *host, const char *path, int json,
     return print(tdm__ckpt_show, host, path, json, out);
 }
 
-static bool is_folder(const char *path) {
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
-static int is_step(const struct dirent *entry) {
-    return strncmp(entry->d_name, "step-", 5) == 0 && strlen(entry->d_name) == 13 &&
-           strspn(entry->d_name + 5, "0123456789") == 8;
-}
-
-/* Every step directory in `folder`, oldest first; stops at the first that is damaged. */
-static tdm_status verify_all(const tdm_host *host, const char *folder) {
-    struct dirent **entries = NULL;
-    int count = scandir(folder, &entries, is_step, alphasort);
-    tdm_status status = TDM_OK;
-    if (count < 0) TDM_FAIL(TDM_E_CHECKPOINT, "%s cannot be listed", folder);
-    if (count == 0) status = tdm__fail(TDM_E_CHECKPOINT, __FILE__, __LINE__, NULL, "%s holds no checkpoint", folder);
-    for (int i = 0; i < count && status == TDM_OK; i++) {
-        char path[4096];
-        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
-        status = tdm__ckpt_verify(host, path);
+/* Every checkpoint of a checkpoints directory, oldest first, up to the first that is damaged. */
+static tdm_status verify_all(const tdm_host *host, tdm_arena *arena, const char *folder) {
+    int64_t *steps;
+    size_t count;
+    TDM_TRY(tdm__steps_list(arena, folder, &steps, &count));
+    if (count == 0) TDM_FAIL(TDM_E_CHECKPOINT, "%s holds no checkpoint", folder);
+    for (size_t i = count; i > 0; i--) {
+        char name[32];
+        const char *path;
+        tdm__step_name(name, steps[i - 1]);
+        TDM_TRY(tdm__path_join(arena, &path, folder, name));
+        TDM_TRY(tdm__ckpt_verify(host, path));
     }
-    for (int i = 0; i < count; i++) free(entries[i]);
-    free(entries);
-    return status;
+    return TDM_OK;
+}
+
+static tdm_status verify_file(const tdm_host *host, const char *path) {
+    tdm_tensor_file *file;
+    TDM_TRY(tdm__tensor_file_open(&file, host, path));
+    tdm__tensor_file_close(file);
+    return TDM_OK;
 }
 
 tdm_status tdm_checkpoint_verify(const tdm_host *host, const char *path, char **checked) {
-    if (!path) TDM_FAIL(TDM_E_USAGE, "a path is wanted, NULL was given");
-    if (checked) *checked = NULL;
-    if (!host) host = tdm_host_default();
-    char inner[4096];
-    int length = snprintf(inner, sizeof inner, "%s/MANIFEST.json", path);
-    if (length < 0 || (size_t)length >= sizeof inner) TDM_FAIL(TDM_E_CHECKPOINT, "the path of a checkpoint is too long");
-    const char *what = path;
-    struct stat info;
-    bool step = stat(inner, &info) == 0;
-    if (!is_folder(path)) {
-        tdm_tensor_file *file;
-        TDM_TRY(tdm__tensor_file_open(&file, host, path));
-        tdm__tensor_file_close(file);
-    } else if (step) {
-        TDM_TRY(tdm__ckpt_verify(host, path));
-    } else {
-        snprintf(inner, sizeof inner, "%s/checkpoints", path);
-        if (is_folder(inner)) what = inner;
-        TDM_TRY(verify_all(host, what));
-    }
-    if (!checked) return TDM_OK;
+    tdm_arena arena;
     tdm_text text;
+    tdm_status status;
+    const char *what = path, *manifest;
+    if (checked) *checked = NULL;
+    if (!path) TDM_FAIL(TDM_E_USAGE, "a path is wanted, NULL was given");
+    if (!host) host = tdm_host_default();
+    tdm__arena_init(&arena, host);
     tdm__text_init(&text, host);
-    tdm__text_puts(&text, what);
-    return tdm__text_take(&text, checked);
+    TDM_TRY_DONE(tdm__path_join(&arena, &manifest, path, "MANIFEST.json"));
+    if (!tdm__file_is_folder(path)) {
+        TDM_TRY_DONE(verify_file(host, path));
+    } else if (tdm__file_is_regular(manifest)) {
+        TDM_TRY_DONE(tdm__ckpt_verify(host, path));
+    } else {
+        TDM_TRY_DONE(tdm__steps_folder(&arena, &what, path));
+        TDM_TRY_DONE(verify_all(host, &arena, what));
+    }
+    if (checked) {
+        tdm__text_puts(&text, what);
+        status = tdm__text_take_public(&text, checked);
+    }
+done:
+    tdm__arena_deinit(&arena);
+    return status;
 }

@@ -114,7 +114,7 @@ tdm_status tdm__tensor_file_write_with(const tdm_host *host, const tdm_file_ops 
     tdm_hasher *hasher = NULL;
     tdm_out_file file = {.fd = -1};
     tdm_text header;
-    uint64_t data_bytes;
+    uint64_t data_bytes = 0;
     tdm_status status;
     tdm__text_init(&header, host);
     TDM_TRY_DONE(tdm__new(host, &place, (size_t)count, sizeof(*place), "order of a tensor file"));
