@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/file.h"
 #include "runtime/base/status.h"
 #include "runtime/train/run.h"
 
@@ -30,22 +31,6 @@ const char *tdm__folder_checkpoints(const tdm_run *run) {
 
 /* ---- files ---- */
 
-static tdm_status make_folders(const char *path) {
-    char part[4096];
-    size_t length = strlen(path);
-    if (length == 0 || length >= sizeof(part)) TDM_FAIL(TDM_E_IO, "run.dir: a path of %zu bytes cannot be used", length);
-    memcpy(part, path, length + 1);
-    for (size_t i = 1; i <= length; i++) {
-        if (part[i] != '/' && part[i] != '\0') continue;
-        char kept = part[i];
-        part[i] = '\0';
-        if (mkdir(part, 0777) != 0 && errno != EEXIST)
-            TDM_FAIL(TDM_E_IO, "run.dir: cannot create folder '%s': %s", part, strerror(errno));
-        part[i] = kept;
-    }
-    return TDM_OK;
-}
-
 static tdm_status write_all(int fd, const char *path, const char *bytes, size_t count) {
     while (count > 0) {
         ssize_t n = write(fd, bytes, count);
@@ -57,20 +42,10 @@ static tdm_status write_all(int fd, const char *path, const char *bytes, size_t 
     return TDM_OK;
 }
 
-/* A small file, whole or not at all: a temporary sibling, then a rename. */
 static tdm_status replace_file(tdm_run *run, const char *name, const char *text, size_t count) {
-    char path[4200], temporary[4240];
+    char path[4200];
     snprintf(path, sizeof(path), "%s/%s", run->folder->path, name);
-    snprintf(temporary, sizeof(temporary), "%s.tmp-%ld", path, (long)getpid());
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) TDM_FAIL(TDM_E_IO, "cannot create '%s': %s", temporary, strerror(errno));
-    tdm_status status = write_all(fd, temporary, text, count);
-    if (close(fd) != 0 && status == TDM_OK)
-        status = tdm__fail(TDM_E_IO, __FILE__, __LINE__, NULL, "cannot write '%s': %s", temporary, strerror(errno));
-    if (status == TDM_OK && rename(temporary, path) != 0)
-        status = tdm__fail(TDM_E_IO, __FILE__, __LINE__, NULL, "cannot replace '%s': %s", path, strerror(errno));
-    if (status != TDM_OK) (void)unlink(temporary);
-    return status;
+    return tdm__file_replace(run->host, &tdm__file_system, path, text, count);
 }
 
 static tdm_status replace_with(tdm_run *run, const char *name, tdm_text *text) {
@@ -99,7 +74,7 @@ tdm_status tdm__folder_open(tdm_run *run) {
     run->folder->metrics = run->folder->lock = -1;
     TDM_TRY(tdm__arena_text(&run->arena, &run->folder->path, dir));
     TDM_TRY(tdm__arena_printf(&run->arena, &run->folder->checkpoints, "%s/checkpoints", dir));
-    TDM_TRY(make_folders(dir));
+    TDM_TRY(tdm__folder_make(run->host, &tdm__file_system, dir));
     TDM_TRY(lock_folder(run));
     const char *input = run->options.config_input, *yaml = run->options.config_yaml;
     if (input != NULL) TDM_TRY(replace_file(run, "config.input.yaml", input, strlen(input)));

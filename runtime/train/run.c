@@ -73,15 +73,6 @@ tdm_status tdm_run_eval_sample(tdm_run *run, int64_t index, float *x, int64_t *l
 
 /* ---- descriptions ---- */
 
-static tdm_status print_plan(const tdm_plan *plan, bool json, char **out) {
-    tdm_text text;
-    tdm__text_init(&text, plan->arena.host);
-    tdm_status status = json ? tdm__plan_print_json(plan, &text) : tdm__plan_print(plan, &text);
-    if (status == TDM_OK) return tdm__text_take_public(&text, out);
-    tdm__text_deinit(&text);
-    return status;
-}
-
 static tdm_status print_summary(tdm_run *run, char **out) {
     tdm_text text;
     tdm__text_init(&text, run->host);
@@ -99,29 +90,8 @@ static tdm_status print_summary(tdm_run *run, char **out) {
 tdm_status tdm_run_print(tdm_run *run, const char *what, char **out) {
     if (run == NULL || what == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_print: a pointer is NULL");
     if (strcmp(what, "graph") == 0) return tdm_graph_print(run->graph, out);
-    if (strcmp(what, "plan") == 0) return print_plan(run->plan, false, out);
-    if (strcmp(what, "plan.json") == 0) return print_plan(run->plan, true, out);
+    if (strcmp(what, "plan") == 0) return tdm__plan_report(run->plan, run->job, run->replicas, false, out);
+    if (strcmp(what, "plan.json") == 0) return tdm__plan_report(run->plan, run->job, run->replicas, true, out);
     if (strcmp(what, "summary") == 0) return print_summary(run, out);
     TDM_FAIL(TDM_E_USAGE, "tdm_run_print: '%s' is none of graph, plan, plan.json, summary", what);
-}
-
-tdm_status tdm_plan_print(const tdm_job *job, const tdm_graph *graph, int json, char **out) {
-    if (job == NULL || graph == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_plan_print: a pointer is NULL");
-    const tdm_host *host = tdm_host_default();
-    const tdm_kernel *const *kernels = NULL;
-    tdm_module_report report;
-    TDM_TRY(tdm__module_kernels((const tdm_kernel *const **)&kernels, host, job->parallel.kernels == TDM_KERNELS_REF, NULL,
-                                &report));
-    int devices = job->parallel.device_ids.count > 0 ? job->parallel.device_ids.count : 1;
-    int64_t rows = job->train.per_device != TDM_INT_NULL ? job->train.per_device : job->train.global_batch / devices;
-    int64_t micro = job->train.accumulate;
-    tdm_plan_options options = {.rows = (rows + micro - 1) / micro, .threads = (int)job->parallel.threads_per_device,
-                                .training = true, .accumulates = micro > 1, .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
-                                .kernels = kernels, .loss = job->loss.kind};
-    tdm_plan *plan = NULL;
-    tdm_status status = tdm__plan_build(&plan, host, graph, &options);
-    if (status == TDM_OK) status = print_plan(plan, json != 0, out);
-    tdm__plan_free(plan);
-    tdm__delete(host, (void *)(uintptr_t)kernels);
-    return status;
 }

@@ -78,6 +78,10 @@ tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folde
 /* ---- evaluation ---- */
 tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy);
 
+/* ---- descriptions ---- */
+/* The plan with what the job adds to it: memory of a device, bytes between devices. For tdm_free. */
+tdm_status tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bool json, char **out);
+
 /* ---- the run directory ---- */
 tdm_status tdm__folder_open(tdm_run *run);  /* config files, lock; nothing without job.run.dir or on other ranks */
 /* After a resume: lines of steps that are still to come are dropped. */

@@ -1,0 +1,90 @@
+/* What `tandem plan` shows: the plan, the memory of one device, the bytes that cross between devices in a step. All of it
+ * known without a device. */
+#include "runtime/base/status.h"
+#include "runtime/train/run.h"
+
+typedef struct costs {
+    size_t parameters, gradients, optimizer, activations, buffers, gathered, total;
+    int64_t wire; /* bytes between devices per optimizer step, all devices together */
+} costs;
+
+/* The device that holds the most: replica 0, which in dp also gathers the outputs. */
+static costs count_costs(const tdm_plan *plan, const tdm_job *job, int replicas) {
+    size_t arena = plan->param_floats * sizeof(float);
+    costs c = {.parameters = arena, .gradients = arena, .optimizer = arena * (size_t)tdm__optim_state_count(&job->optimizer),
+               .activations = plan->activation_bytes, .buffers = plan->buffer_bytes};
+    int64_t others = replicas - 1, rows = plan->options.rows * job->train.accumulate;
+    if (job->parallel.mode == TDM_MODE_DP && job->parallel.dp.loss == TDM_DP_LOSS_GATHERED)
+        c.gathered = (size_t)(plan->options.rows * replicas * plan->output_width) * 2 * sizeof(float);
+    if (job->parallel.mode == TDM_MODE_DP) {
+        int64_t input = tdm__shape_count(&plan->graph->values[plan->graph->input].shape);
+        c.wire = others * (rows * 4 * input + 2 * (int64_t)arena);
+        if (c.gathered > 0) c.wire += others * rows * 8 * plan->output_width;
+        if (job->parallel.dp.update == TDM_DP_UPDATE_ROOT) c.wire += others * (int64_t)plan->buffer_bytes;
+    }
+    if (job->parallel.mode == TDM_MODE_DDP)
+        c.wire = 2 * others * (int64_t)arena +
+                 (job->parallel.ddp.broadcast_buffers ? others * (int64_t)plan->buffer_bytes : 0);
+    c.total = c.parameters + c.gradients + c.optimizer + c.activations + c.buffers + c.gathered;
+    return c;
+}
+
+static void add_mib(tdm_text *text, const char *what, size_t bytes) {
+    if (bytes > 0) tdm__text_printf(text, "  %-16s %10.2f MiB  %14zu B\n", what, (double)bytes / 1048576.0, bytes);
+}
+
+static tdm_status print_text(const tdm_plan *plan, const costs *c, int replicas, tdm_text *text) {
+    TDM_TRY(tdm__plan_print(plan, text));
+    tdm__text_printf(text, "\nmemory of device 0, of %d\n", replicas);
+    add_mib(text, "parameters", c->parameters);
+    add_mib(text, "gradients", c->gradients);
+    add_mib(text, "optimizer", c->optimizer);
+    add_mib(text, "activations", c->activations);
+    add_mib(text, "buffers", c->buffers);
+    add_mib(text, "gathered", c->gathered);
+    add_mib(text, "total", c->total);
+    tdm__text_printf(text, "between devices   %10.2f MiB a step, %d bucket%s\n", (double)c->wire / 1048576.0,
+                     plan->bucket_count, plan->bucket_count == 1 ? "" : "s");
+    return TDM_OK;
+}
+
+static tdm_status print_json(const tdm_plan *plan, const costs *c, int replicas, tdm_text *text) {
+    tdm__text_printf(text, "{\"devices\":%d,\"memory_bytes\":{\"parameters\":%zu,\"gradients\":%zu,\"optimizer\":%zu,"
+                           "\"activations\":%zu,\"buffers\":%zu,\"gathered\":%zu,\"total\":%zu},\"wire_bytes_per_step\":%lld,"
+                           "\"plan\":", replicas, c->parameters, c->gradients, c->optimizer, c->activations, c->buffers,
+                     c->gathered, c->total, (long long)c->wire);
+    TDM_TRY(tdm__plan_print_json(plan, text));
+    tdm__text_puts(text, "}\n");
+    return TDM_OK;
+}
+
+tdm_status tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bool json, char **out) {
+    costs c = count_costs(plan, job, replicas);
+    tdm_text text;
+    tdm__text_init(&text, plan->arena.host);
+    tdm_status status = json ? print_json(plan, &c, replicas, &text) : print_text(plan, &c, replicas, &text);
+    if (status == TDM_OK) return tdm__text_take_public(&text, out);
+    tdm__text_deinit(&text);
+    return status;
+}
+
+tdm_status tdm_plan_print(const tdm_job *job, const tdm_graph *graph, int json, char **out) {
+    if (job == NULL || graph == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_plan_print: a pointer is NULL");
+    const tdm_host *host = tdm_host_default();
+    const tdm_kernel *const *kernels = NULL;
+    tdm_module_report report;
+    TDM_TRY(tdm__module_kernels((const tdm_kernel *const **)&kernels, host, job->parallel.kernels == TDM_KERNELS_REF, NULL,
+                                &report));
+    int devices = job->parallel.device_ids.count > 0 ? job->parallel.device_ids.count : 1;
+    int64_t rows = job->train.per_device != TDM_INT_NULL ? job->train.per_device : job->train.global_batch / devices;
+    int64_t micro = job->train.accumulate;
+    tdm_plan_options options = {.rows = (rows + micro - 1) / micro, .threads = (int)job->parallel.threads_per_device,
+                                .training = true, .accumulates = micro > 1, .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
+                                .kernels = kernels, .loss = job->loss.kind};
+    tdm_plan *plan = NULL;
+    tdm_status status = tdm__plan_build(&plan, host, graph, &options);
+    if (status == TDM_OK) status = tdm__plan_report(plan, job, devices, json != 0, out);
+    tdm__plan_free(plan);
+    tdm__delete(host, (void *)(uintptr_t)kernels);
+    return status;
+}
