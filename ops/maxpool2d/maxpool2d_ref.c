@@ -3,7 +3,6 @@
  * PyTorch's rule: the window is scanned in row-major order and a strictly larger value wins, so the first maximum gets
  * the whole gradient; a NaN wins over everything, the last one of them. The winner's place in its window is saved in
  * one byte where the window has at most 255 points, else in an int32_t. */
-#include <math.h>
 #include <string.h>
 
 #include "ops/maxpool2d/maxpool2d.h"
@@ -73,21 +72,21 @@ static int64_t place_of(const pool *g, const clip *c, int64_t row, int64_t colum
     return (row - c->corner[0]) * g->window.kernel[1] + (column - c->corner[1]);
 }
 
-/* All channels of one output point. `at` counts output numbers; saved is NULL in evaluation. */
+/* All channels of one output point: the first point of the window, then who beats it. `at` counts output numbers;
+ * saved is NULL in evaluation. */
 static void forward_point(const pool *g, const clip *c, const float *x, float *y, void *saved, int64_t at) {
     int64_t inner = g->y.inner, first = place_of(g, c, c->begin[0], c->begin[1]);
     uint8_t *small = saved != NULL && g->small ? (uint8_t *)saved + at : NULL;
     int32_t *large = saved != NULL && !g->small ? (int32_t *)saved + at : NULL;
     float *best = y + at;
-    for (int64_t j = 0; j < inner; j++) {
-        best[j] = -INFINITY;
-        if (small != NULL) small[j] = (uint8_t)first;
-        if (large != NULL) large[j] = (int32_t)first;
-    }
+    memcpy(best, x + (c->begin[0] * g->x.width + c->begin[1]) * inner, (size_t)inner * sizeof *best);
+    if (small != NULL) memset(small, (int)first, (size_t)inner);
+    for (int64_t j = 0; large != NULL && j < inner; j++) large[j] = (int32_t)first;
     for (int64_t row = c->begin[0]; row < c->end[0]; row++) {
         for (int64_t column = c->begin[1]; column < c->end[1]; column++) {
             const float *from = x + (row * g->x.width + column) * inner;
             int64_t place = place_of(g, c, row, column);
+            if (place == first) continue;
             if (g->small)
                 take_small(best, small, from, (uint8_t)place, inner);
             else
