@@ -1,0 +1,21 @@
+/* Public calls for launchers and for processes that somebody else has launched. */
+#include <tandem/tandem.h>
+
+#include "runtime/comm/comm.h"
+#include "runtime/comm/launch.h"
+
+tdm_status tdm_launch_create(int *fd, int world) {
+    return tdm__shm_create(fd, tdm_host_default(), world);
+}
+
+void tdm_launch_abort(int fd, int rank, const char *why) {
+    tdm__shm_abort(fd, rank, why);
+}
+
+tdm_status tdm_launch_from_env(tdm_launch_facts *out) {
+    return tdm__launch_from_env(out);
+}
+
+tdm_status tdm_launch_meet(int *fd, const tdm_launch_facts *facts, const char *init_method, int64_t timeout_ms) {
+    return tdm__rendezvous_shm(fd, facts, init_method, timeout_ms);
+}

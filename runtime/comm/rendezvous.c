@@ -1,0 +1,326 @@
+/* Ranks that somebody else has started meet on a local socket, where rank 0 hands out the descriptor of their memory.
+ *
+ * An abstract socket has no file and ends with its process. Its name holds the user and a hash of what tells the job from
+ * others (port, run number); both ends check the other's user, so that nobody else can slip in or listen. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/status.h"
+#include "runtime/comm/launch.h"
+#include "runtime/comm/shm/shm.h"
+
+enum { BACKLOG = 64, RETRY_MS = 20, HELLO_MS = 1000, WHERE_TEXT = 160, REFUSAL_TEXT = 200 };
+
+static const char magic[8] = "tdmmeet1";
+
+typedef struct hello {
+    char magic[8];
+    uint64_t job;
+    int32_t rank, world;
+} hello;
+
+typedef struct answer {
+    char magic[8];
+    char refusal[REFUSAL_TEXT]; /* "": welcome, the descriptor comes with this message */
+} answer;
+
+typedef struct meeting {
+    const tdm_launch_facts *facts;
+    uint64_t job; /* hash of what tells it from others */
+    struct sockaddr_un address;
+    socklen_t address_bytes;
+    bool is_file;
+    char where[WHERE_TEXT]; /* for messages */
+    int64_t timeout_ms, deadline_ns;
+} meeting;
+
+/* ---- where ---- */
+
+static tdm_status find_place(meeting *m, const char *init_method) {
+    static const char file_scheme[] = "file://";
+    char key[512], base[sizeof(m->address.sun_path)];
+    bool is_env = init_method == NULL || strcmp(init_method, "env") == 0;
+    /* Ranks that nothing else tells from other jobs have at least the same launcher. */
+    if (is_env && m->facts->job[0] == '\0')
+        snprintf(key, sizeof(key), "parent/%ld", (long)getppid());
+    else
+        snprintf(key, sizeof(key), "%s %s", is_env ? "" : init_method, m->facts->job);
+    m->job = tdm__hash64(key, strlen(key), 0);
+    m->address.sun_family = AF_UNIX;
+    m->is_file = !is_env && strncmp(init_method, file_scheme, strlen(file_scheme)) == 0;
+    if (m->is_file) {
+        const char *path = init_method + strlen(file_scheme);
+        int length = snprintf(base, sizeof(base), "%s.tandem", path);
+        if (path[0] != '/' || (size_t)length >= sizeof(base))
+            TDM_FAIL(TDM_E_USAGE, "init_method file:// wants an absolute path of at most %zu bytes, got '%s'",
+                     sizeof(base) - sizeof(".tandem"), path);
+        memcpy(m->address.sun_path, base, (size_t)length + 1);
+        m->address_bytes = (socklen_t)sizeof(m->address);
+        snprintf(m->where, sizeof(m->where), "%s", base);
+        return TDM_OK;
+    }
+    int length = snprintf(base, sizeof(base), "tandem-%lu-%016llx", (unsigned long)getuid(),
+                          (unsigned long long)m->job);
+    memcpy(m->address.sun_path + 1, base, (size_t)length);
+    m->address_bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+    if (!is_env)
+        snprintf(m->where, sizeof(m->where), "%.100s", init_method);
+    else if (m->facts->master_port != 0)
+        snprintf(m->where, sizeof(m->where), "port %d of this host", m->facts->master_port);
+    else
+        snprintf(m->where, sizeof(m->where), "this host");
+    return TDM_OK;
+}
+
+/* ---- sockets ---- */
+
+static int ms_left(const meeting *m, int most) {
+    int64_t ms = (m->deadline_ns - tdm__now_ns() + 999999) / 1000000;
+    return ms < 0 ? 0 : ms < most ? (int)ms : most;
+}
+
+/* Readable within `ms`? Signals cut the time short, never the wait of the caller, which asks again. */
+static bool readable(int fd, int ms) {
+    struct pollfd entry = {.fd = fd, .events = POLLIN};
+    return poll(&entry, 1, ms) == 1;
+}
+
+static bool is_same_user(int fd) {
+    struct ucred peer;
+    socklen_t bytes = sizeof(peer);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == getuid();
+}
+
+static tdm_status open_socket(int *out) {
+    *out = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (*out < 0) TDM_FAIL(TDM_E_COMM, "rendezvous: cannot open a local socket: %s", strerrordesc_np(errno));
+    return TDM_OK;
+}
+
+static int try_connect(const meeting *m, int socket_fd) {
+    const struct sockaddr *address = (const struct sockaddr *)&m->address;
+    return connect(socket_fd, address, m->address_bytes) == 0 ? 0 : errno;
+}
+
+static bool send_answer(int to, const answer *what, int fd) {
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    answer copy = *what;
+    struct iovec part = {.iov_base = &copy, .iov_len = sizeof(copy)};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (fd >= 0) {
+        message.msg_control = &control;
+        message.msg_controllen = sizeof(control);
+        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+    }
+    return sendmsg(to, &message, MSG_NOSIGNAL) == (ssize_t)sizeof(copy);
+}
+
+/* The message's size, or -1; *fd is a descriptor that came with it, or -1. */
+static ssize_t receive_answer(int from, answer *what, int *fd) {
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec part = {.iov_base = what, .iov_len = sizeof(*what)};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+    *fd = -1;
+    ssize_t bytes = recvmsg(from, &message, MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *header = bytes > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (header != NULL && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof(int)))
+        memcpy(fd, CMSG_DATA(header), sizeof(*fd));
+    return bytes;
+}
+
+/* ---- rank 0 ---- */
+
+/* A socket file of a job that was killed refuses connections: it is taken over. */
+static bool is_stale(const meeting *m) {
+    int probe;
+    if (!m->is_file || open_socket(&probe) != TDM_OK) return false;
+    bool stale = try_connect(m, probe) == ECONNREFUSED;
+    close(probe);
+    return stale;
+}
+
+static tdm_status listen_here(const meeting *m, int *out) {
+    int listener;
+    *out = -1;
+    TDM_TRY(open_socket(&listener));
+    (void)fchmod(listener, S_IRUSR | S_IWUSR); /* of the file that bind makes */
+    const struct sockaddr *address = (const struct sockaddr *)&m->address;
+    int result = bind(listener, address, m->address_bytes);
+    if (result != 0 && errno == EADDRINUSE && is_stale(m)) {
+        unlink(m->address.sun_path);
+        result = bind(listener, address, m->address_bytes);
+    }
+    if (result == 0) result = listen(listener, BACKLOG);
+    int error = errno;
+    if (result != 0) close(listener);
+    if (result != 0 && error == EADDRINUSE)
+        TDM_FAIL(TDM_E_COMM, "rendezvous at %s: another job is meeting there; give each job its own MASTER_PORT or "
+                             "init_method", m->where);
+    if (result != 0) TDM_FAIL(TDM_E_COMM, "rendezvous at %s: %s", m->where, strerrordesc_np(error));
+    *out = listener;
+    return TDM_OK;
+}
+
+/* Why this one is not let in; "" if it is. */
+static void judge(const meeting *m, const hello *who, const bool *served, answer *out) {
+    *out = (answer){0};
+    memcpy(out->magic, magic, sizeof(magic));
+    int world = m->facts->world;
+    if (who->job != m->job)
+        snprintf(out->refusal, sizeof(out->refusal), "another job is meeting there");
+    else if (who->world != world)
+        snprintf(out->refusal, sizeof(out->refusal), "rank 0 was told of %d ranks, rank %d of %d", world, who->rank,
+                 who->world);
+    else if (who->rank < 1 || who->rank >= world)
+        snprintf(out->refusal, sizeof(out->refusal), "no such rank: %d of %d", who->rank, world);
+    else if (served[who->rank])
+        snprintf(out->refusal, sizeof(out->refusal), "rank %d has come twice", who->rank);
+}
+
+/* One visitor; true if it was a rank that now has the descriptor. */
+static bool serve_one(const meeting *m, int visitor, int fd, bool *served) {
+    hello who;
+    answer reply;
+    if (!is_same_user(visitor) || !readable(visitor, ms_left(m, HELLO_MS))) return false;
+    if (recv(visitor, &who, sizeof(who), 0) != (ssize_t)sizeof(who) || memcmp(who.magic, magic, sizeof(magic)) != 0)
+        return false;
+    judge(m, &who, served, &reply);
+    bool welcome = reply.refusal[0] == '\0';
+    if (!send_answer(visitor, &reply, welcome ? fd : -1) || !welcome) return false;
+    served[who.rank] = true;
+    return true;
+}
+
+static tdm_status missing_ranks(const meeting *m, const bool *served) {
+    char list[128] = "";
+    int count = 0;
+    for (int r = 1; r < m->facts->world; r++) {
+        size_t used = strlen(list);
+        if (!served[r] && used < sizeof(list) - 16)
+            snprintf(list + used, sizeof(list) - used, "%s%d", count++ > 0 ? ", " : "", r);
+    }
+    TDM_FAIL(TDM_E_COMM, "rendezvous at %s: rank 0 waited %lld ms for rank%s %s; start all ranks on this host", m->where,
+             (long long)m->timeout_ms, count == 1 ? "" : "s", list);
+}
+
+static tdm_status serve(const meeting *m, int listener, int fd) {
+    bool served[TDM_COMM_WORLD_MAX] = {false};
+    for (int left = m->facts->world - 1; left > 0;) {
+        if (tdm__now_ns() >= m->deadline_ns) return missing_ranks(m, served);
+        if (!readable(listener, ms_left(m, HELLO_MS))) continue;
+        int visitor = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (visitor < 0) continue;
+        if (serve_one(m, visitor, fd, served)) left--;
+        close(visitor);
+    }
+    return TDM_OK;
+}
+
+static tdm_status host(const meeting *m, int *fd) {
+    int made, listener;
+    TDM_TRY(tdm__shm_create_file(&made, m->facts->world, false));
+    tdm_status status = listen_here(m, &listener);
+    if (status == TDM_OK) {
+        status = serve(m, listener, made);
+        if (m->is_file) unlink(m->address.sun_path);
+        close(listener);
+    }
+    if (status == TDM_OK)
+        *fd = made;
+    else
+        close(made);
+    return status;
+}
+
+/* ---- the others ---- */
+
+/* One try to get the descriptor. TDM_OK with *fd < 0: rank 0 is not there (yet). */
+static tdm_status visit(const meeting *m, int *fd) {
+    int visitor;
+    hello self = {.job = m->job, .rank = m->facts->rank, .world = m->facts->world};
+    answer reply;
+    memcpy(self.magic, magic, sizeof(magic));
+    TDM_TRY(open_socket(&visitor));
+    int error = try_connect(m, visitor);
+    bool foreign = error == 0 && !is_same_user(visitor);
+    ssize_t bytes = -1;
+    if (error == 0 && !foreign && send(visitor, &self, sizeof(self), MSG_NOSIGNAL) == (ssize_t)sizeof(self)) {
+        while (tdm__now_ns() < m->deadline_ns && !readable(visitor, ms_left(m, HELLO_MS))) continue;
+        bytes = receive_answer(visitor, &reply, fd);
+    }
+    close(visitor);
+    if (foreign) TDM_FAIL(TDM_E_COMM, "rendezvous at %s: a process of another user listens there", m->where);
+    if (error != 0 && error != ECONNREFUSED && error != ENOENT && error != EAGAIN && error != EINTR)
+        TDM_FAIL(TDM_E_COMM, "rendezvous at %s: %s", m->where, strerrordesc_np(error));
+    if (bytes != (ssize_t)sizeof(reply) || memcmp(reply.magic, magic, sizeof(magic)) != 0) return TDM_OK;
+    reply.refusal[REFUSAL_TEXT - 1] = '\0';
+    if (reply.refusal[0] != '\0') TDM_FAIL(TDM_E_USAGE, "rendezvous at %s: %s", m->where, reply.refusal);
+    return TDM_OK;
+}
+
+static tdm_status join(const meeting *m, int *fd) {
+    while (tdm__now_ns() < m->deadline_ns) {
+        TDM_TRY(visit(m, fd));
+        if (*fd >= 0) return TDM_OK;
+        nanosleep(&(struct timespec){.tv_nsec = (long)ms_left(m, RETRY_MS) * 1000000}, NULL);
+    }
+    TDM_FAIL(TDM_E_COMM, "rendezvous at %s: rank %d waited %lld ms for rank 0; start all ranks on this host, with the same "
+                         "MASTER_PORT or init_method", m->where, m->facts->rank, (long long)m->timeout_ms);
+}
+
+/* ---- the call ---- */
+
+static tdm_status check_facts(const tdm_launch_facts *facts, int64_t timeout_ms) {
+    if (facts->world < 1 || facts->rank < 0 || facts->rank >= facts->world)
+        TDM_FAIL(TDM_E_USAGE, "rendezvous: rank %d of %d makes no sense", facts->rank, facts->world);
+    if (timeout_ms < 1)
+        TDM_FAIL(TDM_E_USAGE, "rendezvous: wants a timeout of at least 1 ms, got %lld", (long long)timeout_ms);
+    if (facts->local_world != facts->world)
+        TDM_FAIL(TDM_E_UNSUPPORTED,
+                 "the job has %d ranks, %d of them on this host: ranks on several hosts want a communicator module "
+                 "(nccl, gloo or mpi), and none is in this build; start all ranks on one host",
+                 facts->world, facts->local_world);
+    if (facts->world > TDM_COMM_WORLD_MAX)
+        TDM_FAIL(TDM_E_UNSUPPORTED, "the job has %d ranks; on one host %d is the most", facts->world,
+                 TDM_COMM_WORLD_MAX);
+    return TDM_OK;
+}
+
+tdm_status tdm__rendezvous_shm(int *fd, const tdm_launch_facts *facts, const char *init_method, int64_t timeout_ms) {
+    *fd = -1;
+    if (facts->fd >= 0) {
+        *fd = fcntl(facts->fd, F_DUPFD_CLOEXEC, 0);
+        if (*fd < 0)
+            TDM_FAIL(TDM_E_USAGE, "environment variable TANDEM_LAUNCH_FD is %d: %s; start the ranks through the launcher",
+                     facts->fd, strerrordesc_np(errno));
+        return TDM_OK;
+    }
+    TDM_TRY(check_facts(facts, timeout_ms));
+    int64_t most = INT64_MAX / 2000000;
+    meeting m = {.facts = facts, .timeout_ms = timeout_ms};
+    m.deadline_ns = tdm__now_ns() + (timeout_ms < most ? timeout_ms : most) * 1000000;
+    TDM_TRY(find_place(&m, init_method));
+    return facts->rank == 0 ? host(&m, fd) : join(&m, fd);
+}

@@ -1,0 +1,352 @@
+/* One text for all backends: what a communicator computes. BACKEND says over which one. */
+#include <stdatomic.h>
+
+#include "tests/comm/ranks.h"
+
+enum { WORLDS = 8, TIMEOUT_MS = 20000, GUARD = 5, MOST = 400000 };
+
+/* Zero, one, odd, just about what fits a slot and a stage, and several stages. */
+static const size_t counts[] = {0, 1, 17, 511, 513, 2049, 70001, 300001};
+enum { COUNTS = sizeof(counts) / sizeof(counts[0]) };
+
+/* ---- values whose reductions are formulas ---- */
+
+static double input(int r, size_t i, tdm_reduce_op op) {
+    return op == TDM_REDUCE_PRODUCT ? (double)(1 + ((size_t)r + i) % 2) : (double)(r + 1) + (double)(i % 7);
+}
+
+static double expected(int world, size_t i, tdm_reduce_op op) {
+    double low = 1 + (double)(i % 7);
+    int twos = (int)(((size_t)world + i % 2) / 2);
+    switch (op) {
+    case TDM_REDUCE_SUM: return world * (double)(i % 7) + world * (world + 1) / 2.0;
+    case TDM_REDUCE_PRODUCT: return (double)(1 << twos);
+    case TDM_REDUCE_MIN: return low;
+    case TDM_REDUCE_MAX: return low + world - 1;
+    }
+    return 0;
+}
+
+static void put(void *data, size_t i, tdm_dtype dtype, double value) {
+    switch (dtype) {
+    case TDM_DTYPE_F32: ((float *)data)[i] = (float)value; break;
+    case TDM_DTYPE_F64: ((double *)data)[i] = value; break;
+    case TDM_DTYPE_I32: ((int32_t *)data)[i] = (int32_t)value; break;
+    case TDM_DTYPE_I64: ((int64_t *)data)[i] = (int64_t)value; break;
+    default: ((uint8_t *)data)[i] = (uint8_t)(int)value;
+    }
+}
+
+static double get(const void *data, size_t i, tdm_dtype dtype) {
+    switch (dtype) {
+    case TDM_DTYPE_F32: return (double)((const float *)data)[i];
+    case TDM_DTYPE_F64: return ((const double *)data)[i];
+    case TDM_DTYPE_I32: return (double)((const int32_t *)data)[i];
+    case TDM_DTYPE_I64: return (double)((const int64_t *)data)[i];
+    default: return (double)((const uint8_t *)data)[i];
+    }
+}
+
+/* First element that differs from wanted(world, i), or `count`. */
+static size_t first_wrong(const void *data, size_t count, tdm_dtype dtype, int world, tdm_reduce_op op) {
+    for (size_t i = 0; i < count; i++) {
+        if (get(data, i, dtype) != expected(world, i, op)) return i;
+    }
+    return count;
+}
+
+static void *buffer(size_t bytes) {
+    return aligned_alloc(64, (bytes + 127) / 64 * 64);
+}
+
+/* ---- all_reduce ---- */
+
+static void all_reduce_once(rank_context *c, unsigned char *base, size_t count, tdm_dtype dtype, tdm_reduce_op op,
+                            size_t shift) {
+    size_t width = tdm_dtype_bytes(dtype);
+    memset(base, 0xA5, (count + shift + 2 * GUARD) * width);
+    unsigned char *data = base + (shift + GUARD) * width;
+    for (size_t i = 0; i < count; i++) put(data, i, dtype, input(c->rank, i, op));
+    CHECK_OK(tdm__all_reduce(c->comm, (tdm_span){data, count, dtype}, op));
+    CHECK_INT(first_wrong(data, count, dtype, c->world, op), count);
+    for (size_t i = 0; i < GUARD * width; i++) {
+        CHECK(data[count * width + i] == 0xA5);
+        CHECK(base[shift * width + i] == 0xA5);
+    }
+}
+
+static void all_reduce_rank(rank_context *c) {
+    void *symmetric;
+    unsigned char *heap = buffer((MOST + 64) * 8);
+    REQUIRE(heap != NULL);
+    REQUIRE_OK(tdm__comm_allocate(c->comm, (MOST + 64) * 8, &symmetric));
+    for (int dtype = 0; dtype < TDM_DTYPE_COUNT; dtype++) {
+        for (int op = TDM_REDUCE_SUM; op <= TDM_REDUCE_MAX; op++) {
+            for (int n = 0; n < COUNTS; n++) {
+                if (counts[n] > 10000 && dtype != TDM_DTYPE_F32 && op != TDM_REDUCE_SUM) continue;
+                size_t shift = (size_t)(n + op) % 3;
+                all_reduce_once(c, heap, counts[n], (tdm_dtype)dtype, (tdm_reduce_op)op, shift);
+                all_reduce_once(c, symmetric, counts[n], (tdm_dtype)dtype, (tdm_reduce_op)op, shift);
+            }
+        }
+    }
+    /* Some ranks in shared memory, some not; and at another place on each rank. */
+    all_reduce_once(c, c->rank % 2 ? symmetric : heap, 70001, TDM_DTYPE_F32, TDM_REDUCE_SUM, 1);
+    all_reduce_once(c, symmetric, 70001, TDM_DTYPE_F32, TDM_REDUCE_SUM, (size_t)c->rank);
+    free(heap);
+}
+
+TEST(all_reduce_is_exact) {
+    for (int world = 1; world <= WORLDS; world++) {
+        if (world > 4 && world < WORLDS) continue;
+        ranks_run(BACKEND, world, TIMEOUT_MS, all_reduce_rank, NULL);
+    }
+}
+
+/* Numbers of very different size, so that another order of the sum gives other bits. */
+static float rough(int r, size_t i) {
+    uint32_t x = (uint32_t)i * 2654435761u + (uint32_t)r * 40503u + 12345u;
+    x ^= x >> 15;
+    x *= 2246822519u;
+    x ^= x >> 13;
+    float scale = (float)(1u << (x % 20));
+    return ((float)(x >> 8) / 16777216.0f - 0.5f) * scale;
+}
+
+static float serial_sum(int world, size_t i) {
+    float sum = rough(0, i);
+    for (int r = 1; r < world; r++) sum = sum + rough(r, i);
+    return sum;
+}
+
+static void rank_order_rank(rank_context *c) {
+    enum { COUNT = 250007 };
+    void *symmetric;
+    float *heap = buffer(COUNT * sizeof(float));
+    REQUIRE_OK(tdm__comm_allocate(c->comm, COUNT * sizeof(float), &symmetric));
+    for (int where = 0; where < 2; where++) {
+        float *data = where == 0 ? heap : symmetric;
+        for (size_t count = 33; count <= COUNT; count = count == 33 ? COUNT : COUNT + 1) {
+            for (size_t i = 0; i < count; i++) data[i] = rough(c->rank, i);
+            CHECK_OK(tdm__all_reduce(c->comm, (tdm_span){data, count, TDM_DTYPE_F32}, TDM_REDUCE_SUM));
+            size_t wrong = 0;
+            for (size_t i = 0; i < count; i++) {
+                float want = serial_sum(c->world, i);
+                wrong += memcmp(&data[i], &want, sizeof(want)) != 0;
+            }
+            CHECK_INT(wrong, 0);
+        }
+    }
+    free(heap);
+}
+
+TEST(sums_are_in_rank_order) {
+    for (int world = 2; world <= 7; world++) ranks_run(BACKEND, world, TIMEOUT_MS, rank_order_rank, NULL);
+}
+
+/* ---- rooted collectives ---- */
+
+static int32_t mark(int r, size_t i) {
+    return (int32_t)(r * 1000003) ^ (int32_t)i;
+}
+
+static void fill(int32_t *data, int r, size_t count) {
+    for (size_t i = 0; i < count; i++) data[i] = mark(r, i);
+}
+
+static size_t wrong_marks(const int32_t *data, int r, size_t count) {
+    size_t wrong = 0;
+    for (size_t i = 0; i < count; i++) wrong += data[i] != mark(r, i);
+    return wrong;
+}
+
+static tdm_span i32(void *data, size_t count) {
+    return (tdm_span){data, count, TDM_DTYPE_I32};
+}
+
+static void broadcast_and_reduce(rank_context *c, int32_t *data, size_t count, int root) {
+    fill(data, c->rank, count);
+    CHECK_OK(tdm__broadcast(c->comm, i32(data, count), root));
+    CHECK_INT(wrong_marks(data, root, count), 0);
+    for (size_t i = 0; i < count; i++) put(data, i, TDM_DTYPE_I32, input(c->rank, i, TDM_REDUCE_SUM));
+    CHECK_OK(tdm__reduce(c->comm, i32(data, count), root, TDM_REDUCE_SUM));
+    size_t wrong = 0;
+    for (size_t i = 0; i < count; i++) {
+        double want = c->rank == root ? expected(c->world, i, TDM_REDUCE_SUM) : input(c->rank, i, TDM_REDUCE_SUM);
+        wrong += (double)data[i] != want;
+    }
+    CHECK_INT(wrong, 0);
+}
+
+static void gather_and_scatter(rank_context *c, int32_t *part, int32_t *all, size_t count, int root) {
+    size_t world = (size_t)c->world;
+    fill(part, c->rank, count);
+    memset(all, 0x5A, world * count * sizeof(*all));
+    CHECK_OK(tdm__gather(c->comm, i32(part, count), i32(all, world * count), root));
+    for (size_t r = 0; r < world && c->rank == root; r++) CHECK_INT(wrong_marks(all + r * count, (int)r, count), 0);
+    if (c->rank != root && count > 0) CHECK_INT(all[0], 0x5A5A5A5A);
+
+    memset(all, 0, world * count * sizeof(*all));
+    CHECK_OK(tdm__all_gather(c->comm, i32(part, count), i32(all, world * count)));
+    for (size_t r = 0; r < world; r++) CHECK_INT(wrong_marks(all + r * count, (int)r, count), 0);
+
+    memset(all, 0, world * count * sizeof(*all));
+    fill(all + (size_t)c->rank * count, c->rank, count);
+    CHECK_OK(tdm__all_gather(c->comm, i32(all + (size_t)c->rank * count, count), i32(all, world * count)));
+    for (size_t r = 0; r < world; r++) CHECK_INT(wrong_marks(all + r * count, (int)r, count), 0);
+
+    for (size_t r = 0; r < world; r++) fill(all + r * count, c->rank == root ? (int)r + 7 : 99, count);
+    CHECK_OK(tdm__scatter(c->comm, i32(all, world * count), i32(part, count), root));
+    CHECK_INT(wrong_marks(part, c->rank + 7, count), 0);
+}
+
+static void rooted_rank(rank_context *c) {
+    enum { COUNT = 150001 };
+    size_t world = (size_t)c->world;
+    void *symmetric;
+    int32_t *heap = buffer((world + 1) * COUNT * sizeof(*heap));
+    REQUIRE_OK(tdm__comm_allocate(c->comm, (world + 1) * COUNT * sizeof(*heap), &symmetric));
+    static const size_t sizes[] = {0, 1, 63, 129, 513, COUNT};
+    for (int root = 0; root < c->world; root++) {
+        for (int n = 0; n < 6; n++) {
+            if (sizes[n] > 1000 && root > 0 && root < c->world - 1) continue;
+            for (int where = 0; where < 2; where++) {
+                int32_t *base = where == 0 ? heap : symmetric;
+                broadcast_and_reduce(c, base, sizes[n], root);
+                gather_and_scatter(c, base, base + sizes[n], sizes[n], root);
+            }
+        }
+    }
+    free(heap);
+}
+
+TEST(rooted_collectives) {
+    for (int world = 1; world <= 8; world = world < 3 ? world + 1 : world + 5)
+        ranks_run(BACKEND, world, TIMEOUT_MS, rooted_rank, NULL);
+}
+
+/* ---- send and receive ---- */
+
+static void ring_rank(rank_context *c) {
+    enum { COUNT = 100003 };
+    void *symmetric;
+    int32_t *heap = buffer(COUNT * sizeof(*heap)), *got = buffer(COUNT * sizeof(*got));
+    REQUIRE_OK(tdm__comm_allocate(c->comm, COUNT * sizeof(int32_t), &symmetric));
+    int next = (c->rank + 1) % c->world, before = (c->rank + c->world - 1) % c->world;
+    static const size_t sizes[] = {0, 1, 8191, 8193, COUNT, 5};
+    for (int n = 0; n < 12; n++) {
+        size_t count = sizes[n / 2];
+        int32_t *data = n % 2 == 0 ? heap : symmetric;
+        fill(data, c->rank + n, count);
+        /* An odd ring has two neighbours of the same kind: rank 0 then receives first. */
+        bool first = c->rank % 2 == 0 && !(c->world % 2 == 1 && c->rank == 0);
+        if (first) CHECK_OK(tdm__send(c->comm, i32(data, count), next));
+        CHECK_OK(tdm__receive(c->comm, i32(got, count), before));
+        if (!first) CHECK_OK(tdm__send(c->comm, i32(data, count), next));
+        CHECK_INT(wrong_marks(got, before + n, count), 0);
+        if (n % 3 == 0) CHECK_OK(tdm__barrier(c->comm));
+    }
+    free(heap);
+    free(got);
+}
+
+TEST(messages_around_a_ring) {
+    ranks_run(BACKEND, 2, TIMEOUT_MS, ring_rank, NULL);
+    ranks_run(BACKEND, 3, TIMEOUT_MS, ring_rank, NULL);
+    ranks_run(BACKEND, 6, TIMEOUT_MS, ring_rank, NULL);
+}
+
+/* ---- barrier, memory, groups ---- */
+
+static void barrier_rank(rank_context *c) {
+    void *memory;
+    REQUIRE_OK(tdm__comm_allocate(c->comm, 4096, &memory));
+    CHECK((uintptr_t)memory % 64 == 0);
+    for (int i = 0; i < 4096; i++) CHECK(((unsigned char *)memory)[i] == 0);
+    int64_t *own = memory, least;
+    for (int64_t step = 1; step <= 500; step++) {
+        *own = step;
+        CHECK_OK(tdm__barrier(c->comm));
+        least = *own;
+        CHECK_OK(tdm__all_reduce(c->comm, (tdm_span){&least, 1, TDM_DTYPE_I64}, TDM_REDUCE_MIN));
+        CHECK_INT(least, step);
+    }
+    CHECK_INT(c->comm->sequence, 1 + 500 * 2);
+}
+
+TEST(barriers_and_small_calls) {
+    ranks_run(BACKEND, 1, TIMEOUT_MS, barrier_rank, NULL);
+    ranks_run(BACKEND, 2, TIMEOUT_MS, barrier_rank, NULL);
+    ranks_run(BACKEND, 5, TIMEOUT_MS, barrier_rank, NULL);
+}
+
+static void group_work(tdm_comm *group, const int *members, int count, int rank) {
+    enum { COUNT = 40000 };
+    CHECK_INT(group->world, count);
+    CHECK_INT(members[group->rank], rank);
+    int32_t *data = buffer(COUNT * sizeof(*data));
+    for (int step = 0; step < 10; step++) {
+        size_t n = step % 2 == 0 ? 3 : COUNT;
+        for (size_t i = 0; i < n; i++) data[i] = rank + step;
+        CHECK_OK(tdm__all_reduce(group, i32(data, n), TDM_REDUCE_SUM));
+        int want = step * count;
+        for (int i = 0; i < count; i++) want += members[i];
+        CHECK(data[0] == want && data[n - 1] == want);
+        fill(data, rank, n);
+        CHECK_OK(tdm__broadcast(group, i32(data, n), count - 1));
+        CHECK_INT(wrong_marks(data, members[count - 1], n), 0);
+    }
+    free(data);
+}
+
+static void split_rank(rank_context *c) {
+    const int even[] = {4, 2, 0}, odd[] = {1, 3};
+    tdm_comm *group[2], *pair = NULL;
+    REQUIRE_OK(tdm__comm_split(c->comm, even, 3, &group[0]));
+    REQUIRE_OK(tdm__comm_split(c->comm, odd, 2, &group[1]));
+    CHECK((group[0] != NULL) == (c->rank % 2 == 0));
+    CHECK((group[1] != NULL) == (c->rank % 2 == 1));
+    if (c->rank % 2 == 0)
+        group_work(group[0], even, 3, c->rank);
+    else
+        group_work(group[1], odd, 2, c->rank);
+    /* A group of a group outlives both. */
+    const int first_two[] = {0, 1}, pair_ranks[] = {4, 2};
+    if (c->rank % 2 == 0) REQUIRE_OK(tdm__comm_split(group[0], first_two, 2, &pair));
+    CHECK_OK(tdm__barrier(c->comm));
+    tdm__comm_close(group[0]);
+    tdm__comm_close(c->comm);
+    c->comm = NULL;
+    tdm__comm_close(group[1]);
+    CHECK((pair != NULL) == (c->rank == 2 || c->rank == 4));
+    if (pair != NULL) group_work(pair, pair_ranks, 2, c->rank);
+    tdm__comm_close(pair);
+}
+
+TEST(groups_of_ranks) {
+    ranks_run(BACKEND, 5, TIMEOUT_MS, split_rank, NULL);
+}
+
+/* ---- agreement ---- */
+
+static void agree_rank(rank_context *c) {
+    CHECK_OK(tdm__comm_agree(c->comm, "the plan", 0x1234, 0x5678));
+    CHECK_STATUS(tdm__comm_agree(c->comm, "the parameters", 0xAB, c->rank == 2 ? 0xCD : 0xEF), TDM_E_COMM);
+    CHECK_TEXT(tdm_error_message(), "ranks differ in the parameters: rank 2 has 00000000000000ab00000000000000cd, rank "
+                                    "0 has 00000000000000ab00000000000000ef");
+    CHECK_OK(tdm__barrier(c->comm));
+}
+
+TEST(a_verdict_for_all) {
+    ranks_run(BACKEND, 4, TIMEOUT_MS, agree_rank, NULL);
+}
+
+TEST_MAIN({
+    RUN(all_reduce_is_exact);
+    RUN(sums_are_in_rank_order);
+    RUN(rooted_collectives);
+    RUN(messages_around_a_ring);
+    RUN(barriers_and_small_calls);
+    RUN(groups_of_ranks);
+    RUN(a_verdict_for_all);
+})

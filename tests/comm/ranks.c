@@ -1,0 +1,83 @@
+/* See ranks.h. */
+#include "tests/comm/ranks.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <signal.h>
+#include <unistd.h>
+
+enum { WORLD_MAX = 16 };
+
+/* ---- threads ---- */
+
+typedef struct thread_rank {
+    rank_context context;
+    rank_fn fn;
+} thread_rank;
+
+static void *run_thread(void *argument) {
+    thread_rank *own = argument;
+    own->fn(&own->context);
+    return NULL;
+}
+
+static void run_threads(int world, int64_t timeout_ms, rank_fn fn, void *user) {
+    tdm_comm *comm[WORLD_MAX];
+    thread_rank rank[WORLD_MAX];
+    pthread_t thread[WORLD_MAX];
+    REQUIRE_OK(tdm__comm_open_local(comm, world, tdm_host_default(), timeout_ms));
+    for (int r = 0; r < world; r++) {
+        rank[r] = (thread_rank){.context = {comm[r], r, world, -1, NULL, user}, .fn = fn};
+        REQUIRE(pthread_create(&thread[r], NULL, run_thread, &rank[r]) == 0);
+    }
+    for (int r = 0; r < world; r++) {
+        pthread_join(thread[r], NULL);
+        tdm__comm_close(rank[r].context.comm);
+    }
+}
+
+/* ---- processes ---- */
+
+static void run_child(rank_context *context, int64_t timeout_ms, rank_fn fn) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    tdm_test_failures = 0;
+    CHECK_OK(tdm__comm_open_shm(&context->comm, context->fd, context->rank, context->world, tdm_host_default(),
+                                timeout_ms));
+    if (context->comm != NULL) fn(context);
+    tdm__comm_close(context->comm);
+    fflush(NULL);
+    exit(tdm_test_failures != 0);
+}
+
+void ranks_fork(int world, int64_t timeout_ms, rank_fn fn, void *user, int *wait_status) {
+    int fd;
+    pid_t *pids = mmap(NULL, WORLD_MAX * sizeof(*pids), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(pids != MAP_FAILED);
+    REQUIRE_OK(tdm__shm_create(&fd, tdm_host_default(), world));
+    fflush(NULL);
+    for (int r = 0; r < world; r++) {
+        rank_context context = {NULL, r, world, fd, pids, user};
+        pid_t pid = fork();
+        REQUIRE(pid >= 0);
+        if (pid == 0) {
+            pids[r] = getpid();
+            run_child(&context, timeout_ms, fn);
+        }
+        pids[r] = pid;
+    }
+    for (int r = 0; r < world; r++) CHECK(waitpid(pids[r], &wait_status[r], 0) == pids[r]);
+    close(fd);
+    munmap(pids, WORLD_MAX * sizeof(*pids));
+}
+
+void ranks_run(backend kind, int world, int64_t timeout_ms, rank_fn fn, void *user) {
+    int wait_status[WORLD_MAX] = {0};
+    if (kind == BACKEND_LOCAL) {
+        run_threads(world, timeout_ms, fn, user);
+        return;
+    }
+    ranks_fork(world, timeout_ms, fn, user, wait_status);
+    for (int r = 0; r < world; r++) CHECK_INT(wait_status[r], 0);
+}
