@@ -82,9 +82,9 @@ typedef struct affine {
 
 static affine draw_affine(draws *d, int height, int width) {
     float side = (float)(height < width ? height : width);
-    float scale = side / 28.0f * draw_between(d, 0.60f, 0.80f);
-    float aspect = draw_between(d, 0.85f, 1.15f), slant = draw_between(d, -0.20f, 0.20f);
-    float angle = draw_between(d, -0.26f, 0.26f), square = angle * angle;
+    float scale = side / 28.0f * draw_between(d, 0.66f, 0.82f);
+    float aspect = draw_between(d, 0.85f, 1.15f), slant = draw_between(d, -0.15f, 0.15f);
+    float angle = draw_between(d, -0.22f, 0.22f), square = angle * angle;
     float sine = angle * (1.0f - square / 6.0f + square * square / 120.0f);
     float cosine = 1.0f - square / 2.0f + square * square / 24.0f;
     affine t;
@@ -92,8 +92,8 @@ static affine draw_affine(draws *d, int height, int width) {
     t.c = scale * aspect * sine;
     t.b = scale * (slant * cosine - sine);
     t.d = scale * (slant * sine + cosine);
-    t.x = 0.5f * (float)(width - 1) + draw_between(d, -0.09f, 0.09f) * side;
-    t.y = 0.5f * (float)(height - 1) + draw_between(d, -0.09f, 0.09f) * side;
+    t.x = 0.5f * (float)(width - 1) + draw_between(d, -0.06f, 0.06f) * side;
+    t.y = 0.5f * (float)(height - 1) + draw_between(d, -0.06f, 0.06f) * side;
     return t;
 }
 
@@ -132,11 +132,11 @@ static int draw_digit(const glyph_dataset *glyphs, draws *d, unsigned char *plan
     const struct glyph *glyph = &font[digit];
     affine t = draw_affine(d, glyphs->height, glyphs->width);
     int side = glyphs->height < glyphs->width ? glyphs->height : glyphs->width;
-    float half = (float)side * draw_between(d, 0.03f, 0.06f);
+    float half = (float)side * draw_between(d, 0.035f, 0.06f);
     float at[2][2];
     for (int i = 0; i < glyph->count; i++) {
-        float x = (float)glyph->point[i][0] - 10.0f + draw_between(d, -1.2f, 1.2f);
-        float y = (float)glyph->point[i][1] - 14.0f + draw_between(d, -1.2f, 1.2f);
+        float x = (float)glyph->point[i][0] - 10.0f + draw_between(d, -1.0f, 1.0f);
+        float y = (float)glyph->point[i][1] - 14.0f + draw_between(d, -1.0f, 1.0f);
         at[i & 1][0] = t.a * x + t.b * y + t.x;
         at[i & 1][1] = t.c * x + t.d * y + t.y;
         if (i > 0) draw_line(plane, glyphs->height, glyphs->width, at[(i - 1) & 1], at[i & 1], half);
@@ -164,7 +164,7 @@ static tdm_status glyphs_read(const tdm_dataset *dataset, int64_t index, void *x
     *(int64_t *)target = draw_digit(glyphs, &shape, plane);
     /* The first plane is the pattern of the others, so it is finished last. */
     for (int64_t channel = glyphs->channels - 1; channel >= 0; channel--)
-        finish_channel(plane, plane + (size_t)channel * pixels, pixels, draw_between(&shape, 0.7f, 1.0f), glyphs->noise,
+        finish_channel(plane, plane + (size_t)channel * pixels, pixels, draw_between(&shape, 0.75f, 1.0f), glyphs->noise,
                        &noise);
     return TDM_OK;
 }

@@ -1,0 +1,299 @@
+/* NumPy's files: every type that is read, and headers that lie. */
+#include "tests/data/support.h"
+
+static const int64_t shape[] = {2, 3};
+static char x_path[256], y_path[256];
+static unsigned char file[1 << 17];
+
+/* A file of `version` with this header text and `count` bytes behind it; its length. */
+static size_t build(int version, const char *header, const void *data, size_t count) {
+    size_t length = strlen(header), at = 8;
+    memcpy(file, "\x93NUMPY", 6);
+    file[6] = (unsigned char)version;
+    file[7] = 0;
+    for (int i = 0; i < (version == 1 ? 2 : 4); i++) file[at++] = (unsigned char)(length >> 8 * i);
+    memcpy(file + at, header, length);
+    memcpy(file + at + length, data, count);
+    return at + length + count;
+}
+
+static size_t build_array(const char *type, const char *dims, const void *data, size_t count) {
+    char header[200];
+    snprintf(header, sizeof(header), "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, dims);
+    return build(1, header, data, count);
+}
+
+static void write_x(void) {
+    float x[24];
+    for (int i = 0; i < 24; i++) x[i] = (float)i * 0.5f - 3.0f;
+    write_file(x_path, file, build_array("<f4", "4, 2, 3", x, sizeof(x)));
+}
+
+static void write_y(void) {
+    int64_t y[] = {3, 0, 2, 1};
+    write_file(y_path, file, build_array("<i8", "4,", y, sizeof(y)));
+}
+
+static void set_up(void) {
+    strcpy(x_path, scratch_path("x.npy"));
+    strcpy(y_path, scratch_path("y.npy"));
+    write_x();
+    write_y();
+}
+
+static tdm_data_spec spec_now(void) {
+    return (tdm_data_spec){.format = TDM_DATA_NPY, .x = x_path, .y = y_path};
+}
+
+static tdm_data_wanted wanted_values(int64_t width) {
+    tdm_data_wanted wanted = wanted_classes(2, shape, 0);
+    wanted.target_kind = TDM_TARGET_VALUES;
+    wanted.target_width = width;
+    return wanted;
+}
+
+static tdm_status open_now(void) {
+    tdm_data_spec spec = spec_now();
+    tdm_data_wanted wanted = wanted_classes(2, shape, 4);
+    return try_open(&spec, &wanted);
+}
+
+TEST(x_types) {
+    set_up();
+    float f4[24];
+    double f8[24];
+    unsigned char u1[24];
+    for (int i = 0; i < 24; i++) {
+        u1[i] = (unsigned char)(10 * i);
+        f8[i] = 1.0 / (i + 3);
+        f4[i] = (float)f8[i];
+    }
+    const struct {
+        const char *type;
+        const void *data;
+        size_t bytes;
+    } cases[] = {{"<f4", f4, sizeof(f4)}, {"<f8", f8, sizeof(f8)}, {"|u1", u1, sizeof(u1)}};
+    for (size_t c = 0; c < 3; c++) {
+        write_file(x_path, file, build_array(cases[c].type, "4, 2, 3", cases[c].data, cases[c].bytes));
+        tdm_data_spec spec = spec_now();
+        tdm_data_wanted wanted = wanted_classes(2, shape, 4);
+        tdm_dataset *dataset;
+        REQUIRE_OK(tdm__dataset_open(&dataset, tdm_host_default(), &spec, &wanted));
+        CHECK_INT(dataset->count, 4);
+        CHECK_INT(dataset->x_is_bytes, c == 2);
+        float x[6];
+        int64_t label;
+        REQUIRE_OK(dataset->ops->read(dataset, 2, x, &label));
+        CHECK_INT(label, 2);
+        CHECK(memcmp(x, c == 2 ? (void *)(u1 + 12) : (void *)(f4 + 12), c == 2 ? 6 : sizeof(x)) == 0);
+        tdm__dataset_close(dataset);
+    }
+    static const char *const refused[] = {">f4", "<f2", "<i4", "|O", "<U4", "|b1", "=f4", "f4", "", "<f16", "<c8"};
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        write_file(x_path, file, build_array(refused[i], "4, 2, 3", f4, sizeof(f4)));
+        CHECK_STATUS(open_now(), TDM_E_DATA);
+    }
+}
+
+TEST(label_types) {
+    set_up();
+    static const struct {
+        const char *type;
+        size_t bytes;
+    } types[] = {{"|u1", 1}, {"|i1", 1}, {"<u2", 2}, {"<i2", 2}, {"<u4", 4}, {"<i4", 4}, {"<u8", 8}, {"<i8", 8}};
+    for (size_t t = 0; t < 8; t++) {
+        bool is_signed = types[t].type[1] == 'i';
+        unsigned char data[32] = {0};
+        for (size_t i = 0; i < 4; i++) data[i * types[t].bytes] = (unsigned char)(3 - i);
+        if (is_signed) memset(data + types[t].bytes, 0xff, types[t].bytes); /* sample 1: -1, the ignored one */
+        write_file(y_path, file, build_array(types[t].type, "4,", data, 4 * types[t].bytes));
+        tdm_data_spec spec = spec_now();
+        tdm_data_wanted wanted = wanted_classes(2, shape, 4);
+        wanted.ignore_index = -1;
+        tdm_dataset *dataset;
+        REQUIRE_OK(tdm__dataset_open(&dataset, tdm_host_default(), &spec, &wanted));
+        CHECK_INT(dataset->has_ignored, is_signed);
+        for (int64_t i = 0; i < 4; i++) {
+            float x[6];
+            int64_t label;
+            REQUIRE_OK(dataset->ops->read(dataset, i, x, &label));
+            CHECK_INT(label, i == 1 && is_signed ? -1 : 3 - i);
+        }
+        tdm__dataset_close(dataset);
+        wanted.ignore_index = -100;
+        CHECK_STATUS(try_open(&spec, &wanted), is_signed ? TDM_E_DATA : TDM_OK);
+    }
+    uint64_t huge[4] = {0, UINT64_MAX - 99, 0, 0}; /* -100 if it were signed */
+    write_file(y_path, file, build_array("<u8", "4,", huge, sizeof(huge)));
+    CHECK_STATUS(open_now(), TDM_E_DATA);
+    int64_t large[4] = {0, 0, 4, 0};
+    write_file(y_path, file, build_array("<i8", "4,", large, sizeof(large)));
+    CHECK_STATUS(open_now(), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), "label of sample 2 must be 0 to 3 (the model has 4 outputs), found 4");
+    write_file(y_path, file, build_array("<i8", "2, 2", large, sizeof(large)));
+    CHECK_STATUS(open_now(), TDM_E_DATA);
+    write_file(y_path, file, build_array("<i8", "3,", large, 24));
+    CHECK_STATUS(open_now(), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), "holds 4 samples");
+    write_file(y_path, file, build_array("<f8", "4,", large, sizeof(large)));
+    CHECK_STATUS(open_now(), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), "class labels");
+}
+
+TEST(float_targets) {
+    set_up();
+    double y[8];
+    for (int i = 0; i < 8; i++) y[i] = i / 3.0;
+    write_file(y_path, file, build_array("<f8", "4, 2", y, sizeof(y)));
+    tdm_data_spec spec = spec_now();
+    tdm_data_wanted wanted = wanted_values(2);
+    tdm_dataset *dataset;
+    REQUIRE_OK(tdm__dataset_open(&dataset, tdm_host_default(), &spec, &wanted));
+    CHECK_INT(dataset->target_width, 2);
+    float x[6], target[2];
+    REQUIRE_OK(dataset->ops->read(dataset, 3, x, target));
+    CHECK(x[5] == 8.5f && target[0] == (float)(6 / 3.0) && target[1] == (float)(7 / 3.0));
+    tdm__dataset_close(dataset);
+    wanted = wanted_values(3);
+    CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), "the model has 3 outputs a sample, found 2 targets");
+    write_y();
+    wanted = wanted_values(1);
+    CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), "float targets");
+}
+
+TEST(every_length) {
+    set_up();
+    float x[24] = {0};
+    for (int version = 1; version <= 3; version++) {
+        size_t length = build(version, "{'descr':'<f4','fortran_order':False,'shape':(4,2,3)}\n", x, sizeof(x));
+        file[length] = 0;
+        for (size_t cut = 0; cut <= length + 1; cut++) {
+            write_file(x_path, file, cut);
+            CHECK_STATUS(open_now(), cut == length ? TDM_OK : TDM_E_DATA);
+        }
+        CHECK_HAS(tdm_error_message(), "expected");
+    }
+    write_x();
+    int64_t y[4] = {0};
+    size_t length = build_array("<i8", "4,", y, sizeof(y));
+    file[length] = 0;
+    for (size_t cut = 0; cut <= length + 1; cut++) {
+        write_file(y_path, file, cut);
+        CHECK_STATUS(open_now(), cut == length ? TDM_OK : TDM_E_DATA);
+    }
+}
+
+TEST(good_headers) {
+    set_up();
+    float x[24] = {0};
+    static const char *const good[] = {
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 2, 3), }             \n",
+        "{\"shape\":(4,2,3,),\"fortran_order\":False,\"descr\":\"<f4\"}",
+        "  {'shape' : ( 4 , 2 , 3 ) , 'descr' : '<f4' , 'fortran_order' : False , } \n\n",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 6)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 1, 2, 1, 3)}",
+    };
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        write_file(x_path, file, build(1, good[i], x, sizeof(x)));
+        CHECK_OK(open_now());
+    }
+}
+
+TEST(bad_headers) {
+    set_up();
+    float x[24] = {0};
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {"", "wanted '{'"},
+        {"{", "wanted a key"},
+        {"{}", "not all are there"},
+        {"{'descr': '<f4', 'shape': (4, 2, 3)}", "not all are there"},
+        {"{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (4, 2, 3)}", "duplicate key 'descr'"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 2, 3), 'more': 1}", "unknown key 'more'"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 2, 3)} x", "nothing behind"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 2, 3)", "',' or '}'"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 2, 3", "',' or ')'"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 2, -3)}", "a whole number"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 2, 3.0)}", "',' or ')'"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': [4, 2, 3]}", "'(' of the shape"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (24)}", "',' in a shape of one dimension"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': ()}", "expected"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 0, 3)}", "is 0"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 2, 4)}", "expected"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4,2,3,1,1,1,1,1,1)}", "at most 8 dimensions"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4,2,1,1,1,1,1,3)}", "at most 6 dimensions"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 2, 18446744073709551616)}", "below 2^64"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296, 4)}", "overflow"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 4611686018427387904)}", "overflow"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 1152921504606846975)}", "overflow"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 4611686018427387900)}", "overflow"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 2000000000)}", "expected"},
+        {"{'descr': '<f4', 'fortran_order': True, 'shape': (4, 2, 3)}", "ascontiguousarray"},
+        {"{'descr': '<f4', 'fortran_order': 0, 'shape': (4, 2, 3)}", "True or False"},
+        {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (4, 2, 3)}", "a simple type"},
+        {"{'descr': '<f4\\'', 'fortran_order': False, 'shape': (4, 2, 3)}", "a simple type"},
+        {"{'descr': '<f0', 'fortran_order': False, 'shape': (4, 2, 3)}", "not a plain number"},
+        {"{descr: '<f4', 'fortran_order': False, 'shape': (4, 2, 3)}", "wanted a key"},
+        {"{'descr' '<f4', 'fortran_order': False, 'shape': (4, 2, 3)}", "':'"},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        write_file(x_path, file, build(1, bad[i].text, x, sizeof(x)));
+        CHECK_STATUS(open_now(), TDM_E_DATA);
+        CHECK_HAS(tdm_error_message(), bad[i].says);
+        CHECK_HAS(tdm_error_message(), x_path);
+    }
+    size_t length = build_array("<f4", "", x, sizeof(x[0]));
+    write_file(x_path, file, length);
+    CHECK_STATUS(open_now(), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), "single number");
+    length = build_array("<f4", "4, 2, 3", x, sizeof(x));
+    file[0] = 'x';
+    write_file(x_path, file, length);
+    CHECK_STATUS(open_now(), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), "not a npy file");
+    length = build(4, "{}", x, sizeof(x));
+    write_file(x_path, file, length);
+    CHECK_STATUS(open_now(), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), "found 4.0");
+}
+
+TEST(long_header) {
+    set_up();
+    float x[24] = {0};
+    static char text[70000];
+    memset(text, ' ', sizeof(text));
+    const char *literal = "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 2, 3)}";
+    memcpy(text, literal, strlen(literal));
+    for (int extra = 0; extra < 2; extra++) {
+        text[65536 + extra] = '\0';
+        write_file(x_path, file, build(2, text, x, sizeof(x)));
+        CHECK_STATUS(open_now(), extra == 0 ? TDM_OK : TDM_E_DATA);
+        text[65536 + extra] = ' ';
+    }
+    CHECK_HAS(tdm_error_message(), "at most 65536");
+}
+
+/* Whatever one byte of the header is changed to, the answer is data of the same size or a refusal. */
+TEST(every_byte) {
+    set_up();
+    float x[24] = {0};
+    size_t length = build_array("<f4", "4, 2, 3", x, sizeof(x));
+    static const unsigned char values[] = {0,   1,   0x7f, 0xff, ' ', ',', '(', ')',
+                                           '{', '}', '\'', '"',  '0', '9', '8', 'u'};
+    for (size_t at = 0; at < length - sizeof(x); at++) {
+        unsigned char before = file[at];
+        for (size_t v = 0; v < sizeof(values); v++) {
+            file[at] = values[v];
+            write_file(x_path, file, length);
+            tdm_status status = open_now();
+            CHECK(status == TDM_OK || status == TDM_E_DATA);
+        }
+        file[at] = before;
+    }
+}
+
+TEST_MAIN(RUN(x_types); RUN(label_types); RUN(float_targets); RUN(every_length); RUN(good_headers); RUN(bad_headers);
+          RUN(long_header); RUN(every_byte);)
