@@ -35,8 +35,12 @@ TDM_API void tdm_config_free(tdm_config *config); /* NULL is fine */
 /* "key.path=value", applied over the file at the next check. Malformed text is TDM_E_USAGE; unknown keys and wrong
  * values are faults. Relative paths are relative to the working directory. */
 TDM_API tdm_status tdm_config_override(tdm_config *config, const char *assignment);
-/* Everything that can be known without data and devices, model shapes included. TDM_E_CONFIG when there are faults. */
+/* The same with a value that is text as it stands, not YAML: for paths, names and whatever a program passes on. */
+TDM_API tdm_status tdm_config_override_text(tdm_config *config, const char *key, const char *text);
+/* Everything that can be known without data and devices, model shapes included. TDM_E_CONFIG when there are faults,
+ * TDM_E_UNSUPPORTED when all of them are about parts of the format that this build does not have. */
 TDM_API tdm_status tdm_config_check(tdm_config *config);
+/* At most 20 are kept, in the order of the file; tdm_config_faults says how many more there are. */
 TDM_API int tdm_config_fault_count(const tdm_config *config);
 TDM_API const tdm_fault *tdm_config_fault(const tdm_config *config, int index);
 /* All faults as people read them ("file:line:col: error[C012]: message", the line, a caret, a hint), or as JSON. */

@@ -21,7 +21,8 @@ typedef enum tdm_data_format {
     TDM_DATA_CIFAR10,   /* binary version */
     TDM_DATA_NPY,       /* x.npy and y.npy */
     TDM_DATA_SYNTHETIC, /* randn inputs, randint labels or randn targets, drawn as torch would */
-    TDM_DATA_GLYPHS     /* rendered digits, learnable, no download */
+    TDM_DATA_GLYPHS,    /* rendered digits, learnable, no download */
+    TDM_DATA_IMAGE_FOLDER /* known to the format, refused by tdm_config_check of this build */
 } tdm_data_format;
 
 typedef struct tdm_data_spec {
@@ -35,6 +36,8 @@ typedef struct tdm_data_spec {
     int64_t seed;                /* synthetic, glyphs; TDM_INT_NULL: the job's */
     double noise;                /* glyphs: standard deviation of pixel noise, of 1 */
     tdm_origin origin;           /* of the section, for messages */
+    const char *path;            /* cifar10: the folder that `files` were made from; NULL otherwise */
+    int split;                   /* of `path`: 0 by the section's name, 1 train, 2 test */
 } tdm_data_spec;
 
 typedef struct tdm_transform_spec {
@@ -171,7 +174,7 @@ typedef struct tdm_job {
     } log;
 } tdm_job;
 
-/* Every field to its default. Texts point to constants. */
+/* Every field to its default, but no run directory: a program that wants files says where. Texts point to constants. */
 TDM_API tdm_status tdm_job_init(tdm_job *job);
 
 #ifdef __cplusplus

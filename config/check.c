@@ -1,0 +1,325 @@
+/* What several settings say together: pairs of which one must be written, limits that depend on each other, what this
+ * build does not have. Faults quote both places. Defaults that depend on other settings are filled in here. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/room.h"
+#include "runtime/base/status.h"
+
+static tdm_place place(const tdm_config *config, const char *key) {
+    return tdm__config_place(config, key);
+}
+
+static bool is_written(const tdm_config *config, const char *key) {
+    return place(config, key).text != NULL;
+}
+
+/* Where a fault about a section as a whole points: its key, that of the section around it, or the start of the file. */
+static tdm_place section_place(const tdm_config *config, const char *path) {
+    tdm_place at = config->section_at[tdm__section_find(path)];
+    const char *dot = strchr(path, '.');
+    for (int i = 1; at.text == NULL && dot != NULL && i < TDM_SECTION_COUNT; i++) {
+        const char *outer = tdm__sections[i].path;
+        if (strlen(outer) == (size_t)(dot - path) && strncmp(outer, path, (size_t)(dot - path)) == 0)
+            at = config->section_at[i];
+    }
+    return at.text != NULL ? at : config->section_at[0];
+}
+
+/* "line 12 says `device_ids: [0, 1]`"; "" for defaults. */
+static const char *quote(tdm_config *config, const char *key) {
+    tdm_place at = place(config, key);
+    if (at.text == NULL) return tdm__fault_text(&config->faults, "%s has its default", key);
+    return tdm__fault_text(&config->faults, "%s says `%s`", tdm__place_words(&config->faults, at),
+                           tdm__place_line(&config->faults, at));
+}
+
+/* The fault points to `key` and quotes `other`, or the other way round when `key` has its default. A wrong value has
+ * its fault already, and its default must not cause a second one. */
+static void conflict(tdm_config *config, const char *key, const char *other, const char *message) {
+    if (tdm__config_is_bad(config, key) || tdm__config_is_bad(config, other)) return;
+    bool points_to_key = is_written(config, key);
+    tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, place(config, points_to_key ? key : other), key,
+                   quote(config, points_to_key ? other : key), "%s", message);
+}
+
+static void not_here(tdm_config *config, const char *key, const char *hint, const char *message) {
+    tdm__fault_add(&config->faults, TDM_FAULT_UNSUPPORTED, place(config, key), key, hint, "%s", message);
+}
+
+/* ---- name, paths ---- */
+
+static void check_name(tdm_config *config) {
+    const char *name = config->settings.job.name;
+    bool is_bad = name[0] == '\0' || strlen(name) > 128 || name[0] == '.' || strchr(name, '/') != NULL;
+    for (const char *at = name; *at != '\0'; at++) is_bad = is_bad || (unsigned char)*at < 0x20;
+    if (is_bad)
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place(config, "name"), "name", "it becomes the name of a folder",
+                       "name wants 1 to 128 characters without '/', not beginning with '.', got '%.160s'", name);
+}
+
+static void fill_run_dir(tdm_config *config) {
+    const char **dir = &config->settings.job.run.dir;
+    if (is_written(config, "run.dir") || *dir == NULL) return;
+    const char *text = tdm__substitute(config, *dir, (tdm_place){0}, "run.dir");
+    if (text != NULL) *dir = tdm__path_resolve(config, text, (tdm_place){0}, "run.dir");
+}
+
+/* ---- pairs ---- */
+
+/* Of two keys exactly one; one that comes from a later override beats the other. */
+static void check_pair(tdm_config *config, const char *section, const char *a, int64_t *a_value, const char *b,
+                       int64_t *b_value, const char *hint) {
+    const char *a_key = tdm__fault_text(&config->faults, "%s.%s", section, a);
+    const char *b_key = tdm__fault_text(&config->faults, "%s.%s", section, b);
+    tdm_place a_at = place(config, a_key), b_at = place(config, b_key);
+    bool has_a = *a_value != TDM_INT_NULL, has_b = *b_value != TDM_INT_NULL;
+    bool a_is_bad = tdm__config_is_bad(config, a_key), b_is_bad = tdm__config_is_bad(config, b_key);
+    if (a_is_bad || b_is_bad || config->section_is_bad[tdm__section_find(section)]) return;
+    if (has_a && has_b && a_at.text->order != b_at.text->order) {
+        *(a_at.text->order > b_at.text->order ? b_value : a_value) = TDM_INT_NULL;
+    } else if (has_a && has_b) {
+        bool a_is_first = a_at.line < b_at.line || (a_at.line == b_at.line && a_at.column < b_at.column);
+        tdm__fault_add(&config->faults, TDM_FAULT_EXCLUSIVE, a_is_first ? b_at : a_at, a_is_first ? b_key : a_key,
+                       quote(config, a_is_first ? a_key : b_key), "%s wants either %s or %s, got both", section, a, b);
+    } else if (!has_a && !has_b) {
+        tdm_place at = a_at.text != NULL ? a_at : b_at.text != NULL ? b_at : section_place(config, section);
+        tdm__fault_add(&config->faults, TDM_FAULT_EXCLUSIVE, at, section, hint, "%s wants either %s or %s", section, a, b);
+    }
+}
+
+static void check_pairs(tdm_config *config) {
+    tdm_train_section *train = &config->settings.job.train;
+    check_pair(config, "train", "epochs", &train->epochs, "steps", &train->steps, "write `epochs: 3` or `steps: 1000`");
+    check_pair(config, "train.batch", "per_device", &train->per_device, "global", &train->global_batch,
+               "write `train: {batch: {per_device: 32}}` or `{global: 64}`");
+}
+
+/* ---- optimizer and schedule ---- */
+
+static void check_optimizer(tdm_config *config) {
+    tdm_optimizer_section *optimizer = &config->settings.job.optimizer;
+    if (isnan(optimizer->weight_decay)) optimizer->weight_decay = optimizer->type == TDM_ADAMW ? 0.01 : 0.0;
+    for (int i = 0; i < optimizer->betas.count; i++) {
+        if (optimizer->type == TDM_SGD || optimizer->betas.item[i] < 1.0) continue;
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place(config, "optimizer.betas"), "optimizer.betas", "",
+                       "optimizer.betas: item %d wants a number below 1, got 1", i + 1);
+    }
+    if (optimizer->type != TDM_SGD || !optimizer->nesterov) return;
+    if (optimizer->momentum == 0.0)
+        conflict(config, "optimizer.nesterov", "optimizer.momentum", "optimizer.nesterov wants a momentum above 0, got 0");
+    if (optimizer->dampening != 0.0)
+        conflict(config, "optimizer.nesterov", "optimizer.dampening", "optimizer.nesterov wants no dampening");
+}
+
+static void check_onecycle(tdm_config *config) {
+    const tdm_schedule_section *schedule = &config->settings.job.schedule;
+    const tdm_train_section *train = &config->settings.job.train;
+    bool per_step = schedule->per == TDM_SCHEDULE_PER_STEP;
+    int64_t length = per_step ? train->steps : train->epochs;
+    if (schedule->total == TDM_INT_NULL || length == TDM_INT_NULL) return;
+    if (per_step && length > schedule->warmup_steps) length -= schedule->warmup_steps;
+    if (schedule->total >= length) return;
+    conflict(config, "schedule.total", per_step ? "train.steps" : "train.epochs",
+             tdm__fault_text(&config->faults,
+                             "schedule.total of onecycle wants at least the %lld %s of the run, got %lld; the schedule "
+                             "cannot go past its end", (long long)length, per_step ? "steps" : "epochs",
+                             (long long)schedule->total));
+}
+
+static void check_schedule(tdm_config *config) {
+    tdm_schedule_section *schedule = &config->settings.job.schedule;
+    bool wants_whole_run = schedule->total == TDM_INT_NULL && config->settings.job.train.steps != TDM_INT_NULL &&
+                           (schedule->type == TDM_SCHEDULE_COSINE || schedule->type == TDM_SCHEDULE_LINEAR);
+    if (!is_written(config, "schedule.per") && (schedule->type == TDM_SCHEDULE_ONECYCLE || wants_whole_run))
+        schedule->per = TDM_SCHEDULE_PER_STEP;
+    for (int i = 1; i < schedule->milestones.count; i++) {
+        const int64_t *at = &schedule->milestones.item[i];
+        if (at[-1] < at[0]) continue;
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place(config, "schedule.milestones"), "schedule.milestones", "",
+                       "schedule.milestones wants rising numbers, got %lld behind %lld", (long long)at[0],
+                       (long long)at[-1]);
+        break;
+    }
+    if (schedule->type == TDM_SCHEDULE_ONECYCLE) check_onecycle(config);
+}
+
+/* ---- devices and batches ---- */
+
+static bool has_id(const tdm_ints *ids, int count, int64_t id) {
+    for (int i = 0; i < count; i++) {
+        if (ids->item[i] == id) return true;
+    }
+    return false;
+}
+
+static const char *id_list(tdm_config *config, const tdm_ints *ids) {
+    const char *text = "";
+    for (int i = 0; i < ids->count; i++)
+        text = tdm__fault_text(&config->faults, "%s%s%lld", text, i > 0 ? ", " : "", (long long)ids->item[i]);
+    return text;
+}
+
+static void check_devices(tdm_config *config) {
+    tdm_parallel_section *parallel = &config->settings.job.parallel;
+    const tdm_ints *ids = &parallel->device_ids;
+    for (int i = 1; i < ids->count && !parallel->allow_shared_device; i++) {
+        if (!has_id(ids, i, ids->item[i])) continue;
+        tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, place(config, "parallel.device_ids"), "parallel.device_ids",
+                       "`parallel.allow_shared_device: true` lifts this, to try several replicas on one device",
+                       "parallel.device_ids wants distinct devices, got %lld twice", (long long)ids->item[i]);
+        break;
+    }
+    if (!is_written(config, "parallel.dp.output_device") && ids->count > 0)
+        parallel->dp.output_device = ids->item[0];
+    else if (!has_id(ids, ids->count, parallel->dp.output_device))
+        conflict(config, "parallel.dp.output_device", "parallel.device_ids",
+                 tdm__fault_text(&config->faults, "parallel.dp.output_device wants one of device_ids [%s], got %lld",
+                                 id_list(config, ids), (long long)parallel->dp.output_device));
+}
+
+static void check_batch(tdm_config *config) {
+    const tdm_train_section *train = &config->settings.job.train;
+    const tdm_parallel_section *parallel = &config->settings.job.parallel;
+    int64_t devices = parallel->mode == TDM_MODE_SINGLE ? 1 : parallel->device_ids.count;
+    int64_t per_device = train->per_device;
+    if (devices < 1) return;
+    if (train->global_batch != TDM_INT_NULL) {
+        per_device = train->global_batch / devices;
+        if (train->global_batch % devices != 0) {
+            long long down = (long long)(per_device * devices), up = down + (long long)devices;
+            const char *try = down > 0 ? tdm__fault_text(&config->faults, "%lld or %lld", down, up)
+                                       : tdm__fault_text(&config->faults, "%lld", up);
+            conflict(config, "train.batch.global", "parallel.device_ids",
+                     tdm__fault_text(&config->faults,
+                                     "train.batch.global wants a multiple of the %lld devices of parallel.device_ids, got "
+                                     "%lld; write %s", (long long)devices, (long long)train->global_batch, try));
+            return;
+        }
+    }
+    if (per_device != TDM_INT_NULL && train->accumulate > per_device)
+        conflict(config, "train.accumulate",
+                 train->per_device != TDM_INT_NULL ? "train.batch.per_device" : "train.batch.global",
+                 tdm__fault_text(&config->faults,
+                                 "train.accumulate cuts the %lld samples of a device into %lld parts; it wants at most %lld",
+                                 (long long)per_device, (long long)train->accumulate, (long long)per_device));
+}
+
+static void check_ddp(tdm_config *config) {
+    const tdm_parallel_section *parallel = &config->settings.job.parallel;
+    const char *method = parallel->ddp.init_method;
+    bool is_good = strcmp(method, "env") == 0 || (strncmp(method, "file:///", 8) == 0 && method[8] != '\0');
+    if (strncmp(method, "tcp://", 6) == 0) {
+        const char *colon = strrchr(method + 6, ':');
+        int64_t port;
+        is_good = colon != NULL && colon > method + 6 && tdm__parse_int(colon + 1, &port) && port >= 1 && port <= 65535;
+    }
+    if (!is_good)
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place(config, "parallel.ddp.init_method"),
+                       "parallel.ddp.init_method", "",
+                       "parallel.ddp.init_method wants env, tcp://host:port or file:///path, got '%s'", method);
+    if (parallel->mode != TDM_MODE_DDP) return;
+    static const char *const absent[] = {[TDM_BACKEND_NCCL] = "nccl", [TDM_BACKEND_GLOO] = "gloo", [TDM_BACKEND_MPI] = "mpi"};
+    int backend = parallel->ddp.backend;
+    if (backend == TDM_BACKEND_NCCL || backend == TDM_BACKEND_GLOO || backend == TDM_BACKEND_MPI)
+        not_here(config, "parallel.ddp.backend", "this build has shm and local; auto takes what fits",
+                 tdm__fault_text(&config->faults, "parallel.ddp.backend %s is not in this build", absent[backend]));
+}
+
+static void check_parallel(tdm_config *config) {
+    const tdm_parallel_section *parallel = &config->settings.job.parallel;
+    int precision = config->settings.job.train.precision;
+    check_devices(config);
+    check_batch(config);
+    check_ddp(config);
+    if (parallel->stages > 1)
+        not_here(config, "parallel.stages", "write stages: 1",
+                 "parallel.stages above 1 (model parallel inside a replica) is not in this build");
+    if (precision == TDM_F32) return;
+    const char *name = precision == TDM_TF32 ? "tf32" : "bf16";
+    if (parallel->device == TDM_DEVICE_CPU)
+        conflict(config, "train.precision", "parallel.device",
+                 tdm__fault_text(&config->faults, "train.precision %s needs a CUDA device, and parallel.device is cpu; "
+                                 "write f32", name));
+    else
+        not_here(config, "train.precision", "write f32",
+                 tdm__fault_text(&config->faults, "train.precision %s is not in this build", name));
+}
+
+/* ---- data ---- */
+
+/* `path` and `split` of cifar10 are another way to write `files`. */
+static void fill_cifar(tdm_config *config, tdm_data_spec *spec, const char *section, bool is_eval) {
+    const char *path_key = tdm__fault_text(&config->faults, "%s.path", section);
+    const char *files_key = tdm__fault_text(&config->faults, "%s.files", section);
+    if (spec->path == NULL && spec->files.count == 0) {
+        tdm_place at = section_place(config, section);
+        if (!is_written(config, path_key) && !is_written(config, files_key))
+            tdm__fault_add(&config->faults, TDM_FAULT_MISSING, at, files_key,
+                           "write `files: [data_batch_1.bin]`, or `path: FOLDER` of the unpacked archive",
+                           "%s: format cifar10 wants `files` or `path`", section);
+        return;
+    }
+    if (spec->path == NULL) return;
+    if (spec->files.count > 0) {
+        conflict(config, path_key, files_key, tdm__fault_text(&config->faults, "%s wants either files or path", section));
+        return;
+    }
+    bool is_test = spec->split == 2 || (spec->split == 0 && is_eval);
+    int count = is_test ? 1 : 5;
+    for (int i = 0; i < count; i++) {
+        spec->files.item[i] = is_test ? tdm__fault_text(&config->faults, "%s/test_batch.bin", spec->path)
+                                      : tdm__fault_text(&config->faults, "%s/data_batch_%d.bin", spec->path, i + 1);
+    }
+    spec->files.count = count;
+}
+
+static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *section, bool is_eval) {
+    const char *format_key = tdm__fault_text(&config->faults, "%s.format", section);
+    if (!is_written(config, format_key)) return;
+    spec->origin = tdm__place_origin(config->section_at[tdm__section_find(section)]);
+    if (spec->format == TDM_DATA_IMAGE_FOLDER)
+        not_here(config, format_key, "this build has idx, cifar10, npy, synthetic and glyphs",
+                 tdm__fault_text(&config->faults, "%s: format image_folder is not in this build", section));
+    if (spec->format == TDM_DATA_CIFAR10) fill_cifar(config, spec, section, is_eval);
+    if (spec->range.count != 2) return;
+    const char *range_key = tdm__fault_text(&config->faults, "%s.range", section);
+    if (spec->range.item[0] >= spec->range.item[1])
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place(config, range_key), range_key, "",
+                       "%s wants [first, end) with first below end, got [%lld, %lld)", range_key,
+                       (long long)spec->range.item[0], (long long)spec->range.item[1]);
+    bool is_made = spec->format == TDM_DATA_SYNTHETIC || spec->format == TDM_DATA_GLYPHS;
+    if (is_made && spec->range.item[1] > spec->samples)
+        conflict(config, range_key, tdm__fault_text(&config->faults, "%s.samples", section),
+                 tdm__fault_text(&config->faults, "%s ends at %lld, but there are %lld samples", range_key,
+                                 (long long)spec->range.item[1], (long long)spec->samples));
+}
+
+static void check_normalize(tdm_config *config) {
+    const tdm_transform_spec *transform = &config->settings.job.data.transform;
+    if (transform->mean.count == 0 || transform->stdev.count == 0 || transform->mean.count == transform->stdev.count) return;
+    conflict(config, "data.transform.std", "data.transform.mean",
+             tdm__fault_text(&config->faults, "normalize wants as many std as mean, got %d and %d", transform->stdev.count,
+                             transform->mean.count));
+}
+
+tdm_status tdm__check_settings(tdm_config *config) {
+    tdm_job *job = &config->settings.job;
+    check_name(config);
+    fill_run_dir(config);
+    check_pairs(config);
+    check_optimizer(config);
+    check_schedule(config);
+    check_parallel(config);
+    check_spec(config, &job->data.train, "data.train", false);
+    check_spec(config, &job->data.eval, "data.eval", true);
+    check_normalize(config);
+    if (job->log.tensorboard)
+        not_here(config, "log.tensorboard", "metrics.jsonl holds the same numbers",
+                 "log.tensorboard is not in this build");
+    if (job->checkpoint.resume[0] == '\0')
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place(config, "checkpoint.resume"), "checkpoint.resume", "",
+                       "checkpoint.resume wants auto, never or a path, got nothing");
+    return config->faults.status;
+}

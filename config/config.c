@@ -1,0 +1,260 @@
+/* The config object: reading the file, and the check that runs all stages. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/room.h"
+#include "config/yaml_words.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+
+/* ---- making one ---- */
+
+static tdm_status make(tdm_config **out, const tdm_host *host) {
+    tdm_config *config;
+    char cwd[PATH_MAX];
+    *out = NULL;
+    if (host == NULL) host = tdm_host_default();
+    if (getcwd(cwd, sizeof(cwd)) == NULL) TDM_FAIL(TDM_E_IO, "the working directory cannot be read: %s", strerror(errno));
+    TDM_TRY(tdm__new(host, &config, 1, sizeof(*config), "config"));
+    config->host = host;
+    tdm__arena_init(&config->arena, host);
+    tdm__arena_init(&config->work, host);
+    tdm__faults_init(&config->faults, &config->work);
+    tdm__utc_stamp(config->start_time);
+    tdm_status status = tdm__arena_text(&config->arena, &config->cwd, cwd);
+    if (status != TDM_OK) {
+        tdm_config_free(config);
+        return status;
+    }
+    *out = config;
+    return TDM_OK;
+}
+
+static tdm_status set_folder(tdm_config *config, const char *folder, size_t length) {
+    if (length > 0 && folder[0] == '/')
+        return tdm__arena_printf(&config->arena, &config->folder, "%.*s", (int)length, folder);
+    while (length >= 2 && folder[0] == '.' && folder[1] == '/') folder += 2, length -= 2;
+    if (length == 0 || (length == 1 && folder[0] == '.')) {
+        config->folder = config->cwd;
+        return TDM_OK;
+    }
+    return tdm__arena_printf(&config->arena, &config->folder, "%s/%.*s", config->cwd, (int)length, folder);
+}
+
+static tdm_status fill(tdm_config *config, const char *text, size_t bytes, const char *name) {
+    char *copy;
+    TDM_TRY(tdm__arena_text(&config->arena, &config->file.name, name));
+    config->is_too_large = bytes > TDM_YAML_MAX_BYTES;
+    if (config->is_too_large) bytes = 0;
+    TDM_TRY(tdm__arena_new(&config->arena, &copy, bytes + 1, 1));
+    if (bytes > 0) memcpy(copy, text, bytes);
+    config->source = copy;
+    config->file.bytes = copy;
+    config->file.count = bytes;
+    return TDM_OK;
+}
+
+tdm_status tdm_config_parse(tdm_config **out, const tdm_host *host, const char *text, size_t bytes, const char *name,
+                            const char *folder) {
+    if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_parse: out is NULL");
+    *out = NULL;
+    if (text == NULL && bytes > 0) TDM_FAIL(TDM_E_USAGE, "tdm_config_parse: text is NULL");
+    tdm_config *config;
+    TDM_TRY(make(&config, host));
+    tdm_status status = set_folder(config, folder != NULL ? folder : "", folder != NULL ? strlen(folder) : 0);
+    if (status == TDM_OK) status = fill(config, text, bytes, name != NULL ? name : "config");
+    if (status != TDM_OK) {
+        tdm_config_free(config);
+        return tdm__frame(status, __FILE__, __LINE__);
+    }
+    *out = config;
+    return TDM_OK;
+}
+
+/* All of the file, or the first byte too many. */
+static tdm_status read_file(const tdm_host *host, const char *path, char **out, size_t *bytes) {
+    size_t room = TDM_YAML_MAX_BYTES + 1, used = 0;
+    *out = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) TDM_FAIL(TDM_E_CONFIG, "%s: cannot be opened: %s", path, strerror(errno));
+    tdm_status status = tdm__new(host, out, room, 1, "config file");
+    while (status == TDM_OK && used < room) {
+        ssize_t got = read(fd, *out + used, room - used);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) status = tdm__fail(TDM_E_CONFIG, __FILE__, __LINE__, NULL, "%s: cannot be read: %s", path, strerror(errno));
+        if (got <= 0) break;
+        used += (size_t)got;
+    }
+    close(fd);
+    if (status != TDM_OK) {
+        tdm__delete(host, *out);
+        *out = NULL;
+    }
+    *bytes = used;
+    return status;
+}
+
+tdm_status tdm_config_open(tdm_config **out, const tdm_host *host, const char *path) {
+    if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_open: out is NULL");
+    *out = NULL;
+    if (path == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_open: path is NULL");
+    if (host == NULL) host = tdm_host_default();
+    char *text = NULL;
+    size_t bytes = 0;
+    tdm_config *config;
+    TDM_TRY(read_file(host, path, &text, &bytes));
+    tdm_status status = make(&config, host);
+    if (status == TDM_OK) {
+        const char *slash = strrchr(path, '/');
+        status = slash == path ? set_folder(config, "/", 1)
+                               : set_folder(config, path, slash != NULL ? (size_t)(slash - path) : 0);
+        if (status == TDM_OK) status = fill(config, text, bytes, path);
+        if (status == TDM_OK)
+            *out = config;
+        else
+            tdm_config_free(config);
+    }
+    tdm__delete(host, text);
+    return status;
+}
+
+static void forget_check(tdm_config *config) {
+    tdm_graph_free(config->graph);
+    config->graph = NULL;
+    tdm__arena_deinit(&config->work);
+    tdm__arena_init(&config->work, config->host);
+    tdm__faults_init(&config->faults, &config->work);
+    memset(config->place, 0, sizeof(config->place));
+    memset(config->is_bad, 0, sizeof(config->is_bad));
+    memset(config->section_at, 0, sizeof(config->section_at));
+    memset(config->section_is_bad, 0, sizeof(config->section_is_bad));
+    config->layers_node = NULL;
+    config->layers = NULL;
+    config->layer_count = 0;
+    config->is_checked = config->is_good = false;
+}
+
+void tdm_config_free(tdm_config *config) {
+    if (config == NULL) return;
+    const tdm_host *host = config->host;
+    forget_check(config);
+    tdm__arena_deinit(&config->work);
+    tdm__arena_deinit(&config->arena);
+    tdm__delete(host, config->overrides);
+    tdm__delete(host, config);
+}
+
+/* ---- checking ---- */
+
+static tdm_status read_tree(tdm_config *config, tdm_yaml_text *text, tdm_yaml_node **root) {
+    *root = NULL;
+    if (config->is_too_large) {
+        tdm__fault_add(&config->faults, TDM_FAULT_LIMIT, (tdm_place){text, 1, 1}, "", "",
+                       "the file is larger than 1 MiB; a job is a few kilobytes");
+        return TDM_OK;
+    }
+    if (!tdm__yaml_check_encoding(text, &config->faults)) return TDM_OK;
+    TDM_TRY(tdm__yaml_parse(root, text, &config->work, &config->faults));
+    if (*root == NULL && config->faults.total == 0)
+        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, (tdm_place){text, 1, 1}, "",
+                       "`tandem init --task mnist` writes one to start from", "the file is empty");
+    return TDM_OK;
+}
+
+static tdm_status run_stages(tdm_config *config) {
+    tdm_yaml_text *text;
+    tdm_yaml_node *root;
+    TDM_TRY(tdm__arena_new(&config->work, &text, 1, sizeof(*text)));
+    *text = config->file;
+    TDM_TRY(tdm__settings_init(&config->settings, &config->work));
+    TDM_TRY(read_tree(config, text, &root));
+    if (root != NULL) {
+        TDM_TRY(tdm__overrides_apply(config, root));
+        TDM_TRY(tdm__schema_read(config, root));
+        if (root->kind == TDM_YAML_MAP) {
+            TDM_TRY(tdm__check_settings(config));
+            TDM_TRY(tdm__model_build(config));
+        }
+    }
+    return config->faults.status;
+}
+
+tdm_status tdm_config_check(tdm_config *config) {
+    if (config == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_check: config is NULL");
+    forget_check(config);
+    tdm_status status = run_stages(config);
+    if (status != TDM_OK) {
+        forget_check(config);
+        return tdm__frame(status, __FILE__, __LINE__);
+    }
+    tdm__faults_sort(&config->faults);
+    config->is_checked = true;
+    config->is_good = config->faults.total == 0;
+    if (config->is_good) return TDM_OK;
+    const tdm_fault *first = &config->faults.item[0];
+    tdm_origin origin = tdm__place_origin(config->faults.place[0]);
+    int more = config->faults.total - 1;
+    bool is_unsupported = config->faults.unsupported == config->faults.total;
+    TDM_FAIL_AT(&origin, is_unsupported ? TDM_E_UNSUPPORTED : TDM_E_CONFIG, "%s%s", first->message,
+                more > 0 ? tdm__fault_text(&config->faults, " (and %d more fault%s)", more, more == 1 ? "" : "s") : "");
+}
+
+int tdm_config_fault_count(const tdm_config *config) {
+    return config != NULL ? config->faults.count : 0;
+}
+
+const tdm_fault *tdm_config_fault(const tdm_config *config, int index) {
+    return config != NULL && index >= 0 && index < config->faults.count ? &config->faults.item[index] : NULL;
+}
+
+tdm_status tdm_config_faults(const tdm_config *config, int json, char **out) {
+    if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_faults: out is NULL");
+    *out = NULL;
+    if (config == NULL || !config->is_checked) TDM_FAIL(TDM_E_USAGE, "tdm_config_faults: call tdm_config_check first");
+    tdm_text text;
+    tdm__text_init(&text, config->host);
+    if (json)
+        tdm__faults_print_json(&config->faults, &text);
+    else
+        tdm__faults_print(&config->faults, &text);
+    return tdm__text_take_public(&text, out);
+}
+
+const tdm_job *tdm_config_job(const tdm_config *config) {
+    return config != NULL && config->is_good ? &config->settings.job : NULL;
+}
+
+const tdm_graph *tdm_config_graph(const tdm_config *config) {
+    return config != NULL && config->is_good ? config->graph : NULL;
+}
+
+const char *tdm_config_source(const tdm_config *config) {
+    return config != NULL ? config->source : NULL;
+}
+
+/* ---- the defaults, for programs without a file ---- */
+
+tdm_status tdm_job_init(tdm_job *job) {
+    if (job == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_job_init: job is NULL");
+    tdm_settings settings;
+    tdm_arena arena;
+    tdm__arena_init(&arena, tdm_host_default());
+    tdm_status status = tdm__settings_init(&settings, &arena);
+    tdm__arena_deinit(&arena);
+    TDM_TRY(status);
+    /* Texts went with the arena; the table's own are constants. */
+    for (int i = 0; i < TDM_SECTION_COUNT; i++) {
+        for (const tdm_field *row = tdm__sections[i].rows; row->key != NULL; row++) {
+            if (row->kind != TDM_FIELD_TEXT && row->kind != TDM_FIELD_PATH) continue;
+            bool is_null = row->initial == NULL || strcmp(row->initial, "null") == 0;
+            const char *value = is_null ? NULL : row->initial;
+            memcpy((char *)tdm__section_object(&tdm__sections[i], &settings) + row->offset, &value, sizeof(value));
+        }
+    }
+    settings.job.run.dir = NULL;
+    *job = settings.job;
+    return TDM_OK;
+}

@@ -1,0 +1,221 @@
+/* `tandem explain KEY`: what the tables say, in words. */
+#include <string.h>
+
+#include "config/room.h"
+#include "runtime/base/status.h"
+#include "runtime/graph/graph.h"
+
+typedef struct words {
+    const char *type, *initial, *unit, *only, *needed, *keys, *parts, *kinds, *common, *form, *inputs;
+} words;
+
+static const words language_words[] = {
+    [TDM_ENGLISH] = {"type", "default", "unit", "only for", "none: it must be written", "keys", "sections",
+                     "kinds of layers", "keys that every layer has",
+                     "a layer is `kind`, `kind: main argument` or `kind: {keys}`; (main) marks the main argument", "inputs"},
+    [TDM_CHINESE] = {"类型", "默认值", "单位", "仅用于", "无，必须写出", "键", "小节", "层的种类", "各层共有的键",
+                     "层的写法：`种类`、`种类: 主参数` 或 `种类: {键}`；(main) 表示主参数", "输入个数"},
+};
+
+typedef struct help_page {
+    tdm_text *out;
+    bool chinese;
+    const words *words;
+} help_page;
+
+static const char *help_of(const help_page *page, const tdm_field *row) {
+    return page->chinese && row->help_zh != NULL ? row->help_zh : row->help;
+}
+
+/* Label and value in two columns that line up in both languages. */
+static void add_pair(const help_page *page, const char *label, const char *value) {
+    tdm__text_printf(page->out, "  %s", label);
+    for (int column = tdm__text_columns(label); column < 10; column++) tdm__text_puts(page->out, " ");
+    tdm__text_printf(page->out, "%s\n", value);
+}
+
+static void add_item(const help_page *page, const char *key, const char *mark, const char *help) {
+    tdm__text_printf(page->out, "  %s%s", key, mark);
+    for (int column = tdm__text_columns(key) + tdm__text_columns(mark); column < 24; column++)
+        tdm__text_puts(page->out, " ");
+    tdm__text_printf(page->out, " %s\n", help);
+}
+
+static void add_owners(const help_page *page, const tdm_section *section, const tdm_field *row) {
+    const tdm_only *only = section != NULL ? tdm__section_only(section, row->key) : NULL;
+    if (only == NULL) return;
+    const tdm_field *type = &section->rows[tdm__section_row(section, section->type_key)];
+    tdm_text names;
+    tdm__text_init(&names, page->out->host);
+    for (int i = 0; type->names[i] != NULL; i++) {
+        if ((only->types & (1u << i)) == 0) continue;
+        tdm__text_printf(&names, "%s%s", names.length > 0 ? ", " : "", type->names[i]);
+    }
+    add_pair(page, page->words->only, names.data == NULL ? "" : names.data);
+    tdm__text_deinit(&names);
+}
+
+static void explain_row(const help_page *page, const tdm_section *section, const char *path, const tdm_field *row) {
+    tdm_text type;
+    tdm__text_init(&type, page->out->host);
+    tdm__field_describe(row, &type, page->chinese);
+    tdm__text_printf(page->out, "%s%s%s\n  %s\n", path, path[0] != '\0' ? "." : "", row->key, help_of(page, row));
+    add_pair(page, page->words->type, type.data == NULL ? "" : type.data);
+    add_pair(page, page->words->initial, row->initial != NULL ? row->initial : page->words->needed);
+    if (row->unit != NULL) add_pair(page, page->words->unit, row->unit);
+    add_owners(page, section, row);
+    page->out->failed = page->out->failed || type.failed;
+    tdm__text_deinit(&type);
+}
+
+static void explain_section(const help_page *page, int index) {
+    const tdm_section *section = &tdm__sections[index];
+    const char *part;
+    bool has_parts = false;
+    tdm__text_printf(page->out, "%s%s%s\n", section->path, index > 0 ? "\n  " : "",
+                     page->chinese ? section->help_zh : section->help);
+    tdm__text_printf(page->out, "\n%s\n", page->words->keys);
+    for (const tdm_field *row = section->rows; row->key != NULL; row++)
+        add_item(page, row->key, (row->flags & TDM_FIELD_MAIN) != 0 ? " (main)" : "", help_of(page, row));
+    if (strcmp(section->path, "model") == 0)
+        add_item(page, "layers", "", page->chinese ? "各层的列表，见 `tandem explain layers`" : "the list of layers, see `tandem explain layers`");
+    for (int i = 1; i < TDM_SECTION_COUNT; i++) {
+        if (!tdm__section_is_part(tdm__sections[i].path, section->path, &part)) continue;
+        if (!has_parts) tdm__text_printf(page->out, "\n%s\n", page->words->parts);
+        has_parts = true;
+        add_item(page, part, "", page->chinese ? tdm__sections[i].help_zh : tdm__sections[i].help);
+    }
+}
+
+static void add_common_keys(const help_page *page) {
+    tdm__text_printf(page->out, "\n%s\n", page->words->common);
+    for (const tdm_field *row = tdm__layer_rows; row->key != NULL; row++) add_item(page, row->key, "", help_of(page, row));
+}
+
+static void explain_layers(const help_page *page) {
+    tdm__text_printf(page->out, "model.layers\n  %s\n\n%s\n", page->words->form, page->words->kinds);
+    for (int i = 0; tdm_builtin_ops[i] != NULL; i++)
+        add_item(page, tdm_builtin_ops[i]->name, "", page->chinese ? tdm_builtin_ops[i]->doc_zh : tdm_builtin_ops[i]->doc);
+    add_common_keys(page);
+}
+
+static void explain_op(const help_page *page, const tdm_op_def *op) {
+    tdm__text_printf(page->out, "%s\n  %s\n", op->name, page->chinese ? op->doc_zh : op->doc);
+    if (op->max_inputs > 1) tdm__text_printf(page->out, "  %s %d-%d\n", page->words->inputs, op->min_inputs, op->max_inputs);
+    for (const tdm_field *row = op->attrs; row != NULL && row->key != NULL; row++) {
+        tdm__text_puts(page->out, "\n");
+        explain_row(page, NULL, op->name, row);
+    }
+    add_common_keys(page);
+}
+
+/* ---- finding what is meant ---- */
+
+static bool explain_path(const help_page *page, const char *key) {
+    if (strncmp(key, "model.layers", 12) == 0 || strcmp(key, "layers") == 0) {
+        const char *dot = strrchr(key, '.');
+        const tdm_op_def *op = dot != NULL ? tdm__op_find(dot + 1) : NULL;
+        if (op != NULL)
+            explain_op(page, op);
+        else
+            explain_layers(page);
+        return true;
+    }
+    int section = tdm__section_find(key);
+    if (section >= 0) {
+        explain_section(page, section);
+        return true;
+    }
+    const char *dot = strrchr(key, '.');
+    size_t length = dot != NULL ? (size_t)(dot - key) : 0;
+    for (int i = 0; i < TDM_SECTION_COUNT; i++) {
+        const char *path = tdm__sections[i].path;
+        if (strlen(path) != length || strncmp(path, key, length) != 0) continue;
+        int row = tdm__section_row(&tdm__sections[i], dot != NULL ? dot + 1 : key);
+        if (row < 0) continue;
+        explain_row(page, &tdm__sections[i], path, &tdm__sections[i].rows[row]);
+        return true;
+    }
+    return false;
+}
+
+/* "conv2d.stride" */
+static bool explain_attr(const help_page *page, const char *key) {
+    const char *dot = strchr(key, '.');
+    char kind[64];
+    if (dot == NULL || (size_t)(dot - key) >= sizeof(kind)) return false;
+    memcpy(kind, key, (size_t)(dot - key));
+    kind[dot - key] = '\0';
+    const tdm_op_def *op = tdm__op_find(kind);
+    const tdm_field *row = op != NULL && op->attrs != NULL ? tdm__field_find(op->attrs, dot + 1) : NULL;
+    if (op != NULL && row == NULL) row = tdm__field_find(tdm__layer_rows, dot + 1);
+    if (row == NULL) return false;
+    explain_row(page, NULL, kind, row);
+    return true;
+}
+
+/* A bare last part: `lr`, `every`, `ddp`. All places that have it are told. */
+static bool explain_last_part(const help_page *page, const char *key) {
+    bool found = false;
+    const char *part;
+    for (int i = 0; i < TDM_SECTION_COUNT; i++) {
+        int row = tdm__section_row(&tdm__sections[i], key);
+        if (row >= 0) {
+            if (found) tdm__text_puts(page->out, "\n");
+            explain_row(page, &tdm__sections[i], tdm__sections[i].path, &tdm__sections[i].rows[row]);
+            found = true;
+        }
+        for (int k = 1; k < TDM_SECTION_COUNT && i > 0; k++) {
+            if (!tdm__section_is_part(tdm__sections[k].path, tdm__sections[i].path, &part) || strcmp(part, key) != 0) continue;
+            if (found) tdm__text_puts(page->out, "\n");
+            explain_section(page, k);
+            found = true;
+        }
+    }
+    return found;
+}
+
+static bool explain_fault(const help_page *page, const char *key) {
+    for (int i = 0; i < TDM_FAULT_COUNT; i++) {
+        if (strcmp(key, tdm__fault_number((tdm_fault_id)i)) != 0) continue;
+        tdm__text_printf(page->out, "%s\n  %s\n", key, tdm__fault_meaning((tdm_fault_id)i));
+        return true;
+    }
+    return false;
+}
+
+static const char *nearest_key(const char *key) {
+    const char *names[512];
+    int count = 0;
+    const char *dot = strrchr(key, '.'), *part;
+    for (int i = 0; i < TDM_SECTION_COUNT; i++) {
+        for (const tdm_field *row = tdm__sections[i].rows; row->key != NULL && count < 500; row++) names[count++] = row->key;
+        for (int k = 1; k < TDM_SECTION_COUNT && count < 500; k++) {
+            if (tdm__section_is_part(tdm__sections[k].path, tdm__sections[i].path, &part)) names[count++] = part;
+        }
+    }
+    for (int i = 0; tdm_builtin_ops[i] != NULL && count < 510; i++) names[count++] = tdm_builtin_ops[i]->name;
+    names[count++] = "layers";
+    return tdm__text_nearest(dot != NULL ? dot + 1 : key, names, count);
+}
+
+tdm_status tdm_config_explain(const char *key, tdm_language language, char **out) {
+    if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_explain: out is NULL");
+    *out = NULL;
+    if (key == NULL) key = "";
+    tdm_text text;
+    tdm__text_init(&text, tdm_host_default());
+    bool chinese = language == TDM_CHINESE;
+    help_page page = {&text, chinese, &language_words[chinese ? TDM_CHINESE : TDM_ENGLISH]};
+    const tdm_op_def *op = tdm__op_find(key);
+    if (op != NULL) {
+        explain_op(&page, op);
+    } else if (!explain_path(&page, key) && !explain_attr(&page, key) && !explain_last_part(&page, key) &&
+               !explain_fault(&page, key)) {
+        const char *near = nearest_key(key);
+        tdm__text_deinit(&text);
+        if (near != NULL) TDM_FAIL(TDM_E_USAGE, "there is no key '%s'; did you mean '%s'?", key, near);
+        TDM_FAIL(TDM_E_USAGE, "there is no key '%s'; `tandem explain` without a key lists the sections", key);
+    }
+    return tdm__text_take_public(&text, out);
+}

@@ -1,0 +1,265 @@
+/* The list of faults: messages, excerpts with a caret, order, and the two forms in which they are told. */
+#include "config/fault.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/status.h"
+#include "runtime/base/utf8.h"
+
+enum { EXCERPT_COLUMNS = 120, MESSAGE_BYTES = 480 };
+
+static const struct {
+    const char *number, *meaning;
+} fault_ids[TDM_FAULT_COUNT] = {
+#define X(id, number, meaning) [TDM_FAULT_##id] = {number, meaning},
+    TDM_FAULT_MAP(X)
+#undef X
+};
+
+const char *tdm__fault_number(tdm_fault_id id) {
+    return fault_ids[id].number;
+}
+
+const char *tdm__fault_meaning(tdm_fault_id id) {
+    return fault_ids[id].meaning;
+}
+
+void tdm__faults_init(tdm_fault_list *list, tdm_arena *arena) {
+    *list = (tdm_fault_list){.arena = arena};
+}
+
+bool tdm__fault_skip(tdm_fault_list *list) {
+    if (list->count < TDM_FAULTS_KEPT) return false;
+    list->total++;
+    return true;
+}
+
+static const char *format_text(tdm_fault_list *list, const char *format, va_list arguments) TDM_PRINTF(2, 0);
+static const char *format_text(tdm_fault_list *list, const char *format, va_list arguments) {
+    char small[1024];
+    va_list again;
+    va_copy(again, arguments);
+    int length = tdm__format(small, sizeof(small), format, arguments);
+    char *text = NULL;
+    tdm_status status = tdm__arena_new(list->arena, &text, (size_t)length + 1, 1);
+    if (status != TDM_OK)
+        list->status = status;
+    else if ((size_t)length < sizeof(small))
+        memcpy(text, small, (size_t)length);
+    else
+        tdm__format(text, (size_t)length + 1, format, again);
+    va_end(again);
+    return text == NULL ? "" : text;
+}
+
+const char *tdm__fault_text(tdm_fault_list *list, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const char *text = format_text(list, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+/* Length of the line break that libyaml sees at `at`; 0 if there is none. */
+static size_t line_break(const char *at, const char *end) {
+    size_t left = (size_t)(end - at);
+    if (left >= 2 && at[0] == '\r' && at[1] == '\n') return 2;
+    if (left >= 1 && (at[0] == '\n' || at[0] == '\r')) return 1;
+    if (left >= 2 && memcmp(at, "\xC2\x85", 2) == 0) return 2;
+    if (left >= 3 && (memcmp(at, "\xE2\x80\xA8", 3) == 0 || memcmp(at, "\xE2\x80\xA9", 3) == 0)) return 3;
+    return 0;
+}
+
+/* The bytes of line `line`; false beyond the end. */
+static bool find_line(const tdm_yaml_text *text, int line, const char **start, const char **stop) {
+    const char *at = text->bytes, *end = text->bytes + text->count;
+    for (int now = 1; now < line; now++) {
+        size_t length = 0;
+        while (at < end && (length = line_break(at, end)) == 0) at++;
+        if (at == end) return false;
+        at += length;
+    }
+    *start = at;
+    while (at < end && line_break(at, end) == 0) at++;
+    *stop = at;
+    return true;
+}
+
+const char *tdm__place_line(tdm_fault_list *list, tdm_place at) {
+    const char *start, *stop;
+    if (at.text == NULL || !find_line(at.text, at.line, &start, &stop)) return "";
+    while (start < stop && (*start == ' ' || *start == '\t')) start++;
+    const char *comment = start; /* what stands behind " #" says nothing about the setting */
+    while (comment < stop && !(comment[0] == '#' && comment > start && comment[-1] == ' ')) comment++;
+    while (comment > start && (comment[-1] == ' ' || comment[-1] == '\t')) comment--;
+    int length = (int)(comment - start);
+    if (length <= 60) return tdm__fault_text(list, "%.*s", length, start);
+    length = 57;
+    while (length > 0 && ((unsigned char)start[length] & 0xC0) == 0x80) length--;
+    return tdm__fault_text(list, "%.*s...", length, start);
+}
+
+const char *tdm__place_words(tdm_fault_list *list, tdm_place at) {
+    if (at.text == NULL) return "the default";
+    if (at.text->order != 0) return "the command line";
+    return tdm__fault_text(list, "line %d", at.line);
+}
+
+tdm_origin tdm__place_origin(tdm_place at) {
+    if (at.text == NULL) return (tdm_origin){0};
+    if (at.text->order != 0) return (tdm_origin){.file = at.text->name};
+    return (tdm_origin){at.text->name, at.line, at.column};
+}
+
+static const char *next_char(const char *at, const char *stop) {
+    uint32_t code;
+    int length = tdm__utf8_next(at, (size_t)(stop - at), &code);
+    return at + (length > 0 ? length : 1);
+}
+
+/* The source line and a caret; long lines are cut to the part around the column. */
+static const char *excerpt_of(tdm_fault_list *list, tdm_place at) {
+    const char *start, *stop;
+    if (at.text == NULL || at.line < 1 || !find_line(at.text, at.line, &start, &stop)) return "";
+    int skipped = 0, column = at.column < 1 ? 1 : at.column;
+    while (column - skipped > EXCERPT_COLUMNS - 20 && start < stop) {
+        start = next_char(start, stop);
+        skipped++;
+    }
+    const char *cut = start;
+    for (int i = 0; i < EXCERPT_COLUMNS && cut < stop; i++) cut = next_char(cut, stop);
+    char pad[4 * EXCERPT_COLUMNS + 1];
+    size_t used = 0;
+    const char *walk = start;
+    for (int i = 1 + skipped; i < column && walk < cut && used + 2 < sizeof(pad); i++) {
+        const char *next = next_char(walk, cut);
+        char one[8] = {0};
+        memcpy(one, walk, (size_t)(next - walk));
+        /* A tab stays a tab, so that the caret stands right whatever its width is. */
+        int columns = *walk == '\t' ? 1 : tdm__text_columns(one);
+        for (int k = 0; k < columns && used + 1 < sizeof(pad); k++) pad[used++] = *walk == '\t' ? '\t' : ' ';
+        walk = next;
+    }
+    pad[used] = '\0';
+    return tdm__fault_text(list, "%.*s\n%s^", (int)(cut - start), start, pad);
+}
+
+/* One line of bounded length: control characters become spaces, and what is too long is cut between characters. */
+static const char *one_line(tdm_fault_list *list, const char *message) {
+    size_t length = strlen(message);
+    bool cut = length > MESSAGE_BYTES;
+    if (cut) {
+        length = MESSAGE_BYTES;
+        while (length > 0 && ((unsigned char)message[length] & 0xC0) == 0x80) length--;
+    }
+    char *copy;
+    tdm_status status = tdm__arena_new(list->arena, &copy, length + 4, 1);
+    if (status != TDM_OK) {
+        list->status = status;
+        return "";
+    }
+    for (size_t i = 0; i < length; i++) copy[i] = (unsigned char)message[i] < 0x20 || message[i] == 0x7F ? ' ' : message[i];
+    if (cut) memcpy(copy + length, "...", 3);
+    return copy;
+}
+
+void tdm__fault_add(tdm_fault_list *list, tdm_fault_id id, tdm_place at, const char *key, const char *hint,
+                    const char *format, ...) {
+    if (tdm__fault_skip(list)) return;
+    list->total++;
+    if (id == TDM_FAULT_UNSUPPORTED) list->unsupported++;
+    va_list arguments;
+    va_start(arguments, format);
+    const char *message = format_text(list, format, arguments);
+    va_end(arguments);
+    tdm_origin origin = tdm__place_origin(at);
+    list->place[list->count] = at;
+    list->item[list->count++] = (tdm_fault){
+        .id = fault_ids[id].number,
+        .file = origin.file != NULL ? origin.file : "",
+        .line = origin.line,
+        .column = origin.column,
+        .key = one_line(list, key),
+        .message = one_line(list, message),
+        .hint = one_line(list, hint),
+        .excerpt = excerpt_of(list, at),
+    };
+}
+
+static bool comes_before(tdm_place a, tdm_place b) {
+    int a_order = a.text == NULL ? 0 : a.text->order, b_order = b.text == NULL ? 0 : b.text->order;
+    if (a_order != b_order) return a_order < b_order;
+    if (a.line != b.line) return a.line < b.line;
+    return a.column < b.column;
+}
+
+void tdm__faults_sort(tdm_fault_list *list) {
+    for (int i = 1; i < list->count; i++) {
+        for (int k = i; k > 0 && comes_before(list->place[k], list->place[k - 1]); k--) {
+            tdm_fault fault = list->item[k];
+            tdm_place place = list->place[k];
+            list->item[k] = list->item[k - 1], list->place[k] = list->place[k - 1];
+            list->item[k - 1] = fault, list->place[k - 1] = place;
+        }
+    }
+    if (list->count > TDM_FAULTS_SHOWN) list->count = TDM_FAULTS_SHOWN;
+}
+
+void tdm__faults_print(const tdm_fault_list *list, tdm_text *out) {
+    for (int i = 0; i < list->count; i++) {
+        const tdm_fault *fault = &list->item[i];
+        tdm__text_puts(out, fault->file);
+        if (fault->line > 0) tdm__text_printf(out, ":%d:%d", fault->line, fault->column);
+        tdm__text_printf(out, ": error[%s]: %s\n", fault->id, fault->message);
+        if (fault->excerpt[0] != '\0') tdm__text_printf(out, "%s\n", fault->excerpt);
+        if (fault->hint[0] != '\0') tdm__text_printf(out, "  hint: %s\n", fault->hint);
+    }
+    int more = list->total - list->count;
+    if (more > 0) tdm__text_printf(out, "... and %d more fault%s\n", more, more == 1 ? "" : "s");
+}
+
+void tdm__faults_print_json(const tdm_fault_list *list, tdm_text *out) {
+    tdm__text_puts(out, "{\"faults\": [");
+    for (int i = 0; i < list->count; i++) {
+        const tdm_fault *fault = &list->item[i];
+        tdm__text_printf(out, "%s\n  {\"id\": \"%s\", \"file\": ", i > 0 ? "," : "", fault->id);
+        tdm__text_json_string(out, fault->file);
+        tdm__text_printf(out, ", \"line\": %d, \"column\": %d, \"key\": ", fault->line, fault->column);
+        tdm__text_json_string(out, fault->key);
+        tdm__text_puts(out, ", \"message\": ");
+        tdm__text_json_string(out, fault->message);
+        tdm__text_puts(out, ", \"hint\": ");
+        tdm__text_json_string(out, fault->hint);
+        tdm__text_puts(out, ", \"excerpt\": ");
+        tdm__text_json_string(out, fault->excerpt);
+        tdm__text_puts(out, "}");
+    }
+    tdm__text_printf(out, "%s], \"more\": %d}\n", list->count > 0 ? "\n" : "", list->total - list->count);
+}
+
+static const struct {
+    const char *wide, *plain;
+} wide_marks[] = {
+    {"\xEF\xBC\x9A", ":"}, {"\xEF\xBC\x8C", ","}, {"\xEF\xBC\xBB", "["},     {"\xEF\xBC\xBD", "]"},
+    {"\xEF\xBD\x9B", "{"}, {"\xEF\xBD\x9D", "}"}, {"\xE3\x80\x90", "["},     {"\xE3\x80\x91", "]"},
+    {"\xEF\xBC\x9D", "="}, {"\xEF\xBC\x8D", "-"}, {"\xE2\x80\x9C", "\""},    {"\xE2\x80\x9D", "\""},
+    {"\xE3\x80\x80", " "}, {"\xEF\xBC\x83", "#"}, {"\xE3\x80\x81", ","},
+};
+
+const char *tdm__fault_wide_hint(tdm_fault_list *list, tdm_place at) {
+    const char *start, *stop;
+    if (at.text == NULL || !find_line(at.text, at.line, &start, &stop)) return "";
+    int column = 1;
+    for (const char *walk = start; walk < stop; walk = next_char(walk, stop), column++) {
+        if (*walk == '#' && (walk == start || walk[-1] == ' ')) break;
+        for (size_t i = 0; i < sizeof(wide_marks) / sizeof(wide_marks[0]); i++) {
+            size_t length = strlen(wide_marks[i].wide);
+            if ((size_t)(stop - walk) < length || memcmp(walk, wide_marks[i].wide, length) != 0) continue;
+            return tdm__fault_text(list, "column %d holds the full-width '%s'; write the plain '%s'", column,
+                                   wide_marks[i].wide, wide_marks[i].plain);
+        }
+    }
+    return "";
+}

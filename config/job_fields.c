@@ -1,0 +1,429 @@
+/* The one table of the format: every key with its type, default, range, unit and meaning in two languages.
+ * Longer than other files because it is the reference, and is read as one. */
+#include "config/table.h"
+
+#include <string.h>
+
+#define HELP(en, zh) .help = (en), .help_zh = (zh)
+#define FIELD(kind_, key_, struct_, member_, initial_) \
+    .key = (key_), .kind = TDM_FIELD_##kind_, .offset = offsetof(struct_, member_), .initial = (initial_)
+#define RANGE(min_, max_) .min = (min_), .max = (max_)
+#define ITEMS(min_, max_) .min_items = (min_), .max_items = (max_)
+#define BIT(value) (1u << (value))
+
+static const double no_limit = 0; /* with min 0: the type's own range */
+enum { MANY = 1 << 30 };
+
+static const char *const rng_names[] = {"torch_avx2", "torch_generic", NULL};
+static const tdm_field root_rows[] = {
+    {FIELD(INT, "tandem", tdm_job, version, NULL), RANGE(1, 1), .flags = TDM_FIELD_REQUIRED,
+     HELP("version of this format", "本格式的版本号")},
+    {FIELD(TEXT, "name", tdm_job, name, "job"),
+     HELP("name of the job; ${name} stands for it elsewhere", "任务名；其他地方可用 ${name} 引用")},
+    {FIELD(INT, "seed", tdm_job, seed, "0"), RANGE(0, 9.3e18),
+     HELP("decides initial weights, order of samples and dropout", "决定初始权重、样本顺序和 dropout 的随机种子")},
+    {FIELD(BOOL, "deterministic", tdm_job, deterministic, "true"),
+     HELP("fixed order of all sums, so that two runs are equal to the bit", "固定所有求和的顺序，使两次运行逐位相同")},
+    {FIELD(ENUM, "rng_profile", tdm_job, rng_profile, "torch_avx2"), .names = rng_names,
+     HELP("which build of PyTorch the initial weights and synthetic data equal: one with AVX2, or without",
+          "初始权重与合成数据同哪种 PyTorch 构建一致：带 AVX2 或不带")},
+    {0},
+};
+
+static const tdm_field model_rows[] = {
+    {FIELD(INTS, "input", tdm_model_head, input, "null"), RANGE(1, 2147483647), ITEMS(1, 5), .flags = TDM_FIELD_NULLABLE,
+     HELP("shape of one sample without the batch: [channels, height, width], or a number of features",
+          "单个样本的形状（不含批次维）：[通道, 高, 宽]，或特征数")},
+    {FIELD(TEXT, "builtin", tdm_model_head, builtin, "null"), .flags = TDM_FIELD_NULLABLE,
+     HELP("a stock model instead of layers", "使用内置模型而不写 layers")},
+    {FIELD(PATH, "weights", tdm_model_head, weights, "null"), .flags = TDM_FIELD_NULLABLE,
+     HELP("a .safetensors file to start from", "作为起点的 .safetensors 权重文件")},
+    {0},
+};
+
+static const tdm_field data_rows[] = {
+    {FIELD(BOOL, "shuffle", tdm_data_section, shuffle, "true"),
+     HELP("a new order of samples in every epoch, as DistributedSampler draws it",
+          "每轮重新打乱样本顺序（与 DistributedSampler 相同）")},
+    {FIELD(BOOL, "drop_last", tdm_data_section, drop_last, "false"),
+     HELP("leave out the last, shorter batch of an epoch", "丢弃每轮最后不足一批的样本")},
+    {FIELD(INT, "workers", tdm_data_section, workers, "2"), RANGE(0, 256), .unit = "threads",
+     HELP("loader threads per process; 0 loads in the training thread; never changes the numbers",
+          "每个进程的加载线程数；0 表示在训练线程中加载；不影响数值结果")},
+    {0},
+};
+
+static const char *const format_names[] = {"none",      "idx",    "cifar10",      "npy",
+                                           "synthetic", "glyphs", "image_folder", NULL};
+static const char *const split_names[] = {"auto", "train", "test", NULL};
+static const tdm_field spec_rows[] = {
+    {FIELD(ENUM, "format", tdm_data_spec, format, NULL), .names = format_names,
+     .flags = TDM_FIELD_REQUIRED | TDM_FIELD_MAIN,
+     HELP("where samples come from; none: the program that embeds tandem brings them",
+          "样本来源；none 表示由嵌入 tandem 的程序提供")},
+    {FIELD(PATH, "images", tdm_data_spec, images, "null"), .flags = TDM_FIELD_NULLABLE,
+     HELP("idx: file of the images, .gz too", "idx：图像文件，可为 .gz")},
+    {FIELD(PATH, "labels", tdm_data_spec, labels, "null"), .flags = TDM_FIELD_NULLABLE,
+     HELP("idx: file of the labels, .gz too", "idx：标签文件，可为 .gz")},
+    {FIELD(PATH, "x", tdm_data_spec, x, "null"), .flags = TDM_FIELD_NULLABLE,
+     HELP("npy: file of the inputs, samples first", "npy：输入文件，第一维为样本")},
+    {FIELD(PATH, "y", tdm_data_spec, y, "null"), .flags = TDM_FIELD_NULLABLE,
+     HELP("npy: file of the labels or targets", "npy：标签或目标文件")},
+    {FIELD(PATHS, "files", tdm_data_spec, files, "null"), ITEMS(0, TDM_LIST_MAX), .flags = TDM_FIELD_NULLABLE,
+     HELP("cifar10: the binary batch files, in order", "cifar10：按顺序列出的二进制批次文件")},
+    {FIELD(PATH, "path", tdm_data_spec, path, "null"), .flags = TDM_FIELD_NULLABLE,
+     HELP("folder; cifar10: of data_batch_1.bin to 5 and test_batch.bin, instead of `files`",
+          "目录；cifar10：含 data_batch_1.bin 至 5 与 test_batch.bin，可代替 files")},
+    {FIELD(ENUM, "split", tdm_data_spec, split, "auto"), .names = split_names,
+     HELP("which files of `path`; auto: test for data.eval, else train", "path 中的哪一部分；auto：data.eval 取 test，其余取 train")},
+    {FIELD(INTS, "range", tdm_data_spec, range, "null"), RANGE(0, 9.3e18), ITEMS(2, 2), .flags = TDM_FIELD_NULLABLE,
+     .unit = "samples", HELP("[first, end): use only these samples; null: all", "[first, end)：只用这些样本；null 表示全部")},
+    {FIELD(INT, "samples", tdm_data_spec, samples, "10000"), RANGE(1, 9007199254740992.0), .unit = "samples",
+     HELP("how many are made", "生成的样本数")},
+    {FIELD(INT, "classes", tdm_data_spec, classes, "null"), RANGE(1, MANY), .flags = TDM_FIELD_NULLABLE,
+     HELP("labels are drawn below this; null: the model's number of outputs", "标签的类别数；null 表示等于模型的输出数")},
+    {FIELD(INT, "seed", tdm_data_spec, seed, "null"), RANGE(0, 9.3e18), .flags = TDM_FIELD_NULLABLE,
+     HELP("of the samples; null: the job's seed", "生成样本的种子；null 表示使用任务的 seed")},
+    {FIELD(FLOAT, "noise", tdm_data_spec, noise, "0.1"), RANGE(0, 10),
+     HELP("standard deviation of the pixel noise; ink is 1", "像素噪声的标准差；笔画为 1")},
+    {0},
+};
+static const tdm_only spec_only[] = {
+    {"images", BIT(TDM_DATA_IDX), true},
+    {"labels", BIT(TDM_DATA_IDX), true},
+    {"x", BIT(TDM_DATA_NPY), true},
+    {"y", BIT(TDM_DATA_NPY), true},
+    {"files", BIT(TDM_DATA_CIFAR10), false},
+    {"path", BIT(TDM_DATA_CIFAR10) | BIT(TDM_DATA_IMAGE_FOLDER), false},
+    {"split", BIT(TDM_DATA_CIFAR10), false},
+    {"range",
+     BIT(TDM_DATA_IDX) | BIT(TDM_DATA_CIFAR10) | BIT(TDM_DATA_NPY) | BIT(TDM_DATA_SYNTHETIC) | BIT(TDM_DATA_GLYPHS) |
+         BIT(TDM_DATA_IMAGE_FOLDER),
+     false},
+    {"samples", BIT(TDM_DATA_SYNTHETIC) | BIT(TDM_DATA_GLYPHS), false},
+    {"classes", BIT(TDM_DATA_SYNTHETIC), false},
+    {"seed", BIT(TDM_DATA_SYNTHETIC) | BIT(TDM_DATA_GLYPHS), false},
+    {"noise", BIT(TDM_DATA_GLYPHS), false},
+    {0},
+};
+
+static const tdm_field transform_rows[] = {
+    {FIELD(BOOL, "to_float", tdm_transform_spec, to_float, "false"),
+     HELP("bytes become floats from 0 to 1 (torchvision's ToTensor)", "字节转换为 0 到 1 的浮点数（同 torchvision 的 ToTensor）")},
+    {FIELD(FLOATS, "mean", tdm_transform_spec, mean, "null"), RANGE(-1e9, 1e9), ITEMS(1, TDM_LIST_MAX),
+     .flags = TDM_FIELD_NULLABLE,
+     HELP("normalize: subtracted from each channel; one number serves all", "normalize：各通道减去的均值；一个数用于所有通道")},
+    {FIELD(FLOATS, "std", tdm_transform_spec, stdev, "null"), RANGE(0, 1e9), ITEMS(1, TDM_LIST_MAX),
+     .flags = TDM_FIELD_NULLABLE | TDM_FIELD_OPEN_MIN,
+     HELP("normalize: each channel is divided by it", "normalize：各通道除以的标准差")},
+    {0},
+};
+
+static const char *const loss_names[] = {"cross_entropy", "mse", NULL};
+static const tdm_field loss_rows[] = {
+    {FIELD(ENUM, "type", tdm_loss_section, kind, "cross_entropy"), .names = loss_names, .flags = TDM_FIELD_MAIN,
+     HELP("what is minimised; the mean over the batch", "被最小化的损失；对批次取平均")},
+    {FIELD(FLOAT, "label_smoothing", tdm_loss_section, label_smoothing, "0"), RANGE(0, 1),
+     HELP("share of the target spread evenly over all classes", "均匀分给所有类别的目标比例")},
+    {FIELD(INT, "ignore_index", tdm_loss_section, ignore_index, "-100"), RANGE(-9.3e18, 9.3e18),
+     HELP("samples with this label count for nothing", "带此标签的样本不计入损失")},
+    {0},
+};
+static const tdm_only loss_only[] = {{"label_smoothing", BIT(0), false}, {"ignore_index", BIT(0), false}, {0}};
+
+static const char *const optimizer_names[] = {"sgd", "adam", "adamw", NULL};
+static const char *const adam_forms[] = {"lerp", "muladd", NULL};
+static const tdm_field optimizer_rows[] = {
+    {FIELD(ENUM, "type", tdm_optimizer_section, type, "adam"), .names = optimizer_names, .flags = TDM_FIELD_MAIN,
+     HELP("how weights are updated", "权重的更新方法")},
+    {FIELD(FLOAT, "lr", tdm_optimizer_section, lr, "1.0e-3"), RANGE(0, 1e6),
+     HELP("learning rate, before the schedule; never rescaled by the number of devices",
+          "学习率（调度之前）；不会随设备数缩放")},
+    {FIELD(FLOAT, "momentum", tdm_optimizer_section, momentum, "0"), RANGE(0, 1e6),
+     HELP("share of the last update that is kept", "保留上一次更新的比例")},
+    {FIELD(FLOAT, "dampening", tdm_optimizer_section, dampening, "0"), RANGE(-1e6, 1e6),
+     HELP("share of a new gradient kept out of the momentum", "新梯度不进入动量的比例")},
+    {FIELD(BOOL, "nesterov", tdm_optimizer_section, nesterov, "false"),
+     HELP("Nesterov's momentum; wants momentum and no dampening", "Nesterov 动量；需要 momentum 且 dampening 为 0")},
+    {FIELD(FLOATS, "betas", tdm_optimizer_section, betas, "[0.9, 0.999]"), RANGE(0, 1), ITEMS(2, 2),
+     HELP("decay of the averages of the gradient and of its square, each below 1", "梯度及其平方的滑动平均衰减率，均小于 1")},
+    {FIELD(FLOAT, "eps", tdm_optimizer_section, eps, "1.0e-8"), RANGE(0, 1e6),
+     HELP("added to the denominator", "加在分母上的小量")},
+    {FIELD(FLOAT, "weight_decay", tdm_optimizer_section, weight_decay, "null"), RANGE(0, 1e6),
+     .flags = TDM_FIELD_NULLABLE,
+     HELP("pull of the weights towards 0; null: PyTorch's default, 0.01 for adamw and 0 otherwise",
+          "权重衰减；null 表示 PyTorch 的默认值：adamw 为 0.01，其余为 0")},
+    {FIELD(ENUM, "form", tdm_optimizer_section, form, "lerp"), .names = adam_forms,
+     HELP("rounding of the first moment: lerp as PyTorch from 2.1 on, muladd as 1.13", "一阶矩的舍入方式：lerp 同 PyTorch 2.1 起，muladd 同 1.13")},
+    {0},
+};
+static const tdm_only optimizer_only[] = {
+    {"momentum", BIT(TDM_SGD), false},
+    {"dampening", BIT(TDM_SGD), false},
+    {"nesterov", BIT(TDM_SGD), false},
+    {"betas", BIT(TDM_ADAM) | BIT(TDM_ADAMW), false},
+    {"eps", BIT(TDM_ADAM) | BIT(TDM_ADAMW), false},
+    {"form", BIT(TDM_ADAM) | BIT(TDM_ADAMW), false},
+    {0},
+};
+
+static const char *const schedule_names[] = {"constant", "step", "multistep", "cosine", "onecycle", "linear", NULL};
+static const char *const schedule_units[] = {"epoch", "step", NULL};
+static const char *const anneal_names[] = {"cos", "linear", NULL};
+static const tdm_field schedule_rows[] = {
+    {FIELD(ENUM, "type", tdm_schedule_section, type, "constant"), .names = schedule_names, .flags = TDM_FIELD_MAIN,
+     HELP("how the learning rate changes; PyTorch's schedulers of these names", "学习率的变化方式；与 PyTorch 同名调度器一致")},
+    {FIELD(ENUM, "per", tdm_schedule_section, per, "epoch"), .names = schedule_units,
+     HELP("what the schedule counts; unless written, onecycle counts steps, and so do cosine and linear without `total` "
+          "when train.steps is given",
+          "调度计数的单位；未写时 onecycle 按步计，给出 train.steps 且未写 total 的 cosine 与 linear 也按步计")},
+    {FIELD(INT, "warmup_steps", tdm_schedule_section, warmup_steps, "0"), RANGE(0, 9007199254740992.0), .unit = "steps",
+     HELP("linear rise of the learning rate in front of the schedule", "调度开始前学习率线性上升的步数")},
+    {FIELD(FLOAT, "warmup_factor", tdm_schedule_section, warmup_factor, "0.3333333333333333"), RANGE(0, 1),
+     .flags = TDM_FIELD_OPEN_MIN, HELP("where the rise begins, as a share of lr", "上升的起点，占 lr 的比例")},
+    {FIELD(INT, "step_size", tdm_schedule_section, step_size, "1"), RANGE(1, 9007199254740992.0),
+     HELP("step: the learning rate falls every so many", "step：每隔多少个单位下降一次")},
+    {FIELD(FLOAT, "gamma", tdm_schedule_section, gamma, "0.1"), RANGE(0, 1e6),
+     HELP("step, multistep: factor of each fall", "step、multistep：每次下降的倍数")},
+    {FIELD(INTS, "milestones", tdm_schedule_section, milestones, "null"), RANGE(1, 9007199254740992.0),
+     ITEMS(1, TDM_LIST_MAX), .flags = TDM_FIELD_NULLABLE,
+     HELP("multistep: where it falls, in rising order", "multistep：下降的位置，递增")},
+    {FIELD(INT, "total", tdm_schedule_section, total, "null"), RANGE(1, 9007199254740992.0), .flags = TDM_FIELD_NULLABLE,
+     HELP("length: cosine T_max, onecycle total_steps, linear total_iters; null: the whole run",
+          "长度：cosine 的 T_max、onecycle 的 total_steps、linear 的 total_iters；null 表示整个训练")},
+    {FIELD(FLOAT, "min_lr", tdm_schedule_section, min_lr, "0"), RANGE(0, 1e6),
+     HELP("cosine: where it ends (eta_min)", "cosine：终点学习率（eta_min）")},
+    {FIELD(FLOAT, "max_lr", tdm_schedule_section, max_lr, "null"), RANGE(0, 1e6), .flags = TDM_FIELD_NULLABLE,
+     HELP("onecycle: the peak; null: optimizer.lr", "onecycle：峰值学习率；null 表示 optimizer.lr")},
+    {FIELD(FLOAT, "pct_start", tdm_schedule_section, pct_start, "0.3"), RANGE(0, 1),
+     HELP("onecycle: share of the run spent rising", "onecycle：上升阶段所占比例")},
+    {FIELD(FLOAT, "div_factor", tdm_schedule_section, div_factor, "25"), RANGE(0, 1e12), .flags = TDM_FIELD_OPEN_MIN,
+     HELP("onecycle: it begins at max_lr divided by this", "onecycle：起点为 max_lr 除以此数")},
+    {FIELD(FLOAT, "final_div_factor", tdm_schedule_section, final_div_factor, "10000"), RANGE(0, 1e12),
+     .flags = TDM_FIELD_OPEN_MIN, HELP("onecycle: it ends at the beginning divided by this", "onecycle：终点为起点除以此数")},
+    {FIELD(ENUM, "anneal", tdm_schedule_section, anneal, "cos"), .names = anneal_names,
+     HELP("onecycle: shape of rise and fall", "onecycle：升降的曲线形状")},
+    {FIELD(FLOAT, "start_factor", tdm_schedule_section, start_factor, "0.3333333333333333"), RANGE(0, 1),
+     .flags = TDM_FIELD_OPEN_MIN, HELP("linear: where it begins, as a share of lr", "linear：起点，占 lr 的比例")},
+    {FIELD(FLOAT, "end_factor", tdm_schedule_section, end_factor, "1"), RANGE(0, 1),
+     HELP("linear: where it ends, as a share of lr", "linear：终点，占 lr 的比例")},
+    {0},
+};
+static const tdm_only schedule_only[] = {
+    {"step_size", BIT(TDM_SCHEDULE_STEP), true},
+    {"gamma", BIT(TDM_SCHEDULE_STEP) | BIT(TDM_SCHEDULE_MULTISTEP), false},
+    {"milestones", BIT(TDM_SCHEDULE_MULTISTEP), true},
+    {"total", BIT(TDM_SCHEDULE_COSINE) | BIT(TDM_SCHEDULE_ONECYCLE) | BIT(TDM_SCHEDULE_LINEAR), false},
+    {"min_lr", BIT(TDM_SCHEDULE_COSINE), false},
+    {"max_lr", BIT(TDM_SCHEDULE_ONECYCLE), false},
+    {"pct_start", BIT(TDM_SCHEDULE_ONECYCLE), false},
+    {"div_factor", BIT(TDM_SCHEDULE_ONECYCLE), false},
+    {"final_div_factor", BIT(TDM_SCHEDULE_ONECYCLE), false},
+    {"anneal", BIT(TDM_SCHEDULE_ONECYCLE), false},
+    {"start_factor", BIT(TDM_SCHEDULE_LINEAR), false},
+    {"end_factor", BIT(TDM_SCHEDULE_LINEAR), false},
+    {0},
+};
+
+static const char *const precision_names[] = {"f32", "tf32", "bf16", NULL};
+static const tdm_field train_rows[] = {
+    {FIELD(INT, "epochs", tdm_train_section, epochs, "null"), RANGE(1, MANY), .flags = TDM_FIELD_NULLABLE,
+     .unit = "epochs", HELP("passes over the training data; either this or steps", "遍历训练数据的轮数；与 steps 二选一")},
+    {FIELD(INT, "steps", tdm_train_section, steps, "null"), RANGE(1, 9007199254740992.0), .flags = TDM_FIELD_NULLABLE,
+     .unit = "steps", HELP("optimizer steps in total; either this or epochs", "优化器总步数；与 epochs 二选一")},
+    {FIELD(INT, "accumulate", tdm_train_section, accumulate, "1"), RANGE(1, MANY),
+     HELP("micro-batches that a device cuts its part of a step into", "每个设备把一步的样本切成几个微批次")},
+    {FIELD(FLOAT, "clip_grad_norm", tdm_train_section, clip_grad_norm, "null"), RANGE(0, 1e30),
+     .flags = TDM_FIELD_NULLABLE | TDM_FIELD_OPEN_MIN,
+     HELP("largest norm of all gradients together; null: no clipping", "全部梯度的最大范数；null 表示不裁剪")},
+    {FIELD(ENUM, "precision", tdm_train_section, precision, "f32"), .names = precision_names,
+     HELP("of the arithmetic; tf32 and bf16 need CUDA", "运算精度；tf32 与 bf16 需要 CUDA")},
+    {0},
+};
+static const tdm_field batch_rows[] = {
+    {FIELD(INT, "per_device", tdm_train_section, per_device, "null"), RANGE(1, MANY), .flags = TDM_FIELD_NULLABLE,
+     .unit = "samples",
+     HELP("samples of each device per optimizer step; either this or global", "每个设备每步的样本数；与 global 二选一")},
+    {FIELD(INT, "global", tdm_train_section, global_batch, "null"), RANGE(1, MANY), .flags = TDM_FIELD_NULLABLE,
+     .unit = "samples",
+     HELP("samples of all devices together per optimizer step; either this or per_device",
+          "所有设备每步的样本总数；与 per_device 二选一")},
+    {0},
+};
+
+static const char *const mode_names[] = {"single", "dp", "ddp", NULL};
+static const char *const device_names[] = {"auto", "cpu", "cuda", NULL};
+static const char *const kernel_names[] = {"auto", "ref", NULL};
+static const tdm_field parallel_rows[] = {
+    {FIELD(ENUM, "mode", tdm_parallel_section, mode, "single"), .names = mode_names,
+     HELP("single; dp: one process, as torch DataParallel; ddp: one process per device, as DistributedDataParallel",
+          "single；dp：单进程多设备，同 torch DataParallel；ddp：每设备一进程，同 DistributedDataParallel")},
+    {FIELD(ENUM, "device", tdm_parallel_section, device, "auto"), .names = device_names,
+     HELP("auto: CUDA if there is a usable GPU, else the CPU", "auto：有可用 GPU 时用 CUDA，否则用 CPU")},
+    {FIELD(INTS, "device_ids", tdm_parallel_section, device_ids, "[0]"), RANGE(0, 1023), ITEMS(1, TDM_LIST_MAX),
+     HELP("dp: the devices of this process; ddp without a launcher: one local rank each; on the CPU: virtual devices",
+          "dp：本进程的设备；ddp 无启动器时每个设备一个本地进程；CPU 上为虚拟设备")},
+    {FIELD(INT, "threads_per_device", tdm_parallel_section, threads_per_device, "1"), RANGE(1, 1024), .unit = "threads",
+     HELP("CPU threads of each device", "每个设备的 CPU 线程数")},
+    {FIELD(BOOL, "allow_shared_device", tdm_parallel_section, allow_shared_device, "false"),
+     HELP("device_ids may name a device twice, to try several replicas on one GPU",
+          "允许 device_ids 重复，以便在一块 GPU 上试多个副本")},
+    {FIELD(ENUM, "kernels", tdm_parallel_section, kernels, "auto"), .names = kernel_names,
+     HELP("ref: only the plain reference kernels", "ref：只用朴素的参考实现")},
+    {FIELD(INT, "stages", tdm_parallel_section, stages, "1"), RANGE(1, 64),
+     HELP("devices that one replica is cut over; layers then carry `stage`", "一个副本切分到几个设备；此时各层带 stage")},
+    {0},
+};
+static const char *const scatter_names[] = {"chunk", "strided", NULL};
+static const char *const dp_loss_names[] = {"gathered", "replica", NULL};
+static const char *const update_names[] = {"root", "all", NULL};
+#define DP(key, member, initial, names_) FIELD(ENUM, key, tdm_parallel_section, dp.member, initial), .names = (names_)
+static const tdm_field dp_rows[] = {
+    {FIELD(INT, "output_device", tdm_parallel_section, dp.output_device, "0"), RANGE(0, 1023),
+     HELP("where outputs and gradients are gathered; unless written, the first of device_ids",
+          "汇集输出与梯度的设备；未写时为 device_ids 的第一个")},
+    {DP("scatter", scatter, "chunk", scatter_names),
+     HELP("chunk: DataParallel's cut of the batch; strided: each replica gets what its ddp rank would",
+          "chunk：DataParallel 的切分方式；strided：各副本得到与 ddp 相应进程相同的样本")},
+    {DP("loss", loss, "gathered", dp_loss_names),
+     HELP("gathered: outputs are gathered and the loss taken once; replica: inside each replica",
+          "gathered：汇集输出后计算一次损失；replica：在各副本内计算")},
+    {DP("update", update, "root", update_names),
+     HELP("root: one optimizer step, weights are copied out each step; all: every replica steps",
+          "root：只更新一份权重再逐步分发；all：每个副本各自更新")},
+    {0},
+};
+static const char *const backend_names[] = {"auto", "nccl", "gloo", "mpi", "shm", "local", NULL};
+static const tdm_field ddp_rows[] = {
+    {FIELD(ENUM, "backend", tdm_parallel_section, ddp.backend, "auto"), .names = backend_names,
+     HELP("who moves gradients between ranks; auto: shm on one host's CPUs", "进程间梯度通信的后端；auto：单机 CPU 用 shm")},
+    {FIELD(TEXT, "init_method", tdm_parallel_section, ddp.init_method, "env"),
+     HELP("how ranks find each other: env, tcp://host:port or file:///path", "进程如何相互发现：env、tcp://host:port 或 file:///path")},
+    {FIELD(FLOAT, "bucket_cap_mb", tdm_parallel_section, ddp.bucket_cap_mb, "25"), RANGE(0, 1e6),
+     .flags = TDM_FIELD_OPEN_MIN, .unit = "MiB",
+     HELP("gradients are sent in buckets of this size while backward goes on", "反向传播期间按此大小分桶发送梯度")},
+    {FIELD(BOOL, "find_unused_parameters", tdm_parallel_section, ddp.find_unused_parameters, "false"),
+     HELP("look for parameters without a gradient before each reduction", "每次归约前查找没有梯度的参数")},
+    {FIELD(BOOL, "broadcast_buffers", tdm_parallel_section, ddp.broadcast_buffers, "true"),
+     HELP("rank 0's batch-norm statistics go to all ranks before each forward", "每次前向前把 0 号进程的批归一化统计量广播给所有进程")},
+    {FIELD(BOOL, "check_reduction", tdm_parallel_section, ddp.check_reduction, "false"),
+     HELP("verify that every bucket was reduced before the optimizer steps", "优化器更新前核对每个桶都已归约")},
+    {FIELD(DURATION, "timeout", tdm_parallel_section, ddp.timeout, "10m"), RANGE(0, no_limit),
+     .flags = TDM_FIELD_OPEN_MIN, .unit = "seconds",
+     HELP("longest wait for another rank", "等待其他进程的最长时间")},
+    {0},
+};
+
+static const tdm_field eval_rows[] = {
+    {FIELD(INTERVAL, "every", tdm_job, eval.every, "1 epoch"), .flags = TDM_FIELD_NULLABLE,
+     HELP("how often data.eval is measured; null: never", "多久在 data.eval 上评估一次；null 表示从不")},
+    {0},
+};
+static const tdm_field checkpoint_rows[] = {
+    {FIELD(INTERVAL, "every", tdm_checkpoint_section, every, "1 epoch"), .flags = TDM_FIELD_NULLABLE,
+     HELP("how often a checkpoint is saved; one is saved at the end in any case", "多久保存一次检查点；结束时总会保存一次")},
+    {FIELD(INT, "keep_last", tdm_checkpoint_section, keep_last, "3"), RANGE(1, MANY), .unit = "checkpoints",
+     HELP("older ones are removed", "保留最近几个检查点，更旧的删除")},
+    {FIELD(TEXT, "resume", tdm_checkpoint_section, resume, "auto"),
+     HELP("auto: go on where the run directory stands; never; or the path of a checkpoint",
+          "auto：从运行目录中的检查点继续；never：从头开始；或检查点路径")},
+    {0},
+};
+static const tdm_field run_rows[] = {
+    {FIELD(PATH, "dir", tdm_job, run.dir, "runs/${name}/${start_time}"), .flags = TDM_FIELD_NULLABLE,
+     HELP("where the run writes; null: it writes nothing", "运行结果的目录；null 表示不写任何文件")},
+    {0},
+};
+static const char *const progress_names[] = {"auto", "always", "never", NULL};
+static const tdm_field log_rows[] = {
+    {FIELD(INTERVAL, "every", tdm_job, log.every, "50 steps"), .flags = TDM_FIELD_NULLABLE,
+     HELP("how often a line of numbers is written where there is no progress bar", "没有进度条时多久输出一行数字")},
+    {FIELD(ENUM, "progress", tdm_job, log.progress, "auto"), .names = progress_names,
+     HELP("progress bars; auto: when stderr is a terminal", "进度条；auto：stderr 为终端时显示")},
+    {FIELD(BOOL, "tensorboard", tdm_job, log.tensorboard, "false"),
+     HELP("also write TensorBoard event files", "同时写 TensorBoard 事件文件")},
+    {0},
+};
+
+const tdm_field tdm__layer_rows[] = {
+    {FIELD(TEXT, "name", tdm_layer_head, name, "null"), .flags = TDM_FIELD_NULLABLE,
+     HELP("prefix of its tensors in checkpoints; null: its index in the list, as in torch.nn.Sequential",
+          "检查点中张量名的前缀；null 表示列表中的序号，同 torch.nn.Sequential")},
+    {FIELD(TEXT, "id", tdm_layer_head, id, "null"), .flags = TDM_FIELD_NULLABLE,
+     HELP("name of its output, for `input` of later layers", "输出的名字，供后面层的 input 引用")},
+    {FIELD(PATHS, "input", tdm_layer_head, input, "null"), ITEMS(1, 8), .flags = TDM_FIELD_NULLABLE,
+     HELP("ids of the outputs it takes, a name or a list; null: the layer before; `input` is the model's input",
+          "所取输出的 id，可为一个或列表；null 表示上一层；input 表示模型输入")},
+    {FIELD(INT, "stage", tdm_layer_head, stage, "null"), RANGE(0, 63), .flags = TDM_FIELD_NULLABLE,
+     HELP("which of parallel.stages it runs on", "运行在 parallel.stages 的哪一段")},
+    {0},
+};
+
+#define AT(member) offsetof(tdm_settings, member)
+const tdm_section tdm__sections[TDM_SECTION_COUNT] = {
+    {"", AT(job), root_rows, NULL, NULL, "the job", "任务"},
+    {"model", AT(model), model_rows, NULL, NULL, "the network: input, layers, weights to start from",
+     "网络：输入、各层、初始权重"},
+    {"data", AT(job.data), data_rows, NULL, NULL, "samples and how they are read", "样本及其读取方式"},
+    {"data.train", AT(job.data.train), spec_rows, "format", spec_only, "samples to train on", "训练样本"},
+    {"data.eval", AT(job.data.eval), spec_rows, "format", spec_only, "samples to measure on; null: none",
+     "评估样本；null 表示没有"},
+    {"data.transform", AT(job.data.transform), transform_rows, NULL, NULL,
+     "what is done to each sample: a list of to_float and normalize", "对每个样本的处理：由 to_float 与 normalize 组成的列表"},
+    {"loss", AT(job.loss), loss_rows, "type", loss_only, "what is minimised", "损失函数"},
+    {"optimizer", AT(job.optimizer), optimizer_rows, "type", optimizer_only, "how weights are updated", "优化器"},
+    {"schedule", AT(job.schedule), schedule_rows, "type", schedule_only, "how the learning rate changes", "学习率调度"},
+    {"train", AT(job.train), train_rows, NULL, NULL, "length and batches of the run", "训练长度与批次"},
+    {"train.batch", AT(job.train), batch_rows, NULL, NULL, "samples per optimizer step: per_device or global",
+     "每步的样本数：per_device 或 global"},
+    {"parallel", AT(job.parallel), parallel_rows, NULL, NULL, "devices, and how they work together", "设备及其协作方式"},
+    {"parallel.dp", AT(job.parallel), dp_rows, NULL, NULL, "for mode dp", "用于 dp 模式"},
+    {"parallel.ddp", AT(job.parallel), ddp_rows, NULL, NULL, "for mode ddp", "用于 ddp 模式"},
+    {"eval", AT(job), eval_rows, NULL, NULL, "measuring on data.eval", "评估"},
+    {"checkpoint", AT(job.checkpoint), checkpoint_rows, NULL, NULL, "saving and resuming", "保存与恢复"},
+    {"run", AT(job), run_rows, NULL, NULL, "where results go", "结果位置"},
+    {"log", AT(job), log_rows, NULL, NULL, "what is shown", "日志"},
+};
+
+int tdm__section_find(const char *path) {
+    for (int i = 0; i < TDM_SECTION_COUNT; i++) {
+        if (strcmp(tdm__sections[i].path, path) == 0) return i;
+    }
+    return -1;
+}
+
+int tdm__section_row(const tdm_section *section, const char *key) {
+    for (int i = 0; section->rows[i].key != NULL; i++) {
+        if (strcmp(section->rows[i].key, key) == 0) return i;
+    }
+    return -1;
+}
+
+bool tdm__section_is_part(const char *path, const char *parent, const char **key) {
+    size_t length = strlen(parent);
+    if (path[0] == '\0' || strncmp(path, parent, length) != 0) return false;
+    if (length > 0 && path[length] != '.') return false;
+    *key = path + length + (length > 0);
+    return (*key)[0] != '\0' && strchr(*key, '.') == NULL;
+}
+
+const tdm_only *tdm__section_only(const tdm_section *section, const char *key) {
+    for (const tdm_only *only = section->only; only != NULL && only->key != NULL; only++) {
+        if (strcmp(only->key, key) == 0) return only;
+    }
+    return NULL;
+}
+
+void *tdm__section_object(const tdm_section *section, tdm_settings *settings) {
+    return (char *)settings + section->offset;
+}
+
+int tdm__section_type(const tdm_section *section, const tdm_settings *settings) {
+    const tdm_field *row = &section->rows[tdm__section_row(section, section->type_key)];
+    return *(const int *)(const void *)((const char *)settings + section->offset + row->offset);
+}
+
+bool tdm__section_has(const tdm_section *section, const tdm_field *row, const tdm_settings *settings) {
+    const tdm_only *only = tdm__section_only(section, row->key);
+    return only == NULL || (only->types & BIT(tdm__section_type(section, settings))) != 0;
+}

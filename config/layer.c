@@ -1,0 +1,256 @@
+/* One item of model.layers: `kind`, `kind: main argument` or `kind: {keys}`. Attributes are read by the op's own rows, so
+ * that all their faults are told at once; shapes come later. */
+#include <string.h>
+
+#include "config/room.h"
+#include "runtime/base/status.h"
+#include "runtime/graph/graph.h"
+
+static const char *layer_key(tdm_config *config, int index, const char *key) {
+    return key == NULL ? tdm__fault_text(&config->faults, "model.layers[%d]", index)
+                       : tdm__fault_text(&config->faults, "model.layers[%d].%s", index, key);
+}
+
+static const char *op_names(tdm_config *config) {
+    const char *text = "";
+    for (int i = 0; tdm_builtin_ops[i] != NULL; i++)
+        text = tdm__fault_text(&config->faults, "%s%s%s", text, i > 0 ? ", " : "", tdm_builtin_ops[i]->name);
+    return text;
+}
+
+/* ---- the kind ---- */
+
+static const char *hint_for_kind(tdm_config *config, const char *kind) {
+    const char *names[128];
+    int count = 0;
+    for (; tdm_builtin_ops[count] != NULL && count < 128; count++) names[count] = tdm_builtin_ops[count]->name;
+    const char *other = tdm__foreign_layer(kind);
+    if (other != NULL) return tdm__fault_text(&config->faults, "tandem calls it `%s`", other);
+    if (strcasecmp(kind, "softmax") == 0 || strcasecmp(kind, "log_softmax") == 0)
+        return "leave it out: the loss cross_entropy takes the outputs before softmax";
+    const char *near = tdm__hint_nearest(config, kind, names, count);
+    return near[0] != '\0' ? near : tdm__fault_text(&config->faults, "kinds: %s", op_names(config));
+}
+
+/* The words of the kind and its keys; false after a fault about how the item is written. */
+static bool split_item(tdm_config *config, int index, const tdm_yaml_node *item, const char **kind, tdm_place *at,
+                       const tdm_yaml_node **keys) {
+    static const char form[] = "write `- relu`, `- linear: 10` or `- conv2d: {out: 64, kernel: 3}`";
+    const char *key = layer_key(config, index, NULL);
+    *keys = NULL;
+    if (item->kind == TDM_YAML_SCALAR && !tdm__yaml_is_null(item)) {
+        *kind = item->text;
+        *at = item->at;
+        return true;
+    }
+    if (item->kind == TDM_YAML_MAP && item->count == 1) {
+        *keys = item->first;
+        *kind = (*keys)->key;
+        *at = (*keys)->key_at;
+        return true;
+    }
+    if (item->kind != TDM_YAML_MAP || item->count == 0) {
+        tdm__fault_add(&config->faults, TDM_FAULT_LAYER, item->at, key, form, "%s wants a layer, got %s", key,
+                       tdm__yaml_words(&config->faults, item));
+        return false;
+    }
+    const char *first = item->first->key;
+    const char *hint = form;
+    if (tdm__op_find(first) != NULL && tdm__yaml_is_null(item->first))
+        hint = tdm__fault_text(&config->faults, "indent the keys of %s deeper, or write `- %s: {%s: ...}`", first, first,
+                               item->first->next->key);
+    tdm__fault_add(&config->faults, TDM_FAULT_LAYER, item->first->next->key_at, key, hint,
+                   "%s wants one kind with its keys inside, got '%s' beside '%s'", key, item->first->next->key, first);
+    return false;
+}
+
+/* ---- the keys ---- */
+
+static void add_attr(tdm_config *config, int index, tdm_layer *layer, const tdm_field *row, const tdm_yaml_node *node) {
+    tdm_text flow, why;
+    const char *key = layer_key(config, index, row->key);
+    bool is_nested = node->kind == TDM_YAML_MAP;
+    for (const tdm_yaml_node *item = node->first; item != NULL; item = item->next)
+        is_nested = is_nested || item->kind != TDM_YAML_SCALAR;
+    tdm__text_init(&flow, config->host);
+    tdm__text_init(&why, config->host);
+    if (is_nested) {
+        tdm__field_describe(row, &why, false);
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key, "", "%s: %s wants %s; got %s", layer->op->name,
+                       row->key, why.data == NULL ? "" : why.data,
+                       node->kind == TDM_YAML_MAP ? "a mapping" : "a list of lists");
+        layer->is_broken = true;
+        goto done;
+    }
+    tdm__yaml_flow(node, &flow);
+    const char *text = tdm__fault_text(&config->faults, "%s", flow.data == NULL ? "" : flow.data);
+    if (!tdm__field_set_text(row, layer->attrs, text, &config->work, &why)) {
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key, tdm__fault_wide_hint(&config->faults, node->at),
+                       "%s: %s %s", layer->op->name, row->key, why.data == NULL ? "has a wrong value" : why.data);
+        layer->is_broken = true;
+    } else if (layer->attr_count < TDM_LAYER_ATTRS_MAX) {
+        layer->attr[layer->attr_count] = (tdm_attr){row->key, text, tdm__place_origin(node->at)};
+        layer->attr_at[layer->attr_count++] = node->at;
+    }
+done:
+    if (flow.failed || why.failed) config->faults.status = TDM_E_MEMORY;
+    tdm__text_deinit(&flow);
+    tdm__text_deinit(&why);
+}
+
+static void add_inputs(tdm_config *config, int index, tdm_layer *layer, const tdm_yaml_node *node) {
+    const char *key = layer_key(config, index, "input");
+    const tdm_yaml_node *item = node->kind == TDM_YAML_LIST ? node->first : node;
+    if (tdm__yaml_is_null(node)) return;
+    bool is_list = node->kind == TDM_YAML_LIST;
+    for (; item != NULL; item = is_list ? item->next : NULL) {
+        if (item->kind != TDM_YAML_SCALAR || tdm__yaml_is_null(item) || layer->head.input.count == TDM_MAX_INPUTS) break;
+        layer->input_at[layer->head.input.count] = item->at;
+        layer->head.input.item[layer->head.input.count++] = item->text;
+    }
+    if (item == NULL && layer->head.input.count > 0) return;
+    layer->is_broken = true;
+    tdm__fault_add(&config->faults, TDM_FAULT_VALUE, item != NULL ? item->at : node->at, key,
+                   "write input: a, or input: [a, b], with the ids of earlier layers",
+                   "%s: input wants 1 to %d ids", layer->op->name, TDM_MAX_INPUTS);
+}
+
+/* name, id, stage: rows of the common head. */
+static void set_head(tdm_config *config, int index, tdm_layer *layer, const tdm_field *row, const tdm_yaml_node *node) {
+    const char *item = node->kind == TDM_YAML_SCALAR ? node->text : "";
+    tdm_written written = {.is_list = node->kind != TDM_YAML_SCALAR, .is_null = tdm__yaml_is_null(node), .count = 1,
+                           .item = &item};
+    tdm_text why;
+    tdm__text_init(&why, config->host);
+    if (node->kind == TDM_YAML_MAP || !tdm__field_set(row, &layer->head, &written, &config->work, &why)) {
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, layer_key(config, index, row->key), "", "%s: %s %s",
+                       layer->op->name, row->key, why.data == NULL ? "wants a single value" : why.data);
+        layer->is_broken = true;
+    }
+    if (strcmp(row->key, "name") == 0) layer->name_at = node->at;
+    if (strcmp(row->key, "id") == 0) layer->id_at = node->at;
+    tdm__text_deinit(&why);
+}
+
+static void unknown_attr(tdm_config *config, int index, tdm_layer *layer, const tdm_yaml_node *node) {
+    layer->is_broken = true;
+    if (tdm__fault_skip(&config->faults)) return;
+    const char *names[64], *list = "", *kind = layer->op->name;
+    int count = 0;
+    for (const tdm_field *row = layer->op->attrs; row != NULL && row->key != NULL && count < 56; row++)
+        names[count++] = row->key;
+    for (const tdm_field *row = tdm__layer_rows; row->key != NULL; row++) names[count++] = row->key;
+    for (int i = 0; i < count; i++) list = tdm__fault_text(&config->faults, "%s%s%s", list, i > 0 ? ", " : "", names[i]);
+    const char *hint = tdm__fault_wide_hint(&config->faults, node->key_at);
+    const char *foreign = tdm__foreign_attr(node->key);
+    bool is_ours = foreign != NULL && layer->op->attrs != NULL && tdm__field_find(layer->op->attrs, foreign) != NULL;
+    if (hint[0] == '\0' && foreign != NULL && (is_ours || strcmp(foreign, "input") == 0))
+        hint = tdm__fault_text(&config->faults, "tandem calls it `%s`", foreign);
+    if (hint[0] == '\0') hint = tdm__hint_nearest(config, node->key, names, count);
+    if (hint[0] == '\0') hint = tdm__fault_text(&config->faults, "keys of %s: %s", kind, list);
+    tdm__fault_add(&config->faults, TDM_FAULT_UNKNOWN_KEY, node->key_at, layer_key(config, index, node->key), hint,
+                   "unknown key '%s' in layer %s", node->key, kind);
+}
+
+static void read_keys(tdm_config *config, int index, tdm_layer *layer, const tdm_yaml_node *keys) {
+    for (const tdm_yaml_node *node = keys->first; node != NULL; node = node->next) {
+        if (node->is_repeated || strncmp(node->key, "x-", 2) == 0 || strcmp(node->key, "<<") == 0) continue;
+        const tdm_field *row = layer->op->attrs != NULL ? tdm__field_find(layer->op->attrs, node->key) : NULL;
+        const tdm_field *head = tdm__field_find(tdm__layer_rows, node->key);
+        if (row != NULL)
+            add_attr(config, index, layer, row, node);
+        else if (head != NULL && strcmp(node->key, "input") == 0)
+            add_inputs(config, index, layer, node);
+        else if (head != NULL)
+            set_head(config, index, layer, head, node);
+        else
+            unknown_attr(config, index, layer, node);
+    }
+}
+
+static void read_main(tdm_config *config, int index, tdm_layer *layer, const tdm_yaml_node *value) {
+    const tdm_field *row = layer->op->attrs != NULL ? tdm__field_main(layer->op->attrs) : NULL;
+    if (row != NULL) {
+        add_attr(config, index, layer, row, value);
+        return;
+    }
+    layer->is_broken = true;
+    const char *kind = layer->op->name;
+    const char *hint = layer->op->min_inputs > 1
+                           ? tdm__fault_text(&config->faults, "write `- %s: {input: [a, b]}`", kind)
+                           : tdm__fault_text(&config->faults, "write `- %s`, or `- %s: {...}` with keys", kind, kind);
+    tdm__fault_add(&config->faults, TDM_FAULT_VALUE, value->at, layer_key(config, index, NULL), hint,
+                   "%s has no main argument, got %s", kind, tdm__yaml_words(&config->faults, value));
+}
+
+static void check_attrs(tdm_config *config, int index, tdm_layer *layer) {
+    for (const tdm_field *row = layer->op->attrs; row != NULL && row->key != NULL; row++) {
+        bool is_given = layer->is_broken; /* a wrong value has its fault already */
+        for (int i = 0; i < layer->attr_count; i++) is_given = is_given || strcmp(layer->attr[i].key, row->key) == 0;
+        if ((row->flags & TDM_FIELD_REQUIRED) == 0 || is_given) continue;
+        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, layer->at, layer_key(config, index, row->key),
+                       tdm__fault_text(&config->faults, "%s: %s", row->key, row->help), "layer %s wants the key `%s`",
+                       layer->op->name, row->key);
+        layer->is_broken = true;
+        return;
+    }
+}
+
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+/* Numbers are what unnamed layers are called. "0.conv" cannot be mistaken for one. */
+static void check_name(tdm_config *config, int index, tdm_layer *layer) {
+    const char *name = layer->head.name;
+    layer->name = tdm__fault_text(&config->faults, "%d", index);
+    if (name == NULL) return;
+    size_t length = strlen(name), digits = 0;
+    while (is_digit(name[digits])) digits++;
+    bool is_index = digits == length && strcmp(name, layer->name) == 0;
+    bool is_good = length > 0 && length <= 200 && (is_index || digits == 0 || (name[digits] == '.' && digits + 1 < length));
+    is_good = is_good && name[0] != '.' && name[length - 1] != '.' && strstr(name, "..") == NULL;
+    for (size_t i = 0; i < length; i++) is_good = is_good && (unsigned char)name[i] > 0x20 && name[i] != 0x7F;
+    unsigned char first = (unsigned char)name[0], lower = (unsigned char)(first | 0x20);
+    bool is_letter = first >= 0x80 || (lower >= 'a' && lower <= 'z') || first == '_' || is_digit(name[0]);
+    if (is_good && is_letter) {
+        layer->name = name;
+        layer->is_named = true;
+        return;
+    }
+    tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, layer->name_at, layer_key(config, index, "name"), "",
+                   "a layer's name begins with a letter or is its index %d, without spaces, with dots only between parts, "
+                   "got '%.220s'", index, name);
+    layer->is_broken = true;
+}
+
+tdm_status tdm__layer_read(tdm_config *config, int index, const tdm_yaml_node *item, tdm_layer *layer) {
+    const char *kind;
+    const tdm_yaml_node *keys;
+    layer->item = item;
+    layer->value = -1;
+    layer->is_broken = true;
+    layer->at = item->at;
+    layer->name = "";
+    layer->head.stage = TDM_INT_NULL;
+    if (!split_item(config, index, item, &kind, &layer->at, &keys)) return config->faults.status;
+    layer->op = tdm__op_find(kind);
+    if (layer->op == NULL) {
+        if (!tdm__fault_skip(&config->faults))
+            tdm__fault_add(&config->faults, TDM_FAULT_LAYER, layer->at, layer_key(config, index, NULL),
+                           hint_for_kind(config, kind), "unknown layer kind '%s'", kind);
+        return config->faults.status;
+    }
+    layer->is_broken = false;
+    if (layer->op->attrs != NULL) {
+        TDM_TRY(tdm__arena_new(&config->work, &layer->attrs, 1, layer->op->attrs_bytes));
+        TDM_TRY(tdm__field_set_initial(layer->op->attrs, layer->attrs, &config->work));
+    }
+    if (keys != NULL && keys->kind == TDM_YAML_MAP)
+        read_keys(config, index, layer, keys);
+    else if (keys != NULL && !tdm__yaml_is_null(keys))
+        read_main(config, index, layer, keys);
+    check_attrs(config, index, layer);
+    check_name(config, index, layer);
+    return config->faults.status;
+}

@@ -1,0 +1,307 @@
+/* model.layers to a graph: names and references are resolved here, shapes by the ops through the graph. After a fault of
+ * one layer the others are still read; only shapes behind it stay unknown. */
+#include <string.h>
+
+#include "config/room.h"
+#include "runtime/base/status.h"
+#include "runtime/graph/graph.h"
+#include "runtime/module/module.h"
+
+static const char *layer_key(tdm_config *config, int index, const char *key) {
+    return tdm__fault_text(&config->faults, "model.layers[%d]%s%s", index, key[0] != '\0' ? "." : "", key);
+}
+
+/* "conv2d 'features.0' (line 12)" */
+static const char *layer_words(tdm_config *config, const tdm_layer *layer) {
+    return tdm__fault_text(&config->faults, "%s '%s' (%s)", layer->op != NULL ? layer->op->name : "the layer",
+                           layer->name, tdm__place_words(&config->faults, layer->at));
+}
+
+static const char *shape_text(tdm_config *config, tdm_value value) {
+    int64_t dim[TDM_MAX_DIMS];
+    int ndim = tdm_graph_shape(config->graph, value, dim);
+    const char *text = "";
+    for (int i = 0; i < ndim; i++) text = tdm__fault_text(&config->faults, "%s%s%lld", text, i > 0 ? "x" : "", (long long)dim[i]);
+    return text;
+}
+
+/* ---- names and references ---- */
+
+static void check_taken(tdm_config *config, int index) {
+    tdm_layer *layer = &config->layers[index];
+    for (int i = 0; i < index; i++) {
+        const tdm_layer *other = &config->layers[i];
+        if (layer->is_named && other->is_named && strcmp(layer->name, other->name) == 0) {
+            tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, layer->name_at, layer_key(config, index, "name"),
+                           tdm__fault_text(&config->faults, "%s has it already", layer_words(config, other)),
+                           "the layer name '%s' is taken", layer->name);
+            layer->is_broken = true;
+            layer->is_named = false;
+        }
+        if (layer->head.id != NULL && other->head.id != NULL && strcmp(layer->head.id, other->head.id) == 0) {
+            tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, layer->id_at, layer_key(config, index, "id"),
+                           tdm__fault_text(&config->faults, "%s has it already", layer_words(config, other)),
+                           "the id '%s' is taken", layer->head.id);
+            layer->head.id = NULL;
+        }
+    }
+    if (layer->head.id != NULL && (strcmp(layer->head.id, "input") == 0 || layer->head.id[0] == '\0'))
+        tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, layer->id_at, layer_key(config, index, "id"),
+                       "choose another id", "the id '%s' %s", layer->head.id,
+                       layer->head.id[0] == '\0' ? "is empty" : "stands for the model's input");
+}
+
+static void unknown_id(tdm_config *config, int index, const char *id, tdm_place at) {
+    const char *ids[64];
+    int count = 0;
+    const char *hint = NULL;
+    for (int i = 0; i < config->layer_count; i++) {
+        const tdm_layer *layer = &config->layers[i];
+        if (layer->head.id != NULL && i < index && count < 64) ids[count++] = layer->head.id;
+        if (layer->head.id != NULL && i >= index && strcmp(layer->head.id, id) == 0)
+            hint = tdm__fault_text(&config->faults, "%s comes %s; a layer takes outputs of layers above it",
+                                   layer_words(config, layer), i == index ? "just here" : "later");
+        if (hint == NULL && layer->is_named && strcmp(layer->name, id) == 0)
+            hint = tdm__fault_text(&config->faults, "that is a name; write `id: %s` at %s as well", id,
+                                   layer_words(config, layer));
+    }
+    if (hint == NULL) hint = tdm__hint_nearest(config, id, ids, count);
+    if (hint[0] == '\0') hint = "write `id: ...` at the layer whose output is meant; `input` is the model's input";
+    tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, at, layer_key(config, index, "input"), hint,
+                   "no layer above has the id '%s'", id);
+}
+
+/* Which values the layer takes; -1 for values that are unknown after a fault. */
+static int resolve_inputs(tdm_config *config, int index, tdm_value input, tdm_value *values, int *sources) {
+    tdm_layer *layer = &config->layers[index];
+    if (layer->head.input.count == 0) {
+        sources[0] = index - 1;
+        values[0] = index > 0 ? config->layers[index - 1].value : input;
+        if (index > 0) config->layers[index - 1].uses++;
+        return 1;
+    }
+    for (int k = 0; k < layer->head.input.count; k++) {
+        const char *id = layer->head.input.item[k];
+        values[k] = -1;
+        sources[k] = -2;
+        if (strcmp(id, "input") == 0) {
+            values[k] = input;
+            sources[k] = -1;
+            continue;
+        }
+        for (int i = 0; i < index && sources[k] == -2; i++) {
+            if (config->layers[i].head.id == NULL || strcmp(config->layers[i].head.id, id) != 0) continue;
+            sources[k] = i;
+            values[k] = config->layers[i].value;
+            config->layers[i].uses++;
+        }
+        if (sources[k] == -2) unknown_id(config, index, id, layer->input_at[k]);
+    }
+    return layer->head.input.count;
+}
+
+/* ---- shapes ---- */
+
+/* The engine's error record as a fault with the place of the layer, or of the attribute it names. */
+static tdm_status take_error(tdm_config *config, tdm_status status, tdm_place at, const char *key, const char *hint) {
+    if (status != TDM_E_CONFIG && status != TDM_E_UNSUPPORTED) return status;
+    const tdm_error *error = tdm_error_last();
+    if (error->line > 0 && at.text != NULL && at.text->order == 0) {
+        at.line = error->line;
+        at.column = error->column;
+    }
+    tdm__fault_add(&config->faults, TDM_FAULT_SHAPE, at, key, hint, "%s", error->message);
+    return TDM_OK;
+}
+
+static tdm_status add_node(tdm_config *config, tdm_layer *layer, const tdm_value *values, int count, bool without_in) {
+    tdm_attr attrs[TDM_LAYER_ATTRS_MAX];
+    int attr_count = 0;
+    for (int i = 0; i < layer->attr_count; i++) {
+        if (!without_in || strcmp(layer->attr[i].key, "in") != 0) attrs[attr_count++] = layer->attr[i];
+    }
+    tdm_origin origin = tdm__place_origin(layer->at);
+    return tdm_graph_add_at(config->graph, &origin, layer->op->name, layer->name, values, count, attrs, attr_count,
+                            &layer->value);
+}
+
+static const char *input_words(tdm_config *config, const tdm_value *values, const int *sources, int count) {
+    const char *text = "";
+    for (int k = 0; k < count; k++) {
+        const char *from = sources[k] < 0 ? "the model's input" : layer_words(config, &config->layers[sources[k]]);
+        text = tdm__fault_text(&config->faults, "%s%s%s gives %s", text, k > 0 ? ", " : "", from,
+                               shape_text(config, values[k]));
+    }
+    return text;
+}
+
+static tdm_status build_layer(tdm_config *config, int index, tdm_value input) {
+    tdm_layer *layer = &config->layers[index];
+    tdm_value values[TDM_MAX_INPUTS];
+    int sources[TDM_MAX_INPUTS];
+    int count = resolve_inputs(config, index, input, values, sources);
+    layer->value = -1;
+    bool is_known = !layer->is_broken && config->graph != NULL;
+    for (int k = 0; k < count; k++) is_known = is_known && values[k] >= 0;
+    if (!is_known) return config->faults.status;
+    tdm_status status = add_node(config, layer, values, count, false);
+    if (status == TDM_OK) return TDM_OK;
+    layer->value = -1;
+    TDM_TRY(take_error(config, status, layer->at, layer_key(config, index, ""), input_words(config, values, sources, count)));
+    /* A wrong `in` is only a wrong remark: without it the shapes behind are known. */
+    status = add_node(config, layer, values, count, true);
+    if (status != TDM_OK) layer->value = -1;
+    return status == TDM_OK || status == TDM_E_CONFIG || status == TDM_E_UNSUPPORTED ? TDM_OK : status;
+}
+
+/* ---- the whole ---- */
+
+static void check_uses(tdm_config *config) {
+    for (int i = 0; i + 1 < config->layer_count; i++) {
+        const tdm_layer *layer = &config->layers[i];
+        if (layer->uses > 0) continue;
+        const tdm_layer *next = &config->layers[i + 1];
+        tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, layer->at, layer_key(config, i, ""),
+                       tdm__fault_text(&config->faults, "%s takes other inputs; name this output with `id` and use it, or "
+                                       "remove the layer", layer_words(config, next)),
+                       "nothing uses the output of %s '%s'", layer->op != NULL ? layer->op->name : "the layer",
+                       layer->name);
+    }
+    const tdm_layer *last = &config->layers[config->layer_count - 1];
+    if (last->uses > 0)
+        tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, last->at, layer_key(config, config->layer_count - 1, ""), "",
+                       "the output of the last layer is the model's output; no layer may take it");
+}
+
+static void check_stages(tdm_config *config) {
+    int64_t stages = config->settings.job.parallel.stages;
+    for (int i = 0; i < config->layer_count; i++) {
+        const tdm_layer *layer = &config->layers[i];
+        if (layer->head.stage == TDM_INT_NULL || layer->head.stage < stages) continue;
+        tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, layer->at, layer_key(config, i, "stage"),
+                       "stages count from 0", "%s '%s' is in stage %lld, but parallel.stages is %lld",
+                       layer->op != NULL ? layer->op->name : "the layer", layer->name, (long long)layer->head.stage,
+                       (long long)stages);
+        return; /* the others have the same cause */
+    }
+}
+
+static void check_classes(tdm_config *config, int64_t classes) {
+    const tdm_data_spec *specs[] = {&config->settings.job.data.train, &config->settings.job.data.eval};
+    const char *const keys[] = {"data.train.classes", "data.eval.classes"};
+    for (int i = 0; i < 2; i++) {
+        if (specs[i]->format != TDM_DATA_SYNTHETIC || specs[i]->classes == TDM_INT_NULL || specs[i]->classes <= classes)
+            continue;
+        const tdm_layer *last = &config->layers[config->layer_count - 1];
+        tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, tdm__config_place(config, keys[i]), keys[i],
+                       tdm__fault_text(&config->faults, "%s is the last", layer_words(config, last)),
+                       "%s wants at most the %lld outputs of the model, got %lld", keys[i], (long long)classes,
+                       (long long)specs[i]->classes);
+    }
+}
+
+static tdm_status check_output(tdm_config *config) {
+    const tdm_layer *last = &config->layers[config->layer_count - 1];
+    const tdm_loss_def *loss = tdm_builtin_losses[config->settings.job.loss.kind];
+    tdm_origin origin = tdm__place_origin(last->at);
+    int64_t classes = 0;
+    tdm_shape shape;
+    shape.ndim = tdm_graph_shape(config->graph, last->value, shape.dim);
+    tdm_status status = loss->infer(&tdm__host_calls, &shape, &origin, &classes);
+    if (status != TDM_OK)
+        return take_error(config, status, last->at, layer_key(config, config->layer_count - 1, ""),
+                          tdm__fault_text(&config->faults, "the model's output is what %s gives: %s",
+                                          layer_words(config, last), shape_text(config, last->value)));
+    if (loss->target == TDM_TARGET_CLASS) check_classes(config, classes);
+    return TDM_OK;
+}
+
+static void check_channels(tdm_config *config) {
+    const tdm_ints *input = &config->settings.model.input;
+    const tdm_floats *mean = &config->settings.job.data.transform.mean;
+    if (mean->count < 2 || input->count == 0) return;
+    int64_t channels = input->count >= 3 ? input->item[0] : 1;
+    if (mean->count == channels) return;
+    tdm_place at = tdm__config_place(config, "data.transform.mean"), other = tdm__config_place(config, "model.input");
+    tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, at, "data.transform.mean",
+                   tdm__fault_text(&config->faults, "%s says `%s`", tdm__place_words(&config->faults, other),
+                                   tdm__place_line(&config->faults, other)),
+                   "normalize wants 1 mean or one for each of the %lld channels, got %d", (long long)channels, mean->count);
+}
+
+/* The layers of the list into config->layers; false when there is no list to read. */
+static bool find_layers(tdm_config *config) {
+    const tdm_yaml_node *node = config->layers_node;
+    tdm_place at = config->section_at[tdm__section_find("model")];
+    if (config->section_is_bad[tdm__section_find("model")]) return false;
+    if (node == NULL) {
+        bool has_model = at.text != NULL;
+        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, has_model ? at : config->section_at[0],
+                       has_model ? "model.layers" : "model", "write model: {input: [1, 28, 28], layers: [flatten, {linear: 10}]}",
+                       has_model ? "the key `model.layers` is missing" : "the key `model` is missing");
+        return false;
+    }
+    if (node->kind == TDM_YAML_LIST && node->count > 0 && node->count <= TDM_LAYERS_MAX) return true;
+    if (node->kind != TDM_YAML_LIST)
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, "model.layers", "begin each layer with `- `",
+                       "model.layers wants a list of layers, got %s", tdm__yaml_words(&config->faults, node));
+    else
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, "model.layers", "",
+                       "model.layers wants 1 to %d layers, got %d", TDM_LAYERS_MAX, node->count);
+    return false;
+}
+
+static tdm_status open_graph(tdm_config *config, tdm_value *input) {
+    const tdm_ints *shape = &config->settings.model.input;
+    tdm_place at = tdm__config_place(config, "model.input");
+    *input = -1;
+    if (tdm__config_is_bad(config, "model.input")) return TDM_OK;
+    if (shape->count == 0) {
+        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, config->section_at[tdm__section_find("model")], "model.input",
+                       "write input: [channels, height, width], or a number of features",
+                       "the key `model.input` is missing");
+        return TDM_OK;
+    }
+    TDM_TRY(tdm_graph_new(&config->graph, config->host));
+    tdm_status status = tdm_graph_input(config->graph, shape->count, shape->item, input);
+    return status == TDM_OK ? TDM_OK : take_error(config, status, at, "model.input", "");
+}
+
+static tdm_status build_layers(tdm_config *config) {
+    tdm_value input;
+    TDM_TRY(open_graph(config, &input));
+    TDM_TRY(tdm__arena_new(&config->work, &config->layers, (size_t)config->layers_node->count, sizeof(tdm_layer)));
+    const tdm_yaml_node *item = config->layers_node->first;
+    int before = config->faults.total;
+    for (; item != NULL; item = item->next) {
+        int index = config->layer_count++;
+        TDM_TRY(tdm__layer_read(config, index, item, &config->layers[index]));
+    }
+    for (int i = 0; i < config->layer_count; i++) {
+        check_taken(config, i);
+        TDM_TRY(build_layer(config, i, input));
+    }
+    check_uses(config);
+    check_stages(config);
+    const tdm_layer *last = &config->layers[config->layer_count - 1];
+    if (last->value >= 0 && !config->is_bad[tdm__section_find("loss")][0]) TDM_TRY(check_output(config));
+    if (config->faults.total != before || last->value < 0) return TDM_OK;
+    tdm_status status = tdm_graph_finish(config->graph, last->value);
+    return status == TDM_OK ? TDM_OK : take_error(config, status, last->at, "model.layers", "");
+}
+
+tdm_status tdm__model_build(tdm_config *config) {
+    config->settings.job.weights = config->settings.model.weights;
+    check_channels(config);
+    if (config->settings.model.builtin != NULL) {
+        if (config->layers_node != NULL)
+            tdm__fault_add(&config->faults, TDM_FAULT_EXCLUSIVE, config->layers_node->key_at, "model.layers",
+                           "keep one of the two", "model wants either layers or builtin, got both");
+        tdm__fault_add(&config->faults, TDM_FAULT_UNSUPPORTED, tdm__config_place(config, "model.builtin"), "model.builtin",
+                       "write the layers out", "model.builtin %s is not in this build", config->settings.model.builtin);
+        return config->faults.status;
+    }
+    if (!find_layers(config)) return config->faults.status;
+    TDM_TRY(build_layers(config));
+    return config->faults.status;
+}

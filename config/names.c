@@ -1,0 +1,219 @@
+/* "Did you mean": keys misspelt, put into the wrong section, or known from other trainers. */
+#include <string.h>
+
+#include "config/room.h"
+
+static const struct {
+    const char *foreign, *ours;
+} foreign_keys[] = {
+    {"learning_rate", "optimizer.lr"},
+    {"base_lr", "optimizer.lr"},
+    {"learning_rate_init", "optimizer.lr"},
+    {"optim", "optimizer"},
+    {"wd", "optimizer.weight_decay"},
+    {"beta1", "optimizer.betas"},
+    {"beta2", "optimizer.betas"},
+    {"adam_beta1", "optimizer.betas"},
+    {"adam_epsilon", "optimizer.eps"},
+    {"epsilon", "optimizer.eps"},
+    {"batch_size", "train.batch.per_device"},
+    {"train_batch_size", "train.batch.global"},
+    {"global_batch_size", "train.batch.global"},
+    {"micro_batch_size", "train.batch.per_device"},
+    {"per_device_batch_size", "train.batch.per_device"},
+    {"per_device_train_batch_size", "train.batch.per_device"},
+    {"num_epochs", "train.epochs"},
+    {"max_epochs", "train.epochs"},
+    {"n_epochs", "train.epochs"},
+    {"num_train_epochs", "train.epochs"},
+    {"max_steps", "train.steps"},
+    {"num_steps", "train.steps"},
+    {"max_iter", "train.steps"},
+    {"max_iters", "train.steps"},
+    {"iterations", "train.steps"},
+    {"total_steps", "train.steps"},
+    {"gradient_accumulation_steps", "train.accumulate"},
+    {"accumulate_grad_batches", "train.accumulate"},
+    {"grad_accum", "train.accumulate"},
+    {"max_grad_norm", "train.clip_grad_norm"},
+    {"gradient_clip_val", "train.clip_grad_norm"},
+    {"clip_grad", "train.clip_grad_norm"},
+    {"grad_clip", "train.clip_grad_norm"},
+    {"fp16", "train.precision"},
+    {"bf16", "train.precision"},
+    {"dtype", "train.precision"},
+    {"mixed_precision", "train.precision"},
+    {"num_workers", "data.workers"},
+    {"dataloader_num_workers", "data.workers"},
+    {"loaders", "data.workers"},
+    {"dataset", "data.train"},
+    {"train_data", "data.train"},
+    {"val", "data.eval"},
+    {"valid", "data.eval"},
+    {"test", "data.eval"},
+    {"transforms", "data.transform"},
+    {"random_seed", "seed"},
+    {"seed_everything", "seed"},
+    {"gpus", "parallel.device_ids"},
+    {"gpu_ids", "parallel.device_ids"},
+    {"num_gpus", "parallel.device_ids"},
+    {"devices", "parallel.device_ids"},
+    {"nproc_per_node", "parallel.device_ids"},
+    {"world_size", "parallel.device_ids"},
+    {"accelerator", "parallel.device"},
+    {"strategy", "parallel.mode"},
+    {"num_threads", "parallel.threads_per_device"},
+    {"threads", "parallel.threads_per_device"},
+    {"main_device", "parallel.dp.output_device"},
+    {"bucket_mb", "parallel.ddp.bucket_cap_mb"},
+    {"dist_backend", "parallel.ddp.backend"},
+    {"dist_url", "parallel.ddp.init_method"},
+    {"lr_scheduler", "schedule"},
+    {"lr_scheduler_type", "schedule.type"},
+    {"lr_schedule", "schedule"},
+    {"scheduler", "schedule"},
+    {"warmup", "schedule.warmup_steps"},
+    {"T_max", "schedule.total"},
+    {"eta_min", "schedule.min_lr"},
+    {"criterion", "loss"},
+    {"loss_fn", "loss"},
+    {"network", "model"},
+    {"input_shape", "model.input"},
+    {"pretrained", "model.weights"},
+    {"checkpoint_path", "checkpoint.resume"},
+    {"resume_from", "checkpoint.resume"},
+    {"resume_from_checkpoint", "checkpoint.resume"},
+    {"save_steps", "checkpoint.every"},
+    {"save_every", "checkpoint.every"},
+    {"save_interval", "checkpoint.every"},
+    {"save_total_limit", "checkpoint.keep_last"},
+    {"eval_steps", "eval.every"},
+    {"eval_every", "eval.every"},
+    {"val_check_interval", "eval.every"},
+    {"logging_steps", "log.every"},
+    {"log_every", "log.every"},
+    {"log_interval", "log.every"},
+    {"output_dir", "run.dir"},
+    {"save_dir", "run.dir"},
+    {"work_dir", "run.dir"},
+    {"run_dir", "run.dir"},
+    {"log_dir", "run.dir"},
+    {"run_name", "name"},
+    {"version", "tandem"},
+};
+
+static const char *const foreign_layers[][2] = {
+    {"fc", "linear"},        {"dense", "linear"},          {"conv", "conv2d"},          {"convolution", "conv2d"},
+    {"maxpool", "maxpool2d"}, {"max_pool2d", "maxpool2d"}, {"avgpool", "avgpool2d"},    {"avg_pool2d", "avgpool2d"},
+    {"bn", "batchnorm2d"},   {"batchnorm", "batchnorm2d"}, {"batch_norm", "batchnorm2d"},
+    {"global_avg_pool", "adaptive_avgpool2d"},             {"adaptive_avg_pool2d", "adaptive_avgpool2d"},
+    {"residual", "add"},     {"sum", "add"},               {"reshape", "flatten"},      {"view", "flatten"},
+};
+
+static const char *const foreign_attrs[][2] = {
+    {"out_channels", "out"}, {"out_features", "out"}, {"filters", "out"},       {"units", "out"},
+    {"in_channels", "in"},   {"in_features", "in"},   {"num_features", "in"},   {"kernel_size", "kernel"},
+    {"strides", "stride"},   {"pad", "padding"},      {"output_size", "out"},   {"inputs", "input"},
+    {"from", "input"},       {"probability", "p"},    {"rate", "p"},
+};
+
+const char *tdm__foreign_layer(const char *kind) {
+    for (size_t i = 0; i < sizeof(foreign_layers) / sizeof(foreign_layers[0]); i++) {
+        if (strcasecmp(kind, foreign_layers[i][0]) == 0) return foreign_layers[i][1];
+    }
+    return NULL;
+}
+
+const char *tdm__foreign_attr(const char *key) {
+    for (size_t i = 0; i < sizeof(foreign_attrs) / sizeof(foreign_attrs[0]); i++) {
+        if (strcmp(key, foreign_attrs[i][0]) == 0) return foreign_attrs[i][1];
+    }
+    return NULL;
+}
+
+const char *tdm__hint_nearest(tdm_config *config, const char *word, const char *const *names, int count) {
+    const char *near = tdm__text_nearest(word, names, count);
+    return near != NULL ? tdm__fault_text(&config->faults, "did you mean `%s`?", near) : "";
+}
+
+/* The keys that may stand in a section; the walker knows "layers" and "input" of the model by hand. */
+static int keys_of(int section, const char *keys[], int room) {
+    int count = 0;
+    const char *part;
+    for (const tdm_field *row = tdm__sections[section].rows; row->key != NULL && count < room; row++)
+        keys[count++] = row->key;
+    for (int i = 0; i < TDM_SECTION_COUNT && count < room; i++) {
+        if (tdm__section_is_part(tdm__sections[i].path, tdm__sections[section].path, &part)) keys[count++] = part;
+    }
+    if (strcmp(tdm__sections[section].path, "model") == 0 && count < room) keys[count++] = "layers";
+    return count;
+}
+
+static const char *list_of(tdm_config *config, const char *const *keys, int count) {
+    const char *text = "";
+    for (int i = 0; i < count; i++) text = tdm__fault_text(&config->faults, "%s%s%s", text, i > 0 ? ", " : "", keys[i]);
+    return text;
+}
+
+/* Where else this very key exists: "optimizer" for lr. */
+static const char *section_with(const char *key, int not_here) {
+    const char *part;
+    if (strcmp(key, "layers") == 0) return "model";
+    for (int i = 1; i < TDM_SECTION_COUNT; i++) {
+        if (i == not_here) continue;
+        if (tdm__section_row(&tdm__sections[i], key) >= 0) return tdm__sections[i].path;
+        for (int k = 0; k < TDM_SECTION_COUNT; k++) {
+            if (tdm__section_is_part(tdm__sections[k].path, tdm__sections[i].path, &part) && strcmp(part, key) == 0)
+                return tdm__sections[i].path;
+        }
+    }
+    return NULL;
+}
+
+static const char *nearest_anywhere(tdm_config *config, const char *key) {
+    const char *keys[TDM_ROWS_MAX + TDM_SECTION_COUNT + 1];
+    int best = 1 << 20;
+    const char *text = NULL;
+    for (int i = 0; i < TDM_SECTION_COUNT; i++) {
+        const char *near = tdm__text_nearest(key, keys, keys_of(i, keys, TDM_ROWS_MAX + TDM_SECTION_COUNT + 1));
+        int distance = near != NULL ? tdm__text_distance(key, near) : best;
+        if (distance >= best) continue;
+        best = distance;
+        const char *path = tdm__sections[i].path;
+        text = i == 0 ? tdm__fault_text(&config->faults, "did you mean `%s` at the top of the file?", near)
+                      : tdm__fault_text(&config->faults, "did you mean `%s`? it belongs under `%s`", near, path);
+    }
+    return text;
+}
+
+static const char *hint_for(tdm_config *config, int section, const tdm_yaml_node *node) {
+    const char *keys[TDM_ROWS_MAX + TDM_SECTION_COUNT + 1], *key = node->key;
+    int count = keys_of(section, keys, TDM_ROWS_MAX + TDM_SECTION_COUNT + 1);
+    const char *wide = tdm__fault_wide_hint(&config->faults, node->key_at);
+    if (wide[0] != '\0') return wide;
+    const char *other = section_with(key, section);
+    if (other != NULL) return tdm__fault_text(&config->faults, "`%s` belongs under `%s`", key, other);
+    if (section != 0 && tdm__section_row(&tdm__sections[0], key) >= 0)
+        return tdm__fault_text(&config->faults, "`%s` belongs at the top of the file, not under `%s`", key,
+                               tdm__sections[section].path);
+    for (size_t i = 0; i < sizeof(foreign_keys) / sizeof(foreign_keys[0]); i++) {
+        if (strcmp(key, foreign_keys[i].foreign) == 0)
+            return tdm__fault_text(&config->faults, "tandem calls it `%s`", foreign_keys[i].ours);
+    }
+    const char *near = tdm__hint_nearest(config, key, keys, count);
+    if (near[0] == '\0') near = nearest_anywhere(config, key);
+    if (near != NULL && near[0] != '\0') return near;
+    return tdm__fault_text(&config->faults, "keys here: %s", list_of(config, keys, count));
+}
+
+void tdm__unknown_key(tdm_config *config, int section, const tdm_yaml_node *node) {
+    if (tdm__fault_skip(&config->faults)) return;
+    const char *path = tdm__sections[section].path;
+    const char *hint = hint_for(config, section, node);
+    const char *full = section == 0 ? node->key : tdm__fault_text(&config->faults, "%s.%s", path, node->key);
+    if (section == 0)
+        tdm__fault_add(&config->faults, TDM_FAULT_UNKNOWN_KEY, node->key_at, full, hint, "unknown key '%s'", node->key);
+    else
+        tdm__fault_add(&config->faults, TDM_FAULT_UNKNOWN_KEY, node->key_at, full, hint, "unknown key '%s' in %s",
+                       node->key, path);
+}

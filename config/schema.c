@@ -1,0 +1,265 @@
+/* The walker: the tree against the table. It knows sections, rows and types, and none of them by name but the few that
+ * have a form of their own. */
+#include <string.h>
+
+#include "config/room.h"
+#include "runtime/base/status.h"
+
+static const char *key_text(tdm_config *config, int section, const char *key) {
+    const char *path = tdm__sections[section].path;
+    return path[0] == '\0' ? key : tdm__fault_text(&config->faults, "%s.%s", path, key);
+}
+
+tdm_status tdm__settings_init(tdm_settings *settings, tdm_arena *arena) {
+    memset(settings, 0, sizeof(*settings));
+    settings->job.size = sizeof(settings->job);
+    for (int i = 0; i < TDM_SECTION_COUNT; i++) {
+        const tdm_section *section = &tdm__sections[i];
+        TDM_TRY(tdm__field_set_initial(section->rows, tdm__section_object(section, settings), arena));
+    }
+    settings->job.version = 1;
+    return TDM_OK;
+}
+
+/* "train.batch.global" to its section and row; false if there is none. */
+static bool find_row(const char *key, int *section, int *row) {
+    const char *dot = strrchr(key, '.');
+    size_t length = dot != NULL ? (size_t)(dot - key) : 0;
+    for (*section = 0; *section < TDM_SECTION_COUNT; ++*section) {
+        const char *path = tdm__sections[*section].path;
+        if (strlen(path) != length || strncmp(path, key, length) != 0) continue;
+        *row = tdm__section_row(&tdm__sections[*section], dot != NULL ? dot + 1 : key);
+        return *row >= 0;
+    }
+    return false;
+}
+
+tdm_place tdm__config_place(const tdm_config *config, const char *key) {
+    int section, row;
+    return find_row(key, &section, &row) ? config->place[section][row] : (tdm_place){0};
+}
+
+bool tdm__config_is_bad(const tdm_config *config, const char *key) {
+    int section, row;
+    return find_row(key, &section, &row) && config->is_bad[section][row];
+}
+
+/* ---- one row ---- */
+
+static bool is_path(int section, const tdm_field *row, const char *text) {
+    if (row->kind == TDM_FIELD_PATH || row->kind == TDM_FIELD_PATHS) return true;
+    return strcmp(tdm__sections[section].path, "checkpoint") == 0 && strcmp(row->key, "resume") == 0 &&
+           strcmp(text, "auto") != 0 && strcmp(text, "never") != 0 && text[0] != '\0';
+}
+
+/* The scalars of a node, replaced and with paths made absolute. False after a fault. */
+static bool take_items(tdm_config *config, int section, const tdm_field *row, const tdm_yaml_node *node, const char *key,
+                       const char *items[TDM_LIST_MAX + 1], tdm_written *written) {
+    bool is_list = node->kind == TDM_YAML_LIST;
+    const tdm_yaml_node *item = is_list ? node->first : node;
+    int index = 0;
+    for (; item != NULL && index <= TDM_LIST_MAX; item = is_list ? item->next : NULL, index++) {
+        if (item->kind != TDM_YAML_SCALAR || (is_list && tdm__yaml_is_null(item))) {
+            tdm__fault_add(&config->faults, TDM_FAULT_VALUE, item->at, key, "", "%s: item %d wants a single value, got %s",
+                           key, index + 1, tdm__yaml_words(&config->faults, item));
+            return false;
+        }
+        const char *text = tdm__substitute(config, item->text, item->at, key);
+        if (text != NULL && is_path(section, row, text)) text = tdm__path_resolve(config, text, item->at, key);
+        if (text == NULL) return false;
+        items[index] = text;
+    }
+    /* One value where a list is wanted is a list of one. */
+    bool wants_list = row->kind == TDM_FIELD_INTS || row->kind == TDM_FIELD_FLOATS || row->kind == TDM_FIELD_PATHS;
+    *written = (tdm_written){.is_list = is_list || wants_list, .count = is_list ? node->count : 1, .item = items};
+    return true;
+}
+
+void tdm__schema_read_row(tdm_config *config, int section, int row_index, const tdm_yaml_node *node, bool needed) {
+    const tdm_field *row = &tdm__sections[section].rows[row_index];
+    const char *key = key_text(config, section, row->key);
+    const char *items[TDM_LIST_MAX + 1] = {""};
+    tdm_written written = {.is_null = true, .item = items};
+    tdm_text why;
+    tdm__text_init(&why, config->host);
+    int before = config->faults.total;
+    config->place[section][row_index] = node->at;
+    if (node->kind == TDM_YAML_MAP) {
+        tdm__field_describe(row, &why, false);
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key, "", "%s wants %s; got a mapping", key,
+                       why.data == NULL ? "" : why.data);
+    } else if (tdm__yaml_is_null(node) && needed) {
+        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, node->at, key, "", "%s wants a value: %s", key, row->help);
+    } else if (tdm__yaml_is_null(node) || take_items(config, section, row, node, key, items, &written)) {
+        void *object = tdm__section_object(&tdm__sections[section], &config->settings);
+        if (!tdm__field_set(row, object, &written, &config->work, &why))
+            tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key,
+                           tdm__fault_wide_hint(&config->faults, node->at), "%s %s", key,
+                           why.data == NULL ? "has a wrong value" : why.data);
+    }
+    config->is_bad[section][row_index] = config->faults.total != before;
+    if (why.failed) config->faults.status = TDM_E_MEMORY;
+    tdm__text_deinit(&why);
+}
+
+/* ---- one section ---- */
+
+static void read_section(tdm_config *config, int section, const tdm_yaml_node *node);
+
+static const char *keys_of_type(tdm_config *config, const tdm_section *section) {
+    const char *text = "";
+    for (const tdm_field *row = section->rows; row->key != NULL; row++) {
+        if (!tdm__section_has(section, row, &config->settings) || strcmp(row->key, section->type_key) == 0) continue;
+        text = tdm__fault_text(&config->faults, "%s%s%s", text, text[0] != '\0' ? ", " : "", row->key);
+    }
+    return text;
+}
+
+/* momentum with adam: says whose key it is, and which keys adam has. */
+static void refuse_other_type(tdm_config *config, int index, const tdm_yaml_node *node) {
+    const tdm_section *section = &tdm__sections[index];
+    const tdm_field *type_row = &section->rows[tdm__section_row(section, section->type_key)];
+    const char *const *names = type_row->names;
+    unsigned types = tdm__section_only(section, node->key)->types;
+    const char *owners = "";
+    for (int i = 0; names[i] != NULL; i++) {
+        if ((types & (1u << i)) == 0) continue;
+        owners = tdm__fault_text(&config->faults, "%s%s%s", owners, owners[0] != '\0' ? ", " : "", names[i]);
+    }
+    const char *type = names[tdm__section_type(section, &config->settings)];
+    const char *key = key_text(config, index, node->key);
+    const char *keys = keys_of_type(config, section);
+    tdm_place type_at = config->place[index][type_row - section->rows];
+    tdm__fault_add(&config->faults, TDM_FAULT_OTHER_TYPE, node->key_at, key,
+                   keys[0] != '\0' ? tdm__fault_text(&config->faults, "keys of %s: %s", type, keys)
+                                   : tdm__fault_text(&config->faults, "%s has no further keys", type),
+                   "%s belongs to %s; the %s is %s (%s)", key, owners, section->type_key, type,
+                   tdm__place_words(&config->faults, type_at));
+}
+
+static int find_part(const tdm_section *section, const char *key) {
+    const char *part;
+    for (int i = 1; i < TDM_SECTION_COUNT; i++) {
+        if (tdm__section_is_part(tdm__sections[i].path, section->path, &part) && strcmp(part, key) == 0) return i;
+    }
+    return -1;
+}
+
+static void read_member(tdm_config *config, int index, const tdm_yaml_node *node, bool type_is_known) {
+    const tdm_section *section = &tdm__sections[index];
+    int row = tdm__section_row(section, node->key);
+    if (row >= 0) {
+        const tdm_only *only = tdm__section_only(section, node->key);
+        if (only != NULL && type_is_known && !tdm__section_has(section, &section->rows[row], &config->settings))
+            refuse_other_type(config, index, node);
+        else
+            tdm__schema_read_row(config, index, row, node, only != NULL && type_is_known && only->needed);
+        return;
+    }
+    int part = find_part(section, node->key);
+    if (part > 0) {
+        read_section(config, part, node);
+    } else if (strcmp(section->path, "model") == 0 && strcmp(node->key, "layers") == 0) {
+        config->layers_node = node;
+    } else {
+        tdm__unknown_key(config, index, node);
+    }
+}
+
+static void check_needed(tdm_config *config, int index, tdm_place at) {
+    const tdm_section *section = &tdm__sections[index];
+    for (int i = 0; section->rows[i].key != NULL; i++) {
+        const tdm_field *row = &section->rows[i];
+        const tdm_only *only = tdm__section_only(section, row->key);
+        if (config->place[index][i].text != NULL || only == NULL || !only->needed) continue;
+        if (!tdm__section_has(section, row, &config->settings)) continue;
+        const char *type = section->rows[tdm__section_row(section, section->type_key)]
+                               .names[tdm__section_type(section, &config->settings)];
+        const char *key = key_text(config, index, row->key);
+        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, at, key, tdm__fault_text(&config->faults, "%s", row->help),
+                       "%s: %s %s wants the key `%s`", section->path, section->type_key, type, row->key);
+    }
+}
+
+static void check_required(tdm_config *config, int index, tdm_place at) {
+    const tdm_section *section = &tdm__sections[index];
+    for (int i = 0; section->rows[i].key != NULL; i++) {
+        const tdm_field *row = &section->rows[i];
+        if ((row->flags & TDM_FIELD_REQUIRED) == 0 || config->place[index][i].text != NULL) continue;
+        const char *key = key_text(config, index, row->key);
+        const char *hint = index == 0 ? "write `tandem: 1` as the first line"
+                                      : tdm__fault_text(&config->faults, "%s", row->help);
+        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, at, key, hint, "the key `%s` is missing", key);
+    }
+}
+
+static void read_map(tdm_config *config, int index, const tdm_yaml_node *map) {
+    const tdm_section *section = &tdm__sections[index];
+    bool type_is_known = true;
+    /* First what others depend on: the type of a section, and the name for ${name}. */
+    const char *first_key = index == 0 ? "name" : section->type_key;
+    const tdm_yaml_node *first = first_key != NULL ? tdm__yaml_find(map, first_key) : NULL;
+    if (first != NULL) {
+        int row = tdm__section_row(section, first_key);
+        tdm__schema_read_row(config, index, row, first, false);
+        type_is_known = !config->is_bad[index][row];
+    }
+    for (const tdm_yaml_node *node = map->first; node != NULL; node = node->next) {
+        bool is_told = node->is_repeated || strcmp(node->key, "<<") == 0;
+        if (node == first || is_told || strncmp(node->key, "x-", 2) == 0) continue;
+        read_member(config, index, node, type_is_known);
+    }
+    tdm_place at = index == 0 ? (tdm_place){map->at.text, 1, 1} : map->key != NULL ? map->key_at : map->at;
+    check_required(config, index, at);
+    bool has_type = section->type_key != NULL && type_is_known;
+    if (has_type && config->place[index][tdm__section_row(section, section->type_key)].text != NULL)
+        check_needed(config, index, at);
+}
+
+/* A single value in place of a section. `train.batch: 32` is the classic. */
+static void refuse_value(tdm_config *config, int index, const tdm_yaml_node *node) {
+    const char *path = tdm__sections[index].path;
+    int64_t number;
+    config->section_is_bad[index] = true;
+    const char *hint = tdm__fault_wide_hint(&config->faults, node->at);
+    if (hint[0] == '\0') hint = tdm__fault_text(&config->faults, "`tandem explain %s` lists its keys", path);
+    if (strcmp(path, "train.batch") == 0 && node->kind == TDM_YAML_SCALAR && tdm__parse_int(node->text, &number)) {
+        hint = tdm__fault_text(&config->faults,
+                               "write `batch: {per_device: %s}` for each device, or `batch: {global: %s}` for all together",
+                               node->text, node->text);
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, path, hint,
+                       "train.batch wants per_device or global, got the bare number %s", node->text);
+        return;
+    }
+    tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, path, hint, "%s wants keys of its own, got %s",
+                   path[0] == '\0' ? "the file" : path, tdm__yaml_words(&config->faults, node));
+}
+
+static void read_section(tdm_config *config, int index, const tdm_yaml_node *node) {
+    const tdm_section *section = &tdm__sections[index];
+    config->section_at[index] = node->key != NULL ? node->key_at : node->at;
+    if (tdm__yaml_is_null(node)) return; /* as if it were not there */
+    if (strcmp(section->path, "data.transform") == 0) {
+        tdm__transform_read(config, node);
+        return;
+    }
+    const tdm_field *main_row = tdm__field_main(section->rows);
+    if (node->kind == TDM_YAML_SCALAR && main_row != NULL) { /* `loss: mse` */
+        int row = (int)(main_row - section->rows);
+        tdm__schema_read_row(config, index, row, node, false);
+        if (!config->is_bad[index][row]) check_needed(config, index, node->at);
+    } else if (node->kind == TDM_YAML_MAP) {
+        read_map(config, index, node);
+    } else {
+        refuse_value(config, index, node);
+    }
+}
+
+tdm_status tdm__schema_read(tdm_config *config, const tdm_yaml_node *root) {
+    config->section_at[0] = (tdm_place){root->at.text, 1, 1};
+    if (root->kind == TDM_YAML_MAP)
+        read_map(config, 0, root);
+    else
+        refuse_value(config, 0, root);
+    return config->faults.status;
+}

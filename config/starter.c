@@ -1,0 +1,185 @@
+/* `tandem init`: starter files with a comment on each line, in two languages. A line is YAML, and what it means; lines
+ * without a meaning of their own stand alone. */
+#include <string.h>
+
+#include "config/room.h"
+#include "runtime/base/status.h"
+
+typedef struct starter_line {
+    const char *yaml, *en, *zh;
+} starter_line;
+
+#define HEAD \
+    {"", "`tandem train FILE` runs it, `tandem check FILE` looks for faults, `tandem explain KEY` tells about a key", \
+     "`tandem train 文件` 运行，`tandem check 文件` 检查，`tandem explain 键` 查看说明"}, \
+    {"", "values can be changed on the command line: `tandem train FILE optimizer.lr=0.01`", \
+     "可在命令行修改：`tandem train 文件 optimizer.lr=0.01`"}, \
+    {"tandem: 1", "version of this format", "本格式的版本"}
+
+static const starter_line cifar[] = {
+    HEAD,
+    {"name: cifar-convnet", "names the run directory", "用于运行目录的名字"},
+    {"seed: 42", "initial weights, order of samples, dropout", "初始权重、样本顺序、dropout"},
+    {"deterministic: true", "two runs are equal to the bit", "两次运行逐位相同"},
+    {"model:", NULL, NULL},
+    {"  input: [3, 32, 32]", "channels, height, width", "通道、高、宽"},
+    {"  layers:", "`name` is the prefix in checkpoints, as in PyTorch", "name 是检查点中的前缀，与 PyTorch 一致"},
+    {"    - conv2d: {name: features.0, out: 64, kernel: 3, padding: 1}", NULL, NULL},
+    {"    - relu", NULL, NULL},
+    {"    - maxpool2d: 2", NULL, NULL},
+    {"    - conv2d: {name: features.3, out: 128, kernel: 3, padding: 1}", NULL, NULL},
+    {"    - relu", NULL, NULL},
+    {"    - maxpool2d: 2", NULL, NULL},
+    {"    - flatten", "128 x 8 x 8 = 8192", "128 x 8 x 8 = 8192"},
+    {"    - linear: {name: classifier.0, out: 512}", NULL, NULL},
+    {"    - relu", NULL, NULL},
+    {"    - linear: {name: classifier.2, out: 10}", NULL, NULL},
+    {"data:", "drawn digits, so that it runs without a download; for CIFAR-10 use the two lines below",
+     "绘制的数字，无需下载即可运行；使用 CIFAR-10 时换成下面两行"},
+    {"  train: {format: glyphs, samples: 5000, range: [0, 4000]}", NULL, NULL},
+    {"  eval:  {format: glyphs, samples: 5000, range: [4000, 5000]}", NULL, NULL},
+    {"", "train: {format: cifar10, path: data/cifar-10-batches-bin}", "train: {format: cifar10, path: data/cifar-10-batches-bin}"},
+    {"", "eval:  {format: cifar10, path: data/cifar-10-batches-bin}", "eval:  {format: cifar10, path: data/cifar-10-batches-bin}"},
+    {"  transform: [to_float, {normalize: {mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5]}}]", NULL, NULL},
+    {"  shuffle: true", "a new order every epoch", "每轮重新打乱"},
+    {"  workers: 2", "loader threads; never change the numbers", "加载线程数；不影响数值"},
+    {"loss: cross_entropy", NULL, NULL},
+    {"optimizer: {type: adam, lr: 1.0e-3}", "adam, adamw or sgd", "adam、adamw 或 sgd"},
+    {"schedule: {type: constant}", "constant, step, multistep, cosine, onecycle, linear", "constant、step、multistep、cosine、onecycle、linear"},
+    {"train:", NULL, NULL},
+    {"  epochs: 2", "or steps: N", "或 steps: N"},
+    {"  batch: {per_device: 32}", "or {global: 64}", "或 {global: 64}"},
+    {"parallel:", NULL, NULL},
+    {"  mode: ddp", "single; dp: as DataParallel; ddp: as DistributedDataParallel", "single；dp：同 DataParallel；ddp：同 DistributedDataParallel"},
+    {"  device: auto", "a usable GPU, else the CPU", "有可用 GPU 时用 GPU，否则用 CPU"},
+    {"  device_ids: [0, 1]", "on the CPU: virtual devices", "CPU 上为虚拟设备"},
+    {"eval: {every: 1 epoch}", NULL, NULL},
+    {"checkpoint: {every: 1 epoch, keep_last: 3, resume: auto}", NULL, NULL},
+    {"run: {dir: \"runs/${name}/${start_time}\"}", NULL, NULL},
+    {NULL, NULL, NULL},
+};
+
+static const starter_line mnist[] = {
+    HEAD,
+    {"name: mnist-cnn", "names the run directory", "用于运行目录的名字"},
+    {"seed: 42", "initial weights, order of samples, dropout", "初始权重、样本顺序、dropout"},
+    {"model:", NULL, NULL},
+    {"  input: [1, 28, 28]", "channels, height, width", "通道、高、宽"},
+    {"  layers:", NULL, NULL},
+    {"    - conv2d: {out: 16, kernel: 3, padding: 1}", NULL, NULL},
+    {"    - relu", NULL, NULL},
+    {"    - maxpool2d: 2", NULL, NULL},
+    {"    - conv2d: {out: 32, kernel: 3, padding: 1}", NULL, NULL},
+    {"    - relu", NULL, NULL},
+    {"    - maxpool2d: 2", NULL, NULL},
+    {"    - flatten", NULL, NULL},
+    {"    - linear: 128", NULL, NULL},
+    {"    - relu", NULL, NULL},
+    {"    - dropout: 0.5", NULL, NULL},
+    {"    - linear: 10", NULL, NULL},
+    {"data:", "drawn digits, so that it runs without a download; for MNIST's files use the lines below",
+     "绘制的数字，无需下载即可运行；使用 MNIST 文件时换成下面几行"},
+    {"  train: {format: glyphs, samples: 6000, range: [0, 5000]}", NULL, NULL},
+    {"  eval:  {format: glyphs, samples: 6000, range: [5000, 6000]}", NULL, NULL},
+    {"", "train: {format: idx, images: data/train-images-idx3-ubyte.gz, labels: data/train-labels-idx1-ubyte.gz}",
+     "train: {format: idx, images: data/train-images-idx3-ubyte.gz, labels: data/train-labels-idx1-ubyte.gz}"},
+    {"", "eval:  {format: idx, images: data/t10k-images-idx3-ubyte.gz, labels: data/t10k-labels-idx1-ubyte.gz}",
+     "eval:  {format: idx, images: data/t10k-images-idx3-ubyte.gz, labels: data/t10k-labels-idx1-ubyte.gz}"},
+    {"  transform: [to_float, {normalize: {mean: [0.1307], std: [0.3081]}}]", NULL, NULL},
+    {"loss: cross_entropy", NULL, NULL},
+    {"optimizer: {type: adam, lr: 1.0e-3}", "adam, adamw or sgd", "adam、adamw 或 sgd"},
+    {"train:", NULL, NULL},
+    {"  epochs: 3", "or steps: N", "或 steps: N"},
+    {"  batch: {global: 64}", "of all devices together; or {per_device: 32}", "所有设备合计；或 {per_device: 32}"},
+    {"parallel:", NULL, NULL},
+    {"  mode: dp", "single, dp or ddp", "single、dp 或 ddp"},
+    {"  device_ids: [0, 1]", "on the CPU: virtual devices", "CPU 上为虚拟设备"},
+    {NULL, NULL, NULL},
+};
+
+static const starter_line toy[] = {
+    HEAD,
+    {"name: toy-mp", "names the run directory", "用于运行目录的名字"},
+    {"seed: 0", NULL, NULL},
+    {"", "Linear 10-10, ReLU, Linear 10-5. To cut it over two devices a layer says where it runs, {out: 10, stage: 0} and "
+         "{out: 5, stage: 1}, with parallel.stages: 2; that needs a build with model parallelism",
+     "Linear 10-10、ReLU、Linear 10-5。切分到两个设备时在层上写 {out: 10, stage: 0} 与 {out: 5, stage: 1}，并写 "
+     "parallel.stages: 2；这需要带模型并行的构建"},
+    {"model:", NULL, NULL},
+    {"  input: 10", "a number of features", "特征数"},
+    {"  layers:", NULL, NULL},
+    {"    - linear: {name: net1, out: 10}", NULL, NULL},
+    {"    - relu", NULL, NULL},
+    {"    - linear: {name: net2, out: 5}", NULL, NULL},
+    {"data:", NULL, NULL},
+    {"  train: {format: synthetic, samples: 2000}", "randn inputs and targets, as torch draws them", "与 torch 相同的 randn 输入与目标"},
+    {"loss: mse", NULL, NULL},
+    {"optimizer: {type: sgd, lr: 1.0e-3}", NULL, NULL},
+    {"train:", NULL, NULL},
+    {"  steps: 100", NULL, NULL},
+    {"  batch: {per_device: 20}", NULL, NULL},
+    {"parallel:", NULL, NULL},
+    {"  mode: ddp", NULL, NULL},
+    {"  device_ids: [0, 1]", NULL, NULL},
+    {"  stages: 1", "devices that each replica is cut over", "每个副本切分到几个设备"},
+    {NULL, NULL, NULL},
+};
+
+static const starter_line burnin[] = {
+    HEAD,
+    {"", "needs a build with builtin models and image folders; `tandem check` says what is missing here",
+     "需要带内置模型与图像目录的构建；`tandem check` 会说明此处缺少什么"},
+    {"name: resnet50-burnin", NULL, NULL},
+    {"model:", NULL, NULL},
+    {"  input: [3, 224, 224]", NULL, NULL},
+    {"  builtin: resnet50", NULL, NULL},
+    {"  weights: weights/resnet50.safetensors", NULL, NULL},
+    {"data:", NULL, NULL},
+    {"  train: {format: image_folder, path: data/images}", "a folder per class", "每个类别一个目录"},
+    {"  transform: [to_float, {normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}}]", NULL, NULL},
+    {"loss: cross_entropy", NULL, NULL},
+    {"optimizer: {type: sgd, lr: 0}", "nothing is learnt: the devices are tested", "不学习，只检验设备"},
+    {"train:", NULL, NULL},
+    {"  steps: 1000", NULL, NULL},
+    {"  batch: {per_device: 64}", NULL, NULL},
+    {"parallel:", NULL, NULL},
+    {"  mode: dp", NULL, NULL},
+    {"  device: cuda", NULL, NULL},
+    {"  device_ids: [0]", NULL, NULL},
+    {NULL, NULL, NULL},
+};
+
+static const struct {
+    const char *task;
+    const starter_line *lines;
+} starters[] = {{"cifar", cifar}, {"mnist", mnist}, {"toy-mp", toy}, {"resnet50-burnin", burnin}};
+enum { STARTER_COUNT = sizeof(starters) / sizeof(starters[0]), COMMENT_COLUMN = 32 };
+
+static void add_line(const starter_line *line, bool chinese, tdm_text *out) {
+    const char *meaning = chinese ? line->zh : line->en;
+    tdm__text_puts(out, line->yaml);
+    if (meaning != NULL) {
+        int column = tdm__text_columns(line->yaml);
+        for (; column > 0 && column < COMMENT_COLUMN; column++) tdm__text_puts(out, " ");
+        tdm__text_printf(out, "%s# %s", column > COMMENT_COLUMN ? "  " : "", meaning);
+    }
+    tdm__text_puts(out, "\n");
+}
+
+tdm_status tdm_config_starter(const char *task, tdm_language language, char **out) {
+    if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_starter: out is NULL");
+    *out = NULL;
+    if (task == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_starter: task is NULL");
+    for (int i = 0; i < STARTER_COUNT; i++) {
+        if (strcmp(task, starters[i].task) != 0) continue;
+        tdm_text text;
+        tdm__text_init(&text, tdm_host_default());
+        for (const starter_line *line = starters[i].lines; line->yaml != NULL; line++) add_line(line, language == TDM_CHINESE, &text);
+        return tdm__text_take_public(&text, out);
+    }
+    const char *names[STARTER_COUNT];
+    for (int i = 0; i < STARTER_COUNT; i++) names[i] = starters[i].task;
+    const char *near = tdm__text_nearest(task, names, STARTER_COUNT);
+    TDM_FAIL(TDM_E_USAGE, "there is no starter '%s'%s%s%s; there are cifar, mnist, toy-mp and resnet50-burnin", task,
+             near != NULL ? "; did you mean " : "", near != NULL ? near : "", near != NULL ? "?" : "");
+}

@@ -1,0 +1,73 @@
+/* ${env:X}, ${name}, ${start_time}, and paths. */
+#include <string.h>
+
+#include "config/room.h"
+#include "runtime/base/env.h"
+
+/* The text behind one ${...}, or NULL after a fault. */
+static const char *lookup(tdm_config *config, const char *word, tdm_place at, const char *key) {
+    const char *value = NULL;
+    if (strncmp(word, "env:", 4) == 0) {
+        value = word[4] != '\0' ? tdm__env_of_user(word + 4) : NULL;
+        if (value == NULL)
+            tdm__fault_add(&config->faults, TDM_FAULT_SUBSTITUTION, at, key, "export it before starting tandem",
+                           "%s: the environment variable '%s' is not set", key, word + 4);
+    } else if (strcmp(word, "start_time") == 0) {
+        value = config->start_time;
+    } else if (strcmp(word, "name") == 0 && strcmp(key, "name") != 0) {
+        value = config->settings.job.name;
+    } else {
+        tdm__fault_add(&config->faults, TDM_FAULT_SUBSTITUTION, at, key, "there are ${env:X}, ${name} and ${start_time}",
+                       "%s: there is no ${%s}%s", key, word, strcmp(word, "name") == 0 ? " inside the name itself" : "");
+    }
+    if (value != NULL && strstr(value, "${") != NULL) {
+        tdm__fault_add(&config->faults, TDM_FAULT_SUBSTITUTION, at, key, "replacements are not replaced again",
+                       "%s: the value of ${%s} holds '${'", key, word);
+        return NULL;
+    }
+    return value;
+}
+
+const char *tdm__substitute(tdm_config *config, const char *text, tdm_place at, const char *key) {
+    if (strstr(text, "${") == NULL) return text;
+    tdm_text out;
+    tdm__text_init(&out, config->host);
+    const char *result = NULL, *start;
+    while ((start = strstr(text, "${")) != NULL) {
+        const char *end = strchr(start, '}');
+        if (end == NULL) {
+            tdm__fault_add(&config->faults, TDM_FAULT_SUBSTITUTION, at, key, "", "%s: a '${' without its '}'", key);
+            goto done;
+        }
+        const char *word = tdm__fault_text(&config->faults, "%.*s", (int)(end - start - 2), start + 2);
+        const char *value = lookup(config, word, at, key);
+        if (value == NULL) goto done;
+        tdm__text_add(&out, text, (size_t)(start - text));
+        tdm__text_puts(&out, value);
+        text = end + 1;
+    }
+    tdm__text_puts(&out, text);
+    result = out.failed ? NULL : tdm__fault_text(&config->faults, "%s", out.data);
+    if (out.failed) config->faults.status = TDM_E_MEMORY;
+done:
+    tdm__text_deinit(&out);
+    return result;
+}
+
+const char *tdm__path_resolve(tdm_config *config, const char *path, tdm_place at, const char *key) {
+    const char *folder = at.text != NULL && at.text->order != 0 ? config->cwd : config->folder;
+    if (path[0] == '/' || path[0] == '\0') return path;
+    if (path[0] == '~' && (path[1] == '/' || path[1] == '\0')) {
+        folder = tdm__env_of_user("HOME");
+        if (folder == NULL) {
+            tdm__fault_add(&config->faults, TDM_FAULT_SUBSTITUTION, at, key, "write the path out",
+                           "%s: '~' stands for the variable HOME, which is not set", key);
+            return NULL;
+        }
+        path += path[1] == '/' ? 2 : 1;
+    }
+    while (path[0] == '.' && path[1] == '/') path += 2 + strspn(path + 2, "/");
+    if (path[0] == '\0' || strcmp(path, ".") == 0) return folder;
+    const char *slash = folder[strlen(folder) - 1] == '/' ? "" : "/";
+    return tdm__fault_text(&config->faults, "%s%s%s", folder, slash, path);
+}
