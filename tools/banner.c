@@ -1,7 +1,6 @@
 /* banner.c - see banner.h. */
 #include "tools/banner.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,26 +48,22 @@ static char *batch_text(const banner *b) {
     return out;
 }
 
-/* Flat arenas beside the parameters: the optimizer's moments. */
-static int state_arenas(const tdm_optimizer_section *optimizer) {
-    if (optimizer->type != TDM_SGD) return 2;
-    return optimizer->momentum > 0 ? 1 : 0;
+/* A line "key value" of the run's own description; NAN if absent. */
+static double described(const char *text, const char *key) {
+    size_t length = strlen(key);
+    for (const char *at = text; at; at = strchr(at, '\n')) {
+        at += *at == '\n';
+        if (strncmp(at, key, length) == 0 && at[length] == ' ') return strtod(at + length, NULL);
+        if (!*at) break;
+    }
+    return NAN;
 }
 
-static char *memory_text(const banner *b) {
-    char *plan = NULL;
-    if (tdm_run_print(b->run, "plan.json", &plan) != TDM_OK) return NULL;
-    json_t *root = json_loads(plan, 0, NULL);
-    tdm_free(plan);
-    double parameters = (double)json_integer_value(json_object_get(root, "parameter_bytes"));
-    double activations = (double)json_integer_value(json_object_get(root, "activation_bytes"));
-    json_decref(root);
-    if (parameters <= 0) return NULL;
-    double state = parameters * state_arenas(&b->job->optimizer);
-    char all[32], p[32], o[32], a[32];
-    return text_format("about %s per device: parameters %s, gradients %s, optimizer %s, activations %s",
-                       text_bytes(all, 2 * parameters + state + activations), text_bytes(p, parameters), p,
-                       text_bytes(o, state), text_bytes(a, activations));
+static char *memory_text(double bytes, const tdm_run_state *state) {
+    char all[32], parameters[32];
+    if (!(bytes > 0)) return NULL;
+    return text_format("about %s per device, %s of it parameters", text_bytes(all, bytes),
+                       text_bytes(parameters, (double)state->params * (double)sizeof(float)));
 }
 
 static const char *short_name(const char *path) {
@@ -76,26 +71,26 @@ static const char *short_name(const char *path) {
     return slash ? slash + 1 : path ? path : "";
 }
 
-static char *data_text(const tdm_data_spec *spec) {
+static char *data_text(const tdm_data_spec *spec, double samples) {
     char range[64] = "", count[32];
+    const char *many = isfinite(samples) ? text_count(count, (int64_t)samples) : "?";
     if (spec->range.count == 2) {
         snprintf(range, sizeof range, " [%lld, %lld)", (long long)spec->range.item[0], (long long)spec->range.item[1]);
     }
     switch (spec->format) {
-    case TDM_DATA_IDX: return text_format("idx %s%s", short_name(spec->images), range);
-    case TDM_DATA_NPY: return text_format("npy %s%s", short_name(spec->x), range);
-    case TDM_DATA_CIFAR10:
-        return text_format("cifar10 %s%s%s", short_name(spec->files.count ? spec->files.item[0] : ""),
-                           spec->files.count > 1 ? " ..." : "", range);
-    case TDM_DATA_SYNTHETIC: return text_format("synthetic, %s samples%s", text_count(count, spec->samples), range);
-    case TDM_DATA_GLYPHS: return text_format("glyphs, %s samples%s", text_count(count, spec->samples), range);
+    case TDM_DATA_IDX: return text_format("%s of %s%s", many, short_name(spec->images), range);
+    case TDM_DATA_NPY: return text_format("%s of %s%s", many, short_name(spec->x), range);
+    case TDM_DATA_CIFAR10: return text_format("%s of cifar10%s", many, range);
+    case TDM_DATA_SYNTHETIC: return text_format("%s synthetic%s", many, range);
+    case TDM_DATA_GLYPHS: return text_format("%s glyphs%s", many, range);
     default: return text_copy("none");
     }
 }
 
-static char *both_data(const banner *b) {
-    char *train = data_text(&b->job->data.train), *eval = data_text(&b->job->data.eval);
-    char *out = text_format("train %s; eval %s", train, eval);
+static char *both_data(const banner *b, const char *description) {
+    char *train = data_text(&b->job->data.train, described(description, "train_samples"));
+    char *eval = data_text(&b->job->data.eval, described(description, "eval_samples"));
+    char *out = text_format("train: %s; eval: %s", train, eval);
     free(train);
     free(eval);
     return out;
@@ -140,9 +135,12 @@ void banner_print(const banner *b) {
     line("mode", mode_text(b));
     line("batch", batch_text(b));
     line("model", text_format("%s parameters", text_count(count, b->state->params)));
-    char *memory = memory_text(b);
+    char *description = NULL;
+    if (tdm_run_print(b->run, "summary", &description) != TDM_OK) description = NULL;
+    char *memory = memory_text(described(description, "memory_bytes"), b->state);
     if (memory) line("memory", memory);
-    line("data", both_data(b));
+    line("data", both_data(b, description));
+    tdm_free(description);
     line("length", length_text(b));
     if (b->dry) {
         line("run dir", text_copy("none: a dry run writes nothing"));

@@ -9,6 +9,7 @@
 #include "tools/launch.h"
 #include "tools/log.h"
 #include "tools/progress.h"
+#include "tools/report.h"
 #include "tools/session.h"
 #include "tools/stop.h"
 #include "tools/summary.h"
@@ -45,6 +46,15 @@ static void before_first_step(training *tr, bool dry) {
     progress_start(&tr->bar, s->job, &state, s->t->quiet);
 }
 
+static void write_report(const char *dir) {
+    report_run run;
+    if (!dir || report_read(&run, dir) != TDM_OK) return;
+    char *path = text_format("%s/report.html", dir);
+    report_write(path, &run, 1, NULL, false);
+    free(path);
+    report_free(&run);
+}
+
 static int train(training *tr) {
     session *s = &tr->s;
     stop_install(s->run, launch_is_rank(&s->facts), s->t->quiet);
@@ -52,7 +62,10 @@ static int train(training *tr) {
     stop_remove();
     progress_end(&tr->bar);
     if (status != TDM_OK && status != TDM_E_STOPPED) return session_failed(s, status);
-    if (s->shows) summary_print(s->t, s->job, s->run, status == TDM_E_STOPPED, tr->brief);
+    if (s->shows) {
+        write_report(s->job->run.dir);
+        summary_print(s->t, s->job, s->run, status == TDM_E_STOPPED, tr->brief);
+    }
     return (int)status;
 }
 

@@ -19,6 +19,7 @@
 
 #include "tools/log.h"
 #include "tools/progress.h"
+#include "tools/stop.h"
 #include "tools/term.h"
 
 #define PARENT_VARIABLE "TANDEM_PARENT"     /* pid of the process that started the ranks */
@@ -51,6 +52,7 @@ typedef struct launch {
     bool failed;
     double kill_at;    /* 0: not yet decided */
     int signals, first_signal;
+    double signalled;  /* when the first came */
     sigset_t watched, before;
 } launch;
 
@@ -61,11 +63,11 @@ bool launch_is_rank(const tdm_launch_facts *facts) {
 }
 
 void launch_join(const tdm_launch_facts *facts) {
-    if (!launch_is_rank(facts)) return;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     const char *parent = getenv(PARENT_VARIABLE);
-    if (!parent || getppid() != (pid_t)atol(parent)) _exit(128 + SIGKILL); /* it died before the line above */
-    signal(SIGINT, SIG_IGN);
+    if (!parent) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != (pid_t)atol(parent)) _exit(128 + SIGKILL); /* it died before the line above */
+    if (launch_is_rank(facts)) signal(SIGINT, SIG_IGN);
 }
 
 int launch_report(const tool *t, const tdm_launch_facts *facts, tdm_status status) {
@@ -92,17 +94,25 @@ static bool is_ours(const char *variable) {
     return false;
 }
 
-static char **rank_environment(const launch *l, int index) {
-    size_t count = 0, used = 0;
+/* Ours without the variables of a launch, and with this process as the parent; there is room for `more` behind it. */
+static char **child_environment(size_t more, size_t *used) {
+    size_t count = 0;
     while (environ[count]) count++;
-    char **out = memory_new(count + 6, sizeof *out);
+    char **out = memory_new(count + 2 + more, sizeof *out);
+    *used = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!is_ours(environ[i])) out[used++] = text_copy(environ[i]);
+        if (!is_ours(environ[i])) out[(*used)++] = text_copy(environ[i]);
     }
+    out[(*used)++] = text_format(PARENT_VARIABLE "=%ld", (long)getpid());
+    return out;
+}
+
+static char **rank_environment(const launch *l, int index) {
+    size_t used;
+    char **out = child_environment(4, &used);
     out[used++] = text_format("TANDEM_RANK=%d", index);
     out[used++] = text_format("TANDEM_WORLD=%d", l->world);
     out[used++] = text_format("TANDEM_LAUNCH_FD=%d", l->fd);
-    out[used++] = text_format(PARENT_VARIABLE "=%ld", (long)getpid());
     out[used++] = text_format(REPORT_VARIABLE "=%d", l->pipe[1]);
     return out;
 }
@@ -197,7 +207,10 @@ static void reap(launch *l) {
 }
 
 static void on_signal(launch *l, int number) {
+    double now = progress_now();
+    if (l->signals > 0 && now - l->signalled < STOP_SAME_EVENT_MS * 1e-3) return;
     if (l->signals++ == 0) {
+        l->signalled = now;
         l->first_signal = number;
         if (!l->t->quiet) term_line("tandem: stopping after this step and saving; a second signal leaves at once");
         signal_all(l, SIGTERM);
@@ -310,5 +323,51 @@ int launch_ranks(const tool *t, int world, const char *extra) {
         close(l.pipe[1]);
     }
     close(l.fd);
+    return code;
+}
+
+/* ---- a run of its own ---- */
+
+static int exit_code(int wait_status) {
+    return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+/* Signals go on to the child, which takes them as a standalone command would. */
+static int wait_for(pid_t child, const sigset_t *watched) {
+    int wait_status = 0;
+    const struct timespec limit = {1, 0};
+    while (waitpid(child, &wait_status, WNOHANG) == 0) {
+        int number = sigtimedwait(watched, NULL, &limit);
+        if (number == SIGTERM || number == SIGINT) kill(child, SIGTERM);
+    }
+    return exit_code(wait_status);
+}
+
+int launch_command(char *const *argv) {
+    sigset_t watched, before;
+    posix_spawnattr_t attributes;
+    size_t used;
+    pid_t child;
+    char *self = files_self();
+    char **environment = child_environment(0, &used);
+    sigemptyset(&watched);
+    sigaddset(&watched, SIGCHLD);
+    sigaddset(&watched, SIGTERM);
+    sigaddset(&watched, SIGINT);
+    sigprocmask(SIG_BLOCK, &watched, &before);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &before);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    int error = self ? posix_spawn(&child, self, NULL, &attributes, argv, environment) : ENOENT;
+    int code = TDM_E_INTERNAL;
+    if (error) {
+        term_line("tandem: error: `tandem %s` cannot be started: %s", argv[1], strerror(error));
+    } else {
+        code = wait_for(child, &watched);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    posix_spawnattr_destroy(&attributes);
+    free_texts(environment);
+    free(self);
     return code;
 }

@@ -10,6 +10,9 @@
  * all. The first that fails ends the others within a second; its code is returned and its error is told. */
 int launch_ranks(const tool *t, int world, const char *extra);
 
+/* Runs this program with other arguments and waits; signals are passed on. Returns its exit code. */
+int launch_command(char *const *argv);
+
 /* In a rank: dies with its parent, leaves Ctrl-C to it. */
 void launch_join(const tdm_launch_facts *facts);
 /* In a rank that ends with an error: word to the parent, which knows whose error came first. Returns the exit code. */

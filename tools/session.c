@@ -40,10 +40,11 @@ int session_open(session *s, int (*on_event)(const tdm_event *event, void *user)
     options.host = &s->t->host;
     options.on_event = on_event;
     options.user = user;
-    options.config = s->config;
-    tdm_status status = TDM_OK;
+    options.config_input = tdm_config_source(s->config);
+    tdm_status status = tdm_config_print(s->config, TDM_CONFIG_RESOLVED, &s->resolved);
+    options.config_yaml = s->resolved;
     if (s->facts.world > 1) {
-        status = join_ranks(s);
+        if (status == TDM_OK) status = join_ranks(s);
         options.rank = s->facts.rank;
         options.world = s->facts.world;
         options.launch_fd = s->fd;
@@ -60,6 +61,7 @@ int session_failed(const session *s, tdm_status status) {
 
 void session_close(session *s) {
     tdm_run_close(s->run);
+    tdm_free(s->resolved);
     tdm_config_free(s->config);
     if (s->fd >= 0) close(s->fd);
     *s = (session){.fd = -1};

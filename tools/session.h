@@ -14,6 +14,7 @@ typedef struct session {
     tdm_launch_facts facts;
     int fd;         /* shared by the ranks; -1 alone */
     bool shows;     /* rank 0, or alone */
+    char *resolved; /* the configuration as it goes into the run directory */
     tdm_run *run;
 } session;
 

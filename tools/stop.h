@@ -4,6 +4,9 @@
 
 #include "tools/tool.h"
 
+/* Signals this close together are one wish. */
+enum { STOP_SAME_EVENT_MS = 300 };
+
 /* From now on the first signal asks `run` to stop. The second leaves at once with 128+n, but in a rank that a parent
  * watches the parent decides that. */
 void stop_install(tdm_run *run, bool watched_rank, bool quiet);

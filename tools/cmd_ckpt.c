@@ -1,0 +1,105 @@
+/* cmd_ckpt.c - `tandem ckpt ls|show|verify|diff`: checkpoints without a run. */
+#include <math.h>
+#include <string.h>
+
+#include <tandem/checkpoint.h>
+
+#include "tools/term.h"
+
+static int print_text(tdm_status status, char *text) {
+    if (status != TDM_OK) return tell_error(status);
+    fputs(text, stdout);
+    size_t length = strlen(text);
+    if (length > 0 && text[length - 1] != '\n') putchar('\n');
+    tdm_free(text);
+    return TDM_OK;
+}
+
+static int list(const tool *t, bool json) {
+    char *text = NULL;
+    tdm_status status = tdm_checkpoint_list(&t->host, t->word[1], json, &text);
+    return print_text(status, text);
+}
+
+static int show(const tool *t, bool json) {
+    char *text = NULL;
+    tdm_status status = tdm_checkpoint_show(&t->host, t->word[1], json, &text);
+    return print_text(status, text);
+}
+
+/* Damage is a check that did not hold (12); nothing to check at all is a missing checkpoint (8). */
+static int verify(const tool *t) {
+    char *checked = NULL;
+    if (!files_exists(t->word[1])) {
+        term_line("%standem: error:%s %s does not exist", term_on(stderr, TERM_RED), term_off(stderr), t->word[1]);
+        return TDM_E_CHECKPOINT;
+    }
+    tdm_status status = tdm_checkpoint_verify(&t->host, t->word[1], &checked);
+    if (status == TDM_E_CHECKPOINT) {
+        printf("%s: damaged\n", t->word[1]);
+        tell_error(status);
+        return TDM_E_CHECK;
+    }
+    if (status != TDM_OK) return tell_error(status);
+    printf("%s: whole\n", checked);
+    tdm_free(checked);
+    return TDM_OK;
+}
+
+static int diff(const tool *t) {
+    double rtol = 0, atol = 0;
+    if (!args_number(t, "--rtol", &rtol) || !args_number(t, "--atol", &atol)) return TDM_E_USAGE;
+    if (t->word_count < 3) return args_wrong(t, "`ckpt diff` wants two checkpoints");
+    tdm_checkpoint_difference d = {.size = sizeof d};
+    tdm_status status = tdm_checkpoint_compare(&t->host, t->word[1], t->word[2], rtol, atol, &d);
+    if (status != TDM_OK) return tell_error(status);
+    if (d.equal_bits) {
+        printf("equal: %lld tensors, every bit\n", (long long)d.tensors);
+        return TDM_OK;
+    }
+    if (d.first[0]) printf("first differing tensor: %s\n", d.first);
+    if (d.only_in_a || d.only_in_b) {
+        printf("only in the first: %lld tensors; only in the second: %lld\n", (long long)d.only_in_a, (long long)d.only_in_b);
+    }
+    printf("differing: %lld of %lld tensors (rtol %g, atol %g)\n", (long long)d.differing, (long long)d.tensors, rtol, atol);
+    if (d.largest_name[0]) {
+        printf("largest difference: %.9g in %s[%lld]: %.9g and %.9g\n", d.largest, d.largest_name,
+               (long long)d.largest_index, d.a, d.b);
+    }
+    if (d.within) printf("within the tolerance\n");
+    return d.within ? TDM_OK : TDM_E_CHECK;
+}
+
+static int run(tool *t) {
+    static const char *const names[] = {"ls", "show", "verify", "diff", "convert"};
+    const char *what = t->word[0];
+    bool json = args_flag(t, "--json") != NULL;
+    if (strcmp(what, "diff") != 0 && t->word_count > 2) return args_wrong(t, "`%s` is one argument too many", t->word[2]);
+    if (strcmp(what, "ls") == 0) return list(t, json);
+    if (strcmp(what, "show") == 0) return show(t, json);
+    if (strcmp(what, "verify") == 0) return verify(t);
+    if (strcmp(what, "diff") == 0) return diff(t);
+    if (strcmp(what, "convert") == 0) {
+        term_line("%standem: error:%s `ckpt convert` is not in this build; checkpoints are safetensors already",
+                  term_on(stderr, TERM_RED), term_off(stderr));
+        return TDM_E_UNSUPPORTED;
+    }
+    const char *near = text_nearest(what, names, 4);
+    return args_wrong(t, "`%s` is none of ls, show, verify, diff%s%s%s", what, near ? "; did you mean `" : "", near ? near : "",
+                      near ? "`?" : "");
+}
+
+const tool_verb verb_ckpt = {
+    "ckpt", "ls|show|verify|diff PATH [PATH]", "lists, shows, verifies and compares checkpoints",
+    "PATH is a run directory, a checkpoints directory, one step-... directory or a .safetensors\n"
+    "file. `diff` names the first differing tensor and the largest difference; exit status 12\n"
+    "if they differ by more than atol + rtol * |second|. `verify` reads every byte.\n\n"
+    "examples:\n"
+    "  tandem ckpt ls runs/a\n"
+    "  tandem ckpt show runs/a/checkpoints/step-00000391\n"
+    "  tandem ckpt verify runs/a\n"
+    "  tandem ckpt diff runs/a runs/b --atol 1e-6",
+    {{"--json", NULL, "ls and show: as JSON"},
+     {"--rtol", "F", "diff: relative tolerance (0)"},
+     {"--atol", "F", "diff: absolute tolerance (0)"}},
+    2, 3, false, run};

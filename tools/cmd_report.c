@@ -1,0 +1,39 @@
+/* cmd_report.c - `tandem report`: report.html made again from what a run directory holds. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/report.h"
+#include "tools/term.h"
+
+static int run(tool *t) {
+    const char *against = args_flag(t, "--against"), *out = args_flag(t, "--out"), *lang = args_flag(t, "--lang");
+    if (lang && strcmp(lang, "en") != 0 && strcmp(lang, "zh") != 0) {
+        return args_wrong(t, "`--lang` wants en or zh, `%s` was given", lang);
+    }
+    report_run runs[2];
+    int count = 0;
+    int code = report_read(&runs[count], t->word[0]);
+    if (code == TDM_OK) {
+        count++;
+        if (against) code = report_read(&runs[count], against);
+        if (against && code == TDM_OK) count++;
+    }
+    char *path = out ? text_copy(out) : text_format("%s/report.html", t->word[0]);
+    if (code == TDM_OK) code = report_write(path, runs, count, NULL, lang && strcmp(lang, "zh") == 0);
+    if (code == TDM_OK) printf("%s\n", path);
+    free(path);
+    for (int i = 0; i < count; i++) report_free(&runs[i]);
+    return code;
+}
+
+const tool_verb verb_report = {
+    "report", "RUN-DIR", "rebuilds report.html from a run directory",
+    "Writes one page with curves, step times, memory, configuration and environment, without\n"
+    "scripts or network. Prints its path.\n\n"
+    "examples:\n"
+    "  tandem report runs/cifar/20261120T143000Z\n"
+    "  tandem report runs/a --against runs/b -o a-b.html --lang zh",
+    {{"--against", "RUN-DIR", "a second run beside the first"},
+     {"--out", "FILE", "instead of RUN-DIR/report.html (-o)"},
+     {"--lang", "en|zh", "language of the page (en)"}},
+    1, 1, false, run};

@@ -1,0 +1,17 @@
+/* inference.h - a run that only looks: weights and one split, on one device, in this process. */
+#ifndef INFERENCE_H
+#define INFERENCE_H
+
+#include "tools/tool.h"
+
+typedef struct inference {
+    tdm_config *config;
+    tdm_job job; /* the file's, bent to one device, one split and no run directory */
+    tdm_run *run;
+} inference;
+
+/* Opens CONFIG of `t` with --weights and --split. */
+int inference_open(inference *in, tool *t);
+void inference_close(inference *in);
+
+#endif

@@ -1,0 +1,50 @@
+/* report.h - run directories read back, and report.html made of them. */
+#ifndef REPORT_H
+#define REPORT_H
+
+#include "tools/tool.h"
+
+#include <jansson.h>
+
+/* Points in the order of the file; y may be NaN. */
+typedef struct series {
+    size_t count, x_room, y_room;
+    double *x, *y;
+} series;
+
+enum { REPORT_PHASES = 11 };
+extern const char *const report_phases[REPORT_PHASES]; /* as in metrics.jsonl: "data" ... "step" */
+
+typedef struct report_run {
+    char *dir, *label;          /* label: the mode, or the folder's name */
+    json_t *summary;            /* an object, empty if there is none */
+    json_t *environment;
+    char *config;               /* config.resolved.yaml, "" if there is none */
+    series loss, lr, speed;     /* by step */
+    series eval_loss, accuracy; /* by step */
+    double phase[REPORT_PHASES]; /* mean milliseconds of a step; NaN: the mode has no such phase */
+} report_run;
+
+/* TDM_OK, or an exit code after telling what is missing. */
+int report_read(report_run *run, const char *dir);
+void report_free(report_run *run);
+/* A number of the summary, NaN if absent; `path` may lead into objects: "ms.forward". */
+double report_number(const report_run *run, const char *path);
+const char *report_text(const report_run *run, const char *key); /* "" if absent */
+
+/* Writes one self-contained page about one or more runs. `verdict`: compare.json's content, or NULL. */
+int report_write(const char *path, const report_run *runs, int count, const json_t *verdict, bool chinese);
+
+/* ---- report_svg.c ---- */
+typedef struct chart_line {
+    const series *points;
+    const char *label;
+    int style; /* colour and dashes */
+} chart_line;
+void svg_chart(FILE *to, const char *title, const chart_line *lines, int count, const char *x_label, double scale);
+/* One stacked horizontal bar per row; parts[row * part_count + part], NaN: absent. */
+void svg_stack(FILE *to, const char *title, const char *const *rows, int row_count, const char *const *parts,
+               int part_count, const double *values, const char *unit);
+void html_text(FILE *to, const char *text); /* with & < > " written as entities */
+
+#endif

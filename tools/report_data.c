@@ -1,0 +1,133 @@
+/* report_data.c - what a run directory holds: metrics.jsonl, summary.json, env.json, config.resolved.yaml. */
+#include "tools/report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/term.h"
+
+const char *const report_phases[REPORT_PHASES] = {"data", "scatter",  "replicate", "forward",      "gather", "loss",
+                                                  "backward", "comm", "comm_exposed", "optimizer", "step"};
+
+static void add_point(series *s, double x, const json_t *y) {
+    s->x = memory_grow(s->x, &s->x_room, s->count + 1, sizeof *s->x);
+    s->y = memory_grow(s->y, &s->y_room, s->count + 1, sizeof *s->y);
+    s->x[s->count] = x;
+    s->y[s->count++] = json_is_number(y) ? json_number_value(y) : NAN;
+}
+
+typedef struct phase_sums {
+    double sum[REPORT_PHASES];
+    int64_t count[REPORT_PHASES];
+} phase_sums;
+
+static void read_metric(report_run *run, const json_t *row, phase_sums *sums) {
+    const char *kind = json_string_value(json_object_get(row, "kind"));
+    double step = json_number_value(json_object_get(row, "step"));
+    if (kind && strcmp(kind, "eval") == 0) {
+        add_point(&run->eval_loss, step, json_object_get(row, "loss"));
+        add_point(&run->accuracy, step, json_object_get(row, "accuracy"));
+    }
+    if (!kind || strcmp(kind, "train") != 0) return;
+    add_point(&run->loss, step, json_object_get(row, "loss"));
+    add_point(&run->lr, step, json_object_get(row, "lr"));
+    add_point(&run->speed, step, json_object_get(row, "samples_per_s"));
+    const json_t *ms = json_object_get(row, "ms");
+    for (int i = 0; i < REPORT_PHASES; i++) {
+        const json_t *value = json_object_get(ms, report_phases[i]);
+        if (!json_is_number(value)) continue;
+        sums->sum[i] += json_number_value(value);
+        sums->count[i]++;
+    }
+}
+
+static void read_metrics(report_run *run, const char *text) {
+    phase_sums sums = {{0}, {0}};
+    while (*text) {
+        size_t length = strcspn(text, "\n");
+        json_t *row = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
+        if (row) read_metric(run, row, &sums); /* a line cut off by a crash is passed over */
+        json_decref(row);
+        text += length + (text[length] == '\n');
+    }
+    for (int i = 0; i < REPORT_PHASES; i++) run->phase[i] = sums.count[i] ? sums.sum[i] / (double)sums.count[i] : NAN;
+}
+
+static char *read_part(const char *dir, const char *name) {
+    char *path = text_format("%s/%s", dir, name);
+    char *text = text_file(path, NULL);
+    free(path);
+    return text;
+}
+
+static json_t *read_object(const char *dir, const char *name) {
+    char *text = read_part(dir, name);
+    json_t *out = text ? json_loads(text, 0, NULL) : NULL;
+    free(text);
+    return json_is_object(out) ? out : (json_decref(out), json_object());
+}
+
+/* The summary's means leave the warm-up out: they are the better ones where there are any. */
+static void prefer_summary_phases(report_run *run) {
+    const json_t *ms = json_object_get(run->summary, "ms");
+    for (int i = 0; i < REPORT_PHASES; i++) {
+        const json_t *value = json_object_get(ms, report_phases[i]);
+        if (json_is_number(value)) run->phase[i] = json_number_value(value);
+    }
+}
+
+int report_read(report_run *run, const char *dir) {
+    *run = (report_run){.dir = text_copy(dir)};
+    char *metrics = read_part(dir, "metrics.jsonl");
+    if (!metrics) {
+        term_line("tandem: error: %s/metrics.jsonl cannot be read: %s; is this a run directory?", dir, strerror(errno));
+        report_free(run);
+        return TDM_E_DATA;
+    }
+    read_metrics(run, metrics);
+    free(metrics);
+    run->summary = read_object(dir, "summary.json");
+    run->environment = read_object(dir, "env.json");
+    run->config = read_part(dir, "config.resolved.yaml");
+    if (!run->config) run->config = text_copy("");
+    prefer_summary_phases(run);
+    const char *mode = report_text(run, "mode");
+    const char *slash = strrchr(dir, '/');
+    run->label = text_copy(mode[0] ? mode : slash && slash[1] ? slash + 1 : dir);
+    return TDM_OK;
+}
+
+static void series_free(series *s) {
+    free(s->x);
+    free(s->y);
+}
+
+void report_free(report_run *run) {
+    free(run->dir);
+    free(run->label);
+    free(run->config);
+    json_decref(run->summary);
+    json_decref(run->environment);
+    series *all[] = {&run->loss, &run->lr, &run->speed, &run->eval_loss, &run->accuracy};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) series_free(all[i]);
+    *run = (report_run){0};
+}
+
+double report_number(const report_run *run, const char *path) {
+    const json_t *at = run->summary;
+    char key[64];
+    while (at && *path) {
+        size_t length = strcspn(path, ".");
+        snprintf(key, sizeof key, "%.*s", (int)length, path);
+        at = json_object_get(at, key);
+        path += length + (path[length] == '.');
+    }
+    return json_is_number(at) ? json_number_value(at) : NAN;
+}
+
+const char *report_text(const report_run *run, const char *key) {
+    const char *text = json_string_value(json_object_get(run->summary, key));
+    return text ? text : "";
+}

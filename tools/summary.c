@@ -1,0 +1,123 @@
+/* summary.c - see summary.h. With a run directory the table is summary.json in other words; without one it is what the run
+ * still knows. */
+#include "tools/summary.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tools/banner.h"
+#include "tools/report.h"
+#include "tools/table.h"
+#include "tools/term.h"
+
+static void row(table *rows, const char *name, char *value) {
+    table_cell(rows, "%s", name);
+    table_cell(rows, "%s", value);
+    free(value);
+}
+
+static void number_row(table *rows, const char *name, double value, const char *format_end) {
+    char text[32];
+    if (isfinite(value)) row(rows, name, text_format("%s%s", text_number(text, value), format_end));
+}
+
+static char *phases_text(const report_run *run) {
+    char *out = NULL, number[32];
+    size_t bytes = 0;
+    FILE *to = open_memstream(&out, &bytes);
+    if (!to) return text_copy("");
+    bool first = true;
+    for (int i = 0; i + 1 < REPORT_PHASES; i++) {
+        if (!isfinite(run->phase[i])) continue;
+        fprintf(to, "%s%s %s", first ? "" : ", ", report_phases[i], text_number(number, run->phase[i]));
+        first = false;
+    }
+    fclose(to);
+    return out;
+}
+
+static char *memory_text(const report_run *run) {
+    const json_t *peaks = json_object_get(run->summary, "peak_memory_bytes");
+    char *out = NULL, one[32];
+    size_t bytes = 0;
+    FILE *to = open_memstream(&out, &bytes);
+    if (!to) return text_copy("");
+    for (size_t i = 0; i < json_array_size(peaks); i++) {
+        fprintf(to, "%s%s", i ? ", " : "", text_bytes(one, json_number_value(json_array_get(peaks, i))));
+    }
+    fclose(to);
+    return out;
+}
+
+static char *speed_text(const report_run *run) {
+    char number[32];
+    return text_format("%s (the first %.0f steps left out)", text_number(number, report_number(run, "samples_per_s")),
+                       report_number(run, "warmup_steps"));
+}
+
+static void print_table(const report_run *run) {
+    table rows;
+    char time[32];
+    table_init(&rows, 2);
+    rows.left_all = true;
+    row(&rows, "steps", text_format("%.0f", report_number(run, "step")));
+    number_row(&rows, "loss, last step", report_number(run, "loss"), "");
+    number_row(&rows, "loss, eval", report_number(run, "eval_loss"), "");
+    double accuracy = report_number(run, "accuracy");
+    if (isfinite(accuracy)) row(&rows, "accuracy, eval", text_format("%.2f %%", 100 * accuracy));
+    row(&rows, "time training", text_format("%s", text_time(time, report_number(run, "seconds"))));
+    row(&rows, "samples/s", speed_text(run));
+    number_row(&rows, "step, ms", run->phase[REPORT_PHASES - 1], "");
+    row(&rows, "  of it", phases_text(run));
+    row(&rows, "peak memory", memory_text(run));
+    row(&rows, "params_xxh3", text_copy(report_text(run, "params_xxh3")));
+    table_print(&rows, stdout, false);
+    table_deinit(&rows);
+}
+
+static void print_state(tdm_run *run) {
+    tdm_run_state state;
+    if (tdm_run_get_state(run, &state) != TDM_OK) return;
+    table rows;
+    table_init(&rows, 2);
+    rows.left_all = true;
+    row(&rows, "steps", text_format("%lld", (long long)state.step));
+    number_row(&rows, "loss, last step", state.loss, "");
+    row(&rows, "params_xxh3", text_copy(state.params_xxh3));
+    table_print(&rows, stdout, false);
+    table_deinit(&rows);
+}
+
+static void print_next(const tool *t, const char *dir, bool stopped) {
+    if (stopped) {
+        char *command = banner_resume_command(t, dir);
+        printf("to go on:\n  %s\n", command);
+        free(command);
+        return;
+    }
+    char *argv[] = {text_copy("tandem"), text_copy("eval"), text_copy(t->word[0]), text_copy("--weights"), text_copy(dir)};
+    char *command = text_command(argv, 5);
+    printf("next:\n  %s\n", command);
+    free(command);
+    for (int i = 0; i < 5; i++) free(argv[i]);
+}
+
+void summary_print(const tool *t, const tdm_job *job, tdm_run *run, bool stopped, bool brief) {
+    if (brief || t->quiet) return;
+    const char *dir = job->run.dir;
+    report_run report;
+    if (!stopped) term_line("%sfinished%s", term_on(stderr, TERM_GREEN), term_off(stderr));
+    if (stopped) term_line("%sstopped on request%s", term_on(stderr, TERM_YELLOW), term_off(stderr));
+    if (!dir) {
+        print_state(run);
+        return;
+    }
+    if (report_read(&report, dir) == TDM_OK) {
+        print_table(&report);
+        report_free(&report);
+    }
+    printf("  checkpoints: %s/checkpoints\n", dir);
+    print_next(t, dir, stopped);
+}
