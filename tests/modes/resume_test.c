@@ -1,0 +1,139 @@
+/* A run that is interrupted and resumed, in the same mode or another, ends with the bits of the uninterrupted one. */
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "law.h"
+#include "tests/support/tdm_test.h"
+
+static char folder[256];
+
+static void remove_tree(const char *path) {
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        char inner[1024];
+        snprintf(inner, sizeof(inner), "%s/%s", path, entry->d_name);
+        struct stat info;
+        if (lstat(inner, &info) == 0 && S_ISDIR(info.st_mode)) remove_tree(inner);
+        else (void)unlink(inner);
+    }
+    if (dir != NULL) closedir(dir);
+    (void)rmdir(path);
+}
+
+static void fresh_folder(void) {
+    if (folder[0] != '\0') remove_tree(folder);
+    snprintf(folder, sizeof(folder), "/tmp/tandem-resume-XXXXXX");
+    if (mkdtemp(folder) == NULL) exit(1);
+}
+
+static void set_mode(tdm_job *job, int mode, int devices) {
+    job->parallel.mode = mode;
+    job->parallel.device_ids.count = devices;
+    for (int i = 0; i < devices; i++) job->parallel.device_ids.item[i] = i;
+}
+
+static law_result run_ok(const tdm_job *job, const tdm_graph *graph) {
+    law_result result = law_run(job, graph);
+    if (result.status != TDM_OK) {
+        tdm_test_failures++;
+        fprintf(stderr, "run failed: %s: %s\n", tdm_status_name(result.status), result.message);
+    }
+    return result;
+}
+
+static void interrupted(int optimizer, int mode_a, int mode_b, int devices, int64_t at) {
+    tdm_job job;
+    law_job(&job);
+    job.optimizer.type = optimizer;
+    job.optimizer.momentum = optimizer == TDM_SGD ? 0.9 : 0;
+    job.optimizer.lr = optimizer == TDM_SGD ? 0.02 : 1e-2;
+    job.schedule.type = TDM_SCHEDULE_COSINE;
+    job.schedule.per = TDM_SCHEDULE_PER_STEP;
+    job.schedule.total = 12;
+    job.schedule.warmup_steps = 2;
+    job.train.steps = 12; /* 50 samples, 6 a device: the interruption is in the middle of an epoch */
+    set_mode(&job, mode_a, devices);
+    tdm_graph *graph = law_graph(1, 1);
+    law_result straight = run_ok(&job, graph);
+
+    fresh_folder();
+    job.run.dir = folder;
+    job.checkpoint.resume = "auto";
+    job.train.steps = at;
+    law_result first = run_ok(&job, graph);
+    CHECK_INT(first.steps, at);
+    job.train.steps = 12;
+    set_mode(&job, mode_b, devices);
+    law_result second = run_ok(&job, graph);
+    CHECK_INT(second.steps, 12);
+    CHECK_TEXT(second.params, straight.params);
+    CHECK(memcmp(second.buffers, straight.buffers, sizeof(straight.buffers)) == 0);
+    for (int64_t i = 0; i < at; i++) CHECK(first.loss[i] == straight.loss[i]);
+    for (int64_t i = at; i < 12; i++) CHECK(second.loss[i] == straight.loss[i]);
+    tdm_graph_free(graph);
+}
+
+TEST(same_mode) {
+    interrupted(TDM_ADAM, TDM_MODE_SINGLE, TDM_MODE_SINGLE, 1, 3);
+    interrupted(TDM_SGD, TDM_MODE_DP, TDM_MODE_DP, 2, 7);
+    interrupted(TDM_ADAMW, TDM_MODE_DDP, TDM_MODE_DDP, 2, 5);
+}
+
+TEST(another_mode) {
+    interrupted(TDM_ADAM, TDM_MODE_DP, TDM_MODE_DDP, 2, 5);
+    interrupted(TDM_SGD, TDM_MODE_DDP, TDM_MODE_SINGLE, 2, 4);
+    interrupted(TDM_ADAM, TDM_MODE_SINGLE, TDM_MODE_DP, 3, 1);
+}
+
+/* Other numbers of devices see the same samples: the position is a number of samples. */
+TEST(another_number_of_devices) {
+    tdm_job job;
+    law_job(&job);
+    job.train.steps = 4;
+    job.train.per_device = 6;
+    set_mode(&job, TDM_MODE_DP, 2);
+    tdm_graph *graph = law_graph(0, 1);
+    fresh_folder();
+    job.run.dir = folder;
+    job.checkpoint.resume = "auto";
+    (void)run_ok(&job, graph);
+    job.train.steps = 6;
+    set_mode(&job, TDM_MODE_SINGLE, 1);
+    job.train.per_device = 12; /* the same global batch */
+    law_result one = run_ok(&job, graph);
+    CHECK_INT(one.steps, 6);
+
+    law_job(&job);
+    job.train.steps = 6;
+    set_mode(&job, TDM_MODE_DP, 2);
+    law_result straight = run_ok(&job, graph);
+    for (int i = 4; i < 6; i++) CHECK_NEAR(one.loss[i], straight.loss[i], 1e-4 * straight.loss[i]);
+    tdm_graph_free(graph);
+}
+
+TEST(another_model_is_refused) {
+    tdm_job job;
+    law_job(&job);
+    job.train.steps = 2;
+    fresh_folder();
+    job.run.dir = folder;
+    job.checkpoint.resume = "auto";
+    tdm_graph *graph = law_graph(1, 1), *other = law_graph(0, 1);
+    (void)run_ok(&job, graph);
+    job.train.steps = 4;
+    law_result result = law_run(&job, other);
+    CHECK_INT(result.status, TDM_E_CHECKPOINT);
+    CHECK_HAS(result.message, "bn1");
+    job.optimizer.type = TDM_SGD;
+    result = law_run(&job, graph);
+    CHECK_INT(result.status, TDM_E_CHECKPOINT);
+    CHECK_HAS(result.message, "adam");
+    tdm_graph_free(graph);
+    tdm_graph_free(other);
+}
+
+TEST_MAIN(RUN(same_mode); RUN(another_mode); RUN(another_number_of_devices); RUN(another_model_is_refused);
+          if (folder[0] != '\0') remove_tree(folder);)
