@@ -42,8 +42,9 @@ static char *batch_text(const banner *b) {
     char *micro = b->job->train.accumulate > 1
                       ? text_format(" (in %lld micro-batches)", (long long)b->job->train.accumulate)
                       : text_copy("");
-    char *out = text_format("per device %lld x %d = %lld per optimizer step%s, %lld steps/epoch", (long long)s->per_device,
-                            s->replicas, (long long)s->global_batch, micro, (long long)s->steps_per_epoch);
+    const char *where = b->job->parallel.mode == TDM_MODE_SINGLE && s->replicas > 1 ? ", all on one device" : "";
+    char *out = text_format("per device %lld x %d = %lld per optimizer step%s%s, %lld steps/epoch", (long long)s->per_device,
+                            s->replicas, (long long)s->global_batch, where, micro, (long long)s->steps_per_epoch);
     free(micro);
     return out;
 }

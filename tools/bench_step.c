@@ -69,9 +69,9 @@ static void print_table(const measured *m, const tdm_job *job) {
         const samples *s = &m->phase[i];
         if (!s->count) continue;
         table_cell(&rows, "%s", report_phases[i]);
-        table_cell(&rows, "%s", text_number(number, samples_mean(s)));
-        table_cell(&rows, "%s", text_number(number, samples_quantile(s, 0.5)));
-        table_cell(&rows, "%s", text_number(number, samples_quantile(s, 0)));
+        table_cell(&rows, "%s", text_ms(number, samples_mean(s)));
+        table_cell(&rows, "%s", text_ms(number, samples_quantile(s, 0.5)));
+        table_cell(&rows, "%s", text_ms(number, samples_quantile(s, 0)));
         table_cell(&rows, "%.1f", 100 * samples_mean(s) / step);
     }
     table_print(&rows, stdout, true);

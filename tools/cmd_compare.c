@@ -146,7 +146,7 @@ static int train_one_device(comparison *c, int64_t steps) {
 static int write_all(const comparison *c) {
     char *path = text_format("%s/compare.json", c->folder);
     json_t *json = compare_json(c);
-    char *text = json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
+    char *text = json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
     int code = text ? files_write(path, text, strlen(text)) : TDM_E_MEMORY;
     free(text);
     free(path);

@@ -73,11 +73,16 @@ static double last_loss(const report_run *run) {
     return run->loss.count ? run->loss.y[run->loss.count - 1] : NAN;
 }
 
+/* Devices that held a replica: single mode sees the batches of several, on one. */
+static size_t device_count(const report_run *run) {
+    return json_array_size(json_object_get(run->summary, "peak_memory_bytes"));
+}
+
 static json_t *mode_json(const comparison *c, int i) {
     const report_run *run = &c->run[i];
     json_t *out = json_object();
     json_object_set_new(out, "mode", json_string(c->mode[i]));
-    json_object_set_new(out, "devices", part(run, "devices"));
+    json_object_set_new(out, "devices", json_integer((json_int_t)device_count(run)));
     json_object_set_new(out, "params_xxh3", part(run, "params_xxh3"));
     json_object_set_new(out, "first_loss", number(first_loss(run)));
     json_object_set_new(out, "final_loss", number(last_loss(run)));
@@ -129,7 +134,7 @@ static void speed_rows(table *rows, const comparison *c) {
         for (int i = 0; i < c->runs; i++) any = any || isfinite(c->run[i].phase[k]);
         if (!any) continue;
         table_cell(rows, "%s, ms", report_phases[k]);
-        for (int i = 0; i < c->runs; i++) table_cell(rows, "%s", text_number(text, c->run[i].phase[k]));
+        for (int i = 0; i < c->runs; i++) table_cell(rows, "%s", text_ms(text, c->run[i].phase[k]));
     }
     number_row(rows, c, "MiB moved per step", "bytes_moved_per_step", 1.0 / (1024 * 1024));
 }
@@ -181,7 +186,8 @@ void compare_print(const comparison *c) {
     table_init(&rows, c->runs + 1);
     table_cell(&rows, "%s", c->job->name);
     for (int i = 0; i < c->runs; i++) table_cell(&rows, "%s", c->run[i].label);
-    number_row(&rows, c, "devices", "devices", 1);
+    table_cell(&rows, "devices");
+    for (int i = 0; i < c->runs; i++) table_cell(&rows, "%zu", device_count(&c->run[i]));
     number_row(&rows, c, "samples per step", "global_batch", 1);
     number_row(&rows, c, "steps", "step", 1);
     loss_rows(&rows, c);

@@ -64,14 +64,14 @@ static char *label(const progress *p) {
 }
 
 static void show_bar(progress *p, const tdm_event *event, int64_t done, int64_t total, double now) {
-    char spent[32], left[32], blocks[128], loss[32];
+    char spent[32], left[32], blocks[128], loss[32], rate[32];
     double elapsed = now - p->span_started;
     double per_step = elapsed / (double)(event->step - p->span_base);
     char *name = label(p);
-    char *tail = text_format("| %lld/%lld [%s<%s, %.3g step/s, %.4g samples/s, loss %s, lr %.1e]", (long long)done,
+    char *tail = text_format("| %lld/%lld [%s<%s, %.3g step/s, %s samples/s, loss %s, lr %.1e]", (long long)done,
                              (long long)total, text_time(spent, elapsed),
-                             text_time(left, per_step * (double)(total - done)), p->step_rate, p->sample_rate,
-                             text_number(loss, event->loss), event->lr);
+                             text_time(left, per_step * (double)(total - done)), p->step_rate,
+                             text_number(rate, p->sample_rate), text_number(loss, event->loss), event->lr);
     char *head = text_format("%s %3d%%|", name, (int)(100 * done / total));
     int room = term_width(stderr) - 1 - text_columns(head) - text_columns(tail);
     if (room > 40) room = 40;
@@ -88,13 +88,14 @@ static void show_bar(progress *p, const tdm_event *event, int64_t done, int64_t 
 }
 
 static char *plain_line(const progress *p, const tdm_event *event, int64_t done, int64_t total, double now) {
-    char spent[32], left[32], loss[32];
+    char spent[32], left[32], loss[32], rate[32];
     double run = now - p->started;
     double per_step = run / (double)(event->step - p->first_step);
     char *name = label(p);
-    char *line = text_format("%s%s %lld/%lld  %d%%  loss %s  lr %.3g  %.4g samples/s  elapsed %s  left %s", name,
+    char *line = text_format("%s%s %lld/%lld  %d%%  loss %s  lr %.3g  %s samples/s  elapsed %s  left %s", name,
                              by_epoch(p) ? "  step" : "", (long long)done, (long long)total, (int)(100 * done / total),
-                             text_number(loss, event->loss), event->lr, (double)p->samples / run, text_time(spent, run),
+                             text_number(loss, event->loss), event->lr, text_number(rate, (double)p->samples / run),
+                             text_time(spent, run),
                              text_time(left, per_step * (double)(event->steps_total - event->step)));
     free(name);
     return line;

@@ -160,7 +160,7 @@ static void phases(const page *p) {
         for (int i = 0; i < p->count; i++) any = any || isfinite(p->runs[i].phase[k]);
         if (!any) continue;
         fprintf(p->to, "<tr><th>%s</th>", report_phases[k]);
-        for (int i = 0; i < p->count; i++) fprintf(p->to, "<td>%s</td>", text_number(text, p->runs[i].phase[k]));
+        for (int i = 0; i < p->count; i++) fprintf(p->to, "<td>%s</td>", text_ms(text, p->runs[i].phase[k]));
         fputs("</tr>\n", p->to);
     }
     fputs("</table></div>\n", p->to);

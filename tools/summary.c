@@ -31,7 +31,7 @@ static char *phases_text(const report_run *run) {
     bool first = true;
     for (int i = 0; i + 1 < REPORT_PHASES; i++) {
         if (!isfinite(run->phase[i])) continue;
-        fprintf(to, "%s%s %s", first ? "" : ", ", report_phases[i], text_number(number, run->phase[i]));
+        fprintf(to, "%s%s %s", first ? "" : ", ", report_phases[i], text_ms(number, run->phase[i]));
         first = false;
     }
     fclose(to);
@@ -62,14 +62,15 @@ static void print_table(const report_run *run) {
     char time[32];
     table_init(&rows, 2);
     rows.left_all = true;
-    row(&rows, "steps", text_format("%.0f", report_number(run, "step")));
+    number_row(&rows, "steps", report_number(run, "step"), "");
     number_row(&rows, "loss, last step", report_number(run, "loss"), "");
     number_row(&rows, "loss, eval", report_number(run, "eval_loss"), "");
     double accuracy = report_number(run, "accuracy");
     if (isfinite(accuracy)) row(&rows, "accuracy, eval", text_format("%.2f %%", 100 * accuracy));
-    row(&rows, "time training", text_format("%s", text_time(time, report_number(run, "seconds"))));
+    double seconds = report_number(run, "seconds");
+    row(&rows, "time training", seconds < 60 ? text_format("%.2f s", seconds) : text_format("%s", text_time(time, seconds)));
     row(&rows, "samples/s", speed_text(run));
-    number_row(&rows, "step, ms", run->phase[REPORT_PHASES - 1], "");
+    row(&rows, "step, ms", text_format("%s", text_ms(time, run->phase[REPORT_PHASES - 1])));
     row(&rows, "  of it", phases_text(run));
     row(&rows, "peak memory", memory_text(run));
     row(&rows, "params_xxh3", text_copy(report_text(run, "params_xxh3")));

@@ -70,7 +70,7 @@ const char *text_bytes(char out[32], double bytes) {
 
 const char *text_time(char out[32], double seconds) {
     if (!isfinite(seconds) || seconds < 0 || seconds > 1e9) return strcpy(out, "?");
-    long long whole = (long long)(seconds + 0.5);
+    long long whole = (long long)seconds;
     long long hours = whole / 3600, minutes = whole / 60 % 60;
     if (hours > 0) {
         snprintf(out, 32, "%lld:%02lld:%02lld", hours, minutes, whole % 60);
@@ -83,11 +83,19 @@ const char *text_time(char out[32], double seconds) {
 const char *text_number(char out[32], double value) {
     double size = fabs(value);
     if (!isfinite(value)) return strcpy(out, isnan(value) ? "-" : value < 0 ? "-inf" : "inf");
+    if (value == floor(value) && size < 1e15) return text_count(out, (int64_t)value);
+    if (size >= 1e4 && size < 1e15) return text_count(out, (int64_t)(value + 0.5));
     if (size > 0 && (size < 1e-3 || size >= 1e7)) {
         snprintf(out, 32, "%.2e", value);
     } else {
-        snprintf(out, 32, "%.*f", size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3, value);
+        snprintf(out, 32, "%.*f", size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 4, value);
     }
+    return out;
+}
+
+const char *text_ms(char out[32], double ms) {
+    if (!isfinite(ms)) return strcpy(out, "-");
+    snprintf(out, 32, "%.*f", ms >= 100 ? 1 : ms >= 10 ? 2 : 3, ms);
     return out;
 }
 

@@ -65,7 +65,8 @@ void *memory_grow(void *old, size_t *capacity, size_t wanted, size_t bytes);
 const char *text_count(char out[32], int64_t number);     /* 4,275,594 */
 const char *text_bytes(char out[32], double bytes);       /* 49.5 MiB */
 const char *text_time(char out[32], double seconds);      /* 00:21, 1:02:03 */
-const char *text_number(char out[32], double value);      /* about four digits */
+const char *text_number(char out[32], double value);      /* about four digits, "-" for NaN */
+const char *text_ms(char out[32], double ms);             /* milliseconds, three decimals for short ones */
 int text_columns(const char *utf8);                       /* terminal columns; wide characters take two */
 const char *text_nearest(const char *word, const char *const *names, int count); /* NULL if none is near */
 char *text_file(const char *path, size_t *bytes);         /* the whole file, terminated; NULL with errno set */
