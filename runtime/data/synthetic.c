@@ -1,76 +1,186 @@
 /* Random samples, the very numbers of
  *     g = torch.Generator().manual_seed(seed)
  *     x = torch.randn(samples, *input, generator=g)
- *     y = torch.randint(0, classes, (samples,), generator=g)  or  torch.randn(samples, width, generator=g) */
+ *     y = torch.randint(0, classes, (samples,), generator=g)  or  torch.randn(samples, width, generator=g)
+ *
+ * Small tensors are drawn at open. Of large ones only the generator's state is kept, every MARK_WORDS words, and each
+ * sample is drawn when it is read: opening them costs little time and memory, and any sample can still be had at once.
+ */
+#include <string.h>
+
 #include "runtime/base/status.h"
-#include "runtime/data/table.h"
+#include "runtime/data/formats.h"
 
-static tdm_status check_size(const tdm_data_spec *spec, size_t elements, size_t *count) {
-    size_t bytes;
-    if (spec->samples < 1)
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "synthetic: samples must be at least 1, got %lld",
-                    (long long)spec->samples);
-    if (!tdm__mul_fits((size_t)spec->samples, elements, count) || !tdm__mul_fits(*count, sizeof(float), &bytes) ||
-        bytes > TDM_DATA_MAX_BYTES)
-        TDM_FAIL_AT(
-            &spec->origin, TDM_E_DATA,
-            "synthetic: %lld samples of %zu floats are more than the %zu bytes that are kept in memory; at most "
-            "%zu samples fit",
-            (long long)spec->samples, elements, TDM_DATA_MAX_BYTES, TDM_DATA_MAX_BYTES / sizeof(float) / elements);
-    return TDM_OK;
-}
+enum { MT_WORDS = 624, BLOCK = 16, MARK_WORDS = 16 * MT_WORDS, AT_OPEN = 1 << 22 };
+#define NUMBERS_MAX ((size_t)1 << 34) /* skipping through so many takes seconds */
 
-static tdm_status draw_floats(tdm_table *table, const tdm_data_spec *spec, tdm_rng *rng, size_t width, void **block,
-                              tdm_column *column) {
-    size_t count;
-    float *numbers;
-    TDM_TRY(check_size(spec, width, &count));
-    TDM_TRY(tdm__new(table->base.host, &numbers, count, sizeof(float), "synthetic samples"));
-    *block = numbers;
-    tdm__rng_normal(rng, numbers, count, 0.0, 1.0);
-    *column = (tdm_column){
-        .first = (const unsigned char *)numbers, .stride = width * sizeof(float), .width = width, .cell = TDM_CELL_F32};
-    return TDM_OK;
-}
+/* What torch.randn gives, as rows of `width`. */
+typedef struct normal_rows {
+    size_t count, width;
+    float *all;        /* NULL for large ones, which have: */
+    tdm_rng *mark;     /* the generator before word i * MARK_WORDS */
+    float tail[BLOCK]; /* a count that is no multiple of 16: torch draws the last 16 once more, behind the others */
+} normal_rows;
 
-static tdm_status draw_targets(tdm_table *table, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
-                               tdm_rng *rng) {
-    if (wanted->target_kind == TDM_TARGET_VALUES) {
-        if (wanted->target_width < 1)
-            TDM_FAIL(TDM_E_USAGE, "synthetic: target width must be at least 1, got %lld",
-                     (long long)wanted->target_width);
-        TDM_TRY(draw_floats(table, spec, rng, (size_t)wanted->target_width, &table->y_block, &table->values));
-        table->base.target_kind = TDM_TARGET_VALUES;
-        table->base.target_width = wanted->target_width;
-        return TDM_OK;
+typedef struct synthetic_dataset {
+    tdm_dataset base;
+    normal_rows x, values;
+    int64_t *labels;
+} synthetic_dataset;
+
+/* Passes over `count` words. */
+static void skip_words(tdm_rng *rng, size_t count) {
+    while (count > 0) {
+        if (rng->next == MT_WORDS) {
+            tdm__rng_u32(rng);
+            count--;
+        }
+        size_t left = (size_t)(MT_WORDS - rng->next), now = count < left ? count : left;
+        rng->next += (int)now;
+        count -= now;
     }
+}
+
+static tdm_status draw_later(normal_rows *rows, const tdm_host *host, tdm_rng *rng) {
+    size_t marks = rows->count / MARK_WORDS + 1;
+    TDM_TRY(tdm__new(host, &rows->mark, marks, sizeof(tdm_rng), "synthetic samples"));
+    for (size_t i = 0; i < marks; i++) {
+        size_t left = rows->count - i * MARK_WORDS;
+        rows->mark[i] = *rng;
+        skip_words(rng, left < MARK_WORDS ? left : MARK_WORDS);
+    }
+    if (rows->count % BLOCK != 0) tdm__rng_normal(rng, rows->tail, BLOCK, 0.0, 1.0);
+    return TDM_OK;
+}
+
+static tdm_status draw_rows(normal_rows *rows, const tdm_host *host, tdm_rng *rng) {
+    if (rows->count > AT_OPEN) return draw_later(rows, host, rng);
+    TDM_TRY(tdm__new(host, &rows->all, rows->count, sizeof(float), "synthetic samples"));
+    tdm__rng_normal(rng, rows->all, rows->count, 0.0, 1.0);
+    return TDM_OK;
+}
+
+/* Numbers [first, end) of the blocks of 16 that randn is made of. */
+static void draw_blocks(const normal_rows *rows, size_t first, size_t end, float *out) {
+    size_t at = first / BLOCK * BLOCK;
+    if (first >= end) return;
+    tdm_rng rng = rows->mark[at / MARK_WORDS];
+    skip_words(&rng, at % MARK_WORDS);
+    while (at < end) {
+        if (at >= first && end - at >= BLOCK) {
+            size_t whole = (end - at) / BLOCK * BLOCK;
+            tdm__rng_normal(&rng, out + (at - first), whole, 0.0, 1.0);
+            at += whole;
+            continue;
+        }
+        float block[BLOCK];
+        tdm__rng_normal(&rng, block, BLOCK, 0.0, 1.0);
+        for (size_t i = 0; i < BLOCK; i++, at++) {
+            if (at >= first && at < end) out[at - first] = block[i];
+        }
+    }
+}
+
+static void read_row(const normal_rows *rows, int64_t index, float *out) {
+    size_t first = (size_t)index * rows->width, end = first + rows->width;
+    if (rows->all != NULL) {
+        memcpy(out, rows->all + first, rows->width * sizeof(*out));
+        return;
+    }
+    size_t tail = rows->count % BLOCK == 0 ? rows->count : rows->count - BLOCK;
+    draw_blocks(rows, first, end < tail ? end : tail, out);
+    for (size_t i = first < tail ? tail : first; i < end; i++) out[i - first] = rows->tail[i - tail];
+}
+
+static tdm_status synthetic_read(const tdm_dataset *dataset, int64_t index, void *x, void *target) {
+    const synthetic_dataset *own = (const synthetic_dataset *)dataset;
+    index += dataset->first;
+    read_row(&own->x, index, x);
+    if (dataset->target_kind == TDM_TARGET_CLASS) {
+        memcpy(target, &own->labels[index], sizeof(own->labels[index]));
+    } else {
+        read_row(&own->values, index, target);
+    }
+    return TDM_OK;
+}
+
+static void synthetic_close(tdm_dataset *dataset) {
+    synthetic_dataset *own = (synthetic_dataset *)dataset;
+    const tdm_host *host = dataset->host;
+    tdm__delete(host, own->x.all);
+    tdm__delete(host, own->x.mark);
+    tdm__delete(host, own->values.all);
+    tdm__delete(host, own->values.mark);
+    tdm__delete(host, own->labels);
+    tdm__delete(host, own);
+}
+
+static const tdm_dataset_ops synthetic_ops = {.name = "synthetic", .read = synthetic_read, .close = synthetic_close};
+
+static tdm_status set_size(normal_rows *rows, const tdm_data_spec *spec, size_t width) {
+    rows->width = width;
+    if (!tdm__mul_fits((size_t)spec->samples, width, &rows->count) || rows->count > NUMBERS_MAX)
+        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "synthetic: at most %zu samples of %zu floats are drawn, got %lld",
+                    NUMBERS_MAX / width, width, (long long)spec->samples);
+    return TDM_OK;
+}
+
+static tdm_status draw_labels(synthetic_dataset *own, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
+                              tdm_rng *rng) {
     int64_t classes = spec->classes == TDM_INT_NULL ? wanted->classes : spec->classes;
     if (classes < 1)
         TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "synthetic: classes must be at least 1, got %lld", (long long)classes);
-    TDM_TRY(tdm__dataset_take_classes(&table->base, spec, wanted, classes, "synthetic"));
-    TDM_TRY(tdm__table_new_labels(table));
-    tdm__rng_randint(rng, table->labels, (size_t)table->base.count, 0, classes);
+    TDM_TRY(tdm__dataset_take_classes(&own->base, spec, wanted, classes, "synthetic"));
+    TDM_TRY(tdm__new(own->base.host, &own->labels, (size_t)spec->samples, sizeof(*own->labels), "synthetic labels"));
+    tdm__rng_randint(rng, own->labels, (size_t)spec->samples, 0, classes);
     return TDM_OK;
 }
 
-tdm_status tdm__synthetic_open(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
-                               const tdm_data_wanted *wanted) {
-    tdm_status status = TDM_OK;
-    tdm_table *table;
+static tdm_status draw_values(synthetic_dataset *own, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
+                              tdm_rng *rng) {
+    if (wanted->target_width < 1)
+        TDM_FAIL(TDM_E_USAGE, "synthetic: target width must be at least 1, got %lld", (long long)wanted->target_width);
+    TDM_TRY(set_size(&own->values, spec, (size_t)wanted->target_width));
+    TDM_TRY(draw_rows(&own->values, own->base.host, rng));
+    own->base.target_kind = TDM_TARGET_VALUES;
+    own->base.target_width = wanted->target_width;
+    return TDM_OK;
+}
+
+static tdm_status draw(synthetic_dataset *own, const tdm_data_spec *spec, const tdm_data_wanted *wanted) {
     size_t elements;
     tdm_rng rng;
     if (!tdm__shape_elements(&wanted->input, &elements))
         TDM_FAIL_AT(&spec->origin, TDM_E_DATA,
                     "synthetic: has no shape of its own and wants the model's (model.input)");
+    if (spec->samples < 1)
+        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "synthetic: samples must be at least 1, got %lld",
+                    (long long)spec->samples);
+    TDM_TRY(set_size(&own->x, spec, elements));
+    own->base.count = spec->samples;
+    own->base.x_shape = wanted->input;
     tdm__rng_seed(&rng, tdm__data_seed(spec, wanted), (tdm_rng_profile)wanted->rng_profile);
-    TDM_TRY(tdm__table_new(&table, host));
-    table->base.count = spec->samples;
-    table->base.x_shape = wanted->input;
-    TDM_TRY_DONE(draw_floats(table, spec, &rng, elements, &table->x_block, &table->x));
-    TDM_TRY_DONE(draw_targets(table, spec, wanted, &rng));
-    TDM_TRY_DONE(tdm__table_finish(table, spec, wanted, "synthetic"));
-    *out = &table->base;
-done:
-    if (status != TDM_OK) tdm__dataset_close(&table->base);
-    return status;
+    TDM_TRY(draw_rows(&own->x, own->base.host, &rng));
+    if (wanted->target_kind == TDM_TARGET_CLASS) {
+        TDM_TRY(draw_labels(own, spec, wanted, &rng));
+    } else {
+        TDM_TRY(draw_values(own, spec, wanted, &rng));
+    }
+    TDM_TRY(tdm__dataset_take_range(&own->base, spec, "synthetic"));
+    return TDM_OK;
+}
+
+tdm_status tdm__synthetic_open(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
+                               const tdm_data_wanted *wanted) {
+    synthetic_dataset *own;
+    TDM_TRY(tdm__new(host, &own, 1, sizeof(*own), "synthetic"));
+    own->base.ops = &synthetic_ops;
+    own->base.host = host;
+    tdm_status status = draw(own, spec, wanted);
+    if (status != TDM_OK) {
+        tdm__dataset_close(&own->base);
+        return tdm__frame(status, __FILE__, __LINE__);
+    }
+    *out = &own->base;
+    return TDM_OK;
 }

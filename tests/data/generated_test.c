@@ -71,6 +71,37 @@ TEST(synthetic_is_torch) {
     CHECK_INT(cases, 5);
 }
 
+/* Large tensors are drawn sample by sample; in one piece they would be the same numbers. */
+static void check_large(int64_t samples, int64_t width, int profile) {
+    size_t count = (size_t)(samples * width);
+    float *all = malloc(count * sizeof(*all)), *x = malloc((size_t)width * sizeof(*x));
+    int64_t *labels = malloc((size_t)samples * sizeof(*labels)), label;
+    tdm_rng rng;
+    tdm__rng_seed(&rng, 9, (tdm_rng_profile)profile);
+    tdm__rng_normal(&rng, all, count, 0.0, 1.0);
+    tdm__rng_randint(&rng, labels, (size_t)samples, 0, 10);
+    tdm_data_spec spec = {.format = TDM_DATA_SYNTHETIC, .samples = samples, .seed = 9, .classes = TDM_INT_NULL};
+    tdm_data_wanted wanted = wanted_classes(1, &width, 10);
+    wanted.rng_profile = profile;
+    tdm_dataset *dataset = open_or_stop(&spec, &wanted);
+    int64_t wrong = 0;
+    for (int64_t i = samples - 1; i >= 0; i -= samples > 10000 ? 19 : 1) {
+        CHECK_OK(dataset->ops->read(dataset, i, x, &label));
+        wrong += memcmp(x, all + i * width, (size_t)width * sizeof(*x)) != 0 || label != labels[i];
+    }
+    CHECK_INT(wrong, 0);
+    tdm__dataset_close(dataset);
+    free(all);
+    free(x);
+    free(labels);
+}
+
+TEST(synthetic_at_any_size) {
+    check_large(3400, 1237, TDM_RNG_TORCH_AVX2); /* samples across blocks of 16, a last block of its own */
+    check_large(524300, 8, TDM_RNG_TORCH_AVX2);  /* two samples in a block */
+    check_large(1000, 100, TDM_RNG_TORCH_GENERIC);
+}
+
 TEST(synthetic_limits) {
     tdm_data_spec spec = {.format = TDM_DATA_SYNTHETIC, .samples = 8, .seed = 1, .classes = TDM_INT_NULL};
     tdm_data_wanted wanted = wanted_classes(3, (int64_t[]){3, 32, 32}, 10);
@@ -82,9 +113,9 @@ TEST(synthetic_limits) {
     CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
     spec.classes = 2;
     CHECK_OK(try_open(&spec, &wanted));
-    spec.samples = 400000;
+    spec.samples = 6000000;
     CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
-    CHECK_HAS(tdm_error_message(), "at most 349525 samples fit");
+    CHECK_HAS(tdm_error_message(), "at most 5592405 samples of 3072 floats");
     spec.samples = INT64_MAX;
     CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
     spec.samples = 0;
@@ -249,5 +280,5 @@ TEST(source) {
     CHECK(dataset == NULL);
 }
 
-TEST_MAIN(RUN(synthetic_is_torch); RUN(synthetic_limits); RUN(glyphs_are_fixed); RUN(glyphs_are_pure);
-          RUN(glyphs_can_be_learned); RUN(glyph_limits); RUN(source);)
+TEST_MAIN(RUN(synthetic_is_torch); RUN(synthetic_at_any_size); RUN(synthetic_limits); RUN(glyphs_are_fixed);
+          RUN(glyphs_are_pure); RUN(glyphs_can_be_learned); RUN(glyph_limits); RUN(source);)
