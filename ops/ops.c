@@ -64,9 +64,7 @@ void tdm__infer_weight_and_bias(tdm_infer *infer, tdm_shape weight, int64_t fan_
         (tdm_param_def){.suffix = "weight", .shape = weight, .init = TDM_INIT_UNIFORM_FAN_IN, .fan_in = fan_in};
     infer->param_count = 1;
     if (!bias) return;
-    infer->param[1] = (tdm_param_def){.suffix = "bias",
-                                      .shape = {1, {weight.dim[0]}},
-                                      .init = TDM_INIT_UNIFORM_FAN_IN,
-                                      .fan_in = fan_in};
+    infer->param[1] = (tdm_param_def){
+        .suffix = "bias", .shape = {1, {weight.dim[0]}}, .init = TDM_INIT_UNIFORM_FAN_IN, .fan_in = fan_in};
     infer->param_count = 2;
 }

@@ -7,8 +7,8 @@
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
 
-#define TDM_OP(name)                                                                                                   \
-    extern const tdm_op_def tdm__##name##_op;                                                                          \
+#define TDM_OP(name)                          \
+    extern const tdm_op_def tdm__##name##_op; \
     extern const tdm_kernel tdm__##name##_ref;
 #include "ops/ops.def"
 #undef TDM_OP
@@ -23,12 +23,12 @@ enum {
 };
 
 /* A fault of the user's layer, at its place in the user's file. */
-#define TDM_INFER_FAIL(infer, ...)                                                                                     \
+#define TDM_INFER_FAIL(infer, ...) \
     return (infer)->calls->fail(TDM_E_CONFIG, __FILE__, __LINE__, &(infer)->origin, __VA_ARGS__)
-#define TDM_INFER_TRY(infer, expression)                                                                               \
-    do {                                                                                                               \
-        tdm_status try_status_ = (expression);                                                                         \
-        if (try_status_ != TDM_OK) return (infer)->calls->frame(try_status_, __FILE__, __LINE__);                      \
+#define TDM_INFER_TRY(infer, expression)                                                          \
+    do {                                                                                          \
+        tdm_status try_status_ = (expression);                                                    \
+        if (try_status_ != TDM_OK) return (infer)->calls->frame(try_status_, __FILE__, __LINE__); \
     } while (0)
 
 /* "64x32x32", as a value that lives to the end of the expression: for messages. */

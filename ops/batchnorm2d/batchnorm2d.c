@@ -60,8 +60,7 @@ static tdm_status infer(tdm_infer *infer) {
     if (attrs->track_running_stats) {
         infer->buffer[0] = (tdm_param_def){.suffix = "running_mean", .shape = per_channel, .init = TDM_INIT_ZEROS};
         infer->buffer[1] = (tdm_param_def){.suffix = "running_var", .shape = per_channel, .init = TDM_INIT_ONES};
-        infer->buffer[2] =
-            (tdm_param_def){.suffix = "num_batches_tracked", .init = TDM_INIT_ZEROS, .is_counter = true};
+        infer->buffer[2] = (tdm_param_def){.suffix = "num_batches_tracked", .init = TDM_INIT_ZEROS, .is_counter = true};
         infer->buffer_count = 3;
     }
     infer->output = infer->input[0];

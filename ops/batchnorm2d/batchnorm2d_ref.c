@@ -81,8 +81,7 @@ static tdm_status forward(const tdm_kernel_args *args) {
         if (isnan(momentum)) momentum = 1.0 / (double)*args->counter;
     }
     for (int64_t c = 0; c < b.channels; c++) {
-        moments m = of_batch ? batch_moments(&b, c)
-                             : (moments){(double)args->buffer[0][c], (double)args->buffer[1][c]};
+        moments m = of_batch ? batch_moments(&b, c) : (moments){(double)args->buffer[0][c], (double)args->buffer[1][c]};
         double invstd = 1.0 / sqrt(m.variance + b.attrs->eps);
         if (args->training) {
             b.mean[c] = m.mean;

@@ -7,10 +7,10 @@
 #include "ops/ops.h"
 
 typedef struct {
-    int64_t rows, in, height, width;        /* x */
-    int64_t out, out_height, out_width;     /* y */
+    int64_t rows, in, height, width;    /* x */
+    int64_t out, out_height, out_width; /* y */
     int64_t in_per_group, out_per_group;
-    int64_t x_plane, y_plane, taps;         /* numbers in one plane of x, of y, of the filter */
+    int64_t x_plane, y_plane, taps; /* numbers in one plane of x, of y, of the filter */
     tdm_window window;
 } geometry;
 

@@ -21,17 +21,17 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
 }
 
 /* One point of the window for `inner` channels: `winner` may be NULL (evaluation). */
-#define DEFINE_TAKE(name, type)                                                                                        \
-    static void name(float *best, type *winner, const float *x, type place, int64_t inner) {                           \
-        if (winner == NULL) {                                                                                          \
-            for (int64_t j = 0; j < inner; j++) best[j] = ((x[j] > best[j]) | (x[j] != x[j])) ? x[j] : best[j];        \
-            return;                                                                                                    \
-        }                                                                                                              \
-        for (int64_t j = 0; j < inner; j++) {                                                                          \
-            bool wins = (x[j] > best[j]) | (x[j] != x[j]);                                                             \
-            best[j] = wins ? x[j] : best[j];                                                                           \
-            winner[j] = wins ? place : winner[j];                                                                      \
-        }                                                                                                              \
+#define DEFINE_TAKE(name, type)                                                                                 \
+    static void name(float *best, type *winner, const float *x, type place, int64_t inner) {                    \
+        if (winner == NULL) {                                                                                   \
+            for (int64_t j = 0; j < inner; j++) best[j] = ((x[j] > best[j]) | (x[j] != x[j])) ? x[j] : best[j]; \
+            return;                                                                                             \
+        }                                                                                                       \
+        for (int64_t j = 0; j < inner; j++) {                                                                   \
+            bool wins = (x[j] > best[j]) | (x[j] != x[j]);                                                      \
+            best[j] = wins ? x[j] : best[j];                                                                    \
+            winner[j] = wins ? place : winner[j];                                                               \
+        }                                                                                                       \
     }
 DEFINE_TAKE(take_small, uint8_t)
 DEFINE_TAKE(take_large, int32_t)
@@ -121,8 +121,8 @@ static tdm_status backward(const tdm_kernel_args *args) {
             for (int64_t q = 0; q < g.y.width; q++, at += inner) {
                 clip c = clip_of(&g, p, q);
                 for (int64_t j = 0; j < inner; j++) {
-                    int64_t place = g.small ? ((const uint8_t *)args->saved)[at + j]
-                                            : ((const int32_t *)args->saved)[at + j];
+                    int64_t place =
+                        g.small ? ((const uint8_t *)args->saved)[at + j] : ((const int32_t *)args->saved)[at + j];
                     int64_t row = c.corner[0] + place / g.window.kernel[1];
                     int64_t column = c.corner[1] + place % g.window.kernel[1];
                     dx[(row * g.x.width + column) * inner + j] += args->dy[at + j];

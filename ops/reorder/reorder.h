@@ -1,4 +1,4 @@
-/* reorder: the same 4-dimensional value in another layout. Not a layer: the plan puts it between kernels that differ. */
+/* reorder: the same 4-dimensional value in another layout. No layer: the plan puts it between kernels that differ. */
 #ifndef TDM_OPS_REORDER_H
 #define TDM_OPS_REORDER_H
 

@@ -17,8 +17,15 @@ static outcome run(const tdm_loss_def *loss, const void *attrs, int64_t rows, in
                    const void *target, float seed) {
     outcome out = {.sum = -1, .correct = -1};
     for (int i = 0; i < 64; i++) out.dy[i] = NAN;
-    tdm_loss_args args = {.attrs = attrs, .rows = rows, .width = width, .y = y, .target = target, .seed = seed,
-                          .dy = out.dy, .loss_sum = &out.sum, .correct = &out.correct};
+    tdm_loss_args args = {.attrs = attrs,
+                          .rows = rows,
+                          .width = width,
+                          .y = y,
+                          .target = target,
+                          .seed = seed,
+                          .dy = out.dy,
+                          .loss_sum = &out.sum,
+                          .correct = &out.correct};
     out.status = loss->run(&args);
     return out;
 }
@@ -89,8 +96,14 @@ TEST(rows_are_added_in_double) {
     for (int i = 0; i < 1000; i++) y[2 * i] = i == 0 ? -30000.0f : 9.0f, y[2 * i + 1] = 0, label[i] = 0;
     double sum = 0, one = 0;
     int64_t correct = 0;
-    tdm_loss_args args = {.attrs = &usual, .rows = 1, .width = 2, .y = y + 2, .target = label + 1, .seed = 1,
-                          .loss_sum = &one, .correct = &correct};
+    tdm_loss_args args = {.attrs = &usual,
+                          .rows = 1,
+                          .width = 2,
+                          .y = y + 2,
+                          .target = label + 1,
+                          .seed = 1,
+                          .loss_sum = &one,
+                          .correct = &correct};
     CHECK_OK(tdm__cross_entropy_loss.run(&args)); /* also: no gradient wanted */
     args.rows = 1000, args.y = y, args.target = label, args.loss_sum = &sum;
     CHECK_OK(tdm__cross_entropy_loss.run(&args));

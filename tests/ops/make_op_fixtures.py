@@ -172,6 +172,7 @@ def main():
     ops = [op_row(*case) for case in cases()]
     losses = [loss_row(*loss) for loss in LOSSES]
     print(f"/* Made by make_op_fixtures.py with torch {torch.__version__}; see there for the order. Do not edit. */")
+    print("/* clang-format off */")
     print("static const op_fixture op_fixtures[] = {")
     print("\n".join(ops))
     print("};\n\nstatic const loss_fixture loss_fixtures[] = {")

@@ -100,7 +100,8 @@ static void conform_on(const tdm_kernel *kernel, const op_data *data, double tol
 op_conform_count op_conform(const tdm_kernel *kernel, double tolerance) {
     op_conform_count count = {0};
     const op_cases *cases = cases_of(kernel->op);
-    if (cases == NULL) return count; /* reorder: no layer, tested apart */
+    CHECK(cases != NULL);
+    if (cases == NULL) return count;
     for (int i = 0; i < cases->count; i++) {
         op_data data;
         if (op_data_open(&data, kernel->op, &cases->items[i], 100u + (uint64_t)i))
@@ -108,6 +109,80 @@ op_conform_count op_conform(const tdm_kernel *kernel, double tolerance) {
         else
             tdm_test_failures++;
         op_data_close(&data);
+    }
+    return count;
+}
+
+/* ---- reorder ---- */
+
+enum { EDGE = 16 }; /* floats around each value, to see writes outside */
+
+static float *edged(int64_t count) {
+    float *whole = malloc((size_t)(count + 2 * EDGE) * sizeof *whole);
+    if (whole == NULL) abort();
+    for (int64_t i = 0; i < count + 2 * EDGE; i++) whole[i] = -12345;
+    return whole + EDGE;
+}
+
+static bool edges_hold(const float *value, int64_t count) {
+    bool hold = true;
+    for (int i = 1; i <= EDGE; i++) hold = hold && value[-i] == -12345.0f && value[count - 1 + i] == -12345.0f;
+    return hold;
+}
+
+static void edged_free(float *value) {
+    free(value - EDGE);
+}
+
+/* `from` in the desc's x layout; the kernel's y and dx are compared with values made by op_convert. */
+static void check_reorder(const tdm_kernel *kernel, const tdm_kernel_desc *desc, int64_t rows, size_t scratch_bytes) {
+    int64_t count = tdm__shape_count(&desc->y) / desc->y.dim[0] * rows;
+    float *plain = edged(count), *x = edged(count), *y = edged(count), *want = edged(count), *dx = edged(count);
+    for (int64_t i = 0; i < count; i++) plain[i] = (float)i;
+    op_convert(x, plain, &desc->y, rows, desc->x_layout[0], false);
+    op_convert(want, plain, &desc->y, rows, desc->y_layout, false);
+    tdm_kernel_args args = {.desc = desc, .rows = rows, .training = true, .x = {x}, .y = y, .dx = {dx}, .dy = want};
+    args.scratch = malloc(scratch_bytes + 1);
+    if (kernel->open != NULL) CHECK_OK(kernel->open(desc, rows, true, &args.state));
+    CHECK_OK(kernel->forward(&args));
+    CHECK_OK(kernel->backward(&args));
+    if (kernel->close != NULL) kernel->close(args.state);
+    CHECK(memcmp(y, want, (size_t)count * sizeof *y) == 0);
+    CHECK(memcmp(dx, x, (size_t)count * sizeof *dx) == 0);
+    CHECK(edges_hold(y, count) && edges_hold(dx, count) && edges_hold(x, count) && edges_hold(want, count));
+    free(args.scratch);
+    edged_free(plain), edged_free(x), edged_free(y), edged_free(want), edged_free(dx);
+}
+
+op_conform_count op_conform_reorder(const tdm_kernel *kernel) {
+    static const tdm_shape shapes[] = {
+        {4, {3, 16, 5, 7}}, {4, {2, 32, 4, 4}}, {4, {2, 8, 3, 3}}, {4, {4, 5, 3, 2}}, {4, {1, 48, 1, 1}}};
+    op_conform_count count = {0};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        for (int pair = 0; pair < TDM_LAYOUT_COUNT * TDM_LAYOUT_COUNT; pair++) {
+            tdm_layout from = (tdm_layout)(pair / TDM_LAYOUT_COUNT), to = (tdm_layout)(pair % TDM_LAYOUT_COUNT);
+            if (from == to || !op_layout_applies(from, &shapes[s]) || !op_layout_applies(to, &shapes[s])) continue;
+            tdm_kernel_desc desc = {.op = "reorder",
+                                    .input_count = 1,
+                                    .x = {shapes[s]},
+                                    .y = shapes[s],
+                                    .x_layout = {from},
+                                    .y_layout = to,
+                                    .wants_dx = {true},
+                                    .threads = 1};
+            tdm_kernel_fit fit = {0};
+            if (kernel->fits != NULL && !kernel->fits(&desc, &fit)) {
+                count.declined++;
+                continue;
+            }
+            int failures = tdm_test_failures;
+            check_reorder(kernel, &desc, shapes[s].dim[0], fit.scratch_bytes);
+            check_reorder(kernel, &desc, 1, fit.scratch_bytes);
+            if (tdm_test_failures != failures)
+                fprintf(stderr, "  by reorder/%s, layout %d to %d, %s\n", kernel->variant, (int)from, (int)to,
+                        tdm__shape_text(&shapes[s]).text);
+            count.runs += 2;
+        }
     }
     return count;
 }

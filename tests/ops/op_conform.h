@@ -14,4 +14,7 @@ typedef struct op_conform_count {
 /* `tolerance` is relative to the largest number of the compared tensor; 0 means equal. */
 op_conform_count op_conform(const tdm_kernel *kernel, double tolerance);
 
+/* The same for kernels of `reorder`, which is no layer: every pair of layouts, there and back, exact. */
+op_conform_count op_conform_reorder(const tdm_kernel *kernel);
+
 #endif

@@ -1,14 +1,14 @@
 /* The reference kernels against themselves in other settings (layouts, rows, in place), against central differences,
- * and on special values; and the reorder between layouts. */
+ * and on special values. */
 #include "ops/ops.h"
-#include "ops/reorder/reorder.h"
 #include "tests/ops/op_cases.h"
 #include "tests/ops/op_conform.h"
 #include "tests/support/tdm_test.h"
 
 TEST(settings) {
     for (const tdm_kernel *const *kernel = tdm_builtin_kernels; *kernel != NULL; kernel++) {
-        op_conform_count count = op_conform(*kernel, 0);
+        bool is_reorder = strcmp((*kernel)->op, "reorder") == 0;
+        op_conform_count count = is_reorder ? op_conform_reorder(*kernel) : op_conform(*kernel, 0);
         printf("       %-20s %4d runs, %4d settings declined\n", (*kernel)->op, count.runs, count.declined);
     }
 }
@@ -44,7 +44,8 @@ static double objective(const tdm_kernel *kernel, const op_data *data, const op_
 }
 
 /* Five-point stencil: exact for polynomials of degree four. `step` and multiples are exact in float. */
-static double slope(const tdm_kernel *kernel, const op_data *data, const op_setting *setting, float *value, float step) {
+static double slope(const tdm_kernel *kernel, const op_data *data, const op_setting *setting, float *value,
+                    float step) {
     float kept = *value;
     double f[4];
     const float factor[4] = {-2, -1, 1, 2};
@@ -154,8 +155,8 @@ TEST(maxpool_takes_the_first_maximum_and_the_last_nan) {
     const float x[16] = {3, 3, nan, 1, 3, 3, 2, nan, -inf, -inf, 5, 7, -inf, -inf, 7, 7}, dy[4] = {1, 2, 4, 8};
     op_data data;
     op_result r;
-    REQUIRE(run_values(&data, &r, "maxpool2d", &(op_case){.attrs = "kernel=2", .rows = 1, .input = {3, {1, 4, 4}}}, x,
-                       dy));
+    REQUIRE(
+        run_values(&data, &r, "maxpool2d", &(op_case){.attrs = "kernel=2", .rows = 1, .input = {3, {1, 4, 4}}}, x, dy));
     CHECK(op_near("y", r.y, (const float[]){3, nan, -inf, 7}, 4, 0));
     CHECK(op_near("dx", r.dx[0], (const float[]){1, 0, 0, 0, 0, 0, 0, 2, 4, 0, 0, 8, 0, 0, 0, 0}, 16, 0));
     op_result_close(&r);
@@ -235,32 +236,42 @@ TEST(batchnorm_statistics) {
     op_data_close(&data);
 }
 
-/* ---- reorder ---- */
+/* ---- layouts ---- */
 
-TEST(reorder_between_all_layouts) {
+/* The index formula of the driver, on which everything about layouts rests, at a few places by hand. */
+TEST(layouts_by_hand) {
     tdm_shape shape = {4, {2, 16, 3, 5}};
     enum { COUNT = 2 * 16 * 3 * 5 };
-    float plain[COUNT], a[COUNT], b[COUNT], back[COUNT];
+    float plain[COUNT], a[COUNT];
     for (int i = 0; i < COUNT; i++) plain[i] = (float)i;
-    for (int from = 0; from < TDM_LAYOUT_COUNT; from++) {
-        for (int to = 0; to < TDM_LAYOUT_COUNT; to++) {
-            tdm__reorder(a, (tdm_layout)from, plain, TDM_LAYOUT_PLAIN, &shape, 2);
-            tdm__reorder(b, (tdm_layout)to, a, (tdm_layout)from, &shape, 2);
-            tdm__reorder(back, TDM_LAYOUT_PLAIN, b, (tdm_layout)to, &shape, 2);
-            CHECK(memcmp(plain, back, sizeof plain) == 0);
-        }
-    }
-    tdm__reorder(a, TDM_LAYOUT_NHWC, plain, TDM_LAYOUT_PLAIN, &shape, 2);
+    op_convert(a, plain, &shape, 2, TDM_LAYOUT_NHWC, false);
     CHECK_NEAR(a[1], 15, 0); /* n 0, h 0, w 0, c 1 */
     CHECK_NEAR(a[((1 * 3 + 2) * 5 + 4) * 16 + 15], COUNT - 1, 0);
-    tdm__reorder(a, TDM_LAYOUT_C8, plain, TDM_LAYOUT_PLAIN, &shape, 2);
-    CHECK_NEAR(a[8], 1, 0);          /* w 1, c 0 */
+    op_convert(a, plain, &shape, 2, TDM_LAYOUT_C8, false);
+    CHECK_NEAR(a[8], 1, 0);           /* w 1, c 0 */
     CHECK_NEAR(a[3 * 5 * 8], 120, 0); /* c 8 */
-    tdm__reorder(a, TDM_LAYOUT_C16, plain, TDM_LAYOUT_PLAIN, &shape, 2);
+    op_convert(a, plain, &shape, 2, TDM_LAYOUT_C16, false);
     CHECK_NEAR(a[16 + 9], 9 * 15 + 1, 0);
+}
+
+/* What lies between vendor kernels must not force reorders. */
+TEST(simple_kernels_keep_the_layout) {
+    static const char *const names[] = {"relu", "add", "maxpool2d", "avgpool2d", "adaptive_avgpool2d"};
+    const int64_t attrs[16] = {2, 2, 2, 2};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        tdm_shape shape = {4, {2, 16, 4, 4}};
+        tdm_kernel_desc desc = {.op = names[i], .attrs = attrs, .input_count = 1, .x = {shape}, .y = shape};
+        for (int layout = 0; layout < TDM_LAYOUT_COUNT; layout++) {
+            tdm_kernel_fit fit = {0};
+            desc.x_layout[0] = (tdm_layout)layout;
+            CHECK(op_reference(names[i])->fits(&desc, &fit));
+            CHECK_INT(fit.x_layout[0], layout);
+            CHECK_INT(fit.y_layout, layout);
+        }
+    }
 }
 
 TEST_MAIN(RUN(table_is_complete); RUN(settings); RUN(gradients_are_slopes); RUN(relu_on_special_values);
           RUN(maxpool_takes_the_first_maximum_and_the_last_nan); RUN(maxpool_adds_where_windows_overlap);
           RUN(conv_of_ones_counts_taps); RUN(batchnorm_wants_two_values_per_channel); RUN(batchnorm_statistics);
-          RUN(reorder_between_all_layouts);)
+          RUN(layouts_by_hand); RUN(simple_kernels_keep_the_layout);)

@@ -94,10 +94,8 @@ bool op_data_open(op_data *data, const char *op, const op_case *test, uint64_t s
     if (data->def == NULL) return false;
     data->attrs = take(data->def->attrs_bytes);
     if (!set_attrs(data, test->attrs)) return false;
-    data->infer = (tdm_infer){.attrs = data->attrs,
-                              .input_count = test->inputs > 0 ? test->inputs : 1,
-                              .layer = op,
-                              .calls = &calls};
+    data->infer = (tdm_infer){
+        .attrs = data->attrs, .input_count = test->inputs > 0 ? test->inputs : 1, .layer = op, .calls = &calls};
     for (int i = 0; i < data->infer.input_count; i++) data->infer.input[i] = test->input;
     if (data->def->infer(&data->infer) != TDM_OK) {
         fprintf(stderr, "%s\n", tdm_error_message());
@@ -175,26 +173,26 @@ static void blocks_free(blocks *all) {
 static int64_t index_in(tdm_layout layout, const int64_t dim[4], int64_t n, int64_t c, int64_t h, int64_t w) {
     int64_t channels = layout == TDM_LAYOUT_C8 ? 8 : 16;
     switch (layout) {
-    case TDM_LAYOUT_NHWC: return ((n * dim[2] + h) * dim[3] + w) * dim[1] + c;
+    case TDM_LAYOUT_NHWC:
+        return ((n * dim[2] + h) * dim[3] + w) * dim[1] + c;
     case TDM_LAYOUT_C8:
     case TDM_LAYOUT_C16:
         return (((n * (dim[1] / channels) + c / channels) * dim[2] + h) * dim[3] + w) * channels + c % channels;
     case TDM_LAYOUT_PLAIN:
-    case TDM_LAYOUT_COUNT: break;
+    case TDM_LAYOUT_COUNT:
+        break;
     }
     return ((n * dim[1] + c) * dim[2] + h) * dim[3] + w;
 }
 
-static bool applies(tdm_layout layout, const tdm_shape *shape) {
+bool op_layout_applies(tdm_layout layout, const tdm_shape *shape) {
     if (layout == TDM_LAYOUT_PLAIN) return true;
     if (shape->ndim != 4) return false;
     if (layout == TDM_LAYOUT_C8) return shape->dim[1] % 8 == 0;
     return layout != TDM_LAYOUT_C16 || shape->dim[1] % 16 == 0;
 }
 
-/* to_plain: `a` in the layout to `b` in plain order; else the other way. */
-static void convert(float *to, const float *from, const tdm_shape *shape, int64_t rows, tdm_layout layout,
-                    bool to_plain) {
+void op_convert(float *to, const float *from, const tdm_shape *shape, int64_t rows, tdm_layout layout, bool to_plain) {
     const int64_t *d = shape->dim;
     if (layout == TDM_LAYOUT_PLAIN) {
         memcpy(to, from, (size_t)(tdm__shape_count(shape) / d[0] * rows) * sizeof *to);
@@ -251,7 +249,7 @@ static bool describe(run *r) {
         r->desc.wants_dx[i] = r->setting->training && !r->setting->without_dx;
     }
     for (int i = 0; i < data->infer.param_count; i++) r->desc.param[i] = data->infer.param[i].shape;
-    if (!applies(r->setting->layout, &data->x_shape)) return false;
+    if (!op_layout_applies(r->setting->layout, &data->x_shape)) return false;
     if (!ask(r)) return false;
     if (r->setting->relu) {
         if (!r->fit.relu) return false;
@@ -260,12 +258,12 @@ static bool describe(run *r) {
     }
     for (int i = 0; i < data->infer.input_count; i++) {
         r->desc.x_layout[i] = r->fit.x_layout[i];
-        if (!applies(r->fit.x_layout[i], &data->x_shape)) return false;
+        if (!op_layout_applies(r->fit.x_layout[i], &data->x_shape)) return false;
     }
     r->desc.y_layout = r->fit.y_layout;
     r->in_place = r->setting->in_place && (data->def->flags & TDM_OP_IN_PLACE) != 0 &&
                   (data->def->flags & TDM_OP_READS_X) == 0 && r->fit.x_layout[0] == r->fit.y_layout;
-    return applies(r->fit.y_layout, &data->y_shape) && r->in_place == r->setting->in_place;
+    return op_layout_applies(r->fit.y_layout, &data->y_shape) && r->in_place == r->setting->in_place;
 }
 
 static void bind(run *r) {
@@ -284,7 +282,7 @@ static void bind(run *r) {
                               .position = data->position};
     for (int i = 0; i < data->infer.input_count; i++) {
         args->x[i] = r->x[i] = block_new(&r->memory, x_bytes, "x");
-        convert(r->x[i], data->x[i], &data->x_shape, r->rows, r->desc.x_layout[i], false);
+        op_convert(r->x[i], data->x[i], &data->x_shape, r->rows, r->desc.x_layout[i], false);
     }
     args->y = r->in_place ? r->x[0] : block_new(&r->memory, y_bytes, "y");
     for (int i = 0; i < data->infer.param_count; i++) {
@@ -315,7 +313,7 @@ static void check_same(const float *got, const float *want, const tdm_shape *sha
                        const char *when) {
     int64_t count = tdm__shape_count(shape) / shape->dim[0] * rows;
     float *plain = take((size_t)count * sizeof *plain);
-    convert(plain, got, shape, rows, layout, true);
+    op_convert(plain, got, shape, rows, layout, true);
     if (memcmp(plain, want, (size_t)count * sizeof *plain) != 0) {
         fprintf(stderr, "%s: changed what it may only read\n", when);
         tdm_test_failures++;
@@ -336,8 +334,7 @@ static tdm_status forward(run *r) {
 static void forget(run *r, const float *y_kept) {
     unsigned flags = r->data->def->flags;
     if ((flags & TDM_OP_READS_X) == 0)
-        for (int i = 0; i < r->data->infer.input_count; i++)
-            memset(r->x[i], DIRT, (size_t)r->x_count * sizeof(float));
+        for (int i = 0; i < r->data->infer.input_count; i++) memset(r->x[i], DIRT, (size_t)r->x_count * sizeof(float));
     if ((flags & TDM_OP_READS_Y) != 0 || r->desc.relu)
         memcpy(r->args.y, y_kept, (size_t)r->y_count * sizeof(float));
     else
@@ -351,10 +348,9 @@ static tdm_status backward(run *r) {
     forget(r, y);
     r->args.scratch = r->scratch_backward;
     r->args.dy = r->dy = block_new(&r->memory, (size_t)r->y_count * sizeof(float), "dy");
-    convert(r->dy, data->dy, &data->y_shape, r->rows, r->desc.y_layout, false);
+    op_convert(r->dy, data->dy, &data->y_shape, r->rows, r->desc.y_layout, false);
     for (int i = 0; i < data->infer.input_count && !r->setting->without_dx; i++)
-        r->args.dx[i] = r->in_place && i == 0 ? r->dy
-                                              : block_new(&r->memory, (size_t)r->x_count * sizeof(float), "dx");
+        r->args.dx[i] = r->in_place && i == 0 ? r->dy : block_new(&r->memory, (size_t)r->x_count * sizeof(float), "dx");
     tdm_status status = r->kernel->backward(&r->args);
     blocks_check(&r->memory, "backward");
     if (!r->in_place) check_same(r->dy, data->dy, &data->y_shape, r->rows, r->desc.y_layout, "backward");
@@ -365,7 +361,7 @@ static tdm_status backward(run *r) {
 
 static float *plain_copy(const float *from, const tdm_shape *shape, int64_t rows, tdm_layout layout) {
     float *to = take((size_t)(tdm__shape_count(shape) / shape->dim[0] * rows) * sizeof *to);
-    convert(to, from, shape, rows, layout, true);
+    op_convert(to, from, shape, rows, layout, true);
     return to;
 }
 
@@ -375,8 +371,7 @@ static void collect(op_result *out, const run *r) {
     out->y_count = r->y_count;
     out->y = plain_copy(r->args.y, &data->y_shape, r->rows, r->desc.y_layout);
     for (int i = 0; i < data->infer.input_count; i++)
-        if (r->args.dx[i] != NULL)
-            out->dx[i] = plain_copy(r->args.dx[i], &data->x_shape, r->rows, r->desc.x_layout[i]);
+        if (r->args.dx[i] != NULL) out->dx[i] = plain_copy(r->args.dx[i], &data->x_shape, r->rows, r->desc.x_layout[i]);
     for (int i = 0; i < data->infer.param_count; i++)
         if (r->args.dparam[i] != NULL) out->dparam[i] = copy_floats(r->args.dparam[i], data->param_count[i]);
     for (int i = 0; i < data->infer.buffer_count; i++)
@@ -394,8 +389,7 @@ void op_run(op_result *out, const tdm_kernel *kernel, const op_data *data, const
     }
     out->ran = true;
     bind(&r);
-    if (kernel->open != NULL)
-        out->status = kernel->open(&r.desc, r.rows, setting->training, &r.args.state);
+    if (kernel->open != NULL) out->status = kernel->open(&r.desc, r.rows, setting->training, &r.args.state);
     if (out->status == TDM_OK) {
         out->status = forward(&r);
         if (out->status == TDM_OK && setting->training) out->status = backward(&r);
@@ -403,8 +397,8 @@ void op_run(op_result *out, const tdm_kernel *kernel, const op_data *data, const
         if (kernel->close != NULL) kernel->close(r.args.state);
     }
     if (tdm_test_failures != failures)
-        fprintf(stderr, "  by %s/%s, %s, %lld rows, layout %d%s%s%s\n", kernel->op, kernel->variant,
-                op_data_name(data), (long long)r.rows, (int)setting->layout, setting->training ? ", training" : "",
+        fprintf(stderr, "  by %s/%s, %s, %lld rows, layout %d%s%s%s\n", kernel->op, kernel->variant, op_data_name(data),
+                (long long)r.rows, (int)setting->layout, setting->training ? ", training" : "",
                 setting->relu ? ", relu" : "", setting->in_place ? ", in place" : "");
     blocks_free(&r.memory);
 }
@@ -442,13 +436,16 @@ bool op_results_near(const op_data *data, const op_result *got, const op_result 
     for (int i = 0; i < data->infer.param_count; i++)
         if (want->dparam[i] != NULL)
             near = op_near(data->infer.param[i].suffix, got->dparam[i], want->dparam[i], data->param_count[i],
-                           tolerance) && near;
+                           tolerance) &&
+                   near;
     for (int i = 0; i < data->infer.buffer_count; i++)
         if (want->buffer[i] != NULL)
             near = op_near(data->infer.buffer[i].suffix, got->buffer[i], want->buffer[i], data->buffer_count[i],
-                           tolerance) && near;
+                           tolerance) &&
+                   near;
     if (got->counter != want->counter) {
-        fprintf(stderr, "num_batches_tracked is %lld, wanted %lld\n", (long long)got->counter, (long long)want->counter);
+        fprintf(stderr, "num_batches_tracked is %lld, wanted %lld\n", (long long)got->counter,
+                (long long)want->counter);
         tdm_test_failures++;
         near = false;
     }

@@ -20,7 +20,7 @@ typedef struct op_data {
 } op_data;
 
 typedef struct op_setting {
-    int64_t rows; /* 0: all of the case */
+    int64_t rows;      /* 0: all of the case */
     tdm_layout layout; /* that the producers offer */
     bool training, relu, in_place, without_dx;
     int threads; /* 0: 1 */
@@ -30,7 +30,7 @@ typedef struct op_setting {
 
 /* In plain layout, `rows` rows. */
 typedef struct op_result {
-    bool ran;      /* false: the kernel does not fit, `why` says why, or the layout does not apply */
+    bool ran; /* false: the kernel does not fit, `why` says why, or the layout does not apply */
     char why[96];
     int64_t y_count, x_count;
     float *y, *dx[TDM_MAX_INPUTS], *dparam[TDM_MAX_PARAMS], *buffer[TDM_MAX_BUFFERS];
@@ -46,6 +46,11 @@ void op_data_close(op_data *data);
 /* A breach of the contract is printed and counted in tdm_test_failures. */
 void op_run(op_result *out, const tdm_kernel *kernel, const op_data *data, const op_setting *setting);
 void op_result_close(op_result *result);
+
+/* Channels of the shape divide into the layout's blocks. */
+bool op_layout_applies(tdm_layout layout, const tdm_shape *shape);
+/* to_plain: `from` is in the layout and `to` plain; else the other way. By an index formula, element by element. */
+void op_convert(float *to, const float *from, const tdm_shape *shape, int64_t rows, tdm_layout layout, bool to_plain);
 
 const tdm_kernel *op_reference(const char *op);
 /* "conv2d 'out=4 kernel=3' 2 x 3x5x5": of the case, for messages; valid until the next call. */

@@ -1,4 +1,5 @@
 /* Made by make_op_fixtures.py with torch 2.13.0+cpu; see there for the order. Do not edit. */
+/* clang-format off */
 static const op_fixture op_fixtures[] = {
     {"linear", {.attrs = "out=5", .rows = 3, .input = {1, {7}}, .inputs = 1}, true, 0, 152},
     {"linear", {.attrs = "out=4 bias=false", .rows = 2, .input = {1, {9}}, .inputs = 1}, true, 152, 124},

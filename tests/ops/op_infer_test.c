@@ -39,7 +39,10 @@ static void infer(layer *l, const char *op_name, const char *attrs, const tdm_sh
     tdm__arena_deinit(&arena);
     static char name[64];
     snprintf(name, sizeof name, "%s 'body.0'", op_name);
-    l->infer = (tdm_infer){.attrs = l->attrs, .input_count = inputs, .layer = name, .calls = &calls,
+    l->infer = (tdm_infer){.attrs = l->attrs,
+                           .input_count = inputs,
+                           .layer = name,
+                           .calls = &calls,
                            .origin = {.file = "net.yaml", .line = 7, .column = 5}};
     for (int i = 0; i < inputs; i++) l->infer.input[i] = input[i];
     l->status = op->infer(&l->infer);
