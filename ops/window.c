@@ -1,15 +1,7 @@
-/* Shapes of sliding windows, and the layouts that pooling sees. */
+/* Shapes of sliding windows. */
 #include "ops/window.h"
 
 #include "ops/ops.h"
-
-tdm_window tdm__pool_window(const int64_t kernel[2], const int64_t stride[2], const int64_t padding[2]) {
-    bool is_null = stride[0] < 1; /* whatever a null pair holds, it is no stride */
-    return (tdm_window){.kernel = {kernel[0], kernel[1]},
-                        .stride = {is_null ? kernel[0] : stride[0], is_null ? kernel[1] : stride[1]},
-                        .padding = {padding[0], padding[1]},
-                        .dilation = {1, 1}};
-}
 
 tdm_status tdm__infer_check_image(const tdm_infer *infer) {
     if (infer->input[0].ndim != 3)
@@ -48,13 +40,4 @@ tdm_status tdm__pool_infer(tdm_infer *infer, const tdm_window *window) {
     infer->flops = (double)(window->kernel[0] * window->kernel[1]) * (double)infer->output.dim[0] * (double)out[0] *
                    (double)out[1];
     return tdm__infer_done(infer);
-}
-
-tdm_planes tdm__planes_of(const tdm_shape *shape, int64_t rows, tdm_layout layout) {
-    int64_t channels = shape->dim[1], inner = 1;
-    if (layout == TDM_LAYOUT_NHWC) inner = channels;
-    if (layout == TDM_LAYOUT_C8) inner = 8;
-    if (layout == TDM_LAYOUT_C16) inner = 16;
-    return (tdm_planes){
-        .count = rows * (channels / inner), .height = shape->dim[2], .width = shape->dim[3], .inner = inner};
 }
