@@ -1,0 +1,246 @@
+/* One text for all backends: what ranks are told when something is wrong. BACKEND says over which one. */
+#include <time.h>
+
+#include "tests/comm/ranks.h"
+
+/* Long: a test that ends by it would not end in time. */
+enum { TIMEOUT_MS = 50000 };
+
+static tdm_span f32(float *data, size_t count) {
+    return (tdm_span){data, count, TDM_DTYPE_F32};
+}
+
+static void nap(int ms) {
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
+}
+
+/* ---- a rank that does not come ---- */
+
+static void late_rank(rank_context *c) {
+    float x[4] = {0};
+    bool late = c->rank == 1 || c->rank == 3;
+    CHECK_OK(tdm__barrier(c->comm));
+    CHECK_OK(tdm__broadcast(c->comm, f32(x, 4), 1));
+    if (late) nap(900);
+    CHECK_STATUS(tdm__all_reduce(c->comm, f32(x, 4), TDM_REDUCE_MAX), TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), "all_reduce (call 3, 4 f32, max): rank ");
+    CHECK_HAS(tdm_error_message(), " waited 300 ms for rank 1");
+    CHECK_HAS(tdm_error_message(), ", rank 3");
+    CHECK_HAS(tdm_error_message(), "whose last call was broadcast 2");
+    /* And it stays ended. */
+    CHECK_STATUS(tdm__barrier(c->comm), TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), "barrier (call 4): rank ");
+    CHECK_HAS(tdm_error_message(), "waited 300 ms for rank 1");
+}
+
+TEST(the_missing_are_listed) {
+    ranks_run(BACKEND, 4, 300, late_rank, NULL);
+}
+
+/* ---- a rank that stops at (rank, sequence) ---- */
+
+typedef struct stop {
+    int rank;
+    uint64_t sequence;
+    bool aborts;
+} stop;
+
+enum { STOP_COUNT = 60000 };
+
+static void stopping_rank(rank_context *c) {
+    const stop *when = c->user;
+    float *data = calloc(STOP_COUNT, sizeof(*data));
+    tdm_status status = TDM_OK;
+    for (uint64_t call = 1; status == TDM_OK && call <= 12; call++) {
+        if (c->rank == when->rank && call == when->sequence) {
+            if (when->aborts) tdm__comm_abort(c->comm, "row 7 of the data is damaged");
+            tdm__comm_close(c->comm);
+            c->comm = NULL;
+            free(data);
+            return;
+        }
+        size_t count = call % 3 == 0 ? 1 : STOP_COUNT;
+        if (call % 4 == 0)
+            status = tdm__broadcast(c->comm, f32(data, count), (int)call % c->world);
+        else
+            status = tdm__all_reduce(c->comm, f32(data, count), TDM_REDUCE_SUM);
+    }
+    char wanted[64];
+    CHECK_INT(status, TDM_E_COMM);
+    CHECK_INT(c->comm->sequence, when->sequence);
+    snprintf(wanted, sizeof(wanted), "rank %d", when->rank);
+    CHECK_HAS(tdm_error_message(), wanted);
+    CHECK_HAS(tdm_error_message(), when->aborts ? ": row 7 of the data is damaged" : " has left: it closed its end");
+    free(data);
+}
+
+TEST(a_rank_that_stops_is_named) {
+    for (int world = 2; world <= 4; world += 2) {
+        for (uint64_t sequence = 1; sequence <= 5; sequence++) {
+            stop when = {.rank = (int)sequence % world, .sequence = sequence, .aborts = sequence % 2 == 0};
+            ranks_run(BACKEND, world, TIMEOUT_MS, stopping_rank, &when);
+        }
+    }
+}
+
+/* Whoever has done its part may go; the others still get their result. */
+static void leaving_rank(rank_context *c) {
+    float x[3] = {1, 2, 3};
+    for (int i = 0; i < 50; i++) CHECK_OK(tdm__all_reduce(c->comm, f32(x, 3), TDM_REDUCE_MAX));
+    CHECK(x[0] == 1 && x[1] == 2 && x[2] == 3);
+}
+
+TEST(leaving_in_the_end_is_no_failure) {
+    for (int i = 0; i < 20; i++) ranks_run(BACKEND, 3, TIMEOUT_MS, leaving_rank, NULL);
+}
+
+/* ---- calls that do not match ---- */
+
+static void mixed_rank(rank_context *c) {
+    float x[64] = {0};
+    CHECK_OK(tdm__barrier(c->comm));
+    tdm_status status = c->rank == 2 ? tdm__broadcast(c->comm, f32(x, 10), 1)
+                                     : tdm__all_reduce(c->comm, f32(x, 64), TDM_REDUCE_SUM);
+    CHECK_INT(status, TDM_E_USAGE);
+    CHECK_TEXT(tdm_error_message(), "ranks make different calls: rank 0 all_reduce (call 2, 64 f32, sum), rank 2 "
+                                    "broadcast (call 2, 10 f32, root 1)");
+}
+
+static void mixed_count_rank(rank_context *c) {
+    float *own = calloc(50000, sizeof(*own));
+    CHECK_STATUS(tdm__all_reduce(c->comm, f32(own, c->rank == 1 ? 49999 : 50000), TDM_REDUCE_SUM), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "rank 0 all_reduce (call 1, 50000 f32, sum), rank 1 all_reduce (call 1, 49999 f32");
+    free(own);
+}
+
+static void mixed_split_rank(rank_context *c) {
+    const int a[] = {0, 1}, b[] = {1, 0};
+    tdm_comm *group;
+    CHECK_STATUS(tdm__comm_split(c->comm, c->rank == 1 ? b : a, 2, &group), TDM_E_USAGE);
+    CHECK(group == NULL);
+    CHECK_HAS(tdm_error_message(), "with another list");
+}
+
+TEST(different_calls_are_told_to_all) {
+    ranks_run(BACKEND, 3, TIMEOUT_MS, mixed_rank, NULL);
+    ranks_run(BACKEND, 2, TIMEOUT_MS, mixed_count_rank, NULL);
+    ranks_run(BACKEND, 2, TIMEOUT_MS, mixed_split_rank, NULL);
+}
+
+/* ---- calls that are refused on one rank ---- */
+
+static tdm_status wrong_call(tdm_comm *comm, int which) {
+    float x[8] = {0};
+    double y[4] = {0};
+    const int twice[] = {0, 0};
+    tdm_comm *group;
+    void *memory;
+    switch (which) {
+    case 0: return tdm__broadcast(comm, f32(x, 8), 2);
+    case 1: return tdm__broadcast(comm, f32(x, 8), -1);
+    case 2: return tdm__all_reduce(comm, f32(NULL, 8), TDM_REDUCE_SUM);
+    case 3: return tdm__all_reduce(comm, (tdm_span){x, 8, (tdm_dtype)9}, TDM_REDUCE_SUM);
+    case 4: return tdm__all_reduce(comm, f32(x, 8), (tdm_reduce_op)7);
+    case 5: return tdm__all_reduce(comm, (tdm_span){(char *)x + 2, 4, TDM_DTYPE_F32}, TDM_REDUCE_SUM);
+    case 6: return tdm__all_gather(comm, f32(x, 3), f32(x, 7));
+    case 7: return tdm__all_gather(comm, f32(x, 2), (tdm_span){y, 4, TDM_DTYPE_F64});
+    case 8: return tdm__all_reduce(comm, (tdm_span){x, (size_t)-1 / 2, TDM_DTYPE_F32}, TDM_REDUCE_SUM);
+    case 9: return tdm__send(comm, f32(x, 8), comm->rank);
+    case 10: return tdm__receive(comm, f32(x, 8), 5);
+    case 11: return tdm__comm_split(comm, twice, 2, &group);
+    case 12: return tdm__comm_split(comm, twice, 0, &group);
+    case 13: return tdm__scatter(comm, f32(x, 8), f32(x, 3), comm->rank);
+    default: return tdm__comm_allocate(comm, (size_t)-1 / 3, &memory);
+    }
+}
+enum { WRONG_CALLS = 15 };
+
+static void refused_rank(rank_context *c) {
+    int which = *(int *)c->user;
+    bool all = which == WRONG_CALLS - 1;
+    if (c->rank == 1 || all) {
+        CHECK_STATUS(wrong_call(c->comm, which), all ? TDM_E_MEMORY : TDM_E_USAGE);
+        return;
+    }
+    CHECK_STATUS(tdm__barrier(c->comm), TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), "barrier (call 1): rank 1: ");
+}
+
+TEST(a_refused_call_is_told_to_the_others) {
+    for (int which = 0; which < WRONG_CALLS; which++) ranks_run(BACKEND, 2, TIMEOUT_MS, refused_rank, &which);
+    CHECK_STATUS(tdm__barrier(NULL), TDM_E_USAGE);
+    CHECK_STATUS(tdm__all_reduce(NULL, f32(NULL, 0), TDM_REDUCE_SUM), TDM_E_USAGE);
+}
+
+/* ---- messages ---- */
+
+static void message_rank(rank_context *c) {
+    float x[8] = {0};
+    if (c->rank == 0) {
+        CHECK_STATUS(tdm__send(c->comm, f32(x, 8), 1), TDM_E_COMM);
+        CHECK_HAS(tdm_error_message(), "send (to 1, 8 f32): rank 1: receive from rank 0: wanted 7 f32, but it sends 8");
+    } else {
+        CHECK_STATUS(tdm__receive(c->comm, f32(x, 7), 0), TDM_E_USAGE);
+    }
+}
+
+static void deaf_rank(rank_context *c) {
+    float x[8] = {0};
+    if (c->rank == 0) {
+        CHECK_STATUS(tdm__send(c->comm, f32(x, 8), 1), TDM_E_COMM);
+        CHECK_HAS(tdm_error_message(), "send (to 1, 8 f32): rank 0");
+        CHECK_HAS(tdm_error_message(), "waited 150 ms for rank 1");
+    } else {
+        nap(900);
+    }
+}
+
+TEST(messages_that_do_not_fit) {
+    ranks_run(BACKEND, 2, TIMEOUT_MS, message_rank, NULL);
+    ranks_run(BACKEND, 3, 150, deaf_rank, NULL);
+}
+
+/* ---- sub-groups ---- */
+
+static void group_fault_rank(rank_context *c) {
+    const int first[] = {0, 1}, second[] = {2, 3};
+    tdm_comm *a, *b;
+    float x[8] = {0};
+    REQUIRE_OK(tdm__comm_split(c->comm, first, 2, &a));
+    REQUIRE_OK(tdm__comm_split(c->comm, second, 2, &b));
+    if (c->rank == 3) {
+        tdm__comm_abort(b, "no more");
+    } else {
+        /* The end of one group is the end of the job. */
+        tdm_status status = TDM_OK;
+        while (status == TDM_OK) status = tdm__all_reduce(a != NULL ? a : b, f32(x, 8), TDM_REDUCE_SUM);
+        CHECK_INT(status, TDM_E_COMM);
+        CHECK_HAS(tdm_error_message(), "rank 3: no more");
+    }
+    tdm__comm_close(a);
+    tdm__comm_close(b);
+}
+
+TEST(a_group_that_ends_ends_the_job) {
+    ranks_run(BACKEND, 4, TIMEOUT_MS, group_fault_rank, NULL);
+}
+
+TEST(arguments_of_opening) {
+    tdm_comm *comm[2];
+    CHECK_STATUS(tdm__comm_open_local(comm, 0, tdm_host_default(), 1000), TDM_E_USAGE);
+    CHECK_STATUS(tdm__comm_open_local(comm, TDM_COMM_WORLD_MAX + 1, tdm_host_default(), 1000), TDM_E_USAGE);
+    CHECK_STATUS(tdm__comm_open_local(comm, 2, tdm_host_default(), 0), TDM_E_USAGE);
+    tdm__comm_close(NULL);
+    tdm__comm_abort(NULL, "nothing");
+}
+
+TEST_MAIN({
+    RUN(the_missing_are_listed);
+    RUN(a_rank_that_stops_is_named);
+    RUN(leaving_in_the_end_is_no_failure);
+    RUN(different_calls_are_told_to_all);
+    RUN(a_refused_call_is_told_to_the_others);
+    RUN(messages_that_do_not_fit);
+    RUN(a_group_that_ends_ends_the_job);
+    RUN(arguments_of_opening);
+})

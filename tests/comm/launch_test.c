@@ -1,0 +1,317 @@
+/* Whose rank is this process, by the variables of each launcher; and how ranks find one another. */
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/comm/comm.h"
+#include "runtime/comm/launch.h"
+#include "tests/support/tdm_test.h"
+
+/* ---- variables ---- */
+
+/* "A=1", "B=2", NULL */
+static const char *lookup(const char *name, void *user) {
+    size_t length = strlen(name);
+    for (const char *const *entry = user; *entry != NULL; entry++) {
+        if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=') return *entry + length + 1;
+    }
+    return NULL;
+}
+
+static tdm_status read_facts(tdm_launch_facts *out, const char *const *variables) {
+    return tdm__launch_from(out, lookup, (void *)(uintptr_t)variables);
+}
+#define FACTS(...) read_facts(&facts, (const char *const[]){__VA_ARGS__, NULL})
+
+#define CHECK_FACTS(s, r, w, lr, lw)                                                               \
+    do {                                                                                           \
+        CHECK_TEXT(tdm_launch_source_name(facts.source), tdm_launch_source_name(s));               \
+        CHECK_INT(facts.rank, r);                                                                  \
+        CHECK_INT(facts.world, w);                                                                 \
+        CHECK_INT(facts.local_rank, lr);                                                           \
+        CHECK_INT(facts.local_world, lw);                                                          \
+    } while (0)
+
+TEST(each_launcher) {
+    tdm_launch_facts facts;
+    CHECK_OK(FACTS("HOME=/root"));
+    CHECK_FACTS(TDM_LAUNCH_NONE, 0, 1, 0, 1);
+    CHECK_INT(facts.fd, -1);
+    CHECK_OK(FACTS("TANDEM_RANK=2", "TANDEM_WORLD=4", "TANDEM_LAUNCH_FD=7", "RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=0"));
+    CHECK_FACTS(TDM_LAUNCH_TANDEM, 2, 4, 2, 4);
+    CHECK_INT(facts.fd, 7);
+    CHECK_OK(FACTS("RANK=3", "WORLD_SIZE=4", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=node0", "MASTER_PORT=29500",
+                   "TORCHELASTIC_RUN_ID=abc", "TORCHELASTIC_RESTART_COUNT=1", "SLURM_PROCID=1", "SLURM_STEP_NUM_TASKS=2"));
+    CHECK_FACTS(TDM_LAUNCH_TORCHRUN, 3, 4, 1, 2);
+    CHECK_TEXT(facts.master_addr, "node0");
+    CHECK_INT(facts.master_port, 29500);
+    CHECK_TEXT(facts.job, "29500/abc/1");
+    CHECK_OK(FACTS("OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_LOCAL_RANK=1",
+                   "OMPI_COMM_WORLD_LOCAL_SIZE=2", "PMIX_RANK=1", "PMIX_NAMESPACE=prterun-1"));
+    CHECK_FACTS(TDM_LAUNCH_OPENMPI, 1, 2, 1, 2);
+    CHECK_TEXT(facts.job, "prterun-1");
+    CHECK_OK(FACTS("PMI_RANK=5", "PMI_SIZE=8", "MPI_LOCALRANKID=1", "MPI_LOCALNRANKS=4"));
+    CHECK_FACTS(TDM_LAUNCH_PMI, 5, 8, 1, 4);
+    CHECK_OK(FACTS("MV2_COMM_WORLD_RANK=1", "MV2_COMM_WORLD_SIZE=2", "MV2_COMM_WORLD_LOCAL_RANK=1",
+                   "MV2_COMM_WORLD_LOCAL_SIZE=2"));
+    CHECK_FACTS(TDM_LAUNCH_PMI, 1, 2, 1, 2);
+    CHECK_OK(FACTS("RANK=1", "WORLD_SIZE=3", "MASTER_ADDR=job-master-0", "MASTER_PORT=23456"));
+    CHECK_FACTS(TDM_LAUNCH_PYTORCHJOB, 1, 3, 0, 1);
+    CHECK_OK(FACTS("RANK=1", "WORLD_SIZE=3", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=23456"));
+    CHECK_FACTS(TDM_LAUNCH_PYTORCHJOB, 1, 3, 1, 3);
+}
+
+TEST(slurm) {
+    tdm_launch_facts facts;
+    /* The shell of a batch script or of salloc is no step with peers. */
+    CHECK_OK(FACTS("SLURM_PROCID=0", "SLURM_NTASKS=4", "SLURM_JOB_ID=7"));
+    CHECK_FACTS(TDM_LAUNCH_NONE, 0, 1, 0, 1);
+    CHECK_OK(FACTS("SLURM_PROCID=0", "SLURM_NTASKS=4", "SLURM_STEP_NUM_TASKS=1", "SLURM_JOB_ID=7"));
+    CHECK_FACTS(TDM_LAUNCH_NONE, 0, 1, 0, 1);
+    CHECK_OK(FACTS("SLURM_PROCID=5", "SLURM_STEP_NUM_TASKS=7", "SLURM_LOCALID=1", "SLURM_NODEID=2",
+                   "SLURM_STEP_TASKS_PER_NODE=2(x3),1", "SLURM_STEP_NODELIST=gpu[03-05,9],x1", "SLURM_JOB_ID=7",
+                   "SLURM_STEP_ID=0"));
+    CHECK_FACTS(TDM_LAUNCH_SLURM, 5, 7, 1, 2);
+    CHECK_TEXT(facts.master_addr, "gpu03");
+    CHECK_TEXT(facts.job, "7/0");
+    CHECK(facts.master_port >= 10000 && facts.master_port < 30000);
+    int port = facts.master_port;
+    CHECK_OK(FACTS("SLURM_PROCID=6", "SLURM_STEP_NUM_TASKS=7", "SLURM_LOCALID=0", "SLURM_NODEID=3",
+                   "SLURM_STEP_TASKS_PER_NODE=2(x3),1", "SLURM_JOB_ID=7", "SLURM_STEP_ID=0", "SLURM_STEP_NODELIST=solo"));
+    CHECK_FACTS(TDM_LAUNCH_SLURM, 6, 7, 0, 1);
+    CHECK_TEXT(facts.master_addr, "solo");
+    CHECK_INT(facts.master_port, port);
+    CHECK_OK(FACTS("SLURM_PROCID=1", "SLURM_STEP_NUM_TASKS=2", "SLURM_LOCALID=1", "SLURM_STEP_NUM_NODES=1"));
+    CHECK_FACTS(TDM_LAUNCH_SLURM, 1, 2, 1, 2);
+    /* srun sets PMI's variables itself; mpirun inside a step has ranks of its own. */
+    CHECK_OK(FACTS("SLURM_PROCID=1", "SLURM_STEP_NUM_TASKS=2", "SLURM_STEP_NUM_NODES=1", "PMI_RANK=1", "PMI_SIZE=2"));
+    CHECK_FACTS(TDM_LAUNCH_SLURM, 1, 2, 1, 2);
+    CHECK_OK(FACTS("SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=2", "OMPI_COMM_WORLD_RANK=3", "OMPI_COMM_WORLD_SIZE=8",
+                   "OMPI_COMM_WORLD_LOCAL_RANK=3", "OMPI_COMM_WORLD_LOCAL_SIZE=4"));
+    CHECK_FACTS(TDM_LAUNCH_OPENMPI, 3, 8, 3, 4);
+    /* Lists that make no sense say nothing. */
+    CHECK_OK(FACTS("SLURM_PROCID=1", "SLURM_STEP_NUM_TASKS=2", "SLURM_STEP_TASKS_PER_NODE=2(x", "SLURM_NODEID=0"));
+    CHECK_FACTS(TDM_LAUNCH_SLURM, 1, 2, 1, 2);
+    CHECK_OK(FACTS("SLURM_PROCID=1", "SLURM_STEP_NUM_TASKS=2", "SLURM_STEP_TASKS_PER_NODE=99999999999999999999"));
+    CHECK_FACTS(TDM_LAUNCH_SLURM, 1, 2, 1, 2);
+}
+
+TEST(contradictions) {
+    tdm_launch_facts facts;
+    CHECK_STATUS(FACTS("RANK=4", "WORLD_SIZE=4", "LOCAL_RANK=0"), TDM_E_USAGE);
+    CHECK_TEXT(tdm_error_message(), "environment variables contradict one another: RANK is 4, but WORLD_SIZE is 4");
+    CHECK_STATUS(FACTS("RANK=1", "LOCAL_RANK=0"), TDM_E_USAGE);
+    CHECK_TEXT(tdm_error_message(), "environment variable RANK is set, but WORLD_SIZE is not; set both or neither");
+    CHECK_STATUS(FACTS("TANDEM_WORLD=2"), TDM_E_USAGE);
+    CHECK_TEXT(tdm_error_message(),
+               "environment variable TANDEM_WORLD is set, but TANDEM_RANK is not; set both or neither");
+    CHECK_STATUS(FACTS("RANK=one", "WORLD_SIZE=2"), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "RANK wants an integer from 0 to 1000000, got 'one'");
+    CHECK_STATUS(FACTS("RANK=-1", "WORLD_SIZE=2"), TDM_E_USAGE);
+    CHECK_STATUS(FACTS("RANK=0", "WORLD_SIZE=0"), TDM_E_USAGE);
+    CHECK_STATUS(FACTS("RANK=0", "WORLD_SIZE=99999999999999999999"), TDM_E_USAGE);
+    CHECK_STATUS(FACTS("RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=2", "LOCAL_WORLD_SIZE=2"), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "LOCAL_RANK is 2, but LOCAL_WORLD_SIZE is 2");
+    CHECK_STATUS(FACTS("RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=2", "LOCAL_WORLD_SIZE=4"), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "LOCAL_WORLD_SIZE is 4, but WORLD_SIZE is 2");
+    CHECK_STATUS(FACTS("RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=0", "MASTER_PORT=70000"), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "MASTER_PORT wants an integer from 1 to 65535");
+    CHECK_STATUS(FACTS("TANDEM_RANK=0", "TANDEM_WORLD=2", "TANDEM_LAUNCH_FD=x"), TDM_E_USAGE);
+    CHECK_OK(FACTS("RANK=", "WORLD_SIZE=")); /* empty is unset */
+}
+
+/* ---- meeting ---- */
+
+static tdm_launch_facts facts_of(int rank, int world, const char *job) {
+    tdm_launch_facts facts = {TDM_LAUNCH_TORCHRUN, rank, world, rank, world, -1, "localhost", 29500, ""};
+    snprintf(facts.job, sizeof(facts.job), "%s-%ld", job, (long)getppid());
+    return facts;
+}
+
+/* In a child: meets the others and sums over all of them. */
+static void meet(int rank, int world, const char *job, const char *init_method) {
+    int fd;
+    tdm_comm *comm = NULL;
+    int32_t x = rank + 1;
+    tdm_launch_facts facts = facts_of(rank, world, job);
+    REQUIRE_OK(tdm__rendezvous_shm(&fd, &facts, init_method, 20000));
+    CHECK_OK(tdm__comm_open_shm(&comm, fd, rank, world, tdm_host_default(), 20000));
+    close(fd);
+    CHECK_OK(tdm__all_reduce(comm, (tdm_span){&x, 1, TDM_DTYPE_I32}, TDM_REDUCE_SUM));
+    CHECK_INT(x, world * (world + 1) / 2);
+    tdm__comm_close(comm);
+}
+
+static pid_t in_child(void (*fn)(int rank, int world, const char *job, const char *init_method), int rank, int world,
+                      const char *job, const char *init_method) {
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid != 0) return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    tdm_test_failures = 0;
+    fn(rank, world, job, init_method);
+    fflush(NULL);
+    exit(tdm_test_failures != 0);
+}
+
+static int end_of(pid_t pid) {
+    int wait_status = -1;
+    waitpid(pid, &wait_status, 0);
+    return wait_status;
+}
+
+static void all_meet(int world, const char *job, const char *init_method) {
+    pid_t pid[8];
+    /* Rank 0 comes last: the others wait for it. */
+    for (int r = world - 1; r >= 0; r--) pid[r] = in_child(meet, r, world, job, init_method);
+    for (int r = 0; r < world; r++) CHECK_INT(end_of(pid[r]), 0);
+}
+
+static char folder[] = "/tmp/tandem-meet-XXXXXX";
+
+TEST(ranks_meet) {
+    char file[128];
+    snprintf(file, sizeof(file), "file://%s/meet", folder);
+    all_meet(1, "alone", NULL);
+    all_meet(4, "env", NULL);
+    all_meet(3, "env", "env");
+    all_meet(3, "tcp", "tcp://127.0.0.1:29517");
+    all_meet(3, "file", file);
+    all_meet(2, "file", file); /* nothing of the first is in the way */
+}
+
+TEST(an_inherited_descriptor_wins) {
+    int made, fd;
+    tdm_launch_facts facts = facts_of(0, 1, "inherited");
+    REQUIRE_OK(tdm__shm_create(&made, tdm_host_default(), 1));
+    facts.fd = made;
+    CHECK_OK(tdm__rendezvous_shm(&fd, &facts, NULL, 1000));
+    CHECK(fd >= 0 && fd != made);
+    close(fd);
+    close(made);
+    facts.fd = 999;
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, NULL, 1000), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "TANDEM_LAUNCH_FD is 999");
+}
+
+/* A socket file that a killed job left behind. */
+TEST(a_stale_socket_is_taken_over) {
+    char file[128];
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/stale.tandem", folder);
+    snprintf(file, sizeof(file), "file://%s/stale", folder);
+    int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    REQUIRE(bind(listener, (const struct sockaddr *)&address, sizeof(address)) == 0);
+    REQUIRE(listen(listener, 1) == 0);
+    close(listener);
+    all_meet(2, "stale", file);
+    CHECK(access(address.sun_path, F_OK) != 0);
+}
+
+static void lonely_host(int rank, int world, const char *job, const char *init_method) {
+    int fd;
+    tdm_launch_facts facts = facts_of(rank, world, job);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, init_method, 300), TDM_E_COMM);
+    CHECK_TEXT(tdm_error_message(),
+               "rendezvous at port 29500 of this host: rank 0 waited 300 ms for ranks 1, 3; start all ranks on this host");
+    CHECK_INT(fd, -1);
+}
+
+static void served_guest(int rank, int world, const char *job, const char *init_method) {
+    int fd = -1;
+    tdm_launch_facts facts = facts_of(rank, world, job);
+    CHECK_OK(tdm__rendezvous_shm(&fd, &facts, init_method, 20000));
+    close(fd);
+}
+
+static void lonely_guest(int rank, int world, const char *job, const char *init_method) {
+    int fd;
+    tdm_launch_facts facts = facts_of(rank, world, job);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, init_method, 150), TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), "rank 1 waited 150 ms for rank 0; start all ranks on this host");
+}
+
+TEST(whoever_does_not_come) {
+    pid_t guest = in_child(served_guest, 2, 4, "lonely", NULL), host = in_child(lonely_host, 0, 4, "lonely", NULL);
+    CHECK_INT(end_of(guest), 0);
+    CHECK_INT(end_of(host), 0);
+    CHECK_INT(end_of(in_child(lonely_guest, 1, 2, "nobody", NULL)), 0);
+}
+
+static void patient_host(int rank, int world, const char *job, const char *init_method) {
+    int fd = -1;
+    tdm_launch_facts facts = facts_of(rank, world, job);
+    CHECK_OK(tdm__rendezvous_shm(&fd, &facts, init_method, 20000));
+    close(fd);
+}
+
+static void refused_guest(int rank, int world, const char *job, const char *init_method) {
+    int fd;
+    tdm_launch_facts facts = facts_of(rank, world, job);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, init_method, 20000), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), world == 3 ? "rank 1 has come twice" : "rank 0 was told of 3 ranks, rank 1 of 4");
+}
+
+static void second_host(int rank, int world, const char *job, const char *init_method) {
+    int fd;
+    tdm_launch_facts facts = facts_of(rank, world, job);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, init_method, 20000), TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), "another job is meeting there; give each job its own MASTER_PORT or init_method");
+}
+
+TEST(whoever_must_not_come) {
+    char file[128];
+    snprintf(file, sizeof(file), "file://%s/strangers", folder);
+    const char *const method[] = {NULL, file};
+    for (int i = 0; i < 2; i++) {
+        pid_t host = in_child(patient_host, 0, 3, "strict", method[i]);
+        CHECK_INT(end_of(in_child(served_guest, 1, 3, "strict", method[i])), 0);
+        CHECK_INT(end_of(in_child(refused_guest, 1, 4, "strict", method[i])), 0);
+        CHECK_INT(end_of(in_child(refused_guest, 1, 3, "strict", method[i])), 0);
+        CHECK_INT(end_of(in_child(second_host, 0, 3, "strict", method[i])), 0);
+        CHECK_INT(end_of(in_child(served_guest, 2, 3, "strict", method[i])), 0);
+        CHECK_INT(end_of(host), 0);
+    }
+}
+
+TEST(wrong_meetings) {
+    int fd;
+    char path[300];
+    tdm_launch_facts facts = facts_of(2, 4, "hosts");
+    facts.local_rank = 0;
+    facts.local_world = 2;
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, NULL, 1000), TDM_E_UNSUPPORTED);
+    CHECK_HAS(tdm_error_message(), "the job has 4 ranks, 2 of them on this host");
+    facts = facts_of(0, 2000, "many");
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, NULL, 1000), TDM_E_UNSUPPORTED);
+    facts = facts_of(2, 2, "rank");
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, NULL, 1000), TDM_E_USAGE);
+    facts = facts_of(0, 2, "time");
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, NULL, 0), TDM_E_USAGE);
+    memset(path, 'x', sizeof(path));
+    memcpy(path, "file:///", 8);
+    path[sizeof(path) - 1] = '\0';
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, path, 1000), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "wants an absolute path of at most");
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, "file://relative", 1000), TDM_E_USAGE);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, "file:///no/such/folder/x", 1000), TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), "No such file or directory");
+}
+
+TEST_MAIN({
+    RUN(each_launcher);
+    RUN(slurm);
+    RUN(contradictions);
+    if (mkdtemp(folder) == NULL) TEST_SKIP("no temporary folder");
+    RUN(ranks_meet);
+    RUN(an_inherited_descriptor_wins);
+    RUN(a_stale_socket_is_taken_over);
+    RUN(whoever_does_not_come);
+    RUN(whoever_must_not_come);
+    RUN(wrong_meetings);
+    rmdir(folder);
+})

@@ -1,0 +1,374 @@
+/* What only processes can do to one another: die, be killed at any moment, be stopped, come twice or never. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "tests/comm/ranks.h"
+
+/* Long: a test that ends by it would not end in time. */
+enum { TIMEOUT_MS = 50000, WORLD = 3 };
+
+static tdm_span f32(float *data, size_t count) {
+    return (tdm_span){data, count, TDM_DTYPE_F32};
+}
+
+static void nap_us(long us) {
+    nanosleep(&(struct timespec){.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000}, NULL);
+}
+
+/* Entries of a folder whose names hold `part`. */
+static int entries(const char *folder, const char *part) {
+    int count = 0;
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;)
+        count += strstr(entry->d_name, part) != NULL;
+    if (dir != NULL) closedir(dir);
+    return count;
+}
+
+/* ---- death ---- */
+
+typedef struct death {
+    int rank, after_us;
+    uint64_t sequence; /* or: right before this call */
+    bool symmetric;
+} death;
+
+/* Work without end, until something happens. */
+static tdm_status work(rank_context *c, const death *when) {
+    enum { COUNT = 50000 };
+    float *heap = calloc(COUNT, sizeof(*heap)), *data = heap;
+    void *memory = NULL;
+    tdm_status status = when->symmetric ? tdm__comm_allocate(c->comm, COUNT * sizeof(float), &memory) : TDM_OK;
+    if (memory != NULL) data = memory;
+    while (status == TDM_OK) {
+        uint64_t next = c->comm->sequence + 1;
+        if (c->rank == when->rank && next == when->sequence) raise(SIGKILL);
+        size_t count = next % 3 == 0 ? 2 : COUNT;
+        status = next % 5 == 0 ? tdm__broadcast(c->comm, f32(data, count), (int)(next % (uint64_t)c->world))
+                               : tdm__all_reduce(c->comm, f32(data, count), TDM_REDUCE_SUM);
+    }
+    free(heap);
+    return status;
+}
+
+static void check_told(rank_context *c, int rank, tdm_status status) {
+    char wanted[64];
+    snprintf(wanted, sizeof(wanted), "rank %d (pid %d) is gone", rank, (int)c->pids[rank]);
+    CHECK_INT(status, TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), wanted);
+}
+
+static void killed_rank(rank_context *c) {
+    const death *when = c->user;
+    check_told(c, when->rank, work(c, when));
+}
+
+static void check_one_killed(const int *wait_status, int world, int rank) {
+    for (int r = 0; r < world; r++) {
+        if (r == rank)
+            CHECK(WIFSIGNALED(wait_status[r]) && WTERMSIG(wait_status[r]) == SIGKILL);
+        else
+            CHECK_INT(wait_status[r], 0);
+    }
+}
+
+TEST(a_killed_rank_is_named) {
+    int wait_status[WORLD];
+    for (uint64_t sequence = 1; sequence <= 6; sequence++) {
+        death when = {.rank = (int)(sequence % WORLD), .sequence = sequence + 1, .symmetric = sequence % 2 == 0};
+        ranks_fork(WORLD, TIMEOUT_MS, killed_rank, &when, wait_status);
+        check_one_killed(wait_status, WORLD, when.rank);
+    }
+}
+
+static void killed_any_time_rank(rank_context *c) {
+    const death *when = c->user;
+    pid_t self = getpid();
+    if (c->rank == when->rank && fork() == 0) {
+        nap_us(when->after_us);
+        kill(self, SIGKILL);
+        _exit(0);
+    }
+    check_told(c, when->rank, work(c, when));
+}
+
+TEST(killed_at_any_moment) {
+    int wait_status[WORLD];
+    int descriptors = entries("/proc/self/fd", "");
+    for (int i = 0; i < 12; i++) {
+        death when = {.rank = i % WORLD, .after_us = 300 + i * 577, .symmetric = i % 2 == 0};
+        ranks_fork(WORLD, TIMEOUT_MS, killed_any_time_rank, &when, wait_status);
+        check_one_killed(wait_status, WORLD, when.rank);
+    }
+    CHECK_INT(entries("/dev/shm", "tandem"), 0);
+    CHECK_INT(entries("/proc/self/fd", ""), descriptors);
+}
+
+/* ---- the launcher's word ---- */
+
+static pid_t start_rank(int fd, int rank, int world, rank_fn fn) {
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid != 0) return pid;
+    rank_context context = {.rank = rank, .world = world, .fd = fd};
+    tdm_test_failures = 0;
+    fn(&context);
+    tdm__comm_close(context.comm);
+    fflush(NULL);
+    exit(tdm_test_failures != 0);
+}
+
+static int end_of(pid_t pid) {
+    int wait_status = -1;
+    while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) continue;
+    return wait_status;
+}
+
+static void told_rank(rank_context *c) {
+    REQUIRE_OK(tdm__comm_open_shm(&c->comm, c->fd, c->rank, c->world, tdm_host_default(), TIMEOUT_MS));
+    int64_t start = tdm__now_ns();
+    CHECK_STATUS(tdm__barrier(c->comm), TDM_E_COMM);
+    CHECK_TEXT(tdm_error_message(), "barrier (call 1): rank 2 has ended: killed by signal 11 (Segmentation fault)");
+    CHECK(tdm__ms_since(start) < TIMEOUT_MS / 2.0);
+}
+
+static void idle_rank(rank_context *c) {
+    REQUIRE_OK(tdm__comm_open_shm(&c->comm, c->fd, c->rank, c->world, tdm_host_default(), TIMEOUT_MS));
+    for (;;) nap_us(1000000);
+}
+
+TEST(the_launcher_tells) {
+    int fd;
+    pid_t pid[3];
+    REQUIRE_OK(tdm__shm_create(&fd, tdm_host_default(), 3));
+    for (int r = 0; r < 3; r++) pid[r] = start_rank(fd, r, 3, r == 2 ? idle_rank : told_rank);
+    nap_us(100000);
+    tdm__shm_abort(fd, 2, "killed by signal 11 (Segmentation fault)");
+    tdm__shm_abort(fd, 1, "too late: the first cause stays");
+    CHECK_INT(end_of(pid[0]), 0);
+    CHECK_INT(end_of(pid[1]), 0);
+    kill(pid[2], SIGKILL);
+    end_of(pid[2]);
+    tdm__shm_abort(-1, 0, "no such descriptor");
+    tdm__shm_abort(0, 0, "not ours");
+    close(fd);
+}
+
+static void told_while_joining_rank(rank_context *c) {
+    CHECK_STATUS(tdm__comm_open_shm(&c->comm, c->fd, c->rank, c->world, tdm_host_default(), TIMEOUT_MS), TDM_E_COMM);
+    CHECK_TEXT(tdm_error_message(), "join: rank 1 has ended: exit code 3");
+}
+
+TEST(told_while_joining) {
+    int fd;
+    REQUIRE_OK(tdm__shm_create(&fd, tdm_host_default(), 2));
+    pid_t pid = start_rank(fd, 0, 2, told_while_joining_rank);
+    nap_us(50000);
+    tdm__shm_abort(fd, 1, "exit code 3");
+    CHECK_INT(end_of(pid), 0);
+    close(fd);
+}
+
+/* A launcher that dies takes its ranks with it, also those that do not notice by themselves. */
+static void orphan_rank(rank_context *c) {
+    REQUIRE_OK(tdm__comm_open_shm(&c->comm, c->fd, c->rank, c->world, tdm_host_default(), TIMEOUT_MS));
+    CHECK_STATUS(tdm__barrier(c->comm), TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), "barrier (call 1): the launcher (pid ");
+    CHECK_HAS(tdm_error_message(), ") is gone");
+}
+
+TEST(the_launcher_dies) {
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    fflush(NULL);
+    pid_t launcher = fork();
+    if (launcher == 0) {
+        int fd;
+        if (tdm__shm_create(&fd, tdm_host_default(), 2) != TDM_OK) _exit(1);
+        start_rank(fd, 0, 2, orphan_rank);
+        pid_t other = start_rank(fd, 1, 2, idle_rank);
+        nap_us(150000);
+        kill(other, SIGSTOP);
+        kill(getpid(), SIGKILL);
+    }
+    CHECK(WIFSIGNALED(end_of(launcher)));
+    /* Its orphans come to this process: one ends by itself, one is stopped. */
+    int status, ended = waitpid(-1, &status, 0);
+    CHECK(ended > 0);
+    CHECK_INT(status, 0);
+    prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+/* ---- joining ---- */
+
+static void lonely_rank(rank_context *c) {
+    CHECK_STATUS(tdm__comm_open_shm(&c->comm, c->fd, c->rank, c->world, tdm_host_default(), 200), TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), "join: rank ");
+    CHECK_HAS(tdm_error_message(), " waited 200 ms for rank 1, rank 3");
+    CHECK(c->comm == NULL);
+}
+
+TEST(ranks_that_never_join_are_listed) {
+    int fd;
+    REQUIRE_OK(tdm__shm_create(&fd, tdm_host_default(), 4));
+    pid_t a = start_rank(fd, 0, 4, lonely_rank), b = start_rank(fd, 2, 4, lonely_rank);
+    CHECK_INT(end_of(a), 0);
+    CHECK_INT(end_of(b), 0);
+    close(fd);
+}
+
+TEST(the_file_has_no_name) {
+    int fd;
+    char path[32], target[64] = "";
+    REQUIRE_OK(tdm__shm_create(&fd, tdm_host_default(), 2));
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    CHECK(readlink(path, target, sizeof(target) - 1) > 0);
+    CHECK_TEXT(target, "/memfd:tandem (deleted)");
+    CHECK_INT(fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
+    close(fd);
+}
+
+TEST(wrong_joins) {
+    int fd, file;
+    tdm_comm *comm, *again;
+    const tdm_host *host = tdm_host_default();
+    CHECK_STATUS(tdm__shm_create(&fd, host, 0), TDM_E_USAGE);
+    CHECK_STATUS(tdm__shm_create(&fd, host, 100000), TDM_E_USAGE);
+    REQUIRE_OK(tdm__shm_create(&fd, host, 1));
+    CHECK_STATUS(tdm__comm_open_shm(&comm, fd, 0, 2, host, 1000), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "made for 1 ranks, this rank was told 2");
+    CHECK_STATUS(tdm__comm_open_shm(&comm, fd, 1, 1, host, 1000), TDM_E_USAGE);
+    CHECK_STATUS(tdm__comm_open_shm(&comm, fd, 0, 1, host, 0), TDM_E_USAGE);
+    REQUIRE_OK(tdm__comm_open_shm(&comm, fd, 0, 1, host, 1000));
+    CHECK_STATUS(tdm__comm_open_shm(&again, fd, 0, 1, host, 1000), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "rank 0 is taken");
+    CHECK_OK(tdm__barrier(comm)); /* the first one is unharmed */
+    tdm__comm_close(comm);
+    CHECK_INT(ftruncate(fd, 0), -1);
+    close(fd);
+
+    CHECK_STATUS(tdm__comm_open_shm(&comm, 987, 0, 1, host, 1000), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "descriptor 987");
+    file = open("/dev/null", O_RDWR);
+    CHECK_STATUS(tdm__comm_open_shm(&comm, file, 0, 1, host, 1000), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "is not the shared memory of a tandem job");
+    close(file);
+    file = open("/proc/self/exe", O_RDONLY);
+    CHECK(tdm__comm_open_shm(&comm, file, 0, 1, host, 1000) != TDM_OK);
+    close(file);
+}
+
+/* ---- limits, stops ---- */
+
+static void limited_rank(rank_context *c) {
+    void *memory;
+    if (c->rank == 1) {
+        struct rlimit limit = {1 << 20, 1 << 20};
+        setrlimit(RLIMIT_FSIZE, &limit);
+    }
+    tdm_status status = tdm__comm_allocate(c->comm, 8 << 20, &memory);
+    CHECK_INT(status, c->rank == 1 ? TDM_E_MEMORY : TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), "ulimit -f");
+    CHECK(memory == NULL);
+}
+
+TEST(a_rank_without_memory_tells_all) {
+    ranks_run(BACKEND_SHM, 3, TIMEOUT_MS, limited_rank, NULL);
+}
+
+static void stopped_rank(rank_context *c) {
+    CHECK_OK(tdm__barrier(c->comm));
+    if (c->rank == 1) raise(SIGSTOP);
+    CHECK_STATUS(tdm__barrier(c->comm), TDM_E_COMM);
+    if (c->rank == 0) {
+        char wanted[64];
+        snprintf(wanted, sizeof(wanted), "waited 250 ms for rank 1 (pid %d)", (int)c->pids[1]);
+        CHECK_HAS(tdm_error_message(), wanted);
+        kill(c->pids[1], SIGCONT);
+    }
+}
+
+TEST(a_stopped_rank_is_named) {
+    ranks_run(BACKEND_SHM, 2, 250, stopped_rank, NULL);
+}
+
+static void on_alarm(int number) {
+    (void)number;
+}
+
+/* Signals interrupt waits, and change nothing. */
+static void interrupted_rank(rank_context *c) {
+    struct sigaction action = {.sa_handler = on_alarm};
+    sigaction(SIGALRM, &action, NULL);
+    pid_t self = getpid(), timer = fork();
+    if (timer == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (int i = 0; i < 100; i++) {
+            kill(self, SIGALRM);
+            nap_us(1000);
+        }
+        _exit(0);
+    }
+    for (int i = 0; i < 20; i++) {
+        float x = 1;
+        if (c->rank == 0)
+            for (int k = 0; k < 5; k++) nap_us(1000);
+        CHECK_OK(tdm__all_reduce(c->comm, f32(&x, 1), TDM_REDUCE_SUM));
+        CHECK(x == 2);
+    }
+    CHECK_INT(end_of(timer), 0);
+}
+
+TEST(signals_do_not_matter) {
+    ranks_run(BACKEND_SHM, 2, TIMEOUT_MS, interrupted_rank, NULL);
+}
+
+static void abort_handler(int number);
+static tdm_comm *handler_comm;
+static void abort_handler(int number) {
+    (void)number;
+    handler_comm->ops->abort(handler_comm);
+}
+
+static void handler_rank(rank_context *c) {
+    if (c->rank == 0) {
+        struct sigaction action = {.sa_handler = abort_handler};
+        handler_comm = c->comm;
+        sigaction(SIGUSR1, &action, NULL);
+        pid_t self = getpid();
+        if (fork() == 0) {
+            nap_us(100000);
+            kill(self, SIGUSR1);
+            _exit(0);
+        }
+    }
+    if (c->rank == 2) nap_us(400000);
+    CHECK_STATUS(tdm__barrier(c->comm), TDM_E_COMM);
+    CHECK_TEXT(tdm_error_message(), "barrier (call 1): rank 0 called abort");
+}
+
+TEST(abort_from_a_signal_handler) {
+    ranks_run(BACKEND_SHM, 3, TIMEOUT_MS, handler_rank, NULL);
+}
+
+TEST_MAIN({
+    RUN(a_killed_rank_is_named);
+    RUN(killed_at_any_moment);
+    RUN(the_launcher_tells);
+    RUN(told_while_joining);
+    RUN(the_launcher_dies);
+    RUN(ranks_that_never_join_are_listed);
+    RUN(the_file_has_no_name);
+    RUN(wrong_joins);
+    RUN(a_rank_without_memory_tells_all);
+    RUN(a_stopped_rank_is_named);
+    RUN(signals_do_not_matter);
+    RUN(abort_from_a_signal_handler);
+})
