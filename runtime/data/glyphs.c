@@ -164,8 +164,8 @@ static tdm_status glyphs_read(const tdm_dataset *dataset, int64_t index, void *x
     *(int64_t *)target = draw_digit(glyphs, &shape, plane);
     /* The first plane is the pattern of the others, so it is finished last. */
     for (int64_t channel = glyphs->channels - 1; channel >= 0; channel--)
-        finish_channel(plane, plane + (size_t)channel * pixels, pixels, draw_between(&shape, 0.75f, 1.0f), glyphs->noise,
-                       &noise);
+        finish_channel(plane, plane + (size_t)channel * pixels, pixels, draw_between(&shape, 0.75f, 1.0f),
+                       glyphs->noise, &noise);
     return TDM_OK;
 }
 
