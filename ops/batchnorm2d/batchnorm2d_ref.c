@@ -70,10 +70,10 @@ static void normalize(const norm *b, int64_t channel, double mean, double invstd
 static tdm_status forward(const tdm_kernel_args *args) {
     norm b = norm_of(args);
     bool of_batch = args->training || !b.attrs->track_running_stats;
-    if (args->training && args->rows * b.plane == 1)
+    if (of_batch && args->rows * b.plane == 1)
         TDM_FAIL(TDM_E_CONFIG,
-                 "batchnorm2d: training wants more than 1 value per channel, got 1 row of %lldx1x1; use a larger batch "
-                 "or drop_last",
+                 "batchnorm2d wants more than 1 value per channel for the statistics of a batch, got 1 row of "
+                 "%lldx1x1; use a larger batch or drop_last",
                  (long long)b.channels);
     double momentum = b.attrs->momentum;
     if (args->training && b.attrs->track_running_stats) {

@@ -94,8 +94,10 @@ static tdm_status run(const tdm_loss_args *args) {
             continue;
         }
         if (label < 0 || label >= args->width)
-            TDM_FAIL(TDM_E_DATA, "cross_entropy wants labels from 0 to %lld (the model gives %lld classes), got %lld",
-                     (long long)args->width - 1, (long long)args->width, (long long)label);
+            TDM_FAIL(TDM_E_DATA,
+                     "cross_entropy wants labels from 0 to %lld (the model gives %lld classes), got %lld in "
+                     "row %lld of the batch",
+                     (long long)args->width - 1, (long long)args->width, (long long)label, (long long)n);
         int64_t best = largest(y, args->width);
         float max = y[best], log_total = log_sum(y, max, args->width);
         total += (double)row_loss(y, args->width, label, max, log_total, attrs->label_smoothing);

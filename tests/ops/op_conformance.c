@@ -205,8 +205,13 @@ TEST(batchnorm_wants_two_values_per_channel) {
     CHECK_INT(r.status, TDM_E_CONFIG);
     CHECK_HAS(tdm_error_message(), "more than 1 value per channel");
     op_run(&r, op_reference("batchnorm2d"), &data, &(op_setting){.rows = 1});
-    CHECK_INT(r.status, TDM_OK);
+    CHECK_INT(r.status, TDM_OK); /* running statistics */
     op_result_close(&r);
+    op_data_close(&data);
+    test.attrs = "track_running_stats=false";
+    REQUIRE(op_data_open(&data, "batchnorm2d", &test, 1));
+    op_run(&r, op_reference("batchnorm2d"), &data, &(op_setting){.rows = 1});
+    CHECK_INT(r.status, TDM_E_CONFIG);
     op_data_close(&data);
 }
 
