@@ -19,4 +19,5 @@ static const op_case conv2d_cases[] = {
     {.attrs = "out=16 kernel=3 stride=2 padding=1 groups=16", .rows = 2, .input = {3, {16, 8, 8}}},
     {.attrs = "out=24 kernel=3 padding=1", .rows = 2, .input = {3, {3, 9, 9}}},
     {.attrs = "out=32 kernel=1", .rows = 3, .input = {3, {32, 4, 4}}},
+    {.attrs = "out=32 kernel=3 padding=1", .rows = 6, .input = {3, {16, 13, 10}}},
 };

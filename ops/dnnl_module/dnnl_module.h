@@ -1,0 +1,61 @@
+/* What the kernels of the dnnl module share: oneDNN's objects for one prepared call, errors, threads. */
+#ifndef TDM_OPS_DNNL_MODULE_H
+#define TDM_OPS_DNNL_MODULE_H
+
+#include <tandem/sys/module.h>
+
+#include "ops/dnnl_module/dnnl_adapter.h"
+#include "ops/dnnl_module/passes.h"
+
+#define TDM_KERNEL(name) extern const tdm_kernel tdm__##name##_dnnl;
+#include "ops/dnnl_module/kernels.def"
+#undef TDM_KERNEL
+
+/* The calls that tandem handed over; valid after init. */
+const tdm_host_calls *tdm__dnnl_host(void);
+
+#define TDM_DNNL_FAIL(code, ...) return tdm__dnnl_host()->fail((code), __FILE__, __LINE__, NULL, __VA_ARGS__)
+#define TDM_DNNL_TRY(expression)                                                                                       \
+    do {                                                                                                               \
+        tdm_status try_status_ = (expression);                                                                         \
+        if (try_status_ != TDM_OK) return tdm__dnnl_host()->frame(try_status_, __FILE__, __LINE__);                    \
+    } while (0)
+/* A call of oneDNN as a status of tandem; `what` is for the message: "conv2d forward". */
+tdm_status tdm__dnnl_check(dnnl_status_t status, const char *what);
+
+/* OpenMP's number of threads is a property of the calling thread; it is set around everything that oneDNN makes or
+ * runs, and put back, so that replicas in one process and the embedding program do not see each other. */
+int tdm__dnnl_threads_enter(int threads);
+void tdm__dnnl_threads_leave(int before);
+
+typedef struct tdm_dnnl_context {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    dnnl_primitive_attr_t attr;
+} tdm_dnnl_context;
+dnnl_status_t tdm__dnnl_context_init(tdm_dnnl_context *context);
+void tdm__dnnl_context_deinit(tdm_dnnl_context *context); /* zeroed is fine */
+
+/* A made operation with its tensors; running it costs no allocation. */
+enum { TDM_DNNL_MAX_ARGS = 5 };
+typedef struct tdm_dnnl_call {
+    dnnl_primitive_t primitive;
+    int count;
+    dnnl_exec_arg_t arg[TDM_DNNL_MAX_ARGS];
+} tdm_dnnl_call;
+/* `arguments`: DNNL_ARG_... in the order of the pointers of `run`, ended by 0. Those that the plan does not have are
+ * skipped. */
+dnnl_status_t tdm__dnnl_call_init(tdm_dnnl_call *call, const tdm_dnnl_context *context, dnnl_primitive_desc_t plan,
+                                  const int *arguments);
+dnnl_status_t tdm__dnnl_call_run(tdm_dnnl_call *call, const tdm_dnnl_context *context, const void *const *pointers);
+void tdm__dnnl_call_deinit(tdm_dnnl_call *call); /* zeroed is fine */
+
+size_t tdm__dnnl_scratchpad_bytes(dnnl_primitive_desc_t plan);
+void tdm__dnnl_plan_free(dnnl_primitive_desc_t plan); /* NULL is fine */
+
+/* Sizes within one block of scratch, each part on a cache line of its own. */
+static inline size_t tdm__dnnl_round(size_t bytes) {
+    return (bytes + 63) / 64 * 64;
+}
+
+#endif

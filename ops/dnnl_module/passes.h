@@ -1,0 +1,42 @@
+/* Passes in C for what oneDNN does not do as PyTorch does, or does slower: compiled for three instruction sets from
+ * passes.inc.c, with the same results. All are cut into ranges, so that threads can share them. */
+#ifndef TDM_OPS_DNNL_PASSES_H
+#define TDM_OPS_DNNL_PASSES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <tandem/sys/op.h>
+
+/* A pooling window over planes of `inner` neighbouring channels; axis 0 is height. */
+typedef struct tdm_dnnl_pool {
+    int64_t inner, in[2], out[2], kernel[2], stride[2], padding[2];
+} tdm_dnnl_pool;
+
+typedef struct tdm_dnnl_passes {
+    const char *variant; /* "plain", "AVX2", "AVX-512" */
+    void (*relu)(float *y, int64_t count);                                          /* y = max(0, y) */
+    void (*mask)(float *out, const float *dy, const float *y, int64_t count);       /* out = dy where y > 0 */
+    void (*add)(float *sum, const float *x, int64_t count);                         /* sum += x */
+    /* Planes [begin, end). `winner`, a byte per output: the place in the window that won; NULL outside training. */
+    void (*maxpool_forward)(const tdm_dnnl_pool *pool, const float *x, float *y, uint8_t *winner, int64_t begin,
+                            int64_t end);
+    void (*maxpool_backward)(const tdm_dnnl_pool *pool, const float *dy, const uint8_t *winner, float *dx,
+                             int64_t begin, int64_t end);
+} tdm_dnnl_passes;
+
+extern const tdm_dnnl_passes tdm__dnnl_passes_plain;
+extern const tdm_dnnl_passes tdm__dnnl_passes_avx2;   /* x86-64 only */
+extern const tdm_dnnl_passes tdm__dnnl_passes_avx512; /* x86-64 only */
+
+/* The widest one that this processor runs. */
+const tdm_dnnl_passes *tdm__dnnl_passes(void);
+
+/* work(data, begin, end) over [0, count), cut into one range per thread. */
+typedef void (*tdm_dnnl_work_fn)(void *data, int64_t begin, int64_t end);
+void tdm__dnnl_share(int threads, int64_t count, tdm_dnnl_work_fn work, void *data);
+
+void tdm__dnnl_relu(float *y, int64_t count, int threads);
+void tdm__dnnl_mask(float *out, const float *dy, const float *y, int64_t count, int threads);
+
+#endif

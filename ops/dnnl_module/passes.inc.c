@@ -1,0 +1,93 @@
+/* The body of passes_plain.c, passes_avx2.c and passes_avx512.c, which define PASSES_TABLE and PASSES_VARIANT.
+ *
+ * Vectors are the compiler's own type of 16 or 8 floats, cut into what the processor has. */
+#include <math.h>
+#include <string.h>
+
+#include "ops/dnnl_module/passes.h"
+
+static void relu(float *y, int64_t count) {
+    for (int64_t i = 0; i < count; i++) y[i] = y[i] < 0.0f ? 0.0f : y[i];
+}
+
+static void mask(float *restrict out, const float *restrict dy, const float *restrict y, int64_t count) {
+    for (int64_t i = 0; i < count; i++) out[i] = y[i] <= 0.0f ? 0.0f : dy[i];
+}
+
+static void add(float *restrict sum, const float *restrict x, int64_t count) {
+    for (int64_t i = 0; i < count; i++) sum[i] += x[i];
+}
+
+/* ---- max pooling ---- */
+
+/* The part of an output's window that lies in the image. */
+typedef struct {
+    int64_t corner[2], begin[2], end[2];
+} clip;
+
+static inline clip clip_of(const tdm_dnnl_pool *pool, int64_t p, int64_t q) {
+    const int64_t at[2] = {p, q};
+    clip c;
+    for (int axis = 0; axis < 2; axis++) {
+        const int64_t corner = at[axis] * pool->stride[axis] - pool->padding[axis];
+        const int64_t end = corner + pool->kernel[axis];
+        c.corner[axis] = corner;
+        c.begin[axis] = corner > 0 ? corner : 0;
+        c.end[axis] = end < pool->in[axis] ? end : pool->in[axis];
+    }
+    return c;
+}
+
+static inline int32_t place_of(const tdm_dnnl_pool *pool, const clip *c, int64_t row, int64_t column) {
+    return (int32_t)((row - c->corner[0]) * pool->kernel[1] + (column - c->corner[1]));
+}
+
+/* Do two windows share a point? */
+static bool overlaps(const tdm_dnnl_pool *pool) {
+    return pool->stride[0] < pool->kernel[0] || pool->stride[1] < pool->kernel[1];
+}
+
+/* Does every point of the image lie in a window? */
+static bool covers(const tdm_dnnl_pool *pool) {
+    for (int axis = 0; axis < 2; axis++) {
+        const int64_t reach = (pool->out[axis] - 1) * pool->stride[axis] - pool->padding[axis] + pool->kernel[axis];
+        if (reach < pool->in[axis] || pool->stride[axis] > pool->kernel[axis]) return false;
+    }
+    return true;
+}
+
+#define LANES 16
+#include "ops/dnnl_module/maxpool_lanes.inc.c"
+#undef LANES
+#define LANES 8
+#include "ops/dnnl_module/maxpool_lanes.inc.c"
+#undef LANES
+
+static void maxpool_forward(const tdm_dnnl_pool *pool, const float *x, float *y, uint8_t *winner, int64_t begin,
+                            int64_t end) {
+    if (pool->inner % 16 == 0) {
+        maxpool_forward_16(pool, x, y, winner, begin, end);
+    } else {
+        maxpool_forward_8(pool, x, y, winner, begin, end);
+    }
+}
+
+static void maxpool_backward(const tdm_dnnl_pool *pool, const float *dy, const uint8_t *winner, float *dx,
+                             int64_t begin, int64_t end) {
+    const int64_t plane = pool->in[0] * pool->in[1] * pool->inner;
+    if (overlaps(pool) || !covers(pool)) memset(dx + begin * plane, 0, (size_t)((end - begin) * plane) * sizeof *dx);
+    if (pool->inner % 16 == 0) {
+        maxpool_backward_16(pool, dy, winner, dx, begin, end);
+    } else {
+        maxpool_backward_8(pool, dy, winner, dx, begin, end);
+    }
+}
+
+const tdm_dnnl_passes PASSES_TABLE = {
+    .variant = PASSES_VARIANT,
+    .relu = relu,
+    .mask = mask,
+    .add = add,
+    .maxpool_forward = maxpool_forward,
+    .maxpool_backward = maxpool_backward,
+};

@@ -1,0 +1,79 @@
+/* maxpool2d for blocked channels, in C: oneDNN's pooling does not promise PyTorch's choice among equal maxima. */
+#include <stdio.h>
+
+#include "ops/dnnl_module/dnnl_module.h"
+#include "ops/maxpool2d/maxpool2d.h"
+#include "ops/window.h"
+
+static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+    const tdm_maxpool2d_attrs *attrs = desc->attrs;
+    const int64_t *y = desc->y.dim;
+    const tdm_layout layout = desc->x_layout[0];
+    if (layout == TDM_LAYOUT_PLAIN || (layout == TDM_LAYOUT_NHWC && y[1] % 8 != 0)) {
+        snprintf(fit->why, sizeof fit->why, "channels are not in blocks of 8 or 16");
+        return false;
+    }
+    if (attrs->kernel[0] * attrs->kernel[1] > 255) {
+        snprintf(fit->why, sizeof fit->why, "window of more than 255 points");
+        return false;
+    }
+    fit->x_layout[0] = fit->y_layout = layout;
+    fit->saved_bytes = (size_t)(y[0] * y[1] * y[2] * y[3]);
+    return true;
+}
+
+typedef struct {
+    const tdm_kernel_args *args;
+    tdm_dnnl_pool pool;
+    int64_t planes;
+} job;
+
+static job job_of(const tdm_kernel_args *args) {
+    const tdm_kernel_desc *desc = args->desc;
+    const tdm_maxpool2d_attrs *attrs = desc->attrs;
+    const int64_t *x = desc->x[0].dim, *y = desc->y.dim;
+    job j = {.args = args};
+    const tdm_window window = tdm__pool_window(attrs->kernel, attrs->stride, attrs->padding);
+    const tdm_planes planes = tdm__planes_of(&desc->x[0], args->rows, desc->x_layout[0]);
+    j.pool.inner = planes.inner;
+    j.planes = planes.count;
+    for (int axis = 0; axis < 2; axis++) {
+        j.pool.in[axis] = x[2 + axis];
+        j.pool.out[axis] = y[2 + axis];
+        j.pool.kernel[axis] = window.kernel[axis];
+        j.pool.stride[axis] = window.stride[axis];
+        j.pool.padding[axis] = window.padding[axis];
+    }
+    return j;
+}
+
+static void forward_planes(void *data, int64_t begin, int64_t end) {
+    const job *j = data;
+    tdm__dnnl_passes()->maxpool_forward(&j->pool, j->args->x[0], j->args->y,
+                                        j->args->training ? j->args->saved : NULL, begin, end);
+}
+
+static void backward_planes(void *data, int64_t begin, int64_t end) {
+    const job *j = data;
+    tdm__dnnl_passes()->maxpool_backward(&j->pool, j->args->dy, j->args->saved, j->args->dx[0], begin, end);
+}
+
+static tdm_status forward(const tdm_kernel_args *args) {
+    job j = job_of(args);
+    tdm__dnnl_share(args->desc->threads, j.planes, forward_planes, &j);
+    return TDM_OK;
+}
+
+static tdm_status backward(const tdm_kernel_args *args) {
+    job j = job_of(args);
+    tdm__dnnl_share(args->desc->threads, j.planes, backward_planes, &j);
+    return TDM_OK;
+}
+
+const tdm_kernel tdm__maxpool2d_dnnl = {
+    .op = "maxpool2d",
+    .variant = "dnnl",
+    .fits = fits,
+    .forward = forward,
+    .backward = backward,
+};
