@@ -92,6 +92,7 @@ static void check_pair(tdm_config *config, const char *section, const char *a, i
 static void check_pairs(tdm_config *config) {
     tdm_train_section *train = &config->settings.job.train;
     check_pair(config, "train", "epochs", &train->epochs, "steps", &train->steps, "write `epochs: 3` or `steps: 1000`");
+    if (config->section_is_bad[tdm__section_find("train")]) return;
     check_pair(config, "train.batch", "per_device", &train->per_device, "global", &train->global_batch,
                "write `train: {batch: {per_device: 32}}` or `{global: 64}`");
 }

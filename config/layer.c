@@ -38,6 +38,7 @@ static bool split_item(tdm_config *config, int index, const tdm_yaml_node *item,
     static const char form[] = "write `- relu`, `- linear: 10` or `- conv2d: {out: 64, kernel: 3}`";
     const char *key = layer_key(config, index, NULL);
     *keys = NULL;
+    if (item->is_told) return false;
     if (item->kind == TDM_YAML_SCALAR && !tdm__yaml_is_null(item)) {
         *kind = item->text;
         *at = item->at;
@@ -70,13 +71,17 @@ static void add_attr(tdm_config *config, int index, tdm_layer *layer, const tdm_
     tdm_text flow, why;
     const char *key = layer_key(config, index, row->key);
     bool is_nested = node->kind == TDM_YAML_MAP;
+    if (node->is_told) {
+        layer->is_broken = true;
+        return;
+    }
     for (const tdm_yaml_node *item = node->first; item != NULL; item = item->next)
         is_nested = is_nested || item->kind != TDM_YAML_SCALAR;
     tdm__text_init(&flow, config->host);
     tdm__text_init(&why, config->host);
     if (is_nested) {
         tdm__field_describe(row, &why, false);
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key, "", "%s: %s wants %s; got %s", layer->op->name,
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key, "", "%s: %s wants %s, got %s", layer->op->name,
                        row->key, why.data == NULL ? "" : why.data,
                        node->kind == TDM_YAML_MAP ? "a mapping" : "a list of lists");
         layer->is_broken = true;
@@ -85,8 +90,9 @@ static void add_attr(tdm_config *config, int index, tdm_layer *layer, const tdm_
     tdm__yaml_flow(node, &flow);
     const char *text = tdm__fault_text(&config->faults, "%s", flow.data == NULL ? "" : flow.data);
     if (!tdm__field_set_text(row, layer->attrs, text, &config->work, &why)) {
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key, tdm__fault_wide_hint(&config->faults, node->at),
-                       "%s: %s %s", layer->op->name, row->key, why.data == NULL ? "has a wrong value" : why.data);
+        if (!tdm__config_lacks_memory(config, &why))
+            tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key, tdm__fault_wide_hint(&config->faults, node->at),
+                           "%s: %s %s", layer->op->name, row->key, why.data == NULL ? "has a wrong value" : why.data);
         layer->is_broken = true;
     } else if (layer->attr_count < TDM_LAYER_ATTRS_MAX) {
         layer->attr[layer->attr_count] = (tdm_attr){row->key, text, tdm__place_origin(node->at)};
@@ -123,8 +129,9 @@ static void set_head(tdm_config *config, int index, tdm_layer *layer, const tdm_
     tdm_text why;
     tdm__text_init(&why, config->host);
     if (node->kind == TDM_YAML_MAP || !tdm__field_set(row, &layer->head, &written, &config->work, &why)) {
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, layer_key(config, index, row->key), "", "%s: %s %s",
-                       layer->op->name, row->key, why.data == NULL ? "wants a single value" : why.data);
+        if (!tdm__config_lacks_memory(config, &why))
+            tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, layer_key(config, index, row->key), "", "%s: %s %s",
+                           layer->op->name, row->key, why.data == NULL ? "wants a single value" : why.data);
         layer->is_broken = true;
     }
     if (strcmp(row->key, "name") == 0) layer->name_at = node->at;
@@ -221,7 +228,6 @@ static void check_name(tdm_config *config, int index, tdm_layer *layer) {
     tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, layer->name_at, layer_key(config, index, "name"), "",
                    "a layer's name begins with a letter or is its index %d, without spaces, with dots only between parts, "
                    "got '%.220s'", index, name);
-    layer->is_broken = true;
 }
 
 tdm_status tdm__layer_read(tdm_config *config, int index, const tdm_yaml_node *item, tdm_layer *layer) {

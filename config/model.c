@@ -35,7 +35,7 @@ static void check_taken(tdm_config *config, int index) {
             tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, layer->name_at, layer_key(config, index, "name"),
                            tdm__fault_text(&config->faults, "%s has it already", layer_words(config, other)),
                            "the layer name '%s' is taken", layer->name);
-            layer->is_broken = true;
+            layer->name = tdm__fault_text(&config->faults, "%d", index); /* so that shapes behind it are still told */
             layer->is_named = false;
         }
         if (layer->head.id != NULL && other->head.id != NULL && strcmp(layer->head.id, other->head.id) == 0) {
@@ -95,7 +95,9 @@ static int resolve_inputs(tdm_config *config, int index, tdm_value input, tdm_va
             values[k] = config->layers[i].value;
             config->layers[i].uses++;
         }
-        if (sources[k] == -2) unknown_id(config, index, id, layer->input_at[k]);
+        if (sources[k] != -2) continue;
+        unknown_id(config, index, id, layer->input_at[k]);
+        layer->lacks_input = true;
     }
     return layer->head.input.count;
 }
@@ -106,6 +108,10 @@ static int resolve_inputs(tdm_config *config, int index, tdm_value input, tdm_va
 static tdm_status take_error(tdm_config *config, tdm_status status, tdm_place at, const char *key, const char *hint) {
     if (status != TDM_E_CONFIG && status != TDM_E_UNSUPPORTED) return status;
     const tdm_error *error = tdm_error_last();
+    static const char no_memory[] = "could not be kept: out of memory"; /* an attribute, on its way into the graph */
+    size_t length = strlen(error->message);
+    if (length >= sizeof(no_memory) - 1 && strcmp(error->message + length - (sizeof(no_memory) - 1), no_memory) == 0)
+        TDM_FAIL(TDM_E_MEMORY, "building the model: out of memory");
     if (error->line > 0 && at.text != NULL && at.text->order == 0) {
         at.line = error->line;
         at.column = error->column;
@@ -146,12 +152,25 @@ static tdm_status build_layer(tdm_config *config, int index, tdm_value input) {
     if (!is_known) return config->faults.status;
     tdm_status status = add_node(config, layer, values, count, false);
     if (status == TDM_OK) return TDM_OK;
+    tdm_error first;
+    tdm__error_save(&first);
+    /* A wrong `in` is only a wrong remark: when the layer fits without it, that was the fault, and shapes go on. */
+    tdm_place at = layer->at;
+    const char *key = "";
     layer->value = -1;
-    TDM_TRY(take_error(config, status, layer->at, layer_key(config, index, ""), input_words(config, values, sources, count)));
-    /* A wrong `in` is only a wrong remark: without it the shapes behind are known. */
-    status = add_node(config, layer, values, count, true);
-    if (status != TDM_OK) layer->value = -1;
-    return status == TDM_OK || status == TDM_E_CONFIG || status == TDM_E_UNSUPPORTED ? TDM_OK : status;
+    for (int i = 0; i < layer->attr_count; i++) {
+        if (strcmp(layer->attr[i].key, "in") != 0 || (status != TDM_E_CONFIG && status != TDM_E_UNSUPPORTED)) continue;
+        if (add_node(config, layer, values, count, true) == TDM_OK) {
+            at = layer->attr_at[i];
+            key = "in";
+            first.line = at.line;
+            first.column = at.column;
+        } else {
+            layer->value = -1;
+        }
+    }
+    tdm__error_restore(&first, NULL);
+    return take_error(config, status, at, layer_key(config, index, key), input_words(config, values, sources, count));
 }
 
 /* ---- the whole ---- */
@@ -159,8 +178,8 @@ static tdm_status build_layer(tdm_config *config, int index, tdm_value input) {
 static void check_uses(tdm_config *config) {
     for (int i = 0; i + 1 < config->layer_count; i++) {
         const tdm_layer *layer = &config->layers[i];
-        if (layer->uses > 0) continue;
         const tdm_layer *next = &config->layers[i + 1];
+        if (layer->uses > 0 || next->lacks_input) continue;
         tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, layer->at, layer_key(config, i, ""),
                        tdm__fault_text(&config->faults, "%s takes other inputs; name this output with `id` and use it, or "
                                        "remove the layer", layer_words(config, next)),
@@ -241,6 +260,7 @@ static bool find_layers(tdm_config *config) {
                        has_model ? "the key `model.layers` is missing" : "the key `model` is missing");
         return false;
     }
+    if (node->is_told) return false;
     if (node->kind == TDM_YAML_LIST && node->count > 0 && node->count <= TDM_LAYERS_MAX) return true;
     if (node->kind != TDM_YAML_LIST)
         tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, "model.layers", "begin each layer with `- `",

@@ -117,6 +117,43 @@ static const char *const foreign_attrs[][2] = {
     {"from", "input"},       {"probability", "p"},    {"rate", "p"},
 };
 
+static const struct {
+    const char *key, *foreign, *hint;
+} foreign_values[] = {
+    {"format", "mnist", "MNIST's files are format idx, with images and labels"},
+    {"format", "cifar", "the binary files of CIFAR-10 are format cifar10"},
+    {"format", "imagenet", "a folder per class is format image_folder"},
+    {"format", "numpy", "that is format npy"},
+    {"format", "random", "that is format synthetic"},
+    {"mode", "none", "one device alone is mode single"},
+    {"mode", "DataParallel", "that is mode dp"},
+    {"mode", "DistributedDataParallel", "that is mode ddp"},
+    {"device", "gpu", "that is device cuda; which ones is said by device_ids"},
+    {"device", "cuda:0", "write device: cuda and device_ids: [0]"},
+    {"device", "cuda:1", "write device: cuda and device_ids: [1]"},
+    {"type", "ce", "that is cross_entropy"},
+    {"type", "CrossEntropyLoss", "that is cross_entropy"},
+    {"type", "MSELoss", "that is mse"},
+    {"type", "l2", "that is mse"},
+    {"type", "CosineAnnealingLR", "that is cosine"},
+    {"type", "OneCycleLR", "that is onecycle"},
+    {"type", "StepLR", "that is step"},
+    {"type", "MultiStepLR", "that is multistep"},
+    {"precision", "fp32", "that is f32"},
+    {"precision", "float32", "that is f32"},
+    {"precision", "bfloat16", "that is bf16"},
+    {"precision", "fp16", "there are f32, tf32 and bf16"},
+    {"precision", "f16", "there are f32, tf32 and bf16"},
+};
+
+const char *tdm__foreign_value(const char *key, const char *value) {
+    for (size_t i = 0; i < sizeof(foreign_values) / sizeof(foreign_values[0]); i++) {
+        if (strcmp(key, foreign_values[i].key) == 0 && strcasecmp(value, foreign_values[i].foreign) == 0)
+            return foreign_values[i].hint;
+    }
+    return "";
+}
+
 const char *tdm__foreign_layer(const char *kind) {
     for (size_t i = 0; i < sizeof(foreign_layers) / sizeof(foreign_layers[0]); i++) {
         if (strcasecmp(kind, foreign_layers[i][0]) == 0) return foreign_layers[i][1];
@@ -191,11 +228,11 @@ static const char *hint_for(tdm_config *config, int section, const tdm_yaml_node
     int count = keys_of(section, keys, TDM_ROWS_MAX + TDM_SECTION_COUNT + 1);
     const char *wide = tdm__fault_wide_hint(&config->faults, node->key_at);
     if (wide[0] != '\0') return wide;
-    const char *other = section_with(key, section);
-    if (other != NULL) return tdm__fault_text(&config->faults, "`%s` belongs under `%s`", key, other);
     if (section != 0 && tdm__section_row(&tdm__sections[0], key) >= 0)
         return tdm__fault_text(&config->faults, "`%s` belongs at the top of the file, not under `%s`", key,
                                tdm__sections[section].path);
+    const char *other = section_with(key, section);
+    if (other != NULL) return tdm__fault_text(&config->faults, "`%s` belongs under `%s`", key, other);
     for (size_t i = 0; i < sizeof(foreign_keys) / sizeof(foreign_keys[0]); i++) {
         if (strcmp(key, foreign_keys[i].foreign) == 0)
             return tdm__fault_text(&config->faults, "tandem calls it `%s`", foreign_keys[i].ours);

@@ -122,17 +122,17 @@ static void print_value(const tdm_field *row, const void *object, bool json, tdm
         tdm__field_print(row, object, out);
 }
 
-static bool is_null_text(const tdm_field *row, const void *object) {
+static bool holds_null(const tdm_field *row, const void *object) {
     const void *value = (const char *)object + row->offset;
     switch (row->kind) {
     case TDM_FIELD_INT: return *(const int64_t *)value == TDM_INT_NULL;
     case TDM_FIELD_TEXT:
     case TDM_FIELD_PATH: return *(const char *const *)value == NULL;
     case TDM_FIELD_PATHS: return ((const tdm_texts *)value)->count == 0;
+    case TDM_FIELD_PAIR: return ((const int64_t *)value)[0] == 0 && ((const int64_t *)value)[1] == 0;
     case TDM_FIELD_BOOL:
     case TDM_FIELD_FLOAT:
     case TDM_FIELD_ENUM:
-    case TDM_FIELD_PAIR:
     case TDM_FIELD_INTS:
     case TDM_FIELD_FLOATS:
     case TDM_FIELD_INTERVAL:
@@ -144,9 +144,9 @@ static bool is_null_text(const tdm_field *row, const void *object) {
 
 /* ---- layers ---- */
 
-/* Keys that say nothing when they are null: `in`, which is only checked, and the common ones. */
+/* Keys that say nothing when they are null: `in`, which is only checked, a stride that is the kernel, the common ones. */
 static bool is_silent(const tdm_field *row, const void *object) {
-    return row->initial != NULL && strcmp(row->initial, "null") == 0 && is_null_text(row, object);
+    return row->initial != NULL && strcmp(row->initial, "null") == 0 && holds_null(row, object);
 }
 
 static int print_rows_inline(const tdm_field *rows, const void *object, bool json, int count, tdm_text *out) {
@@ -169,10 +169,11 @@ void tdm__model_print_layer(const tdm_config *config, int index, bool json, tdm_
     tdm__text_init(&keys, config->host);
     int count = print_rows_inline(tdm__layer_rows, &layer->head, json, 0, &keys);
     count = print_rows_inline(layer->op->attrs, layer->attrs, json, count, &keys);
+    const char *words = keys.data == NULL ? "{" : keys.data;
     if (json)
-        tdm__text_printf(out, "{\"%s\": %s%s}", layer->op->name, count > 0 ? keys.data : "{", "}");
+        tdm__text_printf(out, "{\"%s\": %s}}", layer->op->name, words);
     else if (count > 0)
-        tdm__text_printf(out, "%s: %s}", layer->op->name, keys.data);
+        tdm__text_printf(out, "%s: %s}", layer->op->name, words);
     else
         tdm__text_puts(out, layer->op->name);
     out->failed = out->failed || keys.failed;

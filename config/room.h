@@ -32,6 +32,7 @@ typedef struct tdm_layer {
     tdm_value value;  /* its output; -1 while unknown */
     bool is_broken;   /* has a fault of its own: not given to the graph */
     int uses;
+    bool lacks_input; /* names an id that is not there */
 } tdm_layer;
 
 typedef struct tdm_override {
@@ -69,6 +70,8 @@ struct tdm_config {
 /* override.c */
 tdm_status tdm__overrides_apply(tdm_config *config, tdm_yaml_node *root);
 /* schema.c */
+/* After tdm__field_set said no: was it for want of memory? Then the failure is remembered, and it is no fault. */
+bool tdm__config_lacks_memory(tdm_config *config, const tdm_text *why);
 tdm_status tdm__schema_read(tdm_config *config, const tdm_yaml_node *root);
 void tdm__schema_read_row(tdm_config *config, int section, int row, const tdm_yaml_node *node, bool needed);
 tdm_status tdm__settings_init(tdm_settings *settings, tdm_arena *arena);
@@ -84,6 +87,7 @@ tdm_status tdm__layer_read(tdm_config *config, int index, const tdm_yaml_node *i
 void tdm__unknown_key(tdm_config *config, int section, const tdm_yaml_node *node);
 const char *tdm__foreign_layer(const char *kind);        /* Conv2d, fc, dense; NULL if not known elsewhere */
 const char *tdm__foreign_attr(const char *key);          /* kernel_size, out_channels */
+const char *tdm__foreign_value(const char *key, const char *value); /* format: mnist; "" if not known elsewhere */
 const char *tdm__hint_nearest(tdm_config *config, const char *word, const char *const *names, int count);
 /* subst.c: ${env:X}, ${name}, ${start_time}. NULL after a fault. */
 const char *tdm__substitute(tdm_config *config, const char *text, tdm_place at, const char *key);

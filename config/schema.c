@@ -46,6 +46,14 @@ bool tdm__config_is_bad(const tdm_config *config, const char *key) {
 
 /* ---- one row ---- */
 
+bool tdm__config_lacks_memory(tdm_config *config, const tdm_text *why) {
+    static const char words[] = "could not be kept: out of memory";
+    size_t length = sizeof(words) - 1;
+    bool lacks = why->failed || (why->length >= length && strcmp(why->data + why->length - length, words) == 0);
+    if (lacks) config->faults.status = TDM_E_MEMORY;
+    return lacks;
+}
+
 static bool is_path(int section, const tdm_field *row, const char *text) {
     if (row->kind == TDM_FIELD_PATH || row->kind == TDM_FIELD_PATHS) return true;
     return strcmp(tdm__sections[section].path, "checkpoint") == 0 && strcmp(row->key, "resume") == 0 &&
@@ -59,6 +67,7 @@ static bool take_items(tdm_config *config, int section, const tdm_field *row, co
     const tdm_yaml_node *item = is_list ? node->first : node;
     int index = 0;
     for (; item != NULL && index <= TDM_LIST_MAX; item = is_list ? item->next : NULL, index++) {
+        if (item->is_told) return false;
         if (item->kind != TDM_YAML_SCALAR || (is_list && tdm__yaml_is_null(item))) {
             tdm__fault_add(&config->faults, TDM_FAULT_VALUE, item->at, key, "", "%s: item %d wants a single value, got %s",
                            key, index + 1, tdm__yaml_words(&config->faults, item));
@@ -84,20 +93,24 @@ void tdm__schema_read_row(tdm_config *config, int section, int row_index, const 
     tdm__text_init(&why, config->host);
     int before = config->faults.total;
     config->place[section][row_index] = node->at;
-    if (node->kind == TDM_YAML_MAP) {
+    if (node->is_told) {
+        /* nothing to read */
+    } else if (node->kind == TDM_YAML_MAP) {
         tdm__field_describe(row, &why, false);
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key, "", "%s wants %s; got a mapping", key,
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key, "", "%s wants %s, got a mapping", key,
                        why.data == NULL ? "" : why.data);
     } else if (tdm__yaml_is_null(node) && needed) {
         tdm__fault_add(&config->faults, TDM_FAULT_MISSING, node->at, key, "", "%s wants a value: %s", key, row->help);
     } else if (tdm__yaml_is_null(node) || take_items(config, section, row, node, key, items, &written)) {
         void *object = tdm__section_object(&tdm__sections[section], &config->settings);
-        if (!tdm__field_set(row, object, &written, &config->work, &why))
-            tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key,
-                           tdm__fault_wide_hint(&config->faults, node->at), "%s %s", key,
+        if (!tdm__field_set(row, object, &written, &config->work, &why) && !tdm__config_lacks_memory(config, &why)) {
+            const char *hint = tdm__fault_wide_hint(&config->faults, node->at);
+            if (hint[0] == '\0' && row->kind == TDM_FIELD_ENUM) hint = tdm__foreign_value(row->key, items[0]);
+            tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key, hint, "%s %s", key,
                            why.data == NULL ? "has a wrong value" : why.data);
+        }
     }
-    config->is_bad[section][row_index] = config->faults.total != before;
+    config->is_bad[section][row_index] = node->is_told || config->faults.total != before;
     if (why.failed) config->faults.status = TDM_E_MEMORY;
     tdm__text_deinit(&why);
 }
@@ -203,6 +216,8 @@ static void read_map(tdm_config *config, int index, const tdm_yaml_node *map) {
         int row = tdm__section_row(section, first_key);
         tdm__schema_read_row(config, index, row, first, false);
         type_is_known = !config->is_bad[index][row];
+    } else if (section->type_key != NULL) {
+        type_is_known = (section->rows[tdm__section_row(section, section->type_key)].flags & TDM_FIELD_REQUIRED) == 0;
     }
     for (const tdm_yaml_node *node = map->first; node != NULL; node = node->next) {
         bool is_told = node->is_repeated || strcmp(node->key, "<<") == 0;
@@ -238,6 +253,7 @@ static void refuse_value(tdm_config *config, int index, const tdm_yaml_node *nod
 static void read_section(tdm_config *config, int index, const tdm_yaml_node *node) {
     const tdm_section *section = &tdm__sections[index];
     config->section_at[index] = node->key != NULL ? node->key_at : node->at;
+    config->section_is_bad[index] = node->is_told;
     if (tdm__yaml_is_null(node)) return; /* as if it were not there */
     if (strcmp(section->path, "data.transform") == 0) {
         tdm__transform_read(config, node);

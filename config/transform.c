@@ -51,6 +51,7 @@ static void add_step(tdm_config *config, int section, const tdm_yaml_node *item)
     const char *name = item->kind == TDM_YAML_SCALAR ? item->text : "";
     const tdm_yaml_node *value = NULL;
     tdm_place at = item->at;
+    if (item->is_told) return;
     if (item->kind == TDM_YAML_MAP && item->count == 1) {
         value = item->first;
         name = value->key;

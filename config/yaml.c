@@ -215,6 +215,7 @@ static tdm_status take_alias(yaml_reader *reader, const yaml_event_t *event) {
     tdm_yaml_node *node;
     TDM_TRY(add_node(reader, TDM_YAML_SCALAR, event->start_mark, &node));
     node->text = "";
+    node->is_told = true;
     return TDM_OK;
 }
 

@@ -89,9 +89,11 @@ void tdm__yaml_explain_error(const yaml_parser_t *parser, tdm_place problem, tdm
     for (size_t i = 0; i < sizeof(translations) / sizeof(translations[0]); i++) {
         if (strstr(text, translations[i].problem) == NULL) continue;
         tdm_place at = translations[i].at_context && has_context ? context : problem;
-        const char *wide = tdm__fault_wide_hint(faults, at);
-        if (wide[0] == '\0') wide = tdm__fault_wide_hint(faults, problem);
-        tdm__fault_add(faults, TDM_FAULT_SYNTAX, at, "", wide[0] != '\0' ? wide : translations[i].hint, "%s",
+        const char *hint = tdm__fault_wide_hint(faults, at);
+        if (hint[0] == '\0') hint = tdm__fault_wide_hint(faults, problem);
+        if (hint[0] == '\0' && strstr(tdm__place_line(faults, problem), "${") != NULL)
+            hint = "put a value that holds ${...} into quotes";
+        tdm__fault_add(faults, TDM_FAULT_SYNTAX, at, "", hint[0] != '\0' ? hint : translations[i].hint, "%s",
                        translations[i].sentence);
         return;
     }
