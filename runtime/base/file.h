@@ -25,7 +25,7 @@ typedef struct tdm_file_ops {
 
 extern const tdm_file_ops tdm__file_system; /* the real one */
 
-/* TDM_E_IO from errno: "cannot write runs/a/x: No space left on device; free some there or choose another place". */
+/* TDM_E_IO from errno: "cannot write runs/a/x: No space left on device; free some space there or choose another place". */
 tdm_status tdm__file_fail(const char *doing, const char *path, int error);
 
 /* ---- writing ---- */

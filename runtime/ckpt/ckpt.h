@@ -89,14 +89,11 @@ const tdm_tensor_file *tdm__ckpt_optimizer(const tdm_ckpt *ckpt); /* NULL withou
 const char *tdm__ckpt_path(const tdm_ckpt *ckpt);
 void tdm__ckpt_close(tdm_ckpt *ckpt);
 
-/* Every byte against the manifest; TDM_E_CHECKPOINT names file and tensor. */
+/* Every byte of a step directory against its manifest; TDM_E_CHECKPOINT names file and tensor. */
 tdm_status tdm__ckpt_verify(const tdm_host *host, const char *path);
-/* Text (or JSON) for people: the list of a directory, one checkpoint's tensors. */
+/* Text (or JSON) for people: the list of a directory, one checkpoint's tensors. Two are compared by
+ * tdm_checkpoint_compare (tandem/checkpoint.h). */
 tdm_status tdm__ckpt_list(const tdm_host *host, const char *dir, bool json, tdm_text *out);
 tdm_status tdm__ckpt_show(const tdm_host *host, const char *path, bool json, tdm_text *out);
-/* Compares two; *differ says whether anything is outside atol + rtol * |b| (or present in one only). The text names the
- * first differing tensor, how many differ, and the largest difference with its tensor and index. */
-tdm_status tdm__ckpt_diff(const tdm_host *host, const char *a, const char *b, double rtol, double atol, bool *differ,
-                          tdm_text *out);
 
 #endif

@@ -208,6 +208,7 @@ static tdm_status replace_in_two_steps(saving *s, int64_t step) {
     if (s->ops->rename(s->ops->user, s->temporary, s->final) != 0) {
         int error = errno;
         s->ops->rename(s->ops->user, aside, s->final);
+        tdm__folder_sync(s->ops, s->dir);
         return tdm__file_fail("rename", s->temporary, error);
     }
     s->temporary = aside;

@@ -1,0 +1,226 @@
+/* Damage at rest: every bit and every length of every file of a checkpoint; and manifests and states that lie. */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "tests/ckpt/ckpt_support.h"
+#include "tests/ckpt/fault_ops.h"
+
+static const char *const names[] = {"model.safetensors", "optimizer.safetensors", "state.json", "config.resolved.yaml",
+                                    "MANIFEST.json"};
+static char dir[256];
+
+static const char *in_step(int step, const char *name) {
+    static char path[512];
+    snprintf(path, sizeof(path), "%s/step-%08d%s%s", dir, step, name[0] != '\0' ? "/" : "", name);
+    return path;
+}
+
+static void begin(void) {
+    support_folder(dir);
+    for (int64_t step = 1; step <= 2; step++) {
+        fault_ops f;
+        support_parts p;
+        fault_ops_init(&f, 0, 0);
+        support_parts_init(&p, step);
+        CHECK_OK(tdm__ckpt_save_with(tdm_host_default(), &f.ops, dir, &p.parts, 0));
+    }
+}
+
+static int64_t newest(const tdm_host *host) {
+    tdm_ckpt *ckpt;
+    if (tdm__ckpt_open_newest(&ckpt, host, dir) != TDM_OK || ckpt == NULL) return -1;
+    int64_t step = tdm__ckpt_state(ckpt)->step;
+    if (!support_holds(ckpt, step)) step = -2;
+    tdm__ckpt_close(ckpt);
+    return step;
+}
+
+/* Falls back to step 1, with a warning that names the file (MANIFEST.json may blame the file that it lies about). */
+static void check_fallback(const char *name) {
+    support_host host;
+    support_host_init(&host);
+    CHECK_INT(newest(&host.host), 1);
+    CHECK_HAS(host.log, "1 step-00000002 is passed over: ");
+    CHECK_HAS(host.log, name);
+    CHECK_INT(host.live, 0);
+}
+
+TEST(every_bit) {
+    begin();
+    for (int i = 0; i < 5; i++) {
+        size_t size;
+        char *bytes = support_read(in_step(2, names[i]), &size);
+        int fd = open(in_step(2, names[i]), O_RDWR);
+        REQUIRE(bytes != NULL && fd >= 0);
+        for (size_t at = 0; at < size; at++) {
+            for (int bit = 0; bit < 8; bit++) {
+                char flipped = (char)(bytes[at] ^ (char)(1 << bit));
+                REQUIRE(pwrite(fd, &flipped, 1, (off_t)at) == 1);
+                tdm_status status = tdm__ckpt_verify(tdm_host_default(), in_step(2, ""));
+                if (status != TDM_E_CHECKPOINT) {
+                    fprintf(stderr, "%s: bit %d of byte %zu\n", names[i], bit, at);
+                    CHECK_INT(status, TDM_E_CHECKPOINT);
+                }
+            }
+            if (at % 16 == 0) check_fallback(names[i]);
+            REQUIRE(pwrite(fd, &bytes[at], 1, (off_t)at) == 1);
+        }
+        CHECK_OK(tdm__ckpt_verify(tdm_host_default(), in_step(2, "")));
+        close(fd);
+        free(bytes);
+    }
+    CHECK_INT(newest(tdm_host_default()), 2);
+    support_remove(dir);
+}
+
+TEST(every_length) {
+    begin();
+    for (int i = 0; i < 5; i++) {
+        size_t size;
+        char *bytes = support_read(in_step(2, names[i]), &size);
+        REQUIRE(bytes != NULL);
+        for (size_t length = 0; length <= size + 16; length++) {
+            char longer[16] = "\n              ";
+            if (length == size) continue;
+            support_write(in_step(2, names[i]), bytes, length < size ? length : size);
+            if (length > size) {
+                int fd = open(in_step(2, names[i]), O_WRONLY | O_APPEND);
+                REQUIRE(fd >= 0 && write(fd, longer, length - size) == (ssize_t)(length - size));
+                close(fd);
+            }
+            CHECK_STATUS(tdm__ckpt_verify(tdm_host_default(), in_step(2, "")), TDM_E_CHECKPOINT);
+            if (length % 32 == 0) check_fallback(names[i]);
+        }
+        unlink(in_step(2, names[i]));
+        check_fallback(names[i]);
+        support_write(in_step(2, names[i]), bytes, size);
+        free(bytes);
+    }
+    CHECK_INT(newest(tdm_host_default()), 2);
+    support_remove(dir);
+}
+
+/* The message names the file and the first damaged tensor in it. */
+TEST(the_tensor_is_named) {
+    static const char *const tensors[] = {"bn.num_batches_tracked", "fc.bias", "fc.weight", "scale"};
+    begin();
+    for (int i = 0; i < 4; i++) {
+        tdm_tensor_file *file;
+        char want[512], byte;
+        REQUIRE_OK(tdm__tensor_file_open(&file, tdm_host_default(), in_step(2, names[0])));
+        off_t at = (off_t)tdm__tensor_file_find(file, tensors[i])->file_offset + 1;
+        tdm__tensor_file_close(file);
+        int fd = open(in_step(2, names[0]), O_RDWR);
+        REQUIRE(fd >= 0 && pread(fd, &byte, 1, at) == 1);
+        byte = (char)(byte ^ 4);
+        REQUIRE(pwrite(fd, &byte, 1, at) == 1);
+        CHECK_STATUS(tdm__ckpt_verify(tdm_host_default(), in_step(2, "")), TDM_E_CHECKPOINT);
+        snprintf(want, sizeof(want), "step-00000002/model.safetensors: tensor '%s' is damaged", tensors[i]);
+        CHECK_HAS(tdm_error_message(), want);
+        byte = (char)(byte ^ 4);
+        REQUIRE(pwrite(fd, &byte, 1, at) == 1);
+        close(fd);
+    }
+    CHECK_OK(tdm__ckpt_verify(tdm_host_default(), in_step(2, "")));
+
+    /* None left: that is said, with the reason of the newest. */
+    tdm_ckpt *ckpt;
+    CHECK(truncate(in_step(2, names[1]), 7) == 0 && unlink(in_step(1, names[4])) == 0);
+    CHECK_STATUS(tdm__ckpt_open_newest(&ckpt, tdm_host_default(), dir), TDM_E_CHECKPOINT);
+    CHECK(ckpt == NULL);
+    CHECK_HAS(tdm_error_message(), "of its 2 checkpoints none is usable; the newest: ");
+    CHECK_HAS(tdm_error_message(), "optimizer.safetensors: wanted ");
+    CHECK_HAS(tdm_error_message(), " bytes by its manifest, found 7");
+    support_remove(dir);
+}
+
+/* Writes a manifest with the first `from` replaced, and its own hash right again. */
+static void forge(const char *text, const char *from, const char *to) {
+    enum { DIGITS_AT = 13, GUARDED_AT = 48 };
+    char digits[TDM_HASH_TEXT], *forged = calloc(1, strlen(text) + strlen(to) + 1);
+    const char *at = strstr(text, from);
+    if (at == NULL) abort();
+    memcpy(forged, text, (size_t)(at - text));
+    strcat(forged, to);
+    strcat(forged, at + strlen(from));
+    tdm__hash_print(digits, tdm__hash(forged + GUARDED_AT, strlen(forged) - GUARDED_AT));
+    memcpy(forged + DIGITS_AT, digits, 32);
+    support_write(in_step(2, "MANIFEST.json"), forged, strlen(forged));
+    free(forged);
+}
+
+TEST(manifests_that_lie) {
+    static const struct {
+        const char *from, *to, *why;
+    } cases[] = {
+        {"\"version\": 1", "\"version\": 2", "reads version 1, the checkpoint has version 2 and needs a newer tandem"},
+        {"\"version\": 1", "\"version\": 1.0", "whole number"},
+        {"tandem.checkpoint", "other", "wanted format 'tandem.checkpoint', found 'other'"},
+        {"\"format\"", "\"Format\"", "wants key 'format'"},
+        {"\"state.json\"", "\"../../state.json\"", "file '../../state.json' does not belong in a checkpoint"},
+        {"\"state.json\"", "\"config.resolved.yaml\"", "config.resolved.yaml: wanted"},
+        {"\"config.resolved.yaml\"", "\"state.json\"", "file 'state.json' is listed twice"},
+        {"\"fc.bias\": \"", "\"fc.bias\": \"0", "longer than 32 bytes"},
+        {"\"fc.bias\": \"", "\"fc.bias\": \"ABCDEF01234567890123456789abcdef\", \"x\": \"", "lower-case hex"},
+        {"\"fc.bias\"", "\"fc.bios\"", "tensor 'fc.bios' of the manifest is not there"},
+        {"\"fc.bias\"", "\"fc.weight\"", "listed twice"},
+        {"\"bytes\": ", "\"bytes\": 1", "bytes by its manifest, found"},
+        {"\"bytes\"", "\"size\"", "wants key 'bytes', found 'size'"},
+        {"\"files\": {", "\"files\": {}, \"more\": {", "lists no model.safetensors"},
+        {"\n  }\n}\n", "\n  },\n  \"more\": 1\n}\n", "wants nothing after 'files'"},
+        {"\n  }\n}\n", "\n  }\n}\n{}", "wants the end"},
+        {"\n  }\n}\n", "", "the text ends"},
+    };
+    begin();
+    size_t size;
+    char *good = support_read(in_step(2, "MANIFEST.json"), &size);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        support_host host;
+        tdm_ckpt *ckpt;
+        support_host_init(&host);
+        forge(good, cases[i].from, cases[i].to);
+        CHECK_STATUS(tdm__ckpt_open(&ckpt, &host.host, in_step(2, "")), TDM_E_CHECKPOINT);
+        CHECK(ckpt == NULL);
+        CHECK_HAS(tdm_error_message(), cases[i].why);
+        CHECK_INT(host.live, 0);
+    }
+    free(good);
+    support_remove(dir);
+}
+
+TEST(states_that_lie) {
+    static const char good[] =
+        "{\"version\":1,\"step\":3,\"epoch\":0,\"step_in_epoch\":3,\"samples\":192,\"seed\":-1,\"lr\":1e-3,"
+        "\"schedule_step\":3,\"mode\":\"dp\",\"replicas\":2,\"per_device\":32,\"optimizer\":\"sgd\","
+        "\"params_xxh3\":\"00\"}";
+    static const struct {
+        const char *from, *to, *why;
+    } cases[] = {
+        {"\"version\":1", "\"version\":2", "wants version 1, found 2: written by a newer tandem?"},
+        {"\"version\":1,", "", "key 'version' is missing"},
+        {"\"step\":3", "\"step\":-3", "'step' is negative"},
+        {"\"step\":3", "\"step\":3.0", "whole number"},
+        {"\"step\":3", "\"step\":\"3\"", "whole number"},
+        {"\"step\":3,", "", "key 'step' is missing"},
+        {"\"step\":3", "\"step\":3,\"step\":3", "key 'step' is there twice"},
+        {"\"epoch\":0", "\"age\":0", "unknown key 'age'"},
+        {"\"lr\":1e-3", "\"lr\":null", "wants a digit"},
+        {"\"replicas\":2", "\"replicas\":2147483648", "'replicas' is too large"},
+        {"\"mode\":\"dp\"", "\"mode\":\"parallel\"", "longer than 7 bytes"},
+        {"\"params_xxh3\":\"00\"}", "\"params_xxh3\":\"00\"", "the text ends"},
+    };
+    tdm_ckpt_state state;
+    CHECK_OK(tdm__state_read(&state, good, strlen(good), "s"));
+    CHECK_INT(state.seed, -1);
+    CHECK(state.lr == 1e-3);
+    CHECK_TEXT(state.mode, "dp");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[512];
+        const char *at = strstr(good, cases[i].from);
+        snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - good), good, cases[i].to, at + strlen(cases[i].from));
+        CHECK_STATUS(tdm__state_read(&state, text, strlen(text), "s"), TDM_E_CHECKPOINT);
+        CHECK_HAS(tdm_error_message(), cases[i].why);
+    }
+}
+
+TEST_MAIN(RUN(every_bit); RUN(every_length); RUN(the_tensor_is_named); RUN(manifests_that_lie); RUN(states_that_lie);)

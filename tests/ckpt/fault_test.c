@@ -1,0 +1,202 @@
+/* Saving under every fault: each call that changes the file system fails in turn, or the power goes there, with what
+ * was not durable torn in five ways. Whatever happens, the newest usable checkpoint is whole and is step k-1 or k. */
+#include <errno.h>
+
+#include "tests/ckpt/ckpt_support.h"
+#include "tests/ckpt/fault_ops.h"
+#include "tests/support/tdm_failing_host.h"
+
+/* A save of `step` with everything as it should be, but without waiting for the disk. */
+static void save_well(const char *dir, int64_t step, int64_t keep_last) {
+    fault_ops f;
+    support_parts p;
+    fault_ops_init(&f, 0, 0);
+    support_parts_init(&p, step);
+    CHECK_OK(tdm__ckpt_save_with(tdm_host_default(), &f.ops, dir, &p.parts, keep_last));
+    CHECK_INT(f.early, 0);
+    CHECK_TEXT(f.pending, "");
+}
+
+/* The step that a run would go on from; -1 if none, -2 if it is not whole. */
+static int64_t newest(const char *dir) {
+    tdm_ckpt *ckpt;
+    if (tdm__ckpt_open_newest(&ckpt, tdm_host_default(), dir) != TDM_OK || ckpt == NULL) return -1;
+    int64_t step = tdm__ckpt_state(ckpt)->step;
+    bool whole = support_holds(ckpt, step);
+    tdm__ckpt_close(ckpt);
+    return whole ? step : -2;
+}
+
+static int temporaries(const char *dir) {
+    return support_entries(dir, ".step-") + support_entries(dir, "latest.tmp");
+}
+
+/* Calls whose failure may leave a temporary folder to the next save: the removal itself. */
+static bool is_removal(const fault_ops *f) {
+    return strcmp(f->failed_call, "unlink") == 0 || strcmp(f->failed_call, "rmdir") == 0;
+}
+
+/* What a test begins with: steps 1 and 2 saved; a different step 3 if it is to be replaced. */
+static void prepare(char dir[256], bool replace) {
+    support_folder(dir);
+    save_well(dir, 1, 0);
+    save_well(dir, 2, 0);
+    if (replace) {
+        support_parts p;
+        fault_ops f;
+        fault_ops_init(&f, 0, 0);
+        support_parts_init(&p, 3);
+        p.parts.config_yaml = "mode: single\n";
+        CHECK_OK(tdm__ckpt_save_with(tdm_host_default(), &f.ops, dir, &p.parts, 0));
+    }
+}
+
+static void check_message(const fault_ops *f, const char *dir) {
+    CHECK_HAS(tdm_error_message(), "the checkpoint of step 3 is not saved: cannot ");
+    CHECK_HAS(tdm_error_message(), dir);
+    CHECK_HAS(tdm_error_message(), strerror(f->error));
+}
+
+/* One failing call, for every call; returns how many there were. */
+static long sweep_errors(int error, bool replace, bool no_exchange, int64_t keep_last) {
+    for (long k = 1;; k++) {
+        char dir[256];
+        fault_ops f;
+        support_parts p;
+        prepare(dir, replace);
+        fault_ops_init(&f, k, error);
+        f.no_exchange = no_exchange;
+        support_parts_init(&p, 3);
+        tdm_status status = tdm__ckpt_save_with(tdm_host_default(), &f.ops, dir, &p.parts, keep_last);
+        int64_t step = newest(dir);
+        if (status == TDM_OK) {
+            CHECK_INT(step, 3);
+            CHECK_TEXT(f.pending, "");
+        } else {
+            CHECK_INT(status, TDM_E_IO);
+            check_message(&f, dir);
+            CHECK(step == 2 || step == 3);
+        }
+        CHECK_INT(f.early, 0);
+        /* After an exchange that may not be durable the old one is kept, too. */
+        bool may_leave = !f.failed || is_removal(&f) || (replace && status != TDM_OK && step == 3);
+        if (!may_leave) CHECK_INT(temporaries(dir), 0);
+        save_well(dir, 4, 0);
+        CHECK_INT(newest(dir), 4);
+        CHECK_INT(temporaries(dir), 0);
+        support_remove(dir);
+        if (!f.failed) return k - 1;
+    }
+}
+
+static long sweep_crashes(int tear, bool replace, bool no_exchange, int64_t keep_last) {
+    for (long k = 1;; k++) {
+        char dir[256];
+        fault_ops f;
+        support_parts p;
+        prepare(dir, replace);
+        fault_ops_init(&f, k, 0);
+        f.tear = tear;
+        f.no_exchange = no_exchange;
+        support_parts_init(&p, 3);
+        tdm_status status = tdm__ckpt_save_with(tdm_host_default(), &f.ops, dir, &p.parts, keep_last);
+        int64_t step = newest(dir);
+        if (status == TDM_OK)
+            CHECK_INT(step, 3);
+        else
+            CHECK(step == 2 || step == 3);
+        CHECK_INT(f.early, 0);
+        /* The next process finds its way, and cleans up. */
+        save_well(dir, 4, keep_last);
+        CHECK_INT(newest(dir), 4);
+        CHECK_INT(temporaries(dir), 0);
+        if (keep_last > 0) CHECK_INT(support_entries(dir, "step-"), keep_last);
+        support_remove(dir);
+        if (!f.failed) return k - 1;
+    }
+}
+
+TEST(every_call_fails) {
+    long calls = sweep_errors(ENOSPC, false, false, 0);
+    CHECK(calls > 40);
+    CHECK_INT(sweep_errors(EIO, false, false, 0), calls);
+    CHECK(sweep_errors(EIO, false, false, 1) > calls);
+    CHECK(sweep_errors(EIO, true, false, 0) > calls);
+    CHECK(sweep_errors(EIO, true, true, 0) > calls);
+}
+
+TEST(power_goes_at_every_call) {
+    for (int tear = 0; tear < TEAR_COUNT; tear++) CHECK(sweep_crashes(tear, false, false, 2) > 40);
+}
+
+TEST(power_goes_while_pruning) {
+    sweep_crashes(TEAR_ZEROES, false, false, 1);
+    sweep_crashes(TEAR_GONE, false, false, 1);
+}
+
+TEST(power_goes_while_replacing) {
+    for (int tear = 0; tear < TEAR_COUNT; tear++) sweep_crashes(tear, true, false, 0);
+    sweep_crashes(TEAR_ZEROES, true, true, 0);
+}
+
+TEST(file_systems_without_reservation) {
+    /* fallocate is not everywhere: the save goes on without it. */
+    char dir[256];
+    prepare(dir, false);
+    for (long k = 1;; k++) {
+        fault_ops f;
+        support_parts p;
+        fault_ops_init(&f, k, EOPNOTSUPP);
+        support_parts_init(&p, 3 + k);
+        tdm_status status = tdm__ckpt_save_with(tdm_host_default(), &f.ops, dir, &p.parts, 0);
+        if (!f.failed) break;
+        if (strcmp(f.failed_call, "allocate") == 0) CHECK_OK(status);
+    }
+    support_remove(dir);
+}
+
+/* Every allocation fails in turn, of saving and of opening again. */
+TEST(memory_fails) {
+    char dir[256];
+    prepare(dir, false);
+    for (long k = 1;; k++) {
+        tdm_failing_host failing;
+        fault_ops f;
+        support_parts p;
+        tdm_failing_host_init(&failing, k);
+        fault_ops_init(&f, 0, 0);
+        support_parts_init(&p, 3);
+        tdm_status status = tdm__ckpt_save_with(&failing.host, &f.ops, dir, &p.parts, 1);
+        CHECK_INT(failing.live, 0);
+        CHECK_INT(newest(dir), status == TDM_OK ? 3 : 2);
+        if (status == TDM_OK) break; /* behind the commit memory may fail: that is only a warning */
+        CHECK_INT(status, TDM_E_MEMORY);
+        CHECK_INT(temporaries(dir), 0);
+    }
+    for (long k = 1;; k++) {
+        tdm_failing_host failing;
+        tdm_ckpt *ckpt;
+        tdm_text text;
+        tdm_failing_host_init(&failing, k);
+        tdm__text_init(&text, &failing.host);
+        tdm_status status = tdm__ckpt_open_newest(&ckpt, &failing.host, dir);
+        if (status == TDM_OK) {
+            tdm__ckpt_close(ckpt);
+            status = tdm__ckpt_show(&failing.host, dir, false, &text);
+        } else {
+            CHECK(ckpt == NULL);
+        }
+        if (status == TDM_OK) status = tdm__ckpt_list(&failing.host, dir, true, &text);
+        tdm__text_deinit(&text);
+        CHECK_INT(failing.live, 0);
+        if (!failing.failed) {
+            CHECK_OK(status);
+            break;
+        }
+        CHECK_INT(status, TDM_E_MEMORY);
+    }
+    support_remove(dir);
+}
+
+TEST_MAIN(RUN(every_call_fails); RUN(power_goes_at_every_call); RUN(power_goes_while_pruning);
+          RUN(power_goes_while_replacing); RUN(file_systems_without_reservation); RUN(memory_fails);)
