@@ -204,10 +204,12 @@ tdm_status tdm__group_wait(tdm_group *group, tdm_missing_fn missing) {
     int first = 0; /* all members before it are there, and stay so */
     int64_t start = tdm__now_ns(), watched = start, now = start;
     for (unsigned look = 0;; look++) {
+        /* Both before the members: what was complete when the job ended counts, on every rank. */
         uint32_t bell = atomic_load(&site->control->bell);
+        bool ended = tdm__site_ended(site);
         while (first < group->comm.world && !missing(group, first)) first++;
         if (first == group->comm.world) return TDM_OK;
-        if (tdm__site_ended(site)) return tdm__group_ended(group);
+        if (ended) return tdm__group_ended(group);
         if (now - start < site->spin_ns) {
             pause_briefly();
             if (look % LOOKS_PER_CLOCK == 0) now = tdm__now_ns();

@@ -107,11 +107,15 @@ void tdm__call_print(char out[TDM_CALL_TEXT], const tdm_call *call) {
 
 /* ---- calls ---- */
 
-tdm_status tdm__group_enter(tdm_group *group, const tdm_call *call) {
+void tdm__group_note(tdm_group *group, const tdm_call *call) {
+    int64_t ms = group->comm.timeout_ms, most = INT64_MAX / 2000000;
     group->call = *call;
     group->call.sequence = group->comm.sequence;
-    int64_t ms = group->comm.timeout_ms, most = INT64_MAX / 2000000;
     group->deadline_ns = tdm__now_ns() + (ms < most ? ms : most) * 1000000;
+}
+
+tdm_status tdm__group_enter(tdm_group *group, const tdm_call *call) {
+    tdm__group_note(group, call);
     if (tdm__site_ended(group->site)) return tdm__group_ended(group);
     return TDM_OK;
 }

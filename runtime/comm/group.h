@@ -184,7 +184,9 @@ size_t tdm__seats_bytes(int world, bool boxes);
 /* Lay a zeroed area of tdm__seats_bytes out as the seats of this group. */
 void tdm__group_seat(tdm_group *group, void *area, bool boxes);
 
-/* Starts a call: notes it for messages and sets its deadline. TDM_E_COMM if the job has ended. */
+/* Notes a call for messages and sets its deadline. */
+void tdm__group_note(tdm_group *group, const tdm_call *call);
+/* Starts a call: notes it; TDM_E_COMM if the job has ended. */
 tdm_status tdm__group_enter(tdm_group *group, const tdm_call *call);
 /* Ends it: a failure here is the end of the job, and the caller's memory is safe from peers when this returns. */
 tdm_status tdm__group_leave(tdm_group *group, tdm_status status);
