@@ -10,7 +10,7 @@
 #include "runtime/ckpt/tensor_file.h"
 #include "tests/support/tdm_test.h"
 
-/* A new empty folder under $TMPDIR or the system's; ends the program if there is none. */
+/* A new empty folder under $TMPDIR, /dev/shm or /tmp; ends the program if there is none. */
 void support_folder(char path[256]);
 void support_remove(const char *path);                       /* with all that is in it */
 int support_entries(const char *folder, const char *prefix); /* how many names start so */
