@@ -1,7 +1,9 @@
 /* Data files: plain ones by pread, gzip by zlib in a fixed buffer, so that memory follows what a header promises and
- * the file can hold, never what a compressed stream would like to become. */
+ * the file can hold, never what a compressed stream would like to become. zlib is loaded when the first gzip file is
+ * opened, so that programs without such files need none. */
 #include "runtime/data/reader.h"
 
+#include <dlfcn.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -14,7 +16,16 @@
 /* Images shrink to a third or a tenth; whoever shrinks two hundred times is no data set. */
 enum { RATIO_MAX = 200, RATIO_FREE = 1 << 20, INPUT_BYTES = 64 * 1024 };
 
+typedef struct zlib_calls {
+    void *library;
+    int (*init)(z_streamp stream, int window_bits, const char *version, int stream_bytes);
+    int (*inflate)(z_streamp stream, int flush);
+    int (*reset)(z_streamp stream);
+    int (*end)(z_streamp stream);
+} zlib_calls;
+
 struct tdm_inflater {
+    zlib_calls zlib;
     z_stream stream;
     bool between_members; /* at the start, or behind the checksum of a gzip member */
     unsigned char input[INPUT_BYTES];
@@ -41,15 +52,38 @@ static tdm_status read_file(tdm_reader *reader, void *out, size_t count, size_t 
     return TDM_OK;
 }
 
+static bool find_call(const zlib_calls *zlib, const char *name, void *call) {
+    void *symbol = dlsym(zlib->library, name);
+    memcpy(call, &symbol, sizeof(symbol)); /* ISO C converts no object pointers to function pointers; POSIX does */
+    return symbol != NULL;
+}
+
+static bool load_zlib(zlib_calls *zlib) {
+    zlib->library = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
+    return zlib->library != NULL && find_call(zlib, "inflateInit2_", &zlib->init) &&
+           find_call(zlib, "inflate", &zlib->inflate) && find_call(zlib, "inflateReset", &zlib->reset) &&
+           find_call(zlib, "inflateEnd", &zlib->end);
+}
+
+static void delete_inflater(tdm_reader *reader, tdm_inflater *inflater) {
+    if (inflater->zlib.library != NULL) dlclose(inflater->zlib.library);
+    tdm__delete(reader->host, inflater);
+}
+
 static tdm_status open_inflater(tdm_reader *reader) {
     tdm_inflater *inflater;
     TDM_TRY(tdm__new(reader->host, &inflater, 1, sizeof(*inflater), "gzip input"));
+    if (!load_zlib(&inflater->zlib)) {
+        delete_inflater(reader, inflater);
+        TDM_FAIL(TDM_E_UNSUPPORTED, "%s '%s' is a gzip file and wants zlib (libz.so.1), which is not installed here; "
+                                    "install zlib1g, or gunzip the file", reader->what, reader->path);
+    }
     inflater->stream.zalloc = zlib_allocate;
     inflater->stream.zfree = zlib_release;
     memcpy(&inflater->stream.opaque, &reader->host, sizeof(reader->host)); /* zlib hands it back, const again */
     inflater->between_members = true;
-    if (inflateInit2(&inflater->stream, 15 + 16) != Z_OK) {
-        tdm__delete(reader->host, inflater);
+    if (inflater->zlib.init(&inflater->stream, 15 + 16, ZLIB_VERSION, (int)sizeof(z_stream)) != Z_OK) {
+        delete_inflater(reader, inflater);
         TDM_FAIL(TDM_E_MEMORY, "%s '%s': zlib cannot start", reader->what, reader->path);
     }
     reader->inflater = inflater;
@@ -78,8 +112,8 @@ done:
 
 void tdm__reader_close(tdm_reader *reader) {
     if (reader->inflater != NULL) {
-        inflateEnd(&reader->inflater->stream);
-        tdm__delete(reader->host, reader->inflater);
+        reader->inflater->zlib.end(&reader->inflater->stream);
+        delete_inflater(reader, reader->inflater);
         reader->inflater = NULL;
     }
     if (reader->fd >= 0) close(reader->fd);
@@ -121,10 +155,10 @@ static tdm_status inflate_some(tdm_reader *reader, bool *ended) {
         TDM_FAIL(TDM_E_DATA, "%s '%s': the gzip file is cut off: it has %zu bytes and needs more", reader->what,
                  reader->path, reader->file_bytes);
     inflater->between_members = false;
-    int result = inflate(stream, Z_NO_FLUSH);
+    int result = inflater->zlib.inflate(stream, Z_NO_FLUSH);
     if (result == Z_STREAM_END) {
         inflater->between_members = true;
-        inflateReset(stream); /* as gzip does: another member may follow */
+        inflater->zlib.reset(stream); /* as gzip does: another member may follow */
     } else if (result == Z_MEM_ERROR) {
         TDM_FAIL(TDM_E_MEMORY, "%s '%s': no memory for zlib", reader->what, reader->path);
     } else if (result != Z_OK && result != Z_BUF_ERROR) {
