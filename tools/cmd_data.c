@@ -25,7 +25,7 @@ static int check_split(const tool *t, const char *name, const tdm_data_spec *spe
     printf("%sdata.%s%s\n%s", term_on(stdout, TERM_BOLD), name, term_off(stdout), report);
     size_t length = strlen(report);
     if (length > 0 && report[length - 1] != '\n') putchar('\n');
-    t->host.release(t->host.user, report);
+    tdm_free(report);
     return TDM_OK;
 }
 

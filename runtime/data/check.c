@@ -110,9 +110,7 @@ static tdm_status print_report(const survey *s, char **report) {
     }
     print_normalize(s, &text);
     if (s->non_finite > 0) tdm__text_printf(&text, "non-finite  %lld numbers\n", (long long)s->non_finite);
-    tdm_status status = tdm__text_take(&text, report);
-    tdm__text_deinit(&text);
-    return status;
+    return tdm__text_take_public(&text, report);
 }
 
 static tdm_status read_all(survey *s) {
@@ -147,6 +145,7 @@ tdm_status tdm_data_check(const tdm_host *host, const tdm_data_spec *spec, const
     tdm_status status = TDM_OK;
     tdm_data_wanted wanted;
     survey s = {.host = host != NULL ? host : tdm_host_default()};
+    if (spec == NULL || report == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_data_check: spec or report is NULL");
     *report = NULL;
     TDM_TRY(take_use(use, &wanted));
     TDM_TRY(tdm__dataset_open(&s.dataset, s.host, spec, &wanted));

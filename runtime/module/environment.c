@@ -236,7 +236,7 @@ tdm_status tdm_environment(const tdm_host *host, int json, char **out) {
     limits_part(&r);
     tdm_status status = modules_part(&r, host);
     if (r.json) tdm__text_puts(&r.text, "}}\n");
-    if (status == TDM_OK) status = tdm__text_take(&r.text, out);
+    if (status == TDM_OK) status = tdm__text_take_public(&r.text, out);
     tdm__text_deinit(&r.text);
     if (status == TDM_OK && r.failed) TDM_FAIL(TDM_E_CHECK, "this machine has faults that will stop runs");
     return status;

@@ -83,7 +83,7 @@ static void check_report(const tdm_data_spec *spec, const tdm_data_use *use, con
     char *report = NULL;
     CHECK_OK(tdm_data_check(NULL, spec, use, &report));
     CHECK_TEXT(report, want);
-    tdm_host_default()->release(NULL, report);
+    tdm_free(report);
 }
 
 TEST(report_of_bytes) {

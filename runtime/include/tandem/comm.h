@@ -1,18 +1,21 @@
 /* tandem/comm.h - communicators: collectives between the threads of a process or the processes of a host.
  *
- *   A tdm_comm is one rank's end of a group of `world` ranks. Every rank makes the same collective calls, with the same
- *   counts, types, operators and roots, in the same order; a call that does not match is TDM_E_USAGE on every rank, with
- *   both calls named. Collectives end with their result in place on every rank that gets one.
+ * A tdm_comm is one rank's end of a group of `world` ranks. Every rank makes the same collective calls, with the same
+ * counts, types, operators and roots, in the same order; a call that does not match is TDM_E_USAGE on every rank, with
+ * both calls named. When a collective returns, the result is in place.
  *
- *   Shapes. A tdm_span is `count` elements of `dtype` at `data`, aligned as its type wants. Spans are yours; they are
- *   borrowed until the call returns (until tdm_comm_wait for the asynchronous forms) and must not overlap one another.
- *   Threads. One thread at a time uses a tdm_comm; different ends may be used by different threads. tdm_comm_abort may
- *   come from any thread.
- *   Errors. Each call has the group's timeout as its deadline. A peer that is gone, has left or does not come is
- *   TDM_E_COMM, and the message names it. After a failure all communicators of the job fail at once, on every rank, with
- *   the first cause; they can only be closed, in any order.
- *   Numbers. Reductions are formed in rank order, ((r0 + r1) + r2) + ..., with the same bits on every rank, over threads
- *   and over processes. Integers wrap; minimum and maximum of floats hand a NaN on. */
+ * Shapes: a tdm_span is `count` elements of `dtype` at `data`, aligned as its type wants. Spans are yours; they are
+ * borrowed until the call returns (until tdm_comm_wait for the asynchronous forms) and must not overlap one another.
+ *
+ * Threads: one thread at a time uses a tdm_comm; different ends may be used by different threads. tdm_comm_abort may
+ * come from any thread.
+ *
+ * Errors: each call has the group's timeout as its deadline. A peer that is gone, has left or does not come is
+ * TDM_E_COMM, and the message names it. After a failure all communicators of the job fail at once, on every rank, with
+ * the first cause; they can only be closed, in any order.
+ *
+ * Numbers: reductions are formed in rank order, ((r0 + r1) + r2) + ..., with the same bits on every rank, over threads
+ * and over processes. Integers wrap; minimum and maximum of floats hand a NaN on. */
 #ifndef TANDEM_COMM_H
 #define TANDEM_COMM_H
 
@@ -45,7 +48,7 @@ typedef struct tdm_span {
 typedef struct tdm_comm tdm_comm;
 typedef struct tdm_comm_request tdm_comm_request;
 
-TDM_API size_t tdm_dtype_bytes(tdm_dtype dtype); /* 0 for what is none */
+TDM_API size_t tdm_dtype_bytes(tdm_dtype dtype);     /* 0 for what is none */
 TDM_API const char *tdm_dtype_name(tdm_dtype dtype); /* "f32"; "unknown" for what is none */
 
 /* ---- opening and closing ---- */
@@ -54,7 +57,8 @@ TDM_API const char *tdm_dtype_name(tdm_dtype dtype); /* "f32"; "unknown" for wha
  * default one. timeout_ms is at least 1. */
 TDM_API tdm_status tdm_comm_open_threads(tdm_comm **ranks, int world, const tdm_host *host, int64_t timeout_ms);
 /* This process as `rank` of a job over processes of this host; `fd` is from tdm_launch_create or tdm_launch_meet, and
- * stays the caller's. Waits until all ranks have come. */
+ * stays the caller's. Waits until all ranks have come. Ranks fail when the process that called tdm_launch_create ends
+ * before them. */
 TDM_API tdm_status tdm_comm_open_shm(tdm_comm **out, int fd, int rank, int world, const tdm_host *host,
                                      int64_t timeout_ms);
 /* Waits for asynchronous calls under way, then leaves the group: peers that still wait for this rank fail. Requests not
@@ -84,11 +88,11 @@ TDM_API tdm_status tdm_comm_barrier(tdm_comm *comm);
 TDM_API tdm_status tdm_comm_send(tdm_comm *comm, tdm_span in, int to);
 TDM_API tdm_status tdm_comm_receive(tdm_comm *comm, tdm_span out, int from);
 
-/* Collective: `bytes` zeroed bytes on every rank, aligned to 64, that peers reach directly, so that collectives on spans
- * within them copy nothing extra. They live until the last communicator of this job is closed in this process. */
+/* Collective: `bytes` zeroed bytes on every rank, aligned to 64, that peers reach directly, so that collectives on
+ * spans within them copy nothing extra. They live until the last communicator of this job is closed in this process. */
 TDM_API tdm_status tdm_comm_allocate(tdm_comm *comm, size_t bytes, void **out);
-/* A communicator of the ranks listed, in that order. Collective over `comm`, with the same list everywhere; *out is NULL
- * on ranks not listed. Messages go on naming ranks by their number in the job. */
+/* A communicator of the ranks listed, in that order. Collective over `comm`, with the same list everywhere; *out is
+ * NULL on ranks not listed. Messages go on naming ranks by their number in the job. */
 TDM_API tdm_status tdm_comm_split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out);
 /* Ends the job: calls of every rank fail with "rank N: why". Any thread. */
 TDM_API void tdm_comm_abort(tdm_comm *comm, const char *why);
@@ -111,29 +115,29 @@ TDM_API tdm_status tdm_comm_start_send(tdm_comm *comm, tdm_span in, int to, tdm_
 TDM_API tdm_status tdm_comm_start_receive(tdm_comm *comm, tdm_span out, int from, tdm_comm_request **request);
 /* Has it ended, well or not? Never waits. */
 TDM_API int tdm_comm_done(tdm_comm_request *request);
-/* Waits for the end, frees the request and returns the call's result, its error now this thread's. `ms`, if not NULL, is
- * set to the time that the call itself took. */
+/* Waits for the end, frees the request and returns the call's result, its error now this thread's. `ms`, if not NULL,
+ * is set to the time that the call itself took. */
 TDM_API tdm_status tdm_comm_wait(tdm_comm_request *request, double *ms);
 
 /* ---- ranks started by somebody else ---- */
 
 typedef enum tdm_launch_source {
-    TDM_LAUNCH_NONE,       /* no launcher: one process */
-    TDM_LAUNCH_TANDEM,     /* TANDEM_RANK, TANDEM_WORLD, TANDEM_LAUNCH_FD */
-    TDM_LAUNCH_TORCHRUN,   /* RANK, WORLD_SIZE with LOCAL_RANK */
-    TDM_LAUNCH_SLURM,      /* SLURM_PROCID in a step of srun */
-    TDM_LAUNCH_OPENMPI,    /* OMPI_COMM_WORLD_RANK */
-    TDM_LAUNCH_PMI,        /* PMI_RANK: MPICH, Intel MPI; MV2_COMM_WORLD_RANK */
-    TDM_LAUNCH_PYTORCHJOB  /* RANK, WORLD_SIZE without LOCAL_RANK */
+    TDM_LAUNCH_NONE,      /* no launcher: one process */
+    TDM_LAUNCH_TANDEM,    /* TANDEM_RANK, TANDEM_WORLD, TANDEM_LAUNCH_FD */
+    TDM_LAUNCH_TORCHRUN,  /* RANK, WORLD_SIZE with LOCAL_RANK */
+    TDM_LAUNCH_SLURM,     /* SLURM_PROCID in a step of srun */
+    TDM_LAUNCH_OPENMPI,   /* OMPI_COMM_WORLD_RANK */
+    TDM_LAUNCH_PMI,       /* PMI_RANK: MPICH, Intel MPI; MV2_COMM_WORLD_RANK */
+    TDM_LAUNCH_PYTORCHJOB /* RANK, WORLD_SIZE without LOCAL_RANK */
 } tdm_launch_source;
 
 typedef struct tdm_launch_facts {
     tdm_launch_source source;
     int rank, world, local_rank, local_world; /* local: on this host */
-    int fd;                /* TANDEM_LAUNCH_FD; -1 without one */
-    char master_addr[256]; /* "" if unknown */
-    int master_port;       /* 0 if unknown */
-    char job[160];         /* what tells this job from others on the host; "" if nothing does */
+    int fd;                                   /* TANDEM_LAUNCH_FD; -1 without one */
+    char master_addr[256];                    /* "" if unknown */
+    int master_port;                          /* 0 if unknown */
+    char job[160];                            /* what tells this job from others on the host; "" if nothing does */
 } tdm_launch_facts;
 
 /* What the environment says about this process. Values that contradict one another are TDM_E_USAGE and named. Without a

@@ -24,8 +24,8 @@ typedef struct tdm_data_use {
 } tdm_data_use;
 
 /* Opens the data, reads every sample, and says what is there: how many, their shape, how often each label occurs, and
- * mean and standard deviation per channel in the form of data.transform. Text of several lines into *report, to be
- * given to host->release. What is wrong is TDM_E_DATA and names the file or the sample. host NULL: tdm_host_default();
+ * mean and standard deviation per channel in the form of data.transform. Text of several lines into *report, for
+ * tdm_free. What is wrong is TDM_E_DATA and names the file or the sample. host NULL: tdm_host_default();
  * use NULL: zeroed. */
 TDM_API tdm_status tdm_data_check(const tdm_host *host, const tdm_data_spec *spec, const tdm_data_use *use,
                                   char **report);

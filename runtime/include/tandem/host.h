@@ -28,6 +28,8 @@ typedef struct tdm_host {
 
 /* The C library's allocator, no log. */
 TDM_API const tdm_host *tdm_host_default(void);
+/* Releases texts that functions returned through char **, whatever host they were given. NULL is fine. */
+TDM_API void tdm_free(void *text);
 
 #ifdef __cplusplus
 }

@@ -21,8 +21,6 @@ extern "C" {
 
 #define TDM_VERSION "0.1.0"
 TDM_API const char *tdm_version(void);
-/* Releases texts that functions returned through char **. NULL is fine. */
-TDM_API void tdm_free(void *text);
 
 typedef struct tdm_run tdm_run; /* job + graph + plan + replicas + trainer */
 

@@ -14,6 +14,10 @@
 #include <tandem/comm.h>
 #include <tandem/host.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct tdm_comm_ops {
     uint32_t size;
     const char *name; /* "local", "shm" */
@@ -48,4 +52,7 @@ struct tdm_comm {
     struct tdm_comm_queue *queue; /* the core's: the thread behind asynchronous calls, NULL until the first */
 };
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -11,6 +11,10 @@
 
 #include <tandem/status.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum tdm_field_kind {
     TDM_FIELD_BOOL,     /* bool: true | false */
     TDM_FIELD_INT,      /* int64_t */
@@ -76,4 +80,7 @@ typedef struct tdm_field {
     const char *help, *help_zh; /* one line each, without a full stop */
 } tdm_field;
 
+#ifdef __cplusplus
+}
+#endif
 #endif

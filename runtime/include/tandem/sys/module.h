@@ -7,6 +7,10 @@
 
 #include <tandem/sys/op.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define TDM_MODULE_ABI 1u
 #define TDM_MODULE_SYMBOL "tdm_module_v1"
 
@@ -26,4 +30,7 @@ typedef struct tdm_module {
     const struct tdm_comm_ops *comm;
 } tdm_module;
 
+#ifdef __cplusplus
+}
+#endif
 #endif

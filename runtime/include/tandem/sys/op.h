@@ -13,6 +13,10 @@
 #include <tandem/host.h>
 #include <tandem/sys/field.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { TDM_MAX_DIMS = 6, TDM_MAX_INPUTS = 8, TDM_MAX_PARAMS = 2, TDM_MAX_BUFFERS = 3 };
 
 /* Row-major. In graphs without the batch dimension; in plans and kernels dim[0] is the number of rows. */
@@ -203,4 +207,7 @@ typedef struct tdm_host_calls {
     tdm_status (*frame)(tdm_status status, const char *file, int line);
 } tdm_host_calls;
 
+#ifdef __cplusplus
+}
+#endif
 #endif
