@@ -122,7 +122,7 @@ static tdm_status write_tensors(saving *s, int part, const tdm_tensor *tensors, 
                                 tdm_manifest_file *entry) {
     char step_text[24];
     const char *path;
-    const char *const metadata[] = {"format", "pt", "tandem.version", "1", "tandem.step", step_text, NULL};
+    const char *const metadata[] = {"format", "pt", "tandem.format", "1", "tandem.step", step_text, NULL};
     snprintf(step_text, sizeof(step_text), "%lld", (long long)step);
     TDM_TRY(tdm__path_join(&s->arena, &path, s->temporary, tdm__ckpt_file_names[part]));
     TDM_TRY(tdm__arena_new(&s->arena, &entry->tensor_hash, (size_t)count, sizeof(*entry->tensor_hash)));

@@ -165,7 +165,7 @@ TEST(module_prefix_is_taken_off) {
     CHECK_HAS(tdm_error_message(), "tensor 'a': the name is there twice");
     snprintf(path, sizeof(path), "%s/own", folder);
     support_tensor_file(path,
-                        "{\"__metadata__\":{\"tandem.version\":\"1\"},"
+                        "{\"__metadata__\":{\"tandem.format\":\"1\"},"
                         "\"module.a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}",
                         1);
     REQUIRE_OK(tdm__ckpt_open_any(&ckpt, &host.host, path));
