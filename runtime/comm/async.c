@@ -9,7 +9,7 @@
 
 struct tdm_comm_request {
     tdm_comm_queue *queue;
-    tdm_comm_request *next; /* in the queue, or among the free */
+    tdm_comm_request *next;          /* in the queue, or among the free */
     tdm_comm_request *older, *newer; /* all that are not waited for yet */
     tdm_comm_task task;
     bool done;
@@ -32,17 +32,28 @@ struct tdm_comm_queue {
 
 tdm_status tdm__comm_run(tdm_comm *comm, const tdm_comm_task *task) {
     switch (task->kind) {
-    case TDM_TASK_ALL_REDUCE: return tdm__all_reduce(comm, task->in, task->op);
-    case TDM_TASK_BROADCAST: return tdm__broadcast(comm, task->in, task->rank);
-    case TDM_TASK_REDUCE: return tdm__reduce(comm, task->in, task->rank, task->op);
-    case TDM_TASK_GATHER: return tdm__gather(comm, task->in, task->out, task->rank);
-    case TDM_TASK_ALL_GATHER: return tdm__all_gather(comm, task->in, task->out);
-    case TDM_TASK_SCATTER: return tdm__scatter(comm, task->in, task->out, task->rank);
-    case TDM_TASK_SEND: return tdm__send(comm, task->in, task->rank);
-    case TDM_TASK_RECEIVE: return tdm__receive(comm, task->out, task->rank);
-    case TDM_TASK_BARRIER: return tdm__barrier(comm);
-    case TDM_TASK_ALLOCATE: return tdm__comm_allocate(comm, task->bytes, task->allocated);
-    case TDM_TASK_SPLIT: return tdm__comm_split(comm, task->ranks, task->rank_count, task->split);
+    case TDM_TASK_ALL_REDUCE:
+        return tdm__all_reduce(comm, task->in, task->op);
+    case TDM_TASK_BROADCAST:
+        return tdm__broadcast(comm, task->in, task->rank);
+    case TDM_TASK_REDUCE:
+        return tdm__reduce(comm, task->in, task->rank, task->op);
+    case TDM_TASK_GATHER:
+        return tdm__gather(comm, task->in, task->out, task->rank);
+    case TDM_TASK_ALL_GATHER:
+        return tdm__all_gather(comm, task->in, task->out);
+    case TDM_TASK_SCATTER:
+        return tdm__scatter(comm, task->in, task->out, task->rank);
+    case TDM_TASK_SEND:
+        return tdm__send(comm, task->in, task->rank);
+    case TDM_TASK_RECEIVE:
+        return tdm__receive(comm, task->out, task->rank);
+    case TDM_TASK_BARRIER:
+        return tdm__barrier(comm);
+    case TDM_TASK_ALLOCATE:
+        return tdm__comm_allocate(comm, task->bytes, task->allocated);
+    case TDM_TASK_SPLIT:
+        return tdm__comm_split(comm, task->ranks, task->rank_count, task->split);
     }
     TDM_FAIL(TDM_E_INTERNAL, "communicator: no such call: %d", (int)task->kind);
 }

@@ -61,18 +61,19 @@ size_t tdm__seats_bytes(int world, bool boxes) {
 void tdm__group_seat(tdm_group *group, void *area, bool boxes) {
     group->seat = area;
     group->box = boxes ? (unsigned char *)area + (size_t)group->comm.world * sizeof(tdm_seat) : NULL;
-    snprintf(group->abort_cause, sizeof(group->abort_cause), "rank %d called abort",
-             group->job_rank[group->comm.rank]);
+    snprintf(group->abort_cause, sizeof(group->abort_cause), "rank %d called abort", group->job_rank[group->comm.rank]);
 }
 
 /* ---- names ---- */
 
 const char *tdm__call_name(tdm_call_kind kind) {
     static const char *const names[] = {
-        [TDM_CALL_JOIN] = "join",           [TDM_CALL_ALL_REDUCE] = "all_reduce", [TDM_CALL_BROADCAST] = "broadcast",
-        [TDM_CALL_REDUCE] = "reduce",       [TDM_CALL_GATHER] = "gather",         [TDM_CALL_ALL_GATHER] = "all_gather",
-        [TDM_CALL_SCATTER] = "scatter",     [TDM_CALL_BARRIER] = "barrier",       [TDM_CALL_ALLOCATE] = "allocate",
-        [TDM_CALL_SPLIT] = "split",         [TDM_CALL_SEND] = "send",             [TDM_CALL_RECEIVE] = "receive",
+        [TDM_CALL_JOIN] = "join",           [TDM_CALL_ALL_REDUCE] = "all_reduce",
+        [TDM_CALL_BROADCAST] = "broadcast", [TDM_CALL_REDUCE] = "reduce",
+        [TDM_CALL_GATHER] = "gather",       [TDM_CALL_ALL_GATHER] = "all_gather",
+        [TDM_CALL_SCATTER] = "scatter",     [TDM_CALL_BARRIER] = "barrier",
+        [TDM_CALL_ALLOCATE] = "allocate",   [TDM_CALL_SPLIT] = "split",
+        [TDM_CALL_SEND] = "send",           [TDM_CALL_RECEIVE] = "receive",
     };
     size_t index = (size_t)kind;
     return index < sizeof(names) / sizeof(names[0]) ? names[index] : "an unknown call";
@@ -83,12 +84,24 @@ void tdm__call_print(char out[TDM_CALL_TEXT], const tdm_call *call) {
     const char *type = tdm_dtype_name((tdm_dtype)call->dtype);
     unsigned long long number = call->sequence, count = call->count;
     switch (call->kind) {
-    case TDM_CALL_JOIN: snprintf(out, TDM_CALL_TEXT, "%s", name); break;
-    case TDM_CALL_BARRIER: snprintf(out, TDM_CALL_TEXT, "%s (call %llu)", name, number); break;
-    case TDM_CALL_SPLIT: snprintf(out, TDM_CALL_TEXT, "%s (call %llu, %llu ranks)", name, number, count); break;
-    case TDM_CALL_ALLOCATE: snprintf(out, TDM_CALL_TEXT, "%s (call %llu, %llu bytes)", name, number, count); break;
-    case TDM_CALL_SEND: snprintf(out, TDM_CALL_TEXT, "%s (to %d, %llu %s)", name, call->root, count, type); break;
-    case TDM_CALL_RECEIVE: snprintf(out, TDM_CALL_TEXT, "%s (from %d, %llu %s)", name, call->root, count, type); break;
+    case TDM_CALL_JOIN:
+        snprintf(out, TDM_CALL_TEXT, "%s", name);
+        break;
+    case TDM_CALL_BARRIER:
+        snprintf(out, TDM_CALL_TEXT, "%s (call %llu)", name, number);
+        break;
+    case TDM_CALL_SPLIT:
+        snprintf(out, TDM_CALL_TEXT, "%s (call %llu, %llu ranks)", name, number, count);
+        break;
+    case TDM_CALL_ALLOCATE:
+        snprintf(out, TDM_CALL_TEXT, "%s (call %llu, %llu bytes)", name, number, count);
+        break;
+    case TDM_CALL_SEND:
+        snprintf(out, TDM_CALL_TEXT, "%s (to %d, %llu %s)", name, call->root, count, type);
+        break;
+    case TDM_CALL_RECEIVE:
+        snprintf(out, TDM_CALL_TEXT, "%s (from %d, %llu %s)", name, call->root, count, type);
+        break;
     case TDM_CALL_ALL_REDUCE:
         snprintf(out, TDM_CALL_TEXT, "%s (call %llu, %llu %s, %s)", name, number, count, type,
                  tdm__reduce_op_name((tdm_reduce_op)call->op));

@@ -1,10 +1,10 @@
 /* The machinery under `local` and `shm`: ranks that reach one shared area, as threads or as processes.
  *
- * Ranks meet in rounds. For a round each rank fills its slot (what it calls, where its data is, small data itself), says
- * "here", and waits until all are here; then it may read everybody's slot. Slots and staging memory are double: what is
- * published in round n lies in half n % 2, is read before the reader says "here" for round n + 1, and so may be written
- * anew after that round. Nothing is ever taken back or locked: a rank killed at any instruction leaves a state in which
- * the others find out who is missing. */
+ * Ranks meet in rounds. For a round each rank fills its slot (what it calls, where its data is, small data itself),
+ * says "here", and waits until all are here; then it may read everybody's slot. Slots and staging memory are double:
+ * what is published in round n lies in half n % 2, is read before the reader says "here" for round n + 1, and so may be
+ * written anew after that round. Nothing is ever taken back or locked: a rank killed at any instruction leaves a state
+ * in which the others find out who is missing. */
 #ifndef TDM_COMM_GROUP_H
 #define TDM_COMM_GROUP_H
 
@@ -13,9 +13,9 @@
 #include "runtime/comm/comm.h"
 
 enum {
-    TDM_SLOT_BYTES = 2048,         /* small data travels in the slot */
-    TDM_MAIL_BYTES = 32 * 1024,    /* one half of what a sender's letter box holds */
-    TDM_STAGE_BYTES = 512 * 1024,  /* one half of a rank's staging memory */
+    TDM_SLOT_BYTES = 2048,        /* small data travels in the slot */
+    TDM_MAIL_BYTES = 32 * 1024,   /* one half of what a sender's letter box holds */
+    TDM_STAGE_BYTES = 512 * 1024, /* one half of a rank's staging memory */
     TDM_CAUSE_TEXT = 400,
     TDM_CALL_TEXT = 128,
     TDM_LINE = 64
@@ -60,9 +60,9 @@ typedef struct tdm_mail {
     uint64_t count;
     int32_t dtype;
     tdm_place place;
-    _Atomic uint64_t filled;                    /* halves of the box filled so far, over all letters */
-    _Alignas(TDM_LINE) _Atomic uint64_t taken;  /* number of the last letter taken whole; the reader's */
-    _Atomic uint64_t drained;                   /* halves emptied so far; the reader's */
+    _Atomic uint64_t filled;                   /* halves of the box filled so far, over all letters */
+    _Alignas(TDM_LINE) _Atomic uint64_t taken; /* number of the last letter taken whole; the reader's */
+    _Atomic uint64_t drained;                  /* halves emptied so far; the reader's */
 } tdm_mail;
 
 /* A rank's place in one group, in shared memory. All zero is the state before the first round. */
@@ -143,16 +143,16 @@ typedef struct tdm_region {
 struct tdm_group {
     tdm_comm comm; /* first */
     tdm_site *site;
-    tdm_seat *seat;        /* of all members */
-    unsigned char *box;    /* letter boxes, 2 * TDM_MAIL_BYTES each; NULL: peers are reached directly */
-    int *job_rank;         /* of all members */
+    tdm_seat *seat;     /* of all members */
+    unsigned char *box; /* letter boxes, 2 * TDM_MAIL_BYTES each; NULL: peers are reached directly */
+    int *job_rank;      /* of all members */
     uint64_t round;
-    int64_t deadline_ns;   /* of the call under way */
-    tdm_call call;         /* the call under way */
-    tdm_region *region;    /* what `allocate` gave; numbered from 1 in tdm_place */
+    int64_t deadline_ns; /* of the call under way */
+    tdm_call call;       /* the call under way */
+    tdm_region *region;  /* what `allocate` gave; numbered from 1 in tdm_place */
     size_t region_count, region_capacity;
-    tdm_region stage;      /* base NULL until the first call that needs it */
-    char abort_cause[48];  /* made beforehand: abort may come from a signal handler */
+    tdm_region stage;     /* base NULL until the first call that needs it */
+    char abort_cause[48]; /* made beforehand: abort may come from a signal handler */
 };
 
 /* ---- control.c: the bell, waiting, the end of a job ---- */
@@ -194,15 +194,15 @@ tdm_status tdm__group_leave(tdm_group *group, tdm_status status);
 tdm_slot *tdm__group_next_slot(tdm_group *group);
 const tdm_slot *tdm__group_slot(const tdm_group *group, int r);
 tdm_status tdm__group_round(tdm_group *group);
-/* The first round of a collective: publish the call, `span`'s place and, if it fits, `small` bytes of `data`; check that
- * all ranks call the same. */
+/* The first round of a collective: publish the call, `span`'s place and, if it fits, `small` bytes of `data`; check
+ * that all ranks call the same. */
 tdm_status tdm__group_meet(tdm_group *group, tdm_span span, const void *data, size_t small);
 /* `bytes` (at most TDM_SLOT_BYTES) of the root's `data` to everybody, in one round. */
 tdm_status tdm__group_tell(tdm_group *group, int root, void *data, size_t bytes);
 
 tdm_place tdm__group_place(const tdm_group *group, const void *data, size_t bytes);
 void *tdm__group_reach(const tdm_group *group, int r, tdm_place place);
-/* Around the use of peers' spans. TDM_E_COMM instead if the job has ended: a peer may be about to take its span away. */
+/* Around the use of peers' spans. TDM_E_COMM instead if the job has ended: peers may take their spans away. */
 tdm_status tdm__group_touch(tdm_group *group);
 void tdm__group_untouch(tdm_group *group);
 
@@ -231,14 +231,14 @@ void tdm__group_abort(tdm_comm *comm);
 void tdm__group_abort_because(tdm_comm *comm, const char *why);
 void tdm__group_close(tdm_comm *comm);
 
-#define TDM_GROUP_OPS(backend)                                                                                         \
-    {                                                                                                                  \
-        .size = sizeof(tdm_comm_ops), .name = backend, .deterministic = true, .all_reduce = tdm__group_all_reduce,     \
-        .broadcast = tdm__group_broadcast, .reduce = tdm__group_reduce, .gather = tdm__group_gather,                   \
-        .all_gather = tdm__group_all_gather, .scatter = tdm__group_scatter, .send = tdm__group_send,                   \
-        .receive = tdm__group_receive, .barrier = tdm__group_barrier, .allocate = tdm__group_allocate,                 \
-        .split = tdm__group_split, .abort = tdm__group_abort, .close = tdm__group_close,                               \
-        .abort_because = tdm__group_abort_because                                                                      \
+#define TDM_GROUP_OPS(backend)                                                                                     \
+    {                                                                                                              \
+        .size = sizeof(tdm_comm_ops), .name = backend, .deterministic = true, .all_reduce = tdm__group_all_reduce, \
+        .broadcast = tdm__group_broadcast, .reduce = tdm__group_reduce, .gather = tdm__group_gather,               \
+        .all_gather = tdm__group_all_gather, .scatter = tdm__group_scatter, .send = tdm__group_send,               \
+        .receive = tdm__group_receive, .barrier = tdm__group_barrier, .allocate = tdm__group_allocate,             \
+        .split = tdm__group_split, .abort = tdm__group_abort, .close = tdm__group_close,                           \
+        .abort_because = tdm__group_abort_because                                                                  \
     }
 
 #endif

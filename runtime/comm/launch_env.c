@@ -1,7 +1,7 @@
 /* Launchers tell a process its rank by environment variables; this file knows whose are which.
  *
- * Order: tandem's own, torchrun, srun, mpirun, PyTorchJob. Launchers nest, so that several may have left their variables:
- * torchrun inside a step of srun sets its own, and so does mpirun, whose ranks are then not the step's. */
+ * Order: tandem's own, torchrun, srun, mpirun, PyTorchJob. Launchers nest, so that several may have left their
+ * variables: torchrun inside a step of srun sets its own, and so does mpirun, whose ranks are then not the step's. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,13 +35,20 @@ enum { MPI_LAUNCHERS = sizeof(mpi) / sizeof(mpi[0]) };
 
 const char *tdm_launch_source_name(tdm_launch_source source) {
     switch (source) {
-    case TDM_LAUNCH_NONE: return "none";
-    case TDM_LAUNCH_TANDEM: return "tandem";
-    case TDM_LAUNCH_TORCHRUN: return "torchrun";
-    case TDM_LAUNCH_SLURM: return "srun";
-    case TDM_LAUNCH_OPENMPI: return "mpirun (Open MPI)";
-    case TDM_LAUNCH_PMI: return "mpirun (PMI)";
-    case TDM_LAUNCH_PYTORCHJOB: return "PyTorchJob";
+    case TDM_LAUNCH_NONE:
+        return "none";
+    case TDM_LAUNCH_TANDEM:
+        return "tandem";
+    case TDM_LAUNCH_TORCHRUN:
+        return "torchrun";
+    case TDM_LAUNCH_SLURM:
+        return "srun";
+    case TDM_LAUNCH_OPENMPI:
+        return "mpirun (Open MPI)";
+    case TDM_LAUNCH_PMI:
+        return "mpirun (PMI)";
+    case TDM_LAUNCH_PYTORCHJOB:
+        return "PyTorchJob";
     }
     return "unknown";
 }
@@ -208,7 +215,8 @@ static tdm_status read_master(const variables *vars, tdm_launch_facts *out) {
 static void name_job(const variables *vars, tdm_launch_facts *out) {
     static const char *const torch_names[] = {"MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", NULL};
     static const char *const slurm_names[] = {"SLURM_JOB_ID", "SLURM_STEP_ID", NULL};
-    static const char *const mpi_names[] = {"MASTER_PORT", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_PORT", NULL};
+    static const char *const mpi_names[] = {"MASTER_PORT", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_PORT",
+                                            NULL};
     const char *const *name = torch_names;
     if (out->source == TDM_LAUNCH_SLURM) name = slurm_names;
     if (out->source == TDM_LAUNCH_OPENMPI || out->source == TDM_LAUNCH_PMI) name = mpi_names;

@@ -14,35 +14,35 @@
 
 /* Up to four sources in one pass; the rest are added to the result. `through` is the type computed in: unsigned for
  * sums and products of integers, where overflow wraps. */
-#define REDUCTION(name, type, through, op)                                                                             \
-    static void name(void *restrict to_, const void *const *source, int sources, size_t count) {                       \
-        type *restrict to = to_;                                                                                       \
-        const type *a = source[0], *b = source[1];                                                                     \
-        int done = 2;                                                                                                  \
-        if (sources >= 4) {                                                                                            \
-            const type *c = source[2], *d = source[3];                                                                 \
-            for (size_t i = 0; i < count; i++) {                                                                       \
-                through x = (through)a[i], y = (through)b[i];                                                          \
-                through z = (through)op(x, y);                                                                         \
-                y = (through)c[i];                                                                                     \
-                z = (through)op(z, y);                                                                                 \
-                y = (through)d[i];                                                                                     \
-                to[i] = (type)op(z, y);                                                                                \
-            }                                                                                                          \
-            done = 4;                                                                                                  \
-        } else {                                                                                                       \
-            for (size_t i = 0; i < count; i++) {                                                                       \
-                through x = (through)a[i], y = (through)b[i];                                                          \
-                to[i] = (type)op(x, y);                                                                                \
-            }                                                                                                          \
-        }                                                                                                              \
-        for (; done < sources; done++) {                                                                               \
-            const type *next = source[done];                                                                           \
-            for (size_t i = 0; i < count; i++) {                                                                       \
-                through x = (through)to[i], y = (through)next[i];                                                      \
-                to[i] = (type)op(x, y);                                                                                \
-            }                                                                                                          \
-        }                                                                                                              \
+#define REDUCTION(name, type, through, op)                                                       \
+    static void name(void *restrict to_, const void *const *source, int sources, size_t count) { \
+        type *restrict to = to_;                                                                 \
+        const type *a = source[0], *b = source[1];                                               \
+        int done = 2;                                                                            \
+        if (sources >= 4) {                                                                      \
+            const type *c = source[2], *d = source[3];                                           \
+            for (size_t i = 0; i < count; i++) {                                                 \
+                through x = (through)a[i], y = (through)b[i];                                    \
+                through z = (through)op(x, y);                                                   \
+                y = (through)c[i];                                                               \
+                z = (through)op(z, y);                                                           \
+                y = (through)d[i];                                                               \
+                to[i] = (type)op(z, y);                                                          \
+            }                                                                                    \
+            done = 4;                                                                            \
+        } else {                                                                                 \
+            for (size_t i = 0; i < count; i++) {                                                 \
+                through x = (through)a[i], y = (through)b[i];                                    \
+                to[i] = (type)op(x, y);                                                          \
+            }                                                                                    \
+        }                                                                                        \
+        for (; done < sources; done++) {                                                         \
+            const type *next = source[done];                                                     \
+            for (size_t i = 0; i < count; i++) {                                                 \
+                through x = (through)to[i], y = (through)next[i];                                \
+                to[i] = (type)op(x, y);                                                          \
+            }                                                                                    \
+        }                                                                                        \
     }
 
 REDUCTION(sum_f32, float, float, SUM)

@@ -1,7 +1,7 @@
 /* Ranks that somebody else has started meet on a local socket, where rank 0 hands out the descriptor of their memory.
  *
- * An abstract socket has no file and ends with its process. Its name holds the user and a hash of what tells the job from
- * others (port, run number); both ends check the other's user, so that nobody else can slip in or listen. */
+ * An abstract socket has no file and ends with its process. Its name holds the user and a hash of what tells the job
+ * from others (port, run number); both ends check the other's user, so that nobody else can slip in or listen. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -69,8 +69,8 @@ static tdm_status find_place(meeting *m, const char *init_method) {
         snprintf(m->where, sizeof(m->where), "%s", base);
         return TDM_OK;
     }
-    int length = snprintf(base, sizeof(base), "tandem-%lu-%016llx", (unsigned long)getuid(),
-                          (unsigned long long)m->job);
+    int length =
+        snprintf(base, sizeof(base), "tandem-%lu-%016llx", (unsigned long)getuid(), (unsigned long long)m->job);
     memcpy(m->address.sun_path + 1, base, (size_t)length);
     m->address_bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
     if (!is_env)
@@ -176,8 +176,9 @@ static tdm_status listen_here(const meeting *m, int *out) {
     int error = errno;
     if (result != 0) close(listener);
     if (result != 0 && error == EADDRINUSE)
-        TDM_FAIL(TDM_E_COMM, "rendezvous at %s: another job is meeting there; give each job its own MASTER_PORT or "
-                             "init_method", m->where);
+        TDM_FAIL(TDM_E_COMM,
+                 "rendezvous at %s: another job is meeting there; give each job its own MASTER_PORT or init_method",
+                 m->where);
     if (result != 0) TDM_FAIL(TDM_E_COMM, "rendezvous at %s: %s", m->where, strerrordesc_np(error));
     *out = listener;
     return TDM_OK;
@@ -221,8 +222,8 @@ static tdm_status missing_ranks(const meeting *m, const bool *served) {
         if (!served[r] && used < sizeof(list) - 16)
             snprintf(list + used, sizeof(list) - used, "%s%d", count++ > 0 ? ", " : "", r);
     }
-    TDM_FAIL(TDM_E_COMM, "rendezvous at %s: rank 0 waited %lld ms for rank%s %s; start all ranks on this host", m->where,
-             (long long)m->timeout_ms, count == 1 ? "" : "s", list);
+    TDM_FAIL(TDM_E_COMM, "rendezvous at %s: rank 0 waited %lld ms for rank%s %s; start all ranks on this host",
+             m->where, (long long)m->timeout_ms, count == 1 ? "" : "s", list);
 }
 
 static tdm_status serve(const meeting *m, int listener, int fd) {
@@ -274,7 +275,11 @@ static tdm_status visit(const meeting *m, int *fd) {
     if (foreign) TDM_FAIL(TDM_E_COMM, "rendezvous at %s: a process of another user listens there", m->where);
     if (error != 0 && error != ECONNREFUSED && error != ENOENT && error != EAGAIN && error != EINTR)
         TDM_FAIL(TDM_E_COMM, "rendezvous at %s: %s", m->where, strerrordesc_np(error));
-    if (bytes != (ssize_t)sizeof(reply) || memcmp(reply.magic, magic, sizeof(magic)) != 0) return TDM_OK;
+    if (bytes != (ssize_t)sizeof(reply) || memcmp(reply.magic, magic, sizeof(magic)) != 0) {
+        if (*fd >= 0) close(*fd);
+        *fd = -1;
+        return TDM_OK;
+    }
     reply.refusal[REFUSAL_TEXT - 1] = '\0';
     if (reply.refusal[0] != '\0') TDM_FAIL(TDM_E_USAGE, "rendezvous at %s: %s", m->where, reply.refusal);
     return TDM_OK;
@@ -286,8 +291,10 @@ static tdm_status join(const meeting *m, int *fd) {
         if (*fd >= 0) return TDM_OK;
         nanosleep(&(struct timespec){.tv_nsec = (long)ms_left(m, RETRY_MS) * 1000000}, NULL);
     }
-    TDM_FAIL(TDM_E_COMM, "rendezvous at %s: rank %d waited %lld ms for rank 0; start all ranks on this host, with the same "
-                         "MASTER_PORT or init_method", m->where, m->facts->rank, (long long)m->timeout_ms);
+    TDM_FAIL(TDM_E_COMM,
+             "rendezvous at %s: rank %d waited %lld ms for rank 0; start all ranks on this host, with the same "
+             "MASTER_PORT or init_method",
+             m->where, m->facts->rank, (long long)m->timeout_ms);
 }
 
 /* ---- the call ---- */
@@ -313,8 +320,9 @@ tdm_status tdm__rendezvous_shm(int *fd, const tdm_launch_facts *facts, const cha
     if (facts->fd >= 0) {
         *fd = fcntl(facts->fd, F_DUPFD_CLOEXEC, 0);
         if (*fd < 0)
-            TDM_FAIL(TDM_E_USAGE, "environment variable TANDEM_LAUNCH_FD is %d: %s; start the ranks through the launcher",
-                     facts->fd, strerrordesc_np(errno));
+            TDM_FAIL(TDM_E_USAGE,
+                     "environment variable TANDEM_LAUNCH_FD is %d: %s; start the ranks through the launcher", facts->fd,
+                     strerrordesc_np(errno));
         return TDM_OK;
     }
     TDM_TRY(check_facts(facts, timeout_ms));

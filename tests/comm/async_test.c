@@ -17,8 +17,8 @@ static void overlapping_rank(rank_context *c) {
     CHECK_INT(tdm_comm_world(c->comm), c->world);
     /* More than any fixed queue holds, and waited for in another order. */
     for (int i = 0; i < CALLS; i++)
-        REQUIRE_OK(tdm_comm_start_all_reduce(c->comm, (tdm_span){data[i], COUNT, TDM_DTYPE_F32}, TDM_REDUCE_SUM,
-                                             &request[i]));
+        REQUIRE_OK(
+            tdm_comm_start_all_reduce(c->comm, (tdm_span){data[i], COUNT, TDM_DTYPE_F32}, TDM_REDUCE_SUM, &request[i]));
     /* A call in between comes in its turn. */
     int64_t sum = c->rank;
     CHECK_OK(tdm_comm_all_reduce(c->comm, (tdm_span){&sum, 1, TDM_DTYPE_I64}, TDM_REDUCE_SUM));

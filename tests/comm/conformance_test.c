@@ -1,5 +1,5 @@
 /* One text for all backends: what a communicator computes. BACKEND says over which one. */
-#include <stdatomic.h>
+#include <sched.h>
 
 #include "tests/comm/ranks.h"
 
@@ -19,31 +19,49 @@ static double expected(int world, size_t i, tdm_reduce_op op) {
     double low = 1 + (double)(i % 7);
     int twos = (int)(((size_t)world + i % 2) / 2);
     switch (op) {
-    case TDM_REDUCE_SUM: return world * (double)(i % 7) + world * (world + 1) / 2.0;
-    case TDM_REDUCE_PRODUCT: return (double)(1 << twos);
-    case TDM_REDUCE_MIN: return low;
-    case TDM_REDUCE_MAX: return low + world - 1;
+    case TDM_REDUCE_SUM:
+        return world * (double)(i % 7) + world * (world + 1) / 2.0;
+    case TDM_REDUCE_PRODUCT:
+        return (double)(1 << twos);
+    case TDM_REDUCE_MIN:
+        return low;
+    case TDM_REDUCE_MAX:
+        return low + world - 1;
     }
     return 0;
 }
 
 static void put(void *data, size_t i, tdm_dtype dtype, double value) {
     switch (dtype) {
-    case TDM_DTYPE_F32: ((float *)data)[i] = (float)value; break;
-    case TDM_DTYPE_F64: ((double *)data)[i] = value; break;
-    case TDM_DTYPE_I32: ((int32_t *)data)[i] = (int32_t)value; break;
-    case TDM_DTYPE_I64: ((int64_t *)data)[i] = (int64_t)value; break;
-    default: ((uint8_t *)data)[i] = (uint8_t)(int)value;
+    case TDM_DTYPE_F32:
+        ((float *)data)[i] = (float)value;
+        break;
+    case TDM_DTYPE_F64:
+        ((double *)data)[i] = value;
+        break;
+    case TDM_DTYPE_I32:
+        ((int32_t *)data)[i] = (int32_t)value;
+        break;
+    case TDM_DTYPE_I64:
+        ((int64_t *)data)[i] = (int64_t)value;
+        break;
+    default:
+        ((uint8_t *)data)[i] = (uint8_t)(int)value;
     }
 }
 
 static double get(const void *data, size_t i, tdm_dtype dtype) {
     switch (dtype) {
-    case TDM_DTYPE_F32: return (double)((const float *)data)[i];
-    case TDM_DTYPE_F64: return ((const double *)data)[i];
-    case TDM_DTYPE_I32: return (double)((const int32_t *)data)[i];
-    case TDM_DTYPE_I64: return (double)((const int64_t *)data)[i];
-    default: return (double)((const uint8_t *)data)[i];
+    case TDM_DTYPE_F32:
+        return (double)((const float *)data)[i];
+    case TDM_DTYPE_F64:
+        return ((const double *)data)[i];
+    case TDM_DTYPE_I32:
+        return (double)((const int32_t *)data)[i];
+    case TDM_DTYPE_I64:
+        return (double)((const int64_t *)data)[i];
+    default:
+        return (double)((const uint8_t *)data)[i];
     }
 }
 
@@ -256,6 +274,80 @@ TEST(messages_around_a_ring) {
     ranks_run(BACKEND, 6, TIMEOUT_MS, ring_rank, NULL);
 }
 
+/* ---- any sequence of calls ---- */
+
+typedef struct mix {
+    rank_context *c;
+    int32_t *heap, *shared, *out;
+    uint64_t seed; /* equal on all ranks */
+} mix;
+
+static uint32_t draw(mix *m, uint32_t below) {
+    m->seed = m->seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(m->seed >> 33) % below;
+}
+
+static void one_of_any(mix *m, int step) {
+    static const size_t sizes[] = {0, 1, 3, 60, 512, 513, 1000, 9000, 131072, 140000};
+    rank_context *c = m->c;
+    size_t count = sizes[draw(m, 10)], world = (size_t)c->world;
+    int root = (int)draw(m, (uint32_t)world), kind = (int)draw(m, 6), to = (int)draw(m, (uint32_t)world);
+    uint32_t where = draw(m, 3);
+    /* In shared memory on all ranks, on none, on some. */
+    int32_t *data = where == 0 || (where == 1 && c->rank % 2 == 0) ? m->heap : m->shared;
+    if ((step * 7 + c->rank * 3) % 5 == 0) sched_yield();
+    fill(data, c->rank + step, count);
+    switch (kind) {
+    case 0:
+        for (size_t i = 0; i < count; i++) put(data, i, TDM_DTYPE_I32, input(c->rank, i, TDM_REDUCE_SUM));
+        CHECK_OK(tdm__all_reduce(c->comm, i32(data, count), TDM_REDUCE_SUM));
+        CHECK_INT(first_wrong(data, count, TDM_DTYPE_I32, c->world, TDM_REDUCE_SUM), count);
+        break;
+    case 1:
+        CHECK_OK(tdm__broadcast(c->comm, i32(data, count), root));
+        CHECK_INT(wrong_marks(data, root + step, count), 0);
+        break;
+    case 2:
+        CHECK_OK(tdm__all_gather(c->comm, i32(data, count), i32(m->out, world * count)));
+        for (size_t r = 0; r < world; r++) CHECK_INT(wrong_marks(m->out + r * count, (int)r + step, count), 0);
+        break;
+    case 3:
+        for (size_t r = 0; r < world; r++) fill(m->out + r * count, (int)r + root, count);
+        CHECK_OK(tdm__scatter(c->comm, i32(m->out, world * count), i32(data, count), root));
+        CHECK_INT(wrong_marks(data, c->rank + root, count), 0);
+        break;
+    case 4:
+        if (root == to) break;
+        if (c->rank == root) CHECK_OK(tdm__send(c->comm, i32(data, count), to));
+        if (c->rank == to) {
+            CHECK_OK(tdm__receive(c->comm, i32(m->out, count), root));
+            CHECK_INT(wrong_marks(m->out, root + step, count), 0);
+        }
+        break;
+    default:
+        CHECK_OK(tdm__barrier(c->comm));
+    }
+}
+
+static void any_sequence_rank(rank_context *c) {
+    enum { COUNT = 140000, STEPS = 120 };
+    void *shared;
+    mix m = {.c = c, .seed = (uint64_t)c->world};
+    m.heap = buffer(COUNT * sizeof(int32_t));
+    m.out = buffer((size_t)c->world * COUNT * sizeof(int32_t));
+    REQUIRE_OK(tdm__comm_allocate(c->comm, COUNT * sizeof(int32_t), &shared));
+    m.shared = shared;
+    for (int step = 0; step < STEPS; step++) one_of_any(&m, step);
+    free(m.heap);
+    free(m.out);
+}
+
+TEST(any_sequence_of_calls) {
+    ranks_run(BACKEND, 2, TIMEOUT_MS, any_sequence_rank, NULL);
+    ranks_run(BACKEND, 3, TIMEOUT_MS, any_sequence_rank, NULL);
+    ranks_run(BACKEND, 5, TIMEOUT_MS, any_sequence_rank, NULL);
+}
+
 /* ---- barrier, memory, groups ---- */
 
 static void barrier_rank(rank_context *c) {
@@ -346,6 +438,7 @@ TEST_MAIN({
     RUN(sums_are_in_rank_order);
     RUN(rooted_collectives);
     RUN(messages_around_a_ring);
+    RUN(any_sequence_of_calls);
     RUN(barriers_and_small_calls);
     RUN(groups_of_ranks);
     RUN(a_verdict_for_all);

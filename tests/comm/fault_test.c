@@ -99,8 +99,8 @@ TEST(leaving_in_the_end_is_no_failure) {
 static void mixed_rank(rank_context *c) {
     float x[64] = {0};
     CHECK_OK(tdm__barrier(c->comm));
-    tdm_status status = c->rank == 2 ? tdm__broadcast(c->comm, f32(x, 10), 1)
-                                     : tdm__all_reduce(c->comm, f32(x, 64), TDM_REDUCE_SUM);
+    tdm_status status =
+        c->rank == 2 ? tdm__broadcast(c->comm, f32(x, 10), 1) : tdm__all_reduce(c->comm, f32(x, 64), TDM_REDUCE_SUM);
     CHECK_INT(status, TDM_E_USAGE);
     CHECK_TEXT(tdm_error_message(), "ranks make different calls: rank 0 all_reduce (call 2, 64 f32, sum), rank 2 "
                                     "broadcast (call 2, 10 f32, root 1)");
@@ -136,21 +136,36 @@ static tdm_status wrong_call(tdm_comm *comm, int which) {
     tdm_comm *group;
     void *memory;
     switch (which) {
-    case 0: return tdm__broadcast(comm, f32(x, 8), 2);
-    case 1: return tdm__broadcast(comm, f32(x, 8), -1);
-    case 2: return tdm__all_reduce(comm, f32(NULL, 8), TDM_REDUCE_SUM);
-    case 3: return tdm__all_reduce(comm, (tdm_span){x, 8, (tdm_dtype)9}, TDM_REDUCE_SUM);
-    case 4: return tdm__all_reduce(comm, f32(x, 8), (tdm_reduce_op)7);
-    case 5: return tdm__all_reduce(comm, (tdm_span){(char *)x + 2, 4, TDM_DTYPE_F32}, TDM_REDUCE_SUM);
-    case 6: return tdm__all_gather(comm, f32(x, 3), f32(x, 7));
-    case 7: return tdm__all_gather(comm, f32(x, 2), (tdm_span){y, 4, TDM_DTYPE_F64});
-    case 8: return tdm__all_reduce(comm, (tdm_span){x, (size_t)-1 / 2, TDM_DTYPE_F32}, TDM_REDUCE_SUM);
-    case 9: return tdm__send(comm, f32(x, 8), comm->rank);
-    case 10: return tdm__receive(comm, f32(x, 8), 5);
-    case 11: return tdm__comm_split(comm, twice, 2, &group);
-    case 12: return tdm__comm_split(comm, twice, 0, &group);
-    case 13: return tdm__scatter(comm, f32(x, 8), f32(x, 3), comm->rank);
-    default: return tdm__comm_allocate(comm, (size_t)-1 / 3, &memory);
+    case 0:
+        return tdm__broadcast(comm, f32(x, 8), 2);
+    case 1:
+        return tdm__broadcast(comm, f32(x, 8), -1);
+    case 2:
+        return tdm__all_reduce(comm, f32(NULL, 8), TDM_REDUCE_SUM);
+    case 3:
+        return tdm__all_reduce(comm, (tdm_span){x, 8, (tdm_dtype)9}, TDM_REDUCE_SUM);
+    case 4:
+        return tdm__all_reduce(comm, f32(x, 8), (tdm_reduce_op)7);
+    case 5:
+        return tdm__all_reduce(comm, (tdm_span){(char *)x + 2, 4, TDM_DTYPE_F32}, TDM_REDUCE_SUM);
+    case 6:
+        return tdm__all_gather(comm, f32(x, 3), f32(x, 7));
+    case 7:
+        return tdm__all_gather(comm, f32(x, 2), (tdm_span){y, 4, TDM_DTYPE_F64});
+    case 8:
+        return tdm__all_reduce(comm, (tdm_span){x, (size_t)-1 / 2, TDM_DTYPE_F32}, TDM_REDUCE_SUM);
+    case 9:
+        return tdm__send(comm, f32(x, 8), comm->rank);
+    case 10:
+        return tdm__receive(comm, f32(x, 8), 5);
+    case 11:
+        return tdm__comm_split(comm, twice, 2, &group);
+    case 12:
+        return tdm__comm_split(comm, twice, 0, &group);
+    case 13:
+        return tdm__scatter(comm, f32(x, 8), f32(x, 3), comm->rank);
+    default:
+        return tdm__comm_allocate(comm, (size_t)-1 / 3, &memory);
     }
 }
 enum { WRONG_CALLS = 15 };

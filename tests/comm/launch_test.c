@@ -27,13 +27,13 @@ static tdm_status read_facts(tdm_launch_facts *out, const char *const *variables
 }
 #define FACTS(...) read_facts(&facts, (const char *const[]){__VA_ARGS__, NULL})
 
-#define CHECK_FACTS(s, r, w, lr, lw)                                                               \
-    do {                                                                                           \
-        CHECK_TEXT(tdm_launch_source_name(facts.source), tdm_launch_source_name(s));               \
-        CHECK_INT(facts.rank, r);                                                                  \
-        CHECK_INT(facts.world, w);                                                                 \
-        CHECK_INT(facts.local_rank, lr);                                                           \
-        CHECK_INT(facts.local_world, lw);                                                          \
+#define CHECK_FACTS(s, r, w, lr, lw)                                                 \
+    do {                                                                             \
+        CHECK_TEXT(tdm_launch_source_name(facts.source), tdm_launch_source_name(s)); \
+        CHECK_INT(facts.rank, r);                                                    \
+        CHECK_INT(facts.world, w);                                                   \
+        CHECK_INT(facts.local_rank, lr);                                             \
+        CHECK_INT(facts.local_world, lw);                                            \
     } while (0)
 
 TEST(each_launcher) {
@@ -44,8 +44,9 @@ TEST(each_launcher) {
     CHECK_OK(FACTS("TANDEM_RANK=2", "TANDEM_WORLD=4", "TANDEM_LAUNCH_FD=7", "RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=0"));
     CHECK_FACTS(TDM_LAUNCH_TANDEM, 2, 4, 2, 4);
     CHECK_INT(facts.fd, 7);
-    CHECK_OK(FACTS("RANK=3", "WORLD_SIZE=4", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=node0", "MASTER_PORT=29500",
-                   "TORCHELASTIC_RUN_ID=abc", "TORCHELASTIC_RESTART_COUNT=1", "SLURM_PROCID=1", "SLURM_STEP_NUM_TASKS=2"));
+    CHECK_OK(FACTS("RANK=3", "WORLD_SIZE=4", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=node0",
+                   "MASTER_PORT=29500", "TORCHELASTIC_RUN_ID=abc", "TORCHELASTIC_RESTART_COUNT=1", "SLURM_PROCID=1",
+                   "SLURM_STEP_NUM_TASKS=2"));
     CHECK_FACTS(TDM_LAUNCH_TORCHRUN, 3, 4, 1, 2);
     CHECK_TEXT(facts.master_addr, "node0");
     CHECK_INT(facts.master_port, 29500);
@@ -81,7 +82,8 @@ TEST(slurm) {
     CHECK(facts.master_port >= 10000 && facts.master_port < 30000);
     int port = facts.master_port;
     CHECK_OK(FACTS("SLURM_PROCID=6", "SLURM_STEP_NUM_TASKS=7", "SLURM_LOCALID=0", "SLURM_NODEID=3",
-                   "SLURM_STEP_TASKS_PER_NODE=2(x3),1", "SLURM_JOB_ID=7", "SLURM_STEP_ID=0", "SLURM_STEP_NODELIST=solo"));
+                   "SLURM_STEP_TASKS_PER_NODE=2(x3),1", "SLURM_JOB_ID=7", "SLURM_STEP_ID=0",
+                   "SLURM_STEP_NODELIST=solo"));
     CHECK_FACTS(TDM_LAUNCH_SLURM, 6, 7, 0, 1);
     CHECK_TEXT(facts.master_addr, "solo");
     CHECK_INT(facts.master_port, port);
@@ -216,8 +218,9 @@ static void lonely_host(int rank, int world, const char *job, const char *init_m
     int fd;
     tdm_launch_facts facts = facts_of(rank, world, job);
     CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, init_method, 300), TDM_E_COMM);
-    CHECK_TEXT(tdm_error_message(),
-               "rendezvous at port 29500 of this host: rank 0 waited 300 ms for ranks 1, 3; start all ranks on this host");
+    CHECK_TEXT(
+        tdm_error_message(),
+        "rendezvous at port 29500 of this host: rank 0 waited 300 ms for ranks 1, 3; start all ranks on this host");
     CHECK_INT(fd, -1);
 }
 

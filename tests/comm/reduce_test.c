@@ -20,56 +20,74 @@ static void fill(void *data, size_t count, tdm_dtype dtype, uint64_t *state) {
         if (bits % 97 == 0) value = bits & 512 ? -0.0 : 0.0;
         if (bits % 101 == 0) value = bits & 512 ? (double)INFINITY : (double)NAN;
         switch (dtype) {
-        case TDM_DTYPE_F32: ((float *)data)[i] = (float)value; break;
-        case TDM_DTYPE_F64: ((double *)data)[i] = value; break;
-        case TDM_DTYPE_I32: ((int32_t *)data)[i] = (int32_t)bits; break;
-        case TDM_DTYPE_I64: ((int64_t *)data)[i] = (int64_t)bits; break;
-        default: ((uint8_t *)data)[i] = (uint8_t)bits;
+        case TDM_DTYPE_F32:
+            ((float *)data)[i] = (float)value;
+            break;
+        case TDM_DTYPE_F64:
+            ((double *)data)[i] = value;
+            break;
+        case TDM_DTYPE_I32:
+            ((int32_t *)data)[i] = (int32_t)bits;
+            break;
+        case TDM_DTYPE_I64:
+            ((int64_t *)data)[i] = (int64_t)bits;
+            break;
+        default:
+            ((uint8_t *)data)[i] = (uint8_t)bits;
         }
     }
 }
 
-#define STEP_FLOAT(type)                                                                           \
-    do {                                                                                           \
-        type x, y, z;                                                                              \
-        memcpy(&x, a, sizeof(x));                                                                  \
-        memcpy(&y, b, sizeof(y));                                                                  \
-        if (op == TDM_REDUCE_SUM)                                                                  \
-            z = x + y;                                                                             \
-        else if (op == TDM_REDUCE_PRODUCT)                                                         \
-            z = x * y;                                                                             \
-        else if (isnan(x) || isnan(y))                                                             \
-            z = isnan(y) ? y : x;                                                                  \
-        else if (op == TDM_REDUCE_MIN)                                                             \
-            z = y < x ? y : x;                                                                     \
-        else                                                                                       \
-            z = y > x ? y : x;                                                                     \
-        memcpy(a, &z, sizeof(z));                                                                  \
+#define STEP_FLOAT(type)                   \
+    do {                                   \
+        type x, y, z;                      \
+        memcpy(&x, a, sizeof(x));          \
+        memcpy(&y, b, sizeof(y));          \
+        if (op == TDM_REDUCE_SUM)          \
+            z = x + y;                     \
+        else if (op == TDM_REDUCE_PRODUCT) \
+            z = x * y;                     \
+        else if (isnan(x) || isnan(y))     \
+            z = isnan(y) ? y : x;          \
+        else if (op == TDM_REDUCE_MIN)     \
+            z = y < x ? y : x;             \
+        else                               \
+            z = y > x ? y : x;             \
+        memcpy(a, &z, sizeof(z));          \
     } while (0)
-#define STEP_INT(type, wide)                                                                       \
-    do {                                                                                           \
-        type x, y, z;                                                                              \
-        memcpy(&x, a, sizeof(x));                                                                  \
-        memcpy(&y, b, sizeof(y));                                                                  \
-        if (op == TDM_REDUCE_SUM)                                                                  \
-            z = (type)((wide)x + (wide)y);                                                         \
-        else if (op == TDM_REDUCE_PRODUCT)                                                         \
-            z = (type)((wide)x * (wide)y);                                                         \
-        else if (op == TDM_REDUCE_MIN)                                                             \
-            z = x < y ? x : y;                                                                     \
-        else                                                                                       \
-            z = x > y ? x : y;                                                                     \
-        memcpy(a, &z, sizeof(z));                                                                  \
+#define STEP_INT(type, wide)               \
+    do {                                   \
+        type x, y, z;                      \
+        memcpy(&x, a, sizeof(x));          \
+        memcpy(&y, b, sizeof(y));          \
+        if (op == TDM_REDUCE_SUM)          \
+            z = (type)((wide)x + (wide)y); \
+        else if (op == TDM_REDUCE_PRODUCT) \
+            z = (type)((wide)x * (wide)y); \
+        else if (op == TDM_REDUCE_MIN)     \
+            z = x < y ? x : y;             \
+        else                               \
+            z = x > y ? x : y;             \
+        memcpy(a, &z, sizeof(z));          \
     } while (0)
 
 /* *a = *a op *b */
 static void step(void *a, const void *b, tdm_dtype dtype, tdm_reduce_op op) {
     switch (dtype) {
-    case TDM_DTYPE_F32: STEP_FLOAT(float); break;
-    case TDM_DTYPE_F64: STEP_FLOAT(double); break;
-    case TDM_DTYPE_I32: STEP_INT(int32_t, uint64_t); break;
-    case TDM_DTYPE_I64: STEP_INT(int64_t, unsigned __int128); break;
-    default: STEP_INT(uint8_t, uint64_t);
+    case TDM_DTYPE_F32:
+        STEP_FLOAT(float);
+        break;
+    case TDM_DTYPE_F64:
+        STEP_FLOAT(double);
+        break;
+    case TDM_DTYPE_I32:
+        STEP_INT(int32_t, uint64_t);
+        break;
+    case TDM_DTYPE_I64:
+        STEP_INT(int64_t, unsigned __int128);
+        break;
+    default:
+        STEP_INT(uint8_t, uint64_t);
     }
 }
 

@@ -23,8 +23,8 @@ tdm_status tdm__shm_map_control(int fd, tdm_control **out);
 
 /* ---- shm_process.c: is somebody still there? ---- */
 
-void tdm__process_note(tdm_process *process);                /* the calling process; `state` is left alone */
-int tdm__process_watch(const tdm_process *process);          /* a descriptor for `gone`, or -1 */
+void tdm__process_note(tdm_process *process);       /* the calling process; `state` is left alone */
+int tdm__process_watch(const tdm_process *process); /* a descriptor for `gone`, or -1 */
 bool tdm__process_gone(const tdm_process *process, int watch);
 
 /* ---- shm_comm.c ---- */

@@ -1,5 +1,6 @@
-/* The anonymous file of a job. It has no name and lives as long as somebody has it open or mapped, so nothing can be left
- * behind; it is sealed against shrinking, and its memory is reserved before it is mapped, so no access can fault. */
+/* The anonymous file of a job. It has no name and lives as long as somebody has it open or mapped, so nothing can be
+ * left behind; it is sealed against shrinking, and its memory is reserved before it is mapped, so no access can fault.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -45,8 +46,7 @@ tdm_status tdm__shm_reserve(int fd, uint64_t offset, size_t bytes) {
     do {
         result = fallocate(fd, 0, (off_t)offset, (off_t)bytes);
     } while (result != 0 && errno == EINTR);
-    if (result != 0)
-        TDM_FAIL(TDM_E_MEMORY, "shared memory: cannot get %zu bytes: %s", bytes, strerrordesc_np(errno));
+    if (result != 0) TDM_FAIL(TDM_E_MEMORY, "shared memory: cannot get %zu bytes: %s", bytes, strerrordesc_np(errno));
     return TDM_OK;
 }
 
