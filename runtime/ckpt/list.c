@@ -214,6 +214,7 @@ static tdm_status show_tensors(const tdm_ckpt *ckpt, int part, tdm_arena *arena,
     t.right[2] = true;
     tdm__text_printf(out, "\n%s: %d tensors, %s\n", ckpt->has_state ? tdm__ckpt_file_names[part] : "tensors",
                      file->count, cell_size(&t, file->bytes));
+    if (file->count == 0) return t.status;
     table_row(&t, heading);
     for (int i = 0; i < file->count; i++) {
         const tdm_tensor *tensor = &file->tensor[i];
