@@ -1,0 +1,118 @@
+"""The models that tandem and PyTorch train side by side, and the YAML of each. Needs nothing but Python.
+
+A layer is (kind, settings); the settings `id` and `input` name values as in the YAML. Data is `format: synthetic`:
+both sides draw the very same numbers from the seed, so nothing has to be stored.
+"""
+
+STEPS = 100
+EVAL_SAMPLES = 200
+EVAL_SEED_OFFSET = 1000
+
+
+def conv(out, kernel=3, **more):
+    return ("conv2d", dict(out=out, kernel=kernel, **more))
+
+
+BN, RELU, FLATTEN = ("batchnorm2d", {}), ("relu", {}), ("flatten", {})
+
+# samples are chosen so that no number of replicas divides them and the last batch of an epoch is short
+CASES = {
+    "toy": dict(input=[10], loss="mse", batch=20, samples=203, optimizer=dict(type="sgd", lr=0.05),
+                layers=[("linear", dict(out=10)), RELU, ("linear", dict(out=5))]),
+    "mlp": dict(input=[1, 8, 8], loss="cross_entropy", batch=16, samples=203,
+                optimizer=dict(type="sgd", lr=0.05, momentum=0.9, nesterov=True, weight_decay=1e-4),
+                layers=[FLATTEN, ("linear", dict(out=32)), RELU, ("linear", dict(out=10))]),
+    "cnn": dict(input=[1, 12, 12], loss="cross_entropy", batch=8, samples=67, optimizer=dict(type="adam", lr=2e-3),
+                layers=[conv(8, padding=1), RELU, ("maxpool2d", dict(kernel=2)), conv(16, padding=1), RELU,
+                        ("maxpool2d", dict(kernel=2)), FLATTEN, ("linear", dict(out=32)), RELU, ("linear", dict(out=10))]),
+    "bn_cnn": dict(input=[3, 12, 12], loss="cross_entropy", batch=8, samples=203,
+                   optimizer=dict(type="adamw", lr=1e-3, weight_decay=0.01),
+                   layers=[conv(8, padding=1, bias=False), BN, RELU, ("maxpool2d", dict(kernel=2)),
+                           conv(16, padding=1, bias=False), BN, RELU, ("maxpool2d", dict(kernel=2)), FLATTEN,
+                           ("linear", dict(out=10))]),
+    # a bias in front of batch norm: its gradient is rounding noise and Adam makes steps of it. The training loss does not see
+    # that bias, but the running mean trails behind it, so the evaluation of PyTorch's own two kernels differs by 1e-4
+    "bn_bias": dict(input=[3, 12, 12], loss="cross_entropy", batch=8, samples=203, evaluate=False,
+                    optimizer=dict(type="adam", lr=1e-3),
+                    layers=[conv(8, padding=1), BN, RELU, ("maxpool2d", dict(kernel=2)), FLATTEN, ("linear", dict(out=10))]),
+    "residual": dict(input=[3, 12, 12], loss="cross_entropy", batch=16, samples=107,
+                     optimizer=dict(type="sgd", lr=0.001, momentum=0.9, weight_decay=5e-4),
+                     schedule=dict(type="cosine", warmup_steps=10),
+                     layers=[conv(8, padding=1, bias=False), BN, ("relu", dict(id="a")),
+                             conv(8, padding=1, bias=False), BN, RELU, conv(8, padding=1, bias=False),
+                             ("batchnorm2d", dict(id="b")), ("add", dict(input=["b", "a"])), RELU,
+                             ("avgpool2d", dict(kernel=2, id="c")),
+                             conv(16, padding=1, stride=2, bias=False), ("batchnorm2d", dict(id="d")),
+                             conv(16, kernel=1, stride=2, bias=False, input="c"), ("batchnorm2d", dict(id="e")),
+                             ("add", dict(input=["d", "e"])), RELU, ("adaptive_avgpool2d", dict(out=1)), FLATTEN,
+                             ("linear", dict(out=10))]),
+    "convs": dict(input=[4, 13, 11], loss="cross_entropy", batch=8, samples=67,
+                  optimizer=dict(type="sgd", lr=0.1, momentum=0.9, dampening=0.1),
+                  layers=[conv(8, kernel=[3, 2], stride=[2, 1], padding=[1, 0], groups=2), RELU,
+                          conv(8, kernel=3, padding=2, dilation=2, groups=8, bias=False), conv(12, kernel=1), RELU,
+                          ("maxpool2d", dict(kernel=3, stride=2, padding=1)), ("adaptive_avgpool2d", dict(out=[3, 2])),
+                          FLATTEN, ("linear", dict(out=10))]),
+    "smooth": dict(input=[1, 12, 12], loss="cross_entropy", label_smoothing=0.1, batch=16, samples=96, accumulate=2,
+                   clip_grad_norm=0.5, optimizer=dict(type="adam", lr=2e-3, betas=[0.8, 0.99], weight_decay=1e-3),
+                   schedule=dict(type="onecycle", max_lr=4e-3),
+                   layers=[conv(8, padding=1), RELU, ("avgpool2d", dict(kernel=3, stride=2, padding=1)), FLATTEN,
+                           ("linear", dict(out=32)), RELU, ("linear", dict(out=10))]),
+}
+
+EVERY_WAY = [("single", 1, ""), ("dp", 2, "strided"), ("dp", 3, "strided"), ("dp", 3, "chunk"),
+             ("ddp", 1, ""), ("ddp", 2, ""), ("ddp", 3, "")]
+FIXTURES = {
+    "toy": [("single", 1, ""), ("dp", 2, "chunk"), ("ddp", 3, "")],
+    "mlp": EVERY_WAY,
+    "cnn": [("single", 1, ""), ("dp", 2, "strided"), ("ddp", 3, "")],
+    "bn_cnn": EVERY_WAY,
+    "bn_bias": [("single", 1, ""), ("dp", 3, "chunk")],
+    "residual": [("single", 1, ""), ("dp", 2, "strided"), ("ddp", 2, "")],
+    "convs": [("single", 1, ""), ("ddp", 2, "")],
+    "smooth": [("single", 1, ""), ("dp", 2, "strided"), ("ddp", 2, "")],
+}
+
+
+def name_of(case, mode, world, scatter):
+    return "%s-%s-%d%s" % (case, mode, world, "-chunk" if scatter == "chunk" else "")
+
+
+def is_classes(case):
+    return CASES[case]["loss"] == "cross_entropy"
+
+
+def output_width(case):
+    return CASES[case]["layers"][-1][1]["out"]
+
+
+def flow(value):
+    """One setting in YAML's flow style."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "{" + ", ".join("%s: %s" % (k, flow(v)) for k, v in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(flow(v) for v in value) + "]"
+    return value if isinstance(value, str) else repr(value)
+
+
+def yaml_lines(case, mode, world, scatter, seed, steps=STEPS):
+    c = CASES[case]
+    data = dict(format="synthetic", samples=c["samples"])
+    train = dict(steps=steps, batch=dict(per_device=c["batch"]))
+    train.update({k: c[k] for k in ("accumulate", "clip_grad_norm") if k in c})
+    loss = dict(type=c["loss"], label_smoothing=c["label_smoothing"]) if "label_smoothing" in c else c["loss"]
+    parallel = dict(mode=mode, device="cpu", device_ids=list(range(world)), threads_per_device=1)
+    if scatter:
+        parallel["dp"] = dict(scatter=scatter)
+    lines = ["tandem: 1", "name: " + name_of(case, mode, world, scatter), "seed: %d" % seed, "model:",
+             "  input: " + flow(c["input"]), "  layers:"]
+    lines += ["    - %s" % (kind if not s else "%s: %s" % (kind, flow(s))) for kind, s in c["layers"]]
+    lines += ["data:", "  train: " + flow(data)]
+    if c.get("evaluate", True):
+        lines.append("  eval: " + flow(dict(format="synthetic", samples=EVAL_SAMPLES, seed=seed + EVAL_SEED_OFFSET)))
+    lines += ["loss: " + flow(loss), "optimizer: " + flow(c["optimizer"])]
+    if "schedule" in c:
+        lines.append("schedule: " + flow(c["schedule"]))
+    return lines + ["train: " + flow(train), "parallel: " + flow(parallel), "eval: {every: null}",
+                    "checkpoint: {every: null}", "log: {every: 1 steps}"]

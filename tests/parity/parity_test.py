@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Loss curves, evaluation and initial weights of the tandem command against PyTorch's, as fixtures/*.json hold them.
+
+    parity_test.py --tandem PATH [--kernels auto|ref] [NAME ...]
+    parity_test.py --self-test      the comparison itself must notice a loss that is a little wrong
+
+Needs no PyTorch. The rule, for step i: the relative difference of the loss is at most max(1e-5 in the first 10 steps,
+1e-4 after, 3 x the largest distance of PyTorch from itself so far).
+"""
+import argparse
+import glob
+import json
+import os
+import sys
+import tempfile
+
+import tandem_side
+from tandem_side import Failed, Verdict
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def load(names):
+    paths = sorted(glob.glob(os.path.join(HERE, "fixtures", "*.json")))
+    out = {}
+    for path in paths:
+        name = os.path.splitext(os.path.basename(path))[0]
+        if not names or name in names:
+            with open(path) as f:
+                out[name] = json.load(f)
+    if not out:
+        raise SystemExit("parity_test: no fixture of this name")
+    return out
+
+
+def check(tandem, fixture, kernels):
+    """(verdict, faults) of one fixture."""
+    extra = ["parallel.kernels=" + kernels]
+    with tempfile.TemporaryDirectory(prefix="parity-") as folder:
+        losses, evaluation = tandem_side.metrics(tandem_side.run(tandem, fixture["yaml"], folder, extra))
+    verdict = Verdict(fixture, losses)
+    faults = [verdict.text] if verdict.text else []
+    fault = tandem_side.eval_fault(fixture, evaluation, verdict.limit[-1])
+    return verdict, faults + ([fault] if fault else [])
+
+
+def check_initial(tandem, fixture):
+    with tempfile.TemporaryDirectory(prefix="parity-") as folder:
+        came = tandem_side.initial_crc32(tandem, fixture["yaml"], folder)
+    want = {k: v for k, v in fixture["init_crc32"].items() if ".running_" not in k}
+    if want.keys() != came.keys():
+        return ["initial weights: tensors %s wanted, %s came" % (sorted(want), sorted(came))]
+    return ["initial weights: %s has CRC-32 %s, PyTorch's has %s" % (k, came[k], want[k]) for k in want if want[k] != came[k]]
+
+
+def test_all(tandem, kernels, names):
+    bad = 0
+    print("%-18s %-8s %10s %10s %10s" % ("fixture", "kernels", "steps 1-10", "all", "PyTorch's"))
+    for name, fixture in load(names).items():
+        try:
+            verdict, faults = check(tandem, fixture, kernels)
+            if kernels == "auto" and ("-single-1" in name or "-ddp-2" in name):
+                faults += check_initial(tandem, fixture)
+            print("%-18s %-8s %10.1e %10.1e %10.1e" % (name, kernels, verdict.early, verdict.most, verdict.own), flush=True)
+        except Failed as e:
+            faults = [str(e)]
+        for fault in faults:
+            print("FAILED %s: %s" % (name, fault), flush=True)
+        bad += bool(faults)
+    print("parity: %d of %d fixtures off" % (bad, len(load(names))) if bad else "parity: all fixtures hold")
+    return 1 if bad else 0
+
+
+def self_test():
+    """Every fixture against itself, and against itself with one number made worse."""
+    for name, fixture in load([]).items():
+        losses = list(fixture["losses"])
+        assert Verdict(fixture, losses).bad is None, name
+        for step in (0, 9, 10, len(losses) - 1):
+            allowed = Verdict(fixture, losses).limit[step]
+            near, far = list(losses), list(losses)
+            near[step] *= 1 + 0.9 * allowed
+            far[step] *= 1 + 1.1 * allowed
+            assert Verdict(fixture, near).bad is None, name
+            assert Verdict(fixture, far).bad == step, name
+        lost = list(losses)
+        lost[5] = float("nan")
+        assert Verdict(fixture, lost).bad == 5, name
+        try:
+            Verdict(fixture, losses[:-1])
+            raise AssertionError("a missing step was not noticed")
+        except Failed:
+            pass
+        if "eval_loss" not in fixture:
+            continue
+        good = {"loss": fixture["eval_loss"], "accuracy": fixture["accuracy"]}
+        assert tandem_side.eval_fault(fixture, good, 1e-4) is None, name
+        good["loss"] *= 1 + 3.5 * max(1e-4, fixture["eval_self_divergence"])
+        assert tandem_side.eval_fault(fixture, good, 1e-4) is not None, name
+    assert tandem_side.limits([0.0] * 11)[9:] == [1e-5, 1e-4]
+    print("parity self-test: the comparison notices what it should")
+    return 0
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("--tandem", default=os.environ.get("TANDEM", "tandem"))
+    p.add_argument("--kernels", choices=["auto", "ref"], default="auto")
+    p.add_argument("--self-test", action="store_true")
+    p.add_argument("names", nargs="*")
+    args = p.parse_args()
+    return self_test() if args.self_test else test_all(args.tandem, args.kernels, args.names)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,306 @@
+"""Trains a case of cases.py in PyTorch, on one thread: the losses that tandem is held against.
+
+dp is DataParallel played on the CPU: the global batch is cut, each part goes through the module on its own, the outputs
+are concatenated and one loss is taken over all; only part 0 keeps its batch-norm statistics. ddp is played in one
+process too: a module per rank, buffers copied from rank 0 before each forward, gradients times 1/world and summed.
+real_ddp() runs DistributedDataParallel itself over gloo, to hold the play against.
+"""
+import copy
+import os
+import warnings
+import zlib
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import nn
+
+import cases
+
+warnings.filterwarnings("ignore", message="TF32 acceleration")
+
+
+class Add(nn.Module):
+    def forward(self, *x):
+        return x[0] + x[1]
+
+
+def module_of(kind, s, shape):
+    if kind == "conv2d":
+        return nn.Conv2d(shape[1], s["out"], pair(s["kernel"]), pair(s.get("stride", 1)), pair(s.get("padding", 0)),
+                         pair(s.get("dilation", 1)), s.get("groups", 1), s.get("bias", True))
+    if kind == "linear":
+        return nn.Linear(shape[1], s["out"])
+    if kind == "batchnorm2d":
+        return nn.BatchNorm2d(shape[1])
+    if kind in ("maxpool2d", "avgpool2d"):
+        make = nn.MaxPool2d if kind == "maxpool2d" else nn.AvgPool2d
+        return make(pair(s["kernel"]), pair(s.get("stride", s["kernel"])), pair(s.get("padding", 0)))
+    if kind == "adaptive_avgpool2d":
+        return nn.AdaptiveAvgPool2d(pair(s["out"]))
+    return {"relu": nn.ReLU, "flatten": nn.Flatten, "add": Add}[kind]()
+
+
+def pair(value):
+    return tuple(value) if isinstance(value, list) else (value, value)
+
+
+class Net(nn.Module):
+    """The layers in order, named 0, 1, ... as in a Sequential, with inputs by name."""
+
+    def __init__(self, case):
+        super().__init__()
+        self.layers = cases.CASES[case]["layers"]
+        x = torch.empty(2, *cases.CASES[case]["input"], device="meta")
+        named = {}
+        for i, (kind, s) in enumerate(self.layers):
+            inputs = self.inputs(s, x, named)
+            layer = module_of(kind, s, inputs[0].shape)
+            self.add_module(str(i), layer)
+            x = self.keep(s, shape_after(layer, inputs), named)
+
+    @staticmethod
+    def inputs(s, x, named):
+        names = s.get("input", [])
+        return [named[n] for n in ([names] if isinstance(names, str) else names)] or [x]
+
+    @staticmethod
+    def keep(s, x, named):
+        if "id" in s:
+            named[s["id"]] = x
+        return x
+
+    def forward(self, x):
+        named = {}
+        for (_, s), layer in zip(self.layers, self.children()):
+            x = self.keep(s, layer(*self.inputs(s, x, named)), named)
+        return x
+
+
+def shape_after(layer, inputs):
+    """Runs a copy without numbers (parameters on the meta device), so that no random number is drawn."""
+    with torch.no_grad():
+        return copy.deepcopy(layer).to("meta")(*inputs)
+
+
+def synthetic(case, samples, seed):
+    c = cases.CASES[case]
+    g = torch.Generator().manual_seed(seed)
+    x = torch.randn(samples, *c["input"], generator=g)
+    width = cases.output_width(case)
+    y = torch.randint(0, width, (samples,), generator=g) if cases.is_classes(case) else torch.randn(samples, width, generator=g)
+    return x, y
+
+
+def criterion(case):
+    if cases.is_classes(case):
+        return nn.CrossEntropyLoss(label_smoothing=cases.CASES[case].get("label_smoothing", 0.0))
+    return nn.MSELoss()
+
+
+def optimizer(case, params):
+    s = {k: tuple(v) if isinstance(v, list) else v for k, v in cases.CASES[case]["optimizer"].items()}
+    return {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[s.pop("type")](params, **s)
+
+
+def scheduler(case, opt, steps):
+    s = dict(cases.CASES[case].get("schedule", {"type": "constant"}))
+    kind, warmup = s.pop("type"), s.pop("warmup_steps", 0)
+    sched = torch.optim.lr_scheduler
+    if kind == "constant":
+        return None
+    if kind == "onecycle":
+        return sched.OneCycleLR(opt, total_steps=steps, **s)
+    first = sched.LinearLR(opt, start_factor=1 / 3, total_iters=warmup)
+    return sched.SequentialLR(opt, [first, sched.CosineAnnealingLR(opt, T_max=steps - warmup, **s)], [warmup])
+
+
+def rank_indices(n, world, rank, seed, epoch):
+    sampler = torch.utils.data.DistributedSampler(range(n), world, rank, shuffle=True, seed=seed)
+    sampler.set_epoch(epoch)
+    return list(sampler)
+
+
+def batches(n, world, seed, per_device, steps):
+    """Step by step the list of every rank's sample indices."""
+    step = epoch = 0
+    while step < steps:
+        ranks = [rank_indices(n, world, r, seed, epoch) for r in range(world)]
+        for a in range(0, len(ranks[0]), per_device):
+            if step == steps:
+                return
+            yield [r[a:a + per_device] for r in ranks]
+            step += 1
+        epoch += 1
+
+
+def cut_chunks(parts, world):
+    flat = [p[j] for j in range(max(map(len, parts))) for p in parts if j < len(p)]
+    return [c.tolist() for c in torch.tensor(flat).chunk(world)]
+
+
+def micro(part, count):
+    return [c.tolist() for c in torch.tensor(part).chunk(count)]
+
+
+def forward_dp(model, parts):
+    outs = []
+    for i, x in enumerate(parts):
+        own = [(m, dict(m._buffers)) for m in model.modules() if m._buffers]
+        if i:
+            for m, buffers in own:
+                m._buffers.update({k: v.clone() for k, v in buffers.items() if v is not None})
+        outs.append(model(x))
+        for m, buffers in own:
+            m._buffers.update(buffers)
+    return torch.cat(outs)
+
+
+def backward_dp(case, model, crit, parts, x, y):
+    """Returns the loss over the global batch, its gradient added to the parameters'."""
+    count = cases.CASES[case].get("accumulate", 1)
+    total = 0.0
+    for round_ in zip(*[micro(p, count) for p in parts]):
+        out = forward_dp(model, [x[p] for p in round_])
+        loss = crit(out, torch.cat([y[p] for p in round_])) / count
+        loss.backward()
+        total += loss.detach().double().item()
+    return total
+
+
+def backward_rank(case, model, crit, part, x, y, no_sync=None):
+    count = cases.CASES[case].get("accumulate", 1)
+    pieces = micro(part, count)
+    total = 0.0
+    for k, piece in enumerate(pieces):
+        def one():
+            loss = crit(model(x[piece]), y[piece]) / count
+            loss.backward()
+            return loss.detach().double().item()
+        if no_sync is not None and k + 1 < len(pieces):
+            with no_sync():
+                total += one()
+        else:
+            total += one()
+    return total
+
+
+def backward_ddp(case, models, crit, parts, x, y):
+    """Every rank's loss and gradient; afterwards all models hold the averaged gradient."""
+    for other in models[1:]:
+        for mine, theirs in zip(other.buffers(), models[0].buffers()):
+            mine.copy_(theirs)
+    losses = [backward_rank(case, m, crit, p, x, y) for m, p in zip(models, parts)]
+    world = len(models)
+    for same in zip(*[m.parameters() for m in models]):
+        grads = [p.grad * (1.0 / world) for p in same]
+        total = grads[0]
+        for g in grads[1:]:
+            total = total + g
+        for p in same:
+            p.grad = total.clone()
+    return sum(losses) / world
+
+
+def update(case, model, opt, sched):
+    clip = cases.CASES[case].get("clip_grad_norm")
+    if clip is not None:
+        nn.utils.clip_grad_norm_(model.parameters(), clip)
+    opt.step()
+    if sched is not None:
+        sched.step()
+
+
+def evaluate(case, model, seed):
+    x, y = synthetic(case, cases.EVAL_SAMPLES, seed + cases.EVAL_SEED_OFFSET)
+    model.eval()
+    with torch.no_grad():
+        out = model(x)
+        loss = criterion(case)(out, y).double().item()
+    model.train()
+    if not cases.is_classes(case):
+        return loss, None  # the other tasks count hits
+    return loss, (out.argmax(1) == y).double().mean().item()
+
+
+def crc_of(model):
+    return {k: "%08x" % zlib.crc32(v.detach().contiguous().numpy().tobytes()) for k, v in model.state_dict().items()
+            if v.dtype == torch.float32}
+
+
+def train(case, mode, world, scatter, seed, steps=cases.STEPS):
+    """{"losses", "init_crc32", "eval_loss", "accuracy"} of one run; the last two where the case is evaluated."""
+    torch.set_num_threads(1)
+    models = []
+    for _ in range(world if mode == "ddp" else 1):
+        torch.manual_seed(seed)
+        models.append(Net(case))
+    out = {"losses": [], "init_crc32": crc_of(models[0])}
+    x, y = synthetic(case, cases.CASES[case]["samples"], seed)
+    crit = criterion(case)
+    opts = [optimizer(case, m.parameters()) for m in models]
+    scheds = [scheduler(case, o, steps) for o in opts]
+    for parts in batches(len(x), world, seed, cases.CASES[case]["batch"], steps):
+        for o in opts:
+            o.zero_grad()
+        if mode == "ddp":
+            loss = backward_ddp(case, models, crit, parts, x, y)
+        else:
+            loss = backward_dp(case, models[0], crit, cut_chunks(parts, world) if scatter == "chunk" else parts, x, y)
+        for m, o, s in zip(models, opts, scheds):
+            update(case, m, o, s)
+        out["losses"].append(loss)
+    if cases.CASES[case].get("evaluate", True):
+        out["eval_loss"], out["accuracy"] = evaluate(case, models[0], seed)
+    return out
+
+
+def relative(a, b):
+    return abs(a - b) / max(abs(a), 1e-6)
+
+
+def reference(case, mode, world, scatter, seed, steps=cases.STEPS):
+    """One run, and how far the same run on PyTorch's other CPU kernels is from it."""
+    run = train(case, mode, world, scatter, seed, steps)
+    with torch.backends.mkldnn.flags(enabled=False):
+        other = train(case, mode, world, scatter, seed, steps)
+    run["self_divergence"] = [relative(a, b) for a, b in zip(run["losses"], other["losses"])]
+    if "eval_loss" in run:
+        run["eval_self_divergence"] = relative(run["eval_loss"], other["eval_loss"])
+    return run
+
+
+# ---- DistributedDataParallel itself ----
+
+def ddp_rank(rank, case, world, seed, steps, port, path):
+    torch.set_num_threads(1)
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="lo")
+    dist.init_process_group("gloo", rank=rank, world_size=world)
+    torch.manual_seed(seed)
+    model = Net(case)
+    net = nn.parallel.DistributedDataParallel(model)
+    x, y = synthetic(case, cases.CASES[case]["samples"], seed)
+    crit, opt = criterion(case), optimizer(case, net.parameters())
+    sched = scheduler(case, opt, steps)
+    losses = []
+    for parts in batches(len(x), world, seed, cases.CASES[case]["batch"], steps):
+        opt.zero_grad()
+        mean = torch.tensor([backward_rank(case, net, crit, parts[rank], x, y, net.no_sync)], dtype=torch.float64)
+        update(case, model, opt, sched)
+        dist.all_reduce(mean)
+        losses.append(mean.item() / world)
+    if rank == 0:
+        torch.save(losses, path)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def real_ddp(case, world, seed, steps, port, folder):
+    """The losses of DistributedDataParallel over gloo. A rank that dies while it closes gloo has done its work before."""
+    path = os.path.join(folder, "losses.pt")
+    try:
+        mp.spawn(ddp_rank, args=(case, world, seed, steps, port, path), nprocs=world, join=True)
+    except mp.ProcessExitedException:
+        if not os.path.exists(path):
+            raise
+    return torch.load(path)
