@@ -8,7 +8,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/utf8.h"
 
-enum { EXCERPT_COLUMNS = 120, MESSAGE_BYTES = 480 };
+enum { EXCERPT_COLUMNS = 120, MESSAGE_BYTES = 480, LINES_PER_MARK = 256, LONGEST_LINE = 16 * 1024 };
 
 static const struct {
     const char *number, *meaning;
@@ -72,16 +72,42 @@ static size_t line_break(const char *at, const char *end) {
     return 0;
 }
 
-/* The bytes of line `line`; false beyond the end. */
-static bool find_line(const tdm_yaml_text *text, int line, const char **start, const char **stop) {
-    const char *at = text->bytes, *end = text->bytes + text->count;
-    for (int now = 1; now < line; now++) {
-        size_t length = 0;
-        while (at < end && (length = line_break(at, end)) == 0) at++;
-        if (at == end) return false;
-        at += length;
+/* Past the next line break, or NULL at the end. */
+static const char *next_line(const char *at, const char *end) {
+    size_t length = 0;
+    while (at < end && (length = line_break(at, end)) == 0) at++;
+    return at == end ? NULL : at + length;
+}
+
+/* One pass over the file when the first fault quotes it: a file of many lines and many faults is read twice, not often. */
+static void index_lines(tdm_fault_list *list, const tdm_yaml_text *text) {
+    const char *end = text->bytes + text->count;
+    list->indexed = text;
+    list->mark_count = 0;
+    tdm_status status = tdm__arena_new(list->arena, &list->mark, text->count / LINES_PER_MARK + 2, sizeof(char *));
+    if (status != TDM_OK) {
+        list->status = status;
+        return;
     }
+    int line = 1;
+    for (const char *at = text->bytes; at != NULL; at = next_line(at, end), line++) {
+        if (line % LINES_PER_MARK == 1) list->mark[list->mark_count++] = at;
+    }
+}
+
+/* The bytes of the line of a place, of a very long one the first part; false beyond the end. */
+static bool find_line(tdm_fault_list *list, tdm_place place, const char **start, const char **stop) {
+    const char *at = place.text->bytes, *end = at + place.text->count;
+    if (list->indexed != place.text) index_lines(list, place.text);
+    int mark = (place.line - 1) / LINES_PER_MARK, line = 1;
+    if (place.line >= 1 && mark < list->mark_count) {
+        at = list->mark[mark];
+        line = mark * LINES_PER_MARK + 1;
+    }
+    for (; line < place.line && at != NULL; line++) at = next_line(at, end);
+    if (at == NULL) return false;
     *start = at;
+    if (end - at > LONGEST_LINE) end = at + LONGEST_LINE;
     while (at < end && line_break(at, end) == 0) at++;
     *stop = at;
     return true;
@@ -89,7 +115,7 @@ static bool find_line(const tdm_yaml_text *text, int line, const char **start, c
 
 const char *tdm__place_line(tdm_fault_list *list, tdm_place at) {
     const char *start, *stop;
-    if (at.text == NULL || !find_line(at.text, at.line, &start, &stop)) return "";
+    if (at.text == NULL || !find_line(list, at, &start, &stop)) return "";
     while (start < stop && (*start == ' ' || *start == '\t')) start++;
     const char *comment = start; /* what stands behind " #" says nothing about the setting */
     while (comment < stop && !(comment[0] == '#' && comment > start && comment[-1] == ' ')) comment++;
@@ -122,7 +148,7 @@ static const char *next_char(const char *at, const char *stop) {
 /* The source line and a caret; long lines are cut to the part around the column. */
 static const char *excerpt_of(tdm_fault_list *list, tdm_place at) {
     const char *start, *stop;
-    if (at.text == NULL || at.line < 1 || !find_line(at.text, at.line, &start, &stop)) return "";
+    if (at.text == NULL || at.line < 1 || at.column > LONGEST_LINE / 4 || !find_line(list, at, &start, &stop)) return "";
     int skipped = 0, column = at.column < 1 ? 1 : at.column;
     while (column - skipped > EXCERPT_COLUMNS - 20 && start < stop) {
         start = next_char(start, stop);
@@ -217,7 +243,8 @@ void tdm__faults_print(const tdm_fault_list *list, tdm_text *out) {
         if (fault->hint[0] != '\0') tdm__text_printf(out, "  hint: %s\n", fault->hint);
     }
     int more = list->total - list->count;
-    if (more > 0) tdm__text_printf(out, "... and %d more fault%s\n", more, more == 1 ? "" : "s");
+    if (more > 0)
+        tdm__text_printf(out, "... and %s%d more fault%s\n", list->is_cut ? "at least " : "", more, more == 1 ? "" : "s");
 }
 
 void tdm__faults_print_json(const tdm_fault_list *list, tdm_text *out) {
@@ -250,7 +277,7 @@ static const struct {
 
 const char *tdm__fault_wide_hint(tdm_fault_list *list, tdm_place at) {
     const char *start, *stop;
-    if (at.text == NULL || !find_line(at.text, at.line, &start, &stop)) return "";
+    if (at.text == NULL || !find_line(list, at, &start, &stop)) return "";
     int column = 1;
     for (const char *walk = start; walk < stop; walk = next_char(walk, stop), column++) {
         if (*walk == '#' && (walk == start || walk[-1] == ' ')) break;

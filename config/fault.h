@@ -55,7 +55,11 @@ typedef struct tdm_fault_list {
     tdm_arena *arena; /* of the texts */
     int count, total; /* kept, and found */
     int unsupported;  /* of the found ones, those of TDM_FAULT_UNSUPPORTED */
+    bool is_cut;       /* reading ended early: there may be more than `total` */
     tdm_status status; /* out of memory, told once at the end */
+    const tdm_yaml_text *indexed; /* the text of which `mark` knows each 256th line */
+    const char **mark;
+    int mark_count;
     tdm_fault item[TDM_FAULTS_KEPT];
     tdm_place place[TDM_FAULTS_KEPT];
 } tdm_fault_list;

@@ -253,7 +253,7 @@ static const tdm_field batch_rows[] = {
 
 static const char *const mode_names[] = {"single", "dp", "ddp", NULL};
 static const char *const device_names[] = {"auto", "cpu", "cuda", NULL};
-static const char *const kernel_names[] = {"auto", "ref", NULL};
+static const char *const kernel_names[] = {"auto", "ref", "fast", NULL};
 static const tdm_field parallel_rows[] = {
     {FIELD(ENUM, "mode", tdm_parallel_section, mode, "single"), .names = mode_names,
      HELP("single; dp: one process, as torch DataParallel; ddp: one process per device, as DistributedDataParallel",
@@ -269,7 +269,8 @@ static const tdm_field parallel_rows[] = {
      HELP("device_ids may name a device twice, to try several replicas on one GPU",
           "允许 device_ids 重复，以便在一块 GPU 上试多个副本")},
     {FIELD(ENUM, "kernels", tdm_parallel_section, kernels, "auto"), .names = kernel_names,
-     HELP("ref: only the plain reference kernels", "ref：只用朴素的参考实现")},
+     HELP("ref: only the plain reference kernels; fast: Winograd convolutions too, less accurate",
+          "ref：只用朴素的参考实现；fast：允许精度较低的 Winograd 卷积")},
     {FIELD(INT, "stages", tdm_parallel_section, stages, "1"), RANGE(1, 64),
      HELP("devices that one replica is cut over; layers then carry `stage`", "一个副本切分到几个设备；此时各层带 stage")},
     {0},

@@ -55,6 +55,7 @@ static void unknown_id(tdm_config *config, int index, const char *id, tdm_place 
     const char *ids[64];
     int count = 0;
     const char *hint = NULL;
+    if (tdm__fault_skip(&config->faults)) return;
     for (int i = 0; i < config->layer_count; i++) {
         const tdm_layer *layer = &config->layers[i];
         if (layer->head.id != NULL && i < index && count < 64) ids[count++] = layer->head.id;
@@ -293,10 +294,12 @@ static tdm_status build_layers(tdm_config *config) {
     TDM_TRY(tdm__arena_new(&config->work, &config->layers, (size_t)config->layers_node->count, sizeof(tdm_layer)));
     const tdm_yaml_node *item = config->layers_node->first;
     int before = config->faults.total;
-    for (; item != NULL; item = item->next) {
+    for (; item != NULL && !config->faults.is_cut; item = item->next) {
         int index = config->layer_count++;
         TDM_TRY(tdm__layer_read(config, index, item, &config->layers[index]));
+        config->faults.is_cut = config->faults.count == TDM_FAULTS_KEPT && item->next != NULL; /* enough words */
     }
+    if (config->faults.is_cut) return TDM_OK;
     for (int i = 0; i < config->layer_count; i++) {
         check_taken(config, i);
         TDM_TRY(build_layer(config, i, input));

@@ -14,7 +14,7 @@
 #include "config/yaml.h"
 #include "runtime/base/field.h"
 
-enum { TDM_LAYERS_MAX = 4096, TDM_LAYER_ATTRS_MAX = 24 };
+enum { TDM_LAYERS_MAX = 2048, TDM_LAYER_ATTRS_MAX = 24 };
 
 /* One item of model.layers as written, names resolved. */
 typedef struct tdm_layer {

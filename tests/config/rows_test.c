@@ -231,6 +231,17 @@ TEST(explain_all) {
     }
 }
 
+TEST(faults_are_documented) {
+    char *page = read_text(TDM_TEST_DATA "/../../config/README.md");
+    REQUIRE(page != NULL);
+    for (int i = 0; i < TDM_FAULT_COUNT; i++) {
+        char line[300];
+        snprintf(line, sizeof(line), "| %s | %s |", tdm__fault_number((tdm_fault_id)i), tdm__fault_meaning((tdm_fault_id)i));
+        CHECK_HAS(page, line);
+    }
+    free(page);
+}
+
 TEST(explain_finds_what_is_meant) {
     char *text;
     REQUIRE_OK(tdm_config_explain("lr", TDM_ENGLISH, &text));
@@ -303,4 +314,4 @@ TEST(schema_has_every_key) {
 }
 
 TEST_MAIN(RUN(every_row_good_and_bad); RUN(table_is_complete); RUN(losses_are_those_of_the_ops); RUN(job_defaults);
-          RUN(explain_all); RUN(explain_finds_what_is_meant); RUN(schema_has_every_key);)
+          RUN(explain_all); RUN(faults_are_documented); RUN(explain_finds_what_is_meant); RUN(schema_has_every_key);)

@@ -1,0 +1,84 @@
+/* A job that a program filled, against the same table that reads the file: each value is printed as the file would have
+ * it and read back, so that ranges and messages exist once. */
+#include <math.h>
+#include <string.h>
+
+#include "config/table.h"
+#include "runtime/base/field.h"
+#include "runtime/base/status.h"
+
+/* What printing itself relies on; NULL if it may be printed. */
+static const char *unprintable(const tdm_field *row, const void *value) {
+    int count = 0;
+    switch (row->kind) {
+    case TDM_FIELD_ENUM:
+        while (row->names[count] != NULL) count++;
+        return *(const int *)value < 0 || *(const int *)value >= count ? "is none of its enumeration's values" : NULL;
+    case TDM_FIELD_INTS: count = ((const tdm_ints *)value)->count; break;
+    case TDM_FIELD_FLOATS: count = ((const tdm_floats *)value)->count; break;
+    case TDM_FIELD_PATHS: count = ((const tdm_texts *)value)->count; break;
+    case TDM_FIELD_INTERVAL: {
+        const tdm_interval *interval = value;
+        if (interval->kind < TDM_INTERVAL_NEVER || interval->kind > TDM_INTERVAL_SECONDS) return "is of no kind of interval";
+        return interval->kind != TDM_INTERVAL_NEVER && !isfinite(interval->amount) ? "wants a finite amount" : NULL;
+    }
+    default: break;
+    }
+    return count < 0 || count > TDM_LIST_MAX ? "has a count that no list can have" : NULL;
+}
+
+/* Texts are taken as they are: what they name is checked when it is opened. */
+static bool is_text(const tdm_field *row) {
+    return row->kind == TDM_FIELD_TEXT || row->kind == TDM_FIELD_PATH || row->kind == TDM_FIELD_PATHS;
+}
+
+static tdm_status check_row(const tdm_section *section, const tdm_field *row, tdm_settings *settings) {
+    const char *dot = section->path[0] != '\0' ? "." : "";
+    void *object = tdm__section_object(section, settings);
+    const char *fault = unprintable(row, (const char *)object + row->offset);
+    if (fault != NULL) TDM_FAIL(TDM_E_CONFIG, "job: %s%s%s %s", section->path, dot, row->key, fault);
+    if (is_text(row)) return TDM_OK;
+    tdm_text printed, why;
+    tdm_arena arena;
+    tdm__text_init(&printed, tdm_host_default());
+    tdm__text_init(&why, tdm_host_default());
+    tdm__arena_init(&arena, tdm_host_default());
+    tdm_status status = TDM_OK;
+    tdm__field_print(row, object, &printed);
+    if (printed.failed)
+        status = tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "job: out of memory");
+    else if (!tdm__field_set_text(row, object, printed.data, &arena, &why))
+        status = tdm__fail(TDM_E_CONFIG, __FILE__, __LINE__, NULL, "job: %s%s%s %s", section->path, dot, row->key,
+                           why.data != NULL ? why.data : "has a wrong value");
+    tdm__arena_deinit(&arena);
+    tdm__text_deinit(&why);
+    tdm__text_deinit(&printed);
+    return status;
+}
+
+static tdm_status check_section(const tdm_section *section, tdm_settings *settings) {
+    int type = section->type_key != NULL ? tdm__section_row(section, section->type_key) : -1;
+    if (type >= 0) TDM_TRY(check_row(section, &section->rows[type], settings));
+    for (const tdm_field *row = section->rows; row->key != NULL; row++) {
+        if (tdm__section_has(section, row, settings)) TDM_TRY(check_row(section, row, settings));
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm_job_check(const tdm_job *job) {
+    if (job == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_job_check: job is NULL");
+    if (job->size != sizeof(*job))
+        TDM_FAIL(TDM_E_USAGE, "tdm_job_check: job.size is %u, this library wants %zu; start with tdm_job_init", job->size,
+                 sizeof(*job));
+    tdm_settings settings = {.job = *job}; /* a copy: reading back writes */
+    for (int i = 0; i < TDM_SECTION_COUNT; i++) {
+        if (strcmp(tdm__sections[i].path, "model") == 0) continue; /* the graph is checked as it is built */
+        TDM_TRY(check_section(&tdm__sections[i], &settings));
+    }
+    const tdm_train_section *train = &job->train;
+    if ((train->epochs == TDM_INT_NULL) == (train->steps == TDM_INT_NULL))
+        TDM_FAIL(TDM_E_CONFIG, "job: train wants exactly one of epochs and steps; the other is TDM_INT_NULL");
+    if ((train->per_device == TDM_INT_NULL) == (train->global_batch == TDM_INT_NULL))
+        TDM_FAIL(TDM_E_CONFIG, "job: train.batch wants exactly one of per_device and global_batch; the other is TDM_INT_NULL");
+    return TDM_OK;
+}
