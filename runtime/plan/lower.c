@@ -187,7 +187,7 @@ static void describe(const tdm_build *build, const tdm_graph_node *from, const i
     const tdm_plan *plan = build->plan;
     *desc = (tdm_kernel_desc){.op = from->op->name, .attrs = from->attrs, .input_count = from->input_count,
                               .param_count = from->param_count, .buffer_count = from->buffer_count,
-                              .threads = plan->options.threads};
+                              .threads = plan->options.threads, .fast = plan->options.fast};
     desc->y = with_rows(&build->graph->values[from->output].shape, plan->options.rows);
     for (int i = 0; i < from->input_count; i++) {
         desc->x[i] = plan->values[x[i]].shape;

@@ -80,6 +80,7 @@ typedef struct tdm_plan_options {
     int64_t rows;          /* most rows of one pass through a replica */
     int threads;
     bool training;         /* false: forward only */
+    bool fast;             /* kernels may trade accuracy for speed */
     bool accumulates;      /* several micro-batches a step: parameter gradients may need adding */
     double bucket_cap_mb;
     const tdm_kernel *const *kernels; /* NULL-terminated, best first; "ref" last */
@@ -111,7 +112,7 @@ tdm_status tdm__plan_build(tdm_plan **out, const tdm_host *host, const tdm_graph
                            const tdm_plan_options *options);
 void tdm__plan_free(tdm_plan *plan);
 /* The steps as a table; columns fixed, so that it can be compared. */
-tdm_status tdm__plan_print(const tdm_plan *plan, tdm_text *out);
-tdm_status tdm__plan_print_json(const tdm_plan *plan, tdm_text *out);
+void tdm__plan_print(const tdm_plan *plan, tdm_text *out);
+void tdm__plan_print_json(const tdm_plan *plan, tdm_text *out);
 
 #endif

@@ -33,8 +33,8 @@ static void add_mib(tdm_text *text, const char *what, size_t bytes) {
     if (bytes > 0) tdm__text_printf(text, "  %-16s %10.2f MiB  %14zu B\n", what, (double)bytes / 1048576.0, bytes);
 }
 
-static tdm_status print_text(const tdm_plan *plan, const costs *c, int replicas, tdm_text *text) {
-    TDM_TRY(tdm__plan_print(plan, text));
+static void print_text(const tdm_plan *plan, const costs *c, int replicas, tdm_text *text) {
+    tdm__plan_print(plan, text);
     tdm__text_printf(text, "\nmemory of device 0, of %d\n", replicas);
     add_mib(text, "parameters", c->parameters);
     add_mib(text, "gradients", c->gradients);
@@ -45,31 +45,30 @@ static tdm_status print_text(const tdm_plan *plan, const costs *c, int replicas,
     add_mib(text, "total", c->total);
     tdm__text_printf(text, "between devices   %10.2f MiB a step, %d bucket%s\n", (double)c->wire / 1048576.0,
                      plan->bucket_count, plan->bucket_count == 1 ? "" : "s");
-    return TDM_OK;
 }
 
-static tdm_status print_json(const tdm_plan *plan, const costs *c, int replicas, tdm_text *text) {
+static void print_json(const tdm_plan *plan, const costs *c, int replicas, tdm_text *text) {
     tdm__text_printf(text, "{\"devices\":%d,\"memory_bytes\":{\"parameters\":%zu,\"gradients\":%zu,\"optimizer\":%zu,"
                            "\"activations\":%zu,\"buffers\":%zu,\"gathered\":%zu,\"total\":%zu},\"wire_bytes_per_step\":%lld,"
                            "\"plan\":", replicas, c->parameters, c->gradients, c->optimizer, c->activations, c->buffers,
                      c->gathered, c->total, (long long)c->wire);
-    TDM_TRY(tdm__plan_print_json(plan, text));
+    tdm__plan_print_json(plan, text);
     tdm__text_puts(text, "}\n");
-    return TDM_OK;
 }
 
 tdm_status tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bool json, char **out) {
     costs c = count_costs(plan, job, replicas);
     tdm_text text;
     tdm__text_init(&text, plan->arena.host);
-    tdm_status status = json ? print_json(plan, &c, replicas, &text) : print_text(plan, &c, replicas, &text);
-    if (status == TDM_OK) return tdm__text_take_public(&text, out);
-    tdm__text_deinit(&text);
-    return status;
+    if (json) print_json(plan, &c, replicas, &text);
+    else print_text(plan, &c, replicas, &text);
+    return tdm__text_take_public(&text, out);
 }
 
 tdm_status tdm_plan_print(const tdm_job *job, const tdm_graph *graph, int json, char **out) {
     if (job == NULL || graph == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_plan_print: a pointer is NULL");
+    *out = NULL;
+    TDM_TRY(tdm_job_check(job));
     const tdm_host *host = tdm_host_default();
     const tdm_kernel *const *kernels = NULL;
     tdm_module_report report;
@@ -79,7 +78,7 @@ tdm_status tdm_plan_print(const tdm_job *job, const tdm_graph *graph, int json, 
     int64_t rows = job->train.per_device != TDM_INT_NULL ? job->train.per_device : job->train.global_batch / devices;
     int64_t micro = job->train.accumulate;
     tdm_plan_options options = {.rows = (rows + micro - 1) / micro, .threads = (int)job->parallel.threads_per_device,
-                                .training = true, .accumulates = micro > 1, .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
+                                .training = true, .fast = job->parallel.kernels == TDM_KERNELS_FAST, .accumulates = micro > 1, .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
                                 .kernels = kernels, .loss = job->loss.kind};
     tdm_plan *plan = NULL;
     tdm_status status = tdm__plan_build(&plan, host, graph, &options);

@@ -46,16 +46,14 @@ static tdm_status check_ranks(tdm_run *run) {
 
 static tdm_status check_batch(tdm_run *run) {
     const tdm_train_section *train = &run->job->train;
-    if (train->per_device != TDM_INT_NULL) run->per_device = train->per_device;
-    else if (train->global_batch != TDM_INT_NULL) {
-        if (train->global_batch % run->replicas != 0)
-            TDM_FAIL(TDM_E_CONFIG, "train.batch.global: %lld samples do not divide among %d devices; take a multiple of %d",
-                     (long long)train->global_batch, run->replicas, run->replicas);
-        run->per_device = train->global_batch / run->replicas;
+    if (train->per_device != TDM_INT_NULL) {
+        run->per_device = train->per_device;
+        return TDM_OK;
     }
-    if (run->per_device < 1) TDM_FAIL(TDM_E_CONFIG, "train.batch wants per_device: N or global: N, at least 1");
-    if ((train->epochs == TDM_INT_NULL) == (train->steps == TDM_INT_NULL))
-        TDM_FAIL(TDM_E_CONFIG, "train wants exactly one of epochs and steps");
+    if (train->global_batch % run->replicas != 0)
+        TDM_FAIL(TDM_E_CONFIG, "train.batch.global: %lld samples do not divide among %d devices; take a multiple of %d",
+                 (long long)train->global_batch, run->replicas, run->replicas);
+    run->per_device = train->global_batch / run->replicas;
     return TDM_OK;
 }
 
@@ -140,7 +138,7 @@ static tdm_status build_plan(tdm_run *run) {
     TDM_INFO(run->host, "plan", "%s", run->kernel_report.text);
     int64_t micro = job->train.accumulate;
     tdm_plan_options options = {.rows = (run->per_device + micro - 1) / micro, .threads = (int)job->parallel.threads_per_device,
-                                .training = true, .accumulates = micro > 1, .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
+                                .training = true, .fast = job->parallel.kernels == TDM_KERNELS_FAST, .accumulates = micro > 1, .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
                                 .kernels = run->kernels, .loss = job->loss.kind};
     return tdm__plan_build(&run->plan, run->host, run->graph, &options);
 }
@@ -222,19 +220,25 @@ static tdm_status open_parts(tdm_run *run) {
     return tdm__loader_seek(run->loader, run->epoch, run->step_in_epoch);
 }
 
+/* Programs built with an older header pass a shorter struct; the rest keeps its defaults. */
+static tdm_status take_options(tdm_run_options *to, const tdm_run_options *from) {
+    if (from == NULL) return TDM_OK;
+    if (from->size < sizeof(from->size) || from->size > sizeof(*to))
+        TDM_FAIL(TDM_E_USAGE, "tdm_run_open: options.size is %u, this library knows %zu; start with TDM_RUN_OPTIONS_INIT",
+                 from->size, sizeof(*to));
+    memcpy(to, from, from->size);
+    return TDM_OK;
+}
+
 tdm_status tdm_run_open(tdm_run **out, const tdm_job *job, const tdm_graph *graph, const tdm_run_options *options) {
     if (out == NULL || job == NULL || graph == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_open: out, job or graph is NULL");
     *out = NULL;
-    if (job->size != sizeof(*job))
-        TDM_FAIL(TDM_E_USAGE, "tdm_run_open: job.size is %u, this library wants %zu; start with tdm_job_init", job->size,
-                 sizeof(*job));
+    TDM_TRY(tdm_job_check(job));
+    if (!graph->finished) TDM_FAIL(TDM_E_USAGE, "tdm_run_open: the graph is not finished; call tdm_graph_finish");
     tdm_run_options given = TDM_RUN_OPTIONS_INIT;
-    if (options != NULL) {
-        if (options->size > sizeof(given))
-            TDM_FAIL(TDM_E_USAGE, "tdm_run_open: options.size is %u, this library knows %zu", options->size, sizeof(given));
-        memcpy(&given, options, options->size);
-    }
-    const tdm_host *host = given.host != NULL ? given.host : tdm_host_default();
+    TDM_TRY(take_options(&given, options));
+    const tdm_host *host = given.host;
+    TDM_TRY(tdm__host_take(&host));
     tdm_run *run = NULL;
     TDM_TRY(tdm__new(host, &run, 1, sizeof(*run), "run"));
     run->host = host;

@@ -110,7 +110,9 @@ typedef enum tdm_device_kind { TDM_DEVICE_AUTO, TDM_DEVICE_CPU, TDM_DEVICE_CUDA 
 typedef enum tdm_scatter { TDM_SCATTER_CHUNK, TDM_SCATTER_STRIDED } tdm_scatter;
 typedef enum tdm_dp_loss { TDM_DP_LOSS_GATHERED, TDM_DP_LOSS_REPLICA } tdm_dp_loss;
 typedef enum tdm_dp_update { TDM_DP_UPDATE_ROOT, TDM_DP_UPDATE_ALL } tdm_dp_update;
-typedef enum tdm_kernel_choice { TDM_KERNELS_AUTO, TDM_KERNELS_REF } tdm_kernel_choice;
+/* auto: the fastest kernels that are as accurate as PyTorch's. fast: Winograd convolutions too, whose larger rounding
+ * errors move the loss curve. */
+typedef enum tdm_kernel_choice { TDM_KERNELS_AUTO, TDM_KERNELS_REF, TDM_KERNELS_FAST } tdm_kernel_choice;
 typedef struct tdm_parallel_section {
     int mode, device;
     tdm_ints device_ids;
@@ -176,6 +178,9 @@ typedef struct tdm_job {
 
 /* Every field to its default, but no run directory: a program that wants files says where. Texts point to constants. */
 TDM_API tdm_status tdm_job_init(tdm_job *job);
+/* Are all values in their ranges, and of each pair exactly one given? TDM_E_CONFIG names the first that is not. Whatever
+ * opens or prints a job asks this first. */
+TDM_API tdm_status tdm_job_check(const tdm_job *job);
 
 #ifdef __cplusplus
 }

@@ -97,6 +97,7 @@ typedef struct tdm_kernel_desc {
     bool wants_dx[TDM_MAX_INPUTS]; /* false where nothing upstream has parameters */
     bool relu;                     /* a relu that follows is done in the same call: y = max(0, op(x)) */
     int threads;                   /* CPU threads the kernel may use */
+    bool fast;                     /* algorithms with larger rounding errors are welcome (Winograd) */
 } tdm_kernel_desc;
 
 /* What the kernel answers. On entry desc->x_layout holds the layouts that the producers offer. */
