@@ -55,7 +55,8 @@ static void check_name(tdm_config *config) {
     bool is_bad = name[0] == '\0' || strlen(name) > 128 || name[0] == '.' || strchr(name, '/') != NULL;
     for (const char *at = name; *at != '\0'; at++) is_bad = is_bad || (unsigned char)*at < 0x20;
     if (is_bad)
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place(config, "name"), "name", "it becomes the name of a folder",
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place(config, "name"), "name",
+                       "it becomes the name of a folder",
                        "name wants 1 to 128 characters without '/', not beginning with '.', got '%.160s'", name);
 }
 
@@ -85,7 +86,8 @@ static void check_pair(tdm_config *config, const char *section, const char *a, i
                        quote(config, a_is_first ? a_key : b_key), "%s wants either %s or %s, got both", section, a, b);
     } else if (!has_a && !has_b) {
         tdm_place at = a_at.text != NULL ? a_at : b_at.text != NULL ? b_at : section_place(config, section);
-        tdm__fault_add(&config->faults, TDM_FAULT_EXCLUSIVE, at, section, hint, "%s wants either %s or %s", section, a, b);
+        tdm__fault_add(&config->faults, TDM_FAULT_EXCLUSIVE, at, section, hint, "%s wants either %s or %s", section, a,
+                       b);
     }
 }
 
@@ -109,7 +111,8 @@ static void check_optimizer(tdm_config *config) {
     }
     if (optimizer->type != TDM_SGD || !optimizer->nesterov) return;
     if (optimizer->momentum == 0.0)
-        conflict(config, "optimizer.nesterov", "optimizer.momentum", "optimizer.nesterov wants a momentum above 0, got 0");
+        conflict(config, "optimizer.nesterov", "optimizer.momentum",
+                 "optimizer.nesterov wants a momentum above 0, got 0");
     if (optimizer->dampening != 0.0)
         conflict(config, "optimizer.nesterov", "optimizer.dampening", "optimizer.nesterov wants no dampening");
 }
@@ -125,8 +128,8 @@ static void check_onecycle(tdm_config *config) {
     conflict(config, "schedule.total", per_step ? "train.steps" : "train.epochs",
              tdm__fault_text(&config->faults,
                              "schedule.total of onecycle wants at least the %lld %s of the run, got %lld; the schedule "
-                             "cannot go past its end", (long long)length, per_step ? "steps" : "epochs",
-                             (long long)schedule->total));
+                             "cannot go past its end",
+                             (long long)length, per_step ? "steps" : "epochs", (long long)schedule->total));
 }
 
 static void check_schedule(tdm_config *config) {
@@ -138,8 +141,8 @@ static void check_schedule(tdm_config *config) {
     for (int i = 1; i < schedule->milestones.count; i++) {
         const int64_t *at = &schedule->milestones.item[i];
         if (at[-1] < at[0]) continue;
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place(config, "schedule.milestones"), "schedule.milestones", "",
-                       "schedule.milestones wants rising numbers, got %lld behind %lld", (long long)at[0],
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place(config, "schedule.milestones"), "schedule.milestones",
+                       "", "schedule.milestones wants rising numbers, got %lld behind %lld", (long long)at[0],
                        (long long)at[-1]);
         break;
     }
@@ -192,19 +195,22 @@ static void check_batch(tdm_config *config) {
             long long down = (long long)(per_device * devices), up = down + (long long)devices;
             const char *try = down > 0 ? tdm__fault_text(&config->faults, "%lld or %lld", down, up)
                                        : tdm__fault_text(&config->faults, "%lld", up);
-            conflict(config, "train.batch.global", "parallel.device_ids",
-                     tdm__fault_text(&config->faults,
-                                     "train.batch.global wants a multiple of the %lld devices of parallel.device_ids, got "
-                                     "%lld; write %s", (long long)devices, (long long)train->global_batch, try));
+            conflict(
+                config, "train.batch.global", "parallel.device_ids",
+                tdm__fault_text(&config->faults,
+                                "train.batch.global wants a multiple of the %lld devices of parallel.device_ids, got "
+                                "%lld; write %s",
+                                (long long)devices, (long long)train->global_batch, try));
             return;
         }
     }
     if (per_device != TDM_INT_NULL && train->accumulate > per_device)
-        conflict(config, "train.accumulate",
-                 train->per_device != TDM_INT_NULL ? "train.batch.per_device" : "train.batch.global",
-                 tdm__fault_text(&config->faults,
-                                 "train.accumulate cuts the %lld samples of a device into %lld parts; it wants at most %lld",
-                                 (long long)per_device, (long long)train->accumulate, (long long)per_device));
+        conflict(
+            config, "train.accumulate",
+            train->per_device != TDM_INT_NULL ? "train.batch.per_device" : "train.batch.global",
+            tdm__fault_text(&config->faults,
+                            "train.accumulate cuts the %lld samples of a device into %lld parts; it wants at most %lld",
+                            (long long)per_device, (long long)train->accumulate, (long long)per_device));
 }
 
 static void check_ddp(tdm_config *config) {
@@ -221,7 +227,8 @@ static void check_ddp(tdm_config *config) {
                        "parallel.ddp.init_method", "",
                        "parallel.ddp.init_method wants env, tcp://host:port or file:///path, got '%s'", method);
     if (parallel->mode != TDM_MODE_DDP) return;
-    static const char *const absent[] = {[TDM_BACKEND_NCCL] = "nccl", [TDM_BACKEND_GLOO] = "gloo", [TDM_BACKEND_MPI] = "mpi"};
+    static const char *const absent[] = {
+        [TDM_BACKEND_NCCL] = "nccl", [TDM_BACKEND_GLOO] = "gloo", [TDM_BACKEND_MPI] = "mpi"};
     int backend = parallel->ddp.backend;
     if (backend == TDM_BACKEND_NCCL || backend == TDM_BACKEND_GLOO || backend == TDM_BACKEND_MPI)
         not_here(config, "parallel.ddp.backend", "this build has shm and local; auto takes what fits",
@@ -241,8 +248,10 @@ static void check_parallel(tdm_config *config) {
     const char *name = precision == TDM_TF32 ? "tf32" : "bf16";
     if (parallel->device == TDM_DEVICE_CPU)
         conflict(config, "train.precision", "parallel.device",
-                 tdm__fault_text(&config->faults, "train.precision %s needs a CUDA device, and parallel.device is cpu; "
-                                 "write f32", name));
+                 tdm__fault_text(&config->faults,
+                                 "train.precision %s needs a CUDA device, and parallel.device is cpu; "
+                                 "write f32",
+                                 name));
     else
         not_here(config, "train.precision", "write f32",
                  tdm__fault_text(&config->faults, "train.precision %s is not in this build", name));
@@ -264,7 +273,8 @@ static void fill_cifar(tdm_config *config, tdm_data_spec *spec, const char *sect
     }
     if (spec->path == NULL) return;
     if (spec->files.count > 0) {
-        conflict(config, path_key, files_key, tdm__fault_text(&config->faults, "%s wants either files or path", section));
+        conflict(config, path_key, files_key,
+                 tdm__fault_text(&config->faults, "%s wants either files or path", section));
         return;
     }
     bool is_test = spec->split == 2 || (spec->split == 0 && is_eval);
@@ -299,10 +309,11 @@ static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *sect
 
 static void check_normalize(tdm_config *config) {
     const tdm_transform_spec *transform = &config->settings.job.data.transform;
-    if (transform->mean.count == 0 || transform->stdev.count == 0 || transform->mean.count == transform->stdev.count) return;
+    if (transform->mean.count == 0 || transform->stdev.count == 0 || transform->mean.count == transform->stdev.count)
+        return;
     conflict(config, "data.transform.std", "data.transform.mean",
-             tdm__fault_text(&config->faults, "normalize wants as many std as mean, got %d and %d", transform->stdev.count,
-                             transform->mean.count));
+             tdm__fault_text(&config->faults, "normalize wants as many std as mean, got %d and %d",
+                             transform->stdev.count, transform->mean.count));
 }
 
 tdm_status tdm__check_settings(tdm_config *config) {

@@ -17,7 +17,8 @@ static tdm_status make(tdm_config **out, const tdm_host *host) {
     char cwd[PATH_MAX];
     *out = NULL;
     if (host == NULL) host = tdm_host_default();
-    if (getcwd(cwd, sizeof(cwd)) == NULL) TDM_FAIL(TDM_E_IO, "the working directory cannot be read: %s", strerror(errno));
+    if (getcwd(cwd, sizeof(cwd)) == NULL)
+        TDM_FAIL(TDM_E_IO, "the working directory cannot be read: %s", strerror(errno));
     TDM_TRY(tdm__new(host, &config, 1, sizeof(*config), "config"));
     config->host = host;
     tdm__arena_init(&config->arena, host);
@@ -84,7 +85,8 @@ static tdm_status read_file(const tdm_host *host, const char *path, char **out, 
     while (status == TDM_OK && used < room) {
         ssize_t got = read(fd, *out + used, room - used);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) status = tdm__fail(TDM_E_CONFIG, __FILE__, __LINE__, NULL, "%s: cannot be read: %s", path, strerror(errno));
+        if (got < 0)
+            status = tdm__fail(TDM_E_CONFIG, __FILE__, __LINE__, NULL, "%s: cannot be read: %s", path, strerror(errno));
         if (got <= 0) break;
         used += (size_t)got;
     }

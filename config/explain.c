@@ -12,7 +12,8 @@ typedef struct words {
 static const words language_words[] = {
     [TDM_ENGLISH] = {"type", "default", "unit", "only for", "none: it must be written", "keys", "sections",
                      "kinds of layers", "keys that every layer has",
-                     "a layer is `kind`, `kind: main argument` or `kind: {keys}`; (main) marks the main argument", "inputs"},
+                     "a layer is `kind`, `kind: main argument` or `kind: {keys}`; (main) marks the main argument",
+                     "inputs"},
     [TDM_CHINESE] = {"类型", "默认值", "单位", "仅用于", "无，必须写出", "键", "小节", "层的种类", "各层共有的键",
                      "层的写法：`种类`、`种类: 主参数` 或 `种类: {键}`；(main) 表示主参数", "输入个数"},
 };
@@ -78,7 +79,9 @@ static void explain_section(const help_page *page, int index) {
     for (const tdm_field *row = section->rows; row->key != NULL; row++)
         add_item(page, row->key, (row->flags & TDM_FIELD_MAIN) != 0 ? " (main)" : "", help_of(page, row));
     if (strcmp(section->path, "model") == 0)
-        add_item(page, "layers", "", page->chinese ? "各层的列表，见 `tandem explain layers`" : "the list of layers, see `tandem explain layers`");
+        add_item(page, "layers", "",
+                 page->chinese ? "各层的列表，见 `tandem explain layers`"
+                               : "the list of layers, see `tandem explain layers`");
     for (int i = 1; i < TDM_SECTION_COUNT; i++) {
         if (!tdm__section_is_part(tdm__sections[i].path, section->path, &part)) continue;
         if (!has_parts) tdm__text_printf(page->out, "\n%s\n", page->words->parts);
@@ -89,19 +92,22 @@ static void explain_section(const help_page *page, int index) {
 
 static void add_common_keys(const help_page *page) {
     tdm__text_printf(page->out, "\n%s\n", page->words->common);
-    for (const tdm_field *row = tdm__layer_rows; row->key != NULL; row++) add_item(page, row->key, "", help_of(page, row));
+    for (const tdm_field *row = tdm__layer_rows; row->key != NULL; row++)
+        add_item(page, row->key, "", help_of(page, row));
 }
 
 static void explain_layers(const help_page *page) {
     tdm__text_printf(page->out, "model.layers\n  %s\n\n%s\n", page->words->form, page->words->kinds);
     for (int i = 0; tdm_builtin_ops[i] != NULL; i++)
-        add_item(page, tdm_builtin_ops[i]->name, "", page->chinese ? tdm_builtin_ops[i]->doc_zh : tdm_builtin_ops[i]->doc);
+        add_item(page, tdm_builtin_ops[i]->name, "",
+                 page->chinese ? tdm_builtin_ops[i]->doc_zh : tdm_builtin_ops[i]->doc);
     add_common_keys(page);
 }
 
 static void explain_op(const help_page *page, const tdm_op_def *op) {
     tdm__text_printf(page->out, "%s\n  %s\n", op->name, page->chinese ? op->doc_zh : op->doc);
-    if (op->max_inputs > 1) tdm__text_printf(page->out, "  %s %d-%d\n", page->words->inputs, op->min_inputs, op->max_inputs);
+    if (op->max_inputs > 1)
+        tdm__text_printf(page->out, "  %s %d-%d\n", page->words->inputs, op->min_inputs, op->max_inputs);
     for (const tdm_field *row = op->attrs; row != NULL && row->key != NULL; row++) {
         tdm__text_puts(page->out, "\n");
         explain_row(page, NULL, op->name, row);
@@ -166,7 +172,8 @@ static bool explain_last_part(const help_page *page, const char *key) {
             found = true;
         }
         for (int k = 1; k < TDM_SECTION_COUNT && i > 0; k++) {
-            if (!tdm__section_is_part(tdm__sections[k].path, tdm__sections[i].path, &part) || strcmp(part, key) != 0) continue;
+            if (!tdm__section_is_part(tdm__sections[k].path, tdm__sections[i].path, &part) || strcmp(part, key) != 0)
+                continue;
             if (found) tdm__text_puts(page->out, "\n");
             explain_section(page, k);
             found = true;
@@ -189,7 +196,8 @@ static const char *nearest_key(const char *key) {
     int count = 0;
     const char *dot = strrchr(key, '.'), *part;
     for (int i = 0; i < TDM_SECTION_COUNT; i++) {
-        for (const tdm_field *row = tdm__sections[i].rows; row->key != NULL && count < 500; row++) names[count++] = row->key;
+        for (const tdm_field *row = tdm__sections[i].rows; row->key != NULL && count < 500; row++)
+            names[count++] = row->key;
         for (int k = 1; k < TDM_SECTION_COUNT && count < 500; k++) {
             if (tdm__section_is_part(tdm__sections[k].path, tdm__sections[i].path, &part)) names[count++] = part;
         }

@@ -79,7 +79,8 @@ static const char *next_line(const char *at, const char *end) {
     return at == end ? NULL : at + length;
 }
 
-/* One pass over the file when the first fault quotes it: a file of many lines and many faults is read twice, not often. */
+/* One pass over the file when the first fault quotes it: a file of many lines and many faults is read twice, not often.
+ */
 static void index_lines(tdm_fault_list *list, const tdm_yaml_text *text) {
     const char *end = text->bytes + text->count;
     list->indexed = text;
@@ -148,7 +149,8 @@ static const char *next_char(const char *at, const char *stop) {
 /* The source line and a caret; long lines are cut to the part around the column. */
 static const char *excerpt_of(tdm_fault_list *list, tdm_place at) {
     const char *start, *stop;
-    if (at.text == NULL || at.line < 1 || at.column > LONGEST_LINE / 4 || !find_line(list, at, &start, &stop)) return "";
+    if (at.text == NULL || at.line < 1 || at.column > LONGEST_LINE / 4 || !find_line(list, at, &start, &stop))
+        return "";
     int skipped = 0, column = at.column < 1 ? 1 : at.column;
     while (column - skipped > EXCERPT_COLUMNS - 20 && start < stop) {
         start = next_char(start, stop);
@@ -186,7 +188,8 @@ static const char *one_line(tdm_fault_list *list, const char *message) {
         list->status = status;
         return "";
     }
-    for (size_t i = 0; i < length; i++) copy[i] = (unsigned char)message[i] < 0x20 || message[i] == 0x7F ? ' ' : message[i];
+    for (size_t i = 0; i < length; i++)
+        copy[i] = (unsigned char)message[i] < 0x20 || message[i] == 0x7F ? ' ' : message[i];
     if (cut) memcpy(copy + length, "...", 3);
     return copy;
 }
@@ -244,7 +247,8 @@ void tdm__faults_print(const tdm_fault_list *list, tdm_text *out) {
     }
     int more = list->total - list->count;
     if (more > 0)
-        tdm__text_printf(out, "... and %s%d more fault%s\n", list->is_cut ? "at least " : "", more, more == 1 ? "" : "s");
+        tdm__text_printf(out, "... and %s%d more fault%s\n", list->is_cut ? "at least " : "", more,
+                         more == 1 ? "" : "s");
 }
 
 void tdm__faults_print_json(const tdm_fault_list *list, tdm_text *out) {
@@ -269,10 +273,9 @@ void tdm__faults_print_json(const tdm_fault_list *list, tdm_text *out) {
 static const struct {
     const char *wide, *plain;
 } wide_marks[] = {
-    {"\xEF\xBC\x9A", ":"}, {"\xEF\xBC\x8C", ","}, {"\xEF\xBC\xBB", "["},     {"\xEF\xBC\xBD", "]"},
-    {"\xEF\xBD\x9B", "{"}, {"\xEF\xBD\x9D", "}"}, {"\xE3\x80\x90", "["},     {"\xE3\x80\x91", "]"},
-    {"\xEF\xBC\x9D", "="}, {"\xEF\xBC\x8D", "-"}, {"\xE2\x80\x9C", "\""},    {"\xE2\x80\x9D", "\""},
-    {"\xE3\x80\x80", " "}, {"\xEF\xBC\x83", "#"}, {"\xE3\x80\x81", ","},
+    {"\xEF\xBC\x9A", ":"},  {"\xEF\xBC\x8C", ","},  {"\xEF\xBC\xBB", "["}, {"\xEF\xBC\xBD", "]"}, {"\xEF\xBD\x9B", "{"},
+    {"\xEF\xBD\x9D", "}"},  {"\xE3\x80\x90", "["},  {"\xE3\x80\x91", "]"}, {"\xEF\xBC\x9D", "="}, {"\xEF\xBC\x8D", "-"},
+    {"\xE2\x80\x9C", "\""}, {"\xE2\x80\x9D", "\""}, {"\xE3\x80\x80", " "}, {"\xEF\xBC\x83", "#"}, {"\xE3\x80\x81", ","},
 };
 
 const char *tdm__fault_wide_hint(tdm_fault_list *list, tdm_place at) {

@@ -8,30 +8,30 @@
 #include "runtime/base/text.h"
 
 /* id, number, what it means. Numbers are printed, searched for and never reused. */
-#define TDM_FAULT_MAP(X)                                                                                               \
-    X(ENCODING, "C001", "the file is not UTF-8 text")                                                                  \
-    X(SYNTAX, "C002", "the text is not YAML")                                                                          \
-    X(LIMIT, "C003", "the file is larger or deeper than the format allows")                                            \
-    X(FEATURE, "C004", "a part of YAML that the format leaves out: aliases, merge keys, tags, several documents")       \
-    X(DUPLICATE, "C005", "a key is written twice")                                                                     \
-    X(UNKNOWN_KEY, "C006", "a key that does not exist here")                                                           \
-    X(VALUE, "C007", "a value of the wrong type or out of range")                                                      \
-    X(MISSING, "C008", "a key that must be written is not there")                                                      \
-    X(EXCLUSIVE, "C009", "of several keys exactly one must be written")                                                \
-    X(OTHER_TYPE, "C010", "a key that belongs to another type, as momentum does to sgd")                               \
-    X(SUBSTITUTION, "C011", "a ${...} that cannot be replaced")                                                        \
-    X(LAYER, "C012", "a layer that is not one of the known kinds, or not written as one")                              \
-    X(REFERENCE, "C013", "a layer name, id or input that is taken, unknown or unused")                                 \
-    X(SHAPE, "C014", "shapes that do not fit together")                                                                \
-    X(CONFLICT, "C015", "settings that contradict each other")                                                         \
-    X(UNSUPPORTED, "C016", "part of the format, but not in this build")                                                \
+#define TDM_FAULT_MAP(X)                                                                                          \
+    X(ENCODING, "C001", "the file is not UTF-8 text")                                                             \
+    X(SYNTAX, "C002", "the text is not YAML")                                                                     \
+    X(LIMIT, "C003", "the file is larger or deeper than the format allows")                                       \
+    X(FEATURE, "C004", "a part of YAML that the format leaves out: aliases, merge keys, tags, several documents") \
+    X(DUPLICATE, "C005", "a key is written twice")                                                                \
+    X(UNKNOWN_KEY, "C006", "a key that does not exist here")                                                      \
+    X(VALUE, "C007", "a value of the wrong type or out of range")                                                 \
+    X(MISSING, "C008", "a key that must be written is not there")                                                 \
+    X(EXCLUSIVE, "C009", "of several keys exactly one must be written")                                           \
+    X(OTHER_TYPE, "C010", "a key that belongs to another type, as momentum does to sgd")                          \
+    X(SUBSTITUTION, "C011", "a ${...} that cannot be replaced")                                                   \
+    X(LAYER, "C012", "a layer that is not one of the known kinds, or not written as one")                         \
+    X(REFERENCE, "C013", "a layer name, id or input that is taken, unknown or unused")                            \
+    X(SHAPE, "C014", "shapes that do not fit together")                                                           \
+    X(CONFLICT, "C015", "settings that contradict each other")                                                    \
+    X(UNSUPPORTED, "C016", "part of the format, but not in this build")                                           \
     X(OVERRIDE, "C017", "an override whose path leads nowhere")
 
 typedef enum tdm_fault_id {
 #define X(id, number, meaning) TDM_FAULT_##id,
     TDM_FAULT_MAP(X)
 #undef X
-    TDM_FAULT_COUNT
+        TDM_FAULT_COUNT
 } tdm_fault_id;
 
 const char *tdm__fault_number(tdm_fault_id id);
@@ -52,11 +52,11 @@ typedef struct tdm_place {
 
 enum { TDM_FAULTS_SHOWN = 20, TDM_FAULTS_KEPT = 64 };
 typedef struct tdm_fault_list {
-    tdm_arena *arena; /* of the texts */
-    int count, total; /* kept, and found */
-    int unsupported;  /* of the found ones, those of TDM_FAULT_UNSUPPORTED */
-    bool is_cut;       /* reading ended early: there may be more than `total` */
-    tdm_status status; /* out of memory, told once at the end */
+    tdm_arena *arena;             /* of the texts */
+    int count, total;             /* kept, and found */
+    int unsupported;              /* of the found ones, those of TDM_FAULT_UNSUPPORTED */
+    bool is_cut;                  /* reading ended early: there may be more than `total` */
+    tdm_status status;            /* out of memory, told once at the end */
     const tdm_yaml_text *indexed; /* the text of which `mark` knows each 256th line */
     const char **mark;
     int mark_count;

@@ -11,7 +11,6 @@
 #define ITEMS(min_, max_) .min_items = (min_), .max_items = (max_)
 #define BIT(value) (1u << (value))
 
-static const double no_limit = 0; /* with min 0: the type's own range */
 enum { MANY = 1 << 30 };
 
 static const char *const rng_names[] = {"torch_avx2", "torch_generic", NULL};
@@ -31,7 +30,8 @@ static const tdm_field root_rows[] = {
 };
 
 static const tdm_field model_rows[] = {
-    {FIELD(INTS, "input", tdm_model_head, input, "null"), RANGE(1, 2147483647), ITEMS(1, 5), .flags = TDM_FIELD_NULLABLE,
+    {FIELD(INTS, "input", tdm_model_head, input, "null"), RANGE(1, 2147483647), ITEMS(1, 5),
+     .flags = TDM_FIELD_NULLABLE,
      HELP("shape of one sample without the batch: [channels, height, width], or a number of features",
           "单个样本的形状（不含批次维）：[通道, 高, 宽]，或特征数")},
     {FIELD(TEXT, "builtin", tdm_model_head, builtin, "null"), .flags = TDM_FIELD_NULLABLE,
@@ -75,13 +75,16 @@ static const tdm_field spec_rows[] = {
      HELP("folder; cifar10: of data_batch_1.bin to 5 and test_batch.bin, instead of `files`",
           "目录；cifar10：含 data_batch_1.bin 至 5 与 test_batch.bin，可代替 files")},
     {FIELD(ENUM, "split", tdm_data_spec, split, "auto"), .names = split_names,
-     HELP("which files of `path`; auto: test for data.eval, else train", "path 中的哪一部分；auto：data.eval 取 test，其余取 train")},
+     HELP("which files of `path`; auto: test for data.eval, else train",
+          "path 中的哪一部分；auto：data.eval 取 test，其余取 train")},
     {FIELD(INTS, "range", tdm_data_spec, range, "null"), RANGE(0, 9.3e18), ITEMS(2, 2), .flags = TDM_FIELD_NULLABLE,
-     .unit = "samples", HELP("[first, end): use only these samples; null: all", "[first, end)：只用这些样本；null 表示全部")},
+     .unit = "samples",
+     HELP("[first, end): use only these samples; null: all", "[first, end)：只用这些样本；null 表示全部")},
     {FIELD(INT, "samples", tdm_data_spec, samples, "10000"), RANGE(1, 9007199254740992.0), .unit = "samples",
      HELP("how many are made", "生成的样本数")},
     {FIELD(INT, "classes", tdm_data_spec, classes, "null"), RANGE(1, MANY), .flags = TDM_FIELD_NULLABLE,
-     HELP("labels are drawn below this; null: the model's number of outputs", "标签的类别数；null 表示等于模型的输出数")},
+     HELP("labels are drawn below this; null: the model's number of outputs",
+          "标签的类别数；null 表示等于模型的输出数")},
     {FIELD(INT, "seed", tdm_data_spec, seed, "null"), RANGE(0, 9.3e18), .flags = TDM_FIELD_NULLABLE,
      HELP("of the samples; null: the job's seed", "生成样本的种子；null 表示使用任务的 seed")},
     {FIELD(FLOAT, "noise", tdm_data_spec, noise, "0.1"), RANGE(0, 10),
@@ -109,10 +112,12 @@ static const tdm_only spec_only[] = {
 
 static const tdm_field transform_rows[] = {
     {FIELD(BOOL, "to_float", tdm_transform_spec, to_float, "false"),
-     HELP("bytes become floats from 0 to 1 (torchvision's ToTensor)", "字节转换为 0 到 1 的浮点数（同 torchvision 的 ToTensor）")},
+     HELP("bytes become floats from 0 to 1 (torchvision's ToTensor)",
+          "字节转换为 0 到 1 的浮点数（同 torchvision 的 ToTensor）")},
     {FIELD(FLOATS, "mean", tdm_transform_spec, mean, "null"), RANGE(-1e9, 1e9), ITEMS(1, TDM_LIST_MAX),
      .flags = TDM_FIELD_NULLABLE,
-     HELP("normalize: subtracted from each channel; one number serves all", "normalize：各通道减去的均值；一个数用于所有通道")},
+     HELP("normalize: subtracted from each channel; one number serves all",
+          "normalize：各通道减去的均值；一个数用于所有通道")},
     {FIELD(FLOATS, "std", tdm_transform_spec, stdev, "null"), RANGE(0, 1e9), ITEMS(1, TDM_LIST_MAX),
      .flags = TDM_FIELD_NULLABLE | TDM_FIELD_OPEN_MIN,
      HELP("normalize: each channel is divided by it", "normalize：各通道除以的标准差")},
@@ -146,7 +151,8 @@ static const tdm_field optimizer_rows[] = {
     {FIELD(BOOL, "nesterov", tdm_optimizer_section, nesterov, "false"),
      HELP("Nesterov's momentum; wants momentum and no dampening", "Nesterov 动量；需要 momentum 且 dampening 为 0")},
     {FIELD(FLOATS, "betas", tdm_optimizer_section, betas, "[0.9, 0.999]"), RANGE(0, 1), ITEMS(2, 2),
-     HELP("decay of the averages of the gradient and of its square, each below 1", "梯度及其平方的滑动平均衰减率，均小于 1")},
+     HELP("decay of the averages of the gradient and of its square, each below 1",
+          "梯度及其平方的滑动平均衰减率，均小于 1")},
     {FIELD(FLOAT, "eps", tdm_optimizer_section, eps, "1.0e-8"), RANGE(0, 1e6),
      HELP("added to the denominator", "加在分母上的小量")},
     {FIELD(FLOAT, "weight_decay", tdm_optimizer_section, weight_decay, "null"), RANGE(0, 1e6),
@@ -154,7 +160,8 @@ static const tdm_field optimizer_rows[] = {
      HELP("pull of the weights towards 0; null: PyTorch's default, 0.01 for adamw and 0 otherwise",
           "权重衰减；null 表示 PyTorch 的默认值：adamw 为 0.01，其余为 0")},
     {FIELD(ENUM, "form", tdm_optimizer_section, form, "lerp"), .names = adam_forms,
-     HELP("rounding of the first moment: lerp as PyTorch from 2.1 on, muladd as 1.13", "一阶矩的舍入方式：lerp 同 PyTorch 2.1 起，muladd 同 1.13")},
+     HELP("rounding of the first moment: lerp as PyTorch from 2.1 on, muladd as 1.13",
+          "一阶矩的舍入方式：lerp 同 PyTorch 2.1 起，muladd 同 1.13")},
     {0},
 };
 static const tdm_only optimizer_only[] = {
@@ -172,11 +179,13 @@ static const char *const schedule_units[] = {"epoch", "step", NULL};
 static const char *const anneal_names[] = {"cos", "linear", NULL};
 static const tdm_field schedule_rows[] = {
     {FIELD(ENUM, "type", tdm_schedule_section, type, "constant"), .names = schedule_names, .flags = TDM_FIELD_MAIN,
-     HELP("how the learning rate changes; PyTorch's schedulers of these names", "学习率的变化方式；与 PyTorch 同名调度器一致")},
+     HELP("how the learning rate changes; PyTorch's schedulers of these names",
+          "学习率的变化方式；与 PyTorch 同名调度器一致")},
     {FIELD(ENUM, "per", tdm_schedule_section, per, "epoch"), .names = schedule_units,
-     HELP("what the schedule counts; unless written, onecycle counts steps, and so do cosine and linear without `total` "
-          "when train.steps is given",
-          "调度计数的单位；未写时 onecycle 按步计，给出 train.steps 且未写 total 的 cosine 与 linear 也按步计")},
+     HELP(
+         "what the schedule counts; unless written, onecycle counts steps, and so do cosine and linear without `total` "
+         "when train.steps is given",
+         "调度计数的单位；未写时 onecycle 按步计，给出 train.steps 且未写 total 的 cosine 与 linear 也按步计")},
     {FIELD(INT, "warmup_steps", tdm_schedule_section, warmup_steps, "0"), RANGE(0, 9007199254740992.0), .unit = "steps",
      HELP("linear rise of the learning rate in front of the schedule", "调度开始前学习率线性上升的步数")},
     {FIELD(FLOAT, "warmup_factor", tdm_schedule_section, warmup_factor, "0.3333333333333333"), RANGE(0, 1),
@@ -188,7 +197,8 @@ static const tdm_field schedule_rows[] = {
     {FIELD(INTS, "milestones", tdm_schedule_section, milestones, "null"), RANGE(1, 9007199254740992.0),
      ITEMS(1, TDM_LIST_MAX), .flags = TDM_FIELD_NULLABLE,
      HELP("multistep: where it falls, in rising order", "multistep：下降的位置，递增")},
-    {FIELD(INT, "total", tdm_schedule_section, total, "null"), RANGE(1, 9007199254740992.0), .flags = TDM_FIELD_NULLABLE,
+    {FIELD(INT, "total", tdm_schedule_section, total, "null"), RANGE(1, 9007199254740992.0),
+     .flags = TDM_FIELD_NULLABLE,
      HELP("length: cosine T_max, onecycle total_steps, linear total_iters; null: the whole run",
           "长度：cosine 的 T_max、onecycle 的 total_steps、linear 的 total_iters；null 表示整个训练")},
     {FIELD(FLOAT, "min_lr", tdm_schedule_section, min_lr, "0"), RANGE(0, 1e6),
@@ -200,7 +210,8 @@ static const tdm_field schedule_rows[] = {
     {FIELD(FLOAT, "div_factor", tdm_schedule_section, div_factor, "25"), RANGE(0, 1e12), .flags = TDM_FIELD_OPEN_MIN,
      HELP("onecycle: it begins at max_lr divided by this", "onecycle：起点为 max_lr 除以此数")},
     {FIELD(FLOAT, "final_div_factor", tdm_schedule_section, final_div_factor, "10000"), RANGE(0, 1e12),
-     .flags = TDM_FIELD_OPEN_MIN, HELP("onecycle: it ends at the beginning divided by this", "onecycle：终点为起点除以此数")},
+     .flags = TDM_FIELD_OPEN_MIN,
+     HELP("onecycle: it ends at the beginning divided by this", "onecycle：终点为起点除以此数")},
     {FIELD(ENUM, "anneal", tdm_schedule_section, anneal, "cos"), .names = anneal_names,
      HELP("onecycle: shape of rise and fall", "onecycle：升降的曲线形状")},
     {FIELD(FLOAT, "start_factor", tdm_schedule_section, start_factor, "0.3333333333333333"), RANGE(0, 1),
@@ -228,7 +239,8 @@ static const tdm_only schedule_only[] = {
 static const char *const precision_names[] = {"f32", "tf32", "bf16", NULL};
 static const tdm_field train_rows[] = {
     {FIELD(INT, "epochs", tdm_train_section, epochs, "null"), RANGE(1, MANY), .flags = TDM_FIELD_NULLABLE,
-     .unit = "epochs", HELP("passes over the training data; either this or steps", "遍历训练数据的轮数；与 steps 二选一")},
+     .unit = "epochs",
+     HELP("passes over the training data; either this or steps", "遍历训练数据的轮数；与 steps 二选一")},
     {FIELD(INT, "steps", tdm_train_section, steps, "null"), RANGE(1, 9007199254740992.0), .flags = TDM_FIELD_NULLABLE,
      .unit = "steps", HELP("optimizer steps in total; either this or epochs", "优化器总步数；与 epochs 二选一")},
     {FIELD(INT, "accumulate", tdm_train_section, accumulate, "1"), RANGE(1, MANY),
@@ -243,7 +255,8 @@ static const tdm_field train_rows[] = {
 static const tdm_field batch_rows[] = {
     {FIELD(INT, "per_device", tdm_train_section, per_device, "null"), RANGE(1, MANY), .flags = TDM_FIELD_NULLABLE,
      .unit = "samples",
-     HELP("samples of each device per optimizer step; either this or global", "每个设备每步的样本数；与 global 二选一")},
+     HELP("samples of each device per optimizer step; either this or global",
+          "每个设备每步的样本数；与 global 二选一")},
     {FIELD(INT, "global", tdm_train_section, global_batch, "null"), RANGE(1, MANY), .flags = TDM_FIELD_NULLABLE,
      .unit = "samples",
      HELP("samples of all devices together per optimizer step; either this or per_device",
@@ -272,7 +285,8 @@ static const tdm_field parallel_rows[] = {
      HELP("ref: only the plain reference kernels; fast: Winograd convolutions too, less accurate",
           "ref：只用朴素的参考实现；fast：允许精度较低的 Winograd 卷积")},
     {FIELD(INT, "stages", tdm_parallel_section, stages, "1"), RANGE(1, 64),
-     HELP("devices that one replica is cut over; layers then carry `stage`", "一个副本切分到几个设备；此时各层带 stage")},
+     HELP("devices that one replica is cut over; layers then carry `stage`",
+          "一个副本切分到几个设备；此时各层带 stage")},
     {0},
 };
 static const char *const scatter_names[] = {"chunk", "strided", NULL};
@@ -297,21 +311,23 @@ static const tdm_field dp_rows[] = {
 static const char *const backend_names[] = {"auto", "nccl", "gloo", "mpi", "shm", "local", NULL};
 static const tdm_field ddp_rows[] = {
     {FIELD(ENUM, "backend", tdm_parallel_section, ddp.backend, "auto"), .names = backend_names,
-     HELP("who moves gradients between ranks; auto: shm on one host's CPUs", "进程间梯度通信的后端；auto：单机 CPU 用 shm")},
+     HELP("who moves gradients between ranks; auto: shm on one host's CPUs",
+          "进程间梯度通信的后端；auto：单机 CPU 用 shm")},
     {FIELD(TEXT, "init_method", tdm_parallel_section, ddp.init_method, "env"),
-     HELP("how ranks find each other: env, tcp://host:port or file:///path", "进程如何相互发现：env、tcp://host:port 或 file:///path")},
+     HELP("how ranks find each other: env, tcp://host:port or file:///path",
+          "进程如何相互发现：env、tcp://host:port 或 file:///path")},
     {FIELD(FLOAT, "bucket_cap_mb", tdm_parallel_section, ddp.bucket_cap_mb, "25"), RANGE(0, 1e6),
      .flags = TDM_FIELD_OPEN_MIN, .unit = "MiB",
      HELP("gradients are sent in buckets of this size while backward goes on", "反向传播期间按此大小分桶发送梯度")},
     {FIELD(BOOL, "find_unused_parameters", tdm_parallel_section, ddp.find_unused_parameters, "false"),
      HELP("look for parameters without a gradient before each reduction", "每次归约前查找没有梯度的参数")},
     {FIELD(BOOL, "broadcast_buffers", tdm_parallel_section, ddp.broadcast_buffers, "true"),
-     HELP("rank 0's batch-norm statistics go to all ranks before each forward", "每次前向前把 0 号进程的批归一化统计量广播给所有进程")},
+     HELP("rank 0's batch-norm statistics go to all ranks before each forward",
+          "每次前向前把 0 号进程的批归一化统计量广播给所有进程")},
     {FIELD(BOOL, "check_reduction", tdm_parallel_section, ddp.check_reduction, "false"),
      HELP("verify that every bucket was reduced before the optimizer steps", "优化器更新前核对每个桶都已归约")},
-    {FIELD(DURATION, "timeout", tdm_parallel_section, ddp.timeout, "10m"), RANGE(0, no_limit),
-     .flags = TDM_FIELD_OPEN_MIN, .unit = "seconds",
-     HELP("longest wait for another rank", "等待其他进程的最长时间")},
+    {FIELD(DURATION, "timeout", tdm_parallel_section, ddp.timeout, "10m"), RANGE(0, 0), .flags = TDM_FIELD_OPEN_MIN,
+     .unit = "seconds", HELP("longest wait for another rank", "等待其他进程的最长时间")},
     {0},
 };
 
@@ -322,7 +338,8 @@ static const tdm_field eval_rows[] = {
 };
 static const tdm_field checkpoint_rows[] = {
     {FIELD(INTERVAL, "every", tdm_checkpoint_section, every, "1 epoch"), .flags = TDM_FIELD_NULLABLE,
-     HELP("how often a checkpoint is saved; one is saved at the end in any case", "多久保存一次检查点；结束时总会保存一次")},
+     HELP("how often a checkpoint is saved; one is saved at the end in any case",
+          "多久保存一次检查点；结束时总会保存一次")},
     {FIELD(INT, "keep_last", tdm_checkpoint_section, keep_last, "3"), RANGE(1, MANY), .unit = "checkpoints",
      HELP("older ones are removed", "保留最近几个检查点，更旧的删除")},
     {FIELD(TEXT, "resume", tdm_checkpoint_section, resume, "auto"),
@@ -370,14 +387,16 @@ const tdm_section tdm__sections[TDM_SECTION_COUNT] = {
     {"data.eval", AT(job.data.eval), spec_rows, "format", spec_only, "samples to measure on; null: none",
      "评估样本；null 表示没有"},
     {"data.transform", AT(job.data.transform), transform_rows, NULL, NULL,
-     "what is done to each sample: a list of to_float and normalize", "对每个样本的处理：由 to_float 与 normalize 组成的列表"},
+     "what is done to each sample: a list of to_float and normalize",
+     "对每个样本的处理：由 to_float 与 normalize 组成的列表"},
     {"loss", AT(job.loss), loss_rows, "type", loss_only, "what is minimised", "损失函数"},
     {"optimizer", AT(job.optimizer), optimizer_rows, "type", optimizer_only, "how weights are updated", "优化器"},
     {"schedule", AT(job.schedule), schedule_rows, "type", schedule_only, "how the learning rate changes", "学习率调度"},
     {"train", AT(job.train), train_rows, NULL, NULL, "length and batches of the run", "训练长度与批次"},
     {"train.batch", AT(job.train), batch_rows, NULL, NULL, "samples per optimizer step: per_device or global",
      "每步的样本数：per_device 或 global"},
-    {"parallel", AT(job.parallel), parallel_rows, NULL, NULL, "devices, and how they work together", "设备及其协作方式"},
+    {"parallel", AT(job.parallel), parallel_rows, NULL, NULL, "devices, and how they work together",
+     "设备及其协作方式"},
     {"parallel.dp", AT(job.parallel), dp_rows, NULL, NULL, "for mode dp", "用于 dp 模式"},
     {"parallel.ddp", AT(job.parallel), ddp_rows, NULL, NULL, "for mode ddp", "用于 ddp 模式"},
     {"eval", AT(job), eval_rows, NULL, NULL, "measuring on data.eval", "评估"},

@@ -1,5 +1,5 @@
-/* One item of model.layers: `kind`, `kind: main argument` or `kind: {keys}`. Attributes are read by the op's own rows, so
- * that all their faults are told at once; shapes come later. */
+/* One item of model.layers: `kind`, `kind: main argument` or `kind: {keys}`. Attributes are read by the op's own rows,
+ * so that all their faults are told at once; shapes come later. */
 #include <string.h>
 
 #include "config/room.h"
@@ -58,8 +58,8 @@ static bool split_item(tdm_config *config, int index, const tdm_yaml_node *item,
     const char *first = item->first->key;
     const char *hint = form;
     if (tdm__op_find(first) != NULL && tdm__yaml_is_null(item->first))
-        hint = tdm__fault_text(&config->faults, "indent the keys of %s deeper, or write `- %s: {%s: ...}`", first, first,
-                               item->first->next->key);
+        hint = tdm__fault_text(&config->faults, "indent the keys of %s deeper, or write `- %s: {%s: ...}`", first,
+                               first, item->first->next->key);
     tdm__fault_add(&config->faults, TDM_FAULT_LAYER, item->first->next->key_at, key, hint,
                    "%s wants one kind with its keys inside, got '%s' beside '%s'", key, item->first->next->key, first);
     return false;
@@ -89,10 +89,16 @@ static void add_attr(tdm_config *config, int index, tdm_layer *layer, const tdm_
     }
     tdm__yaml_flow(node, &flow);
     const char *text = tdm__fault_text(&config->faults, "%s", flow.data == NULL ? "" : flow.data);
+    text = tdm__substitute(config, text, node->at, key);
+    if (text == NULL) {
+        layer->is_broken = true;
+        goto done;
+    }
     if (!tdm__field_set_text(row, layer->attrs, text, &config->work, &why)) {
         if (!tdm__config_lacks_memory(config, &why))
-            tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key, tdm__fault_wide_hint(&config->faults, node->at),
-                           "%s: %s %s", layer->op->name, row->key, why.data == NULL ? "has a wrong value" : why.data);
+            tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key,
+                           tdm__fault_wide_hint(&config->faults, node->at), "%s: %s %s", layer->op->name, row->key,
+                           why.data == NULL ? "has a wrong value" : why.data);
         layer->is_broken = true;
     } else if (layer->attr_count < TDM_LAYER_ATTRS_MAX) {
         layer->attr[layer->attr_count] = (tdm_attr){row->key, text, tdm__place_origin(node->at)};
@@ -110,28 +116,30 @@ static void add_inputs(tdm_config *config, int index, tdm_layer *layer, const td
     if (tdm__yaml_is_null(node)) return;
     bool is_list = node->kind == TDM_YAML_LIST;
     for (; item != NULL; item = is_list ? item->next : NULL) {
-        if (item->kind != TDM_YAML_SCALAR || tdm__yaml_is_null(item) || layer->head.input.count == TDM_MAX_INPUTS) break;
+        if (item->kind != TDM_YAML_SCALAR || tdm__yaml_is_null(item) || layer->head.input.count == TDM_MAX_INPUTS)
+            break;
         layer->input_at[layer->head.input.count] = item->at;
         layer->head.input.item[layer->head.input.count++] = item->text;
     }
     if (item == NULL && layer->head.input.count > 0) return;
     layer->is_broken = true;
     tdm__fault_add(&config->faults, TDM_FAULT_VALUE, item != NULL ? item->at : node->at, key,
-                   "write input: a, or input: [a, b], with the ids of earlier layers",
-                   "%s: input wants 1 to %d ids", layer->op->name, TDM_MAX_INPUTS);
+                   "write input: a, or input: [a, b], with the ids of earlier layers", "%s: input wants 1 to %d ids",
+                   layer->op->name, TDM_MAX_INPUTS);
 }
 
 /* name, id, stage: rows of the common head. */
 static void set_head(tdm_config *config, int index, tdm_layer *layer, const tdm_field *row, const tdm_yaml_node *node) {
     const char *item = node->kind == TDM_YAML_SCALAR ? node->text : "";
-    tdm_written written = {.is_list = node->kind != TDM_YAML_SCALAR, .is_null = tdm__yaml_is_null(node), .count = 1,
-                           .item = &item};
+    tdm_written written = {
+        .is_list = node->kind != TDM_YAML_SCALAR, .is_null = tdm__yaml_is_null(node), .count = 1, .item = &item};
     tdm_text why;
     tdm__text_init(&why, config->host);
     if (node->kind == TDM_YAML_MAP || !tdm__field_set(row, &layer->head, &written, &config->work, &why)) {
         if (!tdm__config_lacks_memory(config, &why))
-            tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, layer_key(config, index, row->key), "", "%s: %s %s",
-                           layer->op->name, row->key, why.data == NULL ? "wants a single value" : why.data);
+            tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, layer_key(config, index, row->key), "",
+                           "%s: %s %s", layer->op->name, row->key,
+                           why.data == NULL ? "wants a single value" : why.data);
         layer->is_broken = true;
     }
     if (strcmp(row->key, "name") == 0) layer->name_at = node->at;
@@ -147,7 +155,8 @@ static void unknown_attr(tdm_config *config, int index, tdm_layer *layer, const 
     for (const tdm_field *row = layer->op->attrs; row != NULL && row->key != NULL && count < 56; row++)
         names[count++] = row->key;
     for (const tdm_field *row = tdm__layer_rows; row->key != NULL; row++) names[count++] = row->key;
-    for (int i = 0; i < count; i++) list = tdm__fault_text(&config->faults, "%s%s%s", list, i > 0 ? ", " : "", names[i]);
+    for (int i = 0; i < count; i++)
+        list = tdm__fault_text(&config->faults, "%s%s%s", list, i > 0 ? ", " : "", names[i]);
     const char *hint = tdm__fault_wide_hint(&config->faults, node->key_at);
     const char *foreign = tdm__foreign_attr(node->key);
     bool is_ours = foreign != NULL && layer->op->attrs != NULL && tdm__field_find(layer->op->attrs, foreign) != NULL;
@@ -215,7 +224,8 @@ static void check_name(tdm_config *config, int index, tdm_layer *layer) {
     size_t length = strlen(name), digits = 0;
     while (is_digit(name[digits])) digits++;
     bool is_index = digits == length && strcmp(name, layer->name) == 0;
-    bool is_good = length > 0 && length <= 200 && (is_index || digits == 0 || (name[digits] == '.' && digits + 1 < length));
+    bool is_good =
+        length > 0 && length <= 200 && (is_index || digits == 0 || (name[digits] == '.' && digits + 1 < length));
     is_good = is_good && name[0] != '.' && name[length - 1] != '.' && strstr(name, "..") == NULL;
     for (size_t i = 0; i < length; i++) is_good = is_good && (unsigned char)name[i] > 0x20 && name[i] != 0x7F;
     unsigned char first = (unsigned char)name[0], lower = (unsigned char)(first | 0x20);
@@ -225,9 +235,11 @@ static void check_name(tdm_config *config, int index, tdm_layer *layer) {
         layer->is_named = true;
         return;
     }
-    tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, layer->name_at, layer_key(config, index, "name"), "",
-                   "a layer's name begins with a letter or is its index %d, without spaces, with dots only between parts, "
-                   "got '%.220s'", index, name);
+    tdm__fault_add(
+        &config->faults, TDM_FAULT_REFERENCE, layer->name_at, layer_key(config, index, "name"), "",
+        "a layer's name begins with a letter or is its index %d, without spaces, with dots only between parts, "
+        "got '%.220s'",
+        index, name);
 }
 
 tdm_status tdm__layer_read(tdm_config *config, int index, const tdm_yaml_node *item, tdm_layer *layer) {

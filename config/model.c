@@ -1,5 +1,5 @@
-/* model.layers to a graph: names and references are resolved here, shapes by the ops through the graph. After a fault of
- * one layer the others are still read; only shapes behind it stay unknown. */
+/* model.layers to a graph: names and references are resolved here, shapes by the ops through the graph. After a fault
+ * of one layer the others are still read; only shapes behind it stay unknown. */
 #include <string.h>
 
 #include "config/room.h"
@@ -21,7 +21,8 @@ static const char *shape_text(tdm_config *config, tdm_value value) {
     int64_t dim[TDM_MAX_DIMS];
     int ndim = tdm_graph_shape(config->graph, value, dim);
     const char *text = "";
-    for (int i = 0; i < ndim; i++) text = tdm__fault_text(&config->faults, "%s%s%lld", text, i > 0 ? "x" : "", (long long)dim[i]);
+    for (int i = 0; i < ndim; i++)
+        text = tdm__fault_text(&config->faults, "%s%s%lld", text, i > 0 ? "x" : "", (long long)dim[i]);
     return text;
 }
 
@@ -182,15 +183,17 @@ static void check_uses(tdm_config *config) {
         const tdm_layer *next = &config->layers[i + 1];
         if (layer->uses > 0 || next->lacks_input) continue;
         tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, layer->at, layer_key(config, i, ""),
-                       tdm__fault_text(&config->faults, "%s takes other inputs; name this output with `id` and use it, or "
-                                       "remove the layer", layer_words(config, next)),
+                       tdm__fault_text(&config->faults,
+                                       "%s takes other inputs; name this output with `id` and use it, or "
+                                       "remove the layer",
+                                       layer_words(config, next)),
                        "nothing uses the output of %s '%s'", layer->op != NULL ? layer->op->name : "the layer",
                        layer->name);
     }
     const tdm_layer *last = &config->layers[config->layer_count - 1];
     if (last->uses > 0)
-        tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, last->at, layer_key(config, config->layer_count - 1, ""), "",
-                       "the output of the last layer is the model's output; no layer may take it");
+        tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, last->at, layer_key(config, config->layer_count - 1, ""),
+                       "", "the output of the last layer is the model's output; no layer may take it");
 }
 
 static void check_stages(tdm_config *config) {
@@ -246,7 +249,8 @@ static void check_channels(tdm_config *config) {
     tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, at, "data.transform.mean",
                    tdm__fault_text(&config->faults, "%s says `%s`", tdm__place_words(&config->faults, other),
                                    tdm__place_line(&config->faults, other)),
-                   "normalize wants 1 mean or one for each of the %lld channels, got %d", (long long)channels, mean->count);
+                   "normalize wants 1 mean or one for each of the %lld channels, got %d", (long long)channels,
+                   mean->count);
 }
 
 /* The layers of the list into config->layers; false when there is no list to read. */
@@ -257,7 +261,8 @@ static bool find_layers(tdm_config *config) {
     if (node == NULL) {
         bool has_model = at.text != NULL;
         tdm__fault_add(&config->faults, TDM_FAULT_MISSING, has_model ? at : config->section_at[0],
-                       has_model ? "model.layers" : "model", "write model: {input: [1, 28, 28], layers: [flatten, {linear: 10}]}",
+                       has_model ? "model.layers" : "model",
+                       "write model: {input: [1, 28, 28], layers: [flatten, {linear: 10}]}",
                        has_model ? "the key `model.layers` is missing" : "the key `model` is missing");
         return false;
     }
@@ -278,8 +283,8 @@ static tdm_status open_graph(tdm_config *config, tdm_value *input) {
     *input = -1;
     if (tdm__config_is_bad(config, "model.input")) return TDM_OK;
     if (shape->count == 0) {
-        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, config->section_at[tdm__section_find("model")], "model.input",
-                       "write input: [channels, height, width], or a number of features",
+        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, config->section_at[tdm__section_find("model")],
+                       "model.input", "write input: [channels, height, width], or a number of features",
                        "the key `model.input` is missing");
         return TDM_OK;
     }
@@ -320,8 +325,9 @@ tdm_status tdm__model_build(tdm_config *config) {
         if (config->layers_node != NULL)
             tdm__fault_add(&config->faults, TDM_FAULT_EXCLUSIVE, config->layers_node->key_at, "model.layers",
                            "keep one of the two", "model wants either layers or builtin, got both");
-        tdm__fault_add(&config->faults, TDM_FAULT_UNSUPPORTED, tdm__config_place(config, "model.builtin"), "model.builtin",
-                       "write the layers out", "model.builtin %s is not in this build", config->settings.model.builtin);
+        tdm__fault_add(&config->faults, TDM_FAULT_UNSUPPORTED, tdm__config_place(config, "model.builtin"),
+                       "model.builtin", "write the layers out", "model.builtin %s is not in this build",
+                       config->settings.model.builtin);
         return config->faults.status;
     }
     if (!find_layers(config)) return config->faults.status;

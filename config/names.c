@@ -103,17 +103,29 @@ static const struct {
 };
 
 static const char *const foreign_layers[][2] = {
-    {"fc", "linear"},        {"dense", "linear"},          {"conv", "conv2d"},          {"convolution", "conv2d"},
-    {"maxpool", "maxpool2d"}, {"max_pool2d", "maxpool2d"}, {"avgpool", "avgpool2d"},    {"avg_pool2d", "avgpool2d"},
-    {"bn", "batchnorm2d"},   {"batchnorm", "batchnorm2d"}, {"batch_norm", "batchnorm2d"},
-    {"global_avg_pool", "adaptive_avgpool2d"},             {"adaptive_avg_pool2d", "adaptive_avgpool2d"},
-    {"residual", "add"},     {"sum", "add"},               {"reshape", "flatten"},      {"view", "flatten"},
+    {"fc", "linear"},
+    {"dense", "linear"},
+    {"conv", "conv2d"},
+    {"convolution", "conv2d"},
+    {"maxpool", "maxpool2d"},
+    {"max_pool2d", "maxpool2d"},
+    {"avgpool", "avgpool2d"},
+    {"avg_pool2d", "avgpool2d"},
+    {"bn", "batchnorm2d"},
+    {"batchnorm", "batchnorm2d"},
+    {"batch_norm", "batchnorm2d"},
+    {"global_avg_pool", "adaptive_avgpool2d"},
+    {"adaptive_avg_pool2d", "adaptive_avgpool2d"},
+    {"residual", "add"},
+    {"sum", "add"},
+    {"reshape", "flatten"},
+    {"view", "flatten"},
 };
 
 static const char *const foreign_attrs[][2] = {
-    {"out_channels", "out"}, {"out_features", "out"}, {"filters", "out"},       {"units", "out"},
-    {"in_channels", "in"},   {"in_features", "in"},   {"num_features", "in"},   {"kernel_size", "kernel"},
-    {"strides", "stride"},   {"pad", "padding"},      {"output_size", "out"},   {"inputs", "input"},
+    {"out_channels", "out"}, {"out_features", "out"}, {"filters", "out"},     {"units", "out"},
+    {"in_channels", "in"},   {"in_features", "in"},   {"num_features", "in"}, {"kernel_size", "kernel"},
+    {"strides", "stride"},   {"pad", "padding"},      {"output_size", "out"}, {"inputs", "input"},
     {"from", "input"},       {"probability", "p"},    {"rate", "p"},
 };
 

@@ -114,11 +114,12 @@ tdm_status tdm_config_override_text(tdm_config *config, const char *key, const c
 
 static tdm_place place_in(const tdm_override *override, size_t byte) {
     int column = 1;
-    for (size_t i = 0; i < byte; i++) column += ((unsigned char)override->text.bytes[i] & 0xC0) != 0x80;
+    for (size_t i = 0; i < byte; i++) column += ((unsigned char) override->text.bytes[i] & 0xC0) != 0x80;
     return (tdm_place){&override->text, 1, column};
 }
 
-static void refuse(tdm_config *config, const tdm_override *override, const char *at, const char *hint, const char *why) {
+static void refuse(tdm_config *config, const tdm_override *override, const char *at, const char *hint,
+                   const char *why) {
     size_t byte = (size_t)(at - override->path);
     tdm__fault_add(&config->faults, TDM_FAULT_OVERRIDE, place_in(override, byte), override->path, hint, "%s: %s",
                    override->path, why);
@@ -204,8 +205,9 @@ static tdm_status descend(tdm_config *config, const tdm_override *override, cons
         tdm_yaml_node *item = (*node)->kind == TDM_YAML_LIST ? (*node)->first : NULL;
         for (long i = 0; i < step->index && item != NULL; i++) item = item->next;
         if (item == NULL) {
-            const char *why = tdm__fault_text(&config->faults, "there is no item %ld; items count from 0, and there are %d",
-                                              step->index, (*node)->kind == TDM_YAML_LIST ? (*node)->count : 0);
+            const char *why =
+                tdm__fault_text(&config->faults, "there is no item %ld; items count from 0, and there are %d",
+                                step->index, (*node)->kind == TDM_YAML_LIST ? (*node)->count : 0);
             refuse(config, override, at, "", why);
         }
         *node = item;
@@ -218,8 +220,9 @@ static tdm_status descend(tdm_config *config, const tdm_override *override, cons
     if (tdm__yaml_is_null(*node) || ((*node)->kind == TDM_YAML_SCALAR && main_row != NULL))
         TDM_TRY(wrap(config, *node, main_row != NULL ? main_row->key : ""));
     if ((*node)->kind != TDM_YAML_MAP) {
-        refuse(config, override, at, "", tdm__fault_text(&config->faults, "there is no key '%s', since the file holds %s here",
-                                                         step->key, tdm__yaml_words(&config->faults, *node)));
+        refuse(config, override, at, "",
+               tdm__fault_text(&config->faults, "there is no key '%s', since the file holds %s here", step->key,
+                               tdm__yaml_words(&config->faults, *node)));
         *node = NULL;
         return TDM_OK;
     }

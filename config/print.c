@@ -95,7 +95,9 @@ static void print_json_value(const tdm_field *row, const void *object, tdm_text 
             tdm__text_json_string(out, text);
         break;
     }
-    case TDM_FIELD_PATHS: print_json_texts(value, out); break;
+    case TDM_FIELD_PATHS:
+        print_json_texts(value, out);
+        break;
     case TDM_FIELD_ENUM:
     case TDM_FIELD_INTERVAL:
     case TDM_FIELD_DURATION:
@@ -111,7 +113,9 @@ static void print_json_value(const tdm_field *row, const void *object, tdm_text 
     case TDM_FIELD_PAIR:
     case TDM_FIELD_INTS:
     case TDM_FIELD_FLOATS:
-    case TDM_FIELD_KIND_COUNT: tdm__field_print(row, object, out); break; /* YAML's flow style is JSON here */
+    case TDM_FIELD_KIND_COUNT:
+        tdm__field_print(row, object, out);
+        break; /* YAML's flow style is JSON here */
     }
 }
 
@@ -125,11 +129,15 @@ static void print_value(const tdm_field *row, const void *object, bool json, tdm
 static bool holds_null(const tdm_field *row, const void *object) {
     const void *value = (const char *)object + row->offset;
     switch (row->kind) {
-    case TDM_FIELD_INT: return *(const int64_t *)value == TDM_INT_NULL;
+    case TDM_FIELD_INT:
+        return *(const int64_t *)value == TDM_INT_NULL;
     case TDM_FIELD_TEXT:
-    case TDM_FIELD_PATH: return *(const char *const *)value == NULL;
-    case TDM_FIELD_PATHS: return ((const tdm_texts *)value)->count == 0;
-    case TDM_FIELD_PAIR: return ((const int64_t *)value)[0] == 0 && ((const int64_t *)value)[1] == 0;
+    case TDM_FIELD_PATH:
+        return *(const char *const *)value == NULL;
+    case TDM_FIELD_PATHS:
+        return ((const tdm_texts *)value)->count == 0;
+    case TDM_FIELD_PAIR:
+        return ((const int64_t *)value)[0] == 0 && ((const int64_t *)value)[1] == 0;
     case TDM_FIELD_BOOL:
     case TDM_FIELD_FLOAT:
     case TDM_FIELD_ENUM:
@@ -137,14 +145,16 @@ static bool holds_null(const tdm_field *row, const void *object) {
     case TDM_FIELD_FLOATS:
     case TDM_FIELD_INTERVAL:
     case TDM_FIELD_DURATION:
-    case TDM_FIELD_KIND_COUNT: break;
+    case TDM_FIELD_KIND_COUNT:
+        break;
     }
     return false;
 }
 
 /* ---- layers ---- */
 
-/* Keys that say nothing when they are null: `in`, which is only checked, a stride that is the kernel, the common ones. */
+/* Keys that say nothing when they are null: `in`, which is only checked, a stride that is the kernel, the common ones.
+ */
 static bool is_silent(const tdm_field *row, const void *object) {
     return row->initial != NULL && strcmp(row->initial, "null") == 0 && holds_null(row, object);
 }
@@ -210,7 +220,8 @@ static void print_transform(printer *to, int section) {
     tdm__text_printf(to->out, "%s[", is_json(to) ? "" : " ");
     if (transform->to_float) tdm__text_printf(to->out, "%sto_float%s", mark, mark);
     if (transform->mean.count > 0) {
-        tdm__text_printf(to->out, "%s{%snormalize%s: {%smean%s: ", transform->to_float ? ", " : "", mark, mark, mark, mark);
+        tdm__text_printf(to->out, "%s{%snormalize%s: {%smean%s: ", transform->to_float ? ", " : "", mark, mark, mark,
+                         mark);
         tdm__field_print(&table->rows[mean], transform, to->out);
         tdm__text_printf(to->out, ", %sstd%s: ", mark, mark);
         tdm__field_print(&table->rows[stdev], transform, to->out);
@@ -270,7 +281,8 @@ static void print_section(printer *to, int index) {
 tdm_status tdm_config_print(const tdm_config *config, tdm_config_form form, char **out) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_print: out is NULL");
     *out = NULL;
-    if (config == NULL || !config->is_good) TDM_FAIL(TDM_E_USAGE, "tdm_config_print wants a config that passed its check");
+    if (config == NULL || !config->is_good)
+        TDM_FAIL(TDM_E_USAGE, "tdm_config_print wants a config that passed its check");
     tdm_text text;
     tdm__text_init(&text, config->host);
     printer to = {.config = config, .form = form, .out = &text};
@@ -335,11 +347,12 @@ tdm_status tdm_config_get(const tdm_config *config, const char *key, char **out)
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_get: out is NULL");
     *out = NULL;
     if (key == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_get: key is NULL");
-    if (config == NULL || !config->is_good) TDM_FAIL(TDM_E_USAGE, "tdm_config_get wants a config that passed its check");
+    if (config == NULL || !config->is_good)
+        TDM_FAIL(TDM_E_USAGE, "tdm_config_get wants a config that passed its check");
     tdm_text text;
     tdm__text_init(&text, config->host);
-    tdm_status status = strncmp(key, "model.layers[", 13) == 0 ? get_of_layer(config, key, &text)
-                                                               : get_of_section(config, key, &text);
+    tdm_status status =
+        strncmp(key, "model.layers[", 13) == 0 ? get_of_layer(config, key, &text) : get_of_section(config, key, &text);
     if (status != TDM_OK) {
         tdm__text_deinit(&text);
         return tdm__frame(status, __FILE__, __LINE__);

@@ -28,9 +28,9 @@ typedef struct tdm_layer {
     tdm_attr attr[TDM_LAYER_ATTRS_MAX];
     tdm_place attr_at[TDM_LAYER_ATTRS_MAX];
     int attr_count;
-    void *attrs;      /* the op's struct, all attributes set */
-    tdm_value value;  /* its output; -1 while unknown */
-    bool is_broken;   /* has a fault of its own: not given to the graph */
+    void *attrs;     /* the op's struct, all attributes set */
+    tdm_value value; /* its output; -1 while unknown */
+    bool is_broken;  /* has a fault of its own: not given to the graph */
     int uses;
     bool lacks_input; /* names an id that is not there */
 } tdm_layer;
@@ -85,8 +85,8 @@ tdm_status tdm__model_build(tdm_config *config);
 tdm_status tdm__layer_read(tdm_config *config, int index, const tdm_yaml_node *item, tdm_layer *layer);
 /* names.c: "did you mean" */
 void tdm__unknown_key(tdm_config *config, int section, const tdm_yaml_node *node);
-const char *tdm__foreign_layer(const char *kind);        /* Conv2d, fc, dense; NULL if not known elsewhere */
-const char *tdm__foreign_attr(const char *key);          /* kernel_size, out_channels */
+const char *tdm__foreign_layer(const char *kind);                   /* Conv2d, fc, dense; NULL if not known elsewhere */
+const char *tdm__foreign_attr(const char *key);                     /* kernel_size, out_channels */
 const char *tdm__foreign_value(const char *key, const char *value); /* format: mnist; "" if not known elsewhere */
 const char *tdm__hint_nearest(tdm_config *config, const char *word, const char *const *names, int count);
 /* subst.c: ${env:X}, ${name}, ${start_time}. NULL after a fault. */

@@ -61,16 +61,17 @@ static bool is_path(int section, const tdm_field *row, const char *text) {
 }
 
 /* The scalars of a node, replaced and with paths made absolute. False after a fault. */
-static bool take_items(tdm_config *config, int section, const tdm_field *row, const tdm_yaml_node *node, const char *key,
-                       const char *items[TDM_LIST_MAX + 1], tdm_written *written) {
+static bool take_items(tdm_config *config, int section, const tdm_field *row, const tdm_yaml_node *node,
+                       const char *key, const char *items[TDM_LIST_MAX + 1], tdm_written *written) {
     bool is_list = node->kind == TDM_YAML_LIST;
     const tdm_yaml_node *item = is_list ? node->first : node;
     int index = 0;
     for (; item != NULL && index <= TDM_LIST_MAX; item = is_list ? item->next : NULL, index++) {
         if (item->is_told) return false;
         if (item->kind != TDM_YAML_SCALAR || (is_list && tdm__yaml_is_null(item))) {
-            tdm__fault_add(&config->faults, TDM_FAULT_VALUE, item->at, key, "", "%s: item %d wants a single value, got %s",
-                           key, index + 1, tdm__yaml_words(&config->faults, item));
+            tdm__fault_add(&config->faults, TDM_FAULT_VALUE, item->at, key, "",
+                           "%s: item %d wants a single value, got %s", key, index + 1,
+                           tdm__yaml_words(&config->faults, item));
             return false;
         }
         const char *text = tdm__substitute(config, item->text, item->at, key);
@@ -200,8 +201,8 @@ static void check_required(tdm_config *config, int index, tdm_place at) {
         const tdm_field *row = &section->rows[i];
         if ((row->flags & TDM_FIELD_REQUIRED) == 0 || config->place[index][i].text != NULL) continue;
         const char *key = key_text(config, index, row->key);
-        const char *hint = index == 0 ? "write `tandem: 1` as the first line"
-                                      : tdm__fault_text(&config->faults, "%s", row->help);
+        const char *hint =
+            index == 0 ? "write `tandem: 1` as the first line" : tdm__fault_text(&config->faults, "%s", row->help);
         tdm__fault_add(&config->faults, TDM_FAULT_MISSING, at, key, hint, "the key `%s` is missing", key);
     }
 }
@@ -239,9 +240,10 @@ static void refuse_value(tdm_config *config, int index, const tdm_yaml_node *nod
     const char *hint = tdm__fault_wide_hint(&config->faults, node->at);
     if (hint[0] == '\0') hint = tdm__fault_text(&config->faults, "`tandem explain %s` lists its keys", path);
     if (strcmp(path, "train.batch") == 0 && node->kind == TDM_YAML_SCALAR && tdm__parse_int(node->text, &number)) {
-        hint = tdm__fault_text(&config->faults,
-                               "write `batch: {per_device: %s}` for each device, or `batch: {global: %s}` for all together",
-                               node->text, node->text);
+        hint = tdm__fault_text(
+            &config->faults,
+            "write `batch: {per_device: %s}` for each device, or `batch: {global: %s}` for all together", node->text,
+            node->text);
         tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, path, hint,
                        "train.batch wants per_device or global, got the bare number %s", node->text);
         return;

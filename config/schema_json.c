@@ -56,25 +56,49 @@ static void add_list(writer *to, const tdm_field *row, const char *type, int lea
 
 static void add_type(writer *to, const tdm_field *row) {
     switch (row->kind) {
-    case TDM_FIELD_BOOL: tdm__text_puts(to->out, "{\"type\": \"boolean\"}"); break;
-    case TDM_FIELD_INT: add_scalar(to, row, "integer"); break;
-    case TDM_FIELD_FLOAT: add_scalar(to, row, "number"); break;
-    case TDM_FIELD_TEXT: tdm__text_puts(to->out, "{\"type\": [\"string\", \"number\"]}"); break;
-    case TDM_FIELD_PATH: tdm__text_puts(to->out, "{\"type\": \"string\", \"minLength\": 1}"); break;
+    case TDM_FIELD_BOOL:
+        tdm__text_puts(to->out, "{\"type\": \"boolean\"}");
+        break;
+    case TDM_FIELD_INT:
+        add_scalar(to, row, "integer");
+        break;
+    case TDM_FIELD_FLOAT:
+        add_scalar(to, row, "number");
+        break;
+    case TDM_FIELD_TEXT:
+        tdm__text_puts(to->out, "{\"type\": [\"string\", \"number\"]}");
+        break;
+    case TDM_FIELD_PATH:
+        tdm__text_puts(to->out, "{\"type\": \"string\", \"minLength\": 1}");
+        break;
     case TDM_FIELD_ENUM:
         tdm__text_puts(to->out, "{\"enum\": [");
         add_names(to, row->names, ~0u);
         tdm__text_puts(to->out, "]}");
         break;
-    case TDM_FIELD_PAIR: add_list(to, row, "integer", 2, 2, true); break;
-    case TDM_FIELD_INTS: add_list(to, row, "integer", row->min_items, tdm__field_max_items(row), row->min_items < 2); break;
-    case TDM_FIELD_FLOATS: add_list(to, row, "number", row->min_items, tdm__field_max_items(row), row->min_items < 2); break;
-    case TDM_FIELD_PATHS: add_list(to, row, "string", row->min_items, tdm__field_max_items(row), true); break;
-    case TDM_FIELD_INTERVAL:
-        tdm__text_puts(to->out, "{\"type\": \"string\", \"pattern\": \"^([0-9]+ (steps?|epochs?)|([0-9]+(ms|d|h|m|s))+|never)$\"}");
+    case TDM_FIELD_PAIR:
+        add_list(to, row, "integer", 2, 2, true);
         break;
-    case TDM_FIELD_DURATION: tdm__text_puts(to->out, "{\"type\": \"string\", \"pattern\": \"^([0-9]+(ms|d|h|m|s))+$\"}"); break;
-    case TDM_FIELD_KIND_COUNT: tdm__text_puts(to->out, "{}"); break;
+    case TDM_FIELD_INTS:
+        add_list(to, row, "integer", row->min_items, tdm__field_max_items(row), row->min_items < 2);
+        break;
+    case TDM_FIELD_FLOATS:
+        add_list(to, row, "number", row->min_items, tdm__field_max_items(row), row->min_items < 2);
+        break;
+    case TDM_FIELD_PATHS:
+        add_list(to, row, "string", row->min_items, tdm__field_max_items(row), true);
+        break;
+    case TDM_FIELD_INTERVAL:
+        tdm__text_puts(
+            to->out,
+            "{\"type\": \"string\", \"pattern\": \"^([0-9]+ (steps?|epochs?)|([0-9]+(ms|d|h|m|s))+|never)$\"}");
+        break;
+    case TDM_FIELD_DURATION:
+        tdm__text_puts(to->out, "{\"type\": \"string\", \"pattern\": \"^([0-9]+(ms|d|h|m|s))+$\"}");
+        break;
+    case TDM_FIELD_KIND_COUNT:
+        tdm__text_puts(to->out, "{}");
+        break;
     }
 }
 
@@ -141,10 +165,11 @@ static void add_only(writer *to, const tdm_section *section) {
 static void add_transform(writer *to, const tdm_section *section) {
     tdm__text_puts(to->out, "{\"type\": [\"array\", \"null\"], \"description\": ");
     add_string(to, to->chinese ? section->help_zh : section->help);
-    tdm__text_puts(to->out, ", \"items\": {\"anyOf\": [{\"enum\": [\"to_float\"]}, {\"type\": \"object\", \"required\": "
-                            "[\"normalize\"], \"additionalProperties\": false, \"properties\": {\"normalize\": {\"type\": "
-                            "\"object\", \"required\": [\"mean\", \"std\"], \"additionalProperties\": false, "
-                            "\"properties\": {");
+    tdm__text_puts(to->out,
+                   ", \"items\": {\"anyOf\": [{\"enum\": [\"to_float\"]}, {\"type\": \"object\", \"required\": "
+                   "[\"normalize\"], \"additionalProperties\": false, \"properties\": {\"normalize\": {\"type\": "
+                   "\"object\", \"required\": [\"mean\", \"std\"], \"additionalProperties\": false, "
+                   "\"properties\": {");
     add_row(to, &section->rows[tdm__section_row(section, "mean")]);
     tdm__text_puts(to->out, ", ");
     add_row(to, &section->rows[tdm__section_row(section, "std")]);
@@ -163,16 +188,19 @@ static void add_layers(writer *to) {
         const tdm_op_def *op = tdm_builtin_ops[i];
         const tdm_field *main_row = op->attrs != NULL ? tdm__field_main(op->attrs) : NULL;
         bool is_first = true;
-        tdm__text_printf(to->out, ",\n{\"type\": \"object\", \"required\": [\"%s\"], \"additionalProperties\": false, "
-                                  "\"properties\": {\"%s\": {\"description\": ", op->name, op->name);
+        tdm__text_printf(to->out,
+                         ",\n{\"type\": \"object\", \"required\": [\"%s\"], \"additionalProperties\": false, "
+                         "\"properties\": {\"%s\": {\"description\": ",
+                         op->name, op->name);
         add_string(to, to->chinese ? op->doc_zh : op->doc);
         tdm__text_puts(to->out, ", \"anyOf\": [{\"type\": \"null\"}, ");
         if (main_row != NULL) {
             add_type(to, main_row);
             tdm__text_puts(to->out, ", ");
         }
-        tdm__text_puts(to->out, "{\"type\": \"object\", \"additionalProperties\": false, \"patternProperties\": {\"^x-\": "
-                                "{}}, \"properties\": {");
+        tdm__text_puts(to->out,
+                       "{\"type\": \"object\", \"additionalProperties\": false, \"patternProperties\": {\"^x-\": "
+                       "{}}, \"properties\": {");
         add_rows(to, tdm__layer_rows, &is_first);
         add_rows(to, op->attrs, &is_first);
         tdm__text_puts(to->out, "}}]}}}");
@@ -202,8 +230,9 @@ static void add_section(writer *to, int index) {
     } else {
         tdm__text_puts(to->out, ", ");
     }
-    tdm__text_puts(to->out, "\"type\": \"object\", \"additionalProperties\": false, \"patternProperties\": {\"^x-\": {}}, "
-                            "\"properties\": {");
+    tdm__text_puts(to->out,
+                   "\"type\": \"object\", \"additionalProperties\": false, \"patternProperties\": {\"^x-\": {}}, "
+                   "\"properties\": {");
     add_rows(to, section->rows, &is_first);
     if (strcmp(section->path, "model") == 0) {
         tdm__text_puts(to->out, ",\n\"layers\": ");
@@ -234,7 +263,8 @@ tdm_status tdm_config_schema(tdm_language language, char **out) {
     tdm__text_init(&section, tdm_host_default());
     writer to = {&section, language == TDM_CHINESE};
     add_section(&to, 0);
-    tdm__text_puts(&text, "{\"$schema\": \"http://json-schema.org/draft-07/schema#\", \"title\": \"tandem job, format 1\",\n");
+    tdm__text_puts(&text,
+                   "{\"$schema\": \"http://json-schema.org/draft-07/schema#\", \"title\": \"tandem job, format 1\",\n");
     if (section.data != NULL) tdm__text_puts(&text, section.data + 1);
     tdm__text_puts(&text, "\n");
     text.failed = text.failed || section.failed;

@@ -9,12 +9,14 @@ typedef struct starter_line {
     const char *yaml, *en, *zh;
 } starter_line;
 
-#define HEAD \
+#define HEAD                                                                                                          \
     {"", "`tandem train FILE` runs it, `tandem check FILE` looks for faults, `tandem explain KEY` tells about a key", \
-     "`tandem train 文件` 运行，`tandem check 文件` 检查，`tandem explain 键` 查看说明"}, \
-    {"", "values can be changed on the command line: `tandem train FILE optimizer.lr=0.01`", \
-     "可在命令行修改：`tandem train 文件 optimizer.lr=0.01`"}, \
-    {"tandem: 1", "version of this format", "本格式的版本"}
+     "`tandem train 文件` 运行，`tandem check 文件` 检查，`tandem explain 键` 查看说明"},                             \
+        {"", "values can be changed on the command line: `tandem train FILE optimizer.lr=0.01`",                      \
+         "可在命令行修改：`tandem train 文件 optimizer.lr=0.01`"},                                                    \
+    {                                                                                                                 \
+        "tandem: 1", "version of this format", "本格式的版本"                                                   \
+    }
 
 static const starter_line cifar[] = {
     HEAD,
@@ -38,19 +40,23 @@ static const starter_line cifar[] = {
      "绘制的数字，无需下载即可运行；使用 CIFAR-10 时换成下面两行"},
     {"  train: {format: glyphs, samples: 5000, range: [0, 4000]}", NULL, NULL},
     {"  eval:  {format: glyphs, samples: 5000, range: [4000, 5000]}", NULL, NULL},
-    {"", "train: {format: cifar10, path: data/cifar-10-batches-bin}", "train: {format: cifar10, path: data/cifar-10-batches-bin}"},
-    {"", "eval:  {format: cifar10, path: data/cifar-10-batches-bin}", "eval:  {format: cifar10, path: data/cifar-10-batches-bin}"},
+    {"", "train: {format: cifar10, path: data/cifar-10-batches-bin}",
+     "train: {format: cifar10, path: data/cifar-10-batches-bin}"},
+    {"", "eval:  {format: cifar10, path: data/cifar-10-batches-bin}",
+     "eval:  {format: cifar10, path: data/cifar-10-batches-bin}"},
     {"  transform: [to_float, {normalize: {mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5]}}]", NULL, NULL},
     {"  shuffle: true", "a new order every epoch", "每轮重新打乱"},
     {"  workers: 2", "loader threads; never change the numbers", "加载线程数；不影响数值"},
     {"loss: cross_entropy", NULL, NULL},
     {"optimizer: {type: adam, lr: 1.0e-3}", "adam, adamw or sgd", "adam、adamw 或 sgd"},
-    {"schedule: {type: constant}", "constant, step, multistep, cosine, onecycle, linear", "constant、step、multistep、cosine、onecycle、linear"},
+    {"schedule: {type: constant}", "constant, step, multistep, cosine, onecycle, linear",
+     "constant、step、multistep、cosine、onecycle、linear"},
     {"train:", NULL, NULL},
     {"  epochs: 2", "or steps: N", "或 steps: N"},
     {"  batch: {per_device: 32}", "or {global: 64}", "或 {global: 64}"},
     {"parallel:", NULL, NULL},
-    {"  mode: ddp", "single; dp: as DataParallel; ddp: as DistributedDataParallel", "single；dp：同 DataParallel；ddp：同 DistributedDataParallel"},
+    {"  mode: ddp", "single; dp: as DataParallel; ddp: as DistributedDataParallel",
+     "single；dp：同 DataParallel；ddp：同 DistributedDataParallel"},
     {"  device: auto", "a usable GPU, else the CPU", "有可用 GPU 时用 GPU，否则用 CPU"},
     {"  device_ids: [0, 1]", "on the CPU: virtual devices", "CPU 上为虚拟设备"},
     {"eval: {every: 1 epoch}", NULL, NULL},
@@ -101,8 +107,9 @@ static const starter_line toy[] = {
     HEAD,
     {"name: toy-mp", "names the run directory", "用于运行目录的名字"},
     {"seed: 0", NULL, NULL},
-    {"", "Linear 10-10, ReLU, Linear 10-5. To cut it over two devices a layer says where it runs, {out: 10, stage: 0} and "
-         "{out: 5, stage: 1}, with parallel.stages: 2; that needs a build with model parallelism",
+    {"",
+     "Linear 10-10, ReLU, Linear 10-5. To cut it over two devices a layer says where it runs, {out: 10, stage: 0} and "
+     "{out: 5, stage: 1}, with parallel.stages: 2; that needs a build with model parallelism",
      "Linear 10-10、ReLU、Linear 10-5。切分到两个设备时在层上写 {out: 10, stage: 0} 与 {out: 5, stage: 1}，并写 "
      "parallel.stages: 2；这需要带模型并行的构建"},
     {"model:", NULL, NULL},
@@ -112,7 +119,8 @@ static const starter_line toy[] = {
     {"    - relu", NULL, NULL},
     {"    - linear: {name: net2, out: 5}", NULL, NULL},
     {"data:", NULL, NULL},
-    {"  train: {format: synthetic, samples: 2000}", "randn inputs and targets, as torch draws them", "与 torch 相同的 randn 输入与目标"},
+    {"  train: {format: synthetic, samples: 2000}", "randn inputs and targets, as torch draws them",
+     "与 torch 相同的 randn 输入与目标"},
     {"loss: mse", NULL, NULL},
     {"optimizer: {type: sgd, lr: 1.0e-3}", NULL, NULL},
     {"train:", NULL, NULL},
@@ -174,7 +182,8 @@ tdm_status tdm_config_starter(const char *task, tdm_language language, char **ou
         if (strcmp(task, starters[i].task) != 0) continue;
         tdm_text text;
         tdm__text_init(&text, tdm_host_default());
-        for (const starter_line *line = starters[i].lines; line->yaml != NULL; line++) add_line(line, language == TDM_CHINESE, &text);
+        for (const starter_line *line = starters[i].lines; line->yaml != NULL; line++)
+            add_line(line, language == TDM_CHINESE, &text);
         return tdm__text_take_public(&text, out);
     }
     const char *names[STARTER_COUNT];

@@ -17,8 +17,9 @@ static const char *lookup(tdm_config *config, const char *word, tdm_place at, co
     } else if (strcmp(word, "name") == 0 && strcmp(key, "name") != 0) {
         value = config->settings.job.name;
     } else {
-        tdm__fault_add(&config->faults, TDM_FAULT_SUBSTITUTION, at, key, "there are ${env:X}, ${name} and ${start_time}",
-                       "%s: there is no ${%s}%s", key, word, strcmp(word, "name") == 0 ? " inside the name itself" : "");
+        tdm__fault_add(&config->faults, TDM_FAULT_SUBSTITUTION, at, key,
+                       "there are ${env:X}, ${name} and ${start_time}", "%s: there is no ${%s}%s", key, word,
+                       strcmp(word, "name") == 0 ? " inside the name itself" : "");
     }
     if (value != NULL && strstr(value, "${") != NULL) {
         tdm__fault_add(&config->faults, TDM_FAULT_SUBSTITUTION, at, key, "replacements are not replaced again",

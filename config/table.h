@@ -1,5 +1,5 @@
-/* The format as one tree of tables. It is read by the walker, the printer, `explain`, and the JSON Schema; a key that is
- * not here does not exist. */
+/* The format as one tree of tables. It is read by the walker, the printer, `explain`, and the JSON Schema; a key that
+ * is not here does not exist. */
 #ifndef TDM_CONFIG_TABLE_H
 #define TDM_CONFIG_TABLE_H
 

@@ -6,8 +6,8 @@
 static const char key[] = "data.transform";
 
 /* Steps that images of files will need; this build has no such files. */
-static const char *const later[] = {"resize",   "center_crop", "random_crop",           "random_horizontal_flip",
-                                    "to_gray",  "random_resized_crop", "random_rotation", "color_jitter"};
+static const char *const later[] = {"resize",  "center_crop",         "random_crop",     "random_horizontal_flip",
+                                    "to_gray", "random_resized_crop", "random_rotation", "color_jitter"};
 
 static const char *const ours[] = {"to_float", "normalize"};
 
@@ -43,8 +43,9 @@ static void unknown_step(tdm_config *config, const char *name, tdm_place at) {
     const char *hint = strcasecmp(name, "to_tensor") == 0 || strcasecmp(name, "ToTensor") == 0
                            ? "did you mean `to_float`?"
                            : tdm__hint_nearest(config, name, ours, 2);
-    tdm__fault_add(&config->faults, TDM_FAULT_VALUE, at, key, hint[0] != '\0' ? hint : "steps are to_float and normalize",
-                   "data.transform: unknown step '%s'", name);
+    tdm__fault_add(&config->faults, TDM_FAULT_VALUE, at, key,
+                   hint[0] != '\0' ? hint : "steps are to_float and normalize", "data.transform: unknown step '%s'",
+                   name);
 }
 
 static void add_step(tdm_config *config, int section, const tdm_yaml_node *item) {
@@ -57,7 +58,8 @@ static void add_step(tdm_config *config, int section, const tdm_yaml_node *item)
         name = value->key;
         at = value->key_at;
     } else if (item->kind != TDM_YAML_SCALAR || tdm__yaml_is_null(item)) {
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, at, key, "write [to_float, {normalize: {mean: [0.5], std: [0.5]}}]",
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, at, key,
+                       "write [to_float, {normalize: {mean: [0.5], std: [0.5]}}]",
                        "data.transform: an item is the name of one step, or a step with its keys");
         return;
     }
@@ -68,7 +70,8 @@ static void add_step(tdm_config *config, int section, const tdm_yaml_node *item)
         is_twice = config->place[section][to_float].text != NULL;
         config->place[section][to_float] = at;
         config->settings.job.data.transform.to_float = true;
-        if (value != NULL && !tdm__yaml_is_null(value) && !(value->kind == TDM_YAML_SCALAR && strcmp(value->text, "true") == 0))
+        if (value != NULL && !tdm__yaml_is_null(value) &&
+            !(value->kind == TDM_YAML_SCALAR && strcmp(value->text, "true") == 0))
             tdm__fault_add(&config->faults, TDM_FAULT_VALUE, value->at, key, "write `to_float` alone",
                            "data.transform: to_float has no keys");
         if (config->place[section][mean].text != NULL)
@@ -81,13 +84,15 @@ static void add_step(tdm_config *config, int section, const tdm_yaml_node *item)
         unknown_step(config, name, at);
     }
     if (is_twice)
-        tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, at, key, "keep one", "data.transform: %s stands there twice", name);
+        tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, at, key, "keep one",
+                       "data.transform: %s stands there twice", name);
 }
 
 void tdm__transform_read(tdm_config *config, const tdm_yaml_node *node) {
     int section = tdm__section_find(key);
     if (node->kind != TDM_YAML_LIST) {
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key, "write [to_float, {normalize: {mean: [0.5], std: [0.5]}}]",
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key,
+                       "write [to_float, {normalize: {mean: [0.5], std: [0.5]}}]",
                        "data.transform wants a list of steps, got %s", tdm__yaml_words(&config->faults, node));
         return;
     }

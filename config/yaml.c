@@ -219,7 +219,8 @@ static tdm_status take_alias(yaml_reader *reader, const yaml_event_t *event) {
     return TDM_OK;
 }
 
-static tdm_status open_node(yaml_reader *reader, tdm_yaml_kind kind, const yaml_event_t *event, const yaml_char_t *tag) {
+static tdm_status open_node(yaml_reader *reader, tdm_yaml_kind kind, const yaml_event_t *event,
+                            const yaml_char_t *tag) {
     bool is_text = false;
     if (wants_key(reader)) {
         refuse(reader, TDM_FAULT_FEATURE, event->start_mark, "write `key: value`", "a key must be a word");
@@ -244,16 +245,26 @@ static tdm_status take_event(yaml_reader *reader, const yaml_event_t *event) {
             refuse(reader, TDM_FAULT_FEATURE, event->start_mark, "keep one job in one file",
                    "a second document begins here; a file holds one");
         return TDM_OK;
-    case YAML_SCALAR_EVENT: return take_scalar(reader, event);
-    case YAML_ALIAS_EVENT: return take_alias(reader, event);
-    case YAML_MAPPING_START_EVENT: return open_node(reader, TDM_YAML_MAP, event, event->data.mapping_start.tag);
-    case YAML_SEQUENCE_START_EVENT: return open_node(reader, TDM_YAML_LIST, event, event->data.sequence_start.tag);
-    case YAML_MAPPING_END_EVENT: return check_duplicates(reader, reader->stack[--reader->depth]);
-    case YAML_SEQUENCE_END_EVENT: reader->depth--; return TDM_OK;
-    case YAML_STREAM_END_EVENT: reader->stop = true; return TDM_OK;
+    case YAML_SCALAR_EVENT:
+        return take_scalar(reader, event);
+    case YAML_ALIAS_EVENT:
+        return take_alias(reader, event);
+    case YAML_MAPPING_START_EVENT:
+        return open_node(reader, TDM_YAML_MAP, event, event->data.mapping_start.tag);
+    case YAML_SEQUENCE_START_EVENT:
+        return open_node(reader, TDM_YAML_LIST, event, event->data.sequence_start.tag);
+    case YAML_MAPPING_END_EVENT:
+        return check_duplicates(reader, reader->stack[--reader->depth]);
+    case YAML_SEQUENCE_END_EVENT:
+        reader->depth--;
+        return TDM_OK;
+    case YAML_STREAM_END_EVENT:
+        reader->stop = true;
+        return TDM_OK;
     case YAML_NO_EVENT:
     case YAML_STREAM_START_EVENT:
-    case YAML_DOCUMENT_END_EVENT: return TDM_OK;
+    case YAML_DOCUMENT_END_EVENT:
+        return TDM_OK;
     }
     return TDM_OK;
 }
@@ -270,7 +281,8 @@ static tdm_status read_events(yaml_reader *reader, yaml_parser_t *parser) {
             return TDM_OK;
         }
         if (++reader->events > TDM_YAML_MAX_EVENTS)
-            refuse(reader, TDM_FAULT_LIMIT, event.start_mark, "", "the file holds more than 100,000 values and brackets");
+            refuse(reader, TDM_FAULT_LIMIT, event.start_mark, "",
+                   "the file holds more than 100,000 values and brackets");
         tdm_status status = reader->stop ? TDM_OK : take_event(reader, &event);
         bool ended = event.type == YAML_STREAM_END_EVENT;
         yaml_event_delete(&event);

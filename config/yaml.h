@@ -25,8 +25,8 @@ struct tdm_yaml_node {
     tdm_place at;
     const char *key; /* of a member of a mapping, else NULL */
     tdm_place key_at;
-    bool is_told;     /* a null in place of an alias, which has its fault already */
-    bool is_repeated; /* the same key stands earlier in the mapping; told, and to be skipped */
+    bool is_told;                       /* a null in place of an alias, which has its fault already */
+    bool is_repeated;                   /* the same key stands earlier in the mapping; told, and to be skipped */
     tdm_yaml_node *first, *last, *next; /* members, and the next one of the parent */
     int count;
 };

@@ -68,7 +68,8 @@ static bool is_indented_with_tab(tdm_place at, tdm_place *tab) {
     return false;
 }
 
-void tdm__yaml_explain_error(const yaml_parser_t *parser, tdm_place problem, tdm_place context, tdm_fault_list *faults) {
+void tdm__yaml_explain_error(const yaml_parser_t *parser, tdm_place problem, tdm_place context,
+                             tdm_fault_list *faults) {
     const char *text = parser->problem != NULL ? parser->problem : "unreadable text";
     tdm_place tab;
     if (parser->error == YAML_READER_ERROR) {
@@ -97,8 +98,9 @@ void tdm__yaml_explain_error(const yaml_parser_t *parser, tdm_place problem, tdm
                        translations[i].sentence);
         return;
     }
-    tdm__fault_add(faults, TDM_FAULT_SYNTAX, problem, "", tdm__fault_wide_hint(faults, problem), "this is not YAML: %s%s%s",
-                   parser->context != NULL ? parser->context : "", parser->context != NULL ? ", " : "", text);
+    tdm__fault_add(faults, TDM_FAULT_SYNTAX, problem, "", tdm__fault_wide_hint(faults, problem),
+                   "this is not YAML: %s%s%s", parser->context != NULL ? parser->context : "",
+                   parser->context != NULL ? ", " : "", text);
 }
 
 /* Line and column of a byte, where all before it is valid. */
@@ -127,8 +129,10 @@ bool tdm__yaml_check_encoding(tdm_yaml_text *text, tdm_fault_list *faults) {
     tdm_place start = {text, 1, 1};
     if (text->count >= 2 && ((bytes[0] == 0xFF && bytes[1] == 0xFE) || (bytes[0] == 0xFE && bytes[1] == 0xFF)))
         return refuse_encoding(text, start, faults,
-                               tdm__fault_text(faults, "the bytes 0x%02X 0x%02X at the start say UTF-16; this format "
-                                                       "is UTF-8", bytes[0], bytes[1]));
+                               tdm__fault_text(faults,
+                                               "the bytes 0x%02X 0x%02X at the start say UTF-16; this format "
+                                               "is UTF-8",
+                                               bytes[0], bytes[1]));
     if (text->count >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0) {
         text->bytes += 3;
         text->count -= 3;
@@ -138,12 +142,15 @@ bool tdm__yaml_check_encoding(tdm_yaml_text *text, tdm_fault_list *faults) {
     bool is_utf8 = tdm__text_is_utf8(text->bytes, text->count, &bad);
     if (nul != NULL && (is_utf8 || (size_t)(nul - bytes) < bad)) {
         bad = (size_t)(nul - bytes);
-        return refuse_encoding(text, place_of_byte(text, bad), faults,
-                               tdm__fault_text(faults, "the byte 0x00 at offset %zu; the file is UTF-16 or no text", bad));
+        return refuse_encoding(
+            text, place_of_byte(text, bad), faults,
+            tdm__fault_text(faults, "the byte 0x00 at offset %zu; the file is UTF-16 or no text", bad));
     }
     if (!is_utf8)
         return refuse_encoding(text, place_of_byte(text, bad), faults,
-                               tdm__fault_text(faults, "the byte 0x%02X at offset %zu is not UTF-8; the file may be "
-                                                       "GBK or Latin-1", bytes[bad], bad));
+                               tdm__fault_text(faults,
+                                               "the byte 0x%02X at offset %zu is not UTF-8; the file may be "
+                                               "GBK or Latin-1",
+                                               bytes[bad], bad));
     return true;
 }

@@ -6,13 +6,14 @@
 #include "tests/config/config_support.h"
 #include "tests/support/tdm_failing_host.h"
 
-static const char net[] = "tandem: 1\nname: net\nmodel:\n  input: [3, 8, 8]\n  layers:\n"
-                          "    - conv2d: {out: 4, kernel: 3, padding: 1, name: features.0}\n    - relu\n    - maxpool2d: 2\n"
-                          "    - flatten\n    - linear: 10\n"
-                          "data: {train: {format: idx, images: data/a.gz, labels: ./data/b.gz}}\n"
-                          "loss: cross_entropy\noptimizer: {type: adam, lr: 1e-3}\n"
-                          "train: {epochs: 3, batch: {per_device: 8}}\n"
-                          "parallel: {mode: dp, device_ids: [1, 0]}\nrun: {dir: out}\n";
+static const char net[] =
+    "tandem: 1\nname: net\nmodel:\n  input: [3, 8, 8]\n  layers:\n"
+    "    - conv2d: {out: 4, kernel: 3, padding: 1, name: features.0}\n    - relu\n    - maxpool2d: 2\n"
+    "    - flatten\n    - linear: 10\n"
+    "data: {train: {format: idx, images: data/a.gz, labels: ./data/b.gz}}\n"
+    "loss: cross_entropy\noptimizer: {type: adam, lr: 1e-3}\n"
+    "train: {epochs: 3, batch: {per_device: 8}}\n"
+    "parallel: {mode: dp, device_ids: [1, 0]}\nrun: {dir: out}\n";
 
 static tdm_config *open_net(const char *const *overrides) {
     tdm_config *config = NULL;
@@ -21,12 +22,12 @@ static tdm_config *open_net(const char *const *overrides) {
     return config;
 }
 
-#define CHECK_GET(config, key, want)                                                                                   \
-    do {                                                                                                               \
-        char *value_ = NULL;                                                                                           \
-        CHECK_OK(tdm_config_get((config), (key), &value_));                                                            \
-        CHECK_TEXT(value_, (want));                                                                                    \
-        tdm_free(value_);                                                                                              \
+#define CHECK_GET(config, key, want)                        \
+    do {                                                    \
+        char *value_ = NULL;                                \
+        CHECK_OK(tdm_config_get((config), (key), &value_)); \
+        CHECK_TEXT(value_, (want));                         \
+        tdm_free(value_);                                   \
     } while (0)
 
 TEST(job_and_graph) {
@@ -55,10 +56,20 @@ TEST(job_and_graph) {
 }
 
 TEST(overrides) {
-    const char *const list[] = {"optimizer.lr=0.5",      "model.layers[0].out=6",      "model.layers[0].conv2d.stride=[2, 2]",
-                                "model.layers[4].bias=false", "model.layers[1].id=r",  "loss.label_smoothing=0.25",
-                                "train.steps=7",         "train.batch={global: 6}",    "data.train.images=rel/x",
-                                "data.transform=[to_float]", "eval.every=3 steps",     "seed=1", "seed=2", NULL};
+    const char *const list[] = {"optimizer.lr=0.5",
+                                "model.layers[0].out=6",
+                                "model.layers[0].conv2d.stride=[2, 2]",
+                                "model.layers[4].bias=false",
+                                "model.layers[1].id=r",
+                                "loss.label_smoothing=0.25",
+                                "train.steps=7",
+                                "train.batch={global: 6}",
+                                "data.train.images=rel/x",
+                                "data.transform=[to_float]",
+                                "eval.every=3 steps",
+                                "seed=1",
+                                "seed=2",
+                                NULL};
     tdm_config *config = open_net(list);
     REQUIRE_OK(tdm_config_check(config));
     char cwd[4096], want[4200], *text;
@@ -98,9 +109,14 @@ TEST(overrides) {
 
 TEST(overrides_of_short_forms) {
     const char *const list[] = {"data.transform=[to_float, {normalize: {mean: [0.5], std: [1]}}]",
-                                "data.transform[1].normalize.std=[2]", "schedule.warmup_steps=3",
-                                "train.batch.global=64", "checkpoint=null", "data.eval={format: glyphs}",
-                                "model.layers[2]=avgpool2d", "model.layers[2].kernel=4", NULL};
+                                "data.transform[1].normalize.std=[2]",
+                                "schedule.warmup_steps=3",
+                                "train.batch.global=64",
+                                "checkpoint=null",
+                                "data.eval={format: glyphs}",
+                                "model.layers[2]=avgpool2d",
+                                "model.layers[2].kernel=4",
+                                NULL};
     tdm_config *config = open_net(list);
     tdm_status status = tdm_config_check(config);
     if (status != TDM_OK) {
@@ -117,8 +133,9 @@ TEST(overrides_of_short_forms) {
 }
 
 TEST(wrong_overrides) {
-    static const char *const malformed[] = {"optimizer.lr", "=3", "a..b=1", "a[x]=1", "[0]=1", "a[1=1", "a b=1", "lr=[1",
-                                            "lr=*x", "lr={a: 1", ".a=1", "a.=1", "lr=\x80", "name=a: b: c"};
+    static const char *const malformed[] = {"optimizer.lr", "=3",    "a..b=1",  "a[x]=1",      "[0]=1",
+                                            "a[1=1",        "a b=1", "lr=[1",   "lr=*x",       "lr={a: 1",
+                                            ".a=1",         "a.=1",  "lr=\x80", "name=a: b: c"};
     tdm_config *config = open_net(NULL);
     for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++)
         CHECK_STATUS(tdm_config_override(config, malformed[i]), TDM_E_USAGE);
@@ -159,8 +176,9 @@ TEST(wrong_overrides) {
 
 /* The form of a fault, to the letter. */
 TEST(fault_text) {
-    static const char text[] = "tandem: 1\nmodel: {input: 4, layers: [{linear: 3}]}\nname: 名字 # x\noptimizer: {lrr: 3}\n"
-                               "train: {steps: 1, batch: {global: 2}}\n";
+    static const char text[] =
+        "tandem: 1\nmodel: {input: 4, layers: [{linear: 3}]}\nname: 名字 # x\noptimizer: {lrr: 3}\n"
+        "train: {steps: 1, batch: {global: 2}}\n";
     char *faults = faults_of(text);
     CHECK_TEXT(faults, "file.yaml:4:13: error[C006]: unknown key 'lrr' in optimizer\n"
                        "optimizer: {lrr: 3}\n"
@@ -184,8 +202,9 @@ TEST(replacements) {
     setenv("TANDEM_TEST_FOLDER", "/from/env", 1);
     setenv("TANDEM_TEST_LR", "0.125", 1);
     setenv("HOME", "/home/me", 1);
-    static const char text[] = SMALL "name: n${env:TANDEM_TEST_LR}\noptimizer: {lr: \"${env:TANDEM_TEST_LR}\"}\n"
-                                     "data: {train: {format: npy, x: \"${env:TANDEM_TEST_FOLDER}/${name}.npy\", y: ~/y.npy}}\n";
+    static const char text[] =
+        SMALL "name: n${env:TANDEM_TEST_LR}\noptimizer: {lr: \"${env:TANDEM_TEST_LR}\"}\n"
+              "data: {train: {format: npy, x: \"${env:TANDEM_TEST_FOLDER}/${name}.npy\", y: ~/y.npy}}\n";
     tdm_status status;
     tdm_config *config = checked(text, &status);
     REQUIRE_OK(status);
@@ -202,6 +221,9 @@ TEST(replacements) {
     tdm_free(first);
     tdm_free(second);
     tdm_config_free(config);
+    setenv("TANDEM_TEST_OUT", "5", 1);
+    CHECK_GOOD("tandem: 1\nmodel: {input: 4, layers: [{linear: \"${env:TANDEM_TEST_OUT}\"}]}\n"
+               "train: {steps: 2, batch: {per_device: 2}}\n");
     setenv("TANDEM_TEST_FOLDER", "${name}", 1);
     CHECK_ONE_FAULT(SMALL "run: {dir: \"${env:TANDEM_TEST_FOLDER}\"}\n", "C011", "holds '${'");
 }
@@ -272,8 +294,9 @@ TEST(misuse) {
     CHECK_STATUS(tdm_config_faults(config, 0, &text), TDM_E_USAGE);
     REQUIRE_OK(tdm_config_check(config));
     CHECK(tdm_config_fault(config, 0) == NULL && tdm_config_fault(config, -1) == NULL);
-    static const char *const keys[] = {"optimizer", "optimizer.x", "x", "model.layers[9].out", "model.layers[0].x",
-                                       "model.layers[0]", "model.layers", ""};
+    static const char *const keys[] = {
+        "optimizer",       "optimizer.x",  "x", "model.layers[9].out", "model.layers[0].x",
+        "model.layers[0]", "model.layers", ""};
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         CHECK_STATUS(tdm_config_get(config, keys[i], &text), TDM_E_USAGE);
     tdm_config_free(config);
@@ -313,8 +336,10 @@ static void sweep(const char *text, tdm_status want) {
 
 TEST(memory_runs_out) {
     sweep(net, TDM_OK);
-    sweep("tandem: 1\nname: ${env:HOME}\nmodel: {input: [3, x], layers: [{linear: {in: 3, ot: 3}}, rlu, [a], {add: 3}]}\n"
-          "train: 5\ndata: {transform: [to_flot], train: {format: cifar10}}\nzz: 1\n", TDM_E_CONFIG);
+    sweep(
+        "tandem: 1\nname: ${env:HOME}\nmodel: {input: [3, x], layers: [{linear: {in: 3, ot: 3}}, rlu, [a], {add: 3}]}\n"
+        "train: 5\ndata: {transform: [to_flot], train: {format: cifar10}}\nzz: 1\n",
+        TDM_E_CONFIG);
 }
 
 TEST_MAIN(RUN(job_and_graph); RUN(overrides); RUN(overrides_of_short_forms); RUN(wrong_overrides); RUN(fault_text);

@@ -29,26 +29,26 @@ static inline char *faults_of(const char *text) {
 }
 
 /* The text has exactly one fault, it has this number, and the whole of what is told holds `part`. */
-#define CHECK_ONE_FAULT(text, number, part)                                                                            \
-    do {                                                                                                               \
-        tdm_status found_;                                                                                             \
-        char *faults_ = NULL;                                                                                          \
-        tdm_config *config_ = checked((text), &found_);                                                               \
-        CHECK(found_ != TDM_OK);                                                                                       \
-        CHECK_OK(tdm_config_faults(config_, 0, &faults_));                                                             \
-        if (tdm_config_fault_count(config_) == 1) CHECK_TEXT(tdm_config_fault(config_, 0)->id, (number));              \
-        if (tdm_config_fault_count(config_) != 1) fprintf(stderr, "%s\n", faults_);                                    \
-        CHECK_INT(tdm_config_fault_count(config_), 1);                                                                 \
-        CHECK_HAS(faults_, (part));                                                                                    \
-        tdm_free(faults_);                                                                                             \
-        tdm_config_free(config_);                                                                                      \
+#define CHECK_ONE_FAULT(text, number, part)                                                               \
+    do {                                                                                                  \
+        tdm_status found_;                                                                                \
+        char *faults_ = NULL;                                                                             \
+        tdm_config *config_ = checked((text), &found_);                                                   \
+        CHECK(found_ != TDM_OK);                                                                          \
+        CHECK_OK(tdm_config_faults(config_, 0, &faults_));                                                \
+        if (tdm_config_fault_count(config_) == 1) CHECK_TEXT(tdm_config_fault(config_, 0)->id, (number)); \
+        if (tdm_config_fault_count(config_) != 1) fprintf(stderr, "%s\n", faults_);                       \
+        CHECK_INT(tdm_config_fault_count(config_), 1);                                                    \
+        CHECK_HAS(faults_, (part));                                                                       \
+        tdm_free(faults_);                                                                                \
+        tdm_config_free(config_);                                                                         \
     } while (0)
 
-#define CHECK_GOOD(text)                                                                                               \
-    do {                                                                                                               \
-        char *faults_ = faults_of(text);                                                                               \
-        CHECK_TEXT(faults_, "");                                                                                       \
-        tdm_free(faults_);                                                                                             \
+#define CHECK_GOOD(text)                 \
+    do {                                 \
+        char *faults_ = faults_of(text); \
+        CHECK_TEXT(faults_, "");         \
+        tdm_free(faults_);               \
     } while (0)
 
 /* A whole file; NULL if it cannot be read. Freed with free. */

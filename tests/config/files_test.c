@@ -126,7 +126,8 @@ static int read_expectations(const char *text, expectation *list, int room) {
 static void check_fault(const char *name, const tdm_fault *fault, expectation *list, int count) {
     for (int i = 0; i < count; i++) {
         expectation *e = &list[i];
-        bool is_it = !e->is_met && e->line == fault->line && e->column == fault->column && strcmp(e->id, fault->id) == 0 &&
+        bool is_it = !e->is_met && e->line == fault->line && e->column == fault->column &&
+                     strcmp(e->id, fault->id) == 0 &&
                      (strstr(fault->message, e->part) != NULL || strstr(fault->hint, e->part) != NULL);
         if (!is_it) continue;
         e->is_met = true;
@@ -147,11 +148,13 @@ static void check_bad(const char *name, const char *text) {
     for (int i = 0; i < count; i++) is_unsupported = is_unsupported && strcmp(list[i].id, "C016") == 0;
     CHECK_INT(status, is_unsupported ? TDM_E_UNSUPPORTED : TDM_E_CONFIG);
     CHECK(tdm_config_job(config) == NULL);
-    for (int i = 0; i < tdm_config_fault_count(config); i++) check_fault(name, tdm_config_fault(config, i), list, count);
+    for (int i = 0; i < tdm_config_fault_count(config); i++)
+        check_fault(name, tdm_config_fault(config, i), list, count);
     for (int i = 0; i < count; i++) {
         if (list[i].is_met) continue;
         tdm_test_failures++;
-        fprintf(stderr, "%s:%d:%d: %s: %s did not come\n", name, list[i].line, list[i].column, list[i].id, list[i].part);
+        fprintf(stderr, "%s:%d:%d: %s: %s did not come\n", name, list[i].line, list[i].column, list[i].id,
+                list[i].part);
     }
     char *json = NULL;
     CHECK_OK(tdm_config_faults(config, 1, &json));

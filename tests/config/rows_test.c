@@ -23,7 +23,9 @@ static void base_text(const tdm_section *section, int type, char *out, size_t by
         snprintf(data, sizeof(data), "data: {transform: [to_float, {normalize: {mean: [0.5], std: [0.5]}}]}\n");
     } else if (section->type_key != NULL && !is_spec) {
         const char *name = section->rows[tdm__section_row(section, section->type_key)].names[type];
-        const char *needed = strcmp(name, "step") == 0 ? ", step_size: 1" : strcmp(name, "multistep") == 0 ? ", milestones: [1]" : "";
+        const char *needed = strcmp(name, "step") == 0        ? ", step_size: 1"
+                             : strcmp(name, "multistep") == 0 ? ", milestones: [1]"
+                                                              : "";
         snprintf(more, sizeof(more), "%s: {type: %s%s}\n", section->path, name, needed);
     }
     snprintf(out, bytes, "%s%s%srun: {dir: null}\n", SMALL, data, more);
@@ -48,7 +50,8 @@ static void path_of(const tdm_section *section, const tdm_field *row, char *out,
 }
 
 /* Checks the base with `path=value`; the number of faults, and of those at the value in *there. */
-static int faults_with(const char *text, const char *path, const char *value, const char *key, int *there, char **printed) {
+static int faults_with(const char *text, const char *path, const char *value, const char *key, int *there,
+                       char **printed) {
     char assignment[300];
     tdm_config *config = NULL;
     if (printed != NULL) *printed = NULL;
@@ -81,7 +84,11 @@ static void good_value(const tdm_section *section, const tdm_field *row, char *o
     else if (strcmp(section->path, "model") == 0 && strcmp(row->key, "input") == 0)
         snprintf(out, bytes, "[7]");
     else if (row->kind == TDM_FIELD_ENUM)
-        snprintf(out, bytes, "%s", row->names[strcmp(row->key, "precision") == 0 ? 0 : strcmp(row->key, "format") == 0 ? 1 : strcmp(section->path, "schedule") == 0 ? 0 : 1]);
+        snprintf(out, bytes, "%s",
+                 row->names[strcmp(row->key, "precision") == 0       ? 0
+                            : strcmp(row->key, "format") == 0        ? 1
+                            : strcmp(section->path, "schedule") == 0 ? 0
+                                                                     : 1]);
     else if (row->kind == TDM_FIELD_BOOL)
         snprintf(out, bytes, "true");
     else if (row->kind == TDM_FIELD_INT)
@@ -105,8 +112,10 @@ static void good_value(const tdm_section *section, const tdm_field *row, char *o
 static const char *bad_value(const tdm_field *row) {
     switch (row->kind) {
     case TDM_FIELD_TEXT:
-    case TDM_FIELD_PATH: return "[a, b]";
-    case TDM_FIELD_PATHS: return "{a: b}";
+    case TDM_FIELD_PATH:
+        return "[a, b]";
+    case TDM_FIELD_PATHS:
+        return "{a: b}";
     case TDM_FIELD_BOOL:
     case TDM_FIELD_INT:
     case TDM_FIELD_FLOAT:
@@ -116,7 +125,8 @@ static const char *bad_value(const tdm_field *row) {
     case TDM_FIELD_FLOATS:
     case TDM_FIELD_INTERVAL:
     case TDM_FIELD_DURATION:
-    case TDM_FIELD_KIND_COUNT: break;
+    case TDM_FIELD_KIND_COUNT:
+        break;
     }
     return "purple";
 }
@@ -146,7 +156,8 @@ TEST(every_row_good_and_bad) {
             CHECK_TEXT(printed, value);
             tdm_free(printed);
             count = faults_with(text, path, bad_value(row), key, &there, NULL);
-            if (count != 1 || there != 1) fprintf(stderr, "%s=%s has %d faults, %d there\n", path, bad_value(row), count, there);
+            if (count != 1 || there != 1)
+                fprintf(stderr, "%s=%s has %d faults, %d there\n", path, bad_value(row), count, there);
             CHECK(count == 1 && there == 1);
             tried++;
         }
@@ -163,7 +174,8 @@ TEST(table_is_complete) {
         for (const tdm_field *row = section->rows; row->key != NULL; row++, count++) {
             CHECK(row->help != NULL && row->help_zh != NULL && strcmp(row->help, row->help_zh) != 0);
             CHECK(row->initial != NULL || (row->flags & TDM_FIELD_REQUIRED) != 0);
-            for (const tdm_field *other = section->rows; other != row; other++) CHECK(strcmp(other->key, row->key) != 0);
+            for (const tdm_field *other = section->rows; other != row; other++)
+                CHECK(strcmp(other->key, row->key) != 0);
         }
         CHECK(count <= TDM_ROWS_MAX);
         CHECK((section->type_key == NULL) == (section->only == NULL));
@@ -236,7 +248,8 @@ TEST(faults_are_documented) {
     REQUIRE(page != NULL);
     for (int i = 0; i < TDM_FAULT_COUNT; i++) {
         char line[300];
-        snprintf(line, sizeof(line), "| %s | %s |", tdm__fault_number((tdm_fault_id)i), tdm__fault_meaning((tdm_fault_id)i));
+        snprintf(line, sizeof(line), "| %s | %s |", tdm__fault_number((tdm_fault_id)i),
+                 tdm__fault_meaning((tdm_fault_id)i));
         CHECK_HAS(page, line);
     }
     free(page);

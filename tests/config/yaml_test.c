@@ -48,7 +48,8 @@ TEST(places_count_characters) {
 
 TEST(scalars_are_text) {
     CHECK_GOOD("tandem: 1\nname: no\n" SMALL_MODEL "train: {steps: 1_000, batch: {per_device: 2}}\n");
-    CHECK_GOOD("tandem: 1\nname: \"null\"\n" SMALL_MODEL "train: {steps: 2, batch: {per_device: 2}}\noptimizer: {lr: 1e-3}\n");
+    CHECK_GOOD("tandem: 1\nname: \"null\"\n" SMALL_MODEL
+               "train: {steps: 2, batch: {per_device: 2}}\noptimizer: {lr: 1e-3}\n");
     CHECK_ONE_FAULT(SMALL "name: null\n", "C007", "got null");
     CHECK_ONE_FAULT(SMALL "deterministic: on\n", "C007", "write true");
     CHECK_ONE_FAULT(SMALL "optimizer: {lr: .nan}\n", "C007", "got '.nan'");
@@ -57,7 +58,8 @@ TEST(scalars_are_text) {
 
 TEST(encodings) {
     CHECK_GOOD("\xEF\xBB\xBF" SMALL);
-    CHECK_ONE_FAULT("tandem: 1\nname: \xC4\xE3\xBA\xC3\n", "C001", "file.yaml:2:7: error[C001]: the byte 0xC4 at offset 16");
+    CHECK_ONE_FAULT("tandem: 1\nname: \xC4\xE3\xBA\xC3\n", "C001",
+                    "file.yaml:2:7: error[C001]: the byte 0xC4 at offset 16");
     CHECK_ONE_FAULT("tandem: 1\nname: \xC4\xE3\xBA\xC3\n", "C001", "save the file as UTF-8");
     CHECK_ONE_FAULT("\xFF\xFEt\x01", "C001", "UTF-16");
     CHECK_ONE_FAULT("tandem: 1\nname: \x01z\n", "C001", "0x01");
@@ -74,12 +76,14 @@ TEST(encodings) {
 TEST(broken_text_in_words) {
     CHECK_ONE_FAULT("tandem: 1\nmodel:\n\tinput: 3\n", "C002", "file.yaml:3:1: error[C002]: a tab");
     CHECK_ONE_FAULT("tandem: 1\nname: @x\n", "C002", "put the value into quotes");
-    CHECK_ONE_FAULT("tandem: 1\ntrain: {steps: 1\n", "C002", "file.yaml:2:8: error[C002]: the '{' opened here is not closed");
+    CHECK_ONE_FAULT("tandem: 1\ntrain: {steps: 1\n", "C002",
+                    "file.yaml:2:8: error[C002]: the '{' opened here is not closed");
     CHECK_ONE_FAULT("tandem: 1\nmodel: {input: [3, 4}\n", "C002", "the '[' opened here is not closed");
     CHECK_ONE_FAULT("tandem: 1\nname: \"x\n", "C002", "file.yaml:2:7: error[C002]: the quote opened here");
     CHECK_ONE_FAULT("tandem: 1\nname: a: b\n", "C002", "a ':' where no key can stand");
     CHECK_ONE_FAULT("tandem: 1\n  name: b\n", "C002", "file.yaml:2:");
-    CHECK_ONE_FAULT("tandem: 1\ntrain:\n    steps: 1\n  batch: 2\n", "C002", "file.yaml:4:3: error[C002]: this line does not fit");
+    CHECK_ONE_FAULT("tandem: 1\ntrain:\n    steps: 1\n  batch: 2\n", "C002",
+                    "file.yaml:4:3: error[C002]: this line does not fit");
     CHECK_ONE_FAULT("tandem: 1\nname\nseed: 1\n", "C002", "file.yaml:2:1: error[C002]: this line has no ':'");
     CHECK_ONE_FAULT("tandem: 1\nseed：1\nname: x\n", "C002", "full-width '：'; write the plain ':'");
     CHECK_ONE_FAULT(SMALL "optimizer: {lr：1}\n", "C006", "column 15 holds the full-width '：'");
@@ -90,7 +94,8 @@ TEST(broken_text_in_words) {
 }
 
 TEST(left_out_of_the_format) {
-    CHECK_ONE_FAULT("tandem: 1\nx-a: &a 3\nseed: *a\nname: b\n" SMALL_MODEL "train: {steps: 2, batch: {per_device: 2}}\n",
+    CHECK_ONE_FAULT("tandem: 1\nx-a: &a 3\nseed: *a\nname: b\n" SMALL_MODEL
+                    "train: {steps: 2, batch: {per_device: 2}}\n",
                     "C004", "aliases are not part");
     CHECK_ONE_FAULT(SMALL "x-a: &a {lr: 1}\noptimizer:\n  <<: *a\n", "C004", "merge keys");
     CHECK_ONE_FAULT(SMALL "name: !!python/object:os.system x\n", "C004", "tag");
@@ -119,8 +124,8 @@ TEST(alias_bomb) {
     char text[2048] = "tandem: 1\na0: &a0 [x,x,x,x,x,x,x,x,x]\n";
     for (int i = 1; i < 9; i++) {
         char line[160];
-        snprintf(line, sizeof(line), "a%d: &a%d [*a%d,*a%d,*a%d,*a%d,*a%d,*a%d,*a%d,*a%d,*a%d]\n", i, i, i - 1, i - 1, i - 1,
-                 i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
+        snprintf(line, sizeof(line), "a%d: &a%d [*a%d,*a%d,*a%d,*a%d,*a%d,*a%d,*a%d,*a%d,*a%d]\n", i, i, i - 1, i - 1,
+                 i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
         strcat(text, line);
     }
     char *faults = faults_of(text);
@@ -151,11 +156,12 @@ TEST(many_faults) {
 
 /* Every prefix of a good file, and every single byte of it replaced: refused or accepted, never worse. */
 TEST(damaged_bytes) {
-    static const char good[] = "tandem: 1\nname: \"a${start_time}\"\nmodel:\n  input: [3, 8, 8]\n  layers:\n"
-                               "    - conv2d: {out: 4, kernel: 3, id: s}\n    - relu: {id: r}\n    - add: {input: [s, r]}\n"
-                               "    - flatten\n    - linear: 3\n"
-                               "data: {train: {format: glyphs}, transform: [to_float]}\n"
-                               "train: {epochs: 1, batch: {global: 4}}\n";
+    static const char good[] =
+        "tandem: 1\nname: \"a${start_time}\"\nmodel:\n  input: [3, 8, 8]\n  layers:\n"
+        "    - conv2d: {out: 4, kernel: 3, id: s}\n    - relu: {id: r}\n    - add: {input: [s, r]}\n"
+        "    - flatten\n    - linear: 3\n"
+        "data: {train: {format: glyphs}, transform: [to_float]}\n"
+        "train: {epochs: 1, batch: {global: 4}}\n";
     static const char bytes[] = "\0\t\n:[]{}\"'*&!#-,?|>%@\x80\xFF";
     char text[sizeof(good)];
     CHECK_GOOD(good);

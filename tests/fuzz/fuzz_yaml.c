@@ -1,5 +1,5 @@
-/* libFuzzer: the configuration. Byte 0 chooses how many of the first lines are overrides; the rest is the file. Whatever
- * is accepted must print to something that is accepted and prints the same. */
+/* libFuzzer: the configuration. Byte 0 chooses how many of the first lines are overrides; the rest is the file.
+ * Whatever is accepted must print to something that is accepted and prints the same. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
