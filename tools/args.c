@@ -55,8 +55,7 @@ static int unknown_flag(const tool *t, const char *name) {
 
 /* A flag at argv[*at], its value perhaps in the argument after it. */
 static int parse_flag(tool *t, int *at) {
-    static const char *const shorts[][2] = {
-        {"-h", "--help"}, {"-q", "--quiet"}, {"-v", "--verbose"}, {"-o", "--out"}};
+    static const char *const shorts[][2] = {{"-h", "--help"}, {"-q", "--quiet"}, {"-v", "--verbose"}, {"-o", "--out"}};
     char name[64];
     const char *argument = t->argv[*at];
     const char *equals = argument[1] == '-' ? strchr(argument, '=') : NULL;

@@ -1,6 +1,7 @@
 /* banner.c - see banner.h. */
 #include "tools/banner.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,15 +18,16 @@ static char *mode_text(const banner *b) {
     const tdm_parallel_section *parallel = &b->job->parallel;
     const char *kind = parallel->device == TDM_DEVICE_CUDA ? "cuda" : "cpu";
     int replicas = b->state->replicas;
-    char *threads = parallel->threads_per_device == 1 ? text_copy("1 thread each")
-                                                      : text_format("%lld threads each", (long long)parallel->threads_per_device);
+    char *threads = parallel->threads_per_device == 1
+                        ? text_copy("1 thread each")
+                        : text_format("%lld threads each", (long long)parallel->threads_per_device);
     char *out;
     if (parallel->mode == TDM_MODE_DDP) {
         const char *by = b->facts->source == TDM_LAUNCH_NONE || b->facts->source == TDM_LAUNCH_TANDEM
                              ? "tandem"
                              : tdm_launch_source_name(b->facts->source);
-        out = text_format("ddp, %d rank%s x 1 device (%s), %s; ranks started by %s", replicas, replicas == 1 ? "" : "s", kind,
-                          threads, by);
+        out = text_format("ddp, %d rank%s x 1 device (%s), %s; ranks started by %s", replicas, replicas == 1 ? "" : "s",
+                          kind, threads, by);
     } else if (parallel->mode == TDM_MODE_DP) {
         out = text_format("dp, 1 process x %d device%s (%s), %s; output_device %lld, scatter %s", replicas,
                           replicas == 1 ? "" : "s", kind, threads, (long long)parallel->dp.output_device,
@@ -43,8 +45,9 @@ static char *batch_text(const banner *b) {
                       ? text_format(" (in %lld micro-batches)", (long long)b->job->train.accumulate)
                       : text_copy("");
     const char *where = b->job->parallel.mode == TDM_MODE_SINGLE && s->replicas > 1 ? ", all on one device" : "";
-    char *out = text_format("per device %lld x %d = %lld per optimizer step%s%s, %lld steps/epoch", (long long)s->per_device,
-                            s->replicas, (long long)s->global_batch, where, micro, (long long)s->steps_per_epoch);
+    char *out =
+        text_format("per device %lld x %d = %lld per optimizer step%s%s, %lld steps/epoch", (long long)s->per_device,
+                    s->replicas, (long long)s->global_batch, where, micro, (long long)s->steps_per_epoch);
     free(micro);
     return out;
 }
@@ -60,11 +63,21 @@ static double described(const char *text, const char *key) {
     return NAN;
 }
 
-static char *memory_text(double bytes, const tdm_run_state *state) {
-    char all[32], parameters[32];
-    if (!(bytes > 0)) return NULL;
-    return text_format("about %s per device, %s of it parameters", text_bytes(all, bytes),
-                       text_bytes(parameters, (double)state->params * (double)sizeof(float)));
+/* The plan's own account, in the order of the arenas. */
+static char *memory_text(const banner *b) {
+    static const char *const parts[] = {"parameters", "gradients", "optimizer", "activations"};
+    char *plan = NULL, all[32], part[4][32];
+    if (tdm_plan_print(b->job, b->graph, 1, &plan) != TDM_OK) return NULL;
+    json_t *root = json_loads(plan, 0, NULL);
+    const json_t *bytes = json_object_get(root, "memory_bytes");
+    tdm_free(plan);
+    double total = json_number_value(json_object_get(bytes, "total"));
+    for (int i = 0; i < 4; i++) text_bytes(part[i], json_number_value(json_object_get(bytes, parts[i])));
+    char *out = total > 0 ? text_format("about %s per device: %s %s, %s %s, %s %s, %s %s", text_bytes(all, total),
+                                        parts[0], part[0], parts[1], part[1], parts[2], part[2], parts[3], part[3])
+                          : NULL;
+    json_decref(root);
+    return out;
 }
 
 static const char *short_name(const char *path) {
@@ -79,12 +92,18 @@ static char *data_text(const tdm_data_spec *spec, double samples) {
         snprintf(range, sizeof range, " [%lld, %lld)", (long long)spec->range.item[0], (long long)spec->range.item[1]);
     }
     switch (spec->format) {
-    case TDM_DATA_IDX: return text_format("%s of %s%s", many, short_name(spec->images), range);
-    case TDM_DATA_NPY: return text_format("%s of %s%s", many, short_name(spec->x), range);
-    case TDM_DATA_CIFAR10: return text_format("%s of cifar10%s", many, range);
-    case TDM_DATA_SYNTHETIC: return text_format("%s synthetic%s", many, range);
-    case TDM_DATA_GLYPHS: return text_format("%s glyphs%s", many, range);
-    default: return text_copy("none");
+    case TDM_DATA_IDX:
+        return text_format("%s of %s%s", many, short_name(spec->images), range);
+    case TDM_DATA_NPY:
+        return text_format("%s of %s%s", many, short_name(spec->x), range);
+    case TDM_DATA_CIFAR10:
+        return text_format("%s of cifar10%s", many, range);
+    case TDM_DATA_SYNTHETIC:
+        return text_format("%s synthetic%s", many, range);
+    case TDM_DATA_GLYPHS:
+        return text_format("%s glyphs%s", many, range);
+    default:
+        return text_copy("none");
     }
 }
 
@@ -102,8 +121,8 @@ static char *length_text(const banner *b) {
     char total[32], done[32];
     char *epochs = b->job->train.epochs != TDM_INT_NULL ? text_format(" (%lld epochs)", (long long)b->job->train.epochs)
                                                         : text_copy("");
-    char *out = s->step > 0 ? text_format("to step %s%s, continued after step %s", text_count(total, s->steps_total), epochs,
-                                          text_count(done, s->step))
+    char *out = s->step > 0 ? text_format("to step %s%s, continued after step %s", text_count(total, s->steps_total),
+                                          epochs, text_count(done, s->step))
                             : text_format("%s steps%s", text_count(total, s->steps_total), epochs);
     free(epochs);
     return out;
@@ -138,7 +157,7 @@ void banner_print(const banner *b) {
     line("model", text_format("%s parameters", text_count(count, b->state->params)));
     char *description = NULL;
     if (tdm_run_print(b->run, "summary", &description) != TDM_OK) description = NULL;
-    char *memory = memory_text(described(description, "memory_bytes"), b->state);
+    char *memory = memory_text(b);
     if (memory) line("memory", memory);
     line("data", both_data(b, description));
     tdm_free(description);

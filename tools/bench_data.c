@@ -12,7 +12,7 @@ static tdm_status cheap_graph(tdm_graph **out, const tool *t, const tdm_graph *r
     char width[32];
     tdm_value at;
     tdm_graph *g = NULL;
-    const tdm_attr one = {"size", "1", {NULL, 0, 0}}, linear = {"out", width, {NULL, 0, 0}};
+    const tdm_attr one = {"out", "1", {NULL, 0, 0}}, linear = {"out", width, {NULL, 0, 0}};
     snprintf(width, sizeof width, "%lld", (long long)outputs);
     tdm_status status = tdm_graph_new(&g, &t->host);
     if (status == TDM_OK) status = tdm_graph_input(g, ndim, shape, &at);
@@ -101,7 +101,8 @@ int bench_data(tool *t) {
                r.waited_ms / (double)iterations);
     } else {
         printf("%s samples/s with %lld loader threads; a step of next to no work waited %.3f ms for its batch\n",
-               text_number(number, (double)r.rows / seconds), (long long)job.data.workers, r.waited_ms / (double)iterations);
+               text_number(number, (double)r.rows / seconds), (long long)job.data.workers,
+               r.waited_ms / (double)iterations);
     }
     tdm_config_free(config);
     return code;

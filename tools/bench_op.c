@@ -82,7 +82,9 @@ static void find_kernel(op_case *c, tdm_run *run) {
     json_t *step;
     if (tdm_run_print(run, "plan.json", &text) != TDM_OK) return;
     json_t *root = json_loads(text, 0, NULL);
-    json_array_foreach(json_object_get(root, "steps"), i, step) {
+    const json_t *plan = json_object_get(root, "plan");
+    snprintf(c->kernel, sizeof c->kernel, "none: fused into the layer before");
+    json_array_foreach(json_object_get(plan ? plan : root, "steps"), i, step) {
         const char *name = json_string_value(json_object_get(step, "name"));
         const char *kernel = json_string_value(json_object_get(step, "kernel"));
         if (name && kernel && strcmp(name, "op") == 0) snprintf(c->kernel, sizeof c->kernel, "%s", kernel);
@@ -103,8 +105,8 @@ static tdm_status measure(op_case *c, bool with_op, double *forward, double *bac
     if (status == TDM_OK) status = build(c, with_op, &graph, &outputs);
     if (status != TDM_OK) return status;
     job.name = "bench";
-    job.data.train = (tdm_data_spec){.format = TDM_DATA_SYNTHETIC, .samples = c->batch, .classes = TDM_INT_NULL,
-                                     .seed = TDM_INT_NULL};
+    job.data.train = (tdm_data_spec){
+        .format = TDM_DATA_SYNTHETIC, .samples = c->batch, .classes = TDM_INT_NULL, .seed = TDM_INT_NULL};
     job.data.shuffle = false;
     job.loss.kind = 1; /* mse: any shape of output */
     job.optimizer.type = TDM_SGD;
@@ -138,12 +140,13 @@ static int measure_and_print(op_case *c) {
     forward = fmax(0, forward - forward_before);
     backward = fmax(0, backward - backward_before);
     if (args_flag(c->t, "--json")) {
-        printf("{\"op\":\"%s\",\"kernel\":\"%s\",\"batch\":%lld,\"threads\":%lld,\"forward_ms\":%.9g,\"backward_ms\":%.9g}\n",
-               c->kind, c->kernel, (long long)c->batch, (long long)c->threads, forward, backward);
+        printf(
+            "{\"op\":\"%s\",\"kernel\":\"%s\",\"batch\":%lld,\"threads\":%lld,\"forward_ms\":%.9g,\"backward_ms\":%.9g}\n",
+            c->kind, c->kernel, (long long)c->batch, (long long)c->threads, forward, backward);
     } else {
-        printf("%s, batch %lld, %lld thread%s, kernel %s: forward %.4f ms, backward %.4f ms (medians of %lld)\n", c->kind,
-               (long long)c->batch, (long long)c->threads, c->threads == 1 ? "" : "s", c->kernel, forward, backward,
-               (long long)c->iterations);
+        printf("%s, batch %lld, %lld thread%s, kernel %s: forward %.4f ms, backward %.4f ms (medians of %lld)\n",
+               c->kind, (long long)c->batch, (long long)c->threads, c->threads == 1 ? "" : "s", c->kernel, forward,
+               backward, (long long)c->iterations);
     }
     return TDM_OK;
 }
@@ -162,7 +165,8 @@ int bench_op(tool *t) {
     const char *input = args_flag(t, "--input"), *kernels = args_flag(t, "--kernels");
     if (t->word_count < 2) return args_wrong(t, "`bench op` wants a kind of layer; `tandem explain layers` lists them");
     if (!input || !parse_shape(&c, input)) {
-        return args_wrong(t, "`--input` wants a sample's shape, as 64x16x16 or 512%s%s", input ? "; got " : "", input ? input : "");
+        return args_wrong(t, "`--input` wants a sample's shape, as 64x16x16 or 512%s%s", input ? "; got " : "",
+                          input ? input : "");
     }
     if (kernels && strcmp(kernels, "auto") != 0 && strcmp(kernels, "ref") != 0) {
         return args_wrong(t, "`--kernels` wants auto or ref, `%s` was given", kernels);

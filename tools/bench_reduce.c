@@ -1,7 +1,7 @@
 /* bench_reduce.c - `tandem bench all_reduce`: nccl-tests' columns over processes (shm) or threads (local).
  *
- * algbw is bytes over time; busbw is algbw * 2(n-1)/n, which can be held against the memory's speed for any n. Inputs are
- * small whole numbers, so that every element of every result is known exactly and is checked. */
+ * algbw is bytes over time; busbw is algbw * 2(n-1)/n, which can be held against the memory's speed for any n. Inputs
+ * are small whole numbers, so that every element of every result is known exactly and is checked. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static bool parse_bytes(const tool *t, const char *name, size_t *out) {
     char *end;
     long long n = strtoll(text, &end, 10);
     int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
-    if (end == text || n < 4 || n > (1LL << 40) >> shift || end[shift ? 1 : 0]) {
+    if (end == text || n < 1 || n > (1LL << 40) >> shift || n << shift < 4 || end[shift ? 1 : 0]) {
         args_wrong(t, "`%s` wants a size of at least 4 bytes, as 8, 4K, 64M or 1G, `%s` was given", name, text);
         return false;
     }
@@ -70,13 +70,14 @@ static void print_row(const reduction *r, size_t bytes, double seconds, int worl
 
 static void print_head(const reduction *r, const tdm_comm *comm) {
     if (r->json) {
-        printf("{\"backend\":\"%s\",\"ranks\":%d,\"memory\":\"%s\",\"rows\":[", tdm_comm_backend(comm), tdm_comm_world(comm),
-               r->plain ? "plain" : "communicator");
+        printf("{\"backend\":\"%s\",\"ranks\":%d,\"memory\":\"%s\",\"rows\":[", tdm_comm_backend(comm),
+               tdm_comm_world(comm), r->plain ? "plain" : "communicator");
         return;
     }
     printf("# all_reduce, %d ranks, backend %s, in place, on memory of the %s; mean of %lld\n", tdm_comm_world(comm),
            tdm_comm_backend(comm), r->plain ? "caller" : "communicator", (long long)r->iterations);
-    printf("#%11s %12s %8s %7s %10s %8s %8s %7s\n", "size", "count", "type", "redop", "time", "algbw", "busbw", "#wrong");
+    printf("#%11s %12s %8s %7s %10s %8s %8s %7s\n", "size", "count", "type", "redop", "time", "algbw", "busbw",
+           "#wrong");
     printf("#%11s %12s %8s %7s %10s %8s %8s %7s\n", "(B)", "(elements)", "", "", "(us)", "(GB/s)", "(GB/s)", "");
 }
 
@@ -195,7 +196,8 @@ int bench_all_reduce(tool *t) {
         return args_wrong(t, "`--backend` wants shm or local, `%s` was given", backend);
     }
     if (!args_int(t, "--ranks", 1, &ranks) || !args_int(t, "--iterations", 1, &r.iterations) ||
-        !args_int(t, "--warmup", 0, &r.warmup) || !parse_bytes(t, "--min", &r.min) || !parse_bytes(t, "--max", &r.max)) {
+        !args_int(t, "--warmup", 0, &r.warmup) || !parse_bytes(t, "--min", &r.min) ||
+        !parse_bytes(t, "--max", &r.max)) {
         return TDM_E_USAGE;
     }
     if (ranks > 256) return args_wrong(t, "`--ranks` wants at most 256, %lld was given", (long long)ranks);

@@ -32,11 +32,16 @@ static double samples_per_second(const measured *m) {
     return (double)m->rows * 1000 / (samples_mean(steps) * (double)steps->count);
 }
 
+/* single mode sees the batches of all device_ids, on one. */
+static int devices(const measured *m, const tdm_job *job) {
+    return job->parallel.mode == TDM_MODE_SINGLE ? 1 : m->state.replicas;
+}
+
 static void print_json(const measured *m, const tdm_job *job) {
     json_t *out = json_object(), *ms = json_object();
     samples steps = m->phase[REPORT_PHASES - 1];
     json_object_set_new(out, "mode", json_string(job_mode_name(job->parallel.mode)));
-    json_object_set_new(out, "devices", json_integer(m->state.replicas));
+    json_object_set_new(out, "devices", json_integer(devices(m, job)));
     json_object_set_new(out, "global_batch", json_integer(m->state.global_batch));
     json_object_set_new(out, "parameters", json_integer(m->state.params));
     json_object_set_new(out, "warmup_steps", json_integer(m->warmup));
@@ -58,7 +63,7 @@ static void print_table(const measured *m, const tdm_job *job) {
     char number[32];
     const samples *steps = &m->phase[REPORT_PHASES - 1];
     printf("%s on %d device%s, %lld samples per step, %s parameters; %zu steps after %lld of warm-up\n\n",
-           job_mode_name(job->parallel.mode), m->state.replicas, m->state.replicas == 1 ? "" : "s",
+           job_mode_name(job->parallel.mode), devices(m, job), devices(m, job) == 1 ? "" : "s",
            (long long)m->state.global_batch, text_count(number, m->state.params), steps->count, (long long)m->warmup);
     table rows;
     table_init(&rows, 5);

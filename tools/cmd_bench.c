@@ -50,29 +50,32 @@ static int run(tool *t) {
                       near ? near : "", near ? "`?" : "");
 }
 
-const tool_verb verb_bench = {
-    "bench", "step CONFIG | op KIND [attribute=value ...] | all_reduce | data CONFIG",
-    "speed of one part: a step, an op, all_reduce, the loader",
-    "step        whole optimizer steps of a job in its mode: ms per step, samples/s, phases\n"
-    "op          one layer forward and backward, on one device\n"
-    "all_reduce  sums between ranks, in nccl-tests' columns; every result is checked\n"
-    "data        the loader alone: how many samples/s reach the model\n\n"
-    "examples:\n"
-    "  tandem bench step job.yaml --iterations 50\n"
-    "  tandem bench op conv2d out=128 kernel=3 padding=1 --input 64x16x16 --batch 32\n"
-    "  tandem bench all_reduce --ranks 4 --max 64M --json\n"
-    "  tandem bench data job.yaml data.workers=4",
-    {{"--iterations", "N", "measured (20)"},
-     {"--warmup", "N", "before, not counted (5)"},
-     {"--mode", "MODE", "step: single, dp or ddp (parallel.mode)"},
-     {"--input", "SHAPE", "op: of one sample, 64x16x16 or 512"},
-     {"--batch", "N", "op: samples (32)"},
-     {"--threads", "N", "op: threads of the device (1)"},
-     {"--kernels", "WHICH", "op: auto or ref (auto)"},
-     {"--ranks", "N", "all_reduce: processes, or threads with --backend local (2)"},
-     {"--backend", "NAME", "all_reduce: shm (processes) or local (threads) (shm)"},
-     {"--min", "BYTES", "all_reduce: smallest size, 8 or 4K (1K)"},
-     {"--max", "BYTES", "all_reduce: largest size (16M)"},
-     {"--plain", NULL, "all_reduce: on memory of the caller's, not the communicator's"},
-     {"--json", NULL, "as JSON"}},
-    1, 2, true, run};
+const tool_verb verb_bench = {"bench",
+                              "step CONFIG | op KIND [attribute=value ...] | all_reduce | data CONFIG",
+                              "speed of one part: a step, an op, all_reduce, the loader",
+                              "step        whole optimizer steps of a job in its mode: ms per step, samples/s, phases\n"
+                              "op          one layer forward and backward, on one device\n"
+                              "all_reduce  sums between ranks, in nccl-tests' columns; every result is checked\n"
+                              "data        the loader alone: how many samples/s reach the model\n\n"
+                              "examples:\n"
+                              "  tandem bench step job.yaml --iterations 50\n"
+                              "  tandem bench op conv2d out=128 kernel=3 padding=1 --input 64x16x16 --batch 32\n"
+                              "  tandem bench all_reduce --ranks 4 --max 64M --json\n"
+                              "  tandem bench data job.yaml data.workers=4",
+                              {{"--iterations", "N", "measured (20)"},
+                               {"--warmup", "N", "before, not counted (5)"},
+                               {"--mode", "MODE", "step: single, dp or ddp (parallel.mode)"},
+                               {"--input", "SHAPE", "op: of one sample, 64x16x16 or 512"},
+                               {"--batch", "N", "op: samples (32)"},
+                               {"--threads", "N", "op: threads of the device (1)"},
+                               {"--kernels", "WHICH", "op: auto or ref (auto)"},
+                               {"--ranks", "N", "all_reduce: processes, or threads with --backend local (2)"},
+                               {"--backend", "NAME", "all_reduce: shm (processes) or local (threads) (shm)"},
+                               {"--min", "BYTES", "all_reduce: smallest size, 8 or 4K (1K)"},
+                               {"--max", "BYTES", "all_reduce: largest size (16M)"},
+                               {"--plain", NULL, "all_reduce: on memory of the caller's, not the communicator's"},
+                               {"--json", NULL, "as JSON"}},
+                              1,
+                              2,
+                              true,
+                              run};

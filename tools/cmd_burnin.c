@@ -3,13 +3,19 @@
 
 static int run(tool *t) {
     (void)t;
-    term_line("%standem: error:%s burnin is not in this build: it wants a folder of images, and no image codec is built in",
-              term_on(stderr, TERM_RED), term_off(stderr));
+    term_line(
+        "%standem: error:%s burnin is not in this build: it wants a folder of images, and no image codec is built in",
+        term_on(stderr, TERM_RED), term_off(stderr));
     return TDM_E_UNSUPPORTED;
 }
 
-const tool_verb verb_burnin = {
-    "burnin", "CONFIG [key.path=value ...]", "a model on every device over a folder of images, a verdict for each",
-    "Runs a model over a folder of images on every device and compares what comes out.\n"
-    "Not in this build, which reads no images: exit status 11.",
-    {{"--duration", "TIME", "how long"}, {"--iterations", "N", "how many passes"}}, 1, 1, true, run};
+const tool_verb verb_burnin = {"burnin",
+                               "CONFIG [key.path=value ...]",
+                               "a model on every device over a folder of images, a verdict for each",
+                               "Runs a model over a folder of images on every device and compares what comes out.\n"
+                               "Not in this build, which reads no images: exit status 11.",
+                               {{"--duration", "TIME", "how long"}, {"--iterations", "N", "how many passes"}},
+                               1,
+                               1,
+                               true,
+                               run};

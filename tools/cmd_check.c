@@ -9,8 +9,8 @@ static void describe(const tool *t, const tdm_config *config) {
     char params[32];
     int devices = job->parallel.mode == TDM_MODE_SINGLE ? 1 : job->parallel.device_ids.count;
     printf("%s: no faults. %s: %s parameters, %s on %d device%s\n", t->word[0], job->name,
-           text_count(params, tdm_graph_param_count(tdm_config_graph(config))), job_mode_name(job->parallel.mode), devices,
-           devices == 1 ? "" : "s");
+           text_count(params, tdm_graph_param_count(tdm_config_graph(config))), job_mode_name(job->parallel.mode),
+           devices, devices == 1 ? "" : "s");
 }
 
 static int run(tool *t) {
@@ -52,11 +52,17 @@ static int run(tool *t) {
 }
 
 const tool_verb verb_check = {
-    "check", "CONFIG [key.path=value ...]", "every fault of the file in one pass; needs no data and no device",
+    "check",
+    "CONFIG [key.path=value ...]",
+    "every fault of the file in one pass; needs no data and no device",
     "Reads the file as `train` would, overrides included, and tells everything that is wrong\n"
     "with it: unknown keys, types, ranges, layer shapes. Exit status 0, or 3 with faults.\n\n"
     "examples:\n"
     "  tandem check job.yaml\n"
     "  tandem check job.yaml parallel.mode=ddp parallel.device_ids='[0, 1, 2, 3]'\n"
     "  tandem check job.yaml --format json",
-    {{"--format", "text|json", "how faults are printed (text)"}}, 1, 1, true, run};
+    {{"--format", "text|json", "how faults are printed (text)"}},
+    1,
+    1,
+    true,
+    run};

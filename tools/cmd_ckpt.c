@@ -59,12 +59,17 @@ static int diff(const tool *t) {
     }
     if (d.first[0]) printf("first differing tensor: %s\n", d.first);
     if (d.only_in_a || d.only_in_b) {
-        printf("only in the first: %lld tensors; only in the second: %lld\n", (long long)d.only_in_a, (long long)d.only_in_b);
+        printf("only in the first: %lld tensors; only in the second: %lld\n", (long long)d.only_in_a,
+               (long long)d.only_in_b);
     }
-    printf("differing: %lld of %lld tensors (rtol %g, atol %g)\n", (long long)d.differing, (long long)d.tensors, rtol, atol);
+    printf("differing: %lld of %lld tensors (rtol %g, atol %g)\n", (long long)d.differing, (long long)d.tensors, rtol,
+           atol);
     if (d.largest_name[0]) {
         printf("largest difference: %.9g in %s[%lld]: %.9g and %.9g\n", d.largest, d.largest_name,
                (long long)d.largest_index, d.a, d.b);
+    }
+    if (d.largest_model_name[0] && strcmp(d.largest_model_name, d.largest_name) != 0) {
+        printf("largest difference of a parameter or buffer: %.9g in %s\n", d.largest_model, d.largest_model_name);
     }
     if (d.within) printf("within the tolerance\n");
     return d.within ? TDM_OK : TDM_E_CHECK;
@@ -74,23 +79,29 @@ static int run(tool *t) {
     static const char *const names[] = {"ls", "show", "verify", "diff", "convert"};
     const char *what = t->word[0];
     bool json = args_flag(t, "--json") != NULL;
-    if (strcmp(what, "diff") != 0 && t->word_count > 2) return args_wrong(t, "`%s` is one argument too many", t->word[2]);
-    if (strcmp(what, "ls") == 0) return list(t, json);
-    if (strcmp(what, "show") == 0) return show(t, json);
-    if (strcmp(what, "verify") == 0) return verify(t);
+    bool one = t->word_count == 2;
+    if (strcmp(what, "ls") == 0 && one) return list(t, json);
+    if (strcmp(what, "show") == 0 && one) return show(t, json);
+    if (strcmp(what, "verify") == 0 && one) return verify(t);
     if (strcmp(what, "diff") == 0) return diff(t);
     if (strcmp(what, "convert") == 0) {
         term_line("%standem: error:%s `ckpt convert` is not in this build; checkpoints are safetensors already",
                   term_on(stderr, TERM_RED), term_off(stderr));
         return TDM_E_UNSUPPORTED;
     }
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(what, names[i]) == 0)
+            return args_wrong(t, "`ckpt %s` wants one path, `%s` is too many", what, t->word[2]);
+    }
     const char *near = text_nearest(what, names, 4);
-    return args_wrong(t, "`%s` is none of ls, show, verify, diff%s%s%s", what, near ? "; did you mean `" : "", near ? near : "",
-                      near ? "`?" : "");
+    return args_wrong(t, "`%s` is none of ls, show, verify, diff%s%s%s", what, near ? "; did you mean `" : "",
+                      near ? near : "", near ? "`?" : "");
 }
 
 const tool_verb verb_ckpt = {
-    "ckpt", "ls|show|verify|diff PATH [PATH]", "lists, shows, verifies and compares checkpoints",
+    "ckpt",
+    "ls|show|verify|diff PATH [PATH]",
+    "lists, shows, verifies and compares checkpoints",
     "PATH is a run directory, a checkpoints directory, one step-... directory or a .safetensors\n"
     "file. `diff` names the first differing tensor and the largest difference; exit status 12\n"
     "if they differ by more than atol + rtol * |second|. `verify` reads every byte.\n\n"
@@ -102,4 +113,7 @@ const tool_verb verb_ckpt = {
     {{"--json", NULL, "ls and show: as JSON"},
      {"--rtol", "F", "diff: relative tolerance (0)"},
      {"--atol", "F", "diff: absolute tolerance (0)"}},
-    2, 3, false, run};
+    2,
+    3,
+    false,
+    run};

@@ -34,11 +34,14 @@ static int parse_modes(comparison *c, const char *text) {
 static int parse_tolerance(comparison *c, const char *text) {
     c->tolerance_given = true;
     while (*text) {
-        double *to = strncmp(text, "loss=", 5) == 0 ? &c->loss_tolerance : strncmp(text, "params=", 7) == 0 ? &c->param_tolerance : NULL;
+        double *to = strncmp(text, "loss=", 5) == 0     ? &c->loss_tolerance
+                     : strncmp(text, "params=", 7) == 0 ? &c->param_tolerance
+                                                        : NULL;
         char *end = NULL;
         double value = to ? strtod(strchr(text, '=') + 1, &end) : -1;
         if (!to || end == strchr(text, '=') + 1 || !(value >= 0) || (*end && *end != ',')) {
-            return args_wrong(c->t, "`--tolerance` wants loss=F,params=F, `%s` was given", args_flag(c->t, "--tolerance"));
+            return args_wrong(c->t, "`--tolerance` wants loss=F,params=F, `%s` was given",
+                              args_flag(c->t, "--tolerance"));
         }
         *to = value;
         text = end + (*end == ',');
@@ -159,21 +162,23 @@ static int write_all(const comparison *c) {
     return code;
 }
 
-static int compare(comparison *c) {
-    int64_t steps = 0;
-    if (!args_int(c->t, "--steps", 1, &steps)) return TDM_E_USAGE;
+static int parse(comparison *c) {
+    if (!args_int(c->t, "--steps", 1, &c->steps)) return TDM_E_USAGE;
     const char *modes = args_flag(c->t, "--modes"), *tolerance = args_flag(c->t, "--tolerance");
     int code = parse_modes(c, modes ? modes : "dp,ddp");
     if (code == TDM_OK && tolerance) code = parse_tolerance(c, tolerance);
-    if (code != TDM_OK) return code;
-    if (!tolerance && c->job->parallel.device == TDM_DEVICE_CUDA) { /* sums on a GPU have no fixed order */
+    return code;
+}
+
+static int compare(comparison *c) {
+    if (!c->tolerance_given && c->job->parallel.device == TDM_DEVICE_CUDA) { /* sums on a GPU have no fixed order */
         c->tolerance_given = true;
         c->loss_tolerance = 1e-5;
         c->param_tolerance = 1e-4;
     }
     c->folder = choose_folder(c);
-    code = train_all(c, steps);
-    if (code == TDM_OK) code = train_one_device(c, steps);
+    int code = train_all(c, c->steps);
+    if (code == TDM_OK) code = train_one_device(c, c->steps);
     if (code == TDM_OK) code = compare_measure(c);
     if (code == TDM_OK) code = write_all(c);
     if (code != TDM_OK) return code;
@@ -184,7 +189,8 @@ static int compare(comparison *c) {
 static int run(tool *t) {
     tdm_config *config;
     comparison c = {.t = t, .one_device = NAN};
-    int code = job_open(t, NULL, &config);
+    int code = parse(&c);
+    if (code == TDM_OK) code = job_open(t, NULL, &config);
     if (code != TDM_OK) return code;
     c.job = tdm_config_job(config);
     code = compare(&c);
@@ -195,7 +201,9 @@ static int run(tool *t) {
 }
 
 const tool_verb verb_compare = {
-    "compare", "CONFIG [key.path=value ...]", "the same job in two or more modes, side by side, with a verdict",
+    "compare",
+    "CONFIG [key.path=value ...]",
+    "the same job in two or more modes, side by side, with a verdict",
     "Trains the job once per mode, from the same initial weights over the same global batches\n"
     "(strided scatter), and says how far losses and parameters differ, how fast each was, and\n"
     "what each step spent its time on. Writes compare.json and report.html. Exit status 12 when\n"
@@ -208,4 +216,7 @@ const tool_verb verb_compare = {
      {"--steps", "N", "steps of each run (those of the file)"},
      {"--tolerance", "T", "loss=F,params=F: largest differences allowed; what is not named must be equal"},
      {"--out", "DIR", "a new folder for runs, compare.json and report.html (-o)"}},
-    1, 1, true, run};
+    1,
+    1,
+    true,
+    run};

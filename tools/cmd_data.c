@@ -64,7 +64,9 @@ static int run(tool *t) {
 }
 
 const tool_verb verb_data = {
-    "data", "check CONFIG | make FOLDER", "reads every sample once; writes small synthetic data sets",
+    "data",
+    "check CONFIG | make FOLDER",
+    "reads every sample once; writes small synthetic data sets",
     "`check` opens the data of CONFIG, reads every sample and says what is there: how many, how\n"
     "often each label occurs, mean and standard deviation of each channel.\n"
     "`make` draws digits into FOLDER, in the form of MNIST (idx), CIFAR-10 (cifar10) or npy.\n\n"
@@ -74,4 +76,7 @@ const tool_verb verb_data = {
     {{"--format", "NAME", "make: idx, cifar10 or npy (idx)"},
      {"--samples", "N", "make: how many (1000)"},
      {"--seed", "N", "make: of the drawing (0)"}},
-    2, 2, true, run};
+    2,
+    2,
+    true,
+    run};

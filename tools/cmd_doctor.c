@@ -12,11 +12,16 @@ static int run(tool *t) {
     return (int)status;
 }
 
-const tool_verb verb_doctor = {
-    "doctor", "", "system, CPU, memory and limits, modules found or why not; paste-ready",
-    "Prints what a report about a problem should contain. Exit status 12 when something is\n"
-    "found that will stop runs; each such line says what to do.\n\n"
-    "examples:\n"
-    "  tandem doctor\n"
-    "  tandem doctor --json > env.json",
-    {{"--json", NULL, "as JSON"}}, 0, 0, false, run};
+const tool_verb verb_doctor = {"doctor",
+                               "",
+                               "system, CPU, memory and limits, modules found or why not; paste-ready",
+                               "Prints what a report about a problem should contain. Exit status 12 when something is\n"
+                               "found that will stop runs; each such line says what to do.\n\n"
+                               "examples:\n"
+                               "  tandem doctor\n"
+                               "  tandem doctor --json > env.json",
+                               {{"--json", NULL, "as JSON"}},
+                               0,
+                               0,
+                               false,
+                               run};

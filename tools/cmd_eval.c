@@ -9,9 +9,10 @@
 static int write_json(const char *path, double loss, double accuracy, int64_t samples) {
     char number[40] = "null";
     if (isfinite(accuracy)) snprintf(number, sizeof number, "%.9g", accuracy);
-    char *text = isfinite(loss) ? text_format("{\"loss\":%.9g,\"accuracy\":%s,\"samples\":%lld}\n", loss, number,
-                                              (long long)samples)
-                                : text_format("{\"loss\":null,\"accuracy\":%s,\"samples\":%lld}\n", number, (long long)samples);
+    char *text =
+        isfinite(loss)
+            ? text_format("{\"loss\":%.9g,\"accuracy\":%s,\"samples\":%lld}\n", loss, number, (long long)samples)
+            : text_format("{\"loss\":null,\"accuracy\":%s,\"samples\":%lld}\n", number, (long long)samples);
     int code = files_write(path, text, strlen(text));
     free(text);
     return code;
@@ -38,7 +39,9 @@ static int run(tool *t) {
 }
 
 const tool_verb verb_eval = {
-    "eval", "CONFIG --weights PATH [key.path=value ...]", "loss and accuracy of a checkpoint on a split",
+    "eval",
+    "CONFIG --weights PATH [key.path=value ...]",
+    "loss and accuracy of a checkpoint on a split",
     "Loads weights into the model of CONFIG and evaluates data.eval (or data.train). PATH is a\n"
     "run directory (its newest checkpoint), a step-... directory or a .safetensors file.\n\n"
     "examples:\n"
@@ -47,4 +50,7 @@ const tool_verb verb_eval = {
     {{"--weights", "PATH", "where the weights are (else model.weights of the file)"},
      {"--split", "NAME", "train or eval (eval)"},
      {"--out", "FILE", "also as JSON into a file (-o)"}},
-    1, 1, true, run};
+    1,
+    1,
+    true,
+    run};

@@ -48,7 +48,8 @@ static int64_t best(const float *y, int64_t width) {
 static void json_row(const prediction *p, int64_t index, int64_t label, const float *y) {
     fprintf(p->to, "{\"index\":%lld,", (long long)index);
     if (p->classes) {
-        fprintf(p->to, "\"label\":%lld,\"predicted\":%lld,\"scores\":[", (long long)label, (long long)best(y, p->width));
+        fprintf(p->to, "\"label\":%lld,\"predicted\":%lld,\"scores\":[", (long long)label,
+                (long long)best(y, p->width));
     } else {
         fputs("\"outputs\":[", p->to);
     }
@@ -143,7 +144,9 @@ static int run(tool *t) {
 }
 
 const tool_verb verb_predict = {
-    "predict", "CONFIG --weights PATH [key.path=value ...]", "the model's outputs for every sample: CSV, JSONL or .npy",
+    "predict",
+    "CONFIG --weights PATH [key.path=value ...]",
+    "the model's outputs for every sample: CSV, JSONL or .npy",
     "Writes one row per sample of data.eval (or data.train), in the order of the data: index,\n"
     "label, predicted class and the scores, which are the model's outputs as they are (logits).\n"
     "Without labels: index and outputs. .npy holds the outputs alone, float32 [samples, outputs].\n\n"
@@ -153,4 +156,7 @@ const tool_verb verb_predict = {
     {{"--weights", "PATH", "where the weights are (else model.weights of the file)"},
      {"--split", "NAME", "train or eval (eval)"},
      {"--out", "FILE", ".csv, .jsonl or .npy (-o); CSV on stdout without it"}},
-    1, 1, true, run};
+    1,
+    1,
+    true,
+    run};

@@ -27,7 +27,9 @@ static int run(tool *t) {
 }
 
 const tool_verb verb_report = {
-    "report", "RUN-DIR", "rebuilds report.html from a run directory",
+    "report",
+    "RUN-DIR",
+    "rebuilds report.html from a run directory",
     "Writes one page with curves, step times, memory, configuration and environment, without\n"
     "scripts or network. Prints its path.\n\n"
     "examples:\n"
@@ -36,4 +38,7 @@ const tool_verb verb_report = {
     {{"--against", "RUN-DIR", "a second run beside the first"},
      {"--out", "FILE", "instead of RUN-DIR/report.html (-o)"},
      {"--lang", "en|zh", "language of the page (en)"}},
-    1, 1, false, run};
+    1,
+    1,
+    false,
+    run};

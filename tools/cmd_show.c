@@ -76,38 +76,54 @@ static int run_init(tool *t) {
     return code;
 }
 
-const tool_verb verb_show = {
-    "show", "CONFIG [KEY] [key.path=value ...]", "the whole configuration, defaults included, as valid YAML",
-    "Prints every value that a run of this file would use. With KEY only that one.\n\n"
-    "examples:\n"
-    "  tandem show job.yaml --origins          where each value comes from\n"
-    "  tandem show job.yaml optimizer.lr\n"
-    "  tandem show job.yaml train.steps=10 -o resolved.yaml",
-    {{"--origins", NULL, "each line with its origin: file and line, default, command line"},
-     {"--json", NULL, "as JSON"},
-     {"--out", "FILE", "into a file (-o)"}},
-    1, 2, true, run_show};
+const tool_verb verb_show = {"show",
+                             "CONFIG [KEY] [key.path=value ...]",
+                             "the whole configuration, defaults included, as valid YAML",
+                             "Prints every value that a run of this file would use. With KEY only that one.\n\n"
+                             "examples:\n"
+                             "  tandem show job.yaml --origins          where each value comes from\n"
+                             "  tandem show job.yaml optimizer.lr\n"
+                             "  tandem show job.yaml train.steps=10 -o resolved.yaml",
+                             {{"--origins", NULL, "each line with its origin: file and line, default, command line"},
+                              {"--json", NULL, "as JSON"},
+                              {"--out", "FILE", "into a file (-o)"}},
+                             1,
+                             2,
+                             true,
+                             run_show};
 
-const tool_verb verb_explain = {
-    "explain", "KEY", "one key's type, default, range and meaning",
-    "KEY is a key of the file, a section, a kind of layer, or `layers` for all of them.\n\n"
-    "examples:\n"
-    "  tandem explain optimizer.lr\n"
-    "  tandem explain parallel\n"
-    "  tandem explain conv2d --lang zh",
-    {{"--lang", "en|zh", "language of the text (en)"}}, 1, 1, false, run_explain};
+const tool_verb verb_explain = {"explain",
+                                "KEY",
+                                "one key's type, default, range and meaning",
+                                "KEY is a key of the file, a section, a kind of layer, or `layers` for all of them.\n\n"
+                                "examples:\n"
+                                "  tandem explain optimizer.lr\n"
+                                "  tandem explain parallel\n"
+                                "  tandem explain conv2d --lang zh",
+                                {{"--lang", "en|zh", "language of the text (en)"}},
+                                1,
+                                1,
+                                false,
+                                run_explain};
 
 const tool_verb verb_schema = {
-    "schema", "", "JSON Schema of the file, for completion in editors",
+    "schema",
+    "",
+    "JSON Schema of the file, for completion in editors",
     "Prints a JSON Schema (draft 7). With the YAML language server, begin your file with\n"
     "  # yaml-language-server: $schema=./tandem.schema.json\n\n"
     "example:\n"
     "  tandem schema -o tandem.schema.json",
     {{"--out", "FILE", "into a file (-o)"}, {"--lang", "en|zh", "language of the descriptions (en)"}},
-    0, 0, false, run_schema};
+    0,
+    0,
+    false,
+    run_schema};
 
 const tool_verb verb_init = {
-    "init", "", "a commented starter YAML",
+    "init",
+    "",
+    "a commented starter YAML",
     "Tasks: cifar (a CNN on CIFAR-10, ddp), mnist (a CNN on MNIST, dp), toy-mp (a small net on\n"
     "synthetic data; needs no download), resnet50-burnin.\n\n"
     "examples:\n"
@@ -117,4 +133,7 @@ const tool_verb verb_init = {
      {"--lang", "en|zh", "language of the comments (en)"},
      {"--out", "FILE", "into a file (-o); never over one that exists"},
      {"--force", NULL, "over one that exists"}},
-    0, 0, false, run_init};
+    0,
+    0,
+    false,
+    run_init};

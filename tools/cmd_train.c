@@ -55,6 +55,11 @@ static void write_report(const char *dir) {
     report_free(&run);
 }
 
+static void tell_end(bool stopped) {
+    term_line("%s%s%s", term_on(stderr, stopped ? TERM_YELLOW : TERM_GREEN),
+              stopped ? "stopped on request" : "finished", term_off(stderr));
+}
+
 static int train(training *tr) {
     session *s = &tr->s;
     stop_install(s->run, launch_is_rank(&s->facts), s->t->quiet);
@@ -64,9 +69,22 @@ static int train(training *tr) {
     if (status != TDM_OK && status != TDM_E_STOPPED) return session_failed(s, status);
     if (s->shows) {
         write_report(s->job->run.dir);
+        if (!s->t->quiet && !tr->brief) tell_end(status == TDM_E_STOPPED);
         summary_print(s->t, s->job, s->run, status == TDM_E_STOPPED, tr->brief);
     }
     return (int)status;
+}
+
+/* Every step is done and its summary is written: nothing must be written over it. */
+static bool is_finished(const session *s) {
+    tdm_run_state state;
+    report_run run;
+    if (!s->job->run.dir || tdm_run_get_state(s->run, &state) != TDM_OK || state.step < state.steps_total) return false;
+    if (report_read(&run, s->job->run.dir) != TDM_OK) return false;
+    bool finished =
+        strcmp(report_text(&run, "exit_reason"), "finished") == 0 && report_number(&run, "step") == (double)state.step;
+    report_free(&run);
+    return finished;
 }
 
 /* This process trains: alone or as one rank. */
@@ -76,9 +94,15 @@ static int run_here(training *tr) {
     int code = session_open(s, on_event, tr);
     if (code != TDM_OK) return code;
     if (s->job->run.dir) log_open(s->job->run.dir, s->facts.rank);
-    write_environment(s);
+    if (!dry) write_environment(s);
     before_first_step(tr, dry);
-    return dry ? TDM_OK : train(tr);
+    if (dry) return TDM_OK;
+    if (!is_finished(s)) return train(tr);
+    if (s->shows) {
+        if (!s->t->quiet) term_line("nothing to do: every step of %s is done", s->job->run.dir);
+        summary_print(s->t, s->job, s->run, false, tr->brief);
+    }
+    return TDM_OK;
 }
 
 /* The parent of the ranks hands its own choice of a run directory on: a start time in the name is taken once. */
@@ -110,7 +134,9 @@ static int run(tool *t) {
 }
 
 const tool_verb verb_train = {
-    "train", "CONFIG [key.path=value ...]", "runs the job; starts the local ranks of a ddp job by itself",
+    "train",
+    "CONFIG [key.path=value ...]",
+    "runs the job; starts the local ranks of a ddp job by itself",
     "Trains the model of CONFIG and keeps everything in the run directory: configuration,\n"
     "metrics.jsonl, checkpoints, logs, summary.json. On SIGTERM or Ctrl-C it finishes the step,\n"
     "saves a checkpoint and ends with status 75; a second signal leaves at once.\n"
@@ -129,4 +155,7 @@ const tool_verb verb_train = {
      {"--dry-run", NULL, "opens data, builds the model, says what would run; writes nothing"},
      {"--print-config", NULL, "prints every value with its origin, and ends"},
      {"--brief", NULL, "progress only: no banner, no summary"}},
-    1, 1, true, run};
+    1,
+    1,
+    true,
+    run};

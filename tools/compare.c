@@ -173,10 +173,13 @@ static void print_verdict(const comparison *c) {
     printf("\n  largest difference of a parameter    %.3g", c->max_param_diff);
     if (c->max_param_name[0]) printf(" (%s)", c->max_param_name);
     if (c->equal_bits) {
-        printf("\n  %sequal bits: parameters, buffers and optimizer state%s\n", term_on(stdout, style), term_off(stdout));
+        printf("\n  %sequal bits: parameters, buffers and optimizer state%s\n", term_on(stdout, style),
+               term_off(stdout));
     } else {
         printf("\n  %snot equal to the bit%s%s\n", term_on(stdout, style),
-               !c->tolerance_given ? "" : c->within ? "; within the tolerance" : "; outside the tolerance",
+               !c->tolerance_given ? ""
+               : c->within         ? "; within the tolerance"
+                                   : "; outside the tolerance",
                term_off(stdout));
     }
 }

@@ -15,13 +15,14 @@ typedef struct comparison {
     const char *mode[COMPARE_MODES_MAX];
     int count;
     report_run run[COMPARE_MODES_MAX];
-    int runs;              /* read so far */
-    double one_device;     /* samples/s in single mode */
-    bool tolerance_given;  /* else every bit must be equal */
+    int runs;             /* read so far */
+    double one_device;    /* samples/s in single mode */
+    int64_t steps;        /* of each run; 0: those of the file */
+    bool tolerance_given; /* else every bit must be equal */
     double loss_tolerance, param_tolerance;
     /* what came out, each run against the first */
     double max_loss_diff, max_param_diff;
-    int64_t max_loss_step;       /* where the largest is; 0: nowhere */
+    int64_t max_loss_step;        /* where the largest is; 0: nowhere */
     int64_t first_differing_step; /* 0: none */
     char max_param_name[160];
     bool equal_bits, within;

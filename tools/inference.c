@@ -1,4 +1,5 @@
-/* inference.c - see inference.h. The split is opened as both train and eval data, so that only its files must be there. */
+/* inference.c - see inference.h. The split is opened as both train and eval data, so that only its files must be there.
+ */
 #include "tools/inference.h"
 
 #include <string.h>
@@ -28,7 +29,8 @@ int inference_open(inference *in, tool *t) {
     const char *weights = args_flag(t, "--weights");
     in->job = *tdm_config_job(in->config);
     if (weights) in->job.weights = weights;
-    if (!in->job.weights) return args_wrong(t, "which weights? --weights takes a run directory, a checkpoint or a file");
+    if (!in->job.weights)
+        return args_wrong(t, "which weights? --weights takes a run directory, a checkpoint or a file");
     code = choose_split(in, t);
     if (code != TDM_OK) return code;
     in->job.parallel.mode = TDM_MODE_SINGLE;

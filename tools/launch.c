@@ -1,9 +1,9 @@
 /* launch.c - the parent of local ranks, and the rank's side of that.
  *
- * The ranks share one anonymous descriptor (tdm_launch_create), so that nothing with a name can be left behind. They get
- * SIGKILL when the parent dies. Signals sent to the parent are passed on once, as SIGTERM; ranks ignore Ctrl-C, which the
- * terminal sends to everybody. Errors come back over a pipe, one fixed-size record per rank, because the order in which
- * ranks end is not the order in which they failed. */
+ * The ranks share one anonymous descriptor (tdm_launch_create), so that nothing with a name can be left behind. They
+ * get SIGKILL when the parent dies. Signals sent to the parent are passed on once, as SIGTERM; ranks ignore Ctrl-C,
+ * which the terminal sends to everybody. Errors come back over a pipe, one fixed-size record per rank, because the
+ * order in which ranks end is not the order in which they failed. */
 #include "tools/launch.h"
 
 #include <errno.h>
@@ -22,8 +22,8 @@
 #include "tools/stop.h"
 #include "tools/term.h"
 
-#define PARENT_VARIABLE "TANDEM_PARENT"     /* pid of the process that started the ranks */
-#define REPORT_VARIABLE "TANDEM_REPORT_FD"  /* where a rank's last error goes */
+#define PARENT_VARIABLE "TANDEM_PARENT"    /* pid of the process that started the ranks */
+#define REPORT_VARIABLE "TANDEM_REPORT_FD" /* where a rank's last error goes */
 
 static const double grace_seconds = 1;
 
@@ -35,9 +35,9 @@ typedef struct rank_report {
 _Static_assert(sizeof(rank_report) <= 4096, "a report must be one atomic write");
 
 typedef struct rank {
-    pid_t pid;      /* 0: not started */
+    pid_t pid; /* 0: not started */
     bool ended, killed_by_us, reported;
-    int order;      /* in which the parent learned of its end, from 1 */
+    int order; /* in which the parent learned of its end, from 1 */
     int report_order;
     int wait_status;
     tdm_error error;
@@ -50,9 +50,9 @@ typedef struct launch {
     rank *ranks;
     int ends, reports; /* so far */
     bool failed;
-    double kill_at;    /* 0: not yet decided */
+    double kill_at; /* 0: not yet decided */
     int signals, first_signal;
-    double signalled;  /* when the first came */
+    double signalled; /* when the first came */
     sigset_t watched, before;
 } launch;
 
@@ -235,8 +235,8 @@ static void watch(launch *l) {
     read_reports(l);
 }
 
-/* The rank whose failure explains the others': one that died of a signal that was not ours, else the first error that is
- * no lost peer, else the first error. -1: all went well. */
+/* The rank whose failure explains the others': one that died of a signal that was not ours, else the first error that
+ * is no lost peer, else the first error. -1: all went well. */
 static int first_cause(const launch *l) {
     int best = -1, best_rank = 0;
     for (int i = 0; i < l->world; i++) {

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +12,34 @@
 
 #include "tools/term.h"
 
+enum { EARLY_BYTES = 32768 }; /* of lines that come before there is a file */
+
 static struct {
-    int fd; /* -1: none */
+    int fd; /* -1: none yet */
     int rank, world;
     bool quiet, verbose;
-} sink = {-1, 0, 1, false, false};
+    pthread_mutex_t lock; /* of early */
+    size_t early_used;
+    char early[EARLY_BYTES];
+} sink = {.fd = -1, .world = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* A full disk must not end the run because of its log. */
+static void write_text(const char *text, size_t bytes) {
+    ssize_t written = write(sink.fd, text, bytes);
+    (void)written;
+}
+
+/* Lines of a run that has no file yet; what finds no room is left out. */
+static void keep_early(const char *text, size_t bytes) {
+    pthread_mutex_lock(&sink.lock);
+    if (bytes <= EARLY_BYTES - sink.early_used) {
+        memcpy(sink.early + sink.early_used, text, bytes);
+        sink.early_used += bytes;
+    }
+    pthread_mutex_unlock(&sink.lock);
+}
 
 static void keep(const char *level, const char *subsystem, const char *line) {
-    if (sink.fd < 0) return;
     struct timespec now;
     struct tm utc;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -26,8 +47,11 @@ static void keep(const char *level, const char *subsystem, const char *line) {
     char stamp[40];
     strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
     char *text = text_format("%s.%03ldZ %-7s %s: %s\n", stamp, now.tv_nsec / 1000000, level, subsystem, line);
-    ssize_t written = write(sink.fd, text, strlen(text));
-    (void)written; /* a full disk must not end the run because of its log */
+    if (sink.fd >= 0) {
+        write_text(text, strlen(text));
+    } else {
+        keep_early(text, strlen(text));
+    }
     free(text);
 }
 
@@ -70,7 +94,12 @@ void log_open(const char *run_dir, int rank) {
     char *folder = text_format("%s/logs", run_dir);
     char *path = text_format("%s/rank-%d.log", folder, rank);
     if (files_make_folder(folder)) sink.fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (sink.fd < 0) term_line("tandem: warning: %s cannot be written: %s", path, strerror(errno));
+    if (sink.fd >= 0) {
+        write_text(sink.early, sink.early_used);
+        sink.early_used = 0;
+    } else {
+        term_line("tandem: warning: %s cannot be written: %s", path, strerror(errno));
+    }
     free(path);
     free(folder);
 }

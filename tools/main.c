@@ -5,14 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-const tool_verb *const tool_verbs[] = {
-    &verb_train, &verb_compare, &verb_eval,  &verb_predict, &verb_check,  &verb_show,   &verb_explain, &verb_schema,
-    &verb_plan,  &verb_init,    &verb_ckpt,  &verb_data,    &verb_bench,  &verb_burnin, &verb_doctor,  &verb_report,
-    NULL};
+const tool_verb *const tool_verbs[] = {&verb_train,  &verb_compare, &verb_eval,   &verb_predict, &verb_check,
+                                       &verb_show,   &verb_explain, &verb_schema, &verb_plan,    &verb_init,
+                                       &verb_ckpt,   &verb_data,    &verb_bench,  &verb_burnin,  &verb_doctor,
+                                       &verb_report, NULL};
 
 static void print_overview(FILE *to) {
-    fprintf(to, "tandem %s - trains models described in YAML on one device, or data-parallel as dp or ddp\n\n"
-                "usage: tandem VERB [CONFIG] [key.path=value ...] [flags]\n\n", tdm_version());
+    fprintf(to,
+            "tandem %s - trains models described in YAML on one device, or data-parallel as dp or ddp\n\n"
+            "usage: tandem VERB [CONFIG] [key.path=value ...] [flags]\n\n",
+            tdm_version());
     for (const tool_verb *const *verb = tool_verbs; *verb; verb++) {
         fprintf(to, "  %s%-9s%s %s\n", term_on(to, TERM_BOLD), (*verb)->name, term_off(to), (*verb)->summary);
     }

@@ -68,10 +68,10 @@ static void show_bar(progress *p, const tdm_event *event, int64_t done, int64_t 
     double elapsed = now - p->span_started;
     double per_step = elapsed / (double)(event->step - p->span_base);
     char *name = label(p);
-    char *tail = text_format("| %lld/%lld [%s<%s, %.3g step/s, %s samples/s, loss %s, lr %.1e]", (long long)done,
-                             (long long)total, text_time(spent, elapsed),
-                             text_time(left, per_step * (double)(total - done)), p->step_rate,
-                             text_number(rate, p->sample_rate), text_number(loss, event->loss), event->lr);
+    char *tail =
+        text_format("| %lld/%lld [%s<%s, %.3g step/s, %s samples/s, loss %s, lr %.1e]", (long long)done,
+                    (long long)total, text_time(spent, elapsed), text_time(left, per_step * (double)(total - done)),
+                    p->step_rate, text_number(rate, p->sample_rate), text_number(loss, event->loss), event->lr);
     char *head = text_format("%s %3d%%|", name, (int)(100 * done / total));
     int room = term_width(stderr) - 1 - text_columns(head) - text_columns(tail);
     if (room > 40) room = 40;
@@ -92,11 +92,11 @@ static char *plain_line(const progress *p, const tdm_event *event, int64_t done,
     double run = now - p->started;
     double per_step = run / (double)(event->step - p->first_step);
     char *name = label(p);
-    char *line = text_format("%s%s %lld/%lld  %d%%  loss %s  lr %.3g  %s samples/s  elapsed %s  left %s", name,
-                             by_epoch(p) ? "  step" : "", (long long)done, (long long)total, (int)(100 * done / total),
-                             text_number(loss, event->loss), event->lr, text_number(rate, (double)p->samples / run),
-                             text_time(spent, run),
-                             text_time(left, per_step * (double)(event->steps_total - event->step)));
+    char *line =
+        text_format("%s%s %lld/%lld  %d%%  loss %s  lr %.3g  %s samples/s  elapsed %s  left %s", name,
+                    by_epoch(p) ? "  step" : "", (long long)done, (long long)total, (int)(100 * done / total),
+                    text_number(loss, event->loss), event->lr, text_number(rate, (double)p->samples / run),
+                    text_time(spent, run), text_time(left, per_step * (double)(event->steps_total - event->step)));
     free(name);
     return line;
 }
@@ -105,10 +105,14 @@ static bool line_is_due(const progress *p, const tdm_event *event, int64_t done,
     if (event->step == event->steps_total || now - p->shown >= line_seconds) return true;
     double amount = p->every.amount;
     switch (p->every.kind) {
-    case TDM_INTERVAL_STEPS: return amount >= 1 && event->step % (int64_t)amount == 0;
-    case TDM_INTERVAL_EPOCHS: return done == total;
-    case TDM_INTERVAL_SECONDS: return now - p->shown >= amount;
-    default: return false;
+    case TDM_INTERVAL_STEPS:
+        return amount >= 1 && event->step % (int64_t)amount == 0;
+    case TDM_INTERVAL_EPOCHS:
+        return done == total;
+    case TDM_INTERVAL_SECONDS:
+        return now - p->shown >= amount;
+    default:
+        return false;
     }
 }
 
@@ -147,7 +151,8 @@ static void on_step(progress *p, const tdm_event *event) {
 
 static void on_eval(const progress *p, const tdm_event *event) {
     char loss[32];
-    char *accuracy = isfinite(event->accuracy) ? text_format(", accuracy %.2f %%", 100 * event->accuracy) : text_copy("");
+    char *accuracy =
+        isfinite(event->accuracy) ? text_format(", accuracy %.2f %%", 100 * event->accuracy) : text_copy("");
     char *name = by_epoch(p) ? text_format("epoch %.4g/%lld", (double)event->step / (double)p->steps_per_epoch,
                                            (long long)p->epochs)
                              : text_format("step %lld", (long long)event->step);

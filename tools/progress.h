@@ -5,14 +5,14 @@
 #include "tools/tool.h"
 
 typedef struct progress {
-    bool bar;               /* else lines */
+    bool bar; /* else lines */
     bool silent;
-    tdm_interval every;     /* of plain lines */
-    int64_t epochs;         /* of the job; TDM_INT_NULL when it counts steps */
+    tdm_interval every; /* of plain lines */
+    int64_t epochs;     /* of the job; TDM_INT_NULL when it counts steps */
     int64_t steps_per_epoch, first_step;
-    double started, shown;  /* seconds; shown: the last redraw or line */
-    int64_t span;           /* what the bar counts: the epoch, or 0 for the whole run */
-    int64_t span_base;      /* steps done when this process began with it, and when that was */
+    double started, shown; /* seconds; shown: the last redraw or line */
+    int64_t span;          /* what the bar counts: the epoch, or 0 for the whole run */
+    int64_t span_base;     /* steps done when this process began with it, and when that was */
     double span_started;
     double step_rate, sample_rate; /* smoothed */
     double last_step_at;

@@ -16,12 +16,12 @@ enum { REPORT_PHASES = 11 };
 extern const char *const report_phases[REPORT_PHASES]; /* as in metrics.jsonl: "data" ... "step" */
 
 typedef struct report_run {
-    char *dir, *label;          /* label: the mode, or the folder's name */
-    json_t *summary;            /* an object, empty if there is none */
+    char *dir, *label; /* label: the mode, or the folder's name */
+    json_t *summary;   /* an object, empty if there is none */
     json_t *environment;
-    char *config;               /* config.resolved.yaml, "" if there is none */
-    series loss, lr, speed;     /* by step */
-    series eval_loss, accuracy; /* by step */
+    char *config;                /* config.resolved.yaml, "" if there is none */
+    series loss, lr, speed;      /* by step */
+    series eval_loss, accuracy;  /* by step */
     double phase[REPORT_PHASES]; /* mean milliseconds of a step; NaN: the mode has no such phase */
 } report_run;
 

@@ -8,8 +8,8 @@
 
 #include "tools/term.h"
 
-const char *const report_phases[REPORT_PHASES] = {"data", "scatter",  "replicate", "forward",      "gather", "loss",
-                                                  "backward", "comm", "comm_exposed", "optimizer", "step"};
+const char *const report_phases[REPORT_PHASES] = {"data",     "scatter", "replicate",    "forward",   "gather", "loss",
+                                                  "backward", "comm",    "comm_exposed", "optimizer", "step"};
 
 static void add_point(series *s, double x, const json_t *y) {
     s->x = memory_grow(s->x, &s->x_room, s->count + 1, sizeof *s->x);
@@ -69,12 +69,13 @@ static json_t *read_object(const char *dir, const char *name) {
     return json_is_object(out) ? out : (json_decref(out), json_object());
 }
 
-/* The summary's means leave the warm-up out: they are the better ones where there are any. */
+/* The summary's means leave the warm-up out, and steps that an earlier process made in another mode. */
 static void prefer_summary_phases(report_run *run) {
     const json_t *ms = json_object_get(run->summary, "ms");
+    if (json_object_size(ms) == 0) return;
     for (int i = 0; i < REPORT_PHASES; i++) {
         const json_t *value = json_object_get(ms, report_phases[i]);
-        if (json_is_number(value)) run->phase[i] = json_number_value(value);
+        run->phase[i] = json_is_number(value) ? json_number_value(value) : NAN;
     }
 }
 

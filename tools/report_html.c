@@ -112,11 +112,21 @@ static void summary(const page *p) {
 }
 
 typedef const series *(*pick_series)(const report_run *run);
-static const series *loss_of(const report_run *run) { return &run->loss; }
-static const series *eval_of(const report_run *run) { return &run->eval_loss; }
-static const series *accuracy_of(const report_run *run) { return &run->accuracy; }
-static const series *lr_of(const report_run *run) { return &run->lr; }
-static const series *speed_of(const report_run *run) { return &run->speed; }
+static const series *loss_of(const report_run *run) {
+    return &run->loss;
+}
+static const series *eval_of(const report_run *run) {
+    return &run->eval_loss;
+}
+static const series *accuracy_of(const report_run *run) {
+    return &run->accuracy;
+}
+static const series *lr_of(const report_run *run) {
+    return &run->lr;
+}
+static const series *speed_of(const report_run *run) {
+    return &run->speed;
+}
 
 static void chart(const page *p, report_word title, pick_series pick, double scale) {
     chart_line lines[8];
@@ -177,7 +187,9 @@ static void verdict(const page *p, const json_t *compare) {
     char number[32];
     heading(p, WORD_VERDICT);
     fprintf(p->to, "<p class=\"%s\">%s</p>\n", within ? "good" : "bad",
-            word(p, equal ? WORD_EQUAL_BITS : within ? WORD_WITHIN : WORD_NOT_WITHIN));
+            word(p, equal    ? WORD_EQUAL_BITS
+                    : within ? WORD_WITHIN
+                             : WORD_NOT_WITHIN));
     fprintf(p->to, "<table><tr><th>%s</th><td>%s</td></tr>\n", word(p, WORD_MAX_LOSS),
             text_number(number, json_number_value(json_object_get(compare, "max_loss_diff"))));
     fprintf(p->to, "<tr><th>%s</th><td>%s ", word(p, WORD_MAX_PARAM),
@@ -185,7 +197,8 @@ static void verdict(const page *p, const json_t *compare) {
     html_text(p->to, name ? name : "");
     fputs("</td></tr>\n", p->to);
     if (json_is_integer(step)) {
-        fprintf(p->to, "<tr><th>%s</th><td>%lld</td></tr>\n", word(p, WORD_FIRST_STEP), (long long)json_integer_value(step));
+        fprintf(p->to, "<tr><th>%s</th><td>%lld</td></tr>\n", word(p, WORD_FIRST_STEP),
+                (long long)json_integer_value(step));
     }
     fputs("</table>\n", p->to);
 }
@@ -249,8 +262,9 @@ static void environment(const page *p) {
 }
 
 static void head(const page *p) {
-    fprintf(p->to, "<!doctype html>\n<html lang=\"%s\"><head><meta charset=\"utf-8\">"
-                   "<meta name=\"viewport\" content=\"width=device-width\"><title>",
+    fprintf(p->to,
+            "<!doctype html>\n<html lang=\"%s\"><head><meta charset=\"utf-8\">"
+            "<meta name=\"viewport\" content=\"width=device-width\"><title>",
             p->chinese ? "zh-CN" : "en");
     html_text(p->to, report_text(&p->runs[0], "name"));
     fprintf(p->to, " - tandem</title><style>%s</style></head><body>\n<h1>", style);

@@ -1,5 +1,5 @@
-/* report_svg.c - curves and stacked bars as inline SVG. Colours are classes of the page's style sheet, so that light, dark
- * and print agree; lines differ in dashes too, for those who see no colours. */
+/* report_svg.c - curves and stacked bars as inline SVG. Colours are classes of the page's style sheet, so that light,
+ * dark and print agree; lines differ in dashes too, for those who see no colours. */
 #include "tools/report.h"
 
 #include <float.h>
@@ -11,11 +11,20 @@ enum { WIDTH = 640, HEIGHT = 250, LEFT = 58, RIGHT = 12, TOP = 26, BOTTOM = 34, 
 void html_text(FILE *to, const char *text) {
     for (; *text; text++) {
         switch (*text) {
-        case '&': fputs("&amp;", to); break;
-        case '<': fputs("&lt;", to); break;
-        case '>': fputs("&gt;", to); break;
-        case '"': fputs("&quot;", to); break;
-        default: fputc(*text, to);
+        case '&':
+            fputs("&amp;", to);
+            break;
+        case '<':
+            fputs("&lt;", to);
+            break;
+        case '>':
+            fputs("&gt;", to);
+            break;
+        case '"':
+            fputs("&quot;", to);
+            break;
+        default:
+            fputc(*text, to);
         }
     }
 }
@@ -65,16 +74,18 @@ static void grid(FILE *to, const frame *f, const char *x_label) {
     double step = nice_step(f->y1 - f->y0, 4);
     for (double y = ceil(f->y0 / step) * step; y <= f->y1; y += step) {
         double at = place_y(f, y / f->scale);
-        fprintf(to, "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>"
-                    "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.4g</text>\n",
+        fprintf(to,
+                "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>"
+                "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.4g</text>\n",
                 LEFT, WIDTH - RIGHT, at, at, LEFT - 6, at + 4, fabs(y) < step * 1e-6 ? 0 : y);
     }
     step = fmax(1, nice_step(f->x1 - f->x0, 6));
     for (double x = ceil(f->x0 / step) * step; x <= f->x1; x += step) {
-        fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.6g</text>\n", place_x(f, x), HEIGHT - BOTTOM + 16, x);
+        fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.6g</text>\n", place_x(f, x),
+                HEIGHT - BOTTOM + 16, x);
     }
-    fprintf(to, "<line class=\"axis\" x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>\n", LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM,
-            HEIGHT - BOTTOM);
+    fprintf(to, "<line class=\"axis\" x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>\n", LEFT, WIDTH - RIGHT,
+            HEIGHT - BOTTOM, HEIGHT - BOTTOM);
     fprintf(to, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", WIDTH - RIGHT, HEIGHT - 4);
     html_text(to, x_label);
     fputs("</text>\n", to);
@@ -133,8 +144,8 @@ void svg_chart(FILE *to, const char *title, const chart_line *lines, int count, 
     fputs("</svg></figure>\n", to);
 }
 
-static void stack_row(FILE *to, const char *name, const char *const *parts, int part_count, const double *values, double most,
-                      int y, const char *unit) {
+static void stack_row(FILE *to, const char *name, const char *const *parts, int part_count, const double *values,
+                      double most, int y, const char *unit) {
     double x = 96, total = 0;
     fprintf(to, "<text x=\"88\" y=\"%d\" text-anchor=\"end\">", y + 17);
     html_text(to, name);
@@ -151,8 +162,8 @@ static void stack_row(FILE *to, const char *name, const char *const *parts, int 
     fprintf(to, "<text x=\"%.1f\" y=\"%d\">%.4g %s</text>\n", x + 6, y + 17, total, unit);
 }
 
-void svg_stack(FILE *to, const char *title, const char *const *rows, int row_count, const char *const *parts, int part_count,
-               const double *values, const char *unit) {
+void svg_stack(FILE *to, const char *title, const char *const *rows, int row_count, const char *const *parts,
+               int part_count, const double *values, const char *unit) {
     double most = 0;
     for (int r = 0; r < row_count; r++) {
         double total = 0;
@@ -175,8 +186,10 @@ void svg_stack(FILE *to, const char *title, const char *const *rows, int row_cou
         bool used = false;
         for (int r = 0; r < row_count; r++) used = used || values[r * part_count + p] > 0;
         if (!used) continue;
-        fprintf(to, "<rect class=\"p%d\" x=\"%d\" y=\"%d\" width=\"9\" height=\"9\"/><text class=\"small\" x=\"%d\" y=\"%d\">",
-                p, x, y - 8, x + 13, y);
+        fprintf(
+            to,
+            "<rect class=\"p%d\" x=\"%d\" y=\"%d\" width=\"9\" height=\"9\"/><text class=\"small\" x=\"%d\" y=\"%d\">",
+            p, x, y - 8, x + 13, y);
         html_text(to, parts[p]);
         fputs("</text>\n", to);
         x += 22 + 6 * text_columns(parts[p]);

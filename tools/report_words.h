@@ -2,46 +2,46 @@
 #ifndef REPORT_WORDS_H
 #define REPORT_WORDS_H
 
-#define REPORT_WORD_MAP(X)                                                                                    \
-    X(SUMMARY, "Summary", "概要")                                                                             \
-    X(MODE, "mode", "模式")                                                                                   \
-    X(DEVICES, "devices", "设备数")                                                                           \
-    X(PER_DEVICE, "batch per device", "每设备批大小")                                                         \
-    X(GLOBAL, "samples per step", "每步样本数")                                                               \
-    X(PARAMETERS, "parameters", "参数量")                                                                     \
-    X(STEPS, "steps", "步数")                                                                                 \
-    X(STEP, "step", "步")                                                                                     \
-    X(LOSS, "training loss", "训练损失")                                                                      \
-    X(EVAL_LOSS, "evaluation loss", "评估损失")                                                               \
-    X(ACCURACY, "accuracy", "准确率")                                                                         \
-    X(ACCURACY_PERCENT, "accuracy, %", "准确率 (%)")                                                          \
-    X(LR, "learning rate", "学习率")                                                                          \
-    X(SPEED, "samples/s", "样本/秒")                                                                          \
-    X(SECONDS, "time training", "训练时间")                                                                   \
-    X(MOVED, "bytes moved per step", "每步传输量")                                                            \
-    X(MEMORY, "peak memory per device", "每设备内存峰值")                                                     \
-    X(HASH, "params_xxh3", "params_xxh3")                                                                     \
-    X(REASON, "ended", "结束原因")                                                                            \
-    X(CURVES, "Curves", "曲线")                                                                               \
-    X(PHASES, "Where a step spends its time", "每步耗时分布")                                                 \
+#define REPORT_WORD_MAP(X)                                                                                      \
+    X(SUMMARY, "Summary", "概要")                                                                               \
+    X(MODE, "mode", "模式")                                                                                     \
+    X(DEVICES, "devices", "设备数")                                                                             \
+    X(PER_DEVICE, "batch per device", "每设备批大小")                                                           \
+    X(GLOBAL, "samples per step", "每步样本数")                                                                 \
+    X(PARAMETERS, "parameters", "参数量")                                                                       \
+    X(STEPS, "steps", "步数")                                                                                   \
+    X(STEP, "step", "步")                                                                                       \
+    X(LOSS, "training loss", "训练损失")                                                                        \
+    X(EVAL_LOSS, "evaluation loss", "评估损失")                                                                 \
+    X(ACCURACY, "accuracy", "准确率")                                                                           \
+    X(ACCURACY_PERCENT, "accuracy, %", "准确率 (%)")                                                            \
+    X(LR, "learning rate", "学习率")                                                                            \
+    X(SPEED, "samples/s", "样本/秒")                                                                            \
+    X(SECONDS, "time training", "训练时间")                                                                     \
+    X(MOVED, "bytes moved per step", "每步传输量")                                                              \
+    X(MEMORY, "peak memory per device", "每设备内存峰值")                                                       \
+    X(HASH, "params_xxh3", "params_xxh3")                                                                       \
+    X(REASON, "ended", "结束原因")                                                                              \
+    X(CURVES, "Curves", "曲线")                                                                                 \
+    X(PHASES, "Where a step spends its time", "每步耗时分布")                                                   \
     X(STEP_MS, "milliseconds per step (communication: the part not hidden)", "每步毫秒数 (通信仅计未隐藏部分)") \
-    X(VERDICT, "Verdict", "结论")                                                                             \
+    X(VERDICT, "Verdict", "结论")                                                                               \
     X(EQUAL_BITS, "Equal bits: parameters, buffers and optimizer state.", "参数、缓冲区与优化器状态逐位相同。") \
-    X(WITHIN, "Within the tolerance.", "在容差之内。")                                                        \
-    X(NOT_WITHIN, "Outside the tolerance.", "超出容差。")                                                     \
-    X(MAX_LOSS, "largest difference of the loss", "损失最大差")                                               \
-    X(MAX_PARAM, "largest difference of a parameter", "参数最大差")                                           \
-    X(FIRST_STEP, "first differing step", "首个不同的步")                                                     \
-    X(CONFIG, "Configuration", "配置")                                                                        \
-    X(CONFIG_DIFF, "Configuration: what differs", "配置差异")                                                 \
-    X(NO_DIFFERENCE, "nothing", "无")                                                                         \
+    X(WITHIN, "Within the tolerance.", "在容差之内。")                                                          \
+    X(NOT_WITHIN, "Outside the tolerance.", "超出容差。")                                                       \
+    X(MAX_LOSS, "largest difference of the loss", "损失最大差")                                                 \
+    X(MAX_PARAM, "largest difference of a parameter", "参数最大差")                                             \
+    X(FIRST_STEP, "first differing step", "首个不同的步")                                                       \
+    X(CONFIG, "Configuration", "配置")                                                                          \
+    X(CONFIG_DIFF, "Configuration: what differs", "配置差异")                                                   \
+    X(NO_DIFFERENCE, "nothing", "无")                                                                           \
     X(ENVIRONMENT, "Environment", "运行环境")
 
 typedef enum report_word {
 #define X(name, english, chinese) WORD_##name,
     REPORT_WORD_MAP(X)
 #undef X
-    WORD_COUNT
+        WORD_COUNT
 } report_word;
 
 static const char *const report_words[WORD_COUNT][2] = {

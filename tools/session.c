@@ -17,7 +17,9 @@ int session_configure(session *s, tool *t, const char *const *extra) {
     int code = job_open(t, extra, &s->config);
     if (code != TDM_OK) return code;
     s->job = tdm_config_job(s->config);
-    return TDM_OK;
+    if (s->facts.world <= 1 || s->job->parallel.mode == TDM_MODE_DDP) return TDM_OK;
+    return args_wrong(t, "%s started %d processes, and mode %s is one process; use --mode ddp, or start it alone",
+                      tdm_launch_source_name(s->facts.source), s->facts.world, job_mode_name(s->job->parallel.mode));
 }
 
 int session_ranks_to_start(const session *s) {

@@ -1,5 +1,5 @@
-/* session.h - a run as the command holds it: configuration, place among the ranks, and the opened run. Shared by the verbs
- * that open one. */
+/* session.h - a run as the command holds it: configuration, place among the ranks, and the opened run. Shared by the
+ * verbs that open one. */
 #ifndef SESSION_H
 #define SESSION_H
 

@@ -1,4 +1,5 @@
-/* stop.c - see stop.h. The only signal handler of tandem; what it touches is static because handlers have no argument. */
+/* stop.c - see stop.h. The only signal handler of tandem; what it touches is static because handlers have no argument.
+ */
 #include "tools/stop.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* summary.c - see summary.h. With a run directory the table is summary.json in other words; without one it is what the run
- * still knows. */
+/* summary.c - see summary.h. With a run directory the table is summary.json in other words; without one it is what the
+ * run still knows. */
 #include "tools/summary.h"
 
 #include <math.h>
@@ -23,19 +23,15 @@ static void number_row(table *rows, const char *name, double value, const char *
     if (isfinite(value)) row(rows, name, text_format("%s%s", text_number(text, value), format_end));
 }
 
-static char *phases_text(const report_run *run) {
-    char *out = NULL, number[32];
-    size_t bytes = 0;
-    FILE *to = open_memstream(&out, &bytes);
-    if (!to) return text_copy("");
-    bool first = true;
-    for (int i = 0; i + 1 < REPORT_PHASES; i++) {
-        if (!isfinite(run->phase[i])) continue;
-        fprintf(to, "%s%s %s", first ? "" : ", ", report_phases[i], text_ms(number, run->phase[i]));
-        first = false;
+/* Each phase below the step that it is a part of. */
+static void phase_rows(table *rows, const report_run *run) {
+    char number[32];
+    for (int i = -1; i + 1 < REPORT_PHASES; i++) {
+        int phase = i < 0 ? REPORT_PHASES - 1 : i;
+        if (!isfinite(run->phase[phase])) continue;
+        table_cell(rows, i < 0 ? "ms per %s" : "  %s", report_phases[phase]);
+        table_cell(rows, "%s", text_ms(number, run->phase[phase]));
     }
-    fclose(to);
-    return out;
 }
 
 static char *memory_text(const report_run *run) {
@@ -53,7 +49,9 @@ static char *memory_text(const report_run *run) {
 
 static char *speed_text(const report_run *run) {
     char number[32];
-    return text_format("%s (the first %.0f steps left out)", text_number(number, report_number(run, "samples_per_s")),
+    double rate = report_number(run, "samples_per_s");
+    if (!isfinite(rate)) return text_copy("- (too few steps)");
+    return text_format("%s (the first %.0f steps left out)", text_number(number, rate),
                        report_number(run, "warmup_steps"));
 }
 
@@ -68,10 +66,10 @@ static void print_table(const report_run *run) {
     double accuracy = report_number(run, "accuracy");
     if (isfinite(accuracy)) row(&rows, "accuracy, eval", text_format("%.2f %%", 100 * accuracy));
     double seconds = report_number(run, "seconds");
-    row(&rows, "time training", seconds < 60 ? text_format("%.2f s", seconds) : text_format("%s", text_time(time, seconds)));
+    row(&rows, "time training",
+        seconds < 60 ? text_format("%.2f s", seconds) : text_format("%s", text_time(time, seconds)));
     row(&rows, "samples/s", speed_text(run));
-    row(&rows, "step, ms", text_format("%s", text_ms(time, run->phase[REPORT_PHASES - 1])));
-    row(&rows, "  of it", phases_text(run));
+    phase_rows(&rows, run);
     row(&rows, "peak memory", memory_text(run));
     row(&rows, "params_xxh3", text_copy(report_text(run, "params_xxh3")));
     table_print(&rows, stdout, false);
@@ -98,7 +96,8 @@ static void print_next(const tool *t, const char *dir, bool stopped) {
         free(command);
         return;
     }
-    char *argv[] = {text_copy("tandem"), text_copy("eval"), text_copy(t->word[0]), text_copy("--weights"), text_copy(dir)};
+    char *argv[] = {text_copy("tandem"), text_copy("eval"), text_copy(t->word[0]), text_copy("--weights"),
+                    text_copy(dir)};
     char *command = text_command(argv, 5);
     printf("next:\n  %s\n", command);
     free(command);
@@ -109,8 +108,6 @@ void summary_print(const tool *t, const tdm_job *job, tdm_run *run, bool stopped
     if (brief || t->quiet) return;
     const char *dir = job->run.dir;
     report_run report;
-    if (!stopped) term_line("%sfinished%s", term_on(stderr, TERM_GREEN), term_off(stderr));
-    if (stopped) term_line("%sstopped on request%s", term_on(stderr, TERM_YELLOW), term_off(stderr));
     if (!dir) {
         print_state(run);
         return;

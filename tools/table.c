@@ -46,7 +46,8 @@ void table_print(const table *t, FILE *to, bool head) {
         for (int c = 0; c < t->columns; c++) {
             bool last = c + 1 == t->columns;
             if (c) fputs("  ", to);
-            print_cell(to, t->cells[r * (size_t)t->columns + (size_t)c], column_width(t, c), c == 0 || t->left_all, last);
+            print_cell(to, t->cells[r * (size_t)t->columns + (size_t)c], column_width(t, c), c == 0 || t->left_all,
+                       last);
         }
         if (r == 0 && head) fputs(term_off(to), to);
         fputc('\n', to);

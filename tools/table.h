@@ -14,7 +14,8 @@ typedef struct table {
 void table_init(table *t, int columns);
 /* Cells in reading order. */
 void table_cell(table *t, const char *format, ...) TDM_PRINTF(2, 3);
-/* Prints, indented by two; the first column is left-aligned, the others right-aligned. `head`: the first row is a head. */
+/* Prints, indented by two; the first column is left-aligned, the others right-aligned. `head`: the first row is a head.
+ */
 void table_print(const table *t, FILE *to, bool head);
 void table_deinit(table *t);
 

@@ -9,7 +9,8 @@ int tell_error_of(const tdm_error *error) {
     term_line("%standem: error:%s %s%s", term_on(stderr, TERM_RED), term_off(stderr), place,
               error->message[0] ? error->message : tdm_status_text(error->status));
     if (error->status == TDM_E_INTERNAL) {
-        term_line("       this is a bug in tandem %s; please report it with the output of `tandem doctor`", tdm_version());
+        term_line("       this is a bug in tandem %s; please report it with the output of `tandem doctor`",
+                  tdm_version());
         for (int i = 0; i < error->frame_count && i < TDM_ERROR_FRAMES; i++) {
             term_line("       at %s:%d", error->frame[i].file, error->frame[i].line);
         }

@@ -118,8 +118,8 @@ static uint32_t utf8_next(const char **at) {
 int text_columns(const char *utf8) {
     static const struct {
         uint32_t first, last;
-    } wide[] = {{0x1100, 0x115f}, {0x2e80, 0xa4cf}, {0xac00, 0xd7a3}, {0xf900, 0xfaff},
-                {0xfe30, 0xfe6f}, {0xff00, 0xff60}, {0xffe0, 0xffe6}, {0x1f300, 0x1faff}, {0x20000, 0x3fffd}};
+    } wide[] = {{0x1100, 0x115f}, {0x2e80, 0xa4cf}, {0xac00, 0xd7a3},   {0xf900, 0xfaff},  {0xfe30, 0xfe6f},
+                {0xff00, 0xff60}, {0xffe0, 0xffe6}, {0x1f300, 0x1faff}, {0x20000, 0x3fffd}};
     int columns = 0;
     while (*utf8) {
         uint32_t point = utf8_next(&utf8);
@@ -194,7 +194,8 @@ bool text_ends(const char *text, const char *end) {
 }
 
 static bool plain_word(const char *word) {
-    return word[0] && word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,@%+-")] == 0;
+    return word[0] &&
+           word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,@%+-")] == 0;
 }
 
 char *text_command(char *const *argv, int argc) {
@@ -210,8 +211,10 @@ char *text_command(char *const *argv, int argc) {
         }
         fputc('\'', to);
         for (const char *c = argv[i]; *c; c++) {
-            if (*c == '\'') fputs("'\\''", to);
-            else fputc(*c, to);
+            if (*c == '\'')
+                fputs("'\\''", to);
+            else
+                fputc(*c, to);
         }
         fputc('\'', to);
     }

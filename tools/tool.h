@@ -20,9 +20,9 @@ enum { TOOL_FLAGS_MAX = 16, TOOL_WORDS_MAX = 8 };
 typedef struct tool tool;
 typedef struct tool_verb {
     const char *name;
-    const char *synopsis; /* what follows the name in the usage line */
-    const char *summary;  /* one line, for the list of verbs */
-    const char *text;     /* paragraphs and examples, for --help */
+    const char *synopsis;            /* what follows the name in the usage line */
+    const char *summary;             /* one line, for the list of verbs */
+    const char *text;                /* paragraphs and examples, for --help */
     tool_flag flags[TOOL_FLAGS_MAX]; /* ends with a NULL name */
     int min_words, max_words;        /* arguments that are neither flags nor overrides */
     bool overrides;                  /* key.path=value is taken */
@@ -53,7 +53,7 @@ int args_parse(tool *t);
 const char *args_flag(const tool *t, const char *name);
 bool args_int(const tool *t, const char *name, int64_t min, int64_t *value); /* false after telling what is wrong */
 bool args_number(const tool *t, const char *name, double *value);            /* the same, >= 0 */
-void args_print_flags(const tool_verb *verb); /* on stdout */
+void args_print_flags(const tool_verb *verb);                                /* on stdout */
 /* Wrong use: one line on stderr with a pointer to --help; returns TDM_E_USAGE. */
 int args_wrong(const tool *t, const char *format, ...) TDM_PRINTF(2, 3);
 
@@ -62,20 +62,20 @@ char *text_format(const char *format, ...) TDM_PRINTF(1, 2);
 char *text_copy(const char *text);
 void *memory_new(size_t count, size_t bytes); /* zeroed */
 void *memory_grow(void *old, size_t *capacity, size_t wanted, size_t bytes);
-const char *text_count(char out[32], int64_t number);     /* 4,275,594 */
-const char *text_bytes(char out[32], double bytes);       /* 49.5 MiB */
-const char *text_time(char out[32], double seconds);      /* 00:21, 1:02:03 */
-const char *text_number(char out[32], double value);      /* about four digits, "-" for NaN */
-const char *text_ms(char out[32], double ms);             /* milliseconds, three decimals for short ones */
-int text_columns(const char *utf8);                       /* terminal columns; wide characters take two */
+const char *text_count(char out[32], int64_t number); /* 4,275,594 */
+const char *text_bytes(char out[32], double bytes);   /* 49.5 MiB */
+const char *text_time(char out[32], double seconds);  /* 00:21, 1:02:03 */
+const char *text_number(char out[32], double value);  /* about four digits, "-" for NaN */
+const char *text_ms(char out[32], double ms);         /* milliseconds, three decimals for short ones */
+int text_columns(const char *utf8);                   /* terminal columns; wide characters take two */
 const char *text_nearest(const char *word, const char *const *names, int count); /* NULL if none is near */
-char *text_file(const char *path, size_t *bytes);         /* the whole file, terminated; NULL with errno set */
+char *text_file(const char *path, size_t *bytes); /* the whole file, terminated; NULL with errno set */
 bool text_ends(const char *text, const char *end);
 /* argv as a line that a shell would read back the same way. */
 char *text_command(char *const *argv, int argc);
 
 /* ---- files.c ---- */
-bool files_make_folder(const char *path);  /* with its parents; false with errno set */
+bool files_make_folder(const char *path); /* with its parents; false with errno set */
 bool files_exists(const char *path);
 /* Writes `text` to `path` through a sibling and a rename; TDM_E_IO after telling what is wrong. */
 int files_write(const char *path, const char *text, size_t bytes);

@@ -11,7 +11,8 @@
 typedef struct comparison {
     const tdm_host *host;
     double rtol, atol;
-    bool model; /* the file of parameters and buffers, not the optimizer's */
+    bool model;         /* the file of parameters and buffers, not the optimizer's */
+    bool model_differs; /* known once that file is done */
     tdm_checkpoint_difference *out;
 } comparison;
 
@@ -19,7 +20,10 @@ static void copy_name(char out[160], const char *name) {
     snprintf(out, 160, "%s", name);
 }
 
-static void note_first(tdm_checkpoint_difference *out, const char *name) {
+/* First in name order, and parameters before the optimizer's tensors, which follow from them. */
+static void note_first(const comparison *c, const char *name) {
+    tdm_checkpoint_difference *out = c->out;
+    if (c->model_differs) return;
     if (out->first[0] == 0 || strcmp(name, out->first) < 0) copy_name(out->first, name);
 }
 
@@ -34,11 +38,16 @@ static size_t element_bytes(int dtype) {
 
 static double element(const void *data, int dtype, size_t index) {
     switch (dtype) {
-    case TDM_ST_F32: return (double)((const float *)data)[index];
-    case TDM_ST_F64: return ((const double *)data)[index];
-    case TDM_ST_I64: return (double)((const int64_t *)data)[index];
-    case TDM_ST_I32: return (double)((const int32_t *)data)[index];
-    default: return (double)((const uint8_t *)data)[index];
+    case TDM_ST_F32:
+        return (double)((const float *)data)[index];
+    case TDM_ST_F64:
+        return ((const double *)data)[index];
+    case TDM_ST_I64:
+        return (double)((const int64_t *)data)[index];
+    case TDM_ST_I32:
+        return (double)((const int32_t *)data)[index];
+    default:
+        return (double)((const uint8_t *)data)[index];
     }
 }
 
@@ -86,7 +95,7 @@ static tdm_status compare_tensor(const comparison *c, const tdm_tensor_file *fil
     if (!within) {
         out->within = 0;
         out->differing++;
-        note_first(out, a->name);
+        note_first(c, a->name);
     }
 done:
     tdm__delete(c->host, bytes_a);
@@ -94,10 +103,10 @@ done:
     return status;
 }
 
-static void note_missing(tdm_checkpoint_difference *out, const char *name, int64_t *side) {
+static void note_missing(const comparison *c, const char *name, int64_t *side) {
     (*side)++;
-    out->equal_bits = out->within = 0;
-    note_first(out, name);
+    c->out->equal_bits = c->out->within = 0;
+    note_first(c, name);
 }
 
 static tdm_status compare_files(const comparison *c, const tdm_tensor_file *a, const tdm_tensor_file *b) {
@@ -107,12 +116,12 @@ static tdm_status compare_files(const comparison *c, const tdm_tensor_file *a, c
         if (other) {
             TDM_TRY(compare_tensor(c, a, tensor, b, other));
         } else {
-            note_missing(c->out, tensor->name, &c->out->only_in_a);
+            note_missing(c, tensor->name, &c->out->only_in_a);
         }
     }
     for (int i = 0; i < tdm__tensor_file_count(b); i++) {
         const tdm_tensor *tensor = tdm__tensor_file_get(b, i);
-        if (!tdm__tensor_file_find(a, tensor->name)) note_missing(c->out, tensor->name, &c->out->only_in_b);
+        if (!tdm__tensor_file_find(a, tensor->name)) note_missing(c, tensor->name, &c->out->only_in_b);
     }
     return TDM_OK;
 }
@@ -126,13 +135,14 @@ tdm_status tdm_checkpoint_compare(const tdm_host *host, const char *a, const cha
     if (!host) host = tdm_host_default();
     *out = (tdm_checkpoint_difference){.size = sizeof *out, .equal_bits = 1, .within = 1};
     tdm_ckpt *ckpt_a = NULL, *ckpt_b = NULL;
-    comparison c = {host, rtol, atol, true, out};
+    comparison c = {.host = host, .rtol = rtol, .atol = atol, .model = true, .out = out};
     tdm_status status = TDM_OK;
     TDM_TRY_DONE(tdm__ckpt_open_any(&ckpt_a, host, a));
     TDM_TRY_DONE(tdm__ckpt_open_any(&ckpt_b, host, b));
     if (!ckpt_a || !ckpt_b) TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s holds no checkpoint", ckpt_a ? b : a);
     TDM_TRY_DONE(compare_files(&c, tdm__ckpt_model(ckpt_a), tdm__ckpt_model(ckpt_b)));
     c.model = false;
+    c.model_differs = out->first[0] != 0;
     if (tdm__ckpt_optimizer(ckpt_a) && tdm__ckpt_optimizer(ckpt_b)) {
         TDM_TRY_DONE(compare_files(&c, tdm__ckpt_optimizer(ckpt_a), tdm__ckpt_optimizer(ckpt_b)));
     }

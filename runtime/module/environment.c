@@ -1,5 +1,5 @@
-/* What a report about a problem should contain: system, processor, memory and limits, modules. Read from /proc, /sys and
- * the module loader; anything that cannot be read is left out. */
+/* What a report about a problem should contain: system, processor, memory and limits, modules. Read from /proc, /sys
+ * and the module loader; anything that cannot be read is left out. */
 #include <tandem/doctor.h>
 #include <tandem/tandem.h>
 
@@ -110,8 +110,8 @@ static void system_part(report *r) {
 }
 
 static void isa_list(char *out, size_t bytes) {
-    static const char *const wanted[] = {"sse4_2",     "avx",         "avx2",    "fma",      "avx512f",
-                                         "avx512_bf16", "avx512_fp16", "avx512_vnni", "amx_tile", "asimd", "sve"};
+    static const char *const wanted[] = {"sse4_2",      "avx",         "avx2",     "fma",   "avx512f", "avx512_bf16",
+                                         "avx512_fp16", "avx512_vnni", "amx_tile", "asimd", "sve"};
     char flags[4096];
     size_t used = 0;
     out[0] = 0;
@@ -198,7 +198,8 @@ static void limits_part(report *r) {
     put_limit(r, "address space", RLIMIT_AS);
     int fd = memfd_create("tandem-doctor", MFD_CLOEXEC);
     if (fd < 0) {
-        put_fault(r, "shared memory", "memfd_create fails, so ddp's ranks cannot share memory; a sandbox may forbid it");
+        put_fault(r, "shared memory",
+                  "memfd_create fails, so ddp's ranks cannot share memory; a sandbox may forbid it");
     } else if (ftruncate(fd, 1 << 20) != 0) {
         put_fault(r, "shared memory", "1 MiB of shared memory is refused; raise the memory limit");
     } else {
@@ -210,14 +211,24 @@ static void limits_part(report *r) {
 /* Whether a module is here is information; only asking for an absent one is an error, and `train` says it then. */
 static tdm_status modules_part(report *r, const tdm_host *host) {
     static const char *const names[] = {"dnnl", "cuda", "nccl", "gloo", "mpi"};
+    bool told = false; /* where was looked: the same places for all of them */
     section(r, "modules", "modules");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const tdm_module *module;
         tdm_module_report found = {.usable = false};
         TDM_TRY(tdm__module_find(&module, host, names[i], NULL, &found));
         char line[1200];
-        snprintf(line, sizeof line, "%s: %s%s%s", found.usable ? "usable" : "absent", found.text,
-                 found.path[0] ? ", " : "", found.path);
+        bool absent = !found.usable && !found.path[0];
+        if (absent && told && !r->json) {
+            snprintf(line, sizeof line, "absent, as above");
+        } else {
+            snprintf(line, sizeof line, "%s: %s%s%s",
+                     found.usable ? "usable"
+                     : absent     ? "absent"
+                                  : "not usable",
+                     found.text, found.path[0] ? ", " : "", found.path);
+        }
+        told = told || absent;
         put_text(r, names[i], line);
     }
     return TDM_OK;

@@ -23,14 +23,15 @@ TDM_API tdm_status tdm_checkpoint_verify(const tdm_host *host, const char *path,
 
 /* How two checkpoints differ: parameters and buffers, and the optimizer's tensors where both have them. */
 typedef struct tdm_checkpoint_difference {
-    uint32_t size;          /* sizeof(tdm_checkpoint_difference), set by the caller */
-    int equal_bits;         /* same names, shapes, dtypes and bytes, everywhere */
-    int within;             /* every number within atol + rtol * |b|, no tensor in one only */
-    int64_t tensors;        /* compared */
-    int64_t differing;      /* of those, beyond the tolerance */
+    uint32_t size;     /* sizeof(tdm_checkpoint_difference), set by the caller */
+    int equal_bits;    /* same names, shapes, dtypes and bytes, everywhere */
+    int within;        /* every number within atol + rtol * |b|, no tensor in one only */
+    int64_t tensors;   /* compared */
+    int64_t differing; /* of those, beyond the tolerance */
     int64_t only_in_a, only_in_b;
-    char first[160];        /* the first differing tensor in name order, or one that only one has; "" if none */
-    double largest;         /* |a - b|, over all floats; infinite where one is not a number */
+    char first[160]; /* the first in name order that differs or is in one only, the model's before the optimizer's; ""
+                        if none */
+    double largest;  /* |a - b|, over all floats; infinite where one is not a number */
     char largest_name[160]; /* "" when every float is equal */
     int64_t largest_index;  /* in row-major order */
     double a, b;            /* the two numbers there */

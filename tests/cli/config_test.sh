@@ -1,0 +1,73 @@
+# check, show, explain, schema, plan, init: what a file means, without data or devices.
+. "$(dirname "$0")/support.sh"
+toy
+
+code 0 "$tandem" check toy.yaml
+golden check-good.txt "$out"
+code 0 "$tandem" check toy.yaml --format json
+has "$out" "[]"
+code 3 "$tandem" check toy.yaml optimizer.lr=fast train.batch.per_device=0 paralel.mode=dp
+same "$(grep -c 'error\[C' "$out")" 3 "number of faults"
+cat >bad.yaml <<'YAML'
+tandem: 1
+name: bad
+model:
+  input: [1, 28, 28]
+  layers:
+    - conv2d: {out: 8, kernel: 3}
+    - flaten
+    - linear: {in: 100, out: 10}
+data:
+  train: {format: synthetic, samples: ten}
+loss: cross_entropy
+optimiser: {type: adam, lr: 1e-3}
+train: {epochs: 1, batch: 32}
+YAML
+code 3 "$tandem" check bad.yaml
+golden check-bad.txt "$out"
+code 3 "$tandem" check bad.yaml --format json
+has "$out" '"line"'
+code 3 "$tandem" train bad.yaml --run-dir never
+[ -e never ] && fail "a run directory was made for a bad file"
+code 3 "$tandem" check missing.yaml
+has "$err" "missing.yaml"
+
+code 0 "$tandem" show toy.yaml
+cp "$out" resolved.yaml
+code 0 "$tandem" check resolved.yaml
+code 0 "$tandem" show toy.yaml --origins
+has "$out" "# default"
+has "$out" "toy.yaml:"
+code 0 "$tandem" show toy.yaml optimizer.lr=0.5 optimizer.lr
+has "$out" "0.5"
+code 0 "$tandem" show toy.yaml --json -o shown.json
+has shown.json '"optimizer"'
+
+code 0 "$tandem" explain optimizer.lr
+golden explain-lr.txt "$out"
+code 0 "$tandem" explain conv2d --lang zh
+code 0 "$tandem" explain layers
+code 0 "$tandem" schema -o schema.json
+has schema.json "draft-07"
+
+code 0 "$tandem" plan toy.yaml parallel.kernels=ref parallel.mode=ddp
+sed -E 's/hash [0-9a-f]+/hash -/' "$out" >plan.txt # the hash changes with the plan's insides
+golden plan.txt plan.txt
+code 0 "$tandem" plan toy.yaml --graph
+has "$out" "fc1"
+code 0 "$tandem" plan toy.yaml --json
+has "$out" '"memory_bytes"'
+
+for task in cifar mnist toy-mp; do
+    for lang in en zh; do
+        code 0 "$tandem" init --task $task --lang $lang -o "$task-$lang.yaml"
+        code 0 "$tandem" check "$task-$lang.yaml"
+    done
+done
+code 2 "$tandem" init -o cifar-en.yaml
+has "$err" "exists already"
+code 0 "$tandem" init -o cifar-en.yaml --force
+
+code 0 "$tandem" train toy.yaml --print-config --mode dp
+has "$out" "mode: dp"
+finish

@@ -1,0 +1,57 @@
+# eval, predict and ckpt over what a run has saved, and over damaged files.
+. "$(dirname "$0")/support.sh"
+toy
+code 0 "$tandem" train toy.yaml --run-dir a --quiet
+step=a/checkpoints/step-00000040
+
+code 0 "$tandem" eval toy.yaml --weights a -o eval.json
+has "$out" "samples 50"
+same "$(json eval.json samples)" 50 samples
+same "$(json eval.json accuracy)" "$(printf %.9g "$(json a/summary.json accuracy)")" accuracy
+code 0 "$tandem" eval toy.yaml --weights $step/model.safetensors
+code 0 "$tandem" eval toy.yaml --weights $step --split train
+has "$out" "samples 200"
+code 2 "$tandem" eval toy.yaml
+has "$err" "which weights?"
+code 8 "$tandem" eval toy.yaml --weights nowhere
+code 8 "$tandem" eval toy.yaml --weights a model.layers='[{linear: {name: fc1, out: 17}}, relu, {linear: {name: fc2, out: 4}}]'
+
+code 0 "$tandem" predict toy.yaml --weights a
+same "$(wc -l <"$out")" 51 "lines of CSV"
+has "$out" "index,label,predicted,score_0,score_1,score_2,score_3"
+code 0 "$tandem" predict toy.yaml --weights a --out p.jsonl
+same "$(wc -l <p.jsonl)" 50 "lines of JSONL"
+has p.jsonl '"scores":['
+code 0 "$tandem" predict toy.yaml --weights a --out p.npy
+same "$(head -c 6 p.npy | tail -c 5)" NUMPY "magic"
+same "$(stat -c %s p.npy)" $((128 + 50 * 4 * 4)) "bytes of .npy"
+code 2 "$tandem" predict toy.yaml --weights a --out p.txt
+
+code 0 "$tandem" ckpt ls a
+has "$out" step-00000040
+code 0 "$tandem" ckpt ls a --json
+code 0 "$tandem" ckpt show $step
+has "$out" "fc1.weight"
+code 0 "$tandem" ckpt verify a
+code 8 "$tandem" ckpt verify nowhere
+code 0 "$tandem" train toy.yaml --run-dir b --quiet seed=8
+code 12 "$tandem" ckpt diff a b
+has "$out" "first differing tensor: fc1.bias"
+has "$out" "largest difference"
+code 0 "$tandem" ckpt diff a b --atol 100
+has "$out" "within the tolerance"
+code 8 "$tandem" ckpt diff a nowhere
+
+# one byte of a weight turned: verify says so with 12, a resume passes it over
+cp -r a damaged
+file=damaged/checkpoints/step-00000040/model.safetensors
+size=$(stat -c %s $file)
+printf '\xff\xfe' | dd of=$file bs=1 seek=$((size - 9)) conv=notrunc status=none
+code 12 "$tandem" ckpt verify damaged
+has "$out" "damaged"
+has "$err" "model.safetensors"
+code 0 "$tandem" train toy.yaml --run-dir damaged --steps 45
+has "$err" "step-00000040 is passed over"
+has "$err" "continued after step 39"
+code 8 "$tandem" eval toy.yaml --weights damaged/checkpoints/step-00000040
+finish

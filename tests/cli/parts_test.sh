@@ -1,0 +1,57 @@
+# doctor, data, bench: they run, and what they print can be read.
+. "$(dirname "$0")/support.sh"
+toy
+
+code 0 "$tandem" doctor
+has "$out" "modules"
+code 0 "$tandem" doctor --json
+has "$out" '"modules":{'
+code 0 "$tandem" data make digits --format idx --samples 60 --seed 3
+code 10 "$tandem" data make digits --format idx --samples 60 --seed 3
+code 0 "$tandem" data make npy --format npy --samples 20
+code 11 "$tandem" data make images --format image_folder
+code 0 "$tandem" data check toy.yaml
+has "$out" "data.train"
+has "$out" "data.eval"
+cat >digits.yaml <<'YAML'
+tandem: 1
+name: digits
+model:
+  input: [1, 28, 28]
+  layers: [flatten, {linear: 10}]
+data:
+  train: {format: idx, images: digits/images-idx3-ubyte, labels: digits/labels-idx1-ubyte}
+  transform: [to_float]
+loss: cross_entropy
+optimizer: {type: sgd, lr: 0.1}
+train: {epochs: 2, batch: {per_device: 10}}
+parallel: {mode: single, device_ids: [0]}
+YAML
+code 0 "$tandem" data check digits.yaml
+has "$out" "60"
+code 0 "$tandem" train digits.yaml --run-dir d --quiet
+truncate -s 1000 digits/images-idx3-ubyte
+code 4 "$tandem" data check digits.yaml
+has "$err" "images-idx3-ubyte"
+
+for mode in single dp ddp; do
+    code 0 "$tandem" bench step toy.yaml --mode $mode --iterations 4 --warmup 1
+    has "$out" "samples/s"
+done
+code 0 "$tandem" bench step toy.yaml --mode ddp --iterations 4 --json
+has "$out" '"ms_per_step"'
+code 0 "$tandem" bench op linear out=8 --input 16 --batch 4 --iterations 2 --json
+has "$out" '"forward_ms"'
+code 0 "$tandem" bench op conv2d out=4 kernel=3 --input 3x8x8 --batch 2 --iterations 2 --kernels ref
+has "$out" "kernel ref"
+code 3 "$tandem" bench op conv --input 3x8x8
+code 2 "$tandem" bench op relu --input 3x8
+for backend in shm local; do
+    code 0 "$tandem" bench all_reduce --ranks 3 --backend $backend --min 8 --max 4K --iterations 3
+    has "$out" "busbw"
+done
+code 0 "$tandem" bench all_reduce --plain --max 1K --json
+has "$out" '"wrong":0'
+code 0 "$tandem" bench data toy.yaml --iterations 5
+has "$out" "samples/s"
+finish

@@ -1,0 +1,36 @@
+# Several ranks: started by the command, their errors told once and by name, and torchrun's way of starting them.
+. "$(dirname "$0")/support.sh"
+toy
+
+code 0 "$tandem" train toy.yaml --mode ddp --run-dir a
+has "$err" "ddp, 2 ranks"
+[ -e a/logs/rank-1.log ] || fail "no log of rank 1"
+same "$(grep -c 'tandem 0' "$err")" 1 "banners"
+code 0 "$tandem" train toy.yaml --mode dp parallel.dp.scatter=strided --run-dir b
+same "$(json a/summary.json params_xxh3)" "$(json b/summary.json params_xxh3)" "dp and ddp"
+code 0 "$tandem" train toy.yaml --mode ddp parallel.device_ids='[0, 1, 2]' --run-dir c --steps 5
+has "$err" "8 x 3 = 24"
+code 0 "$tandem" train toy.yaml --mode ddp parallel.device_ids='[0]' --run-dir d --steps 5
+has "$err" "ddp, 1 rank x"
+same "$(left_over)" "" "processes left over"
+
+# an error of the job is told once, with the rank, and its code is the parent's
+code 9 "$tandem" train toy.yaml --mode ddp optimizer.lr=1e6 optimizer.type=sgd --run-dir e
+same "$(grep -c 'tandem: error' "$err")" 1 "errors told"
+has "$err" "[rank "
+
+# ranks from outside: torchrun's variables, two processes, one host
+port=$((20000 + $$ % 20000))
+for rank in 0 1; do
+    RANK=$rank LOCAL_RANK=$rank WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
+        TORCHELASTIC_RUN_ID="cli-$$" "$tandem" train toy.yaml --mode ddp --run-dir f >"rank-$rank.out" 2>"rank-$rank.err" </dev/null &
+    pids[rank]=$!
+done
+wait "${pids[0]}" || fail "rank 0 under torchrun's variables: $(cat rank-0.err)"
+wait "${pids[1]}" || fail "rank 1 under torchrun's variables: $(cat rank-1.err)"
+has rank-0.err "torchrun"
+same "$(wc -c <rank-1.out)" 0 "stdout of rank 1"
+same "$(json a/summary.json params_xxh3)" "$(json f/summary.json params_xxh3)" "own ranks and torchrun's"
+
+RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port code 2 "$tandem" train toy.yaml --mode dp --run-dir g
+finish

@@ -1,0 +1,64 @@
+# One process trains: what is written, what is shown, how a run goes on.
+. "$(dirname "$0")/support.sh"
+toy
+
+code 0 "$tandem" train toy.yaml --run-dir a
+for file in config.input.yaml config.resolved.yaml env.json status.json metrics.jsonl summary.json report.html \
+    logs/rank-0.log checkpoints/latest checkpoints/step-00000040/model.safetensors; do
+    [ -s "a/$file" ] || fail "a/$file is missing or empty"
+done
+cmp -s toy.yaml a/config.input.yaml || fail "config.input.yaml is not the file"
+has "$out" "tandem eval toy.yaml --weights"
+has "$err" "per device 8 x 2 = 16 per optimizer step"
+has "$err" "steps/epoch"
+has "$err" "exit status 75"
+has "$err" "--run-dir"
+has "$err" "step 40/40  100%"
+same "$(grep -c '"kind":"train"' a/metrics.jsonl)" 4 "train lines"
+same "$(json a/summary.json step)" 40 step
+[ "$(grep -cvE '^(step|epoch|finished)' "$err")" -le 14 ] || fail "the banner has more than 14 lines"
+
+# the configuration that a run keeps runs the same job
+code 0 "$tandem" train a/config.resolved.yaml --run-dir b --quiet
+same "$(wc -c <"$err")" 0 "stderr of a quiet run"
+same "$(json a/summary.json params_xxh3)" "$(json b/summary.json params_xxh3)" params_xxh3
+
+# 15 steps, then to 40: the bits of 40 at once
+code 0 "$tandem" train toy.yaml --run-dir c --steps 15
+code 0 "$tandem" train toy.yaml --run-dir c --steps 40
+has "$err" "continued after step 15"
+same "$(json a/summary.json params_xxh3)" "$(json c/summary.json params_xxh3)" "params_xxh3 after a resume"
+code 0 "$tandem" ckpt diff a c
+has "$out" "equal"
+code 0 "$tandem" train toy.yaml --run-dir c --steps 40
+has "$err" "nothing to do"
+same "$(json a/summary.json params_xxh3)" "$(json c/summary.json params_xxh3)" "params_xxh3 after nothing"
+
+# another mode goes on from it; never begins again; a path is a path
+code 0 "$tandem" train toy.yaml --run-dir c --steps 50 --mode dp
+same "$(json c/summary.json step)" 50 step
+code 0 "$tandem" train toy.yaml --run-dir d --steps 5 --resume never
+code 0 "$tandem" train toy.yaml --run-dir e --steps 60 --resume c
+has "$err" "continued after step 50"
+
+code 0 "$tandem" train toy.yaml --dry-run
+has "$err" "a dry run writes nothing"
+code 0 "$tandem" train toy.yaml run.dir=null
+has "$out" "params_xxh3"
+[ -e runs ] && fail "runs/ was made without being asked for"
+
+# the file's own run directory, beside the file
+mkdir far && cp toy.yaml far/
+code 0 "$tandem" train far/toy.yaml
+ls far/runs/toy/*/summary.json >/dev/null 2>&1 || ls runs/toy/*/summary.json >/dev/null 2>&1 || fail "no run under runs/toy"
+
+# a page about it, in Chinese too
+code 0 "$tandem" report a
+has "$out" "a/report.html"
+has a/report.html "<svg"
+has a/report.html 'lang="en"'
+code 0 "$tandem" report a --against c -o both.html --lang zh
+has both.html 'lang="zh-CN"'
+hasnt both.html "http"
+code 4 "$tandem" report nowhere
+finish

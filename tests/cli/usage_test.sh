@@ -1,0 +1,66 @@
+# Wrong use is status 2 with the nearest right word; help is complete and on stdout.
+. "$(dirname "$0")/support.sh"
+
+code 2 "$tandem"
+has "$err" "usage: tandem VERB"
+code 0 "$tandem" --version
+has "$out" "tandem 0."
+code 0 "$tandem" --help
+golden help.txt "$out"
+code 0 "$tandem" help exit-codes
+golden exit-codes.txt "$out"
+for verb in train compare eval predict check show explain schema plan init ckpt data bench burnin doctor report; do
+    code 0 "$tandem" "$verb" --help
+    has "$out" "usage: tandem $verb"
+    has "$out" "flags:"
+    same "$(wc -c <"$err")" 0 "stderr of $verb --help"
+    cp "$out" "help-$verb.txt"
+    code 0 "$tandem" help "$verb"
+    cmp -s "$out" "help-$verb.txt" || fail "help $verb is not $verb --help"
+done
+golden help-train.txt help-train.txt
+
+code 2 "$tandem" trian x.yaml
+has "$err" "did you mean \`tandem train\`?"
+code 2 "$tandem" help trian
+code 2 "$tandem" zzzzzzzz
+has "$err" "tandem --help"
+code 2 "$tandem" train x.yaml --stesp 3
+has "$err" "did you mean \`--steps\`?"
+code 2 "$tandem" train
+has "$err" "something is missing"
+code 2 "$tandem" train a.yaml b.yaml
+has "$err" "one argument too many"
+code 2 "$tandem" train x.yaml --mode
+has "$err" "wants MODE"
+code 2 "$tandem" train x.yaml --dry-run=yes
+has "$err" "takes no value"
+code 2 "$tandem" train x.yaml --steps three
+has "$err" "whole number"
+code 2 "$tandem" train x.yaml --steps 1 --steps 2
+has "$err" "given twice"
+code 2 "$tandem" train x.yaml --color sometimes
+code 2 "$tandem" check x.yaml --format xml
+code 2 "$tandem" ckpt dif a b
+has "$err" "did you mean \`diff\`?"
+code 2 "$tandem" ckpt ls a b
+code 2 "$tandem" ckpt diff a
+code 2 "$tandem" compare x.yaml --modes dp
+code 2 "$tandem" bench steps x.yaml
+has "$err" "did you mean \`step\`?"
+code 2 "$tandem" explain no.such.key
+code 2 "$tandem" init --task nothing
+code 11 "$tandem" burnin x.yaml
+has "$err" "not in this build"
+code 11 "$tandem" ckpt convert x
+
+# colour only where it was asked for
+code 0 "$tandem" --help
+hasnt "$out" $'\033'
+code 2 "$tandem" train x.yaml --stesp 3 --color always
+has "$err" "did you mean"
+NO_COLOR=1 code 2 "$tandem" trian
+hasnt "$err" $'\033'
+CLICOLOR_FORCE=1 code 2 "$tandem" trian
+has "$err" $'\033'
+finish
