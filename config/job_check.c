@@ -14,15 +14,23 @@ static const char *unprintable(const tdm_field *row, const void *value) {
     case TDM_FIELD_ENUM:
         while (row->names[count] != NULL) count++;
         return *(const int *)value < 0 || *(const int *)value >= count ? "is none of its enumeration's values" : NULL;
-    case TDM_FIELD_INTS: count = ((const tdm_ints *)value)->count; break;
-    case TDM_FIELD_FLOATS: count = ((const tdm_floats *)value)->count; break;
-    case TDM_FIELD_PATHS: count = ((const tdm_texts *)value)->count; break;
+    case TDM_FIELD_INTS:
+        count = ((const tdm_ints *)value)->count;
+        break;
+    case TDM_FIELD_FLOATS:
+        count = ((const tdm_floats *)value)->count;
+        break;
+    case TDM_FIELD_PATHS:
+        count = ((const tdm_texts *)value)->count;
+        break;
     case TDM_FIELD_INTERVAL: {
         const tdm_interval *interval = value;
-        if (interval->kind < TDM_INTERVAL_NEVER || interval->kind > TDM_INTERVAL_SECONDS) return "is of no kind of interval";
+        if (interval->kind < TDM_INTERVAL_NEVER || interval->kind > TDM_INTERVAL_SECONDS)
+            return "is of no kind of interval";
         return interval->kind != TDM_INTERVAL_NEVER && !isfinite(interval->amount) ? "wants a finite amount" : NULL;
     }
-    default: break;
+    default:
+        break;
     }
     return count < 0 || count > TDM_LIST_MAX ? "has a count that no list can have" : NULL;
 }
@@ -68,8 +76,8 @@ static tdm_status check_section(const tdm_section *section, tdm_settings *settin
 tdm_status tdm_job_check(const tdm_job *job) {
     if (job == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_job_check: job is NULL");
     if (job->size != sizeof(*job))
-        TDM_FAIL(TDM_E_USAGE, "tdm_job_check: job.size is %u, this library wants %zu; start with tdm_job_init", job->size,
-                 sizeof(*job));
+        TDM_FAIL(TDM_E_USAGE, "tdm_job_check: job.size is %u, this library wants %zu; start with tdm_job_init",
+                 job->size, sizeof(*job));
     tdm_settings settings = {.job = *job}; /* a copy: reading back writes */
     for (int i = 0; i < TDM_SECTION_COUNT; i++) {
         if (strcmp(tdm__sections[i].path, "model") == 0) continue; /* the graph is checked as it is built */
@@ -79,6 +87,7 @@ tdm_status tdm_job_check(const tdm_job *job) {
     if ((train->epochs == TDM_INT_NULL) == (train->steps == TDM_INT_NULL))
         TDM_FAIL(TDM_E_CONFIG, "job: train wants exactly one of epochs and steps; the other is TDM_INT_NULL");
     if ((train->per_device == TDM_INT_NULL) == (train->global_batch == TDM_INT_NULL))
-        TDM_FAIL(TDM_E_CONFIG, "job: train.batch wants exactly one of per_device and global_batch; the other is TDM_INT_NULL");
+        TDM_FAIL(TDM_E_CONFIG,
+                 "job: train.batch wants exactly one of per_device and global_batch; the other is TDM_INT_NULL");
     return TDM_OK;
 }

@@ -31,6 +31,15 @@ static void put_pointer(void *out, void *pointer) {
     memcpy(out, &pointer, sizeof(pointer));
 }
 
+tdm_status tdm__host_take(const tdm_host **host) {
+    if (*host == NULL) *host = tdm_host_default();
+    if ((*host)->size != sizeof(tdm_host))
+        TDM_FAIL(TDM_E_USAGE, "host.size is %u, this library wants %zu", (*host)->size, sizeof(tdm_host));
+    if ((*host)->allocate == NULL || (*host)->release == NULL)
+        TDM_FAIL(TDM_E_USAGE, "host.allocate and host.release must be functions, one is NULL");
+    return TDM_OK;
+}
+
 tdm_status tdm__new(const tdm_host *host, void *out, size_t count, size_t bytes, const char *what) {
     size_t total;
     put_pointer(out, NULL);

@@ -8,6 +8,9 @@
 
 enum { TDM_ALIGN = 64 }; /* a cache line, and the widest vector register */
 
+/* NULL becomes the default host; one that cannot be used is TDM_E_USAGE. */
+tdm_status tdm__host_take(const tdm_host **host);
+
 /* `count * bytes` zeroed bytes aligned to TDM_ALIGN into *out; TDM_E_MEMORY names `what`, wanted bytes. Overflow of
  * the product is TDM_E_MEMORY too. A product of 0 gives a valid pointer. On failure *out is NULL. */
 tdm_status tdm__new(const tdm_host *host, void *out, size_t count, size_t bytes, const char *what);

@@ -31,7 +31,7 @@ const tdm_loss_def *tdm__loss_find(const char *name) {
 tdm_status tdm_graph_new(tdm_graph **out, const tdm_host *host) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_graph_new: out is NULL");
     *out = NULL;
-    if (host == NULL) host = tdm_host_default();
+    TDM_TRY(tdm__host_take(&host));
     tdm_graph *graph = NULL;
     TDM_TRY(tdm__new(host, &graph, 1, sizeof(*graph), "graph"));
     graph->host = host;
@@ -173,11 +173,36 @@ static tdm_status check_name(const tdm_graph *graph, const char *name, const tdm
     return TDM_OK;
 }
 
+static tdm_status append(tdm_graph *graph, tdm_graph_node *node, const tdm_infer *infer) {
+    int index = (int)graph->node_count;
+    node->first_param = (int)graph->param_count, node->param_count = infer->param_count;
+    node->first_buffer = (int)graph->buffer_count, node->buffer_count = infer->buffer_count;
+    TDM_TRY(tdm__grow(graph->host, &graph->nodes, &graph->node_room, graph->node_count + 1, sizeof(*node), "graph nodes"));
+    TDM_TRY(add_tensors(graph, node->name, infer->param, infer->param_count, index, &graph->params, &graph->param_count,
+                        &graph->param_room));
+    TDM_TRY(add_tensors(graph, node->name, infer->buffer, infer->buffer_count, index, &graph->buffers,
+                        &graph->buffer_count, &graph->buffer_room));
+    TDM_TRY(add_value(graph, &infer->output, index, &node->output));
+    for (int i = 0; i < node->input_count; i++) graph->values[node->input[i]].consumer_count++;
+    graph->nodes[graph->node_count++] = *node;
+    return TDM_OK;
+}
+
+static tdm_status check_arguments(const tdm_graph *graph, const char *op_name, const tdm_value *inputs,
+                                  const tdm_attr *attrs, int attr_count, const tdm_value *out) {
+    if (graph == NULL || op_name == NULL || inputs == NULL || out == NULL || (attrs == NULL && attr_count > 0))
+        TDM_FAIL(TDM_E_USAGE, "tdm_graph_add: a pointer is NULL");
+    for (int i = 0; i < attr_count; i++) {
+        if (attrs[i].key == NULL || attrs[i].text == NULL)
+            TDM_FAIL(TDM_E_USAGE, "tdm_graph_add: attribute %d has no key or no text", i);
+    }
+    return TDM_OK;
+}
+
 tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, const char *op_name, const char *name,
                             const tdm_value *inputs, int input_count, const tdm_attr *attrs, int attr_count,
                             tdm_value *out) {
-    if (graph == NULL || op_name == NULL || inputs == NULL || out == NULL || (attrs == NULL && attr_count > 0))
-        TDM_FAIL(TDM_E_USAGE, "tdm_graph_add: a pointer is NULL");
+    TDM_TRY(check_arguments(graph, op_name, inputs, attrs, attr_count, out));
     if (graph->finished) TDM_FAIL(TDM_E_USAGE, "tdm_graph_add: the graph is finished");
     if (graph->input < 0) TDM_FAIL(TDM_E_USAGE, "tdm_graph_add: call tdm_graph_input first");
     if (graph->node_count >= MAX_NODES) TDM_FAIL(TDM_E_CONFIG, "a model has at most %d layers", MAX_NODES);
@@ -208,19 +233,13 @@ tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, const ch
     for (int i = 0; i < infer.param_count; i++) sane = sane && shape_is_sane(&infer.param[i].shape);
     if (!sane) TDM_FAIL_AT(&node.origin, TDM_E_CONFIG, "%s: its output or parameters are too large to count", layer);
 
-    int index = (int)graph->node_count;
     node.flops = infer.flops;
-    node.first_param = (int)graph->param_count, node.param_count = infer.param_count;
-    node.first_buffer = (int)graph->buffer_count, node.buffer_count = infer.buffer_count;
-    TDM_TRY(tdm__grow(graph->host, &graph->nodes, &graph->node_room, graph->node_count + 1, sizeof(node),
-                      "graph nodes"));
-    TDM_TRY(add_tensors(graph, node.name, infer.param, infer.param_count, index, &graph->params, &graph->param_count,
-                        &graph->param_room));
-    TDM_TRY(add_tensors(graph, node.name, infer.buffer, infer.buffer_count, index, &graph->buffers,
-                        &graph->buffer_count, &graph->buffer_room));
-    TDM_TRY(add_value(graph, &infer.output, index, &node.output));
-    for (int i = 0; i < input_count; i++) graph->values[inputs[i]].consumer_count++;
-    graph->nodes[graph->node_count++] = node;
+    size_t params = graph->param_count, buffers = graph->buffer_count;
+    tdm_status status = append(graph, &node, &infer);
+    if (status != TDM_OK) { /* as if it had not been asked for */
+        graph->param_count = params, graph->buffer_count = buffers;
+        return tdm__frame(status, __FILE__, __LINE__);
+    }
     *out = node.output;
     return TDM_OK;
 }

@@ -91,7 +91,7 @@ static void print_step(const tdm_plan *plan, int index, tdm_text *text) {
     print_row(text, index, step->kind == TDM_STEP_FORWARD ? "fwd" : "bwd", node_op(node), reads, writes, place, notes);
 }
 
-tdm_status tdm__plan_print(const tdm_plan *plan, tdm_text *out) {
+void tdm__plan_print(const tdm_plan *plan, tdm_text *out) {
     char hash[TDM_HASH_TEXT];
     tdm__hash_print(hash, plan->hash);
     tdm__text_printf(out, "plan  rows %lld  threads %d  parameters %lld (%zu B)  activations %zu B  buckets %d  hash %.16s\n",
@@ -106,7 +106,6 @@ tdm_status tdm__plan_print(const tdm_plan *plan, tdm_text *out) {
             tdm__text_printf(out, "note: %s '%s' runs on %s; %s\n", node_op(node), node->name,
                              node->kernel != NULL ? node->kernel->variant : "nothing", node->declined);
     }
-    return out->failed ? TDM_E_MEMORY : TDM_OK;
 }
 
 static void json_step(const tdm_plan *plan, int index, tdm_text *out) {
@@ -124,7 +123,7 @@ static void json_step(const tdm_plan *plan, int index, tdm_text *out) {
     tdm__text_puts(out, "}");
 }
 
-tdm_status tdm__plan_print_json(const tdm_plan *plan, tdm_text *out) {
+void tdm__plan_print_json(const tdm_plan *plan, tdm_text *out) {
     char hash[TDM_HASH_TEXT];
     tdm__hash_print(hash, plan->hash);
     tdm__text_printf(out, "{\"rows\":%lld,\"threads\":%d,\"hash\":\"%s\",\"parameters\":%lld,\"parameter_bytes\":%zu,"
@@ -151,5 +150,4 @@ tdm_status tdm__plan_print_json(const tdm_plan *plan, tdm_text *out) {
                          value->name, value->bytes, value->offset, value->first, value->last);
     }
     tdm__text_puts(out, "]}");
-    return out->failed ? TDM_E_MEMORY : TDM_OK;
 }
