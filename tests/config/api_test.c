@@ -229,7 +229,8 @@ TEST(replacements) {
 }
 
 TEST(files) {
-    char folder[] = "/tmp/tandem-config-XXXXXX", path[64], want[128];
+    char folder[] = "config-test-XXXXXX", path[64], want[4300], cwd[4096];
+    REQUIRE(getcwd(cwd, sizeof(cwd)) != NULL);
     REQUIRE(mkdtemp(folder) != NULL);
     snprintf(path, sizeof(path), "%s/a.yaml", folder);
     FILE *file = fopen(path, "w");
@@ -239,7 +240,7 @@ TEST(files) {
     tdm_config *config;
     REQUIRE_OK(tdm_config_open(&config, NULL, path));
     REQUIRE_OK(tdm_config_check(config));
-    snprintf(want, sizeof(want), "%s/../out", folder);
+    snprintf(want, sizeof(want), "%s/%s/../out", cwd, folder); /* a relative folder is made absolute */
     CHECK_GET(config, "run.dir", want);
     tdm_config_free(config);
     CHECK_STATUS(tdm_config_open(&config, NULL, folder), TDM_E_CONFIG);
