@@ -215,6 +215,7 @@ static void gather_and_scatter(rank_context *c, int32_t *part, int32_t *all, siz
 
     for (size_t r = 0; r < world; r++) fill(all + r * count, c->rank == root ? (int)r + 7 : 99, count);
     CHECK_OK(tdm__scatter(c->comm, i32(all, world * count), i32(part, count), root));
+    memset(all, 0xEE, world * count * sizeof(*all)); /* it is the caller's again */
     CHECK_INT(wrong_marks(part, c->rank + 7, count), 0);
 }
 
