@@ -7,60 +7,58 @@
 #include "runtime/base/field.h"
 #include "runtime/base/status.h"
 
-/* What printing itself relies on; NULL if it may be printed. */
-static const char *unprintable(const tdm_field *row, const void *value) {
+/* What printing itself relies on. Leaves a clause in `why` and returns false where the value cannot be printed. */
+static bool is_printable(const tdm_field *row, const void *value, tdm_text *why) {
     int count = 0;
-    switch (row->kind) {
-    case TDM_FIELD_ENUM:
+    if (row->kind == TDM_FIELD_ENUM) {
+        int index = *(const int *)value;
         while (row->names[count] != NULL) count++;
-        return *(const int *)value < 0 || *(const int *)value >= count ? "is none of its enumeration's values" : NULL;
-    case TDM_FIELD_INTS:
-        count = ((const tdm_ints *)value)->count;
-        break;
-    case TDM_FIELD_FLOATS:
-        count = ((const tdm_floats *)value)->count;
-        break;
-    case TDM_FIELD_PATHS:
-        count = ((const tdm_texts *)value)->count;
-        break;
-    case TDM_FIELD_INTERVAL: {
+        if (index >= 0 && index < count) return true;
+        tdm__text_puts(why, "wants ");
+        tdm__field_describe(row, why, false);
+        tdm__text_printf(why, ", got number %d", index);
+        return false;
+    }
+    if (row->kind == TDM_FIELD_INTERVAL) {
         const tdm_interval *interval = value;
-        if (interval->kind < TDM_INTERVAL_NEVER || interval->kind > TDM_INTERVAL_SECONDS)
-            return "is of no kind of interval";
-        return interval->kind != TDM_INTERVAL_NEVER && !isfinite(interval->amount) ? "wants a finite amount" : NULL;
+        bool has_kind = interval->kind >= TDM_INTERVAL_NEVER && interval->kind <= TDM_INTERVAL_SECONDS;
+        if (has_kind && (interval->kind == TDM_INTERVAL_NEVER || isfinite(interval->amount))) return true;
+        tdm__text_puts(why, has_kind ? "wants a finite amount" : "wants one of the kinds of intervals");
+        return false;
     }
-    default:
-        break;
-    }
-    return count < 0 || count > TDM_LIST_MAX ? "has a count that no list can have" : NULL;
+    if (row->kind == TDM_FIELD_INTS) count = ((const tdm_ints *)value)->count;
+    if (row->kind == TDM_FIELD_FLOATS) count = ((const tdm_floats *)value)->count;
+    if (row->kind == TDM_FIELD_PATHS) count = ((const tdm_texts *)value)->count;
+    if (count >= 0 && count <= TDM_LIST_MAX) return true;
+    tdm__text_printf(why, "wants a count of 0 to %d, got %d", TDM_LIST_MAX, count);
+    return false;
 }
 
 /* Texts are taken as they are: what they name is checked when it is opened. */
-static bool is_text(const tdm_field *row) {
-    return row->kind == TDM_FIELD_TEXT || row->kind == TDM_FIELD_PATH || row->kind == TDM_FIELD_PATHS;
+static bool is_good(const tdm_field *row, void *object, tdm_text *why) {
+    if (!is_printable(row, (const char *)object + row->offset, why)) return false;
+    if (row->kind == TDM_FIELD_TEXT || row->kind == TDM_FIELD_PATH || row->kind == TDM_FIELD_PATHS) return true;
+    tdm_text printed;
+    tdm_arena arena;
+    tdm__text_init(&printed, tdm_host_default());
+    tdm__arena_init(&arena, tdm_host_default());
+    tdm__field_print(row, object, &printed);
+    bool good = !printed.failed && tdm__field_set_text(row, object, printed.data, &arena, why);
+    if (printed.failed) why->failed = true;
+    tdm__arena_deinit(&arena);
+    tdm__text_deinit(&printed);
+    return good;
 }
 
 static tdm_status check_row(const tdm_section *section, const tdm_field *row, tdm_settings *settings) {
-    const char *dot = section->path[0] != '\0' ? "." : "";
-    void *object = tdm__section_object(section, settings);
-    const char *fault = unprintable(row, (const char *)object + row->offset);
-    if (fault != NULL) TDM_FAIL(TDM_E_CONFIG, "job: %s%s%s %s", section->path, dot, row->key, fault);
-    if (is_text(row)) return TDM_OK;
-    tdm_text printed, why;
-    tdm_arena arena;
-    tdm__text_init(&printed, tdm_host_default());
-    tdm__text_init(&why, tdm_host_default());
-    tdm__arena_init(&arena, tdm_host_default());
     tdm_status status = TDM_OK;
-    tdm__field_print(row, object, &printed);
-    if (printed.failed)
-        status = tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "job: out of memory");
-    else if (!tdm__field_set_text(row, object, printed.data, &arena, &why))
-        status = tdm__fail(TDM_E_CONFIG, __FILE__, __LINE__, NULL, "job: %s%s%s %s", section->path, dot, row->key,
-                           why.data != NULL ? why.data : "has a wrong value");
-    tdm__arena_deinit(&arena);
+    tdm_text why;
+    tdm__text_init(&why, tdm_host_default());
+    if (!is_good(row, tdm__section_object(section, settings), &why))
+        status = tdm__fail(why.failed ? TDM_E_MEMORY : TDM_E_CONFIG, __FILE__, __LINE__, NULL, "job: %s%s%s %s",
+                           section->path, section->path[0] != '\0' ? "." : "", row->key,
+                           why.failed || why.data == NULL ? "could not be checked: out of memory" : why.data);
     tdm__text_deinit(&why);
-    tdm__text_deinit(&printed);
     return status;
 }
 
