@@ -23,17 +23,19 @@ static inline INTS NAME(choose_)(INTS where, INTS a, INTS b) {
     return (where & a) | (~where & b);
 }
 
-/* `c` lies wholly in the image for nearly all outputs; the compiler keeps best and won in registers. */
-static inline void NAME(pool_point_)(const tdm_dnnl_pool *pool, const clip *c, const float *x, float *y,
-                                     uint8_t *winner) {
+/* The maximum of rows x columns points, the first of which has place `first` in its window. The loops are unrolled where
+ * the numbers are constants. */
+static inline __attribute__((always_inline)) void NAME(pool_point_)(const float *x, float *y, uint8_t *winner,
+                                                                    int64_t inner, int64_t row_step, int64_t rows,
+                                                                    int64_t columns, int32_t first, int32_t width) {
     FLOATS best = (FLOATS){0} - INFINITY;
-    INTS won = (INTS){0} + place_of(pool, c, c->begin[0], c->begin[1]);
-    for (int64_t row = c->begin[0]; row < c->end[0]; row++) {
-        for (int64_t column = c->begin[1]; column < c->end[1]; column++) {
-            const FLOATS v = NAME(load_)(x + (row * pool->in[1] + column) * pool->inner);
+    INTS won = (INTS){0} + first;
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = 0; j < columns; j++) {
+            const FLOATS v = NAME(load_)(x + i * row_step + j * inner);
             const INTS wins = (INTS)(v > best) | (INTS)(v != v);
             best = (FLOATS)NAME(choose_)(wins, (INTS)v, (INTS)best);
-            won = NAME(choose_)(wins, (INTS){0} + place_of(pool, c, row, column), won);
+            won = NAME(choose_)(wins, (INTS){0} + (first + (int32_t)i * width + (int32_t)j), won);
         }
     }
     memcpy(y, &best, sizeof best);
@@ -44,28 +46,44 @@ static inline void NAME(pool_point_)(const tdm_dnnl_pool *pool, const clip *c, c
 
 static void NAME(maxpool_forward_)(const tdm_dnnl_pool *pool, const float *x, float *y, uint8_t *winner, int64_t begin,
                                    int64_t end) {
-    const int64_t inner = pool->inner, plane = pool->in[0] * pool->in[1] * inner;
+    const int64_t inner = pool->inner, row_step = pool->in[1] * inner;
+    const int32_t width = (int32_t)pool->kernel[1];
     int64_t at = begin * pool->out[0] * pool->out[1] * inner;
     for (int64_t k = begin; k < end; k++) {
         for (int64_t p = 0; p < pool->out[0]; p++) {
             for (int64_t q = 0; q < pool->out[1]; q++, at += inner) {
                 const clip c = clip_of(pool, p, q);
-                for (int64_t j = 0; j < inner; j += LANES)
-                    NAME(pool_point_)(pool, &c, x + k * plane + j, y + at + j, winner != NULL ? winner + at + j : NULL);
+                const float *from = x + ((k * pool->in[0] + c.begin[0]) * pool->in[1] + c.begin[1]) * inner;
+                for (int64_t j = 0; j < inner; j += LANES) {
+                    uint8_t *won = winner != NULL ? winner + at + j : NULL;
+                    if (c.is_2x2) {
+                        __builtin_prefetch(from + j + AHEAD_ROWS * row_step);
+                        __builtin_prefetch(from + j + AHEAD_ROWS * row_step + inner);
+                        __builtin_prefetch(from + j + (AHEAD_ROWS + 1) * row_step);
+                        __builtin_prefetch(from + j + (AHEAD_ROWS + 1) * row_step + inner);
+                        NAME(pool_point_)(from + j, y + at + j, won, inner, row_step, 2, 2, 0, 2);
+                    } else {
+                        NAME(pool_point_)(from + j, y + at + j, won, inner, row_step, c.rows, c.columns, c.first,
+                                          width);
+                    }
+                }
             }
         }
     }
 }
 
-static inline void NAME(spread_point_)(const tdm_dnnl_pool *pool, const clip *c, const float *dy, const uint8_t *winner,
-                                       float *dx, bool adds) {
+/* dy to the place that won, zero (or what is there) elsewhere. */
+static inline __attribute__((always_inline)) void NAME(spread_point_)(const float *dy, const uint8_t *winner, float *dx,
+                                                                      int64_t inner, int64_t row_step, int64_t rows,
+                                                                      int64_t columns, int32_t first, int32_t width,
+                                                                      bool adds) {
     BYTES narrow;
     memcpy(&narrow, winner, sizeof narrow);
     const INTS won = __builtin_convertvector(narrow, INTS), v = (INTS)NAME(load_)(dy);
-    for (int64_t row = c->begin[0]; row < c->end[0]; row++) {
-        for (int64_t column = c->begin[1]; column < c->end[1]; column++) {
-            float *to = dx + (row * pool->in[1] + column) * pool->inner;
-            FLOATS part = (FLOATS)((INTS)(won == place_of(pool, c, row, column)) & v);
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = 0; j < columns; j++) {
+            float *to = dx + i * row_step + j * inner;
+            FLOATS part = (FLOATS)((INTS)(won == first + (int32_t)i * width + (int32_t)j) & v);
             if (adds) part += NAME(load_)(to);
             memcpy(to, &part, sizeof part);
         }
@@ -74,15 +92,27 @@ static inline void NAME(spread_point_)(const tdm_dnnl_pool *pool, const clip *c,
 
 static void NAME(maxpool_backward_)(const tdm_dnnl_pool *pool, const float *dy, const uint8_t *winner, float *dx,
                                     int64_t begin, int64_t end) {
-    const int64_t inner = pool->inner, plane = pool->in[0] * pool->in[1] * inner;
+    const int64_t inner = pool->inner, row_step = pool->in[1] * inner;
+    const int32_t width = (int32_t)pool->kernel[1];
     const bool adds = overlaps(pool);
     int64_t at = begin * pool->out[0] * pool->out[1] * inner;
     for (int64_t k = begin; k < end; k++) {
         for (int64_t p = 0; p < pool->out[0]; p++) {
             for (int64_t q = 0; q < pool->out[1]; q++, at += inner) {
                 const clip c = clip_of(pool, p, q);
-                for (int64_t j = 0; j < inner; j += LANES)
-                    NAME(spread_point_)(pool, &c, dy + at + j, winner + at + j, dx + k * plane + j, adds);
+                float *to = dx + ((k * pool->in[0] + c.begin[0]) * pool->in[1] + c.begin[1]) * inner;
+                for (int64_t j = 0; j < inner; j += LANES) {
+                    if (c.is_2x2 && !adds) {
+                        __builtin_prefetch(to + j + AHEAD_ROWS * row_step, 1);
+                        __builtin_prefetch(to + j + AHEAD_ROWS * row_step + inner, 1);
+                        __builtin_prefetch(to + j + (AHEAD_ROWS + 1) * row_step, 1);
+                        __builtin_prefetch(to + j + (AHEAD_ROWS + 1) * row_step + inner, 1);
+                        NAME(spread_point_)(dy + at + j, winner + at + j, to + j, inner, row_step, 2, 2, 0, 2, false);
+                    } else {
+                        NAME(spread_point_)(dy + at + j, winner + at + j, to + j, inner, row_step, c.rows, c.columns,
+                                            c.first, width, adds);
+                    }
+                }
             }
         }
     }

@@ -22,24 +22,22 @@ static void add(float *restrict sum, const float *restrict x, int64_t count) {
 
 /* The part of an output's window that lies in the image. */
 typedef struct {
-    int64_t corner[2], begin[2], end[2];
+    int64_t begin[2], rows, columns;
+    int32_t first; /* place in the window of the first point */
+    bool is_2x2;   /* all of a window of 2 x 2, the usual one */
 } clip;
 
 static inline clip clip_of(const tdm_dnnl_pool *pool, int64_t p, int64_t q) {
-    const int64_t at[2] = {p, q};
-    clip c;
+    const int64_t corner[2] = {p * pool->stride[0] - pool->padding[0], q * pool->stride[1] - pool->padding[1]};
+    int64_t begin[2], count[2];
     for (int axis = 0; axis < 2; axis++) {
-        const int64_t corner = at[axis] * pool->stride[axis] - pool->padding[axis];
-        const int64_t end = corner + pool->kernel[axis];
-        c.corner[axis] = corner;
-        c.begin[axis] = corner > 0 ? corner : 0;
-        c.end[axis] = end < pool->in[axis] ? end : pool->in[axis];
+        const int64_t end = corner[axis] + pool->kernel[axis];
+        begin[axis] = corner[axis] > 0 ? corner[axis] : 0;
+        count[axis] = (end < pool->in[axis] ? end : pool->in[axis]) - begin[axis];
     }
-    return c;
-}
-
-static inline int32_t place_of(const tdm_dnnl_pool *pool, const clip *c, int64_t row, int64_t column) {
-    return (int32_t)((row - c->corner[0]) * pool->kernel[1] + (column - c->corner[1]));
+    const int64_t first = (begin[0] - corner[0]) * pool->kernel[1] + (begin[1] - corner[1]);
+    const bool is_2x2 = pool->kernel[0] == 2 && pool->kernel[1] == 2 && count[0] == 2 && count[1] == 2;
+    return (clip){{begin[0], begin[1]}, count[0], count[1], (int32_t)first, is_2x2};
 }
 
 /* Do two windows share a point? */
@@ -55,6 +53,8 @@ static bool covers(const tdm_dnnl_pool *pool) {
     }
     return true;
 }
+
+enum { AHEAD_ROWS = 4 }; /* fetched ahead: two rows at a time are too much for the processor's own prefetcher */
 
 #define LANES 16
 #include "ops/dnnl_module/maxpool_lanes.inc.c"
