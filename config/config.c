@@ -16,7 +16,6 @@ static tdm_status make(tdm_config **out, const tdm_host *host) {
     tdm_config *config;
     char cwd[PATH_MAX];
     *out = NULL;
-    if (host == NULL) host = tdm_host_default();
     if (getcwd(cwd, sizeof(cwd)) == NULL)
         TDM_FAIL(TDM_E_IO, "the working directory cannot be read: %s", strerror(errno));
     TDM_TRY(tdm__new(host, &config, 1, sizeof(*config), "config"));
@@ -62,6 +61,7 @@ tdm_status tdm_config_parse(tdm_config **out, const tdm_host *host, const char *
                             const char *folder) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_parse: out is NULL");
     *out = NULL;
+    TDM_TRY(tdm__host_take(&host));
     if (text == NULL && bytes > 0) TDM_FAIL(TDM_E_USAGE, "tdm_config_parse: text is NULL");
     tdm_config *config;
     TDM_TRY(make(&config, host));
@@ -103,7 +103,7 @@ tdm_status tdm_config_open(tdm_config **out, const tdm_host *host, const char *p
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_open: out is NULL");
     *out = NULL;
     if (path == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_open: path is NULL");
-    if (host == NULL) host = tdm_host_default();
+    TDM_TRY(tdm__host_take(&host));
     char *text = NULL;
     size_t bytes = 0;
     tdm_config *config;

@@ -9,7 +9,7 @@ typedef tdm_status (*printer)(const tdm_host *host, const char *path, bool json,
 static tdm_status print(printer function, const tdm_host *host, const char *path, int json, char **out) {
     if (!path || !out) TDM_FAIL(TDM_E_USAGE, "a path and a place for the text are wanted, NULL was given");
     *out = NULL;
-    if (!host) host = tdm_host_default();
+    TDM_TRY(tdm__host_take(&host));
     tdm_text text;
     tdm__text_init(&text, host);
     tdm_status status = function(host, path, json != 0, &text);
@@ -56,7 +56,7 @@ tdm_status tdm_checkpoint_verify(const tdm_host *host, const char *path, char **
     const char *what = path, *manifest;
     if (checked) *checked = NULL;
     if (!path) TDM_FAIL(TDM_E_USAGE, "a path is wanted, NULL was given");
-    if (!host) host = tdm_host_default();
+    TDM_TRY(tdm__host_take(&host));
     tdm__arena_init(&arena, host);
     tdm__text_init(&text, host);
     TDM_TRY_DONE(tdm__path_join(&arena, &manifest, path, "MANIFEST.json"));

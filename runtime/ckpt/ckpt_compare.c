@@ -132,7 +132,7 @@ tdm_status tdm_checkpoint_compare(const tdm_host *host, const char *a, const cha
         TDM_FAIL(TDM_E_USAGE, "tdm_checkpoint_compare wants two paths, tolerances of at least 0 and a difference with "
                               "its size set");
     }
-    if (!host) host = tdm_host_default();
+    TDM_TRY(tdm__host_take(&host));
     *out = (tdm_checkpoint_difference){.size = sizeof *out, .equal_bits = 1, .within = 1};
     tdm_ckpt *ckpt_a = NULL, *ckpt_b = NULL;
     comparison c = {.host = host, .rtol = rtol, .atol = atol, .model = true, .out = out};

@@ -1,15 +1,20 @@
 /* tandem/comm.h: the public calls, which go through the communicator's queue once it has one. */
 #include <tandem/comm.h>
 
+#include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
 
 tdm_status tdm_comm_open_threads(tdm_comm **ranks, int world, const tdm_host *host, int64_t timeout_ms) {
-    return tdm__comm_open_local(ranks, world, host != NULL ? host : tdm_host_default(), timeout_ms);
+    if (ranks == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_comm_open_threads: ranks is NULL");
+    TDM_TRY(tdm__host_take(&host));
+    return tdm__comm_open_local(ranks, world, host, timeout_ms);
 }
 
 tdm_status tdm_comm_open_shm(tdm_comm **out, int fd, int rank, int world, const tdm_host *host, int64_t timeout_ms) {
-    return tdm__comm_open_shm(out, fd, rank, world, host != NULL ? host : tdm_host_default(), timeout_ms);
+    if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_comm_open_shm: out is NULL");
+    TDM_TRY(tdm__host_take(&host));
+    return tdm__comm_open_shm(out, fd, rank, world, host, timeout_ms);
 }
 
 void tdm_comm_close(tdm_comm *comm) {
@@ -17,15 +22,15 @@ void tdm_comm_close(tdm_comm *comm) {
 }
 
 int tdm_comm_rank(const tdm_comm *comm) {
-    return comm->rank;
+    return comm != NULL ? comm->rank : -1;
 }
 
 int tdm_comm_world(const tdm_comm *comm) {
-    return comm->world;
+    return comm != NULL ? comm->world : 0;
 }
 
 const char *tdm_comm_backend(const tdm_comm *comm) {
-    return comm->ops->name;
+    return comm != NULL ? comm->ops->name : "none";
 }
 
 void tdm_comm_abort(tdm_comm *comm, const char *why) {
@@ -40,6 +45,7 @@ static tdm_status call(tdm_comm *comm, tdm_comm_task task) {
 }
 
 static tdm_status start(tdm_comm *comm, tdm_comm_task task, tdm_comm_request **out) {
+    if (out == NULL) TDM_FAIL(TDM_E_USAGE, "asynchronous call: wants a place for the request, got NULL");
     *out = NULL;
     if (comm == NULL) TDM_FAIL(TDM_E_USAGE, "asynchronous call: wants a communicator, got NULL");
     if (comm->queue == NULL) TDM_TRY(tdm__comm_queue_open(&comm->queue, comm));
@@ -98,11 +104,13 @@ tdm_status tdm_comm_receive(tdm_comm *comm, tdm_span out, int from) {
 }
 
 tdm_status tdm_comm_allocate(tdm_comm *comm, size_t bytes, void **out) {
+    if (out == NULL) TDM_FAIL(TDM_E_USAGE, "allocate: wants a place for the pointer, got NULL");
     *out = NULL;
     return call(comm, (tdm_comm_task){.kind = TDM_TASK_ALLOCATE, .bytes = bytes, .allocated = out});
 }
 
 tdm_status tdm_comm_split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out) {
+    if (out == NULL) TDM_FAIL(TDM_E_USAGE, "split: wants a place for the communicator, got NULL");
     *out = NULL;
     return call(comm, (tdm_comm_task){.kind = TDM_TASK_SPLIT, .ranks = ranks, .rank_count = count, .split = out});
 }
@@ -146,9 +154,10 @@ tdm_status tdm_comm_start_receive(tdm_comm *comm, tdm_span out, int from, tdm_co
 }
 
 int tdm_comm_done(tdm_comm_request *request) {
-    return tdm__comm_done(request);
+    return request == NULL || tdm__comm_done(request);
 }
 
 tdm_status tdm_comm_wait(tdm_comm_request *request, double *ms) {
+    if (request == NULL) TDM_FAIL(TDM_E_USAGE, "wait: wants a request, got NULL");
     return tdm__comm_wait(request, ms);
 }

@@ -1,10 +1,12 @@
 /* Public calls for launchers and for processes that somebody else has launched. */
 #include <tandem/tandem.h>
 
+#include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
 #include "runtime/comm/launch.h"
 
 tdm_status tdm_launch_create(int *fd, int world) {
+    if (fd == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_launch_create: fd is NULL");
     return tdm__shm_create(fd, tdm_host_default(), world);
 }
 
@@ -13,9 +15,11 @@ void tdm_launch_abort(int fd, int rank, const char *why) {
 }
 
 tdm_status tdm_launch_from_env(tdm_launch_facts *out) {
+    if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_launch_from_env: out is NULL");
     return tdm__launch_from_env(out);
 }
 
 tdm_status tdm_launch_meet(int *fd, const tdm_launch_facts *facts, const char *init_method, int64_t timeout_ms) {
+    if (fd == NULL || facts == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_launch_meet: fd or facts is NULL");
     return tdm__rendezvous_shm(fd, facts, init_method, timeout_ms);
 }

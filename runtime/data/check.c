@@ -144,9 +144,11 @@ static tdm_status take_use(const tdm_data_use *use, tdm_data_wanted *wanted) {
 tdm_status tdm_data_check(const tdm_host *host, const tdm_data_spec *spec, const tdm_data_use *use, char **report) {
     tdm_status status = TDM_OK;
     tdm_data_wanted wanted;
-    survey s = {.host = host != NULL ? host : tdm_host_default()};
+    survey s = {0};
     if (spec == NULL || report == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_data_check: spec or report is NULL");
     *report = NULL;
+    TDM_TRY(tdm__host_take(&host));
+    s.host = host;
     TDM_TRY(take_use(use, &wanted));
     TDM_TRY(tdm__dataset_open(&s.dataset, s.host, spec, &wanted));
     TDM_TRY_DONE(read_all(&s));

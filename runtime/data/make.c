@@ -129,8 +129,10 @@ static tdm_status make(making *m, const char *folder, int64_t samples, int64_t s
 }
 
 tdm_status tdm_data_make(const tdm_host *host, const char *format, const char *folder, int64_t samples, int64_t seed) {
-    making m = {.host = host != NULL ? host : tdm_host_default(), .out = {{.fd = -1}, {.fd = -1}}};
+    making m = {.out = {{.fd = -1}, {.fd = -1}}};
     if (format == NULL || folder == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_data_make: format or folder is NULL");
+    TDM_TRY(tdm__host_take(&host));
+    m.host = host;
     for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
         if (strcmp(format, formats[i].name) == 0) m.format = &formats[i];
     }

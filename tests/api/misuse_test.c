@@ -1,0 +1,361 @@
+/* Every public function with arguments that no caller should pass: a status and a message of its own, never a crash. */
+#include <tandem/checkpoint.h>
+#include <tandem/comm.h>
+#include <tandem/data.h>
+#include <tandem/doctor.h>
+
+#include <unistd.h>
+
+#include "tests/api/api.h"
+#include "tests/support/tdm_test.h"
+
+/* The record is marked first, so that the message must be this call's. */
+#define REFUSED(expression, want)                                                             \
+    do {                                                                                      \
+        static const char mark_[] = "'no such thing'";                                         \
+        char *ignored_ = NULL;                                                                \
+        (void)tdm_config_explain("no such thing", TDM_ENGLISH, &ignored_);                    \
+        CHECK_HAS(tdm_error_message(), mark_);                                                 \
+        CHECK_STATUS(expression, want);                                                       \
+        CHECK(strstr(tdm_error_message(), mark_) == NULL);                                     \
+        CHECK(strlen(tdm_error_message()) > 10 && strchr(tdm_error_message(), '\n') == NULL); \
+        CHECK_INT(tdm_error_last()->status, want);                                            \
+    } while (0)
+#define MISUSE(expression) REFUSED(expression, TDM_E_USAGE)
+
+static tdm_graph *graph;
+static tdm_run *run;
+static tdm_job job;
+
+TEST(status_and_host) {
+    CHECK_TEXT(tdm_status_name((tdm_status)4711), "unknown");
+    CHECK_TEXT(tdm_status_text((tdm_status)-1), "unknown");
+    CHECK(tdm_error_last() != NULL && tdm_error_message() != NULL);
+    CHECK_TEXT(tdm_version(), TDM_VERSION);
+    tdm_free(NULL);
+    CHECK(tdm_host_default()->size == sizeof(tdm_host));
+}
+
+TEST(graphs) {
+    tdm_graph *g = NULL;
+    tdm_value v, w;
+    int64_t dim[6] = {4};
+    char *text = NULL;
+    const tdm_attr no_key = {NULL, "1", {0}}, no_text = {"out", NULL, {0}}, good = {"out", "2", {0}};
+    MISUSE(tdm_graph_new(NULL, NULL));
+    tdm_graph_free(NULL);
+    REQUIRE_OK(tdm_graph_new(&g, NULL));
+    MISUSE(tdm_graph_input(NULL, 1, dim, &v));
+    MISUSE(tdm_graph_input(g, 1, NULL, &v));
+    MISUSE(tdm_graph_input(g, 1, dim, NULL));
+    REFUSED(tdm_graph_input(g, 0, dim, &v), TDM_E_CONFIG);
+    REFUSED(tdm_graph_input(g, 7, dim, &v), TDM_E_CONFIG);
+    REFUSED(tdm_graph_input(g, -1, dim, &v), TDM_E_CONFIG);
+    REFUSED(tdm_graph_input(g, 2, dim, &v), TDM_E_CONFIG); /* a dimension of 0 */
+    REFUSED(tdm_graph_input(g, 2, ((int64_t[]){INT64_MAX, INT64_MAX}), &v), TDM_E_CONFIG);
+    v = 0;
+    MISUSE(tdm_graph_add(g, "relu", NULL, &v, 1, NULL, 0, &w)); /* no input yet */
+    REQUIRE_OK(tdm_graph_input(g, 1, dim, &v));
+    MISUSE(tdm_graph_input(g, 1, dim, &v)); /* twice */
+    MISUSE(tdm_graph_add(NULL, "relu", NULL, &v, 1, NULL, 0, &w));
+    MISUSE(tdm_graph_add(g, NULL, NULL, &v, 1, NULL, 0, &w));
+    MISUSE(tdm_graph_add(g, "relu", NULL, NULL, 1, NULL, 0, &w));
+    MISUSE(tdm_graph_add(g, "relu", NULL, &v, 1, NULL, 0, NULL));
+    MISUSE(tdm_graph_add(g, "linear", NULL, &v, 1, NULL, 1, &w));
+    MISUSE(tdm_graph_add(g, "linear", NULL, &v, 1, &no_key, 1, &w));
+    MISUSE(tdm_graph_add(g, "linear", NULL, &v, 1, &no_text, 1, &w));
+    w = 77;
+    MISUSE(tdm_graph_add(g, "relu", NULL, &w, 1, NULL, 0, &w)); /* of no layer */
+    w = -1;
+    MISUSE(tdm_graph_add(g, "relu", NULL, &w, 1, NULL, 0, &w));
+    MISUSE(tdm_graph_add_at(g, NULL, NULL, NULL, &v, 1, NULL, 0, &w));
+    REFUSED(tdm_graph_add(g, "relu", NULL, &v, 0, NULL, 0, &w), TDM_E_CONFIG);
+    REFUSED(tdm_graph_add(g, "relu", NULL, &v, -3, NULL, 0, &w), TDM_E_CONFIG);
+    REFUSED(tdm_graph_add(g, "relu", NULL, &v, 1000, NULL, 0, &w), TDM_E_CONFIG);
+    REFUSED(tdm_graph_add(g, "relu", "", &v, 1, NULL, 0, &w), TDM_E_CONFIG);
+    REFUSED(tdm_graph_add(g, "relu", "\xff", &v, 1, NULL, 0, &w), TDM_E_CONFIG);
+    REFUSED(tdm_graph_add(g, "lineal", NULL, &v, 1, &good, 1, &w), TDM_E_CONFIG);
+    CHECK_HAS(tdm_error_message(), "did you mean 'linear'?");
+    MISUSE(tdm_graph_finish(NULL, v));
+    MISUSE(tdm_graph_finish(g, 99));
+    MISUSE(tdm_graph_finish(g, -1));
+    REFUSED(tdm_graph_finish(g, v), TDM_E_CONFIG); /* nothing to train */
+    MISUSE(tdm_graph_print(NULL, &text));
+    MISUSE(tdm_graph_print(g, NULL));
+    CHECK_INT(tdm_graph_shape(NULL, v, dim), 0);
+    CHECK_INT(tdm_graph_shape(g, 99, dim), 0);
+    CHECK_INT(tdm_graph_shape(g, v, NULL), 0);
+    CHECK_INT(tdm_graph_param_count(NULL), 0);
+    MISUSE(tdm_graph_finish(graph, 0));
+    MISUSE(tdm_graph_add(graph, "relu", NULL, &v, 1, NULL, 0, &w)); /* finished */
+    tdm_graph_free(g);
+}
+
+TEST(jobs_and_opening) {
+    tdm_run *out = NULL;
+    char *text = NULL;
+    MISUSE(tdm_job_init(NULL));
+    MISUSE(tdm_job_check(NULL));
+    MISUSE(tdm_run_open(NULL, &job, graph, NULL));
+    MISUSE(tdm_run_open(&out, NULL, graph, NULL));
+    MISUSE(tdm_run_open(&out, &job, NULL, NULL));
+    MISUSE(tdm_plan_print(NULL, graph, 0, &text));
+    MISUSE(tdm_plan_print(&job, NULL, 0, &text));
+    MISUSE(tdm_plan_print(&job, graph, 0, NULL));
+    tdm_run_close(NULL);
+    tdm_run_request_stop(NULL);
+    tdm_job other = job;
+    other.data.train.format = TDM_DATA_IDX;
+    REFUSED(tdm_run_open(&out, &other, graph, NULL), TDM_E_DATA);
+    other.data.train.images = "/no/such/file", other.data.train.labels = "/no/such/file";
+    REFUSED(tdm_run_open(&out, &other, graph, NULL), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), "/no/such/file");
+    other = job;
+    other.data.train.format = TDM_DATA_NONE;
+    MISUSE(tdm_run_open(&out, &other, graph, NULL));
+    other = job;
+    other.weights = "/no/such/file.safetensors";
+    CHECK(tdm_run_open(&out, &other, graph, NULL) != TDM_OK);
+    CHECK_HAS(tdm_error_message(), "/no/such/file.safetensors");
+    other = job;
+    other.run.dir = "/proc/no/such/folder";
+    REFUSED(tdm_run_open(&out, &other, graph, NULL), TDM_E_IO);
+    other = job;
+    other.parallel.device = TDM_DEVICE_CUDA;
+    REFUSED(tdm_run_open(&out, &other, graph, NULL), TDM_E_UNSUPPORTED);
+    CHECK(out == NULL);
+}
+
+TEST(sources) {
+    tdm_run *out = NULL;
+    tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+    tdm_source source = {sizeof(source), 10, 1, NULL, NULL};
+    options.train = &source;
+    MISUSE(tdm_run_open(&out, &job, graph, &options));
+    source.read = (int (*)(void *, int64_t, float *, void *))(void (*)(void))abort;
+    source.count = 0;
+    MISUSE(tdm_run_open(&out, &job, graph, &options));
+    source.count = 10, source.has_labels = 0;
+    MISUSE(tdm_run_open(&out, &job, graph, &options));
+    source.size = 4;
+    MISUSE(tdm_run_open(&out, &job, graph, &options));
+    CHECK(out == NULL);
+}
+
+TEST(running) {
+    tdm_run_state state;
+    double loss, accuracy;
+    float x[72] = {0}, y[3];
+    int64_t label;
+    tdm_tensor_info info;
+    char *text = NULL;
+    MISUSE(tdm_run_train(NULL));
+    MISUSE(tdm_run_step(NULL, 1));
+    MISUSE(tdm_run_step(run, -1));
+    MISUSE(tdm_run_step(run, 7)); /* of 6 */
+    MISUSE(tdm_run_get_state(NULL, &state));
+    MISUSE(tdm_run_get_state(run, NULL));
+    MISUSE(tdm_run_evaluate(NULL, &loss, &accuracy));
+    MISUSE(tdm_run_evaluate(run, NULL, &accuracy));
+    MISUSE(tdm_run_evaluate(run, &loss, NULL));
+    MISUSE(tdm_run_predict(NULL, x, 1, y));
+    MISUSE(tdm_run_predict(run, NULL, 1, y));
+    MISUSE(tdm_run_predict(run, x, 1, NULL));
+    MISUSE(tdm_run_predict(run, x, -1, y));
+    CHECK_INT(tdm_run_output_width(NULL), 0);
+    CHECK_INT(tdm_run_input_width(NULL), 0);
+    CHECK_INT(tdm_run_eval_count(NULL), 0);
+    CHECK_INT(tdm_run_tensor_count(NULL), 0);
+    MISUSE(tdm_run_eval_sample(NULL, 0, x, &label));
+    MISUSE(tdm_run_eval_sample(run, 0, NULL, &label));
+    MISUSE(tdm_run_eval_sample(run, 0, x, NULL));
+    MISUSE(tdm_run_eval_sample(run, 10, x, &label));
+    MISUSE(tdm_run_eval_sample(run, -1, x, &label));
+    MISUSE(tdm_run_tensor(NULL, 0, &info));
+    MISUSE(tdm_run_tensor(run, 0, NULL));
+    MISUSE(tdm_run_tensor(run, -1, &info));
+    MISUSE(tdm_run_tensor(run, tdm_run_tensor_count(run), &info));
+    MISUSE(tdm_run_read(NULL, "fc.bias", x, 12));
+    MISUSE(tdm_run_read(run, NULL, x, 12));
+    MISUSE(tdm_run_read(run, "fc.bias", NULL, 12));
+    MISUSE(tdm_run_read(run, "fc.bias", x, 11));
+    MISUSE(tdm_run_read(run, "fc.bias ", x, 12));
+    MISUSE(tdm_run_write(NULL, "fc.bias", x, 12));
+    MISUSE(tdm_run_write(run, NULL, x, 12));
+    MISUSE(tdm_run_write(run, "fc.bias", NULL, 12));
+    MISUSE(tdm_run_write(run, "fc.bias", x, 13));
+    MISUSE(tdm_run_write(run, "", x, 12));
+    MISUSE(tdm_run_save(NULL, "x"));
+    MISUSE(tdm_run_save(run, NULL));
+    REFUSED(tdm_run_save(run, "/proc/no/such/folder"), TDM_E_IO);
+    MISUSE(tdm_run_load(NULL, "x"));
+    MISUSE(tdm_run_load(run, NULL));
+    REFUSED(tdm_run_load(run, "/no/such/folder"), TDM_E_CHECKPOINT);
+    MISUSE(tdm_run_print(NULL, "plan", &text));
+    MISUSE(tdm_run_print(run, NULL, &text));
+    MISUSE(tdm_run_print(run, "plan", NULL));
+    MISUSE(tdm_run_print(run, "poem", &text));
+}
+
+TEST(evaluation_without_data) {
+    tdm_job without = job;
+    tdm_run *other = NULL;
+    double loss, accuracy;
+    without.data.eval.format = TDM_DATA_NONE;
+    REQUIRE_OK(tdm_run_open(&other, &without, graph, NULL));
+    MISUSE(tdm_run_evaluate(other, &loss, &accuracy));
+    CHECK_INT(tdm_run_eval_count(other), 0);
+    tdm_run_close(other);
+}
+
+TEST(configs) {
+    tdm_config *config = NULL;
+    char *text = NULL;
+    MISUSE(tdm_config_open(NULL, NULL, "x"));
+    MISUSE(tdm_config_open(&config, NULL, NULL));
+    REFUSED(tdm_config_open(&config, NULL, "/no/such/file.yaml"), TDM_E_CONFIG);
+    MISUSE(tdm_config_parse(NULL, NULL, "x", 1, NULL, NULL));
+    MISUSE(tdm_config_parse(&config, NULL, NULL, 1, NULL, NULL));
+    CHECK(config == NULL);
+    tdm_config_free(NULL);
+    MISUSE(tdm_config_check(NULL));
+    CHECK_INT(tdm_config_fault_count(NULL), 0);
+    CHECK(tdm_config_fault(NULL, 0) == NULL);
+    MISUSE(tdm_config_faults(NULL, 0, &text));
+    CHECK(tdm_config_job(NULL) == NULL && tdm_config_graph(NULL) == NULL && tdm_config_source(NULL) == NULL);
+    MISUSE(tdm_config_print(NULL, TDM_CONFIG_JSON, &text));
+    MISUSE(tdm_config_get(NULL, "seed", &text));
+    MISUSE(tdm_config_override(NULL, "seed=1"));
+    MISUSE(tdm_config_override_text(NULL, "seed", "1"));
+    MISUSE(tdm_config_explain("seed", TDM_ENGLISH, NULL));
+    MISUSE(tdm_config_schema(TDM_ENGLISH, NULL));
+    MISUSE(tdm_config_starter(NULL, TDM_ENGLISH, &text));
+    MISUSE(tdm_config_starter("mnist", TDM_ENGLISH, NULL));
+    MISUSE(tdm_config_starter("poem", TDM_ENGLISH, &text));
+    REQUIRE_OK(tdm_config_parse(&config, NULL, "tandem: 1\n", 10, NULL, NULL));
+    MISUSE(tdm_config_faults(config, 0, &text)); /* not checked yet */
+    CHECK(tdm_config_job(config) == NULL);
+    MISUSE(tdm_config_override(config, NULL));
+    MISUSE(tdm_config_override(config, "seed"));
+    MISUSE(tdm_config_override_text(config, NULL, "1"));
+    MISUSE(tdm_config_override_text(config, "seed", NULL));
+    CHECK_STATUS(tdm_config_check(config), TDM_E_CONFIG);
+    MISUSE(tdm_config_faults(config, 0, NULL));
+    MISUSE(tdm_config_print(config, TDM_CONFIG_RESOLVED, &text)); /* has faults */
+    CHECK(tdm_config_fault(config, -1) == NULL);
+    CHECK(tdm_config_fault(config, 1000) == NULL);
+    tdm_config_free(config);
+    CHECK(text == NULL);
+}
+
+TEST(checkpoints) {
+    char *text = NULL;
+    tdm_checkpoint_difference difference = {.size = sizeof(difference)};
+    MISUSE(tdm_checkpoint_list(NULL, NULL, 0, &text));
+    MISUSE(tdm_checkpoint_list(NULL, "x", 0, NULL));
+    MISUSE(tdm_checkpoint_show(NULL, NULL, 0, &text));
+    MISUSE(tdm_checkpoint_show(NULL, "x", 0, NULL));
+    MISUSE(tdm_checkpoint_verify(NULL, NULL, &text));
+    MISUSE(tdm_checkpoint_compare(NULL, NULL, "x", 0, 0, &difference));
+    MISUSE(tdm_checkpoint_compare(NULL, "x", NULL, 0, 0, &difference));
+    MISUSE(tdm_checkpoint_compare(NULL, "x", "x", 0, 0, NULL));
+    MISUSE(tdm_checkpoint_compare(NULL, "x", "x", NAN, 0, &difference));
+    difference.size = 1;
+    MISUSE(tdm_checkpoint_compare(NULL, "x", "x", 0, 0, &difference));
+    REFUSED(tdm_checkpoint_list(NULL, "/no/such/folder", 0, &text), TDM_E_CHECKPOINT);
+    REFUSED(tdm_checkpoint_show(NULL, "/no/such/folder", 1, &text), TDM_E_CHECKPOINT);
+    REFUSED(tdm_checkpoint_verify(NULL, "/no/such/folder", NULL), TDM_E_CHECKPOINT);
+    CHECK(text == NULL);
+}
+
+TEST(data_sets) {
+    char *report = NULL;
+    tdm_data_spec spec = {.format = 99};
+    tdm_data_use use = {.size = 1};
+    MISUSE(tdm_data_check(NULL, NULL, NULL, &report));
+    MISUSE(tdm_data_check(NULL, &spec, NULL, NULL));
+    MISUSE(tdm_data_check(NULL, &spec, NULL, &report));
+    spec.format = TDM_DATA_GLYPHS, spec.samples = 3;
+    MISUSE(tdm_data_check(NULL, &spec, &use, &report));
+    MISUSE(tdm_data_make(NULL, NULL, "x", 1, 0));
+    MISUSE(tdm_data_make(NULL, "idx", NULL, 1, 0));
+    MISUSE(tdm_data_make(NULL, "poem", "x", 1, 0));
+    MISUSE(tdm_environment(NULL, 0, NULL));
+    CHECK(report == NULL);
+}
+
+TEST(communicators) {
+    tdm_comm *two[2], *out = NULL;
+    tdm_comm_request *request = NULL;
+    int64_t numbers[4] = {0};
+    void *memory = NULL;
+    const tdm_span span = {numbers, 1, TDM_DTYPE_I64}, wide = {numbers, 2, TDM_DTYPE_I64};
+    const tdm_span nowhere = {NULL, 1, TDM_DTYPE_I64}, no_type = {numbers, 1, TDM_DTYPE_COUNT};
+    MISUSE(tdm_comm_open_threads(NULL, 2, NULL, 1000));
+    MISUSE(tdm_comm_open_threads(two, 0, NULL, 1000));
+    MISUSE(tdm_comm_open_threads(two, 257, NULL, 1000));
+    MISUSE(tdm_comm_open_threads(two, 2, NULL, 0));
+    MISUSE(tdm_comm_open_shm(NULL, 0, 0, 1, NULL, 1000));
+    CHECK(tdm_comm_open_shm(&out, -1, 0, 1, NULL, 1000) != TDM_OK);
+    tdm_comm_close(NULL);
+    tdm_comm_abort(NULL, NULL);
+    CHECK_INT(tdm_comm_rank(NULL), -1);
+    CHECK_INT(tdm_comm_world(NULL), 0);
+    CHECK_TEXT(tdm_comm_backend(NULL), "none");
+    MISUSE(tdm_comm_barrier(NULL));
+    MISUSE(tdm_comm_all_reduce(NULL, span, TDM_REDUCE_SUM));
+    MISUSE(tdm_comm_broadcast(NULL, span, 0));
+    MISUSE(tdm_comm_reduce(NULL, span, 0, TDM_REDUCE_SUM));
+    MISUSE(tdm_comm_gather(NULL, span, span, 0));
+    MISUSE(tdm_comm_all_gather(NULL, span, span));
+    MISUSE(tdm_comm_scatter(NULL, span, span, 0));
+    MISUSE(tdm_comm_send(NULL, span, 1));
+    MISUSE(tdm_comm_receive(NULL, span, 1));
+    MISUSE(tdm_comm_allocate(NULL, 64, &memory));
+    MISUSE(tdm_comm_split(NULL, (int[]){0}, 1, &out));
+    MISUSE(tdm_comm_start_barrier(NULL, &request));
+    MISUSE(tdm_comm_start_all_reduce(NULL, span, TDM_REDUCE_SUM, &request));
+    MISUSE(tdm_comm_start_broadcast(NULL, span, 0, &request));
+    MISUSE(tdm_comm_start_reduce(NULL, span, 0, TDM_REDUCE_SUM, &request));
+    MISUSE(tdm_comm_start_gather(NULL, span, span, 0, &request));
+    MISUSE(tdm_comm_start_all_gather(NULL, span, span, &request));
+    MISUSE(tdm_comm_start_scatter(NULL, span, span, 0, &request));
+    MISUSE(tdm_comm_start_send(NULL, span, 1, &request));
+    MISUSE(tdm_comm_start_receive(NULL, span, 1, &request));
+    MISUSE(tdm_comm_wait(NULL, NULL));
+    CHECK_INT(tdm_comm_done(NULL), 1);
+    REQUIRE_OK(tdm_comm_open_threads(two, 1, NULL, 1000));
+    MISUSE(tdm_comm_all_reduce(two[0], nowhere, TDM_REDUCE_SUM));
+    MISUSE(tdm_comm_all_reduce(two[0], no_type, TDM_REDUCE_SUM));
+    MISUSE(tdm_comm_all_reduce(two[0], span, (tdm_reduce_op)9));
+    MISUSE(tdm_comm_broadcast(two[0], span, 1));
+    MISUSE(tdm_comm_all_gather(two[0], span, wide));
+    MISUSE(tdm_comm_send(two[0], span, 5));
+    MISUSE(tdm_comm_allocate(two[0], 64, NULL));
+    MISUSE(tdm_comm_split(two[0], NULL, 1, &out));
+    MISUSE(tdm_comm_split(two[0], (int[]){0}, 1, NULL));
+    MISUSE(tdm_comm_start_barrier(two[0], NULL));
+    tdm_comm_close(two[0]);
+}
+
+TEST(launching) {
+    int fd = -1;
+    tdm_launch_facts facts = {.world = 2, .local_world = 2, .fd = -1};
+    MISUSE(tdm_launch_create(NULL, 2));
+    MISUSE(tdm_launch_create(&fd, 0));
+    MISUSE(tdm_launch_create(&fd, 100000));
+    tdm_launch_abort(-1, 0, NULL);
+    MISUSE(tdm_launch_from_env(NULL));
+    MISUSE(tdm_launch_meet(NULL, &facts, NULL, 100));
+    MISUSE(tdm_launch_meet(&fd, NULL, NULL, 100));
+    MISUSE(tdm_launch_meet(&fd, &facts, "poem://", 100));
+    CHECK(tdm_launch_source_name((tdm_launch_source)77) != NULL);
+    CHECK(tdm_dtype_bytes((tdm_dtype)77) == 0);
+    CHECK_TEXT(tdm_dtype_name((tdm_dtype)77), "unknown");
+    CHECK_INT(fd, -1);
+}
+
+TEST_MAIN(graph = api_graph(NULL); api_job(&job); if (tdm_run_open(&run, &job, graph, NULL) != TDM_OK) return 1;
+          RUN(status_and_host); RUN(graphs); RUN(jobs_and_opening); RUN(sources); RUN(running);
+          RUN(evaluation_without_data); RUN(configs); RUN(checkpoints); RUN(data_sets); RUN(communicators);
+          RUN(launching); tdm_run_close(run); tdm_graph_free(graph);)
