@@ -79,7 +79,11 @@ static int train(training *tr) {
 static bool is_finished(const session *s) {
     tdm_run_state state;
     report_run run;
-    if (!s->job->run.dir || tdm_run_get_state(s->run, &state) != TDM_OK || state.step < state.steps_total) return false;
+    if (!s->job->run.dir) return false;
+    char *summary = text_format("%s/summary.json", s->job->run.dir);
+    bool there = files_exists(summary);
+    free(summary);
+    if (!there || tdm_run_get_state(s->run, &state) != TDM_OK || state.step < state.steps_total) return false;
     if (report_read(&run, s->job->run.dir) != TDM_OK) return false;
     bool finished =
         strcmp(report_text(&run, "exit_reason"), "finished") == 0 && report_number(&run, "step") == (double)state.step;

@@ -48,6 +48,7 @@ static bool write_all(int fd, const char *text, size_t bytes) {
 
 int files_write(const char *path, const char *text, size_t bytes) {
     char *sibling = text_format("%s.tmp-%ld", path, (long)getpid());
+    unlink(sibling); /* only an earlier process with our number can have left one */
     int fd = open(sibling, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     bool good = fd >= 0 && write_all(fd, text, bytes);
     int reason = errno;

@@ -1,4 +1,6 @@
 /* main.c - `tandem VERB ...`: the list of verbs and their help. One file per verb beside this one. */
+#include <tandem/doctor.h>
+
 #include "tools/log.h"
 #include "tools/term.h"
 
@@ -21,7 +23,7 @@ static void print_overview(FILE *to) {
     fprintf(to, "\nStart here:\n"
                 "  tandem init --task toy-mp -o toy.yaml && tandem train toy.yaml\n"
                 "\n`tandem VERB --help` explains a verb, `tandem explain KEY` a key of the file,\n"
-                "`tandem help exit-codes` what the exit status means.\n");
+                "`tandem help exit-codes` what the exit status means, `tandem help env` the variables it reads.\n");
 }
 
 static void print_exit_codes(void) {
@@ -31,6 +33,15 @@ static void print_exit_codes(void) {
 #undef X
     printf("  128+n  ended by signal n\n"
            "When tandem started the ranks of a ddp job, it ends with the status of the rank that failed first.\n");
+}
+
+static int print_variables(void) {
+    char *text = NULL;
+    tdm_status status = tdm_environment_variables(NULL, &text);
+    if (status != TDM_OK) return tell_error(status);
+    printf("variables that tandem reads; none of them changes numbers:\n%s", text);
+    tdm_free(text);
+    return TDM_OK;
 }
 
 static void print_verb(const tool_verb *verb) {
@@ -65,6 +76,7 @@ static int help(int argc, char **argv) {
         print_exit_codes();
         return TDM_OK;
     }
+    if (strcmp(argv[2], "env") == 0) return print_variables();
     const tool_verb *verb = find_verb(argv[2]);
     if (!verb) return unknown_verb(argv[2]);
     print_verb(verb);

@@ -9,8 +9,8 @@
 
 static const char style[] =
     ":root{--bg:#fff;--fg:#1c2128;--dim:#656d76;--rule:#d8dee4;--c0:#0969da;--c1:#bc4c00;--c2:#1a7f37;--c3:#8250df;"
-    "--p0:#8c959f;--p1:#d4a72c;--p2:#bf8700;--p3:#0969da;--p4:#bc4c00;--p5:#1a7f37;--p6:#54aeff;--p7:#cf222e;--p8:#cf222e;"
-    "--p9:#8250df}"
+    "--p0:#8c959f;--p1:#d4a72c;--p2:#bf8700;--p3:#0969da;--p4:#bc4c00;--p5:#1a7f37;--p6:#54aeff;--p7:#cf222e;"
+    "--p8:#8250df}"
     "@media(prefers-color-scheme:dark){:root{--bg:#0d1117;--fg:#e6edf3;--dim:#8d96a0;--rule:#30363d;--c0:#58a6ff;--c1:#f0883e;"
     "--c2:#3fb950;--c3:#bc8cff;--p6:#1f6feb}}"
     "*{box-sizing:border-box}body{background:var(--bg);color:var(--fg);margin:2rem auto;max-width:1360px;padding:0 1rem;"
@@ -24,7 +24,7 @@ static const char style[] =
     ".s3{stroke:var(--c3);stroke-dasharray:8 3 2 3}.dot{stroke:none}circle.s0{fill:var(--c0)}circle.s1{fill:var(--c1)}"
     "circle.s2{fill:var(--c2)}circle.s3{fill:var(--c3)}.p0{fill:var(--p0)}.p1{fill:var(--p1)}.p2{fill:var(--p2)}"
     ".p3{fill:var(--p3)}.p4{fill:var(--p4)}.p5{fill:var(--p5)}.p6{fill:var(--p6)}.p7{fill:var(--p7)}.p8{fill:var(--p8)}"
-    ".p9{fill:var(--p9)}table{border-collapse:collapse;font-variant-numeric:tabular-nums}td,th{padding:.2rem .9rem .2rem 0;"
+    "table{border-collapse:collapse;font-variant-numeric:tabular-nums}td,th{padding:.2rem .9rem .2rem 0;"
     "text-align:left;vertical-align:top;border-bottom:1px solid var(--rule)}th{font-weight:600}"
     "pre{overflow:auto;font:13px/1.45 ui-monospace,Menlo,Consolas,monospace;border:1px solid var(--rule);padding:.7rem}"
     "@media print{body{margin:0;max-width:none}details>*{display:block}h2{break-after:avoid}figure,table{break-inside:avoid}}";
@@ -84,15 +84,19 @@ static void memory_row(const page *p) {
     fputs("</tr>\n", p->to);
 }
 
-static void summary(const page *p) {
-    heading(p, WORD_SUMMARY);
-    fputs("<table><tr><th></th>", p->to);
+static void run_heads(const page *p) {
     for (int i = 0; i < p->count; i++) {
         fputs("<th>", p->to);
         html_text(p->to, p->runs[i].label);
         fputs("</th>", p->to);
     }
     fputs("</tr>\n", p->to);
+}
+
+static void summary(const page *p) {
+    heading(p, WORD_SUMMARY);
+    fputs("<table><tr><th></th>", p->to);
+    run_heads(p);
     text_row(p, WORD_MODE, "mode");
     number_row(p, WORD_DEVICES, "devices", 1, "");
     number_row(p, WORD_PER_DEVICE, "per_device", 1, "");
@@ -164,7 +168,8 @@ static void phases(const page *p) {
     heading(p, WORD_PHASES);
     fputs("<div class=\"charts\">\n", p->to);
     svg_stack(p->to, word(p, WORD_STEP_MS), rows, p->count, names, PARTS, values, "ms");
-    fputs("<table>", p->to);
+    fputs("<table><tr><th></th>", p->to);
+    run_heads(p);
     for (int k = 0; k < REPORT_PHASES; k++) {
         bool any = false;
         for (int i = 0; i < p->count; i++) any = any || isfinite(p->runs[i].phase[k]);
@@ -240,6 +245,21 @@ static void config(const page *p) {
     fputs("</pre></details>\n", p->to);
 }
 
+static void environment_row(const page *p, const char *section, const char *key, const json_t *value, bool first) {
+    char text[32];
+    fputs("<tr><th>", p->to);
+    if (first) html_text(p->to, section);
+    fputs("</th><td>", p->to);
+    html_text(p->to, key);
+    fputs("</td><td>", p->to);
+    if (json_is_string(value)) html_text(p->to, json_string_value(value));
+    if (json_is_number(value)) {
+        bool bytes = strcmp(section, "memory") == 0;
+        fputs(bytes ? text_bytes(text, json_number_value(value)) : text_number(text, json_number_value(value)), p->to);
+    }
+    fputs("</td></tr>\n", p->to);
+}
+
 static void environment(const page *p) {
     const char *section, *key;
     json_t *part, *value;
@@ -247,15 +267,10 @@ static void environment(const page *p) {
     heading(p, WORD_ENVIRONMENT);
     fputs("<table>", p->to);
     json_object_foreach(p->runs[0].environment, section, part) {
+        bool first = true;
         json_object_foreach(part, key, value) {
-            fputs("<tr><th>", p->to);
-            html_text(p->to, section);
-            fputs("</th><td>", p->to);
-            html_text(p->to, key);
-            fputs("</td><td>", p->to);
-            if (json_is_string(value)) html_text(p->to, json_string_value(value));
-            if (json_is_number(value)) fprintf(p->to, "%.15g", json_number_value(value));
-            fputs("</td></tr>\n", p->to);
+            environment_row(p, section, key, value, first);
+            first = false;
         }
     }
     fputs("</table>\n", p->to);

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { WIDTH = 640, HEIGHT = 250, LEFT = 58, RIGHT = 12, TOP = 26, BOTTOM = 34, POINTS_MAX = 800 };
+enum { WIDTH = 640, HEIGHT = 250, LEFT = 58, RIGHT = 12, TOP = 36, BOTTOM = 34, POINTS_MAX = 800 };
 
 void html_text(FILE *to, const char *text) {
     for (; *text; text++) {
@@ -162,6 +162,29 @@ static void stack_row(FILE *to, const char *name, const char *const *parts, int 
     fprintf(to, "<text x=\"%.1f\" y=\"%d\">%.4g %s</text>\n", x + 6, y + 17, total, unit);
 }
 
+/* The parts that some row has, over as many lines as they need. */
+static void stack_legend(FILE *to, const char *const *parts, int part_count, const double *values, int row_count,
+                         int y) {
+    int x = 96;
+    for (int p = 0; p < part_count; p++) {
+        bool used = false;
+        for (int r = 0; r < row_count; r++) used = used || values[r * part_count + p] > 0;
+        if (!used) continue;
+        int width = 26 + 7 * text_columns(parts[p]);
+        if (x + width > WIDTH) {
+            x = 96;
+            y += 18;
+        }
+        fprintf(
+            to,
+            "<rect class=\"p%d\" x=\"%d\" y=\"%d\" width=\"9\" height=\"9\"/><text class=\"small\" x=\"%d\" y=\"%d\">",
+            p, x, y - 8, x + 13, y);
+        html_text(to, parts[p]);
+        fputs("</text>\n", to);
+        x += width;
+    }
+}
+
 void svg_stack(FILE *to, const char *title, const char *const *rows, int row_count, const char *const *parts,
                int part_count, const double *values, const char *unit) {
     double most = 0;
@@ -173,7 +196,7 @@ void svg_stack(FILE *to, const char *title, const char *const *rows, int row_cou
         most = fmax(most, total);
     }
     if (most == 0) return;
-    fprintf(to, "<figure><svg viewBox=\"0 0 %d %d\" role=\"img\"><title>", WIDTH, 34 + 34 * row_count + 26);
+    fprintf(to, "<figure><svg viewBox=\"0 0 %d %d\" role=\"img\"><title>", WIDTH, 34 + 34 * row_count + 42);
     html_text(to, title);
     fputs("</title>\n<text class=\"title\" x=\"4\" y=\"18\">", to);
     html_text(to, title);
@@ -181,18 +204,6 @@ void svg_stack(FILE *to, const char *title, const char *const *rows, int row_cou
     for (int r = 0; r < row_count; r++) {
         stack_row(to, rows[r], parts, part_count, values + (ptrdiff_t)r * part_count, most, 32 + 34 * r, unit);
     }
-    int x = 96, y = 34 + 34 * row_count + 14;
-    for (int p = 0; p < part_count; p++) {
-        bool used = false;
-        for (int r = 0; r < row_count; r++) used = used || values[r * part_count + p] > 0;
-        if (!used) continue;
-        fprintf(
-            to,
-            "<rect class=\"p%d\" x=\"%d\" y=\"%d\" width=\"9\" height=\"9\"/><text class=\"small\" x=\"%d\" y=\"%d\">",
-            p, x, y - 8, x + 13, y);
-        html_text(to, parts[p]);
-        fputs("</text>\n", to);
-        x += 22 + 6 * text_columns(parts[p]);
-    }
+    stack_legend(to, parts, part_count, values, row_count, 34 + 34 * row_count + 14);
     fputs("</svg></figure>\n", to);
 }

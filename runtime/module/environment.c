@@ -14,6 +14,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "runtime/base/env.h"
 #include "runtime/base/status.h"
 #include "runtime/module/module.h"
 
@@ -250,5 +251,18 @@ tdm_status tdm_environment(const tdm_host *host, int json, char **out) {
     if (status == TDM_OK) status = tdm__text_take_public(&r.text, out);
     tdm__text_deinit(&r.text);
     if (status == TDM_OK && r.failed) TDM_FAIL(TDM_E_CHECK, "this machine has faults that will stop runs");
+    return status;
+}
+
+tdm_status tdm_environment_variables(const tdm_host *host, char **out) {
+    if (!out) TDM_FAIL(TDM_E_USAGE, "a place for the text is wanted, NULL was given");
+    *out = NULL;
+    tdm_text text;
+    tdm__text_init(&text, host ? host : tdm_host_default());
+    for (int i = 0; i < TDM_ENV_COUNT; i++) {
+        tdm__text_printf(&text, "  %-20s %s\n", tdm__env_name((tdm_env_key)i), tdm__env_help((tdm_env_key)i));
+    }
+    tdm_status status = tdm__text_take_public(&text, out);
+    tdm__text_deinit(&text);
     return status;
 }

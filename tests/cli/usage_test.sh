@@ -9,6 +9,8 @@ code 0 "$tandem" --help
 golden help.txt "$out"
 code 0 "$tandem" help exit-codes
 golden exit-codes.txt "$out"
+code 0 "$tandem" help env
+has "$out" "TANDEM_MODULE_PATH"
 for verb in train compare eval predict check show explain schema plan init ckpt data bench burnin doctor report; do
     code 0 "$tandem" "$verb" --help
     has "$out" "usage: tandem $verb"

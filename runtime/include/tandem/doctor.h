@@ -12,6 +12,8 @@ extern "C" {
  * TDM_E_CHECK, with the report made all the same, when something was found that will stop runs. host NULL:
  * tdm_host_default(). */
 TDM_API tdm_status tdm_environment(const tdm_host *host, int json, char **out);
+/* Every environment variable that tandem reads, one line each with its meaning. */
+TDM_API tdm_status tdm_environment_variables(const tdm_host *host, char **out);
 
 #ifdef __cplusplus
 }
