@@ -67,7 +67,8 @@ tdm_status tdm__shm_file(int *fd, size_t bytes) {
 }
 
 tdm_status tdm__shm_map(int fd, uint64_t offset, size_t bytes, void **out) {
-    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, (off_t)offset);
+    /* Not MAP_POPULATE: of its peers' parts a rank uses one slice, and populating took as long as the faults it saved. */
+    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
     *out = NULL;
     if (base == MAP_FAILED)
         TDM_FAIL(TDM_E_MEMORY, "shared memory: cannot map %zu bytes: %s", bytes, strerrordesc_np(errno));
