@@ -13,6 +13,13 @@ typedef struct tdm_dnnl_pool {
     int64_t inner, in[2], out[2], kernel[2], stride[2], padding[2];
 } tdm_dnnl_pool;
 
+/* Batch norm over planes of `inner` neighbouring channels. */
+typedef struct tdm_dnnl_norm {
+    int64_t rows, channels, points, inner;
+    bool relu; /* forward: y = max(0, y) */
+} tdm_dnnl_norm;
+enum { TDM_DNNL_LANES = 16 }; /* the most channels that one call of the passes below takes */
+
 typedef struct tdm_dnnl_passes {
     const char *variant; /* "plain", "AVX2", "AVX-512" */
     void (*relu)(float *y, int64_t count);                                          /* y = max(0, y) */
@@ -23,7 +30,20 @@ typedef struct tdm_dnnl_passes {
                             int64_t end);
     void (*maxpool_backward)(const tdm_dnnl_pool *pool, const float *dy, const uint8_t *winner, float *dx,
                              int64_t begin, int64_t end);
+    /* The channels [channel, channel + tdm__dnnl_norm_lanes); the arrays hold one value of each. `y` in backward: of the
+     * relu, NULL if there is none. */
+    void (*norm_moments)(const tdm_dnnl_norm *norm, int64_t channel, const float *x, double *mean, double *variance);
+    void (*norm_apply)(const tdm_dnnl_norm *norm, int64_t channel, const float *x, float *y, const float *mean,
+                       const float *scale, const float *shift);
+    void (*norm_sums)(const tdm_dnnl_norm *norm, int64_t channel, const float *x, const float *dy, const float *y,
+                      const double *mean, double *sum, double *dot);
+    void (*norm_gradient)(const tdm_dnnl_norm *norm, int64_t channel, const float *x, const float *dy, const float *y,
+                          float *dx, const float *mean, const float *level, const float *slope, const float *scale);
 } tdm_dnnl_passes;
+
+static inline int64_t tdm__dnnl_norm_lanes(const tdm_dnnl_norm *norm) {
+    return norm->inner % 16 == 0 ? 16 : 8;
+}
 
 extern const tdm_dnnl_passes tdm__dnnl_passes_plain;
 extern const tdm_dnnl_passes tdm__dnnl_passes_avx2;   /* x86-64 only */

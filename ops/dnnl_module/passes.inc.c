@@ -83,6 +83,41 @@ static void maxpool_backward(const tdm_dnnl_pool *pool, const float *dy, const u
     }
 }
 
+/* ---- batch norm ---- */
+
+/* Where the channel's values of one row begin; they lie `inner` apart. */
+static inline int64_t norm_start(const tdm_dnnl_norm *norm, int64_t row, int64_t channel) {
+    const int64_t plane = row * (norm->channels / norm->inner) + channel / norm->inner;
+    return plane * norm->points * norm->inner + channel % norm->inner;
+}
+
+#define LANES 16
+#include "ops/dnnl_module/norm_lanes.inc.c"
+#undef LANES
+#define LANES 8
+#include "ops/dnnl_module/norm_lanes.inc.c"
+#undef LANES
+
+static void norm_moments(const tdm_dnnl_norm *norm, int64_t channel, const float *x, double *mean, double *variance) {
+    (tdm__dnnl_norm_lanes(norm) == 16 ? norm_moments_16 : norm_moments_8)(norm, channel, x, mean, variance);
+}
+
+static void norm_apply(const tdm_dnnl_norm *norm, int64_t channel, const float *x, float *y, const float *mean,
+                       const float *scale, const float *shift) {
+    (tdm__dnnl_norm_lanes(norm) == 16 ? norm_apply_16 : norm_apply_8)(norm, channel, x, y, mean, scale, shift);
+}
+
+static void norm_sums(const tdm_dnnl_norm *norm, int64_t channel, const float *x, const float *dy, const float *y,
+                      const double *mean, double *sum, double *dot) {
+    (tdm__dnnl_norm_lanes(norm) == 16 ? norm_sums_16 : norm_sums_8)(norm, channel, x, dy, y, mean, sum, dot);
+}
+
+static void norm_gradient(const tdm_dnnl_norm *norm, int64_t channel, const float *x, const float *dy, const float *y,
+                          float *dx, const float *mean, const float *level, const float *slope, const float *scale) {
+    (tdm__dnnl_norm_lanes(norm) == 16 ? norm_gradient_16 : norm_gradient_8)(norm, channel, x, dy, y, dx, mean, level,
+                                                                            slope, scale);
+}
+
 const tdm_dnnl_passes PASSES_TABLE = {
     .variant = PASSES_VARIANT,
     .relu = relu,
@@ -90,4 +125,8 @@ const tdm_dnnl_passes PASSES_TABLE = {
     .add = add,
     .maxpool_forward = maxpool_forward,
     .maxpool_backward = maxpool_backward,
+    .norm_moments = norm_moments,
+    .norm_apply = norm_apply,
+    .norm_sums = norm_sums,
+    .norm_gradient = norm_gradient,
 };

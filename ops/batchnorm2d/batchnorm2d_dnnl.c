@@ -1,0 +1,138 @@
+/* batchnorm2d for blocked channels, in C: PyTorch's statistics, in double as there, and the relu behind it. Two reads of
+ * x in forward, two of x and dy in backward; oneDNN's sums are in float. */
+#include <math.h>
+#include <stdio.h>
+
+#include "ops/batchnorm2d/batchnorm2d.h"
+#include "ops/dnnl_module/dnnl_module.h"
+#include "ops/window.h"
+
+typedef struct {
+    const tdm_kernel_args *args;
+    const tdm_batchnorm2d_attrs *attrs;
+    tdm_dnnl_norm norm;
+    double *mean, *invstd; /* of the batch, one per channel; kept for backward */
+    double momentum;
+    bool of_batch;
+} job;
+
+static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+    const int64_t channels = desc->x[0].dim[1];
+    const tdm_layout layout = desc->x_layout[0];
+    if (layout == TDM_LAYOUT_PLAIN || (layout == TDM_LAYOUT_NHWC && channels % 8 != 0)) {
+        snprintf(fit->why, sizeof fit->why, "channels are not in blocks of 8 or 16");
+        return false;
+    }
+    fit->x_layout[0] = fit->y_layout = layout;
+    fit->relu = true;
+    fit->saved_bytes = (size_t)channels * 2 * sizeof(double);
+    return true;
+}
+
+static job job_of(const tdm_kernel_args *args) {
+    const tdm_kernel_desc *desc = args->desc;
+    const tdm_planes planes = tdm__planes_of(&desc->x[0], args->rows, desc->x_layout[0]);
+    const int64_t channels = desc->x[0].dim[1];
+    return (job){.args = args,
+                 .attrs = desc->attrs,
+                 .norm = {args->rows, channels, planes.height * planes.width, planes.inner, desc->relu},
+                 .mean = args->saved,
+                 .invstd = args->saved != NULL ? (double *)args->saved + channels : NULL};
+}
+
+/* running = (1 - momentum) running + momentum batch; the variance made unbiased first */
+static void update_running(const job *j, int64_t channel, double mean, double variance) {
+    const double count = (double)(j->norm.rows * j->norm.points), momentum = j->momentum;
+    float *running = &j->args->buffer[0][channel], *running_variance = &j->args->buffer[1][channel];
+    *running = (float)(momentum * mean + (1.0 - momentum) * (double)*running);
+    *running_variance = (float)(momentum * (variance * count / (count - 1.0)) +
+                                (1.0 - momentum) * (double)*running_variance);
+}
+
+static void forward_lanes(const job *j, int64_t channel, int64_t lanes) {
+    const tdm_kernel_args *args = j->args;
+    double mean[TDM_DNNL_LANES], variance[TDM_DNNL_LANES];
+    float center[TDM_DNNL_LANES], scale[TDM_DNNL_LANES], shift[TDM_DNNL_LANES];
+    if (j->of_batch) tdm__dnnl_passes()->norm_moments(&j->norm, channel, args->x[0], mean, variance);
+    for (int64_t k = 0; k < lanes; k++) {
+        const int64_t c = channel + k;
+        if (!j->of_batch) mean[k] = (double)args->buffer[0][c], variance[k] = (double)args->buffer[1][c];
+        const double invstd = 1.0 / sqrt(variance[k] + j->attrs->eps);
+        center[k] = (float)mean[k];
+        scale[k] = (float)(j->attrs->affine ? invstd * (double)args->param[0][c] : invstd);
+        shift[k] = j->attrs->affine ? args->param[1][c] : 0.0f;
+        if (!args->training) continue;
+        j->mean[c] = mean[k];
+        j->invstd[c] = invstd;
+        if (j->attrs->track_running_stats) update_running(j, c, mean[k], variance[k]);
+    }
+    tdm__dnnl_passes()->norm_apply(&j->norm, channel, args->x[0], args->y, center, scale, shift);
+}
+
+static void forward_range(void *data, int64_t begin, int64_t end) {
+    const job *j = data;
+    const int64_t lanes = tdm__dnnl_norm_lanes(&j->norm);
+    for (int64_t k = begin; k < end; k++) forward_lanes(j, k * lanes, lanes);
+}
+
+static tdm_status forward(const tdm_kernel_args *args) {
+    job j = job_of(args);
+    j.of_batch = args->training || !j.attrs->track_running_stats;
+    if (j.of_batch && j.norm.rows * j.norm.points == 1)
+        TDM_DNNL_FAIL(TDM_E_CONFIG,
+                      "batchnorm2d wants more than 1 value per channel for the statistics of a batch, got 1 row of "
+                      "%lldx1x1; use a larger batch or drop_last",
+                      (long long)j.norm.channels);
+    j.momentum = j.attrs->momentum;
+    if (args->training && j.attrs->track_running_stats) {
+        (*args->counter)++;
+        if (isnan(j.momentum)) j.momentum = 1.0 / (double)*args->counter;
+    }
+    tdm__dnnl_share(args->desc->threads, j.norm.channels / tdm__dnnl_norm_lanes(&j.norm), forward_range, &j);
+    return TDM_OK;
+}
+
+/* dx = w invstd (dy - sum dy / N - (x - mean) invstd^2 sum dy (x - mean) / N)
+ * dw = invstd sum dy (x - mean);  db = sum dy */
+static void backward_lanes(const job *j, int64_t channel, int64_t lanes) {
+    const tdm_kernel_args *args = j->args;
+    const float *x = args->x[0], *dy = args->dy, *y = j->norm.relu ? args->y : NULL;
+    const double count = (double)(j->norm.rows * j->norm.points);
+    double sum[TDM_DNNL_LANES], dot[TDM_DNNL_LANES];
+    float mean[TDM_DNNL_LANES], level[TDM_DNNL_LANES], slope[TDM_DNNL_LANES], scale[TDM_DNNL_LANES];
+    tdm__dnnl_passes()->norm_sums(&j->norm, channel, x, dy, y, j->mean + channel, sum, dot);
+    for (int64_t k = 0; k < lanes; k++) {
+        const int64_t c = channel + k;
+        const double invstd = j->invstd[c];
+        if (j->attrs->affine) {
+            args->dparam[0][c] = (float)(dot[k] * invstd);
+            args->dparam[1][c] = (float)sum[k];
+        }
+        mean[k] = (float)j->mean[c];
+        level[k] = (float)(sum[k] / count);
+        slope[k] = (float)(dot[k] * invstd * invstd / count);
+        scale[k] = (float)(j->attrs->affine ? invstd * (double)args->param[0][c] : invstd);
+    }
+    if (args->dx[0] != NULL)
+        tdm__dnnl_passes()->norm_gradient(&j->norm, channel, x, dy, y, args->dx[0], mean, level, slope, scale);
+}
+
+static void backward_range(void *data, int64_t begin, int64_t end) {
+    const job *j = data;
+    const int64_t lanes = tdm__dnnl_norm_lanes(&j->norm);
+    for (int64_t k = begin; k < end; k++) backward_lanes(j, k * lanes, lanes);
+}
+
+static tdm_status backward(const tdm_kernel_args *args) {
+    job j = job_of(args);
+    tdm__dnnl_share(args->desc->threads, j.norm.channels / tdm__dnnl_norm_lanes(&j.norm), backward_range, &j);
+    return TDM_OK;
+}
+
+const tdm_kernel tdm__batchnorm2d_dnnl = {
+    .op = "batchnorm2d",
+    .variant = "dnnl",
+    .fits = fits,
+    .forward = forward,
+    .backward = backward,
+};
