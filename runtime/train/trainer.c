@@ -85,6 +85,13 @@ static tdm_status run_step(tdm_run *run, tdm_step_result *result, double *lr) {
     return TDM_OK;
 }
 
+/* Ranks agree on stopping within the step; alone, a wish that came since it began counts too. A wish is answered once. */
+static bool is_stopped(tdm_run *run, const tdm_step_result *result) {
+    if (!result->stop && (run->comm != NULL || atomic_load(&run->stop) == 0)) return false;
+    atomic_store(&run->stop, 0);
+    return true;
+}
+
 tdm_status tdm_run_step(tdm_run *run, int64_t count) {
     if (run == NULL || count < 0) TDM_FAIL(TDM_E_USAGE, "tdm_run_step: run is NULL or count is negative");
     for (int64_t i = 0; i < count; i++) {
@@ -94,7 +101,7 @@ tdm_status tdm_run_step(tdm_run *run, int64_t count) {
         double lr = 0;
         TDM_TRY(run_step(run, &result, &lr));
         tell(run, TDM_EVENT_STEP, &result, lr, NULL);
-        if (result.stop) TDM_FAIL(TDM_E_STOPPED, "stopped on request after step %lld", (long long)run->step);
+        if (is_stopped(run, &result)) TDM_FAIL(TDM_E_STOPPED, "stopped on request after step %lld", (long long)run->step);
     }
     return TDM_OK;
 }
@@ -195,10 +202,10 @@ static tdm_status loop(tdm_run *run, bool *stopped) {
         tdm_step_result result;
         double lr = 0;
         TDM_TRY(run_step(run, &result, &lr));
-        *stopped = result.stop && run->step < run->steps_total;
+        tell(run, TDM_EVENT_STEP, &result, lr, NULL);
+        *stopped = is_stopped(run, &result) && run->step < run->steps_total;
         bool last = *stopped || run->step == run->steps_total;
         TDM_TRY(log_step(run, &result, lr, last));
-        tell(run, TDM_EVENT_STEP, &result, lr, NULL);
         if (*stopped) return save_now(run);
         TDM_TRY(between_steps(run, last));
     }

@@ -12,12 +12,12 @@
 /* The record is marked first, so that the message must be this call's. */
 #define REFUSED(expression, want)                                                             \
     do {                                                                                      \
-        static const char mark_[] = "'no such thing'";                                         \
+        static const char mark_[] = "'no such thing'";                                        \
         char *ignored_ = NULL;                                                                \
         (void)tdm_config_explain("no such thing", TDM_ENGLISH, &ignored_);                    \
-        CHECK_HAS(tdm_error_message(), mark_);                                                 \
+        CHECK_HAS(tdm_error_message(), mark_);                                                \
         CHECK_STATUS(expression, want);                                                       \
-        CHECK(strstr(tdm_error_message(), mark_) == NULL);                                     \
+        CHECK(strstr(tdm_error_message(), mark_) == NULL);                                    \
         CHECK(strlen(tdm_error_message()) > 10 && strchr(tdm_error_message(), '\n') == NULL); \
         CHECK_INT(tdm_error_last()->status, want);                                            \
     } while (0)
