@@ -50,7 +50,8 @@ static tdm_status find_place(meeting *m, const char *init_method) {
     static const char file_scheme[] = "file://";
     char key[512], base[sizeof(m->address.sun_path)];
     bool is_env = init_method == NULL || strcmp(init_method, "env") == 0;
-    if (!is_env && strncmp(init_method, file_scheme, strlen(file_scheme)) != 0 && strncmp(init_method, "tcp://", 6) != 0)
+    if (!is_env && strncmp(init_method, file_scheme, strlen(file_scheme)) != 0 &&
+        strncmp(init_method, "tcp://", 6) != 0)
         TDM_FAIL(TDM_E_USAGE, "init_method wants env, tcp://host:port or file:///path, got '%s'", init_method);
     /* Ranks that nothing else tells from other jobs have at least the same launcher. */
     if (is_env && m->facts->job[0] == '\0')
