@@ -67,8 +67,7 @@ tdm_status tdm__shm_file(int *fd, size_t bytes) {
 }
 
 tdm_status tdm__shm_map(int fd, uint64_t offset, size_t bytes, void **out) {
-    /* Not MAP_POPULATE: a rank uses one slice of its peers' parts, and populating takes as long as the faults it saves.
-     */
+    /* Not MAP_POPULATE: it takes as long as the faults it saves, and of its peers' parts a rank uses one slice. */
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
     *out = NULL;
     if (base == MAP_FAILED)
