@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/field.h"
+#include "runtime/base/field_range.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text.h"
 #include "runtime/module/module.h"
@@ -104,9 +104,10 @@ static tdm_status set_one_attr(tdm_graph *graph, const tdm_op_def *op, const cha
         TDM_FAIL_AT(at, TDM_E_CONFIG, "%s has no attribute '%s'%s%s%s", layer, attr->key, near ? "; did you mean '" : "",
                     near ? near : "", near ? "'?" : "");
     }
-    if (!tdm__field_set_text(row, object, attr->text, &graph->arena, why))
-        TDM_FAIL_AT(at, TDM_E_CONFIG, "%s: %s %s", layer, attr->key, why->data != NULL ? why->data : "has a wrong value");
-    return TDM_OK;
+    if (tdm__field_set_text(row, object, attr->text, &graph->arena, why)) return TDM_OK;
+    if (why->failed || (why->data != NULL && strstr(why->data, tdm__field_no_memory) != NULL))
+        TDM_FAIL_AT(at, TDM_E_MEMORY, "%s: %s: out of memory", layer, attr->key);
+    TDM_FAIL_AT(at, TDM_E_CONFIG, "%s: %s %s", layer, attr->key, why->data != NULL ? why->data : "has a wrong value");
 }
 
 static tdm_status read_attrs(tdm_graph *graph, const tdm_op_def *op, const char *layer, const tdm_origin *origin,
