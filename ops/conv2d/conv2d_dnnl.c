@@ -7,7 +7,7 @@
  * Backward uses Winograd's algorithm where oneDNN has it (version 2, 3x3 filters, AVX-512): twice as fast, with errors of
  * the size that the direct sum over all rows has. Forward does not: its error there is some four times the direct one's,
  * which moves the relus and maxima that follow, and takes the loss further away from PyTorch's than PyTorch's own
- * kernels are from each other.
+ * kernels are from each other; `parallel.kernels: fast` has it all the same.
  *
  * The relu is a pass of its own, not oneDNN's: oneDNN turns NaN into 0, and PyTorch lets it through. */
 #include <math.h>
@@ -100,7 +100,7 @@ static dnnl_status_t plan_pass(plans *p, const tdm_dnnl_context *context, const 
                                tdm_dnnl_pass pass) {
     const tdm_conv2d_attrs *attrs = desc->attrs;
     const tdm_window *window = &attrs->window;
-    const bool winograd = p->winograd && pass != TDM_DNNL_FORWARD;
+    const bool winograd = p->winograd && (desc->fast || pass != TDM_DNNL_FORWARD);
     const tdm_dnnl_conv c = {
         .algorithm = winograd ? dnnl_convolution_winograd : dnnl_convolution_direct,
         .x = tdm__dnnl_ref(&p->x),
