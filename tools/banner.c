@@ -123,7 +123,8 @@ static char *length_text(const banner *b) {
                                                         : text_copy("");
     char *out = s->step > 0 ? text_format("to step %s%s, continued after step %s", text_count(total, s->steps_total),
                                           epochs, text_count(done, s->step))
-                            : text_format("%s steps%s", text_count(total, s->steps_total), epochs);
+                            : text_format("%s step%s%s", text_count(total, s->steps_total),
+                                          s->steps_total == 1 ? "" : "s", epochs);
     free(epochs);
     return out;
 }

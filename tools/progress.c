@@ -44,7 +44,7 @@ void progress_start(progress *p, const tdm_job *job, const tdm_run_state *state,
                     .shown = now,
                     .last_step_at = now};
     p->bar = job->log.progress == 1 || (job->log.progress == 0 && terminal);
-    p->silent = quiet || (job->log.progress == 2 && terminal);
+    p->silent = quiet;
 }
 
 static void smooth(double *average, double value) {

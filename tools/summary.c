@@ -72,6 +72,7 @@ static void print_table(const report_run *run) {
     phase_rows(&rows, run);
     row(&rows, "peak memory", memory_text(run));
     row(&rows, "params_xxh3", text_copy(report_text(run, "params_xxh3")));
+    row(&rows, "kept in", text_copy(run->dir));
     table_print(&rows, stdout, false);
     table_deinit(&rows);
 }
@@ -116,6 +117,5 @@ void summary_print(const tool *t, const tdm_job *job, tdm_run *run, bool stopped
         print_table(&report);
         report_free(&report);
     }
-    printf("  checkpoints: %s/checkpoints\n", dir);
     print_next(t, dir, stopped);
 }

@@ -84,11 +84,11 @@ const char *text_number(char out[32], double value) {
     double size = fabs(value);
     if (!isfinite(value)) return strcpy(out, isnan(value) ? "-" : value < 0 ? "-inf" : "inf");
     if (value == floor(value) && size < 1e15) return text_count(out, (int64_t)value);
-    if (size >= 1e4 && size < 1e15) return text_count(out, (int64_t)(value + 0.5));
+    if (size >= 1e3 && size < 1e15) return text_count(out, (int64_t)round(value));
     if (size > 0 && (size < 1e-3 || size >= 1e7)) {
         snprintf(out, 32, "%.2e", value);
     } else {
-        snprintf(out, 32, "%.*f", size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 4, value);
+        snprintf(out, 32, "%.*f", size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 4, value);
     }
     return out;
 }

@@ -47,6 +47,15 @@ code 0 "$tandem" train toy.yaml run.dir=null
 has "$out" "params_xxh3"
 [ -e runs ] && fail "runs/ was made without being asked for"
 
+# a bar where one is asked for, plain lines elsewhere
+code 0 "$tandem" train toy.yaml run.dir=null log.progress=always
+has "$err" "100%|"
+has "$err" "40/40 ["
+code 0 "$tandem" train toy.yaml run.dir=null log.progress=always train.epochs=2 train.steps=null
+has "$err" "epoch 2/2 100%|"
+code 0 "$tandem" train toy.yaml run.dir=null log.progress=never
+hasnt "$err" "%|"
+
 # the file's own run directory, beside the file
 mkdir far && cp toy.yaml far/
 code 0 "$tandem" train far/toy.yaml
