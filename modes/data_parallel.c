@@ -7,10 +7,9 @@
  *   loss       there, over the whole batch, with its gradient    } instead and gathers three numbers
  *   backward   each replica with its part of that gradient
  *   comm       gradients added in replica order onto replica 0
- *   optimizer  one step there                                    } update: all gives every replica the sum and lets each
- *                                                                  update itself, so nothing is replicated
- * Replica 0 is the module: only its batch-norm statistics survive. All threads are joined before the first failing
- * replica, in their order, is reported. */
+ *   optimizer  one step there                                    } update: all gives every replica the sum and lets
+ * each update itself, so nothing is replicated Replica 0 is the module: only its batch-norm statistics survive. All
+ * threads are joined before the first failing replica, in their order, is reported. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +41,7 @@ typedef struct dp {
     tdm_replica **replica;
     tdm_worker **worker; /* NULL with one replica: it runs on the caller's thread */
     dp_task *task;
-    tdm_replica *output_replica; /* whose device gathers */
+    tdm_replica *output_replica;     /* whose device gathers */
     float *output, *output_gradient; /* gathered, [rows of all, width] */
     const tdm_update *update;
 } dp;
@@ -186,7 +185,8 @@ static tdm_status reduce_one(void *argument) {
     tdm_replica *root = d->replica[0];
     if (active > 1) root->device->flat->sum(root->grad + first, source, active, end - first);
     if (d->base.params.job->parallel.dp.update != TDM_DP_UPDATE_ALL) return TDM_OK;
-    for (int i = 1; i < d->count; i++) memcpy(d->replica[i]->grad + first, root->grad + first, (end - first) * sizeof(float));
+    for (int i = 1; i < d->count; i++)
+        memcpy(d->replica[i]->grad + first, root->grad + first, (end - first) * sizeof(float));
     return TDM_OK;
 }
 
@@ -207,7 +207,8 @@ static void gather(dp *d) {
         dp_task *task = &d->task[i];
         task->output_first = row;
         if (task->rows.rows == 0) continue;
-        memcpy(d->output + row * width, tdm__exec_output(d->replica[i]), (size_t)(task->rows.rows * width) * sizeof(float));
+        memcpy(d->output + row * width, tdm__exec_output(d->replica[i]),
+               (size_t)(task->rows.rows * width) * sizeof(float));
         row += task->rows.rows;
     }
 }
@@ -218,8 +219,8 @@ static tdm_status loss_of_all(dp *d) {
         dp_task *task = &d->task[i];
         int64_t at = task->output_first * width;
         if (task->rows.rows > 0)
-            TDM_TRY(tdm__loss(&d->base.params, d->output + at, &task->rows, task->seed, d->output_gradient + at, &task->loss,
-                              &task->correct));
+            TDM_TRY(tdm__loss(&d->base.params, d->output + at, &task->rows, task->seed, d->output_gradient + at,
+                              &task->loss, &task->correct));
     }
     return TDM_OK;
 }
@@ -250,7 +251,10 @@ static tdm_status replica_pass(dp *d, tdm_times *times) {
 static void scatter(dp *d, const tdm_batch *batch, int64_t t) {
     int64_t denominator = tdm__denominator(&d->base.params, batch->shard, batch->shard_count);
     for (int i = 0; i < d->count; i++) {
-        d->task[i] = (dp_task){.dp = d, .index = i, .shard = &batch->shard[i], .training = true,
+        d->task[i] = (dp_task){.dp = d,
+                               .index = i,
+                               .shard = &batch->shard[i],
+                               .training = true,
                                .seed = (float)(1.0 / (double)denominator)};
         d->replica[i]->step = (uint64_t)t;
     }
@@ -264,16 +268,20 @@ static tdm_status run_micro_batches(dp *d, tdm_times *times) {
             d->task[i].first = k == 0;
             if (!tdm__micro_batch(params, d->task[i].shard, micro, k, &d->task[i].rows)) d->task[i].rows.rows = 0;
         }
-        if (params->job->parallel.dp.loss == TDM_DP_LOSS_GATHERED) TDM_TRY(gathered_pass(d, times));
-        else TDM_TRY(replica_pass(d, times));
+        if (params->job->parallel.dp.loss == TDM_DP_LOSS_GATHERED)
+            TDM_TRY(gathered_pass(d, times));
+        else
+            TDM_TRY(replica_pass(d, times));
     }
     return TDM_OK;
 }
 
 static tdm_status update_all(dp *d, const tdm_update *update, tdm_step_result *result) {
     d->update = update;
-    if (d->base.params.job->parallel.dp.update == TDM_DP_UPDATE_ALL) TDM_TRY(parallel(d, update_one));
-    else TDM_TRY(update_one(&d->task[0]));
+    if (d->base.params.job->parallel.dp.update == TDM_DP_UPDATE_ALL)
+        TDM_TRY(parallel(d, update_one));
+    else
+        TDM_TRY(update_one(&d->task[0]));
     if (!isnan(update->clip_norm)) result->grad_norm = d->task[0].grad_norm;
     return TDM_OK;
 }
@@ -303,7 +311,7 @@ static int64_t bytes_moved(const dp *d) {
 
 static tdm_status dp_step(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update, tdm_step_result *result) {
     dp *d = (dp *)mode;
-    static const tdm_phase phases[] = {TDM_PHASE_SCATTER, TDM_PHASE_FORWARD,  TDM_PHASE_LOSS, TDM_PHASE_BACKWARD,
+    static const tdm_phase phases[] = {TDM_PHASE_SCATTER, TDM_PHASE_FORWARD,   TDM_PHASE_LOSS,   TDM_PHASE_BACKWARD,
                                        TDM_PHASE_COMM,    TDM_PHASE_OPTIMIZER, TDM_PHASE_GATHER, TDM_PHASE_REPLICATE};
     *result = (tdm_step_result){.rows = batch->global_rows, .grad_norm = NAN, .stop = update->stop};
     tdm_times *times = &result->times;
@@ -330,8 +338,8 @@ static tdm_status dp_forward(tdm_mode *mode, const tdm_shard *shards, int count,
     for (int i = 0; i < d->count; i++) {
         d->task[i] = (dp_task){.dp = d, .index = i};
         if (i < count)
-            d->task[i].rows = (tdm_rows){.rows = shards[i].rows, .x = shards[i].x, .target = shards[i].target,
-                                         .position = shards[i].position};
+            d->task[i].rows = (tdm_rows){
+                .rows = shards[i].rows, .x = shards[i].x, .target = shards[i].target, .position = shards[i].position};
     }
     TDM_TRY(parallel(d, forward_one));
     for (int i = 0; i < count; i++) outputs[i] = tdm__exec_output(d->replica[i]);

@@ -1,11 +1,11 @@
 /* ddp: torch.nn.parallel.DistributedDataParallel. One process per device, this is one of them.
  *
  * Before step 1 every rank has rank 0's parameters and buffers (spread). A step: rank 0's buffers to all
- * (broadcast_buffers), forward, loss, backward; each gradient bucket goes into an all-reduce on the communication thread
- * as soon as its last gradient is written, while backward goes on with the layers below; wait; every rank makes the same
- * update. Gradients are seeded with 1 / (rows of the whole step), so sums over ranks need no division. With `accumulate`
- * only the last micro-batch communicates (no_sync before). The gradient arena lies in memory that the communicator
- * shares between ranks where it has such, so nothing is copied. */
+ * (broadcast_buffers), forward, loss, backward; each gradient bucket goes into an all-reduce on the communication
+ * thread as soon as its last gradient is written, while backward goes on with the layers below; wait; every rank makes
+ * the same update. Gradients are seeded with 1 / (rows of the whole step), so sums over ranks need no division. With
+ * `accumulate` only the last micro-batch communicates (no_sync before). The gradient arena lies in memory that the
+ * communicator shares between ranks where it has such, so nothing is copied. */
 #include <math.h>
 
 #include "modes/parts.h"
@@ -123,8 +123,8 @@ static tdm_status run_micro_batches(ddp *d, const tdm_shard *shard, float seed, 
         int64_t at = tdm__now_ns();
         TDM_TRY(tdm__exec_forward(d->replica, &rows, true));
         result->times.ms[TDM_PHASE_FORWARD] += tdm__lap(&at);
-        TDM_TRY(tdm__loss(params, tdm__exec_output(d->replica), &rows, seed, tdm__exec_output_gradient(d->replica), loss,
-                          &result->correct));
+        TDM_TRY(tdm__loss(params, tdm__exec_output(d->replica), &rows, seed, tdm__exec_output_gradient(d->replica),
+                          loss, &result->correct));
         result->times.ms[TDM_PHASE_LOSS] += tdm__lap(&at);
         bool last = k == used - 1 && d->worker != NULL;
         TDM_TRY(tdm__exec_backward(d->replica, &rows, k == 0, last ? &hooks : NULL));
@@ -188,8 +188,8 @@ static tdm_status broadcast_buffers(ddp *d, tdm_step_result *result) {
 
 static tdm_status ddp_step(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update, tdm_step_result *result) {
     ddp *d = (ddp *)mode;
-    static const tdm_phase phases[] = {TDM_PHASE_FORWARD, TDM_PHASE_LOSS, TDM_PHASE_BACKWARD, TDM_PHASE_COMM,
-                                       TDM_PHASE_COMM_EXPOSED, TDM_PHASE_OPTIMIZER};
+    static const tdm_phase phases[] = {TDM_PHASE_FORWARD, TDM_PHASE_LOSS,         TDM_PHASE_BACKWARD,
+                                       TDM_PHASE_COMM,    TDM_PHASE_COMM_EXPOSED, TDM_PHASE_OPTIMIZER};
     *result = (tdm_step_result){.rows = batch->global_rows, .grad_norm = NAN, .stop = update->stop};
     tdm__times_init(&result->times, phases, 6);
     d->replica->step = (uint64_t)update->t;
@@ -199,7 +199,8 @@ static tdm_status ddp_step(tdm_mode *mode, const tdm_batch *batch, const tdm_upd
     double loss = 0;
     tdm_status status = run_micro_batches(d, &batch->shard[0], (float)(1.0 / (double)denominator), &loss, result);
     if (status != TDM_OK) {
-        tdm_error error; /* the buckets under way must end before anything is freed; the first failure is the one told */
+        tdm_error
+            error; /* the buckets under way must end before anything is freed; the first failure is the one told */
         tdm__error_save(&error);
         if (d->worker != NULL) {
             d->comm->ops->abort(d->comm);
@@ -217,7 +218,8 @@ static tdm_status ddp_step(tdm_mode *mode, const tdm_batch *batch, const tdm_upd
 static tdm_status ddp_forward(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs) {
     ddp *d = (ddp *)mode;
     if (count != 1) TDM_FAIL(TDM_E_INTERNAL, "ddp: one shard a process, got %d", count);
-    tdm_rows rows = {.rows = shards[0].rows, .x = shards[0].x, .target = shards[0].target, .position = shards[0].position};
+    tdm_rows rows = {
+        .rows = shards[0].rows, .x = shards[0].x, .target = shards[0].target, .position = shards[0].position};
     TDM_TRY(tdm__exec_forward(d->replica, &rows, false));
     outputs[0] = tdm__exec_output(d->replica);
     return TDM_OK;

@@ -7,7 +7,8 @@
 #include "runtime/base/status.h"
 
 const char *const tdm__phase_names[TDM_PHASE_COUNT] = {
-    "data", "scatter", "replicate", "forward", "gather", "loss", "backward", "comm", "comm_exposed", "optimizer", "step",
+    "data",     "scatter", "replicate",    "forward",   "gather", "loss",
+    "backward", "comm",    "comm_exposed", "optimizer", "step",
 };
 
 double tdm__lap(int64_t *last) {
@@ -29,11 +30,14 @@ static const void *target_at(const tdm_mode_params *params, const void *target, 
 
 tdm_rows tdm__some_rows(const tdm_mode_params *params, const tdm_rows *rows, int64_t first, int64_t count) {
     int64_t width = tdm__shape_count(&params->plan->graph->values[params->plan->graph->input].shape);
-    return (tdm_rows){.rows = count, .x = rows->x + first * width, .target = target_at(params, rows->target, first),
+    return (tdm_rows){.rows = count,
+                      .x = rows->x + first * width,
+                      .target = target_at(params, rows->target, first),
                       .position = rows->position + first};
 }
 
-bool tdm__micro_batch(const tdm_mode_params *params, const tdm_shard *shard, int64_t parts, int64_t part, tdm_rows *out) {
+bool tdm__micro_batch(const tdm_mode_params *params, const tdm_shard *shard, int64_t parts, int64_t part,
+                      tdm_rows *out) {
     int64_t first = 0;
     int64_t count = tdm__chunk(shard->rows, (int)parts, (int)part, &first);
     if (count == 0) return false;
@@ -46,30 +50,39 @@ int64_t tdm__denominator(const tdm_mode_params *params, const tdm_shard *shards,
     int64_t sum = 0;
     for (int i = 0; i < count; i++) {
         if (shards[i].rows > 0)
-            sum += params->loss->denominator(params->loss_attrs, shards[i].rows, params->plan->output_width, shards[i].target);
+            sum += params->loss->denominator(params->loss_attrs, shards[i].rows, params->plan->output_width,
+                                             shards[i].target);
     }
     return sum;
 }
 
-tdm_status tdm__loss(const tdm_mode_params *params, const float *y, const tdm_rows *rows, float seed, float *dy, double *sum,
-                     int64_t *correct) {
+tdm_status tdm__loss(const tdm_mode_params *params, const float *y, const tdm_rows *rows, float seed, float *dy,
+                     double *sum, int64_t *correct) {
     double loss = 0;
     int64_t hits = 0;
-    tdm_loss_args args = {.attrs = params->loss_attrs, .rows = rows->rows, .width = params->plan->output_width, .y = y,
-                          .target = rows->target, .seed = seed, .dy = dy, .loss_sum = &loss, .correct = &hits};
+    tdm_loss_args args = {.attrs = params->loss_attrs,
+                          .rows = rows->rows,
+                          .width = params->plan->output_width,
+                          .y = y,
+                          .target = rows->target,
+                          .seed = seed,
+                          .dy = dy,
+                          .loss_sum = &loss,
+                          .correct = &hits};
     TDM_TRY(params->loss->run(&args));
     *sum += loss;
     *correct += hits;
     return TDM_OK;
 }
 
-tdm_status tdm__open_replica(const tdm_mode_params *params, int index, int state_count, float *grad, tdm_replica **out) {
+tdm_status tdm__open_replica(const tdm_mode_params *params, int index, int state_count, float *grad,
+                             tdm_replica **out) {
     *out = NULL;
     int64_t id = index < params->job->parallel.device_ids.count ? params->job->parallel.device_ids.item[index] : index;
     tdm_device *device = NULL;
     TDM_TRY(params->device->open(&device, params->host, (int)id));
-    tdm_replica_options options = {.index = index, .state_count = state_count, .grad = grad,
-                                   .seed = (uint64_t)params->job->seed};
+    tdm_replica_options options = {
+        .index = index, .state_count = state_count, .grad = grad, .seed = (uint64_t)params->job->seed};
     tdm_status status = tdm__replica_open(out, params->host, params->plan, device, &options);
     if (status != TDM_OK) params->device->close(device);
     return status;

@@ -1,7 +1,7 @@
 /* single: one replica on one device. Read this one first.
  *
- * A step is: forward, loss, backward, update. Everything else is for two cases. With `accumulate`, the rows go through in
- * several micro-batches whose gradients add up. With several device_ids, the one device plays the replicas of a
+ * A step is: forward, loss, backward, update. Everything else is for two cases. With `accumulate`, the rows go through
+ * in several micro-batches whose gradients add up. With several device_ids, the one device plays the replicas of a
  * data-parallel job one after another: each part of the batch on its own, gradients added in replica order, batch-norm
  * statistics kept from part 0 only. So single is to the bit what dp and ddp do with that many devices. */
 #include <math.h>
@@ -67,8 +67,8 @@ static tdm_status run_part(single *s, const tdm_shard *shard, float seed, double
         int64_t at = tdm__now_ns();
         TDM_TRY(tdm__exec_forward(s->replica, &rows, true));
         result->times.ms[TDM_PHASE_FORWARD] += tdm__lap(&at);
-        TDM_TRY(tdm__loss(params, tdm__exec_output(s->replica), &rows, seed, tdm__exec_output_gradient(s->replica), loss,
-                          &result->correct));
+        TDM_TRY(tdm__loss(params, tdm__exec_output(s->replica), &rows, seed, tdm__exec_output_gradient(s->replica),
+                          loss, &result->correct));
         result->times.ms[TDM_PHASE_LOSS] += tdm__lap(&at);
         TDM_TRY(tdm__exec_backward(s->replica, &rows, k == 0, NULL));
         result->times.ms[TDM_PHASE_BACKWARD] += tdm__lap(&at);
@@ -103,7 +103,8 @@ static tdm_status run_parts(single *s, const tdm_batch *batch, tdm_step_result *
     return TDM_OK;
 }
 
-static tdm_status single_step(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update, tdm_step_result *result) {
+static tdm_status single_step(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
+                              tdm_step_result *result) {
     single *s = (single *)mode;
     static const tdm_phase phases[] = {TDM_PHASE_FORWARD, TDM_PHASE_LOSS, TDM_PHASE_BACKWARD, TDM_PHASE_OPTIMIZER};
     *result = (tdm_step_result){.rows = batch->global_rows, .grad_norm = NAN, .stop = update->stop};
@@ -120,7 +121,8 @@ static tdm_status single_step(tdm_mode *mode, const tdm_batch *batch, const tdm_
 static tdm_status single_forward(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs) {
     single *s = (single *)mode;
     if (count != 1) TDM_FAIL(TDM_E_INTERNAL, "single: one shard at a time, got %d", count);
-    tdm_rows rows = {.rows = shards[0].rows, .x = shards[0].x, .target = shards[0].target, .position = shards[0].position};
+    tdm_rows rows = {
+        .rows = shards[0].rows, .x = shards[0].x, .target = shards[0].target, .position = shards[0].position};
     TDM_TRY(tdm__exec_forward(s->replica, &rows, false));
     outputs[0] = tdm__exec_output(s->replica);
     return TDM_OK;

@@ -1,5 +1,5 @@
-/* batchnorm2d for blocked channels, in C: PyTorch's statistics, in double as there, and the relu behind it. Two reads of
- * x in forward, two of x and dy in backward; oneDNN's sums are in float. */
+/* batchnorm2d for blocked channels, in C: PyTorch's statistics, in double as there, and the relu behind it. Two reads
+ * of x in forward, two of x and dy in backward; oneDNN's sums are in float. */
 #include <math.h>
 #include <stdio.h>
 
@@ -45,8 +45,8 @@ static void update_running(const job *j, int64_t channel, double mean, double va
     const double count = (double)(j->norm.rows * j->norm.points), momentum = j->momentum;
     float *running = &j->args->buffer[0][channel], *running_variance = &j->args->buffer[1][channel];
     *running = (float)(momentum * mean + (1.0 - momentum) * (double)*running);
-    *running_variance = (float)(momentum * (variance * count / (count - 1.0)) +
-                                (1.0 - momentum) * (double)*running_variance);
+    *running_variance =
+        (float)(momentum * (variance * count / (count - 1.0)) + (1.0 - momentum) * (double)*running_variance);
 }
 
 static void forward_lanes(const job *j, int64_t channel, int64_t lanes) {

@@ -4,10 +4,10 @@
  * backward convolutions find their operands there. Weights lie in PyTorch's layout and are brought into oneDNN's at
  * each call; the gradient of the weights is summed over the chunks in their order and brought back once.
  *
- * Backward uses Winograd's algorithm where oneDNN has it (version 2, 3x3 filters, AVX-512): twice as fast, with errors of
- * the size that the direct sum over all rows has. Forward does not: its error there is some four times the direct one's,
- * which moves the relus and maxima that follow, and takes the loss further away from PyTorch's than PyTorch's own
- * kernels are from each other; `parallel.kernels: fast` has it all the same.
+ * Backward uses Winograd's algorithm where oneDNN has it (version 2, 3x3 filters, AVX-512): twice as fast, with errors
+ * of the size that the direct sum over all rows has. Forward does not: its error there is some four times the direct
+ * one's, which moves the relus and maxima that follow, and takes the loss further away from PyTorch's than PyTorch's
+ * own kernels are from each other; `parallel.kernels: fast` has it all the same.
  *
  * The relu is a pass of its own, not oneDNN's: oneDNN turns NaN into 0, and PyTorch lets it through. */
 #include <math.h>
@@ -22,8 +22,9 @@ enum { PASSES = 3, CHUNK_BYTES = 512 * 1024, CHUNK_TILES = 112 };
 /* oneDNN's view of one chunk. */
 typedef struct {
     dnnl_memory_desc_t x, y, weights, any_weights, bias;
-    dnnl_primitive_desc_t pass[PASSES];    /* of tdm_dnnl_pass; NULL where not wanted */
-    dnnl_primitive_desc_t reorder[PASSES]; /* weights to the pass, or its gradient back; NULL: PyTorch's layout serves */
+    dnnl_primitive_desc_t pass[PASSES]; /* of tdm_dnnl_pass; NULL where not wanted */
+    dnnl_primitive_desc_t
+        reorder[PASSES]; /* weights to the pass, or its gradient back; NULL: PyTorch's layout serves */
     bool winograd;
 } plans;
 
@@ -111,14 +112,13 @@ static dnnl_status_t plan_pass(plans *p, const tdm_dnnl_context *context, const 
         .dilation = {window->dilation[0] - 1, window->dilation[1] - 1},
         .padding = {window->padding[0], window->padding[1]},
     };
-    dnnl_status_t status = tdm__dnnl_conv_plan(&p->pass[pass], context->engine, context->attr, pass, &c,
-                                               p->pass[TDM_DNNL_FORWARD]);
+    dnnl_status_t status =
+        tdm__dnnl_conv_plan(&p->pass[pass], context->engine, context->attr, pass, &c, p->pass[TDM_DNNL_FORWARD]);
     if (status != dnnl_success) return status;
     if (tdm__dnnl_is_fallback(p->pass[pass])) return dnnl_unimplemented;
     const tdm_dnnl_ref plain = tdm__dnnl_ref(&p->weights);
     const bool gradient = pass == TDM_DNNL_BACKWARD_WEIGHTS;
-    const tdm_dnnl_ref own =
-        tdm__dnnl_argument(p->pass[pass], gradient ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS);
+    const tdm_dnnl_ref own = tdm__dnnl_argument(p->pass[pass], gradient ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS);
     if (tdm__dnnl_same(plain, own)) return dnnl_success;
     return tdm__dnnl_reorder_plan(&p->reorder[pass], context->engine, context->attr, gradient ? own : plain,
                                   gradient ? plain : own);
@@ -208,8 +208,7 @@ static bool fits_layouts(const tdm_kernel_desc *desc, const tdm_dnnl_context *co
 static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     tdm_dnnl_context context = {0};
     const int before = tdm__dnnl_threads_enter(desc->threads);
-    const bool found =
-        tdm__dnnl_context_init(&context) == dnnl_success && fits_layouts(desc, &context, fit);
+    const bool found = tdm__dnnl_context_init(&context) == dnnl_success && fits_layouts(desc, &context, fit);
     tdm__dnnl_context_deinit(&context);
     tdm__dnnl_threads_leave(before);
     fit->relu = true;
@@ -252,9 +251,8 @@ static dnnl_status_t make_calls(conv *c, const plans *p) {
 static tdm_status book_scratch(conv *c, const tdm_kernel_desc *desc, int64_t rows) {
     plans most;
     if (rows == desc->y.dim[0]) return TDM_OK;
-    TDM_DNNL_TRY(tdm__dnnl_check(plans_choose(&most, &c->context, desc, desc->y.dim[0], desc->x_layout[0],
-                                              desc->y_layout, true),
-                                 "conv2d"));
+    TDM_DNNL_TRY(tdm__dnnl_check(
+        plans_choose(&most, &c->context, desc, desc->y.dim[0], desc->x_layout[0], desc->y_layout, true), "conv2d"));
     const size_t booked = places_of(&most, desc).total;
     plans_deinit(&most);
     if (c->at.total <= booked) return TDM_OK;
@@ -266,8 +264,8 @@ static tdm_status book_scratch(conv *c, const tdm_kernel_desc *desc, int64_t row
 static tdm_status prepare(conv *c, const tdm_kernel_desc *desc, int64_t rows, bool training) {
     plans p;
     TDM_DNNL_TRY(tdm__dnnl_check(tdm__dnnl_context_init(&c->context), "conv2d"));
-    TDM_DNNL_TRY(tdm__dnnl_check(
-        plans_choose(&p, &c->context, desc, rows, desc->x_layout[0], desc->y_layout, training), "conv2d"));
+    TDM_DNNL_TRY(tdm__dnnl_check(plans_choose(&p, &c->context, desc, rows, desc->x_layout[0], desc->y_layout, training),
+                                 "conv2d"));
     const int64_t *x = desc->x[0].dim, *y = desc->y.dim;
     c->at = places_of(&p, desc);
     c->chunk = chunk_rows(desc, rows, p.winograd);
@@ -328,9 +326,8 @@ static dnnl_status_t add_gradient(conv *c, const tdm_kernel_args *args, char *sc
     const bool biased = args->desc->param_count > 1;
     float *weights = row == 0 ? sum : (float *)(scratch + c->at.part);
     float *bias = row == 0 && biased ? args->dparam[1] : (float *)(scratch + c->at.bias_part);
-    const dnnl_status_t status =
-        tdm__dnnl_call_run(&c->pass[TDM_DNNL_BACKWARD_WEIGHTS], &c->context,
-                           (const void *const[]){x, dy, weights, bias, scratch + c->at.pad});
+    const dnnl_status_t status = tdm__dnnl_call_run(&c->pass[TDM_DNNL_BACKWARD_WEIGHTS], &c->context,
+                                                    (const void *const[]){x, dy, weights, bias, scratch + c->at.pad});
     if (row == 0 || status != dnnl_success) return status;
     passes->add(sum, weights, (int64_t)c->weight_count);
     if (biased) passes->add(args->dparam[1], bias, args->desc->y.dim[1]);

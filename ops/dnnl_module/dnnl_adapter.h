@@ -1,8 +1,10 @@
-/* oneDNN's C API under one set of names: versions 2.5 to 2.7 and 3.x differ in how tensors and operations are described.
+/* oneDNN's C API under one set of names: versions 2.5 to 2.7 and 3.x differ in how tensors and operations are
+ * described.
  *
- * What differs is here; dnnl_call.c has the rest. A tensor description is a struct in version 2 and a handle in version 3; a `ref` is what
- * functions take. Operations are planned (dnnl_primitive_desc_t) and made (dnnl_primitive_t). Scratchpads are the
- * caller's: oneDNN's own belong to the thread that made the primitive, and replicas change threads. */
+ * What differs is here; dnnl_call.c has the rest. A tensor description is a struct in version 2 and a handle in version
+ * 3; a `ref` is what functions take. Operations are planned (dnnl_primitive_desc_t) and made (dnnl_primitive_t).
+ * Scratchpads are the caller's: oneDNN's own belong to the thread that made the primitive, and replicas change threads.
+ */
 #ifndef TDM_OPS_DNNL_ADAPTER_H
 #define TDM_OPS_DNNL_ADAPTER_H
 
@@ -85,8 +87,8 @@ typedef struct tdm_dnnl_conv {
 
 /* `forward`: the plan of the forward pass, wanted by the backward ones. */
 static inline dnnl_status_t tdm__dnnl_conv_plan(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
-                                                dnnl_primitive_attr_t attr, tdm_dnnl_pass pass,
-                                                const tdm_dnnl_conv *c, dnnl_primitive_desc_t forward) {
+                                                dnnl_primitive_attr_t attr, tdm_dnnl_pass pass, const tdm_dnnl_conv *c,
+                                                dnnl_primitive_desc_t forward) {
 #if DNNL_VERSION_MAJOR >= 3
     switch (pass) {
     case TDM_DNNL_FORWARD:
@@ -98,24 +100,23 @@ static inline dnnl_status_t tdm__dnnl_conv_plan(dnnl_primitive_desc_t *out, dnnl
                                                                     c->stride, c->dilation, c->padding, c->padding,
                                                                     forward, attr);
     default:
-        return dnnl_convolution_backward_weights_primitive_desc_create(
-            out, engine, c->algorithm, c->x, c->weights, c->bias, c->y, c->stride, c->dilation, c->padding, c->padding,
-            forward, attr);
+        return dnnl_convolution_backward_weights_primitive_desc_create(out, engine, c->algorithm, c->x, c->weights,
+                                                                       c->bias, c->y, c->stride, c->dilation,
+                                                                       c->padding, c->padding, forward, attr);
     }
 #else
     dnnl_convolution_desc_t desc;
     dnnl_status_t status;
     if (pass == TDM_DNNL_FORWARD) {
-        status = dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_training, c->algorithm, c->x,
-                                                            c->weights, c->bias, c->y, c->stride, c->dilation,
-                                                            c->padding, c->padding);
+        status =
+            dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_training, c->algorithm, c->x, c->weights,
+                                                       c->bias, c->y, c->stride, c->dilation, c->padding, c->padding);
     } else if (pass == TDM_DNNL_BACKWARD_DATA) {
         status = dnnl_dilated_convolution_backward_data_desc_init(&desc, c->algorithm, c->x, c->weights, c->y,
                                                                   c->stride, c->dilation, c->padding, c->padding);
     } else {
-        status = dnnl_dilated_convolution_backward_weights_desc_init(&desc, c->algorithm, c->x, c->weights, c->bias,
-                                                                     c->y, c->stride, c->dilation, c->padding,
-                                                                     c->padding);
+        status = dnnl_dilated_convolution_backward_weights_desc_init(
+            &desc, c->algorithm, c->x, c->weights, c->bias, c->y, c->stride, c->dilation, c->padding, c->padding);
     }
     if (status != dnnl_success) return status;
     return dnnl_primitive_desc_create(out, &desc, attr, engine, forward);

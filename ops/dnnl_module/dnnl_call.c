@@ -3,10 +3,14 @@
 
 tdm_status tdm__dnnl_check(dnnl_status_t status, const char *what) {
     switch (status) {
-    case dnnl_success: return TDM_OK;
-    case dnnl_out_of_memory: TDM_DNNL_FAIL(TDM_E_MEMORY, "%s: oneDNN is out of memory", what);
-    case dnnl_unimplemented: TDM_DNNL_FAIL(TDM_E_UNSUPPORTED, "%s: this oneDNN does not have it", what);
-    default: TDM_DNNL_FAIL(TDM_E_DEVICE, "%s: oneDNN failed with status %d", what, (int)status);
+    case dnnl_success:
+        return TDM_OK;
+    case dnnl_out_of_memory:
+        TDM_DNNL_FAIL(TDM_E_MEMORY, "%s: oneDNN is out of memory", what);
+    case dnnl_unimplemented:
+        TDM_DNNL_FAIL(TDM_E_UNSUPPORTED, "%s: this oneDNN does not have it", what);
+    default:
+        TDM_DNNL_FAIL(TDM_E_DEVICE, "%s: oneDNN failed with status %d", what, (int)status);
     }
 }
 
@@ -45,8 +49,7 @@ dnnl_status_t tdm__dnnl_call_run(tdm_dnnl_call *call, const tdm_dnnl_context *co
     int count = 0;
     for (int i = 0; i < call->count; i++) {
         if (call->arg[i].memory == NULL) continue;
-        const dnnl_status_t status =
-            dnnl_memory_set_data_handle(call->arg[i].memory, (void *)(uintptr_t)pointers[i]);
+        const dnnl_status_t status = dnnl_memory_set_data_handle(call->arg[i].memory, (void *)(uintptr_t)pointers[i]);
         if (status != dnnl_success) return status;
         present[count++] = call->arg[i];
     }

@@ -15,10 +15,10 @@
 const tdm_host_calls *tdm__dnnl_host(void);
 
 #define TDM_DNNL_FAIL(code, ...) return tdm__dnnl_host()->fail((code), __FILE__, __LINE__, NULL, __VA_ARGS__)
-#define TDM_DNNL_TRY(expression)                                                                                       \
-    do {                                                                                                               \
-        tdm_status try_status_ = (expression);                                                                         \
-        if (try_status_ != TDM_OK) return tdm__dnnl_host()->frame(try_status_, __FILE__, __LINE__);                    \
+#define TDM_DNNL_TRY(expression)                                                                    \
+    do {                                                                                            \
+        tdm_status try_status_ = (expression);                                                      \
+        if (try_status_ != TDM_OK) return tdm__dnnl_host()->frame(try_status_, __FILE__, __LINE__); \
     } while (0)
 /* A call of oneDNN as a status of tandem; `what` is for the message: "conv2d forward". */
 tdm_status tdm__dnnl_check(dnnl_status_t status, const char *what);

@@ -23,8 +23,8 @@ static inline INTS NAME(choose_)(INTS where, INTS a, INTS b) {
     return (where & a) | (~where & b);
 }
 
-/* The maximum of rows x columns points, the first of which has place `first` in its window. The loops are unrolled where
- * the numbers are constants. */
+/* The maximum of rows x columns points, the first of which has place `first` in its window. The loops are unrolled
+ * where the numbers are constants. */
 static inline __attribute__((always_inline)) void NAME(pool_point_)(const float *x, float *y, uint8_t *winner,
                                                                     int64_t inner, int64_t row_step, int64_t rows,
                                                                     int64_t columns, int32_t first, int32_t width) {
@@ -63,8 +63,8 @@ static void NAME(maxpool_forward_)(const tdm_dnnl_pool *pool, const float *x, fl
                         __builtin_prefetch(from + j + (AHEAD_ROWS + 1) * row_step + inner);
                         NAME(pool_point_)(from + j, y + at + j, won, inner, row_step, 2, 2, 0, 2);
                     } else {
-                        NAME(pool_point_)(from + j, y + at + j, won, inner, row_step, c.rows, c.columns, c.first,
-                                          width);
+                        NAME(pool_point_)
+                        (from + j, y + at + j, won, inner, row_step, c.rows, c.columns, c.first, width);
                     }
                 }
             }
@@ -109,8 +109,9 @@ static void NAME(maxpool_backward_)(const tdm_dnnl_pool *pool, const float *dy, 
                         __builtin_prefetch(to + j + (AHEAD_ROWS + 1) * row_step + inner, 1);
                         NAME(spread_point_)(dy + at + j, winner + at + j, to + j, inner, row_step, 2, 2, 0, 2, false);
                     } else {
-                        NAME(spread_point_)(dy + at + j, winner + at + j, to + j, inner, row_step, c.rows, c.columns,
-                                            c.first, width, adds);
+                        NAME(spread_point_)
+                        (dy + at + j, winner + at + j, to + j, inner, row_step, c.rows, c.columns, c.first, width,
+                         adds);
                     }
                 }
             }

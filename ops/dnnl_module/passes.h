@@ -21,17 +21,17 @@ typedef struct tdm_dnnl_norm {
 enum { TDM_DNNL_LANES = 16 }; /* the most channels that one call of the passes below takes */
 
 typedef struct tdm_dnnl_passes {
-    const char *variant; /* "plain", "AVX2", "AVX-512" */
-    void (*relu)(float *y, int64_t count);                                          /* y = max(0, y) */
-    void (*mask)(float *out, const float *dy, const float *y, int64_t count);       /* out = dy where y > 0 */
-    void (*add)(float *sum, const float *x, int64_t count);                         /* sum += x */
+    const char *variant;                                                      /* "plain", "AVX2", "AVX-512" */
+    void (*relu)(float *y, int64_t count);                                    /* y = max(0, y) */
+    void (*mask)(float *out, const float *dy, const float *y, int64_t count); /* out = dy where y > 0 */
+    void (*add)(float *sum, const float *x, int64_t count);                   /* sum += x */
     /* Planes [begin, end). `winner`, a byte per output: the place in the window that won; NULL outside training. */
     void (*maxpool_forward)(const tdm_dnnl_pool *pool, const float *x, float *y, uint8_t *winner, int64_t begin,
                             int64_t end);
     void (*maxpool_backward)(const tdm_dnnl_pool *pool, const float *dy, const uint8_t *winner, float *dx,
                              int64_t begin, int64_t end);
-    /* The channels [channel, channel + tdm__dnnl_norm_lanes); the arrays hold one value of each. `y` in backward: of the
-     * relu, NULL if there is none. */
+    /* The channels [channel, channel + tdm__dnnl_norm_lanes); the arrays hold one value of each. `y` in backward: of
+     * the relu, NULL if there is none. */
     void (*norm_moments)(const tdm_dnnl_norm *norm, int64_t channel, const float *x, double *mean, double *variance);
     void (*norm_apply)(const tdm_dnnl_norm *norm, int64_t channel, const float *x, float *y, const float *mean,
                        const float *scale, const float *shift);

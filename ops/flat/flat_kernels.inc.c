@@ -47,14 +47,30 @@ static void sgd(const tdm_sgd_args *args, float *p, const float *g, float *momen
         return;
     }
     switch ((args->nesterov ? 4 : 0) + (args->first_step ? 2 : 0) + (decays ? 1 : 0)) {
-    case 0: sgd_momentum(args, p, g, momentum, count, false, false, false); break;
-    case 1: sgd_momentum(args, p, g, momentum, count, false, false, true); break;
-    case 2: sgd_momentum(args, p, g, momentum, count, false, true, false); break;
-    case 3: sgd_momentum(args, p, g, momentum, count, false, true, true); break;
-    case 4: sgd_momentum(args, p, g, momentum, count, true, false, false); break;
-    case 5: sgd_momentum(args, p, g, momentum, count, true, false, true); break;
-    case 6: sgd_momentum(args, p, g, momentum, count, true, true, false); break;
-    default: sgd_momentum(args, p, g, momentum, count, true, true, true); break;
+    case 0:
+        sgd_momentum(args, p, g, momentum, count, false, false, false);
+        break;
+    case 1:
+        sgd_momentum(args, p, g, momentum, count, false, false, true);
+        break;
+    case 2:
+        sgd_momentum(args, p, g, momentum, count, false, true, false);
+        break;
+    case 3:
+        sgd_momentum(args, p, g, momentum, count, false, true, true);
+        break;
+    case 4:
+        sgd_momentum(args, p, g, momentum, count, true, false, false);
+        break;
+    case 5:
+        sgd_momentum(args, p, g, momentum, count, true, false, true);
+        break;
+    case 6:
+        sgd_momentum(args, p, g, momentum, count, true, true, false);
+        break;
+    default:
+        sgd_momentum(args, p, g, momentum, count, true, true, true);
+        break;
     }
 }
 

@@ -63,8 +63,8 @@ static tdm_status forward(const tdm_kernel_args *args) {
     float *x = (float *)((char *)args->scratch + at.x), *y = (float *)((char *)args->scratch + at.y);
     const int before = tdm__dnnl_threads_enter(args->desc->threads);
     transpose(x, args->x[0], at.rows, at.in);
-    const dnnl_status_t status = dnnl_sgemm('N', 'N', at.out, at.rows, at.in, 1.0f, args->param[0], at.in, x, at.rows,
-                                            0.0f, y, at.rows);
+    const dnnl_status_t status =
+        dnnl_sgemm('N', 'N', at.out, at.rows, at.in, 1.0f, args->param[0], at.in, x, at.rows, 0.0f, y, at.rows);
     if (status == dnnl_success) finish(args, &at, y);
     tdm__dnnl_threads_leave(before);
     return tdm__dnnl_check(status, "linear forward");
@@ -86,8 +86,8 @@ static tdm_status backward(const tdm_kernel_args *args) {
         tdm__dnnl_mask(masked, dy, args->y, at.rows * at.out, args->desc->threads);
         dy = masked;
     }
-    dnnl_status_t status = dnnl_sgemm('T', 'N', at.out, at.in, at.rows, 1.0f, dy, at.out, args->x[0], at.in, 0.0f,
-                                      args->dparam[0], at.in);
+    dnnl_status_t status =
+        dnnl_sgemm('T', 'N', at.out, at.in, at.rows, 1.0f, dy, at.out, args->x[0], at.in, 0.0f, args->dparam[0], at.in);
     if (args->desc->param_count > 1) sum_rows(args->dparam[1], dy, &at);
     if (status == dnnl_success && args->dx[0] != NULL)
         status = dnnl_sgemm('N', 'N', at.rows, at.in, at.out, 1.0f, dy, at.out, args->param[0], at.in, 0.0f,

@@ -49,8 +49,8 @@ static job job_of(const tdm_kernel_args *args) {
 
 static void forward_planes(void *data, int64_t begin, int64_t end) {
     const job *j = data;
-    tdm__dnnl_passes()->maxpool_forward(&j->pool, j->args->x[0], j->args->y,
-                                        j->args->training ? j->args->saved : NULL, begin, end);
+    tdm__dnnl_passes()->maxpool_forward(&j->pool, j->args->x[0], j->args->y, j->args->training ? j->args->saved : NULL,
+                                        begin, end);
 }
 
 static void backward_planes(void *data, int64_t begin, int64_t end) {

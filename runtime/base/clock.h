@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-int64_t tdm__now_ns(void);                   /* CLOCK_MONOTONIC */
-double tdm__ms_since(int64_t start_ns);      /* milliseconds from start_ns until now */
-void tdm__utc_stamp(char out[24]);           /* "20261120T143000Z", wall clock */
+int64_t tdm__now_ns(void);              /* CLOCK_MONOTONIC */
+double tdm__ms_since(int64_t start_ns); /* milliseconds from start_ns until now */
+void tdm__utc_stamp(char out[24]);      /* "20261120T143000Z", wall clock */
 
 #endif

@@ -32,11 +32,10 @@ void tdm__arena_deinit(tdm_arena *arena);
 tdm_status tdm__arena_new(tdm_arena *arena, void *out, size_t count, size_t bytes);
 /* A copy with a terminating NUL. NULL text gives NULL. */
 tdm_status tdm__arena_text(tdm_arena *arena, const char **out, const char *text);
-tdm_status tdm__arena_printf(tdm_arena *arena, const char **out, const char *format, ...)
-    TDM_PRINTF(3, 4);
+tdm_status tdm__arena_printf(tdm_arena *arena, const char **out, const char *format, ...) TDM_PRINTF(3, 4);
 
 /* A growing array `{count, capacity, items}` of any element type, from a host; grown by doubling. */
-tdm_status tdm__grow(const tdm_host *host, void *items_pointer, size_t *capacity, size_t wanted,
-                     size_t bytes, const char *what);
+tdm_status tdm__grow(const tdm_host *host, void *items_pointer, size_t *capacity, size_t wanted, size_t bytes,
+                     const char *what);
 
 #endif

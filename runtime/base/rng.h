@@ -22,13 +22,14 @@ typedef struct tdm_rng {
 
 void tdm__rng_seed(tdm_rng *rng, uint64_t seed, tdm_rng_profile profile); /* torch.manual_seed: low 32 bits */
 uint32_t tdm__rng_u32(tdm_rng *rng);
-uint64_t tdm__rng_u64(tdm_rng *rng);                                          /* first draw is the high half */
-void tdm__rng_rand(tdm_rng *rng, float *out, size_t count);                   /* torch.rand */
+uint64_t tdm__rng_u64(tdm_rng *rng);                        /* first draw is the high half */
+void tdm__rng_rand(tdm_rng *rng, float *out, size_t count); /* torch.rand */
 void tdm__rng_uniform(tdm_rng *rng, float *out, size_t count, double low, double high); /* Tensor.uniform_ */
 void tdm__rng_normal(tdm_rng *rng, float *out, size_t count, double mean, double std);  /* Tensor.normal_, randn */
-/* torch.randint(low, high), low < high: 64-bit draws from a range of 2^28 on (torch >= 2.7), else 32-bit ones, both modulo. */
+/* torch.randint(low, high), low < high: 64-bit draws from a range of 2^28 on (torch >= 2.7), else 32-bit ones, both
+ * modulo. */
 void tdm__rng_randint(tdm_rng *rng, int64_t *out, size_t count, int64_t low, int64_t high);
-void tdm__rng_randperm(tdm_rng *rng, int64_t *out, size_t count);             /* torch.randperm, count < 214748364 */
+void tdm__rng_randperm(tdm_rng *rng, int64_t *out, size_t count); /* torch.randperm, count < 214748364 */
 
 /* Philox4x32-10 (Salmon et al. 2011): four words from a 64-bit key and a 128-bit counter. Pure. */
 void tdm__philox(uint32_t out[4], uint64_t key, const uint32_t counter[4]);

@@ -5,8 +5,8 @@
 #include <tandem/status.h>
 
 /* Fill this thread's record and return `status`. Use the macros below. */
-tdm_status tdm__fail(tdm_status status, const char *file, int line, const tdm_origin *origin,
-                     const char *format, ...) TDM_PRINTF(5, 6);
+tdm_status tdm__fail(tdm_status status, const char *file, int line, const tdm_origin *origin, const char *format, ...)
+    TDM_PRINTF(5, 6);
 /* Add a frame to the record on the way up; returns `status`. */
 tdm_status tdm__frame(tdm_status status, const char *file, int line);
 /* Carry a record across threads: copy out, put back in another thread with "replica 1 (cpu:1): " in front of the
@@ -15,26 +15,25 @@ void tdm__error_save(tdm_error *out);
 tdm_status tdm__error_restore(const tdm_error *saved, const char *prefix);
 
 #define TDM_FAIL(status, ...) return tdm__fail((status), __FILE__, __LINE__, NULL, __VA_ARGS__)
-#define TDM_FAIL_AT(origin, status, ...)                                                           \
-    return tdm__fail((status), __FILE__, __LINE__, (origin), __VA_ARGS__)
-#define TDM_TRY(expression)                                                                        \
-    do {                                                                                           \
-        tdm_status try_status_ = (expression);                                                     \
-        if (try_status_ != TDM_OK) return tdm__frame(try_status_, __FILE__, __LINE__);             \
+#define TDM_FAIL_AT(origin, status, ...) return tdm__fail((status), __FILE__, __LINE__, (origin), __VA_ARGS__)
+#define TDM_TRY(expression)                                                            \
+    do {                                                                               \
+        tdm_status try_status_ = (expression);                                         \
+        if (try_status_ != TDM_OK) return tdm__frame(try_status_, __FILE__, __LINE__); \
     } while (0)
 /* For functions with one `done:` label and a local `tdm_status status`. */
-#define TDM_TRY_DONE(expression)                                                                   \
-    do {                                                                                           \
-        status = (expression);                                                                     \
-        if (status != TDM_OK) {                                                                    \
-            tdm__frame(status, __FILE__, __LINE__);                                                \
-            goto done;                                                                             \
-        }                                                                                          \
+#define TDM_TRY_DONE(expression)                    \
+    do {                                            \
+        status = (expression);                      \
+        if (status != TDM_OK) {                     \
+            tdm__frame(status, __FILE__, __LINE__); \
+            goto done;                              \
+        }                                           \
     } while (0)
-#define TDM_FAIL_DONE(code, ...)                                                                   \
-    do {                                                                                           \
-        status = tdm__fail((code), __FILE__, __LINE__, NULL, __VA_ARGS__);                         \
-        goto done;                                                                                 \
+#define TDM_FAIL_DONE(code, ...)                                           \
+    do {                                                                   \
+        status = tdm__fail((code), __FILE__, __LINE__, NULL, __VA_ARGS__); \
+        goto done;                                                         \
     } while (0)
 
 #endif

@@ -43,9 +43,9 @@ bool tdm__text_is_utf8(const char *bytes, size_t count, size_t *bad_offset);
 int tdm__text_columns(const char *terminated);
 
 /* Scalars as tandem writes and reads them everywhere, without the locale. Each consumes the whole text. */
-bool tdm__parse_int(const char *text, int64_t *out);      /* 1_000 is fine; 010 and 1.0 are not */
-bool tdm__parse_float(const char *text, double *out);     /* any decimal form of strtod; no nan, inf, hex */
-bool tdm__parse_bool(const char *text, bool *out);        /* true | false */
+bool tdm__parse_int(const char *text, int64_t *out);  /* 1_000 is fine; 010 and 1.0 are not */
+bool tdm__parse_float(const char *text, double *out); /* any decimal form of strtod; no nan, inf, hex */
+bool tdm__parse_bool(const char *text, bool *out);    /* true | false */
 /* Shortest decimal text that reads back as the same double, with a point in the mantissa when it has an exponent
  * (1.0e-3, 1.0e+15), so that YAML 1.1 and 1.2 readers agree. `out` holds at least 32 bytes. */
 void tdm__print_float(char *out, double value);

@@ -23,8 +23,8 @@ struct tdm_dataset {
     const tdm_dataset_ops *ops;
     const tdm_host *host;
     int64_t count;
-    tdm_shape x_shape;   /* of one sample */
-    bool x_is_bytes;     /* uint8, else float */
+    tdm_shape x_shape; /* of one sample */
+    bool x_is_bytes;   /* uint8, else float */
     tdm_target_kind target_kind;
     int64_t target_width; /* floats per sample for TDM_TARGET_VALUES */
     int64_t classes;      /* labels lie in [0, classes); 0: unknown until read */
@@ -77,7 +77,7 @@ int64_t tdm__chunk(int64_t rows, int parts, int part, int64_t *first);
 /* The rows of one replica in one step. */
 typedef struct tdm_shard {
     int64_t rows;
-    float *x;          /* [rows, sample], transformed */
+    float *x; /* [rows, sample], transformed */
     void *target;
     int64_t *position; /* in the global batch's order: j * replicas + r for row j of replica r (strided) */
     int64_t *index;    /* in the dataset */
@@ -91,13 +91,13 @@ typedef struct tdm_batch {
 
 typedef struct tdm_loader_options {
     tdm_sampler sampler;
-    int64_t per_device;            /* rows per replica and step */
-    int scatter;                   /* tdm_scatter */
+    int64_t per_device;               /* rows per replica and step */
+    int scatter;                      /* tdm_scatter */
     int first_replica, replicas_here; /* which replicas' rows this process needs */
-    int64_t workers;               /* threads; 0: read in the caller */
-    int ahead;                     /* batches fetched ahead, at least 1 */
+    int64_t workers;                  /* threads; 0: read in the caller */
+    int ahead;                        /* batches fetched ahead, at least 1 */
     const tdm_transform_spec *transform;
-    bool drop_last_batch;          /* a last, short global batch is dropped (data.drop_last) */
+    bool drop_last_batch; /* a last, short global batch is dropped (data.drop_last) */
 } tdm_loader_options;
 
 typedef struct tdm_loader tdm_loader;

@@ -75,8 +75,10 @@ static tdm_status open_inflater(tdm_reader *reader) {
     TDM_TRY(tdm__new(reader->host, &inflater, 1, sizeof(*inflater), "gzip input"));
     if (!load_zlib(&inflater->zlib)) {
         delete_inflater(reader, inflater);
-        TDM_FAIL(TDM_E_UNSUPPORTED, "%s '%s' is a gzip file and wants zlib (libz.so.1), which is not installed here; "
-                                    "install zlib1g, or gunzip the file", reader->what, reader->path);
+        TDM_FAIL(TDM_E_UNSUPPORTED,
+                 "%s '%s' is a gzip file and wants zlib (libz.so.1), which is not installed here; "
+                 "install zlib1g, or gunzip the file",
+                 reader->what, reader->path);
     }
     inflater->stream.zalloc = zlib_allocate;
     inflater->stream.zfree = zlib_release;

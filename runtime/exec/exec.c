@@ -24,18 +24,25 @@ float *tdm__exec_output_gradient(const tdm_replica *replica) {
 static void common_args(tdm_replica *replica, const tdm_plan_node *node, int index, const tdm_rows *rows,
                         const tdm_prepared *prepared, tdm_kernel_args *args) {
     const tdm_plan *plan = replica->plan;
-    *args = (tdm_kernel_args){.desc = &node->desc, .state = prepared->state[index], .rows = rows->rows,
-                              .training = prepared->training, .seed = replica->seed, .step = replica->step,
+    *args = (tdm_kernel_args){.desc = &node->desc,
+                              .state = prepared->state[index],
+                              .rows = rows->rows,
+                              .training = prepared->training,
+                              .seed = replica->seed,
+                              .step = replica->step,
                               .position = rows->position};
     args->stream = (uint32_t)(node->graph_node >= 0 ? node->graph_node : index);
     for (int i = 0; i < node->desc.input_count; i++) args->x[i] = address(replica, rows, node->x[i]);
     args->y = address(replica, rows, node->y);
     args->saved = address(replica, rows, node->saved);
-    for (int i = 0; i < node->desc.param_count; i++) args->param[i] = replica->param + plan->params[node->param[i]].offset;
+    for (int i = 0; i < node->desc.param_count; i++)
+        args->param[i] = replica->param + plan->params[node->param[i]].offset;
     for (int i = 0; i < node->desc.buffer_count; i++) {
         const tdm_plan_buffer *buffer = &plan->buffers[node->buffer[i]];
-        if (buffer->def.is_counter) args->counter = (int64_t *)(void *)(replica->buffer + buffer->offset);
-        else args->buffer[i] = (float *)(void *)(replica->buffer + buffer->offset);
+        if (buffer->def.is_counter)
+            args->counter = (int64_t *)(void *)(replica->buffer + buffer->offset);
+        else
+            args->buffer[i] = (float *)(void *)(replica->buffer + buffer->offset);
     }
 }
 
@@ -68,8 +75,10 @@ static tdm_status backward_alias(tdm_replica *replica, const tdm_plan_node *node
     if (node->dx[0] < 0) return TDM_OK;
     float *dx = address(replica, rows, node->dx[0]), *dy = address(replica, rows, node->dy);
     size_t count = value_count(&replica->plan->values[node->dy], rows->rows);
-    if (node->dx_adds[0]) add(replica, dx, dy, count);
-    else if (dx != dy) memcpy(dx, dy, count * sizeof(float));
+    if (node->dx_adds[0])
+        add(replica, dx, dy, count);
+    else if (dx != dy)
+        memcpy(dx, dy, count * sizeof(float));
     return TDM_OK;
 }
 
@@ -109,7 +118,8 @@ tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, bool f
     TDM_TRY(tdm__prepared_find(replica, rows->rows, true, &prepared));
     for (int s = plan->forward_steps + 1; s < plan->step_count; s++) {
         const tdm_plan_step *step = &plan->steps[s];
-        if (step->kind == TDM_STEP_BACKWARD) TDM_TRY(backward_node(replica, step->index, rows, prepared, first));
+        if (step->kind == TDM_STEP_BACKWARD)
+            TDM_TRY(backward_node(replica, step->index, rows, prepared, first));
         else if (hooks != NULL && hooks->bucket_ready != NULL)
             TDM_TRY(hooks->bucket_ready(hooks->user, replica, step->index));
     }

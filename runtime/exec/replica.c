@@ -17,14 +17,16 @@ static tdm_status allocate_all(tdm_replica *replica, const tdm_replica_options *
         replica->owns_grad = true;
     }
     replica->grad = grad;
-    if (options->state_count > 0) TDM_TRY(ops->allocate(device, &state, arena * (size_t)options->state_count, "optimizer state"));
+    if (options->state_count > 0)
+        TDM_TRY(ops->allocate(device, &state, arena * (size_t)options->state_count, "optimizer state"));
     replica->state = state;
     replica->state_count = options->state_count;
     TDM_TRY(ops->allocate(device, &activation, plan->activation_bytes, "activations"));
     replica->activation = activation;
     TDM_TRY(ops->allocate(device, &buffer, plan->buffer_bytes, "buffers"));
     replica->buffer = buffer;
-    replica->memory_bytes = arena * (size_t)(1 + (grad != NULL) + options->state_count) + plan->activation_bytes + plan->buffer_bytes;
+    replica->memory_bytes =
+        arena * (size_t)(1 + (grad != NULL) + options->state_count) + plan->activation_bytes + plan->buffer_bytes;
     return TDM_OK;
 }
 
@@ -99,11 +101,14 @@ tdm_status tdm__prepared_find(tdm_replica *replica, int64_t rows, bool training,
     TDM_TRY(tdm__new(replica->host, &prepared, 1, sizeof(*prepared), "prepared kernels"));
     prepared->rows = rows;
     prepared->training = training;
-    tdm_status status = tdm__new(replica->host, &prepared->state, (size_t)replica->plan->node_count, sizeof(void *), "prepared kernels");
+    tdm_status status = tdm__new(replica->host, &prepared->state, (size_t)replica->plan->node_count, sizeof(void *),
+                                 "prepared kernels");
     if (status == TDM_OK) status = open_states(replica, prepared);
     if (status != TDM_OK) {
-        if (prepared->state != NULL) tdm__prepared_free(replica, prepared);
-        else tdm__delete(replica->host, prepared);
+        if (prepared->state != NULL)
+            tdm__prepared_free(replica, prepared);
+        else
+            tdm__delete(replica->host, prepared);
         return tdm__frame(status, __FILE__, __LINE__);
     }
     prepared->next = replica->prepared;

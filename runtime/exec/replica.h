@@ -19,21 +19,21 @@ typedef struct tdm_replica {
     const tdm_plan *plan;
     const tdm_host *host;
     tdm_device *device;
-    int index;                     /* in device_ids, or the rank */
-    float *param, *grad, *state;   /* plan->param_floats each; state: state_count times as many */
+    int index;                   /* in device_ids, or the rank */
+    float *param, *grad, *state; /* plan->param_floats each; state: state_count times as many */
     int state_count;
-    char *activation;              /* plan->activation_bytes */
-    char *buffer;                  /* plan->buffer_bytes */
+    char *activation; /* plan->activation_bytes */
+    char *buffer;     /* plan->buffer_bytes */
     bool owns_grad;
-    tdm_prepared *prepared;        /* list, one for each number of rows seen */
-    size_t memory_bytes;           /* everything above: what the device holds */
-    uint64_t seed, step;           /* of the counter-based generator */
+    tdm_prepared *prepared; /* list, one for each number of rows seen */
+    size_t memory_bytes;    /* everything above: what the device holds */
+    uint64_t seed, step;    /* of the counter-based generator */
 } tdm_replica;
 
 typedef struct tdm_replica_options {
     int index;
-    int state_count;  /* 0 sgd, 1 momentum, 2 adam */
-    float *grad;      /* gradient arena lent by a communicator; NULL: its own */
+    int state_count; /* 0 sgd, 1 momentum, 2 adam */
+    float *grad;     /* gradient arena lent by a communicator; NULL: its own */
     uint64_t seed;
 } tdm_replica_options;
 

@@ -1,5 +1,5 @@
-/* Building the graph: each layer is looked up, its attributes read by the op's own table, its shape inferred at once, so
- * that a fault is told at the layer that has it. */
+/* Building the graph: each layer is looked up, its attributes read by the op's own table, its shape inferred at once,
+ * so that a fault is told at the layer that has it. */
 #include "runtime/graph/graph.h"
 
 #include <stdio.h>
@@ -101,8 +101,8 @@ static tdm_status set_one_attr(tdm_graph *graph, const tdm_op_def *op, const cha
         int count = 0;
         for (const tdm_field *f = op->attrs; f != NULL && f->key != NULL && count < 64; f++) names[count++] = f->key;
         const char *near = tdm__text_nearest(attr->key, names, count);
-        TDM_FAIL_AT(at, TDM_E_CONFIG, "%s has no attribute '%s'%s%s%s", layer, attr->key, near ? "; did you mean '" : "",
-                    near ? near : "", near ? "'?" : "");
+        TDM_FAIL_AT(at, TDM_E_CONFIG, "%s has no attribute '%s'%s%s%s", layer, attr->key,
+                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     }
     if (tdm__field_set_text(row, object, attr->text, &graph->arena, why)) return TDM_OK;
     if (why->failed || (why->data != NULL && strstr(why->data, tdm__field_no_memory) != NULL))
@@ -178,7 +178,8 @@ static tdm_status append(tdm_graph *graph, tdm_graph_node *node, const tdm_infer
     int index = (int)graph->node_count;
     node->first_param = (int)graph->param_count, node->param_count = infer->param_count;
     node->first_buffer = (int)graph->buffer_count, node->buffer_count = infer->buffer_count;
-    TDM_TRY(tdm__grow(graph->host, &graph->nodes, &graph->node_room, graph->node_count + 1, sizeof(*node), "graph nodes"));
+    TDM_TRY(
+        tdm__grow(graph->host, &graph->nodes, &graph->node_room, graph->node_count + 1, sizeof(*node), "graph nodes"));
     TDM_TRY(add_tensors(graph, node->name, infer->param, infer->param_count, index, &graph->params, &graph->param_count,
                         &graph->param_room));
     TDM_TRY(add_tensors(graph, node->name, infer->buffer, infer->buffer_count, index, &graph->buffers,
@@ -211,8 +212,10 @@ tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, const ch
     if (op == NULL) return unknown_op(op_name, origin);
 
     tdm_graph_node node = {.op = op, .input_count = input_count};
-    if (name != NULL) TDM_TRY(tdm__arena_text(&graph->arena, &node.name, name));
-    else TDM_TRY(tdm__arena_printf(&graph->arena, &node.name, "%zu", graph->node_count));
+    if (name != NULL)
+        TDM_TRY(tdm__arena_text(&graph->arena, &node.name, name));
+    else
+        TDM_TRY(tdm__arena_printf(&graph->arena, &node.name, "%zu", graph->node_count));
     if (origin != NULL) {
         node.origin = *origin;
         TDM_TRY(tdm__arena_text(&graph->arena, &node.origin.file, origin->file));
@@ -223,7 +226,10 @@ tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, const ch
     TDM_TRY(check_inputs(graph, op, layer, &node.origin, inputs, input_count));
     TDM_TRY(read_attrs(graph, op, layer, &node.origin, attrs, attr_count, &node.attrs));
 
-    tdm_infer infer = {.attrs = node.attrs, .input_count = input_count, .layer = layer, .origin = node.origin,
+    tdm_infer infer = {.attrs = node.attrs,
+                       .input_count = input_count,
+                       .layer = layer,
+                       .origin = node.origin,
                        .calls = &tdm__host_calls};
     for (int i = 0; i < input_count; i++) {
         node.input[i] = inputs[i];

@@ -50,8 +50,8 @@ extern const tdm_op_def *const tdm_builtin_ops[];
 extern const tdm_loss_def *const tdm_builtin_losses[];
 /* Built-in CPU kernels ("ref"), and the flat passes of the best instruction set of this machine. */
 extern const tdm_kernel *const tdm_builtin_kernels[];
-const tdm_flat_kernels *tdm_builtin_flat(void);      /* chosen by cpuid */
-const tdm_flat_kernels *tdm_builtin_flat_ref(void);  /* the oracle */
+const tdm_flat_kernels *tdm_builtin_flat(void);     /* chosen by cpuid */
+const tdm_flat_kernels *tdm_builtin_flat_ref(void); /* the oracle */
 
 const tdm_op_def *tdm__op_find(const char *name);
 const tdm_loss_def *tdm__loss_find(const char *name);

@@ -19,8 +19,7 @@
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
 
-#define HAS_MEMBER(module, member)                                                                                     \
-    ((module)->size >= offsetof(tdm_module, member) + sizeof((module)->member))
+#define HAS_MEMBER(module, member) ((module)->size >= offsetof(tdm_module, member) + sizeof((module)->member))
 
 typedef struct search {
     const tdm_host *host;
@@ -143,8 +142,9 @@ tdm_status tdm__module_find(const tdm_module **out, const tdm_host *host, const 
     try_folder(&s, TDM_MODULE_FOLDER, strlen(TDM_MODULE_FOLDER));
     *out = s.found;
     if (s.found == NULL && report->text[0] == '\0') {
-        append(report->text, sizeof report->text, "libtandem-%s.so is in none of %s; install it or name its folder in %s",
-               name, s.folders, tdm__env_name(TDM_ENV_MODULE_PATH));
+        append(report->text, sizeof report->text,
+               "libtandem-%s.so is in none of %s; install it or name its folder in %s", name, s.folders,
+               tdm__env_name(TDM_ENV_MODULE_PATH));
     }
     return TDM_OK;
 }

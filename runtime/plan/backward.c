@@ -46,7 +46,8 @@ tdm_status tdm__build_backward(tdm_build *build) {
     for (int i = plan->node_count - 1; i >= 0; i--) {
         if (!plan->nodes[i].needs_backward) continue;
         plan->nodes[i].dy = build->extra[plan->nodes[i].y].gradient;
-        if (plan->nodes[i].dy < 0) TDM_FAIL(TDM_E_INTERNAL, "plan: nothing makes the gradient of '%s'", plan->nodes[i].name);
+        if (plan->nodes[i].dy < 0)
+            TDM_FAIL(TDM_E_INTERNAL, "plan: nothing makes the gradient of '%s'", plan->nodes[i].name);
         for (int k = 0; k < plan->nodes[i].desc.input_count; k++) {
             if (plan->nodes[i].desc.wants_dx[k]) TDM_TRY(write_dx(build, i, k));
         }

@@ -13,8 +13,8 @@ tdm_status tdm__build_value(tdm_build *build, int *out, const char *name, const 
     TDM_TRY(tdm__grow(build->host, &plan->values, &build->value_room, count + 1, sizeof(*plan->values), "plan values"));
     TDM_TRY(tdm__grow(build->host, &build->extra, &build->extra_room, count + 1, sizeof(*build->extra), "plan values"));
     tdm_plan_value *value = &plan->values[count];
-    *value = (tdm_plan_value){.layout = layout, .kind = TDM_PLACE_ARENA, .alias_of = -1, .first = -1, .last = -1,
-                              .bytes = bytes};
+    *value = (tdm_plan_value){
+        .layout = layout, .kind = TDM_PLACE_ARENA, .alias_of = -1, .first = -1, .last = -1, .bytes = bytes};
     if (shape != NULL) value->shape = *shape;
     snprintf(value->name, sizeof(value->name), "%s", name);
     tdm_build_value *extra = &build->extra[count];
@@ -85,8 +85,7 @@ static tdm_status choose_kernel(tdm_build *build, tdm_plan_node *node, bool try_
                          (*k)->variant, fit->why);
         said += n > 0 && (size_t)n < sizeof(node->declined) - said ? (size_t)n : 0;
     }
-    const tdm_origin *origin =
-        node->graph_node >= 0 ? &build->graph->nodes[node->graph_node].origin : NULL;
+    const tdm_origin *origin = node->graph_node >= 0 ? &build->graph->nodes[node->graph_node].origin : NULL;
     TDM_FAIL_AT(origin, TDM_E_UNSUPPORTED, "no kernel on this device for %s '%s'%s%s", node->desc.op, node->name,
                 node->declined[0] ? ": " : "", node->declined);
 }
@@ -185,9 +184,13 @@ static tdm_status lower_alias(tdm_build *build, tdm_plan_node *node, const tdm_g
 
 static void describe(const tdm_build *build, const tdm_graph_node *from, const int *x, tdm_kernel_desc *desc) {
     const tdm_plan *plan = build->plan;
-    *desc = (tdm_kernel_desc){.op = from->op->name, .attrs = from->attrs, .input_count = from->input_count,
-                              .param_count = from->param_count, .buffer_count = from->buffer_count,
-                              .threads = plan->options.threads, .fast = plan->options.fast};
+    *desc = (tdm_kernel_desc){.op = from->op->name,
+                              .attrs = from->attrs,
+                              .input_count = from->input_count,
+                              .param_count = from->param_count,
+                              .buffer_count = from->buffer_count,
+                              .threads = plan->options.threads,
+                              .fast = plan->options.fast};
     desc->y = with_rows(&build->graph->values[from->output].shape, plan->options.rows);
     for (int i = 0; i < from->input_count; i++) {
         desc->x[i] = plan->values[x[i]].shape;

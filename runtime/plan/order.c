@@ -1,8 +1,8 @@
 /* The order of everything: parameters in their arenas, steps, and the gradient buckets between them.
  *
- * Parameters lie in the order in which backward finishes their gradients, the last layer first. Buckets are cut greedily
- * in that order as DistributedDataParallel does: a bucket is closed once it has reached its limit, 1 MiB for the first
- * so that communication starts early, bucket_cap_mb for the others. */
+ * Parameters lie in the order in which backward finishes their gradients, the last layer first. Buckets are cut
+ * greedily in that order as DistributedDataParallel does: a bucket is closed once it has reached its limit, 1 MiB for
+ * the first so that communication starts early, bucket_cap_mb for the others. */
 #include "runtime/base/status.h"
 #include "runtime/plan/build.h"
 
@@ -13,8 +13,12 @@ static void add_param(tdm_plan *plan, int node, int slot) {
     int graph_param = from->first_param + slot;
     const tdm_graph_param *param = &plan->graph->params[graph_param];
     int index = plan->param_count++;
-    plan->params[index] = (tdm_plan_param){.name = param->name, .def = param->def, .count = param->count,
-                                           .offset = plan->param_floats, .graph_param = graph_param, .node = node};
+    plan->params[index] = (tdm_plan_param){.name = param->name,
+                                           .def = param->def,
+                                           .count = param->count,
+                                           .offset = plan->param_floats,
+                                           .graph_param = graph_param,
+                                           .node = node};
     plan->param_of_graph[graph_param] = index;
     plan->nodes[node].param[slot] = index;
     plan->param_floats += ((size_t)param->count + FLOAT_ALIGN - 1) / FLOAT_ALIGN * FLOAT_ALIGN;
@@ -41,8 +45,8 @@ tdm_status tdm__build_params(tdm_build *build) {
 
 tdm_status tdm__build_step(tdm_build *build, tdm_step_kind kind, int index) {
     tdm_plan *plan = build->plan;
-    TDM_TRY(tdm__grow(build->host, &plan->steps, &build->step_room, (size_t)plan->step_count + 1,
-                      sizeof(*plan->steps), "plan steps"));
+    TDM_TRY(tdm__grow(build->host, &plan->steps, &build->step_room, (size_t)plan->step_count + 1, sizeof(*plan->steps),
+                      "plan steps"));
     plan->steps[plan->step_count++] = (tdm_plan_step){kind, index};
     return TDM_OK;
 }
@@ -58,12 +62,15 @@ static tdm_status build_buckets(tdm_build *build) {
     for (int first = 0; first < plan->param_count;) {
         int end = first;
         double bytes = 0;
-        while (end < plan->param_count && (end == first || bytes < limit)) bytes += 4.0 * (double)plan->params[end++].count;
+        while (end < plan->param_count && (end == first || bytes < limit))
+            bytes += 4.0 * (double)plan->params[end++].count;
         TDM_TRY(tdm__grow(build->host, &plan->buckets, &build->bucket_room, (size_t)plan->bucket_count + 1,
                           sizeof(*plan->buckets), "plan buckets"));
         size_t offset = plan->params[first].offset;
-        plan->buckets[plan->bucket_count++] = (tdm_plan_bucket){
-            .offset = offset, .count = param_end(plan, end - 1) - offset, .first_param = first, .param_count = end - first};
+        plan->buckets[plan->bucket_count++] = (tdm_plan_bucket){.offset = offset,
+                                                                .count = param_end(plan, end - 1) - offset,
+                                                                .first_param = first,
+                                                                .param_count = end - first};
         first = end;
         limit = cap;
     }

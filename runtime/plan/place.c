@@ -91,7 +91,6 @@ tdm_status tdm__build_places(tdm_build *build) {
         while (at > 0 && plan->values[placed[at - 1]].offset > value->offset) placed[at] = placed[at - 1], at--;
         placed[at] = order[i];
     }
-    for (int i = 0; i < plan->value_count; i++)
-        plan->values[i].offset = plan->values[tdm__plan_root(plan, i)].offset;
+    for (int i = 0; i < plan->value_count; i++) plan->values[i].offset = plan->values[tdm__plan_root(plan, i)].offset;
     return TDM_OK;
 }

@@ -22,26 +22,26 @@ typedef enum tdm_place_kind {
 
 /* A tensor of the step: an activation, or the gradient of one. */
 typedef struct tdm_plan_value {
-    char name[40];    /* "v3", "dv3", "saved 4" */
-    tdm_shape shape;  /* dim[0]: most rows */
+    char name[40];   /* "v3", "dv3", "saved 4" */
+    tdm_shape shape; /* dim[0]: most rows */
     tdm_layout layout;
     tdm_place_kind kind;
-    int alias_of;     /* shares the bytes of this value; -1: its own */
-    int first, last;  /* steps that touch it; owners include their aliases */
+    int alias_of;    /* shares the bytes of this value; -1: its own */
+    int first, last; /* steps that touch it; owners include their aliases */
     size_t bytes, offset;
 } tdm_plan_value;
 
 typedef struct tdm_plan_node {
-    char name[48];               /* layer name, or "reorder" */
-    int graph_node;              /* -1 for an inserted reorder */
-    const tdm_op_def *op;        /* NULL for reorder */
-    const tdm_kernel *kernel;    /* NULL for an alias */
+    char name[48];            /* layer name, or "reorder" */
+    int graph_node;           /* -1 for an inserted reorder */
+    const tdm_op_def *op;     /* NULL for reorder */
+    const tdm_kernel *kernel; /* NULL for an alias */
     tdm_kernel_desc desc;
-    char declined[160];          /* which variants did not fit, and why */
-    int x[TDM_MAX_INPUTS], y;    /* plan values */
-    int dx[TDM_MAX_INPUTS], dy;  /* plan values; -1: none */
-    bool dx_adds[TDM_MAX_INPUTS]; /* a later writer: the executor adds to what is there */
-    int dx_temp[TDM_MAX_INPUTS];  /* where the kernel writes first when dx_adds; -1 */
+    char declined[160];                                 /* which variants did not fit, and why */
+    int x[TDM_MAX_INPUTS], y;                           /* plan values */
+    int dx[TDM_MAX_INPUTS], dy;                         /* plan values; -1: none */
+    bool dx_adds[TDM_MAX_INPUTS];                       /* a later writer: the executor adds to what is there */
+    int dx_temp[TDM_MAX_INPUTS];                        /* where the kernel writes first when dx_adds; -1 */
     int param[TDM_MAX_PARAMS], buffer[TDM_MAX_BUFFERS]; /* indices; -1: none */
     int saved, scratch_forward, scratch_backward;       /* plan values of raw bytes; -1: none */
     bool needs_backward;
@@ -77,14 +77,14 @@ typedef struct tdm_plan_bucket {
 } tdm_plan_bucket;
 
 typedef struct tdm_plan_options {
-    int64_t rows;          /* most rows of one pass through a replica */
+    int64_t rows; /* most rows of one pass through a replica */
     int threads;
-    bool training;         /* false: forward only */
-    bool fast;             /* kernels may trade accuracy for speed */
-    bool accumulates;      /* several micro-batches a step: parameter gradients may need adding */
+    bool training;    /* false: forward only */
+    bool fast;        /* kernels may trade accuracy for speed */
+    bool accumulates; /* several micro-batches a step: parameter gradients may need adding */
     double bucket_cap_mb;
     const tdm_kernel *const *kernels; /* NULL-terminated, best first; "ref" last */
-    int loss;              /* index in tdm_builtin_losses */
+    int loss;                         /* index in tdm_builtin_losses */
 } tdm_plan_options;
 
 typedef struct tdm_plan {
@@ -98,8 +98,8 @@ typedef struct tdm_plan {
     tdm_plan_buffer *buffers;
     tdm_plan_bucket *buckets;
     int value_count, node_count, step_count, param_count, buffer_count, bucket_count;
-    int *param_of_graph; /* graph param index -> plan param index */
-    int forward_steps;   /* steps before TDM_STEP_LOSS */
+    int *param_of_graph;         /* graph param index -> plan param index */
+    int forward_steps;           /* steps before TDM_STEP_LOSS */
     int input, output, d_output; /* plan values; d_output -1 without training */
     int64_t output_width;        /* numbers per row of the output */
     size_t param_floats, activation_bytes, buffer_bytes;

@@ -23,9 +23,12 @@ static void add_params(char *out, size_t bytes, const tdm_plan *plan, const tdm_
 }
 
 static void print_place(char *out, size_t bytes, const tdm_plan *plan, int value) {
-    if (value < 0) snprintf(out, bytes, "grad");
-    else if (plan->values[value].kind == TDM_PLACE_EXTERNAL) snprintf(out, bytes, "batch");
-    else snprintf(out, bytes, "act+%zu", plan->values[value].offset);
+    if (value < 0)
+        snprintf(out, bytes, "grad");
+    else if (plan->values[value].kind == TDM_PLACE_EXTERNAL)
+        snprintf(out, bytes, "batch");
+    else
+        snprintf(out, bytes, "act+%zu", plan->values[value].offset);
 }
 
 static const char *node_op(const tdm_plan_node *node) {
@@ -71,7 +74,8 @@ static void print_step(const tdm_plan *plan, int index, tdm_text *text) {
         forward_notes(notes, sizeof(notes), plan, node);
     } else {
         add_value(reads, sizeof(reads), plan, node->dy);
-        if (node->op != NULL && (node->op->flags & TDM_OP_READS_X) != 0) add_value(reads, sizeof(reads), plan, node->x[0]);
+        if (node->op != NULL && (node->op->flags & TDM_OP_READS_X) != 0)
+            add_value(reads, sizeof(reads), plan, node->x[0]);
         if (node->desc.relu || (node->op != NULL && (node->op->flags & TDM_OP_READS_Y) != 0))
             add_value(reads, sizeof(reads), plan, node->y);
         add_value(reads, sizeof(reads), plan, node->saved);
@@ -94,10 +98,10 @@ static void print_step(const tdm_plan *plan, int index, tdm_text *text) {
 void tdm__plan_print(const tdm_plan *plan, tdm_text *out) {
     char hash[TDM_HASH_TEXT];
     tdm__hash_print(hash, plan->hash);
-    tdm__text_printf(out, "plan  rows %lld  threads %d  parameters %lld (%zu B)  activations %zu B  buckets %d  hash %.16s\n",
-                     (long long)plan->options.rows, plan->options.threads,
-                     (long long)tdm_graph_param_count(plan->graph), plan->param_floats * sizeof(float),
-                     plan->activation_bytes, plan->bucket_count, hash);
+    tdm__text_printf(
+        out, "plan  rows %lld  threads %d  parameters %lld (%zu B)  activations %zu B  buckets %d  hash %.16s\n",
+        (long long)plan->options.rows, plan->options.threads, (long long)tdm_graph_param_count(plan->graph),
+        plan->param_floats * sizeof(float), plan->activation_bytes, plan->bucket_count, hash);
     print_row(out, 0, "phase", "op", "reads", "writes", "place", "kernel");
     for (int i = 0; i < plan->step_count; i++) print_step(plan, i, out);
     for (int i = 0; i < plan->node_count; i++) {
@@ -126,8 +130,9 @@ static void json_step(const tdm_plan *plan, int index, tdm_text *out) {
 void tdm__plan_print_json(const tdm_plan *plan, tdm_text *out) {
     char hash[TDM_HASH_TEXT];
     tdm__hash_print(hash, plan->hash);
-    tdm__text_printf(out, "{\"rows\":%lld,\"threads\":%d,\"hash\":\"%s\",\"parameters\":%lld,\"parameter_bytes\":%zu,"
-                          "\"activation_bytes\":%zu,\"buffer_bytes\":%zu,\"steps\":[",
+    tdm__text_printf(out,
+                     "{\"rows\":%lld,\"threads\":%d,\"hash\":\"%s\",\"parameters\":%lld,\"parameter_bytes\":%zu,"
+                     "\"activation_bytes\":%zu,\"buffer_bytes\":%zu,\"steps\":[",
                      (long long)plan->options.rows, plan->options.threads, hash,
                      (long long)tdm_graph_param_count(plan->graph), plan->param_floats * sizeof(float),
                      plan->activation_bytes, plan->buffer_bytes);

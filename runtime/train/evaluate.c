@@ -1,5 +1,5 @@
-/* Evaluation: batch b goes to replica b modulo replicas; sums are added in batch order, so the result does not depend on
- * the mode or the number of replicas. All ranks take part and learn the result. */
+/* Evaluation: batch b goes to replica b modulo replicas; sums are added in batch order, so the result does not depend
+ * on the mode or the number of replicas. All ranks take part and learn the result. */
 #include <math.h>
 #include <string.h>
 
@@ -13,8 +13,14 @@ enum { LOSS, CORRECT, COUNT, PER_BATCH };
 static tdm_status score(tdm_run *run, const tdm_shard *shard, const float *y, double *sums) {
     double loss = 0;
     int64_t correct = 0;
-    tdm_loss_args args = {.attrs = run->loss_attrs, .rows = shard->rows, .width = run->plan->output_width, .y = y,
-                          .target = shard->target, .seed = 1, .loss_sum = &loss, .correct = &correct};
+    tdm_loss_args args = {.attrs = run->loss_attrs,
+                          .rows = shard->rows,
+                          .width = run->plan->output_width,
+                          .y = y,
+                          .target = shard->target,
+                          .seed = 1,
+                          .loss_sum = &loss,
+                          .correct = &correct};
     TDM_TRY(run->loss->run(&args));
     sums[LOSS] = loss;
     sums[CORRECT] = (double)correct;

@@ -22,10 +22,12 @@ const char *tdm__optim_state_name(int type, int slot) {
 
 static void sgd_step(tdm_replica *replica, const tdm_update *update) {
     const tdm_optimizer_section *o = update->optimizer;
-    tdm_sgd_args args = {.lr = (float)update->lr, .momentum = (float)update->momentum,
+    tdm_sgd_args args = {.lr = (float)update->lr,
+                         .momentum = (float)update->momentum,
                          .one_minus_dampening = (float)(1.0 - o->dampening),
                          .weight_decay = isnan(o->weight_decay) ? 0.0f : (float)o->weight_decay,
-                         .nesterov = o->nesterov, .first_step = update->t == 1};
+                         .nesterov = o->nesterov,
+                         .first_step = update->t == 1};
     replica->device->flat->sgd(&args, replica->param, replica->grad, replica->state, replica->plan->param_floats);
 }
 
@@ -35,9 +37,13 @@ static void adam_step(tdm_replica *replica, const tdm_update *update) {
     double beta1 = update->momentum, beta2 = o->betas.item[1];
     double decay = isnan(o->weight_decay) ? (decoupled ? 0.01 : 0.0) : o->weight_decay;
     double correction1 = 1.0 - pow(beta1, (double)update->t), correction2 = 1.0 - pow(beta2, (double)update->t);
-    tdm_adam_args args = {.beta1 = (float)beta1, .one_minus_beta1 = (float)(1.0 - beta1), .beta2 = (float)beta2,
-                          .one_minus_beta2 = (float)(1.0 - beta2), .step_size = (float)-(update->lr / correction1),
-                          .sqrt_correction = (float)sqrt(correction2), .eps = (float)o->eps,
+    tdm_adam_args args = {.beta1 = (float)beta1,
+                          .one_minus_beta1 = (float)(1.0 - beta1),
+                          .beta2 = (float)beta2,
+                          .one_minus_beta2 = (float)(1.0 - beta2),
+                          .step_size = (float)-(update->lr / correction1),
+                          .sqrt_correction = (float)sqrt(correction2),
+                          .eps = (float)o->eps,
                           .weight_decay = decoupled ? 0.0f : (float)decay,
                           .decay_factor = decoupled ? (float)(1.0 - update->lr * decay) : 1.0f,
                           .lerp = o->form == TDM_ADAM_LERP};
@@ -46,8 +52,10 @@ static void adam_step(tdm_replica *replica, const tdm_update *update) {
 }
 
 void tdm__optim_step(tdm_replica *replica, const tdm_update *update) {
-    if (update->optimizer->type == TDM_SGD) sgd_step(replica, update);
-    else adam_step(replica, update);
+    if (update->optimizer->type == TDM_SGD)
+        sgd_step(replica, update);
+    else
+        adam_step(replica, update);
 }
 
 double tdm__clip_grad_norm(tdm_replica *replica, double max_norm) {

@@ -1,5 +1,5 @@
-/* What `tandem plan` shows: the plan, the memory of one device, the bytes that cross between devices in a step. All of it
- * known without a device. */
+/* What `tandem plan` shows: the plan, the memory of one device, the bytes that cross between devices in a step. All of
+ * it known without a device. */
 #include "runtime/base/status.h"
 #include "runtime/train/run.h"
 
@@ -11,8 +11,11 @@ typedef struct costs {
 /* The device that holds the most: replica 0, which in dp also gathers the outputs. */
 static costs count_costs(const tdm_plan *plan, const tdm_job *job, int replicas) {
     size_t arena = plan->param_floats * sizeof(float);
-    costs c = {.parameters = arena, .gradients = arena, .optimizer = arena * (size_t)tdm__optim_state_count(&job->optimizer),
-               .activations = plan->activation_bytes, .buffers = plan->buffer_bytes};
+    costs c = {.parameters = arena,
+               .gradients = arena,
+               .optimizer = arena * (size_t)tdm__optim_state_count(&job->optimizer),
+               .activations = plan->activation_bytes,
+               .buffers = plan->buffer_bytes};
     int64_t others = replicas - 1, rows = plan->options.rows * job->train.accumulate;
     if (job->parallel.mode == TDM_MODE_DP && job->parallel.dp.loss == TDM_DP_LOSS_GATHERED)
         c.gathered = (size_t)(plan->options.rows * replicas * plan->output_width) * 2 * sizeof(float);
@@ -48,10 +51,12 @@ static void print_text(const tdm_plan *plan, const costs *c, int replicas, tdm_t
 }
 
 static void print_json(const tdm_plan *plan, const costs *c, int replicas, tdm_text *text) {
-    tdm__text_printf(text, "{\"devices\":%d,\"memory_bytes\":{\"parameters\":%zu,\"gradients\":%zu,\"optimizer\":%zu,"
-                           "\"activations\":%zu,\"buffers\":%zu,\"gathered\":%zu,\"total\":%zu},\"wire_bytes_per_step\":%lld,"
-                           "\"plan\":", replicas, c->parameters, c->gradients, c->optimizer, c->activations, c->buffers,
-                     c->gathered, c->total, (long long)c->wire);
+    tdm__text_printf(text,
+                     "{\"devices\":%d,\"memory_bytes\":{\"parameters\":%zu,\"gradients\":%zu,\"optimizer\":%zu,"
+                     "\"activations\":%zu,\"buffers\":%zu,\"gathered\":%zu,\"total\":%zu},\"wire_bytes_per_step\":%lld,"
+                     "\"plan\":",
+                     replicas, c->parameters, c->gradients, c->optimizer, c->activations, c->buffers, c->gathered,
+                     c->total, (long long)c->wire);
     tdm__plan_print_json(plan, text);
     tdm__text_puts(text, "}\n");
 }
@@ -60,8 +65,10 @@ tdm_status tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replic
     costs c = count_costs(plan, job, replicas);
     tdm_text text;
     tdm__text_init(&text, plan->arena.host);
-    if (json) print_json(plan, &c, replicas, &text);
-    else print_text(plan, &c, replicas, &text);
+    if (json)
+        print_json(plan, &c, replicas, &text);
+    else
+        print_text(plan, &c, replicas, &text);
     return tdm__text_take_public(&text, out);
 }
 
@@ -72,14 +79,19 @@ tdm_status tdm_plan_print(const tdm_job *job, const tdm_graph *graph, int json, 
     const tdm_host *host = tdm_host_default();
     const tdm_kernel *const *kernels = NULL;
     tdm_module_report report;
-    TDM_TRY(tdm__module_kernels((const tdm_kernel *const **)&kernels, host, job->parallel.kernels == TDM_KERNELS_REF, NULL,
-                                &report));
+    TDM_TRY(tdm__module_kernels((const tdm_kernel *const **)&kernels, host, job->parallel.kernels == TDM_KERNELS_REF,
+                                NULL, &report));
     int devices = job->parallel.device_ids.count > 0 ? job->parallel.device_ids.count : 1;
     int64_t rows = job->train.per_device != TDM_INT_NULL ? job->train.per_device : job->train.global_batch / devices;
     int64_t micro = job->train.accumulate;
-    tdm_plan_options options = {.rows = (rows + micro - 1) / micro, .threads = (int)job->parallel.threads_per_device,
-                                .training = true, .fast = job->parallel.kernels == TDM_KERNELS_FAST, .accumulates = micro > 1, .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
-                                .kernels = kernels, .loss = job->loss.kind};
+    tdm_plan_options options = {.rows = (rows + micro - 1) / micro,
+                                .threads = (int)job->parallel.threads_per_device,
+                                .training = true,
+                                .fast = job->parallel.kernels == TDM_KERNELS_FAST,
+                                .accumulates = micro > 1,
+                                .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
+                                .kernels = kernels,
+                                .loss = job->loss.kind};
     tdm_plan *plan = NULL;
     tdm_status status = tdm__plan_build(&plan, host, graph, &options);
     if (status == TDM_OK) status = tdm__plan_report(plan, job, devices, json != 0, out);

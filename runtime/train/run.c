@@ -7,10 +7,17 @@
 
 tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out) {
     if (run == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_get_state: a pointer is NULL");
-    *out = (tdm_run_state){.step = run->step, .steps_total = run->steps_total, .epoch = run->epoch,
-                           .steps_per_epoch = run->steps_per_epoch, .samples = run->samples, .lr = run->schedule.lr,
-                           .loss = run->last_loss, .replicas = run->replicas, .per_device = run->per_device,
-                           .global_batch = run->per_device * run->replicas, .params = tdm_graph_param_count(run->graph)};
+    *out = (tdm_run_state){.step = run->step,
+                           .steps_total = run->steps_total,
+                           .epoch = run->epoch,
+                           .steps_per_epoch = run->steps_per_epoch,
+                           .samples = run->samples,
+                           .lr = run->schedule.lr,
+                           .loss = run->last_loss,
+                           .replicas = run->replicas,
+                           .per_device = run->per_device,
+                           .global_batch = run->per_device * run->replicas,
+                           .params = tdm_graph_param_count(run->graph)};
     tdm_hash128 hash;
     char text[TDM_HASH_TEXT];
     TDM_TRY(tdm__params_hash(run->mode->ops->replica(run->mode, 0), &hash));
@@ -77,11 +84,12 @@ static tdm_status print_summary(tdm_run *run, char **out) {
     tdm_text text;
     tdm__text_init(&text, run->host);
     const tdm_replica *root = run->mode->ops->replica(run->mode, 0);
-    tdm__text_printf(&text, "mode %s\nreplicas %d\nper_device %lld\nglobal_batch %lld\nparameters %lld\nmemory_bytes %zu\n",
-                     run->mode->ops->name, run->replicas, (long long)run->per_device,
-                     (long long)(run->per_device * run->replicas), (long long)tdm_graph_param_count(run->graph),
-                     root->memory_bytes);
-    tdm__text_printf(&text, "train_samples %lld\neval_samples %lld\nsteps_per_epoch %lld\nsteps_total %lld\nkernels %s\n",
+    tdm__text_printf(
+        &text, "mode %s\nreplicas %d\nper_device %lld\nglobal_batch %lld\nparameters %lld\nmemory_bytes %zu\n",
+        run->mode->ops->name, run->replicas, (long long)run->per_device, (long long)(run->per_device * run->replicas),
+        (long long)tdm_graph_param_count(run->graph), root->memory_bytes);
+    tdm__text_printf(&text,
+                     "train_samples %lld\neval_samples %lld\nsteps_per_epoch %lld\nsteps_total %lld\nkernels %s\n",
                      (long long)run->train->count, (long long)tdm_run_eval_count(run), (long long)run->steps_per_epoch,
                      (long long)run->steps_total, run->kernel_report.text);
     return tdm__text_take_public(&text, out);

@@ -29,9 +29,9 @@ struct tdm_run {
     tdm_run_options options;
     tdm_arena arena;
 
-    int rank, world;      /* processes */
-    int replicas;         /* of the whole job */
-    tdm_comm *comm;       /* NULL alone */
+    int rank, world; /* processes */
+    int replicas;    /* of the whole job */
+    tdm_comm *comm;  /* NULL alone */
     const tdm_kernel *const *kernels;
     tdm_module_report kernel_report;
     const tdm_loss_def *loss;
@@ -49,7 +49,7 @@ struct tdm_run {
     int64_t samples;
     tdm_schedule schedule;
     double last_loss, eval_loss, accuracy; /* NaN before the first */
-    int64_t evaluated_at, saved_at;   /* steps; -1 never */
+    int64_t evaluated_at, saved_at;        /* steps; -1 never */
     tdm_tally since_log, since_start;
     int64_t warmup_steps; /* not counted in since_start */
     double seconds;       /* spent training, of this process */
@@ -83,7 +83,7 @@ tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy);
 tdm_status tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bool json, char **out);
 
 /* ---- the run directory ---- */
-tdm_status tdm__folder_open(tdm_run *run);  /* config files, lock; nothing without job.run.dir or on other ranks */
+tdm_status tdm__folder_open(tdm_run *run); /* config files, lock; nothing without job.run.dir or on other ranks */
 /* After a resume: lines of steps that are still to come are dropped. */
 tdm_status tdm__folder_rewind(tdm_run *run);
 tdm_status tdm__folder_train_line(tdm_run *run, const tdm_step_result *result, double lr);

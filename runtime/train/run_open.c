@@ -13,11 +13,12 @@
 
 static tdm_status check_device(const tdm_job *job) {
     if (job->parallel.device == TDM_DEVICE_CUDA)
-        TDM_FAIL(TDM_E_UNSUPPORTED, "parallel.device: cuda wants the CUDA module, which this build does not have; use cpu");
-    if (job->train.precision != TDM_F32)
-        TDM_FAIL(TDM_E_UNSUPPORTED, "train.precision: only f32 runs on the CPU");
-    if (job->parallel.stages != 1) TDM_FAIL(TDM_E_UNSUPPORTED, "parallel.stages: this build runs 1 stage, the job wants %lld",
-                                            (long long)job->parallel.stages);
+        TDM_FAIL(TDM_E_UNSUPPORTED,
+                 "parallel.device: cuda wants the CUDA module, which this build does not have; use cpu");
+    if (job->train.precision != TDM_F32) TDM_FAIL(TDM_E_UNSUPPORTED, "train.precision: only f32 runs on the CPU");
+    if (job->parallel.stages != 1)
+        TDM_FAIL(TDM_E_UNSUPPORTED, "parallel.stages: this build runs 1 stage, the job wants %lld",
+                 (long long)job->parallel.stages);
     return TDM_OK;
 }
 
@@ -35,8 +36,10 @@ static tdm_status check_ranks(tdm_run *run) {
         return TDM_OK;
     }
     if (run->options.world == 0 && devices > 1)
-        TDM_FAIL(TDM_E_USAGE, "ddp over %d devices wants %d processes, one for each rank: `tandem train` starts them; a "
-                              "program passes rank, world and launch_fd", devices, devices);
+        TDM_FAIL(TDM_E_USAGE,
+                 "ddp over %d devices wants %d processes, one for each rank: `tandem train` starts them; a "
+                 "program passes rank, world and launch_fd",
+                 devices, devices);
     run->replicas = run->world;
     int backend = job->parallel.ddp.backend;
     if (backend == TDM_BACKEND_NCCL || backend == TDM_BACKEND_GLOO || backend == TDM_BACKEND_MPI)
@@ -72,7 +75,8 @@ static tdm_status open_loss(tdm_run *run, tdm_data_wanted *wanted) {
     const tdm_loss_section *section = &run->job->loss;
     int count = 0;
     while (tdm_builtin_losses[count] != NULL) count++;
-    if (section->kind < 0 || section->kind >= count) TDM_FAIL(TDM_E_USAGE, "job.loss.kind %d is no loss", section->kind);
+    if (section->kind < 0 || section->kind >= count)
+        TDM_FAIL(TDM_E_USAGE, "job.loss.kind %d is no loss", section->kind);
     run->loss = tdm_builtin_losses[section->kind];
     TDM_TRY(tdm__arena_new(&run->arena, &run->loss_attrs, 1, run->loss->attrs_bytes > 0 ? run->loss->attrs_bytes : 1));
     set_loss_attr(run->loss, run->loss_attrs, "label_smoothing", section->label_smoothing, 0);
@@ -81,9 +85,12 @@ static tdm_status open_loss(tdm_run *run, tdm_data_wanted *wanted) {
     const tdm_origin *origin = output->producer >= 0 ? &run->graph->nodes[output->producer].origin : NULL;
     int64_t classes = 0;
     TDM_TRY(run->loss->infer(&tdm__host_calls, &output->shape, origin, &classes));
-    *wanted = (tdm_data_wanted){.input = run->graph->values[run->graph->input].shape, .target_kind = run->loss->target,
-                                .classes = classes, .target_width = tdm__shape_count(&output->shape),
-                                .seed = run->job->seed, .rng_profile = run->job->rng_profile,
+    *wanted = (tdm_data_wanted){.input = run->graph->values[run->graph->input].shape,
+                                .target_kind = run->loss->target,
+                                .classes = classes,
+                                .target_width = tdm__shape_count(&output->shape),
+                                .seed = run->job->seed,
+                                .rng_profile = run->job->rng_profile,
                                 .ignore_index = section->ignore_index};
     return TDM_OK;
 }
@@ -92,26 +99,39 @@ static tdm_status open_loss(tdm_run *run, tdm_data_wanted *wanted) {
 
 static tdm_status open_data(tdm_run *run, const tdm_data_wanted *wanted) {
     const tdm_data_section *data = &run->job->data;
-    if (run->options.train != NULL) TDM_TRY(tdm__dataset_open_source(&run->train, run->host, run->options.train, wanted));
-    else TDM_TRY(tdm__dataset_open(&run->train, run->host, &data->train, wanted));
-    if (run->options.eval != NULL) TDM_TRY(tdm__dataset_open_source(&run->eval, run->host, run->options.eval, wanted));
-    else if (data->eval.format != TDM_DATA_NONE) TDM_TRY(tdm__dataset_open(&run->eval, run->host, &data->eval, wanted));
+    if (run->options.train != NULL)
+        TDM_TRY(tdm__dataset_open_source(&run->train, run->host, run->options.train, wanted));
+    else
+        TDM_TRY(tdm__dataset_open(&run->train, run->host, &data->train, wanted));
+    if (run->options.eval != NULL)
+        TDM_TRY(tdm__dataset_open_source(&run->eval, run->host, run->options.eval, wanted));
+    else if (data->eval.format != TDM_DATA_NONE)
+        TDM_TRY(tdm__dataset_open(&run->eval, run->host, &data->eval, wanted));
     return TDM_OK;
 }
 
 static tdm_status open_loader(tdm_run *run) {
     const tdm_job *job = run->job;
-    tdm_loader_options options = {
-        .sampler = {.count = run->train->count, .replicas = run->replicas, .shuffle = job->data.shuffle,
-                    .drop_last = job->data.drop_last, .seed = job->seed},
-        .per_device = run->per_device, .scatter = TDM_SCATTER_STRIDED, .first_replica = 0, .replicas_here = run->replicas,
-        .workers = job->data.workers, .ahead = 3, .transform = &job->data.transform, .drop_last_batch = job->data.drop_last};
+    tdm_loader_options options = {.sampler = {.count = run->train->count,
+                                              .replicas = run->replicas,
+                                              .shuffle = job->data.shuffle,
+                                              .drop_last = job->data.drop_last,
+                                              .seed = job->seed},
+                                  .per_device = run->per_device,
+                                  .scatter = TDM_SCATTER_STRIDED,
+                                  .first_replica = 0,
+                                  .replicas_here = run->replicas,
+                                  .workers = job->data.workers,
+                                  .ahead = 3,
+                                  .transform = &job->data.transform,
+                                  .drop_last_batch = job->data.drop_last};
     if (job->parallel.mode == TDM_MODE_DP) options.scatter = job->parallel.dp.scatter;
     if (job->parallel.mode == TDM_MODE_DDP) options.first_replica = run->rank, options.replicas_here = 1;
     TDM_TRY(tdm__loader_open(&run->loader, run->host, run->train, &options));
     run->steps_per_epoch = tdm__loader_steps_per_epoch(run->loader);
     if (run->steps_per_epoch < 1)
-        TDM_FAIL(TDM_E_DATA, "data.train has %lld samples: too few for one batch of %lld on each of %d devices with drop_last",
+        TDM_FAIL(TDM_E_DATA,
+                 "data.train has %lld samples: too few for one batch of %lld on each of %d devices with drop_last",
                  (long long)run->train->count, (long long)run->per_device, run->replicas);
     run->steps_total = job->train.steps != TDM_INT_NULL ? job->train.steps : job->train.epochs * run->steps_per_epoch;
     return TDM_OK;
@@ -122,8 +142,11 @@ static tdm_status open_eval_loaders(tdm_run *run) {
     int count = run->mode->ops->replica_count(run->mode);
     TDM_TRY(tdm__arena_new(&run->arena, &run->eval_loaders, (size_t)count, sizeof(*run->eval_loaders)));
     tdm_loader_options options = {.sampler = {.count = run->eval->count, .replicas = 1},
-                                  .per_device = run->plan->options.rows, .scatter = TDM_SCATTER_STRIDED,
-                                  .replicas_here = 1, .ahead = 1, .transform = &run->job->data.transform};
+                                  .per_device = run->plan->options.rows,
+                                  .scatter = TDM_SCATTER_STRIDED,
+                                  .replicas_here = 1,
+                                  .ahead = 1,
+                                  .transform = &run->job->data.transform};
     for (; run->eval_loader_count < count; run->eval_loader_count++)
         TDM_TRY(tdm__loader_open(&run->eval_loaders[run->eval_loader_count], run->host, run->eval, &options));
     return TDM_OK;
@@ -133,13 +156,19 @@ static tdm_status open_eval_loaders(tdm_run *run) {
 
 static tdm_status build_plan(tdm_run *run) {
     const tdm_job *job = run->job;
-    TDM_TRY(tdm__module_kernels((const tdm_kernel *const **)&run->kernels, run->host, job->parallel.kernels == TDM_KERNELS_REF,
-                                run->options.module_path, &run->kernel_report));
+    TDM_TRY(tdm__module_kernels((const tdm_kernel *const **)&run->kernels, run->host,
+                                job->parallel.kernels == TDM_KERNELS_REF, run->options.module_path,
+                                &run->kernel_report));
     TDM_INFO(run->host, "plan", "%s", run->kernel_report.text);
     int64_t micro = job->train.accumulate;
-    tdm_plan_options options = {.rows = (run->per_device + micro - 1) / micro, .threads = (int)job->parallel.threads_per_device,
-                                .training = true, .fast = job->parallel.kernels == TDM_KERNELS_FAST, .accumulates = micro > 1, .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
-                                .kernels = run->kernels, .loss = job->loss.kind};
+    tdm_plan_options options = {.rows = (run->per_device + micro - 1) / micro,
+                                .threads = (int)job->parallel.threads_per_device,
+                                .training = true,
+                                .fast = job->parallel.kernels == TDM_KERNELS_FAST,
+                                .accumulates = micro > 1,
+                                .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
+                                .kernels = run->kernels,
+                                .loss = job->loss.kind};
     return tdm__plan_build(&run->plan, run->host, run->graph, &options);
 }
 
@@ -149,19 +178,26 @@ static tdm_status agree(tdm_run *run) {
     tdm_hash128 plan = run->plan->hash;
     TDM_TRY(tdm__comm_agree(run->comm, "the model and its plan", plan.high, plan.low));
     const tdm_job *job = run->job;
-    const double numbers[] = {(double)job->seed, (double)run->per_device, (double)run->steps_total, (double)run->train->count,
-                              (double)job->data.shuffle, (double)job->data.drop_last, job->optimizer.lr,
-                              (double)job->optimizer.type, job->optimizer.momentum, job->optimizer.eps,
-                              job->optimizer.weight_decay, (double)job->train.accumulate, job->train.clip_grad_norm,
-                              (double)job->schedule.type, (double)job->deterministic};
+    const double numbers[] = {(double)job->seed,         (double)run->per_device,     (double)run->steps_total,
+                              (double)run->train->count, (double)job->data.shuffle,   (double)job->data.drop_last,
+                              job->optimizer.lr,         (double)job->optimizer.type, job->optimizer.momentum,
+                              job->optimizer.eps,        job->optimizer.weight_decay, (double)job->train.accumulate,
+                              job->train.clip_grad_norm, (double)job->schedule.type,  (double)job->deterministic};
     tdm_hash128 hash = tdm__hash(numbers, sizeof(numbers));
     return tdm__comm_agree(run->comm, "seed, batch, steps, data or optimizer settings", hash.high, hash.low);
 }
 
 static tdm_status open_mode(tdm_run *run) {
     const tdm_job *job = run->job;
-    tdm_mode_params params = {.host = run->host, .plan = run->plan, .job = job, .device = &tdm_cpu_device, .loss = run->loss,
-                              .loss_attrs = run->loss_attrs, .replicas = run->replicas, .rank = run->rank, .comm = run->comm,
+    tdm_mode_params params = {.host = run->host,
+                              .plan = run->plan,
+                              .job = job,
+                              .device = &tdm_cpu_device,
+                              .loss = run->loss,
+                              .loss_attrs = run->loss_attrs,
+                              .replicas = run->replicas,
+                              .rank = run->rank,
+                              .comm = run->comm,
                               .state_count = tdm__optim_state_count(&job->optimizer),
                               .has_ignored = run->train->has_ignored};
     return tdm_builtin_modes[job->parallel.mode]->open(&run->mode, &params);
@@ -212,7 +248,8 @@ static tdm_status open_parts(tdm_run *run) {
     TDM_TRY(open_mode(run));
     TDM_TRY(open_eval_loaders(run));
     double momentum = job->optimizer.type == TDM_SGD ? job->optimizer.momentum : job->optimizer.betas.item[0];
-    tdm__schedule_init(&run->schedule, &job->schedule, job->optimizer.lr, momentum, run->steps_total, run->steps_per_epoch);
+    tdm__schedule_init(&run->schedule, &job->schedule, job->optimizer.lr, momentum, run->steps_total,
+                       run->steps_per_epoch);
     TDM_TRY(tdm__folder_open(run));
     TDM_TRY(init_weights(run));
     TDM_TRY(resume(run));
@@ -224,7 +261,8 @@ static tdm_status open_parts(tdm_run *run) {
 static tdm_status take_options(tdm_run_options *to, const tdm_run_options *from) {
     if (from == NULL) return TDM_OK;
     if (from->size < sizeof(from->size) || from->size > sizeof(*to))
-        TDM_FAIL(TDM_E_USAGE, "tdm_run_open: options.size is %u, this library knows %zu; start with TDM_RUN_OPTIONS_INIT",
+        TDM_FAIL(TDM_E_USAGE,
+                 "tdm_run_open: options.size is %u, this library knows %zu; start with TDM_RUN_OPTIONS_INIT",
                  from->size, sizeof(*to));
     memcpy(to, from, from->size);
     return TDM_OK;

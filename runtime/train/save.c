@@ -12,8 +12,11 @@
 static void model_tensors(const tdm_run *run, tdm_tensor *to) {
     for (int i = 0; i < tdm__run_named_count(run); i++) {
         tdm_named named = tdm__run_named(run, i);
-        to[i] = (tdm_tensor){.name = named.name, .dtype = named.is_counter ? TDM_ST_I64 : TDM_ST_F32,
-                             .ndim = named.shape->ndim, .bytes = named.bytes, .data = named.data};
+        to[i] = (tdm_tensor){.name = named.name,
+                             .dtype = named.is_counter ? TDM_ST_I64 : TDM_ST_F32,
+                             .ndim = named.shape->ndim,
+                             .bytes = named.bytes,
+                             .data = named.data};
         memcpy(to[i].dim, named.shape->dim, (size_t)named.shape->ndim * sizeof(int64_t));
     }
 }
@@ -25,7 +28,8 @@ static tdm_status optimizer_tensors(const tdm_run *run, tdm_arena *arena, tdm_te
     for (int slot = 0; slot < root->state_count; slot++) {
         for (int i = 0; i < plan->param_count; i++, to++) {
             const tdm_plan_param *param = &plan->params[plan->param_of_graph[i]];
-            *to = (tdm_tensor){.dtype = TDM_ST_F32, .ndim = param->def.shape.ndim, .bytes = (size_t)param->count * sizeof(float)};
+            *to = (tdm_tensor){
+                .dtype = TDM_ST_F32, .ndim = param->def.shape.ndim, .bytes = (size_t)param->count * sizeof(float)};
             to->data = root->state + (size_t)slot * plan->param_floats + param->offset;
             memcpy(to->dim, param->def.shape.dim, (size_t)to->ndim * sizeof(int64_t));
             TDM_TRY(tdm__arena_printf(arena, &to->name, "%s.%s", tdm__optim_state_name(type, slot), param->name));
@@ -37,9 +41,15 @@ static tdm_status optimizer_tensors(const tdm_run *run, tdm_arena *arena, tdm_te
 static tdm_status fill_state(const tdm_run *run, tdm_ckpt_state *state) {
     static const char *const modes[] = {"single", "dp", "ddp"};
     const tdm_job *job = run->job;
-    *state = (tdm_ckpt_state){.step = run->step, .epoch = run->epoch, .step_in_epoch = run->step_in_epoch,
-                              .samples = run->samples, .seed = job->seed, .lr = run->schedule.lr,
-                              .schedule_step = run->schedule.count, .replicas = run->replicas, .per_device = run->per_device};
+    *state = (tdm_ckpt_state){.step = run->step,
+                              .epoch = run->epoch,
+                              .step_in_epoch = run->step_in_epoch,
+                              .samples = run->samples,
+                              .seed = job->seed,
+                              .lr = run->schedule.lr,
+                              .schedule_step = run->schedule.count,
+                              .replicas = run->replicas,
+                              .per_device = run->per_device};
     strncpy(state->mode, modes[job->parallel.mode], sizeof(state->mode) - 1);
     strncpy(state->optimizer, tdm__optim_name(job->optimizer.type), sizeof(state->optimizer) - 1);
     tdm_hash128 hash;
@@ -52,7 +62,8 @@ static tdm_status save_with(tdm_run *run, tdm_arena *arena, const char *dir, int
     const tdm_replica *root = run->mode->ops->replica(run->mode, 0);
     tdm_tensor *model = NULL, *optimizer = NULL;
     tdm_ckpt_parts parts = {.model_count = tdm__run_named_count(run),
-                            .optimizer_count = root->state_count * run->plan->param_count, .config_yaml = yaml};
+                            .optimizer_count = root->state_count * run->plan->param_count,
+                            .config_yaml = yaml};
     TDM_TRY(tdm__arena_new(arena, &model, (size_t)parts.model_count, sizeof(*model)));
     TDM_TRY(tdm__arena_new(arena, &optimizer, (size_t)parts.optimizer_count + 1, sizeof(*optimizer)));
     model_tensors(run, model);
@@ -90,8 +101,10 @@ static tdm_status restore_optimizer(tdm_run *run, const tdm_ckpt *ckpt) {
     const tdm_ckpt_state *state = tdm__ckpt_state(ckpt);
     const char *name = tdm__optim_name(run->job->optimizer.type);
     if (strcmp(state->optimizer, name) != 0)
-        TDM_FAIL(TDM_E_CHECKPOINT, "%s was saved with optimizer %s, the job has %s; resume with the same, or start from its "
-                                   "model.safetensors with model.weights", tdm__ckpt_path(ckpt), state->optimizer, name);
+        TDM_FAIL(TDM_E_CHECKPOINT,
+                 "%s was saved with optimizer %s, the job has %s; resume with the same, or start from its "
+                 "model.safetensors with model.weights",
+                 tdm__ckpt_path(ckpt), state->optimizer, name);
     tdm_replica *root = run->mode->ops->replica(run->mode, 0);
     const tdm_plan *plan = run->plan;
     const tdm_tensor_file *file = tdm__ckpt_optimizer(ckpt);
@@ -104,7 +117,8 @@ static tdm_status restore_optimizer(tdm_run *run, const tdm_ckpt *ckpt) {
             if (tensor == NULL || tensor->dtype != TDM_ST_F32 || tensor->bytes != (size_t)param->count * sizeof(float))
                 TDM_FAIL(TDM_E_CHECKPOINT, "%s: optimizer state '%s' is %s", tdm__ckpt_path(ckpt), key,
                          tensor == NULL ? "missing" : "of another shape");
-            TDM_TRY(tdm__tensor_file_read(file, tensor, root->state + (size_t)slot * plan->param_floats + param->offset));
+            TDM_TRY(
+                tdm__tensor_file_read(file, tensor, root->state + (size_t)slot * plan->param_floats + param->offset));
         }
     }
     return TDM_OK;
@@ -118,8 +132,10 @@ typedef struct found {
 
 static tdm_status read_here(tdm_run *run, const char *path, bool newest_in_folder, found *out) {
     tdm_ckpt *ckpt = NULL;
-    if (newest_in_folder) TDM_TRY(tdm__ckpt_open_newest(&ckpt, run->host, tdm__folder_checkpoints(run)));
-    else TDM_TRY(tdm__ckpt_open_any(&ckpt, run->host, path));
+    if (newest_in_folder)
+        TDM_TRY(tdm__ckpt_open_newest(&ckpt, run->host, tdm__folder_checkpoints(run)));
+    else
+        TDM_TRY(tdm__ckpt_open_any(&ckpt, run->host, path));
     if (ckpt == NULL) return TDM_OK;
     out->any = 1;
     const tdm_ckpt_state *state = tdm__ckpt_state(ckpt);
@@ -143,11 +159,13 @@ static void set_position(tdm_run *run, const tdm_ckpt_state *state) {
     int64_t seen = state->step_in_epoch * state->per_device * state->replicas;
     run->step_in_epoch = seen / global;
     if (seen % global != 0)
-        TDM_WARN(run->host, "checkpoint", "%lld samples of this epoch, after the last whole batch of %lld, are seen again",
+        TDM_WARN(run->host, "checkpoint",
+                 "%lld samples of this epoch, after the last whole batch of %lld, are seen again",
                  (long long)(seen % global), (long long)global);
     if (run->step_in_epoch >= run->steps_per_epoch) run->epoch++, run->step_in_epoch = 0;
     if (run->job->train.steps == TDM_INT_NULL)
-        run->steps_total = run->step + (run->job->train.epochs - run->epoch) * run->steps_per_epoch - run->step_in_epoch;
+        run->steps_total =
+            run->step + (run->job->train.epochs - run->epoch) * run->steps_per_epoch - run->step_in_epoch;
     if (run->steps_total < run->step) run->steps_total = run->step;
     run->saved_at = state->step;
     for (int64_t s = 0; s < run->step; s++) tdm__schedule_step(&run->schedule, (s + 1) % run->steps_per_epoch == 0);

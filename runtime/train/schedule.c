@@ -1,5 +1,6 @@
 /* Learning-rate schedules in double, by the recursions of torch.optim.lr_scheduler (not their closed forms), so that
- * the values are PyTorch's to the bit. Warm-up is SequentialLR([LinearLR(warmup_factor, 1, warmup_steps), schedule]). */
+ * the values are PyTorch's to the bit. Warm-up is SequentialLR([LinearLR(warmup_factor, 1, warmup_steps), schedule]).
+ */
 #include <math.h>
 
 #include "runtime/train/train.h"
@@ -61,13 +62,20 @@ static void advance(tdm_schedule *s) {
     case TDM_SCHEDULE_STEP:
         if (s->count % section->step_size == 0) s->lr *= section->gamma;
         break;
-    case TDM_SCHEDULE_MULTISTEP: s->lr *= multistep_factor(s); break;
-    case TDM_SCHEDULE_COSINE: cosine(s); break;
-    case TDM_SCHEDULE_ONECYCLE: onecycle(s); break;
+    case TDM_SCHEDULE_MULTISTEP:
+        s->lr *= multistep_factor(s);
+        break;
+    case TDM_SCHEDULE_COSINE:
+        cosine(s);
+        break;
+    case TDM_SCHEDULE_ONECYCLE:
+        onecycle(s);
+        break;
     case TDM_SCHEDULE_LINEAR:
         s->lr *= linear_factor(section->start_factor, section->end_factor, s->total, s->count);
         break;
-    default: break;
+    default:
+        break;
     }
 }
 
@@ -75,7 +83,8 @@ void tdm__schedule_init(tdm_schedule *schedule, const tdm_schedule_section *sect
                         int64_t steps_total, int64_t steps_per_epoch) {
     *schedule = (tdm_schedule){.section = section, .base_lr = lr, .base_momentum = momentum, .momentum = momentum};
     int64_t span = steps_total - section->warmup_steps;
-    if (section->per == TDM_SCHEDULE_PER_EPOCH && steps_per_epoch > 0) span = (span + steps_per_epoch - 1) / steps_per_epoch;
+    if (section->per == TDM_SCHEDULE_PER_EPOCH && steps_per_epoch > 0)
+        span = (span + steps_per_epoch - 1) / steps_per_epoch;
     schedule->total = section->total != TDM_INT_NULL ? section->total : span > 0 ? span : 1;
     begin(schedule);
     if (section->warmup_steps > 0) schedule->lr = lr * section->warmup_factor;
@@ -85,8 +94,10 @@ void tdm__schedule_step(tdm_schedule *schedule, bool epoch_ended) {
     const tdm_schedule_section *section = schedule->section;
     if (schedule->warmup < section->warmup_steps) {
         schedule->warmup++;
-        if (schedule->warmup == section->warmup_steps) begin(schedule);
-        else schedule->lr *= linear_factor(section->warmup_factor, 1.0, section->warmup_steps, schedule->warmup);
+        if (schedule->warmup == section->warmup_steps)
+            begin(schedule);
+        else
+            schedule->lr *= linear_factor(section->warmup_factor, 1.0, section->warmup_steps, schedule->warmup);
         return;
     }
     if (section->per == TDM_SCHEDULE_PER_STEP || epoch_ended) advance(schedule);

@@ -13,13 +13,21 @@ tdm_named tdm__run_named(const tdm_run *run, int index) {
     const tdm_replica *root = run->mode->ops->replica(run->mode, 0);
     if (index < plan->param_count) {
         const tdm_plan_param *param = &plan->params[plan->param_of_graph[index]];
-        return (tdm_named){.name = param->name, .shape = &param->def.shape, .count = param->count,
-                           .data = root->param + param->offset, .bytes = (size_t)param->count * sizeof(float)};
+        return (tdm_named){.name = param->name,
+                           .shape = &param->def.shape,
+                           .count = param->count,
+                           .data = root->param + param->offset,
+                           .bytes = (size_t)param->count * sizeof(float)};
     }
     const tdm_plan_buffer *buffer = &plan->buffers[index - plan->param_count];
     size_t bytes = (size_t)buffer->count * (buffer->def.is_counter ? sizeof(int64_t) : sizeof(float));
-    return (tdm_named){.name = buffer->name, .shape = &buffer->def.shape, .count = buffer->count, .is_buffer = true,
-                       .is_counter = buffer->def.is_counter, .data = root->buffer + buffer->offset, .bytes = bytes};
+    return (tdm_named){.name = buffer->name,
+                       .shape = &buffer->def.shape,
+                       .count = buffer->count,
+                       .is_buffer = true,
+                       .is_counter = buffer->def.is_counter,
+                       .data = root->buffer + buffer->offset,
+                       .bytes = bytes};
 }
 
 int tdm_run_tensor_count(const tdm_run *run) {
@@ -31,8 +39,12 @@ tdm_status tdm_run_tensor(const tdm_run *run, int index, tdm_tensor_info *out) {
     if (index < 0 || index >= tdm__run_named_count(run))
         TDM_FAIL(TDM_E_USAGE, "tdm_run_tensor: index %d is not in [0, %d)", index, tdm__run_named_count(run));
     tdm_named named = tdm__run_named(run, index);
-    *out = (tdm_tensor_info){.name = named.name, .ndim = named.shape->ndim, .count = named.count, .bytes = named.bytes,
-                             .is_buffer = named.is_buffer, .is_int64 = named.is_counter};
+    *out = (tdm_tensor_info){.name = named.name,
+                             .ndim = named.shape->ndim,
+                             .count = named.count,
+                             .bytes = named.bytes,
+                             .is_buffer = named.is_buffer,
+                             .is_int64 = named.is_counter};
     memcpy(out->dim, named.shape->dim, (size_t)named.shape->ndim * sizeof(int64_t));
     return TDM_OK;
 }
@@ -44,7 +56,8 @@ static tdm_status find(tdm_run *run, const char *function, const char *name, con
         *out = tdm__run_named(run, i);
         if (strcmp(out->name, name) != 0) continue;
         if (out->bytes != bytes)
-            TDM_FAIL(TDM_E_USAGE, "%s: tensor '%s' has %zu bytes, the caller's memory %zu", function, name, out->bytes, bytes);
+            TDM_FAIL(TDM_E_USAGE, "%s: tensor '%s' has %zu bytes, the caller's memory %zu", function, name, out->bytes,
+                     bytes);
         return TDM_OK;
     }
     TDM_FAIL(TDM_E_USAGE, "%s: the model has no tensor '%s'", function, name);

@@ -1,4 +1,5 @@
-/* Small parts of training that every mode shares: initial weights, optimizers over the flat arenas, schedules, hashes. */
+/* Small parts of training that every mode shares: initial weights, optimizers over the flat arenas, schedules, hashes.
+ */
 #ifndef TDM_TRAIN_TRAIN_H
 #define TDM_TRAIN_TRAIN_H
 
@@ -28,9 +29,9 @@ double tdm__clip_grad_norm(tdm_replica *replica, double max_norm);
 typedef struct tdm_schedule {
     const tdm_schedule_section *section;
     double base_lr, base_momentum;
-    int64_t total;   /* steps or epochs that the schedule spans */
-    int64_t warmup;  /* steps of warm-up done */
-    int64_t count;   /* calls of the main schedule's step */
+    int64_t total;       /* steps or epochs that the schedule spans */
+    int64_t warmup;      /* steps of warm-up done */
+    int64_t count;       /* calls of the main schedule's step */
     double lr, momentum; /* in force */
 } tdm_schedule;
 

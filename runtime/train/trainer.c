@@ -23,9 +23,17 @@ static void tell(tdm_run *run, tdm_event_kind kind, const tdm_step_result *resul
     if (run->options.on_event == NULL) return;
     double none[TDM_PHASE_COUNT];
     for (int i = 0; i < TDM_PHASE_COUNT; i++) none[i] = NAN;
-    tdm_event event = {.kind = kind, .step = run->step, .steps_total = run->steps_total, .epoch = run->epoch,
-                       .samples = result != NULL ? result->rows : 0, .loss = run->last_loss, .accuracy = NAN, .lr = lr,
-                       .grad_norm = result != NULL ? result->grad_norm : NAN, .samples_per_second = NAN, .path = path};
+    tdm_event event = {.kind = kind,
+                       .step = run->step,
+                       .steps_total = run->steps_total,
+                       .epoch = run->epoch,
+                       .samples = result != NULL ? result->rows : 0,
+                       .loss = run->last_loss,
+                       .accuracy = NAN,
+                       .lr = lr,
+                       .grad_norm = result != NULL ? result->grad_norm : NAN,
+                       .samples_per_second = NAN,
+                       .path = path};
     if (kind == TDM_EVENT_EVAL) event.loss = run->eval_loss, event.accuracy = run->accuracy;
     if (kind == TDM_EVENT_STEP) {
         event.accuracy = run->loss->target == TDM_TARGET_CLASS ? (double)result->correct / (double)result->rows : NAN;
@@ -39,8 +47,10 @@ static void tell(tdm_run *run, tdm_event_kind kind, const tdm_step_result *resul
 
 static void count_up(tdm_tally *tally, const tdm_step_result *result) {
     for (int i = 0; i < TDM_PHASE_COUNT; i++) {
-        if (tally->steps == 0) tally->ms[i] = result->times.ms[i];
-        else tally->ms[i] += result->times.ms[i];
+        if (tally->steps == 0)
+            tally->ms[i] = result->times.ms[i];
+        else
+            tally->ms[i] += result->times.ms[i];
     }
     tally->steps++;
     tally->samples += result->rows;
@@ -56,13 +66,16 @@ static void advance(tdm_run *run, const tdm_step_result *result) {
     tdm__schedule_step(&run->schedule, epoch_ended);
     run->last_loss = result->loss;
     count_up(&run->since_log, result);
-    if (run->warmup_steps < WARMUP_STEPS) run->warmup_steps++;
-    else count_up(&run->since_start, result);
+    if (run->warmup_steps < WARMUP_STEPS)
+        run->warmup_steps++;
+    else
+        count_up(&run->since_start, result);
 }
 
 static tdm_status check_finite(const tdm_run *run, const tdm_step_result *result) {
     if (isfinite(result->loss)) return TDM_OK;
-    TDM_FAIL(TDM_E_NUMERIC, "the loss of step %lld is %s; lower optimizer.lr, set train.clip_grad_norm, or look at the data%s",
+    TDM_FAIL(TDM_E_NUMERIC,
+             "the loss of step %lld is %s; lower optimizer.lr, set train.clip_grad_norm, or look at the data%s",
              (long long)(run->step + 1), isnan(result->loss) ? "nan" : "infinite",
              run->saved_at >= 0 ? "; the last checkpoint is from before" : "");
 }
@@ -72,8 +85,11 @@ static tdm_status run_step(tdm_run *run, tdm_step_result *result, double *lr) {
     const tdm_batch *batch = NULL;
     TDM_TRY(tdm__loader_next(run->loader, &batch));
     double data_ms = (double)(tdm__now_ns() - at) * 1e-6;
-    tdm_update update = {.optimizer = &run->job->optimizer, .lr = run->schedule.lr, .momentum = run->schedule.momentum,
-                         .t = run->step + 1, .clip_norm = run->job->train.clip_grad_norm,
+    tdm_update update = {.optimizer = &run->job->optimizer,
+                         .lr = run->schedule.lr,
+                         .momentum = run->schedule.momentum,
+                         .t = run->step + 1,
+                         .clip_norm = run->job->train.clip_grad_norm,
                          .stop = atomic_load(&run->stop) != 0};
     TDM_TRY(run->mode->ops->step(run->mode, batch, &update, result));
     result->times.ms[TDM_PHASE_DATA] = data_ms;
@@ -85,7 +101,8 @@ static tdm_status run_step(tdm_run *run, tdm_step_result *result, double *lr) {
     return TDM_OK;
 }
 
-/* Ranks agree on stopping within the step; alone, a wish that came since it began counts too. A wish is answered once. */
+/* Ranks agree on stopping within the step; alone, a wish that came since it began counts too. A wish is answered once.
+ */
 static bool is_stopped(tdm_run *run, const tdm_step_result *result) {
     if (!result->stop && (run->comm != NULL || atomic_load(&run->stop) == 0)) return false;
     atomic_store(&run->stop, 0);
@@ -101,7 +118,8 @@ tdm_status tdm_run_step(tdm_run *run, int64_t count) {
         double lr = 0;
         TDM_TRY(run_step(run, &result, &lr));
         tell(run, TDM_EVENT_STEP, &result, lr, NULL);
-        if (is_stopped(run, &result)) TDM_FAIL(TDM_E_STOPPED, "stopped on request after step %lld", (long long)run->step);
+        if (is_stopped(run, &result))
+            TDM_FAIL(TDM_E_STOPPED, "stopped on request after step %lld", (long long)run->step);
     }
     return TDM_OK;
 }
@@ -152,7 +170,8 @@ static tdm_status log_step(tdm_run *run, const tdm_step_result *result, double l
     if (every.kind == TDM_INTERVAL_SECONDS) { /* each rank by its own clock: only rank 0 writes */
         due = (double)(tdm__now_ns() - run->logged_ns) * 1e-9 >= every.amount;
         if (due) run->logged_ns = tdm__now_ns();
-    } else TDM_TRY(falls_due(run, &every, &run->logged_ns, &due));
+    } else
+        TDM_TRY(falls_due(run, &every, &run->logged_ns, &due));
     if (!due && !last) return TDM_OK;
     TDM_TRY(tdm__folder_train_line(run, result, lr));
     run->since_log = (tdm_tally){0};

@@ -30,8 +30,10 @@ tdm_status tdm__weights_init(tdm_replica *replica, int64_t seed, tdm_rng_profile
     for (int i = 0; i < plan->buffer_count; i++) {
         const tdm_plan_buffer *buffer = &plan->buffers[i];
         char *to = replica->buffer + buffer->offset;
-        if (buffer->def.is_counter) memset(to, 0, sizeof(int64_t));
-        else init_tensor((float *)(void *)to, &buffer->def, buffer->count, NULL);
+        if (buffer->def.is_counter)
+            memset(to, 0, sizeof(int64_t));
+        else
+            init_tensor((float *)(void *)to, &buffer->def, buffer->count, NULL);
     }
     return TDM_OK;
 }

@@ -33,9 +33,11 @@ static tdm_status build_net(tdm_graph **graph) {
     tdm_value v;
     tdm_status status = tdm_graph_new(graph, NULL);
     if (status == TDM_OK) status = tdm_graph_input(*graph, 1, (const int64_t[]){2}, &v);
-    if (status == TDM_OK) status = tdm_graph_add(*graph, "linear", "fc1", &v, 1, (tdm_attr[]){{"out", "64", {0}}}, 1, &v);
+    if (status == TDM_OK)
+        status = tdm_graph_add(*graph, "linear", "fc1", &v, 1, (tdm_attr[]){{"out", "64", {0}}}, 1, &v);
     if (status == TDM_OK) status = tdm_graph_add(*graph, "relu", NULL, &v, 1, NULL, 0, &v);
-    if (status == TDM_OK) status = tdm_graph_add(*graph, "linear", "fc2", &v, 1, (tdm_attr[]){{"out", "2", {0}}}, 1, &v);
+    if (status == TDM_OK)
+        status = tdm_graph_add(*graph, "linear", "fc2", &v, 1, (tdm_attr[]){{"out", "2", {0}}}, 1, &v);
     if (status == TDM_OK) status = tdm_graph_finish(*graph, v);
     return status;
 }

@@ -18,10 +18,12 @@ tdm_graph *law_graph(int with_batchnorm, int with_dropout) {
     tdm_value x, a, b, y;
     must(tdm_graph_new(&g, NULL));
     must(tdm_graph_input(g, 3, (const int64_t[]){3, 8, 8}, &x));
-    must(tdm_graph_add(g, "conv2d", "conv1", &x, 1, (tdm_attr[]){{"out", "16", {0}}, {"kernel", "3", {0}}, {"padding", "1", {0}}}, 3, &a));
+    must(tdm_graph_add(g, "conv2d", "conv1", &x, 1,
+                       (tdm_attr[]){{"out", "16", {0}}, {"kernel", "3", {0}}, {"padding", "1", {0}}}, 3, &a));
     if (with_batchnorm) must(tdm_graph_add(g, "batchnorm2d", "bn1", &a, 1, NULL, 0, &a));
     must(tdm_graph_add(g, "relu", "relu1", &a, 1, NULL, 0, &a));
-    must(tdm_graph_add(g, "conv2d", "conv2", &a, 1, (tdm_attr[]){{"out", "16", {0}}, {"kernel", "3", {0}}, {"padding", "1", {0}}}, 3, &b));
+    must(tdm_graph_add(g, "conv2d", "conv2", &a, 1,
+                       (tdm_attr[]){{"out", "16", {0}}, {"kernel", "3", {0}}, {"padding", "1", {0}}}, 3, &b));
     must(tdm_graph_add(g, "relu", "relu2", &b, 1, NULL, 0, &b));
     must(tdm_graph_add(g, "add", "join", (tdm_value[]){a, b}, 2, NULL, 0, &y));
     must(tdm_graph_add(g, "maxpool2d", "pool", &y, 1, (tdm_attr[]){{"kernel", "2", {0}}}, 1, &y));
@@ -95,7 +97,8 @@ static void run_here(const tdm_job *job, const tdm_graph *graph, int rank, int w
         must(tdm_run_get_state(run, &state));
         memcpy(result->params, state.params_xxh3, sizeof(result->params));
         read_buffers(run, result);
-    } else snprintf(result->message, sizeof(result->message), "%s", tdm_error_message());
+    } else
+        snprintf(result->message, sizeof(result->message), "%s", tdm_error_message());
     tdm_run_close(run);
 }
 
@@ -122,7 +125,8 @@ static law_result run_ranks(const tdm_job *job, const tdm_graph *graph, int worl
     }
     for (int r = 0; r < world; r++) {
         size_t got = 0;
-        for (ssize_t n; got < sizeof(results[r]) && (n = read(pipes[r][0], (char *)&results[r] + got, sizeof(results[r]) - got)) > 0;)
+        for (ssize_t n; got < sizeof(results[r]) &&
+                        (n = read(pipes[r][0], (char *)&results[r] + got, sizeof(results[r]) - got)) > 0;)
             got += (size_t)n;
         close(pipes[r][0]);
         if (got < sizeof(results[r])) results[r].status = TDM_E_INTERNAL;

@@ -14,7 +14,8 @@ static law_result run_as(tdm_job *job, const tdm_graph *graph, int mode, int dev
     law_result result = law_run(job, graph);
     if (result.status != TDM_OK) {
         tdm_test_failures++;
-        fprintf(stderr, "mode %d on %d devices: %s: %s\n", mode, devices, tdm_status_name(result.status), result.message);
+        fprintf(stderr, "mode %d on %d devices: %s: %s\n", mode, devices, tdm_status_name(result.status),
+                result.message);
     }
     return result;
 }

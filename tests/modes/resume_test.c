@@ -16,8 +16,10 @@ static void remove_tree(const char *path) {
         char inner[1024];
         snprintf(inner, sizeof(inner), "%s/%s", path, entry->d_name);
         struct stat info;
-        if (lstat(inner, &info) == 0 && S_ISDIR(info.st_mode)) remove_tree(inner);
-        else (void)unlink(inner);
+        if (lstat(inner, &info) == 0 && S_ISDIR(info.st_mode))
+            remove_tree(inner);
+        else
+            (void)unlink(inner);
     }
     if (dir != NULL) closedir(dir);
     (void)rmdir(path);

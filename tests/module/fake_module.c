@@ -40,7 +40,9 @@ TDM_API extern const tdm_module tdm_module_v1;
 const tdm_module tdm_module_v1 = {
     .abi = FAKE == FAKE_OTHER_ABI ? TDM_MODULE_ABI + 7 : TDM_MODULE_ABI,
     .size = FAKE == FAKE_SHORT ? 8 : sizeof(tdm_module),
-    .name = FAKE == FAKE_MISNAMED ? "else" : FAKE == FAKE_DNNL ? "dnnl" : FAKE_NAME,
+    .name = FAKE == FAKE_MISNAMED ? "else"
+            : FAKE == FAKE_DNNL   ? "dnnl"
+                                  : FAKE_NAME,
     .probe = probe,
     .init = init,
     .kernels = kernels,

@@ -28,17 +28,23 @@ static inline void optimize(const tdm_flat_kernels *flat, flat_run *run) {
     const flat_case *c = &run->setting;
     run->step++;
     if (c->kind == FLAT_SGD) {
-        const tdm_sgd_args args = {.lr = (float)c->lr, .momentum = (float)c->a, .one_minus_dampening = (float)(1 - c->b),
-                                   .weight_decay = (float)c->weight_decay, .nesterov = c->nesterov,
+        const tdm_sgd_args args = {.lr = (float)c->lr,
+                                   .momentum = (float)c->a,
+                                   .one_minus_dampening = (float)(1 - c->b),
+                                   .weight_decay = (float)c->weight_decay,
+                                   .nesterov = c->nesterov,
                                    .first_step = run->step == 1};
         flat->sgd(&args, run->p, run->g, c->a != 0 ? run->m : NULL, run->count);
         return;
     }
     const bool decoupled = c->kind == FLAT_ADAMW;
-    const tdm_adam_args args = {.beta1 = (float)c->a, .one_minus_beta1 = (float)(1 - c->a), .beta2 = (float)c->b,
+    const tdm_adam_args args = {.beta1 = (float)c->a,
+                                .one_minus_beta1 = (float)(1 - c->a),
+                                .beta2 = (float)c->b,
                                 .one_minus_beta2 = (float)(1 - c->b),
                                 .step_size = (float)(-c->lr / (1 - pow(c->a, run->step))),
-                                .sqrt_correction = (float)sqrt(1 - pow(c->b, run->step)), .eps = (float)c->eps,
+                                .sqrt_correction = (float)sqrt(1 - pow(c->b, run->step)),
+                                .eps = (float)c->eps,
                                 .weight_decay = decoupled ? 0.0f : (float)c->weight_decay,
                                 .decay_factor = decoupled ? (float)(1 - c->lr * c->weight_decay) : 1.0f,
                                 .lerp = c->lerp};

@@ -14,108 +14,107 @@ extern int tdm_test_failures;
 
 #define TEST(name) static void test_##name(void)
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            tdm_test_failures++;                                                                   \
-            fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);                \
-        }                                                                                          \
+#define CHECK(condition)                                                            \
+    do {                                                                            \
+        if (!(condition)) {                                                         \
+            tdm_test_failures++;                                                    \
+            fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
+        }                                                                           \
     } while (0)
 /* Leaves the test: for what later lines cannot do without. */
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            tdm_test_failures++;                                                                   \
-            fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);                \
-            return;                                                                                \
-        }                                                                                          \
+#define REQUIRE(condition)                                                          \
+    do {                                                                            \
+        if (!(condition)) {                                                         \
+            tdm_test_failures++;                                                    \
+            fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
+            return;                                                                 \
+        }                                                                           \
     } while (0)
-#define CHECK_INT(got, want)                                                                       \
-    do {                                                                                           \
-        long long got_ = (long long)(got), want_ = (long long)(want);                              \
-        if (got_ != want_) {                                                                       \
-            tdm_test_failures++;                                                                   \
+#define CHECK_INT(got, want)                                                                            \
+    do {                                                                                                \
+        long long got_ = (long long)(got), want_ = (long long)(want);                                   \
+        if (got_ != want_) {                                                                            \
+            tdm_test_failures++;                                                                        \
             fprintf(stderr, "%s:%d: %s is %lld, wanted %lld\n", __FILE__, __LINE__, #got, got_, want_); \
-        }                                                                                          \
+        }                                                                                               \
     } while (0)
-#define CHECK_TEXT(got, want)                                                                      \
-    do {                                                                                           \
-        const char *got_ = (got), *want_ = (want);                                                 \
-        if (got_ == NULL || strcmp(got_, want_) != 0) {                                            \
-            tdm_test_failures++;                                                                   \
-            fprintf(stderr, "%s:%d: %s is\n  %s\nwanted\n  %s\n", __FILE__, __LINE__, #got,        \
-                    got_ ? got_ : "(null)", want_);                                                \
-        }                                                                                          \
+#define CHECK_TEXT(got, want)                                                                                       \
+    do {                                                                                                            \
+        const char *got_ = (got), *want_ = (want);                                                                  \
+        if (got_ == NULL || strcmp(got_, want_) != 0) {                                                             \
+            tdm_test_failures++;                                                                                    \
+            fprintf(stderr, "%s:%d: %s is\n  %s\nwanted\n  %s\n", __FILE__, __LINE__, #got, got_ ? got_ : "(null)", \
+                    want_);                                                                                         \
+        }                                                                                                           \
     } while (0)
-#define CHECK_HAS(text, part)                                                                      \
-    do {                                                                                           \
-        const char *text_ = (text), *part_ = (part);                                               \
-        if (text_ == NULL || strstr(text_, part_) == NULL) {                                       \
-            tdm_test_failures++;                                                                   \
-            fprintf(stderr, "%s:%d: '%s' not in\n  %s\n", __FILE__, __LINE__, part_,               \
-                    text_ ? text_ : "(null)");                                                     \
-        }                                                                                          \
+#define CHECK_HAS(text, part)                                                                                   \
+    do {                                                                                                        \
+        const char *text_ = (text), *part_ = (part);                                                            \
+        if (text_ == NULL || strstr(text_, part_) == NULL) {                                                    \
+            tdm_test_failures++;                                                                                \
+            fprintf(stderr, "%s:%d: '%s' not in\n  %s\n", __FILE__, __LINE__, part_, text_ ? text_ : "(null)"); \
+        }                                                                                                       \
     } while (0)
-#define CHECK_NEAR(got, want, tolerance)                                                           \
-    do {                                                                                           \
-        double got_ = (got), want_ = (want), tolerance_ = (tolerance);                             \
-        if (!(fabs(got_ - want_) <= tolerance_)) {                                                 \
-            tdm_test_failures++;                                                                   \
-            fprintf(stderr, "%s:%d: %s is %.9g, wanted %.9g +- %.3g\n", __FILE__, __LINE__, #got, got_, \
-                    want_, tolerance_);                                                            \
-        }                                                                                          \
+#define CHECK_NEAR(got, want, tolerance)                                                                       \
+    do {                                                                                                       \
+        double got_ = (got), want_ = (want), tolerance_ = (tolerance);                                         \
+        if (!(fabs(got_ - want_) <= tolerance_)) {                                                             \
+            tdm_test_failures++;                                                                               \
+            fprintf(stderr, "%s:%d: %s is %.9g, wanted %.9g +- %.3g\n", __FILE__, __LINE__, #got, got_, want_, \
+                    tolerance_);                                                                               \
+        }                                                                                                      \
     } while (0)
-#define CHECK_OK(expression)                                                                       \
-    do {                                                                                           \
-        tdm_status status_ = (expression);                                                         \
-        if (status_ != TDM_OK) {                                                                   \
-            tdm_test_failures++;                                                                   \
-            fprintf(stderr, "%s:%d: %s: %s: %s\n", __FILE__, __LINE__, #expression,                \
-                    tdm_status_name(status_), tdm_error_message());                                \
-        }                                                                                          \
+#define CHECK_OK(expression)                                                                                  \
+    do {                                                                                                      \
+        tdm_status status_ = (expression);                                                                    \
+        if (status_ != TDM_OK) {                                                                              \
+            tdm_test_failures++;                                                                              \
+            fprintf(stderr, "%s:%d: %s: %s: %s\n", __FILE__, __LINE__, #expression, tdm_status_name(status_), \
+                    tdm_error_message());                                                                     \
+        }                                                                                                     \
     } while (0)
-#define REQUIRE_OK(expression)                                                                     \
-    do {                                                                                           \
-        tdm_status status_ = (expression);                                                         \
-        if (status_ != TDM_OK) {                                                                   \
-            tdm_test_failures++;                                                                   \
-            fprintf(stderr, "%s:%d: %s: %s: %s\n", __FILE__, __LINE__, #expression,                \
-                    tdm_status_name(status_), tdm_error_message());                                \
-            return;                                                                                \
-        }                                                                                          \
+#define REQUIRE_OK(expression)                                                                                \
+    do {                                                                                                      \
+        tdm_status status_ = (expression);                                                                    \
+        if (status_ != TDM_OK) {                                                                              \
+            tdm_test_failures++;                                                                              \
+            fprintf(stderr, "%s:%d: %s: %s: %s\n", __FILE__, __LINE__, #expression, tdm_status_name(status_), \
+                    tdm_error_message());                                                                     \
+            return;                                                                                           \
+        }                                                                                                     \
     } while (0)
-#define CHECK_STATUS(expression, want)                                                             \
-    do {                                                                                           \
-        tdm_status status_ = (expression);                                                         \
-        if (status_ != (want)) {                                                                   \
-            tdm_test_failures++;                                                                   \
-            fprintf(stderr, "%s:%d: %s is %s (%s), wanted %s\n", __FILE__, __LINE__, #expression,  \
-                    tdm_status_name(status_), tdm_error_message(), tdm_status_name(want));         \
-        }                                                                                          \
+#define CHECK_STATUS(expression, want)                                                            \
+    do {                                                                                          \
+        tdm_status status_ = (expression);                                                        \
+        if (status_ != (want)) {                                                                  \
+            tdm_test_failures++;                                                                  \
+            fprintf(stderr, "%s:%d: %s is %s (%s), wanted %s\n", __FILE__, __LINE__, #expression, \
+                    tdm_status_name(status_), tdm_error_message(), tdm_status_name(want));        \
+        }                                                                                         \
     } while (0)
 
-#define TEST_SKIP(reason)                                                                          \
-    do {                                                                                           \
-        printf("skipped: %s\n", (reason));                                                         \
-        exit(77);                                                                                  \
+#define TEST_SKIP(reason)                  \
+    do {                                   \
+        printf("skipped: %s\n", (reason)); \
+        exit(77);                          \
     } while (0)
 
 /* RUN(name) in the order written; an argument of the program runs only the test of that name. */
-#define RUN(name)                                                                                  \
-    do {                                                                                           \
-        if (argc < 2 || strcmp(argv[1], #name) == 0) {                                             \
-            int before_ = tdm_test_failures;                                                       \
-            test_##name();                                                                         \
-            printf("%s %s\n", tdm_test_failures == before_ ? "ok    " : "FAILED", #name);          \
-        }                                                                                          \
+#define RUN(name)                                                                         \
+    do {                                                                                  \
+        if (argc < 2 || strcmp(argv[1], #name) == 0) {                                    \
+            int before_ = tdm_test_failures;                                              \
+            test_##name();                                                                \
+            printf("%s %s\n", tdm_test_failures == before_ ? "ok    " : "FAILED", #name); \
+        }                                                                                 \
     } while (0)
-#define TEST_MAIN(...)                                                                             \
-    int tdm_test_failures;                                                                         \
-    int main(int argc, char **argv) {                                                              \
-        (void)argc;                                                                                \
-        (void)argv;                                                                                \
-        __VA_ARGS__                                                                                \
-        return tdm_test_failures != 0;                                                             \
+#define TEST_MAIN(...)                 \
+    int tdm_test_failures;             \
+    int main(int argc, char **argv) {  \
+        (void)argc;                    \
+        (void)argv;                    \
+        __VA_ARGS__                    \
+        return tdm_test_failures != 0; \
     }
 
 #endif

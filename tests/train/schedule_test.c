@@ -11,10 +11,12 @@ TEST(equal_pytorch) {
         tdm_schedule schedule;
         tdm__schedule_init(&schedule, &section, schedule_golden[c].lr, 0.9, 1000, 100);
         for (int i = 0; i < schedule_golden[c].steps; i++) {
-            if (schedule.lr != schedule_golden[c].want_lr[i] || schedule.momentum != schedule_golden[c].want_momentum[i]) {
+            if (schedule.lr != schedule_golden[c].want_lr[i] ||
+                schedule.momentum != schedule_golden[c].want_momentum[i]) {
                 tdm_test_failures++;
-                fprintf(stderr, "%s, step %d: lr %a momentum %a, wanted %a and %a\n", schedule_golden[c].name, i, schedule.lr,
-                        schedule.momentum, schedule_golden[c].want_lr[i], schedule_golden[c].want_momentum[i]);
+                fprintf(stderr, "%s, step %d: lr %a momentum %a, wanted %a and %a\n", schedule_golden[c].name, i,
+                        schedule.lr, schedule.momentum, schedule_golden[c].want_lr[i],
+                        schedule_golden[c].want_momentum[i]);
                 break;
             }
             tdm__schedule_step(&schedule, false);
@@ -23,8 +25,8 @@ TEST(equal_pytorch) {
 }
 
 TEST(per_epoch_steps_at_the_end_of_epochs) {
-    tdm_schedule_section section = {.type = TDM_SCHEDULE_STEP, .per = TDM_SCHEDULE_PER_EPOCH, .step_size = 2, .gamma = 0.5,
-                                    .total = TDM_INT_NULL};
+    tdm_schedule_section section = {
+        .type = TDM_SCHEDULE_STEP, .per = TDM_SCHEDULE_PER_EPOCH, .step_size = 2, .gamma = 0.5, .total = TDM_INT_NULL};
     tdm_schedule schedule;
     tdm__schedule_init(&schedule, &section, 1.0, 0, 40, 10);
     for (int step = 1; step <= 40; step++) {

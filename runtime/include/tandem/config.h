@@ -15,7 +15,7 @@ typedef struct tdm_config tdm_config;
 
 /* One thing wrong with the file. Texts are borrowed from the config. */
 typedef struct tdm_fault {
-    const char *id;      /* "C012": stable, for search engines */
+    const char *id; /* "C012": stable, for search engines */
     const char *file;
     int line, column;    /* 0: the command line */
     const char *key;     /* "model.layers[3].kernel" */
@@ -58,7 +58,7 @@ typedef enum tdm_config_form {
 /* Texts are released with tdm_free. */
 TDM_API tdm_status tdm_config_print(const tdm_config *config, tdm_config_form form, char **out);
 TDM_API tdm_status tdm_config_get(const tdm_config *config, const char *key, char **out); /* one value as text */
-TDM_API const char *tdm_config_source(const tdm_config *config); /* the text as read */
+TDM_API const char *tdm_config_source(const tdm_config *config);                          /* the text as read */
 
 typedef enum tdm_language { TDM_ENGLISH, TDM_CHINESE } tdm_language;
 /* `key` may be a key, a section, "layers" or a layer kind. Unknown keys are TDM_E_USAGE with the nearest one. */

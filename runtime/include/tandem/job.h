@@ -17,11 +17,11 @@ extern "C" {
 
 typedef enum tdm_data_format {
     TDM_DATA_NONE,
-    TDM_DATA_IDX,       /* MNIST's files, plain or .gz */
-    TDM_DATA_CIFAR10,   /* binary version */
-    TDM_DATA_NPY,       /* x.npy and y.npy */
-    TDM_DATA_SYNTHETIC, /* randn inputs, randint labels or randn targets, drawn as torch would */
-    TDM_DATA_GLYPHS,    /* rendered digits, learnable, no download */
+    TDM_DATA_IDX,         /* MNIST's files, plain or .gz */
+    TDM_DATA_CIFAR10,     /* binary version */
+    TDM_DATA_NPY,         /* x.npy and y.npy */
+    TDM_DATA_SYNTHETIC,   /* randn inputs, randint labels or randn targets, drawn as torch would */
+    TDM_DATA_GLYPHS,      /* rendered digits, learnable, no download */
     TDM_DATA_IMAGE_FOLDER /* known to the format, refused by tdm_config_check of this build */
 } tdm_data_format;
 
@@ -41,7 +41,7 @@ typedef struct tdm_data_spec {
 } tdm_data_spec;
 
 typedef struct tdm_transform_spec {
-    bool to_float;         /* bytes / 255 */
+    bool to_float;          /* bytes / 255 */
     tdm_floats mean, stdev; /* normalize; count 0: none, 1: every channel alike */
 } tdm_transform_spec;
 
@@ -81,8 +81,8 @@ typedef enum tdm_schedule_kind {
 } tdm_schedule_kind;
 typedef enum tdm_schedule_unit { TDM_SCHEDULE_PER_EPOCH, TDM_SCHEDULE_PER_STEP } tdm_schedule_unit;
 typedef struct tdm_schedule_section {
-    int type; /* tdm_schedule_kind */
-    int per;  /* tdm_schedule_unit: what one call of scheduler.step() stands for */
+    int type;             /* tdm_schedule_kind */
+    int per;              /* tdm_schedule_unit: what one call of scheduler.step() stands for */
     int64_t warmup_steps; /* linear warm-up in front, in steps; then the schedule from its start (SequentialLR) */
     double warmup_factor; /* of the first step: LinearLR's start_factor */
     int64_t step_size;    /* step */
@@ -92,7 +92,7 @@ typedef struct tdm_schedule_section {
     double min_lr;        /* cosine eta_min */
     double max_lr;        /* onecycle; NaN: optimizer.lr */
     double pct_start, div_factor, final_div_factor; /* onecycle */
-    int anneal;           /* onecycle: 0 cos, 1 linear */
+    int anneal;                                     /* onecycle: 0 cos, 1 linear */
     double start_factor, end_factor;                /* linear */
 } tdm_schedule_section;
 
@@ -149,12 +149,12 @@ typedef struct tdm_checkpoint_section {
 } tdm_checkpoint_section;
 
 typedef struct tdm_job {
-    uint32_t size; /* sizeof(tdm_job) */
+    uint32_t size;   /* sizeof(tdm_job) */
     int64_t version; /* of the format: 1 */
     const char *name;
     int64_t seed;
     bool deterministic;
-    int rng_profile; /* tdm_rng_profile of initial weights and synthetic data */
+    int rng_profile;     /* tdm_rng_profile of initial weights and synthetic data */
     const char *weights; /* a .safetensors file to start from, or NULL */
     tdm_data_section data;
     tdm_loss_section loss;
@@ -178,8 +178,8 @@ typedef struct tdm_job {
 
 /* Every field to its default, but no run directory: a program that wants files says where. Texts point to constants. */
 TDM_API tdm_status tdm_job_init(tdm_job *job);
-/* Are all values in their ranges, and of each pair exactly one given? TDM_E_CONFIG names the first that is not. Whatever
- * opens or prints a job asks this first. */
+/* Are all values in their ranges, and of each pair exactly one given? TDM_E_CONFIG names the first that is not.
+ * Whatever opens or prints a job asks this first. */
 TDM_API tdm_status tdm_job_check(const tdm_job *job);
 
 #ifdef __cplusplus

@@ -18,20 +18,20 @@ extern "C" {
 #endif
 
 /* name, number, text */
-#define TDM_STATUS_MAP(X)                                                                          \
-    X(OK, 0, "ok")                                                                                 \
-    X(E_INTERNAL, 1, "bug in tandem")                                                              \
-    X(E_USAGE, 2, "wrong use of a function or command")                                            \
-    X(E_CONFIG, 3, "bad configuration")                                                            \
-    X(E_DATA, 4, "bad or missing data")                                                            \
-    X(E_DEVICE, 5, "device absent or failed")                                                      \
-    X(E_MEMORY, 6, "out of memory")                                                                \
-    X(E_COMM, 7, "communication failed or a peer was lost")                                        \
-    X(E_CHECKPOINT, 8, "checkpoint missing, damaged or of another model")                          \
-    X(E_NUMERIC, 9, "non-finite numbers")                                                          \
-    X(E_IO, 10, "storage failed")                                                                  \
-    X(E_UNSUPPORTED, 11, "not supported in this build")                                            \
-    X(E_CHECK, 12, "a check did not hold")                                                         \
+#define TDM_STATUS_MAP(X)                                                 \
+    X(OK, 0, "ok")                                                        \
+    X(E_INTERNAL, 1, "bug in tandem")                                     \
+    X(E_USAGE, 2, "wrong use of a function or command")                   \
+    X(E_CONFIG, 3, "bad configuration")                                   \
+    X(E_DATA, 4, "bad or missing data")                                   \
+    X(E_DEVICE, 5, "device absent or failed")                             \
+    X(E_MEMORY, 6, "out of memory")                                       \
+    X(E_COMM, 7, "communication failed or a peer was lost")               \
+    X(E_CHECKPOINT, 8, "checkpoint missing, damaged or of another model") \
+    X(E_NUMERIC, 9, "non-finite numbers")                                 \
+    X(E_IO, 10, "storage failed")                                         \
+    X(E_UNSUPPORTED, 11, "not supported in this build")                   \
+    X(E_CHECK, 12, "a check did not hold")                                \
     X(E_STOPPED, 75, "stopped early, with a checkpoint")
 
 typedef enum tdm_status {

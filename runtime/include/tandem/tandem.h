@@ -43,7 +43,7 @@ typedef struct tdm_event {
     tdm_event_kind kind;
     int64_t step, steps_total; /* done; of the whole run */
     int64_t epoch;
-    int64_t samples;           /* of this step */
+    int64_t samples;                      /* of this step */
     double loss, accuracy, lr, grad_norm; /* NaN where it does not apply */
     double samples_per_second;
     tdm_phase_ms ms;
@@ -54,18 +54,19 @@ typedef struct tdm_event {
 
 typedef struct tdm_run_options {
     uint32_t size;
-    const tdm_host *host;            /* NULL: tdm_host_default() */
-    const tdm_source *train, *eval;  /* own data instead of the job's; NULL: the job's */
+    const tdm_host *host;                                /* NULL: tdm_host_default() */
+    const tdm_source *train, *eval;                      /* own data instead of the job's; NULL: the job's */
     int (*on_event)(const tdm_event *event, void *user); /* non-zero: stop after this step, as tdm_run_request_stop */
     void *user;
-    const char *module_path;         /* NULL: TANDEM_MODULE_PATH and the places beside the library */
+    const char *module_path; /* NULL: TANDEM_MODULE_PATH and the places beside the library */
     /* One rank of a ddp job whose processes exist already: rank, world and the inherited descriptor of
      * tdm_launch_create. world 0: alone. */
     int rank, world, launch_fd;
     /* Written into the run directory and checkpoints as config.input.yaml and config.resolved.yaml; NULL: none. */
     const char *config_input, *config_yaml;
 } tdm_run_options;
-#define TDM_RUN_OPTIONS_INIT { sizeof(tdm_run_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, -1, NULL, NULL }
+#define TDM_RUN_OPTIONS_INIT \
+    { sizeof(tdm_run_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, -1, NULL, NULL }
 
 /* Opens data, builds the plan and the replicas, makes the initial weights, resumes if the job says so. The job and the
  * graph are borrowed until close. In ddp with several ranks this is collective. */
@@ -78,8 +79,8 @@ TDM_API void tdm_run_close(tdm_run *run); /* NULL is fine */
 TDM_API tdm_status tdm_run_train(tdm_run *run);
 /* `count` more optimizer steps, and nothing else. Past the job's last step: TDM_E_USAGE. */
 TDM_API tdm_status tdm_run_step(tdm_run *run, int64_t count);
-/* Finish the step that is running, save, return; in ddp all ranks do, at the latest after one step more. Training may be
- * called again and goes on. Any thread, and from a signal handler. */
+/* Finish the step that is running, save, return; in ddp all ranks do, at the latest after one step more. Training may
+ * be called again and goes on. Any thread, and from a signal handler. */
 TDM_API void tdm_run_request_stop(tdm_run *run);
 
 typedef struct tdm_run_state {

@@ -1,7 +1,7 @@
 /* tandem/sys/module.h - a module: kernels, a device or a communicator in a shared library of its own.
  *
- * It exports one constant, `tdm_module_v1`. It is opened on demand, asked by `probe` whether it can work here, and never
- * closed. It links nothing of tandem: what it needs comes through tdm_host_calls. */
+ * It exports one constant, `tdm_module_v1`. It is opened on demand, asked by `probe` whether it can work here, and
+ * never closed. It links nothing of tandem: what it needs comes through tdm_host_calls. */
 #ifndef TANDEM_SYS_MODULE_H
 #define TANDEM_SYS_MODULE_H
 
@@ -18,10 +18,11 @@ struct tdm_device_ops;
 struct tdm_comm_ops;
 
 typedef struct tdm_module {
-    uint32_t abi;  /* TDM_MODULE_ABI */
-    uint32_t size; /* sizeof(tdm_module) of the module's build; shorter ones lack the last members */
+    uint32_t abi;     /* TDM_MODULE_ABI */
+    uint32_t size;    /* sizeof(tdm_module) of the module's build; shorter ones lack the last members */
     const char *name; /* "dnnl" */
-    /* 1: usable here, and `text` says with what ("oneDNN 2.6.3, AVX-512"); 0: not, and `text` says why in a sentence. */
+    /* 1: usable here, and `text` says with what ("oneDNN 2.6.3, AVX-512"); 0: not, and `text` says why in a sentence.
+     */
     int (*probe)(char *text, size_t bytes);
     /* Hands over the call table; it outlives the module. Idempotent, any thread. */
     void (*init)(const tdm_host_calls *calls);

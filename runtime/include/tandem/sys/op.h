@@ -67,11 +67,11 @@ typedef struct tdm_infer {
 } tdm_infer;
 
 enum {
-    TDM_OP_READS_X = 1,   /* backward reads the inputs */
-    TDM_OP_READS_Y = 2,   /* backward reads the output */
-    TDM_OP_IN_PLACE = 4,  /* y may lie on x, and dx on dy */
-    TDM_OP_ALIAS = 8,     /* the same bytes under another shape: no kernel runs */
-    TDM_OP_RANDOM = 16,   /* draws from the counter-based generator when training */
+    TDM_OP_READS_X = 1,          /* backward reads the inputs */
+    TDM_OP_READS_Y = 2,          /* backward reads the output */
+    TDM_OP_IN_PLACE = 4,         /* y may lie on x, and dx on dy */
+    TDM_OP_ALIAS = 8,            /* the same bytes under another shape: no kernel runs */
+    TDM_OP_RANDOM = 16,          /* draws from the counter-based generator when training */
     TDM_OP_IDENTITY_IN_EVAL = 32 /* forward outside training is a copy (dropout) */
 };
 
@@ -103,10 +103,10 @@ typedef struct tdm_kernel_desc {
 /* What the kernel answers. On entry desc->x_layout holds the layouts that the producers offer. */
 typedef struct tdm_kernel_fit {
     tdm_layout x_layout[TDM_MAX_INPUTS], y_layout; /* wanted and made; the plan inserts reorders */
-    bool relu;           /* is able to take a following relu into the call */
-    size_t saved_bytes;  /* kept from forward to backward */
-    size_t scratch_bytes; /* used within one call */
-    char why[96];        /* why it does not fit: "groups > 1", "no AVX2" */
+    bool relu;                                     /* is able to take a following relu into the call */
+    size_t saved_bytes;                            /* kept from forward to backward */
+    size_t scratch_bytes;                          /* used within one call */
+    char why[96];                                  /* why it does not fit: "groups > 1", "no AVX2" */
 } tdm_kernel_fit;
 
 typedef struct tdm_kernel_args {
@@ -181,8 +181,8 @@ typedef struct tdm_sgd_args {
 } tdm_sgd_args;
 typedef struct tdm_adam_args {
     float beta1, one_minus_beta1, beta2, one_minus_beta2;
-    float step_size;        /* -lr / (1 - beta1^t) */
-    float sqrt_correction;  /* sqrt(1 - beta2^t) */
+    float step_size;         /* -lr / (1 - beta1^t) */
+    float sqrt_correction;   /* sqrt(1 - beta2^t) */
     float eps, weight_decay; /* weight_decay: added to the gradient (adam); 0 for adamw */
     float decay_factor;      /* 1 - lr * weight_decay, multiplied first (adamw); 1 for adam */
     bool lerp;               /* first moment as m + (g - m)(1 - beta1), torch >= 2.1; else m beta1 + g (1 - beta1) */
