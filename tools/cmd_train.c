@@ -111,7 +111,8 @@ static int run_here(training *tr) {
 
 /* The parent of the ranks hands its own choice of a run directory on: a start time in the name is taken once. */
 static int start_ranks(const session *s, int world) {
-    char *extra = s->job->run.dir && !args_flag(s->t, "--run-dir") ? text_format("run.dir=%s", s->job->run.dir) : NULL;
+    char *extra =
+        s->job->run.dir && !args_flag(s->t, "--run-dir") ? job_path_override("run.dir", s->job->run.dir) : NULL;
     int code = launch_ranks(s->t, world, extra);
     free(extra);
     return code;

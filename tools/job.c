@@ -17,6 +17,17 @@ static int tell_faults(const tdm_config *config) {
     return TDM_E_CONFIG;
 }
 
+char *job_path_override(const char *key, const char *path) {
+    char *out = memory_new(strlen(key) + 2 * strlen(path) + 4, 1);
+    char *to = stpcpy(stpcpy(out, key), "=\"");
+    for (; *path; path++) {
+        if (*path == '"' || *path == '\\') *to++ = '\\';
+        *to++ = *path;
+    }
+    *to = '"';
+    return out;
+}
+
 /* --mode, --steps, --resume and --run-dir are short for overrides; the last word wins, so they come after those. */
 static tdm_status apply_flags(const tool *t, tdm_config *config) {
     static const char *const flags[][2] = {
@@ -25,7 +36,7 @@ static tdm_status apply_flags(const tool *t, tdm_config *config) {
     for (size_t i = 0; i < sizeof flags / sizeof flags[0] && status == TDM_OK; i++) {
         const char *value = args_flag(t, flags[i][0]);
         if (!value) continue;
-        char *text = text_format("%s=%s", flags[i][1], value);
+        char *text = job_path_override(flags[i][1], value);
         status = tdm_config_override(config, text);
         free(text);
     }

@@ -47,6 +47,12 @@ code 0 "$tandem" train toy.yaml run.dir=null
 has "$out" "params_xxh3"
 [ -e runs ] && fail "runs/ was made without being asked for"
 
+# --run-dir is used exactly, whatever it looks like
+for name in 'my dir' 'a: b' '[x]' '#h' null 'q"q' '训练'; do
+    code 0 "$tandem" train toy.yaml --run-dir "$name" --mode ddp --steps 2 --quiet
+    [ -s "$name/summary.json" ] || fail "no run in '$name'"
+done
+
 # a bar where one is asked for, plain lines elsewhere
 code 0 "$tandem" train toy.yaml run.dir=null log.progress=always
 has "$err" "100%|"
