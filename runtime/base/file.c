@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -195,6 +196,20 @@ tdm_status tdm__file_replace(const tdm_host *host, const tdm_file_ops *ops, cons
 done:
     tdm__arena_deinit(&arena);
     return status;
+}
+
+bool tdm__process_lives(long pid) {
+    char path[40], text[512];
+    if (kill((pid_t)pid, 0) != 0 && errno == ESRCH) return false;
+    snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return true;
+    ssize_t length = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    text[length > 0 ? length : 0] = '\0';
+    /* "7 (name) Z ...", and the name may hold anything. */
+    const char *at = strrchr(text, ')');
+    return at == NULL || at[1] != ' ' || (at[2] != 'Z' && at[2] != 'X');
 }
 
 tdm_status tdm__folder_sync(const tdm_file_ops *ops, const char *path) {

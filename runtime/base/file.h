@@ -25,7 +25,8 @@ typedef struct tdm_file_ops {
 
 extern const tdm_file_ops tdm__file_system; /* the real one */
 
-/* TDM_E_IO from errno: "cannot write runs/a/x: No space left on device; free some space there or choose another place". */
+/* TDM_E_IO from errno: "cannot write runs/a/x: No space left on device; free some space there or choose another place".
+ */
 tdm_status tdm__file_fail(const char *doing, const char *path, int error);
 
 /* ---- writing ---- */
@@ -52,6 +53,10 @@ void tdm__out_discard(tdm_out_file *file);
  * of the folder. */
 tdm_status tdm__file_replace(const tdm_host *host, const tdm_file_ops *ops, const char *path, const void *bytes,
                              size_t count);
+
+/* Does the process live that a temporary name has the number of? One that has ended, but that nobody has waited for (in
+ * a container whose first process does not), is dead. */
+bool tdm__process_lives(long pid);
 
 /* mkdir -p, each new folder made durable in its parent. */
 tdm_status tdm__folder_make(const tdm_host *host, const tdm_file_ops *ops, const char *path);

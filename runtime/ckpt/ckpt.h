@@ -16,13 +16,13 @@ enum { TDM_ST_F32, TDM_ST_F64, TDM_ST_I64, TDM_ST_I32, TDM_ST_U8, TDM_ST_OTHER }
 
 typedef struct tdm_tensor {
     const char *name;
-    int dtype;             /* TDM_ST_* */
-    char dtype_name[12];   /* as in the file: "F32", "BF16" */
+    int dtype;           /* TDM_ST_* */
+    char dtype_name[12]; /* as in the file: "F32", "BF16" */
     int ndim;
     int64_t dim[16];
     size_t bytes;
-    const void *data;      /* to write; NULL when read from a file */
-    uint64_t file_offset;  /* of its first byte, when read from a file */
+    const void *data;     /* to write; NULL when read from a file */
+    uint64_t file_offset; /* of its first byte, when read from a file */
 } tdm_tensor;
 
 typedef struct tdm_tensor_file tdm_tensor_file;
@@ -30,14 +30,14 @@ typedef struct tdm_tensor_file tdm_tensor_file;
  * size) before anything is allocated for it. TDM_E_CHECKPOINT says what is wrong, with found and expected numbers. */
 tdm_status tdm__tensor_file_open(tdm_tensor_file **out, const tdm_host *host, const char *path);
 int tdm__tensor_file_count(const tdm_tensor_file *file);
-const tdm_tensor *tdm__tensor_file_get(const tdm_tensor_file *file, int index);      /* in order of offset */
+const tdm_tensor *tdm__tensor_file_get(const tdm_tensor_file *file, int index);         /* in order of offset */
 const tdm_tensor *tdm__tensor_file_find(const tdm_tensor_file *file, const char *name); /* NULL if absent */
 const char *tdm__tensor_file_metadata(const tdm_tensor_file *file, const char *key);    /* NULL if absent */
 tdm_status tdm__tensor_file_read(const tdm_tensor_file *file, const tdm_tensor *tensor, void *to);
 void tdm__tensor_file_close(tdm_tensor_file *file);
 
-/* Writes `path` (created, must not exist), fsynced. Tensors may come in any order; hashes[i] and *file_hash, *file_bytes
- * are filled when not NULL. metadata: NULL-terminated key, value, key, value. */
+/* Writes `path` (created, must not exist), fsynced. Tensors may come in any order; hashes[i] and *file_hash,
+ * *file_bytes are filled when not NULL. metadata: NULL-terminated key, value, key, value. */
 tdm_status tdm__tensor_file_write(const tdm_host *host, const char *path, const tdm_tensor *tensors, int count,
                                   const char *const *metadata, tdm_hash128 *hashes, tdm_hash128 *file_hash,
                                   uint64_t *file_bytes);
@@ -46,21 +46,21 @@ tdm_status tdm__tensor_file_write(const tdm_host *host, const char *path, const 
 
 /* What a run needs beside tensors to go on. */
 typedef struct tdm_ckpt_state {
-    int64_t step;          /* optimizer steps done */
+    int64_t step;                 /* optimizer steps done */
     int64_t epoch, step_in_epoch; /* of the next step */
-    int64_t samples;       /* seen by all replicas together */
+    int64_t samples;              /* seen by all replicas together */
     int64_t seed;
-    double lr;             /* schedules are recursive in lr (as PyTorch's): the value in force */
+    double lr; /* schedules are recursive in lr (as PyTorch's): the value in force */
     int64_t schedule_step;
-    char mode[8];          /* that saved it: information only */
-    int replicas;          /* that saved it: the sampler's order depends on it */
+    char mode[8]; /* that saved it: information only */
+    int replicas; /* that saved it: the sampler's order depends on it */
     int64_t per_device;
-    char optimizer[16];    /* "adam" */
+    char optimizer[16]; /* "adam" */
     char params_xxh3[TDM_HASH_TEXT];
 } tdm_ckpt_state;
 
 typedef struct tdm_ckpt_parts {
-    const tdm_tensor *model;     /* parameters and buffers, PyTorch's names and layouts */
+    const tdm_tensor *model; /* parameters and buffers, PyTorch's names and layouts */
     int model_count;
     const tdm_tensor *optimizer; /* exp_avg.<name>, ... */
     int optimizer_count;
@@ -70,8 +70,12 @@ typedef struct tdm_ckpt_parts {
 
 /* Writes <dir>/step-%08d: temporary sibling, every file and directory fsynced, renamed, `latest` updated, then all but
  * the newest keep_last complete ones removed (0: keep all). TDM_E_IO leaves what was there valid. dir is created. An
- * existing complete checkpoint of the same step is left as it is if its manifest says the same hashes, else replaced. */
+ * existing complete checkpoint of the same step is left as it is if its manifest says the same hashes, else replaced.
+ */
 tdm_status tdm__ckpt_save(const tdm_host *host, const char *dir, const tdm_ckpt_parts *parts, int64_t keep_last);
+
+/* Removes what killed saves left in dir. Every save does that first; this is for who will not save. */
+tdm_status tdm__ckpt_reap(const tdm_host *host, const char *dir);
 
 /* A checkpoint opened for reading: manifest parsed, files of the right size. */
 typedef struct tdm_ckpt tdm_ckpt;
@@ -83,7 +87,7 @@ tdm_status tdm__ckpt_open_newest(tdm_ckpt **out, const tdm_host *host, const cha
 /* `path` as people give it: a step directory, a checkpoints directory, a run directory, or a .safetensors file; the
  * last gives a checkpoint with a model and no state. */
 tdm_status tdm__ckpt_open_any(tdm_ckpt **out, const tdm_host *host, const char *path);
-const tdm_ckpt_state *tdm__ckpt_state(const tdm_ckpt *ckpt);      /* NULL without state */
+const tdm_ckpt_state *tdm__ckpt_state(const tdm_ckpt *ckpt); /* NULL without state */
 const tdm_tensor_file *tdm__ckpt_model(const tdm_ckpt *ckpt);
 const tdm_tensor_file *tdm__ckpt_optimizer(const tdm_ckpt *ckpt); /* NULL without state */
 const char *tdm__ckpt_path(const tdm_ckpt *ckpt);

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +62,7 @@ static tdm_status make_temporary(saving *s, int64_t step) {
 
 /* Whose process is gone? The name says the pid; a lock that is held says that it lives, whatever the pid. */
 static bool is_stale(const char *path, long pid) {
-    if (pid != (long)getpid() && (kill((pid_t)pid, 0) == 0 || errno != ESRCH)) return false;
+    if (pid != (long)getpid() && tdm__process_lives(pid)) return false;
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return errno != ENOENT;
     bool held = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
@@ -324,4 +323,12 @@ done:
 
 tdm_status tdm__ckpt_save(const tdm_host *host, const char *dir, const tdm_ckpt_parts *parts, int64_t keep_last) {
     return tdm__ckpt_save_with(host, &tdm__file_system, dir, parts, keep_last);
+}
+
+tdm_status tdm__ckpt_reap(const tdm_host *host, const char *dir) {
+    saving s = {.host = host, .ops = &tdm__file_system, .dir = dir, .lock = -1};
+    tdm__arena_init(&s.arena, host);
+    tdm_status status = reap(&s);
+    tdm__arena_deinit(&s.arena);
+    return status;
 }

@@ -1,8 +1,10 @@
-/* The run directory: what config was given, what happens step by step, how it ended. Written by rank 0 alone; one job at
- * a time, held by a lock on the folder. */
+/* The run directory: what config was given, what happens step by step, how it ended. Written by rank 0 alone; one job
+ * at a time, held by a lock on the folder. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -10,6 +12,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
+#include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/train/run.h"
 
@@ -50,8 +53,10 @@ static tdm_status replace_file(tdm_run *run, const char *name, const char *text,
 
 static tdm_status replace_with(tdm_run *run, const char *name, tdm_text *text) {
     tdm_status status = TDM_OK;
-    if (text->failed) status = tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "out of memory while writing %s", name);
-    else status = replace_file(run, name, text->data != NULL ? text->data : "", text->length);
+    if (text->failed)
+        status = tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "out of memory while writing %s", name);
+    else
+        status = replace_file(run, name, text->data != NULL ? text->data : "", text->length);
     tdm__text_deinit(text);
     return status;
 }
@@ -60,11 +65,41 @@ static tdm_status lock_folder(tdm_run *run) {
     char path[4200];
     snprintf(path, sizeof(path), "%s/.lock", run->folder->path);
     run->folder->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (run->folder->lock < 0) TDM_FAIL(TDM_E_IO, "cannot write in run directory '%s': %s", run->folder->path, strerror(errno));
+    if (run->folder->lock < 0)
+        TDM_FAIL(TDM_E_IO, "cannot write in run directory '%s': %s", run->folder->path, strerror(errno));
     if (flock(run->folder->lock, LOCK_EX | LOCK_NB) != 0)
         TDM_FAIL(TDM_E_IO, "run directory '%s' is in use by another job; wait for it, or give --run-dir another folder",
                  run->folder->path);
     return TDM_OK;
+}
+
+/* The process number in the name of a file of ours that was about to replace another; 0: it is none. */
+static long pid_of(const char *name) {
+    static const char *const ours[] = {"config.input.yaml", "config.resolved.yaml", "status.json", "summary.json",
+                                       "env.json",          "report.html"};
+    char again[64];
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+        size_t length = strlen(ours[i]);
+        if (strncmp(name, ours[i], length) != 0 || strncmp(name + length, ".tmp-", 5) != 0) continue;
+        long pid = strtol(name + length + 5, NULL, 10);
+        snprintf(again, sizeof(again), "%s.tmp-%ld", ours[i], pid);
+        if (pid > 0 && strcmp(again, name) == 0) return pid;
+    }
+    return 0;
+}
+
+/* What killed processes left. */
+static void reap(tdm_run *run) {
+    struct dirent *entry;
+    DIR *folder = opendir(run->folder->path);
+    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+        long pid = pid_of(entry->d_name);
+        if (pid <= 0 || (pid != (long)getpid() && tdm__process_lives(pid))) continue;
+        if (unlinkat(dirfd(folder), entry->d_name, 0) == 0)
+            TDM_INFO(run->host, "run", "removed %s, left by process %ld", entry->d_name, pid);
+    }
+    if (folder != NULL) closedir(folder);
+    if (tdm__file_is_folder(run->folder->checkpoints)) (void)tdm__ckpt_reap(run->host, run->folder->checkpoints);
 }
 
 tdm_status tdm__folder_open(tdm_run *run) {
@@ -76,6 +111,7 @@ tdm_status tdm__folder_open(tdm_run *run) {
     TDM_TRY(tdm__arena_printf(&run->arena, &run->folder->checkpoints, "%s/checkpoints", dir));
     TDM_TRY(tdm__folder_make(run->host, &tdm__file_system, dir));
     TDM_TRY(lock_folder(run));
+    reap(run);
     const char *input = run->options.config_input, *yaml = run->options.config_yaml;
     if (input != NULL) TDM_TRY(replace_file(run, "config.input.yaml", input, strlen(input)));
     if (yaml != NULL) TDM_TRY(replace_file(run, "config.resolved.yaml", yaml, strlen(yaml)));
@@ -146,8 +182,10 @@ static void add_phases(tdm_text *text, const tdm_tally *tally) {
 }
 
 static void add_loss(tdm_text *text, double value) {
-    if (isfinite(value)) tdm__text_printf(text, "%.9g", value);
-    else tdm__text_puts(text, "null");
+    if (isfinite(value))
+        tdm__text_printf(text, "%.9g", value);
+    else
+        tdm__text_puts(text, "null");
 }
 
 static double rate(const tdm_tally *tally) {
@@ -157,8 +195,10 @@ static double rate(const tdm_tally *tally) {
 
 static tdm_status append_line(tdm_run *run, tdm_text *text) {
     tdm_status status = TDM_OK;
-    if (text->failed) status = tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "out of memory while writing metrics.jsonl");
-    else status = write_all(run->folder->metrics, "metrics.jsonl", text->data, text->length);
+    if (text->failed)
+        status = tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "out of memory while writing metrics.jsonl");
+    else
+        status = write_all(run->folder->metrics, "metrics.jsonl", text->data, text->length);
     tdm__text_deinit(text);
     return status;
 }
@@ -168,7 +208,8 @@ tdm_status tdm__folder_train_line(tdm_run *run, const tdm_step_result *result, d
     int64_t epoch = run->step_in_epoch == 0 && run->epoch > 0 ? run->epoch - 1 : run->epoch; /* of the step just done */
     tdm_text text;
     tdm__text_init(&text, run->host);
-    tdm__text_printf(&text, "{\"kind\":\"train\",\"step\":%lld,\"epoch\":%lld,\"loss\":", (long long)run->step, (long long)epoch);
+    tdm__text_printf(&text, "{\"kind\":\"train\",\"step\":%lld,\"epoch\":%lld,\"loss\":", (long long)run->step,
+                     (long long)epoch);
     add_loss(&text, result->loss);
     tdm__text_puts(&text, ",\"lr\":");
     tdm__text_json_number(&text, lr);
@@ -176,7 +217,8 @@ tdm_status tdm__folder_train_line(tdm_run *run, const tdm_step_result *result, d
         tdm__text_puts(&text, ",\"grad_norm\":");
         add_loss(&text, result->grad_norm);
     }
-    tdm__text_printf(&text, ",\"samples\":%lld,\"samples_per_s\":%.1f,\"ms\":", (long long)result->rows, rate(&run->since_log));
+    tdm__text_printf(&text, ",\"samples\":%lld,\"samples_per_s\":%.1f,\"ms\":", (long long)result->rows,
+                     rate(&run->since_log));
     add_phases(&text, &run->since_log);
     tdm__text_puts(&text, "}\n");
     return append_line(run, &text);
@@ -205,10 +247,15 @@ tdm_status tdm__folder_status(tdm_run *run, const char *state, tdm_status code, 
     tdm__utc_stamp(stamp);
     tdm_text text;
     tdm__text_init(&text, run->host);
-    tdm__text_printf(&text, "{\"state\":\"%s\",\"pid\":%ld,\"step\":%lld,\"steps_total\":%lld,\"epoch\":%lld,\"heartbeat\":\"%s\","
-                            "\"exit_code\":%d,\"reason\":", state, (long)getpid(), (long long)run->step,
-                     (long long)run->steps_total, (long long)run->epoch, stamp, (int)code);
-    tdm__text_json_string(&text, code == TDM_OK ? "" : code == TDM_E_STOPPED ? "stopped on request" : tdm_error_message());
+    tdm__text_printf(
+        &text,
+        "{\"state\":\"%s\",\"pid\":%ld,\"step\":%lld,\"steps_total\":%lld,\"epoch\":%lld,\"heartbeat\":\"%s\","
+        "\"exit_code\":%d,\"reason\":",
+        state, (long)getpid(), (long long)run->step, (long long)run->steps_total, (long long)run->epoch, stamp,
+        (int)code);
+    tdm__text_json_string(&text, code == TDM_OK          ? ""
+                                 : code == TDM_E_STOPPED ? "stopped on request"
+                                                         : tdm_error_message());
     tdm__text_puts(&text, "}\n");
     return replace_with(run, "status.json", &text);
 }
@@ -224,11 +271,12 @@ tdm_status tdm__folder_summary(tdm_run *run, const char *reason, const int64_t *
     tdm__text_init(&text, run->host);
     tdm__text_puts(&text, "{\"name\":");
     tdm__text_json_string(&text, run->job->name != NULL ? run->job->name : "");
-    tdm__text_printf(&text, ",\"mode\":\"%s\",\"devices\":%d,\"per_device\":%lld,\"global_batch\":%lld,\"parameters\":%lld,"
-                            "\"step\":%lld,\"epoch\":%lld,\"samples\":%lld,\"loss\":", run->mode->ops->name, run->replicas,
-                     (long long)run->per_device, (long long)(run->per_device * run->replicas),
-                     (long long)tdm_graph_param_count(run->graph), (long long)run->step, (long long)run->epoch,
-                     (long long)run->samples);
+    tdm__text_printf(&text,
+                     ",\"mode\":\"%s\",\"devices\":%d,\"per_device\":%lld,\"global_batch\":%lld,\"parameters\":%lld,"
+                     "\"step\":%lld,\"epoch\":%lld,\"samples\":%lld,\"loss\":",
+                     run->mode->ops->name, run->replicas, (long long)run->per_device,
+                     (long long)(run->per_device * run->replicas), (long long)tdm_graph_param_count(run->graph),
+                     (long long)run->step, (long long)run->epoch, (long long)run->samples);
     add_loss(&text, run->last_loss);
     tdm__text_puts(&text, ",\"eval_loss\":");
     add_loss(&text, run->eval_loss);

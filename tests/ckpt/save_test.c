@@ -207,6 +207,23 @@ TEST(clears_what_dead_processes_left) {
     support_remove(run);
 }
 
+/* In a container whose first process waits for nobody, the dead stay as zombies. */
+TEST(a_zombie_is_dead) {
+    char name[128];
+    siginfo_t info;
+    begin();
+    save(1, 0);
+    pid_t child = fork();
+    if (child == 0) _exit(0);
+    REQUIRE(child > 0 && waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) == 0);
+    snprintf(name, sizeof(name), ".step-00000002.tmp-%ld-0", (long)child);
+    REQUIRE(mkdir(in_dir(name), 0777) == 0);
+    REQUIRE_OK(tdm__ckpt_reap(tdm_host_default(), dir));
+    CHECK(!support_exists(dir, name));
+    CHECK(waitpid(child, NULL, 0) == child);
+    support_remove(run);
+}
+
 /* Links and other things under our names: nothing outside the folder is touched, nothing is waited for. */
 TEST(planted_names) {
     char outside[256], victim[300], name[64];
@@ -280,5 +297,5 @@ TEST(record_is_left_alone) {
 }
 
 TEST_MAIN(RUN(saved_and_found); RUN(nothing_there); RUN(without_optimizer_tensors_or_config); RUN(keeps_the_newest);
-          RUN(same_step_again); RUN(clears_what_dead_processes_left); RUN(planted_names); RUN(no_place_for_folders);
-          RUN(record_is_left_alone);)
+          RUN(same_step_again); RUN(clears_what_dead_processes_left); RUN(a_zombie_is_dead); RUN(planted_names);
+          RUN(no_place_for_folders); RUN(record_is_left_alone);)
