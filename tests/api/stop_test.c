@@ -154,14 +154,27 @@ TEST(signal_handler_stops_it) {
     tdm_run_close(long_run);
 }
 
-TEST(library_leaves_signals_alone) {
-    struct sigaction action;
+/* ---- and nobody else's ---- */
+
+typedef void (*handler)(int);
+
+static void read_handlers(handler to[32]) {
     for (int number = 1; number < 32; number++) {
-        if (number == SIGKILL || number == SIGSTOP) continue;
-        CHECK(sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_DFL);
+        struct sigaction action = {.sa_handler = SIG_DFL};
+        (void)sigaction(number, NULL, &action);
+        to[number] = action.sa_handler;
     }
 }
 
-TEST_MAIN(graph = api_graph(NULL); RUN(callback_stops_after_its_step); RUN(stop_with_a_run_directory_saves);
-          RUN(request_before_training_stops_after_one_step); RUN(another_thread_stops_it); RUN(signal_handler_stops_it);
-          RUN(library_leaves_signals_alone); tdm_graph_free(graph);)
+static handler at_start[32];
+
+TEST(library_leaves_signals_alone) {
+    handler now[32];
+    read_handlers(now);
+    for (int number = 1; number < 32; number++) CHECK(now[number] == at_start[number]);
+}
+
+TEST_MAIN(read_handlers(at_start); graph = api_graph(NULL); RUN(callback_stops_after_its_step);
+          RUN(stop_with_a_run_directory_saves); RUN(request_before_training_stops_after_one_step);
+          RUN(another_thread_stops_it); RUN(signal_handler_stops_it); RUN(library_leaves_signals_alone);
+          tdm_graph_free(graph);)
