@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# cmake --install, then the prefix moves elsewhere, and a stranger builds samples/embed_c against it: by pkg-config, by
+# find_package, over the shared and the static library. Its output is the sample's expected output.
+#   install.sh CMAKE SOURCE-FOLDER BUILD-FOLDER LIBRARY-FOLDER-NAME BINARY-FOLDER-NAME
+set -euo pipefail
+cmake=$1 source=$2 build=$3 lib=$4 bin=$5
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+sample=$source/samples/embed_c
+unset TANDEM_MODULE_PATH LD_LIBRARY_PATH
+
+# Losses may differ by the processor's kernels: numbers behind "loss" are compared to 0.02, all other words exactly.
+same_output() {
+    awk 'function off(a, b) { return a > b ? a - b : b - a }
+         NR == FNR { line[FNR] = $0; lines = FNR; next }
+         { n = split(line[FNR], want); if (n != NF) exit 1
+           for (i = 1; i <= NF; i++) if ($i != want[i] && !($(i - 1) == "loss" && off($i, want[i]) <= 0.02)) exit 1
+           got = FNR }
+         END { if (got != lines) exit 1 }' "$sample/expected_output.txt" "$1" && return
+    echo "install: $1 is"
+    cat "$1"
+    exit 1
+}
+
+"$cmake" --install "$build" --prefix "$work/first" >"$work/log" || { cat "$work/log"; exit 1; }
+mv "$work/first" "$work/moved"
+prefix=$work/moved
+
+"$prefix/$bin/tandem" --version >/dev/null
+"$prefix/$bin/tandem" check "$source/samples/toy/toy.yaml" >/dev/null
+for module in "$build"/lib/tandem/*.so; do
+    [ -e "$module" ] || continue
+    name=$(basename "$module")
+    "$prefix/$bin/tandem" doctor >"$work/doctor" || true # this machine's faults are not the point
+    grep -qF "$prefix/$lib/tandem/$name" "$work/doctor" ||
+        { echo "install: $name is not found beside the library"; cat "$work/doctor"; exit 1; }
+done
+! grep -rIlF "$work/first" "$prefix" || { echo "install: files name the prefix"; exit 1; }
+
+export PKG_CONFIG_PATH=$prefix/$lib/pkgconfig
+${CC:-cc} -std=c11 -pedantic -Wall -Wextra -Werror "$sample/embed.c" $(pkg-config --cflags --libs tandem) \
+    -Wl,-rpath,"$(pkg-config --variable=libdir tandem)" -o "$work/embed"
+"$work/embed" >"$work/by_pkg_config"
+same_output "$work/by_pkg_config"
+${CC:-cc} "$sample/embed.c" $(pkg-config --cflags tandem) "$prefix/$lib/libtandem.a" \
+    $(pkg-config --libs-only-l --static tandem | sed 's/-ltandem//') -pthread -o "$work/embed_static"
+(cd / && "$work/embed_static") >"$work/static_by_pkg_config"
+same_output "$work/static_by_pkg_config"
+
+"$cmake" -S "$source/tests/api/consumer" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$prefix" -DEMBED="$sample" \
+    -DCMAKE_BUILD_TYPE=Release >"$work/log" && "$cmake" --build "$work/consumer" >>"$work/log" ||
+    { cat "$work/log"; exit 1; }
+for form in tandem tandem_static; do
+    "$work/consumer/embed_$form" >"$work/$form"
+    same_output "$work/$form"
+done
+echo "install: moved, found by pkg-config and by CMake, shared and static"
