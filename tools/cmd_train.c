@@ -64,7 +64,7 @@ static int train(training *tr) {
     session *s = &tr->s;
     stop_install(s->run, launch_is_rank(&s->facts), s->t->quiet);
     tdm_status status = tdm_run_train(s->run);
-    stop_remove();
+    stop_done();
     progress_end(&tr->bar);
     if (status != TDM_OK && status != TDM_E_STOPPED) return session_failed(s, status);
     if (s->shows) {

@@ -12,7 +12,6 @@ static _Atomic(tdm_run *) running;
 static atomic_int signals_seen;
 static atomic_llong first_ms; /* when the first signal came; 0: none yet */
 static bool is_watched, is_quiet;
-static struct sigaction before_term, before_int;
 
 /* One event may come as several signals: `timeout`, a shell or a control group send to the process and to its group. */
 static bool is_repeat(void) {
@@ -30,7 +29,7 @@ static void on_signal(int number) {
     if (atomic_fetch_add(&signals_seen, 1) > 0 && !is_watched) _exit(128 + number);
     tdm_run *run = atomic_load(&running);
     if (run) tdm_run_request_stop(run);
-    if (!is_watched && !is_quiet && atomic_load(&signals_seen) == 1) {
+    if (run && !is_watched && !is_quiet && atomic_load(&signals_seen) == 1) {
         ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
         (void)written;
     }
@@ -45,16 +44,10 @@ void stop_install(tdm_run *run, bool watched_rank, bool quiet) {
     atomic_store(&signals_seen, 0);
     atomic_store(&first_ms, 0);
     atomic_store(&running, run);
-    sigaction(SIGTERM, &action, &before_term);
-    if (watched_rank) {
-        sigaction(SIGINT, NULL, &before_int);
-    } else {
-        sigaction(SIGINT, &action, &before_int);
-    }
+    sigaction(SIGTERM, &action, NULL);
+    if (!watched_rank) sigaction(SIGINT, &action, NULL);
 }
 
-void stop_remove(void) {
+void stop_done(void) {
     atomic_store(&running, NULL);
-    sigaction(SIGTERM, &before_term, NULL);
-    sigaction(SIGINT, &before_int, NULL);
 }

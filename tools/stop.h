@@ -10,6 +10,7 @@ enum { STOP_SAME_EVENT_MS = 300 };
 /* From now on the first signal asks `run` to stop. The second leaves at once with 128+n, but in a rank that a parent
  * watches the parent decides that. */
 void stop_install(tdm_run *run, bool watched_rank, bool quiet);
-void stop_remove(void); /* what the signals did before */
+/* Training is over and saved: a first signal changes nothing any more, a second still leaves. */
+void stop_done(void);
 
 #endif
