@@ -4,10 +4,10 @@
  * backward convolutions find their operands there. Weights lie in PyTorch's layout and are brought into oneDNN's at
  * each call; the gradient of the weights is summed over the chunks in their order and brought back once.
  *
- * Backward uses Winograd's algorithm where oneDNN has it (version 2, 3x3 filters, AVX-512): twice as fast, with errors
- * of the size that the direct sum over all rows has. Forward does not: its error there is some four times the direct
- * one's, which moves the relus and maxima that follow, and takes the loss further away from PyTorch's than PyTorch's
- * own kernels are from each other; `parallel.kernels: fast` has it all the same.
+ * `parallel.kernels: fast` uses Winograd's algorithm where oneDNN has it (version 2, 3x3 filters, AVX-512): more than
+ * twice as fast, in chunks of other sizes. It is not the default because it does not follow PyTorch: its errors are
+ * some four times those of direct sums, which moves relus and maxima, and gradients that are exactly 0 come out as
+ * 1e-9, from which Adam makes whole steps.
  *
  * The relu is a pass of its own, not oneDNN's: oneDNN turns NaN into 0, and PyTorch lets it through. */
 #include <math.h>
@@ -17,7 +17,7 @@
 #include "ops/conv2d/conv2d.h"
 #include "ops/dnnl_module/dnnl_module.h"
 
-enum { PASSES = 3, CHUNK_BYTES = 512 * 1024, CHUNK_TILES = 112 };
+enum { PASSES = 3, CHUNK_BYTES = 512 * 1024, CHUNK_TILES = 80 };
 
 /* oneDNN's view of one chunk. */
 typedef struct {
@@ -25,6 +25,7 @@ typedef struct {
     dnnl_primitive_desc_t pass[PASSES]; /* of tdm_dnnl_pass; NULL where not wanted */
     dnnl_primitive_desc_t
         reorder[PASSES]; /* weights to the pass, or its gradient back; NULL: PyTorch's layout serves */
+    int64_t chunk;       /* rows */
     bool winograd;
 } plans;
 
@@ -80,11 +81,10 @@ static void plans_deinit(plans *p) {
     for (size_t i = 0; i < sizeof desc / sizeof desc[0]; i++) tdm__dnnl_desc_deinit(desc[i]);
 }
 
-static dnnl_status_t describe(plans *p, const tdm_kernel_desc *desc, int64_t chunk, tdm_layout x_layout,
-                              tdm_layout y_layout) {
+static dnnl_status_t describe(plans *p, const tdm_kernel_desc *desc, tdm_layout x_layout, tdm_layout y_layout) {
     const tdm_conv2d_attrs *attrs = desc->attrs;
     const int64_t *x = desc->x[0].dim, *y = desc->y.dim, *w = desc->param[0].dim, groups = attrs->groups;
-    const dnnl_dims_t x_dims = {chunk, x[1], x[2], x[3]}, y_dims = {chunk, y[1], y[2], y[3]}, bias = {w[0]};
+    const dnnl_dims_t x_dims = {p->chunk, x[1], x[2], x[3]}, y_dims = {p->chunk, y[1], y[2], y[3]}, bias = {w[0]};
     const dnnl_dims_t dense = {w[0], w[1], w[2], w[3]}, grouped = {groups, w[0] / groups, w[1], w[2], w[3]};
     const int ndims = groups == 1 ? 4 : 5;
     const dnnl_dim_t *weights = groups == 1 ? dense : grouped;
@@ -101,9 +101,8 @@ static dnnl_status_t plan_pass(plans *p, const tdm_dnnl_context *context, const 
                                tdm_dnnl_pass pass) {
     const tdm_conv2d_attrs *attrs = desc->attrs;
     const tdm_window *window = &attrs->window;
-    const bool winograd = p->winograd && (desc->fast || pass != TDM_DNNL_FORWARD);
     const tdm_dnnl_conv c = {
-        .algorithm = winograd ? dnnl_convolution_winograd : dnnl_convolution_direct,
+        .algorithm = p->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct,
         .x = tdm__dnnl_ref(&p->x),
         .weights = tdm__dnnl_ref(&p->any_weights),
         .bias = desc->param_count > 1 ? tdm__dnnl_ref(&p->bias) : NULL,
@@ -124,10 +123,10 @@ static dnnl_status_t plan_pass(plans *p, const tdm_dnnl_context *context, const 
                                   gradient ? plain : own);
 }
 
-static dnnl_status_t plans_init(plans *p, const tdm_dnnl_context *context, const tdm_kernel_desc *desc, int64_t chunk,
+static dnnl_status_t plans_init(plans *p, const tdm_dnnl_context *context, const tdm_kernel_desc *desc, int64_t rows,
                                 tdm_layout x_layout, tdm_layout y_layout, bool winograd, bool training) {
-    *p = (plans){.winograd = winograd};
-    dnnl_status_t status = describe(p, desc, chunk, x_layout, y_layout);
+    *p = (plans){.winograd = winograd, .chunk = chunk_rows(desc, rows, winograd)};
+    dnnl_status_t status = describe(p, desc, x_layout, y_layout);
     if (status == dnnl_success) status = plan_pass(p, context, desc, TDM_DNNL_FORWARD);
     if (status == dnnl_success && training && desc->wants_dx[0])
         status = plan_pass(p, context, desc, TDM_DNNL_BACKWARD_DATA);
@@ -136,14 +135,14 @@ static dnnl_status_t plans_init(plans *p, const tdm_dnnl_context *context, const
     return status;
 }
 
-/* Backward by Winograd's algorithm where this oneDNN has it, else all direct. */
+/* The same in training and evaluation, whatever the number of rows. */
 static dnnl_status_t plans_choose(plans *p, const tdm_dnnl_context *context, const tdm_kernel_desc *desc, int64_t rows,
                                   tdm_layout x_layout, tdm_layout y_layout, bool training) {
     const int64_t *y = desc->y.dim;
-    if (TDM_DNNL_WINOGRAD && training && y[2] >= 8 && y[3] >= 8 &&
-        plans_init(p, context, desc, chunk_rows(desc, rows, true), x_layout, y_layout, true, true) == dnnl_success)
+    if (desc->fast && y[2] >= 8 && y[3] >= 8 &&
+        plans_init(p, context, desc, rows, x_layout, y_layout, true, training) == dnnl_success)
         return dnnl_success;
-    return plans_init(p, context, desc, chunk_rows(desc, rows, false), x_layout, y_layout, false, training);
+    return plans_init(p, context, desc, rows, x_layout, y_layout, false, training);
 }
 
 /* ---- scratch ---- */
@@ -268,7 +267,7 @@ static tdm_status prepare(conv *c, const tdm_kernel_desc *desc, int64_t rows, bo
                                  "conv2d"));
     const int64_t *x = desc->x[0].dim, *y = desc->y.dim;
     c->at = places_of(&p, desc);
-    c->chunk = chunk_rows(desc, rows, p.winograd);
+    c->chunk = p.chunk;
     c->chunk_x = c->chunk * x[1] * x[2] * x[3];
     c->chunk_y = c->chunk * y[1] * y[2] * y[3];
     c->weight_count = weight_bytes(&p, TDM_DNNL_BACKWARD_WEIGHTS) / sizeof(float);

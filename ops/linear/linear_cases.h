@@ -8,4 +8,5 @@ static const op_case linear_cases[] = {
     {.attrs = "out=10", .rows = 7, .input = {1, {64}}},
     {.attrs = "out=33", .rows = 17, .input = {1, {50}}},
     {.attrs = "out=64", .rows = 32, .input = {1, {128}}},
+    {.attrs = "out=6", .rows = 300, .input = {1, {21}}},
 };

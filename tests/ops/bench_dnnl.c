@@ -1,7 +1,7 @@
 /* Milliseconds of each kernel of the dnnl module, forward and backward, at the shapes of the two convolutional samples.
  * A program to run by hand (it is in no suite, and asserts nothing):
  *
- *   TANDEM_MODULE_PATH=lib/tandem tests/bench_dnnl [THREADS]
+ *   TANDEM_MODULE_PATH=lib/tandem tests/bench_dnnl [THREADS [fast]]
  *
  * Times are the processor time of the calling thread, the least of many runs; so they hold on a busy machine, and with
  * more than one thread they leave out what the others did. */
@@ -120,8 +120,9 @@ static double best_of(tdm_status (*run)(const tdm_kernel_args *), const tdm_kern
 }
 
 /* Shapes and parameters: from the op's definition, or of the input for reorder. */
-static bool describe(const bench_case *c, int threads, op_data *data, tdm_kernel_desc *desc) {
-    *desc = (tdm_kernel_desc){.op = c->op, .input_count = 1, .threads = threads, .x_layout = {c->x}, .y_layout = c->y};
+static bool describe(const bench_case *c, int threads, bool fast, op_data *data, tdm_kernel_desc *desc) {
+    *desc = (tdm_kernel_desc){
+        .op = c->op, .input_count = 1, .threads = threads, .fast = fast, .x_layout = {c->x}, .y_layout = c->y};
     if (strcmp(c->op, "reorder") == 0) {
         desc->x[0] = (tdm_shape){4, {c->test.rows, c->test.input.dim[0], c->test.input.dim[1], c->test.input.dim[2]}};
         desc->y = desc->x[0];
@@ -136,11 +137,11 @@ static bool describe(const bench_case *c, int threads, op_data *data, tdm_kernel
     return true;
 }
 
-static void bench(const bench_case *c, const tdm_kernel *const *kernels, int threads) {
+static void bench(const bench_case *c, const tdm_kernel *const *kernels, int threads, bool fast) {
     op_data data = {0};
     tdm_kernel_desc desc;
     tdm_kernel_fit fit, again = {0};
-    REQUIRE(describe(c, threads, &data, &desc));
+    REQUIRE(describe(c, threads, fast, &data, &desc));
     const tdm_kernel *kernel = choose(kernels, &desc, &fit);
     REQUIRE(kernel != NULL);
     if (c->relu && fit.relu) {
@@ -178,6 +179,7 @@ static void bench(const bench_case *c, const tdm_kernel *const *kernels, int thr
 int tdm_test_failures;
 int main(int argc, char **argv) {
     const int threads = argc > 1 ? atoi(argv[1]) : 1;
+    const bool fast = argc > 2 && strcmp(argv[2], "fast") == 0;
     const tdm_kernel *const *kernels = NULL;
     tdm_module_report report;
     const double start = now_ms();
@@ -185,6 +187,6 @@ int main(int argc, char **argv) {
     printf("%s (%.2f ms)\n", report.text, now_ms() - start);
     printf("%-6s %-12s %-28s %-5s %8s %8s %8s   %7s\n", "net", "op", "", "kind", "open", "forward", "backward",
            "scratch MiB");
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) bench(&cases[i], kernels, threads);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) bench(&cases[i], kernels, threads, fast);
     return tdm_test_failures != 0;
 }

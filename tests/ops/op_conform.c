@@ -66,10 +66,10 @@ static void conform_to(const tdm_kernel *kernel, const op_data *data, const op_s
         CHECK(equal_bits(data, &got, &again));
     }
     if (tdm_test_failures != failures)
-        fprintf(stderr, "  by %s/%s, %lld rows, layout %d%s%s%s%s\n", kernel->op, kernel->variant,
+        fprintf(stderr, "  by %s/%s, %lld rows, layout %d%s%s%s%s%s\n", kernel->op, kernel->variant,
                 (long long)setting->rows, (int)setting->layout, setting->training ? ", training" : "",
                 setting->relu ? ", relu" : "", setting->in_place ? ", in place" : "",
-                setting->without_dx ? ", without dx" : "");
+                setting->without_dx ? ", without dx" : "", setting->fast ? ", fast" : "");
     count->runs++;
     op_result_close(&got);
     op_result_close(&again);
@@ -85,13 +85,14 @@ static void conform_on(const tdm_kernel *kernel, const op_data *data, double tol
             conform_to(kernel, data, &setting, tolerance, count);
         }
         setting.rows = most;
-        op_setting variants[] = {setting, setting, setting, setting, setting};
+        op_setting variants[] = {setting, setting, setting, setting, setting, setting};
         variants[0].training = false;
         variants[1].relu = true;
         variants[2].in_place = true;
         variants[3].threads = 2;
         variants[4].relu = true, variants[4].training = false;
-        for (int i = 0; i < 5; i++) conform_to(kernel, data, &variants[i], tolerance, count);
+        variants[5].fast = true;
+        for (int i = 0; i < 6; i++) conform_to(kernel, data, &variants[i], tolerance, count);
         setting.without_dx = true;
         if (data->infer.param_count > 0) conform_to(kernel, data, &setting, tolerance, count);
     }

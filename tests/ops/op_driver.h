@@ -22,7 +22,7 @@ typedef struct op_data {
 typedef struct op_setting {
     int64_t rows;      /* 0: all of the case */
     tdm_layout layout; /* that the producers offer */
-    bool training, relu, in_place, without_dx;
+    bool training, relu, in_place, without_dx, fast;
     int threads; /* 0: 1 */
     uint64_t seed, step;
     uint32_t stream;
