@@ -77,6 +77,14 @@ static void print_interval(const tdm_interval *interval, tdm_text *out) {
     }
 }
 
+/* A null pair is two zeros. */
+static void print_pair(const tdm_field *row, const int64_t *pair, tdm_text *out) {
+    if ((row->flags & TDM_FIELD_NULLABLE) != 0 && pair[0] == 0 && pair[1] == 0)
+        tdm__text_puts(out, "null");
+    else
+        tdm__text_printf(out, "[%lld, %lld]", (long long)pair[0], (long long)pair[1]);
+}
+
 static void print_list(const tdm_field *row, const void *value, tdm_text *out) {
     const tdm_ints *ints = value;
     const tdm_floats *floats = value;
@@ -122,8 +130,7 @@ void tdm__field_print(const tdm_field *row, const void *object, tdm_text *out) {
         tdm__text_puts(out, row->names[*(const int *)value]);
         break;
     case TDM_FIELD_PAIR:
-        tdm__text_printf(out, "[%lld, %lld]", (long long)((const int64_t *)value)[0],
-                         (long long)((const int64_t *)value)[1]);
+        print_pair(row, value, out);
         break;
     case TDM_FIELD_INTS:
     case TDM_FIELD_FLOATS:

@@ -266,17 +266,18 @@ tdm_status tdm__folder_summary(tdm_run *run, const char *reason, const int64_t *
     char hash_text[TDM_HASH_TEXT];
     TDM_TRY(tdm__params_hash(run->mode->ops->replica(run->mode, 0), &hash));
     tdm__hash_print(hash_text, hash);
-    const tdm_tally *tally = run->since_start.steps > 0 ? &run->since_start : &run->since_log;
+    const tdm_tally *tally = run->since_start.steps > 0 ? &run->since_start : &run->since_open;
     tdm_text text;
     tdm__text_init(&text, run->host);
     tdm__text_puts(&text, "{\"name\":");
     tdm__text_json_string(&text, run->job->name != NULL ? run->job->name : "");
-    tdm__text_printf(&text,
-                     ",\"mode\":\"%s\",\"devices\":%d,\"per_device\":%lld,\"global_batch\":%lld,\"parameters\":%lld,"
-                     "\"step\":%lld,\"epoch\":%lld,\"samples\":%lld,\"loss\":",
-                     run->mode->ops->name, run->replicas, (long long)run->per_device,
-                     (long long)(run->per_device * run->replicas), (long long)tdm_graph_param_count(run->graph),
-                     (long long)run->step, (long long)run->epoch, (long long)run->samples);
+    tdm__text_printf(
+        &text,
+        ",\"mode\":\"%s\",\"devices\":%d,\"replicas\":%d,\"per_device\":%lld,\"global_batch\":%lld,\"parameters\":%lld,"
+        "\"step\":%lld,\"epoch\":%lld,\"samples\":%lld,\"loss\":",
+        run->mode->ops->name, count, run->replicas, (long long)run->per_device,
+        (long long)(run->per_device * run->replicas), (long long)tdm_graph_param_count(run->graph),
+        (long long)run->step, (long long)run->epoch, (long long)run->samples);
     add_loss(&text, run->last_loss);
     tdm__text_puts(&text, ",\"eval_loss\":");
     add_loss(&text, run->eval_loss);

@@ -68,10 +68,12 @@ tdm_status tdm_run_eval_sample(tdm_run *run, int64_t index, float *x, int64_t *l
         TDM_FAIL(TDM_E_USAGE, "tdm_run_eval_sample: index %lld is not in [0, %lld)", (long long)index,
                  (long long)tdm_run_eval_count(run));
     int64_t rows = run->plan->options.rows;
-    const tdm_batch *batch = NULL;
-    TDM_TRY(tdm__loader_seek(run->eval_loaders[0], 0, index / rows));
-    TDM_TRY(tdm__loader_next(run->eval_loaders[0], &batch));
-    const tdm_shard *shard = &batch->shard[0];
+    if (run->eval_batch == NULL || run->eval_batch->step_in_epoch != index / rows) {
+        run->eval_batch = NULL;
+        TDM_TRY(tdm__loader_seek(run->eval_loaders[0], 0, index / rows));
+        TDM_TRY(tdm__loader_next(run->eval_loaders[0], &run->eval_batch));
+    }
+    const tdm_shard *shard = &run->eval_batch->shard[0];
     int64_t width = tdm_run_input_width(run), at = index % rows;
     memcpy(x, shard->x + at * width, (size_t)width * sizeof(float));
     *label = run->loss->target == TDM_TARGET_CLASS ? ((const int64_t *)shard->target)[at] : -1;

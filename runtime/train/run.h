@@ -42,6 +42,7 @@ struct tdm_run {
     tdm_loader *loader;
     tdm_loader **eval_loaders; /* one for each local replica */
     int eval_loader_count;
+    const tdm_batch *eval_batch; /* the last one of tdm_run_eval_sample; NULL once evaluation has used its loader */
 
     int64_t per_device, steps_total, steps_per_epoch;
     int64_t step;                 /* optimizer steps done */
@@ -50,7 +51,7 @@ struct tdm_run {
     tdm_schedule schedule;
     double last_loss, eval_loss, accuracy; /* NaN before the first */
     int64_t evaluated_at, saved_at;        /* steps; -1 never */
-    tdm_tally since_log, since_start;
+    tdm_tally since_log, since_open, since_start;
     int64_t warmup_steps; /* not counted in since_start */
     double seconds;       /* spent training, of this process */
     int64_t opened_ns, logged_ns, eval_ns, save_ns;

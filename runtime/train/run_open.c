@@ -99,6 +99,8 @@ static tdm_status open_loss(tdm_run *run, tdm_data_wanted *wanted) {
 
 static tdm_status open_data(tdm_run *run, const tdm_data_wanted *wanted) {
     const tdm_data_section *data = &run->job->data;
+    if (run->options.train == NULL && data->train.format == TDM_DATA_NONE)
+        TDM_FAIL(TDM_E_CONFIG, "the job has no data.train; write one, for a try `data: {train: {format: synthetic}}`");
     if (run->options.train != NULL)
         TDM_TRY(tdm__dataset_open_source(&run->train, run->host, run->options.train, wanted));
     else

@@ -66,6 +66,7 @@ static void advance(tdm_run *run, const tdm_step_result *result) {
     tdm__schedule_step(&run->schedule, epoch_ended);
     run->last_loss = result->loss;
     count_up(&run->since_log, result);
+    count_up(&run->since_open, result);
     if (run->warmup_steps < WARMUP_STEPS)
         run->warmup_steps++;
     else
@@ -241,7 +242,8 @@ tdm_status tdm_run_train(tdm_run *run) {
     if (status != TDM_OK) {
         tdm_error error;
         tdm__error_save(&error);
-        (void)tdm__folder_status(run, "failed", status, true); /* the first failure is the one to tell */
+        if (run->comm != NULL) tdm__comm_abort(run->comm, error.message); /* so that the other ranks learn why */
+        (void)tdm__folder_status(run, "failed", status, true);            /* the first failure is the one to tell */
         return tdm__error_restore(&error, NULL);
     }
     if (stopped)

@@ -112,7 +112,8 @@ TEST(jobs_and_opening) {
     CHECK_HAS(tdm_error_message(), "/no/such/file");
     other = job;
     other.data.train.format = TDM_DATA_NONE;
-    MISUSE(tdm_run_open(&out, &other, graph, NULL));
+    REFUSED(tdm_run_open(&out, &other, graph, NULL), TDM_E_CONFIG);
+    CHECK_HAS(tdm_error_message(), "data.train");
     other = job;
     other.weights = "/no/such/file.safetensors";
     CHECK(tdm_run_open(&out, &other, graph, NULL) != TDM_OK);
