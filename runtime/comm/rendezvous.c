@@ -203,18 +203,26 @@ static void judge(const meeting *m, const hello *who, const bool *served, answer
         snprintf(out->refusal, sizeof(out->refusal), "rank %d has come twice", who->rank);
 }
 
-/* One visitor; true if it was a rank that now has the descriptor. */
-static bool serve_one(const meeting *m, int visitor, int fd, bool *served) {
+/* One visitor; *left counts down if it was a rank that now has the descriptor. Whoever does not belong here is turned
+ * away and the meeting goes on. A rank of this very job that was told of another number of ranks ends it: the ranks can
+ * never be complete. */
+static tdm_status serve_one(const meeting *m, int visitor, int fd, bool *served, int *left) {
     hello who;
     answer reply;
-    if (!is_same_user(visitor) || !readable(visitor, ms_left(m, HELLO_MS))) return false;
+    if (!is_same_user(visitor) || !readable(visitor, ms_left(m, HELLO_MS))) return TDM_OK;
     if (recv(visitor, &who, sizeof(who), 0) != (ssize_t)sizeof(who) || memcmp(who.magic, magic, sizeof(magic)) != 0)
-        return false;
+        return TDM_OK;
     judge(m, &who, served, &reply);
     bool welcome = reply.refusal[0] == '\0';
-    if (!send_answer(visitor, &reply, welcome ? fd : -1) || !welcome) return false;
-    served[who.rank] = true;
-    return true;
+    if (send_answer(visitor, &reply, welcome ? fd : -1) && welcome) {
+        served[who.rank] = true;
+        --*left;
+    }
+    if (who.job == m->job && who.world != m->facts->world)
+        TDM_FAIL(TDM_E_USAGE,
+                 "rendezvous at %s: rank 0 was told of %d ranks, rank %d of %d; start all ranks with one number",
+                 m->where, m->facts->world, who.rank, who.world);
+    return TDM_OK;
 }
 
 static tdm_status missing_ranks(const meeting *m, const bool *served) {
@@ -236,8 +244,9 @@ static tdm_status serve(const meeting *m, int listener, int fd) {
         if (!readable(listener, ms_left(m, HELLO_MS))) continue;
         int visitor = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (visitor < 0) continue;
-        if (serve_one(m, visitor, fd, served)) left--;
+        tdm_status status = serve_one(m, visitor, fd, served, &left);
         close(visitor);
+        TDM_TRY(status);
     }
     return TDM_OK;
 }
@@ -251,10 +260,13 @@ static tdm_status host(const meeting *m, int *fd) {
         if (m->is_file) unlink(m->address.sun_path);
         close(listener);
     }
-    if (status == TDM_OK)
+    if (status == TDM_OK) {
         *fd = made;
-    else
-        close(made);
+        return TDM_OK;
+    }
+    /* Ranks that have come already wait for the others in the shared memory. */
+    tdm__shm_abort(made, 0, tdm_error_message());
+    close(made);
     return status;
 }
 
