@@ -212,7 +212,10 @@ static tdm_status ddp_step(tdm_mode *mode, const tdm_batch *batch, const tdm_upd
     /* A ring's worth: what each rank sends in an all-reduce by slices. */
     int64_t arena = (int64_t)(mode->params.plan->param_floats * sizeof(float));
     result->bytes_moved += 2 * arena * (d->world - 1) / d->world;
-    return share_result(d, loss, denominator, result);
+    int64_t at = tdm__now_ns();
+    status = share_result(d, loss, denominator, result);
+    result->times.ms[TDM_PHASE_COMM_EXPOSED] += tdm__lap(&at);
+    return status;
 }
 
 static tdm_status ddp_forward(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs) {
