@@ -14,12 +14,21 @@ tdm_status tdm__frame(tdm_status status, const char *file, int line);
 void tdm__error_save(tdm_error *out);
 tdm_status tdm__error_restore(const tdm_error *saved, const char *prefix);
 
-#define TDM_FAIL(status, ...) return tdm__fail((status), __FILE__, __LINE__, NULL, __VA_ARGS__)
-#define TDM_FAIL_AT(origin, status, ...) return tdm__fail((status), __FILE__, __LINE__, (origin), __VA_ARGS__)
-#define TDM_TRY(expression)                                                            \
-    do {                                                                               \
-        tdm_status try_status_ = (expression);                                         \
-        if (try_status_ != TDM_OK) return tdm__frame(try_status_, __FILE__, __LINE__); \
+/* The status is returned as it stands in the source, so that analysers see that it is not TDM_OK. */
+#define TDM_FAIL(code, ...) TDM_FAIL_AT(NULL, code, __VA_ARGS__)
+#define TDM_FAIL_AT(origin, code, ...)                                            \
+    do {                                                                          \
+        tdm_status fail_status_ = (code);                                         \
+        (void)tdm__fail(fail_status_, __FILE__, __LINE__, (origin), __VA_ARGS__); \
+        return fail_status_;                                                      \
+    } while (0)
+#define TDM_TRY(expression)                                    \
+    do {                                                       \
+        tdm_status try_status_ = (expression);                 \
+        if (try_status_ != TDM_OK) {                           \
+            (void)tdm__frame(try_status_, __FILE__, __LINE__); \
+            return try_status_;                                \
+        }                                                      \
     } while (0)
 /* For functions with one `done:` label and a local `tdm_status status`. */
 #define TDM_TRY_DONE(expression)                    \

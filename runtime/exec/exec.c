@@ -5,20 +5,23 @@
 #include "runtime/exec/prepared.h"
 #include "runtime/exec/replica.h"
 
+static float *in_arena(const tdm_replica *replica, int value) {
+    return (float *)(void *)(replica->activation + replica->plan->values[value].offset);
+}
+
 static float *address(const tdm_replica *replica, const tdm_rows *rows, int value) {
     if (value < 0) return NULL;
-    const tdm_plan_value *v = &replica->plan->values[value];
     /* The batch is lent as const; only kernels that read it see it, because it is never a y or a dx. */
-    if (v->kind == TDM_PLACE_EXTERNAL) return (float *)(uintptr_t)rows->x;
-    return (float *)(void *)(replica->activation + v->offset);
+    if (replica->plan->values[value].kind == TDM_PLACE_EXTERNAL) return (float *)(uintptr_t)rows->x;
+    return in_arena(replica, value);
 }
 
 float *tdm__exec_output(const tdm_replica *replica) {
-    return address(replica, NULL, replica->plan->output);
+    return in_arena(replica, replica->plan->output);
 }
 
 float *tdm__exec_output_gradient(const tdm_replica *replica) {
-    return address(replica, NULL, replica->plan->d_output);
+    return in_arena(replica, replica->plan->d_output);
 }
 
 static void common_args(tdm_replica *replica, const tdm_plan_node *node, int index, const tdm_rows *rows,

@@ -232,7 +232,7 @@ static tdm_status lower_node(tdm_build *build, int graph_node) {
         build->extra[build->value_of[from->output]].shared = build->graph->values[from->output].consumer_count > 1;
         return TDM_OK;
     }
-    int x[TDM_MAX_INPUTS];
+    int x[TDM_MAX_INPUTS] = {0};
     for (int i = 0; i < from->input_count; i++) x[i] = build->value_of[from->input[i]];
     bool alias = (from->op->flags & TDM_OP_ALIAS) != 0;
     if (alias) TDM_TRY(in_layout(build, x[0], TDM_LAYOUT_PLAIN, &x[0]));
