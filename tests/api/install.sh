@@ -47,7 +47,7 @@ ${CC:-cc} "$sample/embed.c" $(pkg-config --cflags tandem) "$prefix/$lib/libtande
 (cd / && "$work/embed_static") >"$work/static_by_pkg_config"
 same_output "$work/static_by_pkg_config"
 
-"$cmake" -S "$source/tests/api/consumer" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$prefix" -DEMBED="$sample" \
+"$cmake" -G Ninja -S "$source/tests/api/consumer" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$prefix" -DEMBED="$sample" \
     -DCMAKE_BUILD_TYPE=Release >"$work/log" && "$cmake" --build "$work/consumer" >>"$work/log" ||
     { cat "$work/log"; exit 1; }
 for form in tandem tandem_static; do
