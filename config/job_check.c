@@ -1,5 +1,5 @@
 /* A job that a program filled, against the same table that reads the file: each value is printed as the file would have
- * it and read back, so that ranges and messages exist once. */
+ * it and read back, so that ranges and messages exist once. And such a job as lines of text. */
 #include <math.h>
 #include <string.h>
 
@@ -88,4 +88,26 @@ tdm_status tdm_job_check(const tdm_job *job) {
         TDM_FAIL(TDM_E_CONFIG,
                  "job: train.batch wants exactly one of per_device and global_batch; the other is TDM_INT_NULL");
     return TDM_OK;
+}
+
+static void print_section(const tdm_section *section, tdm_settings *settings, tdm_text *out) {
+    for (const tdm_field *row = section->rows; row->key != NULL; row++) {
+        if (!tdm__section_has(section, row, settings)) continue;
+        tdm__text_printf(out, "%s%s%s: ", section->path, section->path[0] != '\0' ? "." : "", row->key);
+        tdm__field_print(row, tdm__section_object(section, settings), out);
+        tdm__text_puts(out, "\n");
+    }
+}
+
+tdm_status tdm_job_print(const tdm_job *job, char **out) {
+    if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_job_print: out is NULL");
+    *out = NULL;
+    TDM_TRY(tdm_job_check(job));
+    tdm_text text;
+    tdm_settings settings = {.job = *job};
+    tdm__text_init(&text, tdm_host_default());
+    for (int i = 0; i < TDM_SECTION_COUNT; i++) {
+        if (strcmp(tdm__sections[i].path, "model") != 0) print_section(&tdm__sections[i], &settings, &text);
+    }
+    return tdm__text_take_public(&text, out);
 }

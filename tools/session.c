@@ -29,7 +29,7 @@ int session_ranks_to_start(const session *s) {
 
 /* The descriptor that all ranks share: inherited from our own launcher, else found over a meeting point. */
 static tdm_status join_ranks(session *s) {
-    if (s->facts.source == TDM_LAUNCH_TANDEM) {
+    if (s->facts.source == TDM_LAUNCH_TANDEM && s->facts.fd >= 0) {
         s->fd = s->facts.fd;
         return TDM_OK;
     }
@@ -57,7 +57,9 @@ int session_open(session *s, int (*on_event)(const tdm_event *event, void *user)
     return status == TDM_OK ? TDM_OK : session_failed(s, status);
 }
 
+/* The other ranks need not wait until they miss this one. */
 int session_failed(const session *s, tdm_status status) {
+    if (s->fd >= 0 && s->facts.world > 1) tdm_launch_abort(s->fd, s->facts.rank, tdm_error_message());
     return launch_report(s->t, &s->facts, status);
 }
 

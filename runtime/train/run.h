@@ -79,6 +79,10 @@ tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folde
 /* ---- evaluation ---- */
 tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy);
 
+/* ---- ranks ---- */
+/* Do all ranks run the same job? Every rank learns what differs. */
+tdm_status tdm__run_agree(tdm_run *run);
+
 /* ---- descriptions ---- */
 /* The plan with what the job adds to it: memory of a device, bytes between devices. For tdm_free. */
 tdm_status tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bool json, char **out);

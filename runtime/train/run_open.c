@@ -174,21 +174,6 @@ static tdm_status build_plan(tdm_run *run) {
     return tdm__plan_build(&run->plan, run->host, run->graph, &options);
 }
 
-/* Every rank learns whether the others run the same job. */
-static tdm_status agree(tdm_run *run) {
-    if (run->comm == NULL) return TDM_OK;
-    tdm_hash128 plan = run->plan->hash;
-    TDM_TRY(tdm__comm_agree(run->comm, "the model and its plan", plan.high, plan.low));
-    const tdm_job *job = run->job;
-    const double numbers[] = {(double)job->seed,         (double)run->per_device,     (double)run->steps_total,
-                              (double)run->train->count, (double)job->data.shuffle,   (double)job->data.drop_last,
-                              job->optimizer.lr,         (double)job->optimizer.type, job->optimizer.momentum,
-                              job->optimizer.eps,        job->optimizer.weight_decay, (double)job->train.accumulate,
-                              job->train.clip_grad_norm, (double)job->schedule.type,  (double)job->deterministic};
-    tdm_hash128 hash = tdm__hash(numbers, sizeof(numbers));
-    return tdm__comm_agree(run->comm, "seed, batch, steps, data or optimizer settings", hash.high, hash.low);
-}
-
 static tdm_status open_mode(tdm_run *run) {
     const tdm_job *job = run->job;
     tdm_mode_params params = {.host = run->host,
@@ -246,7 +231,7 @@ static tdm_status open_parts(tdm_run *run) {
     if (run->world > 1)
         TDM_TRY(tdm__comm_open_shm(&run->comm, run->options.launch_fd, run->rank, run->world, run->host,
                                    (int64_t)(job->parallel.ddp.timeout * 1000.0)));
-    TDM_TRY(agree(run));
+    TDM_TRY(tdm__run_agree(run));
     TDM_TRY(open_mode(run));
     TDM_TRY(open_eval_loaders(run));
     double momentum = job->optimizer.type == TDM_SGD ? job->optimizer.momentum : job->optimizer.betas.item[0];

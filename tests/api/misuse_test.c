@@ -96,6 +96,8 @@ TEST(jobs_and_opening) {
     char *text = NULL;
     MISUSE(tdm_job_init(NULL));
     MISUSE(tdm_job_check(NULL));
+    MISUSE(tdm_job_print(NULL, &text));
+    MISUSE(tdm_job_print(&job, NULL));
     MISUSE(tdm_run_open(NULL, &job, graph, NULL));
     MISUSE(tdm_run_open(&out, NULL, graph, NULL));
     MISUSE(tdm_run_open(&out, &job, NULL, NULL));

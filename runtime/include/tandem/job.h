@@ -181,6 +181,8 @@ TDM_API tdm_status tdm_job_init(tdm_job *job);
 /* Are all values in their ranges, and of each pair exactly one given? TDM_E_CONFIG names the first that is not.
  * Whatever opens or prints a job asks this first. */
 TDM_API tdm_status tdm_job_check(const tdm_job *job);
+/* Every value, a line `section.key: value` each, in the order of `tandem show`. For tdm_free. */
+TDM_API tdm_status tdm_job_print(const tdm_job *job, char **out);
 
 #ifdef __cplusplus
 }

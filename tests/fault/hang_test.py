@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Ranks that stop answering: the job ends with status 7 after parallel.ddp.timeout and names who did not come; what is
+only slow is left alone."""
+import signal
+import time
+
+import fault
+from fault import COMM, OK, want
+
+LONG = ("train.steps=100000", "checkpoint.every=50000 steps", "log.every=50 steps", "eval=null")
+TIMEOUT = 1.0
+
+
+def stopped_rank(box):
+    """F17: SIGSTOP of a rank. Nobody waits longer than the timeout; the parent ends the stopped one."""
+    took = []
+    for world, number in ((2, 1), (2, 0), (3, 1))[:box.trials(3, 3)] * box.trials(1, 10):
+        run_dir = box.new_dir()
+        job = box.train("ddp", world, run_dir, "parallel.ddp.timeout=%gs" % TIMEOUT, *LONG)
+        job.writes(1)
+        time.sleep(box.random.uniform(0, 0.02))
+        pid = job.rank(number)
+        job.send(pid, signal.SIGSTOP)
+        _, seconds = job.end(COMM, TIMEOUT + fault.END_SECONDS)
+        want(seconds >= TIMEOUT * 0.9, "ended after %.2f s, before the timeout", seconds)
+        took.append(seconds - TIMEOUT)
+        job.one_error(r"rank \d \(pid \d+\) waited 1000 ms for (rank \d \(pid \d+\)[^,]*, )*rank %d \(pid %d\)" % (number, pid))
+        box.left_clean(job, run_dir)
+        box.verify(run_dir)
+        box.clean()
+    box.note("SIGSTOP: %d of %d ended with 7; beyond the timeout: %s", len(took), len(took), fault.percentiles(took))
+
+
+def stopped_in_start_up(box):
+    """F31: a rank that never joins is named, with the others' patience."""
+    run_dir = box.new_dir()
+    job = box.train("ddp", 3, run_dir, "parallel.ddp.timeout=1s")
+    pid = job.rank(1)
+    job.send(pid, signal.SIGSTOP)
+    job.end(COMM, TIMEOUT + fault.END_SECONDS)
+    job.one_error(r"waited 1000 ms for rank 1")
+    job.nobody_left()
+
+
+def stopped_and_asked_to_end(box):
+    """SIGTERM while a rank is stopped: the wait ends with the timeout, and the job is told as what it is."""
+    run_dir = box.new_dir()
+    job = box.train("ddp", 2, run_dir, "parallel.ddp.timeout=1s", *LONG)
+    job.writes(1)
+    pid = job.rank(1)
+    job.send(pid, signal.SIGSTOP)
+    job.send(job.pid, signal.SIGTERM)
+    job.end(COMM, TIMEOUT + fault.END_SECONDS)
+    job.one_error(r"rank 1 \(pid %d\)" % pid)
+    box.left_clean(job, run_dir)
+
+
+def dead_while_stopped(box):
+    """A stopped rank that is killed is gone, not late: that is told at once, whatever the timeout."""
+    run_dir = box.new_dir()
+    job = box.train("ddp", 2, run_dir, *LONG)
+    job.writes(1)
+    pid = job.rank(1)
+    job.send(pid, signal.SIGSTOP)
+    time.sleep(0.3)
+    want(not job.has_ended(), "ended before the timeout")
+    job.send(pid, signal.SIGKILL)
+    job.end(137)
+    job.one_error(r"rank 1 \(pid %d\) was killed by signal 9" % pid)
+    box.left_clean(job, run_dir)
+
+
+def stopped_parent(box):
+    """The parent only watches: stopped and continued, it changes nothing."""
+    run_dir = box.new_dir()
+    job = box.train("ddp", 2, run_dir)
+    job.writes(1)
+    job.send(job.pid, signal.SIGSTOP)
+    time.sleep(0.3)
+    job.send(job.pid, signal.SIGCONT)
+    job.end(OK, fault.RUN_SECONDS)
+    want(fault.summary(run_dir)["params_xxh3"] == box.golden("ddp", 2)[0], "other bits")
+
+
+def short_stops(box):
+    """F20, F22: ranks that are stopped for moments and get signals nobody asked for. No false alarm, the same bits."""
+    for _ in range(box.trials(2, 40)):
+        run_dir = box.new_dir()
+        job = box.train("ddp", 3, run_dir)
+        stops = 0
+        while not job.has_ended():
+            pids = list(job.ranks().values())
+            if not pids:
+                continue
+            pid = box.random.choice(pids)
+            if box.random.random() < 0.5:
+                job.send(pid, signal.SIGSTOP)
+                time.sleep(box.random.uniform(0, 0.02))
+                job.send(pid, signal.SIGCONT)
+                stops += 1
+            else:
+                job.send(pid, box.random.choice((signal.SIGCHLD, signal.SIGWINCH, signal.SIGURG, signal.SIGCONT)))
+                time.sleep(0.001)
+        job.end(OK)
+        want(fault.summary(run_dir)["params_xxh3"] == box.golden("ddp", 3)[0], "other bits after %d stops", stops)
+        want(fault.metrics(run_dir) == box.golden("ddp", 3)[1], "other metrics after %d stops", stops)
+        box.clean()
+
+
+if __name__ == "__main__":
+    fault.main(stopped_rank, stopped_in_start_up, stopped_and_asked_to_end, dead_while_stopped, stopped_parent, short_stops)
