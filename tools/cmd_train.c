@@ -32,7 +32,7 @@ static void write_environment(const session *s) {
     if (!s->shows || !s->job->run.dir) return;
     char *text = NULL, *path = text_format("%s/env.json", s->job->run.dir);
     tdm_status status = tdm_environment(&s->t->host, 1, &text);
-    if (status == TDM_OK || status == TDM_E_CHECK) files_write(path, text, strlen(text));
+    if (status == TDM_OK || status == TDM_E_CHECK) files_try(path, text, strlen(text));
     tdm_free(text);
     free(path);
 }
@@ -50,7 +50,10 @@ static void write_report(const char *dir) {
     report_run run;
     if (!dir || report_read(&run, dir) != TDM_OK) return;
     char *path = text_format("%s/report.html", dir);
-    report_write(path, &run, 1, NULL, false);
+    size_t bytes;
+    char *page = report_page(&run, 1, NULL, false, &bytes);
+    if (page) files_try(path, page, bytes);
+    free(page);
     free(path);
     report_free(&run);
 }

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/term.h"
+
 bool files_exists(const char *path) {
     struct stat info;
     return stat(path, &info) == 0;
@@ -46,7 +48,7 @@ static bool write_all(int fd, const char *text, size_t bytes) {
     return true;
 }
 
-int files_write(const char *path, const char *text, size_t bytes) {
+static int write_or_tell(const char *level, const char *path, const char *text, size_t bytes) {
     char *sibling = text_format("%s.tmp-%ld", path, (long)getpid());
     unlink(sibling); /* only an earlier process with our number can have left one */
     int fd = open(sibling, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -62,10 +64,18 @@ int files_write(const char *path, const char *text, size_t bytes) {
     }
     if (!good) {
         if (fd >= 0) unlink(sibling);
-        fprintf(stderr, "tandem: error: %s cannot be written: %s\n", path, strerror(reason));
+        term_line("tandem: %s: %s cannot be written: %s", level, path, strerror(reason));
     }
     free(sibling);
     return good ? TDM_OK : TDM_E_IO;
+}
+
+int files_write(const char *path, const char *text, size_t bytes) {
+    return write_or_tell("error", path, text, bytes);
+}
+
+void files_try(const char *path, const char *text, size_t bytes) {
+    write_or_tell("warning", path, text, bytes);
 }
 
 char *files_self(void) {

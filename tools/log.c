@@ -93,7 +93,7 @@ void log_set_rank(int rank, int world) {
 void log_open(const char *run_dir, int rank) {
     char *folder = text_format("%s/logs", run_dir);
     char *path = text_format("%s/rank-%d.log", folder, rank);
-    if (files_make_folder(folder)) sink.fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (files_make_folder(folder)) sink.fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
     if (sink.fd >= 0) {
         write_text(sink.early, sink.early_used);
         sink.early_used = 0;

@@ -4,8 +4,11 @@
 #include "tools/log.h"
 #include "tools/term.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const tool_verb *const tool_verbs[] = {&verb_train,  &verb_compare, &verb_eval,   &verb_predict, &verb_check,
                                        &verb_show,   &verb_explain, &verb_schema, &verb_plan,    &verb_init,
@@ -91,7 +94,17 @@ static int finish_output(int code) {
     return TDM_E_IO;
 }
 
+/* What a program may find changed when it starts: closed standard streams, whose numbers the first files opened would
+ * take, and a limit on file sizes, which is to be an error like a full disk and no signal. */
+static void settle_in(void) {
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", O_RDWR) != fd) _exit(TDM_E_INTERNAL);
+    }
+    signal(SIGXFSZ, SIG_IGN);
+}
+
 int main(int argc, char **argv) {
+    settle_in();
     const char *name = argc > 1 ? argv[1] : "";
     if (!name[0]) {
         print_overview(stderr);

@@ -32,7 +32,10 @@ void report_free(report_run *run);
 double report_number(const report_run *run, const char *path);
 const char *report_text(const report_run *run, const char *key); /* "" if absent */
 
-/* Writes one self-contained page about one or more runs. `verdict`: compare.json's content, or NULL. */
+/* One self-contained page about one or more runs, for free(); NULL without memory. `verdict`: compare.json's content,
+ * or NULL. */
+char *report_page(const report_run *runs, int count, const json_t *verdict, bool chinese, size_t *bytes);
+/* The same into a file. */
 int report_write(const char *path, const report_run *runs, int count, const json_t *verdict, bool chinese);
 
 /* ---- report_svg.c ---- */

@@ -294,11 +294,10 @@ static void head(const page *p) {
     fputs("</p>\n", p->to);
 }
 
-int report_write(const char *path, const report_run *runs, int count, const json_t *compare, bool chinese) {
+char *report_page(const report_run *runs, int count, const json_t *compare, bool chinese, size_t *bytes) {
     char *text = NULL;
-    size_t bytes = 0;
-    page p = {open_memstream(&text, &bytes), runs, count, chinese};
-    if (!p.to) return TDM_E_MEMORY;
+    page p = {open_memstream(&text, bytes), runs, count, chinese};
+    if (!p.to) return NULL;
     head(&p);
     verdict(&p, compare);
     summary(&p);
@@ -307,11 +306,15 @@ int report_write(const char *path, const report_run *runs, int count, const json
     config(&p);
     environment(&p);
     fputs("</body></html>\n", p.to);
-    if (fclose(p.to) != 0) {
-        free(text);
-        return TDM_E_MEMORY;
-    }
-    int code = files_write(path, text, bytes);
+    if (fclose(p.to) == 0) return text;
+    free(text);
+    return NULL;
+}
+
+int report_write(const char *path, const report_run *runs, int count, const json_t *compare, bool chinese) {
+    size_t bytes = 0;
+    char *text = report_page(runs, count, compare, chinese, &bytes);
+    int code = text ? files_write(path, text, bytes) : TDM_E_MEMORY;
     free(text);
     return code;
 }

@@ -2,11 +2,13 @@
 #include "tools/tool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static _Noreturn void out_of_memory(void) {
     fputs("tandem: error: out of memory\n", stderr);
@@ -167,8 +169,13 @@ const char *text_nearest(const char *word, const char *const *names, int count) 
 }
 
 char *text_file(const char *path, size_t *bytes) {
-    FILE *file = fopen(path, "rbe");
-    if (!file) return NULL;
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO is not waited for */
+    FILE *file = fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? fdopen(fd, "rb") : NULL;
+    if (!file) {
+        if (fd >= 0) close(fd);
+        return NULL;
+    }
     char *out = NULL;
     size_t used = 0, capacity = 0, got;
     do {

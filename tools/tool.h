@@ -79,6 +79,8 @@ bool files_make_folder(const char *path); /* with its parents; false with errno 
 bool files_exists(const char *path);
 /* Writes `text` to `path` through a sibling and a rename; TDM_E_IO after telling what is wrong. */
 int files_write(const char *path, const char *text, size_t bytes);
+/* The same for what nothing depends on: a warning, and on we go. */
+void files_try(const char *path, const char *text, size_t bytes);
 char *files_self(void); /* this program's path */
 
 /* ---- tell.c: errors of the library, as the command tells them ---- */

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -240,6 +241,7 @@ tdm_status tdm__folder_make(const tdm_host *host, const tdm_file_ops *ops, const
     char *part;
     if (length == 0) TDM_FAIL(TDM_E_USAGE, "the name of a folder is empty");
     if (tdm__file_is_folder(path)) return TDM_OK;
+    if (length >= PATH_MAX) return tdm__file_fail("make the folder", path, ENAMETOOLONG); /* and none of its parents */
     tdm__arena_init(&arena, host);
     TDM_TRY_DONE(tdm__arena_new(&arena, &part, length + 1, 1));
     memcpy(part, path, length);

@@ -119,6 +119,7 @@ tdm_status tdm__folder_open(tdm_run *run) {
     snprintf(path, sizeof(path), "%s/metrics.jsonl", dir);
     run->folder->metrics = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (run->folder->metrics < 0) TDM_FAIL(TDM_E_IO, "cannot open '%s': %s", path, strerror(errno));
+    if (!tdm__file_is_regular(path)) TDM_FAIL(TDM_E_IO, "%s: wanted a regular file, found something else", path);
     return TDM_OK;
 }
 

@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""Full, read-only, failing and vanishing storage: status 10 with a sentence, earlier checkpoints whole, nothing half
+done left, and the run goes on when there is room again."""
+import os
+import resource
+import shutil
+import signal
+import stat
+import subprocess
+import time
+
+import fault
+from fault import IO, OK, STOPPED, USAGE, Failed, Skipped, eventually, want
+
+
+def nothing_half_done(run_dir):
+    for folder, _, names in os.walk(run_dir):
+        for name in names + [os.path.basename(folder)]:
+            want(".tmp-" not in name, "%s/%s is left", folder, name)
+
+
+def full_disk(box):
+    """F56: every size of disk from nothing to enough. Half the trials in ddp."""
+    sizes = list(range(4096, 131072, 4096)) + list(range(131072, 1 << 20, 32768))
+    if not box.options.long:
+        sizes = sorted(box.random.sample(sizes, 8))
+    codes = {}
+    for size in sizes:
+        mode, world = box.random.choice((("single", 1), ("ddp", 2)))
+        with fault.small_disk(box, size) as disk:
+            run_dir = os.path.join(disk, "run")
+            job = box.train(mode, world, run_dir)
+            code, _ = job.end((OK, IO), fault.RUN_SECONDS)
+            codes[code] = codes.get(code, 0) + 1
+            try:
+                if code == IO:
+                    job.one_error(r"No space left on device")
+                    steps = box.verify(run_dir)
+                    nothing_half_done(run_dir)
+                    if steps and os.path.exists(os.path.join(run_dir, "checkpoints", "latest")):
+                        with open(os.path.join(run_dir, "checkpoints", "latest")) as f:
+                            want(os.path.isdir(os.path.join(run_dir, "checkpoints", f.read().strip())), "latest is wrong")
+                job.nobody_left()
+                subprocess.run(["mount", "-o", "remount,size=16m", disk], check=True)
+                box.resumes(mode, world, run_dir)
+            except Failed as why:
+                raise Failed("%s on a disk of %d bytes: %s" % (mode, size, why))
+        box.clean()
+    want(IO in codes, "no disk was full")
+    box.note("disks of %d sizes: code 10 %d times, then resumed to the golden bits", len(sizes), codes[IO])
+
+
+CALLS = {"fsync": ("EIO", 24), "fallocate": ("ENOSPC", 8), "pwrite64": ("ENOSPC", 24), "rename": ("EIO", 8),
+         "mkdir": ("ENOSPC", 6), "write": ("ENOSPC", 60)}
+
+
+def failing_calls(box):
+    """F57: the n-th call of a kind fails, once. Whatever it was for, the run ends with 10, or it did not matter."""
+    if not fault.can_trace():
+        raise Skipped("processes cannot be traced")
+    count, failed = 0, 0
+    for call, (error, most) in CALLS.items():
+        numbers = range(1, most + 1) if box.options.long else box.random.sample(range(1, most + 1), 2)
+        for n in sorted(numbers):
+            run_dir = box.new_dir()
+            wrap = fault.strace("trace=" + call, "inject=%s:error=%s:when=%d" % (call, error, n))
+            job = box.start(*box.arguments("single", 1, run_dir), wrap=wrap)
+            code, _ = job.end((OK, IO), fault.RUN_SECONDS)
+            count += 1
+            try:
+                if code == IO:
+                    failed += 1
+                    job.told(r"error: .*(Input/output error|No space left on device|could not be written)")
+                else:
+                    want(not job.errors(), "code 0, but an error is told:\n%s", job.tail())
+                box.verify(run_dir)
+                nothing_half_done(run_dir)
+                box.resumes("single", 1, run_dir)
+            except Failed as why:
+                raise Failed("%s number %d fails with %s: %s" % (call, n, error, why))
+            box.clean()
+    want(failed > 0, "no failing call mattered")
+    box.note("failing calls: %d, of which %d ended the run with 10", count, failed)
+
+
+def read_only(box):
+    """F62: refused at the start, not at the first checkpoint."""
+    with fault.small_disk(box, 1 << 20) as disk:
+        os.mkdir(os.path.join(disk, "run"))
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        for run_dir in (os.path.join(disk, "run"), os.path.join(disk, "other")):
+            job = box.run(IO, *box.arguments("ddp", 2, run_dir))
+            job.one_error(r"'?%s" % run_dir, r"Read-only file system")
+            want("step 1/" not in job.err(), "a step was made")
+
+
+def turned_read_only(box):
+    """The disk is remounted in the middle, as a kernel does on errors."""
+    with fault.small_disk(box, 4 << 20) as disk:
+        run_dir = os.path.join(disk, "run")
+        job = box.train("single", 1, run_dir)
+        job.writes(9)
+        forced = subprocess.run(["mount", "-o", "remount,ro", disk], stderr=subprocess.DEVNULL)
+        code, _ = job.end((OK, IO), fault.RUN_SECONDS)
+        if forced.returncode == 0 and code == IO:
+            job.one_error(r"Read-only file system")
+        subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
+        box.recovers(job, "single", 1, run_dir)
+
+
+def no_such_place(box):
+    """What stands where the run directory should be, or cannot be made."""
+    blocked = box.path("blocked")
+    os.makedirs(blocked, exist_ok=True)
+    box.write("blocked/file", "x")
+    os.mkfifo(os.path.join(blocked, "fifo"))
+    os.symlink(os.path.join(blocked, "nowhere"), os.path.join(blocked, "dangling"))
+    os.makedirs(os.path.join(blocked, "taken"))
+    box.write("blocked/taken/checkpoints", "x")
+    os.makedirs(os.path.join(blocked, "pipes"))
+    os.makedirs(os.path.join(blocked, "fifos", "logs"))
+    os.mkfifo(os.path.join(blocked, "pipes", "metrics.jsonl"))
+    for name in ("file", "file/run", "fifo", "dangling", "taken", "x" * 300, "x/" * 3000 + "run"):
+        job = box.run(IO, *box.arguments("single", 1, os.path.join(blocked, name)))
+        job.one_error(r"error: ")
+    os.mkfifo(os.path.join(blocked, "fifos", "summary.json"))
+    os.mkfifo(os.path.join(blocked, "fifos", "logs", "rank-0.log"))
+    job = box.run(IO, *box.arguments("single", 1, os.path.join(blocked, "pipes")))
+    job.one_error(r"metrics.jsonl: wanted a regular file")
+    box.run(OK, *box.arguments("single", 1, os.path.join(blocked, "fifos"))) # nothing of these is needed
+    want("x" not in os.listdir(blocked), "folders of a path too long were made")
+    job = box.run(IO, *box.arguments("single", 1, "/proc/run"))
+    job.one_error(r"/proc/run")
+
+
+def vanishing(box):
+    """The folder is removed, or moved, under a running job."""
+    for how in ("checkpoints", "run"):
+        run_dir = box.new_dir()
+        job = box.train("ddp", 2, run_dir, "train.steps=100000")
+        job.writes(9)
+        target = os.path.join(run_dir, "checkpoints") if how == "checkpoints" else run_dir
+        os.rename(target, target + ".moved")
+        job.has_ended(0.2)
+        job.send(job.pid, signal.SIGTERM)
+        job.end((IO, STOPPED))
+        job.nobody_left()
+        box.clean()
+
+
+def in_use(box):
+    """One run directory, one job; the other is told which directory, and disturbs nothing."""
+    run_dir = box.new_dir()
+    first = box.train("ddp", 2, run_dir)
+    eventually(lambda: os.path.exists(os.path.join(run_dir, "metrics.jsonl")), fault.RUN_SECONDS, "no start")
+    os.kill(first.pid, signal.SIGSTOP)
+    for rank in first.ranks().values():
+        first.send(rank, signal.SIGSTOP)
+    for mode, world in (("single", 1), ("ddp", 2), ("dp", 2)):
+        second = box.run(IO, *box.arguments(mode, world, run_dir))
+        second.one_error(r"run directory '%s' is in use by another job" % run_dir)
+    for rank in first.ranks().values():
+        first.send(rank, signal.SIGCONT)
+    os.kill(first.pid, signal.SIGCONT)
+    first.end(OK, fault.RUN_SECONDS)
+    want(fault.summary(run_dir)["params_xxh3"] == box.golden("ddp", 2)[0], "the first job was disturbed")
+    want(fault.metrics(run_dir) == box.golden("ddp", 2)[1], "the first job's metrics were disturbed")
+
+
+def file_size_limit(box):
+    """ulimit -f: an error like any other, not a signal."""
+    for limit in (0, 100, 1000, 10000, 30000, 50000):
+        for mode, world in (("single", 1), ("ddp", 2)):
+            run_dir = box.new_dir()
+            job = box.train(mode, world, run_dir,
+                            limits=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+            code, _ = job.end((IO, fault.MEMORY, OK), fault.RUN_SECONDS)
+            try:
+                want(code != OK or limit > 30000, "code 0")
+                if code != OK and limit >= 1000: # below, even the error does not fit into the file that it is written to
+                    job.one_error(r"File too large|limit on file sizes")
+                if os.path.isdir(run_dir):
+                    box.left_clean(job, run_dir)
+                    nothing_half_done(run_dir)
+                    box.resumes(mode, world, run_dir)
+            except Failed as why:
+                raise Failed("%s with files of at most %d bytes: %s" % (mode, limit, why))
+            box.clean()
+
+
+def without_standard_streams(box):
+    """Started with descriptors 0, 1 and 2 closed, as some service managers do: files must not take their places."""
+    for closed in ((1,), (2,), (0, 1), (0, 1, 2)):
+        for mode, world in (("single", 1), ("ddp", 2)):
+            run_dir = box.new_dir()
+
+            def close():
+                for fd in closed:
+                    os.close(fd)
+
+            job = box.train(mode, world, run_dir, limits=close)
+            job.end((OK, IO), fault.RUN_SECONDS)
+            try:
+                want(fault.summary(run_dir)["params_xxh3"] == box.golden(mode, world)[0], "other bits")
+                want(fault.metrics(run_dir) == box.golden(mode, world)[1], "other metrics")
+                box.left_clean(job, run_dir)
+                box.verify(run_dir)
+            except (Failed, OSError, ValueError) as why:
+                raise Failed("%s without %s: %s" % (mode, closed, why))
+            box.clean()
+
+
+def nobody_reads(box):
+    """The reader of its output goes away: whatever the end is, the checkpoints are whole and the run can go on."""
+    for mode, world in (("single", 1), ("ddp", 2)):
+        run_dir = box.new_dir()
+        reader, writer = os.pipe()
+
+        def take():
+            os.dup2(writer, 2)
+            os.close(reader)
+
+        job = box.train(mode, world, run_dir, limits=take)
+        os.close(writer)
+        job.writes(5)
+        os.close(reader)
+        job.end((OK, IO, 141), fault.RUN_SECONDS)
+        box.recovers(job, mode, world, run_dir)
+        box.clean()
+
+
+if __name__ == "__main__":
+    fault.main(full_disk, failing_calls, read_only, turned_read_only, no_such_place, vanishing, in_use, file_size_limit,
+               without_standard_streams, nobody_reads)
