@@ -77,6 +77,8 @@ def environment(mark, extra=None):
     prefixes = ("TANDEM_RANK", "TANDEM_WORLD", "TANDEM_LAUNCH", "TANDEM_LOG", "TORCHELASTIC", "SLURM_", "OMPI_", "PMI")
     env = {k: v for k, v in os.environ.items() if k not in ours and not k.startswith(prefixes)}
     env["FAULT_MARK"] = mark
+    # In a sanitizer build: a signal is to kill, not to be reported, and the leak check does not work while traced.
+    env["ASAN_OPTIONS"] = "detect_leaks=0:handle_segv=0:handle_sigbus=0:handle_abort=0"
     env.update(extra or {})
     return env
 
@@ -303,6 +305,14 @@ class Box:
             if name.startswith(("run-", "job-")) and name != "job.yaml":
                 path = self.path(name)
                 shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
+
+    def clean_runs(self, *dirs):
+        """As clean, but only of these run directories."""
+        for job in self.jobs:
+            job.sweep()
+        self.jobs = []
+        for path in () if self.options.keep else dirs:
+            shutil.rmtree(path)
 
     # -- the oracle --
 
