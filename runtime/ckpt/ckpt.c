@@ -136,6 +136,16 @@ tdm_status tdm__ckpt_verify(const tdm_host *host, const char *path) {
     return TDM_OK;
 }
 
+/* A copy under another name would be the newest for ever. Closes what it refuses. */
+static tdm_status check_step(tdm_ckpt **ckpt, int64_t step) {
+    int64_t found = (*ckpt)->state.step;
+    if (found == step) return TDM_OK;
+    tdm__ckpt_close(*ckpt);
+    *ckpt = NULL;
+    TDM_FAIL(TDM_E_CHECKPOINT, "state.json: wanted step %lld, as the folder's name says, found %lld", (long long)step,
+             (long long)found);
+}
+
 tdm_status tdm__ckpt_open_newest(tdm_ckpt **out, const tdm_host *host, const char *dir) {
     tdm_arena arena;
     tdm_error before, newest;
@@ -152,6 +162,7 @@ tdm_status tdm__ckpt_open_newest(tdm_ckpt **out, const tdm_host *host, const cha
         tdm__step_name(name, steps[i]);
         TDM_TRY_DONE(tdm__path_join(&arena, &path, dir, name));
         status = open_verified(out, host, path);
+        if (status == TDM_OK) status = check_step(out, steps[i]);
         if (status != TDM_OK && status != TDM_E_CHECKPOINT && status != TDM_E_IO) goto done;
         if (status != TDM_OK) TDM_WARN(host, "ckpt", "%s is passed over: %s", name, tdm_error_message());
         if (i == 0) tdm__error_save(&newest);

@@ -241,12 +241,15 @@ static tdm_status commit(saving *s, int64_t step) {
 
 /* ---- after the commit: nothing here can unsave the checkpoint ---- */
 
+/* What is no folder of its own, a link or a file of this name, is not ours to remove. */
 static tdm_status drop(saving *s, int64_t step) {
     char name[32];
     const char *path, *aside;
+    struct stat about;
     int n;
     tdm__step_name(name, step);
     TDM_TRY(tdm__path_join(&s->arena, &path, s->dir, name));
+    if (lstat(path, &about) == 0 && !S_ISDIR(about.st_mode)) return TDM_OK;
     TDM_TRY(temporary_name(s, step, 0, &aside, &n));
     if (s->ops->rename(s->ops->user, path, aside) != 0) return tdm__file_fail("rename", path, errno);
     return tdm__folder_remove(s->host, s->ops, aside);
