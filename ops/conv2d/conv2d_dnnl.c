@@ -27,6 +27,7 @@ typedef struct {
         reorder[PASSES]; /* weights to the pass, or its gradient back; NULL: PyTorch's layout serves */
     int64_t chunk;       /* rows */
     bool winograd;
+    bool any; /* oneDNN's slow reference code is good enough */
 } plans;
 
 /* Byte offsets in scratch: weights in oneDNN's layout, the gradient of the weights summed over chunks in oneDNN's
@@ -114,7 +115,7 @@ static dnnl_status_t plan_pass(plans *p, const tdm_dnnl_context *context, const 
     dnnl_status_t status =
         tdm__dnnl_conv_plan(&p->pass[pass], context->engine, context->attr, pass, &c, p->pass[TDM_DNNL_FORWARD]);
     if (status != dnnl_success) return status;
-    if (tdm__dnnl_is_fallback(p->pass[pass])) return dnnl_unimplemented;
+    if (!p->any && tdm__dnnl_is_fallback(p->pass[pass])) return dnnl_unimplemented;
     const tdm_dnnl_ref plain = tdm__dnnl_ref(&p->weights);
     const bool gradient = pass == TDM_DNNL_BACKWARD_WEIGHTS;
     const tdm_dnnl_ref own = tdm__dnnl_argument(p->pass[pass], gradient ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS);
@@ -124,8 +125,8 @@ static dnnl_status_t plan_pass(plans *p, const tdm_dnnl_context *context, const 
 }
 
 static dnnl_status_t plans_init(plans *p, const tdm_dnnl_context *context, const tdm_kernel_desc *desc, int64_t rows,
-                                tdm_layout x_layout, tdm_layout y_layout, bool winograd, bool training) {
-    *p = (plans){.winograd = winograd, .chunk = chunk_rows(desc, rows, winograd)};
+                                tdm_layout x_layout, tdm_layout y_layout, bool winograd, bool any, bool training) {
+    *p = (plans){.winograd = winograd, .any = any, .chunk = chunk_rows(desc, rows, winograd)};
     dnnl_status_t status = describe(p, desc, x_layout, y_layout);
     if (status == dnnl_success) status = plan_pass(p, context, desc, TDM_DNNL_FORWARD);
     if (status == dnnl_success && training && desc->wants_dx[0])
@@ -135,14 +136,18 @@ static dnnl_status_t plans_init(plans *p, const tdm_dnnl_context *context, const
     return status;
 }
 
-/* The same in training and evaluation, whatever the number of rows. */
+/* What layouts were chosen for the most rows may have only slow code for fewer: `any` takes that where nothing else is
+ * left. */
 static dnnl_status_t plans_choose(plans *p, const tdm_dnnl_context *context, const tdm_kernel_desc *desc, int64_t rows,
-                                  tdm_layout x_layout, tdm_layout y_layout, bool training) {
+                                  tdm_layout x_layout, tdm_layout y_layout, bool any, bool training) {
     const int64_t *y = desc->y.dim;
-    if (desc->fast && y[2] >= 8 && y[3] >= 8 &&
-        plans_init(p, context, desc, rows, x_layout, y_layout, true, training) == dnnl_success)
-        return dnnl_success;
-    return plans_init(p, context, desc, rows, x_layout, y_layout, false, training);
+    dnnl_status_t status = dnnl_unimplemented;
+    if (desc->fast && y[2] >= 8 && y[3] >= 8)
+        status = plans_init(p, context, desc, rows, x_layout, y_layout, true, false, training);
+    if (status != dnnl_success) status = plans_init(p, context, desc, rows, x_layout, y_layout, false, false, training);
+    if (status != dnnl_success && any)
+        status = plans_init(p, context, desc, rows, x_layout, y_layout, false, true, training);
+    return status;
 }
 
 /* ---- scratch ---- */
@@ -183,17 +188,20 @@ static tdm_layout blocked(int64_t channels, tdm_layout otherwise) {
     return block == 16 ? TDM_LAYOUT_C16 : TDM_LAYOUT_C8;
 }
 
-/* Blocks of channels where they divide, else neighbouring channels, else planes: the first that oneDNN has code for. */
+/* Blocks of channels where they divide (the input of a first layer may be planes), else neighbouring channels, else
+ * planes: the first that oneDNN has code for. Planes come last because they take the slow way over im2col, and because
+ * PyTorch does not: it blocks the channels, as the others do, and adds in the same order. */
 static bool fits_layouts(const tdm_kernel_desc *desc, const tdm_dnnl_context *context, tdm_kernel_fit *fit) {
     const int64_t in = desc->x[0].dim[1], out = desc->y.dim[1];
     const tdm_layout candidate[][2] = {
-        {blocked(in, TDM_LAYOUT_PLAIN), blocked(out, TDM_LAYOUT_PLAIN)},
+        {blocked(in, TDM_LAYOUT_PLAIN), blocked(out, TDM_LAYOUT_NHWC)},
         {TDM_LAYOUT_NHWC, TDM_LAYOUT_NHWC},
         {TDM_LAYOUT_PLAIN, TDM_LAYOUT_PLAIN},
     };
     for (size_t i = 0; i < sizeof candidate / sizeof candidate[0]; i++) {
         plans p;
-        if (plans_choose(&p, context, desc, desc->y.dim[0], candidate[i][0], candidate[i][1], true) != dnnl_success)
+        if (plans_choose(&p, context, desc, desc->y.dim[0], candidate[i][0], candidate[i][1], false, true) !=
+            dnnl_success)
             continue;
         fit->x_layout[0] = candidate[i][0];
         fit->y_layout = candidate[i][1];
@@ -251,7 +259,8 @@ static tdm_status book_scratch(conv *c, const tdm_kernel_desc *desc, int64_t row
     plans most;
     if (rows == desc->y.dim[0]) return TDM_OK;
     TDM_DNNL_TRY(tdm__dnnl_check(
-        plans_choose(&most, &c->context, desc, desc->y.dim[0], desc->x_layout[0], desc->y_layout, true), "conv2d"));
+        plans_choose(&most, &c->context, desc, desc->y.dim[0], desc->x_layout[0], desc->y_layout, true, true),
+        "conv2d"));
     const size_t booked = places_of(&most, desc).total;
     plans_deinit(&most);
     if (c->at.total <= booked) return TDM_OK;
@@ -263,8 +272,8 @@ static tdm_status book_scratch(conv *c, const tdm_kernel_desc *desc, int64_t row
 static tdm_status prepare(conv *c, const tdm_kernel_desc *desc, int64_t rows, bool training) {
     plans p;
     TDM_DNNL_TRY(tdm__dnnl_check(tdm__dnnl_context_init(&c->context), "conv2d"));
-    TDM_DNNL_TRY(tdm__dnnl_check(plans_choose(&p, &c->context, desc, rows, desc->x_layout[0], desc->y_layout, training),
-                                 "conv2d"));
+    TDM_DNNL_TRY(tdm__dnnl_check(
+        plans_choose(&p, &c->context, desc, rows, desc->x_layout[0], desc->y_layout, true, training), "conv2d"));
     const int64_t *x = desc->x[0].dim, *y = desc->y.dim;
     c->at = places_of(&p, desc);
     c->chunk = p.chunk;
