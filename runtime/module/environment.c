@@ -238,7 +238,7 @@ static tdm_status modules_part(report *r, const tdm_host *host) {
 tdm_status tdm_environment(const tdm_host *host, int json, char **out) {
     if (!out) TDM_FAIL(TDM_E_USAGE, "a place for the text is wanted, NULL was given");
     *out = NULL;
-    if (!host) host = tdm_host_default();
+    TDM_TRY(tdm__host_take(&host));
     report r = {.json = json != 0};
     tdm__text_init(&r.text, host);
     if (r.json) tdm__text_puts(&r.text, "{");
@@ -257,8 +257,9 @@ tdm_status tdm_environment(const tdm_host *host, int json, char **out) {
 tdm_status tdm_environment_variables(const tdm_host *host, char **out) {
     if (!out) TDM_FAIL(TDM_E_USAGE, "a place for the text is wanted, NULL was given");
     *out = NULL;
+    TDM_TRY(tdm__host_take(&host));
     tdm_text text;
-    tdm__text_init(&text, host ? host : tdm_host_default());
+    tdm__text_init(&text, host);
     for (int i = 0; i < TDM_ENV_COUNT; i++) {
         tdm__text_printf(&text, "  %-20s %s\n", tdm__env_name((tdm_env_key)i), tdm__env_help((tdm_env_key)i));
     }

@@ -16,6 +16,11 @@ diff "$work/declared" "$work/exported" >"$work/difference" ||
 $(cat "$work/difference")"
 ! grep -v '^tdm_[a-z]' "$work/exported" || complain "exports other names than tdm_..."
 
+# A public function that the test of misuse does not call is one that nobody has called wrongly yet.
+while read -r name; do
+    grep -q "\b$name(" "$source"/tests/api/misuse_test.c || complain "tests/api/misuse_test.c does not call $name"
+done <"$work/declared"
+
 for module in "$libraries"/tandem/*.so; do
     [ -e "$module" ] || continue
     names=$(nm -D --defined-only "$module" | awk '{print $3}')

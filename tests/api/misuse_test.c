@@ -284,6 +284,7 @@ TEST(data_sets) {
     MISUSE(tdm_data_make(NULL, "idx", NULL, 1, 0));
     MISUSE(tdm_data_make(NULL, "poem", "x", 1, 0));
     MISUSE(tdm_environment(NULL, 0, NULL));
+    MISUSE(tdm_environment_variables(NULL, NULL));
     CHECK(report == NULL);
 }
 
