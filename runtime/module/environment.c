@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "runtime/base/env.h"
+#include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/module/module.h"
 
