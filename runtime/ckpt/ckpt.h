@@ -77,6 +77,10 @@ tdm_status tdm__ckpt_save(const tdm_host *host, const char *dir, const tdm_ckpt_
 /* Removes what killed saves left in dir. Every save does that first; this is for who will not save. */
 tdm_status tdm__ckpt_reap(const tdm_host *host, const char *dir);
 
+/* Moves checkpoints of steps after `step` into <dir>/before-<time>, with a warning that says so: a run that begins anew
+ * or further back must not be continued from them. */
+tdm_status tdm__ckpt_set_aside(const tdm_host *host, const char *dir, int64_t step);
+
 /* A checkpoint opened for reading: manifest parsed, files of the right size. */
 typedef struct tdm_ckpt tdm_ckpt;
 tdm_status tdm__ckpt_open(tdm_ckpt **out, const tdm_host *host, const char *path); /* the step-... directory */

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/ckpt/folder.h"
@@ -332,6 +333,39 @@ tdm_status tdm__ckpt_reap(const tdm_host *host, const char *dir) {
     saving s = {.host = host, .ops = &tdm__file_system, .dir = dir, .lock = -1};
     tdm__arena_init(&s.arena, host);
     tdm_status status = reap(&s);
+    tdm__arena_deinit(&s.arena);
+    return status;
+}
+
+static tdm_status set_aside(saving *s, int64_t step) {
+    const char *aside;
+    char stamp[24];
+    int64_t *steps;
+    size_t count, moved = 0;
+    tdm__utc_stamp(stamp);
+    TDM_TRY(tdm__arena_printf(&s->arena, &aside, "%s/before-%s", s->dir, stamp));
+    TDM_TRY(tdm__steps_list(&s->arena, s->dir, &steps, &count));
+    for (; moved < count && steps[moved] > step; moved++) {
+        char name[32];
+        const char *from, *to;
+        tdm__step_name(name, steps[moved]);
+        TDM_TRY(tdm__path_join(&s->arena, &from, s->dir, name));
+        TDM_TRY(tdm__path_join(&s->arena, &to, aside, name));
+        if (moved == 0) TDM_TRY(tdm__folder_make(s->host, s->ops, aside));
+        if (s->ops->rename(s->ops->user, from, to) != 0) return tdm__file_fail("rename", from, errno);
+    }
+    if (moved == 0) return TDM_OK;
+    TDM_WARN(s->host, "ckpt", "%zu checkpoint%s of an earlier run, of steps after %lld, %s now in %s", moved,
+             moved == 1 ? "" : "s", (long long)step, moved == 1 ? "is" : "are", aside);
+    TDM_TRY(tdm__folder_sync(s->ops, aside));
+    return tdm__folder_sync(s->ops, s->dir);
+}
+
+tdm_status tdm__ckpt_set_aside(const tdm_host *host, const char *dir, int64_t step) {
+    saving s = {.host = host, .ops = &tdm__file_system, .dir = dir, .lock = -1};
+    if (!tdm__file_is_folder(dir)) return TDM_OK;
+    tdm__arena_init(&s.arena, host);
+    tdm_status status = set_aside(&s, step);
     tdm__arena_deinit(&s.arena);
     return status;
 }

@@ -210,12 +210,14 @@ static tdm_status init_weights(tdm_run *run) {
 
 static tdm_status resume(tdm_run *run) {
     const char *wish = run->job->checkpoint.resume;
-    if (wish == NULL || strcmp(wish, "never") == 0) return TDM_OK;
-    if (strcmp(wish, "auto") == 0) {
+    bool afresh = wish == NULL || strcmp(wish, "never") == 0;
+    if (!afresh && strcmp(wish, "auto") == 0) {
         if (run->job->run.dir == NULL) return TDM_OK;
         return tdm__run_restore(run, NULL, true);
     }
-    return tdm__run_restore(run, wish, false);
+    if (!afresh) TDM_TRY(tdm__run_restore(run, wish, false));
+    const char *folder = tdm__folder_checkpoints(run);
+    return folder != NULL ? tdm__ckpt_set_aside(run->host, folder, afresh ? -1 : run->step) : TDM_OK;
 }
 
 static tdm_status open_parts(tdm_run *run) {
