@@ -306,7 +306,9 @@ int launch_ranks(const tool *t, int world, const char *extra) {
     if (status != TDM_OK) return tell_error(status);
     int code = TDM_E_INTERNAL;
     if (pipe2(l.pipe, O_CLOEXEC | O_NONBLOCK) != 0) {
-        term_line("tandem: error: a pipe is refused: %s", strerror(errno));
+        code = errno == EMFILE || errno == ENFILE ? TDM_E_MEMORY : TDM_E_INTERNAL;
+        term_line("tandem: error: a pipe is refused: %s%s", strerror(errno),
+                  code == TDM_E_MEMORY ? "; raise the limit of open files (ulimit -n)" : "");
     } else {
         l.ranks = memory_new((size_t)world, sizeof *l.ranks);
         sigemptyset(&l.watched);

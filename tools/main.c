@@ -4,6 +4,7 @@
 #include "tools/log.h"
 #include "tools/term.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -98,7 +99,8 @@ static int finish_output(int code) {
  * take, and a limit on file sizes, which is to be an error like a full disk and no signal. */
 static void settle_in(void) {
     for (int fd = 0; fd <= 2; fd++) {
-        if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", O_RDWR) != fd) _exit(TDM_E_INTERNAL);
+        if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
+        if (open("/dev/null", O_RDWR) != fd) _exit(TDM_E_INTERNAL);
     }
     signal(SIGXFSZ, SIG_IGN);
 }

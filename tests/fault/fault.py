@@ -201,7 +201,7 @@ class Job:
             return f.read()
 
     def errors(self):
-        return [line for line in self.err().splitlines() if re.search(r"(^|tandem: |\d: )error(\[\w+\])?: ", line)]
+        return [line for line in self.err().splitlines() if re.search(r"(^|: )error(\[\w+\])?: ", line)]
 
     def one_error(self, *patterns):
         """The one line that tells the first cause, in which all the patterns are found."""
