@@ -211,8 +211,9 @@ static tdm_status finish(tdm_run *run, bool stopped) {
     int64_t bytes[TDM_LIST_MAX] = {0};
     int count = 0;
     TDM_TRY(peak_memory(run, bytes, &count));
-    TDM_TRY(tdm__folder_summary(run, stopped ? "stopped" : "finished", bytes, count));
+    /* The summary last: where it is, everything is, and whoever comes again has nothing to do. */
     TDM_TRY(tdm__folder_status(run, stopped ? "stopped" : "finished", stopped ? TDM_E_STOPPED : TDM_OK, true));
+    TDM_TRY(tdm__folder_summary(run, stopped ? "stopped" : "finished", bytes, count));
     tell(run, TDM_EVENT_END, NULL, run->schedule.lr, NULL);
     return TDM_OK;
 }
