@@ -16,6 +16,11 @@ tdm_status tdm__host_take(const tdm_host **host);
 tdm_status tdm__new(const tdm_host *host, void *out, size_t count, size_t bytes, const char *what);
 void tdm__delete(const tdm_host *host, void *pointer); /* NULL is fine */
 
+/* As tdm__new, for arenas. Where the host is the default one they come from the system, as huge pages that are zero
+ * already: writing zeros would touch all of them once for nothing. Released by tdm__delete_pages only. */
+tdm_status tdm__new_pages(const tdm_host *host, void *out, size_t bytes, const char *what);
+void tdm__delete_pages(const tdm_host *host, void *pointer); /* NULL is fine */
+
 /* Checked arithmetic on sizes that came from a file: true when the result fits. */
 bool tdm__add_fits(size_t a, size_t b, size_t *out);
 bool tdm__mul_fits(size_t a, size_t b, size_t *out);

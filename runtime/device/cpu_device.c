@@ -38,7 +38,7 @@ static tdm_status cpu_allocate(tdm_device *device, void **out, size_t bytes, con
     size_t total = 0;
     if (!tdm__add_fits(bytes, sizeof(*head), &total))
         TDM_FAIL(TDM_E_MEMORY, "%s: %s wants more bytes than can be counted", device->name, what);
-    TDM_TRY(tdm__new(device->host, &head, 1, total, what));
+    TDM_TRY(tdm__new_pages(device->host, &head, total, what));
     head->bytes = bytes;
     device->bytes_now += bytes;
     if (device->bytes_now > device->bytes_peak) device->bytes_peak = device->bytes_now;
@@ -50,7 +50,7 @@ static void cpu_release(tdm_device *device, void *pointer) {
     if (pointer == NULL) return;
     block_head *head = (block_head *)pointer - 1;
     device->bytes_now -= head->bytes;
-    tdm__delete(device->host, head);
+    tdm__delete_pages(device->host, head);
 }
 
 static tdm_status cpu_copy(tdm_device *device, void *to, const void *from, size_t bytes) {

@@ -2,7 +2,10 @@
 #include "runtime/exec/replica.h"
 
 #include "runtime/base/status.h"
+#include "runtime/base/sync.h"
 #include "runtime/exec/prepared.h"
+
+static tdm_status prepare_first(void *argument);
 
 static tdm_status allocate_all(tdm_replica *replica, const tdm_replica_options *options) {
     const tdm_plan *plan = replica->plan;
@@ -40,7 +43,10 @@ tdm_status tdm__replica_open(tdm_replica **out, const tdm_host *host, const tdm_
     replica->device = device;
     replica->index = options->index;
     replica->seed = options->seed;
-    tdm_status status = allocate_all(replica, options);
+    /* Preparing kernels is mostly making machine code: it goes on beside opening the data and the folder. */
+    tdm_status status = tdm__worker_open(&replica->preparation, host, "prepare");
+    if (status == TDM_OK) status = tdm__worker_start(replica->preparation, prepare_first, replica);
+    if (status == TDM_OK) status = allocate_all(replica, options);
     if (status != TDM_OK) {
         tdm__replica_close(replica);
         return status;
@@ -51,6 +57,7 @@ tdm_status tdm__replica_open(tdm_replica **out, const tdm_host *host, const tdm_
 
 void tdm__replica_close(tdm_replica *replica) {
     if (replica == NULL) return;
+    tdm__worker_close(replica->preparation);
     while (replica->prepared != NULL) {
         tdm_prepared *next = replica->prepared->next;
         tdm__prepared_free(replica, replica->prepared);
@@ -87,16 +94,7 @@ static tdm_status open_states(tdm_replica *replica, tdm_prepared *prepared) {
     return TDM_OK;
 }
 
-tdm_status tdm__prepared_find(tdm_replica *replica, int64_t rows, bool training, tdm_prepared **out) {
-    tdm_prepared **link = &replica->prepared;
-    for (tdm_prepared *p = *link; p != NULL; link = &p->next, p = p->next) {
-        if (p->rows != rows || p->training != training) continue;
-        *link = p->next; /* the last used comes first, so that the usual case is found at once */
-        p->next = replica->prepared;
-        replica->prepared = p;
-        *out = p;
-        return TDM_OK;
-    }
+static tdm_status add_prepared(tdm_replica *replica, int64_t rows, bool training) {
     tdm_prepared *prepared = NULL;
     TDM_TRY(tdm__new(replica->host, &prepared, 1, sizeof(*prepared), "prepared kernels"));
     prepared->rows = rows;
@@ -113,6 +111,35 @@ tdm_status tdm__prepared_find(tdm_replica *replica, int64_t rows, bool training,
     }
     prepared->next = replica->prepared;
     replica->prepared = prepared;
-    *out = prepared;
+    return TDM_OK;
+}
+
+static tdm_status prepare_first(void *argument) {
+    tdm_replica *replica = argument;
+    return add_prepared(replica, replica->plan->options.rows, replica->plan->options.training);
+}
+
+/* From here on the list belongs to the calling thread. */
+static tdm_status wait_for_first(tdm_replica *replica) {
+    if (replica->preparation == NULL) return TDM_OK;
+    tdm_status status = tdm__worker_wait(replica->preparation, -1);
+    tdm__worker_close(replica->preparation);
+    replica->preparation = NULL;
+    return status;
+}
+
+tdm_status tdm__prepared_find(tdm_replica *replica, int64_t rows, bool training, tdm_prepared **out) {
+    TDM_TRY(wait_for_first(replica));
+    tdm_prepared **link = &replica->prepared;
+    for (tdm_prepared *p = *link; p != NULL; link = &p->next, p = p->next) {
+        if (p->rows != rows || p->training != training) continue;
+        *link = p->next; /* the last used comes first, so that the usual case is found at once */
+        p->next = replica->prepared;
+        replica->prepared = p;
+        *out = p;
+        return TDM_OK;
+    }
+    TDM_TRY(add_prepared(replica, rows, training));
+    *out = replica->prepared;
     return TDM_OK;
 }

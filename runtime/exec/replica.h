@@ -25,9 +25,11 @@ typedef struct tdm_replica {
     char *activation; /* plan->activation_bytes */
     char *buffer;     /* plan->buffer_bytes */
     bool owns_grad;
-    tdm_prepared *prepared; /* list, one for each number of rows seen */
-    size_t memory_bytes;    /* everything above: what the device holds */
-    uint64_t seed, step;    /* of the counter-based generator */
+    tdm_prepared *prepared;         /* list, one for each number of rows seen */
+    struct tdm_worker *preparation; /* makes the first of them while the run is still being opened; NULL: nothing to
+                                     * wait for */
+    size_t memory_bytes;            /* everything above: what the device holds */
+    uint64_t seed, step;            /* of the counter-based generator */
 } tdm_replica;
 
 typedef struct tdm_replica_options {
