@@ -56,7 +56,7 @@ static tdm_status forward(const tdm_kernel_args *args) {
         tdm__dropout_mask(keep + n * width, width,
                           &(tdm_dropout_draw){.p = attrs->p,
                                               .seed = args->seed,
-                                              .step = args->step,
+                                              .step = args->values->step,
                                               .stream = args->stream,
                                               .position = args->position[n]});
     apply(args->y, args->x[0], keep, count, tdm__dropout_scale(attrs->p));

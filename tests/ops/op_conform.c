@@ -144,7 +144,7 @@ static void check_reorder(const tdm_kernel *kernel, const tdm_kernel_desc *desc,
     op_convert(want, plain, &desc->y, rows, desc->y_layout, false);
     tdm_kernel_args args = {.desc = desc, .rows = rows, .training = true, .x = {x}, .y = y, .dx = {dx}, .dy = want};
     args.scratch = malloc(scratch_bytes + 1);
-    if (kernel->open != NULL) CHECK_OK(kernel->open(desc, rows, true, &args.state));
+    if (kernel->open != NULL) CHECK_OK(kernel->open(NULL, desc, rows, true, &args.state));
     CHECK_OK(kernel->forward(&args));
     CHECK_OK(kernel->backward(&args));
     if (kernel->close != NULL) kernel->close(args.state);

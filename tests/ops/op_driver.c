@@ -22,7 +22,7 @@ static float *copy_floats(const float *from, int64_t count) {
 
 /* ---- the case ---- */
 
-static const tdm_host_calls calls = {sizeof calls, tdm__fail, tdm__frame};
+static const tdm_host_calls calls = {.size = sizeof calls, .fail = tdm__fail, .frame = tdm__frame};
 
 static const tdm_op_def *find_op(const char *name) {
     for (const tdm_op_def *const *op = tdm_builtin_ops; *op != NULL; op++)
@@ -220,6 +220,7 @@ typedef struct {
     tdm_kernel_desc desc;
     tdm_kernel_fit fit;
     tdm_kernel_args args;
+    tdm_step_values values;
     blocks memory;
     int64_t rows, x_count, y_count; /* numbers of this run's rows */
     float *x[TDM_MAX_INPUTS], *dy;  /* as the kernel sees them */
@@ -274,11 +275,12 @@ static void bind(run *r) {
     r->y_count = data->y_count / data->test->rows * r->rows;
     size_t x_bytes = (size_t)r->x_count * sizeof(float), y_bytes = (size_t)r->y_count * sizeof(float);
     tdm_kernel_args *args = &r->args;
+    r->values = (tdm_step_values){.step = r->setting->step};
     *args = (tdm_kernel_args){.desc = &r->desc,
                               .rows = r->rows,
                               .training = r->setting->training,
                               .seed = r->setting->seed,
-                              .step = r->setting->step,
+                              .values = &r->values,
                               .stream = r->setting->stream,
                               .position = data->position};
     for (int i = 0; i < data->infer.input_count; i++) {
@@ -390,7 +392,7 @@ void op_run(op_result *out, const tdm_kernel *kernel, const op_data *data, const
     }
     out->ran = true;
     bind(&r);
-    if (kernel->open != NULL) out->status = kernel->open(&r.desc, r.rows, setting->training, &r.args.state);
+    if (kernel->open != NULL) out->status = kernel->open(NULL, &r.desc, r.rows, setting->training, &r.args.state);
     if (out->status == TDM_OK) {
         out->status = forward(&r);
         if (out->status == TDM_OK && setting->training) out->status = backward(&r);
