@@ -37,8 +37,7 @@ struct entropy_gradient {
     float seed, spread, on_label;
     __device__ entropy_gradient(const entropy_row &args)
         : seed(args.values->loss_seed), spread((float)(args.smoothing / (double)args.width) * seed),
-          on_label((float)(1.0 - args.smoothing) * seed) {
-    }
+          on_label((float)(1.0 - args.smoothing) * seed) {}
     __device__ float at(float y, const entropy &row, bool is_label) const {
         const float gradient = expf((y - row.max) - row.log_total) * seed - spread;
         return is_label ? gradient - on_label : gradient;

@@ -45,8 +45,8 @@ struct sgd_item {
         for (int k = 0; k < WIDE; k++) {
             if (decays) d.at[k] = add_scaled(d.at[k], w.at[k], decay);
             if (moves) {
-                b.at[k] = args.first_step ? d.at[k]
-                                          : add_scaled(b.at[k] * args.momentum, d.at[k], args.one_minus_dampening);
+                b.at[k] =
+                    args.first_step ? d.at[k] : add_scaled(b.at[k] * args.momentum, d.at[k], args.one_minus_dampening);
                 d.at[k] = args.nesterov ? add_scaled(d.at[k], b.at[k], args.momentum) : b.at[k];
             }
             w.at[k] = add_scaled(w.at[k], d.at[k], step);
@@ -113,9 +113,7 @@ struct clip_plan {
 template <int SIZE> __device__ inline void count_units(int64_t *end, const clip_plan &plan, int first) {
     const int k = (int)threadIdx.x;
     if (k < SIZE)
-        end[k] = first + k < plan.range_count
-                     ? ((int64_t)plan.ranges[first + k].count + plan.unit - 1) / plan.unit
-                     : 0;
+        end[k] = first + k < plan.range_count ? ((int64_t)plan.ranges[first + k].count + plan.unit - 1) / plan.unit : 0;
     __syncthreads();
     for (int reach = 1; reach < SIZE; reach *= 2) {
         const int64_t before = k >= reach && k < SIZE ? end[k - reach] : 0;
@@ -224,8 +222,7 @@ tdm_status tdm__cuda_sum(tdm_device *device, float *out, const float *const *sou
 tdm_status tdm__cuda_sgd(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *momentum,
                          size_t count) {
     const sgd_item item = {values, p, g, momentum};
-    return each(tdm__cuda_device(device), item, (int64_t)count,
-                is_aligned(p) && is_aligned(g) && is_aligned(momentum));
+    return each(tdm__cuda_device(device), item, (int64_t)count, is_aligned(p) && is_aligned(g) && is_aligned(momentum));
 }
 
 tdm_status tdm__cuda_adam(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *m,

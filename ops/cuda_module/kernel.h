@@ -43,9 +43,7 @@ __device__ inline int64_t thread_count() {
 
 static constexpr int PACK = 4;
 
-template <class Number, int WIDE> struct alignas(sizeof(Number) * WIDE) pack {
-    Number at[WIDE];
-};
+template <class Number, int WIDE> struct alignas(sizeof(Number) * WIDE) pack { Number at[WIDE]; };
 
 template <int WIDE, class Number> __device__ inline pack<Number, WIDE> load(const Number *from, int64_t index) {
     return ((const pack<Number, WIDE> *)from)[index];

@@ -20,8 +20,8 @@ struct loss_totals {
     int64_t *correct; /* NULL: not counted */
 };
 
-static constexpr int64_t NARROW = 32;   /* numbers of a row that one thread does */
-static constexpr int ADDERS = 1024;     /* threads of the block that adds rows up */
+static constexpr int64_t NARROW = 32; /* numbers of a row that one thread does */
+static constexpr int ADDERS = 1024;   /* threads of the block that adds rows up */
 
 /* By all threads of one block: the first `count` threads' parts are added, in the order of the threads. */
 __device__ inline void add_parts(const row_result &part, int64_t count, const loss_totals &totals) {
