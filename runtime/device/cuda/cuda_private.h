@@ -65,6 +65,9 @@ tdm_status tdm__cuda_capture_run(tdm_device *device, tdm_capture *capture);
 void tdm__cuda_capture_free(tdm_device *device, tdm_capture *capture);
 void *tdm__cuda_queue_handle(tdm_device *device, tdm_queue *queue);
 
+/* cuda_matmul.c: bytes at the start of the workspace that `run` may use. NULL: 0. */
+size_t tdm__cuda_matmul_workspace(const tdm_cuda_matmul *matmul);
+
 /* cuda_device.c */
 extern const tdm_device_ops tdm__cuda_device_ops;
 

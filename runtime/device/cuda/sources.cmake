@@ -15,8 +15,19 @@ set(TDM_CUDA_C_SOURCES
     ops/linear/linear_cuda.c
 )
 set(TDM_CUDA_CU_SOURCES
+    ops/cuda_module/flat.cu
     ops/cuda_module/passes.cu
+    ops/adaptive_avgpool2d/adaptive_avgpool2d.cu
+    ops/add/add.cu
+    ops/avgpool2d/avgpool2d.cu
+    ops/batchnorm2d/batchnorm2d.cu
     ops/conv2d/conv2d.cu
+    ops/cross_entropy/cross_entropy.cu
+    ops/dropout/dropout.cu
+    ops/maxpool2d/maxpool2d.cu
+    ops/mse/mse.cu
+    ops/relu/relu.cu
+    ops/reorder/reorder.cu
 )
 list(TRANSFORM TDM_CUDA_C_SOURCES PREPEND ${tdm_cuda_root}/)
 list(TRANSFORM TDM_CUDA_CU_SOURCES PREPEND ${tdm_cuda_root}/)
