@@ -186,10 +186,8 @@ static tdm_status lap(dp *d, tdm_phase phase) {
 
 static tdm_status begin_one(void *argument) {
     dp_task *task = argument;
-    task->all = tdm__shard_rows(task->shard);
-    if (task->all.rows == 0) return TDM_OK;
-    tdm_rows host = task->all;
-    return tdm__replica_place(task->dp->replica[task->index], &host, 0, &task->all);
+    tdm_rows host = tdm__shard_rows(task->shard);
+    return tdm__replica_place(task->dp->replica[task->index], &host, 1, TDM_NO_TICKET, &task->all);
 }
 
 static tdm_status replicate_one(void *argument) {
@@ -393,18 +391,18 @@ static tdm_status begin(dp *d, const tdm_batch *batch, int64_t denominator) {
         d->task[i] = (dp_task){.dp = d, .index = i, .shard = &batch->shard[i]};
         TDM_TRY(tdm__replica_begin(d->replica[i], &values));
     }
-    return parallel(d, begin_one);
+    return d->count == 1 ? tdm__place_batch(d->replica[0], batch, &d->task[0].all) : parallel(d, begin_one);
 }
 
 static void read_outcome(const dp *d, int64_t denominator, tdm_step_result *result) {
     double sum = 0;
     for (int i = 0; i < d->count; i++) {
         const tdm_replica *where = d->output != NULL ? d->output_replica : d->replica[i];
-        sum += where->host_outcome->loss[i];
-        result->correct += d->replica[i]->host_outcome->correct;
+        sum += where->host_block->outcome.loss[i];
+        result->correct += d->replica[i]->host_block->outcome.correct;
     }
     result->loss = sum / (double)denominator;
-    if (!isnan(d->update->clip_norm)) result->grad_norm = d->replica[0]->host_outcome->grad_norm;
+    if (!isnan(d->update->clip_norm)) result->grad_norm = d->replica[0]->host_block->outcome.grad_norm;
 }
 
 /* Bytes that cross from one device to another in a step: rows, parameters, outputs and their gradient, gradients. */
@@ -436,6 +434,7 @@ static tdm_status dp_step(tdm_mode *mode, const tdm_batch *batch, const tdm_upda
         TDM_TRY(tdm__replica_run(d->replica[0], tdm__step_key(batch->shard, 1), work, d));
     else
         TDM_TRY(work(d));
+    if (d->count == 1) TDM_TRY(tdm__prefetch_batch(d->replica[0], update));
     TDM_TRY(parallel(d, end_one));
     read_outcome(d, denominator, result);
     result->bytes_moved = bytes_moved(d);

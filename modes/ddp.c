@@ -241,15 +241,14 @@ static tdm_status run_split(ddp *d, tdm_hash128 key, tdm_step_result *result) {
 }
 
 static tdm_status run(ddp *d, const tdm_batch *batch, const tdm_step_values *values, tdm_step_result *result) {
-    tdm_rows host = tdm__shard_rows(&batch->shard[0]);
     TDM_TRY(tdm__replica_begin(d->replica, values));
-    d->all = host;
-    if (host.rows > 0) TDM_TRY(tdm__replica_place(d->replica, &host, 0, &d->all));
+    TDM_TRY(tdm__place_batch(d->replica, batch, &d->all));
     tdm_hash128 key = tdm__step_key(batch->shard, 1);
     if (d->split)
         TDM_TRY(run_split(d, key, result));
     else
         TDM_TRY(tdm__replica_run(d->replica, key, passes_and_update, d));
+    TDM_TRY(tdm__prefetch_batch(d->replica, d->update));
     TDM_TRY(wait_for_device_comm(d)); /* before the device is waited for, which has no deadline */
     TDM_TRY(tdm__replica_end(d->replica, &result->times));
     for (int i = 0; d->worker != NULL && i < d->base.params.plan->bucket_count; i++)
@@ -271,7 +270,7 @@ static tdm_status global_denominator(ddp *d, const tdm_batch *batch, int64_t *ou
 
 /* Loss, hits and the wish to stop of all ranks, added in rank order. */
 static tdm_status share_result(ddp *d, int64_t denominator, tdm_step_result *result) {
-    const tdm_outcome *outcome = d->replica->host_outcome;
+    const tdm_outcome *outcome = &d->replica->host_block->outcome;
     double own[3] = {outcome->loss[0], (double)outcome->correct, result->stop ? 1.0 : 0.0};
     double all[3 * TDM_LIST_MAX];
     if (d->world == 1) {
@@ -314,7 +313,7 @@ static tdm_status ddp_step(tdm_mode *mode, const tdm_batch *batch, const tdm_upd
     tdm_step_values values = tdm__optim_values(given, denominator);
     d->update = given;
     if (run(d, batch, &values, result) != TDM_OK) return abandon(d);
-    if (!isnan(given->clip_norm)) result->grad_norm = d->replica->host_outcome->grad_norm;
+    if (!isnan(given->clip_norm)) result->grad_norm = d->replica->host_block->outcome.grad_norm;
     /* A ring's worth: what each rank sends in an all-reduce by slices. */
     int64_t arena = (int64_t)(mode->params.plan->param_floats * sizeof(float));
     result->bytes_moved += 2 * arena * (d->world - 1) / d->world;

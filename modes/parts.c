@@ -33,6 +33,28 @@ bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_
     return true;
 }
 
+static int64_t ticket_of(const tdm_batch *batch) {
+    return (int64_t)(((uint64_t)batch->epoch << 32 | (uint64_t)batch->step_in_epoch) & INT64_MAX);
+}
+
+static void rows_of(const tdm_batch *batch, tdm_rows *rows) {
+    for (int i = 0; i < batch->shard_count; i++) rows[i] = tdm__shard_rows(&batch->shard[i]);
+}
+
+tdm_status tdm__place_batch(tdm_replica *replica, const tdm_batch *batch, tdm_rows *out) {
+    rows_of(batch, out);
+    return tdm__replica_place(replica, out, batch->shard_count, ticket_of(batch), out);
+}
+
+tdm_status tdm__prefetch_batch(tdm_replica *replica, const tdm_update *update) {
+    tdm_rows rows[TDM_LIST_MAX];
+    if (replica->stage == NULL || update->next == NULL) return TDM_OK;
+    const tdm_batch *batch = tdm__loader_peek(update->next);
+    if (batch == NULL) return TDM_OK;
+    rows_of(batch, rows);
+    return tdm__replica_prefetch(replica, rows, batch->shard_count, ticket_of(batch));
+}
+
 tdm_hash128 tdm__step_key(const tdm_shard *shards, int count) {
     int64_t rows[TDM_LIST_MAX];
     for (int i = 0; i < count; i++) rows[i] = shards[i].rows;
@@ -59,10 +81,10 @@ tdm_status tdm__loss(const tdm_mode_params *params, tdm_replica *replica, const 
                           .width = params->plan->output_width,
                           .y = y,
                           .target = rows->target,
-                          .values = replica->values,
+                          .values = &replica->block->values,
                           .dy = dy,
-                          .loss_sum = &replica->outcome->loss[part],
-                          .correct = &replica->outcome->correct};
+                          .loss_sum = &replica->block->outcome.loss[part],
+                          .correct = &replica->block->outcome.correct};
     return params->loss_run(&args);
 }
 
@@ -112,7 +134,7 @@ void tdm__close_replica(tdm_replica *replica) {
 
 tdm_status tdm__evaluate(tdm_replica *replica, const tdm_shard *shard, const float **output) {
     tdm_rows host = tdm__shard_rows(shard), rows;
-    TDM_TRY(tdm__replica_place(replica, &host, 0, &rows));
+    TDM_TRY(tdm__replica_place(replica, &host, 1, TDM_NO_TICKET, &rows));
     TDM_TRY(tdm__exec_forward(replica, &rows, false));
     return tdm__replica_fetch_output(replica, rows.rows, output);
 }

@@ -10,6 +10,10 @@ double tdm__lap(int64_t *last);
 /* Micro-batch `part` of `parts` of a shard, by torch.chunk's rule; false when it has no rows. */
 bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_t parts, int64_t part, tdm_rows *out);
 tdm_rows tdm__shard_rows(const tdm_shard *shard);
+/* All shards of the batch on one replica; out has room for them. */
+tdm_status tdm__place_batch(tdm_replica *replica, const tdm_batch *batch, tdm_rows *out);
+/* While the step's work runs: the next batch starts on its way. */
+tdm_status tdm__prefetch_batch(tdm_replica *replica, const tdm_update *update);
 /* What decides the work of a step beside the job: the rows of each part. */
 tdm_hash128 tdm__step_key(const tdm_shard *shards, int count);
 

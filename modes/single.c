@@ -103,20 +103,8 @@ static tdm_status work(void *user) {
     return tdm__replica_lap(s->replica, TDM_PHASE_OPTIMIZER);
 }
 
-static tdm_status place(single *s, const tdm_batch *batch) {
-    int64_t first = 0;
-    s->parts = batch->shard_count;
-    for (int i = 0; i < s->parts; i++) {
-        tdm_rows rows = tdm__shard_rows(&batch->shard[i]);
-        s->rows[i] = rows;
-        if (rows.rows > 0) TDM_TRY(tdm__replica_place(s->replica, &rows, first, &s->rows[i]));
-        first += rows.rows;
-    }
-    return TDM_OK;
-}
-
 static void read_outcome(const single *s, int64_t denominator, tdm_step_result *result) {
-    const tdm_outcome *outcome = s->replica->host_outcome;
+    const tdm_outcome *outcome = &s->replica->host_block->outcome;
     double total = 0;
     for (int i = 0; i < s->parts; i++) {
         if (s->rows[i].rows > 0) total += outcome->loss[i];
@@ -136,8 +124,10 @@ static tdm_status single_step(tdm_mode *mode, const tdm_batch *batch, const tdm_
     tdm_step_values values = tdm__optim_values(update, denominator);
     s->update = update;
     TDM_TRY(tdm__replica_begin(s->replica, &values));
-    TDM_TRY(place(s, batch));
+    s->parts = batch->shard_count;
+    TDM_TRY(tdm__place_batch(s->replica, batch, s->rows));
     TDM_TRY(tdm__replica_run(s->replica, tdm__step_key(batch->shard, batch->shard_count), work, s));
+    TDM_TRY(tdm__prefetch_batch(s->replica, update));
     TDM_TRY(tdm__replica_end(s->replica, &result->times));
     read_outcome(s, denominator, result);
     return TDM_OK;

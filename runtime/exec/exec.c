@@ -31,7 +31,7 @@ static void common_args(tdm_replica *replica, const tdm_plan_node *node, int ind
                               .rows = rows->rows,
                               .training = prepared->training,
                               .seed = replica->seed,
-                              .values = replica->values,
+                              .values = &replica->block->values,
                               .position = rows->position};
     args->stream = (uint32_t)(node->graph_node >= 0 ? node->graph_node : index);
     for (int i = 0; i < node->desc.input_count; i++) args->x[i] = address(replica, rows, node->x[i]);

@@ -17,6 +17,7 @@ typedef struct tdm_update {
     int64_t t;           /* optimizer steps done before this one + 1 */
     double clip_norm;    /* NaN: none */
     bool stop;           /* this process has been asked to stop after this step */
+    tdm_loader *next;    /* where the batch of the next step may be looked at; NULL: there is none */
 } tdm_update;
 
 typedef struct tdm_step_result {

@@ -7,8 +7,9 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
+#include "runtime/exec/stage.h"
 
-enum { MOST_RECORDS = 8 }; /* usually two: a whole batch, and the last of an epoch */
+enum { MOST_RECORDS = 8 }; /* usually four: a whole batch and the last of an epoch, in either place of the stage */
 
 const char *const tdm__phase_names[TDM_PHASE_COUNT] = {
     "data",     "scatter", "replicate",    "forward",   "gather", "loss",
@@ -130,6 +131,7 @@ static tdm_status capture(tdm_replica *replica, tdm_work work, void *user) {
 
 tdm_status tdm__replica_run(tdm_replica *replica, tdm_hash128 key, tdm_work work, void *user) {
     const tdm_device_ops *ops = replica->device->ops;
+    if (replica->stage != NULL) key.high ^= (uint64_t)tdm__stage_place(replica->stage);
     replica->record = find(replica, key);
     if (replica->record == NULL) {
         drop_oldest(replica);

@@ -9,6 +9,7 @@
 #include "runtime/base/sync.h"
 #include "runtime/exec/prepared.h"
 #include "runtime/exec/record.h"
+#include "runtime/exec/stage.h"
 
 static tdm_status new_arena(tdm_replica *replica, void *out, size_t bytes, const char *what) {
     void *memory = NULL;
@@ -39,17 +40,13 @@ static tdm_status new_arenas(tdm_replica *replica, const tdm_replica_options *op
 static tdm_status new_step_memory(tdm_replica *replica) {
     const tdm_device_ops *ops = replica->device->ops;
     const tdm_plan *plan = replica->plan;
-    TDM_TRY(new_arena(replica, &replica->values, sizeof(*replica->values), "step values"));
-    TDM_TRY(new_arena(replica, &replica->outcome, sizeof(*replica->outcome), "step outcome"));
+    TDM_TRY(new_arena(replica, &replica->block, sizeof(*replica->block), "step values"));
     TDM_TRY(new_arena(replica, &replica->ranges, plan->graph->param_count * sizeof(*replica->ranges), "ranges"));
-    replica->host_values = replica->values;
-    replica->host_outcome = replica->outcome;
+    replica->host_block = replica->block;
     if (ops->discrete) {
         void *memory = NULL;
-        TDM_TRY(ops->allocate_host(replica->device, &memory, sizeof(*replica->values), "step values"));
-        replica->host_values = memory;
-        TDM_TRY(ops->allocate_host(replica->device, &memory, sizeof(*replica->outcome), "step outcome"));
-        replica->host_outcome = memory;
+        TDM_TRY(ops->allocate_host(replica->device, &memory, sizeof(*replica->block), "step values"));
+        replica->host_block = memory;
         size_t bytes = (size_t)(plan->options.rows * plan->output_width) * sizeof(float);
         TDM_TRY(ops->allocate_host(replica->device, &memory, bytes, "fetched outputs"));
         replica->host_output = memory;
@@ -69,14 +66,9 @@ static tdm_status new_step_memory(tdm_replica *replica) {
 
 static tdm_status new_stage(tdm_replica *replica, const tdm_replica_options *options) {
     if (!replica->device->ops->discrete) return TDM_OK;
-    const tdm_graph *graph = replica->plan->graph;
-    size_t rows = (size_t)options->rows;
-    replica->staged_rows = options->rows;
-    replica->row_bytes = (size_t)tdm__shape_count(&graph->values[graph->input].shape) * sizeof(float);
-    replica->target_bytes = options->target_bytes;
-    TDM_TRY(new_arena(replica, &replica->staged_x, rows * replica->row_bytes, "the batch"));
-    TDM_TRY(new_arena(replica, &replica->staged_target, rows * replica->target_bytes, "the batch's targets"));
-    return new_arena(replica, &replica->staged_position, rows * sizeof(int64_t), "the batch's positions");
+    TDM_TRY(tdm__stage_open(&replica->stage, replica, options->rows, options->target_bytes));
+    replica->memory_bytes += tdm__stage_bytes(replica->stage);
+    return TDM_OK;
 }
 
 static tdm_status open_all(tdm_replica *replica, const tdm_replica_options *options) {
@@ -119,15 +111,11 @@ void tdm__replica_close(tdm_replica *replica) {
     ops->release(device, replica->state);
     ops->release(device, replica->activation);
     ops->release(device, replica->buffer);
-    if (replica->host_values != replica->values) ops->release_host(device, replica->host_values);
-    if (replica->host_outcome != replica->outcome) ops->release_host(device, replica->host_outcome);
+    tdm__stage_close(replica->stage, replica);
+    if (replica->host_block != replica->block) ops->release_host(device, replica->host_block);
     ops->release_host(device, replica->host_output);
-    ops->release(device, replica->values);
-    ops->release(device, replica->outcome);
+    ops->release(device, replica->block);
     ops->release(device, replica->ranges);
-    ops->release(device, replica->staged_x);
-    ops->release(device, replica->staged_target);
-    ops->release(device, replica->staged_position);
     for (int i = 0; i < TDM_ARENA_COUNT; i++) tdm__delete_pages(replica->host, replica->mirror[i]);
     tdm__delete(replica->host, replica);
 }
@@ -136,31 +124,8 @@ void tdm__replica_close(tdm_replica *replica) {
 
 tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_step_values *values) {
     tdm_device *device = replica->device;
-    *replica->host_values = *values;
-    TDM_TRY(device->ops->copy(device, NULL, replica->values, replica->host_values, sizeof(*values)));
-    return device->ops->fill(device, NULL, replica->outcome, 0, sizeof(*replica->outcome));
-}
-
-tdm_status tdm__replica_place(tdm_replica *replica, const tdm_rows *rows, int64_t first, tdm_rows *out) {
-    tdm_device *device = replica->device;
-    *out = *rows;
-    if (!device->ops->discrete) return TDM_OK;
-    if (first + rows->rows > replica->staged_rows)
-        TDM_FAIL(TDM_E_INTERNAL, "exec: %lld rows do not fit behind %lld of %lld", (long long)rows->rows,
-                 (long long)first, (long long)replica->staged_rows);
-    char *x = (char *)replica->staged_x + (size_t)first * replica->row_bytes;
-    char *target = replica->staged_target + (size_t)first * replica->target_bytes;
-    int64_t *position = replica->staged_position + first;
-    size_t count = (size_t)rows->rows;
-    TDM_TRY(device->ops->copy(device, NULL, x, rows->x, count * replica->row_bytes));
-    if (rows->target != NULL)
-        TDM_TRY(device->ops->copy(device, NULL, target, rows->target, count * replica->target_bytes));
-    TDM_TRY(device->ops->copy(device, NULL, position, rows->position, count * sizeof(int64_t)));
-    *out = (tdm_rows){.rows = rows->rows,
-                      .x = (const float *)(const void *)x,
-                      .target = rows->target != NULL ? target : NULL,
-                      .position = position};
-    return TDM_OK;
+    *replica->host_block = (tdm_step_block){.values = *values};
+    return device->ops->copy(device, NULL, replica->block, replica->host_block, sizeof(*replica->block));
 }
 
 tdm_status tdm__replica_settle(tdm_replica *replica, tdm_times *times) {
@@ -170,7 +135,8 @@ tdm_status tdm__replica_settle(tdm_replica *replica, tdm_times *times) {
 
 tdm_status tdm__replica_end(tdm_replica *replica, tdm_times *times) {
     tdm_device *device = replica->device;
-    TDM_TRY(device->ops->copy(device, NULL, replica->host_outcome, replica->outcome, sizeof(*replica->outcome)));
+    TDM_TRY(device->ops->copy(device, NULL, &replica->host_block->outcome, &replica->block->outcome,
+                              sizeof(replica->block->outcome)));
     return tdm__replica_settle(replica, times);
 }
 

@@ -26,6 +26,14 @@ typedef struct tdm_outcome {
     double grad_norm;
 } tdm_outcome;
 
+/* What a step is told, and what it leaves behind: one block, so that one copy brings the one and clears the other. */
+typedef struct tdm_step_block {
+    tdm_step_values values;
+    tdm_outcome outcome;
+} tdm_step_block;
+
+typedef struct tdm_stage tdm_stage; /* of a discrete device: where the rows of two steps are placed */
+
 typedef struct tdm_prepared tdm_prepared; /* kernel states for one number of rows */
 typedef struct tdm_record tdm_record;     /* captured work and its stamps */
 
@@ -54,15 +62,10 @@ typedef struct tdm_replica {
     uint64_t seed;                  /* of the counter-based generator */
 
     /* In the device's memory, and the host's side of it: the same where the device is not discrete. */
-    tdm_step_values *values, *host_values;
-    tdm_outcome *outcome, *host_outcome;
+    tdm_step_block *block, *host_block;
     tdm_flat_range *ranges; /* of the parameters, in PyTorch's order */
-    /* Of a discrete device: where rows are placed, where outputs are fetched to, copies of arenas. */
-    int64_t staged_rows;
-    size_t row_bytes, target_bytes;
-    float *staged_x;
-    char *staged_target;
-    int64_t *staged_position;
+    /* Of a discrete device: where outputs are fetched to, copies of arenas. */
+    tdm_stage *stage;
     float *host_output;
     char *mirror[TDM_ARENA_COUNT];
 
@@ -85,8 +88,13 @@ void tdm__replica_close(tdm_replica *replica);
 /* ---- a step ---- */
 
 tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_step_values *values);
-/* Rows in host memory become rows that the executor can use, behind `first` rows placed before in this step. */
-tdm_status tdm__replica_place(tdm_replica *replica, const tdm_rows *rows, int64_t first, tdm_rows *out);
+/* The parts of a step's batch, in host memory, become rows that the executor can use. `ticket` is the batch's own
+ * number: one that was prefetched is there already; TDM_NO_TICKET: it was not. */
+#define TDM_NO_TICKET (-1)
+tdm_status tdm__replica_place(tdm_replica *replica, const tdm_rows *parts, int count, int64_t ticket, tdm_rows *out);
+/* Begins to bring the parts of the next step's batch to a discrete device, beside the work of this step, whose rows
+ * stay where they are. They are copied before it returns. Does nothing on other devices. */
+tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_rows *parts, int count, int64_t ticket);
 /* `work` puts a step's work on the device's queue, and nothing else: where the device can, it is captured when the same
  * `key` comes for the second time, and run in one call from then on. The key is of all that decides what `work` puts
  * there but the contents of memory. */
@@ -96,7 +104,7 @@ tdm_status tdm__replica_run(tdm_replica *replica, tdm_hash128 key, tdm_work work
 tdm_status tdm__replica_lap(tdm_replica *replica, tdm_phase phase);
 /* Waits for what run put on the queue; its laps are added to *times where it has their phase. */
 tdm_status tdm__replica_settle(tdm_replica *replica, tdm_times *times);
-/* Settles, and replica->host_outcome is the step's. */
+/* Settles, and replica->host_block->outcome is the step's. */
 tdm_status tdm__replica_end(tdm_replica *replica, tdm_times *times);
 
 /* ---- arenas in host memory ---- */

@@ -62,11 +62,12 @@ tdm_step_values tdm__optim_values(const tdm_update *update, int64_t denominator)
 
 tdm_status tdm__optim_step(tdm_replica *r, const tdm_update *update) {
     tdm_device *device = r->device;
+    const tdm_step_values *values = &r->block->values;
     const tdm_device_ops *ops = device->ops;
     size_t count = r->plan->param_floats;
     if (!isnan(update->clip_norm))
-        TDM_TRY(ops->clip(device, r->values, r->grad, count, r->ranges, (int)r->plan->graph->param_count,
-                          &r->outcome->grad_norm));
-    if (update->optimizer->type == TDM_SGD) return ops->sgd(device, r->values, r->param, r->grad, r->state, count);
-    return ops->adam(device, r->values, r->param, r->grad, r->state, r->state + count, count);
+        TDM_TRY(ops->clip(device, values, r->grad, count, r->ranges, (int)r->plan->graph->param_count,
+                          &r->block->outcome.grad_norm));
+    if (update->optimizer->type == TDM_SGD) return ops->sgd(device, values, r->param, r->grad, r->state, count);
+    return ops->adam(device, values, r->param, r->grad, r->state, r->state + count, count);
 }
