@@ -24,10 +24,10 @@ enum { max_devices = 16, all_devices = (1 << max_devices) - 1 };
 /* ---- work ---- */
 
 struct work {
-    std::function<bool()> run; /* false: not yet, ask again */
+    std::function<bool()> run; /* false, of steps only: not yet, call again */
     int device = 0;
     unsigned reach = 0; /* devices whose memory it uses, as bits; 0: what kernels of `device` may reach */
-    bool counted = true, kernel = false;
+    bool steps = false, kernel = false;
 };
 
 struct place;
@@ -82,6 +82,7 @@ struct state {
     int device_count = 2, driver = 13000, capability = 90;
     size_t memory = size_t{4} << 30;
     long calls = 0, fail_at = 0, work_done = 0, fail_work_at = 0, kernels = 0;
+    int steps_running = 0; /* which keep memory open */
     device devices[max_devices];
     std::map<const char *, range> ranges;        /* by their end */
     std::deque<std::pair<char *, size_t>> freed; /* kept unreachable for a while, so that late uses are seen */
@@ -128,7 +129,8 @@ void close_memory();
 
 cudaError_t find_stream(cudaStream_t handle, CUstream_st **out); /* 0: the current device's own */
 cudaError_t put(CUstream_st *stream, work what);                 /* queued, or captured */
-/* Works until the place is done, or the stream is empty. Lets go of the lock while polled work is not done. */
+/* Works until the place is done, or the stream is empty. Lets go of the lock while a step is called, and while
+ * none is done. */
 void finish_place(const std::shared_ptr<place> &until);
 void finish_stream(CUstream_st *stream);
 void finish_device(int device);
@@ -155,6 +157,7 @@ struct CUstream_st {
     int device;
     bool blocking; /* minds the device's own stream */
     bool legacy = false;
+    bool busy = false; /* a thread is doing its first item */
     std::deque<emulator::item> queue;
     std::shared_ptr<emulator::capture> capture;
     std::vector<size_t> tail; /* nodes that the next one comes after */

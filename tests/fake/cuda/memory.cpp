@@ -34,7 +34,9 @@ static void set_open(range *r, bool open) {
 void open_memory(unsigned devices) {
     for (auto &entry : all().ranges) {
         range &r = entry.second;
-        if (r.device >= 0) set_open(&r, (devices & 1u << r.device) != 0);
+        if (r.device < 0) continue;
+        const bool wanted = (devices & 1u << r.device) != 0;
+        if (wanted || all().steps_running == 0) set_open(&r, wanted);
     }
 }
 

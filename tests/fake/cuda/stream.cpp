@@ -14,14 +14,26 @@ static double now_ms() {
 
 /* ---- doing ---- */
 
+/* Without the lock, because others may be waiting for locks of the library's; memory stays open meanwhile. */
+static bool do_step(const work &w) {
+    state &s = all();
+    open_memory(all_devices);
+    s.steps_running++;
+    s.lock.unlock();
+    const bool done = w.run();
+    s.lock.lock();
+    s.steps_running--;
+    return done;
+}
+
 /* true: done, or failed for good. */
 static bool do_work(const work &w) {
     state &s = all();
     device &d = s.devices[w.device];
     if (d.error != cudaSuccess) return true; /* nothing is done any more */
+    if (w.steps) return do_step(w);
     open_memory(w.reach != 0 ? w.reach : 1u << w.device | d.peers);
-    if (!w.run()) return false;
-    if (!w.counted) return true;
+    w.run();
     s.work_done++;
     s.kernels += w.kernel;
     if (s.fail_work_at > 0 && --s.fail_work_at == 0) d.error = cudaErrorIllegalAddress;
@@ -29,12 +41,16 @@ static bool do_work(const work &w) {
 }
 
 /* One step towards the end of the stream's first item: that item, or one that it waits for. false: nothing can be done
- * now, because work asks to be asked again. */
+ * now, because a step asks to be called again. */
 static bool advance(CUstream_st *stream) {
     for (;;) {
+        if (stream->busy) return false; /* in another thread */
         const item first = stream->queue.front(); /* a copy: work may outlive its place in the queue */
         if (first.wait == nullptr) {
-            if (first.what != nullptr && !do_work(*first.what)) return false;
+            stream->busy = true;
+            const bool done = first.what == nullptr || do_work(*first.what);
+            stream->busy = false;
+            if (!done) return false;
             if (first.mark != nullptr) {
                 first.mark->done = true;
                 first.mark->ms = now_ms();
@@ -61,15 +77,15 @@ void drain(CUstream_st *stream, const place *until) {
     close_memory();
 }
 
-/* Work that is polled may wait for other streams of this process: those that are at such work are asked, too. */
+/* Work done in steps may wait for other streams of this process: those that are at such work are asked, too. */
 static void ask_others() {
     std::vector<std::shared_ptr<CUstream_st>> streams = all().orphans;
     for (auto &entry : all().streams) streams.push_back(entry.second);
     for (auto &stream : streams) {
-        const bool polls = std::any_of(stream->queue.begin(), stream->queue.end(), [](const item &i) {
-            return i.what != nullptr && !i.what->counted;
+        const bool steps = std::any_of(stream->queue.begin(), stream->queue.end(), [](const item &i) {
+            return i.what != nullptr && i.what->steps;
         });
-        while (polls && !stream->queue.empty() && advance(stream.get())) {
+        while (steps && !stream->queue.empty() && advance(stream.get())) {
         }
     }
     close_memory();
@@ -322,7 +338,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void 
     });
 }
 
-static cudaError_t enqueue(cudaStream_t handle, std::function<bool()> run, bool counted) {
+static cudaError_t put_library_work(cudaStream_t handle, std::function<bool()> run, bool steps) {
     const std::lock_guard<std::mutex> guard(all().lock);
     CUstream_st *stream;
     const cudaError_t error = find_stream(handle, &stream);
@@ -330,23 +346,23 @@ static cudaError_t enqueue(cudaStream_t handle, std::function<bool()> run, bool 
     work w;
     w.device = stream->device;
     w.reach = all_devices;
-    w.counted = counted;
+    w.steps = steps;
     w.run = std::move(run);
     return put(stream, std::move(w));
 }
 
-cudaError_t cuda_emulated_enqueue(cudaStream_t stream, std::function<void()> work) {
-    return enqueue(
+cudaError_t cuda_emulated::enqueue(cudaStream_t stream, std::function<void()> work) {
+    return put_library_work(
         stream,
         [work] {
             work();
             return true;
         },
-        true);
+        false);
 }
 
-cudaError_t cuda_emulated_enqueue_poll(cudaStream_t stream, std::function<bool()> work) {
-    return enqueue(stream, std::move(work), false);
+cudaError_t cuda_emulated::enqueue_steps(cudaStream_t stream, std::function<bool()> step) {
+    return put_library_work(stream, std::move(step), true);
 }
 
 /* ---- events ---- */

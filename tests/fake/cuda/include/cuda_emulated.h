@@ -44,17 +44,20 @@ CUDA_EMULATED_API void cuda_emulated_reset(void);
 #include <type_traits>
 #include <utility>
 
-/* For fake libraries: `work` is done in the stream's order, with the memory of all devices open; it may not call CUDA.
- * Of a poll, false means that it is not done yet: it will be asked again, and other work goes on meanwhile. Where the
- * stream is captured the work is done with each launch of the graph. */
-CUDA_EMULATED_API cudaError_t cuda_emulated_enqueue(cudaStream_t stream, std::function<void()> work);
-CUDA_EMULATED_API cudaError_t cuda_emulated_enqueue_poll(cudaStream_t stream, std::function<bool()> work);
 /* Counts one call of a fake library; true: it has to fail (cuda_emulated_fail_at, or a device lost). */
 CUDA_EMULATED_API bool cuda_emulated_fails_now(void);
 /* `bytes` at `pointer` are a device's, or pinned: a library may be given them. */
 CUDA_EMULATED_API bool cuda_emulated_reachable(const void *pointer, size_t bytes);
 
 namespace cuda_emulated {
+/* For fake libraries: `work` is done in the stream's order, with the memory of all devices open; it may not call CUDA.
+ * Where the stream is captured it is done with each launch of the graph. */
+CUDA_EMULATED_API cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
+/* The same for work whose end depends on others: called until it returns true, in one thread at a time, without the
+ * emulator's lock. Whoever waits for it calls it again and again with short naps; a query calls it, too, and never
+ * waits. Streams that are at such work are worked on whenever somebody waits. */
+CUDA_EMULATED_API cudaError_t enqueue_steps(cudaStream_t stream, std::function<bool()> step);
+
 CUDA_EMULATED_API cudaError_t start(dim3 grid, dim3 block, cudaStream_t stream, std::function<void()> thread,
                                     const void *const *pointers, int pointer_count);
 
