@@ -86,11 +86,12 @@ static void try_file(search *s, const char *path) {
     const tdm_module *module = accept(s, path, library);
     char text[sizeof s->report->text] = "";
     if (module == NULL) return;
+    /* Before it is asked: what it looks for may be named in the environment. */
+    if (TDM_MODULE_HAS(module, init) && module->init != NULL) module->init(&tdm__host_calls);
     if (!module->probe(text, sizeof text)) {
         refuse(s, path, "%s", text[0] != '\0' ? text : "does not work on this machine");
         return;
     }
-    if (TDM_MODULE_HAS(module, init) && module->init != NULL) module->init(&tdm__host_calls);
     s->found = module;
     s->report->usable = true;
     put(s->report->path, sizeof s->report->path, path);
