@@ -124,7 +124,8 @@ const struct {
      "operation failed due to a previous error during capture"},
     {cudaErrorStreamCaptureMerge, "cudaErrorStreamCaptureMerge",
      "operation would result in a merge of separate capture sequences"},
-    {cudaErrorStreamCaptureUnmatched, "cudaErrorStreamCaptureUnmatched", "capture was not ended in the same stream as it began"},
+    {cudaErrorStreamCaptureUnmatched, "cudaErrorStreamCaptureUnmatched",
+     "capture was not ended in the same stream as it began"},
     {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined", "capturing stream has unjoined work"},
     {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation",
      "dependency created on uncaptured work in another stream"},
@@ -236,27 +237,40 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
 
 static int attribute_value(cudaDeviceAttr attribute, int device) {
     switch (attribute) {
-    case cudaDevAttrMaxThreadsPerBlock: return 1024;
+    case cudaDevAttrMaxThreadsPerBlock:
+        return 1024;
     case cudaDevAttrMaxSharedMemoryPerBlock:
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: return 48 << 10;
-    case cudaDevAttrWarpSize: return 32;
-    case cudaDevAttrMultiProcessorCount: return 4;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+        return 48 << 10;
+    case cudaDevAttrWarpSize:
+        return 32;
+    case cudaDevAttrMultiProcessorCount:
+        return 4;
     case cudaDevAttrClockRate:
-    case cudaDevAttrMemoryClockRate: return 1000000;
-    case cudaDevAttrGlobalMemoryBusWidth: return 64;
-    case cudaDevAttrL2CacheSize: return 1 << 20;
-    case cudaDevAttrMaxThreadsPerMultiProcessor: return 2048;
+    case cudaDevAttrMemoryClockRate:
+        return 1000000;
+    case cudaDevAttrGlobalMemoryBusWidth:
+        return 64;
+    case cudaDevAttrL2CacheSize:
+        return 1 << 20;
+    case cudaDevAttrMaxThreadsPerMultiProcessor:
+        return 2048;
     case cudaDevAttrAsyncEngineCount:
-    case cudaDevAttrUnifiedAddressing: return 1;
-    case cudaDevAttrPciBusId: return device + 1;
-    case cudaDevAttrComputeCapabilityMajor: return all().capability / 10;
-    case cudaDevAttrComputeCapabilityMinor: return all().capability % 10;
+    case cudaDevAttrUnifiedAddressing:
+        return 1;
+    case cudaDevAttrPciBusId:
+        return device + 1;
+    case cudaDevAttrComputeCapabilityMajor:
+        return all().capability / 10;
+    case cudaDevAttrComputeCapabilityMinor:
+        return all().capability % 10;
     case cudaDevAttrIntegrated:
     case cudaDevAttrComputeMode:
     case cudaDevAttrEccEnabled:
     case cudaDevAttrPciDeviceId:
-    case cudaDevAttrPciDomainId: return 0;
+    case cudaDevAttrPciDomainId:
+        return 0;
     }
     return -1;
 }

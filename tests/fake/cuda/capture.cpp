@@ -1,6 +1,6 @@
 /* Capture: work put on a stream becomes nodes of a graph, each after those that the stream and the events it waited for
- * had come to. A launched graph is its nodes one after the other; of branches that do not depend on each other one order
- * is taken by the first launch and the opposite one by the next, so that a missing dependency is seen. */
+ * had come to. A launched graph is its nodes one after the other; of branches that do not depend on each other one
+ * order is taken by the first launch and the opposite one by the next, so that a missing dependency is seen. */
 #include "emulator.h"
 
 #include <algorithm>
@@ -18,9 +18,9 @@ cudaError_t refuse_unsafe() {
     if (thread_mode == cudaStreamCaptureModeRelaxed) return error;
     for (auto &capture : all().captures) {
         const bool own = capture->thread == std::this_thread::get_id();
-        const bool minded = own ? capture->mode != cudaStreamCaptureModeRelaxed
-                                : capture->mode == cudaStreamCaptureModeGlobal &&
-                                      thread_mode == cudaStreamCaptureModeGlobal;
+        const bool minded =
+            own ? capture->mode != cudaStreamCaptureModeRelaxed
+                : capture->mode == cudaStreamCaptureModeGlobal && thread_mode == cudaStreamCaptureModeGlobal;
         if (!minded) continue;
         invalidate(capture);
         error = cudaErrorStreamCaptureUnsupported;
@@ -71,13 +71,13 @@ cudaError_t wait_captured(CUstream_st *stream, CUevent_st *event) {
  * after, the first (or the last) named is gone into first. */
 static std::vector<size_t> in_order(const std::vector<node> &nodes, const std::vector<size_t> &tail, bool backwards) {
     std::vector<size_t> order, pending;
-    std::vector<char> mark(nodes.size(), 0); /* 1: looked into, 2: in the order */
+    std::vector<char> mark(nodes.size(), 0);           /* 1: looked into, 2: in the order */
     auto push = [&](const std::vector<size_t> &some) { /* the last pushed is looked at first */
-        if (backwards) {
-            pending.insert(pending.end(), some.begin(), some.end());
-        } else {
-            pending.insert(pending.end(), some.rbegin(), some.rend());
-        }
+                                                       if (backwards) {
+                                                           pending.insert(pending.end(), some.begin(), some.end());
+                                                       } else {
+                                                           pending.insert(pending.end(), some.rbegin(), some.rend());
+                                                       }
     };
     push(tail);
     while (!pending.empty()) {

@@ -51,11 +51,16 @@ static work copy_work(int index, void *to, const void *from, size_t bytes, side 
 
 static bool kind_fits(cudaMemcpyKind kind, side to, side from) {
     switch (kind) {
-    case cudaMemcpyHostToHost: return to != on_device && from != on_device;
-    case cudaMemcpyHostToDevice: return to == on_device && from != on_device;
-    case cudaMemcpyDeviceToHost: return to != on_device && from == on_device;
-    case cudaMemcpyDeviceToDevice: return to == on_device && from == on_device;
-    case cudaMemcpyDefault: return true;
+    case cudaMemcpyHostToHost:
+        return to != on_device && from != on_device;
+    case cudaMemcpyHostToDevice:
+        return to == on_device && from != on_device;
+    case cudaMemcpyDeviceToHost:
+        return to != on_device && from == on_device;
+    case cudaMemcpyDeviceToDevice:
+        return to == on_device && from == on_device;
+    case cudaMemcpyDefault:
+        return true;
     }
     return false;
 }

@@ -12,9 +12,9 @@
 #include <cuda_emulated.h>
 
 #define GOOD(call) CHECK_INT(call, cudaSuccess)
-#define BAD(call, error)               \
-    do {                               \
-        CHECK_INT(call, error);        \
+#define BAD(call, error)                      \
+    do {                                      \
+        CHECK_INT(call, error);               \
         CHECK_INT(cudaGetLastError(), error); \
     } while (0)
 

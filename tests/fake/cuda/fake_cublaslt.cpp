@@ -1,7 +1,7 @@
 /* libcublasLt.so.13, played: column-major products of floats with batches and epilogues, computed in double.
  *
- * Where the real one is free to choose, this one takes turns: algorithms are offered per alignment and reduction scheme,
- * those that add in place are not steady, and whether a relu passes NaN on depends on the shape. */
+ * Where the real one is free to choose, this one takes turns: algorithms are offered per alignment and reduction
+ * scheme, those that add in place are not steady, and whether a relu passes NaN on depends on the shape. */
 #include "fake_library.h"
 
 #include <atomic>
@@ -209,28 +209,44 @@ size_t cublasLtGetVersion() {
 
 const char *cublasLtGetStatusName(cublasStatus_t status) {
     switch (status) {
-    case CUBLAS_STATUS_SUCCESS: return "CUBLAS_STATUS_SUCCESS";
-    case CUBLAS_STATUS_NOT_INITIALIZED: return "CUBLAS_STATUS_NOT_INITIALIZED";
-    case CUBLAS_STATUS_ALLOC_FAILED: return "CUBLAS_STATUS_ALLOC_FAILED";
-    case CUBLAS_STATUS_INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
-    case CUBLAS_STATUS_ARCH_MISMATCH: return "CUBLAS_STATUS_ARCH_MISMATCH";
-    case CUBLAS_STATUS_MAPPING_ERROR: return "CUBLAS_STATUS_MAPPING_ERROR";
-    case CUBLAS_STATUS_EXECUTION_FAILED: return "CUBLAS_STATUS_EXECUTION_FAILED";
-    case CUBLAS_STATUS_INTERNAL_ERROR: return "CUBLAS_STATUS_INTERNAL_ERROR";
-    case CUBLAS_STATUS_NOT_SUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
-    case CUBLAS_STATUS_LICENSE_ERROR: return "CUBLAS_STATUS_LICENSE_ERROR";
+    case CUBLAS_STATUS_SUCCESS:
+        return "CUBLAS_STATUS_SUCCESS";
+    case CUBLAS_STATUS_NOT_INITIALIZED:
+        return "CUBLAS_STATUS_NOT_INITIALIZED";
+    case CUBLAS_STATUS_ALLOC_FAILED:
+        return "CUBLAS_STATUS_ALLOC_FAILED";
+    case CUBLAS_STATUS_INVALID_VALUE:
+        return "CUBLAS_STATUS_INVALID_VALUE";
+    case CUBLAS_STATUS_ARCH_MISMATCH:
+        return "CUBLAS_STATUS_ARCH_MISMATCH";
+    case CUBLAS_STATUS_MAPPING_ERROR:
+        return "CUBLAS_STATUS_MAPPING_ERROR";
+    case CUBLAS_STATUS_EXECUTION_FAILED:
+        return "CUBLAS_STATUS_EXECUTION_FAILED";
+    case CUBLAS_STATUS_INTERNAL_ERROR:
+        return "CUBLAS_STATUS_INTERNAL_ERROR";
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+        return "CUBLAS_STATUS_NOT_SUPPORTED";
+    case CUBLAS_STATUS_LICENSE_ERROR:
+        return "CUBLAS_STATUS_LICENSE_ERROR";
     }
     return "unknown";
 }
 
 const char *cublasLtGetStatusString(cublasStatus_t status) {
     switch (status) {
-    case CUBLAS_STATUS_SUCCESS: return "success";
-    case CUBLAS_STATUS_ALLOC_FAILED: return "the resource allocation failed";
-    case CUBLAS_STATUS_INVALID_VALUE: return "an unsupported value or parameter was passed to the function";
-    case CUBLAS_STATUS_INTERNAL_ERROR: return "an internal operation failed";
-    case CUBLAS_STATUS_NOT_SUPPORTED: return "the functionality requested is not supported";
-    default: return "another error";
+    case CUBLAS_STATUS_SUCCESS:
+        return "success";
+    case CUBLAS_STATUS_ALLOC_FAILED:
+        return "the resource allocation failed";
+    case CUBLAS_STATUS_INVALID_VALUE:
+        return "an unsupported value or parameter was passed to the function";
+    case CUBLAS_STATUS_INTERNAL_ERROR:
+        return "an internal operation failed";
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+        return "the functionality requested is not supported";
+    default:
+        return "another error";
     }
 }
 
@@ -257,15 +273,24 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasL
     if (!alive().has(desc)) return CUBLAS_STATUS_INVALID_VALUE;
     if (cuda_emulated_fails_now()) return CUBLAS_STATUS_INTERNAL_ERROR;
     switch (attribute) {
-    case CUBLASLT_MATMUL_DESC_COMPUTE_TYPE: return set(&desc->compute, value, bytes);
-    case CUBLASLT_MATMUL_DESC_SCALE_TYPE: return set(&desc->scale, value, bytes);
-    case CUBLASLT_MATMUL_DESC_POINTER_MODE: return set(&desc->pointer_mode, value, bytes);
-    case CUBLASLT_MATMUL_DESC_TRANSA: return set(&desc->transpose_a, value, bytes);
-    case CUBLASLT_MATMUL_DESC_TRANSB: return set(&desc->transpose_b, value, bytes);
-    case CUBLASLT_MATMUL_DESC_TRANSC: return set(&desc->transpose_c, value, bytes);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE: return set(&desc->epilogue, value, bytes);
-    case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return set(&desc->bias, value, bytes);
-    case CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE: return set(&desc->bias_stride, value, bytes);
+    case CUBLASLT_MATMUL_DESC_COMPUTE_TYPE:
+        return set(&desc->compute, value, bytes);
+    case CUBLASLT_MATMUL_DESC_SCALE_TYPE:
+        return set(&desc->scale, value, bytes);
+    case CUBLASLT_MATMUL_DESC_POINTER_MODE:
+        return set(&desc->pointer_mode, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+        return set(&desc->transpose_a, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+        return set(&desc->transpose_b, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSC:
+        return set(&desc->transpose_c, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+        return set(&desc->epilogue, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+        return set(&desc->bias, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE:
+        return set(&desc->bias_stride, value, bytes);
     }
     return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -290,13 +315,20 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
     if (!alive().has(layout)) return CUBLAS_STATUS_INVALID_VALUE;
     if (cuda_emulated_fails_now()) return CUBLAS_STATUS_INTERNAL_ERROR;
     switch (attribute) {
-    case CUBLASLT_MATRIX_LAYOUT_TYPE: return set(&layout->type, value, bytes);
-    case CUBLASLT_MATRIX_LAYOUT_ORDER: return set(&layout->order, value, bytes);
-    case CUBLASLT_MATRIX_LAYOUT_ROWS: return set(&layout->rows, value, bytes);
-    case CUBLASLT_MATRIX_LAYOUT_COLS: return set(&layout->columns, value, bytes);
-    case CUBLASLT_MATRIX_LAYOUT_LD: return set(&layout->leading, value, bytes);
-    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT: return set(&layout->batch, value, bytes);
-    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET: return set(&layout->stride, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_TYPE:
+        return set(&layout->type, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_ORDER:
+        return set(&layout->order, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_ROWS:
+        return set(&layout->rows, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_COLS:
+        return set(&layout->columns, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_LD:
+        return set(&layout->leading, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
+        return set(&layout->batch, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
+        return set(&layout->stride, value, bytes);
     }
     return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -315,13 +347,20 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     if (!alive().has(preference)) return CUBLAS_STATUS_INVALID_VALUE;
     if (cuda_emulated_fails_now()) return CUBLAS_STATUS_INTERNAL_ERROR;
     switch (attribute) {
-    case CUBLASLT_MATMUL_PREF_SEARCH_MODE: return set(&preference->search_mode, value, bytes);
-    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: return set(&preference->workspace, value, bytes);
-    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK: return set(&preference->schemes, value, bytes);
-    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES: return set(&preference->alignment[0], value, bytes);
-    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES: return set(&preference->alignment[1], value, bytes);
-    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES: return set(&preference->alignment[2], value, bytes);
-    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES: return set(&preference->alignment[3], value, bytes);
+    case CUBLASLT_MATMUL_PREF_SEARCH_MODE:
+        return set(&preference->search_mode, value, bytes);
+    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
+        return set(&preference->workspace, value, bytes);
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+        return set(&preference->schemes, value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
+        return set(&preference->alignment[0], value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+        return set(&preference->alignment[1], value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
+        return set(&preference->alignment[2], value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
+        return set(&preference->alignment[3], value, bytes);
     }
     return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -364,9 +403,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     if (count == nullptr || results == nullptr || wanted < 1) return CUBLAS_STATUS_INVALID_VALUE;
     *count = 0;
     if (!alive().has(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
-    for (const void *one : {static_cast<const void *>(desc), static_cast<const void *>(a), static_cast<const void *>(b),
-                            static_cast<const void *>(c), static_cast<const void *>(d),
-                            static_cast<const void *>(preference)}) {
+    for (const void *one :
+         {static_cast<const void *>(desc), static_cast<const void *>(a), static_cast<const void *>(b),
+          static_cast<const void *>(c), static_cast<const void *>(d), static_cast<const void *>(preference)}) {
         if (!alive().has(one)) return CUBLAS_STATUS_INVALID_VALUE;
     }
     if (cuda_emulated_fails_now()) return CUBLAS_STATUS_INTERNAL_ERROR;
@@ -399,10 +438,21 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                       !is_aligned(workspace, 16))) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    product p = {*desc,   *a_layout, *b_layout, *c_layout, *d_layout, static_cast<const float *>(a),
-                 static_cast<const float *>(b), static_cast<const float *>(c), static_cast<float *>(d),
-                 *static_cast<const float *>(alpha), *static_cast<const float *>(beta), workspace, needs,
-                 algo == nullptr || algo->data[word_scheme] != CUBLASLT_REDUCTION_SCHEME_INPLACE, runs++};
+    product p = {*desc,
+                 *a_layout,
+                 *b_layout,
+                 *c_layout,
+                 *d_layout,
+                 static_cast<const float *>(a),
+                 static_cast<const float *>(b),
+                 static_cast<const float *>(c),
+                 static_cast<float *>(d),
+                 *static_cast<const float *>(alpha),
+                 *static_cast<const float *>(beta),
+                 workspace,
+                 needs,
+                 algo == nullptr || algo->data[word_scheme] != CUBLASLT_REDUCTION_SCHEME_INPLACE,
+                 runs++};
     if (!operands_serve(p, algo != nullptr ? algo->data[word_alignment] : 4)) return CUBLAS_STATUS_INVALID_VALUE;
     const cudaError_t error = cuda_emulated::enqueue(stream, [p] { run_all(p); });
     return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;

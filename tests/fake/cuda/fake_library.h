@@ -1,4 +1,5 @@
-/* What the fake libraries share: numbers rounded as tensor cores take them, workspaces, descriptors known to be alive. */
+/* What the fake libraries share: numbers rounded as tensor cores take them, workspaces, descriptors known to be alive.
+ */
 #ifndef CUDA_EMULATED_FAKE_LIBRARY_H
 #define CUDA_EMULATED_FAKE_LIBRARY_H
 
@@ -26,7 +27,7 @@ inline float rounded(float value, int bits) {
 
 /* Handles and descriptors that were made and not destroyed. */
 class living {
-public:
+  public:
     void add(const void *one) {
         const std::lock_guard<std::mutex> guard(lock);
         all.insert(one);
@@ -40,7 +41,7 @@ public:
         return all.count(one) != 0;
     }
 
-private:
+  private:
     std::mutex lock;
     std::set<const void *> all;
 };

@@ -1,7 +1,7 @@
 /* How the threads of a kernel run: blocks one after the other, the threads of a block on fibers.
  *
- * A fiber takes threads one after the other, as a loop does. Only when a thread comes to a barrier does it keep its fiber
- * until the others have come, and another fiber goes on with the threads that have not begun; so a kernel without
+ * A fiber takes threads one after the other, as a loop does. Only when a thread comes to a barrier does it keep its
+ * fiber until the others have come, and another fiber goes on with the threads that have not begun; so a kernel without
  * barriers is a plain loop. Every second launch runs from the last block and thread to the first. */
 #include "emulator.h"
 
@@ -137,7 +137,8 @@ static void entry() {
 static fiber *make_fiber() {
     auto *made = new fiber;
     const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    void *map = mmap(nullptr, stack_bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    void *map =
+        mmap(nullptr, stack_bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     if (map == MAP_FAILED || mprotect(map, page, PROT_NONE) != 0) die("no memory for the stack of a thread");
     made->stack = static_cast<char *>(map) + page;
     made->bytes = stack_bytes;
@@ -163,9 +164,9 @@ static fiber *make_fiber() {
 /* ---- a block ---- */
 
 struct warp {
-    unsigned lanes, waiting;              /* how many there are; how many wait */
+    unsigned lanes, waiting; /* how many there are; how many wait */
     fiber *waiters[warp_lanes];
-    uint64_t values[2][warp_lanes];       /* two rounds: a lane may be one ahead of one that still reads */
+    uint64_t values[2][warp_lanes]; /* two rounds: a lane may be one ahead of one that still reads */
 };
 
 struct block {

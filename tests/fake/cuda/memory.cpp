@@ -1,5 +1,5 @@
-/* Memory of devices: pages of their own that nobody can touch except while work is done, filled with NaN at first, ended
- * by the end of a page, and unreachable after they are freed. Memory of the host: ordinary, but known. */
+/* Memory of devices: pages of their own that nobody can touch except while work is done, filled with NaN at first,
+ * ended by the end of a page, and unreachable after they are freed. Memory of the host: ordinary, but known. */
 #include "emulator.h"
 
 #include <cstdint>
@@ -14,7 +14,8 @@ namespace emulator {
 enum { granule = 256, fresh = 0xff, slack = 0xa5, kept_when_freed = 256 };
 
 const range *find_range(const void *pointer) {
-    const auto at = all().ranges.lower_bound(static_cast<const char *>(pointer)); /* the first that ends there or later */
+    const auto at =
+        all().ranges.lower_bound(static_cast<const char *>(pointer)); /* the first that ends there or later */
     if (at == all().ranges.end() || at->second.base > static_cast<const char *>(pointer)) return nullptr;
     return &at->second;
 }

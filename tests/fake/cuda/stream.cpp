@@ -44,7 +44,7 @@ static bool do_work(const work &w) {
  * now, because a step asks to be called again. */
 static bool advance(CUstream_st *stream) {
     for (;;) {
-        if (stream->busy) return false; /* in another thread */
+        if (stream->busy) return false;           /* in another thread */
         const item first = stream->queue.front(); /* a copy: work may outlive its place in the queue */
         if (first.wait == nullptr) {
             stream->busy = true;
@@ -82,9 +82,8 @@ static void ask_others() {
     std::vector<std::shared_ptr<CUstream_st>> streams = all().orphans;
     for (auto &entry : all().streams) streams.push_back(entry.second);
     for (auto &stream : streams) {
-        const bool steps = std::any_of(stream->queue.begin(), stream->queue.end(), [](const item &i) {
-            return i.what != nullptr && i.what->steps;
-        });
+        const bool steps = std::any_of(stream->queue.begin(), stream->queue.end(),
+                                       [](const item &i) { return i.what != nullptr && i.what->steps; });
         while (steps && !stream->queue.empty() && advance(stream.get())) {
         }
     }
