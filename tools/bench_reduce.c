@@ -204,7 +204,8 @@ int bench_all_reduce(tool *t) {
     if (r.min > r.max) return args_wrong(t, "`--min` is larger than `--max`");
     tdm_status status = tdm_launch_from_env(&facts);
     if (status != TDM_OK) return tell_error(status);
-    launch_join(&facts);
+    int code = launch_join(&facts);
+    if (code != TDM_OK) return code;
     log_set_rank(facts.rank, facts.world);
     if (launch_is_rank(&facts)) return as_rank(&r, &facts);
     return local || ranks == 1 ? over_threads(&r, (int)ranks) : launch_ranks(t, (int)ranks, NULL);

@@ -8,13 +8,13 @@ const char *job_mode_name(int mode) {
     return mode == TDM_MODE_DDP ? "ddp" : mode == TDM_MODE_DP ? "dp" : "single";
 }
 
-static int tell_faults(const tdm_config *config) {
+static int tell_faults(const tdm_config *config, tdm_status code) {
     char *text;
     tdm_status status = tdm_config_faults(config, 0, &text);
     if (status != TDM_OK) return tell_error(status);
     fputs(text, stderr);
     tdm_free(text);
-    return TDM_E_CONFIG;
+    return (int)code;
 }
 
 char *job_path_override(const char *key, const char *path) {
@@ -60,11 +60,11 @@ int job_open(tool *t, const char *const *extra, tdm_config **out) {
     }
     if (status == TDM_OK) status = apply_flags(t, config);
     for (; extra && *extra && status == TDM_OK; extra++) status = tdm_config_override(config, *extra);
-    int code = (int)status;
+    int code = TDM_OK;
     if (status != TDM_OK) {
         code = tell_error(status);
-    } else if (tdm_config_check(config) != TDM_OK) {
-        code = tdm_config_fault_count(config) > 0 ? tell_faults(config) : tell_error(tdm_error_last()->status);
+    } else if ((status = tdm_config_check(config)) != TDM_OK) {
+        code = tdm_config_fault_count(config) > 0 ? tell_faults(config, status) : tell_error(status);
     }
     if (code != TDM_OK) {
         tdm_config_free(config);

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -62,12 +63,35 @@ bool launch_is_rank(const tdm_launch_facts *facts) {
     return facts->source == TDM_LAUNCH_TANDEM && facts->world > 1 && getenv(REPORT_VARIABLE) != NULL;
 }
 
-void launch_join(const tdm_launch_facts *facts) {
+/* Digits alone, and a value of int; -1: anything else. */
+static int whole_number(const char *text) {
+    char *end;
+    if (!text || *text < '0' || *text > '9') return -1;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    return *end || errno || value > INT_MAX ? -1 : (int)value;
+}
+
+static int wrong_variable(const char *name, const char *wanted) {
+    term_line("tandem: error: %s wants %s, it is '%.40s'; tandem sets it for the ranks that it starts, nobody else: "
+              "unset it",
+              name, wanted, getenv(name));
+    return TDM_E_USAGE;
+}
+
+int launch_join(const tdm_launch_facts *facts) {
     const char *parent = getenv(PARENT_VARIABLE);
-    if (!parent) return;
+    if (launch_is_rank(facts)) {
+        int fd = whole_number(getenv(REPORT_VARIABLE));
+        if (fd < 0 || fcntl(fd, F_GETFD) < 0) return wrong_variable(REPORT_VARIABLE, "an open descriptor");
+    }
+    if (!parent) return TDM_OK;
+    int pid = whole_number(parent);
+    if (pid <= 0) return wrong_variable(PARENT_VARIABLE, "a process id");
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != (pid_t)atol(parent)) _exit(128 + SIGKILL); /* it died before the line above */
+    if (getppid() != (pid_t)pid) _exit(128 + SIGKILL); /* it died before the line above */
     if (launch_is_rank(facts)) signal(SIGINT, SIG_IGN);
+    return TDM_OK;
 }
 
 int launch_report(const tool *t, const tdm_launch_facts *facts, tdm_status status) {
@@ -78,7 +102,7 @@ int launch_report(const tool *t, const tdm_launch_facts *facts, tdm_status statu
     report.error = *tdm_error_last();
     report.error.status = status;
     log_note("error: %s", report.error.message);
-    ssize_t written = write(atoi(getenv(REPORT_VARIABLE)), &report, sizeof report);
+    ssize_t written = write(whole_number(getenv(REPORT_VARIABLE)), &report, sizeof report);
     if (t->verbose || written != (ssize_t)sizeof report) tell_error(status);
     return (int)status;
 }

@@ -11,10 +11,11 @@ int session_configure(session *s, tool *t, const char *const *extra) {
     *s = (session){.t = t, .fd = -1};
     tdm_status status = tdm_launch_from_env(&s->facts);
     if (status != TDM_OK) return tell_error(status);
-    launch_join(&s->facts);
+    int code = launch_join(&s->facts);
+    if (code != TDM_OK) return code;
     log_set_rank(s->facts.rank, s->facts.world);
     s->shows = s->facts.rank == 0;
-    int code = job_open(t, extra, &s->config);
+    code = job_open(t, extra, &s->config);
     if (code != TDM_OK) return code;
     s->job = tdm_config_job(s->config);
     if (s->facts.world <= 1 || s->job->parallel.mode == TDM_MODE_DDP) return TDM_OK;

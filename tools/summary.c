@@ -90,13 +90,15 @@ static void print_state(tdm_run *run) {
     table_deinit(&rows);
 }
 
-static void print_next(const tool *t, const char *dir, bool stopped) {
+static void print_next(const tool *t, const tdm_job *job, bool stopped) {
+    const char *dir = job->run.dir;
     if (stopped) {
         char *command = banner_resume_command(t, dir);
         printf("to go on:\n  %s\n", command);
         free(command);
         return;
     }
+    if (job->data.eval.format == TDM_DATA_NONE) return;
     char *argv[] = {text_copy("tandem"), text_copy("eval"), text_copy(t->word[0]), text_copy("--weights"),
                     text_copy(dir)};
     char *command = text_command(argv, 5);
@@ -117,5 +119,5 @@ void summary_print(const tool *t, const tdm_job *job, tdm_run *run, bool stopped
         print_table(&report);
         report_free(&report);
     }
-    print_next(t, dir, stopped);
+    print_next(t, job, stopped);
 }

@@ -1,6 +1,19 @@
 /* Prepared calls of oneDNN, and its errors. */
 #include "ops/dnnl_module/dnnl_module.h"
 
+#include <sys/mman.h>
+
+enum { CODE_ROOM = 32 << 20 }; /* oneDNN takes up to 12 MiB at once; other threads take theirs meanwhile */
+
+/* oneDNN throws through its own C interface when it gets no memory for code, which ends the process. So what it is
+ * about to take is asked for first: only address space, which costs two system calls and touches nothing. */
+dnnl_status_t tdm__dnnl_room(void) {
+    void *room = mmap(NULL, CODE_ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) return dnnl_out_of_memory;
+    munmap(room, CODE_ROOM);
+    return dnnl_success;
+}
+
 tdm_status tdm__dnnl_check(dnnl_status_t status, const char *what) {
     switch (status) {
     case dnnl_success:
@@ -16,7 +29,8 @@ tdm_status tdm__dnnl_check(dnnl_status_t status, const char *what) {
 
 dnnl_status_t tdm__dnnl_context_init(tdm_dnnl_context *context) {
     *context = (tdm_dnnl_context){0};
-    dnnl_status_t status = dnnl_engine_create(&context->engine, dnnl_cpu, 0);
+    dnnl_status_t status = tdm__dnnl_room();
+    if (status == dnnl_success) status = dnnl_engine_create(&context->engine, dnnl_cpu, 0);
     if (status == dnnl_success)
         status = dnnl_stream_create(&context->stream, context->engine, dnnl_stream_default_flags);
     if (status == dnnl_success) status = tdm__dnnl_attr_create(&context->attr);
@@ -41,7 +55,8 @@ dnnl_status_t tdm__dnnl_call_init(tdm_dnnl_call *call, const tdm_dnnl_context *c
         const dnnl_status_t status = tdm__dnnl_memory_create(&arg->memory, context->engine, desc);
         if (status != dnnl_success) return status;
     }
-    return dnnl_primitive_create(&call->primitive, plan);
+    const dnnl_status_t room = tdm__dnnl_room();
+    return room == dnnl_success ? dnnl_primitive_create(&call->primitive, plan) : room;
 }
 
 dnnl_status_t tdm__dnnl_call_run(tdm_dnnl_call *call, const tdm_dnnl_context *context, const void *const *pointers) {

@@ -23,6 +23,9 @@ const tdm_host_calls *tdm__dnnl_host(void);
 /* A call of oneDNN as a status of tandem; `what` is for the message: "conv2d forward". */
 tdm_status tdm__dnnl_check(dnnl_status_t status, const char *what);
 
+/* Is there address space for what oneDNN makes next? To be asked before; dnnl_out_of_memory if not. */
+dnnl_status_t tdm__dnnl_room(void);
+
 /* OpenMP's number of threads is a property of the calling thread; it is set around everything that oneDNN makes or
  * runs, and put back, so that replicas in one process and the embedding program do not see each other. */
 int tdm__dnnl_threads_enter(int threads);

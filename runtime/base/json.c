@@ -241,6 +241,7 @@ bool tdm__json_string(tdm_json *json, char *out, size_t capacity, size_t *length
     *length = 0;
     if (after_space(json) != '"') return unexpected(json, "a text in \"quotes\"");
     if (capacity == 0) return tdm__json_fail(json, "a text where no more fits");
+    json->string_offset = json->start_offset + (uint64_t)(json->at - json->start);
     json->at++;
     for (;;) {
         const unsigned char *p = json->at;

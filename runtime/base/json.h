@@ -19,6 +19,7 @@ typedef struct tdm_json {
     int fd;                /* -1: all of the text is in the window */
     uint64_t file_offset;  /* where the text begins in the file */
     uint64_t text_bytes;
+    uint64_t string_offset; /* of the quote that began the last text */
     unsigned char *window;
     int depth, max_depth;
     bool first[TDM_JSON_DEPTH + 1]; /* nothing of this object or array has been read yet */

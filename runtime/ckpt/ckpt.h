@@ -57,6 +57,7 @@ typedef struct tdm_ckpt_state {
     int64_t per_device;
     char optimizer[16]; /* "adam" */
     char params_xxh3[TDM_HASH_TEXT];
+    int64_t eval_due; /* 1: the run was stopped before the evaluation of its last step, which is still to be made */
 } tdm_ckpt_state;
 
 typedef struct tdm_ckpt_parts {

@@ -18,6 +18,7 @@ static const char first_lines[] = "{\n  \"xxh3\": \"";
 static const char format_name[] = "tandem.checkpoint";
 
 enum { DIGITS = TDM_HASH_TEXT - 1, DIGITS_AT = sizeof(first_lines) - 1, GUARDED_AT = DIGITS_AT + DIGITS + 3 };
+enum { MAX_BYTES = 2 * TDM_ST_MAX_HEADER }; /* two tensor files, each with less here than in its header */
 
 const char *const tdm__ckpt_file_names[TDM_CKPT_FILES] = {
     [TDM_CKPT_MODEL] = "model.safetensors",
@@ -237,8 +238,8 @@ static tdm_status read_all(manifest_reader *reader) {
 static tdm_status check_itself(const tdm_host *host, int fd, const char *path, uint64_t bytes) {
     char head[GUARDED_AT], digits[TDM_HASH_TEXT];
     tdm_hash128 hash;
-    if (bytes < GUARDED_AT || bytes > TDM_ST_MAX_HEADER)
-        TDM_FAIL(TDM_E_CHECKPOINT, "%s: wanted %d to %d bytes, found %llu", path, (int)GUARDED_AT, TDM_ST_MAX_HEADER,
+    if (bytes < GUARDED_AT || bytes > MAX_BYTES)
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: wanted %d to %d bytes, found %llu", path, (int)GUARDED_AT, (int)MAX_BYTES,
                  (unsigned long long)bytes);
     TDM_TRY(tdm__file_read(fd, path, head, sizeof(head), 0, TDM_E_CHECKPOINT));
     if (memcmp(head, first_lines, DIGITS_AT) != 0 || memcmp(head + DIGITS_AT + DIGITS, "\",\n", 3) != 0)

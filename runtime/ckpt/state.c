@@ -7,7 +7,7 @@
 #include "runtime/base/status.h"
 #include "runtime/ckpt/folder.h"
 
-enum kind { COUNT, INT, ANY_INT, NUMBER, TEXT };
+enum kind { COUNT, INT, ANY_INT, NUMBER, TEXT, FLAG }; /* FLAG: 1, or not there */
 
 static const struct {
     const char *key;
@@ -16,9 +16,10 @@ static const struct {
 } fields[] = {
 #define FIELD(kind, name) \
     { #name, kind, offsetof(tdm_ckpt_state, name), sizeof(((tdm_ckpt_state *)NULL)->name) }
-    FIELD(COUNT, step),   FIELD(COUNT, epoch),      FIELD(COUNT, step_in_epoch), FIELD(COUNT, samples),
-    FIELD(ANY_INT, seed), FIELD(NUMBER, lr),        FIELD(COUNT, schedule_step), FIELD(TEXT, mode),
-    FIELD(INT, replicas), FIELD(COUNT, per_device), FIELD(TEXT, optimizer),      FIELD(TEXT, params_xxh3),
+    FIELD(COUNT, step),    FIELD(COUNT, epoch),      FIELD(COUNT, step_in_epoch), FIELD(COUNT, samples),
+    FIELD(ANY_INT, seed),  FIELD(NUMBER, lr),        FIELD(COUNT, schedule_step), FIELD(TEXT, mode),
+    FIELD(INT, replicas),  FIELD(COUNT, per_device), FIELD(TEXT, optimizer),      FIELD(TEXT, params_xxh3),
+    FIELD(FLAG, eval_due),
 #undef FIELD
 };
 
@@ -31,9 +32,14 @@ void tdm__state_print(tdm_text *out, const tdm_ckpt_state *state) {
         int64_t whole = 0;
         int small;
         double number;
+        if (fields[i].kind == FLAG) {
+            memcpy(&whole, at, sizeof(whole));
+            if (whole == 0) continue;
+        }
         tdm__text_printf(out, ",\n  \"%s\": ", fields[i].key);
         switch (fields[i].kind) {
         case COUNT:
+        case FLAG:
         case ANY_INT:
             memcpy(&whole, at, sizeof(whole));
             tdm__text_printf(out, "%lld", (long long)whole);
@@ -61,6 +67,7 @@ static bool read_field(tdm_json *json, int i, tdm_ckpt_state *state) {
     double number;
     switch (fields[i].kind) {
     case COUNT:
+    case FLAG:
     case INT:
     case ANY_INT:
         if (!tdm__json_integer(json, &whole)) return false;
@@ -111,7 +118,7 @@ static bool read_state(tdm_json *json, tdm_ckpt_state *state) {
     if (json->failed) return false;
     if (!version) return tdm__json_fail(json, "key 'version' is missing");
     for (int i = 0; i < FIELDS; i++) {
-        if (!seen[i]) return tdm__json_fail(json, "key '%s' is missing", fields[i].key);
+        if (!seen[i] && fields[i].kind != FLAG) return tdm__json_fail(json, "key '%s' is missing", fields[i].key);
     }
     return tdm__json_end(json);
 }

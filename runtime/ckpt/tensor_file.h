@@ -7,15 +7,22 @@
 
 /* The limits of what is read; a file beyond them is refused by number. */
 enum {
-    TDM_ST_MAX_HEADER = 100 * 1000 * 1000, /* the format's own limit */
-    TDM_ST_MAX_TENSORS = 1000 * 1000,
+    TDM_ST_MAX_HEADER = 8 * 1000 * 1000,
+    TDM_ST_MAX_TENSORS = 50 * 1000,
     TDM_ST_MAX_NAME = 1024,
     TDM_ST_MAX_RANK = 16,
     TDM_ST_MAX_METADATA = 1024 * 1024,
+    TDM_ST_MAX_METADATA_KEYS = 4096,
     TDM_ST_ALIGN = 64, /* where the data of files that tandem writes begins */
     TDM_ST_DEPTH = 4,
     TDM_ST_PRINTABLE = 96
 };
+
+/* An entry of the index of names: by hash, because names that begin alike are slow to compare. */
+typedef struct tdm_tensor_name {
+    uint64_t hash;
+    const tdm_tensor *tensor;
+} tdm_tensor_name;
 
 struct tdm_tensor_file {
     const tdm_host *host;
@@ -24,8 +31,8 @@ struct tdm_tensor_file {
     int fd;
     uint64_t bytes, header_bytes; /* of the file; of its JSON, padding included. Data is at 8 + header_bytes */
     int count;
-    tdm_tensor *tensor;         /* by offset */
-    const tdm_tensor **by_name; /* sorted */
+    tdm_tensor *tensor;       /* by offset */
+    tdm_tensor_name *by_name; /* sorted by hash, then name */
     int metadata_count;
     const char *(*metadata)[2]; /* key, value; sorted by key */
 };

@@ -1,15 +1,16 @@
-/* The header of a safetensors file, read in two passes through a small window. The first checks everything that can be
- * checked without remembering the tensors, so that a hostile header costs no memory; the second keeps them, and checks
- * that names are unique and that the data is covered without holes or overlaps. */
+/* The header of a safetensors file, read in two passes through a small window. The first checks everything and
+ * remembers 32 bytes a tensor, so that a hostile header costs little memory and no more than one pass; the second keeps
+ * the tensors of a header that is good. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
-#include "runtime/ckpt/tensor_file.h"
+#include "runtime/ckpt/tensor_seen.h"
 
-enum { RECENT = 8192 }; /* a power of two */
+/* Bytes of header that no tensor, and no key of the metadata with its value, can do without. */
+enum { SMALLEST_TENSOR = 48, SMALLEST_KEY = 6 };
 
 typedef struct header_scan {
     tdm_tensor_file *file;
@@ -23,23 +24,14 @@ typedef struct header_scan {
     int64_t metadata_count, metadata_room;
     size_t metadata_bytes, metadata_text_room;
     char *metadata_text;
-    uint64_t covered, last_end;       /* bytes of all tensors so far; where the last one ends */
-    char misplaced[TDM_ST_PRINTABLE]; /* the first that does not begin where the one before it in the header ends */
-    uint64_t misplaced_begin, misplaced_after;
+    tdm_tensor_seen seen, keys;     /* by the first pass: tensors, keys of the metadata */
     char subject[TDM_ST_PRINTABLE]; /* the tensor being read, for messages */
     char name[TDM_ST_MAX_NAME + 1];
-    /* Hashes of the names seen lately: the same name over and over is refused before memory is taken for tensors. The
-     * second pass finds every duplicate. */
-    uint64_t recent[RECENT];
     unsigned char window[TDM_JSON_WINDOW];
 } header_scan;
 
-static bool seen_lately(header_scan *scan, const char *name, size_t length, uint64_t seed) {
-    uint64_t hash = tdm__hash64(name, length, seed);
-    uint64_t *slot = &scan->recent[hash & (RECENT - 1)];
-    if (*slot == hash) return true;
-    *slot = hash;
-    return false;
+static size_t smaller(uint64_t a, uint64_t b) {
+    return (size_t)(a < b ? a : b);
 }
 
 static bool read_shape(header_scan *scan, tdm_tensor *tensor) {
@@ -113,15 +105,7 @@ static bool check_size(header_scan *scan, tdm_tensor *tensor, const uint64_t ran
     if (end > data)
         return tdm__json_fail(&scan->json, "data_offsets [%llu, %llu] reach beyond the %llu bytes of data", begin, end,
                               data);
-    if (__builtin_add_overflow(scan->covered, end - begin, &scan->covered) || scan->covered > scan->data_bytes)
-        return tdm__json_fail(&scan->json, "overlap: the tensors up to here take %llu bytes, the file has %llu of data",
-                              (unsigned long long)scan->covered, data);
-    if (begin != scan->last_end && scan->misplaced[0] == '\0') {
-        memcpy(scan->misplaced, scan->subject, sizeof(scan->misplaced));
-        scan->misplaced_begin = begin;
-        scan->misplaced_after = scan->last_end;
-    }
-    scan->last_end = end;
+    if (!scan->keeping) tdm__tensor_seen_place(&scan->seen, begin, end - begin);
     tensor->bytes = (size_t)(end - begin);
     tensor->file_offset = 8 + scan->file->header_bytes + begin;
     return true;
@@ -133,12 +117,13 @@ static bool read_tensor(header_scan *scan, size_t name_length) {
     int bits = 0;
     tdm__printable(scan->subject, scan->name);
     if (name_length == 0) return tdm__json_fail(&scan->json, "a tensor without a name");
-    if (!scan->keeping && seen_lately(scan, scan->name, name_length, 1))
+    if (scan->count == scan->room) {
+        if (scan->keeping) return tdm__json_fail(&scan->json, "the file changed while it was read");
+        return tdm__json_fail(&scan->json, "more than %lld tensors", (long long)scan->room);
+    }
+    if (!scan->keeping &&
+        !tdm__tensor_seen_name(&scan->seen, scan->file, scan->name, name_length, (uint32_t)scan->json.string_offset))
         return tdm__json_fail(&scan->json, "the name is there twice");
-    if (scan->count == scan->room)
-        return tdm__json_fail(&scan->json,
-                              scan->keeping ? "the file changed while it was read" : "more than %lld tensors",
-                              (long long)scan->room);
     if (!read_fields(scan, &tensor, range, &bits) || !check_size(scan, &tensor, range, bits)) return false;
     if (scan->keeping) {
         if (name_length + 1 > scan->name_room - scan->name_bytes)
@@ -152,35 +137,48 @@ static bool read_tensor(header_scan *scan, size_t name_length) {
     return true;
 }
 
-/* The next key or value of __metadata__; kept in the second pass. */
-static bool metadata_text(header_scan *scan, bool key, const char **out, bool *more) {
+/* Where the next key or value of __metadata__ goes: nowhere in the first pass, which only counts. */
+static char *metadata_to(const header_scan *scan) {
+    return scan->keeping ? scan->metadata_text + scan->metadata_bytes : NULL;
+}
+
+/* A key is read into scan->name in the first pass, which finds those that are there twice. */
+static bool metadata_key(header_scan *scan, bool *more) {
+    char printable[TDM_ST_PRINTABLE];
     size_t length, room = scan->metadata_text_room - scan->metadata_bytes;
-    char *to = scan->keeping ? scan->metadata_text + scan->metadata_bytes : NULL;
-    bool ok = key ? tdm__json_key(&scan->json, to, room, &length) : tdm__json_string(&scan->json, to, room, &length);
-    *more = ok;
-    if (!ok) return !scan->json.failed;
+    tdm_json *json = &scan->json;
+    *more = tdm__json_key(json, scan->keeping ? metadata_to(scan) : scan->name,
+                          scan->keeping ? room : sizeof(scan->name), &length);
+    if (!*more) return !json->failed;
     scan->metadata_bytes += length + 1;
-    if (scan->metadata_bytes >= scan->metadata_text_room && !scan->keeping)
-        return tdm__json_fail(&scan->json, "__metadata__ has more than %d bytes", TDM_ST_MAX_METADATA);
-    *out = to;
+    if (scan->keeping) return true;
+    if (scan->metadata_bytes >= scan->metadata_text_room)
+        return tdm__json_fail(json, "__metadata__ has more than %d bytes", TDM_ST_MAX_METADATA);
+    if (scan->metadata_count == TDM_ST_MAX_METADATA_KEYS)
+        return tdm__json_fail(json, "__metadata__ has more than %d keys", TDM_ST_MAX_METADATA_KEYS);
+    if (!tdm__tensor_seen_name(&scan->keys, scan->file, scan->name, length, (uint32_t)json->string_offset))
+        return tdm__json_fail(json, "__metadata__: key '%s' is there twice", tdm__printable(printable, scan->name));
     return true;
 }
 
 static bool read_metadata(header_scan *scan) {
-    if (scan->has_metadata) return tdm__json_fail(&scan->json, "__metadata__ is there twice");
+    tdm_json *json = &scan->json;
+    if (scan->has_metadata) return tdm__json_fail(json, "__metadata__ is there twice");
     scan->has_metadata = true;
-    if (!tdm__json_object(&scan->json)) return false;
+    if (!tdm__json_object(json)) return false;
     for (;;) {
-        const char *pair[2] = {NULL, NULL};
+        const char *pair[2] = {metadata_to(scan)};
+        size_t length;
         bool more;
-        if (!metadata_text(scan, true, &pair[0], &more)) return false;
+        if (!metadata_key(scan, &more)) return false;
         if (!more) return true;
-        if (!metadata_text(scan, false, &pair[1], &more)) return false;
-        if (scan->keeping) {
-            if (scan->metadata_count == scan->metadata_room)
-                return tdm__json_fail(&scan->json, "the file changed while it was read");
-            memcpy(scan->file->metadata[scan->metadata_count], pair, sizeof(pair));
-        }
+        if (scan->keeping && scan->metadata_count == scan->metadata_room)
+            return tdm__json_fail(json, "the file changed while it was read");
+        pair[1] = metadata_to(scan);
+        size_t room = scan->metadata_text_room - scan->metadata_bytes;
+        if (!tdm__json_string(json, metadata_to(scan), room, &length)) return false;
+        scan->metadata_bytes += length + 1;
+        if (scan->keeping) memcpy(scan->file->metadata[scan->metadata_count], pair, sizeof(pair));
         scan->metadata_count++;
     }
 }
@@ -197,8 +195,7 @@ static tdm_status scan_pass(header_scan *scan) {
     size_t length;
     scan->count = scan->metadata_count = 0;
     scan->name_bytes = scan->metadata_bytes = 0;
-    scan->covered = scan->last_end = 0;
-    scan->misplaced[0] = scan->subject[0] = '\0';
+    scan->subject[0] = '\0';
     scan->has_metadata = false;
     tdm_json *json = &scan->json;
     tdm__json_open_file(json, scan->file->fd, 8, scan->file->header_bytes, scan->window, TDM_ST_DEPTH);
@@ -209,22 +206,6 @@ static tdm_status scan_pass(header_scan *scan) {
     return TDM_OK;
 }
 
-static tdm_status check_covered(const header_scan *scan) {
-    const char *path = scan->file->path;
-    unsigned long long covered = scan->covered, data = scan->data_bytes;
-    if (covered == data) return TDM_OK;
-    if (scan->misplaced[0] != '\0')
-        TDM_FAIL(TDM_E_CHECKPOINT,
-                 "%s: a hole: the tensors take %llu of the %llu bytes of data; tensor '%s' begins at "
-                 "%llu, the one before it ends at %llu",
-                 path, covered, data, scan->misplaced, (unsigned long long)scan->misplaced_begin,
-                 (unsigned long long)scan->misplaced_after);
-    TDM_FAIL(TDM_E_CHECKPOINT,
-             "%s: the tensors end at byte %llu of the data, the file has %llu: %llu bytes at its end "
-             "belong to none",
-             path, covered, data, data - covered);
-}
-
 static int order_offset(const void *a, const void *b) {
     const tdm_tensor *x = a, *y = b;
     if (x->file_offset != y->file_offset) return x->file_offset < y->file_offset ? -1 : 1;
@@ -232,54 +213,29 @@ static int order_offset(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
-static int order_name(const void *a, const void *b) {
-    const tdm_tensor *const *x = a, *const *y = b;
-    return strcmp((*x)->name, (*y)->name);
-}
-
 static int order_metadata(const void *a, const void *b) {
     const char *const *x = a, *const *y = b;
     return strcmp(x[0], y[0]);
 }
 
-tdm_status tdm__tensor_file_index(tdm_tensor_file *file) {
-    char name[TDM_ST_PRINTABLE];
-    for (int i = 0; i < file->count; i++) file->by_name[i] = &file->tensor[i];
-    if (file->count > 1) qsort(file->by_name, (size_t)file->count, sizeof(*file->by_name), order_name);
-    for (int i = 1; i < file->count; i++) {
-        if (strcmp(file->by_name[i - 1]->name, file->by_name[i]->name) == 0)
-            TDM_FAIL(TDM_E_CHECKPOINT, "%s: tensor '%s': the name is there twice", file->path,
-                     tdm__printable(name, file->by_name[i]->name));
-    }
-    return TDM_OK;
-}
-
-static tdm_status check_order(tdm_tensor_file *file) {
-    char name[TDM_ST_PRINTABLE], before[TDM_ST_PRINTABLE];
-    uint64_t data = 8 + file->header_bytes, end = data;
-    if (file->count > 1) qsort(file->tensor, (size_t)file->count, sizeof(*file->tensor), order_offset);
-    for (int i = 0; i < file->count; i++) {
-        const tdm_tensor *tensor = &file->tensor[i];
-        if (tensor->file_offset != end)
-            TDM_FAIL(TDM_E_CHECKPOINT, "%s: %s: tensor '%s' begins at %llu, '%s' before it ends at %llu", file->path,
-                     tensor->file_offset < end ? "overlap" : "a hole", tdm__printable(name, tensor->name),
-                     (unsigned long long)(tensor->file_offset - data),
-                     i == 0 ? "" : tdm__printable(before, tensor[-1].name), (unsigned long long)(end - data));
-        end += tensor->bytes;
-    }
-    return TDM_OK;
-}
-
-static tdm_status check_metadata(const tdm_tensor_file *file) {
-    char key[TDM_ST_PRINTABLE];
-    if (file->metadata_count > 1)
-        qsort(file->metadata, (size_t)file->metadata_count, sizeof(*file->metadata), order_metadata);
-    for (int i = 1; i < file->metadata_count; i++) {
-        if (strcmp(file->metadata[i - 1][0], file->metadata[i][0]) == 0)
-            TDM_FAIL(TDM_E_CHECKPOINT, "%s: __metadata__: key '%s' is there twice", file->path,
-                     tdm__printable(key, file->metadata[i][0]));
-    }
-    return TDM_OK;
+/* The first pass; what it remembered is gone before memory is taken for the second. */
+static tdm_status check_pass(header_scan *scan, bool *in_order) {
+    const tdm_tensor_file *file = scan->file;
+    const tdm_host *host = file->host;
+    uint64_t most_tensors = file->header_bytes / SMALLEST_TENSOR + 1, most_keys = file->header_bytes / SMALLEST_KEY + 1;
+    tdm_status status;
+    scan->room = TDM_ST_MAX_TENSORS;
+    scan->metadata_room = TDM_ST_MAX_METADATA_KEYS;
+    scan->metadata_text_room = TDM_ST_MAX_METADATA;
+    TDM_TRY_DONE(tdm__tensor_seen_open(&scan->seen, host, smaller(TDM_ST_MAX_TENSORS, most_tensors)));
+    TDM_TRY_DONE(tdm__tensor_seen_open(&scan->keys, host, smaller(TDM_ST_MAX_METADATA_KEYS, most_keys)));
+    TDM_TRY_DONE(scan_pass(scan));
+    TDM_TRY_DONE(tdm__tensor_seen_covers(&scan->seen, file, scan->data_bytes));
+    *in_order = scan->seen.in_order;
+done:
+    tdm__tensor_seen_close(&scan->seen);
+    tdm__tensor_seen_close(&scan->keys);
+    return status;
 }
 
 /* Room for exactly what the first pass counted. */
@@ -313,8 +269,9 @@ static tdm_status read_length(tdm_tensor_file *file) {
                  path);
     for (int i = 7; i >= 0; i--) wanted = wanted << 8 | head[i];
     if (wanted > TDM_ST_MAX_HEADER)
-        TDM_FAIL(TDM_E_CHECKPOINT, "%s: no safetensors file: wanted a header of at most %d bytes, it announces %llu",
-                 path, TDM_ST_MAX_HEADER, wanted);
+        TDM_FAIL(TDM_E_CHECKPOINT,
+                 "%s: wanted a safetensors file with a header of at most %d bytes, found one that announces %llu", path,
+                 TDM_ST_MAX_HEADER, wanted);
     if (wanted > bytes - 8)
         TDM_FAIL(TDM_E_CHECKPOINT, "%s: cut short: its header announces %llu bytes, %llu are there", path, wanted,
                  bytes - 8);
@@ -330,21 +287,20 @@ static tdm_status read_length(tdm_tensor_file *file) {
 tdm_status tdm__tensor_header_read(tdm_tensor_file *file) {
     header_scan *scan;
     tdm_status status;
+    bool in_order;
     TDM_TRY(read_length(file));
     TDM_TRY(tdm__new(file->host, &scan, 1, sizeof(*scan), "safetensors header"));
     scan->file = file;
     scan->data_bytes = file->bytes - 8 - file->header_bytes;
-    scan->room = TDM_ST_MAX_TENSORS;
-    scan->metadata_text_room = TDM_ST_MAX_METADATA;
-    TDM_TRY_DONE(scan_pass(scan));
-    TDM_TRY_DONE(check_covered(scan));
+    TDM_TRY_DONE(check_pass(scan, &in_order));
     TDM_TRY_DONE(make_room(scan));
     TDM_TRY_DONE(scan_pass(scan));
     file->count = (int)scan->count;
     file->metadata_count = (int)scan->metadata_count;
-    TDM_TRY_DONE(check_order(file));
+    if (!in_order) qsort(file->tensor, (size_t)file->count, sizeof(*file->tensor), order_offset);
+    if (file->metadata_count > 1)
+        qsort(file->metadata, (size_t)file->metadata_count, sizeof(*file->metadata), order_metadata);
     TDM_TRY_DONE(tdm__tensor_file_index(file));
-    TDM_TRY_DONE(check_metadata(file));
 done:
     tdm__delete(file->host, scan);
     return status;

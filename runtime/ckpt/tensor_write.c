@@ -99,9 +99,11 @@ static tdm_status print_header(tdm_text *header, const placed *place, int count,
     tdm__text_puts(header, "}");
     while (!header->failed && header->length % TDM_ST_ALIGN != 0) tdm__text_puts(header, " ");
     if (header->failed) TDM_FAIL(TDM_E_MEMORY, "out of memory for the header of a tensor file");
-    if (header->length - 8 > TDM_ST_MAX_HEADER)
-        TDM_FAIL(TDM_E_INTERNAL, "the header of a tensor file may have %d bytes, this one needs %zu", TDM_ST_MAX_HEADER,
-                 header->length - 8);
+    if (count > TDM_ST_MAX_TENSORS || header->length - 8 > TDM_ST_MAX_HEADER)
+        TDM_FAIL(TDM_E_CHECKPOINT,
+                 "a tensor file has at most %d tensors and %d bytes of header, this one needs %d and %zu: use fewer "
+                 "layers or shorter names",
+                 TDM_ST_MAX_TENSORS, TDM_ST_MAX_HEADER, count, header->length - 8);
     for (int i = 0; i < 8; i++) header->data[i] = (char)((uint64_t)(header->length - 8) >> (8 * i) & 0xFF);
     *data_bytes = begin;
     return TDM_OK;

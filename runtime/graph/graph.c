@@ -10,7 +10,7 @@
 #include "runtime/base/text.h"
 #include "runtime/module/module.h"
 
-enum { MAX_NODES = 100000 };
+enum { MAX_NODES = 10000 }; /* of at most 5 tensors each: what a checkpoint takes */
 /* The most numbers a value or parameter may hold: sizes in bytes stay far from overflow. */
 static const int64_t max_count = INT64_C(1) << 40;
 

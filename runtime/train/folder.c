@@ -144,13 +144,21 @@ static int64_t step_of_line(const char *line, size_t length) {
     return INT64_MAX;
 }
 
-/* Where the lines of steps after run->step begin, a torn last line included. */
+static bool is_eval_line(const char *line, size_t length) {
+    static const char start[] = "{\"kind\":\"eval\"";
+    return length >= sizeof(start) - 1 && memcmp(line, start, sizeof(start) - 1) == 0;
+}
+
+/* Where the lines of what is still to come begin: later steps, an evaluation that is due, a torn last line. */
 static size_t end_of_past(const tdm_run *run, const char *text, size_t length) {
     size_t at = 0;
     while (at < length) {
         const char *newline = memchr(text + at, '\n', length - at);
-        if (newline == NULL || step_of_line(text + at, (size_t)(newline - text) - at) > run->step) break;
-        at = (size_t)(newline - text) + 1;
+        if (newline == NULL) break;
+        size_t bytes = (size_t)(newline - text) - at;
+        int64_t step = step_of_line(text + at, bytes);
+        if (step > run->step || (step == run->step && run->eval_due && is_eval_line(text + at, bytes))) break;
+        at += bytes + 1;
     }
     return at;
 }

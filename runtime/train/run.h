@@ -51,6 +51,7 @@ struct tdm_run {
     tdm_schedule schedule;
     double last_loss, eval_loss, accuracy; /* NaN before the first */
     int64_t evaluated_at, saved_at;        /* steps; -1 never */
+    bool eval_due;                         /* the run was stopped before the evaluation of its last step */
     tdm_tally since_log, since_open, since_start;
     int64_t warmup_steps; /* not counted in since_start */
     double seconds;       /* spent training, of this process */

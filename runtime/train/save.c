@@ -56,7 +56,8 @@ static tdm_status fill_state(const tdm_run *run, tdm_ckpt_state *state) {
                               .lr = run->schedule.lr,
                               .schedule_step = run->schedule.count,
                               .replicas = run->replicas,
-                              .per_device = run->per_device};
+                              .per_device = run->per_device,
+                              .eval_due = run->eval_due};
     strncpy(state->mode, modes[job->parallel.mode], sizeof(state->mode) - 1);
     strncpy(state->optimizer, tdm__optim_name(job->optimizer.type), sizeof(state->optimizer) - 1);
     tdm_hash128 hash;
@@ -177,6 +178,7 @@ static void set_position(tdm_run *run, const tdm_ckpt_state *state) {
             run->step + (run->job->train.epochs - run->epoch) * run->steps_per_epoch - run->step_in_epoch;
     if (run->steps_total < run->step) run->steps_total = run->step;
     run->saved_at = state->step;
+    run->eval_due = state->eval_due != 0;
     for (int64_t s = 0; s < run->step; s++) tdm__schedule_step(&run->schedule, (s + 1) % run->steps_per_epoch == 0);
 }
 

@@ -65,6 +65,7 @@ static void advance(tdm_run *run, const tdm_step_result *result) {
     if (epoch_ended) run->epoch++, run->step_in_epoch = 0;
     tdm__schedule_step(&run->schedule, epoch_ended);
     run->last_loss = result->loss;
+    run->eval_due = false;
     count_up(&run->since_log, result);
     count_up(&run->since_open, result);
     if (run->warmup_steps < WARMUP_STEPS)
@@ -137,18 +138,23 @@ static tdm_status time_is_up(tdm_run *run, double seconds, int64_t *last_ns, boo
     return TDM_OK;
 }
 
-static tdm_status falls_due(tdm_run *run, const tdm_interval *every, int64_t *last_ns, bool *due) {
-    *due = false;
+/* By steps or epochs; what goes by the clock is not due here. */
+static bool is_due_by_count(const tdm_run *run, const tdm_interval *every) {
     int64_t amount = (int64_t)every->amount;
-    if (every->kind == TDM_INTERVAL_STEPS && amount > 0) *due = run->step % amount == 0;
-    if (every->kind == TDM_INTERVAL_EPOCHS && amount > 0) *due = run->step_in_epoch == 0 && run->epoch % amount == 0;
-    if (every->kind == TDM_INTERVAL_SECONDS) return time_is_up(run, every->amount, last_ns, due);
-    return TDM_OK;
+    if (amount <= 0) return false;
+    if (every->kind == TDM_INTERVAL_STEPS) return run->step % amount == 0;
+    return every->kind == TDM_INTERVAL_EPOCHS && run->step_in_epoch == 0 && run->epoch % amount == 0;
+}
+
+static tdm_status falls_due(tdm_run *run, const tdm_interval *every, int64_t *last_ns, bool *due) {
+    *due = is_due_by_count(run, every);
+    return every->kind == TDM_INTERVAL_SECONDS ? time_is_up(run, every->amount, last_ns, due) : TDM_OK;
 }
 
 static tdm_status evaluate_now(tdm_run *run) {
     TDM_TRY(tdm__run_evaluate(run, &run->eval_loss, &run->accuracy));
     run->evaluated_at = run->step;
+    run->eval_due = false;
     TDM_TRY(tdm__folder_eval_line(run));
     tell(run, TDM_EVENT_EVAL, NULL, run->schedule.lr, NULL);
     return TDM_OK;
@@ -219,16 +225,24 @@ static tdm_status finish(tdm_run *run, bool stopped) {
     return TDM_OK;
 }
 
+/* Who is asked to stop leaves without the evaluation that is due: it may take longer than the patience of whoever asks.
+ * The checkpoint says so, and whoever goes on makes it first. What is logged is what a run without a stop would log. */
+static tdm_status stop_here(tdm_run *run) {
+    run->eval_due = run->eval != NULL && is_due_by_count(run, &run->job->eval.every);
+    return save_now(run);
+}
+
 static tdm_status loop(tdm_run *run, bool *stopped) {
+    if (run->eval_due && run->eval != NULL) TDM_TRY(evaluate_now(run));
     while (run->step < run->steps_total && !*stopped) {
         tdm_step_result result;
         double lr = 0;
         TDM_TRY(run_step(run, &result, &lr));
         tell(run, TDM_EVENT_STEP, &result, lr, NULL);
         *stopped = is_stopped(run, &result) && run->step < run->steps_total;
-        bool last = *stopped || run->step == run->steps_total;
+        bool last = run->step == run->steps_total;
         TDM_TRY(log_step(run, &result, lr, last));
-        if (*stopped) return save_now(run);
+        if (*stopped) return stop_here(run);
         TDM_TRY(between_steps(run, last));
     }
     return TDM_OK;

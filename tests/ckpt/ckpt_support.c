@@ -125,7 +125,8 @@ void support_parts_init(support_parts *p, int64_t step) {
                   .replicas = 2,
                   .per_device = 32,
                   .optimizer = "adam",
-                  .params_xxh3 = "00112233445566778899aabbccddeeff"},
+                  .params_xxh3 = "00112233445566778899aabbccddeeff",
+                  .eval_due = step % 2},
         .config_yaml = "mode: ddp\n",
     };
 }

@@ -207,6 +207,7 @@ TEST(states_that_lie) {
         {"\"lr\":1e-3", "\"lr\":null", "wants a digit"},
         {"\"replicas\":2", "\"replicas\":2147483648", "'replicas' is too large"},
         {"\"mode\":\"dp\"", "\"mode\":\"parallel\"", "longer than 7 bytes"},
+        {"\"step\":3", "\"step\":3,\"eval_due\":true", "whole number"},
         {"\"params_xxh3\":\"00\"}", "\"params_xxh3\":\"00\"", "the text ends"},
     };
     tdm_ckpt_state state;
@@ -214,6 +215,7 @@ TEST(states_that_lie) {
     CHECK_INT(state.seed, -1);
     CHECK(state.lr == 1e-3);
     CHECK_TEXT(state.mode, "dp");
+    CHECK_INT(state.eval_due, 0);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[512];
         const char *at = strstr(good, cases[i].from);

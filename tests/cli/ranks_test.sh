@@ -32,5 +32,14 @@ has rank-0.err "torchrun"
 same "$(wc -c <rank-1.out)" 0 "stdout of rank 1"
 same "$(json a/summary.json params_xxh3)" "$(json f/summary.json params_xxh3)" "own ranks and torchrun's"
 
+# the launcher's own variables, set by somebody else
+TANDEM_PARENT=12x code 2 "$tandem" train toy.yaml --run-dir g
+has "$err" "TANDEM_PARENT wants a process id, it is '12x'"
+for fd in "" -1 1.0 99999999999 987; do
+    TANDEM_RANK=0 TANDEM_WORLD=2 TANDEM_LAUNCH_FD=1 TANDEM_REPORT_FD=$fd code 2 "$tandem" train toy.yaml --run-dir g
+    has "$err" "TANDEM_REPORT_FD wants an open descriptor, it is '$fd'"
+done
+[ -e g ] && fail "a run directory was made by a process that is no rank"
+
 RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port code 2 "$tandem" train toy.yaml --mode dp --run-dir g
 finish

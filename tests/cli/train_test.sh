@@ -76,4 +76,8 @@ code 0 "$tandem" report a --against c -o both.html --lang zh
 has both.html 'lang="zh-CN"'
 hasnt both.html "http"
 code 4 "$tandem" report nowhere
+
+# without data to evaluate there is nothing to evaluate next
+code 0 "$tandem" train toy.yaml data.eval=null --steps 2 --run-dir no-eval
+hasnt "$out" "tandem eval"
 finish

@@ -28,7 +28,7 @@ def ended_early(box, job, mode, world, run_dir, code):
         with open(os.path.join(run_dir, "status.json")) as f:
             want(json.load(f)["exit_code"] == STOPPED, "status.json has another exit_code")
     want(not job.errors(), "an error is told:\n%s", job.tail())
-    box.recovers(job, mode, world, run_dir, stopped_at=step)
+    box.recovers(job, mode, world, run_dir)
 
 
 def at_random(box):
@@ -109,6 +109,27 @@ def at_the_end(box):
         box.clean()
 
 
+def evaluation_that_is_due(box):
+    """It is left to whoever goes on: the stop is quick, and metrics.jsonl tells of it once. What is logged stays even."""
+    more = ("eval.every=1 steps", "log.every=5 steps")
+    for mode, world in (("single", 1), ("ddp", 2)):
+        run_dir = box.new_dir()
+        job = box.train(mode, world, run_dir, *more, "data.eval.samples=4000")
+        job.writes(3)
+        job.send(job.pid, signal.SIGTERM)
+        job.end(STOPPED)
+        step = fault.summary(run_dir)["step"]
+        with open(os.path.join(fault.checkpoint(run_dir, step), "state.json")) as f:
+            want(json.load(f).get("eval_due") == 1, "state.json does not tell of the evaluation that is due")
+        want(not any(line["kind"] == "eval" and line["step"] == step for line in fault.metrics(run_dir)),
+             "the evaluation of step %d was made", step)
+        if mode == "ddp": # the evaluation was made by one who was killed before his next checkpoint
+            with open(os.path.join(run_dir, "metrics.jsonl"), "a") as f:
+                f.write('{"kind":"eval","step":%d,"loss":0,"accuracy":0}\n' % step)
+        box.recovers(job, mode, world, run_dir, *more, "data.eval.samples=4000")
+        box.clean()
+
+
 def second_signal(box):
     """Two signals apart: at once, with 128+n, and nobody is left. The checkpoints stay whole."""
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -148,10 +169,10 @@ def short_grace(box):
         job.has_ended(box.random.uniform(0, 0.02))
         job.send(job.pid, signal.SIGKILL)
         job.end((OK, STOPPED, 137))
-        box.recovers(job, "ddp", 2, run_dir, stopped_at=([0] + fault.steps_of(run_dir))[-1])
+        box.recovers(job, "ddp", 2, run_dir)
         box.clean()
 
 
 if __name__ == "__main__":
-    fault.main(at_random, to_one_rank, to_everybody, interrupt_of_a_rank, at_the_end, second_signal,
-               second_signal_in_a_step, short_grace)
+    fault.main(at_random, to_one_rank, to_everybody, interrupt_of_a_rank, at_the_end, evaluation_that_is_due,
+               second_signal, second_signal_in_a_step, short_grace)
