@@ -9,6 +9,7 @@
 
 #include "ops/conv2d/conv2d_cuda.h"
 #include "ops/cuda_module/passes.h"
+#include "runtime/device/cuda/cuda_private.h"
 
 enum { PART = 256, CHANNEL_GROUP = 4 };
 
@@ -80,7 +81,7 @@ static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, in
     const tdm_conv_sizes sizes = sizes_of(desc, rows, desc->x_layout[0], training);
     tdm_conv_way *way = NULL;
     *state = NULL;
-    TDM_CUDA(cudaSetDevice(device->index));
+    TDM_CUDA_ENTER(device);
     TDM_CUDA_TRY(tdm__conv_cudnn_open(&way, tdm__cuda_device(device), &sizes));
     if (way == NULL) TDM_CUDA_TRY(tdm__conv_im2col_open(&way, tdm__cuda_device(device), &sizes));
     *state = way;
@@ -93,7 +94,7 @@ static tdm_status forward(const tdm_kernel_args *args) {
     const float *bias = s->bias ? args->param[1] : NULL;
     const int64_t points = tdm__conv_points(s);
     bool done = false;
-    TDM_CUDA(cudaSetDevice(args->device->index));
+    TDM_CUDA_ENTER(args->device);
     TDM_CUDA_TRY(way->ops->forward(way, args->x[0], args->param[0], bias, args->y, args->saved, &done));
     if (done || (bias == NULL && !s->relu)) return TDM_OK;
     return tdm__cuda_bias(way->device, args->y, bias, s->nhwc ? s->rows * points : s->rows, s->out,
@@ -106,7 +107,7 @@ static tdm_status backward(const tdm_kernel_args *args) {
     const places at = places_of(args->desc, args->desc->x_layout[0]);
     const int64_t points = tdm__conv_points(s);
     char *scratch = args->scratch;
-    TDM_CUDA(cudaSetDevice(args->device->index));
+    TDM_CUDA_ENTER(args->device);
     TDM_CUDA_TRY(tdm__cuda_mask(way->device, (float *)scratch, args->dy, s->relu ? args->y : NULL,
                                 s->bias ? args->dparam[1] : NULL, scratch + at.room,
                                 s->nhwc ? s->rows * points : s->rows, s->out, s->nhwc ? 1 : points));

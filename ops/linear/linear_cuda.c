@@ -6,6 +6,7 @@
 #include "ops/cuda_module/cuda_module.h"
 #include "ops/cuda_module/passes.h"
 #include "ops/linear/linear.h"
+#include "runtime/device/cuda/cuda_private.h"
 
 enum { PART = 256 }; /* parts of scratch start at multiples */
 
@@ -76,7 +77,7 @@ static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, in
 
 static tdm_status forward(const tdm_kernel_args *args) {
     const products *p = args->state;
-    TDM_CUDA(cudaSetDevice(args->device->index));
+    TDM_CUDA_ENTER(args->device);
     return tdm__cuda_matmul_run(p->forward, args->x[0], args->param[0],
                                 args->desc->param_count > 1 ? args->param[1] : NULL, args->y);
 }
@@ -85,7 +86,7 @@ static tdm_status backward(const tdm_kernel_args *args) {
     const products *p = args->state;
     const bool relu = args->desc->relu, bias = args->desc->param_count > 1;
     float *masked = args->scratch;
-    TDM_CUDA(cudaSetDevice(args->device->index));
+    TDM_CUDA_ENTER(args->device);
     TDM_CUDA_TRY(tdm__cuda_mask(tdm__cuda_device(args->device), masked, args->dy, relu ? args->y : NULL,
                                 bias ? args->dparam[1] : NULL, (char *)args->scratch + masked_bytes(args->desc),
                                 args->rows, args->desc->y.dim[1], 1));

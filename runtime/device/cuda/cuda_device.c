@@ -116,7 +116,7 @@ static tdm_status open_parts(tdm_cuda_full_device *full) {
 
 static void close_parts(tdm_cuda_full_device *full) {
     tdm_cuda_device *device = &full->device;
-    (void)cudaSetDevice(device->base.index);
+    (void)tdm__cuda_enter(&device->base);
     if (device->stream != NULL) (void)cudaStreamSynchronize(device->stream);
 #ifndef TDM_CUDA_NO_CUDNN
     if (device->dnn != NULL) (void)device->libraries->dnn.cudnnDestroy((cudnnHandle_t)device->dnn);

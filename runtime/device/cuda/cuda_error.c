@@ -29,11 +29,20 @@ static int name_length(const char *call) {
     return (int)strcspn(call, "( ");
 }
 
+/* For messages: a device that is lost does not even tell which it is. */
+static _Thread_local int entered = -1;
+
+cudaError_t tdm__cuda_enter(const tdm_device *device) {
+    entered = device->index;
+    return cudaSetDevice(device->index);
+}
+
 tdm_status tdm__cuda_error(cudaError_t error, const char *call, const char *file, int line) {
     int index = -1;
     char where[24] = "cuda";
     (void)cudaGetLastError(); /* else the next launch would report this failure as its own */
-    if (cudaGetDevice(&index) == cudaSuccess) snprintf(where, sizeof where, "cuda:%d", index);
+    if (cudaGetDevice(&index) != cudaSuccess) index = entered;
+    if (index >= 0) snprintf(where, sizeof where, "cuda:%d", index);
     return tdm__cuda_host()->fail(
         error == cudaErrorMemoryAllocation ? TDM_E_MEMORY : TDM_E_DEVICE, file, line, NULL, "%s: %.*s failed: %s, %s%s",
         where, name_length(call), call, cudaGetErrorName(error), cudaGetErrorString(error),

@@ -62,6 +62,12 @@ tdm_status tdm__cuda_allocate(tdm_device *device, void **out, size_t bytes, cons
     return TDM_OK;
 }
 
+/* After a failure work may still be queued that uses what is given back now. */
+static void wait_for_users(tdm_device *device) {
+    (void)tdm__cuda_enter(device);
+    if (cudaStreamSynchronize(tdm__cuda_device(device)->stream) != cudaSuccess) (void)cudaGetLastError();
+}
+
 void tdm__cuda_release(tdm_device *device, void *pointer) {
     tdm_cuda_full_device *full = tdm__cuda_full(device);
     if (pointer == NULL) return;
@@ -71,7 +77,7 @@ void tdm__cuda_release(tdm_device *device, void *pointer) {
         full->blocks[i] = full->blocks[--full->block_count];
         break;
     }
-    (void)cudaSetDevice(device->index);
+    wait_for_users(device);
     if (cudaFree(pointer) != cudaSuccess) (void)cudaGetLastError();
 }
 
@@ -94,7 +100,7 @@ tdm_status tdm__cuda_allocate_host(tdm_device *device, void **out, size_t bytes,
 
 void tdm__cuda_release_host(tdm_device *device, void *pointer) {
     if (pointer == NULL) return;
-    (void)cudaSetDevice(device->index);
+    wait_for_users(device);
     if (cudaFreeHost(pointer) != cudaSuccess) (void)cudaGetLastError();
 }
 

@@ -26,15 +26,20 @@ static inline tdm_cuda_full_device *tdm__cuda_full(tdm_device *device) {
     return (tdm_cuda_full_device *)device;
 }
 
-/* Every entry of the device begins with it: CUDA's current device belongs to the thread, and a device changes threads.
- */
-#define TDM_CUDA_ENTER(device) TDM_CUDA(cudaSetDevice((device)->index))
-
 /* For calls whose answer was looked at first. */
 #define TDM_CUDA_RESULT(error, call)                                                             \
     do {                                                                                         \
         if ((error) != cudaSuccess) return tdm__cuda_error((error), (call), __FILE__, __LINE__); \
     } while (0)
+
+/* Every entry of the device begins with it: CUDA's current device belongs to the thread, and a device changes threads.
+ */
+#define TDM_CUDA_ENTER(device)                              \
+    do {                                                    \
+        const cudaError_t enter_ = tdm__cuda_enter(device); \
+        TDM_CUDA_RESULT(enter_, "cudaSetDevice");           \
+    } while (0)
+cudaError_t tdm__cuda_enter(const tdm_device *device);
 
 static inline cudaStream_t tdm__cuda_stream(tdm_device *device, tdm_queue *queue) {
     return queue != NULL ? (cudaStream_t)queue : tdm__cuda_device(device)->stream;

@@ -40,7 +40,7 @@ tdm_status tdm__cuda_queue_open(tdm_device *device, tdm_queue **out) {
 
 void tdm__cuda_queue_close(tdm_device *device, tdm_queue *queue) {
     if (queue == NULL) return;
-    (void)cudaSetDevice(device->index);
+    (void)tdm__cuda_enter(device);
     (void)cudaStreamSynchronize((cudaStream_t)queue);
     if (cudaStreamDestroy((cudaStream_t)queue) != cudaSuccess) (void)cudaGetLastError();
 }
@@ -56,7 +56,7 @@ tdm_status tdm__cuda_event_open(tdm_device *device, tdm_event **out) {
 
 void tdm__cuda_event_close(tdm_device *device, tdm_event *event) {
     if (event == NULL) return;
-    (void)cudaSetDevice(device->index);
+    (void)tdm__cuda_enter(device);
     if (cudaEventDestroy((cudaEvent_t)event) != cudaSuccess) (void)cudaGetLastError();
 }
 
@@ -103,19 +103,19 @@ tdm_status tdm__cuda_capture_begin(tdm_device *device) {
 }
 
 tdm_status tdm__cuda_capture_end(tdm_device *device, tdm_capture **out) {
+    const cudaStream_t stream = tdm__cuda_device(device)->stream;
     cudaGraph_t graph = NULL;
     cudaGraphExec_t ready = NULL;
+    const char *call = "cudaStreamEndCapture";
     *out = NULL;
-    TDM_CUDA_ENTER(device);
-    TDM_CUDA(cudaStreamEndCapture(tdm__cuda_device(device)->stream, &graph));
-    cudaError_t error = cudaGraphInstantiate(&ready, graph, 0);
-    (void)cudaGraphDestroy(graph);
-    TDM_CUDA_RESULT(error, "cudaGraphInstantiate");
-    error = cudaGraphUpload(ready, tdm__cuda_device(device)->stream); /* the first run is as quick as the others */
-    if (error != cudaSuccess) {
-        (void)cudaGraphExecDestroy(ready);
-        TDM_CUDA_RESULT(error, "cudaGraphUpload");
-    }
+    (void)tdm__cuda_enter(device); /* whatever it says, the capture has to end */
+    cudaError_t error = cudaStreamEndCapture(stream, &graph);
+    if (error == cudaSuccess) error = cudaGraphInstantiate(&ready, graph, 0), call = "cudaGraphInstantiate";
+    if (graph != NULL) (void)cudaGraphDestroy(graph);
+    /* Brought to the device now, the first run is as quick as the others. */
+    if (error == cudaSuccess) error = cudaGraphUpload(ready, stream), call = "cudaGraphUpload";
+    if (error != cudaSuccess && ready != NULL) (void)cudaGraphExecDestroy(ready);
+    TDM_CUDA_RESULT(error, call);
     *out = (tdm_capture *)ready;
     return TDM_OK;
 }
@@ -128,7 +128,7 @@ tdm_status tdm__cuda_capture_run(tdm_device *device, tdm_capture *capture) {
 
 void tdm__cuda_capture_free(tdm_device *device, tdm_capture *capture) {
     if (capture == NULL) return;
-    (void)cudaSetDevice(device->index);
+    (void)tdm__cuda_enter(device);
     if (cudaGraphExecDestroy((cudaGraphExec_t)capture) != cudaSuccess) (void)cudaGetLastError();
 }
 
