@@ -200,7 +200,8 @@ static bool describe(run *r) {
                                 .buffer_count = data->infer.buffer_count,
                                 .y = data->y_shape,
                                 .threads = r->setting->threads > 0 ? r->setting->threads : 1,
-                                .fast = r->setting->fast};
+                                .fast = r->setting->fast,
+                                .precision = r->setting->precision};
     for (int i = 0; i < data->infer.input_count; i++) {
         r->desc.x[i] = data->x_shape;
         r->desc.x_layout[i] = r->setting->layout;

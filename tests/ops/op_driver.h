@@ -24,6 +24,7 @@ typedef struct op_setting {
     tdm_layout layout; /* that the producers offer */
     bool training, relu, in_place, without_dx, fast;
     int threads;               /* 0: 1 */
+    int precision;             /* tdm_precision; the device was opened with it too */
     struct tdm_device *device; /* NULL: the host's memory */
     bool odd, graph;           /* on a device: floats are aligned as floats only; passes are captured, then run */
     uint64_t seed, step;
