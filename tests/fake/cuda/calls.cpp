@@ -61,13 +61,13 @@ static bool counted_out(state &s) {
     return s.fail_at > 0 && --s.fail_at == 0;
 }
 
-cudaError_t call_begin() {
+cudaError_t call_begin(bool needs_device) {
     state &s = all();
     prepare(s);
     s.used = true;
     if (s.forked) return cudaErrorInitializationError; /* as CUDA: a context does not pass through fork */
     if (counted_out(s)) return cudaErrorUnknown;
-    return s.devices[this_device].error;
+    return needs_device ? s.devices[this_device].error : cudaSuccess;
 }
 
 cudaError_t call_end(cudaError_t error) {
@@ -167,7 +167,7 @@ static cudaError_t check_device(int device) {
 }
 
 cudaError_t cudaDriverGetVersion(int *version) {
-    return call([&] {
+    return call_aside([&] {
         if (version == nullptr) return cudaErrorInvalidValue;
         *version = all().driver;
         return cudaSuccess;
@@ -175,7 +175,7 @@ cudaError_t cudaDriverGetVersion(int *version) {
 }
 
 cudaError_t cudaRuntimeGetVersion(int *version) {
-    return call([&] {
+    return call_aside([&] {
         if (version == nullptr) return cudaErrorInvalidValue;
         *version = CUDART_VERSION;
         return cudaSuccess;
@@ -183,7 +183,7 @@ cudaError_t cudaRuntimeGetVersion(int *version) {
 }
 
 cudaError_t cudaGetDeviceCount(int *count) {
-    return call([&] {
+    return call_aside([&] {
         if (count == nullptr) return cudaErrorInvalidValue;
         const cudaError_t error = usable(all());
         *count = error == cudaSuccess ? all().device_count : 0;
@@ -192,7 +192,7 @@ cudaError_t cudaGetDeviceCount(int *count) {
 }
 
 cudaError_t cudaSetDevice(int device) {
-    return call([&] {
+    return call_aside([&] {
         const cudaError_t error = check_device(device);
         if (error == cudaSuccess) this_device = device;
         return error == cudaSuccess ? all().devices[device].error : error;
@@ -200,7 +200,7 @@ cudaError_t cudaSetDevice(int device) {
 }
 
 cudaError_t cudaGetDevice(int *device) {
-    return call([&] {
+    return call_aside([&] {
         if (device == nullptr) return cudaErrorInvalidValue;
         *device = this_device;
         return cudaSuccess;
@@ -208,7 +208,7 @@ cudaError_t cudaGetDevice(int *device) {
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
-    return call([&] {
+    return call_aside([&] {
         const cudaError_t error = properties == nullptr ? cudaErrorInvalidValue : check_device(device);
         if (error != cudaSuccess) return error;
         cudaDeviceProp p = {};
@@ -276,7 +276,7 @@ static int attribute_value(cudaDeviceAttr attribute, int device) {
 }
 
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
-    return call([&] {
+    return call_aside([&] {
         const cudaError_t error = value == nullptr ? cudaErrorInvalidValue : check_device(device);
         if (error != cudaSuccess) return error;
         *value = attribute_value(attribute, device);
@@ -285,7 +285,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int dev
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char *text, int bytes, int device) {
-    return call([&] {
+    return call_aside([&] {
         const cudaError_t error = text == nullptr || bytes < 13 ? cudaErrorInvalidValue : check_device(device);
         if (error != cudaSuccess) return error;
         std::snprintf(text, static_cast<size_t>(bytes), "0000:%02x:00.0", static_cast<unsigned>(device + 1));
@@ -299,7 +299,7 @@ static cudaError_t check_pair(int device, int peer) {
 }
 
 cudaError_t cudaDeviceGetP2PAttribute(int *value, cudaDeviceP2PAttr attribute, int from, int to) {
-    return call([&] {
+    return call_aside([&] {
         const cudaError_t error = value == nullptr || from == to ? cudaErrorInvalidValue : check_pair(from, to);
         if (error != cudaSuccess) return error;
         *value = attribute == cudaDevP2PAttrPerformanceRank ? 0 : all().peers_possible;
@@ -308,7 +308,7 @@ cudaError_t cudaDeviceGetP2PAttribute(int *value, cudaDeviceP2PAttr attribute, i
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
-    return call([&] {
+    return call_aside([&] {
         if (least != nullptr) *least = 0;
         if (greatest != nullptr) *greatest = -5;
         return cudaSuccess;
@@ -316,7 +316,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
-    return call([&] {
+    return call_aside([&] {
         const cudaError_t error = can == nullptr ? cudaErrorInvalidValue : check_pair(device, peer);
         if (error != cudaSuccess) return error;
         *can = device != peer && all().peers_possible;
@@ -449,6 +449,7 @@ void cuda_emulated_reset() {
             d.peers = 0;
         }
         s.fail_at = s.fail_work_at = 0;
+        s.forked = false;
     });
     while (!all().ranges.empty()) {
         const range first = all().ranges.begin()->second;

@@ -98,19 +98,23 @@ state &all(); /* never destroyed: threads and exit handlers may come late */
 /* ---- calls (calls.cpp) ---- */
 
 /* Every function of CUDA is `return call(...)`: takes the lock, counts, fails where it was told to, keeps the error. */
-cudaError_t call_begin();
+cudaError_t call_begin(bool needs_device);
 cudaError_t call_end(cudaError_t error);
 
-template <class Body> cudaError_t call(Body body) {
+template <class Body> cudaError_t call(Body body, bool needs_device = true) {
     const std::lock_guard<std::mutex> guard(all().lock);
-    cudaError_t error = call_begin();
+    cudaError_t error = call_begin(needs_device);
     if (error == cudaSuccess) error = body();
     return call_end(error);
+}
+/* Asks or says something that does not touch the current device: it may be broken. */
+template <class Body> cudaError_t call_aside(Body body) {
+    return call(body, false);
 }
 /* Gives something back: that is done even where the call is to fail. */
 template <class Body> cudaError_t call_release(Body body) {
     const std::lock_guard<std::mutex> guard(all().lock);
-    const cudaError_t error = call_begin();
+    const cudaError_t error = call_begin(true);
     const cudaError_t own = body();
     return call_end(error != cudaSuccess ? error : own);
 }

@@ -178,7 +178,6 @@ struct block {
     int votes, result; /* of __syncthreads_count */
     fiber *ready[max_threads];
     unsigned ready_from, ready_count;
-    std::vector<fiber *> free; /* fibers without a thread */
     warp warps[max_warps];
     unsigned char round[max_threads];
 };
@@ -189,10 +188,16 @@ static void make_ready(fiber *one) {
     now.ready[(now.ready_from + now.ready_count++) % max_threads] = one;
 }
 
-static fiber *take_free() {
-    if (now.free.empty()) return make_fiber();
-    fiber *one = now.free.back();
-    now.free.pop_back();
+/* Fibers without a thread. Never destroyed, as the fibers are not. */
+static std::vector<fiber *> &idle() {
+    static auto *const only = new std::vector<fiber *>; // NOLINT: lives as long as the process
+    return *only;
+}
+
+static fiber *take_idle() {
+    if (idle().empty()) return make_fiber();
+    fiber *one = idle().back();
+    idle().pop_back();
     return one;
 }
 
@@ -200,7 +205,7 @@ static uint3 index_of(unsigned thread) {
     return {thread % blockDim.x, thread / blockDim.x % blockDim.y, thread / (blockDim.x * blockDim.y)};
 }
 
-/* Leaves the running fiber, which waits or is free, for one that can go on; the main one when there is none. */
+/* Leaves the running fiber, which waits or is idle, for one that can go on; the main one when there is none. */
 static void go_on() {
     fiber *next = main_fiber();
     if (now.ready_count > 0) {
@@ -209,7 +214,7 @@ static void go_on() {
         now.ready_count--;
         threadIdx = index_of(next->thread);
     } else if (now.begun < now.threads) {
-        next = take_free();
+        next = take_idle();
     }
     switch_to(next);
 }
@@ -224,7 +229,7 @@ static void fiber_main() {
             (*now.thread)();
             now.ended++;
         }
-        now.free.push_back(self);
+        idle().push_back(self);
         go_on();
     }
 }
@@ -237,7 +242,7 @@ static void run_block() {
         now.warps[i].waiting = 0;
     }
     std::memset(now.round, 0, now.threads);
-    switch_to(take_free());
+    switch_to(take_idle());
     if (now.ended == now.threads) return;
     die("block %u,%u,%u: %u of %u threads wait at a barrier or for their warp, the others will never come", blockIdx.x,
         blockIdx.y, blockIdx.z, now.threads - now.ended, now.threads);

@@ -33,7 +33,7 @@ CUDA_EMULATED_API size_t cuda_emulated_memory_used(int device);
 CUDA_EMULATED_API int cuda_emulated_live(void); /* allocations, streams, events, graphs not yet given back */
 
 /* Every device without its allocations, streams, events, graphs and errors. For the beginning of a test, when no other
- * thread uses CUDA. */
+ * thread uses CUDA; and for a child of fork, in which CUDA does not work otherwise. */
 CUDA_EMULATED_API void cuda_emulated_reset(void);
 
 #ifdef __cplusplus
@@ -66,7 +66,7 @@ template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream, Arguments... arguments) {
     static_assert(sizeof...(Parameters) == sizeof...(Arguments), "the kernel takes another number of arguments");
     std::tuple<std::remove_cv_t<Parameters>...> values(static_cast<Parameters>(arguments)...);
-    const void *pointers[sizeof...(Parameters) + 1];
+    const void *pointers[sizeof...(Parameters) + 1] = {};
     int pointer_count = 0;
     auto note = [&](const auto &value) {
         using type = std::decay_t<decltype(value)>;
