@@ -14,7 +14,7 @@ struct adaptive_spans {
         return {begin, end, end - begin};
     }
     /* Window p holds `at` if p * in < (at + 1) * out and at * out < (p + 1) * in. */
-    __device__ reach windows_of(int axis, int64_t at) const {
+    __device__ reach<int64_t> windows_of(int axis, int64_t at) const {
         return {quotient(in[axis], at * out[axis].by), quotient(in[axis], (at + 1) * out[axis].by - 1) + 1};
     }
 };

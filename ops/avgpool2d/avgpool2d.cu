@@ -14,7 +14,7 @@ struct pool_spans {
         const int64_t begin = corner > 0 ? corner : 0, end = past < windows.in[axis] ? past : windows.in[axis];
         return {begin, end, count_include_pad ? windows.window.kernel[axis] : end - begin};
     }
-    __device__ reach windows_of(int axis, int64_t at) const {
+    __device__ reach<int64_t> windows_of(int axis, int64_t at) const {
         return windows.windows_of(axis, at);
     }
 };

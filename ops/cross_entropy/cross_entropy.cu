@@ -153,7 +153,9 @@ template <int TEAM> __device__ inline row_result team_row(const entropy_row &arg
     return {(double)loss, best.at == label};
 }
 
-template <int TEAM> __global__ void wide_rows(entropy_row args, int64_t first, int64_t rows, row_result *out) {
+template <int TEAM>
+__global__ void __launch_bounds__(team_block<TEAM>::THREADS)
+    wide_rows(entropy_row args, int64_t first, int64_t rows, row_result *out) {
     const int64_t step = (int64_t)gridDim.x * team_block<TEAM>::ROWS;
     for (int64_t n = (int64_t)blockIdx.x * team_block<TEAM>::ROWS + threadIdx.x / TEAM; n < rows; n += step) {
         const row_result result = team_row<TEAM>(args, first + n);

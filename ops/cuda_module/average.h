@@ -1,8 +1,8 @@
 /* Means over windows on CUDA: what avgpool2d and adaptive_avgpool2d have in common. For .cu files.
  *
  * A `Spans` is a struct that knows the windows, as tdm_span_fn does on the CPU, and the way back:
- *     __device__ tdm_span of(int axis, int64_t at) const        the window of output `at`
- *     __device__ reach windows_of(int axis, int64_t at) const   the outputs whose windows hold input `at` */
+ *     __device__ tdm_span of(int axis, int64_t at) const                the window of output `at`
+ *     __device__ reach<int64_t> windows_of(int axis, int64_t at) const  the outputs whose windows hold input `at` */
 #ifndef TDM_OPS_CUDA_AVERAGE_H
 #define TDM_OPS_CUDA_AVERAGE_H
 
@@ -23,7 +23,7 @@ template <class Spans> struct average {
 template <int WIDE, class Spans> __global__ void average_forward(average<Spans> g, const float *x, float *y) {
     const int64_t inner = g.x.inner / WIDE;
     for (int64_t i = thread_index(); i < g.index.total; i += thread_count()) {
-        const point at = point_at(g.index, i);
+        const point<int64_t> at = point_at(g.index, i);
         const tdm_span rows = g.spans.of(0, at.row), columns = g.spans.of(1, at.column);
         double sum[WIDE] = {};
         for (int64_t row = rows.begin; row < rows.end; row++) {
@@ -44,7 +44,7 @@ template <int WIDE, class Spans> __global__ void average_forward(average<Spans> 
 template <class Spans> __global__ void average_forward_by_warp(average<Spans> g, const float *x, float *y) {
     const int64_t lane = threadIdx.x % WARP, step = thread_count() / WARP;
     for (int64_t i = thread_index() / WARP; i < g.index.total; i += step) {
-        const point at = point_at(g.index, i);
+        const point<int64_t> at = point_at(g.index, i);
         const tdm_span rows = g.spans.of(0, at.row), columns = g.spans.of(1, at.column);
         const int64_t width = columns.end - columns.begin, count = (rows.end - rows.begin) * width;
         const float *from = x + (at.plane * g.x.height + rows.begin) * g.x.width + columns.begin;
@@ -64,8 +64,8 @@ template <class Spans> __global__ void average_forward_by_warp(average<Spans> g,
 template <int WIDE, class Spans> __global__ void average_backward(average<Spans> g, const float *dy, float *dx) {
     const int64_t inner = g.y.inner / WIDE;
     for (int64_t i = thread_index(); i < g.index.total; i += thread_count()) {
-        const point at = point_at(g.index, i);
-        const reach rows = g.spans.windows_of(0, at.row), columns = g.spans.windows_of(1, at.column);
+        const point<int64_t> at = point_at(g.index, i);
+        const reach<int64_t> rows = g.spans.windows_of(0, at.row), columns = g.spans.windows_of(1, at.column);
         pack<float, WIDE> sum = {};
         for (int64_t p = rows.first; p < rows.end; p++) {
             const int64_t height = g.spans.of(0, p).divisor;

@@ -169,7 +169,7 @@ __global__ void unit_squares(clip_plan plan, const float *g) {
 }
 
 /* A warp per range, then one thread over the ranges, in their order. */
-__global__ void norm_of_norms(clip_plan plan, double *norm) {
+__global__ void __launch_bounds__(FINISH_THREADS) norm_of_norms(clip_plan plan, double *norm) {
     __shared__ int64_t end[RANGES];
     __shared__ double square[RANGES];
     const int lane = (int)threadIdx.x % WARP;

@@ -99,11 +99,17 @@ __device__ inline int64_t quotient(const divider &d, int64_t n) {
     return (int64_t)((high + (uint64_t)n) >> d.shift);
 }
 
+/* The same for numbers that are known to be below 2^31, both. */
+__device__ inline int32_t quotient(const divider &d, int32_t n) {
+    const uint32_t high = (uint32_t)(((uint64_t)(uint32_t)n * d.multiplier) >> 32);
+    return (int32_t)((high + (uint32_t)n) >> d.shift);
+}
+
 /* n becomes the quotient; the remainder is returned. */
-__device__ inline int64_t split(const divider &d, int64_t *n) {
-    const int64_t whole = *n, part = quotient(d, whole);
+template <class Index> __device__ inline Index split(const divider &d, Index *n) {
+    const Index whole = *n, part = quotient(d, whole);
     *n = part;
-    return whole - part * d.by;
+    return whole - part * (Index)d.by;
 }
 
 /* ---- sums of a warp and of a block, in an order that never changes ---- */

@@ -42,7 +42,7 @@ __device__ inline void add_parts(const row_result &part, int64_t count, const lo
 }
 
 /* One block, and runs of neighbouring rows in its threads where there are more rows than threads. */
-__global__ static void add_rows(const row_result *row, int64_t rows, loss_totals totals) {
+__global__ static void __launch_bounds__(ADDERS) add_rows(const row_result *row, int64_t rows, loss_totals totals) {
     const int64_t run = (rows + ADDERS - 1) / ADDERS, first = threadIdx.x * run;
     row_result part = {0, 0};
     for (int64_t n = first; n < first + run && n < rows; n++) {
@@ -53,7 +53,8 @@ __global__ static void add_rows(const row_result *row, int64_t rows, loss_totals
 }
 
 /* All rows in one block and one launch. */
-template <class Row> __global__ void narrow_rows_at_once(Row row, int64_t rows, loss_totals totals) {
+template <class Row>
+__global__ void __launch_bounds__(ADDERS) narrow_rows_at_once(Row row, int64_t rows, loss_totals totals) {
     row_result part = {0, 0};
     if (threadIdx.x < rows) part = row.run(threadIdx.x);
     add_parts(part, rows, totals);
