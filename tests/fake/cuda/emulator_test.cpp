@@ -670,12 +670,12 @@ TEST(barriers_add_up) {
     long long *out = nullptr;
     GOOD(cudaMalloc(reinterpret_cast<void **>(&out), 10 * sizeof *out));
     for (int twice = 0; twice < 2; twice++) {
-        GOOD(launch(sum_shared<1024>, dim3(10), dim3(1024), s.a, out));
+        GOOD(launch(sum_shared<256>, dim3(10), dim3(256), s.a, out));
         GOOD(cudaStreamSynchronize(s.a));
         const auto got = bring(out, 10);
         for (int block = 0; block < 10; block++) {
-            const long long first = block * 1024LL + 1, last = first + 1023;
-            CHECK_INT(got[block], (first + last) * 512);
+            const long long first = block * 256LL + 1, last = first + 255;
+            CHECK_INT(got[block], (first + last) * 128);
         }
     }
     GOOD(launch(sum_without_barrier, dim3(1), dim3(64), s.a, out));
