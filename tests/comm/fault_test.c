@@ -240,6 +240,35 @@ TEST(a_group_that_ends_ends_the_job) {
     ranks_run(BACKEND, 4, TIMEOUT_MS, group_fault_rank, NULL);
 }
 
+/* ---- asked from the side ---- */
+
+static void asked_rank(rank_context *c) {
+    char why[200] = "nothing";
+    CHECK(!c->comm->ops->ended(c->comm, why, sizeof(why)));
+    CHECK_TEXT(why, "nothing");
+    CHECK_OK(tdm__barrier(c->comm));
+    if (c->rank == 1) tdm__comm_abort(c->comm, "row 7 of the data is damaged");
+    while (!c->comm->ops->ended(c->comm, why, sizeof(why))) nap(1);
+    CHECK_TEXT(why, "rank 1: row 7 of the data is damaged");
+    char little[8];
+    CHECK(c->comm->ops->ended(c->comm, little, sizeof(little)));
+    CHECK_TEXT(little, "rank 1:");
+}
+
+/* Whoever closes his end and goes does not end the job. */
+static void asked_after_leaving_rank(rank_context *c) {
+    char why[200];
+    CHECK_OK(tdm__barrier(c->comm));
+    if (c->rank == 1) return;
+    nap(150);
+    CHECK(!c->comm->ops->ended(c->comm, why, sizeof(why)));
+}
+
+TEST(the_end_can_be_asked_for) {
+    ranks_run(BACKEND, 3, TIMEOUT_MS, asked_rank, NULL);
+    ranks_run(BACKEND, 2, TIMEOUT_MS, asked_after_leaving_rank, NULL);
+}
+
 TEST(arguments_of_opening) {
     tdm_comm *comm[2];
     CHECK_STATUS(tdm__comm_open_local(comm, 0, tdm_host_default(), 1000), TDM_E_USAGE);
@@ -257,5 +286,6 @@ TEST_MAIN({
     RUN(a_refused_call_is_told_to_the_others);
     RUN(messages_that_do_not_fit);
     RUN(a_group_that_ends_ends_the_job);
+    RUN(the_end_can_be_asked_for);
     RUN(arguments_of_opening);
 })

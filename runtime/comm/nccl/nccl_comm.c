@@ -166,7 +166,7 @@ static tdm_status run(tdm_comm *comm, const nccl_call *call) {
     if (!tdm__nccl_enter(c->site)) return tdm__nccl_ended(c);
     ncclResult_t result = issue(c, call);
     tdm__nccl_leave(c->site);
-    return tdm__nccl_settle(c, c->handle, result);
+    return tdm__nccl_settle(c, c, result);
 }
 
 static const tdm_span nothing = {NULL, 0, TDM_DTYPE_U8};

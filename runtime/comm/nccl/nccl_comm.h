@@ -50,7 +50,8 @@ typedef struct tdm_nccl_comm {
     tdm_comm base; /* first */
     tdm_nccl_site *site;
     struct tdm_nccl_comm *next;    /* of the site */
-    ncclComm_t handle;             /* changed by whoever may be inside NCCL, or by the keeper when nobody may */
+    ncclComm_t handle;             /* read and changed inside NCCL only, or by the keeper when nobody is */
+    ncclComm_t none;               /* where a split without this rank puts nothing, perhaps from a thread of NCCL's */
     tdm_queue *queue;              /* its work goes here */
     tdm_event *ahead, *behind;     /* of the device's queue, and of this one */
     void *token;                   /* device memory that barriers reduce */
@@ -77,7 +78,6 @@ int64_t tdm__nccl_now_ns(void);
 /* Between two looks. A short wait is a busy one, then come naps that grow; zero at the beginning of a wait. */
 typedef struct tdm_nccl_pause {
     int64_t start_ns;
-    unsigned naps;
 } tdm_nccl_pause;
 void tdm__nccl_pause(tdm_nccl_pause *pause);
 
@@ -92,9 +92,9 @@ tdm_status tdm__nccl_broken(tdm_nccl_comm *comm, tdm_status status, const char *
 tdm_status tdm__nccl_device_failed(tdm_nccl_comm *comm, tdm_status status);
 /* As broken, for what NCCL answered. */
 tdm_status tdm__nccl_refused(tdm_nccl_comm *comm, ncclResult_t result);
-/* The end of a call of NCCL that answered `result`: NCCL has taken it when this returns TDM_OK. `handle` is the
- * communicator that the call changes. */
-tdm_status tdm__nccl_settle(tdm_nccl_comm *comm, ncclComm_t handle, ncclResult_t result);
+/* The end of a call of NCCL that answered `result`: NCCL has taken it when this returns TDM_OK. `state_of` has the
+ * handle that is asked. */
+tdm_status tdm__nccl_settle(tdm_nccl_comm *comm, const tdm_nccl_comm *state_of, ncclResult_t result);
 /* Sets the deadline of the call that begins. */
 void tdm__nccl_begin(tdm_nccl_comm *comm);
 

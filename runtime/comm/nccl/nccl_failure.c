@@ -123,7 +123,7 @@ tdm_status tdm__nccl_refused(tdm_nccl_comm *comm, ncclResult_t result) {
 
 /* ---- the end of a call ---- */
 
-tdm_status tdm__nccl_settle(tdm_nccl_comm *comm, ncclComm_t handle, ncclResult_t result) {
+tdm_status tdm__nccl_settle(tdm_nccl_comm *comm, const tdm_nccl_comm *state_of, ncclResult_t result) {
     tdm_nccl_site *site = comm->site;
     tdm_nccl_pause pause = {0};
     while (result == ncclInProgress) {
@@ -132,7 +132,7 @@ tdm_status tdm__nccl_settle(tdm_nccl_comm *comm, ncclComm_t handle, ncclResult_t
                                     (long long)comm->base.timeout_ms);
         tdm__nccl_pause(&pause);
         if (!tdm__nccl_enter(site)) return tdm__nccl_ended(comm);
-        ncclResult_t answer = site->nccl->CommGetAsyncError(handle, &result);
+        ncclResult_t answer = site->nccl->CommGetAsyncError(state_of->handle, &result);
         tdm__nccl_leave(site);
         if (answer != ncclSuccess) result = answer;
     }

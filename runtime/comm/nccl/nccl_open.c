@@ -176,7 +176,7 @@ static void say_goodbye(tdm_nccl_comm *c) {
     if (!tdm__nccl_enter(site)) return;
     ncclResult_t result = c->handle != NULL ? site->nccl->CommFinalize(c->handle) : ncclSuccess;
     tdm__nccl_leave(site);
-    if (tdm__nccl_settle(c, c->handle, result) != TDM_OK || !tdm__nccl_enter(site)) return;
+    if (tdm__nccl_settle(c, c, result) != TDM_OK || !tdm__nccl_enter(site)) return;
     if (c->handle != NULL) (void)site->nccl->CommDestroy(c->handle);
     c->handle = NULL;
     tdm__nccl_leave(site);
@@ -226,7 +226,7 @@ static tdm_status initialise(tdm_nccl_comm *c, ncclUniqueId id) {
     if (!tdm__nccl_enter(site)) return tdm__nccl_ended(c);
     ncclResult_t result = site->nccl->CommInitRankConfig(&c->handle, c->base.world, id, c->base.rank, &config);
     tdm__nccl_leave(site);
-    TDM_NCCL_TRY(tdm__nccl_settle(c, c->handle, result));
+    TDM_NCCL_TRY(tdm__nccl_settle(c, c, result));
     char refusal[REFUSAL];
     if (must_block(refusal)) return tdm__nccl_broken(c, TDM_E_USAGE, "%s", refusal);
     /* Who has come so far learns here if another has not. */
@@ -265,7 +265,7 @@ tdm_status tdm__nccl_open(tdm_comm **out, tdm_device *device, tdm_comm *control,
 static tdm_status split(tdm_nccl_comm *parent, tdm_nccl_comm *child, int key) {
     tdm_nccl_site *site = parent->site;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    ncclComm_t none = NULL, *made = child != NULL ? &child->handle : &none;
+    ncclComm_t *made = child != NULL ? &child->handle : &parent->none;
     config.blocking = 0;
     if (child != NULL) {
         tdm_status status = open_queue(child);
@@ -275,10 +275,9 @@ static tdm_status split(tdm_nccl_comm *parent, tdm_nccl_comm *child, int key) {
     ncclResult_t result =
         site->nccl->CommSplit(parent->handle, child != NULL ? 0 : NCCL_SPLIT_NOCOLOR, key, made, &config);
     tdm__nccl_leave(site);
-    TDM_NCCL_TRY(tdm__nccl_settle(parent, parent->handle, result));
+    TDM_NCCL_TRY(tdm__nccl_settle(parent, parent, result));
     if (child == NULL) return TDM_OK;
-    if (child->handle == NULL) return tdm__nccl_broken(parent, TDM_E_COMM, "NCCL made no communicator");
-    return tdm__nccl_settle(parent, child->handle, ncclInProgress);
+    return tdm__nccl_settle(parent, child, ncclInProgress);
 }
 
 tdm_status tdm__nccl_split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out) {

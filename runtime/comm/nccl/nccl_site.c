@@ -24,16 +24,18 @@ static struct timespec in_ms(int64_t ms) {
     return (struct timespec){.tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000)};
 }
 
+/* Naps of a sixteenth of the wait so far: what is over when the nap begins is seen a little later, never much. */
 void tdm__nccl_pause(tdm_nccl_pause *pause) {
-    enum { BUSY_NS = 100 * 1000, FIRST_US = 20, DOUBLINGS = 5 };
+    enum { BUSY_NS = 100 * 1000, LEAST_NS = 20 * 1000, MOST_NS = 500 * 1000, PART = 16 };
     int64_t now = tdm__nccl_now_ns();
     if (pause->start_ns == 0) pause->start_ns = now;
-    if (now - pause->start_ns < BUSY_NS) {
+    int64_t waited = now - pause->start_ns, nap = waited / PART;
+    if (waited < BUSY_NS) {
         sched_yield();
         return;
     }
-    nanosleep(&(struct timespec){.tv_nsec = FIRST_US * 1000L << pause->naps}, NULL);
-    if (pause->naps < DOUBLINGS) pause->naps++;
+    nap = nap < LEAST_NS ? LEAST_NS : nap > MOST_NS ? MOST_NS : nap;
+    nanosleep(&(struct timespec){.tv_nsec = (long)nap}, NULL);
 }
 
 /* ---- who is inside ---- */

@@ -1,0 +1,384 @@
+/* What ranks are told when NCCL, a GPU or a peer fails: every call ends, on every rank, with the cause. Ranks are
+ * threads; the library behind them follows a script (tests/fake/nccl/fake_nccl.h). */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <cuda_emulated.h>
+#include <fake_nccl.h>
+
+#include "runtime/base/clock.h"
+#include "tests/comm/nccl_gpu.h"
+
+/* Long: a test that ends by it would not end in time. */
+enum { TIMEOUT_MS = 50000 };
+
+/* Nothing of NCCL or of the GPUs is left, and what was aborted was aborted once by each rank. */
+static void check_clean(long aborts) {
+    CHECK_INT(fake_nccl_live(), 0);
+    CHECK_INT(cuda_emulated_live(), 0);
+    CHECK_INT(fake_nccl_aborts(), aborts);
+}
+
+static void run(int world, int64_t timeout_ms, rank_fn fn, void *user, long aborts) {
+    long before = fake_nccl_aborts();
+    ranks_run(BACKEND_LOCAL, world, timeout_ms, fn, user);
+    check_clean(before + aborts);
+    fake_nccl_reset();
+    cuda_emulated_reset();
+}
+
+/* ---- deadlines ---- */
+
+static void late_rank(rank_context *c) {
+    gpu_rank g;
+    REQUIRE_OK(gpu_open(&g, c, c->rank, 300));
+    gpu_put(&g, 1);
+    CHECK_OK(gpu_reduce_and_wait(&g));
+    if (c->rank == 1) {
+        gpu_nap(900);
+    } else {
+        int64_t start = tdm__now_ns();
+        CHECK_OK(gpu_reduce(&g));
+        CHECK_STATUS(g.nccl->ops->wait(g.nccl), TDM_E_COMM);
+        CHECK_HAS(tdm_error_message(), "all_reduce (call 2, 1000 f32, sum): rank ");
+        CHECK_HAS(tdm_error_message(), ": waited 300 ms for it to end on cuda:");
+        CHECK(tdm__ms_since(start) < 5000);
+    }
+    /* And it stays ended, for whoever was late, too. */
+    CHECK_STATUS(gpu_reduce_and_wait(&g), TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), "all_reduce (call ");
+    CHECK_HAS(tdm_error_message(), "waited 300 ms for it to end on cuda:");
+    CHECK_STATUS(tdm__barrier(c->comm), TDM_E_COMM);
+    gpu_close(&g);
+}
+
+TEST(a_rank_that_does_not_come) {
+    run(3, TIMEOUT_MS, late_rank, NULL, 3);
+}
+
+static void hanging_rank(rank_context *c) {
+    gpu_rank g;
+    REQUIRE_OK(gpu_open(&g, c, c->rank, 400));
+    gpu_put(&g, 1);
+    tdm_status status = TDM_OK;
+    for (int i = 0; i < 5 && status == TDM_OK; i++) status = gpu_reduce_and_wait(&g);
+    CHECK_INT(status, TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), "all_reduce (call 3, 1000 f32, sum): ");
+    CHECK_HAS(tdm_error_message(), "waited 400 ms for it to end on cuda:");
+    gpu_close(&g);
+}
+
+TEST(a_collective_that_hangs) {
+    fake_nccl_hang_at(1, 3);
+    run(2, TIMEOUT_MS, hanging_rank, NULL, 2);
+    CHECK(fake_nccl_revokes() > 0);
+}
+
+static void not_begun_rank(rank_context *c) {
+    gpu_rank g;
+    CHECK_STATUS(gpu_open(&g, c, c->rank, 300), TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), "open nccl: ");
+    CHECK_HAS(tdm_error_message(), "waited 300 ms for NCCL to begin it");
+    gpu_close(&g);
+}
+
+TEST(opening_has_a_deadline) {
+    fake_nccl_hang_init(1);
+    run(2, TIMEOUT_MS, not_begun_rank, NULL, 2);
+}
+
+/* ---- failures of NCCL ---- */
+
+static void failing_rank(rank_context *c) {
+    gpu_rank g;
+    REQUIRE_OK(gpu_open(&g, c, c->rank, TIMEOUT_MS));
+    gpu_put(&g, 1);
+    tdm_status status = TDM_OK;
+    for (int i = 0; i < 4 && status == TDM_OK; i++) status = gpu_reduce_and_wait(&g);
+    CHECK_INT(status, TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), "all_reduce (call 2, 1000 f32, sum): rank 0: ");
+    CHECK_HAS(tdm_error_message(), (const char *)c->user);
+    gpu_close(&g);
+}
+
+TEST(an_asynchronous_error) {
+    char wanted[] = "NCCL: remote process exited or there was a network error: socket progress: Connection closed by "
+                    "remote peer (NCCL_DEBUG=WARN tells more)";
+    fake_nccl_fail_at(0, 2);
+    run(3, TIMEOUT_MS, failing_rank, wanted, 3);
+}
+
+TEST(a_call_that_nccl_refuses) {
+    char wanted[] = "NCCL: unhandled system error (run with NCCL_DEBUG=INFO for details): Call to socket failed:  no "
+                    "more of them";
+    fake_nccl_refuse_at(0, 2);
+    run(2, TIMEOUT_MS, failing_rank, wanted, 2);
+    fake_nccl_refuse_at(0, 2);
+    fake_nccl_pending(2);
+    run(2, TIMEOUT_MS, failing_rank, wanted, 2);
+}
+
+/* Every answer takes some asking: nothing may be put behind a call that NCCL has not taken yet. */
+static void patient_rank(rank_context *c) {
+    gpu_rank g;
+    const int both[] = {1, 0};
+    tdm_comm *pair = NULL;
+    REQUIRE_OK(gpu_open(&g, c, c->rank, TIMEOUT_MS));
+    gpu_put(&g, 1);
+    for (int i = 0; i < 3; i++) CHECK_OK(gpu_reduce(&g));
+    CHECK_OK(g.nccl->ops->join(g.nccl));
+    gpu_check(&g, 8);
+    CHECK_OK(tdm__comm_split(g.nccl, both, 2, &pair));
+    CHECK_INT(pair->rank, 1 - c->rank);
+    CHECK_OK(tdm__all_reduce(pair, (tdm_span){g.data, GPU_COUNT, TDM_DTYPE_F32}, TDM_REDUCE_MAX));
+    CHECK_OK(pair->ops->wait(pair));
+    pair->ops->close(pair);
+    gpu_close(&g);
+}
+
+TEST(calls_in_progress) {
+    for (int polls = 0; polls < 40; polls += 13) {
+        fake_nccl_pending(polls);
+        run(2, TIMEOUT_MS, patient_rank, NULL, 0);
+    }
+}
+
+/* ---- aborts ---- */
+
+static void *abort_soon(void *argument) {
+    tdm_comm *comm = argument;
+    gpu_nap(50);
+    comm->ops->abort(comm);
+    return NULL;
+}
+
+static void aborting_rank(rank_context *c) {
+    gpu_rank g;
+    pthread_t thread;
+    REQUIRE_OK(gpu_open(&g, c, c->rank, TIMEOUT_MS));
+    gpu_put(&g, 1);
+    if (c->rank == 0) REQUIRE(pthread_create(&thread, NULL, abort_soon, g.nccl) == 0);
+    if (c->rank < 2) { /* rank 2 never comes */
+        CHECK_OK(gpu_reduce(&g));
+        CHECK_STATUS(g.nccl->ops->wait(g.nccl), TDM_E_COMM);
+        CHECK_TEXT(tdm_error_message(), "all_reduce (call 1, 1000 f32, sum): rank 0 called abort");
+    }
+    if (c->rank == 0) pthread_join(thread, NULL);
+    gpu_close(&g);
+}
+
+TEST(an_abort_wakes_all) {
+    /* Rank 2 closes an idle communicator of a job that has ended. */
+    run(3, TIMEOUT_MS, aborting_rank, NULL, 3);
+}
+
+static void reason_rank(rank_context *c) {
+    gpu_rank g;
+    REQUIRE_OK(gpu_open(&g, c, c->rank, TIMEOUT_MS));
+    gpu_put(&g, 1);
+    if (c->rank == 1) tdm__comm_abort(g.nccl, "row 7 of the data is damaged");
+    tdm_status status = TDM_OK;
+    while (status == TDM_OK) status = gpu_reduce_and_wait(&g);
+    CHECK_INT(status, TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), "rank 1: row 7 of the data is damaged");
+    gpu_close(&g);
+}
+
+TEST(an_abort_with_a_reason) {
+    run(2, TIMEOUT_MS, reason_rank, NULL, 2);
+}
+
+/* The keeper aborts while the owner waits for the stream, which has no deadline of its own. */
+static void stuck_rank(rank_context *c) {
+    gpu_rank g;
+    REQUIRE_OK(gpu_open(&g, c, c->rank, TIMEOUT_MS));
+    gpu_put(&g, 1);
+    if (c->rank == 0) {
+        CHECK_OK(gpu_reduce(&g));
+        CHECK_OK(g.nccl->ops->join(g.nccl));
+        CHECK_OK(g.device->ops->finish(g.device, NULL));
+        CHECK_STATUS(g.nccl->ops->wait(g.nccl), TDM_E_COMM);
+        CHECK_HAS(tdm_error_message(), "rank 1: enough");
+    } else {
+        gpu_nap(100);
+        tdm__comm_abort(c->comm, "enough");
+    }
+    gpu_close(&g);
+}
+
+TEST(the_end_of_the_job_frees_the_stream) {
+    run(2, TIMEOUT_MS, stuck_rank, NULL, 2);
+}
+
+static void group_rank(rank_context *c) {
+    gpu_rank g;
+    const int first[] = {0, 1}, second[] = {2, 3};
+    tdm_comm *a, *b;
+    REQUIRE_OK(gpu_open(&g, c, c->rank, TIMEOUT_MS));
+    gpu_put(&g, 1);
+    REQUIRE_OK(tdm__comm_split(g.nccl, first, 2, &a));
+    REQUIRE_OK(tdm__comm_split(g.nccl, second, 2, &b));
+    tdm_comm *own = a != NULL ? a : b;
+    CHECK((a != NULL) == (c->rank < 2));
+    if (c->rank == 3) tdm__comm_abort(b, "no more");
+    tdm_status status = TDM_OK;
+    while (status == TDM_OK) {
+        status = tdm__all_reduce(own, (tdm_span){g.data, GPU_COUNT, TDM_DTYPE_F32}, TDM_REDUCE_SUM);
+        if (status == TDM_OK) status = own->ops->wait(own);
+    }
+    CHECK_INT(status, TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), "rank 3: no more");
+    /* Parents go first, too. */
+    if (c->rank == 0) {
+        g.nccl->ops->close(g.nccl);
+        g.nccl = NULL;
+    }
+    own->ops->close(own);
+    gpu_close(&g);
+}
+
+TEST(a_group_that_ends_ends_the_job) {
+    run(4, TIMEOUT_MS, group_rank, NULL, 8);
+}
+
+/* ---- graphs ---- */
+
+static void capturing_rank(rank_context *c) {
+    gpu_rank g;
+    tdm_capture *capture = NULL;
+    REQUIRE_OK(gpu_open(&g, c, c->rank, c->user != NULL ? 300 : TIMEOUT_MS));
+    gpu_put(&g, 1);
+    CHECK_OK(gpu_reduce_and_wait(&g)); /* 2 */
+    CHECK_OK(g.device->ops->capture_begin(g.device));
+    CHECK_OK(gpu_reduce(&g));
+    CHECK_OK(gpu_reduce(&g));
+    CHECK_OK(g.nccl->ops->join(g.nccl));
+    CHECK_OK(g.device->ops->capture_end(g.device, &capture));
+    REQUIRE(capture != NULL);
+    for (int run = 0; run < 3; run++) {
+        gpu_put(&g, 1);
+        CHECK_OK(g.device->ops->capture_run(g.device, capture));
+        CHECK_OK(g.nccl->ops->wait(g.nccl)); /* the device's queue, too: the graph runs there */
+        gpu_check(&g, 4);
+        CHECK_OK(gpu_reduce_and_wait(&g)); /* and calls between the runs */
+        gpu_check(&g, 8);
+    }
+    if (c->user != NULL) { /* NCCL 2.26 waits for graphs before it says good-bye */
+        g.nccl->ops->close(g.nccl);
+        g.nccl = NULL;
+    }
+    g.device->ops->capture_free(g.device, capture);
+    gpu_close(&g);
+}
+
+TEST(capture_and_replay) {
+    run(2, TIMEOUT_MS, capturing_rank, NULL, 0);
+    fake_nccl_pending(3);
+    run(2, TIMEOUT_MS, capturing_rank, NULL, 0);
+}
+
+TEST(a_graph_that_outlives_its_communicator) {
+    int yes = 1;
+    run(2, TIMEOUT_MS, capturing_rank, &yes, 2);
+}
+
+/* A peer that is missing inside a graph: the device's queue waits, and wait still has its deadline. */
+static void lonely_replay_rank(rank_context *c) {
+    gpu_rank g;
+    tdm_capture *capture = NULL;
+    REQUIRE_OK(gpu_open(&g, c, c->rank, 500));
+    gpu_put(&g, 1);
+    CHECK_OK(g.device->ops->capture_begin(g.device));
+    CHECK_OK(gpu_reduce(&g));
+    CHECK_OK(g.nccl->ops->join(g.nccl));
+    CHECK_OK(g.device->ops->capture_end(g.device, &capture));
+    if (c->rank == 0) {
+        CHECK_OK(g.device->ops->capture_run(g.device, capture));
+        CHECK_STATUS(g.nccl->ops->wait(g.nccl), TDM_E_COMM);
+        CHECK_HAS(tdm_error_message(), "waited 500 ms for it to end on cuda:0");
+    } else {
+        gpu_nap(800);
+    }
+    g.device->ops->capture_free(g.device, capture);
+    gpu_close(&g);
+}
+
+TEST(a_replay_without_a_peer) {
+    run(2, TIMEOUT_MS, lonely_replay_rank, NULL, 2);
+}
+
+/* ---- GPUs ---- */
+
+static void broken_gpu_rank(rank_context *c) {
+    gpu_rank g;
+    REQUIRE_OK(gpu_open(&g, c, c->rank, TIMEOUT_MS));
+    gpu_put(&g, 1);
+    CHECK_OK(g.device->ops->finish(g.device, NULL));
+    CHECK_OK(tdm__barrier(c->comm));
+    if (c->rank == 0) {
+        cuda_emulated_fail_work_at(1);
+        CHECK_OK(g.device->ops->fill(g.device, NULL, g.data, 0, sizeof(float)));
+        tdm_status status = gpu_reduce_and_wait(&g);
+        CHECK_INT(status, TDM_E_DEVICE);
+        CHECK_HAS(tdm_error_message(), "illegal");
+    } else {
+        CHECK_OK(gpu_reduce(&g));
+        CHECK_STATUS(g.nccl->ops->wait(g.nccl), TDM_E_COMM);
+        CHECK_HAS(tdm_error_message(), "rank 0: all_reduce (call 1, 1000 f32, sum): cuda:0 failed");
+    }
+    gpu_close(&g);
+}
+
+TEST(a_gpu_that_fails) {
+    run(2, TIMEOUT_MS, broken_gpu_rank, NULL, 2);
+}
+
+/* Every call of CUDA and of NCCL fails once: it is told, nothing hangs, nothing is left. */
+static atomic_int failures;
+
+static void sweep_rank(rank_context *c) {
+    gpu_rank g;
+    tdm_status status = gpu_open(&g, c, c->rank, TIMEOUT_MS);
+    for (int i = 0; i < 2 && status == TDM_OK; i++) status = gpu_reduce_and_wait(&g);
+    if (status != TDM_OK) {
+        atomic_fetch_add(&failures, 1);
+        CHECK(tdm_error_message()[0] != '\0');
+        tdm__comm_abort(c->comm, "a call failed"); /* the device may have failed before the communicator was opened */
+    }
+    gpu_close(&g);
+}
+
+TEST(every_call_may_fail) {
+    for (int world = 1; world <= 2; world++) {
+        atomic_store(&failures, 0);
+        for (long k = 1; k < 2000; k += world == 1 ? 1 : 7) {
+            cuda_emulated_fail_at(k);
+            int before = atomic_load(&failures);
+            ranks_run(BACKEND_LOCAL, world, TIMEOUT_MS, sweep_rank, NULL);
+            CHECK_INT(fake_nccl_live(), 0);
+            CHECK_INT(cuda_emulated_live(), 0);
+            bool beyond = atomic_load(&failures) == before && k > 60;
+            cuda_emulated_reset();
+            if (beyond) break;
+        }
+        CHECK(atomic_load(&failures) > 10);
+    }
+}
+
+TEST_MAIN({
+    RUN(a_rank_that_does_not_come);
+    RUN(a_collective_that_hangs);
+    RUN(opening_has_a_deadline);
+    RUN(an_asynchronous_error);
+    RUN(a_call_that_nccl_refuses);
+    RUN(calls_in_progress);
+    RUN(an_abort_wakes_all);
+    RUN(an_abort_with_a_reason);
+    RUN(the_end_of_the_job_frees_the_stream);
+    RUN(a_group_that_ends_ends_the_job);
+    RUN(capture_and_replay);
+    RUN(a_graph_that_outlives_its_communicator);
+    RUN(a_replay_without_a_peer);
+    RUN(a_gpu_that_fails);
+    RUN(every_call_may_fail);
+})

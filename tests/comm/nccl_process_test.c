@@ -1,0 +1,206 @@
+/* Ranks in processes of their own over NCCL: what the survivors of a death are told and when, and what is found out
+ * before NCCL is asked for anything. Nothing here uses CUDA before it forks. */
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "tests/comm/nccl_gpu.h"
+
+enum { TIMEOUT_MS = 50000, SOON_MS = 5000 };
+
+static void run(int world, rank_fn fn, void *user) {
+    ranks_run(BACKEND_SHM, world, TIMEOUT_MS, fn, user);
+}
+
+/* ---- deaths ---- */
+
+static void check_death(tdm_status status, int64_t start) {
+    CHECK_INT(status, TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), ": rank 1 (pid ");
+    CHECK_HAS(tdm_error_message(), ") is gone");
+    CHECK(tdm__ms_since(start) < SOON_MS);
+}
+
+/* Rank 1 dies inside an all-reduce that waits for rank 2, which kills it. */
+static void killed_rank(rank_context *c) {
+    gpu_rank g;
+    REQUIRE_OK(gpu_open(&g, c, c->rank, TIMEOUT_MS));
+    gpu_put(&g, 1);
+    CHECK_OK(gpu_reduce_and_wait(&g));
+    gpu_check(&g, (float)c->world);
+    int64_t start = tdm__now_ns();
+    if (c->rank == 2) {
+        gpu_nap(200);
+        kill(c->pids[1], SIGKILL);
+        gpu_nap(200);
+    }
+    tdm_status status = gpu_reduce(&g);
+    if (status == TDM_OK) status = g.nccl->ops->wait(g.nccl);
+    check_death(status, start);
+    CHECK_STATUS(gpu_reduce_and_wait(&g), TDM_E_COMM); /* and it stays ended */
+    start = tdm__now_ns();
+    gpu_close(&g);
+    CHECK(tdm__ms_since(start) < SOON_MS);
+}
+
+TEST(a_peer_killed_in_an_all_reduce) {
+    for (int world = 3; world <= 4; world++) {
+        int status[4];
+        ranks_fork(world, TIMEOUT_MS, killed_rank, NULL, status);
+        for (int r = 0; r < world; r++) {
+            if (r == 1)
+                CHECK(WIFSIGNALED(status[r]) && WTERMSIG(status[r]) == SIGKILL);
+            else
+                CHECK_INT(status[r], 0);
+        }
+    }
+}
+
+/* The survivors sit in a wait for the stream, without a deadline: the keeper frees them. */
+static void killed_in_stream_rank(rank_context *c) {
+    gpu_rank g;
+    REQUIRE_OK(gpu_open(&g, c, c->rank, TIMEOUT_MS));
+    gpu_put(&g, 1);
+    if (c->rank == 1) {
+        gpu_nap(100);
+        raise(SIGKILL);
+    }
+    int64_t start = tdm__now_ns();
+    CHECK_OK(gpu_reduce(&g));
+    CHECK_OK(g.nccl->ops->join(g.nccl));
+    CHECK_OK(g.device->ops->finish(g.device, NULL));
+    check_death(g.nccl->ops->wait(g.nccl), start);
+    gpu_close(&g);
+}
+
+TEST(a_peer_killed_while_the_stream_is_waited_for) {
+    int status[2];
+    ranks_fork(2, TIMEOUT_MS, killed_in_stream_rank, NULL, status);
+    CHECK_INT(status[0], 0);
+}
+
+static void killed_in_open_rank(rank_context *c) {
+    gpu_rank g;
+    int64_t start = tdm__now_ns();
+    if (c->rank == 1) {
+        setenv("FAKE_NCCL_HANG_INIT", "1", 1);
+        alarm(1);
+        signal(SIGALRM, SIG_DFL);
+    }
+    check_death(gpu_open(&g, c, c->rank, TIMEOUT_MS), start);
+    gpu_close(&g);
+}
+
+TEST(a_peer_killed_while_nccl_is_opened) {
+    int status[3];
+    ranks_fork(3, TIMEOUT_MS, killed_in_open_rank, NULL, status);
+    CHECK(WIFSIGNALED(status[1]));
+    CHECK_INT(status[0], 0);
+    CHECK_INT(status[2], 0);
+}
+
+static void stopped_rank(rank_context *c) {
+    gpu_rank g;
+    REQUIRE_OK(gpu_open(&g, c, c->rank, 700));
+    gpu_put(&g, 1);
+    if (c->rank == 1) {
+        raise(SIGSTOP);
+    } else {
+        CHECK_STATUS(gpu_reduce_and_wait(&g), TDM_E_COMM);
+        CHECK_HAS(tdm_error_message(),
+                  "all_reduce (call 1, 1000 f32, sum): rank 0: waited 700 ms for it to end on cuda:0");
+        kill(c->pids[1], SIGCONT);
+    }
+    /* What rank 0 had sent before it gave up may still be taken. */
+    tdm_status status = TDM_OK;
+    for (int i = 0; i < 3 && status == TDM_OK; i++) status = gpu_reduce_and_wait(&g);
+    CHECK_INT(status, TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), "rank 0: all_reduce (call 1, 1000 f32, sum): waited 700 ms for it to end on cuda:0");
+    gpu_close(&g);
+}
+
+TEST(a_peer_that_is_stopped) {
+    run(2, stopped_rank, NULL);
+}
+
+/* ---- what is agreed first ---- */
+
+typedef struct refusal {
+    const char *variable[2]; /* of rank 0, of rank 1: "NAME=value" */
+    int device[2];
+    tdm_status status;
+    const char *sentence;
+} refusal;
+
+static void refused_rank(rank_context *c) {
+    const refusal *r = c->user;
+    gpu_rank g;
+    if (r->variable[c->rank] != NULL) putenv((char *)(uintptr_t)r->variable[c->rank]);
+    CHECK_STATUS(gpu_open(&g, c, r->device[c->rank], TIMEOUT_MS), r->status);
+    CHECK_HAS(tdm_error_message(), r->sentence);
+    /* Refused together, before anything began: the ranks may go on without NCCL. */
+    CHECK_OK(tdm__barrier(c->comm));
+    gpu_close(&g);
+}
+
+TEST(ranks_that_do_not_fit_together) {
+    const refusal all[] = {
+        {{NULL, NULL},
+         {0, 0},
+         TDM_E_DEVICE,
+         "nccl: rank 0 and rank 1 are both on cuda:0, and NCCL 2.30.7 has one rank per GPU; give each rank its own GPU, "
+         "or set parallel.ddp.backend: shm (or try NCCL_MULTI_RANK_GPU_ENABLE=1"},
+        {{NULL, "NCCL_MULTI_RANK_GPU_ENABLE=1"}, {1, 1}, TDM_E_DEVICE, "nccl: rank 0 and rank 1 are both on cuda:1"},
+        {{NULL, "FAKE_NCCL_VERSION=22703"},
+         {0, 1},
+         TDM_E_UNSUPPORTED,
+         "nccl: ranks have different versions: rank 0 NCCL 2.30.7, rank 1 NCCL 2.27.3; let all find the same "
+         "libnccl.so.2 (TANDEM_CUDA_LIBRARIES)"},
+        {{"NCCL_COMM_BLOCKING=1", NULL}, {0, 1}, TDM_E_USAGE, "nccl: rank 0: NCCL_COMM_BLOCKING=1 is set"},
+    };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        refusal one = all[i];
+        run(2, refused_rank, &one);
+    }
+}
+
+/* The same GPU under two names: only NCCL sees it. */
+static void twins_rank(rank_context *c) {
+    gpu_rank g;
+    setenv("CUDA_VISIBLE_DEVICES", c->rank == 0 ? "0,1" : "0", 1);
+    CHECK_STATUS(gpu_open(&g, c, 0, TIMEOUT_MS), c->rank == 0 ? TDM_E_DEVICE : tdm_error_last()->status);
+    CHECK_HAS(tdm_error_message(),
+              "NCCL has one rank per GPU, and cuda:0 is another rank's, too (Duplicate GPU detected");
+    CHECK_HAS(tdm_error_message(), "give each rank its own GPU, or set parallel.ddp.backend: shm");
+    gpu_close(&g);
+}
+
+TEST(one_gpu_under_two_names) {
+    run(2, twins_rank, NULL);
+}
+
+static void sharing_rank(rank_context *c) {
+    gpu_rank g;
+    setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
+    REQUIRE_OK(gpu_open(&g, c, 0, TIMEOUT_MS));
+    gpu_put(&g, 2);
+    CHECK_OK(gpu_reduce_and_wait(&g));
+    gpu_check(&g, 4);
+    gpu_close(&g);
+}
+
+TEST(ranks_that_share_a_gpu) {
+    run(2, sharing_rank, NULL);
+}
+
+TEST_MAIN({
+    RUN(a_peer_killed_in_an_all_reduce);
+    RUN(a_peer_killed_while_the_stream_is_waited_for);
+    RUN(a_peer_killed_while_nccl_is_opened);
+    RUN(a_peer_that_is_stopped);
+    RUN(ranks_that_do_not_fit_together);
+    RUN(one_gpu_under_two_names);
+    RUN(ranks_that_share_a_gpu);
+})

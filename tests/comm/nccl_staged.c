@@ -1,0 +1,272 @@
+/* See nccl_staged.h. */
+#include "tests/comm/nccl_staged.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/status.h"
+#include "runtime/module/module.h"
+
+enum { BLOCKS = 64 };
+
+/* Shared by a communicator and those split from it. */
+typedef struct ground {
+    int users;
+    tdm_device *device;
+    void *block[BLOCKS]; /* what `allocate` gave */
+    int block_count;
+} ground;
+
+typedef struct staged {
+    tdm_comm base;
+    ground *ground;
+    tdm_comm *inner;
+    void *memory; /* of the device */
+    size_t bytes;
+} staged;
+
+tdm_status nccl_find(const tdm_device_ops **device, const tdm_comm_ops **comm) {
+    const tdm_module *cuda, *nccl;
+    tdm_module_report report;
+    TDM_TRY(tdm__module_find(&cuda, tdm_host_default(), "cuda", NULL, &report));
+    if (cuda == NULL) TDM_FAIL(TDM_E_UNSUPPORTED, "%s", report.text);
+    TDM_TRY(tdm__module_find(&nccl, tdm_host_default(), "nccl", NULL, &report));
+    if (nccl == NULL) TDM_FAIL(TDM_E_UNSUPPORTED, "%s", report.text);
+    *device = cuda->device;
+    *comm = nccl->comm;
+    return TDM_OK;
+}
+
+/* ---- spans there and back ---- */
+
+static size_t bytes_of(tdm_span span) {
+    return span.count * tdm_dtype_bytes(span.dtype);
+}
+
+/* Room for two spans, one behind the other. */
+static tdm_status reserve(staged *s, size_t bytes) {
+    tdm_device *device = s->ground->device;
+    if (bytes <= s->bytes) return TDM_OK;
+    device->ops->release(device, s->memory);
+    s->memory = NULL;
+    s->bytes = 0;
+    TDM_TRY(device->ops->allocate(device, &s->memory, bytes * 2, "staged"));
+    s->bytes = bytes * 2;
+    return TDM_OK;
+}
+
+static tdm_span there(const staged *s, size_t offset, tdm_span span) {
+    return (tdm_span){s->memory == NULL ? NULL : (char *)s->memory + offset, span.count, span.dtype};
+}
+
+static size_t round_up(size_t bytes) {
+    return (bytes + 255) / 256 * 256;
+}
+
+static tdm_status copy(staged *s, void *to, const void *from, size_t bytes) {
+    tdm_device *device = s->ground->device;
+    if (bytes == 0) return TDM_OK;
+    return device->ops->copy(device, NULL, to, from, bytes);
+}
+
+/* The call's work is done; what it left goes back. */
+static tdm_status fetch(staged *s, tdm_span host, tdm_span device_span) {
+    tdm_device *device = s->ground->device;
+    TDM_TRY(s->inner->ops->wait(s->inner));
+    TDM_TRY(copy(s, host.data, device_span.data, bytes_of(host)));
+    return device->ops->finish(device, NULL);
+}
+
+static tdm_status put(staged *s, tdm_span host, tdm_span device_span) {
+    s->inner->sequence = s->base.sequence;
+    return copy(s, device_span.data, host.data, bytes_of(host));
+}
+
+/* ---- the calls ---- */
+
+static tdm_status all_reduce(tdm_comm *comm, tdm_span io, tdm_reduce_op op) {
+    staged *s = (staged *)comm;
+    TDM_TRY(reserve(s, bytes_of(io)));
+    tdm_span d = there(s, 0, io);
+    TDM_TRY(put(s, io, d));
+    TDM_TRY(s->inner->ops->all_reduce(s->inner, d, op));
+    return fetch(s, io, d);
+}
+
+static tdm_status broadcast(tdm_comm *comm, tdm_span io, int root) {
+    staged *s = (staged *)comm;
+    TDM_TRY(reserve(s, bytes_of(io)));
+    tdm_span d = there(s, 0, io);
+    TDM_TRY(put(s, io, d));
+    TDM_TRY(s->inner->ops->broadcast(s->inner, d, root));
+    return fetch(s, io, d);
+}
+
+static tdm_status reduce(tdm_comm *comm, tdm_span io, int root, tdm_reduce_op op) {
+    staged *s = (staged *)comm;
+    TDM_TRY(reserve(s, bytes_of(io)));
+    tdm_span d = there(s, 0, io);
+    TDM_TRY(put(s, io, d));
+    TDM_TRY(s->inner->ops->reduce(s->inner, d, root, op));
+    return fetch(s, io, d);
+}
+
+/* What lies in `out` before goes along: calls that must not touch it are found out. `own` is where `in` lies in `out`,
+ * or NULL. */
+static tdm_status gather_any(staged *s, tdm_span in, tdm_span out, int root) {
+    bool takes = root < 0 || root == s->base.rank;
+    if (!takes) out.count = 0;
+    const char *from = in.data, *to = out.data;
+    bool inside = takes && from >= to && from < to + bytes_of(out);
+    TDM_TRY(reserve(s, round_up(bytes_of(out)) + bytes_of(in)));
+    tdm_span d_out = there(s, 0, out), d_in = there(s, round_up(bytes_of(out)), in);
+    if (inside) d_in.data = (char *)d_out.data + (from - to);
+    TDM_TRY(put(s, out, d_out));
+    TDM_TRY(put(s, in, d_in));
+    if (root < 0)
+        TDM_TRY(s->inner->ops->all_gather(s->inner, d_in, d_out));
+    else
+        TDM_TRY(s->inner->ops->gather(s->inner, d_in, d_out, root));
+    return fetch(s, out, d_out);
+}
+
+static tdm_status gather(tdm_comm *comm, tdm_span in, tdm_span out, int root) {
+    return gather_any((staged *)comm, in, out, root);
+}
+
+static tdm_status all_gather(tdm_comm *comm, tdm_span in, tdm_span out) {
+    return gather_any((staged *)comm, in, out, -1);
+}
+
+static tdm_status scatter(tdm_comm *comm, tdm_span in, tdm_span out, int root) {
+    staged *s = (staged *)comm;
+    if (root != comm->rank) in.count = 0;
+    TDM_TRY(reserve(s, round_up(bytes_of(in)) + bytes_of(out)));
+    tdm_span d_in = there(s, 0, in), d_out = there(s, round_up(bytes_of(in)), out);
+    TDM_TRY(put(s, in, d_in));
+    TDM_TRY(s->inner->ops->scatter(s->inner, d_in, d_out, root));
+    return fetch(s, out, d_out);
+}
+
+static tdm_status send_to(tdm_comm *comm, tdm_span in, int to) {
+    staged *s = (staged *)comm;
+    TDM_TRY(reserve(s, bytes_of(in)));
+    tdm_span d = there(s, 0, in);
+    TDM_TRY(put(s, in, d));
+    TDM_TRY(s->inner->ops->send(s->inner, d, to));
+    return s->inner->ops->wait(s->inner);
+}
+
+static tdm_status receive(tdm_comm *comm, tdm_span out, int from) {
+    staged *s = (staged *)comm;
+    TDM_TRY(reserve(s, bytes_of(out)));
+    tdm_span d = there(s, 0, out);
+    TDM_TRY(s->inner->ops->receive(s->inner, d, from));
+    return fetch(s, out, d);
+}
+
+static tdm_status barrier(tdm_comm *comm) {
+    staged *s = (staged *)comm;
+    s->inner->sequence = comm->sequence;
+    TDM_TRY(s->inner->ops->barrier(s->inner));
+    return s->inner->ops->wait(s->inner);
+}
+
+static tdm_status allocate(tdm_comm *comm, size_t bytes, void **out) {
+    ground *g = ((staged *)comm)->ground;
+    size_t room = (bytes + 64) / 64 * 64;
+    *out = g->block_count < BLOCKS ? aligned_alloc(64, room) : NULL;
+    if (*out == NULL) TDM_FAIL(TDM_E_MEMORY, "staged: wanted %zu bytes", bytes);
+    memset(*out, 0, room);
+    g->block[g->block_count++] = *out;
+    return TDM_OK;
+}
+
+/* ---- making and ending ---- */
+
+static tdm_status wrap(tdm_comm **out, ground *g, tdm_comm *inner);
+
+static tdm_status split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out) {
+    staged *s = (staged *)comm;
+    tdm_comm *inner;
+    s->inner->sequence = comm->sequence;
+    *out = NULL;
+    TDM_TRY(s->inner->ops->split(s->inner, ranks, count, &inner));
+    return inner != NULL ? wrap(out, s->ground, inner) : TDM_OK;
+}
+
+static void abort_comm(tdm_comm *comm) {
+    tdm_comm *inner = ((staged *)comm)->inner;
+    inner->ops->abort(inner);
+}
+
+static void abort_because(tdm_comm *comm, const char *why) {
+    tdm_comm *inner = ((staged *)comm)->inner;
+    inner->ops->abort_because(inner, why);
+}
+
+static void leave(ground *g) {
+    if (--g->users > 0) return;
+    g->device->ops->close(g->device);
+    for (int i = 0; i < g->block_count; i++) free(g->block[i]);
+    free(g);
+}
+
+static void close_comm(tdm_comm *comm) {
+    staged *s = (staged *)comm;
+    s->inner->ops->close(s->inner);
+    s->ground->device->ops->release(s->ground->device, s->memory);
+    leave(s->ground);
+    free(s);
+}
+
+static const tdm_comm_ops staged_ops = {
+    .size = sizeof(tdm_comm_ops),
+    .name = "nccl",
+    .all_reduce = all_reduce,
+    .broadcast = broadcast,
+    .reduce = reduce,
+    .gather = gather,
+    .all_gather = all_gather,
+    .scatter = scatter,
+    .send = send_to,
+    .receive = receive,
+    .barrier = barrier,
+    .allocate = allocate,
+    .split = split,
+    .abort = abort_comm,
+    .abort_because = abort_because,
+    .close = close_comm,
+};
+
+static tdm_status wrap(tdm_comm **out, ground *g, tdm_comm *inner) {
+    staged *s = calloc(1, sizeof(*s));
+    if (s == NULL) TDM_FAIL(TDM_E_MEMORY, "staged: no memory");
+    s->base = *inner;
+    s->base.ops = &staged_ops;
+    s->ground = g;
+    s->inner = inner;
+    g->users++;
+    *out = &s->base;
+    return TDM_OK;
+}
+
+tdm_status staged_open(tdm_comm **out, tdm_comm *control, int device_index, int64_t timeout_ms) {
+    const tdm_device_ops *device_ops;
+    const tdm_comm_ops *comm_ops;
+    tdm_comm *inner;
+    *out = NULL;
+    TDM_TRY(nccl_find(&device_ops, &comm_ops));
+    ground *g = calloc(1, sizeof(*g));
+    if (g == NULL) TDM_FAIL(TDM_E_MEMORY, "staged: no memory");
+    g->users = 1;
+    tdm_status status = device_ops->open(&g->device, control->host, &(tdm_device_options){.index = device_index});
+    if (status != TDM_OK) {
+        free(g);
+        return status;
+    }
+    status = comm_ops->open(&inner, g->device, control, timeout_ms);
+    if (status == TDM_OK) status = wrap(out, g, inner);
+    leave(g);
+    return status;
+}
