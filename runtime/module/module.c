@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/env.h"
@@ -18,12 +19,16 @@
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 
+enum { MOST_TRIED = 8 }; /* files remembered, so that one reached by two paths is told once */
+
 typedef struct search {
     const tdm_host *host;
     const char *name;
     const tdm_module *found;
     tdm_module_report *report;
     char folders[384]; /* those without such a file, for the message */
+    struct stat tried[MOST_TRIED];
+    int tried_count;
 } search;
 
 static void append(char *text, size_t capacity, const char *format, ...) TDM_PRINTF(3, 4);
@@ -88,8 +93,10 @@ static void try_file(search *s, const char *path) {
     if (module == NULL) return;
     /* Before it is asked: what it looks for may be named in the environment. */
     if (TDM_MODULE_HAS(module, init) && module->init != NULL) module->init(&tdm__host_calls);
-    if (!module->probe(text, sizeof text)) {
-        refuse(s, path, "%s", text[0] != '\0' ? text : "does not work on this machine");
+    if (!module->probe(text, sizeof text)) { /* a sentence about the machine, not about the file */
+        put(s->report->path, sizeof s->report->path, path);
+        append(s->report->text, sizeof s->report->text, "%s%s", s->report->text[0] != '\0' ? "; " : "",
+               text[0] != '\0' ? text : "it does not work on this machine");
         return;
     }
     s->found = module;
@@ -99,13 +106,22 @@ static void try_file(search *s, const char *path) {
     TDM_DEBUG(s->host, "module", "%s: %s", path, text);
 }
 
+static bool is_new(search *s, const struct stat *about) {
+    for (int i = 0; i < s->tried_count; i++) {
+        if (s->tried[i].st_dev == about->st_dev && s->tried[i].st_ino == about->st_ino) return false;
+    }
+    if (s->tried_count < MOST_TRIED) s->tried[s->tried_count++] = *about;
+    return true;
+}
+
 static void try_folder(search *s, const char *folder, size_t length) {
     char path[PATH_MAX];
     if (s->found != NULL || length == 0) return;
     const int wanted = snprintf(path, sizeof path, "%.*s/libtandem-%s.so", (int)length, folder, s->name);
     if (wanted < 0 || (size_t)wanted >= sizeof path) return;
-    if (access(path, F_OK) == 0) {
-        try_file(s, path);
+    struct stat about;
+    if (stat(path, &about) == 0) {
+        if (is_new(s, &about)) try_file(s, path);
     } else {
         append(s->folders, sizeof s->folders, "%s%.*s", s->folders[0] != '\0' ? ", " : "", (int)length, folder);
     }
