@@ -1,6 +1,7 @@
 /* The device of the CUDA module on emulated CUDA: memory, copies, queues, events, captures, messages, and what happens
  * when any call of CUDA fails. */
 #include <math.h>
+#include <pthread.h>
 
 #include <tandem/job.h>
 
@@ -445,6 +446,40 @@ TEST(any_call_may_fail) {
     CHECK(failures > 30);
 }
 
+/* ---- threads ---- */
+
+enum { ROUNDS = 10 };
+
+static void *use_device(void *argument) {
+    const emulated *e = argument;
+    for (int round = 0; round < ROUNDS; round++) CHECK_OK(open_and_exercise(e, tdm_host_default()));
+    return NULL;
+}
+
+static void *use_other_device(void *argument) {
+    const emulated *e = argument;
+    for (int round = 0; round < ROUNDS; round++) {
+        tdm_device *device = open_device(e, 1);
+        void *memory = NULL;
+        CHECK_OK(e->ops->allocate(device, &memory, 1000, "a test"));
+        CHECK_OK(e->ops->fill(device, NULL, memory, 1, 1000));
+        CHECK_OK(e->ops->finish(device, NULL));
+        e->ops->release(device, memory);
+        e->ops->close(device);
+    }
+    return NULL;
+}
+
+TEST(threads_have_devices_of_their_own) {
+    const emulated *e = emulated_open();
+    void *(*const work[])(void *) = {use_device, use_other_device, use_device};
+    enum { THREADS = sizeof work / sizeof work[0] };
+    pthread_t thread[THREADS];
+    for (int i = 0; i < THREADS; i++) REQUIRE(pthread_create(&thread[i], NULL, work[i], (void *)(uintptr_t)e) == 0);
+    for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
+    CHECK_INT(e->live(), 0);
+}
+
 TEST(any_allocation_of_the_host_may_fail) {
     const emulated *e = emulated_open();
     for (long k = 1;; k++) {
@@ -466,4 +501,4 @@ TEST_MAIN(RUN(probe_names_missing_libraries); RUN(probe_says_what_is_there); RUN
           RUN(many_allocations_are_told_apart); RUN(copies_know_where_pointers_are);
           RUN(exhausted_memory_says_what_to_change); RUN(queues_wait_for_events); RUN(captured_work_is_run_again);
           RUN(failed_captures_leave_the_device_usable); RUN(a_lost_device_is_named); RUN(a_failure_is_told_once);
-          RUN(any_call_may_fail); RUN(any_allocation_of_the_host_may_fail);)
+          RUN(any_call_may_fail); RUN(threads_have_devices_of_their_own); RUN(any_allocation_of_the_host_may_fail);)
