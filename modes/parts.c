@@ -85,6 +85,7 @@ tdm_status tdm__loss(const tdm_mode_params *params, tdm_replica *replica, const 
                           .dy = dy,
                           .loss_sum = &replica->block->outcome.loss[part],
                           .correct = &replica->block->outcome.correct};
+    if (params->device->enter != NULL) TDM_TRY(params->device->enter(replica->device));
     return params->loss_run(&args);
 }
 

@@ -48,9 +48,15 @@ static void common_args(tdm_replica *replica, const tdm_plan_node *node, int ind
     }
 }
 
+static tdm_status enter(const tdm_replica *replica) {
+    const tdm_device_ops *ops = replica->device->ops;
+    return ops->enter != NULL ? ops->enter(replica->device) : TDM_OK;
+}
+
 tdm_status tdm__exec_forward(tdm_replica *replica, const tdm_rows *rows, bool training) {
     const tdm_plan *plan = replica->plan;
     tdm_prepared *prepared = NULL;
+    TDM_TRY(enter(replica));
     TDM_TRY(tdm__prepared_find(replica, rows->rows, training, &prepared));
     for (int s = 0; s < plan->forward_steps; s++) {
         const tdm_plan_node *node = &plan->nodes[plan->steps[s].index];
@@ -115,6 +121,7 @@ static tdm_status backward_node(tdm_replica *replica, int index, const tdm_rows 
 tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, bool first, const tdm_exec_hooks *hooks) {
     const tdm_plan *plan = replica->plan;
     tdm_prepared *prepared = NULL;
+    TDM_TRY(enter(replica));
     TDM_TRY(tdm__prepared_find(replica, rows->rows, true, &prepared));
     for (int s = plan->forward_steps + 1; s < plan->step_count; s++) {
         const tdm_plan_step *step = &plan->steps[s];

@@ -190,6 +190,7 @@ static void describe(const tdm_build *build, const tdm_graph_node *from, const i
                               .param_count = from->param_count,
                               .buffer_count = from->buffer_count,
                               .threads = plan->options.threads,
+                              .precision = plan->options.precision,
                               .fast = plan->options.fast};
     desc->y = with_rows(&build->graph->values[from->output].shape, plan->options.rows);
     for (int i = 0; i < from->input_count; i++) {

@@ -81,6 +81,7 @@ typedef struct tdm_plan_options {
     int threads;
     bool training;    /* false: forward only */
     bool fast;        /* kernels may trade accuracy for speed */
+    int precision;    /* tdm_precision: what products may round their factors to */
     bool accumulates; /* several micro-batches a step: parameter gradients may need adding */
     double bucket_cap_mb;
     const tdm_kernel *const *kernels; /* NULL-terminated, best first; "ref" last */

@@ -201,6 +201,7 @@ static tdm_status build_plan(tdm_run *run) {
                                 .threads = (int)job->parallel.threads_per_device,
                                 .training = true,
                                 .fast = job->parallel.kernels == TDM_KERNELS_FAST,
+                                .precision = job->train.precision,
                                 .accumulates = micro > 1,
                                 .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
                                 .kernels = run->compute.kernels,

@@ -168,6 +168,20 @@ static int remove_one(const char *path, const struct stat *about, int kind, stru
     return remove(path);
 }
 
+/* The emulated libraries round as the real ones: ten bits of a factor. */
+TEST(tf32_is_near_f32) {
+    tdm_job job;
+    law_job(&job);
+    job.optimizer.lr = 1e-3;
+    tdm_graph *graph = law_graph(1, 1);
+    law_result f32 = run_as(&job, graph, TDM_MODE_SINGLE, 1);
+    job.train.precision = TDM_TF32;
+    law_result tf32 = run_as(&job, graph, TDM_MODE_SINGLE, 1), dp = run_as(&job, graph, TDM_MODE_DP, 1);
+    check_near(&tf32, &f32, 2e-2);
+    check_same(&tf32, &dp);
+    tdm_graph_free(graph);
+}
+
 /* Four steps here, the other four there: as eight on the CPU, to rounding. */
 static void crossing(int first, int second) {
     char folder[64] = "/tmp/tandem-gpu-laws-XXXXXX";
@@ -218,4 +232,5 @@ static void find_devices(void) {
 }
 
 TEST_MAIN(find_devices(); RUN(modes_are_equal); RUN(it_repeats); RUN(nccl_gives_the_losses_of_shm);
-          RUN(the_cpus_numbers); RUN(variants_of_dp); RUN(checkpoints_cross); RUN(a_device_that_is_not_there);)
+          RUN(the_cpus_numbers); RUN(variants_of_dp); RUN(tf32_is_near_f32); RUN(checkpoints_cross);
+          RUN(a_device_that_is_not_there);)

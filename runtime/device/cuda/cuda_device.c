@@ -158,6 +158,36 @@ static void close_device(tdm_device *device) {
     close_parts(tdm__cuda_full(device));
 }
 
+/* ---- this thread's device ---- */
+
+static tdm_status enter(tdm_device *device) {
+    TDM_CUDA_ENTER(device);
+    return TDM_OK;
+}
+
+static tdm_status sum(tdm_device *device, float *out, const float *const *source, int source_count, size_t n) {
+    TDM_CUDA_ENTER(device);
+    return tdm__cuda_sum(device, out, source, source_count, n);
+}
+
+static tdm_status sgd(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *momentum,
+                      size_t n) {
+    TDM_CUDA_ENTER(device);
+    return tdm__cuda_sgd(device, values, p, g, momentum, n);
+}
+
+static tdm_status adam(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *m, float *v,
+                       size_t n) {
+    TDM_CUDA_ENTER(device);
+    return tdm__cuda_adam(device, values, p, g, m, v, n);
+}
+
+static tdm_status clip(tdm_device *device, const tdm_step_values *values, float *g, size_t n,
+                       const tdm_flat_range *ranges, int range_count, double *norm) {
+    TDM_CUDA_ENTER(device);
+    return tdm__cuda_clip(device, values, g, n, ranges, range_count, norm);
+}
+
 const tdm_device_ops tdm__cuda_device_ops = {
     .size = sizeof(tdm_device_ops),
     .name = "cuda",
@@ -166,6 +196,7 @@ const tdm_device_ops tdm__cuda_device_ops = {
     .info = info,
     .open = open_device,
     .close = close_device,
+    .enter = enter,
     .allocate = tdm__cuda_allocate,
     .release = tdm__cuda_release,
     .allocate_host = tdm__cuda_allocate_host,
@@ -182,10 +213,10 @@ const tdm_device_ops tdm__cuda_device_ops = {
     .event_wait = tdm__cuda_event_wait,
     .event_done = tdm__cuda_event_done,
     .event_ms = tdm__cuda_event_ms,
-    .sum = tdm__cuda_sum,
-    .sgd = tdm__cuda_sgd,
-    .adam = tdm__cuda_adam,
-    .clip = tdm__cuda_clip,
+    .sum = sum,
+    .sgd = sgd,
+    .adam = adam,
+    .clip = clip,
     .capture_begin = tdm__cuda_capture_begin,
     .capture_end = tdm__cuda_capture_end,
     .capture_run = tdm__cuda_capture_run,

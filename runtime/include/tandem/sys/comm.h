@@ -52,7 +52,8 @@ typedef struct tdm_comm_ops {
     tdm_status (*open)(tdm_comm **out, struct tdm_device *device, tdm_comm *control, int64_t timeout_ms);
     /* What is put on the device's own queue from now on runs behind all calls so far. */
     tdm_status (*join)(tdm_comm *comm);
-    /* Waits until all calls so far are done. A peer that failed, or the deadline, is TDM_E_COMM and aborts. */
+    /* Waits until all calls so far are done, and what the device's own queue holds: calls in captured work run there.
+     * A peer that failed, or the deadline, is TDM_E_COMM and aborts. Captured work is freed before `close`. */
     tdm_status (*wait)(tdm_comm *comm);
 
     /* ---- of host memory ---- */

@@ -46,6 +46,10 @@ typedef struct tdm_device_ops {
     tdm_status (*open)(tdm_device **out, const tdm_host *host, const tdm_device_options *options);
     void (*close)(tdm_device *device); /* waits for its work first; NULL is fine */
 
+    /* What kernels the calling thread starts from now on are this device's. Its other functions do this themselves;
+     * NULL where it means nothing. */
+    tdm_status (*enter)(tdm_device *device);
+
     /* Zeroed, TDM_ALIGN-aligned or better. TDM_E_MEMORY says what was wanted and what was free. */
     tdm_status (*allocate)(tdm_device *device, void **out, size_t bytes, const char *what);
     void (*release)(tdm_device *device, void *pointer); /* NULL is fine */
