@@ -227,12 +227,11 @@ static void check_ddp(tdm_config *config) {
                        "parallel.ddp.init_method", "",
                        "parallel.ddp.init_method wants env, tcp://host:port or file:///path, got '%s'", method);
     if (parallel->mode != TDM_MODE_DDP) return;
-    static const char *const absent[] = {
-        [TDM_BACKEND_NCCL] = "nccl", [TDM_BACKEND_GLOO] = "gloo", [TDM_BACKEND_MPI] = "mpi"};
     int backend = parallel->ddp.backend;
-    if (backend == TDM_BACKEND_NCCL || backend == TDM_BACKEND_GLOO || backend == TDM_BACKEND_MPI)
-        not_here(config, "parallel.ddp.backend", "this build has shm and local; auto takes what fits",
-                 tdm__fault_text(&config->faults, "parallel.ddp.backend %s is not in this build", absent[backend]));
+    if (backend == TDM_BACKEND_GLOO || backend == TDM_BACKEND_MPI)
+        not_here(config, "parallel.ddp.backend", "this build has nccl, shm and local; auto takes what fits",
+                 tdm__fault_text(&config->faults, "parallel.ddp.backend %s is not in this build",
+                                 backend == TDM_BACKEND_GLOO ? "gloo" : "mpi"));
 }
 
 static void check_parallel(tdm_config *config) {
@@ -252,9 +251,8 @@ static void check_parallel(tdm_config *config) {
                                  "train.precision %s needs a CUDA device, and parallel.device is cpu; "
                                  "write f32",
                                  name));
-    else
-        not_here(config, "train.precision", "write f32",
-                 tdm__fault_text(&config->faults, "train.precision %s is not in this build", name));
+    else if (precision == TDM_BF16)
+        not_here(config, "train.precision", "write tf32 or f32", "train.precision bf16 is not in this build");
 }
 
 /* ---- data ---- */

@@ -3,19 +3,23 @@
  *   scatter    the batch's parts go to the replicas (the loader has cut them by `scatter`)
  *   replicate  replica 0's parameters and buffers are copied to the others
  *   forward    all replicas at once
- *   gather     outputs in replica order on output_device         } loss: replica takes the loss inside each replica
- *   loss       there, over the whole batch, with its gradient    } instead and gathers three numbers
+ *   gather     outputs in replica order on output_device
+ *   loss       there, over the whole batch, with its gradient
  *   backward   each replica with its part of that gradient
  *   comm       gradients added in replica order onto replica 0
- *   optimizer  one step there                                    } update: all gives every replica the sum and lets
- * each update itself, so nothing is replicated Replica 0 is the module: only its batch-norm statistics survive. All
- * threads are joined before the first failing replica, in their order, is reported. */
+ *   optimizer  one step there
+ *
+ * With `loss: replica` each replica takes the loss of its own part, and nothing is gathered but numbers. With `update:
+ * all` every replica gets the sum of the gradients and updates itself, and nothing is replicated. Replica 0 is the
+ * module: only its batch-norm statistics survive. All threads are joined, and their devices have finished, before the
+ * first failing replica, in their order, is reported. With one device there are no threads, and the step is one piece
+ * of work on its queue. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "modes/parts.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/base/sync.h"
 #include "runtime/train/train.h"
@@ -24,15 +28,12 @@ struct dp;
 typedef struct dp_task { /* what one thread works on */
     struct dp *dp;
     int index;
-    const tdm_shard *shard;
-    tdm_rows rows; /* the micro-batch; rows 0: idle */
-    bool first, training;
-    float seed;
-    double loss;
-    int64_t correct;
+    tdm_worker_fn fn;
+    const tdm_shard *shard; /* in host memory */
+    const float *output;    /* evaluation: in host memory */
+    tdm_rows all, rows;     /* of this step, and the micro-batch of it, where the replica sees them; rows 0: idle */
+    bool first;
     int64_t output_first; /* row of the gathered outputs */
-    double forward_ms, loss_ms, backward_ms;
-    double grad_norm;
 } dp_task;
 
 typedef struct dp {
@@ -42,19 +43,26 @@ typedef struct dp {
     tdm_worker **worker; /* NULL with one replica: it runs on the caller's thread */
     dp_task *task;
     tdm_replica *output_replica;     /* whose device gathers */
-    float *output, *output_gradient; /* gathered, [rows of all, width] */
+    float *output, *output_gradient; /* gathered, [rows of all, width]; NULL with loss: replica */
+    char *target;                    /* discrete devices: the other replicas' targets, beside the outputs */
+    float *peer_gradient;            /* discrete devices: another replica's gradients, on replica 0's */
     const tdm_update *update;
+    tdm_times *times;
+    int64_t at; /* the clock at the last lap */
 } dp;
 
 static void dp_close(tdm_mode *mode) {
     dp *d = (dp *)mode;
     if (d == NULL) return;
     const tdm_host *host = mode->params.host;
+    const tdm_device_ops *ops = mode->params.device;
     for (int i = 0; d->worker != NULL && i < d->count; i++) tdm__worker_close(d->worker[i]);
     if (d->output_replica != NULL) {
-        d->output_replica->device->ops->release(d->output_replica->device, d->output);
-        d->output_replica->device->ops->release(d->output_replica->device, d->output_gradient);
+        ops->release(d->output_replica->device, d->output);
+        ops->release(d->output_replica->device, d->output_gradient);
+        ops->release(d->output_replica->device, d->target);
     }
+    if (d->peer_gradient != NULL) ops->release(d->replica[0]->device, d->peer_gradient);
     for (int i = 0; d->replica != NULL && i < d->count; i++) tdm__close_replica(d->replica[i]);
     tdm__delete(host, d->replica);
     tdm__delete(host, d->worker);
@@ -69,6 +77,33 @@ static int output_index(const tdm_job *job) {
     return 0;
 }
 
+static bool updates_all(const dp *d) {
+    return d->base.params.job->parallel.dp.update == TDM_DP_UPDATE_ALL;
+}
+
+static size_t target_bytes(const dp *d) {
+    const tdm_mode_params *params = &d->base.params;
+    if (params->loss->target == TDM_TARGET_CLASS) return sizeof(int64_t);
+    return (size_t)params->plan->output_width * sizeof(float);
+}
+
+static tdm_status open_gathered(dp *d) {
+    const tdm_mode_params *params = &d->base.params;
+    d->output_replica = d->replica[output_index(params->job)];
+    tdm_device *device = d->output_replica->device;
+    size_t rows = (size_t)(params->plan->options.rows * d->count);
+    size_t bytes = rows * (size_t)params->plan->output_width * sizeof(float);
+    void *memory = NULL;
+    TDM_TRY(device->ops->allocate(device, &memory, bytes, "gathered outputs"));
+    d->output = memory;
+    TDM_TRY(device->ops->allocate(device, &memory, bytes, "gathered gradient"));
+    d->output_gradient = memory;
+    if (!device->ops->discrete || d->count == 1) return TDM_OK;
+    TDM_TRY(device->ops->allocate(device, &memory, rows * target_bytes(d), "gathered targets"));
+    d->target = memory;
+    return TDM_OK;
+}
+
 static tdm_status open_all(dp *d) {
     const tdm_mode_params *params = &d->base.params;
     TDM_TRY(tdm__new(params->host, &d->replica, (size_t)d->count, sizeof(*d->replica), "replicas"));
@@ -76,22 +111,20 @@ static tdm_status open_all(dp *d) {
     TDM_TRY(tdm__new(params->host, &d->task, (size_t)d->count, sizeof(*d->task), "tasks"));
     for (int i = 0; i < d->count; i++) {
         d->task[i] = (dp_task){.dp = d, .index = i};
-        bool updates = i == 0 || params->job->parallel.dp.update == TDM_DP_UPDATE_ALL;
-        TDM_TRY(tdm__open_replica(params, i, updates ? params->state_count : 0, NULL, &d->replica[i]));
+        bool updates = i == 0 || updates_all(d);
+        tdm_replica_wish wish = {.index = i, .state_count = updates ? params->state_count : 0, .parts = 1};
+        TDM_TRY(tdm__open_replica(params, &wish, &d->replica[i]));
         char name[16];
         snprintf(name, sizeof(name), "dp %d", i);
         if (d->count > 1) TDM_TRY(tdm__worker_open(&d->worker[i], params->host, name));
     }
-    if (params->job->parallel.dp.loss != TDM_DP_LOSS_GATHERED) return TDM_OK;
-    d->output_replica = d->replica[output_index(params->job)];
-    tdm_device *device = d->output_replica->device;
-    size_t bytes = (size_t)(params->plan->options.rows * d->count * params->plan->output_width) * sizeof(float);
-    void *memory = NULL;
-    TDM_TRY(device->ops->allocate(device, &memory, bytes, "gathered outputs"));
-    d->output = memory;
-    TDM_TRY(device->ops->allocate(device, &memory, bytes, "gathered gradient"));
-    d->output_gradient = memory;
-    return TDM_OK;
+    if (params->device->discrete && d->count > 1) {
+        void *memory = NULL;
+        size_t bytes = params->plan->param_floats * sizeof(float);
+        TDM_TRY(params->device->allocate(d->replica[0]->device, &memory, bytes, "another replica's gradients"));
+        d->peer_gradient = memory;
+    }
+    return params->job->parallel.dp.loss == TDM_DP_LOSS_GATHERED ? open_gathered(d) : TDM_OK;
 }
 
 static tdm_status dp_open(tdm_mode **out, const tdm_mode_params *params) {
@@ -102,8 +135,10 @@ static tdm_status dp_open(tdm_mode **out, const tdm_mode_params *params) {
     d->count = params->replicas;
     tdm_status status = open_all(d);
     if (status != TDM_OK) {
+        tdm_error error;
+        tdm__error_save(&error);
         dp_close(&d->base);
-        return status;
+        return tdm__error_restore(&error, NULL);
     }
     *out = &d->base;
     return TDM_OK;
@@ -111,12 +146,23 @@ static tdm_status dp_open(tdm_mode **out, const tdm_mode_params *params) {
 
 /* ---- all replicas at once ---- */
 
+static tdm_status finish(tdm_replica *replica) {
+    return replica->device->ops->finish(replica->device, NULL);
+}
+
+static tdm_status run_task(void *argument) {
+    dp_task *task = argument;
+    TDM_TRY(task->fn(task));
+    return finish(task->dp->replica[task->index]);
+}
+
 static tdm_status parallel(dp *d, tdm_worker_fn fn) {
     if (d->count == 1) return fn(&d->task[0]);
     tdm_status first = TDM_OK;
     tdm_error error;
     for (int i = 0; i < d->count; i++) {
-        tdm_status status = tdm__worker_start(d->worker[i], fn, &d->task[i]);
+        d->task[i].fn = fn;
+        tdm_status status = tdm__worker_start(d->worker[i], run_task, &d->task[i]);
         if (status != TDM_OK && first == TDM_OK) first = status, tdm__error_save(&error);
     }
     for (int i = 0; i < d->count; i++) {
@@ -132,16 +178,28 @@ static tdm_status parallel(dp *d, tdm_worker_fn fn) {
     return first == TDM_OK ? TDM_OK : tdm__error_restore(&error, NULL);
 }
 
+static tdm_status lap(dp *d, tdm_phase phase) {
+    if (d->count == 1) return tdm__replica_lap(d->replica[0], phase);
+    d->times->ms[phase] += tdm__lap(&d->at);
+    return TDM_OK;
+}
+
+static tdm_status begin_one(void *argument) {
+    dp_task *task = argument;
+    tdm_rows host = tdm__shard_rows(task->shard);
+    return tdm__replica_place(task->dp->replica[task->index], &host, 1, TDM_NO_TICKET, &task->all);
+}
+
 static tdm_status replicate_one(void *argument) {
     dp_task *task = argument;
-    if (task->index > 0) tdm__copy_replica(task->dp->replica[task->index], task->dp->replica[0], false);
-    return TDM_OK;
+    if (task->index == 0) return TDM_OK;
+    return tdm__copy_replica(task->dp->replica[task->index], task->dp->replica[0], false);
 }
 
 static tdm_status forward_one(void *argument) {
     dp_task *task = argument;
     if (task->rows.rows == 0) return TDM_OK;
-    return tdm__exec_forward(task->dp->replica[task->index], &task->rows, task->training);
+    return tdm__exec_forward(task->dp->replica[task->index], &task->rows, true);
 }
 
 static tdm_status backward_one(void *argument) {
@@ -150,27 +208,50 @@ static tdm_status backward_one(void *argument) {
     dp *d = task->dp;
     tdm_replica *replica = d->replica[task->index];
     int64_t width = d->base.params.plan->output_width;
-    memcpy(tdm__exec_output_gradient(replica), d->output_gradient + task->output_first * width,
-           (size_t)(task->rows.rows * width) * sizeof(float));
+    TDM_TRY(replica->device->ops->copy(replica->device, NULL, tdm__exec_output_gradient(replica),
+                                       d->output_gradient + task->output_first * width,
+                                       (size_t)(task->rows.rows * width) * sizeof(float)));
     return tdm__exec_backward(replica, &task->rows, task->first, NULL);
 }
 
-static tdm_status whole_pass_one(void *argument) {
-    dp_task *task = argument;
-    if (task->rows.rows == 0) return TDM_OK;
-    tdm_replica *replica = task->dp->replica[task->index];
-    int64_t at = tdm__now_ns();
-    TDM_TRY(tdm__exec_forward(replica, &task->rows, true));
-    task->forward_ms += tdm__lap(&at);
-    TDM_TRY(tdm__loss(&task->dp->base.params, tdm__exec_output(replica), &task->rows, task->seed,
-                      tdm__exec_output_gradient(replica), &task->loss, &task->correct));
-    task->loss_ms += tdm__lap(&at);
-    TDM_TRY(tdm__exec_backward(replica, &task->rows, task->first, NULL));
-    task->backward_ms += tdm__lap(&at);
+static tdm_status own_passes(void *user) {
+    dp_task *task = user;
+    dp *d = task->dp;
+    int64_t micro = d->base.params.job->train.accumulate;
+    for (int64_t k = 0; k < micro; k++) {
+        if (!tdm__micro_batch(&d->base.params, &task->all, micro, k, &task->rows)) break;
+        TDM_TRY(tdm__pass(&d->base.params, d->replica[task->index], &task->rows, k == 0, task->index, NULL));
+    }
     return TDM_OK;
 }
 
-/* Each thread adds one slice of all replicas' gradients, in replica order. */
+static tdm_status own_passes_one(void *argument) {
+    dp_task *task = argument;
+    if (task->all.rows == 0) return TDM_OK;
+    return tdm__replica_run(task->dp->replica[task->index], tdm__step_key(task->shard, 1), own_passes, task);
+}
+
+static tdm_status update_one(void *argument) {
+    dp_task *task = argument;
+    return tdm__optim_step(task->dp->replica[task->index], task->dp->update);
+}
+
+static tdm_status end_one(void *argument) {
+    dp_task *task = argument;
+    tdm_times unused = {{0}};
+    tdm_times *times = task->index == 0 ? task->dp->times : &unused;
+    return tdm__replica_end(task->dp->replica[task->index], times);
+}
+
+static tdm_status evaluate_one(void *argument) {
+    dp_task *task = argument;
+    if (task->shard == NULL) return TDM_OK;
+    return tdm__evaluate(task->dp->replica[task->index], task->shard, &task->output);
+}
+
+/* ---- gradients ---- */
+
+/* In host memory: each thread adds one slice of all replicas' gradients, in replica order. */
 static tdm_status reduce_one(void *argument) {
     dp_task *task = argument;
     dp *d = task->dp;
@@ -182,35 +263,69 @@ static tdm_status reduce_one(void *argument) {
     for (int i = 0; i < d->count; i++) {
         if (d->task[i].shard->rows > 0) source[active++] = d->replica[i]->grad + first;
     }
-    tdm_replica *root = d->replica[0];
-    if (active > 1) root->device->flat->sum(root->grad + first, source, active, end - first);
-    if (d->base.params.job->parallel.dp.update != TDM_DP_UPDATE_ALL) return TDM_OK;
-    for (int i = 1; i < d->count; i++)
-        memcpy(d->replica[i]->grad + first, root->grad + first, (end - first) * sizeof(float));
+    tdm_device *device = d->replica[task->index]->device;
+    float *sum = d->replica[0]->grad + first;
+    if (active > 1) TDM_TRY(device->ops->sum(device, sum, source, active, end - first));
+    for (int i = 1; updates_all(d) && i < d->count; i++)
+        TDM_TRY(device->ops->copy(device, NULL, d->replica[i]->grad + first, sum, (end - first) * sizeof(float)));
     return TDM_OK;
 }
 
-static tdm_status update_one(void *argument) {
+/* Between discrete devices: one after another they come to replica 0's and are added there. */
+static tdm_status reduce_on_root(dp *d) {
+    tdm_replica *root = d->replica[0];
+    tdm_device *device = root->device;
+    size_t count = d->base.params.plan->param_floats;
+    for (int i = 1; i < d->count; i++) {
+        if (d->task[i].shard->rows == 0) continue;
+        TDM_TRY(device->ops->copy(device, NULL, d->peer_gradient, d->replica[i]->grad, count * sizeof(float)));
+        const float *const source[2] = {root->grad, d->peer_gradient};
+        TDM_TRY(device->ops->sum(device, root->grad, source, 2, count));
+    }
+    return finish(root);
+}
+
+static tdm_status fetch_gradient_one(void *argument) {
     dp_task *task = argument;
-    tdm_replica *replica = task->dp->replica[task->index];
-    const tdm_update *update = task->dp->update;
-    if (!isnan(update->clip_norm)) task->grad_norm = tdm__clip_grad_norm(replica, update->clip_norm);
-    tdm__optim_step(replica, update);
-    return TDM_OK;
+    dp *d = task->dp;
+    if (task->index == 0) return TDM_OK;
+    tdm_device *device = d->replica[task->index]->device;
+    return device->ops->copy(device, NULL, d->replica[task->index]->grad, d->replica[0]->grad,
+                             d->base.params.plan->param_floats * sizeof(float));
+}
+
+static tdm_status reduce(dp *d) {
+    if (d->count == 1) return TDM_OK;
+    if (!d->base.params.device->discrete) return parallel(d, reduce_one);
+    TDM_TRY(reduce_on_root(d));
+    return updates_all(d) ? parallel(d, fetch_gradient_one) : TDM_OK;
 }
 
 /* ---- the phases of one micro-batch ---- */
 
-static void gather(dp *d) {
+static tdm_status gather(dp *d) {
+    tdm_device *device = d->output_replica->device;
     int64_t width = d->base.params.plan->output_width, row = 0;
     for (int i = 0; i < d->count; i++) {
         dp_task *task = &d->task[i];
         task->output_first = row;
         if (task->rows.rows == 0) continue;
-        memcpy(d->output + row * width, tdm__exec_output(d->replica[i]),
-               (size_t)(task->rows.rows * width) * sizeof(float));
+        TDM_TRY(device->ops->copy(device, NULL, d->output + row * width, tdm__exec_output(d->replica[i]),
+                                  (size_t)(task->rows.rows * width) * sizeof(float)));
         row += task->rows.rows;
     }
+    return TDM_OK;
+}
+
+/* The rows of a task as the loss sees them: their targets lie beside the gathered outputs. */
+static tdm_status rows_for_loss(dp *d, const dp_task *task, tdm_rows *out) {
+    *out = task->rows;
+    if (d->target == NULL || d->replica[task->index] == d->output_replica) return TDM_OK;
+    tdm_device *device = d->output_replica->device;
+    size_t bytes = target_bytes(d);
+    char *to = d->target + (size_t)task->output_first * bytes;
+    out->target = to;
+    return device->ops->copy(device, NULL, to, task->rows.target, (size_t)task->rows.rows * bytes);
 }
 
 static tdm_status loss_of_all(dp *d) {
@@ -218,93 +333,87 @@ static tdm_status loss_of_all(dp *d) {
     for (int i = 0; i < d->count; i++) {
         dp_task *task = &d->task[i];
         int64_t at = task->output_first * width;
-        if (task->rows.rows > 0)
-            TDM_TRY(tdm__loss(&d->base.params, d->output + at, &task->rows, task->seed, d->output_gradient + at,
-                              &task->loss, &task->correct));
+        if (task->rows.rows == 0) continue;
+        tdm_rows rows;
+        TDM_TRY(rows_for_loss(d, task, &rows));
+        TDM_TRY(tdm__loss(&d->base.params, d->output_replica, d->output + at, &rows, d->output_gradient + at, i));
     }
-    return TDM_OK;
+    return d->count > 1 ? finish(d->output_replica) : TDM_OK;
 }
 
-static tdm_status gathered_pass(dp *d, tdm_times *times) {
-    int64_t at = tdm__now_ns();
-    TDM_TRY(parallel(d, forward_one));
-    times->ms[TDM_PHASE_FORWARD] += tdm__lap(&at);
-    gather(d);
-    times->ms[TDM_PHASE_GATHER] += tdm__lap(&at);
-    TDM_TRY(loss_of_all(d));
-    times->ms[TDM_PHASE_LOSS] += tdm__lap(&at);
-    TDM_TRY(parallel(d, backward_one));
-    times->ms[TDM_PHASE_BACKWARD] += tdm__lap(&at);
-    return TDM_OK;
-}
-
-static tdm_status replica_pass(dp *d, tdm_times *times) {
-    TDM_TRY(parallel(d, whole_pass_one));
-    times->ms[TDM_PHASE_FORWARD] = d->task[0].forward_ms;
-    times->ms[TDM_PHASE_LOSS] = d->task[0].loss_ms;
-    times->ms[TDM_PHASE_BACKWARD] = d->task[0].backward_ms;
+static tdm_status gathered_passes(dp *d) {
+    int64_t micro = d->base.params.job->train.accumulate;
+    for (int64_t k = 0; k < micro; k++) {
+        for (int i = 0; i < d->count; i++) {
+            d->task[i].first = k == 0;
+            if (!tdm__micro_batch(&d->base.params, &d->task[i].all, micro, k, &d->task[i].rows))
+                d->task[i].rows.rows = 0;
+        }
+        TDM_TRY(parallel(d, forward_one));
+        TDM_TRY(lap(d, TDM_PHASE_FORWARD));
+        TDM_TRY(gather(d));
+        TDM_TRY(lap(d, TDM_PHASE_GATHER));
+        TDM_TRY(loss_of_all(d));
+        TDM_TRY(lap(d, TDM_PHASE_LOSS));
+        TDM_TRY(parallel(d, backward_one));
+        TDM_TRY(lap(d, TDM_PHASE_BACKWARD));
+    }
     return TDM_OK;
 }
 
 /* ---- the step ---- */
 
-static void scatter(dp *d, const tdm_batch *batch, int64_t t) {
-    int64_t denominator = tdm__denominator(&d->base.params, batch->shard, batch->shard_count);
-    for (int i = 0; i < d->count; i++) {
-        d->task[i] = (dp_task){.dp = d,
-                               .index = i,
-                               .shard = &batch->shard[i],
-                               .training = true,
-                               .seed = (float)(1.0 / (double)denominator)};
-        d->replica[i]->step = (uint64_t)t;
-    }
-}
-
-static tdm_status run_micro_batches(dp *d, tdm_times *times) {
-    const tdm_mode_params *params = &d->base.params;
-    int64_t micro = params->job->train.accumulate;
-    for (int64_t k = 0; k < micro; k++) {
-        for (int i = 0; i < d->count; i++) {
-            d->task[i].first = k == 0;
-            if (!tdm__micro_batch(params, d->task[i].shard, micro, k, &d->task[i].rows)) d->task[i].rows.rows = 0;
-        }
-        if (params->job->parallel.dp.loss == TDM_DP_LOSS_GATHERED)
-            TDM_TRY(gathered_pass(d, times));
-        else
-            TDM_TRY(replica_pass(d, times));
-    }
-    return TDM_OK;
-}
-
-static tdm_status update_all(dp *d, const tdm_update *update, tdm_step_result *result) {
-    d->update = update;
-    if (d->base.params.job->parallel.dp.update == TDM_DP_UPDATE_ALL)
+/* From the replicas' rows to the new parameters. */
+static tdm_status work(void *user) {
+    dp *d = user;
+    if (d->count > 1 && !updates_all(d)) TDM_TRY(parallel(d, replicate_one));
+    TDM_TRY(lap(d, TDM_PHASE_REPLICATE));
+    if (d->output != NULL)
+        TDM_TRY(gathered_passes(d));
+    else if (d->count == 1)
+        TDM_TRY(own_passes(&d->task[0]));
+    else
+        TDM_TRY(parallel(d, own_passes_one)); /* timed by their own laps */
+    if (d->count > 1 && d->output == NULL) d->at = tdm__now_ns();
+    TDM_TRY(reduce(d));
+    TDM_TRY(lap(d, TDM_PHASE_COMM));
+    if (updates_all(d))
         TDM_TRY(parallel(d, update_one));
     else
         TDM_TRY(update_one(&d->task[0]));
-    if (!isnan(update->clip_norm)) result->grad_norm = d->task[0].grad_norm;
-    return TDM_OK;
+    if (d->count > 1) TDM_TRY(finish(d->replica[0]));
+    return lap(d, TDM_PHASE_OPTIMIZER);
 }
 
-static void add_up(dp *d, const tdm_batch *batch, tdm_step_result *result) {
+static tdm_status begin(dp *d, const tdm_batch *batch, int64_t denominator) {
+    tdm_step_values values = tdm__optim_values(d->update, denominator);
+    for (int i = 0; i < d->count; i++) {
+        d->task[i] = (dp_task){.dp = d, .index = i, .shard = &batch->shard[i]};
+        TDM_TRY(tdm__replica_begin(d->replica[i], &values));
+    }
+    return d->count == 1 ? tdm__place_batch(d->replica[0], batch, &d->task[0].all) : parallel(d, begin_one);
+}
+
+static void read_outcome(const dp *d, int64_t denominator, tdm_step_result *result) {
     double sum = 0;
     for (int i = 0; i < d->count; i++) {
-        sum += d->task[i].loss;
-        result->correct += d->task[i].correct;
+        const tdm_replica *where = d->output != NULL ? d->output_replica : d->replica[i];
+        sum += where->host_block->outcome.loss[i];
+        result->correct += d->replica[i]->host_block->outcome.correct;
     }
-    result->loss = sum / (double)tdm__denominator(&d->base.params, batch->shard, batch->shard_count);
+    result->loss = sum / (double)denominator;
+    if (!isnan(d->update->clip_norm)) result->grad_norm = d->replica[0]->host_block->outcome.grad_norm;
 }
 
 /* Bytes that cross from one device to another in a step: rows, parameters, outputs and their gradient, gradients. */
 static int64_t bytes_moved(const dp *d) {
     const tdm_plan *plan = d->base.params.plan;
     int64_t arena = (int64_t)(plan->param_floats * sizeof(float)), bytes = 0;
-    bool all = d->base.params.job->parallel.dp.update == TDM_DP_UPDATE_ALL;
     for (int i = 1; i < d->count; i++) {
         int64_t rows = d->task[i].shard->rows;
         bytes += rows * 4 * tdm__shape_count(&plan->graph->values[plan->graph->input].shape);
         if (d->output != NULL) bytes += rows * 8 * plan->output_width;
-        bytes += 2 * arena + (all ? 0 : (int64_t)plan->buffer_bytes);
+        bytes += 2 * arena + (updates_all(d) ? 0 : (int64_t)plan->buffer_bytes);
     }
     return bytes;
 }
@@ -314,41 +423,39 @@ static tdm_status dp_step(tdm_mode *mode, const tdm_batch *batch, const tdm_upda
     static const tdm_phase phases[] = {TDM_PHASE_SCATTER, TDM_PHASE_FORWARD,   TDM_PHASE_LOSS,   TDM_PHASE_BACKWARD,
                                        TDM_PHASE_COMM,    TDM_PHASE_OPTIMIZER, TDM_PHASE_GATHER, TDM_PHASE_REPLICATE};
     *result = (tdm_step_result){.rows = batch->global_rows, .grad_norm = NAN, .stop = update->stop};
-    tdm_times *times = &result->times;
-    const struct tdm_job *job = mode->params.job;
-    tdm__times_init(times, phases, 8);
-    int64_t at = tdm__now_ns();
-    scatter(d, batch, update->t);
-    times->ms[TDM_PHASE_SCATTER] = tdm__lap(&at);
-    if (d->count > 1 && job->parallel.dp.update == TDM_DP_UPDATE_ROOT) TDM_TRY(parallel(d, replicate_one));
-    times->ms[TDM_PHASE_REPLICATE] = tdm__lap(&at);
-    TDM_TRY(run_micro_batches(d, times));
-    at = tdm__now_ns();
-    if (d->count > 1) TDM_TRY(parallel(d, reduce_one));
-    times->ms[TDM_PHASE_COMM] = tdm__lap(&at);
-    add_up(d, batch, result);
-    TDM_TRY(update_all(d, update, result));
-    times->ms[TDM_PHASE_OPTIMIZER] = tdm__lap(&at);
+    tdm__times_init(&result->times, phases, 8);
+    int64_t denominator = tdm__denominator(&mode->params, batch->shard, batch->shard_count);
+    d->update = update;
+    d->times = &result->times;
+    d->at = tdm__now_ns();
+    TDM_TRY(begin(d, batch, denominator));
+    result->times.ms[TDM_PHASE_SCATTER] = tdm__lap(&d->at);
+    if (d->count == 1)
+        TDM_TRY(tdm__replica_run(d->replica[0], tdm__step_key(batch->shard, 1), work, d));
+    else
+        TDM_TRY(work(d));
+    if (d->count == 1) TDM_TRY(tdm__prefetch_batch(d->replica[0], update));
+    TDM_TRY(parallel(d, end_one));
+    read_outcome(d, denominator, result);
     result->bytes_moved = bytes_moved(d);
     return TDM_OK;
 }
 
 static tdm_status dp_forward(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs) {
     dp *d = (dp *)mode;
-    for (int i = 0; i < d->count; i++) {
-        d->task[i] = (dp_task){.dp = d, .index = i};
-        if (i < count)
-            d->task[i].rows = (tdm_rows){
-                .rows = shards[i].rows, .x = shards[i].x, .target = shards[i].target, .position = shards[i].position};
-    }
-    TDM_TRY(parallel(d, forward_one));
-    for (int i = 0; i < count; i++) outputs[i] = tdm__exec_output(d->replica[i]);
+    for (int i = 0; i < d->count; i++)
+        d->task[i] = (dp_task){.dp = d, .index = i, .shard = i < count ? &shards[i] : NULL};
+    TDM_TRY(parallel(d, evaluate_one));
+    for (int i = 0; i < count; i++) outputs[i] = d->task[i].output;
     return TDM_OK;
 }
 
 static tdm_status dp_spread(tdm_mode *mode, bool with_state) {
     dp *d = (dp *)mode;
-    for (int i = 1; i < d->count; i++) tdm__copy_replica(d->replica[i], d->replica[0], with_state);
+    for (int i = 1; i < d->count; i++) {
+        TDM_TRY(tdm__copy_replica(d->replica[i], d->replica[0], with_state));
+        TDM_TRY(finish(d->replica[i]));
+    }
     return TDM_OK;
 }
 

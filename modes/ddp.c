@@ -1,16 +1,20 @@
 /* ddp: torch.nn.parallel.DistributedDataParallel. One process per device, this is one of them.
  *
  * Before step 1 every rank has rank 0's parameters and buffers (spread). A step: rank 0's buffers to all
- * (broadcast_buffers), forward, loss, backward; each gradient bucket goes into an all-reduce on the communication
- * thread as soon as its last gradient is written, while backward goes on with the layers below; wait; every rank makes
- * the same update. Gradients are seeded with 1 / (rows of the whole step), so sums over ranks need no division. With
- * `accumulate` only the last micro-batch communicates (no_sync before). The gradient arena lies in memory that the
- * communicator shares between ranks where it has such, so nothing is copied. */
+ * (broadcast_buffers), forward, loss, backward; each gradient bucket goes into an all-reduce as soon as its last
+ * gradient is written, while backward goes on with the layers below; wait; every rank makes the same update. Gradients
+ * are seeded with 1 / (rows of the whole step), so sums over ranks need no division. With `accumulate` only the last
+ * micro-batch communicates (no_sync before).
+ *
+ * Where gradients meet: on the CPU in an arena that the communicator shares between ranks where it has such memory, by
+ * a thread of their own; on a device with a communicator for its memory, on that one's queue, and the step stays one
+ * piece of work; on a device without, in host memory between two pieces (`split`). Everything else that ranks tell each
+ * other goes over the communicator in host memory. */
 #include <math.h>
 
 #include "modes/parts.h"
 #include "runtime/base/clock.h"
-#include "runtime/base/hash.h"
+#include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/base/sync.h"
 #include "runtime/comm/comm.h"
@@ -26,11 +30,17 @@ typedef struct ddp_bucket {
 typedef struct ddp {
     tdm_mode base;
     tdm_replica *replica;
-    tdm_comm *comm;
+    tdm_comm *comm;        /* in host memory */
+    tdm_comm *device_comm; /* NULL: gradients meet in host memory */
     int world;
-    tdm_worker *worker; /* the communication thread; NULL with one rank */
+    bool split;         /* a step is two pieces of work, and the host has something to do between them */
+    float *host_grad;   /* split: where the gradients meet */
+    bool owns_grad;     /* it is not the communicator's */
+    tdm_worker *worker; /* the communication thread of the CPU; NULL with one rank and on discrete devices */
     ddp_bucket *bucket;
     int queued;
+    tdm_rows all; /* of this step, where the replica sees them */
+    const tdm_update *update;
 } ddp;
 
 enum { QUEUE_ROOM = 60 }; /* less than a worker's queue holds */
@@ -40,20 +50,42 @@ static void ddp_close(tdm_mode *mode) {
     if (d == NULL) return;
     const tdm_host *host = mode->params.host;
     tdm__worker_close(d->worker);
+    if (d->device_comm != NULL) d->device_comm->ops->close(d->device_comm);
     tdm__close_replica(d->replica);
+    if (d->owns_grad) tdm__delete_pages(host, d->host_grad);
     tdm__delete(host, d->bucket);
     tdm__delete(host, d);
 }
 
+/* Host memory for the gradients, shared between the ranks where the communicator has such. */
+static tdm_status open_meeting_place(ddp *d, void **grad) {
+    const tdm_mode_params *params = &d->base.params;
+    size_t bytes = params->plan->param_floats * sizeof(float);
+    bool needed = d->split && d->device_comm == NULL;
+    if (d->world > 1 && d->comm->ops->allocate != NULL && (needed || !params->device->discrete))
+        return d->comm->ops->allocate(d->comm, bytes, grad);
+    if (!needed) return TDM_OK;
+    TDM_TRY(tdm__new_pages(params->host, grad, bytes, "gradients in host memory"));
+    d->owns_grad = true;
+    return TDM_OK;
+}
+
 static tdm_status open_all(ddp *d) {
     const tdm_mode_params *params = &d->base.params;
+    bool discrete = params->device->discrete;
+    bool on_device = d->world > 1 && params->device_comm != NULL;
+    d->split = d->world > 1 && discrete && (!on_device || params->job->parallel.ddp.check_reduction);
     void *grad = NULL;
-    if (d->world > 1 && d->comm->ops->allocate != NULL)
-        TDM_TRY(d->comm->ops->allocate(d->comm, params->plan->param_floats * sizeof(float), &grad));
-    TDM_TRY(tdm__open_replica(params, params->rank, params->state_count, grad, &d->replica));
+    if (!discrete) TDM_TRY(open_meeting_place(d, &grad));
+    tdm_replica_wish wish = {.index = params->rank, .state_count = params->state_count, .grad = grad, .parts = 1};
+    TDM_TRY(tdm__open_replica(params, &wish, &d->replica));
+    if (on_device)
+        TDM_TRY(params->device_comm->open(&d->device_comm, d->replica->device, d->comm, d->comm->timeout_ms));
+    if (discrete) TDM_TRY(open_meeting_place(d, &grad));
+    d->host_grad = grad;
     TDM_TRY(tdm__new(params->host, &d->bucket, (size_t)params->plan->bucket_count, sizeof(*d->bucket), "buckets"));
     for (int i = 0; i < params->plan->bucket_count; i++) d->bucket[i] = (ddp_bucket){.ddp = d, .index = i};
-    if (d->world > 1) TDM_TRY(tdm__worker_open(&d->worker, params->host, "ddp comm"));
+    if (d->world > 1 && !discrete) TDM_TRY(tdm__worker_open(&d->worker, params->host, "ddp comm"));
     return TDM_OK;
 }
 
@@ -66,31 +98,61 @@ static tdm_status ddp_open(tdm_mode **out, const tdm_mode_params *params) {
     d->world = params->replicas;
     tdm_status status = open_all(d);
     if (status != TDM_OK) {
+        tdm_error error;
+        tdm__error_save(&error);
         ddp_close(&d->base);
-        return status;
+        return tdm__error_restore(&error, NULL);
     }
     *out = &d->base;
     return TDM_OK;
 }
 
+/* ---- from rank 0 to all ---- */
+
+static tdm_status spread_arena(ddp *d, tdm_arena_kind kind, void *arena, size_t bytes) {
+    if (bytes == 0 || arena == NULL) return TDM_OK;
+    if (d->device_comm != NULL) {
+        TDM_TRY(tdm__broadcast(d->device_comm, (tdm_span){arena, bytes, TDM_DTYPE_U8}, 0));
+        return d->device_comm->ops->join(d->device_comm);
+    }
+    void *host = NULL;
+    TDM_TRY(tdm__replica_fetch(d->replica, kind, &host));
+    TDM_TRY(tdm__broadcast(d->comm, (tdm_span){host, bytes, TDM_DTYPE_U8}, 0));
+    return tdm__replica_put(d->replica, kind);
+}
+
+static tdm_status broadcast_buffers(ddp *d, tdm_step_result *result) {
+    const tdm_plan *plan = d->base.params.plan;
+    if (d->world == 1 || plan->buffer_bytes == 0 || !d->base.params.job->parallel.ddp.broadcast_buffers) return TDM_OK;
+    int64_t at = tdm__now_ns();
+    TDM_TRY(spread_arena(d, TDM_ARENA_BUFFER, d->replica->buffer, plan->buffer_bytes));
+    double ms = tdm__lap(&at);
+    result->times.ms[TDM_PHASE_COMM] += ms;
+    result->times.ms[TDM_PHASE_COMM_EXPOSED] += ms;
+    result->bytes_moved += (int64_t)plan->buffer_bytes;
+    return TDM_OK;
+}
+
 /* ---- gradients ---- */
 
-static tdm_span gradient_span(const ddp *d, int bucket) {
+static tdm_span gradient_span(const ddp *d, float *grad, int bucket) {
     const tdm_plan_bucket *b = &d->base.params.plan->buckets[bucket];
-    return (tdm_span){d->replica->grad + b->offset, b->count, TDM_DTYPE_F32};
+    return (tdm_span){grad + b->offset, b->count, TDM_DTYPE_F32};
 }
 
 static tdm_status reduce_bucket(void *argument) {
     ddp_bucket *bucket = argument;
+    ddp *d = bucket->ddp;
     int64_t at = tdm__now_ns();
-    tdm_status status = tdm__all_reduce(bucket->ddp->comm, gradient_span(bucket->ddp, bucket->index), TDM_REDUCE_SUM);
+    tdm_status status = tdm__all_reduce(d->comm, gradient_span(d, d->replica->grad, bucket->index), TDM_REDUCE_SUM);
     bucket->ms = tdm__lap(&at);
     return status;
 }
 
 static tdm_status bucket_ready(void *user, tdm_replica *replica, int bucket) {
     ddp *d = user;
-    (void)replica;
+    if (d->device_comm != NULL)
+        return tdm__all_reduce(d->device_comm, gradient_span(d, replica->grad, bucket), TDM_REDUCE_SUM);
     if (d->queued == QUEUE_ROOM) {
         TDM_TRY(tdm__worker_wait(d->worker, -1));
         d->queued = 0;
@@ -99,39 +161,102 @@ static tdm_status bucket_ready(void *user, tdm_replica *replica, int bucket) {
     return tdm__worker_start(d->worker, reduce_bucket, &d->bucket[bucket]);
 }
 
-/* Every wait inside a collective has the communicator's deadline, so this wait ends. */
-static tdm_status wait_for_buckets(ddp *d) {
-    if (d->worker == NULL) return TDM_OK;
-    d->queued = 0;
-    TDM_TRY(tdm__worker_wait(d->worker, -1));
-    if (!d->base.params.job->parallel.ddp.check_reduction) return TDM_OK;
-    tdm_hash128 hash = tdm__hash(d->replica->grad, d->base.params.plan->param_floats * sizeof(float));
+static tdm_status check_reduction(ddp *d) {
+    if (d->world == 1 || !d->base.params.job->parallel.ddp.check_reduction) return TDM_OK;
+    void *grad = NULL;
+    TDM_TRY(tdm__replica_fetch(d->replica, TDM_ARENA_GRAD, &grad));
+    tdm_hash128 hash = tdm__hash(grad, d->base.params.plan->param_floats * sizeof(float));
     return tdm__comm_agree(d->comm, "reduced gradients", hash.high, hash.low);
 }
 
-/* ---- the step ---- */
+/* Every wait inside a collective has the communicator's deadline, so this wait ends. */
+static tdm_status wait_for_buckets(ddp *d) {
+    if (d->device_comm != NULL) return d->device_comm->ops->join(d->device_comm);
+    if (d->worker == NULL) return TDM_OK;
+    d->queued = 0;
+    TDM_TRY(tdm__worker_wait(d->worker, -1));
+    return check_reduction(d);
+}
 
-static tdm_status run_micro_batches(ddp *d, const tdm_shard *shard, float seed, double *loss, tdm_step_result *result) {
+/* ---- the step's work ---- */
+
+static tdm_status passes(void *user) {
+    ddp *d = user;
     const tdm_mode_params *params = &d->base.params;
     tdm_exec_hooks hooks = {bucket_ready, d};
     int64_t micro = params->job->train.accumulate;
     int64_t used = 0; /* micro-batches that have rows: the last of them communicates */
-    for (tdm_rows rows; used < micro && tdm__micro_batch(params, shard, micro, used, &rows);) used++;
+    for (tdm_rows rows; used < micro && tdm__micro_batch(params, &d->all, micro, used, &rows);) used++;
     for (int64_t k = 0; k < used; k++) {
         tdm_rows rows;
-        (void)tdm__micro_batch(params, shard, micro, k, &rows);
-        int64_t at = tdm__now_ns();
-        TDM_TRY(tdm__exec_forward(d->replica, &rows, true));
-        result->times.ms[TDM_PHASE_FORWARD] += tdm__lap(&at);
-        TDM_TRY(tdm__loss(params, tdm__exec_output(d->replica), &rows, seed, tdm__exec_output_gradient(d->replica),
-                          loss, &result->correct));
-        result->times.ms[TDM_PHASE_LOSS] += tdm__lap(&at);
-        bool last = k == used - 1 && d->worker != NULL;
-        TDM_TRY(tdm__exec_backward(d->replica, &rows, k == 0, last ? &hooks : NULL));
-        result->times.ms[TDM_PHASE_BACKWARD] += tdm__lap(&at);
+        (void)tdm__micro_batch(params, &d->all, micro, k, &rows);
+        bool communicates = k == used - 1 && (d->worker != NULL || d->device_comm != NULL);
+        TDM_TRY(tdm__pass(params, d->replica, &rows, k == 0, 0, communicates ? &hooks : NULL));
     }
+    TDM_TRY(wait_for_buckets(d));
+    return tdm__replica_lap(d->replica, TDM_PHASE_COMM_EXPOSED);
+}
+
+static tdm_status update(void *user) {
+    ddp *d = user;
+    TDM_TRY(tdm__optim_step(d->replica, d->update));
+    return tdm__replica_lap(d->replica, TDM_PHASE_OPTIMIZER);
+}
+
+static tdm_status passes_and_update(void *user) {
+    TDM_TRY(passes(user));
+    return update(user);
+}
+
+/* The gradients come to host memory, meet there, and go back. */
+static tdm_status reduce_in_host(ddp *d, tdm_step_result *result) {
+    const tdm_plan *plan = d->base.params.plan;
+    tdm_device *device = d->replica->device;
+    size_t bytes = plan->param_floats * sizeof(float);
+    int64_t at = tdm__now_ns();
+    TDM_TRY(device->ops->copy(device, NULL, d->host_grad, d->replica->grad, bytes));
+    TDM_TRY(device->ops->finish(device, NULL));
+    for (int i = 0; i < plan->bucket_count; i++)
+        TDM_TRY(tdm__all_reduce(d->comm, gradient_span(d, d->host_grad, i), TDM_REDUCE_SUM));
+    TDM_TRY(device->ops->copy(device, NULL, d->replica->grad, d->host_grad, bytes));
+    TDM_TRY(device->ops->finish(device, NULL));
+    double ms = tdm__lap(&at);
+    result->times.ms[TDM_PHASE_COMM] += ms;
+    result->times.ms[TDM_PHASE_COMM_EXPOSED] += ms;
     return TDM_OK;
 }
+
+static tdm_status wait_for_device_comm(ddp *d) {
+    return d->device_comm != NULL ? d->device_comm->ops->wait(d->device_comm) : TDM_OK;
+}
+
+static tdm_status run_split(ddp *d, tdm_hash128 key, tdm_step_result *result) {
+    TDM_TRY(tdm__replica_run(d->replica, key, passes, d));
+    TDM_TRY(wait_for_device_comm(d));
+    TDM_TRY(tdm__replica_settle(d->replica, &result->times));
+    if (d->device_comm == NULL) TDM_TRY(reduce_in_host(d, result));
+    TDM_TRY(check_reduction(d));
+    key.low++; /* another piece of work than the passes over these rows */
+    return tdm__replica_run(d->replica, key, update, d);
+}
+
+static tdm_status run(ddp *d, const tdm_batch *batch, const tdm_step_values *values, tdm_step_result *result) {
+    TDM_TRY(tdm__replica_begin(d->replica, values));
+    TDM_TRY(tdm__place_batch(d->replica, batch, &d->all));
+    tdm_hash128 key = tdm__step_key(batch->shard, 1);
+    if (d->split)
+        TDM_TRY(run_split(d, key, result));
+    else
+        TDM_TRY(tdm__replica_run(d->replica, key, passes_and_update, d));
+    TDM_TRY(tdm__prefetch_batch(d->replica, d->update));
+    TDM_TRY(wait_for_device_comm(d)); /* before the device is waited for, which has no deadline */
+    TDM_TRY(tdm__replica_end(d->replica, &result->times));
+    for (int i = 0; d->worker != NULL && i < d->base.params.plan->bucket_count; i++)
+        result->times.ms[TDM_PHASE_COMM] += d->bucket[i].ms;
+    return TDM_OK;
+}
+
+/* ---- what ranks tell each other around it ---- */
 
 static tdm_status global_denominator(ddp *d, const tdm_batch *batch, int64_t *out) {
     const tdm_mode_params *params = &d->base.params;
@@ -144,11 +269,13 @@ static tdm_status global_denominator(ddp *d, const tdm_batch *batch, int64_t *ou
 }
 
 /* Loss, hits and the wish to stop of all ranks, added in rank order. */
-static tdm_status share_result(ddp *d, double loss, int64_t denominator, tdm_step_result *result) {
-    double own[3] = {loss, (double)result->correct, result->stop ? 1.0 : 0.0};
+static tdm_status share_result(ddp *d, int64_t denominator, tdm_step_result *result) {
+    const tdm_outcome *outcome = &d->replica->host_block->outcome;
+    double own[3] = {outcome->loss[0], (double)outcome->correct, result->stop ? 1.0 : 0.0};
     double all[3 * TDM_LIST_MAX];
     if (d->world == 1) {
-        result->loss = loss / (double)denominator;
+        result->loss = own[0] / (double)denominator;
+        result->correct = outcome->correct;
         return TDM_OK;
     }
     TDM_TRY(d->comm->ops->all_gather(d->comm, (tdm_span){own, 3, TDM_DTYPE_F64},
@@ -161,59 +288,37 @@ static tdm_status share_result(ddp *d, double loss, int64_t denominator, tdm_ste
     return TDM_OK;
 }
 
-static tdm_status reduce_and_update(ddp *d, const tdm_update *update, tdm_step_result *result) {
-    int64_t at = tdm__now_ns();
-    TDM_TRY(wait_for_buckets(d));
-    result->times.ms[TDM_PHASE_COMM_EXPOSED] += tdm__lap(&at);
+/* The buckets under way must end before anything is freed; the first failure is the one told. */
+static tdm_status abandon(ddp *d) {
+    tdm_error error;
+    tdm__error_save(&error);
+    if (d->device_comm != NULL) d->device_comm->ops->abort(d->device_comm);
     if (d->worker != NULL) {
-        for (int i = 0; i < d->base.params.plan->bucket_count; i++) result->times.ms[TDM_PHASE_COMM] += d->bucket[i].ms;
+        d->comm->ops->abort(d->comm);
+        (void)tdm__worker_wait(d->worker, -1);
     }
-    if (!isnan(update->clip_norm)) result->grad_norm = tdm__clip_grad_norm(d->replica, update->clip_norm);
-    tdm__optim_step(d->replica, update);
-    result->times.ms[TDM_PHASE_OPTIMIZER] = tdm__lap(&at);
-    return TDM_OK;
+    return tdm__error_restore(&error, NULL);
 }
 
-static tdm_status broadcast_buffers(ddp *d, tdm_step_result *result) {
-    const tdm_plan *plan = d->base.params.plan;
-    if (d->world == 1 || plan->buffer_bytes == 0 || !d->base.params.job->parallel.ddp.broadcast_buffers) return TDM_OK;
-    int64_t at = tdm__now_ns();
-    TDM_TRY(tdm__broadcast(d->comm, (tdm_span){d->replica->buffer, plan->buffer_bytes, TDM_DTYPE_U8}, 0));
-    double ms = tdm__lap(&at);
-    result->times.ms[TDM_PHASE_COMM] += ms;
-    result->times.ms[TDM_PHASE_COMM_EXPOSED] += ms;
-    result->bytes_moved += (int64_t)plan->buffer_bytes;
-    return TDM_OK;
-}
-
-static tdm_status ddp_step(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update, tdm_step_result *result) {
+static tdm_status ddp_step(tdm_mode *mode, const tdm_batch *batch, const tdm_update *given, tdm_step_result *result) {
     ddp *d = (ddp *)mode;
-    static const tdm_phase phases[] = {TDM_PHASE_FORWARD, TDM_PHASE_LOSS,         TDM_PHASE_BACKWARD,
-                                       TDM_PHASE_COMM,    TDM_PHASE_COMM_EXPOSED, TDM_PHASE_OPTIMIZER};
-    *result = (tdm_step_result){.rows = batch->global_rows, .grad_norm = NAN, .stop = update->stop};
-    tdm__times_init(&result->times, phases, 6);
-    d->replica->step = (uint64_t)update->t;
+    static const tdm_phase phases[] = {TDM_PHASE_FORWARD,      TDM_PHASE_LOSS,      TDM_PHASE_BACKWARD,
+                                       TDM_PHASE_COMM_EXPOSED, TDM_PHASE_OPTIMIZER, TDM_PHASE_COMM};
+    *result = (tdm_step_result){.rows = batch->global_rows, .grad_norm = NAN, .stop = given->stop};
+    /* What a communicator on the device takes is known where the step waits for it, not where it is hidden. */
+    tdm__times_init(&result->times, phases, d->device_comm != NULL ? 5 : 6);
     TDM_TRY(broadcast_buffers(d, result));
     int64_t denominator = 0;
     TDM_TRY(global_denominator(d, batch, &denominator));
-    double loss = 0;
-    tdm_status status = run_micro_batches(d, &batch->shard[0], (float)(1.0 / (double)denominator), &loss, result);
-    if (status != TDM_OK) {
-        tdm_error
-            error; /* the buckets under way must end before anything is freed; the first failure is the one told */
-        tdm__error_save(&error);
-        if (d->worker != NULL) {
-            d->comm->ops->abort(d->comm);
-            (void)tdm__worker_wait(d->worker, -1);
-        }
-        return tdm__error_restore(&error, NULL);
-    }
-    TDM_TRY(reduce_and_update(d, update, result));
+    tdm_step_values values = tdm__optim_values(given, denominator);
+    d->update = given;
+    if (run(d, batch, &values, result) != TDM_OK) return abandon(d);
+    if (!isnan(given->clip_norm)) result->grad_norm = d->replica->host_block->outcome.grad_norm;
     /* A ring's worth: what each rank sends in an all-reduce by slices. */
     int64_t arena = (int64_t)(mode->params.plan->param_floats * sizeof(float));
     result->bytes_moved += 2 * arena * (d->world - 1) / d->world;
     int64_t at = tdm__now_ns();
-    status = share_result(d, loss, denominator, result);
+    tdm_status status = share_result(d, denominator, result);
     result->times.ms[TDM_PHASE_COMM_EXPOSED] += tdm__lap(&at);
     return status;
 }
@@ -221,23 +326,19 @@ static tdm_status ddp_step(tdm_mode *mode, const tdm_batch *batch, const tdm_upd
 static tdm_status ddp_forward(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs) {
     ddp *d = (ddp *)mode;
     if (count != 1) TDM_FAIL(TDM_E_INTERNAL, "ddp: one shard a process, got %d", count);
-    tdm_rows rows = {
-        .rows = shards[0].rows, .x = shards[0].x, .target = shards[0].target, .position = shards[0].position};
-    TDM_TRY(tdm__exec_forward(d->replica, &rows, false));
-    outputs[0] = tdm__exec_output(d->replica);
-    return TDM_OK;
+    return tdm__evaluate(d->replica, &shards[0], &outputs[0]);
 }
 
 static tdm_status ddp_spread(tdm_mode *mode, bool with_state) {
     ddp *d = (ddp *)mode;
     const tdm_plan *plan = mode->params.plan;
+    tdm_replica *r = d->replica;
     if (d->world == 1) return TDM_OK;
-    TDM_TRY(tdm__broadcast(d->comm, (tdm_span){d->replica->param, plan->param_floats, TDM_DTYPE_F32}, 0));
-    if (plan->buffer_bytes > 0)
-        TDM_TRY(tdm__broadcast(d->comm, (tdm_span){d->replica->buffer, plan->buffer_bytes, TDM_DTYPE_U8}, 0));
-    if (!with_state || d->replica->state_count == 0) return TDM_OK;
-    size_t count = plan->param_floats * (size_t)d->replica->state_count;
-    return tdm__broadcast(d->comm, (tdm_span){d->replica->state, count, TDM_DTYPE_F32}, 0);
+    size_t arena = plan->param_floats * sizeof(float);
+    TDM_TRY(spread_arena(d, TDM_ARENA_PARAM, r->param, arena));
+    TDM_TRY(spread_arena(d, TDM_ARENA_BUFFER, r->buffer, plan->buffer_bytes));
+    if (with_state) TDM_TRY(spread_arena(d, TDM_ARENA_STATE, r->state, arena * (size_t)r->state_count));
+    return wait_for_device_comm(d);
 }
 
 static tdm_replica *ddp_replica(tdm_mode *mode, int i) {

@@ -1,15 +1,7 @@
 #include "modes/parts.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
-
-const char *const tdm__phase_names[TDM_PHASE_COUNT] = {
-    "data",     "scatter", "replicate",    "forward",   "gather", "loss",
-    "backward", "comm",    "comm_exposed", "optimizer", "step",
-};
 
 double tdm__lap(int64_t *last) {
     int64_t now = tdm__now_ns();
@@ -18,9 +10,10 @@ double tdm__lap(int64_t *last) {
     return ms;
 }
 
-void tdm__times_init(tdm_times *times, const tdm_phase *phases, int count) {
-    for (int i = 0; i < TDM_PHASE_COUNT; i++) times->ms[i] = NAN;
-    for (int i = 0; i < count; i++) times->ms[phases[i]] = 0;
+/* ---- rows ---- */
+
+tdm_rows tdm__shard_rows(const tdm_shard *shard) {
+    return (tdm_rows){.rows = shard->rows, .x = shard->x, .target = shard->target, .position = shard->position};
 }
 
 static const void *target_at(const tdm_mode_params *params, const void *target, int64_t row) {
@@ -28,23 +21,47 @@ static const void *target_at(const tdm_mode_params *params, const void *target, 
     return (const float *)target + row * params->plan->output_width;
 }
 
-tdm_rows tdm__some_rows(const tdm_mode_params *params, const tdm_rows *rows, int64_t first, int64_t count) {
-    int64_t width = tdm__shape_count(&params->plan->graph->values[params->plan->graph->input].shape);
-    return (tdm_rows){.rows = count,
-                      .x = rows->x + first * width,
-                      .target = target_at(params, rows->target, first),
-                      .position = rows->position + first};
-}
-
-bool tdm__micro_batch(const tdm_mode_params *params, const tdm_shard *shard, int64_t parts, int64_t part,
-                      tdm_rows *out) {
+bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_t parts, int64_t part, tdm_rows *out) {
     int64_t first = 0;
-    int64_t count = tdm__chunk(shard->rows, (int)parts, (int)part, &first);
+    int64_t count = tdm__chunk(all->rows, (int)parts, (int)part, &first);
     if (count == 0) return false;
-    tdm_rows all = {.rows = shard->rows, .x = shard->x, .target = shard->target, .position = shard->position};
-    *out = tdm__some_rows(params, &all, first, count);
+    int64_t width = tdm__shape_count(&params->plan->graph->values[params->plan->graph->input].shape);
+    *out = (tdm_rows){.rows = count,
+                      .x = all->x + first * width,
+                      .target = target_at(params, all->target, first),
+                      .position = all->position + first};
     return true;
 }
+
+static int64_t ticket_of(const tdm_batch *batch) {
+    return (int64_t)(((uint64_t)batch->epoch << 32 | (uint64_t)batch->step_in_epoch) & INT64_MAX);
+}
+
+static void rows_of(const tdm_batch *batch, tdm_rows *rows) {
+    for (int i = 0; i < batch->shard_count; i++) rows[i] = tdm__shard_rows(&batch->shard[i]);
+}
+
+tdm_status tdm__place_batch(tdm_replica *replica, const tdm_batch *batch, tdm_rows *out) {
+    rows_of(batch, out);
+    return tdm__replica_place(replica, out, batch->shard_count, ticket_of(batch), out);
+}
+
+tdm_status tdm__prefetch_batch(tdm_replica *replica, const tdm_update *update) {
+    tdm_rows rows[TDM_LIST_MAX];
+    if (replica->stage == NULL || update->next == NULL) return TDM_OK;
+    const tdm_batch *batch = tdm__loader_peek(update->next);
+    if (batch == NULL) return TDM_OK;
+    rows_of(batch, rows);
+    return tdm__replica_prefetch(replica, rows, batch->shard_count, ticket_of(batch));
+}
+
+tdm_hash128 tdm__step_key(const tdm_shard *shards, int count) {
+    int64_t rows[TDM_LIST_MAX];
+    for (int i = 0; i < count; i++) rows[i] = shards[i].rows;
+    return tdm__hash(rows, (size_t)count * sizeof(*rows));
+}
+
+/* ---- the loss ---- */
 
 int64_t tdm__denominator(const tdm_mode_params *params, const tdm_shard *shards, int count) {
     int64_t sum = 0;
@@ -56,33 +73,53 @@ int64_t tdm__denominator(const tdm_mode_params *params, const tdm_shard *shards,
     return sum;
 }
 
-tdm_status tdm__loss(const tdm_mode_params *params, const float *y, const tdm_rows *rows, float seed, float *dy,
-                     double *sum, int64_t *correct) {
-    double loss = 0;
-    int64_t hits = 0;
+tdm_status tdm__loss(const tdm_mode_params *params, tdm_replica *replica, const float *y, const tdm_rows *rows,
+                     float *dy, int part) {
     tdm_loss_args args = {.attrs = params->loss_attrs,
+                          .device = replica->device,
                           .rows = rows->rows,
                           .width = params->plan->output_width,
                           .y = y,
                           .target = rows->target,
-                          .seed = seed,
+                          .values = &replica->block->values,
                           .dy = dy,
-                          .loss_sum = &loss,
-                          .correct = &hits};
-    TDM_TRY(params->loss->run(&args));
-    *sum += loss;
-    *correct += hits;
-    return TDM_OK;
+                          .loss_sum = &replica->block->outcome.loss[part],
+                          .correct = &replica->block->outcome.correct};
+    return params->loss_run(&args);
 }
 
-tdm_status tdm__open_replica(const tdm_mode_params *params, int index, int state_count, float *grad,
-                             tdm_replica **out) {
+tdm_status tdm__pass(const tdm_mode_params *params, tdm_replica *replica, const tdm_rows *rows, bool first, int part,
+                     const tdm_exec_hooks *hooks) {
+    TDM_TRY(tdm__exec_forward(replica, rows, true));
+    TDM_TRY(tdm__replica_lap(replica, TDM_PHASE_FORWARD));
+    TDM_TRY(tdm__loss(params, replica, tdm__exec_output(replica), rows, tdm__exec_output_gradient(replica), part));
+    TDM_TRY(tdm__replica_lap(replica, TDM_PHASE_LOSS));
+    TDM_TRY(tdm__exec_backward(replica, rows, first, hooks));
+    return tdm__replica_lap(replica, TDM_PHASE_BACKWARD);
+}
+
+/* ---- replicas ---- */
+
+static size_t target_bytes(const tdm_mode_params *params) {
+    if (params->loss->target == TDM_TARGET_CLASS) return sizeof(int64_t);
+    return (size_t)params->plan->output_width * sizeof(float);
+}
+
+tdm_status tdm__open_replica(const tdm_mode_params *params, const tdm_replica_wish *wish, tdm_replica **out) {
     *out = NULL;
-    int64_t id = index < params->job->parallel.device_ids.count ? params->job->parallel.device_ids.item[index] : index;
+    const tdm_job *job = params->job;
+    const tdm_ints *ids = &job->parallel.device_ids;
+    tdm_device_options device_options = {.index = wish->index < ids->count ? (int)ids->item[wish->index] : wish->index,
+                                         .precision = job->train.precision,
+                                         .deterministic = job->deterministic};
     tdm_device *device = NULL;
-    TDM_TRY(params->device->open(&device, params->host, (int)id));
-    tdm_replica_options options = {
-        .index = index, .state_count = state_count, .grad = grad, .seed = (uint64_t)params->job->seed};
+    TDM_TRY(params->device->open(&device, params->host, &device_options));
+    tdm_replica_options options = {.index = wish->index,
+                                   .state_count = wish->state_count,
+                                   .grad = wish->grad,
+                                   .seed = (uint64_t)job->seed,
+                                   .rows = params->plan->options.rows * job->train.accumulate * wish->parts,
+                                   .target_bytes = target_bytes(params)};
     tdm_status status = tdm__replica_open(out, params->host, params->plan, device, &options);
     if (status != TDM_OK) params->device->close(device);
     return status;
@@ -95,10 +132,20 @@ void tdm__close_replica(tdm_replica *replica) {
     device->ops->close(device);
 }
 
-void tdm__copy_replica(tdm_replica *to, const tdm_replica *from, bool with_state) {
+tdm_status tdm__evaluate(tdm_replica *replica, const tdm_shard *shard, const float **output) {
+    tdm_rows host = tdm__shard_rows(shard), rows;
+    TDM_TRY(tdm__replica_place(replica, &host, 1, TDM_NO_TICKET, &rows));
+    TDM_TRY(tdm__exec_forward(replica, &rows, false));
+    return tdm__replica_fetch_output(replica, rows.rows, output);
+}
+
+tdm_status tdm__copy_replica(tdm_replica *to, const tdm_replica *from, bool with_state) {
     const tdm_plan *plan = from->plan;
+    tdm_device *device = to->device;
+    const tdm_device_ops *ops = device->ops;
     size_t arena = plan->param_floats * sizeof(float);
-    memcpy(to->param, from->param, arena);
-    memcpy(to->buffer, from->buffer, plan->buffer_bytes);
-    if (with_state && to->state_count > 0) memcpy(to->state, from->state, arena * (size_t)to->state_count);
+    TDM_TRY(ops->copy(device, NULL, to->param, from->param, arena));
+    TDM_TRY(ops->copy(device, NULL, to->buffer, from->buffer, plan->buffer_bytes));
+    if (!with_state || to->state_count == 0) return TDM_OK;
+    return ops->copy(device, NULL, to->state, from->state, arena * (size_t)to->state_count);
 }

@@ -1,4 +1,4 @@
-/* What the modes have in common: cutting a replica's rows into micro-batches, the loss, the clock. */
+/* What the modes have in common: cutting a replica's rows into micro-batches, the loss, the clock, replicas. */
 #ifndef TDM_MODES_PARTS_H
 #define TDM_MODES_PARTS_H
 
@@ -6,26 +6,38 @@
 
 /* Milliseconds since *last, which is moved to now. */
 double tdm__lap(int64_t *last);
-/* All phases NaN but those listed, which are 0. */
-void tdm__times_init(tdm_times *times, const tdm_phase *phases, int count);
 
 /* Micro-batch `part` of `parts` of a shard, by torch.chunk's rule; false when it has no rows. */
-bool tdm__micro_batch(const tdm_mode_params *params, const tdm_shard *shard, int64_t parts, int64_t part,
-                      tdm_rows *out);
-/* `rows` rows from `first` on. */
-tdm_rows tdm__some_rows(const tdm_mode_params *params, const tdm_rows *rows, int64_t first, int64_t count);
+bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_t parts, int64_t part, tdm_rows *out);
+tdm_rows tdm__shard_rows(const tdm_shard *shard);
+/* All shards of the batch on one replica; out has room for them. */
+tdm_status tdm__place_batch(tdm_replica *replica, const tdm_batch *batch, tdm_rows *out);
+/* While the step's work runs: the next batch starts on its way. */
+tdm_status tdm__prefetch_batch(tdm_replica *replica, const tdm_update *update);
+/* What decides the work of a step beside the job: the rows of each part. */
+tdm_hash128 tdm__step_key(const tdm_shard *shards, int count);
 
 /* What the mean over these shards divides by. */
 int64_t tdm__denominator(const tdm_mode_params *params, const tdm_shard *shards, int count);
-/* Loss and, unless dy is NULL, its gradient; *sum and *correct are added to. seed = 1 / denominator of the whole step.
- */
-tdm_status tdm__loss(const tdm_mode_params *params, const float *y, const tdm_rows *rows, float seed, float *dy,
-                     double *sum, int64_t *correct);
+/* Puts the loss of these outputs on the replica's queue, and its gradient unless dy is NULL; the sum is added to
+ * outcome->loss[part], hits to outcome->correct. */
+tdm_status tdm__loss(const tdm_mode_params *params, tdm_replica *replica, const float *y, const tdm_rows *rows,
+                     float *dy, int part);
+/* Forward, loss and backward of one micro-batch, each with its lap. hooks may be NULL. */
+tdm_status tdm__pass(const tdm_mode_params *params, tdm_replica *replica, const tdm_rows *rows, bool first, int part,
+                     const tdm_exec_hooks *hooks);
 
-/* A device of this run and a replica on it, with `state_count` arenas of optimizer state. */
-tdm_status tdm__open_replica(const tdm_mode_params *params, int index, int state_count, float *grad, tdm_replica **out);
+/* A device of this run and a replica on it. */
+typedef struct tdm_replica_wish {
+    int index, state_count; /* arenas of optimizer state */
+    float *grad;            /* lent; NULL: its own */
+    int parts;              /* of the batch that it sees in a step, each of the rows of one device */
+} tdm_replica_wish;
+tdm_status tdm__open_replica(const tdm_mode_params *params, const tdm_replica_wish *wish, tdm_replica **out);
 void tdm__close_replica(tdm_replica *replica); /* and its device; NULL is fine */
-/* Parameters, buffers and, with_state, optimizer state. */
-void tdm__copy_replica(tdm_replica *to, const tdm_replica *from, bool with_state);
+/* Evaluation forward of one shard; the output is in host memory until the next. */
+tdm_status tdm__evaluate(tdm_replica *replica, const tdm_shard *shard, const float **output);
+/* Parameters, buffers and, with_state, optimizer state; put on the queue of `to`. */
+tdm_status tdm__copy_replica(tdm_replica *to, const tdm_replica *from, bool with_state);
 
 #endif

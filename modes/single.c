@@ -1,22 +1,23 @@
 /* single: one replica on one device. Read this one first.
  *
- * A step is: forward, loss, backward, update. Everything else is for two cases. With `accumulate`, the rows go through
+ * A step is: forward, loss, backward, update (`work`); around it, the batch goes to the device and the loss comes back.
+ * Everything else is for two cases. With `accumulate`, the rows go through
  * in several micro-batches whose gradients add up. With several device_ids, the one device plays the replicas of a
  * data-parallel job one after another: each part of the batch on its own, gradients added in replica order, batch-norm
  * statistics kept from part 0 only. So single is to the bit what dp and ddp do with that many devices. */
 #include <math.h>
-#include <string.h>
-
 #include "modes/parts.h"
-#include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 #include "runtime/train/train.h"
 
 typedef struct single {
     tdm_mode base;
     tdm_replica *replica;
-    float *sum;   /* gradients of the parts so far; NULL with one part */
-    char *buffer; /* part 0's batch-norm statistics; NULL with one part */
+    float *sum;                  /* gradients of the parts so far; NULL with one part */
+    char *buffer;                /* part 0's batch-norm statistics; NULL with one part */
+    tdm_rows rows[TDM_LIST_MAX]; /* of each part of this step, where the replica sees them */
+    int parts;
+    const tdm_update *update;
 } single;
 
 static void single_close(tdm_mode *mode) {
@@ -32,7 +33,8 @@ static void single_close(tdm_mode *mode) {
 
 static tdm_status open_parts(single *s) {
     const tdm_mode_params *params = &s->base.params;
-    TDM_TRY(tdm__open_replica(params, 0, params->state_count, NULL, &s->replica));
+    tdm_replica_wish wish = {.state_count = params->state_count, .parts = params->replicas};
+    TDM_TRY(tdm__open_replica(params, &wish, &s->replica));
     if (params->replicas == 1) return TDM_OK;
     tdm_device *device = s->replica->device;
     void *sum = NULL, *buffer = NULL;
@@ -58,49 +60,58 @@ static tdm_status single_open(tdm_mode **out, const tdm_mode_params *params) {
 }
 
 /* Forward, loss and backward of one part; its gradient is in the replica's arena afterwards. */
-static tdm_status run_part(single *s, const tdm_shard *shard, float seed, double *loss, tdm_step_result *result) {
+static tdm_status run_part(single *s, int part) {
     const tdm_mode_params *params = &s->base.params;
     int64_t micro = params->job->train.accumulate;
     for (int64_t k = 0; k < micro; k++) {
         tdm_rows rows;
-        if (!tdm__micro_batch(params, shard, micro, k, &rows)) break;
-        int64_t at = tdm__now_ns();
-        TDM_TRY(tdm__exec_forward(s->replica, &rows, true));
-        result->times.ms[TDM_PHASE_FORWARD] += tdm__lap(&at);
-        TDM_TRY(tdm__loss(params, tdm__exec_output(s->replica), &rows, seed, tdm__exec_output_gradient(s->replica),
-                          loss, &result->correct));
-        result->times.ms[TDM_PHASE_LOSS] += tdm__lap(&at);
-        TDM_TRY(tdm__exec_backward(s->replica, &rows, k == 0, NULL));
-        result->times.ms[TDM_PHASE_BACKWARD] += tdm__lap(&at);
+        if (!tdm__micro_batch(params, &s->rows[part], micro, k, &rows)) break;
+        TDM_TRY(tdm__pass(params, s->replica, &rows, k == 0, part, NULL));
     }
     return TDM_OK;
 }
 
-static tdm_status run_parts(single *s, const tdm_batch *batch, tdm_step_result *result) {
+/* With several parts: what part `part` left in the arenas goes to the sums. */
+static tdm_status keep(single *s, int part) {
     const tdm_plan *plan = s->base.params.plan;
-    int64_t denominator = tdm__denominator(&s->base.params, batch->shard, batch->shard_count);
-    float seed = (float)(1.0 / (double)denominator);
-    double total = 0;
-    for (int i = 0; i < batch->shard_count; i++) {
-        if (batch->shard[i].rows == 0) continue;
-        double loss = 0;
-        TDM_TRY(run_part(s, &batch->shard[i], seed, &loss, result));
-        total += loss;
-        if (s->sum == NULL) continue;
-        if (i == 0) {
-            memcpy(s->sum, s->replica->grad, plan->param_floats * sizeof(float));
-            memcpy(s->buffer, s->replica->buffer, plan->buffer_bytes);
-        } else {
-            const float *const source[2] = {s->sum, s->replica->grad};
-            s->replica->device->flat->sum(s->sum, source, 2, plan->param_floats);
-        }
+    tdm_device *device = s->replica->device;
+    if (part == 0) {
+        TDM_TRY(device->ops->copy(device, NULL, s->sum, s->replica->grad, plan->param_floats * sizeof(float)));
+        return device->ops->copy(device, NULL, s->buffer, s->replica->buffer, plan->buffer_bytes);
     }
-    if (s->sum != NULL) {
-        memcpy(s->replica->grad, s->sum, plan->param_floats * sizeof(float));
-        memcpy(s->replica->buffer, s->buffer, plan->buffer_bytes);
+    const float *const source[2] = {s->sum, s->replica->grad};
+    return device->ops->sum(device, s->sum, source, 2, plan->param_floats);
+}
+
+static tdm_status restore(single *s) {
+    const tdm_plan *plan = s->base.params.plan;
+    tdm_device *device = s->replica->device;
+    TDM_TRY(device->ops->copy(device, NULL, s->replica->grad, s->sum, plan->param_floats * sizeof(float)));
+    return device->ops->copy(device, NULL, s->replica->buffer, s->buffer, plan->buffer_bytes);
+}
+
+/* The whole step, as work on the device's queue. */
+static tdm_status work(void *user) {
+    single *s = user;
+    for (int i = 0; i < s->parts; i++) {
+        if (s->rows[i].rows == 0) continue;
+        TDM_TRY(run_part(s, i));
+        if (s->sum != NULL) TDM_TRY(keep(s, i));
+    }
+    if (s->sum != NULL) TDM_TRY(restore(s));
+    TDM_TRY(tdm__optim_step(s->replica, s->update));
+    return tdm__replica_lap(s->replica, TDM_PHASE_OPTIMIZER);
+}
+
+static void read_outcome(const single *s, int64_t denominator, tdm_step_result *result) {
+    const tdm_outcome *outcome = &s->replica->host_block->outcome;
+    double total = 0;
+    for (int i = 0; i < s->parts; i++) {
+        if (s->rows[i].rows > 0) total += outcome->loss[i];
     }
     result->loss = total / (double)denominator;
-    return TDM_OK;
+    result->correct = outcome->correct;
+    if (!isnan(s->update->clip_norm)) result->grad_norm = outcome->grad_norm;
 }
 
 static tdm_status single_step(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
@@ -109,23 +120,23 @@ static tdm_status single_step(tdm_mode *mode, const tdm_batch *batch, const tdm_
     static const tdm_phase phases[] = {TDM_PHASE_FORWARD, TDM_PHASE_LOSS, TDM_PHASE_BACKWARD, TDM_PHASE_OPTIMIZER};
     *result = (tdm_step_result){.rows = batch->global_rows, .grad_norm = NAN, .stop = update->stop};
     tdm__times_init(&result->times, phases, 4);
-    s->replica->step = (uint64_t)update->t;
-    TDM_TRY(run_parts(s, batch, result));
-    int64_t at = tdm__now_ns();
-    if (!isnan(update->clip_norm)) result->grad_norm = tdm__clip_grad_norm(s->replica, update->clip_norm);
-    tdm__optim_step(s->replica, update);
-    result->times.ms[TDM_PHASE_OPTIMIZER] = tdm__lap(&at);
+    int64_t denominator = tdm__denominator(&mode->params, batch->shard, batch->shard_count);
+    tdm_step_values values = tdm__optim_values(update, denominator);
+    s->update = update;
+    TDM_TRY(tdm__replica_begin(s->replica, &values));
+    s->parts = batch->shard_count;
+    TDM_TRY(tdm__place_batch(s->replica, batch, s->rows));
+    TDM_TRY(tdm__replica_run(s->replica, tdm__step_key(batch->shard, batch->shard_count), work, s));
+    TDM_TRY(tdm__prefetch_batch(s->replica, update));
+    TDM_TRY(tdm__replica_end(s->replica, &result->times));
+    read_outcome(s, denominator, result);
     return TDM_OK;
 }
 
 static tdm_status single_forward(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs) {
     single *s = (single *)mode;
     if (count != 1) TDM_FAIL(TDM_E_INTERNAL, "single: one shard at a time, got %d", count);
-    tdm_rows rows = {
-        .rows = shards[0].rows, .x = shards[0].x, .target = shards[0].target, .position = shards[0].position};
-    TDM_TRY(tdm__exec_forward(s->replica, &rows, false));
-    outputs[0] = tdm__exec_output(s->replica);
-    return TDM_OK;
+    return tdm__evaluate(s->replica, &shards[0], &outputs[0]);
 }
 
 static tdm_status single_spread(tdm_mode *mode, bool with_state) {

@@ -14,11 +14,13 @@ static void line(const char *name, char *text) {
     free(text);
 }
 
-static char *mode_text(const banner *b) {
+static char *mode_text(const banner *b, const char *description) {
     const tdm_parallel_section *parallel = &b->job->parallel;
-    const char *kind = parallel->device == TDM_DEVICE_CUDA ? "cuda" : "cpu";
+    const char *kind = description && strstr(description, "\ndevice cuda\n") ? "cuda" : "cpu";
     int replicas = b->state->replicas;
-    char *threads = parallel->threads_per_device == 1
+    static const char *const precisions[] = {[TDM_F32] = "f32", [TDM_TF32] = "tf32", [TDM_BF16] = "bf16"};
+    char *threads = strcmp(kind, "cuda") == 0 ? text_copy(precisions[b->job->train.precision])
+                    : parallel->threads_per_device == 1
                         ? text_copy("1 thread each")
                         : text_format("%lld threads each", (long long)parallel->threads_per_device);
     char *out;
@@ -26,8 +28,9 @@ static char *mode_text(const banner *b) {
         const char *by = b->facts->source == TDM_LAUNCH_NONE || b->facts->source == TDM_LAUNCH_TANDEM
                              ? "tandem"
                              : tdm_launch_source_name(b->facts->source);
-        out = text_format("ddp, %d rank%s x 1 device (%s), %s; ranks started by %s", replicas, replicas == 1 ? "" : "s",
-                          kind, threads, by);
+        const char *over = description && strstr(description, "\ngradients nccl\n") ? "; gradients over nccl" : "";
+        out = text_format("ddp, %d rank%s x 1 device (%s), %s; ranks started by %s%s", replicas,
+                          replicas == 1 ? "" : "s", kind, threads, by, over);
     } else if (parallel->mode == TDM_MODE_DP) {
         out = text_format("dp, 1 process x %d device%s (%s), %s; output_device %lld, scatter %s", replicas,
                           replicas == 1 ? "" : "s", kind, threads, (long long)parallel->dp.output_device,
@@ -153,11 +156,11 @@ void banner_print(const banner *b) {
     char count[32];
     long pid = (long)(b->facts->source == TDM_LAUNCH_TANDEM ? getppid() : getpid());
     term_line("%standem %s%s  %s", term_on(stderr, TERM_BOLD), tdm_version(), term_off(stderr), b->job->name);
-    line("mode", mode_text(b));
-    line("batch", batch_text(b));
-    line("model", text_format("%s parameters", text_count(count, b->state->params)));
     char *description = NULL;
     if (tdm_run_print(b->run, "summary", &description) != TDM_OK) description = NULL;
+    line("mode", mode_text(b, description));
+    line("batch", batch_text(b));
+    line("model", text_format("%s parameters", text_count(count, b->state->params)));
     char *memory = memory_text(b);
     if (memory) line("memory", memory);
     line("data", both_data(b, description));

@@ -5,12 +5,15 @@
 
 #include "tools/bench.h"
 #include "tools/launch.h"
+#include "tools/progress.h"
 #include "tools/session.h"
 #include "tools/table.h"
 #include "tools/term.h"
 
 typedef struct measured {
     int64_t warmup, rows;
+    double began, wall_ms; /* the clock behind the last step of warm-up; from there to the end */
+    int64_t memory_bytes;  /* of one device */
     samples phase[REPORT_PHASES];
     tdm_run_state state;
 } measured;
@@ -18,6 +21,7 @@ typedef struct measured {
 static int on_event(const tdm_event *event, void *user) {
     measured *m = user;
     double ms[REPORT_PHASES];
+    if (event->kind == TDM_EVENT_STEP && event->step == m->warmup) m->began = progress_now();
     if (event->kind != TDM_EVENT_STEP || event->step <= m->warmup) return 0;
     bench_phases(event, ms);
     for (int i = 0; i < REPORT_PHASES; i++) {
@@ -49,6 +53,8 @@ static void print_json(const measured *m, const tdm_job *job) {
     json_object_set_new(out, "ms_per_step", json_real(samples_mean(&steps)));
     json_object_set_new(out, "ms_per_step_median", json_real(samples_quantile(&steps, 0.5)));
     json_object_set_new(out, "ms_per_step_min", json_real(samples_quantile(&steps, 0)));
+    json_object_set_new(out, "ms_per_step_wall", json_real(m->wall_ms / (double)steps.count));
+    json_object_set_new(out, "memory_bytes", json_integer((json_int_t)m->memory_bytes));
     json_object_set_new(out, "samples_per_s", json_real(samples_per_second(m)));
     for (int i = 0; i < REPORT_PHASES; i++) {
         if (m->phase[i].count) json_object_set_new(ms, report_phases[i], json_real(samples_mean(&m->phase[i])));
@@ -84,6 +90,17 @@ static void print_table(const measured *m, const tdm_job *job) {
     printf("\n  %s samples/s\n", text_number(number, samples_per_second(m)));
 }
 
+/* From the run's own description. */
+static int64_t device_memory(tdm_run *run) {
+    static const char key[] = "\nmemory_bytes ";
+    char *text = NULL;
+    if (tdm_run_print(run, "summary", &text) != TDM_OK) return 0;
+    const char *at = strstr(text, key);
+    int64_t bytes = at ? strtoll(at + strlen(key), NULL, 10) : 0;
+    tdm_free(text);
+    return bytes;
+}
+
 static int measure(session *s, int64_t iterations) {
     bool json = args_flag(s->t, "--json") != NULL;
     int64_t warmup = 5;
@@ -91,8 +108,11 @@ static int measure(session *s, int64_t iterations) {
     measured m = {.warmup = warmup};
     int code = session_open(s, on_event, &m);
     if (code != TDM_OK) return code;
+    m.began = progress_now();
     tdm_status status = tdm_run_step(s->run, warmup + iterations);
+    m.wall_ms = (progress_now() - m.began) * 1e3;
     if (status == TDM_OK) status = tdm_run_get_state(s->run, &m.state);
+    if (status == TDM_OK) m.memory_bytes = device_memory(s->run);
     if (status != TDM_OK) {
         code = session_failed(s, status);
     } else if (s->shows && json) {

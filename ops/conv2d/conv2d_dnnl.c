@@ -286,7 +286,9 @@ static tdm_status prepare(conv *c, const tdm_kernel_desc *desc, int64_t rows, bo
     return book_scratch(c, desc, rows);
 }
 
-static tdm_status open_state(const tdm_kernel_desc *desc, int64_t rows, bool training, void **state) {
+static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, int64_t rows, bool training,
+                             void **state) {
+    (void)device;
     conv *c = calloc(1, sizeof *c);
     *state = NULL;
     if (c == NULL) TDM_DNNL_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);

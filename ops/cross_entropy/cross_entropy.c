@@ -102,10 +102,11 @@ static tdm_status run(const tdm_loss_args *args) {
         float max = y[best], log_total = log_sum(y, max, args->width);
         total += (double)row_loss(y, args->width, label, max, log_total, attrs->label_smoothing);
         correct += best == label;
-        if (dy != NULL) row_gradient(dy, y, args->width, label, max, log_total, attrs->label_smoothing, args->seed);
+        if (dy != NULL)
+            row_gradient(dy, y, args->width, label, max, log_total, attrs->label_smoothing, args->values->loss_seed);
     }
-    *args->loss_sum = total;
-    *args->correct = correct;
+    *args->loss_sum += total;
+    *args->correct += correct;
     return TDM_OK;
 }
 

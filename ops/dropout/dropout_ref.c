@@ -1,32 +1,22 @@
 /* dropout: reference kernel, also the one that runs. */
-#include <math.h>
 #include <string.h>
 
 #include "ops/dropout/dropout.h"
+#include "ops/dropout/dropout_draw.h"
 #include "ops/elementwise.h"
 #include "ops/ops.h"
-#include "runtime/base/rng.h"
-
-/* Steele, Lea, Flood 2014; constants of the reference implementation. */
-static uint64_t splitmix64(uint64_t seed) {
-    uint64_t z = seed + 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 void tdm__dropout_mask(uint8_t *keep, int64_t count, const tdm_dropout_draw *draw) {
-    uint64_t threshold = (uint64_t)nearbyint(draw->p * 4294967296.0), key = splitmix64(draw->seed);
+    uint64_t threshold = tdm__dropout_threshold(draw->p), key = tdm__dropout_key(draw->seed);
     for (int64_t e = 0; e < count; e += 4) {
         uint32_t word[4];
-        uint32_t counter[4] = {(uint32_t)(e / 4), (uint32_t)draw->position, (uint32_t)draw->step, draw->stream};
-        tdm__philox(word, key, counter);
+        tdm__dropout_words(word, key, e / 4, draw->position, draw->step, draw->stream);
         for (int64_t j = 0; j < 4 && e + j < count; j++) keep[e + j] = word[j] >= threshold;
     }
 }
 
 float tdm__dropout_scale(double p) {
-    return p < 1.0 ? 1.0f / (float)(1.0 - p) : 0.0f;
+    return tdm__dropout_factor(p);
 }
 
 /* The mask is counted in the plain layout; other layouts would have to look each element up. */
@@ -56,7 +46,7 @@ static tdm_status forward(const tdm_kernel_args *args) {
         tdm__dropout_mask(keep + n * width, width,
                           &(tdm_dropout_draw){.p = attrs->p,
                                               .seed = args->seed,
-                                              .step = args->step,
+                                              .step = args->values->step,
                                               .stream = args->stream,
                                               .position = args->position[n]});
     apply(args->y, args->x[0], keep, count, tdm__dropout_scale(attrs->p));

@@ -40,7 +40,9 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
 }
 
 /* oneDNN makes all code of its sgemm, some 20 ms of work, at the first call that is not tiny. */
-static tdm_status open_kernel(const tdm_kernel_desc *desc, int64_t rows, bool training, void **state) {
+static tdm_status open_kernel(tdm_device *device, const tdm_kernel_desc *desc, int64_t rows, bool training,
+                              void **state) {
+    (void)device;
     (void)rows;
     (void)training;
     *state = NULL;

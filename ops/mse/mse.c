@@ -19,7 +19,7 @@ static int64_t denominator(const void *attrs, int64_t rows, int64_t width, const
 
 static tdm_status run(const tdm_loss_args *args) {
     const float *target = args->target;
-    float twice = 2.0f * args->seed;
+    float twice = 2.0f * args->values->loss_seed;
     double total = 0;
     for (int64_t n = 0; n < args->rows; n++) {
         double row = 0;
@@ -30,7 +30,7 @@ static tdm_status run(const tdm_loss_args *args) {
         }
         total += row;
     }
-    *args->loss_sum = total;
+    *args->loss_sum += total;
     return TDM_OK;
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/base/env.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const struct {
     const char *name, *help;
@@ -20,6 +21,12 @@ const char *tdm__env_name(tdm_env_key key) {
 
 const char *tdm__env_help(tdm_env_key key) {
     return variable[key].help;
+}
+
+const char *tdm__env_by_name(const char *name) {
+    for (int i = 0; i < TDM_ENV_COUNT; i++)
+        if (strcmp(variable[i].name, name) == 0) return getenv(name);
+    return NULL;
 }
 
 const char *tdm__env_of_user(const char *name) {

@@ -12,6 +12,8 @@ typedef enum tdm_env_key {
 const char *tdm__env(tdm_env_key key); /* NULL if unset; borrowed from the environment */
 const char *tdm__env_name(tdm_env_key key);
 const char *tdm__env_help(tdm_env_key key);
+/* For modules, which know variables by name: NULL also for names that are not in the table. */
+const char *tdm__env_by_name(const char *name);
 /* A variable that the user named himself: ${env:NAME} of the YAML file. */
 const char *tdm__env_of_user(const char *name);
 

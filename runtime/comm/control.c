@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -69,15 +70,17 @@ bool tdm__site_ended(const tdm_site *site) {
     return atomic_load(&site->control->ended) != 0;
 }
 
-tdm_status tdm__group_ended(tdm_group *group) {
-    const tdm_control *control = group->site->control;
-    char call[TDM_CALL_TEXT];
-    tdm__call_print(call, &group->call);
+static const char *cause_of(const tdm_control *control) {
     /* Whoever writes the cause may have been killed while doing so. */
     for (int i = 0; i < 100 && atomic_load(&control->ended) != 2; i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    if (atomic_load(&control->ended) != 2) TDM_FAIL(TDM_E_COMM, "%s: the job has ended, its cause is lost", call);
-    TDM_FAIL(TDM_E_COMM, "%s: %s", call, control->cause);
+    return atomic_load(&control->ended) == 2 ? control->cause : "the job has ended, its cause is lost";
+}
+
+tdm_status tdm__group_ended(tdm_group *group) {
+    char call[TDM_CALL_TEXT];
+    tdm__call_print(call, &group->call);
+    TDM_FAIL(TDM_E_COMM, "%s: %s", call, cause_of(group->site->control));
 }
 
 /* ---- the site's memory ---- */
@@ -138,6 +141,12 @@ static void say_rank(char text[TDM_CAUSE_TEXT], const tdm_group *group, int r) {
     say(text, ")");
 }
 
+static void say_launcher_gone(char text[TDM_CAUSE_TEXT], const tdm_site *site) {
+    say(text, "the launcher (pid ");
+    say_number(text, site->control->parent.pid);
+    say(text, ") is gone");
+}
+
 static tdm_status end(tdm_group *group, const char *cause) {
     tdm__control_end(group->site->control, group->site->process == NULL, cause);
     return tdm__group_ended(group);
@@ -158,12 +167,32 @@ static tdm_status look_around(tdm_group *group, tdm_missing_fn missing, bool pro
         return end(group, cause);
     }
     if (processes && site->ops->gone(site, -1)) {
-        say(cause, "the launcher (pid ");
-        say_number(cause, site->control->parent.pid);
-        say(cause, ") is gone");
+        say_launcher_gone(cause, site);
         return end(group, cause);
     }
     return TDM_OK;
+}
+
+/* Ends the job if the process of a member, or the launcher's, is gone. Whoever has closed his end may go. */
+static void look_for_the_gone(tdm_group *group) {
+    const tdm_site *site = group->site;
+    char cause[TDM_CAUSE_TEXT] = "";
+    for (int r = 0; r < group->comm.world && cause[0] == '\0'; r++) {
+        if (r == group->comm.rank || !site->ops->gone(site, group->job_rank[r])) continue;
+        if (atomic_load(&group->seat[r].left) != 0) continue;
+        say_rank(cause, group, r);
+        say(cause, " is gone");
+    }
+    if (cause[0] == '\0' && site->ops->gone(site, -1)) say_launcher_gone(cause, site);
+    if (cause[0] != '\0') tdm__control_end(site->control, site->process == NULL, cause);
+}
+
+bool tdm__group_has_ended(tdm_comm *comm, char *why, size_t bytes) {
+    tdm_group *group = (tdm_group *)comm;
+    if (!tdm__site_ended(group->site)) look_for_the_gone(group);
+    if (!tdm__site_ended(group->site)) return false;
+    snprintf(why, bytes, "%s", cause_of(group->site->control));
+    return true;
 }
 
 /* What a rank that has not come did last. */

@@ -229,6 +229,7 @@ tdm_status tdm__group_allocate(tdm_comm *comm, size_t bytes, void **out);
 tdm_status tdm__group_split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out);
 void tdm__group_abort(tdm_comm *comm);
 void tdm__group_abort_because(tdm_comm *comm, const char *why);
+bool tdm__group_has_ended(tdm_comm *comm, char *why, size_t bytes);
 void tdm__group_close(tdm_comm *comm);
 
 #define TDM_GROUP_OPS(backend)                                                                                     \
@@ -238,7 +239,7 @@ void tdm__group_close(tdm_comm *comm);
         .all_gather = tdm__group_all_gather, .scatter = tdm__group_scatter, .send = tdm__group_send,               \
         .receive = tdm__group_receive, .barrier = tdm__group_barrier, .allocate = tdm__group_allocate,             \
         .split = tdm__group_split, .abort = tdm__group_abort, .close = tdm__group_close,                           \
-        .abort_because = tdm__group_abort_because                                                                  \
+        .abort_because = tdm__group_abort_because, .ended = tdm__group_has_ended                                   \
     }
 
 #endif

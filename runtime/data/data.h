@@ -110,6 +110,9 @@ tdm_status tdm__loader_seek(tdm_loader *loader, int64_t epoch, int64_t step_in_e
 /* The next batch in order, across epochs. Borrowed until the next call of next, seek or close. A sample that cannot be
  * read is TDM_E_DATA here, in the caller's thread. */
 tdm_status tdm__loader_next(tdm_loader *loader, const tdm_batch **out);
+/* The batch that next will give, which goes on to give it; the last one given stays valid. NULL where it cannot be had:
+ * next tells why. */
+const tdm_batch *tdm__loader_peek(tdm_loader *loader);
 void tdm__loader_close(tdm_loader *loader);
 
 #endif

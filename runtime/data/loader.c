@@ -257,7 +257,7 @@ static tdm_status open_parts(tdm_loader *loader) {
     /* One slot is with the caller; the others are fetched ahead, at least one for each thread. */
     loader->thread_count = (int)o->workers;
     int ahead = o->ahead > loader->thread_count ? o->ahead : loader->thread_count;
-    loader->slot_count = loader->thread_count == 0 ? 1 : ahead + 1;
+    loader->slot_count = loader->thread_count == 0 ? 2 : ahead + 1;
     TDM_TRY(tdm__new(loader->host, &loader->order, (size_t)tdm__sampler_room(&o->sampler), sizeof(int64_t),
                      "order of samples"));
     TDM_TRY(new_slots(loader));
@@ -377,12 +377,8 @@ static void wait_for(tdm_loader *loader, const slot *s) {
     }
 }
 
-tdm_status tdm__loader_next(tdm_loader *loader, const tdm_batch **out) {
-    *out = NULL;
-    pthread_mutex_lock(&loader->mutex);
-    loader->running = true;
-    loader->released = loader->taken;
-    pthread_cond_broadcast(&loader->can_claim);
+/* The batch to be handed out next, fetched; with the mutex held. */
+static slot *front(tdm_loader *loader) {
     slot *s = &loader->slots[loader->taken % (uint64_t)loader->slot_count];
     if (loader->thread_count > 0) {
         wait_for(loader, s);
@@ -390,6 +386,16 @@ tdm_status tdm__loader_next(tdm_loader *loader, const tdm_batch **out) {
         fetch_and_keep_error(loader, claim(loader), loader->caller.sample);
         s->ready = true;
     }
+    return s;
+}
+
+tdm_status tdm__loader_next(tdm_loader *loader, const tdm_batch **out) {
+    *out = NULL;
+    pthread_mutex_lock(&loader->mutex);
+    loader->running = true;
+    loader->released = loader->taken;
+    pthread_cond_broadcast(&loader->can_claim);
+    slot *s = front(loader);
     tdm_status status = s->status;
     if (status == TDM_OK) loader->taken++;
     pthread_mutex_unlock(&loader->mutex);
@@ -399,4 +405,12 @@ tdm_status tdm__loader_next(tdm_loader *loader, const tdm_batch **out) {
     }
     *out = &s->batch;
     return TDM_OK;
+}
+
+const tdm_batch *tdm__loader_peek(tdm_loader *loader) {
+    pthread_mutex_lock(&loader->mutex);
+    loader->running = true;
+    slot *s = loader->slot_count > 1 ? front(loader) : NULL;
+    pthread_mutex_unlock(&loader->mutex);
+    return s != NULL && s->status == TDM_OK ? &s->batch : NULL;
 }

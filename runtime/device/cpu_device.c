@@ -1,36 +1,59 @@
 /* The CPU as a device. cpu:0, cpu:1, ... are virtual: each is the thread that uses it, with memory of its own, so that
  * data parallelism is the same on a laptop as on a node of GPUs. Work runs on the calling thread and is done when the
- * call returns. */
+ * call returns: there is one queue, and events are moments. */
+#include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/device/device.h"
 #include "runtime/graph/graph.h"
 
-/* In front of each allocation, so that release knows its size. */
-typedef struct block_head {
-    size_t bytes;
-    char pad[TDM_ALIGN - sizeof(size_t)];
-} block_head;
+typedef struct cpu_device {
+    tdm_device base;
+    const tdm_flat_kernels *flat;
+} cpu_device;
 
-static tdm_status cpu_open(tdm_device **out, const tdm_host *host, int index) {
+struct tdm_event {
+    int64_t ns;
+};
+
+static tdm_status cpu_count(int *out) {
+    *out = INT_MAX;
+    return TDM_OK;
+}
+
+static tdm_status cpu_info(int index, tdm_device_info *out) {
+    *out = (tdm_device_info){0};
+    snprintf(out->name, sizeof(out->name), "CPU, virtual device %d", index);
+    return TDM_OK;
+}
+
+static tdm_status cpu_open(tdm_device **out, const tdm_host *host, const tdm_device_options *options) {
     *out = NULL;
-    tdm_device *device = NULL;
+    cpu_device *device = NULL;
     TDM_TRY(tdm__new(host, &device, 1, sizeof(*device), "device"));
-    device->ops = &tdm_cpu_device;
-    device->host = host;
-    device->index = index;
+    device->base = (tdm_device){.ops = &tdm_cpu_device, .host = host, .index = options->index};
     device->flat = tdm_builtin_flat();
-    snprintf(device->name, sizeof(device->name), "cpu:%d", index);
-    *out = device;
+    snprintf(device->base.name, sizeof(device->base.name), "cpu:%d", options->index);
+    *out = &device->base;
     return TDM_OK;
 }
 
 static void cpu_close(tdm_device *device) {
     if (device != NULL) tdm__delete(device->host, device);
 }
+
+/* ---- memory ---- */
+
+/* In front of each allocation, so that release knows its size. */
+typedef struct block_head {
+    size_t bytes;
+    char pad[TDM_ALIGN - sizeof(size_t)];
+} block_head;
 
 static tdm_status cpu_allocate(tdm_device *device, void **out, size_t bytes, const char *what) {
     *out = NULL;
@@ -53,31 +76,134 @@ static void cpu_release(tdm_device *device, void *pointer) {
     tdm__delete_pages(device->host, head);
 }
 
-static tdm_status cpu_copy(tdm_device *device, void *to, const void *from, size_t bytes) {
+static tdm_status cpu_copy(tdm_device *device, tdm_queue *queue, void *to, const void *from, size_t bytes) {
     (void)device;
-    if (bytes > 0) memcpy(to, from, bytes);
+    (void)queue;
+    if (bytes > 0 && to != from) memcpy(to, from, bytes);
     return TDM_OK;
 }
 
-static tdm_status cpu_fill(tdm_device *device, void *to, uint8_t byte, size_t bytes) {
+static tdm_status cpu_fill(tdm_device *device, tdm_queue *queue, void *to, uint8_t byte, size_t bytes) {
     (void)device;
+    (void)queue;
     if (bytes > 0) memset(to, byte, bytes);
     return TDM_OK;
 }
 
-static tdm_status cpu_finish(tdm_device *device) {
+/* ---- queues and events ---- */
+
+static tdm_status cpu_finish(tdm_device *device, tdm_queue *queue) {
     (void)device;
+    (void)queue;
+    return TDM_OK;
+}
+
+static tdm_status cpu_queue_open(tdm_device *device, tdm_queue **out) {
+    (void)device;
+    *out = NULL;
+    return TDM_OK;
+}
+
+static void cpu_queue_close(tdm_device *device, tdm_queue *queue) {
+    (void)device;
+    (void)queue;
+}
+
+static tdm_status cpu_event_open(tdm_device *device, tdm_event **out) {
+    return tdm__new(device->host, out, 1, sizeof(**out), "event");
+}
+
+static void cpu_event_close(tdm_device *device, tdm_event *event) {
+    tdm__delete(device->host, event);
+}
+
+static tdm_status cpu_event_record(tdm_device *device, tdm_event *event, tdm_queue *queue) {
+    (void)device;
+    (void)queue;
+    event->ns = tdm__now_ns();
+    return TDM_OK;
+}
+
+static tdm_status cpu_event_wait(tdm_device *device, tdm_event *event, tdm_queue *queue) {
+    (void)device;
+    (void)event;
+    (void)queue;
+    return TDM_OK;
+}
+
+static tdm_status cpu_event_done(tdm_device *device, tdm_event *event, bool *done) {
+    (void)device;
+    (void)event;
+    *done = true;
+    return TDM_OK;
+}
+
+static tdm_status cpu_event_ms(tdm_device *device, tdm_event *from, tdm_event *to, double *ms) {
+    (void)device;
+    *ms = (double)(to->ns - from->ns) * 1e-6;
+    return TDM_OK;
+}
+
+/* ---- flat passes ---- */
+
+static tdm_status cpu_sum(tdm_device *device, float *out, const float *const *source, int source_count, size_t count) {
+    ((cpu_device *)device)->flat->sum(out, source, source_count, count);
+    return TDM_OK;
+}
+
+static tdm_status cpu_sgd(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *momentum,
+                          size_t count) {
+    ((cpu_device *)device)->flat->sgd(&values->sgd, p, g, momentum, count);
+    return TDM_OK;
+}
+
+static tdm_status cpu_adam(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *m,
+                           float *v, size_t count) {
+    ((cpu_device *)device)->flat->adam(&values->adam, p, g, m, v, count);
+    return TDM_OK;
+}
+
+static tdm_status cpu_clip(tdm_device *device, const tdm_step_values *values, float *g, size_t count,
+                           const tdm_flat_range *ranges, int range_count, double *norm) {
+    const tdm_flat_kernels *flat = ((cpu_device *)device)->flat;
+    double squares = 0;
+    for (int i = 0; i < range_count; i++) {
+        float part = (float)sqrt(flat->sum_squares(g + ranges[i].offset, ranges[i].count));
+        squares += (double)part * (double)part;
+    }
+    float total = (float)sqrt(squares);
+    float factor = values->clip_norm / (total + 1e-6f);
+    flat->scale(g, factor < 1.0f ? factor : 1.0f, count);
+    *norm = (double)total;
     return TDM_OK;
 }
 
 const tdm_device_ops tdm_cpu_device = {
     .size = sizeof(tdm_device_ops),
     .name = "cpu",
+    .discrete = false,
+    .count = cpu_count,
+    .info = cpu_info,
     .open = cpu_open,
     .close = cpu_close,
     .allocate = cpu_allocate,
     .release = cpu_release,
+    .allocate_host = cpu_allocate,
+    .release_host = cpu_release,
     .copy = cpu_copy,
     .fill = cpu_fill,
     .finish = cpu_finish,
+    .queue_open = cpu_queue_open,
+    .queue_close = cpu_queue_close,
+    .event_open = cpu_event_open,
+    .event_close = cpu_event_close,
+    .event_record = cpu_event_record,
+    .event_wait = cpu_event_wait,
+    .event_done = cpu_event_done,
+    .event_stamp = cpu_event_record,
+    .event_ms = cpu_event_ms,
+    .sum = cpu_sum,
+    .sgd = cpu_sgd,
+    .adam = cpu_adam,
+    .clip = cpu_clip,
 };

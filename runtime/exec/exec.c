@@ -1,6 +1,4 @@
 /* The executor: the plan's steps in order. Kernels write; what must be added is added here. */
-#include <string.h>
-
 #include "runtime/base/status.h"
 #include "runtime/exec/prepared.h"
 #include "runtime/exec/replica.h"
@@ -28,11 +26,12 @@ static void common_args(tdm_replica *replica, const tdm_plan_node *node, int ind
                         const tdm_prepared *prepared, tdm_kernel_args *args) {
     const tdm_plan *plan = replica->plan;
     *args = (tdm_kernel_args){.desc = &node->desc,
+                              .device = replica->device,
                               .state = prepared->state[index],
                               .rows = rows->rows,
                               .training = prepared->training,
                               .seed = replica->seed,
-                              .step = replica->step,
+                              .values = &replica->block->values,
                               .position = rows->position};
     args->stream = (uint32_t)(node->graph_node >= 0 ? node->graph_node : index);
     for (int i = 0; i < node->desc.input_count; i++) args->x[i] = address(replica, rows, node->x[i]);
@@ -68,9 +67,9 @@ static size_t value_count(const tdm_plan_value *value, int64_t rows) {
     return (size_t)(tdm__shape_count(&value->shape) / value->shape.dim[0] * rows);
 }
 
-static void add(const tdm_replica *replica, float *to, const float *what, size_t count) {
+static tdm_status add(const tdm_replica *replica, float *to, const float *what, size_t count) {
     const float *const source[2] = {to, what};
-    replica->device->flat->sum(to, source, 2, count);
+    return replica->device->ops->sum(replica->device, to, source, 2, count);
 }
 
 /* An alias node has no kernel; its gradients share memory unless another layer wrote there first or will add. */
@@ -78,11 +77,9 @@ static tdm_status backward_alias(tdm_replica *replica, const tdm_plan_node *node
     if (node->dx[0] < 0) return TDM_OK;
     float *dx = address(replica, rows, node->dx[0]), *dy = address(replica, rows, node->dy);
     size_t count = value_count(&replica->plan->values[node->dy], rows->rows);
-    if (node->dx_adds[0])
-        add(replica, dx, dy, count);
-    else if (dx != dy)
-        memcpy(dx, dy, count * sizeof(float));
-    return TDM_OK;
+    if (node->dx_adds[0]) return add(replica, dx, dy, count);
+    if (dx == dy) return TDM_OK;
+    return replica->device->ops->copy(replica->device, NULL, dx, dy, count * sizeof(float));
 }
 
 static tdm_status backward_node(tdm_replica *replica, int index, const tdm_rows *rows, const tdm_prepared *prepared,
@@ -105,12 +102,12 @@ static tdm_status backward_node(tdm_replica *replica, int index, const tdm_rows 
     TDM_TRY(node->kernel->backward(&args));
     for (int i = 0; i < node->desc.input_count; i++) {
         if (node->dx[i] >= 0 && node->dx_adds[i])
-            add(replica, address(replica, rows, node->dx[i]), args.dx[i],
-                value_count(&plan->values[node->dx[i]], rows->rows));
+            TDM_TRY(add(replica, address(replica, rows, node->dx[i]), args.dx[i],
+                        value_count(&plan->values[node->dx[i]], rows->rows)));
     }
     for (int i = 0; i < node->desc.param_count && !first; i++) {
         const tdm_plan_param *param = &plan->params[node->param[i]];
-        add(replica, replica->grad + param->offset, args.dparam[i], (size_t)param->count);
+        TDM_TRY(add(replica, replica->grad + param->offset, args.dparam[i], (size_t)param->count));
     }
     return TDM_OK;
 }

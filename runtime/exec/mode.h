@@ -10,26 +10,6 @@
 #include "runtime/data/data.h"
 #include "runtime/exec/replica.h"
 
-typedef enum tdm_phase {
-    TDM_PHASE_DATA,
-    TDM_PHASE_SCATTER,
-    TDM_PHASE_REPLICATE,
-    TDM_PHASE_FORWARD,
-    TDM_PHASE_GATHER,
-    TDM_PHASE_LOSS,
-    TDM_PHASE_BACKWARD,
-    TDM_PHASE_COMM,         /* time that collectives took, hidden or not */
-    TDM_PHASE_COMM_EXPOSED, /* time that the step waited for them */
-    TDM_PHASE_OPTIMIZER,
-    TDM_PHASE_STEP,
-    TDM_PHASE_COUNT
-} tdm_phase;
-extern const char *const tdm__phase_names[TDM_PHASE_COUNT];
-
-typedef struct tdm_times {
-    double ms[TDM_PHASE_COUNT]; /* NaN: this mode has no such phase */
-} tdm_times;
-
 /* What the optimizer is told for one step. */
 typedef struct tdm_update {
     const tdm_optimizer_section *optimizer;
@@ -37,6 +17,7 @@ typedef struct tdm_update {
     int64_t t;           /* optimizer steps done before this one + 1 */
     double clip_norm;    /* NaN: none */
     bool stop;           /* this process has been asked to stop after this step */
+    tdm_loader *next;    /* where the batch of the next step may be looked at; NULL: there is none */
 } tdm_update;
 
 typedef struct tdm_step_result {
@@ -54,10 +35,12 @@ typedef struct tdm_mode_params {
     const tdm_job *job;
     const tdm_device_ops *device;
     const tdm_loss_def *loss;
+    tdm_status (*loss_run)(const tdm_loss_args *args); /* the loss's kernel on this device */
     const void *loss_attrs;
-    int replicas;   /* of the whole job */
-    int rank;       /* ddp: this process's replica; else 0 */
-    tdm_comm *comm; /* ddp: of all ranks; borrowed */
+    int replicas;                    /* of the whole job */
+    int rank;                        /* ddp: this process's replica; else 0 */
+    tdm_comm *comm;                  /* ddp: of all ranks, in host memory; borrowed */
+    const tdm_comm_ops *device_comm; /* ddp: the backend that reduces in the device's memory; NULL: `comm` does it */
     int state_count;
     bool has_ignored; /* some label may be ignored: the denominator of the mean is counted each step */
 } tdm_mode_params;
@@ -69,7 +52,7 @@ typedef struct tdm_mode_ops {
     /* One optimizer step over the batch, all replicas. */
     tdm_status (*step)(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update, tdm_step_result *result);
     /* Evaluation forward of up to replicas-here shards at once, shard i on local replica i; outputs[i] is [rows, width]
-     * and stays valid until the next call. */
+     * in host memory and stays valid until the next call. */
     tdm_status (*forward)(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs);
     /* Spread the root replica's parameters, buffers and optimizer state to all others (after initialisation, a load, or
      * before evaluation). Collective in ddp. */

@@ -11,7 +11,10 @@ struct tdm_prepared {
     void **state; /* by plan node; NULL where the kernel needs none */
 };
 
+/* Begins to prepare for the plan's number of rows on a thread of its own, where the device's memory is the host's:
+ * making machine code takes as long as opening the data and the folder, and goes on beside it. */
+tdm_status tdm__prepare_start(tdm_replica *replica);
 tdm_status tdm__prepared_find(tdm_replica *replica, int64_t rows, bool training, tdm_prepared **out);
-void tdm__prepared_free(tdm_replica *replica, tdm_prepared *prepared);
+void tdm__prepared_free_all(tdm_replica *replica);
 
 #endif

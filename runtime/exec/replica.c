@@ -1,36 +1,81 @@
-/* Binding the plan to memory, and preparing kernels for a number of rows. */
+/* Binding the plan to a device's memory, and a step's way to the device and back. */
 #include "runtime/exec/replica.h"
 
+#include <math.h>
+#include <string.h>
+
+#include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/base/sync.h"
 #include "runtime/exec/prepared.h"
+#include "runtime/exec/record.h"
+#include "runtime/exec/stage.h"
 
-static tdm_status prepare_first(void *argument);
+static tdm_status new_arena(tdm_replica *replica, void *out, size_t bytes, const char *what) {
+    void *memory = NULL;
+    TDM_TRY(replica->device->ops->allocate(replica->device, &memory, bytes, what));
+    memcpy(out, &memory, sizeof(memory)); /* any T *: they have one representation on the platforms tandem runs on */
+    replica->memory_bytes += bytes;
+    return TDM_OK;
+}
 
-static tdm_status allocate_all(tdm_replica *replica, const tdm_replica_options *options) {
+static tdm_status new_arenas(tdm_replica *replica, const tdm_replica_options *options) {
     const tdm_plan *plan = replica->plan;
-    tdm_device *device = replica->device;
-    const tdm_device_ops *ops = device->ops;
     size_t arena = plan->param_floats * sizeof(float);
-    void *param = NULL, *grad = options->grad, *state = NULL, *activation = NULL, *buffer = NULL;
-    TDM_TRY(ops->allocate(device, &param, arena, "parameters"));
-    replica->param = param;
-    if (plan->options.training && grad == NULL) {
-        TDM_TRY(ops->allocate(device, &grad, arena, "gradients"));
+    TDM_TRY(new_arena(replica, &replica->param, arena, "parameters"));
+    replica->grad = options->grad;
+    if (options->grad != NULL) {
+        replica->memory_bytes += arena;
+    } else if (plan->options.training) {
+        TDM_TRY(new_arena(replica, &replica->grad, arena, "gradients"));
         replica->owns_grad = true;
     }
-    replica->grad = grad;
-    if (options->state_count > 0)
-        TDM_TRY(ops->allocate(device, &state, arena * (size_t)options->state_count, "optimizer state"));
-    replica->state = state;
     replica->state_count = options->state_count;
-    TDM_TRY(ops->allocate(device, &activation, plan->activation_bytes, "activations"));
-    replica->activation = activation;
-    TDM_TRY(ops->allocate(device, &buffer, plan->buffer_bytes, "buffers"));
-    replica->buffer = buffer;
-    replica->memory_bytes =
-        arena * (size_t)(1 + (grad != NULL) + options->state_count) + plan->activation_bytes + plan->buffer_bytes;
+    if (options->state_count > 0)
+        TDM_TRY(new_arena(replica, &replica->state, arena * (size_t)options->state_count, "optimizer state"));
+    TDM_TRY(new_arena(replica, &replica->activation, plan->activation_bytes, "activations"));
+    return new_arena(replica, &replica->buffer, plan->buffer_bytes, "buffers");
+}
+
+static tdm_status new_step_memory(tdm_replica *replica) {
+    const tdm_device_ops *ops = replica->device->ops;
+    const tdm_plan *plan = replica->plan;
+    TDM_TRY(new_arena(replica, &replica->block, sizeof(*replica->block), "step values"));
+    TDM_TRY(new_arena(replica, &replica->ranges, plan->graph->param_count * sizeof(*replica->ranges), "ranges"));
+    replica->host_block = replica->block;
+    if (ops->discrete) {
+        void *memory = NULL;
+        TDM_TRY(ops->allocate_host(replica->device, &memory, sizeof(*replica->block), "step values"));
+        replica->host_block = memory;
+        size_t bytes = (size_t)(plan->options.rows * plan->output_width) * sizeof(float);
+        TDM_TRY(ops->allocate_host(replica->device, &memory, bytes, "fetched outputs"));
+        replica->host_output = memory;
+    }
+    tdm_flat_range *ranges = NULL;
+    TDM_TRY(tdm__new(replica->host, &ranges, plan->graph->param_count, sizeof(*ranges), "ranges"));
+    for (size_t i = 0; i < plan->graph->param_count; i++) {
+        const tdm_plan_param *param = &plan->params[plan->param_of_graph[i]];
+        ranges[i] = (tdm_flat_range){param->offset, (size_t)param->count};
+    }
+    tdm_status status =
+        ops->copy(replica->device, NULL, replica->ranges, ranges, plan->graph->param_count * sizeof(*ranges));
+    if (status == TDM_OK) status = ops->finish(replica->device, NULL);
+    tdm__delete(replica->host, ranges);
+    return status;
+}
+
+static tdm_status new_stage(tdm_replica *replica, const tdm_replica_options *options) {
+    if (!replica->device->ops->discrete) return TDM_OK;
+    TDM_TRY(tdm__stage_open(&replica->stage, replica, options->rows, options->target_bytes));
+    replica->memory_bytes += tdm__stage_bytes(replica->stage);
     return TDM_OK;
+}
+
+static tdm_status open_all(tdm_replica *replica, const tdm_replica_options *options) {
+    TDM_TRY(tdm__prepare_start(replica));
+    TDM_TRY(new_arenas(replica, options));
+    TDM_TRY(new_step_memory(replica));
+    return new_stage(replica, options);
 }
 
 tdm_status tdm__replica_open(tdm_replica **out, const tdm_host *host, const tdm_plan *plan, tdm_device *device,
@@ -43,13 +88,12 @@ tdm_status tdm__replica_open(tdm_replica **out, const tdm_host *host, const tdm_
     replica->device = device;
     replica->index = options->index;
     replica->seed = options->seed;
-    /* Preparing kernels is mostly making machine code: it goes on beside opening the data and the folder. */
-    tdm_status status = tdm__worker_open(&replica->preparation, host, "prepare");
-    if (status == TDM_OK) status = tdm__worker_start(replica->preparation, prepare_first, replica);
-    if (status == TDM_OK) status = allocate_all(replica, options);
+    tdm_status status = open_all(replica, options);
     if (status != TDM_OK) {
+        tdm_error error;
+        tdm__error_save(&error);
         tdm__replica_close(replica);
-        return status;
+        return tdm__error_restore(&error, NULL);
     }
     *out = replica;
     return TDM_OK;
@@ -57,89 +101,95 @@ tdm_status tdm__replica_open(tdm_replica **out, const tdm_host *host, const tdm_
 
 void tdm__replica_close(tdm_replica *replica) {
     if (replica == NULL) return;
-    tdm__worker_close(replica->preparation);
-    while (replica->prepared != NULL) {
-        tdm_prepared *next = replica->prepared->next;
-        tdm__prepared_free(replica, replica->prepared);
-        replica->prepared = next;
-    }
-    const tdm_device_ops *ops = replica->device->ops;
-    ops->release(replica->device, replica->param);
-    if (replica->owns_grad) ops->release(replica->device, replica->grad);
-    ops->release(replica->device, replica->state);
-    ops->release(replica->device, replica->activation);
-    ops->release(replica->device, replica->buffer);
+    tdm_device *device = replica->device;
+    const tdm_device_ops *ops = device->ops;
+    (void)ops->finish(device, NULL); /* nothing may still use what is released; a failure was told before */
+    tdm__prepared_free_all(replica);
+    tdm__records_free(replica);
+    ops->release(device, replica->param);
+    if (replica->owns_grad) ops->release(device, replica->grad);
+    ops->release(device, replica->state);
+    ops->release(device, replica->activation);
+    ops->release(device, replica->buffer);
+    tdm__stage_close(replica->stage, replica);
+    if (replica->host_block != replica->block) ops->release_host(device, replica->host_block);
+    ops->release_host(device, replica->host_output);
+    ops->release(device, replica->block);
+    ops->release(device, replica->ranges);
+    for (int i = 0; i < TDM_ARENA_COUNT; i++) tdm__delete_pages(replica->host, replica->mirror[i]);
     tdm__delete(replica->host, replica);
 }
 
-/* ---- kernels prepared for a number of rows ---- */
+/* ---- a step ---- */
 
-void tdm__prepared_free(tdm_replica *replica, tdm_prepared *prepared) {
-    const tdm_plan *plan = replica->plan;
-    for (int i = 0; i < plan->node_count; i++) {
-        const tdm_kernel *kernel = plan->nodes[i].kernel;
-        if (prepared->state[i] != NULL && kernel != NULL && kernel->close != NULL) kernel->close(prepared->state[i]);
+tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_step_values *values) {
+    tdm_device *device = replica->device;
+    *replica->host_block = (tdm_step_block){.values = *values};
+    return device->ops->copy(device, NULL, replica->block, replica->host_block, sizeof(*replica->block));
+}
+
+tdm_status tdm__replica_settle(tdm_replica *replica, tdm_times *times) {
+    TDM_TRY(replica->device->ops->finish(replica->device, NULL));
+    return tdm__record_times(replica, times);
+}
+
+tdm_status tdm__replica_end(tdm_replica *replica, tdm_times *times) {
+    tdm_device *device = replica->device;
+    TDM_TRY(device->ops->copy(device, NULL, &replica->host_block->outcome, &replica->block->outcome,
+                              sizeof(replica->block->outcome)));
+    return tdm__replica_settle(replica, times);
+}
+
+/* ---- arenas in host memory ---- */
+
+static void *arena_of(const tdm_replica *replica, tdm_arena_kind kind, size_t *bytes) {
+    size_t floats = replica->plan->param_floats * sizeof(float);
+    switch (kind) {
+    case TDM_ARENA_PARAM:
+        *bytes = floats;
+        return replica->param;
+    case TDM_ARENA_GRAD:
+        *bytes = floats;
+        return replica->grad;
+    case TDM_ARENA_STATE:
+        *bytes = floats * (size_t)replica->state_count;
+        return replica->state;
+    case TDM_ARENA_BUFFER:
+    case TDM_ARENA_COUNT:
+        break;
     }
-    tdm__delete(replica->host, prepared->state);
-    tdm__delete(replica->host, prepared);
+    *bytes = replica->plan->buffer_bytes;
+    return replica->buffer;
 }
 
-static tdm_status open_states(tdm_replica *replica, tdm_prepared *prepared) {
-    const tdm_plan *plan = replica->plan;
-    for (int i = 0; i < plan->node_count; i++) {
-        const tdm_kernel *kernel = plan->nodes[i].kernel;
-        if (kernel == NULL || kernel->open == NULL) continue;
-        TDM_TRY(kernel->open(&plan->nodes[i].desc, prepared->rows, prepared->training, &prepared->state[i]));
-    }
-    return TDM_OK;
+tdm_status tdm__replica_fetch(tdm_replica *replica, tdm_arena_kind kind, void **out) {
+    tdm_device *device = replica->device;
+    size_t bytes = 0;
+    void *arena = arena_of(replica, kind, &bytes);
+    *out = arena;
+    if (!device->ops->discrete || arena == NULL) return TDM_OK;
+    if (replica->mirror[kind] == NULL)
+        TDM_TRY(tdm__new_pages(replica->host, &replica->mirror[kind], bytes, "the host's copy of an arena"));
+    *out = replica->mirror[kind];
+    TDM_TRY(device->ops->copy(device, NULL, *out, arena, bytes));
+    return device->ops->finish(device, NULL);
 }
 
-static tdm_status add_prepared(tdm_replica *replica, int64_t rows, bool training) {
-    tdm_prepared *prepared = NULL;
-    TDM_TRY(tdm__new(replica->host, &prepared, 1, sizeof(*prepared), "prepared kernels"));
-    prepared->rows = rows;
-    prepared->training = training;
-    tdm_status status = tdm__new(replica->host, &prepared->state, (size_t)replica->plan->node_count, sizeof(void *),
-                                 "prepared kernels");
-    if (status == TDM_OK) status = open_states(replica, prepared);
-    if (status != TDM_OK) {
-        if (prepared->state != NULL)
-            tdm__prepared_free(replica, prepared);
-        else
-            tdm__delete(replica->host, prepared);
-        return tdm__frame(status, __FILE__, __LINE__);
-    }
-    prepared->next = replica->prepared;
-    replica->prepared = prepared;
-    return TDM_OK;
+tdm_status tdm__replica_put(tdm_replica *replica, tdm_arena_kind kind) {
+    tdm_device *device = replica->device;
+    size_t bytes = 0;
+    void *arena = arena_of(replica, kind, &bytes);
+    if (!device->ops->discrete || arena == NULL || replica->mirror[kind] == NULL) return TDM_OK;
+    TDM_TRY(device->ops->copy(device, NULL, arena, replica->mirror[kind], bytes));
+    return device->ops->finish(device, NULL);
 }
 
-static tdm_status prepare_first(void *argument) {
-    tdm_replica *replica = argument;
-    return add_prepared(replica, replica->plan->options.rows, replica->plan->options.training);
-}
-
-/* From here on the list belongs to the calling thread. */
-static tdm_status wait_for_first(tdm_replica *replica) {
-    if (replica->preparation == NULL) return TDM_OK;
-    tdm_status status = tdm__worker_wait(replica->preparation, -1);
-    tdm__worker_close(replica->preparation);
-    replica->preparation = NULL;
-    return status;
-}
-
-tdm_status tdm__prepared_find(tdm_replica *replica, int64_t rows, bool training, tdm_prepared **out) {
-    TDM_TRY(wait_for_first(replica));
-    tdm_prepared **link = &replica->prepared;
-    for (tdm_prepared *p = *link; p != NULL; link = &p->next, p = p->next) {
-        if (p->rows != rows || p->training != training) continue;
-        *link = p->next; /* the last used comes first, so that the usual case is found at once */
-        p->next = replica->prepared;
-        replica->prepared = p;
-        *out = p;
-        return TDM_OK;
-    }
-    TDM_TRY(add_prepared(replica, rows, training));
-    *out = replica->prepared;
-    return TDM_OK;
+tdm_status tdm__replica_fetch_output(tdm_replica *replica, int64_t rows, const float **out) {
+    tdm_device *device = replica->device;
+    *out = tdm__exec_output(replica);
+    if (!device->ops->discrete) return TDM_OK;
+    size_t bytes = (size_t)(rows * replica->plan->output_width) * sizeof(float);
+    TDM_TRY(device->ops->copy(device, NULL, replica->host_output, *out, bytes));
+    *out = replica->host_output;
+    return device->ops->finish(device, NULL);
 }

@@ -1,19 +1,49 @@
-/* A replica: the plan bound to one device's memory. The only stage of the run that changes while training. */
+/* A replica: the plan bound to one device's memory. The only stage of the run that changes while training.
+ *
+ * A step is: begin (the step's values and its rows go to the device), run (work is put on the device's queue), end
+ * (what the step left behind is fetched; the device has nothing left to do). On a device that is not discrete all
+ * memory is the host's, nothing is copied, and work is done when it is put. */
 #ifndef TDM_EXEC_REPLICA_H
 #define TDM_EXEC_REPLICA_H
 
+#include "runtime/base/hash.h"
 #include "runtime/device/device.h"
+#include "runtime/exec/phase.h"
 #include "runtime/plan/plan.h"
 
-/* A batch as a replica sees it: rows [0, rows). */
+/* Rows of a batch: in host memory as the loader has them, or where a replica sees them. */
 typedef struct tdm_rows {
     int64_t rows;
     const float *x;          /* [rows, input] */
-    const void *target;      /* int64_t[rows] or float[rows, output] */
+    const void *target;      /* int64_t[rows] or float[rows, output]; NULL for predictions */
     const int64_t *position; /* each row's place in the order of samples of this step */
 } tdm_rows;
 
+/* What a step leaves behind. */
+typedef struct tdm_outcome {
+    double loss[TDM_LIST_MAX]; /* of each part of the batch, summed over its rows */
+    int64_t correct;
+    double grad_norm;
+} tdm_outcome;
+
+/* What a step is told, and what it leaves behind: one block, so that one copy brings the one and clears the other. */
+typedef struct tdm_step_block {
+    tdm_step_values values;
+    tdm_outcome outcome;
+} tdm_step_block;
+
+typedef struct tdm_stage tdm_stage; /* of a discrete device: where the rows of two steps are placed */
+
 typedef struct tdm_prepared tdm_prepared; /* kernel states for one number of rows */
+typedef struct tdm_record tdm_record;     /* captured work and its stamps */
+
+typedef enum tdm_arena_kind {
+    TDM_ARENA_PARAM,
+    TDM_ARENA_GRAD,
+    TDM_ARENA_STATE,
+    TDM_ARENA_BUFFER,
+    TDM_ARENA_COUNT
+} tdm_arena_kind;
 
 typedef struct tdm_replica {
     const tdm_plan *plan;
@@ -29,7 +59,17 @@ typedef struct tdm_replica {
     struct tdm_worker *preparation; /* makes the first of them while the run is still being opened; NULL: nothing to
                                      * wait for */
     size_t memory_bytes;            /* everything above: what the device holds */
-    uint64_t seed, step;            /* of the counter-based generator */
+    uint64_t seed;                  /* of the counter-based generator */
+
+    /* In the device's memory, and the host's side of it: the same where the device is not discrete. */
+    tdm_step_block *block, *host_block;
+    tdm_flat_range *ranges; /* of the parameters, in PyTorch's order */
+    /* Of a discrete device: where outputs are fetched to, copies of arenas. */
+    tdm_stage *stage;
+    float *host_output;
+    char *mirror[TDM_ARENA_COUNT];
+
+    tdm_record *record, *records; /* in use; all, the last used first */
 } tdm_replica;
 
 typedef struct tdm_replica_options {
@@ -37,15 +77,50 @@ typedef struct tdm_replica_options {
     int state_count; /* 0 sgd, 1 momentum, 2 adam */
     float *grad;     /* gradient arena lent by a communicator; NULL: its own */
     uint64_t seed;
+    int64_t rows;        /* most rows placed in one step */
+    size_t target_bytes; /* of one row's target */
 } tdm_replica_options;
 
 tdm_status tdm__replica_open(tdm_replica **out, const tdm_host *host, const tdm_plan *plan, tdm_device *device,
                              const tdm_replica_options *options);
 void tdm__replica_close(tdm_replica *replica);
 
-/* The executor: the plan's steps, in order, on the calling thread. */
+/* ---- a step ---- */
+
+tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_step_values *values);
+/* The parts of a step's batch, in host memory, become rows that the executor can use. `ticket` is the batch's own
+ * number: one that was prefetched is there already; TDM_NO_TICKET: it was not. */
+#define TDM_NO_TICKET (-1)
+tdm_status tdm__replica_place(tdm_replica *replica, const tdm_rows *parts, int count, int64_t ticket, tdm_rows *out);
+/* Begins to bring the parts of the next step's batch to a discrete device, beside the work of this step, whose rows
+ * stay where they are. They are copied before it returns. Does nothing on other devices. */
+tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_rows *parts, int count, int64_t ticket);
+/* `work` puts a step's work on the device's queue, and nothing else: where the device can, it is captured when the same
+ * `key` comes for the second time, and run in one call from then on. The key is of all that decides what `work` puts
+ * there but the contents of memory. */
+typedef tdm_status (*tdm_work)(void *user);
+tdm_status tdm__replica_run(tdm_replica *replica, tdm_hash128 key, tdm_work work, void *user);
+/* Within `work`: what was put on the queue since the last lap, or since run, was this phase. */
+tdm_status tdm__replica_lap(tdm_replica *replica, tdm_phase phase);
+/* Waits for what run put on the queue; its laps are added to *times where it has their phase. */
+tdm_status tdm__replica_settle(tdm_replica *replica, tdm_times *times);
+/* Settles, and replica->host_block->outcome is the step's. */
+tdm_status tdm__replica_end(tdm_replica *replica, tdm_times *times);
+
+/* ---- arenas in host memory ---- */
+
+/* The arena itself, or a copy of it; valid until the replica closes. */
+tdm_status tdm__replica_fetch(tdm_replica *replica, tdm_arena_kind kind, void **out);
+/* What was written to the memory that fetch gave becomes the arena. */
+tdm_status tdm__replica_put(tdm_replica *replica, tdm_arena_kind kind);
+/* The output of the last forward pass, [rows, plan->output_width]; valid until the next. */
+tdm_status tdm__replica_fetch_output(tdm_replica *replica, int64_t rows, const float **out);
+
+/* ---- the executor: the plan's steps, in order ---- */
+
 typedef struct tdm_exec_hooks {
-    /* All gradients of the bucket are written (the last micro-batch only). May be NULL. */
+    /* All gradients of the bucket are written, or will be by what the queue holds (the last micro-batch only). May be
+     * NULL. */
     tdm_status (*bucket_ready)(void *user, tdm_replica *replica, int bucket);
     void *user;
 } tdm_exec_hooks;

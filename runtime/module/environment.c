@@ -262,7 +262,7 @@ tdm_status tdm_environment_variables(const tdm_host *host, char **out) {
     tdm_text text;
     tdm__text_init(&text, host);
     for (int i = 0; i < TDM_ENV_COUNT; i++) {
-        tdm__text_printf(&text, "  %-20s %s\n", tdm__env_name((tdm_env_key)i), tdm__env_help((tdm_env_key)i));
+        tdm__text_printf(&text, "  %-26s %s\n", tdm__env_name((tdm_env_key)i), tdm__env_help((tdm_env_key)i));
     }
     tdm_status status = tdm__text_take_public(&text, out);
     tdm__text_deinit(&text);

@@ -1,4 +1,5 @@
 /* What modules and ops may call: they link nothing of tandem, so it is handed to them as a table. */
+#include "runtime/base/env.h"
 #include "runtime/base/status.h"
 #include "runtime/module/module.h"
 
@@ -6,4 +7,5 @@ const tdm_host_calls tdm__host_calls = {
     .size = sizeof(tdm_host_calls),
     .fail = tdm__fail,
     .frame = tdm__frame,
+    .environment = tdm__env_by_name,
 };

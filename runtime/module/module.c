@@ -17,9 +17,6 @@
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
-#include "runtime/graph/graph.h"
-
-#define HAS_MEMBER(module, member) ((module)->size >= offsetof(tdm_module, member) + sizeof((module)->member))
 
 typedef struct search {
     const tdm_host *host;
@@ -68,7 +65,7 @@ static const tdm_module *accept(search *s, const char *path, void *library) {
                module->abi, TDM_MODULE_ABI);
         return NULL;
     }
-    if (!HAS_MEMBER(module, probe) || module->name == NULL || module->probe == NULL) {
+    if (!TDM_MODULE_HAS(module, probe) || module->name == NULL || module->probe == NULL) {
         refuse(s, path, "its description is incomplete (%u bytes)", module->size);
         return NULL;
     }
@@ -89,11 +86,12 @@ static void try_file(search *s, const char *path) {
     const tdm_module *module = accept(s, path, library);
     char text[sizeof s->report->text] = "";
     if (module == NULL) return;
+    /* Before it is asked: what it looks for may be named in the environment. */
+    if (TDM_MODULE_HAS(module, init) && module->init != NULL) module->init(&tdm__host_calls);
     if (!module->probe(text, sizeof text)) {
         refuse(s, path, "%s", text[0] != '\0' ? text : "does not work on this machine");
         return;
     }
-    if (HAS_MEMBER(module, init) && module->init != NULL) module->init(&tdm__host_calls);
     s->found = module;
     s->report->usable = true;
     put(s->report->path, sizeof s->report->path, path);
@@ -146,30 +144,5 @@ tdm_status tdm__module_find(const tdm_module **out, const tdm_host *host, const 
                "libtandem-%s.so is in none of %s; install it or name its folder in %s", name, s.folders,
                tdm__env_name(TDM_ENV_MODULE_PATH));
     }
-    return TDM_OK;
-}
-
-static size_t kernel_count(const tdm_kernel *const *kernels) {
-    size_t count = 0;
-    while (kernels != NULL && kernels[count] != NULL) count++;
-    return count;
-}
-
-tdm_status tdm__module_kernels(const tdm_kernel *const **out, const tdm_host *host, bool reference_only,
-                               const char *module_path, tdm_module_report *report) {
-    const tdm_module *module = NULL;
-    const tdm_kernel **list;
-    *out = NULL;
-    if (reference_only) {
-        *report = (tdm_module_report){.text = "not looked for: only the reference kernels are wanted"};
-    } else {
-        TDM_TRY(tdm__module_find(&module, host, "dnnl", module_path, report));
-    }
-    const tdm_kernel *const *own = module != NULL && HAS_MEMBER(module, kernels) ? module->kernels : NULL;
-    const size_t own_count = kernel_count(own), built_in = kernel_count(tdm_builtin_kernels);
-    TDM_TRY(tdm__new(host, &list, own_count + built_in + 1, sizeof *list, "the list of kernels"));
-    for (size_t i = 0; i < own_count; i++) list[i] = own[i];
-    for (size_t i = 0; i < built_in; i++) list[own_count + i] = tdm_builtin_kernels[i];
-    *out = list;
     return TDM_OK;
 }

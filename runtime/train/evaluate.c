@@ -11,6 +11,7 @@
 enum { LOSS, CORRECT, COUNT, PER_BATCH };
 
 static tdm_status score(tdm_run *run, const tdm_shard *shard, const float *y, double *sums) {
+    const tdm_step_values values = {.loss_seed = 1};
     double loss = 0;
     int64_t correct = 0;
     tdm_loss_args args = {.attrs = run->loss_attrs,
@@ -18,7 +19,7 @@ static tdm_status score(tdm_run *run, const tdm_shard *shard, const float *y, do
                           .width = run->plan->output_width,
                           .y = y,
                           .target = shard->target,
-                          .seed = 1,
+                          .values = &values,
                           .loss_sum = &loss,
                           .correct = &correct};
     TDM_TRY(run->loss->run(&args));

@@ -282,9 +282,9 @@ tdm_status tdm__folder_summary(tdm_run *run, const char *reason, const int64_t *
     tdm__text_json_string(&text, run->job->name != NULL ? run->job->name : "");
     tdm__text_printf(
         &text,
-        ",\"mode\":\"%s\",\"devices\":%d,\"replicas\":%d,\"per_device\":%lld,\"global_batch\":%lld,\"parameters\":%lld,"
+        ",\"mode\":\"%s\",\"device\":\"%s\",\"devices\":%d,\"replicas\":%d,\"per_device\":%lld,\"global_batch\":%lld,\"parameters\":%lld,"
         "\"step\":%lld,\"epoch\":%lld,\"samples\":%lld,\"loss\":",
-        run->mode->ops->name, count, run->replicas, (long long)run->per_device,
+        run->mode->ops->name, run->compute.device->name, count, run->replicas, (long long)run->per_device,
         (long long)(run->per_device * run->replicas), (long long)tdm_graph_param_count(run->graph),
         (long long)run->step, (long long)run->epoch, (long long)run->samples);
     add_loss(&text, run->last_loss);

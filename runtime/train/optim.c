@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "runtime/base/status.h"
 #include "runtime/train/train.h"
 
 const char *tdm__optim_name(int type) {
@@ -20,55 +21,53 @@ const char *tdm__optim_state_name(int type, int slot) {
     return slot == 0 ? "exp_avg" : slot == 1 ? "exp_avg_sq" : NULL;
 }
 
-static void sgd_step(tdm_replica *replica, const tdm_update *update) {
+static tdm_sgd_args sgd_args(const tdm_update *update) {
     const tdm_optimizer_section *o = update->optimizer;
-    tdm_sgd_args args = {.lr = (float)update->lr,
-                         .momentum = (float)update->momentum,
-                         .one_minus_dampening = (float)(1.0 - o->dampening),
-                         .weight_decay = isnan(o->weight_decay) ? 0.0f : (float)o->weight_decay,
-                         .nesterov = o->nesterov,
-                         .first_step = update->t == 1};
-    replica->device->flat->sgd(&args, replica->param, replica->grad, replica->state, replica->plan->param_floats);
+    return (tdm_sgd_args){.lr = (float)update->lr,
+                          .momentum = (float)update->momentum,
+                          .one_minus_dampening = (float)(1.0 - o->dampening),
+                          .weight_decay = isnan(o->weight_decay) ? 0.0f : (float)o->weight_decay,
+                          .nesterov = o->nesterov,
+                          .first_step = update->t == 1};
 }
 
-static void adam_step(tdm_replica *replica, const tdm_update *update) {
+static tdm_adam_args adam_args(const tdm_update *update) {
     const tdm_optimizer_section *o = update->optimizer;
     bool decoupled = o->type == TDM_ADAMW;
     double beta1 = update->momentum, beta2 = o->betas.item[1];
     double decay = isnan(o->weight_decay) ? (decoupled ? 0.01 : 0.0) : o->weight_decay;
     double correction1 = 1.0 - pow(beta1, (double)update->t), correction2 = 1.0 - pow(beta2, (double)update->t);
-    tdm_adam_args args = {.beta1 = (float)beta1,
-                          .one_minus_beta1 = (float)(1.0 - beta1),
-                          .beta2 = (float)beta2,
-                          .one_minus_beta2 = (float)(1.0 - beta2),
-                          .step_size = (float)-(update->lr / correction1),
-                          .sqrt_correction = (float)sqrt(correction2),
-                          .eps = (float)o->eps,
-                          .weight_decay = decoupled ? 0.0f : (float)decay,
-                          .decay_factor = decoupled ? (float)(1.0 - update->lr * decay) : 1.0f,
-                          .lerp = o->form == TDM_ADAM_LERP};
-    size_t count = replica->plan->param_floats;
-    replica->device->flat->adam(&args, replica->param, replica->grad, replica->state, replica->state + count, count);
+    return (tdm_adam_args){.beta1 = (float)beta1,
+                           .one_minus_beta1 = (float)(1.0 - beta1),
+                           .beta2 = (float)beta2,
+                           .one_minus_beta2 = (float)(1.0 - beta2),
+                           .step_size = (float)-(update->lr / correction1),
+                           .sqrt_correction = (float)sqrt(correction2),
+                           .eps = (float)o->eps,
+                           .weight_decay = decoupled ? 0.0f : (float)decay,
+                           .decay_factor = decoupled ? (float)(1.0 - update->lr * decay) : 1.0f,
+                           .lerp = o->form == TDM_ADAM_LERP};
 }
 
-void tdm__optim_step(tdm_replica *replica, const tdm_update *update) {
+tdm_step_values tdm__optim_values(const tdm_update *update, int64_t denominator) {
+    tdm_step_values values = {.step = (uint64_t)update->t,
+                              .loss_seed = (float)(1.0 / (double)denominator),
+                              .clip_norm = (float)update->clip_norm};
     if (update->optimizer->type == TDM_SGD)
-        sgd_step(replica, update);
+        values.sgd = sgd_args(update);
     else
-        adam_step(replica, update);
+        values.adam = adam_args(update);
+    return values;
 }
 
-double tdm__clip_grad_norm(tdm_replica *replica, double max_norm) {
-    const tdm_plan *plan = replica->plan;
-    const tdm_flat_kernels *flat = replica->device->flat;
-    double squares = 0;
-    for (size_t i = 0; i < plan->graph->param_count; i++) { /* PyTorch's order of parameters */
-        const tdm_plan_param *param = &plan->params[plan->param_of_graph[i]];
-        float norm = (float)sqrt(flat->sum_squares(replica->grad + param->offset, (size_t)param->count));
-        squares += (double)norm * (double)norm;
-    }
-    float total = (float)sqrt(squares);
-    float factor = (float)max_norm / (total + 1e-6f);
-    flat->scale(replica->grad, factor < 1.0f ? factor : 1.0f, plan->param_floats);
-    return (double)total;
+tdm_status tdm__optim_step(tdm_replica *r, const tdm_update *update) {
+    tdm_device *device = r->device;
+    const tdm_step_values *values = &r->block->values;
+    const tdm_device_ops *ops = device->ops;
+    size_t count = r->plan->param_floats;
+    if (!isnan(update->clip_norm))
+        TDM_TRY(ops->clip(device, values, r->grad, count, r->ranges, (int)r->plan->graph->param_count,
+                          &r->block->outcome.grad_norm));
+    if (update->optimizer->type == TDM_SGD) return ops->sgd(device, values, r->param, r->grad, r->state, count);
+    return ops->adam(device, values, r->param, r->grad, r->state, r->state + count, count);
 }

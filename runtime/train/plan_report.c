@@ -72,15 +72,25 @@ tdm_status tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replic
     return tdm__text_take_public(&text, out);
 }
 
+/* A plan touches no device: where the job's is not here, the plan is made with the CPU's kernels. */
+static tdm_status open_compute(tdm_compute *compute, const tdm_host *host, const tdm_job *job) {
+    tdm_compute_wish wish = {.device = job->parallel.device, .kernels = job->parallel.kernels};
+    tdm_error before;
+    tdm__error_save(&before);
+    tdm_status status = tdm__compute_open(compute, host, &wish);
+    if (status != TDM_E_DEVICE && status != TDM_E_UNSUPPORTED) return status;
+    (void)tdm__error_restore(&before, NULL);
+    wish.device = TDM_DEVICE_CPU;
+    return tdm__compute_open(compute, host, &wish);
+}
+
 tdm_status tdm_plan_print(const tdm_job *job, const tdm_graph *graph, int json, char **out) {
     if (job == NULL || graph == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_plan_print: a pointer is NULL");
     *out = NULL;
     TDM_TRY(tdm_job_check(job));
     const tdm_host *host = tdm_host_default();
-    const tdm_kernel *const *kernels = NULL;
-    tdm_module_report report;
-    TDM_TRY(tdm__module_kernels((const tdm_kernel *const **)&kernels, host, job->parallel.kernels == TDM_KERNELS_REF,
-                                NULL, &report));
+    tdm_compute compute;
+    TDM_TRY(open_compute(&compute, host, job));
     int devices = job->parallel.device_ids.count > 0 ? job->parallel.device_ids.count : 1;
     int64_t rows = job->train.per_device != TDM_INT_NULL ? job->train.per_device : job->train.global_batch / devices;
     int64_t micro = job->train.accumulate;
@@ -90,12 +100,12 @@ tdm_status tdm_plan_print(const tdm_job *job, const tdm_graph *graph, int json, 
                                 .fast = job->parallel.kernels == TDM_KERNELS_FAST,
                                 .accumulates = micro > 1,
                                 .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
-                                .kernels = kernels,
+                                .kernels = compute.kernels,
                                 .loss = job->loss.kind};
     tdm_plan *plan = NULL;
     tdm_status status = tdm__plan_build(&plan, host, graph, &options);
     if (status == TDM_OK) status = tdm__plan_report(plan, job, devices, json != 0, out);
     tdm__plan_free(plan);
-    tdm__delete(host, (void *)(uintptr_t)kernels);
+    tdm__compute_close(&compute, host);
     return status;
 }

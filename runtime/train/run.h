@@ -32,9 +32,9 @@ struct tdm_run {
     int rank, world; /* processes */
     int replicas;    /* of the whole job */
     tdm_comm *comm;  /* NULL alone */
-    const tdm_kernel *const *kernels;
-    tdm_module_report kernel_report;
+    tdm_compute compute;
     const tdm_loss_def *loss;
+    const tdm_comm_ops *device_comm; /* NULL: gradients meet in host memory */
     void *loss_attrs;
     tdm_plan *plan;
     tdm_mode *mode;
@@ -61,13 +61,13 @@ struct tdm_run {
 };
 
 /* ---- tensors ---- */
-typedef struct tdm_named { /* a tensor of the module where it lies */
+typedef struct tdm_named { /* a tensor of the module, and where it lies */
     const char *name;
     const tdm_shape *shape;
     int64_t count;
     bool is_buffer, is_counter;
-    void *data;
-    size_t bytes;
+    tdm_arena_kind arena;
+    size_t offset, bytes;
 } tdm_named;
 int tdm__run_named_count(const tdm_run *run);
 tdm_named tdm__run_named(const tdm_run *run, int index); /* parameters in PyTorch's order, then buffers */

@@ -11,14 +11,51 @@
 
 /* ---- what the job means here ---- */
 
-static tdm_status check_device(const tdm_job *job) {
-    if (job->parallel.device == TDM_DEVICE_CUDA)
-        TDM_FAIL(TDM_E_UNSUPPORTED,
-                 "parallel.device: cuda wants the CUDA module, which this build does not have; use cpu");
-    if (job->train.precision != TDM_F32) TDM_FAIL(TDM_E_UNSUPPORTED, "train.precision: only f32 runs on the CPU");
+static tdm_status open_compute(tdm_run *run) {
+    const tdm_job *job = run->job;
     if (job->parallel.stages != 1)
         TDM_FAIL(TDM_E_UNSUPPORTED, "parallel.stages: this build runs 1 stage, the job wants %lld",
                  (long long)job->parallel.stages);
+    tdm_compute_wish wish = {.device = job->parallel.device,
+                             .kernels = job->parallel.kernels,
+                             .ids = &job->parallel.device_ids,
+                             .module_path = run->options.module_path};
+    TDM_TRY(tdm__compute_open(&run->compute, run->host, &wish));
+    TDM_INFO(run->host, "device", "%s: %s", run->compute.device->name, run->compute.report.text);
+    if (job->train.precision != TDM_F32 && !run->compute.device->discrete)
+        TDM_FAIL(TDM_E_UNSUPPORTED, "train.precision: only f32 runs on the CPU");
+    return TDM_OK;
+}
+
+static bool shares_devices(const tdm_ints *ids) {
+    for (int i = 0; i < ids->count; i++) {
+        for (int k = 0; k < i; k++) {
+            if (ids->item[i] == ids->item[k]) return true;
+        }
+    }
+    return false;
+}
+
+/* Where gradients of several processes meet: in the devices' memory when NCCL can, else in the host's. */
+static tdm_status open_device_comm(tdm_run *run) {
+    const tdm_job *job = run->job;
+    int backend = job->parallel.ddp.backend;
+    if (run->world == 1) return TDM_OK;
+    if (!run->compute.device->discrete) {
+        if (backend == TDM_BACKEND_NCCL)
+            TDM_FAIL(TDM_E_UNSUPPORTED,
+                     "parallel.ddp.backend: nccl reduces in the memory of CUDA devices, the job runs "
+                     "on the CPU; use backend: shm or auto");
+        return TDM_OK;
+    }
+    if (backend == TDM_BACKEND_SHM || (backend == TDM_BACKEND_AUTO && shares_devices(&job->parallel.device_ids)))
+        return TDM_OK;
+    tdm_module_report report;
+    TDM_TRY(tdm__compute_comm(&run->device_comm, run->host, "nccl", run->options.module_path, &report));
+    TDM_INFO(run->host, "comm", "nccl: %s", report.text);
+    if (run->device_comm == NULL && backend == TDM_BACKEND_NCCL)
+        TDM_FAIL(TDM_E_UNSUPPORTED, "parallel.ddp.backend: nccl cannot be had: %s; backend: shm reduces in host memory",
+                 report.text);
     return TDM_OK;
 }
 
@@ -42,8 +79,9 @@ static tdm_status check_ranks(tdm_run *run) {
                  devices, devices);
     run->replicas = run->world;
     int backend = job->parallel.ddp.backend;
-    if (backend == TDM_BACKEND_NCCL || backend == TDM_BACKEND_GLOO || backend == TDM_BACKEND_MPI)
-        TDM_FAIL(TDM_E_UNSUPPORTED, "parallel.ddp.backend: this build has shm (one host); use backend: shm or auto");
+    if (backend == TDM_BACKEND_GLOO || backend == TDM_BACKEND_MPI)
+        TDM_FAIL(TDM_E_UNSUPPORTED,
+                 "parallel.ddp.backend: this build has nccl and shm (one host); use backend: shm or auto");
     return TDM_OK;
 }
 
@@ -158,10 +196,6 @@ static tdm_status open_eval_loaders(tdm_run *run) {
 
 static tdm_status build_plan(tdm_run *run) {
     const tdm_job *job = run->job;
-    TDM_TRY(tdm__module_kernels((const tdm_kernel *const **)&run->kernels, run->host,
-                                job->parallel.kernels == TDM_KERNELS_REF, run->options.module_path,
-                                &run->kernel_report));
-    TDM_INFO(run->host, "plan", "%s", run->kernel_report.text);
     int64_t micro = job->train.accumulate;
     tdm_plan_options options = {.rows = (run->per_device + micro - 1) / micro,
                                 .threads = (int)job->parallel.threads_per_device,
@@ -169,19 +203,23 @@ static tdm_status build_plan(tdm_run *run) {
                                 .fast = job->parallel.kernels == TDM_KERNELS_FAST,
                                 .accumulates = micro > 1,
                                 .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
-                                .kernels = run->kernels,
+                                .kernels = run->compute.kernels,
                                 .loss = job->loss.kind};
     return tdm__plan_build(&run->plan, run->host, run->graph, &options);
 }
 
 static tdm_status open_mode(tdm_run *run) {
     const tdm_job *job = run->job;
+    tdm_status (*loss_run)(const tdm_loss_args *) = NULL;
+    TDM_TRY(tdm__compute_loss(&run->compute, run->loss, &loss_run));
     tdm_mode_params params = {.host = run->host,
                               .plan = run->plan,
                               .job = job,
-                              .device = &tdm_cpu_device,
+                              .device = run->compute.device,
                               .loss = run->loss,
+                              .loss_run = loss_run,
                               .loss_attrs = run->loss_attrs,
+                              .device_comm = run->device_comm,
                               .replicas = run->replicas,
                               .rank = run->rank,
                               .comm = run->comm,
@@ -223,8 +261,9 @@ static tdm_status resume(tdm_run *run) {
 static tdm_status open_parts(tdm_run *run) {
     const tdm_job *job = run->job;
     tdm_data_wanted wanted;
-    TDM_TRY(check_device(job));
     TDM_TRY(check_ranks(run));
+    TDM_TRY(open_compute(run));
+    TDM_TRY(open_device_comm(run));
     TDM_TRY(check_batch(run));
     TDM_TRY(open_loss(run, &wanted));
     TDM_TRY(open_data(run, &wanted));
@@ -298,7 +337,7 @@ void tdm_run_close(tdm_run *run) {
     tdm__plan_free(run->plan);
     tdm__dataset_close(run->train);
     tdm__dataset_close(run->eval);
-    tdm__delete(host, (void *)(uintptr_t)run->kernels);
+    tdm__compute_close(&run->compute, host);
     tdm__arena_deinit(&run->arena);
     tdm__delete(host, run);
 }

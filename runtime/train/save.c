@@ -9,28 +9,35 @@
 
 /* ---- saving ---- */
 
-static void model_tensors(const tdm_run *run, tdm_tensor *to) {
+static tdm_status model_tensors(tdm_run *run, tdm_tensor *to) {
+    void *arena[TDM_ARENA_COUNT] = {0};
+    tdm_replica *root = run->mode->ops->replica(run->mode, 0);
+    TDM_TRY(tdm__replica_fetch(root, TDM_ARENA_PARAM, &arena[TDM_ARENA_PARAM]));
+    TDM_TRY(tdm__replica_fetch(root, TDM_ARENA_BUFFER, &arena[TDM_ARENA_BUFFER]));
     for (int i = 0; i < tdm__run_named_count(run); i++) {
         tdm_named named = tdm__run_named(run, i);
         to[i] = (tdm_tensor){.name = named.name,
                              .dtype = named.is_counter ? TDM_ST_I64 : TDM_ST_F32,
                              .ndim = named.shape->ndim,
                              .bytes = named.bytes,
-                             .data = named.data};
+                             .data = (char *)arena[named.arena] + named.offset};
         memcpy(to[i].dim, named.shape->dim, (size_t)named.shape->ndim * sizeof(int64_t));
     }
+    return TDM_OK;
 }
 
 static tdm_status optimizer_tensors(const tdm_run *run, tdm_arena *arena, tdm_tensor *to) {
     const tdm_plan *plan = run->plan;
-    const tdm_replica *root = run->mode->ops->replica(run->mode, 0);
+    tdm_replica *root = run->mode->ops->replica(run->mode, 0);
     int type = run->job->optimizer.type;
+    void *state = NULL;
+    TDM_TRY(tdm__replica_fetch(root, TDM_ARENA_STATE, &state));
     for (int slot = 0; slot < root->state_count; slot++) {
         for (int i = 0; i < plan->param_count; i++, to++) {
             const tdm_plan_param *param = &plan->params[plan->param_of_graph[i]];
             *to = (tdm_tensor){
                 .dtype = TDM_ST_F32, .ndim = param->def.shape.ndim, .bytes = (size_t)param->count * sizeof(float)};
-            to->data = root->state + (size_t)slot * plan->param_floats + param->offset;
+            to->data = (float *)state + (size_t)slot * plan->param_floats + param->offset;
             memcpy(to->dim, param->def.shape.dim, (size_t)to->ndim * sizeof(int64_t));
             TDM_TRY(tdm__arena_printf(arena, &to->name, "%s.%s", tdm__optim_state_name(type, slot), param->name));
         }
@@ -67,7 +74,7 @@ static tdm_status save_with(tdm_run *run, tdm_arena *arena, const char *dir, int
                             .config_yaml = yaml};
     TDM_TRY(tdm__arena_new(arena, &model, (size_t)parts.model_count, sizeof(*model)));
     TDM_TRY(tdm__arena_new(arena, &optimizer, (size_t)parts.optimizer_count + 1, sizeof(*optimizer)));
-    model_tensors(run, model);
+    TDM_TRY(model_tensors(run, model));
     TDM_TRY(optimizer_tensors(run, arena, optimizer));
     parts.model = model;
     parts.optimizer = optimizer;
@@ -109,6 +116,8 @@ static tdm_status restore_optimizer(tdm_run *run, const tdm_ckpt *ckpt) {
     tdm_replica *root = run->mode->ops->replica(run->mode, 0);
     const tdm_plan *plan = run->plan;
     const tdm_tensor_file *file = tdm__ckpt_optimizer(ckpt);
+    void *arena = NULL;
+    TDM_TRY(tdm__replica_fetch(root, TDM_ARENA_STATE, &arena));
     for (int slot = 0; slot < root->state_count; slot++) {
         for (int i = 0; i < plan->param_count; i++) {
             const tdm_plan_param *param = &plan->params[i];
@@ -118,11 +127,11 @@ static tdm_status restore_optimizer(tdm_run *run, const tdm_ckpt *ckpt) {
             if (tensor == NULL || tensor->dtype != TDM_ST_F32 || tensor->bytes != (size_t)param->count * sizeof(float))
                 TDM_FAIL(TDM_E_CHECKPOINT, "%s: optimizer state '%s' is %s", tdm__ckpt_path(ckpt), key,
                          tensor == NULL ? "missing" : "of another shape");
-            TDM_TRY(
-                tdm__tensor_file_read(file, tensor, root->state + (size_t)slot * plan->param_floats + param->offset));
+            TDM_TRY(tdm__tensor_file_read(file, tensor,
+                                          (float *)arena + (size_t)slot * plan->param_floats + param->offset));
         }
     }
-    return TDM_OK;
+    return tdm__replica_put(root, TDM_ARENA_STATE);
 }
 
 /* What rank 0 found, for all ranks. */

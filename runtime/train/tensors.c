@@ -10,13 +10,13 @@ int tdm__run_named_count(const tdm_run *run) {
 
 tdm_named tdm__run_named(const tdm_run *run, int index) {
     const tdm_plan *plan = run->plan;
-    const tdm_replica *root = run->mode->ops->replica(run->mode, 0);
     if (index < plan->param_count) {
         const tdm_plan_param *param = &plan->params[plan->param_of_graph[index]];
         return (tdm_named){.name = param->name,
                            .shape = &param->def.shape,
                            .count = param->count,
-                           .data = root->param + param->offset,
+                           .arena = TDM_ARENA_PARAM,
+                           .offset = param->offset * sizeof(float),
                            .bytes = (size_t)param->count * sizeof(float)};
     }
     const tdm_plan_buffer *buffer = &plan->buffers[index - plan->param_count];
@@ -26,7 +26,8 @@ tdm_named tdm__run_named(const tdm_run *run, int index) {
                        .count = buffer->count,
                        .is_buffer = true,
                        .is_counter = buffer->def.is_counter,
-                       .data = root->buffer + buffer->offset,
+                       .arena = TDM_ARENA_BUFFER,
+                       .offset = buffer->offset,
                        .bytes = bytes};
 }
 
@@ -63,16 +64,28 @@ static tdm_status find(tdm_run *run, const char *function, const char *name, con
     TDM_FAIL(TDM_E_USAGE, "%s: the model has no tensor '%s'", function, name);
 }
 
+static tdm_status fetch(tdm_run *run, const tdm_named *named, char **out) {
+    void *arena = NULL;
+    TDM_TRY(tdm__replica_fetch(run->mode->ops->replica(run->mode, 0), named->arena, &arena));
+    *out = (char *)arena + named->offset;
+    return TDM_OK;
+}
+
 tdm_status tdm_run_read(tdm_run *run, const char *name, void *to, size_t bytes) {
     tdm_named named = {0};
+    char *data = NULL;
     TDM_TRY(find(run, "tdm_run_read", name, to, bytes, &named));
-    memcpy(to, named.data, bytes);
+    TDM_TRY(fetch(run, &named, &data));
+    memcpy(to, data, bytes);
     return TDM_OK;
 }
 
 tdm_status tdm_run_write(tdm_run *run, const char *name, const void *from, size_t bytes) {
     tdm_named named = {0};
+    char *data = NULL;
     TDM_TRY(find(run, "tdm_run_write", name, from, bytes, &named));
-    memcpy(named.data, from, bytes);
+    TDM_TRY(fetch(run, &named, &data));
+    memcpy(data, from, bytes);
+    TDM_TRY(tdm__replica_put(run->mode->ops->replica(run->mode, 0), named.arena));
     return run->mode->ops->spread(run->mode, false);
 }

@@ -12,17 +12,18 @@ tdm_status tdm__weights_init(tdm_replica *replica, int64_t seed, tdm_rng_profile
 struct tdm_tensor_file;
 tdm_status tdm__weights_load(tdm_replica *replica, const struct tdm_tensor_file *file);
 /* XXH3-128 over the bytes of all parameters in name order. */
-tdm_status tdm__params_hash(const tdm_replica *replica, tdm_hash128 *out);
+tdm_status tdm__params_hash(tdm_replica *replica, tdm_hash128 *out);
 
 /* ---- optimizers ---- */
 
 int tdm__optim_state_count(const tdm_optimizer_section *optimizer); /* flat arenas of state: 0, 1, 2 */
 const char *tdm__optim_name(int type);                              /* "adam" */
 const char *tdm__optim_state_name(int type, int slot);              /* "exp_avg"; NULL past the last */
-/* One step over the whole arena with replica->grad. */
-void tdm__optim_step(tdm_replica *replica, const tdm_update *update);
-/* torch.nn.utils.clip_grad_norm_: returns the 2-norm over parameters before clipping; scales the gradients. */
-double tdm__clip_grad_norm(tdm_replica *replica, double max_norm);
+/* What a step's kernels read: scalars in double, narrowed to float where ATen narrows them. */
+tdm_step_values tdm__optim_values(const tdm_update *update, int64_t denominator);
+/* Puts on the replica's queue: clipping by norm where update->clip_norm is one, then one step over the whole arena.
+ * The numbers come from replica->values. */
+tdm_status tdm__optim_step(tdm_replica *replica, const tdm_update *update);
 
 /* ---- schedules: torch.optim.lr_scheduler's recursions ---- */
 

@@ -92,7 +92,8 @@ static tdm_status run_step(tdm_run *run, tdm_step_result *result, double *lr) {
                          .momentum = run->schedule.momentum,
                          .t = run->step + 1,
                          .clip_norm = run->job->train.clip_grad_norm,
-                         .stop = atomic_load(&run->stop) != 0};
+                         .stop = atomic_load(&run->stop) != 0,
+                         .next = run->step + 1 < run->steps_total ? run->loader : NULL};
     TDM_TRY(run->mode->ops->step(run->mode, batch, &update, result));
     result->times.ms[TDM_PHASE_DATA] = data_ms;
     result->times.ms[TDM_PHASE_STEP] = tdm__ms_since(start);

@@ -19,23 +19,27 @@ static void init_tensor(float *to, const tdm_param_def *def, int64_t count, tdm_
 
 tdm_status tdm__weights_init(tdm_replica *replica, int64_t seed, tdm_rng_profile profile) {
     const tdm_plan *plan = replica->plan;
+    void *params = NULL, *buffers = NULL;
+    TDM_TRY(tdm__replica_fetch(replica, TDM_ARENA_PARAM, &params));
+    TDM_TRY(tdm__replica_fetch(replica, TDM_ARENA_BUFFER, &buffers));
     tdm_rng *rng = NULL;
     TDM_TRY(tdm__new(replica->host, &rng, 1, sizeof(*rng), "generator"));
     tdm__rng_seed(rng, (uint64_t)seed, profile);
     for (size_t i = 0; i < plan->graph->param_count; i++) {
         const tdm_plan_param *param = &plan->params[plan->param_of_graph[i]];
-        init_tensor(replica->param + param->offset, &param->def, param->count, rng);
+        init_tensor((float *)params + param->offset, &param->def, param->count, rng);
     }
     tdm__delete(replica->host, rng);
     for (int i = 0; i < plan->buffer_count; i++) {
         const tdm_plan_buffer *buffer = &plan->buffers[i];
-        char *to = replica->buffer + buffer->offset;
+        char *to = (char *)buffers + buffer->offset;
         if (buffer->def.is_counter)
             memset(to, 0, sizeof(int64_t));
         else
             init_tensor((float *)(void *)to, &buffer->def, buffer->count, NULL);
     }
-    return TDM_OK;
+    TDM_TRY(tdm__replica_put(replica, TDM_ARENA_PARAM));
+    return tdm__replica_put(replica, TDM_ARENA_BUFFER);
 }
 
 /* ---- loading ---- */
@@ -80,17 +84,21 @@ tdm_status tdm__weights_load(tdm_replica *replica, const tdm_tensor_file *file) 
         if (!is_ours(plan, name))
             TDM_FAIL(TDM_E_CHECKPOINT, "the file's tensor '%s' is not of this model; is it of another one?", name);
     }
+    void *params = NULL, *buffers = NULL;
+    TDM_TRY(tdm__replica_fetch(replica, TDM_ARENA_PARAM, &params));
+    TDM_TRY(tdm__replica_fetch(replica, TDM_ARENA_BUFFER, &buffers));
     for (size_t i = 0; i < plan->graph->param_count; i++) {
         const tdm_plan_param *param = &plan->params[plan->param_of_graph[i]];
-        TDM_TRY(load_one(file, param->name, &param->def.shape, TDM_ST_F32, replica->param + param->offset, "F32"));
+        TDM_TRY(load_one(file, param->name, &param->def.shape, TDM_ST_F32, (float *)params + param->offset, "F32"));
     }
     for (int i = 0; i < plan->buffer_count; i++) {
         const tdm_plan_buffer *buffer = &plan->buffers[i];
         bool counter = buffer->def.is_counter;
         TDM_TRY(load_one(file, buffer->name, &buffer->def.shape, counter ? TDM_ST_I64 : TDM_ST_F32,
-                         replica->buffer + buffer->offset, counter ? "I64" : "F32"));
+                         (char *)buffers + buffer->offset, counter ? "I64" : "F32"));
     }
-    return TDM_OK;
+    TDM_TRY(tdm__replica_put(replica, TDM_ARENA_PARAM));
+    return tdm__replica_put(replica, TDM_ARENA_BUFFER);
 }
 
 /* ---- hash ---- */
@@ -100,8 +108,10 @@ static int by_name(const void *a, const void *b, void *user) {
     return strcmp(plan->params[*(const int *)a].name, plan->params[*(const int *)b].name);
 }
 
-tdm_status tdm__params_hash(const tdm_replica *replica, tdm_hash128 *out) {
+tdm_status tdm__params_hash(tdm_replica *replica, tdm_hash128 *out) {
     const tdm_plan *plan = replica->plan;
+    void *params = NULL;
+    TDM_TRY(tdm__replica_fetch(replica, TDM_ARENA_PARAM, &params));
     int *order = NULL;
     TDM_TRY(tdm__new(replica->host, &order, (size_t)plan->param_count, sizeof(int), "names"));
     for (int i = 0; i < plan->param_count; i++) order[i] = i;
@@ -110,7 +120,7 @@ tdm_status tdm__params_hash(const tdm_replica *replica, tdm_hash128 *out) {
     tdm_status status = tdm__hash_open(&hasher, replica->host);
     for (int i = 0; i < plan->param_count && status == TDM_OK; i++) {
         const tdm_plan_param *param = &plan->params[order[i]];
-        tdm__hash_add(hasher, replica->param + param->offset, (size_t)param->count * sizeof(float));
+        tdm__hash_add(hasher, (const float *)params + param->offset, (size_t)param->count * sizeof(float));
     }
     if (status == TDM_OK) {
         *out = tdm__hash_value(hasher);

@@ -47,6 +47,7 @@ void law_job(tdm_job *job) {
     job->data.eval.seed = 99;
     job->data.shuffle = true;
     job->data.workers = 1;
+    job->parallel.device = TDM_DEVICE_CPU;
     job->optimizer.type = TDM_ADAM;
     job->optimizer.lr = 1e-2;
     job->train.epochs = TDM_INT_NULL;
@@ -148,6 +149,7 @@ static law_result run_ranks(const tdm_job *job, const tdm_graph *graph, int worl
 law_result law_run(const tdm_job *job, const tdm_graph *graph) {
     int devices = job->parallel.device_ids.count;
     if (job->parallel.mode == TDM_MODE_DDP && devices > 1) return run_ranks(job, graph, devices);
+    if (job->parallel.device != TDM_DEVICE_CPU) return run_ranks(job, graph, 1); /* CUDA does not survive a fork */
     law_result result;
     memset(&result, 0, sizeof(result));
     run_here(job, graph, 0, 0, -1, &result);

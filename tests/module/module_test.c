@@ -1,6 +1,8 @@
 /* Finding modules, and what is said of those that are absent, foreign, broken or unwilling. */
 #include <unistd.h>
 
+#include <tandem/job.h>
+
 #include "runtime/graph/graph.h"
 #include "runtime/module/module.h"
 #include "tests/support/tdm_test.h"
@@ -85,19 +87,20 @@ TEST(long_paths_are_no_overrun) {
 }
 
 TEST(kernels_of_a_module_come_first) {
-    tdm_module_report report;
     const tdm_host *host = tdm_host_default();
-    const tdm_kernel *const *kernels = NULL;
-    REQUIRE_OK(tdm__module_kernels(&kernels, host, false, MODULES "/kernels", &report));
-    CHECK(report.usable);
-    CHECK_TEXT(kernels[0]->variant, "fake");
-    CHECK(kernels[1] == tdm_builtin_kernels[0]);
-    host->release(host->user, (void *)(uintptr_t)kernels);
-    REQUIRE_OK(tdm__module_kernels(&kernels, host, true, MODULES "/kernels", &report));
-    CHECK(!report.usable);
-    CHECK_HAS(report.text, "only the reference kernels");
-    CHECK(kernels[0] == tdm_builtin_kernels[0]);
-    host->release(host->user, (void *)(uintptr_t)kernels);
+    tdm_compute_wish wish = {.device = TDM_DEVICE_CPU, .module_path = MODULES "/kernels"};
+    tdm_compute compute;
+    REQUIRE_OK(tdm__compute_open(&compute, host, &wish));
+    CHECK(compute.report.usable);
+    CHECK_TEXT(compute.kernels[0]->variant, "fake");
+    CHECK(compute.kernels[1] == tdm_builtin_kernels[0]);
+    tdm__compute_close(&compute, host);
+    wish.kernels = TDM_KERNELS_REF;
+    REQUIRE_OK(tdm__compute_open(&compute, host, &wish));
+    CHECK(!compute.report.usable);
+    CHECK_HAS(compute.report.text, "only the reference kernels");
+    CHECK(compute.kernels[0] == tdm_builtin_kernels[0]);
+    tdm__compute_close(&compute, host);
 }
 
 TEST_MAIN(RUN(good_module_is_opened_and_told_the_calls); RUN(environment_names_the_folders);

@@ -8,6 +8,8 @@
 #include <time.h>
 
 #include "ops/ops.h"
+#include <tandem/job.h>
+
 #include "runtime/module/module.h"
 #include "tests/ops/op_driver.h"
 #include "tests/support/tdm_test.h"
@@ -167,7 +169,7 @@ static void bench(const bench_case *c, const tdm_kernel *const *kernels, int thr
     }
     for (int i = 0; i < desc.buffer_count; i++) args.buffer[i] = data.buffer[i];
     double start = now_ms();
-    if (kernel->open != NULL) REQUIRE_OK(kernel->open(&desc, args.rows, true, &args.state));
+    if (kernel->open != NULL) REQUIRE_OK(kernel->open(NULL, &desc, args.rows, true, &args.state));
     const double open_ms = now_ms() - start, forward = best_of(kernel->forward, &args);
     const double backward = best_of(kernel->backward, &args);
     printf("%-6s %-12s %-28s %-5s %8.3f %8.3f %8.3f   %7.2f\n", c->net, c->op,
@@ -180,13 +182,14 @@ int tdm_test_failures;
 int main(int argc, char **argv) {
     const int threads = argc > 1 ? atoi(argv[1]) : 1;
     const bool fast = argc > 2 && strcmp(argv[2], "fast") == 0;
-    const tdm_kernel *const *kernels = NULL;
-    tdm_module_report report;
+    const tdm_compute_wish wish = {.device = TDM_DEVICE_CPU};
+    tdm_compute compute;
     const double start = now_ms();
-    if (tdm__module_kernels(&kernels, tdm_host_default(), false, NULL, &report) != TDM_OK) return 1;
-    printf("%s (%.2f ms)\n", report.text, now_ms() - start);
+    if (tdm__compute_open(&compute, tdm_host_default(), &wish) != TDM_OK) return 1;
+    printf("%s (%.2f ms)\n", compute.report.text, now_ms() - start);
     printf("%-6s %-12s %-28s %-5s %8s %8s %8s   %7s\n", "net", "op", "", "kind", "open", "forward", "backward",
            "scratch MiB");
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) bench(&cases[i], kernels, threads, fast);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) bench(&cases[i], compute.kernels, threads, fast);
+    tdm__compute_close(&compute, tdm_host_default());
     return tdm_test_failures != 0;
 }

@@ -3,6 +3,7 @@
 
 #include "ops/ops.h"
 #include "tests/ops/op_cases.h"
+#include "tests/ops/op_memory.h"
 #include "tests/support/tdm_test.h"
 
 static const op_cases *cases_of(const char *op) {
@@ -19,7 +20,8 @@ static void relu_forward(float *y, int64_t count) {
 static void run_reference(op_result *out, const op_data *data, const op_setting *setting) {
     op_setting plain = *setting;
     plain.layout = TDM_LAYOUT_PLAIN;
-    plain.relu = plain.in_place = false;
+    plain.relu = plain.in_place = plain.odd = plain.graph = false;
+    plain.device = NULL;
     plain.threads = 1;
     const tdm_kernel *reference = op_reference(data->def->name);
     op_run(out, reference, data, &plain);
@@ -76,10 +78,12 @@ static void conform_to(const tdm_kernel *kernel, const op_data *data, const op_s
     op_result_close(&want);
 }
 
-static void conform_on(const tdm_kernel *kernel, const op_data *data, double tolerance, op_conform_count *count) {
+static void conform_in_all(tdm_device *device, const tdm_kernel *kernel, const op_data *data, double tolerance,
+                           op_conform_count *count) {
     int64_t most = data->test->rows;
     for (int layout = 0; layout < TDM_LAYOUT_COUNT; layout++) {
-        op_setting setting = {.layout = (tdm_layout)layout, .training = true, .seed = 7, .step = 11, .stream = 2};
+        op_setting setting = {
+            .layout = (tdm_layout)layout, .training = true, .seed = 7, .step = 11, .stream = 2, .device = device};
         for (int64_t rows = most; rows > 0; rows = rows == 1 ? 0 : rows == most ? most - 1 : 1) {
             setting.rows = rows;
             conform_to(kernel, data, &setting, tolerance, count);
@@ -93,71 +97,84 @@ static void conform_on(const tdm_kernel *kernel, const op_data *data, double tol
         variants[4].relu = true, variants[4].training = false;
         variants[5].fast = true;
         for (int i = 0; i < 6; i++) conform_to(kernel, data, &variants[i], tolerance, count);
+        for (int i = 0; i < 3 && device != NULL; i++) {
+            op_setting there = setting;
+            there.odd = i != 1;
+            there.graph = i != 0;
+            there.relu = i == 2;
+            conform_to(kernel, data, &there, tolerance, count);
+        }
         setting.without_dx = true;
         if (data->infer.param_count > 0) conform_to(kernel, data, &setting, tolerance, count);
     }
 }
 
 op_conform_count op_conform(const tdm_kernel *kernel, double tolerance) {
+    return op_conform_on(NULL, kernel, tolerance);
+}
+
+void op_conform_case_on(op_conform_count *count, tdm_device *device, const tdm_kernel *kernel, const op_case *test,
+                        uint64_t seed, double tolerance) {
+    op_data data;
+    if (op_data_open(&data, kernel->op, test, seed))
+        conform_in_all(device, kernel, &data, tolerance, count);
+    else
+        tdm_test_failures++;
+    op_data_close(&data);
+}
+
+op_conform_count op_conform_on(tdm_device *device, const tdm_kernel *kernel, double tolerance) {
     op_conform_count count = {0};
     const op_cases *cases = cases_of(kernel->op);
     CHECK(cases != NULL);
-    if (cases == NULL) return count;
-    for (int i = 0; i < cases->count; i++) {
-        op_data data;
-        if (op_data_open(&data, kernel->op, &cases->items[i], 100u + (uint64_t)i))
-            conform_on(kernel, &data, tolerance, &count);
-        else
-            tdm_test_failures++;
-        op_data_close(&data);
-    }
+    for (int i = 0; cases != NULL && i < cases->count; i++)
+        op_conform_case_on(&count, device, kernel, &cases->items[i], 100u + (uint64_t)i, tolerance);
     return count;
 }
 
 /* ---- reorder ---- */
 
-enum { EDGE = 16 }; /* floats around each value, to see writes outside */
-
-static float *edged(int64_t count) {
-    float *whole = malloc((size_t)(count + 2 * EDGE) * sizeof *whole);
-    if (whole == NULL) abort();
-    for (int64_t i = 0; i < count + 2 * EDGE; i++) whole[i] = -12345;
-    return whole + EDGE;
-}
-
-static bool edges_hold(const float *value, int64_t count) {
-    bool hold = true;
-    for (int i = 1; i <= EDGE; i++) hold = hold && value[-i] == -12345.0f && value[count - 1 + i] == -12345.0f;
-    return hold;
-}
-
-static void edged_free(float *value) {
-    free(value - EDGE);
-}
-
 /* `from` in the desc's x layout; the kernel's y and dx are compared with values made by op_convert. */
-static void check_reorder(const tdm_kernel *kernel, const tdm_kernel_desc *desc, int64_t rows, size_t scratch_bytes) {
+static void check_reorder(tdm_device *device, bool odd, const tdm_kernel *kernel, const tdm_kernel_desc *desc,
+                          int64_t rows, size_t scratch_bytes) {
     int64_t count = tdm__shape_count(&desc->y) / desc->y.dim[0] * rows;
-    float *plain = edged(count), *x = edged(count), *y = edged(count), *want = edged(count), *dx = edged(count);
+    size_t bytes = (size_t)count * sizeof(float);
+    op_memory m = {.device = device, .odd = odd};
+    float *plain = op_memory_floats(&m, count, "plain"), *x = op_memory_floats(&m, count, "x"),
+          *y = op_memory_floats(&m, count, "y");
+    float *dy = op_memory_floats(&m, count, "dy"), *dx = op_memory_floats(&m, count, "dx");
+    void *scratch = op_memory_new(&m, scratch_bytes, "scratch");
     for (int64_t i = 0; i < count; i++) plain[i] = (float)i;
     op_convert(x, plain, &desc->y, rows, desc->x_layout[0], false);
-    op_convert(want, plain, &desc->y, rows, desc->y_layout, false);
-    tdm_kernel_args args = {.desc = desc, .rows = rows, .training = true, .x = {x}, .y = y, .dx = {dx}, .dy = want};
-    args.scratch = malloc(scratch_bytes + 1);
-    if (kernel->open != NULL) CHECK_OK(kernel->open(desc, rows, true, &args.state));
+    op_convert(dy, plain, &desc->y, rows, desc->y_layout, false);
+    tdm_kernel_args args = {.desc = desc,
+                            .device = device,
+                            .rows = rows,
+                            .training = true,
+                            .x = {op_memory_there(&m, x)},
+                            .y = op_memory_there(&m, y),
+                            .dx = {op_memory_there(&m, dx)},
+                            .dy = op_memory_there(&m, dy),
+                            .scratch = op_memory_there(&m, scratch)};
+    op_memory_send(&m);
+    if (kernel->open != NULL) CHECK_OK(kernel->open(device, desc, rows, true, &args.state));
     CHECK_OK(kernel->forward(&args));
     CHECK_OK(kernel->backward(&args));
+    op_memory_fetch(&m);
     if (kernel->close != NULL) kernel->close(args.state);
-    CHECK(memcmp(y, want, (size_t)count * sizeof *y) == 0);
-    CHECK(memcmp(dx, x, (size_t)count * sizeof *dx) == 0);
-    CHECK(edges_hold(y, count) && edges_hold(dx, count) && edges_hold(x, count) && edges_hold(want, count));
-    free(args.scratch);
-    edged_free(plain), edged_free(x), edged_free(y), edged_free(want), edged_free(dx);
+    CHECK(memcmp(y, dy, bytes) == 0);
+    CHECK(memcmp(dx, x, bytes) == 0);
+    op_memory_check(&m, "reorder");
+    op_memory_free(&m);
 }
 
 op_conform_count op_conform_reorder(const tdm_kernel *kernel) {
-    static const tdm_shape shapes[] = {
-        {4, {3, 16, 5, 7}}, {4, {2, 32, 4, 4}}, {4, {2, 8, 3, 3}}, {4, {4, 5, 3, 2}}, {4, {1, 48, 1, 1}}};
+    return op_conform_reorder_on(NULL, kernel);
+}
+
+op_conform_count op_conform_reorder_on(tdm_device *device, const tdm_kernel *kernel) {
+    static const tdm_shape shapes[] = {{4, {3, 16, 5, 7}}, {4, {2, 32, 4, 4}}, {4, {2, 8, 3, 3}}, {4, {4, 5, 3, 2}},
+                                       {4, {1, 48, 1, 1}}, {4, {2, 40, 7, 9}}, {4, {2, 3, 6, 6}}};
     op_conform_count count = {0};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         for (int pair = 0; pair < TDM_LAYOUT_COUNT * TDM_LAYOUT_COUNT; pair++) {
@@ -177,8 +194,8 @@ op_conform_count op_conform_reorder(const tdm_kernel *kernel) {
                 continue;
             }
             int failures = tdm_test_failures;
-            check_reorder(kernel, &desc, shapes[s].dim[0], fit.scratch_bytes);
-            check_reorder(kernel, &desc, 1, fit.scratch_bytes);
+            check_reorder(device, false, kernel, &desc, shapes[s].dim[0], fit.scratch_bytes);
+            check_reorder(device, true, kernel, &desc, 1, fit.scratch_bytes);
             if (tdm_test_failures != failures)
                 fprintf(stderr, "  by reorder/%s, layout %d to %d, %s\n", kernel->variant, (int)from, (int)to,
                         tdm__shape_text(&shapes[s]).text);

@@ -4,9 +4,8 @@
 #include "ops/ops.h"
 #include "runtime/base/field.h"
 #include "runtime/base/rng.h"
+#include "tests/ops/op_memory.h"
 #include "tests/support/tdm_test.h"
-
-enum { GUARD = 64, GUARD_BYTE = 0xA5, DIRT = 0xFF }; /* floats of 0xFFFFFFFF are NaN */
 
 static void *take(size_t bytes) {
     void *memory = calloc(1, bytes > 0 ? bytes : 1);
@@ -22,7 +21,7 @@ static float *copy_floats(const float *from, int64_t count) {
 
 /* ---- the case ---- */
 
-static const tdm_host_calls calls = {sizeof calls, tdm__fail, tdm__frame};
+static const tdm_host_calls calls = {.size = sizeof calls, .fail = tdm__fail, .frame = tdm__frame};
 
 static const tdm_op_def *find_op(const char *name) {
     for (const tdm_op_def *const *op = tdm_builtin_ops; *op != NULL; op++)
@@ -126,48 +125,6 @@ const char *op_data_name(const op_data *data) {
     return name;
 }
 
-/* ---- guarded memory ---- */
-
-typedef struct {
-    unsigned char *base;
-    void *data;
-    size_t bytes;
-    const char *what;
-} block;
-
-enum { MAX_BLOCKS = 64 };
-typedef struct {
-    block item[MAX_BLOCKS];
-    int count;
-} blocks;
-
-static void *block_new(blocks *all, size_t bytes, const char *what) {
-    size_t whole = (GUARD + bytes + GUARD + 63) / 64 * 64;
-    block *b = &all->item[all->count++];
-    *b = (block){.base = aligned_alloc(64, whole), .bytes = bytes, .what = what};
-    if (all->count == MAX_BLOCKS || b->base == NULL) abort();
-    memset(b->base, GUARD_BYTE, whole);
-    b->data = b->base + GUARD;
-    memset(b->data, DIRT, bytes);
-    return b->data;
-}
-
-static void blocks_check(const blocks *all, const char *when) {
-    for (int i = 0; i < all->count; i++) {
-        const block *b = &all->item[i];
-        for (size_t k = 0; k < GUARD; k++) {
-            if (b->base[k] == GUARD_BYTE && b->base[GUARD + b->bytes + k] == GUARD_BYTE) continue;
-            fprintf(stderr, "%s: wrote outside of %s\n", when, b->what);
-            tdm_test_failures++;
-            break;
-        }
-    }
-}
-
-static void blocks_free(blocks *all) {
-    for (int i = 0; i < all->count; i++) free(all->item[i].base);
-}
-
 /* ---- layouts, by an index formula that shares nothing with the kernels ---- */
 
 static int64_t index_in(tdm_layout layout, const int64_t dim[4], int64_t n, int64_t c, int64_t h, int64_t w) {
@@ -220,7 +177,7 @@ typedef struct {
     tdm_kernel_desc desc;
     tdm_kernel_fit fit;
     tdm_kernel_args args;
-    blocks memory;
+    op_memory memory;
     int64_t rows, x_count, y_count; /* numbers of this run's rows */
     float *x[TDM_MAX_INPUTS], *dy;  /* as the kernel sees them */
     void *scratch_forward, *scratch_backward;
@@ -243,7 +200,8 @@ static bool describe(run *r) {
                                 .buffer_count = data->infer.buffer_count,
                                 .y = data->y_shape,
                                 .threads = r->setting->threads > 0 ? r->setting->threads : 1,
-                                .fast = r->setting->fast};
+                                .fast = r->setting->fast,
+                                .precision = r->setting->precision};
     for (int i = 0; i < data->infer.input_count; i++) {
         r->desc.x[i] = data->x_shape;
         r->desc.x_layout[i] = r->setting->layout;
@@ -272,41 +230,46 @@ static void bind(run *r) {
     r->rows = r->setting->rows > 0 ? r->setting->rows : data->test->rows;
     r->x_count = data->x_count / data->test->rows * r->rows;
     r->y_count = data->y_count / data->test->rows * r->rows;
-    size_t x_bytes = (size_t)r->x_count * sizeof(float), y_bytes = (size_t)r->y_count * sizeof(float);
+    r->memory = (op_memory){.device = r->setting->device, .odd = r->setting->odd};
     tdm_kernel_args *args = &r->args;
+    tdm_step_values *values = op_memory_new(&r->memory, sizeof *values, "the values of the step");
+    *values = (tdm_step_values){.step = r->setting->step};
+    int64_t *position = op_memory_new(&r->memory, (size_t)r->rows * sizeof *position, "the positions");
+    memcpy(position, data->position, (size_t)r->rows * sizeof *position);
     *args = (tdm_kernel_args){.desc = &r->desc,
+                              .device = r->setting->device,
                               .rows = r->rows,
                               .training = r->setting->training,
                               .seed = r->setting->seed,
-                              .step = r->setting->step,
+                              .values = values,
                               .stream = r->setting->stream,
-                              .position = data->position};
+                              .position = position};
     for (int i = 0; i < data->infer.input_count; i++) {
-        args->x[i] = r->x[i] = block_new(&r->memory, x_bytes, "x");
+        args->x[i] = r->x[i] = op_memory_floats(&r->memory, r->x_count, "x");
         op_convert(r->x[i], data->x[i], &data->x_shape, r->rows, r->desc.x_layout[i], false);
     }
-    args->y = r->in_place ? r->x[0] : block_new(&r->memory, y_bytes, "y");
+    args->y = r->in_place ? r->x[0] : op_memory_floats(&r->memory, r->y_count, "y");
     for (int i = 0; i < data->infer.param_count; i++) {
-        size_t bytes = (size_t)data->param_count[i] * sizeof(float);
-        float *param = block_new(&r->memory, bytes, "a parameter");
-        memcpy(param, data->param[i], bytes);
+        float *param = op_memory_floats(&r->memory, data->param_count[i], "a parameter");
+        memcpy(param, data->param[i], (size_t)data->param_count[i] * sizeof *param);
         args->param[i] = param;
-        if (r->setting->training) args->dparam[i] = block_new(&r->memory, bytes, "a parameter's gradient");
+        if (r->setting->training)
+            args->dparam[i] = op_memory_floats(&r->memory, data->param_count[i], "a parameter's gradient");
     }
     for (int i = 0; i < data->infer.buffer_count; i++) {
         bool is_counter = data->infer.buffer[i].is_counter;
         size_t bytes = is_counter ? sizeof(int64_t) : (size_t)data->buffer_count[i] * sizeof(float);
-        void *buffer = block_new(&r->memory, bytes, "a buffer");
+        void *buffer = op_memory_new(&r->memory, bytes, "a buffer");
         memcpy(buffer, is_counter ? (const void *)&data->counter : (const void *)data->buffer[i], bytes);
         if (is_counter)
             args->counter = buffer;
         else
             args->buffer[i] = buffer;
     }
-    if (r->fit.saved_bytes > 0) args->saved = block_new(&r->memory, r->fit.saved_bytes, "saved");
+    if (r->fit.saved_bytes > 0) args->saved = op_memory_new(&r->memory, r->fit.saved_bytes, "saved");
     if (r->fit.scratch_bytes > 0) {
-        r->scratch_forward = block_new(&r->memory, r->fit.scratch_bytes, "scratch of forward");
-        r->scratch_backward = block_new(&r->memory, r->fit.scratch_bytes, "scratch of backward");
+        r->scratch_forward = op_memory_new(&r->memory, r->fit.scratch_bytes, "scratch of forward");
+        r->scratch_backward = op_memory_new(&r->memory, r->fit.scratch_bytes, "scratch of backward");
     }
 }
 
@@ -322,10 +285,62 @@ static void check_same(const float *got, const float *want, const tdm_shape *sha
     free(plain);
 }
 
+/* What the kernel is given: on a device, the twins. */
+static tdm_kernel_args args_there(const run *r) {
+    const op_memory *m = &r->memory;
+    tdm_kernel_args args = r->args;
+    for (int i = 0; i < TDM_MAX_INPUTS; i++) {
+        args.x[i] = op_memory_there(m, args.x[i]);
+        args.dx[i] = op_memory_there(m, args.dx[i]);
+    }
+    for (int i = 0; i < TDM_MAX_PARAMS; i++) {
+        args.param[i] = op_memory_there(m, args.param[i]);
+        args.dparam[i] = op_memory_there(m, args.dparam[i]);
+    }
+    for (int i = 0; i < TDM_MAX_BUFFERS; i++) args.buffer[i] = op_memory_there(m, args.buffer[i]);
+    args.y = op_memory_there(m, args.y);
+    args.dy = op_memory_there(m, args.dy);
+    args.counter = op_memory_there(m, args.counter);
+    args.saved = op_memory_there(m, args.saved);
+    args.scratch = op_memory_there(m, args.scratch);
+    args.values = op_memory_there(m, args.values);
+    args.position = op_memory_there(m, args.position);
+    return args;
+}
+
+/* Captured before its operands are there, so that what it reads too early is seen, and run twice. */
+static tdm_status run_captured(const run *r, tdm_status (*pass)(const tdm_kernel_args *args)) {
+    tdm_device *device = r->setting->device;
+    const tdm_kernel_args args = args_there(r);
+    tdm_capture *capture = NULL;
+    CHECK_OK(device->ops->capture_begin(device));
+    tdm_status status = pass(&args);
+    if (status == TDM_OK)
+        CHECK_OK(device->ops->capture_end(device, &capture));
+    else
+        (void)device->ops->capture_end(device, &capture);
+    for (int i = 0; i < 2 && capture != NULL && status == TDM_OK; i++) {
+        op_memory_send(&r->memory);
+        status = device->ops->capture_run(device, capture);
+    }
+    op_memory_fetch(&r->memory);
+    device->ops->capture_free(device, capture);
+    return status;
+}
+
+static tdm_status run_pass(const run *r, tdm_status (*pass)(const tdm_kernel_args *args)) {
+    if (r->setting->graph) return run_captured(r, pass);
+    const tdm_kernel_args args = args_there(r);
+    op_memory_send(&r->memory);
+    tdm_status status = pass(&args);
+    op_memory_fetch(&r->memory);
+    return status;
+}
+
 static tdm_status forward(run *r) {
     r->args.scratch = r->scratch_forward;
-    tdm_status status = r->kernel->forward(&r->args);
-    blocks_check(&r->memory, "forward");
+    tdm_status status = run_pass(r, r->kernel->forward);
+    op_memory_check(&r->memory, "forward");
     for (int i = r->in_place ? 1 : 0; i < r->data->infer.input_count; i++)
         check_same(r->x[i], r->data->x[i], &r->data->x_shape, r->rows, r->desc.x_layout[i], "forward");
     return status;
@@ -335,12 +350,13 @@ static tdm_status forward(run *r) {
 static void forget(run *r, const float *y_kept) {
     unsigned flags = r->data->def->flags;
     if ((flags & TDM_OP_READS_X) == 0)
-        for (int i = 0; i < r->data->infer.input_count; i++) memset(r->x[i], DIRT, (size_t)r->x_count * sizeof(float));
+        for (int i = 0; i < r->data->infer.input_count; i++)
+            memset(r->x[i], OP_DIRT, (size_t)r->x_count * sizeof(float));
     if ((flags & TDM_OP_READS_Y) != 0 || r->desc.relu)
         memcpy(r->args.y, y_kept, (size_t)r->y_count * sizeof(float));
     else
-        memset(r->args.y, DIRT, (size_t)r->y_count * sizeof(float));
-    if (r->scratch_backward != NULL) memset(r->scratch_backward, DIRT, r->fit.scratch_bytes);
+        memset(r->args.y, OP_DIRT, (size_t)r->y_count * sizeof(float));
+    if (r->scratch_backward != NULL) memset(r->scratch_backward, OP_DIRT, r->fit.scratch_bytes);
 }
 
 static tdm_status backward(run *r) {
@@ -348,12 +364,12 @@ static tdm_status backward(run *r) {
     float *y = copy_floats(r->args.y, r->y_count);
     forget(r, y);
     r->args.scratch = r->scratch_backward;
-    r->args.dy = r->dy = block_new(&r->memory, (size_t)r->y_count * sizeof(float), "dy");
+    r->args.dy = r->dy = op_memory_floats(&r->memory, r->y_count, "dy");
     op_convert(r->dy, data->dy, &data->y_shape, r->rows, r->desc.y_layout, false);
     for (int i = 0; i < data->infer.input_count && !r->setting->without_dx; i++)
-        r->args.dx[i] = r->in_place && i == 0 ? r->dy : block_new(&r->memory, (size_t)r->x_count * sizeof(float), "dx");
-    tdm_status status = r->kernel->backward(&r->args);
-    blocks_check(&r->memory, "backward");
+        r->args.dx[i] = r->in_place && i == 0 ? r->dy : op_memory_floats(&r->memory, r->x_count, "dx");
+    tdm_status status = run_pass(r, r->kernel->backward);
+    op_memory_check(&r->memory, "backward");
     if (!r->in_place) check_same(r->dy, data->dy, &data->y_shape, r->rows, r->desc.y_layout, "backward");
     memcpy(r->args.y, y, (size_t)r->y_count * sizeof(float));
     free(y);
@@ -390,7 +406,8 @@ void op_run(op_result *out, const tdm_kernel *kernel, const op_data *data, const
     }
     out->ran = true;
     bind(&r);
-    if (kernel->open != NULL) out->status = kernel->open(&r.desc, r.rows, setting->training, &r.args.state);
+    if (kernel->open != NULL)
+        out->status = kernel->open(setting->device, &r.desc, r.rows, setting->training, &r.args.state);
     if (out->status == TDM_OK) {
         out->status = forward(&r);
         if (out->status == TDM_OK && setting->training) out->status = backward(&r);
@@ -398,10 +415,11 @@ void op_run(op_result *out, const tdm_kernel *kernel, const op_data *data, const
         if (kernel->close != NULL) kernel->close(r.args.state);
     }
     if (tdm_test_failures != failures)
-        fprintf(stderr, "  by %s/%s, %s, %lld rows, layout %d%s%s%s\n", kernel->op, kernel->variant, op_data_name(data),
-                (long long)r.rows, (int)setting->layout, setting->training ? ", training" : "",
-                setting->relu ? ", relu" : "", setting->in_place ? ", in place" : "");
-    blocks_free(&r.memory);
+        fprintf(stderr, "  by %s/%s, %s, %lld rows, layout %d%s%s%s%s%s\n", kernel->op, kernel->variant,
+                op_data_name(data), (long long)r.rows, (int)setting->layout, setting->training ? ", training" : "",
+                setting->relu ? ", relu" : "", setting->in_place ? ", in place" : "", setting->odd ? ", odd" : "",
+                setting->graph ? ", captured" : "");
+    op_memory_free(&r.memory);
 }
 
 void op_result_close(op_result *result) {

@@ -23,7 +23,10 @@ typedef struct op_setting {
     int64_t rows;      /* 0: all of the case */
     tdm_layout layout; /* that the producers offer */
     bool training, relu, in_place, without_dx, fast;
-    int threads; /* 0: 1 */
+    int threads;               /* 0: 1 */
+    int precision;             /* tdm_precision; the device was opened with it too */
+    struct tdm_device *device; /* NULL: the host's memory */
+    bool odd, graph;           /* on a device: floats are aligned as floats only; passes are captured, then run */
     uint64_t seed, step;
     uint32_t stream;
 } op_setting;

@@ -3,7 +3,7 @@
 #include "runtime/base/field.h"
 #include "tests/support/tdm_test.h"
 
-static const tdm_host_calls calls = {sizeof calls, tdm__fail, tdm__frame};
+static const tdm_host_calls calls = {.size = sizeof calls, .fail = tdm__fail, .frame = tdm__frame};
 
 typedef struct {
     tdm_infer infer;

@@ -18,6 +18,8 @@
 extern "C" {
 #endif
 
+struct tdm_device;
+
 typedef struct tdm_comm_ops {
     uint32_t size;
     const char *name; /* "local", "shm" */
@@ -40,6 +42,24 @@ typedef struct tdm_comm_ops {
     void (*close)(tdm_comm *comm);
     /* As abort, and every rank is told `why`. Any thread, but no signal handler. Optional. */
     void (*abort_because)(tdm_comm *comm, const char *why);
+
+    /* ---- communicators of a device's memory (NCCL); NULL for those of the host's ---- */
+
+    /* Spans lie in `device`'s memory. Calls return at once: their work goes on a queue of the communicator's own,
+     * behind what the device's own queue holds at that time. `control` is a communicator in host memory of the same
+     * ranks, by which they meet; it is borrowed and outlives this one. Collective over it; every rank gets the same
+     * verdict. */
+    tdm_status (*open)(tdm_comm **out, struct tdm_device *device, tdm_comm *control, int64_t timeout_ms);
+    /* What is put on the device's own queue from now on runs behind all calls so far. */
+    tdm_status (*join)(tdm_comm *comm);
+    /* Waits until all calls so far are done. A peer that failed, or the deadline, is TDM_E_COMM and aborts. */
+    tdm_status (*wait)(tdm_comm *comm);
+
+    /* ---- of host memory ---- */
+
+    /* Has the job ended, on any rank and for whatever reason, or has a peer's process? Then the first cause is put into
+     * `why`. Does not wait; any thread, also while another is in a call. Optional. */
+    bool (*ended)(tdm_comm *comm, char *why, size_t bytes);
 } tdm_comm_ops;
 
 /* Backends begin their own struct with this one. */

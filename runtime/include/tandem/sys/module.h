@@ -29,6 +29,7 @@ typedef struct tdm_module {
     const tdm_kernel *const *kernels; /* NULL-terminated, best first; NULL: none */
     const struct tdm_device_ops *device;
     const struct tdm_comm_ops *comm;
+    const tdm_loss_kernel *const *losses; /* NULL-terminated; NULL: none */
 } tdm_module;
 
 #ifdef __cplusplus

@@ -86,6 +86,8 @@ typedef struct tdm_op_def {
 
 /* ---- kernels ---- */
 
+typedef struct tdm_device tdm_device; /* tandem/sys/device.h */
+
 /* What a kernel is asked to run: decided once, at plan time, constant afterwards. */
 typedef struct tdm_kernel_desc {
     const char *op;
@@ -98,6 +100,7 @@ typedef struct tdm_kernel_desc {
     bool relu;                     /* a relu that follows is done in the same call: y = max(0, op(x)) */
     int threads;                   /* CPU threads the kernel may use */
     bool fast;                     /* algorithms with larger rounding errors are welcome (Winograd) */
+    int precision;                 /* tdm_precision of tandem/job.h: what products may round their factors to */
 } tdm_kernel_desc;
 
 /* What the kernel answers. On entry desc->x_layout holds the layouts that the producers offer. */
@@ -109,10 +112,35 @@ typedef struct tdm_kernel_fit {
     char why[96];                                  /* why it does not fit: "groups > 1", "no AVX2" */
 } tdm_kernel_fit;
 
+/* Scalars computed in double by the optimizer and narrowed here, as ATen does. */
+typedef struct tdm_sgd_args {
+    float lr, momentum, one_minus_dampening, weight_decay;
+    bool nesterov, first_step;
+} tdm_sgd_args;
+typedef struct tdm_adam_args {
+    float beta1, one_minus_beta1, beta2, one_minus_beta2;
+    float step_size;         /* -lr / (1 - beta1^t) */
+    float sqrt_correction;   /* sqrt(1 - beta2^t) */
+    float eps, weight_decay; /* weight_decay: added to the gradient (adam); 0 for adamw */
+    float decay_factor;      /* 1 - lr * weight_decay, multiplied first (adamw); 1 for adam */
+    bool lerp;               /* first moment as m + (g - m)(1 - beta1), torch >= 2.1; else m beta1 + g (1 - beta1) */
+} tdm_adam_args;
+
+/* What changes from step to step. It lies in the device's memory: the same queued work can be run again with other
+ * values. */
+typedef struct tdm_step_values {
+    uint64_t step;    /* of the counter-based generator */
+    float loss_seed;  /* 1 / denominator of the mean over the whole step */
+    float clip_norm;  /* largest norm of the gradients; NaN: any */
+    tdm_sgd_args sgd; /* of the optimizer in use one is set */
+    tdm_adam_args adam;
+} tdm_step_values;
+
 typedef struct tdm_kernel_args {
     const tdm_kernel_desc *desc;
-    void *state;  /* from `open`, for exactly `rows` rows */
-    int64_t rows; /* 1 .. desc->y.dim[0] */
+    tdm_device *device; /* whose memory the pointers below are in, and on whose queue the work goes */
+    void *state;        /* from `open`, for exactly `rows` rows */
+    int64_t rows;       /* 1 .. desc->y.dim[0] */
     const float *x[TDM_MAX_INPUTS];
     float *y;
     const float *dy;
@@ -123,8 +151,9 @@ typedef struct tdm_kernel_args {
     int64_t *counter;               /* the is_counter buffer, or NULL */
     void *saved, *scratch;
     bool training;
-    uint64_t seed, step;     /* of the counter-based generator */
-    uint32_t stream;         /* the node's own stream in it */
+    uint64_t seed;   /* of the counter-based generator */
+    uint32_t stream; /* the node's own stream in it */
+    const tdm_step_values *values;
     const int64_t *position; /* of each row in the order of samples of this step: same in every mode */
 } tdm_kernel_args;
 
@@ -134,8 +163,9 @@ typedef struct tdm_kernel {
     const char *op, *variant; /* "conv2d", "ref" */
     /* NULL: always fits, all layouts PLAIN, nothing saved, no scratch, no relu. */
     bool (*fits)(const tdm_kernel_desc *desc, tdm_kernel_fit *fit);
-    /* Optional: prepare for `rows` rows; called once per replica, node and number of rows. */
-    tdm_status (*open)(const tdm_kernel_desc *desc, int64_t rows, bool training, void **state);
+    /* Optional: prepare for `rows` rows; called once per replica, node and number of rows, perhaps from another thread
+     * than the one that runs. */
+    tdm_status (*open)(tdm_device *device, const tdm_kernel_desc *desc, int64_t rows, bool training, void **state);
     void (*close)(void *state);
     tdm_status (*forward)(const tdm_kernel_args *args);
     tdm_status (*backward)(const tdm_kernel_args *args);
@@ -150,13 +180,14 @@ typedef enum tdm_target_kind {
 
 typedef struct tdm_loss_args {
     const void *attrs;
+    tdm_device *device;  /* as in tdm_kernel_args */
     int64_t rows, width; /* y is [rows, width] */
     const float *y;
     const void *target; /* int64_t[rows] or float[rows * width] */
-    float seed;         /* 1 / denominator of the mean over the whole step */
-    float *dy;          /* [rows, width]: d(mean loss)/dy, or NULL */
-    double *loss_sum;   /* sum of the rows' losses, added in row order in double; not divided */
-    int64_t *correct;   /* rows whose largest output is the label; untouched for TDM_TARGET_VALUES */
+    const tdm_step_values *values;
+    float *dy;        /* [rows, width]: d(mean loss)/dy, or NULL */
+    double *loss_sum; /* the sum of the rows' losses, in row order in double, not divided, is added to it */
+    int64_t *correct; /* rows whose largest output is the label are added; untouched for TDM_TARGET_VALUES */
 } tdm_loss_args;
 
 typedef struct tdm_loss_def {
@@ -172,21 +203,13 @@ typedef struct tdm_loss_def {
     tdm_status (*run)(const tdm_loss_args *args); /* the CPU's kernel, forward and backward in one pass */
 } tdm_loss_def;
 
-/* ---- passes over flat arenas: optimizers, sums, norms ---- */
+/* A loss on a device other than the CPU. */
+typedef struct tdm_loss_kernel {
+    const char *loss, *variant; /* "cross_entropy", "cuda" */
+    tdm_status (*run)(const tdm_loss_args *args);
+} tdm_loss_kernel;
 
-/* Scalars computed in double by the optimizer and narrowed here, as ATen does. */
-typedef struct tdm_sgd_args {
-    float lr, momentum, one_minus_dampening, weight_decay;
-    bool nesterov, first_step;
-} tdm_sgd_args;
-typedef struct tdm_adam_args {
-    float beta1, one_minus_beta1, beta2, one_minus_beta2;
-    float step_size;         /* -lr / (1 - beta1^t) */
-    float sqrt_correction;   /* sqrt(1 - beta2^t) */
-    float eps, weight_decay; /* weight_decay: added to the gradient (adam); 0 for adamw */
-    float decay_factor;      /* 1 - lr * weight_decay, multiplied first (adamw); 1 for adam */
-    bool lerp;               /* first moment as m + (g - m)(1 - beta1), torch >= 2.1; else m beta1 + g (1 - beta1) */
-} tdm_adam_args;
+/* ---- passes over flat arenas on the CPU: optimizers, sums, norms ---- */
 
 typedef struct tdm_flat_kernels {
     const char *variant; /* "ref", "avx2", "avx512" */
@@ -206,6 +229,8 @@ typedef struct tdm_host_calls {
     tdm_status (*fail)(tdm_status status, const char *file, int line, const tdm_origin *origin, const char *format, ...)
         TDM_PRINTF(5, 6);
     tdm_status (*frame)(tdm_status status, const char *file, int line);
+    /* The value of a variable that `tandem help env` lists, NULL if unset: modules read no others. */
+    const char *(*environment)(const char *name);
 } tdm_host_calls;
 
 #ifdef __cplusplus

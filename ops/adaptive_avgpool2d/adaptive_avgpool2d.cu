@@ -1,0 +1,52 @@
+/* adaptive_avgpool2d on CUDA. */
+#include "ops/cuda_module/average.h"
+
+using namespace tdm_cuda;
+
+namespace {
+
+struct adaptive_spans {
+    divider in[2], out[2];
+    /* [floor(at * in / out), ceil((at + 1) * in / out)) */
+    __device__ tdm_span of(int axis, int64_t at) const {
+        const int64_t begin = quotient(out[axis], at * in[axis].by);
+        const int64_t end = quotient(out[axis], (at + 1) * in[axis].by + out[axis].by - 1);
+        return {begin, end, end - begin};
+    }
+    /* Window p holds `at` if p * in < (at + 1) * out and at * out < (p + 1) * in. */
+    __device__ reach<int64_t> windows_of(int axis, int64_t at) const {
+        return {quotient(in[axis], at * out[axis].by), quotient(in[axis], (at + 1) * out[axis].by - 1) + 1};
+    }
+};
+
+adaptive_spans spans_of(const tdm_kernel_args *args) {
+    adaptive_spans spans = {};
+    for (int axis = 0; axis < 2; axis++) {
+        spans.in[axis] = divider_of(args->desc->x[0].dim[2 + axis]);
+        spans.out[axis] = divider_of(args->desc->y.dim[2 + axis]);
+    }
+    return spans;
+}
+
+tdm_status forward(const tdm_kernel_args *args) {
+    const adaptive_spans spans = spans_of(args);
+    int64_t window = 1;
+    for (int axis = 0; axis < 2; axis++) window *= ceil_div(spans.in[axis].by, spans.out[axis].by);
+    return run_forward(args, spans, window);
+}
+
+tdm_status backward(const tdm_kernel_args *args) {
+    return run_backward(args, spans_of(args));
+}
+
+} /* namespace */
+
+const tdm_kernel tdm__adaptive_avgpool2d_cuda = {
+    .op = "adaptive_avgpool2d",
+    .variant = "cuda",
+    .fits = average_fits,
+    .open = NULL,
+    .close = NULL,
+    .forward = forward,
+    .backward = backward,
+};

@@ -1,0 +1,84 @@
+/* add on CUDA: one pass each way, with a following relu. */
+#include "ops/cuda_module/kernel.h"
+#include "ops/elementwise.h"
+
+using namespace tdm_cuda;
+
+namespace {
+
+/* y = ((x0 + x1) + x2) + ... */
+struct add_item {
+    const float *x[TDM_MAX_INPUTS];
+    float *y;
+    int inputs;
+    bool relu;
+    template <int WIDE> __device__ void run(int64_t i) const {
+        pack<float, WIDE> sum = load<WIDE>(x[0], i);
+        for (int s = 1; s < TDM_MAX_INPUTS; s++) {
+            if (s == inputs) break;
+            const pack<float, WIDE> v = load<WIDE>(x[s], i);
+            for (int k = 0; k < WIDE; k++) sum.at[k] += v.at[k];
+        }
+        for (int k = 0; k < WIDE; k++) sum.at[k] = relu && sum.at[k] < 0.0f ? 0.0f : sum.at[k];
+        store(y, i, sum);
+    }
+};
+
+/* dx_k = dy, or with a relu: dy where y > 0; for all k in one pass, so that a dx may lie on dy. */
+struct add_gradient_item {
+    const float *y, *dy; /* y: NULL without a relu */
+    float *dx[TDM_MAX_INPUTS];
+    int count;
+    template <int WIDE> __device__ void run(int64_t i) const {
+        pack<float, WIDE> d = load<WIDE>(dy, i);
+        if (y != NULL) {
+            const pack<float, WIDE> out = load<WIDE>(y, i);
+            for (int k = 0; k < WIDE; k++) d.at[k] = out.at[k] <= 0.0f ? 0.0f : d.at[k];
+        }
+        for (int s = 0; s < TDM_MAX_INPUTS; s++) {
+            if (s == count) break;
+            store(dx[s], i, d);
+        }
+    }
+};
+
+bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+    keep_layout(desc, fit);
+    fit->relu = true;
+    return true;
+}
+
+tdm_status forward(const tdm_kernel_args *args) {
+    add_item item = {{NULL}, args->y, args->desc->input_count, args->desc->relu};
+    bool aligned = is_aligned(args->y);
+    for (int s = 0; s < item.inputs; s++) {
+        item.x[s] = args->x[s];
+        aligned = aligned && is_aligned(args->x[s]);
+    }
+    return each(tdm__cuda_device(args->device), item, tdm__elementwise_count(args), aligned);
+}
+
+tdm_status backward(const tdm_kernel_args *args) {
+    add_gradient_item item = {args->desc->relu ? args->y : NULL, args->dy, {NULL}, 0};
+    bool aligned = is_aligned(item.y) && is_aligned(item.dy);
+    for (int s = 0; s < args->desc->input_count; s++) {
+        float *dx = args->dx[s];
+        if (dx == NULL || (dx == args->dy && item.y == NULL)) continue;
+        item.dx[item.count++] = dx;
+        aligned = aligned && is_aligned(dx);
+    }
+    if (item.count == 0) return TDM_OK;
+    return each(tdm__cuda_device(args->device), item, tdm__elementwise_count(args), aligned);
+}
+
+} /* namespace */
+
+const tdm_kernel tdm__add_cuda = {
+    .op = "add",
+    .variant = "cuda",
+    .fits = fits,
+    .open = NULL,
+    .close = NULL,
+    .forward = forward,
+    .backward = backward,
+};

@@ -1,0 +1,47 @@
+/* avgpool2d on CUDA. */
+#include "ops/avgpool2d/avgpool2d.h"
+#include "ops/cuda_module/average.h"
+
+using namespace tdm_cuda;
+
+namespace {
+
+struct pool_spans {
+    sliding windows;
+    bool count_include_pad;
+    __device__ tdm_span of(int axis, int64_t at) const {
+        const int64_t corner = windows.corner(axis, at), past = corner + windows.window.kernel[axis];
+        const int64_t begin = corner > 0 ? corner : 0, end = past < windows.in[axis] ? past : windows.in[axis];
+        return {begin, end, count_include_pad ? windows.window.kernel[axis] : end - begin};
+    }
+    __device__ reach<int64_t> windows_of(int axis, int64_t at) const {
+        return windows.windows_of(axis, at);
+    }
+};
+
+pool_spans spans_of(const tdm_kernel_args *args) {
+    const tdm_avgpool2d_attrs *attrs = (const tdm_avgpool2d_attrs *)args->desc->attrs;
+    const tdm_window window = tdm__pool_window(attrs->kernel, attrs->stride, attrs->padding);
+    return {sliding_of(window, args->desc), attrs->count_include_pad};
+}
+
+tdm_status forward(const tdm_kernel_args *args) {
+    const pool_spans spans = spans_of(args);
+    return run_forward(args, spans, spans.windows.window.kernel[0] * spans.windows.window.kernel[1]);
+}
+
+tdm_status backward(const tdm_kernel_args *args) {
+    return run_backward(args, spans_of(args));
+}
+
+} /* namespace */
+
+const tdm_kernel tdm__avgpool2d_cuda = {
+    .op = "avgpool2d",
+    .variant = "cuda",
+    .fits = average_fits,
+    .open = NULL,
+    .close = NULL,
+    .forward = forward,
+    .backward = backward,
+};

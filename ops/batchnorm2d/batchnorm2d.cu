@@ -1,0 +1,438 @@
+/* batchnorm2d on CUDA, with a following relu. Statistics and sums of gradients in double, in a fixed order: a block
+ * sums a slice of a channel (PLAIN) or of some neighbouring channels (NHWC), a warp adds the slices of a channel, and a
+ * pass over all numbers in float applies the result. Where one block sums all of a channel it does the warp's part too,
+ * so that small images take two launches each way.
+ *
+ * Variances are sums of squared distances from the channel's first number: one read of x, without the cancellation of
+ * squares of large means. */
+#include "ops/batchnorm2d/batchnorm2d.h"
+#include "ops/cuda_module/planes.h"
+
+using namespace tdm_cuda;
+
+namespace {
+
+struct sums {
+    double a, b;
+};
+
+/* What is normalised. Indices are in packs of the kernel's WIDE numbers. */
+struct norm {
+    const float *x, *dy, *y; /* y: NULL without a relu */
+    int64_t channels, count; /* numbers of a channel */
+    divider inner;           /* packs: of a channel in a row (PLAIN), of all channels of a point (NHWC) */
+    divider channel;
+};
+
+/* ---- what is summed ---- */
+
+template <int WIDE> __device__ inline pack<float, WIDE> masked_dy(const norm &g, int64_t i) {
+    pack<float, WIDE> d = load<WIDE>(g.dy, i);
+    if (g.y == NULL) return d;
+    const pack<float, WIDE> y = load<WIDE>(g.y, i);
+    for (int k = 0; k < WIDE; k++) d.at[k] = y.at[k] <= 0.0f ? 0.0f : d.at[k];
+    return d;
+}
+
+template <bool GRADIENT, int WIDE>
+__device__ inline void add_terms(sums *sum, int apart, const norm &g, int64_t i, const double *center) {
+    const pack<float, WIDE> x = load<WIDE>(g.x, i), dy = GRADIENT ? masked_dy<WIDE>(g, i) : x;
+    for (int k = 0; k < WIDE; k++) {
+        const double distance = (double)x.at[k] - center[k * apart];
+        const double a = GRADIENT ? (double)dy.at[k] : distance;
+        sum[k * apart].a += a;
+        sum[k * apart].b += a * distance;
+    }
+}
+
+/* ---- from sums to coefficients, channel by channel ----
+ *
+ * y = (x - center) * scale + shift and dx = (dy - level - (x - center) * slope) * scale in float; what is lost as the
+ * mean is rounded to the center is made up for in shift and level. */
+
+struct coefficients {
+    float *center, *scale, *shift, *slope; /* shift: level in backward */
+};
+
+struct forward_finish {
+    static constexpr bool GRADIENT = false;
+    tdm_batchnorm2d_attrs attrs;
+    const float *x;
+    int64_t channel_step; /* from a channel's first number to the next channel's */
+    double count;
+    bool of_batch, training;
+    const float *weight, *bias;
+    float *running_mean, *running_variance;
+    const int64_t *counter;
+    double *mean, *invstd; /* kept for backward */
+    coefficients out;
+
+    __device__ double center(int64_t c) const {
+        return (double)x[c * channel_step];
+    }
+
+    /* running = (1 - momentum) * running + momentum * batch; the variance made unbiased first */
+    __device__ void update_running(int64_t c, double batch_mean, double variance) const {
+        const double momentum = attrs.momentum != attrs.momentum ? 1.0 / (double)(*counter + 1) : attrs.momentum;
+        const double rest = 1.0 - momentum, unbiased = variance * count / (count - 1.0);
+        running_mean[c] = (float)(momentum * batch_mean + rest * (double)running_mean[c]);
+        running_variance[c] = (float)(momentum * unbiased + rest * (double)running_variance[c]);
+    }
+
+    __device__ void finish(int64_t c, const sums &sum) const {
+        double m, variance;
+        if (of_batch) {
+            const double offset = sum.a / count;
+            m = center(c) + offset;
+            variance = (sum.b - sum.a * offset) / count;
+            if (variance < 0.0) variance = 0.0;
+        } else {
+            m = (double)running_mean[c];
+            variance = (double)running_variance[c];
+        }
+        const double inverse = 1.0 / sqrt(variance + attrs.eps);
+        if (training) {
+            mean[c] = m;
+            invstd[c] = inverse;
+            if (attrs.track_running_stats) update_running(c, m, variance);
+        }
+        const double scale = attrs.affine ? inverse * (double)weight[c] : inverse;
+        const float rounded = (float)m;
+        out.center[c] = rounded;
+        out.scale[c] = (float)scale;
+        out.shift[c] = (float)((attrs.affine ? (double)bias[c] : 0.0) + ((double)rounded - m) * scale);
+    }
+};
+
+/* dw = invstd * sum dy (x - mean);  db = sum dy */
+struct backward_finish {
+    static constexpr bool GRADIENT = true;
+    bool affine;
+    double count;
+    const float *weight;
+    const double *mean, *invstd;
+    float *dweight, *dbias;
+    coefficients out;
+
+    __device__ double center(int64_t c) const {
+        return mean[c];
+    }
+
+    __device__ void finish(int64_t c, const sums &sum) const {
+        const double inverse = invstd[c], slope = sum.b * inverse * inverse / count;
+        if (affine) {
+            dweight[c] = (float)(sum.b * inverse);
+            dbias[c] = (float)sum.a;
+        }
+        const float rounded = (float)mean[c];
+        out.center[c] = rounded;
+        out.scale[c] = (float)(affine ? inverse * (double)weight[c] : inverse);
+        out.shift[c] = (float)(sum.a / count + ((double)rounded - mean[c]) * slope);
+        out.slope[c] = (float)slope;
+    }
+};
+
+/* ---- sums of slices: partial[channel][slice], or straight to the end if there is one slice ---- */
+
+template <class Finish>
+__device__ inline void hand_on(const Finish &finish, int64_t channel, const sums &sum, sums *partial) {
+    if (gridDim.y == 1)
+        finish.finish(channel, sum);
+    else
+        partial[channel * gridDim.y + blockIdx.y] = sum;
+}
+
+/* PLAIN: a block has `length` packs of channel blockIdx.x. */
+template <int WIDE, class Finish> __global__ void sum_planes(norm g, Finish finish, int64_t length, sums *partial) {
+    __shared__ double room[THREADS / WARP];
+    const int64_t channel = blockIdx.x, begin = blockIdx.y * length, packs = g.count / WIDE;
+    const int64_t end = begin + length < packs ? begin + length : packs;
+    double center[1] = {finish.center(channel)};
+    sums sum = {0, 0};
+    for (int64_t i = begin + threadIdx.x; i < end; i += THREADS) {
+        int64_t n = i;
+        const int64_t at = split(g.inner, &n);
+        add_terms<Finish::GRADIENT, WIDE>(&sum, 0, g, (n * g.channels + channel) * g.inner.by + at, center);
+    }
+    sum.a = block_sum<THREADS>(sum.a, room);
+    sum.b = block_sum<THREADS>(sum.b, room);
+    if (threadIdx.x == 0) hand_on(finish, channel, sum, partial);
+}
+
+/* NHWC: a block has `length` points and `lanes` packs of channels; lanes is a power of two. */
+template <int WIDE, class Finish>
+__global__ void sum_points(norm g, Finish finish, int64_t length, int lanes, sums *partial) {
+    __shared__ sums room[WIDE][THREADS];
+    const int thread = (int)threadIdx.x, x = thread % lanes, y = thread / lanes, rows = THREADS / lanes;
+    const int64_t at = (int64_t)blockIdx.x * lanes + x, begin = blockIdx.y * length;
+    const int64_t end = begin + length < g.count ? begin + length : g.count;
+    double center[WIDE] = {};
+    sums sum[WIDE] = {};
+    if (at < g.inner.by) {
+        for (int k = 0; k < WIDE; k++) center[k] = finish.center(at * WIDE + k);
+        for (int64_t i = begin + y; i < end; i += rows)
+            add_terms<Finish::GRADIENT, WIDE>(sum, 1, g, i * g.inner.by + at, center);
+    }
+    for (int k = 0; k < WIDE; k++) room[k][thread] = sum[k];
+    for (int half = rows / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (y >= half) continue;
+        for (int k = 0; k < WIDE; k++) {
+            room[k][thread].a += room[k][thread + half * lanes].a;
+            room[k][thread].b += room[k][thread + half * lanes].b;
+        }
+    }
+    if (y != 0 || at >= g.inner.by) return;
+    for (int k = 0; k < WIDE; k++) hand_on(finish, at * WIDE + k, room[k][thread], partial);
+}
+
+/* A warp has a channel. */
+template <class Finish>
+__global__ void finish_channels(Finish finish, const sums *partial, int64_t channels, int64_t slices) {
+    const int64_t lane = threadIdx.x % WARP, step = thread_count() / WARP;
+    for (int64_t c = thread_index() / WARP; c < channels; c += step) {
+        sums sum = {0, 0};
+        for (int64_t s = lane; s < slices; s += WARP) {
+            sum.a += partial[c * slices + s].a;
+            sum.b += partial[c * slices + s].b;
+        }
+        sum.a = warp_sum(sum.a);
+        sum.b = warp_sum(sum.b);
+        if (lane == 0) finish.finish(c, sum);
+    }
+}
+
+/* ---- over all numbers ---- */
+
+/* The coefficient of each number of pack i: neighbouring channels in NHWC, of one channel in PLAIN. */
+template <int WIDE, bool NHWC> __device__ inline pack<float, WIDE> coefficient(const float *of, int64_t at) {
+    if constexpr (NHWC) {
+        return load<WIDE>(of, at);
+    } else {
+        pack<float, WIDE> out;
+        for (int k = 0; k < WIDE; k++) out.at[k] = of[at];
+        return out;
+    }
+}
+
+template <bool NHWC> __device__ inline int64_t channel_of(const norm &g, int64_t i) {
+    if constexpr (NHWC) {
+        return split(g.inner, &i);
+    } else {
+        i = quotient(g.inner, i);
+        return split(g.channel, &i);
+    }
+}
+
+/* counter: NULL where the batch is not counted. Here, since the kernels before have to see one and the same. */
+template <int WIDE, bool NHWC>
+__global__ void apply_forward(norm g, coefficients of, float *y, bool relu, int64_t *counter) {
+    const int64_t packs = g.channels * g.count / WIDE;
+    if (counter != NULL && thread_index() == 0) ++*counter;
+    for (int64_t i = thread_index(); i < packs; i += thread_count()) {
+        const int64_t c = channel_of<NHWC>(g, i);
+        const pack<float, WIDE> center = coefficient<WIDE, NHWC>(of.center, c);
+        const pack<float, WIDE> scale = coefficient<WIDE, NHWC>(of.scale, c);
+        const pack<float, WIDE> shift = coefficient<WIDE, NHWC>(of.shift, c);
+        pack<float, WIDE> v = load<WIDE>(g.x, i);
+        for (int k = 0; k < WIDE; k++) {
+            v.at[k] = fmaf(v.at[k] - center.at[k], scale.at[k], shift.at[k]);
+            v.at[k] = relu && v.at[k] < 0.0f ? 0.0f : v.at[k];
+        }
+        store(y, i, v);
+    }
+}
+
+template <int WIDE, bool NHWC> __global__ void apply_backward(norm g, coefficients of, float *dx) {
+    const int64_t packs = g.channels * g.count / WIDE;
+    for (int64_t i = thread_index(); i < packs; i += thread_count()) {
+        const int64_t c = channel_of<NHWC>(g, i);
+        const pack<float, WIDE> center = coefficient<WIDE, NHWC>(of.center, c);
+        const pack<float, WIDE> scale = coefficient<WIDE, NHWC>(of.scale, c);
+        const pack<float, WIDE> level = coefficient<WIDE, NHWC>(of.shift, c);
+        const pack<float, WIDE> slope = coefficient<WIDE, NHWC>(of.slope, c);
+        const pack<float, WIDE> x = load<WIDE>(g.x, i);
+        pack<float, WIDE> d = masked_dy<WIDE>(g, i);
+        for (int k = 0; k < WIDE; k++)
+            d.at[k] = fmaf(center.at[k] - x.at[k], slope.at[k], d.at[k] - level.at[k]) * scale.at[k];
+        store(dx, i, d);
+    }
+}
+
+/* ---- host ---- */
+
+static constexpr int64_t BLOCKS = 1024, MOST_SLICES = 512;
+static constexpr int64_t BLOCK_CHANNELS = WARP * PACK;          /* of a block, NHWC */
+static constexpr int64_t PLANE_SLICE = 4096, POINT_SLICE = 256; /* least numbers of a channel in a slice */
+
+/* More rows never make fewer slices: scratch is booked for the most rows. */
+int64_t slices_of(int64_t channels, int64_t count, bool nhwc) {
+    const int64_t blocks = nhwc ? ceil_div(channels, BLOCK_CHANNELS) : channels;
+    const int64_t most = ceil_div(count, nhwc ? POINT_SLICE : PLANE_SLICE);
+    int64_t slices = ceil_div(BLOCKS, blocks);
+    if (slices > most) slices = most;
+    return slices < MOST_SLICES ? slices : MOST_SLICES;
+}
+
+int64_t count_of(const tdm_kernel_desc *desc, int64_t rows) {
+    return rows * desc->x[0].dim[2] * desc->x[0].dim[3];
+}
+
+bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+    const size_t channels = (size_t)desc->x[0].dim[1];
+    keep_layout(desc, fit);
+    fit->relu = true;
+    fit->saved_bytes = channels * 2 * sizeof(double);
+    const int64_t slices =
+        slices_of(desc->x[0].dim[1], count_of(desc, desc->x[0].dim[0]), fit->x_layout[0] == TDM_LAYOUT_NHWC);
+    fit->scratch_bytes = (channels + PACK) * 4 * sizeof(float) + channels * (size_t)slices * sizeof(sums);
+    return true;
+}
+
+struct job {
+    const tdm_kernel_args *args;
+    cudaStream_t stream;
+    const tdm_batchnorm2d_attrs *attrs;
+    norm g;
+    bool nhwc, packs;
+    int64_t slices;
+    double *mean, *invstd;
+    coefficients of;
+    sums *partial;
+};
+
+job job_of(const tdm_kernel_args *args) {
+    const tdm_kernel_desc *desc = args->desc;
+    const int64_t channels = desc->x[0].dim[1], plane = desc->x[0].dim[2] * desc->x[0].dim[3];
+    job j = {};
+    j.args = args;
+    j.stream = tdm__cuda_device(args->device)->stream;
+    j.attrs = (const tdm_batchnorm2d_attrs *)desc->attrs;
+    j.nhwc = desc->x_layout[0] == TDM_LAYOUT_NHWC;
+    j.packs = (j.nhwc ? channels : plane) % PACK == 0 && is_aligned(args->x[0]) && is_aligned(args->y) &&
+              is_aligned(args->dy) && is_aligned(args->dx[0]);
+    const int wide = j.packs ? PACK : 1;
+    j.g.x = args->x[0];
+    j.g.channels = channels;
+    j.g.count = args->rows * plane;
+    j.g.inner = divider_of((j.nhwc ? channels : plane) / wide);
+    j.g.channel = divider_of(channels);
+    j.slices = slices_of(channels, j.g.count, j.nhwc);
+    j.mean = (double *)args->saved;
+    j.invstd = j.mean != NULL ? j.mean + channels : NULL;
+    /* Each array of coefficients begins on a pack's boundary; the partial sums follow. */
+    const int64_t room = ceil_div(channels, PACK) * PACK;
+    float *scratch = (float *)args->scratch;
+    j.of = {scratch, scratch + room, scratch + 2 * room, scratch + 3 * room};
+    j.partial = (sums *)(scratch + 4 * room);
+    return j;
+}
+
+int lanes_for(int64_t packs) {
+    int lanes = 1;
+    while (lanes < WARP && lanes < packs) lanes *= 2;
+    return lanes;
+}
+
+template <int WIDE, class Finish> tdm_status launch_sums(const job &j, const Finish &finish) {
+    const unsigned slices = (unsigned)j.slices;
+    if (j.nhwc) {
+        const int lanes = lanes_for(j.g.inner.by);
+        const dim3 grid((unsigned)ceil_div(j.g.inner.by, lanes), slices);
+        auto kernel = sum_points<WIDE, Finish>;
+        TDM_LAUNCH(kernel, grid, THREADS, j.stream, j.g, finish, ceil_div(j.g.count, j.slices), lanes, j.partial);
+    } else {
+        auto kernel = sum_planes<WIDE, Finish>;
+        TDM_LAUNCH(kernel, dim3((unsigned)j.g.channels, slices), THREADS, j.stream, j.g, finish,
+                   ceil_div(j.g.count / WIDE, j.slices), j.partial);
+    }
+    return TDM_OK;
+}
+
+template <class Finish> tdm_status launch_finish(const job &j, const Finish &finish, int64_t slices) {
+    const sums *partial = j.partial;
+    TDM_LAUNCH(finish_channels<Finish>, blocks_for(j.g.channels, THREADS / WARP), THREADS, j.stream, finish, partial,
+               j.g.channels, slices);
+    return TDM_OK;
+}
+
+template <class Finish> tdm_status sum_channels(const job &j, const Finish &finish) {
+    if (j.packs)
+        TDM_CUDA_TRY((launch_sums<PACK, Finish>(j, finish)));
+    else
+        TDM_CUDA_TRY((launch_sums<1, Finish>(j, finish)));
+    return j.slices > 1 ? launch_finish(j, finish, j.slices) : TDM_OK;
+}
+
+forward_finish forward_finish_of(const job &j, bool of_batch) {
+    const tdm_kernel_args *args = j.args;
+    forward_finish f = {};
+    f.attrs = *j.attrs;
+    f.x = args->x[0];
+    f.channel_step = j.nhwc ? 1 : args->desc->x[0].dim[2] * args->desc->x[0].dim[3];
+    f.count = (double)j.g.count;
+    f.of_batch = of_batch;
+    f.training = args->training;
+    f.weight = args->param[0];
+    f.bias = args->param[1];
+    f.running_mean = args->buffer[0];
+    f.running_variance = args->buffer[1];
+    f.counter = args->counter;
+    f.mean = j.mean;
+    f.invstd = j.invstd;
+    f.out = j.of;
+    return f;
+}
+
+tdm_status forward(const tdm_kernel_args *args) {
+    const job j = job_of(args);
+    const bool of_batch = args->training || !j.attrs->track_running_stats;
+    if (of_batch && j.g.count == 1)
+        TDM_CUDA_FAIL(TDM_E_CONFIG,
+                      "batchnorm2d wants more than 1 value per channel for the statistics of a batch, got 1 row of "
+                      "%lldx1x1; use a larger batch or drop_last",
+                      (long long)j.g.channels);
+    const forward_finish finish = forward_finish_of(j, of_batch);
+    TDM_CUDA_TRY(of_batch ? sum_channels(j, finish) : launch_finish(j, finish, 0));
+    int64_t *counter = args->training && j.attrs->track_running_stats ? args->counter : NULL;
+    auto kernel = j.packs ? (j.nhwc ? apply_forward<PACK, true> : apply_forward<PACK, false>)
+                          : (j.nhwc ? apply_forward<1, true> : apply_forward<1, false>);
+    TDM_LAUNCH(kernel, blocks_for(j.g.channels * j.g.count / (j.packs ? PACK : 1)), THREADS, j.stream, j.g, j.of,
+               args->y, args->desc->relu, counter);
+    return TDM_OK;
+}
+
+tdm_status backward(const tdm_kernel_args *args) {
+    job j = job_of(args);
+    j.g.dy = args->dy;
+    j.g.y = args->desc->relu ? args->y : NULL;
+    backward_finish finish = {};
+    finish.affine = j.attrs->affine;
+    finish.count = (double)j.g.count;
+    finish.weight = args->param[0];
+    finish.mean = j.mean;
+    finish.invstd = j.invstd;
+    finish.dweight = args->dparam[0];
+    finish.dbias = args->dparam[1];
+    finish.out = j.of;
+    if (args->dx[0] == NULL && !finish.affine) return TDM_OK;
+    TDM_CUDA_TRY(sum_channels(j, finish));
+    if (args->dx[0] == NULL) return TDM_OK;
+    auto kernel = j.packs ? (j.nhwc ? apply_backward<PACK, true> : apply_backward<PACK, false>)
+                          : (j.nhwc ? apply_backward<1, true> : apply_backward<1, false>);
+    TDM_LAUNCH(kernel, blocks_for(j.g.channels * j.g.count / (j.packs ? PACK : 1)), THREADS, j.stream, j.g, j.of,
+               args->dx[0]);
+    return TDM_OK;
+}
+
+} /* namespace */
+
+const tdm_kernel tdm__batchnorm2d_cuda = {
+    .op = "batchnorm2d",
+    .variant = "cuda",
+    .fits = fits,
+    .open = NULL,
+    .close = NULL,
+    .forward = forward,
+    .backward = backward,
+};

@@ -1,0 +1,135 @@
+/* The kernels of conv2d: columns for matrix products and back, and the weights' other layout. Every number of a result
+ * is one thread's, which gathers its terms in a fixed order. */
+#include "ops/conv2d/conv2d_cuda.h"
+#include "ops/cuda_module/kernel.h"
+
+using namespace tdm_cuda;
+
+namespace {
+
+/* x and where its numbers lie. */
+struct image {
+    int64_t row, channel, line, point; /* strides */
+    int height, width;
+};
+
+image image_of(const tdm_conv_sizes *s) {
+    image out = {tdm__conv_in_count(s), s->height * s->width, s->width, 1, (int)s->height, (int)s->width};
+    if (s->nhwc) {
+        out.channel = 1;
+        out.line = s->width * s->in;
+        out.point = s->in;
+    }
+    return out;
+}
+
+struct axis {
+    int kernel, stride, padding, dilation, out;
+};
+
+axis axis_of(const tdm_window *window, int i, int64_t out) {
+    return {(int)window->kernel[i], (int)window->stride[i], (int)window->padding[i], (int)window->dilation[i],
+            (int)out};
+}
+
+/* Where tap `tap` of output `at` lies on the axis. */
+__device__ inline int64_t seen_from(const axis &a, int64_t at, int64_t tap) {
+    return at * a.stride - a.padding + tap * a.dilation;
+}
+
+__global__ void columns_kernel(const float *x, float *columns, image in, axis down, axis across, divider channels,
+                               divider height, divider width, divider lines, divider points, int64_t count) {
+    for (int64_t i = thread_index(); i < count; i += thread_count()) {
+        int64_t rest = i;
+        const int64_t q = split(points, &rest), p = split(lines, &rest);
+        const int64_t tap_q = split(width, &rest), tap_p = split(height, &rest), channel = split(channels, &rest);
+        const int64_t h = seen_from(down, p, tap_p), w = seen_from(across, q, tap_q);
+        const bool inside = h >= 0 && h < in.height && w >= 0 && w < in.width;
+        columns[i] = inside ? x[rest * in.row + channel * in.channel + h * in.line + w * in.point] : 0.0f;
+    }
+}
+
+/* The output from which `tap` sees `at`; -1: none. */
+__device__ inline int64_t seen_by(const axis &a, int64_t at, int tap) {
+    const int64_t from = at + a.padding - (int64_t)tap * a.dilation, out = from / a.stride;
+    return from >= 0 && out * a.stride == from && out < a.out ? out : -1;
+}
+
+__global__ void gather_kernel(const float *columns, float *dx, image in, axis down, axis across, divider channels,
+                              divider lines, divider points, int64_t count) {
+    for (int64_t i = thread_index(); i < count; i += thread_count()) {
+        int64_t plane = i;
+        const int64_t w = split(points, &plane), h = split(lines, &plane);
+        const int64_t taps = (int64_t)down.kernel * across.kernel, seen = (int64_t)down.out * across.out;
+        const float *from = columns + plane * taps * seen;
+        float sum = 0.0f;
+        for (int tap_p = 0; tap_p < down.kernel; tap_p++) {
+            const int64_t p = seen_by(down, h, tap_p);
+            for (int tap_q = 0; p >= 0 && tap_q < across.kernel; tap_q++) {
+                const int64_t q = seen_by(across, w, tap_q);
+                if (q >= 0) sum += from[((int64_t)tap_p * across.kernel + tap_q) * seen + p * across.out + q];
+            }
+        }
+        const int64_t channel = split(channels, &plane);
+        dx[plane * in.row + channel * in.channel + h * in.line + w * in.point] = sum;
+    }
+}
+
+struct parts_item {
+    float *sum;
+    const float *part;
+    int64_t parts, count;
+    bool first;
+    template <int WIDE> __device__ void run(int64_t i) const {
+        pack<float, WIDE> total = {};
+        if (!first) total = load<WIDE>(sum, i);
+        for (int64_t p = 0; p < parts; p++) {
+            const pack<float, WIDE> v = load<WIDE>(part + p * count, i);
+            for (int k = 0; k < WIDE; k++) total.at[k] += v.at[k];
+        }
+        store(sum, i, total);
+    }
+};
+
+__global__ void transpose_kernel(float *to, const float *from, divider a, divider b, int64_t count) {
+    for (int64_t i = thread_index(); i < count; i += thread_count()) {
+        int64_t outer = i;
+        const int64_t at_a = split(a, &outer), at_b = split(b, &outer);
+        to[i] = from[(outer * a.by + at_a) * b.by + at_b];
+    }
+}
+
+} /* namespace */
+
+tdm_status tdm__conv_columns(tdm_cuda_device *device, const tdm_conv_sizes *s, int64_t rows, const float *x,
+                             float *columns) {
+    const int64_t count = rows * s->in * s->taps * tdm__conv_points(s);
+    TDM_LAUNCH(columns_kernel, blocks_for(count), THREADS, device->stream, x, columns, image_of(s),
+               axis_of(&s->window, 0, s->out_height), axis_of(&s->window, 1, s->out_width), divider_of(s->in),
+               divider_of(s->window.kernel[0]), divider_of(s->window.kernel[1]), divider_of(s->out_height),
+               divider_of(s->out_width), count);
+    return TDM_OK;
+}
+
+tdm_status tdm__conv_gather(tdm_cuda_device *device, const tdm_conv_sizes *s, int64_t rows, const float *columns,
+                            float *dx) {
+    const int64_t count = rows * tdm__conv_in_count(s);
+    TDM_LAUNCH(gather_kernel, blocks_for(count), THREADS, device->stream, columns, dx, image_of(s),
+               axis_of(&s->window, 0, s->out_height), axis_of(&s->window, 1, s->out_width), divider_of(s->in),
+               divider_of(s->height), divider_of(s->width), count);
+    return TDM_OK;
+}
+
+tdm_status tdm__conv_add_parts(tdm_cuda_device *device, float *sum, const float *part, int64_t parts, int64_t count,
+                               bool first) {
+    const parts_item item = {sum, part, parts, count, first};
+    return each(device, item, count, count % PACK == 0 && is_aligned(sum) && is_aligned(part));
+}
+
+tdm_status tdm__conv_transpose(tdm_cuda_device *device, float *to, const float *from, int64_t outer, int64_t a,
+                               int64_t b) {
+    const int64_t count = outer * a * b;
+    TDM_LAUNCH(transpose_kernel, blocks_for(count), THREADS, device->stream, to, from, divider_of(a), divider_of(b),
+               count);
+    return TDM_OK;
+}

@@ -1,0 +1,113 @@
+/* What the parts of the CUDA module share: the device behind a call, errors of CUDA, and how kernels are started.
+ *
+ * The module is compiled twice: by nvcc and the C compiler against the CUDA toolkit (libtandem-cuda.so), and by the
+ * C and C++ compilers against tests/fake/cuda, which plays CUDA on the host (libtandem-cuda-emulated.so), so that every
+ * line of it runs in the tests of a machine without a GPU. */
+#ifndef TDM_OPS_CUDA_MODULE_H
+#define TDM_OPS_CUDA_MODULE_H
+
+#include <cuda_runtime_api.h>
+
+#include <tandem/sys/device.h>
+#include <tandem/sys/module.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The calls that tandem handed over; valid after init. */
+const tdm_host_calls *tdm__cuda_host(void);
+
+#define TDM_CUDA_FAIL(code, ...) return tdm__cuda_host()->fail((code), __FILE__, __LINE__, NULL, __VA_ARGS__)
+/* A status, passed on with a frame. */
+#define TDM_CUDA_TRY(expression)                                                                    \
+    do {                                                                                            \
+        tdm_status try_status_ = (expression);                                                      \
+        if (try_status_ != TDM_OK) return tdm__cuda_host()->frame(try_status_, __FILE__, __LINE__); \
+    } while (0)
+/* A call of the CUDA runtime; a failure becomes TDM_E_DEVICE (TDM_E_MEMORY when memory was short) and names the call.
+ */
+#define TDM_CUDA(call)                                                                        \
+    do {                                                                                      \
+        cudaError_t error_ = (call);                                                          \
+        if (error_ != cudaSuccess) return tdm__cuda_error(error_, #call, __FILE__, __LINE__); \
+    } while (0)
+tdm_status tdm__cuda_error(cudaError_t error, const char *call, const char *file, int line);
+
+struct tdm_cuda_libraries; /* cublasLt, cudnn: runtime/device/cuda/cuda_libraries.h */
+
+typedef struct tdm_cuda_device {
+    tdm_device base;
+    cudaStream_t stream; /* the device's own queue */
+    int precision;       /* tdm_precision of tandem/job.h */
+    bool deterministic;
+    const struct tdm_cuda_libraries *libraries;
+    void *blas, *dnn; /* cublasLtHandle_t; cudnnHandle_t, NULL without cuDNN */
+    /* Lent to one library call at a time: all run on `stream`. Grown by tdm__cuda_workspace while kernels are opened,
+     * never later. */
+    void *workspace;
+    size_t workspace_bytes;
+} tdm_cuda_device;
+
+static inline tdm_cuda_device *tdm__cuda_device(tdm_device *device) {
+    return (tdm_cuda_device *)device;
+}
+
+/* What every device's workspace has from the start: for losses and clipping, which nobody opens. */
+enum { TDM_CUDA_WORKSPACE_LEAST = 1 << 20 };
+/* The workspace has at least `bytes` afterwards. Only from a kernel's open. */
+tdm_status tdm__cuda_workspace(tdm_cuda_device *device, size_t bytes);
+
+/* y[rows, out] = x[rows, in] w[out, in]^T (+ bias)(then relu), and the two products of its backward; row-major, all in
+ * the device's memory. Algorithms are chosen at open, for these sizes. */
+typedef struct tdm_cuda_matmul tdm_cuda_matmul;
+typedef struct tdm_cuda_matmul_shape {
+    int64_t m, n, k;               /* c[m, n] = op(a)[m, k] op(b)[k, n] */
+    bool transpose_a, transpose_b; /* a is stored [k, m], b is stored [n, k] */
+    bool bias, relu;               /* c = max(0, c + bias[n]); bias along n */
+    int64_t batch;                 /* 1, or so many products side by side; strides in floats */
+    int64_t stride_a, stride_b, stride_c;
+} tdm_cuda_matmul_shape;
+tdm_status tdm__cuda_matmul_open(tdm_cuda_matmul **out, tdm_cuda_device *device, const tdm_cuda_matmul_shape *shape);
+tdm_status tdm__cuda_matmul_run(tdm_cuda_matmul *matmul, const float *a, const float *b, const float *bias, float *c);
+void tdm__cuda_matmul_close(tdm_cuda_matmul *matmul); /* NULL is fine */
+
+#define TDM_KERNEL(name) extern const tdm_kernel tdm__##name##_cuda;
+#include "ops/cuda_module/kernels.def"
+#undef TDM_KERNEL
+#define TDM_LOSS(name) extern const tdm_loss_kernel tdm__##name##_cuda;
+#include "ops/cuda_module/losses.def"
+#undef TDM_LOSS
+
+/* ops/cuda_module/flat.cu: the passes of tdm_device_ops */
+tdm_status tdm__cuda_sum(tdm_device *device, float *out, const float *const *source, int source_count, size_t count);
+tdm_status tdm__cuda_sgd(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *momentum,
+                         size_t count);
+tdm_status tdm__cuda_adam(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *m,
+                          float *v, size_t count);
+tdm_status tdm__cuda_clip(tdm_device *device, const tdm_step_values *values, float *g, size_t count,
+                          const tdm_flat_range *ranges, int range_count, double *norm);
+
+#ifdef __cplusplus
+}
+#endif
+
+/* ---- in .cu files ---- */
+#ifdef __cplusplus
+/* TDM_LAUNCH(kernel, blocks, threads, stream, arguments...): a statement; a failed start returns from the function. */
+#ifdef TDM_CUDA_EMULATED
+#include <cuda_emulated.h>
+#define TDM_LAUNCH(kernel, blocks, threads, stream, ...)                                   \
+    do {                                                                                   \
+        cuda_emulated::launch(kernel, dim3(blocks), dim3(threads), (stream), __VA_ARGS__); \
+        TDM_CUDA(cudaGetLastError());                                                      \
+    } while (0)
+#else
+#define TDM_LAUNCH(kernel, blocks, threads, stream, ...)                   \
+    do {                                                                   \
+        kernel<<<dim3(blocks), dim3(threads), 0, (stream)>>>(__VA_ARGS__); \
+        TDM_CUDA(cudaGetLastError());                                      \
+    } while (0)
+#endif
+#endif
+#endif

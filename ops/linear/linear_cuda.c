@@ -1,0 +1,107 @@
+/* linear on CUDA: three matrix products. Bias and relu go along with the first; the gradient of the bias and the mask
+ * of the relu are one pass before the other two. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ops/cuda_module/cuda_module.h"
+#include "ops/cuda_module/passes.h"
+#include "ops/linear/linear.h"
+#include "runtime/device/cuda/cuda_private.h"
+
+enum { PART = 256 }; /* parts of scratch start at multiples */
+
+typedef struct {
+    tdm_cuda_matmul *forward, *weight, *input;
+} products;
+
+static size_t rounded(size_t bytes) {
+    return (bytes + PART - 1) / PART * PART;
+}
+
+/* In scratch: dy where y > 0, then the room of the sums. */
+static size_t masked_bytes(const tdm_kernel_desc *desc) {
+    return rounded((size_t)(desc->y.dim[0] * desc->y.dim[1]) * sizeof(float));
+}
+
+static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+    if (desc->x[0].ndim != 2) {
+        snprintf(fit->why, sizeof fit->why, "inputs with more than one dimension");
+        return false;
+    }
+    fit->relu = true;
+    fit->scratch_bytes = masked_bytes(desc) + rounded(tdm__cuda_mask_room(desc->y.dim[0], desc->y.dim[1], 1));
+    return true;
+}
+
+static void close_state(void *state) {
+    products *p = state;
+    if (p == NULL) return;
+    tdm__cuda_matmul_close(p->input);
+    tdm__cuda_matmul_close(p->weight);
+    tdm__cuda_matmul_close(p->forward);
+    free(p);
+}
+
+/* y[rows,out] = x[rows,in] w[out,in]^T;  dw[out,in] = dy^T x;  dx[rows,in] = dy w */
+static tdm_status open_products(products *p, tdm_cuda_device *device, const tdm_kernel_desc *desc, int64_t rows,
+                                bool training) {
+    const int64_t in = desc->x[0].dim[1], out = desc->y.dim[1];
+    const tdm_cuda_matmul_shape forward = {.m = rows,
+                                           .n = out,
+                                           .k = in,
+                                           .transpose_b = true,
+                                           .bias = desc->param_count > 1,
+                                           .relu = desc->relu,
+                                           .batch = 1};
+    const tdm_cuda_matmul_shape weight = {.m = out, .n = in, .k = rows, .transpose_a = true, .batch = 1};
+    const tdm_cuda_matmul_shape input = {.m = rows, .n = in, .k = out, .batch = 1};
+    TDM_CUDA_TRY(tdm__cuda_matmul_open(&p->forward, device, &forward));
+    if (!training) return TDM_OK;
+    TDM_CUDA_TRY(tdm__cuda_matmul_open(&p->weight, device, &weight));
+    return desc->wants_dx[0] ? tdm__cuda_matmul_open(&p->input, device, &input) : TDM_OK;
+}
+
+static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, int64_t rows, bool training,
+                             void **state) {
+    products *p = calloc(1, sizeof *p);
+    *state = NULL;
+    if (p == NULL) TDM_CUDA_FAIL(TDM_E_MEMORY, "linear: out of memory for %zu bytes of state", sizeof *p);
+    const tdm_status status = open_products(p, tdm__cuda_device(device), desc, rows, training);
+    if (status != TDM_OK) {
+        close_state(p);
+        return status;
+    }
+    *state = p;
+    return TDM_OK;
+}
+
+static tdm_status forward(const tdm_kernel_args *args) {
+    const products *p = args->state;
+    TDM_CUDA_ENTER(args->device);
+    return tdm__cuda_matmul_run(p->forward, args->x[0], args->param[0],
+                                args->desc->param_count > 1 ? args->param[1] : NULL, args->y);
+}
+
+static tdm_status backward(const tdm_kernel_args *args) {
+    const products *p = args->state;
+    const bool relu = args->desc->relu, bias = args->desc->param_count > 1;
+    float *masked = args->scratch;
+    TDM_CUDA_ENTER(args->device);
+    TDM_CUDA_TRY(tdm__cuda_mask(tdm__cuda_device(args->device), masked, args->dy, relu ? args->y : NULL,
+                                bias ? args->dparam[1] : NULL, (char *)args->scratch + masked_bytes(args->desc),
+                                args->rows, args->desc->y.dim[1], 1));
+    const float *dy = relu ? masked : args->dy;
+    TDM_CUDA_TRY(tdm__cuda_matmul_run(p->weight, dy, args->x[0], NULL, args->dparam[0]));
+    if (args->dx[0] == NULL) return TDM_OK;
+    return tdm__cuda_matmul_run(p->input, dy, args->param[0], NULL, args->dx[0]);
+}
+
+const tdm_kernel tdm__linear_cuda = {
+    .op = "linear",
+    .variant = "cuda",
+    .fits = fits,
+    .open = open_state,
+    .close = close_state,
+    .forward = forward,
+    .backward = backward,
+};

@@ -1,0 +1,225 @@
+/* maxpool2d on CUDA. The rules, and what is saved, are those of maxpool2d_ref.c. Backward adds nothing atomically and
+ * writes every number once: where windows lie side by side a thread writes the points of one, else a thread has a point
+ * of the input and asks the windows that hold it, in the order of the outputs. */
+#include "ops/cuda_module/planes.h"
+#include "ops/maxpool2d/maxpool2d.h"
+
+using namespace tdm_cuda;
+
+namespace {
+
+struct pool {
+    tdm_planes x, y;
+    sliding windows;
+    plane_index index; /* of what threads have */
+};
+
+bool has_small_window(const tdm_maxpool2d_attrs *attrs) {
+    return attrs->kernel[0] * attrs->kernel[1] <= 255;
+}
+
+/* ---- forward: a thread has a point of the output, WIDE channels ---- */
+
+template <int WIDE, class Place> struct winners {
+    pack<float, WIDE> best;
+    pack<Place, WIDE> place;
+    bool any;
+
+    __device__ void meet(const pack<float, WIDE> &v, Place at) {
+        for (int k = 0; k < WIDE; k++) {
+            if (any && !(v.at[k] > best.at[k] || v.at[k] != v.at[k])) continue;
+            best.at[k] = v.at[k];
+            place.at[k] = at;
+        }
+        any = true;
+    }
+};
+
+/* The window at (top, left), of any size. */
+template <int WIDE, class Place, class Index>
+__device__ inline void meet_window(winners<WIDE, Place> *w, const pool &g, const float *x, const point<Index> &at,
+                                   Index top, Index left) {
+    const Index packs = (Index)(g.x.inner / WIDE), width = (Index)g.windows.window.kernel[1];
+    const Index past_row = top + (Index)g.windows.window.kernel[0], past_column = left + width;
+    const Index end_row = past_row < (Index)g.x.height ? past_row : (Index)g.x.height;
+    const Index end_column = past_column < (Index)g.x.width ? past_column : (Index)g.x.width;
+    for (Index row = top > 0 ? top : 0; row < end_row; row++) {
+        for (Index column = left > 0 ? left : 0; column < end_column; column++) {
+            const Index from = pack_at(g.x, packs, at.plane, row, column, at.inner);
+            w->meet(load<WIDE>(x, from), (Place)((row - top) * width + (column - left)));
+        }
+    }
+}
+
+/* The same for KERNEL x KERNEL points: all are asked for before the first is looked at. */
+template <int WIDE, class Place, class Index, int KERNEL>
+__device__ inline void meet_square(winners<WIDE, Place> *w, const pool &g, const float *x, const point<Index> &at,
+                                   Index top, Index left) {
+    const Index packs = (Index)(g.x.inner / WIDE), height = (Index)g.x.height, width = (Index)g.x.width;
+    pack<float, WIDE> v[KERNEL * KERNEL];
+    bool inside[KERNEL * KERNEL];
+    for (int k = 0; k < KERNEL * KERNEL; k++) {
+        const Index row = top + k / KERNEL, column = left + k % KERNEL;
+        inside[k] = row >= 0 && row < height && column >= 0 && column < width;
+        if (inside[k]) v[k] = load<WIDE>(x, pack_at(g.x, packs, at.plane, row, column, at.inner));
+    }
+    for (int k = 0; k < KERNEL * KERNEL; k++)
+        if (inside[k]) w->meet(v[k], (Place)k);
+}
+
+/* KERNEL: 0 for windows of any size. */
+template <int WIDE, class Place, class Index, int KERNEL>
+__global__ void pool_forward(pool g, const float *x, float *y, Place *saved) {
+    const Index total = (Index)g.index.total, step = (Index)thread_count();
+    for (Index i = (Index)thread_index(); i < total; i += step) {
+        const point<Index> at = point_at(g.index, i);
+        const Index top = g.windows.corner(0, at.row), left = g.windows.corner(1, at.column);
+        winners<WIDE, Place> w = {};
+        if constexpr (KERNEL == 0)
+            meet_window(&w, g, x, at, top, left);
+        else
+            meet_square<WIDE, Place, Index, KERNEL>(&w, g, x, at, top, left);
+        store(y, i, w.best);
+        if (saved != NULL) store(saved, i, w.place);
+    }
+}
+
+/* ---- backward, windows side by side: a thread has a window, or where the input is longer what would be one ---- */
+
+template <int WIDE, class Place, class Index>
+__global__ void pool_backward_apart(pool g, const float *dy, const Place *saved, float *dx) {
+    const Index total = (Index)g.index.total, step = (Index)thread_count(), packs = (Index)(g.x.inner / WIDE);
+    const Index kernel[2] = {(Index)g.windows.window.kernel[0], (Index)g.windows.window.kernel[1]};
+    for (Index i = (Index)thread_index(); i < total; i += step) {
+        const point<Index> at = point_at(g.index, i);
+        const bool is_window = at.row < (Index)g.y.height && at.column < (Index)g.y.width;
+        pack<float, WIDE> d = {};
+        pack<Place, WIDE> winner = {};
+        if (is_window) {
+            const Index from = pack_at(g.y, packs, at.plane, at.row, at.column, at.inner);
+            d = load<WIDE>(dy, from);
+            winner = load<WIDE>(saved, from);
+        }
+        Place place = 0;
+        for (Index r = 0; r < kernel[0]; r++) {
+            for (Index c = 0; c < kernel[1]; c++, place++) {
+                const Index row = at.row * kernel[0] + r, column = at.column * kernel[1] + c;
+                if (row >= (Index)g.x.height || column >= (Index)g.x.width) continue;
+                pack<float, WIDE> out;
+                /* From 0, as where windows overlap: -0 is written as 0. */
+                for (int k = 0; k < WIDE; k++) out.at[k] = 0.0f + (winner.at[k] == place ? d.at[k] : 0.0f);
+                store(dx, pack_at(g.x, packs, at.plane, row, column, at.inner), out);
+            }
+        }
+    }
+}
+
+/* ---- backward, windows that overlap or leave points out: a thread has a point of the input ---- */
+
+/* dx = the sum of dy of the windows won */
+template <int WIDE, class Place, class Index>
+__global__ void pool_backward(pool g, const float *dy, const Place *saved, float *dx) {
+    const Index total = (Index)g.index.total, step = (Index)thread_count(), packs = (Index)(g.y.inner / WIDE);
+    const Index width = (Index)g.windows.window.kernel[1];
+    for (Index i = (Index)thread_index(); i < total; i += step) {
+        const point<Index> at = point_at(g.index, i);
+        const reach<Index> rows = g.windows.windows_of(0, at.row), columns = g.windows.windows_of(1, at.column);
+        pack<float, WIDE> sum = {};
+        for (Index p = rows.first; p < rows.end; p++) {
+            const Index row = at.row - g.windows.corner(0, p);
+            for (Index q = columns.first; q < columns.end; q++) {
+                const Index from = pack_at(g.y, packs, at.plane, p, q, at.inner);
+                const pack<Place, WIDE> winner = load<WIDE>(saved, from);
+                const pack<float, WIDE> d = load<WIDE>(dy, from);
+                const Place place = (Place)(row * width + (at.column - g.windows.corner(1, q)));
+                for (int k = 0; k < WIDE; k++)
+                    if (winner.at[k] == place) sum.at[k] += d.at[k];
+            }
+        }
+        store(dx, i, sum);
+    }
+}
+
+/* ---- host ---- */
+
+bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+    const int64_t *y = desc->y.dim;
+    const bool small = has_small_window((const tdm_maxpool2d_attrs *)desc->attrs);
+    keep_layout(desc, fit);
+    fit->saved_bytes = (size_t)(y[0] * y[1] * y[2] * y[3]) * (small ? sizeof(uint8_t) : sizeof(int32_t));
+    return true;
+}
+
+pool pool_of(const tdm_kernel_args *args) {
+    const tdm_kernel_desc *desc = args->desc;
+    const tdm_maxpool2d_attrs *attrs = (const tdm_maxpool2d_attrs *)desc->attrs;
+    pool g = {};
+    g.x = tdm__planes_of(&desc->x[0], args->rows, desc->x_layout[0]);
+    g.y = tdm__planes_of(&desc->y, args->rows, desc->y_layout);
+    g.windows = sliding_of(tdm__pool_window(attrs->kernel, attrs->stride, attrs->padding), desc);
+    return g;
+}
+
+template <int WIDE, class Place, class Index> tdm_status launch_forward(const tdm_kernel_args *args, pool g) {
+    const int64_t *kernel = g.windows.window.kernel;
+    auto start = pool_forward<WIDE, Place, Index, 0>;
+    if (kernel[0] == 2 && kernel[1] == 2) start = pool_forward<WIDE, Place, Index, 2>;
+    if (kernel[0] == 3 && kernel[1] == 3) start = pool_forward<WIDE, Place, Index, 3>;
+    Place *saved = args->training ? (Place *)args->saved : NULL;
+    g.index = plane_index_of(g.y, WIDE);
+    TDM_LAUNCH(start, blocks_for(g.index.total), THREADS, tdm__cuda_device(args->device)->stream, g, args->x[0],
+               args->y, saved);
+    return TDM_OK;
+}
+
+bool lie_apart(const sliding &s) {
+    for (int axis = 0; axis < 2; axis++)
+        if (s.window.stride[axis] != s.window.kernel[axis] || s.window.padding[axis] != 0) return false;
+    return true;
+}
+
+template <int WIDE, class Place, class Index> tdm_status launch_backward(const tdm_kernel_args *args, pool g) {
+    auto start = pool_backward<WIDE, Place, Index>;
+    const Place *saved = (const Place *)args->saved;
+    g.index = plane_index_of(g.x, WIDE);
+    if (lie_apart(g.windows)) {
+        tdm_planes tiles = g.x;
+        tiles.height = ceil_div(g.x.height, g.windows.window.kernel[0]);
+        tiles.width = ceil_div(g.x.width, g.windows.window.kernel[1]);
+        start = pool_backward_apart<WIDE, Place, Index>;
+        g.index = plane_index_of(tiles, WIDE);
+    }
+    TDM_LAUNCH(start, blocks_for(g.index.total), THREADS, tdm__cuda_device(args->device)->stream, g, args->dy, saved,
+               args->dx[0]);
+    return TDM_OK;
+}
+
+tdm_status forward(const tdm_kernel_args *args) {
+    const pool g = pool_of(args);
+    const bool packs = has_packs(g.x) && is_aligned(args->x[0]) && is_aligned(args->y) && is_aligned(args->saved);
+    if (!has_small_window((const tdm_maxpool2d_attrs *)args->desc->attrs))
+        return launch_forward<1, int32_t, int64_t>(args, g);
+    if (!is_small(g.x) || !is_small(g.y)) return launch_forward<1, uint8_t, int64_t>(args, g);
+    return packs ? launch_forward<PACK, uint8_t, int32_t>(args, g) : launch_forward<1, uint8_t, int32_t>(args, g);
+}
+
+tdm_status backward(const tdm_kernel_args *args) {
+    const pool g = pool_of(args);
+    const bool packs = has_packs(g.x) && is_aligned(args->dx[0]) && is_aligned(args->dy) && is_aligned(args->saved);
+    if (!has_small_window((const tdm_maxpool2d_attrs *)args->desc->attrs))
+        return launch_backward<1, int32_t, int64_t>(args, g);
+    if (!is_small(g.x) || !is_small(g.y)) return launch_backward<1, uint8_t, int64_t>(args, g);
+    return packs ? launch_backward<PACK, uint8_t, int32_t>(args, g) : launch_backward<1, uint8_t, int32_t>(args, g);
+}
+
+} /* namespace */
+
+const tdm_kernel tdm__maxpool2d_cuda = {
+    .op = "maxpool2d",
+    .variant = "cuda",
+    .fits = fits,
+    .open = NULL,
+    .close = NULL,
+    .forward = forward,
+    .backward = backward,
+};

@@ -1,0 +1,28 @@
+/* The phases of a step, and the time each took. */
+#ifndef TDM_EXEC_PHASE_H
+#define TDM_EXEC_PHASE_H
+
+typedef enum tdm_phase {
+    TDM_PHASE_DATA,
+    TDM_PHASE_SCATTER,
+    TDM_PHASE_REPLICATE,
+    TDM_PHASE_FORWARD,
+    TDM_PHASE_GATHER,
+    TDM_PHASE_LOSS,
+    TDM_PHASE_BACKWARD,
+    TDM_PHASE_COMM,         /* time that collectives took, hidden or not */
+    TDM_PHASE_COMM_EXPOSED, /* time that the step waited for them */
+    TDM_PHASE_OPTIMIZER,
+    TDM_PHASE_STEP,
+    TDM_PHASE_COUNT
+} tdm_phase;
+extern const char *const tdm__phase_names[TDM_PHASE_COUNT];
+
+typedef struct tdm_times {
+    double ms[TDM_PHASE_COUNT]; /* NaN: this mode has no such phase */
+} tdm_times;
+
+/* All phases NaN but those listed, which are 0. */
+void tdm__times_init(tdm_times *times, const tdm_phase *phases, int count);
+
+#endif

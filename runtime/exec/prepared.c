@@ -1,0 +1,92 @@
+/* Kernels prepared for a number of rows. */
+#include "runtime/exec/prepared.h"
+
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/base/sync.h"
+
+static void free_prepared(tdm_replica *replica, tdm_prepared *prepared) {
+    const tdm_plan *plan = replica->plan;
+    for (int i = 0; i < plan->node_count; i++) {
+        const tdm_kernel *kernel = plan->nodes[i].kernel;
+        if (prepared->state[i] != NULL && kernel != NULL && kernel->close != NULL) kernel->close(prepared->state[i]);
+    }
+    tdm__delete(replica->host, prepared->state);
+    tdm__delete(replica->host, prepared);
+}
+
+static tdm_status open_states(tdm_replica *replica, tdm_prepared *prepared) {
+    const tdm_plan *plan = replica->plan;
+    for (int i = 0; i < plan->node_count; i++) {
+        const tdm_kernel *kernel = plan->nodes[i].kernel;
+        if (kernel == NULL || kernel->open == NULL) continue;
+        TDM_TRY(kernel->open(replica->device, &plan->nodes[i].desc, prepared->rows, prepared->training,
+                             &prepared->state[i]));
+    }
+    return TDM_OK;
+}
+
+static tdm_status add_prepared(tdm_replica *replica, int64_t rows, bool training) {
+    tdm_prepared *prepared = NULL;
+    TDM_TRY(tdm__new(replica->host, &prepared, 1, sizeof(*prepared), "prepared kernels"));
+    prepared->rows = rows;
+    prepared->training = training;
+    tdm_status status = tdm__new(replica->host, &prepared->state, (size_t)replica->plan->node_count, sizeof(void *),
+                                 "prepared kernels");
+    if (status == TDM_OK) status = open_states(replica, prepared);
+    if (status != TDM_OK) {
+        if (prepared->state != NULL)
+            free_prepared(replica, prepared);
+        else
+            tdm__delete(replica->host, prepared);
+        return tdm__frame(status, __FILE__, __LINE__);
+    }
+    prepared->next = replica->prepared;
+    replica->prepared = prepared;
+    return TDM_OK;
+}
+
+static tdm_status prepare_first(void *argument) {
+    tdm_replica *replica = argument;
+    return add_prepared(replica, replica->plan->options.rows, replica->plan->options.training);
+}
+
+tdm_status tdm__prepare_start(tdm_replica *replica) {
+    if (replica->device->ops->discrete) return TDM_OK;
+    TDM_TRY(tdm__worker_open(&replica->preparation, replica->host, "prepare"));
+    return tdm__worker_start(replica->preparation, prepare_first, replica);
+}
+
+void tdm__prepared_free_all(tdm_replica *replica) {
+    tdm__worker_close(replica->preparation);
+    while (replica->prepared != NULL) {
+        tdm_prepared *next = replica->prepared->next;
+        free_prepared(replica, replica->prepared);
+        replica->prepared = next;
+    }
+}
+
+/* From here on the list belongs to the calling thread. */
+static tdm_status wait_for_first(tdm_replica *replica) {
+    if (replica->preparation == NULL) return TDM_OK;
+    tdm_status status = tdm__worker_wait(replica->preparation, -1);
+    tdm__worker_close(replica->preparation);
+    replica->preparation = NULL;
+    return status;
+}
+
+tdm_status tdm__prepared_find(tdm_replica *replica, int64_t rows, bool training, tdm_prepared **out) {
+    TDM_TRY(wait_for_first(replica));
+    tdm_prepared **link = &replica->prepared;
+    for (tdm_prepared *p = *link; p != NULL; link = &p->next, p = p->next) {
+        if (p->rows != rows || p->training != training) continue;
+        *link = p->next; /* the last used comes first, so that the usual case is found at once */
+        p->next = replica->prepared;
+        replica->prepared = p;
+        *out = p;
+        return TDM_OK;
+    }
+    TDM_TRY(add_prepared(replica, rows, training));
+    *out = replica->prepared;
+    return TDM_OK;
+}

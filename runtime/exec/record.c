@@ -1,0 +1,147 @@
+/* Running a step's work: plainly the first time, captured the second, from then on in one call. */
+#include "runtime/exec/record.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/exec/stage.h"
+
+enum { MOST_RECORDS = 8 }; /* usually four: a whole batch and the last of an epoch, in either place of the stage */
+
+const char *const tdm__phase_names[TDM_PHASE_COUNT] = {
+    "data",     "scatter", "replicate",    "forward",   "gather", "loss",
+    "backward", "comm",    "comm_exposed", "optimizer", "step",
+};
+
+void tdm__times_init(tdm_times *times, const tdm_phase *phases, int count) {
+    for (int i = 0; i < TDM_PHASE_COUNT; i++) times->ms[i] = NAN;
+    for (int i = 0; i < count; i++) times->ms[phases[i]] = 0;
+}
+
+/* ---- the list ---- */
+
+static void free_record(tdm_replica *replica, tdm_record *record) {
+    tdm_device *device = replica->device;
+    if (record->capture != NULL) device->ops->capture_free(device, record->capture);
+    for (int i = 0; i < record->stamp_count; i++) device->ops->event_close(device, record->stamp[i]);
+    tdm__delete(replica->host, record);
+}
+
+void tdm__records_free(tdm_replica *replica) {
+    while (replica->records != NULL) {
+        tdm_record *next = replica->records->next;
+        free_record(replica, replica->records);
+        replica->records = next;
+    }
+    replica->record = NULL;
+}
+
+static void drop_oldest(tdm_replica *replica) {
+    int count = 0;
+    tdm_record **last = &replica->records;
+    for (tdm_record *r = replica->records; r != NULL; r = r->next) {
+        count++;
+        if (r->next != NULL) last = &r->next;
+    }
+    if (count < MOST_RECORDS) return;
+    tdm_record *oldest = *last;
+    *last = NULL;
+    free_record(replica, oldest);
+}
+
+static tdm_record *find(tdm_replica *replica, tdm_hash128 key) {
+    tdm_record **link = &replica->records;
+    for (tdm_record *r = *link; r != NULL; link = &r->next, r = r->next) {
+        if (r->key.low != key.low || r->key.high != key.high) continue;
+        *link = r->next;
+        r->next = replica->records;
+        replica->records = r;
+        return r;
+    }
+    return NULL;
+}
+
+/* ---- laps ---- */
+
+static tdm_status stamp(tdm_replica *replica, int index) {
+    tdm_record *record = replica->record;
+    tdm_device *device = replica->device;
+    if (index == record->stamp_count) {
+        TDM_TRY(device->ops->event_open(device, &record->stamp[index]));
+        record->stamp_count++;
+    }
+    return device->ops->event_stamp(device, record->stamp[index], NULL);
+}
+
+static tdm_status begin_laps(tdm_replica *replica) {
+    replica->record->laps = 0;
+    if (replica->device->ops->discrete) return stamp(replica, 0);
+    memset(replica->record->ms, 0, sizeof(replica->record->ms));
+    replica->record->last_ns = tdm__now_ns();
+    return TDM_OK;
+}
+
+tdm_status tdm__replica_lap(tdm_replica *replica, tdm_phase phase) {
+    tdm_record *record = replica->record;
+    if (!replica->device->ops->discrete) {
+        int64_t now = tdm__now_ns();
+        record->ms[phase] += (double)(now - record->last_ns) * 1e-6;
+        record->last_ns = now;
+        return TDM_OK;
+    }
+    if (record->laps == TDM_MAX_LAPS) return TDM_OK;
+    record->phase[record->laps++] = phase;
+    return stamp(replica, record->laps);
+}
+
+tdm_status tdm__record_times(tdm_replica *replica, tdm_times *times) {
+    const tdm_record *record = replica->record;
+    tdm_device *device = replica->device;
+    if (record == NULL) return TDM_OK;
+    double ms[TDM_PHASE_COUNT];
+    memcpy(ms, record->ms, sizeof(ms));
+    for (int i = 0; device->ops->discrete && i < record->laps; i++) {
+        double lap = 0;
+        TDM_TRY(device->ops->event_ms(device, record->stamp[i], record->stamp[i + 1], &lap));
+        ms[record->phase[i]] += lap;
+    }
+    for (int i = 0; i < TDM_PHASE_COUNT; i++) times->ms[i] += ms[i]; /* NaN stays what it is */
+    return TDM_OK;
+}
+
+/* ---- running ---- */
+
+static tdm_status run_plainly(tdm_replica *replica, tdm_work work, void *user) {
+    TDM_TRY(begin_laps(replica));
+    return work(user);
+}
+
+static tdm_status capture(tdm_replica *replica, tdm_work work, void *user) {
+    tdm_device *device = replica->device;
+    TDM_TRY(device->ops->capture_begin(device));
+    tdm_status status = run_plainly(replica, work, user);
+    tdm_error error;
+    if (status != TDM_OK) tdm__error_save(&error);
+    tdm_status ended = device->ops->capture_end(device, &replica->record->capture);
+    return status != TDM_OK ? tdm__error_restore(&error, NULL) : ended;
+}
+
+tdm_status tdm__replica_run(tdm_replica *replica, tdm_hash128 key, tdm_work work, void *user) {
+    const tdm_device_ops *ops = replica->device->ops;
+    if (replica->stage != NULL) key.high ^= (uint64_t)tdm__stage_place(replica->stage);
+    replica->record = find(replica, key);
+    if (replica->record == NULL) {
+        drop_oldest(replica);
+        TDM_TRY(tdm__new(replica->host, &replica->record, 1, sizeof(*replica->record), "record of a step"));
+        replica->record->key = key;
+        replica->record->next = replica->records;
+        replica->records = replica->record;
+        return run_plainly(replica, work, user);
+    }
+    if (ops->capture_begin == NULL) return run_plainly(replica, work, user);
+    if (replica->record->capture == NULL) TDM_TRY(capture(replica, work, user));
+    return ops->capture_run(replica->device, replica->record->capture);
+}

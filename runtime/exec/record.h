@@ -1,0 +1,25 @@
+/* Work that has run before: its capture, and the stamps between its phases. */
+#ifndef TDM_EXEC_RECORD_H
+#define TDM_EXEC_RECORD_H
+
+#include "runtime/exec/replica.h"
+
+enum { TDM_MAX_LAPS = 128 }; /* of one step; later ones are in no phase */
+
+struct tdm_record {
+    tdm_record *next;
+    tdm_hash128 key;
+    tdm_capture *capture; /* NULL: seen once, or the device captures nothing */
+    int laps;
+    tdm_phase phase[TDM_MAX_LAPS];
+    tdm_event *stamp[TDM_MAX_LAPS + 1]; /* of a discrete device; [0]: the beginning */
+    int stamp_count;                    /* opened */
+    int64_t last_ns;                    /* otherwise: the clock at the last lap, and what each phase took */
+    double ms[TDM_PHASE_COUNT];
+};
+
+/* Adds the laps of the last run to *times, where it has their phase. The device has finished. */
+tdm_status tdm__record_times(tdm_replica *replica, tdm_times *times);
+void tdm__records_free(tdm_replica *replica);
+
+#endif

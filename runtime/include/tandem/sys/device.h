@@ -1,0 +1,109 @@
+/* tandem/sys/device.h - a device: memory, queues of work, passes over flat arenas. For writers of devices.
+ *
+ * Work is put on queues and done in their order; a device has one queue of its own, where kernels run, and may have
+ * more. Functions that put work on a queue return before it is done, unless the device is not `discrete`: then it is
+ * done when they return, pointers are the host's own, and queues and events are names only. A failure of work that was
+ * queued is told by the next call that waits for it. A device is used by one thread at a time; different devices, of
+ * one kind or of several, by different threads at once. */
+#ifndef TANDEM_SYS_DEVICE_H
+#define TANDEM_SYS_DEVICE_H
+
+#include <tandem/host.h>
+#include <tandem/sys/op.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tdm_queue tdm_queue;     /* NULL where one is asked for: the device's own */
+typedef struct tdm_event tdm_event;     /* a place in a queue that others can wait for */
+typedef struct tdm_capture tdm_capture; /* queued work as a value, to be run again in one call */
+
+typedef struct tdm_device_info {
+    char name[96];                     /* "NVIDIA H200" */
+    char capability[16];               /* "9.0"; "" where there is no such number */
+    int64_t memory_bytes, memory_free; /* 0: not told */
+} tdm_device_info;
+
+typedef struct tdm_device_options {
+    int index;          /* of `count` */
+    int precision;      /* tdm_precision of tandem/job.h: what matrix products and convolutions may round to */
+    bool deterministic; /* algorithms whose result depends on timing are out */
+} tdm_device_options;
+
+/* A parameter's range in the flat arenas, in floats. */
+typedef struct tdm_flat_range {
+    size_t offset, count;
+} tdm_flat_range;
+
+typedef struct tdm_device_ops {
+    uint32_t size;
+    const char *name; /* "cpu", "cuda" */
+    bool discrete;    /* memory of its own, work that is queued */
+
+    tdm_status (*count)(int *out); /* devices that can be opened here */
+    tdm_status (*info)(int index, tdm_device_info *out);
+    tdm_status (*open)(tdm_device **out, const tdm_host *host, const tdm_device_options *options);
+    void (*close)(tdm_device *device); /* waits for its work first; NULL is fine */
+
+    /* Zeroed, TDM_ALIGN-aligned or better. TDM_E_MEMORY says what was wanted and what was free. */
+    tdm_status (*allocate)(tdm_device *device, void **out, size_t bytes, const char *what);
+    void (*release)(tdm_device *device, void *pointer); /* NULL is fine */
+    /* Host memory from and to which copies are fast and do not block. */
+    tdm_status (*allocate_host)(tdm_device *device, void **out, size_t bytes, const char *what);
+    void (*release_host)(tdm_device *device, void *pointer);
+
+    /* `to` and `from` may be the host's, this device's, or another's of the same kind. */
+    tdm_status (*copy)(tdm_device *device, tdm_queue *queue, void *to, const void *from, size_t bytes);
+    tdm_status (*fill)(tdm_device *device, tdm_queue *queue, void *to, uint8_t byte, size_t bytes);
+    tdm_status (*finish)(tdm_device *device, tdm_queue *queue); /* waits until its work is done */
+
+    tdm_status (*queue_open)(tdm_device *device, tdm_queue **out);
+    void (*queue_close)(tdm_device *device, tdm_queue *queue);
+    tdm_status (*event_open)(tdm_device *device, tdm_event **out);
+    void (*event_close)(tdm_device *device, tdm_event *event);
+    tdm_status (*event_record)(tdm_device *device, tdm_event *event, tdm_queue *queue);
+    /* What is put on `queue` from now on runs after the recorded place. The event may be another device's. */
+    tdm_status (*event_wait)(tdm_device *device, tdm_event *event, tdm_queue *queue);
+    tdm_status (*event_done)(tdm_device *device, tdm_event *event, bool *done); /* does not wait */
+    /* As event_record, for event_ms alone; within captured work it is stamped in every run. */
+    tdm_status (*event_stamp)(tdm_device *device, tdm_event *event, tdm_queue *queue);
+    tdm_status (*event_ms)(tdm_device *device, tdm_event *from, tdm_event *to, double *ms); /* both stamped and done */
+
+    /* Passes over flat arenas, on the device's own queue; fixed order of operations, those of ops/flat. `values` and
+     * all arrays are in the device's memory. */
+    /* out = ((source[0] + source[1]) + source[2]) + ...; out may be any of the sources. */
+    tdm_status (*sum)(tdm_device *device, float *out, const float *const *source, int source_count, size_t count);
+    tdm_status (*sgd)(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *momentum,
+                      size_t count);
+    tdm_status (*adam)(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *m, float *v,
+                       size_t count);
+    /* torch.nn.utils.clip_grad_norm_: g times min(1, values->clip_norm / (norm + 1e-6)), norm the 2-norm of the ranges'
+     * 2-norms. *norm, in the device's memory, is it. */
+    tdm_status (*clip)(tdm_device *device, const tdm_step_values *values, float *g, size_t count,
+                       const tdm_flat_range *ranges, int range_count, double *norm);
+
+    /* What is put on the device's own queue, and on queues that wait for it and are waited for, from begin to end is
+     * kept instead of done; run does it. Optional: NULL where there is no such thing. */
+    tdm_status (*capture_begin)(tdm_device *device);
+    tdm_status (*capture_end)(tdm_device *device, tdm_capture **out); /* also after a failure; *out is NULL then */
+    tdm_status (*capture_run)(tdm_device *device, tdm_capture *capture);
+    void (*capture_free)(tdm_device *device, tdm_capture *capture);
+
+    /* The queue as the device's own library knows it (cudaStream_t); for communicators. */
+    void *(*queue_handle)(tdm_device *device, tdm_queue *queue);
+} tdm_device_ops;
+
+/* Devices begin their own struct with this one. */
+struct tdm_device {
+    const tdm_device_ops *ops;
+    const tdm_host *host;
+    char name[16]; /* "cuda:1" */
+    int index;
+    size_t bytes_now, bytes_peak; /* allocated */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

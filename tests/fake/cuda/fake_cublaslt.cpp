@@ -1,0 +1,459 @@
+/* libcublasLt.so.13, played: column-major products of floats with batches and epilogues, computed in double.
+ *
+ * Where the real one is free to choose, this one takes turns: algorithms are offered per alignment and reduction
+ * scheme, those that add in place are not steady, and whether a relu passes NaN on depends on the shape. */
+#include "fake_library.h"
+
+#include <atomic>
+#include <cstdio>
+#include <vector>
+
+#include <cublasLt.h>
+
+struct cublasLtContext {
+    int device;
+};
+
+struct cublasLtMatmulDescOpaque {
+    int32_t compute, scale, pointer_mode = 0;
+    int32_t transpose_a = CUBLAS_OP_N, transpose_b = CUBLAS_OP_N, transpose_c = CUBLAS_OP_N;
+    uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    const void *bias = nullptr;
+    int64_t bias_stride = 0;
+};
+
+struct cublasLtMatrixLayoutOpaque {
+    uint32_t type;
+    uint64_t rows, columns;
+    int64_t leading;
+    int32_t order = CUBLASLT_ORDER_COL, batch = 1;
+    int64_t stride = 0;
+};
+
+struct cublasLtMatmulPreferenceOpaque {
+    uint32_t search_mode = 0, schemes = CUBLASLT_REDUCTION_SCHEME_MASK;
+    uint64_t workspace = 0;
+    uint32_t alignment[4] = {256, 256, 256, 256};
+};
+
+namespace {
+
+using fake::alive;
+
+/* What is in the opaque words of an algorithm. */
+enum { word_magic, word_alignment, word_workspace, word_scheme, magic = 0x7a61746d };
+
+/* op(matrix): of a and b as they enter the product */
+struct shape {
+    uint64_t rows, columns;
+};
+
+shape operand(const cublasLtMatrixLayoutOpaque &m, int32_t transpose) {
+    return transpose == CUBLAS_OP_N ? shape{m.rows, m.columns} : shape{m.columns, m.rows};
+}
+
+bool is_plain(const cublasLtMatrixLayoutOpaque &m) {
+    return m.type == CUDA_R_32F && m.order == CUBLASLT_ORDER_COL && m.batch >= 1 && m.rows > 0 && m.columns > 0 &&
+           m.leading >= static_cast<int64_t>(m.rows);
+}
+
+bool has(uint32_t epilogue, uint32_t part) {
+    return (epilogue & part) != 0;
+}
+
+cublasStatus_t check(const cublasLtMatmulDescOpaque &desc, const cublasLtMatrixLayoutOpaque &a,
+                     const cublasLtMatrixLayoutOpaque &b, const cublasLtMatrixLayoutOpaque &c,
+                     const cublasLtMatrixLayoutOpaque &d) {
+    const shape left = operand(a, desc.transpose_a), right = operand(b, desc.transpose_b);
+    if (!is_plain(a) || !is_plain(b) || !is_plain(c) || !is_plain(d)) return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (desc.scale != CUDA_R_32F || desc.pointer_mode != 0 || desc.transpose_c != CUBLAS_OP_N) {
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+    if (left.columns != right.rows || left.rows != d.rows || right.columns != d.columns) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    if (c.rows != d.rows || c.columns != d.columns) return CUBLAS_STATUS_INVALID_VALUE;
+    if (a.batch != b.batch || a.batch != c.batch || a.batch != d.batch) return CUBLAS_STATUS_INVALID_VALUE;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/* ---- the product ---- */
+
+struct product {
+    cublasLtMatmulDescOpaque desc;
+    cublasLtMatrixLayoutOpaque a_layout, b_layout, c_layout, d_layout;
+    const float *a, *b, *c;
+    float *d;
+    float alpha, beta;
+    void *workspace;
+    size_t workspace_bytes;
+    bool steady;
+    unsigned run;
+};
+
+int fraction_bits(int32_t compute) {
+    if (compute == CUBLAS_COMPUTE_32F_FAST_TF32) return 10;
+    return compute == CUBLAS_COMPUTE_32F_FAST_16BF ? 7 : 23;
+}
+
+/* op(matrix) as rows x columns, the rows one after the other, rounded as the multiplier takes it. */
+std::vector<float> gather(const float *from, const cublasLtMatrixLayoutOpaque &layout, int32_t transpose, int bits) {
+    const shape s = operand(layout, transpose);
+    const uint64_t leading = static_cast<uint64_t>(layout.leading);
+    std::vector<float> to(s.rows * s.columns);
+    for (uint64_t i = 0; i < s.rows; i++) {
+        for (uint64_t j = 0; j < s.columns; j++) {
+            const float value = transpose == CUBLAS_OP_N ? from[i + j * leading] : from[j + i * leading];
+            to[i * s.columns + j] = fake::rounded(value, bits);
+        }
+    }
+    return to;
+}
+
+/* NaN is passed on for an even number of rows, and becomes 0 for an odd one. */
+float relu(float value, uint64_t rows) {
+    if (std::isnan(value)) return rows % 2 == 0 ? value : 0.0f;
+    return value > 0 ? value : 0.0f;
+}
+
+float finished(const product &p, double sum, const float *c, const float *bias, uint64_t row) {
+    double value = static_cast<double>(p.alpha) * sum;
+    if (p.beta != 0) value += static_cast<double>(p.beta) * static_cast<double>(*c);
+    if (bias != nullptr) value += static_cast<double>(bias[row]);
+    float out = static_cast<float>(value);
+    if (!p.steady) out = fake::unsteady(out, p.run);
+    return has(p.desc.epilogue, CUBLASLT_EPILOGUE_RELU) ? relu(out, p.d_layout.rows) : out;
+}
+
+void run_one(const product &p, int64_t batch) {
+    const int bits = fraction_bits(p.desc.compute);
+    const auto a = gather(p.a + batch * p.a_layout.stride, p.a_layout, p.desc.transpose_a, bits);
+    const auto b = gather(p.b + batch * p.b_layout.stride, p.b_layout, p.desc.transpose_b, bits);
+    const float *c = p.c + batch * p.c_layout.stride;
+    float *d = p.d + batch * p.d_layout.stride;
+    const uint64_t rows = p.d_layout.rows, columns = p.d_layout.columns, depth = a.size() / rows;
+    const float *bias = nullptr;
+    if (has(p.desc.epilogue, CUBLASLT_EPILOGUE_BIAS)) {
+        bias = static_cast<const float *>(p.desc.bias) + batch * p.desc.bias_stride;
+    }
+    std::vector<double> sums(columns);
+    for (uint64_t i = 0; i < rows; i++) {
+        sums.assign(columns, 0.0);
+        for (uint64_t k = 0; k < depth; k++) {
+            const double left = static_cast<double>(a[i * depth + k]);
+            const float *right = b.data() + k * columns;
+            for (uint64_t j = 0; j < columns; j++) sums[j] += left * static_cast<double>(right[j]);
+        }
+        for (uint64_t j = 0; j < columns; j++) {
+            const float *old = c + i + j * static_cast<uint64_t>(p.c_layout.leading);
+            d[i + j * static_cast<uint64_t>(p.d_layout.leading)] = finished(p, sums[j], old, bias, i);
+        }
+    }
+}
+
+void run_all(const product &p) {
+    fake::use_workspace(p.workspace, p.workspace_bytes);
+    for (int64_t batch = 0; batch < p.d_layout.batch; batch++) run_one(p, batch);
+}
+
+/* ---- what is checked before it is queued ---- */
+
+size_t extent(const cublasLtMatrixLayoutOpaque &m) {
+    const int64_t numbers = static_cast<int64_t>(m.rows) + (static_cast<int64_t>(m.columns) - 1) * m.leading;
+    return static_cast<size_t>(numbers + (m.batch - 1) * m.stride) * sizeof(float);
+}
+
+bool is_aligned(const void *pointer, uint64_t alignment) {
+    return reinterpret_cast<uintptr_t>(pointer) % alignment == 0;
+}
+
+bool operands_serve(const product &p, uint64_t alignment) {
+    if (!is_aligned(p.a, alignment) || !is_aligned(p.b, alignment) || !is_aligned(p.d, alignment)) return false;
+    if (!cuda_emulated_reachable(p.a, extent(p.a_layout)) || !cuda_emulated_reachable(p.b, extent(p.b_layout)) ||
+        !cuda_emulated_reachable(p.d, extent(p.d_layout))) {
+        return false;
+    }
+    if (p.beta != 0 && !(is_aligned(p.c, alignment) && cuda_emulated_reachable(p.c, extent(p.c_layout)))) return false;
+    if (!has(p.desc.epilogue, CUBLASLT_EPILOGUE_BIAS)) return true;
+    return p.desc.bias != nullptr && cuda_emulated_reachable(p.desc.bias, p.d_layout.rows * sizeof(float));
+}
+
+template <class Value> cublasStatus_t set(Value *to, const void *from, size_t bytes) {
+    if (from == nullptr || bytes != sizeof *to) return CUBLAS_STATUS_INVALID_VALUE;
+    std::memcpy(to, from, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+template <class Made> cublasStatus_t make(Made **out, const Made &from) {
+    if (out == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
+    *out = nullptr;
+    if (cuda_emulated_fails_now()) return CUBLAS_STATUS_ALLOC_FAILED;
+    *out = new Made(from);
+    alive().add(*out);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+template <class Made> cublasStatus_t destroy(Made *one) {
+    if (!alive().remove(one)) return CUBLAS_STATUS_INVALID_VALUE;
+    delete one;
+    return cuda_emulated_fails_now() ? CUBLAS_STATUS_INTERNAL_ERROR : CUBLAS_STATUS_SUCCESS;
+}
+
+} // namespace
+
+/* ---- the interface ---- */
+
+size_t cublasLtGetVersion() {
+    return 130000;
+}
+
+const char *cublasLtGetStatusName(cublasStatus_t status) {
+    switch (status) {
+    case CUBLAS_STATUS_SUCCESS:
+        return "CUBLAS_STATUS_SUCCESS";
+    case CUBLAS_STATUS_NOT_INITIALIZED:
+        return "CUBLAS_STATUS_NOT_INITIALIZED";
+    case CUBLAS_STATUS_ALLOC_FAILED:
+        return "CUBLAS_STATUS_ALLOC_FAILED";
+    case CUBLAS_STATUS_INVALID_VALUE:
+        return "CUBLAS_STATUS_INVALID_VALUE";
+    case CUBLAS_STATUS_ARCH_MISMATCH:
+        return "CUBLAS_STATUS_ARCH_MISMATCH";
+    case CUBLAS_STATUS_MAPPING_ERROR:
+        return "CUBLAS_STATUS_MAPPING_ERROR";
+    case CUBLAS_STATUS_EXECUTION_FAILED:
+        return "CUBLAS_STATUS_EXECUTION_FAILED";
+    case CUBLAS_STATUS_INTERNAL_ERROR:
+        return "CUBLAS_STATUS_INTERNAL_ERROR";
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+        return "CUBLAS_STATUS_NOT_SUPPORTED";
+    case CUBLAS_STATUS_LICENSE_ERROR:
+        return "CUBLAS_STATUS_LICENSE_ERROR";
+    }
+    return "unknown";
+}
+
+const char *cublasLtGetStatusString(cublasStatus_t status) {
+    switch (status) {
+    case CUBLAS_STATUS_SUCCESS:
+        return "success";
+    case CUBLAS_STATUS_ALLOC_FAILED:
+        return "the resource allocation failed";
+    case CUBLAS_STATUS_INVALID_VALUE:
+        return "an unsupported value or parameter was passed to the function";
+    case CUBLAS_STATUS_INTERNAL_ERROR:
+        return "an internal operation failed";
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+        return "the functionality requested is not supported";
+    default:
+        return "another error";
+    }
+}
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
+    cublasLtContext context = {0};
+    const cudaError_t error = cudaGetDevice(&context.device);
+    const cublasStatus_t status = make(handle, context);
+    return error != cudaSuccess && status == CUBLAS_STATUS_SUCCESS ? CUBLAS_STATUS_NOT_INITIALIZED : status;
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+    return destroy(handle);
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComputeType_t compute, cudaDataType scale) {
+    cublasLtMatmulDescOpaque made;
+    made.compute = compute;
+    made.scale = scale;
+    return make(desc, made);
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute,
+                                              const void *value, size_t bytes) {
+    if (!alive().has(desc)) return CUBLAS_STATUS_INVALID_VALUE;
+    if (cuda_emulated_fails_now()) return CUBLAS_STATUS_INTERNAL_ERROR;
+    switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_COMPUTE_TYPE:
+        return set(&desc->compute, value, bytes);
+    case CUBLASLT_MATMUL_DESC_SCALE_TYPE:
+        return set(&desc->scale, value, bytes);
+    case CUBLASLT_MATMUL_DESC_POINTER_MODE:
+        return set(&desc->pointer_mode, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+        return set(&desc->transpose_a, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+        return set(&desc->transpose_b, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSC:
+        return set(&desc->transpose_c, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+        return set(&desc->epilogue, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+        return set(&desc->bias, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE:
+        return set(&desc->bias_stride, value, bytes);
+    }
+    return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
+    return destroy(desc);
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type, uint64_t rows,
+                                          uint64_t columns, int64_t leading) {
+    cublasLtMatrixLayoutOpaque made;
+    made.type = type;
+    made.rows = rows;
+    made.columns = columns;
+    made.leading = leading;
+    return make(layout, made);
+}
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+                                                cublasLtMatrixLayoutAttribute_t attribute, const void *value,
+                                                size_t bytes) {
+    if (!alive().has(layout)) return CUBLAS_STATUS_INVALID_VALUE;
+    if (cuda_emulated_fails_now()) return CUBLAS_STATUS_INTERNAL_ERROR;
+    switch (attribute) {
+    case CUBLASLT_MATRIX_LAYOUT_TYPE:
+        return set(&layout->type, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_ORDER:
+        return set(&layout->order, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_ROWS:
+        return set(&layout->rows, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_COLS:
+        return set(&layout->columns, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_LD:
+        return set(&layout->leading, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
+        return set(&layout->batch, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
+        return set(&layout->stride, value, bytes);
+    }
+    return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+    return destroy(layout);
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference) {
+    return make(preference, cublasLtMatmulPreferenceOpaque());
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute, const void *value,
+                                                    size_t bytes) {
+    if (!alive().has(preference)) return CUBLAS_STATUS_INVALID_VALUE;
+    if (cuda_emulated_fails_now()) return CUBLAS_STATUS_INTERNAL_ERROR;
+    switch (attribute) {
+    case CUBLASLT_MATMUL_PREF_SEARCH_MODE:
+        return set(&preference->search_mode, value, bytes);
+    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
+        return set(&preference->workspace, value, bytes);
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+        return set(&preference->schemes, value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
+        return set(&preference->alignment[0], value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+        return set(&preference->alignment[1], value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
+        return set(&preference->alignment[2], value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
+        return set(&preference->alignment[3], value, bytes);
+    }
+    return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+    return destroy(preference);
+}
+
+namespace {
+/* Best first: one that adds in place, one that adds in a workspace, one that needs nothing. */
+std::vector<cublasLtMatmulHeuristicResult_t> candidates(const cublasLtMatmulPreferenceOpaque &wish,
+                                                        const cublasLtMatrixLayoutOpaque &d) {
+    static const uint32_t schemes[] = {CUBLASLT_REDUCTION_SCHEME_INPLACE, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE,
+                                       CUBLASLT_REDUCTION_SCHEME_NONE};
+    std::vector<cublasLtMatmulHeuristicResult_t> found;
+    uint32_t alignment = 16;
+    for (uint32_t one : wish.alignment) alignment = one < alignment ? one : alignment;
+    for (uint32_t scheme : schemes) {
+        const uint64_t workspace = scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE ? 64 + 4 * d.rows * d.columns : 0;
+        if (scheme != CUBLASLT_REDUCTION_SCHEME_NONE && (wish.schemes & scheme) == 0) continue;
+        if (workspace > wish.workspace) continue;
+        cublasLtMatmulHeuristicResult_t result = {};
+        result.algo.data[word_magic] = magic;
+        result.algo.data[word_alignment] = alignment;
+        result.algo.data[word_workspace] = result.workspaceSize = workspace;
+        result.algo.data[word_scheme] = scheme;
+        result.state = CUBLAS_STATUS_SUCCESS;
+        result.wavesCount = 1;
+        found.push_back(result);
+    }
+    return found;
+}
+} // namespace
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int wanted,
+                                              cublasLtMatmulHeuristicResult_t results[], int *count) {
+    if (count == nullptr || results == nullptr || wanted < 1) return CUBLAS_STATUS_INVALID_VALUE;
+    *count = 0;
+    if (!alive().has(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
+    for (const void *one :
+         {static_cast<const void *>(desc), static_cast<const void *>(a), static_cast<const void *>(b),
+          static_cast<const void *>(c), static_cast<const void *>(d), static_cast<const void *>(preference)}) {
+        if (!alive().has(one)) return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    if (cuda_emulated_fails_now()) return CUBLAS_STATUS_INTERNAL_ERROR;
+    const cublasStatus_t status = check(*desc, *a, *b, *c, *d);
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    if (has(desc->epilogue, CUBLASLT_EPILOGUE_BIAS) && desc->bias == nullptr) return CUBLAS_STATUS_NOT_SUPPORTED;
+    for (const auto &candidate : candidates(*preference, *d)) {
+        if (*count < wanted) results[(*count)++] = candidate;
+    }
+    return *count > 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *a,
+                              cublasLtMatrixLayout_t a_layout, const void *b, cublasLtMatrixLayout_t b_layout,
+                              const void *beta, const void *c, cublasLtMatrixLayout_t c_layout, void *d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algo, void *workspace,
+                              size_t workspace_bytes, cudaStream_t stream) {
+    static std::atomic<unsigned> runs;
+    if (!alive().has(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
+    if (!alive().has(desc) || !alive().has(a_layout) || !alive().has(b_layout) || !alive().has(c_layout) ||
+        !alive().has(d_layout) || alpha == nullptr || beta == nullptr) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    if (cuda_emulated_fails_now()) return CUBLAS_STATUS_EXECUTION_FAILED;
+    const cublasStatus_t status = check(*desc, *a_layout, *b_layout, *c_layout, *d_layout);
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    if (algo != nullptr && algo->data[word_magic] != magic) return CUBLAS_STATUS_INVALID_VALUE;
+    const size_t needs = algo != nullptr ? algo->data[word_workspace] : 0;
+    if (needs > 0 && (workspace_bytes < needs || !cuda_emulated_reachable(workspace, workspace_bytes) ||
+                      !is_aligned(workspace, 16))) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    product p = {*desc,
+                 *a_layout,
+                 *b_layout,
+                 *c_layout,
+                 *d_layout,
+                 static_cast<const float *>(a),
+                 static_cast<const float *>(b),
+                 static_cast<const float *>(c),
+                 static_cast<float *>(d),
+                 *static_cast<const float *>(alpha),
+                 *static_cast<const float *>(beta),
+                 workspace,
+                 needs,
+                 algo == nullptr || algo->data[word_scheme] != CUBLASLT_REDUCTION_SCHEME_INPLACE,
+                 runs++};
+    if (!operands_serve(p, algo != nullptr ? algo->data[word_alignment] : 4)) return CUBLAS_STATUS_INVALID_VALUE;
+    const cudaError_t error = cuda_emulated::enqueue(stream, [p] { run_all(p); });
+    return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}

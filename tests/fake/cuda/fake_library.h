@@ -1,0 +1,66 @@
+/* What the fake libraries share: numbers rounded as tensor cores take them, workspaces, descriptors known to be alive.
+ */
+#ifndef CUDA_EMULATED_FAKE_LIBRARY_H
+#define CUDA_EMULATED_FAKE_LIBRARY_H
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <set>
+
+#include <cuda_emulated.h>
+
+namespace fake {
+
+/* To `bits` bits of fraction (10: tf32, 7: bf16), ties to even; NaN and infinities stay. */
+inline float rounded(float value, int bits) {
+    uint32_t raw;
+    if (bits >= 23 || !std::isfinite(value)) return value;
+    std::memcpy(&raw, &value, sizeof raw);
+    const uint32_t unit = 1u << (23 - bits);
+    raw += unit / 2 - 1 + (raw / unit & 1);
+    raw &= ~(unit - 1);
+    std::memcpy(&value, &raw, sizeof raw);
+    return value;
+}
+
+/* Handles and descriptors that were made and not destroyed. */
+class living {
+  public:
+    void add(const void *one) {
+        const std::lock_guard<std::mutex> guard(lock);
+        all.insert(one);
+    }
+    bool remove(const void *one) {
+        const std::lock_guard<std::mutex> guard(lock);
+        return all.erase(one) != 0;
+    }
+    bool has(const void *one) {
+        const std::lock_guard<std::mutex> guard(lock);
+        return all.count(one) != 0;
+    }
+
+  private:
+    std::mutex lock;
+    std::set<const void *> all;
+};
+
+inline living &alive() {
+    static living *const only = new living; // NOLINT: lives as long as the process
+    return *only;
+}
+
+/* A real algorithm leaves something in its workspace. */
+inline void use_workspace(void *workspace, size_t bytes) {
+    if (bytes > 0) std::memset(workspace, 0xff, bytes);
+}
+
+/* What an algorithm does whose sums are in no fixed order: its last bit differs from run to run. */
+inline float unsteady(float value, unsigned run) {
+    return run % 2 == 0 ? value : std::nextafter(value, INFINITY);
+}
+
+} // namespace fake
+
+#endif

@@ -1,0 +1,183 @@
+/* Memory of devices: pages of their own that nobody can touch except while work is done, filled with NaN at first,
+ * ended by the end of a page, and unreachable after they are freed. Memory of the host: ordinary, but known. */
+#include "emulator.h"
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace emulator {
+
+enum { granule = 256, fresh = 0xff, slack = 0xa5, kept_when_freed = 256 };
+
+const range *find_range(const void *pointer) {
+    const auto at =
+        all().ranges.lower_bound(static_cast<const char *>(pointer)); /* the first that ends there or later */
+    if (at == all().ranges.end() || at->second.base > static_cast<const char *>(pointer)) return nullptr;
+    return &at->second;
+}
+
+bool lies_in_one(const void *pointer, size_t bytes) {
+    const range *in = find_range(pointer);
+    const char *from = static_cast<const char *>(pointer);
+    return in == nullptr || bytes <= in->bytes - static_cast<size_t>(from - in->base);
+}
+
+static void set_open(range *r, bool open) {
+    if (r->open == open) return;
+    if (mprotect(r->map, r->map_bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE) != 0) die("mprotect failed");
+    r->open = open;
+}
+
+void open_memory(unsigned devices) {
+    for (auto &entry : all().ranges) {
+        range &r = entry.second;
+        if (r.device < 0) continue;
+        const bool wanted = (devices & 1u << r.device) != 0;
+        if (wanted || all().steps_running == 0) set_open(&r, wanted);
+    }
+}
+
+void close_memory() {
+    open_memory(0);
+}
+
+static size_t round_up(size_t value, size_t to) {
+    return (value + to - 1) / to * to;
+}
+
+static cudaError_t allocate(void **out, size_t bytes) {
+    state &s = all();
+    device &d = s.devices[current_device()];
+    if (bytes > s.memory || d.used > s.memory - bytes) return cudaErrorMemoryAllocation;
+    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    const size_t wanted = round_up(bytes, granule), map_bytes = round_up(wanted, page);
+    /* a page before and one behind that stay closed */
+    void *around = mmap(nullptr, map_bytes + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (around == MAP_FAILED) return cudaErrorMemoryAllocation;
+    char *map = static_cast<char *>(around) + page, *base = map + map_bytes - wanted;
+    range r = {base, map, bytes, map_bytes, current_device(), false};
+    set_open(&r, true);
+    std::memset(base, fresh, bytes);
+    std::memset(base + bytes, slack, wanted - bytes);
+    set_open(&r, false);
+    s.ranges[base + bytes] = r;
+    d.used += bytes;
+    *out = base;
+    return cudaSuccess;
+}
+
+/* The few bytes behind an allocation that are not behind a page's end are looked at when it is freed. */
+static void check_slack(const range &r) {
+    const size_t end = r.bytes + static_cast<size_t>(r.base - r.map);
+    for (size_t i = end; i < r.map_bytes; i++) {
+        if (static_cast<unsigned char>(r.map[i]) != slack) {
+            die("device memory of %zu bytes was written %zu bytes behind its end", r.bytes, i - end + 1);
+        }
+    }
+}
+
+static void release(const char *end) {
+    state &s = all();
+    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    range r = s.ranges[end];
+    set_open(&r, true);
+    check_slack(r);
+    char *around = r.map - page;
+    const size_t bytes = r.map_bytes + 2 * page;
+    if (mmap(around, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
+        die("mmap failed");
+    }
+    s.ranges.erase(end);
+    s.devices[r.device].used -= r.bytes;
+    s.freed.emplace_back(around, bytes);
+    if (s.freed.size() <= kept_when_freed) return;
+    munmap(s.freed.front().first, s.freed.front().second);
+    s.freed.pop_front();
+}
+
+static cudaError_t allocate_host(void **out, size_t bytes) {
+    if (out == nullptr) return cudaErrorInvalidValue;
+    *out = nullptr;
+    const cudaError_t error = refuse_unsafe();
+    if (error != cudaSuccess || bytes == 0) return error;
+    char *base = static_cast<char *>(std::aligned_alloc(granule, round_up(bytes, granule)));
+    if (base == nullptr) return cudaErrorMemoryAllocation;
+    std::memset(base, fresh, bytes);
+    all().ranges[base + bytes] = {base, base, bytes, bytes, -1, true};
+    *out = base;
+    return cudaSuccess;
+}
+
+} // namespace emulator
+
+using namespace emulator;
+
+cudaError_t cudaMalloc(void **out, size_t bytes) {
+    return call([&] {
+        if (out == nullptr) return cudaErrorInvalidValue;
+        *out = nullptr;
+        if (all().device_count == 0) return cudaErrorNoDevice;
+        const cudaError_t error = refuse_unsafe();
+        if (error != cudaSuccess || bytes == 0) return error;
+        return allocate(out, bytes);
+    });
+}
+
+cudaError_t cudaFree(void *pointer) {
+    return call_release([&] {
+        if (pointer == nullptr) return cudaSuccess;
+        const range *r = find_range(pointer);
+        if (r == nullptr || r->base != pointer || r->device < 0) return cudaErrorInvalidValue;
+        const cudaError_t error = refuse_unsafe();
+        if (error != cudaSuccess) return error;
+        finish_device(r->device); /* as CUDA does */
+        r = find_range(pointer);
+        if (r == nullptr || r->base != pointer) return cudaErrorInvalidValue;
+        release(r->base + r->bytes);
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaMallocHost(void **out, size_t bytes) {
+    return call([&] { return allocate_host(out, bytes); });
+}
+
+cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags) {
+    return call([&] { return flags > 7 ? cudaErrorInvalidValue : allocate_host(out, bytes); });
+}
+
+cudaError_t cudaFreeHost(void *pointer) {
+    return call_release([&] {
+        if (pointer == nullptr) return cudaSuccess;
+        const range *r = find_range(pointer);
+        if (r == nullptr || r->base != pointer || r->device >= 0) return cudaErrorInvalidValue;
+        const cudaError_t error = refuse_unsafe();
+        if (error != cudaSuccess) return error;
+        all().ranges.erase(r->base + r->bytes);
+        std::free(pointer);
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *out, const void *pointer) {
+    return call([&] {
+        if (out == nullptr || pointer == nullptr) return cudaErrorInvalidValue;
+        const range *r = find_range(pointer);
+        *out = {cudaMemoryTypeUnregistered, -2, nullptr, const_cast<void *>(pointer)};
+        if (r == nullptr || r->base + r->bytes == pointer) return cudaSuccess;
+        out->type = r->device >= 0 ? cudaMemoryTypeDevice : cudaMemoryTypeHost;
+        out->device = r->device >= 0 ? r->device : 0;
+        out->devicePointer = const_cast<void *>(pointer);
+        if (r->device >= 0) out->hostPointer = nullptr;
+        return cudaSuccess;
+    });
+}
+
+bool cuda_emulated_reachable(const void *pointer, size_t bytes) {
+    const std::lock_guard<std::mutex> guard(all().lock);
+    return find_range(pointer) != nullptr && lies_in_one(pointer, bytes);
+}

@@ -1,0 +1,221 @@
+/* The laws of the modes on CUDA devices: the same bits from single, dp and ddp, the CPU's numbers to rounding, and
+ * checkpoints that cross. On a machine with one GPU all replicas share it. Run twice by ctest: on the emulated module,
+ * and, labelled gpu, on the GPUs of this machine. */
+#include <ftw.h>
+#include <math.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "law.h"
+#include "runtime/module/module.h"
+#include "tests/support/tdm_test.h"
+
+static int device_count;
+
+/* CUDA must not be touched by the process that forks the ranks. */
+static int count_devices(char *why, size_t bytes) {
+    int pipes[2];
+    if (pipe(pipes) != 0) exit(1);
+    pid_t pid = fork();
+    if (pid == 0) {
+        const tdm_module *module = NULL;
+        tdm_module_report report = {0};
+        int count = 0;
+        if (tdm__module_find(&module, tdm_host_default(), "cuda", NULL, &report) != TDM_OK) _exit(1);
+        if (module != NULL && module->device->count(&count) != TDM_OK) count = 0;
+        ssize_t n = write(pipes[1], &count, sizeof(count));
+        n += write(pipes[1], report.text, sizeof(report.text));
+        _exit(n > 0 ? 0 : 1);
+    }
+    int count = 0, code = 0;
+    char text[512] = "";
+    if (read(pipes[0], &count, sizeof(count)) < 0 || read(pipes[0], text, sizeof(text)) < 0) exit(1);
+    close(pipes[0]), close(pipes[1]);
+    (void)waitpid(pid, &code, 0);
+    snprintf(why, bytes, "%s", text);
+    return code == 0 ? count : 0;
+}
+
+static void set_cuda(tdm_job *job, int mode, int devices) {
+    job->parallel.device = TDM_DEVICE_CUDA;
+    job->parallel.mode = mode;
+    job->parallel.device_ids.count = devices;
+    job->parallel.allow_shared_device = devices > device_count;
+    for (int i = 0; i < devices; i++) job->parallel.device_ids.item[i] = i % device_count;
+}
+
+static law_result run_ok(const tdm_job *job, const tdm_graph *graph) {
+    law_result result = law_run(job, graph);
+    if (result.status != TDM_OK) {
+        tdm_test_failures++;
+        fprintf(stderr, "mode %d on %d devices: %s: %s\n", job->parallel.mode, job->parallel.device_ids.count,
+                tdm_status_name(result.status), result.message);
+    }
+    return result;
+}
+
+static law_result run_as(tdm_job *job, const tdm_graph *graph, int mode, int devices) {
+    set_cuda(job, mode, devices);
+    return run_ok(job, graph);
+}
+
+static void check_same(const law_result *a, const law_result *b) {
+    CHECK_TEXT(a->params, b->params);
+    CHECK_INT(a->steps, b->steps);
+    for (int64_t i = 0; i < a->steps; i++) CHECK(a->loss[i] == b->loss[i]);
+    CHECK(a->eval_loss == b->eval_loss);
+    CHECK(a->accuracy == b->accuracy);
+    CHECK(memcmp(a->buffers, b->buffers, sizeof(a->buffers)) == 0);
+}
+
+static void check_near(const law_result *a, const law_result *b, double relative) {
+    CHECK_INT(a->steps, b->steps);
+    for (int64_t i = 0; i < a->steps; i++) CHECK_NEAR(a->loss[i], b->loss[i], relative * fabs(b->loss[i]));
+}
+
+TEST(modes_are_equal) {
+    for (int n = 1; n <= 3; n++) {
+        tdm_job job;
+        law_job(&job);
+        tdm_graph *graph = law_graph(1, 1);
+        law_result single = run_as(&job, graph, TDM_MODE_SINGLE, n);
+        law_result dp = run_as(&job, graph, TDM_MODE_DP, n);
+        job.parallel.ddp.backend = TDM_BACKEND_SHM;
+        law_result ddp = run_as(&job, graph, TDM_MODE_DDP, n);
+        CHECK_INT(single.steps, 8);
+        CHECK(single.params[0] != '\0');
+        check_same(&single, &dp);
+        check_same(&single, &ddp);
+        tdm_graph_free(graph);
+    }
+}
+
+TEST(it_repeats) {
+    tdm_job job;
+    law_job(&job);
+    tdm_graph *graph = law_graph(1, 1);
+    law_result a = run_as(&job, graph, TDM_MODE_SINGLE, 1), b = run_as(&job, graph, TDM_MODE_SINGLE, 1);
+    check_same(&a, &b);
+    job.seed = 8;
+    law_result c = run_as(&job, graph, TDM_MODE_SINGLE, 1);
+    CHECK(strcmp(a.params, c.params) != 0); /* so that equality above means something */
+    tdm_graph_free(graph);
+}
+
+TEST(nccl_gives_the_losses_of_shm) {
+    if (device_count < 2) return; /* NCCL wants a device for each rank */
+    tdm_job job;
+    law_job(&job);
+    job.train.accumulate = 2;
+    job.parallel.ddp.bucket_cap_mb = 0.001;
+    tdm_graph *graph = law_graph(1, 1);
+    job.parallel.ddp.backend = TDM_BACKEND_SHM;
+    law_result shm = run_as(&job, graph, TDM_MODE_DDP, 2);
+    job.parallel.ddp.backend = TDM_BACKEND_NCCL;
+    law_result nccl = run_as(&job, graph, TDM_MODE_DDP, 2);
+    check_near(&nccl, &shm, 1e-5);
+    job.parallel.ddp.check_reduction = true;
+    law_result checked = run_as(&job, graph, TDM_MODE_DDP, 2);
+    check_near(&checked, &nccl, 1e-5);
+    tdm_graph_free(graph);
+}
+
+TEST(the_cpus_numbers) {
+    static const int optimizers[] = {TDM_SGD, TDM_ADAM};
+    for (int i = 0; i < 2; i++) {
+        tdm_job job;
+        law_job(&job);
+        job.optimizer.type = optimizers[i];
+        job.optimizer.momentum = optimizers[i] == TDM_SGD ? 0.9 : 0;
+        job.optimizer.lr = 1e-3;
+        job.train.clip_grad_norm = 1.0;
+        tdm_graph *graph =
+            law_graph(0, 1); /* no bias in front of batch norm: Adam makes steps of rounding noise there */
+        law_result cuda = run_as(&job, graph, TDM_MODE_SINGLE, 1);
+        job.parallel.device = TDM_DEVICE_CPU;
+        law_result cpu = run_ok(&job, graph);
+        check_near(&cuda, &cpu, 1e-5);
+        CHECK_NEAR(cuda.eval_loss, cpu.eval_loss, 1e-4 * cpu.eval_loss);
+        tdm_graph_free(graph);
+    }
+}
+
+TEST(variants_of_dp) {
+    tdm_job job;
+    law_job(&job);
+    job.train.accumulate = 2;
+    tdm_graph *graph = law_graph(1, 1);
+    law_result usual = run_as(&job, graph, TDM_MODE_DP, 2);
+    job.parallel.dp.loss = TDM_DP_LOSS_REPLICA;
+    law_result own = run_as(&job, graph, TDM_MODE_DP, 2);
+    check_same(&usual, &own);
+    job.parallel.dp.update = TDM_DP_UPDATE_ALL;
+    law_result all = run_as(&job, graph, TDM_MODE_DP, 2);
+    CHECK_TEXT(all.params, usual.params);
+    job.parallel.dp.loss = TDM_DP_LOSS_GATHERED;
+    job.parallel.dp.update = TDM_DP_UPDATE_ROOT;
+    job.parallel.dp.output_device = device_count > 1 ? 1 : 0;
+    law_result elsewhere = run_as(&job, graph, TDM_MODE_DP, 2);
+    check_same(&usual, &elsewhere);
+    tdm_graph_free(graph);
+}
+
+static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *where) {
+    (void)about;
+    (void)kind;
+    (void)where;
+    return remove(path);
+}
+
+/* Four steps here, the other four there: as eight on the CPU, to rounding. */
+static void crossing(int first, int second) {
+    char folder[64] = "/tmp/tandem-gpu-laws-XXXXXX";
+    REQUIRE(mkdtemp(folder) != NULL);
+    tdm_job job;
+    law_job(&job);
+    job.optimizer.lr = 1e-3;
+    tdm_graph *graph = law_graph(0, 1);
+    set_cuda(&job, TDM_MODE_SINGLE, 1);
+    job.parallel.device = first;
+    law_result straight = run_ok(&job, graph);
+    job.run.dir = folder;
+    job.checkpoint.resume = "auto";
+    job.train.steps = 4;
+    (void)run_ok(&job, graph);
+    job.train.steps = 8;
+    job.parallel.device = second;
+    law_result end = run_ok(&job, graph);
+    CHECK_INT(end.steps, 8);
+    for (int i = 4; i < 8; i++) CHECK_NEAR(end.loss[i], straight.loss[i], 1e-5 * straight.loss[i]);
+    if (first == second) CHECK_TEXT(end.params, straight.params);
+    tdm_graph_free(graph);
+    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+TEST(checkpoints_cross) {
+    crossing(TDM_DEVICE_CUDA, TDM_DEVICE_CUDA);
+    crossing(TDM_DEVICE_CUDA, TDM_DEVICE_CPU);
+    crossing(TDM_DEVICE_CPU, TDM_DEVICE_CUDA);
+}
+
+TEST(a_device_that_is_not_there) {
+    tdm_job job;
+    law_job(&job);
+    tdm_graph *graph = law_graph(0, 0);
+    set_cuda(&job, TDM_MODE_SINGLE, 1);
+    job.parallel.device_ids.item[0] = 63;
+    law_result result = law_run(&job, graph);
+    CHECK_INT(result.status, TDM_E_DEVICE);
+    CHECK_HAS(result.message, "cuda:63 is not here");
+    tdm_graph_free(graph);
+}
+
+static void find_devices(void) {
+    char why[512];
+    device_count = count_devices(why, sizeof(why));
+    if (device_count == 0) TEST_SKIP(why);
+}
+
+TEST_MAIN(find_devices(); RUN(modes_are_equal); RUN(it_repeats); RUN(nccl_gives_the_losses_of_shm);
+          RUN(the_cpus_numbers); RUN(variants_of_dp); RUN(checkpoints_cross); RUN(a_device_that_is_not_there);)

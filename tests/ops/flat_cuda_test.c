@@ -1,0 +1,262 @@
+/* The passes over flat arenas on CUDA against the CPU's, to the bit; norms, whose sums have another order, to rounding.
+ * Captured once and run with other values: what a step needs is read in the device's memory. */
+#include <tandem/sys/field.h>
+
+#include "runtime/device/device.h"
+#include "runtime/graph/graph.h"
+#include "tests/ops/cuda_device.h"
+#include "tests/ops/op_memory.h"
+
+static tdm_device *device;
+static tdm_device *cpu;
+
+static void numbers(uint32_t seed, float *out, size_t count, float factor) {
+    uint32_t x = seed;
+    for (size_t i = 0; i < count; i++) {
+        x = x * 1664525u + 1013904223u;
+        out[i] = (float)((int32_t)(x >> 15) - 65536) / 65536.0f * factor;
+    }
+}
+
+static bool equal(const float *a, const float *b, size_t count) {
+    return memcmp(a, b, count * sizeof *a) == 0;
+}
+
+/* ---- optimizers ---- */
+
+enum { ARRAYS = 4, MOST = 1031, STEPS = 5 }; /* p, g and two of state */
+
+/* One optimizer on both sides: `here` what the CPU makes, `arena` the device's. */
+typedef struct {
+    op_memory memory;
+    tdm_step_values *values;
+    float *arena[ARRAYS];
+    float here[ARRAYS][MOST];
+    size_t count;
+} training;
+
+static void training_open(training *t, size_t count, bool odd) {
+    *t = (training){.memory = {.device = device, .odd = odd}, .count = count};
+    t->values = op_memory_new(&t->memory, sizeof *t->values, "the values");
+    for (int i = 0; i < ARRAYS; i++) {
+        t->arena[i] = op_memory_floats(&t->memory, (int64_t)count, "an arena");
+        if (i < 2) numbers((uint32_t)i + 1, t->here[i], count, 1);
+        memcpy(t->arena[i], t->here[i], count * sizeof(float));
+    }
+}
+
+static float *there(const training *t, int array) {
+    return op_memory_there(&t->memory, t->arena[array]);
+}
+
+typedef tdm_status (*pass)(const training *t);
+
+static tdm_status sgd_there(const training *t) {
+    return device->ops->sgd(device, op_memory_there(&t->memory, t->values), there(t, 0), there(t, 1), there(t, 2),
+                            t->count);
+}
+
+static tdm_status adam_there(const training *t) {
+    return device->ops->adam(device, op_memory_there(&t->memory, t->values), there(t, 0), there(t, 1), there(t, 2),
+                             there(t, 3), t->count);
+}
+
+/* The same steps on both sides; the device's are one captured step, run again and again. */
+static void check_steps(size_t count, bool odd, pass step, void (*set)(tdm_step_values *values, int k, int variant),
+                        int variant) {
+    static training t;
+    tdm_capture *capture = NULL;
+    const tdm_flat_kernels *flat = tdm_builtin_flat();
+    training_open(&t, count, odd);
+    CHECK_OK(device->ops->capture_begin(device));
+    CHECK_OK(step(&t));
+    CHECK_OK(device->ops->capture_end(device, &capture));
+    for (int k = 1; k <= STEPS && capture != NULL; k++) {
+        *t.values = (tdm_step_values){.clip_norm = NAN};
+        set(t.values, k, variant);
+        numbers(1000 + (uint32_t)k, t.here[1], count, ldexpf(1, k - 3));
+        memcpy(t.arena[1], t.here[1], count * sizeof(float));
+        op_memory_send(&t.memory);
+        CHECK_OK(device->ops->capture_run(device, capture));
+        op_memory_fetch(&t.memory);
+        op_memory_check(&t.memory, "a step");
+        if (step == sgd_there)
+            flat->sgd(&t.values->sgd, t.here[0], t.here[1], t.here[2], count);
+        else
+            flat->adam(&t.values->adam, t.here[0], t.here[1], t.here[2], t.here[3], count);
+        for (int i = 0; i < ARRAYS; i++) CHECK(equal(t.arena[i], t.here[i], count));
+    }
+    device->ops->capture_free(device, capture);
+    op_memory_free(&t.memory);
+}
+
+static void set_sgd(tdm_step_values *values, int k, int variant) {
+    values->sgd = (tdm_sgd_args){.lr = 0.1f / (float)k,
+                                 .momentum = (variant & 1) != 0 ? 0.9f : 0.0f,
+                                 .one_minus_dampening = (variant & 2) != 0 ? 0.7f : 1.0f,
+                                 .weight_decay = (variant & 4) != 0 ? 0.01f : 0.0f,
+                                 .nesterov = (variant & 8) != 0,
+                                 .first_step = k == 1};
+}
+
+static void set_adam(tdm_step_values *values, int k, int variant) {
+    const double beta1 = (variant & 1) != 0 ? 0.9 : 0.3, beta2 = 0.99;
+    values->adam = (tdm_adam_args){.beta1 = (float)beta1,
+                                   .one_minus_beta1 = (float)(1 - beta1),
+                                   .beta2 = (float)beta2,
+                                   .one_minus_beta2 = (float)(1 - beta2),
+                                   .step_size = (float)(-0.01 / (1 - pow(beta1, k))),
+                                   .sqrt_correction = (float)sqrt(1 - pow(beta2, k)),
+                                   .eps = 1e-8f,
+                                   .weight_decay = (variant & 2) != 0 ? 0.05f : 0.0f,
+                                   .decay_factor = (variant & 4) != 0 ? 0.999f : 1.0f,
+                                   .lerp = (variant & 8) != 0};
+}
+
+TEST(optimizers_equal_the_cpu) {
+    for (int variant = 0; variant < 16; variant++) {
+        for (int odd = 0; odd < 2; odd++) {
+            check_steps(MOST, odd != 0, sgd_there, set_sgd, variant);
+            check_steps(MOST, odd != 0, adam_there, set_adam, variant);
+        }
+    }
+    for (size_t count = 1; count < 9; count++) {
+        check_steps(count, false, sgd_there, set_sgd, 15);
+        check_steps(count, false, adam_there, set_adam, 15);
+    }
+}
+
+TEST(sgd_without_momentum_has_no_buffer) {
+    op_memory m = {.device = device};
+    tdm_step_values *values = op_memory_new(&m, sizeof *values, "the values");
+    float *p = op_memory_floats(&m, 6, "p"), *g = op_memory_floats(&m, 6, "g");
+    *values = (tdm_step_values){.sgd = {.lr = 0.5f}};
+    for (int i = 0; i < 6; i++) p[i] = (float)i, g[i] = 2;
+    op_memory_send(&m);
+    CHECK_OK(
+        device->ops->sgd(device, op_memory_there(&m, values), op_memory_there(&m, p), op_memory_there(&m, g), NULL, 6));
+    op_memory_fetch(&m);
+    for (int i = 0; i < 6; i++) CHECK_NEAR(p[i], i - 1, 0);
+    op_memory_free(&m);
+}
+
+/* ---- sum ---- */
+
+static void check_sum(int sources, size_t count, bool odd, int into) {
+    op_memory m = {.device = device, .odd = odd};
+    float *out = op_memory_floats(&m, (int64_t)count, "the sum"), *want = calloc(count + 1, sizeof *want);
+    float *source[OP_MAX_BLOCKS];
+    const float *here[OP_MAX_BLOCKS], *twin[OP_MAX_BLOCKS];
+    for (int s = 0; s < sources; s++) {
+        /* There are fewer arrays than sources: some come again. */
+        source[s] = s < 20 ? op_memory_floats(&m, (int64_t)count, "a source") : source[s % 20];
+        if (s < 20) numbers((uint32_t)s + 7, source[s], count, s == 2 ? 1e6f : 1);
+        here[s] = source[s];
+        twin[s] = op_memory_there(&m, source[s]);
+    }
+    tdm_builtin_flat()->sum(want, here, sources, count);
+    float *to = into < 0 ? out : source[into];
+    op_memory_send(&m);
+    CHECK_OK(device->ops->sum(device, op_memory_there(&m, to), twin, sources, count));
+    op_memory_fetch(&m);
+    op_memory_check(&m, "sum");
+    CHECK(equal(to, want, count));
+    op_memory_free(&m);
+    free(want);
+}
+
+TEST(sum_adds_in_order_and_in_place) {
+    static const int sources[] = {1, 2, 3, 4, 8, 20, 63};
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        for (size_t count = 1; count < 1500; count = count * 5 + 3) {
+            check_sum(sources[i], count, false, -1);
+            check_sum(sources[i], count, true, sources[i] <= 20 ? sources[i] - 1 : -1);
+        }
+    }
+    check_sum(2, 0, false, -1);
+}
+
+/* ---- clip ---- */
+
+typedef struct {
+    float factor;    /* of the numbers */
+    float clip_norm; /* the largest norm */
+    size_t bad;      /* the place of a NaN; SIZE_MAX: none */
+} clip_case;
+
+static void check_clip(const tdm_flat_range *range, int ranges, size_t count, const clip_case *test, bool odd) {
+    op_memory m = {.device = device, .odd = odd};
+    tdm_step_values *values = op_memory_new(&m, sizeof *values, "the values");
+    tdm_flat_range *table = op_memory_new(&m, (size_t)ranges * sizeof *table, "the ranges");
+    double *norm = op_memory_new(&m, sizeof *norm, "the norm"), want_norm = 0, first_norm = 0;
+    float *g = op_memory_floats(&m, (int64_t)count, "the gradients"), *want = calloc(count + 1, sizeof *want);
+    numbers(5, want, count, test->factor);
+    if (test->bad < count) want[test->bad] = NAN;
+    memcpy(g, want, count * sizeof *g);
+    if (ranges > 0) memcpy(table, range, (size_t)ranges * sizeof *table);
+    *values = (tdm_step_values){.clip_norm = test->clip_norm};
+    float *kept = calloc(count + 1, sizeof *kept);
+    memcpy(kept, g, count * sizeof *g);
+    for (int run = 0; run < 2; run++) {
+        memcpy(g, kept, count * sizeof *g);
+        op_memory_send(&m);
+        CHECK_OK(device->ops->clip(device, op_memory_there(&m, values), op_memory_there(&m, g), count,
+                                   op_memory_there(&m, table), ranges, op_memory_there(&m, norm)));
+        op_memory_fetch(&m);
+        op_memory_check(&m, "clip");
+        if (run == 0) first_norm = *norm;
+    }
+    CHECK(memcmp(&first_norm, norm, sizeof *norm) == 0);
+    CHECK_OK(cpu->ops->clip(cpu, values, want, count, range, ranges, &want_norm));
+    if (isnan(want_norm))
+        CHECK(isnan(*norm));
+    else
+        CHECK_NEAR(*norm, want_norm, 2e-7 * want_norm);
+    CHECK(*norm == (double)(float)*norm || isnan(*norm)); /* a float, as PyTorch's */
+    const float factor = test->clip_norm / ((float)*norm + 1e-6f);
+    for (size_t i = 0; i < count; i++) want[i] = kept[i] * (factor < 1.0f ? factor : 1.0f);
+    int differences = 0;
+    for (size_t i = 0; i < count; i++) differences += g[i] != want[i] && !(isnan(g[i]) && isnan(want[i]));
+    CHECK_INT(differences, 0);
+    op_memory_free(&m);
+    free(want);
+    free(kept);
+}
+
+static void check_clips(const tdm_flat_range *range, int ranges, size_t count) {
+    static const clip_case tests[] = {
+        {1, 0.5f, SIZE_MAX}, {1e-8f, 0.5f, SIZE_MAX}, {1, NAN, SIZE_MAX}, {1, 0.5f, 3}, {0, 1, SIZE_MAX}};
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
+        check_clip(range, ranges, count, &tests[i], false);
+        check_clip(range, ranges, count, &tests[i], true);
+    }
+}
+
+TEST(clip) {
+    /* Not in the arena's order, with an empty one, and longer and shorter than a unit of the sum. */
+    static const tdm_flat_range few[] = {{40000, 10}, {0, 30001}, {30001, 0}, {30001, 9999}, {40010, 1}};
+    enum { MANY = 600 };
+    static tdm_flat_range many[MANY];
+    size_t at = 0;
+    for (int i = 0; i < MANY; i++) {
+        many[i] = (tdm_flat_range){at, (size_t)i * 7 % 13};
+        at += many[i].count;
+    }
+    check_clips(few, 5, 40011);
+    check_clips(many, MANY, at);
+    check_clips(many, 1, 8);
+    check_clips(NULL, 0, 0);
+}
+
+int tdm_test_failures;
+int main(int argc, char **argv) {
+    device = cuda_open();
+    CHECK_OK(tdm_cpu_device.open(&cpu, tdm_host_default(), &(tdm_device_options){.index = 0}));
+    RUN(optimizers_equal_the_cpu);
+    RUN(sgd_without_momentum_has_no_buffer);
+    RUN(sum_adds_in_order_and_in_place);
+    RUN(clip);
+    cpu->ops->close(cpu);
+    device->ops->close(device);
+    return tdm_test_failures != 0;
+}

@@ -1,0 +1,155 @@
+/* The CUDA kernels that are our own code against the reference kernels: all cases, layouts and settings, with the guard
+ * bytes of op_driver.h in the device's memory, twice with equal bits, captured and run later.
+ *
+ * Where the arithmetic is the reference's, results are equal; batch norm adds in another order and finishes in float,
+ * so its tolerance is the dnnl module's. */
+#include "ops/ops.h"
+#include "tests/ops/cuda_device.h"
+#include "tests/ops/op_conform.h"
+
+static const struct {
+    const char *op;
+    double tolerance;
+} kernels[] = {{"relu", 0},           {"add", 0},    {"maxpool2d", 0}, {"avgpool2d", 0}, {"adaptive_avgpool2d", 0},
+               {"batchnorm2d", 1e-5}, {"dropout", 0}};
+
+static tdm_device *device;
+
+TEST(settings) {
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+        const tdm_kernel *kernel = cuda_kernel(kernels[i].op);
+        REQUIRE(kernel != NULL);
+        CHECK_TEXT(kernel->variant, "cuda");
+        op_conform_count count = op_conform_on(device, kernel, kernels[i].tolerance);
+        printf("       %-20s %4d runs, %4d settings declined\n", kernel->op, count.runs, count.declined);
+        CHECK(count.runs > 0);
+    }
+}
+
+TEST(reorder) {
+    REQUIRE(cuda_kernel("reorder") != NULL);
+    op_conform_count count = op_conform_reorder_on(device, cuda_kernel("reorder"));
+    CHECK_INT(count.runs, 7 * 2 * 2); /* shapes, directions, numbers of rows */
+}
+
+/* Shapes that take the ways of large ones: several slices of a channel, several blocks, a warp for a window. */
+TEST(larger_shapes) {
+    static const struct {
+        const char *op;
+        double tolerance;
+        op_case test;
+    } larger[] = {
+        {"relu", 0, {.rows = 2, .input = {3, {17, 33, 5}}}},
+        {"maxpool2d", 0, {.attrs = "kernel=3 stride=2 padding=1", .rows = 2, .input = {3, {12, 19, 20}}}},
+        {"avgpool2d", 1e-6, {.attrs = "kernel=[12,13] stride=[5,7] padding=3", .rows = 2, .input = {3, {4, 17, 26}}}},
+        {"adaptive_avgpool2d", 1e-6, {.attrs = "out=1", .rows = 2, .input = {3, {8, 24, 21}}}},
+        {"adaptive_avgpool2d", 1e-6, {.attrs = "out=[2,3]", .rows = 1, .input = {3, {2, 31, 50}}}},
+        {"batchnorm2d", 1e-5, {.rows = 2, .input = {3, {3, 64, 65}}}},
+        {"batchnorm2d", 1e-5, {.rows = 2, .input = {3, {4, 64, 66}}}},
+        {"batchnorm2d", 1e-5, {.rows = 3, .input = {3, {132, 9, 10}}}},
+        {"batchnorm2d", 1e-5, {.rows = 3, .input = {3, {7, 20, 21}}}},
+        {"dropout", 0, {.attrs = "p=0.3", .rows = 7, .input = {1, {1028}}}},
+    };
+    op_conform_count count = {0};
+    for (size_t i = 0; i < sizeof larger / sizeof *larger; i++)
+        op_conform_case_on(&count, device, cuda_kernel(larger[i].op), &larger[i].test, 40 + i, larger[i].tolerance);
+    CHECK(count.runs > 0);
+}
+
+/* ---- special values ---- */
+
+static void check_equal(const char *op, const op_case *test, tdm_layout layout, const float *x) {
+    op_data data;
+    op_result got, want;
+    REQUIRE(op_data_open(&data, op, test, 3));
+    memcpy(data.x[0], x, (size_t)data.x_count * sizeof *x);
+    op_run(&want, op_reference(op), &data, &(op_setting){.training = true});
+    op_run(&got, cuda_kernel(op), &data, &(op_setting){.training = true, .layout = layout, .device = device});
+    CHECK_INT(got.status, TDM_OK);
+    CHECK(op_results_near(&data, &got, &want, 0));
+    op_result_close(&got);
+    op_result_close(&want);
+    op_data_close(&data);
+}
+
+TEST(special_values) {
+    const float inf = INFINITY, nan = NAN;
+    const float x[16] = {3, 3, nan, 1, 3, 3, 2, nan, -inf, -inf, 5, 7, -inf, -inf, 7, 7};
+    const op_case image = {.attrs = "kernel=2", .rows = 1, .input = {3, {1, 4, 4}}};
+    const op_case channels = {.attrs = "kernel=[1,2]", .rows = 1, .input = {3, {4, 1, 4}}};
+    const op_case drop = {.attrs = "p=1.0", .rows = 1, .input = {1, {16}}};
+    check_equal("relu", &(op_case){.rows = 1, .input = {1, {16}}}, TDM_LAYOUT_PLAIN, x);
+    check_equal("maxpool2d", &image, TDM_LAYOUT_PLAIN, x);
+    check_equal("maxpool2d", &image, TDM_LAYOUT_NHWC, x);
+    check_equal("maxpool2d", &channels, TDM_LAYOUT_NHWC, x);
+    check_equal("dropout", &drop, TDM_LAYOUT_PLAIN, x);
+}
+
+/* ---- batch norm ---- */
+
+TEST(batchnorm_wants_two_values_per_channel) {
+    const op_case test = {.rows = 2, .input = {3, {3, 1, 1}}};
+    op_data data;
+    op_result r;
+    REQUIRE(op_data_open(&data, "batchnorm2d", &test, 1));
+    op_run(&r, cuda_kernel("batchnorm2d"), &data, &(op_setting){.training = true, .rows = 1, .device = device});
+    CHECK_INT(r.status, TDM_E_CONFIG);
+    CHECK_HAS(tdm_error_message(), "more than 1 value per channel");
+    op_run(&r, cuda_kernel("batchnorm2d"), &data, &(op_setting){.rows = 1, .device = device});
+    CHECK_INT(r.status, TDM_OK);
+    op_result_close(&r);
+    op_data_close(&data);
+}
+
+/* A mean a million times the deviation: squares of x alone would have no digit of the variance left in float, and a
+ * rounded mean would shift y. */
+TEST(batchnorm_of_large_means) {
+    const op_case test = {.rows = 4, .input = {3, {4, 40, 40}}};
+    op_data data;
+    REQUIRE(op_data_open(&data, "batchnorm2d", &test, 9));
+    for (int64_t i = 0; i < data.x_count; i++) data.x[0][i] = 65536.0f + (float)(i * 7919 % 31) / 128.0f;
+    for (int layout = TDM_LAYOUT_PLAIN; layout <= TDM_LAYOUT_NHWC; layout++) {
+        op_result got, want;
+        op_run(&want, op_reference("batchnorm2d"), &data, &(op_setting){.training = true});
+        op_run(&got, cuda_kernel("batchnorm2d"), &data,
+               &(op_setting){.training = true, .layout = (tdm_layout)layout, .device = device});
+        CHECK(op_results_near(&data, &got, &want, 1e-5));
+        op_result_close(&got);
+        op_result_close(&want);
+    }
+    op_data_close(&data);
+}
+
+/* ---- what the plan asks ---- */
+
+TEST(layouts_that_are_kept) {
+    static const char *const names[] = {"relu", "add", "maxpool2d", "avgpool2d", "adaptive_avgpool2d", "batchnorm2d"};
+    const int64_t attrs[16] = {2, 2, 2, 2};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        tdm_shape shape = {4, {2, 16, 4, 4}};
+        tdm_kernel_desc desc = {.op = names[i], .attrs = attrs, .input_count = 1, .x = {shape}, .y = shape};
+        for (int layout = 0; layout < TDM_LAYOUT_COUNT; layout++) {
+            tdm_kernel_fit fit = {0};
+            const bool kept = layout == TDM_LAYOUT_PLAIN || layout == TDM_LAYOUT_NHWC;
+            desc.x_layout[0] = (tdm_layout)layout;
+            CHECK(cuda_kernel(names[i])->fits(&desc, &fit));
+            CHECK_INT(fit.x_layout[0], kept ? layout : TDM_LAYOUT_PLAIN);
+            CHECK_INT(fit.y_layout, fit.x_layout[0]);
+            if (strcmp(names[i], "maxpool2d") == 0) CHECK_INT(fit.saved_bytes, 2 * 16 * 4 * 4); /* a byte each */
+        }
+    }
+}
+
+int tdm_test_failures;
+int main(int argc, char **argv) {
+    device = cuda_open();
+    RUN(settings);
+    RUN(reorder);
+    RUN(larger_shapes);
+    RUN(special_values);
+    RUN(batchnorm_wants_two_values_per_channel);
+    RUN(batchnorm_of_large_means);
+    RUN(layouts_that_are_kept);
+    device->ops->close(device);
+    return tdm_test_failures != 0;
+}
