@@ -112,9 +112,9 @@ static int64_t chunk_rows(const im2col *c, int64_t row) {
     return left < chunk ? left : chunk;
 }
 
-/* Of group g: the first of its channels in y, its filters, its columns. */
+/* Of group g: the first of its channels in y (neighbouring channels have one group), its filters, its columns. */
 static int64_t y_offset(const im2col *c, int64_t g) {
-    return g * c->out_group * (c->way.sizes.nhwc ? 1 : c->points);
+    return g * c->out_group * c->points;
 }
 static int64_t w_offset(const im2col *c, int64_t g) {
     return g * c->out_group * c->depth;

@@ -355,6 +355,22 @@ TEST(a_lost_device_is_named) {
     sums_close(e, &s);
 }
 
+/* A launch is checked by asking for the last error: that of an earlier call must be gone by then. */
+TEST(a_failure_is_told_once) {
+    const emulated *e = emulated_open();
+    sums s;
+    tdm_event *never = NULL;
+    double ms = 0;
+    sums_open(e, &s);
+    REQUIRE_OK(e->ops->event_open(s.device, &never));
+    CHECK_STATUS(e->ops->event_ms(s.device, never, never, &ms), TDM_E_DEVICE);
+    CHECK_HAS(tdm_error_message(), "cuda:0: cudaEventElapsedTime failed: cudaError");
+    CHECK_OK(sums_add(e, &s));
+    CHECK_OK(e->ops->finish(s.device, NULL));
+    e->ops->event_close(s.device, never);
+    sums_close(e, &s);
+}
+
 /* Everything a device does, once. */
 static tdm_status exercise(const emulated *e, tdm_device *device, void **held) {
     float host[COUNT] = {0};
@@ -449,5 +465,5 @@ TEST_MAIN(RUN(probe_names_missing_libraries); RUN(probe_says_what_is_there); RUN
           RUN(devices_have_names); RUN(devices_that_cannot_do_it_say_so); RUN(memory_is_zeroed_and_counted);
           RUN(many_allocations_are_told_apart); RUN(copies_know_where_pointers_are);
           RUN(exhausted_memory_says_what_to_change); RUN(queues_wait_for_events); RUN(captured_work_is_run_again);
-          RUN(failed_captures_leave_the_device_usable); RUN(a_lost_device_is_named); RUN(any_call_may_fail);
-          RUN(any_allocation_of_the_host_may_fail);)
+          RUN(failed_captures_leave_the_device_usable); RUN(a_lost_device_is_named); RUN(a_failure_is_told_once);
+          RUN(any_call_may_fail); RUN(any_allocation_of_the_host_may_fail);)

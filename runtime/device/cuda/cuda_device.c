@@ -178,6 +178,7 @@ const tdm_device_ops tdm__cuda_device_ops = {
     .event_open = tdm__cuda_event_open,
     .event_close = tdm__cuda_event_close,
     .event_record = tdm__cuda_event_record,
+    .event_stamp = tdm__cuda_event_stamp,
     .event_wait = tdm__cuda_event_wait,
     .event_done = tdm__cuda_event_done,
     .event_ms = tdm__cuda_event_ms,

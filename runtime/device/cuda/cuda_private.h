@@ -61,6 +61,7 @@ void tdm__cuda_queue_close(tdm_device *device, tdm_queue *queue);
 tdm_status tdm__cuda_event_open(tdm_device *device, tdm_event **out);
 void tdm__cuda_event_close(tdm_device *device, tdm_event *event);
 tdm_status tdm__cuda_event_record(tdm_device *device, tdm_event *event, tdm_queue *queue);
+tdm_status tdm__cuda_event_stamp(tdm_device *device, tdm_event *event, tdm_queue *queue);
 tdm_status tdm__cuda_event_wait(tdm_device *device, tdm_event *event, tdm_queue *queue);
 tdm_status tdm__cuda_event_done(tdm_device *device, tdm_event *event, bool *done);
 tdm_status tdm__cuda_event_ms(tdm_device *device, tdm_event *from, tdm_event *to, double *ms);

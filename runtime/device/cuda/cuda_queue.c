@@ -66,6 +66,19 @@ tdm_status tdm__cuda_event_record(tdm_device *device, tdm_event *event, tdm_queu
     return TDM_OK;
 }
 
+/* Within a capture a plain record is only a place for other streams to wait for; an external one is stamped by every
+ * run of the graph. Outside of one there is no difference. */
+tdm_status tdm__cuda_event_stamp(tdm_device *device, tdm_event *event, tdm_queue *queue) {
+    TDM_CUDA_ENTER(device);
+    cudaStream_t stream = tdm__cuda_stream(device, queue);
+    enum cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
+    TDM_CUDA(cudaStreamIsCapturing(stream, &captured));
+    bool external = captured == cudaStreamCaptureStatusActive;
+    TDM_CUDA(cudaEventRecordWithFlags((cudaEvent_t)event, stream,
+                                      external ? cudaEventRecordExternal : cudaEventRecordDefault));
+    return TDM_OK;
+}
+
 tdm_status tdm__cuda_event_wait(tdm_device *device, tdm_event *event, tdm_queue *queue) {
     TDM_CUDA_ENTER(device);
     TDM_CUDA(cudaStreamWaitEvent(tdm__cuda_stream(device, queue), (cudaEvent_t)event, 0));

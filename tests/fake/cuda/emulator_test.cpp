@@ -524,6 +524,34 @@ TEST(events_tell_time) {
     GOOD(cudaEventDestroy(to));
 }
 
+TEST(events_in_a_graph_tell_the_time_of_each_run) {
+    streams s;
+    cudaEvent_t from, to;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    float ms = -1;
+    GOOD(cudaEventCreate(&from));
+    GOOD(cudaEventCreate(&to));
+    GOOD(cudaStreamBeginCapture(s.a, cudaStreamCaptureModeThreadLocal));
+    GOOD(cudaEventRecordWithFlags(from, s.a, cudaEventRecordExternal));
+    GOOD(cudaLaunchHostFunc(
+        s.a, [](void *) { usleep(2000); }, nullptr));
+    GOOD(cudaEventRecordWithFlags(to, s.a, cudaEventRecordExternal));
+    GOOD(cudaStreamEndCapture(s.a, &graph));
+    GOOD(cudaGraphInstantiate(&exec, graph, 0));
+    BAD(cudaEventElapsedTime(&ms, from, to), cudaErrorInvalidResourceHandle); /* not run yet */
+    for (int i = 0; i < 2; i++) {
+        GOOD(cudaGraphLaunch(exec, s.a));
+        GOOD(cudaStreamSynchronize(s.a));
+        GOOD(cudaEventElapsedTime(&ms, from, to));
+        CHECK(ms >= 2 && ms < 10000);
+    }
+    GOOD(cudaGraphExecDestroy(exec));
+    GOOD(cudaGraphDestroy(graph));
+    GOOD(cudaEventDestroy(from));
+    GOOD(cudaEventDestroy(to));
+}
+
 TEST(the_device_s_own_stream_minds_blocking_ones) {
     cudaStream_t blocking;
     numbers x(100), y(100);
@@ -670,12 +698,12 @@ TEST(barriers_add_up) {
     long long *out = nullptr;
     GOOD(cudaMalloc(reinterpret_cast<void **>(&out), 10 * sizeof *out));
     for (int twice = 0; twice < 2; twice++) {
-        GOOD(launch(sum_shared<1024>, dim3(10), dim3(1024), s.a, out));
+        GOOD(launch(sum_shared<256>, dim3(10), dim3(256), s.a, out));
         GOOD(cudaStreamSynchronize(s.a));
         const auto got = bring(out, 10);
         for (int block = 0; block < 10; block++) {
-            const long long first = block * 1024LL + 1, last = first + 1023;
-            CHECK_INT(got[block], (first + last) * 512);
+            const long long first = block * 256LL + 1, last = first + 255;
+            CHECK_INT(got[block], (first + last) * 128);
         }
     }
     GOOD(launch(sum_without_barrier, dim3(1), dim3(64), s.a, out));
@@ -911,7 +939,7 @@ int main(int argc, char **argv) {
     RUN(a_missing_dependency_is_seen);
     RUN(eager_work_is_done_at_once);
     RUN(queries_get_there);
-    RUN(events_tell_time);
+    RUN(events_tell_time); RUN(events_in_a_graph_tell_the_time_of_each_run);
     RUN(the_device_s_own_stream_minds_blocking_ones);
     RUN(a_destroyed_stream_s_work_is_done);
     RUN(streams_belong_to_devices);

@@ -13,7 +13,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#if !defined(__x86_64__)
+#if defined(__x86_64__) && !defined(FIBERS_BY_UCONTEXT)
+#define FIBERS_BY_HAND 1 /* swapcontext asks the kernel for the signal mask, twice a switch */
+#else
 #include <ucontext.h>
 #endif
 
@@ -53,7 +55,7 @@ enum { stack_bytes = 128 << 10 };
 /* ---- switching ---- */
 
 struct fiber {
-#if defined(__x86_64__)
+#if defined(FIBERS_BY_HAND)
     void *sp = nullptr;
 #else
     ucontext_t context;
@@ -64,7 +66,7 @@ struct fiber {
     void *asan_stack = nullptr, *tsan_fiber = nullptr;
 };
 
-#if defined(__x86_64__)
+#if defined(FIBERS_BY_HAND)
 extern "C" void cuda_emulated_switch(void **save, void *load);
 __asm__(".text\n"
         ".globl cuda_emulated_switch\n"
@@ -119,7 +121,7 @@ static void switch_to(fiber *to) {
     if (from == main_fiber()) from->tsan_fiber = __tsan_get_current_fiber();
     __tsan_switch_to_fiber(to->tsan_fiber, 0);
 #endif
-#if defined(__x86_64__)
+#if defined(FIBERS_BY_HAND)
     cuda_emulated_switch(&from->sp, to->sp);
 #else
     swapcontext(&from->context, &to->context);
@@ -145,7 +147,7 @@ static fiber *make_fiber() {
 #if defined(FIBERS_TSAN)
     made->tsan_fiber = __tsan_create_fiber(0);
 #endif
-#if defined(__x86_64__)
+#if defined(FIBERS_BY_HAND)
     /* six registers, where to go on, and where that would return to; the stack as after a call */
     auto **top = reinterpret_cast<void **>(made->stack + stack_bytes);
     top[-1] = nullptr;

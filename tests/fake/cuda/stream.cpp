@@ -388,10 +388,29 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
     });
 }
 
+/* In a graph: every run of it leaves the event here. */
+static void capture_record(CUstream_st *stream, cudaEvent_t event) {
+    work w;
+    w.device = stream->device;
+    w.run = [event] {
+        if (all().events.count(event) == 0) return true; /* destroyed meanwhile */
+        event->at = std::make_shared<place>();
+        event->at->done = true;
+        event->at->ms = now_ms();
+        return true;
+    };
+    event->capture.reset();
+    capture_work(stream, std::move(w));
+}
+
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
+    return cudaEventRecordWithFlags(event, handle, cudaEventRecordDefault);
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t handle, unsigned flags) {
     return call([&] {
         CUstream_st *stream;
-        cudaError_t error = find_stream(handle, &stream);
+        cudaError_t error = flags > cudaEventRecordExternal ? cudaErrorInvalidValue : find_stream(handle, &stream);
         if (error == cudaSuccess) error = find_event(event);
         if (error != cudaSuccess) return error;
         if (event->device != stream->device) return cudaErrorInvalidResourceHandle;
@@ -399,6 +418,10 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
         if (error != cudaSuccess) return error;
         if (stream->capture != nullptr) {
             if (stream->capture->invalid) return cudaErrorStreamCaptureInvalidated;
+            if (flags == cudaEventRecordExternal) {
+                capture_record(stream, event);
+                return cudaSuccess;
+            }
             event->capture = stream->capture;
             event->tail = stream->tail;
             event->at.reset();

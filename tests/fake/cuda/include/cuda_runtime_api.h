@@ -219,6 +219,8 @@ CUDA_EMULATED_API cudaError_t cudaEventCreate(cudaEvent_t *out);
 CUDA_EMULATED_API cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags);
 CUDA_EMULATED_API cudaError_t cudaEventDestroy(cudaEvent_t event);
 CUDA_EMULATED_API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream CUDA_EMULATED_DEFAULT(0));
+CUDA_EMULATED_API cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream CUDA_EMULATED_DEFAULT(0),
+                                                       unsigned flags CUDA_EMULATED_DEFAULT(0));
 CUDA_EMULATED_API cudaError_t cudaEventQuery(cudaEvent_t event);
 CUDA_EMULATED_API cudaError_t cudaEventSynchronize(cudaEvent_t event);
 CUDA_EMULATED_API cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end);
