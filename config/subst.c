@@ -14,6 +14,7 @@ static const char *lookup(tdm_config *config, const char *word, tdm_place at, co
                            "%s: the environment variable '%s' is not set", key, word + 4);
     } else if (strcmp(word, "start_time") == 0) {
         value = config->start_time;
+        if (strcmp(key, "run.dir") == 0) config->settings.job.run.has_its_time = true;
     } else if (strcmp(word, "name") == 0 && strcmp(key, "name") != 0) {
         value = config->settings.job.name;
     } else {

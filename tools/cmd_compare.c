@@ -58,8 +58,11 @@ static char *choose_folder(const comparison *c) {
     struct tm utc;
     strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &utc));
     const char *slash = dir ? strrchr(dir, '/') : NULL;
-    if (slash) return text_format("%.*s/compare-%s", (int)(slash - dir), dir, stamp);
-    return text_format("runs/%s/compare-%s", c->job->name, stamp);
+    char *folder = slash ? text_format("%.*s/compare-%s", (int)(slash - dir), dir, stamp)
+                         : text_format("runs/%s/compare-%s", c->job->name, stamp);
+    char *unused = files_unused(folder);
+    free(folder);
+    return unused;
 }
 
 static void add(char **argv, int *count, const char *text) {

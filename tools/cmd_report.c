@@ -5,6 +5,24 @@
 #include "tools/report.h"
 #include "tools/term.h"
 
+static char *last_part(const char *dir) {
+    size_t end = strlen(dir), start;
+    while (end > 1 && dir[end - 1] == '/') end--;
+    for (start = end; start > 0 && dir[start - 1] != '/'; start--) continue;
+    return text_format("%.*s", (int)(end - start), dir + start);
+}
+
+/* Two runs of one mode are told apart by their folders. */
+static void name_by_folder(report_run runs[2]) {
+    char *name[2] = {last_part(runs[0].dir), last_part(runs[1].dir)};
+    bool alike = strcmp(name[0], name[1]) == 0;
+    for (int i = 0; i < 2; i++) {
+        free(runs[i].label);
+        runs[i].label = alike ? text_copy(runs[i].dir) : text_copy(name[i]);
+        free(name[i]);
+    }
+}
+
 static int run(tool *t) {
     const char *against = args_flag(t, "--against"), *out = args_flag(t, "--out"), *lang = args_flag(t, "--lang");
     if (lang && strcmp(lang, "en") != 0 && strcmp(lang, "zh") != 0) {
@@ -18,6 +36,7 @@ static int run(tool *t) {
         if (against) code = report_read(&runs[count], against);
         if (against && code == TDM_OK) count++;
     }
+    if (count == 2 && strcmp(runs[0].label, runs[1].label) == 0) name_by_folder(runs);
     char *path = out ? text_copy(out) : text_format("%s/report.html", t->word[0]);
     if (code == TDM_OK) code = report_write(path, runs, count, NULL, lang && strcmp(lang, "zh") == 0);
     if (code == TDM_OK) printf("%s\n", path);

@@ -112,6 +112,19 @@ static int run_here(training *tr) {
     return TDM_OK;
 }
 
+/* A start time counts seconds: two starts in one second are two runs all the same. Ranks that others started cannot
+ * know of each other's choice and keep the name. */
+static int choose_new_folder(session *s) {
+    if (!s->job->run.has_its_time || s->facts.world > 1 || !files_exists(s->job->run.dir)) return TDM_OK;
+    char *unused = files_unused(s->job->run.dir);
+    tdm_status status = tdm_config_override_text(s->config, "run.dir", unused);
+    free(unused);
+    if (status == TDM_OK) status = tdm_config_check(s->config);
+    if (status != TDM_OK) return tell_error(status);
+    s->job = tdm_config_job(s->config);
+    return TDM_OK;
+}
+
 /* The parent of the ranks hands its own choice of a run directory on: a start time in the name is taken once. */
 static int start_ranks(const session *s, int world) {
     char *extra =
@@ -135,7 +148,8 @@ static int run(tool *t) {
         tdm_free(text);
     } else if (code == TDM_OK) {
         int world = session_ranks_to_start(&tr.s);
-        code = world > 0 ? start_ranks(&tr.s, world) : run_here(&tr);
+        code = choose_new_folder(&tr.s);
+        if (code == TDM_OK) code = world > 0 ? start_ranks(&tr.s, world) : run_here(&tr);
     }
     session_close(&tr.s);
     return code;

@@ -15,6 +15,15 @@ bool files_exists(const char *path) {
     return stat(path, &info) == 0;
 }
 
+char *files_unused(const char *path) {
+    char *out = text_copy(path);
+    for (int i = 2; files_exists(out); i++) {
+        free(out);
+        out = text_format("%s-%d", path, i);
+    }
+    return out;
+}
+
 bool files_make_folder(const char *path) {
     char *partial = text_copy(path);
     for (char *c = partial + 1;; c++) {

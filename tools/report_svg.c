@@ -70,19 +70,27 @@ static double nice_step(double range, int count) {
     return power * (part < 1.5 ? 1 : part < 3.5 ? 2 : part < 7.5 ? 5 : 10);
 }
 
+/* At a line of the grid: no exponent where a person would count. */
+static const char *tick(char out[32], double value) {
+    if (fabs(value) >= 1e4 && fabs(value) < 1e15) return text_count(out, (int64_t)round(value));
+    snprintf(out, 32, "%.4g", value);
+    return out;
+}
+
 static void grid(FILE *to, const frame *f, const char *x_label) {
+    char number[32];
     double step = nice_step(f->y1 - f->y0, 4);
     for (double y = ceil(f->y0 / step) * step; y <= f->y1; y += step) {
         double at = place_y(f, y / f->scale);
         fprintf(to,
                 "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>"
-                "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.4g</text>\n",
-                LEFT, WIDTH - RIGHT, at, at, LEFT - 6, at + 4, fabs(y) < step * 1e-6 ? 0 : y);
+                "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
+                LEFT, WIDTH - RIGHT, at, at, LEFT - 6, at + 4, tick(number, fabs(y) < step * 1e-6 ? 0 : y));
     }
     step = fmax(1, nice_step(f->x1 - f->x0, 6));
     for (double x = ceil(f->x0 / step) * step; x <= f->x1; x += step) {
-        fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.6g</text>\n", place_x(f, x),
-                HEIGHT - BOTTOM + 16, x);
+        fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", place_x(f, x), HEIGHT - BOTTOM + 16,
+                tick(number, x));
     }
     fprintf(to, "<line class=\"axis\" x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>\n", LEFT, WIDTH - RIGHT,
             HEIGHT - BOTTOM, HEIGHT - BOTTOM);

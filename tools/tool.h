@@ -77,6 +77,7 @@ char *text_command(char *const *argv, int argc);
 /* ---- files.c ---- */
 bool files_make_folder(const char *path); /* with its parents; false with errno set */
 bool files_exists(const char *path);
+char *files_unused(const char *path); /* itself, or with -2, -3, ... behind it, the first that is not there */
 /* Writes `text` to `path` through a sibling and a rename; TDM_E_IO after telling what is wrong. */
 int files_write(const char *path, const char *text, size_t bytes);
 /* The same for what nothing depends on: a warning, and on we go. */

@@ -214,10 +214,10 @@ static bool fits_layouts(const tdm_kernel_desc *desc, const tdm_dnnl_context *co
 
 static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     tdm_dnnl_context context = {0};
-    const int before = tdm__dnnl_threads_enter(desc->threads);
+    const tdm_dnnl_caller caller = tdm__dnnl_enter(desc->threads);
     const bool found = tdm__dnnl_context_init(&context) == dnnl_success && fits_layouts(desc, &context, fit);
     tdm__dnnl_context_deinit(&context);
-    tdm__dnnl_threads_leave(before);
+    tdm__dnnl_leave(&caller);
     fit->relu = true;
     if (!found) snprintf(fit->why, sizeof fit->why, "oneDNN has only its slow reference code for this shape");
     return found;
@@ -292,9 +292,9 @@ static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, in
     conv *c = calloc(1, sizeof *c);
     *state = NULL;
     if (c == NULL) TDM_DNNL_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
-    const int before = tdm__dnnl_threads_enter(desc->threads);
+    const tdm_dnnl_caller caller = tdm__dnnl_enter(desc->threads);
     const tdm_status status = prepare(c, desc, rows, training);
-    tdm__dnnl_threads_leave(before);
+    tdm__dnnl_leave(&caller);
     if (status != TDM_OK) {
         close_state(c);
         return status;
@@ -371,16 +371,16 @@ static dnnl_status_t run_backward(conv *c, const tdm_kernel_args *args) {
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {
-    const int before = tdm__dnnl_threads_enter(args->desc->threads);
+    const tdm_dnnl_caller caller = tdm__dnnl_enter(args->desc->threads);
     const dnnl_status_t status = run_forward(args->state, args);
-    tdm__dnnl_threads_leave(before);
+    tdm__dnnl_leave(&caller);
     return tdm__dnnl_check(status, "conv2d forward");
 }
 
 static tdm_status backward(const tdm_kernel_args *args) {
-    const int before = tdm__dnnl_threads_enter(args->desc->threads);
+    const tdm_dnnl_caller caller = tdm__dnnl_enter(args->desc->threads);
     const dnnl_status_t status = run_backward(args->state, args);
-    tdm__dnnl_threads_leave(before);
+    tdm__dnnl_leave(&caller);
     return tdm__dnnl_check(status, "conv2d backward");
 }
 

@@ -10,16 +10,29 @@ extern int omp_get_thread_num(void) __attribute__((weak));
 extern int omp_get_num_threads(void) __attribute__((weak));
 extern void GOMP_parallel(void (*fn)(void *), void *data, unsigned threads, unsigned flags) __attribute__((weak));
 
-int tdm__dnnl_threads_enter(int threads) {
-    if (omp_get_max_threads == NULL || omp_set_num_threads == NULL) return threads;
-    const int before = omp_get_max_threads();
-    if (before != threads) omp_set_num_threads(threads);
-    return before;
+/* All but those that tell of a fault of the running code, which cannot wait. OpenMP's threads are started under this
+ * mask and keep it. */
+static void hold_signals(sigset_t *before) {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+    sigset_t held;
+    sigfillset(&held);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) sigdelset(&held, faults[i]);
+    pthread_sigmask(SIG_BLOCK, &held, before);
 }
 
-void tdm__dnnl_threads_leave(int before) {
-    if (omp_get_max_threads == NULL || omp_set_num_threads == NULL) return;
-    if (omp_get_max_threads() != before) omp_set_num_threads(before);
+tdm_dnnl_caller tdm__dnnl_enter(int threads) {
+    tdm_dnnl_caller caller = {.threads = threads};
+    hold_signals(&caller.signals);
+    if (omp_get_max_threads == NULL || omp_set_num_threads == NULL) return caller;
+    caller.threads = omp_get_max_threads();
+    if (caller.threads != threads) omp_set_num_threads(threads);
+    return caller;
+}
+
+void tdm__dnnl_leave(const tdm_dnnl_caller *caller) {
+    if (omp_get_max_threads != NULL && omp_set_num_threads != NULL && omp_get_max_threads() != caller->threads)
+        omp_set_num_threads(caller->threads);
+    pthread_sigmask(SIG_SETMASK, &caller->signals, NULL);
 }
 
 typedef struct {

@@ -47,10 +47,10 @@ static tdm_status open_kernel(tdm_device *device, const tdm_kernel_desc *desc, i
     (void)training;
     *state = NULL;
     float a[TILE * TILE] = {0}, b[TILE * TILE] = {0}, c[TILE * TILE];
-    const int before = tdm__dnnl_threads_enter(desc->threads);
+    const tdm_dnnl_caller caller = tdm__dnnl_enter(desc->threads);
     dnnl_status_t status = tdm__dnnl_room();
     if (status == dnnl_success) status = dnnl_sgemm('N', 'N', TILE, TILE, TILE, 1.0f, a, TILE, b, TILE, 0.0f, c, TILE);
-    tdm__dnnl_threads_leave(before);
+    tdm__dnnl_leave(&caller);
     return tdm__dnnl_check(status, "linear");
 }
 
@@ -99,9 +99,9 @@ static tdm_status forward(const tdm_kernel_args *args) {
     const places at = places_of(args->desc, args->rows);
     const float *bias = args->desc->param_count > 1 ? args->param[1] : NULL;
     const bool transposed = at.rows >= LEAST_TRANSPOSED && at.rows <= MOST_TRANSPOSED;
-    const int before = tdm__dnnl_threads_enter(args->desc->threads);
+    const tdm_dnnl_caller caller = tdm__dnnl_enter(args->desc->threads);
     const dnnl_status_t status = (transposed ? forward_transposed : forward_straight)(args, &at, bias);
-    tdm__dnnl_threads_leave(before);
+    tdm__dnnl_leave(&caller);
     return tdm__dnnl_check(status, "linear forward");
 }
 
@@ -114,7 +114,7 @@ static void sum_rows(float *restrict db, const float *restrict dy, const places 
 
 static tdm_status backward(const tdm_kernel_args *args) {
     const places at = places_of(args->desc, args->rows);
-    const int before = tdm__dnnl_threads_enter(args->desc->threads);
+    const tdm_dnnl_caller caller = tdm__dnnl_enter(args->desc->threads);
     const float *dy = args->dy;
     if (args->desc->relu) {
         float *masked = (float *)((char *)args->scratch + at.masked);
@@ -127,7 +127,7 @@ static tdm_status backward(const tdm_kernel_args *args) {
     if (status == dnnl_success && args->dx[0] != NULL)
         status = dnnl_sgemm('N', 'N', at.rows, at.in, at.out, 1.0f, dy, at.out, args->param[0], at.in, 0.0f,
                             args->dx[0], at.in);
-    tdm__dnnl_threads_leave(before);
+    tdm__dnnl_leave(&caller);
     return tdm__dnnl_check(status, "linear backward");
 }
 

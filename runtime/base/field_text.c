@@ -76,6 +76,10 @@ void tdm__field_print_bound(const tdm_field *row, double value, tdm_text *out) {
         tdm__print_duration(value, out);
         return;
     }
+    if (row->kind == TDM_FIELD_INT || row->kind == TDM_FIELD_INTS || row->kind == TDM_FIELD_PAIR) {
+        tdm__text_printf(out, "%.0f", value); /* integers have no exponent */
+        return;
+    }
     tdm__print_float(number, value);
     tdm__text_puts(out, number);
 }

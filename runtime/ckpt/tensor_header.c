@@ -268,6 +268,11 @@ static tdm_status read_length(tdm_tensor_file *file) {
                  "safetensors.torch.save_file(model.state_dict(), \"model.safetensors\")",
                  path);
     for (int i = 7; i >= 0; i--) wanted = wanted << 8 | head[i];
+    if (head[8] != '{' || wanted < 2)
+        TDM_FAIL(TDM_E_CHECKPOINT,
+                 "%s: no safetensors file: wanted a header that starts with '{', found byte 0x%02x "
+                 "and a length of %llu",
+                 path, head[8], wanted);
     if (wanted > TDM_ST_MAX_HEADER)
         TDM_FAIL(TDM_E_CHECKPOINT,
                  "%s: wanted a safetensors file with a header of at most %d bytes, found one that announces %llu", path,
@@ -275,11 +280,6 @@ static tdm_status read_length(tdm_tensor_file *file) {
     if (wanted > bytes - 8)
         TDM_FAIL(TDM_E_CHECKPOINT, "%s: cut short: its header announces %llu bytes, %llu are there", path, wanted,
                  bytes - 8);
-    if (head[8] != '{' || wanted < 2)
-        TDM_FAIL(TDM_E_CHECKPOINT,
-                 "%s: no safetensors file: wanted a header that starts with '{', found byte 0x%02x "
-                 "and a length of %llu",
-                 path, head[8], wanted);
     file->header_bytes = wanted;
     return TDM_OK;
 }

@@ -1,7 +1,9 @@
 /* Stopping a run: by the callback's answer, from another thread, from a signal handler. Where it stopped it goes on. */
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "tests/api/api.h"
@@ -154,6 +156,53 @@ TEST(signal_handler_stops_it) {
     tdm_run_close(long_run);
 }
 
+/* A handler that uses its stack, as a profiler's or an interpreter's does. */
+static atomic_int scribbles;
+static void scribble(int number) {
+    volatile char junk[2048];
+    for (size_t i = 0; i < sizeof(junk); i++) junk[i] = (char)(i + (size_t)number);
+    atomic_fetch_add(&scribbles, 1);
+}
+
+static tdm_graph *wide_graph(void) {
+    const tdm_attr wide[] = {{"out", "384", {0}}}, narrow[] = {{"out", "10", {0}}};
+    tdm_graph *g = NULL;
+    tdm_value v;
+    CHECK_OK(tdm_graph_new(&g, NULL));
+    CHECK_OK(tdm_graph_input(g, 1, (const int64_t[]){512}, &v));
+    CHECK_OK(tdm_graph_add(g, "linear", "fc1", &v, 1, wide, 1, &v));
+    CHECK_OK(tdm_graph_add(g, "relu", NULL, &v, 1, NULL, 0, &v));
+    CHECK_OK(tdm_graph_add(g, "linear", "fc2", &v, 1, narrow, 1, &v));
+    CHECK_OK(tdm_graph_finish(g, v));
+    return g;
+}
+
+/* Machine code that keeps values beyond the red zone is not interrupted: signals cost no bits, no memory, and come. */
+TEST(signals_in_a_step_change_nothing) {
+    const struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
+    struct sigaction action = {.sa_handler = scribble, .sa_flags = SA_RESTART}, before;
+    sigset_t mask_before, mask_after;
+    tdm_job job;
+    tdm_graph *wide = wide_graph();
+    char quiet[40], disturbed[40];
+    api_job(&job);
+    job.train.steps = 150;
+    job.train.per_device = 32;
+    api_train(&job, wide, quiet);
+    pthread_sigmask(SIG_SETMASK, NULL, &mask_before);
+    sigaction(SIGALRM, &action, &before);
+    setitimer(ITIMER_REAL, &often, NULL);
+    api_train(&job, wide, disturbed);
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &before, NULL);
+    pthread_sigmask(SIG_SETMASK, NULL, &mask_after);
+    CHECK_TEXT(disturbed, quiet);
+    CHECK(atomic_load(&scribbles) > 0);
+    for (int number = 1; number < 32; number++)
+        CHECK_INT(sigismember(&mask_after, number), sigismember(&mask_before, number));
+    tdm_graph_free(wide);
+}
+
 /* ---- and nobody else's ---- */
 
 typedef void (*handler)(int);
@@ -176,5 +225,5 @@ TEST(library_leaves_signals_alone) {
 
 TEST_MAIN(read_handlers(at_start); graph = api_graph(NULL); RUN(callback_stops_after_its_step);
           RUN(stop_with_a_run_directory_saves); RUN(request_before_training_stops_after_one_step);
-          RUN(another_thread_stops_it); RUN(signal_handler_stops_it); RUN(library_leaves_signals_alone);
-          tdm_graph_free(graph);)
+          RUN(another_thread_stops_it); RUN(signal_handler_stops_it); RUN(signals_in_a_step_change_nothing);
+          RUN(library_leaves_signals_alone); tdm_graph_free(graph);)

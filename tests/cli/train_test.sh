@@ -80,4 +80,11 @@ code 4 "$tandem" report nowhere
 # without data to evaluate there is nothing to evaluate next
 code 0 "$tandem" train toy.yaml data.eval=null --steps 2 --run-dir no-eval
 hasnt "$out" "tandem eval"
+
+# two runs of one mode go by the names of their folders
+code 0 "$tandem" report a --against no-eval/ -o same.html
+has same.html '<th>a</th><th>no-eval</th>'
+# two starts in one second are two runs
+for _ in 1 2 3; do code 0 "$tandem" train toy.yaml --steps 1 --quiet; done
+same "$(ls -d runs/toy/* | wc -l)" 3 "run directories"
 finish

@@ -167,7 +167,8 @@ typedef struct tdm_job {
     } eval;
     tdm_checkpoint_section checkpoint;
     struct {
-        const char *dir; /* NULL: no run directory, nothing is written */
+        const char *dir;   /* NULL: no run directory, nothing is written */
+        bool has_its_time; /* the time of the start is in its name: meant to be new */
     } run;
     struct {
         tdm_interval every;
