@@ -8,6 +8,7 @@
 
 #include "runtime/base/clock.h"
 #include "tests/comm/nccl_gpu.h"
+#include "tests/support/tdm_failing_host.h"
 
 /* Long: a test that ends by it would not end in time. */
 enum { TIMEOUT_MS = 50000 };
@@ -365,6 +366,38 @@ TEST(every_call_may_fail) {
     }
 }
 
+/* The k-th allocation of a communicator fails: TDM_E_MEMORY, nothing is kept, and nobody waits. */
+TEST(no_memory) {
+    const tdm_device_ops *device_ops;
+    const tdm_comm_ops *comm_ops;
+    tdm_device *device;
+    REQUIRE_OK(nccl_find(&device_ops, &comm_ops));
+    REQUIRE_OK(device_ops->open(&device, tdm_host_default(), &(tdm_device_options){.index = 0}));
+    for (long k = 1;; k++) {
+        tdm_failing_host failing;
+        tdm_comm *control, *nccl, *part = NULL;
+        const int self = 0;
+        tdm_failing_host_init(&failing, 0);
+        REQUIRE_OK(tdm__comm_open_local(&control, 1, &failing.host, TIMEOUT_MS));
+        failing.fail_at = failing.calls + k;
+        tdm_status status = comm_ops->open(&nccl, device, control, TIMEOUT_MS);
+        if (status == TDM_OK) status = tdm__comm_split(nccl, &self, 1, &part);
+        if (part != NULL) part->ops->close(part);
+        if (nccl != NULL) nccl->ops->close(nccl);
+        tdm__comm_close(control);
+        CHECK_INT(failing.live, 0);
+        CHECK_INT(fake_nccl_live(), 0);
+        if (!failing.failed) {
+            CHECK_OK(status);
+            CHECK(k > 3);
+            break;
+        }
+        CHECK_INT(status, TDM_E_MEMORY);
+    }
+    device_ops->close(device);
+    CHECK_INT(cuda_emulated_live(), 0);
+}
+
 TEST_MAIN({
     RUN(a_rank_that_does_not_come);
     RUN(a_collective_that_hangs);
@@ -381,4 +414,5 @@ TEST_MAIN({
     RUN(a_replay_without_a_peer);
     RUN(a_gpu_that_fails);
     RUN(every_call_may_fail);
+    RUN(no_memory);
 })

@@ -85,7 +85,7 @@ TEST(nccl_that_is_not_there) {
                  false,
                  {"/nowhere/libnccl.so.2: cannot open", "/elsewhere/libnccl.so.2: cannot open",
                   "; libnccl.so.2: cannot open", "TANDEM_CUDA_LIBRARIES"}});
-    run(&(scene){"", NULL, false, {": libnccl.so.2: cannot open", "install NCCL 2.19 or newer"}});
+    run(&(scene){"", NULL, false, {"libnccl.so.2: cannot open", "install NCCL 2.19 or newer"}});
 }
 
 TEST_MAIN({

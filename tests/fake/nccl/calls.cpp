@@ -35,6 +35,16 @@ struct ncclComm {
     std::string error;
 };
 
+void fake_nccl::die(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("fake NCCL: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    abort();
+}
+
 /* ---- the script ---- */
 
 namespace {
@@ -77,16 +87,6 @@ state &all() {
         return s;
     }();
     return *one;
-}
-
-[[noreturn]] __attribute__((format(printf, 1, 2))) void die(const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("fake NCCL: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    va_end(arguments);
-    abort();
 }
 
 template <class When> bool hits(const When &when, const ncclComm &c) {

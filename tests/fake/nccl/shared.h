@@ -19,6 +19,7 @@ struct seat {
     std::atomic<int> come, device, finalized;
     std::atomic<uint64_t> splits; /* the last ncclCommSplit it called */
     int color[2], key[2];
+    bool captured[2]; /* the piece comes from a graph */
     alignas(64) unsigned char piece[2][piece_bytes];
 };
 

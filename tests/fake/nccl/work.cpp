@@ -73,7 +73,17 @@ struct progress {
     size_t done = 0, put = 0; /* bytes finished; bytes put down or sent */
     bool here = false;        /* this rank has put its piece of the round down */
     bool over = false;
+    bool captured = false;
 };
+
+/* NCCL wants an operation to be in a graph on all ranks or on none. */
+static void check_captured(const member &m, const progress &p) {
+    for (int r = 0; r < m.world; r++) {
+        if ((*m.at)->rank[r].captured[m.round % 2] != p.captured)
+            die("a collective comes from a graph on rank %d, but not on rank %d", p.captured ? m.rank : r,
+                p.captured ? r : m.rank);
+    }
+}
 
 static char *at_byte(void *base, size_t byte) {
     return static_cast<char *>(base) + byte;
@@ -81,6 +91,7 @@ static char *at_byte(void *base, size_t byte) {
 
 static void put_piece(member &m, progress &p, size_t bytes) {
     seat &own = (*m.at)->rank[m.rank];
+    own.captured[(m.round + 1) % 2] = p.captured;
     const bool gives = p.what.what != kind::broadcast || p.what.rank == m.rank;
     if (gives) memcpy(own.piece[(m.round + 1) % 2], static_cast<const char *>(p.what.send) + p.done, bytes);
     own.here.store(m.round + 1);
@@ -119,6 +130,7 @@ static bool advance_collective(member &m, progress &p) {
         }
         m.round++;
         p.here = false;
+        check_captured(m, p);
         take_pieces(m, p, bytes);
         p.done += bytes;
     }
@@ -169,7 +181,7 @@ struct job {
 
     job(const std::shared_ptr<member> &member_, const std::vector<operation> &operations, bool captured_, bool never_)
         : who(member_), captured(captured_), never(never_) {
-        for (const operation &o : operations) parts.push_back({o});
+        for (const operation &o : operations) add(o);
         (captured ? who->graphs : who->under_way)++;
     }
     ~job() {
@@ -177,6 +189,15 @@ struct job {
     }
     job(const job &) = delete;
     job &operator=(const job &) = delete;
+
+    progress fresh(const operation &what) const {
+        progress p{what};
+        p.captured = captured;
+        return p;
+    }
+    void add(const operation &what) {
+        parts.push_back(fresh(what));
+    }
 
     /* Messages go on side by side; collectives of one group one after the other, as everywhere. */
     bool step() {
@@ -191,7 +212,7 @@ struct job {
             if (!message && !p.over) collective_waits = true;
         }
         if (!all && !who->stopped) return false;
-        for (progress &p : parts) p = progress{p.what};
+        for (progress &p : parts) p = fresh(p.what);
         if (!captured) who->under_way--;
         return true;
     }

@@ -41,5 +41,8 @@ std::function<bool()> make_work(const std::shared_ptr<member> &who, std::vector<
 
 size_t type_bytes(ncclDataType_t type);
 
+/* Ends the program: NCCL leaves undefined what was done. */
+[[noreturn]] void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 } // namespace fake_nccl
 #endif
