@@ -72,10 +72,10 @@ static tdm_status new_stage(tdm_replica *replica, const tdm_replica_options *opt
 }
 
 static tdm_status open_all(tdm_replica *replica, const tdm_replica_options *options) {
-    TDM_TRY(tdm__prepare_start(replica));
     TDM_TRY(new_arenas(replica, options));
     TDM_TRY(new_step_memory(replica));
-    return new_stage(replica, options);
+    TDM_TRY(new_stage(replica, options));
+    return tdm__prepare_start(replica); /* last: oneDNN does not bear a lack of memory, and shows it by crashing */
 }
 
 tdm_status tdm__replica_open(tdm_replica **out, const tdm_host *host, const tdm_plan *plan, tdm_device *device,
