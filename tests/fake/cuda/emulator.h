@@ -82,7 +82,7 @@ struct state {
     int device_count = 2, driver = 13000, capability = 90;
     size_t memory = size_t{4} << 30;
     long calls = 0, fail_at = 0, work_done = 0, fail_work_at = 0, kernels = 0;
-    int steps_running = 0; /* which keep memory open */
+    int steps_running = 0, waiting = 0; /* threads that want memory to stay open */
     device devices[max_devices];
     std::map<const char *, range> ranges;        /* by their end */
     std::deque<std::pair<char *, size_t>> freed; /* kept unreachable for a while, so that late uses are seen */

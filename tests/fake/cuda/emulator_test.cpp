@@ -532,6 +532,7 @@ TEST(events_in_a_graph_tell_the_time_of_each_run) {
     float ms = -1;
     GOOD(cudaEventCreate(&from));
     GOOD(cudaEventCreate(&to));
+    BAD(cudaEventRecordWithFlags(from, s.a, cudaEventRecordExternal), cudaErrorInvalidValue); /* not captured */
     GOOD(cudaStreamBeginCapture(s.a, cudaStreamCaptureModeThreadLocal));
     GOOD(cudaEventRecordWithFlags(from, s.a, cudaEventRecordExternal));
     GOOD(cudaLaunchHostFunc(
@@ -939,7 +940,8 @@ int main(int argc, char **argv) {
     RUN(a_missing_dependency_is_seen);
     RUN(eager_work_is_done_at_once);
     RUN(queries_get_there);
-    RUN(events_tell_time); RUN(events_in_a_graph_tell_the_time_of_each_run);
+    RUN(events_tell_time);
+    RUN(events_in_a_graph_tell_the_time_of_each_run);
     RUN(the_device_s_own_stream_minds_blocking_ones);
     RUN(a_destroyed_stream_s_work_is_done);
     RUN(streams_belong_to_devices);

@@ -42,7 +42,7 @@ void open_memory(unsigned devices) {
 }
 
 void close_memory() {
-    open_memory(0);
+    if (all().waiting == 0) open_memory(0);
 }
 
 static size_t round_up(size_t value, size_t to) {

@@ -90,16 +90,20 @@ static void ask_others() {
     close_memory();
 }
 
+/* Memory stays open from nap to nap: closing it takes longer than a step. */
 static void finish(const std::shared_ptr<CUstream_st> &stream, const place *until) {
+    state &s = all();
+    s.waiting++;
     for (;;) {
         drain(stream.get(), until);
-        if (reached(stream.get(), until)) return;
-        ask_others();
-        if (reached(stream.get(), until)) return;
-        all().lock.unlock(); /* another thread's turn */
+        if (!reached(stream.get(), until)) ask_others();
+        if (reached(stream.get(), until)) break;
+        s.lock.unlock(); /* another thread's turn */
         std::this_thread::sleep_for(std::chrono::microseconds(50));
-        all().lock.lock();
+        s.lock.lock();
     }
+    s.waiting--;
+    close_memory();
 }
 
 void finish_place(const std::shared_ptr<place> &until) {
@@ -416,6 +420,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t handle, uns
         if (event->device != stream->device) return cudaErrorInvalidResourceHandle;
         error = refuse_implicit(stream);
         if (error != cudaSuccess) return error;
+        if (flags == cudaEventRecordExternal && stream->capture == nullptr) return cudaErrorInvalidValue;
         if (stream->capture != nullptr) {
             if (stream->capture->invalid) return cudaErrorStreamCaptureInvalidated;
             if (flags == cudaEventRecordExternal) {
