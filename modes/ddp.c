@@ -50,6 +50,7 @@ static void ddp_close(tdm_mode *mode) {
     if (d == NULL) return;
     const tdm_host *host = mode->params.host;
     tdm__worker_close(d->worker);
+    if (d->replica != NULL) tdm__replica_forget(d->replica); /* NCCL's communicators do not end before such work */
     if (d->device_comm != NULL) d->device_comm->ops->close(d->device_comm);
     tdm__close_replica(d->replica);
     if (d->owns_grad) tdm__delete_pages(host, d->host_grad);

@@ -64,6 +64,11 @@ static tdm_record *find(tdm_replica *replica, tdm_hash128 key) {
     return NULL;
 }
 
+void tdm__replica_forget(tdm_replica *replica) {
+    (void)replica->device->ops->finish(replica->device, NULL); /* it may be running; a failure was told before */
+    tdm__records_free(replica);
+}
+
 /* ---- laps ---- */
 
 static tdm_status stamp(tdm_replica *replica, int index) {

@@ -100,6 +100,8 @@ tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_rows *parts, in
  * there but the contents of memory. */
 typedef tdm_status (*tdm_work)(void *user);
 tdm_status tdm__replica_run(tdm_replica *replica, tdm_hash128 key, tdm_work work, void *user);
+/* Captured work is given back; what comes next is captured anew. */
+void tdm__replica_forget(tdm_replica *replica);
 /* Within `work`: what was put on the queue since the last lap, or since run, was this phase. */
 tdm_status tdm__replica_lap(tdm_replica *replica, tdm_phase phase);
 /* Waits for what run put on the queue; its laps are added to *times where it has their phase. */
