@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Loss curves, evaluation and initial weights of the tandem command against PyTorch's, as fixtures/*.json hold them.
 
-    parity_test.py --tandem PATH [--kernels auto|ref] [NAME ...]
+    parity_test.py --tandem PATH [--kernels auto|ref] [--device cpu|cuda] [NAME ...]
     parity_test.py --self-test      the comparison itself must notice a loss that is a little wrong
 
 Needs no PyTorch. The rule, for step i: the relative difference of the loss is at most max(1e-5 in the first 10 steps,
@@ -33,15 +33,23 @@ def load(names):
     return out
 
 
-def check(tandem, fixture, kernels):
-    """(verdict, faults) of one fixture."""
-    extra = ["parallel.kernels=" + kernels]
+def check(tandem, fixture, kernels, device):
+    """(verdict, faults) of one fixture. Replicas may share a GPU: there need not be several."""
+    extra = ["parallel.kernels=" + kernels, "parallel.device=" + device]
+    if device == "cuda":
+        extra += ["parallel.device_ids=" + str([0] * devices_of(fixture)), "parallel.allow_shared_device=true"]
     with tempfile.TemporaryDirectory(prefix="parity-") as folder:
         losses, evaluation = tandem_side.metrics(tandem_side.run(tandem, fixture["yaml"], folder, extra))
     verdict = Verdict(fixture, losses)
     faults = [verdict.text] if verdict.text else []
     fault = tandem_side.eval_fault(fixture, evaluation, verdict.limit[-1])
     return verdict, faults + ([fault] if fault else [])
+
+
+def devices_of(fixture):
+    """As many as the job names."""
+    ids = [line for line in fixture["yaml"] if "device_ids" in line]
+    return len(ids[0].split("device_ids: [")[1].split("]")[0].split(",")) if ids else 1
 
 
 def check_initial(tandem, fixture):
@@ -53,15 +61,15 @@ def check_initial(tandem, fixture):
     return ["initial weights: %s has CRC-32 %s, PyTorch's has %s" % (k, came[k], want[k]) for k in want if want[k] != came[k]]
 
 
-def test_all(tandem, kernels, names):
+def test_all(tandem, kernels, device, names):
     bad = 0
     print("%-18s %-8s %10s %10s %10s" % ("fixture", "kernels", "steps 1-10", "all", "PyTorch's"))
     for name, fixture in load(names).items():
         try:
-            verdict, faults = check(tandem, fixture, kernels)
-            if kernels == "auto" and ("-single-1" in name or "-ddp-2" in name):
+            verdict, faults = check(tandem, fixture, kernels, device)
+            if kernels == "auto" and device == "cpu" and ("-single-1" in name or "-ddp-2" in name):
                 faults += check_initial(tandem, fixture)
-            print("%-18s %-8s %10.1e %10.1e %10.1e" % (name, kernels, verdict.early, verdict.most, verdict.own), flush=True)
+            print("%-18s %-8s %10.1e %10.1e %10.1e" % (name, kernels if device == "cpu" else device, verdict.early, verdict.most, verdict.own), flush=True)
         except Failed as e:
             faults = [str(e)]
         for fault in faults:
@@ -106,10 +114,14 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--tandem", default=os.environ.get("TANDEM", "tandem"))
     p.add_argument("--kernels", choices=["auto", "ref"], default="auto")
+    p.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     p.add_argument("--self-test", action="store_true")
     p.add_argument("names", nargs="*")
     args = p.parse_args()
-    return self_test() if args.self_test else test_all(args.tandem, args.kernels, args.names)
+    if args.device == "cuda" and not tandem_side.has_cuda(args.tandem):
+        print("skipped: no CUDA device here")
+        return 77
+    return self_test() if args.self_test else test_all(args.tandem, args.kernels, args.device, args.names)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,11 @@ def run(tandem, yaml_lines, folder, extra=()):
     return out
 
 
+def has_cuda(tandem):
+    done = subprocess.run([tandem, "doctor", "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return json.loads(done.stdout)["modules"]["cuda"].startswith("usable")
+
+
 def metrics(run_dir):
     """(loss of each step, the last evaluation's line or None)"""
     with open(os.path.join(run_dir, "metrics.jsonl")) as f:
