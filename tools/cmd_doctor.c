@@ -14,7 +14,7 @@ static int run(tool *t) {
 
 const tool_verb verb_doctor = {"doctor",
                                "",
-                               "system, CPU, memory and limits, modules found or why not; paste-ready",
+                               "system, CPU, memory and limits, modules found or why not, GPUs; paste-ready",
                                "Prints what a report about a problem should contain. Exit status 12 when something is\n"
                                "found that will stop runs; each such line says what to do.\n\n"
                                "examples:\n"

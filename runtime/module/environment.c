@@ -1,5 +1,5 @@
-/* What a report about a problem should contain: system, processor, memory and limits, modules. Read from /proc, /sys
- * and the module loader; anything that cannot be read is left out. */
+/* What a report about a problem should contain: system, processor, memory and limits, modules, GPUs. Read from /proc,
+ * /sys, the module loader and the cuda module; anything that cannot be read is left out. */
 #include <tandem/doctor.h>
 #include <tandem/tandem.h>
 
@@ -211,7 +211,7 @@ static void limits_part(report *r) {
 }
 
 /* Whether a module is here is information; only asking for an absent one is an error, and `train` says it then. */
-static tdm_status modules_part(report *r, const tdm_host *host) {
+static tdm_status modules_part(report *r, const tdm_host *host, const tdm_module **cuda) {
     static const char *const names[] = {"dnnl", "cuda", "nccl", "gloo", "mpi"};
     bool told = false; /* where was looked: the same places for all of them */
     section(r, "modules", "modules");
@@ -219,6 +219,7 @@ static tdm_status modules_part(report *r, const tdm_host *host) {
         const tdm_module *module;
         tdm_module_report found = {.usable = false};
         TDM_TRY(tdm__module_find(&module, host, names[i], NULL, &found));
+        if (strcmp(names[i], "cuda") == 0) *cuda = module;
         char line[1200];
         bool absent = !found.usable && !found.path[0];
         if (absent && told && !r->json) {
@@ -236,6 +237,31 @@ static tdm_status modules_part(report *r, const tdm_host *host) {
     return TDM_OK;
 }
 
+static void put_device_line(void *user, const char *name, const char *value) {
+    put_text(user, name, value);
+}
+
+static tdm_status put_devices(report *r, const tdm_device_ops *ops) {
+    int count = 0;
+    TDM_TRY(ops->count(&count));
+    char line[80] = "auto takes cuda; device_ids: 0";
+    if (count > 1)
+        snprintf(line, sizeof line, "auto takes cuda; device_ids: 0 %s %d", count > 2 ? "to" : "and", count - 1);
+    put_text(r, "parallel.device", line);
+    return TDM_DEVICE_HAS(ops, report) && ops->report != NULL ? ops->report(put_device_line, r) : TDM_OK;
+}
+
+/* GPUs, where the cuda module can work here. What fails here would fail in a run, too. */
+static void devices_part(report *r, const tdm_module *cuda) {
+    if (cuda == NULL || !TDM_MODULE_HAS(cuda, device) || cuda->device == NULL) return;
+    tdm_error before;
+    tdm__error_save(&before);
+    section(r, "devices", "devices");
+    if (put_devices(r, cuda->device) == TDM_OK) return;
+    put_fault(r, "cuda", tdm_error_message());
+    (void)tdm__error_restore(&before, NULL);
+}
+
 tdm_status tdm_environment(const tdm_host *host, int json, char **out) {
     if (!out) TDM_FAIL(TDM_E_USAGE, "a place for the text is wanted, NULL was given");
     *out = NULL;
@@ -247,7 +273,9 @@ tdm_status tdm_environment(const tdm_host *host, int json, char **out) {
     cpu_part(&r);
     memory_part(&r);
     limits_part(&r);
-    tdm_status status = modules_part(&r, host);
+    const tdm_module *cuda = NULL;
+    tdm_status status = modules_part(&r, host, &cuda);
+    if (status == TDM_OK) devices_part(&r, cuda);
     if (r.json) tdm__text_puts(&r.text, "}}\n");
     if (status == TDM_OK) status = tdm__text_take_public(&r.text, out);
     tdm__text_deinit(&r.text);

@@ -13,6 +13,7 @@ extern const tdm_host_calls tdm__host_calls;
 
 /* Modules of an older build lack the last members. */
 #define TDM_MODULE_HAS(module, member) ((module)->size >= offsetof(tdm_module, member) + sizeof((module)->member))
+#define TDM_DEVICE_HAS(device, member) ((device)->size >= offsetof(tdm_device_ops, member) + sizeof((device)->member))
 
 typedef struct tdm_module_report {
     char path[512]; /* of the library that was opened, or "" */

@@ -21,6 +21,7 @@ typedef struct emulated {
     void (*set_memory)(size_t bytes);
     void (*set_driver)(int version);
     void (*set_capability)(int version);
+    void (*set_peers)(bool possible);
     void (*fail_at)(long k);
     void (*fail_work_at)(long k);
     long (*calls)(void);
@@ -54,6 +55,7 @@ static inline const emulated *emulated_open(void) {
         emulated_find(library, "cuda_emulated_set_memory", &e.set_memory);
         emulated_find(library, "cuda_emulated_set_driver", &e.set_driver);
         emulated_find(library, "cuda_emulated_set_capability", &e.set_capability);
+        emulated_find(library, "cuda_emulated_set_peers", &e.set_peers);
         emulated_find(library, "cuda_emulated_fail_at", &e.fail_at);
         emulated_find(library, "cuda_emulated_fail_work_at", &e.fail_work_at);
         emulated_find(library, "cuda_emulated_calls", &e.calls);
@@ -68,6 +70,7 @@ static inline const emulated *emulated_open(void) {
     e.set_driver(13000);
     e.set_devices(2);
     e.set_capability(90);
+    e.set_peers(true);
     e.set_memory((size_t)1 << 30);
     return &e;
 }

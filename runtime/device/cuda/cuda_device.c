@@ -78,7 +78,7 @@ static void meet_peers(int index) {
 /* What this GPU and this build can compute with. */
 static tdm_status check_ability(const tdm_cuda_full_device *full, const struct cudaDeviceProp *properties) {
     const char *name = full->device.base.name;
-    if (properties->major * 10 + properties->minor < 75)
+    if (properties->major * 10 + properties->minor < TDM_CUDA_LEAST_CAPABILITY)
         TDM_CUDA_FAIL(TDM_E_DEVICE, "%s, %s: compute capability 7.5 or newer is wanted, it has %d.%d", name,
                       full->model, properties->major, properties->minor);
     if (full->device.precision == TDM_TF32 && properties->major < 8)
@@ -222,4 +222,5 @@ const tdm_device_ops tdm__cuda_device_ops = {
     .capture_run = tdm__cuda_capture_run,
     .capture_free = tdm__cuda_capture_free,
     .queue_handle = tdm__cuda_queue_handle,
+    .report = tdm__cuda_report,
 };

@@ -1,5 +1,5 @@
-/* See cuda_libraries.h. A library serves if it is new enough, which is asked first, and has every function of its
- * table; one that does not is closed and the next place tried. */
+/* See cuda_libraries.h and cuda_nvml.h. A library serves if it is new enough, which is asked first, and has every
+ * function of its table; one that does not is closed and the next place tried. */
 #include "runtime/device/cuda/cuda_libraries.h"
 
 #include <dlfcn.h>
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "ops/cuda_module/cuda_module.h"
+#include "runtime/device/cuda/cuda_nvml.h"
 
 typedef struct symbol {
     const char *name;
@@ -19,7 +20,7 @@ typedef struct symbol {
 
 typedef struct wanted {
     const char *file;
-    const char *version_function; /* size_t (*)(void) */
+    const char *version_function; /* size_t (*)(void); NULL: any version serves */
     size_t least;                 /* version */
     const symbol *symbols;
     size_t count;
@@ -43,9 +44,17 @@ static const wanted dnn_wanted = {"libcudnn.so.9", "cudnnGetVersion", 90000, dnn
                                   sizeof dnn_symbols / sizeof dnn_symbols[0]};
 #endif
 
+#define TDM_SYMBOL(name) {#name, offsetof(tdm_nvml, name)},
+static const symbol nvml_symbols[] = {
+#include "runtime/device/cuda/nvml.def"
+};
+#undef TDM_SYMBOL
+static const wanted nvml_wanted = {"libnvidia-ml.so.1", NULL, 0, nvml_symbols,
+                                   sizeof nvml_symbols / sizeof nvml_symbols[0]};
+
 typedef struct attempt {
     const wanted *what;
-    void *table; /* tdm_cublaslt or tdm_cudnn */
+    void *table; /* tdm_cublaslt, tdm_cudnn or tdm_nvml */
     void *library;
     size_t version;
     char *text;
@@ -68,6 +77,7 @@ static void note(attempt *a, const char *format, ...) {
 /* Versions from 9 on are major * 10000 + minor * 100 + patch, in both libraries. */
 static bool is_new_enough(attempt *a, const char *path, void *library) {
     size_t (*version)(void) = NULL;
+    if (a->what->version_function == NULL) return true;
     void *address = dlsym(library, a->what->version_function);
     if (address == NULL) {
         note(a, "%s has no %s", path, a->what->version_function);
@@ -84,7 +94,11 @@ static bool has_symbols(attempt *a, const char *path, void *library) {
     for (size_t i = 0; i < a->what->count; i++) {
         void *address = dlsym(library, a->what->symbols[i].name);
         if (address == NULL) {
-            note(a, "%s, version %zu, has no %s", path, a->version, a->what->symbols[i].name);
+            if (a->what->version_function != NULL) {
+                note(a, "%s, version %zu, has no %s", path, a->version, a->what->symbols[i].name);
+            } else {
+                note(a, "%s has no %s", path, a->what->symbols[i].name);
+            }
             return false;
         }
         memcpy((char *)a->table + a->what->symbols[i].offset, &address, sizeof address);
@@ -160,4 +174,17 @@ const tdm_cuda_libraries *tdm__cuda_libraries(char *why, size_t bytes) {
                  found.blas_text);
     pthread_mutex_unlock(&lock);
     return usable ? &found : NULL;
+}
+
+bool tdm__cuda_nvml_open(tdm_nvml *nvml, char *text, size_t bytes) {
+    size_t version = 0;
+    memset(nvml, 0, sizeof *nvml);
+    text[0] = '\0';
+    nvml->library = find(&nvml_wanted, nvml, &version, folders_of_user(), text, bytes);
+    return nvml->library != NULL;
+}
+
+void tdm__cuda_nvml_close(tdm_nvml *nvml) {
+    if (nvml->library != NULL) dlclose(nvml->library);
+    memset(nvml, 0, sizeof *nvml);
 }

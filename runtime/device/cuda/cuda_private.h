@@ -76,6 +76,10 @@ size_t tdm__cuda_matmul_workspace(const tdm_cuda_matmul *matmul);
 
 /* cuda_device.c */
 extern const tdm_device_ops tdm__cuda_device_ops;
+enum { TDM_CUDA_LEAST_CAPABILITY = 75 }; /* compute capability 7.5 */
+
+/* cuda_report.c */
+tdm_status tdm__cuda_report(void (*line)(void *user, const char *key, const char *value), void *user);
 
 /* A call of cublasLt or cuDNN that failed, as a status with a message; `call` is the source text of the call. */
 tdm_status tdm__cublas_error(const tdm_cuda_libraries *libraries, cublasStatus_t status, const char *call,

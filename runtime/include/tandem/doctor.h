@@ -1,4 +1,4 @@
-/* tandem/doctor.h - this machine as tandem sees it: system, processor, memory and limits, modules. */
+/* tandem/doctor.h - this machine as tandem sees it: system, processor, memory and limits, modules, GPUs. */
 #ifndef TANDEM_DOCTOR_H
 #define TANDEM_DOCTOR_H
 

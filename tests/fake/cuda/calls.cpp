@@ -429,6 +429,10 @@ size_t cuda_emulated_memory_used(int device) {
     return knob([&](state &s) { return s.devices[device].used; });
 }
 
+size_t cuda_emulated_memory() {
+    return knob([](state &s) { return s.memory; });
+}
+
 int cuda_emulated_live() {
     return knob([](state &s) {
         return static_cast<int>(s.ranges.size() + s.streams.size() + s.events.size() + s.graphs.size() +

@@ -96,6 +96,10 @@ typedef struct tdm_device_ops {
 
     /* The queue as the device's own library knows it (cudaStream_t); for communicators. */
     void *(*queue_handle)(tdm_device *device, tdm_queue *queue);
+
+    /* What a report about a problem should contain of devices of this kind, a line each; keys differ from each other.
+     * Nothing is started on the devices for it. Optional: NULL where there is nothing to say. */
+    tdm_status (*report)(void (*line)(void *user, const char *key, const char *value), void *user);
 } tdm_device_ops;
 
 /* Devices begin their own struct with this one. */

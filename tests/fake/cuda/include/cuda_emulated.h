@@ -30,7 +30,8 @@ CUDA_EMULATED_API long cuda_emulated_calls(void);        /* calls so far, those 
 CUDA_EMULATED_API long cuda_emulated_work_done(void);    /* kernels, copies and fills done so far */
 CUDA_EMULATED_API long cuda_emulated_kernels_done(void); /* kernels among them */
 CUDA_EMULATED_API size_t cuda_emulated_memory_used(int device);
-CUDA_EMULATED_API int cuda_emulated_live(void); /* allocations, streams, events, graphs not yet given back */
+CUDA_EMULATED_API size_t cuda_emulated_memory(void); /* of each device */
+CUDA_EMULATED_API int cuda_emulated_live(void);      /* allocations, streams, events, graphs not yet given back */
 
 /* Every device without its allocations, streams, events, graphs and errors. For the beginning of a test, when no other
  * thread uses CUDA; and for a child of fork, in which CUDA does not work otherwise. */
