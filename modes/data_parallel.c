@@ -227,8 +227,9 @@ static tdm_status own_passes(void *user) {
 
 static tdm_status own_passes_one(void *argument) {
     dp_task *task = argument;
+    tdm_replica *replica = task->dp->replica[task->index];
     if (task->all.rows == 0) return TDM_OK;
-    return tdm__replica_run(task->dp->replica[task->index], tdm__step_key(task->shard, 1), own_passes, task);
+    return tdm__replica_run(replica, tdm__step_key(replica, task->shard, 1), own_passes, task);
 }
 
 static tdm_status update_one(void *argument) {
@@ -240,7 +241,9 @@ static tdm_status end_one(void *argument) {
     dp_task *task = argument;
     tdm_times unused = {{0}};
     tdm_times *times = task->index == 0 ? task->dp->times : &unused;
-    return tdm__replica_end(task->dp->replica[task->index], times);
+    tdm_replica *replica = task->dp->replica[task->index];
+    if (task->dp->count > 1) TDM_TRY(tdm__replica_fetch_outcome(replica));
+    return tdm__replica_settle(replica, times);
 }
 
 static tdm_status evaluate_one(void *argument) {
@@ -431,10 +434,10 @@ static tdm_status dp_step(tdm_mode *mode, const tdm_batch *batch, const tdm_upda
     TDM_TRY(begin(d, batch, denominator));
     result->times.ms[TDM_PHASE_SCATTER] = tdm__lap(&d->at);
     if (d->count == 1)
-        TDM_TRY(tdm__replica_run(d->replica[0], tdm__step_key(batch->shard, 1), work, d));
+        TDM_TRY(tdm__replica_run(d->replica[0], tdm__step_key(d->replica[0], batch->shard, 1), work, d));
     else
         TDM_TRY(work(d));
-    if (d->count == 1) TDM_TRY(tdm__prefetch_batch(d->replica[0], update));
+    if (d->count == 1) TDM_TRY(tdm__behind_work(d->replica[0], update));
     TDM_TRY(parallel(d, end_one));
     read_outcome(d, denominator, result);
     result->bytes_moved = bytes_moved(d);

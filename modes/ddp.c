@@ -82,6 +82,7 @@ static tdm_status open_all(ddp *d) {
     TDM_TRY(tdm__open_replica(params, &wish, &d->replica));
     if (on_device)
         TDM_TRY(params->device_comm->open(&d->device_comm, d->replica->device, d->comm, d->comm->timeout_ms));
+    d->replica->captures_together = on_device;
     if (discrete) TDM_TRY(open_meeting_place(d, &grad));
     d->host_grad = grad;
     TDM_TRY(tdm__new(params->host, &d->bucket, (size_t)params->plan->bucket_count, sizeof(*d->bucket), "buckets"));
@@ -122,15 +123,21 @@ static tdm_status spread_arena(ddp *d, tdm_arena_kind kind, void *arena, size_t 
     return tdm__replica_put(d->replica, kind);
 }
 
+static bool broadcasts(const ddp *d) {
+    return d->world > 1 && d->base.params.plan->buffer_bytes > 0 && d->base.params.job->parallel.ddp.broadcast_buffers;
+}
+
+/* In host memory, before the step; on the device it is a part of the step's work. */
 static tdm_status broadcast_buffers(ddp *d, tdm_step_result *result) {
     const tdm_plan *plan = d->base.params.plan;
-    if (d->world == 1 || plan->buffer_bytes == 0 || !d->base.params.job->parallel.ddp.broadcast_buffers) return TDM_OK;
+    if (!broadcasts(d)) return TDM_OK;
+    result->bytes_moved += (int64_t)plan->buffer_bytes;
+    if (d->device_comm != NULL) return TDM_OK;
     int64_t at = tdm__now_ns();
     TDM_TRY(spread_arena(d, TDM_ARENA_BUFFER, d->replica->buffer, plan->buffer_bytes));
     double ms = tdm__lap(&at);
     result->times.ms[TDM_PHASE_COMM] += ms;
     result->times.ms[TDM_PHASE_COMM_EXPOSED] += ms;
-    result->bytes_moved += (int64_t)plan->buffer_bytes;
     return TDM_OK;
 }
 
@@ -186,6 +193,10 @@ static tdm_status passes(void *user) {
     const tdm_mode_params *params = &d->base.params;
     tdm_exec_hooks hooks = {bucket_ready, d};
     int64_t micro = params->job->train.accumulate;
+    if (d->device_comm != NULL && broadcasts(d)) {
+        TDM_TRY(spread_arena(d, TDM_ARENA_BUFFER, d->replica->buffer, params->plan->buffer_bytes));
+        TDM_TRY(tdm__replica_lap(d->replica, TDM_PHASE_COMM_EXPOSED));
+    }
     int64_t used = 0; /* micro-batches that have rows: the last of them communicates */
     for (tdm_rows rows; used < micro && tdm__micro_batch(params, &d->all, micro, used, &rows);) used++;
     for (int64_t k = 0; k < used; k++) {
@@ -237,21 +248,21 @@ static tdm_status run_split(ddp *d, tdm_hash128 key, tdm_step_result *result) {
     TDM_TRY(tdm__replica_settle(d->replica, &result->times));
     if (d->device_comm == NULL) TDM_TRY(reduce_in_host(d, result));
     TDM_TRY(check_reduction(d));
-    key.low++; /* another piece of work than the passes over these rows */
-    return tdm__replica_run(d->replica, key, update, d);
+    static const tdm_hash128 any_rows = {1, 0};
+    return tdm__replica_run(d->replica, any_rows, update, d);
 }
 
 static tdm_status run(ddp *d, const tdm_batch *batch, const tdm_step_values *values, tdm_step_result *result) {
     TDM_TRY(tdm__replica_begin(d->replica, values));
     TDM_TRY(tdm__place_batch(d->replica, batch, &d->all));
-    tdm_hash128 key = tdm__step_key(batch->shard, 1);
+    tdm_hash128 key = tdm__step_key(d->replica, batch->shard, 1);
     if (d->split)
         TDM_TRY(run_split(d, key, result));
     else
         TDM_TRY(tdm__replica_run(d->replica, key, passes_and_update, d));
-    TDM_TRY(tdm__prefetch_batch(d->replica, d->update));
+    TDM_TRY(tdm__behind_work(d->replica, d->update));
     TDM_TRY(wait_for_device_comm(d)); /* before the device is waited for, which has no deadline */
-    TDM_TRY(tdm__replica_end(d->replica, &result->times));
+    TDM_TRY(tdm__replica_settle(d->replica, &result->times));
     for (int i = 0; d->worker != NULL && i < d->base.params.plan->bucket_count; i++)
         result->times.ms[TDM_PHASE_COMM] += d->bucket[i].ms;
     return TDM_OK;
@@ -293,9 +304,9 @@ static tdm_status share_result(ddp *d, int64_t denominator, tdm_step_result *res
 static tdm_status abandon(ddp *d) {
     tdm_error error;
     tdm__error_save(&error);
-    if (d->device_comm != NULL) d->device_comm->ops->abort(d->device_comm);
+    tdm__comm_abort(d->device_comm, error.message); /* the peers learn why */
     if (d->worker != NULL) {
-        d->comm->ops->abort(d->comm);
+        tdm__comm_abort(d->comm, error.message);
         (void)tdm__worker_wait(d->worker, -1);
     }
     return tdm__error_restore(&error, NULL);

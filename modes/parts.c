@@ -46,8 +46,11 @@ tdm_status tdm__place_batch(tdm_replica *replica, const tdm_batch *batch, tdm_ro
     return tdm__replica_place(replica, out, batch->shard_count, ticket_of(batch), out);
 }
 
-tdm_status tdm__prefetch_batch(tdm_replica *replica, const tdm_update *update) {
+/* Every rank looks at its next batch, however long that takes: they alternate between places alike, so that what they
+ * capture is alike. */
+tdm_status tdm__behind_work(tdm_replica *replica, const tdm_update *update) {
     tdm_rows rows[TDM_LIST_MAX];
+    TDM_TRY(tdm__replica_fetch_outcome(replica));
     if (replica->stage == NULL || update->next == NULL) return TDM_OK;
     const tdm_batch *batch = tdm__loader_peek(update->next);
     if (batch == NULL) return TDM_OK;
@@ -55,10 +58,11 @@ tdm_status tdm__prefetch_batch(tdm_replica *replica, const tdm_update *update) {
     return tdm__replica_prefetch(replica, rows, batch->shard_count, ticket_of(batch));
 }
 
-tdm_hash128 tdm__step_key(const tdm_shard *shards, int count) {
-    int64_t rows[TDM_LIST_MAX];
-    for (int i = 0; i < count; i++) rows[i] = shards[i].rows;
-    return tdm__hash(rows, (size_t)count * sizeof(*rows));
+tdm_hash128 tdm__step_key(const tdm_replica *replica, const tdm_shard *shards, int count) {
+    int64_t key[TDM_LIST_MAX + 1];
+    for (int i = 0; i < count; i++) key[i] = shards[i].rows;
+    key[count] = (int64_t)tdm__replica_place_key(replica);
+    return tdm__hash(key, (size_t)(count + 1) * sizeof(*key));
 }
 
 /* ---- the loss ---- */

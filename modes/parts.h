@@ -12,10 +12,10 @@ bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_
 tdm_rows tdm__shard_rows(const tdm_shard *shard);
 /* All shards of the batch on one replica; out has room for them. */
 tdm_status tdm__place_batch(tdm_replica *replica, const tdm_batch *batch, tdm_rows *out);
-/* While the step's work runs: the next batch starts on its way. */
-tdm_status tdm__prefetch_batch(tdm_replica *replica, const tdm_update *update);
-/* What decides the work of a step beside the job: the rows of each part. */
-tdm_hash128 tdm__step_key(const tdm_shard *shards, int count);
+/* What decides the work of a step beside the job: the rows of each part, and where they lie. After they are placed. */
+tdm_hash128 tdm__step_key(const tdm_replica *replica, const tdm_shard *shards, int count);
+/* While the step's work runs: its outcome is fetched behind it, the next batch starts on its way. */
+tdm_status tdm__behind_work(tdm_replica *replica, const tdm_update *update);
 
 /* What the mean over these shards divides by. */
 int64_t tdm__denominator(const tdm_mode_params *params, const tdm_shard *shards, int count);

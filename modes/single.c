@@ -126,9 +126,9 @@ static tdm_status single_step(tdm_mode *mode, const tdm_batch *batch, const tdm_
     TDM_TRY(tdm__replica_begin(s->replica, &values));
     s->parts = batch->shard_count;
     TDM_TRY(tdm__place_batch(s->replica, batch, s->rows));
-    TDM_TRY(tdm__replica_run(s->replica, tdm__step_key(batch->shard, batch->shard_count), work, s));
-    TDM_TRY(tdm__prefetch_batch(s->replica, update));
-    TDM_TRY(tdm__replica_end(s->replica, &result->times));
+    TDM_TRY(tdm__replica_run(s->replica, tdm__step_key(s->replica, batch->shard, batch->shard_count), work, s));
+    TDM_TRY(tdm__behind_work(s->replica, update));
+    TDM_TRY(tdm__replica_settle(s->replica, &result->times));
     read_outcome(s, denominator, result);
     return TDM_OK;
 }

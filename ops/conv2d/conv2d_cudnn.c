@@ -110,6 +110,12 @@ static tdm_status describe(convolution *c) {
 
 /* ---- the choice of algorithms ---- */
 
+/* What a candidate may round to: the heuristics also offer more than was asked for. */
+static bool rounds_as_wished(const convolution *c, cudnnMathType_t math) {
+    if (c->way.device->precision == TDM_TF32) return math != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
+    return math == CUDNN_FMA_MATH;
+}
+
 static bool serves(const convolution *c, cudnnStatus_t status, cudnnDeterminism_t determinism, size_t memory,
                    bool exact) {
     return status == CUDNN_STATUS_SUCCESS && memory <= most_workspace && (exact || c->way.sizes.fast) &&
@@ -119,7 +125,8 @@ static bool serves(const convolution *c, cudnnStatus_t status, cudnnDeterminism_
 /* CHOOSE: candidates in `candidate`, best first; takes the first that serves. */
 #define TAKE_FIRST(c, candidate, count, which, field, exact)                                                     \
     for (int i = 0; i < (count) && !*found; i++) {                                                               \
-        *found = serves((c), (candidate)[i].status, (candidate)[i].determinism, (candidate)[i].memory, (exact)); \
+        *found = rounds_as_wished((c), (candidate)[i].mathType) &&                                               \
+                 serves((c), (candidate)[i].status, (candidate)[i].determinism, (candidate)[i].memory, (exact)); \
         if (!*found) continue;                                                                                   \
         (c)->field = (candidate)[i].algo;                                                                        \
         (c)->workspace_bytes[which] = (candidate)[i].memory;                                                     \

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/log.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/exec/stage.h"
@@ -134,19 +135,48 @@ static tdm_status capture(tdm_replica *replica, tdm_work work, void *user) {
     return status != TDM_OK ? tdm__error_restore(&error, NULL) : ended;
 }
 
+static tdm_status drop(tdm_replica *replica, tdm_status status) {
+    tdm_error error;
+    tdm__error_save(&error);
+    error.status = status;
+    replica->records = replica->record->next; /* the one in use is the first */
+    free_record(replica, replica->record);
+    replica->record = NULL;
+    return tdm__error_restore(&error, NULL);
+}
+
+static tdm_status run_first(tdm_replica *replica, tdm_hash128 key, tdm_work work, void *user) {
+    drop_oldest(replica);
+    TDM_TRY(tdm__new(replica->host, &replica->record, 1, sizeof(*replica->record), "record of a step"));
+    replica->record->key = key;
+    replica->record->next = replica->records;
+    replica->records = replica->record;
+    tdm_status status = run_plainly(replica, work, user);
+    return status == TDM_OK ? TDM_OK : drop(replica, status); /* so that it counts as never run */
+}
+
+/* What cannot be captured can be run all the same. */
+static tdm_status try_capture(tdm_replica *replica, tdm_work work, void *user) {
+    tdm_error before;
+    tdm__error_save(&before);
+    tdm_status status = capture(replica, work, user);
+    if (status != TDM_E_DEVICE || replica->captures_together) return status;
+    TDM_WARN(replica->host, "device", "%s: this step cannot be one graph and is started call by call: %s",
+             replica->device->name, tdm_error_message());
+    (void)tdm__error_restore(&before, NULL);
+    replica->record->plain = true;
+    return TDM_OK;
+}
+
 tdm_status tdm__replica_run(tdm_replica *replica, tdm_hash128 key, tdm_work work, void *user) {
-    const tdm_device_ops *ops = replica->device->ops;
-    if (replica->stage != NULL) key.high ^= (uint64_t)tdm__stage_place(replica->stage);
     replica->record = find(replica, key);
-    if (replica->record == NULL) {
-        drop_oldest(replica);
-        TDM_TRY(tdm__new(replica->host, &replica->record, 1, sizeof(*replica->record), "record of a step"));
-        replica->record->key = key;
-        replica->record->next = replica->records;
-        replica->records = replica->record;
-        return run_plainly(replica, work, user);
-    }
-    if (ops->capture_begin == NULL) return run_plainly(replica, work, user);
-    if (replica->record->capture == NULL) TDM_TRY(capture(replica, work, user));
-    return ops->capture_run(replica->device, replica->record->capture);
+    if (replica->record == NULL) return run_first(replica, key, work, user);
+    if (replica->captures && replica->record->capture == NULL && !replica->record->plain)
+        TDM_TRY(try_capture(replica, work, user));
+    if (replica->record->capture == NULL) return run_plainly(replica, work, user);
+    return replica->device->ops->capture_run(replica->device, replica->record->capture);
+}
+
+uint64_t tdm__replica_place_key(const tdm_replica *replica) {
+    return replica->stage != NULL ? (uint64_t)tdm__stage_place(replica->stage) : 0;
 }

@@ -9,7 +9,8 @@ enum { TDM_MAX_LAPS = 128 }; /* of one step; later ones are in no phase */
 struct tdm_record {
     tdm_record *next;
     tdm_hash128 key;
-    tdm_capture *capture; /* NULL: seen once, or the device captures nothing */
+    tdm_capture *capture; /* NULL: seen once, or not to be captured */
+    bool plain;           /* it was tried, and cannot be captured */
     int laps;
     tdm_phase phase[TDM_MAX_LAPS];
     tdm_event *stamp[TDM_MAX_LAPS + 1]; /* of a discrete device; [0]: the beginning */

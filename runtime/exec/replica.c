@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/base/env.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/base/sync.h"
@@ -88,6 +89,8 @@ tdm_status tdm__replica_open(tdm_replica **out, const tdm_host *host, const tdm_
     replica->device = device;
     replica->index = options->index;
     replica->seed = options->seed;
+    const char *graphs = tdm__env(TDM_ENV_CUDA_GRAPHS);
+    replica->captures = device->ops->capture_begin != NULL && (graphs == NULL || strcmp(graphs, "0") != 0);
     tdm_status status = open_all(replica, options);
     if (status != TDM_OK) {
         tdm_error error;
@@ -125,6 +128,7 @@ void tdm__replica_close(tdm_replica *replica) {
 tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_step_values *values) {
     tdm_device *device = replica->device;
     *replica->host_block = (tdm_step_block){.values = *values};
+    replica->record = NULL;
     return device->ops->copy(device, NULL, replica->block, replica->host_block, sizeof(*replica->block));
 }
 
@@ -133,11 +137,10 @@ tdm_status tdm__replica_settle(tdm_replica *replica, tdm_times *times) {
     return tdm__record_times(replica, times);
 }
 
-tdm_status tdm__replica_end(tdm_replica *replica, tdm_times *times) {
+tdm_status tdm__replica_fetch_outcome(tdm_replica *replica) {
     tdm_device *device = replica->device;
-    TDM_TRY(device->ops->copy(device, NULL, &replica->host_block->outcome, &replica->block->outcome,
-                              sizeof(replica->block->outcome)));
-    return tdm__replica_settle(replica, times);
+    return device->ops->copy(device, NULL, &replica->host_block->outcome, &replica->block->outcome,
+                             sizeof(replica->block->outcome));
 }
 
 /* ---- arenas in host memory ---- */

@@ -1,8 +1,8 @@
 /* A replica: the plan bound to one device's memory. The only stage of the run that changes while training.
  *
- * A step is: begin (the step's values and its rows go to the device), run (work is put on the device's queue), end
- * (what the step left behind is fetched; the device has nothing left to do). On a device that is not discrete all
- * memory is the host's, nothing is copied, and work is done when it is put. */
+ * A step is: begin and place (the step's values and its rows go to the device), run (work is put on the device's
+ * queue), fetch_outcome, and settle, which waits for all that. On a device that is not discrete all memory is the
+ * host's, nothing is copied, and work is done when it is put. */
 #ifndef TDM_EXEC_REPLICA_H
 #define TDM_EXEC_REPLICA_H
 
@@ -70,6 +70,8 @@ typedef struct tdm_replica {
     char *mirror[TDM_ARENA_COUNT];
 
     tdm_record *record, *records; /* in use; all, the last used first */
+    bool captures;                /* work that comes again is captured */
+    bool captures_together;       /* other ranks capture the same: going on without is no choice of this one's */
 } tdm_replica;
 
 typedef struct tdm_replica_options {
@@ -97,17 +99,19 @@ tdm_status tdm__replica_place(tdm_replica *replica, const tdm_rows *parts, int c
 tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_rows *parts, int count, int64_t ticket);
 /* `work` puts a step's work on the device's queue, and nothing else: where the device can, it is captured when the same
  * `key` comes for the second time, and run in one call from then on. The key is of all that decides what `work` puts
- * there but the contents of memory. */
+ * there but the contents of memory; where rows lie is a part of that (tdm__replica_place_key). */
 typedef tdm_status (*tdm_work)(void *user);
 tdm_status tdm__replica_run(tdm_replica *replica, tdm_hash128 key, tdm_work work, void *user);
 /* Captured work is given back; what comes next is captured anew. */
 void tdm__replica_forget(tdm_replica *replica);
 /* Within `work`: what was put on the queue since the last lap, or since run, was this phase. */
 tdm_status tdm__replica_lap(tdm_replica *replica, tdm_phase phase);
+/* Of the place where the rows of this step lie; 0 where nothing is captured. */
+uint64_t tdm__replica_place_key(const tdm_replica *replica);
+/* Behind the work: what the step left behind comes to replica->host_block->outcome. */
+tdm_status tdm__replica_fetch_outcome(tdm_replica *replica);
 /* Waits for what run put on the queue; its laps are added to *times where it has their phase. */
 tdm_status tdm__replica_settle(tdm_replica *replica, tdm_times *times);
-/* Settles, and replica->host_block->outcome is the step's. */
-tdm_status tdm__replica_end(tdm_replica *replica, tdm_times *times);
 
 /* ---- arenas in host memory ---- */
 

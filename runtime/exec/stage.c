@@ -8,7 +8,7 @@
 #include "runtime/base/status.h"
 
 typedef struct place {
-    char *device, *host; /* x, then targets, then positions */
+    char *device, *host; /* positions, targets, x: what is copied ends with the last row */
     tdm_event *arrived;
     int64_t ticket; /* of what is there or on its way; TDM_NO_TICKET */
 } place;
@@ -16,7 +16,7 @@ typedef struct place {
 struct tdm_stage {
     int64_t rows; /* at most, of all parts */
     size_t row_bytes, target_bytes;
-    size_t target_at, position_at, bytes; /* in a place */
+    size_t target_at, x_at, bytes; /* in a place */
     tdm_queue *queue;
     place place[2];
     int current;
@@ -48,9 +48,9 @@ tdm_status tdm__stage_open(tdm_stage **out, tdm_replica *replica, int64_t rows, 
     s->rows = rows;
     s->row_bytes = (size_t)tdm__shape_count(&graph->values[graph->input].shape) * sizeof(float);
     s->target_bytes = target_bytes;
-    s->target_at = round_up((size_t)rows * s->row_bytes);
-    s->position_at = s->target_at + round_up((size_t)rows * target_bytes);
-    s->bytes = s->position_at + (size_t)rows * sizeof(int64_t);
+    s->target_at = round_up((size_t)rows * sizeof(int64_t));
+    s->x_at = s->target_at + round_up((size_t)rows * target_bytes);
+    s->bytes = s->x_at + (size_t)rows * s->row_bytes;
     return open_places(s, replica->device);
 }
 
@@ -89,10 +89,10 @@ static void pack(const tdm_stage *s, char *to, const tdm_rows *parts, int count)
     for (int i = 0; i < count; i++) {
         size_t rows = (size_t)parts[i].rows;
         if (rows == 0) continue;
-        memcpy(to + first * s->row_bytes, parts[i].x, rows * s->row_bytes);
+        memcpy(to + s->x_at + first * s->row_bytes, parts[i].x, rows * s->row_bytes);
         if (parts[i].target != NULL)
             memcpy(to + s->target_at + first * s->target_bytes, parts[i].target, rows * s->target_bytes);
-        memcpy(to + s->position_at + first * sizeof(int64_t), parts[i].position, rows * sizeof(int64_t));
+        memcpy(to + first * sizeof(int64_t), parts[i].position, rows * sizeof(int64_t));
         first += rows;
     }
 }
@@ -104,7 +104,7 @@ static tdm_status send(tdm_stage *s, tdm_device *device, int index, const tdm_ro
         TDM_FAIL(TDM_E_INTERNAL, "exec: a batch of %lld rows, there is room for %lld", (long long)rows,
                  (long long)s->rows);
     pack(s, p->host, parts, count);
-    TDM_TRY(device->ops->copy(device, s->queue, p->device, p->host, s->bytes));
+    TDM_TRY(device->ops->copy(device, s->queue, p->device, p->host, s->x_at + (size_t)rows * s->row_bytes));
     return device->ops->event_record(device, p->arrived, s->queue);
 }
 
@@ -114,9 +114,9 @@ static void locate(const tdm_stage *s, const tdm_rows *parts, int count, tdm_row
     for (int i = 0; i < count; i++) {
         const bool has_target = parts[i].target != NULL;
         out[i] = (tdm_rows){.rows = parts[i].rows,
-                            .x = (const float *)(const void *)(base + first * s->row_bytes),
+                            .x = (const float *)(const void *)(base + s->x_at + first * s->row_bytes),
                             .target = has_target ? base + s->target_at + first * s->target_bytes : NULL,
-                            .position = (const int64_t *)(const void *)(base + s->position_at) + first};
+                            .position = (const int64_t *)(const void *)base + first};
         first += (size_t)parts[i].rows;
     }
 }

@@ -59,6 +59,17 @@ static tdm_status open_device_comm(tdm_run *run) {
     return TDM_OK;
 }
 
+/* One rank without NCCL, and all do without. */
+static tdm_status agree_on_device_comm(tdm_run *run) {
+    int64_t all_have = run->device_comm != NULL;
+    if (run->comm == NULL || !run->compute.device->discrete) return TDM_OK;
+    TDM_TRY(tdm__all_reduce(run->comm, (tdm_span){&all_have, 1, TDM_DTYPE_I64}, TDM_REDUCE_MIN));
+    if (all_have || run->device_comm == NULL) return TDM_OK;
+    TDM_WARN(run->host, "comm", "some rank has no NCCL: gradients meet in host memory");
+    run->device_comm = NULL;
+    return TDM_OK;
+}
+
 static tdm_status check_ranks(tdm_run *run) {
     const tdm_job *job = run->job;
     int devices = job->parallel.device_ids.count > 0 ? job->parallel.device_ids.count : 1;
@@ -274,6 +285,7 @@ static tdm_status open_parts(tdm_run *run) {
         TDM_TRY(tdm__comm_open_shm(&run->comm, run->options.launch_fd, run->rank, run->world, run->host,
                                    (int64_t)(job->parallel.ddp.timeout * 1000.0)));
     TDM_TRY(tdm__run_agree(run));
+    TDM_TRY(agree_on_device_comm(run));
     TDM_TRY(open_mode(run));
     TDM_TRY(open_eval_loaders(run));
     double momentum = job->optimizer.type == TDM_SGD ? job->optimizer.momentum : job->optimizer.betas.item[0];

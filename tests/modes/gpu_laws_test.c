@@ -103,6 +103,19 @@ TEST(it_repeats) {
     tdm_graph_free(graph);
 }
 
+TEST(graphs_change_nothing) {
+    tdm_job job;
+    law_job(&job);
+    job.train.accumulate = 2;
+    tdm_graph *graph = law_graph(1, 1);
+    law_result captured = run_as(&job, graph, TDM_MODE_SINGLE, 2);
+    setenv("TANDEM_CUDA_GRAPHS", "0", 1);
+    law_result plain = run_as(&job, graph, TDM_MODE_SINGLE, 2);
+    unsetenv("TANDEM_CUDA_GRAPHS");
+    check_same(&captured, &plain);
+    tdm_graph_free(graph);
+}
+
 TEST(nccl_gives_the_losses_of_shm) {
     if (device_count < 2) return; /* NCCL wants a device for each rank */
     tdm_job job;
@@ -231,6 +244,6 @@ static void find_devices(void) {
     if (device_count == 0) TEST_SKIP(why);
 }
 
-TEST_MAIN(find_devices(); RUN(modes_are_equal); RUN(it_repeats); RUN(nccl_gives_the_losses_of_shm);
-          RUN(the_cpus_numbers); RUN(variants_of_dp); RUN(tf32_is_near_f32); RUN(checkpoints_cross);
-          RUN(a_device_that_is_not_there);)
+TEST_MAIN(find_devices(); RUN(modes_are_equal); RUN(it_repeats); RUN(graphs_change_nothing);
+          RUN(nccl_gives_the_losses_of_shm); RUN(the_cpus_numbers); RUN(variants_of_dp); RUN(tf32_is_near_f32);
+          RUN(checkpoints_cross); RUN(a_device_that_is_not_there);)

@@ -7,6 +7,7 @@
 /* After these CUDA answers every further call of the process for this device with the same error. */
 static bool is_lasting(cudaError_t error) {
     switch (error) {
+    case cudaErrorContained:
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
     case cudaErrorIllegalAddress:

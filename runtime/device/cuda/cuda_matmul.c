@@ -133,6 +133,13 @@ static tdm_status ask_all(tdm_cuda_matmul *mm, bool *found) {
     return *found ? tdm__cuda_workspace(mm->device, mm->workspace_bytes) : TDM_OK;
 }
 
+static tdm_status no_algorithm(const tdm_cuda_matmul *mm) {
+    TDM_CUDA_FAIL(TDM_E_UNSUPPORTED,
+                  "%s: cublasLt %zu has no algorithm for a product of %lld x %lld x %lld (batch %lld)",
+                  mm->device->base.name, mm->device->libraries->blas.version, (long long)mm->shape.m,
+                  (long long)mm->shape.n, (long long)mm->shape.k, (long long)mm->shape.batch);
+}
+
 static tdm_status choose(tdm_cuda_matmul *mm) {
     bool found = false;
     TDM_CUDA_TRY(set_epilogue(mm, mm->shape.bias, mm->shape.relu));
@@ -141,11 +148,7 @@ static tdm_status choose(tdm_cuda_matmul *mm) {
         TDM_CUDA_TRY(set_epilogue(mm, false, false));
         TDM_CUDA_TRY(ask_all(mm, &found));
     }
-    if (found) return TDM_OK;
-    TDM_CUDA_FAIL(TDM_E_UNSUPPORTED,
-                  "%s: cublasLt %zu has no algorithm for a product of %lld x %lld x %lld (batch %lld)",
-                  mm->device->base.name, mm->device->libraries->blas.version, (long long)mm->shape.m,
-                  (long long)mm->shape.n, (long long)mm->shape.k, (long long)mm->shape.batch);
+    return found ? TDM_OK : no_algorithm(mm);
 }
 
 /* ---- NaN ---- */
@@ -204,7 +207,7 @@ static tdm_status check_relu(tdm_cuda_matmul *mm) {
     if (found) return TDM_OK;
     TDM_CUDA_TRY(set_epilogue(mm, false, false));
     TDM_CUDA_TRY(ask_all(mm, &found));
-    return TDM_OK;
+    return found ? TDM_OK : no_algorithm(mm);
 }
 
 /* ---- open, run, close ---- */

@@ -4,9 +4,9 @@
 
 #include "runtime/device/cuda/cuda_private.h"
 
-/* How long finish asks before it sleeps. A step of a small model takes some 100 us, and waking a sleeping thread half
- * of that, so short waits are busy ones; longer ones leave the processor to the loader's threads. */
-enum { BUSY_NS = 200000 };
+/* How long finish asks before it sleeps. A step of a small model takes 100 us to 1 ms, and waking a sleeping thread up
+ * to 60, so short waits are busy ones; longer ones leave the processor to the loader's threads. */
+enum { BUSY_NS = 2000000 };
 
 static int64_t now_ns(void) {
     struct timespec now;

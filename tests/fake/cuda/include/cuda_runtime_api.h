@@ -33,6 +33,7 @@ typedef enum cudaError {
     cudaErrorInvalidDevice = 101,
     cudaErrorNoKernelImageForDevice = 209,
     cudaErrorECCUncorrectable = 214,
+    cudaErrorContained = 226,
     cudaErrorPeerAccessUnsupported = 217,
     cudaErrorNvlinkUncorrectable = 220,
     cudaErrorUnsupportedPtxVersion = 222,
