@@ -61,7 +61,8 @@ static void print_json(const tdm_plan *plan, const costs *c, int replicas, tdm_t
     tdm__text_puts(text, "}\n");
 }
 
-tdm_status tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bool json, char **out) {
+tdm_status tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bool json, const char *note,
+                            char **out) {
     costs c = count_costs(plan, job, replicas);
     tdm_text text;
     tdm__text_init(&text, plan->arena.host);
@@ -69,16 +70,18 @@ tdm_status tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replic
         print_json(plan, &c, replicas, &text);
     else
         print_text(plan, &c, replicas, &text);
+    if (!json && note != NULL) tdm__text_printf(&text, "\nnote: %s\n", note);
     return tdm__text_take_public(&text, out);
 }
 
 /* A plan touches no device: where the job's is not here, the plan is made with the CPU's kernels. */
-static tdm_status open_compute(tdm_compute *compute, const tdm_host *host, const tdm_job *job) {
+static tdm_status open_compute(tdm_compute *compute, const tdm_host *host, const tdm_job *job, const char **note) {
     tdm_compute_wish wish = {.device = job->parallel.device, .kernels = job->parallel.kernels};
     tdm_error before;
     tdm__error_save(&before);
     tdm_status status = tdm__compute_open(compute, host, &wish);
     if (status != TDM_E_DEVICE && status != TDM_E_UNSUPPORTED) return status;
+    *note = "the job's device cannot be had here: kernels, and the layouts and scratch they ask for, are the CPU's";
     (void)tdm__error_restore(&before, NULL);
     wish.device = TDM_DEVICE_CPU;
     return tdm__compute_open(compute, host, &wish);
@@ -90,7 +93,8 @@ tdm_status tdm_plan_print(const tdm_job *job, const tdm_graph *graph, int json, 
     TDM_TRY(tdm_job_check(job));
     const tdm_host *host = tdm_host_default();
     tdm_compute compute;
-    TDM_TRY(open_compute(&compute, host, job));
+    const char *note = NULL;
+    TDM_TRY(open_compute(&compute, host, job, &note));
     int devices = job->parallel.device_ids.count > 0 ? job->parallel.device_ids.count : 1;
     int64_t rows = job->train.per_device != TDM_INT_NULL ? job->train.per_device : job->train.global_batch / devices;
     int64_t micro = job->train.accumulate;
@@ -105,7 +109,7 @@ tdm_status tdm_plan_print(const tdm_job *job, const tdm_graph *graph, int json, 
                                 .loss = job->loss.kind};
     tdm_plan *plan = NULL;
     tdm_status status = tdm__plan_build(&plan, host, graph, &options);
-    if (status == TDM_OK) status = tdm__plan_report(plan, job, devices, json != 0, out);
+    if (status == TDM_OK) status = tdm__plan_report(plan, job, devices, json != 0, note, out);
     tdm__plan_free(plan);
     tdm__compute_close(&compute, host);
     return status;

@@ -102,8 +102,8 @@ static tdm_status print_summary(tdm_run *run, char **out) {
 tdm_status tdm_run_print(tdm_run *run, const char *what, char **out) {
     if (run == NULL || what == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_print: a pointer is NULL");
     if (strcmp(what, "graph") == 0) return tdm_graph_print(run->graph, out);
-    if (strcmp(what, "plan") == 0) return tdm__plan_report(run->plan, run->job, run->replicas, false, out);
-    if (strcmp(what, "plan.json") == 0) return tdm__plan_report(run->plan, run->job, run->replicas, true, out);
+    if (strcmp(what, "plan") == 0) return tdm__plan_report(run->plan, run->job, run->replicas, false, NULL, out);
+    if (strcmp(what, "plan.json") == 0) return tdm__plan_report(run->plan, run->job, run->replicas, true, NULL, out);
     if (strcmp(what, "summary") == 0) return print_summary(run, out);
     TDM_FAIL(TDM_E_USAGE, "tdm_run_print: '%s' is none of graph, plan, plan.json, summary", what);
 }

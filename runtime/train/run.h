@@ -85,8 +85,9 @@ tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy);
 tdm_status tdm__run_agree(tdm_run *run);
 
 /* ---- descriptions ---- */
-/* The plan with what the job adds to it: memory of a device, bytes between devices. For tdm_free. */
-tdm_status tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bool json, char **out);
+/* The plan with what the job adds to it: memory of a device, bytes between devices, a note or NULL. For tdm_free. */
+tdm_status tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bool json, const char *note,
+                            char **out);
 
 /* ---- the run directory ---- */
 tdm_status tdm__folder_open(tdm_run *run); /* config files, lock; nothing without job.run.dir or on other ranks */
