@@ -1,6 +1,9 @@
 /* See nccl_gpu.h. */
 #include "tests/comm/nccl_gpu.h"
 
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 void gpu_nap(int ms) {
@@ -48,4 +51,33 @@ tdm_status gpu_reduce(gpu_rank *g) {
 tdm_status gpu_reduce_and_wait(gpu_rank *g) {
     tdm_status status = gpu_reduce(g);
     return status == TDM_OK ? g->nccl->ops->wait(g->nccl) : status;
+}
+
+tdm_capture *gpu_capture(gpu_rank *g, int runs) {
+    tdm_capture *capture = NULL;
+    CHECK_OK(g->device->ops->capture_begin(g->device));
+    for (int i = 0; i < runs; i++) CHECK_OK(gpu_reduce(g));
+    CHECK_OK(g->nccl->ops->join(g->nccl));
+    CHECK_OK(g->device->ops->capture_end(g->device, &capture));
+    CHECK(capture != NULL);
+    return capture;
+}
+
+static bool is_keeper(const char *thread) {
+    char path[300], name[32] = "";
+    snprintf(path, sizeof(path), "/proc/self/task/%s/comm", thread);
+    FILE *file = fopen(path, "r");
+    if (file == NULL) return false; /* it has ended meanwhile */
+    bool read = fgets(name, sizeof(name), file) != NULL;
+    fclose(file);
+    return read && strcmp(name, "tandem-nccl\n") == 0;
+}
+
+int gpu_keepers(void) {
+    int count = 0;
+    DIR *threads = opendir("/proc/self/task");
+    if (threads == NULL) return -1;
+    for (struct dirent *entry; (entry = readdir(threads)) != NULL;) count += is_keeper(entry->d_name);
+    closedir(threads);
+    return count;
 }

@@ -20,6 +20,10 @@ void gpu_check(gpu_rank *g, float want); /* that all of the data is */
 /* A sum over the ranks, in place. */
 tdm_status gpu_reduce(gpu_rank *g);
 tdm_status gpu_reduce_and_wait(gpu_rank *g);
+/* `runs` of them in a graph; NULL where that failed, which was told. */
+tdm_capture *gpu_capture(gpu_rank *g, int runs);
 void gpu_nap(int ms);
+/* Keepers of this process: each belongs to a site, and ends with it. */
+int gpu_keepers(void);
 
 #endif

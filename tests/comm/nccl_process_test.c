@@ -81,6 +81,46 @@ TEST(a_peer_killed_while_the_stream_is_waited_for) {
     CHECK_INT(status[0], 0);
 }
 
+/* As a_peer_killed_in_an_all_reduce, in the third run of a graph: the survivors are told while their graphs are there,
+ * which NCCL's abort waits for, then free them, and nothing is left. */
+static void killed_in_replay_rank(rank_context *c) {
+    gpu_rank g;
+    REQUIRE_OK(gpu_open(&g, c, c->rank, TIMEOUT_MS));
+    tdm_capture *capture = gpu_capture(&g, 1);
+    for (int i = 0; i < 2; i++) {
+        gpu_put(&g, 1);
+        CHECK_OK(g.device->ops->capture_run(g.device, capture));
+        CHECK_OK(g.nccl->ops->wait(g.nccl));
+        gpu_check(&g, (float)c->world);
+    }
+    int64_t start = tdm__now_ns();
+    if (c->rank == 2) {
+        gpu_nap(200);
+        kill(c->pids[1], SIGKILL);
+        gpu_nap(200);
+    }
+    CHECK_OK(g.device->ops->capture_run(g.device, capture));
+    check_death(g.nccl->ops->wait(g.nccl), start);
+    start = tdm__now_ns();
+    CHECK_INT(gpu_keepers(), 1);
+    CHECK_OK(g.device->ops->finish(g.device, NULL));
+    g.device->ops->capture_free(g.device, capture);
+    gpu_close(&g);
+    CHECK(tdm__ms_since(start) < SOON_MS);
+    CHECK_INT(gpu_keepers(), 0);
+}
+
+TEST(a_peer_killed_in_a_replay) {
+    int status[4];
+    ranks_fork(4, TIMEOUT_MS, killed_in_replay_rank, NULL, status);
+    for (int r = 0; r < 4; r++) {
+        if (r == 1)
+            CHECK(WIFSIGNALED(status[r]) && WTERMSIG(status[r]) == SIGKILL);
+        else
+            CHECK_INT(status[r], 0);
+    }
+}
+
 static void killed_in_open_rank(rank_context *c) {
     gpu_rank g;
     int64_t start = tdm__now_ns();
@@ -198,6 +238,7 @@ TEST(ranks_that_share_a_gpu) {
 TEST_MAIN({
     RUN(a_peer_killed_in_an_all_reduce);
     RUN(a_peer_killed_while_the_stream_is_waited_for);
+    RUN(a_peer_killed_in_a_replay);
     RUN(a_peer_killed_while_nccl_is_opened);
     RUN(a_peer_that_is_stopped);
     RUN(ranks_that_do_not_fit_together);

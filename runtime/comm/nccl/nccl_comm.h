@@ -20,7 +20,7 @@ enum { TDM_NCCL_CALL_TEXT = 128, TDM_NCCL_WHY = 400, TDM_NCCL_WORLD_MAX = 256 };
 
 typedef enum tdm_nccl_state {
     TDM_NCCL_LIVE,
-    TDM_NCCL_ABORTING, /* nobody enters NCCL any more */
+    TDM_NCCL_ABORTING, /* nobody enters NCCL any more; lasts until all graphs with calls of NCCL are destroyed */
     TDM_NCCL_DEAD      /* ncclCommAbort has returned: no communicator is left, no kernel of theirs runs */
 } tdm_nccl_state;
 
@@ -72,7 +72,8 @@ bool tdm__nccl_enter(tdm_nccl_site *site);
 void tdm__nccl_leave(tdm_nccl_site *site);
 /* The keeper is asked to abort. Async-signal-safe. */
 void tdm__nccl_want_abort(tdm_nccl_site *site);
-/* Until the communicators are gone. False: ncclCommAbort hangs; nothing of them may be freed. */
+/* Until the communicators are gone. False: ncclCommAbort hangs, or a graph with their calls is left; nothing of them
+ * may be freed. Only for who is closing: others may still have to free graphs. */
 bool tdm__nccl_wait_dead(tdm_nccl_site *site);
 int64_t tdm__nccl_now_ns(void);
 /* Between two looks. A short wait is a busy one, then come naps that grow; zero at the beginning of a wait. */
@@ -83,7 +84,8 @@ void tdm__nccl_pause(tdm_nccl_pause *pause);
 
 /* ---- nccl_failure.c ---- */
 
-/* TDM_E_COMM with the job's first cause, behind the name of the call; the communicators are gone when it returns. */
+/* TDM_E_COMM with the job's first cause, behind the name of the call. When it returns, the kernels have left and what
+ * was behind them is done; the communicators go when the caller has freed his graphs. So does `broken`. */
 tdm_status tdm__nccl_ended(tdm_nccl_comm *comm);
 /* Ends the job, with this sentence for every rank. */
 tdm_status tdm__nccl_broken(tdm_nccl_comm *comm, tdm_status status, const char *format, ...) TDM_PRINTF(3, 4);

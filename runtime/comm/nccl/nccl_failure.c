@@ -14,8 +14,9 @@ void tdm__nccl_begin(tdm_nccl_comm *comm) {
 
 /* ---- failures ---- */
 
-/* After an abort the kernels of NCCL leave and what is behind them goes on, over garbage: it must be done with before
- * anybody frees what it works on. An event that cannot be had (during a capture) ends the wait. */
+/* Once the keeper has raised NCCL's abort flags its kernels leave and what is behind them goes on, over garbage: it
+ * must be done with before anybody frees what it works on. An event that cannot be had (during a capture) ends the
+ * wait. */
 static void drain(tdm_nccl_comm *comm) {
     tdm_device *device = comm->site->device;
     int64_t deadline = tdm__nccl_now_ns() + (int64_t)DRAIN_MS * 1000000;
@@ -28,26 +29,25 @@ static void drain(tdm_nccl_comm *comm) {
     }
 }
 
-/* Waits for the keeper to have aborted; what must be added to the message, "" if all is well. */
-static const char *give_up(tdm_nccl_comm *comm) {
+/* Does not wait for ncclCommAbort: it returns when the graphs with NCCL's calls are gone, and who frees them has to be
+ * told of the failure first. */
+static void give_up(tdm_nccl_comm *comm) {
     tdm__nccl_want_abort(comm->site);
-    if (!tdm__nccl_wait_dead(comm->site)) return "; ncclCommAbort has not returned for 10 s, so end the process";
     drain(comm);
-    return "";
 }
 
 tdm_status tdm__nccl_ended(tdm_nccl_comm *comm) {
     tdm_nccl_site *site = comm->site;
     const tdm_comm_ops *ops = site->control->ops;
     char why[TDM_NCCL_WHY] = "";
-    const char *more = give_up(comm);
+    give_up(comm);
     bool can_tell = ops->size >= offsetof(tdm_comm_ops, ended) + sizeof(ops->ended) && ops->ended != NULL;
     if (!can_tell || !ops->ended(site->control, why, sizeof(why))) {
         pthread_mutex_lock(&site->mutex);
         snprintf(why, sizeof(why), "%s", site->why[0] != '\0' ? site->why : "the job was ended");
         pthread_mutex_unlock(&site->mutex);
     }
-    TDM_NCCL_FAIL(TDM_E_COMM, "%s: %s%s", comm->call, why, more);
+    TDM_NCCL_FAIL(TDM_E_COMM, "%s: %s", comm->call, why);
 }
 
 /* The first cause stays. */
@@ -71,8 +71,8 @@ tdm_status tdm__nccl_broken(tdm_nccl_comm *comm, tdm_status status, const char *
     vsnprintf(what, sizeof(what), format, arguments);
     va_end(arguments);
     tell_all(comm, what);
-    const char *more = give_up(comm);
-    TDM_NCCL_FAIL(status, "%s: rank %d: %s%s", comm->call, comm->site->rank, what, more);
+    give_up(comm);
+    TDM_NCCL_FAIL(status, "%s: rank %d: %s", comm->call, comm->site->rank, what);
 }
 
 tdm_status tdm__nccl_device_failed(tdm_nccl_comm *comm, tdm_status status) {
@@ -80,7 +80,6 @@ tdm_status tdm__nccl_device_failed(tdm_nccl_comm *comm, tdm_status status) {
     snprintf(what, sizeof(what), "%s failed", comm->site->device->name);
     tell_all(comm, what);
     tdm__nccl_want_abort(comm->site);
-    (void)tdm__nccl_wait_dead(comm->site);
     return tdm__nccl_host()->frame(status, __FILE__, __LINE__);
 }
 

@@ -182,7 +182,8 @@ static void say_goodbye(tdm_nccl_comm *c) {
     tdm__nccl_leave(site);
 }
 
-/* What still has a handle is aborted. False: that hangs, and the keeper still holds it. */
+/* What still has a handle is aborted; captured work is gone by now, so that ends. False: it hangs all the same, and the
+ * keeper still holds it. */
 static bool leave_list(tdm_nccl_comm *c) {
     tdm_nccl_site *site = c->site;
     for (;;) {
@@ -194,7 +195,12 @@ static bool leave_list(tdm_nccl_comm *c) {
         pthread_mutex_unlock(&site->mutex);
         if (free) return true;
         tdm__nccl_want_abort(site);
-        if (!tdm__nccl_wait_dead(site)) return false;
+        if (tdm__nccl_wait_dead(site)) continue;
+        if (site->host->log != NULL)
+            site->host->log(site->host->user, TDM_LOG_ERROR, "nccl",
+                            "ncclCommAbort has not returned for 10 s (it waits for captured work that was not freed "
+                            "before the communicator was closed, or hangs): end the process");
+        return false;
     }
 }
 

@@ -9,7 +9,7 @@
 
 enum {
     WATCH_MS = 100,       /* how often the keeper looks at the control plane */
-    ABORT_MS = 10 * 1000, /* ncclCommAbort takes less, or hangs (NVIDIA/nccl#1777) */
+    ABORT_MS = 10 * 1000, /* without graphs ncclCommAbort takes less, or hangs (NVIDIA/nccl#1777) */
     QUIET_MS = 1000       /* for kernels to leave after ncclCommRevoke */
 };
 
@@ -24,9 +24,11 @@ static struct timespec in_ms(int64_t ms) {
     return (struct timespec){.tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000)};
 }
 
-/* Naps of a sixteenth of the wait so far: what is over when the nap begins is seen a little later, never much. */
+/* A nap lasts 70 us or more, however short it is meant to be, and a step on a GPU often takes less than a millisecond:
+ * so the first 2 ms are spent looking. Then come naps of a sixteenth of the wait so far: what is over when the nap
+ * begins is seen a little later, never much. */
 void tdm__nccl_pause(tdm_nccl_pause *pause) {
-    enum { BUSY_NS = 100 * 1000, LEAST_NS = 20 * 1000, MOST_NS = 500 * 1000, PART = 16 };
+    enum { BUSY_NS = 2000 * 1000, MOST_NS = 500 * 1000, PART = 16 };
     int64_t now = tdm__nccl_now_ns();
     if (pause->start_ns == 0) pause->start_ns = now;
     int64_t waited = now - pause->start_ns, nap = waited / PART;
@@ -34,8 +36,7 @@ void tdm__nccl_pause(tdm_nccl_pause *pause) {
         sched_yield();
         return;
     }
-    nap = nap < LEAST_NS ? LEAST_NS : nap > MOST_NS ? MOST_NS : nap;
-    nanosleep(&(struct timespec){.tv_nsec = (long)nap}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = (long)(nap < MOST_NS ? nap : MOST_NS)}, NULL);
 }
 
 /* ---- who is inside ---- */
@@ -103,7 +104,8 @@ static void wait_until_outside(tdm_nccl_site *site) {
 }
 
 /* All communicators of the rank in one group: their flags are raised before the memory of any is freed, which waits for
- * the kernels of all. */
+ * the kernels of all. It waits for graphs with their calls, too: kernels of a graph that have not started yet need that
+ * memory. So the group ends when the rank's owner, who may have to be told of the failure first, has freed them. */
 static void abort_all(tdm_nccl_site *site) {
     pthread_mutex_lock(&site->mutex);
     atomic_store(&site->abort_wanted, true);

@@ -183,6 +183,12 @@ ncclResult_t make(ncclComm_t *out, const std::string &name, int world, int rank,
     return begin(comm, [comm] { return join(comm); });
 }
 
+/* What NCCL does under the name of commDestroySync: kernels of a graph that have not started need the communicator's
+ * memory, so it stays until the graph is gone, aborted or not. */
+void wait_for_graphs(const ncclComm &comm) {
+    while (comm.who->graphs.load() > 0) usleep(100);
+}
+
 void give_back(ncclComm_t comm) {
     {
         const std::lock_guard<std::mutex> guard(all().lock);
@@ -327,14 +333,14 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *made
     return begin(comm, [comm, made] { return split(comm, made); });
 }
 
-/* All ranks together, and after all their work; graphs with calls in them must be gone (from NCCL 2.26 on). */
+/* All ranks together, and after all their work; graphs with calls in them must be gone. */
 static ncclResult_t finalize(ncclComm_t comm) {
     member &m = *comm->who;
     if (m.under_way.load() > 0) {
         (void)cudaStreamQuery(comm->stream);
         (void)cudaGetLastError();
     }
-    if (m.under_way.load() > 0 || (all().knobs.version >= 22600 && m.graphs.load() > 0)) return ncclInProgress;
+    if (m.under_way.load() > 0 || m.graphs.load() > 0) return ncclInProgress;
     (*m.at)->rank[m.rank].finalized.store(1);
     for (int r = 0; r < m.world; r++) {
         if ((*m.at)->rank[r].finalized.load() == 0) return ncclInProgress;
@@ -364,10 +370,12 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
         comm->who->stopped = true;
         all().aborts++;
     }
-    if (open_group.depth > 0)
+    if (open_group.depth > 0) {
         open_group.aborted.push_back(comm);
-    else
-        give_back(comm);
+        return ncclSuccess;
+    }
+    wait_for_graphs(*comm);
+    give_back(comm);
     return ncclSuccess;
 }
 
@@ -444,6 +452,7 @@ ncclResult_t ncclGroupEnd() {
         const ncclResult_t result = submit(one.first, one.second);
         if (result != ncclSuccess) g.result = result;
     }
+    for (ncclComm_t comm : aborted) wait_for_graphs(*comm);
     for (ncclComm_t comm : aborted) give_back(comm);
     return g.result;
 }

@@ -53,7 +53,8 @@ typedef struct tdm_comm_ops {
     /* What is put on the device's own queue from now on runs behind all calls so far. */
     tdm_status (*join)(tdm_comm *comm);
     /* Waits until all calls so far are done, and what the device's own queue holds: calls in captured work run there.
-     * A peer that failed, or the deadline, is TDM_E_COMM and aborts. Captured work is freed before `close`. */
+     * A peer that failed, or the deadline, is TDM_E_COMM and aborts: the device's queue then ends by itself, over
+     * garbage. Captured work is freed before `close`, after a failure, too: an abort is complete only then. */
     tdm_status (*wait)(tdm_comm *comm);
 
     /* ---- of host memory ---- */
