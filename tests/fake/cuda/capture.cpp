@@ -101,6 +101,7 @@ static void leave(const std::shared_ptr<capture> &what) {
         stream->capture.reset();
         stream->tail.clear();
     }
+    what->nodes.clear(); /* events recorded in it outlive it, and must not keep what the nodes hold */
     all().captures.erase(what);
 }
 
@@ -121,9 +122,10 @@ static cudaError_t end_capture(CUstream_st *stream, cudaGraph_t *out) {
     } else if (in_order(ended->nodes, tail, false).size() != ended->nodes.size()) {
         error = cudaErrorStreamCaptureUnjoined;
     }
+    std::vector<node> nodes = ended->nodes;
     leave(ended);
     if (error != cudaSuccess) return error;
-    *out = new CUgraph_st{ended->nodes, tail};
+    *out = new CUgraph_st{std::move(nodes), tail};
     all().graphs.insert(*out);
     return cudaSuccess;
 }
