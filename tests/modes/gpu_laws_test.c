@@ -45,28 +45,9 @@ static void set_cuda(tdm_job *job, int mode, int devices) {
     for (int i = 0; i < devices; i++) job->parallel.device_ids.item[i] = i % device_count;
 }
 
-static law_result run_ok(const tdm_job *job, const tdm_graph *graph) {
-    law_result result = law_run(job, graph);
-    if (result.status != TDM_OK) {
-        tdm_test_failures++;
-        fprintf(stderr, "mode %d on %d devices: %s: %s\n", job->parallel.mode, job->parallel.device_ids.count,
-                tdm_status_name(result.status), result.message);
-    }
-    return result;
-}
-
 static law_result run_as(tdm_job *job, const tdm_graph *graph, int mode, int devices) {
     set_cuda(job, mode, devices);
-    return run_ok(job, graph);
-}
-
-static void check_same(const law_result *a, const law_result *b) {
-    CHECK_TEXT(a->params, b->params);
-    CHECK_INT(a->steps, b->steps);
-    for (int64_t i = 0; i < a->steps; i++) CHECK(a->loss[i] == b->loss[i]);
-    CHECK(a->eval_loss == b->eval_loss);
-    CHECK(a->accuracy == b->accuracy);
-    CHECK(memcmp(a->buffers, b->buffers, sizeof(a->buffers)) == 0);
+    return law_run_ok(job, graph);
 }
 
 static void check_near(const law_result *a, const law_result *b, double relative) {
@@ -85,8 +66,8 @@ TEST(modes_are_equal) {
         law_result ddp = run_as(&job, graph, TDM_MODE_DDP, n);
         CHECK_INT(single.steps, 8);
         CHECK(single.params[0] != '\0');
-        check_same(&single, &dp);
-        check_same(&single, &ddp);
+        law_check_same(&single, &dp);
+        law_check_same(&single, &ddp);
         tdm_graph_free(graph);
     }
 }
@@ -96,7 +77,7 @@ TEST(it_repeats) {
     law_job(&job);
     tdm_graph *graph = law_graph(1, 1);
     law_result a = run_as(&job, graph, TDM_MODE_SINGLE, 1), b = run_as(&job, graph, TDM_MODE_SINGLE, 1);
-    check_same(&a, &b);
+    law_check_same(&a, &b);
     job.seed = 8;
     law_result c = run_as(&job, graph, TDM_MODE_SINGLE, 1);
     CHECK(strcmp(a.params, c.params) != 0); /* so that equality above means something */
@@ -112,7 +93,7 @@ TEST(graphs_change_nothing) {
     setenv("TANDEM_CUDA_GRAPHS", "0", 1);
     law_result plain = run_as(&job, graph, TDM_MODE_SINGLE, 2);
     unsetenv("TANDEM_CUDA_GRAPHS");
-    check_same(&captured, &plain);
+    law_check_same(&captured, &plain);
     tdm_graph_free(graph);
 }
 
@@ -147,7 +128,7 @@ TEST(the_cpus_numbers) {
             law_graph(0, 1); /* no bias in front of batch norm: Adam makes steps of rounding noise there */
         law_result cuda = run_as(&job, graph, TDM_MODE_SINGLE, 1);
         job.parallel.device = TDM_DEVICE_CPU;
-        law_result cpu = run_ok(&job, graph);
+        law_result cpu = law_run_ok(&job, graph);
         check_near(&cuda, &cpu, 1e-5);
         CHECK_NEAR(cuda.eval_loss, cpu.eval_loss, 1e-4 * cpu.eval_loss);
         tdm_graph_free(graph);
@@ -162,7 +143,7 @@ TEST(variants_of_dp) {
     law_result usual = run_as(&job, graph, TDM_MODE_DP, 2);
     job.parallel.dp.loss = TDM_DP_LOSS_REPLICA;
     law_result own = run_as(&job, graph, TDM_MODE_DP, 2);
-    check_same(&usual, &own);
+    law_check_same(&usual, &own);
     job.parallel.dp.update = TDM_DP_UPDATE_ALL;
     law_result all = run_as(&job, graph, TDM_MODE_DP, 2);
     CHECK_TEXT(all.params, usual.params);
@@ -170,7 +151,7 @@ TEST(variants_of_dp) {
     job.parallel.dp.update = TDM_DP_UPDATE_ROOT;
     job.parallel.dp.output_device = device_count > 1 ? 1 : 0;
     law_result elsewhere = run_as(&job, graph, TDM_MODE_DP, 2);
-    check_same(&usual, &elsewhere);
+    law_check_same(&usual, &elsewhere);
     tdm_graph_free(graph);
 }
 
@@ -191,7 +172,7 @@ TEST(tf32_is_near_f32) {
     job.train.precision = TDM_TF32;
     law_result tf32 = run_as(&job, graph, TDM_MODE_SINGLE, 1), dp = run_as(&job, graph, TDM_MODE_DP, 1);
     check_near(&tf32, &f32, 2e-2);
-    check_same(&tf32, &dp);
+    law_check_same(&tf32, &dp);
     tdm_graph_free(graph);
 }
 
@@ -205,14 +186,14 @@ static void crossing(int first, int second) {
     tdm_graph *graph = law_graph(0, 1);
     set_cuda(&job, TDM_MODE_SINGLE, 1);
     job.parallel.device = first;
-    law_result straight = run_ok(&job, graph);
+    law_result straight = law_run_ok(&job, graph);
     job.run.dir = folder;
     job.checkpoint.resume = "auto";
     job.train.steps = 4;
-    (void)run_ok(&job, graph);
+    (void)law_run_ok(&job, graph);
     job.train.steps = 8;
     job.parallel.device = second;
-    law_result end = run_ok(&job, graph);
+    law_result end = law_run_ok(&job, graph);
     CHECK_INT(end.steps, 8);
     for (int i = 4; i < 8; i++) CHECK_NEAR(end.loss[i], straight.loss[i], 1e-5 * straight.loss[i]);
     if (first == second) CHECK_TEXT(end.params, straight.params);

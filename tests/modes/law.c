@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/support/tdm_test.h"
+
 static void must(tdm_status status) {
     if (status == TDM_OK) return;
     fprintf(stderr, "law: %s: %s\n", tdm_status_name(status), tdm_error_message());
@@ -154,4 +156,23 @@ law_result law_run(const tdm_job *job, const tdm_graph *graph) {
     memset(&result, 0, sizeof(result));
     run_here(job, graph, 0, 0, -1, &result);
     return result;
+}
+
+law_result law_run_ok(const tdm_job *job, const tdm_graph *graph) {
+    law_result result = law_run(job, graph);
+    if (result.status != TDM_OK) {
+        tdm_test_failures++;
+        fprintf(stderr, "mode %d on %d devices: %s: %s\n", job->parallel.mode, job->parallel.device_ids.count,
+                tdm_status_name(result.status), result.message);
+    }
+    return result;
+}
+
+void law_check_same(const law_result *a, const law_result *b) {
+    CHECK_TEXT(a->params, b->params);
+    CHECK_INT(a->steps, b->steps);
+    for (int64_t i = 0; i < a->steps; i++) CHECK(a->loss[i] == b->loss[i]);
+    CHECK(a->eval_loss == b->eval_loss);
+    CHECK(a->accuracy == b->accuracy);
+    CHECK(memcmp(a->buffers, b->buffers, sizeof(a->buffers)) == 0);
 }

@@ -37,15 +37,6 @@ static void set_mode(tdm_job *job, int mode, int devices) {
     for (int i = 0; i < devices; i++) job->parallel.device_ids.item[i] = i;
 }
 
-static law_result run_ok(const tdm_job *job, const tdm_graph *graph) {
-    law_result result = law_run(job, graph);
-    if (result.status != TDM_OK) {
-        tdm_test_failures++;
-        fprintf(stderr, "run failed: %s: %s\n", tdm_status_name(result.status), result.message);
-    }
-    return result;
-}
-
 static void interrupted(int optimizer, int mode_a, int mode_b, int devices, int64_t at) {
     tdm_job job;
     law_job(&job);
@@ -59,17 +50,17 @@ static void interrupted(int optimizer, int mode_a, int mode_b, int devices, int6
     job.train.steps = 12; /* 50 samples, 6 a device: the interruption is in the middle of an epoch */
     set_mode(&job, mode_a, devices);
     tdm_graph *graph = law_graph(1, 1);
-    law_result straight = run_ok(&job, graph);
+    law_result straight = law_run_ok(&job, graph);
 
     fresh_folder();
     job.run.dir = folder;
     job.checkpoint.resume = "auto";
     job.train.steps = at;
-    law_result first = run_ok(&job, graph);
+    law_result first = law_run_ok(&job, graph);
     CHECK_INT(first.steps, at);
     job.train.steps = 12;
     set_mode(&job, mode_b, devices);
-    law_result second = run_ok(&job, graph);
+    law_result second = law_run_ok(&job, graph);
     CHECK_INT(second.steps, 12);
     CHECK_TEXT(second.params, straight.params);
     CHECK(memcmp(second.buffers, straight.buffers, sizeof(straight.buffers)) == 0);
@@ -101,17 +92,17 @@ TEST(another_number_of_devices) {
     fresh_folder();
     job.run.dir = folder;
     job.checkpoint.resume = "auto";
-    (void)run_ok(&job, graph);
+    (void)law_run_ok(&job, graph);
     job.train.steps = 6;
     set_mode(&job, TDM_MODE_SINGLE, 1);
     job.train.per_device = 12; /* the same global batch */
-    law_result one = run_ok(&job, graph);
+    law_result one = law_run_ok(&job, graph);
     CHECK_INT(one.steps, 6);
 
     law_job(&job);
     job.train.steps = 6;
     set_mode(&job, TDM_MODE_DP, 2);
-    law_result straight = run_ok(&job, graph);
+    law_result straight = law_run_ok(&job, graph);
     for (int i = 4; i < 6; i++) CHECK_NEAR(one.loss[i], straight.loss[i], 1e-4 * straight.loss[i]);
     tdm_graph_free(graph);
 }
@@ -124,7 +115,7 @@ TEST(another_model_is_refused) {
     job.run.dir = folder;
     job.checkpoint.resume = "auto";
     tdm_graph *graph = law_graph(1, 1), *other = law_graph(0, 1);
-    (void)run_ok(&job, graph);
+    (void)law_run_ok(&job, graph);
     job.train.steps = 4;
     law_result result = law_run(&job, other);
     CHECK_INT(result.status, TDM_E_CHECKPOINT);
