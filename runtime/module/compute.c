@@ -49,8 +49,11 @@ static tdm_status check_ids(const tdm_module *module, const tdm_ints *ids) {
     TDM_TRY(module->device->count(&count));
     for (int i = 0; ids != NULL && i < ids->count; i++) {
         if (ids->item[i] >= count)
-            TDM_FAIL(TDM_E_DEVICE, "parallel.device_ids: cuda:%lld is not here, this machine has %d CUDA device%s",
-                     (long long)ids->item[i], count, count == 1 ? "" : "s");
+            TDM_FAIL(
+                TDM_E_DEVICE,
+                "parallel.device_ids: cuda:%lld is not here, this machine has %d CUDA device%s; write "
+                "parallel.device_ids=[0], or [0, 0] with parallel.allow_shared_device=true for replicas that share it",
+                (long long)ids->item[i], count, count == 1 ? "" : "s");
     }
     return TDM_OK;
 }
