@@ -81,12 +81,6 @@ static bool updates_all(const dp *d) {
     return d->base.params.job->parallel.dp.update == TDM_DP_UPDATE_ALL;
 }
 
-static size_t target_bytes(const dp *d) {
-    const tdm_mode_params *params = &d->base.params;
-    if (params->loss->target == TDM_TARGET_CLASS) return sizeof(int64_t);
-    return (size_t)params->plan->output_width * sizeof(float);
-}
-
 static tdm_status open_gathered(dp *d) {
     const tdm_mode_params *params = &d->base.params;
     d->output_replica = d->replica[output_index(params->job)];
@@ -99,7 +93,7 @@ static tdm_status open_gathered(dp *d) {
     TDM_TRY(device->ops->allocate(device, &memory, bytes, "gathered gradient"));
     d->output_gradient = memory;
     if (!device->ops->discrete || d->count == 1) return TDM_OK;
-    TDM_TRY(device->ops->allocate(device, &memory, rows * target_bytes(d), "gathered targets"));
+    TDM_TRY(device->ops->allocate(device, &memory, rows * tdm__target_bytes(params), "gathered targets"));
     d->target = memory;
     return TDM_OK;
 }
@@ -325,7 +319,7 @@ static tdm_status rows_for_loss(dp *d, const dp_task *task, tdm_rows *out) {
     *out = task->rows;
     if (d->target == NULL || d->replica[task->index] == d->output_replica) return TDM_OK;
     tdm_device *device = d->output_replica->device;
-    size_t bytes = target_bytes(d);
+    size_t bytes = tdm__target_bytes(&d->base.params);
     char *to = d->target + (size_t)task->output_first * bytes;
     out->target = to;
     return device->ops->copy(device, NULL, to, task->rows.target, (size_t)task->rows.rows * bytes);

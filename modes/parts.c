@@ -105,7 +105,7 @@ tdm_status tdm__pass(const tdm_mode_params *params, tdm_replica *replica, const 
 
 /* ---- replicas ---- */
 
-static size_t target_bytes(const tdm_mode_params *params) {
+size_t tdm__target_bytes(const tdm_mode_params *params) {
     if (params->loss->target == TDM_TARGET_CLASS) return sizeof(int64_t);
     return (size_t)params->plan->output_width * sizeof(float);
 }
@@ -124,7 +124,7 @@ tdm_status tdm__open_replica(const tdm_mode_params *params, const tdm_replica_wi
                                    .grad = wish->grad,
                                    .seed = (uint64_t)job->seed,
                                    .rows = params->plan->options.rows * job->train.accumulate * wish->parts,
-                                   .target_bytes = target_bytes(params)};
+                                   .target_bytes = tdm__target_bytes(params)};
     tdm_status status = tdm__replica_open(out, params->host, params->plan, device, &options);
     if (status != TDM_OK) params->device->close(device);
     return status;

@@ -17,6 +17,8 @@ tdm_hash128 tdm__step_key(const tdm_replica *replica, const tdm_shard *shards, i
 /* While the step's work runs: its outcome is fetched behind it, the next batch starts on its way. */
 tdm_status tdm__behind_work(tdm_replica *replica, const tdm_update *update);
 
+/* Of one row's target. */
+size_t tdm__target_bytes(const tdm_mode_params *params);
 /* What the mean over these shards divides by. */
 int64_t tdm__denominator(const tdm_mode_params *params, const tdm_shard *shards, int count);
 /* Puts the loss of these outputs on the replica's queue, and its gradient unless dy is NULL; the sum is added to

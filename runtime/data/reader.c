@@ -17,7 +17,7 @@
 enum { RATIO_MAX = 200, RATIO_FREE = 1 << 20, INPUT_BYTES = 64 * 1024 };
 
 typedef struct zlib_calls {
-    void *library;
+    void *handle;
     int (*init)(z_streamp stream, int window_bits, const char *version, int stream_bytes);
     int (*inflate)(z_streamp stream, int flush);
     int (*reset)(z_streamp stream);
@@ -53,20 +53,20 @@ static tdm_status read_file(tdm_reader *reader, void *out, size_t count, size_t 
 }
 
 static bool find_call(const zlib_calls *zlib, const char *name, void *call) {
-    void *symbol = dlsym(zlib->library, name);
+    void *symbol = dlsym(zlib->handle, name);
     memcpy(call, &symbol, sizeof(symbol)); /* ISO C converts no object pointers to function pointers; POSIX does */
     return symbol != NULL;
 }
 
 static bool load_zlib(zlib_calls *zlib) {
-    zlib->library = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
-    return zlib->library != NULL && find_call(zlib, "inflateInit2_", &zlib->init) &&
+    zlib->handle = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
+    return zlib->handle != NULL && find_call(zlib, "inflateInit2_", &zlib->init) &&
            find_call(zlib, "inflate", &zlib->inflate) && find_call(zlib, "inflateReset", &zlib->reset) &&
            find_call(zlib, "inflateEnd", &zlib->end);
 }
 
 static void delete_inflater(tdm_reader *reader, tdm_inflater *inflater) {
-    if (inflater->zlib.library != NULL) dlclose(inflater->zlib.library);
+    if (inflater->zlib.handle != NULL) dlclose(inflater->zlib.handle);
     tdm__delete(reader->host, inflater);
 }
 

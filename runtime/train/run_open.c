@@ -23,7 +23,10 @@ static tdm_status open_compute(tdm_run *run) {
     TDM_TRY(tdm__compute_open(&run->compute, run->host, &wish));
     TDM_INFO(run->host, "device", "%s: %s", run->compute.device->name, run->compute.report.text);
     if (job->train.precision != TDM_F32 && !run->compute.device->discrete)
-        TDM_FAIL(TDM_E_UNSUPPORTED, "train.precision: only f32 runs on the CPU");
+        TDM_FAIL(
+            TDM_E_UNSUPPORTED,
+            "train.precision: the job runs on the CPU, which computes in f32 only; write f32, or see in `tandem doctor` "
+            "why there is no GPU");
     return TDM_OK;
 }
 

@@ -30,7 +30,7 @@ TEST(good_libraries_are_opened) {
     CHECK(l.dnn.cudnnConvolutionForward != NULL);
     CHECK_INT(l.blas.cublasLtGetVersion(), 130100);
     tdm__cuda_libraries_close(&l);
-    CHECK(l.blas.library == NULL && l.dnn.library == NULL);
+    CHECK(l.blas.handle == NULL && l.dnn.handle == NULL);
 }
 
 TEST(absence_lists_what_was_tried) {
@@ -48,7 +48,7 @@ TEST(cudnn_may_be_absent) {
     tdm_cuda_libraries l;
     if (installed("libcudnn.so.9")) return;
     REQUIRE(tdm__cuda_libraries_open(&l, FAKES "/no_cudnn"));
-    CHECK(l.dnn.library == NULL);
+    CHECK(l.dnn.handle == NULL);
     CHECK_HAS(l.dnn_text, FAKES "/no_cudnn/libcudnn.so.9: ");
     tdm__cuda_libraries_close(&l);
 }

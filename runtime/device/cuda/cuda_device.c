@@ -106,7 +106,7 @@ static tdm_status open_parts(tdm_cuda_full_device *full) {
     TDM_CUBLAS(device->libraries, cublasLtCreate((cublasLtHandle_t *)&device->blas));
     TDM_CUDA_TRY(tdm__cuda_workspace(device, TDM_CUDA_WORKSPACE_LEAST));
 #ifndef TDM_CUDA_NO_CUDNN
-    if (device->libraries->dnn.library != NULL) {
+    if (device->libraries->dnn.handle != NULL) {
         TDM_CUDNN(device->libraries, cudnnCreate((cudnnHandle_t *)&device->dnn));
         TDM_CUDNN(device->libraries, cudnnSetStream((cudnnHandle_t)device->dnn, device->stream));
     }

@@ -55,7 +55,7 @@ static const wanted nvml_wanted = {"libnvidia-ml.so.1", NULL, 0, nvml_symbols,
 typedef struct attempt {
     const wanted *what;
     void *table; /* tdm_cublaslt, tdm_cudnn or tdm_nvml */
-    void *library;
+    void *handle;
     size_t version;
     char *text;
     size_t room;
@@ -107,7 +107,7 @@ static bool has_symbols(attempt *a, const char *path, void *library) {
 }
 
 static void try_path(attempt *a, const char *path) {
-    if (a->library != NULL) return;
+    if (a->handle != NULL) return;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
         const char *why = dlerror();
@@ -118,7 +118,7 @@ static void try_path(attempt *a, const char *path) {
         dlclose(library);
         return;
     }
-    a->library = library;
+    a->handle = library;
     snprintf(a->text, a->room, "%s", path);
 }
 
@@ -132,27 +132,27 @@ static void *find(const wanted *what, void *table, size_t *version, const char *
         folders += length + (folders[length] == ':');
     }
     try_path(&a, what->file);
-    *version = a.library != NULL ? a.version : 0;
-    return a.library;
+    *version = a.handle != NULL ? a.version : 0;
+    return a.handle;
 }
 
 bool tdm__cuda_libraries_open(tdm_cuda_libraries *libraries, const char *folders) {
     tdm_cuda_libraries *l = libraries;
     memset(l, 0, sizeof *l);
     /* cublasLt comes first: cuDNN uses it too, and takes the one that is there. */
-    l->blas.library = find(&blas_wanted, &l->blas, &l->blas.version, folders, l->blas_text, sizeof l->blas_text);
-    if (l->blas.library == NULL) return false;
+    l->blas.handle = find(&blas_wanted, &l->blas, &l->blas.version, folders, l->blas_text, sizeof l->blas_text);
+    if (l->blas.handle == NULL) return false;
 #ifdef TDM_CUDA_NO_CUDNN
     snprintf(l->dnn_text, sizeof l->dnn_text, "tandem was built without cudnn.h");
 #else
-    l->dnn.library = find(&dnn_wanted, &l->dnn, &l->dnn.version, folders, l->dnn_text, sizeof l->dnn_text);
+    l->dnn.handle = find(&dnn_wanted, &l->dnn, &l->dnn.version, folders, l->dnn_text, sizeof l->dnn_text);
 #endif
     return true;
 }
 
 void tdm__cuda_libraries_close(tdm_cuda_libraries *libraries) {
-    if (libraries->dnn.library != NULL) dlclose(libraries->dnn.library);
-    if (libraries->blas.library != NULL) dlclose(libraries->blas.library);
+    if (libraries->dnn.handle != NULL) dlclose(libraries->dnn.handle);
+    if (libraries->blas.handle != NULL) dlclose(libraries->blas.handle);
     memset(libraries, 0, sizeof *libraries);
 }
 
@@ -166,7 +166,7 @@ const tdm_cuda_libraries *tdm__cuda_libraries(char *why, size_t bytes) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static tdm_cuda_libraries found;
     pthread_mutex_lock(&lock);
-    const bool usable = found.blas.library != NULL || tdm__cuda_libraries_open(&found, folders_of_user());
+    const bool usable = found.blas.handle != NULL || tdm__cuda_libraries_open(&found, folders_of_user());
     if (!usable && why != NULL)
         snprintf(why, bytes,
                  "cublasLt 13 was not found: %s; install CUDA's libcublas 13, or name its folder in "
@@ -180,11 +180,11 @@ bool tdm__cuda_nvml_open(tdm_nvml *nvml, char *text, size_t bytes) {
     size_t version = 0;
     memset(nvml, 0, sizeof *nvml);
     text[0] = '\0';
-    nvml->library = find(&nvml_wanted, nvml, &version, folders_of_user(), text, bytes);
-    return nvml->library != NULL;
+    nvml->handle = find(&nvml_wanted, nvml, &version, folders_of_user(), text, bytes);
+    return nvml->handle != NULL;
 }
 
 void tdm__cuda_nvml_close(tdm_nvml *nvml) {
-    if (nvml->library != NULL) dlclose(nvml->library);
+    if (nvml->handle != NULL) dlclose(nvml->handle);
     memset(nvml, 0, sizeof *nvml);
 }

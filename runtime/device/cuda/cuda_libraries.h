@@ -14,13 +14,13 @@
 /* A member per function, of its name and type. */
 #define TDM_SYMBOL(name) __typeof__(&name) name;
 typedef struct tdm_cublaslt {
-    void *library;
+    void *handle;
     size_t version; /* 130100: 13.1.0 */
 #include "runtime/device/cuda/cublaslt.def"
 } tdm_cublaslt;
 
 typedef struct tdm_cudnn {
-    void *library;  /* NULL: absent */
+    void *handle;   /* NULL: absent */
     size_t version; /* 92800: 9.28.0 */
 #ifndef TDM_CUDA_NO_CUDNN
 #include "runtime/device/cuda/cudnn.def"

@@ -69,7 +69,7 @@ static int probe(char *text, size_t bytes) {
     }
     (void)cudaRuntimeGetVersion(&runtime);
     if (count > 1) snprintf(more, sizeof more, " and %d more", count - 1);
-    if (libraries->dnn.library != NULL)
+    if (libraries->dnn.handle != NULL)
         snprintf(dnn, sizeof dnn, "cuDNN %zu.%zu.%zu", libraries->dnn.version / 10000,
                  libraries->dnn.version / 100 % 100, libraries->dnn.version % 100);
     snprintf(text, bytes, "%.90s%s, CUDA %d.%d, cublasLt %zu.%zu.%zu, %s", properties.name, more, runtime / 1000,

@@ -75,7 +75,7 @@ nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned l
 
 #define TDM_SYMBOL(name) __typeof__(&name) name;
 typedef struct tdm_nvml {
-    void *library; /* NULL: absent */
+    void *handle; /* NULL: absent */
 #include "runtime/device/cuda/nvml.def"
 } tdm_nvml;
 #undef TDM_SYMBOL

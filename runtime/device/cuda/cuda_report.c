@@ -95,7 +95,7 @@ static void nvml_begin(report *r) {
 }
 
 static void nvml_end(report *r) {
-    if (r->nvml.library == NULL) return;
+    if (r->nvml.handle == NULL) return;
     (void)r->nvml.nvmlShutdown();
     tdm__cuda_nvml_close(&r->nvml);
 }
@@ -103,8 +103,7 @@ static void nvml_end(report *r) {
 static void tell_versions(const report *r) {
     int driver = 0, runtime = 0;
     char name[80] = "";
-    if (r->nvml.library != NULL && r->nvml.nvmlSystemGetDriverVersion(name, sizeof name) != NVML_SUCCESS)
-        name[0] = '\0';
+    if (r->nvml.handle != NULL && r->nvml.nvmlSystemGetDriverVersion(name, sizeof name) != NVML_SUCCESS) name[0] = '\0';
     if (cudaDriverGetVersion(&driver) != cudaSuccess || cudaRuntimeGetVersion(&runtime) != cudaSuccess)
         (void)cudaGetLastError();
     tell(r, "driver", "%.79s%sfor CUDA %d.%d", name, name[0] != '\0' ? ", " : "", driver / 1000, driver % 1000 / 10);
@@ -124,7 +123,7 @@ static void tell_libraries(const report *r) {
     }
     tell_library(r, "cublasLt", l->blas.version, FILE_OF(l->blas.cublasLtCreate, l->blas_text));
 #ifndef TDM_CUDA_NO_CUDNN
-    if (l->dnn.library != NULL) {
+    if (l->dnn.handle != NULL) {
         tell_library(r, "cuDNN", l->dnn.version, FILE_OF(l->dnn.cudnnCreate, l->dnn_text));
         return;
     }
@@ -261,7 +260,7 @@ static gpu tell_device(const report *r, int index) {
     g.domain = (unsigned)p.pciDomainID;
     g.bus = (unsigned)p.pciBusID;
     g.device = (unsigned)p.pciDeviceID;
-    if (r->nvml.library != NULL &&
+    if (r->nvml.handle != NULL &&
         !answered(r, index, "health", r->nvml.nvmlDeviceGetHandleByPciBusId_v2(bus, &g.handle)))
         g.handle = NULL;
     tell_memory(r, index, g.handle, p.totalGlobalMem);
