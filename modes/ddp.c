@@ -348,6 +348,7 @@ static tdm_status ddp_spread(tdm_mode *mode, bool with_state) {
     if (d->world == 1) return TDM_OK;
     size_t arena = plan->param_floats * sizeof(float);
     TDM_TRY(spread_arena(d, TDM_ARENA_PARAM, r->param, arena));
+    TDM_TRY(tdm__replica_params_changed(r));
     TDM_TRY(spread_arena(d, TDM_ARENA_BUFFER, r->buffer, plan->buffer_bytes));
     if (with_state) TDM_TRY(spread_arena(d, TDM_ARENA_STATE, r->state, arena * (size_t)r->state_count));
     return wait_for_device_comm(d);

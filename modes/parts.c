@@ -81,6 +81,7 @@ tdm_status tdm__loss(const tdm_mode_params *params, tdm_replica *replica, const 
                      float *dy, int part) {
     tdm_loss_args args = {.attrs = params->loss_attrs,
                           .device = replica->device,
+                          .precision = params->job->train.precision,
                           .rows = rows->rows,
                           .width = params->plan->output_width,
                           .y = y,
@@ -150,6 +151,7 @@ tdm_status tdm__copy_replica(tdm_replica *to, const tdm_replica *from, bool with
     const tdm_device_ops *ops = device->ops;
     size_t arena = plan->param_floats * sizeof(float);
     TDM_TRY(ops->copy(device, NULL, to->param, from->param, arena));
+    TDM_TRY(tdm__replica_params_changed(to));
     TDM_TRY(ops->copy(device, NULL, to->buffer, from->buffer, plan->buffer_bytes));
     if (!with_state || to->state_count == 0) return TDM_OK;
     return ops->copy(device, NULL, to->state, from->state, arena * (size_t)to->state_count);

@@ -36,6 +36,7 @@ struct sgd_item {
     float *p;
     const float *g;
     float *buffer;
+    bf16 *narrow; /* or NULL */
     template <int WIDE> __device__ void run(int64_t i) const {
         const tdm_sgd_args args = values->sgd;
         const float step = -args.lr, decay = args.weight_decay;
@@ -53,6 +54,7 @@ struct sgd_item {
         }
         if (moves) store(buffer, i, b);
         store(p, i, w);
+        if (narrow != NULL) store(narrow, i, w);
     }
 };
 
@@ -71,6 +73,7 @@ struct adam_item {
     float *p;
     const float *g;
     float *m, *v;
+    bf16 *narrow; /* or NULL */
     template <int WIDE> __device__ void run(int64_t i) const {
         const tdm_adam_args args = values->adam;
         const bool decays_gradient = args.weight_decay != 0.0f, decays_parameter = args.decay_factor != 1.0f;
@@ -88,6 +91,28 @@ struct adam_item {
         store(m, i, first);
         store(v, i, second);
         store(p, i, w);
+        if (narrow != NULL) store(narrow, i, w);
+    }
+};
+
+/* ---- numbers of 16 bits ---- */
+
+struct narrow_item {
+    const float *p;
+    bf16 *narrow;
+    template <int WIDE> __device__ void run(int64_t i) const {
+        store(narrow, i, load<WIDE>(p, i));
+    }
+};
+
+struct add_narrow_item {
+    bf16 *out;
+    const bf16 *what;
+    template <int WIDE> __device__ void run(int64_t i) const {
+        pack<float, WIDE> sum = load<WIDE>(out, i);
+        const pack<float, WIDE> v = load<WIDE>(what, i);
+        for (int k = 0; k < WIDE; k++) sum.at[k] += v.at[k];
+        store(out, i, sum);
     }
 };
 
@@ -220,16 +245,27 @@ tdm_status tdm__cuda_sum(tdm_device *device, float *out, const float *const *sou
 }
 
 tdm_status tdm__cuda_sgd(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *momentum,
-                         size_t count) {
-    const sgd_item item = {values, p, g, momentum};
-    return each(tdm__cuda_device(device), item, (int64_t)count, is_aligned(p) && is_aligned(g) && is_aligned(momentum));
+                         void *narrow, size_t count) {
+    const sgd_item item = {values, p, g, momentum, (bf16 *)narrow};
+    return each(tdm__cuda_device(device), item, (int64_t)count,
+                is_aligned(p) && is_aligned(g) && is_aligned(momentum) && is_aligned(item.narrow));
 }
 
 tdm_status tdm__cuda_adam(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *m,
-                          float *v, size_t count) {
-    const adam_item item = {values, p, g, m, v};
+                          float *v, void *narrow, size_t count) {
+    const adam_item item = {values, p, g, m, v, (bf16 *)narrow};
     return each(tdm__cuda_device(device), item, (int64_t)count,
-                is_aligned(p) && is_aligned(g) && is_aligned(m) && is_aligned(v));
+                is_aligned(p) && is_aligned(g) && is_aligned(m) && is_aligned(v) && is_aligned(item.narrow));
+}
+
+tdm_status tdm__cuda_narrow(tdm_device *device, void *narrow, const float *p, size_t count) {
+    const narrow_item item = {p, (bf16 *)narrow};
+    return each(tdm__cuda_device(device), item, (int64_t)count, is_aligned(p) && is_aligned(item.narrow));
+}
+
+tdm_status tdm__cuda_add_narrow(tdm_device *device, void *out, const void *what, size_t count) {
+    const add_narrow_item item = {(bf16 *)out, (const bf16 *)what};
+    return each(tdm__cuda_device(device), item, (int64_t)count, is_aligned(item.out) && is_aligned(item.what));
 }
 
 tdm_status tdm__cuda_clip(tdm_device *device, const tdm_step_values *values, float *g, size_t count,

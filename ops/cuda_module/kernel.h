@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "ops/cuda_module/cuda_module.h"
+#include "runtime/base/bf16.h"
 
 namespace tdm_cuda {
 
@@ -53,7 +54,51 @@ template <int WIDE, class Number> __device__ inline void store(Number *to, int64
     ((pack<Number, WIDE> *)to)[index] = value;
 }
 
+/* Numbers of 16 bits are floats from the load on and become narrow in the store, so that kernels for both are one text:
+ *     template <class Number> ... pack<float, WIDE> v = load<WIDE>(x, i); ... store(y, i, v);      Number: float or
+ * bf16 */
+struct bf16 {
+    uint16_t bits;
+};
+
+template <int WIDE> __device__ inline pack<float, WIDE> load(const bf16 *from, int64_t index) {
+    const pack<bf16, WIDE> narrow = ((const pack<bf16, WIDE> *)from)[index];
+    pack<float, WIDE> wide;
+    for (int k = 0; k < WIDE; k++) wide.at[k] = tdm__bf16_float(narrow.at[k].bits);
+    return wide;
+}
+
+template <int WIDE> __device__ inline void store(bf16 *to, int64_t index, pack<float, WIDE> value) {
+    pack<bf16, WIDE> narrow;
+    for (int k = 0; k < WIDE; k++) narrow.at[k].bits = tdm__bf16_of(value.at[k]);
+    ((pack<bf16, WIDE> *)to)[index] = narrow;
+}
+
+__device__ inline float get(const float *from, int64_t index) {
+    return from[index];
+}
+__device__ inline float get(const bf16 *from, int64_t index) {
+    return tdm__bf16_float(from[index].bits);
+}
+__device__ inline void put(float *to, int64_t index, float value) {
+    to[index] = value;
+}
+__device__ inline void put(bf16 *to, int64_t index, float value) {
+    to[index].bits = tdm__bf16_of(value);
+}
+
+/* What the pointers of tdm_kernel_args and tdm_loss_args are where the precision is bf16. */
+template <class Number> inline const Number *as(const float *pointer) {
+    return (const Number *)(const void *)pointer;
+}
+template <class Number> inline Number *as(float *pointer) {
+    return (Number *)(void *)pointer;
+}
+
 /* NULL counts as aligned: it is not read. */
+template <class Number> static inline bool is_aligned(const Number *pointer) {
+    return (uintptr_t)pointer % (PACK * sizeof(Number)) == 0;
+}
 static inline bool is_aligned(const void *pointer) {
     return (uintptr_t)pointer % (PACK * sizeof(float)) == 0;
 }

@@ -4,11 +4,7 @@
 
 #include <stdint.h>
 
-#if defined(__CUDACC__)
-#define TDM_HOST_DEVICE __host__ __device__
-#else
-#define TDM_HOST_DEVICE
-#endif
+#include "runtime/base/host_device.h"
 
 /* Four words from a 64-bit key and a 128-bit counter. */
 TDM_HOST_DEVICE static inline void tdm__philox_words(uint32_t out[4], uint64_t key, const uint32_t counter[4]) {

@@ -152,13 +152,15 @@ static tdm_status cpu_sum(tdm_device *device, float *out, const float *const *so
 }
 
 static tdm_status cpu_sgd(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *momentum,
-                          size_t count) {
+                          void *narrow, size_t count) {
+    (void)narrow;
     ((cpu_device *)device)->flat->sgd(&values->sgd, p, g, momentum, count);
     return TDM_OK;
 }
 
 static tdm_status cpu_adam(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *m,
-                           float *v, size_t count) {
+                           float *v, void *narrow, size_t count) {
+    (void)narrow;
     ((cpu_device *)device)->flat->adam(&values->adam, p, g, m, v, count);
     return TDM_OK;
 }

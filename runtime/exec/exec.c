@@ -37,8 +37,11 @@ static void common_args(tdm_replica *replica, const tdm_plan_node *node, int ind
     for (int i = 0; i < node->desc.input_count; i++) args->x[i] = address(replica, rows, node->x[i]);
     args->y = address(replica, rows, node->y);
     args->saved = address(replica, rows, node->saved);
-    for (int i = 0; i < node->desc.param_count; i++)
-        args->param[i] = replica->param + plan->params[node->param[i]].offset;
+    for (int i = 0; i < node->desc.param_count; i++) {
+        size_t offset = plan->params[node->param[i]].offset;
+        args->param[i] = replica->param + offset;
+        if (replica->narrow != NULL) args->narrow[i] = (const uint16_t *)replica->narrow + offset;
+    }
     for (int i = 0; i < node->desc.buffer_count; i++) {
         const tdm_plan_buffer *buffer = &plan->buffers[node->buffer[i]];
         if (buffer->def.is_counter)
@@ -73,9 +76,12 @@ static size_t value_count(const tdm_plan_value *value, int64_t rows) {
     return (size_t)(tdm__shape_count(&value->shape) / value->shape.dim[0] * rows);
 }
 
-static tdm_status add(const tdm_replica *replica, float *to, const float *what, size_t count) {
+/* Of activations' gradients, or of parameters' with `floats`. */
+static tdm_status add(const tdm_replica *replica, float *to, const float *what, size_t count, bool floats) {
+    tdm_device *device = replica->device;
+    if (!floats && replica->narrow != NULL) return device->ops->add_narrow(device, to, what, count);
     const float *const source[2] = {to, what};
-    return replica->device->ops->sum(replica->device, to, source, 2, count);
+    return device->ops->sum(device, to, source, 2, count);
 }
 
 /* An alias node has no kernel; its gradients share memory unless another layer wrote there first or will add. */
@@ -83,9 +89,9 @@ static tdm_status backward_alias(tdm_replica *replica, const tdm_plan_node *node
     if (node->dx[0] < 0) return TDM_OK;
     float *dx = address(replica, rows, node->dx[0]), *dy = address(replica, rows, node->dy);
     size_t count = value_count(&replica->plan->values[node->dy], rows->rows);
-    if (node->dx_adds[0]) return add(replica, dx, dy, count);
+    if (node->dx_adds[0]) return add(replica, dx, dy, count, false);
     if (dx == dy) return TDM_OK;
-    return replica->device->ops->copy(replica->device, NULL, dx, dy, count * sizeof(float));
+    return replica->device->ops->copy(replica->device, NULL, dx, dy, count * replica->plan->element_bytes);
 }
 
 static tdm_status backward_node(tdm_replica *replica, int index, const tdm_rows *rows, const tdm_prepared *prepared,
@@ -109,11 +115,11 @@ static tdm_status backward_node(tdm_replica *replica, int index, const tdm_rows 
     for (int i = 0; i < node->desc.input_count; i++) {
         if (node->dx[i] >= 0 && node->dx_adds[i])
             TDM_TRY(add(replica, address(replica, rows, node->dx[i]), args.dx[i],
-                        value_count(&plan->values[node->dx[i]], rows->rows)));
+                        value_count(&plan->values[node->dx[i]], rows->rows), false));
     }
     for (int i = 0; i < node->desc.param_count && !first; i++) {
         const tdm_plan_param *param = &plan->params[node->param[i]];
-        TDM_TRY(add(replica, replica->grad + param->offset, args.dparam[i], (size_t)param->count));
+        TDM_TRY(add(replica, replica->grad + param->offset, args.dparam[i], (size_t)param->count, true));
     }
     return TDM_OK;
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/base/bf16.h"
 #include "runtime/base/env.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
@@ -34,6 +35,8 @@ static tdm_status new_arenas(tdm_replica *replica, const tdm_replica_options *op
     replica->state_count = options->state_count;
     if (options->state_count > 0)
         TDM_TRY(new_arena(replica, &replica->state, arena * (size_t)options->state_count, "optimizer state"));
+    if (plan->options.precision == TDM_BF16)
+        TDM_TRY(new_arena(replica, &replica->narrow, plan->param_floats * sizeof(uint16_t), "parameters in bf16"));
     TDM_TRY(new_arena(replica, &replica->activation, plan->activation_bytes, "activations"));
     return new_arena(replica, &replica->buffer, plan->buffer_bytes, "buffers");
 }
@@ -112,6 +115,7 @@ void tdm__replica_close(tdm_replica *replica) {
     ops->release(device, replica->param);
     if (replica->owns_grad) ops->release(device, replica->grad);
     ops->release(device, replica->state);
+    ops->release(device, replica->narrow);
     ops->release(device, replica->activation);
     ops->release(device, replica->buffer);
     tdm__stage_close(replica->stage, replica);
@@ -184,15 +188,34 @@ tdm_status tdm__replica_put(tdm_replica *replica, tdm_arena_kind kind) {
     void *arena = arena_of(replica, kind, &bytes);
     if (!device->ops->discrete || arena == NULL || replica->mirror[kind] == NULL) return TDM_OK;
     TDM_TRY(device->ops->copy(device, NULL, arena, replica->mirror[kind], bytes));
+    if (kind == TDM_ARENA_PARAM) TDM_TRY(tdm__replica_params_changed(replica));
     return device->ops->finish(device, NULL);
+}
+
+tdm_status tdm__replica_params_changed(tdm_replica *replica) {
+    tdm_device *device = replica->device;
+    if (replica->narrow == NULL) return TDM_OK;
+    return device->ops->narrow(device, replica->narrow, replica->param, replica->plan->param_floats);
+}
+
+/* Numbers of 16 bits become floats in the same memory: from the last on, which lie furthest apart. */
+static void widen(float *numbers, size_t count) {
+    const uint16_t *narrow = (const uint16_t *)(const void *)numbers;
+    for (size_t i = count; i-- > 0;) {
+        uint16_t bits;
+        memcpy(&bits, narrow + i, sizeof(bits));
+        numbers[i] = tdm__bf16_float(bits);
+    }
 }
 
 tdm_status tdm__replica_fetch_output(tdm_replica *replica, int64_t rows, const float **out) {
     tdm_device *device = replica->device;
     *out = tdm__exec_output(replica);
     if (!device->ops->discrete) return TDM_OK;
-    size_t bytes = (size_t)(rows * replica->plan->output_width) * sizeof(float);
-    TDM_TRY(device->ops->copy(device, NULL, replica->host_output, *out, bytes));
+    size_t count = (size_t)(rows * replica->plan->output_width);
+    TDM_TRY(device->ops->copy(device, NULL, replica->host_output, *out, count * replica->plan->element_bytes));
     *out = replica->host_output;
-    return device->ops->finish(device, NULL);
+    TDM_TRY(device->ops->finish(device, NULL));
+    if (replica->narrow != NULL) widen(replica->host_output, count);
+    return TDM_OK;
 }

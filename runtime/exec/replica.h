@@ -51,6 +51,7 @@ typedef struct tdm_replica {
     tdm_device *device;
     int index;                   /* in device_ids, or the rank */
     float *param, *grad, *state; /* plan->param_floats each; state: state_count times as many */
+    void *narrow;                /* the parameters in bf16, where the precision is that; else NULL */
     int state_count;
     char *activation; /* plan->activation_bytes */
     char *buffer;     /* plan->buffer_bytes */
@@ -119,7 +120,9 @@ tdm_status tdm__replica_settle(tdm_replica *replica, tdm_times *times);
 tdm_status tdm__replica_fetch(tdm_replica *replica, tdm_arena_kind kind, void **out);
 /* What was written to the memory that fetch gave becomes the arena. */
 tdm_status tdm__replica_put(tdm_replica *replica, tdm_arena_kind kind);
-/* The output of the last forward pass, [rows, plan->output_width]; valid until the next. */
+/* On a device, after its parameters were written by other work than an optimizer's. */
+tdm_status tdm__replica_params_changed(tdm_replica *replica);
+/* The output of the last forward pass as floats, [rows, plan->output_width]; valid until the next. */
 tdm_status tdm__replica_fetch_output(tdm_replica *replica, int64_t rows, const float **out);
 
 /* ---- the executor: the plan's steps, in order ---- */

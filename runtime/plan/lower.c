@@ -36,7 +36,8 @@ static tdm_status new_activation(tdm_build *build, int *out, tdm_value graph_val
     tdm_shape shape = with_rows(&from->shape, build->plan->options.rows);
     char name[40];
     snprintf(name, sizeof(name), "v%d", (int)graph_value);
-    TDM_TRY(tdm__build_value(build, out, name, &shape, layout, (size_t)tdm__shape_count(&shape) * sizeof(float)));
+    TDM_TRY(tdm__build_value(build, out, name, &shape, layout,
+                             (size_t)tdm__shape_count(&shape) * build->plan->element_bytes));
     build->extra[*out].needs_gradient = build->needs_gradient[graph_value];
     build->extra[*out].shared = from->consumer_count > 1;
     return TDM_OK;
@@ -126,7 +127,10 @@ static tdm_status in_layout(tdm_build *build, int value, tdm_layout layout, int 
 
     tdm_plan_node *node = NULL;
     TDM_TRY(new_node(build, &node, "reorder", -1));
-    node->desc = (tdm_kernel_desc){.op = "reorder", .input_count = 1, .threads = build->plan->options.threads};
+    node->desc = (tdm_kernel_desc){.op = "reorder",
+                                   .input_count = 1,
+                                   .threads = build->plan->options.threads,
+                                   .precision = build->plan->options.precision};
     node->desc.x[0] = node->desc.y = from.shape;
     node->desc.x_layout[0] = from.layout, node->desc.y_layout = layout;
     node->desc.wants_dx[0] = node->needs_backward = build->extra[value].needs_gradient;

@@ -51,6 +51,7 @@ tdm_status tdm__plan_build(tdm_plan **out, const tdm_host *host, const tdm_graph
     tdm__arena_init(&plan->arena, host);
     plan->graph = graph;
     plan->options = *options;
+    plan->element_bytes = options->precision == TDM_BF16 ? 2 : sizeof(float);
     plan->input = plan->output = plan->d_output = plan->temp = -1;
     tdm_build build = {.host = host, .graph = graph, .plan = plan};
     tdm_status status = run_passes(&build);

@@ -103,6 +103,7 @@ typedef struct tdm_plan {
     int forward_steps;           /* steps before TDM_STEP_LOSS */
     int input, output, d_output; /* plan values; d_output -1 without training */
     int64_t output_width;        /* numbers per row of the output */
+    size_t element_bytes;        /* of a number of the batch, an activation or its gradient: 2 in bf16, else 4 */
     size_t param_floats, activation_bytes, buffer_bytes;
     size_t temp_param; /* bytes of the place where a node writes parameter gradients that are added; in `temp` */
     int temp;          /* plan value; -1 */

@@ -6,7 +6,7 @@
 #include "runtime/base/text.h"
 #include "runtime/plan/plan.h"
 
-static const char *const layout_names[TDM_LAYOUT_COUNT] = {"", " nhwc", " c8", " c16"};
+static const char *const layout_names[TDM_LAYOUT_COUNT] = {"", " nhwc", " c8", " c16", " nhwc4", " nhwc8"};
 
 static void add_value(char *out, size_t bytes, const tdm_plan *plan, int value) {
     size_t at = strlen(out);

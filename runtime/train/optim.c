@@ -68,6 +68,7 @@ tdm_status tdm__optim_step(tdm_replica *r, const tdm_update *update) {
     if (!isnan(update->clip_norm))
         TDM_TRY(ops->clip(device, values, r->grad, count, r->ranges, (int)r->plan->graph->param_count,
                           &r->block->outcome.grad_norm));
-    if (update->optimizer->type == TDM_SGD) return ops->sgd(device, values, r->param, r->grad, r->state, count);
-    return ops->adam(device, values, r->param, r->grad, r->state, r->state + count, count);
+    if (update->optimizer->type == TDM_SGD)
+        return ops->sgd(device, values, r->param, r->grad, r->state, r->narrow, count);
+    return ops->adam(device, values, r->param, r->grad, r->state, r->state + count, r->narrow, count);
 }

@@ -52,13 +52,13 @@ static float *there(const training *t, int array) {
 typedef tdm_status (*pass)(const training *t);
 
 static tdm_status sgd_there(const training *t) {
-    return device->ops->sgd(device, op_memory_there(&t->memory, t->values), there(t, 0), there(t, 1), there(t, 2),
+    return device->ops->sgd(device, op_memory_there(&t->memory, t->values), there(t, 0), there(t, 1), there(t, 2), NULL,
                             t->count);
 }
 
 static tdm_status adam_there(const training *t) {
     return device->ops->adam(device, op_memory_there(&t->memory, t->values), there(t, 0), there(t, 1), there(t, 2),
-                             there(t, 3), t->count);
+                             there(t, 3), NULL, t->count);
 }
 
 /* The same steps on both sides; the device's are one captured step, run again and again. */
@@ -133,8 +133,8 @@ TEST(sgd_without_momentum_has_no_buffer) {
     *values = (tdm_step_values){.sgd = {.lr = 0.5f}};
     for (int i = 0; i < 6; i++) p[i] = (float)i, g[i] = 2;
     op_memory_send(&m);
-    CHECK_OK(
-        device->ops->sgd(device, op_memory_there(&m, values), op_memory_there(&m, p), op_memory_there(&m, g), NULL, 6));
+    CHECK_OK(device->ops->sgd(device, op_memory_there(&m, values), op_memory_there(&m, p), op_memory_there(&m, g), NULL,
+                              NULL, 6));
     op_memory_fetch(&m);
     for (int i = 0; i < 6; i++) CHECK_NEAR(p[i], i - 1, 0);
     op_memory_free(&m);

@@ -136,6 +136,8 @@ static int64_t index_in(tdm_layout layout, const int64_t dim[4], int64_t n, int6
     case TDM_LAYOUT_C16:
         return (((n * (dim[1] / channels) + c / channels) * dim[2] + h) * dim[3] + w) * channels + c % channels;
     case TDM_LAYOUT_PLAIN:
+    case TDM_LAYOUT_NHWC4:
+    case TDM_LAYOUT_NHWC8:
     case TDM_LAYOUT_COUNT:
         break;
     }
@@ -145,6 +147,7 @@ static int64_t index_in(tdm_layout layout, const int64_t dim[4], int64_t n, int6
 bool op_layout_applies(tdm_layout layout, const tdm_shape *shape) {
     if (layout == TDM_LAYOUT_PLAIN) return true;
     if (shape->ndim != 4) return false;
+    if (layout == TDM_LAYOUT_NHWC4 || layout == TDM_LAYOUT_NHWC8) return false; /* of the batch alone */
     if (layout == TDM_LAYOUT_C8) return shape->dim[1] % 8 == 0;
     return layout != TDM_LAYOUT_C16 || shape->dim[1] % 16 == 0;
 }

@@ -171,15 +171,30 @@ static tdm_status sum(tdm_device *device, float *out, const float *const *source
 }
 
 static tdm_status sgd(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *momentum,
-                      size_t n) {
+                      void *narrow, size_t n) {
     TDM_CUDA_ENTER(device);
-    return tdm__cuda_sgd(device, values, p, g, momentum, n);
+    return tdm__cuda_sgd(device, values, p, g, momentum, narrow, n);
 }
 
 static tdm_status adam(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *m, float *v,
-                       size_t n) {
+                       void *narrow, size_t n) {
     TDM_CUDA_ENTER(device);
-    return tdm__cuda_adam(device, values, p, g, m, v, n);
+    return tdm__cuda_adam(device, values, p, g, m, v, narrow, n);
+}
+
+static tdm_status narrow(tdm_device *device, void *out, const float *p, size_t n) {
+    TDM_CUDA_ENTER(device);
+    return tdm__cuda_narrow(device, out, p, n);
+}
+
+static tdm_status add_narrow(tdm_device *device, void *out, const void *what, size_t n) {
+    TDM_CUDA_ENTER(device);
+    return tdm__cuda_add_narrow(device, out, what, n);
+}
+
+static tdm_status ingest(tdm_device *device, const tdm_ingest *batch) {
+    TDM_CUDA_ENTER(device);
+    return tdm__cuda_ingest(device, batch);
 }
 
 static tdm_status clip(tdm_device *device, const tdm_step_values *values, float *g, size_t n,
@@ -216,6 +231,9 @@ const tdm_device_ops tdm__cuda_device_ops = {
     .sum = sum,
     .sgd = sgd,
     .adam = adam,
+    .narrow = narrow,
+    .add_narrow = add_narrow,
+    .ingest = ingest,
     .clip = clip,
     .capture_begin = tdm__cuda_capture_begin,
     .capture_end = tdm__cuda_capture_end,

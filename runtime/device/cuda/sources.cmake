@@ -17,6 +17,7 @@ set(TDM_CUDA_C_SOURCES
 )
 set(TDM_CUDA_CU_SOURCES
     ops/cuda_module/flat.cu
+    ops/cuda_module/ingest.cu
     ops/cuda_module/passes.cu
     ops/adaptive_avgpool2d/adaptive_avgpool2d.cu
     ops/add/add.cu

@@ -25,13 +25,16 @@ typedef struct tdm_shape {
     int64_t dim[TDM_MAX_DIMS];
 } tdm_shape;
 
-/* How a 4-dimensional value lies in memory. All take the same bytes; C16 and C8 need channels divisible by the block.
- * Values of other ranks are always PLAIN. Checkpoints and parameters are always PLAIN. */
+/* How a 4-dimensional value lies in memory. All but the last two take the same bytes; C16 and C8 need channels
+ * divisible by the block. Values of other ranks are always PLAIN. Checkpoints and parameters are always PLAIN. */
 typedef enum tdm_layout {
     TDM_LAYOUT_PLAIN, /* N C H W */
     TDM_LAYOUT_NHWC,
     TDM_LAYOUT_C8,  /* N C/8 H W 8 */
     TDM_LAYOUT_C16, /* N C/16 H W 16 */
+    /* Of the batch alone, on devices that ingest it: N H W C, with zeros behind the channels up to 4, or 8, of them. */
+    TDM_LAYOUT_NHWC4,
+    TDM_LAYOUT_NHWC8,
     TDM_LAYOUT_COUNT
 } tdm_layout;
 
@@ -97,10 +100,13 @@ typedef struct tdm_kernel_desc {
     tdm_layout x_layout[TDM_MAX_INPUTS], y_layout;
     tdm_shape param[TDM_MAX_PARAMS];
     bool wants_dx[TDM_MAX_INPUTS]; /* false where nothing upstream has parameters */
-    bool relu;                     /* a relu that follows is done in the same call: y = max(0, op(x)) */
-    int threads;                   /* CPU threads the kernel may use */
-    bool fast;                     /* algorithms with larger rounding errors are welcome (Winograd) */
-    int precision;                 /* tdm_precision of tandem/job.h: what products may round their factors to */
+    bool from_batch; /* x[0] is the batch, and no other layer reads it: TDM_LAYOUT_NHWC4 and 8 may be had */
+    bool relu;       /* a relu that follows is done in the same call: y = max(0, op(x)) */
+    int threads;     /* CPU threads the kernel may use */
+    bool fast;       /* algorithms with larger rounding errors are welcome (Winograd) */
+    /* tdm_precision of tandem/job.h: what products may round their factors to. bf16: x, y and their gradients are kept
+     * in 16 bits too; parameters, their gradients and buffers are floats always. */
+    int precision;
 } tdm_kernel_desc;
 
 /* What the kernel answers. On entry desc->x_layout holds the layouts that the producers offer. */
@@ -130,6 +136,7 @@ typedef struct tdm_adam_args {
  * values. */
 typedef struct tdm_step_values {
     uint64_t step;    /* of the counter-based generator */
+    uint32_t place;   /* which of tdm_ingest.place holds the batch */
     float loss_seed;  /* 1 / denominator of the mean over the whole step */
     float clip_norm;  /* largest norm of the gradients; NaN: any */
     tdm_sgd_args sgd; /* of the optimizer in use one is set */
@@ -141,11 +148,14 @@ typedef struct tdm_kernel_args {
     tdm_device *device; /* whose memory the pointers below are in, and on whose queue the work goes */
     void *state;        /* from `open`, for exactly `rows` rows */
     int64_t rows;       /* 1 .. desc->y.dim[0] */
+    /* These four: floats. Where desc->precision is bf16 they point to 16-bit numbers instead; no kernel for the CPU
+     * meets that. */
     const float *x[TDM_MAX_INPUTS];
     float *y;
     const float *dy;
     float *dx[TDM_MAX_INPUTS]; /* NULL where not wanted */
     const float *param[TDM_MAX_PARAMS];
+    const void *narrow[TDM_MAX_PARAMS]; /* the parameters in bf16; NULL where desc->precision is another */
     float *dparam[TDM_MAX_PARAMS];
     float *buffer[TDM_MAX_BUFFERS]; /* float buffers */
     int64_t *counter;               /* the is_counter buffer, or NULL */
@@ -181,6 +191,7 @@ typedef enum tdm_target_kind {
 typedef struct tdm_loss_args {
     const void *attrs;
     tdm_device *device;  /* as in tdm_kernel_args */
+    int precision;       /* bf16: y and dy point to 16-bit numbers; the loss is taken in float all the same */
     int64_t rows, width; /* y is [rows, width] */
     const float *y;
     const void *target; /* int64_t[rows] or float[rows * width] */

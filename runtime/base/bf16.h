@@ -1,0 +1,25 @@
+/* bfloat16: the upper half of a float. The same on the host and in CUDA kernels. */
+#ifndef TDM_BASE_BF16_H
+#define TDM_BASE_BF16_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "runtime/base/host_device.h"
+
+/* To the nearest, ties to even; NaN stays NaN: c10::detail::round_to_nearest_even of PyTorch. */
+TDM_HOST_DEVICE static inline uint16_t tdm__bf16_of(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    if (value != value) return 0x7fc0;
+    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+TDM_HOST_DEVICE static inline float tdm__bf16_float(uint16_t value) {
+    const uint32_t bits = (uint32_t)value << 16;
+    float out;
+    memcpy(&out, &bits, sizeof(out));
+    return out;
+}
+
+#endif
