@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "runtime/base/status.h"
+#include "runtime/data/transform.h"
 
 tdm_status tdm__dataset_open(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
                              const tdm_data_wanted *wanted) {
@@ -33,6 +34,33 @@ tdm_status tdm__dataset_open(tdm_dataset **out, const tdm_host *host, const tdm_
 
 void tdm__dataset_close(tdm_dataset *dataset) {
     if (dataset != NULL) dataset->ops->close(dataset);
+}
+
+size_t tdm__dataset_x_bytes(const tdm_dataset *dataset) {
+    size_t elements;
+    if (!tdm__shape_elements(&dataset->x_shape, &elements)) return 0;
+    return elements * (dataset->x_is_bytes ? 1 : sizeof(float));
+}
+
+size_t tdm__dataset_target_bytes(const tdm_dataset *dataset) {
+    return dataset->target_kind == TDM_TARGET_CLASS ? sizeof(int64_t) : (size_t)dataset->target_width * sizeof(float);
+}
+
+tdm_status tdm__dataset_fill(const tdm_dataset *dataset, const tdm_transform *transform, int64_t first, int64_t count,
+                             void *x, void *targets) {
+    size_t x_bytes = tdm__dataset_x_bytes(dataset), target_bytes = tdm__dataset_target_bytes(dataset);
+    for (int64_t i = 0; i < count; i++) {
+        char *sample = (char *)x + (size_t)i * x_bytes;
+        TDM_TRY(dataset->ops->read(dataset, first + i, sample, (char *)targets + (size_t)i * target_bytes));
+        if (!dataset->x_is_bytes) tdm__transform_floats(transform, (float *)sample);
+    }
+    return TDM_OK;
+}
+
+void tdm__dataset_set_resident(tdm_dataset *dataset) {
+    size_t bytes;
+    dataset->resident_bytes =
+        tdm__mul_fits((size_t)dataset->count, tdm__dataset_x_bytes(dataset), &bytes) ? bytes : 0;
 }
 
 tdm_status tdm__dataset_take_range(tdm_dataset *dataset, const tdm_data_spec *spec, const char *source) {

@@ -16,7 +16,7 @@
 #include "runtime/data/formats.h"
 #include "runtime/data/transform.h"
 
-enum { WORKERS_MAX = 1024, AHEAD_MAX = 4096, WARN_SECONDS = 30 };
+enum { WORKERS_MAX = 1024, AHEAD_MAX = 4096, HELD_MAX = 64, WARN_SECONDS = 30 };
 static const int64_t randperm_limit = 214748364; /* torch shuffles in another way from here on */
 
 typedef struct slot {
@@ -36,14 +36,17 @@ struct tdm_loader {
     const tdm_host *host;
     const tdm_dataset *dataset;
     tdm_loader_options options;
+    tdm_block_memory memory;
     tdm_transform transform;
-    size_t elements;     /* floats in a sample */
-    size_t target_bytes; /* of a sample */
+    size_t elements; /* numbers in a sample */
+    tdm_packing packing;
+    size_t most_rows;    /* in a shard */
     int64_t per_replica; /* samples of each replica per epoch */
     int64_t steps_per_epoch;
     slot *slots;
     int slot_count;
     tdm_shard *shards; /* the slots' shards, one behind the other */
+    int64_t *indices;  /* of the shards, most_rows each; NULL where they lie in the blocks */
     loader_thread *threads;
     int thread_count, started;
     loader_thread caller; /* reads where there are no threads */
@@ -59,6 +62,11 @@ struct tdm_loader {
 };
 
 /* ---- what is in a batch, and its samples ---- */
+
+static int64_t *index_of(const tdm_loader *loader, const tdm_shard *shard) {
+    if (loader->indices == NULL) return (int64_t *)(shard->block + loader->packing.x_at);
+    return loader->indices + (size_t)(shard - loader->shards) * loader->most_rows;
+}
 
 /* Fills in indices and positions of batch (epoch, step); with the mutex held. */
 static void plan_batch(tdm_loader *loader, tdm_batch *batch) {
@@ -81,9 +89,10 @@ static void plan_batch(tdm_loader *loader, tdm_batch *batch) {
             shard->rows = tdm__chunk(batch->global_rows, replicas, o->first_replica + i, &position);
             stride = 1;
         }
+        int64_t *positions = (int64_t *)shard->block, *indices = index_of(loader, shard);
         for (int64_t j = 0; j < shard->rows; j++, position += stride) {
-            shard->position[j] = position;
-            shard->index[j] = loader->order[first * replicas + position];
+            positions[j] = position;
+            indices[j] = loader->order[first * replicas + position];
         }
     }
 }
@@ -102,21 +111,31 @@ static slot *claim(tdm_loader *loader) {
     return s;
 }
 
-static tdm_status fetch(const tdm_loader *loader, slot *s, unsigned char *sample) {
+/* Row `row` of the shard; `sample` has room for one of bytes. */
+static tdm_status fetch_row(const tdm_loader *loader, const tdm_shard *shard, size_t row, unsigned char *sample) {
     const tdm_dataset *dataset = loader->dataset;
+    const tdm_packing *packing = &loader->packing;
+    int64_t index = shard->index[row];
+    char *x = shard->block + packing->x_at + row * packing->row_bytes;
+    char *target = shard->block + packing->target_at + row * packing->target_bytes;
+    if (shard->form == TDM_ROWS_INDEX) {
+        TDM_TRY(dataset->ops->read(dataset, index, NULL, target));
+    } else if (!dataset->x_is_bytes) {
+        TDM_TRY(dataset->ops->read(dataset, index, x, target));
+        tdm__transform_floats(&loader->transform, (float *)x);
+    } else if (shard->form == TDM_ROWS_RAW) {
+        TDM_TRY(dataset->ops->read(dataset, index, x, target));
+    } else {
+        TDM_TRY(dataset->ops->read(dataset, index, sample, target));
+        tdm__transform_bytes(&loader->transform, sample, (float *)x);
+    }
+    return TDM_OK;
+}
+
+static tdm_status fetch(const tdm_loader *loader, const slot *s, unsigned char *sample) {
     for (int i = 0; i < s->batch.shard_count; i++) {
-        tdm_shard *shard = &s->batch.shard[i];
-        for (int64_t row = 0; row < shard->rows; row++) {
-            float *x = shard->x + (size_t)row * loader->elements;
-            char *target = (char *)shard->target + (size_t)row * loader->target_bytes;
-            if (dataset->x_is_bytes) {
-                TDM_TRY(dataset->ops->read(dataset, shard->index[row], sample, target));
-                tdm__transform_bytes(&loader->transform, sample, x);
-            } else {
-                TDM_TRY(dataset->ops->read(dataset, shard->index[row], x, target));
-                tdm__transform_floats(&loader->transform, x);
-            }
-        }
+        const tdm_shard *shard = &s->batch.shard[i];
+        for (size_t row = 0; row < (size_t)shard->rows; row++) TDM_TRY(fetch_row(loader, shard, row, sample));
     }
     return TDM_OK;
 }
@@ -168,6 +187,10 @@ static tdm_status check_options(const tdm_dataset *dataset, const tdm_loader_opt
         TDM_FAIL(TDM_E_USAGE, "loader: workers must be 0 to %d, got %lld", WORKERS_MAX, (long long)o->workers);
     if (o->ahead < 1 || o->ahead > AHEAD_MAX)
         TDM_FAIL(TDM_E_USAGE, "loader: batches ahead must be 1 to %d, got %d", AHEAD_MAX, o->ahead);
+    if (o->held < 0 || o->held > HELD_MAX)
+        TDM_FAIL(TDM_E_USAGE, "loader: batches held must be 0 to %d, got %d", HELD_MAX, o->held);
+    if (o->form == TDM_ROWS_INDEX && dataset->resident_bytes == 0)
+        TDM_FAIL(TDM_E_USAGE, "loader: wanted indices alone of samples that cannot be kept whole");
     if (sampler->shuffle && sampler->count >= randperm_limit)
         TDM_FAIL(TDM_E_UNSUPPORTED,
                  "data.shuffle wants fewer than %lld samples, found %lld; set shuffle: false or a range",
@@ -188,28 +211,82 @@ static tdm_status count_steps(tdm_loader *loader) {
     return TDM_OK;
 }
 
-static tdm_status new_shard(tdm_loader *loader, tdm_shard *shard, size_t rows) {
-    size_t floats;
-    if (!tdm__mul_fits(rows, loader->elements, &floats))
-        TDM_FAIL(TDM_E_MEMORY, "loader: %zu rows of %zu floats overflow", rows, loader->elements);
-    TDM_TRY(tdm__new(loader->host, &shard->x, floats, sizeof(float), "batch"));
-    TDM_TRY(tdm__new(loader->host, &shard->target, rows, loader->target_bytes, "batch targets"));
-    TDM_TRY(tdm__new(loader->host, &shard->position, rows, sizeof(int64_t), "batch positions"));
-    TDM_TRY(tdm__new(loader->host, &shard->index, rows, sizeof(int64_t), "batch indices"));
+static size_t row_bytes(const tdm_loader *loader) {
+    switch (loader->options.form) {
+    case TDM_ROWS_INDEX:
+        return sizeof(int64_t);
+    case TDM_ROWS_RAW:
+        return tdm__dataset_x_bytes(loader->dataset);
+    default:
+        return loader->elements * sizeof(float);
+    }
+}
+
+/* Puts `rows` rows of `bytes` at *end, aligned, and *end behind them. */
+static bool pack(size_t *end, size_t rows, size_t bytes, size_t *at) {
+    size_t size;
+    *at = *end;
+    if (!tdm__mul_fits(rows, bytes, &size) || !tdm__add_fits(*end, size, &size)) return false;
+    if (!tdm__add_fits(size, TDM_ALIGN - 1, &size)) return false;
+    *end = size / TDM_ALIGN * TDM_ALIGN;
+    return true;
+}
+
+static tdm_status set_packing(tdm_loader *loader) {
+    const tdm_loader_options *o = &loader->options;
+    tdm_packing *packing = &loader->packing;
+    size_t positions_at;
+    loader->most_rows = (size_t)(o->per_device < loader->per_replica ? o->per_device : loader->per_replica);
+    packing->target_bytes = tdm__dataset_target_bytes(loader->dataset);
+    packing->row_bytes = row_bytes(loader);
+    if (!pack(&packing->bytes, loader->most_rows, sizeof(int64_t), &positions_at) ||
+        !pack(&packing->bytes, loader->most_rows, packing->target_bytes, &packing->target_at) ||
+        !pack(&packing->bytes, loader->most_rows, packing->row_bytes, &packing->x_at))
+        TDM_FAIL(TDM_E_MEMORY, "loader: %zu rows of %zu bytes overflow", loader->most_rows, packing->row_bytes);
+    return TDM_OK;
+}
+
+static tdm_status allocate_from_host(void *host, void **out, size_t bytes, const char *what) {
+    TDM_TRY(tdm__new(host, out, bytes, 1, what));
+    return TDM_OK;
+}
+
+static void release_to_host(void *host, void *block) {
+    tdm__delete(host, block);
+}
+
+static void take_memory(tdm_loader *loader) {
+    const tdm_block_memory *lent = loader->options.memory;
+    loader->options.memory = NULL; /* the caller's, and no longer needed */
+    loader->memory = (tdm_block_memory){allocate_from_host, release_to_host, (void *)(uintptr_t)loader->host};
+    if (lent != NULL) loader->memory = *lent;
+}
+
+static tdm_status new_shard(tdm_loader *loader, tdm_shard *shard) {
+    const tdm_packing *packing = &loader->packing;
+    void *block;
+    TDM_TRY(loader->memory.allocate(loader->memory.user, &block, packing->bytes, "batch"));
+    shard->form = loader->options.form;
+    shard->block = block;
+    shard->position = block;
+    shard->target = shard->block + packing->target_at;
+    shard->index = index_of(loader, shard);
+    if (shard->form == TDM_ROWS_FLOATS || (shard->form == TDM_ROWS_RAW && !loader->dataset->x_is_bytes))
+        shard->x = (const float *)(shard->block + packing->x_at);
     return TDM_OK;
 }
 
 static tdm_status new_slots(tdm_loader *loader) {
-    const tdm_loader_options *o = &loader->options;
-    int64_t rows = o->per_device < loader->per_replica ? o->per_device : loader->per_replica;
-    size_t here = (size_t)o->replicas_here, count = (size_t)loader->slot_count;
+    size_t here = (size_t)loader->options.replicas_here, count = (size_t)loader->slot_count;
     TDM_TRY(tdm__new(loader->host, &loader->slots, count, sizeof(slot), "loader"));
     TDM_TRY(tdm__new(loader->host, &loader->shards, count * here, sizeof(tdm_shard), "loader"));
+    if (loader->options.form != TDM_ROWS_INDEX)
+        TDM_TRY(tdm__new(loader->host, &loader->indices, count * here, loader->most_rows * sizeof(int64_t), "indices"));
     for (size_t i = 0; i < count; i++) {
-        loader->slots[i].batch.shard_count = o->replicas_here;
+        loader->slots[i].batch.shard_count = loader->options.replicas_here;
         loader->slots[i].batch.shard = loader->shards + i * here;
     }
-    for (size_t i = 0; i < count * here; i++) TDM_TRY(new_shard(loader, &loader->shards[i], (size_t)rows));
+    for (size_t i = 0; i < count * here; i++) TDM_TRY(new_shard(loader, &loader->shards[i]));
     return TDM_OK;
 }
 
@@ -233,7 +310,7 @@ static tdm_status start_threads(tdm_loader *loader) {
 }
 
 static tdm_status new_threads(tdm_loader *loader) {
-    size_t bytes = loader->dataset->x_is_bytes ? loader->elements : 0;
+    size_t bytes = loader->dataset->x_is_bytes && loader->options.form == TDM_ROWS_FLOATS ? loader->elements : 0;
     TDM_TRY(tdm__new(loader->host, &loader->caller.sample, bytes, 1, "loader"));
     TDM_TRY(tdm__new(loader->host, &loader->threads, (size_t)loader->thread_count, sizeof(loader_thread), "loader"));
     for (int i = 0; i < loader->thread_count; i++) {
@@ -250,14 +327,13 @@ static tdm_status open_parts(tdm_loader *loader) {
     TDM_TRY(count_steps(loader));
     TDM_TRY(tdm__transform_init(&loader->transform, loader->host, o->transform, dataset));
     loader->options.transform = NULL; /* the caller's, and no longer needed */
-    if (!tdm__shape_elements(&dataset->x_shape, &loader->elements))
+    if (!tdm__shape_elements(&dataset->x_shape, &loader->elements) || loader->elements > SIZE_MAX / sizeof(float))
         TDM_FAIL(TDM_E_INTERNAL, "loader: the dataset has no shape");
-    loader->target_bytes =
-        dataset->target_kind == TDM_TARGET_CLASS ? sizeof(int64_t) : (size_t)dataset->target_width * sizeof(float);
-    /* One slot is with the caller; the others are fetched ahead, at least one for each thread. */
+    TDM_TRY(set_packing(loader));
+    /* Some slots are with the caller; the others are fetched ahead, at least one for each thread. */
     loader->thread_count = (int)o->workers;
     int ahead = o->ahead > loader->thread_count ? o->ahead : loader->thread_count;
-    loader->slot_count = loader->thread_count == 0 ? 2 : ahead + 1;
+    loader->slot_count = o->held + (loader->thread_count == 0 ? 1 : ahead);
     TDM_TRY(tdm__new(loader->host, &loader->order, (size_t)tdm__sampler_room(&o->sampler), sizeof(int64_t),
                      "order of samples"));
     TDM_TRY(new_slots(loader));
@@ -284,6 +360,8 @@ tdm_status tdm__loader_open(tdm_loader **out, const tdm_host *host, const tdm_da
     loader->host = host;
     loader->dataset = dataset;
     loader->options = *options;
+    if (loader->options.held == 0) loader->options.held = 1;
+    take_memory(loader);
     loader->order_epoch = -1;
     loader->transform.host = host;
     init_meeting(loader);
@@ -312,11 +390,9 @@ void tdm__loader_close(tdm_loader *loader) {
         tdm__delete(host, loader->threads[i].sample);
     int shards = loader->shards == NULL ? 0 : loader->slot_count * loader->options.replicas_here;
     for (int i = 0; i < shards; i++) {
-        tdm__delete(host, loader->shards[i].x);
-        tdm__delete(host, loader->shards[i].target);
-        tdm__delete(host, loader->shards[i].position);
-        tdm__delete(host, loader->shards[i].index);
+        if (loader->shards[i].block != NULL) loader->memory.release(loader->memory.user, loader->shards[i].block);
     }
+    tdm__delete(host, loader->indices);
     tdm__delete(host, loader->shards);
     tdm__delete(host, loader->slots);
     tdm__delete(host, loader->threads);
@@ -333,6 +409,14 @@ void tdm__loader_close(tdm_loader *loader) {
 
 int64_t tdm__loader_steps_per_epoch(const tdm_loader *loader) {
     return loader->steps_per_epoch;
+}
+
+const tdm_packing *tdm__loader_packing(const tdm_loader *loader) {
+    return &loader->packing;
+}
+
+const tdm_transform *tdm__loader_transform(const tdm_loader *loader) {
+    return &loader->transform;
 }
 
 tdm_status tdm__loader_seek(tdm_loader *loader, int64_t epoch, int64_t step_in_epoch) {
@@ -393,7 +477,8 @@ tdm_status tdm__loader_next(tdm_loader *loader, const tdm_batch **out) {
     *out = NULL;
     pthread_mutex_lock(&loader->mutex);
     loader->running = true;
-    loader->released = loader->taken;
+    uint64_t kept = (uint64_t)loader->options.held - 1; /* beside the one that is asked for */
+    loader->released = loader->taken > kept ? loader->taken - kept : 0;
     pthread_cond_broadcast(&loader->can_claim);
     slot *s = front(loader);
     tdm_status status = s->status;
@@ -410,7 +495,7 @@ tdm_status tdm__loader_next(tdm_loader *loader, const tdm_batch **out) {
 const tdm_batch *tdm__loader_peek(tdm_loader *loader) {
     pthread_mutex_lock(&loader->mutex);
     loader->running = true;
-    slot *s = loader->slot_count > 1 ? front(loader) : NULL;
+    const slot *s = front(loader);
     pthread_mutex_unlock(&loader->mutex);
-    return s != NULL && s->status == TDM_OK ? &s->batch : NULL;
+    return s->status == TDM_OK ? &s->batch : NULL;
 }

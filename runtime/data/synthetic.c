@@ -95,7 +95,7 @@ static void read_row(const normal_rows *rows, int64_t index, float *out) {
 static tdm_status synthetic_read(const tdm_dataset *dataset, int64_t index, void *x, void *target) {
     const synthetic_dataset *own = (const synthetic_dataset *)dataset;
     index += dataset->first;
-    read_row(&own->x, index, x);
+    if (x != NULL) read_row(&own->x, index, x);
     if (dataset->target_kind == TDM_TARGET_CLASS) {
         memcpy(target, &own->labels[index], sizeof(own->labels[index]));
     } else {
@@ -167,6 +167,7 @@ static tdm_status draw(synthetic_dataset *own, const tdm_data_spec *spec, const 
         TDM_TRY(draw_values(own, spec, wanted, &rng));
     }
     TDM_TRY(tdm__dataset_take_range(&own->base, spec, "synthetic"));
+    tdm__dataset_set_resident(&own->base);
     return TDM_OK;
 }
 

@@ -27,7 +27,7 @@ static void copy_cells(const tdm_column *column, int64_t index, void *out) {
 static tdm_status table_read(const tdm_dataset *dataset, int64_t index, void *x, void *target) {
     const tdm_table *table = (const tdm_table *)dataset;
     index += dataset->first;
-    copy_cells(&table->x, index, x);
+    if (x != NULL) copy_cells(&table->x, index, x);
     if (dataset->target_kind == TDM_TARGET_CLASS) {
         memcpy(target, &table->labels[index], sizeof(table->labels[index]));
     } else {
@@ -88,5 +88,6 @@ tdm_status tdm__table_finish(tdm_table *table, const tdm_data_spec *spec, const 
     table->base.x_is_bytes = table->x.cell == TDM_CELL_U8;
     TDM_TRY(tdm__dataset_take_range(&table->base, spec, source));
     if (table->base.target_kind == TDM_TARGET_CLASS) TDM_TRY(check_labels(table, spec, wanted, source));
+    tdm__dataset_set_resident(&table->base);
     return TDM_OK;
 }

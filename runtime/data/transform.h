@@ -4,13 +4,13 @@
 
 #include "runtime/data/data.h"
 
-typedef struct tdm_transform {
+struct tdm_transform {
     const tdm_host *host;
     size_t channels, plane; /* a sample is `channels` runs of `plane` numbers that are treated alike */
     bool normalize;
     float mean[TDM_LIST_MAX], stdev[TDM_LIST_MAX]; /* per channel */
     float *table;                                  /* bytes: [channels][256], every answer there is; NULL for floats */
-} tdm_transform;
+};
 
 /* TDM_E_CONFIG if `spec` (NULL: nothing is done) does not fit the dataset's channels. */
 tdm_status tdm__transform_init(tdm_transform *transform, const tdm_host *host, const tdm_transform_spec *spec,

@@ -71,7 +71,7 @@ static void check_rank_batch(const tdm_loader_options *o, const int64_t *order, 
             CHECK_INT(shard->position[row], k);
             CHECK_INT(shard->index[row], flat[k]);
             CHECK(shard->x[2 * row] == (float)flat[k] && shard->x[2 * row + 1] == (float)flat[k] + 0.5f);
-            CHECK_INT(((int64_t *)shard->target)[row], flat[k] % 10);
+            CHECK_INT(((const int64_t *)shard->target)[row], flat[k] % 10);
             row++;
         }
         CHECK_INT(shard->rows, row);
