@@ -41,6 +41,7 @@ static const tdm_field model_rows[] = {
     {0},
 };
 
+static const char *const resident_names[] = {"auto", "always", "never", NULL};
 static const tdm_field data_rows[] = {
     {FIELD(BOOL, "shuffle", tdm_data_section, shuffle, "true"),
      HELP("a new order of samples in every epoch, as DistributedSampler draws it",
@@ -50,6 +51,11 @@ static const tdm_field data_rows[] = {
     {FIELD(INT, "workers", tdm_data_section, workers, "2"), RANGE(0, 256), .unit = "threads",
      HELP("loader threads per process; 0 loads in the training thread; never changes the numbers",
           "每个进程的加载线程数；0 表示在训练线程中加载；不影响数值结果")},
+    {FIELD(ENUM, "resident", tdm_data_section, resident, "auto"), .names = resident_names,
+     HELP("GPU: keep the training samples in its memory, so that a batch is a list of numbers; auto: if they take at "
+          "most a quarter of what is free there; means nothing on the CPU; never changes the numbers",
+          "GPU：把训练样本保存在显存中，一个批次只需传送样本编号；auto 表示样本不超过空闲显存的四分之一时这样做；"
+          "对 CPU 无意义；不影响数值结果")},
     {0},
 };
 

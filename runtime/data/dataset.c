@@ -57,10 +57,10 @@ tdm_status tdm__dataset_fill(const tdm_dataset *dataset, const tdm_transform *tr
     return TDM_OK;
 }
 
-void tdm__dataset_set_resident(tdm_dataset *dataset) {
+void tdm__dataset_set_resident(tdm_dataset *dataset, size_t most) {
     size_t bytes;
-    dataset->resident_bytes =
-        tdm__mul_fits((size_t)dataset->count, tdm__dataset_x_bytes(dataset), &bytes) ? bytes : 0;
+    bool fits = tdm__mul_fits((size_t)dataset->count, tdm__dataset_x_bytes(dataset), &bytes) && bytes <= most;
+    dataset->resident_bytes = fits ? bytes : 0;
 }
 
 tdm_status tdm__dataset_take_range(tdm_dataset *dataset, const tdm_data_spec *spec, const char *source) {

@@ -9,6 +9,7 @@
 #include "runtime/data/formats.h"
 
 enum { DIGITS = 10, MAX_POINTS = 18, SIDE_MIN = 12, SIDE_MAX = 4096 };
+enum { RESIDENT_MAX = 1 << 28 }; /* drawing so many bytes takes seconds */
 enum { STREAM_SHAPE, STREAM_NOISE };
 
 /* One stroke a digit, on a grid of 20 by 28, y downwards. */
@@ -127,8 +128,12 @@ static void draw_line(unsigned char *plane, int height, int width, const float p
     }
 }
 
+static int draw_class(draws *d) {
+    return (int)((uint64_t)draw(d) * DIGITS >> 32);
+}
+
 static int draw_digit(const glyph_dataset *glyphs, draws *d, unsigned char *plane) {
-    int digit = (int)((uint64_t)draw(d) * DIGITS >> 32);
+    int digit = draw_class(d);
     const struct glyph *glyph = &font[digit];
     affine t = draw_affine(d, glyphs->height, glyphs->width);
     int side = glyphs->height < glyphs->width ? glyphs->height : glyphs->width;
@@ -160,6 +165,10 @@ static tdm_status glyphs_read(const tdm_dataset *dataset, int64_t index, void *x
     size_t pixels = (size_t)glyphs->height * (size_t)glyphs->width;
     draws shape = draws_of(glyphs, dataset->first + index, STREAM_SHAPE);
     draws noise = draws_of(glyphs, dataset->first + index, STREAM_NOISE);
+    if (x == NULL) {
+        *(int64_t *)target = draw_class(&shape);
+        return TDM_OK;
+    }
     memset(plane, 0, pixels);
     *(int64_t *)target = draw_digit(glyphs, &shape, plane);
     /* The first plane is the pattern of the others, so it is finished last. */
@@ -213,6 +222,7 @@ tdm_status tdm__glyphs_open(tdm_dataset **out, const tdm_host *host, const tdm_d
     glyphs->noise = (float)(spec->noise * 255.0);
     TDM_TRY_DONE(tdm__dataset_take_classes(&glyphs->base, spec, wanted, DIGITS, "glyphs"));
     TDM_TRY_DONE(tdm__dataset_take_range(&glyphs->base, spec, "glyphs"));
+    tdm__dataset_set_resident(&glyphs->base, RESIDENT_MAX);
     *out = &glyphs->base;
 done:
     if (status != TDM_OK) tdm__dataset_close(&glyphs->base);

@@ -12,7 +12,8 @@
 #include "runtime/data/formats.h"
 
 enum { MT_WORDS = 624, BLOCK = 16, MARK_WORDS = 16 * MT_WORDS, AT_OPEN = 1 << 22 };
-#define NUMBERS_MAX ((size_t)1 << 34) /* skipping through so many takes seconds */
+#define NUMBERS_MAX ((size_t)1 << 34)  /* skipping through so many takes seconds */
+#define RESIDENT_MAX ((size_t)1 << 32) /* drawing so many bytes, too */
 
 /* What torch.randn gives, as rows of `width`. */
 typedef struct normal_rows {
@@ -167,7 +168,7 @@ static tdm_status draw(synthetic_dataset *own, const tdm_data_spec *spec, const 
         TDM_TRY(draw_values(own, spec, wanted, &rng));
     }
     TDM_TRY(tdm__dataset_take_range(&own->base, spec, "synthetic"));
-    tdm__dataset_set_resident(&own->base);
+    tdm__dataset_set_resident(&own->base, RESIDENT_MAX);
     return TDM_OK;
 }
 

@@ -88,6 +88,6 @@ tdm_status tdm__table_finish(tdm_table *table, const tdm_data_spec *spec, const 
     table->base.x_is_bytes = table->x.cell == TDM_CELL_U8;
     TDM_TRY(tdm__dataset_take_range(&table->base, spec, source));
     if (table->base.target_kind == TDM_TARGET_CLASS) TDM_TRY(check_labels(table, spec, wanted, source));
-    tdm__dataset_set_resident(&table->base);
+    tdm__dataset_set_resident(&table->base, SIZE_MAX);
     return TDM_OK;
 }

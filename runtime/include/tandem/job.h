@@ -45,11 +45,15 @@ typedef struct tdm_transform_spec {
     tdm_floats mean, stdev; /* normalize; count 0: none, 1: every channel alike */
 } tdm_transform_spec;
 
+/* Whether a GPU keeps the training samples in its memory. auto: if they take at most a quarter of what is free there. */
+typedef enum tdm_resident_mode { TDM_RESIDENT_AUTO, TDM_RESIDENT_ALWAYS, TDM_RESIDENT_NEVER } tdm_resident_mode;
+
 typedef struct tdm_data_section {
     tdm_data_spec train, eval; /* eval.format TDM_DATA_NONE: no evaluation */
     tdm_transform_spec transform;
     bool shuffle, drop_last;
     int64_t workers; /* loader threads per process; 0: in the training thread */
+    int resident;    /* tdm_resident_mode */
 } tdm_data_section;
 
 typedef struct tdm_loss_section {
