@@ -17,8 +17,8 @@ image image_of(const tdm_conv_sizes *s) {
     image out = {tdm__conv_in_count(s), s->height * s->width, s->width, 1, (int)s->height, (int)s->width};
     if (s->nhwc) {
         out.channel = 1;
-        out.line = s->width * s->in;
-        out.point = s->in;
+        out.line = s->width * s->stored;
+        out.point = s->stored;
     }
     return out;
 }
@@ -37,7 +37,8 @@ __device__ inline int64_t seen_from(const axis &a, int64_t at, int64_t tap) {
     return at * a.stride - a.padding + tap * a.dilation;
 }
 
-__global__ void columns_kernel(const float *x, float *columns, image in, axis down, axis across, divider channels,
+template <class Number>
+__global__ void columns_kernel(const Number *x, Number *columns, image in, axis down, axis across, divider channels,
                                divider height, divider width, divider lines, divider points, int64_t count) {
     for (int64_t i = thread_index(); i < count; i += thread_count()) {
         int64_t rest = i;
@@ -45,7 +46,7 @@ __global__ void columns_kernel(const float *x, float *columns, image in, axis do
         const int64_t tap_q = split(width, &rest), tap_p = split(height, &rest), channel = split(channels, &rest);
         const int64_t h = seen_from(down, p, tap_p), w = seen_from(across, q, tap_q);
         const bool inside = h >= 0 && h < in.height && w >= 0 && w < in.width;
-        columns[i] = inside ? x[rest * in.row + channel * in.channel + h * in.line + w * in.point] : 0.0f;
+        columns[i] = inside ? x[rest * in.row + channel * in.channel + h * in.line + w * in.point] : Number{};
     }
 }
 
@@ -55,23 +56,24 @@ __device__ inline int64_t seen_by(const axis &a, int64_t at, int tap) {
     return from >= 0 && out * a.stride == from && out < a.out ? out : -1;
 }
 
-__global__ void gather_kernel(const float *columns, float *dx, image in, axis down, axis across, divider channels,
+template <class Number>
+__global__ void gather_kernel(const Number *columns, Number *dx, image in, axis down, axis across, divider channels,
                               divider lines, divider points, int64_t count) {
     for (int64_t i = thread_index(); i < count; i += thread_count()) {
         int64_t plane = i;
         const int64_t w = split(points, &plane), h = split(lines, &plane);
         const int64_t taps = (int64_t)down.kernel * across.kernel, seen = (int64_t)down.out * across.out;
-        const float *from = columns + plane * taps * seen;
+        const Number *from = columns + plane * taps * seen;
         float sum = 0.0f;
         for (int tap_p = 0; tap_p < down.kernel; tap_p++) {
             const int64_t p = seen_by(down, h, tap_p);
             for (int tap_q = 0; p >= 0 && tap_q < across.kernel; tap_q++) {
                 const int64_t q = seen_by(across, w, tap_q);
-                if (q >= 0) sum += from[((int64_t)tap_p * across.kernel + tap_q) * seen + p * across.out + q];
+                if (q >= 0) sum += get(from, ((int64_t)tap_p * across.kernel + tap_q) * seen + p * across.out + q);
             }
         }
         const int64_t channel = split(channels, &plane);
-        dx[plane * in.row + channel * in.channel + h * in.line + w * in.point] = sum;
+        put(dx, plane * in.row + channel * in.channel + h * in.line + w * in.point, sum);
     }
 }
 
@@ -91,33 +93,82 @@ struct parts_item {
     }
 };
 
-__global__ void transpose_kernel(float *to, const float *from, divider a, divider b, int64_t count) {
+/* laid[out][tap][stored] = w[out][in][tap] */
+template <class Number>
+__global__ void lay_kernel(Number *laid, const Number *w, divider stored, divider taps, int64_t in, int64_t count) {
     for (int64_t i = thread_index(); i < count; i += thread_count()) {
-        int64_t outer = i;
-        const int64_t at_a = split(a, &outer), at_b = split(b, &outer);
-        to[i] = from[(outer * a.by + at_a) * b.by + at_b];
+        int64_t out = i;
+        const int64_t channel = split(stored, &out), tap = split(taps, &out);
+        laid[i] = channel < in ? w[(out * in + channel) * taps.by + tap] : Number{};
     }
 }
 
-} /* namespace */
+/* dw[out][in][tap] = laid[out][tap][stored] */
+template <class Number>
+__global__ void take_kernel(float *dw, const Number *laid, divider taps, divider in, int64_t stored, int64_t count) {
+    for (int64_t i = thread_index(); i < count; i += thread_count()) {
+        int64_t out = i;
+        const int64_t tap = split(taps, &out), channel = split(in, &out);
+        dw[i] = get(laid, (out * taps.by + tap) * stored + channel);
+    }
+}
 
-tdm_status tdm__conv_columns(tdm_cuda_device *device, const tdm_conv_sizes *s, int64_t rows, const float *x,
-                             float *columns) {
+struct widen_item {
+    float *to;
+    const bf16 *from;
+    template <int WIDE> __device__ void run(int64_t i) const {
+        store(to, i, load<WIDE>(from, i));
+    }
+};
+
+template <class Number>
+tdm_status columns_of(tdm_cuda_device *device, const tdm_conv_sizes *s, int64_t rows, const Number *x,
+                      Number *columns) {
     const int64_t count = rows * s->in * s->taps * tdm__conv_points(s);
-    TDM_LAUNCH(columns_kernel, blocks_for(count), THREADS, device->stream, x, columns, image_of(s),
+    TDM_LAUNCH(columns_kernel<Number>, blocks_for(count), THREADS, device->stream, x, columns, image_of(s),
                axis_of(&s->window, 0, s->out_height), axis_of(&s->window, 1, s->out_width), divider_of(s->in),
                divider_of(s->window.kernel[0]), divider_of(s->window.kernel[1]), divider_of(s->out_height),
                divider_of(s->out_width), count);
     return TDM_OK;
 }
 
-tdm_status tdm__conv_gather(tdm_cuda_device *device, const tdm_conv_sizes *s, int64_t rows, const float *columns,
-                            float *dx) {
+template <class Number>
+tdm_status gather(tdm_cuda_device *device, const tdm_conv_sizes *s, int64_t rows, const Number *columns, Number *dx) {
     const int64_t count = rows * tdm__conv_in_count(s);
-    TDM_LAUNCH(gather_kernel, blocks_for(count), THREADS, device->stream, columns, dx, image_of(s),
+    TDM_LAUNCH(gather_kernel<Number>, blocks_for(count), THREADS, device->stream, columns, dx, image_of(s),
                axis_of(&s->window, 0, s->out_height), axis_of(&s->window, 1, s->out_width), divider_of(s->in),
                divider_of(s->height), divider_of(s->width), count);
     return TDM_OK;
+}
+
+template <class Number>
+tdm_status lay_weights(tdm_cuda_device *device, const tdm_conv_sizes *s, Number *laid, const Number *w) {
+    const int64_t count = tdm__conv_laid_count(s);
+    TDM_LAUNCH(lay_kernel<Number>, blocks_for(count), THREADS, device->stream, laid, w, divider_of(s->stored),
+               divider_of(s->taps), s->in, count);
+    return TDM_OK;
+}
+
+template <class Number>
+tdm_status take_gradient(tdm_cuda_device *device, const tdm_conv_sizes *s, float *dw, const Number *laid) {
+    const int64_t count = tdm__conv_weight_count(s);
+    TDM_LAUNCH(take_kernel<Number>, blocks_for(count), THREADS, device->stream, dw, laid, divider_of(s->taps),
+               divider_of(s->in), s->stored, count);
+    return TDM_OK;
+}
+
+} /* namespace */
+
+tdm_status tdm__conv_columns(tdm_cuda_device *device, const tdm_conv_sizes *s, int64_t rows, const void *x,
+                             void *columns) {
+    if (s->number == TDM_CUDA_BF16) return columns_of(device, s, rows, (const bf16 *)x, (bf16 *)columns);
+    return columns_of(device, s, rows, (const float *)x, (float *)columns);
+}
+
+tdm_status tdm__conv_gather(tdm_cuda_device *device, const tdm_conv_sizes *s, int64_t rows, const void *columns,
+                            void *dx) {
+    if (s->number == TDM_CUDA_BF16) return gather(device, s, rows, (const bf16 *)columns, (bf16 *)dx);
+    return gather(device, s, rows, (const float *)columns, (float *)dx);
 }
 
 tdm_status tdm__conv_add_parts(tdm_cuda_device *device, float *sum, const float *part, int64_t parts, int64_t count,
@@ -126,10 +177,17 @@ tdm_status tdm__conv_add_parts(tdm_cuda_device *device, float *sum, const float 
     return each(device, item, count, count % PACK == 0 && is_aligned(sum) && is_aligned(part));
 }
 
-tdm_status tdm__conv_transpose(tdm_cuda_device *device, float *to, const float *from, int64_t outer, int64_t a,
-                               int64_t b) {
-    const int64_t count = outer * a * b;
-    TDM_LAUNCH(transpose_kernel, blocks_for(count), THREADS, device->stream, to, from, divider_of(a), divider_of(b),
-               count);
-    return TDM_OK;
+tdm_status tdm__conv_lay_weights(tdm_cuda_device *device, const tdm_conv_sizes *s, void *laid, const void *w) {
+    if (s->number == TDM_CUDA_BF16) return lay_weights(device, s, (bf16 *)laid, (const bf16 *)w);
+    return lay_weights(device, s, (float *)laid, (const float *)w);
+}
+
+tdm_status tdm__conv_take_gradient(tdm_cuda_device *device, const tdm_conv_sizes *s, float *dw, const void *laid) {
+    if (s->number == TDM_CUDA_BF16) return take_gradient(device, s, dw, (const bf16 *)laid);
+    return take_gradient(device, s, dw, (const float *)laid);
+}
+
+tdm_status tdm__conv_widen(tdm_cuda_device *device, float *to, const void *from, int64_t count) {
+    const widen_item item = {to, (const bf16 *)from};
+    return each(device, item, count, is_aligned(to) && is_aligned(item.from));
 }

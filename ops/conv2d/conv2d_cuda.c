@@ -1,7 +1,7 @@
 /* conv2d on CUDA: cuDNN where it is, matrix products over im2col where not, with the same results.
  *
- * Channels are neighbours in memory (NHWC) where tensor cores are used and the channels make whole groups of four;
- * else planes. */
+ * Channels are neighbours in memory (NHWC) where tensor cores are used and the channels make whole groups, of 16 bytes;
+ * else planes. The few channels of a batch are filled up with zeros to a group where the device's ingest can do it. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 #include "ops/cuda_module/passes.h"
 #include "runtime/device/cuda/cuda_private.h"
 
-enum { PART = 256, CHANNEL_GROUP = 4 };
+enum { PART = 256 };
 
 /* Byte offsets in scratch, for the most rows: dy where y > 0, the room of the bias's sums, and the gradient of the
  * weights in another layout. */
@@ -29,6 +29,9 @@ static tdm_conv_sizes sizes_of(const tdm_kernel_desc *desc, int64_t rows, tdm_la
     return (tdm_conv_sizes){
         .rows = rows,
         .in = x[1],
+        .stored = layout == TDM_LAYOUT_NHWC4   ? 4
+                  : layout == TDM_LAYOUT_NHWC8 ? 8
+                                               : x[1],
         .height = x[2],
         .width = x[3],
         .out = y[1],
@@ -37,7 +40,8 @@ static tdm_conv_sizes sizes_of(const tdm_kernel_desc *desc, int64_t rows, tdm_la
         .groups = attrs->groups,
         .taps = attrs->window.kernel[0] * attrs->window.kernel[1],
         .window = attrs->window,
-        .nhwc = layout == TDM_LAYOUT_NHWC,
+        .number = desc->precision == TDM_BF16 ? TDM_CUDA_BF16 : TDM_CUDA_FLOAT,
+        .nhwc = layout != TDM_LAYOUT_PLAIN,
         .bias = desc->param_count > 1,
         .relu = desc->relu,
         .training = training,
@@ -46,27 +50,37 @@ static tdm_conv_sizes sizes_of(const tdm_kernel_desc *desc, int64_t rows, tdm_la
     };
 }
 
+static size_t laid_bytes(const tdm_conv_sizes *s) {
+    return (size_t)tdm__conv_laid_count(s) * tdm__cuda_size(s->number);
+}
+
 static places places_of(const tdm_kernel_desc *desc, tdm_layout layout) {
     const tdm_conv_sizes s = sizes_of(desc, desc->y.dim[0], layout, true);
     const int64_t points = tdm__conv_points(&s);
-    const size_t weights = (size_t)tdm__conv_weight_count(&s) * sizeof(float);
-    places at = {.room = rounded((size_t)(s.rows * s.out * points) * sizeof(float))};
+    places at = {.room = rounded((size_t)(s.rows * s.out * points) * tdm__cuda_size(s.number))};
     at.weights = at.room + rounded(s.nhwc ? tdm__cuda_mask_room(s.rows * points, s.out, 1)
                                           : tdm__cuda_mask_room(s.rows, s.out, points));
-    at.total = at.weights + (s.nhwc ? rounded(weights) : 0);
+    at.total = at.weights + (s.nhwc || s.number != TDM_CUDA_FLOAT ? rounded(laid_bytes(&s)) : 0);
     return at;
 }
 
-static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+static tdm_layout layout_for(const tdm_kernel_desc *desc) {
     const tdm_conv2d_attrs *attrs = desc->attrs;
     const int64_t in = desc->x[0].dim[1], out = desc->y.dim[1];
-    const bool nhwc =
-        desc->precision == TDM_TF32 && attrs->groups == 1 && in % CHANNEL_GROUP == 0 && out % CHANNEL_GROUP == 0;
-    const tdm_layout layout = nhwc ? TDM_LAYOUT_NHWC : TDM_LAYOUT_PLAIN;
+    const int64_t group = desc->precision == TDM_BF16 ? 8 : 4;
+    if (desc->precision == TDM_F32 || attrs->groups != 1 || out % group != 0) return TDM_LAYOUT_PLAIN;
+    if (desc->from_batch && !desc->wants_dx[0] && in <= group)
+        return desc->precision == TDM_BF16 ? TDM_LAYOUT_NHWC8 : TDM_LAYOUT_NHWC4;
+    return in % group == 0 ? TDM_LAYOUT_NHWC : TDM_LAYOUT_PLAIN;
+}
+
+static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+    const tdm_layout layout = layout_for(desc);
     const tdm_conv_sizes s = sizes_of(desc, desc->y.dim[0], layout, true);
-    fit->x_layout[0] = fit->y_layout = layout;
+    fit->x_layout[0] = layout;
+    fit->y_layout = s.nhwc ? TDM_LAYOUT_NHWC : TDM_LAYOUT_PLAIN;
     fit->relu = true;
-    fit->saved_bytes = nhwc ? (size_t)tdm__conv_weight_count(&s) * sizeof(float) : 0;
+    fit->saved_bytes = s.nhwc ? laid_bytes(&s) : 0;
     fit->scratch_bytes = places_of(desc, layout).total;
     return true;
 }
@@ -88,16 +102,21 @@ static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, in
     return TDM_OK;
 }
 
+/* As convolutions read it. */
+static const void *parameter(const tdm_kernel_args *args, int i) {
+    return args->desc->precision == TDM_BF16 ? args->narrow[i] : args->param[i];
+}
+
 static tdm_status forward(const tdm_kernel_args *args) {
     tdm_conv_way *way = args->state;
     const tdm_conv_sizes *s = &way->sizes;
-    const float *bias = s->bias ? args->param[1] : NULL;
+    const void *bias = s->bias ? parameter(args, 1) : NULL;
     const int64_t points = tdm__conv_points(s);
     bool done = false;
     TDM_CUDA_ENTER(args->device);
-    TDM_CUDA_TRY(way->ops->forward(way, args->x[0], args->param[0], bias, args->y, args->saved, &done));
+    TDM_CUDA_TRY(way->ops->forward(way, args->x[0], parameter(args, 0), bias, args->y, args->saved, &done));
     if (done || (bias == NULL && !s->relu)) return TDM_OK;
-    return tdm__cuda_bias(way->device, args->y, bias, s->nhwc ? s->rows * points : s->rows, s->out,
+    return tdm__cuda_bias(way->device, s->number, args->y, bias, s->nhwc ? s->rows * points : s->rows, s->out,
                           s->nhwc ? 1 : points, s->relu);
 }
 
@@ -108,10 +127,10 @@ static tdm_status backward(const tdm_kernel_args *args) {
     const int64_t points = tdm__conv_points(s);
     char *scratch = args->scratch;
     TDM_CUDA_ENTER(args->device);
-    TDM_CUDA_TRY(tdm__cuda_mask(way->device, (float *)scratch, args->dy, s->relu ? args->y : NULL,
+    TDM_CUDA_TRY(tdm__cuda_mask(way->device, s->number, scratch, args->dy, s->relu ? args->y : NULL,
                                 s->bias ? args->dparam[1] : NULL, scratch + at.room,
                                 s->nhwc ? s->rows * points : s->rows, s->out, s->nhwc ? 1 : points));
-    return way->ops->backward(way, args->x[0], args->param[0], s->relu ? (const float *)scratch : args->dy,
+    return way->ops->backward(way, args->x[0], parameter(args, 0), s->relu ? scratch : (const void *)args->dy,
                               args->dparam[0], args->dx[0], args->saved, scratch + at.weights);
 }
 

@@ -12,30 +12,36 @@ extern "C" {
 
 typedef struct tdm_conv_sizes {
     int64_t rows, in, height, width;    /* x */
+    int64_t stored;                     /* channels of x in memory: in, or more, with zeros in them */
     int64_t out, out_height, out_width; /* y */
     int64_t groups, taps;
     tdm_window window;
-    bool nhwc; /* x and y; else planes */
+    tdm_cuda_number number; /* of x, y, their gradients and the weights; not of the weights' gradient */
+    bool nhwc;              /* x and y; else planes */
     bool bias, relu, training, wants_dx, fast;
 } tdm_conv_sizes;
 
 static inline int64_t tdm__conv_in_count(const tdm_conv_sizes *s) {
-    return s->in * s->height * s->width;
+    return s->stored * s->height * s->width;
 }
 static inline int64_t tdm__conv_points(const tdm_conv_sizes *s) {
     return s->out_height * s->out_width;
 }
+/* Of the parameter; and as they lie beside an x with more channels in memory, zeros behind the channels of each tap. */
 static inline int64_t tdm__conv_weight_count(const tdm_conv_sizes *s) {
     return s->out * (s->in / s->groups) * s->taps;
+}
+static inline int64_t tdm__conv_laid_count(const tdm_conv_sizes *s) {
+    return s->out * (s->stored / s->groups) * s->taps;
 }
 
 /* A way to convolve. Weights and their gradient are PyTorch's, [out][in / groups][taps]; dy is masked already. */
 typedef struct tdm_conv_way tdm_conv_way;
 typedef struct tdm_conv_way_ops {
     /* *done: bias and relu were done too */
-    tdm_status (*forward)(tdm_conv_way *way, const float *x, const float *w, const float *bias, float *y, void *saved,
+    tdm_status (*forward)(tdm_conv_way *way, const void *x, const void *w, const void *bias, void *y, void *saved,
                           bool *done);
-    tdm_status (*backward)(tdm_conv_way *way, const float *x, const float *w, const float *dy, float *dw, float *dx,
+    tdm_status (*backward)(tdm_conv_way *way, const void *x, const void *w, const void *dy, float *dw, void *dx,
                            void *saved, void *scratch);
     void (*close)(tdm_conv_way *way);
 } tdm_conv_way_ops;
@@ -45,25 +51,28 @@ struct tdm_conv_way {
     tdm_conv_sizes sizes;
 };
 
-/* Where cuDNN is absent or does not do this one, *out is NULL. It keeps the weights in its own layout in `saved`, and
- * their gradient in `scratch` (each of the weights' bytes), where channels are neighbours. */
+/* Where cuDNN is absent or does not do this one, *out is NULL. Where channels are neighbours it keeps the weights in
+ * its own layout in `saved`; there, and in bf16, their gradient passes through `scratch`. Each has room for
+ * tdm__conv_laid_count numbers. */
 tdm_status tdm__conv_cudnn_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes);
 tdm_status tdm__conv_im2col_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes);
 
-/* ---- conv2d.cu ---- */
+/* ---- conv2d.cu; pointers to void: `sizes->number` ---- */
 
 /* columns[row][channel][tap][point of y] = what the tap sees of x from there, for rows [0, rows) of x */
-tdm_status tdm__conv_columns(tdm_cuda_device *device, const tdm_conv_sizes *sizes, int64_t rows, const float *x,
-                             float *columns);
+tdm_status tdm__conv_columns(tdm_cuda_device *device, const tdm_conv_sizes *sizes, int64_t rows, const void *x,
+                             void *columns);
 /* dx = the sum over taps, in their order, of the columns that see the point */
-tdm_status tdm__conv_gather(tdm_cuda_device *device, const tdm_conv_sizes *sizes, int64_t rows, const float *columns,
-                            float *dx);
+tdm_status tdm__conv_gather(tdm_cuda_device *device, const tdm_conv_sizes *sizes, int64_t rows, const void *columns,
+                            void *dx);
 /* sum[i] = (first ? 0 : sum[i]) + part[0][i] + part[1][i] + ... */
 tdm_status tdm__conv_add_parts(tdm_cuda_device *device, float *sum, const float *part, int64_t parts, int64_t count,
                                bool first);
-/* to[o][b][a] = from[o][a][b] */
-tdm_status tdm__conv_transpose(tdm_cuda_device *device, float *to, const float *from, int64_t outer, int64_t a,
-                               int64_t b);
+/* Where groups are 1: laid[out][tap][stored] = w[out][in][tap], zeros behind the channels; and back. */
+tdm_status tdm__conv_lay_weights(tdm_cuda_device *device, const tdm_conv_sizes *sizes, void *laid, const void *w);
+tdm_status tdm__conv_take_gradient(tdm_cuda_device *device, const tdm_conv_sizes *sizes, float *dw, const void *laid);
+/* to = from, as float */
+tdm_status tdm__conv_widen(tdm_cuda_device *device, float *to, const void *from, int64_t count);
 
 #ifdef __cplusplus
 }

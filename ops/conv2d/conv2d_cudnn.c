@@ -38,8 +38,8 @@ typedef struct {
     cudnnConvolutionBwdDataAlgo_t backward_data;
     cudnnConvolutionBwdFilterAlgo_t backward_weights;
     size_t workspace_bytes[PASSES];
-    bool fused;    /* bias and relu in the same call; tried at the first run, cuDNN has no question for it */
-    bool relayout; /* cuDNN's weights have neighbouring channels and PyTorch's have not */
+    bool fused; /* bias and relu in the same call; tried at the first run, cuDNN has no question for it */
+    bool lays;  /* cuDNN's weights have neighbouring channels and PyTorch's have not */
 } convolution;
 
 static const tdm_cuda_libraries *library(const convolution *c) {
@@ -65,17 +65,23 @@ static void close_way(tdm_conv_way *way) {
 
 /* ---- descriptors ---- */
 
+static cudnnDataType_t type_of(const convolution *c) {
+    return c->way.sizes.number == TDM_CUDA_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+}
+
 static tdm_status open_tensor(const convolution *c, cudnnTensorDescriptor_t *out, int64_t rows, int64_t channels,
                               int64_t height, int64_t width) {
     const cudnnTensorFormat_t format = c->way.sizes.nhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
     TDM_CUDNN(library(c), cudnnCreateTensorDescriptor(out));
-    TDM_CUDNN(library(c), cudnnSetTensor4dDescriptor(*out, format, CUDNN_DATA_FLOAT, (int)rows, (int)channels,
-                                                     (int)height, (int)width));
+    TDM_CUDNN(library(c),
+              cudnnSetTensor4dDescriptor(*out, format, type_of(c), (int)rows, (int)channels, (int)height, (int)width));
     return TDM_OK;
 }
 
-/* cuDNN's default on tensor cores is tf32; "allow conversion" would mean half precision, whose range is too small. */
+/* cuDNN's default on tensor cores is tf32 for floats, and does not speak of bf16; "allow conversion" would mean half
+ * precision, whose range is too small. Sums are float's in all. */
 static cudnnMathType_t math_of(const convolution *c) {
+    if (c->way.sizes.number == TDM_CUDA_BF16) return CUDNN_TENSOR_OP_MATH;
     return c->way.device->precision == TDM_TF32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
 }
 
@@ -93,12 +99,12 @@ static tdm_status open_convolution(const convolution *c, cudnnConvolutionDescrip
 static tdm_status describe(convolution *c) {
     const tdm_conv_sizes *s = &c->way.sizes;
     const cudnnTensorFormat_t format = s->nhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
-    TDM_CUDA_TRY(open_tensor(c, &c->x, s->rows, s->in, s->height, s->width));
+    TDM_CUDA_TRY(open_tensor(c, &c->x, s->rows, s->stored, s->height, s->width));
     TDM_CUDA_TRY(open_tensor(c, &c->y, s->rows, s->out, s->out_height, s->out_width));
     TDM_CUDA_TRY(open_tensor(c, &c->bias, 1, s->out, 1, 1));
     TDM_CUDNN(library(c), cudnnCreateFilterDescriptor(&c->weights));
     TDM_CUDNN(library(c),
-              cudnnSetFilter4dDescriptor(c->weights, CUDNN_DATA_FLOAT, format, (int)s->out, (int)(s->in / s->groups),
+              cudnnSetFilter4dDescriptor(c->weights, type_of(c), format, (int)s->out, (int)(s->stored / s->groups),
                                          (int)s->window.kernel[0], (int)s->window.kernel[1]));
     TDM_CUDNN(library(c), cudnnCreateActivationDescriptor(&c->activation));
     TDM_CUDNN(library(c),
@@ -112,8 +118,13 @@ static tdm_status describe(convolution *c) {
 
 /* What a candidate may round to: the heuristics also offer more than was asked for. */
 static bool rounds_as_wished(const convolution *c, cudnnMathType_t math) {
-    if (c->way.device->precision == TDM_TF32) return math != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
-    return math == CUDNN_FMA_MATH;
+    return math_of(c) == CUDNN_FMA_MATH ? math == CUDNN_FMA_MATH : math != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
+}
+
+/* cuDNN 9 says in the last digits why it does not support or accept something. */
+static bool is_refusal(cudnnStatus_t status) {
+    const int kind = (int)status / 1000 * 1000;
+    return kind == (int)CUDNN_STATUS_NOT_SUPPORTED || kind == (int)CUDNN_STATUS_BAD_PARAM;
 }
 
 static bool serves(const convolution *c, cudnnStatus_t status, cudnnDeterminism_t determinism, size_t memory,
@@ -122,7 +133,17 @@ static bool serves(const convolution *c, cudnnStatus_t status, cudnnDeterminism_
            (determinism == CUDNN_DETERMINISTIC || !c->way.device->deterministic);
 }
 
-/* CHOOSE: candidates in `candidate`, best first; takes the first that serves. */
+/* Candidates of cuDNN's heuristics, best first; none where it does not do this convolution at all. */
+#define ASK(c, count, call)                                                         \
+    do {                                                                            \
+        const cudnnStatus_t asked_ = library(c)->dnn.call;                          \
+        if (is_refusal(asked_))                                                     \
+            (count) = 0;                                                            \
+        else if (asked_ != CUDNN_STATUS_SUCCESS)                                    \
+            return tdm__cudnn_error(library(c), asked_, #call, __FILE__, __LINE__); \
+    } while (0)
+
+/* Takes the first candidate that serves. */
 #define TAKE_FIRST(c, candidate, count, which, field, exact)                                                     \
     for (int i = 0; i < (count) && !*found; i++) {                                                               \
         *found = rounds_as_wished((c), (candidate)[i].mathType) &&                                               \
@@ -137,8 +158,9 @@ static tdm_status choose_forward(convolution *c, bool *found) {
     cudnnConvolutionFwdAlgoPerf_t candidate[CANDIDATES];
     int count = 0;
     *found = false;
-    TDM_CUDNN(library(c), cudnnGetConvolutionForwardAlgorithm_v7(handle(c), c->x, c->weights, c->convolution[FORWARD],
-                                                                 c->y, CANDIDATES, &count, candidate));
+    ASK(c, count,
+        cudnnGetConvolutionForwardAlgorithm_v7(handle(c), c->x, c->weights, c->convolution[FORWARD], c->y, CANDIDATES,
+                                               &count, candidate));
     TAKE_FIRST(c, candidate, count, FORWARD, forward,
                candidate[i].algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM ||
                    candidate[i].algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM ||
@@ -150,9 +172,9 @@ static tdm_status choose_backward_data(convolution *c, bool *found) {
     cudnnConvolutionBwdDataAlgoPerf_t candidate[CANDIDATES];
     int count = 0;
     *found = false;
-    TDM_CUDNN(library(c),
-              cudnnGetConvolutionBackwardDataAlgorithm_v7(handle(c), c->weights, c->y, c->convolution[BACKWARD_DATA],
-                                                          c->x, CANDIDATES, &count, candidate));
+    ASK(c, count,
+        cudnnGetConvolutionBackwardDataAlgorithm_v7(handle(c), c->weights, c->y, c->convolution[BACKWARD_DATA], c->x,
+                                                    CANDIDATES, &count, candidate));
     TAKE_FIRST(c, candidate, count, BACKWARD_DATA, backward_data,
                candidate[i].algo == CUDNN_CONVOLUTION_BWD_DATA_ALGO_0 ||
                    candidate[i].algo == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1)
@@ -163,9 +185,9 @@ static tdm_status choose_backward_weights(convolution *c, bool *found) {
     cudnnConvolutionBwdFilterAlgoPerf_t candidate[CANDIDATES];
     int count = 0;
     *found = false;
-    TDM_CUDNN(library(c),
-              cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle(c), c->x, c->y, c->convolution[BACKWARD_WEIGHTS],
-                                                            c->weights, CANDIDATES, &count, candidate));
+    ASK(c, count,
+        cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle(c), c->x, c->y, c->convolution[BACKWARD_WEIGHTS],
+                                                      c->weights, CANDIDATES, &count, candidate));
     TAKE_FIRST(c, candidate, count, BACKWARD_WEIGHTS, backward_weights,
                candidate[i].algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0 ||
                    candidate[i].algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 ||
@@ -190,23 +212,16 @@ static tdm_status choose(convolution *c, bool *found) {
 /* ---- running ---- */
 
 /* The weights as cuDNN wants them; in `saved`, where backward finds them again. */
-static tdm_status lay_weights(const convolution *c, const float *w, void *saved, const float **out) {
-    const tdm_conv_sizes *s = &c->way.sizes;
-    *out = c->relayout ? saved : w;
-    return c->relayout ? tdm__conv_transpose(c->way.device, saved, w, s->out, s->in, s->taps) : TDM_OK;
+static tdm_status lay_weights(const convolution *c, const void *w, void *saved, const void **out) {
+    *out = c->lays ? saved : w;
+    return c->lays ? tdm__conv_lay_weights(c->way.device, &c->way.sizes, saved, w) : TDM_OK;
 }
 
-/* cuDNN 9 says in the last digits why it does not support or accept something. */
-static bool is_refusal(cudnnStatus_t status) {
-    const int kind = (int)status / 1000 * 1000;
-    return kind == (int)CUDNN_STATUS_NOT_SUPPORTED || kind == (int)CUDNN_STATUS_BAD_PARAM;
-}
-
-static tdm_status forward(tdm_conv_way *way, const float *x, const float *w, const float *bias, float *y, void *saved,
+static tdm_status forward(tdm_conv_way *way, const void *x, const void *w, const void *bias, void *y, void *saved,
                           bool *done) {
     convolution *c = (convolution *)way;
     tdm_cuda_device *device = way->device;
-    const float *weights = NULL;
+    const void *weights = NULL;
     *done = false;
     TDM_CUDA_TRY(lay_weights(c, w, saved, &weights));
     if (c->fused) {
@@ -225,20 +240,27 @@ static tdm_status forward(tdm_conv_way *way, const float *x, const float *w, con
     return TDM_OK;
 }
 
-static tdm_status backward(tdm_conv_way *way, const float *x, const float *w, const float *dy, float *dw, float *dx,
-                           void *saved, void *scratch) {
-    const convolution *c = (const convolution *)way;
-    const tdm_conv_sizes *s = &way->sizes;
-    tdm_cuda_device *device = way->device;
-    float *gradient = c->relayout ? scratch : dw;
+/* The weights' gradient, which cuDNN gives in the weights' layout and numbers. */
+static tdm_status backward_weights(const convolution *c, const void *x, const void *dy, float *dw, void *scratch) {
+    const tdm_conv_sizes *s = &c->way.sizes;
+    tdm_cuda_device *device = c->way.device;
+    const bool narrow = s->number != TDM_CUDA_FLOAT;
+    void *gradient = c->lays || narrow ? scratch : dw;
     TDM_CUDNN(library(c), cudnnConvolutionBackwardFilter(
                               handle(c), &one, c->x, x, c->y, dy, c->convolution[BACKWARD_WEIGHTS], c->backward_weights,
                               device->workspace, c->workspace_bytes[BACKWARD_WEIGHTS], &zero, c->weights, gradient));
-    if (c->relayout) TDM_CUDA_TRY(tdm__conv_transpose(device, dw, gradient, s->out, s->taps, s->in));
+    if (c->lays) return tdm__conv_take_gradient(device, s, dw, gradient);
+    return narrow ? tdm__conv_widen(device, dw, gradient, tdm__conv_weight_count(s)) : TDM_OK;
+}
+
+static tdm_status backward(tdm_conv_way *way, const void *x, const void *w, const void *dy, float *dw, void *dx,
+                           void *saved, void *scratch) {
+    const convolution *c = (const convolution *)way;
+    TDM_CUDA_TRY(backward_weights(c, x, dy, dw, scratch));
     if (dx == NULL) return TDM_OK;
     TDM_CUDNN(library(c),
-              cudnnConvolutionBackwardData(handle(c), &one, c->weights, c->relayout ? saved : w, c->y, dy,
-                                           c->convolution[BACKWARD_DATA], c->backward_data, device->workspace,
+              cudnnConvolutionBackwardData(handle(c), &one, c->weights, c->lays ? saved : w, c->y, dy,
+                                           c->convolution[BACKWARD_DATA], c->backward_data, way->device->workspace,
                                            c->workspace_bytes[BACKWARD_DATA], &zero, c->x, dx));
     return TDM_OK;
 }
@@ -251,7 +273,7 @@ static const tdm_conv_way_ops ops = {.forward = forward, .backward = backward, .
 static bool is_countable(const tdm_conv_sizes *s) {
     return (double)s->rows * (double)tdm__conv_in_count(s) <= INT_MAX &&
            (double)s->rows * (double)s->out * (double)tdm__conv_points(s) <= INT_MAX &&
-           (double)tdm__conv_weight_count(s) <= INT_MAX;
+           (double)tdm__conv_laid_count(s) <= INT_MAX;
 }
 
 tdm_status tdm__conv_cudnn_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes) {
@@ -261,7 +283,7 @@ tdm_status tdm__conv_cudnn_open(tdm_conv_way **out, tdm_cuda_device *device, con
     convolution *c = calloc(1, sizeof *c);
     if (c == NULL) TDM_CUDA_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
     c->way = (tdm_conv_way){&ops, device, *sizes};
-    c->relayout = sizes->nhwc && sizes->taps > 1;
+    c->lays = sizes->nhwc && (sizes->taps > 1 || sizes->stored != sizes->in);
     tdm_status status = describe(c);
     if (status == TDM_OK) status = choose(c, &found);
     if (status != TDM_OK || !found) {

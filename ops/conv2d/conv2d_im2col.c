@@ -41,13 +41,21 @@ static tdm_status open_products(im2col *c, chunk_products *p, int64_t rows) {
     const tdm_conv_sizes *s = &c->way.sizes;
     const int64_t depth = c->depth, points = c->points, out = c->out_group;
     const int64_t columns = s->in * s->taps * points, y = s->out * points, w = tdm__conv_weight_count(s);
-    const tdm_cuda_matmul_shape planes = {
-        .m = out, .n = points, .k = depth, .batch = rows, .stride_b = columns, .stride_c = y};
+    const tdm_cuda_matmul_shape planes = {.m = out,
+                                          .n = points,
+                                          .k = depth,
+                                          .factors = s->number,
+                                          .result = s->number,
+                                          .batch = rows,
+                                          .stride_b = columns,
+                                          .stride_c = y};
     const tdm_cuda_matmul_shape neighbours = {.m = points,
                                               .n = out,
                                               .k = depth,
                                               .transpose_a = true,
                                               .transpose_b = true,
+                                              .factors = s->number,
+                                              .result = s->number,
                                               .batch = rows,
                                               .stride_a = columns,
                                               .stride_c = y};
@@ -56,6 +64,8 @@ static tdm_status open_products(im2col *c, chunk_products *p, int64_t rows) {
                                           .k = points,
                                           .transpose_a = s->nhwc,
                                           .transpose_b = true,
+                                          .factors = s->number,
+                                          .result = TDM_CUDA_FLOAT,
                                           .batch = rows,
                                           .stride_a = y,
                                           .stride_b = columns,
@@ -65,6 +75,8 @@ static tdm_status open_products(im2col *c, chunk_products *p, int64_t rows) {
                                          .k = out,
                                          .transpose_a = true,
                                          .transpose_b = s->nhwc,
+                                         .factors = s->number,
+                                         .result = s->number,
                                          .batch = rows,
                                          .stride_b = y,
                                          .stride_c = columns};
@@ -81,7 +93,7 @@ static size_t larger(size_t a, size_t b) {
 
 static tdm_status prepare(im2col *c) {
     const tdm_conv_sizes *s = &c->way.sizes;
-    const size_t columns = (size_t)(s->in * s->taps * c->points) * sizeof(float);
+    const size_t columns = (size_t)(s->in * s->taps * c->points) * tdm__cuda_size(s->number);
     const size_t part = s->training ? (size_t)tdm__conv_weight_count(s) * sizeof(float) : 0;
     int64_t chunk = (int64_t)(CHUNK_BYTES / (columns + part));
     if (chunk < 1) chunk = 1;
@@ -99,8 +111,16 @@ static tdm_status prepare(im2col *c) {
     return tdm__cuda_workspace(c->way.device, c->parts + (size_t)chunk * part);
 }
 
-static float *in_workspace(const im2col *c, size_t offset) {
-    return (float *)((char *)c->way.device->workspace + offset);
+static void *in_workspace(const im2col *c, size_t offset) {
+    return (char *)c->way.device->workspace + offset;
+}
+
+/* Numbers further on. */
+static const void *from(const im2col *c, const void *start, int64_t numbers) {
+    return tdm__cuda_at(start, numbers, c->way.sizes.number);
+}
+static void *to(const im2col *c, void *start, int64_t numbers) {
+    return (char *)start + numbers * (int64_t)tdm__cuda_size(c->way.sizes.number);
 }
 
 static const chunk_products *products_of(const im2col *c, int64_t rows) {
@@ -123,49 +143,50 @@ static int64_t column_offset(const im2col *c, int64_t g) {
     return g * c->depth * c->points;
 }
 
-static tdm_status forward(tdm_conv_way *way, const float *x, const float *w, const float *bias, float *y, void *saved,
+static tdm_status forward(tdm_conv_way *way, const void *x, const void *w, const void *bias, void *y, void *saved,
                           bool *done) {
     const im2col *c = (const im2col *)way;
     const tdm_conv_sizes *s = &way->sizes;
-    float *columns = in_workspace(c, c->columns);
+    void *columns = in_workspace(c, c->columns);
     (void)bias;
     (void)saved;
     *done = false;
     for (int64_t row = 0, rows; row < s->rows; row += rows) {
         rows = chunk_rows(c, row);
         const chunk_products *p = products_of(c, rows);
-        float *to = y + row * s->out * c->points;
-        TDM_CUDA_TRY(tdm__conv_columns(way->device, s, rows, x + row * tdm__conv_in_count(s), columns));
+        const int64_t first = row * s->out * c->points;
+        TDM_CUDA_TRY(tdm__conv_columns(way->device, s, rows, from(c, x, row * tdm__conv_in_count(s)), columns));
         for (int64_t g = 0; g < s->groups; g++) {
-            const float *filters = w + w_offset(c, g), *seen = columns + column_offset(c, g);
+            const void *filters = from(c, w, w_offset(c, g)), *seen = from(c, columns, column_offset(c, g));
             TDM_CUDA_TRY(tdm__cuda_matmul_run(p->forward, s->nhwc ? seen : filters, s->nhwc ? filters : seen, NULL,
-                                              to + y_offset(c, g)));
+                                              to(c, y, first + y_offset(c, g))));
         }
     }
     return TDM_OK;
 }
 
-static tdm_status backward_weight(const im2col *c, const chunk_products *p, const float *x, const float *dy, float *dw,
+static tdm_status backward_weight(const im2col *c, const chunk_products *p, const void *x, const void *dy, float *dw,
                                   bool first) {
     const tdm_conv_sizes *s = &c->way.sizes;
-    float *columns = in_workspace(c, c->columns), *parts = in_workspace(c, c->parts);
+    void *columns = in_workspace(c, c->columns);
+    float *parts = in_workspace(c, c->parts);
     TDM_CUDA_TRY(tdm__conv_columns(c->way.device, s, p->rows, x, columns));
     for (int64_t g = 0; g < s->groups; g++)
-        TDM_CUDA_TRY(tdm__cuda_matmul_run(p->weight, dy + y_offset(c, g), columns + column_offset(c, g), NULL,
-                                          parts + w_offset(c, g)));
+        TDM_CUDA_TRY(tdm__cuda_matmul_run(p->weight, from(c, dy, y_offset(c, g)), from(c, columns, column_offset(c, g)),
+                                          NULL, parts + w_offset(c, g)));
     return tdm__conv_add_parts(c->way.device, dw, parts, p->rows, tdm__conv_weight_count(s), first);
 }
 
-static tdm_status backward_input(const im2col *c, const chunk_products *p, const float *w, const float *dy, float *dx) {
+static tdm_status backward_input(const im2col *c, const chunk_products *p, const void *w, const void *dy, void *dx) {
     const tdm_conv_sizes *s = &c->way.sizes;
-    float *columns = in_workspace(c, c->columns);
+    void *columns = in_workspace(c, c->columns);
     for (int64_t g = 0; g < s->groups; g++)
-        TDM_CUDA_TRY(tdm__cuda_matmul_run(p->input, w + w_offset(c, g), dy + y_offset(c, g), NULL,
-                                          columns + column_offset(c, g)));
+        TDM_CUDA_TRY(tdm__cuda_matmul_run(p->input, from(c, w, w_offset(c, g)), from(c, dy, y_offset(c, g)), NULL,
+                                          to(c, columns, column_offset(c, g))));
     return tdm__conv_gather(c->way.device, s, p->rows, columns, dx);
 }
 
-static tdm_status backward(tdm_conv_way *way, const float *x, const float *w, const float *dy, float *dw, float *dx,
+static tdm_status backward(tdm_conv_way *way, const void *x, const void *w, const void *dy, float *dw, void *dx,
                            void *saved, void *scratch) {
     const im2col *c = (const im2col *)way;
     const tdm_conv_sizes *s = &way->sizes;
@@ -174,10 +195,10 @@ static tdm_status backward(tdm_conv_way *way, const float *x, const float *w, co
     for (int64_t row = 0, rows; row < s->rows; row += rows) {
         rows = chunk_rows(c, row);
         const chunk_products *p = products_of(c, rows);
-        const float *from = dy + row * s->out * c->points;
+        const void *here = from(c, dy, row * s->out * c->points);
         const int64_t at = row * tdm__conv_in_count(s);
-        TDM_CUDA_TRY(backward_weight(c, p, x + at, from, dw, row == 0));
-        if (dx != NULL) TDM_CUDA_TRY(backward_input(c, p, w, from, dx + at));
+        TDM_CUDA_TRY(backward_weight(c, p, from(c, x, at), here, dw, row == 0));
+        if (dx != NULL) TDM_CUDA_TRY(backward_input(c, p, w, here, to(c, dx, at)));
     }
     return TDM_OK;
 }

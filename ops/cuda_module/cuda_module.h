@@ -47,6 +47,7 @@ typedef struct tdm_cuda_device {
      * never later. */
     void *workspace;
     size_t workspace_bytes;
+    unsigned *turns; /* TDM_CUDA_TURNS of them, lent likewise; 0, and left so */
 } tdm_cuda_device;
 
 static inline tdm_cuda_device *tdm__cuda_device(tdm_device *device) {
@@ -54,22 +55,35 @@ static inline tdm_cuda_device *tdm__cuda_device(tdm_device *device) {
 }
 
 /* What every device's workspace has from the start: for losses and clipping, which nobody opens. */
-enum { TDM_CUDA_WORKSPACE_LEAST = 1 << 20 };
+enum { TDM_CUDA_WORKSPACE_LEAST = 1 << 20, TDM_CUDA_TURNS = 4096 };
 /* The workspace has at least `bytes` afterwards. Only from a kernel's open. */
 tdm_status tdm__cuda_workspace(tdm_cuda_device *device, size_t bytes);
 
+/* What a pointer points to where kernels exist for both. bf16: uint16_t, the upper half of a float. */
+typedef enum tdm_cuda_number { TDM_CUDA_FLOAT, TDM_CUDA_BF16 } tdm_cuda_number;
+
+static inline size_t tdm__cuda_size(tdm_cuda_number number) {
+    return number == TDM_CUDA_BF16 ? sizeof(uint16_t) : sizeof(float);
+}
+/* As &from[index]. */
+static inline const void *tdm__cuda_at(const void *from, int64_t index, tdm_cuda_number number) {
+    return (const char *)from + index * (int64_t)tdm__cuda_size(number);
+}
+
 /* y[rows, out] = x[rows, in] w[out, in]^T (+ bias)(then relu), and the two products of its backward; row-major, all in
- * the device's memory. Algorithms are chosen at open, for these sizes. */
+ * the device's memory. Sums are taken in float. Algorithms are chosen at open, for these sizes. */
 typedef struct tdm_cuda_matmul tdm_cuda_matmul;
 typedef struct tdm_cuda_matmul_shape {
     int64_t m, n, k;               /* c[m, n] = op(a)[m, k] op(b)[k, n] */
     bool transpose_a, transpose_b; /* a is stored [k, m], b is stored [n, k] */
+    tdm_cuda_number factors;       /* a and b */
+    tdm_cuda_number result;        /* c, and the bias */
     bool bias, relu;               /* c = max(0, c + bias[n]); bias along n */
-    int64_t batch;                 /* 1, or so many products side by side; strides in floats */
+    int64_t batch;                 /* 1, or so many products side by side; strides in numbers */
     int64_t stride_a, stride_b, stride_c;
 } tdm_cuda_matmul_shape;
 tdm_status tdm__cuda_matmul_open(tdm_cuda_matmul **out, tdm_cuda_device *device, const tdm_cuda_matmul_shape *shape);
-tdm_status tdm__cuda_matmul_run(tdm_cuda_matmul *matmul, const float *a, const float *b, const float *bias, float *c);
+tdm_status tdm__cuda_matmul_run(tdm_cuda_matmul *matmul, const void *a, const void *b, const void *bias, void *c);
 void tdm__cuda_matmul_close(tdm_cuda_matmul *matmul); /* NULL is fine */
 
 #define TDM_KERNEL(name) extern const tdm_kernel tdm__##name##_cuda;

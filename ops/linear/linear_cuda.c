@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <tandem/job.h>
+
 #include "ops/cuda_module/cuda_module.h"
 #include "ops/cuda_module/passes.h"
 #include "ops/linear/linear.h"
@@ -14,13 +16,18 @@ typedef struct {
     tdm_cuda_matmul *forward, *weight, *input;
 } products;
 
+/* Of x, y and their gradients, and of the parameters that products read. */
+static tdm_cuda_number number_of(const tdm_kernel_desc *desc) {
+    return desc->precision == TDM_BF16 ? TDM_CUDA_BF16 : TDM_CUDA_FLOAT;
+}
+
 static size_t rounded(size_t bytes) {
     return (bytes + PART - 1) / PART * PART;
 }
 
 /* In scratch: dy where y > 0, then the room of the sums. */
 static size_t masked_bytes(const tdm_kernel_desc *desc) {
-    return rounded((size_t)(desc->y.dim[0] * desc->y.dim[1]) * sizeof(float));
+    return rounded((size_t)(desc->y.dim[0] * desc->y.dim[1]) * tdm__cuda_size(number_of(desc)));
 }
 
 static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
@@ -46,15 +53,19 @@ static void close_state(void *state) {
 static tdm_status open_products(products *p, tdm_cuda_device *device, const tdm_kernel_desc *desc, int64_t rows,
                                 bool training) {
     const int64_t in = desc->x[0].dim[1], out = desc->y.dim[1];
+    const tdm_cuda_number number = number_of(desc);
     const tdm_cuda_matmul_shape forward = {.m = rows,
                                            .n = out,
                                            .k = in,
                                            .transpose_b = true,
+                                           .factors = number,
+                                           .result = number,
                                            .bias = desc->param_count > 1,
                                            .relu = desc->relu,
                                            .batch = 1};
-    const tdm_cuda_matmul_shape weight = {.m = out, .n = in, .k = rows, .transpose_a = true, .batch = 1};
-    const tdm_cuda_matmul_shape input = {.m = rows, .n = in, .k = out, .batch = 1};
+    const tdm_cuda_matmul_shape weight = {
+        .m = out, .n = in, .k = rows, .transpose_a = true, .factors = number, .result = TDM_CUDA_FLOAT, .batch = 1};
+    const tdm_cuda_matmul_shape input = {.m = rows, .n = in, .k = out, .factors = number, .result = number, .batch = 1};
     TDM_CUDA_TRY(tdm__cuda_matmul_open(&p->forward, device, &forward));
     if (!training) return TDM_OK;
     TDM_CUDA_TRY(tdm__cuda_matmul_open(&p->weight, device, &weight));
@@ -75,25 +86,31 @@ static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, in
     return TDM_OK;
 }
 
+/* As products read it. */
+static const void *parameter(const tdm_kernel_args *args, int i) {
+    return number_of(args->desc) == TDM_CUDA_BF16 ? args->narrow[i] : args->param[i];
+}
+
 static tdm_status forward(const tdm_kernel_args *args) {
     const products *p = args->state;
     TDM_CUDA_ENTER(args->device);
-    return tdm__cuda_matmul_run(p->forward, args->x[0], args->param[0],
-                                args->desc->param_count > 1 ? args->param[1] : NULL, args->y);
+    return tdm__cuda_matmul_run(p->forward, args->x[0], parameter(args, 0),
+                                args->desc->param_count > 1 ? parameter(args, 1) : NULL, args->y);
 }
 
 static tdm_status backward(const tdm_kernel_args *args) {
     const products *p = args->state;
-    const bool relu = args->desc->relu, bias = args->desc->param_count > 1;
-    float *masked = args->scratch;
+    const tdm_kernel_desc *desc = args->desc;
+    const bool relu = desc->relu, bias = desc->param_count > 1;
+    void *masked = args->scratch;
     TDM_CUDA_ENTER(args->device);
-    TDM_CUDA_TRY(tdm__cuda_mask(tdm__cuda_device(args->device), masked, args->dy, relu ? args->y : NULL,
-                                bias ? args->dparam[1] : NULL, (char *)args->scratch + masked_bytes(args->desc),
-                                args->rows, args->desc->y.dim[1], 1));
-    const float *dy = relu ? masked : args->dy;
+    TDM_CUDA_TRY(tdm__cuda_mask(tdm__cuda_device(args->device), number_of(desc), masked, args->dy,
+                                relu ? args->y : NULL, bias ? args->dparam[1] : NULL,
+                                (char *)args->scratch + masked_bytes(desc), args->rows, desc->y.dim[1], 1));
+    const void *dy = relu ? masked : args->dy;
     TDM_CUDA_TRY(tdm__cuda_matmul_run(p->weight, dy, args->x[0], NULL, args->dparam[0]));
     if (args->dx[0] == NULL) return TDM_OK;
-    return tdm__cuda_matmul_run(p->input, dy, args->param[0], NULL, args->dx[0]);
+    return tdm__cuda_matmul_run(p->input, dy, parameter(args, 0), NULL, args->dx[0]);
 }
 
 const tdm_kernel tdm__linear_cuda = {

@@ -109,8 +109,9 @@ static void not_opened(const emulated *e, tdm_device_options wanted, tdm_status 
 TEST(devices_that_cannot_do_it_say_so) {
     const emulated *e = emulated_open();
     not_opened(e, (tdm_device_options){.index = -1}, TDM_E_DEVICE, "cuda:-1 is wanted");
-    not_opened(e, (tdm_device_options){.precision = TDM_BF16}, TDM_E_UNSUPPORTED, "train.precision bf16");
     e->set_capability(75);
+    not_opened(e, (tdm_device_options){.precision = TDM_BF16}, TDM_E_UNSUPPORTED,
+               "train.precision bf16 wants compute capability 8.0 or newer, it has 7.5; use f32");
     not_opened(e, (tdm_device_options){.precision = TDM_TF32}, TDM_E_UNSUPPORTED,
                "train.precision tf32 wants compute capability 8.0 or newer, it has 7.5; use f32");
     tdm_device *device = open_device(e, 0);

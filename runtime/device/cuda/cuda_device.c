@@ -81,13 +81,11 @@ static tdm_status check_ability(const tdm_cuda_full_device *full, const struct c
     if (properties->major * 10 + properties->minor < TDM_CUDA_LEAST_CAPABILITY)
         TDM_CUDA_FAIL(TDM_E_DEVICE, "%s, %s: compute capability 7.5 or newer is wanted, it has %d.%d", name,
                       full->model, properties->major, properties->minor);
-    if (full->device.precision == TDM_TF32 && properties->major < 8)
+    if (full->device.precision != TDM_F32 && properties->major < 8)
         TDM_CUDA_FAIL(TDM_E_UNSUPPORTED,
-                      "%s, %s: train.precision tf32 wants compute capability 8.0 or newer, it has %d.%d; use f32", name,
-                      full->model, properties->major, properties->minor);
-    if (full->device.precision == TDM_BF16)
-        TDM_CUDA_FAIL(TDM_E_UNSUPPORTED, "%s: train.precision bf16 is not supported on GPUs yet; use tf32 or f32",
-                      name);
+                      "%s, %s: train.precision %s wants compute capability 8.0 or newer, it has %d.%d; use f32", name,
+                      full->model, full->device.precision == TDM_BF16 ? "bf16" : "tf32", properties->major,
+                      properties->minor);
     return TDM_OK;
 }
 
@@ -105,6 +103,8 @@ static tdm_status open_parts(tdm_cuda_full_device *full) {
     TDM_CUDA(cudaEventCreateWithFlags(&full->waiter, cudaEventBlockingSync | cudaEventDisableTiming));
     TDM_CUBLAS(device->libraries, cublasLtCreate((cublasLtHandle_t *)&device->blas));
     TDM_CUDA_TRY(tdm__cuda_workspace(device, TDM_CUDA_WORKSPACE_LEAST));
+    TDM_CUDA_TRY(tdm__cuda_allocate(&device->base, (void **)&device->turns, TDM_CUDA_TURNS * sizeof(unsigned),
+                                    "turns of blocks"));
 #ifndef TDM_CUDA_NO_CUDNN
     if (device->libraries->dnn.handle != NULL) {
         TDM_CUDNN(device->libraries, cudnnCreate((cudnnHandle_t *)&device->dnn));
@@ -122,6 +122,7 @@ static void close_parts(tdm_cuda_full_device *full) {
     if (device->dnn != NULL) (void)device->libraries->dnn.cudnnDestroy((cudnnHandle_t)device->dnn);
 #endif
     if (device->blas != NULL) (void)device->libraries->blas.cublasLtDestroy((cublasLtHandle_t)device->blas);
+    tdm__cuda_release(&device->base, device->turns);
     tdm__cuda_memory_deinit(full);
     if (full->waiter != NULL) (void)cudaEventDestroy(full->waiter);
     if (device->stream != NULL) (void)cudaStreamDestroy(device->stream);
