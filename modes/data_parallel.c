@@ -42,13 +42,15 @@ typedef struct dp {
     tdm_replica **replica;
     tdm_worker **worker; /* NULL with one replica: it runs on the caller's thread */
     dp_task *task;
-    tdm_replica *output_replica;     /* whose device gathers */
-    float *output, *output_gradient; /* gathered, [rows of all, width]; NULL with loss: replica */
-    char *target;                    /* discrete devices: the other replicas' targets, beside the outputs */
-    float *peer_gradient;            /* discrete devices: another replica's gradients, on replica 0's */
+    tdm_replica *output_replica;    /* whose device gathers */
+    char *output, *output_gradient; /* gathered, [rows of all, width]; NULL with loss: replica */
+    char *target;                   /* discrete devices: the other replicas' targets, beside the outputs */
+    float *peer_gradient;           /* discrete devices: another replica's gradients, on replica 0's */
     const tdm_update *update;
-    tdm_times *times;
-    int64_t at; /* the clock at the last lap */
+    tdm_step_values values; /* of this step */
+    tdm_pendings pending;
+    tdm_times *times; /* of the step under way */
+    int64_t at;       /* the clock at the last lap */
 } dp;
 
 static void dp_close(tdm_mode *mode) {
@@ -86,7 +88,7 @@ static tdm_status open_gathered(dp *d) {
     d->output_replica = d->replica[output_index(params->job)];
     tdm_device *device = d->output_replica->device;
     size_t rows = (size_t)(params->plan->options.rows * d->count);
-    size_t bytes = rows * (size_t)params->plan->output_width * sizeof(float);
+    size_t bytes = rows * (size_t)params->plan->output_width * params->plan->element_bytes;
     void *memory = NULL;
     TDM_TRY(device->ops->allocate(device, &memory, bytes, "gathered outputs"));
     d->output = memory;
@@ -125,7 +127,7 @@ static tdm_status dp_open(tdm_mode **out, const tdm_mode_params *params) {
     *out = NULL;
     dp *d = NULL;
     TDM_TRY(tdm__new(params->host, &d, 1, sizeof(*d), "mode"));
-    d->base = (tdm_mode){&tdm_mode_dp, *params};
+    d->base = (tdm_mode){&tdm_mode_dp, *params, params->device->discrete && params->replicas == 1 ? TDM_MODE_DEPTH : 1};
     d->count = params->replicas;
     tdm_status status = open_all(d);
     if (status != TDM_OK) {
@@ -178,10 +180,19 @@ static tdm_status lap(dp *d, tdm_phase phase) {
     return TDM_OK;
 }
 
+static tdm_status ingest_one(void *argument) {
+    dp_task *task = argument;
+    return tdm__replica_ingest(task->dp->replica[task->index], &task->all, 1);
+}
+
+/* With several devices the rows are ingested by no captured work, but here. */
 static tdm_status begin_one(void *argument) {
     dp_task *task = argument;
-    tdm_rows host = tdm__shard_rows(task->shard);
-    return tdm__replica_place(task->dp->replica[task->index], &host, 1, TDM_NO_TICKET, &task->all);
+    dp *d = task->dp;
+    tdm_replica *replica = d->replica[task->index];
+    TDM_TRY(tdm__replica_place(replica, task->shard, 1, TDM_NO_TICKET, &task->all));
+    TDM_TRY(tdm__replica_begin(replica, &d->values));
+    return ingest_one(task);
 }
 
 static tdm_status replicate_one(void *argument) {
@@ -196,15 +207,19 @@ static tdm_status forward_one(void *argument) {
     return tdm__exec_forward(task->dp->replica[task->index], &task->rows, true);
 }
 
+static size_t output_bytes(const dp *d, int64_t rows) {
+    const tdm_plan *plan = d->base.params.plan;
+    return (size_t)(rows * plan->output_width) * plan->element_bytes;
+}
+
 static tdm_status backward_one(void *argument) {
     dp_task *task = argument;
     if (task->rows.rows == 0) return TDM_OK;
     dp *d = task->dp;
     tdm_replica *replica = d->replica[task->index];
-    int64_t width = d->base.params.plan->output_width;
     TDM_TRY(replica->device->ops->copy(replica->device, NULL, tdm__exec_output_gradient(replica),
-                                       d->output_gradient + task->output_first * width,
-                                       (size_t)(task->rows.rows * width) * sizeof(float)));
+                                       d->output_gradient + output_bytes(d, task->output_first),
+                                       output_bytes(d, task->rows.rows)));
     return tdm__exec_backward(replica, &task->rows, task->first, NULL);
 }
 
@@ -223,7 +238,7 @@ static tdm_status own_passes_one(void *argument) {
     dp_task *task = argument;
     tdm_replica *replica = task->dp->replica[task->index];
     if (task->all.rows == 0) return TDM_OK;
-    return tdm__replica_run(replica, tdm__step_key(replica, task->shard, 1), own_passes, task);
+    return tdm__replica_run(replica, tdm__step_key(task->shard, 1), own_passes, task);
 }
 
 static tdm_status update_one(void *argument) {
@@ -231,13 +246,9 @@ static tdm_status update_one(void *argument) {
     return tdm__optim_step(task->dp->replica[task->index], task->dp->update);
 }
 
-static tdm_status end_one(void *argument) {
+static tdm_status leave_one(void *argument) {
     dp_task *task = argument;
-    tdm_times unused = {{0}};
-    tdm_times *times = task->index == 0 ? task->dp->times : &unused;
-    tdm_replica *replica = task->dp->replica[task->index];
-    if (task->dp->count > 1) TDM_TRY(tdm__replica_fetch_outcome(replica));
-    return tdm__replica_settle(replica, times);
+    return tdm__replica_leave(task->dp->replica[task->index]);
 }
 
 static tdm_status evaluate_one(void *argument) {
@@ -302,13 +313,13 @@ static tdm_status reduce(dp *d) {
 
 static tdm_status gather(dp *d) {
     tdm_device *device = d->output_replica->device;
-    int64_t width = d->base.params.plan->output_width, row = 0;
+    int64_t row = 0;
     for (int i = 0; i < d->count; i++) {
         dp_task *task = &d->task[i];
         task->output_first = row;
         if (task->rows.rows == 0) continue;
-        TDM_TRY(device->ops->copy(device, NULL, d->output + row * width, tdm__exec_output(d->replica[i]),
-                                  (size_t)(task->rows.rows * width) * sizeof(float)));
+        TDM_TRY(device->ops->copy(device, NULL, d->output + output_bytes(d, row), tdm__exec_output(d->replica[i]),
+                                  output_bytes(d, task->rows.rows)));
         row += task->rows.rows;
     }
     return TDM_OK;
@@ -326,14 +337,14 @@ static tdm_status rows_for_loss(dp *d, const dp_task *task, tdm_rows *out) {
 }
 
 static tdm_status loss_of_all(dp *d) {
-    int64_t width = d->base.params.plan->output_width;
     for (int i = 0; i < d->count; i++) {
         dp_task *task = &d->task[i];
-        int64_t at = task->output_first * width;
+        size_t at = output_bytes(d, task->output_first);
         if (task->rows.rows == 0) continue;
         tdm_rows rows;
         TDM_TRY(rows_for_loss(d, task, &rows));
-        TDM_TRY(tdm__loss(&d->base.params, d->output_replica, d->output + at, &rows, d->output_gradient + at, i));
+        TDM_TRY(tdm__loss(&d->base.params, d->output_replica, (float *)(void *)(d->output + at), &rows,
+                          (float *)(void *)(d->output_gradient + at), i));
     }
     return d->count > 1 ? finish(d->output_replica) : TDM_OK;
 }
@@ -363,6 +374,7 @@ static tdm_status gathered_passes(dp *d) {
 /* From the replicas' rows to the new parameters. */
 static tdm_status work(void *user) {
     dp *d = user;
+    if (d->count == 1) TDM_TRY(ingest_one(&d->task[0]));
     if (d->count > 1 && !updates_all(d)) TDM_TRY(parallel(d, replicate_one));
     TDM_TRY(lap(d, TDM_PHASE_REPLICATE));
     if (d->output != NULL)
@@ -382,26 +394,6 @@ static tdm_status work(void *user) {
     return lap(d, TDM_PHASE_OPTIMIZER);
 }
 
-static tdm_status begin(dp *d, const tdm_batch *batch, int64_t denominator) {
-    tdm_step_values values = tdm__optim_values(d->update, denominator);
-    for (int i = 0; i < d->count; i++) {
-        d->task[i] = (dp_task){.dp = d, .index = i, .shard = &batch->shard[i]};
-        TDM_TRY(tdm__replica_begin(d->replica[i], &values));
-    }
-    return d->count == 1 ? tdm__place_batch(d->replica[0], batch, &d->task[0].all) : parallel(d, begin_one);
-}
-
-static void read_outcome(const dp *d, int64_t denominator, tdm_step_result *result) {
-    double sum = 0;
-    for (int i = 0; i < d->count; i++) {
-        const tdm_replica *where = d->output != NULL ? d->output_replica : d->replica[i];
-        sum += where->host_block->outcome.loss[i];
-        result->correct += d->replica[i]->host_block->outcome.correct;
-    }
-    result->loss = sum / (double)denominator;
-    if (!isnan(d->update->clip_norm)) result->grad_norm = d->replica[0]->host_block->outcome.grad_norm;
-}
-
 /* Bytes that cross from one device to another in a step: rows, parameters, outputs and their gradient, gradients. */
 static int64_t bytes_moved(const dp *d) {
     const tdm_plan *plan = d->base.params.plan;
@@ -409,33 +401,74 @@ static int64_t bytes_moved(const dp *d) {
     for (int i = 1; i < d->count; i++) {
         int64_t rows = d->task[i].shard->rows;
         bytes += rows * 4 * tdm__shape_count(&plan->graph->values[plan->graph->input].shape);
-        if (d->output != NULL) bytes += rows * 8 * plan->output_width;
+        if (d->output != NULL) bytes += 2 * (int64_t)output_bytes(d, rows);
         bytes += 2 * arena + (updates_all(d) ? 0 : (int64_t)plan->buffer_bytes);
     }
     return bytes;
 }
 
-static tdm_status dp_step(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update, tdm_step_result *result) {
+/* With one device the step is one piece of work on its queue. */
+static tdm_status submit_alone(dp *d, const tdm_batch *batch, tdm_pending *pending) {
+    tdm_replica *replica = d->replica[0];
+    TDM_TRY(tdm__place_batch(replica, batch, &d->task[0].all));
+    pending->times.ms[TDM_PHASE_SCATTER] = tdm__lap(&d->at);
+    TDM_TRY(tdm__replica_begin(replica, &d->values));
+    TDM_TRY(tdm__replica_run(replica, tdm__step_key(batch->shard, 1), work, d));
+    return tdm__leave_step(replica, d->update);
+}
+
+static tdm_status submit_together(dp *d, tdm_pending *pending) {
+    TDM_TRY(parallel(d, begin_one));
+    pending->times.ms[TDM_PHASE_SCATTER] = tdm__lap(&d->at);
+    TDM_TRY(work(d));
+    return parallel(d, leave_one);
+}
+
+static tdm_status submit(dp *d, const tdm_batch *batch, tdm_pending *pending) {
+    pending->denominator = tdm__denominator(&d->base.params, batch->shard, batch->shard_count);
+    d->values = tdm__optim_values(d->update, pending->denominator);
+    d->times = &pending->times;
+    d->at = tdm__now_ns();
+    for (int i = 0; i < d->count; i++) d->task[i] = (dp_task){.dp = d, .index = i, .shard = &batch->shard[i]};
+    pending->bytes_moved = bytes_moved(d);
+    return d->count == 1 ? submit_alone(d, batch, pending) : submit_together(d, pending);
+}
+
+static tdm_status dp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update) {
     dp *d = (dp *)mode;
     static const tdm_phase phases[] = {TDM_PHASE_SCATTER, TDM_PHASE_FORWARD,   TDM_PHASE_LOSS,   TDM_PHASE_BACKWARD,
                                        TDM_PHASE_COMM,    TDM_PHASE_OPTIMIZER, TDM_PHASE_GATHER, TDM_PHASE_REPLICATE};
-    *result = (tdm_step_result){.rows = batch->global_rows, .grad_norm = NAN, .stop = update->stop};
-    tdm__times_init(&result->times, phases, 8);
-    int64_t denominator = tdm__denominator(&mode->params, batch->shard, batch->shard_count);
     d->update = update;
-    d->times = &result->times;
-    d->at = tdm__now_ns();
-    TDM_TRY(begin(d, batch, denominator));
-    result->times.ms[TDM_PHASE_SCATTER] = tdm__lap(&d->at);
-    if (d->count == 1)
-        TDM_TRY(tdm__replica_run(d->replica[0], tdm__step_key(d->replica[0], batch->shard, 1), work, d));
-    else
-        TDM_TRY(work(d));
-    if (d->count == 1) TDM_TRY(tdm__behind_work(d->replica[0], update));
-    TDM_TRY(parallel(d, end_one));
-    read_outcome(d, denominator, result);
-    result->bytes_moved = bytes_moved(d);
+    tdm_status status = submit(d, batch, tdm__pending_add(&d->pending, batch, update, phases, 8));
+    if (status != TDM_OK) tdm__pending_abandon(&d->pending, d->replica, d->count);
+    return status;
+}
+
+static tdm_status collect(dp *d, tdm_step_result *result) {
+    const tdm_pending *pending = NULL;
+    const tdm_outcome *outcome[TDM_LIST_MAX];
+    double sum = 0;
+    TDM_TRY(tdm__pending_take(&d->pending, &pending));
+    tdm__result_begin(result, pending);
+    for (int i = 0; i < d->count; i++) {
+        tdm_times others = {{0}};
+        TDM_TRY(tdm__replica_settle(d->replica[i], i == 0 ? &result->times : &others, &outcome[i]));
+    }
+    for (int i = 0; i < d->count; i++) {
+        int where = d->output != NULL ? d->output_replica->index : i;
+        sum += outcome[where]->loss[i];
+        result->correct += outcome[i]->correct;
+    }
+    result->loss = sum / (double)pending->denominator;
+    if (pending->clips) result->grad_norm = outcome[0]->grad_norm;
     return TDM_OK;
+}
+
+static tdm_status dp_collect(tdm_mode *mode, tdm_step_result *result) {
+    dp *d = (dp *)mode;
+    tdm_status status = collect(d, result);
+    if (status != TDM_OK) tdm__pending_abandon(&d->pending, d->replica, d->count);
+    return status;
 }
 
 static tdm_status dp_forward(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs) {
@@ -468,7 +501,8 @@ const tdm_mode_ops tdm_mode_dp = {
     .name = "dp",
     .doc = "one process, a thread per device; outputs, gradients and the update on one of them",
     .open = dp_open,
-    .step = dp_step,
+    .submit = dp_submit,
+    .collect = dp_collect,
     .forward = dp_forward,
     .spread = dp_spread,
     .replica = dp_replica,

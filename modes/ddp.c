@@ -41,6 +41,7 @@ typedef struct ddp {
     int queued;
     tdm_rows all; /* of this step, where the replica sees them */
     const tdm_update *update;
+    tdm_pendings pending;
 } ddp;
 
 enum { QUEUE_ROOM = 60 }; /* less than a worker's queue holds */
@@ -87,6 +88,7 @@ static tdm_status open_all(ddp *d) {
     d->host_grad = grad;
     TDM_TRY(tdm__new(params->host, &d->bucket, (size_t)params->plan->bucket_count, sizeof(*d->bucket), "buckets"));
     for (int i = 0; i < params->plan->bucket_count; i++) d->bucket[i] = (ddp_bucket){.ddp = d, .index = i};
+    d->base.depth = discrete && !d->split ? TDM_MODE_DEPTH : 1;
     if (d->world > 1 && !discrete) TDM_TRY(tdm__worker_open(&d->worker, params->host, "ddp comm"));
     return TDM_OK;
 }
@@ -95,7 +97,7 @@ static tdm_status ddp_open(tdm_mode **out, const tdm_mode_params *params) {
     *out = NULL;
     ddp *d = NULL;
     TDM_TRY(tdm__new(params->host, &d, 1, sizeof(*d), "mode"));
-    d->base = (tdm_mode){&tdm_mode_ddp, *params};
+    d->base = (tdm_mode){&tdm_mode_ddp, *params, 1};
     d->comm = params->comm;
     d->world = params->replicas;
     tdm_status status = open_all(d);
@@ -128,16 +130,16 @@ static bool broadcasts(const ddp *d) {
 }
 
 /* In host memory, before the step; on the device it is a part of the step's work. */
-static tdm_status broadcast_buffers(ddp *d, tdm_step_result *result) {
+static tdm_status broadcast_buffers(ddp *d, tdm_pending *pending) {
     const tdm_plan *plan = d->base.params.plan;
     if (!broadcasts(d)) return TDM_OK;
-    result->bytes_moved += (int64_t)plan->buffer_bytes;
+    pending->bytes_moved += (int64_t)plan->buffer_bytes;
     if (d->device_comm != NULL) return TDM_OK;
     int64_t at = tdm__now_ns();
     TDM_TRY(spread_arena(d, TDM_ARENA_BUFFER, d->replica->buffer, plan->buffer_bytes));
     double ms = tdm__lap(&at);
-    result->times.ms[TDM_PHASE_COMM] += ms;
-    result->times.ms[TDM_PHASE_COMM_EXPOSED] += ms;
+    pending->times.ms[TDM_PHASE_COMM] += ms;
+    pending->times.ms[TDM_PHASE_COMM_EXPOSED] += ms;
     return TDM_OK;
 }
 
@@ -193,6 +195,7 @@ static tdm_status passes(void *user) {
     const tdm_mode_params *params = &d->base.params;
     tdm_exec_hooks hooks = {bucket_ready, d};
     int64_t micro = params->job->train.accumulate;
+    TDM_TRY(tdm__replica_ingest(d->replica, &d->all, 1));
     if (d->device_comm != NULL && broadcasts(d)) {
         TDM_TRY(spread_arena(d, TDM_ARENA_BUFFER, d->replica->buffer, params->plan->buffer_bytes));
         TDM_TRY(tdm__replica_lap(d->replica, TDM_PHASE_COMM_EXPOSED));
@@ -221,7 +224,7 @@ static tdm_status passes_and_update(void *user) {
 }
 
 /* The gradients come to host memory, meet there, and go back. */
-static tdm_status reduce_in_host(ddp *d, tdm_step_result *result) {
+static tdm_status reduce_in_host(ddp *d, tdm_pending *pending) {
     const tdm_plan *plan = d->base.params.plan;
     tdm_device *device = d->replica->device;
     size_t bytes = plan->param_floats * sizeof(float);
@@ -233,39 +236,37 @@ static tdm_status reduce_in_host(ddp *d, tdm_step_result *result) {
     TDM_TRY(device->ops->copy(device, NULL, d->replica->grad, d->host_grad, bytes));
     TDM_TRY(device->ops->finish(device, NULL));
     double ms = tdm__lap(&at);
-    result->times.ms[TDM_PHASE_COMM] += ms;
-    result->times.ms[TDM_PHASE_COMM_EXPOSED] += ms;
+    pending->times.ms[TDM_PHASE_COMM] += ms;
+    pending->times.ms[TDM_PHASE_COMM_EXPOSED] += ms;
     return TDM_OK;
 }
 
-static tdm_status wait_for_device_comm(ddp *d) {
-    return d->device_comm != NULL ? d->device_comm->ops->wait(d->device_comm) : TDM_OK;
+/* Before the device is waited for, which has no deadline. `until` NULL: for all that was put. */
+static tdm_status wait_for_device_comm(ddp *d, tdm_event *until) {
+    return d->device_comm != NULL ? d->device_comm->ops->wait(d->device_comm, until) : TDM_OK;
 }
 
-static tdm_status run_split(ddp *d, tdm_hash128 key, tdm_step_result *result) {
+static tdm_status run_split(ddp *d, tdm_hash128 key, tdm_pending *pending) {
     TDM_TRY(tdm__replica_run(d->replica, key, passes, d));
-    TDM_TRY(wait_for_device_comm(d));
-    TDM_TRY(tdm__replica_settle(d->replica, &result->times));
-    if (d->device_comm == NULL) TDM_TRY(reduce_in_host(d, result));
+    TDM_TRY(wait_for_device_comm(d, NULL));
+    TDM_TRY(tdm__replica_pause(d->replica));
+    if (d->device_comm == NULL) TDM_TRY(reduce_in_host(d, pending));
     TDM_TRY(check_reduction(d));
     static const tdm_hash128 any_rows = {1, 0};
     return tdm__replica_run(d->replica, any_rows, update, d);
 }
 
-static tdm_status run(ddp *d, const tdm_batch *batch, const tdm_step_values *values, tdm_step_result *result) {
-    TDM_TRY(tdm__replica_begin(d->replica, values));
+static tdm_status run(ddp *d, const tdm_batch *batch, const tdm_step_values *values, tdm_pending *pending) {
     TDM_TRY(tdm__place_batch(d->replica, batch, &d->all));
-    tdm_hash128 key = tdm__step_key(d->replica, batch->shard, 1);
+    TDM_TRY(tdm__replica_begin(d->replica, values));
+    tdm_hash128 key = tdm__step_key(batch->shard, 1);
     if (d->split)
-        TDM_TRY(run_split(d, key, result));
+        TDM_TRY(run_split(d, key, pending));
     else
         TDM_TRY(tdm__replica_run(d->replica, key, passes_and_update, d));
-    TDM_TRY(tdm__behind_work(d->replica, d->update));
-    TDM_TRY(wait_for_device_comm(d)); /* before the device is waited for, which has no deadline */
-    TDM_TRY(tdm__replica_settle(d->replica, &result->times));
     for (int i = 0; d->worker != NULL && i < d->base.params.plan->bucket_count; i++)
-        result->times.ms[TDM_PHASE_COMM] += d->bucket[i].ms;
-    return TDM_OK;
+        pending->times.ms[TDM_PHASE_COMM] += d->bucket[i].ms;
+    return tdm__leave_step(d->replica, d->update);
 }
 
 /* ---- what ranks tell each other around it ---- */
@@ -281,8 +282,7 @@ static tdm_status global_denominator(ddp *d, const tdm_batch *batch, int64_t *ou
 }
 
 /* Loss, hits and the wish to stop of all ranks, added in rank order. */
-static tdm_status share_result(ddp *d, int64_t denominator, tdm_step_result *result) {
-    const tdm_outcome *outcome = &d->replica->host_block->outcome;
+static tdm_status share_result(ddp *d, const tdm_outcome *outcome, int64_t denominator, tdm_step_result *result) {
     double own[3] = {outcome->loss[0], (double)outcome->correct, result->stop ? 1.0 : 0.0};
     double all[3 * TDM_LIST_MAX];
     if (d->world == 1) {
@@ -304,6 +304,7 @@ static tdm_status share_result(ddp *d, int64_t denominator, tdm_step_result *res
 static tdm_status abandon(ddp *d) {
     tdm_error error;
     tdm__error_save(&error);
+    tdm__pending_abandon(&d->pending, &d->replica, 1);
     tdm__comm_abort(d->device_comm, error.message); /* the peers learn why */
     if (d->worker != NULL) {
         tdm__comm_abort(d->comm, error.message);
@@ -312,25 +313,42 @@ static tdm_status abandon(ddp *d) {
     return tdm__error_restore(&error, NULL);
 }
 
-static tdm_status ddp_step(tdm_mode *mode, const tdm_batch *batch, const tdm_update *given, tdm_step_result *result) {
+static tdm_status submit(ddp *d, const tdm_batch *batch, tdm_pending *pending) {
+    TDM_TRY(broadcast_buffers(d, pending));
+    TDM_TRY(global_denominator(d, batch, &pending->denominator));
+    tdm_step_values values = tdm__optim_values(d->update, pending->denominator);
+    /* A ring's worth: what each rank sends in an all-reduce by slices. */
+    int64_t arena = (int64_t)(d->base.params.plan->param_floats * sizeof(float));
+    pending->bytes_moved += 2 * arena * (d->world - 1) / d->world;
+    return run(d, batch, &values, pending);
+}
+
+static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update) {
     ddp *d = (ddp *)mode;
     static const tdm_phase phases[] = {TDM_PHASE_FORWARD,      TDM_PHASE_LOSS,      TDM_PHASE_BACKWARD,
                                        TDM_PHASE_COMM_EXPOSED, TDM_PHASE_OPTIMIZER, TDM_PHASE_COMM};
-    *result = (tdm_step_result){.rows = batch->global_rows, .grad_norm = NAN, .stop = given->stop};
     /* What a communicator on the device takes is known where the step waits for it, not where it is hidden. */
-    tdm__times_init(&result->times, phases, d->device_comm != NULL ? 5 : 6);
-    TDM_TRY(broadcast_buffers(d, result));
-    int64_t denominator = 0;
-    TDM_TRY(global_denominator(d, batch, &denominator));
-    tdm_step_values values = tdm__optim_values(given, denominator);
-    d->update = given;
-    if (run(d, batch, &values, result) != TDM_OK) return abandon(d);
-    if (!isnan(given->clip_norm)) result->grad_norm = d->replica->host_block->outcome.grad_norm;
-    /* A ring's worth: what each rank sends in an all-reduce by slices. */
-    int64_t arena = (int64_t)(mode->params.plan->param_floats * sizeof(float));
-    result->bytes_moved += 2 * arena * (d->world - 1) / d->world;
+    int phase_count = d->device_comm != NULL ? 5 : 6;
+    d->update = update;
+    tdm_status status = submit(d, batch, tdm__pending_add(&d->pending, batch, update, phases, phase_count));
+    return status == TDM_OK ? TDM_OK : abandon(d);
+}
+
+static tdm_status await(ddp *d, tdm_times *times, const tdm_outcome **outcome) {
+    TDM_TRY(wait_for_device_comm(d, tdm__replica_awaited(d->replica)));
+    return tdm__replica_settle(d->replica, times, outcome);
+}
+
+static tdm_status ddp_collect(tdm_mode *mode, tdm_step_result *result) {
+    ddp *d = (ddp *)mode;
+    const tdm_pending *pending = NULL;
+    const tdm_outcome *outcome = NULL;
+    TDM_TRY(tdm__pending_take(&d->pending, &pending));
+    tdm__result_begin(result, pending);
+    if (await(d, &result->times, &outcome) != TDM_OK) return abandon(d);
+    if (pending->clips) result->grad_norm = outcome->grad_norm;
     int64_t at = tdm__now_ns();
-    tdm_status status = share_result(d, denominator, result);
+    tdm_status status = share_result(d, outcome, pending->denominator, result);
     result->times.ms[TDM_PHASE_COMM_EXPOSED] += tdm__lap(&at);
     return status;
 }
@@ -351,7 +369,7 @@ static tdm_status ddp_spread(tdm_mode *mode, bool with_state) {
     TDM_TRY(tdm__replica_params_changed(r));
     TDM_TRY(spread_arena(d, TDM_ARENA_BUFFER, r->buffer, plan->buffer_bytes));
     if (with_state) TDM_TRY(spread_arena(d, TDM_ARENA_STATE, r->state, arena * (size_t)r->state_count));
-    return wait_for_device_comm(d);
+    return wait_for_device_comm(d, NULL);
 }
 
 static tdm_replica *ddp_replica(tdm_mode *mode, int i) {
@@ -368,7 +386,8 @@ const tdm_mode_ops tdm_mode_ddp = {
     .name = "ddp",
     .doc = "one process per device; gradient buckets all-reduced while backward goes on",
     .open = ddp_open,
-    .step = ddp_step,
+    .submit = ddp_submit,
+    .collect = ddp_collect,
     .forward = ddp_forward,
     .spread = ddp_spread,
     .replica = ddp_replica,

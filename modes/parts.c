@@ -1,5 +1,7 @@
 #include "modes/parts.h"
 
+#include <math.h>
+
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 
@@ -12,10 +14,6 @@ double tdm__lap(int64_t *last) {
 
 /* ---- rows ---- */
 
-tdm_rows tdm__shard_rows(const tdm_shard *shard) {
-    return (tdm_rows){.rows = shard->rows, .x = shard->x, .target = shard->target, .position = shard->position};
-}
-
 static const void *target_at(const tdm_mode_params *params, const void *target, int64_t row) {
     if (params->loss->target == TDM_TARGET_CLASS) return (const int64_t *)target + row;
     return (const float *)target + row * params->plan->output_width;
@@ -25,9 +23,8 @@ bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_
     int64_t first = 0;
     int64_t count = tdm__chunk(all->rows, (int)parts, (int)part, &first);
     if (count == 0) return false;
-    int64_t width = tdm__shape_count(&params->plan->graph->values[params->plan->graph->input].shape);
     *out = (tdm_rows){.rows = count,
-                      .x = all->x + first * width,
+                      .x = (const char *)all->x + (size_t)first * params->plan->input_row_bytes,
                       .target = target_at(params, all->target, first),
                       .position = all->position + first};
     return true;
@@ -37,32 +34,54 @@ static int64_t ticket_of(const tdm_batch *batch) {
     return (int64_t)(((uint64_t)batch->epoch << 32 | (uint64_t)batch->step_in_epoch) & INT64_MAX);
 }
 
-static void rows_of(const tdm_batch *batch, tdm_rows *rows) {
-    for (int i = 0; i < batch->shard_count; i++) rows[i] = tdm__shard_rows(&batch->shard[i]);
-}
-
 tdm_status tdm__place_batch(tdm_replica *replica, const tdm_batch *batch, tdm_rows *out) {
-    rows_of(batch, out);
-    return tdm__replica_place(replica, out, batch->shard_count, ticket_of(batch), out);
+    return tdm__replica_place(replica, batch->shard, batch->shard_count, ticket_of(batch), out);
 }
 
-/* Every rank looks at its next batch, however long that takes: they alternate between places alike, so that what they
- * capture is alike. */
-tdm_status tdm__behind_work(tdm_replica *replica, const tdm_update *update) {
-    tdm_rows rows[TDM_LIST_MAX];
-    TDM_TRY(tdm__replica_fetch_outcome(replica));
+tdm_status tdm__leave_step(tdm_replica *replica, const tdm_update *update) {
+    TDM_TRY(tdm__replica_leave(replica));
     if (replica->stage == NULL || update->next == NULL) return TDM_OK;
     const tdm_batch *batch = tdm__loader_peek(update->next);
     if (batch == NULL) return TDM_OK;
-    rows_of(batch, rows);
-    return tdm__replica_prefetch(replica, rows, batch->shard_count, ticket_of(batch));
+    return tdm__replica_prefetch(replica, batch->shard, batch->shard_count, ticket_of(batch));
 }
 
-tdm_hash128 tdm__step_key(const tdm_replica *replica, const tdm_shard *shards, int count) {
-    int64_t key[TDM_LIST_MAX + 1];
+tdm_hash128 tdm__step_key(const tdm_shard *shards, int count) {
+    int64_t key[TDM_LIST_MAX];
     for (int i = 0; i < count; i++) key[i] = shards[i].rows;
-    key[count] = (int64_t)tdm__replica_place_key(replica);
-    return tdm__hash(key, (size_t)(count + 1) * sizeof(*key));
+    return tdm__hash(key, (size_t)count * sizeof(*key));
+}
+
+/* ---- steps under way ---- */
+
+tdm_pending *tdm__pending_add(tdm_pendings *all, const tdm_batch *batch, const tdm_update *update,
+                              const tdm_phase *phases, int phase_count) {
+    tdm_pending *pending = &all->item[all->submitted++ % TDM_MODE_DEPTH];
+    *pending = (tdm_pending){.rows = batch->global_rows,
+                             .parts = batch->shard_count,
+                             .stop = update->stop,
+                             .clips = !isnan(update->clip_norm)};
+    tdm__times_init(&pending->times, phases, phase_count);
+    return pending;
+}
+
+tdm_status tdm__pending_take(tdm_pendings *all, const tdm_pending **out) {
+    if (all->collected == all->submitted) TDM_FAIL(TDM_E_INTERNAL, "modes: no step has been submitted");
+    *out = &all->item[all->collected++ % TDM_MODE_DEPTH];
+    return TDM_OK;
+}
+
+void tdm__pending_abandon(tdm_pendings *all, tdm_replica *const *replicas, int count) {
+    all->collected = all->submitted;
+    for (int i = 0; i < count; i++) tdm__replica_abandon(replicas[i]);
+}
+
+void tdm__result_begin(tdm_step_result *result, const tdm_pending *pending) {
+    *result = (tdm_step_result){.rows = pending->rows,
+                                .grad_norm = NAN,
+                                .stop = pending->stop,
+                                .bytes_moved = pending->bytes_moved,
+                                .times = pending->times};
 }
 
 /* ---- the loss ---- */
@@ -124,7 +143,8 @@ tdm_status tdm__open_replica(const tdm_mode_params *params, const tdm_replica_wi
                                    .state_count = wish->state_count,
                                    .grad = wish->grad,
                                    .seed = (uint64_t)job->seed,
-                                   .rows = params->plan->options.rows * job->train.accumulate * wish->parts,
+                                   .rows = params->plan->options.rows * job->train.accumulate,
+                                   .parts = wish->parts,
                                    .target_bytes = tdm__target_bytes(params)};
     tdm_status status = tdm__replica_open(out, params->host, params->plan, device, &options);
     if (status != TDM_OK) params->device->close(device);
@@ -139,8 +159,8 @@ void tdm__close_replica(tdm_replica *replica) {
 }
 
 tdm_status tdm__evaluate(tdm_replica *replica, const tdm_shard *shard, const float **output) {
-    tdm_rows host = tdm__shard_rows(shard), rows;
-    TDM_TRY(tdm__replica_place(replica, &host, 1, TDM_NO_TICKET, &rows));
+    tdm_rows rows;
+    TDM_TRY(tdm__replica_place_samples(replica, shard, &rows));
     TDM_TRY(tdm__exec_forward(replica, &rows, false));
     return tdm__replica_fetch_output(replica, rows.rows, output);
 }

@@ -9,13 +9,33 @@ double tdm__lap(int64_t *last);
 
 /* Micro-batch `part` of `parts` of a shard, by torch.chunk's rule; false when it has no rows. */
 bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_t parts, int64_t part, tdm_rows *out);
-tdm_rows tdm__shard_rows(const tdm_shard *shard);
 /* All shards of the batch on one replica; out has room for them. */
 tdm_status tdm__place_batch(tdm_replica *replica, const tdm_batch *batch, tdm_rows *out);
-/* What decides the work of a step beside the job: the rows of each part, and where they lie. After they are placed. */
-tdm_hash128 tdm__step_key(const tdm_replica *replica, const tdm_shard *shards, int count);
-/* While the step's work runs: its outcome is fetched behind it, the next batch starts on its way. */
-tdm_status tdm__behind_work(tdm_replica *replica, const tdm_update *update);
+/* What decides the work of a step beside the job: the rows of each part. */
+tdm_hash128 tdm__step_key(const tdm_shard *shards, int count);
+/* Behind the step's work: its outcome comes to the host, the next batch starts on its way to the device. */
+tdm_status tdm__leave_step(tdm_replica *replica, const tdm_update *update);
+
+/* What is known of a step when it is submitted and told when it is collected. */
+typedef struct tdm_pending {
+    int64_t rows, denominator, bytes_moved;
+    int parts;
+    bool stop, clips;
+    tdm_times times; /* of what the host did itself */
+} tdm_pending;
+typedef struct tdm_pendings {
+    tdm_pending item[TDM_MODE_DEPTH];
+    uint64_t submitted, collected;
+} tdm_pendings;
+/* The one of the step that is being submitted, with `phases` at 0. */
+tdm_pending *tdm__pending_add(tdm_pendings *all, const tdm_batch *batch, const tdm_update *update,
+                              const tdm_phase *phases, int phase_count);
+/* Takes the oldest; TDM_E_INTERNAL if there is none. */
+tdm_status tdm__pending_take(tdm_pendings *all, const tdm_pending **out);
+/* After a failure: none is left, and no replica waits for anything. */
+void tdm__pending_abandon(tdm_pendings *all, tdm_replica *const *replicas, int count);
+/* What a result has of its pending step, and nothing else yet. */
+void tdm__result_begin(tdm_step_result *result, const tdm_pending *pending);
 
 /* Of one row's target. */
 size_t tdm__target_bytes(const tdm_mode_params *params);

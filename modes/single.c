@@ -1,7 +1,7 @@
 /* single: one replica on one device. Read this one first.
  *
- * A step is: forward, loss, backward, update (`work`); around it, the batch goes to the device and the loss comes back.
- * Everything else is for two cases. With `accumulate`, the rows go through
+ * A step is: forward, loss, backward, update (`work`). It is submitted: the batch goes to the device, the work is put
+ * there; and collected: the loss comes back. Everything else is for two cases. With `accumulate`, the rows go through
  * in several micro-batches whose gradients add up. With several device_ids, the one device plays the replicas of a
  * data-parallel job one after another: each part of the batch on its own, gradients added in replica order, batch-norm
  * statistics kept from part 0 only. So single is to the bit what dp and ddp do with that many devices. */
@@ -18,6 +18,7 @@ typedef struct single {
     tdm_rows rows[TDM_LIST_MAX]; /* of each part of this step, where the replica sees them */
     int parts;
     const tdm_update *update;
+    tdm_pendings pending;
 } single;
 
 static void single_close(tdm_mode *mode) {
@@ -49,7 +50,7 @@ static tdm_status single_open(tdm_mode **out, const tdm_mode_params *params) {
     *out = NULL;
     single *s = NULL;
     TDM_TRY(tdm__new(params->host, &s, 1, sizeof(*s), "mode"));
-    s->base = (tdm_mode){&tdm_mode_single, *params};
+    s->base = (tdm_mode){&tdm_mode_single, *params, params->device->discrete ? TDM_MODE_DEPTH : 1};
     tdm_status status = open_parts(s);
     if (status != TDM_OK) {
         single_close(&s->base);
@@ -93,6 +94,7 @@ static tdm_status restore(single *s) {
 /* The whole step, as work on the device's queue. */
 static tdm_status work(void *user) {
     single *s = user;
+    TDM_TRY(tdm__replica_ingest(s->replica, s->rows, s->parts));
     for (int i = 0; i < s->parts; i++) {
         if (s->rows[i].rows == 0) continue;
         TDM_TRY(run_part(s, i));
@@ -103,34 +105,45 @@ static tdm_status work(void *user) {
     return tdm__replica_lap(s->replica, TDM_PHASE_OPTIMIZER);
 }
 
-static void read_outcome(const single *s, int64_t denominator, tdm_step_result *result) {
-    const tdm_outcome *outcome = &s->replica->host_block->outcome;
-    double total = 0;
-    for (int i = 0; i < s->parts; i++) {
-        if (s->rows[i].rows > 0) total += outcome->loss[i];
-    }
-    result->loss = total / (double)denominator;
-    result->correct = outcome->correct;
-    if (!isnan(s->update->clip_norm)) result->grad_norm = outcome->grad_norm;
-}
-
-static tdm_status single_step(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
-                              tdm_step_result *result) {
-    single *s = (single *)mode;
-    static const tdm_phase phases[] = {TDM_PHASE_FORWARD, TDM_PHASE_LOSS, TDM_PHASE_BACKWARD, TDM_PHASE_OPTIMIZER};
-    *result = (tdm_step_result){.rows = batch->global_rows, .grad_norm = NAN, .stop = update->stop};
-    tdm__times_init(&result->times, phases, 4);
-    int64_t denominator = tdm__denominator(&mode->params, batch->shard, batch->shard_count);
-    tdm_step_values values = tdm__optim_values(update, denominator);
-    s->update = update;
-    TDM_TRY(tdm__replica_begin(s->replica, &values));
+static tdm_status submit(single *s, const tdm_batch *batch, tdm_pending *pending) {
+    const tdm_mode_params *params = &s->base.params;
+    pending->denominator = tdm__denominator(params, batch->shard, batch->shard_count);
+    tdm_step_values values = tdm__optim_values(s->update, pending->denominator);
     s->parts = batch->shard_count;
     TDM_TRY(tdm__place_batch(s->replica, batch, s->rows));
-    TDM_TRY(tdm__replica_run(s->replica, tdm__step_key(s->replica, batch->shard, batch->shard_count), work, s));
-    TDM_TRY(tdm__behind_work(s->replica, update));
-    TDM_TRY(tdm__replica_settle(s->replica, &result->times));
-    read_outcome(s, denominator, result);
+    TDM_TRY(tdm__replica_begin(s->replica, &values));
+    TDM_TRY(tdm__replica_run(s->replica, tdm__step_key(batch->shard, batch->shard_count), work, s));
+    return tdm__leave_step(s->replica, s->update);
+}
+
+static tdm_status single_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update) {
+    single *s = (single *)mode;
+    static const tdm_phase phases[] = {TDM_PHASE_FORWARD, TDM_PHASE_LOSS, TDM_PHASE_BACKWARD, TDM_PHASE_OPTIMIZER};
+    s->update = update;
+    tdm_status status = submit(s, batch, tdm__pending_add(&s->pending, batch, update, phases, 4));
+    if (status != TDM_OK) tdm__pending_abandon(&s->pending, &s->replica, 1);
+    return status;
+}
+
+static tdm_status collect(single *s, tdm_step_result *result) {
+    const tdm_pending *pending = NULL;
+    const tdm_outcome *outcome = NULL;
+    TDM_TRY(tdm__pending_take(&s->pending, &pending));
+    tdm__result_begin(result, pending);
+    TDM_TRY(tdm__replica_settle(s->replica, &result->times, &outcome));
+    double total = 0;
+    for (int i = 0; i < pending->parts; i++) total += outcome->loss[i]; /* 0 of a part without rows */
+    result->loss = total / (double)pending->denominator;
+    result->correct = outcome->correct;
+    if (pending->clips) result->grad_norm = outcome->grad_norm;
     return TDM_OK;
+}
+
+static tdm_status single_collect(tdm_mode *mode, tdm_step_result *result) {
+    single *s = (single *)mode;
+    tdm_status status = collect(s, result);
+    if (status != TDM_OK) tdm__pending_abandon(&s->pending, &s->replica, 1);
+    return status;
 }
 
 static tdm_status single_forward(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs) {
@@ -159,7 +172,8 @@ const tdm_mode_ops tdm_mode_single = {
     .name = "single",
     .doc = "one replica on one device; plays several in turn when several device_ids are given",
     .open = single_open,
-    .step = single_step,
+    .submit = single_submit,
+    .collect = single_collect,
     .forward = single_forward,
     .spread = single_spread,
     .replica = single_replica,

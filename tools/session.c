@@ -43,6 +43,7 @@ int session_open(session *s, int (*on_event)(const tdm_event *event, void *user)
     options.host = &s->t->host;
     options.on_event = on_event;
     options.user = user;
+    options.run_ahead = 1; /* what is shown may be late */
     options.config_input = tdm_config_source(s->config);
     tdm_status status = tdm_config_print(s->config, TDM_CONFIG_RESOLVED, &s->resolved);
     options.config_yaml = s->resolved;

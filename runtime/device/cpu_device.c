@@ -138,6 +138,12 @@ static tdm_status cpu_event_done(tdm_device *device, tdm_event *event, bool *don
     return TDM_OK;
 }
 
+static tdm_status cpu_event_finish(tdm_device *device, tdm_event *event) {
+    (void)device;
+    (void)event;
+    return TDM_OK;
+}
+
 static tdm_status cpu_event_ms(tdm_device *device, tdm_event *from, tdm_event *to, double *ms) {
     (void)device;
     *ms = (double)(to->ns - from->ns) * 1e-6;
@@ -202,6 +208,7 @@ const tdm_device_ops tdm_cpu_device = {
     .event_record = cpu_event_record,
     .event_wait = cpu_event_wait,
     .event_done = cpu_event_done,
+    .event_finish = cpu_event_finish,
     .event_stamp = cpu_event_record,
     .event_ms = cpu_event_ms,
     .sum = cpu_sum,

@@ -1,7 +1,7 @@
 /* A mode: how replicas are made, and how batches, outputs and gradients travel between them.
  *
- * The trainer calls `step` once per optimizer step; the mode tells the story of its step in the order in which
- * PyTorch's wrapper of the same name does it, calling the executor, the loss and the optimizer. */
+ * The trainer submits optimizer steps and collects their results; the mode tells the story of its step in the order in
+ * which PyTorch's wrapper of the same name does it, calling the executor, the loss and the optimizer. */
 #ifndef TDM_EXEC_MODE_H
 #define TDM_EXEC_MODE_H
 
@@ -10,7 +10,7 @@
 #include "runtime/data/data.h"
 #include "runtime/exec/replica.h"
 
-/* What the optimizer is told for one step. */
+/* What the optimizer is told for one step; read while the step is submitted. */
 typedef struct tdm_update {
     const tdm_optimizer_section *optimizer;
     double lr, momentum; /* of this step: schedules may change both (one-cycle) */
@@ -49,8 +49,10 @@ typedef struct tdm_mode tdm_mode;
 typedef struct tdm_mode_ops {
     const char *name, *doc;
     tdm_status (*open)(tdm_mode **out, const tdm_mode_params *params);
-    /* One optimizer step over the batch, all replicas. */
-    tdm_status (*step)(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update, tdm_step_result *result);
+    /* One optimizer step over the batch, all replicas: begins it. The batch stays as it is until it is collected. */
+    tdm_status (*submit)(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update);
+    /* Waits for the oldest step that was submitted. At most mode->depth may be under way. */
+    tdm_status (*collect)(tdm_mode *mode, tdm_step_result *result);
     /* Evaluation forward of up to replicas-here shards at once, shard i on local replica i; outputs[i] is [rows, width]
      * in host memory and stays valid until the next call. */
     tdm_status (*forward)(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs);
@@ -62,9 +64,11 @@ typedef struct tdm_mode_ops {
     int (*replica_count)(const tdm_mode *mode);
     void (*close)(tdm_mode *mode);
 } tdm_mode_ops;
+enum { TDM_MODE_DEPTH = TDM_FLIGHTS };
 struct tdm_mode {
     const tdm_mode_ops *ops;
     tdm_mode_params params;
+    int depth; /* steps that may be submitted before the first is collected: 1 to TDM_MODE_DEPTH; set by open */
 };
 
 /* From modes/modes.def, found at link time; indexed by tdm_mode_kind. */

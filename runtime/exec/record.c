@@ -8,9 +8,8 @@
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
-#include "runtime/exec/stage.h"
 
-enum { MOST_RECORDS = 8 }; /* usually four: a whole batch and the last of an epoch, in either place of the stage */
+enum { MOST_RECORDS = 8 }; /* usually four: a whole batch and the last of an epoch, with stamps and without */
 
 const char *const tdm__phase_names[TDM_PHASE_COUNT] = {
     "data",     "scatter", "replicate",    "forward",   "gather", "loss",
@@ -84,6 +83,7 @@ static tdm_status stamp(tdm_replica *replica, int index) {
 
 static tdm_status begin_laps(tdm_replica *replica) {
     replica->record->laps = 0;
+    if (!replica->timed) return TDM_OK;
     if (replica->device->ops->discrete) return stamp(replica, 0);
     memset(replica->record->ms, 0, sizeof(replica->record->ms));
     replica->record->last_ns = tdm__now_ns();
@@ -92,6 +92,7 @@ static tdm_status begin_laps(tdm_replica *replica) {
 
 tdm_status tdm__replica_lap(tdm_replica *replica, tdm_phase phase) {
     tdm_record *record = replica->record;
+    if (!replica->timed) return TDM_OK;
     if (!replica->device->ops->discrete) {
         int64_t now = tdm__now_ns();
         record->ms[phase] += (double)(now - record->last_ns) * 1e-6;
@@ -103,10 +104,8 @@ tdm_status tdm__replica_lap(tdm_replica *replica, tdm_phase phase) {
     return stamp(replica, record->laps);
 }
 
-tdm_status tdm__record_times(tdm_replica *replica, tdm_times *times) {
-    const tdm_record *record = replica->record;
+tdm_status tdm__record_sample(tdm_replica *replica, const tdm_record *record, bool add) {
     tdm_device *device = replica->device;
-    if (record == NULL) return TDM_OK;
     double ms[TDM_PHASE_COUNT];
     memcpy(ms, record->ms, sizeof(ms));
     for (int i = 0; device->ops->discrete && i < record->laps; i++) {
@@ -114,7 +113,7 @@ tdm_status tdm__record_times(tdm_replica *replica, tdm_times *times) {
         TDM_TRY(device->ops->event_ms(device, record->stamp[i], record->stamp[i + 1], &lap));
         ms[record->phase[i]] += lap;
     }
-    for (int i = 0; i < TDM_PHASE_COUNT; i++) times->ms[i] += ms[i]; /* NaN stays what it is */
+    for (int i = 0; i < TDM_PHASE_COUNT; i++) replica->sample.ms[i] = add ? replica->sample.ms[i] + ms[i] : ms[i];
     return TDM_OK;
 }
 
@@ -169,14 +168,11 @@ static tdm_status try_capture(tdm_replica *replica, tdm_work work, void *user) {
 }
 
 tdm_status tdm__replica_run(tdm_replica *replica, tdm_hash128 key, tdm_work work, void *user) {
+    if (replica->timed) key.high = ~key.high; /* with stamps it is other work */
     replica->record = find(replica, key);
     if (replica->record == NULL) return run_first(replica, key, work, user);
     if (replica->captures && replica->record->capture == NULL && !replica->record->plain)
         TDM_TRY(try_capture(replica, work, user));
     if (replica->record->capture == NULL) return run_plainly(replica, work, user);
     return replica->device->ops->capture_run(replica->device, replica->record->capture);
-}
-
-uint64_t tdm__replica_place_key(const tdm_replica *replica) {
-    return replica->stage != NULL ? (uint64_t)tdm__stage_place(replica->stage) : 0;
 }

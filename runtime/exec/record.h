@@ -19,8 +19,8 @@ struct tdm_record {
     double ms[TDM_PHASE_COUNT];
 };
 
-/* Adds the laps of the last run to *times, where it has their phase. The device has finished. */
-tdm_status tdm__record_times(tdm_replica *replica, tdm_times *times);
+/* The laps of the record's last run, which is done, become the replica's sample, or with `add` are added to it. */
+tdm_status tdm__record_sample(tdm_replica *replica, const tdm_record *record, bool add);
 void tdm__records_free(tdm_replica *replica);
 
 #endif

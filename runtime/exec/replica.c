@@ -41,16 +41,32 @@ static tdm_status new_arenas(tdm_replica *replica, const tdm_replica_options *op
     return new_arena(replica, &replica->buffer, plan->buffer_bytes, "buffers");
 }
 
+static tdm_status new_flight(tdm_replica *replica, tdm_flight *flight) {
+    const tdm_device_ops *ops = replica->device->ops;
+    void *memory = NULL;
+    flight->host = replica->block;
+    if (!ops->discrete) return TDM_OK;
+    flight->host = NULL;
+    TDM_TRY(ops->allocate_host(replica->device, &memory, sizeof(*flight->host), "step values"));
+    flight->host = memory;
+    return ops->event_open(replica->device, &flight->done);
+}
+
+static void free_flight(tdm_replica *replica, tdm_flight *flight) {
+    const tdm_device_ops *ops = replica->device->ops;
+    if (!ops->discrete) return;
+    if (flight->done != NULL) ops->event_close(replica->device, flight->done);
+    ops->release_host(replica->device, flight->host);
+}
+
 static tdm_status new_step_memory(tdm_replica *replica) {
     const tdm_device_ops *ops = replica->device->ops;
     const tdm_plan *plan = replica->plan;
     TDM_TRY(new_arena(replica, &replica->block, sizeof(*replica->block), "step values"));
     TDM_TRY(new_arena(replica, &replica->ranges, plan->graph->param_count * sizeof(*replica->ranges), "ranges"));
-    replica->host_block = replica->block;
+    for (int i = 0; i < TDM_FLIGHTS; i++) TDM_TRY(new_flight(replica, &replica->flight[i]));
     if (ops->discrete) {
         void *memory = NULL;
-        TDM_TRY(ops->allocate_host(replica->device, &memory, sizeof(*replica->block), "step values"));
-        replica->host_block = memory;
         size_t bytes = (size_t)(plan->options.rows * plan->output_width) * sizeof(float);
         TDM_TRY(ops->allocate_host(replica->device, &memory, bytes, "fetched outputs"));
         replica->host_output = memory;
@@ -70,7 +86,7 @@ static tdm_status new_step_memory(tdm_replica *replica) {
 
 static tdm_status new_stage(tdm_replica *replica, const tdm_replica_options *options) {
     if (!replica->device->ops->discrete) return TDM_OK;
-    TDM_TRY(tdm__stage_open(&replica->stage, replica, options->rows, options->target_bytes));
+    TDM_TRY(tdm__stage_open(&replica->stage, replica, options->rows, options->parts, options->target_bytes));
     replica->memory_bytes += tdm__stage_bytes(replica->stage);
     return TDM_OK;
 }
@@ -119,7 +135,7 @@ void tdm__replica_close(tdm_replica *replica) {
     ops->release(device, replica->activation);
     ops->release(device, replica->buffer);
     tdm__stage_close(replica->stage, replica);
-    if (replica->host_block != replica->block) ops->release_host(device, replica->host_block);
+    for (int i = 0; i < TDM_FLIGHTS; i++) free_flight(replica, &replica->flight[i]);
     ops->release_host(device, replica->host_output);
     ops->release(device, replica->block);
     ops->release(device, replica->ranges);
@@ -129,22 +145,69 @@ void tdm__replica_close(tdm_replica *replica) {
 
 /* ---- a step ---- */
 
+/* Stamps between phases cost a graph nodes, so not every step has them; which do is decided by the step's number alone,
+ * because all ranks must capture the same. Steps that are timed never follow each other: the stamps of one are read
+ * when the next is under way. */
+enum { TIMED_EVERY = 8 };
+
+static bool is_timed(const tdm_replica *replica, uint64_t step) {
+    if (!replica->device->ops->discrete || replica->timed_at == 0) return true;
+    return step % TIMED_EVERY == 1 && step > replica->timed_at + 1;
+}
+
 tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_step_values *values) {
     tdm_device *device = replica->device;
-    *replica->host_block = (tdm_step_block){.values = *values};
-    replica->record = NULL;
-    return device->ops->copy(device, NULL, replica->block, replica->host_block, sizeof(*replica->block));
+    tdm_flight *flight = &replica->flight[replica->begun++ % TDM_FLIGHTS];
+    *flight->host = (tdm_step_block){.values = *values};
+    if (replica->stage != NULL) flight->host->values.place = tdm__stage_place(replica->stage);
+    flight->record = replica->record = NULL;
+    flight->paused = false;
+    replica->timed = is_timed(replica, values->step);
+    if (replica->timed) replica->timed_at = values->step;
+    return device->ops->copy(device, NULL, replica->block, flight->host, sizeof(*replica->block));
 }
 
-tdm_status tdm__replica_settle(tdm_replica *replica, tdm_times *times) {
-    TDM_TRY(replica->device->ops->finish(replica->device, NULL));
-    return tdm__record_times(replica, times);
+static tdm_flight *latest(tdm_replica *replica) {
+    return &replica->flight[(replica->begun - 1) % TDM_FLIGHTS];
 }
 
-tdm_status tdm__replica_fetch_outcome(tdm_replica *replica) {
+tdm_status tdm__replica_leave(tdm_replica *replica) {
     tdm_device *device = replica->device;
-    return device->ops->copy(device, NULL, &replica->host_block->outcome, &replica->block->outcome,
-                             sizeof(replica->block->outcome));
+    tdm_flight *flight = latest(replica);
+    flight->record = replica->timed ? replica->record : NULL;
+    if (!device->ops->discrete) return TDM_OK;
+    TDM_TRY(tdm__stage_release_place(replica->stage, replica));
+    TDM_TRY(device->ops->copy(device, NULL, &flight->host->outcome, &replica->block->outcome,
+                              sizeof(replica->block->outcome)));
+    return device->ops->event_record(device, flight->done, NULL);
+}
+
+tdm_event *tdm__replica_awaited(const tdm_replica *replica) {
+    return replica->flight[replica->settled % TDM_FLIGHTS].done;
+}
+
+tdm_status tdm__replica_settle(tdm_replica *replica, tdm_times *times, const tdm_outcome **outcome) {
+    tdm_device *device = replica->device;
+    const tdm_flight *flight = &replica->flight[replica->settled % TDM_FLIGHTS];
+    *outcome = &flight->host->outcome;
+    if (replica->settled == replica->begun) TDM_FAIL(TDM_E_INTERNAL, "exec: no step is under way");
+    replica->settled++;
+    if (device->ops->discrete) TDM_TRY(device->ops->event_finish(device, flight->done));
+    if (flight->record != NULL) TDM_TRY(tdm__record_sample(replica, flight->record, flight->paused));
+    for (int i = 0; i < TDM_PHASE_COUNT; i++) times->ms[i] += replica->sample.ms[i]; /* NaN stays what it is */
+    return TDM_OK;
+}
+
+tdm_status tdm__replica_pause(tdm_replica *replica) {
+    TDM_TRY(replica->device->ops->finish(replica->device, NULL));
+    if (!replica->timed) return TDM_OK;
+    TDM_TRY(tdm__record_sample(replica, replica->record, latest(replica)->paused));
+    latest(replica)->paused = true;
+    return TDM_OK;
+}
+
+void tdm__replica_abandon(tdm_replica *replica) {
+    replica->settled = replica->begun;
 }
 
 /* ---- arenas in host memory ---- */

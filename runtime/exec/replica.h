@@ -1,20 +1,22 @@
 /* A replica: the plan bound to one device's memory. The only stage of the run that changes while training.
  *
- * A step is: begin and place (the step's values and its rows go to the device), run (work is put on the device's
- * queue), fetch_outcome, and settle, which waits for all that. On a device that is not discrete all memory is the
- * host's, nothing is copied, and work is done when it is put. */
+ * A step is: place and begin (its rows and values go to the device), run (work is put on the device's queue, where it
+ * ingests the rows first), leave (what comes back is queued behind it), and settle, which waits for all that. On a
+ * discrete device the next step may be put behind one that has not been settled; then settle speaks of the older. On
+ * others all memory is the host's, nothing is copied, and work is done when it is put. */
 #ifndef TDM_EXEC_REPLICA_H
 #define TDM_EXEC_REPLICA_H
 
 #include "runtime/base/hash.h"
+#include "runtime/data/data.h"
 #include "runtime/device/device.h"
 #include "runtime/exec/phase.h"
 #include "runtime/plan/plan.h"
 
-/* Rows of a batch: in host memory as the loader has them, or where a replica sees them. */
+/* Rows of a batch where a replica's kernels see them. */
 typedef struct tdm_rows {
     int64_t rows;
-    const float *x;          /* [rows, input] */
+    const void *x;           /* [rows] of plan->input_row_bytes */
     const void *target;      /* int64_t[rows] or float[rows, output]; NULL for predictions */
     const int64_t *position; /* each row's place in the order of samples of this step */
 } tdm_rows;
@@ -45,6 +47,23 @@ typedef enum tdm_arena_kind {
     TDM_ARENA_COUNT
 } tdm_arena_kind;
 
+/* A step under way, as the host sees it. */
+enum { TDM_FLIGHTS = 2 };
+typedef struct tdm_flight {
+    tdm_step_block *host;
+    tdm_event *done;    /* on a discrete device: its outcome is in host->outcome */
+    tdm_record *record; /* with this step's stamps; NULL: it was not timed */
+    bool paused;        /* a part of its times is in the replica's sample already */
+} tdm_flight;
+
+/* Where the batches of steps come from. */
+typedef struct tdm_feed {
+    const tdm_packing *packing;
+    tdm_rows_form form; /* TDM_ROWS_INDEX: the samples are kept in the device's memory */
+    const tdm_dataset *dataset;
+    const tdm_transform *transform;
+} tdm_feed;
+
 typedef struct tdm_replica {
     const tdm_plan *plan;
     const tdm_host *host;
@@ -63,8 +82,10 @@ typedef struct tdm_replica {
     uint64_t seed;                  /* of the counter-based generator */
 
     /* In the device's memory, and the host's side of it: the same where the device is not discrete. */
-    tdm_step_block *block, *host_block;
-    tdm_flat_range *ranges; /* of the parameters, in PyTorch's order */
+    tdm_step_block *block;
+    tdm_flight flight[TDM_FLIGHTS];
+    uint64_t begun, settled; /* steps; the flight of the n-th is n modulo TDM_FLIGHTS */
+    tdm_flat_range *ranges;  /* of the parameters, in PyTorch's order */
     /* Of a discrete device: where outputs are fetched to, copies of arenas. */
     tdm_stage *stage;
     float *host_output;
@@ -73,6 +94,9 @@ typedef struct tdm_replica {
     tdm_record *record, *records; /* in use; all, the last used first */
     bool captures;                /* work that comes again is captured */
     bool captures_together;       /* other ranks capture the same: going on without is no choice of this one's */
+    bool timed;                   /* phases are timed in this step */
+    uint64_t timed_at;            /* the last step in which they were; 0: none */
+    tdm_times sample;             /* the phases of the last step whose times are known */
 } tdm_replica;
 
 typedef struct tdm_replica_options {
@@ -80,7 +104,8 @@ typedef struct tdm_replica_options {
     int state_count; /* 0 sgd, 1 momentum, 2 adam */
     float *grad;     /* gradient arena lent by a communicator; NULL: its own */
     uint64_t seed;
-    int64_t rows;        /* most rows placed in one step */
+    int64_t rows;        /* of a part of a step's batch, at most */
+    int parts;           /* of a step's batch, at most */
     size_t target_bytes; /* of one row's target */
 } tdm_replica_options;
 
@@ -88,31 +113,46 @@ tdm_status tdm__replica_open(tdm_replica **out, const tdm_host *host, const tdm_
                              const tdm_replica_options *options);
 void tdm__replica_close(tdm_replica *replica);
 
+/* From now on the batches of steps are this loader's; NULL: there are none, and nothing of the last one's memory is
+ * used any more. Does nothing where the device is not discrete. */
+tdm_status tdm__replica_feed(tdm_replica *replica, const tdm_feed *feed);
+
 /* ---- a step ---- */
 
-tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_step_values *values);
-/* The parts of a step's batch, in host memory, become rows that the executor can use. `ticket` is the batch's own
- * number: one that was prefetched is there already; TDM_NO_TICKET: it was not. */
+/* The parts of a step's batch, in host memory, become rows that the executor can use once they are ingested. `ticket`
+ * is the batch's own number: one that was prefetched is there already; TDM_NO_TICKET: it was not. The batch stays as it
+ * is until the step has been settled. */
 #define TDM_NO_TICKET (-1)
-tdm_status tdm__replica_place(tdm_replica *replica, const tdm_rows *parts, int count, int64_t ticket, tdm_rows *out);
-/* Begins to bring the parts of the next step's batch to a discrete device, beside the work of this step, whose rows
- * stay where they are. They are copied before it returns. Does nothing on other devices. */
-tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_rows *parts, int count, int64_t ticket);
+tdm_status tdm__replica_place(tdm_replica *replica, const tdm_shard *parts, int count, int64_t ticket, tdm_rows *out);
+tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_step_values *values);
+/* Begins to bring the parts of a later step's batch to a discrete device, beside the work of this one. The batch stays
+ * as it is until its step has been settled. Does nothing on other devices. */
+tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_shard *parts, int count, int64_t ticket);
 /* `work` puts a step's work on the device's queue, and nothing else: where the device can, it is captured when the same
  * `key` comes for the second time, and run in one call from then on. The key is of all that decides what `work` puts
- * there but the contents of memory; where rows lie is a part of that (tdm__replica_place_key). */
+ * there but the contents of memory. */
 typedef tdm_status (*tdm_work)(void *user);
 tdm_status tdm__replica_run(tdm_replica *replica, tdm_hash128 key, tdm_work work, void *user);
 /* Captured work is given back; what comes next is captured anew. */
 void tdm__replica_forget(tdm_replica *replica);
-/* Within `work`: what was put on the queue since the last lap, or since run, was this phase. */
+/* Within `work`, first: the rows that were placed. */
+tdm_status tdm__replica_ingest(tdm_replica *replica, const tdm_rows *rows, int count);
+/* Within `work`: what was put on the queue since the last lap, or since run, was this phase. On a discrete device not
+ * every step is timed. */
 tdm_status tdm__replica_lap(tdm_replica *replica, tdm_phase phase);
-/* Of the place where the rows of this step lie; 0 where nothing is captured. */
-uint64_t tdm__replica_place_key(const tdm_replica *replica);
-/* Behind the work: what the step left behind comes to replica->host_block->outcome. */
-tdm_status tdm__replica_fetch_outcome(tdm_replica *replica);
-/* Waits for what run put on the queue; its laps are added to *times where it has their phase. */
-tdm_status tdm__replica_settle(tdm_replica *replica, tdm_times *times);
+/* Behind the work: what the step leaves behind comes to the host. */
+tdm_status tdm__replica_leave(tdm_replica *replica);
+/* Waits for the oldest step that has left; its phases, or those of the last one that was timed, are added to *times
+ * where it has them. *outcome is valid until the next step begins. */
+tdm_status tdm__replica_settle(tdm_replica *replica, tdm_times *times, const tdm_outcome **outcome);
+/* What settle waits for; NULL where nothing is to be waited for. */
+tdm_event *tdm__replica_awaited(const tdm_replica *replica);
+/* Within a step, between two pieces of work: waits for the first, and keeps its phases for settle. */
+tdm_status tdm__replica_pause(tdm_replica *replica);
+/* After a failure: no step is under way any more. */
+void tdm__replica_abandon(tdm_replica *replica);
+/* Samples in host memory, floats, that no step is made of: for a forward pass. */
+tdm_status tdm__replica_place_samples(tdm_replica *replica, const tdm_shard *shard, tdm_rows *out);
 
 /* ---- arenas in host memory ---- */
 

@@ -20,7 +20,8 @@ typedef struct tdm_build {
     tdm_build_value *extra; /* parallel to plan->values */
     int *value_of;          /* graph value -> plan value */
     bool *needs_gradient;   /* of graph values */
-    bool *fused;            /* graph nodes (relus) that run inside their producer */
+    bool *fused;            /* graph nodes (relus) that run inside their producer, or inside what follows them */
+    bool *takes_relu;       /* graph nodes that run the relu in front of them */
     size_t value_room, extra_room, node_room, step_room, bucket_room;
 } tdm_build;
 

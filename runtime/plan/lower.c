@@ -109,10 +109,27 @@ static tdm_status book(tdm_build *build, tdm_plan_node *node, const tdm_kernel_f
 
 /* ---- layouts ---- */
 
+/* The batch, read by one layer alone: it is brought in the layout that this one likes. */
+static bool is_free_batch(const tdm_build *build, int value) {
+    return build->plan->options.ingests && value == build->plan->input && !build->extra[value].shared;
+}
+
+static void bring_batch_in(tdm_build *build, tdm_layout layout) {
+    tdm_plan_value *batch = &build->plan->values[build->plan->input];
+    const int64_t group = layout == TDM_LAYOUT_NHWC4 ? 4 : layout == TDM_LAYOUT_NHWC8 ? 8 : 1;
+    const int64_t channels = batch->shape.dim[1], filled = (channels + group - 1) / group * group;
+    batch->layout = layout;
+    batch->bytes = batch->bytes / (size_t)channels * (size_t)filled;
+}
+
 static tdm_status in_layout(tdm_build *build, int value, tdm_layout layout, int *out) {
     *out = value;
     const tdm_plan_value from = build->plan->values[value];
     if (from.layout == layout) return TDM_OK;
+    if (is_free_batch(build, value)) {
+        bring_batch_in(build, layout);
+        return TDM_OK;
+    }
     if (build->extra[value].copy[layout] >= 0) {
         *out = build->extra[value].copy[layout];
         return TDM_OK;
@@ -163,15 +180,51 @@ static bool may_overwrite(const tdm_build *build, const tdm_op_def *op, int x) {
 
 /* ---- nodes ---- */
 
-static int sole_relu(const tdm_build *build, const tdm_graph_node *from) {
+/* The one layer that reads its output and nothing else; -1. */
+static int sole_consumer(const tdm_build *build, const tdm_graph_node *from) {
     const tdm_graph *graph = build->graph;
-    if (graph->values[from->output].consumer_count != 1 || strcmp(from->op->name, "relu") == 0) return -1;
+    if (graph->values[from->output].consumer_count != 1) return -1;
     for (size_t i = 0; i < graph->node_count; i++) {
         const tdm_graph_node *node = &graph->nodes[i];
-        if (node->input_count == 1 && node->input[0] == from->output)
-            return strcmp(node->op->name, "relu") == 0 ? (int)i : -1;
+        if (node->input_count == 1 && node->input[0] == from->output) return (int)i;
     }
     return -1;
+}
+
+static bool is_relu(const tdm_build *build, int graph_node) {
+    return graph_node >= 0 && strcmp(build->graph->nodes[graph_node].op->name, "relu") == 0;
+}
+
+/* The relu behind `from` that nothing else stands beside; -1. */
+static int sole_relu(const tdm_build *build, const tdm_graph_node *from) {
+    if (strcmp(from->op->name, "relu") == 0) return -1;
+    int next = sole_consumer(build, from);
+    return is_relu(build, next) ? next : -1;
+}
+
+/* Would the kernel that will run it do a relu as well? */
+static bool takes_relu(const tdm_build *build, const tdm_graph_node *from) {
+    tdm_kernel_desc desc = {.op = from->op->name,
+                            .attrs = from->attrs,
+                            .input_count = from->input_count,
+                            .threads = build->plan->options.threads,
+                            .precision = build->plan->options.precision};
+    desc.y = with_rows(&build->graph->values[from->output].shape, build->plan->options.rows);
+    desc.x[0] = with_rows(&build->graph->values[from->input[0]].shape, build->plan->options.rows);
+    for (const tdm_kernel *const *k = build->plan->options.kernels; *k != NULL; k++) {
+        tdm_kernel_fit fit;
+        if (strcmp((*k)->op, desc.op) == 0 && asks(*k, &desc, &fit)) return fit.relu;
+    }
+    return false;
+}
+
+/* A layer that swaps with the relu in front of it and has a kernel for both: it takes the relu over. -1: there is none.
+ */
+static int later_relu(const tdm_build *build, int relu) {
+    int next = relu >= 0 ? sole_consumer(build, &build->graph->nodes[relu]) : -1;
+    if (next < 0 || (build->graph->nodes[next].op->flags & TDM_OP_SWAPS_WITH_RELU) == 0) return -1;
+    if (sole_relu(build, &build->graph->nodes[next]) >= 0) return -1; /* one relu is enough */
+    return takes_relu(build, &build->graph->nodes[next]) ? next : -1;
 }
 
 static tdm_status lower_alias(tdm_build *build, tdm_plan_node *node, const tdm_graph_node *from) {
@@ -202,6 +255,7 @@ static void describe(const tdm_build *build, const tdm_graph_node *from, const i
         desc->x_layout[i] = plan->values[x[i]].layout;
         desc->wants_dx[i] = plan->options.training && build->extra[x[i]].needs_gradient;
     }
+    desc->from_batch = from->input_count == 1 && is_free_batch(build, x[0]);
     for (int i = 0; i < from->param_count; i++) desc->param[i] = build->graph->params[from->first_param + i].def.shape;
 }
 
@@ -251,10 +305,16 @@ static tdm_status lower_node(tdm_build *build, int graph_node) {
     node->needs_backward = build->plan->options.training && (node->needs_backward || from->param_count > 0);
     for (int i = 0; i < from->buffer_count; i++) node->buffer[i] = from->first_buffer + i;
     if (alias) return lower_alias(build, node, from);
-    int relu = sole_relu(build, from);
+    int relu = sole_relu(build, from), later = later_relu(build, relu);
     tdm_kernel_fit fit;
-    TDM_TRY(choose_kernel(build, node, relu >= 0, &fit));
-    if (node->desc.relu) build->fused[relu] = true;
+    if (later >= 0) {
+        build->takes_relu[later] = build->fused[relu] = true;
+        relu = -1;
+    }
+    TDM_TRY(choose_kernel(build, node, relu >= 0 || build->takes_relu[graph_node], &fit));
+    if (relu >= 0 && node->desc.relu) build->fused[relu] = true;
+    if (build->takes_relu[graph_node] && !node->desc.relu)
+        TDM_FAIL(TDM_E_INTERNAL, "plan: the kernel of '%s' takes no relu after all", node->name);
     return lower_kernel(build, &node, from, &fit);
 }
 

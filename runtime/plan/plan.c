@@ -28,12 +28,14 @@ static tdm_status open_build(tdm_build *build) {
     TDM_TRY(tdm__new(build->host, &build->value_of, graph->value_count, sizeof(int), "plan"));
     TDM_TRY(tdm__new(build->host, &build->needs_gradient, graph->value_count, sizeof(bool), "plan"));
     TDM_TRY(tdm__new(build->host, &build->fused, graph->node_count, sizeof(bool), "plan"));
+    TDM_TRY(tdm__new(build->host, &build->takes_relu, graph->node_count, sizeof(bool), "plan"));
     return TDM_OK;
 }
 
 static tdm_status run_passes(tdm_build *build) {
     TDM_TRY(open_build(build));
     TDM_TRY(tdm__build_lower(build));
+    build->plan->input_row_bytes = build->plan->values[build->plan->input].bytes / (size_t)build->plan->options.rows;
     TDM_TRY(tdm__build_params(build));
     if (build->plan->options.training) TDM_TRY(tdm__build_backward(build));
     TDM_TRY(tdm__build_steps(build));
@@ -59,6 +61,7 @@ tdm_status tdm__plan_build(tdm_plan **out, const tdm_host *host, const tdm_graph
     tdm__delete(host, build.value_of);
     tdm__delete(host, build.needs_gradient);
     tdm__delete(host, build.fused);
+    tdm__delete(host, build.takes_relu);
     if (status != TDM_OK) {
         tdm__plan_free(plan);
         return status;

@@ -81,6 +81,7 @@ typedef struct tdm_plan_options {
     int threads;
     bool training;    /* false: forward only */
     bool fast;        /* kernels may trade accuracy for speed */
+    bool ingests;     /* the device brings batches into any layout (tdm_device_ops.ingest) */
     int precision;    /* tdm_precision: what products may round their factors to */
     bool accumulates; /* several micro-batches a step: parameter gradients may need adding */
     double bucket_cap_mb;
@@ -103,6 +104,7 @@ typedef struct tdm_plan {
     int forward_steps;           /* steps before TDM_STEP_LOSS */
     int input, output, d_output; /* plan values; d_output -1 without training */
     int64_t output_width;        /* numbers per row of the output */
+    size_t input_row_bytes;      /* of a row of the batch, as kernels read it */
     size_t element_bytes;        /* of a number of the batch, an activation or its gradient: 2 in bf16, else 4 */
     size_t param_floats, activation_bytes, buffer_bytes;
     size_t temp_param; /* bytes of the place where a node writes parameter gradients that are added; in `temp` */

@@ -74,5 +74,6 @@ tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy) {
 
 tdm_status tdm_run_evaluate(tdm_run *run, double *loss, double *accuracy) {
     if (run == NULL || loss == NULL || accuracy == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_evaluate: a pointer is NULL");
+    TDM_TRY(tdm__run_idle(run, "tdm_run_evaluate"));
     return tdm__run_evaluate(run, loss, accuracy);
 }

@@ -87,6 +87,20 @@ static tdm_status open_compute(tdm_compute *compute, const tdm_host *host, const
     return tdm__compute_open(compute, host, &wish);
 }
 
+tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *compute, int64_t rows) {
+    int64_t micro = job->train.accumulate;
+    return (tdm_plan_options){.rows = (rows + micro - 1) / micro,
+                              .threads = (int)job->parallel.threads_per_device,
+                              .training = true,
+                              .fast = job->parallel.kernels == TDM_KERNELS_FAST,
+                              .ingests = compute->device->ingest != NULL,
+                              .precision = job->train.precision,
+                              .accumulates = micro > 1,
+                              .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
+                              .kernels = compute->kernels,
+                              .loss = job->loss.kind};
+}
+
 tdm_status tdm_plan_print(const tdm_job *job, const tdm_graph *graph, int json, char **out) {
     if (job == NULL || graph == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_plan_print: a pointer is NULL");
     *out = NULL;
@@ -97,16 +111,7 @@ tdm_status tdm_plan_print(const tdm_job *job, const tdm_graph *graph, int json, 
     TDM_TRY(open_compute(&compute, host, job, &note));
     int devices = job->parallel.device_ids.count > 0 ? job->parallel.device_ids.count : 1;
     int64_t rows = job->train.per_device != TDM_INT_NULL ? job->train.per_device : job->train.global_batch / devices;
-    int64_t micro = job->train.accumulate;
-    tdm_plan_options options = {.rows = (rows + micro - 1) / micro,
-                                .threads = (int)job->parallel.threads_per_device,
-                                .training = true,
-                                .fast = job->parallel.kernels == TDM_KERNELS_FAST,
-                                .precision = job->train.precision,
-                                .accumulates = micro > 1,
-                                .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
-                                .kernels = compute.kernels,
-                                .loss = job->loss.kind};
+    tdm_plan_options options = tdm__plan_options(job, &compute, rows);
     tdm_plan *plan = NULL;
     tdm_status status = tdm__plan_build(&plan, host, graph, &options);
     if (status == TDM_OK) status = tdm__plan_report(plan, job, devices, json != 0, note, out);

@@ -7,6 +7,7 @@
 
 tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out) {
     if (run == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_get_state: a pointer is NULL");
+    TDM_TRY(tdm__run_idle(run, "tdm_run_get_state"));
     *out = (tdm_run_state){.step = run->step,
                            .steps_total = run->steps_total,
                            .epoch = run->epoch,
@@ -45,6 +46,7 @@ static tdm_status predict_some(tdm_run *run, const float *x, int64_t rows, const
 tdm_status tdm_run_predict(tdm_run *run, const float *x, int64_t rows, float *y) {
     if (run == NULL || x == NULL || y == NULL || rows < 0)
         TDM_FAIL(TDM_E_USAGE, "tdm_run_predict: a pointer is NULL or rows is negative");
+    TDM_TRY(tdm__run_idle(run, "tdm_run_predict"));
     int64_t most = run->plan->options.rows, width = tdm_run_input_width(run);
     int64_t *position = NULL;
     TDM_TRY(tdm__new(run->host, &position, (size_t)most, sizeof(*position), "predictions"));

@@ -20,6 +20,12 @@ typedef struct tdm_tally {
     int64_t steps, samples, bytes_moved;
 } tdm_tally;
 
+/* What is remembered of a step between its submission and its result. */
+typedef struct tdm_ahead {
+    double lr, data_ms;
+    int64_t start_ns;
+} tdm_ahead;
+
 typedef struct tdm_run_folder tdm_run_folder; /* the run directory; rank 0 only */
 
 struct tdm_run {
@@ -40,6 +46,7 @@ struct tdm_run {
     tdm_mode *mode;
     tdm_dataset *train, *eval;
     tdm_loader *loader;
+    tdm_rows_form form;        /* of its batches */
     tdm_loader **eval_loaders; /* one for each local replica */
     int eval_loader_count;
     const tdm_batch *eval_batch; /* the last one of tdm_run_eval_sample; NULL once evaluation has used its loader */
@@ -48,14 +55,18 @@ struct tdm_run {
     int64_t step;                 /* optimizer steps done */
     int64_t epoch, step_in_epoch; /* of the next step */
     int64_t samples;
-    tdm_schedule schedule;
+    tdm_schedule schedule; /* of the next step to be submitted */
+    tdm_ahead ahead[TDM_MODE_DEPTH];
+    int64_t submitted; /* steps: `step` and those under way; the n-th of all is ahead[n modulo TDM_MODE_DEPTH] */
     double last_loss, eval_loss, accuracy; /* NaN before the first */
     int64_t evaluated_at, saved_at;        /* steps; -1 never */
     bool eval_due;                         /* the run was stopped before the evaluation of its last step */
     tdm_tally since_log, since_open, since_start;
     int64_t warmup_steps; /* not counted in since_start */
     double seconds;       /* spent training, of this process */
-    int64_t opened_ns, logged_ns, eval_ns, save_ns;
+    int64_t opened_ns, collected_ns, logged_ns, eval_ns, save_ns;
+    bool runs_ahead;             /* on all ranks: a step may be submitted before the one before it is told */
+    bool eval_waits, save_waits; /* due as soon as no step is under way */
     tdm_run_folder *folder;
     atomic_int stop;
 };
@@ -72,6 +83,12 @@ typedef struct tdm_named { /* a tensor of the module, and where it lies */
 int tdm__run_named_count(const tdm_run *run);
 tdm_named tdm__run_named(const tdm_run *run, int index); /* parameters in PyTorch's order, then buffers */
 
+/* ---- data ---- */
+tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted);
+/* Behind the mode: batches lie in memory that its device lends. */
+tdm_status tdm__run_open_loaders(tdm_run *run);
+void tdm__run_close_loaders(tdm_run *run);
+
 /* ---- checkpoints ---- */
 tdm_status tdm__run_save(tdm_run *run, const char *dir, int64_t keep_last); /* rank 0 writes */
 /* Rank 0 reads `ckpt` (NULL on the others), every rank gets the state. */
@@ -80,11 +97,16 @@ tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folde
 /* ---- evaluation ---- */
 tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy);
 
+/* Fails while a step is under way: what `what` would see is already of that one. */
+tdm_status tdm__run_idle(const tdm_run *run, const char *what);
+
 /* ---- ranks ---- */
 /* Do all ranks run the same job? Every rank learns what differs. */
 tdm_status tdm__run_agree(tdm_run *run);
 
 /* ---- descriptions ---- */
+/* What a job asks of the plan, for `rows` rows per device and step. */
+tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *compute, int64_t rows);
 /* The plan with what the job adds to it: memory of a device, bytes between devices, a note or NULL. For tdm_free. */
 tdm_status tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bool json, const char *note,
                             char **out);

@@ -73,6 +73,15 @@ static tdm_status agree_on_device_comm(tdm_run *run) {
     return TDM_OK;
 }
 
+/* Who is told of every step and has not said that it may be late is told before the next begins; ranks begin and end
+ * steps in one order. */
+static tdm_status agree_on_running_ahead(tdm_run *run) {
+    int64_t ahead = run->options.on_event == NULL || run->options.run_ahead != 0;
+    if (run->comm != NULL) TDM_TRY(tdm__all_reduce(run->comm, (tdm_span){&ahead, 1, TDM_DTYPE_I64}, TDM_REDUCE_MIN));
+    run->runs_ahead = ahead != 0;
+    return TDM_OK;
+}
+
 static tdm_status check_ranks(tdm_run *run) {
     const tdm_job *job = run->job;
     int devices = job->parallel.device_ids.count > 0 ? job->parallel.device_ids.count : 1;
@@ -147,79 +156,10 @@ static tdm_status open_loss(tdm_run *run, tdm_data_wanted *wanted) {
     return TDM_OK;
 }
 
-/* ---- data ---- */
-
-static tdm_status open_data(tdm_run *run, const tdm_data_wanted *wanted) {
-    const tdm_data_section *data = &run->job->data;
-    if (run->options.train == NULL && data->train.format == TDM_DATA_NONE)
-        TDM_FAIL(TDM_E_CONFIG, "the job has no data.train; write one, for a try `data: {train: {format: synthetic}}`");
-    if (run->options.train != NULL)
-        TDM_TRY(tdm__dataset_open_source(&run->train, run->host, run->options.train, wanted));
-    else
-        TDM_TRY(tdm__dataset_open(&run->train, run->host, &data->train, wanted));
-    if (run->options.eval != NULL)
-        TDM_TRY(tdm__dataset_open_source(&run->eval, run->host, run->options.eval, wanted));
-    else if (data->eval.format != TDM_DATA_NONE)
-        TDM_TRY(tdm__dataset_open(&run->eval, run->host, &data->eval, wanted));
-    return TDM_OK;
-}
-
-static tdm_status open_loader(tdm_run *run) {
-    const tdm_job *job = run->job;
-    tdm_loader_options options = {.sampler = {.count = run->train->count,
-                                              .replicas = run->replicas,
-                                              .shuffle = job->data.shuffle,
-                                              .drop_last = job->data.drop_last,
-                                              .seed = job->seed},
-                                  .per_device = run->per_device,
-                                  .scatter = TDM_SCATTER_STRIDED,
-                                  .first_replica = 0,
-                                  .replicas_here = run->replicas,
-                                  .workers = job->data.workers,
-                                  .ahead = 3,
-                                  .transform = &job->data.transform,
-                                  .drop_last_batch = job->data.drop_last};
-    if (job->parallel.mode == TDM_MODE_DP) options.scatter = job->parallel.dp.scatter;
-    if (job->parallel.mode == TDM_MODE_DDP) options.first_replica = run->rank, options.replicas_here = 1;
-    TDM_TRY(tdm__loader_open(&run->loader, run->host, run->train, &options));
-    run->steps_per_epoch = tdm__loader_steps_per_epoch(run->loader);
-    if (run->steps_per_epoch < 1)
-        TDM_FAIL(TDM_E_DATA,
-                 "data.train has %lld samples: too few for one batch of %lld on each of %d devices with drop_last",
-                 (long long)run->train->count, (long long)run->per_device, run->replicas);
-    run->steps_total = job->train.steps != TDM_INT_NULL ? job->train.steps : job->train.epochs * run->steps_per_epoch;
-    return TDM_OK;
-}
-
-static tdm_status open_eval_loaders(tdm_run *run) {
-    if (run->eval == NULL) return TDM_OK;
-    int count = run->mode->ops->replica_count(run->mode);
-    TDM_TRY(tdm__arena_new(&run->arena, &run->eval_loaders, (size_t)count, sizeof(*run->eval_loaders)));
-    tdm_loader_options options = {.sampler = {.count = run->eval->count, .replicas = 1},
-                                  .per_device = run->plan->options.rows,
-                                  .scatter = TDM_SCATTER_STRIDED,
-                                  .replicas_here = 1,
-                                  .ahead = 1,
-                                  .transform = &run->job->data.transform};
-    for (; run->eval_loader_count < count; run->eval_loader_count++)
-        TDM_TRY(tdm__loader_open(&run->eval_loaders[run->eval_loader_count], run->host, run->eval, &options));
-    return TDM_OK;
-}
-
 /* ---- plan and replicas ---- */
 
 static tdm_status build_plan(tdm_run *run) {
-    const tdm_job *job = run->job;
-    int64_t micro = job->train.accumulate;
-    tdm_plan_options options = {.rows = (run->per_device + micro - 1) / micro,
-                                .threads = (int)job->parallel.threads_per_device,
-                                .training = true,
-                                .fast = job->parallel.kernels == TDM_KERNELS_FAST,
-                                .precision = job->train.precision,
-                                .accumulates = micro > 1,
-                                .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
-                                .kernels = run->compute.kernels,
-                                .loss = job->loss.kind};
+    tdm_plan_options options = tdm__plan_options(run->job, &run->compute, run->per_device);
     return tdm__plan_build(&run->plan, run->host, run->graph, &options);
 }
 
@@ -281,16 +221,16 @@ static tdm_status open_parts(tdm_run *run) {
     TDM_TRY(open_device_comm(run));
     TDM_TRY(check_batch(run));
     TDM_TRY(open_loss(run, &wanted));
-    TDM_TRY(open_data(run, &wanted));
-    TDM_TRY(open_loader(run));
+    TDM_TRY(tdm__run_open_data(run, &wanted));
     TDM_TRY(build_plan(run));
     if (run->world > 1)
         TDM_TRY(tdm__comm_open_shm(&run->comm, run->options.launch_fd, run->rank, run->world, run->host,
                                    (int64_t)(job->parallel.ddp.timeout * 1000.0)));
     TDM_TRY(tdm__run_agree(run));
     TDM_TRY(agree_on_device_comm(run));
+    TDM_TRY(agree_on_running_ahead(run));
     TDM_TRY(open_mode(run));
-    TDM_TRY(open_eval_loaders(run));
+    TDM_TRY(tdm__run_open_loaders(run));
     double momentum = job->optimizer.type == TDM_SGD ? job->optimizer.momentum : job->optimizer.betas.item[0];
     tdm__schedule_init(&run->schedule, &job->schedule, job->optimizer.lr, momentum, run->steps_total,
                        run->steps_per_epoch);
@@ -346,8 +286,7 @@ void tdm_run_close(tdm_run *run) {
     if (run == NULL) return;
     const tdm_host *host = run->host;
     tdm__folder_close(run);
-    for (int i = 0; i < run->eval_loader_count; i++) tdm__loader_close(run->eval_loaders[i]);
-    tdm__loader_close(run->loader);
+    tdm__run_close_loaders(run);
     if (run->mode != NULL) run->mode->ops->close(run->mode);
     tdm__comm_close(run->comm);
     tdm__plan_free(run->plan);

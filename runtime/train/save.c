@@ -99,6 +99,7 @@ tdm_status tdm__run_save(tdm_run *run, const char *dir, int64_t keep_last) {
 
 tdm_status tdm_run_save(tdm_run *run, const char *dir) {
     if (run == NULL || dir == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_save: run or dir is NULL");
+    TDM_TRY(tdm__run_idle(run, "tdm_run_save"));
     if (run->rank == 0) TDM_TRY(tdm__run_save(run, dir, 0));
     return run->comm != NULL ? tdm__barrier(run->comm) : TDM_OK;
 }
@@ -162,7 +163,7 @@ static tdm_status read_here(tdm_run *run, const char *path, bool newest_in_folde
 
 /* The position is a number of samples of the epoch, so that another number of devices or another batch can go on. */
 static void set_position(tdm_run *run, const tdm_ckpt_state *state) {
-    run->step = state->step;
+    run->step = run->submitted = state->step;
     run->epoch = state->epoch;
     run->samples = state->samples;
     int64_t global = run->per_device * run->replicas;
@@ -198,6 +199,7 @@ tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folde
 
 tdm_status tdm_run_load(tdm_run *run, const char *path) {
     if (run == NULL || path == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_load: run or path is NULL");
+    TDM_TRY(tdm__run_idle(run, "tdm_run_load"));
     TDM_TRY(tdm__run_restore(run, path, false));
     return tdm__loader_seek(run->loader, run->epoch, run->step_in_epoch);
 }

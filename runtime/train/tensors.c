@@ -53,6 +53,7 @@ tdm_status tdm_run_tensor(const tdm_run *run, int index, tdm_tensor_info *out) {
 static tdm_status find(tdm_run *run, const char *function, const char *name, const void *memory, size_t bytes,
                        tdm_named *out) {
     if (run == NULL || name == NULL || memory == NULL) TDM_FAIL(TDM_E_USAGE, "%s: a pointer is NULL", function);
+    TDM_TRY(tdm__run_idle(run, function));
     for (int i = 0; i < tdm__run_named_count(run); i++) {
         *out = tdm__run_named(run, i);
         if (strcmp(out->name, name) != 0) continue;

@@ -61,9 +61,7 @@ static void advance(tdm_run *run, const tdm_step_result *result) {
     run->step++;
     run->samples += result->rows;
     run->step_in_epoch++;
-    bool epoch_ended = run->step_in_epoch == run->steps_per_epoch;
-    if (epoch_ended) run->epoch++, run->step_in_epoch = 0;
-    tdm__schedule_step(&run->schedule, epoch_ended);
+    if (run->step_in_epoch == run->steps_per_epoch) run->epoch++, run->step_in_epoch = 0;
     run->last_loss = result->loss;
     run->eval_due = false;
     count_up(&run->since_log, result);
@@ -82,26 +80,93 @@ static tdm_status check_finite(const tdm_run *run, const tdm_step_result *result
              run->saved_at >= 0 ? "; the last checkpoint is from before" : "");
 }
 
-static tdm_status run_step(tdm_run *run, tdm_step_result *result, double *lr) {
-    int64_t start = tdm__now_ns(), at = start;
+/* ---- steps under way ---- */
+
+static bool is_under_way(const tdm_run *run) {
+    return run->submitted > run->step;
+}
+
+tdm_status tdm__run_idle(const tdm_run *run, const char *what) {
+    if (is_under_way(run))
+        TDM_FAIL(TDM_E_USAGE, "%s: step %lld is under way; call it between steps, or open the run with run_ahead 0",
+                 what, (long long)run->submitted);
+    return TDM_OK;
+}
+
+/* By steps or epochs, after step `step` of all; what goes by the clock is not due here. */
+static bool is_due_after(const tdm_run *run, const tdm_interval *every, int64_t step) {
+    int64_t amount = (int64_t)every->amount, past = run->step_in_epoch + (step - run->step);
+    if (amount <= 0) return false;
+    if (every->kind == TDM_INTERVAL_STEPS) return step % amount == 0;
+    return every->kind == TDM_INTERVAL_EPOCHS && past % run->steps_per_epoch == 0 &&
+           (run->epoch + past / run->steps_per_epoch) % amount == 0;
+}
+
+/* May another step be put behind those under way? Not if something falls due between them, for which the replicas must
+ * be as the last of them leaves them. Of ranks, all decide the same. */
+static bool may_submit(const tdm_run *run) {
+    if (!is_under_way(run)) return true;
+    return run->runs_ahead && run->submitted - run->step < run->mode->depth && !run->eval_waits && !run->save_waits &&
+           !is_due_after(run, &run->job->eval.every, run->submitted) &&
+           !is_due_after(run, &run->job->checkpoint.every, run->submitted);
+}
+
+static tdm_status submit_step(tdm_run *run) {
+    tdm_ahead *ahead = &run->ahead[run->submitted % TDM_MODE_DEPTH];
     const tdm_batch *batch = NULL;
+    ahead->start_ns = tdm__now_ns();
+    ahead->lr = run->schedule.lr;
     TDM_TRY(tdm__loader_next(run->loader, &batch));
-    double data_ms = (double)(tdm__now_ns() - at) * 1e-6;
+    ahead->data_ms = tdm__ms_since(ahead->start_ns);
     tdm_update update = {.optimizer = &run->job->optimizer,
                          .lr = run->schedule.lr,
                          .momentum = run->schedule.momentum,
-                         .t = run->step + 1,
+                         .t = run->submitted + 1,
                          .clip_norm = run->job->train.clip_grad_norm,
                          .stop = atomic_load(&run->stop) != 0,
-                         .next = run->step + 1 < run->steps_total ? run->loader : NULL};
-    TDM_TRY(run->mode->ops->step(run->mode, batch, &update, result));
-    result->times.ms[TDM_PHASE_DATA] = data_ms;
-    result->times.ms[TDM_PHASE_STEP] = tdm__ms_since(start);
-    TDM_TRY(check_finite(run, result));
-    *lr = update.lr;
-    advance(run, result);
+                         .next = run->submitted + 1 < run->steps_total ? run->loader : NULL};
+    TDM_TRY(run->mode->ops->submit(run->mode, batch, &update));
+    run->submitted++;
+    int64_t past = run->step_in_epoch + (run->submitted - run->step);
+    tdm__schedule_step(&run->schedule, past % run->steps_per_epoch == 0);
+    return TDM_OK;
+}
+
+/* What a step takes while others are under way is the time from one result to the next. */
+static tdm_status collect_step(tdm_run *run, tdm_step_result *result, double *lr) {
+    const tdm_ahead *ahead = &run->ahead[run->step % TDM_MODE_DEPTH];
+    int64_t start = ahead->start_ns > run->collected_ns ? ahead->start_ns : run->collected_ns;
+    tdm_status status = run->mode->ops->collect(run->mode, result);
+    if (status != TDM_OK) run->submitted = run->step; /* the mode has given up the others */
+    if (status != TDM_OK) return status;
+    run->collected_ns = tdm__now_ns();
+    result->times.ms[TDM_PHASE_DATA] = ahead->data_ms;
+    result->times.ms[TDM_PHASE_STEP] = (double)(run->collected_ns - start) * 1e-6;
+    *lr = ahead->lr;
     run->seconds += result->times.ms[TDM_PHASE_STEP] * 1e-3;
     return TDM_OK;
+}
+
+/* After the result of a step that is not to be used: nor are those of the steps behind it. */
+static void give_up(tdm_run *run) {
+    tdm_error error;
+    tdm__error_save(&error);
+    for (int64_t left = run->submitted - run->step - 1; left > 0; left--) {
+        tdm_step_result unused;
+        if (run->mode->ops->collect(run->mode, &unused) != TDM_OK) break;
+    }
+    run->submitted = run->step;
+    (void)tdm__error_restore(&error, NULL);
+}
+
+/* The next step's result. Steps up to `last` may be begun meanwhile. */
+static tdm_status run_step(tdm_run *run, int64_t last, tdm_step_result *result, double *lr) {
+    while (run->submitted < last && may_submit(run)) TDM_TRY(submit_step(run));
+    TDM_TRY(collect_step(run, result, lr));
+    tdm_status status = check_finite(run, result);
+    if (status != TDM_OK) give_up(run);
+    if (status == TDM_OK) advance(run, result);
+    return status;
 }
 
 /* Ranks agree on stopping within the step; alone, a wish that came since it began counts too. A wish is answered once.
@@ -114,16 +179,20 @@ static bool is_stopped(tdm_run *run, const tdm_step_result *result) {
 
 tdm_status tdm_run_step(tdm_run *run, int64_t count) {
     if (run == NULL || count < 0) TDM_FAIL(TDM_E_USAGE, "tdm_run_step: run is NULL or count is negative");
-    for (int64_t i = 0; i < count; i++) {
-        if (run->step >= run->steps_total)
-            TDM_FAIL(TDM_E_USAGE, "tdm_run_step: all %lld steps of the job are done", (long long)run->steps_total);
+    TDM_TRY(tdm__run_idle(run, "tdm_run_step"));
+    int64_t left = run->steps_total - run->step, last = run->step + (count < left ? count : left);
+    bool stopped = false;
+    while (run->step < last) {
         tdm_step_result result;
         double lr = 0;
-        TDM_TRY(run_step(run, &result, &lr));
+        TDM_TRY(run_step(run, stopped ? run->submitted : last, &result, &lr));
         tell(run, TDM_EVENT_STEP, &result, lr, NULL);
-        if (is_stopped(run, &result))
+        stopped = is_stopped(run, &result) || stopped;
+        if (stopped && !is_under_way(run))
             TDM_FAIL(TDM_E_STOPPED, "stopped on request after step %lld", (long long)run->step);
     }
+    if (count > left)
+        TDM_FAIL(TDM_E_USAGE, "tdm_run_step: all %lld steps of the job are done", (long long)run->steps_total);
     return TDM_OK;
 }
 
@@ -138,16 +207,8 @@ static tdm_status time_is_up(tdm_run *run, double seconds, int64_t *last_ns, boo
     return TDM_OK;
 }
 
-/* By steps or epochs; what goes by the clock is not due here. */
-static bool is_due_by_count(const tdm_run *run, const tdm_interval *every) {
-    int64_t amount = (int64_t)every->amount;
-    if (amount <= 0) return false;
-    if (every->kind == TDM_INTERVAL_STEPS) return run->step % amount == 0;
-    return every->kind == TDM_INTERVAL_EPOCHS && run->step_in_epoch == 0 && run->epoch % amount == 0;
-}
-
 static tdm_status falls_due(tdm_run *run, const tdm_interval *every, int64_t *last_ns, bool *due) {
-    *due = is_due_by_count(run, every);
+    *due = is_due_after(run, every, run->step);
     return every->kind == TDM_INTERVAL_SECONDS ? time_is_up(run, every->amount, last_ns, due) : TDM_OK;
 }
 
@@ -186,12 +247,18 @@ static tdm_status log_step(tdm_run *run, const tdm_step_result *result, double l
     return TDM_OK;
 }
 
+/* What goes by the clock may fall due while the next step is under way: it waits for that one's end. */
 static tdm_status between_steps(tdm_run *run, bool last) {
     bool due = false;
     TDM_TRY(falls_due(run, &run->job->eval.every, &run->eval_ns, &due));
-    if (run->eval != NULL && (due || last)) TDM_TRY(evaluate_now(run));
+    run->eval_waits = run->eval_waits || (run->eval != NULL && (due || last));
     TDM_TRY(falls_due(run, &run->job->checkpoint.every, &run->save_ns, &due));
-    if (due || last) TDM_TRY(save_now(run));
+    run->save_waits = run->save_waits || due || last;
+    if (!is_under_way(run)) {
+        if (run->eval_waits) TDM_TRY(evaluate_now(run));
+        if (run->save_waits) TDM_TRY(save_now(run));
+        run->eval_waits = run->save_waits = false;
+    }
     return tdm__folder_status(run, "running", TDM_OK, false);
 }
 
@@ -228,22 +295,24 @@ static tdm_status finish(tdm_run *run, bool stopped) {
 /* Who is asked to stop leaves without the evaluation that is due: it may take longer than the patience of whoever asks.
  * The checkpoint says so, and whoever goes on makes it first. What is logged is what a run without a stop would log. */
 static tdm_status stop_here(tdm_run *run) {
-    run->eval_due = run->eval != NULL && is_due_by_count(run, &run->job->eval.every);
+    run->eval_due = run->eval != NULL && is_due_after(run, &run->job->eval.every, run->step);
     return save_now(run);
 }
 
 static tdm_status loop(tdm_run *run, bool *stopped) {
+    bool stops = false;
     if (run->eval_due && run->eval != NULL) TDM_TRY(evaluate_now(run));
-    while (run->step < run->steps_total && !*stopped) {
+    while (run->step < run->steps_total) {
         tdm_step_result result;
         double lr = 0;
-        TDM_TRY(run_step(run, &result, &lr));
+        TDM_TRY(run_step(run, stops ? run->submitted : run->steps_total, &result, &lr));
         tell(run, TDM_EVENT_STEP, &result, lr, NULL);
-        *stopped = is_stopped(run, &result) && run->step < run->steps_total;
+        stops = is_stopped(run, &result) || stops;
         bool last = run->step == run->steps_total;
         TDM_TRY(log_step(run, &result, lr, last));
+        *stopped = stops && !last && !is_under_way(run);
         if (*stopped) return stop_here(run);
-        TDM_TRY(between_steps(run, last));
+        if (!stops || last) TDM_TRY(between_steps(run, last));
     }
     return TDM_OK;
 }
@@ -251,6 +320,7 @@ static tdm_status loop(tdm_run *run, bool *stopped) {
 tdm_status tdm_run_train(tdm_run *run) {
     if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_train: run is NULL");
     bool stopped = false;
+    TDM_TRY(tdm__run_idle(run, "tdm_run_train"));
     tell(run, TDM_EVENT_START, NULL, run->schedule.lr, NULL);
     TDM_TRY(tdm__folder_status(run, "running", TDM_OK, true));
     tdm_status status = loop(run, &stopped);

@@ -42,7 +42,7 @@ static void late_rank(rank_context *c) {
     } else {
         int64_t start = tdm__now_ns();
         CHECK_OK(gpu_reduce(&g));
-        CHECK_STATUS(g.nccl->ops->wait(g.nccl), TDM_E_COMM);
+        CHECK_STATUS(g.nccl->ops->wait(g.nccl, NULL), TDM_E_COMM);
         CHECK_HAS(tdm_error_message(), "all_reduce (call 2, 1000 f32, sum): rank ");
         CHECK_HAS(tdm_error_message(), ": waited 300 ms for it to end on cuda:");
         CHECK(tdm__ms_since(start) < 5000);
@@ -134,7 +134,7 @@ static void patient_rank(rank_context *c) {
     CHECK_OK(tdm__comm_split(g.nccl, both, 2, &pair));
     CHECK_INT(pair->rank, 1 - c->rank);
     CHECK_OK(tdm__all_reduce(pair, (tdm_span){g.data, GPU_COUNT, TDM_DTYPE_F32}, TDM_REDUCE_MAX));
-    CHECK_OK(pair->ops->wait(pair));
+    CHECK_OK(pair->ops->wait(pair, NULL));
     pair->ops->close(pair);
     gpu_close(&g);
 }
@@ -163,7 +163,7 @@ static void aborting_rank(rank_context *c) {
     if (c->rank == 0) REQUIRE(pthread_create(&thread, NULL, abort_soon, g.nccl) == 0);
     if (c->rank < 2) { /* rank 2 never comes */
         CHECK_OK(gpu_reduce(&g));
-        CHECK_STATUS(g.nccl->ops->wait(g.nccl), TDM_E_COMM);
+        CHECK_STATUS(g.nccl->ops->wait(g.nccl, NULL), TDM_E_COMM);
         CHECK_TEXT(tdm_error_message(), "all_reduce (call 1, 1000 f32, sum): rank 0 called abort");
     }
     if (c->rank == 0) pthread_join(thread, NULL);
@@ -200,7 +200,7 @@ static void stuck_rank(rank_context *c) {
         CHECK_OK(gpu_reduce(&g));
         CHECK_OK(g.nccl->ops->join(g.nccl));
         CHECK_OK(g.device->ops->finish(g.device, NULL));
-        CHECK_STATUS(g.nccl->ops->wait(g.nccl), TDM_E_COMM);
+        CHECK_STATUS(g.nccl->ops->wait(g.nccl, NULL), TDM_E_COMM);
         CHECK_HAS(tdm_error_message(), "rank 1: enough");
     } else {
         gpu_nap(100);
@@ -227,7 +227,7 @@ static void group_rank(rank_context *c) {
     tdm_status status = TDM_OK;
     while (status == TDM_OK) {
         status = tdm__all_reduce(own, (tdm_span){g.data, GPU_COUNT, TDM_DTYPE_F32}, TDM_REDUCE_SUM);
-        if (status == TDM_OK) status = own->ops->wait(own);
+        if (status == TDM_OK) status = own->ops->wait(own, NULL);
     }
     CHECK_INT(status, TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "rank 3: no more");
@@ -256,7 +256,7 @@ static void capturing_rank(rank_context *c) {
     for (int run = 0; run < 3; run++) {
         gpu_put(&g, 1);
         CHECK_OK(g.device->ops->capture_run(g.device, capture));
-        CHECK_OK(g.nccl->ops->wait(g.nccl)); /* the device's queue, too: the graph runs there */
+        CHECK_OK(g.nccl->ops->wait(g.nccl, NULL)); /* the device's queue, too: the graph runs there */
         gpu_check(&g, 4);
         CHECK_OK(gpu_reduce_and_wait(&g)); /* and calls between the runs */
         gpu_check(&g, 8);
@@ -289,7 +289,7 @@ static void replaying_rank(rank_context *c) {
     tdm_capture *capture = gpu_capture(&g, 2), *idle = gpu_capture(&g, 1);
     REQUIRE(capture != NULL && idle != NULL);
     CHECK_OK(g.device->ops->capture_run(g.device, capture));
-    CHECK_OK(g.nccl->ops->wait(g.nccl));
+    CHECK_OK(g.nccl->ops->wait(g.nccl, NULL));
     gpu_check(&g, 9);
     if (c->rank == 1) {
         gpu_nap(100);
@@ -297,7 +297,7 @@ static void replaying_rank(rank_context *c) {
     }
     int64_t start = tdm__now_ns();
     if (c->rank != 1) CHECK_OK(g.device->ops->capture_run(g.device, capture));
-    CHECK_STATUS(g.nccl->ops->wait(g.nccl), TDM_E_COMM);
+    CHECK_STATUS(g.nccl->ops->wait(g.nccl, NULL), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "rank 1: enough");
     CHECK_STATUS(gpu_reduce_and_wait(&g), TDM_E_COMM); /* and it stays ended */
     CHECK(tdm__ms_since(start) < SOON_MS);
@@ -319,7 +319,7 @@ static void broken_replay_rank(rank_context *c) {
     tdm_capture *capture = gpu_capture(&g, 1);
     REQUIRE(capture != NULL);
     CHECK_OK(g.device->ops->capture_run(g.device, capture));
-    CHECK_OK(g.nccl->ops->wait(g.nccl));
+    CHECK_OK(g.nccl->ops->wait(g.nccl, NULL));
     CHECK_OK(tdm__barrier(c->comm));
     int64_t start = tdm__now_ns();
     if (c->rank == 0) {
@@ -329,7 +329,7 @@ static void broken_replay_rank(rank_context *c) {
         CHECK_HAS(tdm_error_message(), "illegal");
     } else {
         CHECK_OK(g.device->ops->capture_run(g.device, capture));
-        CHECK_STATUS(g.nccl->ops->wait(g.nccl), TDM_E_COMM);
+        CHECK_STATUS(g.nccl->ops->wait(g.nccl, NULL), TDM_E_COMM);
         CHECK_HAS(tdm_error_message(), "cuda:0 failed");
     }
     CHECK(tdm__ms_since(start) < SOON_MS);
@@ -352,7 +352,7 @@ static void lonely_replay_rank(rank_context *c) {
     int64_t start = tdm__now_ns();
     if (c->rank == 0) {
         CHECK_OK(g.device->ops->capture_run(g.device, capture));
-        CHECK_STATUS(g.nccl->ops->wait(g.nccl), TDM_E_COMM);
+        CHECK_STATUS(g.nccl->ops->wait(g.nccl, NULL), TDM_E_COMM);
         CHECK_HAS(tdm_error_message(), "waited 500 ms for it to end on cuda:0");
         CHECK(tdm__ms_since(start) < SOON_MS);
     } else {
@@ -383,7 +383,7 @@ static void broken_gpu_rank(rank_context *c) {
         CHECK_HAS(tdm_error_message(), "illegal");
     } else {
         CHECK_OK(gpu_reduce(&g));
-        CHECK_STATUS(g.nccl->ops->wait(g.nccl), TDM_E_COMM);
+        CHECK_STATUS(g.nccl->ops->wait(g.nccl, NULL), TDM_E_COMM);
         CHECK_HAS(tdm_error_message(), "rank 0: all_reduce (call 1, 1000 f32, sum): cuda:0 failed");
     }
     gpu_close(&g);

@@ -50,7 +50,7 @@ tdm_status gpu_reduce(gpu_rank *g) {
 
 tdm_status gpu_reduce_and_wait(gpu_rank *g) {
     tdm_status status = gpu_reduce(g);
-    return status == TDM_OK ? g->nccl->ops->wait(g->nccl) : status;
+    return status == TDM_OK ? g->nccl->ops->wait(g->nccl, NULL) : status;
 }
 
 tdm_capture *gpu_capture(gpu_rank *g, int runs) {

@@ -37,7 +37,7 @@ static void killed_rank(rank_context *c) {
         gpu_nap(200);
     }
     tdm_status status = gpu_reduce(&g);
-    if (status == TDM_OK) status = g.nccl->ops->wait(g.nccl);
+    if (status == TDM_OK) status = g.nccl->ops->wait(g.nccl, NULL);
     check_death(status, start);
     CHECK_STATUS(gpu_reduce_and_wait(&g), TDM_E_COMM); /* and it stays ended */
     start = tdm__now_ns();
@@ -71,7 +71,7 @@ static void killed_in_stream_rank(rank_context *c) {
     CHECK_OK(gpu_reduce(&g));
     CHECK_OK(g.nccl->ops->join(g.nccl));
     CHECK_OK(g.device->ops->finish(g.device, NULL));
-    check_death(g.nccl->ops->wait(g.nccl), start);
+    check_death(g.nccl->ops->wait(g.nccl, NULL), start);
     gpu_close(&g);
 }
 
@@ -90,7 +90,7 @@ static void killed_in_replay_rank(rank_context *c) {
     for (int i = 0; i < 2; i++) {
         gpu_put(&g, 1);
         CHECK_OK(g.device->ops->capture_run(g.device, capture));
-        CHECK_OK(g.nccl->ops->wait(g.nccl));
+        CHECK_OK(g.nccl->ops->wait(g.nccl, NULL));
         gpu_check(&g, (float)c->world);
     }
     int64_t start = tdm__now_ns();
@@ -100,7 +100,7 @@ static void killed_in_replay_rank(rank_context *c) {
         gpu_nap(200);
     }
     CHECK_OK(g.device->ops->capture_run(g.device, capture));
-    check_death(g.nccl->ops->wait(g.nccl), start);
+    check_death(g.nccl->ops->wait(g.nccl, NULL), start);
     start = tdm__now_ns();
     CHECK_INT(gpu_keepers(), 1);
     CHECK_OK(g.device->ops->finish(g.device, NULL));

@@ -72,7 +72,7 @@ static tdm_status copy(staged *s, void *to, const void *from, size_t bytes) {
 /* The call's work is done; what it left goes back. */
 static tdm_status fetch(staged *s, tdm_span host, tdm_span device_span) {
     tdm_device *device = s->ground->device;
-    TDM_TRY(s->inner->ops->wait(s->inner));
+    TDM_TRY(s->inner->ops->wait(s->inner, NULL));
     TDM_TRY(copy(s, host.data, device_span.data, bytes_of(host)));
     return device->ops->finish(device, NULL);
 }
@@ -154,7 +154,7 @@ static tdm_status send_to(tdm_comm *comm, tdm_span in, int to) {
     tdm_span d = there(s, 0, in);
     TDM_TRY(put(s, in, d));
     TDM_TRY(s->inner->ops->send(s->inner, d, to));
-    return s->inner->ops->wait(s->inner);
+    return s->inner->ops->wait(s->inner, NULL);
 }
 
 static tdm_status receive(tdm_comm *comm, tdm_span out, int from) {
@@ -169,7 +169,7 @@ static tdm_status barrier(tdm_comm *comm) {
     staged *s = (staged *)comm;
     s->inner->sequence = comm->sequence;
     TDM_TRY(s->inner->ops->barrier(s->inner));
-    return s->inner->ops->wait(s->inner);
+    return s->inner->ops->wait(s->inner, NULL);
 }
 
 static tdm_status allocate(tdm_comm *comm, size_t bytes, void **out) {

@@ -53,7 +53,7 @@ static void refused(const char *name, const char *sentence) {
 }
 
 TEST(unusable_modules_say_why) {
-    refused("other_abi", "speaks module interface 9, this tandem speaks 2");
+    refused("other_abi", "speaks module interface 10, this tandem speaks 3");
     refused("unwilling", "this processor has no flux capacitor");
     refused("misnamed", "is the module 'else', not 'misnamed'");
     refused("short", "its description is incomplete (8 bytes)");

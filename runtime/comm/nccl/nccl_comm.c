@@ -219,22 +219,26 @@ static tdm_status join(tdm_comm *comm) {
 
 /* Never by waiting for the stream: that has no deadline, and on one node NCCL itself does not see that a peer is gone.
  * The device's own queue is waited for, too: collectives in a captured graph run there. */
-static tdm_status wait_all(tdm_comm *comm) {
+static tdm_status wait(tdm_comm *comm, tdm_event *until) {
     tdm_nccl_comm *c = (tdm_nccl_comm *)comm;
     tdm_device *device = c->site->device;
+    tdm_status status = TDM_OK;
     bool done = false;
     tdm__nccl_begin(c);
-    tdm_status status = follow_device(c);
-    if (status == TDM_OK) status = device->ops->event_record(device, c->behind, c->queue);
+    if (until == NULL) {
+        until = c->behind;
+        status = follow_device(c);
+        if (status == TDM_OK) status = device->ops->event_record(device, until, c->queue);
+    }
     for (tdm_nccl_pause pause = {0};;) {
         ncclResult_t state = ncclSuccess;
-        if (status == TDM_OK) status = device->ops->event_done(device, c->behind, &done);
+        if (status == TDM_OK) status = device->ops->event_done(device, until, &done);
         if (status != TDM_OK) return tdm__nccl_device_failed(c, status);
         if (!tdm__nccl_enter(c->site)) return tdm__nccl_ended(c);
         ncclResult_t answer = c->site->nccl->CommGetAsyncError(c->handle, &state);
         tdm__nccl_leave(c->site);
         if (answer == ncclSuccess) answer = state;
-        /* Asked also when all is done: what an aborted or failed collective leaves behind is garbage. */
+        /* Asked also when it is done: what an aborted or failed collective leaves behind is garbage. */
         if (answer != ncclSuccess && answer != ncclInProgress) return tdm__nccl_refused(c, answer);
         if (done) return TDM_OK;
         if (tdm__nccl_now_ns() >= c->deadline_ns)
@@ -280,5 +284,5 @@ const tdm_comm_ops tdm__nccl_ops = {
     .abort_because = abort_because,
     .open = tdm__nccl_open,
     .join = join,
-    .wait = wait_all,
+    .wait = wait,
 };

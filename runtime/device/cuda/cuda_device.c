@@ -228,6 +228,7 @@ const tdm_device_ops tdm__cuda_device_ops = {
     .event_stamp = tdm__cuda_event_stamp,
     .event_wait = tdm__cuda_event_wait,
     .event_done = tdm__cuda_event_done,
+    .event_finish = tdm__cuda_event_finish,
     .event_ms = tdm__cuda_event_ms,
     .sum = sum,
     .sgd = sgd,

@@ -64,6 +64,7 @@ tdm_status tdm__cuda_event_record(tdm_device *device, tdm_event *event, tdm_queu
 tdm_status tdm__cuda_event_stamp(tdm_device *device, tdm_event *event, tdm_queue *queue);
 tdm_status tdm__cuda_event_wait(tdm_device *device, tdm_event *event, tdm_queue *queue);
 tdm_status tdm__cuda_event_done(tdm_device *device, tdm_event *event, bool *done);
+tdm_status tdm__cuda_event_finish(tdm_device *device, tdm_event *event);
 tdm_status tdm__cuda_event_ms(tdm_device *device, tdm_event *from, tdm_event *to, double *ms);
 tdm_status tdm__cuda_capture_begin(tdm_device *device);
 tdm_status tdm__cuda_capture_end(tdm_device *device, tdm_capture **out);

@@ -14,19 +14,23 @@ static int64_t now_ns(void) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+static tdm_status wait_for(cudaEvent_t event) {
+    cudaError_t error = cudaEventQuery(event);
+    if (error == cudaErrorNotReady) {
+        for (const int64_t end = now_ns() + BUSY_NS; error == cudaErrorNotReady && now_ns() < end;)
+            error = cudaEventQuery(event);
+        (void)cudaGetLastError(); /* "not ready" is an answer, no failure: the next launch must not find it */
+        if (error == cudaErrorNotReady) error = cudaEventSynchronize(event);
+    }
+    TDM_CUDA_RESULT(error, "cudaEventSynchronize");
+    return TDM_OK;
+}
+
 tdm_status tdm__cuda_finish(tdm_device *device, tdm_queue *queue) {
     const cudaEvent_t waiter = tdm__cuda_full(device)->waiter;
     TDM_CUDA_ENTER(device);
     TDM_CUDA(cudaEventRecord(waiter, tdm__cuda_stream(device, queue)));
-    cudaError_t error = cudaEventQuery(waiter);
-    if (error == cudaErrorNotReady) {
-        for (const int64_t end = now_ns() + BUSY_NS; error == cudaErrorNotReady && now_ns() < end;)
-            error = cudaEventQuery(waiter);
-        (void)cudaGetLastError(); /* "not ready" is an answer, no failure: the next launch must not find it */
-        if (error == cudaErrorNotReady) error = cudaEventSynchronize(waiter);
-    }
-    TDM_CUDA_RESULT(error, "cudaEventSynchronize");
-    return TDM_OK;
+    return wait_for(waiter);
 }
 
 tdm_status tdm__cuda_queue_open(tdm_device *device, tdm_queue **out) {
@@ -49,7 +53,7 @@ tdm_status tdm__cuda_event_open(tdm_device *device, tdm_event **out) {
     cudaEvent_t event = NULL;
     *out = NULL;
     TDM_CUDA_ENTER(device);
-    TDM_CUDA(cudaEventCreateWithFlags(&event, cudaEventDefault));
+    TDM_CUDA(cudaEventCreateWithFlags(&event, cudaEventBlockingSync)); /* who waits for it long sleeps */
     *out = (tdm_event *)event;
     return TDM_OK;
 }
@@ -96,6 +100,11 @@ tdm_status tdm__cuda_event_done(tdm_device *device, tdm_event *event, bool *done
     TDM_CUDA_RESULT(error, "cudaEventQuery");
     *done = true;
     return TDM_OK;
+}
+
+tdm_status tdm__cuda_event_finish(tdm_device *device, tdm_event *event) {
+    TDM_CUDA_ENTER(device);
+    return wait_for((cudaEvent_t)event);
 }
 
 tdm_status tdm__cuda_event_ms(tdm_device *device, tdm_event *from, tdm_event *to, double *ms) {

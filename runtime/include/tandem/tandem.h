@@ -64,9 +64,12 @@ typedef struct tdm_run_options {
     int rank, world, launch_fd;
     /* Written into the run directory and checkpoints as config.input.yaml and config.resolved.yaml; NULL: none. */
     const char *config_input, *config_yaml;
+    /* Non-zero: on a GPU the next step may be under way when on_event is told of one, so that the GPU never waits for
+     * it; within on_event the run's tensors cannot be asked for then. Without on_event it is so anyway. */
+    int run_ahead;
 } tdm_run_options;
 #define TDM_RUN_OPTIONS_INIT \
-    { sizeof(tdm_run_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, -1, NULL, NULL }
+    { sizeof(tdm_run_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, -1, NULL, NULL, 0 }
 
 /* Opens data, builds the plan and the replicas, makes the initial weights, resumes if the job says so. The job and the
  * graph are borrowed until close. In ddp with several ranks this is collective. */
@@ -79,7 +82,7 @@ TDM_API void tdm_run_close(tdm_run *run); /* NULL is fine */
 TDM_API tdm_status tdm_run_train(tdm_run *run);
 /* `count` more optimizer steps, and nothing else. Past the job's last step: TDM_E_USAGE. */
 TDM_API tdm_status tdm_run_step(tdm_run *run, int64_t count);
-/* Finish the step that is running, save, return; in ddp all ranks do, at the latest after one step more. Training may
+/* Finish the steps that are running, save, return; in ddp all ranks do, at the latest after one step more. Training may
  * be called again and goes on. Any thread, and from a signal handler. */
 TDM_API void tdm_run_request_stop(tdm_run *run);
 

@@ -19,6 +19,7 @@ extern "C" {
 #endif
 
 struct tdm_device;
+struct tdm_event;
 
 typedef struct tdm_comm_ops {
     uint32_t size;
@@ -52,10 +53,11 @@ typedef struct tdm_comm_ops {
     tdm_status (*open)(tdm_comm **out, struct tdm_device *device, tdm_comm *control, int64_t timeout_ms);
     /* What is put on the device's own queue from now on runs behind all calls so far. */
     tdm_status (*join)(tdm_comm *comm);
-    /* Waits until all calls so far are done, and what the device's own queue holds: calls in captured work run there.
-     * A peer that failed, or the deadline, is TDM_E_COMM and aborts: the device's queue then ends by itself, over
-     * garbage. Captured work is freed before `close`, after a failure, too: an abort is complete only then. */
-    tdm_status (*wait)(tdm_comm *comm);
+    /* Waits for `until`, an event of the device's behind which calls of this communicator lie; NULL: until all calls so
+     * far are done, and what the device's own queue holds, since calls in captured work run there. A peer that failed,
+     * or the deadline, is TDM_E_COMM and aborts: the device's queue then ends by itself, over garbage. Captured work is
+     * freed before `close`, after a failure, too: an abort is complete only then. */
+    tdm_status (*wait)(tdm_comm *comm, struct tdm_event *until);
 
     /* ---- of host memory ---- */
 

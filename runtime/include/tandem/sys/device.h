@@ -97,6 +97,7 @@ typedef struct tdm_device_ops {
     /* What is put on `queue` from now on runs after the recorded place. The event may be another device's. */
     tdm_status (*event_wait)(tdm_device *device, tdm_event *event, tdm_queue *queue);
     tdm_status (*event_done)(tdm_device *device, tdm_event *event, bool *done); /* does not wait */
+    tdm_status (*event_finish)(tdm_device *device, tdm_event *event);           /* the caller waits for the place */
     /* As event_record, for event_ms alone; within captured work it is stamped in every run. */
     tdm_status (*event_stamp)(tdm_device *device, tdm_event *event, tdm_queue *queue);
     tdm_status (*event_ms)(tdm_device *device, tdm_event *from, tdm_event *to, double *ms); /* both stamped and done */

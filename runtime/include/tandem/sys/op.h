@@ -70,12 +70,13 @@ typedef struct tdm_infer {
 } tdm_infer;
 
 enum {
-    TDM_OP_READS_X = 1,          /* backward reads the inputs */
-    TDM_OP_READS_Y = 2,          /* backward reads the output */
-    TDM_OP_IN_PLACE = 4,         /* y may lie on x, and dx on dy */
-    TDM_OP_ALIAS = 8,            /* the same bytes under another shape: no kernel runs */
-    TDM_OP_RANDOM = 16,          /* draws from the counter-based generator when training */
-    TDM_OP_IDENTITY_IN_EVAL = 32 /* forward outside training is a copy (dropout) */
+    TDM_OP_READS_X = 1,           /* backward reads the inputs */
+    TDM_OP_READS_Y = 2,           /* backward reads the output */
+    TDM_OP_IN_PLACE = 4,          /* y may lie on x, and dx on dy */
+    TDM_OP_ALIAS = 8,             /* the same bytes under another shape: no kernel runs */
+    TDM_OP_RANDOM = 16,           /* draws from the counter-based generator when training */
+    TDM_OP_IDENTITY_IN_EVAL = 32, /* forward outside training is a copy (dropout) */
+    TDM_OP_SWAPS_WITH_RELU = 64 /* op(relu(x)) = relu(op(x)), gradients too: a relu in front may run behind, on less */
 };
 
 typedef struct tdm_op_def {

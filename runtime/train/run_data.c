@@ -1,0 +1,115 @@
+/* The data of a run: datasets, the loaders that make batches of them, and how these reach the replicas. */
+#include "runtime/base/status.h"
+#include "runtime/train/run.h"
+
+tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted) {
+    const tdm_data_section *data = &run->job->data;
+    if (run->options.train == NULL && data->train.format == TDM_DATA_NONE)
+        TDM_FAIL(TDM_E_CONFIG, "the job has no data.train; write one, for a try `data: {train: {format: synthetic}}`");
+    if (run->options.train != NULL)
+        TDM_TRY(tdm__dataset_open_source(&run->train, run->host, run->options.train, wanted));
+    else
+        TDM_TRY(tdm__dataset_open(&run->train, run->host, &data->train, wanted));
+    if (run->options.eval != NULL)
+        TDM_TRY(tdm__dataset_open_source(&run->eval, run->host, run->options.eval, wanted));
+    else if (data->eval.format != TDM_DATA_NONE)
+        TDM_TRY(tdm__dataset_open(&run->eval, run->host, &data->eval, wanted));
+    return TDM_OK;
+}
+
+/* A batch is bytes or numbers of samples where the device makes floats of them, which is told where its memory holds
+ * the samples whole: a quarter of what is free is left to it. */
+static tdm_status choose_form(const tdm_run *run, const tdm_device *device, tdm_rows_form *form) {
+    const tdm_dataset *dataset = run->train;
+    int wish = run->job->data.resident;
+    *form = TDM_ROWS_FLOATS;
+    if (!device->ops->discrete) return TDM_OK;
+    *form = TDM_ROWS_RAW;
+    if (dataset->resident_bytes == 0 || wish == TDM_RESIDENT_NEVER) return TDM_OK;
+    tdm_device_info info;
+    TDM_TRY(device->ops->info(device->index, &info));
+    if (wish == TDM_RESIDENT_ALWAYS || dataset->resident_bytes <= (size_t)info.memory_free / 4) *form = TDM_ROWS_INDEX;
+    return TDM_OK;
+}
+
+static tdm_status lend(void *user, void **out, size_t bytes, const char *what) {
+    tdm_device *device = user;
+    return device->ops->allocate_host(device, out, bytes, what);
+}
+
+static void take_back(void *user, void *block) {
+    tdm_device *device = user;
+    device->ops->release_host(device, block);
+}
+
+static tdm_status open_loader(tdm_run *run) {
+    const tdm_job *job = run->job;
+    tdm_device *device = run->mode->ops->replica(run->mode, 0)->device;
+    tdm_block_memory pinned = {lend, take_back, device};
+    tdm_loader_options options = {.sampler = {.count = run->train->count,
+                                              .replicas = run->replicas,
+                                              .shuffle = job->data.shuffle,
+                                              .drop_last = job->data.drop_last,
+                                              .seed = job->seed},
+                                  .per_device = run->per_device,
+                                  .scatter = TDM_SCATTER_STRIDED,
+                                  .first_replica = 0,
+                                  .replicas_here = run->replicas,
+                                  .workers = job->data.workers,
+                                  .ahead = 3,
+                                  .held = run->mode->depth,
+                                  .memory = device->ops->discrete ? &pinned : NULL,
+                                  .transform = &job->data.transform,
+                                  .drop_last_batch = job->data.drop_last};
+    if (job->parallel.mode == TDM_MODE_DP) options.scatter = job->parallel.dp.scatter;
+    if (job->parallel.mode == TDM_MODE_DDP) options.first_replica = run->rank, options.replicas_here = 1;
+    TDM_TRY(choose_form(run, device, &options.form));
+    TDM_TRY(tdm__loader_open(&run->loader, run->host, run->train, &options));
+    run->form = options.form;
+    run->steps_per_epoch = tdm__loader_steps_per_epoch(run->loader);
+    if (run->steps_per_epoch < 1)
+        TDM_FAIL(TDM_E_DATA,
+                 "data.train has %lld samples: too few for one batch of %lld on each of %d devices with drop_last",
+                 (long long)run->train->count, (long long)run->per_device, run->replicas);
+    run->steps_total = job->train.steps != TDM_INT_NULL ? job->train.steps : job->train.epochs * run->steps_per_epoch;
+    return TDM_OK;
+}
+
+static tdm_status feed_replicas(tdm_run *run) {
+    tdm_feed feed = {.packing = tdm__loader_packing(run->loader),
+                     .form = run->form,
+                     .dataset = run->train,
+                     .transform = tdm__loader_transform(run->loader)};
+    for (int i = 0; i < run->mode->ops->replica_count(run->mode); i++)
+        TDM_TRY(tdm__replica_feed(run->mode->ops->replica(run->mode, i), &feed));
+    return TDM_OK;
+}
+
+static tdm_status open_eval_loaders(tdm_run *run) {
+    if (run->eval == NULL) return TDM_OK;
+    int count = run->mode->ops->replica_count(run->mode);
+    TDM_TRY(tdm__arena_new(&run->arena, &run->eval_loaders, (size_t)count, sizeof(*run->eval_loaders)));
+    tdm_loader_options options = {.sampler = {.count = run->eval->count, .replicas = 1},
+                                  .per_device = run->plan->options.rows,
+                                  .scatter = TDM_SCATTER_STRIDED,
+                                  .replicas_here = 1,
+                                  .ahead = 1,
+                                  .transform = &run->job->data.transform};
+    for (; run->eval_loader_count < count; run->eval_loader_count++)
+        TDM_TRY(tdm__loader_open(&run->eval_loaders[run->eval_loader_count], run->host, run->eval, &options));
+    return TDM_OK;
+}
+
+tdm_status tdm__run_open_loaders(tdm_run *run) {
+    TDM_TRY(open_loader(run));
+    TDM_TRY(feed_replicas(run));
+    return open_eval_loaders(run);
+}
+
+/* Nothing of the loader's memory is on its way any more when it closes. */
+void tdm__run_close_loaders(tdm_run *run) {
+    for (int i = 0; run->mode != NULL && i < run->mode->ops->replica_count(run->mode); i++)
+        (void)tdm__replica_feed(run->mode->ops->replica(run->mode, i), NULL);
+    tdm__loader_close(run->loader);
+    for (int i = 0; i < run->eval_loader_count; i++) tdm__loader_close(run->eval_loaders[i]);
+}
