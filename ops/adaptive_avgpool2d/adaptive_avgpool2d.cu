@@ -28,15 +28,15 @@ adaptive_spans spans_of(const tdm_kernel_args *args) {
     return spans;
 }
 
-tdm_status forward(const tdm_kernel_args *args) {
+template <class Number> tdm_status forward(const tdm_kernel_args *args) {
     const adaptive_spans spans = spans_of(args);
     int64_t window = 1;
     for (int axis = 0; axis < 2; axis++) window *= ceil_div(spans.in[axis].by, spans.out[axis].by);
-    return run_forward(args, spans, window);
+    return run_forward<Number>(args, spans, window);
 }
 
-tdm_status backward(const tdm_kernel_args *args) {
-    return run_backward(args, spans_of(args));
+template <class Number> tdm_status backward(const tdm_kernel_args *args) {
+    return run_backward<Number>(args, spans_of(args));
 }
 
 } /* namespace */
@@ -47,6 +47,6 @@ const tdm_kernel tdm__adaptive_avgpool2d_cuda = {
     .fits = average_fits,
     .open = NULL,
     .close = NULL,
-    .forward = forward,
-    .backward = backward,
+    .forward = by_precision<forward<float>, forward<bf16>>,
+    .backward = by_precision<backward<float>, backward<bf16>>,
 };

@@ -7,9 +7,9 @@ using namespace tdm_cuda;
 namespace {
 
 /* y = ((x0 + x1) + x2) + ... */
-struct add_item {
-    const float *x[TDM_MAX_INPUTS];
-    float *y;
+template <class Number> struct add_item {
+    const Number *x[TDM_MAX_INPUTS];
+    Number *y;
     int inputs;
     bool relu;
     template <int WIDE> __device__ void run(int64_t i) const {
@@ -25,9 +25,9 @@ struct add_item {
 };
 
 /* dx_k = dy, or with a relu: dy where y > 0; for all k in one pass, so that a dx may lie on dy. */
-struct add_gradient_item {
-    const float *y, *dy; /* y: NULL without a relu */
-    float *dx[TDM_MAX_INPUTS];
+template <class Number> struct add_gradient_item {
+    const Number *y, *dy; /* y: NULL without a relu */
+    Number *dx[TDM_MAX_INPUTS];
     int count;
     template <int WIDE> __device__ void run(int64_t i) const {
         pack<float, WIDE> d = load<WIDE>(dy, i);
@@ -48,27 +48,27 @@ bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     return true;
 }
 
-tdm_status forward(const tdm_kernel_args *args) {
-    add_item item = {{NULL}, args->y, args->desc->input_count, args->desc->relu};
+template <class Number> tdm_status forward(const tdm_kernel_args *args) {
+    add_item<Number> item = {{NULL}, as<Number>(args->y), args->desc->input_count, args->desc->relu};
     bool aligned = is_aligned(args->y);
     for (int s = 0; s < item.inputs; s++) {
-        item.x[s] = args->x[s];
+        item.x[s] = as<Number>(args->x[s]);
         aligned = aligned && is_aligned(args->x[s]);
     }
-    return each(tdm__cuda_device(args->device), item, tdm__elementwise_count(args), aligned);
+    return each<PACK_OF<Number>>(tdm__cuda_device(args->device), item, tdm__elementwise_count(args), aligned);
 }
 
-tdm_status backward(const tdm_kernel_args *args) {
-    add_gradient_item item = {args->desc->relu ? args->y : NULL, args->dy, {NULL}, 0};
+template <class Number> tdm_status backward(const tdm_kernel_args *args) {
+    add_gradient_item<Number> item = {args->desc->relu ? as<Number>(args->y) : NULL, as<Number>(args->dy), {NULL}, 0};
     bool aligned = is_aligned(item.y) && is_aligned(item.dy);
     for (int s = 0; s < args->desc->input_count; s++) {
         float *dx = args->dx[s];
         if (dx == NULL || (dx == args->dy && item.y == NULL)) continue;
-        item.dx[item.count++] = dx;
+        item.dx[item.count++] = as<Number>(dx);
         aligned = aligned && is_aligned(dx);
     }
     if (item.count == 0) return TDM_OK;
-    return each(tdm__cuda_device(args->device), item, tdm__elementwise_count(args), aligned);
+    return each<PACK_OF<Number>>(tdm__cuda_device(args->device), item, tdm__elementwise_count(args), aligned);
 }
 
 } /* namespace */
@@ -79,6 +79,6 @@ const tdm_kernel tdm__add_cuda = {
     .fits = fits,
     .open = NULL,
     .close = NULL,
-    .forward = forward,
-    .backward = backward,
+    .forward = by_precision<forward<float>, forward<bf16>>,
+    .backward = by_precision<backward<float>, backward<bf16>>,
 };

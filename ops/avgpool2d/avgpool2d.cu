@@ -25,13 +25,13 @@ pool_spans spans_of(const tdm_kernel_args *args) {
     return {sliding_of(window, args->desc), attrs->count_include_pad};
 }
 
-tdm_status forward(const tdm_kernel_args *args) {
+template <class Number> tdm_status forward(const tdm_kernel_args *args) {
     const pool_spans spans = spans_of(args);
-    return run_forward(args, spans, spans.windows.window.kernel[0] * spans.windows.window.kernel[1]);
+    return run_forward<Number>(args, spans, spans.windows.window.kernel[0] * spans.windows.window.kernel[1]);
 }
 
-tdm_status backward(const tdm_kernel_args *args) {
-    return run_backward(args, spans_of(args));
+template <class Number> tdm_status backward(const tdm_kernel_args *args) {
+    return run_backward<Number>(args, spans_of(args));
 }
 
 } /* namespace */
@@ -42,6 +42,6 @@ const tdm_kernel tdm__avgpool2d_cuda = {
     .fits = average_fits,
     .open = NULL,
     .close = NULL,
-    .forward = forward,
-    .backward = backward,
+    .forward = by_precision<forward<float>, forward<bf16>>,
+    .backward = by_precision<backward<float>, backward<bf16>>,
 };

@@ -17,16 +17,16 @@ struct sums {
 };
 
 /* What is normalised. Indices are in packs of the kernel's WIDE numbers. */
-struct norm {
-    const float *x, *dy, *y; /* y: NULL without a relu */
-    int64_t channels, count; /* numbers of a channel */
-    divider inner;           /* packs: of a channel in a row (PLAIN), of all channels of a point (NHWC) */
+template <class Number> struct norm {
+    const Number *x, *dy, *y; /* y: NULL without a relu */
+    int64_t channels, count;  /* numbers of a channel */
+    divider inner;            /* packs: of a channel in a row (PLAIN), of all channels of a point (NHWC) */
     divider channel;
 };
 
 /* ---- what is summed ---- */
 
-template <int WIDE> __device__ inline pack<float, WIDE> masked_dy(const norm &g, int64_t i) {
+template <int WIDE, class Number> __device__ inline pack<float, WIDE> masked_dy(const norm<Number> &g, int64_t i) {
     pack<float, WIDE> d = load<WIDE>(g.dy, i);
     if (g.y == NULL) return d;
     const pack<float, WIDE> y = load<WIDE>(g.y, i);
@@ -34,8 +34,8 @@ template <int WIDE> __device__ inline pack<float, WIDE> masked_dy(const norm &g,
     return d;
 }
 
-template <bool GRADIENT, int WIDE>
-__device__ inline void add_terms(sums *sum, int apart, const norm &g, int64_t i, const double *center) {
+template <bool GRADIENT, int WIDE, class Number>
+__device__ inline void add_terms(sums *sum, int apart, const norm<Number> &g, int64_t i, const double *center) {
     const pack<float, WIDE> x = load<WIDE>(g.x, i), dy = GRADIENT ? masked_dy<WIDE>(g, i) : x;
     for (int k = 0; k < WIDE; k++) {
         const double distance = (double)x.at[k] - center[k * apart];
@@ -54,10 +54,10 @@ struct coefficients {
     float *center, *scale, *shift, *slope; /* shift: level in backward */
 };
 
-struct forward_finish {
+template <class Number> struct forward_finish {
     static constexpr bool GRADIENT = false;
     tdm_batchnorm2d_attrs attrs;
-    const float *x;
+    const Number *x;
     int64_t channel_step; /* from a channel's first number to the next channel's */
     double count;
     bool of_batch, training;
@@ -68,7 +68,7 @@ struct forward_finish {
     coefficients out;
 
     __device__ double center(int64_t c) const {
-        return (double)x[c * channel_step];
+        return (double)get(x, c * channel_step);
     }
 
     /* running = (1 - momentum) * running + momentum * batch; the variance made unbiased first */
@@ -143,16 +143,21 @@ __device__ inline void hand_on(const Finish &finish, int64_t channel, const sums
 }
 
 /* PLAIN: a block has `length` packs of channel blockIdx.x. */
-template <int WIDE, class Finish> __global__ void sum_planes(norm g, Finish finish, int64_t length, sums *partial) {
+template <int WIDE, class Number, class Finish>
+__global__ void sum_planes(norm<Number> g, Finish finish, int64_t length, sums *partial) {
     __shared__ double room[THREADS / WARP];
     const int64_t channel = blockIdx.x, begin = blockIdx.y * length, packs = g.count / WIDE;
     const int64_t end = begin + length < packs ? begin + length : packs;
     double center[1] = {finish.center(channel)};
     sums sum = {0, 0};
+    /* Where the next pack lies is known without a division, so that several are asked for at a time. */
+    int64_t row = begin + threadIdx.x, step_rows = THREADS;
+    int64_t at = split(g.inner, &row), step = split(g.inner, &step_rows);
     for (int64_t i = begin + threadIdx.x; i < end; i += THREADS) {
-        int64_t n = i;
-        const int64_t at = split(g.inner, &n);
-        add_terms<Finish::GRADIENT, WIDE>(&sum, 0, g, (n * g.channels + channel) * g.inner.by + at, center);
+        add_terms<Finish::GRADIENT, WIDE>(&sum, 0, g, (row * g.channels + channel) * g.inner.by + at, center);
+        at += step;
+        row += step_rows;
+        if (at >= g.inner.by) at -= g.inner.by, row++;
     }
     sum.a = block_sum<THREADS>(sum.a, room);
     sum.b = block_sum<THREADS>(sum.b, room);
@@ -160,8 +165,8 @@ template <int WIDE, class Finish> __global__ void sum_planes(norm g, Finish fini
 }
 
 /* NHWC: a block has `length` points and `lanes` packs of channels; lanes is a power of two. */
-template <int WIDE, class Finish>
-__global__ void sum_points(norm g, Finish finish, int64_t length, int lanes, sums *partial) {
+template <int WIDE, class Number, class Finish>
+__global__ void sum_points(norm<Number> g, Finish finish, int64_t length, int lanes, sums *partial) {
     __shared__ sums room[WIDE][THREADS];
     const int thread = (int)threadIdx.x, x = thread % lanes, y = thread / lanes, rows = THREADS / lanes;
     const int64_t at = (int64_t)blockIdx.x * lanes + x, begin = blockIdx.y * length;
@@ -215,7 +220,7 @@ template <int WIDE, bool NHWC> __device__ inline pack<float, WIDE> coefficient(c
     }
 }
 
-template <bool NHWC> __device__ inline int64_t channel_of(const norm &g, int64_t i) {
+template <bool NHWC, class Number> __device__ inline int64_t channel_of(const norm<Number> &g, int64_t i) {
     if constexpr (NHWC) {
         return split(g.inner, &i);
     } else {
@@ -225,8 +230,8 @@ template <bool NHWC> __device__ inline int64_t channel_of(const norm &g, int64_t
 }
 
 /* counter: NULL where the batch is not counted. Here, since the kernels before have to see one and the same. */
-template <int WIDE, bool NHWC>
-__global__ void apply_forward(norm g, coefficients of, float *y, bool relu, int64_t *counter) {
+template <int WIDE, bool NHWC, class Number>
+__global__ void apply_forward(norm<Number> g, coefficients of, Number *y, bool relu, int64_t *counter) {
     const int64_t packs = g.channels * g.count / WIDE;
     if (counter != NULL && thread_index() == 0) ++*counter;
     for (int64_t i = thread_index(); i < packs; i += thread_count()) {
@@ -243,7 +248,8 @@ __global__ void apply_forward(norm g, coefficients of, float *y, bool relu, int6
     }
 }
 
-template <int WIDE, bool NHWC> __global__ void apply_backward(norm g, coefficients of, float *dx) {
+template <int WIDE, bool NHWC, class Number>
+__global__ void apply_backward(norm<Number> g, coefficients of, Number *dx) {
     const int64_t packs = g.channels * g.count / WIDE;
     for (int64_t i = thread_index(); i < packs; i += thread_count()) {
         const int64_t c = channel_of<NHWC>(g, i);
@@ -289,33 +295,41 @@ bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     return true;
 }
 
-struct job {
+template <class Number> struct job {
     const tdm_kernel_args *args;
     cudaStream_t stream;
     const tdm_batchnorm2d_attrs *attrs;
-    norm g;
-    bool nhwc, packs;
+    norm<Number> g; /* but for `inner` */
+    bool nhwc, aligned;
+    int64_t run; /* neighbouring numbers: of a channel in a row (PLAIN), of all channels of a point (NHWC) */
     int64_t slices;
     double *mean, *invstd;
     coefficients of;
     sums *partial;
+
+    norm<Number> in_packs(int wide) const {
+        norm<Number> out = g;
+        out.inner = divider_of(run / wide);
+        return out;
+    }
+    bool has_packs(int wide) const {
+        return aligned && run % wide == 0;
+    }
 };
 
-job job_of(const tdm_kernel_args *args) {
+template <class Number> job<Number> job_of(const tdm_kernel_args *args) {
     const tdm_kernel_desc *desc = args->desc;
     const int64_t channels = desc->x[0].dim[1], plane = desc->x[0].dim[2] * desc->x[0].dim[3];
-    job j = {};
+    job<Number> j = {};
     j.args = args;
     j.stream = tdm__cuda_device(args->device)->stream;
     j.attrs = (const tdm_batchnorm2d_attrs *)desc->attrs;
     j.nhwc = desc->x_layout[0] == TDM_LAYOUT_NHWC;
-    j.packs = (j.nhwc ? channels : plane) % PACK == 0 && is_aligned(args->x[0]) && is_aligned(args->y) &&
-              is_aligned(args->dy) && is_aligned(args->dx[0]);
-    const int wide = j.packs ? PACK : 1;
-    j.g.x = args->x[0];
+    j.run = j.nhwc ? channels : plane;
+    j.aligned = is_aligned(args->x[0]) && is_aligned(args->y) && is_aligned(args->dy) && is_aligned(args->dx[0]);
+    j.g.x = as<Number>(args->x[0]);
     j.g.channels = channels;
     j.g.count = args->rows * plane;
-    j.g.inner = divider_of((j.nhwc ? channels : plane) / wide);
     j.g.channel = divider_of(channels);
     j.slices = slices_of(channels, j.g.count, j.nhwc);
     j.mean = (double *)args->saved;
@@ -334,42 +348,45 @@ int lanes_for(int64_t packs) {
     return lanes;
 }
 
-template <int WIDE, class Finish> tdm_status launch_sums(const job &j, const Finish &finish) {
+template <int WIDE, class Number, class Finish> tdm_status launch_sums(const job<Number> &j, const Finish &finish) {
     const unsigned slices = (unsigned)j.slices;
+    const norm<Number> g = j.in_packs(WIDE);
     if (j.nhwc) {
-        const int lanes = lanes_for(j.g.inner.by);
-        const dim3 grid((unsigned)ceil_div(j.g.inner.by, lanes), slices);
-        auto kernel = sum_points<WIDE, Finish>;
-        TDM_LAUNCH(kernel, grid, THREADS, j.stream, j.g, finish, ceil_div(j.g.count, j.slices), lanes, j.partial);
+        const int lanes = lanes_for(g.inner.by);
+        const dim3 grid((unsigned)ceil_div(g.inner.by, lanes), slices);
+        auto kernel = sum_points<WIDE, Number, Finish>;
+        TDM_LAUNCH(kernel, grid, THREADS, j.stream, g, finish, ceil_div(g.count, j.slices), lanes, j.partial);
     } else {
-        auto kernel = sum_planes<WIDE, Finish>;
-        TDM_LAUNCH(kernel, dim3((unsigned)j.g.channels, slices), THREADS, j.stream, j.g, finish,
-                   ceil_div(j.g.count / WIDE, j.slices), j.partial);
+        auto kernel = sum_planes<WIDE, Number, Finish>;
+        TDM_LAUNCH(kernel, dim3((unsigned)g.channels, slices), THREADS, j.stream, g, finish,
+                   ceil_div(g.count / WIDE, j.slices), j.partial);
     }
     return TDM_OK;
 }
 
-template <class Finish> tdm_status launch_finish(const job &j, const Finish &finish, int64_t slices) {
+template <class Number, class Finish>
+tdm_status launch_finish(const job<Number> &j, const Finish &finish, int64_t slices) {
     const sums *partial = j.partial;
     TDM_LAUNCH(finish_channels<Finish>, blocks_for(j.g.channels, THREADS / WARP), THREADS, j.stream, finish, partial,
                j.g.channels, slices);
     return TDM_OK;
 }
 
-template <class Finish> tdm_status sum_channels(const job &j, const Finish &finish) {
-    if (j.packs)
-        TDM_CUDA_TRY((launch_sums<PACK, Finish>(j, finish)));
+/* In packs of as many numbers whatever a Number is: sums in double need registers, and have the same order then. */
+template <class Number, class Finish> tdm_status sum_channels(const job<Number> &j, const Finish &finish) {
+    if (j.has_packs(PACK))
+        TDM_CUDA_TRY((launch_sums<PACK, Number, Finish>(j, finish)));
     else
-        TDM_CUDA_TRY((launch_sums<1, Finish>(j, finish)));
+        TDM_CUDA_TRY((launch_sums<1, Number, Finish>(j, finish)));
     return j.slices > 1 ? launch_finish(j, finish, j.slices) : TDM_OK;
 }
 
-forward_finish forward_finish_of(const job &j, bool of_batch) {
+template <class Number> forward_finish<Number> forward_finish_of(const job<Number> &j, bool of_batch) {
     const tdm_kernel_args *args = j.args;
-    forward_finish f = {};
+    forward_finish<Number> f = {};
     f.attrs = *j.attrs;
-    f.x = args->x[0];
-    f.channel_step = j.nhwc ? 1 : args->desc->x[0].dim[2] * args->desc->x[0].dim[3];
+    f.x = j.g.x;
+    f.channel_step = j.nhwc ? 1 : j.run;
     f.count = (double)j.g.count;
     f.of_batch = of_batch;
     f.training = args->training;
@@ -384,28 +401,40 @@ forward_finish forward_finish_of(const job &j, bool of_batch) {
     return f;
 }
 
-tdm_status forward(const tdm_kernel_args *args) {
-    const job j = job_of(args);
+template <int WIDE, class Number> tdm_status launch_forward(const job<Number> &j) {
+    const tdm_kernel_args *args = j.args;
+    int64_t *counter = args->training && j.attrs->track_running_stats ? args->counter : NULL;
+    auto kernel = j.nhwc ? apply_forward<WIDE, true, Number> : apply_forward<WIDE, false, Number>;
+    TDM_LAUNCH(kernel, blocks_for(j.g.channels * j.g.count / WIDE), THREADS, j.stream, j.in_packs(WIDE), j.of,
+               as<Number>(args->y), args->desc->relu, counter);
+    return TDM_OK;
+}
+
+template <int WIDE, class Number> tdm_status launch_backward(const job<Number> &j) {
+    auto kernel = j.nhwc ? apply_backward<WIDE, true, Number> : apply_backward<WIDE, false, Number>;
+    TDM_LAUNCH(kernel, blocks_for(j.g.channels * j.g.count / WIDE), THREADS, j.stream, j.in_packs(WIDE), j.of,
+               as<Number>(j.args->dx[0]));
+    return TDM_OK;
+}
+
+template <class Number> tdm_status forward(const tdm_kernel_args *args) {
+    const job<Number> j = job_of<Number>(args);
     const bool of_batch = args->training || !j.attrs->track_running_stats;
     if (of_batch && j.g.count == 1)
         TDM_CUDA_FAIL(TDM_E_CONFIG,
                       "batchnorm2d wants more than 1 value per channel for the statistics of a batch, got 1 row of "
                       "%lldx1x1; use a larger batch or drop_last",
                       (long long)j.g.channels);
-    const forward_finish finish = forward_finish_of(j, of_batch);
+    const forward_finish<Number> finish = forward_finish_of(j, of_batch);
     TDM_CUDA_TRY(of_batch ? sum_channels(j, finish) : launch_finish(j, finish, 0));
-    int64_t *counter = args->training && j.attrs->track_running_stats ? args->counter : NULL;
-    auto kernel = j.packs ? (j.nhwc ? apply_forward<PACK, true> : apply_forward<PACK, false>)
-                          : (j.nhwc ? apply_forward<1, true> : apply_forward<1, false>);
-    TDM_LAUNCH(kernel, blocks_for(j.g.channels * j.g.count / (j.packs ? PACK : 1)), THREADS, j.stream, j.g, j.of,
-               args->y, args->desc->relu, counter);
-    return TDM_OK;
+    if (j.has_packs(PACK_OF<Number>)) return launch_forward<PACK_OF<Number>>(j);
+    return j.has_packs(PACK) ? launch_forward<PACK>(j) : launch_forward<1>(j);
 }
 
-tdm_status backward(const tdm_kernel_args *args) {
-    job j = job_of(args);
-    j.g.dy = args->dy;
-    j.g.y = args->desc->relu ? args->y : NULL;
+template <class Number> tdm_status backward(const tdm_kernel_args *args) {
+    job<Number> j = job_of<Number>(args);
+    j.g.dy = as<Number>(args->dy);
+    j.g.y = args->desc->relu ? as<Number>(args->y) : NULL;
     backward_finish finish = {};
     finish.affine = j.attrs->affine;
     finish.count = (double)j.g.count;
@@ -418,11 +447,8 @@ tdm_status backward(const tdm_kernel_args *args) {
     if (args->dx[0] == NULL && !finish.affine) return TDM_OK;
     TDM_CUDA_TRY(sum_channels(j, finish));
     if (args->dx[0] == NULL) return TDM_OK;
-    auto kernel = j.packs ? (j.nhwc ? apply_backward<PACK, true> : apply_backward<PACK, false>)
-                          : (j.nhwc ? apply_backward<1, true> : apply_backward<1, false>);
-    TDM_LAUNCH(kernel, blocks_for(j.g.channels * j.g.count / (j.packs ? PACK : 1)), THREADS, j.stream, j.g, j.of,
-               args->dx[0]);
-    return TDM_OK;
+    if (j.has_packs(PACK_OF<Number>)) return launch_backward<PACK_OF<Number>>(j);
+    return j.has_packs(PACK) ? launch_backward<PACK>(j) : launch_backward<1>(j);
 }
 
 } /* namespace */
@@ -433,6 +459,6 @@ const tdm_kernel tdm__batchnorm2d_cuda = {
     .fits = fits,
     .open = NULL,
     .close = NULL,
-    .forward = forward,
-    .backward = backward,
+    .forward = by_precision<forward<float>, forward<bf16>>,
+    .backward = by_precision<backward<float>, backward<bf16>>,
 };

@@ -20,7 +20,8 @@ template <class Spans> struct average {
 /* ---- y = sum over the window of x / divisor, in double ---- */
 
 /* A thread has a point of the output, WIDE channels. */
-template <int WIDE, class Spans> __global__ void average_forward(average<Spans> g, const float *x, float *y) {
+template <int WIDE, class Number, class Spans>
+__global__ void average_forward(average<Spans> g, const Number *x, Number *y) {
     const int64_t inner = g.x.inner / WIDE;
     for (int64_t i = thread_index(); i < g.index.total; i += thread_count()) {
         const point<int64_t> at = point_at(g.index, i);
@@ -41,27 +42,29 @@ template <int WIDE, class Spans> __global__ void average_forward(average<Spans> 
 }
 
 /* A warp has a point of the output: for large windows in planes, whose rows are neighbours in memory. */
-template <class Spans> __global__ void average_forward_by_warp(average<Spans> g, const float *x, float *y) {
+template <class Number, class Spans>
+__global__ void average_forward_by_warp(average<Spans> g, const Number *x, Number *y) {
     const int64_t lane = threadIdx.x % WARP, step = thread_count() / WARP;
     for (int64_t i = thread_index() / WARP; i < g.index.total; i += step) {
         const point<int64_t> at = point_at(g.index, i);
         const tdm_span rows = g.spans.of(0, at.row), columns = g.spans.of(1, at.column);
         const int64_t width = columns.end - columns.begin, count = (rows.end - rows.begin) * width;
-        const float *from = x + (at.plane * g.x.height + rows.begin) * g.x.width + columns.begin;
+        const Number *from = x + (at.plane * g.x.height + rows.begin) * g.x.width + columns.begin;
         int64_t row = lane / width, column = lane % width;
         double sum = 0;
         for (int64_t k = lane; k < count; k += WARP) {
-            sum += (double)from[row * g.x.width + column];
+            sum += (double)get(from, row * g.x.width + column);
             for (column += WARP; column >= width; column -= width) row++;
         }
         sum = warp_sum(sum);
-        if (lane == 0) y[i] = (float)(sum / (double)(rows.divisor * columns.divisor));
+        if (lane == 0) put(y, i, (float)(sum / (double)(rows.divisor * columns.divisor)));
     }
 }
 
 /* ---- dx = the sum of dy / divisor of the windows that hold the point, in the order of the outputs ---- */
 
-template <int WIDE, class Spans> __global__ void average_backward(average<Spans> g, const float *dy, float *dx) {
+template <int WIDE, class Number, class Spans>
+__global__ void average_backward(average<Spans> g, const Number *dy, Number *dx) {
     const int64_t inner = g.y.inner / WIDE;
     for (int64_t i = thread_index(); i < g.index.total; i += thread_count()) {
         const point<int64_t> at = point_at(g.index, i);
@@ -99,28 +102,34 @@ template <class Spans> average<Spans> average_of(const tdm_kernel_args *args, co
 static constexpr int64_t WARP_WINDOW = 4 * WARP; /* points of a window from which on a warp does it */
 
 /* `window`: points of a window, at most */
-template <class Spans> tdm_status run_forward(const tdm_kernel_args *args, const Spans &spans, int64_t window) {
+template <class Number, class Spans>
+tdm_status run_forward(const tdm_kernel_args *args, const Spans &spans, int64_t window) {
+    static constexpr int WIDE = PACK_OF<Number>;
     tdm_cuda_device *device = tdm__cuda_device(args->device);
     average<Spans> g = average_of(args, spans);
-    const bool packs = has_packs(g.x) && is_aligned(args->x[0]) && is_aligned(args->y);
-    g.index = plane_index_of(g.y, packs ? PACK : 1);
+    const bool packs = has_packs<Number>(g.x) && is_aligned(args->x[0]) && is_aligned(args->y);
+    const Number *x = as<Number>(args->x[0]);
+    Number *y = as<Number>(args->y);
+    g.index = plane_index_of(g.y, packs ? WIDE : 1);
     if (g.x.inner == 1 && window >= WARP_WINDOW) {
-        TDM_LAUNCH(average_forward_by_warp<Spans>, blocks_for(g.index.total, THREADS / WARP), THREADS, device->stream,
-                   g, args->x[0], args->y);
+        auto by_warp = average_forward_by_warp<Number, Spans>;
+        TDM_LAUNCH(by_warp, blocks_for(g.index.total, THREADS / WARP), THREADS, device->stream, g, x, y);
         return TDM_OK;
     }
-    auto kernel = packs ? average_forward<PACK, Spans> : average_forward<1, Spans>;
-    TDM_LAUNCH(kernel, blocks_for(g.index.total), THREADS, device->stream, g, args->x[0], args->y);
+    auto kernel = packs ? average_forward<WIDE, Number, Spans> : average_forward<1, Number, Spans>;
+    TDM_LAUNCH(kernel, blocks_for(g.index.total), THREADS, device->stream, g, x, y);
     return TDM_OK;
 }
 
-template <class Spans> tdm_status run_backward(const tdm_kernel_args *args, const Spans &spans) {
+template <class Number, class Spans> tdm_status run_backward(const tdm_kernel_args *args, const Spans &spans) {
+    static constexpr int WIDE = PACK_OF<Number>;
     tdm_cuda_device *device = tdm__cuda_device(args->device);
     average<Spans> g = average_of(args, spans);
-    const bool packs = has_packs(g.x) && is_aligned(args->dx[0]) && is_aligned(args->dy);
-    g.index = plane_index_of(g.x, packs ? PACK : 1);
-    auto kernel = packs ? average_backward<PACK, Spans> : average_backward<1, Spans>;
-    TDM_LAUNCH(kernel, blocks_for(g.index.total), THREADS, device->stream, g, args->dy, args->dx[0]);
+    const bool packs = has_packs<Number>(g.x) && is_aligned(args->dx[0]) && is_aligned(args->dy);
+    g.index = plane_index_of(g.x, packs ? WIDE : 1);
+    auto kernel = packs ? average_backward<WIDE, Number, Spans> : average_backward<1, Number, Spans>;
+    TDM_LAUNCH(kernel, blocks_for(g.index.total), THREADS, device->stream, g, as<Number>(args->dy),
+               as<Number>(args->dx[0]));
     return TDM_OK;
 }
 

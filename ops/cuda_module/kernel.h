@@ -10,6 +10,8 @@
 #include <math.h>
 #include <stdint.h>
 
+#include <tandem/job.h>
+
 #include "ops/cuda_module/cuda_module.h"
 #include "runtime/base/bf16.h"
 
@@ -40,51 +42,29 @@ __device__ inline int64_t thread_count() {
     return (int64_t)gridDim.x * blockDim.x;
 }
 
-/* ---- packs: `WIDE` neighbouring numbers, moved in one access ---- */
+/* ---- numbers of 16 bits ----
+ *
+ * They are floats from the load on and become narrow in the store, so that kernels for both are one text:
+ *     template <class Number> ... pack<float, WIDE> v = load<WIDE>(x, i); ... store(y, i, v);
+ * with a Number that is float or bf16. */
 
-static constexpr int PACK = 4;
-
-template <class Number, int WIDE> struct alignas(sizeof(Number) * WIDE) pack { Number at[WIDE]; };
-
-template <int WIDE, class Number> __device__ inline pack<Number, WIDE> load(const Number *from, int64_t index) {
-    return ((const pack<Number, WIDE> *)from)[index];
-}
-
-template <int WIDE, class Number> __device__ inline void store(Number *to, int64_t index, pack<Number, WIDE> value) {
-    ((pack<Number, WIDE> *)to)[index] = value;
-}
-
-/* Numbers of 16 bits are floats from the load on and become narrow in the store, so that kernels for both are one text:
- *     template <class Number> ... pack<float, WIDE> v = load<WIDE>(x, i); ... store(y, i, v);      Number: float or
- * bf16 */
 struct bf16 {
     uint16_t bits;
 };
 
-template <int WIDE> __device__ inline pack<float, WIDE> load(const bf16 *from, int64_t index) {
-    const pack<bf16, WIDE> narrow = ((const pack<bf16, WIDE> *)from)[index];
-    pack<float, WIDE> wide;
-    for (int k = 0; k < WIDE; k++) wide.at[k] = tdm__bf16_float(narrow.at[k].bits);
-    return wide;
+__device__ inline float widened(bf16 value) {
+    return tdm__bf16_float(value.bits);
 }
 
-template <int WIDE> __device__ inline void store(bf16 *to, int64_t index, pack<float, WIDE> value) {
-    pack<bf16, WIDE> narrow;
-    for (int k = 0; k < WIDE; k++) narrow.at[k].bits = tdm__bf16_of(value.at[k]);
-    ((pack<bf16, WIDE> *)to)[index] = narrow;
-}
-
-__device__ inline float get(const float *from, int64_t index) {
-    return from[index];
-}
-__device__ inline float get(const bf16 *from, int64_t index) {
-    return tdm__bf16_float(from[index].bits);
-}
-__device__ inline void put(float *to, int64_t index, float value) {
-    to[index] = value;
-}
-__device__ inline void put(bf16 *to, int64_t index, float value) {
-    to[index].bits = tdm__bf16_of(value);
+/* The device's own instruction gives the bits of tdm__bf16_of, but for NaN, which is 0x7fff (as in PyTorch there). */
+__device__ inline bf16 narrowed(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    bf16 out;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(out.bits) : "f"(value));
+    return out;
+#else
+    return {tdm__bf16_of(value)};
+#endif
 }
 
 /* What the pointers of tdm_kernel_args and tdm_loss_args are where the precision is bf16. */
@@ -95,12 +75,62 @@ template <class Number> inline Number *as(float *pointer) {
     return (Number *)(void *)pointer;
 }
 
-/* NULL counts as aligned: it is not read. */
-template <class Number> static inline bool is_aligned(const Number *pointer) {
-    return (uintptr_t)pointer % (PACK * sizeof(Number)) == 0;
+/* A pass made of two: `FLOATS` or, where the desc asks for bf16, `NARROW`. */
+typedef tdm_status kernel_pass(const tdm_kernel_args *args);
+template <kernel_pass *FLOATS, kernel_pass *NARROW> tdm_status by_precision(const tdm_kernel_args *args) {
+    return args->desc->precision == TDM_BF16 ? NARROW(args) : FLOATS(args);
 }
+
+/* ---- packs: `WIDE` neighbouring numbers, moved in one access ---- */
+
+static constexpr int ACCESS = 16; /* bytes that a thread moves at most in one go */
+template <class Number> static constexpr int PACK_OF = ACCESS / (int)sizeof(Number);
+static constexpr int PACK = PACK_OF<float>;
+
+/* Wider ones than an access are moved in several. */
+static constexpr size_t pack_alignment(size_t bytes) {
+    return bytes < ACCESS ? bytes : ACCESS;
+}
+
+template <class Number, int WIDE> struct alignas(pack_alignment(sizeof(Number) * WIDE)) pack { Number at[WIDE]; };
+
+template <int WIDE, class Number> __device__ inline pack<Number, WIDE> load(const Number *from, int64_t index) {
+    return ((const pack<Number, WIDE> *)from)[index];
+}
+
+template <int WIDE, class Number> __device__ inline void store(Number *to, int64_t index, pack<Number, WIDE> value) {
+    ((pack<Number, WIDE> *)to)[index] = value;
+}
+
+template <int WIDE> __device__ inline pack<float, WIDE> load(const bf16 *from, int64_t index) {
+    const pack<bf16, WIDE> in = ((const pack<bf16, WIDE> *)from)[index];
+    pack<float, WIDE> out;
+    for (int k = 0; k < WIDE; k++) out.at[k] = widened(in.at[k]);
+    return out;
+}
+
+template <int WIDE> __device__ inline void store(bf16 *to, int64_t index, pack<float, WIDE> value) {
+    pack<bf16, WIDE> out;
+    for (int k = 0; k < WIDE; k++) out.at[k] = narrowed(value.at[k]);
+    ((pack<bf16, WIDE> *)to)[index] = out;
+}
+
+__device__ inline float get(const float *from, int64_t index) {
+    return from[index];
+}
+__device__ inline float get(const bf16 *from, int64_t index) {
+    return widened(from[index]);
+}
+__device__ inline void put(float *to, int64_t index, float value) {
+    to[index] = value;
+}
+__device__ inline void put(bf16 *to, int64_t index, float value) {
+    to[index] = narrowed(value);
+}
+
+/* For packs of any size. NULL counts as aligned: it is not read. */
 static inline bool is_aligned(const void *pointer) {
-    return (uintptr_t)pointer % (PACK * sizeof(float)) == 0;
+    return (uintptr_t)pointer % ACCESS == 0;
 }
 
 /* ---- one pass over arrays that are treated number by number ----
@@ -111,13 +141,16 @@ static inline bool is_aligned(const void *pointer) {
 template <int WIDE, class Item> __global__ void each_kernel(Item item, int64_t count) {
     const int64_t first = thread_index(), step = thread_count(), packs = count / WIDE;
     for (int64_t i = first; i < packs; i += step) item.template run<WIDE>(i);
-    for (int64_t i = packs * WIDE + first; i < count; i += step) item.template run<1>(i);
+    /* What is left is less than a pack, and every grid has more threads than that. */
+    if (WIDE > 1 && packs * WIDE + first < count) item.template run<1>(packs * WIDE + first);
 }
 
-template <class Item> tdm_status each(tdm_cuda_device *device, const Item &item, int64_t count, bool aligned) {
+/* WIDE: of a pack where the arrays are `aligned`. */
+template <int WIDE = PACK, class Item>
+tdm_status each(tdm_cuda_device *device, const Item &item, int64_t count, bool aligned) {
     if (count == 0) return TDM_OK;
-    auto kernel = aligned ? each_kernel<PACK, Item> : each_kernel<1, Item>;
-    TDM_LAUNCH(kernel, blocks_for(aligned ? ceil_div(count, PACK) : count), THREADS, device->stream, item, count);
+    auto kernel = aligned ? each_kernel<WIDE, Item> : each_kernel<1, Item>;
+    TDM_LAUNCH(kernel, blocks_for(aligned ? ceil_div(count, WIDE) : count), THREADS, device->stream, item, count);
     return TDM_OK;
 }
 

@@ -20,8 +20,8 @@ struct plane_index {
 template <class Index> struct point { Index plane, row, column, inner; };
 
 /* Neighbours in memory are neighbouring channels where the layout puts channels last; then they are done in packs. */
-static inline bool has_packs(const tdm_planes &planes) {
-    return planes.inner % PACK == 0;
+template <class Number> static inline bool has_packs(const tdm_planes &planes) {
+    return planes.inner % PACK_OF<Number> == 0;
 }
 
 static inline plane_index plane_index_of(const tdm_planes &planes, int wide) {

@@ -10,42 +10,59 @@ namespace {
 
 static constexpr int GROUP = 4; /* elements of one draw */
 
-struct masked {
-    const float *in;
-    float *out;
+template <class Number> struct masked {
+    const Number *in;
+    Number *out;
     const tdm_step_values *values;
     const int64_t *position; /* of each row */
     uint64_t key, threshold;
     uint32_t stream;
     float scale;
-    int64_t width, total; /* numbers in a row; groups of all rows */
-    divider groups;       /* of a row; the last may be shorter */
+    int64_t width, total; /* numbers in a row; items of all rows */
+    divider items;        /* of a row: packs, or groups, the last of which may be shorter */
+
+    __device__ void draw(uint32_t word[GROUP], int64_t group, int64_t row) const {
+        tdm__dropout_words(word, key, group, position[row], values->step, stream);
+    }
+    /* A product with 0 or the scale, so that NaN and infinity show even where they are dropped, as in PyTorch. */
+    __device__ float factor(uint32_t word) const {
+        return word >= threshold ? scale : 0.0f;
+    }
 };
 
-/* out = in * keep * scale. The factor is 0 or the scale: a product, so that NaN and infinity show even where they are
- * dropped, as in PyTorch. PACKS: rows are whole groups, and memory is aligned. */
-template <bool PACKS> __global__ void mask(masked m) {
-    const uint64_t step = m.values->step;
+/* out = in * keep * scale, where rows are whole packs */
+template <int WIDE, class Number> __global__ void mask_packs(masked<Number> m) {
+    static constexpr int DRAWS = WIDE / GROUP;
     for (int64_t i = thread_index(); i < m.total; i += thread_count()) {
-        int64_t n = i;
-        const int64_t group = split(m.groups, &n);
-        uint32_t word[GROUP];
-        tdm__dropout_words(word, m.key, group, m.position[n], step, m.stream);
-        if (PACKS) {
-            pack<float, GROUP> v = load<GROUP>(m.in, i);
-            for (int k = 0; k < GROUP; k++) v.at[k] *= word[k] >= m.threshold ? m.scale : 0.0f;
-            store(m.out, i, v);
-            continue;
+        int64_t row = i;
+        const int64_t group = split(m.items, &row) * DRAWS;
+        pack<float, WIDE> v = load<WIDE>(m.in, i);
+        for (int d = 0; d < DRAWS; d++) {
+            uint32_t word[GROUP];
+            m.draw(word, group + d, row);
+            for (int k = 0; k < GROUP; k++) v.at[d * GROUP + k] *= m.factor(word[k]);
         }
-        const int64_t first = n * m.width + group * GROUP, rest = m.width - group * GROUP;
-        for (int k = 0; k < GROUP; k++)
-            if (k < rest) m.out[first + k] = m.in[first + k] * (word[k] >= m.threshold ? m.scale : 0.0f);
+        store(m.out, i, v);
     }
 }
 
-tdm_status apply(const tdm_kernel_args *args, const float *in, float *out) {
+/* The same group by group, number by number. */
+template <class Number> __global__ void mask_numbers(masked<Number> m) {
+    for (int64_t i = thread_index(); i < m.total; i += thread_count()) {
+        int64_t row = i;
+        const int64_t group = split(m.items, &row);
+        const int64_t first = row * m.width + group * GROUP, rest = m.width - group * GROUP;
+        uint32_t word[GROUP];
+        m.draw(word, group, row);
+        for (int k = 0; k < GROUP; k++)
+            if (k < rest) put(m.out, first + k, get(m.in, first + k) * m.factor(word[k]));
+    }
+}
+
+template <class Number> tdm_status apply(const tdm_kernel_args *args, const Number *in, Number *out) {
+    static constexpr int WIDE = PACK_OF<Number>;
     const tdm_dropout_attrs *attrs = (const tdm_dropout_attrs *)args->desc->attrs;
-    masked m = {};
+    masked<Number> m = {};
     m.in = in;
     m.out = out;
     m.values = args->values;
@@ -55,18 +72,18 @@ tdm_status apply(const tdm_kernel_args *args, const float *in, float *out) {
     m.stream = args->stream;
     m.scale = tdm__dropout_factor(attrs->p);
     m.width = tdm__elementwise_count(args) / args->rows;
-    const int64_t groups = ceil_div(m.width, GROUP);
-    m.groups = divider_of(groups);
-    m.total = args->rows * groups;
-    const bool packs = m.width % GROUP == 0 && is_aligned(in) && is_aligned(out);
-    auto kernel = packs ? mask<true> : mask<false>;
+    const bool packs = m.width % WIDE == 0 && is_aligned(in) && is_aligned(out);
+    const int64_t items = ceil_div(m.width, packs ? WIDE : GROUP);
+    m.items = divider_of(items);
+    m.total = args->rows * items;
+    auto kernel = packs ? mask_packs<WIDE, Number> : mask_numbers<Number>;
     TDM_LAUNCH(kernel, blocks_for(m.total), THREADS, tdm__cuda_device(args->device)->stream, m);
     return TDM_OK;
 }
 
-struct copy_item {
-    const float *from;
-    float *to;
+template <class Number> struct copy_item {
+    const Number *from;
+    Number *to;
     template <int WIDE> __device__ void run(int64_t i) const {
         store(to, i, load<WIDE>(from, i));
     }
@@ -79,16 +96,16 @@ bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     return true;
 }
 
-tdm_status forward(const tdm_kernel_args *args) {
-    if (args->training) return apply(args, args->x[0], args->y);
+template <class Number> tdm_status forward(const tdm_kernel_args *args) {
+    if (args->training) return apply(args, as<Number>(args->x[0]), as<Number>(args->y));
     if (args->y == args->x[0]) return TDM_OK;
-    const copy_item item = {args->x[0], args->y};
-    return each(tdm__cuda_device(args->device), item, tdm__elementwise_count(args),
-                is_aligned(item.from) && is_aligned(item.to));
+    const copy_item<Number> item = {as<Number>(args->x[0]), as<Number>(args->y)};
+    return each<PACK_OF<Number>>(tdm__cuda_device(args->device), item, tdm__elementwise_count(args),
+                                 is_aligned(item.from) && is_aligned(item.to));
 }
 
-tdm_status backward(const tdm_kernel_args *args) {
-    return apply(args, args->dy, args->dx[0]);
+template <class Number> tdm_status backward(const tdm_kernel_args *args) {
+    return apply(args, as<Number>(args->dy), as<Number>(args->dx[0]));
 }
 
 } /* namespace */
@@ -99,6 +116,6 @@ const tdm_kernel tdm__dropout_cuda = {
     .fits = fits,
     .open = NULL,
     .close = NULL,
-    .forward = forward,
-    .backward = backward,
+    .forward = by_precision<forward<float>, forward<bf16>>,
+    .backward = by_precision<backward<float>, backward<bf16>>,
 };

@@ -1,4 +1,5 @@
-/* maxpool2d on CUDA. The rules, and what is saved, are those of maxpool2d_ref.c. Backward adds nothing atomically and
+/* maxpool2d on CUDA, with a following relu. The rules, and what is saved, are those of maxpool2d_ref.c; where the relu
+ * lets nothing through nobody has won, so that backward has no use for y. Backward adds nothing atomically and
  * writes every number once: where windows lie side by side a thread writes the points of one, else a thread has a point
  * of the input and asks the windows that hold it, in the order of the outputs. */
 #include "ops/cuda_module/planes.h"
@@ -12,6 +13,7 @@ struct pool {
     tdm_planes x, y;
     sliding windows;
     plane_index index; /* of what threads have */
+    bool relu;
 };
 
 bool has_small_window(const tdm_maxpool2d_attrs *attrs) {
@@ -19,6 +21,9 @@ bool has_small_window(const tdm_maxpool2d_attrs *attrs) {
 }
 
 /* ---- forward: a thread has a point of the output, WIDE channels ---- */
+
+/* A place that no window has: a byte is for windows of at most 255 points. */
+template <class Place> static constexpr Place NOBODY = (Place)-1;
 
 template <int WIDE, class Place> struct winners {
     pack<float, WIDE> best;
@@ -33,11 +38,18 @@ template <int WIDE, class Place> struct winners {
         }
         any = true;
     }
+    /* As relu_ref.c: NaN passes, both ways. */
+    __device__ void pass_relu() {
+        for (int k = 0; k < WIDE; k++) {
+            if (best.at[k] <= 0.0f) place.at[k] = NOBODY<Place>;
+            if (best.at[k] < 0.0f) best.at[k] = 0.0f;
+        }
+    }
 };
 
 /* The window at (top, left), of any size. */
-template <int WIDE, class Place, class Index>
-__device__ inline void meet_window(winners<WIDE, Place> *w, const pool &g, const float *x, const point<Index> &at,
+template <int WIDE, class Place, class Index, class Number>
+__device__ inline void meet_window(winners<WIDE, Place> *w, const pool &g, const Number *x, const point<Index> &at,
                                    Index top, Index left) {
     const Index packs = (Index)(g.x.inner / WIDE), width = (Index)g.windows.window.kernel[1];
     const Index past_row = top + (Index)g.windows.window.kernel[0], past_column = left + width;
@@ -52,8 +64,8 @@ __device__ inline void meet_window(winners<WIDE, Place> *w, const pool &g, const
 }
 
 /* The same for KERNEL x KERNEL points: all are asked for before the first is looked at. */
-template <int WIDE, class Place, class Index, int KERNEL>
-__device__ inline void meet_square(winners<WIDE, Place> *w, const pool &g, const float *x, const point<Index> &at,
+template <int KERNEL, int WIDE, class Place, class Index, class Number>
+__device__ inline void meet_square(winners<WIDE, Place> *w, const pool &g, const Number *x, const point<Index> &at,
                                    Index top, Index left) {
     const Index packs = (Index)(g.x.inner / WIDE), height = (Index)g.x.height, width = (Index)g.x.width;
     pack<float, WIDE> v[KERNEL * KERNEL];
@@ -68,8 +80,8 @@ __device__ inline void meet_square(winners<WIDE, Place> *w, const pool &g, const
 }
 
 /* KERNEL: 0 for windows of any size. */
-template <int WIDE, class Place, class Index, int KERNEL>
-__global__ void pool_forward(pool g, const float *x, float *y, Place *saved) {
+template <int WIDE, class Number, class Place, class Index, int KERNEL>
+__global__ void pool_forward(pool g, const Number *x, Number *y, Place *saved) {
     const Index total = (Index)g.index.total, step = (Index)thread_count();
     for (Index i = (Index)thread_index(); i < total; i += step) {
         const point<Index> at = point_at(g.index, i);
@@ -78,7 +90,8 @@ __global__ void pool_forward(pool g, const float *x, float *y, Place *saved) {
         if constexpr (KERNEL == 0)
             meet_window(&w, g, x, at, top, left);
         else
-            meet_square<WIDE, Place, Index, KERNEL>(&w, g, x, at, top, left);
+            meet_square<KERNEL>(&w, g, x, at, top, left);
+        if (g.relu) w.pass_relu();
         store(y, i, w.best);
         if (saved != NULL) store(saved, i, w.place);
     }
@@ -86,8 +99,8 @@ __global__ void pool_forward(pool g, const float *x, float *y, Place *saved) {
 
 /* ---- backward, windows side by side: a thread has a window, or where the input is longer what would be one ---- */
 
-template <int WIDE, class Place, class Index>
-__global__ void pool_backward_apart(pool g, const float *dy, const Place *saved, float *dx) {
+template <int WIDE, class Number, class Place, class Index>
+__global__ void pool_backward_apart(pool g, const Number *dy, const Place *saved, Number *dx) {
     const Index total = (Index)g.index.total, step = (Index)thread_count(), packs = (Index)(g.x.inner / WIDE);
     const Index kernel[2] = {(Index)g.windows.window.kernel[0], (Index)g.windows.window.kernel[1]};
     for (Index i = (Index)thread_index(); i < total; i += step) {
@@ -117,8 +130,8 @@ __global__ void pool_backward_apart(pool g, const float *dy, const Place *saved,
 /* ---- backward, windows that overlap or leave points out: a thread has a point of the input ---- */
 
 /* dx = the sum of dy of the windows won */
-template <int WIDE, class Place, class Index>
-__global__ void pool_backward(pool g, const float *dy, const Place *saved, float *dx) {
+template <int WIDE, class Number, class Place, class Index>
+__global__ void pool_backward(pool g, const Number *dy, const Place *saved, Number *dx) {
     const Index total = (Index)g.index.total, step = (Index)thread_count(), packs = (Index)(g.y.inner / WIDE);
     const Index width = (Index)g.windows.window.kernel[1];
     for (Index i = (Index)thread_index(); i < total; i += step) {
@@ -146,6 +159,7 @@ bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     const int64_t *y = desc->y.dim;
     const bool small = has_small_window((const tdm_maxpool2d_attrs *)desc->attrs);
     keep_layout(desc, fit);
+    fit->relu = true;
     fit->saved_bytes = (size_t)(y[0] * y[1] * y[2] * y[3]) * (small ? sizeof(uint8_t) : sizeof(int32_t));
     return true;
 }
@@ -157,18 +171,20 @@ pool pool_of(const tdm_kernel_args *args) {
     g.x = tdm__planes_of(&desc->x[0], args->rows, desc->x_layout[0]);
     g.y = tdm__planes_of(&desc->y, args->rows, desc->y_layout);
     g.windows = sliding_of(tdm__pool_window(attrs->kernel, attrs->stride, attrs->padding), desc);
+    g.relu = desc->relu;
     return g;
 }
 
-template <int WIDE, class Place, class Index> tdm_status launch_forward(const tdm_kernel_args *args, pool g) {
+template <int WIDE, class Number, class Place, class Index>
+tdm_status launch_forward(const tdm_kernel_args *args, pool g) {
     const int64_t *kernel = g.windows.window.kernel;
-    auto start = pool_forward<WIDE, Place, Index, 0>;
-    if (kernel[0] == 2 && kernel[1] == 2) start = pool_forward<WIDE, Place, Index, 2>;
-    if (kernel[0] == 3 && kernel[1] == 3) start = pool_forward<WIDE, Place, Index, 3>;
+    auto start = pool_forward<WIDE, Number, Place, Index, 0>;
+    if (kernel[0] == 2 && kernel[1] == 2) start = pool_forward<WIDE, Number, Place, Index, 2>;
+    if (kernel[0] == 3 && kernel[1] == 3) start = pool_forward<WIDE, Number, Place, Index, 3>;
     Place *saved = args->training ? (Place *)args->saved : NULL;
     g.index = plane_index_of(g.y, WIDE);
-    TDM_LAUNCH(start, blocks_for(g.index.total), THREADS, tdm__cuda_device(args->device)->stream, g, args->x[0],
-               args->y, saved);
+    TDM_LAUNCH(start, blocks_for(g.index.total), THREADS, tdm__cuda_device(args->device)->stream, g,
+               as<Number>(args->x[0]), as<Number>(args->y), saved);
     return TDM_OK;
 }
 
@@ -178,38 +194,45 @@ bool lie_apart(const sliding &s) {
     return true;
 }
 
-template <int WIDE, class Place, class Index> tdm_status launch_backward(const tdm_kernel_args *args, pool g) {
-    auto start = pool_backward<WIDE, Place, Index>;
+template <int WIDE, class Number, class Place, class Index>
+tdm_status launch_backward(const tdm_kernel_args *args, pool g) {
+    auto start = pool_backward<WIDE, Number, Place, Index>;
     const Place *saved = (const Place *)args->saved;
     g.index = plane_index_of(g.x, WIDE);
     if (lie_apart(g.windows)) {
         tdm_planes tiles = g.x;
         tiles.height = ceil_div(g.x.height, g.windows.window.kernel[0]);
         tiles.width = ceil_div(g.x.width, g.windows.window.kernel[1]);
-        start = pool_backward_apart<WIDE, Place, Index>;
+        start = pool_backward_apart<WIDE, Number, Place, Index>;
         g.index = plane_index_of(tiles, WIDE);
     }
-    TDM_LAUNCH(start, blocks_for(g.index.total), THREADS, tdm__cuda_device(args->device)->stream, g, args->dy, saved,
-               args->dx[0]);
+    TDM_LAUNCH(start, blocks_for(g.index.total), THREADS, tdm__cuda_device(args->device)->stream, g,
+               as<Number>(args->dy), saved, as<Number>(args->dx[0]));
     return TDM_OK;
 }
 
-tdm_status forward(const tdm_kernel_args *args) {
+template <class Number> tdm_status forward(const tdm_kernel_args *args) {
+    static constexpr int WIDE = PACK_OF<Number>;
     const pool g = pool_of(args);
-    const bool packs = has_packs(g.x) && is_aligned(args->x[0]) && is_aligned(args->y) && is_aligned(args->saved);
+    const bool packs =
+        has_packs<Number>(g.x) && is_aligned(args->x[0]) && is_aligned(args->y) && is_aligned(args->saved);
     if (!has_small_window((const tdm_maxpool2d_attrs *)args->desc->attrs))
-        return launch_forward<1, int32_t, int64_t>(args, g);
-    if (!is_small(g.x) || !is_small(g.y)) return launch_forward<1, uint8_t, int64_t>(args, g);
-    return packs ? launch_forward<PACK, uint8_t, int32_t>(args, g) : launch_forward<1, uint8_t, int32_t>(args, g);
+        return launch_forward<1, Number, int32_t, int64_t>(args, g);
+    if (!is_small(g.x) || !is_small(g.y)) return launch_forward<1, Number, uint8_t, int64_t>(args, g);
+    return packs ? launch_forward<WIDE, Number, uint8_t, int32_t>(args, g)
+                 : launch_forward<1, Number, uint8_t, int32_t>(args, g);
 }
 
-tdm_status backward(const tdm_kernel_args *args) {
+template <class Number> tdm_status backward(const tdm_kernel_args *args) {
+    static constexpr int WIDE = PACK_OF<Number>;
     const pool g = pool_of(args);
-    const bool packs = has_packs(g.x) && is_aligned(args->dx[0]) && is_aligned(args->dy) && is_aligned(args->saved);
+    const bool packs =
+        has_packs<Number>(g.x) && is_aligned(args->dx[0]) && is_aligned(args->dy) && is_aligned(args->saved);
     if (!has_small_window((const tdm_maxpool2d_attrs *)args->desc->attrs))
-        return launch_backward<1, int32_t, int64_t>(args, g);
-    if (!is_small(g.x) || !is_small(g.y)) return launch_backward<1, uint8_t, int64_t>(args, g);
-    return packs ? launch_backward<PACK, uint8_t, int32_t>(args, g) : launch_backward<1, uint8_t, int32_t>(args, g);
+        return launch_backward<1, Number, int32_t, int64_t>(args, g);
+    if (!is_small(g.x) || !is_small(g.y)) return launch_backward<1, Number, uint8_t, int64_t>(args, g);
+    return packs ? launch_backward<WIDE, Number, uint8_t, int32_t>(args, g)
+                 : launch_backward<1, Number, uint8_t, int32_t>(args, g);
 }
 
 } /* namespace */
@@ -220,6 +243,6 @@ const tdm_kernel tdm__maxpool2d_cuda = {
     .fits = fits,
     .open = NULL,
     .close = NULL,
-    .forward = forward,
-    .backward = backward,
+    .forward = by_precision<forward<float>, forward<bf16>>,
+    .backward = by_precision<backward<float>, backward<bf16>>,
 };

@@ -6,9 +6,9 @@ using namespace tdm_cuda;
 
 namespace {
 
-struct relu_item {
-    const float *x;
-    float *y;
+template <class Number> struct relu_item {
+    const Number *x;
+    Number *y;
     template <int WIDE> __device__ void run(int64_t i) const {
         pack<float, WIDE> v = load<WIDE>(x, i);
         for (int k = 0; k < WIDE; k++) v.at[k] = v.at[k] < 0.0f ? 0.0f : v.at[k];
@@ -16,9 +16,9 @@ struct relu_item {
     }
 };
 
-struct relu_gradient_item {
-    const float *y, *dy;
-    float *dx;
+template <class Number> struct relu_gradient_item {
+    const Number *y, *dy;
+    Number *dx;
     template <int WIDE> __device__ void run(int64_t i) const {
         const pack<float, WIDE> out = load<WIDE>(y, i);
         pack<float, WIDE> d = load<WIDE>(dy, i);
@@ -33,17 +33,17 @@ bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
 }
 
 /* y = max(0, x) */
-tdm_status forward(const tdm_kernel_args *args) {
-    const relu_item item = {args->x[0], args->y};
-    return each(tdm__cuda_device(args->device), item, tdm__elementwise_count(args),
-                is_aligned(item.x) && is_aligned(item.y));
+template <class Number> tdm_status forward(const tdm_kernel_args *args) {
+    const relu_item<Number> item = {as<Number>(args->x[0]), as<Number>(args->y)};
+    return each<PACK_OF<Number>>(tdm__cuda_device(args->device), item, tdm__elementwise_count(args),
+                                 is_aligned(item.x) && is_aligned(item.y));
 }
 
 /* dx = dy where y > 0 */
-tdm_status backward(const tdm_kernel_args *args) {
-    const relu_gradient_item item = {args->y, args->dy, args->dx[0]};
-    return each(tdm__cuda_device(args->device), item, tdm__elementwise_count(args),
-                is_aligned(item.y) && is_aligned(item.dy) && is_aligned(item.dx));
+template <class Number> tdm_status backward(const tdm_kernel_args *args) {
+    const relu_gradient_item<Number> item = {as<Number>(args->y), as<Number>(args->dy), as<Number>(args->dx[0])};
+    return each<PACK_OF<Number>>(tdm__cuda_device(args->device), item, tdm__elementwise_count(args),
+                                 is_aligned(item.y) && is_aligned(item.dy) && is_aligned(item.dx));
 }
 
 } /* namespace */
@@ -54,6 +54,6 @@ const tdm_kernel tdm__relu_cuda = {
     .fits = fits,
     .open = NULL,
     .close = NULL,
-    .forward = forward,
-    .backward = backward,
+    .forward = by_precision<forward<float>, forward<bf16>>,
+    .backward = by_precision<backward<float>, backward<bf16>>,
 };

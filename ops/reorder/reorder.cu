@@ -6,35 +6,45 @@ using namespace tdm_cuda;
 
 namespace {
 
-static constexpr int TILE = 32, TILE_ROWS = 8; /* a block has TILE x TILE_ROWS threads */
 static constexpr int64_t SLIM = 16;
 
 /* `count` matrices from [height, width] to [width, height]. */
-struct transposition {
-    const float *from;
-    float *to;
+template <class Number> struct transposition {
+    const Number *from;
+    Number *to;
     int64_t count, height, width;
 };
 
-__global__ void transpose_tiles(transposition t, divider across, divider down, int64_t tiles) {
-    __shared__ float tile[TILE][TILE + 1]; /* + 1: columns lie in different banks */
-    const int x = (int)threadIdx.x % TILE, y = (int)threadIdx.x / TILE;
+/* A tile is SIZE x SIZE numbers, in rows of as many bytes as a warp moves best; a block takes ROWS of them at a time.
+ * Behind each row are 4 bytes, so that the numbers of a column lie in different banks. */
+template <class Number> struct tile {
+    static constexpr int SIZE = 128 / (int)sizeof(Number), ROWS = THREADS / SIZE, GAP = 4 / (int)sizeof(Number);
+    Number at[SIZE][SIZE + GAP];
+};
+
+template <class Number>
+__global__ void transpose_tiles(transposition<Number> t, divider across, divider down, int64_t tiles) {
+    static constexpr int SIZE = tile<Number>::SIZE, ROWS = tile<Number>::ROWS;
+    __shared__ tile<Number> room;
+    const int x = (int)threadIdx.x % SIZE, y = (int)threadIdx.x / SIZE;
     for (int64_t i = blockIdx.x; i < tiles; i += gridDim.x) {
         int64_t matrix = i;
-        const int64_t left = split(across, &matrix) * TILE, top = split(down, &matrix) * TILE;
-        const float *from = t.from + matrix * t.height * t.width;
-        float *to = t.to + matrix * t.height * t.width;
-        for (int k = y; k < TILE; k += TILE_ROWS)
-            if (top + k < t.height && left + x < t.width) tile[k][x] = from[(top + k) * t.width + left + x];
+        const int64_t left = split(across, &matrix) * SIZE, top = split(down, &matrix) * SIZE;
+        const Number *from = t.from + matrix * t.height * t.width;
+        Number *to = t.to + matrix * t.height * t.width;
+        for (int k = 0; k < SIZE; k += ROWS)
+            if (top + k + y < t.height && left + x < t.width)
+                room.at[k + y][x] = from[(top + k + y) * t.width + left + x];
         __syncthreads();
-        for (int k = y; k < TILE; k += TILE_ROWS)
-            if (left + k < t.width && top + x < t.height) to[(left + k) * t.height + top + x] = tile[x][k];
+        for (int k = 0; k < SIZE; k += ROWS)
+            if (left + k + y < t.width && top + x < t.height)
+                to[(left + k + y) * t.height + top + x] = room.at[x][k + y];
         __syncthreads();
     }
 }
 
 /* In the order of the writes; the reads of a warp are then of at most SLIM stretches, or of whole matrices. */
-__global__ void transpose_slim(transposition t, divider height, divider width) {
+template <class Number> __global__ void transpose_slim(transposition<Number> t, divider height, divider width) {
     const int64_t total = t.count * t.height * t.width, matrix = t.height * t.width;
     for (int64_t i = thread_index(); i < total; i += thread_count()) {
         int64_t n = i;
@@ -43,15 +53,16 @@ __global__ void transpose_slim(transposition t, divider height, divider width) {
     }
 }
 
-tdm_status transpose(tdm_cuda_device *device, const transposition &t) {
+template <class Number> tdm_status transpose(tdm_cuda_device *device, const transposition<Number> &t) {
+    static constexpr int SIZE = tile<Number>::SIZE;
     if (t.height < SLIM || t.width < SLIM) {
         const int64_t total = t.count * t.height * t.width;
-        TDM_LAUNCH(transpose_slim, blocks_for(total), THREADS, device->stream, t, divider_of(t.height),
+        TDM_LAUNCH(transpose_slim<Number>, blocks_for(total), THREADS, device->stream, t, divider_of(t.height),
                    divider_of(t.width));
         return TDM_OK;
     }
-    const int64_t across = ceil_div(t.width, TILE), down = ceil_div(t.height, TILE), tiles = t.count * across * down;
-    TDM_LAUNCH(transpose_tiles, blocks_for(tiles, 1), TILE * TILE_ROWS, device->stream, t, divider_of(across),
+    const int64_t across = ceil_div(t.width, SIZE), down = ceil_div(t.height, SIZE), tiles = t.count * across * down;
+    TDM_LAUNCH(transpose_tiles<Number>, blocks_for(tiles, 1), THREADS, device->stream, t, divider_of(across),
                divider_of(down), tiles);
     return TDM_OK;
 }
@@ -62,19 +73,21 @@ bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     return takes(desc->x_layout[0]) && takes(desc->y_layout);
 }
 
+template <class Number>
 tdm_status reorder(const tdm_kernel_args *args, float *to, tdm_layout to_layout, const float *from) {
     const int64_t *dim = args->desc->y.dim, channels = dim[1], points = dim[2] * dim[3];
     const bool to_nhwc = to_layout == TDM_LAYOUT_NHWC;
-    const transposition t = {from, to, args->rows, to_nhwc ? channels : points, to_nhwc ? points : channels};
+    const transposition<Number> t = {as<Number>(from), as<Number>(to), args->rows, to_nhwc ? channels : points,
+                                     to_nhwc ? points : channels};
     return transpose(tdm__cuda_device(args->device), t);
 }
 
-tdm_status forward(const tdm_kernel_args *args) {
-    return reorder(args, args->y, args->desc->y_layout, args->x[0]);
+template <class Number> tdm_status forward(const tdm_kernel_args *args) {
+    return reorder<Number>(args, args->y, args->desc->y_layout, args->x[0]);
 }
 
-tdm_status backward(const tdm_kernel_args *args) {
-    return reorder(args, args->dx[0], args->desc->x_layout[0], args->dy);
+template <class Number> tdm_status backward(const tdm_kernel_args *args) {
+    return reorder<Number>(args, args->dx[0], args->desc->x_layout[0], args->dy);
 }
 
 } /* namespace */
@@ -85,6 +98,6 @@ const tdm_kernel tdm__reorder_cuda = {
     .fits = fits,
     .open = NULL,
     .close = NULL,
-    .forward = forward,
-    .backward = backward,
+    .forward = by_precision<forward<float>, forward<bf16>>,
+    .backward = by_precision<backward<float>, backward<bf16>>,
 };

@@ -1,6 +1,8 @@
 /* See op_conform.h. */
 #include "tests/ops/op_conform.h"
 
+#include <tandem/job.h>
+
 #include "ops/ops.h"
 #include "tests/ops/op_cases.h"
 #include "tests/ops/op_memory.h"
@@ -22,6 +24,7 @@ static void run_reference(op_result *out, const op_data *data, const op_setting 
     plain.layout = TDM_LAYOUT_PLAIN;
     plain.relu = plain.in_place = plain.odd = plain.graph = false;
     plain.device = NULL;
+    plain.precision = TDM_F32;
     plain.threads = 1;
     const tdm_kernel *reference = op_reference(data->def->name);
     op_run(out, reference, data, &plain);
@@ -64,26 +67,32 @@ static void conform_to(const tdm_kernel *kernel, const op_data *data, const op_s
     run_reference(&want, data, setting);
     CHECK_INT(got.status, want.status);
     if (got.status == TDM_OK && want.status == TDM_OK) {
-        (void)op_results_near(data, &got, &want, tolerance);
+        (void)(setting->precision == TDM_BF16 ? op_results_near_bf16 : op_results_near)(data, &got, &want, tolerance);
         CHECK(equal_bits(data, &got, &again));
     }
     if (tdm_test_failures != failures)
-        fprintf(stderr, "  by %s/%s, %lld rows, layout %d%s%s%s%s%s\n", kernel->op, kernel->variant,
-                (long long)setting->rows, (int)setting->layout, setting->training ? ", training" : "",
-                setting->relu ? ", relu" : "", setting->in_place ? ", in place" : "",
-                setting->without_dx ? ", without dx" : "", setting->fast ? ", fast" : "");
+        fprintf(stderr, "  by %s/%s, %lld rows, layout %d%s%s%s%s%s%s\n", kernel->op, kernel->variant,
+                (long long)setting->rows, (int)setting->layout, setting->precision == TDM_BF16 ? ", bf16" : "",
+                setting->training ? ", training" : "", setting->relu ? ", relu" : "",
+                setting->in_place ? ", in place" : "", setting->without_dx ? ", without dx" : "",
+                setting->fast ? ", fast" : "");
     count->runs++;
     op_result_close(&got);
     op_result_close(&again);
     op_result_close(&want);
 }
 
-static void conform_in_all(tdm_device *device, const tdm_kernel *kernel, const op_data *data, double tolerance,
-                           op_conform_count *count) {
+static void conform_in_all(tdm_device *device, int precision, const tdm_kernel *kernel, const op_data *data,
+                           double tolerance, op_conform_count *count) {
     int64_t most = data->test->rows;
     for (int layout = 0; layout < TDM_LAYOUT_COUNT; layout++) {
-        op_setting setting = {
-            .layout = (tdm_layout)layout, .training = true, .seed = 7, .step = 11, .stream = 2, .device = device};
+        op_setting setting = {.layout = (tdm_layout)layout,
+                              .training = true,
+                              .seed = 7,
+                              .step = 11,
+                              .stream = 2,
+                              .device = device,
+                              .precision = precision};
         for (int64_t rows = most; rows > 0; rows = rows == 1 ? 0 : rows == most ? most - 1 : 1) {
             setting.rows = rows;
             conform_to(kernel, data, &setting, tolerance, count);
@@ -113,40 +122,71 @@ op_conform_count op_conform(const tdm_kernel *kernel, double tolerance) {
     return op_conform_on(NULL, kernel, tolerance);
 }
 
-void op_conform_case_on(op_conform_count *count, tdm_device *device, const tdm_kernel *kernel, const op_case *test,
-                        uint64_t seed, double tolerance) {
+static void conform_case(op_conform_count *count, tdm_device *device, int precision, const tdm_kernel *kernel,
+                         const op_case *test, uint64_t seed, double tolerance) {
     op_data data;
-    if (op_data_open(&data, kernel->op, test, seed))
-        conform_in_all(device, kernel, &data, tolerance, count);
-    else
+    if (op_data_open(&data, kernel->op, test, seed)) {
+        if (precision == TDM_BF16) op_data_round(&data);
+        conform_in_all(device, precision, kernel, &data, tolerance, count);
+    } else {
         tdm_test_failures++;
+    }
     op_data_close(&data);
 }
 
-op_conform_count op_conform_on(tdm_device *device, const tdm_kernel *kernel, double tolerance) {
+static op_conform_count conform(tdm_device *device, int precision, const tdm_kernel *kernel, double tolerance) {
     op_conform_count count = {0};
     const op_cases *cases = cases_of(kernel->op);
     CHECK(cases != NULL);
     for (int i = 0; cases != NULL && i < cases->count; i++)
-        op_conform_case_on(&count, device, kernel, &cases->items[i], 100u + (uint64_t)i, tolerance);
+        conform_case(&count, device, precision, kernel, &cases->items[i], 100u + (uint64_t)i, tolerance);
     return count;
+}
+
+op_conform_count op_conform_on(tdm_device *device, const tdm_kernel *kernel, double tolerance) {
+    return conform(device, TDM_F32, kernel, tolerance);
+}
+
+op_conform_count op_conform_bf16(tdm_device *device, const tdm_kernel *kernel, double tolerance) {
+    return conform(device, TDM_BF16, kernel, tolerance);
+}
+
+void op_conform_case_on(op_conform_count *count, tdm_device *device, const tdm_kernel *kernel, const op_case *test,
+                        uint64_t seed, double tolerance) {
+    conform_case(count, device, TDM_F32, kernel, test, seed, tolerance);
+}
+
+void op_conform_case_bf16(op_conform_count *count, tdm_device *device, const tdm_kernel *kernel, const op_case *test,
+                          uint64_t seed, double tolerance) {
+    conform_case(count, device, TDM_BF16, kernel, test, seed, tolerance);
 }
 
 /* ---- reorder ---- */
 
-/* `from` in the desc's x layout; the kernel's y and dx are compared with values made by op_convert. */
+/* Numbers that count up, in the desc's layouts; in bf16, which has no such numbers, their bits count. */
+static void count_up(void *to, const tdm_kernel_desc *desc, int64_t rows, tdm_layout layout) {
+    const int64_t count = tdm__shape_count(&desc->y) / desc->y.dim[0] * rows;
+    float *plain = calloc((size_t)count * 2, sizeof *plain), *laid_out = plain + count;
+    uint16_t *narrow = to;
+    if (plain == NULL) abort();
+    for (int64_t i = 0; i < count; i++) plain[i] = (float)i;
+    op_convert(laid_out, plain, &desc->y, rows, layout, false);
+    if (desc->precision != TDM_BF16) memcpy(to, laid_out, (size_t)count * sizeof(float));
+    for (int64_t i = 0; i < count && desc->precision == TDM_BF16; i++) narrow[i] = (uint16_t)laid_out[i];
+    free(plain);
+}
+
+/* There and back. */
 static void check_reorder(tdm_device *device, bool odd, const tdm_kernel *kernel, const tdm_kernel_desc *desc,
                           int64_t rows, size_t scratch_bytes) {
-    int64_t count = tdm__shape_count(&desc->y) / desc->y.dim[0] * rows;
-    size_t bytes = (size_t)count * sizeof(float);
+    const int64_t count = tdm__shape_count(&desc->y) / desc->y.dim[0] * rows;
+    const size_t size = desc->precision == TDM_BF16 ? sizeof(uint16_t) : sizeof(float), bytes = (size_t)count * size;
     op_memory m = {.device = device, .odd = odd};
-    float *plain = op_memory_floats(&m, count, "plain"), *x = op_memory_floats(&m, count, "x"),
-          *y = op_memory_floats(&m, count, "y");
-    float *dy = op_memory_floats(&m, count, "dy"), *dx = op_memory_floats(&m, count, "dx");
+    void *x = op_memory_numbers(&m, count, size, "x"), *y = op_memory_numbers(&m, count, size, "y");
+    void *dy = op_memory_numbers(&m, count, size, "dy"), *dx = op_memory_numbers(&m, count, size, "dx");
     void *scratch = op_memory_new(&m, scratch_bytes, "scratch");
-    for (int64_t i = 0; i < count; i++) plain[i] = (float)i;
-    op_convert(x, plain, &desc->y, rows, desc->x_layout[0], false);
-    op_convert(dy, plain, &desc->y, rows, desc->y_layout, false);
+    count_up(x, desc, rows, desc->x_layout[0]);
+    count_up(dy, desc, rows, desc->y_layout);
     tdm_kernel_args args = {.desc = desc,
                             .device = device,
                             .rows = rows,
@@ -168,11 +208,7 @@ static void check_reorder(tdm_device *device, bool odd, const tdm_kernel *kernel
     op_memory_free(&m);
 }
 
-op_conform_count op_conform_reorder(const tdm_kernel *kernel) {
-    return op_conform_reorder_on(NULL, kernel);
-}
-
-op_conform_count op_conform_reorder_on(tdm_device *device, const tdm_kernel *kernel) {
+static op_conform_count conform_reorder(tdm_device *device, int precision, const tdm_kernel *kernel) {
     static const tdm_shape shapes[] = {{4, {3, 16, 5, 7}}, {4, {2, 32, 4, 4}}, {4, {2, 8, 3, 3}}, {4, {4, 5, 3, 2}},
                                        {4, {1, 48, 1, 1}}, {4, {2, 40, 7, 9}}, {4, {2, 3, 6, 6}}};
     op_conform_count count = {0};
@@ -187,7 +223,8 @@ op_conform_count op_conform_reorder_on(tdm_device *device, const tdm_kernel *ker
                                     .x_layout = {from},
                                     .y_layout = to,
                                     .wants_dx = {true},
-                                    .threads = 1};
+                                    .threads = 1,
+                                    .precision = precision};
             tdm_kernel_fit fit = {0};
             if (kernel->fits != NULL && !kernel->fits(&desc, &fit)) {
                 count.declined++;
@@ -203,4 +240,16 @@ op_conform_count op_conform_reorder_on(tdm_device *device, const tdm_kernel *ker
         }
     }
     return count;
+}
+
+op_conform_count op_conform_reorder(const tdm_kernel *kernel) {
+    return conform_reorder(NULL, TDM_F32, kernel);
+}
+
+op_conform_count op_conform_reorder_on(tdm_device *device, const tdm_kernel *kernel) {
+    return conform_reorder(device, TDM_F32, kernel);
+}
+
+op_conform_count op_conform_reorder_bf16(tdm_device *device, const tdm_kernel *kernel) {
+    return conform_reorder(device, TDM_BF16, kernel);
 }

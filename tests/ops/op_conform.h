@@ -16,12 +16,19 @@ op_conform_count op_conform(const tdm_kernel *kernel, double tolerance);
 /* The same on a device; also with floats that are aligned as floats only, and captured. */
 op_conform_count op_conform_on(struct tdm_device *device, const tdm_kernel *kernel, double tolerance);
 
+/* And where the device's precision is bf16: x and dy are rounded before, the reference's y and dx after. */
+op_conform_count op_conform_bf16(struct tdm_device *device, const tdm_kernel *kernel, double tolerance);
+
 /* One case, which may be in no list. */
 void op_conform_case_on(op_conform_count *count, struct tdm_device *device, const tdm_kernel *kernel,
                         const op_case *test, uint64_t seed, double tolerance);
 
+void op_conform_case_bf16(op_conform_count *count, struct tdm_device *device, const tdm_kernel *kernel,
+                          const op_case *test, uint64_t seed, double tolerance);
+
 /* The same for kernels of `reorder`, which is no layer: every pair of layouts, there and back, exact. */
 op_conform_count op_conform_reorder(const tdm_kernel *kernel);
 op_conform_count op_conform_reorder_on(struct tdm_device *device, const tdm_kernel *kernel);
+op_conform_count op_conform_reorder_bf16(struct tdm_device *device, const tdm_kernel *kernel);
 
 #endif

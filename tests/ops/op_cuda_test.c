@@ -15,21 +15,30 @@ static const struct {
 
 static tdm_device *device;
 
-TEST(settings) {
+static void check_settings(op_conform_count (*conform)(tdm_device *, const tdm_kernel *, double)) {
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
         const tdm_kernel *kernel = cuda_kernel(kernels[i].op);
         REQUIRE(kernel != NULL);
         CHECK_TEXT(kernel->variant, "cuda");
-        op_conform_count count = op_conform_on(device, kernel, kernels[i].tolerance);
+        op_conform_count count = conform(device, kernel, kernels[i].tolerance);
         printf("       %-20s %4d runs, %4d settings declined\n", kernel->op, count.runs, count.declined);
         CHECK(count.runs > 0);
     }
 }
 
+TEST(settings) {
+    check_settings(op_conform_on);
+}
+
+TEST(settings_bf16) {
+    check_settings(op_conform_bf16);
+}
+
 TEST(reorder) {
     REQUIRE(cuda_kernel("reorder") != NULL);
-    op_conform_count count = op_conform_reorder_on(device, cuda_kernel("reorder"));
-    CHECK_INT(count.runs, 7 * 2 * 2); /* shapes, directions, numbers of rows */
+    const int runs = 7 * 2 * 2; /* shapes, directions, numbers of rows */
+    CHECK_INT(op_conform_reorder_on(device, cuda_kernel("reorder")).runs, runs);
+    CHECK_INT(op_conform_reorder_bf16(device, cuda_kernel("reorder")).runs, runs);
 }
 
 /* Shapes that take the ways of large ones: several slices of a channel, several blocks, a warp for a window. */
@@ -51,8 +60,11 @@ TEST(larger_shapes) {
         {"dropout", 0, {.attrs = "p=0.3", .rows = 7, .input = {1, {1028}}}},
     };
     op_conform_count count = {0};
-    for (size_t i = 0; i < sizeof larger / sizeof *larger; i++)
-        op_conform_case_on(&count, device, cuda_kernel(larger[i].op), &larger[i].test, 40 + i, larger[i].tolerance);
+    for (size_t i = 0; i < sizeof larger / sizeof *larger; i++) {
+        const tdm_kernel *kernel = cuda_kernel(larger[i].op);
+        op_conform_case_on(&count, device, kernel, &larger[i].test, 40 + i, larger[i].tolerance);
+        op_conform_case_bf16(&count, device, kernel, &larger[i].test, 40 + i, larger[i].tolerance);
+    }
     CHECK(count.runs > 0);
 }
 
@@ -144,6 +156,7 @@ int tdm_test_failures;
 int main(int argc, char **argv) {
     device = cuda_open();
     RUN(settings);
+    RUN(settings_bf16);
     RUN(reorder);
     RUN(larger_shapes);
     RUN(special_values);

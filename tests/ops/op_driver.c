@@ -1,7 +1,10 @@
 /* See op_driver.h. */
 #include "tests/ops/op_driver.h"
 
+#include <tandem/job.h>
+
 #include "ops/ops.h"
+#include "runtime/base/bf16.h"
 #include "runtime/base/field.h"
 #include "runtime/base/rng.h"
 #include "tests/ops/op_memory.h"
@@ -117,6 +120,20 @@ void op_data_close(op_data *data) {
     free(data->position);
 }
 
+static float rounded(float value) {
+    return tdm__bf16_float(tdm__bf16_of(value));
+}
+
+void op_round(float *numbers, int64_t count) {
+    for (int64_t i = 0; i < count; i++) numbers[i] = rounded(numbers[i]);
+}
+
+void op_data_round(op_data *data) {
+    for (int i = 0; i < data->infer.input_count; i++) op_round(data->x[i], data->x_count);
+    for (int i = 0; i < data->infer.param_count; i++) op_round(data->param[i], data->param_count[i]);
+    op_round(data->dy, data->y_count);
+}
+
 const char *op_data_name(const op_data *data) {
     static char name[256];
     snprintf(name, sizeof name, "%s '%s' %d x %lld x %s", data->def->name,
@@ -182,7 +199,8 @@ typedef struct {
     tdm_kernel_args args;
     op_memory memory;
     int64_t rows, x_count, y_count; /* numbers of this run's rows */
-    float *x[TDM_MAX_INPUTS], *dy;  /* as the kernel sees them */
+    size_t size;                    /* bytes of a number of x, y, dy and dx */
+    void *x[TDM_MAX_INPUTS], *dy;   /* as the kernel sees them */
     void *scratch_forward, *scratch_backward;
     bool in_place;
 } run;
@@ -228,11 +246,55 @@ static bool describe(run *r) {
     return op_layout_applies(r->fit.y_layout, &data->y_shape) && r->in_place == r->setting->in_place;
 }
 
+/* From floats in plain layout to what the kernel reads. */
+static void give(const run *r, void *to, const float *plain, const tdm_shape *shape, tdm_layout layout) {
+    if (r->size == sizeof(float)) {
+        op_convert(to, plain, shape, r->rows, layout, false);
+        return;
+    }
+    int64_t count = tdm__shape_count(shape) / shape->dim[0] * r->rows;
+    float *floats = take((size_t)count * sizeof *floats);
+    uint16_t *narrow = to;
+    op_convert(floats, plain, shape, r->rows, layout, false);
+    for (int64_t i = 0; i < count; i++) narrow[i] = tdm__bf16_of(floats[i]);
+    free(floats);
+}
+
+/* And back, as a copy. */
+static float *plain_copy(const run *r, const void *from, const tdm_shape *shape, tdm_layout layout) {
+    int64_t count = tdm__shape_count(shape) / shape->dim[0] * r->rows;
+    float *floats = take((size_t)count * sizeof *floats), *plain = take((size_t)count * sizeof *plain);
+    const uint16_t *narrow = from;
+    if (r->size == sizeof(float)) memcpy(floats, from, (size_t)count * sizeof *floats);
+    for (int64_t i = 0; i < count && r->size != sizeof(float); i++) floats[i] = tdm__bf16_float(narrow[i]);
+    op_convert(plain, floats, shape, r->rows, layout, true);
+    free(floats);
+    return plain;
+}
+
+static void bind_params(run *r) {
+    const op_data *data = r->data;
+    tdm_kernel_args *args = &r->args;
+    for (int i = 0; i < data->infer.param_count; i++) {
+        int64_t count = data->param_count[i];
+        float *param = op_memory_floats(&r->memory, count, "a parameter");
+        memcpy(param, data->param[i], (size_t)count * sizeof *param);
+        args->param[i] = param;
+        if (r->desc.precision == TDM_BF16) {
+            uint16_t *narrow = op_memory_numbers(&r->memory, count, sizeof *narrow, "a parameter in bf16");
+            for (int64_t k = 0; k < count; k++) narrow[k] = tdm__bf16_of(param[k]);
+            args->narrow[i] = narrow;
+        }
+        if (r->setting->training) args->dparam[i] = op_memory_floats(&r->memory, count, "a parameter's gradient");
+    }
+}
+
 static void bind(run *r) {
     const op_data *data = r->data;
     r->rows = r->setting->rows > 0 ? r->setting->rows : data->test->rows;
     r->x_count = data->x_count / data->test->rows * r->rows;
     r->y_count = data->y_count / data->test->rows * r->rows;
+    r->size = r->desc.precision == TDM_BF16 ? sizeof(uint16_t) : sizeof(float);
     r->memory = (op_memory){.device = r->setting->device, .odd = r->setting->odd};
     tdm_kernel_args *args = &r->args;
     tdm_step_values *values = op_memory_new(&r->memory, sizeof *values, "the values of the step");
@@ -248,17 +310,11 @@ static void bind(run *r) {
                               .stream = r->setting->stream,
                               .position = position};
     for (int i = 0; i < data->infer.input_count; i++) {
-        args->x[i] = r->x[i] = op_memory_floats(&r->memory, r->x_count, "x");
-        op_convert(r->x[i], data->x[i], &data->x_shape, r->rows, r->desc.x_layout[i], false);
+        args->x[i] = r->x[i] = op_memory_numbers(&r->memory, r->x_count, r->size, "x");
+        give(r, r->x[i], data->x[i], &data->x_shape, r->desc.x_layout[i]);
     }
-    args->y = r->in_place ? r->x[0] : op_memory_floats(&r->memory, r->y_count, "y");
-    for (int i = 0; i < data->infer.param_count; i++) {
-        float *param = op_memory_floats(&r->memory, data->param_count[i], "a parameter");
-        memcpy(param, data->param[i], (size_t)data->param_count[i] * sizeof *param);
-        args->param[i] = param;
-        if (r->setting->training)
-            args->dparam[i] = op_memory_floats(&r->memory, data->param_count[i], "a parameter's gradient");
-    }
+    args->y = r->in_place ? r->x[0] : op_memory_numbers(&r->memory, r->y_count, r->size, "y");
+    bind_params(r);
     for (int i = 0; i < data->infer.buffer_count; i++) {
         bool is_counter = data->infer.buffer[i].is_counter;
         size_t bytes = is_counter ? sizeof(int64_t) : (size_t)data->buffer_count[i] * sizeof(float);
@@ -276,11 +332,10 @@ static void bind(run *r) {
     }
 }
 
-static void check_same(const float *got, const float *want, const tdm_shape *shape, int64_t rows, tdm_layout layout,
+static void check_same(const run *r, const void *got, const float *want, const tdm_shape *shape, tdm_layout layout,
                        const char *when) {
-    int64_t count = tdm__shape_count(shape) / shape->dim[0] * rows;
-    float *plain = take((size_t)count * sizeof *plain);
-    op_convert(plain, got, shape, rows, layout, true);
+    int64_t count = tdm__shape_count(shape) / shape->dim[0] * r->rows;
+    float *plain = plain_copy(r, got, shape, layout);
     if (memcmp(plain, want, (size_t)count * sizeof *plain) != 0) {
         fprintf(stderr, "%s: changed what it may only read\n", when);
         tdm_test_failures++;
@@ -298,6 +353,7 @@ static tdm_kernel_args args_there(const run *r) {
     }
     for (int i = 0; i < TDM_MAX_PARAMS; i++) {
         args.param[i] = op_memory_there(m, args.param[i]);
+        args.narrow[i] = op_memory_there(m, args.narrow[i]);
         args.dparam[i] = op_memory_there(m, args.dparam[i]);
     }
     for (int i = 0; i < TDM_MAX_BUFFERS; i++) args.buffer[i] = op_memory_there(m, args.buffer[i]);
@@ -345,53 +401,47 @@ static tdm_status forward(run *r) {
     tdm_status status = run_pass(r, r->kernel->forward);
     op_memory_check(&r->memory, "forward");
     for (int i = r->in_place ? 1 : 0; i < r->data->infer.input_count; i++)
-        check_same(r->x[i], r->data->x[i], &r->data->x_shape, r->rows, r->desc.x_layout[i], "forward");
+        check_same(r, r->x[i], r->data->x[i], &r->data->x_shape, r->desc.x_layout[i], "forward");
     return status;
 }
 
 /* What the plan may have given to others in between is overwritten. */
-static void forget(run *r, const float *y_kept) {
+static void forget(run *r, const void *y_kept) {
     unsigned flags = r->data->def->flags;
     if ((flags & TDM_OP_READS_X) == 0)
-        for (int i = 0; i < r->data->infer.input_count; i++)
-            memset(r->x[i], OP_DIRT, (size_t)r->x_count * sizeof(float));
+        for (int i = 0; i < r->data->infer.input_count; i++) memset(r->x[i], OP_DIRT, (size_t)r->x_count * r->size);
     if ((flags & TDM_OP_READS_Y) != 0 || r->desc.relu)
-        memcpy(r->args.y, y_kept, (size_t)r->y_count * sizeof(float));
+        memcpy(r->args.y, y_kept, (size_t)r->y_count * r->size);
     else
-        memset(r->args.y, OP_DIRT, (size_t)r->y_count * sizeof(float));
+        memset(r->args.y, OP_DIRT, (size_t)r->y_count * r->size);
     if (r->scratch_backward != NULL) memset(r->scratch_backward, OP_DIRT, r->fit.scratch_bytes);
 }
 
 static tdm_status backward(run *r) {
     const op_data *data = r->data;
-    float *y = copy_floats(r->args.y, r->y_count);
+    void *y = take((size_t)r->y_count * r->size);
+    memcpy(y, r->args.y, (size_t)r->y_count * r->size);
     forget(r, y);
     r->args.scratch = r->scratch_backward;
-    r->args.dy = r->dy = op_memory_floats(&r->memory, r->y_count, "dy");
-    op_convert(r->dy, data->dy, &data->y_shape, r->rows, r->desc.y_layout, false);
+    r->args.dy = r->dy = op_memory_numbers(&r->memory, r->y_count, r->size, "dy");
+    give(r, r->dy, data->dy, &data->y_shape, r->desc.y_layout);
     for (int i = 0; i < data->infer.input_count && !r->setting->without_dx; i++)
-        r->args.dx[i] = r->in_place && i == 0 ? r->dy : op_memory_floats(&r->memory, r->x_count, "dx");
+        r->args.dx[i] = r->in_place && i == 0 ? r->dy : op_memory_numbers(&r->memory, r->x_count, r->size, "dx");
     tdm_status status = run_pass(r, r->kernel->backward);
     op_memory_check(&r->memory, "backward");
-    if (!r->in_place) check_same(r->dy, data->dy, &data->y_shape, r->rows, r->desc.y_layout, "backward");
-    memcpy(r->args.y, y, (size_t)r->y_count * sizeof(float));
+    if (!r->in_place) check_same(r, r->dy, data->dy, &data->y_shape, r->desc.y_layout, "backward");
+    memcpy(r->args.y, y, (size_t)r->y_count * r->size);
     free(y);
     return status;
-}
-
-static float *plain_copy(const float *from, const tdm_shape *shape, int64_t rows, tdm_layout layout) {
-    float *to = take((size_t)(tdm__shape_count(shape) / shape->dim[0] * rows) * sizeof *to);
-    op_convert(to, from, shape, rows, layout, true);
-    return to;
 }
 
 static void collect(op_result *out, const run *r) {
     const op_data *data = r->data;
     out->x_count = r->x_count;
     out->y_count = r->y_count;
-    out->y = plain_copy(r->args.y, &data->y_shape, r->rows, r->desc.y_layout);
+    out->y = plain_copy(r, r->args.y, &data->y_shape, r->desc.y_layout);
     for (int i = 0; i < data->infer.input_count; i++)
-        if (r->args.dx[i] != NULL) out->dx[i] = plain_copy(r->args.dx[i], &data->x_shape, r->rows, r->desc.x_layout[i]);
+        if (r->args.dx[i] != NULL) out->dx[i] = plain_copy(r, r->args.dx[i], &data->x_shape, r->desc.x_layout[i]);
     for (int i = 0; i < data->infer.param_count; i++)
         if (r->args.dparam[i] != NULL) out->dparam[i] = copy_floats(r->args.dparam[i], data->param_count[i]);
     for (int i = 0; i < data->infer.buffer_count; i++)
@@ -418,8 +468,9 @@ void op_run(op_result *out, const tdm_kernel *kernel, const op_data *data, const
         if (kernel->close != NULL) kernel->close(r.args.state);
     }
     if (tdm_test_failures != failures)
-        fprintf(stderr, "  by %s/%s, %s, %lld rows, layout %d%s%s%s%s%s\n", kernel->op, kernel->variant,
-                op_data_name(data), (long long)r.rows, (int)setting->layout, setting->training ? ", training" : "",
+        fprintf(stderr, "  by %s/%s, %s, %lld rows, layout %d%s%s%s%s%s%s\n", kernel->op, kernel->variant,
+                op_data_name(data), (long long)r.rows, (int)setting->layout,
+                setting->precision == TDM_BF16 ? ", bf16" : "", setting->training ? ", training" : "",
                 setting->relu ? ", relu" : "", setting->in_place ? ", in place" : "", setting->odd ? ", odd" : "",
                 setting->graph ? ", captured" : "");
     op_memory_free(&r.memory);
@@ -435,42 +486,59 @@ void op_result_close(op_result *result) {
 
 /* ---- comparing ---- */
 
-bool op_near(const char *what, const float *got, const float *want, int64_t count, double tolerance) {
+/* bf16: got was rounded in the end, want was not. */
+static bool near(const char *what, const float *got, const float *want, int64_t count, double tolerance, bool bf16) {
+    const double half_a_step = bf16 && tolerance > 0 ? 1.0 / 256 : 0;
     double scale = 0;
     for (int64_t i = 0; i < count; i++)
         if (isfinite(want[i]) && fabs((double)want[i]) > scale) scale = fabs((double)want[i]);
     for (int64_t i = 0; i < count; i++) {
-        bool same = got[i] == want[i] || (isnan(got[i]) && isnan(want[i]));
-        if (same || fabs((double)got[i] - (double)want[i]) <= tolerance * scale) continue;
+        const float wanted = bf16 && tolerance == 0 ? rounded(want[i]) : want[i];
+        bool same = got[i] == wanted || (isnan(got[i]) && isnan(wanted));
+        double most = tolerance * scale + half_a_step * fabs((double)wanted);
+        if (same || fabs((double)got[i] - (double)wanted) <= most) continue;
         fprintf(stderr, "%s[%lld] is %.9g, wanted %.9g; largest %.9g, tolerance %g of it\n", what, (long long)i,
-                (double)got[i], (double)want[i], scale, tolerance);
+                (double)got[i], (double)wanted, scale, tolerance);
         tdm_test_failures++;
         return false;
     }
     return true;
 }
 
-bool op_results_near(const op_data *data, const op_result *got, const op_result *want, double tolerance) {
-    bool near = op_near("y", got->y, want->y, want->y_count, tolerance);
+bool op_near(const char *what, const float *got, const float *want, int64_t count, double tolerance) {
+    return near(what, got, want, count, tolerance, false);
+}
+
+static bool results_near(const op_data *data, const op_result *got, const op_result *want, double tolerance,
+                         bool bf16) {
+    bool all = near("y", got->y, want->y, want->y_count, tolerance, bf16);
     for (int i = 0; i < data->infer.input_count; i++)
         if (got->dx[i] != NULL && want->dx[i] != NULL)
-            near = op_near("dx", got->dx[i], want->dx[i], want->x_count, tolerance) && near;
+            all = near("dx", got->dx[i], want->dx[i], want->x_count, tolerance, bf16) && all;
     for (int i = 0; i < data->infer.param_count; i++)
         if (want->dparam[i] != NULL)
-            near = op_near(data->infer.param[i].suffix, got->dparam[i], want->dparam[i], data->param_count[i],
-                           tolerance) &&
-                   near;
+            all = op_near(data->infer.param[i].suffix, got->dparam[i], want->dparam[i], data->param_count[i],
+                          tolerance) &&
+                  all;
     for (int i = 0; i < data->infer.buffer_count; i++)
         if (want->buffer[i] != NULL)
-            near = op_near(data->infer.buffer[i].suffix, got->buffer[i], want->buffer[i], data->buffer_count[i],
-                           tolerance) &&
-                   near;
+            all = op_near(data->infer.buffer[i].suffix, got->buffer[i], want->buffer[i], data->buffer_count[i],
+                          tolerance) &&
+                  all;
     if (got->counter != want->counter) {
         fprintf(stderr, "num_batches_tracked is %lld, wanted %lld\n", (long long)got->counter,
                 (long long)want->counter);
         tdm_test_failures++;
-        near = false;
+        all = false;
     }
-    if (!near) fprintf(stderr, "  in %s\n", op_data_name(data));
-    return near;
+    if (!all) fprintf(stderr, "  in %s\n", op_data_name(data));
+    return all;
+}
+
+bool op_results_near(const op_data *data, const op_result *got, const op_result *want, double tolerance) {
+    return results_near(data, got, want, tolerance, false);
+}
+
+bool op_results_near_bf16(const op_data *data, const op_result *got, const op_result *want, double tolerance) {
+    return results_near(data, got, want, tolerance, true);
 }

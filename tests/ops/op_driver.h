@@ -24,7 +24,7 @@ typedef struct op_setting {
     tdm_layout layout; /* that the producers offer */
     bool training, relu, in_place, without_dx, fast;
     int threads;               /* 0: 1 */
-    int precision;             /* tdm_precision; the device was opened with it too */
+    int precision;             /* tdm_precision; bf16: the data is rounded already, results are widened */
     struct tdm_device *device; /* NULL: the host's memory */
     bool odd, graph;           /* on a device: floats are aligned as floats only; passes are captured, then run */
     uint64_t seed, step;
@@ -56,6 +56,9 @@ bool op_layout_applies(tdm_layout layout, const tdm_shape *shape);
 void op_convert(float *to, const float *from, const tdm_shape *shape, int64_t rows, tdm_layout layout, bool to_plain);
 
 const tdm_kernel *op_reference(const char *op);
+/* To what bf16 has, and back to floats: of all data that a kernel gets in bf16, parameters included. */
+void op_round(float *numbers, int64_t count);
+void op_data_round(op_data *data);
 /* "conv2d 'out=4 kernel=3' 2 x 3x5x5": of the case, for messages; valid until the next call. */
 const char *op_data_name(const op_data *data);
 
@@ -63,5 +66,8 @@ const char *op_data_name(const op_data *data);
 bool op_near(const char *what, const float *got, const float *want, int64_t count, double tolerance);
 /* All results of two runs, gradients included when training. */
 bool op_results_near(const op_data *data, const op_result *got, const op_result *want, double tolerance);
+/* The same where got's y and dx were rounded to bf16 in the end and want's were not. Tolerance 0: they are equal to
+ * want's, rounded; else a rounding may go the other way. */
+bool op_results_near_bf16(const op_data *data, const op_result *got, const op_result *want, double tolerance);
 
 #endif

@@ -19,7 +19,7 @@ typedef struct op_block {
 
 typedef struct op_memory {
     tdm_device *device; /* NULL: the host's memory is used itself */
-    bool odd;           /* twins of floats are no better aligned than floats have to be */
+    bool odd;           /* twins of arrays are no better aligned than their numbers have to be */
     op_block item[OP_MAX_BLOCKS];
     int count;
 } op_memory;
@@ -38,11 +38,16 @@ static inline void *op_memory_new(op_memory *all, size_t bytes, const char *what
     return b->data;
 }
 
-static inline float *op_memory_floats(op_memory *all, int64_t count, const char *what) {
-    float *floats = op_memory_new(all, (size_t)count * sizeof(float), what);
+/* `count` numbers of `size` bytes. */
+static inline void *op_memory_numbers(op_memory *all, int64_t count, size_t size, const char *what) {
+    void *numbers = op_memory_new(all, (size_t)count * size, what);
     op_block *b = &all->item[all->count - 1];
-    if (all->odd && b->twin != NULL) b->twin += sizeof(float);
-    return floats;
+    if (all->odd && b->twin != NULL) b->twin += size;
+    return numbers;
+}
+
+static inline float *op_memory_floats(op_memory *all, int64_t count, const char *what) {
+    return op_memory_numbers(all, count, sizeof(float), what);
 }
 
 static inline void op_memory_check(const op_memory *all, const char *when) {
