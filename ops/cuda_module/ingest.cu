@@ -1,6 +1,9 @@
-/* A batch becomes what kernels read, in one launch: rows are found, bytes become the numbers of data.transform, channels
- * move to where the plan has them. Every number is looked up in the table that the CPU's loader uses, so it is the same
- * number. */
+/* A batch becomes what kernels read, in one launch: rows are found, bytes become the numbers of data.transform,
+ * channels move to where the plan has them. Every number is looked up in the table that the CPU's loader uses, so it is
+ * the same number.
+ *
+ * The first blocks bring positions and targets, the others x: neither waits for the other's memory. A thread asks for
+ * all that it needs of an item before it uses the first of it. */
 #include <tandem/job.h>
 
 #include "ops/cuda_module/kernel.h"
@@ -9,104 +12,242 @@ using namespace tdm_cuda;
 
 namespace {
 
-/* How threads divide a row of x: `items` of them, item by item `wide` numbers of the result. */
+constexpr int BYTES = 256;         /* values of one, and numbers in a row of the table */
+constexpr int NEAR_CHANNELS = 4;   /* rows of the table that shared memory has room for */
+constexpr int64_t X_BLOCKS = 1024; /* about what the largest device runs at once; each fetches the table */
+constexpr int64_t REST_BLOCKS = 256;
+constexpr int64_t MOST_ITEMS = INT32_MAX - X_BLOCKS * THREADS; /* counted in 32 bits, and stepped beyond once */
+
+/* How threads divide the work. */
 struct shares {
-    divider items, points;
-    int64_t total;  /* items of all rows */
-    int64_t filled; /* numbers of a point in the result: channels, or more with zeros behind them */
+    int rest_blocks;
+    divider words;  /* of 4 bytes, in a row's target */
+    divider items;  /* in a row of x */
+    divider points; /* in a channel */
+    int total;      /* items of all rows */
+    int filled;     /* numbers of a point in the result: channels, or more with zeros behind them */
 };
 
-struct source {
-    const char *x;       /* this row's sample */
-    const float *table;  /* NULL: floats */
-    int64_t plane;       /* numbers that share a row of the table */
-};
+/* ---- what a stored number becomes ---- */
 
-__device__ inline source source_of(const tdm_ingest &g, const char *place, int64_t row) {
-    const int64_t size = g.channels * g.points * (g.bytes ? 1 : (int64_t)sizeof(float));
-    const int64_t at = g.samples != NULL ? ((const int64_t *)(place + g.x_at))[row] : row;
-    const char *first = g.samples != NULL ? (const char *)g.samples : place + g.x_at;
-    return {first + at * size, g.bytes ? g.table : NULL, g.table_channels > 1 ? g.points : g.channels * g.points};
+template <class Number> __device__ inline Number number_of(float value);
+template <> __device__ inline float number_of<float>(float value) {
+    return value;
+}
+template <> __device__ inline bf16 number_of<bf16>(float value) {
+    return {tdm__bf16_of(value)};
 }
 
-/* Number `i` of the sample, which is of channel `channel`. */
-__device__ inline float number_at(const source &from, int64_t i, int64_t channel) {
-    if (from.table == NULL) return ((const float *)from.x)[i];
-    return from.table[channel * 256 + ((const uint8_t *)from.x)[i]];
+/* `images`: what most images are read by, worth kernels of its own for 1 and 3 channels. */
+template <class Number> struct from_float {
+    static constexpr bool images = false;
+    typedef float stored;
+    __device__ explicit from_float(const tdm_ingest &) {}
+    __device__ Number operator()(float value, int) const {
+        return number_of<Number>(value);
+    }
+};
+
+/* The table where it lies. */
+template <class Number> struct from_table {
+    static constexpr bool images = false;
+    typedef uint8_t stored;
+    const float *table;
+    __device__ explicit from_table(const tdm_ingest &g) : table(g.table) {}
+    __device__ Number operator()(uint8_t byte, int channel) const {
+        return number_of<Number>(table[channel * BYTES + byte]);
+    }
+};
+
+/* The table in shared memory, in the result's precision. Made by all threads of the block. */
+template <class Number> struct from_near_table {
+    static constexpr bool images = true;
+    typedef uint8_t stored;
+    const Number *table;
+    __device__ explicit from_near_table(const tdm_ingest &g) {
+        static_assert(THREADS == BYTES, "a thread makes a column of the table");
+        __shared__ Number near[NEAR_CHANNELS * BYTES];
+        float value[NEAR_CHANNELS];
+        for (int c = 0; c < NEAR_CHANNELS; c++)
+            if (c < g.table_channels) value[c] = g.table[c * BYTES + (int)threadIdx.x];
+        for (int c = 0; c < NEAR_CHANNELS; c++)
+            if (c < g.table_channels) near[c * BYTES + (int)threadIdx.x] = number_of<Number>(value[c]);
+        __syncthreads();
+        table = near;
+    }
+    __device__ Number operator()(uint8_t byte, int channel) const {
+        return table[channel * BYTES + byte];
+    }
+};
+
+/* ---- kernels ---- */
+
+__device__ inline const char *place_of(const tdm_ingest &g) {
+    return (const char *)g.place[g.values->place];
+}
+
+/* Where row `row` of the batch begins. */
+template <class Stored> __device__ inline const Stored *sample_of(const tdm_ingest &g, const char *place, int64_t row) {
+    const int64_t numbers = g.channels * g.points;
+    if (g.samples == NULL) return (const Stored *)(place + g.x_at) + row * numbers;
+    return (const Stored *)g.samples + ((const int64_t *)(place + g.x_at))[row] * numbers;
 }
 
 /* Positions, and targets in words of 4 bytes. */
-__device__ inline void bring_rest(const tdm_ingest &g, const char *place) {
-    const int64_t words = (int64_t)(g.target_bytes / sizeof(uint32_t)), step = thread_count();
-    const int64_t *index = (const int64_t *)(place + g.x_at), *position = (const int64_t *)place;
-    for (int64_t i = thread_index(); i < g.rows; i += step) g.position[i] = position[i];
-    if (words == 0) return;
-    const uint32_t *from = (const uint32_t *)(g.samples != NULL ? (const char *)g.targets : place + g.target_at);
-    for (int64_t i = thread_index(); i < g.rows * words; i += step) {
-        const int64_t row = i / words, at = g.samples != NULL ? index[row] : row;
-        ((uint32_t *)g.target)[i] = from[at * words + i % words];
+__device__ inline void bring_rest(const tdm_ingest &g, const shares &share) {
+    const char *place = place_of(g);
+    const int64_t first = thread_index(), step = (int64_t)share.rest_blocks * blockDim.x;
+    for (int64_t i = first; i < g.rows; i += step) g.position[i] = ((const int64_t *)place)[i];
+    const bool gathers = g.samples != NULL && g.targets != NULL;
+    const uint32_t *from = (const uint32_t *)(gathers ? (const char *)g.targets : place + g.target_at);
+    const int64_t words = (int64_t)(g.target_bytes / sizeof(uint32_t)), total = g.rows * words;
+    for (int64_t i = first; i < total; i += step) {
+        int64_t row = i;
+        const int64_t word = split(share.words, &row);
+        const int64_t at = gathers ? ((const int64_t *)(place + g.x_at))[row] : row;
+        ((uint32_t *)g.target)[i] = from[at * words + word];
     }
+}
+
+/* The thread's number among those that bring x, and how many they are. */
+__device__ inline int x_index(const shares &share) {
+    return ((int)blockIdx.x - share.rest_blocks) * THREADS + (int)threadIdx.x;
+}
+__device__ inline int x_count(const shares &share) {
+    return ((int)gridDim.x - share.rest_blocks) * THREADS;
 }
 
 /* Result PLAIN: an item is WIDE neighbouring numbers, all of one channel where the table has several. */
-template <int WIDE, class Number> __global__ void ingest_planes(tdm_ingest g, shares share) {
-    const char *place = (const char *)g.place[g.values->place];
-    for (int64_t i = thread_index(); i < share.total; i += thread_count()) {
-        int64_t row = i;
-        const int64_t first = split(share.items, &row) * WIDE;
-        const source from = source_of(g, place, row);
-        const int64_t channel = g.table_channels > 1 ? quotient(share.points, first) : 0;
-        pack<float, WIDE> v;
-        for (int k = 0; k < WIDE; k++) v.at[k] = number_at(from, first + k, channel);
-        store((Number *)g.x, i, v);
+template <class Number, class Rule, int WIDE>
+__global__ void __launch_bounds__(THREADS) ingest_planes(tdm_ingest g, shares share) {
+    if ((int)blockIdx.x < share.rest_blocks) {
+        bring_rest(g, share);
+        return;
     }
-    bring_rest(g, place);
+    const char *place = place_of(g);
+    const Rule rule(g);
+    for (int i = x_index(share); i < share.total; i += x_count(share)) {
+        int row = i;
+        const int item = split(share.items, &row);
+        const int channel = g.table_channels > 1 ? quotient(share.points, item * WIDE) : 0;
+        const auto in = load<WIDE>(sample_of<typename Rule::stored>(g, place, row), item);
+        pack<Number, WIDE> out;
+        for (int k = 0; k < WIDE; k++) out.at[k] = rule(in.at[k], channel);
+        store((Number *)g.x, i, out);
+    }
 }
 
-/* Channels last: an item is a point, all its channels and the zeros behind them. */
-template <int WIDE, class Number> __global__ void ingest_points(tdm_ingest g, shares share) {
-    const char *place = (const char *)g.place[g.values->place];
-    for (int64_t i = thread_index(); i < share.total; i += thread_count()) {
-        int64_t row = i;
-        const int64_t point = split(share.points, &row);
-        const source from = source_of(g, place, row);
-        for (int64_t c = 0; c < share.filled; c += WIDE) {
-            pack<float, WIDE> v = {};
-            for (int k = 0; k < WIDE; k++)
-                if (c + k < g.channels)
-                    v.at[k] = number_at(from, (c + k) * g.points + point, g.table_channels > 1 ? c + k : 0);
-            store((Number *)g.x, (i * share.filled + c) / WIDE, v);
+/* Channels last: an item is a point, all its channels and the zeros behind them, stored WIDE at a time. Where CHANNELS
+ * is not 0 it is how many there are, and WIDE, if it is not 1, the numbers of a point in the result. */
+template <class Number, class Rule, int CHANNELS, int WIDE>
+__global__ void __launch_bounds__(THREADS) ingest_points(tdm_ingest g, shares share) {
+    constexpr int GROUP = WIDE > 1 ? WIDE : PACK; /* channels that are read together */
+    if ((int)blockIdx.x < share.rest_blocks) {
+        bring_rest(g, share);
+        return;
+    }
+    const char *place = place_of(g);
+    const Rule rule(g);
+    const int channels = CHANNELS > 0 ? CHANNELS : (int)g.channels, points = (int)g.points;
+    const int filled = CHANNELS > 0 && WIDE > 1 ? WIDE : share.filled, several = g.table_channels > 1;
+    for (int i = x_index(share); i < share.total; i += x_count(share)) {
+        int row = i;
+        const int point = split(share.items, &row);
+        const auto *from = sample_of<typename Rule::stored>(g, place, row) + point;
+        Number *to = (Number *)g.x + (int64_t)i * filled;
+        for (int c = 0; c < filled; c += GROUP) {
+            typename Rule::stored in[GROUP] = {};
+            for (int k = 0; k < GROUP; k++)
+                if (c + k < channels) in[k] = from[(c + k) * points];
+            pack<Number, GROUP> out = {};
+            for (int k = 0; k < GROUP; k++)
+                if (c + k < channels) out.at[k] = rule(in[k], (c + k) * several);
+            if (WIDE > 1) store(to, c / GROUP, out);
+            for (int k = 0; WIDE == 1 && k < GROUP; k++)
+                if (c + k < filled) to[c + k] = out.at[k];
         }
     }
-    bring_rest(g, place);
 }
 
-template <class Number> tdm_status bring_planes(tdm_cuda_device *device, const tdm_ingest &g) {
-    const int64_t width = g.channels * g.points;
-    const bool packs = (g.table_channels > 1 ? g.points : width) % PACK == 0 && is_aligned((const Number *)g.x);
-    const int64_t items = packs ? width / PACK : width;
-    const shares share = {divider_of(items), divider_of(g.points), g.rows * items, 0};
-    auto kernel = packs ? ingest_planes<PACK, Number> : ingest_planes<1, Number>;
-    TDM_LAUNCH(kernel, blocks_for(share.total), THREADS, device->stream, g, share);
+/* ---- launches ---- */
+
+typedef void (*ingest_kernel)(tdm_ingest g, shares share);
+
+bool is_multiple(const void *pointer, size_t bytes, size_t offset = 0) {
+    return ((uintptr_t)pointer + offset) % bytes == 0;
+}
+
+/* Samples lie so that PACK numbers of one can be read in one access, wherever it begins. */
+template <class Stored> bool reads_packs(const tdm_ingest &g) {
+    constexpr size_t bytes = PACK * sizeof(Stored);
+    if (g.channels * g.points % PACK != 0) return false;
+    if (g.samples != NULL) return is_multiple(g.samples, bytes);
+    for (int i = 0; i < TDM_PLACES; i++)
+        if (!is_multiple(g.place[i], bytes, g.x_at)) return false;
+    return true;
+}
+
+/* `items` of each row, `filled` numbers of each point of the result. */
+tdm_status start(tdm_cuda_device *device, ingest_kernel kernel, const tdm_ingest &g, int64_t items, int64_t filled) {
+    const int64_t words = (int64_t)(g.target_bytes / sizeof(uint32_t)), per_row = words > 0 ? words : 1;
+    const int64_t rest = ceil_div(g.rows * per_row, THREADS), x = ceil_div(g.rows * items, THREADS);
+    if (g.channels * g.points > MOST_ITEMS || g.rows * items > MOST_ITEMS)
+        TDM_CUDA_FAIL(TDM_E_UNSUPPORTED, "%s: a batch of %lld samples of %lld numbers is too large; make it smaller",
+                      device->base.name, (long long)g.rows, (long long)(g.channels * g.points));
+    shares share = {};
+    share.rest_blocks = (int)(rest < REST_BLOCKS ? rest : REST_BLOCKS);
+    share.words = divider_of(per_row);
+    share.items = divider_of(items);
+    share.points = divider_of(g.points);
+    share.total = (int)(g.rows * items);
+    share.filled = (int)filled;
+    TDM_LAUNCH(kernel, (unsigned)(share.rest_blocks + (x < X_BLOCKS ? x : X_BLOCKS)), THREADS, device->stream, g,
+               share);
     return TDM_OK;
 }
 
-template <class Number> tdm_status bring_points(tdm_cuda_device *device, const tdm_ingest &g) {
+template <class Number, class Rule> tdm_status bring_planes(tdm_cuda_device *device, const tdm_ingest &g) {
+    const bool packs = reads_packs<typename Rule::stored>(g) && is_multiple(g.x, PACK * sizeof(Number)) &&
+                       (g.table_channels == 1 || g.points % PACK == 0);
+    const int64_t numbers = g.channels * g.points;
+    if (packs) return start(device, ingest_planes<Number, Rule, PACK>, g, numbers / PACK, 1);
+    return start(device, ingest_planes<Number, Rule, 1>, g, numbers, 1);
+}
+
+template <class Number, class Rule, int CHANNELS> ingest_kernel points_kernel(const void *x, int64_t filled) {
+    constexpr int MOST = 16 / (int)sizeof(Number); /* in one access */
+    if (filled % MOST == 0 && is_multiple(x, MOST * sizeof(Number))) return ingest_points<Number, Rule, CHANNELS, MOST>;
+    if (filled % PACK == 0 && is_multiple(x, PACK * sizeof(Number))) return ingest_points<Number, Rule, CHANNELS, PACK>;
+    return ingest_points<Number, Rule, CHANNELS, 1>;
+}
+
+template <class Number, class Rule> tdm_status bring_points(tdm_cuda_device *device, const tdm_ingest &g) {
     const int64_t group = g.layout == TDM_LAYOUT_NHWC4 ? 4 : g.layout == TDM_LAYOUT_NHWC8 ? 8 : 1;
     const int64_t filled = ceil_div(g.channels, group) * group;
-    const shares share = {divider_of(1), divider_of(g.points), g.rows * g.points, filled};
-    auto kernel = filled % PACK == 0 ? ingest_points<PACK, Number> : ingest_points<1, Number>;
-    TDM_LAUNCH(kernel, blocks_for(share.total), THREADS, device->stream, g, share);
-    return TDM_OK;
+    const bool fits = filled * (int64_t)sizeof(Number) <= 16; /* a point, in one access */
+    ingest_kernel kernel = points_kernel<Number, Rule, 0>(g.x, filled);
+    if constexpr (Rule::images) {
+        if (g.channels == 1 && fits) kernel = points_kernel<Number, Rule, 1>(g.x, filled);
+        if (g.channels == 3 && fits) kernel = points_kernel<Number, Rule, 3>(g.x, filled);
+    }
+    return start(device, kernel, g, g.points, filled);
+}
+
+template <class Number, class Rule> tdm_status bring_by(tdm_cuda_device *device, const tdm_ingest &g) {
+    const bool moves = g.layout != TDM_LAYOUT_PLAIN && !(g.layout == TDM_LAYOUT_NHWC && g.channels == 1);
+    return moves ? bring_points<Number, Rule>(device, g) : bring_planes<Number, Rule>(device, g);
 }
 
 template <class Number> tdm_status bring(tdm_cuda_device *device, const tdm_ingest &g) {
-    return g.layout == TDM_LAYOUT_PLAIN ? bring_planes<Number>(device, g) : bring_points<Number>(device, g);
+    if (!g.bytes) return bring_by<Number, from_float<Number>>(device, g);
+    if (g.table_channels > NEAR_CHANNELS) return bring_by<Number, from_table<Number>>(device, g);
+    return bring_by<Number, from_near_table<Number>>(device, g);
 }
 
 } /* namespace */
 
 tdm_status tdm__cuda_ingest(tdm_device *device, const tdm_ingest *ingest) {
     tdm_cuda_device *cuda = tdm__cuda_device(device);
+    if (ingest->rows == 0) return TDM_OK;
     return ingest->precision == TDM_BF16 ? bring<bf16>(cuda, *ingest) : bring<float>(cuda, *ingest);
 }

@@ -26,8 +26,8 @@ tdm_status tdm__dataset_take_range(tdm_dataset *dataset, const tdm_data_spec *sp
 /* Takes the model's input shape if samples of shape `found` may be seen so, or `found` itself if nothing is wanted. */
 tdm_status tdm__dataset_take_shape(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
                                    const tdm_shape *found, const char *source);
-/* A device may keep x of all samples if that is at most `most` bytes: sets `resident_bytes`. For samples that are drawn,
- * `most` is what can be drawn in seconds. Behind tdm__dataset_take_range. */
+/* A device may keep x of all samples if that is at most `most` bytes: sets `resident_bytes`. For samples that are
+ * drawn, `most` is what can be drawn in seconds. Behind tdm__dataset_take_range. */
 void tdm__dataset_set_resident(tdm_dataset *dataset, size_t most);
 /* TDM_E_DATA unless `spec` has labels where the loss wants labels. `source` names the data. */
 tdm_status tdm__dataset_wants_labels(const tdm_data_spec *spec, const tdm_data_wanted *wanted, const char *source);
