@@ -45,7 +45,7 @@ typedef struct tdm_transform_spec {
     tdm_floats mean, stdev; /* normalize; count 0: none, 1: every channel alike */
 } tdm_transform_spec;
 
-/* Whether a GPU keeps the training samples in its memory. auto: if they take a quarter of what is free there at most. */
+/* Whether a GPU keeps the training samples in its memory. auto: if they take at most a quarter of what is free. */
 typedef enum tdm_resident_mode { TDM_RESIDENT_AUTO, TDM_RESIDENT_ALWAYS, TDM_RESIDENT_NEVER } tdm_resident_mode;
 
 typedef struct tdm_data_section {
