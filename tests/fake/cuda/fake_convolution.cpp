@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "fake_library.h"
-
 namespace fake {
 
 int64_t out_size(const convolution &c, size_t axis) {
@@ -12,8 +10,11 @@ int64_t out_size(const convolution &c, size_t axis) {
     return (c.x.dim[H + axis] + 2 * c.how.pad[axis] - kernel) / c.how.stride[axis] + 1;
 }
 
+/* FLOAT_CONFIG and PSEUDO_BFLOAT16_CONFIG of the tables under cudnnConvolutionForward, cudnnConvolutionBackwardData and
+ * cudnnConvolutionBackwardFilter: x, w and y of one type, sums in float. */
 cudnnStatus_t check(const convolution &c) {
     if (!c.how.set || c.x.dim[N] == 0 || c.w.dim[K] == 0 || c.y.dim[N] == 0) return CUDNN_STATUS_BAD_PARAM;
+    if (c.x.kind != c.w.kind || c.x.kind != c.y.kind) return CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE;
     if (c.how.mode != CUDNN_CROSS_CORRELATION) return CUDNN_STATUS_NOT_SUPPORTED;
     if (c.x.dim[C] != c.w.dim[C] * c.how.groups || c.w.dim[K] % c.how.groups != 0) {
         return CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH;
@@ -25,14 +26,16 @@ cudnnStatus_t check(const convolution &c) {
 }
 
 /* Packed n c h w, rounded as the multiplier takes it. */
-static std::vector<float> packed(const float *from, const shape4 &s, cudnnMathType_t math) {
+static std::vector<float> packed(const void *from, const shape4 &s, cudnnMathType_t math) {
     const int bits = math == CUDNN_FMA_MATH ? 23 : math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION ? 7 : 10;
     std::vector<float> to;
     to.reserve(static_cast<size_t>(s.dim[N] * s.dim[C] * s.dim[H] * s.dim[W]));
     for (int64_t n = 0; n < s.dim[N]; n++)
         for (int64_t c = 0; c < s.dim[C]; c++)
             for (int64_t h = 0; h < s.dim[H]; h++)
-                for (int64_t w = 0; w < s.dim[W]; w++) to.push_back(fake::rounded(from[at(s, n, c, h, w)], bits));
+                for (int64_t w = 0; w < s.dim[W]; w++) {
+                    to.push_back(fake::rounded(fake::number_at(from, s.kind, at(s, n, c, h, w)), bits));
+                }
     return to;
 }
 
@@ -76,7 +79,7 @@ std::vector<double> zeros(const shape4 &s) {
     return std::vector<double>(static_cast<size_t>(s.dim[N] * s.dim[C] * s.dim[H] * s.dim[W]));
 }
 
-std::vector<double> forward_sums(const convolution &c, const float *x_at, const float *w_at) {
+std::vector<double> forward_sums(const convolution &c, const void *x_at, const void *w_at) {
     const std::vector<float> x = packed(x_at, c.x, c.how.math), w = packed(w_at, c.w, c.how.math);
     std::vector<double> y = zeros(c.y);
     const int64_t stride = c.how.stride[1];
@@ -93,7 +96,7 @@ std::vector<double> forward_sums(const convolution &c, const float *x_at, const 
     return y;
 }
 
-std::vector<double> data_sums(const convolution &c, const float *w_at, const float *dy_at) {
+std::vector<double> data_sums(const convolution &c, const void *w_at, const void *dy_at) {
     const std::vector<float> w = packed(w_at, c.w, c.how.math), dy = packed(dy_at, c.y, c.how.math);
     std::vector<double> dx = zeros(c.x);
     const int64_t stride = c.how.stride[1];
@@ -110,7 +113,7 @@ std::vector<double> data_sums(const convolution &c, const float *w_at, const flo
     return dx;
 }
 
-std::vector<double> filter_sums(const convolution &c, const float *x_at, const float *dy_at) {
+std::vector<double> filter_sums(const convolution &c, const void *x_at, const void *dy_at) {
     const std::vector<float> x = packed(x_at, c.x, c.how.math), dy = packed(dy_at, c.y, c.how.math);
     std::vector<double> dw = zeros(c.w);
     const int64_t stride = c.how.stride[1];

@@ -1,4 +1,4 @@
-/* The sums of convolutions, for the fake cuDNN: in double, over floats rounded as the multiplier takes them. */
+/* The sums of convolutions, for the fake cuDNN: in double, over numbers rounded as the multiplier takes them. */
 #ifndef CUDA_EMULATED_FAKE_CONVOLUTION_H
 #define CUDA_EMULATED_FAKE_CONVOLUTION_H
 
@@ -8,12 +8,15 @@
 
 #include <cudnn.h>
 
+#include "fake_library.h"
+
 namespace fake {
 
 enum { N, C, H, W, K = 0 };
 
 struct shape4 { /* n c h w of a tensor, k c h w of a filter; strides of the same */
     std::array<int64_t, 4> dim = {0, 0, 0, 0}, stride = {0, 0, 0, 0};
+    fake::kind kind = fake::kind::floats;
 };
 
 inline int64_t at(const shape4 &s, int64_t n, int64_t c, int64_t h, int64_t w) {
@@ -41,9 +44,9 @@ cudnnStatus_t check(const convolution &c);
 
 /* Packed, in the order n c h w of what they are the sums of. */
 std::vector<double> zeros(const shape4 &s);
-std::vector<double> forward_sums(const convolution &c, const float *x, const float *w);
-std::vector<double> data_sums(const convolution &c, const float *w, const float *dy);
-std::vector<double> filter_sums(const convolution &c, const float *x, const float *dy);
+std::vector<double> forward_sums(const convolution &c, const void *x, const void *w);
+std::vector<double> data_sums(const convolution &c, const void *w, const void *dy);
+std::vector<double> filter_sums(const convolution &c, const void *x, const void *dy);
 
 } // namespace fake
 

@@ -1,11 +1,11 @@
-/* libcublasLt.so.13, played: column-major products of floats with batches and epilogues, computed in double.
+/* libcublasLt.so.13, played: column-major products of floats and of bf16 with batches and epilogues, computed in double.
  *
  * Where the real one is free to choose, this one takes turns: algorithms are offered per alignment and reduction
  * scheme, those that add in place are not steady, and whether a relu passes NaN on depends on the shape. */
 #include "fake_library.h"
 
 #include <atomic>
-#include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 #include <cublasLt.h>
@@ -52,8 +52,24 @@ shape operand(const cublasLtMatrixLayoutOpaque &m, int32_t transpose) {
     return transpose == CUBLAS_OP_N ? shape{m.rows, m.columns} : shape{m.columns, m.rows};
 }
 
+fake::kind kind_of(const cublasLtMatrixLayoutOpaque &m) {
+    return m.type == CUDA_R_16BF ? fake::kind::bf16 : fake::kind::floats;
+}
+
+/* The rows of the table of types under cublasLtMatmul in NVIDIA's documentation that are played: float x float -> float
+ * in f32 and with faster factors, and with COMPUTE_32F bf16 x bf16 -> bf16 or float. The bias is of D's type, by that
+ * table and by cublasLt.h at CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE. */
+bool types_serve(int32_t compute, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+    if (a != b || c != d) return false;
+    if (a == CUDA_R_16BF) {
+        return (d == CUDA_R_16BF || d == CUDA_R_32F) &&
+               (compute == CUBLAS_COMPUTE_32F || compute == CUBLAS_COMPUTE_32F_PEDANTIC);
+    }
+    return a == CUDA_R_32F && d == CUDA_R_32F;
+}
+
 bool is_plain(const cublasLtMatrixLayoutOpaque &m) {
-    return m.type == CUDA_R_32F && m.order == CUBLASLT_ORDER_COL && m.batch >= 1 && m.rows > 0 && m.columns > 0 &&
+    return m.order == CUBLASLT_ORDER_COL && m.batch >= 1 && m.rows > 0 && m.columns > 0 &&
            m.leading >= static_cast<int64_t>(m.rows);
 }
 
@@ -66,6 +82,7 @@ cublasStatus_t check(const cublasLtMatmulDescOpaque &desc, const cublasLtMatrixL
                      const cublasLtMatrixLayoutOpaque &d) {
     const shape left = operand(a, desc.transpose_a), right = operand(b, desc.transpose_b);
     if (!is_plain(a) || !is_plain(b) || !is_plain(c) || !is_plain(d)) return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (!types_serve(desc.compute, a.type, b.type, c.type, d.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
     if (desc.scale != CUDA_R_32F || desc.pointer_mode != 0 || desc.transpose_c != CUBLAS_OP_N) {
         return CUBLAS_STATUS_NOT_SUPPORTED;
     }
@@ -82,8 +99,8 @@ cublasStatus_t check(const cublasLtMatmulDescOpaque &desc, const cublasLtMatrixL
 struct product {
     cublasLtMatmulDescOpaque desc;
     cublasLtMatrixLayoutOpaque a_layout, b_layout, c_layout, d_layout;
-    const float *a, *b, *c;
-    float *d;
+    const void *a, *b, *c;
+    void *d;
     float alpha, beta;
     void *workspace;
     size_t workspace_bytes;
@@ -97,13 +114,16 @@ int fraction_bits(int32_t compute) {
 }
 
 /* op(matrix) as rows x columns, the rows one after the other, rounded as the multiplier takes it. */
-std::vector<float> gather(const float *from, const cublasLtMatrixLayoutOpaque &layout, int32_t transpose, int bits) {
+std::vector<float> gather(const void *from, const cublasLtMatrixLayoutOpaque &layout, int64_t batch, int32_t transpose,
+                          int bits) {
     const shape s = operand(layout, transpose);
     const uint64_t leading = static_cast<uint64_t>(layout.leading);
+    const int64_t first = batch * layout.stride;
     std::vector<float> to(s.rows * s.columns);
     for (uint64_t i = 0; i < s.rows; i++) {
         for (uint64_t j = 0; j < s.columns; j++) {
-            const float value = transpose == CUBLAS_OP_N ? from[i + j * leading] : from[j + i * leading];
+            const uint64_t at = transpose == CUBLAS_OP_N ? i + j * leading : j + i * leading;
+            const float value = fake::number_at(from, kind_of(layout), first + static_cast<int64_t>(at));
             to[i * s.columns + j] = fake::rounded(value, bits);
         }
     }
@@ -116,26 +136,32 @@ float relu(float value, uint64_t rows) {
     return value > 0 ? value : 0.0f;
 }
 
-float finished(const product &p, double sum, const float *c, const float *bias, uint64_t row) {
+/* alpha sum + beta C + bias, at column-major place (row, column) of this batch's result. */
+void finish(const product &p, double sum, int64_t batch, uint64_t row, uint64_t column) {
+    const auto at = [&](const cublasLtMatrixLayoutOpaque &m) {
+        return batch * m.stride + static_cast<int64_t>(row + column * static_cast<uint64_t>(m.leading));
+    };
+    const fake::kind kind = kind_of(p.d_layout);
     double value = static_cast<double>(p.alpha) * sum;
-    if (p.beta != 0) value += static_cast<double>(p.beta) * static_cast<double>(*c);
-    if (bias != nullptr) value += static_cast<double>(bias[row]);
+    if (p.beta != 0) {
+        value += static_cast<double>(p.beta) *
+                 static_cast<double>(fake::number_at(p.c, kind_of(p.c_layout), at(p.c_layout)));
+    }
+    if (has(p.desc.epilogue, CUBLASLT_EPILOGUE_BIAS)) {
+        const int64_t which = batch * p.desc.bias_stride + static_cast<int64_t>(row);
+        value += static_cast<double>(fake::number_at(p.desc.bias, kind, which));
+    }
     float out = static_cast<float>(value);
-    if (!p.steady) out = fake::unsteady(out, p.run);
-    return has(p.desc.epilogue, CUBLASLT_EPILOGUE_RELU) ? relu(out, p.d_layout.rows) : out;
+    if (!p.steady) out = fake::unsteady(out, kind, p.run);
+    if (has(p.desc.epilogue, CUBLASLT_EPILOGUE_RELU)) out = relu(out, p.d_layout.rows);
+    fake::set_number(p.d, kind, at(p.d_layout), out);
 }
 
 void run_one(const product &p, int64_t batch) {
     const int bits = fraction_bits(p.desc.compute);
-    const auto a = gather(p.a + batch * p.a_layout.stride, p.a_layout, p.desc.transpose_a, bits);
-    const auto b = gather(p.b + batch * p.b_layout.stride, p.b_layout, p.desc.transpose_b, bits);
-    const float *c = p.c + batch * p.c_layout.stride;
-    float *d = p.d + batch * p.d_layout.stride;
+    const auto a = gather(p.a, p.a_layout, batch, p.desc.transpose_a, bits);
+    const auto b = gather(p.b, p.b_layout, batch, p.desc.transpose_b, bits);
     const uint64_t rows = p.d_layout.rows, columns = p.d_layout.columns, depth = a.size() / rows;
-    const float *bias = nullptr;
-    if (has(p.desc.epilogue, CUBLASLT_EPILOGUE_BIAS)) {
-        bias = static_cast<const float *>(p.desc.bias) + batch * p.desc.bias_stride;
-    }
     std::vector<double> sums(columns);
     for (uint64_t i = 0; i < rows; i++) {
         sums.assign(columns, 0.0);
@@ -144,10 +170,7 @@ void run_one(const product &p, int64_t batch) {
             const float *right = b.data() + k * columns;
             for (uint64_t j = 0; j < columns; j++) sums[j] += left * static_cast<double>(right[j]);
         }
-        for (uint64_t j = 0; j < columns; j++) {
-            const float *old = c + i + j * static_cast<uint64_t>(p.c_layout.leading);
-            d[i + j * static_cast<uint64_t>(p.d_layout.leading)] = finished(p, sums[j], old, bias, i);
-        }
+        for (uint64_t j = 0; j < columns; j++) finish(p, sums[j], batch, i, j);
     }
 }
 
@@ -160,7 +183,7 @@ void run_all(const product &p) {
 
 size_t extent(const cublasLtMatrixLayoutOpaque &m) {
     const int64_t numbers = static_cast<int64_t>(m.rows) + (static_cast<int64_t>(m.columns) - 1) * m.leading;
-    return static_cast<size_t>(numbers + (m.batch - 1) * m.stride) * sizeof(float);
+    return static_cast<size_t>(numbers + (m.batch - 1) * m.stride) * fake::size_of(kind_of(m));
 }
 
 bool is_aligned(const void *pointer, uint64_t alignment) {
@@ -175,7 +198,7 @@ bool operands_serve(const product &p, uint64_t alignment) {
     }
     if (p.beta != 0 && !(is_aligned(p.c, alignment) && cuda_emulated_reachable(p.c, extent(p.c_layout)))) return false;
     if (!has(p.desc.epilogue, CUBLASLT_EPILOGUE_BIAS)) return true;
-    return p.desc.bias != nullptr && cuda_emulated_reachable(p.desc.bias, p.d_layout.rows * sizeof(float));
+    return p.desc.bias != nullptr && cuda_emulated_reachable(p.desc.bias, p.d_layout.rows * fake::size_of(kind_of(p.d_layout)));
 }
 
 template <class Value> cublasStatus_t set(Value *to, const void *from, size_t bytes) {
@@ -370,6 +393,12 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
 }
 
 namespace {
+/* A knob for tests: no algorithm takes operands that are aligned to less. Read whenever it matters. */
+uint32_t least_alignment() {
+    const char *text = std::getenv("CUBLASLT_EMULATED_ALIGNMENT");
+    return text != nullptr ? static_cast<uint32_t>(std::strtoul(text, nullptr, 10)) : 0;
+}
+
 /* Best first: one that adds in place, one that adds in a workspace, one that needs nothing. */
 std::vector<cublasLtMatmulHeuristicResult_t> candidates(const cublasLtMatmulPreferenceOpaque &wish,
                                                         const cublasLtMatrixLayoutOpaque &d) {
@@ -378,6 +407,7 @@ std::vector<cublasLtMatmulHeuristicResult_t> candidates(const cublasLtMatmulPref
     std::vector<cublasLtMatmulHeuristicResult_t> found;
     uint32_t alignment = 16;
     for (uint32_t one : wish.alignment) alignment = one < alignment ? one : alignment;
+    if (alignment < least_alignment()) return found;
     for (uint32_t scheme : schemes) {
         const uint64_t workspace = scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE ? 64 + 4 * d.rows * d.columns : 0;
         if (scheme != CUBLASLT_REDUCTION_SCHEME_NONE && (wish.schemes & scheme) == 0) continue;
@@ -443,17 +473,17 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                  *b_layout,
                  *c_layout,
                  *d_layout,
-                 static_cast<const float *>(a),
-                 static_cast<const float *>(b),
-                 static_cast<const float *>(c),
-                 static_cast<float *>(d),
+                 a,
+                 b,
+                 c,
+                 d,
                  *static_cast<const float *>(alpha),
                  *static_cast<const float *>(beta),
                  workspace,
                  needs,
                  algo == nullptr || algo->data[word_scheme] != CUBLASLT_REDUCTION_SCHEME_INPLACE,
                  runs++};
-    if (!operands_serve(p, algo != nullptr ? algo->data[word_alignment] : 4)) return CUBLAS_STATUS_INVALID_VALUE;
+    if (!operands_serve(p, algo != nullptr ? algo->data[word_alignment] : 2)) return CUBLAS_STATUS_INVALID_VALUE;
     const cudaError_t error = cuda_emulated::enqueue(stream, [p] { run_all(p); });
     return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

@@ -1,4 +1,4 @@
-/* libcudnn.so.9, played: convolutions of floats in 2 dimensions, NCHW or NHWC, with groups, strides, padding and
+/* libcudnn.so.9, played: convolutions of floats and of bf16 in 2 dimensions, NCHW or NHWC, with groups, strides, padding and
  * dilation, computed in double.
  *
  * As the real one it offers several algorithms, best first, some of which want a workspace and some of which add up in
@@ -67,12 +67,13 @@ cudnnStatus_t enter(std::initializer_list<const void *> objects) {
     } while (0)
 
 cudnnStatus_t set_shape(shape4 *to, cudnnDataType_t type, cudnnTensorFormat_t format, std::array<int64_t, 4> dim) {
-    if (type != CUDNN_DATA_FLOAT) return CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE;
+    if (type != CUDNN_DATA_FLOAT && type != CUDNN_DATA_BFLOAT16) return CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE;
     if (format != CUDNN_TENSOR_NCHW && format != CUDNN_TENSOR_NHWC) return CUDNN_STATUS_NOT_SUPPORTED_LAYOUT;
     for (int64_t one : dim) {
         if (one < 1) return CUDNN_STATUS_BAD_PARAM;
     }
     to->dim = dim;
+    to->kind = type == CUDNN_DATA_BFLOAT16 ? kind::bf16 : kind::floats;
     if (format == CUDNN_TENSOR_NCHW) {
         to->stride = {dim[C] * dim[H] * dim[W], dim[H] * dim[W], dim[W], 1};
     } else {
@@ -97,7 +98,7 @@ std::array<int64_t, 4> four(const int *from) {
 size_t extent(const shape4 &s) {
     int64_t last = 0;
     for (size_t i = 0; i < 4; i++) last += (s.dim[i] - 1) * s.stride[i];
-    return static_cast<size_t>(last + 1) * sizeof(float);
+    return static_cast<size_t>(last + 1) * fake::size_of(s.kind);
 }
 
 bool reaches(const void *pointer, const shape4 &s) {
@@ -108,18 +109,20 @@ bool reaches(const void *pointer, const shape4 &s) {
 
 /* to = alpha sums + beta to, then what `last` makes of it: last(value, n, c, h, w). */
 template <class Last>
-void scatter(const convolution &c, const std::vector<double> &sums, float alpha, float beta, float *to, const shape4 &s,
+void scatter(const convolution &c, const std::vector<double> &sums, float alpha, float beta, void *to, const shape4 &s,
              Last last) {
     size_t index = 0;
     for (int64_t n = 0; n < s.dim[N]; n++)
         for (int64_t channel = 0; channel < s.dim[C]; channel++)
             for (int64_t h = 0; h < s.dim[H]; h++)
                 for (int64_t w = 0; w < s.dim[W]; w++) {
-                    float *one = to + at(s, n, channel, h, w);
+                    const int64_t one = at(s, n, channel, h, w);
                     double value = static_cast<double>(alpha) * sums[index++];
-                    if (beta != 0) value += static_cast<double>(beta) * static_cast<double>(*one);
+                    if (beta != 0) {
+                        value += static_cast<double>(beta) * static_cast<double>(fake::number_at(to, s.kind, one));
+                    }
                     const float out = static_cast<float>(last(value, n, channel, h, w));
-                    *one = c.steady ? out : fake::unsteady(out, c.run);
+                    fake::set_number(to, s.kind, one, c.steady ? out : fake::unsteady(out, s.kind, c.run));
                 }
 }
 
@@ -475,8 +478,7 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, c
     }
     return queue(handle, [=, scale = number(alpha), keep = number(beta)] {
         fake::use_workspace(c.workspace, c.workspace_bytes);
-        const auto sums = forward_sums(c, static_cast<const float *>(x), static_cast<const float *>(w));
-        scatter(c, sums, scale, keep, static_cast<float *>(y), c.y, as_it_is);
+        scatter(c, forward_sums(c, x, w), scale, keep, y, c.y, as_it_is);
     });
 }
 
@@ -493,6 +495,8 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
     if (z_shape.dim != c.y.dim || bias_shape.dim != std::array<int64_t, 4>{1, c.y.dim[C], 1, 1}) {
         return CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH;
     }
+    /* The table under cudnnConvolutionBiasActivationForward: z and the bias are of y's type, in bf16 too. */
+    if (z_shape.kind != c.y.kind || bias_shape.kind != c.y.kind) return CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE;
     const bool relu = activation->mode == CUDNN_ACTIVATION_RELU, keeps_nan = activation->nan == CUDNN_PROPAGATE_NAN;
     if (!activation->set || (!relu && activation->mode != CUDNN_ACTIVATION_IDENTITY)) return CUDNN_STATUS_NOT_SUPPORTED;
     if (!relu && algo != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM) return CUDNN_STATUS_NOT_SUPPORTED;
@@ -502,15 +506,14 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
     }
     return queue(handle, [=, scale = number(alpha1), add = number(alpha2)] {
         fake::use_workspace(c.workspace, c.workspace_bytes);
-        const auto sums = forward_sums(c, static_cast<const float *>(x), static_cast<const float *>(w));
-        const float *adds = static_cast<const float *>(z), *biases = static_cast<const float *>(bias);
-        scatter(c, sums, scale, 0, static_cast<float *>(y), c.y,
+        scatter(c, forward_sums(c, x, w), scale, 0, y, c.y,
                 [&](double value, int64_t n, int64_t channel, int64_t h, int64_t column) {
                     if (add != 0) {
-                        value +=
-                            static_cast<double>(add) * static_cast<double>(adds[at(z_shape, n, channel, h, column)]);
+                        const int64_t place = at(z_shape, n, channel, h, column);
+                        value += static_cast<double>(add) * static_cast<double>(number_at(z, z_shape.kind, place));
                     }
-                    value += static_cast<double>(biases[channel * bias_shape.stride[C]]);
+                    const int64_t place = channel * bias_shape.stride[C];
+                    value += static_cast<double>(number_at(bias, bias_shape.kind, place));
                     if (!relu || (std::isnan(value) && keeps_nan)) return value;
                     return value > 0 ? value : 0;
                 });
@@ -530,8 +533,7 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alp
     }
     return queue(handle, [=, scale = number(alpha), keep = number(beta)] {
         fake::use_workspace(c.workspace, c.workspace_bytes);
-        const auto sums = data_sums(c, static_cast<const float *>(w), static_cast<const float *>(dy));
-        scatter(c, sums, scale, keep, static_cast<float *>(dx), c.x, as_it_is);
+        scatter(c, data_sums(c, w, dy), scale, keep, dx, c.x, as_it_is);
     });
 }
 
@@ -548,8 +550,7 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *a
     }
     return queue(handle, [=, scale = number(alpha), keep = number(beta)] {
         fake::use_workspace(c.workspace, c.workspace_bytes);
-        const auto sums = filter_sums(c, static_cast<const float *>(x), static_cast<const float *>(dy));
-        scatter(c, sums, scale, keep, static_cast<float *>(dw), c.w, as_it_is);
+        scatter(c, filter_sums(c, x, dy), scale, keep, dw, c.w, as_it_is);
     });
 }
 
@@ -561,15 +562,14 @@ cudnnStatus_t cudnnConvolutionBackwardBias(cudnnHandle_t handle, const void *alp
     if (to.dim != std::array<int64_t, 4>{1, from.dim[C], 1, 1}) return CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH;
     if (alpha == nullptr || beta == nullptr || !reaches(dy, from) || !reaches(db, to)) return CUDNN_STATUS_BAD_PARAM;
     return queue(handle, [=, scale = number(alpha), keep = number(beta)] {
-        const float *values = static_cast<const float *>(dy);
         std::vector<double> sums = zeros(to);
         for (int64_t n = 0; n < from.dim[N]; n++)
             for (int64_t c = 0; c < from.dim[C]; c++)
                 for (int64_t h = 0; h < from.dim[H]; h++)
                     for (int64_t w = 0; w < from.dim[W]; w++) {
-                        sums[static_cast<size_t>(c)] += static_cast<double>(values[at(from, n, c, h, w)]);
+                        sums[static_cast<size_t>(c)] += static_cast<double>(number_at(dy, from.kind, at(from, n, c, h, w)));
                     }
         const convolution steady = join(from, from, from, manner());
-        scatter(steady, sums, scale, keep, static_cast<float *>(db), to, as_it_is);
+        scatter(steady, sums, scale, keep, db, to, as_it_is);
     });
 }

@@ -25,6 +25,33 @@ inline float rounded(float value, int bits) {
     return value;
 }
 
+/* What memory holds: floats, or bf16, which is widened exactly and rounded to the nearest, ties to even. */
+enum class kind { floats, bf16 };
+
+inline size_t size_of(kind k) {
+    return k == kind::bf16 ? sizeof(uint16_t) : sizeof(float);
+}
+
+inline float number_at(const void *from, kind k, int64_t index) {
+    uint32_t raw;
+    float value;
+    if (k == kind::floats) return static_cast<const float *>(from)[index];
+    raw = static_cast<uint32_t>(static_cast<const uint16_t *>(from)[index]) << 16;
+    std::memcpy(&value, &raw, sizeof value);
+    return value;
+}
+
+inline void set_number(void *to, kind k, int64_t index, float value) {
+    uint32_t raw;
+    if (k == kind::floats) {
+        static_cast<float *>(to)[index] = value;
+        return;
+    }
+    value = rounded(value, 7);
+    std::memcpy(&raw, &value, sizeof raw);
+    static_cast<uint16_t *>(to)[index] = static_cast<uint16_t>(std::isnan(value) ? 0x7fff : raw >> 16);
+}
+
 /* Handles and descriptors that were made and not destroyed. */
 class living {
   public:
@@ -57,8 +84,9 @@ inline void use_workspace(void *workspace, size_t bytes) {
 }
 
 /* What an algorithm does whose sums are in no fixed order: its last bit differs from run to run. */
-inline float unsteady(float value, unsigned run) {
-    return run % 2 == 0 ? value : std::nextafter(value, INFINITY);
+inline float unsteady(float value, kind k, unsigned run) {
+    if (run % 2 == 0) return value;
+    return k == kind::bf16 ? rounded(value, 7) * (1.0f + 1.0f / 128) : std::nextafter(value, INFINITY);
 }
 
 } // namespace fake
