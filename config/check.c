@@ -251,8 +251,6 @@ static void check_parallel(tdm_config *config) {
                                  "train.precision %s needs a CUDA device, and parallel.device is cpu; "
                                  "write f32",
                                  name));
-    else if (precision == TDM_BF16)
-        not_here(config, "train.precision", "write tf32 or f32", "train.precision bf16 is not in this build");
 }
 
 /* ---- data ---- */

@@ -15,50 +15,19 @@
  * first failing replica, in their order, is reported. With one device there are no threads, and the step is one piece
  * of work on its queue. */
 #include <math.h>
-#include <stdio.h>
 
-#include "modes/parts.h"
+#include "modes/data_parallel.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
-#include "runtime/base/sync.h"
 #include "runtime/train/train.h"
-
-struct dp;
-typedef struct dp_task { /* what one thread works on */
-    struct dp *dp;
-    int index;
-    tdm_worker_fn fn;
-    const tdm_shard *shard; /* in host memory */
-    const float *output;    /* evaluation: in host memory */
-    tdm_rows all, rows;     /* of this step, and the micro-batch of it, where the replica sees them; rows 0: idle */
-    bool first;
-    int64_t output_first; /* row of the gathered outputs */
-} dp_task;
-
-typedef struct dp {
-    tdm_mode base;
-    int count;
-    tdm_replica **replica;
-    tdm_worker **worker; /* NULL with one replica: it runs on the caller's thread */
-    dp_task *task;
-    tdm_replica *output_replica;    /* whose device gathers */
-    char *output, *output_gradient; /* gathered, [rows of all, width]; NULL with loss: replica */
-    char *target;                   /* discrete devices: the other replicas' targets, beside the outputs */
-    float *peer_gradient;           /* discrete devices: another replica's gradients, on replica 0's */
-    const tdm_update *update;
-    tdm_step_values values; /* of this step */
-    tdm_pendings pending;
-    tdm_times *times; /* of the step under way */
-    int64_t at;       /* the clock at the last lap */
-} dp;
 
 static void dp_close(tdm_mode *mode) {
     dp *d = (dp *)mode;
     if (d == NULL) return;
     const tdm_host *host = mode->params.host;
     const tdm_device_ops *ops = mode->params.device;
-    for (int i = 0; d->worker != NULL && i < d->count; i++) tdm__worker_close(d->worker[i]);
+    tdm__dp_close_devices(d);
     if (d->output_replica != NULL) {
         ops->release(d->output_replica->device, d->output);
         ops->release(d->output_replica->device, d->output_gradient);
@@ -67,7 +36,6 @@ static void dp_close(tdm_mode *mode) {
     if (d->peer_gradient != NULL) ops->release(d->replica[0]->device, d->peer_gradient);
     for (int i = 0; d->replica != NULL && i < d->count; i++) tdm__close_replica(d->replica[i]);
     tdm__delete(host, d->replica);
-    tdm__delete(host, d->worker);
     tdm__delete(host, d->task);
     tdm__delete(host, d);
 }
@@ -103,18 +71,15 @@ static tdm_status open_gathered(dp *d) {
 static tdm_status open_all(dp *d) {
     const tdm_mode_params *params = &d->base.params;
     TDM_TRY(tdm__new(params->host, &d->replica, (size_t)d->count, sizeof(*d->replica), "replicas"));
-    TDM_TRY(tdm__new(params->host, &d->worker, (size_t)d->count, sizeof(*d->worker), "threads"));
     TDM_TRY(tdm__new(params->host, &d->task, (size_t)d->count, sizeof(*d->task), "tasks"));
     for (int i = 0; i < d->count; i++) {
         d->task[i] = (dp_task){.dp = d, .index = i};
         bool updates = i == 0 || updates_all(d);
         tdm_replica_wish wish = {.index = i, .state_count = updates ? params->state_count : 0, .parts = 1};
         TDM_TRY(tdm__open_replica(params, &wish, &d->replica[i]));
-        char name[16];
-        snprintf(name, sizeof(name), "dp %d", i);
-        if (d->count > 1) TDM_TRY(tdm__worker_open(&d->worker[i], params->host, name));
     }
-    if (params->device->discrete && d->count > 1) {
+    TDM_TRY(tdm__dp_open_devices(d));
+    if (d->event != NULL && !d->reaches) {
         void *memory = NULL;
         size_t bytes = params->plan->param_floats * sizeof(float);
         TDM_TRY(params->device->allocate(d->replica[0]->device, &memory, bytes, "another replica's gradients"));
@@ -127,7 +92,7 @@ static tdm_status dp_open(tdm_mode **out, const tdm_mode_params *params) {
     *out = NULL;
     dp *d = NULL;
     TDM_TRY(tdm__new(params->host, &d, 1, sizeof(*d), "mode"));
-    d->base = (tdm_mode){&tdm_mode_dp, *params, params->device->discrete && params->replicas == 1 ? TDM_MODE_DEPTH : 1};
+    d->base = (tdm_mode){&tdm_mode_dp, *params, params->device->discrete ? TDM_MODE_DEPTH : 1};
     d->count = params->replicas;
     tdm_status status = open_all(d);
     if (status != TDM_OK) {
@@ -140,59 +105,27 @@ static tdm_status dp_open(tdm_mode **out, const tdm_mode_params *params) {
     return TDM_OK;
 }
 
-/* ---- all replicas at once ---- */
-
-static tdm_status finish(tdm_replica *replica) {
-    return replica->device->ops->finish(replica->device, NULL);
-}
-
-static tdm_status run_task(void *argument) {
-    dp_task *task = argument;
-    TDM_TRY(task->fn(task));
-    return finish(task->dp->replica[task->index]);
-}
-
-static tdm_status parallel(dp *d, tdm_worker_fn fn) {
-    if (d->count == 1) return fn(&d->task[0]);
-    tdm_status first = TDM_OK;
-    tdm_error error;
-    for (int i = 0; i < d->count; i++) {
-        d->task[i].fn = fn;
-        tdm_status status = tdm__worker_start(d->worker[i], run_task, &d->task[i]);
-        if (status != TDM_OK && first == TDM_OK) first = status, tdm__error_save(&error);
-    }
-    for (int i = 0; i < d->count; i++) {
-        tdm_status status = tdm__worker_wait(d->worker[i], -1);
-        if (status == TDM_OK || first != TDM_OK) continue;
-        char prefix[48];
-        snprintf(prefix, sizeof(prefix), "replica %d (%s): ", i, d->replica[i]->device->name);
-        tdm__error_save(&error);
-        tdm__error_restore(&error, prefix);
-        tdm__error_save(&error);
-        first = status;
-    }
-    return first == TDM_OK ? TDM_OK : tdm__error_restore(&error, NULL);
-}
+/* ---- what each replica does ---- */
 
 static tdm_status lap(dp *d, tdm_phase phase) {
-    if (d->count == 1) return tdm__replica_lap(d->replica[0], phase);
+    if (d->count == 1 || d->event != NULL) return tdm__replica_lap(d->replica[0], phase);
     d->times->ms[phase] += tdm__lap(&d->at);
+    return TDM_OK;
+}
+
+static tdm_status begin_one(void *argument) {
+    dp_task *task = argument;
+    dp *d = task->dp;
+    tdm_replica *replica = d->replica[task->index];
+    TDM_TRY(tdm__place_batch(replica, d->batch, task->index, 1, &task->all));
+    TDM_TRY(tdm__replica_begin(replica, &d->values));
+    if (task->index > 0 && d->event != NULL) replica->timed = false; /* the stamps are replica 0's */
     return TDM_OK;
 }
 
 static tdm_status ingest_one(void *argument) {
     dp_task *task = argument;
     return tdm__replica_ingest(task->dp->replica[task->index], &task->all, 1);
-}
-
-/* With several devices the rows are ingested by no captured work, but here. */
-static tdm_status begin_one(void *argument) {
-    dp_task *task = argument;
-    dp *d = task->dp;
-    tdm_replica *replica = d->replica[task->index];
-    TDM_TRY(tdm__replica_place(replica, task->shard, 1, TDM_NO_TICKET, &task->all));
-    TDM_TRY(tdm__replica_begin(replica, &d->values));
-    return ingest_one(task);
 }
 
 static tdm_status replicate_one(void *argument) {
@@ -223,8 +156,8 @@ static tdm_status backward_one(void *argument) {
     return tdm__exec_backward(replica, &task->rows, task->first, NULL);
 }
 
-static tdm_status own_passes(void *user) {
-    dp_task *task = user;
+static tdm_status own_passes(void *argument) {
+    dp_task *task = argument;
     dp *d = task->dp;
     int64_t micro = d->base.params.job->train.accumulate;
     for (int64_t k = 0; k < micro; k++) {
@@ -238,6 +171,7 @@ static tdm_status own_passes_one(void *argument) {
     dp_task *task = argument;
     tdm_replica *replica = task->dp->replica[task->index];
     if (task->all.rows == 0) return TDM_OK;
+    if (task->dp->event != NULL) return own_passes(task); /* a part of the captured work of all */
     return tdm__replica_run(replica, tdm__step_key(task->shard, 1), own_passes, task);
 }
 
@@ -248,7 +182,7 @@ static tdm_status update_one(void *argument) {
 
 static tdm_status leave_one(void *argument) {
     dp_task *task = argument;
-    return tdm__replica_leave(task->dp->replica[task->index]);
+    return tdm__leave_step(task->dp->replica[task->index], task->dp->update, task->index, 1);
 }
 
 static tdm_status evaluate_one(void *argument) {
@@ -259,7 +193,7 @@ static tdm_status evaluate_one(void *argument) {
 
 /* ---- gradients ---- */
 
-/* In host memory: each thread adds one slice of all replicas' gradients, in replica order. */
+/* Where every device reaches every gradient: each adds one slice of them all, in replica order. */
 static tdm_status reduce_one(void *argument) {
     dp_task *task = argument;
     dp *d = task->dp;
@@ -279,7 +213,7 @@ static tdm_status reduce_one(void *argument) {
     return TDM_OK;
 }
 
-/* Between discrete devices: one after another they come to replica 0's and are added there. */
+/* Else: one after another they come to replica 0's device and are added there. */
 static tdm_status reduce_on_root(dp *d) {
     tdm_replica *root = d->replica[0];
     tdm_device *device = root->device;
@@ -290,7 +224,7 @@ static tdm_status reduce_on_root(dp *d) {
         const float *const source[2] = {root->grad, d->peer_gradient};
         TDM_TRY(device->ops->sum(device, root->grad, source, 2, count));
     }
-    return finish(root);
+    return tdm__dp_meet(d);
 }
 
 static tdm_status fetch_gradient_one(void *argument) {
@@ -304,9 +238,9 @@ static tdm_status fetch_gradient_one(void *argument) {
 
 static tdm_status reduce(dp *d) {
     if (d->count == 1) return TDM_OK;
-    if (!d->base.params.device->discrete) return parallel(d, reduce_one);
+    if (d->event == NULL || d->reaches) return tdm__dp_each(d, reduce_one);
     TDM_TRY(reduce_on_root(d));
-    return updates_all(d) ? parallel(d, fetch_gradient_one) : TDM_OK;
+    return updates_all(d) ? tdm__dp_each(d, fetch_gradient_one) : TDM_OK;
 }
 
 /* ---- the phases of one micro-batch ---- */
@@ -346,7 +280,7 @@ static tdm_status loss_of_all(dp *d) {
         TDM_TRY(tdm__loss(&d->base.params, d->output_replica, (float *)(void *)(d->output + at), &rows,
                           (float *)(void *)(d->output_gradient + at), i));
     }
-    return d->count > 1 ? finish(d->output_replica) : TDM_OK;
+    return tdm__dp_meet(d);
 }
 
 static tdm_status gathered_passes(dp *d) {
@@ -357,13 +291,13 @@ static tdm_status gathered_passes(dp *d) {
             if (!tdm__micro_batch(&d->base.params, &d->task[i].all, micro, k, &d->task[i].rows))
                 d->task[i].rows.rows = 0;
         }
-        TDM_TRY(parallel(d, forward_one));
+        TDM_TRY(tdm__dp_each(d, forward_one));
         TDM_TRY(lap(d, TDM_PHASE_FORWARD));
         TDM_TRY(gather(d));
         TDM_TRY(lap(d, TDM_PHASE_GATHER));
         TDM_TRY(loss_of_all(d));
         TDM_TRY(lap(d, TDM_PHASE_LOSS));
-        TDM_TRY(parallel(d, backward_one));
+        TDM_TRY(tdm__dp_each(d, backward_one));
         TDM_TRY(lap(d, TDM_PHASE_BACKWARD));
     }
     return TDM_OK;
@@ -371,26 +305,28 @@ static tdm_status gathered_passes(dp *d) {
 
 /* ---- the step ---- */
 
-/* From the replicas' rows to the new parameters. */
+/* From the replicas' rows to the new parameters. Of discrete devices it is all replica 0's work, which the other queues
+ * join at its beginning and leave at its end. */
 static tdm_status work(void *user) {
     dp *d = user;
-    if (d->count == 1) TDM_TRY(ingest_one(&d->task[0]));
-    if (d->count > 1 && !updates_all(d)) TDM_TRY(parallel(d, replicate_one));
+    TDM_TRY(tdm__dp_fork(d));
+    TDM_TRY(tdm__dp_in_turn(d, ingest_one));
+    if (d->count > 1 && !updates_all(d)) TDM_TRY(tdm__dp_each(d, replicate_one));
     TDM_TRY(lap(d, TDM_PHASE_REPLICATE));
     if (d->output != NULL)
         TDM_TRY(gathered_passes(d));
     else if (d->count == 1)
         TDM_TRY(own_passes(&d->task[0]));
     else
-        TDM_TRY(parallel(d, own_passes_one)); /* timed by their own laps */
+        TDM_TRY(tdm__dp_each(d, own_passes_one)); /* timed by their own laps */
     if (d->count > 1 && d->output == NULL) d->at = tdm__now_ns();
     TDM_TRY(reduce(d));
     TDM_TRY(lap(d, TDM_PHASE_COMM));
     if (updates_all(d))
-        TDM_TRY(parallel(d, update_one));
+        TDM_TRY(tdm__dp_each(d, update_one));
     else
         TDM_TRY(update_one(&d->task[0]));
-    if (d->count > 1) TDM_TRY(finish(d->replica[0]));
+    TDM_TRY(tdm__dp_join(d));
     return lap(d, TDM_PHASE_OPTIMIZER);
 }
 
@@ -407,31 +343,23 @@ static int64_t bytes_moved(const dp *d) {
     return bytes;
 }
 
-/* With one device the step is one piece of work on its queue. */
-static tdm_status submit_alone(dp *d, const tdm_batch *batch, tdm_pending *pending) {
-    tdm_replica *replica = d->replica[0];
-    TDM_TRY(tdm__place_batch(replica, batch, &d->task[0].all));
-    pending->times.ms[TDM_PHASE_SCATTER] = tdm__lap(&d->at);
-    TDM_TRY(tdm__replica_begin(replica, &d->values));
-    TDM_TRY(tdm__replica_run(replica, tdm__step_key(batch->shard, 1), work, d));
-    return tdm__leave_step(replica, d->update);
-}
-
-static tdm_status submit_together(dp *d, tdm_pending *pending) {
-    TDM_TRY(parallel(d, begin_one));
-    pending->times.ms[TDM_PHASE_SCATTER] = tdm__lap(&d->at);
-    TDM_TRY(work(d));
-    return parallel(d, leave_one);
-}
-
 static tdm_status submit(dp *d, const tdm_batch *batch, tdm_pending *pending) {
     pending->denominator = tdm__denominator(&d->base.params, batch->shard, batch->shard_count);
     d->values = tdm__optim_values(d->update, pending->denominator);
+    d->batch = batch;
     d->times = &pending->times;
     d->at = tdm__now_ns();
     for (int i = 0; i < d->count; i++) d->task[i] = (dp_task){.dp = d, .index = i, .shard = &batch->shard[i]};
     pending->bytes_moved = bytes_moved(d);
-    return d->count == 1 ? submit_alone(d, batch, pending) : submit_together(d, pending);
+    TDM_TRY(tdm__dp_in_turn(d, begin_one));
+    TDM_TRY(tdm__dp_join(d));
+    pending->times.ms[TDM_PHASE_SCATTER] = tdm__lap(&d->at);
+    if (d->count == 1 || d->event != NULL)
+        TDM_TRY(tdm__replica_run(d->replica[0], tdm__step_key(batch->shard, d->count), work, d));
+    else
+        TDM_TRY(work(d));
+    TDM_TRY(tdm__dp_fork(d));
+    return tdm__dp_in_turn(d, leave_one);
 }
 
 static tdm_status dp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update) {
@@ -475,7 +403,7 @@ static tdm_status dp_forward(tdm_mode *mode, const tdm_shard *shards, int count,
     dp *d = (dp *)mode;
     for (int i = 0; i < d->count; i++)
         d->task[i] = (dp_task){.dp = d, .index = i, .shard = i < count ? &shards[i] : NULL};
-    TDM_TRY(parallel(d, evaluate_one));
+    TDM_TRY(tdm__dp_each(d, evaluate_one));
     for (int i = 0; i < count; i++) outputs[i] = d->task[i].output;
     return TDM_OK;
 }
@@ -484,7 +412,8 @@ static tdm_status dp_spread(tdm_mode *mode, bool with_state) {
     dp *d = (dp *)mode;
     for (int i = 1; i < d->count; i++) {
         TDM_TRY(tdm__copy_replica(d->replica[i], d->replica[0], with_state));
-        TDM_TRY(finish(d->replica[i]));
+        tdm_device *device = d->replica[i]->device;
+        TDM_TRY(device->ops->finish(device, NULL));
     }
     return TDM_OK;
 }

@@ -257,7 +257,7 @@ static tdm_status run_split(ddp *d, tdm_hash128 key, tdm_pending *pending) {
 }
 
 static tdm_status run(ddp *d, const tdm_batch *batch, const tdm_step_values *values, tdm_pending *pending) {
-    TDM_TRY(tdm__place_batch(d->replica, batch, &d->all));
+    TDM_TRY(tdm__place_batch(d->replica, batch, 0, 1, &d->all));
     TDM_TRY(tdm__replica_begin(d->replica, values));
     tdm_hash128 key = tdm__step_key(batch->shard, 1);
     if (d->split)
@@ -266,7 +266,7 @@ static tdm_status run(ddp *d, const tdm_batch *batch, const tdm_step_values *val
         TDM_TRY(tdm__replica_run(d->replica, key, passes_and_update, d));
     for (int i = 0; d->worker != NULL && i < d->base.params.plan->bucket_count; i++)
         pending->times.ms[TDM_PHASE_COMM] += d->bucket[i].ms;
-    return tdm__leave_step(d->replica, d->update);
+    return tdm__leave_step(d->replica, d->update, 0, 1);
 }
 
 /* ---- what ranks tell each other around it ---- */

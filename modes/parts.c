@@ -34,16 +34,16 @@ static int64_t ticket_of(const tdm_batch *batch) {
     return (int64_t)(((uint64_t)batch->epoch << 32 | (uint64_t)batch->step_in_epoch) & INT64_MAX);
 }
 
-tdm_status tdm__place_batch(tdm_replica *replica, const tdm_batch *batch, tdm_rows *out) {
-    return tdm__replica_place(replica, batch->shard, batch->shard_count, ticket_of(batch), out);
+tdm_status tdm__place_batch(tdm_replica *replica, const tdm_batch *batch, int first, int count, tdm_rows *out) {
+    return tdm__replica_place(replica, batch->shard + first, count, ticket_of(batch), out);
 }
 
-tdm_status tdm__leave_step(tdm_replica *replica, const tdm_update *update) {
+tdm_status tdm__leave_step(tdm_replica *replica, const tdm_update *update, int first, int count) {
     TDM_TRY(tdm__replica_leave(replica));
     if (replica->stage == NULL || update->next == NULL) return TDM_OK;
     const tdm_batch *batch = tdm__loader_peek(update->next);
     if (batch == NULL) return TDM_OK;
-    return tdm__replica_prefetch(replica, batch->shard, batch->shard_count, ticket_of(batch));
+    return tdm__replica_prefetch(replica, batch->shard + first, count, ticket_of(batch));
 }
 
 tdm_hash128 tdm__step_key(const tdm_shard *shards, int count) {

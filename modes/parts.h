@@ -9,12 +9,13 @@ double tdm__lap(int64_t *last);
 
 /* Micro-batch `part` of `parts` of a shard, by torch.chunk's rule; false when it has no rows. */
 bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_t parts, int64_t part, tdm_rows *out);
-/* All shards of the batch on one replica; out has room for them. */
-tdm_status tdm__place_batch(tdm_replica *replica, const tdm_batch *batch, tdm_rows *out);
+/* `count` shards of the batch, from `first` on, on one replica; out has room for them. */
+tdm_status tdm__place_batch(tdm_replica *replica, const tdm_batch *batch, int first, int count, tdm_rows *out);
 /* What decides the work of a step beside the job: the rows of each part. */
 tdm_hash128 tdm__step_key(const tdm_shard *shards, int count);
-/* Behind the step's work: its outcome comes to the host, the next batch starts on its way to the device. */
-tdm_status tdm__leave_step(tdm_replica *replica, const tdm_update *update);
+/* Behind the step's work: its outcome comes to the host, these shards of the next batch start on their way to the
+ * device. */
+tdm_status tdm__leave_step(tdm_replica *replica, const tdm_update *update, int first, int count);
 
 /* What is known of a step when it is submitted and told when it is collected. */
 typedef struct tdm_pending {

@@ -110,10 +110,10 @@ static tdm_status submit(single *s, const tdm_batch *batch, tdm_pending *pending
     pending->denominator = tdm__denominator(params, batch->shard, batch->shard_count);
     tdm_step_values values = tdm__optim_values(s->update, pending->denominator);
     s->parts = batch->shard_count;
-    TDM_TRY(tdm__place_batch(s->replica, batch, s->rows));
+    TDM_TRY(tdm__place_batch(s->replica, batch, 0, s->parts, s->rows));
     TDM_TRY(tdm__replica_begin(s->replica, &values));
     TDM_TRY(tdm__replica_run(s->replica, tdm__step_key(batch->shard, batch->shard_count), work, s));
-    return tdm__leave_step(s->replica, s->update);
+    return tdm__leave_step(s->replica, s->update, 0, s->parts);
 }
 
 static tdm_status single_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update) {

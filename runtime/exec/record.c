@@ -127,7 +127,9 @@ static tdm_status run_plainly(tdm_replica *replica, tdm_work work, void *user) {
 static tdm_status capture(tdm_replica *replica, tdm_work work, void *user) {
     tdm_device *device = replica->device;
     TDM_TRY(device->ops->capture_begin(device));
+    replica->capturing = true;
     tdm_status status = run_plainly(replica, work, user);
+    replica->capturing = false;
     tdm_error error;
     if (status != TDM_OK) tdm__error_save(&error);
     tdm_status ended = device->ops->capture_end(device, &replica->record->capture);

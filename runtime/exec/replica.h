@@ -93,6 +93,7 @@ typedef struct tdm_replica {
 
     tdm_record *record, *records; /* in use; all, the last used first */
     bool captures;                /* work that comes again is captured */
+    bool capturing;               /* at present */
     bool captures_together;       /* other ranks capture the same: going on without is no choice of this one's */
     bool timed;                   /* phases are timed in this step */
     uint64_t timed_at;            /* the last step in which they were; 0: none */

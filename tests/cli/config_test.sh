@@ -33,16 +33,16 @@ code 3 "$tandem" check missing.yaml
 has "$err" "missing.yaml"
 
 # What this build lacks is a warning; a fault beside it is one still.
-code 0 "$tandem" check toy.yaml train.precision=bf16 parallel.stages=2
-has "$err" "warning[C016]: train.precision bf16 is not in this build"
+code 0 "$tandem" check toy.yaml parallel.mode=ddp parallel.ddp.backend=gloo parallel.stages=2
+has "$err" "warning[C016]: parallel.ddp.backend gloo"
 has "$err" "warning[C016]: parallel.stages above 1"
 has "$out" "would end with status 11"
-code 0 "$tandem" check toy.yaml train.precision=bf16 --format json
+code 0 "$tandem" check toy.yaml parallel.stages=2 --format json
 has "$out" '"id": "C016"'
-code 3 "$tandem" check toy.yaml train.precision=bf16 optimizer.lr=fast
+code 3 "$tandem" check toy.yaml parallel.stages=2 optimizer.lr=fast
 has "$out" "error[C016]"
-code 11 "$tandem" train toy.yaml train.precision=bf16 --run-dir never
-has "$err" "train.precision bf16 is not in this build"
+code 11 "$tandem" train toy.yaml parallel.stages=2 --run-dir never
+has "$err" "parallel.stages above 1"
 [ -e never ] && fail "a run directory was made for a job that this build cannot run"
 
 code 0 "$tandem" show toy.yaml

@@ -63,6 +63,14 @@ static void give_access(int from, int to) {
     (void)cudaGetLastError();
 }
 
+static bool reaches(tdm_device *device, tdm_device *peer) {
+    if (device->index == peer->index) return true;
+    if (cudaSetDevice(device->index) != cudaSuccess) return false;
+    const cudaError_t error = cudaDeviceEnablePeerAccess(peer->index, 0);
+    (void)cudaGetLastError(); /* "already" is an answer, too */
+    return error == cudaSuccess || error == cudaErrorPeerAccessAlreadyEnabled;
+}
+
 static void meet_peers(int index) {
     atomic_fetch_add(&open_count[index], 1);
     for (int peer = 0; peer < MAX_DEVICES; peer++) {
@@ -241,6 +249,7 @@ const tdm_device_ops tdm__cuda_device_ops = {
     .capture_end = tdm__cuda_capture_end,
     .capture_run = tdm__cuda_capture_run,
     .capture_free = tdm__cuda_capture_free,
+    .reaches = reaches,
     .queue_handle = tdm__cuda_queue_handle,
     .report = tdm__cuda_report,
 };

@@ -130,6 +130,9 @@ typedef struct tdm_device_ops {
     tdm_status (*capture_run)(tdm_device *device, tdm_capture *capture);
     void (*capture_free)(tdm_device *device, tdm_capture *capture);
 
+    /* May kernels of `device` read and write memory of `peer`? Discrete devices of one kind only. */
+    bool (*reaches)(tdm_device *device, tdm_device *peer);
+
     /* The queue as the device's own library knows it (cudaStream_t); for communicators. */
     void *(*queue_handle)(tdm_device *device, tdm_queue *queue);
 
