@@ -179,9 +179,27 @@ TEST(glyphs_are_pure) {
         CHECK_OK(b->ops->read(b, i, y, &label_y));
         CHECK_INT(label_x, label_y);
         CHECK(memcmp(x, y, sizeof(x)) == 0);
+        CHECK_OK(b->ops->read(b, i, NULL, &label_y)); /* alone, too */
+        CHECK_INT(label_x, label_y);
     }
     tdm__dataset_close(a);
     tdm__dataset_close(b);
+}
+
+/* So much as is drawn in seconds may be drawn at once. */
+TEST(resident) {
+    tdm_data_wanted wanted = wanted_classes(3, (int64_t[]){3, 32, 32}, 10);
+    tdm_data_spec specs[2] = {glyph_spec(87381, 7, 0.2), glyph_spec(87382, 7, 0.2)};
+    tdm_dataset *dataset;
+    for (int i = 0; i < 2; i++) {
+        dataset = open_or_stop(&specs[i], &wanted);
+        CHECK_INT(dataset->resident_bytes, i == 0 ? 87381 * 3072 : 0);
+        tdm__dataset_close(dataset);
+        specs[i].range = (tdm_ints){2, {7, 10}}; /* only these are */
+        dataset = open_or_stop(&specs[i], &wanted);
+        CHECK_INT(dataset->resident_bytes, 3 * 3072);
+        tdm__dataset_close(dataset);
+    }
 }
 
 /* A nearest-mean classifier, the simplest there is, must tell them apart far better than chance. */
@@ -281,4 +299,4 @@ TEST(source) {
 }
 
 TEST_MAIN(RUN(synthetic_is_torch); RUN(synthetic_at_any_size); RUN(synthetic_limits); RUN(glyphs_are_fixed);
-          RUN(glyphs_are_pure); RUN(glyphs_can_be_learned); RUN(glyph_limits); RUN(source);)
+          RUN(glyphs_are_pure); RUN(resident); RUN(glyphs_can_be_learned); RUN(glyph_limits); RUN(source);)

@@ -81,8 +81,11 @@ TEST(x_types) {
         REQUIRE_OK(tdm__dataset_open(&dataset, tdm_host_default(), &spec, &wanted));
         CHECK_INT(dataset->count, 4);
         CHECK_INT(dataset->x_is_bytes, c == 2);
+        CHECK_INT(dataset->resident_bytes, 24 * (c == 2 ? 1 : sizeof(float)));
         float x[6];
-        int64_t label;
+        int64_t label = -1;
+        REQUIRE_OK(dataset->ops->read(dataset, 3, NULL, &label));
+        CHECK_INT(label, 1);
         REQUIRE_OK(dataset->ops->read(dataset, 2, x, &label));
         CHECK_INT(label, 2);
         CHECK(memcmp(x, c == 2 ? (void *)(u1 + 12) : (void *)(f4 + 12), c == 2 ? 6 : sizeof(x)) == 0);
