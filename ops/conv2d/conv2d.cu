@@ -189,5 +189,5 @@ tdm_status tdm__conv_take_gradient(tdm_cuda_device *device, const tdm_conv_sizes
 
 tdm_status tdm__conv_widen(tdm_cuda_device *device, float *to, const void *from, int64_t count) {
     const widen_item item = {to, (const bf16 *)from};
-    return each(device, item, count, is_aligned(to) && is_aligned(item.from));
+    return each<PACK_OF<bf16>>(device, item, count, is_aligned(to) && is_aligned(from));
 }

@@ -29,10 +29,11 @@ template <class Number> struct bias_item {
     }
 };
 
-template <class Number> tdm_status add_bias(tdm_cuda_device *device, Number *y, const Number *bias, int64_t outer,
-                                            int64_t channels, int64_t inner, bool relu) {
+template <class Number>
+tdm_status add_bias(tdm_cuda_device *device, Number *y, const Number *bias, int64_t outer, int64_t channels,
+                    int64_t inner, bool relu) {
     const bias_item<Number> item = {y, bias, divider_of(inner), divider_of(channels), relu};
-    return each(device, item, outer * channels * inner, is_aligned((const Number *)y));
+    return each<PACK_OF<Number>>(device, item, outer * channels * inner, is_aligned(y));
 }
 
 /* ---- mask ---- */
@@ -59,7 +60,7 @@ template <class Number> struct gradient {
         keep<WIDE>(i, fetch<WIDE>(i));
     }
     bool aligned() const {
-        return is_aligned((const Number *)masked) && is_aligned(dy) && is_aligned(y);
+        return is_aligned(masked) && is_aligned(dy) && is_aligned(y);
     }
 };
 
@@ -184,8 +185,8 @@ template <int WIDE> __device__ float add_block(pack<float, WIDE> sum) {
 
 /* A block has one channel, of a part of the outer ones. */
 template <int WIDE, class Number>
-__global__ void __launch_bounds__(THREADS) planes_kernel(gradient<Number> g, outcome out, divider inner,
-                                                         int64_t outer) {
+__global__ void __launch_bounds__(THREADS)
+    planes_kernel(gradient<Number> g, outcome out, divider inner, int64_t outer) {
     const int64_t channel = blockIdx.x, first = (int64_t)blockIdx.y * out.rows;
     const int64_t end = first + out.rows < outer ? first + out.rows : outer;
     const plane_place place = {inner, first, out.channels, channel};
@@ -240,33 +241,35 @@ tdm_status sum_columns(tdm_cuda_device *device, const gradient<Number> &g, const
     return TDM_OK;
 }
 
-template <int WIDE, class Number> tdm_status sum_planes(tdm_cuda_device *device, const gradient<Number> &g,
-                                                        const outcome &out, int64_t outer, int64_t inner) {
+template <int WIDE, class Number>
+tdm_status sum_planes(tdm_cuda_device *device, const gradient<Number> &g, const outcome &out, int64_t outer,
+                      int64_t inner) {
     const dim3 blocks((unsigned)out.channels, (unsigned)ceil_div(outer, out.rows));
     auto kernel = planes_kernel<WIDE, Number>;
     TDM_LAUNCH(kernel, blocks, THREADS, device->stream, g, out, divider_of(inner / WIDE), outer);
     return TDM_OK;
 }
 
-template <class Number> tdm_status mask(tdm_cuda_device *device, const gradient<Number> &g, float *sums, void *room,
-                                        int64_t outer, int64_t channels, int64_t inner) {
-    if (sums == NULL) return g.y == NULL ? TDM_OK : each(device, g, outer * channels * inner, g.aligned());
+template <class Number>
+tdm_status mask(tdm_cuda_device *device, const gradient<Number> &g, float *sums, void *room, int64_t outer,
+                int64_t channels, int64_t inner) {
+    constexpr int WIDE = PACK_OF<Number>;
+    if (sums == NULL) return g.y == NULL ? TDM_OK : each<WIDE>(device, g, outer * channels * inner, g.aligned());
     const int64_t rows = ceil_div(outer, most_parts(outer, channels, inner));
     const outcome out = {sums, (float *)room, device->turns, channels, rows};
     if (inner == 1) {
-        const bool packs = channels % PACK == 0 && g.aligned() && is_aligned(sums);
-        return packs ? sum_columns<PACK>(device, g, out, outer) : sum_columns<1>(device, g, out, outer);
+        const bool packs = channels % WIDE == 0 && g.aligned() && is_aligned(sums);
+        return packs ? sum_columns<WIDE>(device, g, out, outer) : sum_columns<1>(device, g, out, outer);
     }
-    const bool packs = inner % PACK == 0 && g.aligned();
-    return packs ? sum_planes<PACK>(device, g, out, outer, inner) : sum_planes<1>(device, g, out, outer, inner);
+    const bool packs = inner % WIDE == 0 && g.aligned();
+    return packs ? sum_planes<WIDE>(device, g, out, outer, inner) : sum_planes<1>(device, g, out, outer, inner);
 }
 
 } /* namespace */
 
 tdm_status tdm__cuda_bias(tdm_cuda_device *device, tdm_cuda_number number, void *y, const void *bias, int64_t outer,
                           int64_t channels, int64_t inner, bool relu) {
-    if (number == TDM_CUDA_BF16)
-        return add_bias(device, (bf16 *)y, (const bf16 *)bias, outer, channels, inner, relu);
+    if (number == TDM_CUDA_BF16) return add_bias(device, (bf16 *)y, (const bf16 *)bias, outer, channels, inner, relu);
     return add_bias(device, (float *)y, (const float *)bias, outer, channels, inner, relu);
 }
 

@@ -48,7 +48,14 @@ TEST(the_plan_gets_layouts_without_a_device) {
     desc.precision = TDM_TF32;
     CHECK_INT(layout_for(e, &desc, &saved), TDM_LAYOUT_NHWC);
     CHECK_INT(saved, 8 * 4 * 9 * sizeof(float));
+    desc.precision = TDM_BF16;
+    CHECK_INT(layout_for(e, &desc, &saved), TDM_LAYOUT_PLAIN);
+    desc.x[0].dim[1] = 8;
+    CHECK_INT(layout_for(e, &desc, &saved), TDM_LAYOUT_NHWC);
+    CHECK_INT(saved, 8 * 8 * 9 * sizeof(uint16_t));
     desc.x[0].dim[1] = 3;
+    CHECK_INT(layout_for(e, &desc, &saved), TDM_LAYOUT_PLAIN);
+    desc.precision = TDM_TF32;
     CHECK_INT(layout_for(e, &desc, &saved), TDM_LAYOUT_PLAIN);
     CHECK_INT(e->calls(), calls);
     op_data_close(&data);
@@ -137,7 +144,64 @@ TEST(captured_work_outlives_its_workspace) {
 
 /* ---- failures ---- */
 
-static void fail_everywhere(const char *op, const op_case *test, int precision) {
+enum { BLOCKS = 10 };
+
+/* A kernel with all that it may be given: no bytes in particular. */
+typedef struct {
+    const tdm_kernel *kernel;
+    tdm_kernel_desc desc;
+    tdm_kernel_args args;
+    void *memory[BLOCKS];
+} arranged;
+
+/* `filled`: x is the batch, with at most as many numbers as 8 channels have. */
+static void arrange(const emulated *e, arranged *p, const op_data *data, tdm_device *device, int precision,
+                    bool filled) {
+    tdm_kernel_fit fit = {.x_layout = {TDM_LAYOUT_PLAIN}};
+    *p = (arranged){.kernel = kernel_of(e, data->def->name)};
+    p->desc = (tdm_kernel_desc){.op = data->def->name,
+                                .attrs = data->attrs,
+                                .input_count = 1,
+                                .x = {data->x_shape},
+                                .y = data->y_shape,
+                                .param_count = data->infer.param_count,
+                                .param = {data->infer.param[0].shape, data->infer.param[1].shape},
+                                .wants_dx = {!filled},
+                                .from_batch = filled,
+                                .precision = precision};
+    CHECK(p->kernel->fits(&p->desc, &fit));
+    p->desc.x_layout[0] = fit.x_layout[0];
+    p->desc.y_layout = fit.y_layout;
+    p->desc.relu = true;
+    const size_t x = (size_t)data->x_count * 4 * (filled ? 8 : 1), y = (size_t)data->y_count * 4,
+                 w = (size_t)data->param_count[0] * 4, b = (size_t)data->param_count[1] * 4;
+    const size_t bytes[BLOCKS] = {x, x, y, y, w, w, b, b, fit.scratch_bytes, fit.saved_bytes};
+    for (int i = 0; i < BLOCKS; i++) REQUIRE_OK(e->ops->allocate(device, &p->memory[i], bytes[i], "a test"));
+    p->args = (tdm_kernel_args){.desc = &p->desc,
+                                .device = device,
+                                .rows = data->x_shape.dim[0],
+                                .x = {p->memory[0]},
+                                .dx = {filled ? NULL : p->memory[1]},
+                                .y = p->memory[2],
+                                .dy = p->memory[3],
+                                .param = {p->memory[4], p->memory[6]},
+                                .narrow = {p->memory[4], p->memory[6]},
+                                .dparam = {p->memory[5], p->memory[7]},
+                                .scratch = p->memory[8],
+                                .saved = p->memory[9],
+                                .training = true};
+}
+
+static void clear_away(const emulated *e, arranged *p, tdm_device *device) {
+    p->kernel->close(p->args.state);
+    for (int i = 0; i < BLOCKS; i++) e->ops->release(device, p->memory[i]);
+}
+
+static tdm_status open_arranged(arranged *p) {
+    return p->kernel->open(p->args.device, &p->desc, p->args.rows, true, &p->args.state);
+}
+
+static void fail_everywhere(const char *op, const op_case *test, int precision, bool filled) {
     const emulated *e = emulated_open();
     op_data data;
     int failures = 0;
@@ -146,52 +210,20 @@ static void fail_everywhere(const char *op, const op_case *test, int precision) 
         tdm_failing_host host;
         tdm_failing_host_init(&host, 0);
         tdm_device *device = NULL;
+        arranged p;
         emulated_open();
         const tdm_device_options options = {.precision = precision, .deterministic = true};
         REQUIRE_OK(e->ops->open(&device, &host.host, &options));
-        prepared p = {.kernel = kernel_of(e, op)};
-        tdm_kernel_fit fit = {.x_layout = {TDM_LAYOUT_PLAIN}};
-        p.desc = (tdm_kernel_desc){.op = op,
-                                   .attrs = data.attrs,
-                                   .input_count = 1,
-                                   .x = {data.x_shape},
-                                   .y = data.y_shape,
-                                   .param_count = data.infer.param_count,
-                                   .param = {data.infer.param[0].shape, data.infer.param[1].shape},
-                                   .wants_dx = {true},
-                                   .precision = precision};
-        CHECK(p.kernel->fits(&p.desc, &fit));
-        p.desc.x_layout[0] = fit.x_layout[0];
-        p.desc.y_layout = fit.y_layout;
-        p.desc.relu = true;
-        const size_t x = (size_t)data.x_count * 4, y = (size_t)data.y_count * 4, w = (size_t)data.param_count[0] * 4,
-                     b = (size_t)data.param_count[1] * 4;
-        const size_t bytes[] = {x, x, y, y, w, w, b, b, fit.scratch_bytes, fit.saved_bytes};
-        float *memory[10];
-        for (int i = 0; i < 10; i++) REQUIRE_OK(e->ops->allocate(device, (void **)&memory[i], bytes[i], "a test"));
+        arrange(e, &p, &data, device, precision, filled);
         const long before = e->calls();
         e->fail_at(k);
-        tdm_status status = p.kernel->open(device, &p.desc, data.x_shape.dim[0], true, &p.state);
-        p.args = (tdm_kernel_args){.desc = &p.desc,
-                                   .device = device,
-                                   .state = p.state,
-                                   .rows = data.x_shape.dim[0],
-                                   .x = {memory[0]},
-                                   .dx = {memory[1]},
-                                   .y = memory[2],
-                                   .dy = memory[3],
-                                   .param = {memory[4], memory[6]},
-                                   .dparam = {memory[5], memory[7]},
-                                   .scratch = memory[8],
-                                   .saved = memory[9],
-                                   .training = true};
-        if (status != TDM_OK) CHECK(p.state == NULL);
+        tdm_status status = open_arranged(&p);
+        if (status != TDM_OK) CHECK(p.args.state == NULL);
         if (status == TDM_OK) status = p.kernel->forward(&p.args);
         if (status == TDM_OK) status = p.kernel->backward(&p.args);
-        p.kernel->close(p.state);
         const long calls = e->calls() - before;
         e->fail_at(0);
-        for (int i = 0; i < 10; i++) e->ops->release(device, memory[i]);
+        clear_away(e, &p, device);
         e->ops->close(device);
         CHECK_INT(e->live(), 0);
         CHECK_INT(host.live, 0);
@@ -206,10 +238,111 @@ static void fail_everywhere(const char *op, const op_case *test, int precision) 
 }
 
 TEST(any_call_may_fail) {
-    fail_everywhere("linear", &(op_case){.attrs = "out=5", .rows = 3, .input = {1, {4}}}, TDM_F32);
-    fail_everywhere("conv2d", &(op_case){.attrs = "out=3 kernel=3", .rows = 2, .input = {3, {2, 5, 5}}}, TDM_F32);
-    fail_everywhere("conv2d", &(op_case){.attrs = "out=4 kernel=3", .rows = 2, .input = {3, {4, 5, 5}}}, TDM_TF32);
+    const op_case linear = {.attrs = "out=5", .rows = 3, .input = {1, {4}}};
+    fail_everywhere("linear", &linear, TDM_F32, false);
+    fail_everywhere("linear", &linear, TDM_BF16, false);
+    fail_everywhere("conv2d", &(op_case){.attrs = "out=3 kernel=3", .rows = 2, .input = {3, {2, 5, 5}}}, TDM_F32,
+                    false);
+    fail_everywhere("conv2d", &(op_case){.attrs = "out=4 kernel=3", .rows = 2, .input = {3, {4, 5, 5}}}, TDM_TF32,
+                    false);
+    fail_everywhere("conv2d", &(op_case){.attrs = "out=3 kernel=3", .rows = 2, .input = {3, {2, 5, 5}}}, TDM_BF16,
+                    false);
+    fail_everywhere("conv2d", &(op_case){.attrs = "out=8 kernel=3", .rows = 2, .input = {3, {3, 5, 5}}}, TDM_BF16,
+                    true);
+}
+
+/* ---- matrices at odd places ---- */
+
+/* y[4, 16] of small numbers; operands begin a number later where `odd`. */
+enum { IN = 8, OUT = 16, ROWS = 4 };
+static const op_case odd_case = {.attrs = "out=16", .rows = ROWS, .input = {1, {IN}}};
+
+static void run_linear(const emulated *e, bool odd, uint16_t *y, tdm_status *status) {
+    const tdm_device_options options = {.precision = TDM_BF16, .deterministic = true};
+    uint16_t numbers[IN * OUT];
+    tdm_device *device = NULL;
+    op_data data;
+    arranged p;
+    REQUIRE(op_data_open(&data, "linear", &odd_case, 3));
+    REQUIRE_OK(e->ops->open(&device, tdm_host_default(), &options));
+    arrange(e, &p, &data, device, TDM_BF16, false);
+    for (int i = 0; i < IN * OUT; i++) numbers[i] = (uint16_t)(0x3f80 + i); /* from 1 on */
+    char *x = (char *)p.memory[0] + (odd ? 2 : 0), *w = (char *)p.memory[4] + (odd ? 2 : 0);
+    p.args.x[0] = (const float *)(const void *)x;
+    p.args.narrow[0] = w;
+    CHECK_OK(e->ops->copy(device, NULL, x, numbers, ROWS * IN * sizeof *numbers));
+    CHECK_OK(e->ops->copy(device, NULL, w, numbers, IN * OUT * sizeof *numbers));
+    CHECK_OK(open_arranged(&p));
+    *status = p.kernel->forward(&p.args);
+    CHECK_OK(e->ops->copy(device, NULL, y, p.args.y, ROWS * OUT * sizeof *y));
+    CHECK_OK(e->ops->finish(device, NULL));
+    clear_away(e, &p, device);
+    e->ops->close(device);
+    op_data_close(&data);
+}
+
+/* Only where they come is it a fault that cublasLt has no algorithm for them. */
+TEST(matrices_at_odd_places) {
+    const emulated *e = emulated_open();
+    uint16_t whole[ROWS * OUT], odd[ROWS * OUT];
+    tdm_status status = TDM_E_INTERNAL;
+    run_linear(e, false, whole, &status);
+    CHECK_OK(status);
+    run_linear(e, true, odd, &status);
+    CHECK_OK(status);
+    CHECK(memcmp(whole, odd, sizeof whole) == 0);
+    setenv("CUBLASLT_EMULATED_ALIGNMENT", "16", 1);
+    run_linear(e, false, odd, &status);
+    CHECK_OK(status);
+    CHECK(memcmp(whole, odd, sizeof whole) == 0);
+    run_linear(e, true, odd, &status);
+    CHECK_STATUS(status, TDM_E_UNSUPPORTED);
+    CHECK_HAS(tdm_error_message(), "no algorithm for a product of 4 x 16 x 8 (batch 1, bf16) of matrices that do not");
+    unsetenv("CUBLASLT_EMULATED_ALIGNMENT");
+    CHECK_INT(e->live(), 0);
+}
+
+/* ---- how much is started ---- */
+
+static void count_work(const char *op, const op_case *test, int precision, bool filled, int forward, int backward) {
+    const emulated *e = emulated_open();
+    const tdm_device_options options = {.precision = precision, .deterministic = true};
+    tdm_device *device = NULL;
+    op_data data;
+    arranged p;
+    REQUIRE(op_data_open(&data, op, test, 3));
+    REQUIRE_OK(e->ops->open(&device, tdm_host_default(), &options));
+    arrange(e, &p, &data, device, precision, filled);
+    CHECK_OK(open_arranged(&p));
+    CHECK_OK(e->ops->finish(device, NULL));
+    const long before = e->work_done();
+    CHECK_OK(p.kernel->forward(&p.args));
+    CHECK_OK(e->ops->finish(device, NULL));
+    CHECK_INT(e->work_done() - before, forward);
+    CHECK_OK(p.kernel->backward(&p.args));
+    CHECK_OK(e->ops->finish(device, NULL));
+    CHECK_INT(e->work_done() - before - forward, backward);
+    clear_away(e, &p, device);
+    e->ops->close(device);
+    op_data_close(&data);
+}
+
+/* A launch costs as much as a small kernel: bias and relu go along with products, and a sum of many rows is one. */
+TEST(few_launches) {
+    const bool cudnn = strstr(FAKE_LIBRARIES, "without_cudnn") == NULL;
+    const op_case linear = {.attrs = "out=8", .rows = 1100, .input = {1, {4}}};
+    const op_case plain = {.attrs = "out=5 kernel=3", .rows = 9, .input = {3, {2, 40, 37}}};
+    const op_case neighbours = {.attrs = "out=8 kernel=3 padding=1", .rows = 9, .input = {3, {8, 20, 16}}};
+    const op_case batch = {.attrs = "out=8 kernel=3 padding=1", .rows = 9, .input = {3, {3, 20, 16}}};
+    count_work("linear", &linear, TDM_F32, false, 1, 3);
+    count_work("linear", &linear, TDM_BF16, false, 1, 3);
+    if (!cudnn) return;
+    count_work("conv2d", &plain, TDM_F32, false, 1, 3);
+    count_work("conv2d", &plain, TDM_BF16, false, 1, 4);      /* + the weights' gradient becomes float */
+    count_work("conv2d", &neighbours, TDM_TF32, false, 2, 4); /* + weights are laid out, and back */
+    count_work("conv2d", &neighbours, TDM_BF16, false, 2, 4);
+    count_work("conv2d", &batch, TDM_BF16, true, 2, 3);
 }
 
 TEST_MAIN(RUN(the_plan_gets_layouts_without_a_device); RUN(captured_work_outlives_its_workspace);
-          RUN(any_call_may_fail);)
+          RUN(any_call_may_fail); RUN(matrices_at_odd_places); RUN(few_launches);)

@@ -1,4 +1,5 @@
-/* libcublasLt.so.13, played: column-major products of floats and of bf16 with batches and epilogues, computed in double.
+/* libcublasLt.so.13, played: column-major products of floats and of bf16 with batches and epilogues, computed in
+ * double.
  *
  * Where the real one is free to choose, this one takes turns: algorithms are offered per alignment and reduction
  * scheme, those that add in place are not steady, and whether a relu passes NaN on depends on the shape. */
@@ -198,7 +199,8 @@ bool operands_serve(const product &p, uint64_t alignment) {
     }
     if (p.beta != 0 && !(is_aligned(p.c, alignment) && cuda_emulated_reachable(p.c, extent(p.c_layout)))) return false;
     if (!has(p.desc.epilogue, CUBLASLT_EPILOGUE_BIAS)) return true;
-    return p.desc.bias != nullptr && cuda_emulated_reachable(p.desc.bias, p.d_layout.rows * fake::size_of(kind_of(p.d_layout)));
+    return p.desc.bias != nullptr &&
+           cuda_emulated_reachable(p.desc.bias, p.d_layout.rows * fake::size_of(kind_of(p.d_layout)));
 }
 
 template <class Value> cublasStatus_t set(Value *to, const void *from, size_t bytes) {

@@ -1,5 +1,5 @@
-/* libcudnn.so.9, played: convolutions of floats and of bf16 in 2 dimensions, NCHW or NHWC, with groups, strides, padding and
- * dilation, computed in double.
+/* libcudnn.so.9, played: convolutions of floats and of bf16 in 2 dimensions, NCHW or NHWC, with groups, strides,
+ * padding and dilation, computed in double.
  *
  * As the real one it offers several algorithms, best first, some of which want a workspace and some of which add up in
  * no fixed order (these are not steady here); and unless the descriptor says CUDNN_FMA_MATH, factors are rounded to
@@ -567,7 +567,8 @@ cudnnStatus_t cudnnConvolutionBackwardBias(cudnnHandle_t handle, const void *alp
             for (int64_t c = 0; c < from.dim[C]; c++)
                 for (int64_t h = 0; h < from.dim[H]; h++)
                     for (int64_t w = 0; w < from.dim[W]; w++) {
-                        sums[static_cast<size_t>(c)] += static_cast<double>(number_at(dy, from.kind, at(from, n, c, h, w)));
+                        sums[static_cast<size_t>(c)] +=
+                            static_cast<double>(number_at(dy, from.kind, at(from, n, c, h, w)));
                     }
         const convolution steady = join(from, from, from, manner());
         scatter(steady, sums, scale, keep, db, to, as_it_is);

@@ -1,12 +1,15 @@
 /* The fakes of cublasLt and cuDNN against sums written out here, and against what the real ones refuse. */
 #include "tests/support/tdm_test.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include <cublasLt.h>
 #include <cuda_emulated.h>
 #include <cudnn.h>
+
+#include "runtime/base/bf16.h"
 
 #define GOOD(call) CHECK_INT(call, 0)
 
@@ -30,6 +33,35 @@ struct numbers {
         return values;
     }
 };
+
+/* The same in bf16. */
+struct narrow_numbers {
+    uint16_t *at = nullptr;
+    size_t count;
+    explicit narrow_numbers(const std::vector<float> &values) : count(values.size()) {
+        std::vector<uint16_t> narrow;
+        for (float value : values) narrow.push_back(tdm__bf16_of(value));
+        GOOD(cudaMalloc(reinterpret_cast<void **>(&at), count * sizeof *at));
+        GOOD(cudaMemcpy(at, narrow.data(), count * sizeof *at, cudaMemcpyHostToDevice));
+    }
+    ~narrow_numbers() {
+        GOOD(cudaFree(at));
+    }
+    narrow_numbers(const narrow_numbers &) = delete;
+    narrow_numbers &operator=(const narrow_numbers &) = delete;
+    std::vector<float> get() const {
+        std::vector<uint16_t> narrow(count);
+        std::vector<float> values;
+        GOOD(cudaMemcpy(narrow.data(), at, count * sizeof *at, cudaMemcpyDeviceToHost));
+        for (uint16_t value : narrow) values.push_back(tdm__bf16_float(value));
+        return values;
+    }
+};
+
+static std::vector<float> rounded(std::vector<float> values) {
+    for (float &value : values) value = tdm__bf16_float(tdm__bf16_of(value));
+    return values;
+}
 
 /* Small whole numbers: their products and sums are exact. */
 static std::vector<float> some(size_t count, unsigned seed) {
@@ -106,10 +138,13 @@ struct matmul {
     matmul(const matmul &) = delete;
     matmul &operator=(const matmul &) = delete;
 
+    void set_type(cublasLtMatrixLayout_t layout, uint32_t type) {
+        GOOD(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_TYPE, &type, sizeof type));
+    }
     cublasStatus_t ask() {
         return cublasLtMatmulAlgoGetHeuristic(handle, desc, a, b, c, c, wish, 4, found, &count);
     }
-    cublasStatus_t run(int which, const float *x, const float *y, float *z, float alpha, float beta, void *workspace,
+    cublasStatus_t run(int which, const void *x, const void *y, void *z, float alpha, float beta, void *workspace,
                        cudaStream_t stream) {
         return cublasLtMatmul(handle, desc, &alpha, x, a, y, b, &beta, z, c, z, c, &found[which].algo, workspace,
                               found[which].workspaceSize, stream);
@@ -187,6 +222,40 @@ TEST(tf32_rounds_and_f32_does_not) {
         GOOD(cudaStreamSynchronize(stream));
         CHECK((c.get()[0] == 1.0f) == (compute == CUBLAS_COMPUTE_32F_FAST_TF32));
     }
+    GOOD(cudaStreamDestroy(stream));
+}
+
+/* Factors are exact in bf16; sums are float, or are rounded once, the bias with them. */
+TEST(products_of_bf16) {
+    const cudaStream_t stream = make_stream();
+    const matmul_case is = {6, 3, 9, 2, true, false, true, true};
+    const auto a = some(2 * 6 * 9, 1), b = some(2 * 9 * 3, 2), bias = some(6, 3), c = some(2 * 6 * 3, 4);
+    const auto wanted = product(is, a, b, bias, c, 1, 0);
+    narrow_numbers on_a(a), on_b(b), narrow_bias(bias), narrow_c(c);
+    numbers wide_bias(bias), wide_c(c);
+    CHECK(rounded(a) == a && rounded(wanted) != wanted);
+    for (const uint32_t type : {CUDA_R_32F, CUDA_R_16BF}) {
+        const bool narrow = type == CUDA_R_16BF;
+        matmul mm(is);
+        mm.set_type(mm.a, CUDA_R_16BF);
+        mm.set_type(mm.b, CUDA_R_16BF);
+        mm.set_type(mm.c, type);
+        mm.say(CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+               narrow ? static_cast<const void *>(narrow_bias.at) : static_cast<const void *>(wide_bias.at));
+        GOOD(mm.ask());
+        GOOD(mm.run(2, on_a.at, on_b.at, narrow ? static_cast<void *>(narrow_c.at) : wide_c.at, 1, 0, nullptr, stream));
+        GOOD(cudaStreamSynchronize(stream));
+        CHECK((narrow ? narrow_c.get() : wide_c.get()) == (narrow ? rounded(wanted) : wanted));
+        mm.set_type(mm.a, CUDA_R_32F); /* a float beside a bf16 */
+        CHECK_INT(mm.ask(), CUBLAS_STATUS_NOT_SUPPORTED);
+        mm.set_type(mm.b, CUDA_R_32F);
+        if (narrow) CHECK_INT(mm.ask(), CUBLAS_STATUS_NOT_SUPPORTED);
+    }
+    matmul mm(is, CUBLAS_COMPUTE_32F_FAST_TF32);
+    mm.say(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void *>(wide_bias.at));
+    mm.set_type(mm.a, CUDA_R_16BF);
+    mm.set_type(mm.b, CUDA_R_16BF);
+    CHECK_INT(mm.ask(), CUBLAS_STATUS_NOT_SUPPORTED);
     GOOD(cudaStreamDestroy(stream));
 }
 
@@ -288,7 +357,8 @@ struct conv {
     cudnnFilterDescriptor_t w = nullptr;
     cudnnConvolutionDescriptor_t how = nullptr;
     cudnnActivationDescriptor_t activation = nullptr;
-    conv(const conv_case &is, cudaStream_t stream, cudnnMathType_t math = CUDNN_FMA_MATH) {
+    conv(const conv_case &is, cudaStream_t stream, cudnnMathType_t math = CUDNN_FMA_MATH,
+         cudnnDataType_t type = CUDNN_DATA_FLOAT) {
         GOOD(cudnnCreate(&handle));
         GOOD(cudnnSetStream(handle, stream));
         GOOD(cudnnCreateTensorDescriptor(&x));
@@ -297,10 +367,10 @@ struct conv {
         GOOD(cudnnCreateFilterDescriptor(&w));
         GOOD(cudnnCreateConvolutionDescriptor(&how));
         GOOD(cudnnCreateActivationDescriptor(&activation));
-        GOOD(cudnnSetTensor4dDescriptor(x, is.format, CUDNN_DATA_FLOAT, is.n, is.c, is.h, is.w));
-        GOOD(cudnnSetTensor4dDescriptor(y, is.format, CUDNN_DATA_FLOAT, is.n, is.k, is.p(), is.q()));
-        GOOD(cudnnSetTensor4dDescriptor(bias, is.format, CUDNN_DATA_FLOAT, 1, is.k, 1, 1));
-        GOOD(cudnnSetFilter4dDescriptor(w, CUDNN_DATA_FLOAT, is.format, is.k, is.c / is.groups, is.r, is.s));
+        GOOD(cudnnSetTensor4dDescriptor(x, is.format, type, is.n, is.c, is.h, is.w));
+        GOOD(cudnnSetTensor4dDescriptor(y, is.format, type, is.n, is.k, is.p(), is.q()));
+        GOOD(cudnnSetTensor4dDescriptor(bias, is.format, type, 1, is.k, 1, 1));
+        GOOD(cudnnSetFilter4dDescriptor(w, type, is.format, is.k, is.c / is.groups, is.r, is.s));
         GOOD(cudnnSetConvolution2dDescriptor(how, is.pad_h, is.pad_w, is.stride_h, is.stride_w, is.dilation_h,
                                              is.dilation_w, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
         GOOD(cudnnSetConvolutionGroupCount(how, is.groups));
@@ -426,6 +496,49 @@ TEST(bias_activation_and_what_is_added) {
     GOOD(cudaStreamDestroy(stream));
 }
 
+/* Everything is bf16 but the sums: the weights' gradient too, and the bias. */
+TEST(convolutions_of_bf16) {
+    const cudaStream_t stream = make_stream();
+    const conv_case &is = conv_cases[1];
+    const auto x = some(size_of(is.n, is.c, is.h, is.w), 1), w = some(size_of(is.k, is.c, is.r, is.s), 2);
+    const auto dy = some(size_of(is.n, is.k, is.p(), is.q()), 3), bias = some(static_cast<size_t>(is.k), 4);
+    narrow_numbers on_x(x), on_w(w), on_dy(dy), y(dy), dx(x), dw(w), on_bias(bias);
+    numbers wide_bias(bias), workspace(some(1 << 12, 9));
+    const size_t bytes = sizeof(float) << 12;
+    const float one = 1, zero = 0;
+    conv c(is, stream, CUDNN_TENSOR_OP_MATH, CUDNN_DATA_BFLOAT16);
+    const auto fused = [&](const void *from) {
+        return cudnnConvolutionBiasActivationForward(c.handle, &one, c.x, on_x.at, c.w, on_w.at, c.how,
+                                                     CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, workspace.at,
+                                                     bytes, &zero, c.y, y.at, c.bias, from, c.activation, c.y, y.at);
+    };
+    GOOD(fused(on_bias.at));
+    GOOD(cudnnConvolutionBackwardData(c.handle, &one, c.w, on_w.at, c.y, on_dy.at, c.how,
+                                      CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, workspace.at, bytes, &zero, c.x, dx.at));
+    GOOD(cudnnConvolutionBackwardFilter(c.handle, &one, c.x, on_x.at, c.y, on_dy.at, c.how,
+                                        CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, workspace.at, bytes, &zero, c.w, dw.at));
+    GOOD(cudaStreamSynchronize(stream));
+    auto wanted = sums(dy.size(), is, [&](std::vector<double> &to, int from, int tap, int place) {
+        to[place] += times(x[from], w[tap]);
+    });
+    for (size_t i = 0; i < wanted.size(); i++) wanted[i] = std::max(0.0f, wanted[i] + bias[i % bias.size()]);
+    CHECK(y.get() == rounded(wanted) && rounded(wanted) != wanted);
+    CHECK(dx.get() == rounded(sums(x.size(), is, [&](std::vector<double> &to, int from, int tap, int place) {
+              to[from] += times(dy[place], w[tap]);
+          })));
+    CHECK(dw.get() == rounded(sums(w.size(), is, [&](std::vector<double> &to, int from, int tap, int place) {
+              to[tap] += times(dy[place], x[from]);
+          })));
+    GOOD(cudnnSetTensor4dDescriptor(c.bias, is.format, CUDNN_DATA_FLOAT, 1, is.k, 1, 1));
+    CHECK_INT(fused(wide_bias.at), CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE);
+    GOOD(cudnnSetFilter4dDescriptor(c.w, CUDNN_DATA_FLOAT, is.format, is.k, is.c, is.r, is.s));
+    int count = 0;
+    cudnnConvolutionFwdAlgoPerf_t offers[4];
+    CHECK_INT(cudnnGetConvolutionForwardAlgorithm_v7(c.handle, c.x, c.w, c.how, c.y, 4, &count, offers),
+              CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE);
+    GOOD(cudaStreamDestroy(stream));
+}
+
 TEST(math_types_round) {
     const cudaStream_t stream = make_stream();
     const conv_case is = {1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, CUDNN_TENSOR_NCHW};
@@ -474,7 +587,7 @@ TEST(wrong_convolutions_are_refused) {
     GOOD(cudaStreamDestroy(stream));
 }
 
-TEST_MAIN(RUN(products_are_right); RUN(products_are_queued); RUN(tf32_rounds_and_f32_does_not);
+TEST_MAIN(RUN(products_are_right); RUN(products_of_bf16); RUN(products_are_queued); RUN(tf32_rounds_and_f32_does_not);
           RUN(schemes_are_obeyed_and_adding_in_place_is_not_steady); RUN(wrong_products_are_refused);
-          RUN(convolutions_are_right); RUN(bias_activation_and_what_is_added); RUN(math_types_round);
-          RUN(wrong_convolutions_are_refused); CHECK_INT(cuda_emulated_live(), 0);)
+          RUN(convolutions_are_right); RUN(convolutions_of_bf16); RUN(bias_activation_and_what_is_added);
+          RUN(math_types_round); RUN(wrong_convolutions_are_refused); CHECK_INT(cuda_emulated_live(), 0);)
