@@ -176,6 +176,62 @@ TEST(tf32_is_near_f32) {
     tdm_graph_free(graph);
 }
 
+/* As torch.autocast: activations of 16 bits, and every law that holds in f32. */
+TEST(bf16) {
+    tdm_graph *graph = law_graph(1, 1);
+    tdm_job job;
+    law_job(&job);
+    job.optimizer.lr = 1e-3;
+    law_result f32 = run_as(&job, graph, TDM_MODE_SINGLE, 1);
+    job.train.precision = TDM_BF16;
+    for (int n = 1; n <= 3; n++) {
+        job.parallel.ddp.backend = TDM_BACKEND_SHM;
+        job.train.accumulate = n == 2 ? 2 : 1;
+        law_result single = run_as(&job, graph, TDM_MODE_SINGLE, n);
+        law_result dp = run_as(&job, graph, TDM_MODE_DP, n);
+        law_result ddp = run_as(&job, graph, TDM_MODE_DDP, n);
+        law_check_same(&single, &dp);
+        law_check_same(&single, &ddp);
+        if (n == 1) check_near(&single, &f32, 5e-2);
+        if (n == 1) CHECK(strcmp(single.params, f32.params) != 0);
+    }
+    tdm_graph_free(graph);
+}
+
+static tdm_graph *graph_for_glyphs(void) {
+    tdm_graph *g = NULL;
+    tdm_value x, y;
+    CHECK_OK(tdm_graph_new(&g, NULL));
+    CHECK_OK(tdm_graph_input(g, 3, (const int64_t[]){1, 12, 13}, &x));
+    CHECK_OK(tdm_graph_add(g, "conv2d", "conv", &x, 1, (tdm_attr[]){{"out", "8", {0}}, {"kernel", "3", {0}}}, 2, &y));
+    CHECK_OK(tdm_graph_add(g, "flatten", "flat", &y, 1, NULL, 0, &y));
+    CHECK_OK(tdm_graph_add(g, "linear", "fc1", &y, 1, (tdm_attr[]){{"out", "10", {0}}}, 1, &y));
+    CHECK_OK(tdm_graph_finish(g, y));
+    return g;
+}
+
+/* Samples that stay on the device, and samples that come with every batch; floats and bytes. */
+TEST(resident_samples_change_nothing) {
+    for (int i = 0; i < 2; i++) {
+        tdm_job job;
+        law_job(&job);
+        if (i == 1) job.data.train.format = job.data.eval.format = TDM_DATA_GLYPHS;
+        job.data.transform.to_float = true;
+        tdm_graph *graph = i == 1 ? graph_for_glyphs() : law_graph(1, 1);
+        for (int n = 1; n <= 2; n++) {
+            job.data.resident = TDM_RESIDENT_ALWAYS;
+            law_result always = run_as(&job, graph, TDM_MODE_DP, n);
+            job.data.resident = TDM_RESIDENT_NEVER;
+            law_result never = run_as(&job, graph, TDM_MODE_DP, n);
+            law_check_same(&always, &never);
+            job.data.workers = 0;
+            law_result alone = run_as(&job, graph, TDM_MODE_DP, n);
+            law_check_same(&alone, &never);
+        }
+        tdm_graph_free(graph);
+    }
+}
+
 /* Four steps here, the other four there: as eight on the CPU, to rounding. */
 static void crossing(int first, int second) {
     char folder[64] = "/tmp/tandem-gpu-laws-XXXXXX";
@@ -227,4 +283,4 @@ static void find_devices(void) {
 
 TEST_MAIN(find_devices(); RUN(modes_are_equal); RUN(it_repeats); RUN(graphs_change_nothing);
           RUN(nccl_gives_the_losses_of_shm); RUN(the_cpus_numbers); RUN(variants_of_dp); RUN(tf32_is_near_f32);
-          RUN(checkpoints_cross); RUN(a_device_that_is_not_there);)
+          RUN(bf16); RUN(resident_samples_change_nothing); RUN(checkpoints_cross); RUN(a_device_that_is_not_there);)

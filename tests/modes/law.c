@@ -92,6 +92,7 @@ static void run_here(const tdm_job *job, const tdm_graph *graph, int rank, int w
     options.rank = rank;
     options.world = world;
     options.launch_fd = fd;
+    options.run_ahead = 1;
     tdm_run *run = NULL;
     result->status = tdm_run_open(&run, job, graph, &options);
     if (result->status == TDM_OK) result->status = tdm_run_train(run);

@@ -1,0 +1,186 @@
+/* Running ahead on a device: the next step is under way when the result of one is told, and nobody can tell by the
+ * numbers. On the emulated module, and, labelled gpu, on a GPU. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "law.h"
+#include "tests/support/tdm_test.h"
+
+static void set_cuda(tdm_job *job) {
+    law_job(job);
+    job->parallel.device = TDM_DEVICE_CUDA;
+    job->parallel.mode = TDM_MODE_SINGLE;
+}
+
+/* What a callback sees and does. */
+typedef struct watcher {
+    tdm_run *run;
+    int steps, evals;
+    int64_t stop_at;   /* ask to stop when told of this step; 0: never */
+    int64_t last_step; /* told */
+    float bias[5];     /* fc2.bias as read in the callback of `read_at` */
+    int64_t read_at;   /* 0: never */
+    tdm_status read;   /* what reading answered */
+    double loss[LAW_MAX_STEPS];
+} watcher;
+
+static int watch(const tdm_event *event, void *user) {
+    watcher *w = user;
+    if (event->kind == TDM_EVENT_EVAL) w->evals++;
+    if (event->kind != TDM_EVENT_STEP) return 0;
+    w->steps++;
+    w->last_step = event->step;
+    if (event->step <= LAW_MAX_STEPS) w->loss[event->step - 1] = event->loss;
+    if (event->step == w->read_at) w->read = tdm_run_read(w->run, "fc2.bias", w->bias, sizeof(w->bias));
+    return event->step == w->stop_at;
+}
+
+static tdm_status open_run(watcher *w, const tdm_job *job, const tdm_graph *graph, int run_ahead) {
+    tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+    options.on_event = watch;
+    options.user = w;
+    options.run_ahead = run_ahead;
+    return tdm_run_open(&w->run, job, graph, &options);
+}
+
+static void read_params(tdm_run *run, char text[40]) {
+    tdm_run_state state;
+    CHECK_OK(tdm_run_get_state(run, &state));
+    memcpy(text, state.params_xxh3, sizeof(state.params_xxh3));
+}
+
+/* Evaluations by steps and by the clock, a last short batch, and the end: with and without running ahead. */
+TEST(the_numbers_are_the_same) {
+    static const tdm_interval intervals[] = {
+        {TDM_INTERVAL_STEPS, 3}, {TDM_INTERVAL_EPOCHS, 1}, {TDM_INTERVAL_SECONDS, 1e-9}};
+    tdm_graph *graph = law_graph(1, 1);
+    for (size_t k = 0; k < sizeof intervals / sizeof *intervals; k++) {
+        char params[2][40];
+        watcher w[2] = {{0}, {0}};
+        for (int ahead = 0; ahead < 2; ahead++) {
+            tdm_job job;
+            set_cuda(&job);
+            job.train.steps = 20;
+            job.eval.every = intervals[k];
+            REQUIRE(open_run(&w[ahead], &job, graph, ahead) == TDM_OK);
+            CHECK_OK(tdm_run_train(w[ahead].run));
+            read_params(w[ahead].run, params[ahead]);
+            tdm_run_close(w[ahead].run);
+            CHECK_INT(w[ahead].steps, 20);
+        }
+        CHECK_TEXT(params[0], params[1]);
+        for (int i = 0; i < 20; i++) CHECK(w[0].loss[i] == w[1].loss[i]);
+        if (intervals[k].kind != TDM_INTERVAL_SECONDS) CHECK_INT(w[0].evals, w[1].evals);
+        CHECK(w[1].evals > 1);
+    }
+    tdm_graph_free(graph);
+}
+
+/* Who does not run ahead sees in the callback what the step left; who does is told that there is nothing to be seen. */
+TEST(tensors_in_a_callback) {
+    tdm_graph *graph = law_graph(1, 1);
+    tdm_job job;
+    set_cuda(&job);
+    watcher stopped = {0}, strict = {.read_at = 4}, ahead = {.read_at = 4};
+    float bias[5];
+    REQUIRE(open_run(&stopped, &job, graph, 1) == TDM_OK);
+    CHECK_OK(tdm_run_step(stopped.run, 4));
+    CHECK_OK(tdm_run_read(stopped.run, "fc2.bias", bias, sizeof(bias)));
+    tdm_run_close(stopped.run);
+
+    REQUIRE(open_run(&strict, &job, graph, 0) == TDM_OK);
+    CHECK_OK(tdm_run_train(strict.run));
+    CHECK_INT(strict.read, TDM_OK);
+    CHECK(memcmp(strict.bias, bias, sizeof(bias)) == 0);
+    tdm_run_close(strict.run);
+
+    REQUIRE(open_run(&ahead, &job, graph, 1) == TDM_OK);
+    CHECK_OK(tdm_run_train(ahead.run));
+    CHECK_INT(ahead.read, TDM_E_USAGE);
+    tdm_run_close(ahead.run);
+    tdm_graph_free(graph);
+}
+
+/* The step under way is finished, told, and the last; training goes on from there. */
+TEST(a_stop_finishes_what_is_under_way) {
+    tdm_graph *graph = law_graph(0, 1);
+    tdm_job job;
+    set_cuda(&job);
+    job.train.steps = 12;
+    char straight[40], gone_on[40];
+    watcher w = {0}, s = {.stop_at = 5};
+    REQUIRE(open_run(&w, &job, graph, 1) == TDM_OK);
+    CHECK_OK(tdm_run_train(w.run));
+    read_params(w.run, straight);
+    tdm_run_close(w.run);
+
+    REQUIRE(open_run(&s, &job, graph, 1) == TDM_OK);
+    CHECK_INT(tdm_run_train(s.run), TDM_E_STOPPED);
+    CHECK_INT(s.last_step, 6);
+    CHECK_INT(s.steps, 6);
+    CHECK_HAS(tdm_error_message(), "after step 6 of 12");
+    CHECK_OK(tdm_run_train(s.run));
+    CHECK_INT(s.last_step, 12);
+    read_params(s.run, gone_on);
+    CHECK_TEXT(gone_on, straight);
+    tdm_run_close(s.run);
+    tdm_graph_free(graph);
+}
+
+TEST(steps_one_by_one_and_at_once) {
+    tdm_graph *graph = law_graph(1, 0);
+    tdm_job job;
+    set_cuda(&job);
+    job.train.steps = 9;
+    char at_once[40], one_by_one[40];
+    watcher a = {0}, b = {0};
+    REQUIRE(open_run(&a, &job, graph, 1) == TDM_OK);
+    CHECK_OK(tdm_run_step(a.run, 7));
+    read_params(a.run, at_once);
+    CHECK_INT(tdm_run_step(a.run, 3), TDM_E_USAGE); /* two are left: they are done, and then it says so */
+    CHECK_INT(a.steps, 9);
+    tdm_run_close(a.run);
+    REQUIRE(open_run(&b, &job, graph, 1) == TDM_OK);
+    for (int i = 0; i < 7; i++) CHECK_OK(tdm_run_step(b.run, 1));
+    read_params(b.run, one_by_one);
+    tdm_run_close(b.run);
+    CHECK_TEXT(at_once, one_by_one);
+    tdm_graph_free(graph);
+}
+
+/* The first step whose loss is not finite is the one that is named, and the run can be closed. */
+TEST(a_loss_that_is_not_finite) {
+    tdm_graph *graph = law_graph(0, 0);
+    tdm_job job;
+    set_cuda(&job);
+    job.optimizer.type = TDM_SGD;
+    job.optimizer.lr = 10;
+    job.optimizer.weight_decay = 1; /* parameters change sign and grow by a factor of 9 a step */
+    job.train.steps = 60;
+    char message[2][200];
+    for (int ahead = 0; ahead < 2; ahead++) {
+        watcher w = {0};
+        REQUIRE(open_run(&w, &job, graph, ahead) == TDM_OK);
+        CHECK_INT(tdm_run_train(w.run), TDM_E_NUMERIC);
+        snprintf(message[ahead], sizeof message[ahead], "%s", tdm_error_message());
+        tdm_run_close(w.run);
+    }
+    CHECK_TEXT(message[0], message[1]);
+    tdm_graph_free(graph);
+}
+
+static void find_device(void) {
+    tdm_job job;
+    set_cuda(&job);
+    tdm_graph *graph = law_graph(0, 0);
+    watcher w = {0};
+    tdm_status status = open_run(&w, &job, graph, 0);
+    tdm_run_close(w.run);
+    tdm_graph_free(graph);
+    if (status == TDM_E_DEVICE || status == TDM_E_UNSUPPORTED) TEST_SKIP(tdm_error_message());
+}
+
+TEST_MAIN(find_device(); RUN(the_numbers_are_the_same); RUN(tensors_in_a_callback);
+          RUN(a_stop_finishes_what_is_under_way); RUN(steps_one_by_one_and_at_once); RUN(a_loss_that_is_not_finite);)
