@@ -463,6 +463,8 @@ static void wait_for(tdm_loader *loader, const slot *s) {
 
 /* The batch to be handed out next, fetched; with the mutex held. */
 static slot *front(tdm_loader *loader) {
+    loader->running = true;
+    pthread_cond_broadcast(&loader->can_claim);
     slot *s = &loader->slots[loader->taken % (uint64_t)loader->slot_count];
     if (loader->thread_count > 0) {
         wait_for(loader, s);
@@ -476,10 +478,8 @@ static slot *front(tdm_loader *loader) {
 tdm_status tdm__loader_next(tdm_loader *loader, const tdm_batch **out) {
     *out = NULL;
     pthread_mutex_lock(&loader->mutex);
-    loader->running = true;
     uint64_t kept = (uint64_t)loader->options.held - 1; /* beside the one that is asked for */
     loader->released = loader->taken > kept ? loader->taken - kept : 0;
-    pthread_cond_broadcast(&loader->can_claim);
     slot *s = front(loader);
     tdm_status status = s->status;
     if (status == TDM_OK) loader->taken++;
@@ -494,7 +494,6 @@ tdm_status tdm__loader_next(tdm_loader *loader, const tdm_batch **out) {
 
 const tdm_batch *tdm__loader_peek(tdm_loader *loader) {
     pthread_mutex_lock(&loader->mutex);
-    loader->running = true;
     const slot *s = front(loader);
     pthread_mutex_unlock(&loader->mutex);
     return s->status == TDM_OK ? &s->batch : NULL;

@@ -285,6 +285,23 @@ TEST(held_batches_stay) {
     }
 }
 
+/* Threads that have gone to sleep, since nobody wanted anything yet, wake up for a look, too. */
+TEST(peek_comes_first) {
+    clock_source own = {.broken = -1};
+    tdm_dataset *dataset = open_clock(&own, 43);
+    tdm_loader_options options = options_of(43, 1, BATCH);
+    options.transform = NULL;
+    options.workers = 1;
+    tdm_loader *loader = open_form(dataset, options, TDM_ROWS_FLOATS);
+    nanosleep(&(struct timespec){0, 20000000}, NULL);
+    CHECK_INT(atomic_load(&own.reads), 0);
+    const tdm_batch *peeked = tdm__loader_peek(loader), *batch = NULL;
+    CHECK_OK(tdm__loader_next(loader, &batch));
+    CHECK(batch != NULL && batch == peeked);
+    tdm__loader_close(loader);
+    tdm__dataset_close(dataset);
+}
+
 /* A batch that cannot be had takes none away but the oldest. */
 TEST(held_batches_survive_a_failure) {
     for (int64_t workers = 0; workers <= 2; workers++) {
@@ -381,4 +398,4 @@ TEST(lent_memory) {
 }
 
 TEST_MAIN(RUN(packing); RUN(forms_say_the_same); RUN(indices_want_samples_that_stay); RUN(held_batches_stay);
-          RUN(held_batches_survive_a_failure); RUN(bad_options); RUN(lent_memory);)
+          RUN(peek_comes_first); RUN(held_batches_survive_a_failure); RUN(bad_options); RUN(lent_memory);)
