@@ -34,14 +34,37 @@ template <int WIDE, class Number> __device__ inline pack<float, WIDE> masked_dy(
     return d;
 }
 
+/* What is read of a pack. */
+template <int WIDE> struct terms { pack<float, WIDE> x, dy; };
+
 template <bool GRADIENT, int WIDE, class Number>
-__device__ inline void add_terms(sums *sum, int apart, const norm<Number> &g, int64_t i, const double *center) {
-    const pack<float, WIDE> x = load<WIDE>(g.x, i), dy = GRADIENT ? masked_dy<WIDE>(g, i) : x;
+__device__ inline terms<WIDE> terms_at(const norm<Number> &g, int64_t i) {
+    const pack<float, WIDE> x = load<WIDE>(g.x, i);
+    return {x, GRADIENT ? masked_dy<WIDE>(g, i) : x};
+}
+
+template <bool GRADIENT, int WIDE>
+__device__ inline void add_terms(sums *sum, int apart, const terms<WIDE> &of, const double *center) {
     for (int k = 0; k < WIDE; k++) {
-        const double distance = (double)x.at[k] - center[k * apart];
-        const double a = GRADIENT ? (double)dy.at[k] : distance;
+        const double distance = (double)of.x.at[k] - center[k * apart];
+        const double a = GRADIENT ? (double)of.dy.at[k] : distance;
         sum[k * apart].a += a;
         sum[k * apart].b += a * distance;
+    }
+}
+
+/* The terms of a thread's packs, which are `walk.next()` as often as `first`, `first + step`, ... is below `end`.
+ * Several packs are asked for before the first is looked at. */
+template <bool GRADIENT, int WIDE, class Number, class Walk>
+__device__ inline void add_up(sums *sum, int apart, const norm<Number> &g, const double *center, Walk walk,
+                              int64_t first, int64_t end, int step) {
+    static constexpr int AT_ONCE = GRADIENT ? 2 : 4;
+    for (int64_t i = first; i < end; i += AT_ONCE * step) {
+        terms<WIDE> seen[AT_ONCE];
+        for (int u = 0; u < AT_ONCE; u++)
+            if (i + u * step < end) seen[u] = terms_at<GRADIENT, WIDE>(g, walk.next());
+        for (int u = 0; u < AT_ONCE; u++)
+            if (i + u * step < end) add_terms<GRADIENT, WIDE>(sum, apart, seen[u], center);
     }
 }
 
@@ -142,41 +165,69 @@ __device__ inline void hand_on(const Finish &finish, int64_t channel, const sums
         partial[channel * gridDim.y + blockIdx.y] = sum;
 }
 
+/* Packs of a channel in steps of THREADS, PLAIN: one division, and then none. */
+struct plane_walk {
+    int64_t inner, row_step; /* packs: of the channel in a row, from there to the next row's */
+    int64_t index, at;       /* the pack, and its place among those of its row */
+    int64_t index_step, at_step;
+
+    template <class Number> __device__ plane_walk(const norm<Number> &g, int64_t channel, int64_t first) {
+        int64_t row = first, rows = THREADS;
+        inner = g.inner.by;
+        row_step = g.channels * inner;
+        at = split(g.inner, &row);
+        index = row * row_step + channel * inner + at;
+        at_step = split(g.inner, &rows);
+        index_step = rows * row_step + at_step;
+    }
+    __device__ int64_t next() {
+        const int64_t here = index;
+        index += index_step;
+        at += at_step;
+        if (at >= inner) {
+            index += row_step - inner;
+            at -= inner;
+        }
+        return here;
+    }
+};
+
 /* PLAIN: a block has `length` packs of channel blockIdx.x. */
 template <int WIDE, class Number, class Finish>
 __global__ void sum_planes(norm<Number> g, Finish finish, int64_t length, sums *partial) {
     __shared__ double room[THREADS / WARP];
     const int64_t channel = blockIdx.x, begin = blockIdx.y * length, packs = g.count / WIDE;
-    const int64_t end = begin + length < packs ? begin + length : packs;
-    double center[1] = {finish.center(channel)};
+    const int64_t end = begin + length < packs ? begin + length : packs, first = begin + threadIdx.x;
+    const double center[1] = {finish.center(channel)};
     sums sum = {0, 0};
-    /* Where the next pack lies is known without a division, so that several are asked for at a time. */
-    int64_t row = begin + threadIdx.x, step_rows = THREADS;
-    int64_t at = split(g.inner, &row), step = split(g.inner, &step_rows);
-    for (int64_t i = begin + threadIdx.x; i < end; i += THREADS) {
-        add_terms<Finish::GRADIENT, WIDE>(&sum, 0, g, (row * g.channels + channel) * g.inner.by + at, center);
-        at += step;
-        row += step_rows;
-        if (at >= g.inner.by) at -= g.inner.by, row++;
-    }
+    add_up<Finish::GRADIENT, WIDE>(&sum, 0, g, center, plane_walk(g, channel, first), first, end, THREADS);
     sum.a = block_sum<THREADS>(sum.a, room);
     sum.b = block_sum<THREADS>(sum.b, room);
     if (threadIdx.x == 0) hand_on(finish, channel, sum, partial);
 }
+
+struct point_walk {
+    int64_t index, step;
+    __device__ int64_t next() {
+        const int64_t here = index;
+        index += step;
+        return here;
+    }
+};
 
 /* NHWC: a block has `length` points and `lanes` packs of channels; lanes is a power of two. */
 template <int WIDE, class Number, class Finish>
 __global__ void sum_points(norm<Number> g, Finish finish, int64_t length, int lanes, sums *partial) {
     __shared__ sums room[WIDE][THREADS];
     const int thread = (int)threadIdx.x, x = thread % lanes, y = thread / lanes, rows = THREADS / lanes;
-    const int64_t at = (int64_t)blockIdx.x * lanes + x, begin = blockIdx.y * length;
+    const int64_t at = (int64_t)blockIdx.x * lanes + x, begin = blockIdx.y * length, first = begin + y;
     const int64_t end = begin + length < g.count ? begin + length : g.count;
     double center[WIDE] = {};
     sums sum[WIDE] = {};
     if (at < g.inner.by) {
+        const point_walk walk = {first * g.inner.by + at, rows * g.inner.by};
         for (int k = 0; k < WIDE; k++) center[k] = finish.center(at * WIDE + k);
-        for (int64_t i = begin + y; i < end; i += rows)
-            add_terms<Finish::GRADIENT, WIDE>(sum, 1, g, i * g.inner.by + at, center);
+        add_up<Finish::GRADIENT, WIDE>(sum, 1, g, center, walk, first, end, rows);
     }
     for (int k = 0; k < WIDE; k++) room[k][thread] = sum[k];
     for (int half = rows / 2; half > 0; half /= 2) {

@@ -165,7 +165,7 @@ __device__ inline double unit_sum(const clip_plan &plan, const float *g, const t
     const int64_t begin = at * plan.unit, rest = (int64_t)range.count - begin;
     const int64_t count = rest < plan.unit ? rest : plan.unit;
     const float *x = g + range.offset + begin;
-    const bool aligned = (uintptr_t)x % (PACK * sizeof(float)) == 0;
+    const bool aligned = (uintptr_t)x % ACCESS == 0;
     return block_sum<THREADS>(aligned ? square_sum<PACK>(x, count) : square_sum<1>(x, count), room);
 }
 
@@ -202,14 +202,16 @@ __global__ void __launch_bounds__(FINISH_THREADS) norm_of_norms(clip_plan plan, 
     double squares = 0;
     for (int first = 0; first < plan.range_count; first += RANGES) {
         count_units<RANGES>(end, plan, first);
-        for (int k = (int)threadIdx.x / WARP; k < RANGES; k += FINISH_THREADS / WARP) {
+        const int count = plan.range_count - first < RANGES ? plan.range_count - first : RANGES;
+        for (int k = (int)threadIdx.x / WARP; k < count; k += FINISH_THREADS / WARP) {
             double sum = 0;
             for (int64_t u = (k > 0 ? end[k - 1] : 0) + lane; u < end[k]; u += WARP) sum += plan.sum[before + u];
             const float part = (float)sqrt(warp_sum(sum));
             if (lane == 0) square[k] = (double)part * (double)part;
         }
         __syncthreads();
-        for (int k = 0; threadIdx.x == 0 && k < RANGES && first + k < plan.range_count; k++) squares += square[k];
+        if (threadIdx.x == 0)
+            for (int k = 0; k < count; k++) squares += square[k];
         before += end[RANGES - 1];
         __syncthreads();
     }
@@ -265,7 +267,8 @@ tdm_status tdm__cuda_narrow(tdm_device *device, void *narrow, const float *p, si
 
 tdm_status tdm__cuda_add_narrow(tdm_device *device, void *out, const void *what, size_t count) {
     const add_narrow_item item = {(bf16 *)out, (const bf16 *)what};
-    return each(tdm__cuda_device(device), item, (int64_t)count, is_aligned(item.out) && is_aligned(item.what));
+    return each<PACK_OF<bf16>>(tdm__cuda_device(device), item, (int64_t)count,
+                               is_aligned(item.out) && is_aligned(item.what));
 }
 
 tdm_status tdm__cuda_clip(tdm_device *device, const tdm_step_values *values, float *g, size_t count,

@@ -23,26 +23,28 @@ struct loss_totals {
 static constexpr int64_t NARROW = 32; /* numbers of a row that one thread does */
 static constexpr int ADDERS = 1024;   /* threads of the block that adds rows up */
 
-/* By all threads of one block: the first `count` threads' parts are added, in the order of the threads. */
+/* By all threads of one block, of whole warps: the first `count` threads' parts are added, in the order of the threads;
+ * the others' are 0. One thread does it, an addition after the other; what it adds is read a warp's worth ahead. */
 __device__ inline void add_parts(const row_result &part, int64_t count, const loss_totals &totals) {
     __shared__ double loss[ADDERS];
-    __shared__ int64_t hits[ADDERS];
+    __shared__ int64_t hits[ADDERS / WARP];
+    const int64_t hits_of_warp = warp_sum(part.hits);
+    if (threadIdx.x % WARP == 0) hits[threadIdx.x / WARP] = hits_of_warp;
     loss[threadIdx.x] = part.loss;
-    hits[threadIdx.x] = part.hits;
     __syncthreads();
     if (threadIdx.x != 0) return;
     double sum = 0;
     int64_t correct = 0;
-    for (int64_t i = 0; i < count; i++) {
-        sum += loss[i];
-        correct += hits[i];
+    for (int64_t first = 0; first < count; first += WARP) {
+        for (int i = 0; i < WARP; i++) sum += loss[first + i];
+        correct += hits[first / WARP];
     }
     *totals.loss_sum += sum;
     if (totals.correct != NULL) *totals.correct += correct;
 }
 
 /* One block, and runs of neighbouring rows in its threads where there are more rows than threads. */
-__global__ static void __launch_bounds__(ADDERS) add_rows(const row_result *row, int64_t rows, loss_totals totals) {
+__global__ static void __launch_bounds__(ADDERS, 1) add_rows(const row_result *row, int64_t rows, loss_totals totals) {
     const int64_t run = (rows + ADDERS - 1) / ADDERS, first = threadIdx.x * run;
     row_result part = {0, 0};
     for (int64_t n = first; n < first + run && n < rows; n++) {
@@ -54,7 +56,7 @@ __global__ static void __launch_bounds__(ADDERS) add_rows(const row_result *row,
 
 /* All rows in one block and one launch. */
 template <class Row>
-__global__ void __launch_bounds__(ADDERS) narrow_rows_at_once(Row row, int64_t rows, loss_totals totals) {
+__global__ void __launch_bounds__(ADDERS, 1) narrow_rows_at_once(Row row, int64_t rows, loss_totals totals) {
     row_result part = {0, 0};
     if (threadIdx.x < rows) part = row.run(threadIdx.x);
     add_parts(part, rows, totals);

@@ -6,16 +6,17 @@ using namespace tdm_cuda;
 
 namespace {
 
-struct mse_row {
-    const float *y, *target;
+template <class Number> struct mse_row {
+    const Number *y;
+    const float *target;
     const tdm_step_values *values;
-    float *dy; /* or NULL */
+    Number *dy; /* or NULL */
     int64_t width;
 
     /* d^2, and dy; also of a number in a wide row */
     __device__ double point(int64_t i, float twice) const {
-        const float d = y[i] - target[i];
-        if (dy != NULL) dy[i] = twice * d;
+        const float d = get(y, i) - target[i];
+        if (dy != NULL) put(dy, i, twice * d);
         return (double)d * (double)d;
     }
 
@@ -41,7 +42,8 @@ mse_slices slices_of(int64_t rows, int64_t width) {
 }
 
 /* Blocks take slices `first` to `first + count`, row after row. */
-__global__ void wide_rows(mse_row row, mse_slices slices, int64_t first, int64_t count, row_result *out) {
+template <class Number>
+__global__ void wide_rows(mse_row<Number> row, mse_slices slices, int64_t first, int64_t count, row_result *out) {
     __shared__ double room[THREADS / WARP];
     const float twice = 2.0f * row.values->loss_seed;
     for (int64_t s = blockIdx.x; s < count; s += gridDim.x) {
@@ -54,25 +56,31 @@ __global__ void wide_rows(mse_row row, mse_slices slices, int64_t first, int64_t
     }
 }
 
-tdm_status run_wide(tdm_cuda_device *device, const mse_row &row, int64_t rows, const loss_totals &totals) {
+template <class Number>
+tdm_status run_wide(tdm_cuda_device *device, const mse_row<Number> &row, int64_t rows, const loss_totals &totals) {
     TDM_CUDA_TRY(workspace_holds(device, TDM_CUDA_WORKSPACE_LEAST));
     row_result *out = (row_result *)device->workspace;
     const mse_slices slices = slices_of(rows, row.width);
     const int64_t all = rows * slices.per_row, most = rows_at_a_time(device);
     for (int64_t first = 0; first < all; first += most) {
         const int64_t count = all - first < most ? all - first : most;
-        TDM_LAUNCH(wide_rows, blocks_for(count, 1), THREADS, device->stream, row, slices, first, count, out);
+        TDM_LAUNCH(wide_rows<Number>, blocks_for(count, 1), THREADS, device->stream, row, slices, first, count, out);
         TDM_LAUNCH(add_rows, 1, ADDERS, device->stream, out, count, totals);
     }
     return TDM_OK;
 }
 
-tdm_status run(const tdm_loss_args *args) {
+template <class Number> tdm_status run_in(const tdm_loss_args *args) {
     tdm_cuda_device *device = tdm__cuda_device(args->device);
-    const mse_row row = {args->y, (const float *)args->target, args->values, args->dy, args->width};
+    const mse_row<Number> row = {as<Number>(args->y), (const float *)args->target, args->values, as<Number>(args->dy),
+                                 args->width};
     const loss_totals totals = {args->loss_sum, NULL};
     if (args->width <= NARROW) return run_narrow(device, row, args->rows, totals);
     return run_wide(device, row, args->rows, totals);
+}
+
+tdm_status run(const tdm_loss_args *args) {
+    return args->precision == TDM_BF16 ? run_in<bf16>(args) : run_in<float>(args);
 }
 
 } /* namespace */

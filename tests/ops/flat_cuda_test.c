@@ -1,7 +1,9 @@
-/* The passes over flat arenas on CUDA against the CPU's, to the bit; norms, whose sums have another order, to rounding.
+/* The passes over flat arenas on CUDA against the CPU's, to the bit; norms, whose sums have another order, to rounding;
+ * numbers of 16 bits against the rounding of the floats.
  * Captured once and run with other values: what a step needs is read in the device's memory. */
 #include <tandem/sys/field.h>
 
+#include "runtime/base/bf16.h"
 #include "runtime/device/device.h"
 #include "runtime/graph/graph.h"
 #include "tests/ops/cuda_device.h"
@@ -18,6 +20,14 @@ static void numbers(uint32_t seed, float *out, size_t count, float factor) {
     }
 }
 
+/* NaN is NaN, whatever its bits: a GPU's instruction makes others. */
+static bool are_rounded(const uint16_t *narrow, const float *floats, size_t count) {
+    size_t same = 0;
+    for (size_t i = 0; i < count; i++)
+        same += narrow[i] == tdm__bf16_of(floats[i]) || (isnan(floats[i]) && isnan(tdm__bf16_float(narrow[i])));
+    return same == count;
+}
+
 static bool equal(const float *a, const float *b, size_t count) {
     return memcmp(a, b, count * sizeof *a) == 0;
 }
@@ -31,11 +41,12 @@ typedef struct {
     op_memory memory;
     tdm_step_values *values;
     float *arena[ARRAYS];
+    uint16_t *narrow; /* p in bf16, or NULL */
     float here[ARRAYS][MOST];
     size_t count;
 } training;
 
-static void training_open(training *t, size_t count, bool odd) {
+static void training_open(training *t, size_t count, bool odd, bool narrow) {
     *t = (training){.memory = {.device = device, .odd = odd}, .count = count};
     t->values = op_memory_new(&t->memory, sizeof *t->values, "the values");
     for (int i = 0; i < ARRAYS; i++) {
@@ -43,6 +54,7 @@ static void training_open(training *t, size_t count, bool odd) {
         if (i < 2) numbers((uint32_t)i + 1, t->here[i], count, 1);
         memcpy(t->arena[i], t->here[i], count * sizeof(float));
     }
+    if (narrow) t->narrow = op_memory_numbers(&t->memory, (int64_t)count, sizeof *t->narrow, "p in bf16");
 }
 
 static float *there(const training *t, int array) {
@@ -52,13 +64,13 @@ static float *there(const training *t, int array) {
 typedef tdm_status (*pass)(const training *t);
 
 static tdm_status sgd_there(const training *t) {
-    return device->ops->sgd(device, op_memory_there(&t->memory, t->values), there(t, 0), there(t, 1), there(t, 2), NULL,
-                            t->count);
+    return device->ops->sgd(device, op_memory_there(&t->memory, t->values), there(t, 0), there(t, 1), there(t, 2),
+                            op_memory_there(&t->memory, t->narrow), t->count);
 }
 
 static tdm_status adam_there(const training *t) {
     return device->ops->adam(device, op_memory_there(&t->memory, t->values), there(t, 0), there(t, 1), there(t, 2),
-                             there(t, 3), NULL, t->count);
+                             there(t, 3), op_memory_there(&t->memory, t->narrow), t->count);
 }
 
 /* The same steps on both sides; the device's are one captured step, run again and again. */
@@ -67,7 +79,7 @@ static void check_steps(size_t count, bool odd, pass step, void (*set)(tdm_step_
     static training t;
     tdm_capture *capture = NULL;
     const tdm_flat_kernels *flat = tdm_builtin_flat();
-    training_open(&t, count, odd);
+    training_open(&t, count, odd, (variant & 1) != 0);
     CHECK_OK(device->ops->capture_begin(device));
     CHECK_OK(step(&t));
     CHECK_OK(device->ops->capture_end(device, &capture));
@@ -85,6 +97,7 @@ static void check_steps(size_t count, bool odd, pass step, void (*set)(tdm_step_
         else
             flat->adam(&t.values->adam, t.here[0], t.here[1], t.here[2], t.here[3], count);
         for (int i = 0; i < ARRAYS; i++) CHECK(equal(t.arena[i], t.here[i], count));
+        if (t.narrow != NULL) CHECK(are_rounded(t.narrow, t.here[0], count));
     }
     device->ops->capture_free(device, capture);
     op_memory_free(&t.memory);
@@ -138,6 +151,61 @@ TEST(sgd_without_momentum_has_no_buffer) {
     op_memory_fetch(&m);
     for (int i = 0; i < 6; i++) CHECK_NEAR(p[i], i - 1, 0);
     op_memory_free(&m);
+}
+
+/* ---- numbers of 16 bits ---- */
+
+/* Ties, what rounds up to infinity, the smallest numbers, and the rest. */
+static void special_numbers(float *out, size_t count) {
+    static const uint32_t bits[] = {0x3f808000, 0x3f818000, 0x3f808001, 0x3f807fff, 0x7f7f8000, 0x7f7f7fff, 0x80000000,
+                                    0x00000001, 0x80008000, 0x00018000, 0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001};
+    const size_t known = sizeof bits / sizeof *bits;
+    numbers(3, out, count, 100);
+    for (size_t i = 0; i < count && i < known; i++) memcpy(&out[i], &bits[i], sizeof *out);
+}
+
+static void check_narrow(size_t count, bool odd) {
+    op_memory m = {.device = device, .odd = odd};
+    float *p = op_memory_floats(&m, (int64_t)count, "p");
+    uint16_t *narrow = op_memory_numbers(&m, (int64_t)count, sizeof *narrow, "p in bf16");
+    special_numbers(p, count);
+    op_memory_send(&m);
+    CHECK_OK(device->ops->narrow(device, op_memory_there(&m, narrow), op_memory_there(&m, p), count));
+    op_memory_fetch(&m);
+    op_memory_check(&m, "narrow");
+    CHECK(are_rounded(narrow, p, count));
+    op_memory_free(&m);
+}
+
+static void check_add_narrow(size_t count, bool odd) {
+    op_memory m = {.device = device, .odd = odd};
+    uint16_t *out = op_memory_numbers(&m, (int64_t)count, sizeof *out, "the sum");
+    uint16_t *what = op_memory_numbers(&m, (int64_t)count, sizeof *what, "what is added");
+    float *want = calloc(count + 1, sizeof *want), *added = calloc(count + 1, sizeof *added);
+    special_numbers(want, count);
+    numbers(9, added, count, 1);
+    for (size_t i = 0; i < count; i++) {
+        out[i] = tdm__bf16_of(want[i]);
+        what[i] = tdm__bf16_of(added[i]);
+        want[i] = tdm__bf16_float(out[i]) + tdm__bf16_float(what[i]);
+    }
+    op_memory_send(&m);
+    CHECK_OK(device->ops->add_narrow(device, op_memory_there(&m, out), op_memory_there(&m, what), count));
+    op_memory_fetch(&m);
+    op_memory_check(&m, "add_narrow");
+    CHECK(are_rounded(out, want, count));
+    op_memory_free(&m);
+    free(want);
+    free(added);
+}
+
+TEST(numbers_of_16_bits) {
+    for (size_t count = 0; count < 1500; count = count < 20 ? count + 1 : count * 3) {
+        for (int odd = 0; odd < 2; odd++) {
+            check_narrow(count, odd != 0);
+            check_add_narrow(count, odd != 0);
+        }
+    }
 }
 
 /* ---- sum ---- */
@@ -254,6 +322,7 @@ int main(int argc, char **argv) {
     CHECK_OK(tdm_cpu_device.open(&cpu, tdm_host_default(), &(tdm_device_options){.index = 0}));
     RUN(optimizers_equal_the_cpu);
     RUN(sgd_without_momentum_has_no_buffer);
+    RUN(numbers_of_16_bits);
     RUN(sum_adds_in_order_and_in_place);
     RUN(clip);
     cpu->ops->close(cpu);

@@ -1,7 +1,9 @@
 /* The losses on CUDA against the CPU's. Gradients of mse, and its sums where a thread does a row, are equal to the bit;
- * a real GPU's exp and log differ from the host's in the last places, which the tolerances of cross_entropy allow. */
+ * a real GPU's exp and log differ from the host's in the last places, which the tolerances of cross_entropy allow. In
+ * bf16 the CPU's has the same rounded outputs, and its gradient is rounded afterwards. */
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/ops.h"
+#include "runtime/base/bf16.h"
 #include "tests/ops/cuda_device.h"
 #include "tests/ops/op_memory.h"
 
@@ -27,12 +29,13 @@ typedef struct {
     const tdm_loss_def *loss;
     const void *attrs;
     int64_t rows, width;
-    bool odd, without_dy, graph;
+    bool bf16, odd, without_dy, graph;
 } setting;
 
 typedef struct {
     op_memory memory;
     float *y, *dy;
+    uint16_t *narrow_y, *narrow_dy; /* what the device has of them in bf16 */
     void *target;
     size_t target_bytes;
     tdm_step_values *values;
@@ -51,6 +54,8 @@ static void sides_open(sides *s, const setting *o) {
     s->target_bytes = classes ? (size_t)o->rows * sizeof(int64_t) : (size_t)count * sizeof(float);
     s->target = classes ? op_memory_new(m, s->target_bytes, "labels") : op_memory_floats(m, count, "targets");
     s->dy = o->without_dy ? NULL : op_memory_floats(m, count, "dy");
+    if (o->bf16) s->narrow_y = op_memory_numbers(m, count, sizeof *s->narrow_y, "y in bf16");
+    if (o->bf16 && s->dy != NULL) s->narrow_dy = op_memory_numbers(m, count, sizeof *s->narrow_dy, "dy in bf16");
     s->values = op_memory_new(m, sizeof *s->values, "the values");
     s->loss_sum = op_memory_new(m, sizeof *s->loss_sum, "the loss");
     s->correct = op_memory_new(m, sizeof *s->correct, "the hits");
@@ -65,10 +70,11 @@ static void sides_open(sides *s, const setting *o) {
                               .correct = s->correct};
     s->there = s->here;
     s->there.device = device;
-    s->there.y = op_memory_there(m, s->y);
+    s->there.precision = o->bf16 ? TDM_BF16 : TDM_F32;
+    s->there.y = op_memory_there(m, o->bf16 ? (const void *)s->narrow_y : s->y);
     s->there.target = op_memory_there(m, s->target);
     s->there.values = op_memory_there(m, s->values);
-    s->there.dy = op_memory_there(m, s->dy);
+    s->there.dy = op_memory_there(m, o->bf16 ? (const void *)s->narrow_dy : s->dy);
     s->there.loss_sum = op_memory_there(m, s->loss_sum);
     s->there.correct = op_memory_there(m, s->correct);
     numbers(11, s->y, count, 4);
@@ -82,11 +88,29 @@ static void sums_begin(const sides *s) {
     *s->correct = 77;
 }
 
+static float rounded(float value) {
+    return tdm__bf16_float(tdm__bf16_of(value));
+}
+
+static void round_y(const sides *s, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        s->narrow_y[i] = tdm__bf16_of(s->y[i]);
+        s->y[i] = rounded(s->y[i]);
+    }
+}
+
+static void widen_dy(const sides *s, int64_t count) {
+    for (int64_t i = 0; i < count; i++) s->dy[i] = tdm__bf16_float(s->narrow_dy[i]);
+}
+
 static void run_there(const sides *s, const setting *o) {
     const tdm_loss_kernel *loss = cuda_loss(o->loss->name);
+    const int64_t count = o->rows * o->width;
     tdm_capture *capture = NULL;
     sums_begin(s);
-    if (s->dy != NULL) memset(s->dy, OP_DIRT, (size_t)(o->rows * o->width) * sizeof(float));
+    if (s->dy != NULL) memset(s->dy, OP_DIRT, (size_t)count * sizeof *s->dy);
+    if (s->narrow_dy != NULL) memset(s->narrow_dy, OP_DIRT, (size_t)count * sizeof *s->narrow_dy);
+    if (o->bf16) round_y(s, count);
     if (!o->graph) {
         op_memory_send(&s->memory);
         CHECK_OK(loss->run(&s->there));
@@ -99,6 +123,7 @@ static void run_there(const sides *s, const setting *o) {
     }
     op_memory_fetch(&s->memory);
     op_memory_check(&s->memory, o->loss->name);
+    if (s->narrow_dy != NULL) widen_dy(s, count);
     device->ops->capture_free(device, capture);
 }
 
@@ -107,7 +132,10 @@ typedef struct {
     double dy;       /* times the seed */
 } tolerance;
 
-static bool differ(float got, float want, double most) {
+/* Where numbers may differ before they are rounded to bf16, the roundings may be neighbours. */
+static bool differ(const setting *o, float got, float want, double most) {
+    if (o->bf16) want = rounded(want);
+    if (o->bf16 && most > 0) most += fabs((double)want) / 128;
     return !(fabs((double)got - (double)want) <= most) && !(isnan(got) && isnan(want));
 }
 
@@ -127,11 +155,13 @@ static void compare(const sides *s, const setting *o, const tolerance *most) {
     else
         CHECK_NEAR(sum, *s->loss_sum, most->loss_sum * fabs(*s->loss_sum));
     CHECK_INT(hits, *s->correct);
-    for (int64_t i = 0; i < count; i++) differences += differ(dy[i], s->dy[i], most->dy * (double)s->values->loss_seed);
+    for (int64_t i = 0; i < count; i++)
+        differences += differ(o, dy[i], s->dy[i], most->dy * (double)s->values->loss_seed);
     CHECK_INT(differences, 0);
     if (tdm_test_failures != failures)
-        fprintf(stderr, "  %s, %lld x %lld%s%s%s\n", o->loss->name, (long long)o->rows, (long long)o->width,
-                o->odd ? ", odd" : "", o->without_dy ? ", without dy" : "", o->graph ? ", captured" : "");
+        fprintf(stderr, "  %s, %lld x %lld%s%s%s%s\n", o->loss->name, (long long)o->rows, (long long)o->width,
+                o->bf16 ? ", bf16" : "", o->odd ? ", odd" : "", o->without_dy ? ", without dy" : "",
+                o->graph ? ", captured" : "");
     free(dy);
 }
 
@@ -144,12 +174,15 @@ static void check(const setting *o, const tolerance *most) {
 }
 
 static void check_variants(const setting *o, const tolerance *most) {
-    setting variant = *o;
-    check(&variant, most);
-    variant.odd = variant.graph = true;
-    check(&variant, most);
-    variant.without_dy = true;
-    check(&variant, most);
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        setting variant = *o;
+        variant.bf16 = bf16 != 0;
+        check(&variant, most);
+        variant.odd = variant.graph = true;
+        check(&variant, most);
+        variant.without_dy = true;
+        check(&variant, most);
+    }
 }
 
 /* ---- the losses ---- */
@@ -162,9 +195,9 @@ TEST(cross_entropy) {
     const tdm_cross_entropy_attrs plain = {.ignore_index = -100}, smooth = {.label_smoothing = 0.1, .ignore_index = 1};
     for (size_t w = 0; w < sizeof width / sizeof *width; w++)
         for (size_t r = 0; r < sizeof rows / sizeof *rows && rows[r] * width[w] < 200000; r++) {
-            check_variants(&(setting){&tdm__cross_entropy_loss, &plain, rows[r], width[w], 0, 0, 0},
+            check_variants(&(setting){&tdm__cross_entropy_loss, &plain, rows[r], width[w], 0, 0, 0, 0},
                            &entropy_tolerance);
-            check_variants(&(setting){&tdm__cross_entropy_loss, &smooth, rows[r], width[w], 0, 0, 0},
+            check_variants(&(setting){&tdm__cross_entropy_loss, &smooth, rows[r], width[w], 0, 0, 0, 0},
                            &entropy_tolerance);
         }
 }
@@ -173,22 +206,22 @@ TEST(mse) {
     static const int64_t width[] = {1, 3, 32, 33, 700, 5000}, rows[] = {1, 7, 1025};
     for (size_t w = 0; w < sizeof width / sizeof *width; w++)
         for (size_t r = 0; r < sizeof rows / sizeof *rows && rows[r] * width[w] < 200000; r++)
-            check_variants(&(setting){&tdm__mse_loss, NULL, rows[r], width[w], 0, 0, 0},
+            check_variants(&(setting){&tdm__mse_loss, NULL, rows[r], width[w], 0, 0, 0, 0},
                            width[w] <= 32 && rows[r] <= 1024 ? &equal : &squares_tolerance);
 }
 
 /* More rows than the workspace has room for at a time. */
 TEST(rows_in_parts) {
     const tdm_cross_entropy_attrs attrs = {.ignore_index = -100};
-    check(&(setting){&tdm__cross_entropy_loss, &attrs, 70001, 2, 0, 0, 0}, &entropy_tolerance);
-    check(&(setting){&tdm__mse_loss, NULL, 70001, 1, 0, 0, 0}, &squares_tolerance);
+    check(&(setting){&tdm__cross_entropy_loss, &attrs, 70001, 2, 0, 0, 0, 0}, &entropy_tolerance);
+    check(&(setting){&tdm__mse_loss, NULL, 70001, 1, 0, 0, 0, 0}, &squares_tolerance);
 }
 
 /* ---- special rows ---- */
 
-static void check_special(int64_t width) {
+static void check_special(int64_t width, bool bf16) {
     const tdm_cross_entropy_attrs attrs = {.ignore_index = 1};
-    const setting o = {&tdm__cross_entropy_loss, &attrs, 5, width, 0, 0, 0};
+    const setting o = {&tdm__cross_entropy_loss, &attrs, 5, width, bf16, 0, 0, 0};
     sides s;
     sides_open(&s, &o);
     int64_t *label = s.target;
@@ -210,15 +243,17 @@ static void check_special(int64_t width) {
 }
 
 TEST(special_rows) {
-    check_special(10);
-    check_special(40);
-    check_special(1500);
+    static const int64_t width[] = {10, 40, 1500};
+    for (size_t w = 0; w < 3; w++) {
+        check_special(width[w], false);
+        check_special(width[w], true);
+    }
 }
 
 /* The host refuses them earlier; here nothing may be read outside, and the run must see it. */
-static void check_wrong_label(int64_t width, int64_t wrong) {
+static void check_wrong_label(int64_t width, int64_t wrong, bool bf16) {
     const tdm_cross_entropy_attrs attrs = {.ignore_index = -100};
-    const setting o = {&tdm__cross_entropy_loss, &attrs, 2, width, 0, 0, 0};
+    const setting o = {&tdm__cross_entropy_loss, &attrs, 2, width, bf16, 0, 0, 0};
     sides s;
     sides_open(&s, &o);
     ((int64_t *)s.target)[0] = 0;
@@ -232,10 +267,11 @@ static void check_wrong_label(int64_t width, int64_t wrong) {
 TEST(wrong_labels_make_nan) {
     static const int64_t width[] = {10, 40, 1500};
     for (size_t w = 0; w < 3; w++) {
-        check_wrong_label(width[w], width[w]);
-        check_wrong_label(width[w], -1);
-        check_wrong_label(width[w], INT64_MIN);
-        check_wrong_label(width[w], INT64_MAX);
+        const int64_t wrong[] = {width[w], -1, INT64_MIN, INT64_MAX};
+        for (size_t i = 0; i < 4; i++) {
+            check_wrong_label(width[w], wrong[i], false);
+            check_wrong_label(width[w], wrong[i], true);
+        }
     }
 }
 

@@ -210,7 +210,7 @@ static void check_reorder(tdm_device *device, bool odd, const tdm_kernel *kernel
 
 static op_conform_count conform_reorder(tdm_device *device, int precision, const tdm_kernel *kernel) {
     static const tdm_shape shapes[] = {{4, {3, 16, 5, 7}}, {4, {2, 32, 4, 4}}, {4, {2, 8, 3, 3}}, {4, {4, 5, 3, 2}},
-                                       {4, {1, 48, 1, 1}}, {4, {2, 40, 7, 9}}, {4, {2, 3, 6, 6}}};
+                                       {4, {1, 48, 1, 1}}, {4, {2, 40, 7, 9}}, {4, {2, 3, 6, 6}}, {4, {2, 70, 9, 15}}};
     op_conform_count count = {0};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         for (int pair = 0; pair < TDM_LAYOUT_COUNT * TDM_LAYOUT_COUNT; pair++) {

@@ -36,7 +36,7 @@ TEST(settings_bf16) {
 
 TEST(reorder) {
     REQUIRE(cuda_kernel("reorder") != NULL);
-    const int runs = 7 * 2 * 2; /* shapes, directions, numbers of rows */
+    const int runs = 8 * 2 * 2; /* shapes, directions, numbers of rows */
     CHECK_INT(op_conform_reorder_on(device, cuda_kernel("reorder")).runs, runs);
     CHECK_INT(op_conform_reorder_bf16(device, cuda_kernel("reorder")).runs, runs);
 }
@@ -49,6 +49,7 @@ TEST(larger_shapes) {
         op_case test;
     } larger[] = {
         {"relu", 0, {.rows = 2, .input = {3, {17, 33, 5}}}},
+        {"add", 0, {.rows = 3, .input = {3, {8, 7, 9}}, .inputs = 3}},
         {"maxpool2d", 0, {.attrs = "kernel=3 stride=2 padding=1", .rows = 2, .input = {3, {12, 19, 20}}}},
         {"avgpool2d", 1e-6, {.attrs = "kernel=[12,13] stride=[5,7] padding=3", .rows = 2, .input = {3, {4, 17, 26}}}},
         {"adaptive_avgpool2d", 1e-6, {.attrs = "out=1", .rows = 2, .input = {3, {8, 24, 21}}}},
@@ -57,6 +58,7 @@ TEST(larger_shapes) {
         {"batchnorm2d", 1e-5, {.rows = 2, .input = {3, {4, 64, 66}}}},
         {"batchnorm2d", 1e-5, {.rows = 3, .input = {3, {132, 9, 10}}}},
         {"batchnorm2d", 1e-5, {.rows = 3, .input = {3, {7, 20, 21}}}},
+        {"batchnorm2d", 1e-5, {.rows = 11, .input = {3, {16, 14, 14}}}},
         {"dropout", 0, {.attrs = "p=0.3", .rows = 7, .input = {1, {1028}}}},
     };
     op_conform_count count = {0};
@@ -70,31 +72,65 @@ TEST(larger_shapes) {
 
 /* ---- special values ---- */
 
-static void check_equal(const char *op, const op_case *test, tdm_layout layout, const float *x) {
-    op_data data;
-    op_result got, want;
-    REQUIRE(op_data_open(&data, op, test, 3));
-    memcpy(data.x[0], x, (size_t)data.x_count * sizeof *x);
-    op_run(&want, op_reference(op), &data, &(op_setting){.training = true});
-    op_run(&got, cuda_kernel(op), &data, &(op_setting){.training = true, .layout = layout, .device = device});
-    CHECK_INT(got.status, TDM_OK);
-    CHECK(op_results_near(&data, &got, &want, 0));
-    op_result_close(&got);
-    op_result_close(&want);
-    op_data_close(&data);
+/* The reference with a relu: what is in front of it, and then its own kernel. */
+static void relu_reference(op_result *want, const op_data *data) {
+    for (int64_t i = 0; i < want->y_count; i++) want->y[i] = want->y[i] < 0.0f ? 0.0f : want->y[i];
+    op_data masked = *data;
+    op_result gradient;
+    masked.dy = calloc((size_t)data->y_count, sizeof *masked.dy);
+    for (int64_t i = 0; i < want->y_count; i++) masked.dy[i] = want->y[i] <= 0.0f ? 0.0f : data->dy[i];
+    op_run(&gradient, op_reference(data->def->name), &masked, &(op_setting){.training = true});
+    for (int i = 0; i < data->infer.input_count; i++)
+        memcpy(want->dx[i], gradient.dx[i], (size_t)want->x_count * sizeof *want->dx[i]);
+    op_result_close(&gradient);
+    free(masked.dy);
+}
+
+/* To the bit, the sign of 0 too: x has only numbers that bf16 has. */
+static void check_equal(const char *op, const op_case *test, const op_setting *how, const float *x) {
+    for (int precision = TDM_F32; precision <= TDM_BF16; precision += TDM_BF16 - TDM_F32) {
+        op_data data;
+        op_result got, want;
+        op_setting setting = *how;
+        setting.training = true;
+        setting.device = device;
+        setting.precision = precision;
+        REQUIRE(op_data_open(&data, op, test, 3));
+        memcpy(data.x[0], x, (size_t)data.x_count * sizeof *x);
+        if (precision == TDM_BF16) op_data_round(&data);
+        op_run(&want, op_reference(op), &data, &(op_setting){.training = true});
+        if (how->relu) relu_reference(&want, &data);
+        op_run(&got, cuda_kernel(op), &data, &setting);
+        CHECK_INT(got.status, TDM_OK);
+        CHECK((precision == TDM_BF16 ? op_results_near_bf16 : op_results_near)(&data, &got, &want, 0));
+        for (int64_t i = 0; i < want.y_count; i++) CHECK(signbit(got.y[i]) == signbit(want.y[i]) || isnan(want.y[i]));
+        op_result_close(&got);
+        op_result_close(&want);
+        op_data_close(&data);
+    }
 }
 
 TEST(special_values) {
     const float inf = INFINITY, nan = NAN;
     const float x[16] = {3, 3, nan, 1, 3, 3, 2, nan, -inf, -inf, 5, 7, -inf, -inf, 7, 7};
+    const float below[16] = {-1, -0.0f, -2, -3, -1, -0.0f, nan, -1, -0.0f, 0, -inf, -inf, 0, -1, -inf, -inf};
     const op_case image = {.attrs = "kernel=2", .rows = 1, .input = {3, {1, 4, 4}}};
     const op_case channels = {.attrs = "kernel=[1,2]", .rows = 1, .input = {3, {4, 1, 4}}};
+    const op_case sliding = {.attrs = "kernel=3 stride=1 padding=1", .rows = 1, .input = {3, {1, 4, 4}}};
+    const op_case large = {.attrs = "kernel=[16,17] stride=1 padding=8", .rows = 1, .input = {3, {1, 4, 4}}};
     const op_case drop = {.attrs = "p=1.0", .rows = 1, .input = {1, {16}}};
-    check_equal("relu", &(op_case){.rows = 1, .input = {1, {16}}}, TDM_LAYOUT_PLAIN, x);
-    check_equal("maxpool2d", &image, TDM_LAYOUT_PLAIN, x);
-    check_equal("maxpool2d", &image, TDM_LAYOUT_NHWC, x);
-    check_equal("maxpool2d", &channels, TDM_LAYOUT_NHWC, x);
-    check_equal("dropout", &drop, TDM_LAYOUT_PLAIN, x);
+    const op_case *const pools[] = {&image, &channels, &sliding, &large};
+    const op_case line = {.rows = 1, .input = {1, {16}}};
+    check_equal("relu", &line, &(op_setting){0}, x);
+    check_equal("relu", &line, &(op_setting){0}, below);
+    check_equal("dropout", &drop, &(op_setting){0}, x);
+    for (size_t i = 0; i < sizeof pools / sizeof *pools; i++) {
+        for (int variant = 0; variant < 4; variant++) {
+            const op_setting how = {.layout = variant & 1 ? TDM_LAYOUT_NHWC : TDM_LAYOUT_PLAIN, .relu = variant & 2};
+            check_equal("maxpool2d", pools[i], &how, x);
+            check_equal("maxpool2d", pools[i], &how, below);
+        }
+    }
 }
 
 /* ---- batch norm ---- */
@@ -148,6 +184,7 @@ TEST(layouts_that_are_kept) {
             CHECK_INT(fit.x_layout[0], kept ? layout : TDM_LAYOUT_PLAIN);
             CHECK_INT(fit.y_layout, fit.x_layout[0]);
             if (strcmp(names[i], "maxpool2d") == 0) CHECK_INT(fit.saved_bytes, 2 * 16 * 4 * 4); /* a byte each */
+            CHECK(fit.relu == (i == 1 || i == 2 || i == 5));
         }
     }
 }
