@@ -61,8 +61,8 @@ void tdm__dataset_close(tdm_dataset *dataset);
 /* Of one sample: x as the dataset has it, and the target, a multiple of 4. */
 size_t tdm__dataset_x_bytes(const tdm_dataset *dataset);
 size_t tdm__dataset_target_bytes(const tdm_dataset *dataset);
-/* Samples first to first + count - 1, one behind the other: x as bytes, untouched, or as transformed floats. Any
- * thread, several at once. */
+/* Samples first to first + count - 1, one behind the other: x as bytes, untouched, or as transformed floats.
+ * `targets` is aligned for what they are. Any thread, several at once. */
 tdm_status tdm__dataset_fill(const tdm_dataset *dataset, const tdm_transform *transform, int64_t first, int64_t count,
                              void *x, void *targets);
 
