@@ -123,11 +123,6 @@ static tdm_status begin_one(void *argument) {
     return TDM_OK;
 }
 
-static tdm_status ingest_one(void *argument) {
-    dp_task *task = argument;
-    return tdm__replica_ingest(task->dp->replica[task->index], &task->all, 1);
-}
-
 static tdm_status replicate_one(void *argument) {
     dp_task *task = argument;
     if (task->index == 0) return TDM_OK;
@@ -310,7 +305,6 @@ static tdm_status gathered_passes(dp *d) {
 static tdm_status work(void *user) {
     dp *d = user;
     TDM_TRY(tdm__dp_fork(d));
-    TDM_TRY(tdm__dp_in_turn(d, ingest_one));
     if (d->count > 1 && !updates_all(d)) TDM_TRY(tdm__dp_each(d, replicate_one));
     TDM_TRY(lap(d, TDM_PHASE_REPLICATE));
     if (d->output != NULL)

@@ -195,7 +195,6 @@ static tdm_status passes(void *user) {
     const tdm_mode_params *params = &d->base.params;
     tdm_exec_hooks hooks = {bucket_ready, d};
     int64_t micro = params->job->train.accumulate;
-    TDM_TRY(tdm__replica_ingest(d->replica, &d->all, 1));
     if (d->device_comm != NULL && broadcasts(d)) {
         TDM_TRY(spread_arena(d, TDM_ARENA_BUFFER, d->replica->buffer, params->plan->buffer_bytes));
         TDM_TRY(tdm__replica_lap(d->replica, TDM_PHASE_COMM_EXPOSED));

@@ -94,7 +94,6 @@ static tdm_status restore(single *s) {
 /* The whole step, as work on the device's queue. */
 static tdm_status work(void *user) {
     single *s = user;
-    TDM_TRY(tdm__replica_ingest(s->replica, s->rows, s->parts));
     for (int i = 0; i < s->parts; i++) {
         if (s->rows[i].rows == 0) continue;
         TDM_TRY(run_part(s, i));

@@ -104,7 +104,7 @@ tdm_status tdm__cuda_add_narrow(tdm_device *device, void *out, const void *what,
 tdm_status tdm__cuda_clip(tdm_device *device, const tdm_step_values *values, float *g, size_t count,
                           const tdm_flat_range *ranges, int range_count, double *norm);
 /* ops/cuda_module/ingest.cu */
-tdm_status tdm__cuda_ingest(tdm_device *device, const tdm_ingest *ingest);
+tdm_status tdm__cuda_ingest(tdm_device *device, tdm_queue *queue, const tdm_ingest *ingest);
 
 #ifdef __cplusplus
 }

@@ -35,7 +35,7 @@ template <> __device__ inline float number_of<float>(float value) {
     return value;
 }
 template <> __device__ inline bf16 number_of<bf16>(float value) {
-    return {tdm__bf16_of(value)};
+    return narrowed(value);
 }
 
 /* `images`: what most images are read by, worth kernels of its own for 1 and 3 channels. */
@@ -82,29 +82,26 @@ template <class Number> struct from_near_table {
 
 /* ---- kernels ---- */
 
-__device__ inline const char *place_of(const tdm_ingest &g) {
-    return (const char *)g.place[g.values->place];
-}
-
 /* Where row `row` of the batch begins. */
-template <class Stored> __device__ inline const Stored *sample_of(const tdm_ingest &g, const char *place, int64_t row) {
+template <class Stored> __device__ inline const Stored *sample_of(const tdm_ingest &g, int64_t row) {
+    const char *packed = (const char *)g.packed;
     const int64_t numbers = g.channels * g.points;
-    if (g.samples == NULL) return (const Stored *)(place + g.x_at) + row * numbers;
-    return (const Stored *)g.samples + ((const int64_t *)(place + g.x_at))[row] * numbers;
+    if (g.samples == NULL) return (const Stored *)(packed + g.x_at) + row * numbers;
+    return (const Stored *)g.samples + ((const int64_t *)(packed + g.x_at))[row] * numbers;
 }
 
 /* Positions, and targets in words of 4 bytes. */
 __device__ inline void bring_rest(const tdm_ingest &g, const shares &share) {
-    const char *place = place_of(g);
+    const char *packed = (const char *)g.packed;
     const int64_t first = thread_index(), step = (int64_t)share.rest_blocks * blockDim.x;
-    for (int64_t i = first; i < g.rows; i += step) g.position[i] = ((const int64_t *)place)[i];
+    for (int64_t i = first; i < g.rows; i += step) g.position[i] = ((const int64_t *)packed)[i];
     const bool gathers = g.samples != NULL && g.targets != NULL;
-    const uint32_t *from = (const uint32_t *)(gathers ? (const char *)g.targets : place + g.target_at);
+    const uint32_t *from = (const uint32_t *)(gathers ? (const char *)g.targets : packed + g.target_at);
     const int64_t words = (int64_t)(g.target_bytes / sizeof(uint32_t)), total = g.rows * words;
     for (int64_t i = first; i < total; i += step) {
         int64_t row = i;
         const int64_t word = split(share.words, &row);
-        const int64_t at = gathers ? ((const int64_t *)(place + g.x_at))[row] : row;
+        const int64_t at = gathers ? ((const int64_t *)(packed + g.x_at))[row] : row;
         ((uint32_t *)g.target)[i] = from[at * words + word];
     }
 }
@@ -124,13 +121,12 @@ __global__ void __launch_bounds__(THREADS) ingest_planes(tdm_ingest g, shares sh
         bring_rest(g, share);
         return;
     }
-    const char *place = place_of(g);
     const Rule rule(g);
     for (int i = x_index(share); i < share.total; i += x_count(share)) {
         int row = i;
         const int item = split(share.items, &row);
         const int channel = g.table_channels > 1 ? quotient(share.points, item * WIDE) : 0;
-        const auto in = load<WIDE>(sample_of<typename Rule::stored>(g, place, row), item);
+        const auto in = load<WIDE>(sample_of<typename Rule::stored>(g, row), item);
         pack<Number, WIDE> out;
         for (int k = 0; k < WIDE; k++) out.at[k] = rule(in.at[k], channel);
         store((Number *)g.x, i, out);
@@ -146,14 +142,13 @@ __global__ void __launch_bounds__(THREADS) ingest_points(tdm_ingest g, shares sh
         bring_rest(g, share);
         return;
     }
-    const char *place = place_of(g);
     const Rule rule(g);
     const int channels = CHANNELS > 0 ? CHANNELS : (int)g.channels, points = (int)g.points;
     const int filled = CHANNELS > 0 && WIDE > 1 ? WIDE : share.filled, several = g.table_channels > 1;
     for (int i = x_index(share); i < share.total; i += x_count(share)) {
         int row = i;
         const int point = split(share.items, &row);
-        const auto *from = sample_of<typename Rule::stored>(g, place, row) + point;
+        const auto *from = sample_of<typename Rule::stored>(g, row) + point;
         Number *to = (Number *)g.x + (int64_t)i * filled;
         for (int c = 0; c < filled; c += GROUP) {
             typename Rule::stored in[GROUP] = {};
@@ -181,19 +176,15 @@ bool is_multiple(const void *pointer, size_t bytes, size_t offset = 0) {
 template <class Stored> bool reads_packs(const tdm_ingest &g) {
     constexpr size_t bytes = PACK * sizeof(Stored);
     if (g.channels * g.points % PACK != 0) return false;
-    if (g.samples != NULL) return is_multiple(g.samples, bytes);
-    for (int i = 0; i < TDM_PLACES; i++)
-        if (!is_multiple(g.place[i], bytes, g.x_at)) return false;
-    return true;
+    return g.samples != NULL ? is_multiple(g.samples, bytes) : is_multiple(g.packed, bytes, g.x_at);
 }
 
 /* `items` of each row, `filled` numbers of each point of the result. */
-tdm_status start(tdm_cuda_device *device, ingest_kernel kernel, const tdm_ingest &g, int64_t items, int64_t filled) {
+tdm_status start(cudaStream_t stream, ingest_kernel kernel, const tdm_ingest &g, int64_t items, int64_t filled) {
     const int64_t words = (int64_t)(g.target_bytes / sizeof(uint32_t)), per_row = words > 0 ? words : 1;
     const int64_t rest = ceil_div(g.rows * per_row, THREADS), x = ceil_div(g.rows * items, THREADS);
     if (g.channels * g.points > MOST_ITEMS || g.rows * items > MOST_ITEMS)
-        TDM_CUDA_FAIL(TDM_E_UNSUPPORTED, "%s: a batch of %lld samples of %lld numbers is too large; make it smaller",
-                      device->base.name, (long long)g.rows, (long long)(g.channels * g.points));
+        TDM_CUDA_FAIL(TDM_E_UNSUPPORTED, "ingest: a batch of %lld samples of %lld numbers is too large; make it smaller", (long long)g.rows, (long long)(g.channels * g.points));
     shares share = {};
     share.rest_blocks = (int)(rest < REST_BLOCKS ? rest : REST_BLOCKS);
     share.words = divider_of(per_row);
@@ -201,53 +192,53 @@ tdm_status start(tdm_cuda_device *device, ingest_kernel kernel, const tdm_ingest
     share.points = divider_of(g.points);
     share.total = (int)(g.rows * items);
     share.filled = (int)filled;
-    TDM_LAUNCH(kernel, (unsigned)(share.rest_blocks + (x < X_BLOCKS ? x : X_BLOCKS)), THREADS, device->stream, g,
+    TDM_LAUNCH(kernel, (unsigned)(share.rest_blocks + (x < X_BLOCKS ? x : X_BLOCKS)), THREADS, stream, g,
                share);
     return TDM_OK;
 }
 
-template <class Number, class Rule> tdm_status bring_planes(tdm_cuda_device *device, const tdm_ingest &g) {
+template <class Number, class Rule> tdm_status bring_planes(cudaStream_t stream, const tdm_ingest &g) {
     const bool packs = reads_packs<typename Rule::stored>(g) && is_multiple(g.x, PACK * sizeof(Number)) &&
                        (g.table_channels == 1 || g.points % PACK == 0);
     const int64_t numbers = g.channels * g.points;
-    if (packs) return start(device, ingest_planes<Number, Rule, PACK>, g, numbers / PACK, 1);
-    return start(device, ingest_planes<Number, Rule, 1>, g, numbers, 1);
+    if (packs) return start(stream, ingest_planes<Number, Rule, PACK>, g, numbers / PACK, 1);
+    return start(stream, ingest_planes<Number, Rule, 1>, g, numbers, 1);
 }
 
 template <class Number, class Rule, int CHANNELS> ingest_kernel points_kernel(const void *x, int64_t filled) {
-    constexpr int MOST = 16 / (int)sizeof(Number); /* in one access */
+    constexpr int MOST = PACK_OF<Number>;
     if (filled % MOST == 0 && is_multiple(x, MOST * sizeof(Number))) return ingest_points<Number, Rule, CHANNELS, MOST>;
     if (filled % PACK == 0 && is_multiple(x, PACK * sizeof(Number))) return ingest_points<Number, Rule, CHANNELS, PACK>;
     return ingest_points<Number, Rule, CHANNELS, 1>;
 }
 
-template <class Number, class Rule> tdm_status bring_points(tdm_cuda_device *device, const tdm_ingest &g) {
+template <class Number, class Rule> tdm_status bring_points(cudaStream_t stream, const tdm_ingest &g) {
     const int64_t group = g.layout == TDM_LAYOUT_NHWC4 ? 4 : g.layout == TDM_LAYOUT_NHWC8 ? 8 : 1;
     const int64_t filled = ceil_div(g.channels, group) * group;
-    const bool fits = filled * (int64_t)sizeof(Number) <= 16; /* a point, in one access */
+    const bool fits = filled <= PACK_OF<Number>; /* a point, in one access */
     ingest_kernel kernel = points_kernel<Number, Rule, 0>(g.x, filled);
     if constexpr (Rule::images) {
         if (g.channels == 1 && fits) kernel = points_kernel<Number, Rule, 1>(g.x, filled);
         if (g.channels == 3 && fits) kernel = points_kernel<Number, Rule, 3>(g.x, filled);
     }
-    return start(device, kernel, g, g.points, filled);
+    return start(stream, kernel, g, g.points, filled);
 }
 
-template <class Number, class Rule> tdm_status bring_by(tdm_cuda_device *device, const tdm_ingest &g) {
+template <class Number, class Rule> tdm_status bring_by(cudaStream_t stream, const tdm_ingest &g) {
     const bool moves = g.layout != TDM_LAYOUT_PLAIN && !(g.layout == TDM_LAYOUT_NHWC && g.channels == 1);
-    return moves ? bring_points<Number, Rule>(device, g) : bring_planes<Number, Rule>(device, g);
+    return moves ? bring_points<Number, Rule>(stream, g) : bring_planes<Number, Rule>(stream, g);
 }
 
-template <class Number> tdm_status bring(tdm_cuda_device *device, const tdm_ingest &g) {
-    if (!g.bytes) return bring_by<Number, from_float<Number>>(device, g);
-    if (g.table_channels > NEAR_CHANNELS) return bring_by<Number, from_table<Number>>(device, g);
-    return bring_by<Number, from_near_table<Number>>(device, g);
+template <class Number> tdm_status bring(cudaStream_t stream, const tdm_ingest &g) {
+    if (!g.bytes) return bring_by<Number, from_float<Number>>(stream, g);
+    if (g.table_channels > NEAR_CHANNELS) return bring_by<Number, from_table<Number>>(stream, g);
+    return bring_by<Number, from_near_table<Number>>(stream, g);
 }
 
 } /* namespace */
 
-tdm_status tdm__cuda_ingest(tdm_device *device, const tdm_ingest *ingest) {
-    tdm_cuda_device *cuda = tdm__cuda_device(device);
+tdm_status tdm__cuda_ingest(tdm_device *device, tdm_queue *queue, const tdm_ingest *ingest) {
+    const cudaStream_t stream = queue != NULL ? (cudaStream_t)queue : tdm__cuda_device(device)->stream;
     if (ingest->rows == 0) return TDM_OK;
-    return ingest->precision == TDM_BF16 ? bring<bf16>(cuda, *ingest) : bring<float>(cuda, *ingest);
+    return ingest->precision == TDM_BF16 ? bring<bf16>(stream, *ingest) : bring<float>(stream, *ingest);
 }

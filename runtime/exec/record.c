@@ -1,4 +1,5 @@
-/* Running a step's work: plainly the first time, captured the second, from then on in one call. */
+/* Running a step's work: plainly the first time, captured when it comes again, once for each place, from then on in one
+ * call. */
 #include "runtime/exec/record.h"
 
 #include <math.h>
@@ -8,8 +9,10 @@
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
+#include "runtime/exec/stage.h"
 
-enum { MOST_RECORDS = 8 }; /* usually four: a whole batch and the last of an epoch, with stamps and without */
+/* Usually for a whole batch and the last of an epoch, with stamps and without. */
+enum { MOST_RECORDS = 6 * TDM_PLACES };
 
 const char *const tdm__phase_names[TDM_PHASE_COUNT] = {
     "data",     "scatter", "replicate",    "forward",   "gather", "loss",
@@ -52,15 +55,23 @@ static void drop_oldest(tdm_replica *replica) {
     free_record(replica, oldest);
 }
 
-static tdm_record *find(tdm_replica *replica, tdm_hash128 key) {
+/* The record becomes the first of the list. */
+static tdm_record *find(tdm_replica *replica, tdm_hash128 key, int place) {
     tdm_record **link = &replica->records;
     for (tdm_record *r = *link; r != NULL; link = &r->next, r = r->next) {
-        if (r->key.low != key.low || r->key.high != key.high) continue;
+        if (r->key.low != key.low || r->key.high != key.high || r->place != place) continue;
         *link = r->next;
         r->next = replica->records;
         replica->records = r;
         return r;
     }
+    return NULL;
+}
+
+/* The same work in another place, which has run. */
+static const tdm_record *find_like(const tdm_replica *replica, tdm_hash128 key) {
+    for (const tdm_record *r = replica->records; r != NULL; r = r->next)
+        if (r->key.low == key.low && r->key.high == key.high) return r;
     return NULL;
 }
 
@@ -71,14 +82,17 @@ void tdm__replica_forget(tdm_replica *replica) {
 
 /* ---- laps ---- */
 
-static tdm_status stamp(tdm_replica *replica, int index) {
+static tdm_status open_stamps(tdm_replica *replica, int count) {
     tdm_record *record = replica->record;
+    for (; record->stamp_count < count; record->stamp_count++)
+        TDM_TRY(replica->device->ops->event_open(replica->device, &record->stamp[record->stamp_count]));
+    return TDM_OK;
+}
+
+static tdm_status stamp(tdm_replica *replica, int index) {
     tdm_device *device = replica->device;
-    if (index == record->stamp_count) {
-        TDM_TRY(device->ops->event_open(device, &record->stamp[index]));
-        record->stamp_count++;
-    }
-    return device->ops->event_stamp(device, record->stamp[index], NULL);
+    TDM_TRY(open_stamps(replica, index + 1));
+    return device->ops->event_stamp(device, replica->record->stamp[index], NULL);
 }
 
 static tdm_status begin_laps(tdm_replica *replica) {
@@ -146,16 +160,6 @@ static tdm_status drop(tdm_replica *replica, tdm_status status) {
     return tdm__error_restore(&error, NULL);
 }
 
-static tdm_status run_first(tdm_replica *replica, tdm_hash128 key, tdm_work work, void *user) {
-    drop_oldest(replica);
-    TDM_TRY(tdm__new(replica->host, &replica->record, 1, sizeof(*replica->record), "record of a step"));
-    replica->record->key = key;
-    replica->record->next = replica->records;
-    replica->records = replica->record;
-    tdm_status status = run_plainly(replica, work, user);
-    return status == TDM_OK ? TDM_OK : drop(replica, status); /* so that it counts as never run */
-}
-
 /* What cannot be captured can be run all the same. */
 static tdm_status try_capture(tdm_replica *replica, tdm_work work, void *user) {
     tdm_error before;
@@ -169,12 +173,36 @@ static tdm_status try_capture(tdm_replica *replica, tdm_work work, void *user) {
     return TDM_OK;
 }
 
-tdm_status tdm__replica_run(tdm_replica *replica, tdm_hash128 key, tdm_work work, void *user) {
-    if (replica->timed) key.high = ~key.high; /* with stamps it is other work */
-    replica->record = find(replica, key);
-    if (replica->record == NULL) return run_first(replica, key, work, user);
-    if (replica->captures && replica->record->capture == NULL && !replica->record->plain)
+/* Work that has run in another place is captured at once: all that had to be prepared for it is. */
+static tdm_status add_record(tdm_replica *replica, tdm_hash128 key, int place, bool *has_run) {
+    const tdm_record *like = find_like(replica, key);
+    const bool plain = like != NULL && like->plain;
+    const int stamp_count = like != NULL ? like->stamp_count : 0;
+    *has_run = like != NULL;
+    drop_oldest(replica);
+    TDM_TRY(tdm__new(replica->host, &replica->record, 1, sizeof(*replica->record), "record of a step"));
+    replica->record->key = key;
+    replica->record->place = place;
+    replica->record->next = replica->records;
+    replica->records = replica->record;
+    replica->record->plain = plain;
+    return open_stamps(replica, stamp_count);
+}
+
+static tdm_status run_recorded(tdm_replica *replica, bool has_run, tdm_work work, void *user) {
+    tdm_record *record = replica->record;
+    if (has_run && replica->captures && record->capture == NULL && !record->plain)
         TDM_TRY(try_capture(replica, work, user));
-    if (replica->record->capture == NULL) return run_plainly(replica, work, user);
-    return replica->device->ops->capture_run(replica->device, replica->record->capture);
+    if (record->capture == NULL) return run_plainly(replica, work, user);
+    return replica->device->ops->capture_run(replica->device, record->capture);
+}
+
+tdm_status tdm__replica_run(tdm_replica *replica, tdm_hash128 key, tdm_work work, void *user) {
+    int place = replica->stage != NULL ? tdm__stage_place(replica->stage) : 0;
+    bool has_run = true;
+    if (replica->timed) key.high = ~key.high; /* with stamps it is other work */
+    replica->record = find(replica, key, place);
+    if (replica->record == NULL) TDM_TRY(add_record(replica, key, place, &has_run));
+    tdm_status status = run_recorded(replica, has_run, work, user);
+    return status == TDM_OK ? TDM_OK : drop(replica, status); /* so that it counts as never run */
 }

@@ -8,7 +8,8 @@ enum { TDM_MAX_LAPS = 128 }; /* of one step; later ones are in no phase */
 
 struct tdm_record {
     tdm_record *next;
-    tdm_hash128 key;
+    tdm_hash128 key;      /* of what the work is, with stamps or without */
+    int place;            /* where its rows and values lie */
     tdm_capture *capture; /* NULL: seen once, or not to be captured */
     bool plain;           /* it was tried, and cannot be captured */
     int laps;

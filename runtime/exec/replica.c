@@ -62,7 +62,9 @@ static void free_flight(tdm_replica *replica, tdm_flight *flight) {
 static tdm_status new_step_memory(tdm_replica *replica) {
     const tdm_device_ops *ops = replica->device->ops;
     const tdm_plan *plan = replica->plan;
-    TDM_TRY(new_arena(replica, &replica->block, sizeof(*replica->block), "step values"));
+    size_t blocks = ops->discrete ? TDM_PLACES : 1;
+    TDM_TRY(new_arena(replica, &replica->blocks, blocks * sizeof(*replica->blocks), "step values"));
+    replica->block = replica->blocks;
     TDM_TRY(new_arena(replica, &replica->ranges, plan->graph->param_count * sizeof(*replica->ranges), "ranges"));
     for (int i = 0; i < TDM_FLIGHTS; i++) TDM_TRY(new_flight(replica, &replica->flight[i]));
     if (ops->discrete) {
@@ -137,7 +139,7 @@ void tdm__replica_close(tdm_replica *replica) {
     tdm__stage_close(replica->stage, replica);
     for (int i = 0; i < TDM_FLIGHTS; i++) free_flight(replica, &replica->flight[i]);
     ops->release_host(device, replica->host_output);
-    ops->release(device, replica->block);
+    ops->release(device, replica->blocks);
     ops->release(device, replica->ranges);
     for (int i = 0; i < TDM_ARENA_COUNT; i++) tdm__delete_pages(replica->host, replica->mirror[i]);
     tdm__delete(replica->host, replica);
@@ -156,15 +158,15 @@ static bool is_timed(const tdm_replica *replica, uint64_t step) {
 }
 
 tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_step_values *values) {
-    tdm_device *device = replica->device;
     tdm_flight *flight = &replica->flight[replica->begun++ % TDM_FLIGHTS];
     *flight->host = (tdm_step_block){.values = *values};
-    if (replica->stage != NULL) flight->host->values.place = tdm__stage_place(replica->stage);
     flight->record = replica->record = NULL;
     flight->paused = false;
     replica->timed = is_timed(replica, values->step);
     if (replica->timed) replica->timed_at = values->step;
-    return device->ops->copy(device, NULL, replica->block, flight->host, sizeof(*replica->block));
+    if (replica->stage == NULL) return TDM_OK;
+    replica->block = &replica->blocks[tdm__stage_place(replica->stage)];
+    return tdm__stage_begin(replica->stage, replica, flight);
 }
 
 static tdm_flight *latest(tdm_replica *replica) {
@@ -172,14 +174,9 @@ static tdm_flight *latest(tdm_replica *replica) {
 }
 
 tdm_status tdm__replica_leave(tdm_replica *replica) {
-    tdm_device *device = replica->device;
     tdm_flight *flight = latest(replica);
     flight->record = replica->timed ? replica->record : NULL;
-    if (!device->ops->discrete) return TDM_OK;
-    TDM_TRY(tdm__stage_release_place(replica->stage, replica));
-    TDM_TRY(device->ops->copy(device, NULL, &flight->host->outcome, &replica->block->outcome,
-                              sizeof(replica->block->outcome)));
-    return device->ops->event_record(device, flight->done, NULL);
+    return replica->stage != NULL ? tdm__stage_leave(replica->stage, replica, flight) : TDM_OK;
 }
 
 tdm_event *tdm__replica_awaited(const tdm_replica *replica) {

@@ -1,7 +1,7 @@
 /* A replica: the plan bound to one device's memory. The only stage of the run that changes while training.
  *
- * A step is: place and begin (its rows and values go to the device), run (work is put on the device's queue, where it
- * ingests the rows first), leave (what comes back is queued behind it), and settle, which waits for all that. On a
+ * A step is: place and begin (its rows and values go to the device), run (work is put on the device's queue), leave
+ * (what comes back is queued behind it), and settle, which waits for all that. On a
  * discrete device the next step may be put behind one that has not been settled; then settle speaks of the older. On
  * others all memory is the host's, nothing is copied, and work is done when it is put. */
 #ifndef TDM_EXEC_REPLICA_H
@@ -34,7 +34,7 @@ typedef struct tdm_step_block {
     tdm_outcome outcome;
 } tdm_step_block;
 
-typedef struct tdm_stage tdm_stage; /* of a discrete device: where the rows of two steps are placed */
+typedef struct tdm_stage tdm_stage; /* of a discrete device: where rows and values of several steps have places */
 
 typedef struct tdm_prepared tdm_prepared; /* kernel states for one number of rows */
 typedef struct tdm_record tdm_record;     /* captured work and its stamps */
@@ -47,8 +47,8 @@ typedef enum tdm_arena_kind {
     TDM_ARENA_COUNT
 } tdm_arena_kind;
 
-/* A step under way, as the host sees it. */
-enum { TDM_FLIGHTS = 2 };
+/* A step under way, as the host sees it. Places: one for each of these, and one for a batch that comes. */
+enum { TDM_FLIGHTS = 2, TDM_PLACES = 3 };
 typedef struct tdm_flight {
     tdm_step_block *host;
     tdm_event *done;    /* on a discrete device: its outcome is in host->outcome */
@@ -82,7 +82,8 @@ typedef struct tdm_replica {
     uint64_t seed;                  /* of the counter-based generator */
 
     /* In the device's memory, and the host's side of it: the same where the device is not discrete. */
-    tdm_step_block *block;
+    tdm_step_block *block;  /* of this step */
+    tdm_step_block *blocks; /* one for each place; the only one where the device is not discrete */
     tdm_flight flight[TDM_FLIGHTS];
     uint64_t begun, settled; /* steps; the flight of the n-th is n modulo TDM_FLIGHTS */
     tdm_flat_range *ranges;  /* of the parameters, in PyTorch's order */
@@ -130,14 +131,12 @@ tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_step_values *value
  * as it is until its step has been settled. Does nothing on other devices. */
 tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_shard *parts, int count, int64_t ticket);
 /* `work` puts a step's work on the device's queue, and nothing else: where the device can, it is captured when the same
- * `key` comes for the second time, and run in one call from then on. The key is of all that decides what `work` puts
- * there but the contents of memory. */
+ * `key` comes for the second time, once for each place, and run in one call from then on. The key is of all that
+ * decides what `work` puts there but the contents of memory and the place. */
 typedef tdm_status (*tdm_work)(void *user);
 tdm_status tdm__replica_run(tdm_replica *replica, tdm_hash128 key, tdm_work work, void *user);
 /* Captured work is given back; what comes next is captured anew. */
 void tdm__replica_forget(tdm_replica *replica);
-/* Within `work`, first: the rows that were placed. */
-tdm_status tdm__replica_ingest(tdm_replica *replica, const tdm_rows *rows, int count);
 /* Within `work`: what was put on the queue since the last lap, or since run, was this phase. On a discrete device not
  * every step is timed. */
 tdm_status tdm__replica_lap(tdm_replica *replica, tdm_phase phase);

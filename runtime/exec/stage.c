@@ -1,43 +1,43 @@
-/* Several places on the device, used in turn: while the work of a step runs, the batches of the next ones are copied to
- * the others, each behind the work that last read its place. Work reads rows where they were ingested, which is the
- * same memory in every step, so that one captured graph serves them all. */
+/* A place holds what differs from step to step: rows, values, outcome. There are several, used in turn. While the work
+ * of a step runs on the device's queue, the batches of the next steps are copied and ingested, and their values copied,
+ * on a queue that leads up, each behind the work that last used its place; and outcomes come back on one that leads
+ * down. So from one step's work to the next there is nothing on the device's own queue. */
 #include "runtime/exec/stage.h"
 
 #include <string.h>
 
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
-#include "runtime/data/transform.h"
 #include "runtime/exec/resident.h"
 
 typedef struct place {
-    char *device;        /* `parts` blocks */
-    tdm_event *arrived;  /* on the stage's queue */
-    tdm_event *ingested; /* on the device's */
-    bool used;           /* `ingested` has been recorded */
-    int64_t ticket;      /* of what is there or on its way; TDM_NO_TICKET */
+    char *packed;      /* `parts` blocks as the loader makes them */
+    int64_t *position; /* where kernels read them: [parts][rows] */
+    char *target, *x;
+    tdm_event *arrived; /* on the queue that leads up: all of this step's is here */
+    tdm_event *left;    /* on the device's own: its work is done */
+    bool used;          /* `left` has been recorded */
+    int64_t ticket;     /* of the batch that is there or on its way; TDM_NO_TICKET */
 } place;
 
 struct tdm_stage {
     int64_t rows; /* at most, of a part */
     int parts;
     size_t target_bytes;
-    int64_t *position; /* where kernels read them: [parts][rows] */
-    char *target, *x;
     size_t bytes; /* of all this on the device */
+    tdm_queue *up, *down;
 
     /* Samples in host memory that no step is made of: evaluation and predictions. */
     size_t sample_at, sample_bytes;
-    char *sample_host, *sample_place;
-    tdm_ingest sample_ingest;
+    char *sample_host, *sample_packed, *sample_x;
+    int64_t *sample_position;
 
     /* The batches of steps; nothing before tdm__replica_feed. */
-    tdm_queue *queue;
     tdm_packing packing;
     place place[TDM_PLACES];
     int current;
     tdm_resident resident;
-    tdm_ingest ingest;
+    tdm_ingest ingest; /* what that of every batch has in common */
 };
 
 static size_t round_up(size_t bytes) {
@@ -55,72 +55,67 @@ static tdm_status allocate(tdm_stage *s, tdm_device *device, size_t bytes, void 
 /* ---- opening ---- */
 
 /* What every ingest of this replica has in common. */
-static tdm_ingest ingest_into(const tdm_stage *s, const tdm_replica *replica) {
+static tdm_ingest new_ingest(const tdm_replica *replica) {
     const tdm_plan *plan = replica->plan;
     const tdm_shape *sample = &plan->graph->values[plan->graph->input].shape;
-    tdm_ingest ingest = {.values = &replica->block->values,
-                         .channels = sample->dim[0],
-                         .points = tdm__shape_count(sample) / sample->dim[0],
-                         .precision = plan->options.precision,
-                         .layout = plan->values[plan->input].layout,
-                         .x = s->x,
-                         .target = s->target,
-                         .position = s->position};
-    return ingest;
+    return (tdm_ingest){.channels = sample->dim[0],
+                        .points = tdm__shape_count(sample) / sample->dim[0],
+                        .precision = plan->options.precision,
+                        .layout = plan->values[plan->input].layout};
 }
 
 static tdm_status open_samples(tdm_stage *s, tdm_replica *replica) {
     tdm_device *device = replica->device;
     const tdm_plan *plan = replica->plan;
-    s->sample_at = round_up((size_t)plan->options.rows * sizeof(int64_t));
+    size_t rows = (size_t)plan->options.rows;
+    s->sample_at = round_up(rows * sizeof(int64_t));
     s->sample_bytes = (size_t)tdm__shape_count(&plan->graph->values[plan->graph->input].shape) * sizeof(float);
-    size_t bytes = s->sample_at + (size_t)plan->options.rows * s->sample_bytes;
+    size_t bytes = s->sample_at + rows * s->sample_bytes;
     void *host = NULL;
-    TDM_TRY(allocate(s, device, bytes, &s->sample_place, "samples to evaluate"));
     TDM_TRY(device->ops->allocate_host(device, &host, bytes, "samples to evaluate"));
     s->sample_host = host;
     memset(s->sample_host, 0, s->sample_at);
-    s->sample_ingest = ingest_into(s, replica);
-    s->sample_ingest.x_at = s->sample_at;
-    for (int i = 0; i < TDM_PLACES; i++) s->sample_ingest.place[i] = s->sample_place;
-    return TDM_OK;
-}
-
-static tdm_status open_rows(tdm_stage *s, tdm_replica *replica) {
-    tdm_device *device = replica->device;
-    size_t rows = (size_t)s->rows * (size_t)s->parts;
-    TDM_TRY(allocate(s, device, rows * sizeof(int64_t), &s->position, "the batch's positions"));
-    TDM_TRY(allocate(s, device, rows * s->target_bytes, &s->target, "the batch's targets"));
-    TDM_TRY(allocate(s, device, rows * replica->plan->input_row_bytes, &s->x, "the batch"));
-    TDM_TRY(open_samples(s, replica));
-    return device->ops->queue_open(device, &s->queue);
+    TDM_TRY(allocate(s, device, bytes, &s->sample_packed, "samples to evaluate"));
+    TDM_TRY(allocate(s, device, rows * sizeof(int64_t), &s->sample_position, "samples to evaluate"));
+    return allocate(s, device, rows * plan->input_row_bytes, &s->sample_x, "samples to evaluate");
 }
 
 tdm_status tdm__stage_open(tdm_stage **out, tdm_replica *replica, int64_t rows, int parts, size_t target_bytes) {
+    tdm_device *device = replica->device;
     *out = NULL;
     TDM_TRY(tdm__new(replica->host, out, 1, sizeof(**out), "stage"));
     (*out)->rows = rows;
     (*out)->parts = parts;
     (*out)->target_bytes = target_bytes;
-    return open_rows(*out, replica);
+    TDM_TRY(open_samples(*out, replica));
+    TDM_TRY(device->ops->queue_open(device, &(*out)->up));
+    return device->ops->queue_open(device, &(*out)->down);
 }
 
 static void close_place(place *p, tdm_device *device) {
-    device->ops->release(device, p->device);
+    device->ops->release(device, p->packed);
+    device->ops->release(device, p->position);
+    device->ops->release(device, p->target);
+    device->ops->release(device, p->x);
     if (p->arrived != NULL) device->ops->event_close(device, p->arrived);
-    if (p->ingested != NULL) device->ops->event_close(device, p->ingested);
+    if (p->left != NULL) device->ops->event_close(device, p->left);
     *p = (place){.ticket = TDM_NO_TICKET};
 }
 
-static tdm_status open_place(tdm_stage *s, place *p, tdm_device *device) {
+static tdm_status open_place(tdm_stage *s, place *p, const tdm_replica *replica) {
+    tdm_device *device = replica->device;
+    size_t rows = (size_t)s->rows * (size_t)s->parts;
     p->ticket = TDM_NO_TICKET;
-    TDM_TRY(allocate(s, device, s->packing.bytes * (size_t)s->parts, &p->device, "a batch on its way"));
+    TDM_TRY(allocate(s, device, s->packing.bytes * (size_t)s->parts, &p->packed, "a batch on its way"));
+    TDM_TRY(allocate(s, device, rows * sizeof(int64_t), &p->position, "the batch's positions"));
+    TDM_TRY(allocate(s, device, rows * s->target_bytes, &p->target, "the batch's targets"));
+    TDM_TRY(allocate(s, device, rows * replica->plan->input_row_bytes, &p->x, "the batch"));
     TDM_TRY(device->ops->event_open(device, &p->arrived));
-    return device->ops->event_open(device, &p->ingested);
+    return device->ops->event_open(device, &p->left);
 }
 
 static void leave_feed(tdm_stage *s, tdm_device *device) {
-    if (s->queue != NULL) (void)device->ops->finish(device, s->queue);
+    if (s->up != NULL) (void)device->ops->finish(device, s->up);
     (void)device->ops->finish(device, NULL); /* a failure of either was told before */
     for (int i = 0; i < TDM_PLACES; i++) close_place(&s->place[i], device);
     tdm__resident_close(&s->resident, device);
@@ -130,12 +125,13 @@ void tdm__stage_close(tdm_stage *s, tdm_replica *replica) {
     if (s == NULL) return;
     tdm_device *device = replica->device;
     leave_feed(s, device);
-    device->ops->release(device, s->position);
-    device->ops->release(device, s->target);
-    device->ops->release(device, s->x);
-    device->ops->release(device, s->sample_place);
+    if (s->down != NULL) (void)device->ops->finish(device, s->down);
+    device->ops->release(device, s->sample_packed);
+    device->ops->release(device, s->sample_position);
+    device->ops->release(device, s->sample_x);
     device->ops->release_host(device, s->sample_host);
-    if (s->queue != NULL) device->ops->queue_close(device, s->queue);
+    if (s->up != NULL) device->ops->queue_close(device, s->up);
+    if (s->down != NULL) device->ops->queue_close(device, s->down);
     tdm__delete(replica->host, s);
 }
 
@@ -154,10 +150,10 @@ tdm_status tdm__replica_feed(tdm_replica *replica, const tdm_feed *feed) {
     size_t before = tdm__stage_bytes(s);
     s->packing = *feed->packing;
     TDM_TRY(tdm__resident_open(&s->resident, device, feed));
-    for (int i = 0; i < TDM_PLACES; i++) TDM_TRY(open_place(s, &s->place[i], device));
+    for (int i = 0; i < TDM_PLACES; i++) TDM_TRY(open_place(s, &s->place[i], replica));
     TDM_TRY(device->ops->finish(device, NULL)); /* the zeroing of memory that another queue writes */
     s->current = 0;
-    s->ingest = ingest_into(s, replica);
+    s->ingest = new_ingest(replica);
     s->ingest.target_at = s->packing.target_at;
     s->ingest.x_at = s->packing.x_at;
     s->ingest.target_bytes = s->packing.target_bytes;
@@ -172,101 +168,91 @@ tdm_status tdm__replica_feed(tdm_replica *replica, const tdm_feed *feed) {
 
 /* ---- a batch ---- */
 
-static bool is_free(const tdm_stage *s, int index) {
-    return s->place[index].ticket == TDM_NO_TICKET && index != s->current;
-}
-
-/* A place whose batch is not still to come. */
 static int next_place(const tdm_stage *s) {
-    int index = (s->current + 1) % TDM_PLACES;
-    while (!is_free(s, index) && index != s->current) index = (index + 1) % TDM_PLACES;
-    return index != s->current ? index : (s->current + 1) % TDM_PLACES;
+    return (s->current + 1) % TDM_PLACES;
 }
 
-static int find_place(const tdm_stage *s, int64_t ticket) {
-    for (int i = 0; ticket != TDM_NO_TICKET && i < TDM_PLACES; i++)
-        if (s->place[i].ticket == ticket) return i;
-    return -1;
+static tdm_status send_part(tdm_stage *s, const tdm_replica *replica, int index, int part, const tdm_shard *shard) {
+    const place *p = &s->place[index];
+    tdm_device *device = replica->device;
+    size_t first = (size_t)part * (size_t)s->rows;
+    tdm_ingest ingest = s->ingest;
+    char *packed = p->packed + (size_t)part * s->packing.bytes;
+    if (shard->rows == 0) return TDM_OK;
+    if (part >= s->parts || shard->rows > s->rows)
+        TDM_FAIL(TDM_E_INTERNAL, "exec: %lld rows in part %d of a batch, there is room for %lld in each of %d",
+                 (long long)shard->rows, part, (long long)s->rows, s->parts);
+    TDM_TRY(device->ops->copy(device, s->up, packed, shard->block, tdm__packing_used(&s->packing, shard->rows)));
+    ingest.packed = packed;
+    ingest.rows = shard->rows;
+    ingest.x = p->x + first * replica->plan->input_row_bytes;
+    ingest.target = p->target + first * s->target_bytes;
+    ingest.position = p->position + first;
+    return device->ops->ingest(device, s->up, &ingest);
 }
 
-static tdm_status send(tdm_stage *s, tdm_device *device, int index, const tdm_shard *parts, int count, int64_t ticket) {
+static tdm_status send(tdm_stage *s, const tdm_replica *replica, int index, const tdm_shard *parts, int count,
+                       int64_t ticket) {
     place *p = &s->place[index];
-    if (count > s->parts) TDM_FAIL(TDM_E_INTERNAL, "exec: %d parts of a batch, there is room for %d", count, s->parts);
-    if (p->used) TDM_TRY(device->ops->event_wait(device, p->ingested, s->queue));
-    for (int i = 0; i < count; i++) {
-        if (parts[i].rows > s->rows)
-            TDM_FAIL(TDM_E_INTERNAL, "exec: a batch of %lld rows, there is room for %lld", (long long)parts[i].rows,
-                     (long long)s->rows);
-        TDM_TRY(device->ops->copy(device, s->queue, p->device + (size_t)i * s->packing.bytes, parts[i].block,
-                                  tdm__packing_used(&s->packing, parts[i].rows)));
-    }
+    tdm_device *device = replica->device;
+    if (p->used) TDM_TRY(device->ops->event_wait(device, p->left, s->up));
     p->ticket = ticket;
-    return device->ops->event_record(device, p->arrived, s->queue);
-}
-
-static void locate(const tdm_stage *s, const tdm_plan *plan, const tdm_shard *parts, int count, tdm_rows *out) {
-    for (int i = 0; i < count; i++) {
-        size_t first = (size_t)i * (size_t)s->rows;
-        out[i] = (tdm_rows){.rows = parts[i].rows,
-                            .x = s->x + first * plan->input_row_bytes,
-                            .target = s->target + first * s->target_bytes,
-                            .position = s->position + first};
-    }
+    for (int i = 0; i < count; i++) TDM_TRY(send_part(s, replica, index, i, &parts[i]));
+    return TDM_OK;
 }
 
 static tdm_rows host_rows(const tdm_shard *shard) {
     return (tdm_rows){.rows = shard->rows, .x = shard->x, .target = shard->target, .position = shard->position};
 }
 
+/* A batch is looked for only where the last prefetch has put it, so that places are taken in one order, whatever comes:
+ * what is captured belongs to a place. */
 tdm_status tdm__replica_place(tdm_replica *replica, const tdm_shard *parts, int count, int64_t ticket, tdm_rows *out) {
-    tdm_device *device = replica->device;
     tdm_stage *s = replica->stage;
-    if (s == NULL) {
-        for (int i = 0; i < count; i++) out[i] = host_rows(&parts[i]);
-        return TDM_OK;
-    }
-    int index = find_place(s, ticket);
-    if (index < 0) {
-        index = next_place(s);
-        TDM_TRY(send(s, device, index, parts, count, ticket));
-    }
+    for (int i = 0; s == NULL && i < count; i++) out[i] = host_rows(&parts[i]);
+    if (s == NULL) return TDM_OK;
+    int index = next_place(s);
+    if (ticket == TDM_NO_TICKET || s->place[index].ticket != ticket)
+        TDM_TRY(send(s, replica, index, parts, count, ticket));
     s->current = index;
     s->place[index].ticket = TDM_NO_TICKET; /* from here on it is this step's */
-    locate(s, replica->plan, parts, count, out);
-    return device->ops->event_wait(device, s->place[index].arrived, NULL);
-}
-
-tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_shard *parts, int count, int64_t ticket) {
-    tdm_stage *s = replica->stage;
-    if (s == NULL || find_place(s, ticket) >= 0) return TDM_OK;
-    return send(s, replica->device, next_place(s), parts, count, ticket);
-}
-
-tdm_status tdm__replica_ingest(tdm_replica *replica, const tdm_rows *rows, int count) {
-    const tdm_stage *s = replica->stage;
-    tdm_device *device = replica->device;
-    for (int i = 0; s != NULL && i < count; i++) {
+    for (int i = 0; i < count; i++) {
         size_t first = (size_t)i * (size_t)s->rows;
-        tdm_ingest part = s->ingest;
-        if (rows[i].rows == 0) continue;
-        for (int k = 0; k < TDM_PLACES; k++) part.place[k] = s->place[k].device + (size_t)i * s->packing.bytes;
-        part.rows = rows[i].rows;
-        part.x = s->x + first * replica->plan->input_row_bytes;
-        part.target = s->target + first * s->target_bytes;
-        part.position = s->position + first;
-        TDM_TRY(device->ops->ingest(device, &part));
+        out[i] = (tdm_rows){.rows = parts[i].rows,
+                            .x = s->place[index].x + first * replica->plan->input_row_bytes,
+                            .target = s->place[index].target + first * s->target_bytes,
+                            .position = s->place[index].position + first};
     }
     return TDM_OK;
 }
 
-uint32_t tdm__stage_place(const tdm_stage *stage) {
-    return (uint32_t)stage->current;
+tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_shard *parts, int count, int64_t ticket) {
+    tdm_stage *s = replica->stage;
+    return s != NULL ? send(s, replica, next_place(s), parts, count, ticket) : TDM_OK;
 }
 
-tdm_status tdm__stage_release_place(tdm_stage *stage, tdm_replica *replica) {
-    place *p = &stage->place[stage->current];
+int tdm__stage_place(const tdm_stage *stage) {
+    return stage->current;
+}
+
+tdm_status tdm__stage_begin(tdm_stage *s, tdm_replica *replica, const tdm_flight *flight) {
+    tdm_device *device = replica->device;
+    place *p = &s->place[s->current];
+    if (p->used) TDM_TRY(device->ops->event_wait(device, p->left, s->up));
+    TDM_TRY(device->ops->copy(device, s->up, replica->block, flight->host, sizeof(*replica->block)));
+    TDM_TRY(device->ops->event_record(device, p->arrived, s->up));
+    return device->ops->event_wait(device, p->arrived, NULL);
+}
+
+tdm_status tdm__stage_leave(tdm_stage *s, tdm_replica *replica, const tdm_flight *flight) {
+    tdm_device *device = replica->device;
+    place *p = &s->place[s->current];
     p->used = true;
-    return replica->device->ops->event_record(replica->device, p->ingested, NULL);
+    TDM_TRY(device->ops->event_record(device, p->left, NULL));
+    TDM_TRY(device->ops->event_wait(device, p->left, s->down));
+    TDM_TRY(device->ops->copy(device, s->down, &flight->host->outcome, &replica->block->outcome,
+                              sizeof(replica->block->outcome)));
+    return device->ops->event_record(device, flight->done, s->down);
 }
 
 /* ---- samples that no step is made of ---- */
@@ -281,9 +267,13 @@ tdm_status tdm__replica_place_samples(tdm_replica *replica, const tdm_shard *sha
                  (long long)replica->plan->options.rows);
     size_t bytes = (size_t)shard->rows * s->sample_bytes;
     memcpy(s->sample_host + s->sample_at, shard->x, bytes);
-    TDM_TRY(device->ops->copy(device, NULL, s->sample_place, s->sample_host, s->sample_at + bytes));
-    tdm_ingest ingest = s->sample_ingest;
+    TDM_TRY(device->ops->copy(device, NULL, s->sample_packed, s->sample_host, s->sample_at + bytes));
+    tdm_ingest ingest = new_ingest(replica);
+    ingest.packed = s->sample_packed;
+    ingest.x_at = s->sample_at;
     ingest.rows = shard->rows;
-    locate(s, replica->plan, shard, 1, out);
-    return device->ops->ingest(device, &ingest);
+    ingest.x = s->sample_x;
+    ingest.position = s->sample_position;
+    *out = (tdm_rows){.rows = shard->rows, .x = s->sample_x, .position = s->sample_position};
+    return device->ops->ingest(device, NULL, &ingest);
 }

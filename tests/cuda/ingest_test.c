@@ -1,5 +1,5 @@
 /* A batch as the loader packs it, brought in by the device, against the floats that the CPU's loader makes: to the bit,
- * in every form, precision, layout and place. Nothing beyond what the batch takes is read or written. */
+ * in every form, precision and layout. Nothing beyond what the batch takes is read or written. */
 #include <tandem/job.h>
 
 #include "runtime/base/bf16.h"
@@ -60,6 +60,8 @@ static tdm_transform_spec transform_of(const sample_kind *kind) {
     }
     return spec;
 }
+
+enum { BATCHES = 3 }; /* of a loader, in turn */
 
 static tdm_loader *loader_of(const tdm_dataset *dataset, const tdm_transform_spec *transform, tdm_rows_form form) {
     tdm_loader *loader = NULL;
@@ -150,7 +152,6 @@ static void *converted(const float *x, const tdm_ingest *g) {
 /* ---- batches ---- */
 
 /* A loader's first batches; and the same rows as the CPU's loader makes them. */
-enum { BATCHES = 3 };
 typedef struct trial {
     const char *name;
     tdm_dataset dataset;
@@ -229,18 +230,18 @@ static void result_close(result *r) {
     free_there(&r->position);
 }
 
-static void check_result(const trial *t, const result *r, const tdm_ingest *g, int place) {
-    void *want = converted(t->floats[place]->x, g);
-    bool good = holds(&r->x, want) && holds(&r->target, t->floats[place]->target) &&
-                holds(&r->position, t->floats[place]->position);
+static void check_result(const trial *t, const result *r, const tdm_ingest *g, int batch) {
+    void *want = converted(t->floats[batch]->x, g);
+    bool good = holds(&r->x, want) && holds(&r->target, t->floats[batch]->target) &&
+                holds(&r->position, t->floats[batch]->position);
     free(want);
     if (good) return;
-    fprintf(stderr, "%s: %lld rows, precision %d, layout %d, place %d, %s\n", t->name, (long long)g->rows, g->precision,
-            g->layout, place, g->samples != NULL ? "resident" : "sent");
+    fprintf(stderr, "%s: %lld rows, precision %d, layout %d, batch %d, %s\n", t->name, (long long)g->rows, g->precision,
+            g->layout, batch, g->samples != NULL ? "resident" : "sent");
     tdm_test_failures++;
 }
 
-/* Every layout and precision of batches of `rows` rows, with places and alignments in turn. */
+/* Every layout and precision of batches of `rows` rows, with batches and alignments in turn. */
 static void check_rows(const trial *t, tdm_ingest g, int64_t rows) {
     static const int precisions[] = {TDM_F32, TDM_BF16};
     static const int layouts[] = {TDM_LAYOUT_PLAIN, TDM_LAYOUT_NHWC, TDM_LAYOUT_NHWC4, TDM_LAYOUT_NHWC8};
@@ -297,9 +298,9 @@ TEST(targets) {
 }
 
 /* The loader puts targets into a block of indices too: they serve where none are resident. */
-TEST(targets_of_the_place) {
+TEST(targets_of_the_batch) {
     trial t;
-    trial_open(&t, "targets of the place", &(sample_kind){3, 2, 2, true, true, 0}, TDM_ROWS_INDEX);
+    trial_open(&t, "targets of the batch", &(sample_kind){3, 2, 2, true, true, 0}, TDM_ROWS_INDEX);
     t.ingest.targets = NULL;
     check_rows(&t, t.ingest, SAMPLES);
     trial_close(&t);
@@ -345,7 +346,8 @@ TEST(captured) {
     CHECK_OK(device->ops->ingest(device, NULL, &t.ingest));
     CHECK_OK(device->ops->capture_end(device, &capture));
     for (int i = BATCHES; i-- > 0 && capture != NULL;) {
-        CHECK_OK(device->ops->copy(device, NULL, t.packed[0].data, t.shard[i]->block, tdm__loader_packing(t.loader)->bytes));
+        CHECK_OK(
+            device->ops->copy(device, NULL, t.packed[0].data, t.shard[i]->block, tdm__loader_packing(t.loader)->bytes));
         CHECK_OK(device->ops->capture_run(device, capture));
         check_result(&t, &r, &t.ingest, i);
     }
@@ -357,9 +359,9 @@ TEST(captured) {
 TEST(nothing_and_too_much) {
     trial t;
     trial_open(&t, "limits", &(sample_kind){1, 2, 2, true, false, 0}, TDM_ROWS_RAW);
-    CHECK_OK(device->ops->ingest(device, &t.ingest)); /* no rows */
+    CHECK_OK(device->ops->ingest(device, NULL, &t.ingest)); /* no rows */
     t.ingest.rows = (int64_t)1 << 40;
-    CHECK_STATUS(device->ops->ingest(device, &t.ingest), TDM_E_UNSUPPORTED);
+    CHECK_STATUS(device->ops->ingest(device, NULL, &t.ingest), TDM_E_UNSUPPORTED);
     CHECK_HAS(tdm_error_message(), "is too large");
     trial_close(&t);
 }
@@ -370,7 +372,7 @@ int main(int argc, char **argv) {
     RUN(images);
     RUN(floats);
     RUN(targets);
-    RUN(targets_of_the_place);
+    RUN(targets_of_the_batch);
     RUN(out_of_line);
     RUN(large_images);
     RUN(captured);

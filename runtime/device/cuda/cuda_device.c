@@ -201,9 +201,9 @@ static tdm_status add_narrow(tdm_device *device, void *out, const void *what, si
     return tdm__cuda_add_narrow(device, out, what, n);
 }
 
-static tdm_status ingest(tdm_device *device, const tdm_ingest *batch) {
+static tdm_status ingest(tdm_device *device, tdm_queue *queue, const tdm_ingest *batch) {
     TDM_CUDA_ENTER(device);
-    return tdm__cuda_ingest(device, batch);
+    return tdm__cuda_ingest(device, queue, batch);
 }
 
 static tdm_status clip(tdm_device *device, const tdm_step_values *values, float *g, size_t n,

@@ -36,21 +36,18 @@ typedef struct tdm_flat_range {
     size_t offset, count;
 } tdm_flat_range;
 
-/* A batch on its way into a step. It comes to one of several places in the device's memory, beside the work of the step
- * before, packed as
+/* A batch on its way into a step. It comes to the device's memory packed as
  *     position[rows]   int64_t
  *     target[rows]     at target_at; `target_bytes` each                        (nothing where 0)
  *     x[rows]          at x_at; as many bytes or floats as a sample has, PLAIN; or, with `samples`, int64_t: the row's
  *                      number in `samples` and `targets`, which then are in the device's memory whole
  * and becomes what kernels read: floats or bf16 in the layout that the plan has for the batch. All pointers are in the
  * device's memory. */
-enum { TDM_PLACES = 3 };
 typedef struct tdm_ingest {
-    const tdm_step_values *values; /* `values->place` says which place */
-    const void *place[TDM_PLACES];
+    const void *packed;
     size_t target_at, x_at;
     int64_t rows;
-    const void *samples;      /* NULL: x is in the place */
+    const void *samples;      /* NULL: x is in `packed` */
     const void *targets;      /* with samples: [count] of target_bytes; NULL: none */
     bool bytes;               /* samples are uint8 and `table` says what each becomes; else floats, taken as they are */
     const float *table;       /* [channels][256], or [1][256] */
@@ -116,8 +113,8 @@ typedef struct tdm_device_ops {
     /* out += what, both bf16, added in float: gradients of activations that several layers write. Discrete devices
      * only. */
     tdm_status (*add_narrow)(tdm_device *device, void *out, const void *what, size_t count);
-    /* On the device's own queue. Discrete devices only. */
-    tdm_status (*ingest)(tdm_device *device, const tdm_ingest *ingest);
+    /* Discrete devices only. */
+    tdm_status (*ingest)(tdm_device *device, tdm_queue *queue, const tdm_ingest *ingest);
     /* torch.nn.utils.clip_grad_norm_: g times min(1, values->clip_norm / (norm + 1e-6)), norm the 2-norm of the ranges'
      * 2-norms. *norm, in the device's memory, is it. */
     tdm_status (*clip)(tdm_device *device, const tdm_step_values *values, float *g, size_t count,

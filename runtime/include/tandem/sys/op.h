@@ -137,7 +137,6 @@ typedef struct tdm_adam_args {
  * values. */
 typedef struct tdm_step_values {
     uint64_t step;    /* of the counter-based generator */
-    uint32_t place;   /* which of tdm_ingest.place holds the batch */
     float loss_seed;  /* 1 / denominator of the mean over the whole step */
     float clip_norm;  /* largest norm of the gradients; NaN: any */
     tdm_sgd_args sgd; /* of the optimizer in use one is set */
