@@ -15,7 +15,7 @@ struct entropy_settings {
     const int64_t *label;
     const tdm_step_values *values;
     int64_t width, ignore_index;
-    double smoothing;
+    double smoothing, kept, spread; /* kept by the label: 1 - smoothing; each class's part of the smoothing */
 };
 
 template <class Number> struct entropy_row : entropy_settings {
@@ -32,15 +32,14 @@ struct entropy {
 __device__ inline float row_loss(const entropy_settings &args, const entropy &row, float at_label, double all) {
     const float loss = -((at_label - row.max) - row.log_total);
     if (args.smoothing == 0.0) return loss;
-    return (float)((1.0 - args.smoothing) * (double)loss + args.smoothing / (double)args.width * all);
+    return (float)(args.kept * (double)loss + args.spread * all);
 }
 
 /* softmax * seed - q * seed, the two products rounded apart */
 struct entropy_gradient {
     float seed, spread, on_label;
     __device__ entropy_gradient(const entropy_settings &args)
-        : seed(args.values->loss_seed), spread((float)(args.smoothing / (double)args.width) * seed),
-          on_label((float)(1.0 - args.smoothing) * seed) {}
+        : seed(args.values->loss_seed), spread((float)args.spread * seed), on_label((float)args.kept * seed) {}
     __device__ float at(float y, const entropy &row, bool is_label) const {
         const float gradient = expf((y - row.max) - row.log_total) * seed - spread;
         return is_label ? gradient - on_label : gradient;
@@ -74,15 +73,17 @@ __device__ inline bool goes_before(const place &a, const place &b) {
 template <class Number> __device__ row_result entropy_row<Number>::run(int64_t n) const {
     const Number *in = y + n * width;
     Number *out = dy != NULL ? dy + n * width : NULL;
+    /* All that is read for the first time is asked for before any of it is looked at. */
     const int64_t is = label[n];
-    if (is == ignore_index || is < 0 || is >= width) {
-        fill_row(out, is == ignore_index ? 0.0f : NAN, 0, 1, width);
-        return {is == ignore_index ? 0.0 : (double)NAN, 0};
-    }
+    const entropy_gradient gradient(*this);
     place best = {get(in, 0), 0};
     for (int64_t c = 1; c < width; c++) {
         const place other = {get(in, c), c};
         if (goes_before(other, best)) best = other;
+    }
+    if (is == ignore_index || is < 0 || is >= width) {
+        fill_row(out, is == ignore_index ? 0.0f : NAN, 0, 1, width);
+        return {is == ignore_index ? 0.0 : (double)NAN, 0};
     }
     float sum = 0;
     for (int64_t c = 0; c < width; c++) sum += expf(get(in, c) - best.value);
@@ -90,10 +91,7 @@ template <class Number> __device__ row_result entropy_row<Number>::run(int64_t n
     double all = 0;
     for (int64_t c = 0; smoothing != 0.0 && c < width; c++) all -= (double)((get(in, c) - row.max) - row.log_total);
     const float loss = row_loss(*this, row, get(in, is), all);
-    if (out != NULL) {
-        const entropy_gradient gradient(*this);
-        for (int64_t c = 0; c < width; c++) put(out, c, gradient.at(get(in, c), row, c == is));
-    }
+    for (int64_t c = 0; out != NULL && c < width; c++) put(out, c, gradient.at(get(in, c), row, c == is));
     return {(double)loss, best.at == is};
 }
 
@@ -190,6 +188,8 @@ template <class Number> tdm_status run_in(const tdm_loss_args *args) {
     row.width = args->width;
     row.ignore_index = attrs->ignore_index;
     row.smoothing = attrs->label_smoothing;
+    row.kept = 1.0 - row.smoothing;
+    row.spread = row.smoothing / (double)args->width;
     row.y = as<Number>(args->y);
     row.dy = as<Number>(args->dy);
     const loss_totals totals = {args->loss_sum, args->correct};

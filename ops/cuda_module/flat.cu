@@ -42,7 +42,7 @@ struct sgd_item {
         const float step = -args.lr, decay = args.weight_decay;
         const bool decays = decay != 0.0f, moves = args.momentum != 0.0f;
         pack<float, WIDE> b = {}, d = load<WIDE>(g, i), w = load<WIDE>(p, i);
-        if (moves && !args.first_step) b = load<WIDE>(buffer, i);
+        if (buffer != NULL) b = load<WIDE>(buffer, i); /* asked for before it is known whether it counts */
         for (int k = 0; k < WIDE; k++) {
             if (decays) d.at[k] = add_scaled(d.at[k], w.at[k], decay);
             if (moves) {

@@ -24,13 +24,19 @@ static constexpr int64_t NARROW = 32; /* numbers of a row that one thread does *
 static constexpr int ADDERS = 1024;   /* threads of the block that adds rows up */
 
 /* By all threads of one block, of whole warps: the first `count` threads' parts are added, in the order of the threads;
- * the others' are 0. One thread does it, an addition after the other; what it adds is read a warp's worth ahead. */
+ * the others' are 0. One thread does it, an addition after the other; all that it reads is read ahead. */
 __device__ inline void add_parts(const row_result &part, int64_t count, const loss_totals &totals) {
     __shared__ double loss[ADDERS];
     __shared__ int64_t hits[ADDERS / WARP];
     const int64_t hits_of_warp = warp_sum(part.hits);
     if (threadIdx.x % WARP == 0) hits[threadIdx.x / WARP] = hits_of_warp;
     loss[threadIdx.x] = part.loss;
+    double sum_before = 0;
+    int64_t correct_before = 0;
+    if (threadIdx.x == 0) {
+        sum_before = *totals.loss_sum;
+        if (totals.correct != NULL) correct_before = *totals.correct;
+    }
     __syncthreads();
     if (threadIdx.x != 0) return;
     double sum = 0;
@@ -39,8 +45,8 @@ __device__ inline void add_parts(const row_result &part, int64_t count, const lo
         for (int i = 0; i < WARP; i++) sum += loss[first + i];
         correct += hits[first / WARP];
     }
-    *totals.loss_sum += sum;
-    if (totals.correct != NULL) *totals.correct += correct;
+    *totals.loss_sum = sum_before + sum;
+    if (totals.correct != NULL) *totals.correct = correct_before + correct;
 }
 
 /* One block, and runs of neighbouring rows in its threads where there are more rows than threads. */
