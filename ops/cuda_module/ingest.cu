@@ -184,7 +184,9 @@ tdm_status start(cudaStream_t stream, ingest_kernel kernel, const tdm_ingest &g,
     const int64_t words = (int64_t)(g.target_bytes / sizeof(uint32_t)), per_row = words > 0 ? words : 1;
     const int64_t rest = ceil_div(g.rows * per_row, THREADS), x = ceil_div(g.rows * items, THREADS);
     if (g.channels * g.points > MOST_ITEMS || g.rows * items > MOST_ITEMS)
-        TDM_CUDA_FAIL(TDM_E_UNSUPPORTED, "ingest: a batch of %lld samples of %lld numbers is too large; make it smaller", (long long)g.rows, (long long)(g.channels * g.points));
+        TDM_CUDA_FAIL(TDM_E_UNSUPPORTED,
+                      "ingest: a batch of %lld samples of %lld numbers is too large; make it smaller",
+                      (long long)g.rows, (long long)(g.channels * g.points));
     shares share = {};
     share.rest_blocks = (int)(rest < REST_BLOCKS ? rest : REST_BLOCKS);
     share.words = divider_of(per_row);
@@ -192,8 +194,7 @@ tdm_status start(cudaStream_t stream, ingest_kernel kernel, const tdm_ingest &g,
     share.points = divider_of(g.points);
     share.total = (int)(g.rows * items);
     share.filled = (int)filled;
-    TDM_LAUNCH(kernel, (unsigned)(share.rest_blocks + (x < X_BLOCKS ? x : X_BLOCKS)), THREADS, stream, g,
-               share);
+    TDM_LAUNCH(kernel, (unsigned)(share.rest_blocks + (x < X_BLOCKS ? x : X_BLOCKS)), THREADS, stream, g, share);
     return TDM_OK;
 }
 

@@ -137,7 +137,7 @@ typedef struct tdm_loader_options {
     int64_t per_device;               /* rows per replica and step */
     int scatter;                      /* tdm_scatter */
     int first_replica, replicas_here; /* which replicas' rows this process needs */
-    int64_t workers;                  /* threads; 0: read in the caller */
+    int64_t workers;                  /* threads; 0: read in the caller, as TDM_ROWS_INDEX is always */
     int ahead;                        /* batches fetched ahead, at least 1 */
     int held;                         /* batches given out that stay as they are; 0 is 1 */
     tdm_rows_form form;

@@ -331,7 +331,7 @@ static tdm_status open_parts(tdm_loader *loader) {
         TDM_FAIL(TDM_E_INTERNAL, "loader: the dataset has no shape");
     TDM_TRY(set_packing(loader));
     /* Some slots are with the caller; the others are fetched ahead, at least one for each thread. */
-    loader->thread_count = (int)o->workers;
+    loader->thread_count = o->form == TDM_ROWS_INDEX ? 0 : (int)o->workers; /* waking one would take longer */
     int ahead = o->ahead > loader->thread_count ? o->ahead : loader->thread_count;
     loader->slot_count = o->held + (loader->thread_count == 0 ? 1 : ahead);
     TDM_TRY(tdm__new(loader->host, &loader->order, (size_t)tdm__sampler_room(&o->sampler), sizeof(int64_t),

@@ -10,6 +10,7 @@
 enum { SAMPLES = 33, GUARD = 64, GUARD_BYTE = 0xA5 };
 
 static tdm_device *device;
+static tdm_queue *other; /* beside the device's own */
 
 /* ---- samples ---- */
 
@@ -241,7 +242,7 @@ static void check_result(const trial *t, const result *r, const tdm_ingest *g, i
     tdm_test_failures++;
 }
 
-/* Every layout and precision of batches of `rows` rows, with batches and alignments in turn. */
+/* Every layout and precision of batches of `rows` rows, with batches, queues and alignments in turn. */
 static void check_rows(const trial *t, tdm_ingest g, int64_t rows) {
     static const int precisions[] = {TDM_F32, TDM_BF16};
     static const int layouts[] = {TDM_LAYOUT_PLAIN, TDM_LAYOUT_NHWC, TDM_LAYOUT_NHWC4, TDM_LAYOUT_NHWC8};
@@ -253,7 +254,10 @@ static void check_rows(const trial *t, tdm_ingest g, int64_t rows) {
         g.layout = layouts[i % 4];
         result_open(&r, &g, turn % 5 == 0);
         g.packed = t->packed[turn % BATCHES].data;
-        CHECK_OK(device->ops->ingest(device, NULL, &g));
+        tdm_queue *queue = turn % 2 == 0 ? other : NULL;
+        CHECK_OK(device->ops->finish(device, NULL));
+        CHECK_OK(device->ops->ingest(device, queue, &g));
+        CHECK_OK(device->ops->finish(device, queue));
         check_result(t, &r, &g, turn % BATCHES);
         result_close(&r);
     }
@@ -369,6 +373,7 @@ TEST(nothing_and_too_much) {
 int tdm_test_failures;
 int main(int argc, char **argv) {
     device = cuda_open();
+    CHECK_OK(device->ops->queue_open(device, &other));
     RUN(images);
     RUN(floats);
     RUN(targets);
@@ -377,6 +382,7 @@ int main(int argc, char **argv) {
     RUN(large_images);
     RUN(captured);
     RUN(nothing_and_too_much);
+    device->ops->queue_close(device, other);
     device->ops->close(device);
     return tdm_test_failures != 0;
 }
