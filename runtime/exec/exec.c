@@ -109,7 +109,7 @@ static tdm_status backward_node(tdm_replica *replica, int index, const tdm_rows 
     for (int i = 0; i < node->desc.param_count; i++) {
         const tdm_plan_param *param = &plan->params[node->param[i]];
         args.dparam[i] = first ? replica->grad + param->offset : temp;
-        if (!first) temp += ((size_t)param->count + 15) / 16 * 16;
+        if (!first) temp += ((size_t)param->stored + 15) / 16 * 16;
     }
     TDM_TRY(node->kernel->backward(&args));
     for (int i = 0; i < node->desc.input_count; i++) {
@@ -119,7 +119,7 @@ static tdm_status backward_node(tdm_replica *replica, int index, const tdm_rows 
     }
     for (int i = 0; i < node->desc.param_count && !first; i++) {
         const tdm_plan_param *param = &plan->params[node->param[i]];
-        TDM_TRY(add(replica, replica->grad + param->offset, args.dparam[i], (size_t)param->count, true));
+        TDM_TRY(add(replica, replica->grad + param->offset, args.dparam[i], (size_t)param->stored, true));
     }
     return TDM_OK;
 }

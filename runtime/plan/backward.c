@@ -56,7 +56,7 @@ tdm_status tdm__build_backward(tdm_build *build) {
     for (int i = 0; i < plan->node_count; i++) {
         size_t own = 0;
         for (int k = 0; k < plan->nodes[i].desc.param_count; k++)
-            own += ((size_t)tdm__shape_count(&plan->nodes[i].desc.param[k]) + 15) / 16 * 16;
+            own += ((size_t)plan->params[plan->nodes[i].param[k]].stored + 15) / 16 * 16;
         if (own > floats) floats = own;
     }
     if (plan->options.accumulates && floats > 0) {

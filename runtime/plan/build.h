@@ -11,6 +11,7 @@ typedef struct tdm_build_value {
     int producer;               /* plan node; -1: the batch */
     int gradient;               /* plan value; -1: none yet */
     int copy[TDM_LAYOUT_COUNT]; /* the same value in another layout; -1 */
+    int64_t channels, points;   /* a row of features that lie [points][channels]; 0: as PyTorch has them */
 } tdm_build_value;
 
 typedef struct tdm_build {

@@ -227,6 +227,15 @@ static int later_relu(const tdm_build *build, int relu) {
     return takes_relu(build, &build->graph->nodes[next]) ? next : -1;
 }
 
+/* An image that becomes a row of features, for one layer that weighs them: they may stay in the order of NHWC. */
+static bool keeps_channels_last(const tdm_build *build, const tdm_graph_node *from, int x) {
+    const tdm_graph *graph = build->graph;
+    int next = sole_consumer(build, from);
+    return build->plan->options.ingests && build->plan->values[x].layout == TDM_LAYOUT_NHWC && next >= 0 &&
+           (graph->nodes[next].op->flags & TDM_OP_WEIGHS_FEATURES) != 0 &&
+           graph->values[from->input[0]].shape.ndim == 3 && graph->values[from->output].shape.ndim == 1;
+}
+
 static tdm_status lower_alias(tdm_build *build, tdm_plan_node *node, const tdm_graph_node *from) {
     int index = (int)(node - build->plan->nodes);
     int y = -1;
@@ -234,6 +243,11 @@ static tdm_status lower_alias(tdm_build *build, tdm_plan_node *node, const tdm_g
     build->plan->values[y].alias_of = node->x[0];
     build->plan->values[y].kind = build->plan->values[tdm__plan_root(build->plan, node->x[0])].kind;
     build->extra[y].producer = index;
+    if (build->plan->values[node->x[0]].layout == TDM_LAYOUT_NHWC) {
+        const tdm_shape *image = &build->graph->values[from->input[0]].shape;
+        build->extra[y].channels = image->dim[0];
+        build->extra[y].points = image->dim[1] * image->dim[2];
+    }
     node->y = y;
     build->value_of[from->output] = y;
     return TDM_OK;
@@ -259,6 +273,18 @@ static void describe(const tdm_build *build, const tdm_graph_node *from, const i
     for (int i = 0; i < from->param_count; i++) desc->param[i] = build->graph->params[from->first_param + i].def.shape;
 }
 
+/* How the kernel's first parameter lies: as it asked for, or in the order of the features that it gets. */
+static tdm_param_form weight_form(const tdm_build *build, const tdm_plan_node *node) {
+    const tdm_shape *weight = &node->desc.param[0];
+    const tdm_build_value *x = &build->extra[node->x[0]];
+    if (node->desc.weight_channels > 0) {
+        const int64_t out = weight->dim[0], in = weight->dim[1];
+        return (tdm_param_form){out, in, tdm__shape_count(weight) / (out * in), node->desc.weight_channels};
+    }
+    if (x->channels == 0) return (tdm_param_form){0};
+    return (tdm_param_form){weight->dim[0], x->channels, x->points, x->channels};
+}
+
 static tdm_status lower_kernel(tdm_build *build, tdm_plan_node **node_io, const tdm_graph_node *from,
                                const tdm_kernel_fit *fit) {
     tdm_plan_node node = **node_io; /* reorders in between may move the array */
@@ -269,6 +295,8 @@ static tdm_status lower_kernel(tdm_build *build, tdm_plan_node **node_io, const 
         node.desc.x_layout[i] = fit->x_layout[i];
     }
     node.desc.y_layout = fit->y_layout;
+    node.desc.weight_channels = plan->options.ingests ? fit->weight_channels : 0;
+    node.weight = weight_form(build, &node);
     tdm_plan_node *place = NULL;
     TDM_TRY(new_node(build, &place, node.name, node.graph_node));
     *place = node;
@@ -294,7 +322,7 @@ static tdm_status lower_node(tdm_build *build, int graph_node) {
     int x[TDM_MAX_INPUTS] = {0};
     for (int i = 0; i < from->input_count; i++) x[i] = build->value_of[from->input[i]];
     bool alias = (from->op->flags & TDM_OP_ALIAS) != 0;
-    if (alias) TDM_TRY(in_layout(build, x[0], TDM_LAYOUT_PLAIN, &x[0]));
+    if (alias && !keeps_channels_last(build, from, x[0])) TDM_TRY(in_layout(build, x[0], TDM_LAYOUT_PLAIN, &x[0]));
     tdm_plan_node *node = NULL;
     TDM_TRY(new_node(build, &node, from->name, graph_node));
     node->op = from->op;

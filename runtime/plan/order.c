@@ -16,12 +16,19 @@ static void add_param(tdm_plan *plan, int node, int slot) {
     plan->params[index] = (tdm_plan_param){.name = param->name,
                                            .def = param->def,
                                            .count = param->count,
+                                           .stored = param->count,
                                            .offset = plan->param_floats,
                                            .graph_param = graph_param,
                                            .node = node};
+    tdm_plan_param *added = &plan->params[index];
+    if (slot == 0 && plan->nodes[node].weight.filled > 0) {
+        added->form = plan->nodes[node].weight;
+        added->stored = added->form.outer * added->form.b * added->form.filled;
+        plan->has_forms = true;
+    }
     plan->param_of_graph[graph_param] = index;
     plan->nodes[node].param[slot] = index;
-    plan->param_floats += ((size_t)param->count + FLOAT_ALIGN - 1) / FLOAT_ALIGN * FLOAT_ALIGN;
+    plan->param_floats += ((size_t)added->stored + FLOAT_ALIGN - 1) / FLOAT_ALIGN * FLOAT_ALIGN;
 }
 
 tdm_status tdm__build_params(tdm_build *build) {

@@ -31,6 +31,12 @@ typedef struct tdm_plan_value {
     size_t bytes, offset;
 } tdm_plan_value;
 
+/* How a parameter lies in the arenas, where that is not PyTorch's way: what PyTorch has as [outer][a][b] lies as
+ * [outer][b][filled], with zeros behind the a. filled 0: PyTorch's way. */
+typedef struct tdm_param_form {
+    int64_t outer, a, b, filled;
+} tdm_param_form;
+
 typedef struct tdm_plan_node {
     char name[48];            /* layer name, or "reorder" */
     int graph_node;           /* -1 for an inserted reorder */
@@ -43,6 +49,7 @@ typedef struct tdm_plan_node {
     bool dx_adds[TDM_MAX_INPUTS];                       /* a later writer: the executor adds to what is there */
     int dx_temp[TDM_MAX_INPUTS];                        /* where the kernel writes first when dx_adds; -1 */
     int param[TDM_MAX_PARAMS], buffer[TDM_MAX_BUFFERS]; /* indices; -1: none */
+    tdm_param_form weight;                              /* how param 0 lies */
     int saved, scratch_forward, scratch_backward;       /* plan values of raw bytes; -1: none */
     bool needs_backward;
     double flops; /* forward, one row */
@@ -58,6 +65,8 @@ typedef struct tdm_plan_param {
     const char *name;
     tdm_param_def def;
     int64_t count;
+    tdm_param_form form;
+    int64_t stored;  /* floats in an arena; count, or more */
     size_t offset;   /* floats, in the arenas of parameters, gradients and state; 16-float aligned */
     int graph_param; /* index in the graph: PyTorch's order */
     int node;        /* plan node that writes its gradient */
@@ -100,6 +109,7 @@ typedef struct tdm_plan {
     tdm_plan_buffer *buffers;
     tdm_plan_bucket *buckets;
     int value_count, node_count, step_count, param_count, buffer_count, bucket_count;
+    bool has_forms;              /* some parameter does not lie as PyTorch has it */
     int *param_of_graph;         /* graph param index -> plan param index */
     int forward_steps;           /* steps before TDM_STEP_LOSS */
     int input, output, d_output; /* plan values; d_output -1 without training */

@@ -19,7 +19,8 @@ tdm_status tdm__build_hash(tdm_build *build) {
     }
     for (int i = 0; i < plan->param_count; i++) {
         const tdm_plan_param *param = &plan->params[i];
-        tdm__text_printf(&text, "%s %lld @%zu;", param->name, (long long)param->count, param->offset);
+        tdm__text_printf(&text, "%s %lld @%zu %lld,%lld;", param->name, (long long)param->count, param->offset,
+                         (long long)param->form.b, (long long)param->form.filled);
     }
     for (int i = 0; i < plan->bucket_count; i++)
         tdm__text_printf(&text, "[%zu+%zu)", plan->buckets[i].offset, plan->buckets[i].count);

@@ -76,7 +76,8 @@ enum {
     TDM_OP_ALIAS = 8,             /* the same bytes under another shape: no kernel runs */
     TDM_OP_RANDOM = 16,           /* draws from the counter-based generator when training */
     TDM_OP_IDENTITY_IN_EVAL = 32, /* forward outside training is a copy (dropout) */
-    TDM_OP_SWAPS_WITH_RELU = 64 /* op(relu(x)) = relu(op(x)), gradients too: a relu in front may run behind, on less */
+    TDM_OP_SWAPS_WITH_RELU = 64, /* op(relu(x)) = relu(op(x)), gradients too: a relu in front may run behind, on less */
+    TDM_OP_WEIGHS_FEATURES = 128 /* y = x param[0]^T: x may have its features in any order if param[0] has the same */
 };
 
 typedef struct tdm_op_def {
@@ -100,6 +101,9 @@ typedef struct tdm_kernel_desc {
     tdm_shape x[TDM_MAX_INPUTS], y; /* dim[0]: the most rows there will ever be */
     tdm_layout x_layout[TDM_MAX_INPUTS], y_layout;
     tdm_shape param[TDM_MAX_PARAMS];
+    /* 0: param[0] lies as PyTorch has it, [out][channels][taps]. Else it, its gradient and its copy in bf16 lie as
+     * [out][taps][weight_channels], with zeros behind the channels, because the kernel asked for it. */
+    int64_t weight_channels;
     bool wants_dx[TDM_MAX_INPUTS]; /* false where nothing upstream has parameters */
     bool from_batch; /* x[0] is the batch, and no other layer reads it: TDM_LAYOUT_NHWC4 and 8 may be had */
     bool relu;       /* a relu that follows is done in the same call: y = max(0, op(x)) */
@@ -114,6 +118,7 @@ typedef struct tdm_kernel_desc {
 typedef struct tdm_kernel_fit {
     tdm_layout x_layout[TDM_MAX_INPUTS], y_layout; /* wanted and made; the plan inserts reorders */
     bool relu;                                     /* is able to take a following relu into the call */
+    int64_t weight_channels;                       /* wanted; devices that ingest batches only */
     size_t saved_bytes;                            /* kept from forward to backward */
     size_t scratch_bytes;                          /* used within one call */
     char why[96];                                  /* why it does not fit: "groups > 1", "no AVX2" */
