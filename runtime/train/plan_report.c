@@ -4,31 +4,43 @@
 #include "runtime/train/run.h"
 
 typedef struct costs {
-    size_t parameters, gradients, optimizer, activations, buffers, gathered, total;
+    size_t parameters, narrow, gradients, optimizer, activations, buffers, batches, gathered, total;
     int64_t wire; /* bytes between devices per optimizer step, all devices together */
 } costs;
+
+/* Of a device with memory of its own, where batches have places. Samples that stay there are not counted: how many
+ * there are the data says. */
+static size_t count_batches(const tdm_plan *plan, const tdm_job *job, int parts) {
+    size_t rows = (size_t)(plan->options.rows * job->train.accumulate * parts);
+    size_t sample = (size_t)tdm__shape_count(&plan->graph->values[plan->graph->input].shape) * sizeof(float);
+    if (!plan->options.ingests) return 0;
+    return TDM_PLACES * rows * (plan->input_row_bytes + sample) +
+           (size_t)plan->options.rows * (plan->input_row_bytes + sample);
+}
 
 /* The device that holds the most: replica 0, which in dp also gathers the outputs. */
 static costs count_costs(const tdm_plan *plan, const tdm_job *job, int replicas) {
     size_t arena = plan->param_floats * sizeof(float);
     costs c = {.parameters = arena,
+               .narrow = plan->options.precision == TDM_BF16 ? arena / 2 : 0,
                .gradients = arena,
                .optimizer = arena * (size_t)tdm__optim_state_count(&job->optimizer),
                .activations = plan->activation_bytes,
-               .buffers = plan->buffer_bytes};
+               .buffers = plan->buffer_bytes,
+               .batches = count_batches(plan, job, job->parallel.mode == TDM_MODE_SINGLE ? replicas : 1)};
     int64_t others = replicas - 1, rows = plan->options.rows * job->train.accumulate;
     if (job->parallel.mode == TDM_MODE_DP && job->parallel.dp.loss == TDM_DP_LOSS_GATHERED)
-        c.gathered = (size_t)(plan->options.rows * replicas * plan->output_width) * 2 * sizeof(float);
+        c.gathered = (size_t)(plan->options.rows * replicas * plan->output_width) * 2 * plan->element_bytes;
     if (job->parallel.mode == TDM_MODE_DP) {
         int64_t input = tdm__shape_count(&plan->graph->values[plan->graph->input].shape);
         c.wire = others * (rows * 4 * input + 2 * (int64_t)arena);
-        if (c.gathered > 0) c.wire += others * rows * 8 * plan->output_width;
+        if (c.gathered > 0) c.wire += others * rows * 2 * (int64_t)plan->element_bytes * plan->output_width;
         if (job->parallel.dp.update == TDM_DP_UPDATE_ROOT) c.wire += others * (int64_t)plan->buffer_bytes;
     }
     if (job->parallel.mode == TDM_MODE_DDP)
         c.wire = 2 * others * (int64_t)arena +
                  (job->parallel.ddp.broadcast_buffers ? others * (int64_t)plan->buffer_bytes : 0);
-    c.total = c.parameters + c.gradients + c.optimizer + c.activations + c.buffers + c.gathered;
+    c.total = c.parameters + c.narrow + c.gradients + c.optimizer + c.activations + c.buffers + c.batches + c.gathered;
     return c;
 }
 
@@ -40,10 +52,12 @@ static void print_text(const tdm_plan *plan, const costs *c, int replicas, tdm_t
     tdm__plan_print(plan, text);
     tdm__text_printf(text, "\nmemory of device 0, of %d\n", replicas);
     add_mib(text, "parameters", c->parameters);
+    add_mib(text, "copy in bf16", c->narrow);
     add_mib(text, "gradients", c->gradients);
     add_mib(text, "optimizer", c->optimizer);
     add_mib(text, "activations", c->activations);
     add_mib(text, "buffers", c->buffers);
+    add_mib(text, "batches", c->batches);
     add_mib(text, "gathered", c->gathered);
     add_mib(text, "total", c->total);
     tdm__text_printf(text, "between devices   %10.2f MiB a step, %d bucket%s\n", (double)c->wire / 1048576.0,
@@ -51,12 +65,13 @@ static void print_text(const tdm_plan *plan, const costs *c, int replicas, tdm_t
 }
 
 static void print_json(const tdm_plan *plan, const costs *c, int replicas, tdm_text *text) {
-    tdm__text_printf(text,
-                     "{\"devices\":%d,\"memory_bytes\":{\"parameters\":%zu,\"gradients\":%zu,\"optimizer\":%zu,"
-                     "\"activations\":%zu,\"buffers\":%zu,\"gathered\":%zu,\"total\":%zu},\"wire_bytes_per_step\":%lld,"
-                     "\"plan\":",
-                     replicas, c->parameters, c->gradients, c->optimizer, c->activations, c->buffers, c->gathered,
-                     c->total, (long long)c->wire);
+    tdm__text_printf(
+        text,
+        "{\"devices\":%d,\"memory_bytes\":{\"parameters\":%zu,\"narrow\":%zu,\"gradients\":%zu,\"optimizer\":%zu,"
+        "\"activations\":%zu,\"buffers\":%zu,\"batches\":%zu,\"gathered\":%zu,\"total\":%zu},\"wire_bytes_per_step\":%lld,"
+        "\"plan\":",
+        replicas, c->parameters, c->narrow, c->gradients, c->optimizer, c->activations, c->buffers, c->batches,
+        c->gathered, c->total, (long long)c->wire);
     tdm__plan_print_json(plan, text);
     tdm__text_puts(text, "}\n");
 }
