@@ -92,7 +92,7 @@ static tdm_status dp_open(tdm_mode **out, const tdm_mode_params *params) {
     *out = NULL;
     dp *d = NULL;
     TDM_TRY(tdm__new(params->host, &d, 1, sizeof(*d), "mode"));
-    d->base = (tdm_mode){&tdm_mode_dp, *params, params->device->discrete ? TDM_MODE_DEPTH : 1};
+    d->base = (tdm_mode){&tdm_mode_dp, *params, params->device->discrete ? TDM_MODE_DEPTH : 1, "here"};
     d->count = params->replicas;
     tdm_status status = open_all(d);
     if (status != TDM_OK) {

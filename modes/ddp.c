@@ -14,6 +14,7 @@
 
 #include "modes/parts.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/log.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/base/sync.h"
@@ -72,22 +73,42 @@ static tdm_status open_meeting_place(ddp *d, void **grad) {
     return TDM_OK;
 }
 
+static bool has_ended(tdm_comm *comm) {
+    char why[8];
+    return comm->ops->ended != NULL && comm->ops->ended(comm, why, sizeof(why));
+}
+
+/* All ranks get the same answer. With backend: auto a refusal (two ranks on one GPU, say) is no failure as long as the
+ * job goes on: gradients then meet in host memory. */
+static tdm_status open_device_comm(ddp *d) {
+    const tdm_mode_params *params = &d->base.params;
+    tdm_error before;
+    if (d->world == 1 || params->device_comm == NULL) return TDM_OK;
+    tdm__error_save(&before);
+    tdm_status status = params->device_comm->open(&d->device_comm, d->replica->device, d->comm, d->comm->timeout_ms);
+    if (status == TDM_OK || params->job->parallel.ddp.backend != TDM_BACKEND_AUTO || has_ended(d->comm)) return status;
+    TDM_WARN(params->host, "comm", "%s is not used, gradients meet in host memory: %s", params->device_comm->name,
+             tdm_error_message());
+    (void)tdm__error_restore(&before, NULL);
+    return TDM_OK;
+}
+
 static tdm_status open_all(ddp *d) {
     const tdm_mode_params *params = &d->base.params;
     bool discrete = params->device->discrete;
-    bool on_device = d->world > 1 && params->device_comm != NULL;
-    d->split = d->world > 1 && discrete && (!on_device || params->job->parallel.ddp.check_reduction);
     void *grad = NULL;
     if (!discrete) TDM_TRY(open_meeting_place(d, &grad));
     tdm_replica_wish wish = {.index = params->rank, .state_count = params->state_count, .grad = grad, .parts = 1};
     TDM_TRY(tdm__open_replica(params, &wish, &d->replica));
-    if (on_device)
-        TDM_TRY(params->device_comm->open(&d->device_comm, d->replica->device, d->comm, d->comm->timeout_ms));
-    d->replica->captures_together = on_device;
+    TDM_TRY(open_device_comm(d));
+    d->split = d->world > 1 && discrete && (d->device_comm == NULL || params->job->parallel.ddp.check_reduction);
+    d->replica->captures_together = d->device_comm != NULL;
     if (discrete) TDM_TRY(open_meeting_place(d, &grad));
     d->host_grad = grad;
     TDM_TRY(tdm__new(params->host, &d->bucket, (size_t)params->plan->bucket_count, sizeof(*d->bucket), "buckets"));
     for (int i = 0; i < params->plan->bucket_count; i++) d->bucket[i] = (ddp_bucket){.ddp = d, .index = i};
+    const tdm_comm *meeting = d->device_comm != NULL ? d->device_comm : d->comm;
+    if (d->world > 1) d->base.gradients = meeting->ops->name;
     d->base.depth = discrete && !d->split ? TDM_MODE_DEPTH : 1;
     if (d->world > 1 && !discrete) TDM_TRY(tdm__worker_open(&d->worker, params->host, "ddp comm"));
     return TDM_OK;
@@ -97,7 +118,7 @@ static tdm_status ddp_open(tdm_mode **out, const tdm_mode_params *params) {
     *out = NULL;
     ddp *d = NULL;
     TDM_TRY(tdm__new(params->host, &d, 1, sizeof(*d), "mode"));
-    d->base = (tdm_mode){&tdm_mode_ddp, *params, 1};
+    d->base = (tdm_mode){&tdm_mode_ddp, *params, 1, "here"};
     d->comm = params->comm;
     d->world = params->replicas;
     tdm_status status = open_all(d);

@@ -50,7 +50,7 @@ static tdm_status single_open(tdm_mode **out, const tdm_mode_params *params) {
     *out = NULL;
     single *s = NULL;
     TDM_TRY(tdm__new(params->host, &s, 1, sizeof(*s), "mode"));
-    s->base = (tdm_mode){&tdm_mode_single, *params, params->device->discrete ? TDM_MODE_DEPTH : 1};
+    s->base = (tdm_mode){&tdm_mode_single, *params, params->device->discrete ? TDM_MODE_DEPTH : 1, "here"};
     tdm_status status = open_parts(s);
     if (status != TDM_OK) {
         single_close(&s->base);

@@ -68,7 +68,9 @@ enum { TDM_MODE_DEPTH = TDM_FLIGHTS };
 struct tdm_mode {
     const tdm_mode_ops *ops;
     tdm_mode_params params;
-    int depth; /* steps that may be submitted before the first is collected: 1 to TDM_MODE_DEPTH; set by open */
+    /* Set by open. */
+    int depth;             /* steps that may be submitted before the first is collected: 1 to TDM_MODE_DEPTH */
+    const char *gradients; /* where those of several replicas meet: "here", "shm", "nccl" */
 };
 
 /* From modes/modes.def, found at link time; indexed by tdm_mode_kind. */

@@ -88,12 +88,12 @@ static tdm_status print_summary(tdm_run *run, char **out) {
     tdm_text text;
     tdm__text_init(&text, run->host);
     const tdm_replica *root = run->mode->ops->replica(run->mode, 0);
-    const char *gradients = run->device_comm != NULL ? run->device_comm->name : run->comm != NULL ? "shm" : "here";
     tdm__text_printf(
         &text,
         "mode %s\ndevice %s\ngradients %s\nreplicas %d\nper_device %lld\nglobal_batch %lld\nparameters %lld\nmemory_bytes %zu\n",
-        run->mode->ops->name, run->compute.device->name, gradients, run->replicas, (long long)run->per_device,
-        (long long)(run->per_device * run->replicas), (long long)tdm_graph_param_count(run->graph), root->memory_bytes);
+        run->mode->ops->name, run->compute.device->name, run->mode->gradients, run->replicas,
+        (long long)run->per_device, (long long)(run->per_device * run->replicas),
+        (long long)tdm_graph_param_count(run->graph), root->memory_bytes);
     tdm__text_printf(&text,
                      "train_samples %lld\neval_samples %lld\nsteps_per_epoch %lld\nsteps_total %lld\nkernels %s\n",
                      (long long)run->train->count, (long long)tdm_run_eval_count(run), (long long)run->steps_per_epoch,
