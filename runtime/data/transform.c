@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"
 
@@ -59,9 +58,6 @@ tdm_status tdm__transform_init(tdm_transform *transform, const tdm_host *host, c
         TDM_FAIL(TDM_E_INTERNAL, "transform: the dataset has no shape");
     if (spec != NULL) TDM_TRY(take_normalize(transform, spec, &dataset->x_shape));
     if (!dataset->x_is_bytes) return TDM_OK;
-    if (!to_float)
-        TDM_WARN(host, "data",
-                 "samples are bytes and data.transform has no to_float: the model sees numbers up to 255");
     TDM_TRY(fill_table(transform, to_float));
     return TDM_OK;
 }

@@ -5,9 +5,10 @@
 
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
+#include "runtime/base/sync.h"
 #include "runtime/data/transform.h"
 
-enum { TABLE_ENTRIES = 256 };
+enum { TABLE_ENTRIES = 256, MAKERS = 8 };
 static const size_t piece_bytes = (size_t)8 << 20;
 
 static tdm_status allocate(tdm_resident *r, tdm_device *device, size_t bytes, void **out, const char *what) {
@@ -26,27 +27,80 @@ static tdm_status open_table(tdm_resident *r, tdm_device *device, const tdm_tran
     return device->ops->finish(device, NULL);
 }
 
-static tdm_status send_piece(const tdm_resident *r, tdm_device *device, const tdm_feed *feed, int64_t first,
-                             int64_t count, char *room) {
-    size_t x = tdm__dataset_x_bytes(feed->dataset), target = tdm__dataset_target_bytes(feed->dataset);
-    char *targets = room + x * (size_t)count;
-    TDM_TRY(tdm__dataset_fill(feed->dataset, feed->transform, first, count, room, targets));
-    TDM_TRY(device->ops->copy(device, NULL, (char *)r->samples + x * (size_t)first, room, x * (size_t)count));
-    TDM_TRY(
-        device->ops->copy(device, NULL, (char *)r->targets + target * (size_t)first, targets, target * (size_t)count));
+/* ---- samples: several threads make a piece, for some have to be drawn ---- */
+
+typedef struct maker {
+    const tdm_feed *feed;
+    int64_t first, count;
+    char *x, *targets;
+} maker;
+
+typedef struct upload {
+    tdm_device *device;
+    const tdm_resident *resident;
+    const tdm_feed *feed;
+    size_t x_bytes, target_bytes; /* of a sample */
+    int64_t piece;                /* samples */
+    char *targets, *x;            /* pinned */
+    tdm_worker *worker[MAKERS];
+    maker maker[MAKERS];
+} upload;
+
+static tdm_status make(void *argument) {
+    const maker *m = argument;
+    return tdm__dataset_fill(m->feed->dataset, m->feed->transform, m->first, m->count, m->x, m->targets);
+}
+
+static tdm_status make_piece(upload *u, int64_t first, int64_t count) {
+    int64_t share = (count + MAKERS - 1) / MAKERS;
+    tdm_status status = TDM_OK;
+    for (int i = 0; i < MAKERS; i++) {
+        int64_t at = share * i < count ? share * i : count, end = at + share < count ? at + share : count;
+        u->maker[i] = (maker){u->feed, first + at, end - at, u->x + u->x_bytes * (size_t)at,
+                              u->targets + u->target_bytes * (size_t)at};
+        if (status == TDM_OK && end > at) status = tdm__worker_start(u->worker[i], make, &u->maker[i]);
+    }
+    for (int i = 0; i < MAKERS; i++) {
+        tdm_status own = tdm__worker_wait(u->worker[i], -1);
+        if (status == TDM_OK) status = own;
+    }
+    return status;
+}
+
+static tdm_status send_piece(upload *u, int64_t first, int64_t count) {
+    tdm_device *device = u->device;
+    char *samples = u->resident->samples, *targets = u->resident->targets;
+    TDM_TRY(make_piece(u, first, count));
+    TDM_TRY(device->ops->copy(device, NULL, samples + u->x_bytes * (size_t)first, u->x, u->x_bytes * (size_t)count));
+    TDM_TRY(device->ops->copy(device, NULL, targets + u->target_bytes * (size_t)first, u->targets,
+                              u->target_bytes * (size_t)count));
     return device->ops->finish(device, NULL);
 }
 
+static tdm_status send_pieces(upload *u) {
+    int64_t total = u->feed->dataset->count;
+    for (int i = 0; i < MAKERS; i++) TDM_TRY(tdm__worker_open(&u->worker[i], u->device->host, "samples"));
+    for (int64_t first = 0; first < total; first += u->piece)
+        TDM_TRY(send_piece(u, first, total - first < u->piece ? total - first : u->piece));
+    return TDM_OK;
+}
+
 static tdm_status send_samples(const tdm_resident *r, tdm_device *device, const tdm_feed *feed) {
-    size_t sample = tdm__dataset_x_bytes(feed->dataset) + tdm__dataset_target_bytes(feed->dataset);
-    int64_t piece = (int64_t)(piece_bytes / sample), total = feed->dataset->count;
-    if (piece < 1) piece = 1;
-    if (piece > total) piece = total;
+    upload u = {.device = device,
+                .resident = r,
+                .feed = feed,
+                .x_bytes = tdm__dataset_x_bytes(feed->dataset),
+                .target_bytes = tdm__dataset_target_bytes(feed->dataset)};
+    u.piece = (int64_t)(piece_bytes / (u.x_bytes + u.target_bytes));
+    if (u.piece < 1) u.piece = 1;
+    if (u.piece > feed->dataset->count) u.piece = feed->dataset->count;
+    size_t targets = (u.target_bytes * (size_t)u.piece + TDM_ALIGN - 1) / TDM_ALIGN * TDM_ALIGN;
     void *room = NULL;
-    TDM_TRY(device->ops->allocate_host(device, &room, sample * (size_t)piece, "samples on their way"));
-    tdm_status status = TDM_OK;
-    for (int64_t first = 0; first < total && status == TDM_OK; first += piece)
-        status = send_piece(r, device, feed, first, total - first < piece ? total - first : piece, room);
+    TDM_TRY(device->ops->allocate_host(device, &room, targets + u.x_bytes * (size_t)u.piece, "samples on their way"));
+    u.targets = room;
+    u.x = u.targets + targets;
+    tdm_status status = send_pieces(&u);
+    for (int i = 0; i < MAKERS; i++) tdm__worker_close(u.worker[i]);
     device->ops->release_host(device, room);
     return status;
 }

@@ -1,4 +1,5 @@
 /* The data of a run: datasets, the loaders that make batches of them, and how these reach the replicas. */
+#include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/train/run.h"
 
@@ -25,6 +26,9 @@ static tdm_status choose_form(const tdm_run *run, const tdm_device *device, tdm_
     *form = TDM_ROWS_FLOATS;
     if (!device->ops->discrete) return TDM_OK;
     *form = TDM_ROWS_RAW;
+    if (wish == TDM_RESIDENT_ALWAYS && dataset->resident_bytes == 0)
+        TDM_WARN(run->host, "data",
+                 "data.resident: these samples cannot be kept on the device, they come with each batch");
     if (dataset->resident_bytes == 0 || wish == TDM_RESIDENT_NEVER) return TDM_OK;
     tdm_device_info info;
     TDM_TRY(device->ops->info(device->index, &info));
@@ -64,6 +68,9 @@ static tdm_status open_loader(tdm_run *run) {
     if (job->parallel.mode == TDM_MODE_DP) options.scatter = job->parallel.dp.scatter;
     if (job->parallel.mode == TDM_MODE_DDP) options.first_replica = run->rank, options.replicas_here = 1;
     TDM_TRY(choose_form(run, device, &options.form));
+    if (run->train->x_is_bytes && !job->data.transform.to_float)
+        TDM_WARN(run->host, "data",
+                 "samples are bytes and data.transform has no to_float: the model sees numbers up to 255");
     TDM_TRY(tdm__loader_open(&run->loader, run->host, run->train, &options));
     run->form = options.form;
     run->steps_per_epoch = tdm__loader_steps_per_epoch(run->loader);

@@ -29,4 +29,24 @@ has run/env.json '"cuda:0 memory":"4.0 GiB, '
 CUDA_EMULATED_DEVICES=1 code 0 "$tandem" doctor
 has "$out" "device_ids: 0"
 hasnt "$out" "peers"
+
+# What NCCL refuses on all ranks alike is no failure unless NCCL was asked for.
+ranks() { # BACKEND WANTED
+    rm -rf ranks
+    for rank in 0 1; do
+        FAKE_NCCL_VERSION=$((23007 + rank)) RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank LOCAL_WORLD_SIZE=2 \
+            "$tandem" train toy.yaml parallel.device=cuda parallel.mode=ddp 'parallel.device_ids=[0, 1]' train.steps=2 \
+            parallel.ddp.backend="$1" parallel.ddp.init_method="file://$PWD/meet-$1" --run-dir ranks \
+            >"rank$rank.out" 2>"rank$rank.err" &
+    done
+    for job in $(jobs -p); do
+        wait "$job"
+        local ended=$?
+        [ "$ended" = "$2" ] || fail "a rank with backend $1 ended with $ended, wanted $2"
+    done
+}
+ranks auto 0
+has rank0.err "warning: comm: nccl is not used, gradients meet in host memory: nccl: ranks have different versions"
+ranks nccl 11
+has rank0.err "error: nccl: ranks have different versions"
 finish
