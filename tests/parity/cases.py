@@ -71,6 +71,8 @@ FIXTURES = {
     "convs": [("single", 1, ""), ("ddp", 2, "")],
     "smooth": [("single", 1, ""), ("dp", 2, "strided"), ("ddp", 2, "")],
 }
+# with train.precision: bf16, on a GPU only
+BF16 = ["mlp", "cnn", "bn_cnn", "residual", "convs", "smooth"]
 
 
 def name_of(case, mode, world, scatter):

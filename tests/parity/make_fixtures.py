@@ -2,6 +2,7 @@
 """Trains every case in PyTorch and writes what came out: fixtures/NAME.json for parity_test.py.
 
     make_fixtures.py              writes all of them
+    make_fixtures.py --bf16       writes those of train.precision: bf16 alone
     make_fixtures.py --real-ddp   holds the ddp that torch_side.py plays against DistributedDataParallel over gloo
 
 Needs torch (2.1 or later, for Adam's first moment). Each file: the job as tandem's YAML, the loss of each of 100 steps, how far
@@ -31,8 +32,8 @@ def three(value):
     return float("%.3g" % value)
 
 
-def fixture(case, mode, world, scatter, seed):
-    run = torch_side.reference(case, mode, world, scatter, seed)
+def fixture(case, mode, world, scatter, seed, run=None):
+    run = run or torch_side.reference(case, mode, world, scatter, seed)
     out = {"torch": torch.__version__, "yaml": cases.yaml_lines(case, mode, world, scatter, seed),
            "losses": [nine(v) for v in run["losses"]], "self_divergence": [three(v) for v in run["self_divergence"]]}
     if "eval_loss" in run:
@@ -65,6 +66,19 @@ def write_all(names):
                 made.get("eval_self_divergence", float("nan"))), flush=True)
 
 
+def write_bf16():
+    """Beside what they should be in bf16: how far PyTorch's autocast is from its own float."""
+    os.makedirs(os.path.join(HERE, "fixtures", "bf16"), exist_ok=True)
+    for case in cases.BF16:
+        made = fixture(case, "single", 1, "", SEED, torch_side.reference_bf16(case, SEED))
+        made["rounding"] = 2.0 ** -8
+        made["accuracy"] = None  # of labels drawn at random, outputs of 8 bits are often equal
+        with open(os.path.join(HERE, "fixtures", "bf16", case + ".json"), "w") as f:
+            f.write(dump(made))
+        print("%-18s loss %.6f -> %.6f  from float %.1e" % (
+            case + " bf16", made["losses"][0], made["losses"][-1], max(made["self_divergence"])), flush=True)
+
+
 def hold_against_real_ddp():
     worst = 0.0
     for n, (case, world) in enumerate([("mlp", 1), ("mlp", 3), ("bn_cnn", 2), ("residual", 2), ("smooth", 2)]):
@@ -80,11 +94,14 @@ def hold_against_real_ddp():
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--real-ddp", action="store_true")
+    p.add_argument("--bf16", action="store_true")
     p.add_argument("names", nargs="*")
     args = p.parse_args()
     if args.real_ddp:
         return hold_against_real_ddp()
-    write_all(args.names)
+    if not args.bf16:
+        write_all(args.names)
+    write_bf16()
     return 0
 
 

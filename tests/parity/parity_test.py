@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Loss curves, evaluation and initial weights of the tandem command against PyTorch's, as fixtures/*.json hold them.
 
-    parity_test.py --tandem PATH [--kernels auto|ref] [--device cpu|cuda] [NAME ...]
+    parity_test.py --tandem PATH [--kernels auto|ref] [--device cpu|cuda] [--bf16] [NAME ...]
     parity_test.py --self-test      the comparison itself must notice a loss that is a little wrong
 
 Needs no PyTorch. The rule, for step i: the relative difference of the loss is at most max(1e-5 in the first 10 steps,
-1e-4 after, 3 x the largest distance of PyTorch from itself so far).
+1e-4 after, 3 x the largest distance of PyTorch from itself so far). With --bf16, on a GPU, against PyTorch's autocast,
+whose distance from itself is that from its own float32, and at least one rounding to bfloat16, 2^-8.
 """
 import argparse
 import glob
@@ -20,8 +21,8 @@ from tandem_side import Failed, Verdict
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def load(names):
-    paths = sorted(glob.glob(os.path.join(HERE, "fixtures", "*.json")))
+def load(names, folder="."):
+    paths = sorted(glob.glob(os.path.join(HERE, "fixtures", folder, "*.json")))
     out = {}
     for path in paths:
         name = os.path.splitext(os.path.basename(path))[0]
@@ -33,9 +34,9 @@ def load(names):
     return out
 
 
-def check(tandem, fixture, kernels, device):
+def check(tandem, fixture, kernels, device, precision):
     """(verdict, faults) of one fixture. Replicas may share a GPU: there need not be several."""
-    extra = ["parallel.kernels=" + kernels, "parallel.device=" + device]
+    extra = ["parallel.kernels=" + kernels, "parallel.device=" + device, "train.precision=" + precision]
     if device == "cuda":
         extra += ["parallel.device_ids=" + str([0] * devices_of(fixture)), "parallel.allow_shared_device=true"]
     with tempfile.TemporaryDirectory(prefix="parity-") as folder:
@@ -61,12 +62,13 @@ def check_initial(tandem, fixture):
     return ["initial weights: %s has CRC-32 %s, PyTorch's has %s" % (k, came[k], want[k]) for k in want if want[k] != came[k]]
 
 
-def test_all(tandem, kernels, device, names):
+def test_all(tandem, kernels, device, precision, names):
     bad = 0
+    fixtures = load(names, "bf16" if precision == "bf16" else ".")
     print("%-18s %-8s %10s %10s %10s" % ("fixture", "kernels", "steps 1-10", "all", "PyTorch's"))
-    for name, fixture in load(names).items():
+    for name, fixture in fixtures.items():
         try:
-            verdict, faults = check(tandem, fixture, kernels, device)
+            verdict, faults = check(tandem, fixture, kernels, device, precision)
             if kernels == "auto" and device == "cpu" and ("-single-1" in name or "-ddp-2" in name):
                 faults += check_initial(tandem, fixture)
             print("%-18s %-8s %10.1e %10.1e %10.1e" % (name, kernels if device == "cpu" else device, verdict.early, verdict.most, verdict.own), flush=True)
@@ -75,7 +77,7 @@ def test_all(tandem, kernels, device, names):
         for fault in faults:
             print("FAILED %s: %s" % (name, fault), flush=True)
         bad += bool(faults)
-    print("parity: %d of %d fixtures off" % (bad, len(load(names))) if bad else "parity: all fixtures hold")
+    print("parity: %d of %d fixtures off" % (bad, len(fixtures)) if bad else "parity: all fixtures hold")
     return 1 if bad else 0
 
 
@@ -115,13 +117,17 @@ def main():
     p.add_argument("--tandem", default=os.environ.get("TANDEM", "tandem"))
     p.add_argument("--kernels", choices=["auto", "ref"], default="auto")
     p.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    p.add_argument("--bf16", action="store_true")
     p.add_argument("--self-test", action="store_true")
     p.add_argument("names", nargs="*")
     args = p.parse_args()
+    if args.bf16:
+        args.device = "cuda"
     if args.device == "cuda" and not tandem_side.has_cuda(args.tandem):
         print("skipped: no CUDA device here")
         return 77
-    return self_test() if args.self_test else test_all(args.tandem, args.kernels, args.device, args.names)
+    return self_test() if args.self_test else test_all(
+        args.tandem, args.kernels, args.device, "bf16" if args.bf16 else "f32", args.names)
 
 
 if __name__ == "__main__":

@@ -59,12 +59,13 @@ def initial_crc32(tandem, yaml_lines, folder):
     return {k: "%08x" % zlib.crc32(v) for k, v in tensors(name).items() if ".running_" not in k}
 
 
-def limits(self_divergence):
-    """Step by step the largest relative difference that passes: no further from PyTorch than PyTorch is from itself."""
+def limits(self_divergence, rounding=0.0):
+    """Step by step the largest relative difference that passes: no further from PyTorch than PyTorch is from itself, or
+    than one rounding of the outputs."""
     out, most = [], 0.0
     for i, own in enumerate(self_divergence):
         most = max(most, own)
-        out.append(max(1e-5 if i < FIRST_STEPS else 1e-4, 3 * most))
+        out.append(max(rounding, 1e-5 if i < FIRST_STEPS else 1e-4, 3 * most))
     return out
 
 
@@ -80,7 +81,7 @@ class Verdict:
         if len(want) != len(losses):
             raise Failed("%d steps wanted, %d came" % (len(want), len(losses)))
         self.off = [relative(a, b) for a, b in zip(want, losses)]
-        self.limit = limits(reference["self_divergence"])
+        self.limit = limits(reference["self_divergence"], reference.get("rounding", 0.0))
         self.early, self.most = max(self.off[:FIRST_STEPS]), max(self.off)
         self.own = max(reference["self_divergence"])
         bad = [i for i, (a, b) in enumerate(zip(self.off, self.limit)) if not a <= b]

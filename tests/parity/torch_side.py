@@ -70,11 +70,14 @@ class Net(nn.Module):
             named[s["id"]] = x
         return x
 
+    narrow = False  # as torch.autocast with bfloat16; the loss is taken in float, as autocast would
+
     def forward(self, x):
         named = {}
-        for (_, s), layer in zip(self.layers, self.children()):
-            x = self.keep(s, layer(*self.inputs(s, x, named)), named)
-        return x
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.narrow):
+            for (_, s), layer in zip(self.layers, self.children()):
+                x = self.keep(s, layer(*self.inputs(s, x, named)), named)
+        return x.float()
 
 
 def shape_after(layer, inputs):
@@ -253,6 +256,19 @@ def train(case, mode, world, scatter, seed, steps=cases.STEPS):
     if cases.CASES[case].get("evaluate", True):
         out["eval_loss"], out["accuracy"] = evaluate(case, models[0], seed)
     return out
+
+
+def reference_bf16(case, seed, steps=cases.STEPS):
+    """One run under autocast, and how far it is from the one in float."""
+    wide = train(case, "single", 1, "", seed, steps)
+    Net.narrow = True
+    try:
+        run = train(case, "single", 1, "", seed, steps)
+    finally:
+        Net.narrow = False
+    run["self_divergence"] = [relative(a, b) for a, b in zip(run["losses"], wide["losses"])]
+    run["eval_self_divergence"] = relative(run["eval_loss"], wide["eval_loss"])
+    return run
 
 
 def relative(a, b):
