@@ -32,9 +32,9 @@ def three(value):
     return float("%.3g" % value)
 
 
-def fixture(case, mode, world, scatter, seed, run=None):
+def fixture(case, mode, world, scatter, seed, run=None, steps=cases.STEPS):
     run = run or torch_side.reference(case, mode, world, scatter, seed)
-    out = {"torch": torch.__version__, "yaml": cases.yaml_lines(case, mode, world, scatter, seed),
+    out = {"torch": torch.__version__, "yaml": cases.yaml_lines(case, mode, world, scatter, seed, steps),
            "losses": [nine(v) for v in run["losses"]], "self_divergence": [three(v) for v in run["self_divergence"]]}
     if "eval_loss" in run:
         out.update(eval_loss=nine(run["eval_loss"]), eval_self_divergence=three(run["eval_self_divergence"]),
@@ -70,7 +70,7 @@ def write_bf16():
     """Beside what they should be in bf16: how far PyTorch's autocast is from its own float."""
     os.makedirs(os.path.join(HERE, "fixtures", "bf16"), exist_ok=True)
     for case in cases.BF16:
-        made = fixture(case, "single", 1, "", SEED, torch_side.reference_bf16(case, SEED))
+        made = fixture(case, "single", 1, "", SEED, torch_side.reference_bf16(case, SEED), cases.BF16_STEPS)
         made["rounding"] = 2.0 ** -8
         made["accuracy"] = None  # of labels drawn at random, outputs of 8 bits are often equal
         with open(os.path.join(HERE, "fixtures", "bf16", case + ".json"), "w") as f:
