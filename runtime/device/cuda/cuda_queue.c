@@ -84,8 +84,15 @@ tdm_status tdm__cuda_event_stamp(tdm_device *device, tdm_event *event, tdm_queue
 }
 
 tdm_status tdm__cuda_event_wait(tdm_device *device, tdm_event *event, tdm_queue *queue) {
+    tdm_cuda_full_device *full = tdm__cuda_full(device);
+    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     TDM_CUDA_ENTER(device);
     TDM_CUDA(cudaStreamWaitEvent(tdm__cuda_stream(device, queue), (cudaEvent_t)event, 0));
+    /* Who waits for what is being captured is captured from here on, on this device too. */
+    if (queue == NULL && !full->captured) {
+        TDM_CUDA(cudaStreamIsCapturing(full->device.stream, &status));
+        full->captured = status != cudaStreamCaptureStatusNone;
+    }
     return TDM_OK;
 }
 
