@@ -12,7 +12,7 @@ static tdm_status open_events(dp *d) {
     d->reaches = true;
     for (int i = 0; i < d->count; i++) {
         tdm_device *device = d->replica[i]->device;
-        TDM_TRY(device->ops->event_open(device, &d->event[i]));
+        TDM_TRY(device->ops->event_open(device, false, &d->event[i]));
         for (int k = 0; k < d->count; k++)
             d->reaches = d->reaches && device->ops->reaches(device, d->replica[k]->device);
     }

@@ -109,7 +109,8 @@ static void cpu_queue_close(tdm_device *device, tdm_queue *queue) {
     (void)queue;
 }
 
-static tdm_status cpu_event_open(tdm_device *device, tdm_event **out) {
+static tdm_status cpu_event_open(tdm_device *device, bool stamps, tdm_event **out) {
+    (void)stamps;
     return tdm__new(device->host, out, 1, sizeof(**out), "event");
 }
 

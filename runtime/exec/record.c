@@ -85,7 +85,7 @@ void tdm__replica_forget(tdm_replica *replica) {
 static tdm_status open_stamps(tdm_replica *replica, int count) {
     tdm_record *record = replica->record;
     for (; record->stamp_count < count; record->stamp_count++)
-        TDM_TRY(replica->device->ops->event_open(replica->device, &record->stamp[record->stamp_count]));
+        TDM_TRY(replica->device->ops->event_open(replica->device, true, &record->stamp[record->stamp_count]));
     return TDM_OK;
 }
 

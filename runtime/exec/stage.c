@@ -110,8 +110,8 @@ static tdm_status open_place(tdm_stage *s, place *p, const tdm_replica *replica)
     TDM_TRY(allocate(s, device, rows * sizeof(int64_t), &p->position, "the batch's positions"));
     TDM_TRY(allocate(s, device, rows * s->target_bytes, &p->target, "the batch's targets"));
     TDM_TRY(allocate(s, device, rows * replica->plan->input_row_bytes, &p->x, "the batch"));
-    TDM_TRY(device->ops->event_open(device, &p->arrived));
-    return device->ops->event_open(device, &p->left);
+    TDM_TRY(device->ops->event_open(device, false, &p->arrived));
+    return device->ops->event_open(device, false, &p->left);
 }
 
 static void leave_feed(tdm_stage *s, tdm_device *device) {

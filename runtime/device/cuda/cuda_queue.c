@@ -49,11 +49,13 @@ void tdm__cuda_queue_close(tdm_device *device, tdm_queue *queue) {
     if (cudaStreamDestroy((cudaStream_t)queue) != cudaSuccess) (void)cudaGetLastError();
 }
 
-tdm_status tdm__cuda_event_open(tdm_device *device, tdm_event **out) {
+tdm_status tdm__cuda_event_open(tdm_device *device, bool stamps, tdm_event **out) {
+    /* Who waits for it long sleeps. */
+    const unsigned flags = cudaEventBlockingSync | (stamps ? 0 : cudaEventDisableTiming);
     cudaEvent_t event = NULL;
     *out = NULL;
     TDM_CUDA_ENTER(device);
-    TDM_CUDA(cudaEventCreateWithFlags(&event, cudaEventBlockingSync)); /* who waits for it long sleeps */
+    TDM_CUDA(cudaEventCreateWithFlags(&event, flags));
     *out = (tdm_event *)event;
     return TDM_OK;
 }

@@ -88,14 +88,15 @@ typedef struct tdm_device_ops {
 
     tdm_status (*queue_open)(tdm_device *device, tdm_queue **out);
     void (*queue_close)(tdm_device *device, tdm_queue *queue);
-    tdm_status (*event_open)(tdm_device *device, tdm_event **out);
+    /* For event_stamp and event_ms with `stamps`; else for all the others, and cheaper. */
+    tdm_status (*event_open)(tdm_device *device, bool stamps, tdm_event **out);
     void (*event_close)(tdm_device *device, tdm_event *event);
     tdm_status (*event_record)(tdm_device *device, tdm_event *event, tdm_queue *queue);
     /* What is put on `queue` from now on runs after the recorded place. The event may be another device's. */
     tdm_status (*event_wait)(tdm_device *device, tdm_event *event, tdm_queue *queue);
     tdm_status (*event_done)(tdm_device *device, tdm_event *event, bool *done); /* does not wait */
     tdm_status (*event_finish)(tdm_device *device, tdm_event *event);           /* the caller waits for the place */
-    /* As event_record, for event_ms alone; within captured work it is stamped in every run. */
+    /* As event_record, with the time; within captured work it is stamped in every run. */
     tdm_status (*event_stamp)(tdm_device *device, tdm_event *event, tdm_queue *queue);
     tdm_status (*event_ms)(tdm_device *device, tdm_event *from, tdm_event *to, double *ms); /* both stamped and done */
 
