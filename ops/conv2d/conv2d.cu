@@ -1,5 +1,5 @@
-/* The kernels of conv2d: columns for matrix products and back, and the weights' other layout. Every number of a result
- * is one thread's, which gathers its terms in a fixed order. */
+/* The kernels of conv2d: columns for matrix products and back, and sums of what those give. Every number of a result is
+ * one thread's, which gathers its terms in a fixed order. */
 #include "ops/conv2d/conv2d_cuda.h"
 #include "ops/cuda_module/kernel.h"
 
@@ -23,6 +23,17 @@ image image_of(const tdm_conv_sizes *s) {
     return out;
 }
 
+/* Where the numbers of columns lie, in the weights' order of channels and taps; points are neighbours. */
+struct order {
+    int64_t row, channel, tap; /* strides */
+};
+
+order order_of(const tdm_conv_sizes *s) {
+    const int64_t points = tdm__conv_points(s), row = s->stored * s->taps * points;
+    if (s->nhwc) return {row, points, s->stored * points};
+    return {row, s->taps * points, points};
+}
+
 struct axis {
     int kernel, stride, padding, dilation, out;
 };
@@ -38,15 +49,17 @@ __device__ inline int64_t seen_from(const axis &a, int64_t at, int64_t tap) {
 }
 
 template <class Number>
-__global__ void columns_kernel(const Number *x, Number *columns, image in, axis down, axis across, divider channels,
-                               divider height, divider width, divider lines, divider points, int64_t count) {
+__global__ void columns_kernel(const Number *x, Number *columns, image in, order to, axis down, axis across,
+                               divider channels, divider height, divider width, divider lines, divider points,
+                               int64_t count) {
     for (int64_t i = thread_index(); i < count; i += thread_count()) {
         int64_t rest = i;
         const int64_t q = split(points, &rest), p = split(lines, &rest);
         const int64_t tap_q = split(width, &rest), tap_p = split(height, &rest), channel = split(channels, &rest);
         const int64_t h = seen_from(down, p, tap_p), w = seen_from(across, q, tap_q);
         const bool inside = h >= 0 && h < in.height && w >= 0 && w < in.width;
-        columns[i] = inside ? x[rest * in.row + channel * in.channel + h * in.line + w * in.point] : Number{};
+        columns[rest * to.row + channel * to.channel + (tap_p * across.kernel + tap_q) * to.tap + p * across.out + q] =
+            inside ? x[rest * in.row + channel * in.channel + h * in.line + w * in.point] : Number{};
     }
 }
 
@@ -57,23 +70,21 @@ __device__ inline int64_t seen_by(const axis &a, int64_t at, int tap) {
 }
 
 template <class Number>
-__global__ void gather_kernel(const Number *columns, Number *dx, image in, axis down, axis across, divider channels,
-                              divider lines, divider points, int64_t count) {
+__global__ void gather_kernel(const Number *columns, Number *dx, image in, order at, axis down, axis across,
+                              divider channels, divider lines, divider points, int64_t count) {
     for (int64_t i = thread_index(); i < count; i += thread_count()) {
-        int64_t plane = i;
-        const int64_t w = split(points, &plane), h = split(lines, &plane);
-        const int64_t taps = (int64_t)down.kernel * across.kernel, seen = (int64_t)down.out * across.out;
-        const Number *from = columns + plane * taps * seen;
+        int64_t row = i;
+        const int64_t w = split(points, &row), h = split(lines, &row), channel = split(channels, &row);
+        const Number *from = columns + row * at.row + channel * at.channel;
         float sum = 0.0f;
         for (int tap_p = 0; tap_p < down.kernel; tap_p++) {
             const int64_t p = seen_by(down, h, tap_p);
             for (int tap_q = 0; p >= 0 && tap_q < across.kernel; tap_q++) {
                 const int64_t q = seen_by(across, w, tap_q);
-                if (q >= 0) sum += get(from, ((int64_t)tap_p * across.kernel + tap_q) * seen + p * across.out + q);
+                if (q >= 0) sum += get(from, ((int64_t)tap_p * across.kernel + tap_q) * at.tap + p * across.out + q);
             }
         }
-        const int64_t channel = split(channels, &plane);
-        put(dx, plane * in.row + channel * in.channel + h * in.line + w * in.point, sum);
+        put(dx, row * in.row + channel * in.channel + h * in.line + w * in.point, sum);
     }
 }
 
@@ -93,26 +104,6 @@ struct parts_item {
     }
 };
 
-/* laid[out][tap][stored] = w[out][in][tap] */
-template <class Number>
-__global__ void lay_kernel(Number *laid, const Number *w, divider stored, divider taps, int64_t in, int64_t count) {
-    for (int64_t i = thread_index(); i < count; i += thread_count()) {
-        int64_t out = i;
-        const int64_t channel = split(stored, &out), tap = split(taps, &out);
-        laid[i] = channel < in ? w[(out * in + channel) * taps.by + tap] : Number{};
-    }
-}
-
-/* dw[out][in][tap] = laid[out][tap][stored] */
-template <class Number>
-__global__ void take_kernel(float *dw, const Number *laid, divider taps, divider in, int64_t stored, int64_t count) {
-    for (int64_t i = thread_index(); i < count; i += thread_count()) {
-        int64_t out = i;
-        const int64_t tap = split(taps, &out), channel = split(in, &out);
-        dw[i] = get(laid, (out * taps.by + tap) * stored + channel);
-    }
-}
-
 struct widen_item {
     float *to;
     const bf16 *from;
@@ -124,9 +115,9 @@ struct widen_item {
 template <class Number>
 tdm_status columns_of(tdm_cuda_device *device, const tdm_conv_sizes *s, int64_t rows, const Number *x,
                       Number *columns) {
-    const int64_t count = rows * s->in * s->taps * tdm__conv_points(s);
-    TDM_LAUNCH(columns_kernel<Number>, blocks_for(count), THREADS, device->stream, x, columns, image_of(s),
-               axis_of(&s->window, 0, s->out_height), axis_of(&s->window, 1, s->out_width), divider_of(s->in),
+    const int64_t count = rows * order_of(s).row;
+    TDM_LAUNCH(columns_kernel<Number>, blocks_for(count), THREADS, device->stream, x, columns, image_of(s), order_of(s),
+               axis_of(&s->window, 0, s->out_height), axis_of(&s->window, 1, s->out_width), divider_of(s->stored),
                divider_of(s->window.kernel[0]), divider_of(s->window.kernel[1]), divider_of(s->out_height),
                divider_of(s->out_width), count);
     return TDM_OK;
@@ -135,25 +126,9 @@ tdm_status columns_of(tdm_cuda_device *device, const tdm_conv_sizes *s, int64_t 
 template <class Number>
 tdm_status gather(tdm_cuda_device *device, const tdm_conv_sizes *s, int64_t rows, const Number *columns, Number *dx) {
     const int64_t count = rows * tdm__conv_in_count(s);
-    TDM_LAUNCH(gather_kernel<Number>, blocks_for(count), THREADS, device->stream, columns, dx, image_of(s),
-               axis_of(&s->window, 0, s->out_height), axis_of(&s->window, 1, s->out_width), divider_of(s->in),
+    TDM_LAUNCH(gather_kernel<Number>, blocks_for(count), THREADS, device->stream, columns, dx, image_of(s), order_of(s),
+               axis_of(&s->window, 0, s->out_height), axis_of(&s->window, 1, s->out_width), divider_of(s->stored),
                divider_of(s->height), divider_of(s->width), count);
-    return TDM_OK;
-}
-
-template <class Number>
-tdm_status lay_weights(tdm_cuda_device *device, const tdm_conv_sizes *s, Number *laid, const Number *w) {
-    const int64_t count = tdm__conv_laid_count(s);
-    TDM_LAUNCH(lay_kernel<Number>, blocks_for(count), THREADS, device->stream, laid, w, divider_of(s->stored),
-               divider_of(s->taps), s->in, count);
-    return TDM_OK;
-}
-
-template <class Number>
-tdm_status take_gradient(tdm_cuda_device *device, const tdm_conv_sizes *s, float *dw, const Number *laid) {
-    const int64_t count = tdm__conv_weight_count(s);
-    TDM_LAUNCH(take_kernel<Number>, blocks_for(count), THREADS, device->stream, dw, laid, divider_of(s->taps),
-               divider_of(s->in), s->stored, count);
     return TDM_OK;
 }
 
@@ -175,16 +150,6 @@ tdm_status tdm__conv_add_parts(tdm_cuda_device *device, float *sum, const float 
                                bool first) {
     const parts_item item = {sum, part, parts, count, first};
     return each(device, item, count, count % PACK == 0 && is_aligned(sum) && is_aligned(part));
-}
-
-tdm_status tdm__conv_lay_weights(tdm_cuda_device *device, const tdm_conv_sizes *s, void *laid, const void *w) {
-    if (s->number == TDM_CUDA_BF16) return lay_weights(device, s, (bf16 *)laid, (const bf16 *)w);
-    return lay_weights(device, s, (float *)laid, (const float *)w);
-}
-
-tdm_status tdm__conv_take_gradient(tdm_cuda_device *device, const tdm_conv_sizes *s, float *dw, const void *laid) {
-    if (s->number == TDM_CUDA_BF16) return take_gradient(device, s, dw, (const bf16 *)laid);
-    return take_gradient(device, s, dw, (const float *)laid);
 }
 
 tdm_status tdm__conv_widen(tdm_cuda_device *device, float *to, const void *from, int64_t count) {

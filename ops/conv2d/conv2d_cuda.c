@@ -1,7 +1,8 @@
 /* conv2d on CUDA: cuDNN where it is, matrix products over im2col where not, with the same results.
  *
  * Channels are neighbours in memory (NHWC) where tensor cores are used and the channels make whole groups, of 16 bytes;
- * else planes. The few channels of a batch are filled up with zeros to a group where the device's ingest can do it. */
+ * else planes. The few channels of a batch are filled up with zeros to a group where the device's ingest can do it. The
+ * weights lie as x does; the zeros behind their channels stay, because their gradient is made of the zeros in x. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,8 +14,8 @@
 
 enum { PART = 256 };
 
-/* Byte offsets in scratch, for the most rows: dy where y > 0, the room of the bias's sums, and the gradient of the
- * weights in another layout. */
+/* Byte offsets in scratch, for the most rows: dy where y > 0, the room of the bias's sums, and the weights' gradient
+ * in bf16. */
 typedef struct {
     size_t room, weights, total;
 } places;
@@ -50,17 +51,14 @@ static tdm_conv_sizes sizes_of(const tdm_kernel_desc *desc, int64_t rows, tdm_la
     };
 }
 
-static size_t laid_bytes(const tdm_conv_sizes *s) {
-    return (size_t)tdm__conv_laid_count(s) * tdm__cuda_size(s->number);
-}
-
 static places places_of(const tdm_kernel_desc *desc, tdm_layout layout) {
     const tdm_conv_sizes s = sizes_of(desc, desc->y.dim[0], layout, true);
     const int64_t points = tdm__conv_points(&s);
     places at = {.room = rounded((size_t)(s.rows * s.out * points) * tdm__cuda_size(s.number))};
     at.weights = at.room + rounded(s.nhwc ? tdm__cuda_mask_room(s.rows * points, s.out, 1)
                                           : tdm__cuda_mask_room(s.rows, s.out, points));
-    at.total = at.weights + (s.nhwc || s.number != TDM_CUDA_FLOAT ? rounded(laid_bytes(&s)) : 0);
+    at.total = at.weights;
+    if (s.number != TDM_CUDA_FLOAT) at.total += rounded((size_t)tdm__conv_weight_count(&s) * tdm__cuda_size(s.number));
     return at;
 }
 
@@ -80,7 +78,7 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     fit->x_layout[0] = layout;
     fit->y_layout = s.nhwc ? TDM_LAYOUT_NHWC : TDM_LAYOUT_PLAIN;
     fit->relu = true;
-    fit->saved_bytes = s.nhwc ? laid_bytes(&s) : 0;
+    fit->weight_channels = s.nhwc ? s.stored : 0;
     fit->scratch_bytes = places_of(desc, layout).total;
     return true;
 }
@@ -114,7 +112,7 @@ static tdm_status forward(const tdm_kernel_args *args) {
     const int64_t points = tdm__conv_points(s);
     bool done = false;
     TDM_CUDA_ENTER(args->device);
-    TDM_CUDA_TRY(way->ops->forward(way, args->x[0], parameter(args, 0), bias, args->y, args->saved, &done));
+    TDM_CUDA_TRY(way->ops->forward(way, args->x[0], parameter(args, 0), bias, args->y, &done));
     if (done || (bias == NULL && !s->relu)) return TDM_OK;
     return tdm__cuda_bias(way->device, s->number, args->y, bias, s->nhwc ? s->rows * points : s->rows, s->out,
                           s->nhwc ? 1 : points, s->relu);
@@ -131,7 +129,7 @@ static tdm_status backward(const tdm_kernel_args *args) {
                                 s->bias ? args->dparam[1] : NULL, scratch + at.room,
                                 s->nhwc ? s->rows * points : s->rows, s->out, s->nhwc ? 1 : points));
     return way->ops->backward(way, args->x[0], parameter(args, 0), s->relu ? scratch : (const void *)args->dy,
-                              args->dparam[0], args->dx[0], args->saved, scratch + at.weights);
+                              args->dparam[0], args->dx[0], scratch + at.weights);
 }
 
 const tdm_kernel tdm__conv2d_cuda = {

@@ -11,13 +11,13 @@ extern "C" {
 #endif
 
 typedef struct tdm_conv_sizes {
-    int64_t rows, in, height, width;    /* x */
-    int64_t stored;                     /* channels of x in memory: in, or more, with zeros in them */
+    int64_t rows, in, height, width; /* x */
+    int64_t stored; /* channels of x, and of a tap's weights, in memory: in, or more, with zeros in them */
     int64_t out, out_height, out_width; /* y */
     int64_t groups, taps;
     tdm_window window;
     tdm_cuda_number number; /* of x, y, their gradients and the weights; not of the weights' gradient */
-    bool nhwc;              /* x and y; else planes */
+    bool nhwc;              /* channels are neighbours in x, y and the weights; else planes */
     bool bias, relu, training, wants_dx, fast;
 } tdm_conv_sizes;
 
@@ -27,22 +27,19 @@ static inline int64_t tdm__conv_in_count(const tdm_conv_sizes *s) {
 static inline int64_t tdm__conv_points(const tdm_conv_sizes *s) {
     return s->out_height * s->out_width;
 }
-/* Of the parameter; and as they lie beside an x with more channels in memory, zeros behind the channels of each tap. */
 static inline int64_t tdm__conv_weight_count(const tdm_conv_sizes *s) {
-    return s->out * (s->in / s->groups) * s->taps;
-}
-static inline int64_t tdm__conv_laid_count(const tdm_conv_sizes *s) {
     return s->out * (s->stored / s->groups) * s->taps;
 }
 
-/* A way to convolve. Weights and their gradient are PyTorch's, [out][in / groups][taps]; dy is masked already. */
+/* A way to convolve. Weights and their gradient lie [out][in / groups][taps], as in PyTorch, or [out][taps][stored]
+ * where channels are neighbours; dy is masked already. */
 typedef struct tdm_conv_way tdm_conv_way;
 typedef struct tdm_conv_way_ops {
     /* *done: bias and relu were done too */
-    tdm_status (*forward)(tdm_conv_way *way, const void *x, const void *w, const void *bias, void *y, void *saved,
-                          bool *done);
+    tdm_status (*forward)(tdm_conv_way *way, const void *x, const void *w, const void *bias, void *y, bool *done);
+    /* In bf16 `scratch` has room for tdm__conv_weight_count numbers. */
     tdm_status (*backward)(tdm_conv_way *way, const void *x, const void *w, const void *dy, float *dw, void *dx,
-                           void *saved, void *scratch);
+                           void *scratch);
     void (*close)(tdm_conv_way *way);
 } tdm_conv_way_ops;
 struct tdm_conv_way {
@@ -51,15 +48,14 @@ struct tdm_conv_way {
     tdm_conv_sizes sizes;
 };
 
-/* Where cuDNN is absent or does not do this one, *out is NULL. Where channels are neighbours it keeps the weights in
- * its own layout in `saved`; there, and in bf16, their gradient passes through `scratch`. Each has room for
- * tdm__conv_laid_count numbers. */
+/* Where cuDNN is absent or does not do this one, *out is NULL. */
 tdm_status tdm__conv_cudnn_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes);
 tdm_status tdm__conv_im2col_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes);
 
 /* ---- conv2d.cu; pointers to void: `sizes->number` ---- */
 
-/* columns[row][channel][tap][point of y] = what the tap sees of x from there, for rows [0, rows) of x */
+/* columns[row][channel][tap][point of y] = what the tap sees of x from there, for rows [0, rows) of x; where channels
+ * are neighbours [row][tap][channel][point], as the weights lie */
 tdm_status tdm__conv_columns(tdm_cuda_device *device, const tdm_conv_sizes *sizes, int64_t rows, const void *x,
                              void *columns);
 /* dx = the sum over taps, in their order, of the columns that see the point */
@@ -68,10 +64,7 @@ tdm_status tdm__conv_gather(tdm_cuda_device *device, const tdm_conv_sizes *sizes
 /* sum[i] = (first ? 0 : sum[i]) + part[0][i] + part[1][i] + ... */
 tdm_status tdm__conv_add_parts(tdm_cuda_device *device, float *sum, const float *part, int64_t parts, int64_t count,
                                bool first);
-/* Where groups are 1: laid[out][tap][stored] = w[out][in][tap], zeros behind the channels; and back. */
-tdm_status tdm__conv_lay_weights(tdm_cuda_device *device, const tdm_conv_sizes *sizes, void *laid, const void *w);
-tdm_status tdm__conv_take_gradient(tdm_cuda_device *device, const tdm_conv_sizes *sizes, float *dw, const void *laid);
-/* to = from, as float */
+/* to = from, which are bf16 */
 tdm_status tdm__conv_widen(tdm_cuda_device *device, float *to, const void *from, int64_t count);
 
 #ifdef __cplusplus

@@ -39,7 +39,6 @@ typedef struct {
     cudnnConvolutionBwdFilterAlgo_t backward_weights;
     size_t workspace_bytes[PASSES];
     bool fused; /* bias and relu in the same call; tried at the first run, cuDNN has no question for it */
-    bool lays;  /* cuDNN's weights have neighbouring channels and PyTorch's have not */
 } convolution;
 
 static const tdm_cuda_libraries *library(const convolution *c) {
@@ -211,22 +210,13 @@ static tdm_status choose(convolution *c, bool *found) {
 
 /* ---- running ---- */
 
-/* The weights as cuDNN wants them; in `saved`, where backward finds them again. */
-static tdm_status lay_weights(const convolution *c, const void *w, void *saved, const void **out) {
-    *out = c->lays ? saved : w;
-    return c->lays ? tdm__conv_lay_weights(c->way.device, &c->way.sizes, saved, w) : TDM_OK;
-}
-
-static tdm_status forward(tdm_conv_way *way, const void *x, const void *w, const void *bias, void *y, void *saved,
-                          bool *done) {
+static tdm_status forward(tdm_conv_way *way, const void *x, const void *w, const void *bias, void *y, bool *done) {
     convolution *c = (convolution *)way;
     tdm_cuda_device *device = way->device;
-    const void *weights = NULL;
     *done = false;
-    TDM_CUDA_TRY(lay_weights(c, w, saved, &weights));
     if (c->fused) {
         const cudnnStatus_t status = library(c)->dnn.cudnnConvolutionBiasActivationForward(
-            handle(c), &one, c->x, x, c->weights, weights, c->convolution[FORWARD], c->forward, device->workspace,
+            handle(c), &one, c->x, x, c->weights, w, c->convolution[FORWARD], c->forward, device->workspace,
             c->workspace_bytes[FORWARD], &zero, c->y, y, c->bias, bias, c->activation, c->y, y);
         *done = status == CUDNN_STATUS_SUCCESS;
         if (*done) return TDM_OK;
@@ -235,33 +225,31 @@ static tdm_status forward(tdm_conv_way *way, const void *x, const void *w, const
         c->fused = false;
     }
     TDM_CUDNN(library(c),
-              cudnnConvolutionForward(handle(c), &one, c->x, x, c->weights, weights, c->convolution[FORWARD],
-                                      c->forward, device->workspace, c->workspace_bytes[FORWARD], &zero, c->y, y));
+              cudnnConvolutionForward(handle(c), &one, c->x, x, c->weights, w, c->convolution[FORWARD], c->forward,
+                                      device->workspace, c->workspace_bytes[FORWARD], &zero, c->y, y));
     return TDM_OK;
 }
 
-/* The weights' gradient, which cuDNN gives in the weights' layout and numbers. */
+/* The weights' gradient, which cuDNN gives in the weights' numbers. */
 static tdm_status backward_weights(const convolution *c, const void *x, const void *dy, float *dw, void *scratch) {
     const tdm_conv_sizes *s = &c->way.sizes;
     tdm_cuda_device *device = c->way.device;
     const bool narrow = s->number != TDM_CUDA_FLOAT;
-    void *gradient = c->lays || narrow ? scratch : dw;
+    void *gradient = narrow ? scratch : dw;
     TDM_CUDNN(library(c), cudnnConvolutionBackwardFilter(
                               handle(c), &one, c->x, x, c->y, dy, c->convolution[BACKWARD_WEIGHTS], c->backward_weights,
                               device->workspace, c->workspace_bytes[BACKWARD_WEIGHTS], &zero, c->weights, gradient));
-    if (c->lays) return tdm__conv_take_gradient(device, s, dw, gradient);
     return narrow ? tdm__conv_widen(device, dw, gradient, tdm__conv_weight_count(s)) : TDM_OK;
 }
 
 static tdm_status backward(tdm_conv_way *way, const void *x, const void *w, const void *dy, float *dw, void *dx,
-                           void *saved, void *scratch) {
+                           void *scratch) {
     const convolution *c = (const convolution *)way;
     TDM_CUDA_TRY(backward_weights(c, x, dy, dw, scratch));
     if (dx == NULL) return TDM_OK;
-    TDM_CUDNN(library(c),
-              cudnnConvolutionBackwardData(handle(c), &one, c->weights, c->lays ? saved : w, c->y, dy,
-                                           c->convolution[BACKWARD_DATA], c->backward_data, way->device->workspace,
-                                           c->workspace_bytes[BACKWARD_DATA], &zero, c->x, dx));
+    TDM_CUDNN(library(c), cudnnConvolutionBackwardData(
+                              handle(c), &one, c->weights, w, c->y, dy, c->convolution[BACKWARD_DATA], c->backward_data,
+                              way->device->workspace, c->workspace_bytes[BACKWARD_DATA], &zero, c->x, dx));
     return TDM_OK;
 }
 
@@ -273,7 +261,7 @@ static const tdm_conv_way_ops ops = {.forward = forward, .backward = backward, .
 static bool is_countable(const tdm_conv_sizes *s) {
     return (double)s->rows * (double)tdm__conv_in_count(s) <= INT_MAX &&
            (double)s->rows * (double)s->out * (double)tdm__conv_points(s) <= INT_MAX &&
-           (double)tdm__conv_laid_count(s) <= INT_MAX;
+           (double)tdm__conv_weight_count(s) <= INT_MAX;
 }
 
 tdm_status tdm__conv_cudnn_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes) {
@@ -283,7 +271,6 @@ tdm_status tdm__conv_cudnn_open(tdm_conv_way **out, tdm_cuda_device *device, con
     convolution *c = calloc(1, sizeof *c);
     if (c == NULL) TDM_CUDA_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
     c->way = (tdm_conv_way){&ops, device, *sizes};
-    c->lays = sizes->nhwc && (sizes->taps > 1 || sizes->stored != sizes->in);
     tdm_status status = describe(c);
     if (status == TDM_OK) status = choose(c, &found);
     if (status != TDM_OK || !found) {

@@ -18,8 +18,8 @@ typedef struct {
 typedef struct {
     tdm_conv_way way;
     chunk_products products[SIZES];
-    int64_t depth, points, in_group, out_group; /* numbers of a column, columns of an image, channels of a group */
-    size_t columns, parts;                      /* byte offsets in the workspace, behind what the products use */
+    int64_t depth, points, out_group; /* numbers of a column, columns of an image, channels of y in a group */
+    size_t columns, parts;            /* byte offsets in the workspace, behind what the products use */
 } im2col;
 
 static void close_way(tdm_conv_way *way) {
@@ -40,7 +40,7 @@ static size_t rounded(size_t bytes) {
 static tdm_status open_products(im2col *c, chunk_products *p, int64_t rows) {
     const tdm_conv_sizes *s = &c->way.sizes;
     const int64_t depth = c->depth, points = c->points, out = c->out_group;
-    const int64_t columns = s->in * s->taps * points, y = s->out * points, w = tdm__conv_weight_count(s);
+    const int64_t columns = s->groups * depth * points, y = s->out * points, w = tdm__conv_weight_count(s);
     const tdm_cuda_matmul_shape planes = {.m = out,
                                           .n = points,
                                           .k = depth,
@@ -93,7 +93,7 @@ static size_t larger(size_t a, size_t b) {
 
 static tdm_status prepare(im2col *c) {
     const tdm_conv_sizes *s = &c->way.sizes;
-    const size_t columns = (size_t)(s->in * s->taps * c->points) * tdm__cuda_size(s->number);
+    const size_t columns = (size_t)(s->groups * c->depth * c->points) * tdm__cuda_size(s->number);
     const size_t part = s->training ? (size_t)tdm__conv_weight_count(s) * sizeof(float) : 0;
     int64_t chunk = (int64_t)(CHUNK_BYTES / (columns + part));
     if (chunk < 1) chunk = 1;
@@ -143,13 +143,11 @@ static int64_t column_offset(const im2col *c, int64_t g) {
     return g * c->depth * c->points;
 }
 
-static tdm_status forward(tdm_conv_way *way, const void *x, const void *w, const void *bias, void *y, void *saved,
-                          bool *done) {
+static tdm_status forward(tdm_conv_way *way, const void *x, const void *w, const void *bias, void *y, bool *done) {
     const im2col *c = (const im2col *)way;
     const tdm_conv_sizes *s = &way->sizes;
     void *columns = in_workspace(c, c->columns);
     (void)bias;
-    (void)saved;
     *done = false;
     for (int64_t row = 0, rows; row < s->rows; row += rows) {
         rows = chunk_rows(c, row);
@@ -187,10 +185,9 @@ static tdm_status backward_input(const im2col *c, const chunk_products *p, const
 }
 
 static tdm_status backward(tdm_conv_way *way, const void *x, const void *w, const void *dy, float *dw, void *dx,
-                           void *saved, void *scratch) {
+                           void *scratch) {
     const im2col *c = (const im2col *)way;
     const tdm_conv_sizes *s = &way->sizes;
-    (void)saved;
     (void)scratch;
     for (int64_t row = 0, rows; row < s->rows; row += rows) {
         rows = chunk_rows(c, row);
@@ -210,9 +207,8 @@ tdm_status tdm__conv_im2col_open(tdm_conv_way **out, tdm_cuda_device *device, co
     *out = NULL;
     if (c == NULL) TDM_CUDA_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
     c->way = (tdm_conv_way){&ops, device, *sizes};
-    c->in_group = sizes->in / sizes->groups;
     c->out_group = sizes->out / sizes->groups;
-    c->depth = c->in_group * sizes->taps;
+    c->depth = sizes->stored / sizes->groups * sizes->taps;
     c->points = tdm__conv_points(sizes);
     const tdm_status status = prepare(c);
     if (status != TDM_OK) {

@@ -161,14 +161,23 @@ static void send(tdm_device *device, const tensor *t, const float *values) {
     free(host);
 }
 
+static float number_at(const tensor *t, const void *host, int64_t place) {
+    return t->narrow ? tdm__bf16_float(((const uint16_t *)host)[place]) : ((const float *)host)[place];
+}
+
+/* Zeros behind the channels stay zeros. */
+static void check_filling(const tensor *t, const void *host) {
+    const int64_t count = count_of(t->size) / t->size.c * t->stored;
+    for (int64_t i = 0; i < count && t->stored > t->size.c; i++)
+        if (i % t->stored >= t->size.c) CHECK(number_at(t, host, i) == 0.0f);
+}
+
 static void fetch(tdm_device *device, const tensor *t, float *values) {
     void *host = new_host(bytes_of(t), 0);
     CHECK_OK(device->ops->copy(device, NULL, host, t->memory, bytes_of(t)));
     CHECK_OK(device->ops->finish(device, NULL));
-    for (int64_t i = 0; i < count_of(t->size); i++) {
-        const int64_t place = place_of(t, i);
-        values[i] = t->narrow ? tdm__bf16_float(((uint16_t *)host)[place]) : ((float *)host)[place];
-    }
+    for (int64_t i = 0; i < count_of(t->size); i++) values[i] = number_at(t, host, place_of(t, i));
+    check_filling(t, host);
     free(host);
 }
 
@@ -203,7 +212,7 @@ typedef struct {
     tdm_kernel_fit fit;
     tdm_kernel_args args;
     tensor x, dx, y, dy, param[2], narrow[2], dparam[2];
-    void *saved, *scratch;
+    void *scratch;
 } run;
 
 static void describe(run *r, const op_data *data) {
@@ -223,8 +232,10 @@ static void describe(run *r, const op_data *data) {
     CHECK(r->kernel->fits(&r->desc, &r->fit));
     CHECK_INT(r->fit.x_layout[0], how->layout);
     CHECK_INT(r->fit.y_layout, how->layout == TDM_LAYOUT_PLAIN ? TDM_LAYOUT_PLAIN : TDM_LAYOUT_NHWC);
+    CHECK_INT(r->fit.saved_bytes, 0);
     r->desc.x_layout[0] = r->fit.x_layout[0];
     r->desc.y_layout = r->fit.y_layout;
+    r->desc.weight_channels = r->fit.weight_channels;
     r->desc.relu = how->relu;
 }
 
@@ -237,7 +248,6 @@ static void bind(run *r) {
     r->dx = new_tensor(r->device, c->x, x, narrow);
     r->y = new_tensor(r->device, c->y, y, narrow);
     r->dy = new_tensor(r->device, c->y, y, narrow);
-    CHECK_OK(r->device->ops->allocate(r->device, &r->saved, r->fit.saved_bytes, "saved"));
     CHECK_OK(r->device->ops->allocate(r->device, &r->scratch, r->fit.scratch_bytes, "scratch"));
     r->args = (tdm_kernel_args){.desc = &r->desc,
                                 .device = r->device,
@@ -246,14 +256,15 @@ static void bind(run *r) {
                                 .y = r->y.memory,
                                 .dy = r->dy.memory,
                                 .dx = {r->how->without_dx ? NULL : r->dx.memory},
-                                .saved = r->saved,
                                 .scratch = r->scratch,
                                 .training = true};
+    CHECK_INT(r->desc.weight_channels, x == TDM_LAYOUT_PLAIN ? 0 : r->x.stored);
     for (int i = 0; i < r->desc.param_count; i++) {
         const size4 size = i == 0 ? c->w : bias;
-        r->param[i] = new_tensor(r->device, size, TDM_LAYOUT_PLAIN, false);
-        r->narrow[i] = new_tensor(r->device, size, TDM_LAYOUT_PLAIN, true);
-        r->dparam[i] = new_tensor(r->device, size, TDM_LAYOUT_PLAIN, false);
+        const tdm_layout layout = i == 0 ? x : TDM_LAYOUT_PLAIN; /* filters lie as images do */
+        r->param[i] = new_tensor(r->device, size, layout, false);
+        r->narrow[i] = new_tensor(r->device, size, layout, true);
+        r->dparam[i] = new_tensor(r->device, size, layout, false);
         r->args.param[i] = r->param[i].memory;
         r->args.narrow[i] = narrow ? r->narrow[i].memory : NULL;
         r->args.dparam[i] = r->dparam[i].memory;
@@ -262,7 +273,7 @@ static void bind(run *r) {
 
 static void release(run *r) {
     const tdm_device_ops *ops = r->device->ops;
-    void *memory[] = {r->x.memory, r->dx.memory, r->y.memory, r->dy.memory, r->saved, r->scratch};
+    void *memory[] = {r->x.memory, r->dx.memory, r->y.memory, r->dy.memory, r->scratch};
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) ops->release(r->device, memory[i]);
     for (int i = 0; i < 2; i++) {
         ops->release(r->device, r->param[i].memory);
@@ -289,7 +300,10 @@ static tdm_status run_captured(const run *r) {
     return status;
 }
 
-/* Results are NaN before. */
+static void dirty(tdm_device *device, void *memory, size_t bytes) {
+    CHECK_OK(device->ops->fill(device, NULL, memory, 0xff, bytes)); /* NaN */
+}
+
 static void run_once(tdm_device *device, const setting *how, const op_data *data, results *out) {
     const int64_t rows = how->rows > 0 ? how->rows : how->test.rows;
     run r = {.device = device, .how = how, .shape = convolution_of(data, rows)};
@@ -299,19 +313,18 @@ static void run_once(tdm_device *device, const setting *how, const op_data *data
     CHECK_OK(r.kernel->open(device, &r.desc, rows, true, &r.args.state));
     send(device, &r.x, data->x[0]);
     send(device, &r.dy, data->dy);
-    send(device, &r.y, out->y);
-    send(device, &r.dx, out->dx);
+    dirty(device, r.y.memory, bytes_of(&r.y));
+    dirty(device, r.dx.memory, bytes_of(&r.dx));
     for (int i = 0; i < r.desc.param_count; i++) {
         send(device, &r.param[i], data->param[i]);
         send(device, &r.narrow[i], data->param[i]);
-        send(device, &r.dparam[i], i == 0 ? out->dw : out->db);
+        dirty(device, r.dparam[i].memory, bytes_of(&r.dparam[i]));
     }
-    CHECK_OK(device->ops->fill(device, NULL, r.scratch, 0xff, r.fit.scratch_bytes));
-    CHECK_OK(device->ops->fill(device, NULL, r.saved, 0xff, r.fit.saved_bytes));
+    dirty(device, r.scratch, r.fit.scratch_bytes);
     CHECK_OK(how->graph ? run_captured(&r) : both_passes(&r));
     CHECK_OK(device->ops->finish(device, NULL));
     fetch(device, &r.y, out->y);
-    fetch(device, &r.dx, out->dx);
+    if (!how->without_dx) fetch(device, &r.dx, out->dx);
     fetch(device, &r.dparam[0], out->dw);
     if (r.desc.param_count > 1) fetch(device, &r.dparam[1], out->db);
     r.kernel->close(r.args.state);

@@ -241,6 +241,8 @@ static bool describe(run *r) {
         if (!op_layout_applies(r->fit.x_layout[i], &data->x_shape)) return false;
     }
     r->desc.y_layout = r->fit.y_layout;
+    r->desc.weight_channels = r->fit.weight_channels;
+    if (r->fit.weight_channels != 0) CHECK_INT(r->fit.weight_channels, r->desc.param[0].dim[1]);
     r->in_place = r->setting->in_place && (data->def->flags & TDM_OP_IN_PLACE) != 0 &&
                   (data->def->flags & TDM_OP_READS_X) == 0 && r->fit.x_layout[0] == r->fit.y_layout;
     return op_layout_applies(r->fit.y_layout, &data->y_shape) && r->in_place == r->setting->in_place;
@@ -272,13 +274,20 @@ static float *plain_copy(const run *r, const void *from, const tdm_shape *shape,
     return plain;
 }
 
+/* Filters are like images: their channels are neighbours where the kernel asked for it. */
+static void convert_param(const run *r, int i, float *to, const float *from, bool to_plain) {
+    const tdm_shape *shape = &r->desc.param[i];
+    const bool neighbours = i == 0 && r->desc.weight_channels > 0;
+    op_convert(to, from, shape, shape->dim[0], neighbours ? TDM_LAYOUT_NHWC : TDM_LAYOUT_PLAIN, to_plain);
+}
+
 static void bind_params(run *r) {
     const op_data *data = r->data;
     tdm_kernel_args *args = &r->args;
     for (int i = 0; i < data->infer.param_count; i++) {
         int64_t count = data->param_count[i];
         float *param = op_memory_floats(&r->memory, count, "a parameter");
-        memcpy(param, data->param[i], (size_t)count * sizeof *param);
+        convert_param(r, i, param, data->param[i], false);
         args->param[i] = param;
         if (r->desc.precision == TDM_BF16) {
             uint16_t *narrow = op_memory_numbers(&r->memory, count, sizeof *narrow, "a parameter in bf16");
@@ -443,7 +452,10 @@ static void collect(op_result *out, const run *r) {
     for (int i = 0; i < data->infer.input_count; i++)
         if (r->args.dx[i] != NULL) out->dx[i] = plain_copy(r, r->args.dx[i], &data->x_shape, r->desc.x_layout[i]);
     for (int i = 0; i < data->infer.param_count; i++)
-        if (r->args.dparam[i] != NULL) out->dparam[i] = copy_floats(r->args.dparam[i], data->param_count[i]);
+        if (r->args.dparam[i] != NULL) {
+            out->dparam[i] = take((size_t)data->param_count[i] * sizeof(float));
+            convert_param(r, i, out->dparam[i], r->args.dparam[i], true);
+        }
     for (int i = 0; i < data->infer.buffer_count; i++)
         if (r->args.buffer[i] != NULL) out->buffer[i] = copy_floats(r->args.buffer[i], data->buffer_count[i]);
     if (r->args.counter != NULL) out->counter = *r->args.counter;
