@@ -111,7 +111,7 @@ tdm_status tdm__resident_open(tdm_resident *r, tdm_device *device, const tdm_fee
     if (feed->form != TDM_ROWS_INDEX) return TDM_OK;
     size_t count = (size_t)dataset->count;
     TDM_TRY(allocate(r, device, count * tdm__dataset_x_bytes(dataset), &r->samples,
-                     "the training samples; data.resident: never leaves them in host memory"));
+                     "the training samples (data.resident: never keeps them in host memory)"));
     TDM_TRY(allocate(r, device, count * tdm__dataset_target_bytes(dataset), &r->targets, "the samples' targets"));
     return send_samples(r, device, feed);
 }
