@@ -37,6 +37,7 @@ typedef struct ddp {
     bool split;         /* a step is two pieces of work, and the host has something to do between them */
     float *host_grad;   /* split: where the gradients meet */
     bool owns_grad;     /* it is not the communicator's */
+    bool pinned;        /* the device copies to and from it at full speed */
     tdm_worker *worker; /* the communication thread of the CPU; NULL with one rank and on discrete devices */
     ddp_bucket *bucket;
     int queued;
@@ -54,6 +55,7 @@ static void ddp_close(tdm_mode *mode) {
     tdm__worker_close(d->worker);
     if (d->replica != NULL) tdm__replica_forget(d->replica); /* NCCL's communicators do not end before such work */
     if (d->device_comm != NULL) d->device_comm->ops->close(d->device_comm);
+    if (d->pinned) d->replica->device->ops->unpin(d->replica->device, d->host_grad);
     tdm__close_replica(d->replica);
     if (d->owns_grad) tdm__delete_pages(host, d->host_grad);
     tdm__delete(host, d->bucket);
@@ -71,6 +73,18 @@ static tdm_status open_meeting_place(ddp *d, void **grad) {
     TDM_TRY(tdm__new_pages(params->host, grad, bytes, "gradients in host memory"));
     d->owns_grad = true;
     return TDM_OK;
+}
+
+/* Copies from and to memory that cannot be pinned (too little may be locked) are slower, and do the same. */
+static void pin_meeting_place(ddp *d) {
+    tdm_device *device = d->replica->device;
+    tdm_error before;
+    if (device->ops->pin == NULL) return;
+    tdm__error_save(&before);
+    d->pinned = device->ops->pin(device, d->host_grad, d->base.params.plan->param_floats * sizeof(float)) == TDM_OK;
+    if (!d->pinned)
+        TDM_INFO(d->base.params.host, "device", "gradients meet in pageable memory: %s", tdm_error_message());
+    (void)tdm__error_restore(&before, NULL);
 }
 
 static bool has_ended(tdm_comm *comm) {
@@ -105,6 +119,7 @@ static tdm_status open_all(ddp *d) {
     d->replica->captures_together = d->device_comm != NULL;
     if (discrete) TDM_TRY(open_meeting_place(d, &grad));
     d->host_grad = grad;
+    if (discrete && grad != NULL) pin_meeting_place(d);
     TDM_TRY(tdm__new(params->host, &d->bucket, (size_t)params->plan->bucket_count, sizeof(*d->bucket), "buckets"));
     for (int i = 0; i < params->plan->bucket_count; i++) d->bucket[i] = (ddp_bucket){.ddp = d, .index = i};
     const tdm_comm *meeting = d->device_comm != NULL ? d->device_comm : d->comm;

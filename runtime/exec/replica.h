@@ -130,6 +130,8 @@ tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_step_values *value
 /* Begins to bring the parts of a later step's batch to a discrete device, beside the work of this one. The batch stays
  * as it is until its step has been settled. Does nothing on other devices. */
 tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_shard *parts, int count, int64_t ticket);
+/* Before the loader goes elsewhere: what was prefetched is no longer on its way, and no step takes it. */
+tdm_status tdm__replica_drop_prefetched(tdm_replica *replica);
 /* `work` puts a step's work on the device's queue, and nothing else: where the device can, it is captured when the same
  * `key` comes for the second time, once for each place, and run in one call from then on. The key is of all that
  * decides what `work` puts there but the contents of memory and the place. */

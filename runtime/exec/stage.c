@@ -231,6 +231,13 @@ tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_shard *parts, i
     return s != NULL ? send(s, replica, next_place(s), parts, count, ticket) : TDM_OK;
 }
 
+tdm_status tdm__replica_drop_prefetched(tdm_replica *replica) {
+    tdm_stage *s = replica->stage;
+    if (s == NULL) return TDM_OK;
+    for (int i = 0; i < TDM_PLACES; i++) s->place[i].ticket = TDM_NO_TICKET;
+    return replica->device->ops->finish(replica->device, s->up);
+}
+
 int tdm__stage_place(const tdm_stage *stage) {
     return stage->current;
 }

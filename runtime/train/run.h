@@ -87,6 +87,8 @@ tdm_named tdm__run_named(const tdm_run *run, int index); /* parameters in PyTorc
 tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted);
 /* Behind the mode: batches lie in memory that its device lends. */
 tdm_status tdm__run_open_loaders(tdm_run *run);
+/* The next batch is the one at run->epoch and step_in_epoch; no step is under way. */
+tdm_status tdm__run_seek(tdm_run *run);
 void tdm__run_close_loaders(tdm_run *run);
 
 /* ---- checkpoints ---- */

@@ -113,6 +113,13 @@ tdm_status tdm__run_open_loaders(tdm_run *run) {
     return open_eval_loaders(run);
 }
 
+/* A batch that was prefetched may still be on its way out of memory that the loader fills anew from here on. */
+tdm_status tdm__run_seek(tdm_run *run) {
+    for (int i = 0; i < run->mode->ops->replica_count(run->mode); i++)
+        TDM_TRY(tdm__replica_drop_prefetched(run->mode->ops->replica(run->mode, i)));
+    return tdm__loader_seek(run->loader, run->epoch, run->step_in_epoch);
+}
+
 /* Nothing of the loader's memory is on its way any more when it closes. */
 void tdm__run_close_loaders(tdm_run *run) {
     for (int i = 0; run->mode != NULL && i < run->mode->ops->replica_count(run->mode); i++)

@@ -238,7 +238,7 @@ static tdm_status open_parts(tdm_run *run) {
     TDM_TRY(init_weights(run));
     TDM_TRY(resume(run));
     TDM_TRY(tdm__folder_rewind(run));
-    return tdm__loader_seek(run->loader, run->epoch, run->step_in_epoch);
+    return tdm__run_seek(run);
 }
 
 /* Programs built with an older header pass a shorter struct; the rest keeps its defaults. */

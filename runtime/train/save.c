@@ -201,5 +201,5 @@ tdm_status tdm_run_load(tdm_run *run, const char *path) {
     if (run == NULL || path == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_load: run or path is NULL");
     TDM_TRY(tdm__run_idle(run, "tdm_run_load"));
     TDM_TRY(tdm__run_restore(run, path, false));
-    return tdm__loader_seek(run->loader, run->epoch, run->step_in_epoch);
+    return tdm__run_seek(run);
 }

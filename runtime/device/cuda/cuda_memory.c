@@ -104,6 +104,18 @@ void tdm__cuda_release_host(tdm_device *device, void *pointer) {
     if (cudaFreeHost(pointer) != cudaSuccess) (void)cudaGetLastError();
 }
 
+tdm_status tdm__cuda_pin(tdm_device *device, void *memory, size_t bytes) {
+    TDM_CUDA_ENTER(device);
+    TDM_CUDA(cudaHostRegister(memory, bytes, cudaHostRegisterPortable));
+    return TDM_OK;
+}
+
+void tdm__cuda_unpin(tdm_device *device, void *memory) {
+    if (memory == NULL) return;
+    wait_for_users(device);
+    if (cudaHostUnregister(memory) != cudaSuccess) (void)cudaGetLastError();
+}
+
 /* CUDA tells from the addresses where they are. */
 tdm_status tdm__cuda_copy(tdm_device *device, tdm_queue *queue, void *to, const void *from, size_t bytes) {
     TDM_CUDA_ENTER(device);

@@ -457,7 +457,9 @@ void cuda_emulated_reset() {
     });
     while (!all().ranges.empty()) {
         const range first = all().ranges.begin()->second;
-        if (first.device < 0) {
+        if (first.map == nullptr) {
+            cudaHostUnregister(first.base);
+        } else if (first.device < 0) {
             cudaFreeHost(first.base);
         } else {
             cudaFree(first.base);

@@ -186,6 +186,17 @@ TEST(copies_go_every_way) {
     GOOD(cudaMemcpyAsync(y.on_device, x.on_device, x.bytes(), cudaMemcpyDeviceToDevice, s.a));
     GOOD(cudaMemcpyAsync(back.data(), y.on_device, x.bytes(), cudaMemcpyDeviceToHost, s.a));
     CHECK(back == pageable); /* to pageable memory: there when the call returns */
+    GOOD(cudaHostRegister(back.data(), x.bytes(), cudaHostRegisterPortable));
+    CHECK(cudaHostRegister(back.data() + 1, 4, 0) == cudaErrorHostMemoryAlreadyRegistered);
+    CHECK(cudaFreeHost(back.data()) == cudaErrorInvalidValue);
+    std::fill(back.begin(), back.end(), 0.0f);
+    GOOD(cudaMemcpyAsync(back.data(), y.on_device, x.bytes(), cudaMemcpyDeviceToHost, s.a));
+    CHECK(back[0] == 0.0f); /* to registered memory: when the work is done */
+    GOOD(cudaStreamSynchronize(s.a));
+    CHECK(back == pageable);
+    GOOD(cudaHostUnregister(back.data()));
+    CHECK(cudaHostUnregister(back.data()) == cudaErrorHostMemoryNotRegistered);
+    (void)cudaGetLastError();
     x.fill(3);
     GOOD(x.up(s.a));
     GOOD(cudaMemcpyAsync(y.pinned, x.on_device, x.bytes(), cudaMemcpyDefault, s.a));

@@ -150,11 +150,35 @@ cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags) {
     return call([&] { return flags > 7 ? cudaErrorInvalidValue : allocate_host(out, bytes); });
 }
 
+/* A registered range has no map: it is not the emulator's. */
+cudaError_t cudaHostRegister(void *pointer, size_t bytes, unsigned flags) {
+    return call([&] {
+        char *base = static_cast<char *>(pointer);
+        if (base == nullptr || bytes == 0 || flags > 7) return cudaErrorInvalidValue;
+        if (find_range(base) != nullptr || find_range(base + bytes - 1) != nullptr)
+            return cudaErrorHostMemoryAlreadyRegistered;
+        const cudaError_t error = refuse_unsafe();
+        if (error != cudaSuccess) return error;
+        all().ranges[base + bytes] = {base, nullptr, bytes, 0, -1, true};
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaHostUnregister(void *pointer) {
+    return call_release([&] {
+        const range *r = find_range(pointer);
+        if (r == nullptr || r->base != pointer || r->device >= 0 || r->map != nullptr)
+            return cudaErrorHostMemoryNotRegistered;
+        all().ranges.erase(r->base + r->bytes);
+        return cudaSuccess;
+    });
+}
+
 cudaError_t cudaFreeHost(void *pointer) {
     return call_release([&] {
         if (pointer == nullptr) return cudaSuccess;
         const range *r = find_range(pointer);
-        if (r == nullptr || r->base != pointer || r->device >= 0) return cudaErrorInvalidValue;
+        if (r == nullptr || r->base != pointer || r->device >= 0 || r->map == nullptr) return cudaErrorInvalidValue;
         const cudaError_t error = refuse_unsafe();
         if (error != cudaSuccess) return error;
         all().ranges.erase(r->base + r->bytes);

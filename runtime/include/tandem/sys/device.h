@@ -80,6 +80,10 @@ typedef struct tdm_device_ops {
     /* Host memory from and to which copies are fast and do not block. */
     tdm_status (*allocate_host)(tdm_device *device, void **out, size_t bytes, const char *what);
     void (*release_host)(tdm_device *device, void *pointer);
+    /* Host memory that others have allocated becomes like that, until unpin; whole pages. Optional: NULL where all
+     * memory is. */
+    tdm_status (*pin)(tdm_device *device, void *memory, size_t bytes);
+    void (*unpin)(tdm_device *device, void *memory); /* NULL is fine */
 
     /* `to` and `from` may be the host's, this device's, or another's of the same kind. */
     tdm_status (*copy)(tdm_device *device, tdm_queue *queue, void *to, const void *from, size_t bytes);

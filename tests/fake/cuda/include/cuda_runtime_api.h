@@ -46,6 +46,8 @@ typedef enum cudaError {
     cudaErrorPeerAccessAlreadyEnabled = 704,
     cudaErrorPeerAccessNotEnabled = 705,
     cudaErrorAssert = 710,
+    cudaErrorHostMemoryAlreadyRegistered = 712,
+    cudaErrorHostMemoryNotRegistered = 713,
     cudaErrorHardwareStackError = 714,
     cudaErrorIllegalInstruction = 715,
     cudaErrorMisalignedAddress = 716,
@@ -131,6 +133,7 @@ enum cudaDeviceP2PAttr {
 #define cudaHostAllocPortable 0x01
 #define cudaHostAllocMapped 0x02
 #define cudaHostAllocWriteCombined 0x04
+#define cudaHostRegisterPortable 0x01
 #define cudaStreamDefault 0x00
 #define cudaStreamNonBlocking 0x01
 #define cudaStreamLegacy ((cudaStream_t)0x1)
@@ -196,6 +199,8 @@ CUDA_EMULATED_API cudaError_t cudaFree(void *pointer);
 CUDA_EMULATED_API cudaError_t cudaMallocHost(void **out, size_t bytes);
 CUDA_EMULATED_API cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags);
 CUDA_EMULATED_API cudaError_t cudaFreeHost(void *pointer);
+CUDA_EMULATED_API cudaError_t cudaHostRegister(void *pointer, size_t bytes, unsigned flags);
+CUDA_EMULATED_API cudaError_t cudaHostUnregister(void *pointer);
 CUDA_EMULATED_API cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const void *pointer);
 CUDA_EMULATED_API cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
 CUDA_EMULATED_API cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
