@@ -150,6 +150,37 @@ TEST(steps_one_by_one_and_at_once) {
     tdm_graph_free(graph);
 }
 
+/* A checkpoint of this very step is loaded while the next batch is on its way already: what the loader makes from here
+ * on does not get into it. */
+TEST(a_load_between_steps) {
+    static const tdm_resident_mode resident[] = {TDM_RESIDENT_ALWAYS, TDM_RESIDENT_NEVER};
+    tdm_graph *graph = law_graph(1, 1);
+    char folder[] = "/tmp/tandem-ahead-XXXXXX", checkpoint[64], command[64];
+    REQUIRE(mkdtemp(folder) != NULL);
+    snprintf(checkpoint, sizeof(checkpoint), "%s/step-00000004", folder);
+    for (int k = 0; k < 2; k++) {
+        char params[2][40];
+        for (int loads = 0; loads < 2; loads++) {
+            tdm_job job;
+            watcher w = {0};
+            set_cuda(&job);
+            job.train.steps = 9;
+            job.data.resident = resident[k];
+            REQUIRE(open_run(&w, &job, graph, 1) == TDM_OK);
+            CHECK_OK(tdm_run_step(w.run, 4));
+            if (loads) CHECK_OK(tdm_run_save(w.run, folder));
+            if (loads) CHECK_OK(tdm_run_load(w.run, checkpoint));
+            CHECK_OK(tdm_run_step(w.run, 5));
+            read_params(w.run, params[loads]);
+            tdm_run_close(w.run);
+        }
+        CHECK_TEXT(params[1], params[0]);
+    }
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    CHECK_INT(system(command), 0);
+    tdm_graph_free(graph);
+}
+
 /* The first step whose loss is not finite is the one that is named, and the run can be closed. */
 TEST(a_loss_that_is_not_finite) {
     tdm_graph *graph = law_graph(0, 0);
@@ -183,4 +214,5 @@ static void find_device(void) {
 }
 
 TEST_MAIN(find_device(); RUN(the_numbers_are_the_same); RUN(tensors_in_a_callback);
-          RUN(a_stop_finishes_what_is_under_way); RUN(steps_one_by_one_and_at_once); RUN(a_loss_that_is_not_finite);)
+          RUN(a_stop_finishes_what_is_under_way); RUN(steps_one_by_one_and_at_once); RUN(a_load_between_steps);
+          RUN(a_loss_that_is_not_finite);)
