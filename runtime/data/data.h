@@ -162,6 +162,8 @@ tdm_status tdm__loader_next(tdm_loader *loader, const tdm_batch **out);
 /* The batch that next will give, which goes on to give it; those given out stay valid. NULL where it cannot be had:
  * next tells why. */
 const tdm_batch *tdm__loader_peek(tdm_loader *loader);
+/* What the caller has waited in next and peek since it last asked, or read there himself. */
+double tdm__loader_waited_ms(tdm_loader *loader);
 void tdm__loader_close(tdm_loader *loader);
 
 #endif

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"
@@ -50,6 +51,7 @@ struct tdm_loader {
     loader_thread *threads;
     int thread_count, started;
     loader_thread caller; /* reads where there are no threads */
+    double waited_ms;     /* of the caller, since it last asked */
 
     pthread_mutex_t mutex; /* guards all below, and what the slots say while they are not claimed */
     pthread_cond_t can_claim, changed;
@@ -463,6 +465,7 @@ static void wait_for(tdm_loader *loader, const slot *s) {
 
 /* The batch to be handed out next, fetched; with the mutex held. */
 static slot *front(tdm_loader *loader) {
+    int64_t start_ns = tdm__now_ns();
     loader->running = true;
     pthread_cond_broadcast(&loader->can_claim);
     slot *s = &loader->slots[loader->taken % (uint64_t)loader->slot_count];
@@ -472,6 +475,7 @@ static slot *front(tdm_loader *loader) {
         fetch_and_keep_error(loader, claim(loader), loader->caller.sample);
         s->ready = true;
     }
+    loader->waited_ms += tdm__ms_since(start_ns);
     return s;
 }
 
@@ -497,4 +501,10 @@ const tdm_batch *tdm__loader_peek(tdm_loader *loader) {
     const slot *s = front(loader);
     pthread_mutex_unlock(&loader->mutex);
     return s->status == TDM_OK ? &s->batch : NULL;
+}
+
+double tdm__loader_waited_ms(tdm_loader *loader) {
+    double ms = loader->waited_ms;
+    loader->waited_ms = 0;
+    return ms;
 }

@@ -117,7 +117,7 @@ static tdm_status submit_step(tdm_run *run) {
     ahead->start_ns = tdm__now_ns();
     ahead->lr = run->schedule.lr;
     TDM_TRY(tdm__loader_next(run->loader, &batch));
-    ahead->data_ms = tdm__ms_since(ahead->start_ns);
+    ahead->data_ms = tdm__loader_waited_ms(run->loader);
     tdm_update update = {.optimizer = &run->job->optimizer,
                          .lr = run->schedule.lr,
                          .momentum = run->schedule.momentum,
