@@ -103,12 +103,14 @@ static bool is_due_after(const tdm_run *run, const tdm_interval *every, int64_t 
 }
 
 /* May another step be put behind those under way? Not if something falls due between them, for which the replicas must
- * be as the last of them leaves them. Of ranks, all decide the same. */
+ * be as the last of them leaves them. Of ranks, all decide the same; so who is alone may also wait with a batch that
+ * cannot be had, until the steps before it are told. */
 static bool may_submit(const tdm_run *run) {
     if (!is_under_way(run)) return true;
     return run->runs_ahead && run->submitted - run->step < run->mode->depth && !run->eval_waits && !run->save_waits &&
            !is_due_after(run, &run->job->eval.every, run->submitted) &&
-           !is_due_after(run, &run->job->checkpoint.every, run->submitted);
+           !is_due_after(run, &run->job->checkpoint.every, run->submitted) &&
+           (run->comm != NULL || tdm__loader_peek(run->loader) != NULL);
 }
 
 static tdm_status submit_step(tdm_run *run) {

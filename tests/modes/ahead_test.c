@@ -23,6 +23,7 @@ typedef struct watcher {
     float bias[5];     /* fc2.bias as read in the callback of `read_at` */
     int64_t read_at;   /* 0: never */
     tdm_status read;   /* what reading answered */
+    double data_ms;    /* of all steps */
     double loss[LAW_MAX_STEPS];
 } watcher;
 
@@ -32,17 +33,24 @@ static int watch(const tdm_event *event, void *user) {
     if (event->kind != TDM_EVENT_STEP) return 0;
     w->steps++;
     w->last_step = event->step;
+    w->data_ms += event->ms.data;
     if (event->step <= LAW_MAX_STEPS) w->loss[event->step - 1] = event->loss;
     if (event->step == w->read_at) w->read = tdm_run_read(w->run, "fc2.bias", w->bias, sizeof(w->bias));
     return event->step == w->stop_at;
 }
 
-static tdm_status open_run(watcher *w, const tdm_job *job, const tdm_graph *graph, int run_ahead) {
+static tdm_status open_run_on(watcher *w, const tdm_job *job, const tdm_graph *graph, int run_ahead,
+                              const tdm_source *train) {
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+    options.train = train;
     options.on_event = watch;
     options.user = w;
     options.run_ahead = run_ahead;
     return tdm_run_open(&w->run, job, graph, &options);
+}
+
+static tdm_status open_run(watcher *w, const tdm_job *job, const tdm_graph *graph, int run_ahead) {
+    return open_run_on(w, job, graph, run_ahead, NULL);
 }
 
 static void read_params(tdm_run *run, char text[40]) {
@@ -202,6 +210,63 @@ TEST(a_loss_that_is_not_finite) {
     tdm_graph_free(graph);
 }
 
+enum { SAMPLES = 48, BROKEN = 30, SLOW_US = 500 };
+
+static int read_slowly(void *user, int64_t index, float *x, void *target) {
+    const int *breaks = user;
+    usleep(SLOW_US);
+    if (*breaks && index == BROKEN) return 5;
+    for (int i = 0; i < 3 * 8 * 8; i++) x[i] = (float)((index * 7 + i) % 11) / 11.0f;
+    *(int64_t *)target = index % 5;
+    return 0;
+}
+
+static void set_source(tdm_job *job) {
+    set_cuda(job);
+    job->data.train.format = job->data.eval.format = TDM_DATA_NONE;
+    job->data.shuffle = false;
+    job->train.steps = 8;
+}
+
+/* Every step before the batch that cannot be had is told, and what they have made of the model can be had. */
+TEST(a_batch_that_cannot_be_had) {
+    tdm_graph *graph = law_graph(0, 1);
+    for (int workers = 0; workers < 2; workers++) {
+        char params[2][40];
+        for (int ahead = 0; ahead < 2; ahead++) {
+            int breaks = 1;
+            tdm_source source = {sizeof(source), SAMPLES, 1, read_slowly, &breaks};
+            tdm_job job;
+            watcher w = {0};
+            set_source(&job);
+            job.data.workers = workers;
+            REQUIRE(open_run_on(&w, &job, graph, ahead, &source) == TDM_OK);
+            CHECK_INT(tdm_run_train(w.run), TDM_E_DATA);
+            CHECK_INT(w.steps, BROKEN / 6);
+            read_params(w.run, params[ahead]);
+            tdm_run_close(w.run);
+        }
+        CHECK_TEXT(params[0], params[1]);
+    }
+    tdm_graph_free(graph);
+}
+
+/* What the loader is waited for is told, whoever waits: the step that uses a batch, or the one before it. */
+TEST(waiting_for_data_is_seen) {
+    tdm_graph *graph = law_graph(0, 1);
+    int breaks = 0;
+    tdm_source source = {sizeof(source), SAMPLES, 1, read_slowly, &breaks};
+    tdm_job job;
+    watcher w = {0};
+    set_source(&job);
+    job.data.workers = 0;
+    REQUIRE(open_run_on(&w, &job, graph, 1, &source) == TDM_OK);
+    CHECK_OK(tdm_run_train(w.run));
+    CHECK(w.data_ms >= SAMPLES * SLOW_US / 1000.0);
+    tdm_run_close(w.run);
+    tdm_graph_free(graph);
+}
+
 static void find_device(void) {
     tdm_job job;
     set_cuda(&job);
@@ -215,4 +280,4 @@ static void find_device(void) {
 
 TEST_MAIN(find_device(); RUN(the_numbers_are_the_same); RUN(tensors_in_a_callback);
           RUN(a_stop_finishes_what_is_under_way); RUN(steps_one_by_one_and_at_once); RUN(a_load_between_steps);
-          RUN(a_loss_that_is_not_finite);)
+          RUN(a_loss_that_is_not_finite); RUN(a_batch_that_cannot_be_had); RUN(waiting_for_data_is_seen);)
