@@ -123,11 +123,12 @@ static tdm_status backward(const tdm_kernel_args *args) {
     const tdm_conv_sizes *s = &way->sizes;
     const places at = places_of(args->desc, args->desc->x_layout[0]);
     const int64_t points = tdm__conv_points(s);
+    const bool sums = s->bias && !args->desc->bias_is_summed;
     char *scratch = args->scratch;
     TDM_CUDA_ENTER(args->device);
     TDM_CUDA_TRY(tdm__cuda_mask(way->device, s->number, scratch, args->dy, s->relu ? args->y : NULL,
-                                s->bias ? args->dparam[1] : NULL, scratch + at.room,
-                                s->nhwc ? s->rows * points : s->rows, s->out, s->nhwc ? 1 : points));
+                                sums ? args->dparam[1] : NULL, scratch + at.room, s->nhwc ? s->rows * points : s->rows,
+                                s->out, s->nhwc ? 1 : points));
     return way->ops->backward(way, args->x[0], parameter(args, 0), s->relu ? scratch : (const void *)args->dy,
                               args->dparam[0], args->dx[0], scratch + at.weights);
 }

@@ -51,6 +51,7 @@ static tdm_status new_node(tdm_build *build, tdm_plan_node **out, const char *na
     memset(node, 0, sizeof(*node));
     snprintf(node->name, sizeof(node->name), "%s", name);
     node->graph_node = graph_node;
+    node->sums_for = -1;
     node->y = node->dy = node->saved = node->scratch_forward = node->scratch_backward = -1;
     for (int i = 0; i < TDM_MAX_INPUTS; i++) node->x[i] = node->dx[i] = node->dx_temp[i] = -1;
     for (int i = 0; i < TDM_MAX_PARAMS; i++) node->param[i] = -1;
@@ -285,6 +286,21 @@ static tdm_param_form weight_form(const tdm_build *build, const tdm_plan_node *n
     return (tdm_param_form){weight->dim[0], x->channels, x->points, x->channels};
 }
 
+/* The gradient of a bias is the sum of what comes back to its channels: where one layer sends that back, it adds on the
+ * way what another would have to read again. */
+static void take_sums(tdm_build *build, tdm_plan_node *node) {
+    tdm_plan *plan = build->plan;
+    const tdm_build_value *x = &build->extra[node->x[0]];
+    if (!plan->options.training || !plan->options.ingests || x->shared || x->producer < 0) return;
+    tdm_plan_node *producer = &plan->nodes[x->producer];
+    if (producer->op == NULL || (producer->op->flags & TDM_OP_ADDS_BIAS) == 0 || producer->desc.param_count < 2 ||
+        producer->desc.relu || producer->y != node->x[0])
+        return;
+    producer->desc.bias_is_summed = true;
+    node->desc.sums_dx = true;
+    node->sums_for = x->producer;
+}
+
 static tdm_status lower_kernel(tdm_build *build, tdm_plan_node **node_io, const tdm_graph_node *from,
                                const tdm_kernel_fit *fit) {
     tdm_plan_node node = **node_io; /* reorders in between may move the array */
@@ -301,6 +317,7 @@ static tdm_status lower_kernel(tdm_build *build, tdm_plan_node **node_io, const 
     TDM_TRY(new_node(build, &place, node.name, node.graph_node));
     *place = node;
     int index = plan->node_count - 1;
+    if (fit->sums_dx) take_sums(build, &plan->nodes[index]);
     int y = -1;
     TDM_TRY(new_activation(build, &y, from->output, fit->y_layout));
     if (may_overwrite(build, from->op, node.x[0]) && plan->values[node.x[0]].bytes == plan->values[y].bytes)

@@ -50,6 +50,7 @@ typedef struct tdm_plan_node {
     int dx_temp[TDM_MAX_INPUTS];                        /* where the kernel writes first when dx_adds; -1 */
     int param[TDM_MAX_PARAMS], buffer[TDM_MAX_BUFFERS]; /* indices; -1: none */
     tdm_param_form weight;                              /* how param 0 lies */
+    int sums_for;                                       /* node whose bias gets its gradient here; -1: none */
     int saved, scratch_forward, scratch_backward;       /* plan values of raw bytes; -1: none */
     bool needs_backward;
     double flops; /* forward, one row */

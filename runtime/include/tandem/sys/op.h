@@ -26,7 +26,7 @@ typedef struct tdm_shape {
 } tdm_shape;
 
 /* How a 4-dimensional value lies in memory. All but the last two take the same bytes; C16 and C8 need channels
- * divisible by the block. Values of other ranks are always PLAIN. Checkpoints and parameters are always PLAIN. */
+ * divisible by the block. Values of other ranks are always PLAIN, and so are checkpoints. */
 typedef enum tdm_layout {
     TDM_LAYOUT_PLAIN, /* N C H W */
     TDM_LAYOUT_NHWC,
@@ -77,7 +77,9 @@ enum {
     TDM_OP_RANDOM = 16,           /* draws from the counter-based generator when training */
     TDM_OP_IDENTITY_IN_EVAL = 32, /* forward outside training is a copy (dropout) */
     TDM_OP_SWAPS_WITH_RELU = 64, /* op(relu(x)) = relu(op(x)), gradients too: a relu in front may run behind, on less */
-    TDM_OP_WEIGHS_FEATURES = 128 /* y = x param[0]^T: x may have its features in any order if param[0] has the same */
+    TDM_OP_WEIGHS_FEATURES = 128, /* y = x param[0]^T: x may have its features in any order if param[0] has the same */
+    TDM_OP_ADDS_BIAS =
+        256 /* param[1], where there is one, is added to each channel of y: its gradient is a sum of dy */
 };
 
 typedef struct tdm_op_def {
@@ -105,10 +107,12 @@ typedef struct tdm_kernel_desc {
      * [out][taps][weight_channels], with zeros behind the channels, because the kernel asked for it. */
     int64_t weight_channels;
     bool wants_dx[TDM_MAX_INPUTS]; /* false where nothing upstream has parameters */
-    bool from_batch; /* x[0] is the batch, and no other layer reads it: TDM_LAYOUT_NHWC4 and 8 may be had */
-    bool relu;       /* a relu that follows is done in the same call: y = max(0, op(x)) */
-    int threads;     /* CPU threads the kernel may use */
-    bool fast;       /* algorithms with larger rounding errors are welcome (Winograd) */
+    bool from_batch;     /* x[0] is the batch, and no other layer reads it: TDM_LAYOUT_NHWC4 and 8 may be had */
+    bool relu;           /* a relu that follows is done in the same call: y = max(0, op(x)) */
+    bool sums_dx;        /* backward also writes channel_sums */
+    bool bias_is_summed; /* the layer behind does that: backward does not write dparam[1] */
+    int threads;         /* CPU threads the kernel may use */
+    bool fast;           /* algorithms with larger rounding errors are welcome (Winograd) */
     /* tdm_precision of tandem/job.h: what products may round their factors to. bf16: x, y and their gradients are kept
      * in 16 bits too; parameters, their gradients and buffers are floats always. */
     int precision;
@@ -119,6 +123,7 @@ typedef struct tdm_kernel_fit {
     tdm_layout x_layout[TDM_MAX_INPUTS], y_layout; /* wanted and made; the plan inserts reorders */
     bool relu;                                     /* is able to take a following relu into the call */
     int64_t weight_channels;                       /* wanted; devices that ingest batches only */
+    bool sums_dx;                                  /* is able to write channel_sums in backward */
     size_t saved_bytes;                            /* kept from forward to backward */
     size_t scratch_bytes;                          /* used within one call */
     char why[96];                                  /* why it does not fit: "groups > 1", "no AVX2" */
@@ -162,6 +167,8 @@ typedef struct tdm_kernel_args {
     const float *param[TDM_MAX_PARAMS];
     const void *narrow[TDM_MAX_PARAMS]; /* the parameters in bf16; NULL where desc->precision is another */
     float *dparam[TDM_MAX_PARAMS];
+    float
+        *channel_sums; /* backward, with desc->sums_dx: of dx[0], over rows and points, before it is rounded to bf16 */
     float *buffer[TDM_MAX_BUFFERS]; /* float buffers */
     int64_t *counter;               /* the is_counter buffer, or NULL */
     void *saved, *scratch;
