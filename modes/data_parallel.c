@@ -11,9 +11,9 @@
  *
  * With `loss: replica` each replica takes the loss of its own part, and nothing is gathered but numbers. With `update:
  * all` every replica gets the sum of the gradients and updates itself, and nothing is replicated. Replica 0 is the
- * module: only its batch-norm statistics survive. All threads are joined, and their devices have finished, before the
- * first failing replica, in their order, is reported. With one device there are no threads, and the step is one piece
- * of work on its queue. */
+ * module: only its batch-norm statistics survive. All threads are joined before the first failing replica, in their
+ * order, is reported. With one device there are none. On discrete devices the step is one piece of replica 0's work,
+ * which the others' queues join and leave. */
 #include <math.h>
 
 #include "modes/data_parallel.h"

@@ -12,10 +12,13 @@ static tdm_status open_events(dp *d) {
     d->reaches = true;
     for (int i = 0; i < d->count; i++) {
         tdm_device *device = d->replica[i]->device;
-        TDM_TRY(device->ops->event_open(device, false, &d->event[i]));
+        TDM_TRY(device->ops->event_open(device, TDM_ORDERS, &d->event[i]));
         for (int k = 0; k < d->count; k++)
             d->reaches = d->reaches && device->ops->reaches(device, d->replica[k]->device);
     }
+    /* Copies between devices that do not reach each other go through the host, which CUDA does not promise to capture.
+     */
+    d->replica[0]->captures = d->replica[0]->captures && d->reaches;
     return TDM_OK;
 }
 

@@ -383,9 +383,9 @@ static tdm_status ddp_collect(tdm_mode *mode, tdm_step_result *result) {
     if (await(d, &result->times, &outcome) != TDM_OK) return abandon(d);
     if (pending->clips) result->grad_norm = outcome->grad_norm;
     int64_t at = tdm__now_ns();
-    tdm_status status = share_result(d, outcome, pending->denominator, result);
+    if (share_result(d, outcome, pending->denominator, result) != TDM_OK) return abandon(d);
     result->times.ms[TDM_PHASE_COMM_EXPOSED] += tdm__lap(&at);
-    return status;
+    return TDM_OK;
 }
 
 static tdm_status ddp_forward(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs) {

@@ -109,8 +109,8 @@ static void cpu_queue_close(tdm_device *device, tdm_queue *queue) {
     (void)queue;
 }
 
-static tdm_status cpu_event_open(tdm_device *device, bool stamps, tdm_event **out) {
-    (void)stamps;
+static tdm_status cpu_event_open(tdm_device *device, tdm_event_use use, tdm_event **out) {
+    (void)use;
     return tdm__new(device->host, out, 1, sizeof(**out), "event");
 }
 

@@ -85,7 +85,7 @@ void tdm__replica_forget(tdm_replica *replica) {
 static tdm_status open_stamps(tdm_replica *replica, int count) {
     tdm_record *record = replica->record;
     for (; record->stamp_count < count; record->stamp_count++)
-        TDM_TRY(replica->device->ops->event_open(replica->device, true, &record->stamp[record->stamp_count]));
+        TDM_TRY(replica->device->ops->event_open(replica->device, TDM_STAMPS, &record->stamp[record->stamp_count]));
     return TDM_OK;
 }
 
@@ -165,7 +165,7 @@ static tdm_status try_capture(tdm_replica *replica, tdm_work work, void *user) {
     tdm_error before;
     tdm__error_save(&before);
     tdm_status status = capture(replica, work, user);
-    if (status != TDM_E_DEVICE || replica->captures_together) return status;
+    if ((status != TDM_E_DEVICE && status != TDM_E_MEMORY) || replica->captures_together) return status;
     TDM_WARN(replica->host, "device", "%s: this step cannot be one graph and is started call by call: %s",
              replica->device->name, tdm_error_message());
     (void)tdm__error_restore(&before, NULL);
@@ -173,7 +173,7 @@ static tdm_status try_capture(tdm_replica *replica, tdm_work work, void *user) {
     return TDM_OK;
 }
 
-/* Work that has run in another place is captured at once: all that had to be prepared for it is. */
+/* *has_run: the same work has, in another place. */
 static tdm_status add_record(tdm_replica *replica, tdm_hash128 key, int place, bool *has_run) {
     const tdm_record *like = find_like(replica, key);
     const bool plain = like != NULL && like->plain;
@@ -186,9 +186,11 @@ static tdm_status add_record(tdm_replica *replica, tdm_hash128 key, int place, b
     replica->record->next = replica->records;
     replica->records = replica->record;
     replica->record->plain = plain;
-    return open_stamps(replica, stamp_count);
+    tdm_status status = open_stamps(replica, stamp_count);
+    return status == TDM_OK ? TDM_OK : drop(replica, status);
 }
 
+/* Work that has run in another place is captured at once: all that had to be prepared for it is. */
 static tdm_status run_recorded(tdm_replica *replica, bool has_run, tdm_work work, void *user) {
     tdm_record *record = replica->record;
     if (has_run && replica->captures && record->capture == NULL && !record->plain)

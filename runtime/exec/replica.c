@@ -49,7 +49,7 @@ static tdm_status new_flight(tdm_replica *replica, tdm_flight *flight) {
     flight->host = NULL;
     TDM_TRY(ops->allocate_host(replica->device, &memory, sizeof(*flight->host), "step values"));
     flight->host = memory;
-    return ops->event_open(replica->device, false, &flight->done);
+    return ops->event_open(replica->device, TDM_WAKES, &flight->done);
 }
 
 static void free_flight(tdm_replica *replica, tdm_flight *flight) {

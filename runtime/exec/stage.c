@@ -110,8 +110,8 @@ static tdm_status open_place(tdm_stage *s, place *p, const tdm_replica *replica)
     TDM_TRY(allocate(s, device, rows * sizeof(int64_t), &p->position, "the batch's positions"));
     TDM_TRY(allocate(s, device, rows * s->target_bytes, &p->target, "the batch's targets"));
     TDM_TRY(allocate(s, device, rows * replica->plan->input_row_bytes, &p->x, "the batch"));
-    TDM_TRY(device->ops->event_open(device, false, &p->arrived));
-    return device->ops->event_open(device, false, &p->left);
+    TDM_TRY(device->ops->event_open(device, TDM_ORDERS, &p->arrived));
+    return device->ops->event_open(device, TDM_ORDERS, &p->left);
 }
 
 static void leave_feed(tdm_stage *s, tdm_device *device) {
@@ -245,6 +245,8 @@ int tdm__stage_place(const tdm_stage *stage) {
 tdm_status tdm__stage_begin(tdm_stage *s, tdm_replica *replica, const tdm_flight *flight) {
     tdm_device *device = replica->device;
     place *p = &s->place[s->current];
+    /* Its last outcome has come back: the step that left it there was settled before another could begin. */
+    _Static_assert(TDM_PLACES > TDM_FLIGHTS, "a place is taken again when its step is settled");
     if (p->used) TDM_TRY(device->ops->event_wait(device, p->left, s->up));
     TDM_TRY(device->ops->copy(device, s->up, replica->block, flight->host, sizeof(*replica->block)));
     TDM_TRY(device->ops->event_record(device, p->arrived, s->up));

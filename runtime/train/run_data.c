@@ -18,8 +18,23 @@ tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted) {
     return TDM_OK;
 }
 
-/* A batch is bytes or numbers of samples where the device makes floats of them, which is told where its memory holds
- * the samples whole: a quarter of what is free is left to it. */
+/* For a copy in each replica, of which several may share a device: a quarter of what is free there. */
+static tdm_status has_room(const tdm_run *run, bool *room) {
+    int count = run->mode->ops->replica_count(run->mode);
+    *room = true;
+    for (int i = 0; i < count && *room; i++) {
+        const tdm_device *device = run->mode->ops->replica(run->mode, i)->device;
+        size_t copies = 0;
+        tdm_device_info info;
+        for (int k = 0; k < count; k++) copies += run->mode->ops->replica(run->mode, k)->device->index == device->index;
+        TDM_TRY(device->ops->info(device->index, &info));
+        *room = run->train->resident_bytes <= (size_t)info.memory_free / 4 / copies;
+    }
+    return TDM_OK;
+}
+
+/* A batch is bytes, or numbers of samples where the device's memory holds them whole; the device makes floats of them.
+ */
 static tdm_status choose_form(const tdm_run *run, const tdm_device *device, tdm_rows_form *form) {
     const tdm_dataset *dataset = run->train;
     int wish = run->job->data.resident;
@@ -30,9 +45,9 @@ static tdm_status choose_form(const tdm_run *run, const tdm_device *device, tdm_
         TDM_WARN(run->host, "data",
                  "data.resident: these samples cannot be kept on the device, they come with each batch");
     if (dataset->resident_bytes == 0 || wish == TDM_RESIDENT_NEVER) return TDM_OK;
-    tdm_device_info info;
-    TDM_TRY(device->ops->info(device->index, &info));
-    if (wish == TDM_RESIDENT_ALWAYS || dataset->resident_bytes <= (size_t)info.memory_free / 4) *form = TDM_ROWS_INDEX;
+    bool room = true;
+    if (wish == TDM_RESIDENT_AUTO) TDM_TRY(has_room(run, &room));
+    if (room) *form = TDM_ROWS_INDEX;
     return TDM_OK;
 }
 

@@ -87,6 +87,9 @@ static bool is_under_way(const tdm_run *run) {
 }
 
 tdm_status tdm__run_idle(const tdm_run *run, const char *what) {
+    if (run->failed_step > 0)
+        TDM_FAIL(TDM_E_USAGE, "%s: step %lld failed; close the run, and go on from its last checkpoint", what,
+                 (long long)run->failed_step);
     if (is_under_way(run))
         TDM_FAIL(TDM_E_USAGE, "%s: step %lld is under way; call it between steps, or open the run with run_ahead 0",
                  what, (long long)run->submitted);
@@ -127,7 +130,9 @@ static tdm_status submit_step(tdm_run *run) {
                          .clip_norm = run->job->train.clip_grad_norm,
                          .stop = atomic_load(&run->stop) != 0,
                          .next = run->submitted + 1 < run->steps_total ? run->loader : NULL};
-    TDM_TRY(run->mode->ops->submit(run->mode, batch, &update));
+    tdm_status status = run->mode->ops->submit(run->mode, batch, &update);
+    if (status != TDM_OK) run->failed_step = run->submitted + 1;
+    if (status != TDM_OK) return status;
     run->submitted++;
     int64_t past = run->step_in_epoch + (run->submitted - run->step);
     tdm__schedule_step(&run->schedule, past % run->steps_per_epoch == 0);
@@ -139,7 +144,7 @@ static tdm_status collect_step(tdm_run *run, tdm_step_result *result, double *lr
     const tdm_ahead *ahead = &run->ahead[run->step % TDM_MODE_DEPTH];
     int64_t start = ahead->start_ns > run->collected_ns ? ahead->start_ns : run->collected_ns;
     tdm_status status = run->mode->ops->collect(run->mode, result);
-    if (status != TDM_OK) run->submitted = run->step; /* the mode has given up the others */
+    if (status != TDM_OK) run->failed_step = run->step + 1;
     if (status != TDM_OK) return status;
     run->collected_ns = tdm__now_ns();
     result->times.ms[TDM_PHASE_DATA] = ahead->data_ms;

@@ -259,8 +259,8 @@ TEST(queues_wait_for_events) {
     float got[COUNT];
     sums_open(e, &s);
     REQUIRE_OK(e->ops->queue_open(s.device, &queue));
-    REQUIRE_OK(e->ops->event_open(s.device, true, &before));
-    REQUIRE_OK(e->ops->event_open(s.device, true, &after));
+    REQUIRE_OK(e->ops->event_open(s.device, TDM_STAMPS, &before));
+    REQUIRE_OK(e->ops->event_open(s.device, TDM_STAMPS, &after));
     CHECK(e->ops->queue_handle(s.device, queue) != e->ops->queue_handle(s.device, NULL));
     sums_set(e, &s, s.a, 1);
     sums_set(e, &s, s.b, 10);
@@ -293,8 +293,8 @@ TEST(captured_work_is_run_again) {
     tdm_event *fork = NULL, *join = NULL;
     sums_open(e, &s);
     REQUIRE_OK(e->ops->queue_open(s.device, &queue));
-    REQUIRE_OK(e->ops->event_open(s.device, true, &fork));
-    REQUIRE_OK(e->ops->event_open(s.device, true, &join));
+    REQUIRE_OK(e->ops->event_open(s.device, TDM_STAMPS, &fork));
+    REQUIRE_OK(e->ops->event_open(s.device, TDM_STAMPS, &join));
     sums_set(e, &s, s.a, 1);
     sums_set(e, &s, s.b, 10);
     const long work = e->work_done();
@@ -364,7 +364,7 @@ TEST(a_failure_is_told_once) {
     tdm_event *never = NULL;
     double ms = 0;
     sums_open(e, &s);
-    REQUIRE_OK(e->ops->event_open(s.device, true, &never));
+    REQUIRE_OK(e->ops->event_open(s.device, TDM_STAMPS, &never));
     CHECK_STATUS(e->ops->event_ms(s.device, never, never, &ms), TDM_E_DEVICE);
     CHECK_HAS(tdm_error_message(), "cuda:0: cudaEventElapsedTime failed: cudaError");
     CHECK_OK(sums_add(e, &s));
@@ -383,8 +383,8 @@ static tdm_status exercise(const emulated *e, tdm_device *device, void **held) {
     TDM_TRY(e->ops->allocate(device, &held[0], sizeof host, "a"));
     TDM_TRY(e->ops->allocate_host(device, &held[1], sizeof host, "a"));
     TDM_TRY(e->ops->queue_open(device, (tdm_queue **)&held[2]));
-    TDM_TRY(e->ops->event_open(device, true, (tdm_event **)&held[3]));
-    TDM_TRY(e->ops->event_open(device, true, (tdm_event **)&held[4]));
+    TDM_TRY(e->ops->event_open(device, TDM_STAMPS, (tdm_event **)&held[3]));
+    TDM_TRY(e->ops->event_open(device, TDM_STAMPS, (tdm_event **)&held[4]));
     TDM_TRY(e->ops->copy(device, NULL, held[0], held[1], sizeof host));
     TDM_TRY(e->ops->fill(device, NULL, held[0], 0, sizeof host));
     TDM_TRY(e->ops->event_record(device, held[3], NULL));

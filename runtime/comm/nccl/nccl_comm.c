@@ -218,7 +218,7 @@ static tdm_status join(tdm_comm *comm) {
 }
 
 /* Never by waiting for the stream: that has no deadline, and on one node NCCL itself does not see that a peer is gone.
- * The device's own queue is waited for, too: collectives in a captured graph run there. */
+ * With no event to wait for, the device's own queue is waited for, too: collectives in a captured graph run there. */
 static tdm_status wait(tdm_comm *comm, tdm_event *until) {
     tdm_nccl_comm *c = (tdm_nccl_comm *)comm;
     tdm_device *device = c->site->device;

@@ -60,7 +60,7 @@ void tdm__cuda_memory_deinit(tdm_cuda_full_device *device);
 tdm_status tdm__cuda_finish(tdm_device *device, tdm_queue *queue);
 tdm_status tdm__cuda_queue_open(tdm_device *device, tdm_queue **out);
 void tdm__cuda_queue_close(tdm_device *device, tdm_queue *queue);
-tdm_status tdm__cuda_event_open(tdm_device *device, bool stamps, tdm_event **out);
+tdm_status tdm__cuda_event_open(tdm_device *device, tdm_event_use use, tdm_event **out);
 void tdm__cuda_event_close(tdm_device *device, tdm_event *event);
 tdm_status tdm__cuda_event_record(tdm_device *device, tdm_event *event, tdm_queue *queue);
 tdm_status tdm__cuda_event_stamp(tdm_device *device, tdm_event *event, tdm_queue *queue);

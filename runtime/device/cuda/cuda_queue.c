@@ -49,9 +49,9 @@ void tdm__cuda_queue_close(tdm_device *device, tdm_queue *queue) {
     if (cudaStreamDestroy((cudaStream_t)queue) != cudaSuccess) (void)cudaGetLastError();
 }
 
-tdm_status tdm__cuda_event_open(tdm_device *device, bool stamps, tdm_event **out) {
-    /* Who waits for it long sleeps. */
-    const unsigned flags = cudaEventBlockingSync | (stamps ? 0 : cudaEventDisableTiming);
+tdm_status tdm__cuda_event_open(tdm_device *device, tdm_event_use use, tdm_event **out) {
+    unsigned flags = use == TDM_STAMPS ? cudaEventDefault : cudaEventDisableTiming;
+    if (use == TDM_WAKES) flags |= cudaEventBlockingSync;
     cudaEvent_t event = NULL;
     *out = NULL;
     TDM_CUDA_ENTER(device);

@@ -82,8 +82,8 @@ TDM_API void tdm_run_close(tdm_run *run); /* NULL is fine */
 TDM_API tdm_status tdm_run_train(tdm_run *run);
 /* `count` more optimizer steps, and nothing else. Past the job's last step: TDM_E_USAGE. */
 TDM_API tdm_status tdm_run_step(tdm_run *run, int64_t count);
-/* Finish the steps that are running, save, return; in ddp all ranks do, at the latest after one step more. Training may
- * be called again and goes on. Any thread, and from a signal handler. */
+/* Finish the steps that are running, save, return; in ddp all ranks do, at the latest after one step more than those.
+ * Training may be called again and goes on. Any thread, and from a signal handler. */
 TDM_API void tdm_run_request_stop(tdm_run *run);
 
 typedef struct tdm_run_state {

@@ -15,8 +15,15 @@
 extern "C" {
 #endif
 
-typedef struct tdm_queue tdm_queue;     /* NULL where one is asked for: the device's own */
-typedef struct tdm_event tdm_event;     /* a place in a queue that others can wait for */
+typedef struct tdm_queue tdm_queue; /* NULL where one is asked for: the device's own */
+typedef struct tdm_event tdm_event; /* a place in a queue that others can wait for */
+/* What an event is for; the first kind costs least. */
+typedef enum tdm_event_use {
+    TDM_ORDERS, /* queues wait for it */
+    TDM_WAKES,  /* event_finish, perhaps for long */
+    TDM_STAMPS  /* event_stamp and event_ms */
+} tdm_event_use;
+
 typedef struct tdm_capture tdm_capture; /* queued work as a value, to be run again in one call */
 
 typedef struct tdm_device_info {
@@ -92,8 +99,7 @@ typedef struct tdm_device_ops {
 
     tdm_status (*queue_open)(tdm_device *device, tdm_queue **out);
     void (*queue_close)(tdm_device *device, tdm_queue *queue);
-    /* For event_stamp and event_ms with `stamps`; else for all the others, and cheaper. */
-    tdm_status (*event_open)(tdm_device *device, bool stamps, tdm_event **out);
+    tdm_status (*event_open)(tdm_device *device, tdm_event_use use, tdm_event **out);
     void (*event_close)(tdm_device *device, tdm_event *event);
     tdm_status (*event_record)(tdm_device *device, tdm_event *event, tdm_queue *queue);
     /* What is put on `queue` from now on runs after the recorded place. The event may be another device's. */
