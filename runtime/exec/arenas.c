@@ -1,0 +1,122 @@
+/* Arenas as host memory sees them, whatever the device: PyTorch's layouts, and outputs as floats. The one place where the
+ * plan's own way of laying parameters is undone. */
+#include <string.h>
+
+#include "runtime/base/bf16.h"
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/exec/replica.h"
+
+static void *arena_of(const tdm_replica *replica, tdm_arena_kind kind, size_t *bytes) {
+    size_t floats = replica->plan->param_floats * sizeof(float);
+    switch (kind) {
+    case TDM_ARENA_PARAM:
+        *bytes = floats;
+        return replica->param;
+    case TDM_ARENA_GRAD:
+        *bytes = floats;
+        return replica->grad;
+    case TDM_ARENA_STATE:
+        *bytes = floats * (size_t)replica->state_count;
+        return replica->state;
+    case TDM_ARENA_BUFFER:
+    case TDM_ARENA_COUNT:
+        break;
+    }
+    *bytes = replica->plan->buffer_bytes;
+    return replica->buffer;
+}
+
+/* One parameter from the arena's form to PyTorch's, or back; what is beside the channels stays 0. */
+static void change_form(const tdm_plan_param *param, const float *from, float *to, bool to_plain) {
+    const tdm_param_form *f = &param->form;
+    if (f->filled == 0) {
+        memcpy(to, from, (size_t)param->count * sizeof(float));
+        return;
+    }
+    for (int64_t o = 0; o < f->outer; o++) {
+        for (int64_t a = 0; a < f->a; a++) {
+            for (int64_t b = 0; b < f->b; b++) {
+                int64_t plain = (o * f->a + a) * f->b + b, stored = (o * f->b + b) * f->filled + a;
+                to[to_plain ? plain : stored] = from[to_plain ? stored : plain];
+            }
+        }
+    }
+}
+
+/* All parameters of an arena, or of several in a row. */
+static void change_forms(const tdm_plan *plan, const float *from, float *to, size_t floats, bool to_plain) {
+    memset(to, 0, floats * sizeof(float));
+    for (size_t arena = 0; arena < floats; arena += plan->param_floats) {
+        for (int i = 0; i < plan->param_count; i++) {
+            size_t at = arena + plan->params[i].offset;
+            change_form(&plan->params[i], from + at, to + at, to_plain);
+        }
+    }
+}
+
+static bool has_forms(const tdm_replica *replica, tdm_arena_kind kind) {
+    return kind != TDM_ARENA_BUFFER && replica->plan->has_forms;
+}
+
+tdm_status tdm__replica_fetch(tdm_replica *replica, tdm_arena_kind kind, void **out) {
+    tdm_device *device = replica->device;
+    size_t bytes = 0;
+    void *arena = arena_of(replica, kind, &bytes), *raw = NULL;
+    *out = arena;
+    if (!device->ops->discrete || arena == NULL) return TDM_OK;
+    if (replica->mirror[kind] == NULL)
+        TDM_TRY(tdm__new_pages(replica->host, &replica->mirror[kind], bytes, "the host's copy of an arena"));
+    *out = raw = replica->mirror[kind];
+    if (has_forms(replica, kind)) TDM_TRY(tdm__new_pages(replica->host, &raw, bytes, "an arena as it lies"));
+    tdm_status status = device->ops->copy(device, NULL, raw, arena, bytes);
+    if (status == TDM_OK) status = device->ops->finish(device, NULL);
+    if (raw == *out) return status;
+    if (status == TDM_OK) change_forms(replica->plan, raw, *out, bytes / sizeof(float), true);
+    tdm__delete_pages(replica->host, raw);
+    return status;
+}
+
+tdm_status tdm__replica_put(tdm_replica *replica, tdm_arena_kind kind) {
+    tdm_device *device = replica->device;
+    size_t bytes = 0;
+    void *arena = arena_of(replica, kind, &bytes), *raw = replica->mirror[kind];
+    if (!device->ops->discrete || arena == NULL || raw == NULL) return TDM_OK;
+    if (has_forms(replica, kind)) {
+        TDM_TRY(tdm__new_pages(replica->host, &raw, bytes, "an arena as it lies"));
+        change_forms(replica->plan, (float *)(void *)replica->mirror[kind], raw, bytes / sizeof(float), false);
+    }
+    tdm_status status = device->ops->copy(device, NULL, arena, raw, bytes);
+    if (status == TDM_OK && kind == TDM_ARENA_PARAM) status = tdm__replica_params_changed(replica);
+    if (status == TDM_OK) status = device->ops->finish(device, NULL);
+    if (raw != replica->mirror[kind]) tdm__delete_pages(replica->host, raw);
+    return status;
+}
+
+tdm_status tdm__replica_params_changed(tdm_replica *replica) {
+    tdm_device *device = replica->device;
+    if (replica->narrow == NULL) return TDM_OK;
+    return device->ops->narrow(device, replica->narrow, replica->param, replica->plan->param_floats);
+}
+
+/* Numbers of 16 bits become floats in the same memory: from the last on, which lie furthest apart. */
+static void widen(float *numbers, size_t count) {
+    const uint16_t *narrow = (const uint16_t *)(const void *)numbers;
+    for (size_t i = count; i-- > 0;) {
+        uint16_t bits;
+        memcpy(&bits, narrow + i, sizeof(bits));
+        numbers[i] = tdm__bf16_float(bits);
+    }
+}
+
+tdm_status tdm__replica_fetch_output(tdm_replica *replica, int64_t rows, const float **out) {
+    tdm_device *device = replica->device;
+    *out = tdm__exec_output(replica);
+    if (!device->ops->discrete) return TDM_OK;
+    size_t count = (size_t)(rows * replica->plan->output_width);
+    TDM_TRY(device->ops->copy(device, NULL, replica->host_output, *out, count * replica->plan->element_bytes));
+    *out = replica->host_output;
+    TDM_TRY(device->ops->finish(device, NULL));
+    if (replica->narrow != NULL) widen(replica->host_output, count);
+    return TDM_OK;
+}
