@@ -31,10 +31,10 @@ typedef struct dp {
     const tdm_update *update;
     tdm_step_values values; /* of this step */
     tdm_pendings pending;
-    tdm_times *times;  /* of the step under way */
-    int64_t at;        /* the clock at the last lap */
-    tdm_event **event; /* of each device; NULL where there are no queues to order */
-    bool reaches;      /* kernels of every device read and write the memory of every other */
+    tdm_times *times;         /* of the step under way */
+    int64_t at;               /* the clock at the last lap */
+    tdm_device_event **event; /* of each device; NULL where there are no queues to order */
+    bool reaches;             /* kernels of every device read and write the memory of every other */
 } dp;
 
 /* ---- data_parallel_devices.c: all replicas at once ---- */

@@ -8,7 +8,7 @@
 
 static tdm_status open_events(dp *d) {
     const tdm_mode_params *params = &d->base.params;
-    TDM_TRY(tdm__new(params->host, &d->event, (size_t)d->count, sizeof(tdm_event *), "events"));
+    TDM_TRY(tdm__new(params->host, &d->event, (size_t)d->count, sizeof(tdm_device_event *), "events"));
     d->reaches = true;
     for (int i = 0; i < d->count; i++) {
         tdm_device *device = d->replica[i]->device;

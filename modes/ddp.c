@@ -277,7 +277,7 @@ static tdm_status reduce_in_host(ddp *d, tdm_pending *pending) {
 }
 
 /* Before the device is waited for, which has no deadline. `until` NULL: for all that was put. */
-static tdm_status wait_for_device_comm(ddp *d, tdm_event *until) {
+static tdm_status wait_for_device_comm(ddp *d, tdm_device_event *until) {
     return d->device_comm != NULL ? d->device_comm->ops->wait(d->device_comm, until) : TDM_OK;
 }
 

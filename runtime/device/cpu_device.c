@@ -17,7 +17,7 @@ typedef struct cpu_device {
     const tdm_flat_kernels *flat;
 } cpu_device;
 
-struct tdm_event {
+struct tdm_device_event {
     int64_t ns;
 };
 
@@ -109,43 +109,43 @@ static void cpu_queue_close(tdm_device *device, tdm_queue *queue) {
     (void)queue;
 }
 
-static tdm_status cpu_event_open(tdm_device *device, tdm_event_use use, tdm_event **out) {
+static tdm_status cpu_event_open(tdm_device *device, tdm_event_use use, tdm_device_event **out) {
     (void)use;
     return tdm__new(device->host, out, 1, sizeof(**out), "event");
 }
 
-static void cpu_event_close(tdm_device *device, tdm_event *event) {
+static void cpu_event_close(tdm_device *device, tdm_device_event *event) {
     tdm__delete(device->host, event);
 }
 
-static tdm_status cpu_event_record(tdm_device *device, tdm_event *event, tdm_queue *queue) {
+static tdm_status cpu_event_record(tdm_device *device, tdm_device_event *event, tdm_queue *queue) {
     (void)device;
     (void)queue;
     event->ns = tdm__now_ns();
     return TDM_OK;
 }
 
-static tdm_status cpu_event_wait(tdm_device *device, tdm_event *event, tdm_queue *queue) {
+static tdm_status cpu_event_wait(tdm_device *device, tdm_device_event *event, tdm_queue *queue) {
     (void)device;
     (void)event;
     (void)queue;
     return TDM_OK;
 }
 
-static tdm_status cpu_event_done(tdm_device *device, tdm_event *event, bool *done) {
+static tdm_status cpu_event_done(tdm_device *device, tdm_device_event *event, bool *done) {
     (void)device;
     (void)event;
     *done = true;
     return TDM_OK;
 }
 
-static tdm_status cpu_event_finish(tdm_device *device, tdm_event *event) {
+static tdm_status cpu_event_finish(tdm_device *device, tdm_device_event *event) {
     (void)device;
     (void)event;
     return TDM_OK;
 }
 
-static tdm_status cpu_event_ms(tdm_device *device, tdm_event *from, tdm_event *to, double *ms) {
+static tdm_status cpu_event_ms(tdm_device *device, tdm_device_event *from, tdm_device_event *to, double *ms) {
     (void)device;
     *ms = (double)(to->ns - from->ns) * 1e-6;
     return TDM_OK;

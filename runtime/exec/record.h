@@ -14,9 +14,9 @@ struct tdm_record {
     bool plain;           /* it was tried, and cannot be captured */
     int laps;
     tdm_phase phase[TDM_MAX_LAPS];
-    tdm_event *stamp[TDM_MAX_LAPS + 1]; /* of a discrete device; [0]: the beginning */
-    int stamp_count;                    /* opened */
-    int64_t last_ns;                    /* otherwise: the clock at the last lap, and what each phase took */
+    tdm_device_event *stamp[TDM_MAX_LAPS + 1]; /* of a discrete device; [0]: the beginning */
+    int stamp_count;                           /* opened */
+    int64_t last_ns;                           /* otherwise: the clock at the last lap, and what each phase took */
     double ms[TDM_PHASE_COUNT];
 };
 

@@ -178,7 +178,7 @@ tdm_status tdm__replica_leave(tdm_replica *replica) {
     return replica->stage != NULL ? tdm__stage_leave(replica->stage, replica, flight) : TDM_OK;
 }
 
-tdm_event *tdm__replica_awaited(const tdm_replica *replica) {
+tdm_device_event *tdm__replica_awaited(const tdm_replica *replica) {
     return replica->flight[replica->settled % TDM_FLIGHTS].done;
 }
 

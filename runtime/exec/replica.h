@@ -51,9 +51,9 @@ typedef enum tdm_arena_kind {
 enum { TDM_FLIGHTS = 2, TDM_PLACES = 3 };
 typedef struct tdm_flight {
     tdm_step_block *host;
-    tdm_event *done;    /* on a discrete device: its outcome is in host->outcome */
-    tdm_record *record; /* with this step's stamps; NULL: it was not timed */
-    bool paused;        /* a part of its times is in the replica's sample already */
+    tdm_device_event *done; /* on a discrete device: its outcome is in host->outcome */
+    tdm_record *record;     /* with this step's stamps; NULL: it was not timed */
+    bool paused;            /* a part of its times is in the replica's sample already */
 } tdm_flight;
 
 /* Where the batches of steps come from. */
@@ -148,7 +148,7 @@ tdm_status tdm__replica_leave(tdm_replica *replica);
  * where it has them. *outcome is valid until the next step begins. */
 tdm_status tdm__replica_settle(tdm_replica *replica, tdm_times *times, const tdm_outcome **outcome);
 /* What settle waits for; NULL where nothing is to be waited for. */
-tdm_event *tdm__replica_awaited(const tdm_replica *replica);
+tdm_device_event *tdm__replica_awaited(const tdm_replica *replica);
 /* Within a step, between two pieces of work: waits for the first, and keeps its phases for settle. */
 tdm_status tdm__replica_pause(tdm_replica *replica);
 /* After a failure: no step is under way any more. */

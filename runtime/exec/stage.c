@@ -14,10 +14,10 @@ typedef struct place {
     char *packed;      /* `parts` blocks as the loader makes them */
     int64_t *position; /* where kernels read them: [parts][rows] */
     char *target, *x;
-    tdm_event *arrived; /* on the queue that leads up: all of this step's is here */
-    tdm_event *left;    /* on the device's own: its work is done */
-    bool used;          /* `left` has been recorded */
-    int64_t ticket;     /* of the batch that is there or on its way; TDM_NO_TICKET */
+    tdm_device_event *arrived; /* on the queue that leads up: all of this step's is here */
+    tdm_device_event *left;    /* on the device's own: its work is done */
+    bool used;                 /* `left` has been recorded */
+    int64_t ticket;            /* of the batch that is there or on its way; TDM_NO_TICKET */
 } place;
 
 struct tdm_stage {

@@ -253,7 +253,7 @@ TEST(queues_wait_for_events) {
     const emulated *e = emulated_open();
     sums s;
     tdm_queue *queue = NULL;
-    tdm_event *before = NULL, *after = NULL;
+    tdm_device_event *before = NULL, *after = NULL;
     bool done = true;
     double ms = -1;
     float got[COUNT];
@@ -290,7 +290,7 @@ TEST(captured_work_is_run_again) {
     sums s;
     tdm_capture *capture = NULL;
     tdm_queue *queue = NULL;
-    tdm_event *fork = NULL, *join = NULL;
+    tdm_device_event *fork = NULL, *join = NULL;
     sums_open(e, &s);
     REQUIRE_OK(e->ops->queue_open(s.device, &queue));
     REQUIRE_OK(e->ops->event_open(s.device, TDM_STAMPS, &fork));
@@ -361,7 +361,7 @@ TEST(a_lost_device_is_named) {
 TEST(a_failure_is_told_once) {
     const emulated *e = emulated_open();
     sums s;
-    tdm_event *never = NULL;
+    tdm_device_event *never = NULL;
     double ms = 0;
     sums_open(e, &s);
     REQUIRE_OK(e->ops->event_open(s.device, TDM_STAMPS, &never));
@@ -383,8 +383,8 @@ static tdm_status exercise(const emulated *e, tdm_device *device, void **held) {
     TDM_TRY(e->ops->allocate(device, &held[0], sizeof host, "a"));
     TDM_TRY(e->ops->allocate_host(device, &held[1], sizeof host, "a"));
     TDM_TRY(e->ops->queue_open(device, (tdm_queue **)&held[2]));
-    TDM_TRY(e->ops->event_open(device, TDM_STAMPS, (tdm_event **)&held[3]));
-    TDM_TRY(e->ops->event_open(device, TDM_STAMPS, (tdm_event **)&held[4]));
+    TDM_TRY(e->ops->event_open(device, TDM_STAMPS, (tdm_device_event **)&held[3]));
+    TDM_TRY(e->ops->event_open(device, TDM_STAMPS, (tdm_device_event **)&held[4]));
     TDM_TRY(e->ops->copy(device, NULL, held[0], held[1], sizeof host));
     TDM_TRY(e->ops->fill(device, NULL, held[0], 0, sizeof host));
     TDM_TRY(e->ops->event_record(device, held[3], NULL));

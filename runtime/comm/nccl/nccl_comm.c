@@ -219,7 +219,7 @@ static tdm_status join(tdm_comm *comm) {
 
 /* Never by waiting for the stream: that has no deadline, and on one node NCCL itself does not see that a peer is gone.
  * With no event to wait for, the device's own queue is waited for, too: collectives in a captured graph run there. */
-static tdm_status wait(tdm_comm *comm, tdm_event *until) {
+static tdm_status wait(tdm_comm *comm, tdm_device_event *until) {
     tdm_nccl_comm *c = (tdm_nccl_comm *)comm;
     tdm_device *device = c->site->device;
     tdm_status status = TDM_OK;

@@ -49,14 +49,14 @@ typedef struct tdm_nccl_site {
 typedef struct tdm_nccl_comm {
     tdm_comm base; /* first */
     tdm_nccl_site *site;
-    struct tdm_nccl_comm *next;    /* of the site */
-    ncclComm_t handle;             /* read and changed inside NCCL only, or by the keeper when nobody is */
-    ncclComm_t none;               /* where a split without this rank puts nothing, perhaps from a thread of NCCL's */
-    tdm_queue *queue;              /* its work goes here */
-    tdm_event *ahead, *behind;     /* of the device's queue, and of this one */
-    void *token;                   /* device memory that barriers reduce */
-    int64_t deadline_ns;           /* of the call under way */
-    char call[TDM_NCCL_CALL_TEXT]; /* the call under way, or the last: for messages */
+    struct tdm_nccl_comm *next; /* of the site */
+    ncclComm_t handle;          /* read and changed inside NCCL only, or by the keeper when nobody is */
+    ncclComm_t none;            /* where a split without this rank puts nothing, perhaps from a thread of NCCL's */
+    tdm_queue *queue;           /* its work goes here */
+    tdm_device_event *ahead, *behind; /* of the device's queue, and of this one */
+    void *token;                      /* device memory that barriers reduce */
+    int64_t deadline_ns;              /* of the call under way */
+    char call[TDM_NCCL_CALL_TEXT];    /* the call under way, or the last: for messages */
 } tdm_nccl_comm;
 
 extern const tdm_comm_ops tdm__nccl_ops;

@@ -49,24 +49,24 @@ void tdm__cuda_queue_close(tdm_device *device, tdm_queue *queue) {
     if (cudaStreamDestroy((cudaStream_t)queue) != cudaSuccess) (void)cudaGetLastError();
 }
 
-tdm_status tdm__cuda_event_open(tdm_device *device, tdm_event_use use, tdm_event **out) {
+tdm_status tdm__cuda_event_open(tdm_device *device, tdm_event_use use, tdm_device_event **out) {
     unsigned flags = use == TDM_STAMPS ? cudaEventDefault : cudaEventDisableTiming;
     if (use == TDM_WAKES) flags |= cudaEventBlockingSync;
     cudaEvent_t event = NULL;
     *out = NULL;
     TDM_CUDA_ENTER(device);
     TDM_CUDA(cudaEventCreateWithFlags(&event, flags));
-    *out = (tdm_event *)event;
+    *out = (tdm_device_event *)event;
     return TDM_OK;
 }
 
-void tdm__cuda_event_close(tdm_device *device, tdm_event *event) {
+void tdm__cuda_event_close(tdm_device *device, tdm_device_event *event) {
     if (event == NULL) return;
     (void)tdm__cuda_enter(device);
     if (cudaEventDestroy((cudaEvent_t)event) != cudaSuccess) (void)cudaGetLastError();
 }
 
-tdm_status tdm__cuda_event_record(tdm_device *device, tdm_event *event, tdm_queue *queue) {
+tdm_status tdm__cuda_event_record(tdm_device *device, tdm_device_event *event, tdm_queue *queue) {
     TDM_CUDA_ENTER(device);
     TDM_CUDA(cudaEventRecord((cudaEvent_t)event, tdm__cuda_stream(device, queue)));
     return TDM_OK;
@@ -74,7 +74,7 @@ tdm_status tdm__cuda_event_record(tdm_device *device, tdm_event *event, tdm_queu
 
 /* Within a capture a plain record is only a place for other streams to wait for; an external one is stamped by every
  * run of the graph. Outside of one there is no difference. */
-tdm_status tdm__cuda_event_stamp(tdm_device *device, tdm_event *event, tdm_queue *queue) {
+tdm_status tdm__cuda_event_stamp(tdm_device *device, tdm_device_event *event, tdm_queue *queue) {
     TDM_CUDA_ENTER(device);
     cudaStream_t stream = tdm__cuda_stream(device, queue);
     enum cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
@@ -85,7 +85,7 @@ tdm_status tdm__cuda_event_stamp(tdm_device *device, tdm_event *event, tdm_queue
     return TDM_OK;
 }
 
-tdm_status tdm__cuda_event_wait(tdm_device *device, tdm_event *event, tdm_queue *queue) {
+tdm_status tdm__cuda_event_wait(tdm_device *device, tdm_device_event *event, tdm_queue *queue) {
     tdm_cuda_full_device *full = tdm__cuda_full(device);
     enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     TDM_CUDA_ENTER(device);
@@ -98,7 +98,7 @@ tdm_status tdm__cuda_event_wait(tdm_device *device, tdm_event *event, tdm_queue 
     return TDM_OK;
 }
 
-tdm_status tdm__cuda_event_done(tdm_device *device, tdm_event *event, bool *done) {
+tdm_status tdm__cuda_event_done(tdm_device *device, tdm_device_event *event, bool *done) {
     *done = false;
     TDM_CUDA_ENTER(device);
     const cudaError_t error = cudaEventQuery((cudaEvent_t)event);
@@ -111,12 +111,12 @@ tdm_status tdm__cuda_event_done(tdm_device *device, tdm_event *event, bool *done
     return TDM_OK;
 }
 
-tdm_status tdm__cuda_event_finish(tdm_device *device, tdm_event *event) {
+tdm_status tdm__cuda_event_finish(tdm_device *device, tdm_device_event *event) {
     TDM_CUDA_ENTER(device);
     return wait_for((cudaEvent_t)event);
 }
 
-tdm_status tdm__cuda_event_ms(tdm_device *device, tdm_event *from, tdm_event *to, double *ms) {
+tdm_status tdm__cuda_event_ms(tdm_device *device, tdm_device_event *from, tdm_device_event *to, double *ms) {
     float elapsed = 0;
     *ms = 0;
     TDM_CUDA_ENTER(device);

@@ -34,7 +34,8 @@ typedef enum tdm_event_kind {
     TDM_EVENT_END
 } tdm_event_kind;
 
-/* Milliseconds of one step by phase; NaN where the mode has no such phase. */
+/* Milliseconds of one step by phase; NaN where the mode has no such phase. On a GPU every eighth step is timed, and all
+ * but data and step are those of the last one that was. */
 typedef struct tdm_phase_ms {
     double data, scatter, replicate, forward, gather, loss, backward, comm, comm_exposed, optimizer, step;
 } tdm_phase_ms;

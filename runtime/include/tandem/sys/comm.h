@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 struct tdm_device;
-struct tdm_event;
+struct tdm_device_event;
 
 typedef struct tdm_comm_ops {
     uint32_t size;
@@ -57,7 +57,7 @@ typedef struct tdm_comm_ops {
      * far are done, and what the device's own queue holds, since calls in captured work run there. A peer that failed,
      * or the deadline, is TDM_E_COMM and aborts: the device's queue then ends by itself, over garbage. Captured work is
      * freed before `close`, after a failure, too: an abort is complete only then. */
-    tdm_status (*wait)(tdm_comm *comm, struct tdm_event *until);
+    tdm_status (*wait)(tdm_comm *comm, struct tdm_device_event *until);
 
     /* ---- of host memory ---- */
 

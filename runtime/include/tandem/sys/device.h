@@ -15,8 +15,8 @@
 extern "C" {
 #endif
 
-typedef struct tdm_queue tdm_queue; /* NULL where one is asked for: the device's own */
-typedef struct tdm_event tdm_event; /* a place in a queue that others can wait for */
+typedef struct tdm_queue tdm_queue;               /* NULL where one is asked for: the device's own */
+typedef struct tdm_device_event tdm_device_event; /* a place in a queue that others can wait for */
 /* What an event is for; the first kind costs least. */
 typedef enum tdm_event_use {
     TDM_ORDERS, /* queues wait for it */
@@ -99,16 +99,17 @@ typedef struct tdm_device_ops {
 
     tdm_status (*queue_open)(tdm_device *device, tdm_queue **out);
     void (*queue_close)(tdm_device *device, tdm_queue *queue);
-    tdm_status (*event_open)(tdm_device *device, tdm_event_use use, tdm_event **out);
-    void (*event_close)(tdm_device *device, tdm_event *event);
-    tdm_status (*event_record)(tdm_device *device, tdm_event *event, tdm_queue *queue);
+    tdm_status (*event_open)(tdm_device *device, tdm_event_use use, tdm_device_event **out);
+    void (*event_close)(tdm_device *device, tdm_device_event *event);
+    tdm_status (*event_record)(tdm_device *device, tdm_device_event *event, tdm_queue *queue);
     /* What is put on `queue` from now on runs after the recorded place. The event may be another device's. */
-    tdm_status (*event_wait)(tdm_device *device, tdm_event *event, tdm_queue *queue);
-    tdm_status (*event_done)(tdm_device *device, tdm_event *event, bool *done); /* does not wait */
-    tdm_status (*event_finish)(tdm_device *device, tdm_event *event);           /* the caller waits for the place */
+    tdm_status (*event_wait)(tdm_device *device, tdm_device_event *event, tdm_queue *queue);
+    tdm_status (*event_done)(tdm_device *device, tdm_device_event *event, bool *done); /* does not wait */
+    tdm_status (*event_finish)(tdm_device *device, tdm_device_event *event); /* the caller waits for the place */
     /* As event_record, with the time; within captured work it is stamped in every run. */
-    tdm_status (*event_stamp)(tdm_device *device, tdm_event *event, tdm_queue *queue);
-    tdm_status (*event_ms)(tdm_device *device, tdm_event *from, tdm_event *to, double *ms); /* both stamped and done */
+    tdm_status (*event_stamp)(tdm_device *device, tdm_device_event *event, tdm_queue *queue);
+    tdm_status (*event_ms)(tdm_device *device, tdm_device_event *from, tdm_device_event *to,
+                           double *ms); /* both stamped and done */
 
     /* Passes over flat arenas, on the device's own queue; fixed order of operations, those of ops/flat. `values` and
      * all arrays are in the device's memory. */
