@@ -1,8 +1,10 @@
 /* maxpool2d on CUDA, with a following relu. The rules, and what is saved, are those of maxpool2d_ref.c; where the relu
  * lets nothing through nobody has won, so that backward has no use for y. Backward adds nothing atomically and
  * writes every number once: where windows lie side by side a thread writes the points of one, else a thread has a point
- * of the input and asks the windows that hold it, in the order of the outputs. */
+ * of the input and asks the windows that hold it, in the order of the outputs. Windows side by side with channels last
+ * are also rows of a sum: what goes back to each channel is added up on the way where the plan asks for it. */
 #include "ops/cuda_module/planes.h"
+#include "ops/cuda_module/sums.h"
 #include "ops/maxpool2d/maxpool2d.h"
 
 using namespace tdm_cuda;
@@ -99,32 +101,56 @@ __global__ void pool_forward(pool g, const Number *x, Number *y, Place *saved) {
 
 /* ---- backward, windows side by side: a thread has a window, or where the input is longer what would be one ---- */
 
-template <int WIDE, class Number, class Place, class Index>
-__global__ void pool_backward_apart(pool g, const Number *dy, const Place *saved, Number *dx) {
-    const Index total = (Index)g.index.total, step = (Index)thread_count(), packs = (Index)(g.x.inner / WIDE);
-    const Index kernel[2] = {(Index)g.windows.window.kernel[0], (Index)g.windows.window.kernel[1]};
-    for (Index i = (Index)thread_index(); i < total; i += step) {
-        const point<Index> at = point_at(g.index, i);
-        const bool is_window = at.row < (Index)g.y.height && at.column < (Index)g.y.width;
-        pack<float, WIDE> d = {};
-        pack<Place, WIDE> winner = {};
+/* Also a source of sums (sums.h): of dy where somebody has won, which is of dx. */
+template <class Number, class Place, class Index> struct apart {
+    pool g; /* its index: of windows */
+    const Number *dy;
+    const Place *saved;
+    Number *dx;
+
+    template <int WIDE> struct seen {
+        point<Index> at;
+        pack<float, WIDE> d;
+        pack<Place, WIDE> winner;
+    };
+
+    template <int WIDE> __device__ seen<WIDE> fetch(int64_t i) const {
+        seen<WIDE> s = {point_at(g.index, (Index)i), {}, {}};
+        const bool is_window = s.at.row < (Index)g.y.height && s.at.column < (Index)g.y.width;
         if (is_window) {
-            const Index from = pack_at(g.y, packs, at.plane, at.row, at.column, at.inner);
-            d = load<WIDE>(dy, from);
-            winner = load<WIDE>(saved, from);
+            const Index from = pack_at(g.y, (Index)(g.y.inner / WIDE), s.at.plane, s.at.row, s.at.column, s.at.inner);
+            s.d = load<WIDE>(dy, from);
+            s.winner = load<WIDE>(saved, from);
         }
+        return s;
+    }
+    template <int WIDE> __device__ void scatter(const seen<WIDE> &s) const {
+        const Index kernel[2] = {(Index)g.windows.window.kernel[0], (Index)g.windows.window.kernel[1]};
+        const Index packs = (Index)(g.x.inner / WIDE);
         Place place = 0;
         for (Index r = 0; r < kernel[0]; r++) {
             for (Index c = 0; c < kernel[1]; c++, place++) {
-                const Index row = at.row * kernel[0] + r, column = at.column * kernel[1] + c;
+                const Index row = s.at.row * kernel[0] + r, column = s.at.column * kernel[1] + c;
                 if (row >= (Index)g.x.height || column >= (Index)g.x.width) continue;
                 pack<float, WIDE> out;
                 /* From 0, as where windows overlap: -0 is written as 0. */
-                for (int k = 0; k < WIDE; k++) out.at[k] = 0.0f + (winner.at[k] == place ? d.at[k] : 0.0f);
-                store(dx, pack_at(g.x, packs, at.plane, row, column, at.inner), out);
+                for (int k = 0; k < WIDE; k++) out.at[k] = 0.0f + (s.winner.at[k] == place ? s.d.at[k] : 0.0f);
+                store(dx, pack_at(g.x, packs, s.at.plane, row, column, s.at.inner), out);
             }
         }
     }
+    template <int WIDE> __device__ pack<float, WIDE> keep(int64_t, seen<WIDE> s) const {
+        scatter(s);
+        for (int k = 0; k < WIDE; k++)
+            if (s.winner.at[k] == NOBODY<Place>) s.d.at[k] = 0.0f;
+        return s.d;
+    }
+};
+
+template <int WIDE, class Number, class Place, class Index>
+__global__ void pool_backward_apart(apart<Number, Place, Index> windows) {
+    const Index total = (Index)windows.g.index.total, step = (Index)thread_count();
+    for (Index i = (Index)thread_index(); i < total; i += step) windows.scatter(windows.template fetch<WIDE>(i));
 }
 
 /* ---- backward, windows that overlap or leave points out: a thread has a point of the input ---- */
@@ -155,22 +181,58 @@ __global__ void pool_backward(pool g, const Number *dy, const Place *saved, Numb
 
 /* ---- host ---- */
 
+tdm_window window_of(const tdm_kernel_desc *desc) {
+    const tdm_maxpool2d_attrs *attrs = (const tdm_maxpool2d_attrs *)desc->attrs;
+    return tdm__pool_window(attrs->kernel, attrs->stride, attrs->padding);
+}
+
+bool lie_apart(const tdm_window &window) {
+    for (int axis = 0; axis < 2; axis++)
+        if (window.stride[axis] != window.kernel[axis] || window.padding[axis] != 0) return false;
+    return true;
+}
+
+/* The windows that lie apart and hold all of x, each with the channels that x has. */
+tdm_planes tiles_of(tdm_planes x, const tdm_window &window) {
+    x.height = ceil_div(x.height, window.kernel[0]);
+    x.width = ceil_div(x.width, window.kernel[1]);
+    return x;
+}
+
+/* Where channels are last. */
+int64_t rows_of_sums(const tdm_planes &x, const tdm_window &window) {
+    const tdm_planes tiles = tiles_of(x, window);
+    return tiles.count * tiles.height * tiles.width;
+}
+
+/* A window is written point by point. */
+int64_t windows_of_lane(const tdm_window &window) {
+    return ceil_div(ROWS_OF_LANE, window.kernel[0] * window.kernel[1]);
+}
+
+size_t room_of_sums(const tdm_kernel_desc *desc) {
+    const tdm_window window = window_of(desc);
+    const tdm_planes x = tdm__planes_of(&desc->x[0], desc->x[0].dim[0], TDM_LAYOUT_NHWC);
+    return room_of_columns(rows_of_sums(x, window), x.inner, windows_of_lane(window));
+}
+
 bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     const int64_t *y = desc->y.dim;
     const bool small = has_small_window((const tdm_maxpool2d_attrs *)desc->attrs);
     keep_layout(desc, fit);
     fit->relu = true;
     fit->saved_bytes = (size_t)(y[0] * y[1] * y[2] * y[3]) * (small ? sizeof(uint8_t) : sizeof(int32_t));
+    fit->sums_dx = fit->y_layout == TDM_LAYOUT_NHWC && lie_apart(window_of(desc));
+    if (fit->sums_dx) fit->scratch_bytes = room_of_sums(desc);
     return true;
 }
 
 pool pool_of(const tdm_kernel_args *args) {
     const tdm_kernel_desc *desc = args->desc;
-    const tdm_maxpool2d_attrs *attrs = (const tdm_maxpool2d_attrs *)desc->attrs;
     pool g = {};
     g.x = tdm__planes_of(&desc->x[0], args->rows, desc->x_layout[0]);
     g.y = tdm__planes_of(&desc->y, args->rows, desc->y_layout);
-    g.windows = sliding_of(tdm__pool_window(attrs->kernel, attrs->stride, attrs->padding), desc);
+    g.windows = sliding_of(window_of(desc), desc);
     g.relu = desc->relu;
     return g;
 }
@@ -188,26 +250,28 @@ tdm_status launch_forward(const tdm_kernel_args *args, pool g) {
     return TDM_OK;
 }
 
-bool lie_apart(const sliding &s) {
-    for (int axis = 0; axis < 2; axis++)
-        if (s.window.stride[axis] != s.window.kernel[axis] || s.window.padding[axis] != 0) return false;
-    return true;
+template <int WIDE, class Number, class Place, class Index>
+tdm_status launch_backward_apart(const tdm_kernel_args *args, pool g) {
+    tdm_cuda_device *device = tdm__cuda_device(args->device);
+    const tdm_window &window = g.windows.window;
+    g.index = plane_index_of(tiles_of(g.x, window), WIDE);
+    const apart<Number, Place, Index> windows = {g, as<Number>(args->dy), (const Place *)args->saved,
+                                                 as<Number>(args->dx[0])};
+    if (args->desc->sums_dx)
+        return sum_columns<WIDE>(device, windows, args->channel_sums, args->scratch, rows_of_sums(g.x, window),
+                                 g.x.inner, windows_of_lane(window));
+    auto start = pool_backward_apart<WIDE, Number, Place, Index>;
+    TDM_LAUNCH(start, blocks_for(g.index.total), THREADS, device->stream, windows);
+    return TDM_OK;
 }
 
 template <int WIDE, class Number, class Place, class Index>
 tdm_status launch_backward(const tdm_kernel_args *args, pool g) {
+    if (lie_apart(g.windows.window)) return launch_backward_apart<WIDE, Number, Place, Index>(args, g);
     auto start = pool_backward<WIDE, Number, Place, Index>;
-    const Place *saved = (const Place *)args->saved;
     g.index = plane_index_of(g.x, WIDE);
-    if (lie_apart(g.windows)) {
-        tdm_planes tiles = g.x;
-        tiles.height = ceil_div(g.x.height, g.windows.window.kernel[0]);
-        tiles.width = ceil_div(g.x.width, g.windows.window.kernel[1]);
-        start = pool_backward_apart<WIDE, Number, Place, Index>;
-        g.index = plane_index_of(tiles, WIDE);
-    }
     TDM_LAUNCH(start, blocks_for(g.index.total), THREADS, tdm__cuda_device(args->device)->stream, g,
-               as<Number>(args->dy), saved, as<Number>(args->dx[0]));
+               as<Number>(args->dy), (const Place *)args->saved, as<Number>(args->dx[0]));
     return TDM_OK;
 }
 
@@ -226,8 +290,8 @@ template <class Number> tdm_status forward(const tdm_kernel_args *args) {
 template <class Number> tdm_status backward(const tdm_kernel_args *args) {
     static constexpr int WIDE = PACK_OF<Number>;
     const pool g = pool_of(args);
-    const bool packs =
-        has_packs<Number>(g.x) && is_aligned(args->dx[0]) && is_aligned(args->dy) && is_aligned(args->saved);
+    const bool packs = has_packs<Number>(g.x) && is_aligned(args->dx[0]) && is_aligned(args->dy) &&
+                       is_aligned(args->saved) && is_aligned(args->channel_sums);
     if (!has_small_window((const tdm_maxpool2d_attrs *)args->desc->attrs))
         return launch_backward<1, Number, int32_t, int64_t>(args, g);
     if (!is_small(g.x) || !is_small(g.y)) return launch_backward<1, Number, uint8_t, int64_t>(args, g);

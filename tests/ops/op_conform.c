@@ -22,7 +22,7 @@ static void relu_forward(float *y, int64_t count) {
 static void run_reference(op_result *out, const op_data *data, const op_setting *setting) {
     op_setting plain = *setting;
     plain.layout = TDM_LAYOUT_PLAIN;
-    plain.relu = plain.in_place = plain.odd = plain.graph = false;
+    plain.relu = plain.sums = plain.in_place = plain.odd = plain.graph = false;
     plain.device = NULL;
     plain.precision = TDM_F32;
     plain.threads = 1;
@@ -45,7 +45,7 @@ static bool equal_floats(const float *a, const float *b, int64_t count) {
 }
 
 static bool equal_bits(const op_data *data, const op_result *a, const op_result *b) {
-    bool equal = equal_floats(a->y, b->y, a->y_count);
+    bool equal = equal_floats(a->y, b->y, a->y_count) && equal_floats(a->sums, b->sums, a->channels);
     for (int i = 0; i < data->infer.input_count; i++) equal = equal && equal_floats(a->dx[i], b->dx[i], a->x_count);
     for (int i = 0; i < data->infer.param_count; i++)
         equal = equal && equal_floats(a->dparam[i], b->dparam[i], data->param_count[i]);
@@ -71,9 +71,9 @@ static void conform_to(const tdm_kernel *kernel, const op_data *data, const op_s
         CHECK(equal_bits(data, &got, &again));
     }
     if (tdm_test_failures != failures)
-        fprintf(stderr, "  by %s/%s, %lld rows, layout %d%s%s%s%s%s%s\n", kernel->op, kernel->variant,
+        fprintf(stderr, "  by %s/%s, %lld rows, layout %d%s%s%s%s%s%s%s\n", kernel->op, kernel->variant,
                 (long long)setting->rows, (int)setting->layout, setting->precision == TDM_BF16 ? ", bf16" : "",
-                setting->training ? ", training" : "", setting->relu ? ", relu" : "",
+                setting->training ? ", training" : "", setting->relu ? ", relu" : "", setting->sums ? ", sums" : "",
                 setting->in_place ? ", in place" : "", setting->without_dx ? ", without dx" : "",
                 setting->fast ? ", fast" : "");
     count->runs++;
@@ -106,11 +106,12 @@ static void conform_in_all(tdm_device *device, int precision, const tdm_kernel *
         variants[4].relu = true, variants[4].training = false;
         variants[5].fast = true;
         for (int i = 0; i < 6; i++) conform_to(kernel, data, &variants[i], tolerance, count);
-        for (int i = 0; i < 3 && device != NULL; i++) {
+        for (int i = 0; i < 6 && device != NULL; i++) {
             op_setting there = setting;
-            there.odd = i != 1;
-            there.graph = i != 0;
-            there.relu = i == 2;
+            there.odd = i % 3 != 1;
+            there.graph = i % 3 != 0;
+            there.relu = i % 3 == 2;
+            there.sums = i >= 3;
             conform_to(kernel, data, &there, tolerance, count);
         }
         setting.without_dx = true;

@@ -133,6 +133,94 @@ TEST(special_values) {
     }
 }
 
+/* ---- max pooling that adds up what it sends back ---- */
+
+/* Numbers that floats add exactly in any order: a window that is missing, or counted twice, cannot hide. */
+static void make_whole(float *numbers, int64_t count) {
+    for (int64_t i = 0; i < count; i++) numbers[i] = roundf(8 * numbers[i]);
+}
+
+static void check_sums(const op_data *data, const op_result *got) {
+    const int64_t points = data->x_shape.dim[2] * data->x_shape.dim[3];
+    REQUIRE(got->sums != NULL);
+    for (int64_t c = 0; c < got->channels; c++) {
+        double sum = 0;
+        for (int64_t i = c * points; i < got->x_count; i += got->channels * points)
+            for (int64_t k = 0; k < points; k++) sum += (double)got->dx[0][i + k];
+        CHECK((double)got->sums[c] == sum);
+    }
+}
+
+static const op_case pools_apart[] = {
+    {.attrs = "kernel=2", .rows = 1, .input = {3, {4, 5, 7}}},
+    {.attrs = "kernel=2", .rows = 3, .input = {3, {12, 19, 20}}},
+    {.attrs = "kernel=[2,3]", .rows = 2, .input = {3, {264, 9, 10}}},
+    {.attrs = "kernel=2", .rows = 3, .input = {3, {130, 9, 8}}}, /* from here on in several parts, but for the last */
+    {.attrs = "kernel=2", .rows = 3, .input = {3, {64, 16, 17}}},
+    {.attrs = "kernel=2", .rows = 3, .input = {3, {4, 37, 41}}},
+    {.attrs = "kernel=2", .rows = 1, .input = {3, {8, 64, 63}}},
+    {.attrs = "kernel=1", .rows = 2, .input = {3, {64, 15, 15}}},
+    {.attrs = "kernel=[4,3]", .rows = 9, .input = {3, {128, 32, 31}}}, /* nearly as many parts as there may be */
+    {.attrs = "kernel=[8,16]", .rows = 2, .input = {3, {8, 65, 129}}},
+    {.attrs = "kernel=[16,17]", .rows = 2, .input = {3, {5, 33, 35}}},
+};
+enum { SMALL_POOLS = 5 }; /* the first of them */
+
+TEST(maxpool2d_sums) {
+    for (size_t i = 0; i < sizeof pools_apart / sizeof *pools_apart; i++) {
+        for (int variant = 0; variant < 8; variant++) {
+            op_data data;
+            op_result got;
+            const op_setting how = {.layout = TDM_LAYOUT_NHWC,
+                                    .training = true,
+                                    .sums = true,
+                                    .relu = variant & 1,
+                                    .graph = variant & 2,
+                                    .precision = variant & 4 ? TDM_BF16 : TDM_F32,
+                                    .device = device};
+            REQUIRE(op_data_open(&data, "maxpool2d", &pools_apart[i], 70 + i));
+            make_whole(data.dy, data.y_count);
+            if (how.precision == TDM_BF16) op_data_round(&data);
+            op_run(&got, cuda_kernel("maxpool2d"), &data, &how);
+            CHECK_INT(got.status, TDM_OK);
+            check_sums(&data, &got);
+            op_result_close(&got);
+            op_data_close(&data);
+        }
+    }
+}
+
+/* And with numbers whose sum is not exact, against the reference, twice with equal bits. */
+TEST(maxpool2d_sums_near) {
+    op_conform_count count = {0};
+    for (size_t i = 0; i < SMALL_POOLS; i++) {
+        op_conform_case_on(&count, device, cuda_kernel("maxpool2d"), &pools_apart[i], 80 + i, 0);
+        op_conform_case_bf16(&count, device, cuda_kernel("maxpool2d"), &pools_apart[i], 80 + i, 0);
+    }
+    CHECK(count.runs > 0);
+}
+
+TEST(who_adds_up) {
+    static const struct {
+        const char *attrs;
+        tdm_layout layout;
+        bool adds;
+    } asked[] = {{"kernel=2", TDM_LAYOUT_NHWC, true},           {"kernel=2", TDM_LAYOUT_PLAIN, false},
+                 {"kernel=3 stride=2", TDM_LAYOUT_NHWC, false}, {"kernel=2 padding=1", TDM_LAYOUT_NHWC, false},
+                 {"kernel=2 stride=3", TDM_LAYOUT_NHWC, false}, {"kernel=[2,4]", TDM_LAYOUT_NHWC, true}};
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        const op_case test = {.attrs = asked[i].attrs, .rows = 1, .input = {3, {8, 6, 6}}};
+        op_data data;
+        op_result got;
+        REQUIRE(op_data_open(&data, "maxpool2d", &test, 1));
+        op_run(&got, cuda_kernel("maxpool2d"), &data,
+               &(op_setting){.layout = asked[i].layout, .training = true, .sums = true, .device = device});
+        CHECK(got.ran == asked[i].adds);
+        op_result_close(&got);
+        op_data_close(&data);
+    }
+}
+
 /* ---- batch norm ---- */
 
 TEST(batchnorm_wants_two_values_per_channel) {
@@ -197,6 +285,9 @@ int main(int argc, char **argv) {
     RUN(reorder);
     RUN(larger_shapes);
     RUN(special_values);
+    RUN(maxpool2d_sums);
+    RUN(maxpool2d_sums_near);
+    RUN(who_adds_up);
     RUN(batchnorm_wants_two_values_per_channel);
     RUN(batchnorm_of_large_means);
     RUN(layouts_that_are_kept);

@@ -1,6 +1,8 @@
 /* See op_driver.h. */
 #include "tests/ops/op_driver.h"
 
+#include <float.h>
+
 #include <tandem/job.h>
 
 #include "ops/ops.h"
@@ -236,6 +238,8 @@ static bool describe(run *r) {
         r->desc.relu = true;
         if (!ask(r)) return false;
     }
+    if (r->setting->sums && !r->fit.sums_dx) return false;
+    r->desc.sums_dx = r->setting->sums;
     for (int i = 0; i < data->infer.input_count; i++) {
         r->desc.x_layout[i] = r->fit.x_layout[i];
         if (!op_layout_applies(r->fit.x_layout[i], &data->x_shape)) return false;
@@ -365,6 +369,7 @@ static tdm_kernel_args args_there(const run *r) {
         args.narrow[i] = op_memory_there(m, args.narrow[i]);
         args.dparam[i] = op_memory_there(m, args.dparam[i]);
     }
+    args.channel_sums = op_memory_there(m, args.channel_sums);
     for (int i = 0; i < TDM_MAX_BUFFERS; i++) args.buffer[i] = op_memory_there(m, args.buffer[i]);
     args.y = op_memory_there(m, args.y);
     args.dy = op_memory_there(m, args.dy);
@@ -436,6 +441,7 @@ static tdm_status backward(run *r) {
     give(r, r->dy, data->dy, &data->y_shape, r->desc.y_layout);
     for (int i = 0; i < data->infer.input_count && !r->setting->without_dx; i++)
         r->args.dx[i] = r->in_place && i == 0 ? r->dy : op_memory_numbers(&r->memory, r->x_count, r->size, "dx");
+    if (r->desc.sums_dx) r->args.channel_sums = op_memory_floats(&r->memory, data->x_shape.dim[1], "sums of channels");
     tdm_status status = run_pass(r, r->kernel->backward);
     op_memory_check(&r->memory, "backward");
     if (!r->in_place) check_same(r, r->dy, data->dy, &data->y_shape, r->desc.y_layout, "backward");
@@ -448,9 +454,11 @@ static void collect(op_result *out, const run *r) {
     const op_data *data = r->data;
     out->x_count = r->x_count;
     out->y_count = r->y_count;
+    out->channels = data->x_shape.dim[1];
     out->y = plain_copy(r, r->args.y, &data->y_shape, r->desc.y_layout);
     for (int i = 0; i < data->infer.input_count; i++)
         if (r->args.dx[i] != NULL) out->dx[i] = plain_copy(r, r->args.dx[i], &data->x_shape, r->desc.x_layout[i]);
+    if (r->args.channel_sums != NULL) out->sums = copy_floats(r->args.channel_sums, out->channels);
     for (int i = 0; i < data->infer.param_count; i++)
         if (r->args.dparam[i] != NULL) {
             out->dparam[i] = take((size_t)data->param_count[i] * sizeof(float));
@@ -480,16 +488,17 @@ void op_run(op_result *out, const tdm_kernel *kernel, const op_data *data, const
         if (kernel->close != NULL) kernel->close(r.args.state);
     }
     if (tdm_test_failures != failures)
-        fprintf(stderr, "  by %s/%s, %s, %lld rows, layout %d%s%s%s%s%s%s\n", kernel->op, kernel->variant,
+        fprintf(stderr, "  by %s/%s, %s, %lld rows, layout %d%s%s%s%s%s%s%s\n", kernel->op, kernel->variant,
                 op_data_name(data), (long long)r.rows, (int)setting->layout,
                 setting->precision == TDM_BF16 ? ", bf16" : "", setting->training ? ", training" : "",
-                setting->relu ? ", relu" : "", setting->in_place ? ", in place" : "", setting->odd ? ", odd" : "",
-                setting->graph ? ", captured" : "");
+                setting->relu ? ", relu" : "", setting->sums ? ", sums" : "", setting->in_place ? ", in place" : "",
+                setting->odd ? ", odd" : "", setting->graph ? ", captured" : "");
     op_memory_free(&r.memory);
 }
 
 void op_result_close(op_result *result) {
     free(result->y);
+    free(result->sums);
     for (int i = 0; i < TDM_MAX_INPUTS; i++) free(result->dx[i]);
     for (int i = 0; i < TDM_MAX_PARAMS; i++) free(result->dparam[i]);
     for (int i = 0; i < TDM_MAX_BUFFERS; i++) free(result->buffer[i]);
@@ -521,12 +530,32 @@ bool op_near(const char *what, const float *got, const float *want, int64_t coun
     return near(what, got, want, count, tolerance, false);
 }
 
+/* Floats were added in some order: 16 roundings of the largest sum that could have been on the way. */
+static bool sums_near(const op_data *data, const op_result *got, const op_result *want) {
+    const int64_t channels = got->channels, points = data->x_shape.dim[2] * data->x_shape.dim[3];
+    for (int64_t c = 0; c < channels && got->sums != NULL; c++) {
+        double sum = 0, most = 0;
+        for (int64_t i = c * points; i < want->x_count; i += channels * points) {
+            for (int64_t k = 0; k < points; k++) {
+                sum += (double)want->dx[0][i + k];
+                most += fabs((double)want->dx[0][i + k]);
+            }
+        }
+        if (fabs((double)got->sums[c] - sum) <= 16 * (double)(FLT_EPSILON / 2) * most) continue;
+        fprintf(stderr, "sums[%lld] is %.9g, wanted %.9g\n", (long long)c, (double)got->sums[c], sum);
+        tdm_test_failures++;
+        return false;
+    }
+    return true;
+}
+
 static bool results_near(const op_data *data, const op_result *got, const op_result *want, double tolerance,
                          bool bf16) {
     bool all = near("y", got->y, want->y, want->y_count, tolerance, bf16);
     for (int i = 0; i < data->infer.input_count; i++)
         if (got->dx[i] != NULL && want->dx[i] != NULL)
             all = near("dx", got->dx[i], want->dx[i], want->x_count, tolerance, bf16) && all;
+    all = sums_near(data, got, want) && all;
     for (int i = 0; i < data->infer.param_count; i++)
         if (want->dparam[i] != NULL)
             all = op_near(data->infer.param[i].suffix, got->dparam[i], want->dparam[i], data->param_count[i],

@@ -23,6 +23,7 @@ typedef struct op_setting {
     int64_t rows;      /* 0: all of the case */
     tdm_layout layout; /* that the producers offer */
     bool training, relu, in_place, without_dx, fast;
+    bool sums;                 /* backward also adds up dx, channel by channel */
     int threads;               /* 0: 1 */
     int precision;             /* tdm_precision; bf16: the data is rounded already, results are widened */
     struct tdm_device *device; /* NULL: the host's memory */
@@ -35,8 +36,9 @@ typedef struct op_setting {
 typedef struct op_result {
     bool ran; /* false: the kernel does not fit, `why` says why, or the layout does not apply */
     char why[96];
-    int64_t y_count, x_count;
+    int64_t y_count, x_count, channels;
     float *y, *dx[TDM_MAX_INPUTS], *dparam[TDM_MAX_PARAMS], *buffer[TDM_MAX_BUFFERS];
+    float *sums; /* of dx[0], one for each of `channels`; NULL: not asked for */
     int64_t counter;
     tdm_status status; /* of the kernel; on failure there are no results */
 } op_result;
@@ -64,7 +66,7 @@ const char *op_data_name(const op_data *data);
 
 /* |got - want| <= tolerance * max|want|, NaN equal to NaN; prints and counts the worst element otherwise. */
 bool op_near(const char *what, const float *got, const float *want, int64_t count, double tolerance);
-/* All results of two runs, gradients included when training. */
+/* All results of two runs, gradients included when training; got's sums, where it has any, against want's dx. */
 bool op_results_near(const op_data *data, const op_result *got, const op_result *want, double tolerance);
 /* The same where got's y and dx were rounded to bf16 in the end and want's were not. Tolerance 0: they are equal to
  * want's, rounded; else a rounding may go the other way. */
