@@ -14,12 +14,22 @@ static void add_value(char *out, size_t bytes, const tdm_plan *plan, int value) 
     snprintf(out + at, bytes - at, "%s%s", at ? " " : "", plan->values[value].name);
 }
 
-static void add_params(char *out, size_t bytes, const tdm_plan *plan, const tdm_plan_node *node, const char *prefix) {
+static void add_param(char *out, size_t bytes, const tdm_plan *plan, int param, const char *prefix) {
+    size_t at = strlen(out);
+    if (at + 2 >= bytes) return;
+    snprintf(out + at, bytes - at, "%s%s%s", at ? " " : "", prefix, plan->params[param].name);
+}
+
+static void add_params(char *out, size_t bytes, const tdm_plan *plan, const tdm_plan_node *node) {
+    for (int i = 0; i < node->desc.param_count; i++) add_param(out, bytes, plan, node->param[i], "");
+}
+
+/* Those that this node writes: its own, but for a bias that is summed elsewhere, and one that is summed here. */
+static void add_gradients(char *out, size_t bytes, const tdm_plan *plan, const tdm_plan_node *node) {
     for (int i = 0; i < node->desc.param_count; i++) {
-        size_t at = strlen(out);
-        if (at + 2 >= bytes) return;
-        snprintf(out + at, bytes - at, "%s%s%s", at ? " " : "", prefix, plan->params[node->param[i]].name);
+        if (i != 1 || !node->desc.bias_is_summed) add_param(out, bytes, plan, node->param[i], "d:");
     }
+    if (node->sums_for >= 0) add_param(out, bytes, plan, plan->nodes[node->sums_for].param[1], "d:");
 }
 
 static void print_place(char *out, size_t bytes, const tdm_plan *plan, int value) {
@@ -67,7 +77,7 @@ static void print_step(const tdm_plan *plan, int index, tdm_text *text) {
     const tdm_plan_node *node = &plan->nodes[step->index];
     if (step->kind == TDM_STEP_FORWARD) {
         for (int i = 0; i < node->desc.input_count; i++) add_value(reads, sizeof(reads), plan, node->x[i]);
-        add_params(reads, sizeof(reads), plan, node, "");
+        add_params(reads, sizeof(reads), plan, node);
         add_value(writes, sizeof(writes), plan, node->y);
         add_value(writes, sizeof(writes), plan, node->saved);
         print_place(place, sizeof(place), plan, node->y);
@@ -87,7 +97,7 @@ static void print_step(const tdm_plan *plan, int index, tdm_text *text) {
             adds = adds || node->dx_adds[i];
         }
         for (int i = 0; i < node->desc.input_count; i++) add_value(writes, sizeof(writes), plan, node->dx[i]);
-        add_params(writes, sizeof(writes), plan, node, "d:");
+        add_gradients(writes, sizeof(writes), plan, node);
         print_place(place, sizeof(place), plan, first_dx);
         snprintf(notes, sizeof(notes), "%s%s", node->kernel != NULL ? node->kernel->variant : "alias",
                  adds ? ", adds" : "");

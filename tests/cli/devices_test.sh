@@ -21,6 +21,23 @@ has "$out" "cuda:0 ECC         WARNING: on, 1 uncorrected error since"
 NVML_EMULATED_INIT=18 code 0 "$tandem" doctor
 has "$out" "NVML               WARNING: it does not start: Driver/library version mismatch"
 
+# The plan of a convolutional net on tensor cores: channels last from the batch on, no reorder, relus behind poolings,
+# biases' gradients where they come by.
+cat >conv.yaml <<'YAML'
+tandem: 1
+model:
+  input: [3, 16, 16]
+  layers: [conv2d: {out: 16, kernel: 3, padding: 1}, relu, maxpool2d: 2, conv2d: {out: 32, kernel: 3}, relu, maxpool2d: 2,
+           flatten, linear: 64, relu, linear: 10]
+data: {train: {format: synthetic}}
+loss: cross_entropy
+optimizer: {type: adam}
+train: {steps: 2, precision: bf16, batch: {per_device: 32}}
+parallel: {device: cuda}
+YAML
+code 0 "$tandem" plan conv.yaml
+golden plan-cuda.txt "$out"
+
 code 0 "$tandem" doctor --json
 has "$out" '},"devices":{"parallel.device":"auto takes cuda'
 has "$out" '"cuda:0 throttling":"none"'
