@@ -179,6 +179,7 @@ static void set_position(tdm_run *run, const tdm_ckpt_state *state) {
             run->step + (run->job->train.epochs - run->epoch) * run->steps_per_epoch - run->step_in_epoch;
     if (run->steps_total < run->step) run->steps_total = run->step;
     run->saved_at = state->step;
+    run->eval_waits = run->save_waits = false;
     run->eval_due = state->eval_due != 0;
     for (int64_t s = 0; s < run->step; s++) tdm__schedule_step(&run->schedule, (s + 1) % run->steps_per_epoch == 0);
 }
