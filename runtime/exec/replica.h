@@ -121,10 +121,9 @@ tdm_status tdm__replica_feed(tdm_replica *replica, const tdm_feed *feed);
 
 /* ---- a step ---- */
 
-/* The parts of a step's batch, in host memory, become rows that the executor can use once they are ingested. `ticket`
- * is the batch's own number: one that was prefetched is there already; TDM_NO_TICKET: it was not. The batch stays as it
- * is until the step has been settled. */
-#define TDM_NO_TICKET (-1)
+/* The parts of a step's batch, in host memory, become rows that the executor can use. `ticket` is the batch's own
+ * number, not below 0: what was prefetched last under it is there already. The batch stays as it is until the step has
+ * been settled. */
 tdm_status tdm__replica_place(tdm_replica *replica, const tdm_shard *parts, int count, int64_t ticket, tdm_rows *out);
 tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_step_values *values);
 /* Begins to bring the parts of a later step's batch to a discrete device, beside the work of this one. The batch stays

@@ -10,6 +10,8 @@
 #include "runtime/base/status.h"
 #include "runtime/exec/resident.h"
 
+enum { NO_TICKET = -1 };
+
 typedef struct place {
     char *packed;      /* `parts` blocks as the loader makes them */
     int64_t *position; /* where kernels read them: [parts][rows] */
@@ -17,7 +19,7 @@ typedef struct place {
     tdm_device_event *arrived; /* on the queue that leads up: all of this step's is here */
     tdm_device_event *left;    /* on the device's own: its work is done */
     bool used;                 /* `left` has been recorded */
-    int64_t ticket;            /* of the batch that is there or on its way; TDM_NO_TICKET */
+    int64_t ticket;            /* of the batch that is there or on its way; NO_TICKET */
 } place;
 
 struct tdm_stage {
@@ -99,13 +101,13 @@ static void close_place(place *p, tdm_device *device) {
     device->ops->release(device, p->x);
     if (p->arrived != NULL) device->ops->event_close(device, p->arrived);
     if (p->left != NULL) device->ops->event_close(device, p->left);
-    *p = (place){.ticket = TDM_NO_TICKET};
+    *p = (place){.ticket = NO_TICKET};
 }
 
 static tdm_status open_place(tdm_stage *s, place *p, const tdm_replica *replica) {
     tdm_device *device = replica->device;
     size_t rows = (size_t)s->rows * (size_t)s->parts;
-    p->ticket = TDM_NO_TICKET;
+    p->ticket = NO_TICKET;
     TDM_TRY(allocate(s, device, s->packing.bytes * (size_t)s->parts, &p->packed, "a batch on its way"));
     TDM_TRY(allocate(s, device, rows * sizeof(int64_t), &p->position, "the batch's positions"));
     TDM_TRY(allocate(s, device, rows * s->target_bytes, &p->target, "the batch's targets"));
@@ -212,10 +214,9 @@ tdm_status tdm__replica_place(tdm_replica *replica, const tdm_shard *parts, int 
     for (int i = 0; s == NULL && i < count; i++) out[i] = host_rows(&parts[i]);
     if (s == NULL) return TDM_OK;
     int index = next_place(s);
-    if (ticket == TDM_NO_TICKET || s->place[index].ticket != ticket)
-        TDM_TRY(send(s, replica, index, parts, count, ticket));
+    if (s->place[index].ticket != ticket) TDM_TRY(send(s, replica, index, parts, count, ticket));
     s->current = index;
-    s->place[index].ticket = TDM_NO_TICKET; /* from here on it is this step's */
+    s->place[index].ticket = NO_TICKET; /* from here on it is this step's */
     for (int i = 0; i < count; i++) {
         size_t first = (size_t)i * (size_t)s->rows;
         out[i] = (tdm_rows){.rows = parts[i].rows,
@@ -234,7 +235,7 @@ tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_shard *parts, i
 tdm_status tdm__replica_drop_prefetched(tdm_replica *replica) {
     tdm_stage *s = replica->stage;
     if (s == NULL) return TDM_OK;
-    for (int i = 0; i < TDM_PLACES; i++) s->place[i].ticket = TDM_NO_TICKET;
+    for (int i = 0; i < TDM_PLACES; i++) s->place[i].ticket = NO_TICKET;
     return replica->device->ops->finish(replica->device, s->up);
 }
 
