@@ -12,7 +12,7 @@ static const struct {
 };
 
 const char *tdm__env(tdm_env_key key) {
-    return getenv(variable[key].name);
+    return secure_getenv(variable[key].name);
 }
 
 const char *tdm__env_name(tdm_env_key key) {
@@ -25,7 +25,7 @@ const char *tdm__env_help(tdm_env_key key) {
 
 const char *tdm__env_by_name(const char *name) {
     for (int i = 0; i < TDM_ENV_COUNT; i++)
-        if (strcmp(variable[i].name, name) == 0) return getenv(name);
+        if (strcmp(variable[i].name, name) == 0) return secure_getenv(name);
     return NULL;
 }
 

@@ -23,6 +23,8 @@ same_output() {
 }
 
 "$cmake" --install "$build" --prefix "$work/first" >"$work/log" || { cat "$work/log"; exit 1; }
+DESTDIR="$work/staged" "$cmake" --install "$build" --prefix /usr >"$work/log" || { cat "$work/log"; exit 1; }
+bash "$(dirname "$0")/search_paths.sh" "$work/first" "$work/staged"
 mv "$work/first" "$work/moved"
 prefix=$work/moved
 
@@ -54,4 +56,5 @@ for form in tandem tandem_static; do
     "$work/consumer/embed_$form" >"$work/$form"
     same_output "$work/$form"
 done
+bash "$(dirname "$0")/search_paths.sh" "$work/embed" "$work/consumer"
 echo "install: moved, found by pkg-config and by CMake, shared and static"

@@ -1,6 +1,10 @@
 /* The default host, log lines, clocks and the environment. */
 #include <stdint.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <tandem/tandem.h>
 
@@ -82,4 +86,53 @@ TEST(environment) {
     }
 }
 
-TEST_MAIN(RUN(default_host); RUN(log_lines); RUN(clocks); RUN(environment);)
+/* This program again, with other rights than its caller's: variables that name code are not believed. */
+static int with_rights(void) {
+    if (getauxval(AT_SECURE) == 0) return 77;
+    CHECK(tdm__env(TDM_ENV_MODULE_PATH) == NULL);
+    CHECK(tdm__env(TDM_ENV_CUDA_LIBRARIES) == NULL);
+    CHECK(tdm__env_by_name("TANDEM_CUDA_LIBRARIES") == NULL);
+    return tdm_test_failures != 0;
+}
+
+/* A copy that belongs to nobody and has the set-user-ID bit; false if it could not be made. */
+static bool make_copy(const char *path) {
+    char command[300];
+    snprintf(command, sizeof(command), "cp /proc/%d/exe '%s'", (int)getpid(), path);
+    return system(command) == 0 && chown(path, 65534, 65534) == 0 && chmod(path, 04755) == 0;
+}
+
+TEST(environment_of_programs_with_rights) {
+    char folder[] = "/tmp/tandem-env-XXXXXX", path[64];
+    if (geteuid() != 0) {
+        fprintf(stderr, "only root can make a program with other rights: not tried\n");
+        return;
+    }
+    REQUIRE(mkdtemp(folder) != NULL && chmod(folder, 0755) == 0);
+    snprintf(path, sizeof(path), "%s/copy", folder);
+    REQUIRE(make_copy(path));
+    setenv("TANDEM_MODULE_PATH", "/planted", 1);
+    setenv("TANDEM_CUDA_LIBRARIES", "/planted", 1);
+    pid_t child = fork();
+    if (child == 0) {
+        execl(path, path, "with-rights", (char *)NULL);
+        _exit(1);
+    }
+    int end = -1;
+    CHECK(child > 0 && waitpid(child, &end, 0) == child && WIFEXITED(end));
+    if (WEXITSTATUS(end) == 77)
+        fprintf(stderr, "%s ignores set-user-ID bits: not tried\n", folder);
+    else
+        CHECK_INT(WEXITSTATUS(end), 0);
+    unlink(path);
+    rmdir(folder);
+}
+
+TEST_MAIN({
+    if (argc > 1) return with_rights();
+    RUN(default_host);
+    RUN(log_lines);
+    RUN(clocks);
+    RUN(environment);
+    RUN(environment_of_programs_with_rights);
+})
