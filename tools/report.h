@@ -12,14 +12,21 @@ typedef struct series {
     double *x, *y;
 } series;
 
-enum { REPORT_PHASES = 11 };
+enum { PHASE_COMM = 7, PHASE_COMM_EXPOSED, PHASE_OPTIMIZER, PHASE_STEP, REPORT_PHASES };
 extern const char *const report_phases[REPORT_PHASES]; /* as in metrics.jsonl: "data" ... "step" */
+
+/* One line of the configuration: "train.batch.per_device" and "32". */
+typedef struct report_setting {
+    char *key, *value;
+} report_setting;
 
 typedef struct report_run {
     char *dir, *label; /* label: the mode, or the folder's name */
     json_t *summary;   /* an object, empty if there is none */
     json_t *environment;
-    char *config;                /* config.resolved.yaml, "" if there is none */
+    char *config;            /* config.resolved.yaml, "" if there is none */
+    report_setting *setting; /* the same, key by key */
+    size_t setting_count, setting_room;
     series loss, lr, speed;      /* by step */
     series eval_loss, accuracy;  /* by step */
     double phase[REPORT_PHASES]; /* mean milliseconds of a step; NaN: the mode has no such phase */
@@ -37,6 +44,11 @@ const char *report_text(const report_run *run, const char *key); /* "" if absent
 char *report_page(const report_run *runs, int count, const json_t *verdict, bool chinese, size_t *bytes);
 /* The same into a file. */
 int report_write(const char *path, const report_run *runs, int count, const json_t *verdict, bool chinese);
+
+/* ---- report_config.c ---- */
+void report_read_settings(report_run *run); /* out of run->config */
+void report_free_settings(report_run *run);
+const char *report_setting_of(const report_run *run, const char *key); /* NULL: the run has no such key */
 
 /* ---- report_svg.c ---- */
 typedef struct chart_line {

@@ -93,6 +93,7 @@ int report_read(report_run *run, const char *dir) {
     run->environment = read_object(dir, "env.json");
     run->config = read_part(dir, "config.resolved.yaml");
     if (!run->config) run->config = text_copy("");
+    report_read_settings(run);
     prefer_summary_phases(run);
     const char *mode = report_text(run, "mode");
     const char *slash = strrchr(dir, '/');
@@ -109,6 +110,7 @@ void report_free(report_run *run) {
     free(run->dir);
     free(run->label);
     free(run->config);
+    report_free_settings(run);
     json_decref(run->summary);
     json_decref(run->environment);
     series *all[] = {&run->loss, &run->lr, &run->speed, &run->eval_loss, &run->accuracy};

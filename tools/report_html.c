@@ -10,7 +10,7 @@
 static const char style[] =
     ":root{--bg:#fff;--fg:#1c2128;--dim:#656d76;--rule:#d8dee4;--c0:#0969da;--c1:#bc4c00;--c2:#1a7f37;--c3:#8250df;"
     "--p0:#8c959f;--p1:#d4a72c;--p2:#bf8700;--p3:#0969da;--p4:#bc4c00;--p5:#1a7f37;--p6:#54aeff;--p7:#cf222e;"
-    "--p8:#8250df}"
+    "--p8:#8250df;--p9:#afb8c1}"
     "@media(prefers-color-scheme:dark){:root{--bg:#0d1117;--fg:#e6edf3;--dim:#8d96a0;--rule:#30363d;--c0:#58a6ff;--c1:#f0883e;"
     "--c2:#3fb950;--c3:#bc8cff;--p6:#1f6feb}}"
     "*{box-sizing:border-box}body{background:var(--bg);color:var(--fg);margin:2rem auto;max-width:1360px;padding:0 1rem;"
@@ -24,6 +24,7 @@ static const char style[] =
     ".s3{stroke:var(--c3);stroke-dasharray:8 3 2 3}.dot{stroke:none}circle.s0{fill:var(--c0)}circle.s1{fill:var(--c1)}"
     "circle.s2{fill:var(--c2)}circle.s3{fill:var(--c3)}.p0{fill:var(--p0)}.p1{fill:var(--p1)}.p2{fill:var(--p2)}"
     ".p3{fill:var(--p3)}.p4{fill:var(--p4)}.p5{fill:var(--p5)}.p6{fill:var(--p6)}.p7{fill:var(--p7)}.p8{fill:var(--p8)}"
+    ".p9{fill:var(--p9)}"
     "table{border-collapse:collapse;font-variant-numeric:tabular-nums}td,th{padding:.2rem .9rem .2rem 0;"
     "text-align:left;vertical-align:top;border-bottom:1px solid var(--rule)}th{font-weight:600}"
     "pre{overflow:auto;font:13px/1.45 ui-monospace,Menlo,Consolas,monospace;border:1px solid var(--rule);padding:.7rem}"
@@ -152,18 +153,30 @@ static void charts(const page *p) {
     fputs("</div>\n", p->to);
 }
 
-/* The stack holds what a step waits for: communication that is hidden behind backward is in the table only. */
+/* The parts of the stack are the phases up to the optimizer, with what a step waited for communication in one, and last
+ * what no phase measured: a bar is as long as its step. */
+enum { PART_COMM = PHASE_COMM, PART_OPTIMIZER, PART_OTHER, PARTS };
+
+static void stack_parts(const report_run *run, double parts[PARTS]) {
+    double hidden = run->phase[PHASE_COMM], exposed = run->phase[PHASE_COMM_EXPOSED], sum = 0;
+    memcpy(parts, run->phase, PART_COMM * sizeof *parts);
+    parts[PART_COMM] = isfinite(exposed) ? exposed : hidden; /* a mode that measures one kind hides nothing */
+    parts[PART_OPTIMIZER] = run->phase[PHASE_OPTIMIZER];
+    for (int k = 0; k < PART_OTHER; k++) sum += isfinite(parts[k]) ? parts[k] : 0;
+    parts[PART_OTHER] = fmax(0, run->phase[PHASE_STEP] - sum);
+}
+
 static void phases(const page *p) {
-    static const int stacked[] = {0, 1, 2, 3, 4, 5, 6, 8, 9};
-    enum { PARTS = sizeof stacked / sizeof stacked[0] };
     const char *names[PARTS];
     const char **rows = memory_new((size_t)p->count, sizeof *rows);
     double *values = memory_new((size_t)p->count * PARTS, sizeof *values);
     char text[32];
-    for (int k = 0; k < PARTS; k++) names[k] = report_phases[stacked[k]];
+    memcpy(names, report_phases, PART_OPTIMIZER * sizeof *names);
+    names[PART_OPTIMIZER] = report_phases[PHASE_OPTIMIZER];
+    names[PART_OTHER] = word(p, WORD_OTHER);
     for (int i = 0; i < p->count; i++) {
         rows[i] = p->runs[i].label;
-        for (int k = 0; k < PARTS; k++) values[i * PARTS + k] = p->runs[i].phase[stacked[k]];
+        stack_parts(&p->runs[i], values + (ptrdiff_t)i * PARTS);
     }
     heading(p, WORD_PHASES);
     fputs("<div class=\"charts\">\n", p->to);
@@ -210,27 +223,50 @@ static void verdict(const page *p, const json_t *compare) {
 
 /* ---- configuration: whole for one run, only what differs for several ---- */
 
-static void config_differences(const page *p) {
-    const char *a = p->runs[0].config, *b = p->runs[1].config;
-    bool any = false;
-    fputs("<table>", p->to);
-    while (*a && *b) { /* the same keys in the same order: both were printed from one table */
-        size_t na = strcspn(a, "\n"), nb = strcspn(b, "\n");
-        if (na != nb || memcmp(a, b, na) != 0) {
-            char *left = text_format("%.*s", (int)na, a), *right = text_format("%.*s", (int)nb, b);
-            fputs("<tr><td><code>", p->to);
-            html_text(p->to, left);
-            fputs("</code></td><td><code>", p->to);
-            html_text(p->to, right);
-            fputs("</code></td></tr>\n", p->to);
-            free(left);
-            free(right);
-            any = true;
-        }
-        a += na + (a[na] == '\n');
-        b += nb + (b[nb] == '\n');
+/* The first run that has this key tells of it, so that each is told once. */
+static bool is_told(const page *p, int run, const char *key) {
+    for (int i = 0; i < run; i++) {
+        if (report_setting_of(&p->runs[i], key)) return true;
     }
-    fputs("</table>", p->to);
+    return false;
+}
+
+static bool differs(const page *p, const report_setting *setting) {
+    for (int i = 0; i < p->count; i++) {
+        const char *value = report_setting_of(&p->runs[i], setting->key);
+        if (!value || strcmp(value, setting->value) != 0) return true;
+    }
+    return false;
+}
+
+static void difference_row(const page *p, const char *key) {
+    fputs("<tr><th><code>", p->to);
+    html_text(p->to, key);
+    fputs("</code></th>", p->to);
+    for (int i = 0; i < p->count; i++) {
+        const char *value = report_setting_of(&p->runs[i], key);
+        fputs("<td><code>", p->to);
+        html_text(p->to, value ? value : "-");
+        fputs("</code></td>", p->to);
+    }
+    fputs("</tr>\n", p->to);
+}
+
+static void config_differences(const page *p) {
+    bool any = false;
+    for (int i = 0; i < p->count; i++) {
+        for (size_t k = 0; k < p->runs[i].setting_count; k++) {
+            const report_setting *setting = &p->runs[i].setting[k];
+            if (is_told(p, i, setting->key) || !differs(p, setting)) continue;
+            if (!any) {
+                fputs("<table><tr><th></th>", p->to);
+                run_heads(p);
+            }
+            any = true;
+            difference_row(p, setting->key);
+        }
+    }
+    if (any) fputs("</table>\n", p->to);
     if (!any) fprintf(p->to, "<p class=\"dim\">%s</p>\n", word(p, WORD_NO_DIFFERENCE));
 }
 

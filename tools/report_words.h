@@ -25,6 +25,7 @@
     X(CURVES, "Curves", "曲线")                                                                                 \
     X(PHASES, "Where a step spends its time", "每步耗时分布")                                                   \
     X(STEP_MS, "milliseconds per step (communication: the part not hidden)", "每步毫秒数 (通信仅计未隐藏部分)") \
+    X(OTHER, "other", "其他")                                                                                   \
     X(VERDICT, "Verdict", "结论")                                                                               \
     X(EQUAL_BITS, "Equal bits: parameters, buffers and optimizer state.", "参数、缓冲区与优化器状态逐位相同。") \
     X(WITHIN, "Within the tolerance.", "在容差之内。")                                                          \

@@ -20,6 +20,25 @@ has "$err" "holds a run already"
 code 0 "$tandem" compare toy.yaml --modes single,dp,ddp --steps 6 --out d --tolerance loss=1e-6,params=1e-6
 has "$out" "single"
 [ -e d/one-device ] && fail "a run on one device was made twice"
+has d/report.html '<th><code>parallel.mode</code></th><td><code>single</code></td><td><code>dp</code></td><td><code>ddp</code></td>'
+hasnt d/report.html '<th><code>optimizer.lr</code></th>'
+
+# A bar of the page is as long as its step: communication that nothing hides counts, and so does what no phase measures.
+made_run() { # NAME MODE PHASES
+    mkdir "$1"
+    echo '{"kind":"train","step":1,"loss":1}' >"$1/metrics.jsonl"
+    echo "{\"mode\":\"$2\",\"ms\":{$3}}" >"$1/summary.json"
+}
+made_run slow dp '"forward":40,"backward":20,"comm":25,"optimizer":5,"step":100'
+made_run fast ddp '"forward":50,"comm":30,"comm_exposed":3,"step":53'
+printf 'optimizer:\n  type: sgd\n  momentum: 0.9\n' >slow/config.resolved.yaml
+printf 'optimizer:\n  type: adam\n' >fast/config.resolved.yaml
+code 0 "$tandem" report slow --against fast
+for bar in 'comm 25 ms</title>' 'other 10 ms</title>' '>100 ms</text>' 'comm 3 ms</title>' '>53 ms</text>'; do
+    has slow/report.html "$bar"
+done
+hasnt slow/report.html 'comm 30 ms</title>'
+has slow/report.html '<th><code>optimizer.momentum</code></th><td><code>0.9</code></td><td><code>-</code></td>'
 code 2 "$tandem" compare toy.yaml --modes dp,tp
 code 2 "$tandem" compare toy.yaml --tolerance loss=small
 code 3 "$tandem" compare toy.yaml optimizer.lr=fast
