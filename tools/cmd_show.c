@@ -93,15 +93,17 @@ const tool_verb verb_show = {"show",
                              run_show};
 
 const tool_verb verb_explain = {"explain",
-                                "KEY",
+                                "[KEY]",
                                 "one key's type, default, range and meaning",
-                                "KEY is a key of the file, a section, a kind of layer, or `layers` for all of them.\n\n"
+                                "KEY is a key of the file, a section, a kind of layer, or `layers` for all of them.\n"
+                                "Without KEY the sections are listed.\n\n"
                                 "examples:\n"
+                                "  tandem explain\n"
                                 "  tandem explain optimizer.lr\n"
                                 "  tandem explain parallel\n"
                                 "  tandem explain conv2d --lang zh",
                                 {{"--lang", "en|zh", "language of the text (en)"}},
-                                1,
+                                0,
                                 1,
                                 false,
                                 run_explain};

@@ -60,6 +60,12 @@ code 0 "$tandem" explain optimizer.lr
 golden explain-lr.txt "$out"
 code 0 "$tandem" explain conv2d --lang zh
 code 0 "$tandem" explain layers
+code 0 "$tandem" explain
+for section in tandem seed model data loss optimizer schedule train parallel eval checkpoint run log; do
+    grep -qE "^  $section +[^ ]" "$out" || fail "explain alone does not list $section"
+done
+code 0 "$tandem" explain --lang zh
+has "$out" "优化器"
 code 0 "$tandem" schema -o schema.json
 has schema.json "draft-07"
 
