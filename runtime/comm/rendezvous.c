@@ -1,15 +1,15 @@
 /* Ranks that somebody else has started meet on a local socket, where rank 0 hands out the descriptor of their memory.
  *
  * An abstract socket has no file and ends with its process. Its name holds the user and a hash of what tells the job
- * from others (port, run number); both ends check the other's user, so that nobody else can slip in or listen. */
+ * from others (port, run number); both ends check the other's user, so that nobody else can slip in or listen (door.c).
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,9 +17,10 @@
 #include "runtime/base/hash.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/launch.h"
+#include "runtime/comm/door.h"
 #include "runtime/comm/shm/shm.h"
 
-enum { BACKLOG = 64, RETRY_MS = 20, HELLO_MS = 1000, WHERE_TEXT = 160, REFUSAL_TEXT = 200 };
+enum { RETRY_MS = 20, HELLO_MS = 1000, REFUSAL_TEXT = 200 };
 
 static const char magic[8] = "tdmmeet1";
 
@@ -37,10 +38,7 @@ typedef struct answer {
 typedef struct meeting {
     const tdm_launch_facts *facts;
     uint64_t job; /* hash of what tells it from others */
-    struct sockaddr_un address;
-    socklen_t address_bytes;
-    bool is_file;
-    char where[WHERE_TEXT]; /* for messages */
+    tdm_door door;
     int64_t timeout_ms, deadline_ns;
 } meeting;
 
@@ -48,7 +46,8 @@ typedef struct meeting {
 
 static tdm_status find_place(meeting *m, const char *init_method) {
     static const char file_scheme[] = "file://";
-    char key[512], base[sizeof(m->address.sun_path)];
+    tdm_door *door = &m->door;
+    char key[512], base[sizeof(door->address.sun_path)];
     bool is_env = init_method == NULL || strcmp(init_method, "env") == 0;
     if (!is_env && strncmp(init_method, file_scheme, strlen(file_scheme)) != 0 &&
         strncmp(init_method, "tcp://", 6) != 0)
@@ -59,29 +58,29 @@ static tdm_status find_place(meeting *m, const char *init_method) {
     else
         snprintf(key, sizeof(key), "%s %s", is_env ? "" : init_method, m->facts->job);
     m->job = tdm__hash64(key, strlen(key), 0);
-    m->address.sun_family = AF_UNIX;
-    m->is_file = !is_env && strncmp(init_method, file_scheme, strlen(file_scheme)) == 0;
-    if (m->is_file) {
+    door->address.sun_family = AF_UNIX;
+    door->is_file = !is_env && strncmp(init_method, file_scheme, strlen(file_scheme)) == 0;
+    if (door->is_file) {
         const char *path = init_method + strlen(file_scheme);
         int length = snprintf(base, sizeof(base), "%s.tandem", path);
         if (path[0] != '/' || (size_t)length >= sizeof(base))
             TDM_FAIL(TDM_E_USAGE, "init_method file:// wants an absolute path of at most %zu bytes, got '%s'",
                      sizeof(base) - sizeof(".tandem"), path);
-        memcpy(m->address.sun_path, base, (size_t)length + 1);
-        m->address_bytes = (socklen_t)sizeof(m->address);
-        snprintf(m->where, sizeof(m->where), "%s", base);
+        memcpy(door->address.sun_path, base, (size_t)length + 1);
+        door->address_bytes = (socklen_t)sizeof(door->address);
+        snprintf(door->where, sizeof(door->where), "%s", base);
         return TDM_OK;
     }
     int length =
-        snprintf(base, sizeof(base), "tandem-%lu-%016llx", (unsigned long)getuid(), (unsigned long long)m->job);
-    memcpy(m->address.sun_path + 1, base, (size_t)length);
-    m->address_bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+        snprintf(base, sizeof(base), "tandem-%lu-%016llx", (unsigned long)geteuid(), (unsigned long long)m->job);
+    memcpy(door->address.sun_path + 1, base, (size_t)length);
+    door->address_bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
     if (!is_env)
-        snprintf(m->where, sizeof(m->where), "%.100s", init_method);
+        snprintf(door->where, sizeof(door->where), "%.100s", init_method);
     else if (m->facts->master_port != 0)
-        snprintf(m->where, sizeof(m->where), "port %d of this host", m->facts->master_port);
+        snprintf(door->where, sizeof(door->where), "port %d of this host", m->facts->master_port);
     else
-        snprintf(m->where, sizeof(m->where), "this host");
+        snprintf(door->where, sizeof(door->where), "this host");
     return TDM_OK;
 }
 
@@ -96,23 +95,6 @@ static int ms_left(const meeting *m, int most) {
 static bool readable(int fd, int ms) {
     struct pollfd entry = {.fd = fd, .events = POLLIN};
     return poll(&entry, 1, ms) == 1;
-}
-
-static bool is_same_user(int fd) {
-    struct ucred peer;
-    socklen_t bytes = sizeof(peer);
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == getuid();
-}
-
-static tdm_status open_socket(int *out) {
-    *out = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (*out < 0) TDM_FAIL(TDM_E_COMM, "rendezvous: cannot open a local socket: %s", strerrordesc_np(errno));
-    return TDM_OK;
-}
-
-static int try_connect(const meeting *m, int socket_fd) {
-    const struct sockaddr *address = (const struct sockaddr *)&m->address;
-    return connect(socket_fd, address, m->address_bytes) == 0 ? 0 : errno;
 }
 
 static bool send_answer(int to, const answer *what, int fd) {
@@ -155,38 +137,6 @@ static ssize_t receive_answer(int from, answer *what, int *fd) {
 
 /* ---- rank 0 ---- */
 
-/* A socket file of a job that was killed refuses connections: it is taken over. */
-static bool is_stale(const meeting *m) {
-    int probe;
-    if (!m->is_file || open_socket(&probe) != TDM_OK) return false;
-    bool stale = try_connect(m, probe) == ECONNREFUSED;
-    close(probe);
-    return stale;
-}
-
-static tdm_status listen_here(const meeting *m, int *out) {
-    int listener;
-    *out = -1;
-    TDM_TRY(open_socket(&listener));
-    (void)fchmod(listener, S_IRUSR | S_IWUSR); /* of the file that bind makes */
-    const struct sockaddr *address = (const struct sockaddr *)&m->address;
-    int result = bind(listener, address, m->address_bytes);
-    if (result != 0 && errno == EADDRINUSE && is_stale(m)) {
-        unlink(m->address.sun_path);
-        result = bind(listener, address, m->address_bytes);
-    }
-    if (result == 0) result = listen(listener, BACKLOG);
-    int error = errno;
-    if (result != 0) close(listener);
-    if (result != 0 && error == EADDRINUSE)
-        TDM_FAIL(TDM_E_COMM,
-                 "rendezvous at %s: another job is meeting there; give each job its own MASTER_PORT or init_method",
-                 m->where);
-    if (result != 0) TDM_FAIL(TDM_E_COMM, "rendezvous at %s: %s", m->where, strerrordesc_np(error));
-    *out = listener;
-    return TDM_OK;
-}
-
 /* Why this one is not let in; "" if it is. */
 static void judge(const meeting *m, const hello *who, const bool *served, answer *out) {
     *out = (answer){0};
@@ -209,7 +159,7 @@ static void judge(const meeting *m, const hello *who, const bool *served, answer
 static tdm_status serve_one(const meeting *m, int visitor, int fd, bool *served, int *left) {
     hello who;
     answer reply;
-    if (!is_same_user(visitor) || !readable(visitor, ms_left(m, HELLO_MS))) return TDM_OK;
+    if (!tdm__door_is_same_user(visitor) || !readable(visitor, ms_left(m, HELLO_MS))) return TDM_OK;
     if (recv(visitor, &who, sizeof(who), 0) != (ssize_t)sizeof(who) || memcmp(who.magic, magic, sizeof(magic)) != 0)
         return TDM_OK;
     judge(m, &who, served, &reply);
@@ -221,7 +171,7 @@ static tdm_status serve_one(const meeting *m, int visitor, int fd, bool *served,
     if (who.job == m->job && who.world != m->facts->world)
         TDM_FAIL(TDM_E_USAGE,
                  "rendezvous at %s: rank 0 was told of %d ranks, rank %d of %d; start all ranks with one number",
-                 m->where, m->facts->world, who.rank, who.world);
+                 m->door.where, m->facts->world, who.rank, who.world);
     return TDM_OK;
 }
 
@@ -234,7 +184,7 @@ static tdm_status missing_ranks(const meeting *m, const bool *served) {
             snprintf(list + used, sizeof(list) - used, "%s%d", count++ > 0 ? ", " : "", r);
     }
     TDM_FAIL(TDM_E_COMM, "rendezvous at %s: rank 0 waited %lld ms for rank%s %s; start all ranks on this host",
-             m->where, (long long)m->timeout_ms, count == 1 ? "" : "s", list);
+             m->door.where, (long long)m->timeout_ms, count == 1 ? "" : "s", list);
 }
 
 static tdm_status serve(const meeting *m, int listener, int fd) {
@@ -251,14 +201,13 @@ static tdm_status serve(const meeting *m, int listener, int fd) {
     return TDM_OK;
 }
 
-static tdm_status host(const meeting *m, int *fd) {
+static tdm_status host(meeting *m, int *fd) {
     int made, listener;
     TDM_TRY(tdm__shm_create_file(&made, m->facts->world, false));
-    tdm_status status = listen_here(m, &listener);
+    tdm_status status = tdm__door_listen(&m->door, &listener);
     if (status == TDM_OK) {
         status = serve(m, listener, made);
-        if (m->is_file) unlink(m->address.sun_path);
-        close(listener);
+        tdm__door_leave(&m->door, listener);
     }
     if (status == TDM_OK) {
         *fd = made;
@@ -278,25 +227,21 @@ static tdm_status visit(const meeting *m, int *fd) {
     hello self = {.job = m->job, .rank = m->facts->rank, .world = m->facts->world};
     answer reply;
     memcpy(self.magic, magic, sizeof(magic));
-    TDM_TRY(open_socket(&visitor));
-    int error = try_connect(m, visitor);
-    bool foreign = error == 0 && !is_same_user(visitor);
+    TDM_TRY(tdm__door_visit(&m->door, &visitor));
+    if (visitor < 0) return TDM_OK;
     ssize_t bytes = -1;
-    if (error == 0 && !foreign && send(visitor, &self, sizeof(self), MSG_NOSIGNAL) == (ssize_t)sizeof(self)) {
+    if (send(visitor, &self, sizeof(self), MSG_NOSIGNAL) == (ssize_t)sizeof(self)) {
         while (tdm__now_ns() < m->deadline_ns && !readable(visitor, ms_left(m, HELLO_MS))) continue;
         bytes = receive_answer(visitor, &reply, fd);
     }
     close(visitor);
-    if (foreign) TDM_FAIL(TDM_E_COMM, "rendezvous at %s: a process of another user listens there", m->where);
-    if (error != 0 && error != ECONNREFUSED && error != ENOENT && error != EAGAIN && error != EINTR)
-        TDM_FAIL(TDM_E_COMM, "rendezvous at %s: %s", m->where, strerrordesc_np(error));
     if (bytes != (ssize_t)sizeof(reply) || memcmp(reply.magic, magic, sizeof(magic)) != 0) {
         if (*fd >= 0) close(*fd);
         *fd = -1;
         return TDM_OK;
     }
     reply.refusal[REFUSAL_TEXT - 1] = '\0';
-    if (reply.refusal[0] != '\0') TDM_FAIL(TDM_E_USAGE, "rendezvous at %s: %s", m->where, reply.refusal);
+    if (reply.refusal[0] != '\0') TDM_FAIL(TDM_E_USAGE, "rendezvous at %s: %s", m->door.where, reply.refusal);
     return TDM_OK;
 }
 
@@ -309,7 +254,7 @@ static tdm_status join(const meeting *m, int *fd) {
     TDM_FAIL(TDM_E_COMM,
              "rendezvous at %s: rank %d waited %lld ms for rank 0; start all ranks on this host, with the same "
              "MASTER_PORT or init_method",
-             m->where, m->facts->rank, (long long)m->timeout_ms);
+             m->door.where, m->facts->rank, (long long)m->timeout_ms);
 }
 
 /* ---- the call ---- */

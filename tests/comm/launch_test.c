@@ -1,5 +1,6 @@
 /* Whose rank is this process, by the variables of each launcher; and how ranks find one another. */
 #include <signal.h>
+#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -7,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/base/hash.h"
 #include "runtime/comm/comm.h"
 #include "runtime/comm/launch.h"
 #include "tests/support/tdm_test.h"
@@ -214,6 +216,97 @@ TEST(a_stale_socket_is_taken_over) {
     CHECK(access(address.sun_path, F_OK) != 0);
 }
 
+static void refused_host(int rank, int world, const char *job, const char *init_method) {
+    int fd;
+    tdm_launch_facts facts = facts_of(rank, world, job);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, init_method, 20000), TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), "give init_method another name");
+    CHECK_INT(fd, -1);
+}
+
+/* What is no dead socket of this user stays as it is. */
+TEST(other_files_are_not_removed) {
+    char method[128], path[120], target[120], text[8] = "";
+    snprintf(method, sizeof(method), "file://%s/kept", folder);
+    snprintf(path, sizeof(path), "%s/kept.tandem", folder);
+    snprintf(target, sizeof(target), "%s/target", folder);
+    FILE *file = fopen(path, "w");
+    REQUIRE(file != NULL && fputs("mine", file) >= 0 && fclose(file) == 0);
+    CHECK_INT(end_of(in_child(refused_host, 0, 2, "kept", method)), 0);
+    file = fopen(path, "r");
+    REQUIRE(file != NULL && fgets(text, sizeof(text), file) != NULL && fclose(file) == 0);
+    CHECK_TEXT(text, "mine");
+    REQUIRE(rename(path, target) == 0 && symlink(target, path) == 0);
+    CHECK_INT(end_of(in_child(refused_host, 0, 2, "kept", method)), 0);
+    CHECK(access(target, F_OK) == 0 && unlink(path) == 0 && unlink(target) == 0);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strcpy(address.sun_path, path);
+    int other = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    REQUIRE(bind(other, (const struct sockaddr *)&address, sizeof(address)) == 0 && listen(other, 1) == 0);
+    CHECK_INT(end_of(in_child(refused_host, 0, 2, "kept", method)), 0);
+    close(other);
+    if (geteuid() == 0) {
+        REQUIRE(lchown(path, 65534, 65534) == 0);
+        CHECK_INT(end_of(in_child(refused_host, 0, 2, "kept", method)), 0);
+    }
+    CHECK_INT(unlink(path), 0);
+}
+
+/* The name of the socket at which children of this process meet for `job`: see facts_of. */
+static socklen_t name_of(struct sockaddr_un *address, const char *job, const char *end) {
+    char key[128];
+    snprintf(key, sizeof(key), " %s-%ld", job, (long)getpid());
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int length =
+        snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "tandem-%lu-%016llx%s", (unsigned long)geteuid(),
+                 (unsigned long long)tdm__hash64(key, strlen(key), 0), end);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
+static pid_t stranger(const char *job, int type, bool listens) {
+    int ready[2];
+    char byte;
+    static const char *const end[] = {"", "-0123456789abcdef"};
+    struct sockaddr_un address[2];
+    socklen_t bytes[2];
+    for (int i = 0; i < 2; i++) bytes[i] = name_of(&address[i], job, end[i]);
+    if (pipe(ready) != 0) return -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        bool good = setgid(65534) == 0 && setuid(65534) == 0;
+        for (int i = 0; good && i < 2; i++) {
+            int fd = socket(AF_UNIX, type, 0);
+            good = bind(fd, (const struct sockaddr *)&address[i], bytes[i]) == 0 && (!listens || listen(fd, 64) == 0);
+        }
+        if (good && write(ready[1], "", 1) == 1) pause();
+        _exit(1);
+    }
+    close(ready[1]);
+    if (read(ready[0], &byte, 1) != 1) pid = -1;
+    close(ready[0]);
+    return pid;
+}
+
+/* Another user who is there first keeps nobody from meeting, and nobody meets him. */
+TEST(a_name_cannot_be_taken) {
+    static const struct {
+        int type;
+        bool listens;
+    } kind[] = {{SOCK_SEQPACKET, true}, {SOCK_SEQPACKET, false}, {SOCK_STREAM, true}};
+    if (geteuid() != 0) {
+        fprintf(stderr, "only root can play another user: not tried\n");
+        return;
+    }
+    for (int i = 0; i < 3; i++) {
+        pid_t other = stranger("squatted", kind[i].type, kind[i].listens);
+        REQUIRE(other > 0);
+        all_meet(3, "squatted", NULL);
+        kill(other, SIGKILL);
+        end_of(other);
+    }
+}
+
 static void lonely_host(int rank, int world, const char *job, const char *init_method) {
     int fd;
     tdm_launch_facts facts = facts_of(rank, world, job);
@@ -346,6 +439,8 @@ TEST_MAIN({
     RUN(ranks_meet);
     RUN(an_inherited_descriptor_wins);
     RUN(a_stale_socket_is_taken_over);
+    RUN(other_files_are_not_removed);
+    RUN(a_name_cannot_be_taken);
     RUN(whoever_does_not_come);
     RUN(whoever_must_not_come);
     RUN(ranks_of_two_numbers);

@@ -1,0 +1,193 @@
+/* Where ranks meet: a socket with a file, or an abstract one.
+ *
+ * Whoever comes first has a name in the abstract space, another user too. So the name alone is never believed: both
+ * ends ask the system for the other's user. Where a stranger holds the job's name, rank 0 takes that name with a random
+ * end, and the others look for it in the system's list of sockets. */
+#include "runtime/comm/door.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/status.h"
+
+enum { BACKLOG = 64, UNREADY_TRIES = 10, UNREADY_MS = 20 };
+
+bool tdm__door_is_same_user(int fd) {
+    struct ucred peer;
+    socklen_t bytes = sizeof(peer);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == geteuid();
+}
+
+static tdm_status open_socket(int *out) {
+    *out = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (*out < 0) TDM_FAIL(TDM_E_COMM, "rendezvous: cannot open a local socket: %s", strerrordesc_np(errno));
+    return TDM_OK;
+}
+
+static int name_bytes(const tdm_door *door) {
+    return (int)(door->address_bytes - offsetof(struct sockaddr_un, sun_path) - 1);
+}
+
+static int try_bind(const tdm_door *door, int fd) {
+    return bind(fd, (const struct sockaddr *)&door->address, door->address_bytes) == 0 ? 0 : errno;
+}
+
+/* *fd < 0: no socket, or nobody listens, and *error says why. */
+static tdm_status try_connect(const tdm_door *door, int *fd, int *error) {
+    TDM_TRY(open_socket(fd));
+    *error = connect(*fd, (const struct sockaddr *)&door->address, door->address_bytes) == 0 ? 0 : errno;
+    if (*error == 0) return TDM_OK;
+    close(*fd);
+    *fd = -1;
+    return TDM_OK;
+}
+
+/* ---- a socket with a file ---- */
+
+/* What is under the name is removed only if it is a socket of this user at which nobody listens: one of a job that was
+ * killed. */
+static tdm_status take_over(const tdm_door *door) {
+    const char *path = door->address.sun_path;
+    struct stat found;
+    int probe, error;
+    if (lstat(path, &found) != 0) return TDM_OK;
+    if (!S_ISSOCK(found.st_mode))
+        TDM_FAIL(TDM_E_COMM, "rendezvous at %s: what is there is no socket, so it stays; give init_method another name",
+                 door->where);
+    if (found.st_uid != geteuid())
+        TDM_FAIL(TDM_E_COMM, "rendezvous at %s: the socket there is user %u's; give init_method another name",
+                 door->where, (unsigned)found.st_uid);
+    TDM_TRY(try_connect(door, &probe, &error));
+    if (probe >= 0) close(probe);
+    if (error == EPROTOTYPE)
+        TDM_FAIL(TDM_E_COMM, "rendezvous at %s: another program listens there; give init_method another name",
+                 door->where);
+    if (error == ECONNREFUSED) unlink(path);
+    return TDM_OK;
+}
+
+static tdm_status bind_file(tdm_door *door, int fd, int *error) {
+    (void)fchmod(fd, S_IRUSR | S_IWUSR); /* of the file that bind makes */
+    *error = try_bind(door, fd);
+    if (*error == EADDRINUSE) {
+        TDM_TRY(take_over(door));
+        *error = try_bind(door, fd);
+    }
+    if (*error == 0) (void)lstat(door->address.sun_path, &door->made);
+    return TDM_OK;
+}
+
+/* ---- an abstract socket ---- */
+
+/* Does another process of this user listen under the name? One that has the name and does not listen yet is waited
+ * for. */
+static tdm_status is_ours(const tdm_door *door, bool *ours) {
+    int probe = -1, error = ECONNREFUSED;
+    *ours = false;
+    for (int i = 0; i < UNREADY_TRIES && error == ECONNREFUSED; i++) {
+        if (i > 0) nanosleep(&(struct timespec){.tv_nsec = UNREADY_MS * 1000000}, NULL);
+        TDM_TRY(try_connect(door, &probe, &error));
+    }
+    if (probe < 0) return TDM_OK;
+    *ours = tdm__door_is_same_user(probe);
+    close(probe);
+    return TDM_OK;
+}
+
+static tdm_status bind_name(tdm_door *door, int fd, int *error) {
+    uint64_t random;
+    bool ours;
+    *error = try_bind(door, fd);
+    if (*error != EADDRINUSE) return TDM_OK;
+    TDM_TRY(is_ours(door, &ours));
+    if (ours || getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) return TDM_OK;
+    int used = name_bytes(door);
+    used += snprintf(door->address.sun_path + 1 + used, sizeof(door->address.sun_path) - 1 - (size_t)used, "-%016llx",
+                     (unsigned long long)random);
+    door->address_bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)used);
+    *error = try_bind(door, fd);
+    return TDM_OK;
+}
+
+/* The name in one line of the system's list, if it begins with the place's: what stands behind the last '@'. */
+static bool is_listed(const tdm_door *door, char *line, const char **name) {
+    const size_t bytes = (size_t)name_bytes(door);
+    line[strcspn(line, "\n")] = '\0';
+    char *at = strrchr(line, '@');
+    *name = at != NULL ? at + 1 : "";
+    return strncmp(*name, door->address.sun_path + 1, bytes) == 0 && (*name)[bytes] == '-' &&
+           strlen(*name) < sizeof(door->address.sun_path) - 1;
+}
+
+/* The listener of this user among those whose names begin with the place's. */
+static tdm_status visit_listed(const tdm_door *door, int *visitor) {
+    char line[512];
+    const char *name;
+    tdm_status status = TDM_OK;
+    *visitor = -1;
+    FILE *list = fopen("/proc/net/unix", "re");
+    while (list != NULL && status == TDM_OK && *visitor < 0 && fgets(line, sizeof(line), list) != NULL) {
+        int error;
+        tdm_door other = *door;
+        if (!is_listed(door, line, &name)) continue;
+        memcpy(other.address.sun_path + 1, name, strlen(name));
+        other.address_bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
+        status = try_connect(&other, visitor, &error);
+        if (*visitor < 0 || tdm__door_is_same_user(*visitor)) continue;
+        close(*visitor);
+        *visitor = -1;
+    }
+    if (list != NULL) fclose(list);
+    return status;
+}
+
+/* ---- the calls ---- */
+
+tdm_status tdm__door_listen(tdm_door *door, int *listener) {
+    int fd, error = 0;
+    *listener = -1;
+    TDM_TRY(open_socket(&fd));
+    tdm_status status = door->is_file ? bind_file(door, fd, &error) : bind_name(door, fd, &error);
+    if (status == TDM_OK && error == 0 && listen(fd, BACKLOG) != 0) error = errno;
+    if (status == TDM_OK && error == 0) {
+        *listener = fd;
+        return TDM_OK;
+    }
+    close(fd);
+    TDM_TRY(status);
+    if (error == EADDRINUSE)
+        TDM_FAIL(TDM_E_COMM,
+                 "rendezvous at %s: another job is meeting there; give each job its own MASTER_PORT or init_method",
+                 door->where);
+    TDM_FAIL(TDM_E_COMM, "rendezvous at %s: %s", door->where, strerrordesc_np(error));
+}
+
+void tdm__door_leave(const tdm_door *door, int listener) {
+    struct stat found;
+    const char *path = door->address.sun_path;
+    if (door->is_file && lstat(path, &found) == 0 && found.st_dev == door->made.st_dev &&
+        found.st_ino == door->made.st_ino)
+        unlink(path);
+    close(listener);
+}
+
+tdm_status tdm__door_visit(const tdm_door *door, int *visitor) {
+    int error;
+    TDM_TRY(try_connect(door, visitor, &error));
+    if (*visitor >= 0 && tdm__door_is_same_user(*visitor)) return TDM_OK;
+    if (*visitor >= 0) close(*visitor);
+    *visitor = -1;
+    if (error == 0 && door->is_file)
+        TDM_FAIL(TDM_E_COMM, "rendezvous at %s: a process of another user listens there; give init_method another name",
+                 door->where);
+    if (error != 0 && error != ECONNREFUSED && error != ENOENT && error != EAGAIN && error != EINTR &&
+        (error != EPROTOTYPE || door->is_file))
+        TDM_FAIL(TDM_E_COMM, "rendezvous at %s: %s", door->where, strerrordesc_np(error));
+    return door->is_file ? TDM_OK : visit_listed(door, visitor);
+}

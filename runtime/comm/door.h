@@ -1,0 +1,28 @@
+/* The local socket at which the ranks of one job meet. */
+#ifndef TDM_COMM_DOOR_H
+#define TDM_COMM_DOOR_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <tandem/status.h>
+
+enum { TDM_DOOR_WHERE = 160 };
+
+typedef struct tdm_door {
+    struct sockaddr_un address;
+    socklen_t address_bytes;
+    bool is_file;
+    struct stat made;            /* the file that listening has made */
+    char where[TDM_DOOR_WHERE]; /* for messages */
+} tdm_door;
+
+tdm_status tdm__door_listen(tdm_door *door, int *listener);
+void tdm__door_leave(const tdm_door *door, int listener);
+/* *visitor < 0: nobody listens (yet). Who listens is of this user. */
+tdm_status tdm__door_visit(const tdm_door *door, int *visitor);
+bool tdm__door_is_same_user(int fd);
+
+#endif
