@@ -1,5 +1,6 @@
 /* What several settings say together: pairs of which one must be written, limits that depend on each other, what this
- * build does not have. Faults quote both places. Defaults that depend on other settings are filled in here. */
+ * build does not have (lacking.c). Faults quote both places. Defaults that depend on other settings are filled in here.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,10 +43,6 @@ static void conflict(tdm_config *config, const char *key, const char *other, con
     bool points_to_key = is_written(config, key);
     tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, place(config, points_to_key ? key : other), key,
                    quote(config, points_to_key ? other : key), "%s", message);
-}
-
-static void not_here(tdm_config *config, const char *key, const char *hint, const char *message) {
-    tdm__fault_add(&config->faults, TDM_FAULT_UNSUPPORTED, place(config, key), key, hint, "%s", message);
 }
 
 /* ---- name, paths ---- */
@@ -226,12 +223,6 @@ static void check_ddp(tdm_config *config) {
         tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place(config, "parallel.ddp.init_method"),
                        "parallel.ddp.init_method", "",
                        "parallel.ddp.init_method wants env, tcp://host:port or file:///path, got '%s'", method);
-    if (parallel->mode != TDM_MODE_DDP) return;
-    int backend = parallel->ddp.backend;
-    if (backend == TDM_BACKEND_GLOO || backend == TDM_BACKEND_MPI)
-        not_here(config, "parallel.ddp.backend", "this build has nccl, shm and local; auto takes what fits",
-                 tdm__fault_text(&config->faults, "parallel.ddp.backend %s is not in this build",
-                                 backend == TDM_BACKEND_GLOO ? "gloo" : "mpi"));
 }
 
 static void check_parallel(tdm_config *config) {
@@ -240,9 +231,6 @@ static void check_parallel(tdm_config *config) {
     check_devices(config);
     check_batch(config);
     check_ddp(config);
-    if (parallel->stages > 1)
-        not_here(config, "parallel.stages", "write stages: 1",
-                 "parallel.stages above 1 (model parallel inside a replica) is not in this build");
     if (precision == TDM_F32) return;
     const char *name = precision == TDM_TF32 ? "tf32" : "bf16";
     if (parallel->device == TDM_DEVICE_CPU)
@@ -286,9 +274,6 @@ static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *sect
     const char *format_key = tdm__fault_text(&config->faults, "%s.format", section);
     if (!is_written(config, format_key)) return;
     spec->origin = tdm__place_origin(config->section_at[tdm__section_find(section)]);
-    if (spec->format == TDM_DATA_IMAGE_FOLDER)
-        not_here(config, format_key, "this build has idx, cifar10, npy, synthetic and glyphs",
-                 tdm__fault_text(&config->faults, "%s: format image_folder is not in this build", section));
     if (spec->format == TDM_DATA_CIFAR10) fill_cifar(config, spec, section, is_eval);
     if (spec->range.count != 2) return;
     const char *range_key = tdm__fault_text(&config->faults, "%s.range", section);
@@ -323,9 +308,7 @@ tdm_status tdm__check_settings(tdm_config *config) {
     check_spec(config, &job->data.train, "data.train", false);
     check_spec(config, &job->data.eval, "data.eval", true);
     check_normalize(config);
-    if (job->log.tensorboard)
-        not_here(config, "log.tensorboard", "metrics.jsonl holds the same numbers",
-                 "log.tensorboard is not in this build");
+    tdm__check_lacking(config);
     if (job->checkpoint.resume[0] == '\0')
         tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place(config, "checkpoint.resume"), "checkpoint.resume", "",
                        "checkpoint.resume wants auto, never or a path, got nothing");

@@ -6,16 +6,16 @@
 #include "runtime/graph/graph.h"
 
 typedef struct words {
-    const char *type, *initial, *unit, *only, *needed, *keys, *parts, *kinds, *common, *form, *inputs;
+    const char *type, *initial, *unit, *only, *needed, *keys, *parts, *kinds, *common, *form, *inputs, *lacks;
 } words;
 
 static const words language_words[] = {
     [TDM_ENGLISH] = {"type", "default", "unit", "only for", "none: it must be written", "keys", "sections",
                      "kinds of layers", "keys that every layer has",
                      "a layer is `kind`, `kind: main argument` or `kind: {keys}`; (main) marks the main argument",
-                     "inputs"},
+                     "inputs", "not in this build: "},
     [TDM_CHINESE] = {"类型", "默认值", "单位", "仅用于", "无，必须写出", "键", "小节", "层的种类", "各层共有的键",
-                     "层的写法：`种类`、`种类: 主参数` 或 `种类: {键}`；(main) 表示主参数", "输入个数"},
+                     "层的写法：`种类`、`种类: 主参数` 或 `种类: {键}`；(main) 表示主参数", "输入个数", "本构建不含："},
 };
 
 typedef struct help_page {
@@ -42,6 +42,37 @@ static void add_item(const help_page *page, const char *key, const char *mark, c
     tdm__text_printf(page->out, " %s\n", help);
 }
 
+/* The help of a row, and in brackets what of it this build does not have. */
+static void add_row(const help_page *page, const tdm_field *row, const char *mark) {
+    const tdm_lack *lack = tdm__lack_of(row);
+    tdm_text help;
+    tdm__text_init(&help, page->out->host);
+    tdm__text_puts(&help, help_of(page, row));
+    if (lack != NULL) {
+        tdm__text_printf(&help, " (%s", page->words->lacks);
+        tdm__lack_print(lack, row, page->chinese, &help);
+        tdm__text_puts(&help, ")");
+    }
+    add_item(page, row->key, mark, help.data == NULL ? "" : help.data);
+    page->out->failed = page->out->failed || help.failed;
+    tdm__text_deinit(&help);
+}
+
+static void add_lack(const help_page *page, const tdm_field *row) {
+    const tdm_lack *lack = tdm__lack_of(row);
+    if (lack == NULL) return;
+    tdm__text_printf(page->out, "  %s", page->words->lacks);
+    tdm__lack_print(lack, row, page->chinese, page->out);
+    tdm__text_puts(page->out, "\n");
+}
+
+static void add_later_steps(const help_page *page) {
+    tdm__text_printf(page->out, "\n%s", page->words->lacks);
+    for (int i = 0; tdm__transform_later[i] != NULL; i++)
+        tdm__text_printf(page->out, "%s%s", i > 0 ? ", " : "", tdm__transform_later[i]);
+    tdm__text_puts(page->out, "\n");
+}
+
 static void add_owners(const help_page *page, const tdm_section *section, const tdm_field *row) {
     const tdm_only *only = section != NULL ? tdm__section_only(section, row->key) : NULL;
     if (only == NULL) return;
@@ -65,6 +96,7 @@ static void explain_row(const help_page *page, const tdm_section *section, const
     add_pair(page, page->words->initial, row->initial != NULL ? row->initial : page->words->needed);
     if (row->unit != NULL) add_pair(page, page->words->unit, row->unit);
     add_owners(page, section, row);
+    add_lack(page, row);
     page->out->failed = page->out->failed || type.failed;
     tdm__text_deinit(&type);
 }
@@ -77,7 +109,8 @@ static void explain_section(const help_page *page, int index) {
                      page->chinese ? section->help_zh : section->help);
     tdm__text_printf(page->out, "\n%s\n", page->words->keys);
     for (const tdm_field *row = section->rows; row->key != NULL; row++)
-        add_item(page, row->key, (row->flags & TDM_FIELD_MAIN) != 0 ? " (main)" : "", help_of(page, row));
+        add_row(page, row, (row->flags & TDM_FIELD_MAIN) != 0 ? " (main)" : "");
+    if (strcmp(section->path, "data.transform") == 0) add_later_steps(page);
     if (strcmp(section->path, "model") == 0)
         add_item(page, "layers", "",
                  page->chinese ? "各层的列表，见 `tandem explain layers`"

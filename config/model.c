@@ -325,9 +325,6 @@ tdm_status tdm__model_build(tdm_config *config) {
         if (config->layers_node != NULL)
             tdm__fault_add(&config->faults, TDM_FAULT_EXCLUSIVE, config->layers_node->key_at, "model.layers",
                            "keep one of the two", "model wants either layers or builtin, got both");
-        tdm__fault_add(&config->faults, TDM_FAULT_UNSUPPORTED, tdm__config_place(config, "model.builtin"),
-                       "model.builtin", "write the layers out", "model.builtin %s is not in this build",
-                       config->settings.model.builtin);
         return config->faults.status;
     }
     if (!find_layers(config)) return config->faults.status;

@@ -77,8 +77,13 @@ void tdm__schema_read_row(tdm_config *config, int section, int row, const tdm_ya
 tdm_status tdm__settings_init(tdm_settings *settings, tdm_arena *arena);
 /* transform.c: data.transform, which is a list of steps */
 void tdm__transform_read(tdm_config *config, const tdm_yaml_node *node);
+extern const char *const tdm__transform_later[]; /* steps that this build does not have; ends with NULL */
 /* check.c: what several settings say together */
 tdm_status tdm__check_settings(tdm_config *config);
+/* lacking.c: what the format has and this build does not */
+void tdm__check_lacking(tdm_config *config);
+const tdm_lack *tdm__lack_of(const tdm_field *row); /* NULL: this build has all of it */
+void tdm__lack_print(const tdm_lack *lack, const tdm_field *row, bool chinese, tdm_text *out); /* "gloo, mpi" */
 /* model.c: the layers; may leave config->graph NULL when there are faults */
 tdm_status tdm__model_build(tdm_config *config);
 /* layer.c: one layer's own grammar */

@@ -104,9 +104,20 @@ static void add_type(writer *to, const tdm_field *row) {
 
 static void add_row(writer *to, const tdm_field *row) {
     const char *help = to->chinese && row->help_zh != NULL ? row->help_zh : row->help;
+    tdm_text about;
+    tdm__text_init(&about, to->out->host);
+    tdm__text_puts(&about, help);
+    const tdm_lack *lack = tdm__lack_of(row);
+    if (lack != NULL) {
+        tdm__text_puts(&about, to->chinese ? " (本构建不含：" : " (not in this build: ");
+        tdm__lack_print(lack, row, to->chinese, &about);
+        tdm__text_puts(&about, ")");
+    }
     add_string(to, row->key);
     tdm__text_puts(to->out, ": {\"description\": ");
-    add_string(to, help);
+    add_string(to, about.data == NULL ? "" : about.data);
+    to->out->failed = to->out->failed || about.failed;
+    tdm__text_deinit(&about);
     if (row->initial != NULL) {
         tdm__text_puts(to->out, ", \"$comment\": ");
         tdm_text words;

@@ -1,5 +1,6 @@
 /* `tandem init`: starter files with a comment on each line, in two languages. A line is YAML, and what it means; lines
- * without a meaning of their own stand alone. */
+ * without a meaning of their own stand alone. These begin with two marks, so that an editor that takes a comment's mark
+ * away leaves a comment; what may be written instead of a value stands behind the value. */
 #include <string.h>
 
 #include "config/room.h"
@@ -36,14 +37,12 @@ static const starter_line cifar[] = {
     {"    - linear: {name: classifier.0, out: 512}", NULL, NULL},
     {"    - relu", NULL, NULL},
     {"    - linear: {name: classifier.2, out: 10}", NULL, NULL},
-    {"data:", "drawn digits, so that it runs without a download; for CIFAR-10 use the two lines below",
-     "绘制的数字，无需下载即可运行；使用 CIFAR-10 时换成下面两行"},
-    {"  train: {format: glyphs, samples: 5000, range: [0, 4000]}", NULL, NULL},
-    {"  eval:  {format: glyphs, samples: 5000, range: [4000, 5000]}", NULL, NULL},
-    {"", "train: {format: cifar10, path: data/cifar-10-batches-bin}",
-     "train: {format: cifar10, path: data/cifar-10-batches-bin}"},
-    {"", "eval:  {format: cifar10, path: data/cifar-10-batches-bin}",
-     "eval:  {format: cifar10, path: data/cifar-10-batches-bin}"},
+    {"data:", "drawn digits, so that it runs without a download; what is behind `or` reads CIFAR-10",
+     "绘制的数字，无需下载即可运行；「或」之后的写法读取 CIFAR-10"},
+    {"  train: {format: glyphs, samples: 5000, range: [0, 4000]}",
+     "or {format: cifar10, path: data/cifar-10-batches-bin}", "或 {format: cifar10, path: data/cifar-10-batches-bin}"},
+    {"  eval: {format: glyphs, samples: 5000, range: [4000, 5000]}",
+     "or {format: cifar10, path: data/cifar-10-batches-bin}", "或 {format: cifar10, path: data/cifar-10-batches-bin}"},
     {"  transform: [to_float, {normalize: {mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5]}}]", NULL, NULL},
     {"  shuffle: true", "a new order every epoch", "每轮重新打乱"},
     {"  workers: 2", "loader threads; never change the numbers", "加载线程数；不影响数值"},
@@ -83,14 +82,14 @@ static const starter_line mnist[] = {
     {"    - relu", NULL, NULL},
     {"    - dropout: 0.5", NULL, NULL},
     {"    - linear: 10", NULL, NULL},
-    {"data:", "drawn digits, so that it runs without a download; for MNIST's files use the lines below",
-     "绘制的数字，无需下载即可运行；使用 MNIST 文件时换成下面几行"},
-    {"  train: {format: glyphs, samples: 6000, range: [0, 5000]}", NULL, NULL},
-    {"  eval:  {format: glyphs, samples: 6000, range: [5000, 6000]}", NULL, NULL},
-    {"", "train: {format: idx, images: data/train-images-idx3-ubyte.gz, labels: data/train-labels-idx1-ubyte.gz}",
-     "train: {format: idx, images: data/train-images-idx3-ubyte.gz, labels: data/train-labels-idx1-ubyte.gz}"},
-    {"", "eval:  {format: idx, images: data/t10k-images-idx3-ubyte.gz, labels: data/t10k-labels-idx1-ubyte.gz}",
-     "eval:  {format: idx, images: data/t10k-images-idx3-ubyte.gz, labels: data/t10k-labels-idx1-ubyte.gz}"},
+    {"data:", "drawn digits, so that it runs without a download; what is behind `or` reads MNIST's files",
+     "绘制的数字，无需下载即可运行；「或」之后的写法读取 MNIST 文件"},
+    {"  train: {format: glyphs, samples: 6000, range: [0, 5000]}",
+     "or {format: idx, images: data/train-images-idx3-ubyte.gz, labels: data/train-labels-idx1-ubyte.gz}",
+     "或 {format: idx, images: data/train-images-idx3-ubyte.gz, labels: data/train-labels-idx1-ubyte.gz}"},
+    {"  eval: {format: glyphs, samples: 6000, range: [5000, 6000]}",
+     "or {format: idx, images: data/t10k-images-idx3-ubyte.gz, labels: data/t10k-labels-idx1-ubyte.gz}",
+     "或 {format: idx, images: data/t10k-images-idx3-ubyte.gz, labels: data/t10k-labels-idx1-ubyte.gz}"},
     {"  transform: [to_float, {normalize: {mean: [0.1307], std: [0.3081]}}]", NULL, NULL},
     {"loss: cross_entropy", NULL, NULL},
     {"optimizer: {type: adam, lr: 1.0e-3}", "adam, adamw or sgd", "adam、adamw 或 sgd"},
@@ -109,9 +108,9 @@ static const starter_line toy[] = {
     {"seed: 0", NULL, NULL},
     {"",
      "Linear 10-10, ReLU, Linear 10-5. To cut it over two devices a layer says where it runs, {out: 10, stage: 0} and "
-     "{out: 5, stage: 1}, with parallel.stages: 2; that needs a build with model parallelism",
+     "{out: 5, stage: 1}, with parallel.stages: 2; that is not in this build",
      "Linear 10-10、ReLU、Linear 10-5。切分到两个设备时在层上写 {out: 10, stage: 0} 与 {out: 5, stage: 1}，并写 "
-     "parallel.stages: 2；这需要带模型并行的构建"},
+     "parallel.stages: 2；本构建不含"},
     {"model:", NULL, NULL},
     {"  input: 10", "a number of features", "特征数"},
     {"  layers:", NULL, NULL},
@@ -129,21 +128,21 @@ static const starter_line toy[] = {
     {"parallel:", NULL, NULL},
     {"  mode: ddp", NULL, NULL},
     {"  device_ids: [0, 1]", NULL, NULL},
-    {"  stages: 1", "devices that each replica is cut over", "每个副本切分到几个设备"},
+    {"  stages: 1", "devices that each replica is cut over; above 1: not in this build",
+     "每个副本切分到几个设备；大于 1：本构建不含"},
     {NULL, NULL, NULL},
 };
 
 static const starter_line burnin[] = {
     HEAD,
-    {"", "needs a build with builtin models and image folders; `tandem check` says what is missing here",
-     "需要带内置模型与图像目录的构建；`tandem check` 会说明此处缺少什么"},
     {"name: resnet50-burnin", NULL, NULL},
     {"model:", NULL, NULL},
     {"  input: [3, 224, 224]", NULL, NULL},
-    {"  builtin: resnet50", NULL, NULL},
+    {"  builtin: resnet50", "not in this build: write the layers out", "本构建不含：请把各层写出"},
     {"  weights: weights/resnet50.safetensors", NULL, NULL},
     {"data:", NULL, NULL},
-    {"  train: {format: image_folder, path: data/images}", "a folder per class", "每个类别一个目录"},
+    {"  train: {format: image_folder, path: data/images}", "a folder per class; not in this build",
+     "每个类别一个目录；本构建不含"},
     {"  transform: [to_float, {normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}}]", NULL, NULL},
     {"loss: cross_entropy", NULL, NULL},
     {"optimizer: {type: sgd, lr: 0}", "nothing is learnt: the devices are tested", "不学习，只检验设备"},
@@ -169,7 +168,7 @@ static void add_line(const starter_line *line, bool chinese, tdm_text *out) {
     if (meaning != NULL) {
         int column = tdm__text_columns(line->yaml);
         for (; column > 0 && column < COMMENT_COLUMN; column++) tdm__text_puts(out, " ");
-        tdm__text_printf(out, "%s# %s", column > COMMENT_COLUMN ? "  " : "", meaning);
+        tdm__text_printf(out, "%s%s %s", column > COMMENT_COLUMN ? "  " : "", column > 0 ? "#" : "##", meaning);
     }
     tdm__text_puts(out, "\n");
 }

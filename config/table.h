@@ -33,6 +33,14 @@ typedef struct tdm_section {
     const char *help, *help_zh;
 } tdm_section;
 
+/* A key with values that this build does not have. */
+typedef struct tdm_lack {
+    const char *section, *key;
+    unsigned values;            /* a bit for each of a row with names, or of a bool; 0: all but the default */
+    const char *what, *what_zh; /* these values in words; NULL: by their names */
+    const char *hint;           /* what to write instead */
+} tdm_lack;
+
 enum { TDM_SECTION_COUNT = 18, TDM_ROWS_MAX = 24 };
 /* In the order in which they are printed, parents before their parts. */
 extern const tdm_section tdm__sections[TDM_SECTION_COUNT];

@@ -6,8 +6,9 @@
 static const char key[] = "data.transform";
 
 /* Steps that images of files will need; this build has no such files. */
-static const char *const later[] = {"resize",  "center_crop",         "random_crop",     "random_horizontal_flip",
-                                    "to_gray", "random_resized_crop", "random_rotation", "color_jitter"};
+const char *const tdm__transform_later[] = {"resize",          "center_crop",         "random_crop",
+                                            "to_gray",         "color_jitter",        "random_horizontal_flip",
+                                            "random_rotation", "random_resized_crop", NULL};
 
 static const char *const ours[] = {"to_float", "normalize"};
 
@@ -34,8 +35,8 @@ static void add_normalize(tdm_config *config, int section, const tdm_yaml_node *
 }
 
 static void unknown_step(tdm_config *config, const char *name, tdm_place at) {
-    for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
-        if (strcmp(name, later[i]) != 0) continue;
+    for (int i = 0; tdm__transform_later[i] != NULL; i++) {
+        if (strcmp(name, tdm__transform_later[i]) != 0) continue;
         tdm__fault_add(&config->faults, TDM_FAULT_UNSUPPORTED, at, key, "this build has to_float and normalize",
                        "data.transform: %s is not in this build", name);
         return;

@@ -127,7 +127,7 @@ const tool_verb verb_init = {
     "",
     "a commented starter YAML",
     "Tasks: cifar (a CNN on CIFAR-10, ddp), mnist (a CNN on MNIST, dp), toy-mp (a small net on\n"
-    "synthetic data; needs no download), resnet50-burnin.\n\n"
+    "synthetic data; needs no download), resnet50-burnin (not in this build).\n\n"
     "examples:\n"
     "  tandem init --task toy-mp -o toy.yaml\n"
     "  tandem init --task mnist --lang zh -o mnist.yaml",

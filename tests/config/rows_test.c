@@ -312,8 +312,11 @@ TEST(schema_has_every_key) {
             CHECK(json_is_false(json_object_get(part, "additionalProperties")));
             for (const tdm_field *row = tdm__sections[s].rows; row->key != NULL; row++) {
                 json_t *property = json_object_get(json_object_get(part, "properties"), row->key);
-                CHECK_TEXT(json_string_value(json_object_get(property, "description")),
-                           language == TDM_CHINESE ? row->help_zh : row->help);
+                const char *about = json_string_value(json_object_get(property, "description"));
+                const char *help = language == TDM_CHINESE ? row->help_zh : row->help;
+                REQUIRE(about != NULL);
+                CHECK(strncmp(about, help, strlen(help)) == 0);
+                CHECK((about[strlen(help)] == '\0') == (tdm__lack_of(row) == NULL));
             }
         }
         json_t *layers = json_object_get(json_object_get(part_of(schema, "model"), "properties"), "layers");
