@@ -17,9 +17,16 @@
 
 enum { CHUNK = 1 << 30 }; /* Linux transfers at most 2 GiB a call */
 
-static int system_open(void *user, const char *path, int flags, mode_t mode) {
+/* The three parts of a path in messages. */
+#define PLACE(folder, name) (folder) != NULL ? (folder)->path : "", (folder) != NULL ? "/" : "", (name)
+
+static int fd_of(const tdm_folder *folder) {
+    return folder != NULL ? folder->fd : AT_FDCWD;
+}
+
+static int system_open(void *user, int folder, const char *name, int flags, mode_t mode) {
     (void)user;
-    return open(path, flags, mode);
+    return openat(folder, name, flags, mode);
 }
 
 static ssize_t system_pwrite(void *user, int fd, const void *bytes, size_t count, off_t offset) {
@@ -32,6 +39,11 @@ static int system_allocate(void *user, int fd, off_t bytes) {
     return fallocate(fd, 0, 0, bytes);
 }
 
+static int system_truncate(void *user, int fd, off_t bytes) {
+    (void)user;
+    return ftruncate(fd, bytes);
+}
+
 static int system_fsync(void *user, int fd) {
     (void)user;
     return fsync(fd);
@@ -42,35 +54,36 @@ static int system_close(void *user, int fd) {
     return close(fd);
 }
 
-static int system_mkdir(void *user, const char *path, mode_t mode) {
+static int system_mkdir(void *user, int folder, const char *name, mode_t mode) {
     (void)user;
-    return mkdir(path, mode);
+    return mkdirat(folder, name, mode);
 }
 
-static int system_rename(void *user, const char *from, const char *to) {
+static int system_rename(void *user, int from_folder, const char *from, int to_folder, const char *to) {
     (void)user;
-    return rename(from, to);
+    return renameat(from_folder, from, to_folder, to);
 }
 
-static int system_exchange(void *user, const char *a, const char *b) {
+static int system_exchange(void *user, int folder, const char *a, const char *b) {
     (void)user;
-    return renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE);
+    return renameat2(folder, a, folder, b, RENAME_EXCHANGE);
 }
 
-static int system_unlink(void *user, const char *path) {
+static int system_unlink(void *user, int folder, const char *name) {
     (void)user;
-    return unlink(path);
+    return unlinkat(folder, name, 0);
 }
 
-static int system_rmdir(void *user, const char *path) {
+static int system_rmdir(void *user, int folder, const char *name) {
     (void)user;
-    return rmdir(path);
+    return unlinkat(folder, name, AT_REMOVEDIR);
 }
 
 const tdm_file_ops tdm__file_system = {
     .open = system_open,
     .pwrite = system_pwrite,
     .allocate = system_allocate,
+    .truncate = system_truncate,
     .fsync = system_fsync,
     .close = system_close,
     .mkdir = system_mkdir,
@@ -99,28 +112,66 @@ static const char *cure(int error) {
     }
 }
 
-tdm_status tdm__file_fail(const char *doing, const char *path, int error) {
+tdm_status tdm__file_fail(const char *doing, const tdm_folder *folder, const char *name, int error) {
     char buffer[128];
-    TDM_FAIL(TDM_E_IO, "cannot %s %s: %s%s", doing, path, strerror_r(error, buffer, sizeof(buffer)), cure(error));
+    TDM_FAIL(TDM_E_IO, "cannot %s %s%s%s: %s%s", doing, PLACE(folder, name), strerror_r(error, buffer, sizeof(buffer)),
+             cure(error));
+}
+
+static const char *kind_of(mode_t mode) {
+    if (S_ISREG(mode)) return "a file";
+    if (S_ISDIR(mode)) return "a folder";
+    if (S_ISLNK(mode)) return "a symbolic link, which is not followed";
+    if (S_ISFIFO(mode)) return "a FIFO";
+    if (S_ISSOCK(mode)) return "a socket";
+    return "a device";
+}
+
+static mode_t mode_of(const tdm_folder *folder, const char *name) {
+    struct stat about;
+    int found = fstatat(fd_of(folder), name, &about, folder != NULL ? AT_SYMLINK_NOFOLLOW : 0);
+    return found == 0 ? about.st_mode : 0;
+}
+
+static tdm_status wrong_kind(tdm_status code, mode_t wanted, const tdm_folder *folder, const char *name, mode_t found) {
+    TDM_FAIL(code, "%s%s%s: wanted %s, found %s%s", PLACE(folder, name),
+             wanted == S_IFDIR ? "a folder" : "a regular file", kind_of(found), folder != NULL ? "; move it away" : "");
+}
+
+/* Why could `name` not be opened as what is wanted? */
+static tdm_status not_opened(tdm_status missing, mode_t wanted, const tdm_folder *folder, const char *name, int error) {
+    mode_t found = mode_of(folder, name);
+    if (found != 0 && (found & S_IFMT) != wanted) return wrong_kind(missing, wanted, folder, name, found);
+    if (error == ENOENT || error == ENOTDIR)
+        TDM_FAIL(missing, "%s%s%s: there is no such %s", PLACE(folder, name), wanted == S_IFDIR ? "folder" : "file");
+    return tdm__file_fail(wanted == S_IFDIR ? "open the folder" : "open", folder, name, error);
+}
+
+static tdm_status want_regular(int fd, uint64_t *bytes, tdm_status code, const tdm_folder *folder, const char *name) {
+    struct stat about;
+    if (fstat(fd, &about) != 0) return tdm__file_fail("look at", folder, name, errno);
+    *bytes = (uint64_t)about.st_size;
+    return S_ISREG(about.st_mode) ? TDM_OK : wrong_kind(code, S_IFREG, folder, name, about.st_mode);
 }
 
 /* ---- writing ---- */
 
-tdm_status tdm__out_open(tdm_out_file *file, const tdm_file_ops *ops, const char *path, uint64_t bytes,
-                         tdm_hasher *hasher) {
-    *file = (tdm_out_file){.ops = ops, .path = path, .hasher = hasher, .fd = -1};
-    file->fd = ops->open(ops->user, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (file->fd < 0) return tdm__file_fail("create", path, errno);
+tdm_status tdm__out_open(tdm_out_file *file, const tdm_file_ops *ops, const tdm_folder *folder, const char *name,
+                         uint64_t bytes, tdm_hasher *hasher) {
+    *file = (tdm_out_file){.ops = ops, .folder = folder, .name = name, .hasher = hasher, .fd = -1};
+    file->fd =
+        ops->open(ops->user, fd_of(folder), name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, TDM_FILE_MODE);
+    if (file->fd < 0) return tdm__file_fail("create", folder, name, errno);
     if (bytes > INT64_MAX) {
         tdm__out_discard(file);
-        return tdm__file_fail("create", path, EFBIG);
+        return tdm__file_fail("create", folder, name, EFBIG);
     }
     if (bytes == 0 || ops->allocate(ops->user, file->fd, (off_t)bytes) == 0) return TDM_OK;
     /* Where the file system cannot reserve, a full disk is met while writing. */
     if (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL) return TDM_OK;
     int error = errno;
     tdm__out_discard(file);
-    return tdm__file_fail("reserve the space of", path, error);
+    return tdm__file_fail("reserve the space of", folder, name, error);
 }
 
 tdm_status tdm__out_write(tdm_out_file *file, const void *bytes, size_t count) {
@@ -130,7 +181,7 @@ tdm_status tdm__out_write(tdm_out_file *file, const void *bytes, size_t count) {
         size_t chunk = count < CHUNK ? count : CHUNK;
         ssize_t done = file->ops->pwrite(file->ops->user, file->fd, from, chunk, file->at);
         if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return tdm__file_fail("write", file->path, done < 0 ? errno : ENOSPC);
+        if (done <= 0) return tdm__file_fail("write", file->folder, file->name, done < 0 ? errno : ENOSPC);
         from += done;
         count -= (size_t)done;
         file->at += done;
@@ -144,58 +195,56 @@ tdm_status tdm__out_finish(tdm_out_file *file) {
     if (synced == 0) error = errno;
     file->fd = -1;
     if (synced == 0 && closed == 0) return TDM_OK;
-    file->ops->unlink(file->ops->user, file->path);
-    return tdm__file_fail("flush", file->path, error);
+    file->ops->unlink(file->ops->user, fd_of(file->folder), file->name);
+    return tdm__file_fail("flush", file->folder, file->name, error);
 }
 
 void tdm__out_discard(tdm_out_file *file) {
     if (file->fd < 0) return;
     int error = errno;
     file->ops->close(file->ops->user, file->fd);
-    file->ops->unlink(file->ops->user, file->path);
+    file->ops->unlink(file->ops->user, fd_of(file->folder), file->name);
     file->fd = -1;
     errno = error;
 }
 
-/* The folder that `path` lies in, into the arena. */
-static tdm_status parent_of(tdm_arena *arena, const char *path, const char **out) {
-    size_t length = strlen(path);
-    while (length > 1 && path[length - 1] == '/') length--;
-    while (length > 0 && path[length - 1] != '/') length--;
-    while (length > 1 && path[length - 1] == '/') length--;
-    if (length == 0) return tdm__arena_text(arena, out, ".");
-    return tdm__arena_printf(arena, out, "%.*s", (int)length, path);
+void tdm__file_sibling(char out[TDM_FILE_SIBLING], const char *name) {
+    snprintf(out, TDM_FILE_SIBLING, "%.64s.tmp-%ld", name, (long)getpid());
 }
 
-tdm_status tdm__file_replace(const tdm_host *host, const tdm_file_ops *ops, const char *path, const void *bytes,
+tdm_status tdm__file_replace(const tdm_file_ops *ops, const tdm_folder *folder, const char *name, const void *bytes,
                              size_t count) {
-    tdm_arena arena;
-    tdm_status status;
-    const char *temporary, *folder;
-    tdm_out_file file = {.fd = -1};
-    tdm__arena_init(&arena, host);
-    TDM_TRY_DONE(tdm__arena_printf(&arena, &temporary, "%s.tmp-%ld", path, (long)getpid()));
-    TDM_TRY_DONE(parent_of(&arena, path, &folder));
+    char temporary[TDM_FILE_SIBLING];
+    tdm_out_file file;
+    tdm__file_sibling(temporary, name);
     /* Of this name only an earlier process with our number can have left one. */
-    if (ops->unlink(ops->user, temporary) != 0 && errno != ENOENT) {
-        status = tdm__file_fail("remove the stale", temporary, errno);
-        goto done;
-    }
-    TDM_TRY_DONE(tdm__out_open(&file, ops, temporary, 0, NULL));
-    status = tdm__out_write(&file, bytes, count);
+    if (ops->unlink(ops->user, folder->fd, temporary) != 0 && errno != ENOENT)
+        return tdm__file_fail("remove the stale", folder, temporary, errno);
+    TDM_TRY(tdm__out_open(&file, ops, folder, temporary, 0, NULL));
+    tdm_status status = tdm__out_write(&file, bytes, count);
     if (status != TDM_OK) {
         tdm__out_discard(&file);
-        goto done;
+        return status;
     }
-    TDM_TRY_DONE(tdm__out_finish(&file));
-    if (ops->rename(ops->user, temporary, path) != 0) {
-        status = tdm__file_fail("replace", path, errno);
-        ops->unlink(ops->user, temporary);
-        goto done;
+    TDM_TRY(tdm__out_finish(&file));
+    if (ops->rename(ops->user, folder->fd, temporary, folder->fd, name) != 0) {
+        status = tdm__file_fail("replace", folder, name, errno);
+        ops->unlink(ops->user, folder->fd, temporary);
+        return status;
     }
-    TDM_TRY_DONE(tdm__folder_sync(ops, folder));
-done:
-    tdm__arena_deinit(&arena);
+    return tdm__folder_sync(ops, folder);
+}
+
+/* Without waiting for who would open the other end of a FIFO. */
+tdm_status tdm__file_keep(int *fd, const tdm_file_ops *ops, const tdm_folder *folder, const char *name) {
+    uint64_t bytes;
+    *fd = ops->open(ops->user, folder->fd, name,
+                    O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, TDM_FILE_MODE);
+    if (*fd < 0) return not_opened(TDM_E_IO, S_IFREG, folder, name, errno);
+    tdm_status status = want_regular(*fd, &bytes, TDM_E_IO, folder, name);
+    if (status == TDM_OK) return TDM_OK;
+    ops->close(ops->user, *fd);
+    *fd = -1;
     return status;
 }
 
@@ -213,25 +262,37 @@ bool tdm__process_lives(long pid) {
     return at == NULL || at[1] != ' ' || (at[2] != 'Z' && at[2] != 'X');
 }
 
-tdm_status tdm__folder_sync(const tdm_file_ops *ops, const char *path) {
-    int fd = ops->open(ops->user, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    if (fd < 0) return tdm__file_fail("open the folder", path, errno);
-    int synced = ops->fsync(ops->user, fd), error = errno;
-    ops->close(ops->user, fd);
+/* ---- folders ---- */
+
+/* The folder that `path` lies in, into the arena. */
+static tdm_status parent_of(tdm_arena *arena, const char *path, const char **out) {
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') length--;
+    while (length > 0 && path[length - 1] != '/') length--;
+    while (length > 1 && path[length - 1] == '/') length--;
+    if (length == 0) return tdm__arena_text(arena, out, ".");
+    return tdm__arena_printf(arena, out, "%.*s", (int)length, path);
+}
+
+tdm_status tdm__folder_sync(const tdm_file_ops *ops, const tdm_folder *folder) {
     /* Some network file systems cannot flush a folder and say so with EINVAL. */
-    if (synced != 0 && error != EINVAL) return tdm__file_fail("flush the folder", path, error);
-    return TDM_OK;
+    if (ops->fsync(ops->user, folder->fd) == 0 || errno == EINVAL) return TDM_OK;
+    return tdm__file_fail("flush the folder", NULL, folder->path, errno);
 }
 
 static tdm_status make_one(tdm_arena *arena, const tdm_file_ops *ops, const char *path) {
-    const char *parent;
-    if (ops->mkdir(ops->user, path, 0777) != 0) {
+    const char *above;
+    tdm_folder parent;
+    if (ops->mkdir(ops->user, AT_FDCWD, path, TDM_FOLDER_MODE) != 0) {
         int error = errno;
-        if (error == EEXIST && tdm__file_is_folder(path)) return TDM_OK;
-        return tdm__file_fail("make the folder", path, error == EEXIST ? ENOTDIR : error);
+        if (error == EEXIST && tdm__file_is_folder(NULL, path)) return TDM_OK;
+        return tdm__file_fail("make the folder", NULL, path, error == EEXIST ? ENOTDIR : error);
     }
-    TDM_TRY(parent_of(arena, path, &parent));
-    return tdm__folder_sync(ops, parent);
+    TDM_TRY(parent_of(arena, path, &above));
+    TDM_TRY(tdm__folder_open(&parent, arena, NULL, above, TDM_E_IO));
+    tdm_status status = tdm__folder_sync(ops, &parent);
+    tdm__folder_close(&parent);
+    return status;
 }
 
 tdm_status tdm__folder_make(const tdm_host *host, const tdm_file_ops *ops, const char *path) {
@@ -240,15 +301,16 @@ tdm_status tdm__folder_make(const tdm_host *host, const tdm_file_ops *ops, const
     size_t length = strlen(path);
     char *part;
     if (length == 0) TDM_FAIL(TDM_E_USAGE, "the name of a folder is empty");
-    if (tdm__file_is_folder(path)) return TDM_OK;
-    if (length >= PATH_MAX) return tdm__file_fail("make the folder", path, ENAMETOOLONG); /* and none of its parents */
+    if (tdm__file_is_folder(NULL, path)) return TDM_OK;
+    if (length >= PATH_MAX) /* and none of its parents */
+        return tdm__file_fail("make the folder", NULL, path, ENAMETOOLONG);
     tdm__arena_init(&arena, host);
     TDM_TRY_DONE(tdm__arena_new(&arena, &part, length + 1, 1));
     memcpy(part, path, length);
     for (size_t i = 1; i <= length; i++) {
         if ((part[i] != '/' && part[i] != '\0') || part[i - 1] == '/') continue;
         part[i] = '\0';
-        if (!tdm__file_is_folder(part)) TDM_TRY_DONE(make_one(&arena, ops, part));
+        if (!tdm__file_is_folder(NULL, part)) TDM_TRY_DONE(make_one(&arena, ops, part));
         part[i] = path[i];
     }
 done:
@@ -256,67 +318,79 @@ done:
     return status;
 }
 
-tdm_status tdm__folder_remove(const tdm_host *host, const tdm_file_ops *ops, const char *path) {
-    tdm_text name;
+tdm_status tdm__folder_open(tdm_folder *out, tdm_arena *arena, const tdm_folder *parent, const char *name,
+                            tdm_status missing) {
+    *out = (tdm_folder){.fd = -1};
+    if (parent != NULL) {
+        TDM_TRY(tdm__arena_printf(arena, &out->path, "%s/%s", parent->path, name));
+    } else {
+        size_t length = strlen(name);
+        while (length > 1 && name[length - 1] == '/') length--;
+        TDM_TRY(tdm__arena_printf(arena, &out->path, "%.*s", (int)length, name));
+    }
+    out->fd = openat(fd_of(parent), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (parent != NULL ? O_NOFOLLOW : 0));
+    return out->fd >= 0 ? TDM_OK : not_opened(missing, S_IFDIR, parent, name, errno);
+}
+
+tdm_status tdm__folder_enter(tdm_folder *out, tdm_arena *arena, const tdm_file_ops *ops, const tdm_folder *parent,
+                             const char *name) {
+    *out = (tdm_folder){.fd = -1};
+    if (ops->mkdir(ops->user, parent->fd, name, TDM_FOLDER_MODE) == 0) {
+        TDM_TRY(tdm__folder_sync(ops, parent));
+    } else if (errno != EEXIST) {
+        return tdm__file_fail("make the folder", parent, name, errno);
+    }
+    return tdm__folder_open(out, arena, parent, name, TDM_E_IO);
+}
+
+void tdm__folder_close(tdm_folder *folder) {
+    if (folder->fd >= 0) close(folder->fd);
+    folder->fd = -1;
+}
+
+DIR *tdm__folder_list(const tdm_folder *folder) {
+    int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *list = fd < 0 ? NULL : fdopendir(fd);
+    if (list != NULL || fd < 0) return list;
+    int error = errno;
+    close(fd);
+    errno = error;
+    return NULL;
+}
+
+tdm_status tdm__folder_remove(const tdm_file_ops *ops, const tdm_folder *parent, const char *name) {
     tdm_status status = TDM_OK;
     struct dirent *entry;
-    tdm__text_init(&name, host);
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-    if (folder == NULL) {
-        int error = errno;
-        if (fd >= 0) close(fd);
-        return tdm__file_fail("open the folder", path, error);
+    tdm_folder inside = {.fd = openat(parent->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), .path = name};
+    DIR *list = inside.fd < 0 ? NULL : tdm__folder_list(&inside);
+    if (list == NULL) {
+        status = tdm__file_fail("open the folder", parent, name, errno);
+        tdm__folder_close(&inside);
+        return status;
     }
-    while ((entry = readdir(folder)) != NULL && status == TDM_OK) {
+    while ((entry = readdir(list)) != NULL && status == TDM_OK) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-        tdm__text_deinit(&name);
-        tdm__text_printf(&name, "%s/%s", path, entry->d_name);
-        if (name.failed)
-            status = tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "folder %s: out of memory for a name", path);
-        else if (ops->unlink(ops->user, name.data) != 0)
-            status = tdm__file_fail("remove", name.data, errno);
+        if (ops->unlink(ops->user, inside.fd, entry->d_name) != 0)
+            status = tdm__file_fail("empty the folder", parent, name, errno);
     }
-    closedir(folder);
-    tdm__text_deinit(&name);
+    closedir(list);
+    tdm__folder_close(&inside);
     TDM_TRY(status);
-    if (ops->rmdir(ops->user, path) != 0) return tdm__file_fail("remove", path, errno);
+    if (ops->rmdir(ops->user, parent->fd, name) != 0) return tdm__file_fail("remove", parent, name, errno);
     return TDM_OK;
 }
 
 /* ---- reading ---- */
 
-static const char *kind_of(mode_t mode) {
-    if (S_ISDIR(mode)) return "a folder";
-    if (S_ISFIFO(mode)) return "a FIFO";
-    if (S_ISSOCK(mode)) return "a socket";
-    return "a device";
-}
-
-tdm_status tdm__file_open(int *fd, uint64_t *bytes, const char *path, tdm_status missing) {
-    struct stat about;
+tdm_status tdm__file_open(int *fd, uint64_t *bytes, const tdm_folder *folder, const char *name, tdm_status missing) {
     *bytes = 0;
-    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (*fd < 0) {
-        int error = errno;
-        if (error == ENOENT || error == ENOTDIR) TDM_FAIL(missing, "%s: there is no such file", path);
-        if (error == ENXIO || error == ENODEV)
-            TDM_FAIL(missing, "%s: wanted a regular file, found a socket or device", path);
-        return tdm__file_fail("open", path, error);
-    }
-    if (fstat(*fd, &about) != 0) {
-        int error = errno;
-        close(*fd);
-        *fd = -1;
-        return tdm__file_fail("look at", path, error);
-    }
-    if (!S_ISREG(about.st_mode)) {
-        close(*fd);
-        *fd = -1;
-        TDM_FAIL(missing, "%s: wanted a regular file, found %s", path, kind_of(about.st_mode));
-    }
-    *bytes = (uint64_t)about.st_size;
-    return TDM_OK;
+    *fd = openat(fd_of(folder), name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (folder != NULL ? O_NOFOLLOW : 0));
+    if (*fd < 0) return not_opened(missing, S_IFREG, folder, name, errno);
+    tdm_status status = want_regular(*fd, bytes, missing, folder, name);
+    if (status == TDM_OK) return TDM_OK;
+    close(*fd);
+    *fd = -1;
+    return status;
 }
 
 tdm_status tdm__file_read(int fd, const char *path, void *to, size_t count, uint64_t offset, tdm_status cut_short) {
@@ -325,7 +399,7 @@ tdm_status tdm__file_read(int fd, const char *path, void *to, size_t count, uint
         size_t chunk = count < CHUNK ? count : CHUNK;
         ssize_t done = pread(fd, into, chunk, (off_t)offset);
         if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return tdm__file_fail("read", path, errno);
+        if (done < 0) return tdm__file_fail("read", NULL, path, errno);
         if (done == 0)
             TDM_FAIL(cut_short, "%s: wanted %zu more bytes at %llu, the file ends there", path, count,
                      (unsigned long long)offset);
@@ -336,12 +410,10 @@ tdm_status tdm__file_read(int fd, const char *path, void *to, size_t count, uint
     return TDM_OK;
 }
 
-bool tdm__file_is_folder(const char *path) {
-    struct stat about;
-    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+bool tdm__file_is_folder(const tdm_folder *folder, const char *name) {
+    return S_ISDIR(mode_of(folder, name));
 }
 
-bool tdm__file_is_regular(const char *path) {
-    struct stat about;
-    return stat(path, &about) == 0 && S_ISREG(about.st_mode);
+bool tdm__file_is_there(const tdm_folder *folder, const char *name) {
+    return mode_of(folder, name) != 0;
 }

@@ -9,20 +9,22 @@
 #include "runtime/ckpt/folder.h"
 #include "runtime/ckpt/tensor_file.h"
 
-static tdm_status new_ckpt(tdm_ckpt **out, const tdm_host *host, const char *path) {
+static tdm_status new_ckpt(tdm_ckpt **out, const tdm_host *host) {
     tdm_ckpt *ckpt;
     *out = NULL;
     TDM_TRY(tdm__new(host, &ckpt, 1, sizeof(*ckpt), "checkpoint"));
     ckpt->host = host;
+    ckpt->folder.fd = -1;
     tdm__arena_init(&ckpt->arena, host);
     *out = ckpt;
-    return tdm__arena_text(&ckpt->arena, &ckpt->path, path);
+    return TDM_OK;
 }
 
 void tdm__ckpt_close(tdm_ckpt *ckpt) {
     if (ckpt == NULL) return;
     tdm__tensor_file_close(ckpt->tensors[TDM_CKPT_MODEL]);
     tdm__tensor_file_close(ckpt->tensors[TDM_CKPT_OPTIMIZER]);
+    tdm__folder_close(&ckpt->folder);
     tdm__arena_deinit(&ckpt->arena);
     tdm__delete(ckpt->host, ckpt);
 }
@@ -51,7 +53,7 @@ static tdm_status open_state(tdm_ckpt *ckpt) {
     int fd;
     tdm_status status;
     TDM_TRY(tdm__path_join(&ckpt->arena, &path, ckpt->path, tdm__ckpt_file_names[TDM_CKPT_STATE]));
-    TDM_TRY(tdm__file_open(&fd, &bytes, path, TDM_E_CHECKPOINT));
+    TDM_TRY(tdm__file_open(&fd, &bytes, &ckpt->folder, tdm__ckpt_file_names[TDM_CKPT_STATE], TDM_E_CHECKPOINT));
     if (bytes > TDM_CKPT_MAX_STATE)
         TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: wanted at most %d bytes, found %llu", path, TDM_CKPT_MAX_STATE,
                       (unsigned long long)bytes);
@@ -67,11 +69,13 @@ done:
     return status;
 }
 
-tdm_status tdm__ckpt_open(tdm_ckpt **out, const tdm_host *host, const char *path) {
+tdm_status tdm__ckpt_open(tdm_ckpt **out, const tdm_host *host, const tdm_folder *folder, const char *name) {
     tdm_ckpt *ckpt;
     tdm_status status;
     *out = NULL;
-    TDM_TRY_DONE(new_ckpt(&ckpt, host, path));
+    TDM_TRY_DONE(new_ckpt(&ckpt, host));
+    TDM_TRY_DONE(tdm__folder_open(&ckpt->folder, &ckpt->arena, folder, name, TDM_E_CHECKPOINT));
+    ckpt->path = ckpt->folder.path;
     TDM_TRY_DONE(tdm__manifest_read(ckpt));
     TDM_TRY_DONE(open_state(ckpt));
     *out = ckpt;
@@ -109,7 +113,7 @@ static tdm_status verify_open(tdm_ckpt *ckpt) {
         int fd;
         if (!entry->listed) continue;
         TDM_TRY(tdm__path_join(&ckpt->arena, &path, ckpt->path, tdm__ckpt_file_names[part]));
-        TDM_TRY(tdm__file_open(&fd, &bytes, path, TDM_E_CHECKPOINT));
+        TDM_TRY(tdm__file_open(&fd, &bytes, &ckpt->folder, tdm__ckpt_file_names[part], TDM_E_CHECKPOINT));
         tdm_status status = tdm__file_hash(ckpt->host, fd, path, 0, bytes, &hash);
         close(fd);
         TDM_TRY(status);
@@ -120,8 +124,8 @@ static tdm_status verify_open(tdm_ckpt *ckpt) {
     return TDM_OK;
 }
 
-static tdm_status open_verified(tdm_ckpt **out, const tdm_host *host, const char *path) {
-    TDM_TRY(tdm__ckpt_open(out, host, path));
+static tdm_status open_verified(tdm_ckpt **out, const tdm_host *host, const tdm_folder *folder, const char *name) {
+    TDM_TRY(tdm__ckpt_open(out, host, folder, name));
     tdm_status status = verify_open(*out);
     if (status == TDM_OK) return TDM_OK;
     tdm__ckpt_close(*out);
@@ -129,9 +133,9 @@ static tdm_status open_verified(tdm_ckpt **out, const tdm_host *host, const char
     return tdm__frame(status, __FILE__, __LINE__);
 }
 
-tdm_status tdm__ckpt_verify(const tdm_host *host, const char *path) {
+tdm_status tdm__ckpt_verify(const tdm_host *host, const tdm_folder *folder, const char *name) {
     tdm_ckpt *ckpt;
-    TDM_TRY(open_verified(&ckpt, host, path));
+    TDM_TRY(open_verified(&ckpt, host, folder, name));
     tdm__ckpt_close(ckpt);
     return TDM_OK;
 }
@@ -146,7 +150,7 @@ static tdm_status check_step(tdm_ckpt **ckpt, int64_t step) {
              (long long)found);
 }
 
-tdm_status tdm__ckpt_open_newest(tdm_ckpt **out, const tdm_host *host, const char *dir) {
+static tdm_status open_newest(tdm_ckpt **out, const tdm_host *host, const tdm_folder *dir) {
     tdm_arena arena;
     tdm_error before, newest;
     tdm_status status;
@@ -158,10 +162,8 @@ tdm_status tdm__ckpt_open_newest(tdm_ckpt **out, const tdm_host *host, const cha
     tdm__error_save(&before);
     for (size_t i = 0; i < count && *out == NULL; i++) {
         char name[32];
-        const char *path;
         tdm__step_name(name, steps[i]);
-        TDM_TRY_DONE(tdm__path_join(&arena, &path, dir, name));
-        status = open_verified(out, host, path);
+        status = open_verified(out, host, dir, name);
         if (status == TDM_OK) status = check_step(out, steps[i]);
         if (status != TDM_OK && status != TDM_E_CHECKPOINT && status != TDM_E_IO) goto done;
         if (status != TDM_OK) TDM_WARN(host, "ckpt", "%s is passed over: %s", name, tdm_error_message());
@@ -171,9 +173,22 @@ tdm_status tdm__ckpt_open_newest(tdm_ckpt **out, const tdm_host *host, const cha
     if (*out != NULL)
         tdm__error_restore(&before, NULL);
     else if (count > 0)
-        TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: of its %zu checkpoints none is usable; the newest: %s", dir, count,
+        TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: of its %zu checkpoints none is usable; the newest: %s", dir->path, count,
                       newest.message);
 done:
+    tdm__arena_deinit(&arena);
+    return status;
+}
+
+tdm_status tdm__ckpt_open_newest(tdm_ckpt **out, const tdm_host *host, const tdm_folder *folder, const char *name) {
+    tdm_arena arena;
+    tdm_folder dir;
+    *out = NULL;
+    if (!tdm__file_is_there(folder, name)) return TDM_OK;
+    tdm__arena_init(&arena, host);
+    tdm_status status = tdm__folder_open(&dir, &arena, folder, name, TDM_E_CHECKPOINT);
+    if (status == TDM_OK) status = open_newest(out, host, &dir);
+    tdm__folder_close(&dir);
     tdm__arena_deinit(&arena);
     return status;
 }
@@ -184,8 +199,9 @@ static tdm_status open_model_file(tdm_ckpt **out, const tdm_host *host, const ch
     tdm_tensor_file *file;
     tdm_status status;
     int stripped = 0;
-    TDM_TRY_DONE(new_ckpt(&ckpt, host, path));
-    TDM_TRY_DONE(tdm__tensor_file_open(&ckpt->tensors[TDM_CKPT_MODEL], host, path));
+    TDM_TRY_DONE(new_ckpt(&ckpt, host));
+    TDM_TRY_DONE(tdm__arena_text(&ckpt->arena, &ckpt->path, path));
+    TDM_TRY_DONE(tdm__tensor_file_open(&ckpt->tensors[TDM_CKPT_MODEL], host, NULL, path));
     file = ckpt->tensors[TDM_CKPT_MODEL];
     /* tandem never writes the prefix, so in its own files "module." is a layer of that name. */
     if (tdm__tensor_file_metadata(file, "tandem.format") == NULL) TDM_TRY_DONE(tdm__tensor_file_strip(file, &stripped));
@@ -201,17 +217,18 @@ done:
 
 tdm_status tdm__ckpt_open_any(tdm_ckpt **out, const tdm_host *host, const char *path) {
     tdm_arena arena;
+    tdm_folder dir = {.fd = -1};
     tdm_status status;
-    const char *inside;
+    const char *manifest;
     *out = NULL;
-    if (!tdm__file_is_folder(path)) return open_model_file(out, host, path);
+    if (!tdm__file_is_folder(NULL, path)) return open_model_file(out, host, path);
     tdm__arena_init(&arena, host);
-    TDM_TRY_DONE(tdm__path_join(&arena, &inside, path, "MANIFEST.json"));
-    if (tdm__file_is_regular(inside)) {
-        TDM_TRY_DONE(open_verified(out, host, path));
+    TDM_TRY_DONE(tdm__path_join(&arena, &manifest, path, "MANIFEST.json"));
+    if (tdm__file_is_there(NULL, manifest)) {
+        TDM_TRY_DONE(open_verified(out, host, NULL, path));
     } else {
-        TDM_TRY_DONE(tdm__steps_folder(&arena, &inside, path));
-        TDM_TRY_DONE(tdm__ckpt_open_newest(out, host, inside));
+        TDM_TRY_DONE(tdm__steps_open(&dir, &arena, path));
+        TDM_TRY_DONE(open_newest(out, host, &dir));
         if (*out == NULL)
             TDM_FAIL_DONE(TDM_E_CHECKPOINT,
                           "%s: wanted a step directory, a checkpoints or run directory, or a "
@@ -219,6 +236,7 @@ tdm_status tdm__ckpt_open_any(tdm_ckpt **out, const tdm_host *host, const char *
                           path);
     }
 done:
+    tdm__folder_close(&dir);
     tdm__arena_deinit(&arena);
     return status;
 }

@@ -6,6 +6,7 @@
 #include <tandem/sys/comm.h> /* tdm_dtype */
 #include <tandem/sys/op.h>   /* tdm_shape */
 
+#include "runtime/base/file.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/text.h"
@@ -28,7 +29,8 @@ typedef struct tdm_tensor {
 typedef struct tdm_tensor_file tdm_tensor_file;
 /* Opens and checks the header by all rules of the format (no holes, overlaps, duplicates, overflows; bounded depth and
  * size) before anything is allocated for it. TDM_E_CHECKPOINT says what is wrong, with found and expected numbers. */
-tdm_status tdm__tensor_file_open(tdm_tensor_file **out, const tdm_host *host, const char *path);
+tdm_status tdm__tensor_file_open(tdm_tensor_file **out, const tdm_host *host, const tdm_folder *folder,
+                                 const char *name);
 int tdm__tensor_file_count(const tdm_tensor_file *file);
 const tdm_tensor *tdm__tensor_file_get(const tdm_tensor_file *file, int index);         /* in order of offset */
 const tdm_tensor *tdm__tensor_file_find(const tdm_tensor_file *file, const char *name); /* NULL if absent */
@@ -36,11 +38,11 @@ const char *tdm__tensor_file_metadata(const tdm_tensor_file *file, const char *k
 tdm_status tdm__tensor_file_read(const tdm_tensor_file *file, const tdm_tensor *tensor, void *to);
 void tdm__tensor_file_close(tdm_tensor_file *file);
 
-/* Writes `path` (created, must not exist), fsynced. Tensors may come in any order; hashes[i] and *file_hash,
+/* Writes a file (created, must not exist), fsynced. Tensors may come in any order; hashes[i] and *file_hash,
  * *file_bytes are filled when not NULL. metadata: NULL-terminated key, value, key, value. */
-tdm_status tdm__tensor_file_write(const tdm_host *host, const char *path, const tdm_tensor *tensors, int count,
-                                  const char *const *metadata, tdm_hash128 *hashes, tdm_hash128 *file_hash,
-                                  uint64_t *file_bytes);
+tdm_status tdm__tensor_file_write(const tdm_host *host, const tdm_folder *folder, const char *name,
+                                  const tdm_tensor *tensors, int count, const char *const *metadata,
+                                  tdm_hash128 *hashes, tdm_hash128 *file_hash, uint64_t *file_bytes);
 
 /* ---- checkpoint directories ---- */
 
@@ -69,26 +71,29 @@ typedef struct tdm_ckpt_parts {
     const char *config_yaml; /* resolved; NULL: none */
 } tdm_ckpt_parts;
 
-/* Writes <dir>/step-%08d: temporary sibling, every file and directory fsynced, renamed, `latest` updated, then all but
- * the newest keep_last complete ones removed (0: keep all). TDM_E_IO leaves what was there valid. dir is created. An
- * existing complete checkpoint of the same step is left as it is if its manifest says the same hashes, else replaced.
+/* Writes step-%08d into the checkpoints directory `name`: temporary sibling, every file and directory fsynced, renamed,
+ * `latest` updated, then all but the newest keep_last complete ones removed (0: keep all). TDM_E_IO leaves what was
+ * there valid. The directory is created. An existing complete checkpoint of the same step is left as it is if its
+ * manifest says the same hashes, else replaced. */
+tdm_status tdm__ckpt_save(const tdm_host *host, const tdm_folder *folder, const char *name, const tdm_ckpt_parts *parts,
+                          int64_t keep_last);
+
+/* Removes what killed saves left in a checkpoints directory. Every save does that first; this is for who will not save.
  */
-tdm_status tdm__ckpt_save(const tdm_host *host, const char *dir, const tdm_ckpt_parts *parts, int64_t keep_last);
+tdm_status tdm__ckpt_reap(const tdm_host *host, const tdm_folder *folder, const char *name);
 
-/* Removes what killed saves left in dir. Every save does that first; this is for who will not save. */
-tdm_status tdm__ckpt_reap(const tdm_host *host, const char *dir);
-
-/* Moves checkpoints of steps after `step` into <dir>/before-<time>, with a warning that says so: a run that begins anew
- * or further back must not be continued from them. */
-tdm_status tdm__ckpt_set_aside(const tdm_host *host, const char *dir, int64_t step);
+/* Moves checkpoints of steps after `step` into before-<time> beside them, with a warning that says so: a run that
+ * begins anew or further back must not be continued from them. */
+tdm_status tdm__ckpt_set_aside(const tdm_host *host, const tdm_folder *folder, const char *name, int64_t step);
 
 /* A checkpoint opened for reading: manifest parsed, files of the right size. */
 typedef struct tdm_ckpt tdm_ckpt;
-tdm_status tdm__ckpt_open(tdm_ckpt **out, const tdm_host *host, const char *path); /* the step-... directory */
-/* The newest in `dir` whose every hash is right; damaged ones are passed over with a warning each that names the file
- * and the first damaged tensor. *out NULL with TDM_OK when there is no checkpoint at all; TDM_E_CHECKPOINT when there
- * are some and none is usable. */
-tdm_status tdm__ckpt_open_newest(tdm_ckpt **out, const tdm_host *host, const char *dir);
+tdm_status tdm__ckpt_open(tdm_ckpt **out, const tdm_host *host, const tdm_folder *folder,
+                          const char *name); /* the step-... directory */
+/* The newest in a checkpoints directory whose every hash is right; damaged ones are passed over with a warning each
+ * that names the file and the first damaged tensor. *out NULL with TDM_OK when there is no checkpoint at all;
+ * TDM_E_CHECKPOINT when there are some and none is usable. */
+tdm_status tdm__ckpt_open_newest(tdm_ckpt **out, const tdm_host *host, const tdm_folder *folder, const char *name);
 /* `path` as people give it: a step directory, a checkpoints directory, a run directory, or a .safetensors file; the
  * last gives a checkpoint with a model and no state. */
 tdm_status tdm__ckpt_open_any(tdm_ckpt **out, const tdm_host *host, const char *path);
@@ -99,7 +104,7 @@ const char *tdm__ckpt_path(const tdm_ckpt *ckpt);
 void tdm__ckpt_close(tdm_ckpt *ckpt);
 
 /* Every byte of a step directory against its manifest; TDM_E_CHECKPOINT names file and tensor. */
-tdm_status tdm__ckpt_verify(const tdm_host *host, const char *path);
+tdm_status tdm__ckpt_verify(const tdm_host *host, const tdm_folder *folder, const char *name);
 /* Text (or JSON) for people: the list of a directory, one checkpoint's tensors. Two are compared by
  * tdm_checkpoint_compare (tandem/checkpoint.h). */
 tdm_status tdm__ckpt_list(const tdm_host *host, const char *dir, bool json, tdm_text *out);

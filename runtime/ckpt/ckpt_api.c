@@ -27,24 +27,22 @@ tdm_status tdm_checkpoint_show(const tdm_host *host, const char *path, int json,
 }
 
 /* Every checkpoint of a checkpoints directory, oldest first, up to the first that is damaged. */
-static tdm_status verify_all(const tdm_host *host, tdm_arena *arena, const char *folder) {
+static tdm_status verify_all(const tdm_host *host, tdm_arena *arena, const tdm_folder *dir) {
     int64_t *steps;
     size_t count;
-    TDM_TRY(tdm__steps_list(arena, folder, &steps, &count));
-    if (count == 0) TDM_FAIL(TDM_E_CHECKPOINT, "%s holds no checkpoint", folder);
+    TDM_TRY(tdm__steps_list(arena, dir, &steps, &count));
+    if (count == 0) TDM_FAIL(TDM_E_CHECKPOINT, "%s holds no checkpoint", dir->path);
     for (size_t i = count; i > 0; i--) {
         char name[32];
-        const char *path;
         tdm__step_name(name, steps[i - 1]);
-        TDM_TRY(tdm__path_join(arena, &path, folder, name));
-        TDM_TRY(tdm__ckpt_verify(host, path));
+        TDM_TRY(tdm__ckpt_verify(host, dir, name));
     }
     return TDM_OK;
 }
 
 static tdm_status verify_file(const tdm_host *host, const char *path) {
     tdm_tensor_file *file;
-    TDM_TRY(tdm__tensor_file_open(&file, host, path));
+    TDM_TRY(tdm__tensor_file_open(&file, host, NULL, path));
     tdm__tensor_file_close(file);
     return TDM_OK;
 }
@@ -53,6 +51,7 @@ tdm_status tdm_checkpoint_verify(const tdm_host *host, const char *path, char **
     tdm_arena arena;
     tdm_text text;
     tdm_status status;
+    tdm_folder dir = {.fd = -1};
     const char *what = path, *manifest;
     if (checked) *checked = NULL;
     if (!path) TDM_FAIL(TDM_E_USAGE, "a path is wanted, NULL was given");
@@ -60,19 +59,21 @@ tdm_status tdm_checkpoint_verify(const tdm_host *host, const char *path, char **
     tdm__arena_init(&arena, host);
     tdm__text_init(&text, host);
     TDM_TRY_DONE(tdm__path_join(&arena, &manifest, path, "MANIFEST.json"));
-    if (!tdm__file_is_folder(path)) {
+    if (!tdm__file_is_folder(NULL, path)) {
         TDM_TRY_DONE(verify_file(host, path));
-    } else if (tdm__file_is_regular(manifest)) {
-        TDM_TRY_DONE(tdm__ckpt_verify(host, path));
+    } else if (tdm__file_is_there(NULL, manifest)) {
+        TDM_TRY_DONE(tdm__ckpt_verify(host, NULL, path));
     } else {
-        TDM_TRY_DONE(tdm__steps_folder(&arena, &what, path));
-        TDM_TRY_DONE(verify_all(host, &arena, what));
+        TDM_TRY_DONE(tdm__steps_open(&dir, &arena, path));
+        what = dir.path;
+        TDM_TRY_DONE(verify_all(host, &arena, &dir));
     }
     if (checked) {
         tdm__text_puts(&text, what);
         status = tdm__text_take_public(&text, checked);
     }
 done:
+    tdm__folder_close(&dir);
     tdm__arena_deinit(&arena);
     return status;
 }

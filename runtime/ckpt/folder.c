@@ -62,16 +62,16 @@ static int newest_first(const void *a, const void *b) {
     return *x > *y ? -1 : *x < *y;
 }
 
-tdm_status tdm__steps_list(tdm_arena *arena, const char *dir, int64_t **steps, size_t *count) {
+tdm_status tdm__steps_list(tdm_arena *arena, const tdm_folder *dir, int64_t **steps, size_t *count) {
     int64_t *found = NULL, step;
     size_t capacity = 0, used = 0;
     tdm_status status = TDM_OK;
     struct dirent *entry;
     *steps = NULL;
     *count = 0;
-    DIR *folder = opendir(dir);
-    if (folder == NULL) return errno == ENOENT ? TDM_OK : tdm__file_fail("list", dir, errno);
-    while ((entry = readdir(folder)) != NULL) {
+    DIR *list = tdm__folder_list(dir);
+    if (list == NULL) return tdm__file_fail("list", NULL, dir->path, errno);
+    while ((entry = readdir(list)) != NULL) {
         if (!step_of(entry->d_name, &step)) continue;
         TDM_TRY_DONE(tdm__grow(arena->host, &found, &capacity, used + 1, sizeof(*found), "list of checkpoints"));
         found[used++] = step;
@@ -83,12 +83,17 @@ tdm_status tdm__steps_list(tdm_arena *arena, const char *dir, int64_t **steps, s
     }
     *count = used;
 done:
-    closedir(folder);
+    closedir(list);
     tdm__delete(arena->host, found);
     return status;
 }
 
-tdm_status tdm__steps_folder(tdm_arena *arena, const char **out, const char *path) {
-    TDM_TRY(tdm__path_join(arena, out, path, "checkpoints"));
-    return tdm__file_is_folder(*out) ? TDM_OK : tdm__arena_text(arena, out, path);
+tdm_status tdm__steps_open(tdm_folder *out, tdm_arena *arena, const char *path) {
+    tdm_folder given;
+    TDM_TRY(tdm__folder_open(out, arena, NULL, path, TDM_E_CHECKPOINT));
+    given = *out;
+    if (!tdm__file_is_there(&given, "checkpoints")) return TDM_OK;
+    tdm_status status = tdm__folder_open(out, arena, &given, "checkpoints", TDM_E_CHECKPOINT);
+    tdm__folder_close(&given);
+    return status;
 }

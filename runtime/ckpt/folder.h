@@ -2,7 +2,6 @@
 #ifndef TDM_CKPT_FOLDER_H
 #define TDM_CKPT_FOLDER_H
 
-#include "runtime/base/file.h"
 #include "runtime/ckpt/ckpt.h"
 
 /* The files of a checkpoint beside MANIFEST.json. No other name is ever read from a manifest. */
@@ -26,7 +25,8 @@ struct tdm_ckpt {
     const tdm_host *host;
     tdm_arena arena;
     const char *path;
-    bool has_state; /* a directory, with manifest, optimizer and state */
+    tdm_folder folder; /* not open for a model file alone */
+    bool has_state;    /* a directory, with manifest, optimizer and state */
     tdm_manifest manifest;
     tdm_tensor_file *tensors[2]; /* by TDM_CKPT_MODEL, TDM_CKPT_OPTIMIZER */
     tdm_ckpt_state state;
@@ -49,13 +49,13 @@ tdm_status tdm__file_hash(const tdm_host *host, int fd, const char *path, uint64
                           tdm_hash128 *out);
 bool tdm__hash_equal(tdm_hash128 a, tdm_hash128 b);
 
-/* The steps that a checkpoints directory has, newest first, complete or not; none if there is no such directory. */
-tdm_status tdm__steps_list(tdm_arena *arena, const char *dir, int64_t **steps, size_t *count);
+/* The steps that a checkpoints directory has, newest first, complete or not. */
+tdm_status tdm__steps_list(tdm_arena *arena, const tdm_folder *dir, int64_t **steps, size_t *count);
 void tdm__step_name(char out[32], int64_t step); /* "step-00000391" */
-/* A run directory stands for the checkpoints in it. */
-tdm_status tdm__steps_folder(tdm_arena *arena, const char **out, const char *path);
+/* Opens a checkpoints directory by a path of the user's; a run directory stands for the checkpoints in it. */
+tdm_status tdm__steps_open(tdm_folder *out, tdm_arena *arena, const char *path);
 
-tdm_status tdm__ckpt_save_with(const tdm_host *host, const tdm_file_ops *ops, const char *dir,
-                               const tdm_ckpt_parts *parts, int64_t keep_last);
+tdm_status tdm__ckpt_save_with(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *folder,
+                               const char *name, const tdm_ckpt_parts *parts, int64_t keep_last);
 
 #endif

@@ -94,12 +94,10 @@ typedef struct listed {
     const char *why; /* if it is not complete */
 } listed;
 
-static tdm_status look(const tdm_host *host, tdm_arena *arena, const char *dir, int64_t step, listed *out) {
-    const char *path;
+static tdm_status look(const tdm_host *host, tdm_arena *arena, const tdm_folder *dir, int64_t step, listed *out) {
     tdm_ckpt *ckpt;
     tdm__step_name(out->name, step);
-    TDM_TRY(tdm__path_join(arena, &path, dir, out->name));
-    tdm_status status = tdm__ckpt_open(&ckpt, host, path);
+    tdm_status status = tdm__ckpt_open(&ckpt, host, dir, out->name);
     if (status == TDM_E_MEMORY) return status;
     if (status != TDM_OK) return tdm__arena_text(arena, &out->why, tdm_error_message());
     out->complete = true;
@@ -167,20 +165,21 @@ tdm_status tdm__ckpt_list(const tdm_host *host, const char *dir, bool json, tdm_
     int64_t *steps;
     size_t count;
     listed *list;
-    const char *folder;
-    if (!tdm__file_is_folder(dir))
+    tdm_folder folder = {.fd = -1};
+    if (!tdm__file_is_folder(NULL, dir))
         TDM_FAIL(TDM_E_CHECKPOINT, "%s: wanted a checkpoints or run directory, found none", dir);
     tdm__arena_init(&arena, host);
-    TDM_TRY_DONE(tdm__steps_folder(&arena, &folder, dir));
-    TDM_TRY_DONE(tdm__steps_list(&arena, folder, &steps, &count));
+    TDM_TRY_DONE(tdm__steps_open(&folder, &arena, dir));
+    TDM_TRY_DONE(tdm__steps_list(&arena, &folder, &steps, &count));
     TDM_TRY_DONE(tdm__arena_new(&arena, &list, count, sizeof(*list)));
-    for (size_t i = 0; i < count; i++) TDM_TRY_DONE(look(host, &arena, folder, steps[count - 1 - i], &list[i]));
+    for (size_t i = 0; i < count; i++) TDM_TRY_DONE(look(host, &arena, &folder, steps[count - 1 - i], &list[i]));
     if (json)
-        list_json(folder, list, (int)count, out);
+        list_json(folder.path, list, (int)count, out);
     else
-        TDM_TRY_DONE(list_text(&arena, folder, list, (int)count, out));
+        TDM_TRY_DONE(list_text(&arena, folder.path, list, (int)count, out));
     status = finished(out);
 done:
+    tdm__folder_close(&folder);
     tdm__arena_deinit(&arena);
     return status;
 }

@@ -83,7 +83,7 @@ typedef struct manifest_reader {
 } manifest_reader;
 
 static tdm_status json_fault(const manifest_reader *reader) {
-    if (reader->json.error != 0) return tdm__file_fail("read", reader->path, reader->json.error);
+    if (reader->json.error != 0) return tdm__file_fail("read", NULL, reader->path, reader->json.error);
     TDM_FAIL(TDM_E_CHECKPOINT, "%s: %s", reader->path, reader->json.why);
 }
 
@@ -144,15 +144,14 @@ static tdm_status read_tensors(manifest_reader *reader, int part) {
 static tdm_status open_part(manifest_reader *reader, int part) {
     tdm_ckpt *ckpt = reader->ckpt;
     uint64_t bytes, wanted = ckpt->manifest.file[part].bytes;
-    const char *path;
+    const char *name = tdm__ckpt_file_names[part];
     int fd;
-    TDM_TRY(tdm__path_join(&ckpt->arena, &path, ckpt->path, tdm__ckpt_file_names[part]));
-    TDM_TRY(tdm__file_open(&fd, &bytes, path, TDM_E_CHECKPOINT));
+    TDM_TRY(tdm__file_open(&fd, &bytes, &ckpt->folder, name, TDM_E_CHECKPOINT));
     close(fd);
     if (bytes != wanted)
-        TDM_FAIL(TDM_E_CHECKPOINT, "%s: wanted %llu bytes by its manifest, found %llu", path,
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s/%s: wanted %llu bytes by its manifest, found %llu", ckpt->path, name,
                  (unsigned long long)wanted, (unsigned long long)bytes);
-    return has_tensors(part) ? tdm__tensor_file_open(&ckpt->tensors[part], ckpt->host, path) : TDM_OK;
+    return has_tensors(part) ? tdm__tensor_file_open(&ckpt->tensors[part], ckpt->host, &ckpt->folder, name) : TDM_OK;
 }
 
 /* {"bytes": n, "xxh3": hash, "tensors": {...}}, in this order. */
@@ -259,7 +258,7 @@ tdm_status tdm__manifest_read(tdm_ckpt *ckpt) {
     uint64_t bytes;
     int fd;
     TDM_TRY(tdm__path_join(&ckpt->arena, &path, ckpt->path, "MANIFEST.json"));
-    TDM_TRY(tdm__file_open(&fd, &bytes, path, TDM_E_CHECKPOINT));
+    TDM_TRY(tdm__file_open(&fd, &bytes, &ckpt->folder, "MANIFEST.json", TDM_E_CHECKPOINT));
     TDM_TRY_DONE(check_itself(ckpt->host, fd, path, bytes));
     TDM_TRY_DONE(tdm__new(ckpt->host, &reader, 1, sizeof(*reader), "manifest"));
     reader->ckpt = ckpt;

@@ -28,10 +28,10 @@ typedef struct saving {
     const tdm_host *host;
     const tdm_file_ops *ops;
     tdm_arena arena;
-    const char *dir;
-    const char *temporary; /* NULL: none of ours is there */
-    const char *final;
-    int lock; /* the temporary directory, open and locked; -1: not */
+    tdm_folder dir;
+    const char *temporary; /* in dir; NULL: none of ours is there */
+    char final[32];
+    tdm_folder inside; /* the folder that is being filled; a temporary one is locked */
 } saving;
 
 /* ---- temporary names ---- */
@@ -39,32 +39,31 @@ typedef struct saving {
 /* A name .step-XXXXXXXX.tmp-<pid>-<n> that is not taken; it can be taken until it is used. */
 static tdm_status temporary_name(saving *s, int64_t step, int from, const char **out, int *n) {
     char name[32];
-    struct stat about;
     tdm__step_name(name, step);
     for (*n = from; *n < from + 10000; ++*n) {
-        TDM_TRY(tdm__arena_printf(&s->arena, out, "%s/.%s.tmp-%ld-%d", s->dir, name, (long)getpid(), *n));
-        if (lstat(*out, &about) != 0 && errno == ENOENT) return TDM_OK;
+        TDM_TRY(tdm__arena_printf(&s->arena, out, ".%s.tmp-%ld-%d", name, (long)getpid(), *n));
+        if (!tdm__file_is_there(&s->dir, *out)) return TDM_OK;
     }
-    TDM_FAIL(TDM_E_IO, "%s: too many temporary folders of step %lld; remove them", s->dir, (long long)step);
+    TDM_FAIL(TDM_E_IO, "%s: too many temporary folders of step %lld; remove them", s->dir.path, (long long)step);
 }
 
 static tdm_status make_temporary(saving *s, int64_t step) {
-    const char *path;
+    const char *name;
     for (int n = 0;; n++) {
-        TDM_TRY(temporary_name(s, step, n, &path, &n));
-        if (s->ops->mkdir(s->ops->user, path, 0777) == 0) break;
-        if (errno != EEXIST) return tdm__file_fail("make the folder", path, errno);
+        TDM_TRY(temporary_name(s, step, n, &name, &n));
+        if (s->ops->mkdir(s->ops->user, s->dir.fd, name, TDM_FOLDER_MODE) == 0) break;
+        if (errno != EEXIST) return tdm__file_fail("make the folder", &s->dir, name, errno);
     }
-    s->temporary = path;
-    s->lock = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (s->lock >= 0) flock(s->lock, LOCK_EX | LOCK_NB); /* where there are no locks, the pid has to do */
+    s->temporary = name;
+    TDM_TRY(tdm__folder_open(&s->inside, &s->arena, &s->dir, name, TDM_E_IO));
+    flock(s->inside.fd, LOCK_EX | LOCK_NB); /* where there are no locks, the pid has to do */
     return TDM_OK;
 }
 
 /* Whose process is gone? The name says the pid; a lock that is held says that it lives, whatever the pid. */
-static bool is_stale(const char *path, long pid) {
+static bool is_stale(const saving *s, const char *name, long pid) {
     if (pid != (long)getpid() && tdm__process_lives(pid)) return false;
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    int fd = openat(s->dir.fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return errno != ENOENT;
     bool held = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     close(fd);
@@ -88,32 +87,26 @@ static long pid_of(const char *name) {
     return 0;
 }
 
-static tdm_status remove_any(saving *s, const char *path) {
-    struct stat about;
-    if (lstat(path, &about) == 0 && S_ISDIR(about.st_mode)) return tdm__folder_remove(s->host, s->ops, path);
-    return s->ops->unlink(s->ops->user, path) == 0 ? TDM_OK : tdm__file_fail("remove", path, errno);
+static tdm_status remove_any(saving *s, const char *name) {
+    if (tdm__file_is_folder(&s->dir, name)) return tdm__folder_remove(s->ops, &s->dir, name);
+    return s->ops->unlink(s->ops->user, s->dir.fd, name) == 0 ? TDM_OK : tdm__file_fail("remove", &s->dir, name, errno);
 }
 
 /* What killed processes left. */
 static tdm_status reap(saving *s) {
-    tdm_status status = TDM_OK;
     struct dirent *entry;
-    DIR *folder = opendir(s->dir);
-    if (folder == NULL) return tdm__file_fail("list", s->dir, errno);
-    while ((entry = readdir(folder)) != NULL) {
-        const char *path;
+    DIR *list = tdm__folder_list(&s->dir);
+    if (list == NULL) return tdm__file_fail("list", NULL, s->dir.path, errno);
+    while ((entry = readdir(list)) != NULL) {
         long pid = pid_of(entry->d_name);
-        if (pid <= 0) continue;
-        TDM_TRY_DONE(tdm__path_join(&s->arena, &path, s->dir, entry->d_name));
-        if (!is_stale(path, pid)) continue;
-        if (remove_any(s, path) != TDM_OK)
+        if (pid <= 0 || !is_stale(s, entry->d_name, pid)) continue;
+        if (remove_any(s, entry->d_name) != TDM_OK)
             TDM_WARN(s->host, "ckpt", "%s, left by process %ld, stays: %s", entry->d_name, pid, tdm_error_message());
         else
             TDM_INFO(s->host, "ckpt", "removed %s, left by process %ld", entry->d_name, pid);
     }
-done:
-    closedir(folder);
-    return status;
+    closedir(list);
+    return TDM_OK;
 }
 
 /* ---- writing ---- */
@@ -121,22 +114,18 @@ done:
 static tdm_status write_tensors(saving *s, int part, const tdm_tensor *tensors, int count, int64_t step,
                                 tdm_manifest_file *entry) {
     char step_text[24];
-    const char *path;
     const char *const metadata[] = {"format", "pt", "tandem.format", "1", "tandem.step", step_text, NULL};
     snprintf(step_text, sizeof(step_text), "%lld", (long long)step);
-    TDM_TRY(tdm__path_join(&s->arena, &path, s->temporary, tdm__ckpt_file_names[part]));
     TDM_TRY(tdm__arena_new(&s->arena, &entry->tensor_hash, (size_t)count, sizeof(*entry->tensor_hash)));
     entry->listed = true;
-    return tdm__tensor_file_write_with(s->host, s->ops, path, tensors, count, metadata, entry->tensor_hash,
-                                       &entry->hash, &entry->bytes);
+    return tdm__tensor_file_write_with(s->host, s->ops, &s->inside, tdm__ckpt_file_names[part], tensors, count,
+                                       metadata, entry->tensor_hash, &entry->hash, &entry->bytes);
 }
 
 /* A small file; its size and hash into *entry unless that is NULL. */
 static tdm_status write_text(saving *s, const char *name, const char *text, size_t bytes, tdm_manifest_file *entry) {
-    const char *path;
     tdm_out_file file;
-    TDM_TRY(tdm__path_join(&s->arena, &path, s->temporary, name));
-    TDM_TRY(tdm__out_open(&file, s->ops, path, bytes, NULL));
+    TDM_TRY(tdm__out_open(&file, s->ops, &s->inside, name, bytes, NULL));
     tdm_status status = tdm__out_write(&file, text, bytes);
     if (status != TDM_OK) {
         tdm__out_discard(&file);
@@ -168,7 +157,7 @@ static tdm_status write_files(saving *s, const tdm_ckpt_parts *parts) {
     tdm__manifest_print(&text, &manifest, tensors, counts);
     if (text.failed) TDM_FAIL_DONE(TDM_E_MEMORY, "checkpoint: out of memory for MANIFEST.json");
     TDM_TRY_DONE(write_text(s, "MANIFEST.json", text.data, text.length, NULL));
-    TDM_TRY_DONE(tdm__folder_sync(s->ops, s->temporary));
+    TDM_TRY_DONE(tdm__folder_sync(s->ops, &s->inside));
 done:
     tdm__text_deinit(&text);
     return status;
@@ -176,27 +165,40 @@ done:
 
 /* ---- committing ---- */
 
+/* The manifest's hash of a checkpoint in dir; *there is false if it has none that can be read. */
+static tdm_status manifest_hash(saving *s, const char *name, tdm_hash128 *hash, bool *there) {
+    tdm_folder folder;
+    uint64_t bytes;
+    int fd;
+    *there = false;
+    tdm_status status = tdm__folder_open(&folder, &s->arena, &s->dir, name, TDM_E_CHECKPOINT);
+    if (status == TDM_OK) status = tdm__file_open(&fd, &bytes, &folder, "MANIFEST.json", TDM_E_CHECKPOINT);
+    if (status == TDM_OK) {
+        status = tdm__file_hash(s->host, fd, folder.path, 0, bytes, hash);
+        *there = status == TDM_OK;
+        close(fd);
+    }
+    tdm__folder_close(&folder);
+    return status == TDM_E_MEMORY ? status : TDM_OK;
+}
+
 /* Is what lies under the final name the same checkpoint, whole? */
 static tdm_status is_same(saving *s, bool *same) {
-    const char *path[2];
     tdm_hash128 hash[2];
-    tdm_status status = TDM_OK;
+    bool there;
     *same = false;
     for (int i = 0; i < 2; i++) {
-        uint64_t bytes;
-        int fd;
-        TDM_TRY(tdm__path_join(&s->arena, &path[i], i == 0 ? s->temporary : s->final, "MANIFEST.json"));
-        status = tdm__file_open(&fd, &bytes, path[i], TDM_E_CHECKPOINT);
-        if (status == TDM_OK) {
-            status = tdm__file_hash(s->host, fd, path[i], 0, bytes, &hash[i]);
-            close(fd);
-        }
-        if (status != TDM_OK) return status == TDM_E_MEMORY ? status : TDM_OK;
+        TDM_TRY(manifest_hash(s, i == 0 ? s->temporary : s->final, &hash[i], &there));
+        if (!there) return TDM_OK;
     }
     if (!tdm__hash_equal(hash[0], hash[1])) return TDM_OK;
-    status = tdm__ckpt_verify(s->host, s->final);
+    tdm_status status = tdm__ckpt_verify(s->host, &s->dir, s->final);
     *same = status == TDM_OK;
     return status == TDM_E_MEMORY ? status : TDM_OK;
+}
+
+static int rename_in(const saving *s, const char *from, const char *to) {
+    return s->ops->rename(s->ops->user, s->dir.fd, from, s->dir.fd, to);
 }
 
 /* Where two names cannot be exchanged: aside and in. The old one comes back if the new one cannot go in. */
@@ -204,12 +206,12 @@ static tdm_status replace_in_two_steps(saving *s, int64_t step) {
     const char *aside;
     int n;
     TDM_TRY(temporary_name(s, step, 0, &aside, &n));
-    if (s->ops->rename(s->ops->user, s->final, aside) != 0) return tdm__file_fail("rename", s->final, errno);
-    if (s->ops->rename(s->ops->user, s->temporary, s->final) != 0) {
+    if (rename_in(s, s->final, aside) != 0) return tdm__file_fail("rename", &s->dir, s->final, errno);
+    if (rename_in(s, s->temporary, s->final) != 0) {
         int error = errno;
-        s->ops->rename(s->ops->user, aside, s->final);
-        tdm__folder_sync(s->ops, s->dir);
-        return tdm__file_fail("rename", s->temporary, error);
+        rename_in(s, aside, s->final);
+        tdm__folder_sync(s->ops, &s->dir);
+        return tdm__file_fail("rename", &s->dir, s->temporary, error);
     }
     s->temporary = aside;
     return TDM_OK;
@@ -217,24 +219,23 @@ static tdm_status replace_in_two_steps(saving *s, int64_t step) {
 
 /* The temporary directory gets its final name; afterwards s->temporary is what remains to be removed, or NULL. */
 static tdm_status commit(saving *s, int64_t step) {
-    struct stat about;
     bool same;
-    if (lstat(s->final, &about) != 0) {
-        if (s->ops->rename(s->ops->user, s->temporary, s->final) != 0)
-            return tdm__file_fail("rename", s->temporary, errno);
+    if (!tdm__file_is_there(&s->dir, s->final)) {
+        if (rename_in(s, s->temporary, s->final) != 0) return tdm__file_fail("rename", &s->dir, s->temporary, errno);
         s->temporary = NULL;
-        return tdm__folder_sync(s->ops, s->dir);
+        return tdm__folder_sync(s->ops, &s->dir);
     }
-    if (!S_ISDIR(about.st_mode))
-        TDM_FAIL(TDM_E_IO, "%s: wanted a folder or nothing, found something else; move it away", s->final);
+    if (!tdm__file_is_folder(&s->dir, s->final))
+        TDM_FAIL(TDM_E_IO, "%s/%s: wanted a folder or nothing, found something else; move it away", s->dir.path,
+                 s->final);
     TDM_TRY(is_same(s, &same));
     if (same) return TDM_OK;
-    if (s->ops->exchange(s->ops->user, s->temporary, s->final) != 0) {
+    if (s->ops->exchange(s->ops->user, s->dir.fd, s->temporary, s->final) != 0) {
         if (errno != ENOSYS && errno != EINVAL && errno != EOPNOTSUPP)
-            return tdm__file_fail("exchange", s->temporary, errno);
+            return tdm__file_fail("exchange", &s->dir, s->temporary, errno);
         TDM_TRY(replace_in_two_steps(s, step));
     }
-    tdm_status status = tdm__folder_sync(s->ops, s->dir);
+    tdm_status status = tdm__folder_sync(s->ops, &s->dir);
     /* Perhaps not durable: then the old one is left to the next save. */
     if (status != TDM_OK) s->temporary = NULL;
     return status;
@@ -245,29 +246,25 @@ static tdm_status commit(saving *s, int64_t step) {
 /* What is no folder of its own, a link or a file of this name, is not ours to remove. */
 static tdm_status drop(saving *s, int64_t step) {
     char name[32];
-    const char *path, *aside;
-    struct stat about;
+    const char *aside;
     int n;
     tdm__step_name(name, step);
-    TDM_TRY(tdm__path_join(&s->arena, &path, s->dir, name));
-    if (lstat(path, &about) == 0 && !S_ISDIR(about.st_mode)) return TDM_OK;
+    if (!tdm__file_is_folder(&s->dir, name)) return TDM_OK;
     TDM_TRY(temporary_name(s, step, 0, &aside, &n));
-    if (s->ops->rename(s->ops->user, path, aside) != 0) return tdm__file_fail("rename", path, errno);
-    return tdm__folder_remove(s->host, s->ops, aside);
+    if (rename_in(s, name, aside) != 0) return tdm__file_fail("rename", &s->dir, name, errno);
+    return tdm__folder_remove(s->ops, &s->dir, aside);
 }
 
 /* Removes what is older than the newest keep_last complete ones, the oldest first; never the one just saved. */
 static tdm_status prune(saving *s, int64_t keep_last, int64_t saved) {
     int64_t *steps, kept = 0;
     size_t count, end = 0;
-    TDM_TRY(tdm__steps_list(&s->arena, s->dir, &steps, &count));
+    TDM_TRY(tdm__steps_list(&s->arena, &s->dir, &steps, &count));
     while (end < count && kept < keep_last) {
         char name[32];
-        const char *path;
         tdm_ckpt *ckpt = NULL;
         tdm__step_name(name, steps[end]);
-        TDM_TRY(tdm__path_join(&s->arena, &path, s->dir, name));
-        kept += steps[end] == saved || tdm__ckpt_open(&ckpt, s->host, path) == TDM_OK;
+        kept += steps[end] == saved || tdm__ckpt_open(&ckpt, s->host, &s->dir, name) == TDM_OK;
         tdm__ckpt_close(ckpt);
         end++;
     }
@@ -278,35 +275,50 @@ static tdm_status prune(saving *s, int64_t keep_last, int64_t saved) {
 }
 
 static void tidy(saving *s, int64_t keep_last, int64_t step) {
-    char name[32];
-    const char *path;
-    tdm_status status = TDM_OK;
-    if (s->temporary != NULL && tdm__folder_remove(s->host, s->ops, s->temporary) != TDM_OK)
+    char line[40];
+    if (s->temporary != NULL && tdm__folder_remove(s->ops, &s->dir, s->temporary) != TDM_OK)
         TDM_WARN(s->host, "ckpt", "a temporary folder stays: %s", tdm_error_message());
     s->temporary = NULL;
-    tdm__step_name(name, step);
-    status = tdm__path_join(&s->arena, &path, s->dir, "latest");
-    strcat(name, "\n");
-    if (status == TDM_OK) status = tdm__file_replace(s->host, s->ops, path, name, strlen(name));
-    if (status != TDM_OK) TDM_WARN(s->host, "ckpt", "`latest` is not updated: %s", tdm_error_message());
+    int length = snprintf(line, sizeof(line), "%s\n", s->final);
+    if (tdm__file_replace(s->ops, &s->dir, "latest", line, (size_t)length) != TDM_OK)
+        TDM_WARN(s->host, "ckpt", "`latest` is not updated: %s", tdm_error_message());
     if (keep_last > 0 && prune(s, keep_last, step) != TDM_OK)
         TDM_WARN(s->host, "ckpt", "old checkpoints stay: %s", tdm_error_message());
 }
 
-tdm_status tdm__ckpt_save_with(const tdm_host *host, const tdm_file_ops *ops, const char *dir,
-                               const tdm_ckpt_parts *parts, int64_t keep_last) {
-    char name[32], prefix[64];
+/* ---- from outside ---- */
+
+static void begin(saving *s, const tdm_host *host, const tdm_file_ops *ops) {
+    *s = (saving){.host = host, .ops = ops, .dir = {.fd = -1}, .inside = {.fd = -1}};
+    tdm__arena_init(&s->arena, host);
+}
+
+static void end(saving *s) {
+    tdm__folder_close(&s->inside);
+    tdm__folder_close(&s->dir);
+    tdm__arena_deinit(&s->arena);
+}
+
+/* The checkpoints directory, made if it is not there. */
+static tdm_status enter(saving *s, const tdm_folder *folder, const char *name) {
+    if (folder != NULL) return tdm__folder_enter(&s->dir, &s->arena, s->ops, folder, name);
+    TDM_TRY(tdm__folder_make(s->host, s->ops, name));
+    return tdm__folder_open(&s->dir, &s->arena, NULL, name, TDM_E_IO);
+}
+
+tdm_status tdm__ckpt_save_with(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *folder,
+                               const char *name, const tdm_ckpt_parts *parts, int64_t keep_last) {
+    char prefix[64];
     tdm_error record;
     tdm_status status;
+    saving s;
     int64_t step = parts->state.step;
-    saving s = {.host = host, .ops = ops, .dir = dir, .lock = -1};
     if (step < 0 || !isfinite(parts->state.lr))
         TDM_FAIL(TDM_E_INTERNAL, "checkpoint: step %lld or lr %g cannot be saved", (long long)step, parts->state.lr);
     tdm__error_save(&record);
-    tdm__arena_init(&s.arena, host);
-    tdm__step_name(name, step);
-    TDM_TRY_DONE(tdm__path_join(&s.arena, &s.final, dir, name));
-    TDM_TRY_DONE(tdm__folder_make(host, ops, dir));
+    begin(&s, host, ops);
+    tdm__step_name(s.final, step);
+    TDM_TRY_DONE(enter(&s, folder, name));
     TDM_TRY_DONE(reap(&s));
     TDM_TRY_DONE(make_temporary(&s, step));
     TDM_TRY_DONE(write_files(&s, parts));
@@ -316,56 +328,66 @@ tdm_status tdm__ckpt_save_with(const tdm_host *host, const tdm_file_ops *ops, co
 done:
     if (status != TDM_OK) {
         tdm__error_save(&record);
-        if (s.temporary != NULL) tdm__folder_remove(host, ops, s.temporary);
+        if (s.temporary != NULL) tdm__folder_remove(ops, &s.dir, s.temporary);
         snprintf(prefix, sizeof(prefix), "the checkpoint of step %lld is not saved: ", (long long)step);
         tdm__error_restore(&record, prefix);
     }
-    if (s.lock >= 0) close(s.lock);
-    tdm__arena_deinit(&s.arena);
+    end(&s);
     return status;
 }
 
-tdm_status tdm__ckpt_save(const tdm_host *host, const char *dir, const tdm_ckpt_parts *parts, int64_t keep_last) {
-    return tdm__ckpt_save_with(host, &tdm__file_system, dir, parts, keep_last);
+tdm_status tdm__ckpt_save(const tdm_host *host, const tdm_folder *folder, const char *name, const tdm_ckpt_parts *parts,
+                          int64_t keep_last) {
+    return tdm__ckpt_save_with(host, &tdm__file_system, folder, name, parts, keep_last);
 }
 
-tdm_status tdm__ckpt_reap(const tdm_host *host, const char *dir) {
-    saving s = {.host = host, .ops = &tdm__file_system, .dir = dir, .lock = -1};
-    tdm__arena_init(&s.arena, host);
-    tdm_status status = reap(&s);
-    tdm__arena_deinit(&s.arena);
+tdm_status tdm__ckpt_reap(const tdm_host *host, const tdm_folder *folder, const char *name) {
+    saving s;
+    begin(&s, host, &tdm__file_system);
+    tdm_status status = tdm__folder_open(&s.dir, &s.arena, folder, name, TDM_E_IO);
+    if (status == TDM_OK) status = reap(&s);
+    end(&s);
     return status;
+}
+
+/* Two runs may begin anew within one second. */
+static tdm_status make_before(saving *s, tdm_folder *before) {
+    char stamp[24];
+    const char *name;
+    tdm__utc_stamp(stamp);
+    for (int n = 1;; n++) {
+        TDM_TRY(n == 1 ? tdm__arena_printf(&s->arena, &name, "before-%s", stamp)
+                       : tdm__arena_printf(&s->arena, &name, "before-%s-%d", stamp, n));
+        if (s->ops->mkdir(s->ops->user, s->dir.fd, name, TDM_FOLDER_MODE) == 0) break;
+        if (errno != EEXIST) return tdm__file_fail("make the folder", &s->dir, name, errno);
+    }
+    return tdm__folder_open(before, &s->arena, &s->dir, name, TDM_E_IO);
 }
 
 static tdm_status set_aside(saving *s, int64_t step) {
-    const char *aside;
-    char stamp[24];
     int64_t *steps;
     size_t count, moved = 0;
-    tdm__utc_stamp(stamp);
-    TDM_TRY(tdm__arena_printf(&s->arena, &aside, "%s/before-%s", s->dir, stamp));
-    TDM_TRY(tdm__steps_list(&s->arena, s->dir, &steps, &count));
+    TDM_TRY(tdm__steps_list(&s->arena, &s->dir, &steps, &count));
     for (; moved < count && steps[moved] > step; moved++) {
         char name[32];
-        const char *from, *to;
         tdm__step_name(name, steps[moved]);
-        TDM_TRY(tdm__path_join(&s->arena, &from, s->dir, name));
-        TDM_TRY(tdm__path_join(&s->arena, &to, aside, name));
-        if (moved == 0) TDM_TRY(tdm__folder_make(s->host, s->ops, aside));
-        if (s->ops->rename(s->ops->user, from, to) != 0) return tdm__file_fail("rename", from, errno);
+        if (moved == 0) TDM_TRY(make_before(s, &s->inside));
+        if (s->ops->rename(s->ops->user, s->dir.fd, name, s->inside.fd, name) != 0)
+            return tdm__file_fail("rename", &s->dir, name, errno);
     }
     if (moved == 0) return TDM_OK;
     TDM_WARN(s->host, "ckpt", "%zu checkpoint%s of an earlier run, of steps after %lld, %s now in %s", moved,
-             moved == 1 ? "" : "s", (long long)step, moved == 1 ? "is" : "are", aside);
-    TDM_TRY(tdm__folder_sync(s->ops, aside));
-    return tdm__folder_sync(s->ops, s->dir);
+             moved == 1 ? "" : "s", (long long)step, moved == 1 ? "is" : "are", s->inside.path);
+    TDM_TRY(tdm__folder_sync(s->ops, &s->inside));
+    return tdm__folder_sync(s->ops, &s->dir);
 }
 
-tdm_status tdm__ckpt_set_aside(const tdm_host *host, const char *dir, int64_t step) {
-    saving s = {.host = host, .ops = &tdm__file_system, .dir = dir, .lock = -1};
-    if (!tdm__file_is_folder(dir)) return TDM_OK;
-    tdm__arena_init(&s.arena, host);
-    tdm_status status = set_aside(&s, step);
-    tdm__arena_deinit(&s.arena);
+tdm_status tdm__ckpt_set_aside(const tdm_host *host, const tdm_folder *folder, const char *name, int64_t step) {
+    saving s;
+    if (!tdm__file_is_there(folder, name)) return TDM_OK;
+    begin(&s, host, &tdm__file_system);
+    tdm_status status = tdm__folder_open(&s.dir, &s.arena, folder, name, TDM_E_IO);
+    if (status == TDM_OK) status = set_aside(&s, step);
+    end(&s);
     return status;
 }

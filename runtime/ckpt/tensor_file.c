@@ -13,7 +13,8 @@
 #include "runtime/base/status.h"
 #include "runtime/ckpt/tensor_file.h"
 
-tdm_status tdm__tensor_file_open(tdm_tensor_file **out, const tdm_host *host, const char *path) {
+tdm_status tdm__tensor_file_open(tdm_tensor_file **out, const tdm_host *host, const tdm_folder *folder,
+                                 const char *name) {
     tdm_tensor_file *file;
     tdm_status status;
     *out = NULL;
@@ -21,8 +22,9 @@ tdm_status tdm__tensor_file_open(tdm_tensor_file **out, const tdm_host *host, co
     file->host = host;
     file->fd = -1;
     tdm__arena_init(&file->arena, host);
-    TDM_TRY_DONE(tdm__arena_text(&file->arena, &file->path, path));
-    TDM_TRY_DONE(tdm__file_open(&file->fd, &file->bytes, path, TDM_E_CHECKPOINT));
+    TDM_TRY_DONE(folder != NULL ? tdm__arena_printf(&file->arena, &file->path, "%s/%s", folder->path, name)
+                                : tdm__arena_text(&file->arena, &file->path, name));
+    TDM_TRY_DONE(tdm__file_open(&file->fd, &file->bytes, folder, name, TDM_E_CHECKPOINT));
     TDM_TRY_DONE(tdm__tensor_header_read(file));
     *out = file;
     return TDM_OK;

@@ -2,7 +2,6 @@
 #ifndef TDM_CKPT_TENSOR_FILE_H
 #define TDM_CKPT_TENSOR_FILE_H
 
-#include "runtime/base/file.h"
 #include "runtime/ckpt/ckpt.h"
 
 /* The limits of what is read; a file beyond them is refused by number. */
@@ -56,8 +55,9 @@ void tdm__tensor_describe(const tdm_tensor *tensor, tdm_text *out);
 /* A name for messages and tables: control characters become '?', what is too long ends in "...". */
 const char *tdm__printable(char out[TDM_ST_PRINTABLE], const char *name);
 
-tdm_status tdm__tensor_file_write_with(const tdm_host *host, const tdm_file_ops *ops, const char *path,
-                                       const tdm_tensor *tensors, int count, const char *const *metadata,
-                                       tdm_hash128 *hashes, tdm_hash128 *file_hash, uint64_t *file_bytes);
+tdm_status tdm__tensor_file_write_with(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *folder,
+                                       const char *name, const tdm_tensor *tensors, int count,
+                                       const char *const *metadata, tdm_hash128 *hashes, tdm_hash128 *file_hash,
+                                       uint64_t *file_bytes);
 
 #endif

@@ -185,7 +185,7 @@ static bool read_metadata(header_scan *scan) {
 
 static tdm_status scan_fault(const header_scan *scan) {
     const char *path = scan->file->path;
-    if (scan->json.error != 0) return tdm__file_fail("read", path, scan->json.error);
+    if (scan->json.error != 0) return tdm__file_fail("read", NULL, path, scan->json.error);
     if (scan->subject[0] != '\0')
         TDM_FAIL(TDM_E_CHECKPOINT, "%s: tensor '%s': %s", path, scan->subject, scan->json.why);
     TDM_FAIL(TDM_E_CHECKPOINT, "%s: header: %s", path, scan->json.why);

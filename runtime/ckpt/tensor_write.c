@@ -109,9 +109,10 @@ static tdm_status print_header(tdm_text *header, const placed *place, int count,
     return TDM_OK;
 }
 
-tdm_status tdm__tensor_file_write_with(const tdm_host *host, const tdm_file_ops *ops, const char *path,
-                                       const tdm_tensor *tensors, int count, const char *const *metadata,
-                                       tdm_hash128 *hashes, tdm_hash128 *file_hash, uint64_t *file_bytes) {
+tdm_status tdm__tensor_file_write_with(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *folder,
+                                       const char *name, const tdm_tensor *tensors, int count,
+                                       const char *const *metadata, tdm_hash128 *hashes, tdm_hash128 *file_hash,
+                                       uint64_t *file_bytes) {
     placed *place = NULL;
     tdm_hasher *hasher = NULL;
     tdm_out_file file = {.fd = -1};
@@ -123,7 +124,7 @@ tdm_status tdm__tensor_file_write_with(const tdm_host *host, const tdm_file_ops 
     TDM_TRY_DONE(place_tensors(tensors, count, place));
     TDM_TRY_DONE(print_header(&header, place, count, metadata, &data_bytes));
     TDM_TRY_DONE(tdm__hash_open(&hasher, host));
-    TDM_TRY_DONE(tdm__out_open(&file, ops, path, header.length + data_bytes, hasher));
+    TDM_TRY_DONE(tdm__out_open(&file, ops, folder, name, header.length + data_bytes, hasher));
     TDM_TRY_DONE(tdm__out_write(&file, header.data, header.length));
     for (int i = 0; i < count; i++) {
         const tdm_tensor *tensor = place[i].tensor;
@@ -141,9 +142,9 @@ done:
     return status;
 }
 
-tdm_status tdm__tensor_file_write(const tdm_host *host, const char *path, const tdm_tensor *tensors, int count,
-                                  const char *const *metadata, tdm_hash128 *hashes, tdm_hash128 *file_hash,
-                                  uint64_t *file_bytes) {
-    return tdm__tensor_file_write_with(host, &tdm__file_system, path, tensors, count, metadata, hashes, file_hash,
-                                       file_bytes);
+tdm_status tdm__tensor_file_write(const tdm_host *host, const tdm_folder *folder, const char *name,
+                                  const tdm_tensor *tensors, int count, const char *const *metadata,
+                                  tdm_hash128 *hashes, tdm_hash128 *file_hash, uint64_t *file_bytes) {
+    return tdm__tensor_file_write_with(host, &tdm__file_system, folder, name, tensors, count, metadata, hashes,
+                                       file_hash, file_bytes);
 }

@@ -100,7 +100,8 @@ static tdm_status open_file(making *m, const char *folder, int which) {
     }
     size_t length = format->header(header, which == 0 ? "|u1" : "<i8", &shape);
     TDM_TRY(tdm__arena_printf(&m->paths, &path, "%s/%s", folder, format->file[which]));
-    TDM_TRY(tdm__out_open(&m->out[which], &tdm__file_system, path, length + record * (size_t)m->glyphs->count, NULL));
+    TDM_TRY(
+        tdm__out_open(&m->out[which], &tdm__file_system, NULL, path, length + record * (size_t)m->glyphs->count, NULL));
     TDM_TRY(tdm__out_write(&m->out[which], header, length));
     return TDM_OK;
 }

@@ -98,7 +98,7 @@ tdm_status tdm__reader_open(tdm_reader *reader, const tdm_host *host, const char
     *reader = (tdm_reader){.host = host, .what = what, .path = path, .fd = -1};
     if (path == NULL || path[0] == '\0') TDM_FAIL(TDM_E_DATA, "%s: no file is named", what);
     uint64_t bytes;
-    TDM_TRY_DONE(tdm__file_open(&reader->fd, &bytes, path, TDM_E_DATA));
+    TDM_TRY_DONE(tdm__file_open(&reader->fd, &bytes, NULL, path, TDM_E_DATA));
     reader->file_bytes = (size_t)bytes;
     if (may_be_gzip) {
         unsigned char magic[2] = {0};

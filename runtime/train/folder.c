@@ -2,7 +2,6 @@
  * at a time, held by a lock on the folder. */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,19 +16,15 @@
 #include "runtime/train/run.h"
 
 struct tdm_run_folder {
-    const char *path, *checkpoints;
+    tdm_folder dir;
     int metrics, lock; /* descriptors */
     int64_t status_ns;
 };
 
 static const int64_t status_every_ns = INT64_C(5000000000);
 
-const char *tdm__folder_path(const tdm_run *run) {
-    return run->folder != NULL ? run->folder->path : NULL;
-}
-
-const char *tdm__folder_checkpoints(const tdm_run *run) {
-    return run->folder != NULL ? run->folder->checkpoints : NULL;
+const tdm_folder *tdm__folder_dir(const tdm_run *run) {
+    return run->folder != NULL ? &run->folder->dir : NULL;
 }
 
 /* ---- files ---- */
@@ -46,9 +41,7 @@ static tdm_status write_all(int fd, const char *path, const char *bytes, size_t 
 }
 
 static tdm_status replace_file(tdm_run *run, const char *name, const char *text, size_t count) {
-    char path[4200];
-    snprintf(path, sizeof(path), "%s/%s", run->folder->path, name);
-    return tdm__file_replace(run->host, &tdm__file_system, path, text, count);
+    return tdm__file_replace(&tdm__file_system, &run->folder->dir, name, text, count);
 }
 
 static tdm_status replace_with(tdm_run *run, const char *name, tdm_text *text) {
@@ -62,14 +55,10 @@ static tdm_status replace_with(tdm_run *run, const char *name, tdm_text *text) {
 }
 
 static tdm_status lock_folder(tdm_run *run) {
-    char path[4200];
-    snprintf(path, sizeof(path), "%s/.lock", run->folder->path);
-    run->folder->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (run->folder->lock < 0)
-        TDM_FAIL(TDM_E_IO, "cannot write in run directory '%s': %s", run->folder->path, strerror(errno));
+    TDM_TRY(tdm__file_keep(&run->folder->lock, &tdm__file_system, &run->folder->dir, ".lock"));
     if (flock(run->folder->lock, LOCK_EX | LOCK_NB) != 0)
         TDM_FAIL(TDM_E_IO, "run directory '%s' is in use by another job; wait for it, or give --run-dir another folder",
-                 run->folder->path);
+                 run->folder->dir.path);
     return TDM_OK;
 }
 
@@ -89,44 +78,40 @@ static long pid_of(const char *name) {
 }
 
 /* What killed processes left. */
-static void reap(tdm_run *run) {
+static tdm_status reap(tdm_run *run) {
     struct dirent *entry;
-    DIR *folder = opendir(run->folder->path);
-    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+    DIR *list = tdm__folder_list(&run->folder->dir);
+    while (list != NULL && (entry = readdir(list)) != NULL) {
         long pid = pid_of(entry->d_name);
         if (pid <= 0 || (pid != (long)getpid() && tdm__process_lives(pid))) continue;
-        if (unlinkat(dirfd(folder), entry->d_name, 0) == 0)
+        if (unlinkat(run->folder->dir.fd, entry->d_name, 0) == 0)
             TDM_INFO(run->host, "run", "removed %s, left by process %ld", entry->d_name, pid);
     }
-    if (folder != NULL) closedir(folder);
-    if (tdm__file_is_folder(run->folder->checkpoints)) (void)tdm__ckpt_reap(run->host, run->folder->checkpoints);
+    if (list != NULL) closedir(list);
+    if (!tdm__file_is_there(&run->folder->dir, TDM_CHECKPOINTS)) return TDM_OK;
+    return tdm__ckpt_reap(run->host, &run->folder->dir, TDM_CHECKPOINTS);
 }
 
-tdm_status tdm__folder_open(tdm_run *run) {
+tdm_status tdm__run_folder_open(tdm_run *run) {
     const char *dir = run->job->run.dir;
     if (dir == NULL || run->rank != 0) return TDM_OK;
     TDM_TRY(tdm__arena_new(&run->arena, &run->folder, 1, sizeof(*run->folder)));
-    run->folder->metrics = run->folder->lock = -1;
-    TDM_TRY(tdm__arena_text(&run->arena, &run->folder->path, dir));
-    TDM_TRY(tdm__arena_printf(&run->arena, &run->folder->checkpoints, "%s/checkpoints", dir));
+    run->folder->dir.fd = run->folder->metrics = run->folder->lock = -1;
     TDM_TRY(tdm__folder_make(run->host, &tdm__file_system, dir));
+    TDM_TRY(tdm__folder_open(&run->folder->dir, &run->arena, NULL, dir, TDM_E_IO));
     TDM_TRY(lock_folder(run));
-    reap(run);
+    TDM_TRY(reap(run));
     const char *input = run->options.config_input, *yaml = run->options.config_yaml;
     if (input != NULL) TDM_TRY(replace_file(run, "config.input.yaml", input, strlen(input)));
     if (yaml != NULL) TDM_TRY(replace_file(run, "config.resolved.yaml", yaml, strlen(yaml)));
-    char path[4200];
-    snprintf(path, sizeof(path), "%s/metrics.jsonl", dir);
-    run->folder->metrics = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (run->folder->metrics < 0) TDM_FAIL(TDM_E_IO, "cannot open '%s': %s", path, strerror(errno));
-    if (!tdm__file_is_regular(path)) TDM_FAIL(TDM_E_IO, "%s: wanted a regular file, found something else", path);
-    return TDM_OK;
+    return tdm__file_keep(&run->folder->metrics, &tdm__file_system, &run->folder->dir, "metrics.jsonl");
 }
 
-void tdm__folder_close(tdm_run *run) {
+void tdm__run_folder_close(tdm_run *run) {
     if (run->folder == NULL) return;
     if (run->folder->metrics >= 0) close(run->folder->metrics);
     if (run->folder->lock >= 0) close(run->folder->lock);
+    tdm__folder_close(&run->folder->dir);
     run->folder = NULL; /* its memory is the run's arena */
 }
 

@@ -93,7 +93,8 @@ tdm_status tdm__run_seek(tdm_run *run);
 void tdm__run_close_loaders(tdm_run *run);
 
 /* ---- checkpoints ---- */
-tdm_status tdm__run_save(tdm_run *run, const char *dir, int64_t keep_last); /* rank 0 writes */
+tdm_status tdm__run_save(tdm_run *run, const tdm_folder *folder, const char *name,
+                         int64_t keep_last); /* rank 0 writes */
 /* Rank 0 reads `ckpt` (NULL on the others), every rank gets the state. */
 tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folder);
 
@@ -115,7 +116,7 @@ tdm_status tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replic
                             char **out);
 
 /* ---- the run directory ---- */
-tdm_status tdm__folder_open(tdm_run *run); /* config files, lock; nothing without job.run.dir or on other ranks */
+tdm_status tdm__run_folder_open(tdm_run *run); /* config files, lock; nothing without job.run.dir or on other ranks */
 /* After a resume: lines of steps that are still to come are dropped. */
 tdm_status tdm__folder_rewind(tdm_run *run);
 tdm_status tdm__folder_train_line(tdm_run *run, const tdm_step_result *result, double lr);
@@ -123,8 +124,8 @@ tdm_status tdm__folder_eval_line(tdm_run *run);
 /* status.json; at most every 5 s unless forced. */
 tdm_status tdm__folder_status(tdm_run *run, const char *state, tdm_status code, bool force);
 tdm_status tdm__folder_summary(tdm_run *run, const char *reason, const int64_t *peak_bytes, int count);
-const char *tdm__folder_path(const tdm_run *run); /* NULL if there is none */
-const char *tdm__folder_checkpoints(const tdm_run *run);
-void tdm__folder_close(tdm_run *run);
+#define TDM_CHECKPOINTS "checkpoints"                  /* in it */
+const tdm_folder *tdm__folder_dir(const tdm_run *run); /* NULL if there is none */
+void tdm__run_folder_close(tdm_run *run);
 
 #endif

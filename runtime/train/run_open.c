@@ -209,8 +209,8 @@ static tdm_status resume(tdm_run *run) {
         return tdm__run_restore(run, NULL, true);
     }
     if (!afresh) TDM_TRY(tdm__run_restore(run, wish, false));
-    const char *folder = tdm__folder_checkpoints(run);
-    return folder != NULL ? tdm__ckpt_set_aside(run->host, folder, afresh ? -1 : run->step) : TDM_OK;
+    const tdm_folder *dir = tdm__folder_dir(run);
+    return dir != NULL ? tdm__ckpt_set_aside(run->host, dir, TDM_CHECKPOINTS, afresh ? -1 : run->step) : TDM_OK;
 }
 
 static tdm_status open_parts(tdm_run *run) {
@@ -234,7 +234,7 @@ static tdm_status open_parts(tdm_run *run) {
     double momentum = job->optimizer.type == TDM_SGD ? job->optimizer.momentum : job->optimizer.betas.item[0];
     tdm__schedule_init(&run->schedule, &job->schedule, job->optimizer.lr, momentum, run->steps_total,
                        run->steps_per_epoch);
-    TDM_TRY(tdm__folder_open(run));
+    TDM_TRY(tdm__run_folder_open(run));
     TDM_TRY(init_weights(run));
     TDM_TRY(resume(run));
     TDM_TRY(tdm__folder_rewind(run));
@@ -285,7 +285,7 @@ tdm_status tdm_run_open(tdm_run **out, const tdm_job *job, const tdm_graph *grap
 void tdm_run_close(tdm_run *run) {
     if (run == NULL) return;
     const tdm_host *host = run->host;
-    tdm__folder_close(run);
+    tdm__run_folder_close(run);
     tdm__run_close_loaders(run);
     if (run->mode != NULL) run->mode->ops->close(run->mode);
     tdm__comm_close(run->comm);

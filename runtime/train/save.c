@@ -66,7 +66,8 @@ static tdm_status fill_state(const tdm_run *run, tdm_ckpt_state *state) {
     return TDM_OK;
 }
 
-static tdm_status save_with(tdm_run *run, tdm_arena *arena, const char *dir, int64_t keep_last, const char *yaml) {
+static tdm_status save_with(tdm_run *run, tdm_arena *arena, const tdm_folder *folder, const char *name,
+                            int64_t keep_last, const char *yaml) {
     const tdm_replica *root = run->mode->ops->replica(run->mode, 0);
     tdm_tensor *model = NULL, *optimizer = NULL;
     tdm_ckpt_parts parts = {.model_count = tdm__run_named_count(run),
@@ -79,10 +80,10 @@ static tdm_status save_with(tdm_run *run, tdm_arena *arena, const char *dir, int
     parts.model = model;
     parts.optimizer = optimizer;
     TDM_TRY(fill_state(run, &parts.state));
-    return tdm__ckpt_save(run->host, dir, &parts, keep_last);
+    return tdm__ckpt_save(run->host, folder, name, &parts, keep_last);
 }
 
-tdm_status tdm__run_save(tdm_run *run, const char *dir, int64_t keep_last) {
+tdm_status tdm__run_save(tdm_run *run, const tdm_folder *folder, const char *name, int64_t keep_last) {
     tdm_arena arena;
     tdm__arena_init(&arena, run->host);
     char *yaml = NULL;
@@ -92,7 +93,7 @@ tdm_status tdm__run_save(tdm_run *run, const char *dir, int64_t keep_last) {
         status = tdm__arena_text(&arena, &text, run->options.config_yaml);
         yaml = (char *)(uintptr_t)text;
     }
-    if (status == TDM_OK) status = save_with(run, &arena, dir, keep_last, yaml);
+    if (status == TDM_OK) status = save_with(run, &arena, folder, name, keep_last, yaml);
     tdm__arena_deinit(&arena);
     return status;
 }
@@ -100,7 +101,7 @@ tdm_status tdm__run_save(tdm_run *run, const char *dir, int64_t keep_last) {
 tdm_status tdm_run_save(tdm_run *run, const char *dir) {
     if (run == NULL || dir == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_save: run or dir is NULL");
     TDM_TRY(tdm__run_idle(run, "tdm_run_save"));
-    if (run->rank == 0) TDM_TRY(tdm__run_save(run, dir, 0));
+    if (run->rank == 0) TDM_TRY(tdm__run_save(run, NULL, dir, 0));
     return run->comm != NULL ? tdm__barrier(run->comm) : TDM_OK;
 }
 
@@ -144,7 +145,7 @@ typedef struct found {
 static tdm_status read_here(tdm_run *run, const char *path, bool newest_in_folder, found *out) {
     tdm_ckpt *ckpt = NULL;
     if (newest_in_folder)
-        TDM_TRY(tdm__ckpt_open_newest(&ckpt, run->host, tdm__folder_checkpoints(run)));
+        TDM_TRY(tdm__ckpt_open_newest(&ckpt, run->host, tdm__folder_dir(run), TDM_CHECKPOINTS));
     else
         TDM_TRY(tdm__ckpt_open_any(&ckpt, run->host, path));
     if (ckpt == NULL) return TDM_OK;
@@ -186,7 +187,7 @@ static void set_position(tdm_run *run, const tdm_ckpt_state *state) {
 
 tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folder) {
     found what = {0};
-    if (run->rank == 0 && (path != NULL || tdm__folder_checkpoints(run) != NULL))
+    if (run->rank == 0 && (path != NULL || tdm__folder_dir(run) != NULL))
         TDM_TRY(read_here(run, path, newest_in_folder, &what));
     if (run->comm != NULL) TDM_TRY(tdm__broadcast(run->comm, (tdm_span){&what, sizeof(what), TDM_DTYPE_U8}, 0));
     if (!what.any) return TDM_OK;

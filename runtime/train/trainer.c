@@ -229,13 +229,15 @@ static tdm_status evaluate_now(tdm_run *run) {
 }
 
 static tdm_status save_now(tdm_run *run) {
-    const char *dir = tdm__folder_checkpoints(run);
-    if (run->rank == 0 && dir != NULL) TDM_TRY(tdm__run_save(run, dir, run->job->checkpoint.keep_last));
+    const tdm_folder *dir = tdm__folder_dir(run);
+    if (run->rank == 0 && dir != NULL)
+        TDM_TRY(tdm__run_save(run, dir, TDM_CHECKPOINTS, run->job->checkpoint.keep_last));
     if (run->comm != NULL) TDM_TRY(tdm__barrier(run->comm));
     run->saved_at = run->step;
     if (dir == NULL) return TDM_OK;
     const char *path = NULL;
-    TDM_TRY(tdm__arena_printf(&run->arena, &path, "%s/step-%08lld", dir, (long long)run->step));
+    TDM_TRY(
+        tdm__arena_printf(&run->arena, &path, "%s/" TDM_CHECKPOINTS "/step-%08lld", dir->path, (long long)run->step));
     tell(run, TDM_EVENT_CHECKPOINT, NULL, run->schedule.lr, path);
     return TDM_OK;
 }
@@ -341,7 +343,7 @@ tdm_status tdm_run_train(tdm_run *run) {
     }
     if (stopped)
         TDM_FAIL(TDM_E_STOPPED, "stopped on request after step %lld of %lld%s", (long long)run->step,
-                 (long long)run->steps_total, tdm__folder_path(run) != NULL ? "; a checkpoint is saved" : "");
+                 (long long)run->steps_total, tdm__folder_dir(run) != NULL ? "; a checkpoint is saved" : "");
     return TDM_OK;
 }
 

@@ -22,13 +22,13 @@ static void begin(void) {
         support_parts p;
         fault_ops_init(&f, 0, 0);
         support_parts_init(&p, step);
-        CHECK_OK(tdm__ckpt_save_with(tdm_host_default(), &f.ops, dir, &p.parts, 0));
+        CHECK_OK(tdm__ckpt_save_with(tdm_host_default(), &f.ops, NULL, dir, &p.parts, 0));
     }
 }
 
 static int64_t newest(const tdm_host *host) {
     tdm_ckpt *ckpt;
-    if (tdm__ckpt_open_newest(&ckpt, host, dir) != TDM_OK || ckpt == NULL) return -1;
+    if (tdm__ckpt_open_newest(&ckpt, host, NULL, dir) != TDM_OK || ckpt == NULL) return -1;
     int64_t step = tdm__ckpt_state(ckpt)->step;
     if (!support_holds(ckpt, step)) step = -2;
     tdm__ckpt_close(ckpt);
@@ -56,7 +56,7 @@ TEST(every_bit) {
             for (int bit = 0; bit < 8; bit++) {
                 char flipped = (char)(bytes[at] ^ (char)(1 << bit));
                 REQUIRE(pwrite(fd, &flipped, 1, (off_t)at) == 1);
-                tdm_status status = tdm__ckpt_verify(tdm_host_default(), in_step(2, ""));
+                tdm_status status = tdm__ckpt_verify(tdm_host_default(), NULL, in_step(2, ""));
                 if (status != TDM_E_CHECKPOINT) {
                     fprintf(stderr, "%s: bit %d of byte %zu\n", names[i], bit, at);
                     CHECK_INT(status, TDM_E_CHECKPOINT);
@@ -65,7 +65,7 @@ TEST(every_bit) {
             if (at % 16 == 0) check_fallback(names[i]);
             REQUIRE(pwrite(fd, &bytes[at], 1, (off_t)at) == 1);
         }
-        CHECK_OK(tdm__ckpt_verify(tdm_host_default(), in_step(2, "")));
+        CHECK_OK(tdm__ckpt_verify(tdm_host_default(), NULL, in_step(2, "")));
         close(fd);
         free(bytes);
     }
@@ -88,7 +88,7 @@ TEST(every_length) {
                 REQUIRE(fd >= 0 && write(fd, longer, length - size) == (ssize_t)(length - size));
                 close(fd);
             }
-            CHECK_STATUS(tdm__ckpt_verify(tdm_host_default(), in_step(2, "")), TDM_E_CHECKPOINT);
+            CHECK_STATUS(tdm__ckpt_verify(tdm_host_default(), NULL, in_step(2, "")), TDM_E_CHECKPOINT);
             if (length % 32 == 0) check_fallback(names[i]);
         }
         unlink(in_step(2, names[i]));
@@ -107,26 +107,26 @@ TEST(the_tensor_is_named) {
     for (int i = 0; i < 4; i++) {
         tdm_tensor_file *file;
         char want[512], byte;
-        REQUIRE_OK(tdm__tensor_file_open(&file, tdm_host_default(), in_step(2, names[0])));
+        REQUIRE_OK(tdm__tensor_file_open(&file, tdm_host_default(), NULL, in_step(2, names[0])));
         off_t at = (off_t)tdm__tensor_file_find(file, tensors[i])->file_offset + 1;
         tdm__tensor_file_close(file);
         int fd = open(in_step(2, names[0]), O_RDWR);
         REQUIRE(fd >= 0 && pread(fd, &byte, 1, at) == 1);
         byte = (char)(byte ^ 4);
         REQUIRE(pwrite(fd, &byte, 1, at) == 1);
-        CHECK_STATUS(tdm__ckpt_verify(tdm_host_default(), in_step(2, "")), TDM_E_CHECKPOINT);
+        CHECK_STATUS(tdm__ckpt_verify(tdm_host_default(), NULL, in_step(2, "")), TDM_E_CHECKPOINT);
         snprintf(want, sizeof(want), "step-00000002/model.safetensors: tensor '%s' is damaged", tensors[i]);
         CHECK_HAS(tdm_error_message(), want);
         byte = (char)(byte ^ 4);
         REQUIRE(pwrite(fd, &byte, 1, at) == 1);
         close(fd);
     }
-    CHECK_OK(tdm__ckpt_verify(tdm_host_default(), in_step(2, "")));
+    CHECK_OK(tdm__ckpt_verify(tdm_host_default(), NULL, in_step(2, "")));
 
     /* None left: that is said, with the reason of the newest. */
     tdm_ckpt *ckpt;
     CHECK(truncate(in_step(2, names[1]), 7) == 0 && unlink(in_step(1, names[4])) == 0);
-    CHECK_STATUS(tdm__ckpt_open_newest(&ckpt, tdm_host_default(), dir), TDM_E_CHECKPOINT);
+    CHECK_STATUS(tdm__ckpt_open_newest(&ckpt, tdm_host_default(), NULL, dir), TDM_E_CHECKPOINT);
     CHECK(ckpt == NULL);
     CHECK_HAS(tdm_error_message(), "of its 2 checkpoints none is usable; the newest: ");
     CHECK_HAS(tdm_error_message(), "optimizer.safetensors: wanted ");
@@ -179,7 +179,7 @@ TEST(manifests_that_lie) {
         tdm_ckpt *ckpt;
         support_host_init(&host);
         forge(good, cases[i].from, cases[i].to);
-        CHECK_STATUS(tdm__ckpt_open(&ckpt, &host.host, in_step(2, "")), TDM_E_CHECKPOINT);
+        CHECK_STATUS(tdm__ckpt_open(&ckpt, &host.host, NULL, in_step(2, "")), TDM_E_CHECKPOINT);
         CHECK(ckpt == NULL);
         CHECK_HAS(tdm_error_message(), cases[i].why);
         CHECK_INT(host.live, 0);

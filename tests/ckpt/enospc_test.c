@@ -26,12 +26,12 @@ static tdm_status save(int64_t step, size_t count, float *big) {
     model[4].bytes = count * sizeof(*big);
     p.parts.model = model;
     p.parts.model_count = 5;
-    return tdm__ckpt_save(tdm_host_default(), dir, &p.parts, 0);
+    return tdm__ckpt_save(tdm_host_default(), NULL, dir, &p.parts, 0);
 }
 
 static int64_t newest(void) {
     tdm_ckpt *ckpt;
-    if (tdm__ckpt_open_newest(&ckpt, tdm_host_default(), dir) != TDM_OK || ckpt == NULL) return -1;
+    if (tdm__ckpt_open_newest(&ckpt, tdm_host_default(), NULL, dir) != TDM_OK || ckpt == NULL) return -1;
     int64_t step = tdm__ckpt_state(ckpt)->step;
     tdm__ckpt_close(ckpt);
     return step;

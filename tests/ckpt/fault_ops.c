@@ -57,13 +57,34 @@ static int find_fd(const fault_ops *f, int fd) {
     return -1;
 }
 
-static int fault_open(void *user, const char *path, int flags, mode_t mode) {
+/* Where an open folder lies now. */
+static void path_of(int folder, char out[512]) {
+    char link[40];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", folder);
+    ssize_t length = readlink(link, out, 511);
+    if (length < 0) abort();
+    out[length] = '\0';
+}
+
+/* The path of a name in a folder; names are paths where there is none. */
+static const char *join(char out[512], int folder, const char *name) {
+    char path[512];
+    if (folder == AT_FDCWD) {
+        snprintf(out, 512, "%s", name);
+    } else {
+        path_of(folder, path);
+        snprintf(out, 512, "%.350s/%.150s", path, name);
+    }
+    return out;
+}
+
+static int fault_open(void *user, int folder, const char *name, int flags, mode_t mode) {
     fault_ops *f = user;
     if (fails(f, "open")) return -1;
-    int fd = tdm__file_system.open(NULL, path, flags, mode);
+    int fd = tdm__file_system.open(NULL, folder, name, flags, mode);
     if (fd < 0) return fd;
     if (f->count == FAULT_FILES) abort();
-    snprintf(f->file[f->count].path, sizeof(f->file[0].path), "%s", path);
+    join(f->file[f->count].path, folder, name);
     f->file[f->count].fd = fd;
     f->file[f->count].dirty = false;
     f->file[f->count].unlinked = (flags & O_CREAT) != 0;
@@ -86,22 +107,34 @@ static int fault_allocate(void *user, int fd, off_t bytes) {
     return ftruncate(fd, bytes);
 }
 
+static int fault_truncate(void *user, int fd, off_t bytes) {
+    fault_ops *f = user;
+    if (fails(f, "truncate")) return -1;
+    f->file[find_fd(f, fd)].dirty = true;
+    return ftruncate(fd, bytes);
+}
+
 static bool lies_in(const char *path, const char *folder) {
     size_t length = strlen(folder);
     return strncmp(path, folder, length) == 0 && path[length] == '/' && strchr(path + length + 1, '/') == NULL;
+}
+
+static int sync_folder(fault_ops *f, int fd) {
+    char path[512];
+    path_of(fd, path);
+    if (strcmp(f->pending, path) == 0) f->pending[0] = '\0';
+    for (int i = 0; i < f->count; i++) {
+        if (lies_in(f->file[i].path, path)) f->file[i].unlinked = false;
+    }
+    return 0;
 }
 
 static int fault_fsync(void *user, int fd) {
     fault_ops *f = user;
     struct stat about;
     if (fails(f, "fsync")) return -1;
-    int which = find_fd(f, fd);
-    f->file[which].dirty = false;
-    if (fstat(fd, &about) != 0 || !S_ISDIR(about.st_mode)) return 0;
-    if (strcmp(f->pending, f->file[which].path) == 0) f->pending[0] = '\0';
-    for (int i = 0; i < f->count; i++) {
-        if (lies_in(f->file[i].path, f->file[which].path)) f->file[i].unlinked = false;
-    }
+    if (fstat(fd, &about) == 0 && S_ISDIR(about.st_mode)) return sync_folder(f, fd);
+    f->file[find_fd(f, fd)].dirty = false;
     return 0;
 }
 
@@ -115,8 +148,8 @@ static int fault_close(void *user, int fd) {
     return failed ? -1 : 0;
 }
 
-static int fault_mkdir(void *user, const char *path, mode_t mode) {
-    return fails(user, "mkdir") ? -1 : tdm__file_system.mkdir(NULL, path, mode);
+static int fault_mkdir(void *user, int folder, const char *name, mode_t mode) {
+    return fails(user, "mkdir") ? -1 : tdm__file_system.mkdir(NULL, folder, name, mode);
 }
 
 static bool is_final(const char *path) {
@@ -147,50 +180,58 @@ static void move_names(fault_ops *f, const char *from, const char *to) {
     }
 }
 
-static int fault_rename(void *user, const char *from, const char *to) {
+static int fault_rename(void *user, int from_folder, const char *from, int to_folder, const char *to) {
     fault_ops *f = user;
+    char old[512], new[512];
     if (fails(f, "rename")) return -1;
-    if (is_final(from)) note_removal(f);
-    int done = tdm__file_system.rename(NULL, from, to);
+    join(old, from_folder, from);
+    join(new, to_folder, to);
+    if (is_final(old)) note_removal(f);
+    int done = tdm__file_system.rename(NULL, from_folder, from, to_folder, to);
     /* A name that is replaced stays durable: the old content or the new one is found under it. */
     if (done == 0) {
-        move_names(f, from, to);
-        note_final(f, to);
+        move_names(f, old, new);
+        note_final(f, new);
     }
     for (int i = 0; i < f->count && done == 0; i++) {
-        if (strcmp(f->file[i].path, to) == 0) f->file[i].unlinked = false;
+        if (strcmp(f->file[i].path, new) == 0) f->file[i].unlinked = false;
     }
     return done;
 }
 
-static int fault_exchange(void *user, const char *a, const char *b) {
+static int fault_exchange(void *user, int folder, const char *a, const char *b) {
     fault_ops *f = user;
+    char first[512], second[512];
     if (f->no_exchange && !f->dead) {
         errno = EINVAL;
         return -1;
     }
     if (fails(f, "exchange")) return -1;
-    int done = tdm__file_system.exchange(NULL, a, b);
+    int done = tdm__file_system.exchange(NULL, folder, a, b);
     if (done != 0) return done;
-    move_names(f, b, "/exchange");
-    move_names(f, a, b);
-    move_names(f, "/exchange", a);
-    note_final(f, b);
+    join(first, folder, a);
+    join(second, folder, b);
+    move_names(f, second, "/exchange");
+    move_names(f, first, second);
+    move_names(f, "/exchange", first);
+    note_final(f, second);
     return done;
 }
 
-static int fault_unlink(void *user, const char *path) {
+static int fault_unlink(void *user, int folder, const char *name) {
     fault_ops *f = user;
+    char path[512];
     if (fails(f, "unlink")) return -1;
     note_removal(f);
+    join(path, folder, name);
     for (int i = 0; i < f->count; i++) {
         if (strcmp(f->file[i].path, path) == 0) f->file[i].path[0] = '\0';
     }
-    return tdm__file_system.unlink(NULL, path);
+    return tdm__file_system.unlink(NULL, folder, name);
 }
 
-static int fault_rmdir(void *user, const char *path) {
-    return fails(user, "rmdir") ? -1 : tdm__file_system.rmdir(NULL, path);
+static int fault_rmdir(void *user, int folder, const char *name) {
+    return fails(user, "rmdir") ? -1 : tdm__file_system.rmdir(NULL, folder, name);
 }
 
 void fault_ops_init(fault_ops *f, long fail_at, int error) {
@@ -201,6 +242,7 @@ void fault_ops_init(fault_ops *f, long fail_at, int error) {
         .open = fault_open,
         .pwrite = fault_pwrite,
         .allocate = fault_allocate,
+        .truncate = fault_truncate,
         .fsync = fault_fsync,
         .close = fault_close,
         .mkdir = fault_mkdir,

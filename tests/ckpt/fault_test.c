@@ -12,7 +12,7 @@ static void save_well(const char *dir, int64_t step, int64_t keep_last) {
     support_parts p;
     fault_ops_init(&f, 0, 0);
     support_parts_init(&p, step);
-    CHECK_OK(tdm__ckpt_save_with(tdm_host_default(), &f.ops, dir, &p.parts, keep_last));
+    CHECK_OK(tdm__ckpt_save_with(tdm_host_default(), &f.ops, NULL, dir, &p.parts, keep_last));
     CHECK_INT(f.early, 0);
     CHECK_TEXT(f.pending, "");
 }
@@ -20,7 +20,7 @@ static void save_well(const char *dir, int64_t step, int64_t keep_last) {
 /* The step that a run would go on from; -1 if none, -2 if it is not whole. */
 static int64_t newest(const char *dir) {
     tdm_ckpt *ckpt;
-    if (tdm__ckpt_open_newest(&ckpt, tdm_host_default(), dir) != TDM_OK || ckpt == NULL) return -1;
+    if (tdm__ckpt_open_newest(&ckpt, tdm_host_default(), NULL, dir) != TDM_OK || ckpt == NULL) return -1;
     int64_t step = tdm__ckpt_state(ckpt)->step;
     bool whole = support_holds(ckpt, step);
     tdm__ckpt_close(ckpt);
@@ -47,7 +47,7 @@ static void prepare(char dir[256], bool replace) {
         fault_ops_init(&f, 0, 0);
         support_parts_init(&p, 3);
         p.parts.config_yaml = "mode: single\n";
-        CHECK_OK(tdm__ckpt_save_with(tdm_host_default(), &f.ops, dir, &p.parts, 0));
+        CHECK_OK(tdm__ckpt_save_with(tdm_host_default(), &f.ops, NULL, dir, &p.parts, 0));
     }
 }
 
@@ -67,7 +67,7 @@ static long sweep_errors(int error, bool replace, bool no_exchange, int64_t keep
         fault_ops_init(&f, k, error);
         f.no_exchange = no_exchange;
         support_parts_init(&p, 3);
-        tdm_status status = tdm__ckpt_save_with(tdm_host_default(), &f.ops, dir, &p.parts, keep_last);
+        tdm_status status = tdm__ckpt_save_with(tdm_host_default(), &f.ops, NULL, dir, &p.parts, keep_last);
         int64_t step = newest(dir);
         if (status == TDM_OK) {
             CHECK_INT(step, 3);
@@ -99,7 +99,7 @@ static long sweep_crashes(int tear, bool replace, bool no_exchange, int64_t keep
         f.tear = tear;
         f.no_exchange = no_exchange;
         support_parts_init(&p, 3);
-        tdm_status status = tdm__ckpt_save_with(tdm_host_default(), &f.ops, dir, &p.parts, keep_last);
+        tdm_status status = tdm__ckpt_save_with(tdm_host_default(), &f.ops, NULL, dir, &p.parts, keep_last);
         int64_t step = newest(dir);
         if (status == TDM_OK)
             CHECK_INT(step, 3);
@@ -148,7 +148,7 @@ TEST(file_systems_without_reservation) {
         support_parts p;
         fault_ops_init(&f, k, EOPNOTSUPP);
         support_parts_init(&p, 3 + k);
-        tdm_status status = tdm__ckpt_save_with(tdm_host_default(), &f.ops, dir, &p.parts, 0);
+        tdm_status status = tdm__ckpt_save_with(tdm_host_default(), &f.ops, NULL, dir, &p.parts, 0);
         if (!f.failed) break;
         if (strcmp(f.failed_call, "allocate") == 0) CHECK_OK(status);
     }
@@ -166,7 +166,7 @@ TEST(memory_fails) {
         tdm_failing_host_init(&failing, k);
         fault_ops_init(&f, 0, 0);
         support_parts_init(&p, 3);
-        tdm_status status = tdm__ckpt_save_with(&failing.host, &f.ops, dir, &p.parts, 1);
+        tdm_status status = tdm__ckpt_save_with(&failing.host, &f.ops, NULL, dir, &p.parts, 1);
         CHECK_INT(failing.live, 0);
         CHECK_INT(newest(dir), status == TDM_OK ? 3 : 2);
         if (status == TDM_OK) break; /* behind the commit memory may fail: that is only a warning */
@@ -179,7 +179,7 @@ TEST(memory_fails) {
         tdm_text text;
         tdm_failing_host_init(&failing, k);
         tdm__text_init(&text, &failing.host);
-        tdm_status status = tdm__ckpt_open_newest(&ckpt, &failing.host, dir);
+        tdm_status status = tdm__ckpt_open_newest(&ckpt, &failing.host, NULL, dir);
         if (status == TDM_OK) {
             tdm__ckpt_close(ckpt);
             status = tdm__ckpt_show(&failing.host, dir, false, &text);

@@ -20,7 +20,7 @@ static void begin(void) {
 static tdm_status save_parts(const tdm_host *host, const tdm_ckpt_parts *parts, int64_t keep_last) {
     fault_ops f;
     fault_ops_init(&f, 0, 0);
-    return tdm__ckpt_save_with(host, &f.ops, dir, parts, keep_last);
+    return tdm__ckpt_save_with(host, &f.ops, NULL, dir, parts, keep_last);
 }
 
 static void save(int64_t step, int64_t keep_last) {
@@ -60,7 +60,7 @@ TEST(saved_and_found) {
     begin();
     support_parts p;
     support_parts_init(&p, 7);
-    REQUIRE_OK(tdm__ckpt_save(tdm_host_default(), dir, &p.parts, 0)); /* the real calls */
+    REQUIRE_OK(tdm__ckpt_save(tdm_host_default(), NULL, dir, &p.parts, 0)); /* the real calls */
     size_t size;
     char *latest = support_read(in_dir("latest"), &size);
     CHECK_TEXT(latest, "step-00000007\n");
@@ -74,7 +74,7 @@ TEST(saved_and_found) {
     snprintf(path, sizeof(path), "%s/", run);
     CHECK_INT(step_at(path), 7);
     CHECK_INT(step_at(in_dir("step-00000007/model.safetensors")), -3);
-    CHECK_OK(tdm__ckpt_verify(tdm_host_default(), in_dir("step-00000007")));
+    CHECK_OK(tdm__ckpt_verify(tdm_host_default(), NULL, in_dir("step-00000007")));
     /* Under another name it is the same checkpoint. */
     CHECK(rename(in_dir("step-00000007"), in_dir("best")) == 0);
     CHECK_INT(step_at(in_dir("best")), 7);
@@ -85,10 +85,10 @@ TEST(saved_and_found) {
 TEST(nothing_there) {
     tdm_ckpt *ckpt;
     begin();
-    CHECK_OK(tdm__ckpt_open_newest(&ckpt, tdm_host_default(), dir));
+    CHECK_OK(tdm__ckpt_open_newest(&ckpt, tdm_host_default(), NULL, dir));
     CHECK(ckpt == NULL);
     REQUIRE(mkdir(dir, 0777) == 0);
-    CHECK_OK(tdm__ckpt_open_newest(&ckpt, tdm_host_default(), dir));
+    CHECK_OK(tdm__ckpt_open_newest(&ckpt, tdm_host_default(), NULL, dir));
     CHECK(ckpt == NULL);
     CHECK_STATUS(tdm__ckpt_open_any(&ckpt, tdm_host_default(), run), TDM_E_CHECKPOINT);
     CHECK_HAS(tdm_error_message(), "wanted a step directory, a checkpoints or run directory, or a .safetensors file");
@@ -159,7 +159,7 @@ TEST(same_step_again) {
     p.scalar = 99;
     REQUIRE_OK(save_parts(tdm_host_default(), &p.parts, 0));
     CHECK_INT(step_at(dir), -2); /* whole, with the new value */
-    CHECK_OK(tdm__ckpt_verify(tdm_host_default(), in_dir("step-00000002")));
+    CHECK_OK(tdm__ckpt_verify(tdm_host_default(), NULL, in_dir("step-00000002")));
     CHECK_INT(support_entries(dir, ".step-"), 0);
     support_remove(run);
 }
@@ -218,7 +218,7 @@ TEST(a_zombie_is_dead) {
     REQUIRE(child > 0 && waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) == 0);
     snprintf(name, sizeof(name), ".step-00000002.tmp-%ld-0", (long)child);
     REQUIRE(mkdir(in_dir(name), 0777) == 0);
-    REQUIRE_OK(tdm__ckpt_reap(tdm_host_default(), dir));
+    REQUIRE_OK(tdm__ckpt_reap(tdm_host_default(), NULL, dir));
     CHECK(!support_exists(dir, name));
     CHECK(waitpid(child, NULL, 0) == child);
     support_remove(run);
@@ -263,7 +263,7 @@ TEST(planted_names) {
     REQUIRE(mkdir(in_dir("step-00000004"), 0777) == 0 && mkfifo(in_dir("step-00000004/MANIFEST.json"), 0666) == 0);
     support_write(in_dir("step-00000005"), "x", 1);
     CHECK_INT(step_at(dir), 3);
-    CHECK_STATUS(tdm__ckpt_open(&ckpt, tdm_host_default(), in_dir("step-00000004")), TDM_E_CHECKPOINT);
+    CHECK_STATUS(tdm__ckpt_open(&ckpt, tdm_host_default(), NULL, in_dir("step-00000004")), TDM_E_CHECKPOINT);
     CHECK_HAS(tdm_error_message(), "found a FIFO");
     support_remove(run);
     support_remove(outside);
@@ -274,11 +274,25 @@ TEST(no_place_for_folders) {
     begin();
     support_write(dir, "a file", 6);
     support_parts_init(&p, 1);
-    CHECK_STATUS(tdm__ckpt_save(tdm_host_default(), dir, &p.parts, 0), TDM_E_IO);
+    CHECK_STATUS(tdm__ckpt_save(tdm_host_default(), NULL, dir, &p.parts, 0), TDM_E_IO);
     CHECK_HAS(tdm_error_message(), "the checkpoint of step 1 is not saved: cannot make the folder ");
     CHECK_HAS(tdm_error_message(), "Not a directory");
     p.parts.state.lr = (double)NAN;
-    CHECK_STATUS(tdm__ckpt_save(tdm_host_default(), run, &p.parts, 0), TDM_E_INTERNAL);
+    CHECK_STATUS(tdm__ckpt_save(tdm_host_default(), NULL, run, &p.parts, 0), TDM_E_INTERNAL);
+    support_remove(run);
+}
+
+/* Runs that begin anew, several within one second: each finds the ones before set aside, and nothing is lost. */
+TEST(set_aside_within_a_second) {
+    enum { RUNS = 3 };
+    begin();
+    for (int i = 0; i < RUNS; i++) {
+        save(1, 0);
+        save(2, 0);
+        REQUIRE_OK(tdm__ckpt_set_aside(tdm_host_default(), NULL, dir, -1));
+        CHECK_INT(support_entries(dir, "step-"), 0);
+        CHECK_INT(support_entries(dir, "before-"), i + 1);
+    }
     support_remove(run);
 }
 
@@ -298,4 +312,4 @@ TEST(record_is_left_alone) {
 
 TEST_MAIN(RUN(saved_and_found); RUN(nothing_there); RUN(without_optimizer_tensors_or_config); RUN(keeps_the_newest);
           RUN(same_step_again); RUN(clears_what_dead_processes_left); RUN(a_zombie_is_dead); RUN(planted_names);
-          RUN(no_place_for_folders); RUN(record_is_left_alone);)
+          RUN(set_aside_within_a_second); RUN(no_place_for_folders); RUN(record_is_left_alone);)

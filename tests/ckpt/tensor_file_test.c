@@ -9,7 +9,7 @@
 static char folder[256], path[512];
 
 static tdm_status open_path(tdm_tensor_file **file) {
-    return tdm__tensor_file_open(file, tdm_host_default(), path);
+    return tdm__tensor_file_open(file, tdm_host_default(), NULL, path);
 }
 
 TEST(round_trip) {
@@ -35,9 +35,10 @@ TEST(round_trip) {
     uint64_t file_bytes;
     tdm_tensor_file *file;
     snprintf(path, sizeof(path), "%s/round", folder);
-    REQUIRE_OK(
-        tdm__tensor_file_write(tdm_host_default(), path, tensors, COUNT, metadata, hashes, &file_hash, &file_bytes));
-    CHECK_STATUS(tdm__tensor_file_write(tdm_host_default(), path, tensors, COUNT, NULL, NULL, NULL, NULL), TDM_E_IO);
+    REQUIRE_OK(tdm__tensor_file_write(tdm_host_default(), NULL, path, tensors, COUNT, metadata, hashes, &file_hash,
+                                      &file_bytes));
+    CHECK_STATUS(tdm__tensor_file_write(tdm_host_default(), NULL, path, tensors, COUNT, NULL, NULL, NULL, NULL),
+                 TDM_E_IO);
     size_t size;
     char *bytes = support_read(path, &size);
     CHECK_INT(size, file_bytes);
@@ -70,7 +71,7 @@ TEST(round_trip) {
 
     /* No tensors at all, and no metadata. */
     snprintf(path, sizeof(path), "%s/none", folder);
-    REQUIRE_OK(tdm__tensor_file_write(tdm_host_default(), path, NULL, 0, NULL, NULL, NULL, NULL));
+    REQUIRE_OK(tdm__tensor_file_write(tdm_host_default(), NULL, path, NULL, 0, NULL, NULL, NULL, NULL));
     REQUIRE_OK(open_path(&file));
     CHECK_INT(tdm__tensor_file_count(file), 0);
     CHECK(tdm__tensor_file_find(file, "x") == NULL && tdm__tensor_file_metadata(file, "x") == NULL);
@@ -93,11 +94,12 @@ TEST(writer_refuses_what_no_reader_takes) {
     cases[7].dim[0] = cases[7].dim[1] = (int64_t)1 << 40;
     snprintf(path, sizeof(path), "%s/refused", folder);
     for (int i = 0; i < 8; i++) {
-        CHECK_STATUS(tdm__tensor_file_write(tdm_host_default(), path, &cases[i], 1, NULL, NULL, NULL, NULL),
+        CHECK_STATUS(tdm__tensor_file_write(tdm_host_default(), NULL, path, &cases[i], 1, NULL, NULL, NULL, NULL),
                      TDM_E_INTERNAL);
     }
     const tdm_tensor twice[2] = {good, good};
-    CHECK_STATUS(tdm__tensor_file_write(tdm_host_default(), path, twice, 2, NULL, NULL, NULL, NULL), TDM_E_INTERNAL);
+    CHECK_STATUS(tdm__tensor_file_write(tdm_host_default(), NULL, path, twice, 2, NULL, NULL, NULL, NULL),
+                 TDM_E_INTERNAL);
     CHECK_HAS(tdm_error_message(), "'a'");
     CHECK(!support_exists(folder, "refused"));
 }
@@ -250,7 +252,7 @@ TEST(hostile_headers) {
         support_host host;
         support_host_init(&host);
         support_tensor_file(path, hostile[i].header, hostile[i].data);
-        CHECK_STATUS(tdm__tensor_file_open(&file, &host.host, path), TDM_E_CHECKPOINT);
+        CHECK_STATUS(tdm__tensor_file_open(&file, &host.host, NULL, path), TDM_E_CHECKPOINT);
         CHECK(file == NULL);
         CHECK_INT(host.live, 0);
         CHECK_HAS(tdm_error_message(), hostile[i].why);
@@ -277,7 +279,7 @@ TEST(lengths_that_lie) {
         support_host_init(&host);
         for (int k = 0; k < 8; k++) bytes[k] = (char)(cases[i].length >> (8 * k) & 0xFF);
         support_write(path, bytes, sizeof(bytes));
-        CHECK_STATUS(tdm__tensor_file_open(&file, &host.host, path), TDM_E_CHECKPOINT);
+        CHECK_STATUS(tdm__tensor_file_open(&file, &host.host, NULL, path), TDM_E_CHECKPOINT);
         CHECK_HAS(tdm_error_message(), cases[i].why);
         CHECK(host.peak < 32768);
     }
@@ -337,7 +339,7 @@ TEST(long_headers_take_little_memory) {
         header[0] = '{';
         header[used] = '\0';
         support_tensor_file(path, header, 10);
-        CHECK_STATUS(tdm__tensor_file_open(&file, &host.host, path), TDM_E_CHECKPOINT);
+        CHECK_STATUS(tdm__tensor_file_open(&file, &host.host, NULL, path), TDM_E_CHECKPOINT);
         CHECK_HAS(tdm_error_message(), cases[i].why);
         CHECK(host.peak < 3 << 20);
         CHECK_INT(host.live, 0);
@@ -351,7 +353,7 @@ TEST(long_headers_take_little_memory) {
         memcpy(header, i == 0 ? "{\"__metadata__\":{\"k\":\"" : "{\"", i == 0 ? 22 : 2);
         header[SIZE] = '\0';
         support_tensor_file(path, header, 0);
-        CHECK_STATUS(tdm__tensor_file_open(&file, &host.host, path), TDM_E_CHECKPOINT);
+        CHECK_STATUS(tdm__tensor_file_open(&file, &host.host, NULL, path), TDM_E_CHECKPOINT);
         CHECK_HAS(tdm_error_message(), i == 0 ? "longer than 1048573 bytes" : "longer than 1024 bytes");
         CHECK(host.peak < 3 << 20);
     }
@@ -400,7 +402,7 @@ TEST(many_tensors) {
         support_host_init(&host);
         support_tensor_file(path, header, (size_t)cases[i].data);
         free(header);
-        tdm_status status = tdm__tensor_file_open(&file, &host.host, path);
+        tdm_status status = tdm__tensor_file_open(&file, &host.host, NULL, path);
         CHECK(host.peak < 16 * 1000 * 1000);
         if (cases[i].why == NULL) {
             REQUIRE_OK(status);

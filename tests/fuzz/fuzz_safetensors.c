@@ -54,7 +54,7 @@ static void open_one(int fd, const char *path, const uint8_t *bytes, size_t size
     tdm_tensor_file *file;
     int stripped;
     MUST(ftruncate(fd, 0) == 0 && pwrite(fd, bytes, size, 0) == (ssize_t)size);
-    tdm_status status = tdm__tensor_file_open(&file, tdm_host_default(), path);
+    tdm_status status = tdm__tensor_file_open(&file, tdm_host_default(), NULL, path);
     MUST(status == TDM_OK || status == TDM_E_CHECKPOINT);
     MUST((status == TDM_OK) == (file != NULL));
     if (file == NULL) return;
