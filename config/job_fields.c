@@ -340,6 +340,10 @@ static const tdm_field ddp_rows[] = {
 static const tdm_field eval_rows[] = {
     {FIELD(INTERVAL, "every", tdm_job, eval.every, "1 epoch"), .flags = TDM_FIELD_NULLABLE,
      HELP("how often data.eval is measured; null: never", "多久在 data.eval 上评估一次；null 表示从不")},
+    {FIELD(INT, "batch", tdm_job, eval.batch, "null"), RANGE(1, MANY), .flags = TDM_FIELD_NULLABLE, .unit = "samples",
+     HELP("samples that a device evaluates at once, alike in training, eval and predict; null: as many as it takes at "
+          "once in training",
+          "每个设备一次评估的样本数，训练、eval 与 predict 相同；null 表示与训练时一次处理的样本数相同")},
     {0},
 };
 static const tdm_field checkpoint_rows[] = {

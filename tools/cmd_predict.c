@@ -78,12 +78,12 @@ static void row(const prediction *p, int64_t index, int64_t label, const float *
 }
 
 static tdm_status predict_all(const prediction *p, tdm_run *run) {
-    enum { ROWS = 64 };
-    int64_t inputs = tdm_run_input_width(run), labels[ROWS];
-    float *x = memory_new((size_t)(inputs * ROWS), sizeof *x), *y = memory_new((size_t)(p->width * ROWS), sizeof *y);
+    int64_t inputs = tdm_run_input_width(run), most = tdm_run_eval_batch(run);
+    float *x = memory_new((size_t)(inputs * most), sizeof *x), *y = memory_new((size_t)(p->width * most), sizeof *y);
+    int64_t *labels = memory_new((size_t)most, sizeof *labels);
     tdm_status status = TDM_OK;
-    for (int64_t first = 0; first < p->count && status == TDM_OK; first += ROWS) {
-        int64_t rows = p->count - first < ROWS ? p->count - first : ROWS;
+    for (int64_t first = 0; first < p->count && status == TDM_OK; first += most) {
+        int64_t rows = p->count - first < most ? p->count - first : most;
         for (int64_t i = 0; i < rows && status == TDM_OK; i++) {
             status = tdm_run_eval_sample(run, first + i, x + i * inputs, &labels[i]);
         }
@@ -92,6 +92,7 @@ static tdm_status predict_all(const prediction *p, tdm_run *run) {
     }
     free(x);
     free(y);
+    free(labels);
     return status;
 }
 

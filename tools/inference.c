@@ -33,12 +33,12 @@ int inference_open(inference *in, tool *t) {
         return args_wrong(t, "which weights? --weights takes a run directory, a checkpoint or a file");
     code = choose_split(in, t);
     if (code != TDM_OK) return code;
+    if (in->job.train.per_device == TDM_INT_NULL) /* what eval.batch follows from unless it is written */
+        in->job.train.per_device = in->job.train.global_batch / in->job.parallel.device_ids.count;
+    in->job.train.global_batch = TDM_INT_NULL;
     in->job.parallel.mode = TDM_MODE_SINGLE;
     in->job.parallel.device_ids = (tdm_ints){.count = 1};
     in->job.parallel.dp.output_device = 0;
-    in->job.train.per_device = 64;
-    in->job.train.global_batch = TDM_INT_NULL;
-    in->job.train.accumulate = 1;
     in->job.data.drop_last = false;
     in->job.checkpoint.resume = "never";
     in->job.run.dir = NULL;

@@ -102,15 +102,19 @@ static tdm_status open_compute(tdm_compute *compute, const tdm_host *host, const
     return tdm__compute_open(compute, host, &wish);
 }
 
+int64_t tdm__plan_rows(const tdm_job *job, int64_t rows) {
+    return (rows + job->train.accumulate - 1) / job->train.accumulate;
+}
+
 tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *compute, int64_t rows) {
-    int64_t micro = job->train.accumulate;
-    return (tdm_plan_options){.rows = (rows + micro - 1) / micro,
+    int64_t micro = tdm__plan_rows(job, rows), batch = job->eval.batch;
+    return (tdm_plan_options){.rows = batch != TDM_INT_NULL && batch > micro ? batch : micro,
                               .threads = (int)job->parallel.threads_per_device,
                               .training = true,
                               .fast = job->parallel.kernels == TDM_KERNELS_FAST,
                               .ingests = compute->device->ingest != NULL,
                               .precision = job->train.precision,
-                              .accumulates = micro > 1,
+                              .accumulates = job->train.accumulate > 1,
                               .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
                               .kernels = compute->kernels,
                               .loss = job->loss.kind};

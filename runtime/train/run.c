@@ -47,7 +47,7 @@ tdm_status tdm_run_predict(tdm_run *run, const float *x, int64_t rows, float *y)
     if (run == NULL || x == NULL || y == NULL || rows < 0)
         TDM_FAIL(TDM_E_USAGE, "tdm_run_predict: a pointer is NULL or rows is negative");
     TDM_TRY(tdm__run_idle(run, "tdm_run_predict"));
-    int64_t most = run->plan->options.rows, width = tdm_run_input_width(run);
+    int64_t most = run->eval_rows, width = tdm_run_input_width(run);
     int64_t *position = NULL;
     TDM_TRY(tdm__new(run->host, &position, (size_t)most, sizeof(*position), "predictions"));
     for (int64_t i = 0; i < most; i++) position[i] = i;
@@ -60,6 +60,10 @@ tdm_status tdm_run_predict(tdm_run *run, const float *x, int64_t rows, float *y)
     return status;
 }
 
+int64_t tdm_run_eval_batch(const tdm_run *run) {
+    return run != NULL ? run->eval_rows : 0;
+}
+
 int64_t tdm_run_eval_count(const tdm_run *run) {
     return run != NULL && run->eval != NULL ? run->eval->count : 0;
 }
@@ -69,7 +73,7 @@ tdm_status tdm_run_eval_sample(tdm_run *run, int64_t index, float *x, int64_t *l
     if (index < 0 || index >= tdm_run_eval_count(run))
         TDM_FAIL(TDM_E_USAGE, "tdm_run_eval_sample: index %lld is not in [0, %lld)", (long long)index,
                  (long long)tdm_run_eval_count(run));
-    int64_t rows = run->plan->options.rows;
+    int64_t rows = run->eval_rows;
     if (run->eval_batch == NULL || run->eval_batch->step_in_epoch != index / rows) {
         run->eval_batch = NULL;
         TDM_TRY(tdm__loader_seek(run->eval_loaders[0], 0, index / rows));

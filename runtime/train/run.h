@@ -52,6 +52,7 @@ struct tdm_run {
     const tdm_batch *eval_batch; /* the last one of tdm_run_eval_sample; NULL once evaluation has used its loader */
 
     int64_t per_device, steps_total, steps_per_epoch;
+    int64_t eval_rows;            /* that a replica evaluates at once */
     int64_t step;                 /* optimizer steps done */
     int64_t epoch, step_in_epoch; /* of the next step */
     int64_t samples;
@@ -109,6 +110,8 @@ tdm_status tdm__run_idle(const tdm_run *run, const char *what);
 tdm_status tdm__run_agree(tdm_run *run);
 
 /* ---- descriptions ---- */
+/* Rows of a device that are trained on at once, of `rows` in a step. */
+int64_t tdm__plan_rows(const tdm_job *job, int64_t rows);
 /* What a job asks of the plan, for `rows` rows per device and step. */
 tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *compute, int64_t rows);
 /* The plan with what the job adds to it: memory of a device, bytes between devices, a note or NULL. For tdm_free. */

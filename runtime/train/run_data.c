@@ -112,7 +112,7 @@ static tdm_status open_eval_loaders(tdm_run *run) {
     int count = run->mode->ops->replica_count(run->mode);
     TDM_TRY(tdm__arena_new(&run->arena, &run->eval_loaders, (size_t)count, sizeof(*run->eval_loaders)));
     tdm_loader_options options = {.sampler = {.count = run->eval->count, .replicas = 1},
-                                  .per_device = run->plan->options.rows,
+                                  .per_device = run->eval_rows,
                                   .scatter = TDM_SCATTER_STRIDED,
                                   .replicas_here = 1,
                                   .ahead = 1,

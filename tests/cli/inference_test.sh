@@ -54,4 +54,42 @@ code 0 "$tandem" train toy.yaml --run-dir damaged --steps 45
 has "$err" "step-00000040 is passed over"
 has "$err" "continued after step 39"
 code 8 "$tandem" eval toy.yaml --weights damaged/checkpoints/step-00000040
+
+# training, eval and predict make the same batches, which decide where a layer takes the batch's own statistics
+cat >batch.yaml <<'YAML'
+tandem: 1
+name: batch
+seed: 7
+model:
+  input: [2, 4, 4]
+  layers:
+    - conv2d: {name: conv, out: 4, kernel: 3}
+    - batchnorm2d: {name: norm, track_running_stats: false}
+    - relu
+    - flatten
+    - linear: {name: head, out: 3}
+data:
+  train: {format: synthetic, samples: 60}
+  eval: {format: synthetic, samples: 50, seed: 9}
+loss: cross_entropy
+optimizer: {type: sgd, lr: 0.05}
+train: {epochs: 1, batch: {global: 24}}
+parallel: {device_ids: [0, 1]}
+YAML
+for mode in single dp ddp; do
+    for more in train.accumulate=1 train.accumulate=3 eval.batch=7 eval.batch=50; do
+        code 0 "$tandem" train batch.yaml --quiet --mode $mode --run-dir "e-$mode-$more" $more
+        code 0 "$tandem" eval batch.yaml --weights "e-$mode-$more" -o eval.json $more
+        trained=$(grep '"kind":"eval"' "e-$mode-$more/metrics.jsonl" | tail -1 | sed -E 's/.*"loss":([^,}]*).*/\1/')
+        same "$(json eval.json loss)" "$trained" "losses of $mode $more"
+        code 0 "$tandem" predict batch.yaml --weights "e-$mode-$more" $more
+        hits=$(awk -F, 'NR > 1 && $2 == $3 { n++ } END { print n + 0 }' "$out")
+        same "$(awk "BEGIN { printf \"%.9g\", $hits / 50 }")" "$(json eval.json accuracy)" "hits of $mode $more"
+    done
+done
+same "$(cat e-single-eval.batch=7/metrics.jsonl | grep -o '"kind":"eval".*')" \
+     "$(cat e-ddp-eval.batch=7/metrics.jsonl | grep -o '"kind":"eval".*')" "evaluations of single and ddp"
+code 0 "$tandem" eval batch.yaml --weights e-single-eval.batch=7 -o a.json eval.batch=7
+code 0 "$tandem" eval batch.yaml --weights e-single-eval.batch=7 -o b.json eval.batch=8
+[ "$(json a.json loss)" != "$(json b.json loss)" ] || fail "eval.batch changes nothing"
 finish

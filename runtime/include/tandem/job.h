@@ -168,6 +168,7 @@ typedef struct tdm_job {
     tdm_parallel_section parallel;
     struct {
         tdm_interval every;
+        int64_t batch; /* samples at once; TDM_INT_NULL: as many as a device takes at once in training */
     } eval;
     tdm_checkpoint_section checkpoint;
     struct {

@@ -98,8 +98,10 @@ TDM_API tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out);
 
 /* Mean loss and accuracy (NaN for losses without labels) over the eval data. Collective in ddp. */
 TDM_API tdm_status tdm_run_evaluate(tdm_run *run, double *loss, double *accuracy);
-/* y[rows, outputs] for x[rows, inputs] in evaluation mode; any number of rows. */
+/* y[rows, outputs] for x[rows, inputs] in evaluation mode; any number of rows. They go through the model as in
+ * evaluation: tdm_run_eval_batch at once, from the first on. */
 TDM_API tdm_status tdm_run_predict(tdm_run *run, const float *x, int64_t rows, float *y);
+TDM_API int64_t tdm_run_eval_batch(const tdm_run *run);
 /* Output numbers per row, and input numbers per row. */
 TDM_API int64_t tdm_run_output_width(const tdm_run *run);
 TDM_API int64_t tdm_run_input_width(const tdm_run *run);
