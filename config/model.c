@@ -315,7 +315,9 @@ static tdm_status build_layers(tdm_config *config) {
     if (last->value >= 0 && !config->is_bad[tdm__section_find("loss")][0]) TDM_TRY(check_output(config));
     if (config->faults.total != before || last->value < 0) return TDM_OK;
     tdm_status status = tdm_graph_finish(config->graph, last->value);
-    return status == TDM_OK ? TDM_OK : take_error(config, status, last->at, "model.layers", "");
+    if (status != TDM_OK) return take_error(config, status, last->at, "model.layers", "");
+    if (config->faults.total == 0) tdm__check_rows(config);
+    return TDM_OK;
 }
 
 tdm_status tdm__model_build(tdm_config *config) {

@@ -86,6 +86,8 @@ const tdm_lack *tdm__lack_of(const tdm_field *row); /* NULL: this build has all 
 void tdm__lack_print(const tdm_lack *lack, const tdm_field *row, bool chinese, tdm_text *out); /* "gloo, mpi" */
 /* model.c: the layers; may leave config->graph NULL when there are faults */
 tdm_status tdm__model_build(tdm_config *config);
+/* rows.c: batches too small for a layer; for settings without faults */
+void tdm__check_rows(tdm_config *config);
 /* layer.c: one layer's own grammar */
 tdm_status tdm__layer_read(tdm_config *config, int index, const tdm_yaml_node *item, tdm_layer *layer);
 /* names.c: "did you mean" */

@@ -11,6 +11,7 @@ static const tdm_field fields[] = {
      .initial = "1.0e-5",
      .min = 0,
      .max = 1,
+     .flags = TDM_FIELD_OPEN_MIN,
      .help = "added to the variance",
      .help_zh = "加到方差上的小量"},
     {.key = "momentum",
@@ -62,6 +63,10 @@ static tdm_status infer(tdm_infer *infer) {
         infer->buffer[1] = (tdm_param_def){.suffix = "running_var", .shape = per_channel, .init = TDM_INIT_ONES};
         infer->buffer[2] = (tdm_param_def){.suffix = "num_batches_tracked", .init = TDM_INIT_ZEROS, .is_counter = true};
         infer->buffer_count = 3;
+    }
+    if (infer->input[0].dim[1] * infer->input[0].dim[2] == 1) { /* a row is one value per channel */
+        infer->least_rows = 2;
+        if (!attrs->track_running_stats) infer->least_rows_in_evaluation = 2;
     }
     infer->output = infer->input[0];
     infer->flops = 6.0 * (double)tdm__shape_count(&infer->output); /* mean 1, variance 3, scale and shift 2 */

@@ -2,12 +2,13 @@
 #include <tandem/data.h>
 
 #include <math.h>
+#include <stdio.h>
 
 #include "runtime/base/status.h"
 #include "runtime/base/text.h"
 #include "runtime/data/formats.h"
 
-enum { LABELS_COUNTED = 1 << 16, LABELS_SHOWN = 100 };
+enum { LABELS_COUNTED = 1 << 16, LABELS_SHOWN = 100, SAMPLES_NAMED = 10 };
 
 typedef struct channel_sums {
     double sum, squares;
@@ -21,7 +22,8 @@ typedef struct survey {
     void *target;
     channel_sums *sums;   /* per channel, after to_float */
     int64_t *label_count; /* of each label below `labels` */
-    int64_t labels, ignored, non_finite;
+    int64_t labels, ignored;
+    int64_t broken[SAMPLES_NAMED], broken_count; /* samples with a number that is not finite: the first, and all */
 } survey;
 
 static tdm_status new_buffers(survey *s) {
@@ -39,18 +41,21 @@ static tdm_status new_buffers(survey *s) {
     return TDM_OK;
 }
 
-static void add_x(survey *s) {
+static bool add_x(survey *s) {
     size_t plane = s->elements / s->channels;
+    bool finite = true;
     for (size_t i = 0; i < s->elements; i++) {
         double value =
             s->dataset->x_is_bytes ? ((const unsigned char *)s->x)[i] / 255.0 : (double)((const float *)s->x)[i];
-        if (!isfinite(value)) s->non_finite++;
+        finite = finite && isfinite(value);
         s->sums[i / plane].sum += value;
         s->sums[i / plane].squares += value * value;
     }
+    return finite;
 }
 
-static void add_target(survey *s) {
+static bool add_target(survey *s) {
+    bool finite = true;
     if (s->dataset->target_kind == TDM_TARGET_CLASS) {
         int64_t label = *(const int64_t *)s->target;
         if (label >= 0 && label < s->labels) {
@@ -58,11 +63,10 @@ static void add_target(survey *s) {
         } else if (label < 0) {
             s->ignored++;
         }
-        return;
+        return true;
     }
-    for (int64_t i = 0; i < s->dataset->target_width; i++) {
-        if (!isfinite(((const float *)s->target)[i])) s->non_finite++;
-    }
+    for (int64_t i = 0; i < s->dataset->target_width; i++) finite = finite && isfinite(((const float *)s->target)[i]);
+    return finite;
 }
 
 static void print_labels(const survey *s, tdm_text *text) {
@@ -109,7 +113,6 @@ static tdm_status print_report(const survey *s, char **report) {
         tdm__text_printf(&text, "targets     %lld floats a sample\n", (long long)s->dataset->target_width);
     }
     print_normalize(s, &text);
-    if (s->non_finite > 0) tdm__text_printf(&text, "non-finite  %lld numbers\n", (long long)s->non_finite);
     return tdm__text_take_public(&text, report);
 }
 
@@ -117,10 +120,25 @@ static tdm_status read_all(survey *s) {
     TDM_TRY(new_buffers(s));
     for (int64_t i = 0; i < s->dataset->count; i++) {
         TDM_TRY(s->dataset->ops->read(s->dataset, i, s->x, s->target));
-        add_x(s);
-        add_target(s);
+        bool x_is_finite = add_x(s), target_is_finite = add_target(s);
+        if (x_is_finite && target_is_finite) continue;
+        if (s->broken_count < SAMPLES_NAMED) s->broken[s->broken_count] = s->dataset->first + i;
+        s->broken_count++;
     }
     return TDM_OK;
+}
+
+static tdm_status check_finite(const survey *s, const tdm_data_spec *spec) {
+    char names[SAMPLES_NAMED * 24] = "";
+    size_t used = 0;
+    if (s->broken_count == 0) return TDM_OK;
+    for (int64_t i = 0; i < s->broken_count && i < SAMPLES_NAMED; i++)
+        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%lld", i > 0 ? ", " : "",
+                                 (long long)s->broken[i]);
+    TDM_FAIL_AT(&spec->origin, TDM_E_DATA,
+                "%lld of %lld samples hold numbers that are not finite: %s%s; mend them or leave them out with `range`",
+                (long long)s->broken_count, (long long)s->dataset->count, names,
+                s->broken_count > SAMPLES_NAMED ? ", ..." : "");
 }
 
 static tdm_status take_use(const tdm_data_use *use, tdm_data_wanted *wanted) {
@@ -152,6 +170,7 @@ tdm_status tdm_data_check(const tdm_host *host, const tdm_data_spec *spec, const
     TDM_TRY(take_use(use, &wanted));
     TDM_TRY(tdm__dataset_open(&s.dataset, s.host, spec, &wanted));
     TDM_TRY_DONE(read_all(&s));
+    TDM_TRY_DONE(check_finite(&s, spec));
     TDM_TRY_DONE(print_report(&s, report));
 done:
     tdm__delete(s.host, s.x);

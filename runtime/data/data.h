@@ -82,6 +82,9 @@ int64_t tdm__sampler_room(const tdm_sampler *sampler);
 /* The order of epoch `epoch`: per_replica * replicas dataset indices; replica r has order[r], order[r + replicas]...
  * `order` has room for tdm__sampler_room of them. */
 void tdm__sampler_order(const tdm_sampler *sampler, int64_t epoch, int64_t *order);
+/* The fewest rows that a replica has in a pass of an epoch whose batches of `per_device` rows are cut into `parts`
+ * micro-batches, its last, shorter batch included or not; 0: it has no batch. */
+int64_t tdm__sampler_fewest_rows(const tdm_sampler *sampler, int64_t per_device, int64_t parts, bool with_tail);
 /* DataParallel's cut of `rows` rows for `parts` replicas: torch.chunk. Returns the rows of `part` and its first row;
  * later parts may get none. */
 int64_t tdm__chunk(int64_t rows, int parts, int part, int64_t *first);

@@ -27,6 +27,19 @@ void tdm__sampler_order(const tdm_sampler *sampler, int64_t epoch, int64_t *orde
     for (int64_t i = sampler->count; i < total; i++) order[i] = order[i - sampler->count];
 }
 
+/* Of what tdm__chunk makes of `rows` rows: the last of those that are not empty. */
+static int64_t last_chunk(int64_t rows, int64_t parts) {
+    int64_t size = ceil_div(rows, parts);
+    return size == 0 || rows % size == 0 ? size : rows % size;
+}
+
+int64_t tdm__sampler_fewest_rows(const tdm_sampler *sampler, int64_t per_device, int64_t parts, bool with_tail) {
+    int64_t samples = tdm__sampler_per_replica(sampler);
+    int64_t full = samples >= per_device ? last_chunk(per_device, parts) : 0;
+    int64_t tail = with_tail ? last_chunk(samples % per_device, parts) : 0;
+    return tail > 0 && (full == 0 || tail < full) ? tail : full;
+}
+
 int64_t tdm__chunk(int64_t rows, int parts, int part, int64_t *first) {
     int64_t size = ceil_div(rows, parts);
     *first = size * part < rows ? size * part : rows;

@@ -3,6 +3,7 @@
 #include "runtime/graph/graph.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/field_range.h"
@@ -241,6 +242,7 @@ tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, const ch
     if (!sane) TDM_FAIL_AT(&node.origin, TDM_E_CONFIG, "%s: its output or parameters are too large to count", layer);
 
     node.flops = infer.flops;
+    node.least_rows = infer.least_rows, node.least_rows_in_evaluation = infer.least_rows_in_evaluation;
     size_t params = graph->param_count, buffers = graph->buffer_count;
     tdm_status status = append(graph, &node, &infer);
     if (status != TDM_OK) { /* as if it had not been asked for */
@@ -256,6 +258,56 @@ tdm_status tdm_graph_add(tdm_graph *graph, const char *op, const char *name, con
     return tdm_graph_add_at(graph, NULL, op, name, inputs, input_count, attrs, attr_count, out);
 }
 
+/* ---- names of tensors ---- */
+
+static int by_name(const void *a, const void *b) {
+    const tdm_graph_node *const *first = a, *const *second = b;
+    return strcmp((*first)->name, (*second)->name);
+}
+
+/* Of nodes in the order of their names: the first whose name begins with `text`; NULL if there is none. */
+static const tdm_graph_node *find_prefix(const tdm_graph_node *const *nodes, size_t count, const char *text) {
+    size_t first = 0, end = count;
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+        if (strcmp(nodes[middle]->name, text) < 0)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return first < count && strncmp(nodes[first]->name, text, strlen(text)) == 0 ? nodes[first] : NULL;
+}
+
+/* In PyTorch a tensor of a module and a module inside it cannot have one name: `fc.weight` is refused beside a linear
+ * `fc`, and so is `fc.weight.x`. */
+static tdm_status check_tensor(const tdm_graph *graph, const tdm_graph_node *const *nodes,
+                               const tdm_graph_param *tensor) {
+    char inside[320];
+    const tdm_graph_node *inner = find_prefix(nodes, graph->node_count, tensor->name);
+    if (inner == NULL) return TDM_OK;
+    snprintf(inside, sizeof(inside), "%s.", tensor->name);
+    if (strcmp(inner->name, tensor->name) != 0) inner = find_prefix(nodes, graph->node_count, inside);
+    if (inner == NULL) return TDM_OK;
+    const tdm_graph_node *outer = &graph->nodes[tensor->node];
+    TDM_FAIL_AT(&inner->origin, TDM_E_CONFIG,
+                "the layer name '%s' is taken: '%s' is a tensor of %s '%s'; choose another name", inner->name,
+                tensor->name, outer->op->name, outer->name);
+}
+
+static tdm_status check_tensors(const tdm_graph *graph) {
+    const tdm_graph_node **nodes = NULL;
+    tdm_status status = TDM_OK;
+    TDM_TRY(tdm__new(graph->host, &nodes, graph->node_count, sizeof(*nodes), "names of layers"));
+    for (size_t i = 0; i < graph->node_count; i++) nodes[i] = &graph->nodes[i];
+    qsort(nodes, graph->node_count, sizeof(*nodes), by_name);
+    for (size_t i = 0; i < graph->param_count && status == TDM_OK; i++)
+        status = check_tensor(graph, nodes, &graph->params[i]);
+    for (size_t i = 0; i < graph->buffer_count && status == TDM_OK; i++)
+        status = check_tensor(graph, nodes, &graph->buffers[i]);
+    tdm__delete(graph->host, nodes);
+    return status;
+}
+
 tdm_status tdm_graph_finish(tdm_graph *graph, tdm_value output) {
     if (graph == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_graph_finish: graph is NULL");
     if (graph->finished) TDM_FAIL(TDM_E_USAGE, "tdm_graph_finish: the graph is finished already");
@@ -269,9 +321,18 @@ tdm_status tdm_graph_finish(tdm_graph *graph, tdm_value output) {
     }
     if (graph->values[output].consumer_count != 0)
         TDM_FAIL(TDM_E_CONFIG, "the model's output is used by another layer; it must be the last");
+    TDM_TRY(check_tensors(graph));
     graph->output = output;
     graph->finished = true;
     return TDM_OK;
+}
+
+const tdm_graph_node *tdm__graph_lacks_rows(const tdm_graph *graph, int64_t rows, bool training) {
+    for (size_t i = 0; i < graph->node_count; i++) {
+        const tdm_graph_node *node = &graph->nodes[i];
+        if (rows < (training ? node->least_rows : node->least_rows_in_evaluation)) return node;
+    }
+    return NULL;
 }
 
 int tdm_graph_shape(const tdm_graph *graph, tdm_value value, int64_t *dim) {
@@ -279,6 +340,10 @@ int tdm_graph_shape(const tdm_graph *graph, tdm_value value, int64_t *dim) {
     const tdm_shape *shape = &graph->values[value].shape;
     memcpy(dim, shape->dim, (size_t)shape->ndim * sizeof(*dim));
     return shape->ndim;
+}
+
+int64_t tdm_graph_output_width(const tdm_graph *graph) {
+    return graph != NULL && graph->finished ? tdm__shape_count(&graph->values[graph->output].shape) : 0;
 }
 
 int64_t tdm_graph_param_count(const tdm_graph *graph) {

@@ -30,6 +30,7 @@ typedef struct tdm_graph_node {
     int first_param, param_count;   /* in graph->params, PyTorch's construction order */
     int first_buffer, buffer_count; /* in graph->buffers */
     double flops;
+    int64_t least_rows, least_rows_in_evaluation; /* of a pass; 0: any */
     tdm_origin origin;
 } tdm_graph_node;
 
@@ -55,6 +56,9 @@ const tdm_flat_kernels *tdm_builtin_flat_ref(void); /* the oracle */
 
 const tdm_op_def *tdm__op_find(const char *name);
 const tdm_loss_def *tdm__loss_find(const char *name);
+
+/* The first layer that cannot do with so few rows in a pass; NULL if all can. */
+const tdm_graph_node *tdm__graph_lacks_rows(const tdm_graph *graph, int64_t rows, bool training);
 
 int64_t tdm__shape_count(const tdm_shape *shape);
 bool tdm__shape_equal(const tdm_shape *a, const tdm_shape *b);

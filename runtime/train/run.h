@@ -87,6 +87,8 @@ tdm_named tdm__run_named(const tdm_run *run, int index); /* parameters in PyTorc
 
 /* ---- data ---- */
 tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted);
+/* Has every pass of the training and of its evaluations the rows that the layers want? */
+tdm_status tdm__run_check_rows(const tdm_run *run);
 /* Behind the mode: batches lie in memory that its device lends. */
 tdm_status tdm__run_open_loaders(tdm_run *run);
 /* The next batch is the one at run->epoch and step_in_epoch; no step is under way. */

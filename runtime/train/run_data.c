@@ -61,15 +61,20 @@ static void take_back(void *user, void *block) {
     device->ops->release_host(device, block);
 }
 
+static tdm_sampler sampler_of(const tdm_run *run) {
+    const tdm_job *job = run->job;
+    return (tdm_sampler){.count = run->train->count,
+                         .replicas = run->replicas,
+                         .shuffle = job->data.shuffle,
+                         .drop_last = job->data.drop_last,
+                         .seed = job->seed};
+}
+
 static tdm_status open_loader(tdm_run *run) {
     const tdm_job *job = run->job;
     tdm_device *device = run->mode->ops->replica(run->mode, 0)->device;
     tdm_block_memory pinned = {lend, take_back, device};
-    tdm_loader_options options = {.sampler = {.count = run->train->count,
-                                              .replicas = run->replicas,
-                                              .shuffle = job->data.shuffle,
-                                              .drop_last = job->data.drop_last,
-                                              .seed = job->seed},
+    tdm_loader_options options = {.sampler = sampler_of(run),
                                   .per_device = run->per_device,
                                   .scatter = TDM_SCATTER_STRIDED,
                                   .first_replica = 0,
@@ -120,6 +125,25 @@ static tdm_status open_eval_loaders(tdm_run *run) {
     for (; run->eval_loader_count < count; run->eval_loader_count++)
         TDM_TRY(tdm__loader_open(&run->eval_loaders[run->eval_loader_count], run->host, run->eval, &options));
     return TDM_OK;
+}
+
+static tdm_status check_pass(const tdm_run *run, int64_t rows, bool training) {
+    const tdm_graph_node *node = rows > 0 ? tdm__graph_lacks_rows(run->graph, rows, training) : NULL;
+    if (node == NULL) return TDM_OK;
+    TDM_FAIL_AT(&node->origin, TDM_E_CONFIG,
+                "%s '%s' wants more than 1 value per channel for the statistics of a batch, and %s with %lld row; use "
+                "another %s",
+                node->op->name, node->name,
+                training ? "data.train has a batch on a device" : "data.eval has a batch", (long long)rows,
+                training ? "train.batch, or data.drop_last: true" : "eval.batch");
+}
+
+tdm_status tdm__run_check_rows(const tdm_run *run) {
+    const tdm_job *job = run->job;
+    tdm_sampler order = sampler_of(run), eval = {.count = tdm_run_eval_count(run), .replicas = 1};
+    bool with_tail = !job->data.drop_last && run->steps_total >= run->steps_per_epoch;
+    TDM_TRY(check_pass(run, tdm__sampler_fewest_rows(&order, run->per_device, job->train.accumulate, with_tail), true));
+    return check_pass(run, tdm__sampler_fewest_rows(&eval, run->eval_rows, 1, true), false);
 }
 
 tdm_status tdm__run_open_loaders(tdm_run *run) {

@@ -187,6 +187,7 @@ static bool is_stopped(tdm_run *run, const tdm_step_result *result) {
 tdm_status tdm_run_step(tdm_run *run, int64_t count) {
     if (run == NULL || count < 0) TDM_FAIL(TDM_E_USAGE, "tdm_run_step: run is NULL or count is negative");
     TDM_TRY(tdm__run_idle(run, "tdm_run_step"));
+    TDM_TRY(tdm__run_check_rows(run));
     int64_t left = run->steps_total - run->step, last = run->step + (count < left ? count : left);
     bool stopped = false;
     while (run->step < last) {
@@ -330,6 +331,7 @@ tdm_status tdm_run_train(tdm_run *run) {
     if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_train: run is NULL");
     bool stopped = false;
     TDM_TRY(tdm__run_idle(run, "tdm_run_train"));
+    TDM_TRY(tdm__run_check_rows(run));
     tell(run, TDM_EVENT_START, NULL, run->schedule.lr, NULL);
     TDM_TRY(tdm__folder_status(run, "running", TDM_OK, true));
     tdm_status status = loop(run, &stopped);

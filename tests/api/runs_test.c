@@ -67,6 +67,40 @@ TEST(errors_belong_to_their_thread) {
 
 /* ---- steps and states ---- */
 
+/* What a job in memory asks of data that only the data knows the size of: told before the first step. */
+TEST(batches_too_small_for_a_layer) {
+    static const int64_t shape[3] = {2, 4, 4};
+    tdm_graph *narrow = NULL;
+    tdm_value x;
+    tdm_job job;
+    tdm_run *run = NULL;
+    REQUIRE_OK(tdm_graph_new(&narrow, NULL));
+    CHECK_OK(tdm_graph_input(narrow, 3, shape, &x));
+    CHECK_OK(tdm_graph_add(narrow, "maxpool2d", NULL, &x, 1, (tdm_attr[]){{.key = "kernel", .text = "4"}}, 1, &x));
+    CHECK_OK(tdm_graph_add(narrow, "batchnorm2d", "norm", &x, 1, NULL, 0, &x));
+    CHECK_OK(tdm_graph_add(narrow, "flatten", NULL, &x, 1, NULL, 0, &x));
+    CHECK_OK(tdm_graph_add(narrow, "linear", "fc", &x, 1, (tdm_attr[]){{.key = "out", .text = "3"}}, 1, &x));
+    REQUIRE_OK(tdm_graph_finish(narrow, x));
+    api_job(&job);
+    job.data.eval.format = TDM_DATA_NONE;
+    job.data.train.samples = 41;
+    job.train.steps = 10; /* the last batch of the epoch is the eleventh */
+    REQUIRE_OK(tdm_run_open(&run, &job, narrow, NULL));
+    CHECK_OK(tdm_run_train(run));
+    tdm_run_close(run);
+    job.train.steps = 11;
+    REQUIRE_OK(tdm_run_open(&run, &job, narrow, NULL));
+    CHECK_STATUS(tdm_run_train(run), TDM_E_CONFIG);
+    CHECK_HAS(tdm_error_message(), "batchnorm2d 'norm' wants more than 1 value per channel");
+    CHECK_STATUS(tdm_run_step(run, 1), TDM_E_CONFIG);
+    tdm_run_close(run);
+    job.data.drop_last = true;
+    REQUIRE_OK(tdm_run_open(&run, &job, narrow, NULL));
+    CHECK_OK(tdm_run_train(run));
+    tdm_run_close(run);
+    tdm_graph_free(narrow);
+}
+
 TEST(steps_are_the_steps_of_training) {
     tdm_job job;
     tdm_run *run = NULL;
@@ -327,7 +361,7 @@ TEST(library_prints_nothing) {
 }
 
 TEST_MAIN(graph = api_graph(NULL); RUN(errors_belong_to_their_thread); RUN(runs_in_two_threads_do_not_see_each_other);
-          RUN(steps_are_the_steps_of_training); RUN(predictions_are_the_evaluation);
+          RUN(batches_too_small_for_a_layer); RUN(steps_are_the_steps_of_training); RUN(predictions_are_the_evaluation);
           RUN(tensors_have_torch_names_and_can_be_written); RUN(loading_brings_everything_back);
           RUN(another_model_is_refused_and_named); RUN(texts); RUN(cycles_leave_nothing_open);
           RUN(library_prints_nothing); tdm_graph_free(graph);)

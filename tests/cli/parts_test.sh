@@ -29,6 +29,8 @@ parallel: {mode: single, device_ids: [0]}
 YAML
 code 0 "$tandem" data check digits.yaml
 has "$out" "60"
+code 4 "$tandem" data check digits.yaml model.layers='[flatten, {linear: 9}]'
+has "$err" "must be 0 to 8 (the model has 9 outputs), found 9"
 code 0 "$tandem" train digits.yaml --run-dir d --quiet
 truncate -s 1000 digits/images-idx3-ubyte
 code 4 "$tandem" data check digits.yaml

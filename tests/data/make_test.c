@@ -115,7 +115,6 @@ TEST(report_of_floats) {
     const char *x = scratch_path("x.npy"), *y = scratch_path("y.npy");
     float numbers[6] = {1, 10, 100, 3, 30, 300};
     write_npy(x, "(2, 3, 1, 1)", numbers);
-    numbers[0] = INFINITY;
     write_npy(y, "(2, 3)", numbers);
     tdm_data_spec spec = {.format = TDM_DATA_NPY, .x = x, .y = y};
     tdm_data_use use = {.size = sizeof(use), .float_targets = true};
@@ -123,8 +122,32 @@ TEST(report_of_floats) {
                  "samples     2\n"
                  "shape       [3, 1, 1], floats\n"
                  "targets     3 floats a sample\n"
-                 "normalize   {mean: [2.0000, 20.0000, 200.0000], std: [1.0000, 10.0000, 100.0000]}\n"
-                 "non-finite  1 numbers\n");
+                 "normalize   {mean: [2.0000, 20.0000, 200.0000], std: [1.0000, 10.0000, 100.0000]}\n");
+}
+
+static void check_refused(const tdm_data_spec *spec, const tdm_data_use *use, const char *part) {
+    char *report;
+    CHECK_STATUS(tdm_data_check(NULL, spec, use, &report), TDM_E_DATA);
+    CHECK(report == NULL);
+    CHECK_HAS(tdm_error_message(), part);
+}
+
+/* In inputs and in targets; by their numbers in the file, whatever the range. */
+TEST(samples_that_are_not_finite_are_named) {
+    const char *x = scratch_path("x.npy"), *y = scratch_path("y.npy");
+    float numbers[6] = {1, 10, 100, 3, 30, 300};
+    tdm_data_spec spec = {.format = TDM_DATA_NPY, .x = x, .y = y};
+    tdm_data_use use = {.size = sizeof(use), .float_targets = true};
+    write_npy(x, "(6, 1)", numbers);
+    numbers[0] = INFINITY;
+    numbers[4] = NAN;
+    write_npy(y, "(6, 1)", numbers);
+    check_refused(&spec, &use, "2 of 6 samples hold numbers that are not finite: 0, 4;");
+    write_npy(x, "(6, 1)", numbers);
+    numbers[5] = NAN;
+    write_npy(y, "(6, 1)", numbers);
+    spec.range = (tdm_ints){2, {3, 6}};
+    check_refused(&spec, &use, "2 of 3 samples hold numbers that are not finite: 4, 5;");
 }
 
 TEST(failure_leaves_nothing) {
@@ -138,4 +161,5 @@ TEST(failure_leaves_nothing) {
     remove_made();
 }
 
-TEST_MAIN(RUN(made_and_read); RUN(refusals); RUN(report_of_bytes); RUN(report_of_floats); RUN(failure_leaves_nothing);)
+TEST_MAIN(RUN(made_and_read); RUN(refusals); RUN(report_of_bytes); RUN(report_of_floats);
+          RUN(samples_that_are_not_finite_are_named); RUN(failure_leaves_nothing);)

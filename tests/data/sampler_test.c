@@ -16,6 +16,30 @@ static int64_t *order_of(const tdm_sampler *sampler, int64_t epoch) {
     return order;
 }
 
+/* Against the batches themselves, cut as the modes cut them. */
+TEST(fewest_rows_of_a_pass) {
+    for (int64_t count = 1; count <= 40; count++) {
+        for (int replicas = 1; replicas <= 3; replicas++) {
+            for (int64_t per_device = 1; per_device <= 9; per_device++) {
+                for (int parts = 1; parts <= 4; parts++) {
+                    tdm_sampler sampler = {.count = count, .replicas = replicas};
+                    int64_t samples = tdm__sampler_per_replica(&sampler), whole = 0, all = 0, first;
+                    for (int64_t at = 0; at < samples; at += per_device) {
+                        int64_t rows = samples - at < per_device ? samples - at : per_device;
+                        for (int part = 0; part < parts; part++) {
+                            int64_t n = tdm__chunk(rows, parts, part, &first);
+                            if (n > 0 && (all == 0 || n < all)) all = n;
+                            if (n > 0 && rows == per_device && (whole == 0 || n < whole)) whole = n;
+                        }
+                    }
+                    CHECK_INT(tdm__sampler_fewest_rows(&sampler, per_device, parts, true), all);
+                    CHECK_INT(tdm__sampler_fewest_rows(&sampler, per_device, parts, false), whole);
+                }
+            }
+        }
+    }
+}
+
 TEST(known_orders) {
     static const golden cases[] = {
         {10, 4, 0, 0, false, 3, {4, 3, 6, 1, 9, 2, 7, 0, 4, 5, 8, 1}},
@@ -87,4 +111,4 @@ TEST(chunks) {
     }
 }
 
-TEST_MAIN(RUN(known_orders); RUN(orders_of_torch); RUN(chunks);)
+TEST_MAIN(RUN(known_orders); RUN(fewest_rows_of_a_pass); RUN(orders_of_torch); RUN(chunks);)

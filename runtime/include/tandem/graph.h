@@ -43,6 +43,8 @@ TDM_API tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, 
 TDM_API tdm_status tdm_graph_finish(tdm_graph *graph, tdm_value output);
 /* Dimensions of a value, without the batch; returns their number. dim has room for 6. */
 TDM_API int tdm_graph_shape(const tdm_graph *graph, tdm_value value, int64_t *dim);
+/* Numbers of the model's output for one sample; 0 before the graph is finished. */
+TDM_API int64_t tdm_graph_output_width(const tdm_graph *graph);
 /* Learnable numbers; and a table of the graph as text (release with tdm_free). */
 TDM_API int64_t tdm_graph_param_count(const tdm_graph *graph);
 TDM_API tdm_status tdm_graph_print(const tdm_graph *graph, char **out);

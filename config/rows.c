@@ -1,0 +1,44 @@
+/* Do the batches of the job have the rows that its layers want? What the number of samples decides is told here where
+ * the file says how many there are, and else when the data is open. */
+#include "config/room.h"
+#include "runtime/data/data.h"
+#include "runtime/graph/graph.h"
+
+/* 0: only the data knows. */
+static int64_t samples_of(const tdm_data_spec *spec) {
+    if (spec->range.count == 2) return spec->range.item[1] - spec->range.item[0];
+    return spec->format == TDM_DATA_SYNTHETIC || spec->format == TDM_DATA_GLYPHS ? spec->samples : 0;
+}
+
+static void check_pass(tdm_config *config, int64_t rows, bool training) {
+    const tdm_graph_node *node = rows > 0 ? tdm__graph_lacks_rows(config->graph, rows, training) : NULL;
+    if (node == NULL) return;
+    const tdm_layer *layer = &config->layers[node - config->graph->nodes];
+    const char *key = training ? "train.batch" : "eval.batch";
+    tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, layer->at,
+                   tdm__fault_text(&config->faults, "model.layers[%d]", (int)(layer - config->layers)),
+                   training ? "use another train.batch, or data.drop_last: true" : "use another eval.batch",
+                   "%s '%s' wants more than 1 value per channel for the statistics of a batch, and %s makes one with "
+                   "%lld row",
+                   node->op->name, node->name, key, (long long)rows);
+}
+
+void tdm__check_rows(tdm_config *config) {
+    const tdm_job *job = &config->settings.job;
+    const tdm_train_section *train = &job->train;
+    int replicas = job->parallel.device_ids.count;
+    int64_t per_device = train->per_device != TDM_INT_NULL ? train->per_device : train->global_batch / replicas;
+    int64_t samples = samples_of(&job->data.train), eval_samples = samples_of(&job->data.eval);
+    bool with_tail = samples > 0 && !job->data.drop_last;
+    tdm_sampler order = {.count = samples > 0 ? samples : per_device * replicas,
+                         .replicas = replicas,
+                         .drop_last = job->data.drop_last};
+    if (train->steps != TDM_INT_NULL) /* the end of the first epoch may be out of reach */
+        with_tail = with_tail && train->steps > tdm__sampler_per_replica(&order) / per_device;
+    check_pass(config, tdm__sampler_fewest_rows(&order, per_device, train->accumulate, with_tail), true);
+    int64_t first, rows = job->eval.batch;
+    if (rows == TDM_INT_NULL) rows = tdm__chunk(per_device, (int)train->accumulate, 0, &first);
+    tdm_sampler eval = {.count = eval_samples > 0 ? eval_samples : rows, .replicas = 1};
+    if (job->data.eval.format == TDM_DATA_NONE) return;
+    check_pass(config, tdm__sampler_fewest_rows(&eval, rows, 1, true), false);
+}
