@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "config/room.h"
+#include "runtime/base/status.h"
 
 static const struct {
     const char *foreign, *ours;
@@ -22,6 +23,9 @@ static const struct {
     {"micro_batch_size", "train.batch.per_device"},
     {"per_device_batch_size", "train.batch.per_device"},
     {"per_device_train_batch_size", "train.batch.per_device"},
+    {"b", "train.batch.per_device"},
+    {"bs", "train.batch.per_device"},
+    {"epoch", "train.epochs"},
     {"num_epochs", "train.epochs"},
     {"max_epochs", "train.epochs"},
     {"n_epochs", "train.epochs"},
@@ -39,10 +43,12 @@ static const struct {
     {"gradient_clip_val", "train.clip_grad_norm"},
     {"clip_grad", "train.clip_grad_norm"},
     {"grad_clip", "train.clip_grad_norm"},
+    {"amp", "train.precision"},
     {"fp16", "train.precision"},
     {"bf16", "train.precision"},
     {"dtype", "train.precision"},
     {"mixed_precision", "train.precision"},
+    {"j", "data.workers"},
     {"num_workers", "data.workers"},
     {"dataloader_num_workers", "data.workers"},
     {"loaders", "data.workers"},
@@ -54,13 +60,19 @@ static const struct {
     {"transforms", "data.transform"},
     {"random_seed", "seed"},
     {"seed_everything", "seed"},
+    {"gpu", "parallel.device_ids"},
     {"gpus", "parallel.device_ids"},
     {"gpu_ids", "parallel.device_ids"},
+    {"n_gpu", "parallel.device_ids"},
     {"num_gpus", "parallel.device_ids"},
+    {"num_devices", "parallel.device_ids"},
     {"devices", "parallel.device_ids"},
     {"nproc_per_node", "parallel.device_ids"},
     {"world_size", "parallel.device_ids"},
     {"accelerator", "parallel.device"},
+    {"cuda", "parallel.device"},
+    {"no_cuda", "parallel.device"},
+    {"use_cpu", "parallel.device"},
     {"strategy", "parallel.mode"},
     {"num_threads", "parallel.threads_per_device"},
     {"threads", "parallel.threads_per_device"},
@@ -91,6 +103,7 @@ static const struct {
     {"eval_every", "eval.every"},
     {"val_check_interval", "eval.every"},
     {"logging_steps", "log.every"},
+    {"print_freq", "log.every"},
     {"log_every", "log.every"},
     {"log_interval", "log.every"},
     {"output_dir", "run.dir"},
@@ -185,6 +198,13 @@ const char *tdm__hint_nearest(tdm_config *config, const char *word, const char *
     return near != NULL ? tdm__fault_text(&config->faults, "did you mean `%s`?", near) : "";
 }
 
+static const char *foreign_key(const char *key) {
+    for (size_t i = 0; i < sizeof(foreign_keys) / sizeof(foreign_keys[0]); i++) {
+        if (strcmp(key, foreign_keys[i].foreign) == 0) return foreign_keys[i].ours;
+    }
+    return NULL;
+}
+
 /* The keys that may stand in a section; the walker knows "layers" and "input" of the model by hand. */
 static int keys_of(int section, const char *keys[], int room) {
     int count = 0;
@@ -245,10 +265,8 @@ static const char *hint_for(tdm_config *config, int section, const tdm_yaml_node
                                tdm__sections[section].path);
     const char *other = section_with(key, section);
     if (other != NULL) return tdm__fault_text(&config->faults, "`%s` belongs under `%s`", key, other);
-    for (size_t i = 0; i < sizeof(foreign_keys) / sizeof(foreign_keys[0]); i++) {
-        if (strcmp(key, foreign_keys[i].foreign) == 0)
-            return tdm__fault_text(&config->faults, "tandem calls it `%s`", foreign_keys[i].ours);
-    }
+    const char *ours = foreign_key(key);
+    if (ours != NULL) return tdm__fault_text(&config->faults, "tandem calls it `%s`", ours);
     const char *near = tdm__hint_nearest(config, key, keys, count);
     if (near[0] == '\0') near = nearest_anywhere(config, key);
     if (near != NULL && near[0] != '\0') return near;
@@ -265,4 +283,62 @@ void tdm__unknown_key(tdm_config *config, int section, const tdm_yaml_node *node
     else
         tdm__fault_add(&config->faults, TDM_FAULT_UNKNOWN_KEY, node->key_at, full, hint, "unknown key '%s' in %s",
                        node->key, path);
+}
+
+/* ---- a word without a place ---- */
+
+/* Does `word` name this row: its whole path, or its last part? */
+static bool names_row(const char *word, const tdm_section *section, const tdm_field *row) {
+    size_t length = strlen(section->path);
+    if (strcmp(word, row->key) == 0) return true;
+    return length > 0 && strncmp(word, section->path, length) == 0 && word[length] == '.' &&
+           strcmp(word + length + 1, row->key) == 0;
+}
+
+/* The one row that a word names. What stands at the top of the file goes before what sections have, and data.train,
+ * whose rows data.eval shares, before that. */
+static bool find_row(const char *word, const tdm_section **section, const tdm_field **row) {
+    bool is_one = false;
+    for (int i = 0; i < TDM_SECTION_COUNT; i++) {
+        for (const tdm_field *at = tdm__sections[i].rows; at->key != NULL; at++) {
+            if (!names_row(word, &tdm__sections[i], at)) continue;
+            if (is_one && at == *row) continue;
+            if (is_one && (*section)->path[0] == '\0') return true;
+            if (is_one) return false;
+            is_one = true;
+            *section = &tdm__sections[i];
+            *row = at;
+        }
+    }
+    return is_one;
+}
+
+/* `loss: mse`: a section that takes a value of its own. */
+static bool is_short_section(const char *word) {
+    int index = strchr(word, '.') == NULL ? tdm__section_find(word) : -1;
+    return index > 0 && tdm__field_main(tdm__sections[index].rows) != NULL;
+}
+
+tdm_status tdm_config_find_key(const char *word, char **out) {
+    if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_find_key: out is NULL");
+    *out = NULL;
+    if (word == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_find_key: word is NULL");
+    const tdm_section *section;
+    const tdm_field *row;
+    char plain[64];
+    size_t length = strlen(word);
+    if (length >= sizeof(plain)) return TDM_OK;
+    for (size_t i = 0; i <= length; i++) plain[i] = word[i] == '-' ? '_' : word[i];
+    const char *foreign = foreign_key(plain);
+    tdm_text text;
+    tdm__text_init(&text, tdm_host_default());
+    if (is_short_section(plain))
+        tdm__text_puts(&text, plain);
+    else if (foreign != NULL)
+        tdm__text_puts(&text, foreign);
+    else if (find_row(plain, &section, &row))
+        tdm__text_printf(&text, "%s%s%s", section->path, section->path[0] != '\0' ? "." : "", row->key);
+    else
+        return TDM_OK;
+    return tdm__text_take_public(&text, out);
 }

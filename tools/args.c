@@ -43,7 +43,14 @@ static bool is_override(const char *argument) {
     return true;
 }
 
-static int unknown_flag(const tool *t, const char *name) {
+/* `value`: what stands behind the flag, NULL if nothing that could be one. */
+static int unknown_flag(const tool *t, const char *name, const char *value) {
+    char *key = t->verb->overrides ? args_key_for(name, value) : NULL;
+    if (key) {
+        int code = args_wrong(t, "`%s` is no flag of `tandem %s`; write the key: %s", name, t->verb->name, key);
+        free(key);
+        return code;
+    }
     const char *names[TOOL_FLAGS_MAX + GLOBAL_FLAGS];
     int count = verb_flag_count(t->verb);
     for (int i = 0; i < count; i++) names[i] = t->verb->flags[i].name;
@@ -71,8 +78,11 @@ static int parse_flag(tool *t, int *at) {
     for (int i = 0; i < GLOBAL_FLAGS && !flag; i++) {
         if (strcmp(global_flags[i].name, name) == 0) flag = &global_flags[i];
     }
-    if (!flag) return unknown_flag(t, name);
     const char *value = equals ? equals + 1 : NULL;
+    if (!flag) {
+        const char *next = *at + 1 < t->argc && t->argv[*at + 1][0] != '-' ? t->argv[*at + 1] : NULL;
+        return unknown_flag(t, name, value ? value : next);
+    }
     if (!flag->value && value) return args_wrong(t, "`%s` takes no value, `%s` was given", name, value);
     if (flag->value && !value) {
         if (*at + 1 >= t->argc) return args_wrong(t, "`%s` wants %s after it", name, flag->value);

@@ -57,6 +57,10 @@ void args_print_flags(const tool_verb *verb);                                /* 
 /* Wrong use: one line on stderr with a pointer to --help; returns TDM_E_USAGE. */
 int args_wrong(const tool *t, const char *format, ...) TDM_PRINTF(2, 3);
 
+/* ---- args_key.c ---- */
+/* The override that says what `flag` and its value (NULL: none) mean in other trainers; NULL if no key is meant. */
+char *args_key_for(const char *flag, const char *value);
+
 /* ---- text.c: small texts; out of memory ends the program with code 6 ---- */
 char *text_format(const char *format, ...) TDM_PRINTF(1, 2);
 char *text_copy(const char *text);

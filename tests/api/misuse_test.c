@@ -232,6 +232,8 @@ TEST(configs) {
     MISUSE(tdm_config_override_text(NULL, "seed", "1"));
     MISUSE(tdm_config_explain("seed", TDM_ENGLISH, NULL));
     MISUSE(tdm_config_schema(TDM_ENGLISH, NULL));
+    MISUSE(tdm_config_find_key(NULL, &text));
+    MISUSE(tdm_config_find_key("lr", NULL));
     MISUSE(tdm_config_starter(NULL, TDM_ENGLISH, &text));
     MISUSE(tdm_config_starter("mnist", TDM_ENGLISH, NULL));
     MISUSE(tdm_config_starter("poem", TDM_ENGLISH, &text));

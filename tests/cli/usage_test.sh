@@ -29,6 +29,45 @@ code 2 "$tandem" zzzzzzzz
 has "$err" "tandem --help"
 code 2 "$tandem" train x.yaml --stesp 3
 has "$err" "did you mean \`--steps\`?"
+# What scripts for PyTorch call it is answered with the key to write.
+wrong_flag() { # KEY FLAG...
+    local key=$1
+    shift
+    code 2 "$tandem" train x.yaml "$@"
+    has "$err" "\`${1%%=*}\` is no flag of \`tandem train\`; write the key: $key"
+    same "$(wc -l <"$err")" 2 "lines about $1"
+}
+wrong_flag optimizer.lr=0.1 --lr 0.1
+wrong_flag optimizer.lr=0.1 -lr 0.1
+wrong_flag optimizer.lr=3e-4 --learning-rate=3e-4
+wrong_flag train.epochs=3 --epochs=3
+wrong_flag train.epochs=... --epochs
+wrong_flag train.epochs=... --epochs --steps 3
+wrong_flag train.batch.per_device=32 --batch-size 32
+wrong_flag train.batch.per_device=32 --batch_size=32
+wrong_flag train.batch.per_device=32 -b 32
+wrong_flag data.workers=4 --workers 4
+wrong_flag data.workers=4 -j 4
+wrong_flag seed=1 --seed 1
+wrong_flag optimizer.momentum=0.9 --momentum 0.9
+wrong_flag optimizer.weight_decay=1e-4 --wd 1e-4
+wrong_flag optimizer=adam --optimizer adam
+wrong_flag parallel.device=cpu --device cpu
+wrong_flag parallel.device=cuda --device gpu
+wrong_flag "parallel.device=cuda 'parallel.device_ids=[1]'" --device cuda:1
+wrong_flag parallel.device=cpu --no-cuda
+wrong_flag "'parallel.device_ids=[0, 1]'" --gpus 2
+wrong_flag "'parallel.device_ids=[0,3]'" --gpus=0,3
+wrong_flag "'parallel.device_ids=[1]'" --gpu 1
+wrong_flag "'checkpoint.every=500 steps'" --save-steps 500
+wrong_flag parallel.ddp.backend=nccl --dist-backend nccl
+wrong_flag optimizer.lr=1 --optimizer.lr=1
+code 2 "$tandem" check x.yaml --mode dp
+has "$err" "write the key: parallel.mode=dp"
+code 2 "$tandem" train x.yaml --every 5
+hasnt "$err" "write the key"
+code 2 "$tandem" report runs/a --lr 5
+hasnt "$err" "optimizer.lr"
 code 2 "$tandem" train
 has "$err" "something is missing"
 code 2 "$tandem" train a.yaml b.yaml

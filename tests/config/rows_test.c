@@ -282,6 +282,44 @@ TEST(explain_finds_what_is_meant) {
     CHECK(text == NULL);
 }
 
+TEST(words_find_their_keys) {
+    static const char *const pairs[][2] = {{"lr", "optimizer.lr"},
+                                           {"learning-rate", "optimizer.lr"},
+                                           {"seed", "seed"},
+                                           {"epochs", "train.epochs"},
+                                           {"batch_size", "train.batch.per_device"},
+                                           {"batch-size", "train.batch.per_device"},
+                                           {"workers", "data.workers"},
+                                           {"num-workers", "data.workers"},
+                                           {"device", "parallel.device"},
+                                           {"gpus", "parallel.device_ids"},
+                                           {"optimizer.lr", "optimizer.lr"},
+                                           {"loss", "loss"},
+                                           {"momentum", "optimizer.momentum"},
+                                           {"weight-decay", "optimizer.weight_decay"},
+                                           {"samples", "data.train.samples"},
+                                           {"type", NULL},
+                                           {"every", NULL},
+                                           {"no such word", NULL},
+                                           {"", NULL},
+                                           {"optimizer.", NULL}};
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        char *key = NULL;
+        CHECK_OK(tdm_config_find_key(pairs[i][0], &key));
+        CHECK_TEXT(key != NULL ? key : "(none)", pairs[i][1] != NULL ? pairs[i][1] : "(none)");
+        tdm_free(key);
+    }
+    for (int s = 0; s < TDM_SECTION_COUNT; s++) { /* a whole path is that key */
+        for (const tdm_field *row = tdm__sections[s].rows; row->key != NULL && s > 0; row++) {
+            char path[128], *key = NULL;
+            snprintf(path, sizeof(path), "%s.%s", tdm__sections[s].path, row->key);
+            CHECK_OK(tdm_config_find_key(path, &key));
+            CHECK_TEXT(key, path);
+            tdm_free(key);
+        }
+    }
+}
+
 /* ---- JSON Schema ---- */
 
 static json_t *part_of(json_t *schema, const char *key) {
@@ -330,4 +368,5 @@ TEST(schema_has_every_key) {
 }
 
 TEST_MAIN(RUN(every_row_good_and_bad); RUN(table_is_complete); RUN(losses_are_those_of_the_ops); RUN(job_defaults);
-          RUN(explain_all); RUN(faults_are_documented); RUN(explain_finds_what_is_meant); RUN(schema_has_every_key);)
+          RUN(explain_all); RUN(faults_are_documented); RUN(explain_finds_what_is_meant); RUN(words_find_their_keys);
+          RUN(schema_has_every_key);)

@@ -63,6 +63,9 @@ TDM_API const char *tdm_config_source(const tdm_config *config);                
 typedef enum tdm_language { TDM_ENGLISH, TDM_CHINESE } tdm_language;
 /* `key` may be a key, a section, "layers" or a layer kind. Unknown keys are TDM_E_USAGE with the nearest one. */
 TDM_API tdm_status tdm_config_explain(const char *key, tdm_language language, char **out);
+/* The key that `word` means, as it stands in front of an override's "=": "lr" and "learning-rate" are "optimizer.lr".
+ * *out is NULL where none is meant, or more than one. Released with tdm_free. */
+TDM_API tdm_status tdm_config_find_key(const char *word, char **out);
 TDM_API tdm_status tdm_config_schema(tdm_language language, char **out); /* JSON Schema, draft 7 */
 /* A commented starter file for `task` (cifar, mnist, toy-mp, resnet50-burnin). */
 TDM_API tdm_status tdm_config_starter(const char *task, tdm_language language, char **out);
