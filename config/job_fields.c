@@ -334,6 +334,10 @@ static const tdm_field ddp_rows[] = {
      HELP("verify that every bucket was reduced before the optimizer steps", "优化器更新前核对每个桶都已归约")},
     {FIELD(DURATION, "timeout", tdm_parallel_section, ddp.timeout, "10m"), RANGE(0, 0), .flags = TDM_FIELD_OPEN_MIN,
      .unit = "seconds", HELP("longest wait for another rank", "等待其他进程的最长时间")},
+    {FIELD(DURATION, "heartbeat", tdm_parallel_section, ddp.heartbeat, "5s"), RANGE(1, 9.3e18),
+     .flags = TDM_FIELD_NULLABLE, .unit = "seconds",
+     HELP("a rank that gives no sign of life for so long ends the job; null: none does, as under a debugger",
+          "进程在此时间内没有心跳即结束任务；null 表示不检查，例如使用调试器时")},
     {0},
 };
 

@@ -6,7 +6,7 @@
 
 #include "runtime/base/sync.h"
 
-enum { TDM_COMM_WORLD_MAX = 256 };
+enum { TDM_COMM_WORLD_MAX = 256, TDM_HEARTBEAT_MS = 5000, TDM_HEARTBEAT_LEAST_MS = 1000 };
 
 /* `world` communicators over the threads of this process; ranks[i] belongs to thread i. Any close order. */
 tdm_status tdm__comm_open_local(tdm_comm **ranks, int world, const tdm_host *host, int64_t timeout_ms);
@@ -18,8 +18,11 @@ tdm_status tdm__shm_create(int *fd, const tdm_host *host, int world);
 /* Parent, also from a signal handler's flag loop: marks the job as ended because `rank` died; every waiting rank
  * returns TDM_E_COMM "rank N has ended: why" within milliseconds. `why` is cut to 200 bytes. */
 void tdm__shm_abort(int fd, int rank, const char *why);
-/* Rank: joins; fd is duplicated, the caller keeps its own. Waits for all ranks until timeout_ms. */
-tdm_status tdm__comm_open_shm(tdm_comm **out, int fd, int rank, int world, const tdm_host *host, int64_t timeout_ms);
+/* Rank: joins; fd is duplicated, the caller keeps its own. Waits for all ranks until timeout_ms. From here to the close
+ * a thread of this process looks after the others: one that is gone, or that gives no sign of life for heartbeat_ms (0:
+ * for ever; else at least TDM_HEARTBEAT_LEAST_MS), ends the job. */
+tdm_status tdm__comm_open_shm(tdm_comm **out, int fd, int rank, int world, const tdm_host *host, int64_t timeout_ms,
+                              int64_t heartbeat_ms);
 
 /* Checked calls: NULL comm, wrong root and mismatching spans are TDM_E_USAGE; each collective increments the sequence.
  * A rank whose call is refused ends the job for all, with the reason: its peers wait for it. */

@@ -14,7 +14,7 @@ tdm_status tdm_comm_open_threads(tdm_comm **ranks, int world, const tdm_host *ho
 tdm_status tdm_comm_open_shm(tdm_comm **out, int fd, int rank, int world, const tdm_host *host, int64_t timeout_ms) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_comm_open_shm: out is NULL");
     TDM_TRY(tdm__host_take(&host));
-    return tdm__comm_open_shm(out, fd, rank, world, host, timeout_ms);
+    return tdm__comm_open_shm(out, fd, rank, world, host, timeout_ms, TDM_HEARTBEAT_MS);
 }
 
 void tdm_comm_close(tdm_comm *comm) {

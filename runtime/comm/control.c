@@ -14,8 +14,7 @@
 #include "runtime/comm/group.h"
 
 enum {
-    WATCH_NS = 100 * 1000 * 1000, /* how often the processes of missing ranks are looked at */
-    SPIN_NS = 20 * 1000,          /* a round between running ranks takes less */
+    SPIN_NS = 20 * 1000, /* a round between running ranks takes less */
     LOOKS_PER_CLOCK = 32
 };
 
@@ -135,16 +134,10 @@ static void say_rank(char text[TDM_CAUSE_TEXT], const tdm_group *group, int r) {
     const tdm_site *site = group->site;
     say(text, "rank ");
     say_number(text, group->job_rank[r]);
-    if (site->process == NULL || atomic_load(&site->process[group->job_rank[r]].state) != TDM_PROCESS_JOINED) return;
+    if (site->process == NULL || atomic_load(&site->process[group->job_rank[r]].state) < TDM_PROCESS_JOINED) return;
     say(text, " (pid ");
     say_number(text, site->process[group->job_rank[r]].pid);
     say(text, ")");
-}
-
-static void say_launcher_gone(char text[TDM_CAUSE_TEXT], const tdm_site *site) {
-    say(text, "the launcher (pid ");
-    say_number(text, site->control->parent.pid);
-    say(text, ") is gone");
 }
 
 static tdm_status end(tdm_group *group, const char *cause) {
@@ -152,44 +145,21 @@ static tdm_status end(tdm_group *group, const char *cause) {
     return tdm__group_ended(group);
 }
 
-/* TDM_E_COMM if somebody who is missing can never come. Whoever has left or died may have done its part first, so it is
- * asked again whether he is missing. */
-static tdm_status look_around(tdm_group *group, tdm_missing_fn missing, bool processes) {
-    const tdm_site *site = group->site;
+/* TDM_E_COMM if somebody who is missing has left. He may have done his part first, so it is asked again whether he is
+ * missing. Who dies or is stopped ends the job by his peers' watch (shm_watch.c). */
+static tdm_status look_for_leavers(tdm_group *group, tdm_missing_fn missing) {
     char cause[TDM_CAUSE_TEXT] = "";
-    for (int r = 0; r < group->comm.world; r++) {
-        if (!missing(group, r)) continue;
-        bool left = group->seat != NULL && atomic_load(&group->seat[r].left) != 0;
-        bool gone = !left && processes && site->ops->gone(site, group->job_rank[r]);
-        if (!(left || gone) || !missing(group, r)) continue;
+    for (int r = 0; group->seat != NULL && r < group->comm.world; r++) {
+        if (!missing(group, r) || atomic_load(&group->seat[r].left) == 0 || !missing(group, r)) continue;
         say_rank(cause, group, r);
-        say(cause, left ? " has left: it closed its end" : " is gone");
-        return end(group, cause);
-    }
-    if (processes && site->ops->gone(site, -1)) {
-        say_launcher_gone(cause, site);
+        say(cause, " has left: it closed its end");
         return end(group, cause);
     }
     return TDM_OK;
 }
 
-/* Ends the job if the process of a member, or the launcher's, is gone. Whoever has closed his end may go. */
-static void look_for_the_gone(tdm_group *group) {
-    const tdm_site *site = group->site;
-    char cause[TDM_CAUSE_TEXT] = "";
-    for (int r = 0; r < group->comm.world && cause[0] == '\0'; r++) {
-        if (r == group->comm.rank || !site->ops->gone(site, group->job_rank[r])) continue;
-        if (atomic_load(&group->seat[r].left) != 0) continue;
-        say_rank(cause, group, r);
-        say(cause, " is gone");
-    }
-    if (cause[0] == '\0' && site->ops->gone(site, -1)) say_launcher_gone(cause, site);
-    if (cause[0] != '\0') tdm__control_end(site->control, site->process == NULL, cause);
-}
-
 bool tdm__group_has_ended(tdm_comm *comm, char *why, size_t bytes) {
-    tdm_group *group = (tdm_group *)comm;
-    if (!tdm__site_ended(group->site)) look_for_the_gone(group);
+    const tdm_group *group = (const tdm_group *)comm;
     if (!tdm__site_ended(group->site)) return false;
     snprintf(why, bytes, "%s", cause_of(group->site->control));
     return true;
@@ -231,7 +201,7 @@ static tdm_status give_up(tdm_group *group, tdm_missing_fn missing) {
 tdm_status tdm__group_wait(tdm_group *group, tdm_missing_fn missing) {
     tdm_site *site = group->site;
     int first = 0; /* all members before it are there, and stay so */
-    int64_t start = tdm__now_ns(), watched = start, now = start;
+    int64_t start = tdm__now_ns(), now = start;
     for (unsigned look = 0;; look++) {
         /* Both before the members: what was complete when the job ended counts, on every rank. */
         uint32_t bell = atomic_load(&site->control->bell);
@@ -245,11 +215,8 @@ tdm_status tdm__group_wait(tdm_group *group, tdm_missing_fn missing) {
             continue;
         }
         now = tdm__now_ns();
-        bool watch = now - watched >= WATCH_NS;
-        if (watch) watched = now;
-        TDM_TRY(look_around(group, missing, watch));
+        TDM_TRY(look_for_leavers(group, missing));
         if (now >= group->deadline_ns) return give_up(group, missing);
-        int64_t left = group->deadline_ns - now;
-        sleep_for_bell(site, bell, left < WATCH_NS ? left : WATCH_NS);
+        sleep_for_bell(site, bell, group->deadline_ns - now);
     }
 }

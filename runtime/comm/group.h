@@ -75,13 +75,19 @@ typedef struct tdm_seat {
     tdm_slot slot[2];
 } tdm_seat;
 
-typedef enum tdm_process_state { TDM_PROCESS_ABSENT, TDM_PROCESS_JOINING, TDM_PROCESS_JOINED } tdm_process_state;
+typedef enum tdm_process_state {
+    TDM_PROCESS_ABSENT,
+    TDM_PROCESS_JOINING,
+    TDM_PROCESS_JOINED, /* from here on the entry is filled */
+    TDM_PROCESS_LEFT
+} tdm_process_state;
 
 /* A rank's process: processes on one host watch one another. `space` tells process-number namespaces apart. */
 typedef struct tdm_process {
     _Alignas(TDM_LINE) _Atomic uint32_t state;
     int32_t pid;
     uint64_t start, space;
+    _Atomic uint64_t beat; /* changes while its process runs */
 } tdm_process;
 
 /* Shared by all ranks of a job, sub-groups included: one bell for whoever waits, one cause of its end. */
@@ -98,6 +104,7 @@ typedef struct tdm_control {
 
 typedef struct tdm_group tdm_group;
 typedef struct tdm_site tdm_site;
+typedef struct tdm_watch tdm_watch;
 
 /* Memory of this process that goes with its site. */
 typedef struct tdm_mapping {
@@ -113,8 +120,6 @@ typedef struct tdm_site_ops {
     tdm_status (*share)(tdm_group *group, size_t stride, unsigned char **base);
     void (*unmap)(tdm_site *site, void *base, size_t bytes);
     void (*free)(tdm_site *site);
-    /* Is the process of this rank of the job (-1: the parent) gone for good? */
-    bool (*gone)(const tdm_site *site, int job_rank);
 } tdm_site_ops;
 
 /* The shared area as one process sees it; shared by all its communicators of the job, freed with the last. */
@@ -131,7 +136,7 @@ struct tdm_site {
     /* shm */
     int fd;
     size_t control_bytes;
-    int *watch; /* process descriptors of the job's ranks, then of the parent; -1: none */
+    tdm_watch *watch; /* NULL: there is nobody to look after */
 };
 
 typedef struct tdm_region {

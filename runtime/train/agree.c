@@ -32,6 +32,7 @@ static const char *const may_differ[] = {"name",
                                          "parallel.ddp.backend",
                                          "parallel.ddp.init_method",
                                          "parallel.ddp.timeout",
+                                         "parallel.ddp.heartbeat",
                                          "checkpoint.keep_last"};
 
 /* A line `key: value`. */

@@ -108,6 +108,16 @@ static tdm_status check_ranks(tdm_run *run) {
     return TDM_OK;
 }
 
+/* First of all that takes time: from here on the ranks look after one another. */
+static tdm_status open_comm(tdm_run *run) {
+    const tdm_job *job = run->job;
+    double heartbeat = job->parallel.ddp.heartbeat;
+    if (run->world == 1) return TDM_OK;
+    return tdm__comm_open_shm(&run->comm, run->options.launch_fd, run->rank, run->world, run->host,
+                              (int64_t)(job->parallel.ddp.timeout * 1000.0),
+                              isnan(heartbeat) ? 0 : (int64_t)(heartbeat * 1000.0));
+}
+
 static tdm_status check_batch(tdm_run *run) {
     const tdm_train_section *train = &run->job->train;
     if (train->per_device != TDM_INT_NULL) {
@@ -219,15 +229,13 @@ static tdm_status open_parts(tdm_run *run) {
     const tdm_job *job = run->job;
     tdm_data_wanted wanted;
     TDM_TRY(check_ranks(run));
+    TDM_TRY(open_comm(run));
     TDM_TRY(open_compute(run));
     TDM_TRY(open_device_comm(run));
     TDM_TRY(check_batch(run));
     TDM_TRY(open_loss(run, &wanted));
     TDM_TRY(tdm__run_open_data(run, &wanted));
     TDM_TRY(build_plan(run));
-    if (run->world > 1)
-        TDM_TRY(tdm__comm_open_shm(&run->comm, run->options.launch_fd, run->rank, run->world, run->host,
-                                   (int64_t)(job->parallel.ddp.timeout * 1000.0)));
     TDM_TRY(tdm__run_agree(run));
     TDM_TRY(agree_on_device_comm(run));
     TDM_TRY(agree_on_running_ahead(run));
@@ -277,6 +285,7 @@ tdm_status tdm_run_open(tdm_run **out, const tdm_job *job, const tdm_graph *grap
     if (status != TDM_OK) {
         tdm_error error;
         tdm__error_save(&error);
+        if (run->comm != NULL) tdm__comm_abort(run->comm, error.message); /* so that the other ranks learn why */
         tdm_run_close(run);
         return tdm__error_restore(&error, NULL);
     }

@@ -111,6 +111,7 @@ TEST(values_out_of_range_are_named) {
     WRONG(parallel.ddp.bucket_cap_mb, -1.0, "parallel.ddp.bucket_cap_mb");
     WRONG(parallel.ddp.timeout, NAN, "parallel.ddp.timeout");
     WRONG(parallel.ddp.timeout, -5, "parallel.ddp.timeout");
+    WRONG(parallel.ddp.heartbeat, 0.5, "parallel.ddp.heartbeat wants");
     WRONG(train.accumulate, 0, "train.accumulate wants");
     WRONG(train.accumulate, TDM_INT_NULL, "train.accumulate");
     WRONG(train.steps, 0, "train.steps");

@@ -143,7 +143,7 @@ static void meet(int rank, int world, const char *job, const char *init_method) 
     int32_t x = rank + 1;
     tdm_launch_facts facts = facts_of(rank, world, job);
     REQUIRE_OK(tdm__rendezvous_shm(&fd, &facts, init_method, 20000));
-    CHECK_OK(tdm__comm_open_shm(&comm, fd, rank, world, tdm_host_default(), 20000));
+    CHECK_OK(tdm__comm_open_shm(&comm, fd, rank, world, tdm_host_default(), 20000, TDM_HEARTBEAT_MS));
     close(fd);
     CHECK_OK(tdm__all_reduce(comm, (tdm_span){&x, 1, TDM_DTYPE_I32}, TDM_REDUCE_SUM));
     CHECK_INT(x, world * (world + 1) / 2);
@@ -389,7 +389,7 @@ static void disappointed_guest(int rank, int world, const char *job, const char 
     tdm_launch_facts facts = facts_of(rank, world, job);
     REQUIRE_OK(tdm__rendezvous_shm(&fd, &facts, init_method, 20000));
     REQUIRE(write(came[1], "", 1) == 1);
-    CHECK_STATUS(tdm__comm_open_shm(&comm, fd, rank, world, tdm_host_default(), 20000), TDM_E_COMM);
+    CHECK_STATUS(tdm__comm_open_shm(&comm, fd, rank, world, tdm_host_default(), 20000, TDM_HEARTBEAT_MS), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "rank 0 was told of 3 ranks, rank 1 of 4");
     close(fd);
 }

@@ -59,7 +59,7 @@ static tdm_status open_process(tdm_comm **out, const tdm_host *host) {
     int fd;
     tdm_status status = tdm__shm_create(&fd, host, 1);
     *out = NULL;
-    if (status == TDM_OK) status = tdm__comm_open_shm(out, fd, 0, 1, host, 10000);
+    if (status == TDM_OK) status = tdm__comm_open_shm(out, fd, 0, 1, host, 10000, TDM_HEARTBEAT_MS);
     if (fd >= 0) close(fd);
     return status;
 }

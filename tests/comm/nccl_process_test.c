@@ -48,7 +48,7 @@ static void killed_rank(rank_context *c) {
 TEST(a_peer_killed_in_an_all_reduce) {
     for (int world = 3; world <= 4; world++) {
         int status[4];
-        ranks_fork(world, TIMEOUT_MS, killed_rank, NULL, status);
+        ranks_fork(world, TIMEOUT_MS, TDM_HEARTBEAT_MS, killed_rank, NULL, status);
         for (int r = 0; r < world; r++) {
             if (r == 1)
                 CHECK(WIFSIGNALED(status[r]) && WTERMSIG(status[r]) == SIGKILL);
@@ -77,7 +77,7 @@ static void killed_in_stream_rank(rank_context *c) {
 
 TEST(a_peer_killed_while_the_stream_is_waited_for) {
     int status[2];
-    ranks_fork(2, TIMEOUT_MS, killed_in_stream_rank, NULL, status);
+    ranks_fork(2, TIMEOUT_MS, TDM_HEARTBEAT_MS, killed_in_stream_rank, NULL, status);
     CHECK_INT(status[0], 0);
 }
 
@@ -112,7 +112,7 @@ static void killed_in_replay_rank(rank_context *c) {
 
 TEST(a_peer_killed_in_a_replay) {
     int status[4];
-    ranks_fork(4, TIMEOUT_MS, killed_in_replay_rank, NULL, status);
+    ranks_fork(4, TIMEOUT_MS, TDM_HEARTBEAT_MS, killed_in_replay_rank, NULL, status);
     for (int r = 0; r < 4; r++) {
         if (r == 1)
             CHECK(WIFSIGNALED(status[r]) && WTERMSIG(status[r]) == SIGKILL);
@@ -135,7 +135,7 @@ static void killed_in_open_rank(rank_context *c) {
 
 TEST(a_peer_killed_while_nccl_is_opened) {
     int status[3];
-    ranks_fork(3, TIMEOUT_MS, killed_in_open_rank, NULL, status);
+    ranks_fork(3, TIMEOUT_MS, TDM_HEARTBEAT_MS, killed_in_open_rank, NULL, status);
     CHECK(WIFSIGNALED(status[1]));
     CHECK_INT(status[0], 0);
     CHECK_INT(status[2], 0);
@@ -163,6 +163,28 @@ static void stopped_rank(rank_context *c) {
 
 TEST(a_peer_that_is_stopped) {
     run(2, stopped_rank, NULL);
+}
+
+/* A heartbeat below the timeout: the control plane finds it. */
+static void frozen_rank(rank_context *c) {
+    gpu_rank g;
+    REQUIRE_OK(gpu_open(&g, c, c->rank, TIMEOUT_MS));
+    gpu_put(&g, 1);
+    if (c->rank == 1) raise(SIGSTOP);
+    tdm_status status = TDM_OK; /* what rank 0 had sent before may still be taken */
+    for (int i = 0; i < 3 && status == TDM_OK; i++) status = gpu_reduce_and_wait(&g);
+    CHECK_INT(status, TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), ": rank 1 (pid ");
+    CHECK_HAS(tdm_error_message(), "has not been heard of for ");
+    if (c->rank == 0) kill(c->pids[1], SIGCONT);
+    gpu_close(&g);
+}
+
+TEST(a_peer_without_a_sign_of_life) {
+    int status[2];
+    ranks_fork(2, TIMEOUT_MS, 2000, frozen_rank, NULL, status);
+    CHECK_INT(status[0], 0);
+    CHECK_INT(status[1], 0);
 }
 
 /* ---- what is agreed first ---- */
@@ -241,6 +263,7 @@ TEST_MAIN({
     RUN(a_peer_killed_in_a_replay);
     RUN(a_peer_killed_while_nccl_is_opened);
     RUN(a_peer_that_is_stopped);
+    RUN(a_peer_without_a_sign_of_life);
     RUN(ranks_that_do_not_fit_together);
     RUN(one_gpu_under_two_names);
     RUN(ranks_that_share_a_gpu);

@@ -40,18 +40,19 @@ static void run_threads(int world, int64_t timeout_ms, rank_fn fn, void *user) {
 
 /* ---- processes ---- */
 
-static void run_child(rank_context *context, int64_t timeout_ms, rank_fn fn) {
+static void run_child(rank_context *context, int64_t timeout_ms, int64_t heartbeat_ms, rank_fn fn) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     tdm_test_failures = 0;
     CHECK_OK(
-        tdm__comm_open_shm(&context->comm, context->fd, context->rank, context->world, tdm_host_default(), timeout_ms));
+        tdm__comm_open_shm(&context->comm, context->fd, context->rank, context->world, tdm_host_default(),
+                                timeout_ms, heartbeat_ms));
     if (context->comm != NULL) fn(context);
     tdm__comm_close(context->comm);
     fflush(NULL);
     exit(tdm_test_failures != 0);
 }
 
-void ranks_fork(int world, int64_t timeout_ms, rank_fn fn, void *user, int *wait_status) {
+void ranks_fork(int world, int64_t timeout_ms, int64_t heartbeat_ms, rank_fn fn, void *user, int *wait_status) {
     int fd;
     pid_t *pids = mmap(NULL, WORLD_MAX * sizeof(*pids), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     REQUIRE(pids != MAP_FAILED);
@@ -63,7 +64,7 @@ void ranks_fork(int world, int64_t timeout_ms, rank_fn fn, void *user, int *wait
         REQUIRE(pid >= 0);
         if (pid == 0) {
             pids[r] = getpid();
-            run_child(&context, timeout_ms, fn);
+            run_child(&context, timeout_ms, heartbeat_ms, fn);
         }
         pids[r] = pid;
     }
@@ -78,6 +79,6 @@ void ranks_run(backend kind, int world, int64_t timeout_ms, rank_fn fn, void *us
         run_threads(world, timeout_ms, fn, user);
         return;
     }
-    ranks_fork(world, timeout_ms, fn, user, wait_status);
+    ranks_fork(world, timeout_ms, TDM_HEARTBEAT_MS, fn, user, wait_status);
     for (int r = 0; r < world; r++) CHECK_INT(wait_status[r], 0);
 }

@@ -22,6 +22,6 @@ typedef void (*rank_fn)(rank_context *context);
 void ranks_run(backend kind, int world, int64_t timeout_ms, rank_fn fn, void *user);
 
 /* As ranks_run over shm; wait_status[r] is what waitpid said. Ranks that were killed are no failures here. */
-void ranks_fork(int world, int64_t timeout_ms, rank_fn fn, void *user, int *wait_status);
+void ranks_fork(int world, int64_t timeout_ms, int64_t heartbeat_ms, rank_fn fn, void *user, int *wait_status);
 
 #endif

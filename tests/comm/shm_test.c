@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -85,7 +86,7 @@ TEST(a_killed_rank_is_named) {
     int wait_status[WORLD];
     for (uint64_t sequence = 1; sequence <= 6; sequence++) {
         death when = {.rank = (int)(sequence % WORLD), .sequence = sequence + 1, .symmetric = sequence % 2 == 0};
-        ranks_fork(WORLD, TIMEOUT_MS, killed_rank, &when, wait_status);
+        ranks_fork(WORLD, TIMEOUT_MS, TDM_HEARTBEAT_MS, killed_rank, &when, wait_status);
         check_one_killed(wait_status, WORLD, when.rank);
     }
 }
@@ -106,7 +107,7 @@ TEST(killed_at_any_moment) {
     int descriptors = entries("/proc/self/fd", "");
     for (int i = 0; i < 12; i++) {
         death when = {.rank = i % WORLD, .after_us = 300 + i * 577, .symmetric = i % 2 == 0};
-        ranks_fork(WORLD, TIMEOUT_MS, killed_any_time_rank, &when, wait_status);
+        ranks_fork(WORLD, TIMEOUT_MS, TDM_HEARTBEAT_MS, killed_any_time_rank, &when, wait_status);
         check_one_killed(wait_status, WORLD, when.rank);
     }
     CHECK_INT(entries("/dev/shm", "tandem"), 0);
@@ -127,6 +128,10 @@ static pid_t start_rank(int fd, int rank, int world, rank_fn fn) {
     exit(tdm_test_failures != 0);
 }
 
+static tdm_status open_rank(rank_context *c, int64_t timeout_ms, int64_t heartbeat_ms) {
+    return tdm__comm_open_shm(&c->comm, c->fd, c->rank, c->world, tdm_host_default(), timeout_ms, heartbeat_ms);
+}
+
 static int end_of(pid_t pid) {
     int wait_status = -1;
     while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) continue;
@@ -134,7 +139,7 @@ static int end_of(pid_t pid) {
 }
 
 static void told_rank(rank_context *c) {
-    REQUIRE_OK(tdm__comm_open_shm(&c->comm, c->fd, c->rank, c->world, tdm_host_default(), TIMEOUT_MS));
+    REQUIRE_OK(open_rank(c, TIMEOUT_MS, TDM_HEARTBEAT_MS));
     int64_t start = tdm__now_ns();
     CHECK_STATUS(tdm__barrier(c->comm), TDM_E_COMM);
     CHECK_TEXT(tdm_error_message(), "barrier (call 1): rank 2 has ended: killed by signal 11 (Segmentation fault)");
@@ -142,7 +147,7 @@ static void told_rank(rank_context *c) {
 }
 
 static void idle_rank(rank_context *c) {
-    REQUIRE_OK(tdm__comm_open_shm(&c->comm, c->fd, c->rank, c->world, tdm_host_default(), TIMEOUT_MS));
+    REQUIRE_OK(open_rank(c, TIMEOUT_MS, TDM_HEARTBEAT_MS));
     for (int i = 0; i < 60; i++) nap_us(1000000);
 }
 
@@ -164,7 +169,7 @@ TEST(the_launcher_tells) {
 }
 
 static void told_while_joining_rank(rank_context *c) {
-    CHECK_STATUS(tdm__comm_open_shm(&c->comm, c->fd, c->rank, c->world, tdm_host_default(), TIMEOUT_MS), TDM_E_COMM);
+    CHECK_STATUS(open_rank(c, TIMEOUT_MS, TDM_HEARTBEAT_MS), TDM_E_COMM);
     CHECK_TEXT(tdm_error_message(), "join: rank 1 has ended: exit code 3");
 }
 
@@ -180,7 +185,7 @@ TEST(told_while_joining) {
 
 /* Ranks that wait when their launcher dies notice by themselves. */
 static void orphan_rank(rank_context *c) {
-    REQUIRE_OK(tdm__comm_open_shm(&c->comm, c->fd, c->rank, c->world, tdm_host_default(), TIMEOUT_MS));
+    REQUIRE_OK(open_rank(c, TIMEOUT_MS, TDM_HEARTBEAT_MS));
     CHECK_STATUS(tdm__barrier(c->comm), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "barrier (call 1): the launcher (pid ");
     CHECK_HAS(tdm_error_message(), ") is gone");
@@ -212,7 +217,7 @@ TEST(the_launcher_dies) {
 /* ---- joining ---- */
 
 static void lonely_rank(rank_context *c) {
-    CHECK_STATUS(tdm__comm_open_shm(&c->comm, c->fd, c->rank, c->world, tdm_host_default(), 200), TDM_E_COMM);
+    CHECK_STATUS(open_rank(c, 200, TDM_HEARTBEAT_MS), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "join: rank ");
     CHECK_HAS(tdm_error_message(), " waited 200 ms for rank 1, rank 3");
     CHECK(c->comm == NULL);
@@ -245,26 +250,26 @@ TEST(wrong_joins) {
     CHECK_STATUS(tdm__shm_create(&fd, host, 0), TDM_E_USAGE);
     CHECK_STATUS(tdm__shm_create(&fd, host, 100000), TDM_E_USAGE);
     REQUIRE_OK(tdm__shm_create(&fd, host, 1));
-    CHECK_STATUS(tdm__comm_open_shm(&comm, fd, 0, 2, host, 1000), TDM_E_USAGE);
+    CHECK_STATUS(tdm__comm_open_shm(&comm, fd, 0, 2, host, 1000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "made for 1 ranks, this rank was told 2");
-    CHECK_STATUS(tdm__comm_open_shm(&comm, fd, 1, 1, host, 1000), TDM_E_USAGE);
-    CHECK_STATUS(tdm__comm_open_shm(&comm, fd, 0, 1, host, 0), TDM_E_USAGE);
-    REQUIRE_OK(tdm__comm_open_shm(&comm, fd, 0, 1, host, 1000));
-    CHECK_STATUS(tdm__comm_open_shm(&again, fd, 0, 1, host, 1000), TDM_E_USAGE);
+    CHECK_STATUS(tdm__comm_open_shm(&comm, fd, 1, 1, host, 1000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
+    CHECK_STATUS(tdm__comm_open_shm(&comm, fd, 0, 1, host, 0, TDM_HEARTBEAT_MS), TDM_E_USAGE);
+    REQUIRE_OK(tdm__comm_open_shm(&comm, fd, 0, 1, host, 1000, TDM_HEARTBEAT_MS));
+    CHECK_STATUS(tdm__comm_open_shm(&again, fd, 0, 1, host, 1000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "rank 0 is taken");
     CHECK_OK(tdm__barrier(comm)); /* the first one is unharmed */
     tdm__comm_close(comm);
     CHECK_INT(ftruncate(fd, 0), -1);
     close(fd);
 
-    CHECK_STATUS(tdm__comm_open_shm(&comm, 987, 0, 1, host, 1000), TDM_E_USAGE);
+    CHECK_STATUS(tdm__comm_open_shm(&comm, 987, 0, 1, host, 1000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "descriptor 987");
     file = open("/dev/null", O_RDWR);
-    CHECK_STATUS(tdm__comm_open_shm(&comm, file, 0, 1, host, 1000), TDM_E_USAGE);
+    CHECK_STATUS(tdm__comm_open_shm(&comm, file, 0, 1, host, 1000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "is not the shared memory of a tandem job");
     close(file);
     file = open("/proc/self/exe", O_RDONLY);
-    CHECK(tdm__comm_open_shm(&comm, file, 0, 1, host, 1000) != TDM_OK);
+    CHECK(tdm__comm_open_shm(&comm, file, 0, 1, host, 1000, TDM_HEARTBEAT_MS) != TDM_OK);
     close(file);
 }
 
@@ -301,6 +306,159 @@ static void stopped_rank(rank_context *c) {
 TEST(a_stopped_rank_is_named) {
     ranks_run(BACKEND_SHM, 2, 250, stopped_rank, NULL);
 }
+
+/* ---- signs of life ---- */
+
+/* Long against what a starved thread needs, short against TIMEOUT_MS. */
+enum { HEARTBEAT_MS = 2000 };
+
+static void frozen_rank(rank_context *c) {
+    atomic_int *told = c->user;
+    int64_t start = tdm__now_ns();
+    char wanted[64];
+    CHECK_OK(tdm__barrier(c->comm));
+    if (c->rank == 1) raise(SIGSTOP);
+    CHECK_STATUS(tdm__barrier(c->comm), TDM_E_COMM);
+    CHECK(tdm__ms_since(start) < TIMEOUT_MS / 2.0);
+    snprintf(wanted, sizeof(wanted), "barrier (call 2): rank 1 (pid %d), whose last call", (int)c->pids[1]);
+    CHECK_HAS(tdm_error_message(), wanted);
+    CHECK_HAS(tdm_error_message(), "whose last call was barrier 1, has not been heard of for 1.");
+    CHECK_HAS(tdm_error_message(), "; it is stopped or frozen");
+    /* The last of the others wakes it: what it learns then is the same. */
+    if (c->rank != 1 && atomic_fetch_add(told, 1) == c->world - 2) kill(c->pids[1], SIGCONT);
+}
+
+TEST(a_rank_without_a_sign_of_life_is_named) {
+    int wait_status[WORLD];
+    atomic_int *told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(told != MAP_FAILED);
+    ranks_fork(WORLD, TIMEOUT_MS, HEARTBEAT_MS, frozen_rank, told, wait_status);
+    for (int r = 0; r < WORLD; r++) CHECK_INT(wait_status[r], 0);
+    munmap(told, sizeof(*told));
+}
+
+/* Stopped before all have joined: those who have look after one another already. */
+static void waiting_rank(rank_context *c) {
+    CHECK_STATUS(open_rank(c, TIMEOUT_MS, HEARTBEAT_MS), TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), "join: rank 1 (pid ");
+    CHECK_HAS(tdm_error_message(), ") has not been heard of for 1.");
+}
+
+static void joining_rank(rank_context *c) {
+    (void)open_rank(c, TIMEOUT_MS, HEARTBEAT_MS);
+}
+
+TEST(stopped_while_others_join) {
+    int fd;
+    REQUIRE_OK(tdm__shm_create(&fd, tdm_host_default(), 3));
+    pid_t stopped = start_rank(fd, 1, 3, joining_rank);
+    nap_us(100000);
+    kill(stopped, SIGSTOP);
+    pid_t waiting = start_rank(fd, 0, 3, waiting_rank);
+    CHECK_INT(end_of(waiting), 0);
+    kill(stopped, SIGKILL);
+    end_of(stopped);
+    close(fd);
+}
+
+static void slow_rank(rank_context *c) {
+    CHECK_OK(tdm__barrier(c->comm));
+    if (c->rank == 1) nap_us(2500 * HEARTBEAT_MS);
+    CHECK_OK(tdm__barrier(c->comm));
+}
+
+TEST(a_slow_rank_is_no_alarm) {
+    int wait_status[2];
+    ranks_fork(2, TIMEOUT_MS, HEARTBEAT_MS, slow_rank, NULL, wait_status);
+    for (int r = 0; r < 2; r++) CHECK_INT(wait_status[r], 0);
+}
+
+static void all_stopped_rank(rank_context *c) {
+    int32_t over = 0;
+    pid_t helper = -1;
+    if (c->rank == 0) {
+        helper = fork();
+        if (helper == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            for (int r = 0; r < c->world; r++) kill(c->pids[r], SIGSTOP);
+            nap_us(2000 * HEARTBEAT_MS);
+            for (int r = 0; r < c->world; r++) kill(c->pids[r], SIGCONT);
+            nap_us(1000 * HEARTBEAT_MS);
+            _exit(0);
+        }
+    }
+    while (over == 0) {
+        if (c->rank == 0) over = waitpid(helper, NULL, WNOHANG) == helper;
+        REQUIRE_OK(tdm__broadcast(c->comm, (tdm_span){&over, 1, TDM_DTYPE_I32}, 0));
+    }
+}
+
+TEST(all_stopped_together_is_no_alarm) {
+    int wait_status[WORLD];
+    ranks_fork(WORLD, TIMEOUT_MS, HEARTBEAT_MS, all_stopped_rank, NULL, wait_status);
+    for (int r = 0; r < WORLD; r++) CHECK_INT(wait_status[r], 0);
+}
+
+static void ignored_rank(rank_context *c) {
+    CHECK_OK(tdm__barrier(c->comm));
+    if (c->rank == 1 && fork() == 0) {
+        nap_us(2000 * TDM_HEARTBEAT_LEAST_MS);
+        kill(getppid(), SIGCONT);
+        _exit(0);
+    }
+    if (c->rank == 1) raise(SIGSTOP);
+    CHECK_OK(tdm__barrier(c->comm));
+}
+
+TEST(without_a_heartbeat_a_stop_is_a_wait) {
+    int wait_status[2];
+    ranks_fork(2, TIMEOUT_MS, 0, ignored_rank, NULL, wait_status);
+    for (int r = 0; r < 2; r++) CHECK_INT(wait_status[r], 0);
+}
+
+/* Nobody waits in a call: the death is known all the same. */
+static void looked_after_rank(rank_context *c) {
+    char why[200] = "", wanted[64];
+    CHECK_OK(tdm__barrier(c->comm));
+    if (c->rank == 1) raise(SIGKILL);
+    while (!c->comm->ops->ended(c->comm, why, sizeof(why))) nap_us(1000);
+    snprintf(wanted, sizeof(wanted), "rank 1 (pid %d) is gone", (int)c->pids[1]);
+    CHECK_TEXT(why, wanted);
+}
+
+TEST(a_death_is_known_without_a_call) {
+    int wait_status[WORLD];
+    ranks_fork(WORLD, TIMEOUT_MS, 0, looked_after_rank, NULL, wait_status);
+    check_one_killed(wait_status, WORLD, 1);
+}
+
+/* Threads do not come along: closing there must not wait for one. */
+static void forking_rank(rank_context *c) {
+    CHECK_OK(tdm__barrier(c->comm));
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        tdm__comm_close(c->comm);
+        _exit(0);
+    }
+    CHECK_INT(end_of(child), 0);
+}
+
+TEST(a_forked_child_closes) {
+    ranks_run(BACKEND_SHM, 2, TIMEOUT_MS, forking_rank, NULL);
+}
+
+TEST(arguments_of_the_heartbeat) {
+    int fd;
+    tdm_comm *comm;
+    REQUIRE_OK(tdm__shm_create(&fd, tdm_host_default(), 1));
+    CHECK_STATUS(tdm__comm_open_shm(&comm, fd, 0, 1, tdm_host_default(), 1000, 999), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "wants a heartbeat of at least 1000 ms, or 0 for none, got 999");
+    CHECK_STATUS(tdm__comm_open_shm(&comm, fd, 0, 1, tdm_host_default(), 1000, -1), TDM_E_USAGE);
+    close(fd);
+}
+
+/* ---- signals ---- */
 
 static void on_alarm(int number) {
     (void)number;
@@ -372,6 +530,14 @@ TEST_MAIN({
     RUN(wrong_joins);
     RUN(a_rank_without_memory_tells_all);
     RUN(a_stopped_rank_is_named);
+    RUN(a_rank_without_a_sign_of_life_is_named);
+    RUN(stopped_while_others_join);
+    RUN(a_slow_rank_is_no_alarm);
+    RUN(all_stopped_together_is_no_alarm);
+    RUN(without_a_heartbeat_a_stop_is_a_wait);
+    RUN(a_death_is_known_without_a_call);
+    RUN(a_forked_child_closes);
+    RUN(arguments_of_the_heartbeat);
     RUN(signals_do_not_matter);
     RUN(abort_from_a_signal_handler);
 })

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Ranks that stop answering: the job ends with status 7 after parallel.ddp.timeout and names who did not come; what is
-only slow is left alone."""
+"""Ranks that stop answering: the job ends with status 7 after parallel.ddp.heartbeat, or at the latest after
+parallel.ddp.timeout, and names who did not come; what is only slow is left alone."""
 import signal
 import time
 
@@ -29,6 +29,45 @@ def stopped_rank(box):
         box.verify(run_dir)
         box.clean()
     box.note("SIGSTOP: %d of %d ended with 7; beyond the timeout: %s", len(took), len(took), fault.percentiles(took))
+
+
+def frozen_rank(box):
+    """F17: no sign of life ends the job long before the timeout, whatever the rank was doing, and names it: in steps, in
+    evaluation, in checkpoints, and while the ranks start up."""
+    phases = (("train.steps=100000", "eval=null"), ("train.steps=100000", "eval.every=1 steps"),
+              ("train.steps=100000", "checkpoint.every=1 steps", "eval=null"))
+    took = []
+    for trial in range(box.trials(6, 60)):
+        world, number = 2 + trial % 2, trial // 2 % 2
+        run_dir = box.new_dir()
+        job = box.train("ddp", world, run_dir, "parallel.ddp.heartbeat=2s", *phases[trial % 3])
+        job.writes(1)
+        time.sleep(box.random.uniform(0, 0.02))
+        pid = job.rank(number)
+        job.send(pid, signal.SIGSTOP)
+        _, seconds = job.end(COMM, fault.END_SECONDS)
+        took.append(seconds)
+        job.one_error(r"rank %d \(pid %d\)(, whose last call was \w+ \d+,)? has not been heard of for \d\.\d s; it is stopped "
+                      r"or frozen" % (number, pid))
+        box.left_clean(job, run_dir)
+        box.verify(run_dir)
+        box.clean()
+    box.note("SIGSTOP with a heartbeat of 2 s: %d of %d ended with 7 after %s", len(took), len(took), fault.percentiles(took))
+
+
+def all_stopped(box):
+    """The whole job stopped for longer than the heartbeat, parent included, and continued: no alarm, the same bits."""
+    run_dir = box.new_dir()
+    job = box.train("ddp", 3, run_dir, "parallel.ddp.heartbeat=2s")
+    job.writes(1)
+    pids = [job.pid] + list(job.ranks().values())
+    for pid in pids:
+        job.send(pid, signal.SIGSTOP)
+    time.sleep(4)
+    for pid in pids:
+        job.send(pid, signal.SIGCONT)
+    job.end(OK, fault.RUN_SECONDS)
+    want(fault.summary(run_dir)["params_xxh3"] == box.golden("ddp", 3)[0], "other bits")
 
 
 def stopped_in_start_up(box):
@@ -108,4 +147,5 @@ def short_stops(box):
 
 
 if __name__ == "__main__":
-    fault.main(stopped_rank, stopped_in_start_up, stopped_and_asked_to_end, dead_while_stopped, stopped_parent, short_stops)
+    fault.main(stopped_rank, frozen_rank, all_stopped, stopped_in_start_up, stopped_and_asked_to_end, dead_while_stopped,
+               stopped_parent, short_stops)

@@ -30,14 +30,8 @@ static void free_site(tdm_site *site) {
     tdm__delete(site->host, site);
 }
 
-static bool gone(const tdm_site *site, int job_rank) {
-    (void)site, (void)job_rank;
-    return false;
-}
-
 static const tdm_comm_ops comm_ops = TDM_GROUP_OPS("local");
-static const tdm_site_ops site_ops = {
-    .comm_ops = &comm_ops, .share = share, .unmap = unmap, .free = free_site, .gone = gone};
+static const tdm_site_ops site_ops = {.comm_ops = &comm_ops, .share = share, .unmap = unmap, .free = free_site};
 
 /* With one user, the caller. */
 static tdm_status new_site(tdm_site **out, int world, const tdm_host *host) {

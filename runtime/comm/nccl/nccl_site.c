@@ -8,7 +8,7 @@
 #include "runtime/comm/nccl/nccl_comm.h"
 
 enum {
-    WATCH_MS = 100,       /* how often the keeper looks at the control plane */
+    WATCH_MS = 10,        /* how often the keeper looks at the control plane */
     ABORT_MS = 10 * 1000, /* without graphs ncclCommAbort takes less, or hangs (NVIDIA/nccl#1777) */
     QUIET_MS = 1000       /* for kernels to leave after ncclCommRevoke */
 };

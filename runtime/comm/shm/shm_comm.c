@@ -63,24 +63,14 @@ static void unmap(tdm_site *site, void *base, size_t bytes) {
 }
 
 static void free_site(tdm_site *site) {
-    for (int r = 0; site->watch != NULL && r <= site->world; r++) {
-        if (site->watch[r] >= 0) close(site->watch[r]);
-    }
-    tdm__delete(site->host, site->watch);
+    tdm__watch_close(site->watch);
     if (site->control != NULL) munmap(site->control, site->control_bytes);
     if (site->fd >= 0) close(site->fd);
     tdm__delete(site->host, site);
 }
 
-static bool gone(const tdm_site *site, int job_rank) {
-    if (job_rank < 0) return tdm__process_gone(&site->control->parent, site->watch[site->world]);
-    const tdm_process *process = &site->process[job_rank];
-    return atomic_load(&process->state) == TDM_PROCESS_JOINED && tdm__process_gone(process, site->watch[job_rank]);
-}
-
 static const tdm_comm_ops comm_ops = TDM_GROUP_OPS("shm");
-static const tdm_site_ops site_ops = {
-    .comm_ops = &comm_ops, .share = share, .unmap = unmap, .free = free_site, .gone = gone};
+static const tdm_site_ops site_ops = {.comm_ops = &comm_ops, .share = share, .unmap = unmap, .free = free_site};
 
 static tdm_status map_site(tdm_site *site, int fd) {
     tdm_control *control;
@@ -99,9 +89,6 @@ static tdm_status map_site(tdm_site *site, int fd) {
     site->control = base;
     site->control_bytes = layout.total;
     site->process = (tdm_process *)((char *)base + layout.process);
-    TDM_TRY(tdm__new(site->host, &site->watch, (size_t)site->world + 1, sizeof(*site->watch), "communicator"));
-    for (int r = 0; r <= site->world; r++) site->watch[r] = -1;
-    site->watch[site->world] = tdm__process_watch(&site->control->parent);
     return TDM_OK;
 }
 
@@ -138,25 +125,26 @@ static tdm_status take_rank(tdm_site *site, int rank) {
 }
 
 static bool not_joined(const tdm_group *group, int r) {
-    return atomic_load(&group->site->process[r].state) != TDM_PROCESS_JOINED;
+    return atomic_load(&group->site->process[r].state) < TDM_PROCESS_JOINED;
 }
 
-static tdm_status join(tdm_group *group) {
+static tdm_status join(tdm_group *group, int64_t heartbeat_ms) {
     tdm_site *site = group->site;
     tdm_call call = {.kind = TDM_CALL_JOIN, .root = -1};
     TDM_TRY(take_rank(site, group->comm.rank));
     tdm__group_seat(group, (char *)site->control + tdm__shm_layout(site->world).seats, true);
+    if (site->world > 1)
+        TDM_TRY(tdm__watch_open(&site->watch, site, group->comm.rank, group->seat, heartbeat_ms));
     tdm__site_ring(site);
     /* Peers may have joined and ended the job since: joining has succeeded all the same. */
     tdm__group_note(group, &call);
     TDM_TRY(tdm__group_wait(group, not_joined));
-    for (int r = 0; r < site->world; r++) {
-        if (r != group->comm.rank) site->watch[r] = tdm__process_watch(&site->process[r]);
-    }
+    if (site->watch != NULL) tdm__watch_look(site->watch);
     return TDM_OK;
 }
 
-tdm_status tdm__comm_open_shm(tdm_comm **out, int fd, int rank, int world, const tdm_host *host, int64_t timeout_ms) {
+tdm_status tdm__comm_open_shm(tdm_comm **out, int fd, int rank, int world, const tdm_host *host, int64_t timeout_ms,
+                              int64_t heartbeat_ms) {
     tdm_site *site;
     tdm_group *group;
     *out = NULL;
@@ -165,9 +153,12 @@ tdm_status tdm__comm_open_shm(tdm_comm **out, int fd, int rank, int world, const
                  rank, world);
     if (timeout_ms < 1)
         TDM_FAIL(TDM_E_USAGE, "communicator: wants a timeout of at least 1 ms, got %lld", (long long)timeout_ms);
+    if (heartbeat_ms != 0 && heartbeat_ms < TDM_HEARTBEAT_LEAST_MS)
+        TDM_FAIL(TDM_E_USAGE, "communicator: wants a heartbeat of at least %d ms, or 0 for none, got %lld",
+                 TDM_HEARTBEAT_LEAST_MS, (long long)heartbeat_ms);
     TDM_TRY(new_site(&site, fd, world, host));
     tdm_status status = tdm__group_new(&group, site, rank, world, timeout_ms);
-    if (status == TDM_OK) status = join(group);
+    if (status == TDM_OK) status = join(group, heartbeat_ms);
     if (status == TDM_OK)
         *out = &group->comm;
     else

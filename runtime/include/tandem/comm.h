@@ -57,8 +57,9 @@ TDM_API const char *tdm_dtype_name(tdm_dtype dtype); /* "f32"; "unknown" for wha
  * default one. timeout_ms is at least 1. */
 TDM_API tdm_status tdm_comm_open_threads(tdm_comm **ranks, int world, const tdm_host *host, int64_t timeout_ms);
 /* This process as `rank` of a job over processes of this host; `fd` is from tdm_launch_create or tdm_launch_meet, and
- * stays the caller's. Waits until all ranks have come. Ranks fail when the process that called tdm_launch_create ends
- * before them. */
+ * stays the caller's. Waits until all ranks have come. From here to the close a thread of this process, which takes no
+ * signals, looks after the others: the job ends when a rank is gone or gives no sign of life for five seconds (it is
+ * stopped), and when the process that called tdm_launch_create ends before its ranks. */
 TDM_API tdm_status tdm_comm_open_shm(tdm_comm **out, int fd, int rank, int world, const tdm_host *host,
                                      int64_t timeout_ms);
 /* Waits for asynchronous calls under way, then leaves the group: peers that still wait for this rank fail. Requests not

@@ -133,7 +133,8 @@ typedef struct tdm_parallel_section {
         const char *init_method;
         double bucket_cap_mb;
         bool find_unused_parameters, broadcast_buffers, check_reduction;
-        double timeout; /* seconds */
+        double timeout;   /* seconds */
+        double heartbeat; /* seconds; NaN: none */
     } ddp;
 } tdm_parallel_section;
 typedef enum tdm_backend {
