@@ -57,6 +57,11 @@ CASES = {
                    schedule=dict(type="onecycle", max_lr=4e-3),
                    layers=[conv(8, padding=1), RELU, ("avgpool2d", dict(kernel=3, stride=2, padding=1)), FLATTEN,
                            ("linear", dict(out=32)), RELU, ("linear", dict(out=10))]),
+    # as small as can be, since fixtures/steps holds its state before every step
+    "tiny": dict(input=[2, 6, 6], loss="cross_entropy", batch=6, samples=27,
+                 optimizer=dict(type="adamw", lr=5e-3, weight_decay=0.01),
+                 layers=[conv(3, padding=1, bias=False), BN, RELU, ("maxpool2d", dict(kernel=2)),
+                         ("adaptive_avgpool2d", dict(out=1)), FLATTEN, ("linear", dict(out=4))]),
 }
 
 EVERY_WAY = [("single", 1, ""), ("dp", 2, "strided"), ("dp", 3, "strided"), ("dp", 3, "chunk"),
@@ -71,6 +76,9 @@ FIXTURES = {
     "convs": [("single", 1, ""), ("ddp", 2, "")],
     "smooth": [("single", 1, ""), ("dp", 2, "strided"), ("ddp", 2, "")],
 }
+# step by step, from PyTorch's own states (steps.py)
+STEPS_HELD = 30
+STEPWISE = {"tiny": [("single", 1, ""), ("dp", 2, "strided")], "toy": [("single", 1, "")]}
 # with train.precision: bf16, on a GPU only; not so long, since roundings of 2^-8 grow apart sooner
 BF16_STEPS = 40
 BF16 = ["mlp", "cnn", "bn_cnn", "residual", "convs", "smooth"]

@@ -3,13 +3,15 @@
 
     make_fixtures.py              writes all of them
     make_fixtures.py --bf16       writes those of train.precision: bf16 alone
+    make_fixtures.py --steps      writes those of steps.py alone
     make_fixtures.py --real-ddp   holds the ddp that torch_side.py plays against DistributedDataParallel over gloo
 
 Needs torch (2.1 or later, for Adam's first moment). Each file: the job as tandem's YAML, the loss of each of 100 steps, how far
-PyTorch is by then from itself on its other CPU kernels (oneDNN off), the CRC-32 of each initial tensor, and loss and
-accuracy on another split at the end.
+PyTorch is by then from itself (on its other CPU kernels, in float64, from weights that differ in their last bits), the
+CRC-32 of each initial tensor, and loss and accuracy on another split at the end.
 """
 import argparse
+import base64
 import json
 import os
 import sys
@@ -19,6 +21,7 @@ import torch
 
 import cases
 import torch_side
+import torch_steps
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SEED = 42
@@ -43,9 +46,9 @@ def fixture(case, mode, world, scatter, seed, run=None, steps=cases.STEPS):
 
 
 def dump(value):
-    """JSON with one member a line, lists of numbers in one line."""
+    """JSON with one member a line, lists of numbers in one line, one text or step a line."""
     def member(v):
-        if isinstance(v, list) and v and isinstance(v[0], str):
+        if isinstance(v, list) and v and isinstance(v[0], (str, dict)):
             return "[\n  " + ",\n  ".join(json.dumps(s) for s in v) + "]"
         return json.dumps(v)
     return "{" + ",\n ".join("%s: %s" % (json.dumps(k), member(v)) for k, v in value.items()) + "}\n"
@@ -79,6 +82,23 @@ def write_bf16():
             case + " bf16", made["losses"][0], made["losses"][-1], max(made["self_divergence"])), flush=True)
 
 
+def write_steps():
+    """A state before every step, what float64 makes of it, and how far from that float32 gets in 33 ways."""
+    os.makedirs(os.path.join(HERE, "fixtures", "steps"), exist_ok=True)
+    for case, ways in cases.STEPWISE.items():
+        for way in ways:
+            made = torch_steps.Maker(case, *way, SEED, cases.STEPS_HELD).trajectory(nudges=32)
+            held = [dict(before=text(s.before), loss=s.loss, after=text(s.after), own=[three(v) for v in s.own])
+                    for s in made.steps]
+            with open(os.path.join(HERE, "fixtures", "steps", cases.name_of(case, *way) + ".json"), "w") as f:
+                f.write(dump({"torch": torch.__version__, "yaml": made.yaml, "tensors": made.tensors, "steps": held}))
+            print("%-18s %d steps of %d bytes" % (cases.name_of(case, *way), len(held), len(made.steps[0].before)), flush=True)
+
+
+def text(data):
+    return base64.b64encode(data).decode()
+
+
 def hold_against_real_ddp():
     worst = 0.0
     for n, (case, world) in enumerate([("mlp", 1), ("mlp", 3), ("bn_cnn", 2), ("residual", 2), ("smooth", 2)]):
@@ -95,13 +115,17 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--real-ddp", action="store_true")
     p.add_argument("--bf16", action="store_true")
+    p.add_argument("--steps", action="store_true")
     p.add_argument("names", nargs="*")
     args = p.parse_args()
     if args.real_ddp:
         return hold_against_real_ddp()
-    if not args.bf16:
+    if not args.bf16 and not args.steps:
         write_all(args.names)
-    write_bf16()
+    if args.bf16 or not args.steps:
+        write_bf16()
+    if args.steps or not args.bf16:
+        write_steps()
     return 0
 
 

@@ -5,7 +5,8 @@
     parity_test.py --self-test      the comparison itself must notice a loss that is a little wrong
 
 Needs no PyTorch. The rule, for step i: the relative difference of the loss is at most max(1e-5 in the first 10 steps,
-1e-4 after, 3 x the largest distance of PyTorch from itself so far). With --bf16, on a GPU, against PyTorch's autocast,
+1e-4 after, 3 x the largest distance of PyTorch from itself so far: on its other CPU kernels, in float64, from weights
+that differ in their last bits). A long curve cannot tell more; steps.py holds each step tightly. With --bf16, on a GPU, against PyTorch's autocast,
 whose distance from itself is that from its own float32, and at least one rounding to bfloat16, 2^-8.
 """
 import argparse

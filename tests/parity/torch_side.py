@@ -6,6 +6,7 @@ process too: a module per rank, buffers copied from rank 0 before each forward, 
 real_ddp() runs DistributedDataParallel itself over gloo, to hold the play against.
 """
 import copy
+import math
 import os
 import warnings
 import zlib
@@ -18,6 +19,9 @@ from torch import nn
 import cases
 
 warnings.filterwarnings("ignore", message="TF32 acceleration")
+
+
+NUDGES = 4  # runs of an envelope that start from weights changed in their last bits
 
 
 class Add(nn.Module):
@@ -77,7 +81,7 @@ class Net(nn.Module):
         with torch.autocast("cpu", torch.bfloat16, enabled=self.narrow):
             for (_, s), layer in zip(self.layers, self.children()):
                 x = self.keep(s, layer(*self.inputs(s, x, named)), named)
-        return x.float()
+        return x.float() if self.narrow else x
 
 
 def shape_after(layer, inputs):
@@ -218,8 +222,8 @@ def evaluate(case, model, seed):
     x, y = synthetic(case, cases.EVAL_SAMPLES, seed + cases.EVAL_SEED_OFFSET)
     model.eval()
     with torch.no_grad():
-        out = model(x)
-        loss = criterion(case)(out, y).double().item()
+        out = model(x.to(next(model.parameters()).dtype))
+        loss = criterion(case)(out, y if cases.is_classes(case) else y.to(out.dtype)).double().item()
     model.train()
     if not cases.is_classes(case):
         return loss, None  # the other tasks count hits
@@ -231,25 +235,47 @@ def crc_of(model):
             if v.dtype == torch.float32}
 
 
-def train(case, mode, world, scatter, seed, steps=cases.STEPS):
+def nudge(tensors, seed):
+    """Every number one unit in its last place up or down, by lot."""
+    g = torch.Generator().manual_seed(seed)
+    ends = torch.tensor([-math.inf, math.inf])
+    return [torch.nextafter(t, ends[torch.randint(0, 2, t.shape, generator=g)]) for t in tensors]
+
+
+def net_of(case, seed, dtype=torch.float32, nudged=None):
+    torch.manual_seed(seed)
+    net = Net(case)
+    if nudged is not None:
+        for p, near in zip(net.parameters(), nudge([p.detach() for p in net.parameters()], nudged)):
+            p.data.copy_(near)
+    return net.to(dtype)
+
+
+def data_of(case, seed, dtype=torch.float32):
+    x, y = synthetic(case, cases.CASES[case]["samples"], seed)
+    return x.to(dtype), y if cases.is_classes(case) else y.to(dtype)
+
+
+def backward(case, mode, world, scatter, models, crit, parts, x, y):
+    """Returns the loss of one step; every model holds its gradient then."""
+    if mode == "ddp":
+        return backward_ddp(case, models, crit, parts, x, y)
+    return backward_dp(case, models[0], crit, cut_chunks(parts, world) if scatter == "chunk" else parts, x, y)
+
+
+def train(case, mode, world, scatter, seed, steps=cases.STEPS, dtype=torch.float32, nudged=None):
     """{"losses", "init_crc32", "eval_loss", "accuracy"} of one run; the last two where the case is evaluated."""
     torch.set_num_threads(1)
-    models = []
-    for _ in range(world if mode == "ddp" else 1):
-        torch.manual_seed(seed)
-        models.append(Net(case))
+    models = [net_of(case, seed, dtype, nudged) for _ in range(world if mode == "ddp" else 1)]
     out = {"losses": [], "init_crc32": crc_of(models[0])}
-    x, y = synthetic(case, cases.CASES[case]["samples"], seed)
+    x, y = data_of(case, seed, dtype)
     crit = criterion(case)
     opts = [optimizer(case, m.parameters()) for m in models]
     scheds = [scheduler(case, o, steps) for o in opts]
     for parts in batches(len(x), world, seed, cases.CASES[case]["batch"], steps):
         for o in opts:
             o.zero_grad()
-        if mode == "ddp":
-            loss = backward_ddp(case, models, crit, parts, x, y)
-        else:
-            loss = backward_dp(case, models[0], crit, cut_chunks(parts, world) if scatter == "chunk" else parts, x, y)
+        loss = backward(case, mode, world, scatter, models, crit, parts, x, y)
         for m, o, s in zip(models, opts, scheds):
             update(case, m, o, s)
         out["losses"].append(loss)
@@ -278,14 +304,29 @@ def relative(a, b):
 
 
 def reference(case, mode, world, scatter, seed, steps=cases.STEPS):
-    """One run, and how far the same run on PyTorch's other CPU kernels is from it."""
-    run = train(case, mode, world, scatter, seed, steps)
+    """One run, and its envelope: how far the same run is from it on PyTorch's other CPU kernels, in float64, and from
+    weights that differ in their last bits. A long curve is chaotic; this is what it can tell."""
+    job = (case, mode, world, scatter, seed, steps)
+    run = train(*job)
+    run["self_divergence"], run["eval_self_divergence"] = [0.0] * steps, 0.0
     with torch.backends.mkldnn.flags(enabled=False):
-        other = train(case, mode, world, scatter, seed, steps)
-    run["self_divergence"] = [relative(a, b) for a, b in zip(run["losses"], other["losses"])]
-    if "eval_loss" in run:
-        run["eval_self_divergence"] = relative(run["eval_loss"], other["eval_loss"])
+        add_to_envelope(run, train(*job))
+    add_to_envelope(run, train(*job, dtype=torch.float64))
+    for n in range(NUDGES):
+        add_to_envelope(run, train(*job, nudged=n))
     return run
+
+
+def add_to_envelope(run, other):
+    apart = [relative(a, b) for a, b in zip(run["losses"], other["losses"])]
+    run["self_divergence"] = [max(both) for both in zip(run["self_divergence"], apart)]
+    if "eval_loss" in run:
+        run["eval_self_divergence"] = max(run["eval_self_divergence"], relative(run["eval_loss"], other["eval_loss"]))
+
+
+def widen(run, case, mode, world, scatter, seed, more):
+    for n in range(NUDGES, NUDGES + more):
+        add_to_envelope(run, train(case, mode, world, scatter, seed, len(run["losses"]), nudged=n))
 
 
 # ---- DistributedDataParallel itself ----
