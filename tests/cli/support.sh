@@ -64,10 +64,10 @@ left_over() {
     done
 }
 
-# Waits until a command succeeds, at most about ten seconds.
+# Waits until a command succeeds, at most about three minutes: that is a hang.
 eventually() {
     local i
-    for i in $(seq 200); do
+    for i in $(seq 3600); do
         "$@" && return
         sleep 0.05
     done
