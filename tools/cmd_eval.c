@@ -40,14 +40,16 @@ static int run(tool *t) {
 
 const tool_verb verb_eval = {
     "eval",
-    "CONFIG --weights PATH [key.path=value ...]",
+    "RUN-DIR | CONFIG --weights PATH [key.path=value ...]",
     "loss and accuracy of a checkpoint on a split",
     "Loads weights into the model of CONFIG and evaluates data.eval (or data.train). PATH is a\n"
-    "run directory (its newest checkpoint), a step-... directory or a .safetensors file.\n\n"
+    "run directory (its newest good checkpoint), a step-... directory or a .safetensors file.\n"
+    "RUN-DIR alone stands for the configuration and the newest good checkpoint in it.\n\n"
     "examples:\n"
+    "  tandem eval runs/a\n"
     "  tandem eval job.yaml --weights runs/a\n"
     "  tandem eval job.yaml --weights model.safetensors --split train --out train.json",
-    {{"--weights", "PATH", "where the weights are (else model.weights of the file)"},
+    {{"--weights", "PATH", "where the weights are (else RUN-DIR, or model.weights of the file)"},
      {"--split", "NAME", "train or eval (eval)"},
      {"--out", "FILE", "also as JSON into a file (-o)"}},
     1,

@@ -146,15 +146,17 @@ static int run(tool *t) {
 
 const tool_verb verb_predict = {
     "predict",
-    "CONFIG --weights PATH [key.path=value ...]",
+    "RUN-DIR | CONFIG --weights PATH [key.path=value ...]",
     "the model's outputs for every sample: CSV, JSONL or .npy",
     "Writes one row per sample of data.eval (or data.train), in the order of the data: index,\n"
     "label, predicted class and the scores, which are the model's outputs as they are (logits).\n"
-    "Without labels: index and outputs. .npy holds the outputs alone, float32 [samples, outputs].\n\n"
+    "Without labels: index and outputs. .npy holds the outputs alone, float32 [samples, outputs].\n"
+    "RUN-DIR alone stands for the configuration and the newest good checkpoint in it.\n\n"
     "examples:\n"
+    "  tandem predict runs/a > predictions.csv\n"
     "  tandem predict job.yaml --weights runs/a > predictions.csv\n"
     "  tandem predict job.yaml --weights runs/a --out predictions.npy",
-    {{"--weights", "PATH", "where the weights are (else model.weights of the file)"},
+    {{"--weights", "PATH", "where the weights are (else RUN-DIR, or model.weights of the file)"},
      {"--split", "NAME", "train or eval (eval)"},
      {"--out", "FILE", ".csv, .jsonl or .npy (-o); CSV on stdout without it"}},
     1,

@@ -2,6 +2,7 @@
  */
 #include "tools/inference.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/term.h"
@@ -22,13 +23,27 @@ static int choose_split(inference *in, const tool *t) {
     return TDM_OK;
 }
 
+/* A run directory, or a checkpoint in one, holds the configuration beside the weights. */
+static const char *enter_folder(inference *in, tool *t) {
+    const char *folder = t->word[0];
+    in->file = text_format("%s/config.resolved.yaml", folder);
+    if (!files_exists(in->file)) return NULL;
+    t->word[0] = in->file;
+    return folder;
+}
+
 int inference_open(inference *in, tool *t) {
     *in = (inference){.config = NULL};
+    const char *folder = enter_folder(in, t);
     int code = job_open(t, NULL, &in->config);
     if (code != TDM_OK) return code;
     const char *weights = args_flag(t, "--weights");
+    if (!weights) weights = folder;
     in->job = *tdm_config_job(in->config);
-    if (weights) in->job.weights = weights;
+    if (weights) {
+        in->job.weights = weights;
+        in->job.weights_at = (tdm_origin){.file = NULL};
+    }
     if (!in->job.weights)
         return args_wrong(t, "which weights? --weights takes a run directory, a checkpoint or a file");
     code = choose_split(in, t);
@@ -51,5 +66,6 @@ int inference_open(inference *in, tool *t) {
 void inference_close(inference *in) {
     tdm_run_close(in->run);
     tdm_config_free(in->config);
+    free(in->file);
     *in = (inference){.config = NULL};
 }

@@ -11,6 +11,16 @@ same "$(json eval.json accuracy)" "$(printf %.9g "$(json a/summary.json accuracy
 code 0 "$tandem" eval toy.yaml --weights $step/model.safetensors
 code 0 "$tandem" eval toy.yaml --weights $step --split train
 has "$out" "samples 200"
+# a run directory stands for its own configuration and newest checkpoint, a checkpoint for itself
+for folder in a a/ $step; do
+    code 0 "$tandem" eval $folder -o folder.json
+    cmp -s eval.json folder.json || fail "eval $folder is not eval toy.yaml --weights a"
+done
+code 0 "$tandem" eval a --split train data.train.range='[0, 30]'
+has "$out" "samples 30"
+mkdir empty
+code 3 "$tandem" eval empty
+has "$err" "empty: cannot be read: Is a directory; name the YAML file in it"
 code 2 "$tandem" eval toy.yaml
 has "$err" "which weights?"
 code 8 "$tandem" eval toy.yaml --weights nowhere
@@ -19,6 +29,9 @@ code 8 "$tandem" eval toy.yaml --weights a model.layers='[{linear: {name: fc1, o
 code 0 "$tandem" predict toy.yaml --weights a
 same "$(wc -l <"$out")" 51 "lines of CSV"
 has "$out" "index,label,predicted,score_0,score_1,score_2,score_3"
+cp "$out" predicted.csv
+code 0 "$tandem" predict a
+cmp -s "$out" predicted.csv || fail "predict a is not predict toy.yaml --weights a"
 code 0 "$tandem" predict toy.yaml --weights a --out p.jsonl
 same "$(wc -l <p.jsonl)" 50 "lines of JSONL"
 has p.jsonl '"scores":['
@@ -50,6 +63,10 @@ printf '\xff\xfe' | dd of=$file bs=1 seek=$((size - 9)) conv=notrunc status=none
 code 12 "$tandem" ckpt verify damaged
 has "$out" "damaged"
 has "$err" "model.safetensors"
+code 0 "$tandem" train toy.yaml --run-dir damaged-twice "checkpoint.every=20 steps" --quiet
+cp $file damaged-twice/checkpoints/step-00000040/
+code 0 "$tandem" eval damaged-twice
+has "$err" "step-00000040 is passed over"
 code 0 "$tandem" train toy.yaml --run-dir damaged --steps 45
 has "$err" "step-00000040 is passed over"
 has "$err" "continued after step 39"
