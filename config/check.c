@@ -270,10 +270,22 @@ static void fill_cifar(tdm_config *config, tdm_data_spec *spec, const char *sect
     spec->files.count = count;
 }
 
+/* Of the keys of a section that name files, the one that is written. */
+static tdm_origin first_origin(tdm_config *config, const char *section, const char *const *keys) {
+    tdm_place at = {0};
+    for (; *keys != NULL && at.text == NULL; keys++)
+        at = place(config, tdm__fault_text(&config->faults, "%s.%s", section, *keys));
+    return tdm__place_origin(at);
+}
+
 static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *section, bool is_eval) {
+    static const char *const input_keys[] = {"images", "x", "files", "path", NULL};
+    static const char *const target_keys[] = {"labels", "y", NULL};
     const char *format_key = tdm__fault_text(&config->faults, "%s.format", section);
     if (!is_written(config, format_key)) return;
     spec->origin = tdm__place_origin(config->section_at[tdm__section_find(section)]);
+    spec->inputs_at = first_origin(config, section, input_keys);
+    spec->targets_at = first_origin(config, section, target_keys);
     if (spec->format == TDM_DATA_CIFAR10) fill_cifar(config, spec, section, is_eval);
     if (spec->range.count != 2) return;
     const char *range_key = tdm__fault_text(&config->faults, "%s.range", section);
@@ -308,6 +320,8 @@ tdm_status tdm__check_settings(tdm_config *config) {
     check_spec(config, &job->data.train, "data.train", false);
     check_spec(config, &job->data.eval, "data.eval", true);
     check_normalize(config);
+    job->weights_at = tdm__place_origin(place(config, "model.weights"));
+    job->checkpoint.resume_at = tdm__place_origin(place(config, "checkpoint.resume"));
     tdm__check_lacking(config);
     if (job->checkpoint.resume[0] == '\0')
         tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place(config, "checkpoint.resume"), "checkpoint.resume", "",

@@ -1,5 +1,40 @@
-/* tell.c - errors of the library as people read them: place first, then the message, in one line. */
+/* tell.c - errors of the library as people read them: place first, then the message, in one line, and the line of the
+ * file that it is about. */
 #include "tools/term.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE_BYTES = 120 };
+
+/* The first byte of character `column`, counted from 1; NULL if the line ends before it. */
+static const char *find_column(const char *line, const char *end, int column) {
+    for (; line < end && column > 1; column--) {
+        do line++;
+        while (line < end && ((unsigned char)*line & 0xc0) == 0x80);
+    }
+    return line < end ? line : NULL;
+}
+
+/* As faults of the configuration quote it: the line, and a caret under the column. A place far out in a long line is
+ * not quoted. */
+static void tell_line(const tdm_error *error) {
+    char *text = text_file(error->file, NULL);
+    const char *line = text;
+    for (int i = 1; line && i < error->line; i++) line = (line = strchr(line, '\n')) ? line + 1 : NULL;
+    const char *end = line ? line + strcspn(line, "\r\n") : NULL;
+    if (line && end - line > LINE_BYTES) {
+        end = line + LINE_BYTES;
+        while (((unsigned char)*end & 0xc0) == 0x80) end--;
+    }
+    const char *at = line ? find_column(line, end, error->column) : NULL;
+    if (at) {
+        char *before = text_format("%.*s", (int)(at - line), line);
+        term_line("%.*s\n%*s^", (int)(end - line), line, text_columns(before), "");
+        free(before);
+    }
+    free(text);
+}
 
 int tell_error_of(const tdm_error *error) {
     char place[600] = "";
@@ -8,6 +43,7 @@ int tell_error_of(const tdm_error *error) {
     }
     term_line("%standem: error:%s %s%s", term_on(stderr, TERM_RED), term_off(stderr), place,
               error->message[0] ? error->message : tdm_status_text(error->status));
+    if (place[0]) tell_line(error);
     if (error->status == TDM_E_INTERNAL) {
         term_line("       this is a bug in tandem %s; please report it with the output of `tandem doctor`",
                   tdm_version());

@@ -48,11 +48,7 @@ tdm_status tdm__fail(tdm_status status, const char *file, int line, const tdm_or
     memcpy(record.message, message, strlen(message) + 1);
     record.file[0] = '\0';
     record.line = record.column = 0;
-    if (origin != NULL) {
-        if (origin->file != NULL) copy_text(record.file, sizeof(record.file), origin->file);
-        record.line = origin->line;
-        record.column = origin->column;
-    }
+    if (origin != NULL) (void)tdm__error_at(status, origin);
     record.frame_count = 0;
     return tdm__frame(status, file, line);
 }
@@ -63,6 +59,14 @@ tdm_status tdm__frame(tdm_status status, const char *file, int line) {
         record.frame[record.frame_count].line = line;
         record.frame_count++;
     }
+    return status;
+}
+
+tdm_status tdm__error_at(tdm_status status, const tdm_origin *origin) {
+    if (status == TDM_OK || record.file[0] != '\0' || origin->file == NULL) return status;
+    copy_text(record.file, sizeof(record.file), origin->file);
+    record.line = origin->line;
+    record.column = origin->column;
     return status;
 }
 

@@ -9,6 +9,8 @@ tdm_status tdm__fail(tdm_status status, const char *file, int line, const tdm_or
     TDM_PRINTF(5, 6);
 /* Add a frame to the record on the way up; returns `status`. */
 tdm_status tdm__frame(tdm_status status, const char *file, int line);
+/* Give the record a place in the user's file, unless it has one; returns `status`. */
+tdm_status tdm__error_at(tdm_status status, const tdm_origin *origin);
 /* Carry a record across threads: copy out, put back in another thread with "replica 1 (cpu:1): " in front of the
  * message (prefix may be NULL). Returns the status restored. */
 void tdm__error_save(tdm_error *out);

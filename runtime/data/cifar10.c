@@ -77,7 +77,7 @@ tdm_status tdm__cifar10_open(tdm_dataset **out, const tdm_host *host, const tdm_
     TDM_TRY(tdm__dataset_wants_labels(spec, wanted, "cifar10"));
     TDM_TRY(tdm__table_new(&table, host));
     TDM_TRY_DONE(tdm__dataset_take_shape(&table->base, spec, wanted, &shape, "cifar10"));
-    TDM_TRY_DONE(read_files(table, spec));
+    TDM_TRY_DONE(tdm__error_at(read_files(table, spec), &spec->inputs_at));
     TDM_TRY_DONE(tdm__table_finish(table, spec, wanted, "cifar10"));
     *out = &table->base;
 done:

@@ -81,7 +81,8 @@ done:
 static tdm_status read_images(tdm_table *table, const tdm_data_spec *spec, const tdm_data_wanted *wanted) {
     idx_header header;
     unsigned char *pixels;
-    TDM_TRY(read_idx(table->base.host, "images", spec->images, "[n, rows, columns]", &header, &pixels));
+    tdm_status status = read_idx(table->base.host, "images", spec->images, "[n, rows, columns]", &header, &pixels);
+    TDM_TRY(tdm__error_at(status, &spec->inputs_at));
     table->x_block = pixels;
     table->x = (tdm_column){.first = pixels, .stride = header.record, .width = header.record, .cell = TDM_CELL_U8};
     table->base.count = (int64_t)header.samples;
@@ -95,7 +96,8 @@ static tdm_status read_images(tdm_table *table, const tdm_data_spec *spec, const
 static tdm_status read_labels(tdm_table *table, const tdm_data_spec *spec) {
     idx_header header;
     unsigned char *labels;
-    TDM_TRY(read_idx(table->base.host, "labels", spec->labels, "[n]", &header, &labels));
+    tdm_status status = read_idx(table->base.host, "labels", spec->labels, "[n]", &header, &labels);
+    TDM_TRY(tdm__error_at(status, &spec->targets_at));
     table->y_block = labels;
     if ((int64_t)header.samples != table->base.count)
         TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "images '%s' holds %lld samples, labels '%s' %zu; they must be equal",

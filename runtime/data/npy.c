@@ -58,7 +58,7 @@ static tdm_column column_of(const tdm_npy_header *header, const void *block) {
 static tdm_status read_x(tdm_table *table, const tdm_data_spec *spec, const tdm_data_wanted *wanted) {
     tdm_npy_header header;
     array_wish wish = {"x", spec->x, "wanted numbers", "<f4 <f8 |u1"};
-    TDM_TRY(read_array(table->base.host, &wish, &header, &table->x_block));
+    TDM_TRY(tdm__error_at(read_array(table->base.host, &wish, &header, &table->x_block), &spec->inputs_at));
     if (header.ndim - 1 > TDM_MAX_DIMS)
         TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "x '%s': wanted at most %d dimensions behind the samples, found %d",
                     spec->x, TDM_MAX_DIMS, header.ndim - 1);
@@ -105,7 +105,7 @@ static tdm_status read_y(tdm_table *table, const tdm_data_spec *spec, const tdm_
     bool is_class = wanted->target_kind == TDM_TARGET_CLASS;
     array_wish wish = {"y", spec->y, is_class ? "the loss wants class labels" : "the loss wants float targets",
                        is_class ? "|u1 |i1 <u2 <i2 <u4 <i4 <u8 <i8" : "<f4 <f8"};
-    TDM_TRY(read_array(table->base.host, &wish, &header, &table->y_block));
+    TDM_TRY(tdm__error_at(read_array(table->base.host, &wish, &header, &table->y_block), &spec->targets_at));
     if (header.dim[0] != (size_t)table->base.count)
         TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "x '%s' holds %lld samples, y '%s' %zu; they must be equal", spec->x,
                     (long long)table->base.count, spec->y, header.dim[0]);

@@ -198,9 +198,13 @@ static tdm_status open_mode(tdm_run *run) {
 static tdm_status load_start_weights(tdm_run *run) {
     if (run->job->weights == NULL) return TDM_OK;
     tdm_ckpt *ckpt = NULL;
-    TDM_TRY(tdm__ckpt_open_any(&ckpt, run->host, run->job->weights));
+    const char *path = run->job->weights;
+    TDM_TRY(tdm__error_at(tdm__ckpt_open_any(&ckpt, run->host, path), &run->job->weights_at));
     tdm_status status = tdm__weights_load(run->mode->ops->replica(run->mode, 0), tdm__ckpt_model(ckpt));
     tdm__ckpt_close(ckpt);
+    if (status == TDM_E_CHECKPOINT)
+        TDM_FAIL_AT(&run->job->weights_at, status, "%s: %s; model.weights wants a file of this model", path,
+                    tdm_error_message());
     return status;
 }
 
@@ -220,7 +224,7 @@ static tdm_status resume(tdm_run *run) {
         if (run->job->run.dir == NULL) return TDM_OK;
         return tdm__run_restore(run, NULL, true);
     }
-    if (!afresh) TDM_TRY(tdm__run_restore(run, wish, false));
+    if (!afresh) TDM_TRY(tdm__error_at(tdm__run_restore(run, wish, false), &run->job->checkpoint.resume_at));
     const tdm_folder *dir = tdm__folder_dir(run);
     return dir != NULL ? tdm__ckpt_set_aside(run->host, dir, TDM_CHECKPOINTS, afresh ? -1 : run->step) : TDM_OK;
 }

@@ -142,6 +142,16 @@ typedef struct found {
     tdm_ckpt_state state;
 } found;
 
+/* What does not fit tells of another model: where it was found, and how to go on without it. */
+static tdm_status refuse_model(tdm_status status, const tdm_ckpt *ckpt, bool newest_in_folder) {
+    if (status != TDM_E_CHECKPOINT) return status;
+    const char *way_out = newest_in_folder
+                              ? "it was saved by another job; write into another run.dir (--run-dir), or begin "
+                                "anew here with checkpoint.resume=never"
+                              : "checkpoint.resume wants a checkpoint of this model";
+    TDM_FAIL(status, "%s: %s; %s", tdm__ckpt_path(ckpt), tdm_error_message(), way_out);
+}
+
 static tdm_status read_here(tdm_run *run, const char *path, bool newest_in_folder, found *out) {
     tdm_ckpt *ckpt = NULL;
     if (newest_in_folder)
@@ -152,6 +162,7 @@ static tdm_status read_here(tdm_run *run, const char *path, bool newest_in_folde
     out->any = 1;
     const tdm_ckpt_state *state = tdm__ckpt_state(ckpt);
     tdm_status status = tdm__weights_load(run->mode->ops->replica(run->mode, 0), tdm__ckpt_model(ckpt));
+    if (status != TDM_OK) status = refuse_model(status, ckpt, newest_in_folder);
     if (status == TDM_OK && state != NULL) {
         out->has_state = 1;
         out->state = *state;

@@ -81,8 +81,7 @@ tdm_status tdm__weights_load(tdm_replica *replica, const tdm_tensor_file *file) 
     const tdm_plan *plan = replica->plan;
     for (int i = 0; i < tdm__tensor_file_count(file); i++) {
         const char *name = tdm__tensor_file_get(file, i)->name;
-        if (!is_ours(plan, name))
-            TDM_FAIL(TDM_E_CHECKPOINT, "the file's tensor '%s' is not of this model; is it of another one?", name);
+        if (!is_ours(plan, name)) TDM_FAIL(TDM_E_CHECKPOINT, "the file's tensor '%s' is not of this model", name);
     }
     void *params = NULL, *buffers = NULL;
     TDM_TRY(tdm__replica_fetch(replica, TDM_ARENA_PARAM, &params));

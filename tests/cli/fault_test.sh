@@ -5,6 +5,53 @@ toy
 sed 's/train: {format: synthetic.*/train: {format: idx, images: no.gz, labels: no.gz}/' toy.yaml >nodata.yaml
 code 4 "$tandem" train nodata.yaml --run-dir nodata
 has "$err" "no.gz"
+# a file that is not there is shown where it is named
+named_at() { # PLACE LINE: the last run said the place, the line, and a caret under the column
+    local column=${1##*:}
+    has "$err" "$1: "
+    has "$err" "$2"
+    grep -qE "^ {$((column - 1))}\^\$" "$err" || fail "no caret in column $column"
+}
+named_at nodata.yaml:11:32 "  train: {format: idx, images: no.gz, labels: no.gz}"
+"$tandem" data make there --format idx --samples 20 >/dev/null
+cat >block.yaml <<'YAML'
+tandem: 1
+model:
+  input: [1, 28, 28]
+  layers: [flatten, {linear: 10}]
+  weights: old/model.safetensors   # 权重
+data:
+  train:
+    format: idx
+    images: there/images-idx3-ubyte
+    labels: there/gone
+  transform: [to_float]
+train: {steps: 2, batch: {per_device: 4}}
+run: {dir: null}
+YAML
+code 4 "$tandem" train block.yaml
+named_at block.yaml:10:13 "    labels: there/gone"
+for mode in dp ddp; do
+    code 4 "$tandem" train block.yaml --mode $mode parallel.device_ids='[0, 1]'
+    named_at block.yaml:10:13 "    labels: there/gone"
+done
+code 4 "$tandem" data check block.yaml
+named_at block.yaml:10:13 "    labels: there/gone"
+code 4 "$tandem" train block.yaml data.train.labels=elsewhere
+has "$err" "elsewhere"
+hasnt "$err" "block.yaml:"
+code 8 "$tandem" train block.yaml data.train.labels=there/labels-idx1-ubyte
+named_at block.yaml:5:12 "  weights: old/model.safetensors   # 权重"
+sed 's/there\/gone/there\/labels-idx1-ubyte/; s/^  weights.*//' block.yaml >resume.yaml
+echo 'checkpoint: {every: 1 epoch, resume: runs/gone}' >>resume.yaml
+code 8 "$tandem" train resume.yaml
+named_at resume.yaml:14:38 "checkpoint: {every: 1 epoch, resume: runs/gone}"
+sed 's/format: idx/format: npy/; s/images: .*/x: gone.npy/; s/labels: .*/y: gone.npy/; s/^  weights.*//' block.yaml >npy.yaml
+code 4 "$tandem" train npy.yaml
+named_at npy.yaml:9:8 "    x: gone.npy"
+sed 's/28, 28/32, 32/; s/\[1,/[3,/; s/format: idx/format: cifar10/; s/images: .*/path: gone/; s/^  *labels: .*//; s/^  weights.*//' block.yaml >cifar.yaml
+code 4 "$tandem" train cifar.yaml
+named_at cifar.yaml:9:11 "    path: gone"
 [ -e nodata/metrics.jsonl ] && fail "a run directory was filled without data"
 code 11 "$tandem" train toy.yaml parallel.device=cuda run.dir=null
 has "$err" "cuda"

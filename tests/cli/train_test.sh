@@ -41,6 +41,20 @@ code 0 "$tandem" train toy.yaml --run-dir d --steps 5 --resume never
 code 0 "$tandem" train toy.yaml --run-dir e --steps 60 --resume c
 has "$err" "continued after step 50"
 
+# a run directory of another model: which folder, and the way out, which works
+other='model.layers=[{linear: {name: other, out: 4}}]'
+code 8 "$tandem" train toy.yaml --run-dir e --steps 70 "$other"
+has "$err" "e/checkpoints/step-00000060: the file's tensor 'fc1."
+has "$err" "is not of this model"
+has "$err" "--run-dir"
+has "$err" "checkpoint.resume=never"
+code 8 "$tandem" train toy.yaml --run-dir new --resume e "$other"
+has "$err" "e/checkpoints/step-00000060: "
+has "$err" "is not of this model; checkpoint.resume wants a checkpoint of this model"
+code 8 "$tandem" train toy.yaml --run-dir new model.weights=e "$other"
+has "$err" "is not of this model; model.weights wants a file of this model"
+code 0 "$tandem" train toy.yaml --run-dir e --steps 5 "$other" checkpoint.resume=never
+
 code 0 "$tandem" train toy.yaml --dry-run
 has "$err" "a dry run writes nothing"
 code 0 "$tandem" train toy.yaml run.dir=null

@@ -135,5 +135,21 @@ TEST(threads_are_apart) {
     CHECK_TEXT(tdm_error_message(), "sample 7: wants a label");
 }
 
+TEST(a_place_is_given_once) {
+    tdm_origin first = {"job.yaml", 3, 7}, second = {"job.yaml", 9, 1}, none = {0};
+    CHECK_STATUS(tdm__fail(TDM_E_DATA, "file.c", 1, NULL, "no such file"), TDM_E_DATA);
+    CHECK_STATUS(tdm__error_at(TDM_E_DATA, &none), TDM_E_DATA);
+    CHECK_TEXT(tdm_error_last()->file, "");
+    CHECK_STATUS(tdm__error_at(TDM_E_DATA, &first), TDM_E_DATA);
+    CHECK_STATUS(tdm__error_at(TDM_E_DATA, &second), TDM_E_DATA); /* the inner place is the nearer one */
+    CHECK_TEXT(tdm_error_last()->file, "job.yaml");
+    CHECK_INT(tdm_error_last()->line, 3);
+    CHECK_INT(tdm_error_last()->column, 7);
+    CHECK_TEXT(tdm_error_message(), "no such file");
+    CHECK_OK(tdm__error_at(TDM_OK, &second)); /* nothing failed: the record is left alone */
+    CHECK_INT(tdm_error_last()->line, 3);
+}
+
 TEST_MAIN(RUN(first_state); RUN(names); RUN(fail_and_frames); RUN(wrapping_own_message); RUN(origin);
-          RUN(one_line_and_whole_characters); RUN(many_frames); RUN(save_and_restore); RUN(threads_are_apart);)
+          RUN(one_line_and_whole_characters); RUN(many_frames); RUN(save_and_restore); RUN(threads_are_apart);
+          RUN(a_place_is_given_once);)

@@ -38,6 +38,8 @@ typedef struct tdm_data_spec {
     tdm_origin origin;           /* of the section, for messages */
     const char *path;            /* cifar10: the folder that `files` were made from; NULL otherwise */
     int split;                   /* of `path`: 0 by the section's name, 1 train, 2 test */
+    tdm_origin inputs_at;        /* of images, x, files or path, for messages */
+    tdm_origin targets_at;       /* of labels or y */
 } tdm_data_spec;
 
 typedef struct tdm_transform_spec {
@@ -151,6 +153,7 @@ typedef struct tdm_checkpoint_section {
     tdm_interval every;
     int64_t keep_last;
     const char *resume; /* auto | never | a path */
+    tdm_origin resume_at;
 } tdm_checkpoint_section;
 
 typedef struct tdm_job {
@@ -181,6 +184,7 @@ typedef struct tdm_job {
         int progress; /* 0 auto, 1 always, 2 never */
         bool tensorboard;
     } log;
+    tdm_origin weights_at; /* of `weights`, for messages */
 } tdm_job;
 
 /* Every field to its default, but no run directory: a program that wants files says where. Texts point to constants. */
