@@ -41,6 +41,11 @@ tdm_status tdm__host_take(const tdm_host **host) {
     return TDM_OK;
 }
 
+static tdm_status out_of_memory(const char *what, size_t bytes) {
+    char size[32];
+    TDM_FAIL(TDM_E_MEMORY, "%s: out of memory, wanted %s", what, tdm__print_bytes(size, bytes));
+}
+
 tdm_status tdm__new(const tdm_host *host, void *out, size_t count, size_t bytes, const char *what) {
     size_t total;
     put_pointer(out, NULL);
@@ -48,7 +53,7 @@ tdm_status tdm__new(const tdm_host *host, void *out, size_t count, size_t bytes,
         TDM_FAIL(TDM_E_MEMORY, "%s: %zu times %zu bytes is more than this machine can address", what, count, bytes);
     size_t wanted = total == 0 ? 1 : total;
     void *pointer = host->allocate(host->user, wanted, TDM_ALIGN);
-    if (pointer == NULL) TDM_FAIL(TDM_E_MEMORY, "%s: out of memory, wanted %zu bytes", what, total);
+    if (pointer == NULL) return out_of_memory(what, total);
     memset(pointer, 0, wanted);
     put_pointer(out, pointer);
     return TDM_OK;
@@ -74,7 +79,7 @@ static tdm_status map_pages(page_head **out, size_t bytes, const char *what) {
     char *map = MAP_FAILED;
     if (tdm__add_fits(bytes, HUGE_PAGE, &room))
         map = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map == MAP_FAILED) TDM_FAIL(TDM_E_MEMORY, "%s: out of memory, wanted %zu bytes", what, bytes);
+    if (map == MAP_FAILED) return out_of_memory(what, bytes);
     char *start = map + (HUGE_PAGE - (uintptr_t)map % HUGE_PAGE) % HUGE_PAGE;
     (void)madvise(start, bytes - bytes % HUGE_PAGE, MADV_HUGEPAGE);
     *out = (page_head *)(void *)start;

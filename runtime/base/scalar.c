@@ -174,3 +174,15 @@ const char *tdm__text_nearest(const char *word, const char *const *candidates, i
     }
     return nearest;
 }
+
+const char *tdm__print_bytes(char *out, uint64_t bytes) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes;
+    int unit = 0;
+    while (value >= 1024 && unit < 4) {
+        value /= 1024;
+        unit++;
+    }
+    format(out, 32, "%.*f %s", unit > 0, value, units[unit]);
+    return out;
+}

@@ -49,5 +49,7 @@ bool tdm__parse_bool(const char *text, bool *out);    /* true | false */
 /* Shortest decimal text that reads back as the same double, with a point in the mantissa when it has an exponent
  * (1.0e-3, 1.0e+15), so that YAML 1.1 and 1.2 readers agree. `out` holds at least 32 bytes. */
 void tdm__print_float(char *out, double value);
+/* A size for people: "100 B", "1.6 MiB", "67.1 GiB". `out` holds at least 32 bytes; it is returned. */
+const char *tdm__print_bytes(char *out, uint64_t bytes);
 
 #endif

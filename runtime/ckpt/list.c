@@ -63,17 +63,10 @@ static tdm_status table_print(const table *t, const char *indent, tdm_text *out)
     return TDM_OK;
 }
 
-/* "1.6 MiB", for people */
 static const char *cell_size(table *t, uint64_t bytes) {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    char size[32];
     const char *text = NULL;
-    double value = (double)bytes;
-    int unit = 0;
-    while (value >= 1024 && unit < 4) {
-        value /= 1024;
-        unit++;
-    }
-    if (t->status == TDM_OK) t->status = tdm__arena_printf(t->arena, &text, "%.*f %s", unit > 0, value, units[unit]);
+    if (t->status == TDM_OK) t->status = tdm__arena_text(t->arena, &text, tdm__print_bytes(size, bytes));
     return text;
 }
 

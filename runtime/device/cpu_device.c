@@ -9,6 +9,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
+#include "runtime/base/text.h"
 #include "runtime/device/device.h"
 #include "runtime/graph/graph.h"
 
@@ -61,7 +62,13 @@ static tdm_status cpu_allocate(tdm_device *device, void **out, size_t bytes, con
     size_t total = 0;
     if (!tdm__add_fits(bytes, sizeof(*head), &total))
         TDM_FAIL(TDM_E_MEMORY, "%s: %s wants more bytes than can be counted", device->name, what);
-    TDM_TRY(tdm__new_pages(device->host, &head, total, what));
+    if (tdm__new_pages(device->host, &head, total, what) != TDM_OK) {
+        char size[32], held[32];
+        TDM_FAIL(TDM_E_MEMORY,
+                 "%s: %s wants %s, which the system does not give, and %s is taken already; make "
+                 "train.batch.per_device smaller, or train.accumulate larger",
+                 device->name, what, tdm__print_bytes(size, bytes), tdm__print_bytes(held, device->bytes_now));
+    }
     head->bytes = bytes;
     device->bytes_now += bytes;
     if (device->bytes_now > device->bytes_peak) device->bytes_peak = device->bytes_now;

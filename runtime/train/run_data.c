@@ -88,7 +88,7 @@ static tdm_status open_loader(tdm_run *run) {
     if (job->parallel.mode == TDM_MODE_DP) options.scatter = job->parallel.dp.scatter;
     if (job->parallel.mode == TDM_MODE_DDP) options.first_replica = run->rank, options.replicas_here = 1;
     TDM_TRY(choose_form(run, device, &options.form));
-    if (run->train->x_is_bytes && !job->data.transform.to_float)
+    if (run->rank == 0 && run->train->x_is_bytes && !job->data.transform.to_float)
         TDM_WARN(run->host, "data",
                  "samples are bytes and data.transform has no to_float: the model sees numbers up to 255");
     TDM_TRY(tdm__loader_open(&run->loader, run->host, run->train, &options));
@@ -98,6 +98,11 @@ static tdm_status open_loader(tdm_run *run) {
         TDM_FAIL(TDM_E_DATA,
                  "data.train has %lld samples: too few for one batch of %lld on each of %d devices with drop_last",
                  (long long)run->train->count, (long long)run->per_device, run->replicas);
+    if (run->rank == 0 && run->per_device * run->replicas > run->train->count)
+        TDM_WARN(run->host, "data",
+                 "a step takes %lld samples and data.train has %lld, so every step is a whole epoch; lower "
+                 "train.batch.per_device",
+                 (long long)(run->per_device * run->replicas), (long long)run->train->count);
     run->steps_total = job->train.steps != TDM_INT_NULL ? job->train.steps : job->train.epochs * run->steps_per_epoch;
     return TDM_OK;
 }
