@@ -98,14 +98,16 @@ static int train(const comparison *c, const char *mode, const char *dir, int64_t
     return code;
 }
 
-static int train_and_read(comparison *c, const char *mode, const char *name, int64_t steps, report_run *run) {
+/* `why` is told behind the name. */
+static int train_and_read(comparison *c, const char *mode, const char *name, const char *why, int64_t steps,
+                          report_run *run) {
     char *dir = text_format("%s/%s", c->folder, name);
     char *metrics = text_format("%s/metrics.jsonl", dir);
     int code = TDM_OK;
     if (files_exists(metrics)) {
         code = args_wrong(c->t, "%s holds a run already; --out wants a new folder", dir);
     } else {
-        if (!c->t->quiet) term_line("tandem: training %s", name);
+        if (!c->t->quiet) term_line("tandem: training %s%s", name, why);
         code = train(c, mode, dir, steps);
     }
     if (code == TDM_OK) {
@@ -123,7 +125,7 @@ static int train_all(comparison *c, int64_t steps) {
         int same = 1;
         for (int k = 0; k < i; k++) same += c->mode[k] == c->mode[i];
         char *name = same > 1 ? text_format("%s-%d", c->mode[i], same) : text_copy(c->mode[i]);
-        int code = train_and_read(c, c->mode[i], name, steps, &c->run[i]);
+        int code = train_and_read(c, c->mode[i], name, "", steps, &c->run[i]);
         if (code == TDM_OK) {
             c->runs++;
             free(c->run[i].label);
@@ -142,7 +144,10 @@ static int train_one_device(comparison *c, int64_t steps) {
     if (isfinite(c->one_device)) return TDM_OK;
     int64_t done = (int64_t)report_number(&c->run[0], "step");
     if (steps <= 0 || steps > done) steps = done;
-    int code = train_and_read(c, "single", "one-device", steps < ONE_DEVICE_STEPS ? steps : ONE_DEVICE_STEPS, &run);
+    if (steps > ONE_DEVICE_STEPS) steps = ONE_DEVICE_STEPS;
+    char *why = text_format(": %lld steps in single mode, which the speed-up is measured against", (long long)steps);
+    int code = train_and_read(c, "single", "one-device", why, steps, &run);
+    free(why);
     if (code != TDM_OK) return code;
     c->one_device = report_number(&run, "samples_per_s");
     report_free(&run);
@@ -214,8 +219,10 @@ const tool_verb verb_compare = {
     "the same job in two or more modes, side by side, with a verdict",
     "Trains the job once per mode, from the same initial weights over the same global batches\n"
     "(strided scatter), and says how far losses and parameters differ, how fast each was, and\n"
-    "what each step spent its time on. Writes compare.json and report.html. Exit status 12 when\n"
-    "they differ by more than the tolerance; without one, every bit must be equal.\n\n"
+    "what each step spent its time on. Unless single is one of the modes, it also trains one\n"
+    "device for up to 30 steps, which the speed-up is measured against. Writes compare.json and\n"
+    "report.html. Exit status 12 when they differ by more than the tolerance; without one, every\n"
+    "bit must be equal.\n\n"
     "examples:\n"
     "  tandem compare job.yaml --steps 50\n"
     "  tandem compare job.yaml --modes single,dp,ddp parallel.device_ids='[0, 1]'\n"

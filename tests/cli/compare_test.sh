@@ -4,6 +4,7 @@ toy
 
 code 0 "$tandem" compare toy.yaml --steps 12 --out c
 has "$out" "equal bits"
+has "$err" "training one-device: 12 steps in single mode, which the speed-up is measured against"
 has "$out" "speed-up over one device"
 has "$out" "params_xxh3"
 for key in modes mode devices params_xxh3 final_loss samples_per_s ms peak_memory_bytes max_loss_diff max_param_diff \
@@ -19,6 +20,7 @@ has "$err" "holds a run already"
 
 code 0 "$tandem" compare toy.yaml --modes single,dp,ddp --steps 6 --out d --tolerance loss=1e-6,params=1e-6
 has "$out" "single"
+hasnt "$err" "one-device"
 [ -e d/one-device ] && fail "a run on one device was made twice"
 has d/report.html '<th><code>parallel.mode</code></th><td><code>single</code></td><td><code>dp</code></td><td><code>ddp</code></td>'
 hasnt d/report.html '<th><code>optimizer.lr</code></th>'
