@@ -16,7 +16,11 @@ int session_configure(session *s, tool *t, const char *const *extra) {
     log_set_rank(s->facts.rank, s->facts.world);
     s->shows = s->facts.rank == 0;
     code = job_open(t, extra, &s->config);
-    if (code != TDM_OK) return code;
+    if (code != TDM_OK) {
+        /* Where the others meet may be said in what cannot be read: this is where they do by default. */
+        if (s->facts.world > 1) tdm_launch_fail(&s->facts, NULL, tdm_error_message());
+        return code;
+    }
     s->job = tdm_config_job(s->config);
     if (s->facts.world <= 1 || s->job->parallel.mode == TDM_MODE_DDP) return TDM_OK;
     return args_wrong(t, "%s started %d processes, and mode %s is one process; use --mode ddp, or start it alone",
@@ -34,7 +38,7 @@ static tdm_status join_ranks(session *s) {
         s->fd = s->facts.fd;
         return TDM_OK;
     }
-    return tdm_launch_meet(&s->fd, &s->facts, s->job->parallel.ddp.init_method,
+    return tdm_launch_meet(&s->fd, &s->facts, &s->t->host, s->job->parallel.ddp.init_method,
                            (int64_t)(s->job->parallel.ddp.timeout * 1000));
 }
 

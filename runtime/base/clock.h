@@ -2,10 +2,20 @@
 #ifndef TDM_BASE_CLOCK_H
 #define TDM_BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 int64_t tdm__now_ns(void);              /* CLOCK_MONOTONIC */
 double tdm__ms_since(int64_t start_ns); /* milliseconds from start_ns until now */
+
+/* Whoever waits for others says so after five seconds, and then each minute. */
+typedef struct tdm_reminder {
+    int64_t start_ns, next_ns;
+} tdm_reminder;
+tdm_reminder tdm__reminder_start(void);
+/* Is it time to say so? *seconds: waited so far. */
+bool tdm__reminder_is_due(tdm_reminder *reminder, int64_t now_ns, int *seconds);
+
 void tdm__utc_stamp(char out[24]);      /* "20261120T143000Z", wall clock */
 
 #endif

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/log.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/group.h"
@@ -175,33 +176,49 @@ static void say_last_call(char text[TDM_CAUSE_TEXT], const tdm_group *group, int
     say_number(text, (int64_t)(last >> 8));
 }
 
+/* "rank 1 (pid 12), rank 3 (pid 14)" */
+static void say_missing(char text[TDM_CAUSE_TEXT], const tdm_group *group, tdm_missing_fn missing) {
+    enum { NAMED = 8 };
+    int count = 0;
+    for (int r = 0; r < group->comm.world; r++) {
+        if (!missing(group, r) || count++ >= NAMED) continue;
+        if (count > 1) say(text, ", ");
+        say_rank(text, group, r);
+        if (group->seat != NULL && count <= 2) say_last_call(text, group, r);
+    }
+    if (count <= NAMED) return;
+    say(text, " and ");
+    say_number(text, count - NAMED);
+    say(text, " more");
+}
+
 /* "rank 0 waited 500 ms for rank 1 (pid 12), rank 3 (pid 14)" */
 static tdm_status give_up(tdm_group *group, tdm_missing_fn missing) {
-    enum { NAMED = 8 };
     char cause[TDM_CAUSE_TEXT] = "";
-    int count = 0;
     say_rank(cause, group, group->comm.rank);
     say(cause, " waited ");
     say_number(cause, group->comm.timeout_ms);
     say(cause, " ms for ");
-    for (int r = 0; r < group->comm.world; r++) {
-        if (!missing(group, r) || count++ >= NAMED) continue;
-        if (count > 1) say(cause, ", ");
-        say_rank(cause, group, r);
-        if (group->seat != NULL && count <= 2) say_last_call(cause, group, r);
-    }
-    if (count > NAMED) {
-        say(cause, " and ");
-        say_number(cause, count - NAMED);
-        say(cause, " more");
-    }
+    say_missing(cause, group, missing);
     return end(group, cause);
+}
+
+/* The first of those who have joined says who has not. */
+static void remind(tdm_group *group, tdm_missing_fn missing, int seconds) {
+    char text[TDM_CAUSE_TEXT] = "";
+    for (int r = 0; r < group->comm.rank; r++) {
+        if (!missing(group, r)) return;
+    }
+    say_missing(text, group, missing);
+    TDM_WARN(group->comm.host, "comm", "rank %d has waited %d s for %s to join", group->comm.rank, seconds, text);
 }
 
 tdm_status tdm__group_wait(tdm_group *group, tdm_missing_fn missing) {
     tdm_site *site = group->site;
     int first = 0; /* all members before it are there, and stay so */
     int64_t start = tdm__now_ns(), now = start;
+    tdm_reminder reminder = tdm__reminder_start();
+    bool joins = group->call.kind == TDM_CALL_JOIN;
     for (unsigned look = 0;; look++) {
         /* Both before the members: what was complete when the job ended counts, on every rank. */
         uint32_t bell = atomic_load(&site->control->bell);
@@ -217,6 +234,12 @@ tdm_status tdm__group_wait(tdm_group *group, tdm_missing_fn missing) {
         now = tdm__now_ns();
         TDM_TRY(look_for_leavers(group, missing));
         if (now >= group->deadline_ns) return give_up(group, missing);
-        sleep_for_bell(site, bell, group->deadline_ns - now);
+        int64_t until = group->deadline_ns;
+        if (joins) {
+            int seconds;
+            if (tdm__reminder_is_due(&reminder, now, &seconds)) remind(group, missing, seconds);
+            if (reminder.next_ns < until) until = reminder.next_ns;
+        }
+        sleep_for_bell(site, bell, until - now);
     }
 }

@@ -1,6 +1,7 @@
 /* Public calls for launchers and for processes that somebody else has launched. */
 #include <tandem/tandem.h>
 
+#include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
 #include "runtime/comm/launch.h"
@@ -19,7 +20,13 @@ tdm_status tdm_launch_from_env(tdm_launch_facts *out) {
     return tdm__launch_from_env(out);
 }
 
-tdm_status tdm_launch_meet(int *fd, const tdm_launch_facts *facts, const char *init_method, int64_t timeout_ms) {
+tdm_status tdm_launch_meet(int *fd, const tdm_launch_facts *facts, const tdm_host *host, const char *init_method,
+                           int64_t timeout_ms) {
     if (fd == NULL || facts == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_launch_meet: fd or facts is NULL");
-    return tdm__rendezvous_shm(fd, facts, init_method, timeout_ms);
+    TDM_TRY(tdm__host_take(&host));
+    return tdm__rendezvous_shm(fd, facts, host, init_method, timeout_ms);
+}
+
+void tdm_launch_fail(const tdm_launch_facts *facts, const char *init_method, const char *why) {
+    if (facts != NULL) tdm__rendezvous_fail(facts, init_method, why != NULL ? why : "no reason is given");
 }

@@ -15,30 +15,35 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/hash.h"
+#include "runtime/base/log.h"
 #include "runtime/base/status.h"
-#include "runtime/comm/launch.h"
 #include "runtime/comm/door.h"
+#include "runtime/comm/launch.h"
 #include "runtime/comm/shm/shm.h"
 
-enum { RETRY_MS = 20, HELLO_MS = 1000, REFUSAL_TEXT = 200 };
+/* TELL_MS: how long a rank that has failed stays to tell the others, who come at about the same time. */
+enum { RETRY_MS = 20, HELLO_MS = 1000, TELL_MS = 3000, REASON_TEXT = 400, LIST_TEXT = 128 };
 
-static const char magic[8] = "tdmmeet1";
+static const char magic[8] = "tdmmeet2";
 
 typedef struct hello {
     char magic[8];
     uint64_t job;
     int32_t rank, world;
+    char failure[REASON_TEXT]; /* "": wants the descriptor; else why this rank does not come */
 } hello;
 
 typedef struct answer {
     char magic[8];
-    char refusal[REFUSAL_TEXT]; /* "": welcome, the descriptor comes with this message */
+    int32_t status;            /* of a refusal */
+    char refusal[REASON_TEXT]; /* "": welcome, the descriptor comes with this message */
 } answer;
 
 typedef struct meeting {
     const tdm_launch_facts *facts;
     uint64_t job; /* hash of what tells it from others */
     tdm_door door;
+    const tdm_host *host;
     int64_t timeout_ms, deadline_ns;
 } meeting;
 
@@ -137,96 +142,153 @@ static ssize_t receive_answer(int from, answer *what, int *fd) {
 
 /* ---- rank 0 ---- */
 
-/* Why this one is not let in; "" if it is. */
-static void judge(const meeting *m, const hello *who, const bool *served, answer *out) {
-    *out = (answer){0};
+/* Who has been here, and the failure of the meeting: once there is one, everybody who comes is told. */
+typedef struct guests {
+    bool heard[TDM_COMM_WORLD_MAX];
+    int left;
+    int fd; /* of the memory; -1: rank 0 itself has failed before there was any */
+    tdm_status status;
+    char failure[REASON_TEXT];
+} guests;
+
+/* rank: who has failed; 0: the meeting has. */
+static void fail_meeting(meeting *m, guests *g, tdm_status status, int rank, const char *why) {
+    int64_t latest = tdm__now_ns() + (int64_t)TELL_MS * 1000000;
+    if (g->status != TDM_OK) return;
+    g->status = status;
+    if (rank > 0)
+        snprintf(g->failure, sizeof(g->failure), "rank %d has failed: %.320s", rank, why);
+    else
+        snprintf(g->failure, sizeof(g->failure), "%s", why);
+    if (m->deadline_ns > latest) m->deadline_ns = latest;
+    /* Ranks that have come already wait for the others in the shared memory. */
+    if (g->fd >= 0) tdm__shm_abort(g->fd, rank, why);
+}
+
+/* What this one is answered: a refusal, or "" if it is let in. */
+static void judge(const meeting *m, const hello *who, const guests *g, answer *out) {
+    *out = (answer){.status = TDM_E_USAGE};
     memcpy(out->magic, magic, sizeof(magic));
     int world = m->facts->world;
-    if (who->job != m->job)
+    if (who->job != m->job) {
         snprintf(out->refusal, sizeof(out->refusal), "another job is meeting there");
-    else if (who->world != world)
+    } else if (who->world != world) {
         snprintf(out->refusal, sizeof(out->refusal), "rank 0 was told of %d ranks, rank %d of %d", world, who->rank,
                  who->world);
-    else if (who->rank < 1 || who->rank >= world)
+    } else if (who->rank < 1 || who->rank >= world) {
         snprintf(out->refusal, sizeof(out->refusal), "no such rank: %d of %d", who->rank, world);
-    else if (served[who->rank])
+    } else if (g->status != TDM_OK) {
+        out->status = (int32_t)g->status;
+        memcpy(out->refusal, g->failure, sizeof(out->refusal));
+    } else if (g->heard[who->rank]) {
         snprintf(out->refusal, sizeof(out->refusal), "rank %d has come twice", who->rank);
+    }
 }
 
-/* One visitor; *left counts down if it was a rank that now has the descriptor. Whoever does not belong here is turned
- * away and the meeting goes on. A rank of this very job that was told of another number of ranks ends it: the ranks can
- * never be complete. */
-static tdm_status serve_one(const meeting *m, int visitor, int fd, bool *served, int *left) {
+/* A rank of this very job that was told of another number of ranks ends the meeting, since the ranks can never be
+ * complete, and so does one that comes to say that it has failed. */
+static void listen_to(meeting *m, const hello *who, guests *g) {
+    char why[REASON_TEXT];
+    if (who->job != m->job) return;
+    if (who->world != m->facts->world) {
+        snprintf(why, sizeof(why), "rank 0 was told of %d ranks, rank %d of %d; start all ranks with one number",
+                 m->facts->world, who->rank, who->world);
+        fail_meeting(m, g, TDM_E_USAGE, 0, why);
+    } else if (who->failure[0] != '\0' && who->rank >= 1 && who->rank < who->world) {
+        fail_meeting(m, g, TDM_E_COMM, who->rank, who->failure);
+    }
+}
+
+/* One visitor. Whoever does not belong here is turned away and the meeting goes on. */
+static void serve_one(meeting *m, int visitor, guests *g) {
     hello who;
     answer reply;
-    if (!tdm__door_is_same_user(visitor) || !readable(visitor, ms_left(m, HELLO_MS))) return TDM_OK;
+    if (!tdm__door_is_same_user(visitor) || !readable(visitor, ms_left(m, HELLO_MS))) return;
     if (recv(visitor, &who, sizeof(who), 0) != (ssize_t)sizeof(who) || memcmp(who.magic, magic, sizeof(magic)) != 0)
-        return TDM_OK;
-    judge(m, &who, served, &reply);
+        return;
+    who.failure[REASON_TEXT - 1] = '\0';
+    listen_to(m, &who, g);
+    judge(m, &who, g, &reply);
     bool welcome = reply.refusal[0] == '\0';
-    if (send_answer(visitor, &reply, welcome ? fd : -1) && welcome) {
-        served[who.rank] = true;
-        --*left;
-    }
-    if (who.job == m->job && who.world != m->facts->world)
-        TDM_FAIL(TDM_E_USAGE,
-                 "rendezvous at %s: rank 0 was told of %d ranks, rank %d of %d; start all ranks with one number",
-                 m->door.where, m->facts->world, who.rank, who.world);
-    return TDM_OK;
+    if (!send_answer(visitor, &reply, welcome ? g->fd : -1)) return;
+    if (who.job != m->job || who.rank < 1 || who.rank >= m->facts->world || g->heard[who.rank]) return;
+    g->heard[who.rank] = true;
+    g->left--;
 }
 
-static tdm_status missing_ranks(const meeting *m, const bool *served) {
-    char list[128] = "";
+/* "s 1, 3" */
+static void list_missing(const meeting *m, const guests *g, char out[LIST_TEXT]) {
     int count = 0;
+    snprintf(out, LIST_TEXT, "%s ", g->left == 1 ? "" : "s");
     for (int r = 1; r < m->facts->world; r++) {
-        size_t used = strlen(list);
-        if (!served[r] && used < sizeof(list) - 16)
-            snprintf(list + used, sizeof(list) - used, "%s%d", count++ > 0 ? ", " : "", r);
+        size_t used = strlen(out);
+        if (!g->heard[r] && used < LIST_TEXT - 16)
+            snprintf(out + used, LIST_TEXT - used, "%s%d", count++ > 0 ? ", " : "", r);
     }
-    TDM_FAIL(TDM_E_COMM, "rendezvous at %s: rank 0 waited %lld ms for rank%s %s; start all ranks on this host",
-             m->door.where, (long long)m->timeout_ms, count == 1 ? "" : "s", list);
 }
 
-static tdm_status serve(const meeting *m, int listener, int fd) {
-    bool served[TDM_COMM_WORLD_MAX] = {false};
-    for (int left = m->facts->world - 1; left > 0;) {
-        if (tdm__now_ns() >= m->deadline_ns) return missing_ranks(m, served);
+static void serve(meeting *m, int listener, guests *g) {
+    char list[LIST_TEXT], why[REASON_TEXT];
+    int seconds;
+    tdm_reminder reminder = tdm__reminder_start();
+    while (g->left > 0) {
+        int64_t now = tdm__now_ns();
+        list_missing(m, g, list);
+        if (now >= m->deadline_ns && g->status != TDM_OK) return;
+        if (now >= m->deadline_ns) {
+            snprintf(why, sizeof(why), "rank 0 waited %lld ms for rank%s; start all ranks on this host",
+                     (long long)m->timeout_ms, list);
+            fail_meeting(m, g, TDM_E_COMM, 0, why);
+            return;
+        }
+        if (tdm__reminder_is_due(&reminder, now, &seconds))
+            TDM_WARN(m->host, "comm",
+                     "rendezvous at %s: rank 0 has waited %d s for rank%s; start all ranks on this host, with the same "
+                     "MASTER_PORT or init_method",
+                     m->door.where, seconds, list);
         if (!readable(listener, ms_left(m, HELLO_MS))) continue;
         int visitor = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (visitor < 0) continue;
-        tdm_status status = serve_one(m, visitor, fd, served, &left);
+        serve_one(m, visitor, g);
         close(visitor);
-        TDM_TRY(status);
     }
+}
+
+static tdm_status meet_guests(meeting *m, guests *g) {
+    int listener;
+    g->left = m->facts->world - 1;
+    tdm_status status = tdm__door_listen(&m->door, &listener);
+    if (status != TDM_OK) {
+        if (g->fd >= 0) tdm__shm_abort(g->fd, 0, tdm_error_message());
+        return status;
+    }
+    serve(m, listener, g);
+    tdm__door_leave(&m->door, listener);
+    if (g->status != TDM_OK) TDM_FAIL(g->status, "rendezvous at %s: %s", m->door.where, g->failure);
     return TDM_OK;
 }
 
-static tdm_status host(meeting *m, int *fd) {
-    int made, listener;
-    TDM_TRY(tdm__shm_create_file(&made, m->facts->world, false));
-    tdm_status status = tdm__door_listen(&m->door, &listener);
-    if (status == TDM_OK) {
-        status = serve(m, listener, made);
-        tdm__door_leave(&m->door, listener);
-    }
-    if (status == TDM_OK) {
-        *fd = made;
-        return TDM_OK;
-    }
-    /* Ranks that have come already wait for the others in the shared memory. */
-    tdm__shm_abort(made, 0, tdm_error_message());
-    close(made);
+static tdm_status open_meeting(meeting *m, int *fd) {
+    guests g = {.fd = -1};
+    TDM_TRY(tdm__shm_create_file(&g.fd, m->facts->world, false));
+    tdm_status status = meet_guests(m, &g);
+    if (status == TDM_OK)
+        *fd = g.fd;
+    else
+        close(g.fd);
     return status;
 }
 
 /* ---- the others ---- */
 
-/* One try to get the descriptor. TDM_OK with *fd < 0: rank 0 is not there (yet). */
-static tdm_status visit(const meeting *m, int *fd) {
+/* One visit, to get the descriptor or to say that this rank has failed. *heard: somebody has answered. */
+static tdm_status visit(const meeting *m, const char *failure, int *fd, bool *heard) {
     int visitor;
     hello self = {.job = m->job, .rank = m->facts->rank, .world = m->facts->world};
     answer reply;
+    *heard = false;
     memcpy(self.magic, magic, sizeof(magic));
+    snprintf(self.failure, sizeof(self.failure), "%s", failure);
     TDM_TRY(tdm__door_visit(&m->door, &visitor));
     if (visitor < 0) return TDM_OK;
     ssize_t bytes = -1;
@@ -240,16 +302,30 @@ static tdm_status visit(const meeting *m, int *fd) {
         *fd = -1;
         return TDM_OK;
     }
-    reply.refusal[REFUSAL_TEXT - 1] = '\0';
-    if (reply.refusal[0] != '\0') TDM_FAIL(TDM_E_USAGE, "rendezvous at %s: %s", m->door.where, reply.refusal);
+    *heard = true;
+    reply.refusal[REASON_TEXT - 1] = '\0';
+    if (reply.refusal[0] != '\0')
+        TDM_FAIL(reply.status == TDM_E_USAGE ? TDM_E_USAGE : TDM_E_COMM, "rendezvous at %s: %s", m->door.where,
+                 reply.refusal);
     return TDM_OK;
 }
 
+static void wait_to_retry(const meeting *m) {
+    nanosleep(&(struct timespec){.tv_nsec = (long)ms_left(m, RETRY_MS) * 1000000}, NULL);
+}
+
 static tdm_status join(const meeting *m, int *fd) {
-    while (tdm__now_ns() < m->deadline_ns) {
-        TDM_TRY(visit(m, fd));
+    bool heard;
+    int seconds;
+    tdm_reminder reminder = tdm__reminder_start();
+    for (int64_t now; (now = tdm__now_ns()) < m->deadline_ns; wait_to_retry(m)) {
+        TDM_TRY(visit(m, "", fd, &heard));
         if (*fd >= 0) return TDM_OK;
-        nanosleep(&(struct timespec){.tv_nsec = (long)ms_left(m, RETRY_MS) * 1000000}, NULL);
+        if (tdm__reminder_is_due(&reminder, now, &seconds))
+            TDM_WARN(m->host, "comm",
+                     "rendezvous at %s: rank %d has waited %d s for rank 0; start all ranks on this host, with the "
+                     "same MASTER_PORT or init_method",
+                     m->door.where, m->facts->rank, seconds);
     }
     TDM_FAIL(TDM_E_COMM,
              "rendezvous at %s: rank %d waited %lld ms for rank 0; start all ranks on this host, with the same "
@@ -275,7 +351,15 @@ static tdm_status check_facts(const tdm_launch_facts *facts, int64_t timeout_ms)
     return TDM_OK;
 }
 
-tdm_status tdm__rendezvous_shm(int *fd, const tdm_launch_facts *facts, const char *init_method, int64_t timeout_ms) {
+static tdm_status prepare(meeting *m, const char *init_method) {
+    int64_t most = INT64_MAX / 2000000;
+    TDM_TRY(check_facts(m->facts, m->timeout_ms));
+    m->deadline_ns = tdm__now_ns() + (m->timeout_ms < most ? m->timeout_ms : most) * 1000000;
+    return find_place(m, init_method);
+}
+
+tdm_status tdm__rendezvous_shm(int *fd, const tdm_launch_facts *facts, const tdm_host *host,
+                               const char *init_method, int64_t timeout_ms) {
     *fd = -1;
     if (facts->fd >= 0) {
         *fd = fcntl(facts->fd, F_DUPFD_CLOEXEC, 0);
@@ -285,10 +369,41 @@ tdm_status tdm__rendezvous_shm(int *fd, const tdm_launch_facts *facts, const cha
                      strerrordesc_np(errno));
         return TDM_OK;
     }
-    TDM_TRY(check_facts(facts, timeout_ms));
-    int64_t most = INT64_MAX / 2000000;
-    meeting m = {.facts = facts, .timeout_ms = timeout_ms};
-    m.deadline_ns = tdm__now_ns() + (timeout_ms < most ? timeout_ms : most) * 1000000;
-    TDM_TRY(find_place(&m, init_method));
-    return facts->rank == 0 ? host(&m, fd) : join(&m, fd);
+    meeting m = {.facts = facts, .host = host, .timeout_ms = timeout_ms};
+    TDM_TRY(prepare(&m, init_method));
+    return facts->rank == 0 ? open_meeting(&m, fd) : join(&m, fd);
+}
+
+/* ---- a rank that has failed before ---- */
+
+static void host_failure(meeting *m, const char *why) {
+    guests g = {.fd = -1};
+    char failure[REASON_TEXT];
+    snprintf(failure, sizeof(failure), "rank 0 has failed: %.320s", why);
+    fail_meeting(m, &g, TDM_E_COMM, 0, failure);
+    (void)meet_guests(m, &g);
+}
+
+static void bring_failure(const meeting *m, const char *why) {
+    int fd = -1;
+    bool heard = false;
+    while (tdm__now_ns() < m->deadline_ns && visit(m, why, &fd, &heard) == TDM_OK && !heard) wait_to_retry(m);
+}
+
+void tdm__rendezvous_fail(const tdm_launch_facts *facts, const char *init_method, const char *why) {
+    meeting m = {.facts = facts, .host = tdm_host_default(), .timeout_ms = TELL_MS};
+    tdm_error before;
+    if (facts->fd >= 0) {
+        tdm__shm_abort(facts->fd, facts->rank, why);
+        return;
+    }
+    if (facts->world < 2) return;
+    tdm__error_save(&before);
+    if (prepare(&m, init_method) == TDM_OK) {
+        if (facts->rank == 0)
+            host_failure(&m, why);
+        else
+            bring_failure(&m, why);
+    }
+    (void)tdm__error_restore(&before, NULL);
 }

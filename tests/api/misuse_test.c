@@ -352,9 +352,11 @@ TEST(launching) {
     MISUSE(tdm_launch_create(&fd, 100000));
     tdm_launch_abort(-1, 0, NULL);
     MISUSE(tdm_launch_from_env(NULL));
-    MISUSE(tdm_launch_meet(NULL, &facts, NULL, 100));
-    MISUSE(tdm_launch_meet(&fd, NULL, NULL, 100));
-    MISUSE(tdm_launch_meet(&fd, &facts, "poem://", 100));
+    MISUSE(tdm_launch_meet(NULL, &facts, NULL, NULL, 100));
+    MISUSE(tdm_launch_meet(&fd, NULL, NULL, NULL, 100));
+    MISUSE(tdm_launch_meet(&fd, &facts, NULL, "poem://", 100));
+    tdm_launch_fail(NULL, NULL, NULL);
+    tdm_launch_fail(&facts, "poem://", NULL);
     CHECK(tdm_launch_source_name((tdm_launch_source)77) != NULL);
     CHECK(tdm_dtype_bytes((tdm_dtype)77) == 0);
     CHECK_TEXT(tdm_dtype_name((tdm_dtype)77), "unknown");

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/hash.h"
 #include "runtime/comm/comm.h"
 #include "runtime/comm/launch.h"
@@ -142,7 +143,7 @@ static void meet(int rank, int world, const char *job, const char *init_method) 
     tdm_comm *comm = NULL;
     int32_t x = rank + 1;
     tdm_launch_facts facts = facts_of(rank, world, job);
-    REQUIRE_OK(tdm__rendezvous_shm(&fd, &facts, init_method, 20000));
+    REQUIRE_OK(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000));
     CHECK_OK(tdm__comm_open_shm(&comm, fd, rank, world, tdm_host_default(), 20000, TDM_HEARTBEAT_MS));
     close(fd);
     CHECK_OK(tdm__all_reduce(comm, (tdm_span){&x, 1, TDM_DTYPE_I32}, TDM_REDUCE_SUM));
@@ -193,12 +194,12 @@ TEST(an_inherited_descriptor_wins) {
     tdm_launch_facts facts = facts_of(0, 1, "inherited");
     REQUIRE_OK(tdm__shm_create(&made, tdm_host_default(), 1));
     facts.fd = made;
-    CHECK_OK(tdm__rendezvous_shm(&fd, &facts, NULL, 1000));
+    CHECK_OK(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 1000));
     CHECK(fd >= 0 && fd != made);
     close(fd);
     close(made);
     facts.fd = 999;
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, NULL, 1000), TDM_E_USAGE);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 1000), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "TANDEM_LAUNCH_FD is 999");
 }
 
@@ -219,7 +220,7 @@ TEST(a_stale_socket_is_taken_over) {
 static void refused_host(int rank, int world, const char *job, const char *init_method) {
     int fd;
     tdm_launch_facts facts = facts_of(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, init_method, 20000), TDM_E_COMM);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "give init_method another name");
     CHECK_INT(fd, -1);
 }
@@ -310,7 +311,7 @@ TEST(a_name_cannot_be_taken) {
 static void lonely_host(int rank, int world, const char *job, const char *init_method) {
     int fd;
     tdm_launch_facts facts = facts_of(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, init_method, 300), TDM_E_COMM);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 300), TDM_E_COMM);
     CHECK_TEXT(
         tdm_error_message(),
         "rendezvous at port 29500 of this host: rank 0 waited 300 ms for ranks 1, 3; start all ranks on this host");
@@ -320,14 +321,14 @@ static void lonely_host(int rank, int world, const char *job, const char *init_m
 static void served_guest(int rank, int world, const char *job, const char *init_method) {
     int fd = -1;
     tdm_launch_facts facts = facts_of(rank, world, job);
-    CHECK_OK(tdm__rendezvous_shm(&fd, &facts, init_method, 20000));
+    CHECK_OK(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000));
     close(fd);
 }
 
 static void lonely_guest(int rank, int world, const char *job, const char *init_method) {
     int fd;
     tdm_launch_facts facts = facts_of(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, init_method, 150), TDM_E_COMM);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 150), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "rank 1 waited 150 ms for rank 0; start all ranks on this host");
 }
 
@@ -341,21 +342,21 @@ TEST(whoever_does_not_come) {
 static void patient_host(int rank, int world, const char *job, const char *init_method) {
     int fd = -1;
     tdm_launch_facts facts = facts_of(rank, world, job);
-    CHECK_OK(tdm__rendezvous_shm(&fd, &facts, init_method, 20000));
+    CHECK_OK(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000));
     close(fd);
 }
 
 static void refused_guest(int rank, int world, const char *job, const char *init_method) {
     int fd;
     tdm_launch_facts facts = facts_of(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, init_method, 20000), TDM_E_USAGE);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), world == 3 ? "rank 1 has come twice" : "rank 0 was told of 3 ranks, rank 1 of 4");
 }
 
 static void second_host(int rank, int world, const char *job, const char *init_method) {
     int fd;
     tdm_launch_facts facts = facts_of(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, init_method, 20000), TDM_E_COMM);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "another job is meeting there; give each job its own MASTER_PORT or init_method");
 }
 
@@ -376,7 +377,7 @@ TEST(whoever_must_not_come) {
 static void contradicted_host(int rank, int world, const char *job, const char *init_method) {
     int fd;
     tdm_launch_facts facts = facts_of(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, init_method, 20000), TDM_E_USAGE);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "rank 0 was told of 3 ranks, rank 1 of 4; start all ranks with one number");
 }
 
@@ -387,7 +388,7 @@ static void disappointed_guest(int rank, int world, const char *job, const char 
     int fd = -1;
     tdm_comm *comm;
     tdm_launch_facts facts = facts_of(rank, world, job);
-    REQUIRE_OK(tdm__rendezvous_shm(&fd, &facts, init_method, 20000));
+    REQUIRE_OK(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000));
     REQUIRE(write(came[1], "", 1) == 1);
     CHECK_STATUS(tdm__comm_open_shm(&comm, fd, rank, world, tdm_host_default(), 20000, TDM_HEARTBEAT_MS), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "rank 0 was told of 3 ranks, rank 1 of 4");
@@ -407,27 +408,116 @@ TEST(ranks_of_two_numbers) {
     close(came[1]);
 }
 
+/* ---- a rank that does not come, and one that cannot ---- */
+
+typedef struct lines {
+    int count;
+    char first[400];
+} lines;
+
+static void keep_line(void *user, tdm_log_level level, const char *subsystem, const char *line) {
+    lines *kept = user;
+    CHECK_INT(level, TDM_LOG_WARNING);
+    CHECK_TEXT(subsystem, "comm");
+    if (kept->count++ == 0) snprintf(kept->first, sizeof(kept->first), "%s", line);
+}
+
+static tdm_host talking_host(lines *kept) {
+    tdm_host host = *tdm_host_default();
+    host.log = keep_line;
+    host.log_level = TDM_LOG_WARNING;
+    host.user = kept;
+    return host;
+}
+
+/* Waits for longer than five seconds: then, and not again before a minute, it says for whom. */
+static void reminded(int rank, int world, const char *job, const char *init_method) {
+    int fd;
+    lines kept = {0};
+    tdm_host host = talking_host(&kept);
+    tdm_launch_facts facts = facts_of(rank, world, job);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, &host, init_method, 8000), TDM_E_COMM);
+    CHECK_INT(kept.count, 1);
+    CHECK_HAS(kept.first, "rendezvous at port 29500 of this host: rank ");
+    CHECK_HAS(kept.first, rank == 0 ? "rank 0 has waited " : "rank 1 has waited ");
+    CHECK_HAS(kept.first, rank == 0 ? " s for ranks 1, 2; start all ranks on this host" : " s for rank 0; start all");
+}
+
+static void reminded_in_memory(int rank, int world, const char *job, const char *init_method) {
+    int fd;
+    tdm_comm *comm;
+    lines kept = {0};
+    tdm_host host = talking_host(&kept);
+    tdm_launch_facts facts = facts_of(rank, world, job);
+    REQUIRE_OK(tdm__rendezvous_shm(&fd, &facts, &host, init_method, 20000));
+    CHECK_STATUS(tdm__comm_open_shm(&comm, fd, rank, world, &host, 8000, TDM_HEARTBEAT_MS), TDM_E_COMM);
+    CHECK_INT(kept.count, rank == 0);
+    if (rank == 0) CHECK_HAS(kept.first, " s for rank 2 to join");
+    close(fd);
+}
+
+TEST(whoever_waits_says_for_whom) {
+    pid_t alone[] = {in_child(reminded, 0, 3, "host waits", NULL), in_child(reminded, 1, 2, "guest waits", NULL)};
+    pid_t joined[] = {in_child(reminded_in_memory, 0, 3, "memory", NULL),
+                      in_child(reminded_in_memory, 1, 3, "memory", NULL), in_child(served_guest, 2, 3, "memory", NULL)};
+    for (int i = 0; i < 2; i++) CHECK_INT(end_of(alone[i]), 0);
+    for (int i = 0; i < 3; i++) CHECK_INT(end_of(joined[i]), 0);
+}
+
+static void failing(int rank, int world, const char *job, const char *init_method) {
+    tdm_launch_facts facts = facts_of(rank, world, job);
+    tdm_launch_fail(&facts, init_method, "job.yaml: optimizer.lr wants a number, got 'ten'");
+}
+
+/* Before it has met, or afterwards in the memory. */
+static void told(int rank, int world, const char *job, const char *init_method) {
+    int fd;
+    tdm_comm *comm = NULL;
+    int64_t start = tdm__now_ns();
+    tdm_launch_facts facts = facts_of(rank, world, job);
+    tdm_status status = tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 50000);
+    if (status == TDM_OK) {
+        status = tdm__comm_open_shm(&comm, fd, rank, world, tdm_host_default(), 50000, TDM_HEARTBEAT_MS);
+        close(fd);
+    }
+    CHECK_INT(status, TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), strcmp(job, "host fails") == 0 ? "rank 0 has " : "rank 2 has ");
+    CHECK_HAS(tdm_error_message(), "ed: job.yaml: optimizer.lr wants a number, got 'ten'");
+    CHECK(tdm__ms_since(start) < 25000);
+}
+
+TEST(a_rank_that_has_failed_tells_the_others) {
+    pid_t pid[4];
+    for (int r = 0; r < 4; r++) pid[r] = in_child(r == 2 ? failing : told, r, 4, "guest fails", NULL);
+    for (int r = 0; r < 4; r++) CHECK_INT(end_of(pid[r]), 0);
+    for (int r = 0; r < 4; r++) pid[r] = in_child(r == 0 ? failing : told, r, 4, "host fails", NULL);
+    for (int r = 0; r < 4; r++) CHECK_INT(end_of(pid[r]), 0);
+    /* All of them, as with one configuration for all: nobody waits for anybody for long. */
+    for (int r = 0; r < 4; r++) pid[r] = in_child(failing, r, 4, "all fail", NULL);
+    for (int r = 0; r < 4; r++) CHECK_INT(end_of(pid[r]), 0);
+}
+
 TEST(wrong_meetings) {
     int fd;
     char path[300];
     tdm_launch_facts facts = facts_of(2, 4, "hosts");
     facts.local_rank = 0;
     facts.local_world = 2;
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, NULL, 1000), TDM_E_UNSUPPORTED);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 1000), TDM_E_UNSUPPORTED);
     CHECK_HAS(tdm_error_message(), "the job has 4 ranks, 2 of them on this host");
     facts = facts_of(0, 2000, "many");
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, NULL, 1000), TDM_E_UNSUPPORTED);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 1000), TDM_E_UNSUPPORTED);
     facts = facts_of(2, 2, "rank");
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, NULL, 1000), TDM_E_USAGE);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 1000), TDM_E_USAGE);
     facts = facts_of(0, 2, "time");
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, NULL, 0), TDM_E_USAGE);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 0), TDM_E_USAGE);
     memset(path, 'x', sizeof(path));
     memcpy(path, "file:///", 8);
     path[sizeof(path) - 1] = '\0';
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, path, 1000), TDM_E_USAGE);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), path, 1000), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "wants an absolute path of at most");
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, "file://relative", 1000), TDM_E_USAGE);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, "file:///no/such/folder/x", 1000), TDM_E_COMM);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), "file://relative", 1000), TDM_E_USAGE);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), "file:///no/such/folder/x", 1000), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "No such file or directory");
 }
 
@@ -444,6 +534,8 @@ TEST_MAIN({
     RUN(whoever_does_not_come);
     RUN(whoever_must_not_come);
     RUN(ranks_of_two_numbers);
+    RUN(whoever_waits_says_for_whom);
+    RUN(a_rank_that_has_failed_tells_the_others);
     RUN(wrong_meetings);
     rmdir(folder);
 })

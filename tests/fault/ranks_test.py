@@ -118,6 +118,19 @@ def missing(box):
         box.clean()
 
 
+def failed_before(box):
+    """A rank that fails before it meets the others tells them, whichever it is: nobody waits out the ten minutes."""
+    for world, number in ((2, 1), (3, 0), (4, 2)):
+        at, run_dir = port(box), box.new_dir()
+        envs = [torchrun(rank, world, at) for rank in range(world)]
+        jobs = start(box, world, run_dir, envs, {number: ("optimizer.lr=ten",)})
+        for rank, job in enumerate(jobs):
+            job.end(CONFIG if rank == number else COMM)
+            job.one_error(r"optimizer\.lr wants a number" if rank == number else
+                          r"rank %d has (failed|ended): .*optimizer\.lr wants a number" % number)
+        box.clean()
+
+
 def refused(box, envs, code, *patterns, mode="ddp"):
     jobs = [box.start(*box.arguments(mode, 2, box.new_dir()), env=env) for env in envs]
     for job in jobs:
@@ -239,5 +252,5 @@ def harmless_differences(box):
 
 
 if __name__ == "__main__":
-    fault.main(same_bits, killed, signalled, missing, contradictions, of_another_world, the_same_twice, two_jobs,
+    fault.main(same_bits, killed, signalled, missing, failed_before, contradictions, of_another_world, the_same_twice, two_jobs,
                of_another_mind, harmless_differences)
