@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -208,31 +209,35 @@ void tdm__out_discard(tdm_out_file *file) {
     errno = error;
 }
 
-void tdm__file_sibling(char out[TDM_FILE_SIBLING], const char *name) {
-    snprintf(out, TDM_FILE_SIBLING, "%.64s.tmp-%ld", name, (long)getpid());
+tdm_status tdm__out_open_beside(tdm_out_file *file, char sibling[TDM_FILE_SIBLING], const tdm_file_ops *ops,
+                                const tdm_folder *folder, const char *name) {
+    *file = (tdm_out_file){.fd = -1};
+    snprintf(sibling, TDM_FILE_SIBLING, "%.64s.tmp-%ld", name, (long)getpid());
+    /* Of this name only an earlier process with our number can have left one. */
+    if (ops->unlink(ops->user, folder->fd, sibling) != 0 && errno != ENOENT)
+        return tdm__file_fail("remove the stale", folder, sibling, errno);
+    return tdm__out_open(file, ops, folder, sibling, 0, NULL);
+}
+
+tdm_status tdm__out_replace(tdm_out_file *file, const char *name) {
+    const tdm_file_ops *ops = file->ops;
+    int folder = file->folder->fd;
+    TDM_TRY(tdm__out_finish(file));
+    if (ops->rename(ops->user, folder, file->name, folder, name) == 0) return tdm__folder_sync(ops, file->folder);
+    tdm_status status = tdm__file_fail("replace", file->folder, name, errno);
+    ops->unlink(ops->user, folder, file->name);
+    return status;
 }
 
 tdm_status tdm__file_replace(const tdm_file_ops *ops, const tdm_folder *folder, const char *name, const void *bytes,
                              size_t count) {
-    char temporary[TDM_FILE_SIBLING];
+    char sibling[TDM_FILE_SIBLING];
     tdm_out_file file;
-    tdm__file_sibling(temporary, name);
-    /* Of this name only an earlier process with our number can have left one. */
-    if (ops->unlink(ops->user, folder->fd, temporary) != 0 && errno != ENOENT)
-        return tdm__file_fail("remove the stale", folder, temporary, errno);
-    TDM_TRY(tdm__out_open(&file, ops, folder, temporary, 0, NULL));
+    TDM_TRY(tdm__out_open_beside(&file, sibling, ops, folder, name));
     tdm_status status = tdm__out_write(&file, bytes, count);
-    if (status != TDM_OK) {
-        tdm__out_discard(&file);
-        return status;
-    }
-    TDM_TRY(tdm__out_finish(&file));
-    if (ops->rename(ops->user, folder->fd, temporary, folder->fd, name) != 0) {
-        status = tdm__file_fail("replace", folder, name, errno);
-        ops->unlink(ops->user, folder->fd, temporary);
-        return status;
-    }
-    return tdm__folder_sync(ops, folder);
+    if (status == TDM_OK) return tdm__out_replace(&file, name);
+    tdm__out_discard(&file);
+    return status;
 }
 
 /* Without waiting for who would open the other end of a FIFO. */
@@ -248,18 +253,41 @@ tdm_status tdm__file_keep(int *fd, const tdm_file_ops *ops, const tdm_folder *fo
     return status;
 }
 
-bool tdm__process_lives(long pid) {
+/* /proc/PID/stat behind the name, which may hold anything: " S 1 ..."; "" if it cannot be read. */
+static void read_process(long pid, char out[512]) {
     char path[40], text[512];
-    if (kill((pid_t)pid, 0) != 0 && errno == ESRCH) return false;
     snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return true;
-    ssize_t length = read(fd, text, sizeof(text) - 1);
-    close(fd);
+    ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0) close(fd);
     text[length > 0 ? length : 0] = '\0';
-    /* "7 (name) Z ...", and the name may hold anything. */
-    const char *at = strrchr(text, ')');
-    return at == NULL || at[1] != ' ' || (at[2] != 'Z' && at[2] != 'X');
+    const char *name_end = strrchr(text, ')');
+    snprintf(out, 512, "%s", name_end != NULL ? name_end + 1 : "");
+}
+
+static bool has_ended(const char text[512]) {
+    return text[0] == ' ' && (text[1] == 'Z' || text[1] == 'X');
+}
+
+bool tdm__process_lives(long pid) {
+    char text[512];
+    if (kill((pid_t)pid, 0) != 0 && errno == ESRCH) return false;
+    read_process(pid, text);
+    return !has_ended(text);
+}
+
+bool tdm__process_dies(long pid) {
+    enum { FLAGS = 9, SIGNALS = 31, PF_EXITING = 4 }; /* fields of proc(5), of which the state is the third */
+    char text[512], *rest;
+    read_process(pid, text);
+    if (has_ended(text)) return true;
+    unsigned long flags = 0, signals = 0;
+    char *word = strtok_r(text, " ", &rest);
+    for (int field = 3; word != NULL; field++, word = strtok_r(NULL, " ", &rest)) {
+        if (field == FLAGS) flags = strtoul(word, NULL, 10);
+        if (field == SIGNALS) signals = strtoul(word, NULL, 10);
+    }
+    return (flags & PF_EXITING) != 0 || (signals >> (SIGKILL - 1) & 1) != 0;
 }
 
 /* ---- folders ---- */

@@ -65,13 +65,15 @@ tdm_status tdm__out_finish(tdm_out_file *file);
 /* Close and remove what is there, after a failure. Nothing if the file is not open. */
 void tdm__out_discard(tdm_out_file *file);
 
-/* The whole of a small file, replacing what is there in one step: temporary sibling, fsync, rename, fsync of the
- * folder. */
+/* A file that is to take the place of `name`, in one step: a temporary sibling, whose name lives as long as the file;
+ * then fsync, rename, fsync of the folder. `name` has at most 64 bytes. */
+enum { TDM_FILE_SIBLING = 96 };
+tdm_status tdm__out_open_beside(tdm_out_file *file, char sibling[TDM_FILE_SIBLING], const tdm_file_ops *ops,
+                                const tdm_folder *folder, const char *name);
+tdm_status tdm__out_replace(tdm_out_file *file, const char *name);
+/* The whole of a small file in that way. */
 tdm_status tdm__file_replace(const tdm_file_ops *ops, const tdm_folder *folder, const char *name, const void *bytes,
                              size_t count);
-/* The name of the temporary sibling; `name` has at most 64 bytes. */
-enum { TDM_FILE_SIBLING = 96 };
-void tdm__file_sibling(char out[TDM_FILE_SIBLING], const char *name);
 
 /* A regular file that is read and changed in place, made if it is not there. Writes go to its end. */
 tdm_status tdm__file_keep(int *fd, const tdm_file_ops *ops, const tdm_folder *folder, const char *name);
@@ -79,6 +81,8 @@ tdm_status tdm__file_keep(int *fd, const tdm_file_ops *ops, const tdm_folder *fo
 /* Does the process live that a temporary name has the number of? One that has ended, but that nobody has waited for (in
  * a container whose first process does not), is dead. */
 bool tdm__process_lives(long pid);
+/* Is it about to end, whatever it does: killed by SIGKILL, or already ending? */
+bool tdm__process_dies(long pid);
 
 /* ---- folders ---- */
 

@@ -335,6 +335,43 @@ bool tdm__json_number(tdm_json *json, double *out) {
     return true;
 }
 
+static bool literal(tdm_json *json, const char *word) {
+    for (const char *c = word; *c != '\0'; c++) {
+        if (take(json) != *c) return tdm__json_fail(json, "wants %s", word);
+    }
+    return true;
+}
+
+/* As deep as max_depth lets objects and lists be. */
+bool tdm__json_skip(tdm_json *json) {
+    size_t length;
+    double number;
+    switch (after_space(json)) {
+    case '"':
+        return tdm__json_string(json, NULL, SIZE_MAX, &length);
+    case '{':
+        if (!tdm__json_object(json)) return false;
+        while (tdm__json_key(json, NULL, SIZE_MAX, &length)) {
+            if (!tdm__json_skip(json)) return false;
+        }
+        return !json->failed;
+    case '[':
+        if (!tdm__json_array(json)) return false;
+        while (tdm__json_item(json)) {
+            if (!tdm__json_skip(json)) return false;
+        }
+        return !json->failed;
+    case 't':
+        return literal(json, "true");
+    case 'f':
+        return literal(json, "false");
+    case 'n':
+        return literal(json, "null");
+    default:
+        return tdm__json_number(json, &number);
+    }
+}
+
 bool tdm__json_end(tdm_json *json) {
     int c = after_space(json);
     if (json->failed) return false;

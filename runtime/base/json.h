@@ -44,7 +44,8 @@ bool tdm__json_string(tdm_json *json, char *out, size_t capacity, size_t *length
 bool tdm__json_natural(tdm_json *json, uint64_t *out); /* digits alone, at most 19 */
 bool tdm__json_integer(tdm_json *json, int64_t *out);  /* with an optional minus */
 bool tdm__json_number(tdm_json *json, double *out);
-bool tdm__json_end(tdm_json *json); /* nothing but white space is left */
+bool tdm__json_skip(tdm_json *json); /* any value, checked and passed over */
+bool tdm__json_end(tdm_json *json);  /* nothing but white space is left */
 
 /* The caller's own fault in the same manner: marks the reader failed, with a clause and the offset. */
 bool tdm__json_fail(tdm_json *json, const char *format, ...) TDM_PRINTF(2, 3);

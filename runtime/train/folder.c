@@ -1,23 +1,23 @@
 /* The run directory: what config was given, what happens step by step, how it ended. Written by rank 0 alone; one job
  * at a time, held by a lock on the folder. */
 #include <dirent.h>
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
+#include "runtime/train/metrics.h"
 #include "runtime/train/run.h"
 
 struct tdm_run_folder {
     tdm_folder dir;
-    int metrics, lock; /* descriptors */
+    int lock; /* descriptor */
+    tdm_metrics metrics;
+    bool status_failing, summary_failing;
     int64_t status_ns;
 };
 
@@ -29,43 +29,32 @@ const tdm_folder *tdm__folder_dir(const tdm_run *run) {
 
 /* ---- files ---- */
 
-static tdm_status write_all(int fd, const char *path, const char *bytes, size_t count) {
-    while (count > 0) {
-        ssize_t n = write(fd, bytes, count);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) TDM_FAIL(TDM_E_IO, "cannot write '%s': %s", path, strerror(errno));
-        bytes += n;
-        count -= (size_t)n;
-    }
-    return TDM_OK;
-}
-
 static tdm_status replace_file(tdm_run *run, const char *name, const char *text, size_t count) {
     return tdm__file_replace(&tdm__file_system, &run->folder->dir, name, text, count);
 }
 
-static tdm_status replace_with(tdm_run *run, const char *name, tdm_text *text) {
-    tdm_status status = TDM_OK;
-    if (text->failed)
-        status = tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "out of memory while writing %s", name);
-    else
-        status = replace_file(run, name, text->data != NULL ? text->data : "", text->length);
+/* What the training can do without: a failure of the storage is told once, until it is there again. */
+static tdm_status replace_second(tdm_run *run, const char *name, tdm_text *text, bool *failing) {
+    tdm_error record;
+    tdm_status status;
+    if (text->failed) {
+        tdm__text_deinit(text);
+        TDM_FAIL(TDM_E_MEMORY, "out of memory while writing %s", name);
+    }
+    tdm__error_save(&record);
+    status = replace_file(run, name, text->data, text->length);
     tdm__text_deinit(text);
-    return status;
-}
-
-static tdm_status lock_folder(tdm_run *run) {
-    TDM_TRY(tdm__file_keep(&run->folder->lock, &tdm__file_system, &run->folder->dir, ".lock"));
-    if (flock(run->folder->lock, LOCK_EX | LOCK_NB) != 0)
-        TDM_FAIL(TDM_E_IO, "run directory '%s' is in use by another job; wait for it, or give --run-dir another folder",
-                 run->folder->dir.path);
+    if (status != TDM_OK && status != TDM_E_IO) return status;
+    if (status != TDM_OK && !*failing) TDM_WARN(run->host, "run", "%s; the training goes on", tdm_error_message());
+    *failing = status != TDM_OK;
+    (void)tdm__error_restore(&record, NULL);
     return TDM_OK;
 }
 
 /* The process number in the name of a file of ours that was about to replace another; 0: it is none. */
 static long pid_of(const char *name) {
     static const char *const ours[] = {"config.input.yaml", "config.resolved.yaml", "status.json", "summary.json",
-                                       "env.json",          "report.html"};
+                                       "env.json",          "report.html",          TDM_METRICS};
     char again[64];
     for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
         size_t length = strlen(ours[i]);
@@ -96,20 +85,20 @@ tdm_status tdm__run_folder_open(tdm_run *run) {
     const char *dir = run->job->run.dir;
     if (dir == NULL || run->rank != 0) return TDM_OK;
     TDM_TRY(tdm__arena_new(&run->arena, &run->folder, 1, sizeof(*run->folder)));
-    run->folder->dir.fd = run->folder->metrics = run->folder->lock = -1;
+    run->folder->dir.fd = run->folder->metrics.fd = run->folder->lock = -1;
     TDM_TRY(tdm__folder_make(run->host, &tdm__file_system, dir));
     TDM_TRY(tdm__folder_open(&run->folder->dir, &run->arena, NULL, dir, TDM_E_IO));
-    TDM_TRY(lock_folder(run));
+    TDM_TRY(tdm__folder_lock(&run->folder->lock, &run->folder->dir));
     TDM_TRY(reap(run));
     const char *input = run->options.config_input, *yaml = run->options.config_yaml;
     if (input != NULL) TDM_TRY(replace_file(run, "config.input.yaml", input, strlen(input)));
     if (yaml != NULL) TDM_TRY(replace_file(run, "config.resolved.yaml", yaml, strlen(yaml)));
-    return tdm__file_keep(&run->folder->metrics, &tdm__file_system, &run->folder->dir, "metrics.jsonl");
+    return tdm__metrics_open(&run->folder->metrics, run->host, &tdm__file_system, &run->folder->dir);
 }
 
 void tdm__run_folder_close(tdm_run *run) {
     if (run->folder == NULL) return;
-    if (run->folder->metrics >= 0) close(run->folder->metrics);
+    tdm__metrics_close(&run->folder->metrics);
     if (run->folder->lock >= 0) close(run->folder->lock);
     tdm__folder_close(&run->folder->dir);
     run->folder = NULL; /* its memory is the run's arena */
@@ -117,51 +106,8 @@ void tdm__run_folder_close(tdm_run *run) {
 
 /* ---- metrics.jsonl ---- */
 
-static int64_t step_of_line(const char *line, size_t length) {
-    static const char key[] = "\"step\":";
-    for (size_t i = 0; i + sizeof(key) <= length; i++) {
-        if (memcmp(line + i, key, sizeof(key) - 1) != 0) continue;
-        int64_t step = 0;
-        for (i += sizeof(key) - 1; i < length && line[i] >= '0' && line[i] <= '9' && step < INT64_MAX / 20; i++)
-            step = step * 10 + (line[i] - '0');
-        return step;
-    }
-    return INT64_MAX;
-}
-
-static bool is_eval_line(const char *line, size_t length) {
-    static const char start[] = "{\"kind\":\"eval\"";
-    return length >= sizeof(start) - 1 && memcmp(line, start, sizeof(start) - 1) == 0;
-}
-
-/* Where the lines of what is still to come begin: later steps, an evaluation that is due, a torn last line. */
-static size_t end_of_past(const tdm_run *run, const char *text, size_t length) {
-    size_t at = 0;
-    while (at < length) {
-        const char *newline = memchr(text + at, '\n', length - at);
-        if (newline == NULL) break;
-        size_t bytes = (size_t)(newline - text) - at;
-        int64_t step = step_of_line(text + at, bytes);
-        if (step > run->step || (step == run->step && run->eval_due && is_eval_line(text + at, bytes))) break;
-        at += bytes + 1;
-    }
-    return at;
-}
-
 tdm_status tdm__folder_rewind(tdm_run *run) {
-    if (run->folder == NULL) return TDM_OK;
-    struct stat info;
-    if (fstat(run->folder->metrics, &info) != 0) TDM_FAIL(TDM_E_IO, "metrics.jsonl: %s", strerror(errno));
-    if (info.st_size == 0) return TDM_OK;
-    char *text = NULL;
-    TDM_TRY(tdm__new(run->host, &text, (size_t)info.st_size, 1, "metrics.jsonl"));
-    tdm_status status = TDM_OK;
-    ssize_t got = pread(run->folder->metrics, text, (size_t)info.st_size, 0);
-    size_t keep = got > 0 ? end_of_past(run, text, (size_t)got) : 0;
-    if (got < 0 || ftruncate(run->folder->metrics, (off_t)keep) != 0)
-        status = tdm__fail(TDM_E_IO, __FILE__, __LINE__, NULL, "metrics.jsonl: %s", strerror(errno));
-    tdm__delete(run->host, text);
-    return status;
+    return run->folder != NULL ? tdm__metrics_rewind(&run->folder->metrics, run->step, run->eval_due) : TDM_OK;
 }
 
 static void add_phases(tdm_text *text, const tdm_tally *tally) {
@@ -187,16 +133,6 @@ static double rate(const tdm_tally *tally) {
     return tally->steps > 0 && ms > 0 ? (double)tally->samples * 1000.0 / ms : NAN;
 }
 
-static tdm_status append_line(tdm_run *run, tdm_text *text) {
-    tdm_status status = TDM_OK;
-    if (text->failed)
-        status = tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "out of memory while writing metrics.jsonl");
-    else
-        status = write_all(run->folder->metrics, "metrics.jsonl", text->data, text->length);
-    tdm__text_deinit(text);
-    return status;
-}
-
 tdm_status tdm__folder_train_line(tdm_run *run, const tdm_step_result *result, double lr) {
     if (run->folder == NULL) return TDM_OK;
     int64_t epoch = run->step_in_epoch == 0 && run->epoch > 0 ? run->epoch - 1 : run->epoch; /* of the step just done */
@@ -215,7 +151,7 @@ tdm_status tdm__folder_train_line(tdm_run *run, const tdm_step_result *result, d
                      rate(&run->since_log));
     add_phases(&text, &run->since_log);
     tdm__text_puts(&text, "}\n");
-    return append_line(run, &text);
+    return tdm__metrics_add(&run->folder->metrics, &text);
 }
 
 tdm_status tdm__folder_eval_line(tdm_run *run) {
@@ -227,7 +163,7 @@ tdm_status tdm__folder_eval_line(tdm_run *run) {
     tdm__text_puts(&text, ",\"accuracy\":");
     tdm__text_json_number(&text, run->accuracy);
     tdm__text_puts(&text, "}\n");
-    return append_line(run, &text);
+    return tdm__metrics_add(&run->folder->metrics, &text);
 }
 
 /* ---- status.json, summary.json ---- */
@@ -251,7 +187,7 @@ tdm_status tdm__folder_status(tdm_run *run, const char *state, tdm_status code, 
                                  : code == TDM_E_STOPPED ? "stopped on request"
                                                          : tdm_error_message());
     tdm__text_puts(&text, "}\n");
-    return replace_with(run, "status.json", &text);
+    return replace_second(run, "status.json", &text, &run->folder->status_failing);
 }
 
 tdm_status tdm__folder_summary(tdm_run *run, const char *reason, const int64_t *peak_bytes, int count) {
@@ -286,5 +222,5 @@ tdm_status tdm__folder_summary(tdm_run *run, const char *reason, const int64_t *
     add_phases(&text, tally);
     tdm__text_printf(&text, ",\"bytes_moved_per_step\":%lld,\"params_xxh3\":\"%s\",\"exit_reason\":\"%s\"}\n",
                      (long long)(tally->steps > 0 ? tally->bytes_moved / tally->steps : 0), hash_text, reason);
-    return replace_with(run, "summary.json", &text);
+    return replace_second(run, "summary.json", &text, &run->folder->summary_failing);
 }

@@ -66,6 +66,7 @@ struct tdm_run {
     int64_t warmup_steps; /* not counted in since_start */
     double seconds;       /* spent training, of this process */
     int64_t opened_ns, collected_ns, logged_ns, eval_ns, save_ns;
+    int64_t unsaved;             /* checkpoints that failed since the last that did not */
     int64_t failed_step;         /* whose work failed: nothing can be said of what the replicas hold; 0: none */
     bool runs_ahead;             /* on all ranks: a step may be submitted before the one before it is told */
     bool eval_waits, save_waits; /* due as soon as no step is under way */
@@ -122,8 +123,11 @@ tdm_status tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replic
 
 /* ---- the run directory ---- */
 tdm_status tdm__run_folder_open(tdm_run *run); /* config files, lock; nothing without job.run.dir or on other ranks */
-/* After a resume: lines of steps that are still to come are dropped. */
+/* After a resume: lines of steps that are still to come are taken out of metrics.jsonl. */
 tdm_status tdm__folder_rewind(tdm_run *run);
+/* Takes the lock of a run directory for this process, into *fd. A job that was killed may take a while to be gone: who
+ * comes right behind it waits. TDM_E_IO names who holds it. */
+tdm_status tdm__folder_lock(int *fd, const tdm_folder *dir);
 tdm_status tdm__folder_train_line(tdm_run *run, const tdm_step_result *result, double lr);
 tdm_status tdm__folder_eval_line(tdm_run *run);
 /* status.json; at most every 5 s unless forced. */

@@ -229,11 +229,34 @@ static tdm_status evaluate_now(tdm_run *run) {
     return TDM_OK;
 }
 
-static tdm_status save_now(tdm_run *run) {
+/* Storage that fails in the middle of the training ends it not: the next interval tries again. */
+static tdm_status save_or_go_on(tdm_run *run, const tdm_folder *dir, bool last, bool *saved) {
+    tdm_error record;
+    tdm__error_save(&record);
+    tdm_status status = tdm__run_save(run, dir, TDM_CHECKPOINTS, run->job->checkpoint.keep_last);
+    *saved = status == TDM_OK;
+    if (status == TDM_E_IO && !last) {
+        run->unsaved++;
+        TDM_WARN(run->host, "checkpoint", "%s; the training goes on, and the next interval tries again",
+                 tdm_error_message());
+        (void)tdm__error_restore(&record, NULL);
+        return TDM_OK;
+    }
+    if (*saved && run->unsaved > 0) {
+        TDM_WARN(run->host, "checkpoint", "the checkpoint of step %lld is saved; %lld before it could not be",
+                 (long long)run->step, (long long)run->unsaved);
+        run->unsaved = 0;
+    }
+    return status;
+}
+
+/* The last one, of a run that ends or stops, must succeed. */
+static tdm_status save_now(tdm_run *run, bool last) {
     const tdm_folder *dir = tdm__folder_dir(run);
-    if (run->rank == 0 && dir != NULL)
-        TDM_TRY(tdm__run_save(run, dir, TDM_CHECKPOINTS, run->job->checkpoint.keep_last));
+    bool saved = true;
+    if (dir != NULL) TDM_TRY(save_or_go_on(run, dir, last, &saved));
     if (run->comm != NULL) TDM_TRY(tdm__barrier(run->comm));
+    if (!saved) return TDM_OK;
     run->saved_at = run->step;
     if (dir == NULL) return TDM_OK;
     const char *path = NULL;
@@ -266,7 +289,7 @@ static tdm_status between_steps(tdm_run *run, bool last) {
     run->save_waits = run->save_waits || due || last;
     if (!is_under_way(run)) {
         if (run->eval_waits) TDM_TRY(evaluate_now(run));
-        if (run->save_waits) TDM_TRY(save_now(run));
+        if (run->save_waits) TDM_TRY(save_now(run, last));
         run->eval_waits = run->save_waits = false;
     }
     return tdm__folder_status(run, "running", TDM_OK, false);
@@ -306,7 +329,7 @@ static tdm_status finish(tdm_run *run, bool stopped) {
  * The checkpoint says so, and whoever goes on makes it first. What is logged is what a run without a stop would log. */
 static tdm_status stop_here(tdm_run *run) {
     run->eval_due = run->eval != NULL && is_due_after(run, &run->job->eval.every, run->step);
-    return save_now(run);
+    return save_now(run, true);
 }
 
 static tdm_status loop(tdm_run *run, bool *stopped) {

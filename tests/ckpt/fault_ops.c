@@ -8,20 +8,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void tear_file(const char *path, int how) {
+static void tear_file(const char *path, int how, off_t durable) {
     struct stat about;
     static const char zeroes[4096];
-    if (stat(path, &about) != 0) return;
+    if (stat(path, &about) != 0 || about.st_size < durable) return;
     if (how == TEAR_GONE) {
         unlink(path);
         return;
     }
-    FILE *file = fopen(path, "r+b");
+    FILE *file = fopen(path, "r+be");
     if (file == NULL) return;
     int failed = 0;
-    if (how == TEAR_EMPTY) failed = ftruncate(fileno(file), 0);
-    if (how == TEAR_HALF) failed = ftruncate(fileno(file), about.st_size / 2);
-    for (off_t at = 0; how == TEAR_ZEROES && at < about.st_size; at += 4096)
+    if (how == TEAR_EMPTY) failed = ftruncate(fileno(file), durable);
+    if (how == TEAR_HALF) failed = ftruncate(fileno(file), durable + (about.st_size - durable) / 2);
+    if (fseeko(file, durable, SEEK_SET) != 0) abort();
+    for (off_t at = durable; how == TEAR_ZEROES && at < about.st_size; at += 4096)
         fwrite(zeroes, 1, about.st_size - at < 4096 ? (size_t)(about.st_size - at) : 4096, file);
     if (fclose(file) != 0 || failed != 0) abort();
 }
@@ -29,10 +30,9 @@ static void tear_file(const char *path, int how) {
 static void lose_power(fault_ops *f) {
     f->dead = true;
     for (int i = 0; i < f->count && f->tear != TEAR_NONE; i++) {
-        if (f->file[i].dirty)
-            tear_file(f->file[i].path, f->tear);
-        else if (f->file[i].unlinked)
-            tear_file(f->file[i].path, TEAR_GONE);
+        bool lost = f->file[i].unlinked && (!f->file[i].dirty || f->tear == TEAR_GONE);
+        int how = lost ? TEAR_GONE : f->tear == TEAR_GONE ? TEAR_EMPTY : f->tear;
+        if (lost || f->file[i].dirty) tear_file(f->file[i].path, how, f->file[i].durable);
     }
 }
 
@@ -80,14 +80,17 @@ static const char *join(char out[512], int folder, const char *name) {
 
 static int fault_open(void *user, int folder, const char *name, int flags, mode_t mode) {
     fault_ops *f = user;
+    struct stat about;
     if (fails(f, "open")) return -1;
+    bool is_new = fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) != 0;
     int fd = tdm__file_system.open(NULL, folder, name, flags, mode);
     if (fd < 0) return fd;
     if (f->count == FAULT_FILES) abort();
     join(f->file[f->count].path, folder, name);
     f->file[f->count].fd = fd;
     f->file[f->count].dirty = false;
-    f->file[f->count].unlinked = (flags & O_CREAT) != 0;
+    f->file[f->count].durable = is_new ? 0 : about.st_size;
+    f->file[f->count].unlinked = is_new;
     f->count++;
     return fd;
 }
@@ -133,8 +136,10 @@ static int fault_fsync(void *user, int fd) {
     fault_ops *f = user;
     struct stat about;
     if (fails(f, "fsync")) return -1;
-    if (fstat(fd, &about) == 0 && S_ISDIR(about.st_mode)) return sync_folder(f, fd);
+    if (fstat(fd, &about) != 0) abort();
+    if (S_ISDIR(about.st_mode)) return sync_folder(f, fd);
     f->file[find_fd(f, fd)].dirty = false;
+    f->file[find_fd(f, fd)].durable = about.st_size;
     return 0;
 }
 

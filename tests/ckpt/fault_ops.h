@@ -25,7 +25,8 @@ typedef struct fault_ops {
     struct {
         char path[512];
         int fd;               /* -1 when closed */
-        bool dirty, unlinked; /* bytes, or name, not durable */
+        off_t durable;        /* bytes from its start on */
+        bool dirty, unlinked; /* bytes behind those, or name, not durable */
     } file[FAULT_FILES];
 } fault_ops;
 
