@@ -9,6 +9,10 @@ import fault
 from fault import OK, Failed, eventually, want
 
 
+# No checkpoint until far behind the golden end.
+END_LATER = ("train.steps=100000", "checkpoint.every=100000 steps")
+
+
 def kill_rank(job, number):
     """SIGKILL to a rank. Its pid, or None if that came too late."""
     pid = job.rank(number)
@@ -164,6 +168,28 @@ def the_parent(box):
     box.note("parent killed: all ranks gone in %d of %d; %s", n, n, fault.percentiles(took))
 
 
+def run_again_at_once(box):
+    """The launcher killed, and the same command given again without waiting for anything: the ranks of the first still
+    live for a moment, and hold the run directory."""
+    n = box.trials(6, 300)
+    for trial in range(n):
+        mode, world = (("single", 1), ("ddp", 2), ("ddp", 3))[trial % 3]
+        run_dir = box.new_dir()
+        job = box.train(mode, world, run_dir, *END_LATER)
+        job.writes(box.random.randrange(1, 40))
+        job.send(job.pid, signal.SIGKILL)
+        again = box.train(mode, world, run_dir, "checkpoint.every=100000 steps")
+        try:
+            again.end(OK, fault.RUN_SECONDS)
+            job.end(137)
+            params = fault.summary(run_dir)["params_xxh3"]
+            want(params == box.golden(mode, world, "checkpoint.every=100000 steps")[0], "other bits")
+        except Failed as why:
+            raise Failed("trial %d, %s over %d: %s" % (trial, mode, world, why))
+        box.clean()
+    box.note("killed and begun again at once: %d of %d", n, n)
+
+
 def one_process(box):
     """single and dp: nothing of the process is left, and it goes on."""
     n = box.trials(3, 100)
@@ -213,4 +239,5 @@ def any_signal(box):
 
 
 if __name__ == "__main__":
-    fault.main(at_random, as_it_starts, between_steps, in_a_save, at_the_end, the_parent, one_process, twice, any_signal)
+    fault.main(at_random, as_it_starts, between_steps, in_a_save, at_the_end, the_parent, run_again_at_once,
+               one_process, twice, any_signal)

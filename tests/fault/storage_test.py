@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Full, read-only, failing and vanishing storage: status 10 with a sentence, earlier checkpoints whole, nothing half
 done left, and the run goes on when there is room again."""
+import contextlib
 import os
+import re
 import resource
 import shutil
 import signal
@@ -55,10 +57,11 @@ CALLS = {"fsync": ("EIO", 24), "fallocate": ("ENOSPC", 8), "pwrite64": ("ENOSPC"
 
 
 def failing_calls(box):
-    """F57: the n-th call of a kind fails, once. Whatever it was for, the run ends with 10, or it did not matter."""
+    """F57: the n-th call of a kind fails, once. Whatever it was for, the run ends with 10, or goes on: then it is told,
+    or did not matter."""
     if not fault.can_trace():
         raise Skipped("processes cannot be traced")
-    count, failed = 0, 0
+    count, failed, told = 0, 0, 0
     for call, (error, most) in CALLS.items():
         numbers = range(1, most + 1) if box.options.long else box.random.sample(range(1, most + 1), 2)
         for n in sorted(numbers):
@@ -73,14 +76,84 @@ def failing_calls(box):
                     job.told(r"error: .*(Input/output error|No space left on device|could not be written)")
                 else:
                     want(not job.errors(), "code 0, but an error is told:\n%s", job.tail())
+                    told += len(re.findall(r"warning: .*(Input/output error|No space left on device)", job.err())) == 1
                 box.verify(run_dir)
                 nothing_half_done(run_dir)
                 box.resumes("single", 1, run_dir)
             except Failed as why:
                 raise Failed("%s number %d fails with %s: %s" % (call, n, error, why))
             box.clean()
-    want(failed > 0, "no failing call mattered")
-    box.note("failing calls: %d, of which %d ended the run with 10", count, failed)
+    want(failed + told > 0, "no failing call mattered")
+    box.note("failing calls: %d, of which %d ended the run with 10, %d were told", count, failed, told)
+
+
+LONG = ("train.steps=1000000", "checkpoint.every=200 steps", "eval.every=500000 steps")
+
+
+@contextlib.contextmanager
+def filled_while_it_trains(box, mode, world, size):
+    """A job on a disk that has no byte left since its 450th line: (job, run directory, what makes room again)."""
+    with fault.small_disk(box, size) as disk:
+        run_dir, filler = os.path.join(disk, "run"), os.path.join(disk, "filler")
+        job = box.train(mode, world, run_dir, *LONG)
+        job.writes(450)
+        everybody = [job.pid, *job.ranks().values()]
+        for pid in everybody:
+            job.send(pid, signal.SIGSTOP)
+        with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as f:
+            while True:
+                f.write(bytes(4096))
+        for pid in reversed(everybody):
+            job.send(pid, signal.SIGCONT)
+        yield job, run_dir, lambda: os.unlink(filler)
+
+
+def wait_for(job, pattern):
+    eventually(lambda: re.search(pattern, job.err()) or job.has_ended(), fault.RUN_SECONDS, "no '%s'" % pattern)
+    job.told(pattern)
+
+
+def full_for_a_while(box):
+    """No room for metrics and checkpoints, then room again: the training goes on, nothing is lost, each outage of the
+    metrics is told once, and the end is as if the disk had never been full."""
+    for mode, world in (("single", 1), ("ddp", 2)):
+        with filled_while_it_trains(box, mode, world, 1 << 20) as (job, run_dir, make_room):
+            wait_for(job, r"cannot write %s/metrics\.jsonl: No space left on device.*the training goes on" % run_dir)
+            wait_for(job, r"the checkpoint of step \d+ is not saved: .*No space left on device.*tries again")
+            make_room()
+            wait_for(job, r"%s/metrics\.jsonl is written again; no line is lost" % run_dir)
+            wait_for(job, r"the checkpoint of step \d+ is saved; \d+ before it could not be")
+            job.send(job.pid, signal.SIGTERM)
+            job.end(STOPPED, fault.RUN_SECONDS)
+            want(len(re.findall(r"cannot write .*metrics", job.err())) == 1, "told more than once:\n%s", job.tail())
+            want(not job.errors(), "an error is told:\n%s", job.tail())
+            steps = [line["step"] for line in fault.metrics(run_dir)]
+            want(steps == list(range(1, len(steps) + 1)), "lines are missing or out of order")
+            want(fault.steps_of(run_dir)[-1] == len(steps), "the last checkpoint is not of the last line")
+            job.nobody_left()
+            box.verify(run_dir)
+            nothing_half_done(run_dir)
+        box.clean()
+
+
+def full_at_the_end(box):
+    """A job that is stopped while the disk is full: 10, for its last state is not saved, and it goes on when there is
+    room again."""
+    for mode, world in (("single", 1), ("ddp", 2)):
+        with filled_while_it_trains(box, mode, world, 1 << 20) as (job, run_dir, make_room):
+            wait_for(job, r"the checkpoint of step \d+ is not saved: .*No space left on device.*tries again")
+            job.send(job.pid, signal.SIGTERM)
+            job.end(IO, fault.RUN_SECONDS)
+            job.one_error(r"the checkpoint of step \d+ is not saved: .*No space left on device")
+            box.left_clean(job, run_dir)
+            make_room()
+            steps = box.verify(run_dir)
+            want(steps > 0, "the checkpoints from before are gone")
+            last = fault.steps_of(run_dir)[-1]
+            box.run(OK, *box.arguments(mode, world, run_dir, *LONG[1:], "train.steps=%d" % (last + 10)))
+            steps = [line["step"] for line in fault.metrics(run_dir) if line["kind"] == "train"]
+            want(steps == list(range(1, last + 11)), "lines are missing or out of order")
+        box.clean()
 
 
 def read_only(box):
@@ -230,5 +303,5 @@ def nobody_reads(box):
 
 
 if __name__ == "__main__":
-    fault.main(full_disk, failing_calls, read_only, turned_read_only, no_such_place, vanishing, in_use, file_size_limit,
-               without_standard_streams, nobody_reads)
+    fault.main(full_disk, failing_calls, full_for_a_while, full_at_the_end, read_only, turned_read_only, no_such_place,
+               vanishing, in_use, file_size_limit, without_standard_streams, nobody_reads)
