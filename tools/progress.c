@@ -77,8 +77,6 @@ static void show_bar(progress *p, const tdm_event *event, int64_t done, int64_t 
     if (room > 40) room = 40;
     draw_bar(blocks, sizeof blocks, (double)done / (double)total, room < 0 ? 0 : room);
     char *whole = text_format("%s%s%s", head, blocks, tail);
-    int width = term_width(stderr) - 1; /* a narrow terminal gets the beginning: a bar of two lines cannot be redrawn */
-    if ((int)strlen(whole) > width) whole[width] = 0;
     term_bar(whole);
     free(whole);
     free(head);

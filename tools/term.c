@@ -67,6 +67,16 @@ static void write_line(const char *text, size_t bytes) {
     }
 }
 
+/* Takes the bar away, wherever on the screen it is by now. */
+static const char clear_bar[] = "\r\033[J";
+
+/* The bar in the width that there is now, without a fold. The cursor stays at its beginning: a terminal that is made
+ * narrower folds the bar, the cursor moves along with the beginning, and clear_bar takes all of it from there. */
+static char *draw_bar(void) {
+    if (!bar[0]) return text_copy("");
+    return text_format("\033[?7l%.*s\033[?7h\r", term_width(stderr) - 1, bar);
+}
+
 void term_line(const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -75,32 +85,42 @@ void term_line(const char *format, ...) {
     va_end(args);
     if (length < 0) return;
     pthread_mutex_lock(&lock);
-    char *whole = text_format("%s%s\n%s", term_is_terminal(stderr) ? "\r\033[K" : "", text, bar);
+    char *drawn = draw_bar();
+    char *whole = text_format("%s%s\n%s", term_is_terminal(stderr) ? clear_bar : "", text, drawn);
     write_line(whole, strlen(whole));
     pthread_mutex_unlock(&lock);
     free(whole);
+    free(drawn);
     free(text);
 }
 
 void term_bar(const char *text) {
     pthread_mutex_lock(&lock);
     snprintf(bar, sizeof bar, "%s", text);
-    char *whole = text_format("\r%s\033[K", bar);
+    char *drawn = draw_bar();
+    char *whole = text_format("%s%s", clear_bar, drawn);
     write_line(whole, strlen(whole));
     pthread_mutex_unlock(&lock);
     free(whole);
+    free(drawn);
 }
 
 void term_bar_keep(void) {
     pthread_mutex_lock(&lock);
-    if (bar[0]) write_line("\n", 1);
+    if (bar[0]) {
+        char *drawn = draw_bar();
+        char *whole = text_format("%s%s\n", clear_bar, drawn);
+        write_line(whole, strlen(whole));
+        free(whole);
+        free(drawn);
+    }
     bar[0] = 0;
     pthread_mutex_unlock(&lock);
 }
 
 void term_bar_clear(void) {
     pthread_mutex_lock(&lock);
-    if (bar[0]) write_line("\r\033[K", 4);
+    if (bar[0]) write_line(clear_bar, sizeof clear_bar - 1);
     bar[0] = 0;
     pthread_mutex_unlock(&lock);
 }
