@@ -86,8 +86,8 @@ static tdm_status read_file(const tdm_host *host, const char *path, char **out, 
         ssize_t got = read(fd, *out + used, room - used);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0)
-            status = tdm__fail(TDM_E_CONFIG, __FILE__, __LINE__, NULL, "%s: cannot be read: %s%s", path, strerror(errno),
-                               errno == EISDIR ? "; name the YAML file in it" : "");
+            status = tdm__fail(TDM_E_CONFIG, __FILE__, __LINE__, NULL, "%s: cannot be read: %s%s", path,
+                               strerror(errno), errno == EISDIR ? "; name the YAML file in it" : "");
         if (got <= 0) break;
         used += (size_t)got;
     }

@@ -16,8 +16,8 @@ int term_width(FILE *stream); /* columns: the terminal's, COLUMNS, or 80 */
 
 /* A whole line on stderr, from any thread; a bar that is being shown moves down. */
 void term_line(const char *format, ...) TDM_PRINTF(1, 2);
-/* Shows `text` as the bar, in place of the last one; a narrow terminal gets the beginning. term_bar_keep leaves it there and starts a new line;
- * term_bar_clear takes it away. */
+/* Shows `text` as the bar, in place of the last one; a narrow terminal gets the beginning. term_bar_keep leaves it
+ * there and starts a new line; term_bar_clear takes it away. */
 void term_bar(const char *text);
 void term_bar_keep(void);
 void term_bar_clear(void);
