@@ -189,7 +189,9 @@ static void add_transform(writer *to, const tdm_section *section) {
 
 /* `kind`, `kind: main argument` or `kind: {keys}` for every kind. */
 static void add_layers(writer *to) {
-    tdm__text_puts(to->out, "{\"type\": \"array\", \"minItems\": 1, \"items\": {\"anyOf\": [\n{\"enum\": [");
+    tdm__text_puts(to->out, "{\"description\": ");
+    add_string(to, to->chinese ? "各层的列表" : "the list of layers");
+    tdm__text_puts(to->out, ", \"type\": \"array\", \"minItems\": 1, \"items\": {\"anyOf\": [\n{\"enum\": [");
     for (int i = 0; tdm_builtin_ops[i] != NULL; i++) {
         if (i > 0) tdm__text_puts(to->out, ", ");
         add_string(to, tdm_builtin_ops[i]->name);

@@ -7,13 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const tool_flag global_flags[] = {
-    {"--help", NULL, "this text"},
-    {"--quiet", NULL, "only errors on stderr"},
-    {"--verbose", NULL, "more on stderr: the library's log"},
-    {"--color", "WHEN", "auto (on a terminal), always or never"},
-};
-enum { GLOBAL_FLAGS = sizeof global_flags / sizeof global_flags[0] };
+const tool_verb args_global = {.flags = {{"--help", NULL, "this text"},
+                                         {"--quiet", NULL, "only errors on stderr"},
+                                         {"--verbose", NULL, "more on stderr: the library's log"},
+                                         {"--color", "WHEN", "auto (on a terminal), always or never"}}};
+static const tool_flag *const global_flags = args_global.flags;
+enum { GLOBAL_FLAGS = 4 };
 
 static int verb_flag_count(const tool_verb *verb) {
     int count = 0;

@@ -58,7 +58,7 @@ static const tool_verb *find_verb(const char *name) {
     for (const tool_verb *const *verb = tool_verbs; *verb; verb++) {
         if (strcmp((*verb)->name, name) == 0) return *verb;
     }
-    return NULL;
+    return strcmp(name, verb_manual.name) == 0 ? &verb_manual : NULL;
 }
 
 static int unknown_verb(const char *name) {

@@ -43,10 +43,12 @@ struct tool {
 };
 
 extern const tool_verb verb_train, verb_compare, verb_eval, verb_predict, verb_check, verb_show, verb_explain,
-    verb_schema, verb_plan, verb_init, verb_ckpt, verb_data, verb_bench, verb_burnin, verb_doctor, verb_report;
-extern const tool_verb *const tool_verbs[]; /* NULL-terminated, in the order of the help */
+    verb_schema, verb_plan, verb_init, verb_ckpt, verb_data, verb_bench, verb_burnin, verb_doctor, verb_report,
+    verb_manual;
+extern const tool_verb *const tool_verbs[]; /* NULL-terminated, in the order of the help; verb_manual is not shown */
 
 /* ---- args.c ---- */
+extern const tool_verb args_global; /* its flags are those that every verb takes */
 /* Fills `t` from argv[2...]; faults are told on stderr and give TDM_E_USAGE. */
 int args_parse(tool *t);
 /* The value of a flag of this verb, "" for a switch that was given, NULL if absent. */

@@ -29,6 +29,9 @@ mv "$work/first" "$work/moved"
 prefix=$work/moved
 
 "$prefix/$bin/tandem" --version >/dev/null
+for page in man/man1/tandem.1 man/man5/tandem.yaml.5 bash-completion/completions/tandem; do
+    [ -s "$prefix/share/$page" ] || { echo "install: share/$page is not there"; exit 1; }
+done
 "$prefix/$bin/tandem" check "$source/samples/toy/toy.yaml" >/dev/null
 for module in "$build"/lib/tandem/*.so; do
     [ -e "$module" ] || continue
