@@ -28,10 +28,7 @@ static void compare_losses(comparison *c, const series *a, const series *b) {
 
 static int compare_weights(comparison *c, const report_run *a, const report_run *b) {
     tdm_checkpoint_difference d = {.size = sizeof d};
-    char *path_a = text_format("%s/checkpoints", a->dir), *path_b = text_format("%s/checkpoints", b->dir);
-    tdm_status status = tdm_checkpoint_compare(&c->t->host, path_a, path_b, 0, 0, &d);
-    free(path_a);
-    free(path_b);
+    tdm_status status = tdm_checkpoint_compare(&c->t->host, a->dir, b->dir, 0, 0, &d);
     if (status != TDM_OK) return tell_error(status);
     if (!d.equal_bits) c->equal_bits = false;
     if (d.only_in_a || d.only_in_b) d.largest_model = (double)INFINITY;

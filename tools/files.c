@@ -24,26 +24,20 @@ char *files_unused(const char *path) {
     return out;
 }
 
-bool files_make_folder(const char *path) {
-    char *partial = text_copy(path);
-    for (char *c = partial + 1;; c++) {
-        if (*c != '/' && *c != 0) continue;
-        char end = *c;
-        *c = 0;
-        if (mkdir(partial, 0777) != 0 && errno != EEXIST) {
-            int reason = errno;
-            free(partial);
-            errno = reason;
-            return false;
-        }
-        if (end == 0) break;
-        *c = '/';
-    }
-    free(partial);
+int files_open_in(int folder, const char *name, int flags) {
     struct stat info;
-    if (stat(path, &info) != 0) return false;
-    errno = ENOTDIR;
-    return S_ISDIR(info.st_mode);
+    int follow = folder == AT_FDCWD ? 0 : O_NOFOLLOW;
+    int fd = openat(folder, name, flags | follow | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0664);
+    if (fd < 0 || (fstat(fd, &info) == 0 && S_ISREG(info.st_mode))) return fd;
+    close(fd);
+    errno = ELOOP;
+    return -1;
+}
+
+const char *files_refusal(int error) {
+    bool taken = error == ELOOP || error == ENOTDIR || error == EISDIR || error == ENXIO;
+    return taken ? "something else is in its place, or a symbolic link, which is not followed; move it away"
+                 : strerror(error);
 }
 
 static bool write_all(int fd, const char *text, size_t bytes) {
@@ -60,7 +54,7 @@ static bool write_all(int fd, const char *text, size_t bytes) {
 static int write_or_tell(const char *level, const char *path, const char *text, size_t bytes) {
     char *sibling = text_format("%s.tmp-%ld", path, (long)getpid());
     unlink(sibling); /* only an earlier process with our number can have left one */
-    int fd = open(sibling, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    int fd = open(sibling, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0664);
     bool good = fd >= 0 && write_all(fd, text, bytes);
     int reason = errno;
     if (fd >= 0 && close(fd) != 0 && good) {
@@ -73,7 +67,7 @@ static int write_or_tell(const char *level, const char *path, const char *text, 
     }
     if (!good) {
         if (fd >= 0) unlink(sibling);
-        term_line("tandem: %s: %s cannot be written: %s", level, path, strerror(reason));
+        term_line("tandem: %s: %s cannot be written: %s", level, path, files_refusal(reason));
     }
     free(sibling);
     return good ? TDM_OK : TDM_E_IO;

@@ -1,4 +1,5 @@
-/* log.c - see log.h. Lines may come from any thread: each is one write, and the file is opened to append. */
+/* log.c - see log.h. Lines may come from any thread. They wait in memory until they are in the file: for the file to be
+ * there, or for room on its disk. */
 #include "tools/log.h"
 
 #include <errno.h>
@@ -7,35 +8,60 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "tools/term.h"
 
-enum { EARLY_BYTES = 32768 }; /* of lines that come before there is a file */
+enum { WAITING_BYTES = 65536 }; /* more is left out */
 
 static struct {
     int fd; /* -1: none yet */
     int rank, world;
     bool quiet, verbose;
-    pthread_mutex_t lock; /* of early */
-    size_t early_used;
-    char early[EARLY_BYTES];
+    char *path;           /* for messages */
+    pthread_mutex_t lock; /* of what follows */
+    bool failing;
+    long left_out; /* lines that found no room here */
+    size_t used;
+    char waiting[WAITING_BYTES]; /* the first line of it may be written in part */
 } sink = {.fd = -1, .world = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A full disk must not end the run because of its log. */
-static void write_text(const char *text, size_t bytes) {
-    ssize_t written = write(sink.fd, text, bytes);
-    (void)written;
+static void write_waiting(void) {
+    size_t done = 0;
+    ssize_t n = 1;
+    while (done < sink.used && n > 0) {
+        n = write(sink.fd, sink.waiting + done, sink.used - done);
+        if (n < 0 && errno == EINTR)
+            n = 1;
+        else if (n > 0)
+            done += (size_t)n;
+    }
+    int reason = n < 0 ? errno : ENOSPC;
+    memmove(sink.waiting, sink.waiting + done, sink.used - done);
+    sink.used -= done;
+    if (sink.used > 0 && !sink.failing) {
+        term_line("tandem: warning: %s cannot be written: %s; its lines are written when that is possible again",
+                  sink.path, strerror(reason));
+    }
+    sink.failing = sink.used > 0;
+    if (!sink.failing && sink.left_out > 0) {
+        sink.used = (size_t)snprintf(sink.waiting, WAITING_BYTES, "%ld lines are missing here\n", sink.left_out);
+        sink.left_out = 0;
+    }
 }
 
-/* Lines of a run that has no file yet; what finds no room is left out. */
-static void keep_early(const char *text, size_t bytes) {
+static void keep_text(const char *text, size_t bytes) {
     pthread_mutex_lock(&sink.lock);
-    if (bytes <= EARLY_BYTES - sink.early_used) {
-        memcpy(sink.early + sink.early_used, text, bytes);
-        sink.early_used += bytes;
+    if (bytes <= WAITING_BYTES - sink.used) {
+        memcpy(sink.waiting + sink.used, text, bytes);
+        sink.used += bytes;
+    } else {
+        sink.left_out++;
     }
+    if (sink.fd >= 0) write_waiting();
     pthread_mutex_unlock(&sink.lock);
 }
 
@@ -47,11 +73,7 @@ static void keep(const char *level, const char *subsystem, const char *line) {
     char stamp[40];
     strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
     char *text = text_format("%s.%03ldZ %-7s %s: %s\n", stamp, now.tv_nsec / 1000000, level, subsystem, line);
-    if (sink.fd >= 0) {
-        write_text(text, strlen(text));
-    } else {
-        keep_early(text, strlen(text));
-    }
+    keep_text(text, strlen(text));
     free(text);
 }
 
@@ -90,18 +112,34 @@ void log_set_rank(int rank, int world) {
     sink.world = world;
 }
 
+/* Through descriptors, so that no link inside the run directory leads out of it. */
+static int open_in(const char *run_dir, const char *name) {
+    int run = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (run < 0) return -1;
+    bool there = mkdirat(run, "logs", 0775) == 0 || errno == EEXIST;
+    int logs = there ? openat(run, "logs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    int fd = logs >= 0 ? files_open_in(logs, name, O_WRONLY | O_CREAT | O_APPEND) : -1;
+    int reason = errno;
+    if (logs >= 0) close(logs);
+    close(run);
+    errno = reason;
+    return fd;
+}
+
 void log_open(const char *run_dir, int rank) {
-    char *folder = text_format("%s/logs", run_dir);
-    char *path = text_format("%s/rank-%d.log", folder, rank);
-    if (files_make_folder(folder)) sink.fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
-    if (sink.fd >= 0) {
-        write_text(sink.early, sink.early_used);
-        sink.early_used = 0;
+    char *name = text_format("rank-%d.log", rank);
+    int fd = open_in(run_dir, name);
+    int reason = errno;
+    sink.path = text_format("%s/logs/%s", run_dir, name);
+    if (fd >= 0) {
+        pthread_mutex_lock(&sink.lock);
+        sink.fd = fd;
+        write_waiting();
+        pthread_mutex_unlock(&sink.lock);
     } else {
-        term_line("tandem: warning: %s cannot be written: %s", path, strerror(errno));
+        term_line("tandem: warning: %s cannot be written: %s", sink.path, files_refusal(reason));
     }
-    free(path);
-    free(folder);
+    free(name);
 }
 
 void log_note(const char *format, ...) {
@@ -116,6 +154,11 @@ void log_note(const char *format, ...) {
 }
 
 void log_close(void) {
-    if (sink.fd >= 0) close(sink.fd);
+    if (sink.fd >= 0) {
+        write_waiting();
+        close(sink.fd);
+    }
     sink.fd = -1;
+    free(sink.path);
+    sink.path = NULL;
 }

@@ -55,15 +55,8 @@ static void read_metrics(report_run *run, const char *text) {
     for (int i = 0; i < REPORT_PHASES; i++) run->phase[i] = sums.count[i] ? sums.sum[i] / (double)sums.count[i] : NAN;
 }
 
-static char *read_part(const char *dir, const char *name) {
-    char *path = text_format("%s/%s", dir, name);
-    char *text = text_file(path, NULL);
-    free(path);
-    return text;
-}
-
 static json_t *read_object(const char *dir, const char *name) {
-    char *text = read_part(dir, name);
+    char *text = text_file(dir, name);
     json_t *out = text ? json_loads(text, 0, NULL) : NULL;
     free(text);
     return json_is_object(out) ? out : (json_decref(out), json_object());
@@ -81,9 +74,10 @@ static void prefer_summary_phases(report_run *run) {
 
 int report_read(report_run *run, const char *dir) {
     *run = (report_run){.dir = text_copy(dir)};
-    char *metrics = read_part(dir, "metrics.jsonl");
+    char *metrics = text_file(dir, "metrics.jsonl");
     if (!metrics) {
-        term_line("tandem: error: %s/metrics.jsonl cannot be read: %s; is this a run directory?", dir, strerror(errno));
+        term_line("tandem: error: %s/metrics.jsonl cannot be read: %s; is this a run directory?", dir,
+                  files_refusal(errno));
         report_free(run);
         return TDM_E_DATA;
     }
@@ -91,7 +85,7 @@ int report_read(report_run *run, const char *dir) {
     free(metrics);
     run->summary = read_object(dir, "summary.json");
     run->environment = read_object(dir, "env.json");
-    run->config = read_part(dir, "config.resolved.yaml");
+    run->config = text_file(dir, "config.resolved.yaml");
     if (!run->config) run->config = text_copy("");
     report_read_settings(run);
     prefer_summary_phases(run);

@@ -19,7 +19,7 @@ static const char *find_column(const char *line, const char *end, int column) {
 /* As faults of the configuration quote it: the line, and a caret under the column. A place far out in a long line is
  * not quoted. */
 static void tell_line(const tdm_error *error) {
-    char *text = text_file(error->file, NULL);
+    char *text = text_file(NULL, error->file);
     const char *line = text;
     for (int i = 1; line && i < error->line; i++) line = (line = strchr(line, '\n')) ? line + 1 : NULL;
     const char *end = line ? line + strcspn(line, "\r\n") : NULL;

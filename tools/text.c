@@ -168,12 +168,15 @@ const char *text_nearest(const char *word, const char *const *names, int count) 
     return best;
 }
 
-char *text_file(const char *path, size_t *bytes) {
-    struct stat info;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO is not waited for */
-    FILE *file = fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? fdopen(fd, "rb") : NULL;
+char *text_file(const char *dir, const char *name) {
+    int folder = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : AT_FDCWD;
+    int fd = folder >= 0 || !dir ? files_open_in(folder, name, O_RDONLY) : -1;
+    int reason = errno;
+    if (folder >= 0) close(folder);
+    FILE *file = fd >= 0 ? fdopen(fd, "rb") : NULL;
     if (!file) {
         if (fd >= 0) close(fd);
+        errno = reason;
         return NULL;
     }
     char *out = NULL;
@@ -191,7 +194,6 @@ char *text_file(const char *path, size_t *bytes) {
         return NULL;
     }
     out[used] = 0;
-    if (bytes) *bytes = used;
     return out;
 }
 

@@ -75,13 +75,18 @@ const char *text_number(char out[32], double value);  /* about four digits, "-" 
 const char *text_ms(char out[32], double ms);         /* milliseconds, three decimals for short ones */
 int text_columns(const char *utf8);                   /* terminal columns; wide characters take two */
 const char *text_nearest(const char *word, const char *const *names, int count); /* NULL if none is near */
-char *text_file(const char *path, size_t *bytes); /* the whole file, terminated; NULL with errno set */
+/* A whole file of a folder, terminated; NULL with errno set. `dir` NULL: a path of the user's. */
+char *text_file(const char *dir, const char *name);
 bool text_ends(const char *text, const char *end);
 /* argv as a line that a shell would read back the same way. */
 char *text_command(char *const *argv, int argc);
 
 /* ---- files.c ---- */
-bool files_make_folder(const char *path); /* with its parents; false with errno set */
+/* A regular file in an open folder (a run directory, its logs), never through a symbolic link and without waiting; -1
+ * with errno set. With AT_FDCWD `name` is a path of the user's, whose links are followed. */
+int files_open_in(int folder, const char *name, int flags);
+/* Why that, or a write, was refused: for people. */
+const char *files_refusal(int error);
 bool files_exists(const char *path);
 char *files_unused(const char *path); /* itself, or with -2, -3, ... behind it, the first that is not there */
 /* Writes `text` to `path` through a sibling and a rename; TDM_E_IO after telling what is wrong. */

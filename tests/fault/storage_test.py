@@ -12,7 +12,7 @@ import subprocess
 import time
 
 import fault
-from fault import IO, OK, STOPPED, USAGE, Failed, Skipped, eventually, want
+from fault import DATA, IO, OK, STOPPED, USAGE, Failed, Skipped, eventually, want
 
 
 def nothing_half_done(run_dir):
@@ -25,7 +25,7 @@ def full_disk(box):
     """F56: every size of disk from nothing to enough. Half the trials in ddp."""
     sizes = list(range(4096, 131072, 4096)) + list(range(131072, 1 << 20, 32768))
     if not box.options.long:
-        sizes = sorted(box.random.sample(sizes, 8))
+        sizes = sizes[:1] + sorted(box.random.sample(sizes[1:], 7))
     codes = {}
     for size in sizes:
         mode, world = box.random.choice((("single", 1), ("ddp", 2)))
@@ -206,6 +206,131 @@ def no_such_place(box):
     job.one_error(r"/proc/run")
 
 
+# What someone may plant under a name of ours in a run directory, and what leads where it must not lead.
+def plant_link(path, victim):
+    os.symlink(os.path.join(victim, "file"), path)
+
+
+def plant_link_to_folder(path, victim):
+    os.symlink(os.path.join(victim, "folder"), path)
+
+
+def plant_dangling_link(path, victim):
+    os.symlink(os.path.join(victim, "nowhere"), path)
+
+
+def plant_fifo(path, victim):
+    os.mkfifo(path)
+
+
+def plant_folder(path, victim):
+    os.mkdir(path)
+
+
+def plant_file(path, victim):
+    with open(path, "w") as f:
+        f.write("planted")
+
+
+ANY_FILE = (plant_link, plant_link_to_folder, plant_dangling_link, plant_fifo, plant_folder)
+ANY_FOLDER = (plant_link, plant_link_to_folder, plant_dangling_link, plant_fifo, plant_file)
+# The name; what is planted there; the codes that the run may end with.
+PLANTED = ((".lock", ANY_FILE, (IO,)), ("metrics.jsonl", ANY_FILE, (IO,)), ("checkpoints", ANY_FOLDER, (IO,)),
+           ("logs", ANY_FOLDER, (OK,)), ("logs/rank-0.log", ANY_FILE, (OK,)), ("status.json", ANY_FILE, (OK,)),
+           ("summary.json", ANY_FILE, (OK,)), ("env.json", ANY_FILE, (OK,)), ("report.html", ANY_FILE, (OK,)),
+           ("config.input.yaml", ANY_FILE, (OK, IO)), ("config.resolved.yaml", ANY_FILE, (OK, IO)),
+           ("checkpoints/latest", ANY_FILE, (OK,)), ("checkpoints/step-00000048", ANY_FOLDER, (fault.CHECKPOINT,)))
+
+
+def tree(folder):
+    """Every name below, with what a file holds."""
+    out = {}
+    for top, folders, names in os.walk(folder):
+        for name in folders + names:
+            path = os.path.join(top, name)
+            with contextlib.suppress(OSError):
+                out[path] = open(path, "rb").read() if os.path.isfile(path) else os.readlink(path)
+            out.setdefault(path, "")
+    return out
+
+
+def planted_links(box):
+    """Each thing at each name: nothing outside the run directory is read or written, nothing is waited for, and what is
+    refused is told with its path. What is replaced in one step (status.json and the like) takes the place of a link."""
+    count = 0
+    for name, kinds, codes in PLANTED:
+        for kind in kinds:
+            run_dir, victim = box.new_dir(), box.new_dir()
+            os.makedirs(os.path.join(victim, "folder"))
+            plant_file(os.path.join(victim, "file"), victim)
+            plant_file(os.path.join(victim, "folder", "rank-0.log"), victim)
+            path = os.path.join(run_dir, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            kind(path, victim)
+            before = tree(victim)
+            mode, world = box.random.choice((("single", 1), ("ddp", 2)))
+            job = box.train(mode, world, run_dir)
+            try:
+                code, _ = job.end(codes, fault.RUN_SECONDS)
+                want(tree(victim) == before, "something outside the run directory changed")
+                if code != OK:
+                    job.one_error(re.escape(path))
+                elif kind is not plant_link and not os.path.isfile(path):
+                    job.told(r"warning: .*%s" % re.escape(path))
+                if os.path.isfile(os.path.join(run_dir, "summary.json")):
+                    want(fault.summary(run_dir)["params_xxh3"] == box.golden(mode, world)[0], "other bits")
+                count += 1
+            except Failed as why:
+                raise Failed("%s at %s: %s" % (kind.__name__, name, why))
+            box.clean_runs(run_dir, victim)
+    box.note("planted: %d things under our names, none of them led outside", count)
+
+
+def planted_before_reading(box):
+    """Links where files are read: checkpoints and reports take nothing from outside the folder that they are given."""
+    good, victim = box.new_dir(), box.new_dir()
+    box.run(OK, *box.arguments("single", 1, good))
+    shutil.copytree(good, victim)
+    step = fault.steps_of(good)[-1]
+    for name in ("model.safetensors", "optimizer.safetensors", "state.json", "MANIFEST.json"):
+        path = os.path.join(fault.checkpoint(good, step), name)
+        os.rename(path, path + ".real")
+        os.symlink(os.path.join(fault.checkpoint(victim, step), name), path)
+        job = box.run((fault.CHECKPOINT, fault.CHECK), "ckpt", "verify", fault.checkpoint(good, step))
+        job.told(r"%s: wanted a regular file, found a symbolic link, which is not followed; move it away" % re.escape(path))
+        os.rename(path + ".real", path)
+    box.run(OK, "ckpt", "verify", good)
+    secret = box.write("run-secret", "secret: 1\n")
+    for name in ("config.resolved.yaml", "env.json", "summary.json"):
+        path = os.path.join(good, name)
+        os.rename(path, path + ".real")
+        os.symlink(secret, path)
+        box.run(OK, "report", good)
+        with open(os.path.join(good, "report.html")) as f:
+            want("secret: 1" not in f.read(), "what %s leads to is in the report", name)
+        os.unlink(path)
+        os.rename(path + ".real", path)
+    os.rename(os.path.join(good, "metrics.jsonl"), os.path.join(good, "real"))
+    os.symlink(os.path.join(victim, "metrics.jsonl"), os.path.join(good, "metrics.jsonl"))
+    job = box.run(DATA, "report", good)
+    job.one_error(r"%s/metrics.jsonl cannot be read: .*symbolic link, which is not followed; move it away" % good)
+
+
+def modes_of_files(box):
+    """What is made is as the umask leaves it, and never writable for everybody."""
+    for mask, file_mode, folder_mode in ((0o022, 0o644, 0o755), (0o077, 0o600, 0o700), (0, 0o664, 0o775)):
+        run_dir = box.new_dir()
+        job = box.train("ddp", 2, run_dir, limits=lambda: os.umask(mask))
+        job.end(OK, fault.RUN_SECONDS)
+        want(stat.S_IMODE(os.lstat(run_dir).st_mode) == folder_mode, "%s with umask %03o", run_dir, mask)
+        for top, folders, names in os.walk(run_dir):
+            for name in folders + names:
+                mode = stat.S_IMODE(os.lstat(os.path.join(top, name)).st_mode)
+                want(mode == (folder_mode if name in folders else file_mode), "%s/%s has mode %03o with umask %03o", top,
+                     name, mode, mask)
+        box.clean_runs(run_dir)
+
+
 def vanishing(box):
     """The folder is removed, or moved, under a running job."""
     for how in ("checkpoints", "run"):
@@ -304,4 +429,5 @@ def nobody_reads(box):
 
 if __name__ == "__main__":
     fault.main(full_disk, failing_calls, full_for_a_while, full_at_the_end, read_only, turned_read_only, no_such_place,
-               vanishing, in_use, file_size_limit, without_standard_streams, nobody_reads)
+               planted_links, planted_before_reading, modes_of_files, vanishing, in_use, file_size_limit,
+               without_standard_streams, nobody_reads)
