@@ -34,9 +34,13 @@ tdm_status tdm__hash_open(tdm_hasher **out, const tdm_host *host) {
     *out = NULL;
     TDM_TRY(tdm__new(host, &hasher, 1, sizeof(*hasher), "hash state"));
     hasher->host = host;
-    XXH3_128bits_reset(&hasher->state);
+    tdm__hash_restart(hasher);
     *out = hasher;
     return TDM_OK;
+}
+
+void tdm__hash_restart(tdm_hasher *hasher) {
+    XXH3_128bits_reset(&hasher->state);
 }
 
 void tdm__hash_add(tdm_hasher *hasher, const void *bytes, size_t count) {

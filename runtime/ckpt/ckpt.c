@@ -69,6 +69,14 @@ done:
     return status;
 }
 
+/* A copy under another step's name would be the newest for ever. */
+static tdm_status check_name(const tdm_ckpt *ckpt) {
+    int64_t named, step = ckpt->state.step;
+    if (!tdm__step_of_path(ckpt->path, &named) || named == step) return TDM_OK;
+    TDM_FAIL(TDM_E_CHECKPOINT, "%s: state.json: wanted step %lld, as the folder's name says, found %lld", ckpt->path,
+             (long long)named, (long long)step);
+}
+
 tdm_status tdm__ckpt_open(tdm_ckpt **out, const tdm_host *host, const tdm_folder *folder, const char *name) {
     tdm_ckpt *ckpt;
     tdm_status status;
@@ -78,6 +86,7 @@ tdm_status tdm__ckpt_open(tdm_ckpt **out, const tdm_host *host, const tdm_folder
     ckpt->path = ckpt->folder.path;
     TDM_TRY_DONE(tdm__manifest_read(ckpt));
     TDM_TRY_DONE(open_state(ckpt));
+    TDM_TRY_DONE(check_name(ckpt));
     *out = ckpt;
     return TDM_OK;
 done:
@@ -103,9 +112,22 @@ static tdm_status name_damage(const tdm_ckpt *ckpt, int part) {
              file->path, (unsigned long long)file->header_bytes + 8);
 }
 
+/* A file that is as it was written may still hold what nobody can go on from. */
+static tdm_status verify_tensors(const tdm_ckpt *ckpt, int part) {
+    const tdm_tensor_file *file = ckpt->tensors[part];
+    const tdm_tensor *bad;
+    tdm_hash128 hash;
+    uint64_t at;
+    TDM_TRY(tdm__tensor_file_hash(file, &hash, &bad, &at));
+    if (!tdm__hash_equal(hash, ckpt->manifest.file[part].hash)) return name_damage(ckpt, part);
+    return bad != NULL ? tdm__tensor_not_finite(file, bad, at) : TDM_OK;
+}
+
 /* Every byte of a directory that is open against its manifest. */
 static tdm_status verify_open(tdm_ckpt *ckpt) {
-    for (int part = 0; part < TDM_CKPT_FILES; part++) {
+    TDM_TRY(verify_tensors(ckpt, TDM_CKPT_MODEL));
+    TDM_TRY(verify_tensors(ckpt, TDM_CKPT_OPTIMIZER));
+    for (int part = TDM_CKPT_STATE; part < TDM_CKPT_FILES; part++) {
         const tdm_manifest_file *entry = &ckpt->manifest.file[part];
         const char *path;
         tdm_hash128 hash;
@@ -118,7 +140,6 @@ static tdm_status verify_open(tdm_ckpt *ckpt) {
         close(fd);
         TDM_TRY(status);
         if (tdm__hash_equal(hash, entry->hash) && bytes == entry->bytes) continue;
-        if (part == TDM_CKPT_MODEL || part == TDM_CKPT_OPTIMIZER) return name_damage(ckpt, part);
         TDM_FAIL(TDM_E_CHECKPOINT, "%s: damaged: its hash is not that of the manifest", path);
     }
     return TDM_OK;
@@ -140,16 +161,6 @@ tdm_status tdm__ckpt_verify(const tdm_host *host, const tdm_folder *folder, cons
     return TDM_OK;
 }
 
-/* A copy under another name would be the newest for ever. Closes what it refuses. */
-static tdm_status check_step(tdm_ckpt **ckpt, int64_t step) {
-    int64_t found = (*ckpt)->state.step;
-    if (found == step) return TDM_OK;
-    tdm__ckpt_close(*ckpt);
-    *ckpt = NULL;
-    TDM_FAIL(TDM_E_CHECKPOINT, "state.json: wanted step %lld, as the folder's name says, found %lld", (long long)step,
-             (long long)found);
-}
-
 static tdm_status open_newest(tdm_ckpt **out, const tdm_host *host, const tdm_folder *dir) {
     tdm_arena arena;
     tdm_error before, newest;
@@ -164,7 +175,6 @@ static tdm_status open_newest(tdm_ckpt **out, const tdm_host *host, const tdm_fo
         char name[32];
         tdm__step_name(name, steps[i]);
         status = open_verified(out, host, dir, name);
-        if (status == TDM_OK) status = check_step(out, steps[i]);
         if (status != TDM_OK && status != TDM_E_CHECKPOINT && status != TDM_E_IO) goto done;
         if (status != TDM_OK) TDM_WARN(host, "ckpt", "%s is passed over: %s", name, tdm_error_message());
         if (i == 0) tdm__error_save(&newest);

@@ -39,7 +39,8 @@ tdm_status tdm__tensor_file_read(const tdm_tensor_file *file, const tdm_tensor *
 void tdm__tensor_file_close(tdm_tensor_file *file);
 
 /* Writes a file (created, must not exist), fsynced. Tensors may come in any order; hashes[i] and *file_hash,
- * *file_bytes are filled when not NULL. metadata: NULL-terminated key, value, key, value. */
+ * *file_bytes are filled when not NULL. metadata: NULL-terminated key, value, key, value. A number that is
+ * infinite or NaN is TDM_E_NUMERIC, which names its tensor; no file is left. */
 tdm_status tdm__tensor_file_write(const tdm_host *host, const tdm_folder *folder, const char *name,
                                   const tdm_tensor *tensors, int count, const char *const *metadata,
                                   tdm_hash128 *hashes, tdm_hash128 *file_hash, uint64_t *file_bytes);

@@ -3,6 +3,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/ckpt/folder.h"
+#include "runtime/ckpt/tensor_file.h"
 
 typedef tdm_status (*printer)(const tdm_host *host, const char *path, bool json, tdm_text *out);
 
@@ -42,9 +43,14 @@ static tdm_status verify_all(const tdm_host *host, tdm_arena *arena, const tdm_f
 
 static tdm_status verify_file(const tdm_host *host, const char *path) {
     tdm_tensor_file *file;
+    const tdm_tensor *bad;
+    tdm_hash128 hash;
+    uint64_t at;
     TDM_TRY(tdm__tensor_file_open(&file, host, NULL, path));
+    tdm_status status = tdm__tensor_file_hash(file, &hash, &bad, &at);
+    if (status == TDM_OK && bad != NULL) status = tdm__tensor_not_finite(file, bad, at);
     tdm__tensor_file_close(file);
-    return TDM_OK;
+    return status;
 }
 
 tdm_status tdm_checkpoint_verify(const tdm_host *host, const char *path, char **checked) {

@@ -7,15 +7,30 @@
 static const struct {
     char name[12];
     int dtype, bits;
+    tdm_float_form form; /* of those whose numbers are looked at */
 } dtypes[] = {
-    {"F32", TDM_ST_F32, 32},          {"F64", TDM_ST_F64, 64},      {"I64", TDM_ST_I64, 64},
-    {"I32", TDM_ST_I32, 32},          {"U8", TDM_ST_U8, 8},         {"BOOL", TDM_ST_OTHER, 8},
-    {"I8", TDM_ST_OTHER, 8},          {"I16", TDM_ST_OTHER, 16},    {"U16", TDM_ST_OTHER, 16},
-    {"U32", TDM_ST_OTHER, 32},        {"U64", TDM_ST_OTHER, 64},    {"F16", TDM_ST_OTHER, 16},
-    {"BF16", TDM_ST_OTHER, 16},       {"C64", TDM_ST_OTHER, 64},    {"F4", TDM_ST_OTHER, 4},
-    {"F6_E2M3", TDM_ST_OTHER, 6},     {"F6_E3M2", TDM_ST_OTHER, 6}, {"F8_E5M2", TDM_ST_OTHER, 8},
-    {"F8_E4M3", TDM_ST_OTHER, 8},     {"F8_E8M0", TDM_ST_OTHER, 8}, {"F8_E4M3FNUZ", TDM_ST_OTHER, 8},
-    {"F8_E5M2FNUZ", TDM_ST_OTHER, 8},
+    {"F32", TDM_ST_F32, 32, TDM_F32_BITS},
+    {"F64", TDM_ST_F64, 64, TDM_F64_BITS},
+    {"I64", TDM_ST_I64, 64, TDM_NOT_FLOAT},
+    {"I32", TDM_ST_I32, 32, TDM_NOT_FLOAT},
+    {"U8", TDM_ST_U8, 8, TDM_NOT_FLOAT},
+    {"BOOL", TDM_ST_OTHER, 8, TDM_NOT_FLOAT},
+    {"I8", TDM_ST_OTHER, 8, TDM_NOT_FLOAT},
+    {"I16", TDM_ST_OTHER, 16, TDM_NOT_FLOAT},
+    {"U16", TDM_ST_OTHER, 16, TDM_NOT_FLOAT},
+    {"U32", TDM_ST_OTHER, 32, TDM_NOT_FLOAT},
+    {"U64", TDM_ST_OTHER, 64, TDM_NOT_FLOAT},
+    {"F16", TDM_ST_OTHER, 16, TDM_F16_BITS},
+    {"BF16", TDM_ST_OTHER, 16, TDM_BF16_BITS},
+    {"C64", TDM_ST_OTHER, 64, TDM_F32_BITS}, /* pairs */
+    {"F4", TDM_ST_OTHER, 4, TDM_NOT_FLOAT},
+    {"F6_E2M3", TDM_ST_OTHER, 6, TDM_NOT_FLOAT},
+    {"F6_E3M2", TDM_ST_OTHER, 6, TDM_NOT_FLOAT},
+    {"F8_E5M2", TDM_ST_OTHER, 8, TDM_NOT_FLOAT},
+    {"F8_E4M3", TDM_ST_OTHER, 8, TDM_NOT_FLOAT},
+    {"F8_E8M0", TDM_ST_OTHER, 8, TDM_NOT_FLOAT},
+    {"F8_E4M3FNUZ", TDM_ST_OTHER, 8, TDM_NOT_FLOAT},
+    {"F8_E5M2FNUZ", TDM_ST_OTHER, 8, TDM_NOT_FLOAT},
 };
 
 enum { DTYPES = sizeof(dtypes) / sizeof(dtypes[0]) };
@@ -28,6 +43,13 @@ int tdm__dtype_bits(const char *name, int *dtype) {
     }
     *dtype = TDM_ST_OTHER;
     return 0;
+}
+
+tdm_float_form tdm__dtype_form(const char *name) {
+    for (int i = 0; i < DTYPES; i++) {
+        if (strcmp(dtypes[i].name, name) == 0) return dtypes[i].form;
+    }
+    return TDM_NOT_FLOAT;
 }
 
 const char *tdm__dtype_name(int dtype) {

@@ -57,6 +57,16 @@ static bool step_of(const char *name, int64_t *step) {
     return strcmp(name, again) == 0;
 }
 
+bool tdm__step_of_path(const char *path, int64_t *step) {
+    char name[32];
+    size_t end = strlen(path), begin;
+    while (end > 0 && path[end - 1] == '/') end--;
+    for (begin = end; begin > 0 && path[begin - 1] != '/';) begin--;
+    if (end - begin >= sizeof(name)) return false;
+    snprintf(name, sizeof(name), "%.*s", (int)(end - begin), path + begin);
+    return step_of(name, step);
+}
+
 static int newest_first(const void *a, const void *b) {
     const int64_t *x = a, *y = b;
     return *x > *y ? -1 : *x < *y;

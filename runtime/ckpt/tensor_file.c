@@ -13,6 +13,8 @@
 #include "runtime/base/status.h"
 #include "runtime/ckpt/tensor_file.h"
 
+enum { CHUNK = 1 << 20 }; /* bytes read at a time; a multiple of what any number takes */
+
 tdm_status tdm__tensor_file_open(tdm_tensor_file **out, const tdm_host *host, const tdm_folder *folder,
                                  const char *name) {
     tdm_tensor_file *file;
@@ -100,6 +102,53 @@ tdm_status tdm__tensor_file_read_part(const tdm_tensor_file *file, const tdm_ten
 
 tdm_status tdm__tensor_file_read(const tdm_tensor_file *file, const tdm_tensor *tensor, void *to) {
     return tdm__tensor_file_read_part(file, tensor, 0, tensor->bytes, to);
+}
+
+/* Adds a range to the hash. *bad is the place of its first number that is not finite; UINT64_MAX: none. */
+static tdm_status hash_range(const tdm_tensor_file *file, tdm_hasher *hasher, char *chunk, uint64_t from,
+                             uint64_t bytes, tdm_float_form form, uint64_t *bad) {
+    size_t each = tdm__float_bytes(form);
+    *bad = UINT64_MAX;
+    for (uint64_t at = 0; at < bytes; at += CHUNK) {
+        size_t part = bytes - at < CHUNK ? (size_t)(bytes - at) : CHUNK;
+        TDM_TRY(tdm__file_read(file->fd, file->path, chunk, part, from + at, TDM_E_CHECKPOINT));
+        tdm__hash_add(hasher, chunk, part);
+        if (each == 0 || *bad != UINT64_MAX) continue;
+        size_t count = part / each, first = tdm__first_not_finite(form, chunk, count);
+        if (first < count) *bad = at / each + first;
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm__tensor_file_hash(const tdm_tensor_file *file, tdm_hash128 *out, const tdm_tensor **bad, uint64_t *at) {
+    tdm_hasher *hasher = NULL;
+    char *chunk = NULL;
+    uint64_t place;
+    tdm_status status;
+    *bad = NULL;
+    TDM_TRY_DONE(tdm__hash_open(&hasher, file->host));
+    TDM_TRY_DONE(tdm__new(file->host, &chunk, file->bytes < CHUNK ? (size_t)file->bytes : CHUNK, 1,
+                          "buffer for hashing"));
+    TDM_TRY_DONE(hash_range(file, hasher, chunk, 0, 8 + file->header_bytes, TDM_NOT_FLOAT, &place));
+    for (int i = 0; i < file->count; i++) { /* they follow one another without holes */
+        const tdm_tensor *tensor = &file->tensor[i];
+        TDM_TRY_DONE(hash_range(file, hasher, chunk, tensor->file_offset, tensor->bytes,
+                                tdm__dtype_form(tensor->dtype_name), &place));
+        if (*bad != NULL || place == UINT64_MAX) continue;
+        *bad = tensor;
+        *at = place;
+    }
+    *out = tdm__hash_value(hasher);
+done:
+    tdm__delete(file->host, chunk);
+    tdm__hash_close(hasher);
+    return status;
+}
+
+tdm_status tdm__tensor_not_finite(const tdm_tensor_file *file, const tdm_tensor *tensor, uint64_t at) {
+    char name[TDM_ST_PRINTABLE];
+    TDM_FAIL(TDM_E_CHECKPOINT, "%s: tensor '%s' is not finite (element %llu is infinite or NaN)", file->path,
+             tdm__printable(name, tensor->name), (unsigned long long)at);
 }
 
 tdm_status tdm__tensor_file_strip(tdm_tensor_file *file, int *stripped) {

@@ -2,6 +2,7 @@
 #ifndef TDM_CKPT_TENSOR_FILE_H
 #define TDM_CKPT_TENSOR_FILE_H
 
+#include "runtime/base/finite.h"
 #include "runtime/ckpt/ckpt.h"
 
 /* The limits of what is read; a file beyond them is refused by number. */
@@ -47,9 +48,16 @@ tdm_status tdm__tensor_file_strip(tdm_tensor_file *file, int *stripped);
 tdm_status tdm__tensor_file_read_part(const tdm_tensor_file *file, const tdm_tensor *tensor, uint64_t from,
                                       size_t count, void *to);
 
+/* Hash of every byte. *bad is the first tensor, in order of offset, that holds a number which is infinite or NaN, and
+ * *at that number's place in it; NULL: there is none. */
+tdm_status tdm__tensor_file_hash(const tdm_tensor_file *file, tdm_hash128 *out, const tdm_tensor **bad, uint64_t *at);
+/* What is told of such a tensor of a file: TDM_E_CHECKPOINT. */
+tdm_status tdm__tensor_not_finite(const tdm_tensor_file *file, const tdm_tensor *tensor, uint64_t at);
+
 /* Bits of an element by its name in the file; 0: unknown. *dtype is TDM_ST_*. */
 int tdm__dtype_bits(const char *name, int *dtype);
-const char *tdm__dtype_name(int dtype); /* "F32"; NULL for TDM_ST_OTHER */
+const char *tdm__dtype_name(int dtype);           /* "F32"; NULL for TDM_ST_OTHER */
+tdm_float_form tdm__dtype_form(const char *name); /* what its numbers are; F8 and smaller are not looked at */
 /* "F32 [64, 3, 3, 3]" */
 void tdm__tensor_describe(const tdm_tensor *tensor, tdm_text *out);
 /* A name for messages and tables: control characters become '?', what is too long ends in "...". */

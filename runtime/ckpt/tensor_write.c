@@ -6,6 +6,8 @@
 #include "runtime/base/status.h"
 #include "runtime/ckpt/tensor_file.h"
 
+enum { PIECE = 256 * 1024 }; /* bytes: still in the cache when they are written */
+
 typedef struct placed {
     const tdm_tensor *tensor;
     const char *dtype_name;
@@ -109,12 +111,38 @@ static tdm_status print_header(tdm_text *header, const placed *place, int count,
     return TDM_OK;
 }
 
+static tdm_status check_finite(const placed *place, const char *piece, size_t bytes) {
+    tdm_float_form form = tdm__dtype_form(place->dtype_name);
+    if (form == TDM_NOT_FLOAT) return TDM_OK;
+    size_t count = bytes / tdm__float_bytes(form), bad = tdm__first_not_finite(form, piece, count);
+    if (bad == count) return TDM_OK;
+    const tdm_tensor *tensor = place->tensor;
+    size_t before = (size_t)(piece - (const char *)tensor->data) / tdm__float_bytes(form);
+    TDM_FAIL(TDM_E_NUMERIC,
+             "tensor '%.256s' is not finite (element %zu is infinite or NaN); lower optimizer.lr or set "
+             "train.clip_grad_norm",
+             tensor->name, before + bad);
+}
+
+/* Every byte is read once from memory: a piece is looked at, hashed and written before the next. */
+static tdm_status write_tensor(tdm_out_file *file, const placed *place, tdm_hasher *hasher) {
+    const char *data = place->tensor->data;
+    size_t bytes = place->tensor->bytes;
+    for (size_t at = 0; at < bytes; at += PIECE) {
+        size_t part = bytes - at < PIECE ? bytes - at : PIECE;
+        TDM_TRY(check_finite(place, data + at, part));
+        tdm__hash_add(hasher, data + at, part);
+        TDM_TRY(tdm__out_write(file, data + at, part));
+    }
+    return TDM_OK;
+}
+
 tdm_status tdm__tensor_file_write_with(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *folder,
                                        const char *name, const tdm_tensor *tensors, int count,
                                        const char *const *metadata, tdm_hash128 *hashes, tdm_hash128 *file_hash,
                                        uint64_t *file_bytes) {
     placed *place = NULL;
-    tdm_hasher *hasher = NULL;
+    tdm_hasher *hasher = NULL, *of_tensor = NULL;
     tdm_out_file file = {.fd = -1};
     tdm_text header;
     uint64_t data_bytes = 0;
@@ -124,12 +152,13 @@ tdm_status tdm__tensor_file_write_with(const tdm_host *host, const tdm_file_ops 
     TDM_TRY_DONE(place_tensors(tensors, count, place));
     TDM_TRY_DONE(print_header(&header, place, count, metadata, &data_bytes));
     TDM_TRY_DONE(tdm__hash_open(&hasher, host));
+    TDM_TRY_DONE(tdm__hash_open(&of_tensor, host));
     TDM_TRY_DONE(tdm__out_open(&file, ops, folder, name, header.length + data_bytes, hasher));
     TDM_TRY_DONE(tdm__out_write(&file, header.data, header.length));
     for (int i = 0; i < count; i++) {
-        const tdm_tensor *tensor = place[i].tensor;
-        if (hashes != NULL) hashes[place[i].index] = tdm__hash(tensor->data, tensor->bytes);
-        TDM_TRY_DONE(tdm__out_write(&file, tensor->data, tensor->bytes));
+        tdm__hash_restart(of_tensor);
+        TDM_TRY_DONE(write_tensor(&file, &place[i], of_tensor));
+        if (hashes != NULL) hashes[place[i].index] = tdm__hash_value(of_tensor);
     }
     TDM_TRY_DONE(tdm__out_finish(&file));
     if (file_hash != NULL) *file_hash = tdm__hash_value(hasher);
@@ -137,6 +166,7 @@ tdm_status tdm__tensor_file_write_with(const tdm_host *host, const tdm_file_ops 
 done:
     if (status != TDM_OK) tdm__out_discard(&file);
     tdm__hash_close(hasher);
+    tdm__hash_close(of_tensor);
     tdm__text_deinit(&header);
     tdm__delete(host, place);
     return status;

@@ -81,6 +81,57 @@ void support_tensor_file(const char *path, const char *header, size_t data_bytes
     free(bytes);
 }
 
+static void must(tdm_status status) {
+    if (status == TDM_OK) return;
+    fprintf(stderr, "support: %s\n", tdm_error_message());
+    exit(1);
+}
+
+void support_patch(const char *path, const char *tensor, const void *bytes, size_t count) {
+    tdm_tensor_file *file;
+    must(tdm__tensor_file_open(&file, tdm_host_default(), NULL, path));
+    const tdm_tensor *found = tdm__tensor_file_find(file, tensor);
+    FILE *out = fopen(path, "r+b");
+    if (found == NULL || out == NULL || fseek(out, (long)found->file_offset, SEEK_SET) != 0 ||
+        fwrite(bytes, 1, count, out) != count || fclose(out) != 0) {
+        perror(path);
+        exit(1);
+    }
+    tdm__tensor_file_close(file);
+}
+
+void support_reseal(const char *folder) {
+    tdm_manifest manifest = {.file = {{.listed = false}}};
+    tdm_tensor_file *files[2];
+    tdm_hash128 hashes[2][16];
+    const tdm_tensor *tensors[2];
+    char path[512], *bytes;
+    int counts[2];
+    size_t size;
+    for (int part = 0; part < TDM_CKPT_FILES; part++) {
+        snprintf(path, sizeof(path), "%s/%s", folder, tdm__ckpt_file_names[part]);
+        bytes = support_read(path, &size);
+        if (bytes == NULL) continue; /* no configuration */
+        manifest.file[part] = (tdm_manifest_file){.listed = true, .bytes = size, .hash = tdm__hash(bytes, size)};
+        if (part <= TDM_CKPT_OPTIMIZER) {
+            must(tdm__tensor_file_open(&files[part], tdm_host_default(), NULL, path));
+            tensors[part] = tdm__tensor_file_get(files[part], 0);
+            counts[part] = tdm__tensor_file_count(files[part]);
+            for (int i = 0; i < counts[part]; i++)
+                hashes[part][i] = tdm__hash(bytes + tensors[part][i].file_offset, tensors[part][i].bytes);
+            manifest.file[part].tensor_hash = hashes[part];
+        }
+        free(bytes);
+    }
+    tdm_text text;
+    tdm__text_init(&text, tdm_host_default());
+    tdm__manifest_print(&text, &manifest, tensors, counts);
+    snprintf(path, sizeof(path), "%s/MANIFEST.json", folder);
+    support_write(path, text.data, text.length);
+    tdm__text_deinit(&text);
+    for (int part = 0; part < 2; part++) tdm__tensor_file_close(files[part]);
+}
+
 static tdm_tensor tensor_of(const char *name, int dtype, int ndim, int64_t rows, int64_t columns, const void *data) {
     size_t size = dtype == TDM_ST_I64 ? 8 : 4;
     tdm_tensor tensor = {.name = name, .dtype = dtype, .ndim = ndim, .dim = {rows, columns}, .data = data};

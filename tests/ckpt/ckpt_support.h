@@ -23,6 +23,11 @@ char *support_read(const char *path, size_t *count);
 /* A safetensors file: the length, `header`, `data_bytes` zero bytes. */
 void support_tensor_file(const char *path, const char *header, size_t data_bytes);
 
+/* Overwrites the first bytes of a tensor in its file. */
+void support_patch(const char *path, const char *tensor, const void *bytes, size_t count);
+/* A new MANIFEST.json with the hashes of what a step directory holds now: well-hashed, whatever it is. */
+void support_reseal(const char *folder);
+
 /* Six tensors and a state, all values made from `step`. */
 typedef struct support_parts {
     float weight[6], bias[2], moment[6], moment_sq[6], scalar;

@@ -296,6 +296,73 @@ TEST(set_aside_within_a_second) {
     support_remove(run);
 }
 
+/* What holds a number that is infinite or NaN is never written, and what was there stays. */
+TEST(numbers_that_are_not_finite) {
+    static const float bad[] = {INFINITY, -INFINITY, NAN};
+    static const char *const names[] = {"fc.weight", "fc.bias", "scale", "exp_avg.fc.weight", "exp_avg_sq.fc.weight"};
+    char want[128];
+    support_parts p;
+    begin();
+    save(2, 0);
+    for (int i = 0; i < 15; i++) {
+        support_parts_init(&p, 2);
+        float *const numbers[] = {&p.weight[5], &p.bias[1], &p.scalar, &p.moment[0], &p.moment_sq[5]};
+        *numbers[i / 3] = bad[i % 3];
+        CHECK_STATUS(save_parts(tdm_host_default(), &p.parts, 1), TDM_E_NUMERIC);
+        snprintf(want, sizeof(want), "the checkpoint of step 2 is not saved: tensor '%s' is not finite (element %d ",
+                 names[i / 3], (const int[]){5, 1, 0, 0, 5}[i / 3]);
+        CHECK_HAS(tdm_error_message(), want);
+        CHECK_INT(support_entries(dir, ""), 2); /* step 2 and `latest` */
+        CHECK_INT(step_at(dir), 2);
+    }
+    support_remove(run);
+}
+
+/* The same in a checkpoint that others made: with every hash as it should be it is damaged all the same. */
+TEST(found_numbers_that_are_not_finite) {
+    static const float inf = INFINITY;
+    support_host host;
+    tdm_ckpt *ckpt;
+    begin();
+    for (int64_t step = 1; step <= 3; step++) save(step, 0);
+    support_patch(in_dir("step-00000002/optimizer.safetensors"), "exp_avg_sq.fc.weight", &inf, sizeof(inf));
+    support_patch(in_dir("step-00000003/model.safetensors"), "scale", &inf, sizeof(inf));
+    support_reseal(in_dir("step-00000001"));
+    support_reseal(in_dir("step-00000002"));
+    support_reseal(in_dir("step-00000003"));
+    CHECK_OK(tdm__ckpt_verify(tdm_host_default(), NULL, in_dir("step-00000001")));
+    CHECK_STATUS(tdm__ckpt_verify(tdm_host_default(), NULL, in_dir("step-00000002")), TDM_E_CHECKPOINT);
+    CHECK_HAS(tdm_error_message(), "optimizer.safetensors: tensor 'exp_avg_sq.fc.weight' is not finite (element 0 ");
+    CHECK_STATUS(tdm__ckpt_verify(tdm_host_default(), NULL, in_dir("step-00000003")), TDM_E_CHECKPOINT);
+
+    support_host_init(&host);
+    REQUIRE_OK(tdm__ckpt_open_newest(&ckpt, &host.host, NULL, dir));
+    CHECK_INT(tdm__ckpt_state(ckpt)->step, 1);
+    CHECK_HAS(host.log, "step-00000003 is passed over: ");
+    CHECK_HAS(host.log, "model.safetensors: tensor 'scale' is not finite (element 0 is infinite or NaN)");
+    tdm__ckpt_close(ckpt);
+    CHECK_INT(host.live, 0);
+
+    save(3, 0); /* what is not good is replaced */
+    CHECK_INT(step_at(dir), 3);
+    support_remove(run);
+}
+
+TEST(a_folder_under_another_steps_name) {
+    tdm_ckpt *ckpt;
+    begin();
+    save(1, 0);
+    save(2, 0);
+    REQUIRE(rename(in_dir("step-00000002"), in_dir("step-00000007")) == 0);
+    CHECK_STATUS(tdm__ckpt_verify(tdm_host_default(), NULL, in_dir("step-00000007")), TDM_E_CHECKPOINT);
+    CHECK_HAS(tdm_error_message(), "state.json: wanted step 7, as the folder's name says, found 2");
+    CHECK_STATUS(tdm__ckpt_open_any(&ckpt, tdm_host_default(), in_dir("step-00000007//")), TDM_E_CHECKPOINT);
+    CHECK_INT(step_at(dir), 1);
+    REQUIRE(rename(in_dir("step-00000007"), in_dir("step-7")) == 0); /* no name of ours */
+    CHECK_INT(step_at(in_dir("step-7")), 2);
+    support_remove(run);
+}
+
 /* Success leaves the thread's error record alone, also where failures were met and dealt with on the way. */
 TEST(record_is_left_alone) {
     begin();
@@ -312,4 +379,5 @@ TEST(record_is_left_alone) {
 
 TEST_MAIN(RUN(saved_and_found); RUN(nothing_there); RUN(without_optimizer_tensors_or_config); RUN(keeps_the_newest);
           RUN(same_step_again); RUN(clears_what_dead_processes_left); RUN(a_zombie_is_dead); RUN(planted_names);
-          RUN(set_aside_within_a_second); RUN(no_place_for_folders); RUN(record_is_left_alone);)
+          RUN(set_aside_within_a_second); RUN(no_place_for_folders); RUN(numbers_that_are_not_finite);
+          RUN(found_numbers_that_are_not_finite); RUN(a_folder_under_another_steps_name); RUN(record_is_left_alone);)

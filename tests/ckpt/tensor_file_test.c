@@ -1,4 +1,5 @@
 /* Tensor files: round trips, files of other writers, and hostile ones. */
+#include <float.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -12,9 +13,50 @@ static tdm_status open_path(tdm_tensor_file **file) {
     return tdm__tensor_file_open(file, tdm_host_default(), NULL, path);
 }
 
+/* Of every float, in any piece of a tensor; what others wrote is read as it is. */
+TEST(not_finite) {
+    enum { MANY = 100 * 1000 };
+    static const struct {
+        const char *dtype;
+        size_t bytes;
+        uint64_t infinity;
+    } forms[] = {{"F16", 2, 0x7C00},
+                 {"BF16", 2, 0x7F80},
+                 {"F32", 4, 0x7F800000},
+                 {"F64", 8, UINT64_C(0x7FF0000000000000)}};
+    static char data[8 * MANY], got[8];
+    snprintf(path, sizeof(path), "%s/infinite", folder);
+    for (int i = 0; i < 4; i++) {
+        size_t bytes = forms[i].bytes;
+        tdm_tensor tensor = {.name = "t", .dtype = TDM_ST_OTHER, .ndim = 1, .dim = {MANY}, .bytes = bytes * MANY};
+        tdm_tensor_file *file;
+        const tdm_tensor *bad;
+        tdm_hash128 hash;
+        uint64_t at = 0;
+        memset(data, 0, sizeof(data));
+        strcpy(tensor.dtype_name, forms[i].dtype);
+        tensor.data = data;
+        REQUIRE_OK(tdm__tensor_file_write(tdm_host_default(), NULL, path, &tensor, 1, NULL, NULL, NULL, NULL));
+        support_patch(path, "t", &forms[i].infinity, bytes);
+        REQUIRE_OK(open_path(&file));
+        CHECK_OK(tdm__tensor_file_hash(file, &hash, &bad, &at));
+        CHECK(bad == tdm__tensor_file_get(file, 0) && at == 0);
+        CHECK_OK(tdm__tensor_file_read_part(file, tdm__tensor_file_get(file, 0), 0, bytes, got));
+        CHECK(memcmp(got, &forms[i].infinity, bytes) == 0);
+        tdm__tensor_file_close(file);
+        REQUIRE(unlink(path) == 0);
+
+        memcpy(data + bytes * (MANY - 1), &forms[i].infinity, bytes);
+        CHECK_STATUS(tdm__tensor_file_write(tdm_host_default(), NULL, path, &tensor, 1, NULL, NULL, NULL, NULL),
+                     TDM_E_NUMERIC);
+        CHECK_HAS(tdm_error_message(), "tensor 't' is not finite (element 99999 is infinite or NaN)");
+        CHECK(!support_exists(folder, "infinite"));
+    }
+}
+
 TEST(round_trip) {
     static const char *const metadata[] = {"format", "pt", "quote", "\"\\\n\xE4\xB8\xAD", NULL};
-    float f[6] = {1, -2, 3.5f, -0.0f, INFINITY, 1e-40f};
+    float f[6] = {1, -2, 3.5f, -0.0f, FLT_MAX, 1e-40f};
     double d[2] = {1.0 / 3, -2};
     int64_t i64 = -123456789012;
     int32_t i32[3] = {1, 2, -3};
@@ -531,7 +573,7 @@ TEST(every_truncation) {
     free(bytes);
 }
 
-TEST_MAIN(support_folder(folder); RUN(round_trip); RUN(writer_refuses_what_no_reader_takes);
+TEST_MAIN(support_folder(folder); RUN(round_trip); RUN(not_finite); RUN(writer_refuses_what_no_reader_takes);
           RUN(reads_files_of_the_python_library); RUN(module_prefix_is_taken_off); RUN(hostile_headers);
           RUN(lengths_that_lie); RUN(long_headers_take_little_memory); RUN(many_tensors); RUN(metadata_keys);
           RUN(limits_are_reached); RUN(only_regular_files); RUN(names_in_messages); RUN(every_truncation);
