@@ -78,6 +78,7 @@ void tdm__pending_abandon(tdm_pendings *all, tdm_replica *const *replicas, int c
 
 void tdm__result_begin(tdm_step_result *result, const tdm_pending *pending) {
     *result = (tdm_step_result){.rows = pending->rows,
+                                .denominator = pending->denominator,
                                 .grad_norm = NAN,
                                 .stop = pending->stop,
                                 .bytes_moved = pending->bytes_moved,

@@ -24,6 +24,7 @@ typedef struct tdm_tally {
 typedef struct tdm_ahead {
     double lr, data_ms;
     int64_t start_ns;
+    const tdm_batch *batch; /* the loader's */
 } tdm_ahead;
 
 typedef struct tdm_run_folder tdm_run_folder; /* the run directory; rank 0 only */
@@ -67,7 +68,8 @@ struct tdm_run {
     double seconds;       /* spent training, of this process */
     int64_t opened_ns, collected_ns, logged_ns, eval_ns, save_ns;
     int64_t unsaved;             /* checkpoints that failed since the last that did not */
-    int64_t failed_step;         /* whose work failed: nothing can be said of what the replicas hold; 0: none */
+    int64_t ignored_steps;       /* without a label that counts */
+    int64_t failed_step;         /* that failed: nothing can be said of what the replicas hold; 0: none */
     bool runs_ahead;             /* on all ranks: a step may be submitted before the one before it is told */
     bool eval_waits, save_waits; /* due as soon as no step is under way */
     tdm_run_folder *folder;
@@ -97,10 +99,17 @@ tdm_status tdm__run_seek(tdm_run *run);
 void tdm__run_close_loaders(tdm_run *run);
 
 /* ---- checkpoints ---- */
-tdm_status tdm__run_save(tdm_run *run, const tdm_folder *folder, const char *name,
-                         int64_t keep_last); /* rank 0 writes */
+/* Rank 0 writes, unless `name` is NULL; every rank learns how that went. */
+tdm_status tdm__run_save(tdm_run *run, const tdm_folder *folder, const char *name, int64_t keep_last);
 /* Rank 0 reads `ckpt` (NULL on the others), every rank gets the state. */
 tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folder);
+
+/* ---- steps whose loss is no number ---- */
+/* TDM_E_NUMERIC if the loss, as the float that PyTorch has, is not finite; names the step and samples of `batch`, which
+ * it was made of. Not where every label was ignored: a warning tells of the first such step, and at the end how many
+ * there were. Collective where it fails. */
+tdm_status tdm__run_check_loss(tdm_run *run, const tdm_step_result *result, const tdm_batch *batch);
+void tdm__run_tell_ignored(const tdm_run *run);
 
 /* ---- evaluation ---- */
 tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy);

@@ -83,7 +83,7 @@ static tdm_status save_with(tdm_run *run, tdm_arena *arena, const tdm_folder *fo
     return tdm__ckpt_save(run->host, folder, name, &parts, keep_last);
 }
 
-tdm_status tdm__run_save(tdm_run *run, const tdm_folder *folder, const char *name, int64_t keep_last) {
+static tdm_status write_checkpoint(tdm_run *run, const tdm_folder *folder, const char *name, int64_t keep_last) {
     tdm_arena arena;
     tdm__arena_init(&arena, run->host);
     char *yaml = NULL;
@@ -98,11 +98,27 @@ tdm_status tdm__run_save(tdm_run *run, const tdm_folder *folder, const char *nam
     return status;
 }
 
+/* Rank 0's outcome becomes that of all: none waits for a checkpoint that is not there, and all end alike. */
+static tdm_status share_outcome(tdm_run *run, tdm_status status) {
+    tdm_error said = {.status = TDM_OK};
+    if (status != TDM_OK) tdm__error_save(&said);
+    said.frame_count = 0; /* these are texts of this process */
+    tdm_status shared = tdm__broadcast(run->comm, (tdm_span){&said, sizeof(said), TDM_DTYPE_U8}, 0);
+    if (run->rank == 0 && status != TDM_OK) return tdm__error_restore(&said, NULL);
+    TDM_TRY(shared);
+    return said.status == TDM_OK ? TDM_OK : tdm__error_restore(&said, "rank 0: ");
+}
+
+tdm_status tdm__run_save(tdm_run *run, const tdm_folder *folder, const char *name, int64_t keep_last) {
+    bool writes = run->rank == 0 && name != NULL;
+    tdm_status status = writes ? write_checkpoint(run, folder, name, keep_last) : TDM_OK;
+    return run->comm != NULL ? share_outcome(run, status) : status;
+}
+
 tdm_status tdm_run_save(tdm_run *run, const char *dir) {
     if (run == NULL || dir == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_save: run or dir is NULL");
     TDM_TRY(tdm__run_idle(run, "tdm_run_save"));
-    if (run->rank == 0) TDM_TRY(tdm__run_save(run, NULL, dir, 0));
-    return run->comm != NULL ? tdm__barrier(run->comm) : TDM_OK;
+    return tdm__run_save(run, NULL, dir, 0);
 }
 
 /* ---- restoring ---- */

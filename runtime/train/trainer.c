@@ -72,14 +72,6 @@ static void advance(tdm_run *run, const tdm_step_result *result) {
         count_up(&run->since_start, result);
 }
 
-static tdm_status check_finite(const tdm_run *run, const tdm_step_result *result) {
-    if (isfinite(result->loss)) return TDM_OK;
-    TDM_FAIL(TDM_E_NUMERIC,
-             "the loss of step %lld is %s; lower optimizer.lr, set train.clip_grad_norm, or look at the data%s",
-             (long long)(run->step + 1), isnan(result->loss) ? "nan" : "infinite",
-             run->saved_at >= 0 ? "; the last checkpoint is from before" : "");
-}
-
 /* ---- steps under way ---- */
 
 static bool is_under_way(const tdm_run *run) {
@@ -118,10 +110,9 @@ static bool may_submit(const tdm_run *run) {
 
 static tdm_status submit_step(tdm_run *run) {
     tdm_ahead *ahead = &run->ahead[run->submitted % TDM_MODE_DEPTH];
-    const tdm_batch *batch = NULL;
     ahead->start_ns = tdm__now_ns();
     ahead->lr = run->schedule.lr;
-    TDM_TRY(tdm__loader_next(run->loader, &batch));
+    TDM_TRY(tdm__loader_next(run->loader, &ahead->batch));
     ahead->data_ms = tdm__loader_waited_ms(run->loader);
     tdm_update update = {.optimizer = &run->job->optimizer,
                          .lr = run->schedule.lr,
@@ -130,7 +121,7 @@ static tdm_status submit_step(tdm_run *run) {
                          .clip_norm = run->job->train.clip_grad_norm,
                          .stop = atomic_load(&run->stop) != 0,
                          .next = run->submitted + 1 < run->steps_total ? run->loader : NULL};
-    tdm_status status = run->mode->ops->submit(run->mode, batch, &update);
+    tdm_status status = run->mode->ops->submit(run->mode, ahead->batch, &update);
     if (status != TDM_OK) run->failed_step = run->submitted + 1;
     if (status != TDM_OK) return status;
     run->submitted++;
@@ -170,9 +161,13 @@ static void give_up(tdm_run *run) {
 static tdm_status run_step(tdm_run *run, int64_t last, tdm_step_result *result, double *lr) {
     while (run->submitted < last && may_submit(run)) TDM_TRY(submit_step(run));
     TDM_TRY(collect_step(run, result, lr));
-    tdm_status status = check_finite(run, result);
-    if (status != TDM_OK) give_up(run);
-    if (status == TDM_OK) advance(run, result);
+    tdm_status status = tdm__run_check_loss(run, result, run->ahead[run->step % TDM_MODE_DEPTH].batch);
+    if (status == TDM_OK) {
+        advance(run, result);
+        return TDM_OK;
+    }
+    run->failed_step = run->step + 1;
+    give_up(run);
     return status;
 }
 
@@ -233,18 +228,21 @@ static tdm_status evaluate_now(tdm_run *run) {
 static tdm_status save_or_go_on(tdm_run *run, const tdm_folder *dir, bool last, bool *saved) {
     tdm_error record;
     tdm__error_save(&record);
-    tdm_status status = tdm__run_save(run, dir, TDM_CHECKPOINTS, run->job->checkpoint.keep_last);
+    const char *name = dir != NULL ? TDM_CHECKPOINTS : NULL;
+    tdm_status status = tdm__run_save(run, dir, name, run->job->checkpoint.keep_last);
     *saved = status == TDM_OK;
     if (status == TDM_E_IO && !last) {
         run->unsaved++;
-        TDM_WARN(run->host, "checkpoint", "%s; the training goes on, and the next interval tries again",
-                 tdm_error_message());
+        if (run->rank == 0)
+            TDM_WARN(run->host, "checkpoint", "%s; the training goes on, and the next interval tries again",
+                     tdm_error_message());
         (void)tdm__error_restore(&record, NULL);
         return TDM_OK;
     }
     if (*saved && run->unsaved > 0) {
-        TDM_WARN(run->host, "checkpoint", "the checkpoint of step %lld is saved; %lld before it could not be",
-                 (long long)run->step, (long long)run->unsaved);
+        if (run->rank == 0)
+            TDM_WARN(run->host, "checkpoint", "the checkpoint of step %lld is saved; %lld before it could not be",
+                     (long long)run->step, (long long)run->unsaved);
         run->unsaved = 0;
     }
     return status;
@@ -253,17 +251,19 @@ static tdm_status save_or_go_on(tdm_run *run, const tdm_folder *dir, bool last, 
 /* The last one, of a run that ends or stops, must succeed. */
 static tdm_status save_now(tdm_run *run, bool last) {
     const tdm_folder *dir = tdm__folder_dir(run);
-    bool saved = true;
-    if (dir != NULL) TDM_TRY(save_or_go_on(run, dir, last, &saved));
-    if (run->comm != NULL) TDM_TRY(tdm__barrier(run->comm));
+    bool saved = false;
+    TDM_TRY(save_or_go_on(run, dir, last, &saved));
     if (!saved) return TDM_OK;
     run->saved_at = run->step;
     if (dir == NULL) return TDM_OK;
+    tdm_arena arena;
     const char *path = NULL;
-    TDM_TRY(
-        tdm__arena_printf(&run->arena, &path, "%s/" TDM_CHECKPOINTS "/step-%08lld", dir->path, (long long)run->step));
-    tell(run, TDM_EVENT_CHECKPOINT, NULL, run->schedule.lr, path);
-    return TDM_OK;
+    tdm__arena_init(&arena, run->host);
+    tdm_status status =
+        tdm__arena_printf(&arena, &path, "%s/" TDM_CHECKPOINTS "/step-%08lld", dir->path, (long long)run->step);
+    if (status == TDM_OK) tell(run, TDM_EVENT_CHECKPOINT, NULL, run->schedule.lr, path);
+    tdm__arena_deinit(&arena);
+    return status;
 }
 
 static tdm_status log_step(tdm_run *run, const tdm_step_result *result, double lr, bool last) {
@@ -317,6 +317,7 @@ static tdm_status peak_memory(tdm_run *run, int64_t *bytes, int *count) {
 static tdm_status finish(tdm_run *run, bool stopped) {
     int64_t bytes[TDM_LIST_MAX] = {0};
     int count = 0;
+    tdm__run_tell_ignored(run);
     TDM_TRY(peak_memory(run, bytes, &count));
     /* The summary last: where it is, everything is, and whoever comes again has nothing to do. */
     TDM_TRY(tdm__folder_status(run, stopped ? "stopped" : "finished", stopped ? TDM_E_STOPPED : TDM_OK, true));

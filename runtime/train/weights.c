@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/finite.h"
 #include "runtime/base/status.h"
 #include "runtime/ckpt/ckpt.h"
 #include "runtime/train/train.h"
@@ -64,7 +65,14 @@ static tdm_status load_one(const tdm_tensor_file *file, const char *name, const 
         TDM_FAIL(TDM_E_CHECKPOINT, "tensor '%s' wants shape %s, the file has %s", name, want[0] ? want : "scalar",
                  got[0] ? got : "scalar");
     }
-    return tdm__tensor_file_read(file, tensor, to);
+    TDM_TRY(tdm__tensor_file_read(file, tensor, to));
+    size_t count = dtype == TDM_ST_F32 ? tensor->bytes / sizeof(float) : 0;
+    size_t bad = tdm__first_not_finite(TDM_F32_BITS, to, count);
+    if (bad < count)
+        TDM_FAIL(TDM_E_CHECKPOINT,
+                 "tensor '%s' of the file is not finite (element %zu is infinite or NaN): nothing can be made of it",
+                 name, bad);
+    return TDM_OK;
 }
 
 static bool is_ours(const tdm_plan *plan, const char *name) {

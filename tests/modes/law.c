@@ -139,6 +139,7 @@ static law_result run_ranks(const tdm_job *job, const tdm_graph *graph, int worl
         int code = 0;
         (void)wait(&code);
         if (code != 0) results[0].status = TDM_E_INTERNAL;
+        results[0].alike = (r == 0 || results[0].alike) && results[r].status == results[0].status;
         if (results[r].status != TDM_OK && results[0].status == TDM_OK) {
             results[0].status = results[r].status;
             memcpy(results[0].message, results[r].message, sizeof(results[0].message));
@@ -155,6 +156,7 @@ law_result law_run(const tdm_job *job, const tdm_graph *graph) {
     if (job->parallel.device != TDM_DEVICE_CPU) return run_ranks(job, graph, 1); /* CUDA does not survive a fork */
     law_result result;
     memset(&result, 0, sizeof(result));
+    result.alike = 1;
     run_here(job, graph, 0, 0, -1, &result);
     return result;
 }

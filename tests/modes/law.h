@@ -8,7 +8,8 @@ enum { LAW_MAX_STEPS = 64 };
 
 typedef struct law_result {
     tdm_status status;
-    char message[256];
+    char message[512];
+    int alike; /* every rank ended with this status */
     char params[40];
     double loss[LAW_MAX_STEPS];
     int64_t steps;
