@@ -11,8 +11,10 @@ const char *tdm__optim_name(int type) {
     return names[type];
 }
 
-int tdm__optim_state_count(const tdm_optimizer_section *optimizer) {
-    if (optimizer->type == TDM_SGD) return optimizer->momentum != 0 ? 1 : 0;
+int tdm__optim_state_count(const tdm_job *job) {
+    const tdm_schedule_section *schedule = &job->schedule;
+    bool cycles = schedule->type == TDM_SCHEDULE_ONECYCLE && schedule->cycle_momentum;
+    if (job->optimizer.type == TDM_SGD) return cycles || job->optimizer.momentum != 0 ? 1 : 0;
     return 2;
 }
 

@@ -24,7 +24,7 @@ static costs count_costs(const tdm_plan *plan, const tdm_job *job, int replicas)
     costs c = {.parameters = arena,
                .narrow = plan->options.precision == TDM_BF16 ? arena / 2 : 0,
                .gradients = arena,
-               .optimizer = arena * (size_t)tdm__optim_state_count(&job->optimizer),
+               .optimizer = arena * (size_t)tdm__optim_state_count(job),
                .activations = plan->activation_bytes,
                .buffers = plan->buffer_bytes,
                .batches = count_batches(plan, job, job->parallel.mode == TDM_MODE_SINGLE ? replicas : 1)};

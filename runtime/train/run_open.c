@@ -190,7 +190,7 @@ static tdm_status open_mode(tdm_run *run) {
                               .replicas = run->replicas,
                               .rank = run->rank,
                               .comm = run->comm,
-                              .state_count = tdm__optim_state_count(&job->optimizer),
+                              .state_count = tdm__optim_state_count(job),
                               .has_ignored = run->train->has_ignored};
     return tdm_builtin_modes[job->parallel.mode]->open(&run->mode, &params);
 }

@@ -10,22 +10,32 @@ static double anneal(const tdm_schedule_section *section, double from, double to
     return to + (from - to) / 2.0 * (cos(M_PI * part) + 1.0);
 }
 
-/* OneCycleLR with two phases; momentum runs 0.95 -> 0.85 -> 0.95 against the learning rate. */
+typedef struct phase {
+    double end;                /* count at which it ends */
+    double lr[2], momentum[2]; /* from, to */
+} phase;
+
+static double onecycle_top(const tdm_schedule *s) {
+    return isnan(s->section->max_lr) ? s->base_lr : s->section->max_lr;
+}
+
+/* OneCycleLR; momentum runs against the learning rate. */
 static void onecycle(tdm_schedule *s) {
     const tdm_schedule_section *section = s->section;
-    double top = isnan(section->max_lr) ? s->base_lr : section->max_lr;
-    double first = top / section->div_factor, last = first / section->final_div_factor;
-    double middle = section->pct_start * (double)s->total - 1.0, end = (double)s->total - 1.0;
-    double at = (double)s->count;
-    if (at <= middle || end <= middle) {
-        double part = middle > 0 ? at / middle : 1.0;
-        s->lr = anneal(section, first, top, part);
-        if (s->base_momentum > 0) s->momentum = anneal(section, 0.95, 0.85, part);
-        return;
-    }
-    double part = at >= end ? 1.0 : (at - middle) / (end - middle);
-    s->lr = anneal(section, top, last, part);
-    if (s->base_momentum > 0) s->momentum = anneal(section, 0.85, 0.95, part);
+    double top = onecycle_top(s), first = top / section->div_factor, last = first / section->final_div_factor;
+    double low = section->base_momentum, high = section->max_momentum, total = (double)s->total;
+    const phase rise = {section->pct_start * total - 1.0, {first, top}, {high, low}};
+    const phase two[] = {rise, {total - 1.0, {top, last}, {low, high}}};
+    const phase three[] = {rise,
+                           {2.0 * section->pct_start * total - 2.0, {top, first}, {low, high}},
+                           {total - 1.0, {first, last}, {high, high}}};
+    const phase *now = section->three_phase ? three : two, *final = section->three_phase ? &three[2] : &two[1];
+    double at = (double)s->count, begin = 0;
+    for (; now < final && at > now->end; now++) begin = now->end;
+    double length = now->end - begin, part = length > 0 ? (at - begin) / length : 1.0;
+    if (part > 1.0) part = 1.0; /* past the last step */
+    s->lr = anneal(section, now->lr[0], now->lr[1], part);
+    if (section->cycle_momentum) s->momentum = anneal(section, now->momentum[0], now->momentum[1], part);
 }
 
 static double multistep_factor(const tdm_schedule *s) {
@@ -43,8 +53,12 @@ static void cosine(tdm_schedule *s) {
 }
 
 static double linear_factor(double start, double end, int64_t total, int64_t at) {
-    if (at > total) return 1.0;
     return 1.0 + (end - start) / ((double)total * start + (double)(at - 1) * (end - start));
+}
+
+/* Where a warm-up leads to: the group's initial_lr, which OneCycleLR sets anew. */
+static double initial_lr(const tdm_schedule *s) {
+    return s->section->type == TDM_SCHEDULE_ONECYCLE ? onecycle_top(s) / s->section->div_factor : s->base_lr;
 }
 
 /* The value at count 0, as the constructors of the schedulers set it. */
@@ -55,12 +69,40 @@ static void begin(tdm_schedule *s) {
     if (s->section->type == TDM_SCHEDULE_LINEAR) s->lr = s->base_lr * s->section->start_factor;
 }
 
-static void advance(tdm_schedule *s) {
+static int64_t next_milestone(const tdm_schedule *s) {
+    const tdm_ints *milestones = &s->section->milestones;
+    int64_t next = INT64_MAX;
+    for (int i = 0; i < milestones->count; i++) {
+        if (milestones->item[i] > s->count && milestones->item[i] < next) next = milestones->item[i];
+    }
+    return next;
+}
+
+/* The next count up to `last` that must be gone through; INT64_MAX: none. */
+static int64_t next_change(const tdm_schedule *s, int64_t last) {
     const tdm_schedule_section *section = s->section;
-    s->count++;
     switch (section->type) {
     case TDM_SCHEDULE_STEP:
-        if (s->count % section->step_size == 0) s->lr *= section->gamma;
+        if (s->lr * section->gamma == s->lr) return INT64_MAX; /* it is 0 by now, and stays so */
+        return (s->count / section->step_size + 1) * section->step_size;
+    case TDM_SCHEDULE_MULTISTEP:
+        return next_milestone(s);
+    case TDM_SCHEDULE_COSINE:
+        return s->count + 1;
+    case TDM_SCHEDULE_ONECYCLE:
+        return last;
+    case TDM_SCHEDULE_LINEAR:
+        return s->count < s->total ? s->count + 1 : INT64_MAX;
+    default:
+        return INT64_MAX;
+    }
+}
+
+static void change(tdm_schedule *s) {
+    const tdm_schedule_section *section = s->section;
+    switch (section->type) {
+    case TDM_SCHEDULE_STEP:
+        s->lr *= section->gamma;
         break;
     case TDM_SCHEDULE_MULTISTEP:
         s->lr *= multistep_factor(s);
@@ -79,6 +121,15 @@ static void advance(tdm_schedule *s) {
     }
 }
 
+/* To `count` calls of the main schedule's step. */
+static void advance(tdm_schedule *s, int64_t count) {
+    while (s->count < count) {
+        int64_t next = next_change(s, count);
+        s->count = next < count ? next : count;
+        if (next <= count) change(s);
+    }
+}
+
 void tdm__schedule_init(tdm_schedule *schedule, const tdm_schedule_section *section, double lr, double momentum,
                         int64_t steps_total, int64_t steps_per_epoch) {
     *schedule = (tdm_schedule){.section = section, .base_lr = lr, .base_momentum = momentum, .momentum = momentum};
@@ -87,7 +138,7 @@ void tdm__schedule_init(tdm_schedule *schedule, const tdm_schedule_section *sect
         span = (span + steps_per_epoch - 1) / steps_per_epoch;
     schedule->total = section->total != TDM_INT_NULL ? section->total : span > 0 ? span : 1;
     begin(schedule);
-    if (section->warmup_steps > 0) schedule->lr = lr * section->warmup_factor;
+    if (section->warmup_steps > 0) schedule->lr = initial_lr(schedule) * section->warmup_factor;
 }
 
 void tdm__schedule_step(tdm_schedule *schedule, bool epoch_ended) {
@@ -100,5 +151,14 @@ void tdm__schedule_step(tdm_schedule *schedule, bool epoch_ended) {
             schedule->lr *= linear_factor(section->warmup_factor, 1.0, section->warmup_steps, schedule->warmup);
         return;
     }
-    if (section->per == TDM_SCHEDULE_PER_STEP || epoch_ended) advance(schedule);
+    if (section->per == TDM_SCHEDULE_PER_STEP || epoch_ended) advance(schedule, schedule->count + 1);
+}
+
+void tdm__schedule_seek(tdm_schedule *schedule, int64_t steps, int64_t steps_per_epoch) {
+    const tdm_schedule_section *section = schedule->section;
+    int64_t warmup = section->warmup_steps;
+    for (int64_t i = 0; i < warmup && i < steps; i++) tdm__schedule_step(schedule, false);
+    if (steps <= warmup) return;
+    advance(schedule, section->per == TDM_SCHEDULE_PER_STEP ? steps - warmup
+                                                            : steps / steps_per_epoch - warmup / steps_per_epoch);
 }

@@ -16,7 +16,7 @@ tdm_status tdm__params_hash(tdm_replica *replica, tdm_hash128 *out);
 
 /* ---- optimizers ---- */
 
-int tdm__optim_state_count(const tdm_optimizer_section *optimizer); /* flat arenas of state: 0, 1, 2 */
+int tdm__optim_state_count(const tdm_job *job); /* flat arenas of state: 0, 1, 2 */
 const char *tdm__optim_name(int type);                              /* "adam" */
 const char *tdm__optim_state_name(int type, int slot);              /* "exp_avg"; NULL past the last */
 /* What a step's kernels read: scalars in double, narrowed to float where ATen narrows them. */
@@ -39,5 +39,8 @@ typedef struct tdm_schedule {
 void tdm__schedule_init(tdm_schedule *schedule, const tdm_schedule_section *section, double lr, double momentum,
                         int64_t steps_total, int64_t steps_per_epoch);
 void tdm__schedule_step(tdm_schedule *schedule, bool epoch_ended); /* after each optimizer step */
+/* From the beginning to behind `steps` optimizer steps, the same bits as one after another. Where the learning rate
+ * does not change takes no time. */
+void tdm__schedule_seek(tdm_schedule *schedule, int64_t steps, int64_t steps_per_epoch);
 
 #endif

@@ -9,7 +9,7 @@ TEST(equal_pytorch) {
         section.per = TDM_SCHEDULE_PER_STEP;
         if (section.total == 0) section.total = TDM_INT_NULL;
         tdm_schedule schedule;
-        tdm__schedule_init(&schedule, &section, schedule_golden[c].lr, 0.9, 1000, 100);
+        tdm__schedule_init(&schedule, &section, schedule_golden[c].lr, schedule_golden[c].momentum, 1000, 100);
         for (int i = 0; i < schedule_golden[c].steps; i++) {
             if (schedule.lr != schedule_golden[c].want_lr[i] ||
                 schedule.momentum != schedule_golden[c].want_momentum[i]) {
@@ -35,4 +35,64 @@ TEST(per_epoch_steps_at_the_end_of_epochs) {
     }
 }
 
-TEST_MAIN(RUN(equal_pytorch); RUN(per_epoch_steps_at_the_end_of_epochs);)
+static bool same(const tdm_schedule *a, const tdm_schedule *b) {
+    return a->lr == b->lr && a->momentum == b->momentum && a->count == b->count && a->warmup == b->warmup;
+}
+
+/* A resume goes to its place at once, and to the bits of a run that came there step by step. */
+TEST(seeking_is_stepping) {
+    for (size_t c = 0; c < sizeof(schedule_golden) / sizeof(schedule_golden[0]); c++) {
+        for (int per = TDM_SCHEDULE_PER_EPOCH; per <= TDM_SCHEDULE_PER_STEP; per++) {
+            tdm_schedule_section section = schedule_golden[c].section;
+            tdm_schedule walks, jumps;
+            section.per = per;
+            if (section.total == 0) section.total = TDM_INT_NULL;
+            tdm__schedule_init(&walks, &section, 0.1, 0.9, 100, 7);
+            for (int64_t step = 0; step < 120; step++) {
+                tdm__schedule_init(&jumps, &section, 0.1, 0.9, 100, 7);
+                tdm__schedule_seek(&jumps, step, 7);
+                if (!same(&walks, &jumps)) {
+                    tdm_test_failures++;
+                    fprintf(stderr, "%s, unit %d: step %d differs\n", schedule_golden[c].name, per, (int)step);
+                    break;
+                }
+                tdm__schedule_step(&walks, (step + 1) % 7 == 0);
+            }
+        }
+    }
+}
+
+/* Where nothing changes nothing is computed. */
+TEST(a_far_place_is_near) {
+    const int64_t far = INT64_C(1) << 53;
+    for (int type = TDM_SCHEDULE_CONSTANT; type <= TDM_SCHEDULE_LINEAR; type++) {
+        if (type == TDM_SCHEDULE_COSINE) continue; /* each value follows from the one before */
+        tdm_schedule_section section = {.type = type,
+                                        .per = TDM_SCHEDULE_PER_STEP,
+                                        .warmup_steps = 3,
+                                        .warmup_factor = 0.5,
+                                        .step_size = 1,
+                                        .gamma = 0.5,
+                                        .milestones = {2, {7, far - 3}},
+                                        .total = 1000,
+                                        .max_lr = 1,
+                                        .pct_start = 0.3,
+                                        .div_factor = 4,
+                                        .final_div_factor = 2,
+                                        .start_factor = 0.5,
+                                        .end_factor = 0.25};
+        static const double want[] = {[TDM_SCHEDULE_CONSTANT] = 1,
+                                      [TDM_SCHEDULE_STEP] = 0,
+                                      [TDM_SCHEDULE_MULTISTEP] = 0.25,
+                                      [TDM_SCHEDULE_ONECYCLE] = 0.125,
+                                      [TDM_SCHEDULE_LINEAR] = 0.25};
+        tdm_schedule schedule;
+        tdm__schedule_init(&schedule, &section, 1, 0.9, far, 10);
+        tdm__schedule_seek(&schedule, far, 10);
+        CHECK_NEAR(schedule.lr, want[type], 1e-12);
+        CHECK_INT(schedule.count, far - 3);
+    }
+}
+
+TEST_MAIN(RUN(equal_pytorch); RUN(per_epoch_steps_at_the_end_of_epochs); RUN(seeking_is_stepping);
+          RUN(a_far_place_is_near);)

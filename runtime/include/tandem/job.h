@@ -99,6 +99,8 @@ typedef struct tdm_schedule_section {
     double max_lr;        /* onecycle; NaN: optimizer.lr */
     double pct_start, div_factor, final_div_factor; /* onecycle */
     int anneal;                                     /* onecycle: 0 cos, 1 linear */
+    bool cycle_momentum, three_phase;               /* onecycle */
+    double base_momentum, max_momentum;             /* onecycle: of sgd's momentum, or adam's beta1 */
     double start_factor, end_factor;                /* linear */
 } tdm_schedule_section;
 
