@@ -7,6 +7,8 @@
 #include "runtime/base/status.h"
 #include "runtime/ckpt/folder.h"
 
+static const int64_t most_of_any = INT64_C(1) << 53; /* as in a job */
+
 enum kind { COUNT, INT, ANY_INT, NUMBER, TEXT, FLAG }; /* FLAG: 1, or not there */
 
 static const struct {
@@ -72,8 +74,9 @@ static bool read_field(tdm_json *json, int i, tdm_ckpt_state *state) {
     case ANY_INT:
         if (!tdm__json_integer(json, &whole)) return false;
         if (fields[i].kind != ANY_INT && whole < 0) return tdm__json_fail(json, "'%s' is negative", fields[i].key);
+        if (fields[i].kind != ANY_INT && whole > (fields[i].kind == INT ? INT32_MAX : most_of_any))
+            return tdm__json_fail(json, "'%s' is too large", fields[i].key);
         if (fields[i].kind == INT) {
-            if (whole > INT32_MAX) return tdm__json_fail(json, "'%s' is too large", fields[i].key);
             int small = (int)whole;
             memcpy(at, &small, sizeof(small));
         } else {
@@ -88,6 +91,14 @@ static bool read_field(tdm_json *json, int i, tdm_ckpt_state *state) {
         return tdm__json_string(json, at, fields[i].size, &length);
     }
     return false;
+}
+
+/* Numbers that all later sums and products of them hold. */
+static bool check_ranges(tdm_json *json, const tdm_ckpt_state *state) {
+    int64_t rows;
+    return (!__builtin_mul_overflow(state->per_device, state->replicas, &rows) &&
+            !__builtin_mul_overflow(rows, state->step_in_epoch, &rows) && rows <= most_of_any) ||
+           tdm__json_fail(json, "'step_in_epoch', 'per_device' and 'replicas' together are too large");
 }
 
 static bool read_version(tdm_json *json) {
@@ -120,7 +131,7 @@ static bool read_state(tdm_json *json, tdm_ckpt_state *state) {
     for (int i = 0; i < FIELDS; i++) {
         if (!seen[i] && fields[i].kind != FLAG) return tdm__json_fail(json, "key '%s' is missing", fields[i].key);
     }
-    return tdm__json_end(json);
+    return check_ranges(json, state) && tdm__json_end(json);
 }
 
 tdm_status tdm__state_read(tdm_ckpt_state *state, const char *text, size_t bytes, const char *path) {

@@ -103,7 +103,11 @@ static tdm_status open_loader(tdm_run *run) {
                  "a step takes %lld samples and data.train has %lld, so every step is a whole epoch; lower "
                  "train.batch.per_device",
                  (long long)(run->per_device * run->replicas), (long long)run->train->count);
-    run->steps_total = job->train.steps != TDM_INT_NULL ? job->train.steps : job->train.epochs * run->steps_per_epoch;
+    run->steps_total = job->train.steps;
+    if (job->train.steps == TDM_INT_NULL &&
+        __builtin_mul_overflow(job->train.epochs, run->steps_per_epoch, &run->steps_total))
+        TDM_FAIL(TDM_E_CONFIG, "train.epochs: %lld epochs of %lld steps are too many", (long long)job->train.epochs,
+                 (long long)run->steps_per_epoch);
     return TDM_OK;
 }
 

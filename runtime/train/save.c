@@ -168,6 +168,21 @@ static tdm_status refuse_model(tdm_status status, const tdm_ckpt *ckpt, bool new
     TDM_FAIL(status, "%s: %s; %s", tdm__ckpt_path(ckpt), tdm_error_message(), way_out);
 }
 
+/* A step that this job cannot come to is of another job, or forged; the schedule would be followed up to it. With
+ * epochs, other batches may have made more steps of them, but none without a sample. */
+static tdm_status check_position(const tdm_run *run, const tdm_ckpt *ckpt) {
+    const tdm_ckpt_state *state = tdm__ckpt_state(ckpt);
+    bool has_steps = run->job->train.steps != TDM_INT_NULL;
+    int64_t most = run->job->train.steps;
+    if (!has_steps && __builtin_mul_overflow(run->job->train.epochs, run->train->count, &most)) most = INT64_MAX;
+    if (state->step <= most) return TDM_OK;
+    TDM_FAIL(TDM_E_CHECKPOINT,
+             "%s is of step %lld, this job ends after %s%lld (train.%s); raise that, or start from its weights with "
+             "model.weights",
+             tdm__ckpt_path(ckpt), (long long)state->step, has_steps ? "" : "at most ", (long long)most,
+             has_steps ? "steps" : "epochs");
+}
+
 static tdm_status read_here(tdm_run *run, const char *path, bool newest_in_folder, found *out) {
     tdm_ckpt *ckpt = NULL;
     if (newest_in_folder)
@@ -177,8 +192,11 @@ static tdm_status read_here(tdm_run *run, const char *path, bool newest_in_folde
     if (ckpt == NULL) return TDM_OK;
     out->any = 1;
     const tdm_ckpt_state *state = tdm__ckpt_state(ckpt);
-    tdm_status status = tdm__weights_load(run->mode->ops->replica(run->mode, 0), tdm__ckpt_model(ckpt));
-    if (status != TDM_OK) status = refuse_model(status, ckpt, newest_in_folder);
+    tdm_status status = state != NULL ? check_position(run, ckpt) : TDM_OK;
+    if (status == TDM_OK) {
+        status = tdm__weights_load(run->mode->ops->replica(run->mode, 0), tdm__ckpt_model(ckpt));
+        if (status != TDM_OK) status = refuse_model(status, ckpt, newest_in_folder);
+    }
     if (status == TDM_OK && state != NULL) {
         out->has_state = 1;
         out->state = *state;
@@ -187,6 +205,12 @@ static tdm_status read_here(tdm_run *run, const char *path, bool newest_in_folde
     if (status == TDM_OK) TDM_INFO(run->host, "checkpoint", "continuing from %s", tdm__ckpt_path(ckpt));
     tdm__ckpt_close(ckpt);
     return status;
+}
+
+/* Of a job with epochs. */
+static int64_t steps_left(const tdm_run *run) {
+    int64_t epochs = run->job->train.epochs;
+    return run->epoch < epochs ? (epochs - run->epoch) * run->steps_per_epoch - run->step_in_epoch : 0;
 }
 
 /* The position is a number of samples of the epoch, so that another number of devices or another batch can go on. */
@@ -203,13 +227,11 @@ static void set_position(tdm_run *run, const tdm_ckpt_state *state) {
                  (long long)(seen % global), (long long)global);
     if (run->step_in_epoch >= run->steps_per_epoch) run->epoch++, run->step_in_epoch = 0;
     if (run->job->train.steps == TDM_INT_NULL)
-        run->steps_total =
-            run->step + (run->job->train.epochs - run->epoch) * run->steps_per_epoch - run->step_in_epoch;
-    if (run->steps_total < run->step) run->steps_total = run->step;
+        run->steps_total = run->step + steps_left(run);
     run->saved_at = state->step;
     run->eval_waits = run->save_waits = false;
     run->eval_due = state->eval_due != 0;
-    for (int64_t s = 0; s < run->step; s++) tdm__schedule_step(&run->schedule, (s + 1) % run->steps_per_epoch == 0);
+    tdm__schedule_seek(&run->schedule, run->step, run->steps_per_epoch);
 }
 
 tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folder) {
