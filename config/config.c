@@ -172,9 +172,9 @@ static tdm_status run_stages(tdm_config *config) {
     tdm_yaml_node *root;
     TDM_TRY(tdm__arena_new(&config->work, &text, 1, sizeof(*text)));
     *text = config->file;
-    TDM_TRY(tdm__settings_init(&config->settings, &config->work));
     TDM_TRY(read_tree(config, text, &root));
     if (root != NULL) {
+        TDM_TRY(tdm__settings_init(&config->settings, &config->work));
         TDM_TRY(tdm__overrides_apply(config, root));
         TDM_TRY(tdm__schema_read(config, root));
         if (root->kind == TDM_YAML_MAP) {

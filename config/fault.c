@@ -8,7 +8,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/utf8.h"
 
-enum { EXCERPT_COLUMNS = 120, MESSAGE_BYTES = 480, LINES_PER_MARK = 256, LONGEST_LINE = 16 * 1024 };
+enum { EXCERPT_COLUMNS = 120, MESSAGE_BYTES = 480, LINES_PER_MARK = 16, LONGEST_LINE = 16 * 1024 };
 
 static const struct {
     const char *number, *meaning;
@@ -72,10 +72,22 @@ static size_t line_break(const char *at, const char *end) {
     return 0;
 }
 
+/* The next line break, of this length, or the end. */
+static const char *find_break(const char *at, const char *end, size_t *length) {
+    *length = 0;
+    for (; at < end; at++) {
+        unsigned char c = (unsigned char)*at;
+        if (c >= ' ' && c < 0x80) continue; /* nearly all */
+        *length = line_break(at, end);
+        if (*length > 0) break;
+    }
+    return at;
+}
+
 /* Past the next line break, or NULL at the end. */
 static const char *next_line(const char *at, const char *end) {
-    size_t length = 0;
-    while (at < end && (length = line_break(at, end)) == 0) at++;
+    size_t length;
+    at = find_break(at, end, &length);
     return at == end ? NULL : at + length;
 }
 
@@ -109,8 +121,8 @@ static bool find_line(tdm_fault_list *list, tdm_place place, const char **start,
     if (at == NULL) return false;
     *start = at;
     if (end - at > LONGEST_LINE) end = at + LONGEST_LINE;
-    while (at < end && line_break(at, end) == 0) at++;
-    *stop = at;
+    size_t length;
+    *stop = find_break(at, end, &length);
     return true;
 }
 
@@ -284,6 +296,7 @@ const char *tdm__fault_wide_hint(tdm_fault_list *list, tdm_place at) {
     int column = 1;
     for (const char *walk = start; walk < stop; walk = next_char(walk, stop), column++) {
         if (*walk == '#' && (walk == start || walk[-1] == ' ')) break;
+        if ((unsigned char)*walk < 0x80) continue;
         for (size_t i = 0; i < sizeof(wide_marks) / sizeof(wide_marks[0]); i++) {
             size_t length = strlen(wide_marks[i].wide);
             if ((size_t)(stop - walk) < length || memcmp(walk, wide_marks[i].wide, length) != 0) continue;

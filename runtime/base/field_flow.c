@@ -110,16 +110,12 @@ static bool read_list(const char *text, char *room, const char *items[TDM_LIST_M
     return at[strspn(at, blank)] == '\0';
 }
 
-bool tdm__field_set_text(const tdm_field *row, void *object, const char *text, tdm_arena *arena, tdm_text *why) {
+/* `room` has as many bytes as the text, its terminator included. */
+static bool set_text(const tdm_field *row, void *object, const char *text, char *room, tdm_arena *arena,
+                     tdm_text *why) {
     const char *items[TDM_LIST_MAX];
     tdm_written written = {.item = items, .count = 1};
     const char *start = text + strspn(text, blank);
-    char *room;
-    /* No longer than the text: the terminator of an item stands where its comma, bracket or quote stood. */
-    if (tdm__new(arena->host, &room, strlen(text) + 1, 1, "setting") != TDM_OK) {
-        tdm__text_puts(why, tdm__field_no_memory);
-        return false;
-    }
     bool good;
     if (*start == '[') {
         written.is_list = true;
@@ -136,7 +132,18 @@ bool tdm__field_set_text(const tdm_field *row, void *object, const char *text, t
         written.is_null =
             good && !quoted && (strcmp(room, "null") == 0 || strcmp(room, "~") == 0 || (room[0] == '\0' && !is_text));
     }
-    good = good && tdm__field_set(row, object, &written, arena, why);
-    tdm__delete(arena->host, room);
+    return good && tdm__field_set(row, object, &written, arena, why);
+}
+
+bool tdm__field_set_text(const tdm_field *row, void *object, const char *text, tdm_arena *arena, tdm_text *why) {
+    char small[128], *room = small;
+    size_t bytes = strlen(text) + 1;
+    /* No longer than the text: the terminator of an item stands where its comma, bracket or quote stood. */
+    if (bytes > sizeof(small) && tdm__new(arena->host, &room, bytes, 1, "setting") != TDM_OK) {
+        tdm__text_puts(why, tdm__field_no_memory);
+        return false;
+    }
+    bool good = set_text(row, object, text, room, arena, why);
+    if (room != small) tdm__delete(arena->host, room);
     return good;
 }

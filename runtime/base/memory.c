@@ -46,15 +46,21 @@ static tdm_status out_of_memory(const char *what, size_t bytes) {
     TDM_FAIL(TDM_E_MEMORY, "%s: out of memory, wanted %s", what, tdm__print_bytes(size, bytes));
 }
 
-tdm_status tdm__new(const tdm_host *host, void *out, size_t count, size_t bytes, const char *what) {
+/* As the host gives them. */
+static tdm_status take(const tdm_host *host, void **out, size_t count, size_t bytes, const char *what) {
     size_t total;
-    put_pointer(out, NULL);
+    *out = NULL;
     if (!tdm__mul_fits(count, bytes, &total) || total > SIZE_MAX - TDM_ALIGN)
         TDM_FAIL(TDM_E_MEMORY, "%s: %zu times %zu bytes is more than this machine can address", what, count, bytes);
-    size_t wanted = total == 0 ? 1 : total;
-    void *pointer = host->allocate(host->user, wanted, TDM_ALIGN);
-    if (pointer == NULL) return out_of_memory(what, total);
-    memset(pointer, 0, wanted);
+    *out = host->allocate(host->user, total == 0 ? 1 : total, TDM_ALIGN);
+    return *out != NULL ? TDM_OK : out_of_memory(what, total);
+}
+
+tdm_status tdm__new(const tdm_host *host, void *out, size_t count, size_t bytes, const char *what) {
+    void *pointer;
+    put_pointer(out, NULL);
+    TDM_TRY(take(host, &pointer, count, bytes, what));
+    memset(pointer, 0, count * bytes);
     put_pointer(out, pointer);
     return TDM_OK;
 }
@@ -132,9 +138,10 @@ static tdm_status add_block(tdm_arena *arena, size_t wanted, tdm_arena_block **o
     *out = NULL;
     if (!tdm__add_fits(capacity, ARENA_HEADER, &total))
         TDM_FAIL(TDM_E_MEMORY, "arena: %zu bytes is more than this machine can address", wanted);
-    tdm_arena_block *block;
-    TDM_TRY(tdm__new(arena->host, &block, 1, total, "arena"));
-    block->capacity = capacity;
+    void *memory;
+    TDM_TRY(take(arena->host, &memory, 1, total, "arena"));
+    tdm_arena_block *block = memory;
+    *block = (tdm_arena_block){.capacity = capacity};
     if (capacity == ARENA_BLOCK || arena->blocks == NULL) {
         block->next = arena->blocks;
         arena->blocks = block;
@@ -155,7 +162,7 @@ tdm_status tdm__arena_new(tdm_arena *arena, void *out, size_t count, size_t byte
     wanted -= wanted % ARENA_ALIGN;
     tdm_arena_block *block = arena->blocks;
     if (block == NULL || block->capacity - block->used < wanted) TDM_TRY(add_block(arena, wanted, &block));
-    put_pointer(out, (char *)block + ARENA_HEADER + block->used);
+    put_pointer(out, memset((char *)block + ARENA_HEADER + block->used, 0, wanted));
     block->used += wanted;
     return TDM_OK;
 }
