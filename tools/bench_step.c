@@ -16,6 +16,7 @@ typedef struct measured {
     int64_t memory_bytes;  /* of one device */
     samples phase[REPORT_PHASES];
     tdm_run_state state;
+    json_t *kernels; /* of each layer, from the run's own description */
 } measured;
 
 static int on_event(const tdm_event *event, void *user) {
@@ -60,6 +61,7 @@ static void print_json(const measured *m, const tdm_job *job) {
         if (m->phase[i].count) json_object_set_new(ms, report_phases[i], json_real(samples_mean(&m->phase[i])));
     }
     json_object_set_new(out, "ms", ms);
+    json_object_set(out, "kernels", m->kernels);
     json_dumpf(out, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(out);
@@ -101,6 +103,14 @@ static int64_t device_memory(tdm_run *run) {
     return bytes;
 }
 
+static json_t *kernels(tdm_run *run) {
+    char *text = NULL;
+    if (tdm_run_print(run, "kernels.json", &text) != TDM_OK) return NULL;
+    json_t *out = json_loads(text, 0, NULL);
+    tdm_free(text);
+    return out;
+}
+
 static int measure(session *s, int64_t iterations) {
     bool json = args_flag(s->t, "--json") != NULL;
     int64_t warmup = 5;
@@ -113,6 +123,7 @@ static int measure(session *s, int64_t iterations) {
     m.wall_ms = (progress_now() - m.began) * 1e3;
     if (status == TDM_OK) status = tdm_run_get_state(s->run, &m.state);
     if (status == TDM_OK) m.memory_bytes = device_memory(s->run);
+    if (status == TDM_OK && json) m.kernels = kernels(s->run);
     if (status != TDM_OK) {
         code = session_failed(s, status);
     } else if (s->shows && json) {
@@ -121,6 +132,7 @@ static int measure(session *s, int64_t iterations) {
         print_table(&m, s->job);
     }
     for (int i = 0; i < REPORT_PHASES; i++) samples_free(&m.phase[i]);
+    json_decref(m.kernels);
     return code;
 }
 

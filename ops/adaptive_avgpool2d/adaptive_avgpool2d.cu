@@ -49,4 +49,5 @@ const tdm_kernel tdm__adaptive_avgpool2d_cuda = {
     .close = NULL,
     .forward = by_precision<forward<float>, forward<bf16>>,
     .backward = by_precision<backward<float>, backward<bf16>>,
+    .algorithms = NULL,
 };

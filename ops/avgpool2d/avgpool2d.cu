@@ -44,4 +44,5 @@ const tdm_kernel tdm__avgpool2d_cuda = {
     .close = NULL,
     .forward = by_precision<forward<float>, forward<bf16>>,
     .backward = by_precision<backward<float>, backward<bf16>>,
+    .algorithms = NULL,
 };

@@ -91,13 +91,23 @@ static void close_state(void *state) {
 static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, int64_t rows, bool training,
                              void **state) {
     const tdm_conv_sizes sizes = sizes_of(desc, rows, desc->x_layout[0], training);
+    char why[192] = "";
     tdm_conv_way *way = NULL;
     *state = NULL;
     TDM_CUDA_ENTER(device);
-    TDM_CUDA_TRY(tdm__conv_cudnn_open(&way, tdm__cuda_device(device), &sizes));
-    if (way == NULL) TDM_CUDA_TRY(tdm__conv_im2col_open(&way, tdm__cuda_device(device), &sizes));
+    TDM_CUDA_TRY(tdm__conv_cudnn_open(&way, tdm__cuda_device(device), &sizes, why, sizeof why));
+    if (way == NULL) {
+        TDM_CUDA_TRY(tdm__conv_im2col_open(&way, tdm__cuda_device(device), &sizes));
+        snprintf(way->slow, sizeof way->slow, "runs by im2col, which is slower: cuDNN %s", why);
+    }
     *state = way;
     return TDM_OK;
+}
+
+static void algorithms(const void *state, tdm_algorithms *out) {
+    const tdm_conv_way *way = state;
+    way->ops->algorithms(way, out);
+    snprintf(out->slow, sizeof out->slow, "%s", way->slow);
 }
 
 /* As convolutions read it. */
@@ -141,4 +151,5 @@ const tdm_kernel tdm__conv2d_cuda = {
     .close = close_state,
     .forward = forward,
     .backward = backward,
+    .algorithms = algorithms,
 };

@@ -40,16 +40,19 @@ typedef struct tdm_conv_way_ops {
     /* In bf16 `scratch` has room for tdm__conv_weight_count numbers. */
     tdm_status (*backward)(tdm_conv_way *way, const void *x, const void *w, const void *dy, float *dw, void *dx,
                            void *scratch);
+    void (*algorithms)(const tdm_conv_way *way, tdm_algorithms *out);
     void (*close)(tdm_conv_way *way);
 } tdm_conv_way_ops;
 struct tdm_conv_way {
     const tdm_conv_way_ops *ops;
     tdm_cuda_device *device;
     tdm_conv_sizes sizes;
+    char slow[256]; /* why it is not cuDNN's; "": it is */
 };
 
-/* Where cuDNN is absent or does not do this one, *out is NULL. */
-tdm_status tdm__conv_cudnn_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes);
+/* Where cuDNN is absent or does not do this one, *out is NULL and `why` a sentence without its first word, "cuDNN". */
+tdm_status tdm__conv_cudnn_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes, char *why,
+                                size_t bytes);
 tdm_status tdm__conv_im2col_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes);
 
 /* ---- conv2d.cu; pointers to void: `sizes->number` ---- */

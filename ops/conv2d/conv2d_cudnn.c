@@ -1,9 +1,11 @@
 /* conv2d by cuDNN. Descriptors and algorithms are made once at open, by cuDNN's heuristics and never by timing, which
- * would choose differently from run to run.
+ * would choose differently from run to run. The heuristics also offer what then refuses to run: each algorithm is run
+ * once before it is chosen.
  *
  * Algorithms with larger rounding errors (Winograd, FFT) are left out unless `parallel.kernels: fast` asks for them, as
  * on the CPU: they do not follow PyTorch's loss curve. */
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <tandem/job.h>
@@ -13,9 +15,11 @@
 
 #ifdef TDM_CUDA_NO_CUDNN
 
-tdm_status tdm__conv_cudnn_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes) {
+tdm_status tdm__conv_cudnn_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes, char *why,
+                                size_t bytes) {
     (void)device;
     (void)sizes;
+    snprintf(why, bytes, "is not used: tandem was built without cudnn.h");
     *out = NULL;
     return TDM_OK;
 }
@@ -34,12 +38,13 @@ typedef struct {
     cudnnFilterDescriptor_t weights;
     cudnnActivationDescriptor_t activation;
     cudnnConvolutionDescriptor_t convolution[PASSES]; /* they differ in what their algorithm may round to */
-    cudnnConvolutionFwdAlgo_t forward;
-    cudnnConvolutionBwdDataAlgo_t backward_data;
-    cudnnConvolutionBwdFilterAlgo_t backward_weights;
+    int algorithm[PASSES];
+    cudnnMathType_t math[PASSES];
     size_t workspace_bytes[PASSES];
-    bool fused; /* bias and relu in the same call; tried at the first run, cuDNN has no question for it */
+    bool fused; /* bias and relu in the same call */
 } convolution;
+
+static const char *const pass_names[PASSES] = {"forward", "dx", "dw"};
 
 static const tdm_cuda_libraries *library(const convolution *c) {
     return c->way.device->libraries;
@@ -113,7 +118,66 @@ static tdm_status describe(convolution *c) {
     return TDM_OK;
 }
 
+/* ---- calls ---- */
+
+static cudnnStatus_t start_fused(const convolution *c, const void *x, const void *w, const void *bias, void *y) {
+    return library(c)->dnn.cudnnConvolutionBiasActivationForward(
+        handle(c), &one, c->x, x, c->weights, w, c->convolution[FORWARD],
+        (cudnnConvolutionFwdAlgo_t)c->algorithm[FORWARD], c->way.device->workspace, c->workspace_bytes[FORWARD], &zero,
+        c->y, y, c->bias, bias, c->activation, c->y, y);
+}
+
+static cudnnStatus_t start_forward(const convolution *c, const void *x, const void *w, void *y) {
+    return library(c)->dnn.cudnnConvolutionForward(handle(c), &one, c->x, x, c->weights, w, c->convolution[FORWARD],
+                                                   (cudnnConvolutionFwdAlgo_t)c->algorithm[FORWARD],
+                                                   c->way.device->workspace, c->workspace_bytes[FORWARD], &zero, c->y,
+                                                   y);
+}
+
+static cudnnStatus_t start_dx(const convolution *c, const void *w, const void *dy, void *dx) {
+    return library(c)->dnn.cudnnConvolutionBackwardData(
+        handle(c), &one, c->weights, w, c->y, dy, c->convolution[BACKWARD_DATA],
+        (cudnnConvolutionBwdDataAlgo_t)c->algorithm[BACKWARD_DATA], c->way.device->workspace,
+        c->workspace_bytes[BACKWARD_DATA], &zero, c->x, dx);
+}
+
+static cudnnStatus_t start_dw(const convolution *c, const void *x, const void *dy, void *dw) {
+    return library(c)->dnn.cudnnConvolutionBackwardFilter(
+        handle(c), &one, c->x, x, c->y, dy, c->convolution[BACKWARD_WEIGHTS],
+        (cudnnConvolutionBwdFilterAlgo_t)c->algorithm[BACKWARD_WEIGHTS], c->way.device->workspace,
+        c->workspace_bytes[BACKWARD_WEIGHTS], &zero, c->weights, dw);
+}
+
 /* ---- the choice of algorithms ---- */
+
+typedef struct {
+    int algorithm;
+    size_t memory;
+    cudnnMathType_t math;
+} offer;
+
+typedef struct {
+    convolution *c;
+    tdm_cuda_trial memory;
+    char *why; /* what was wrong with the last one tried */
+    size_t bytes;
+} trial;
+
+static const char *const forward_names[] = {
+    "implicit_gemm", "implicit_precomp_gemm", "gemm", "direct", "fft", "fft_tiling", "winograd", "winograd_nonfused"};
+static const char *const dx_names[] = {"0", "1", "fft", "fft_tiling", "winograd", "winograd_nonfused"};
+static const char *const dw_names[] = {"0", "1", "fft", "3", "winograd", "winograd_nonfused", "fft_tiling"};
+
+static const char *name_of(pass which, int algorithm) {
+    switch (which) {
+    case FORWARD:
+        return forward_names[algorithm];
+    case BACKWARD_DATA:
+        return dx_names[algorithm];
+    default:
+        return dw_names[algorithm];
+    }
+}
 
 /* What a candidate may round to: the heuristics also offer more than was asked for. */
 static bool rounds_as_wished(const convolution *c, cudnnMathType_t math) {
@@ -142,104 +206,173 @@ static bool serves(const convolution *c, cudnnStatus_t status, cudnnDeterminism_
             return tdm__cudnn_error(library(c), asked_, #call, __FILE__, __LINE__); \
     } while (0)
 
-/* Takes the first candidate that serves. */
-#define TAKE_FIRST(c, candidate, count, which, field, exact)                                                     \
-    for (int i = 0; i < (count) && !*found; i++) {                                                               \
-        *found = rounds_as_wished((c), (candidate)[i].mathType) &&                                               \
-                 serves((c), (candidate)[i].status, (candidate)[i].determinism, (candidate)[i].memory, (exact)); \
-        if (!*found) continue;                                                                                   \
-        (c)->field = (candidate)[i].algo;                                                                        \
-        (c)->workspace_bytes[which] = (candidate)[i].memory;                                                     \
-        TDM_CUDNN(library(c), cudnnSetConvolutionMathType((c)->convolution[which], (candidate)[i].mathType));    \
-    }
+/* Keeps those that serve, of one of cuDNN's three types of candidates. */
+#define KEEP(c, to, kept, candidate, count, exact)                                                          \
+    for (int i = 0; i < (count); i++)                                                                       \
+        if (rounds_as_wished((c), (candidate)[i].mathType) &&                                               \
+            serves((c), (candidate)[i].status, (candidate)[i].determinism, (candidate)[i].memory, (exact))) \
+            (to)[(*(kept))++] = (offer) {                                                                   \
+                (int)(candidate)[i].algo, (candidate)[i].memory, (candidate)[i].mathType                    \
+            }
 
-static tdm_status choose_forward(convolution *c, bool *found) {
+static tdm_status ask_forward(convolution *c, offer *offers, int *kept) {
     cudnnConvolutionFwdAlgoPerf_t candidate[CANDIDATES];
     int count = 0;
-    *found = false;
     ASK(c, count,
         cudnnGetConvolutionForwardAlgorithm_v7(handle(c), c->x, c->weights, c->convolution[FORWARD], c->y, CANDIDATES,
                                                &count, candidate));
-    TAKE_FIRST(c, candidate, count, FORWARD, forward,
-               candidate[i].algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM ||
-                   candidate[i].algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM ||
-                   candidate[i].algo == CUDNN_CONVOLUTION_FWD_ALGO_GEMM)
+    KEEP(c, offers, kept, candidate, count,
+         candidate[i].algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM ||
+             candidate[i].algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM ||
+             candidate[i].algo == CUDNN_CONVOLUTION_FWD_ALGO_GEMM);
     return TDM_OK;
 }
 
-static tdm_status choose_backward_data(convolution *c, bool *found) {
+static tdm_status ask_dx(convolution *c, offer *offers, int *kept) {
     cudnnConvolutionBwdDataAlgoPerf_t candidate[CANDIDATES];
     int count = 0;
-    *found = false;
     ASK(c, count,
         cudnnGetConvolutionBackwardDataAlgorithm_v7(handle(c), c->weights, c->y, c->convolution[BACKWARD_DATA], c->x,
                                                     CANDIDATES, &count, candidate));
-    TAKE_FIRST(c, candidate, count, BACKWARD_DATA, backward_data,
-               candidate[i].algo == CUDNN_CONVOLUTION_BWD_DATA_ALGO_0 ||
-                   candidate[i].algo == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1)
+    KEEP(c, offers, kept, candidate, count,
+         candidate[i].algo == CUDNN_CONVOLUTION_BWD_DATA_ALGO_0 ||
+             candidate[i].algo == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1);
     return TDM_OK;
 }
 
-static tdm_status choose_backward_weights(convolution *c, bool *found) {
+static tdm_status ask_dw(convolution *c, offer *offers, int *kept) {
     cudnnConvolutionBwdFilterAlgoPerf_t candidate[CANDIDATES];
     int count = 0;
-    *found = false;
     ASK(c, count,
         cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle(c), c->x, c->y, c->convolution[BACKWARD_WEIGHTS],
                                                       c->weights, CANDIDATES, &count, candidate));
-    TAKE_FIRST(c, candidate, count, BACKWARD_WEIGHTS, backward_weights,
-               candidate[i].algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0 ||
-                   candidate[i].algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 ||
-                   candidate[i].algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3)
+    KEEP(c, offers, kept, candidate, count,
+         candidate[i].algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0 ||
+             candidate[i].algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 ||
+             candidate[i].algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3);
     return TDM_OK;
 }
 
-static tdm_status choose(convolution *c, bool *found) {
+/* Runs what is set now. It serves if cuDNN takes it, and a relu inside it passes NaN. */
+static tdm_status try_call(trial *t, pass which, bool *good) {
+    const convolution *c = t->c;
     const tdm_conv_sizes *s = &c->way.sizes;
-    size_t most = 0;
-    TDM_CUDA_TRY(choose_forward(c, found));
-    if (*found && s->training) TDM_CUDA_TRY(choose_backward_weights(c, found));
-    if (*found && s->training && s->wants_dx) TDM_CUDA_TRY(choose_backward_data(c, found));
-    if (!*found) return TDM_OK;
-    for (int i = 0; i < PASSES; i++)
-        if (c->workspace_bytes[i] > most) most = c->workspace_bytes[i];
+    const char *in = t->memory.in;
+    char *out = t->memory.out;
+    cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+    bool passes_nan = false;
+    TDM_CUDA_TRY(tdm__cuda_trial_begin(&t->memory));
+    if (which == BACKWARD_DATA) status = start_dx(c, in, in, out);
+    if (which == BACKWARD_WEIGHTS) status = start_dw(c, in, in, out);
+    if (which == FORWARD) status = c->fused ? start_fused(c, in, in, in, out) : start_forward(c, in, in, out);
+    const bool refused = status != CUDNN_STATUS_SUCCESS;
+    TDM_CUDA_TRY(tdm__cuda_trial_end(&t->memory, refused, out, s->number,
+                                     (size_t)(s->rows * s->out * tdm__conv_points(s)), &passes_nan));
+    const bool drops_nan = which == FORWARD && c->fused && s->relu && !passes_nan;
+    *good = !refused && !drops_nan;
+    if (!*good)
+        snprintf(t->why, t->bytes, "refuses all that it offers for %s; the last, %s: %s", pass_names[which],
+                 name_of(which, c->algorithm[which]),
+                 refused ? library(c)->dnn.cudnnGetErrorString(status) : "its relu makes 0 of NaN");
+    return TDM_OK;
+}
+
+/* With bias and relu in the same call, else without, which costs one more pass and no more. */
+static tdm_status try_offer(trial *t, pass which, const offer *offered, bool *good) {
+    convolution *c = t->c;
+    const tdm_conv_sizes *s = &c->way.sizes;
+    c->algorithm[which] = offered->algorithm;
+    c->math[which] = offered->math;
+    c->workspace_bytes[which] = offered->memory;
+    TDM_CUDNN(library(c), cudnnSetConvolutionMathType(c->convolution[which], offered->math));
+    TDM_CUDA_TRY(tdm__cuda_workspace(c->way.device, offered->memory));
+    *good = t->memory.in == NULL; /* no room to try it: only what is known is taken */
+    if (*good) return TDM_OK;
     /* cuDNN takes the identity, a bias alone, with one algorithm only. */
-    c->fused = s->bias && (s->relu || c->forward == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM);
-    return tdm__cuda_workspace(c->way.device, most);
+    if (which == FORWARD && s->bias &&
+        (s->relu || offered->algorithm == (int)CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM)) {
+        c->fused = true;
+        TDM_CUDA_TRY(try_call(t, which, good));
+        if (*good) return TDM_OK;
+        c->fused = false;
+    }
+    return try_call(t, which, good);
+}
+
+static tdm_status choose_pass(trial *t, pass which, bool *found) {
+    static tdm_status (*const ask[PASSES])(convolution *, offer *, int *) = {ask_forward, ask_dx, ask_dw};
+    offer offers[CANDIDATES];
+    int count = 0;
+    TDM_CUDA_TRY(ask[which](t->c, offers, &count));
+    *found = false;
+    if (count == 0)
+        snprintf(t->why, t->bytes, "%zu offers no algorithm for %s that %s", library(t->c)->dnn.version,
+                 pass_names[which], t->c->way.device->deterministic ? "always gives the same bits" : "is exact");
+    for (int i = 0; i < count && !*found; i++) TDM_CUDA_TRY(try_offer(t, which, &offers[i], found));
+    return TDM_OK;
+}
+
+static tdm_status choose_all(trial *t, bool *found) {
+    const tdm_conv_sizes *s = &t->c->way.sizes;
+    TDM_CUDA_TRY(choose_pass(t, FORWARD, found));
+    if (*found && s->training) TDM_CUDA_TRY(choose_pass(t, BACKWARD_WEIGHTS, found));
+    if (*found && s->training && s->wants_dx) TDM_CUDA_TRY(choose_pass(t, BACKWARD_DATA, found));
+    return TDM_OK;
+}
+
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+static tdm_status choose(convolution *c, bool *found, char *why, size_t bytes) {
+    const tdm_conv_sizes *s = &c->way.sizes;
+    const size_t x = (size_t)(s->rows * tdm__conv_in_count(s)), y = (size_t)(s->rows * s->out * tdm__conv_points(s));
+    const size_t most = larger(larger(x, y), (size_t)tdm__conv_weight_count(s)) * tdm__cuda_size(s->number);
+    trial t = {.c = c, .why = why, .bytes = bytes};
+    tdm__cuda_trial_open(&t.memory, c->way.device, most, most);
+    const tdm_status status = choose_all(&t, found);
+    tdm__cuda_trial_close(&t.memory);
+    return status;
+}
+
+static void algorithms(const tdm_conv_way *way, tdm_algorithms *out) {
+    const convolution *c = (const convolution *)way;
+    const tdm_conv_sizes *s = &way->sizes;
+    const bool there[PASSES] = {true, s->training && s->wants_dx, s->training};
+    for (int i = 0; i < PASSES; i++) {
+        if (!there[i]) continue;
+        tdm_algorithm *chosen = &out->of[out->count++];
+        *chosen = (tdm_algorithm){.pass = pass_names[i],
+                                  .math = c->math[i] == CUDNN_FMA_MATH ? "f32" : tdm__cuda_math(way->device, s->number),
+                                  .workspace_bytes = c->workspace_bytes[i]};
+        snprintf(chosen->name, sizeof chosen->name, "cuDNN %s", name_of((pass)i, c->algorithm[i]));
+    }
+    if (!s->bias) return;
+    out->of[0].fused = !c->fused ? "" : s->relu ? "bias and relu" : "bias";
 }
 
 /* ---- running ---- */
 
 static tdm_status forward(tdm_conv_way *way, const void *x, const void *w, const void *bias, void *y, bool *done) {
-    convolution *c = (convolution *)way;
-    tdm_cuda_device *device = way->device;
-    *done = false;
-    if (c->fused) {
-        const cudnnStatus_t status = library(c)->dnn.cudnnConvolutionBiasActivationForward(
-            handle(c), &one, c->x, x, c->weights, w, c->convolution[FORWARD], c->forward, device->workspace,
-            c->workspace_bytes[FORWARD], &zero, c->y, y, c->bias, bias, c->activation, c->y, y);
-        *done = status == CUDNN_STATUS_SUCCESS;
-        if (*done) return TDM_OK;
-        if (!is_refusal(status))
-            return tdm__cudnn_error(library(c), status, "cudnnConvolutionBiasActivationForward", __FILE__, __LINE__);
-        c->fused = false;
-    }
-    TDM_CUDNN(library(c),
-              cudnnConvolutionForward(handle(c), &one, c->x, x, c->weights, w, c->convolution[FORWARD], c->forward,
-                                      device->workspace, c->workspace_bytes[FORWARD], &zero, c->y, y));
+    const convolution *c = (const convolution *)way;
+    const cudnnStatus_t status = c->fused ? start_fused(c, x, w, bias, y) : start_forward(c, x, w, y);
+    *done = c->fused;
+    if (status != CUDNN_STATUS_SUCCESS)
+        return tdm__cudnn_error(library(c), status,
+                                c->fused ? "cudnnConvolutionBiasActivationForward" : "cudnnConvolutionForward",
+                                __FILE__, __LINE__);
     return TDM_OK;
 }
 
 /* The weights' gradient, which cuDNN gives in the weights' numbers. */
 static tdm_status backward_weights(const convolution *c, const void *x, const void *dy, float *dw, void *scratch) {
     const tdm_conv_sizes *s = &c->way.sizes;
-    tdm_cuda_device *device = c->way.device;
     const bool narrow = s->number != TDM_CUDA_FLOAT;
     void *gradient = narrow ? scratch : dw;
-    TDM_CUDNN(library(c), cudnnConvolutionBackwardFilter(
-                              handle(c), &one, c->x, x, c->y, dy, c->convolution[BACKWARD_WEIGHTS], c->backward_weights,
-                              device->workspace, c->workspace_bytes[BACKWARD_WEIGHTS], &zero, c->weights, gradient));
-    return narrow ? tdm__conv_widen(device, dw, gradient, tdm__conv_weight_count(s)) : TDM_OK;
+    const cudnnStatus_t status = start_dw(c, x, dy, gradient);
+    if (status != CUDNN_STATUS_SUCCESS)
+        return tdm__cudnn_error(library(c), status, "cudnnConvolutionBackwardFilter", __FILE__, __LINE__);
+    return narrow ? tdm__conv_widen(c->way.device, dw, gradient, tdm__conv_weight_count(s)) : TDM_OK;
 }
 
 static tdm_status backward(tdm_conv_way *way, const void *x, const void *w, const void *dy, float *dw, void *dx,
@@ -247,15 +380,16 @@ static tdm_status backward(tdm_conv_way *way, const void *x, const void *w, cons
     const convolution *c = (const convolution *)way;
     TDM_CUDA_TRY(backward_weights(c, x, dy, dw, scratch));
     if (dx == NULL) return TDM_OK;
-    TDM_CUDNN(library(c), cudnnConvolutionBackwardData(
-                              handle(c), &one, c->weights, w, c->y, dy, c->convolution[BACKWARD_DATA], c->backward_data,
-                              way->device->workspace, c->workspace_bytes[BACKWARD_DATA], &zero, c->x, dx));
+    const cudnnStatus_t status = start_dx(c, w, dy, dx);
+    if (status != CUDNN_STATUS_SUCCESS)
+        return tdm__cudnn_error(library(c), status, "cudnnConvolutionBackwardData", __FILE__, __LINE__);
     return TDM_OK;
 }
 
 /* ---- opening ---- */
 
-static const tdm_conv_way_ops ops = {.forward = forward, .backward = backward, .close = close_way};
+static const tdm_conv_way_ops ops = {
+    .forward = forward, .backward = backward, .algorithms = algorithms, .close = close_way};
 
 /* cuDNN counts in int. */
 static bool is_countable(const tdm_conv_sizes *s) {
@@ -264,15 +398,23 @@ static bool is_countable(const tdm_conv_sizes *s) {
            (double)tdm__conv_weight_count(s) <= INT_MAX;
 }
 
-tdm_status tdm__conv_cudnn_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes) {
+tdm_status tdm__conv_cudnn_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes, char *why,
+                                size_t bytes) {
     bool found = false;
     *out = NULL;
-    if (device->dnn == NULL || !is_countable(sizes)) return TDM_OK;
+    if (device->dnn == NULL) {
+        snprintf(why, bytes, "was not found; `tandem doctor` says where it was looked for");
+        return TDM_OK;
+    }
+    if (!is_countable(sizes)) {
+        snprintf(why, bytes, "counts to 2^31 - 1, and a batch has more numbers; make train.batch.per_device smaller");
+        return TDM_OK;
+    }
     convolution *c = calloc(1, sizeof *c);
     if (c == NULL) TDM_CUDA_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
-    c->way = (tdm_conv_way){&ops, device, *sizes};
+    c->way = (tdm_conv_way){.ops = &ops, .device = device, .sizes = *sizes};
     tdm_status status = describe(c);
-    if (status == TDM_OK) status = choose(c, &found);
+    if (status == TDM_OK) status = choose(c, &found, why, bytes);
     if (status != TDM_OK || !found) {
         close_way(&c->way);
         return status;

@@ -200,13 +200,21 @@ static tdm_status backward(tdm_conv_way *way, const void *x, const void *w, cons
     return TDM_OK;
 }
 
-static const tdm_conv_way_ops ops = {.forward = forward, .backward = backward, .close = close_way};
+static void algorithms(const tdm_conv_way *way, tdm_algorithms *out) {
+    const chunk_products *p = &((const im2col *)way)->products[FULL];
+    tdm__cuda_matmul_algorithm(p->forward, "forward", out);
+    tdm__cuda_matmul_algorithm(p->weight, "dw", out);
+    tdm__cuda_matmul_algorithm(p->input, "dx", out);
+}
+
+static const tdm_conv_way_ops ops = {
+    .forward = forward, .backward = backward, .algorithms = algorithms, .close = close_way};
 
 tdm_status tdm__conv_im2col_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes) {
     im2col *c = calloc(1, sizeof *c);
     *out = NULL;
     if (c == NULL) TDM_CUDA_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
-    c->way = (tdm_conv_way){&ops, device, *sizes};
+    c->way = (tdm_conv_way){.ops = &ops, .device = device, .sizes = *sizes};
     c->out_group = sizes->out / sizes->groups;
     c->depth = sizes->stored / sizes->groups * sizes->taps;
     c->points = tdm__conv_points(sizes);

@@ -86,6 +86,13 @@ static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, in
     return TDM_OK;
 }
 
+static void algorithms(const void *state, tdm_algorithms *out) {
+    const products *p = state;
+    tdm__cuda_matmul_algorithm(p->forward, "forward", out);
+    tdm__cuda_matmul_algorithm(p->weight, "dw", out);
+    tdm__cuda_matmul_algorithm(p->input, "dx", out);
+}
+
 /* As products read it. */
 static const void *parameter(const tdm_kernel_args *args, int i) {
     return number_of(args->desc) == TDM_CUDA_BF16 ? args->narrow[i] : args->param[i];
@@ -121,4 +128,5 @@ const tdm_kernel tdm__linear_cuda = {
     .close = close_state,
     .forward = forward,
     .backward = backward,
+    .algorithms = algorithms,
 };

@@ -100,4 +100,5 @@ const tdm_kernel tdm__reorder_cuda = {
     .close = NULL,
     .forward = by_precision<forward<float>, forward<bf16>>,
     .backward = by_precision<backward<float>, backward<bf16>>,
+    .algorithms = NULL,
 };

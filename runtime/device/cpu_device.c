@@ -105,8 +105,9 @@ static tdm_status cpu_finish(tdm_device *device, tdm_queue *queue) {
     return TDM_OK;
 }
 
-static tdm_status cpu_queue_open(tdm_device *device, tdm_queue **out) {
+static tdm_status cpu_queue_open(tdm_device *device, tdm_queue_use use, tdm_queue **out) {
     (void)device;
+    (void)use;
     *out = NULL;
     return TDM_OK;
 }

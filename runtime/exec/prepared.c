@@ -41,6 +41,7 @@ static tdm_status add_prepared(tdm_replica *replica, int64_t rows, bool training
             tdm__delete(replica->host, prepared);
         return tdm__frame(status, __FILE__, __LINE__);
     }
+    tdm__prepared_tell(replica, prepared);
     prepared->next = replica->prepared;
     replica->prepared = prepared;
     return TDM_OK;

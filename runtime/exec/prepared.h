@@ -2,6 +2,7 @@
 #ifndef TDM_EXEC_PREPARED_H
 #define TDM_EXEC_PREPARED_H
 
+#include "runtime/base/text.h"
 #include "runtime/exec/replica.h"
 
 struct tdm_prepared {
@@ -15,6 +16,11 @@ struct tdm_prepared {
  * making machine code takes as long as opening the data and the folder, and goes on beside it. */
 tdm_status tdm__prepare_start(tdm_replica *replica);
 tdm_status tdm__prepared_find(tdm_replica *replica, int64_t rows, bool training, tdm_prepared **out);
+/* Into the log: what kernels have chosen for the number of rows of `prepared`, which is not in the replica's list yet;
+ * as a warning which are slower than they should be, once for a run. */
+void tdm__prepared_tell(const tdm_replica *replica, const tdm_prepared *prepared);
+/* The kernel of each layer and what it has chosen, for each number of rows so far, the last used first: JSON. */
+void tdm__prepared_print(const tdm_replica *replica, tdm_text *text);
 void tdm__prepared_free_all(tdm_replica *replica);
 
 #endif

@@ -90,8 +90,8 @@ tdm_status tdm__stage_open(tdm_stage **out, tdm_replica *replica, int64_t rows, 
     (*out)->parts = parts;
     (*out)->target_bytes = target_bytes;
     TDM_TRY(open_samples(*out, replica));
-    TDM_TRY(device->ops->queue_open(device, &(*out)->up));
-    return device->ops->queue_open(device, &(*out)->down);
+    TDM_TRY(device->ops->queue_open(device, TDM_COPIES, &(*out)->up));
+    return device->ops->queue_open(device, TDM_COPIES, &(*out)->down);
 }
 
 static void close_place(place *p, tdm_device *device) {

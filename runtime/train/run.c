@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/base/status.h"
+#include "runtime/exec/prepared.h"
 #include "runtime/train/run.h"
 
 tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out) {
@@ -105,11 +106,20 @@ static tdm_status print_summary(tdm_run *run, char **out) {
     return tdm__text_take_public(&text, out);
 }
 
+static tdm_status print_kernels(tdm_run *run, char **out) {
+    tdm_text text;
+    TDM_TRY(tdm__run_idle(run, "tdm_run_print"));
+    tdm__text_init(&text, run->host);
+    tdm__prepared_print(run->mode->ops->replica(run->mode, 0), &text);
+    return tdm__text_take_public(&text, out);
+}
+
 tdm_status tdm_run_print(tdm_run *run, const char *what, char **out) {
     if (run == NULL || what == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_print: a pointer is NULL");
     if (strcmp(what, "graph") == 0) return tdm_graph_print(run->graph, out);
     if (strcmp(what, "plan") == 0) return tdm__plan_report(run->plan, run->job, run->replicas, false, NULL, out);
     if (strcmp(what, "plan.json") == 0) return tdm__plan_report(run->plan, run->job, run->replicas, true, NULL, out);
     if (strcmp(what, "summary") == 0) return print_summary(run, out);
-    TDM_FAIL(TDM_E_USAGE, "tdm_run_print: '%s' is none of graph, plan, plan.json, summary", what);
+    if (strcmp(what, "kernels.json") == 0) return print_kernels(run, out);
+    TDM_FAIL(TDM_E_USAGE, "tdm_run_print: '%s' is none of graph, plan, plan.json, kernels.json, summary", what);
 }

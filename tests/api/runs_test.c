@@ -290,9 +290,9 @@ TEST(texts) {
     char *text = NULL;
     api_job(&job);
     REQUIRE_OK(tdm_run_open(&run, &job, graph, NULL));
-    static const char *const kinds[] = {"graph", "plan", "plan.json", "summary"};
-    static const char *const words[] = {"conv2d", "loss", "\"buckets\"", "parameters"};
-    for (int i = 0; i < 4; i++) {
+    static const char *const kinds[] = {"graph", "plan", "plan.json", "summary", "kernels.json"};
+    static const char *const words[] = {"conv2d", "loss", "\"buckets\"", "parameters", "["};
+    for (int i = 0; i < 5; i++) {
         CHECK_OK(tdm_run_print(run, kinds[i], &text));
         CHECK_HAS(text, words[i]);
         tdm_free(text);

@@ -38,6 +38,17 @@ YAML
 code 0 "$tandem" plan conv.yaml
 golden plan-cuda.txt "$out"
 
+# What was chosen for each layer; a convolution that cuDNN refuses is slow, and says so once for all of its kind.
+code 0 "$tandem" train conv.yaml train.batch.per_device=2 run.dir=null --verbose
+has "$err" ", 2 rows, forward: cuDNN implicit_precomp_gemm, bf16, workspace "
+has "$err" "in the same call: bias and relu"
+hasnt "$err" "im2col"
+CUDNN_EMULATED_REFUSES='dw:*' code 0 "$tandem" train conv.yaml train.batch.per_device=2 run.dir=null
+has "$err" "(and 1 more): runs by im2col, which is slower: cuDNN refuses all that it offers for dw; the last, 1: "
+CUDNN_EMULATED_REFUSES='dw:*' code 0 "$tandem" bench step conv.yaml train.batch.per_device=2 --iterations 1 --warmup 1 --json
+has "$out" '"slow": "runs by im2col'
+has "$out" '"algorithm": "cublasLt '
+
 code 0 "$tandem" doctor --json
 has "$out" '},"devices":{"parallel.device":"auto takes cuda'
 has "$out" '"cuda:0 throttling":"none"'

@@ -42,6 +42,7 @@ for mode in single dp ddp; do
 done
 code 0 "$tandem" bench step toy.yaml --mode ddp --iterations 4 --json
 has "$out" '"ms_per_step"'
+has "$out" '"kernel":'
 code 0 "$tandem" bench op linear out=8 --input 16 --batch 4 --iterations 2 --json
 has "$out" '"forward_ms"'
 code 0 "$tandem" bench op conv2d out=4 kernel=3 --input 3x8x8 --batch 2 --iterations 2 --kernels ref

@@ -258,7 +258,7 @@ TEST(queues_wait_for_events) {
     double ms = -1;
     float got[COUNT];
     sums_open(e, &s);
-    REQUIRE_OK(e->ops->queue_open(s.device, &queue));
+    REQUIRE_OK(e->ops->queue_open(s.device, TDM_COPIES, &queue));
     REQUIRE_OK(e->ops->event_open(s.device, TDM_STAMPS, &before));
     REQUIRE_OK(e->ops->event_open(s.device, TDM_STAMPS, &after));
     CHECK(e->ops->queue_handle(s.device, queue) != e->ops->queue_handle(s.device, NULL));
@@ -285,6 +285,24 @@ TEST(queues_wait_for_events) {
     sums_close(e, &s);
 }
 
+/* Gradients on their way hold up more than the work beside them: its blocks go first where both wait. */
+TEST(collectives_go_first) {
+    const emulated *e = emulated_open();
+    sums s;
+    tdm_queue *queue[2] = {NULL, NULL};
+    int own = -1, priority[2] = {-1, -1};
+    sums_open(e, &s);
+    REQUIRE_OK(e->ops->queue_open(s.device, TDM_COPIES, &queue[0]));
+    REQUIRE_OK(e->ops->queue_open(s.device, TDM_COLLECTIVES, &queue[1]));
+    CHECK_INT(e->stream_priority(e->ops->queue_handle(s.device, NULL), &own), 0);
+    for (int i = 0; i < 2; i++)
+        CHECK_INT(e->stream_priority(e->ops->queue_handle(s.device, queue[i]), &priority[i]), 0);
+    CHECK_INT(priority[0], own);
+    CHECK(priority[1] < own); /* CUDA's numbers: the lower, the sooner */
+    for (int i = 0; i < 2; i++) e->ops->queue_close(s.device, queue[i]);
+    sums_close(e, &s);
+}
+
 TEST(captured_work_is_run_again) {
     const emulated *e = emulated_open();
     sums s;
@@ -292,7 +310,7 @@ TEST(captured_work_is_run_again) {
     tdm_queue *queue = NULL;
     tdm_device_event *fork = NULL, *join = NULL;
     sums_open(e, &s);
-    REQUIRE_OK(e->ops->queue_open(s.device, &queue));
+    REQUIRE_OK(e->ops->queue_open(s.device, TDM_COPIES, &queue));
     REQUIRE_OK(e->ops->event_open(s.device, TDM_STAMPS, &fork));
     REQUIRE_OK(e->ops->event_open(s.device, TDM_STAMPS, &join));
     sums_set(e, &s, s.a, 1);
@@ -382,7 +400,7 @@ static tdm_status exercise(const emulated *e, tdm_device *device, void **held) {
     TDM_TRY(e->ops->info(0, &info));
     TDM_TRY(e->ops->allocate(device, &held[0], sizeof host, "a"));
     TDM_TRY(e->ops->allocate_host(device, &held[1], sizeof host, "a"));
-    TDM_TRY(e->ops->queue_open(device, (tdm_queue **)&held[2]));
+    TDM_TRY(e->ops->queue_open(device, TDM_COLLECTIVES, (tdm_queue **)&held[2]));
     TDM_TRY(e->ops->event_open(device, TDM_STAMPS, (tdm_device_event **)&held[3]));
     TDM_TRY(e->ops->event_open(device, TDM_STAMPS, (tdm_device_event **)&held[4]));
     TDM_TRY(e->ops->copy(device, NULL, held[0], held[1], sizeof host));
@@ -500,6 +518,7 @@ TEST(any_allocation_of_the_host_may_fail) {
 TEST_MAIN(RUN(probe_names_missing_libraries); RUN(probe_says_what_is_there); RUN(probe_says_what_is_missing);
           RUN(devices_have_names); RUN(devices_that_cannot_do_it_say_so); RUN(memory_is_zeroed_and_counted);
           RUN(many_allocations_are_told_apart); RUN(copies_know_where_pointers_are);
-          RUN(exhausted_memory_says_what_to_change); RUN(queues_wait_for_events); RUN(captured_work_is_run_again);
-          RUN(failed_captures_leave_the_device_usable); RUN(a_lost_device_is_named); RUN(a_failure_is_told_once);
-          RUN(any_call_may_fail); RUN(threads_have_devices_of_their_own); RUN(any_allocation_of_the_host_may_fail);)
+          RUN(exhausted_memory_says_what_to_change); RUN(queues_wait_for_events); RUN(collectives_go_first);
+          RUN(captured_work_is_run_again); RUN(failed_captures_leave_the_device_usable); RUN(a_lost_device_is_named);
+          RUN(a_failure_is_told_once); RUN(any_call_may_fail); RUN(threads_have_devices_of_their_own);
+          RUN(any_allocation_of_the_host_may_fail);)

@@ -27,6 +27,7 @@ typedef struct emulated {
     long (*calls)(void);
     long (*work_done)(void);
     int (*live)(void);
+    int (*stream_priority)(void *stream, int *priority); /* cudaStreamGetPriority */
 } emulated;
 
 static inline void emulated_find(void *library, const char *name, void *function) {
@@ -61,6 +62,7 @@ static inline const emulated *emulated_open(void) {
         emulated_find(library, "cuda_emulated_calls", &e.calls);
         emulated_find(library, "cuda_emulated_work_done", &e.work_done);
         emulated_find(library, "cuda_emulated_live", &e.live);
+        emulated_find(library, "cudaStreamGetPriority", &e.stream_priority);
         e.module->init(&tdm__host_calls);
     }
     setenv("TANDEM_CUDA_LIBRARIES", FAKE_LIBRARIES, 1);

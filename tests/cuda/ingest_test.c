@@ -373,7 +373,7 @@ TEST(nothing_and_too_much) {
 int tdm_test_failures;
 int main(int argc, char **argv) {
     device = cuda_open();
-    CHECK_OK(device->ops->queue_open(device, &other));
+    CHECK_OK(device->ops->queue_open(device, TDM_COPIES, &other));
     RUN(images);
     RUN(floats);
     RUN(targets);

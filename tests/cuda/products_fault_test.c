@@ -302,6 +302,23 @@ TEST(matrices_at_odd_places) {
     CHECK_INT(e->live(), 0);
 }
 
+/* cublasLt has several words for "none". */
+TEST(whatever_a_query_for_odd_places_is_answered) {
+    static const char *const statuses[] = {"1", "3", "7", "8", "11", "13", "14", "15", "16"};
+    const emulated *e = emulated_open();
+    uint16_t y[ROWS * OUT];
+    tdm_status status = TDM_E_INTERNAL;
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
+        setenv("CUBLASLT_EMULATED_ODD_STATUS", statuses[i], 1);
+        run_linear(e, false, y, &status);
+        CHECK_OK(status);
+        run_linear(e, true, y, &status);
+        CHECK_STATUS(status, TDM_E_UNSUPPORTED);
+    }
+    unsetenv("CUBLASLT_EMULATED_ODD_STATUS");
+    CHECK_INT(e->live(), 0);
+}
+
 /* ---- how much is started ---- */
 
 static void count_work(const char *op, const op_case *test, int precision, bool filled, int forward, int backward) {
@@ -346,4 +363,5 @@ TEST(few_launches) {
 }
 
 TEST_MAIN(RUN(the_plan_gets_layouts_without_a_device); RUN(captured_work_outlives_its_workspace);
-          RUN(any_call_may_fail); RUN(matrices_at_odd_places); RUN(few_launches);)
+          RUN(any_call_may_fail); RUN(matrices_at_odd_places); RUN(whatever_a_query_for_odd_places_is_answered);
+          RUN(few_launches);)

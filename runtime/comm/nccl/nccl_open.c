@@ -143,7 +143,7 @@ static tdm_status meet(const tdm_nccl_library *nccl, tdm_comm *control, ncclUniq
 
 static tdm_status open_queue(tdm_nccl_comm *c) {
     tdm_device *device = c->site->device;
-    TDM_NCCL_TRY(device->ops->queue_open(device, &c->queue));
+    TDM_NCCL_TRY(device->ops->queue_open(device, TDM_COLLECTIVES, &c->queue));
     TDM_NCCL_TRY(device->ops->event_open(device, TDM_ORDERS, &c->ahead));
     TDM_NCCL_TRY(device->ops->event_open(device, TDM_ORDERS, &c->behind));
     TDM_NCCL_TRY(device->ops->allocate(device, &c->token, sizeof(int32_t), "nccl barrier"));

@@ -3,13 +3,12 @@
  *
  * cublasLt's matrices are column-major: a row-major c[m, n] is its c^T[n, m], so it is asked for c^T = op(b)^T op(a)^T,
  * whose factors lie in memory as they are. Its bias then runs along n, as ours does. */
-#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <tandem/job.h>
 
 #include "ops/cuda_module/passes.h"
-#include "runtime/base/bf16.h"
 #include "runtime/device/cuda/cuda_private.h"
 
 /* Arenas and batches start at multiples of 32 bytes or more, so that algorithms which read 16 at once serve nearly
@@ -28,6 +27,7 @@ struct tdm_cuda_matmul {
     cublasLtMatmulAlgo_t algorithm[ALGORITHMS];
     bool has[ALGORITHMS];
     size_t workspace_bytes;
+    cublasStatus_t refusal;  /* of the last algorithm that did not run */
     bool bias, relu;         /* in the epilogue */
     bool own_bias, own_relu; /* by a pass of ours */
 };
@@ -111,7 +111,39 @@ static tdm_status set_preference(tdm_cuda_matmul *mm, cublasLtMatmulPreference_t
     return TDM_OK;
 }
 
-static tdm_status ask(tdm_cuda_matmul *mm, cublasLtMatmulPreference_t wish, int index) {
+static cublasStatus_t start(const tdm_cuda_matmul *mm, const cublasLtMatmulAlgo_t *algorithm, const void *a,
+                            const void *b, void *c, size_t workspace_bytes) {
+    static const float one = 1.0f, zero = 0.0f;
+    return mm->device->libraries->blas.cublasLtMatmul((cublasLtHandle_t)mm->device->blas, mm->operation, &one, b, mm->b,
+                                                      a, mm->a, &zero, c, mm->c, c, mm->c, algorithm,
+                                                      mm->device->workspace, workspace_bytes, mm->device->stream);
+}
+
+/* Runs a candidate once. It serves if cublasLt takes it, and its relu, of which nobody says what it makes of NaN,
+ * passes NaN: a run that has diverged must show. */
+static tdm_status try_candidate(tdm_cuda_matmul *mm, const tdm_cuda_trial *trial, int index,
+                                const cublasLtMatmulHeuristicResult_t *candidate, bool *serves) {
+    const size_t odd_in = index == ALIGNED ? 0 : tdm__cuda_size(mm->shape.factors);
+    const size_t odd_out = index == ALIGNED ? 0 : tdm__cuda_size(mm->shape.result);
+    const char *in = trial->in + odd_in;
+    char *out = trial->out + odd_out;
+    bool passes_nan = false;
+    *serves = trial->in == NULL && !mm->relu; /* no room to try it: only what is known is taken */
+    if (trial->in == NULL) return TDM_OK;
+    TDM_CUDA_TRY(tdm__cuda_workspace(mm->device, candidate->workspaceSize));
+    TDM_CUDA_TRY(tdm__cuda_trial_begin(trial));
+    if (mm->bias) TDM_CUDA_TRY(set_bias(mm, trial->in + odd_out));
+    const cublasStatus_t status = start(mm, &candidate->algo, in, in, out, candidate->workspaceSize);
+    if (status != CUBLAS_STATUS_SUCCESS) mm->refusal = status;
+    TDM_CUDA_TRY(tdm__cuda_trial_end(trial, status != CUBLAS_STATUS_SUCCESS, out, mm->shape.result,
+                                     (size_t)(mm->shape.m * mm->shape.n), &passes_nan));
+    *serves = status == CUBLAS_STATUS_SUCCESS && (passes_nan || !mm->relu);
+    return TDM_OK;
+}
+
+/* Where operands lie at odd places, which they may never do, an algorithm is welcome and no more: of those that ask for
+ * it nobody is told why there is none, as cublasLt has several words for that. */
+static tdm_status ask(tdm_cuda_matmul *mm, cublasLtMatmulPreference_t wish, const tdm_cuda_trial *trial, int index) {
     const tdm_cuda_libraries *l = mm->device->libraries;
     cublasLtMatmulHeuristicResult_t candidate[CANDIDATES];
     int count = 0;
@@ -124,26 +156,26 @@ static tdm_status ask(tdm_cuda_matmul *mm, cublasLtMatmulPreference_t wish, int 
         l->blas.cublasLtMatmulAlgoGetHeuristic((cublasLtHandle_t)mm->device->blas, mm->operation, mm->b, mm->a, mm->c,
                                                mm->c, wish, CANDIDATES, candidate, &count);
     mm->has[index] = false;
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return TDM_OK;
-    if (status != CUBLAS_STATUS_SUCCESS)
+    if (index == ALIGNED && status != CUBLAS_STATUS_SUCCESS && status != CUBLAS_STATUS_NOT_SUPPORTED)
         return tdm__cublas_error(l, status, "cublasLtMatmulAlgoGetHeuristic", __FILE__, __LINE__);
-    for (int i = 0; i < count && !mm->has[index]; i++) {
+    for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count && !mm->has[index]; i++) {
         if (candidate[i].state != CUBLAS_STATUS_SUCCESS) continue;
+        TDM_CUDA_TRY(try_candidate(mm, trial, index, &candidate[i], &mm->has[index]));
+        if (!mm->has[index]) continue;
         mm->algorithm[index] = candidate[i].algo;
         if (candidate[i].workspaceSize > mm->workspace_bytes) mm->workspace_bytes = candidate[i].workspaceSize;
-        mm->has[index] = true;
     }
     return TDM_OK;
 }
 
 /* *found: whole operands have an algorithm. Others may never come; should they, run says so. */
-static tdm_status ask_all(tdm_cuda_matmul *mm, bool *found) {
+static tdm_status ask_all(tdm_cuda_matmul *mm, const tdm_cuda_trial *trial, bool *found) {
     const tdm_cuda_libraries *l = mm->device->libraries;
     cublasLtMatmulPreference_t wish = NULL;
     tdm_status status = TDM_OK;
     mm->workspace_bytes = 0;
     TDM_CUBLAS(l, cublasLtMatmulPreferenceCreate(&wish));
-    for (int i = 0; i < ALGORITHMS && status == TDM_OK; i++) status = ask(mm, wish, i);
+    for (int i = 0; i < ALGORITHMS && status == TDM_OK; i++) status = ask(mm, wish, trial, i);
     (void)l->blas.cublasLtMatmulPreferenceDestroy(wish);
     TDM_CUDA_TRY(status);
     *found = mm->has[ALIGNED];
@@ -152,92 +184,53 @@ static tdm_status ask_all(tdm_cuda_matmul *mm, bool *found) {
 
 /* `which`: "" or what is special about it. */
 static tdm_status no_algorithm(const tdm_cuda_matmul *mm, const char *which) {
+    const tdm_cublaslt *blas = &mm->device->libraries->blas;
+    const bool refused = mm->refusal != CUBLAS_STATUS_SUCCESS;
     TDM_CUDA_FAIL(
-        TDM_E_UNSUPPORTED, "%s: cublasLt %zu has no algorithm for a product of %lld x %lld x %lld (batch %lld, %s)%s",
-        mm->device->base.name, mm->device->libraries->blas.version, (long long)mm->shape.m, (long long)mm->shape.n,
-        (long long)mm->shape.k, (long long)mm->shape.batch, mm->shape.factors == TDM_CUDA_BF16 ? "bf16" : "f32", which);
+        TDM_E_UNSUPPORTED,
+        "%s: cublasLt %zu has no algorithm for a product of %lld x %lld x %lld (batch %lld, %s)%s%s%s%s",
+        mm->device->base.name, blas->version, (long long)mm->shape.m, (long long)mm->shape.n, (long long)mm->shape.k,
+        (long long)mm->shape.batch, mm->shape.factors == TDM_CUDA_BF16 ? "bf16" : "f32", which,
+        refused ? "; it refuses what it offers: " : "", refused ? blas->cublasLtGetStatusName(mm->refusal) : "",
+        refused ? "; parallel.device=cpu does without it" : "");
 }
 
-static tdm_status choose(tdm_cuda_matmul *mm) {
+/* Bias and relu go along where an algorithm does it rightly; then the bias alone; then neither. */
+static tdm_status choose_with(tdm_cuda_matmul *mm, const tdm_cuda_trial *trial) {
+    const tdm_cuda_matmul_shape *s = &mm->shape;
     bool found = false;
-    TDM_CUDA_TRY(set_epilogue(mm, mm->shape.bias, mm->shape.relu));
-    TDM_CUDA_TRY(ask_all(mm, &found));
-    if (!found && (mm->bias || mm->relu)) {
+    TDM_CUDA_TRY(set_epilogue(mm, s->bias, s->relu));
+    TDM_CUDA_TRY(ask_all(mm, trial, &found));
+    if (!found && s->bias && s->relu) {
+        TDM_CUDA_TRY(set_epilogue(mm, true, false));
+        TDM_CUDA_TRY(ask_all(mm, trial, &found));
+    }
+    if (!found && (s->bias || s->relu)) {
         TDM_CUDA_TRY(set_epilogue(mm, false, false));
-        TDM_CUDA_TRY(ask_all(mm, &found));
+        TDM_CUDA_TRY(ask_all(mm, trial, &found));
     }
     return found ? TDM_OK : no_algorithm(mm, "");
-}
-
-/* ---- NaN ---- */
-
-static tdm_status run_algorithm(tdm_cuda_matmul *mm, int index, const void *a, const void *b, void *c) {
-    static const float one = 1.0f, zero = 0.0f;
-    TDM_CUBLAS(mm->device->libraries, cublasLtMatmul((cublasLtHandle_t)mm->device->blas, mm->operation, &one, b, mm->b,
-                                                     a, mm->a, &zero, c, mm->c, c, mm->c, &mm->algorithm[index],
-                                                     mm->device->workspace, mm->workspace_bytes, mm->device->stream));
-    return TDM_OK;
 }
 
 static size_t extent(int64_t numbers, int64_t batch, int64_t stride, tdm_cuda_number number) {
-    return (size_t)(numbers + (batch - 1) * stride) * tdm__cuda_size(number);
+    return (size_t)(numbers + (batch - 1) * stride) * tdm__cuda_size(number) + WHOLE;
 }
 
-static bool all_nan(const void *numbers, size_t count, tdm_cuda_number number) {
-    bool all = true;
-    for (size_t i = 0; i < count; i++) {
-        const float value =
-            number == TDM_CUDA_BF16 ? tdm__bf16_float(((const uint16_t *)numbers)[i]) : ((const float *)numbers)[i];
-        all = all && isnan(value);
-    }
-    return all;
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
 }
 
-/* One buffer is all operands and the result: whatever is read is NaN, so whatever is written must be. */
-static tdm_status try_nan(tdm_cuda_matmul *mm, void *memory, size_t bytes, bool *passes) {
-    enum { SEEN = 64 };
-    float seen[SEEN];
-    const size_t count = (size_t)mm->shape.n < SEEN ? (size_t)mm->shape.n : SEEN;
-    cudaStream_t stream = mm->device->stream;
-    *passes = true;
-    for (int i = 0; i < ALGORITHMS; i++) {
-        if (!mm->has[i]) continue;
-        TDM_CUDA(cudaMemsetAsync(memory, 0xff, bytes, stream));
-        TDM_CUDA_TRY(set_bias(mm, mm->bias ? memory : NULL));
-        TDM_CUDA_TRY(run_algorithm(mm, i, memory, memory, memory));
-        TDM_CUDA(cudaMemcpyAsync(seen, memory, count * tdm__cuda_size(mm->shape.result), cudaMemcpyDefault, stream));
-        TDM_CUDA(cudaStreamSynchronize(stream));
-        *passes = *passes && all_nan(seen, count, mm->shape.result);
-    }
-    return TDM_OK;
-}
-
-/* cublasLt does not say what its relu makes of NaN. A run that has diverged must show, so its algorithms are tried, and
- * where NaN becomes 0 the relu is a pass of ours. */
-static tdm_status check_relu(tdm_cuda_matmul *mm) {
+static tdm_status choose(tdm_cuda_matmul *mm) {
     const tdm_cuda_matmul_shape *s = &mm->shape;
-    size_t bytes[] = {extent(s->m * s->k, s->batch, s->stride_a, s->factors),
-                      extent(s->k * s->n, s->batch, s->stride_b, s->factors),
-                      extent(s->m * s->n, s->batch, s->stride_c, s->result)};
-    size_t most = bytes[0] > bytes[1] ? bytes[0] : bytes[1];
-    void *memory = NULL;
-    bool passes = false, found = false;
-    if (!mm->relu) return TDM_OK;
-    if (bytes[2] > most) most = bytes[2];
-    if (cudaMalloc(&memory, most) == cudaSuccess) {
-        const tdm_status status = try_nan(mm, memory, most, &passes);
-        (void)cudaFree(memory);
-        TDM_CUDA_TRY(status);
-    } else {
-        (void)cudaGetLastError(); /* no room to try: take the way that is known */
-    }
-    if (passes) return TDM_OK;
-    TDM_CUDA_TRY(set_epilogue(mm, s->bias, false));
-    TDM_CUDA_TRY(ask_all(mm, &found));
-    if (found) return TDM_OK;
-    TDM_CUDA_TRY(set_epilogue(mm, false, false));
-    TDM_CUDA_TRY(ask_all(mm, &found));
-    return found ? TDM_OK : no_algorithm(mm, "");
+    const size_t a = extent(s->m * s->k, s->batch, s->stride_a, s->factors);
+    const size_t b = extent(s->k * s->n, s->batch, s->stride_b, s->factors);
+    const size_t bias = extent(s->n, 1, 0, s->result);
+    tdm_cuda_trial trial;
+    tdm__cuda_trial_open(&trial, mm->device, larger(larger(a, b), bias),
+                         extent(s->m * s->n, s->batch, s->stride_c, s->result));
+    const tdm_status status = choose_with(mm, &trial);
+    tdm__cuda_trial_close(&trial);
+    return status;
 }
 
 /* ---- open, run, close ---- */
@@ -245,8 +238,7 @@ static tdm_status check_relu(tdm_cuda_matmul *mm) {
 static tdm_status prepare(tdm_cuda_matmul *mm) {
     TDM_CUDA_ENTER(&mm->device->base);
     TDM_CUDA_TRY(open_operation(mm));
-    TDM_CUDA_TRY(choose(mm));
-    return check_relu(mm);
+    return choose(mm);
 }
 
 tdm_status tdm__cuda_matmul_open(tdm_cuda_matmul **out, tdm_cuda_device *device, const tdm_cuda_matmul_shape *shape) {
@@ -271,7 +263,9 @@ tdm_status tdm__cuda_matmul_run(tdm_cuda_matmul *mm, const void *a, const void *
     const int index = addresses % WHOLE == 0 ? ALIGNED : UNALIGNED;
     if (!mm->has[index]) return no_algorithm(mm, " of matrices that do not begin at multiples of 16 bytes");
     if (mm->bias) TDM_CUDA_TRY(set_bias(mm, bias));
-    TDM_CUDA_TRY(run_algorithm(mm, index, a, b, c));
+    const cublasStatus_t status = start(mm, &mm->algorithm[index], a, b, c, mm->workspace_bytes);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return tdm__cublas_error(mm->device->libraries, status, "cublasLtMatmul", __FILE__, __LINE__);
     if (!mm->own_bias && !mm->own_relu) return TDM_OK;
     return tdm__cuda_bias(mm->device, mm->shape.result, c, mm->own_bias ? bias : NULL, mm->shape.m * mm->shape.batch,
                           mm->shape.n, 1, mm->own_relu);
@@ -279,6 +273,33 @@ tdm_status tdm__cuda_matmul_run(tdm_cuda_matmul *mm, const void *a, const void *
 
 size_t tdm__cuda_matmul_workspace(const tdm_cuda_matmul *matmul) {
     return matmul != NULL ? matmul->workspace_bytes : 0;
+}
+
+/* Algorithms of cublasLt have numbers and no names; -1: it does not tell. */
+static int setting(const tdm_cuda_matmul *mm, cublasLtMatmulAlgoConfigAttributes_t attribute) {
+    int32_t value = -1; /* all of those asked for have 4 bytes */
+    size_t written = 0;
+    const cublasStatus_t status = mm->device->libraries->blas.cublasLtMatmulAlgoConfigGetAttribute(
+        &mm->algorithm[ALIGNED], attribute, &value, sizeof value, &written);
+    return status == CUBLAS_STATUS_SUCCESS ? value : -1;
+}
+
+const char *tdm__cuda_math(const tdm_cuda_device *device, tdm_cuda_number number) {
+    if (number == TDM_CUDA_BF16) return "bf16";
+    return device->precision == TDM_TF32 ? "tf32" : "f32";
+}
+
+void tdm__cuda_matmul_algorithm(const tdm_cuda_matmul *mm, const char *pass, tdm_algorithms *out) {
+    static const char *const parts[] = {"", "bias", "relu", "bias and relu"};
+    if (mm == NULL) return;
+    tdm_algorithm *chosen = &out->of[out->count++];
+    *chosen = (tdm_algorithm){
+        .pass = pass, .math = tdm__cuda_math(mm->device, mm->shape.factors), .workspace_bytes = mm->workspace_bytes};
+    if (mm->shape.bias || mm->shape.relu) chosen->fused = parts[mm->bias + 2 * mm->relu];
+    snprintf(chosen->name, sizeof chosen->name, "cublasLt %d, tile %d, stages %d, split %d, reduction %d",
+             setting(mm, CUBLASLT_ALGO_CONFIG_ID), setting(mm, CUBLASLT_ALGO_CONFIG_TILE_ID),
+             setting(mm, CUBLASLT_ALGO_CONFIG_STAGES_ID), setting(mm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
+             setting(mm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME));
 }
 
 void tdm__cuda_matmul_close(tdm_cuda_matmul *mm) {

@@ -58,7 +58,7 @@ void tdm__cuda_memory_deinit(tdm_cuda_full_device *device);
 
 /* cuda_queue.c */
 tdm_status tdm__cuda_finish(tdm_device *device, tdm_queue *queue);
-tdm_status tdm__cuda_queue_open(tdm_device *device, tdm_queue **out);
+tdm_status tdm__cuda_queue_open(tdm_device *device, tdm_queue_use use, tdm_queue **out);
 void tdm__cuda_queue_close(tdm_device *device, tdm_queue *queue);
 tdm_status tdm__cuda_event_open(tdm_device *device, tdm_event_use use, tdm_device_event **out);
 void tdm__cuda_event_close(tdm_device *device, tdm_device_event *event);
@@ -74,8 +74,27 @@ tdm_status tdm__cuda_capture_run(tdm_device *device, tdm_capture *capture);
 void tdm__cuda_capture_free(tdm_device *device, tdm_capture *capture);
 void *tdm__cuda_queue_handle(tdm_device *device, tdm_queue *queue);
 
-/* cuda_matmul.c: bytes at the start of the workspace that `run` may use. NULL: 0. */
+/* cuda_trial.c: memory on which an algorithm of a library is run once before it is chosen. All that it reads is NaN, so
+ * all that it writes must be. */
+typedef struct tdm_cuda_trial {
+    tdm_cuda_device *device;
+    char *in, *out; /* NULL: there was no room, and nothing can be tried */
+    size_t in_bytes, out_bytes;
+} tdm_cuda_trial;
+void tdm__cuda_trial_open(tdm_cuda_trial *trial, tdm_cuda_device *device, size_t in_bytes, size_t out_bytes);
+void tdm__cuda_trial_close(tdm_cuda_trial *trial);
+tdm_status tdm__cuda_trial_begin(const tdm_cuda_trial *trial);
+/* Waits. `refused`: the library did not start it. *passes_nan: the first `count` numbers from `out` on are NaN. */
+tdm_status tdm__cuda_trial_end(const tdm_cuda_trial *trial, bool refused, const void *out, tdm_cuda_number number,
+                               size_t count, bool *passes_nan);
+
+/* cuda_matmul.c: what was chosen for operands at whole places. */
+void tdm__cuda_matmul_algorithm(const tdm_cuda_matmul *matmul, const char *pass, tdm_algorithms *out);
+/* bytes at the start of the workspace that `run` may use. NULL: 0. */
 size_t tdm__cuda_matmul_workspace(const tdm_cuda_matmul *matmul);
+
+/* "f32", "tf32", "bf16": what products of this device round these numbers to. */
+const char *tdm__cuda_math(const tdm_cuda_device *device, tdm_cuda_number number);
 
 /* cuda_device.c */
 extern const tdm_device_ops tdm__cuda_device_ops;

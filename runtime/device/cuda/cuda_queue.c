@@ -33,11 +33,15 @@ tdm_status tdm__cuda_finish(tdm_device *device, tdm_queue *queue) {
     return wait_for(waiter);
 }
 
-tdm_status tdm__cuda_queue_open(tdm_device *device, tdm_queue **out) {
+/* CUDA's lowest priority is 0, and that of streams where nobody says anything; higher ones are below 0. Captured work
+ * keeps that of its stream. */
+tdm_status tdm__cuda_queue_open(tdm_device *device, tdm_queue_use use, tdm_queue **out) {
+    int lowest = 0, highest = 0;
     cudaStream_t stream = NULL;
     *out = NULL;
     TDM_CUDA_ENTER(device);
-    TDM_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    TDM_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+    TDM_CUDA(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, use == TDM_COLLECTIVES ? highest : lowest));
     *out = (tdm_queue *)stream;
     return TDM_OK;
 }

@@ -10,6 +10,7 @@ set(TDM_CUDA_C_SOURCES
     runtime/device/cuda/cuda_module.c
     runtime/device/cuda/cuda_queue.c
     runtime/device/cuda/cuda_report.c
+    runtime/device/cuda/cuda_trial.c
     ops/conv2d/conv2d_cuda.c
     ops/conv2d/conv2d_cudnn.c
     ops/conv2d/conv2d_im2col.c

@@ -129,7 +129,8 @@ TDM_API tdm_status tdm_run_write(tdm_run *run, const char *name, const void *fro
 TDM_API tdm_status tdm_run_save(tdm_run *run, const char *dir);
 TDM_API tdm_status tdm_run_load(tdm_run *run, const char *path);
 
-/* "graph", "plan", "plan.json", "summary": text, released with tdm_free. */
+/* "graph", "plan", "plan.json", "summary": text, released with tdm_free. "kernels.json": which kernel each layer runs,
+ * and the algorithms it has chosen, for each number of rows that it has met so far. */
 TDM_API tdm_status tdm_run_print(tdm_run *run, const char *what, char **out);
 /* The plan of a job without opening anything: what `tandem plan` prints. */
 TDM_API tdm_status tdm_plan_print(const tdm_job *job, const tdm_graph *graph, int json, char **out);

@@ -160,6 +160,7 @@ void run_grid(dim3 grid, dim3 block, const std::function<void()> &thread);
 struct CUstream_st {
     int device;
     bool blocking; /* minds the device's own stream */
+    int priority = 0;
     bool legacy = false;
     bool busy = false; /* a thread is doing its first item */
     std::deque<emulator::item> queue;

@@ -2,11 +2,11 @@
  * double.
  *
  * Where the real one is free to choose, this one takes turns: algorithms are offered per alignment and reduction
- * scheme, those that add in place are not steady, and whether a relu passes NaN on depends on the shape. */
+ * scheme, those that add in place are not steady, and whether a relu passes NaN on depends on the shape and the
+ * algorithm. */
 #include "fake_library.h"
 
 #include <atomic>
-#include <cstdlib>
 #include <vector>
 
 #include <cublasLt.h>
@@ -42,7 +42,7 @@ namespace {
 using fake::alive;
 
 /* What is in the opaque words of an algorithm. */
-enum { word_magic, word_alignment, word_workspace, word_scheme, magic = 0x7a61746d };
+enum { word_magic, word_alignment, word_workspace, word_scheme, word_number, magic = 0x7a61746d };
 
 /* op(matrix): of a and b as they enter the product */
 struct shape {
@@ -105,7 +105,7 @@ struct product {
     float alpha, beta;
     void *workspace;
     size_t workspace_bytes;
-    bool steady;
+    bool steady, drops_nan;
     unsigned run;
 };
 
@@ -131,9 +131,8 @@ std::vector<float> gather(const void *from, const cublasLtMatrixLayoutOpaque &la
     return to;
 }
 
-/* NaN is passed on for an even number of rows, and becomes 0 for an odd one. */
-float relu(float value, uint64_t rows) {
-    if (std::isnan(value)) return rows % 2 == 0 ? value : 0.0f;
+float relu(float value, bool drops_nan) {
+    if (std::isnan(value)) return drops_nan ? 0.0f : value;
     return value > 0 ? value : 0.0f;
 }
 
@@ -154,7 +153,7 @@ void finish(const product &p, double sum, int64_t batch, uint64_t row, uint64_t 
     }
     float out = static_cast<float>(value);
     if (!p.steady) out = fake::unsteady(out, kind, p.run);
-    if (has(p.desc.epilogue, CUBLASLT_EPILOGUE_RELU)) out = relu(out, p.d_layout.rows);
+    if (has(p.desc.epilogue, CUBLASLT_EPILOGUE_RELU)) out = relu(out, p.drops_nan);
     fake::set_number(p.d, kind, at(p.d_layout), out);
 }
 
@@ -395,13 +394,36 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
 }
 
 namespace {
-/* A knob for tests: no algorithm takes operands that are aligned to less. Read whenever it matters. */
+/* No algorithm takes operands that are aligned to less. */
 uint32_t least_alignment() {
-    const char *text = std::getenv("CUBLASLT_EMULATED_ALIGNMENT");
-    return text != nullptr ? static_cast<uint32_t>(std::strtoul(text, nullptr, 10)) : 0;
+    return static_cast<uint32_t>(fake::number_in("CUBLASLT_EMULATED_ALIGNMENT", 0));
 }
 
-/* Best first: one that adds in place, one that adds in a workspace, one that needs nothing. */
+/* What a query for operands that are aligned to less than 16 is answered, where that is no success. */
+cublasStatus_t odd_status(const cublasLtMatmulPreferenceOpaque &wish) {
+    for (uint32_t one : wish.alignment) {
+        if (one < 16) return static_cast<cublasStatus_t>(fake::number_in("CUBLASLT_EMULATED_ODD_STATUS", 0));
+    }
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/* Offered, and refused when it is run: CUBLASLT_EMULATED_REFUSES has numbers of algorithms, CUBLASLT_EMULATED_STATUS
+ * the number of what it says then. */
+cublasStatus_t refusal(const cublasLtMatmulAlgo_t *algo) {
+    if (algo == nullptr || !fake::listed("CUBLASLT_EMULATED_REFUSES", std::to_string(algo->data[word_number]))) {
+        return CUBLAS_STATUS_SUCCESS;
+    }
+    return static_cast<cublasStatus_t>(fake::number_in("CUBLASLT_EMULATED_STATUS", CUBLAS_STATUS_NOT_SUPPORTED));
+}
+
+/* NaN is passed on by the relu for an even number of rows, and becomes 0 for an odd one, and with the algorithms whose
+ * numbers CUBLASLT_EMULATED_DROPS_NAN has. */
+bool drops_nan(const cublasLtMatmulAlgo_t *algo, uint64_t rows) {
+    return rows % 2 != 0 ||
+           (algo != nullptr && fake::listed("CUBLASLT_EMULATED_DROPS_NAN", std::to_string(algo->data[word_number])));
+}
+
+/* Best first: one that adds in place (0), one that adds in a workspace (1), one that needs nothing (2). */
 std::vector<cublasLtMatmulHeuristicResult_t> candidates(const cublasLtMatmulPreferenceOpaque &wish,
                                                         const cublasLtMatrixLayoutOpaque &d) {
     static const uint32_t schemes[] = {CUBLASLT_REDUCTION_SCHEME_INPLACE, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE,
@@ -410,7 +432,8 @@ std::vector<cublasLtMatmulHeuristicResult_t> candidates(const cublasLtMatmulPref
     uint32_t alignment = 16;
     for (uint32_t one : wish.alignment) alignment = one < alignment ? one : alignment;
     if (alignment < least_alignment()) return found;
-    for (uint32_t scheme : schemes) {
+    for (size_t number = 0; number < sizeof schemes / sizeof schemes[0]; number++) {
+        const uint32_t scheme = schemes[number];
         const uint64_t workspace = scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE ? 64 + 4 * d.rows * d.columns : 0;
         if (scheme != CUBLASLT_REDUCTION_SCHEME_NONE && (wish.schemes & scheme) == 0) continue;
         if (workspace > wish.workspace) continue;
@@ -419,6 +442,7 @@ std::vector<cublasLtMatmulHeuristicResult_t> candidates(const cublasLtMatmulPref
         result.algo.data[word_alignment] = alignment;
         result.algo.data[word_workspace] = result.workspaceSize = workspace;
         result.algo.data[word_scheme] = scheme;
+        result.algo.data[word_number] = number;
         result.state = CUBLAS_STATUS_SUCCESS;
         result.wavesCount = 1;
         found.push_back(result);
@@ -444,10 +468,26 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     const cublasStatus_t status = check(*desc, *a, *b, *c, *d);
     if (status != CUBLAS_STATUS_SUCCESS) return status;
     if (has(desc->epilogue, CUBLASLT_EPILOGUE_BIAS) && desc->bias == nullptr) return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (odd_status(*preference) != CUBLAS_STATUS_SUCCESS) return odd_status(*preference);
     for (const auto &candidate : candidates(*preference, *d)) {
         if (*count < wanted) results[(*count)++] = candidate;
     }
     return *count > 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algo,
+                                                    cublasLtMatmulAlgoConfigAttributes_t attribute, void *value,
+                                                    size_t bytes, size_t *written) {
+    if (algo == nullptr || algo->data[word_magic] != magic || bytes < sizeof(int32_t)) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    if (cuda_emulated_fails_now()) return CUBLAS_STATUS_INTERNAL_ERROR;
+    int32_t answer = 1;
+    if (attribute == CUBLASLT_ALGO_CONFIG_ID) answer = static_cast<int32_t>(algo->data[word_number]);
+    if (attribute == CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME) answer = static_cast<int32_t>(algo->data[word_scheme]);
+    std::memcpy(value, &answer, sizeof answer);
+    if (written != nullptr) *written = sizeof answer;
+    return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *a,
@@ -465,6 +505,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     const cublasStatus_t status = check(*desc, *a_layout, *b_layout, *c_layout, *d_layout);
     if (status != CUBLAS_STATUS_SUCCESS) return status;
     if (algo != nullptr && algo->data[word_magic] != magic) return CUBLAS_STATUS_INVALID_VALUE;
+    if (refusal(algo) != CUBLAS_STATUS_SUCCESS) return refusal(algo);
     const size_t needs = algo != nullptr ? algo->data[word_workspace] : 0;
     if (needs > 0 && (workspace_bytes < needs || !cuda_emulated_reachable(workspace, workspace_bytes) ||
                       !is_aligned(workspace, 16))) {
@@ -484,6 +525,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                  workspace,
                  needs,
                  algo == nullptr || algo->data[word_scheme] != CUBLASLT_REDUCTION_SCHEME_INPLACE,
+                 drops_nan(algo, d_layout->rows),
                  runs++};
     if (!operands_serve(p, algo != nullptr ? algo->data[word_alignment] : 2)) return CUBLAS_STATUS_INVALID_VALUE;
     const cudaError_t error = cuda_emulated::enqueue(stream, [p] { run_all(p); });

@@ -193,13 +193,28 @@ enum {
     filter_winograd = CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED
 };
 
+/* Offered, and refused when it is run: CUDNN_EMULATED_REFUSES has words like "fused:1" and "dw:*", of a call and the
+ * number of an algorithm, CUDNN_EMULATED_STATUS the number of what it says then. */
+bool refuses(const std::string &call, int algorithm) {
+    static const char variable[] = "CUDNN_EMULATED_REFUSES";
+    return listed(variable, call + ":" + std::to_string(algorithm)) || listed(variable, call + ":*");
+}
+
+/* In the fused relu: CUDNN_EMULATED_DROPS_NAN has the numbers of algorithms. */
+bool drops_nan(int algorithm) {
+    return listed("CUDNN_EMULATED_DROPS_NAN", std::to_string(algorithm));
+}
+
 template <size_t count>
-cudnnStatus_t choose(convolution *c, const offer (&offers)[count], int winograd, int algorithm, void *workspace,
-                     size_t bytes) {
+cudnnStatus_t choose(convolution *c, const char *call, const offer (&offers)[count], int winograd, int algorithm,
+                     void *workspace, size_t bytes) {
     static std::atomic<unsigned> runs;
     TRY(check(*c));
     const offer *chosen = find_offer(offers, algorithm, *c, winograd);
     if (chosen == nullptr) return CUDNN_STATUS_NOT_SUPPORTED;
+    if (refuses(call, algorithm)) {
+        return static_cast<cudnnStatus_t>(number_in("CUDNN_EMULATED_STATUS", CUDNN_STATUS_NOT_SUPPORTED));
+    }
     const size_t needs = workspace_of(*chosen, *c);
     if (bytes < needs) return CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT;
     if (bytes > 0 && workspace == nullptr) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
@@ -472,7 +487,7 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, c
                                       cudnnTensorDescriptor_t y_desc, void *y) {
     ENTER(handle, x_desc, w_desc, conv, y_desc);
     convolution c = join(*x_desc, *w_desc, *y_desc, *conv);
-    TRY(choose(&c, forward_offers, forward_winograd, algo, workspace, workspace_bytes));
+    TRY(choose(&c, "forward", forward_offers, forward_winograd, algo, workspace, workspace_bytes));
     if (alpha == nullptr || beta == nullptr || !reaches(x, c.x) || !reaches(w, c.w) || !reaches(y, c.y)) {
         return CUDNN_STATUS_BAD_PARAM;
     }
@@ -491,13 +506,14 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
     ENTER(handle, x_desc, w_desc, conv, z_desc, bias_desc, activation, y_desc);
     convolution c = join(*x_desc, *w_desc, *y_desc, *conv);
     const shape4 z_shape = *z_desc, bias_shape = *bias_desc;
-    TRY(choose(&c, forward_offers, forward_winograd, algo, workspace, workspace_bytes));
+    TRY(choose(&c, "fused", forward_offers, forward_winograd, algo, workspace, workspace_bytes));
     if (z_shape.dim != c.y.dim || bias_shape.dim != std::array<int64_t, 4>{1, c.y.dim[C], 1, 1}) {
         return CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH;
     }
     /* The table under cudnnConvolutionBiasActivationForward: z and the bias are of y's type, in bf16 too. */
     if (z_shape.kind != c.y.kind || bias_shape.kind != c.y.kind) return CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE;
-    const bool relu = activation->mode == CUDNN_ACTIVATION_RELU, keeps_nan = activation->nan == CUDNN_PROPAGATE_NAN;
+    const bool relu = activation->mode == CUDNN_ACTIVATION_RELU;
+    const bool keeps_nan = activation->nan == CUDNN_PROPAGATE_NAN && !drops_nan(algo);
     if (!activation->set || (!relu && activation->mode != CUDNN_ACTIVATION_IDENTITY)) return CUDNN_STATUS_NOT_SUPPORTED;
     if (!relu && algo != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM) return CUDNN_STATUS_NOT_SUPPORTED;
     if (alpha1 == nullptr || alpha2 == nullptr || !reaches(x, c.x) || !reaches(w, c.w) || !reaches(y, c.y) ||
@@ -527,7 +543,7 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alp
                                            cudnnTensorDescriptor_t dx_desc, void *dx) {
     ENTER(handle, w_desc, dy_desc, conv, dx_desc);
     convolution c = join(*dx_desc, *w_desc, *dy_desc, *conv);
-    TRY(choose(&c, data_offers, data_winograd, algo, workspace, workspace_bytes));
+    TRY(choose(&c, "dx", data_offers, data_winograd, algo, workspace, workspace_bytes));
     if (alpha == nullptr || beta == nullptr || !reaches(w, c.w) || !reaches(dy, c.y) || !reaches(dx, c.x)) {
         return CUDNN_STATUS_BAD_PARAM;
     }
@@ -544,7 +560,7 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *a
                                              cudnnFilterDescriptor_t dw_desc, void *dw) {
     ENTER(handle, x_desc, dy_desc, conv, dw_desc);
     convolution c = join(*x_desc, *dw_desc, *dy_desc, *conv);
-    TRY(choose(&c, filter_offers, filter_winograd, algo, workspace, workspace_bytes));
+    TRY(choose(&c, "dw", filter_offers, filter_winograd, algo, workspace, workspace_bytes));
     if (alpha == nullptr || beta == nullptr || !reaches(x, c.x) || !reaches(dy, c.y) || !reaches(dw, c.w)) {
         return CUDNN_STATUS_BAD_PARAM;
     }

@@ -5,9 +5,11 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <set>
+#include <string>
 
 #include <cuda_emulated.h>
 
@@ -76,6 +78,18 @@ class living {
 inline living &alive() {
     static living *const only = new living; // NOLINT: lives as long as the process
     return *only;
+}
+
+/* Knobs of tests, read whenever they matter. Is `word` among those in the variable, which commas part? */
+inline bool listed(const char *variable, const std::string &word) {
+    const char *text = std::getenv(variable);
+    return text != nullptr && (std::string(",") + text + ",").find("," + word + ",") != std::string::npos;
+}
+
+/* The number in the variable; `otherwise` where there is none. */
+inline int number_in(const char *variable, int otherwise) {
+    const char *text = std::getenv(variable);
+    return text != nullptr ? std::atoi(text) : otherwise;
 }
 
 /* A real algorithm leaves something in its workspace. */

@@ -267,8 +267,25 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags) {
     return call([&] { return open_stream(out, flags); });
 }
 
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int) {
-    return call([&] { return open_stream(out, flags); });
+enum { lowest_priority = 0, highest_priority = -5 }; /* as on GPUs since Volta */
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority) {
+    return call([&] {
+        const cudaError_t error = open_stream(out, flags);
+        if (error == cudaSuccess) {
+            (*out)->priority = std::min<int>(std::max<int>(priority, highest_priority), lowest_priority);
+        }
+        return error;
+    });
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t handle, int *priority) {
+    return call([&] {
+        CUstream_st *stream;
+        const cudaError_t error = find_stream(handle, &stream);
+        if (error == cudaSuccess) *priority = stream->priority;
+        return error;
+    });
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {

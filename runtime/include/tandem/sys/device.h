@@ -24,6 +24,10 @@ typedef enum tdm_event_use {
     TDM_STAMPS  /* event_stamp and event_ms */
 } tdm_event_use;
 
+/* What a queue is for. Work of the second kind goes first where both wait for room on the device: others wait for it.
+ */
+typedef enum tdm_queue_use { TDM_COPIES, TDM_COLLECTIVES } tdm_queue_use;
+
 typedef struct tdm_capture tdm_capture; /* queued work as a value, to be run again in one call */
 
 typedef struct tdm_device_info {
@@ -97,7 +101,7 @@ typedef struct tdm_device_ops {
     tdm_status (*fill)(tdm_device *device, tdm_queue *queue, void *to, uint8_t byte, size_t bytes);
     tdm_status (*finish)(tdm_device *device, tdm_queue *queue); /* waits until its work is done */
 
-    tdm_status (*queue_open)(tdm_device *device, tdm_queue **out);
+    tdm_status (*queue_open)(tdm_device *device, tdm_queue_use use, tdm_queue **out);
     void (*queue_close)(tdm_device *device, tdm_queue *queue);
     tdm_status (*event_open)(tdm_device *device, tdm_event_use use, tdm_device_event **out);
     void (*event_close)(tdm_device *device, tdm_device_event *event);

@@ -180,6 +180,23 @@ typedef struct tdm_kernel_args {
     const int64_t *position; /* of each row in the order of samples of this step: same in every mode */
 } tdm_kernel_args;
 
+/* What a kernel's library has chosen for one of its passes, and why the kernel is slower than it should be; for people.
+ */
+typedef struct tdm_algorithm {
+    const char *pass; /* "forward", "dw", "dx" */
+    char name[96];    /* the library, and its own name for it: "cuDNN implicit_precomp_gemm" */
+    const char *math; /* what factors are rounded to: "f32", "tf32", "bf16" */
+    size_t workspace_bytes;
+    const char *fused; /* what goes along in the same call: "bias", "relu", "bias and relu", ""; NULL: there is nothing
+                          that could */
+} tdm_algorithm;
+enum { TDM_MAX_ALGORITHMS = 3 };
+typedef struct tdm_algorithms {
+    int count;
+    tdm_algorithm of[TDM_MAX_ALGORITHMS];
+    char slow[256]; /* a warning; "": none */
+} tdm_algorithms;
+
 /* Where desc->relu is set, backward gets dy of the relu's output and reads y (which then is kept for it); dy may not be
  * changed unless scratch was booked to hold the masked copy. */
 typedef struct tdm_kernel {
@@ -192,6 +209,8 @@ typedef struct tdm_kernel {
     void (*close)(void *state);
     tdm_status (*forward)(const tdm_kernel_args *args);
     tdm_status (*backward)(const tdm_kernel_args *args);
+    /* Optional: what `open` has chosen. */
+    void (*algorithms)(const void *state, tdm_algorithms *out);
 } tdm_kernel;
 
 /* ---- losses ---- */

@@ -84,6 +84,14 @@ typedef enum {
     CUBLASLT_REDUCTION_SCHEME_MASK = 7
 } cublasLtReductionScheme_t;
 
+typedef enum {
+    CUBLASLT_ALGO_CONFIG_ID = 0,
+    CUBLASLT_ALGO_CONFIG_TILE_ID = 1,
+    CUBLASLT_ALGO_CONFIG_SPLITK_NUM = 2,
+    CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME = 3,
+    CUBLASLT_ALGO_CONFIG_STAGES_ID = 6
+} cublasLtMatmulAlgoConfigAttributes_t;
+
 typedef struct cublasLtContext *cublasLtHandle_t;
 typedef struct cublasLtMatmulDescOpaque *cublasLtMatmulDesc_t;
 typedef struct cublasLtMatrixLayoutOpaque *cublasLtMatrixLayout_t;
@@ -132,6 +140,9 @@ CUDA_EMULATED_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t
                                                                 cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                                                 cublasLtMatmulPreference_t preference, int wanted,
                                                                 cublasLtMatmulHeuristicResult_t results[], int *count);
+CUDA_EMULATED_API cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algo,
+                                                                      cublasLtMatmulAlgoConfigAttributes_t attribute,
+                                                                      void *value, size_t bytes, size_t *written);
 CUDA_EMULATED_API cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha,
                                                 const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
                                                 cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,

@@ -215,6 +215,7 @@ CUDA_EMULATED_API cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes,
 CUDA_EMULATED_API cudaError_t cudaStreamCreate(cudaStream_t *out);
 CUDA_EMULATED_API cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags);
 CUDA_EMULATED_API cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority);
+CUDA_EMULATED_API cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority);
 CUDA_EMULATED_API cudaError_t cudaStreamDestroy(cudaStream_t stream);
 CUDA_EMULATED_API cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 CUDA_EMULATED_API cudaError_t cudaStreamQuery(cudaStream_t stream);
