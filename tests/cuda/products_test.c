@@ -56,6 +56,14 @@ static double distance(const float *a, const float *b, int64_t count) {
     return most / largest;
 }
 
+/* The fakes round wherever they may. The real libraries need not: for small or odd shapes they also have kernels
+ * without tensor cores. */
+static bool surely_rounds(tdm_device *device) {
+    tdm_device_info info;
+    CHECK_OK(device->ops->info(device->index, &info));
+    return strcmp(info.name, "Emulated GPU") == 0;
+}
+
 static void run_tf32(tdm_device *device, const char *op, const op_case *test, bool graph) {
     op_data data;
     REQUIRE(op_data_open(&data, op, test, 77));
@@ -64,9 +72,9 @@ static void run_tf32(tdm_device *device, const char *op, const op_case *test, bo
     op_run(&got, cuda_kernel(op), &data, &setting);
     op_run(&want, op_reference(op), &data, &(op_setting){.training = true});
     CHECK_OK(got.status);
-    /* The rounding is seen: it is in the precision asked for. */
     const double rounded = distance(got.y, want.y, got.y_count);
-    CHECK(rounded > 1e-5 && rounded < 1e-2);
+    CHECK(rounded < 1e-2);
+    CHECK(rounded > 1e-5 || !surely_rounds(device));
     op_result_close(&got);
     op_result_close(&want);
 
@@ -112,7 +120,6 @@ TEST(neighbouring_channels_in_all_settings) {
         op_setting setting = {.relu = variant & 1,
                               .training = (variant & 2) == 0,
                               .without_dx = variant & 4,
-                              .odd = variant & 8,
                               .rows = variant & 8 ? 2 : 3};
         op_result got, want;
         op_run(&want, op_reference("conv2d"), &data,
