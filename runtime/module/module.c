@@ -144,6 +144,21 @@ static void try_beside(search *s, const char *file, const char *rest) {
     try_folder(s, folder, (size_t)length);
 }
 
+/* Why this build has no such module; "" where it has one, or never heard of it. */
+static const char *why_absent(const char *name) {
+    static const struct {
+        const char *name, *why;
+    } absent[] = {
+#define TDM_ABSENT(name, why) {name, why},
+#include "module_absent.def"
+#undef TDM_ABSENT
+    };
+    for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
+        if (strcmp(absent[i].name, name) == 0) return absent[i].why;
+    }
+    return "";
+}
+
 tdm_status tdm__module_find(const tdm_module **out, const tdm_host *host, const char *name, const char *module_path,
                             tdm_module_report *report) {
     search s = {.host = host, .name = name, .report = report};
@@ -156,6 +171,9 @@ tdm_status tdm__module_find(const tdm_module **out, const tdm_host *host, const 
     try_folder(&s, TDM_MODULE_FOLDER, strlen(TDM_MODULE_FOLDER));
     *out = s.found;
     if (s.found == NULL && report->text[0] == '\0') {
+        const char *why = why_absent(name);
+        if (why[0] != '\0')
+            append(report->text, sizeof report->text, "it was not built: %s, and build tandem again; ", why);
         append(report->text, sizeof report->text,
                "libtandem-%s.so is in none of %s; install it or name its folder in %s", name, s.folders,
                tdm__env_name(TDM_ENV_MODULE_PATH));

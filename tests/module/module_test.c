@@ -45,6 +45,25 @@ TEST(absent_module_is_a_list_of_folders) {
     CHECK_HAS(report.text, "TANDEM_MODULE_PATH");
 }
 
+/* A module that this build is without says why, first of all. */
+TEST(what_was_not_built_says_why) {
+    static const struct {
+        const char *name, *why;
+    } absent[] = {
+#define TDM_ABSENT(name, why) {name, why},
+#include "module_absent.def"
+#undef TDM_ABSENT
+    };
+    for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
+        tdm_module_report report;
+        if (absent[i].why[0] == '\0') continue;
+        CHECK(find(absent[i].name, "/no/such/folder", &report) == NULL);
+        CHECK(strncmp(report.text, "it was not built: ", 18) == 0);
+        CHECK(strncmp(report.text + 18, absent[i].why, strlen(absent[i].why)) == 0);
+        CHECK_HAS(report.text, ".so is in none of /no/such/folder");
+    }
+}
+
 static void refused(const char *name, const char *sentence) {
     tdm_module_report report;
     CHECK(find(name, MODULES, &report) == NULL);
@@ -53,7 +72,7 @@ static void refused(const char *name, const char *sentence) {
 }
 
 TEST(unusable_modules_say_why) {
-    refused("other_abi", "speaks module interface 10, this tandem speaks 3");
+    refused("other_abi", "speaks module interface 11, this tandem speaks 4");
     refused("unwilling", "this processor has no flux capacitor");
     refused("misnamed", "is the module 'else', not 'misnamed'");
     refused("short", "its description is incomplete (8 bytes)");
@@ -104,6 +123,6 @@ TEST(kernels_of_a_module_come_first) {
 }
 
 TEST_MAIN(RUN(good_module_is_opened_and_told_the_calls); RUN(environment_names_the_folders);
-          RUN(absent_module_is_a_list_of_folders); RUN(unusable_modules_say_why);
+          RUN(absent_module_is_a_list_of_folders); RUN(what_was_not_built_says_why); RUN(unusable_modules_say_why);
           RUN(damaged_file_gives_the_loader_s_sentence); RUN(long_paths_are_no_overrun);
           RUN(kernels_of_a_module_come_first);)
