@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# tools/gpu_check packs and runs, on the emulated CUDA: what it packs works in another place, a stage's results are all
+# there, and a GPU test that is skipped has failed.
+#   gpu_check_test.sh SOURCE BUILD
+set -euo pipefail
+source=$1 build=$2
+work=$(mktemp -d "${TMPDIR:-/tmp}/gpu-check-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+    echo "gpu_check_test: $*" >&2
+    exit 1
+}
+
+stages=$("$source/tools/gpu_check" --stages)
+grep -q "^tests  " <<<"$stages" || fail "--stages does not list the stages"
+"$source/tools/gpu_check" --pack "$work/pack" --build "$build" --emulated >"$work/packed" || fail "it does not pack"
+mv "$work/pack" "$work/moved"
+pack=$work/moved
+
+# Nothing in it leads back to the build. The emulated libraries and all else lie beside each other.
+leads=$(find "$pack" -type f \( -perm -u+x -o -name '*.so*' \) -exec readelf -d {} \; 2>/dev/null |
+    sed -n 's/.*R\(UN\)\{0,1\}PATH.*\[\(.*\)\]/\2/p' | tr ':' '\n' | grep -v '^\$ORIGIN' || true)
+[ -z "$leads" ] || fail "the pack looks for libraries in $leads"
+
+run() { # OUT STAGE...
+    local out=$1 code=0
+    shift
+    env -u TANDEM_MODULE_PATH -u TANDEM_CUDA_LIBRARIES -u CUDA_VISIBLE_DEVICES "$pack/gpu_check" --run "$pack" --out "$out" \
+        --python python3 $(printf -- '--stage %s ' "$@") >"$out.txt" 2>&1 || code=$?
+    return $code
+}
+
+run "$work/good" tests:loss_cuda_test algorithms:mnist_cnn-tf32 training:bf16 training:bf16-again training:bf16-repeats nccl ||
+    { cat "$work/good.txt" && fail "a stage failed"; }
+for file in tests.log algorithms.log training.log nccl.log summary.json results.tar.gz; do
+    [ -s "$work/good/$file" ] || fail "there is no $file"
+done
+python3 - "$work/good" <<'PY' || fail "the results do not say what was run"
+import json, sys, tarfile
+folder = sys.argv[1]
+with open(folder + "/summary.json") as f:
+    summary = json.load(f)
+verdicts = {(s["stage"], i["name"]): i["verdict"] for s in summary["stages"] for i in s["items"]}
+assert verdicts[("tests", "loss_cuda_test")] == "ok", verdicts
+assert verdicts[("nccl", "one-rank")] == "ok", verdicts
+assert all(s["verdict"] == "ok" for s in summary["stages"]), summary
+with open(folder + "/algorithms-mnist_cnn-tf32.json") as f:
+    layers = json.load(f)["kernels"][0]["layers"]
+first = [one for one in layers if one["op"] == "conv2d"][0]["algorithms"]
+assert [a["pass"] for a in first] == ["forward", "dw"], first
+assert first[0]["algorithm"] == "cuDNN implicit_precomp_gemm" and first[0]["math"] == "tf32", first
+assert first[0]["fused"] in ("bias", "bias and relu") and first[0]["workspace_bytes"] > 0, first
+with tarfile.open(folder + "/results.tar.gz") as archive:
+    assert "summary.json" in archive.getnames() and "tests.log" in archive.getnames()
+PY
+
+# Without a GPU tests skip themselves, and that is a failure here.
+code=0
+CUDA_EMULATED_DEVICES=0 run "$work/none" tests:loss_cuda_test || code=$?
+[ $code -eq 1 ] || fail "a skipped test is no failure: $code"
+grep -q '"verdict": "FAILED (skipped)"' "$work/none/summary.json" || fail "the summary does not tell of the skipped test"
+
+code=0
+run "$work/wrong" nonsense || code=$?
+[ $code -eq 2 ] || fail "an unknown stage is taken: $code"
+echo "gpu_check_test: packed, moved, run"
