@@ -99,6 +99,22 @@ static void print_section(const tdm_section *section, tdm_settings *settings, td
     }
 }
 
+unsigned tdm_job_key_flags(const char *key, size_t length) {
+    for (int i = 0; key != NULL && i < TDM_SECTION_COUNT; i++) {
+        const tdm_section *section = &tdm__sections[i];
+        size_t prefix = strlen(section->path);
+        if (prefix > 0 && (length <= prefix || memcmp(key, section->path, prefix) != 0 || key[prefix] != '.')) continue;
+        const char *word = key + prefix + (prefix > 0);
+        size_t word_length = length - (size_t)(word - key);
+        for (const tdm_field *row = section->rows; row->key != NULL; row++) {
+            if (strlen(row->key) != word_length || memcmp(row->key, word, word_length) != 0) continue;
+            bool measures = strcmp(section->path, "data.eval") == 0; /* which samples changes no step */
+            return measures ? row->flags & ~(unsigned)TDM_FIELD_KEPT : row->flags;
+        }
+    }
+    return 0;
+}
+
 tdm_status tdm_job_print(const tdm_job *job, char **out) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_job_print: out is NULL");
     *out = NULL;

@@ -45,28 +45,45 @@ const char *tdm__ckpt_path(const tdm_ckpt *ckpt) {
     return ckpt->path;
 }
 
-static tdm_status open_state(tdm_ckpt *ckpt) {
-    const tdm_manifest_file *entry = &ckpt->manifest.file[TDM_CKPT_STATE];
+/* A file of text, whole and as it was written, with a NUL behind it, into the arena. */
+static tdm_status read_text(tdm_ckpt *ckpt, int part, uint64_t most, char **out, uint64_t *bytes) {
+    const tdm_manifest_file *entry = &ckpt->manifest.file[part];
     const char *path;
-    char *text = NULL;
-    uint64_t bytes;
     int fd;
     tdm_status status;
-    TDM_TRY(tdm__path_join(&ckpt->arena, &path, ckpt->path, tdm__ckpt_file_names[TDM_CKPT_STATE]));
-    TDM_TRY(tdm__file_open(&fd, &bytes, &ckpt->folder, tdm__ckpt_file_names[TDM_CKPT_STATE], TDM_E_CHECKPOINT));
-    if (bytes > TDM_CKPT_MAX_STATE)
-        TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: wanted at most %d bytes, found %llu", path, TDM_CKPT_MAX_STATE,
-                      (unsigned long long)bytes);
-    TDM_TRY_DONE(tdm__new(ckpt->host, &text, (size_t)bytes, 1, "state.json"));
-    TDM_TRY_DONE(tdm__file_read(fd, path, text, (size_t)bytes, 0, TDM_E_CHECKPOINT));
-    if (!tdm__hash_equal(tdm__hash(text, (size_t)bytes), entry->hash))
+    TDM_TRY(tdm__path_join(&ckpt->arena, &path, ckpt->path, tdm__ckpt_file_names[part]));
+    TDM_TRY(tdm__file_open(&fd, bytes, &ckpt->folder, tdm__ckpt_file_names[part], TDM_E_CHECKPOINT));
+    if (*bytes > most)
+        TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: wanted at most %llu bytes, found %llu", path, (unsigned long long)most,
+                      (unsigned long long)*bytes);
+    TDM_TRY_DONE(tdm__arena_new(&ckpt->arena, out, (size_t)*bytes + 1, 1));
+    TDM_TRY_DONE(tdm__file_read(fd, path, *out, (size_t)*bytes, 0, TDM_E_CHECKPOINT));
+    if (!tdm__hash_equal(tdm__hash(*out, (size_t)*bytes), entry->hash))
         TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: damaged: its hash is not that of the manifest", path);
-    TDM_TRY_DONE(tdm__state_read(&ckpt->state, text, (size_t)bytes, path));
-    ckpt->has_state = true;
 done:
-    tdm__delete(ckpt->host, text);
     close(fd);
     return status;
+}
+
+static tdm_status open_state(tdm_ckpt *ckpt) {
+    const char *path;
+    char *text;
+    uint64_t bytes;
+    TDM_TRY(tdm__path_join(&ckpt->arena, &path, ckpt->path, tdm__ckpt_file_names[TDM_CKPT_STATE]));
+    TDM_TRY(read_text(ckpt, TDM_CKPT_STATE, TDM_CKPT_MAX_STATE, &text, &bytes));
+    TDM_TRY(tdm__state_read(&ckpt->state, text, (size_t)bytes, path));
+    ckpt->has_state = true;
+    return TDM_OK;
+}
+
+tdm_status tdm__ckpt_config(tdm_ckpt *ckpt, const char **out) {
+    char *text;
+    uint64_t bytes;
+    *out = NULL;
+    if (!ckpt->manifest.file[TDM_CKPT_CONFIG].listed) return TDM_OK;
+    TDM_TRY(read_text(ckpt, TDM_CKPT_CONFIG, TDM_CKPT_MAX_CONFIG, &text, &bytes));
+    *out = text;
+    return TDM_OK;
 }
 
 /* A copy under another step's name would be the newest for ever. */

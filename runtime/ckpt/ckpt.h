@@ -102,6 +102,8 @@ const tdm_ckpt_state *tdm__ckpt_state(const tdm_ckpt *ckpt); /* NULL without sta
 const tdm_tensor_file *tdm__ckpt_model(const tdm_ckpt *ckpt);
 const tdm_tensor_file *tdm__ckpt_optimizer(const tdm_ckpt *ckpt); /* NULL without state */
 const char *tdm__ckpt_path(const tdm_ckpt *ckpt);
+/* The configuration it was trained with; NULL if it has none. Borrowed from the checkpoint. */
+tdm_status tdm__ckpt_config(tdm_ckpt *ckpt, const char **out);
 void tdm__ckpt_close(tdm_ckpt *ckpt);
 
 /* Every byte of a step directory against its manifest; TDM_E_CHECKPOINT names file and tensor. */

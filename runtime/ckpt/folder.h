@@ -8,7 +8,7 @@
 enum { TDM_CKPT_MODEL, TDM_CKPT_OPTIMIZER, TDM_CKPT_STATE, TDM_CKPT_CONFIG, TDM_CKPT_FILES };
 extern const char *const tdm__ckpt_file_names[TDM_CKPT_FILES];
 
-enum { TDM_CKPT_VERSION = 1, TDM_CKPT_MAX_STATE = 64 * 1024 };
+enum { TDM_CKPT_VERSION = 1, TDM_CKPT_MAX_STATE = 64 * 1024, TDM_CKPT_MAX_CONFIG = 1024 * 1024 };
 
 typedef struct tdm_manifest_file {
     bool listed;

@@ -5,7 +5,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
-#include "runtime/train/run.h"
+#include "runtime/train/resume.h"
 
 /* ---- saving ---- */
 
@@ -124,13 +124,6 @@ tdm_status tdm_run_save(tdm_run *run, const char *dir) {
 /* ---- restoring ---- */
 
 static tdm_status restore_optimizer(tdm_run *run, const tdm_ckpt *ckpt) {
-    const tdm_ckpt_state *state = tdm__ckpt_state(ckpt);
-    const char *name = tdm__optim_name(run->job->optimizer.type);
-    if (strcmp(state->optimizer, name) != 0)
-        TDM_FAIL(TDM_E_CHECKPOINT,
-                 "%s was saved with optimizer %s, the job has %s; resume with the same, or start from its "
-                 "model.safetensors with model.weights",
-                 tdm__ckpt_path(ckpt), state->optimizer, name);
     tdm_replica *root = run->mode->ops->replica(run->mode, 0);
     const tdm_plan *plan = run->plan;
     const tdm_tensor_file *file = tdm__ckpt_optimizer(ckpt);
@@ -143,8 +136,11 @@ static tdm_status restore_optimizer(tdm_run *run, const tdm_ckpt *ckpt) {
             snprintf(key, sizeof(key), "%s.%s", tdm__optim_state_name(run->job->optimizer.type, slot), param->name);
             const tdm_tensor *tensor = file != NULL ? tdm__tensor_file_find(file, key) : NULL;
             if (tensor == NULL || tensor->dtype != TDM_ST_F32 || tensor->bytes != (size_t)param->count * sizeof(float))
-                TDM_FAIL(TDM_E_CHECKPOINT, "%s: optimizer state '%s' is %s", tdm__ckpt_path(ckpt), key,
-                         tensor == NULL ? "missing" : "of another shape");
+                TDM_FAIL(TDM_E_CHECKPOINT, "%s: optimizer state '%s' is %s%s", tdm__ckpt_path(ckpt), key,
+                         tensor == NULL ? "missing" : "of another shape",
+                         tensor == NULL && run->job->optimizer.type == TDM_SGD
+                             ? "; was it saved with optimizer.momentum: 0? Then resume with that"
+                             : "");
             TDM_TRY(tdm__tensor_file_read(file, tensor,
                                           (float *)arena + (size_t)slot * plan->param_floats + param->offset));
         }
@@ -183,6 +179,29 @@ static tdm_status check_position(const tdm_run *run, const tdm_ckpt *ckpt) {
              has_steps ? "steps" : "epochs");
 }
 
+static tdm_status load(tdm_run *run, tdm_ckpt *ckpt, bool newest_in_folder, found *out) {
+    const tdm_ckpt_state *state = tdm__ckpt_state(ckpt);
+    tdm_status status = tdm__weights_load(run->mode->ops->replica(run->mode, 0), tdm__ckpt_model(ckpt));
+    if (status != TDM_OK) return refuse_model(status, ckpt, newest_in_folder);
+    if (state == NULL) return TDM_OK;
+    out->has_state = 1;
+    out->state = *state;
+    return restore_optimizer(run, ckpt);
+}
+
+/* What cannot be continued is told before anything is changed, what is other than it was once it is loaded. */
+static tdm_status go_on(tdm_run *run, tdm_ckpt *ckpt, bool newest_in_folder, found *out) {
+    tdm_changes changes = {.saved = {0}};
+    tdm_status status = TDM_OK;
+    if (tdm__ckpt_state(ckpt) != NULL) status = check_position(run, ckpt);
+    if (status == TDM_OK && tdm__ckpt_state(ckpt) != NULL) status = tdm__changes_read(&changes, run, ckpt);
+    if (status == TDM_OK) status = load(run, ckpt, newest_in_folder, out);
+    if (status == TDM_OK) TDM_INFO(run->host, "checkpoint", "continuing from %s", tdm__ckpt_path(ckpt));
+    if (status == TDM_OK) tdm__changes_tell(&changes, run);
+    tdm__changes_forget(&changes);
+    return status;
+}
+
 static tdm_status read_here(tdm_run *run, const char *path, bool newest_in_folder, found *out) {
     tdm_ckpt *ckpt = NULL;
     if (newest_in_folder)
@@ -191,18 +210,7 @@ static tdm_status read_here(tdm_run *run, const char *path, bool newest_in_folde
         TDM_TRY(tdm__ckpt_open_any(&ckpt, run->host, path));
     if (ckpt == NULL) return TDM_OK;
     out->any = 1;
-    const tdm_ckpt_state *state = tdm__ckpt_state(ckpt);
-    tdm_status status = state != NULL ? check_position(run, ckpt) : TDM_OK;
-    if (status == TDM_OK) {
-        status = tdm__weights_load(run->mode->ops->replica(run->mode, 0), tdm__ckpt_model(ckpt));
-        if (status != TDM_OK) status = refuse_model(status, ckpt, newest_in_folder);
-    }
-    if (status == TDM_OK && state != NULL) {
-        out->has_state = 1;
-        out->state = *state;
-        status = restore_optimizer(run, ckpt);
-    }
-    if (status == TDM_OK) TDM_INFO(run->host, "checkpoint", "continuing from %s", tdm__ckpt_path(ckpt));
+    tdm_status status = go_on(run, ckpt, newest_in_folder, out);
     tdm__ckpt_close(ckpt);
     return status;
 }

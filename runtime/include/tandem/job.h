@@ -196,6 +196,8 @@ TDM_API tdm_status tdm_job_init(tdm_job *job);
 TDM_API tdm_status tdm_job_check(const tdm_job *job);
 /* Every value, a line `section.key: value` each, in the order of `tandem show`. For tdm_free. */
 TDM_API tdm_status tdm_job_print(const tdm_job *job, char **out);
+/* The flags (TDM_FIELD_...) of the key at the beginning of such a line, `length` bytes; 0 of what is no key. */
+TDM_API unsigned tdm_job_key_flags(const char *key, size_t length);
 
 #ifdef __cplusplus
 }

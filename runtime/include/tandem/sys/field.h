@@ -64,7 +64,10 @@ enum {
     TDM_FIELD_REQUIRED = 1, /* there is no default */
     TDM_FIELD_NULLABLE = 2, /* `null` is a value */
     TDM_FIELD_MAIN = 4,     /* `linear: 10` sets this one */
-    TDM_FIELD_OPEN_MIN = 8  /* `min` itself is outside the range */
+    TDM_FIELD_OPEN_MIN = 8, /* `min` itself is outside the range */
+    TDM_FIELD_LOCAL = 16,   /* ranks of one job may differ in it: where things are, what is shown, how long one waits */
+    TDM_FIELD_KEPT = 32,    /* a run cannot be continued with another value */
+    TDM_FIELD_OF_START = 64 /* says where and how a run begins: another value when it is continued is no change */
 };
 
 typedef struct tdm_field {

@@ -1,0 +1,26 @@
+/* A job as lines `key: value`, and what two such texts differ in: between ranks, and between a run and the checkpoint
+ * that it goes on from. */
+#ifndef TDM_TRAIN_LINES_H
+#define TDM_TRAIN_LINES_H
+
+#include <tandem/job.h>
+
+#include "runtime/base/text.h"
+#include "runtime/graph/graph.h"
+
+typedef struct tdm_line {
+    const char *key, *value; /* within a text */
+    int key_length, length;  /* of the value */
+} tdm_line;
+
+/* Every setting of the job, but those with one of the flags `without`, and every layer of the graph. */
+tdm_status tdm__lines_of(const tdm_job *job, const tdm_graph *graph, unsigned without, tdm_text *text);
+
+/* The line at *at, which moves behind it; false at the end. */
+bool tdm__next_line(const char **at, tdm_line *out);
+/* Calls `tell` for each key that is not the same in both texts, in the order of `mine` and then of `theirs`. A line
+ * that is missing has the value "none". */
+void tdm__lines_compare(const char *mine, const char *theirs,
+                        void (*tell)(void *user, const tdm_line *mine, const tdm_line *theirs), void *user);
+
+#endif

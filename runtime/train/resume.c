@@ -1,0 +1,97 @@
+/* What has changed since the checkpoint that a run goes on from: each setting is told with both values before the first
+ * step, and what a run cannot be continued with is refused. Which keys these are is said where the keys are
+ * (TDM_FIELD_KEPT, TDM_FIELD_OF_START). */
+#include "runtime/train/resume.h"
+
+#include <string.h>
+
+#include "runtime/base/log.h"
+#include "runtime/base/status.h"
+#include "runtime/train/lines.h"
+
+static const char way_out[] =
+    "resume with the same, or start a new run from its weights: model.weights, and another run.dir";
+
+/* A configuration as text, read again. */
+static tdm_status add_yaml(const tdm_run *run, const char *yaml, const char *folder, tdm_text *out) {
+    tdm_config *config = NULL;
+    tdm_status status = tdm_config_parse(&config, run->host, yaml, strlen(yaml), "config.resolved.yaml", folder);
+    if (status == TDM_OK) status = tdm_config_check(config);
+    if (status == TDM_OK)
+        status = tdm__lines_of(tdm_config_job(config), tdm_config_graph(config), TDM_FIELD_OF_START, out);
+    tdm_config_free(config);
+    return status;
+}
+
+/* A program may have changed the job behind its configuration, now as then: like is compared with like. */
+static tdm_status add_both(const tdm_run *run, const char *saved, const char *folder, tdm_changes *out) {
+    const char *now = run->options.config_yaml;
+    TDM_TRY(add_yaml(run, saved, folder, &out->saved));
+    if (now != NULL) return add_yaml(run, now, NULL, &out->now);
+    return tdm__lines_of(run->job, run->graph, TDM_FIELD_OF_START, &out->now);
+}
+
+/* ---- refusing ---- */
+
+typedef struct refusal {
+    bool any;
+    tdm_line saved, now;
+} refusal;
+
+static void keep_first(void *user, const tdm_line *saved, const tdm_line *now) {
+    refusal *first = user;
+    if (first->any || (tdm_job_key_flags(now->key, (size_t)now->key_length) & TDM_FIELD_KEPT) == 0) return;
+    *first = (refusal){true, *saved, *now};
+}
+
+static tdm_status check_kept(const tdm_changes *changes, const char *path) {
+    refusal first = {.any = false};
+    tdm__lines_compare(changes->saved.data, changes->now.data, keep_first, &first);
+    if (!first.any) return TDM_OK;
+    TDM_FAIL(TDM_E_CHECKPOINT, "%.*s was %.*s in %s, the job has %.*s: a run cannot go on with another; %s",
+             first.now.key_length, first.now.key, first.saved.length, first.saved.value, path, first.now.length,
+             first.now.value, way_out);
+}
+
+/* What every checkpoint says, also that of a program without a file. */
+static tdm_status check_state(const tdm_run *run, const tdm_ckpt_state *state, const char *path) {
+    const char *optimizer = tdm__optim_name(run->job->optimizer.type);
+    if (strcmp(state->optimizer, optimizer) == 0) return TDM_OK;
+    TDM_FAIL(TDM_E_CHECKPOINT, "optimizer.type was %s in %s, the job has %s: a run cannot go on with another; %s",
+             state->optimizer, path, optimizer, way_out);
+}
+
+tdm_status tdm__changes_read(tdm_changes *out, const tdm_run *run, tdm_ckpt *ckpt) {
+    const char *yaml = NULL, *path = tdm__ckpt_path(ckpt);
+    tdm_error before;
+    tdm__text_init(&out->saved, run->host);
+    tdm__text_init(&out->now, run->host);
+    TDM_TRY(check_state(run, tdm__ckpt_state(ckpt), path));
+    TDM_TRY(tdm__ckpt_config(ckpt, &yaml));
+    if (yaml == NULL) return TDM_OK;
+    tdm__error_save(&before);
+    tdm_status status = add_both(run, yaml, path, out);
+    if (status == TDM_OK) return check_kept(out, path);
+    if (status == TDM_E_MEMORY) return status;
+    TDM_WARN(run->host, "checkpoint", "what has changed since %s cannot be told: %s", path, tdm_error_message());
+    (void)tdm__error_restore(&before, NULL);
+    tdm__changes_forget(out);
+    return TDM_OK;
+}
+
+/* ---- telling ---- */
+
+static void tell_one(void *user, const tdm_line *saved, const tdm_line *now) {
+    TDM_WARN((const tdm_host *)user, "checkpoint", "changed since then: %.*s was %.*s, is %.*s", now->key_length,
+             now->key, saved->length, saved->value, now->length, now->value);
+}
+
+void tdm__changes_tell(const tdm_changes *changes, const tdm_run *run) {
+    if (changes->saved.data == NULL || changes->now.data == NULL) return;
+    tdm__lines_compare(changes->saved.data, changes->now.data, tell_one, (void *)(uintptr_t)run->host);
+}
+
+void tdm__changes_forget(tdm_changes *changes) {
+    tdm__text_deinit(&changes->saved);
+    tdm__text_deinit(&changes->now);
+}

@@ -1,0 +1,61 @@
+# What has changed since the checkpoint: told with both values, or refused with the key.
+. "$(dirname "$0")/support.sh"
+toy
+told() { # KEY WAS IS
+    has "$err" "warning: checkpoint: changed since then: $1 was $2, is $3"
+}
+
+code 0 "$tandem" train toy.yaml --run-dir a --steps 10
+hasnt "$err" "changed since"
+code 0 "$tandem" train toy.yaml --run-dir a --steps 10
+hasnt "$err" "changed since"
+code 0 "$tandem" train toy.yaml --run-dir a --steps 14
+told train.steps 10 14
+same "$(grep -c 'changed since' "$err")" 1 "settings told"
+
+# before the first step, in every mode once
+for mode in single dp ddp; do
+    cp -r a "a-$mode"
+    code 0 "$tandem" train toy.yaml --run-dir "a-$mode" --mode $mode parallel.device_ids='[0, 1]' --steps 20 \
+        optimizer.lr=0.5 'schedule={type: step, step_size: 3}' log.every='2 steps' \
+        model.layers='[{linear: {name: fc1, out: 16}}, relu, {dropout: 0.5}, {linear: {name: fc2, out: 4}}]'
+    told optimizer.lr "$(grep -oP '^  lr: \K.*' a/config.resolved.yaml)" 0.5
+    told schedule.type constant step
+    told schedule.step_size none 3
+    told 'model.layers[3]' none "linear fc2 v3 out=4 bias=true in=null"
+    same "$(grep -c 'optimizer.lr was' "$err")" 1 "lines about lr in $mode"
+    awk '/changed since/ { last = NR } /step 16\// { first = first ? first : NR } END { exit !(last < first) }' "$err" ||
+        fail "$mode: a change is told after a step"
+done
+
+# by path: where the run begins is no change
+code 0 "$tandem" train toy.yaml --run-dir b --steps 18 --resume a
+told train.steps 14 18
+same "$(grep -c 'changed since' "$err")" 1 "settings told by path"
+
+# what a run cannot go on with: the key, both values, what to do; nothing is written
+refused() { # PATTERN ARGUMENT...
+    local pattern=$1
+    shift
+    for mode in single ddp; do
+        code 8 "$tandem" train toy.yaml --run-dir a --mode $mode parallel.device_ids='[0, 1]' --steps 20 "$@"
+        grep -qE "error: .*$pattern.*model.weights" "$err" || fail "$mode $*: $(cat "$err")"
+        same "$(grep -c 'error:' "$err")" 1 "errors of $mode $*"
+    done
+}
+before=$(ls a/checkpoints)
+refused 'seed was 7 in .*step-00000014, the job has 8' seed=8
+refused 'data.shuffle was true in .*, the job has false' data.shuffle=false
+refused 'data.train.samples was 200 in .*, the job has 199' data.train.samples=199
+refused 'data.train.range was null in .*, the job has \[0, 100\]' data.train.range='[0, 100]'
+refused 'optimizer.type was (sgd|adam) in .*, the job has adamw' 'optimizer={type: adamw, lr: 0.1}'
+same "$(ls a/checkpoints)" "$before" checkpoints
+code 0 "$tandem" train toy.yaml --run-dir a --steps 16 data.eval.samples=20
+told data.eval.samples 50 20
+code 0 "$tandem" train toy.yaml --run-dir c --steps 3 --resume never model.weights=a seed=8
+
+# a state that was not kept
+code 0 "$tandem" train toy.yaml --run-dir d --steps 4 'optimizer={type: sgd, lr: 0.1}'
+code 8 "$tandem" train toy.yaml --run-dir d --steps 6 'optimizer={type: sgd, lr: 0.1, momentum: 0.9}'
+has "$err" "optimizer.momentum: 0"
+finish
