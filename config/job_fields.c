@@ -314,6 +314,10 @@ static const tdm_field parallel_rows[] = {
     {FIELD(INT, "stages", tdm_parallel_section, stages, "1"), RANGE(1, 64),
      HELP("devices that one replica is cut over; layers then carry `stage`",
           "一个副本切分到几个设备；此时各层带 stage")},
+    {FIELD(INTERVAL, "verify", tdm_parallel_section, verify, "null"), .flags = TDM_FIELD_NULLABLE,
+     HELP("how often replicas are compared: parameters, optimizer state, counters; before each evaluation and "
+          "checkpoint they are in any case; null: only then",
+          "多久核对一次各副本的参数、优化器状态与计数；每次评估和保存检查点之前总会核对；null 表示仅在那时")},
     {0},
 };
 static const char *const scatter_names[] = {"chunk", "strided", NULL};

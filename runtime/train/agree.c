@@ -2,15 +2,55 @@
  * every rank tells the same: which key differs, and what who has. */
 #include <string.h>
 
+#include "runtime/base/build_id.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
 #include "runtime/train/lines.h"
 #include "runtime/train/run.h"
 
+enum { SAMPLES_COMPARED = 16 }; /* and the first */
+
+/* A hash of the bytes of some samples, from the first to the last. A program's own source is not asked: it may draw its
+ * samples anew each time. */
+static tdm_status hash_samples(const tdm_dataset *dataset, char out[TDM_HASH_TEXT]) {
+    size_t x_bytes = tdm__dataset_x_bytes(dataset), target_bytes = tdm__dataset_target_bytes(dataset);
+    int64_t last = dataset->count - 1;
+    tdm_hash128 hash[SAMPLES_COMPARED + 1] = {{0}};
+    char *sample = NULL;
+    TDM_TRY(tdm__new(dataset->host, &sample, x_bytes + TDM_ALIGN + target_bytes, 1, "sample"));
+    char *target = sample + (x_bytes + TDM_ALIGN - 1) / TDM_ALIGN * TDM_ALIGN;
+    tdm_status status = TDM_OK;
+    for (int i = 0; i <= SAMPLES_COMPARED && status == TDM_OK; i++) {
+        int64_t index = last / SAMPLES_COMPARED * i + last % SAMPLES_COMPARED * i / SAMPLES_COMPARED;
+        status = dataset->ops->read(dataset, index, sample, target);
+        hash[i] = tdm__hash(sample, x_bytes);
+        hash[i].low ^= tdm__hash64(target, target_bytes, (uint64_t)i);
+    }
+    tdm__delete(dataset->host, sample);
+    tdm__hash_print(out, tdm__hash(hash, sizeof(hash)));
+    return status;
+}
+
+static tdm_status add_data(const char *key, const tdm_dataset *dataset, bool is_source, tdm_text *text) {
+    char hash[TDM_HASH_TEXT], shape[64];
+    if (dataset == NULL) return TDM_OK;
+    tdm__shape_print(shape, sizeof(shape), &dataset->x_shape);
+    tdm__text_printf(text, "%s (samples found): %lld of %s %s\n", key, (long long)dataset->count, shape,
+                     dataset->x_is_bytes ? "bytes" : "floats");
+    if (is_source) return TDM_OK;
+    TDM_TRY(hash_samples(dataset, hash));
+    tdm__text_printf(text, "%s (some samples' bytes): %s\n", key, hash);
+    return TDM_OK;
+}
+
 static tdm_status own_lines(const tdm_run *run, tdm_text *text) {
+    char build[TDM_BUILD_ID_TEXT];
     TDM_TRY(tdm__lines_of(run->job, run->graph, TDM_FIELD_LOCAL, text));
-    tdm__text_printf(text, "data.train (samples found): %lld\n", (long long)run->train->count);
-    tdm__text_printf(text, "data.eval (samples found): %lld\n", (long long)tdm_run_eval_count(run));
+    tdm__text_printf(text, "the build: tandem %s, %s\n", TDM_VERSION, tdm__build_id(build));
+    tdm__text_printf(text, "kernels: %s, %s\n", run->compute.device->name,
+                     run->compute.report.usable ? run->compute.report.text : "reference");
+    TDM_TRY(add_data("data.train", run->train, run->options.train != NULL, text));
+    TDM_TRY(add_data("data.eval", run->eval, run->options.eval != NULL, text));
     if (text->failed) TDM_FAIL(TDM_E_MEMORY, "out of memory while comparing the ranks' configurations");
     return TDM_OK;
 }
@@ -65,7 +105,8 @@ static tdm_status compare_all(const tdm_run *run, const tdm_text *own, tdm_arena
         tdm__lines_compare(all, all + (size_t)r * stride, note, &v);
         if (v.count == 0) continue;
         TDM_FAIL(TDM_E_COMM,
-                 "ranks differ in %.*s: rank %d has %.*s, rank 0 has %.*s%s%s; start all ranks with one configuration",
+                 "ranks differ in %.*s: rank %d has %.*s, rank 0 has %.*s%s%s; start all ranks with one configuration, one "
+             "build and the same data",
                  v.mine.key_length, v.mine.key, r, v.theirs.length, v.theirs.value, v.mine.length, v.mine.value,
                  v.more[0] != '\0' ? "; also in " : "", v.more);
     }

@@ -56,6 +56,7 @@ static tdm_status run_batches(tdm_run *run, int64_t batches, double *sums) {
 tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy) {
     if (run->eval == NULL) TDM_FAIL(TDM_E_USAGE, "evaluation wants data.eval");
     run->eval_batch = NULL;
+    TDM_TRY(tdm__run_verify(run)); /* the spread would cover up what has gone astray */
     TDM_TRY(run->mode->ops->spread(run->mode, false));
     int64_t batches = tdm__loader_steps_per_epoch(run->eval_loaders[0]);
     double *sums = NULL;

@@ -66,12 +66,12 @@ struct tdm_run {
     tdm_tally since_log, since_open, since_start;
     int64_t warmup_steps; /* not counted in since_start */
     double seconds;       /* spent training, of this process */
-    int64_t opened_ns, collected_ns, logged_ns, eval_ns, save_ns;
+    int64_t opened_ns, collected_ns, logged_ns, eval_ns, save_ns, verify_ns;
     int64_t unsaved;             /* checkpoints that failed since the last that did not */
     int64_t ignored_steps;       /* without a label that counts */
     int64_t failed_step;         /* that failed: nothing can be said of what the replicas hold; 0: none */
     bool runs_ahead;             /* on all ranks: a step may be submitted before the one before it is told */
-    bool eval_waits, save_waits; /* due as soon as no step is under way */
+    bool eval_waits, save_waits, verify_waits; /* due as soon as no step is under way */
     tdm_run_folder *folder;
     atomic_int stop;
 };
@@ -120,6 +120,10 @@ tdm_status tdm__run_idle(const tdm_run *run, const char *what);
 /* ---- ranks ---- */
 /* Do all ranks run the same job? Every rank learns what differs. */
 tdm_status tdm__run_agree(tdm_run *run);
+
+/* Do replicas that step by themselves still hold the same? TDM_E_CHECK names the one that is another, and its first
+ * tensor; every rank gets the same verdict. */
+tdm_status tdm__run_verify(tdm_run *run);
 
 /* ---- descriptions ---- */
 /* Rows of a device that are trained on at once, of `rows` in a step. */

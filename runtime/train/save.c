@@ -118,6 +118,7 @@ tdm_status tdm__run_save(tdm_run *run, const tdm_folder *folder, const char *nam
 tdm_status tdm_run_save(tdm_run *run, const char *dir) {
     if (run == NULL || dir == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_save: run or dir is NULL");
     TDM_TRY(tdm__run_idle(run, "tdm_run_save"));
+    TDM_TRY(tdm__run_verify(run));
     return tdm__run_save(run, NULL, dir, 0);
 }
 
@@ -237,7 +238,7 @@ static void set_position(tdm_run *run, const tdm_ckpt_state *state) {
     if (run->job->train.steps == TDM_INT_NULL)
         run->steps_total = run->step + steps_left(run);
     run->saved_at = state->step;
-    run->eval_waits = run->save_waits = false;
+    run->eval_waits = run->save_waits = run->verify_waits = false;
     run->eval_due = state->eval_due != 0;
     tdm__schedule_seek(&run->schedule, run->step, run->steps_per_epoch);
 }

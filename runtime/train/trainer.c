@@ -103,7 +103,8 @@ static bool is_due_after(const tdm_run *run, const tdm_interval *every, int64_t 
 static bool may_submit(const tdm_run *run) {
     if (!is_under_way(run)) return true;
     return run->runs_ahead && run->submitted - run->step < run->mode->depth && !run->eval_waits && !run->save_waits &&
-           !is_due_after(run, &run->job->eval.every, run->submitted) &&
+           !run->verify_waits && !is_due_after(run, &run->job->eval.every, run->submitted) &&
+           !is_due_after(run, &run->job->parallel.verify, run->submitted) &&
            !is_due_after(run, &run->job->checkpoint.every, run->submitted) &&
            (run->comm != NULL || tdm__loader_peek(run->loader) != NULL);
 }
@@ -252,6 +253,7 @@ static tdm_status save_or_go_on(tdm_run *run, const tdm_folder *dir, bool last, 
 static tdm_status save_now(tdm_run *run, bool last) {
     const tdm_folder *dir = tdm__folder_dir(run);
     bool saved = false;
+    TDM_TRY(tdm__run_verify(run)); /* what has gone astray replaces no good checkpoint */
     TDM_TRY(save_or_go_on(run, dir, last, &saved));
     if (!saved) return TDM_OK;
     run->saved_at = run->step;
@@ -287,10 +289,13 @@ static tdm_status between_steps(tdm_run *run, bool last) {
     run->eval_waits = run->eval_waits || (run->eval != NULL && (due || last));
     TDM_TRY(falls_due(run, &run->job->checkpoint.every, &run->save_ns, &due));
     run->save_waits = run->save_waits || due || last;
+    TDM_TRY(falls_due(run, &run->job->parallel.verify, &run->verify_ns, &due));
+    run->verify_waits = run->verify_waits || due;
     if (!is_under_way(run)) {
+        if (run->verify_waits) TDM_TRY(tdm__run_verify(run));
         if (run->eval_waits) TDM_TRY(evaluate_now(run));
         if (run->save_waits) TDM_TRY(save_now(run, last));
-        run->eval_waits = run->save_waits = false;
+        run->eval_waits = run->save_waits = run->verify_waits = false;
     }
     return tdm__folder_status(run, "running", TDM_OK, false);
 }
@@ -363,7 +368,8 @@ tdm_status tdm_run_train(tdm_run *run) {
     if (status != TDM_OK) {
         tdm_error error;
         tdm__error_save(&error);
-        if (run->comm != NULL) tdm__comm_abort(run->comm, error.message); /* so that the other ranks learn why */
+        /* So that the other ranks learn why; they know it where all have come to one verdict. */
+        if (run->comm != NULL && status != TDM_E_CHECK) tdm__comm_abort(run->comm, error.message);
         (void)tdm__folder_status(run, "failed", status, true);            /* the first failure is the one to tell */
         return tdm__error_restore(&error, NULL);
     }

@@ -128,6 +128,7 @@ typedef struct tdm_parallel_section {
     bool allow_shared_device;
     int kernels; /* tdm_kernel_choice */
     int64_t stages;
+    tdm_interval verify; /* of replicas; before each evaluation and checkpoint it is done in any case */
     struct {
         int64_t output_device; /* a member of device_ids */
         int scatter, loss, update;

@@ -1,0 +1,154 @@
+/* Are the replicas still equal? Each hashes its tensors, and the hashes are compared; where they differ, the verdict
+ * names the replica and its first tensor that is another. Every replica that steps by itself holds the same parameters,
+ * the same optimizer state and, between ranks, the same counters of batches at the end of each step, to the bit.
+ * Batch-norm statistics are each replica's own until rank 0's are taken, and in dp with `update: root` the other
+ * replicas' parameters are copies that the next step makes anew: of these nothing is promised, and nothing compared. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/status.h"
+#include "runtime/comm/comm.h"
+#include "runtime/train/run.h"
+
+typedef struct part { /* one tensor: where it lies, and what it is called */
+    tdm_arena_kind arena;
+    size_t offset, bytes;
+    const char *prefix, *name; /* "exp_avg", "fc1.weight"; prefix NULL: none */
+} part;
+
+typedef struct parts {
+    part *item;
+    int count;
+} parts;
+
+static void add_part(parts *all, part item) {
+    all->item[all->count++] = item;
+}
+
+static tdm_status list_parts(const tdm_run *run, tdm_arena *memory, parts *out) {
+    const tdm_plan *plan = run->plan;
+    int type = run->job->optimizer.type, slots = tdm__optim_state_count(run->job);
+    *out = (parts){.count = 0};
+    TDM_TRY(tdm__arena_new(memory, &out->item, (size_t)((slots + 1) * plan->param_count + plan->buffer_count),
+                           sizeof(*out->item)));
+    for (int slot = -1; slot < slots; slot++) {
+        for (int i = 0; i < plan->param_count; i++) {
+            const tdm_plan_param *param = &plan->params[plan->param_of_graph[i]];
+            size_t first = param->offset + (slot > 0 ? (size_t)slot * plan->param_floats : 0);
+            add_part(out, (part){.arena = slot < 0 ? TDM_ARENA_PARAM : TDM_ARENA_STATE,
+                                 .offset = first * sizeof(float),
+                                 .bytes = (size_t)param->count * sizeof(float),
+                                 .prefix = slot < 0 ? NULL : tdm__optim_state_name(type, slot),
+                                 .name = param->name});
+        }
+    }
+    for (int i = 0; i < plan->buffer_count && run->comm != NULL; i++) {
+        const tdm_plan_buffer *buffer = &plan->buffers[i];
+        if (buffer->def.is_counter)
+            add_part(out, (part){TDM_ARENA_BUFFER, buffer->offset, sizeof(int64_t), NULL, buffer->name});
+    }
+    return TDM_OK;
+}
+
+static tdm_status hash_parts(tdm_replica *replica, const parts *all, tdm_hash128 *out) {
+    void *arena[TDM_ARENA_COUNT] = {NULL};
+    for (int i = 0; i < all->count; i++) {
+        const part *p = &all->item[i];
+        if (arena[p->arena] == NULL) TDM_TRY(tdm__replica_fetch(replica, p->arena, &arena[p->arena]));
+        out[i] = tdm__hash((const char *)arena[p->arena] + p->offset, p->bytes);
+    }
+    return TDM_OK;
+}
+
+/* ---- the hashes of all replicas, [replicas][parts]; *out NULL where they are equal ---- */
+
+static tdm_status gather_ranks(tdm_run *run, const parts *all, tdm_arena *memory, tdm_hash128 **out) {
+    tdm_hash128 *own = NULL, digest, digests[TDM_LIST_MAX];
+    size_t bytes = (size_t)all->count * sizeof(*own), world = (size_t)run->world;
+    bool equal = true;
+    TDM_TRY(tdm__arena_new(memory, &own, (size_t)all->count, sizeof(*own)));
+    TDM_TRY(hash_parts(run->mode->ops->replica(run->mode, 0), all, own));
+    digest = tdm__hash(own, bytes);
+    TDM_TRY(tdm__all_gather(run->comm, (tdm_span){&digest, sizeof(digest), TDM_DTYPE_U8},
+                            (tdm_span){digests, world * sizeof(digest), TDM_DTYPE_U8}));
+    for (size_t r = 1; r < world; r++) equal = equal && memcmp(&digests[r], &digests[0], sizeof(digest)) == 0;
+    if (equal) return TDM_OK;
+    TDM_TRY(tdm__arena_new(memory, out, world * (size_t)all->count, sizeof(**out)));
+    return tdm__all_gather(run->comm, (tdm_span){own, bytes, TDM_DTYPE_U8},
+                           (tdm_span){*out, world * bytes, TDM_DTYPE_U8});
+}
+
+static tdm_status gather_here(tdm_run *run, const parts *all, tdm_arena *memory, tdm_hash128 **out) {
+    int count = run->mode->ops->replica_count(run->mode);
+    tdm_hash128 *table = NULL;
+    bool equal = true;
+    TDM_TRY(tdm__arena_new(memory, &table, (size_t)(count * all->count), sizeof(*table)));
+    for (int i = 0; i < count; i++) {
+        tdm_hash128 *own = table + i * all->count;
+        TDM_TRY(hash_parts(run->mode->ops->replica(run->mode, i), all, own));
+        equal = equal && memcmp(own, table, (size_t)all->count * sizeof(*own)) == 0;
+    }
+    if (!equal) *out = table;
+    return TDM_OK;
+}
+
+/* ---- the verdict ---- */
+
+static bool is_same(const tdm_hash128 *table, const parts *all, int a, int b) {
+    return memcmp(table + a * all->count, table + b * all->count, (size_t)all->count * sizeof(*table)) == 0;
+}
+
+/* The first replica that more than half of all are like; -1 if there is none. */
+static int find_majority(const tdm_hash128 *table, const parts *all, int count) {
+    for (int i = 0; i < count; i++) {
+        int like = 0;
+        for (int k = 0; k < count; k++) like += is_same(table, all, i, k);
+        if (2 * like > count) return i;
+    }
+    return -1;
+}
+
+static tdm_status tell(const tdm_run *run, const parts *all, const tdm_hash128 *table, int count) {
+    const char *what = run->comm != NULL ? "rank" : "replica";
+    int majority = find_majority(table, all, count), like = majority >= 0 ? majority : 0, other = 0, others = 0;
+    int first = -1, parts_count = 0;
+    char beside[48], more[48] = "";
+    for (int i = count - 1; i >= 0; i--) {
+        if (is_same(table, all, i, like)) continue;
+        other = i;
+        others++;
+    }
+    for (int i = all->count - 1; i >= 0; i--) {
+        if (memcmp(&table[like * all->count + i], &table[other * all->count + i], sizeof(*table)) == 0) continue;
+        first = i;
+        parts_count++;
+    }
+    const part *p = &all->item[first];
+    if (majority >= 0)
+        snprintf(beside, sizeof(beside), "the %d that are equal", count - others);
+    else
+        snprintf(beside, sizeof(beside), "%s %d", what, like);
+    if (others > 1 && majority >= 0) snprintf(more, sizeof(more), " (and so do %d more)", others - 1);
+    TDM_FAIL(TDM_E_CHECK,
+             "the replicas are no longer equal after step %lld: %s %d differs from %s%s in %d of %d tensors, the first is "
+             "%s%s%s; look at its memory and its device, and go on from the last checkpoint",
+             (long long)run->step, what, other, beside, more, parts_count, all->count,
+             p->prefix != NULL ? p->prefix : "", p->prefix != NULL ? "." : "", p->name);
+}
+
+tdm_status tdm__run_verify(tdm_run *run) {
+    const tdm_parallel_section *parallel = &run->job->parallel;
+    bool ranks = run->comm != NULL;
+    bool replicas = parallel->mode == TDM_MODE_DP && parallel->dp.update == TDM_DP_UPDATE_ALL;
+    tdm_arena memory;
+    parts all;
+    tdm_hash128 *table = NULL;
+    if (!ranks && !(replicas && run->replicas > 1)) return TDM_OK;
+    tdm__arena_init(&memory, run->host);
+    tdm_status status = list_parts(run, &memory, &all);
+    if (status == TDM_OK)
+        status = ranks ? gather_ranks(run, &all, &memory, &table) : gather_here(run, &all, &memory, &table);
+    if (status == TDM_OK && table != NULL) status = tell(run, &all, table, run->replicas);
+    tdm__arena_deinit(&memory);
+    return status;
+}
