@@ -223,6 +223,9 @@ static void check_ddp(tdm_config *config) {
         tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place(config, "parallel.ddp.init_method"),
                        "parallel.ddp.init_method", "",
                        "parallel.ddp.init_method wants env, tcp://host:port or file:///path, got '%s'", method);
+    if (parallel->ddp.average == TDM_AVERAGE_RANKS && parallel->mode != TDM_MODE_DDP && parallel->device_ids.count > 1)
+        conflict(config, "parallel.ddp.average", "parallel.mode",
+                 "parallel.ddp.average: ranks wants mode ddp or one device; single and dp average over samples");
 }
 
 static void check_parallel(tdm_config *config) {

@@ -340,6 +340,7 @@ static const tdm_field dp_rows[] = {
     {0},
 };
 static const char *const backend_names[] = {"auto", "nccl", "gloo", "mpi", "shm", "local", NULL};
+static const char *const average_names[] = {"samples", "ranks", NULL};
 static const tdm_field ddp_rows[] = {
     {FIELD(ENUM, "backend", tdm_parallel_section, ddp.backend, "auto"), .names = backend_names,
      .flags = TDM_FIELD_LOCAL,
@@ -348,6 +349,11 @@ static const tdm_field ddp_rows[] = {
     {FIELD(TEXT, "init_method", tdm_parallel_section, ddp.init_method, "env"), .flags = TDM_FIELD_LOCAL,
      HELP("how ranks find each other: env, tcp://host:port or file:///path",
           "进程如何相互发现：env、tcp://host:port 或 file:///path")},
+    {FIELD(ENUM, "average", tdm_parallel_section, ddp.average, "samples"), .names = average_names,
+     HELP("what the loss of a step is the mean of: samples that count, as in dp; ranks: of each rank's own mean, as "
+          "DistributedDataParallel; they differ where labels are ignored",
+          "每步损失对什么取平均：samples 为所有计入的样本，同 dp；ranks 为各进程均值的平均，同 "
+          "DistributedDataParallel；仅在有被忽略的标签时不同")},
     {FIELD(FLOAT, "bucket_cap_mb", tdm_parallel_section, ddp.bucket_cap_mb, "25"), RANGE(0, 1e6),
      .flags = TDM_FIELD_OPEN_MIN, .unit = "MiB",
      HELP("gradients are sent in buckets of this size while backward goes on", "反向传播期间按此大小分桶发送梯度")},

@@ -306,20 +306,29 @@ static tdm_status run(ddp *d, const tdm_batch *batch, const tdm_step_values *val
 
 /* ---- what ranks tell each other around it ---- */
 
-static tdm_status global_denominator(ddp *d, const tdm_batch *batch, int64_t *out) {
+static bool averages_ranks(const ddp *d) {
+    return d->world > 1 && d->base.params.job->parallel.ddp.average == TDM_AVERAGE_RANKS;
+}
+
+/* What this rank's losses are divided by: the samples of all ranks that count, or, for a mean of the ranks' means, its
+ * own ones times the ranks. Without ignored labels the two are one, since the sampler gives all ranks as many rows. */
+static tdm_status denominator_of(ddp *d, const tdm_batch *batch, int64_t *out) {
     const tdm_mode_params *params = &d->base.params;
     int64_t width = params->loss->target == TDM_TARGET_CLASS ? 1 : params->plan->output_width;
     *out = batch->global_rows * width;
     if (!params->has_ignored) return TDM_OK;
     *out = tdm__denominator(params, batch->shard, batch->shard_count);
-    if (d->world == 1) return TDM_OK;
+    if (averages_ranks(d)) *out = (*out > 0 ? *out : 1) * d->world; /* a rank without any adds 0 */
+    if (d->world == 1 || averages_ranks(d)) return TDM_OK;
     return tdm__all_reduce(d->comm, (tdm_span){out, 1, TDM_DTYPE_I64}, TDM_REDUCE_SUM);
 }
 
-/* Loss, hits and the wish to stop of all ranks, added in rank order. */
+/* Loss, hits and the wish to stop of all ranks, added in rank order. Each rank divides by its own denominator where
+ * these are not the same. */
 static tdm_status share_result(ddp *d, const tdm_outcome *outcome, int64_t denominator, tdm_step_result *result) {
     double own[3] = {outcome->loss[0], (double)outcome->correct, result->stop ? 1.0 : 0.0};
     double all[3 * TDM_LIST_MAX];
+    if (averages_ranks(d)) own[0] /= (double)denominator, denominator = 1;
     if (d->world == 1) {
         result->loss = own[0] / (double)denominator;
         result->correct = outcome->correct;
@@ -350,7 +359,7 @@ static tdm_status abandon(ddp *d) {
 
 static tdm_status submit(ddp *d, const tdm_batch *batch, tdm_pending *pending) {
     TDM_TRY(broadcast_buffers(d, pending));
-    TDM_TRY(global_denominator(d, batch, &pending->denominator));
+    TDM_TRY(denominator_of(d, batch, &pending->denominator));
     tdm_step_values values = tdm__optim_values(d->update, pending->denominator);
     /* A ring's worth: what each rank sends in an all-reduce by slices. */
     int64_t arena = (int64_t)(d->base.params.plan->param_floats * sizeof(float));

@@ -93,6 +93,9 @@ static tdm_status check_ranks(tdm_run *run) {
                  TDM_LIST_MAX);
     if (job->parallel.mode != TDM_MODE_DDP) {
         if (run->world > 1) TDM_FAIL(TDM_E_USAGE, "parallel.mode wants ddp to run as %d processes", run->world);
+        if (job->parallel.ddp.average == TDM_AVERAGE_RANKS && devices > 1)
+            TDM_FAIL(TDM_E_CONFIG,
+                     "parallel.ddp.average: ranks wants mode ddp or one device; single and dp average over samples");
         return TDM_OK;
     }
     if (run->options.world == 0 && devices > 1)

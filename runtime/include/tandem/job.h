@@ -121,6 +121,9 @@ typedef enum tdm_dp_update { TDM_DP_UPDATE_ROOT, TDM_DP_UPDATE_ALL } tdm_dp_upda
 /* auto: the fastest kernels that are as accurate as PyTorch's. fast: Winograd convolutions too, whose larger rounding
  * errors move the loss curve. */
 typedef enum tdm_kernel_choice { TDM_KERNELS_AUTO, TDM_KERNELS_REF, TDM_KERNELS_FAST } tdm_kernel_choice;
+/* What the loss of a step is the mean of: all its samples that count, or the ranks' own means, as in PyTorch. The two
+ * differ where labels are ignored. */
+typedef enum tdm_ddp_average { TDM_AVERAGE_SAMPLES, TDM_AVERAGE_RANKS } tdm_ddp_average;
 typedef struct tdm_parallel_section {
     int mode, device;
     tdm_ints device_ids;
@@ -137,6 +140,7 @@ typedef struct tdm_parallel_section {
         int backend; /* tdm_backend */
         const char *init_method;
         double bucket_cap_mb;
+        int average; /* tdm_ddp_average */
         bool find_unused_parameters, broadcast_buffers, check_reduction;
         double timeout;   /* seconds */
         double heartbeat; /* seconds; NaN: none */
