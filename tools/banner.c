@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/launch.h"
 #include "tools/term.h"
 
 static void line(const char *name, char *text) {
@@ -154,7 +155,7 @@ char *banner_resume_command(const tool *t, const char *run_dir) {
 
 void banner_print(const banner *b) {
     char count[32];
-    long pid = (long)(b->facts->source == TDM_LAUNCH_TANDEM ? getppid() : getpid());
+    long pid = (long)(launch_is_watched() ? getppid() : getpid());
     term_line("%standem %s%s  %s", term_on(stderr, TERM_BOLD), tdm_version(), term_off(stderr), b->job->name);
     char *description = NULL;
     if (tdm_run_print(b->run, "summary", &description) != TDM_OK) description = NULL;

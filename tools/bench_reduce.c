@@ -208,5 +208,5 @@ int bench_all_reduce(tool *t) {
     if (code != TDM_OK) return code;
     log_set_rank(facts.rank, facts.world);
     if (launch_is_rank(&facts)) return as_rank(&r, &facts);
-    return local || ranks == 1 ? over_threads(&r, (int)ranks) : launch_ranks(t, (int)ranks, NULL);
+    return local || ranks == 1 ? over_threads(&r, (int)ranks) : launch_ranks(t, (int)ranks);
 }

@@ -147,7 +147,7 @@ int bench_step(tool *t) {
     int code = session_configure(&s, t, extra);
     if (code == TDM_OK) {
         int world = session_ranks_to_start(&s);
-        code = world > 0 ? launch_ranks(t, world, NULL) : measure(&s, iterations);
+        code = world > 0 ? launch_ranks(t, world) : measure(&s, iterations);
     }
     session_close(&s);
     free(steps);

@@ -7,6 +7,7 @@
 
 #include "tools/compare.h"
 #include "tools/launch.h"
+#include "tools/stop.h"
 #include "tools/term.h"
 
 enum { ONE_DEVICE_STEPS = 30 }; /* of the run that speed-up is measured against */
@@ -93,6 +94,7 @@ static int train(const comparison *c, const char *mode, const char *dir, int64_t
         argv[count++] = text_format("%lld", (long long)steps);
     }
     int code = launch_command(argv);
+    if (stop_signal() != 0 && (code == TDM_OK || c->runs > 0)) code = TDM_E_STOPPED; /* what was trained is kept */
     for (int i = 0; i < count; i++) free(argv[i]);
     free(argv);
     return code;
@@ -202,6 +204,7 @@ static int compare(comparison *c) {
 static int run(tool *t) {
     tdm_config *config;
     comparison c = {.t = t, .one_device = NAN};
+    stop_begin(false, t->quiet);
     int code = parse(&c);
     if (code == TDM_OK) code = job_open(t, NULL, &config);
     if (code != TDM_OK) return code;

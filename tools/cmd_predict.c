@@ -82,7 +82,7 @@ static tdm_status predict_all(const prediction *p, tdm_run *run) {
     float *x = memory_new((size_t)(inputs * most), sizeof *x), *y = memory_new((size_t)(p->width * most), sizeof *y);
     int64_t *labels = memory_new((size_t)most, sizeof *labels);
     tdm_status status = TDM_OK;
-    for (int64_t first = 0; first < p->count && status == TDM_OK; first += most) {
+    for (int64_t first = 0; first < p->count && status == TDM_OK && !ferror(p->to); first += most) {
         int64_t rows = p->count - first < most ? p->count - first : most;
         for (int64_t i = 0; i < rows && status == TDM_OK; i++) {
             status = tdm_run_eval_sample(run, first + i, x + i * inputs, &labels[i]);

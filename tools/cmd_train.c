@@ -10,6 +10,7 @@
 #include "tools/log.h"
 #include "tools/progress.h"
 #include "tools/report.h"
+#include "tools/saved.h"
 #include "tools/session.h"
 #include "tools/stop.h"
 #include "tools/summary.h"
@@ -19,6 +20,9 @@ typedef struct training {
     session s;
     progress bar;
     bool brief; /* no banner, no summary */
+    int64_t restarts;
+    char *writes; /* the run directory in which this process is to tell how the job ended, or NULL */
+    char *reason; /* why it ended so */
 } training;
 
 static int on_event(const tdm_event *event, void *user) {
@@ -41,8 +45,9 @@ static void before_first_step(training *tr, bool dry) {
     session *s = &tr->s;
     tdm_run_state state;
     if (!s->shows || tdm_run_get_state(s->run, &state) != TDM_OK) return;
+    launch_began(&s->facts, state.step);
     banner b = {s->t, s->job, tdm_config_graph(s->config), &s->facts, s->run, &state, dry};
-    if (!s->t->quiet && !tr->brief) banner_print(&b);
+    if (!s->t->quiet && !tr->brief && launch_restarts() == 0) banner_print(&b);
     progress_start(&tr->bar, s->job, &state, s->t->quiet);
 }
 
@@ -63,19 +68,29 @@ static void tell_end(bool stopped) {
               stopped ? "stopped on request" : "finished", term_off(stderr));
 }
 
+/* 75 promises a checkpoint. */
+static int stopped_code(const session *s) {
+    tdm_run_state state;
+    bool is_saved = s->job->run.dir && tdm_run_get_state(s->run, &state) == TDM_OK && state.step > 0;
+    int number = stop_signal();
+    return is_saved ? TDM_E_STOPPED : 128 + (number && !launch_is_watched() ? number : SIGTERM);
+}
+
 static int train(training *tr) {
     session *s = &tr->s;
-    stop_install(s->run, launch_is_rank(&s->facts), s->t->quiet);
     tdm_status status = tdm_run_train(s->run);
-    stop_done();
+    stop_run(NULL);
     progress_end(&tr->bar);
     if (status != TDM_OK && status != TDM_E_STOPPED) return session_failed(s, status);
-    if (s->shows) {
+    int code = status == TDM_OK ? TDM_OK : stopped_code(s);
+    if (s->shows && code <= TDM_E_STOPPED) {
         write_report(s->job->run.dir);
         if (!s->t->quiet && !tr->brief) tell_end(status == TDM_E_STOPPED);
         summary_print(s->t, s->job, s->run, status == TDM_E_STOPPED, tr->brief);
+    } else if (s->shows && !s->t->quiet) {
+        term_line("%s", tdm_error_message());
     }
-    return (int)status;
+    return code;
 }
 
 /* Every step is done and its summary is written: nothing must be written over it. */
@@ -95,11 +110,11 @@ static bool is_finished(const session *s) {
 }
 
 /* This process trains: alone or as one rank. */
-static int run_here(training *tr) {
+static int run_here(training *tr, bool dry) {
     session *s = &tr->s;
-    bool dry = args_flag(s->t, "--dry-run") != NULL;
     int code = session_open(s, on_event, tr);
     if (code != TDM_OK) return code;
+    stop_run(s->run);
     if (s->job->run.dir) log_open(s->job->run.dir, s->facts.rank);
     if (!dry) write_environment(s);
     before_first_step(tr, dry);
@@ -125,33 +140,66 @@ static int choose_new_folder(session *s) {
     return TDM_OK;
 }
 
-/* The parent of the ranks hands its own choice of a run directory on: a start time in the name is taken once. */
-static int start_ranks(const session *s, int world) {
-    char *extra =
-        s->job->run.dir && !args_flag(s->t, "--run-dir") ? job_path_override("run.dir", s->job->run.dir) : NULL;
-    int code = launch_ranks(s->t, world, extra);
+/* The parent hands its own choice of a run directory on: a start time in the name is taken once. */
+static int start_processes(training *tr, int world) {
+    const session *s = &tr->s;
+    const char *dir = s->job->run.dir;
+    char *extra = dir && !args_flag(s->t, "--run-dir") ? job_path_override("run.dir", dir) : NULL;
+    launch_job job = {.t = s->t, .world = world, .extra = extra, .grace = 30, .stop_code = saved_code(s->job)};
+    launch_end end;
+    launch_run(&job, &end);
+    tr->reason = text_copy(end.error.message);
     free(extra);
-    return code;
+    return launch_tell(&end);
+}
+
+/* What is watched leaves it to the parent to tell how the job ended; of ranks, the first does. */
+static int run_somewhere(training *tr, bool dry) {
+    session *s = &tr->s;
+    bool watched = launch_is_watched();
+    int world = session_ranks_to_start(s), code = choose_new_folder(s);
+    if (code != TDM_OK) return code;
+    if (s->job->run.dir && s->shows && !watched) tr->writes = text_copy(s->job->run.dir);
+    if (world > 0) return start_processes(tr, world);
+    tr->restarts = launch_restarts();
+    stop_in(tr->writes, (int)tr->restarts);
+    return run_here(tr, dry);
+}
+
+/* After the run is closed, for while it is open its folder is locked. */
+static void write_end(const training *tr, int code) {
+    const char *reason = tr->reason && tr->reason[0] ? tr->reason
+                         : code == TDM_E_STOPPED     ? "stopped on request"
+                         : code > TDM_E_STOPPED      ? "asked to stop, with nothing to save"
+                         : code != TDM_OK            ? tdm_error_message()
+                                                     : "";
+    if (tdm_launch_ended(tr->writes, code, (int)tr->restarts, reason) != TDM_OK) {
+        term_line("tandem: warning: %s", tdm_error_message());
+    }
+}
+
+static int print_config(const session *s) {
+    char *text = NULL;
+    tdm_status status = tdm_config_print(s->config, TDM_CONFIG_ORIGINS, &text);
+    if (status != TDM_OK) return tell_error(status);
+    fputs(text, stdout);
+    tdm_free(text);
+    return TDM_OK;
 }
 
 static int run(tool *t) {
-    static const char *const dry_run[] = {"run.dir=null", NULL};
+    static const char *const dry_run[] = {"run.dir=null", NULL}, *const go_on[] = {"checkpoint.resume=auto", NULL};
     training tr = {.brief = args_flag(t, "--brief") != NULL};
+    bool dry = args_flag(t, "--dry-run") != NULL;
     int64_t steps = 0;
     if (!args_int(t, "--steps", 1, &steps)) return TDM_E_USAGE;
-    int code = session_configure(&tr.s, t, args_flag(t, "--dry-run") ? dry_run : NULL);
-    if (code == TDM_OK && args_flag(t, "--print-config")) {
-        char *text = NULL;
-        tdm_status status = tdm_config_print(tr.s.config, TDM_CONFIG_ORIGINS, &text);
-        code = status == TDM_OK ? TDM_OK : tell_error(status);
-        if (code == TDM_OK) fputs(text, stdout);
-        tdm_free(text);
-    } else if (code == TDM_OK) {
-        int world = session_ranks_to_start(&tr.s);
-        code = choose_new_folder(&tr.s);
-        if (code == TDM_OK) code = world > 0 ? start_ranks(&tr.s, world) : run_here(&tr);
-    }
+    stop_begin(launch_is_watched(), t->quiet);
+    int code = session_configure(&tr.s, t, dry ? dry_run : launch_goes_on() ? go_on : NULL);
+    if (code == TDM_OK) code = args_flag(t, "--print-config") ? print_config(&tr.s) : run_somewhere(&tr, dry);
     session_close(&tr.s);
+    if (tr.writes) write_end(&tr, code);
+    free(tr.writes);
+    free(tr.reason);
     return code;
 }
 
@@ -160,8 +208,8 @@ const tool_verb verb_train = {
     "CONFIG [key.path=value ...]",
     "runs the job; starts the local ranks of a ddp job by itself",
     "Trains the model of CONFIG and keeps everything in the run directory: configuration,\n"
-    "metrics.jsonl, checkpoints, logs, summary.json. On SIGTERM or Ctrl-C it finishes the step,\n"
-    "saves a checkpoint and ends with status 75; a second signal leaves at once.\n"
+    "metrics.jsonl, checkpoints, logs, summary.json. On SIGTERM, SIGHUP or Ctrl-C it finishes the\n"
+    "step, saves a checkpoint and ends with status 75; a second signal leaves at once.\n"
     "A run directory that holds a checkpoint is continued (checkpoint.resume: auto).\n\n"
     "In ddp mode one process per device is started, unless torchrun, srun or mpirun did so.\n\n"
     "examples:\n"

@@ -2,10 +2,12 @@
 #include <tandem/doctor.h>
 
 #include "tools/log.h"
+#include "tools/stop.h"
 #include "tools/term.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,22 +89,32 @@ static int help(int argc, char **argv) {
     return TDM_OK;
 }
 
-/* The results of a verb are lost if the disk is full: that is a failure too. */
-static int finish_output(int code) {
-    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
-    if (code != TDM_OK) return code;
+/* `| head` had enough, or the terminal is closed. */
+static bool reader_has_gone(void) {
+    struct pollfd out = {.fd = STDOUT_FILENO};
+    return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+/* The results of a verb are lost if the disk is full: that is a failure too. Who reads no further misses nothing that a
+ * training keeps in its files; of other verbs it is the usual end. */
+static int finish_output(const tool_verb *verb, int code) {
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || code != TDM_OK) return code;
+    if (reader_has_gone()) return verb == &verb_train || verb == &verb_compare ? code : 128 + SIGPIPE;
     term_line("tandem: error: standard output could not be written");
     return TDM_E_IO;
 }
 
 /* What a program may find changed when it starts: closed standard streams, whose numbers the first files opened would
- * take, and a limit on file sizes, which is to be an error like a full disk and no signal. */
+ * take, and children that nobody is told of. A limit on file sizes is to be an error like a full disk, and a reader
+ * that has gone one like any other: neither is to be a signal. */
 static void settle_in(void) {
     for (int fd = 0; fd <= 2; fd++) {
         if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
         if (open("/dev/null", O_RDWR) != fd) _exit(TDM_E_INTERNAL);
     }
     signal(SIGXFSZ, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL);
 }
 
 int main(int argc, char **argv) {
@@ -112,12 +124,13 @@ int main(int argc, char **argv) {
         print_overview(stderr);
         return TDM_E_USAGE;
     }
+    if (strcmp(name, "--ended") == 0) return stop_ended(argc, argv);
     if (strcmp(name, "--version") == 0) {
         printf("tandem %s\n", tdm_version());
-        return finish_output(TDM_OK);
+        return finish_output(NULL, TDM_OK);
     }
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
-        return finish_output(help(argc, argv));
+        return finish_output(NULL, help(argc, argv));
     }
     const tool_verb *verb = find_verb(name);
     if (!verb) return unknown_verb(name);
@@ -131,5 +144,5 @@ int main(int argc, char **argv) {
         log_close();
     }
     free(t.override);
-    return finish_output(code);
+    return finish_output(verb, code);
 }

@@ -6,6 +6,8 @@
 
 #include "tools/launch.h"
 #include "tools/log.h"
+#include "tools/saved.h"
+#include "tools/stop.h"
 
 int session_configure(session *s, tool *t, const char *const *extra) {
     *s = (session){.t = t, .fd = -1};
@@ -38,8 +40,17 @@ static tdm_status join_ranks(session *s) {
         s->fd = s->facts.fd;
         return TDM_OK;
     }
-    return tdm_launch_meet(&s->fd, &s->facts, &s->t->host, s->job->parallel.ddp.init_method,
-                           (int64_t)(s->job->parallel.ddp.timeout * 1000));
+    stop_meeting(true, saved_code(s->job));
+    tdm_status status = tdm_launch_meet(&s->fd, &s->facts, &s->t->host, s->job->parallel.ddp.init_method,
+                                        (int64_t)(s->job->parallel.ddp.timeout * 1000));
+    stop_meeting(false, 0);
+    return status;
+}
+
+/* Who was asked to stop, and then misses ranks that were asked too and have left, has failed at nothing. */
+static int left_early(const session *s) {
+    int code = saved_code(s->job);
+    return code != 0 ? code : 128 + stop_signal();
 }
 
 int session_open(session *s, int (*on_event)(const tdm_event *event, void *user), void *user) {
@@ -48,6 +59,7 @@ int session_open(session *s, int (*on_event)(const tdm_event *event, void *user)
     options.on_event = on_event;
     options.user = user;
     options.run_ahead = 1; /* what is shown may be late */
+    options.restarts = launch_restarts();
     options.config_input = tdm_config_source(s->config);
     tdm_status status = tdm_config_print(s->config, TDM_CONFIG_RESOLVED, &s->resolved);
     options.config_yaml = s->resolved;
@@ -60,6 +72,7 @@ int session_open(session *s, int (*on_event)(const tdm_event *event, void *user)
         options.world = 1; /* the only rank of its job */
     }
     if (status == TDM_OK) status = tdm_run_open(&s->run, s->job, tdm_config_graph(s->config), &options);
+    if (status == TDM_E_COMM && stop_signal() != 0 && !launch_is_watched()) return left_early(s);
     return status == TDM_OK ? TDM_OK : session_failed(s, status);
 }
 

@@ -1,16 +1,33 @@
-/* stop.h - SIGTERM and SIGINT while a run trains: finish the step, save, leave. */
+/* stop.h - SIGTERM, SIGINT and SIGHUP: finish the step, save, leave. */
 #ifndef STOP_H
 #define STOP_H
 
 #include "tools/tool.h"
 
+#include <signal.h>
+
 /* Signals this close together are one wish. */
 enum { STOP_SAME_EVENT_MS = 300 };
 
-/* From now on the first signal asks `run` to stop. The second leaves at once with 128+n, but in a rank that a parent
- * watches the parent decides that. */
-void stop_install(tdm_run *run, bool watched_rank, bool quiet);
-/* Training is over and saved: a first signal changes nothing any more, a second still leaves. */
-void stop_done(void);
+/* Those that ask for an end; SIGHUP is not one of them where `nohup` or a shell had it ignored. */
+void stop_signals(sigset_t *out);
+
+/* From now on the first signal is remembered, and asks the run to stop as soon as there is one. The second leaves at
+ * once with 128+n. A rank that a parent watches leaves that, and Ctrl-C, to the parent. */
+void stop_begin(bool watched_rank, bool quiet);
+/* The run directory that this process writes, or NULL: who leaves at once writes its end into status.json. */
+void stop_in(const char *run_dir, int restarts);
+/* While the ranks of another launcher meet nothing is under way: the first signal leaves at once, with `code` if it is
+ * not 0, else with 128+n. */
+void stop_meeting(bool meets, int code);
+/* What a first signal asks to stop, one that came before included; NULL: training is over and saved, and a first signal
+ * changes nothing any more. */
+void stop_run(tdm_run *run);
+/* The first signal that came; 0: none. `stop_note` is for who waits for signals without a handler. */
+int stop_signal(void);
+void stop_note(int number);
+
+/* `tandem --ended DIR CODE RESTARTS`: what the process of a run becomes when it leaves at once. */
+int stop_ended(int argc, char **argv);
 
 #endif

@@ -45,29 +45,36 @@ static tdm_status run_group(tdm_run *run, int64_t first, int64_t end, double *su
     return TDM_OK;
 }
 
-static tdm_status run_batches(tdm_run *run, int64_t batches, double *sums) {
+/* Behind the batches' sums is the number of ranks that were asked to stop. */
+static tdm_status run_batches(tdm_run *run, int64_t batches, double *sums, bool heeds_stop) {
     int64_t stride = run->world > 1 ? run->world : run->eval_loader_count;
-    for (int64_t first = run->rank; first < batches; first += stride) TDM_TRY(run_group(run, first, batches, sums));
+    double *stops = &sums[PER_BATCH * batches];
+    for (int64_t first = run->rank; first < batches && *stops == 0; first += stride) {
+        TDM_TRY(run_group(run, first, batches, sums));
+        if (heeds_stop && atomic_load(&run->stop) != 0) *stops = 1;
+    }
     if (run->comm == NULL) return TDM_OK;
     /* Each number was made by one rank and is zero on the others, so this sum is exact. */
-    return tdm__all_reduce(run->comm, (tdm_span){sums, (size_t)(PER_BATCH * batches), TDM_DTYPE_F64}, TDM_REDUCE_SUM);
+    return tdm__all_reduce(run->comm, (tdm_span){sums, (size_t)(PER_BATCH * batches + 1), TDM_DTYPE_F64},
+                           TDM_REDUCE_SUM);
 }
 
-tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy) {
+tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy, bool *stopped) {
     if (run->eval == NULL) TDM_FAIL(TDM_E_USAGE, "evaluation wants data.eval");
     run->eval_batch = NULL;
     TDM_TRY(tdm__run_verify(run)); /* the spread would cover up what has gone astray */
     TDM_TRY(run->mode->ops->spread(run->mode, false));
     int64_t batches = tdm__loader_steps_per_epoch(run->eval_loaders[0]);
     double *sums = NULL;
-    TDM_TRY(tdm__new(run->host, &sums, (size_t)batches, PER_BATCH * sizeof(double), "evaluation"));
-    tdm_status status = run_batches(run, batches, sums);
+    TDM_TRY(tdm__new(run->host, &sums, (size_t)(PER_BATCH * batches + 1), sizeof(double), "evaluation"));
+    tdm_status status = run_batches(run, batches, sums, stopped != NULL);
+    if (stopped != NULL) *stopped = status == TDM_OK && sums[PER_BATCH * batches] > 0;
     double total[PER_BATCH] = {0};
     for (int64_t b = 0; status == TDM_OK && b < batches; b++) {
         for (int k = 0; k < PER_BATCH; k++) total[k] += sums[PER_BATCH * b + k];
     }
     tdm__delete(run->host, sums);
-    if (status != TDM_OK) return status;
+    if (status != TDM_OK || (stopped != NULL && *stopped)) return status;
     *loss = total[LOSS] / total[COUNT];
     *accuracy = run->loss->target == TDM_TARGET_CLASS ? total[CORRECT] / total[COUNT] : NAN;
     return TDM_OK;
@@ -76,5 +83,5 @@ tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy) {
 tdm_status tdm_run_evaluate(tdm_run *run, double *loss, double *accuracy) {
     if (run == NULL || loss == NULL || accuracy == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_evaluate: a pointer is NULL");
     TDM_TRY(tdm__run_idle(run, "tdm_run_evaluate"));
-    return tdm__run_evaluate(run, loss, accuracy);
+    return tdm__run_evaluate(run, loss, accuracy, NULL);
 }

@@ -173,20 +173,18 @@ tdm_status tdm__folder_status(tdm_run *run, const char *state, tdm_status code, 
     int64_t now = tdm__now_ns();
     if (!force && now - run->folder->status_ns < status_every_ns) return TDM_OK;
     run->folder->status_ns = now;
-    char stamp[24];
-    tdm__utc_stamp(stamp);
+    const tdm_job_status status = {.state = state,
+                                   .step = run->step,
+                                   .steps_total = run->steps_total,
+                                   .epoch = run->epoch,
+                                   .restarts = run->options.restarts,
+                                   .exit_code = (int)code,
+                                   .reason = code == TDM_OK          ? ""
+                                             : code == TDM_E_STOPPED ? "stopped on request"
+                                                                     : tdm_error_message()};
     tdm_text text;
     tdm__text_init(&text, run->host);
-    tdm__text_printf(
-        &text,
-        "{\"state\":\"%s\",\"pid\":%ld,\"step\":%lld,\"steps_total\":%lld,\"epoch\":%lld,\"heartbeat\":\"%s\","
-        "\"exit_code\":%d,\"reason\":",
-        state, (long)getpid(), (long long)run->step, (long long)run->steps_total, (long long)run->epoch, stamp,
-        (int)code);
-    tdm__text_json_string(&text, code == TDM_OK          ? ""
-                                 : code == TDM_E_STOPPED ? "stopped on request"
-                                                         : tdm_error_message());
-    tdm__text_puts(&text, "}\n");
+    tdm__status_print(&text, &status);
     return replace_second(run, "status.json", &text, &run->folder->status_failing);
 }
 
@@ -220,7 +218,9 @@ tdm_status tdm__folder_summary(tdm_run *run, const char *reason, const int64_t *
     for (int i = 0; i < count; i++) tdm__text_printf(&text, "%s%lld", i ? "," : "", (long long)peak_bytes[i]);
     tdm__text_puts(&text, "],\"ms\":");
     add_phases(&text, tally);
-    tdm__text_printf(&text, ",\"bytes_moved_per_step\":%lld,\"params_xxh3\":\"%s\",\"exit_reason\":\"%s\"}\n",
-                     (long long)(tally->steps > 0 ? tally->bytes_moved / tally->steps : 0), hash_text, reason);
+    tdm__text_printf(&text,
+                     ",\"bytes_moved_per_step\":%lld,\"params_xxh3\":\"%s\",\"restarts\":%d,\"exit_reason\":\"%s\"}\n",
+                     (long long)(tally->steps > 0 ? tally->bytes_moved / tally->steps : 0), hash_text,
+                     run->options.restarts, reason);
     return replace_second(run, "summary.json", &text, &run->folder->summary_failing);
 }

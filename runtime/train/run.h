@@ -112,7 +112,8 @@ tdm_status tdm__run_check_loss(tdm_run *run, const tdm_step_result *result, cons
 void tdm__run_tell_ignored(const tdm_run *run);
 
 /* ---- evaluation ---- */
-tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy);
+/* `stopped` NULL: a wish to stop waits. Else it ends the evaluation on all ranks, and *stopped says so. */
+tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy, bool *stopped);
 
 /* Fails while a step is under way: what `what` would see is already of that one. */
 tdm_status tdm__run_idle(const tdm_run *run, const char *what);
@@ -145,6 +146,13 @@ tdm_status tdm__folder_train_line(tdm_run *run, const tdm_step_result *result, d
 tdm_status tdm__folder_eval_line(tdm_run *run);
 /* status.json; at most every 5 s unless forced. */
 tdm_status tdm__folder_status(tdm_run *run, const char *state, tdm_status code, bool force);
+/* What it says of a job. */
+typedef struct tdm_job_status {
+    const char *state, *reason;
+    int64_t step, steps_total, epoch, restarts;
+    int exit_code;
+} tdm_job_status;
+void tdm__status_print(tdm_text *text, const tdm_job_status *status); /* with this process and this time */
 tdm_status tdm__folder_summary(tdm_run *run, const char *reason, const int64_t *peak_bytes, int count);
 #define TDM_CHECKPOINTS "checkpoints"                  /* in it */
 const tdm_folder *tdm__folder_dir(const tdm_run *run); /* NULL if there is none */

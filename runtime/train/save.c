@@ -237,7 +237,6 @@ static void set_position(tdm_run *run, const tdm_ckpt_state *state) {
     if (run->step_in_epoch >= run->steps_per_epoch) run->epoch++, run->step_in_epoch = 0;
     if (run->job->train.steps == TDM_INT_NULL)
         run->steps_total = run->step + steps_left(run);
-    run->saved_at = state->step;
     run->eval_waits = run->save_waits = run->verify_waits = false;
     run->eval_due = state->eval_due != 0;
     tdm__schedule_seek(&run->schedule, run->step, run->steps_per_epoch);
@@ -254,6 +253,7 @@ tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folde
     double momentum = run->schedule.base_momentum, lr = run->schedule.base_lr;
     tdm__schedule_init(&run->schedule, &run->job->schedule, lr, momentum, run->steps_total, run->steps_per_epoch);
     set_position(run, &what.state);
+    run->saved_at = newest_in_folder ? run->step : -1; /* elsewhere is not where this run goes on */
     return TDM_OK;
 }
 

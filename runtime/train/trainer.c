@@ -216,10 +216,13 @@ static tdm_status falls_due(tdm_run *run, const tdm_interval *every, int64_t *la
     return every->kind == TDM_INTERVAL_SECONDS ? time_is_up(run, every->amount, last_ns, due) : TDM_OK;
 }
 
-static tdm_status evaluate_now(tdm_run *run) {
-    TDM_TRY(tdm__run_evaluate(run, &run->eval_loss, &run->accuracy));
+/* Who is asked to stop meanwhile leaves it to whoever goes on. */
+static tdm_status evaluate_now(tdm_run *run, bool *stopped) {
+    TDM_TRY(tdm__run_evaluate(run, &run->eval_loss, &run->accuracy, stopped));
+    run->eval_due = *stopped;
+    if (*stopped) atomic_store(&run->stop, 0);
+    if (*stopped) return TDM_OK;
     run->evaluated_at = run->step;
-    run->eval_due = false;
     TDM_TRY(tdm__folder_eval_line(run));
     tell(run, TDM_EVENT_EVAL, NULL, run->schedule.lr, NULL);
     return TDM_OK;
@@ -283,7 +286,7 @@ static tdm_status log_step(tdm_run *run, const tdm_step_result *result, double l
 }
 
 /* What goes by the clock may fall due while the next step is under way: it waits for that one's end. */
-static tdm_status between_steps(tdm_run *run, bool last) {
+static tdm_status between_steps(tdm_run *run, bool last, bool *stopped) {
     bool due = false;
     TDM_TRY(falls_due(run, &run->job->eval.every, &run->eval_ns, &due));
     run->eval_waits = run->eval_waits || (run->eval != NULL && (due || last));
@@ -293,8 +296,8 @@ static tdm_status between_steps(tdm_run *run, bool last) {
     run->verify_waits = run->verify_waits || due;
     if (!is_under_way(run)) {
         if (run->verify_waits) TDM_TRY(tdm__run_verify(run));
-        if (run->eval_waits) TDM_TRY(evaluate_now(run));
-        if (run->save_waits) TDM_TRY(save_now(run, last));
+        if (run->eval_waits) TDM_TRY(evaluate_now(run, stopped));
+        if (run->save_waits || *stopped) TDM_TRY(save_now(run, last || *stopped));
         run->eval_waits = run->save_waits = run->verify_waits = false;
     }
     return tdm__folder_status(run, "running", TDM_OK, false);
@@ -338,10 +341,26 @@ static tdm_status stop_here(tdm_run *run) {
     return save_now(run, true);
 }
 
+/* A wish that came before the first step is answered before it, by all ranks. */
+static tdm_status is_stopped_before(tdm_run *run, bool *stopped) {
+    int64_t wish = atomic_load(&run->stop) != 0;
+    if (run->comm != NULL) TDM_TRY(tdm__all_reduce(run->comm, (tdm_span){&wish, 1, TDM_DTYPE_I64}, TDM_REDUCE_MAX));
+    if (wish) atomic_store(&run->stop, 0);
+    *stopped = wish != 0 && run->step < run->steps_total;
+    return TDM_OK;
+}
+
+/* What no step has been added to is in the checkpoint that it came from, or is nothing yet. */
+static tdm_status stop_before_first_step(tdm_run *run) {
+    return run->step == 0 || run->saved_at == run->step ? TDM_OK : save_now(run, true);
+}
+
 static tdm_status loop(tdm_run *run, bool *stopped) {
     bool stops = false;
-    if (run->eval_due && run->eval != NULL) TDM_TRY(evaluate_now(run));
-    while (run->step < run->steps_total) {
+    TDM_TRY(is_stopped_before(run, stopped));
+    if (!*stopped && run->eval_due && run->eval != NULL) TDM_TRY(evaluate_now(run, stopped));
+    if (*stopped) return stop_before_first_step(run);
+    while (run->step < run->steps_total && !*stopped) {
         tdm_step_result result;
         double lr = 0;
         TDM_TRY(run_step(run, stops ? run->submitted : run->steps_total, &result, &lr));
@@ -351,7 +370,7 @@ static tdm_status loop(tdm_run *run, bool *stopped) {
         TDM_TRY(log_step(run, &result, lr, last));
         *stopped = stops && !last && !is_under_way(run);
         if (*stopped) return stop_here(run);
-        if (!stops || last) TDM_TRY(between_steps(run, last));
+        if (!stops || last) TDM_TRY(between_steps(run, last, stopped));
     }
     return TDM_OK;
 }
@@ -375,7 +394,10 @@ tdm_status tdm_run_train(tdm_run *run) {
     }
     if (stopped)
         TDM_FAIL(TDM_E_STOPPED, "stopped on request after step %lld of %lld%s", (long long)run->step,
-                 (long long)run->steps_total, tdm__folder_dir(run) != NULL ? "; a checkpoint is saved" : "");
+                 (long long)run->steps_total,
+                 tdm__folder_dir(run) == NULL ? ""
+                 : run->step == 0             ? "; there is nothing to save yet"
+                                              : "; a checkpoint is saved");
     return TDM_OK;
 }
 

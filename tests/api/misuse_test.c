@@ -351,6 +351,8 @@ TEST(launching) {
     MISUSE(tdm_launch_create(&fd, 0));
     MISUSE(tdm_launch_create(&fd, 100000));
     tdm_launch_abort(-1, 0, NULL);
+    MISUSE(tdm_launch_ended(NULL, 0, 0, ""));
+    MISUSE(tdm_launch_ended("", 0, 0, NULL));
     MISUSE(tdm_launch_from_env(NULL));
     MISUSE(tdm_launch_meet(NULL, &facts, NULL, NULL, 100));
     MISUSE(tdm_launch_meet(&fd, NULL, NULL, NULL, 100));

@@ -90,7 +90,7 @@ TEST(stop_with_a_run_directory_saves) {
     api_folder_remove(folder);
 }
 
-TEST(request_before_training_stops_after_one_step) {
+TEST(request_before_training_stops_before_a_step) {
     tdm_job job;
     tdm_run *run = NULL;
     tdm_run_state state;
@@ -99,10 +99,10 @@ TEST(request_before_training_stops_after_one_step) {
     tdm_run_request_stop(run);
     CHECK_STATUS(tdm_run_train(run), TDM_E_STOPPED);
     CHECK_OK(tdm_run_get_state(run, &state));
-    CHECK_INT(state.step, 1);
+    CHECK_INT(state.step, 0);
     tdm_run_request_stop(run);
     CHECK_STATUS(tdm_run_step(run, 5), TDM_E_STOPPED);
-    CHECK_OK(tdm_run_step(run, 4));
+    CHECK_OK(tdm_run_step(run, 5));
     tdm_run_close(run);
 }
 
@@ -224,6 +224,6 @@ TEST(library_leaves_signals_alone) {
 }
 
 TEST_MAIN(read_handlers(at_start); graph = api_graph(NULL); RUN(callback_stops_after_its_step);
-          RUN(stop_with_a_run_directory_saves); RUN(request_before_training_stops_after_one_step);
+          RUN(stop_with_a_run_directory_saves); RUN(request_before_training_stops_before_a_step);
           RUN(another_thread_stops_it); RUN(signal_handler_stops_it); RUN(signals_in_a_step_change_nothing);
           RUN(library_leaves_signals_alone); tdm_graph_free(graph);)

@@ -64,6 +64,18 @@ has "$err" "file"
 code 8 "$tandem" train toy.yaml --resume nowhere --run-dir r
 code 2 "$tandem" train toy.yaml "optimizer.lr"
 code 10 bash -c "'$tandem' explain layers >/dev/full"
+# status.json is true after a start that came to nothing, too
+code 0 "$tandem" train toy.yaml --run-dir again --quiet
+code 4 "$tandem" train toy.yaml --run-dir again "data.train={format: idx, images: no.gz, labels: no.gz}"
+same "$(json again/status.json exit_code)" 4 exit_code
+same "$(json again/status.json state)" failed state
+
+# a reader who has gone: what is kept in files is kept; what is not ends as any program's output does
+(trap - PIPE; "$tandem" schema | true; exit "${PIPESTATUS[0]}")
+same $? 141 "status of schema without a reader"
+(trap - PIPE; "$tandem" train toy.yaml --run-dir unread | true; exit "${PIPESTATUS[0]}")
+same $? 0 "status of train without a reader"
+same "$(json unread/status.json state)" finished "state without a reader"
 
 # one run directory, one job
 "$tandem" train toy.yaml train.steps=2000000 --run-dir busy --quiet >/dev/null 2>&1 </dev/null &

@@ -100,6 +100,21 @@ def signalled(box):
         box.clean()
 
 
+def signalled_while_they_meet(box):
+    """Nothing is under way yet: each leaves at once, with 75 if there is a checkpoint to go on from, else as any other."""
+    run_dir = box.new_dir()
+    for saved in (False, True):
+        if saved:
+            box.run(OK, *box.arguments("ddp", 2, run_dir))
+        for rank in (0, 1):
+            job = box.train("ddp", 2, run_dir, "train.steps=96", env=torchrun(rank, 2, port(box)))
+            fault.eventually(lambda: fault.catches(job.pid, signal.SIGHUP), fault.END_SECONDS, "no handler")
+            job.send(job.pid, signal.SIGHUP)
+            job.end(STOPPED if saved else 128 + signal.SIGHUP)
+            want(not job.errors(), "an error is told:\n%s", job.tail())
+            job.nobody_left()
+
+
 def missing(box):
     """F31: who is not there is named, after the timeout, by all who wait."""
     for world, there in ((2, (0,)), (2, (1,)), (4, (0, 2))):
@@ -252,5 +267,5 @@ def harmless_differences(box):
 
 
 if __name__ == "__main__":
-    fault.main(same_bits, killed, signalled, missing, failed_before, contradictions, of_another_world, the_same_twice, two_jobs,
-               of_another_mind, harmless_differences)
+    fault.main(same_bits, killed, signalled, signalled_while_they_meet, missing, failed_before, contradictions,
+               of_another_world, the_same_twice, two_jobs, of_another_mind, harmless_differences)

@@ -1,22 +1,41 @@
 #!/usr/bin/env python3
-"""SIGTERM and SIGINT: the step is finished, a checkpoint saved, status 75, and what goes on ends with the bits of what
+"""SIGTERM, SIGINT and SIGHUP: the step is finished, a checkpoint saved, status 75, and what goes on ends with the bits of what
 was never stopped. A second signal leaves at once."""
 import json
 import os
 import signal
+import sys
 import time
 
 import fault
 from fault import OK, STOPPED, Failed, eventually, want
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 # A step of seconds: time enough for a second signal.
 LONG_STEP = ("model.layers=[{linear: 2048}, {linear: 2048}, {linear: 4}]", "data.train.samples=4096",
              "train.batch.global=4096", "model.input=2048", "data.eval=null")
 
 
+def status_of(run_dir):
+    path = os.path.join(run_dir, "status.json")
+    if not os.path.exists(path):
+        return None
+    with open(path) as f:
+        return json.load(f)
+
+
+def is_told(run_dir, code):
+    """status.json says how the job ended, whoever had to write it."""
+    status = status_of(run_dir)
+    state = {OK: "finished", STOPPED: "stopped"}.get(code, "killed" if code > 128 else "failed")
+    want(status is not None, "no status.json after code %d", code)
+    want((status["state"], status["exit_code"]) == (state, code), "code %d, and status.json says %s", code, status)
+
+
 def ended_early(box, job, mode, world, run_dir, code):
-    """Status 75 means: a checkpoint of the step that summary and status tell, and the way to go on."""
-    step = None
+    """Status 75 means: a checkpoint of the step that summary and status tell, and the way to go on. A signal's own status
+    means that there was nothing to save."""
     if code == STOPPED:
         step = fault.summary(run_dir)["step"]
         want(fault.steps_of(run_dir)[-1] == step, "summary.json says step %d, the checkpoints are %s", step,
@@ -25,45 +44,74 @@ def ended_early(box, job, mode, world, run_dir, code):
             want(json.load(f)["step"] == step, "state.json has another step")
         want(fault.metrics(run_dir)[-1]["step"] == step, "metrics.jsonl ends with another step")
         want(fault.summary(run_dir)["exit_reason"] == "stopped", "exit_reason is not stopped")
-        with open(os.path.join(run_dir, "status.json")) as f:
-            want(json.load(f)["exit_code"] == STOPPED, "status.json has another exit_code")
+    if code > 128:
+        want(not fault.steps_of(run_dir), "code %d, and there are checkpoints: %s", code, fault.steps_of(run_dir))
+    if code != OK:
+        want(not job.out() or code == STOPPED, "results of a run that was not made:\n%s", job.out())
+    if os.path.isdir(run_dir):
+        is_told(run_dir, code)
     want(not job.errors(), "an error is told:\n%s", job.tail())
     box.recovers(job, mode, world, run_dir)
 
 
+PHASES = ("start", "line", "resume", "line", "evaluation", "end")
+
+
+def reach(box, job, phase, length, run_dir):
+    """An instant of that part of the job's life; a whole one takes `length` seconds."""
+    if phase in ("start", "resume"):
+        job.has_ended(box.random.uniform(0, length / 2))
+    elif phase == "line":
+        job.writes(box.random.randrange(1, 50))
+        time.sleep(box.random.uniform(0, 0.01))
+    elif phase == "evaluation":
+        job.writes(box.random.choice((16, 33, 50))) # the line of the step before one
+    else:
+        last = fault.checkpoint(run_dir, 48)
+        eventually(lambda: os.path.isdir(last) or job.has_ended(), fault.RUN_SECONDS, "no last checkpoint")
+        time.sleep(box.random.uniform(0, 0.004))
+
+
 def at_random(box):
-    """F15: a signal to the parent, an instant of its life."""
-    n, codes, took = box.trials(10, 400), {}, []
-    jobs = [("ddp", 2), ("ddp", 3), ("single", 1), ("dp", 2)]
+    """F15: a signal to the parent, at an instant of each part of its life, in each mode."""
+    n, codes, took = box.trials(18, 1000), {}, []
+    jobs = [("ddp", 2), ("single", 1), ("ddp", 3), ("dp", 2)]
     for trial in range(n):
         mode, world = jobs[trial % len(jobs)]
-        box.golden(mode, world)
-        line, number = box.random.randrange(0, 50), box.random.choice((signal.SIGTERM, signal.SIGINT))
+        number, phase = SIGNALS[trial % 3], box.random.choice(PHASES)
+        length = box.golden(mode, world)[2]
         run_dir = box.new_dir()
+        if phase == "resume":
+            job = box.train(mode, world, run_dir)
+            job.writes(20)
+            job.send(job.pid, signal.SIGTERM)
+            job.end((OK, STOPPED))
         job = box.train(mode, world, run_dir)
-        job.writes(line)
-        time.sleep(box.random.uniform(0, 0.01))
+        reach(box, job, phase, length, run_dir)
+        too_early = not fault.catches(job.pid, number)
         job.send(job.pid, number)
         try:
-            # Before the first step there is nothing to save yet, and the signal ends the process as it ends others.
-            code, seconds = job.end((OK, STOPPED) if line > 0 else (OK, STOPPED, 128 + number, 128 + signal.SIGTERM))
-            ended_early(box, job, mode, world, run_dir, code)
+            code, seconds = job.end((OK, STOPPED, 128 + number))
+            if code > 128 and too_early:
+                box.recovers(job, mode, world, run_dir)
+            else:
+                ended_early(box, job, mode, world, run_dir, code)
         except Failed as why:
-            raise Failed("trial %d, %s of %d, %s after line %d: %s" % (trial, mode, world, number.name, line, why))
-        codes[code] = codes.get(code, 0) + 1
+            raise Failed("trial %d, %s of %d, %s at %s: %s" % (trial, mode, world, number.name, phase, why))
+        codes[number.name, code] = codes.get((number.name, code), 0) + 1
         took.append(seconds)
         box.clean()
-    box.note("SIGTERM or SIGINT: %d of %d resumed to the golden bits; codes %s; %s", n, n,
-             ", ".join("%d: %d times" % pair for pair in sorted(codes.items())), fault.percentiles(took))
+    box.note("signals: %d of %d resumed to the golden bits; %s; %s", n, n,
+             ", ".join("%s %d: %d times" % (*key, codes[key]) for key in sorted(codes)), fault.percentiles(took))
 
 
 def to_one_rank(box):
     """A rank that is asked to stop stops the job: with its next step all learn of it."""
-    for number in (0, 1, 2):
+    for number, kind in ((0, signal.SIGTERM), (1, signal.SIGHUP), (2, signal.SIGTERM)):
         run_dir = box.new_dir()
         job = box.train("ddp", 3, run_dir)
         job.writes(3)
-        job.send(job.rank(number), signal.SIGTERM)
+        job.send(job.rank(number), kind)
         code, _ = job.end((OK, STOPPED))
         ended_early(box, job, "ddp", 3, run_dir, code)
         box.clean()
@@ -71,7 +119,7 @@ def to_one_rank(box):
 
 def to_everybody(box):
     """Ctrl-C and control groups send to every process of the job: that is one wish, not several."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in SIGNALS:
         run_dir = box.new_dir()
         job = box.train("ddp", 2, run_dir, limits=os.setpgrp)
         job.writes(2)
@@ -143,6 +191,7 @@ def second_signal(box):
         want(not job.has_ended(), "the job ended with a rank stopped:\n%s", job.tail())
         job.send(job.pid, number)
         job.end(128 + number)
+        is_told(run_dir, 128 + number)
         box.recovers(job, "ddp", 2, run_dir)
         box.clean()
 
@@ -156,7 +205,78 @@ def second_signal_in_a_step(box):
     time.sleep(0.5)
     job.send(job.pid, signal.SIGTERM)
     code, _ = job.end((143, STOPPED))
+    is_told(run_dir, code)
     box.left_clean(job, run_dir)
+
+
+def evaluation_under_way(box):
+    """A long one is left to whoever goes on, by all ranks."""
+    more = ("data.eval.samples=60000", "eval.every=8 steps", "train.steps=16")
+    for mode, world in (("single", 1), ("ddp", 2)):
+        run_dir = box.new_dir()
+        box.golden(mode, world, *more)
+        job = box.train(mode, world, run_dir, *more)
+        job.writes(8)
+        job.send(job.pid, signal.SIGTERM)
+        job.end(STOPPED)
+        want(fault.steps_of(run_dir)[-1] == 8, "stopped after step %d", fault.steps_of(run_dir)[-1])
+        with open(os.path.join(fault.checkpoint(run_dir, 8), "state.json")) as f:
+            want(json.load(f).get("eval_due") == 1, "state.json does not tell of the evaluation that is due")
+        want(len(fault.metrics(run_dir)) == 8, "the evaluation was made")
+        box.recovers(job, mode, world, run_dir, *more)
+        box.clean()
+
+
+def ignored_hangup(box):
+    """nohup: no terminal is missed."""
+    run_dir = box.new_dir()
+    job = box.train("ddp", 2, run_dir, wrap=("nohup",))
+    job.writes(3)
+    job.send(job.pid, signal.SIGHUP)
+    job.end(OK, fault.RUN_SECONDS)
+    want(fault.summary(run_dir)["params_xxh3"] == box.golden("ddp", 2)[0], "other bits")
+
+
+def reader_has_gone(box):
+    """`| head`: training goes on, its output is dropped."""
+    pipe = ("bash", "-c", '"$@" 2>&1 | head -n 1 >/dev/null; exit "${PIPESTATUS[0]}"', "-")
+    for mode, world in (("single", 1), ("dp", 2), ("ddp", 2)):
+        run_dir = box.new_dir()
+        box.train(mode, world, run_dir, wrap=pipe).end(OK, fault.RUN_SECONDS)
+        want(fault.summary(run_dir)["params_xxh3"] == box.golden(mode, world)[0], "other bits in %s", mode)
+        is_told(run_dir, OK)
+        box.clean()
+
+
+# Starts the command on a terminal of its own, and takes that away when there are five lines of metrics.
+TERMINAL = """
+import os, pty, sys, time
+path, command = sys.argv[1], sys.argv[2:]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(command[0], command)
+os.set_blocking(terminal, False)
+while not (os.path.exists(path) and open(path, "rb").read().count(b"\\n") >= 5):
+    try:
+        os.read(terminal, 65536)
+    except BlockingIOError:
+        time.sleep(0.001)
+os.close(terminal)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+def terminal_is_closed(box):
+    """The hangup that a shell's end sends to everybody in front of it."""
+    for mode, world in (("single", 1), ("ddp", 2)):
+        run_dir = box.new_dir()
+        box.golden(mode, world)
+        wrap = (sys.executable, "-c", TERMINAL, os.path.join(run_dir, "metrics.jsonl"))
+        job = box.train(mode, world, run_dir, wrap=wrap)
+        code, _ = job.end((OK, STOPPED), fault.RUN_SECONDS)
+        is_told(run_dir, code)
+        box.recovers(job, mode, world, run_dir)
+        box.clean()
 
 
 def short_grace(box):
@@ -175,4 +295,5 @@ def short_grace(box):
 
 if __name__ == "__main__":
     fault.main(at_random, to_one_rank, to_everybody, interrupt_of_a_rank, at_the_end, evaluation_that_is_due,
-               second_signal, second_signal_in_a_step, short_grace)
+               evaluation_under_way, second_signal, second_signal_in_a_step, ignored_hangup, reader_has_gone,
+               terminal_is_closed, short_grace)

@@ -68,9 +68,10 @@ typedef struct tdm_run_options {
     /* Non-zero: on a GPU the next step may be under way when on_event is told of one, so that the GPU never waits for
      * it; within on_event the run's tensors cannot be asked for then. Without on_event it is so anyway. */
     int run_ahead;
+    int restarts; /* how often this job has been started again; status.json and summary.json tell */
 } tdm_run_options;
 #define TDM_RUN_OPTIONS_INIT \
-    { sizeof(tdm_run_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, -1, NULL, NULL, 0 }
+    { sizeof(tdm_run_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, -1, NULL, NULL, 0, 0 }
 
 /* Opens data, builds the plan and the replicas, makes the initial weights, resumes if the job says so. The job and the
  * graph are borrowed until close. In ddp with several ranks this is collective. */
@@ -78,13 +79,14 @@ TDM_API tdm_status tdm_run_open(tdm_run **out, const tdm_job *job, const tdm_gra
                                 const tdm_run_options *options);
 TDM_API void tdm_run_close(tdm_run *run); /* NULL is fine */
 
-/* To the end of the job, with evaluations, checkpoints and metrics as it says. TDM_E_STOPPED after a stop request: a
- * checkpoint was saved if there is a run directory. */
+/* To the end of the job, with evaluations, checkpoints and metrics as it says. TDM_E_STOPPED after a stop request: if
+ * there is a run directory, it holds a checkpoint of every step that was made. */
 TDM_API tdm_status tdm_run_train(tdm_run *run);
 /* `count` more optimizer steps, and nothing else. Past the job's last step: TDM_E_USAGE. */
 TDM_API tdm_status tdm_run_step(tdm_run *run, int64_t count);
 /* Finish the steps that are running, save, return; in ddp all ranks do, at the latest after one step more than those.
- * Training may be called again and goes on. Any thread, and from a signal handler. */
+ * Before training it means: no step at all. An evaluation under way is left to whoever goes on. Training may be called
+ * again and goes on. Any thread, and from a signal handler. */
 TDM_API void tdm_run_request_stop(tdm_run *run);
 
 typedef struct tdm_run_state {
@@ -140,6 +142,9 @@ TDM_API tdm_status tdm_plan_print(const tdm_job *job, const tdm_graph *graph, in
 /* An anonymous descriptor that the ranks of one ddp job inherit; and word to all of them that one has died. */
 TDM_API tdm_status tdm_launch_create(int *fd, int world);
 TDM_API void tdm_launch_abort(int fd, int rank, const char *why);
+/* How a job ended whose processes may not have lived to write it: into status.json of run directory `dir`. Nothing
+ * where no run has been, or while a job holds the folder. */
+TDM_API tdm_status tdm_launch_ended(const char *dir, int exit_code, int restarts, const char *reason);
 
 #ifdef __cplusplus
 }

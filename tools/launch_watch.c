@@ -1,0 +1,220 @@
+/* launch_watch.c - see launch_watch.h. The order in which processes end is not the order in which they failed: whose
+ * failure explains the others' is decided when all have ended. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/launch_watch.h"
+#include "tools/launch_word.h"
+#include "tools/progress.h"
+#include "tools/stop.h"
+#include "tools/term.h"
+
+static const double failed_grace = 1; /* seconds from a failure, or from word that the job is over, to SIGKILL */
+
+void launch_signal_all(launch *l, int number) {
+    for (int i = 0; i < l->count; i++) {
+        launch_process *p = &l->process[i];
+        if (p->pid == 0 || p->ended) continue;
+        if (number == SIGKILL) p->killed_by_us = true;
+        kill(p->pid, number);
+    }
+}
+
+/* "rank 1 (pid 12)" */
+static void describe(const launch *l, const launch_process *p, char *out, size_t bytes) {
+    if (l->job->world > 0) {
+        snprintf(out, bytes, "rank %d (pid %ld)", (int)(p - l->process), (long)p->pid);
+    } else {
+        snprintf(out, bytes, "the run (pid %ld)", (long)p->pid);
+    }
+}
+
+static void describe_end(const launch *l, const launch_process *p, char *out, size_t bytes) {
+    char who[64];
+    describe(l, p, who, sizeof who);
+    if (WIFSIGNALED(p->wait_status)) {
+        int number = WTERMSIG(p->wait_status);
+        const char *name = sigabbrev_np(number);
+        snprintf(out, bytes, "%s was killed by signal %d (SIG%s)%s", who, number, name ? name : "?",
+                 number == SIGKILL ? "; if nobody did that, memory may have run out: see `dmesg`" : "");
+    } else {
+        snprintf(out, bytes, "%s ended with code %d", who, WEXITSTATUS(p->wait_status));
+    }
+}
+
+static void read_words(launch *l) {
+    launch_word word;
+    while (read(l->pipe[0], &word, sizeof word) == (ssize_t)sizeof word) {
+        if (word.rank < 0 || word.rank >= l->count) continue;
+        launch_process *p = &l->process[word.rank];
+        if (word.began) {
+            l->began_at = word.step;
+            continue;
+        }
+        p->reported = true;
+        p->report_order = ++l->reports;
+        p->error = word.error;
+    }
+}
+
+/* As it was asked to: with a checkpoint, or with nothing to save. */
+static bool has_stopped(const launch *l, const launch_process *p) {
+    int status = p->wait_status;
+    if (WIFSIGNALED(status)) return l->signals > 0 && WTERMSIG(status) == SIGTERM;
+    return WEXITSTATUS(status) == TDM_E_STOPPED || WEXITSTATUS(status) == 128 + SIGTERM;
+}
+
+static bool ended_badly(const launch *l, const launch_process *p) {
+    return !has_stopped(l, p) && (WIFSIGNALED(p->wait_status) || WEXITSTATUS(p->wait_status) != TDM_OK);
+}
+
+static void on_end(launch *l, launch_process *p) {
+    p->ended = true;
+    p->order = ++l->ends;
+    l->alive--;
+    read_words(l);
+    if (l->failed || l->is_overdue || !ended_badly(l, p)) return;
+    char why[400];
+    l->failed = true;
+    l->abort_at = 0;
+    describe_end(l, p, why, sizeof why);
+    bool is_told = p->reported && !WIFSIGNALED(p->wait_status);
+    if (l->fd >= 0) tdm_launch_abort(l->fd, (int)(p - l->process), is_told ? p->error.message : why);
+    l->kill_at = progress_now() + failed_grace;
+}
+
+static void reap(launch *l) {
+    for (int i = 0; i < l->count; i++) {
+        launch_process *p = &l->process[i];
+        if (p->pid == 0 || p->ended) continue;
+        if (waitpid(p->pid, &p->wait_status, WNOHANG) == p->pid) on_end(l, p);
+    }
+}
+
+static void on_signal(launch *l, int number) {
+    double now = progress_now(), grace = l->job->grace;
+    if (l->signals > 0 && now - l->signalled < STOP_SAME_EVENT_MS * 1e-3) return;
+    if (l->signals++ > 0) {
+        launch_signal_all(l, SIGKILL);
+        return;
+    }
+    l->signalled = now;
+    l->first_signal = number;
+    if (!l->job->t->quiet) term_line("tandem: stopping after this step and saving; a second signal leaves at once");
+    launch_signal_all(l, SIGTERM);
+    if (l->failed) return;
+    l->kill_at = now + grace;
+    l->abort_at = now + (grace > 2 * failed_grace ? grace - failed_grace : grace / 2);
+}
+
+/* The end of the grace. Ranks that only wait for another leave at the word that the job is over; whoever does not has
+ * to be killed. */
+static void on_deadline(launch *l, double now) {
+    if (l->abort_at > 0 && now >= l->abort_at) {
+        char why[100];
+        l->abort_at = 0;
+        l->is_overdue = true;
+        snprintf(why, sizeof why, "it was asked to stop and did not within %.4g s", l->job->grace);
+        if (l->fd >= 0) tdm_launch_abort(l->fd, -1, why);
+    }
+    if (l->kill_at == 0 || now < l->kill_at) return;
+    for (int i = 0; i < l->count; i++) {
+        launch_process *p = &l->process[i];
+        p->stuck = p->stuck || (l->is_overdue && !p->ended);
+    }
+    launch_signal_all(l, SIGKILL);
+    l->kill_at = now + failed_grace;
+}
+
+void launch_watch(launch *l) {
+    while (l->alive > 0) {
+        double next = l->abort_at > 0 ? l->abort_at : l->kill_at;
+        double wait = next > 0 ? next - progress_now() : 1;
+        if (wait < 0) wait = 0;
+        struct timespec limit = {(time_t)wait, (long)((wait - (double)(time_t)wait) * 1e9)};
+        int number = sigtimedwait(&l->watched, NULL, &limit);
+        if (number > 0 && number != SIGCHLD) on_signal(l, number);
+        reap(l);
+        on_deadline(l, progress_now());
+    }
+    read_words(l);
+}
+
+/* ---- the verdict ---- */
+
+/* The process whose failure explains the others': one that died of a signal that was not ours, else the first error
+ * that is no lost peer, else the first error. NULL: all went well. */
+static const launch_process *first_cause(const launch *l) {
+    const launch_process *best = NULL;
+    int best_rank = 0;
+    for (int i = 0; i < l->count; i++) {
+        const launch_process *p = &l->process[i];
+        if (p->pid == 0 || !ended_badly(l, p) || p->killed_by_us) continue;
+        bool lost_peer = p->reported && p->error.status == TDM_E_COMM;
+        int class = WIFSIGNALED(p->wait_status) ? 0 : lost_peer ? 2 : 1;
+        int value = class * 100000 + (p->reported ? p->report_order : p->order);
+        if (!best || value < best_rank) {
+            best = p;
+            best_rank = value;
+        }
+    }
+    return best;
+}
+
+static void blame(const launch *l, const launch_process *p, launch_end *end) {
+    bool died = WIFSIGNALED(p->wait_status);
+    if (!died && p->reported) {
+        end->error = p->error;
+        if (l->job->world > 0) {
+            snprintf(end->error.message, sizeof end->error.message, "[rank %d] %.2000s", (int)(p - l->process),
+                     p->error.message);
+        }
+    } else {
+        describe_end(l, p, end->error.message, sizeof end->error.message);
+    }
+    end->code = died ? 128 + WTERMSIG(p->wait_status) : WEXITSTATUS(p->wait_status);
+    bool device_failed = end->code == TDM_E_DEVICE && l->began_at >= 0;
+    end->was_lost = l->signals == 0 && (died || end->code == TDM_E_COMM || device_failed);
+}
+
+static void blame_stuck(const launch *l, const launch_process *p, launch_end *end) {
+    char who[64];
+    describe(l, p, who, sizeof who);
+    end->code = 128 + SIGKILL;
+    snprintf(end->error.message, sizeof end->error.message,
+             "%s was asked to stop, did not within %.4g s, and was killed; parallel.ddp.grace gives more time", who,
+             l->job->grace);
+}
+
+/* All ended as they should: finished, or stopped. */
+static int good_code(const launch *l) {
+    int code = TDM_OK;
+    for (int i = 0; i < l->count; i++) {
+        const launch_process *p = &l->process[i];
+        if (p->killed_by_us) return TDM_E_INTERNAL;
+        if (!has_stopped(l, p)) continue;
+        bool is_saved = WIFEXITED(p->wait_status) && WEXITSTATUS(p->wait_status) == TDM_E_STOPPED;
+        code = is_saved ? TDM_E_STOPPED : 128 + (l->first_signal ? l->first_signal : SIGTERM);
+    }
+    return code;
+}
+
+void launch_verdict(const launch *l, launch_end *end) {
+    *end = (launch_end){.began_at = l->began_at};
+    const launch_process *cause = first_cause(l), *stuck = NULL;
+    for (int i = l->count; i-- > 0;) {
+        if (l->process[i].stuck) stuck = &l->process[i];
+    }
+    if (l->signals > 1) {
+        end->code = 128 + l->first_signal;
+    } else if (stuck) {
+        blame_stuck(l, stuck, end);
+    } else if (cause) {
+        blame(l, cause, end);
+    } else {
+        end->code = good_code(l);
+    }
+}

@@ -1,0 +1,13 @@
+/* saved.h - what a run directory holds that a job can go on from. */
+#ifndef SAVED_H
+#define SAVED_H
+
+#include "tools/tool.h"
+
+/* The step of the newest checkpoint by its name; -1: there is none. */
+int64_t saved_step(const char *run_dir);
+/* The exit code of a job that was asked to stop before it did anything: TDM_E_STOPPED if a checkpoint holds all that
+ * was done, else 0 for 128+n. */
+int saved_code(const tdm_job *job);
+
+#endif
