@@ -371,6 +371,10 @@ static const tdm_field ddp_rows[] = {
      .flags = TDM_FIELD_NULLABLE | TDM_FIELD_LOCAL, .unit = "seconds",
      HELP("a rank that gives no sign of life for so long ends the job; null: none does, as under a debugger",
           "进程在此时间内没有心跳即结束任务；null 表示不检查，例如使用调试器时")},
+    {FIELD(DURATION, "grace", tdm_parallel_section, ddp.grace, "30s"), RANGE(0, 0), .flags = TDM_FIELD_OPEN_MIN,
+     .unit = "seconds",
+     HELP("how long processes that tandem started may take to stop; then they are killed",
+          "由 tandem 启动的进程收到停止请求后的宽限时间；超时则被强制结束")},
     {0},
 };
 

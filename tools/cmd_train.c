@@ -145,7 +145,11 @@ static int start_processes(training *tr, int world) {
     const session *s = &tr->s;
     const char *dir = s->job->run.dir;
     char *extra = dir && !args_flag(s->t, "--run-dir") ? job_path_override("run.dir", dir) : NULL;
-    launch_job job = {.t = s->t, .world = world, .extra = extra, .grace = 30, .stop_code = saved_code(s->job)};
+    launch_job job = {.t = s->t,
+                      .world = world,
+                      .extra = extra,
+                      .grace = s->job->parallel.ddp.grace,
+                      .stop_code = saved_code(s->job)};
     launch_end end;
     launch_run(&job, &end);
     tr->reason = text_copy(end.error.message);

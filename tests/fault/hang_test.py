@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Ranks that stop answering: the job ends with status 7 after parallel.ddp.heartbeat, or at the latest after
 parallel.ddp.timeout, and names who did not come; what is only slow is left alone."""
+import json
 import signal
 import time
 
@@ -94,6 +95,24 @@ def stopped_and_asked_to_end(box):
     box.left_clean(job, run_dir)
 
 
+def grace(box):
+    """SIGTERM while a rank is stopped, and nobody loses patience with it: when parallel.ddp.grace is over it is killed,
+    and named with its status; the others are not blamed, for they waited for it."""
+    for number in (0, 1):
+        run_dir = box.new_dir()
+        job = box.train("ddp", 3, run_dir, "parallel.ddp.grace=1s", "parallel.ddp.heartbeat=null", *LONG)
+        job.writes(1)
+        pid = job.rank(number)
+        job.send(pid, signal.SIGSTOP)
+        job.send(job.pid, signal.SIGTERM)
+        job.end(137, fault.END_SECONDS)
+        job.one_error(r"rank %d \(pid %d\) was asked to stop, did not within 1 s, and was killed" % (number, pid))
+        with open(run_dir + "/status.json") as f:
+            want(json.load(f)["exit_code"] == 137, "status.json has another exit_code")
+        box.left_clean(job, run_dir)
+        box.clean()
+
+
 def dead_while_stopped(box):
     """A stopped rank that is killed is gone, not late: that is told at once, whatever the timeout."""
     run_dir = box.new_dir()
@@ -147,5 +166,5 @@ def short_stops(box):
 
 
 if __name__ == "__main__":
-    fault.main(stopped_rank, frozen_rank, all_stopped, stopped_in_start_up, stopped_and_asked_to_end, dead_while_stopped,
-               stopped_parent, short_stops)
+    fault.main(stopped_rank, frozen_rank, all_stopped, stopped_in_start_up, stopped_and_asked_to_end, grace,
+               dead_while_stopped, stopped_parent, short_stops)

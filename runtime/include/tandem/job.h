@@ -144,6 +144,7 @@ typedef struct tdm_parallel_section {
         bool find_unused_parameters, broadcast_buffers, check_reduction;
         double timeout;   /* seconds */
         double heartbeat; /* seconds; NaN: none */
+        double grace;     /* seconds; from a wish to stop to SIGKILL, for whoever starts the ranks */
     } ddp;
 } tdm_parallel_section;
 typedef enum tdm_backend {
