@@ -185,6 +185,7 @@ static tdm_status load(tdm_run *run, tdm_ckpt *ckpt, bool newest_in_folder, foun
     tdm_status status = tdm__weights_load(run->mode->ops->replica(run->mode, 0), tdm__ckpt_model(ckpt));
     if (status != TDM_OK) return refuse_model(status, ckpt, newest_in_folder);
     if (state == NULL) return TDM_OK;
+    TDM_TRY(check_position(run, ckpt));
     out->has_state = 1;
     out->state = *state;
     return restore_optimizer(run, ckpt);
@@ -194,8 +195,7 @@ static tdm_status load(tdm_run *run, tdm_ckpt *ckpt, bool newest_in_folder, foun
 static tdm_status go_on(tdm_run *run, tdm_ckpt *ckpt, bool newest_in_folder, found *out) {
     tdm_changes changes = {.saved = {0}};
     tdm_status status = TDM_OK;
-    if (tdm__ckpt_state(ckpt) != NULL) status = check_position(run, ckpt);
-    if (status == TDM_OK && tdm__ckpt_state(ckpt) != NULL) status = tdm__changes_read(&changes, run, ckpt);
+    if (tdm__ckpt_state(ckpt) != NULL) status = tdm__changes_read(&changes, run, ckpt);
     if (status == TDM_OK) status = load(run, ckpt, newest_in_folder, out);
     if (status == TDM_OK) TDM_INFO(run->host, "checkpoint", "continuing from %s", tdm__ckpt_path(ckpt));
     if (status == TDM_OK) tdm__changes_tell(&changes, run);
