@@ -32,6 +32,32 @@ has rank-0.err "torchrun"
 same "$(wc -c <rank-1.out)" 0 "stdout of rank 1"
 same "$(json a/summary.json params_xxh3)" "$(json f/summary.json params_xxh3)" "own ranks and torchrun's"
 
+# data of the same size and shape of which one byte is another: found before step 1, on every rank
+code 0 "$tandem" data make d0 --format idx --samples 60 --seed 3
+cp -r d0 d1
+printf '\x05' | dd of=d1/images-idx3-ubyte bs=1 seek=20 conv=notrunc status=none
+cat >digits.yaml <<'YAML'
+tandem: 1
+model: {input: [1, 28, 28], layers: [flatten, {linear: 10}]}
+data: {train: {format: idx, images: d0/images-idx3-ubyte, labels: d0/labels-idx1-ubyte}, transform: [to_float]}
+optimizer: {type: sgd, lr: 0.1}
+train: {epochs: 1, batch: {per_device: 10}}
+parallel: {mode: ddp}
+run: {dir: null}
+YAML
+for rank in 0 1; do
+    RANK=$rank LOCAL_RANK=$rank WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((port + 1)) \
+        "$tandem" train digits.yaml data.train.images=d$rank/images-idx3-ubyte >"rank-$rank.out" 2>"rank-$rank.err" </dev/null &
+    pids[rank]=$!
+done
+for rank in 0 1; do
+    status=0
+    wait "${pids[rank]}" || status=$?
+    same "$status" 7 "status of rank $rank"
+    has "rank-$rank.err" "ranks differ in data.train (some samples' bytes): rank 1 has "
+    hasnt "rank-$rank.err" "step 1"
+done
+
 # the launcher's own variables, set by somebody else
 TANDEM_PARENT=12x code 2 "$tandem" train toy.yaml --run-dir g
 has "$err" "TANDEM_PARENT wants a process id, it is '12x'"

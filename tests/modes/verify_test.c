@@ -1,5 +1,5 @@
 /* A bit that turns over in one replica's memory between two steps is found, and nothing is saved over what was good.
- * The bits are drawn; `verify_test COUNT SEED` draws as many as one likes. */
+ * The bits are drawn; `verify_test every_bit_is_found COUNT SEED` draws as many as one likes. */
 #include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
@@ -245,6 +245,6 @@ TEST(what_is_not_promised_is_not_compared) {
     tdm_graph_free(graph);
 }
 
-TEST_MAIN(if (argc > 1) count = atoi(argv[1]); if (argc > 2) seed = strtoull(argv[2], NULL, 10);
+TEST_MAIN(if (argc > 2) count = atoi(argv[2]); if (argc > 3) seed = strtoull(argv[3], NULL, 10);
           RUN(every_bit_is_found); RUN(no_checkpoint_of_replicas_that_differ);
           RUN(what_is_not_promised_is_not_compared);)
