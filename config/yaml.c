@@ -282,18 +282,33 @@ static tdm_status read_events(yaml_reader *reader, yaml_parser_t *parser) {
         }
         if (++reader->events > TDM_YAML_MAX_EVENTS)
             refuse(reader, TDM_FAULT_LIMIT, event.start_mark, "",
-                   "the file holds more than 100,000 values and brackets");
+                   "the file holds more than 32,768 values and brackets");
         tdm_status status = reader->stop ? TDM_OK : take_event(reader, &event);
         bool ended = event.type == YAML_STREAM_END_EVENT;
         yaml_event_delete(&event);
         TDM_TRY(status);
+        if (reader->faults->count == TDM_FAULTS_KEPT && !ended) reader->stop = reader->faults->is_cut = true;
         if (reader->stop && !ended) reader->root = NULL;
     }
     return TDM_OK;
 }
 
+/* libyaml compares each %TAG line with all before it, so that 30,000 of them take a second; tags of one's own are no
+ * part of the format anyway. */
+static bool refuse_tag_lines(yaml_reader *reader) {
+    const char *at = reader->text->bytes, *end = at + reader->text->count;
+    yaml_mark_t mark = {0};
+    for (; at != NULL; at = tdm__next_line(at, end), mark.line++) {
+        if (end - at < 4 || memcmp(at, "%TAG", 4) != 0) continue;
+        refuse(reader, TDM_FAULT_FEATURE, mark, "leave the line out", "a %TAG line is not part of this format");
+        return true;
+    }
+    return false;
+}
+
 static tdm_status parse(tdm_yaml_node **root, yaml_reader *reader, size_t first) {
     *root = NULL;
+    if (refuse_tag_lines(reader)) return TDM_OK;
     yaml_parser_t parser;
     if (!yaml_parser_initialize(&parser)) TDM_FAIL(TDM_E_MEMORY, "reading YAML: out of memory");
     yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);

@@ -82,6 +82,7 @@ TEST(graphs) {
     REFUSED(tdm_graph_finish(g, v), TDM_E_CONFIG); /* nothing to train */
     MISUSE(tdm_graph_print(NULL, &text));
     MISUSE(tdm_graph_print(g, NULL));
+    CHECK_INT(tdm_graph_output_width(NULL), 0);
     CHECK_INT(tdm_graph_shape(NULL, v, dim), 0);
     CHECK_INT(tdm_graph_shape(g, 99, dim), 0);
     CHECK_INT(tdm_graph_shape(g, v, NULL), 0);
@@ -166,6 +167,7 @@ TEST(running) {
     MISUSE(tdm_run_predict(run, x, 1, NULL));
     MISUSE(tdm_run_predict(run, x, -1, y));
     CHECK_INT(tdm_run_output_width(NULL), 0);
+    CHECK_INT(tdm_run_eval_batch(NULL), 0);
     CHECK_INT(tdm_run_input_width(NULL), 0);
     CHECK_INT(tdm_run_eval_count(NULL), 0);
     CHECK_INT(tdm_run_tensor_count(NULL), 0);
