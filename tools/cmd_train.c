@@ -10,6 +10,7 @@
 #include "tools/log.h"
 #include "tools/progress.h"
 #include "tools/report.h"
+#include "tools/restart.h"
 #include "tools/saved.h"
 #include "tools/session.h"
 #include "tools/stop.h"
@@ -143,18 +144,36 @@ static int choose_new_folder(session *s) {
 /* The parent hands its own choice of a run directory on: a start time in the name is taken once. */
 static int start_processes(training *tr, int world) {
     const session *s = &tr->s;
-    const char *dir = s->job->run.dir;
+    const char *dir = s->job->run.dir, *resume = s->job->checkpoint.resume;
     char *extra = dir && !args_flag(s->t, "--run-dir") ? job_path_override("run.dir", dir) : NULL;
     launch_job job = {.t = s->t,
                       .world = world,
                       .extra = extra,
                       .grace = s->job->parallel.ddp.grace,
+                      .goes_on = resume && strcmp(resume, "auto") == 0,
                       .stop_code = saved_code(s->job)};
     launch_end end;
-    launch_run(&job, &end);
+    if (tr->restarts > 0) {
+        restart_run(&job, dir, tr->restarts, &end);
+    } else {
+        launch_run(&job, &end);
+    }
+    tr->restarts = job.restarts;
     tr->reason = text_copy(end.error.message);
     free(extra);
     return launch_tell(&end);
+}
+
+/* Who is started by another launcher is started again by that. */
+static int check_restarts(const training *tr) {
+    const session *s = &tr->s;
+    if (tr->restarts == 0 || launch_is_watched()) return TDM_OK;
+    if (!s->job->run.dir) {
+        return args_wrong(s->t, "`--restarts` goes on from checkpoints, and run.dir is null; give --run-dir a folder");
+    }
+    if (s->facts.world <= 1) return TDM_OK;
+    return args_wrong(s->t, "`--restarts` is for processes that tandem starts, and %s started these; let that do it",
+                      tdm_launch_source_name(s->facts.source));
 }
 
 /* What is watched leaves it to the parent to tell how the job ended; of ranks, the first does. */
@@ -162,9 +181,11 @@ static int run_somewhere(training *tr, bool dry) {
     session *s = &tr->s;
     bool watched = launch_is_watched();
     int world = session_ranks_to_start(s), code = choose_new_folder(s);
+    if (code == TDM_OK) code = check_restarts(tr);
     if (code != TDM_OK) return code;
+    bool starts = world > 0 || (tr->restarts > 0 && !watched && !dry);
     if (s->job->run.dir && s->shows && !watched) tr->writes = text_copy(s->job->run.dir);
-    if (world > 0) return start_processes(tr, world);
+    if (starts) return start_processes(tr, world);
     tr->restarts = launch_restarts();
     stop_in(tr->writes, (int)tr->restarts);
     return run_here(tr, dry);
@@ -196,7 +217,8 @@ static int run(tool *t) {
     training tr = {.brief = args_flag(t, "--brief") != NULL};
     bool dry = args_flag(t, "--dry-run") != NULL;
     int64_t steps = 0;
-    if (!args_int(t, "--steps", 1, &steps)) return TDM_E_USAGE;
+    if (!args_int(t, "--steps", 1, &steps) || !args_int(t, "--restarts", 0, &tr.restarts)) return TDM_E_USAGE;
+    if (dry) tr.restarts = 0;
     stop_begin(launch_is_watched(), t->quiet);
     int code = session_configure(&tr.s, t, dry ? dry_run : launch_goes_on() ? go_on : NULL);
     if (code == TDM_OK) code = args_flag(t, "--print-config") ? print_config(&tr.s) : run_somewhere(&tr, dry);
@@ -215,17 +237,21 @@ const tool_verb verb_train = {
     "metrics.jsonl, checkpoints, logs, summary.json. On SIGTERM, SIGHUP or Ctrl-C it finishes the\n"
     "step, saves a checkpoint and ends with status 75; a second signal leaves at once.\n"
     "A run directory that holds a checkpoint is continued (checkpoint.resume: auto).\n\n"
-    "In ddp mode one process per device is started, unless torchrun, srun or mpirun did so.\n\n"
+    "In ddp mode one process per device is started, unless torchrun, srun or mpirun did so.\n"
+    "With --restarts a job whose processes die goes on from its last checkpoint by itself; it gives\n"
+    "up when two restarts in a row make no new checkpoint.\n\n"
     "examples:\n"
     "  tandem train job.yaml\n"
     "  tandem train job.yaml --mode ddp parallel.device_ids='[0, 1]'\n"
     "  tandem train job.yaml --steps 100 optimizer.lr=1e-4 --run-dir runs/try\n"
     "  tandem train job.yaml --run-dir runs/try --steps 200      goes on from step 100\n"
+    "  tandem train job.yaml --run-dir runs/try --restarts 5\n"
     "  torchrun --no-python --nproc_per_node=2 tandem train job.yaml",
     {{"--mode", "MODE", "single, dp or ddp (parallel.mode)"},
      {"--steps", "N", "steps in all, those of an earlier run included (train.steps)"},
      {"--resume", "WHAT", "auto, never, or the path of a checkpoint (checkpoint.resume)"},
      {"--run-dir", "DIR", "where everything is kept (run.dir)"},
+     {"--restarts", "N", "start the job again up to N times when one of its processes dies (0)"},
      {"--dry-run", NULL, "opens data, builds the model, says what would run; writes nothing"},
      {"--print-config", NULL, "prints every value with its origin, and ends"},
      {"--brief", NULL, "progress only: no banner, no summary"}},

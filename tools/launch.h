@@ -21,6 +21,7 @@ typedef struct launch_job {
 typedef struct launch_end {
     int code;
     bool was_lost;    /* a process died, or lost another: starting again may help */
+    bool was_asked;   /* to stop, by a signal to this process */
     int64_t began_at; /* the step that was done when training began; -1: it did not */
     tdm_error error;  /* why; without a message where nothing is to be told */
 } launch_end;

@@ -177,7 +177,7 @@ static void blame(const launch *l, const launch_process *p, launch_end *end) {
     }
     end->code = died ? 128 + WTERMSIG(p->wait_status) : WEXITSTATUS(p->wait_status);
     bool device_failed = end->code == TDM_E_DEVICE && l->began_at >= 0;
-    end->was_lost = l->signals == 0 && (died || end->code == TDM_E_COMM || device_failed);
+    end->was_lost = died || end->code == TDM_E_COMM || device_failed;
 }
 
 static void blame_stuck(const launch *l, const launch_process *p, launch_end *end) {
@@ -203,7 +203,7 @@ static int good_code(const launch *l) {
 }
 
 void launch_verdict(const launch *l, launch_end *end) {
-    *end = (launch_end){.began_at = l->began_at};
+    *end = (launch_end){.began_at = l->began_at, .was_asked = l->signals > 0};
     const launch_process *cause = first_cause(l), *stuck = NULL;
     for (int i = l->count; i-- > 0;) {
         if (l->process[i].stuck) stuck = &l->process[i];
