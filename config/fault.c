@@ -84,7 +84,7 @@ static const char *find_break(const char *at, const char *end, size_t *length) {
     return at;
 }
 
-const char *tdm__next_line(const char *at, const char *end) {
+const char *tdm__line_after(const char *at, const char *end) {
     size_t length;
     at = find_break(at, end, &length);
     return at == end ? NULL : at + length;
@@ -102,7 +102,7 @@ static void index_lines(tdm_fault_list *list, const tdm_yaml_text *text) {
         return;
     }
     int line = 1;
-    for (const char *at = text->bytes; at != NULL; at = tdm__next_line(at, end), line++) {
+    for (const char *at = text->bytes; at != NULL; at = tdm__line_after(at, end), line++) {
         if (line % LINES_PER_MARK == 1) list->mark[list->mark_count++] = at;
     }
 }
@@ -116,7 +116,7 @@ static bool find_line(tdm_fault_list *list, tdm_place place, const char **start,
         at = list->mark[mark];
         line = mark * LINES_PER_MARK + 1;
     }
-    for (; line < place.line && at != NULL; line++) at = tdm__next_line(at, end);
+    for (; line < place.line && at != NULL; line++) at = tdm__line_after(at, end);
     if (at == NULL) return false;
     *start = at;
     if (end - at > LONGEST_LINE) end = at + LONGEST_LINE;

@@ -71,7 +71,7 @@ void tdm__fault_add(tdm_fault_list *list, tdm_fault_id id, tdm_place at, const c
 /* True when nothing more is kept; the fault is then counted here, and no time is spent on its words. */
 bool tdm__fault_skip(tdm_fault_list *list);
 /* Behind the next line break, of those that libyaml knows; NULL at the end. */
-const char *tdm__next_line(const char *at, const char *end);
+const char *tdm__line_after(const char *at, const char *end);
 /* Into the order of the file, cut to TDM_FAULTS_SHOWN. */
 void tdm__faults_sort(tdm_fault_list *list);
 /* As people read them, and as JSON. */

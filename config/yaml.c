@@ -298,7 +298,7 @@ static tdm_status read_events(yaml_reader *reader, yaml_parser_t *parser) {
 static bool refuse_tag_lines(yaml_reader *reader) {
     const char *at = reader->text->bytes, *end = at + reader->text->count;
     yaml_mark_t mark = {0};
-    for (; at != NULL; at = tdm__next_line(at, end), mark.line++) {
+    for (; at != NULL; at = tdm__line_after(at, end), mark.line++) {
         if (end - at < 4 || memcmp(at, "%TAG", 4) != 0) continue;
         refuse(reader, TDM_FAULT_FEATURE, mark, "leave the line out", "a %TAG line is not part of this format");
         return true;
