@@ -1,6 +1,7 @@
 /* The list of faults: messages, excerpts with a caret, order, and the two forms in which they are told. */
 #include "config/fault.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -157,6 +158,19 @@ static const char *next_char(const char *at, const char *stop) {
     return at + (length > 0 ? length : 1);
 }
 
+/* As a terminal may show it. */
+static const char *shown_text(tdm_fault_list *list, const char *text, bool keeps_lines) {
+    const size_t bytes = tdm_text_printable(NULL, 0, text, keeps_lines) + 1;
+    char *copy;
+    tdm_status status = tdm__arena_new(list->arena, &copy, bytes, 1);
+    if (status != TDM_OK) {
+        list->status = status;
+        return "";
+    }
+    (void)tdm_text_printable(copy, bytes, text, keeps_lines);
+    return copy;
+}
+
 /* The source line and a caret; long lines are cut to the part around the column. */
 static const char *excerpt_of(tdm_fault_list *list, tdm_place at) {
     const char *start, *stop;
@@ -174,18 +188,19 @@ static const char *excerpt_of(tdm_fault_list *list, tdm_place at) {
     const char *walk = start;
     for (int i = 1 + skipped; i < column && walk < cut && used + 2 < sizeof(pad); i++) {
         const char *next = next_char(walk, cut);
-        char one[8] = {0};
+        char one[8] = {0}, shown[16];
         memcpy(one, walk, (size_t)(next - walk));
+        (void)tdm_text_printable(shown, sizeof(shown), one, 1);
         /* A tab stays a tab, so that the caret stands right whatever its width is. */
-        int columns = *walk == '\t' ? 1 : tdm__text_columns(one);
+        int columns = *walk == '\t' ? 1 : tdm__text_columns(shown);
         for (int k = 0; k < columns && used + 1 < sizeof(pad); k++) pad[used++] = *walk == '\t' ? '\t' : ' ';
         walk = next;
     }
     pad[used] = '\0';
-    return tdm__fault_text(list, "%.*s\n%s^", (int)(cut - start), start, pad);
+    return shown_text(list, tdm__fault_text(list, "%.*s\n%s^", (int)(cut - start), start, pad), true);
 }
 
-/* One line of bounded length: control characters become spaces, and what is too long is cut between characters. */
+/* One line of bounded length: ends of lines become spaces, and what is too long is cut between characters. */
 static const char *one_line(tdm_fault_list *list, const char *message) {
     size_t length = strlen(message);
     bool cut = length > MESSAGE_BYTES;
@@ -199,10 +214,9 @@ static const char *one_line(tdm_fault_list *list, const char *message) {
         list->status = status;
         return "";
     }
-    for (size_t i = 0; i < length; i++)
-        copy[i] = (unsigned char)message[i] < 0x20 || message[i] == 0x7F ? ' ' : message[i];
+    for (size_t i = 0; i < length; i++) copy[i] = isspace((unsigned char)message[i]) ? ' ' : message[i];
     if (cut) memcpy(copy + length, "...", 3);
-    return copy;
+    return shown_text(list, copy, false);
 }
 
 void tdm__fault_add(tdm_fault_list *list, tdm_fault_id id, tdm_place at, const char *key, const char *hint,

@@ -34,6 +34,13 @@ static void begin_entry(printer *to, const char *key) {
     tdm__text_puts(to->out, is_json(to) ? ": " : ":");
 }
 
+/* A name with an end of line in it must not end the comment. */
+static void add_file_line(tdm_text *out, tdm_place at) {
+    char name[256];
+    (void)tdm_text_printable(name, sizeof(name), at.text->name, 0);
+    tdm__text_printf(out, "  # %s:%d", name, at.line);
+}
+
 static void add_origin(printer *to, size_t line_start, tdm_place at) {
     if (to->form != TDM_CONFIG_ORIGINS || to->out->failed) return;
     int used = tdm__text_columns(to->out->data + line_start);
@@ -43,7 +50,7 @@ static void add_origin(printer *to, size_t line_start, tdm_place at) {
     else if (at.text->order != 0)
         tdm__text_puts(to->out, "  # command line");
     else
-        tdm__text_printf(to->out, "  # %s:%d", at.text->name, at.line);
+        add_file_line(to->out, at);
 }
 
 static void end_entry(printer *to, size_t line_start, tdm_place at) {

@@ -23,10 +23,9 @@ static int verb_flag_count(const tool_verb *verb) {
 int args_wrong(const tool *t, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    char *text;
-    if (vasprintf(&text, format, args) < 0) text = NULL;
+    char *text = text_format_list(format, args);
     va_end(args);
-    term_line("%standem: error:%s %s", term_on(stderr, TERM_RED), term_off(stderr), text ? text : "wrong use");
+    term_error("%s", text);
     term_line("       see `tandem %s --help`", t->verb->name);
     free(text);
     return TDM_E_USAGE;

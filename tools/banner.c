@@ -11,7 +11,9 @@
 #include "tools/term.h"
 
 static void line(const char *name, char *text) {
-    term_line("  %s%-8s%s %s", term_on(stderr, TERM_DIM), name, term_off(stderr), text);
+    char mark[16];
+    snprintf(mark, sizeof mark, "%-8s", name);
+    term_mark(TERM_DIM, "  ", mark, "%s", text);
     free(text);
 }
 
@@ -156,7 +158,9 @@ char *banner_resume_command(const tool *t, const char *run_dir) {
 void banner_print(const banner *b) {
     char count[32];
     long pid = (long)(launch_is_watched() ? getppid() : getpid());
-    term_line("%standem %s%s  %s", term_on(stderr, TERM_BOLD), tdm_version(), term_off(stderr), b->job->name);
+    char *title = text_format("tandem %s", tdm_version());
+    term_mark(TERM_BOLD, "", title, " %s", b->job->name);
+    free(title);
     char *description = NULL;
     if (tdm_run_print(b->run, "summary", &description) != TDM_OK) description = NULL;
     line("mode", mode_text(b, description));

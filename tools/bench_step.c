@@ -62,7 +62,7 @@ static void print_json(const measured *m, const tdm_job *job) {
     }
     json_object_set_new(out, "ms", ms);
     json_object_set(out, "kernels", m->kernels);
-    json_dumpf(out, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    json_dumpf(out, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9) | JSON_ENSURE_ASCII);
     putchar('\n');
     json_decref(out);
 }
@@ -70,7 +70,7 @@ static void print_json(const measured *m, const tdm_job *job) {
 static void print_table(const measured *m, const tdm_job *job) {
     char number[32];
     const samples *steps = &m->phase[REPORT_PHASES - 1];
-    printf("%s on %d device%s, %lld samples per step, %s parameters; %zu steps after %lld of warm-up\n\n",
+    term_print("%s on %d device%s, %lld samples per step, %s parameters; %zu steps after %lld of warm-up\n\n",
            job_mode_name(job->parallel.mode), devices(m, job), devices(m, job) == 1 ? "" : "s",
            (long long)m->state.global_batch, text_count(number, m->state.params), steps->count, (long long)m->warmup);
     table rows;

@@ -3,9 +3,7 @@
 
 static int run(tool *t) {
     (void)t;
-    term_line(
-        "%standem: error:%s burnin is not in this build: it wants a folder of images, and no image codec is built in",
-        term_on(stderr, TERM_RED), term_off(stderr));
+    term_error("burnin is not in this build: it wants a folder of images, and no image codec is built in");
     return TDM_E_UNSUPPORTED;
 }
 

@@ -1,4 +1,5 @@
 /* cmd_check.c - `tandem check`: every fault of the file in one pass, without data and devices. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/term.h"
@@ -8,7 +9,7 @@ static void describe(const tool *t, const tdm_config *config) {
     const tdm_job *job = tdm_config_job(config);
     char params[32];
     int devices = job->parallel.mode == TDM_MODE_SINGLE ? 1 : job->parallel.device_ids.count;
-    printf("%s: no faults. %s: %s parameters, %s on %d device%s\n", t->word[0], job->name,
+    term_print("%s: no faults. %s: %s parameters, %s on %d device%s\n", t->word[0], job->name,
            text_count(params, tdm_graph_param_count(tdm_config_graph(config))), job_mode_name(job->parallel.mode),
            devices, devices == 1 ? "" : "s");
 }
@@ -18,14 +19,16 @@ static void tell_lacking(const tool *t, const tdm_config *config) {
     int count = tdm_config_fault_count(config);
     for (int i = 0; i < count; i++) {
         const tdm_fault *fault = tdm_config_fault(config, i);
-        char place[32] = "";
-        if (fault->line > 0) snprintf(place, sizeof place, ":%d:%d", fault->line, fault->column);
-        term_line("%s%s: %swarning[%s]:%s %s", fault->file, place, term_on(stderr, TERM_YELLOW), fault->id,
-                  term_off(stderr), fault->message);
-        if (fault->excerpt[0]) term_line("%s", fault->excerpt);
+        char *place = fault->line > 0 ? text_format("%s:%d:%d: ", fault->file, fault->line, fault->column)
+                                      : text_format("%s: ", fault->file);
+        char *mark = text_format("warning[%s]:", fault->id);
+        term_mark(TERM_YELLOW, place, mark, "%s", fault->message);
+        free(mark);
+        free(place);
+        if (fault->excerpt[0]) fprintf(stderr, "%s\n", fault->excerpt);
         if (fault->hint[0]) term_line("  hint: %s", fault->hint);
     }
-    printf("%s: no faults, but this build lacks what it asks for: `tandem train` would end with status %d\n",
+    term_print("%s: no faults, but this build lacks what it asks for: `tandem train` would end with status %d\n",
            t->word[0], TDM_E_UNSUPPORTED);
 }
 

@@ -31,17 +31,17 @@ static int show(const tool *t, bool json) {
 static int verify(const tool *t) {
     char *checked = NULL;
     if (!files_exists(t->word[1])) {
-        term_line("%standem: error:%s %s does not exist", term_on(stderr, TERM_RED), term_off(stderr), t->word[1]);
+        term_error("%s does not exist", t->word[1]);
         return TDM_E_CHECKPOINT;
     }
     tdm_status status = tdm_checkpoint_verify(&t->host, t->word[1], &checked);
     if (status == TDM_E_CHECKPOINT) {
-        printf("%s: damaged\n", t->word[1]);
+        term_print("%s: damaged\n", t->word[1]);
         tell_error(status);
         return TDM_E_CHECK;
     }
     if (status != TDM_OK) return tell_error(status);
-    printf("%s: whole\n", checked);
+    term_print("%s: whole\n", checked);
     tdm_free(checked);
     return TDM_OK;
 }
@@ -54,24 +54,24 @@ static int diff(const tool *t) {
     tdm_status status = tdm_checkpoint_compare(&t->host, t->word[1], t->word[2], rtol, atol, &d);
     if (status != TDM_OK) return tell_error(status);
     if (d.equal_bits) {
-        printf("equal: %lld tensors, every bit\n", (long long)d.tensors);
+        term_print("equal: %lld tensors, every bit\n", (long long)d.tensors);
         return TDM_OK;
     }
-    if (d.first[0]) printf("first differing tensor: %s\n", d.first);
+    if (d.first[0]) term_print("first differing tensor: %s\n", d.first);
     if (d.only_in_a || d.only_in_b) {
-        printf("only in the first: %lld tensors; only in the second: %lld\n", (long long)d.only_in_a,
+        term_print("only in the first: %lld tensors; only in the second: %lld\n", (long long)d.only_in_a,
                (long long)d.only_in_b);
     }
-    printf("differing: %lld of %lld tensors (rtol %g, atol %g)\n", (long long)d.differing, (long long)d.tensors, rtol,
+    term_print("differing: %lld of %lld tensors (rtol %g, atol %g)\n", (long long)d.differing, (long long)d.tensors, rtol,
            atol);
     if (d.largest_name[0]) {
-        printf("largest difference: %.9g in %s[%lld]: %.9g and %.9g\n", d.largest, d.largest_name,
+        term_print("largest difference: %.9g in %s[%lld]: %.9g and %.9g\n", d.largest, d.largest_name,
                (long long)d.largest_index, d.a, d.b);
     }
     if (d.largest_model_name[0] && strcmp(d.largest_model_name, d.largest_name) != 0) {
-        printf("largest difference of a parameter or buffer: %.9g in %s\n", d.largest_model, d.largest_model_name);
+        term_print("largest difference of a parameter or buffer: %.9g in %s\n", d.largest_model, d.largest_model_name);
     }
-    if (d.within) printf("within the tolerance\n");
+    if (d.within) term_print("within the tolerance\n");
     return d.within ? TDM_OK : TDM_E_CHECK;
 }
 
@@ -85,8 +85,7 @@ static int run(tool *t) {
     if (strcmp(what, "verify") == 0 && one) return verify(t);
     if (strcmp(what, "diff") == 0) return diff(t);
     if (strcmp(what, "convert") == 0) {
-        term_line("%standem: error:%s `ckpt convert` is not in this build; checkpoints are safetensors already",
-                  term_on(stderr, TERM_RED), term_off(stderr));
+        term_error("`ckpt convert` is not in this build; checkpoints are safetensors already");
         return TDM_E_UNSUPPORTED;
     }
     for (int i = 0; i < 3; i++) {

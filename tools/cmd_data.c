@@ -48,13 +48,12 @@ static int make(const tool *t) {
     int64_t samples = 1000, seed = 0;
     if (!args_int(t, "--samples", 1, &samples) || !args_int(t, "--seed", INT64_MIN, &seed)) return TDM_E_USAGE;
     if (format && strcmp(format, "image_folder") == 0) {
-        term_line("%standem: error:%s image folders are not in this build; idx, cifar10 and npy are",
-                  term_on(stderr, TERM_RED), term_off(stderr));
+        term_error("image folders are not in this build; idx, cifar10 and npy are");
         return TDM_E_UNSUPPORTED;
     }
     tdm_status status = tdm_data_make(&t->host, format ? format : "idx", folder, samples, seed);
     if (status != TDM_OK) return tell_error(status);
-    printf("%s\n", folder);
+    term_print("%s\n", folder);
     return TDM_OK;
 }
 

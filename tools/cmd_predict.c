@@ -97,8 +97,7 @@ static tdm_status predict_all(const prediction *p, tdm_run *run) {
 }
 
 static int storage_failed(const char *path) {
-    term_line("%standem: error:%s %s cannot be written: %s", term_on(stderr, TERM_RED), term_off(stderr), path,
-              strerror(errno));
+    term_error("%s cannot be written: %s", path, strerror(errno));
     return TDM_E_IO;
 }
 

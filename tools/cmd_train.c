@@ -65,8 +65,7 @@ static void write_report(const char *dir) {
 }
 
 static void tell_end(bool stopped) {
-    term_line("%s%s%s", term_on(stderr, stopped ? TERM_YELLOW : TERM_GREEN),
-              stopped ? "stopped on request" : "finished", term_off(stderr));
+    term_mark(stopped ? TERM_YELLOW : TERM_GREEN, "", stopped ? "stopped on request" : "finished", "%s", "");
 }
 
 /* 75 promises a checkpoint. */

@@ -168,7 +168,7 @@ static void print_verdict(const comparison *c) {
     if (c->max_loss_step) printf(" (step %lld)", (long long)c->max_loss_step);
     if (c->first_differing_step) printf("; first differing step %lld", (long long)c->first_differing_step);
     printf("\n  largest difference of a parameter    %.3g", c->max_param_diff);
-    if (c->max_param_name[0]) printf(" (%s)", c->max_param_name);
+    if (c->max_param_name[0]) term_print(" (%s)", c->max_param_name);
     if (c->equal_bits) {
         printf("\n  %sequal bits: parameters, buffers and optimizer state%s\n", term_on(stdout, style),
                term_off(stdout));
@@ -198,5 +198,5 @@ void compare_print(const comparison *c) {
     table_print(&rows, stdout, true);
     table_deinit(&rows);
     print_verdict(c);
-    printf("\n  %s/compare.json\n  %s/report.html\n", c->folder, c->folder);
+    term_print("\n  %s/compare.json\n  %s/report.html\n", c->folder, c->folder);
 }

@@ -157,7 +157,7 @@ int launch_tell(const launch_end *end) {
     if (end->error.status != TDM_OK) {
         tell_error_of(&end->error);
     } else if (end->error.message[0]) {
-        term_line("%standem: error:%s %s", term_on(stderr, TERM_RED), term_off(stderr), end->error.message);
+        term_error("%s", end->error.message);
     }
     return end->code;
 }

@@ -86,7 +86,9 @@ static void on_line(void *user, tdm_log_level level, const char *subsystem, cons
     char who[24] = "";
     if (sink.world > 1) snprintf(who, sizeof who, "[rank %d] ", sink.rank);
     term_style style = level == TDM_LOG_ERROR ? TERM_RED : level == TDM_LOG_WARNING ? TERM_YELLOW : TERM_DIM;
-    term_line("%s%standem: %s:%s %s: %s", who, term_on(stderr, style), names[level], term_off(stderr), subsystem, line);
+    char *mark = text_format("tandem: %s:", names[level]);
+    term_mark(style, who, mark, "%s: %s", subsystem, line);
+    free(mark);
 }
 
 /* TANDEM_LOG names the least important level that is built at all. */
@@ -145,11 +147,10 @@ void log_open(const char *run_dir, int rank) {
 void log_note(const char *format, ...) {
     va_list args;
     va_start(args, format);
-    char *text;
-    int length = vasprintf(&text, format, args);
+    char *text = text_format_list(format, args), *shown = text_printable(text, false);
     va_end(args);
-    if (length < 0) return;
-    keep("info", "tandem", text);
+    keep("info", "tandem", shown);
+    free(shown);
     free(text);
 }
 

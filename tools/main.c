@@ -68,7 +68,7 @@ static int unknown_verb(const char *name) {
     int count = 1;
     for (const tool_verb *const *verb = tool_verbs; *verb; verb++) names[count++] = (*verb)->name;
     const char *near = text_nearest(name, names, count);
-    term_line("%standem: error:%s `%s` is no verb%s%s%s", term_on(stderr, TERM_RED), term_off(stderr), name,
+    term_error("`%s` is no verb%s%s%s", name,
               near ? "; did you mean `tandem " : ". `tandem --help` lists them", near ? near : "", near ? "`?" : "");
     return TDM_E_USAGE;
 }

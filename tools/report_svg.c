@@ -9,8 +9,9 @@
 enum { WIDTH = 640, HEIGHT = 250, LEFT = 58, RIGHT = 12, TOP = 36, BOTTOM = 34, POINTS_MAX = 800 };
 
 void html_text(FILE *to, const char *text) {
-    for (; *text; text++) {
-        switch (*text) {
+    char *shown = text_printable(text, true);
+    for (const char *c = shown; *c; c++) {
+        switch (*c) {
         case '&':
             fputs("&amp;", to);
             break;
@@ -24,9 +25,10 @@ void html_text(FILE *to, const char *text) {
             fputs("&quot;", to);
             break;
         default:
-            fputc(*text, to);
+            fputc(*c, to);
         }
     }
+    free(shown);
 }
 
 typedef struct frame {

@@ -16,7 +16,7 @@ static void add_remark(launch_end *end, const char *remark) {
 
 static void warn(const launch_job *job, const launch_end *end) {
     if (job->t->quiet) return;
-    term_line("%standem: warning:%s %.300s", term_on(stderr, TERM_YELLOW), term_off(stderr), end->error.message);
+    term_mark(TERM_YELLOW, "", "tandem: warning:", "%.300s", end->error.message);
 }
 
 /* It died while it was asked to stop: whoever goes on loses no more than a restart would. */

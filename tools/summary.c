@@ -94,7 +94,7 @@ static void print_next(const tool *t, const tdm_job *job, bool stopped) {
     const char *dir = job->run.dir;
     if (stopped) {
         char *command = banner_resume_command(t, dir);
-        printf("to go on:\n  %s\n", command);
+        term_print("to go on:\n  %s\n", command);
         free(command);
         return;
     }
@@ -102,7 +102,7 @@ static void print_next(const tool *t, const tdm_job *job, bool stopped) {
     char *argv[] = {text_copy("tandem"), text_copy("eval"), text_copy(t->word[0]), text_copy("--weights"),
                     text_copy(dir)};
     char *command = text_command(argv, 5);
-    printf("next:\n  %s\n", command);
+    term_print("next:\n  %s\n", command);
     free(command);
     for (int i = 0; i < 5; i++) free(argv[i]);
 }

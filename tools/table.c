@@ -13,11 +13,11 @@ void table_init(table *t, int columns) {
 void table_cell(table *t, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    char *text;
-    if (vasprintf(&text, format, args) < 0) text = NULL;
+    char *text = text_format_list(format, args);
     va_end(args);
     t->cells = memory_grow(t->cells, &t->capacity, t->count + 1, sizeof *t->cells);
-    t->cells[t->count++] = text ? text : text_copy("");
+    t->cells[t->count++] = text_printable(text, false);
+    free(text);
 }
 
 static int column_width(const table *t, int column) {

@@ -77,20 +77,51 @@ static char *draw_bar(void) {
     return text_format("\033[?7l%.*s\033[?7h\r", term_width(stderr) - 1, bar);
 }
 
-void term_line(const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    char *text;
-    int length = vasprintf(&text, format, args);
-    va_end(args);
-    if (length < 0) return;
+static char *printable(const char *format, va_list args, bool keeps_lines) {
+    char *text = text_format_list(format, args), *out = text_printable(text, keeps_lines);
+    free(text);
+    return out;
+}
+
+static void put_line(const char *before, term_style style, const char *mark, const char *text) {
+    const char *on = mark[0] ? term_on(stderr, style) : "", *off = mark[0] ? term_off(stderr) : "";
     pthread_mutex_lock(&lock);
     char *drawn = draw_bar();
-    char *whole = text_format("%s%s\n%s", term_is_terminal(stderr) ? clear_bar : "", text, drawn);
+    char *whole = text_format("%s%s%s%s%s%s%s\n%s", term_is_terminal(stderr) ? clear_bar : "", before, on, mark, off,
+                              mark[0] && text[0] ? " " : "", text, drawn);
     write_line(whole, strlen(whole));
     pthread_mutex_unlock(&lock);
     free(whole);
     free(drawn);
+}
+
+void term_line(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    char *text = printable(format, args, false);
+    va_end(args);
+    put_line("", TERM_PLAIN, "", text);
+    free(text);
+}
+
+void term_mark(term_style style, const char *before, const char *mark, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    char *text = printable(format, args, false), *front = text_printable(before, false);
+    char *shown_mark = text_printable(mark, false);
+    va_end(args);
+    put_line(front, style, shown_mark, text);
+    free(shown_mark);
+    free(front);
+    free(text);
+}
+
+void term_print(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    char *text = printable(format, args, true);
+    va_end(args);
+    fputs(text, stdout);
     free(text);
 }
 

@@ -14,8 +14,17 @@ const char *term_off(FILE *stream);
 bool term_is_terminal(FILE *stream);
 int term_width(FILE *stream); /* columns: the terminal's, COLUMNS, or 80 */
 
+/* Whatever is shown to people goes through these and table.h: names, files and variables may hold anything, so the text
+ * comes out printable (tdm_text_printable); colours are not part of it. */
+
 /* A whole line on stderr, from any thread; a bar that is being shown moves down. */
 void term_line(const char *format, ...) TDM_PRINTF(1, 2);
+/* The same with a coloured mark: "job.yaml:3:1: ", "warning[C016]:", then the text behind a space, if there is any. */
+void term_mark(term_style style, const char *before, const char *mark, const char *format, ...) TDM_PRINTF(4, 5);
+/* "tandem: error: ..." */
+#define term_error(...) term_mark(TERM_RED, "", "tandem: error:", __VA_ARGS__)
+/* On stdout; newlines and tabs stay. */
+void term_print(const char *format, ...) TDM_PRINTF(1, 2);
 /* Shows `text` as the bar, in place of the last one; a narrow terminal gets the beginning. term_bar_keep leaves it
  * there and starts a new line; term_bar_clear takes it away. */
 void term_bar(const char *text);

@@ -15,19 +15,30 @@ static _Noreturn void out_of_memory(void) {
     exit(TDM_E_MEMORY);
 }
 
+char *text_format_list(const char *format, va_list args) {
+    char *out;
+    if (vasprintf(&out, format, args) < 0) out_of_memory();
+    return out;
+}
+
 char *text_format(const char *format, ...) {
     va_list args;
-    char *out;
     va_start(args, format);
-    int length = vasprintf(&out, format, args);
+    char *out = text_format_list(format, args);
     va_end(args);
-    if (length < 0) out_of_memory();
     return out;
 }
 
 char *text_copy(const char *text) {
     char *out = strdup(text);
     if (!out) out_of_memory();
+    return out;
+}
+
+char *text_printable(const char *text, bool keeps_lines) {
+    size_t bytes = tdm_text_printable(NULL, 0, text, keeps_lines) + 1;
+    char *out = memory_new(bytes, 1);
+    tdm_text_printable(out, bytes, text, keeps_lines);
     return out;
 }
 

@@ -29,7 +29,7 @@ static bool is_plain(const char *text) {
         if (code < 0x80) {
             if (!isalnum((int)code) && strchr("_./+-: ", (int)code) == NULL) return false;
             if (code == ':' && at[1] == ' ') return false;
-        } else if (code < 0xA1 || code == 0x2028 || code == 0x2029 || code == 0xFEFF) {
+        } else if (code < 0xA1 || !tdm__utf8_is_printable(code)) {
             return false;
         }
     }

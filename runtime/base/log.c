@@ -15,5 +15,7 @@ void tdm__log(const tdm_host *host, tdm_log_level level, const char *subsystem, 
     for (char *c = line; *c != '\0'; c++) {
         if (*c == '\n' || *c == '\r') *c = ' ';
     }
-    host->log(host->user, level, subsystem, line);
+    char shown[sizeof(line)];
+    (void)tdm_text_printable(shown, sizeof(shown), line, 0);
+    host->log(host->user, level, subsystem, shown);
 }

@@ -45,7 +45,7 @@ tdm_status tdm__fail(tdm_status status, const char *file, int line, const tdm_or
     drop_half_character(message);
 
     record.status = status;
-    memcpy(record.message, message, strlen(message) + 1);
+    (void)tdm_text_printable(record.message, sizeof(record.message), message, 0);
     record.file[0] = '\0';
     record.line = record.column = 0;
     if (origin != NULL) (void)tdm__error_at(status, origin);

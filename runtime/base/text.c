@@ -104,7 +104,7 @@ void tdm__text_json_string(tdm_text *text, const char *terminated) {
             tdm__text_puts(text, "\\t");
             break;
         default:
-            if (code < 0x20 || code == 0x7F)
+            if (!tdm__utf8_is_printable(code))
                 tdm__text_printf(text, "\\u%04x", (unsigned)code);
             else
                 tdm__text_add(text, at, (size_t)length);
@@ -131,10 +131,10 @@ tdm_status tdm__text_take(tdm_text *text, char **out) {
 }
 
 tdm_status tdm__text_take_public(tdm_text *text, char **out) {
-    size_t bytes = text->length + 1;
-    bool failed = text->failed;
-    *out = failed ? NULL : malloc(bytes);
-    if (*out != NULL) memcpy(*out, text->data == NULL ? "" : text->data, bytes);
+    const char *data = text->data == NULL ? "" : text->data;
+    size_t bytes = text->failed ? 0 : tdm_text_printable(NULL, 0, data, 1) + 1;
+    *out = text->failed ? NULL : malloc(bytes);
+    if (*out != NULL) (void)tdm_text_printable(*out, bytes, data, 1);
     tdm__text_deinit(text);
     if (*out == NULL) TDM_FAIL(TDM_E_MEMORY, "text: out of memory, wanted %zu bytes", bytes);
     return TDM_OK;

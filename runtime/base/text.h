@@ -27,8 +27,8 @@ void tdm__text_json_string(tdm_text *text, const char *terminated);
 void tdm__text_json_number(tdm_text *text, double value);
 /* Hands the terminated bytes over (release with host->release); TDM_E_MEMORY if any addition had failed. */
 tdm_status tdm__text_take(tdm_text *text, char **out);
-/* The same in memory that tdm_free releases: for what public functions give through char **. The tdm_text is empty
- * afterwards, also after a failure. */
+/* The same in memory that tdm_free releases: for what public functions give through char **. Whatever names came into
+ * it, it is printable (tdm_text_printable, lines kept). The tdm_text is empty afterwards, also after a failure. */
 tdm_status tdm__text_take_public(tdm_text *text, char **out);
 /* vsnprintf in the C locale, whatever the program's locale is: numbers keep their decimal point. */
 int tdm__format(char *out, size_t bytes, const char *format, va_list arguments) TDM_PRINTF(3, 0);

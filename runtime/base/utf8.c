@@ -1,7 +1,10 @@
 /* UTF-8: validity, characters, and how wide they are on a terminal. */
 #include "runtime/base/utf8.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include <tandem/status.h>
 
 #include "runtime/base/text.h"
 
@@ -82,4 +85,41 @@ int tdm__text_columns(const char *terminated) {
         at += length;
     }
     return columns;
+}
+
+/* C0, DEL and C1; what breaks lines in some places only; marks, embeddings and isolates of the direction of writing. */
+static const code_range hidden[] = {
+    {0x0000, 0x001F}, {0x007F, 0x009F}, {0x061C, 0x061C}, {0x200E, 0x200F},
+    {0x2028, 0x202E}, {0x2066, 0x2069}, {0xFEFF, 0xFEFF},
+};
+
+bool tdm__utf8_is_printable(uint32_t code) {
+    return !is_in(hidden, sizeof(hidden) / sizeof(hidden[0]), code);
+}
+
+size_t tdm_text_printable(char *out, size_t capacity, const char *text, int keeps_lines) {
+    const char *at = text != NULL ? text : "", *end = at + strlen(at);
+    size_t whole = 0, kept = 0;
+    bool cut = false;
+    while (at < end) {
+        uint32_t code;
+        char escape[12];
+        const char *shown = at;
+        const int length = tdm__utf8_next(at, (size_t)(end - at), &code);
+        int shown_length = length;
+        const bool stays = keeps_lines != 0 && (*at == '\n' || *at == '\t');
+        if (length == 0 || (!stays && !tdm__utf8_is_printable(code))) {
+            const bool byte = length == 0 || code < 0x80;
+            shown = escape;
+            shown_length = snprintf(escape, sizeof(escape), byte ? "\\x%02x" : "\\u%04x",
+                                    byte ? (unsigned)(unsigned char)*at : (unsigned)code);
+        }
+        cut = cut || kept + (size_t)shown_length >= capacity;
+        if (!cut) memcpy(out + kept, shown, (size_t)shown_length);
+        if (!cut) kept += (size_t)shown_length;
+        whole += (size_t)shown_length;
+        at += length > 0 ? length : 1;
+    }
+    if (capacity > 0) out[kept] = '\0';
+    return whole;
 }

@@ -67,15 +67,9 @@ void tdm__tensor_describe(const tdm_tensor *tensor, tdm_text *out) {
 }
 
 const char *tdm__printable(char out[TDM_ST_PRINTABLE], const char *name) {
-    size_t length = strlen(name), kept = length;
-    if (length >= TDM_ST_PRINTABLE) {
-        kept = TDM_ST_PRINTABLE - 4;
-        while (kept > 0 && ((unsigned char)name[kept] & 0xC0) == 0x80) kept--; /* not inside a character */
+    if (tdm_text_printable(out, TDM_ST_PRINTABLE, name, 0) >= TDM_ST_PRINTABLE) {
+        (void)tdm_text_printable(out, TDM_ST_PRINTABLE - 3, name, 0);
+        strcat(out, "...");
     }
-    for (size_t i = 0; i < kept; i++) {
-        unsigned char c = (unsigned char)name[i];
-        out[i] = c < 0x20 || c == 0x7F ? '?' : name[i];
-    }
-    memcpy(out + kept, kept < length ? "..." : "", kept < length ? 4 : 1);
     return out;
 }

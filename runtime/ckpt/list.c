@@ -37,8 +37,10 @@ static const char *cell_number(table *t, int64_t value) {
 }
 
 static const char *cell_text(table *t, const char *value) {
-    const char *text = NULL;
-    if (t->status == TDM_OK) t->status = tdm__arena_text(t->arena, &text, value);
+    const size_t bytes = tdm_text_printable(NULL, 0, value, 0) + 1;
+    char *text = NULL;
+    if (t->status == TDM_OK) t->status = tdm__arena_new(t->arena, &text, bytes, 1);
+    if (text != NULL) (void)tdm_text_printable(text, bytes, value, 0);
     return text;
 }
 
@@ -116,7 +118,7 @@ static tdm_status list_text(tdm_arena *arena, const char *dir, const listed *lis
         if (item->complete) {
             row[1] = cell_number(&t, item->state.step);
             row[2] = cell_number(&t, item->state.epoch);
-            row[3] = item->state.mode;
+            row[3] = cell_text(&t, item->state.mode);
             row[4] = cell_number(&t, item->state.replicas);
             row[5] = cell_number(&t, item->tensors);
             row[6] = cell_size(&t, item->bytes);

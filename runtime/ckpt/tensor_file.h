@@ -60,7 +60,7 @@ const char *tdm__dtype_name(int dtype);           /* "F32"; NULL for TDM_ST_OTHE
 tdm_float_form tdm__dtype_form(const char *name); /* what its numbers are; F8 and smaller are not looked at */
 /* "F32 [64, 3, 3, 3]" */
 void tdm__tensor_describe(const tdm_tensor *tensor, tdm_text *out);
-/* A name for messages and tables: control characters become '?', what is too long ends in "...". */
+/* A name for messages and tables: printable, and what is too long ends in "...". */
 const char *tdm__printable(char out[TDM_ST_PRINTABLE], const char *name);
 
 tdm_status tdm__tensor_file_write_with(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *folder,

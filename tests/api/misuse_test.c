@@ -30,6 +30,7 @@ static tdm_job job;
 TEST(status_and_host) {
     CHECK_TEXT(tdm_status_name((tdm_status)4711), "unknown");
     CHECK_TEXT(tdm_status_text((tdm_status)-1), "unknown");
+    CHECK_INT(tdm_text_printable(NULL, 0, NULL, 0), 0);
     CHECK(tdm_error_last() != NULL && tdm_error_message() != NULL);
     CHECK_TEXT(tdm_version(), TDM_VERSION);
     tdm_free(NULL);

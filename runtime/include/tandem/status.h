@@ -5,6 +5,8 @@
 #ifndef TANDEM_STATUS_H
 #define TANDEM_STATUS_H
 
+#include <stddef.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -51,8 +53,8 @@ enum { TDM_ERROR_FRAMES = 16 };
 /* The last failure of a thread. Of fixed size, so that reporting exhausted memory needs none. */
 typedef struct tdm_error {
     tdm_status status;
-    char message[2048]; /* one line: names before numbers, what was wanted, then what came */
-    char file[512];     /* the user's file, "" if none */
+    char message[2048]; /* one line: names before numbers, what was wanted, then what came; printable */
+    char file[512];     /* the user's file, "" if none; its name as it is: see tdm_text_printable */
     int line, column;
     int frame_count;
     struct {
@@ -68,6 +70,12 @@ TDM_API const char *tdm_error_message(void);
 /* "E_CONFIG" and "bad configuration" for TDM_E_CONFIG; "unknown" for numbers that are none. Never NULL. */
 TDM_API const char *tdm_status_name(tdm_status status);
 TDM_API const char *tdm_status_text(tdm_status status);
+
+/* A text from elsewhere (a name, a file, the environment) as a terminal may show it: control characters, marks that turn
+ * the direction of writing, and bytes that are no UTF-8 come as \x1b or \u202e; with `keeps_lines` newlines and tabs
+ * stay. As snprintf: writes at most `capacity` bytes with the NUL, cut between characters, and returns the length of
+ * the whole; NULL is "". What is printable already comes out as it is. Messages of tandem and texts that it makes are printable. */
+TDM_API size_t tdm_text_printable(char *out, size_t capacity, const char *text, int keeps_lines);
 
 #ifdef __cplusplus
 }
