@@ -29,8 +29,10 @@ static void tell_line(const tdm_error *error) {
     }
     const char *at = line ? find_column(line, end, error->column) : NULL;
     if (at) {
-        char *before = text_format("%.*s", (int)(at - line), line);
-        term_line("%.*s\n%*s^", (int)(end - line), line, text_columns(before), "");
+        char *before = text_format("%.*s", (int)(at - line), line), *shown = text_printable(before, false);
+        term_line("%.*s", (int)(end - line), line);
+        term_line("%*s^", text_columns(shown), "");
+        free(shown);
         free(before);
     }
     free(text);
