@@ -19,6 +19,12 @@
 #error "oneDNN 2.5 or newer is wanted"
 #endif
 
+/* TDM_DNNL(dnnl_sgemm)(...): a call that no exception leaves (edge.cpp). */
+#define TDM_DNNL(name) (*tdm__edge_##name)
+#define TDM_EDGE(name) extern __typeof__(&name) const tdm__edge_##name;
+#include "ops/dnnl_module/edge.def"
+#undef TDM_EDGE
+
 #if DNNL_VERSION_MAJOR >= 3
 typedef const_dnnl_memory_desc_t tdm_dnnl_ref;
 #else
@@ -28,9 +34,9 @@ typedef const dnnl_memory_desc_t *tdm_dnnl_ref;
 static inline dnnl_status_t tdm__dnnl_desc_init(dnnl_memory_desc_t *desc, int ndims, const dnnl_dims_t dims,
                                                 dnnl_format_tag_t tag) {
 #if DNNL_VERSION_MAJOR >= 3
-    return dnnl_memory_desc_create_with_tag(desc, ndims, dims, dnnl_f32, tag);
+    return TDM_DNNL(dnnl_memory_desc_create_with_tag)(desc, ndims, dims, dnnl_f32, tag);
 #else
-    return dnnl_memory_desc_init_by_tag(desc, ndims, dims, dnnl_f32, tag);
+    return TDM_DNNL(dnnl_memory_desc_init_by_tag)(desc, ndims, dims, dnnl_f32, tag);
 #endif
 }
 
@@ -67,14 +73,14 @@ static inline tdm_dnnl_ref tdm__dnnl_argument(dnnl_primitive_desc_t plan, int ar
 /* oneDNN falls back to code that is slower than tandem's own reference. */
 static inline bool tdm__dnnl_is_fallback(dnnl_primitive_desc_t plan) {
     const char *name = NULL;
-    return dnnl_primitive_desc_query(plan, dnnl_query_impl_info_str, 0, (void *)&name) != dnnl_success ||
+    return TDM_DNNL(dnnl_primitive_desc_query)(plan, dnnl_query_impl_info_str, 0, (void *)&name) != dnnl_success ||
            strncmp(name, "ref", 3) == 0;
 }
 
 static inline dnnl_status_t tdm__dnnl_attr_create(dnnl_primitive_attr_t *attr) {
-    dnnl_status_t status = dnnl_primitive_attr_create(attr);
+    dnnl_status_t status = TDM_DNNL(dnnl_primitive_attr_create)(attr);
     if (status != dnnl_success) return status;
-    return dnnl_primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user);
+    return TDM_DNNL(dnnl_primitive_attr_set_scratchpad_mode)(*attr, dnnl_scratchpad_mode_user);
 }
 
 typedef enum tdm_dnnl_pass { TDM_DNNL_FORWARD, TDM_DNNL_BACKWARD_DATA, TDM_DNNL_BACKWARD_WEIGHTS } tdm_dnnl_pass;
@@ -92,15 +98,15 @@ static inline dnnl_status_t tdm__dnnl_conv_plan(dnnl_primitive_desc_t *out, dnnl
 #if DNNL_VERSION_MAJOR >= 3
     switch (pass) {
     case TDM_DNNL_FORWARD:
-        return dnnl_convolution_forward_primitive_desc_create(out, engine, dnnl_forward_training, c->algorithm, c->x,
+        return TDM_DNNL(dnnl_convolution_forward_primitive_desc_create)(out, engine, dnnl_forward_training, c->algorithm, c->x,
                                                               c->weights, c->bias, c->y, c->stride, c->dilation,
                                                               c->padding, c->padding, attr);
     case TDM_DNNL_BACKWARD_DATA:
-        return dnnl_convolution_backward_data_primitive_desc_create(out, engine, c->algorithm, c->x, c->weights, c->y,
+        return TDM_DNNL(dnnl_convolution_backward_data_primitive_desc_create)(out, engine, c->algorithm, c->x, c->weights, c->y,
                                                                     c->stride, c->dilation, c->padding, c->padding,
                                                                     forward, attr);
     default:
-        return dnnl_convolution_backward_weights_primitive_desc_create(out, engine, c->algorithm, c->x, c->weights,
+        return TDM_DNNL(dnnl_convolution_backward_weights_primitive_desc_create)(out, engine, c->algorithm, c->x, c->weights,
                                                                        c->bias, c->y, c->stride, c->dilation,
                                                                        c->padding, c->padding, forward, attr);
     }
@@ -109,27 +115,27 @@ static inline dnnl_status_t tdm__dnnl_conv_plan(dnnl_primitive_desc_t *out, dnnl
     dnnl_status_t status;
     if (pass == TDM_DNNL_FORWARD) {
         status =
-            dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_training, c->algorithm, c->x, c->weights,
+            TDM_DNNL(dnnl_dilated_convolution_forward_desc_init)(&desc, dnnl_forward_training, c->algorithm, c->x, c->weights,
                                                        c->bias, c->y, c->stride, c->dilation, c->padding, c->padding);
     } else if (pass == TDM_DNNL_BACKWARD_DATA) {
-        status = dnnl_dilated_convolution_backward_data_desc_init(&desc, c->algorithm, c->x, c->weights, c->y,
+        status = TDM_DNNL(dnnl_dilated_convolution_backward_data_desc_init)(&desc, c->algorithm, c->x, c->weights, c->y,
                                                                   c->stride, c->dilation, c->padding, c->padding);
     } else {
-        status = dnnl_dilated_convolution_backward_weights_desc_init(
+        status = TDM_DNNL(dnnl_dilated_convolution_backward_weights_desc_init)(
             &desc, c->algorithm, c->x, c->weights, c->bias, c->y, c->stride, c->dilation, c->padding, c->padding);
     }
     if (status != dnnl_success) return status;
-    return dnnl_primitive_desc_create(out, &desc, attr, engine, forward);
+    return TDM_DNNL(dnnl_primitive_desc_create)(out, &desc, attr, engine, forward);
 #endif
 }
 
 static inline dnnl_status_t tdm__dnnl_reorder_plan(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
                                                    dnnl_primitive_attr_t attr, tdm_dnnl_ref from, tdm_dnnl_ref to) {
-    return dnnl_reorder_primitive_desc_create(out, from, engine, to, engine, attr);
+    return TDM_DNNL(dnnl_reorder_primitive_desc_create)(out, from, engine, to, engine, attr);
 }
 
 static inline dnnl_status_t tdm__dnnl_memory_create(dnnl_memory_t *out, dnnl_engine_t engine, tdm_dnnl_ref desc) {
-    return dnnl_memory_create(out, desc, engine, DNNL_MEMORY_NONE);
+    return TDM_DNNL(dnnl_memory_create)(out, desc, engine, DNNL_MEMORY_NONE);
 }
 
 /* Channels per block of the layout that this processor's convolutions like best; 1: none. */

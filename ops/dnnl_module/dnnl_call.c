@@ -30,9 +30,9 @@ tdm_status tdm__dnnl_check(dnnl_status_t status, const char *what) {
 dnnl_status_t tdm__dnnl_context_init(tdm_dnnl_context *context) {
     *context = (tdm_dnnl_context){0};
     dnnl_status_t status = tdm__dnnl_room();
-    if (status == dnnl_success) status = dnnl_engine_create(&context->engine, dnnl_cpu, 0);
+    if (status == dnnl_success) status = TDM_DNNL(dnnl_engine_create)(&context->engine, dnnl_cpu, 0);
     if (status == dnnl_success)
-        status = dnnl_stream_create(&context->stream, context->engine, dnnl_stream_default_flags);
+        status = TDM_DNNL(dnnl_stream_create)(&context->stream, context->engine, dnnl_stream_default_flags);
     if (status == dnnl_success) status = tdm__dnnl_attr_create(&context->attr);
     return status;
 }
@@ -56,7 +56,7 @@ dnnl_status_t tdm__dnnl_call_init(tdm_dnnl_call *call, const tdm_dnnl_context *c
         if (status != dnnl_success) return status;
     }
     const dnnl_status_t room = tdm__dnnl_room();
-    return room == dnnl_success ? dnnl_primitive_create(&call->primitive, plan) : room;
+    return room == dnnl_success ? TDM_DNNL(dnnl_primitive_create)(&call->primitive, plan) : room;
 }
 
 dnnl_status_t tdm__dnnl_call_run(tdm_dnnl_call *call, const tdm_dnnl_context *context, const void *const *pointers) {
@@ -64,11 +64,11 @@ dnnl_status_t tdm__dnnl_call_run(tdm_dnnl_call *call, const tdm_dnnl_context *co
     int count = 0;
     for (int i = 0; i < call->count; i++) {
         if (call->arg[i].memory == NULL) continue;
-        const dnnl_status_t status = dnnl_memory_set_data_handle(call->arg[i].memory, (void *)(uintptr_t)pointers[i]);
+        const dnnl_status_t status = TDM_DNNL(dnnl_memory_set_data_handle)(call->arg[i].memory, (void *)(uintptr_t)pointers[i]);
         if (status != dnnl_success) return status;
         present[count++] = call->arg[i];
     }
-    return dnnl_primitive_execute(call->primitive, context->stream, count, present);
+    return TDM_DNNL(dnnl_primitive_execute)(call->primitive, context->stream, count, present);
 }
 
 void tdm__dnnl_call_deinit(tdm_dnnl_call *call) {
