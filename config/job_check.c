@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "config/table.h"
-#include "runtime/base/field.h"
+#include "runtime/base/field_range.h"
 #include "runtime/base/status.h"
 
 /* What printing itself relies on. Leaves a clause in `why` and returns false where the value cannot be printed. */
@@ -55,8 +55,8 @@ static tdm_status check_row(const tdm_section *section, const tdm_field *row, td
     tdm_text why;
     tdm__text_init(&why, tdm_host_default());
     if (!is_good(row, tdm__section_object(section, settings), &why))
-        status = tdm__fail(why.failed ? TDM_E_MEMORY : TDM_E_CONFIG, __FILE__, __LINE__, NULL, "job: %s%s%s %s",
-                           section->path, section->path[0] != '\0' ? "." : "", row->key,
+        status = tdm__fail(tdm__field_lacks_memory(&why) ? TDM_E_MEMORY : TDM_E_CONFIG, __FILE__, __LINE__, NULL,
+                           "job: %s%s%s %s", section->path, section->path[0] != '\0' ? "." : "", row->key,
                            why.failed || why.data == NULL ? "could not be checked: out of memory" : why.data);
     tdm__text_deinit(&why);
     return status;

@@ -36,7 +36,9 @@ static int on_event(const tdm_event *event, void *user) {
 static void write_environment(const session *s) {
     if (!s->shows || !s->job->run.dir) return;
     char *text = NULL, *path = text_format("%s/env.json", s->job->run.dir);
-    tdm_status status = tdm_environment(&s->t->host, 1, &text);
+    bool alone = s->job->parallel.kernels == TDM_KERNELS_REF;
+    tdm_status status =
+        tdm_environment(&s->t->host, alone ? TDM_ENVIRONMENT_JSON_ALONE : TDM_ENVIRONMENT_JSON, &text);
     if (status == TDM_OK || status == TDM_E_CHECK) files_try(path, text, strlen(text));
     tdm_free(text);
     free(path);
@@ -58,7 +60,7 @@ static void write_report(const char *dir) {
     char *path = text_format("%s/report.html", dir);
     size_t bytes;
     char *page = report_page(&run, 1, NULL, false, &bytes);
-    if (page) files_try(path, page, bytes);
+    files_try(path, page, bytes);
     free(page);
     free(path);
     report_free(&run);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -119,6 +120,7 @@ static void settle_in(void) {
 
 int main(int argc, char **argv) {
     settle_in();
+    json_set_alloc_funcs(memory_take, free);
     const char *name = argc > 1 ? argv[1] : "";
     if (!name[0]) {
         print_overview(stderr);

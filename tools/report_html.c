@@ -333,7 +333,7 @@ static void head(const page *p) {
 char *report_page(const report_run *runs, int count, const json_t *compare, bool chinese, size_t *bytes) {
     char *text = NULL;
     page p = {open_memstream(&text, bytes), runs, count, chinese};
-    if (!p.to) return NULL;
+    if (!p.to) memory_missing();
     head(&p);
     verdict(&p, compare);
     summary(&p);
@@ -342,15 +342,14 @@ char *report_page(const report_run *runs, int count, const json_t *compare, bool
     config(&p);
     environment(&p);
     fputs("</body></html>\n", p.to);
-    if (fclose(p.to) == 0) return text;
-    free(text);
-    return NULL;
+    if (fclose(p.to) != 0) memory_missing();
+    return text;
 }
 
 int report_write(const char *path, const report_run *runs, int count, const json_t *compare, bool chinese) {
     size_t bytes = 0;
     char *text = report_page(runs, count, compare, chinese, &bytes);
-    int code = text ? files_write(path, text, bytes) : TDM_E_MEMORY;
+    int code = files_write(path, text, bytes);
     free(text);
     return code;
 }

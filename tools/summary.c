@@ -39,11 +39,11 @@ static char *memory_text(const report_run *run) {
     char *out = NULL, one[32];
     size_t bytes = 0;
     FILE *to = open_memstream(&out, &bytes);
-    if (!to) return text_copy("");
+    if (!to) memory_missing();
     for (size_t i = 0; i < json_array_size(peaks); i++) {
         fprintf(to, "%s%s", i ? ", " : "", text_bytes(one, json_number_value(json_array_get(peaks, i))));
     }
-    fclose(to);
+    if (fclose(to) != 0) memory_missing();
     return out;
 }
 

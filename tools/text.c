@@ -10,14 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static _Noreturn void out_of_memory(void) {
+_Noreturn void memory_missing(void) {
     fputs("tandem: error: out of memory\n", stderr);
-    exit(TDM_E_MEMORY);
+    fflush(stdout);
+    _exit(TDM_E_MEMORY); /* what libraries do at exit may want memory, too */
 }
 
 char *text_format_list(const char *format, va_list args) {
     char *out;
-    if (vasprintf(&out, format, args) < 0) out_of_memory();
+    if (vasprintf(&out, format, args) < 0) memory_missing();
     return out;
 }
 
@@ -31,7 +32,7 @@ char *text_format(const char *format, ...) {
 
 char *text_copy(const char *text) {
     char *out = strdup(text);
-    if (!out) out_of_memory();
+    if (!out) memory_missing();
     return out;
 }
 
@@ -44,7 +45,7 @@ char *text_printable(const char *text, bool keeps_lines) {
 
 void *memory_new(size_t count, size_t bytes) {
     void *out = calloc(count ? count : 1, bytes);
-    if (!out) out_of_memory();
+    if (!out) memory_missing();
     return out;
 }
 
@@ -53,7 +54,7 @@ void *memory_grow(void *old, size_t *capacity, size_t wanted, size_t bytes) {
     size_t room = *capacity ? *capacity * 2 : 16;
     if (room < wanted) room = wanted;
     void *out = reallocarray(old, room, bytes);
-    if (!out) out_of_memory();
+    if (!out) memory_missing();
     *capacity = room;
     return out;
 }
@@ -179,6 +180,12 @@ const char *text_nearest(const char *word, const char *const *names, int count) 
     return best;
 }
 
+void *memory_take(size_t bytes) {
+    void *out = malloc(bytes ? bytes : 1);
+    if (!out) memory_missing();
+    return out;
+}
+
 char *text_file(const char *dir, const char *name) {
     int folder = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : AT_FDCWD;
     int fd = folder >= 0 || !dir ? files_open_in(folder, name, O_RDONLY) : -1;
@@ -186,6 +193,7 @@ char *text_file(const char *dir, const char *name) {
     if (folder >= 0) close(folder);
     FILE *file = fd >= 0 ? fdopen(fd, "rb") : NULL;
     if (!file) {
+        if (errno == ENOMEM) memory_missing();
         if (fd >= 0) close(fd);
         errno = reason;
         return NULL;
@@ -222,7 +230,7 @@ char *text_command(char *const *argv, int argc) {
     char *out = NULL;
     size_t bytes = 0;
     FILE *to = open_memstream(&out, &bytes);
-    if (!to) out_of_memory();
+    if (!to) memory_missing();
     for (int i = 0; i < argc; i++) {
         if (i) fputc(' ', to);
         if (plain_word(argv[i])) {
@@ -238,6 +246,6 @@ char *text_command(char *const *argv, int argc) {
         }
         fputc('\'', to);
     }
-    if (fclose(to) != 0) out_of_memory();
+    if (fclose(to) != 0) memory_missing();
     return out;
 }

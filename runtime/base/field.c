@@ -10,6 +10,10 @@
 
 const char tdm__field_no_memory[] = "could not be kept: out of memory";
 
+bool tdm__field_lacks_memory(const tdm_text *why) {
+    return why->failed || why->data == NULL || strstr(why->data, tdm__field_no_memory) != NULL;
+}
+
 const tdm_field *tdm__field_find(const tdm_field *rows, const char *key) {
     for (; rows->key != NULL; rows++) {
         if (strcmp(rows->key, key) == 0) return rows;
@@ -389,9 +393,8 @@ tdm_status tdm__field_set_initial(const tdm_field *rows, void *object, tdm_arena
                 set_zero(row, value);
         } else if (!tdm__field_set_text(row, object, row->initial, arena, &why)) {
             const char *clause = why.data == NULL ? tdm__field_no_memory : why.data;
-            bool no_memory = why.failed || strstr(clause, tdm__field_no_memory) != NULL;
-            status = tdm__fail(no_memory ? TDM_E_MEMORY : TDM_E_INTERNAL, __FILE__, __LINE__, NULL, "default of %s %s",
-                               row->key, clause);
+            status = tdm__fail(tdm__field_lacks_memory(&why) ? TDM_E_MEMORY : TDM_E_INTERNAL, __FILE__, __LINE__, NULL,
+                               "default of %s %s", row->key, clause);
         }
     }
     tdm__text_deinit(&why);

@@ -14,7 +14,8 @@ tdm_range tdm__field_range(const tdm_field *row);
 void tdm__field_print_bound(const tdm_field *row, double value, tdm_text *out);
 int tdm__field_max_items(const tdm_field *row);
 bool tdm__field_is_list(const tdm_field *row);
-extern const char tdm__field_no_memory[]; /* the clause that is no fault of the value */
+extern const char tdm__field_no_memory[];          /* the clause that is no fault of the value */
+bool tdm__field_lacks_memory(const tdm_text *why); /* was it that, and not the value? */
 
 /* Seconds in whole milliseconds: 500ms, 10m, 1h30m. Reading takes parts in falling order, each unit once. */
 bool tdm__parse_duration(const char *text, double *seconds);

@@ -106,7 +106,7 @@ static tdm_status set_one_attr(tdm_graph *graph, const tdm_op_def *op, const cha
                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     }
     if (tdm__field_set_text(row, object, attr->text, &graph->arena, why)) return TDM_OK;
-    if (why->failed || (why->data != NULL && strstr(why->data, tdm__field_no_memory) != NULL))
+    if (tdm__field_lacks_memory(why))
         TDM_FAIL_AT(at, TDM_E_MEMORY, "%s: %s: out of memory", layer, attr->key);
     TDM_FAIL_AT(at, TDM_E_CONFIG, "%s: %s %s", layer, attr->key, why->data != NULL ? why->data : "has a wrong value");
 }

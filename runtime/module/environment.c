@@ -274,7 +274,7 @@ tdm_status tdm_environment(const tdm_host *host, int json, char **out) {
     memory_part(&r);
     limits_part(&r);
     const tdm_module *cuda = NULL;
-    tdm_status status = modules_part(&r, host, &cuda);
+    tdm_status status = json == TDM_ENVIRONMENT_JSON_ALONE ? TDM_OK : modules_part(&r, host, &cuda);
     if (status == TDM_OK) devices_part(&r, cuda);
     if (r.json) tdm__text_puts(&r.text, "}}\n");
     if (status == TDM_OK) status = tdm__text_take_public(&r.text, out);
