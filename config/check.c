@@ -69,8 +69,8 @@ static void fill_run_dir(tdm_config *config) {
 /* Of two keys exactly one; one that comes from a later override beats the other. */
 static void check_pair(tdm_config *config, const char *section, const char *a, int64_t *a_value, const char *b,
                        int64_t *b_value, const char *hint) {
-    const char *a_key = tdm__fault_text(&config->faults, "%s.%s", section, a);
-    const char *b_key = tdm__fault_text(&config->faults, "%s.%s", section, b);
+    const char *a_key = tdm__fault_key(&config->faults, section, a);
+    const char *b_key = tdm__fault_key(&config->faults, section, b);
     tdm_place a_at = place(config, a_key), b_at = place(config, b_key);
     bool has_a = *a_value != TDM_INT_NULL, has_b = *b_value != TDM_INT_NULL;
     bool a_is_bad = tdm__config_is_bad(config, a_key), b_is_bad = tdm__config_is_bad(config, b_key);
@@ -248,8 +248,8 @@ static void check_parallel(tdm_config *config) {
 
 /* `path` and `split` of cifar10 are another way to write `files`. */
 static void fill_cifar(tdm_config *config, tdm_data_spec *spec, const char *section, bool is_eval) {
-    const char *path_key = tdm__fault_text(&config->faults, "%s.path", section);
-    const char *files_key = tdm__fault_text(&config->faults, "%s.files", section);
+    const char *path_key = tdm__fault_key(&config->faults, section, "path");
+    const char *files_key = tdm__fault_key(&config->faults, section, "files");
     if (spec->path == NULL && spec->files.count == 0) {
         tdm_place at = section_place(config, section);
         if (!is_written(config, path_key) && !is_written(config, files_key))
@@ -277,28 +277,28 @@ static void fill_cifar(tdm_config *config, tdm_data_spec *spec, const char *sect
 static tdm_origin first_origin(tdm_config *config, const char *section, const char *const *keys) {
     tdm_place at = {0};
     for (; *keys != NULL && at.text == NULL; keys++)
-        at = place(config, tdm__fault_text(&config->faults, "%s.%s", section, *keys));
+        at = place(config, tdm__fault_key(&config->faults, section, *keys));
     return tdm__place_origin(at);
 }
 
 static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *section, bool is_eval) {
     static const char *const input_keys[] = {"images", "x", "files", "path", NULL};
     static const char *const target_keys[] = {"labels", "y", NULL};
-    const char *format_key = tdm__fault_text(&config->faults, "%s.format", section);
+    const char *format_key = tdm__fault_key(&config->faults, section, "format");
     if (!is_written(config, format_key)) return;
     spec->origin = tdm__place_origin(config->section_at[tdm__section_find(section)]);
     spec->inputs_at = first_origin(config, section, input_keys);
     spec->targets_at = first_origin(config, section, target_keys);
     if (spec->format == TDM_DATA_CIFAR10) fill_cifar(config, spec, section, is_eval);
     if (spec->range.count != 2) return;
-    const char *range_key = tdm__fault_text(&config->faults, "%s.range", section);
+    const char *range_key = tdm__fault_key(&config->faults, section, "range");
     if (spec->range.item[0] >= spec->range.item[1])
         tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place(config, range_key), range_key, "",
                        "%s wants [first, end) with first below end, got [%lld, %lld)", range_key,
                        (long long)spec->range.item[0], (long long)spec->range.item[1]);
     bool is_made = spec->format == TDM_DATA_SYNTHETIC || spec->format == TDM_DATA_GLYPHS;
     if (is_made && spec->range.item[1] > spec->samples)
-        conflict(config, range_key, tdm__fault_text(&config->faults, "%s.samples", section),
+        conflict(config, range_key, tdm__fault_key(&config->faults, section, "samples"),
                  tdm__fault_text(&config->faults, "%s ends at %lld, but there are %lld samples", range_key,
                                  (long long)spec->range.item[1], (long long)spec->samples));
 }

@@ -63,6 +63,21 @@ const char *tdm__fault_text(tdm_fault_list *list, const char *format, ...) {
     return text;
 }
 
+const char *tdm__fault_key(tdm_fault_list *list, const char *section, const char *key) {
+    size_t length = strlen(section), key_bytes = strlen(key) + 1;
+    char *text;
+    if (length == 0) return key;
+    tdm_status status = tdm__arena_new(list->arena, &text, length + 1 + key_bytes, 1);
+    if (status != TDM_OK) {
+        list->status = status;
+        return "";
+    }
+    memcpy(text, section, length);
+    text[length] = '.';
+    memcpy(text + length + 1, key, key_bytes);
+    return text;
+}
+
 /* Length of the line break that libyaml sees at `at`; 0 if there is none. */
 static size_t line_break(const char *at, const char *end) {
     size_t left = (size_t)(end - at);

@@ -80,6 +80,8 @@ void tdm__faults_print_json(const tdm_fault_list *list, tdm_text *out);
 
 /* A text in the arena; "" and a remembered failure when memory is out. */
 const char *tdm__fault_text(tdm_fault_list *list, const char *format, ...) TDM_PRINTF(2, 3);
+/* "section.key", and "key" where the section is "": the file itself. */
+const char *tdm__fault_key(tdm_fault_list *list, const char *section, const char *key);
 /* The line of a place without the spaces around it, for quoting in messages; "" if there is no place. */
 const char *tdm__place_line(tdm_fault_list *list, tdm_place at);
 /* "line 12", "the command line" or "the default". */

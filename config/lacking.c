@@ -61,7 +61,7 @@ static void check_row(tdm_config *config, int section_index, int row_index, cons
         config->faults.status = TDM_E_MEMORY;
     } else if (asks_for(lack, row, object, printed.data)) {
         const char *what = lack->what != NULL ? lack->what : row->kind == TDM_FIELD_BOOL ? "" : printed.data;
-        const char *key = tdm__fault_text(&config->faults, "%s.%s", section->path, row->key);
+        const char *key = tdm__fault_key(&config->faults, section->path, row->key);
         tdm__fault_add(&config->faults, TDM_FAULT_UNSUPPORTED, config->place[section_index][row_index], key, lack->hint,
                        "%s%s%s is not in this build", key, what[0] != '\0' ? " " : "", what);
     }

@@ -277,7 +277,7 @@ void tdm__unknown_key(tdm_config *config, int section, const tdm_yaml_node *node
     if (tdm__fault_skip(&config->faults)) return;
     const char *path = tdm__sections[section].path;
     const char *hint = hint_for(config, section, node);
-    const char *full = section == 0 ? node->key : tdm__fault_text(&config->faults, "%s.%s", path, node->key);
+    const char *full = tdm__fault_key(&config->faults, path, node->key);
     if (section == 0)
         tdm__fault_add(&config->faults, TDM_FAULT_UNKNOWN_KEY, node->key_at, full, hint, "unknown key '%s'", node->key);
     else

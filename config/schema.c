@@ -6,8 +6,7 @@
 #include "runtime/base/status.h"
 
 static const char *key_text(tdm_config *config, int section, const char *key) {
-    const char *path = tdm__sections[section].path;
-    return path[0] == '\0' ? key : tdm__fault_text(&config->faults, "%s.%s", path, key);
+    return tdm__fault_key(&config->faults, tdm__sections[section].path, key);
 }
 
 tdm_status tdm__settings_init(tdm_settings *settings, tdm_arena *arena) {

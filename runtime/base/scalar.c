@@ -158,14 +158,30 @@ static void fold_word(char out[WORD_MAX + 1], const char *word) {
     out[i] = '\0';
 }
 
+/* Letters and digits that occur in a folded word, a bit for each. */
+static uint64_t letters_of(const char *word) {
+    uint64_t letters = 0;
+    for (; *word != '\0'; word++) letters |= (uint64_t)1 << (*word & 63);
+    return letters;
+}
+
+/* No word is nearer to another than their lengths are, or than the letters that only one of them has are many. */
+static int least_distance(const char *a, uint64_t a_letters, const char *b, uint64_t b_letters) {
+    int longer = abs((int)strlen(a) - (int)strlen(b));
+    int only_a = __builtin_popcountll(a_letters & ~b_letters), only_b = __builtin_popcountll(b_letters & ~a_letters);
+    return longer > only_a ? (longer > only_b ? longer : only_b) : (only_a > only_b ? only_a : only_b);
+}
+
 const char *tdm__text_nearest(const char *word, const char *const *candidates, int count) {
     char folded[WORD_MAX + 1], other[WORD_MAX + 1];
     fold_word(folded, word);
+    uint64_t letters = letters_of(folded);
     int length = (int)strlen(folded);
     int best = length / 3 > 1 ? length / 3 : 1;
     const char *nearest = NULL;
     for (int i = 0; i < count; i++) {
         fold_word(other, candidates[i]);
+        if (least_distance(folded, letters, other, letters_of(other)) > best) continue;
         int distance = tdm__text_distance(folded, other);
         if (distance < length && (nearest == NULL ? distance <= best : distance < best)) {
             best = distance;

@@ -178,5 +178,29 @@ TEST(nearest) {
     CHECK(tdm__text_nearest("sgd", words, 0) == NULL);
 }
 
+/* What is passed over without being measured is never the nearest. */
+TEST(nearest_is_nearest) {
+    static const char *const words[] = {"eval",  "every",  "lr",       "min_lr",   "betas",
+                                        "batch", "global", "momentum", "dampening"};
+    enum { WORDS = sizeof(words) / sizeof(words[0]) };
+    tdm_rng rng;
+    tdm__rng_seed(&rng, 5, TDM_RNG_TORCH_AVX2);
+    for (int trial = 0; trial < 5000; trial++) {
+        char word[32];
+        int length = snprintf(word, sizeof(word), "%s", words[tdm__rng_u32(&rng) % WORDS]), best;
+        for (uint32_t edits = tdm__rng_u32(&rng) % 4; edits > 0; edits--)
+            word[tdm__rng_u32(&rng) % (uint32_t)length] = "abelmrtv_"[tdm__rng_u32(&rng) % 9];
+        const char *nearest = NULL;
+        best = length / 3 > 1 ? length / 3 : 1;
+        for (int i = 0; i < WORDS; i++) {
+            int distance = tdm__text_distance(word, words[i]);
+            if (distance >= length || (nearest == NULL ? distance > best : distance >= best)) continue;
+            best = distance;
+            nearest = words[i];
+        }
+        CHECK(tdm__text_nearest(word, words, WORDS) == nearest);
+    }
+}
+
 TEST_MAIN(RUN(parse_int); RUN(parse_float); RUN(parse_bool); RUN(print_float); RUN(print_float_reads_back);
-          RUN(distance); RUN(nearest);)
+          RUN(distance); RUN(nearest); RUN(nearest_is_nearest);)
