@@ -2,9 +2,13 @@
  * was not durable torn in five ways. Whatever happens, the newest usable checkpoint is whole and is step k-1 or k. */
 #include <errno.h>
 
+#include "runtime/base/rng.h"
 #include "tests/ckpt/ckpt_support.h"
 #include "tests/ckpt/fault_ops.h"
 #include "tests/support/tdm_failing_host.h"
+
+static long count = 50; /* of drawn trials; `ckpt_fault any_call_fails 5000 SEED` makes more */
+static unsigned long long seed = 1;
 
 /* A save of `step` with everything as it should be, but without waiting for the disk. */
 static void save_well(const char *dir, int64_t step, int64_t keep_last) {
@@ -57,36 +61,41 @@ static void check_message(const fault_ops *f, const char *dir) {
     CHECK_HAS(tdm_error_message(), strerror(f->error));
 }
 
-/* One failing call, for every call; returns how many there were. */
-static long sweep_errors(int error, bool replace, bool no_exchange, int64_t keep_last) {
-    for (long k = 1;; k++) {
-        char dir[256];
-        fault_ops f;
-        support_parts p;
-        prepare(dir, replace);
-        fault_ops_init(&f, k, error);
-        f.no_exchange = no_exchange;
-        support_parts_init(&p, 3);
-        tdm_status status = tdm__ckpt_save_with(tdm_host_default(), &f.ops, NULL, dir, &p.parts, keep_last);
-        int64_t step = newest(dir);
-        if (status == TDM_OK) {
-            CHECK_INT(step, 3);
-            CHECK_TEXT(f.pending, "");
-        } else {
-            CHECK_INT(status, TDM_E_IO);
-            check_message(&f, dir);
-            CHECK(step == 2 || step == 3);
-        }
-        CHECK_INT(f.early, 0);
-        /* After an exchange that may not be durable the old one is kept, too. */
-        bool may_leave = !f.failed || is_removal(&f) || (replace && status != TDM_OK && step == 3);
-        if (!may_leave) CHECK_INT(temporaries(dir), 0);
-        save_well(dir, 4, 0);
-        CHECK_INT(newest(dir), 4);
-        CHECK_INT(temporaries(dir), 0);
-        support_remove(dir);
-        if (!f.failed) return k - 1;
+/* Call k fails; false if there are not so many. */
+static bool one_error(long k, int error, bool replace, bool no_exchange, int64_t keep_last) {
+    char dir[256];
+    fault_ops f;
+    support_parts p;
+    prepare(dir, replace);
+    fault_ops_init(&f, k, error);
+    f.no_exchange = no_exchange;
+    support_parts_init(&p, 3);
+    tdm_status status = tdm__ckpt_save_with(tdm_host_default(), &f.ops, NULL, dir, &p.parts, keep_last);
+    int64_t step = newest(dir);
+    if (status == TDM_OK) {
+        CHECK_INT(step, 3);
+        CHECK_TEXT(f.pending, "");
+    } else {
+        CHECK_INT(status, TDM_E_IO);
+        check_message(&f, dir);
+        CHECK(step == 2 || step == 3);
     }
+    CHECK_INT(f.early, 0);
+    /* After an exchange that may not be durable the old one is kept, too. */
+    bool may_leave = !f.failed || is_removal(&f) || (replace && status != TDM_OK && step == 3);
+    if (!may_leave) CHECK_INT(temporaries(dir), 0);
+    save_well(dir, 4, 0);
+    CHECK_INT(newest(dir), 4);
+    CHECK_INT(temporaries(dir), 0);
+    support_remove(dir);
+    return f.failed;
+}
+
+/* Every call in turn; returns how many there were. */
+static long sweep_errors(int error, bool replace, bool no_exchange, int64_t keep_last) {
+    long k = 1;
+    while (one_error(k, error, replace, no_exchange, keep_last)) k++;
+    return k - 1;
 }
 
 static long sweep_crashes(int tear, bool replace, bool no_exchange, int64_t keep_last) {
@@ -123,6 +132,23 @@ TEST(every_call_fails) {
     CHECK(sweep_errors(EIO, false, false, 1) > calls);
     CHECK(sweep_errors(EIO, true, false, 0) > calls);
     CHECK(sweep_errors(EIO, true, true, 0) > calls);
+}
+
+/* A call, an error and a kind of save, all drawn; of calls beyond the last nothing fails. */
+TEST(any_call_fails) {
+    static const int errors[] = {EIO, ENOSPC, EDQUOT, EROFS, EINTR};
+    tdm_rng rng;
+    long failed = 0, drawn = 0;
+    tdm__rng_seed(&rng, seed, TDM_RNG_TORCH_AVX2);
+    for (; failed < count; drawn++) {
+        long k = 1 + (long)(tdm__rng_u32(&rng) % 90);
+        uint32_t kind = tdm__rng_u32(&rng);
+        int error = errors[kind / 8 % 5];
+        int before = tdm_test_failures;
+        failed += one_error(k, error, (kind & 1) != 0, (kind & 2) != 0, (kind & 4) != 0);
+        if (tdm_test_failures != before) fprintf(stderr, "call %ld, %s, kind %u\n", k, strerror(error), kind & 7);
+    }
+    printf("failing calls: %ld in %ld saves, seed %llu\n", failed, drawn, (unsigned long long)seed);
 }
 
 TEST(power_goes_at_every_call) {
@@ -198,5 +224,6 @@ TEST(memory_fails) {
     support_remove(dir);
 }
 
-TEST_MAIN(RUN(every_call_fails); RUN(power_goes_at_every_call); RUN(power_goes_while_pruning);
+TEST_MAIN(if (argc > 2) count = atol(argv[2]); if (argc > 3) seed = strtoull(argv[3], NULL, 10); RUN(every_call_fails);
+          RUN(any_call_fails); RUN(power_goes_at_every_call); RUN(power_goes_while_pruning);
           RUN(power_goes_while_replacing); RUN(file_systems_without_reservation); RUN(memory_fails);)
