@@ -37,7 +37,8 @@ static void key_values(void *user, const char *path, const json_t *key, bool is_
 }
 
 /* bash cuts words at `=`: what is offered behind one is the value alone, and flags and keys are found by looking back.
- */
+ * Words are told to be file names only where files are offered: bash writes `\=` for a key and `data/` for a verb
+ * that a folder is named as else. */
 static const char complete[] =
     "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} key= words=\n"
     "    [ \"$word\" = = ] && { key=$before; word=; }\n"
@@ -56,9 +57,12 @@ static const char complete[] =
     "    [ -n \"$key\" ] && keys=\n"
     "    COMPREPLY=($(compgen -W \"$words $keys\" -- \"$word\"))\n"
     "    [ \"${#COMPREPLY[@]}\" = 1 ] && [ \"${COMPREPLY[0]%=}\" != \"${COMPREPLY[0]}\" ] && compopt -o nospace 2>/dev/null\n"
-    "    case $word in -*) ;; *) COMPREPLY+=($(compgen -f -- \"$word\")) ;; esac\n"
+    "    case $word in -*) return ;; esac\n"
+    "    local files=($(compgen -f -- \"$word\"))\n"
+    "    [ \"${#files[@]}\" = 0 ] || compopt -o filenames 2>/dev/null\n"
+    "    COMPREPLY+=(\"${files[@]}\")\n"
     "}\n"
-    "complete -o filenames -F _tandem tandem\n";
+    "complete -F _tandem tandem\n";
 
 void manual_bash(FILE *to, const json_t *schema) {
     fputs("# bash completion for tandem, written by `tandem manual bash`\n_tandem_values() {\n    case $1:$2 in\n", to);

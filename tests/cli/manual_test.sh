@@ -58,4 +58,23 @@ completed "" tandem train job.yaml optimizer.lr =
 completed "optimizer.type" tandem explain optimizer.t
 completed "en zh" tandem init --lang ""
 completed "" tandem report runs/a optimizer.t
+
+# only files are treated as file names: bash would write `optimizer.type\=`, and `data/` where a folder is named so
+treated() { # WANTED WORD...
+    local wanted=$1
+    shift
+    (
+        mkdir -p named/data named/zoo && cd named && . ../completion
+        complete -p tandem
+        compopt() { echo "compopt $*"; }
+        COMP_WORDS=("$@")
+        COMP_CWORD=$(($# - 1))
+        COMPREPLY=()
+        _tandem
+    ) >treated.txt
+    same "$(cat treated.txt)" "complete -F _tandem tandem$wanted" "how words for '$*' are treated"
+}
+treated "" tandem da
+treated $'\ncompopt -o nospace' tandem train job.yaml optimizer.t
+treated $'\ncompopt -o filenames' tandem eval zo
 finish
