@@ -3,10 +3,13 @@
 
 #include <sys/mman.h>
 
-enum { CODE_ROOM = 32 << 20 }; /* oneDNN takes up to 12 MiB at once; other threads take theirs meanwhile */
+/* oneDNN takes up to 12 MiB at once. Meanwhile another thread may ask the C library for memory the first time, which
+ * reserves 64 MiB of addresses for it. */
+enum { CODE_ROOM = 128 << 20 };
 
-/* oneDNN throws through its own C interface when it gets no memory for code, which ends the process. So what it is
- * about to take is asked for first: only address space, which costs two system calls and touches nothing. */
+/* Where oneDNN gets no memory for code it writes that code through a null pointer, without an exception that edge.cpp
+ * could stop. So what it is about to take is asked for first: only address space, which costs two system calls and
+ * touches nothing. */
 dnnl_status_t tdm__dnnl_room(void) {
     void *room = mmap(NULL, CODE_ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED) return dnnl_out_of_memory;
