@@ -71,9 +71,10 @@ same "$(json again/status.json exit_code)" 4 exit_code
 same "$(json again/status.json state)" failed state
 
 # a reader who has gone: what is kept in files is kept; what is not ends as any program's output does
-(trap - PIPE; "$tandem" schema | true; exit "${PIPESTATUS[0]}")
+mkfifo pipe
+(exec 3<>pipe 4>pipe 3<&-; trap - PIPE; exec "$tandem" schema >&4)
 same $? 141 "status of schema without a reader"
-(trap - PIPE; "$tandem" train toy.yaml --run-dir unread | true; exit "${PIPESTATUS[0]}")
+(exec 3<>pipe 4>pipe 3<&-; trap - PIPE; exec "$tandem" train toy.yaml --run-dir unread >&4)
 same $? 0 "status of train without a reader"
 same "$(json unread/status.json state)" finished "state without a reader"
 
