@@ -2,6 +2,7 @@
  */
 #include "tools/inference.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,19 +24,27 @@ static int choose_split(inference *in, const tool *t) {
     return TDM_OK;
 }
 
-/* A run directory, or a checkpoint in one, holds the configuration beside the weights. */
-static const char *enter_folder(inference *in, tool *t) {
-    const char *folder = t->word[0];
-    in->file = text_format("%s/config.resolved.yaml", folder);
-    if (!files_exists(in->file)) return NULL;
-    t->word[0] = in->file;
-    return folder;
+/* A run directory, or a checkpoint in one, holds the configuration beside the weights; *folder is NULL for a file. */
+static int open_config(inference *in, tool *t, const char **folder) {
+    static const char name[] = "config.resolved.yaml";
+    in->file = text_format("%s/%s", t->word[0], name);
+    *folder = files_exists(in->file) ? t->word[0] : NULL;
+    if (!*folder) return job_open(t, NULL, &in->config);
+    char *text = text_file(*folder, name);
+    if (!text) {
+        term_error("%s: cannot be read: %s; it wants to be a regular file, no link", in->file, strerror(errno));
+        return TDM_E_CONFIG;
+    }
+    tdm_config *config;
+    tdm_status status = tdm_config_parse(&config, &t->host, text, strlen(text), in->file, *folder);
+    free(text);
+    return status == TDM_OK ? job_take(t, NULL, config, &in->config) : tell_error(status);
 }
 
 int inference_open(inference *in, tool *t) {
     *in = (inference){.config = NULL};
-    const char *folder = enter_folder(in, t);
-    int code = job_open(t, NULL, &in->config);
+    const char *folder;
+    int code = open_config(in, t, &folder);
     if (code != TDM_OK) return code;
     const char *weights = args_flag(t, "--weights");
     if (!weights) weights = folder;

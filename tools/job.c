@@ -54,7 +54,12 @@ int job_open(tool *t, const char *const *extra, tdm_config **out) {
     tdm_config *config;
     *out = NULL;
     tdm_status status = tdm_config_open(&config, &t->host, t->word[0]);
-    if (status != TDM_OK) return tell_error(status);
+    return status == TDM_OK ? job_take(t, extra, config, out) : tell_error(status);
+}
+
+int job_take(tool *t, const char *const *extra, tdm_config *config, tdm_config **out) {
+    tdm_status status = TDM_OK;
+    *out = NULL;
     for (int i = 0; i < t->override_count && status == TDM_OK; i++) {
         status = tdm_config_override(config, t->override[i]);
     }

@@ -109,6 +109,8 @@ int tell_error_of(const tdm_error *error);
 /* CONFIG of the command line with all overrides, `extra` ones (NULL-terminated, may be NULL) after them, checked. All
  * faults go to stderr. Returns the exit code. */
 int job_open(tool *t, const char *const *extra, tdm_config **out);
+/* The same with one that is read already, which is *out afterwards, or freed. */
+int job_take(tool *t, const char *const *extra, tdm_config *config, tdm_config **out);
 /* The override key="path": quoted, so that a path may look like anything. */
 char *job_path_override(const char *key, const char *path);
 const char *job_mode_name(int mode);

@@ -12,7 +12,7 @@ import subprocess
 import time
 
 import fault
-from fault import DATA, IO, OK, STOPPED, USAGE, Failed, Skipped, eventually, want
+from fault import CONFIG, DATA, IO, OK, STOPPED, USAGE, Failed, Skipped, eventually, want
 
 
 def nothing_half_done(run_dir):
@@ -310,6 +310,13 @@ def planted_before_reading(box):
             want("secret: 1" not in f.read(), "what %s leads to is in the report", name)
         os.unlink(path)
         os.rename(path + ".real", path)
+    path = os.path.join(good, "config.resolved.yaml")
+    os.rename(path, path + ".real")
+    for plant in (lambda: os.symlink(path + ".real", path), lambda: os.mkfifo(path)):
+        plant()
+        box.run(CONFIG, "eval", good).one_error(r"%s: cannot be read: .*regular file" % re.escape(path))
+        os.unlink(path)
+    os.rename(path + ".real", path)
     os.rename(os.path.join(good, "metrics.jsonl"), os.path.join(good, "real"))
     os.symlink(os.path.join(victim, "metrics.jsonl"), os.path.join(good, "metrics.jsonl"))
     job = box.run(DATA, "report", good)
