@@ -30,9 +30,8 @@ void tdm__check_rows(tdm_config *config) {
     int64_t per_device = train->per_device != TDM_INT_NULL ? train->per_device : train->global_batch / replicas;
     int64_t samples = samples_of(&job->data.train), eval_samples = samples_of(&job->data.eval);
     bool with_tail = samples > 0 && !job->data.drop_last;
-    tdm_sampler order = {.count = samples > 0 ? samples : per_device * replicas,
-                         .replicas = replicas,
-                         .drop_last = job->data.drop_last};
+    tdm_sampler order = {
+        .count = samples > 0 ? samples : per_device * replicas, .replicas = replicas, .drop_last = job->data.drop_last};
     if (train->steps != TDM_INT_NULL) /* the end of the first epoch may be out of reach */
         with_tail = with_tail && train->steps > tdm__sampler_per_replica(&order) / per_device;
     check_pass(config, tdm__sampler_fewest_rows(&order, per_device, train->accumulate, with_tail), true);

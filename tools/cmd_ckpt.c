@@ -60,13 +60,13 @@ static int diff(const tool *t) {
     if (d.first[0]) term_print("first differing tensor: %s\n", d.first);
     if (d.only_in_a || d.only_in_b) {
         term_print("only in the first: %lld tensors; only in the second: %lld\n", (long long)d.only_in_a,
-               (long long)d.only_in_b);
+                   (long long)d.only_in_b);
     }
-    term_print("differing: %lld of %lld tensors (rtol %g, atol %g)\n", (long long)d.differing, (long long)d.tensors, rtol,
-           atol);
+    term_print("differing: %lld of %lld tensors (rtol %g, atol %g)\n", (long long)d.differing, (long long)d.tensors,
+               rtol, atol);
     if (d.largest_name[0]) {
         term_print("largest difference: %.9g in %s[%lld]: %.9g and %.9g\n", d.largest, d.largest_name,
-               (long long)d.largest_index, d.a, d.b);
+                   (long long)d.largest_index, d.a, d.b);
     }
     if (d.largest_model_name[0] && strcmp(d.largest_model_name, d.largest_name) != 0) {
         term_print("largest difference of a parameter or buffer: %.9g in %s\n", d.largest_model, d.largest_model_name);

@@ -69,8 +69,8 @@ static int unknown_verb(const char *name) {
     int count = 1;
     for (const tool_verb *const *verb = tool_verbs; *verb; verb++) names[count++] = (*verb)->name;
     const char *near = text_nearest(name, names, count);
-    term_error("`%s` is no verb%s%s%s", name,
-              near ? "; did you mean `tandem " : ". `tandem --help` lists them", near ? near : "", near ? "`?" : "");
+    term_error("`%s` is no verb%s%s%s", name, near ? "; did you mean `tandem " : ". `tandem --help` lists them",
+               near ? near : "", near ? "`?" : "");
     return TDM_E_USAGE;
 }
 

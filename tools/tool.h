@@ -70,8 +70,8 @@ char *text_format(const char *format, ...) TDM_PRINTF(1, 2);
 char *text_format_list(const char *format, va_list args) TDM_PRINTF(1, 0);
 char *text_copy(const char *text);
 char *text_printable(const char *text, bool keeps_lines); /* see tdm_text_printable */
-void *memory_new(size_t count, size_t bytes); /* zeroed */
-void *memory_take(size_t bytes);              /* as malloc; jansson's, too */
+void *memory_new(size_t count, size_t bytes);             /* zeroed */
+void *memory_take(size_t bytes);                          /* as malloc; jansson's, too */
 void *memory_grow(void *old, size_t *capacity, size_t wanted, size_t bytes);
 const char *text_count(char out[32], int64_t number); /* 4,275,594 */
 const char *text_bytes(char out[32], double bytes);   /* 49.5 MiB */

@@ -98,28 +98,28 @@ static inline dnnl_status_t tdm__dnnl_conv_plan(dnnl_primitive_desc_t *out, dnnl
 #if DNNL_VERSION_MAJOR >= 3
     switch (pass) {
     case TDM_DNNL_FORWARD:
-        return TDM_DNNL(dnnl_convolution_forward_primitive_desc_create)(out, engine, dnnl_forward_training, c->algorithm, c->x,
-                                                              c->weights, c->bias, c->y, c->stride, c->dilation,
-                                                              c->padding, c->padding, attr);
+        return TDM_DNNL(dnnl_convolution_forward_primitive_desc_create)(
+            out, engine, dnnl_forward_training, c->algorithm, c->x, c->weights, c->bias, c->y, c->stride, c->dilation,
+            c->padding, c->padding, attr);
     case TDM_DNNL_BACKWARD_DATA:
-        return TDM_DNNL(dnnl_convolution_backward_data_primitive_desc_create)(out, engine, c->algorithm, c->x, c->weights, c->y,
-                                                                    c->stride, c->dilation, c->padding, c->padding,
-                                                                    forward, attr);
+        return TDM_DNNL(dnnl_convolution_backward_data_primitive_desc_create)(out, engine, c->algorithm, c->x,
+                                                                              c->weights, c->y, c->stride, c->dilation,
+                                                                              c->padding, c->padding, forward, attr);
     default:
-        return TDM_DNNL(dnnl_convolution_backward_weights_primitive_desc_create)(out, engine, c->algorithm, c->x, c->weights,
-                                                                       c->bias, c->y, c->stride, c->dilation,
-                                                                       c->padding, c->padding, forward, attr);
+        return TDM_DNNL(dnnl_convolution_backward_weights_primitive_desc_create)(
+            out, engine, c->algorithm, c->x, c->weights, c->bias, c->y, c->stride, c->dilation, c->padding, c->padding,
+            forward, attr);
     }
 #else
     dnnl_convolution_desc_t desc;
     dnnl_status_t status;
     if (pass == TDM_DNNL_FORWARD) {
-        status =
-            TDM_DNNL(dnnl_dilated_convolution_forward_desc_init)(&desc, dnnl_forward_training, c->algorithm, c->x, c->weights,
-                                                       c->bias, c->y, c->stride, c->dilation, c->padding, c->padding);
+        status = TDM_DNNL(dnnl_dilated_convolution_forward_desc_init)(&desc, dnnl_forward_training, c->algorithm, c->x,
+                                                                      c->weights, c->bias, c->y, c->stride, c->dilation,
+                                                                      c->padding, c->padding);
     } else if (pass == TDM_DNNL_BACKWARD_DATA) {
-        status = TDM_DNNL(dnnl_dilated_convolution_backward_data_desc_init)(&desc, c->algorithm, c->x, c->weights, c->y,
-                                                                  c->stride, c->dilation, c->padding, c->padding);
+        status = TDM_DNNL(dnnl_dilated_convolution_backward_data_desc_init)(
+            &desc, c->algorithm, c->x, c->weights, c->y, c->stride, c->dilation, c->padding, c->padding);
     } else {
         status = TDM_DNNL(dnnl_dilated_convolution_backward_weights_desc_init)(
             &desc, c->algorithm, c->x, c->weights, c->bias, c->y, c->stride, c->dilation, c->padding, c->padding);

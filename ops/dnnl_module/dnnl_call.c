@@ -67,7 +67,8 @@ dnnl_status_t tdm__dnnl_call_run(tdm_dnnl_call *call, const tdm_dnnl_context *co
     int count = 0;
     for (int i = 0; i < call->count; i++) {
         if (call->arg[i].memory == NULL) continue;
-        const dnnl_status_t status = TDM_DNNL(dnnl_memory_set_data_handle)(call->arg[i].memory, (void *)(uintptr_t)pointers[i]);
+        const dnnl_status_t status =
+            TDM_DNNL(dnnl_memory_set_data_handle)(call->arg[i].memory, (void *)(uintptr_t)pointers[i]);
         if (status != dnnl_success) return status;
         present[count++] = call->arg[i];
     }

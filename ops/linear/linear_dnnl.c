@@ -49,7 +49,8 @@ static tdm_status open_kernel(tdm_device *device, const tdm_kernel_desc *desc, i
     float a[TILE * TILE] = {0}, b[TILE * TILE] = {0}, c[TILE * TILE];
     const tdm_dnnl_caller caller = tdm__dnnl_enter(desc->threads);
     dnnl_status_t status = tdm__dnnl_room();
-    if (status == dnnl_success) status = TDM_DNNL(dnnl_sgemm)('N', 'N', TILE, TILE, TILE, 1.0f, a, TILE, b, TILE, 0.0f, c, TILE);
+    if (status == dnnl_success)
+        status = TDM_DNNL(dnnl_sgemm)('N', 'N', TILE, TILE, TILE, 1.0f, a, TILE, b, TILE, 0.0f, c, TILE);
     tdm__dnnl_leave(&caller);
     return tdm__dnnl_check(status, "linear");
 }
@@ -76,8 +77,8 @@ static inline float finished(const tdm_kernel_args *args, const float *bias, int
 static dnnl_status_t forward_transposed(const tdm_kernel_args *args, const places *at, const float *bias) {
     float *x = (float *)((char *)args->scratch + at->x), *y = (float *)((char *)args->scratch + at->y);
     transpose(x, args->x[0], at->rows, at->in);
-    const dnnl_status_t status =
-        TDM_DNNL(dnnl_sgemm)('N', 'N', at->out, at->rows, at->in, 1.0f, args->param[0], at->in, x, at->rows, 0.0f, y, at->rows);
+    const dnnl_status_t status = TDM_DNNL(dnnl_sgemm)('N', 'N', at->out, at->rows, at->in, 1.0f, args->param[0], at->in,
+                                                      x, at->rows, 0.0f, y, at->rows);
     for (int64_t o = 0; o < at->out; o += TILE) {
         const int64_t end = o + TILE < at->out ? o + TILE : at->out;
         for (int64_t n = 0; n < at->rows; n++)
@@ -88,7 +89,7 @@ static dnnl_status_t forward_transposed(const tdm_kernel_args *args, const place
 
 static dnnl_status_t forward_straight(const tdm_kernel_args *args, const places *at, const float *bias) {
     const dnnl_status_t status = TDM_DNNL(dnnl_sgemm)('N', 'T', at->rows, at->out, at->in, 1.0f, args->x[0], at->in,
-                                            args->param[0], at->in, 0.0f, args->y, at->out);
+                                                      args->param[0], at->in, 0.0f, args->y, at->out);
     for (int64_t n = 0; n < at->rows; n++)
         for (int64_t o = 0; o < at->out; o++)
             args->y[n * at->out + o] = finished(args, bias, o, args->y[n * at->out + o]);
@@ -121,12 +122,12 @@ static tdm_status backward(const tdm_kernel_args *args) {
         tdm__dnnl_mask(masked, dy, args->y, at.rows * at.out, args->desc->threads);
         dy = masked;
     }
-    dnnl_status_t status =
-        TDM_DNNL(dnnl_sgemm)('T', 'N', at.out, at.in, at.rows, 1.0f, dy, at.out, args->x[0], at.in, 0.0f, args->dparam[0], at.in);
+    dnnl_status_t status = TDM_DNNL(dnnl_sgemm)('T', 'N', at.out, at.in, at.rows, 1.0f, dy, at.out, args->x[0], at.in,
+                                                0.0f, args->dparam[0], at.in);
     if (args->desc->param_count > 1) sum_rows(args->dparam[1], dy, &at);
     if (status == dnnl_success && args->dx[0] != NULL)
         status = TDM_DNNL(dnnl_sgemm)('N', 'N', at.rows, at.in, at.out, 1.0f, dy, at.out, args->param[0], at.in, 0.0f,
-                            args->dx[0], at.in);
+                                      args->dx[0], at.in);
     tdm__dnnl_leave(&caller);
     return tdm__dnnl_check(status, "linear backward");
 }

@@ -16,6 +16,6 @@ tdm_reminder tdm__reminder_start(void);
 /* Is it time to say so? *seconds: waited so far. */
 bool tdm__reminder_is_due(tdm_reminder *reminder, int64_t now_ns, int *seconds);
 
-void tdm__utc_stamp(char out[24]);      /* "20261120T143000Z", wall clock */
+void tdm__utc_stamp(char out[24]); /* "20261120T143000Z", wall clock */
 
 #endif

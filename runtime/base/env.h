@@ -9,8 +9,8 @@ typedef enum tdm_env_key {
     TDM_ENV_COUNT
 } tdm_env_key;
 
-/* NULL if unset; borrowed from the environment. Some of them name code, so a program that runs with more rights than its
- * caller (set-user-ID) finds all of them unset. */
+/* NULL if unset; borrowed from the environment. Some of them name code, so a program that runs with more rights than
+ * its caller (set-user-ID) finds all of them unset. */
 const char *tdm__env(tdm_env_key key);
 const char *tdm__env_name(tdm_env_key key);
 const char *tdm__env_help(tdm_env_key key);

@@ -5,17 +5,17 @@
 enum { BLOCK = 1024 };
 
 /* In blocks, so that the inner loop has no exit and is vectorised. The exponent of an infinity or a NaN is all ones. */
-#define DEFINE_FIRST(name, bits)                                                               \
-    static size_t name(const bits *x, size_t count, bits exponent) {                           \
-        for (size_t at = 0; at < count; at += BLOCK) {                                         \
-            size_t end = count - at < BLOCK ? count : at + BLOCK;                              \
-            bits bad = 0;                                                                      \
-            for (size_t i = at; i < end; i++) bad |= (bits)((x[i] & exponent) == exponent);    \
-            for (size_t i = at; bad != 0; i++) {                                               \
-                if ((x[i] & exponent) == exponent) return i;                                   \
-            }                                                                                  \
-        }                                                                                      \
-        return count;                                                                          \
+#define DEFINE_FIRST(name, bits)                                                            \
+    static size_t name(const bits *x, size_t count, bits exponent) {                        \
+        for (size_t at = 0; at < count; at += BLOCK) {                                      \
+            size_t end = count - at < BLOCK ? count : at + BLOCK;                           \
+            bits bad = 0;                                                                   \
+            for (size_t i = at; i < end; i++) bad |= (bits)((x[i] & exponent) == exponent); \
+            for (size_t i = at; bad != 0; i++) {                                            \
+                if ((x[i] & exponent) == exponent) return i;                                \
+            }                                                                               \
+        }                                                                                   \
+        return count;                                                                       \
     }
 
 DEFINE_FIRST(first_16, uint16_t)

@@ -127,8 +127,8 @@ tdm_status tdm__tensor_file_hash(const tdm_tensor_file *file, tdm_hash128 *out, 
     tdm_status status;
     *bad = NULL;
     TDM_TRY_DONE(tdm__hash_open(&hasher, file->host));
-    TDM_TRY_DONE(tdm__new(file->host, &chunk, file->bytes < CHUNK ? (size_t)file->bytes : CHUNK, 1,
-                          "buffer for hashing"));
+    TDM_TRY_DONE(
+        tdm__new(file->host, &chunk, file->bytes < CHUNK ? (size_t)file->bytes : CHUNK, 1, "buffer for hashing"));
     TDM_TRY_DONE(hash_range(file, hasher, chunk, 0, 8 + file->header_bytes, TDM_NOT_FLOAT, &place));
     for (int i = 0; i < file->count; i++) { /* they follow one another without holes */
         const tdm_tensor *tensor = &file->tensor[i];

@@ -15,7 +15,7 @@ typedef struct tdm_door {
     struct sockaddr_un address;
     socklen_t address_bytes;
     bool is_file;
-    struct stat made;            /* the file that listening has made */
+    struct stat made;           /* the file that listening has made */
     char where[TDM_DOOR_WHERE]; /* for messages */
 } tdm_door;
 

@@ -358,8 +358,8 @@ static tdm_status prepare(meeting *m, const char *init_method) {
     return find_place(m, init_method);
 }
 
-tdm_status tdm__rendezvous_shm(int *fd, const tdm_launch_facts *facts, const tdm_host *host,
-                               const char *init_method, int64_t timeout_ms) {
+tdm_status tdm__rendezvous_shm(int *fd, const tdm_launch_facts *facts, const tdm_host *host, const char *init_method,
+                               int64_t timeout_ms) {
     *fd = -1;
     if (facts->fd >= 0) {
         *fd = fcntl(facts->fd, F_DUPFD_CLOEXEC, 0);

@@ -133,8 +133,8 @@ static tdm_status check_finite(const survey *s, const tdm_data_spec *spec) {
     size_t used = 0;
     if (s->broken_count == 0) return TDM_OK;
     for (int64_t i = 0; i < s->broken_count && i < SAMPLES_NAMED; i++)
-        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%lld", i > 0 ? ", " : "",
-                                 (long long)s->broken[i]);
+        used +=
+            (size_t)snprintf(names + used, sizeof(names) - used, "%s%lld", i > 0 ? ", " : "", (long long)s->broken[i]);
     TDM_FAIL_AT(&spec->origin, TDM_E_DATA,
                 "%lld of %lld samples hold numbers that are not finite: %s%s; mend them or leave them out with `range`",
                 (long long)s->broken_count, (long long)s->dataset->count, names,

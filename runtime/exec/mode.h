@@ -24,7 +24,7 @@ typedef struct tdm_step_result {
     double loss; /* mean over the global batch: replica sums added in replica order, divided once */
     int64_t rows, correct;
     int64_t denominator; /* of that mean; 0 where every label is ignored, and the loss is NaN */
-    double grad_norm; /* before clipping; NaN when not asked for */
+    double grad_norm;    /* before clipping; NaN when not asked for */
     tdm_times times;
     int64_t bytes_moved; /* between replicas, by this process */
     bool stop;           /* some process has been asked to stop: every rank learns it in the same step */

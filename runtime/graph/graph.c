@@ -106,8 +106,7 @@ static tdm_status set_one_attr(tdm_graph *graph, const tdm_op_def *op, const cha
                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     }
     if (tdm__field_set_text(row, object, attr->text, &graph->arena, why)) return TDM_OK;
-    if (tdm__field_lacks_memory(why))
-        TDM_FAIL_AT(at, TDM_E_MEMORY, "%s: %s: out of memory", layer, attr->key);
+    if (tdm__field_lacks_memory(why)) TDM_FAIL_AT(at, TDM_E_MEMORY, "%s: %s: out of memory", layer, attr->key);
     TDM_FAIL_AT(at, TDM_E_CONFIG, "%s: %s %s", layer, attr->key, why->data != NULL ? why->data : "has a wrong value");
 }
 

@@ -104,11 +104,12 @@ static tdm_status compare_all(const tdm_run *run, const tdm_text *own, tdm_arena
         verdict v = {.count = 0};
         tdm__lines_compare(all, all + (size_t)r * stride, note, &v);
         if (v.count == 0) continue;
-        TDM_FAIL(TDM_E_COMM,
-                 "ranks differ in %.*s: rank %d has %.*s, rank 0 has %.*s%s%s; start all ranks with one configuration, one "
-             "build and the same data",
-                 v.mine.key_length, v.mine.key, r, v.theirs.length, v.theirs.value, v.mine.length, v.mine.value,
-                 v.more[0] != '\0' ? "; also in " : "", v.more);
+        TDM_FAIL(
+            TDM_E_COMM,
+            "ranks differ in %.*s: rank %d has %.*s, rank 0 has %.*s%s%s; start all ranks with one configuration, one "
+            "build and the same data",
+            v.mine.key_length, v.mine.key, r, v.theirs.length, v.theirs.value, v.mine.length, v.mine.value,
+            v.more[0] != '\0' ? "; also in " : "", v.more);
     }
     return TDM_OK;
 }

@@ -1,5 +1,5 @@
-/* Steps whose loss is no number. One without a label that counts goes on, as in PyTorch: its mean is 0 / 0, its gradient
- * 0. Any other ends the run, and the message names the samples that it was made of. */
+/* Steps whose loss is no number. One without a label that counts goes on, as in PyTorch: its mean is 0 / 0, its
+ * gradient 0. Any other ends the run, and the message names the samples that it was made of. */
 #include <math.h>
 
 #include "runtime/base/finite.h"

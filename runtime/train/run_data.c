@@ -142,9 +142,8 @@ static tdm_status check_pass(const tdm_run *run, int64_t rows, bool training) {
     TDM_FAIL_AT(&node->origin, TDM_E_CONFIG,
                 "%s '%s' wants more than 1 value per channel for the statistics of a batch, and %s with %lld row; use "
                 "another %s",
-                node->op->name, node->name,
-                training ? "data.train has a batch on a device" : "data.eval has a batch", (long long)rows,
-                training ? "train.batch, or data.drop_last: true" : "eval.batch");
+                node->op->name, node->name, training ? "data.train has a batch on a device" : "data.eval has a batch",
+                (long long)rows, training ? "train.batch, or data.drop_last: true" : "eval.batch");
 }
 
 tdm_status tdm__run_check_rows(const tdm_run *run) {

@@ -235,8 +235,7 @@ static void set_position(tdm_run *run, const tdm_ckpt_state *state) {
                  "%lld samples of this epoch, after the last whole batch of %lld, are seen again",
                  (long long)(seen % global), (long long)global);
     if (run->step_in_epoch >= run->steps_per_epoch) run->epoch++, run->step_in_epoch = 0;
-    if (run->job->train.steps == TDM_INT_NULL)
-        run->steps_total = run->step + steps_left(run);
+    if (run->job->train.steps == TDM_INT_NULL) run->steps_total = run->step + steps_left(run);
     run->eval_waits = run->save_waits = run->verify_waits = false;
     run->eval_due = state->eval_due != 0;
     tdm__schedule_seek(&run->schedule, run->step, run->steps_per_epoch);

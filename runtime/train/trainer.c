@@ -389,7 +389,7 @@ tdm_status tdm_run_train(tdm_run *run) {
         tdm__error_save(&error);
         /* So that the other ranks learn why; they know it where all have come to one verdict. */
         if (run->comm != NULL && status != TDM_E_CHECK) tdm__comm_abort(run->comm, error.message);
-        (void)tdm__folder_status(run, "failed", status, true);            /* the first failure is the one to tell */
+        (void)tdm__folder_status(run, "failed", status, true); /* the first failure is the one to tell */
         return tdm__error_restore(&error, NULL);
     }
     if (stopped)

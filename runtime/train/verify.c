@@ -129,11 +129,12 @@ static tdm_status tell(const tdm_run *run, const parts *all, const tdm_hash128 *
     else
         snprintf(beside, sizeof(beside), "%s %d", what, like);
     if (others > 1 && majority >= 0) snprintf(more, sizeof(more), " (and so do %d more)", others - 1);
-    TDM_FAIL(TDM_E_CHECK,
-             "the replicas are no longer equal after step %lld: %s %d differs from %s%s in %d of %d tensors, the first is "
-             "%s%s%s; look at its memory and its device, and go on from the last checkpoint",
-             (long long)run->step, what, other, beside, more, parts_count, all->count,
-             p->prefix != NULL ? p->prefix : "", p->prefix != NULL ? "." : "", p->name);
+    TDM_FAIL(
+        TDM_E_CHECK,
+        "the replicas are no longer equal after step %lld: %s %d differs from %s%s in %d of %d tensors, the first is "
+        "%s%s%s; look at its memory and its device, and go on from the last checkpoint",
+        (long long)run->step, what, other, beside, more, parts_count, all->count, p->prefix != NULL ? p->prefix : "",
+        p->prefix != NULL ? "." : "", p->name);
 }
 
 tdm_status tdm__run_verify(tdm_run *run) {

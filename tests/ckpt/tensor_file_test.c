@@ -20,10 +20,8 @@ TEST(not_finite) {
         const char *dtype;
         size_t bytes;
         uint64_t infinity;
-    } forms[] = {{"F16", 2, 0x7C00},
-                 {"BF16", 2, 0x7F80},
-                 {"F32", 4, 0x7F800000},
-                 {"F64", 8, UINT64_C(0x7FF0000000000000)}};
+    } forms[] = {
+        {"F16", 2, 0x7C00}, {"BF16", 2, 0x7F80}, {"F32", 4, 0x7F800000}, {"F64", 8, UINT64_C(0x7FF0000000000000)}};
     static char data[8 * MANY], got[8];
     snprintf(path, sizeof(path), "%s/infinite", folder);
     for (int i = 0; i < 4; i++) {

@@ -258,9 +258,8 @@ static socklen_t name_of(struct sockaddr_un *address, const char *job, const cha
     char key[128];
     snprintf(key, sizeof(key), " %s-%ld", job, (long)getpid());
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    int length =
-        snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "tandem-%lu-%016llx%s", (unsigned long)geteuid(),
-                 (unsigned long long)tdm__hash64(key, strlen(key), 0), end);
+    int length = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "tandem-%lu-%016llx%s",
+                          (unsigned long)geteuid(), (unsigned long long)tdm__hash64(key, strlen(key), 0), end);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 

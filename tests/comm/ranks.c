@@ -43,8 +43,7 @@ static void run_threads(int world, int64_t timeout_ms, rank_fn fn, void *user) {
 static void run_child(rank_context *context, int64_t timeout_ms, int64_t heartbeat_ms, rank_fn fn) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     tdm_test_failures = 0;
-    CHECK_OK(
-        tdm__comm_open_shm(&context->comm, context->fd, context->rank, context->world, tdm_host_default(),
+    CHECK_OK(tdm__comm_open_shm(&context->comm, context->fd, context->rank, context->world, tdm_host_default(),
                                 timeout_ms, heartbeat_ms));
     if (context->comm != NULL) fn(context);
     tdm__comm_close(context->comm);

@@ -26,8 +26,8 @@ static void write_npy(const char *path, const char *dtype, const char *shape, co
     FILE *file = fopen(path, "wb");
     memset(head, ' ', sizeof(head));
     memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
-    int length = snprintf(head + 10, sizeof(head) - 10, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", dtype,
-                          shape);
+    int length =
+        snprintf(head + 10, sizeof(head) - 10, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", dtype, shape);
     head[10 + length] = ' ';
     head[127] = '\n';
     if (file == NULL || fwrite(head, 1, 128, file) != 128 || fwrite(data, 1, bytes, file) != bytes) exit(1);
@@ -127,7 +127,8 @@ static tdm_graph *linear_graph(void) {
     return g;
 }
 
-/* A loss that is a float, and a gradient that is none after it was multiplied by lr; the steps before change nothing. */
+/* A loss that is a float, and a gradient that is none after it was multiplied by lr; the steps before change nothing.
+ */
 TEST(weights_that_run_away) {
     tdm_job job;
     tdm_graph *graph = linear_graph();

@@ -139,12 +139,17 @@ TEST(printable) {
     } row[] = {
         {"", "", ""},
         {NULL, "", ""},
-        {"plain, \xE4\xB8\xAD\xE6\x96\x87 \xF0\x9F\x98\x80 e\xCC\x81", "plain, \xE4\xB8\xAD\xE6\x96\x87 \xF0\x9F\x98\x80 e\xCC\x81",
+        {"plain, \xE4\xB8\xAD\xE6\x96\x87 \xF0\x9F\x98\x80 e\xCC\x81",
+         "plain, \xE4\xB8\xAD\xE6\x96\x87 \xF0\x9F\x98\x80 e\xCC\x81",
          "plain, \xE4\xB8\xAD\xE6\x96\x87 \xF0\x9F\x98\x80 e\xCC\x81"},
         {"a\nb\tc\r", "a\\x0ab\\x09c\\x0d", "a\nb\tc\\x0d"},
         {"\x1B[31m\x07\x7F", "\\x1b[31m\\x07\\x7f", "\\x1b[31m\\x07\\x7f"},
-        {"\xC2\x9B" "2J\xC2\x85", "\\u009b2J\\u0085", "\\u009b2J\\u0085"},
-        {"\x9B" "2J\xFF\xC2", "\\x9b2J\\xff\\xc2", "\\x9b2J\\xff\\xc2"},
+        {"\xC2\x9B"
+         "2J\xC2\x85",
+         "\\u009b2J\\u0085", "\\u009b2J\\u0085"},
+        {"\x9B"
+         "2J\xFF\xC2",
+         "\\x9b2J\\xff\\xc2", "\\x9b2J\\xff\\xc2"},
         {"\xE2\x80\xAE\xE2\x81\xA6\xD8\x9C", "\\u202e\\u2066\\u061c", "\\u202e\\u2066\\u061c"},
         {"\xE2\x80\xA8\xE2\x80\x8F\xEF\xBB\xBF", "\\u2028\\u200f\\ufeff", "\\u2028\\u200f\\ufeff"},
         {"\xC0\x9B\xED\xA0\x80", "\\xc0\\x9b\\xed\\xa0\\x80", "\\xc0\\x9b\\xed\\xa0\\x80"},
@@ -159,9 +164,17 @@ TEST(printable) {
         tdm_text_printable(out, sizeof(out), row[i].from, 1);
         CHECK_TEXT(out, row[i].lines);
     }
-    CHECK_INT(tdm_text_printable(out, 8, "abc\x1B" "def", 0), 10);
+    CHECK_INT(tdm_text_printable(out, 8,
+                                 "abc\x1B"
+                                 "def",
+                                 0),
+              10);
     CHECK_TEXT(out, "abc\\x1b");
-    CHECK_INT(tdm_text_printable(out, 7, "abc\x1B" "def", 0), 10);
+    CHECK_INT(tdm_text_printable(out, 7,
+                                 "abc\x1B"
+                                 "def",
+                                 0),
+              10);
     CHECK_TEXT(out, "abc");
     CHECK_INT(tdm_text_printable(out, 3, "\xE4\xB8\xAD", 0), 3);
     CHECK_TEXT(out, "");
@@ -201,5 +214,5 @@ TEST(formatting_ignores_the_locale) {
     setlocale(LC_ALL, "C");
 }
 
-TEST_MAIN(RUN(building); RUN(public_text); RUN(sticky_failure); RUN(json_strings); RUN(utf8); RUN(printable); RUN(columns);
-          RUN(formatting_ignores_the_locale);)
+TEST_MAIN(RUN(building); RUN(public_text); RUN(sticky_failure); RUN(json_strings); RUN(utf8); RUN(printable);
+          RUN(columns); RUN(formatting_ignores_the_locale);)

@@ -133,8 +133,7 @@ static tdm_status join(tdm_group *group, int64_t heartbeat_ms) {
     tdm_call call = {.kind = TDM_CALL_JOIN, .root = -1};
     TDM_TRY(take_rank(site, group->comm.rank));
     tdm__group_seat(group, (char *)site->control + tdm__shm_layout(site->world).seats, true);
-    if (site->world > 1)
-        TDM_TRY(tdm__watch_open(&site->watch, site, group->comm.rank, group->seat, heartbeat_ms));
+    if (site->world > 1) TDM_TRY(tdm__watch_open(&site->watch, site, group->comm.rank, group->seat, heartbeat_ms));
     tdm__site_ring(site);
     /* Peers may have joined and ended the job since: joining has succeeded all the same. */
     tdm__group_note(group, &call);

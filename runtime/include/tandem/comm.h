@@ -146,8 +146,9 @@ typedef struct tdm_launch_facts {
 TDM_API tdm_status tdm_launch_from_env(tdm_launch_facts *out);
 TDM_API const char *tdm_launch_source_name(tdm_launch_source source); /* "torchrun" */
 /* The descriptor for tdm_comm_open_shm that all ranks of this job share, whoever started them; close it with close().
- * init_method: "env" (or NULL), "tcp://host:port" or "file:///path". Ranks on several hosts are TDM_E_UNSUPPORTED. While
- * ranks are missing the host's log (NULL: the default host) is told which, after five seconds and then each minute. */
+ * init_method: "env" (or NULL), "tcp://host:port" or "file:///path". Ranks on several hosts are TDM_E_UNSUPPORTED.
+ * While ranks are missing the host's log (NULL: the default host) is told which, after five seconds and then each
+ * minute. */
 TDM_API tdm_status tdm_launch_meet(int *fd, const tdm_launch_facts *facts, const tdm_host *host,
                                    const char *init_method, int64_t timeout_ms);
 /* For a rank that has failed and will not meet the others: they fail at once, with `why`, instead of waiting for it.

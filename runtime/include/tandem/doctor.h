@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* The form of tdm_environment's report: for people, ready to be pasted; JSON (a run directory's env.json); JSON without the
- * modules and GPUs, for which libraries would be loaded. */
+/* The form of tdm_environment's report: for people, ready to be pasted; JSON (a run directory's env.json); JSON without
+ * the modules and GPUs, for which libraries would be loaded. */
 enum { TDM_ENVIRONMENT_TEXT, TDM_ENVIRONMENT_JSON, TDM_ENVIRONMENT_JSON_ALONE };
 
 /* A report on this machine, in the form `json`: one of the above. Released with tdm_free.

@@ -71,10 +71,11 @@ TDM_API const char *tdm_error_message(void);
 TDM_API const char *tdm_status_name(tdm_status status);
 TDM_API const char *tdm_status_text(tdm_status status);
 
-/* A text from elsewhere (a name, a file, the environment) as a terminal may show it: control characters, marks that turn
- * the direction of writing, and bytes that are no UTF-8 come as \x1b or \u202e; with `keeps_lines` newlines and tabs
- * stay. As snprintf: writes at most `capacity` bytes with the NUL, cut between characters, and returns the length of
- * the whole; NULL is "". What is printable already comes out as it is. Messages of tandem and texts that it makes are printable. */
+/* A text from elsewhere (a name, a file, the environment) as a terminal may show it: control characters, marks that
+ * turn the direction of writing, and bytes that are no UTF-8 come as \x1b or \u202e; with `keeps_lines` newlines and
+ * tabs stay. As snprintf: writes at most `capacity` bytes with the NUL, cut between characters, and returns the length
+ * of the whole; NULL is "". What is printable already comes out as it is. Messages of tandem and texts that it makes
+ * are printable. */
 TDM_API size_t tdm_text_printable(char *out, size_t capacity, const char *text, int keeps_lines);
 
 #ifdef __cplusplus

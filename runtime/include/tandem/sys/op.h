@@ -65,7 +65,7 @@ typedef struct tdm_infer {
     tdm_shape output;
     int param_count, buffer_count;
     tdm_param_def param[TDM_MAX_PARAMS], buffer[TDM_MAX_BUFFERS];
-    double flops; /* of one forward pass over one row, multiply and add counted apart */
+    double flops;                                 /* of one forward pass over one row, multiply and add counted apart */
     int64_t least_rows, least_rows_in_evaluation; /* that a pass wants, training and not; 0: any will do */
     const struct tdm_host_calls *calls;
 } tdm_infer;
