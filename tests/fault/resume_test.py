@@ -56,7 +56,7 @@ def any_bit(box):
     n, named = box.trials(16, 20000), 0
     makings = [(mode, world, kind) for mode, world in (("single", 1), ("dp", 2), ("ddp", 2)) for kind in ("adam", "sgd")]
     for i, (mode, world, kind) in enumerate(makings):
-        run_dir = box.new_dir()
+        run_dir = box.path("bits-%s-%s" % (mode, kind)) # what is cleaned after each trial is not this
         plain = ("optimizer={type: sgd, lr: 0.01}",) if kind == "sgd" else ()
         box.run(OK, *box.arguments(mode, world, run_dir, "train.steps=4", *plain))
         step = fault.checkpoint(run_dir, 4)
@@ -72,7 +72,7 @@ def any_bit(box):
             except Failed as why:
                 raise Failed("%s with %s: bit %d of %s: %s" % (mode, kind, bit, name, why))
             fault.flip_bit(path, bit)
-            box.clean_runs()
+            box.clean()
         box.run(OK, "ckpt", "verify", step)
         box.clean_runs(run_dir)
     box.note("one bit flipped in checkpoints of %d kinds: %d of %d found, %d by the file's own name", len(makings), n, n, named)
