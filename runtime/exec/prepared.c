@@ -67,8 +67,7 @@ void tdm__prepared_free_all(tdm_replica *replica) {
     }
 }
 
-/* From here on the list belongs to the calling thread. */
-static tdm_status wait_for_first(tdm_replica *replica) {
+tdm_status tdm__prepare_wait(tdm_replica *replica) {
     if (replica->preparation == NULL) return TDM_OK;
     tdm_status status = tdm__worker_wait(replica->preparation, -1);
     tdm__worker_close(replica->preparation);
@@ -77,7 +76,7 @@ static tdm_status wait_for_first(tdm_replica *replica) {
 }
 
 tdm_status tdm__prepared_find(tdm_replica *replica, int64_t rows, bool training, tdm_prepared **out) {
-    TDM_TRY(wait_for_first(replica));
+    TDM_TRY(tdm__prepare_wait(replica));
     tdm_prepared **link = &replica->prepared;
     for (tdm_prepared *p = *link; p != NULL; link = &p->next, p = p->next) {
         if (p->rows != rows || p->training != training) continue;

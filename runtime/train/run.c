@@ -108,9 +108,11 @@ static tdm_status print_summary(tdm_run *run, char **out) {
 
 static tdm_status print_kernels(tdm_run *run, char **out) {
     tdm_text text;
+    tdm_replica *root = run->mode->ops->replica(run->mode, 0);
     TDM_TRY(tdm__run_idle(run, "tdm_run_print"));
+    TDM_TRY(tdm__prepare_wait(root));
     tdm__text_init(&text, run->host);
-    tdm__prepared_print(run->mode->ops->replica(run->mode, 0), &text);
+    tdm__prepared_print(root, &text);
     return tdm__text_take_public(&text, out);
 }
 
