@@ -11,9 +11,12 @@ ends_with() { # CODE: the last background process, within its time
 }
 nobody() { [ -z "$(left_over)" ]; }
 
+# However late the signal came on a busy machine: what it cost to get there is steps, not checkpoints.
+rare=("checkpoint.every=1000000 steps" "eval.every=1000000 steps")
 for mode in single dp ddp; do
     long --mode $mode --run-dir "$mode"
     eventually stepping $mode
+    same "$(json $mode/status.json pid)" $pid "pid of $mode, in status.json and"
     kill -TERM $pid
     ends_with 75
     has "$err" "stopped on request"
@@ -24,7 +27,7 @@ for mode in single dp ddp; do
     # what was stopped and goes on ends with the bits of what never stopped
     at=$(json $mode/summary.json step)
     code 0 "$tandem" train toy.yaml --mode $mode --run-dir $mode train.steps=$((at + 7)) --quiet
-    code 0 "$tandem" train toy.yaml --mode $mode --run-dir $mode-straight train.steps=$((at + 7)) --quiet
+    code 0 "$tandem" train toy.yaml --mode $mode --run-dir $mode-straight train.steps=$((at + 7)) --quiet "${rare[@]}"
     same "$(json $mode/summary.json params_xxh3)" "$(json $mode-straight/summary.json params_xxh3)" "params of $mode"
 done
 
@@ -42,14 +45,14 @@ set -- $(children)
 kill -TERM "$1"
 ends_with 75
 
-# a rank that is killed ends the job within a second, and is named
-long --mode ddp --run-dir killed
+# a rank that is killed ends the job at once, however rare heartbeats are, and is named
+long --mode ddp --run-dir killed parallel.ddp.heartbeat=10m
 eventually stepping killed
 set -- $(children)
 before=$(date +%s%N)
 kill -KILL "$2"
 ends_with 137
-[ $((($(date +%s%N) - before) / 1000000)) -lt 5000 ] || fail "a killed rank was noticed late"
+[ $((($(date +%s%N) - before) / 1000000)) -lt 100000 ] || fail "a killed rank was noticed late"
 has "$err" "was killed by signal 9 (SIGKILL)"
 has "$err" "pid $2"
 same "$(grep -c 'error:' "$err")" 1 "errors told"
@@ -62,15 +65,13 @@ kill -KILL $pid
 wait $pid 2>/dev/null
 eventually nobody
 
-# two signals, apart: now
-cat >>toy.yaml <<'YAML'
-x-note: nothing reads this
-YAML
-long --mode single --run-dir twice data.train.samples=20000 train.batch.per_device=10000 model.layers='[{linear: 4000}, {linear: 4000}, {linear: 4}]'
-sleep 1
-kill -TERM $pid 2>/dev/null
-sleep 0.6
-kill -TERM $pid 2>/dev/null
+# two signals, apart: now. On a busy machine two may arrive as one.
+long --mode single --run-dir twice model.input=2048 data.train.samples=4096 train.batch.per_device=4096 model.layers='[{linear: 2048}, {linear: 2048}, {linear: 4}]'
+eventually grep -q "finishes the step" "$err"
+kill -TERM $pid
+again() { sleep 0.5; kill -TERM $pid 2>/dev/null; gone; }
+gone() { case $(cat /proc/$pid/stat 2>/dev/null) in "" | *") Z "*) return 0 ;; *) return 1 ;; esac; }
+eventually again
 got=0
 wait $pid || got=$?
 case $got in 143 | 75) ;; *) fail "status $got after two signals" ;; esac
