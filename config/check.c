@@ -276,9 +276,14 @@ static void fill_cifar(tdm_config *config, tdm_data_spec *spec, const char *sect
 /* Of the keys of a section that name files, the one that is written. */
 static tdm_origin first_origin(tdm_config *config, const char *section, const char *const *keys) {
     tdm_place at = {0};
+    const char *key = section;
     for (; *keys != NULL && at.text == NULL; keys++)
-        at = place(config, tdm__fault_key(&config->faults, section, *keys));
-    return tdm__place_origin(at);
+        at = place(config, key = tdm__fault_key(&config->faults, section, *keys));
+    return tdm__key_origin(&config->faults, at, key);
+}
+
+static tdm_origin origin_of(tdm_config *config, const char *key) {
+    return tdm__key_origin(&config->faults, place(config, key), key);
 }
 
 static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *section, bool is_eval) {
@@ -286,7 +291,7 @@ static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *sect
     static const char *const target_keys[] = {"labels", "y", NULL};
     const char *format_key = tdm__fault_key(&config->faults, section, "format");
     if (!is_written(config, format_key)) return;
-    spec->origin = tdm__place_origin(config->section_at[tdm__section_find(section)]);
+    spec->origin = tdm__key_origin(&config->faults, config->section_at[tdm__section_find(section)], section);
     spec->inputs_at = first_origin(config, section, input_keys);
     spec->targets_at = first_origin(config, section, target_keys);
     if (spec->format == TDM_DATA_CIFAR10) fill_cifar(config, spec, section, is_eval);
@@ -323,8 +328,8 @@ tdm_status tdm__check_settings(tdm_config *config) {
     check_spec(config, &job->data.train, "data.train", false);
     check_spec(config, &job->data.eval, "data.eval", true);
     check_normalize(config);
-    job->weights_at = tdm__place_origin(place(config, "model.weights"));
-    job->checkpoint.resume_at = tdm__place_origin(place(config, "checkpoint.resume"));
+    job->weights_at = origin_of(config, "model.weights");
+    job->checkpoint.resume_at = origin_of(config, "checkpoint.resume");
     tdm__check_lacking(config);
     if (job->checkpoint.resume[0] == '\0')
         tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place(config, "checkpoint.resume"), "checkpoint.resume", "",

@@ -167,6 +167,12 @@ tdm_origin tdm__place_origin(tdm_place at) {
     return (tdm_origin){at.text->name, at.line, at.column};
 }
 
+tdm_origin tdm__key_origin(tdm_fault_list *list, tdm_place at, const char *key) {
+    tdm_origin origin = tdm__place_origin(at);
+    if (origin.file != NULL && origin.line == 0) origin.file = tdm__fault_text(list, "%s: %s", origin.file, key);
+    return origin;
+}
+
 static const char *next_char(const char *at, const char *stop) {
     uint32_t code;
     int length = tdm__utf8_next(at, (size_t)(stop - at), &code);

@@ -88,6 +88,8 @@ const char *tdm__place_line(tdm_fault_list *list, tdm_place at);
 const char *tdm__place_words(tdm_fault_list *list, tdm_place at);
 /* The place as the engine keeps it. Line 0 for the command line and for defaults. */
 tdm_origin tdm__place_origin(tdm_place at);
+/* Of the value of `key`, which stands behind "command line" where it comes from there. */
+tdm_origin tdm__key_origin(tdm_fault_list *list, tdm_place at, const char *key);
 /* Full-width punctuation, as Chinese input methods write it, outside of comments: a hint that names it, or "". */
 const char *tdm__fault_wide_hint(tdm_fault_list *list, tdm_place at);
 

@@ -42,9 +42,11 @@ int tell_error_of(const tdm_error *error) {
     char place[600] = "";
     if (error->file[0] && error->line > 0) {
         snprintf(place, sizeof place, "%s:%d:%d: ", error->file, error->line, error->column);
+    } else if (error->file[0]) {
+        snprintf(place, sizeof place, "%s: ", error->file);
     }
     term_error("%s%s", place, error->message[0] ? error->message : tdm_status_text(error->status));
-    if (place[0]) tell_line(error);
+    if (error->line > 0) tell_line(error);
     if (error->status == TDM_E_INTERNAL) {
         term_line("       this is a bug in tandem %s; please report it with the output of `tandem doctor`",
                   tdm_version());

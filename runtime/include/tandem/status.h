@@ -42,7 +42,7 @@ typedef enum tdm_status {
 #undef X
 } tdm_status;
 
-/* A place in a text that the user wrote. `file` is borrowed; line 0 means "no place known". */
+/* A place in a text that the user wrote. `file` is borrowed; line 0 means that it has no lines. */
 typedef struct tdm_origin {
     const char *file;
     int line, column; /* both from 1; columns count characters, not bytes */
@@ -54,7 +54,8 @@ enum { TDM_ERROR_FRAMES = 16 };
 typedef struct tdm_error {
     tdm_status status;
     char message[2048]; /* one line: names before numbers, what was wanted, then what came; printable */
-    char file[512];     /* the user's file, "" if none; its name as it is: see tdm_text_printable */
+    /* The user's file, "" if none; its name as it is: see tdm_text_printable. "command line: KEY" for an override. */
+    char file[512];
     int line, column;
     int frame_count;
     struct {
