@@ -1,4 +1,6 @@
 /* args.c - CONFIG, key.path=value overrides and flags, in any order after the verb. */
+#include <tandem/comm.h>
+
 #include "tools/term.h"
 
 #include <ctype.h>
@@ -20,6 +22,12 @@ static int verb_flag_count(const tool_verb *verb) {
     return count;
 }
 
+/* Who is one of several ranks tells those that wait for it. */
+static void tell_ranks(const tool *t, const char *why) {
+    tdm_launch_facts facts;
+    if (t->verb == &verb_train && tdm_launch_from_env(&facts) == TDM_OK) tdm_launch_fail(&facts, t->init_method, why);
+}
+
 int args_wrong(const tool *t, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -27,6 +35,7 @@ int args_wrong(const tool *t, const char *format, ...) {
     va_end(args);
     term_error("%s", text);
     term_line("       see `tandem %s --help`", t->verb->name);
+    tell_ranks(t, text);
     free(text);
     return TDM_E_USAGE;
 }

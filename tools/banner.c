@@ -157,7 +157,6 @@ char *banner_resume_command(const tool *t, const char *run_dir) {
 
 void banner_print(const banner *b) {
     char count[32];
-    long pid = (long)(launch_is_watched() ? getppid() : getpid());
     char *title = text_format("tandem %s", tdm_version());
     term_mark(TERM_BOLD, "", title, " %s", b->job->name);
     free(title);
@@ -176,7 +175,7 @@ void banner_print(const banner *b) {
         return;
     }
     line("run dir", text_copy(b->job->run.dir ? b->job->run.dir : "none: nothing is written"));
-    line("stop", text_format("Ctrl-C or `kill %ld`: finishes the step%s", pid,
+    line("stop", text_format("Ctrl-C or `kill %d`: finishes the step%s", launch_pid(),
                              b->job->run.dir ? ", saves, exit status 75" : ", exit status 75"));
     if (!b->job->run.dir) return;
     char *command = banner_resume_command(b->t, b->job->run.dir);

@@ -197,6 +197,7 @@ static int compare(comparison *c) {
     if (code == TDM_OK) code = compare_measure(c);
     if (code == TDM_OK) code = write_all(c);
     if (code != TDM_OK) return code;
+    c->t->is_kept = true;
     compare_print(c);
     return c->within ? TDM_OK : TDM_E_CHECK;
 }

@@ -120,6 +120,7 @@ static int run_here(training *tr, bool dry) {
     if (!dry) write_environment(s);
     before_first_step(tr, dry);
     if (dry) return TDM_OK;
+    s->t->is_kept = s->job->run.dir != NULL;
     if (!is_finished(s)) return train(tr);
     if (s->shows) {
         if (!s->t->quiet) term_line("nothing to do: every step of %s is done", s->job->run.dir);

@@ -50,6 +50,8 @@ void launch_began(const tdm_launch_facts *facts, int64_t step);
 /* Does a parent of ours watch this process? As a rank of several? */
 bool launch_is_watched(void);
 bool launch_is_rank(const tdm_launch_facts *facts);
+/* Whom to signal: this process, or the parent that watches it. */
+int launch_pid(void);
 /* launch_job's `restarts` and `goes_on`, as this process was told. */
 int launch_restarts(void);
 bool launch_goes_on(void);

@@ -21,6 +21,10 @@ bool launch_is_rank(const tdm_launch_facts *facts) {
     return facts->source == TDM_LAUNCH_TANDEM && facts->world > 1 && getenv(REPORT_VARIABLE) != NULL;
 }
 
+int launch_pid(void) {
+    return (int)(launch_is_watched() ? getppid() : getpid());
+}
+
 /* Digits alone, and a value of int; -1: anything else. */
 static int whole_number(const char *text) {
     char *end;

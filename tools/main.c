@@ -96,13 +96,17 @@ static bool reader_has_gone(void) {
     return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
 }
 
-/* The results of a verb are lost if the disk is full: that is a failure too. Who reads no further misses nothing that a
- * training keeps in its files; of other verbs it is the usual end. */
-static int finish_output(const tool_verb *verb, int code) {
-    if ((fflush(stdout) == 0 && !ferror(stdout)) || code != TDM_OK) return code;
-    if (reader_has_gone()) return verb == &verb_train || verb == &verb_compare ? code : 128 + SIGPIPE;
-    term_line("tandem: error: standard output could not be written");
-    return TDM_E_IO;
+/* Results that nobody can read are lost, on a full disk as behind a reader who has gone: that is a failure too. What is
+ * kept in files is not lost. */
+static int finish_output(int code, bool is_kept) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+    bool has_gone = reader_has_gone();
+    if (!has_gone) {
+        term_mark(is_kept ? TERM_YELLOW : TERM_RED, "",
+                  is_kept ? "tandem: warning:" : "tandem: error:", "standard output could not be written");
+    }
+    if (code != TDM_OK || is_kept) return code;
+    return has_gone ? 128 + SIGPIPE : TDM_E_IO;
 }
 
 /* What a program may find changed when it starts: closed standard streams, whose numbers the first files opened would
@@ -129,10 +133,10 @@ int main(int argc, char **argv) {
     if (strcmp(name, "--ended") == 0) return stop_ended(argc, argv);
     if (strcmp(name, "--version") == 0) {
         printf("tandem %s\n", tdm_version());
-        return finish_output(NULL, TDM_OK);
+        return finish_output(TDM_OK, false);
     }
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
-        return finish_output(NULL, help(argc, argv));
+        return finish_output(help(argc, argv), false);
     }
     const tool_verb *verb = find_verb(name);
     if (!verb) return unknown_verb(name);
@@ -146,5 +150,6 @@ int main(int argc, char **argv) {
         log_close();
     }
     free(t.override);
-    return finish_output(verb, code);
+    free(t.init_method);
+    return finish_output(code, t.is_kept);
 }

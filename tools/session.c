@@ -24,6 +24,7 @@ int session_configure(session *s, tool *t, const char *const *extra) {
         return code;
     }
     s->job = tdm_config_job(s->config);
+    if (s->job->parallel.ddp.init_method) t->init_method = text_copy(s->job->parallel.ddp.init_method);
     if (s->facts.world <= 1 || s->job->parallel.mode == TDM_MODE_DDP) return TDM_OK;
     return args_wrong(t, "%s started %d processes, and mode %s is one process; use --mode ddp, or start it alone",
                       tdm_launch_source_name(s->facts.source), s->facts.world, job_mode_name(s->job->parallel.mode));
@@ -63,6 +64,8 @@ int session_open(session *s, int (*on_event)(const tdm_event *event, void *user)
     options.config_input = tdm_config_source(s->config);
     tdm_status status = tdm_config_print(s->config, TDM_CONFIG_RESOLVED, &s->resolved);
     options.config_yaml = s->resolved;
+    options.pid = launch_pid();
+    if (status != TDM_OK) tdm_launch_fail(&s->facts, s->t->init_method, tdm_error_message());
     if (s->facts.world > 1) {
         if (status == TDM_OK) status = join_ranks(s);
         options.rank = s->facts.rank;

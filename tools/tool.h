@@ -40,7 +40,9 @@ struct tool {
     int override_count;
     const char *flag_value[TOOL_FLAGS_MAX]; /* beside verb->flags; "" for a switch that was given */
     bool quiet, verbose, help;
-    tdm_host host; /* for every object of the library: its log lines go to log.c */
+    bool is_kept;      /* what goes to stdout is in files, too */
+    char *init_method; /* where the ranks of the job meet, once that is read; NULL: where they do by default */
+    tdm_host host;     /* for every object of the library: its log lines go to log.c */
 };
 
 extern const tool_verb verb_train, verb_compare, verb_eval, verb_predict, verb_check, verb_show, verb_explain,
@@ -57,7 +59,7 @@ const char *args_flag(const tool *t, const char *name);
 bool args_int(const tool *t, const char *name, int64_t min, int64_t *value); /* false after telling what is wrong */
 bool args_number(const tool *t, const char *name, double *value);            /* the same, >= 0 */
 void args_print_flags(const tool_verb *verb);                                /* on stdout */
-/* Wrong use: one line on stderr with a pointer to --help; returns TDM_E_USAGE. */
+/* Wrong use: one line on stderr with a pointer to --help, and word to the other ranks; returns TDM_E_USAGE. */
 int args_wrong(const tool *t, const char *format, ...) TDM_PRINTF(2, 3);
 
 /* ---- args_key.c ---- */

@@ -178,6 +178,7 @@ tdm_status tdm__folder_status(tdm_run *run, const char *state, tdm_status code, 
                                    .steps_total = run->steps_total,
                                    .epoch = run->epoch,
                                    .restarts = run->options.restarts,
+                                   .pid = run->options.pid,
                                    .exit_code = (int)code,
                                    .reason = code == TDM_OK          ? ""
                                              : code == TDM_E_STOPPED ? "stopped on request"

@@ -150,9 +150,10 @@ tdm_status tdm__folder_status(tdm_run *run, const char *state, tdm_status code, 
 typedef struct tdm_job_status {
     const char *state, *reason;
     int64_t step, steps_total, epoch, restarts;
+    int pid; /* 0: this process */
     int exit_code;
 } tdm_job_status;
-void tdm__status_print(tdm_text *text, const tdm_job_status *status); /* with this process and this time */
+void tdm__status_print(tdm_text *text, const tdm_job_status *status); /* with this time */
 tdm_status tdm__folder_summary(tdm_run *run, const char *reason, const int64_t *peak_bytes, int count);
 #define TDM_CHECKPOINTS "checkpoints"                  /* in it */
 const tdm_folder *tdm__folder_dir(const tdm_run *run); /* NULL if there is none */

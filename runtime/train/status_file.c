@@ -16,10 +16,11 @@ void tdm__status_print(tdm_text *text, const tdm_job_status *status) {
     tdm__utc_stamp(stamp);
     tdm__text_printf(
         text,
-        "{\"state\":\"%s\",\"pid\":%ld,\"step\":%lld,\"steps_total\":%lld,\"epoch\":%lld,\"heartbeat\":\"%s\","
+        "{\"state\":\"%s\",\"pid\":%d,\"step\":%lld,\"steps_total\":%lld,\"epoch\":%lld,\"heartbeat\":\"%s\","
         "\"restarts\":%lld,\"exit_code\":%d,\"reason\":",
-        status->state, (long)getpid(), (long long)status->step, (long long)status->steps_total,
-        (long long)status->epoch, stamp, (long long)status->restarts, status->exit_code);
+        status->state, status->pid != 0 ? status->pid : (int)getpid(), (long long)status->step,
+        (long long)status->steps_total, (long long)status->epoch, stamp, (long long)status->restarts,
+        status->exit_code);
     tdm__text_json_string(text, status->reason);
     tdm__text_puts(text, "}\n");
 }

@@ -38,14 +38,26 @@ done
 code 4 "$tandem" data check block.yaml
 named_at block.yaml:10:13 "    labels: there/gone"
 code 4 "$tandem" train block.yaml data.train.labels=elsewhere
+has "$err" "error: command line: data.train.labels: "
 has "$err" "elsewhere"
 hasnt "$err" "block.yaml:"
+# ... or with the key that names it on the command line
+for mode in single dp ddp; do
+    code 4 "$tandem" train block.yaml --mode $mode parallel.device_ids='[0, 1]' data.train.images=no/such
+    has "$err" "error: command line: data.train.images: "
+done
+code 4 "$tandem" train block.yaml 'data.train={format: npy, x: no/such, y: no/such}'
+has "$err" "error: command line: data.train.x: "
+code 8 "$tandem" train block.yaml data.train.labels=there/labels-idx1-ubyte model.weights=no/such
+has "$err" "error: command line: model.weights: "
 code 8 "$tandem" train block.yaml data.train.labels=there/labels-idx1-ubyte
 named_at block.yaml:5:12 "  weights: old/model.safetensors   # 权重"
 sed 's/there\/gone/there\/labels-idx1-ubyte/; s/^  weights.*//' block.yaml >resume.yaml
 echo 'checkpoint: {every: 1 epoch, resume: runs/gone}' >>resume.yaml
 code 8 "$tandem" train resume.yaml
 named_at resume.yaml:14:38 "checkpoint: {every: 1 epoch, resume: runs/gone}"
+code 8 "$tandem" train resume.yaml --resume no/such
+has "$err" "error: command line: checkpoint.resume: "
 sed 's/format: idx/format: npy/; s/images: .*/x: gone.npy/; s/labels: .*/y: gone.npy/; s/^  weights.*//' block.yaml >npy.yaml
 code 4 "$tandem" train npy.yaml
 named_at npy.yaml:9:8 "    x: gone.npy"
@@ -77,6 +89,20 @@ same $? 141 "status of schema without a reader"
 (exec 3<>pipe 4>pipe 3<&-; trap - PIPE; exec "$tandem" train toy.yaml --run-dir unread >&4)
 same $? 0 "status of train without a reader"
 same "$(json unread/status.json state)" finished "state without a reader"
+
+# a full disk behind stdout: what is kept in files is not lost, in every mode; anything else is
+for mode in single dp ddp; do
+    "$tandem" train toy.yaml --mode $mode --run-dir full-$mode >/dev/full 2>"$err" </dev/null
+    same $? 0 "status of $mode on a full disk"
+    same "$(json full-$mode/status.json state)" finished "state of $mode on a full disk"
+    same "$(grep -c 'warning: standard output could not be written' "$err")" 1 "warnings of $mode on a full disk"
+    (exec 3<>pipe 4>pipe 3<&-; trap - PIPE; exec "$tandem" train toy.yaml --mode $mode --run-dir unread-$mode >&4 2>/dev/null)
+    same $? 0 "status of $mode without a reader"
+    same "$(json unread-$mode/status.json state)" finished "state of $mode without a reader"
+    code 10 bash -c "'$tandem' train toy.yaml --mode $mode run.dir=null >/dev/full"
+done
+code 10 bash -c "'$tandem' train toy.yaml --print-config >/dev/full"
+code 0 bash -c "'$tandem' compare toy.yaml --steps 5 --out compared >/dev/full"
 
 # one run directory, one job
 "$tandem" train toy.yaml train.steps=2000000 --run-dir busy --quiet >/dev/null 2>&1 </dev/null &

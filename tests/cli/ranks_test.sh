@@ -29,6 +29,7 @@ done
 wait "${pids[0]}" || fail "rank 0 under torchrun's variables: $(cat rank-0.err)"
 wait "${pids[1]}" || fail "rank 1 under torchrun's variables: $(cat rank-1.err)"
 has rank-0.err "torchrun"
+same "$(json f/status.json pid)" "${pids[0]}" "pid in status.json, rank 0's"
 same "$(wc -c <rank-1.out)" 0 "stdout of rank 1"
 same "$(json a/summary.json params_xxh3)" "$(json f/summary.json params_xxh3)" "own ranks and torchrun's"
 

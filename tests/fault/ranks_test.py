@@ -146,6 +146,22 @@ def failed_before(box):
         box.clean()
 
 
+def wrong_arguments(box):
+    """Nor is one that is started in another way than the others: they learn what is wrong with it."""
+    for meeting in (None, "tcp"):
+        for wrong, why in ((("--mode", "dp"), r"mode dp is one process"), (("--bogus",), r"`--bogus` is no flag"),
+                           (("--restarts", "3"), r"`--restarts` is for processes that tandem starts")):
+            at = port(box)
+            method = ("parallel.ddp.init_method=tcp://127.0.0.1:%d" % at,) if meeting else ()
+            if method and wrong == ("--bogus",):
+                continue # where they meet has not been read
+            jobs = start(box, 2, box.new_dir(), [torchrun(rank, 2, at) for rank in (0, 1)], {1: wrong}, common=method)
+            for rank, job in enumerate(jobs):
+                job.end(USAGE if rank == 1 else COMM)
+                job.one_error(why if rank == 1 else r"rank 1 has (failed|ended): .*" + why)
+            box.clean()
+
+
 def refused(box, envs, code, *patterns, mode="ddp"):
     jobs = [box.start(*box.arguments(mode, 2, box.new_dir()), env=env) for env in envs]
     for job in jobs:
@@ -267,5 +283,5 @@ def harmless_differences(box):
 
 
 if __name__ == "__main__":
-    fault.main(same_bits, killed, signalled, signalled_while_they_meet, missing, failed_before, contradictions,
+    fault.main(same_bits, killed, signalled, signalled_while_they_meet, missing, failed_before, wrong_arguments, contradictions,
                of_another_world, the_same_twice, two_jobs, of_another_mind, harmless_differences)

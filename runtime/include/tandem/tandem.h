@@ -69,9 +69,10 @@ typedef struct tdm_run_options {
      * it; within on_event the run's tensors cannot be asked for then. Without on_event it is so anyway. */
     int run_ahead;
     int restarts; /* how often this job has been started again; status.json and summary.json tell */
+    int pid;      /* in status.json: whom to signal, the parent where that passes signals on; 0: this process */
 } tdm_run_options;
 #define TDM_RUN_OPTIONS_INIT \
-    { sizeof(tdm_run_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, -1, NULL, NULL, 0, 0 }
+    { sizeof(tdm_run_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, -1, NULL, NULL, 0, 0, 0 }
 
 /* Opens data, builds the plan and the replicas, makes the initial weights, resumes if the job says so. The job and the
  * graph are borrowed until close. In ddp with several ranks this is collective. */
