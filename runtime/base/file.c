@@ -1,7 +1,6 @@
 /* Files: the system's calls as a table, durable writing on top of it, careful reading beside it. */
 #include "runtime/base/file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -115,8 +114,8 @@ static const char *cure(int error) {
 
 tdm_status tdm__file_fail(const char *doing, const tdm_folder *folder, const char *name, int error) {
     char buffer[128];
-    TDM_FAIL(TDM_E_IO, "cannot %s %s%s%s: %s%s", doing, PLACE(folder, name), strerror_r(error, buffer, sizeof(buffer)),
-             cure(error));
+    TDM_FAIL(error == ENOMEM ? TDM_E_MEMORY : TDM_E_IO, "cannot %s %s%s%s: %s%s", doing, PLACE(folder, name),
+             strerror_r(error, buffer, sizeof(buffer)), cure(error));
 }
 
 static const char *kind_of(mode_t mode) {
@@ -128,6 +127,7 @@ static const char *kind_of(mode_t mode) {
     return "a device";
 }
 
+/* 0 with errno where it cannot be looked at. */
 static mode_t mode_of(const tdm_folder *folder, const char *name) {
     struct stat about;
     int found = fstatat(fd_of(folder), name, &about, folder != NULL ? AT_SYMLINK_NOFOLLOW : 0);
@@ -376,32 +376,45 @@ void tdm__folder_close(tdm_folder *folder) {
     folder->fd = -1;
 }
 
-DIR *tdm__folder_list(const tdm_folder *folder) {
+tdm_status tdm__folder_list(DIR **out, const tdm_folder *folder) {
     int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *list = fd < 0 ? NULL : fdopendir(fd);
-    if (list != NULL || fd < 0) return list;
+    *out = fd < 0 ? NULL : fdopendir(fd);
+    if (*out != NULL) return TDM_OK;
     int error = errno;
-    close(fd);
-    errno = error;
-    return NULL;
+    if (fd >= 0) close(fd);
+    return tdm__file_fail("list", NULL, folder->path, error);
+}
+
+tdm_status tdm__folder_next(DIR *list, const tdm_folder *folder, const char **name) {
+    struct dirent *entry;
+    *name = NULL;
+    do {
+        errno = 0;
+        entry = readdir(list);
+        if (entry == NULL) return errno == 0 ? TDM_OK : tdm__file_fail("list", NULL, folder->path, errno);
+    } while (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0);
+    *name = entry->d_name;
+    return TDM_OK;
+}
+
+static tdm_status empty(const tdm_file_ops *ops, const tdm_folder *parent, const tdm_folder *inside) {
+    const char *name;
+    DIR *list;
+    TDM_TRY(tdm__folder_list(&list, inside));
+    tdm_status status = tdm__folder_next(list, inside, &name);
+    while (status == TDM_OK && name != NULL) {
+        status = ops->unlink(ops->user, inside->fd, name) == 0
+                     ? tdm__folder_next(list, inside, &name)
+                     : tdm__file_fail("empty the folder", parent, inside->path, errno);
+    }
+    closedir(list);
+    return status;
 }
 
 tdm_status tdm__folder_remove(const tdm_file_ops *ops, const tdm_folder *parent, const char *name) {
-    tdm_status status = TDM_OK;
-    struct dirent *entry;
     tdm_folder inside = {.fd = openat(parent->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), .path = name};
-    DIR *list = inside.fd < 0 ? NULL : tdm__folder_list(&inside);
-    if (list == NULL) {
-        status = tdm__file_fail("open the folder", parent, name, errno);
-        tdm__folder_close(&inside);
-        return status;
-    }
-    while ((entry = readdir(list)) != NULL && status == TDM_OK) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-        if (ops->unlink(ops->user, inside.fd, entry->d_name) != 0)
-            status = tdm__file_fail("empty the folder", parent, name, errno);
-    }
-    closedir(list);
+    if (inside.fd < 0) return tdm__file_fail("open the folder", parent, name, errno);
+    tdm_status status = empty(ops, parent, &inside);
     tdm__folder_close(&inside);
     TDM_TRY(status);
     if (ops->rmdir(ops->user, parent->fd, name) != 0) return tdm__file_fail("remove", parent, name, errno);
@@ -443,5 +456,5 @@ bool tdm__file_is_folder(const tdm_folder *folder, const char *name) {
 }
 
 bool tdm__file_is_there(const tdm_folder *folder, const char *name) {
-    return mode_of(folder, name) != 0;
+    return mode_of(folder, name) != 0 || (errno != ENOENT && errno != ENOTDIR);
 }

@@ -41,7 +41,7 @@ typedef struct tdm_folder {
 } tdm_folder;
 
 /* TDM_E_IO from errno: "cannot write runs/a/x: No space left on device; free some space there or choose another place".
- */
+ * Where the system has no memory, TDM_E_MEMORY. */
 tdm_status tdm__file_fail(const char *doing, const tdm_folder *folder, const char *name, int error);
 
 /* ---- writing ---- */
@@ -100,8 +100,10 @@ void tdm__folder_close(tdm_folder *folder); /* fine for one that is not open */
 tdm_status tdm__folder_sync(const tdm_file_ops *ops, const tdm_folder *folder);
 /* A folder of plain files and the folder itself; symbolic links in it are removed, not followed. */
 tdm_status tdm__folder_remove(const tdm_file_ops *ops, const tdm_folder *parent, const char *name);
-/* To read the names in it: NULL with errno set. The folder stays open. For closedir. */
-DIR *tdm__folder_list(const tdm_folder *folder);
+/* To read the names in it; the folder stays open. For closedir. */
+tdm_status tdm__folder_list(DIR **out, const tdm_folder *folder);
+/* The next name, never "." or ".."; NULL at the end. A list that breaks off fails: what is behind is not gone. */
+tdm_status tdm__folder_next(DIR *list, const tdm_folder *folder, const char **name);
 
 /* ---- reading ---- */
 
@@ -111,6 +113,7 @@ tdm_status tdm__file_open(int *fd, uint64_t *bytes, const tdm_folder *folder, co
 /* Exactly `count` bytes; fewer is `cut_short` ("... ends after byte n"). The path is for messages. */
 tdm_status tdm__file_read(int fd, const char *path, void *to, size_t count, uint64_t offset, tdm_status cut_short);
 bool tdm__file_is_folder(const tdm_folder *folder, const char *name);
-bool tdm__file_is_there(const tdm_folder *folder, const char *name); /* whatever it is */
+/* Whatever it is. What cannot be looked at is there: who opens it learns why. */
+bool tdm__file_is_there(const tdm_folder *folder, const char *name);
 
 #endif

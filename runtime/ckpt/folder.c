@@ -1,8 +1,6 @@
 /* Names in a checkpoints directory, and hashes of what lies there. */
 #include "runtime/ckpt/folder.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,14 +73,16 @@ static int newest_first(const void *a, const void *b) {
 tdm_status tdm__steps_list(tdm_arena *arena, const tdm_folder *dir, int64_t **steps, size_t *count) {
     int64_t *found = NULL, step;
     size_t capacity = 0, used = 0;
-    tdm_status status = TDM_OK;
-    struct dirent *entry;
+    tdm_status status;
+    const char *name;
+    DIR *list;
     *steps = NULL;
     *count = 0;
-    DIR *list = tdm__folder_list(dir);
-    if (list == NULL) return tdm__file_fail("list", NULL, dir->path, errno);
-    while ((entry = readdir(list)) != NULL) {
-        if (!step_of(entry->d_name, &step)) continue;
+    TDM_TRY(tdm__folder_list(&list, dir));
+    for (;;) {
+        TDM_TRY_DONE(tdm__folder_next(list, dir, &name));
+        if (name == NULL) break;
+        if (!step_of(name, &step)) continue;
         TDM_TRY_DONE(tdm__grow(arena->host, &found, &capacity, used + 1, sizeof(*found), "list of checkpoints"));
         found[used++] = step;
     }

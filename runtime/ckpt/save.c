@@ -7,7 +7,6 @@
  *   5. Checkpoints older than the newest keep_last are renamed to temporary names, then deleted.
  *
  * A failure up to 3 removes the temporary directory. What a killed process left is removed by the next save. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -94,19 +93,23 @@ static tdm_status remove_any(saving *s, const char *name) {
 
 /* What killed processes left. */
 static tdm_status reap(saving *s) {
-    struct dirent *entry;
-    DIR *list = tdm__folder_list(&s->dir);
-    if (list == NULL) return tdm__file_fail("list", NULL, s->dir.path, errno);
-    while ((entry = readdir(list)) != NULL) {
-        long pid = pid_of(entry->d_name);
-        if (pid <= 0 || !is_stale(s, entry->d_name, pid)) continue;
-        if (remove_any(s, entry->d_name) != TDM_OK)
-            TDM_WARN(s->host, "ckpt", "%s, left by process %ld, stays: %s", entry->d_name, pid, tdm_error_message());
+    tdm_status status;
+    const char *name;
+    DIR *list;
+    TDM_TRY(tdm__folder_list(&list, &s->dir));
+    for (;;) {
+        TDM_TRY_DONE(tdm__folder_next(list, &s->dir, &name));
+        if (name == NULL) break;
+        long pid = pid_of(name);
+        if (pid <= 0 || !is_stale(s, name, pid)) continue;
+        if (remove_any(s, name) != TDM_OK)
+            TDM_WARN(s->host, "ckpt", "%s, left by process %ld, stays: %s", name, pid, tdm_error_message());
         else
-            TDM_INFO(s->host, "ckpt", "removed %s, left by process %ld", entry->d_name, pid);
+            TDM_INFO(s->host, "ckpt", "removed %s, left by process %ld", name, pid);
     }
+done:
     closedir(list);
-    return TDM_OK;
+    return status;
 }
 
 /* ---- writing ---- */

@@ -1,6 +1,5 @@
 /* The run directory: what config was given, what happens step by step, how it ended. Written by rank 0 alone; one job
  * at a time, held by a lock on the folder. */
-#include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,17 +67,22 @@ static long pid_of(const char *name) {
 
 /* What killed processes left. */
 static tdm_status reap(tdm_run *run) {
-    struct dirent *entry;
-    DIR *list = tdm__folder_list(&run->folder->dir);
-    while (list != NULL && (entry = readdir(list)) != NULL) {
-        long pid = pid_of(entry->d_name);
+    const tdm_folder *dir = &run->folder->dir;
+    tdm_status status;
+    const char *name;
+    DIR *list;
+    TDM_TRY(tdm__folder_list(&list, dir));
+    for (;;) {
+        TDM_TRY_DONE(tdm__folder_next(list, dir, &name));
+        if (name == NULL) break;
+        long pid = pid_of(name);
         if (pid <= 0 || (pid != (long)getpid() && tdm__process_lives(pid))) continue;
-        if (unlinkat(run->folder->dir.fd, entry->d_name, 0) == 0)
-            TDM_INFO(run->host, "run", "removed %s, left by process %ld", entry->d_name, pid);
+        if (unlinkat(dir->fd, name, 0) == 0) TDM_INFO(run->host, "run", "removed %s, left by process %ld", name, pid);
     }
-    if (list != NULL) closedir(list);
-    if (!tdm__file_is_there(&run->folder->dir, TDM_CHECKPOINTS)) return TDM_OK;
-    return tdm__ckpt_reap(run->host, &run->folder->dir, TDM_CHECKPOINTS);
+done:
+    closedir(list);
+    TDM_TRY(status);
+    return tdm__file_is_there(dir, TDM_CHECKPOINTS) ? tdm__ckpt_reap(run->host, dir, TDM_CHECKPOINTS) : TDM_OK;
 }
 
 tdm_status tdm__run_folder_open(tdm_run *run) {

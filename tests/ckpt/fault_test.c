@@ -76,7 +76,7 @@ static bool one_error(long k, int error, bool replace, bool no_exchange, int64_t
         CHECK_INT(step, 3);
         CHECK_TEXT(f.pending, "");
     } else {
-        CHECK_INT(status, TDM_E_IO);
+        CHECK_INT(status, error == ENOMEM ? TDM_E_MEMORY : TDM_E_IO);
         check_message(&f, dir);
         CHECK(step == 2 || step == 3);
     }
@@ -129,6 +129,7 @@ TEST(every_call_fails) {
     long calls = sweep_errors(ENOSPC, false, false, 0);
     CHECK(calls > 40);
     CHECK_INT(sweep_errors(EIO, false, false, 0), calls);
+    CHECK_INT(sweep_errors(ENOMEM, false, false, 0), calls);
     CHECK(sweep_errors(EIO, false, false, 1) > calls);
     CHECK(sweep_errors(EIO, true, false, 0) > calls);
     CHECK(sweep_errors(EIO, true, true, 0) > calls);
@@ -136,14 +137,14 @@ TEST(every_call_fails) {
 
 /* A call, an error and a kind of save, all drawn; of calls beyond the last nothing fails. */
 TEST(any_call_fails) {
-    static const int errors[] = {EIO, ENOSPC, EDQUOT, EROFS, EINTR};
+    static const int errors[] = {EIO, ENOSPC, EDQUOT, EROFS, EINTR, ENOMEM};
     tdm_rng rng;
     long failed = 0, drawn = 0;
     tdm__rng_seed(&rng, seed, TDM_RNG_TORCH_AVX2);
     for (; failed < count; drawn++) {
         long k = 1 + (long)(tdm__rng_u32(&rng) % 90);
         uint32_t kind = tdm__rng_u32(&rng);
-        int error = errors[kind / 8 % 5];
+        int error = errors[kind / 8 % 6];
         int before = tdm_test_failures;
         failed += one_error(k, error, (kind & 1) != 0, (kind & 2) != 0, (kind & 4) != 0);
         if (tdm_test_failures != before) fprintf(stderr, "call %ld, %s, kind %u\n", k, strerror(error), kind & 7);
