@@ -7,7 +7,7 @@
 
 static json_t *read_schema(void) {
     char *text = NULL;
-    if (tdm_config_schema(TDM_ENGLISH, &text) != TDM_OK) return NULL;
+    if (tdm_config_schema(TDM_ENGLISH, &text) != TDM_OK) memory_missing();
     json_t *schema = json_loads(text, 0, NULL);
     tdm_free(text);
     return schema;
@@ -64,12 +64,12 @@ static int run(tool *t) {
         char *text = NULL;
         size_t bytes = 0;
         json_t *schema = read_schema();
-        FILE *to = schema ? open_memstream(&text, &bytes) : NULL;
-        if (to) pages[i].write(to, schema);
-        int code = to && fclose(to) == 0 ? TDM_OK : TDM_E_MEMORY;
+        FILE *to = text_open(&text, &bytes);
+        pages[i].write(to, schema);
+        text_close(to, &text);
         const char *path = args_flag(t, "--out");
-        if (code == TDM_OK && path) code = files_write(path, text, bytes);
-        if (code == TDM_OK && !path) fputs(text, stdout);
+        int code = path ? files_write(path, text, bytes) : TDM_OK;
+        if (!path) fputs(text, stdout);
         json_decref(schema);
         free(text);
         return code;

@@ -38,6 +38,7 @@ static void write_environment(const session *s) {
     char *text = NULL, *path = text_format("%s/env.json", s->job->run.dir);
     bool alone = s->job->parallel.kernels == TDM_KERNELS_REF;
     tdm_status status = tdm_environment(&s->t->host, alone ? TDM_ENVIRONMENT_JSON_ALONE : TDM_ENVIRONMENT_JSON, &text);
+    if (status == TDM_E_MEMORY) memory_missing();
     if (status == TDM_OK || status == TDM_E_CHECK) files_try(path, text, strlen(text));
     tdm_free(text);
     free(path);

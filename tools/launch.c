@@ -67,12 +67,18 @@ static void free_texts(char **texts) {
 /* Duplicating a descriptor onto itself is posix_spawn's way of letting it through. `pass` ends with -1. */
 static int start(pid_t *pid, const char *self, char *const *argv, char **environment, const int *pass) {
     posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    for (; *pass >= 0; pass++) posix_spawn_file_actions_adddup2(&actions, *pass, *pass);
-    int error = self ? posix_spawn(pid, self, &actions, NULL, argv, environment) : ENOENT;
-    posix_spawn_file_actions_destroy(&actions);
+    int error = self ? posix_spawn_file_actions_init(&actions) : ENOENT;
+    if (error == 0) {
+        for (; *pass >= 0 && error == 0; pass++) error = posix_spawn_file_actions_adddup2(&actions, *pass, *pass);
+        if (error == 0) error = posix_spawn(pid, self, &actions, NULL, argv, environment);
+        posix_spawn_file_actions_destroy(&actions);
+    }
     free_texts(environment);
     return error;
+}
+
+static int code_of(int error) {
+    return error == ENOMEM || error == EAGAIN ? TDM_E_MEMORY : TDM_E_INTERNAL;
 }
 
 static int start_one(launch *l, int index, const char *self, char *const *argv) {
@@ -85,7 +91,7 @@ static int start_one(launch *l, int index, const char *self, char *const *argv) 
     }
     p->pid = 0;
     term_line("tandem: error: rank %d cannot be started: %s", index, strerror(error));
-    return error == ENOMEM || error == EAGAIN ? TDM_E_MEMORY : TDM_E_INTERNAL;
+    return code_of(error);
 }
 
 static int start_all(launch *l) {
@@ -193,7 +199,7 @@ int launch_command(char *const *argv) {
     if (code == 128) {
         char *self = files_self();
         int error = start(&child, self, argv, child_environment(0, &used), none);
-        code = error == 0 ? wait_for(child, &watched) : TDM_E_INTERNAL;
+        code = error == 0 ? wait_for(child, &watched) : code_of(error);
         if (error != 0) term_line("tandem: error: `tandem %s` cannot be started: %s", argv[1], strerror(error));
         free(self);
     }

@@ -332,8 +332,7 @@ static void head(const page *p) {
 
 char *report_page(const report_run *runs, int count, const json_t *compare, bool chinese, size_t *bytes) {
     char *text = NULL;
-    page p = {open_memstream(&text, bytes), runs, count, chinese};
-    if (!p.to) memory_missing();
+    page p = {text_open(&text, bytes), runs, count, chinese};
     head(&p);
     verdict(&p, compare);
     summary(&p);
@@ -342,7 +341,7 @@ char *report_page(const report_run *runs, int count, const json_t *compare, bool
     config(&p);
     environment(&p);
     fputs("</body></html>\n", p.to);
-    if (fclose(p.to) != 0) memory_missing();
+    text_close(p.to, &text);
     return text;
 }
 

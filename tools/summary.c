@@ -38,12 +38,11 @@ static char *memory_text(const report_run *run) {
     const json_t *peaks = json_object_get(run->summary, "peak_memory_bytes");
     char *out = NULL, one[32];
     size_t bytes = 0;
-    FILE *to = open_memstream(&out, &bytes);
-    if (!to) memory_missing();
+    FILE *to = text_open(&out, &bytes);
     for (size_t i = 0; i < json_array_size(peaks); i++) {
         fprintf(to, "%s%s", i ? ", " : "", text_bytes(one, json_number_value(json_array_get(peaks, i))));
     }
-    if (fclose(to) != 0) memory_missing();
+    text_close(to, &out);
     return out;
 }
 

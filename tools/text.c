@@ -221,6 +221,18 @@ bool text_ends(const char *text, const char *end) {
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
+FILE *text_open(char **out, size_t *bytes) {
+    FILE *to = open_memstream(out, bytes);
+    if (!to) memory_missing();
+    return to;
+}
+
+/* What found no memory only says so here, and the last of it not even to fclose. */
+void text_close(FILE *to, char *const *out) {
+    bool failed = ferror(to) != 0;
+    if (fclose(to) != 0 || failed || !*out) memory_missing();
+}
+
 static bool plain_word(const char *word) {
     return word[0] &&
            word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,@%+-")] == 0;
@@ -229,8 +241,7 @@ static bool plain_word(const char *word) {
 char *text_command(char *const *argv, int argc) {
     char *out = NULL;
     size_t bytes = 0;
-    FILE *to = open_memstream(&out, &bytes);
-    if (!to) memory_missing();
+    FILE *to = text_open(&out, &bytes);
     for (int i = 0; i < argc; i++) {
         if (i) fputc(' ', to);
         if (plain_word(argv[i])) {
@@ -246,6 +257,6 @@ char *text_command(char *const *argv, int argc) {
         }
         fputc('\'', to);
     }
-    if (fclose(to) != 0) memory_missing();
+    text_close(to, &out);
     return out;
 }

@@ -85,6 +85,9 @@ const char *text_nearest(const char *word, const char *const *names, int count);
 /* A whole file of a folder, terminated; NULL with errno set. `dir` NULL: a path of the user's. */
 char *text_file(const char *dir, const char *name);
 bool text_ends(const char *text, const char *end);
+/* A text that is written as a file is; *out, for free, holds it once it is closed. */
+FILE *text_open(char **out, size_t *bytes);
+void text_close(FILE *to, char *const *out);
 /* argv as a line that a shell would read back the same way. */
 char *text_command(char *const *argv, int argc);
 

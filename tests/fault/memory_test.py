@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The k-th request for memory of each process fails, and then all from the k-th on: status 6 with a text, or, where the
-request was not needed, the same result as without a failure. --long takes every k, --trials N so many of each verb."""
+request was not needed, the same result as without a failure. --long takes every k, --trials N so many of each test."""
+import json
 import os
 import re
 import sys
@@ -19,48 +20,92 @@ train: {steps: 2, batch: {global: 8}}
 checkpoint: {every: 1 steps}
 parallel: {kernels: ref}
 """
+TWO = "parallel.device_ids=[0, 1]"
+TIMES = ("ms", "samples_per_s", "speedup_over_one_device", "one_device_samples_per_s", "seconds", "heartbeat", "pid",
+         "bytes_moved_per_step", "peak_memory_bytes")
+
+
+def timeless(value):
+    if isinstance(value, dict):
+        return {k: timeless(v) for k, v in value.items() if k not in TIMES}
+    return [timeless(v) for v in value] if isinstance(value, list) else value
+
+
+def content(path):
+    """What must be in a file whatever time it was; of pages and of what the machine is like, that they are there."""
+    name = os.path.basename(path)
+    if name.endswith((".html", ".log")) or name in ("env.json", ".lock"):
+        return None
+    with open(path, "rb") as f:
+        text = f.read()
+    if name.endswith((".json", ".jsonl")):
+        return [timeless(json.loads(line)) for line in (text.splitlines() if name.endswith("l") else [text])]
+    return text
 
 
 def result(job, run_dir):
-    """What must not differ: everything printed; of a training, what is no time: steps, losses, parameters."""
-    text = job.out().replace(run_dir, "RUN") if run_dir else job.out()
-    kept = re.findall(r"^  (?:params_xxh3|loss|accuracy|steps|largest|equal|not equal).*", text, re.M)
-    return [" ".join(line.split()) for line in kept] or text
+    """What must not differ: what is printed, of a training without times, and the files."""
+    text = job.out()
+    kept = re.findall(r"^  (?:params_xxh3|loss|accuracy|steps|largest|equal|not equal)(?!, ms).*", text, re.M)
+    paths = [os.path.join(top, name) for top, _, names in os.walk(run_dir) for name in names]
+    return [" ".join(line.split()) for line in kept] or text, {path: content(path) for path in paths}
 
 
-def trial(box, args, run_dir, env):
-    job = box.start(*[a.replace("RUN", run_dir) for a in args], env=dict(env, LD_PRELOAD=os.environ["FAILING_MEMORY"]))
+def difference(a, b):
+    if a[0] != b[0]:
+        return "other words: %s, without a failure %s" % (a[0], b[0])
+    return "other files: %s" % [path for path in sorted(set(a[1]) | set(b[1])) if a[1].get(path, 0) != b[1].get(path, 0)]
+
+
+def trial(box, args, env):
+    job = box.start(*args, env=dict(env, LD_PRELOAD=os.environ["FAILING_MEMORY"]))
     code, _ = job.end(None, fault.RUN_SECONDS)
     return job, code
 
 
-def sweep(box, *args, before=None):
-    def prepared():
-        run_dir = box.new_dir()
-        if before:
-            box.run(OK, *[a.replace("RUN", run_dir) for a in before])
-        return run_dir
+def wrong(box, job, code, run_dir, good):
+    """What is wrong with an answer, or nothing."""
+    if code == OK:
+        came = result(job, run_dir)
+        return "" if came == good else difference(came, good)
+    if code != MEMORY or not job.err().strip():
+        return "status %d" % code
+    try:
+        for folder in (run_dir, os.path.join(run_dir, "single"), os.path.join(run_dir, "dp")):
+            box.verify(folder)
+    except fault.Failed as why:
+        return str(why)
+    return ""
 
-    count_file, run_dir = box.path("count"), prepared()
-    job, code = trial(box, args, run_dir, {"FAIL_COUNT": count_file})
+
+def sweep(box, *args, before=None):
+    run_dir = box.path("run-0")
+
+    def prepare():
+        box.clean_runs(*[run_dir] if os.path.isdir(run_dir) else [])
+        if before:
+            box.run(OK, *before)
+
+    prepare()
+    count_file = box.path("count")
+    job, code = trial(box, args, {"FAIL_COUNT": count_file})
     want(code == OK, "status %d without a failure\n%s", code, job.tail())
     good = result(job, run_dir)
-    with open(count_file) as f:
-        count = int(f.read())
+    with open(count_file, "rb") as f:
+        count = int.from_bytes(f.read(), "little")
+    trials = box.options.trials or (2 * count if box.options.long else 48)
     ks = range(1, count + 1)
-    trials = box.options.trials or (count if box.options.long else 24)
-    if trials < count: # spread over all, from one seed: the same ones each time
-        ks = sorted({1 + (i * count + count // 3) // trials for i in range(trials)})
+    if trials < 2 * count: # spread over all, from one seed: the same ones each time
+        ks = sorted({1 + (2 * i * count + box.options.seed * count // 3) // trials % count for i in range(trials // 2)})
     codes, faults = {}, []
     for variable in ("FAIL_AT", "FAIL_FROM"):
         for k in ks:
-            run_dir = prepared()
-            job, code = trial(box, args, run_dir, {variable: str(k)})
+            prepare()
+            job, code = trial(box, args, {variable: str(k)})
             codes[code] = codes.get(code, 0) + 1
-            same = code == OK and result(job, run_dir) == good
-            if not same and (code != MEMORY or not job.err().strip()):
-                faults.append("%s=%d of %d: status %d\n%s" % (variable, k, count, code, job.tail(4)))
-            box.clean_runs(*[run_dir] if os.path.isdir(run_dir) else [])
+            why = wrong(box, job, code, run_dir, good)
+            if why:
+                faults.append("%s=%d of %d: %s\n%s" % (variable, k, count, why, job.tail(4)))
     box.note("%d requests; codes: %s", count, ", ".join("%d: %d times" % pair for pair in sorted(codes.items())))
     want(not faults, "%d wrong answers of %d\n%s", len(faults), 2 * len(ks), "\n".join(faults[:6]))
 
@@ -73,16 +118,35 @@ def plan(box):
     sweep(box, "plan", box.write("job.yaml", JOB))
 
 
+def training(box, *more):
+    return ["train", box.write("job.yaml", JOB), "--run-dir", box.path("run-0"), *more]
+
+
 def train(box):
-    sweep(box, "train", box.write("job.yaml", JOB), "--run-dir", "RUN")
+    sweep(box, *training(box))
+
+
+def train_dp(box):
+    sweep(box, *training(box, TWO, "--mode", "dp"))
+
+
+def train_ddp(box):
+    sweep(box, *training(box, TWO, "--mode", "ddp"))
+
+
+def resume(box):
+    sweep(box, *training(box, "--steps", "3"), before=training(box))
 
 
 def report(box):
-    job = box.write("job.yaml", JOB)
-    sweep(box, "report", "RUN", before=("train", job, "--run-dir", "RUN"))
+    sweep(box, "report", box.path("run-0"), before=training(box))
+
+
+def compare(box):
+    sweep(box, "compare", box.write("job.yaml", JOB), TWO, "--modes", "single,dp", "--out", box.path("run-0"))
 
 
 if "FAILING_MEMORY" not in os.environ:
     print("$FAILING_MEMORY must name the library that is preloaded (tests/fault/failing_memory.c)")
     sys.exit(77)
-fault.main(check, plan, train, report)
+fault.main(check, plan, train, train_dp, train_ddp, resume, report, compare)
