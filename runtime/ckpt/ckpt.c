@@ -246,12 +246,12 @@ tdm_status tdm__ckpt_open_any(tdm_ckpt **out, const tdm_host *host, const char *
     tdm_arena arena;
     tdm_folder dir = {.fd = -1};
     tdm_status status;
-    const char *manifest;
+    bool is_step;
     *out = NULL;
     if (!tdm__file_is_folder(NULL, path)) return open_model_file(out, host, path);
     tdm__arena_init(&arena, host);
-    TDM_TRY_DONE(tdm__path_join(&arena, &manifest, path, "MANIFEST.json"));
-    if (tdm__file_is_there(NULL, manifest)) {
+    TDM_TRY_DONE(tdm__is_step(&arena, path, &is_step));
+    if (is_step) {
         TDM_TRY_DONE(open_verified(out, host, NULL, path));
     } else {
         TDM_TRY_DONE(tdm__steps_open(&dir, &arena, path));
@@ -259,7 +259,7 @@ tdm_status tdm__ckpt_open_any(tdm_ckpt **out, const tdm_host *host, const char *
         if (*out == NULL)
             TDM_FAIL_DONE(TDM_E_CHECKPOINT,
                           "%s: wanted a step directory, a checkpoints or run directory, or a "
-                          ".safetensors file; found a folder without MANIFEST.json and without checkpoints",
+                          ".safetensors file; found a folder without " TDM_CKPT_MANIFEST " and without checkpoints",
                           path);
     }
 done:

@@ -58,16 +58,17 @@ tdm_status tdm_checkpoint_verify(const tdm_host *host, const char *path, char **
     tdm_text text;
     tdm_status status;
     tdm_folder dir = {.fd = -1};
-    const char *what = path, *manifest;
+    const char *what = path;
+    bool is_step;
     if (checked) *checked = NULL;
     if (!path) TDM_FAIL(TDM_E_USAGE, "a path is wanted, NULL was given");
     TDM_TRY(tdm__host_take(&host));
     tdm__arena_init(&arena, host);
     tdm__text_init(&text, host);
-    TDM_TRY_DONE(tdm__path_join(&arena, &manifest, path, "MANIFEST.json"));
+    TDM_TRY_DONE(tdm__is_step(&arena, path, &is_step));
     if (!tdm__file_is_folder(NULL, path)) {
         TDM_TRY_DONE(verify_file(host, path));
-    } else if (tdm__file_is_there(NULL, manifest)) {
+    } else if (is_step) {
         TDM_TRY_DONE(tdm__ckpt_verify(host, NULL, path));
     } else {
         TDM_TRY_DONE(tdm__steps_open(&dir, &arena, path));

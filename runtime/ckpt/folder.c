@@ -98,6 +98,14 @@ done:
     return status;
 }
 
+tdm_status tdm__is_step(tdm_arena *arena, const char *path, bool *out) {
+    const char *manifest;
+    int64_t step;
+    TDM_TRY(tdm__path_join(arena, &manifest, path, TDM_CKPT_MANIFEST));
+    *out = tdm__file_is_folder(NULL, path) && (tdm__step_of_path(path, &step) || tdm__file_is_there(NULL, manifest));
+    return TDM_OK;
+}
+
 tdm_status tdm__steps_open(tdm_folder *out, tdm_arena *arena, const char *path) {
     tdm_folder given;
     TDM_TRY(tdm__folder_open(out, arena, NULL, path, TDM_E_CHECKPOINT));

@@ -4,7 +4,8 @@
 
 #include "runtime/ckpt/ckpt.h"
 
-/* The files of a checkpoint beside MANIFEST.json. No other name is ever read from a manifest. */
+#define TDM_CKPT_MANIFEST "MANIFEST.json"
+/* The files of a checkpoint beside it. No other name is ever read from a manifest. */
 enum { TDM_CKPT_MODEL, TDM_CKPT_OPTIMIZER, TDM_CKPT_STATE, TDM_CKPT_CONFIG, TDM_CKPT_FILES };
 extern const char *const tdm__ckpt_file_names[TDM_CKPT_FILES];
 
@@ -54,6 +55,8 @@ tdm_status tdm__steps_list(tdm_arena *arena, const tdm_folder *dir, int64_t **st
 void tdm__step_name(char out[32], int64_t step); /* "step-00000391" */
 /* Is the last part of `path` exactly such a name? */
 bool tdm__step_of_path(const char *path, int64_t *step);
+/* Does a path of the user's mean one checkpoint, by its name or by what lies there? */
+tdm_status tdm__is_step(tdm_arena *arena, const char *path, bool *out);
 /* Opens a checkpoints directory by a path of the user's; a run directory stands for the checkpoints in it. */
 tdm_status tdm__steps_open(tdm_folder *out, tdm_arena *arena, const char *path);
 

@@ -1,4 +1,5 @@
 /* Checkpoints in words: the list of a directory, and the tensors of one; aligned text or JSON. */
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/status.h"
@@ -86,7 +87,7 @@ typedef struct listed {
     tdm_ckpt_state state;
     int tensors;
     uint64_t bytes;
-    const char *why; /* if it is not complete */
+    const char *word, *why; /* if it is not complete */
 } listed;
 
 static tdm_status look(const tdm_host *host, tdm_arena *arena, const tdm_folder *dir, int64_t step, listed *out) {
@@ -94,7 +95,12 @@ static tdm_status look(const tdm_host *host, tdm_arena *arena, const tdm_folder 
     tdm__step_name(out->name, step);
     tdm_status status = tdm__ckpt_open(&ckpt, host, dir, out->name);
     if (status == TDM_E_MEMORY) return status;
-    if (status != TDM_OK) return tdm__arena_text(arena, &out->why, tdm_error_message());
+    if (status != TDM_OK) {
+        char manifest[64];
+        snprintf(manifest, sizeof(manifest), "%s/" TDM_CKPT_MANIFEST, out->name);
+        out->word = tdm__file_is_there(dir, manifest) ? "damaged" : "incomplete";
+        return tdm__arena_text(arena, &out->why, tdm_error_message());
+    }
     out->complete = true;
     out->state = ckpt->state;
     out->tensors = ckpt->tensors[TDM_CKPT_MODEL]->count + ckpt->tensors[TDM_CKPT_OPTIMIZER]->count;
@@ -114,7 +120,7 @@ static tdm_status list_text(tdm_arena *arena, const char *dir, const listed *lis
     table_row(&t, heading);
     for (int i = 0; i < count; i++) {
         const listed *item = &list[i];
-        const char *row[] = {item->name, "-", "-", "-", "-", "-", "-", "damaged"};
+        const char *row[] = {item->name, "-", "-", "-", "-", "-", "-", item->word};
         if (item->complete) {
             row[1] = cell_number(&t, item->state.step);
             row[2] = cell_number(&t, item->state.epoch);

@@ -257,8 +257,11 @@ tdm_status tdm__manifest_read(tdm_ckpt *ckpt) {
     const char *path;
     uint64_t bytes;
     int fd;
-    TDM_TRY(tdm__path_join(&ckpt->arena, &path, ckpt->path, "MANIFEST.json"));
-    TDM_TRY(tdm__file_open(&fd, &bytes, &ckpt->folder, "MANIFEST.json", TDM_E_CHECKPOINT));
+    TDM_TRY(tdm__path_join(&ckpt->arena, &path, ckpt->path, TDM_CKPT_MANIFEST));
+    if (!tdm__file_is_there(&ckpt->folder, TDM_CKPT_MANIFEST))
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: missing " TDM_CKPT_MANIFEST ": the folder holds no whole checkpoint; remove it",
+                 ckpt->path);
+    TDM_TRY(tdm__file_open(&fd, &bytes, &ckpt->folder, TDM_CKPT_MANIFEST, TDM_E_CHECKPOINT));
     TDM_TRY_DONE(check_itself(ckpt->host, fd, path, bytes));
     TDM_TRY_DONE(tdm__new(ckpt->host, &reader, 1, sizeof(*reader), "manifest"));
     reader->ckpt = ckpt;

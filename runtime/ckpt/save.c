@@ -158,8 +158,8 @@ static tdm_status write_files(saving *s, const tdm_ckpt_parts *parts) {
         write_text(s, tdm__ckpt_file_names[TDM_CKPT_STATE], text.data, text.length, &manifest.file[TDM_CKPT_STATE]));
     tdm__text_deinit(&text);
     tdm__manifest_print(&text, &manifest, tensors, counts);
-    if (text.failed) TDM_FAIL_DONE(TDM_E_MEMORY, "checkpoint: out of memory for MANIFEST.json");
-    TDM_TRY_DONE(write_text(s, "MANIFEST.json", text.data, text.length, NULL));
+    if (text.failed) TDM_FAIL_DONE(TDM_E_MEMORY, "checkpoint: out of memory for " TDM_CKPT_MANIFEST);
+    TDM_TRY_DONE(write_text(s, TDM_CKPT_MANIFEST, text.data, text.length, NULL));
     TDM_TRY_DONE(tdm__folder_sync(s->ops, &s->inside));
 done:
     tdm__text_deinit(&text);
@@ -175,7 +175,7 @@ static tdm_status manifest_hash(saving *s, const char *name, tdm_hash128 *hash, 
     int fd;
     *there = false;
     tdm_status status = tdm__folder_open(&folder, &s->arena, &s->dir, name, TDM_E_CHECKPOINT);
-    if (status == TDM_OK) status = tdm__file_open(&fd, &bytes, &folder, "MANIFEST.json", TDM_E_CHECKPOINT);
+    if (status == TDM_OK) status = tdm__file_open(&fd, &bytes, &folder, TDM_CKPT_MANIFEST, TDM_E_CHECKPOINT);
     if (status == TDM_OK) {
         status = tdm__file_hash(s->host, fd, folder.path, 0, bytes, hash);
         *there = status == TDM_OK;

@@ -1,4 +1,5 @@
 /* state.json: what a run needs beside tensors to go on, one table for writing and reading. */
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -7,9 +8,8 @@
 #include "runtime/base/status.h"
 #include "runtime/ckpt/folder.h"
 
-static const int64_t most_of_any = INT64_C(1) << 53; /* as in a job */
-
 enum kind { COUNT, INT, ANY_INT, NUMBER, TEXT, FLAG }; /* FLAG: 1, or not there */
+static const int64_t most_of[] = {[COUNT] = INT64_C(1) << 53 /* as in a job */, [INT] = INT32_MAX, [FLAG] = 1};
 
 static const struct {
     const char *key;
@@ -74,7 +74,7 @@ static bool read_field(tdm_json *json, int i, tdm_ckpt_state *state) {
     case ANY_INT:
         if (!tdm__json_integer(json, &whole)) return false;
         if (fields[i].kind != ANY_INT && whole < 0) return tdm__json_fail(json, "'%s' is negative", fields[i].key);
-        if (fields[i].kind != ANY_INT && whole > (fields[i].kind == INT ? INT32_MAX : most_of_any))
+        if (fields[i].kind != ANY_INT && whole > most_of[fields[i].kind])
             return tdm__json_fail(json, "'%s' is too large", fields[i].key);
         if (fields[i].kind == INT) {
             int small = (int)whole;
@@ -93,12 +93,24 @@ static bool read_field(tdm_json *json, int i, tdm_ckpt_state *state) {
     return false;
 }
 
-/* Numbers that all later sums and products of them hold. */
-static bool check_ranges(tdm_json *json, const tdm_ckpt_state *state) {
+/* Numbers that all later sums and products of them hold, and that a run comes to: each step saw a sample, each epoch
+ * had a step. */
+static bool check_ranges(tdm_json *json, const tdm_ckpt_state *s) {
     int64_t rows;
-    return (!__builtin_mul_overflow(state->per_device, state->replicas, &rows) &&
-            !__builtin_mul_overflow(rows, state->step_in_epoch, &rows) && rows <= most_of_any) ||
-           tdm__json_fail(json, "'step_in_epoch', 'per_device' and 'replicas' together are too large");
+    if (__builtin_mul_overflow(s->per_device, s->replicas, &rows) ||
+        __builtin_mul_overflow(rows, s->step_in_epoch, &rows) || rows > most_of[COUNT])
+        return tdm__json_fail(json, "'step_in_epoch', 'per_device' and 'replicas' together are too large");
+    if (s->replicas < 1 || s->per_device < 1)
+        return tdm__json_fail(json, "'replicas' %d and 'per_device' %lld want to be 1 or more", s->replicas,
+                              (long long)s->per_device);
+    if (!(s->lr >= 0 && s->lr <= (double)FLT_MAX))
+        return tdm__json_fail(json, "'lr' wants 0 to %g, found %g", (double)FLT_MAX, s->lr);
+    if (s->samples < s->step || s->samples < rows)
+        return tdm__json_fail(json, "'samples' is %lld: fewer than its steps saw", (long long)s->samples);
+    if (s->epoch > s->step || s->schedule_step > s->step)
+        return tdm__json_fail(json, "'epoch' %lld and 'schedule_step' %lld want at most 'step', %lld",
+                              (long long)s->epoch, (long long)s->schedule_step, (long long)s->step);
+    return true;
 }
 
 static bool read_version(tdm_json *json) {

@@ -1,4 +1,5 @@
 /* state.json with every hash as it should be, and numbers that no run comes to: refused, or gone on from at once. */
+#include <tandem/checkpoint.h>
 #include <tandem/tandem.h>
 
 #include "tests/ckpt/ckpt_support.h"
@@ -71,6 +72,8 @@ static tdm_status resume_forged(const tdm_job *job, const char *step, const char
     forge(to, "step", step);
     for (int i = 0; keys[i] != NULL; i += 2) forge(to, keys[i], keys[i + 1]);
     tdm_status status = train(job, state);
+    if (status == TDM_E_CHECKPOINT && strstr(tdm_error_message(), "state.json") != NULL) /* verify knows it, too */
+        CHECK_STATUS(tdm_checkpoint_verify(NULL, to, NULL), TDM_E_CHECKPOINT);
     support_remove(run_dir);
     return status;
 }
@@ -95,12 +98,39 @@ TEST(numbers_out_of_range) {
     }
 }
 
+/* Each in its range, and together what no run comes to: refused by whoever reads it. */
+TEST(numbers_that_do_not_fit) {
+    static const struct {
+        const char *keys[5], *message;
+    } rows[] = {
+        {{"lr", "-0.001"}, "'lr' wants 0 to 3.40282e+38, found -0.001"},
+        {{"lr", "1e39"}, "'lr' wants 0 to 3.40282e+38, found 1e+39"},
+        {{"lr", "1e999"}, "state.json: "},
+        {{"lr", "NaN"}, "state.json: "},
+        {{"lr", "\"nan\""}, "state.json: "},
+        {{"samples", "9"}, "'samples' is 9: fewer than its steps saw"},
+        {{"samples", "39", "step_in_epoch", "10"}, "'samples' is 39: fewer than its steps saw"},
+        {{"epoch", "11"}, "'epoch' 11 and 'schedule_step' 10 want at most 'step', 10"},
+        {{"epoch", "9007199254740992", "samples", "9007199254740992"}, "want at most 'step', 10"},
+        {{"schedule_step", "11"}, "'schedule_step' 11 want at most 'step', 10"},
+        {{"replicas", "0"}, "'replicas' 0 and 'per_device' 4 want to be 1 or more"},
+        {{"per_device", "0"}, "'replicas' 1 and 'per_device' 0 want to be 1 or more"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        tdm_run_state state;
+        tdm_job job;
+        set_job(&job);
+        CHECK_STATUS(resume_forged(&job, "10", rows[i].keys, &state), TDM_E_CHECKPOINT);
+        CHECK_HAS(tdm_error_message(), rows[i].message);
+    }
+}
+
 TEST(a_step_beyond_the_job) {
-    static const char *const none[] = {NULL};
+    static const char *const none[] = {NULL}, *const many[] = {"samples", "1000000000000", NULL};
     tdm_run_state state;
     tdm_job job;
     set_job(&job);
-    CHECK_STATUS(resume_forged(&job, "1000000000000", none, &state), TDM_E_CHECKPOINT);
+    CHECK_STATUS(resume_forged(&job, "1000000000000", many, &state), TDM_E_CHECKPOINT);
     CHECK_HAS(tdm_error_message(), "step-1000000000000 is of step 1000000000000, this job ends after at most 80 "
                                    "(train.epochs); raise that");
     job.train.epochs = TDM_INT_NULL, job.train.steps = 30;
@@ -112,7 +142,7 @@ TEST(a_step_beyond_the_job) {
 
 /* An epoch that the job does not have: there is nothing left to do. */
 TEST(an_epoch_beyond_the_job) {
-    static const char *const rows[] = {"epoch", "9007199254740992", "samples", "9007199254740992", NULL};
+    static const char *const rows[] = {"epoch", "10", NULL};
     tdm_run_state state;
     tdm_job job;
     set_job(&job);
@@ -121,4 +151,5 @@ TEST(an_epoch_beyond_the_job) {
     CHECK_INT(state.steps_total, 10);
 }
 
-TEST_MAIN(RUN(numbers_out_of_range); RUN(a_step_beyond_the_job); RUN(an_epoch_beyond_the_job);)
+TEST_MAIN(RUN(numbers_out_of_range); RUN(numbers_that_do_not_fit); RUN(a_step_beyond_the_job);
+          RUN(an_epoch_beyond_the_job);)

@@ -73,6 +73,14 @@ TEST(list) {
     tdm_free(text);
 
     char *none;
+    snprintf(want, sizeof(want), "%s/step-00000011", dir);
+    REQUIRE(mkdir(want, 0777) == 0);
+    text = text_of(tdm_checkpoint_list, run, 0);
+    CHECK_HAS(text, "step-00000011     -      -  -            -        -        -  incomplete\n");
+    CHECK_HAS(text, "step-00000011: missing MANIFEST.json: the folder holds no whole checkpoint; remove it\n");
+    tdm_free(text);
+    CHECK_STATUS(tdm_checkpoint_verify(NULL, want, NULL), TDM_E_CHECKPOINT);
+    CHECK_HAS(tdm_error_message(), "step-00000011: missing MANIFEST.json: ");
     CHECK_STATUS(tdm_checkpoint_list(NULL, file, 0, &none), TDM_E_CHECKPOINT);
     support_remove(dir);
     REQUIRE(mkdir(dir, 0777) == 0);
