@@ -28,9 +28,9 @@ typedef struct tdm_metrics {
 tdm_status tdm__metrics_open(tdm_metrics *metrics, const tdm_host *host, const tdm_file_ops *ops,
                              const tdm_folder *folder);
 /* For a run that goes on after `step`: lines of later steps (with eval_due, and of an evaluation of that step), a torn
- * last line, and what cannot be read go to the end of metrics.jsonl.cut, which is told; all others stay. Reads once
- * through, in bounded memory. A crash at any instant loses no line; what it finds half done, the next call does again,
- * so that a line may be in both files. */
+ * last line, and what cannot be read go to the end of metrics.jsonl.cut, which is told; all others stay. A last line
+ * that lacks only its newline is whole, and gets it. Reads once through, in bounded memory. A crash at any instant
+ * loses no line; what it finds half done, the next call does again, so that a line may be in both files. */
 tdm_status tdm__metrics_rewind(tdm_metrics *metrics, int64_t step, bool eval_due);
 /* Writes one line, with all that are kept, and empties `line`. Storage that fails is told once and is no failure. */
 tdm_status tdm__metrics_add(tdm_metrics *metrics, tdm_text *line);

@@ -3,7 +3,8 @@
  *
  *   1. Every line is looked at: does it stay, and does one that stays follow one that goes?
  *   2. What goes is added to metrics.jsonl.cut, which is fsynced.
- *   3. If only the end goes, the file is cut off there; else what stays is written beside it, and takes its place. */
+ *   3. If only the end goes, the file is cut off there; else what stays is written beside it, and takes its place. So
+ * is a last line that lacks its newline: one added in place might not be durable, and then damage the line. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +23,7 @@ typedef struct piece {
     size_t bytes;
     uint64_t at; /* in the file */
     verdict verdict;
-    bool begins; /* a line */
+    bool begins, ends; /* a line */
 } piece;
 
 typedef struct scan {
@@ -97,9 +98,11 @@ static tdm_status next(scan *s, piece *out) {
     }
     const char *text = s->window + s->from;
     size_t bytes = newline != NULL ? (size_t)(newline + 1 - text) : s->filled - s->from;
-    bool whole = newline != NULL && !s->in_long_line;
+    bool at_end = newline == NULL && s->filled < TDM_METRICS_LINE;
+    bool whole = (newline != NULL || at_end) && !s->in_long_line;
     *out = (piece){.text = text, .bytes = bytes, .at = s->window_at + s->from, .begins = !s->in_long_line};
-    out->verdict = whole ? judge(s, text, bytes - 1) : UNREADABLE;
+    out->ends = newline != NULL;
+    out->verdict = whole ? judge(s, text, bytes - out->ends) : UNREADABLE;
     s->in_long_line = newline == NULL;
     s->from += bytes;
     return TDM_OK;
@@ -111,6 +114,7 @@ typedef struct found {
     uint64_t first_cut; /* in the file */
     int64_t later, unreadable;
     bool stays_behind; /* a line that stays follows one that goes */
+    bool lacks_end;    /* the last line stays, and has no newline */
 } found;
 
 static tdm_status look(scan *s, found *out) {
@@ -123,12 +127,13 @@ static tdm_status look(scan *s, found *out) {
         bool any = out->later + out->unreadable > 0;
         if (p.verdict == STAYS) out->stays_behind = out->stays_behind || any;
         if (p.verdict != STAYS && !any) out->first_cut = p.at;
+        out->lacks_end = p.verdict == STAYS && !p.ends;
         out->later += p.verdict == LATER && p.begins;
         out->unreadable += p.verdict == UNREADABLE && p.begins;
     }
 }
 
-/* The pieces that stay, or those that do not. */
+/* The pieces that stay, whole lines, or those that do not. */
 static tdm_status copy(scan *s, bool stays, tdm_out_file *to) {
     piece p;
     start(s);
@@ -136,6 +141,7 @@ static tdm_status copy(scan *s, bool stays, tdm_out_file *to) {
         TDM_TRY(next(s, &p));
         if (p.bytes == 0) return TDM_OK;
         if ((p.verdict == STAYS) == stays) TDM_TRY(tdm__out_write(to, p.text, p.bytes));
+        if (stays && p.verdict == STAYS && !p.ends) TDM_TRY(tdm__out_write(to, "\n", 1));
     }
 }
 
@@ -206,10 +212,11 @@ static void tell(const tdm_metrics *m, int64_t step, const found *what) {
 static tdm_status rewind_with(scan *s, tdm_metrics *metrics) {
     found what;
     TDM_TRY(look(s, &what));
-    if (what.later + what.unreadable == 0) return TDM_OK;
-    TDM_TRY(add_to_cut(s));
-    TDM_TRY(what.stays_behind ? replace(s, metrics) : cut_off(metrics, what.first_cut));
-    tell(metrics, s->step, &what);
+    bool any = what.later + what.unreadable > 0;
+    if (!any && !what.lacks_end) return TDM_OK;
+    if (any) TDM_TRY(add_to_cut(s));
+    TDM_TRY(what.stays_behind || what.lacks_end ? replace(s, metrics) : cut_off(metrics, what.first_cut));
+    if (any) tell(metrics, s->step, &what);
     return TDM_OK;
 }
 

@@ -47,6 +47,7 @@ static tdm_status rewind_at(const tdm_file_ops *ops, int64_t step, bool eval_due
 #define L3 "{\"kind\":\"train\",\"step\":3,\"loss\":2.0e-5}\n"
 #define L4 "{\"kind\":\"train\",\"step\":4,\"loss\":1}\n"
 #define E2 "{\"kind\":\"eval\",\"step\":2,\"loss\":1,\"accuracy\":null}\n"
+#define L2_LACKS_END "{\"kind\":\"train\",\"step\":2,\"loss\":null}"
 #define TORN "{\"kind\":\"train\",\"st"
 #define ALTERED "{\"kind\":\"train\",\"step\":2,\"loss\":2.x}\n"
 #define NO_STEP "{\"kind\":\"train\",\"stfp\":2,\"loss\":2.5}\n"
@@ -68,6 +69,9 @@ static const struct {
     {TORN, 2, false, "", TORN "\n"},
     {L1 ALTERED L3 L4, 4, false, L1 L3 L4, ALTERED},
     {ALTERED L3 NO_STEP L4 BINARY, 3, false, L3, ALTERED NO_STEP L4 BINARY},
+    {L1 L2_LACKS_END, 2, false, L1 L2, ""},
+    {L1 L2_LACKS_END, 1, false, L1, L2},
+    {ALTERED L1 L4 L2_LACKS_END, 2, false, L1 L2, ALTERED L4},
     {L1 "\n" L2 "x\n" L4 L3 TORN, 3, false, L1 L2 L3, "\nx\n" L4 TORN "\n"},
 };
 
@@ -175,15 +179,17 @@ static void sweep(const char *before, const char *stays, int error, int tear) {
 }
 
 TEST(nothing_is_lost_whatever_fails) {
-    static const char end[] = L1 L2 L3 L4 TORN, middle[] = L1 ALTERED L2 L3 L4;
+    static const char end[] = L1 L2 L3 L4 TORN, middle[] = L1 ALTERED L2 L3 L4, lacking[] = L1 ALTERED L3 L2_LACKS_END;
     static const int errors[] = {ENOSPC, EIO};
     for (size_t i = 0; i < 2; i++) {
         sweep(end, L1 L2, errors[i], TEAR_NONE);
         sweep(middle, L1 L2, errors[i], TEAR_NONE);
+        sweep(lacking, L1 L2, errors[i], TEAR_NONE);
     }
     for (int tear = 0; tear < TEAR_COUNT; tear++) {
         sweep(end, L1 L2, 0, tear);
         sweep(middle, L1 L2, 0, tear);
+        sweep(lacking, L1 L2, 0, tear);
     }
 }
 
