@@ -1,9 +1,13 @@
 /* cmd_ckpt.c - `tandem ckpt ls|show|verify|diff`: checkpoints without a run. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <tandem/checkpoint.h>
 
+#include "tools/runs.h"
+#include "tools/saved.h"
 #include "tools/term.h"
 
 static int print_text(tdm_status status, char *text) {
@@ -15,14 +19,39 @@ static int print_text(tdm_status status, char *text) {
     return TDM_OK;
 }
 
+/* Is this a folder, and neither a checkpoint nor one that holds some? */
+static bool holds_none(const char *path) {
+    struct stat info;
+    char *manifest = text_format("%s/MANIFEST.json", path), *real = realpath(path, NULL);
+    const char *name = real ? strrchr(real, '/') : NULL;
+    bool is_one = files_exists(manifest) || (name && strncmp(name, "/step-", 6) == 0);
+    free(real);
+    free(manifest);
+    return !is_one && stat(path, &info) == 0 && S_ISDIR(info.st_mode) && saved_step(path) < 0;
+}
+
 static int list(const tool *t, bool json) {
     char *text = NULL;
     tdm_status status = tdm_checkpoint_list(&t->host, t->word[1], json, &text);
-    return print_text(status, text);
+    int code = print_text(status, text);
+    if (holds_none(t->word[1])) runs_hint(t->word[1]);
+    return code;
+}
+
+/* The others want one in each of their paths. */
+static bool lacks_some(const tool *t) {
+    for (int i = 1; i < t->word_count; i++) {
+        if (!holds_none(t->word[i])) continue;
+        term_error("%s holds no checkpoint", t->word[i]);
+        runs_hint(t->word[i]);
+        return true;
+    }
+    return false;
 }
 
 static int show(const tool *t, bool json) {
     char *text = NULL;
+    if (lacks_some(t)) return TDM_E_CHECKPOINT;
     tdm_status status = tdm_checkpoint_show(&t->host, t->word[1], json, &text);
     return print_text(status, text);
 }
@@ -34,6 +63,7 @@ static int verify(const tool *t) {
         term_error("%s does not exist", t->word[1]);
         return TDM_E_CHECKPOINT;
     }
+    if (lacks_some(t)) return TDM_E_CHECKPOINT;
     tdm_status status = tdm_checkpoint_verify(&t->host, t->word[1], &checked);
     if (status == TDM_E_CHECKPOINT) {
         term_print("%s: damaged\n", t->word[1]);
@@ -50,6 +80,7 @@ static int diff(const tool *t) {
     double rtol = 0, atol = 0;
     if (!args_number(t, "--rtol", &rtol) || !args_number(t, "--atol", &atol)) return TDM_E_USAGE;
     if (t->word_count < 3) return args_wrong(t, "`ckpt diff` wants two checkpoints");
+    if (lacks_some(t)) return TDM_E_CHECKPOINT;
     tdm_checkpoint_difference d = {.size = sizeof d};
     tdm_status status = tdm_checkpoint_compare(&t->host, t->word[1], t->word[2], rtol, atol, &d);
     if (status != TDM_OK) return tell_error(status);

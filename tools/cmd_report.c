@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tools/report.h"
+#include "tools/runs.h"
 #include "tools/term.h"
 
 static char *last_part(const char *dir) {
@@ -24,12 +25,14 @@ static void name_by_folder(report_run runs[2]) {
 }
 
 static int run(tool *t) {
+    static const char metrics[] = "metrics.jsonl";
     const char *against = args_flag(t, "--against"), *out = args_flag(t, "--out"), *lang = args_flag(t, "--lang");
     if (lang && strcmp(lang, "en") != 0 && strcmp(lang, "zh") != 0) {
         return args_wrong(t, "`--lang` wants en or zh, `%s` was given", lang);
     }
     report_run runs[2];
     int count = 0;
+    if (runs_lacks(t->word[0], metrics) || (against && runs_lacks(against, metrics))) return TDM_E_DATA;
     int code = report_read(&runs[count], t->word[0]);
     if (code == TDM_OK) {
         count++;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/runs.h"
 #include "tools/term.h"
 
 static int choose_split(inference *in, const tool *t) {
@@ -29,6 +30,7 @@ static int open_config(inference *in, tool *t, const char **folder) {
     static const char name[] = "config.resolved.yaml";
     in->file = text_format("%s/%s", t->word[0], name);
     *folder = files_exists(in->file) ? t->word[0] : NULL;
+    if (!*folder && runs_lacks(t->word[0], name)) return TDM_E_CONFIG;
     if (!*folder) return job_open(t, NULL, &in->config);
     char *text = text_file(*folder, name);
     if (!text) {
@@ -69,7 +71,10 @@ int inference_open(inference *in, tool *t) {
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
     options.host = &t->host;
     tdm_status status = tdm_run_open(&in->run, &in->job, tdm_config_graph(in->config), &options);
-    return status == TDM_OK ? TDM_OK : tell_error(status);
+    if (status == TDM_OK) return TDM_OK;
+    tell_error(status);
+    if (weights) runs_hint(weights);
+    return (int)status;
 }
 
 void inference_close(inference *in) {

@@ -76,8 +76,8 @@ int report_read(report_run *run, const char *dir) {
     *run = (report_run){.dir = text_copy(dir)};
     char *metrics = text_file(dir, "metrics.jsonl");
     if (!metrics) {
-        term_line("tandem: error: %s/metrics.jsonl cannot be read: %s; is this a run directory?", dir,
-                  files_refusal(errno));
+        term_error("%s/metrics.jsonl cannot be read: %s; a run directory is wanted", dir,
+                   errno == ENOTDIR ? "that is no folder" : files_refusal(errno));
         report_free(run);
         return TDM_E_DATA;
     }

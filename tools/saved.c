@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-int64_t saved_step(const char *run_dir) {
-    char *path = text_format("%s/checkpoints", run_dir);
-    DIR *folder = opendir(path);
+int64_t saved_step(const char *dir) {
+    char *path = text_format("%s/checkpoints", dir);
+    DIR *folder = opendir(files_exists(path) ? path : dir);
     struct dirent *entry;
     int64_t newest = -1;
     while (folder && (entry = readdir(folder)) != NULL) {

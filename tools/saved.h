@@ -4,8 +4,8 @@
 
 #include "tools/tool.h"
 
-/* The step of the newest checkpoint by its name; -1: there is none. */
-int64_t saved_step(const char *run_dir);
+/* The step of the newest checkpoint by its name, of a run directory or its checkpoints; -1: there is none. */
+int64_t saved_step(const char *dir);
 /* The exit code of a job that was asked to stop before it did anything: TDM_E_STOPPED if a checkpoint holds all that
  * was done, else 0 for 128+n. */
 int saved_code(const tdm_job *job);
