@@ -9,10 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-const tool_verb args_global = {.flags = {{"--help", NULL, "this text"},
-                                         {"--quiet", NULL, "only errors on stderr"},
-                                         {"--verbose", NULL, "more on stderr: the library's log"},
-                                         {"--color", "WHEN", "auto (on a terminal), always or never"}}};
+const tool_verb args_global = {
+    .flags = {{"--help", NULL, "this text"},
+              {"--quiet", NULL, "only errors on stderr"},
+              {"--verbose", NULL, "more on stderr: the library's log"},
+              {"--color", "auto|always|never", "colour on stderr and stdout (auto: on a terminal)"}}};
 static const tool_flag *const global_flags = args_global.flags;
 enum { GLOBAL_FLAGS = 4 };
 
@@ -52,10 +53,10 @@ static bool is_override(const char *argument) {
 
 /* `value`: what stands behind the flag, NULL if nothing that could be one. */
 static int unknown_flag(const tool *t, const char *name, const char *value) {
-    char *key = t->verb->overrides ? args_key_for(name, value) : NULL;
-    if (key) {
-        int code = args_wrong(t, "`%s` is no flag of `tandem %s`; write the key: %s", name, t->verb->name, key);
-        free(key);
+    char *ours = args_say(t->verb, name, value);
+    if (ours) {
+        int code = args_wrong(t, "`%s` is no flag of `tandem %s`; %s", name, t->verb->name, ours);
+        free(ours);
         return code;
     }
     const char *names[TOOL_FLAGS_MAX + GLOBAL_FLAGS];
@@ -87,13 +88,16 @@ static int parse_flag(tool *t, int *at) {
     }
     const char *value = equals ? equals + 1 : NULL;
     if (!flag) {
-        const char *next = *at + 1 < t->argc && t->argv[*at + 1][0] != '-' ? t->argv[*at + 1] : NULL;
-        return unknown_flag(t, name, value ? value : next);
+        const char *next = *at + 1 < t->argc ? t->argv[*at + 1] : "-";
+        bool is_value = next[0] != '-' && !is_override(next);
+        return unknown_flag(t, name, value ? value : is_value ? next : NULL);
     }
     if (!flag->value && value) return args_wrong(t, "`%s` takes no value, `%s` was given", name, value);
     if (flag->value && !value) {
-        if (*at + 1 >= t->argc) return args_wrong(t, "`%s` wants %s after it", name, flag->value);
-        value = t->argv[++*at];
+        value = *at + 1 < t->argc ? t->argv[*at + 1] : "--";
+        if (strncmp(value, "--", 2) == 0)
+            return args_wrong(t, "`%s` wants %s after it: %s", name, flag->value, flag->help);
+        ++*at;
     }
     if (own >= 0) {
         if (t->flag_value[own]) return args_wrong(t, "`%s` is given twice", name);
@@ -176,7 +180,7 @@ void args_print_flags(const tool_verb *verb) {
         for (int i = 0; i < counts[g]; i++) {
             const tool_flag *flag = &groups[g][i];
             char *left = text_format("%s%s%s", flag->name, flag->value ? " " : "", flag->value ? flag->value : "");
-            printf("  %-24s %s\n", left, flag->help);
+            printf(strlen(left) <= 25 ? "  %-25s %s\n" : "  %s\n                            %s\n", left, flag->help);
             free(left);
         }
     }

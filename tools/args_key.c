@@ -1,4 +1,4 @@
-/* args_key.c - a flag of somebody else's trainer, as the override that says it here: --lr 0.1 is optimizer.lr=0.1. */
+/* args_key.c - a flag of somebody else's trainer, and what says the same here: --lr 0.1 is optimizer.lr=0.1. */
 #include "tools/tool.h"
 
 #include <ctype.h>
@@ -45,12 +45,56 @@ static char *translate(const char *word, const char *key, const char *value) {
     return NULL;
 }
 
-char *args_key_for(const char *flag, const char *value) {
-    char *key = NULL, word[64];
-    size_t used = 0;
-    flag += strspn(flag, "-");
-    for (; *flag && used + 1 < sizeof word; flag++) word[used++] = *flag == '-' ? '_' : *flag;
-    word[used] = 0;
+/* What is no key here. A row that says a flag is for the verbs that have it. */
+static const struct {
+    const char *word, *write;
+    bool takes_value;
+} elsewhere[] = {
+    {"version", "tandem --version", false},
+    {"V", "tandem --version", false},
+    {"config", "only", true},
+    {"config_file", "only", true},
+    {"cfg", "only", true},
+    {"checkpoint", "--resume", true},
+    {"checkpoint", "--weights", true},
+    {"ckpt", "--resume", true},
+    {"ckpt", "--weights", true},
+    {"ckpt_path", "--resume", true},
+    {"ckpt_path", "--weights", true},
+    {"load", "--resume", true},
+    {"load", "--weights", true},
+    {"evaluate", "tandem eval RUN-DIR", false},
+    {"rank", "nothing: who starts the ranks tells them by variables (tandem help env)", false},
+    {"local_rank", "nothing: who starts the ranks tells them by variables (tandem help env)", false},
+    {"node_rank", "nothing: who starts the ranks tells them by variables (tandem help env)", false},
+    {"master_addr", "nothing: who starts the ranks tells them by variables (tandem help env)", false},
+    {"master_port", "nothing: who starts the ranks tells them by variables (tandem help env)", false},
+};
+
+static bool has_flag(const tool_verb *verb, const char *name) {
+    for (const tool_flag *flag = verb->flags; flag < verb->flags + TOOL_FLAGS_MAX && flag->name; flag++) {
+        if (strcmp(flag->name, name) == 0) return true;
+    }
+    return false;
+}
+
+static char *say_elsewhere(const tool_verb *verb, const char *word, const char *value) {
+    for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
+        const char *write = elsewhere[i].write;
+        if (strcmp(word, elsewhere[i].word) != 0 || (write[0] == '-' && !has_flag(verb, write))) continue;
+        char *argv[] = {text_copy(value && elsewhere[i].takes_value ? value : "...")};
+        char *quoted = text_command(argv, 1);
+        char *out = text_format("write %s%s%s", write, elsewhere[i].takes_value ? " " : "",
+                                elsewhere[i].takes_value ? quoted : "");
+        free(quoted);
+        free(argv[0]);
+        return out;
+    }
+    return NULL;
+}
+
+static char *say_key(const char *word, const char *value) {
+    char *key = NULL;
     if (tdm_config_find_key(word, &key) != TDM_OK || !key) return NULL;
     char *ours = translate(word, key, value);
     char *pair = text_format("%s=%s", key, ours ? ours : value ? value : "...");
@@ -61,8 +105,20 @@ char *args_key_for(const char *flag, const char *value) {
         free(line);
         line = both;
     }
+    char *out = text_format("write the key: %s", line);
+    free(line);
     free(pair);
     free(ours);
     tdm_free(key);
-    return line;
+    return out;
+}
+
+char *args_say(const tool_verb *verb, const char *flag, const char *value) {
+    char word[64];
+    size_t used = 0;
+    flag += strspn(flag, "-");
+    for (; *flag && used + 1 < sizeof word; flag++) word[used++] = *flag == '-' ? '_' : *flag;
+    word[used] = 0;
+    char *out = say_elsewhere(verb, word, value);
+    return out || !verb->overrides ? out : say_key(word, value);
 }

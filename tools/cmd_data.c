@@ -73,7 +73,7 @@ const tool_verb verb_data = {
     "examples:\n"
     "  tandem data check job.yaml\n"
     "  tandem data make data/digits --format idx --samples 5000 --seed 1",
-    {{"--format", "NAME", "make: idx, cifar10 or npy (idx)"},
+    {{"--format", "idx|cifar10|npy", "make: which form (idx)"},
      {"--samples", "N", "make: how many (1000)"},
      {"--seed", "N", "make: of the drawing (0)"}},
     2,

@@ -50,7 +50,7 @@ const tool_verb verb_eval = {
     "  tandem eval job.yaml --weights runs/a\n"
     "  tandem eval job.yaml --weights model.safetensors --split train --out train.json",
     {{"--weights", "PATH", "where the weights are (else RUN-DIR, or model.weights of the file)"},
-     {"--split", "NAME", "train or eval (eval)"},
+     {"--split", "train|eval", "of the data (eval)"},
      {"--out", "FILE", "also as JSON into a file (-o)"}},
     1,
     1,

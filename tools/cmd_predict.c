@@ -156,7 +156,7 @@ const tool_verb verb_predict = {
     "  tandem predict job.yaml --weights runs/a > predictions.csv\n"
     "  tandem predict job.yaml --weights runs/a --out predictions.npy",
     {{"--weights", "PATH", "where the weights are (else RUN-DIR, or model.weights of the file)"},
-     {"--split", "NAME", "train or eval (eval)"},
+     {"--split", "train|eval", "of the data (eval)"},
      {"--out", "FILE", ".csv, .jsonl or .npy (-o); CSV on stdout without it"}},
     1,
     1,

@@ -131,7 +131,7 @@ const tool_verb verb_init = {
     "examples:\n"
     "  tandem init --task toy-mp -o toy.yaml\n"
     "  tandem init --task mnist --lang zh -o mnist.yaml",
-    {{"--task", "TASK", "cifar, mnist, toy-mp or resnet50-burnin (cifar)"},
+    {{"--task", "cifar|mnist|toy-mp|resnet50-burnin", "what to start from (cifar)"},
      {"--lang", "en|zh", "language of the comments (en)"},
      {"--out", "FILE", "into a file (-o); never over one that exists"},
      {"--force", NULL, "over one that exists"}},

@@ -249,9 +249,10 @@ const tool_verb verb_train = {
     "  tandem train job.yaml --run-dir runs/try --steps 200      goes on from step 100\n"
     "  tandem train job.yaml --run-dir runs/try --restarts 5\n"
     "  torchrun --no-python --nproc_per_node=2 tandem train job.yaml",
-    {{"--mode", "MODE", "single, dp or ddp (parallel.mode)"},
+    {{"--mode", "single|dp|ddp", "how devices share the work (parallel.mode)"},
      {"--steps", "N", "steps in all, those of an earlier run included (train.steps)"},
-     {"--resume", "WHAT", "auto, never, or the path of a checkpoint (checkpoint.resume)"},
+     {"--resume", "auto|never|PATH",
+      "the checkpoint to go on from: the newest of the run, none, or PATH (checkpoint.resume)"},
      {"--run-dir", "DIR", "where everything is kept (run.dir)"},
      {"--restarts", "N", "start the job again up to N times when one of its processes dies (0)"},
      {"--dry-run", NULL, "opens data, builds the model, says what would run; writes nothing"},

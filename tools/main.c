@@ -33,13 +33,14 @@ static void print_overview(FILE *to) {
                 "`tandem help exit-codes` what the exit status means, `tandem help env` the variables it reads.\n");
 }
 
-static void print_exit_codes(void) {
+static int print_exit_codes(void) {
     printf("exit status of every verb:\n");
 #define X(name, number, text) printf("  %3d  %s\n", number, text);
     TDM_STATUS_MAP(X)
 #undef X
     printf("  128+n  ended by signal n\n"
            "When tandem started the ranks of a ddp job, it ends with the status of the rank that failed first.\n");
+    return TDM_OK;
 }
 
 static int print_variables(void) {
@@ -50,6 +51,8 @@ static int print_variables(void) {
     tdm_free(text);
     return TDM_OK;
 }
+
+const tool_topic tool_topics[] = {{"exit-codes", print_exit_codes}, {"env", print_variables}, {NULL, NULL}};
 
 static void print_verb(const tool_verb *verb) {
     printf("usage: tandem %s%s%s [flags]\n\n%s\n\nflags:\n", verb->name, verb->synopsis[0] ? " " : "", verb->synopsis,
@@ -79,11 +82,9 @@ static int help(int argc, char **argv) {
         print_overview(stdout);
         return TDM_OK;
     }
-    if (strcmp(argv[2], "exit-codes") == 0) {
-        print_exit_codes();
-        return TDM_OK;
+    for (const tool_topic *topic = tool_topics; topic->name; topic++) {
+        if (strcmp(argv[2], topic->name) == 0) return topic->print();
     }
-    if (strcmp(argv[2], "env") == 0) return print_variables();
     const tool_verb *verb = find_verb(argv[2]);
     if (!verb) return unknown_verb(argv[2]);
     print_verb(verb);

@@ -12,7 +12,7 @@
 
 typedef struct tool_flag {
     const char *name;  /* "--mode" */
-    const char *value; /* what the help calls its value; NULL: a switch */
+    const char *value; /* what the help calls its value, names to choose from as they are; NULL: a switch */
     const char *help;
 } tool_flag;
 
@@ -21,7 +21,7 @@ enum { TOOL_FLAGS_MAX = 16, TOOL_WORDS_MAX = 8 };
 typedef struct tool tool;
 typedef struct tool_verb {
     const char *name;
-    const char *synopsis;            /* what follows the name in the usage line */
+    const char *synopsis;            /* what follows the name in the usage line; what is typed as it stands in small */
     const char *summary;             /* one line, for the list of verbs */
     const char *text;                /* paragraphs and examples, for --help */
     tool_flag flags[TOOL_FLAGS_MAX]; /* ends with a NULL name */
@@ -50,6 +50,13 @@ extern const tool_verb verb_train, verb_compare, verb_eval, verb_predict, verb_c
     verb_manual;
 extern const tool_verb *const tool_verbs[]; /* NULL-terminated, in the order of the help; verb_manual is not shown */
 
+/* What `tandem help` tells beside the verbs. */
+typedef struct tool_topic {
+    const char *name;
+    int (*print)(void); /* the exit code */
+} tool_topic;
+extern const tool_topic tool_topics[]; /* ends with a NULL name */
+
 /* ---- args.c ---- */
 extern const tool_verb args_global; /* its flags are those that every verb takes */
 /* Fills `t` from argv[2...]; faults are told on stderr and give TDM_E_USAGE. */
@@ -63,8 +70,9 @@ void args_print_flags(const tool_verb *verb);                                /* 
 int args_wrong(const tool *t, const char *format, ...) TDM_PRINTF(2, 3);
 
 /* ---- args_key.c ---- */
-/* The override that says what `flag` and its value (NULL: none) mean in other trainers; NULL if no key is meant. */
-char *args_key_for(const char *flag, const char *value);
+/* What to write for a flag and value (NULL: none) of other trainers: "write the key: optimizer.lr=0.1". NULL: nothing.
+ */
+char *args_say(const tool_verb *verb, const char *flag, const char *value);
 
 /* ---- text.c: small texts; out of memory ends the program with code 6 ---- */
 _Noreturn void memory_missing(void);

@@ -56,8 +56,23 @@ completed "sgd adam adamw" tandem train job.yaml optimizer.type =
 completed "true false" tandem train job.yaml data.shuffle =
 completed "" tandem train job.yaml optimizer.lr =
 completed "optimizer.type" tandem explain optimizer.t
+completed "data.transform" tandem explain data.transf
 completed "en zh" tandem init --lang ""
 completed "" tandem report runs/a optimizer.t
+completed "ls show verify diff" tandem ckpt ""
+completed "show" tandem ckpt s
+completed "check make" tandem data ""
+completed "step op all_reduce data" tandem bench ""
+completed "tandem.1 tandem.yaml.5" tandem manual tandem
+completed "exit-codes" tandem help exi
+completed "explain" tandem help exp
+completed "--rtol" tandem ckpt --r
+completed "text json" tandem check job.yaml --format ""
+completed "idx cifar10 npy" tandem data make there --format ""
+completed "auto never" tandem train job.yaml --resume ""
+completed "" tandem train job.yaml --steps ""
+completed "" tandem train job.yaml --run-dir ""
+completed "cifar" tandem init --task c
 
 # only files are treated as file names: bash would write `optimizer.type\=`, and `data/` where a folder is named so
 treated() { # WANTED WORD...
@@ -77,4 +92,6 @@ treated() { # WANTED WORD...
 treated "" tandem da
 treated $'\ncompopt -o nospace' tandem train job.yaml optimizer.t
 treated $'\ncompopt -o filenames' tandem eval zo
+treated $'\ncompopt -o filenames' tandem train job.yaml --run-dir zo
+treated $'\ncompopt -o filenames' tandem train job.yaml --resume zo
 finish

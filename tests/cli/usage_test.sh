@@ -62,8 +62,26 @@ wrong_flag "'parallel.device_ids=[1]'" --gpu 1
 wrong_flag "'checkpoint.every=500 steps'" --save-steps 500
 wrong_flag parallel.ddp.backend=nccl --dist-backend nccl
 wrong_flag optimizer.lr=1 --optimizer.lr=1
+wrong_flag model.weights=... --pretrained run.dir=runs/a
+wrong_flag run.dir=runs/a --output runs/a
 code 2 "$tandem" check x.yaml --mode dp
 has "$err" "write the key: parallel.mode=dp"
+# ... or with what else says it here
+say() { # ANSWER ARGUMENT...
+    code 2 "$tandem" "${@:2}"
+    has "$err" "; write $1"
+    same "$(wc -l <"$err")" 2 "lines about $*"
+}
+say "tandem --version" train x.yaml --version
+say "tandem --version" check -V
+say "only x.yaml" train --config x.yaml
+say "--resume a.pt" train x.yaml --checkpoint a.pt
+say "--resume 'a b'" train x.yaml --ckpt='a b'
+say "--weights a.pt" eval x.yaml --checkpoint a.pt
+say "tandem eval RUN-DIR" train x.yaml --evaluate
+for flag in "--local-rank 1" --local_rank=1 --local-rank=0 "--rank 1" "--master_port 29500"; do
+    say "nothing: who starts the ranks" train x.yaml $flag
+done
 code 2 "$tandem" train x.yaml --every 5
 hasnt "$err" "write the key"
 code 2 "$tandem" report runs/a --lr 5
@@ -73,7 +91,9 @@ has "$err" "something is missing"
 code 2 "$tandem" train a.yaml b.yaml
 has "$err" "one argument too many"
 code 2 "$tandem" train x.yaml --mode
-has "$err" "wants MODE"
+has "$err" "\`--mode\` wants single|dp|ddp after it: how devices share the work (parallel.mode)"
+code 2 "$tandem" train x.yaml --resume --quiet
+has "$err" "\`--resume\` wants auto|never|PATH after it"
 code 2 "$tandem" train x.yaml --dry-run=yes
 has "$err" "takes no value"
 code 2 "$tandem" train x.yaml --steps three
