@@ -69,6 +69,12 @@ static void forward_lanes(const job *j, int64_t channel, int64_t lanes) {
     tdm__dnnl_passes()->norm_apply(&j->norm, channel, args->x[0], args->y, center, scale, shift);
 }
 
+static tdm_status share(job *j, tdm_dnnl_work_fn work) {
+    const tdm_dnnl_norm *norm = &j->norm;
+    const int threads = tdm__dnnl_threads(j->args->desc->threads, norm->rows * norm->channels * norm->points);
+    return tdm__dnnl_share(threads, norm->channels / tdm__dnnl_norm_lanes(norm), work, j);
+}
+
 static void forward_range(void *data, int64_t begin, int64_t end) {
     const job *j = data;
     const int64_t lanes = tdm__dnnl_norm_lanes(&j->norm);
@@ -88,8 +94,7 @@ static tdm_status forward(const tdm_kernel_args *args) {
         (*args->counter)++;
         if (isnan(j.momentum)) j.momentum = 1.0 / (double)*args->counter;
     }
-    tdm__dnnl_share(args->desc->threads, j.norm.channels / tdm__dnnl_norm_lanes(&j.norm), forward_range, &j);
-    return TDM_OK;
+    return share(&j, forward_range);
 }
 
 /* dx = w invstd (dy - sum dy / N - (x - mean) invstd^2 sum dy (x - mean) / N)
@@ -125,8 +130,7 @@ static void backward_range(void *data, int64_t begin, int64_t end) {
 
 static tdm_status backward(const tdm_kernel_args *args) {
     job j = job_of(args);
-    tdm__dnnl_share(args->desc->threads, j.norm.channels / tdm__dnnl_norm_lanes(&j.norm), backward_range, &j);
-    return TDM_OK;
+    return share(&j, backward_range);
 }
 
 const tdm_kernel tdm__batchnorm2d_dnnl = {

@@ -4,6 +4,9 @@
  * backward convolutions find their operands there. Weights lie in PyTorch's layout and are brought into oneDNN's at
  * each call; the gradient of the weights is summed over the chunks in their order and brought back once.
  *
+ * Several threads work on a chunk each. Chunks and the order of that sum do not depend on how many there are, and
+ * neither do the bits.
+ *
  * `parallel.kernels: fast` uses Winograd's algorithm where oneDNN has it (version 2, 3x3 filters, AVX-512): more than
  * twice as fast, in chunks of other sizes. It is not the default because it does not follow PyTorch: its errors are
  * some four times those of direct sums, which moves relus and maxima, and gradients that are exactly 0 come out as
@@ -31,18 +34,31 @@ typedef struct {
 } plans;
 
 /* Byte offsets in scratch: weights in oneDNN's layout, the gradient of the weights summed over chunks in oneDNN's
- * layout, those of one chunk, dy where y > 0, and what oneDNN wants. */
+ * layout, what oneDNN's reorders want; and for each chunk under way its own gradients, dy where y > 0, and what oneDNN
+ * wants. */
 typedef struct {
-    size_t weights, sum, part, bias_part, masked, pad, total;
+    size_t weights, sum, pad;
+    size_t slots, slot; /* the first, the bytes of each; within one: */
+    size_t part, bias_part, masked, slot_pad;
+    size_t total;
 } places;
+
+/* What one chunk under way needs for itself. */
+typedef struct {
+    tdm_dnnl_context context; /* its engine and attributes are the state's */
+    tdm_dnnl_call pass[PASSES];
+    dnnl_status_t status;
+} slot;
 
 typedef struct {
     tdm_dnnl_context context;
-    tdm_dnnl_call pass[PASSES], reorder[PASSES];
+    slot *slots;
+    int64_t slot_count, chunk_count;
+    tdm_dnnl_call reorder[PASSES];
     places at;
-    int64_t chunk, chunk_x, chunk_y; /* rows, numbers of x, of y */
-    size_t weight_count;             /* numbers in oneDNN's layout of the gradient */
-    void *scratch;                   /* own, where the plan has booked less than this number of rows needs; else NULL */
+    int64_t chunk_x, chunk_y; /* numbers of x, of y in one chunk */
+    size_t weight_count;      /* numbers in oneDNN's layout of the gradient */
+    void *scratch;            /* own, where the plan has booked less than this number of rows needs; else NULL */
 } conv;
 
 static dnnl_format_tag_t tag_of(tdm_layout layout) {
@@ -68,7 +84,7 @@ static int64_t chunk_rows(const tdm_kernel_desc *desc, int64_t rows, bool winogr
     const int64_t *y = desc->y.dim;
     const double tiles = (double)(((y[2] + 3) / 4) * ((y[3] + 3) / 4));
     const double bytes = (double)(y[1] * y[2] * y[3]) * sizeof(float);
-    return divisor_near(rows, (winograd ? CHUNK_TILES / tiles : CHUNK_BYTES / bytes) * desc->threads);
+    return divisor_near(rows, winograd ? CHUNK_TILES / tiles : CHUNK_BYTES / bytes);
 }
 
 /* ---- plans ---- */
@@ -161,22 +177,29 @@ static size_t larger(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-static places places_of(const plans *p, const tdm_kernel_desc *desc) {
+static int64_t slots_of(const plans *p, const tdm_kernel_desc *desc, int64_t rows) {
+    const int64_t chunks = rows / p->chunk;
+    return chunks < desc->threads ? chunks : desc->threads;
+}
+
+static places places_of(const plans *p, const tdm_kernel_desc *desc, int64_t rows) {
     const bool backward = p->pass[TDM_DNNL_BACKWARD_WEIGHTS] != NULL;
-    size_t weights = 0, pad = 0;
+    size_t weights = 0, pad = 0, slot_pad = 0;
     for (int i = 0; i < PASSES; i++) {
-        if (p->pass[i] != NULL) pad = larger(pad, tdm__dnnl_scratchpad_bytes(p->pass[i]));
+        if (p->pass[i] != NULL) slot_pad = larger(slot_pad, tdm__dnnl_scratchpad_bytes(p->pass[i]));
         if (p->reorder[i] == NULL) continue;
         pad = larger(pad, tdm__dnnl_scratchpad_bytes(p->reorder[i]));
         if (i != TDM_DNNL_BACKWARD_WEIGHTS) weights = larger(weights, weight_bytes(p, (tdm_dnnl_pass)i));
     }
     const size_t gradient = weight_bytes(p, TDM_DNNL_BACKWARD_WEIGHTS);
     places at = {.sum = tdm__dnnl_round(weights)};
-    at.part = at.sum + (p->reorder[TDM_DNNL_BACKWARD_WEIGHTS] != NULL ? tdm__dnnl_round(gradient) : 0);
+    at.pad = at.sum + (p->reorder[TDM_DNNL_BACKWARD_WEIGHTS] != NULL ? tdm__dnnl_round(gradient) : 0);
+    at.slots = at.pad + tdm__dnnl_round(pad);
     at.bias_part = at.part + tdm__dnnl_round(gradient);
     at.masked = at.bias_part + tdm__dnnl_round((size_t)desc->y.dim[1] * sizeof(float));
-    at.pad = at.masked + (backward && desc->relu ? tdm__dnnl_round(tdm__dnnl_bytes(tdm__dnnl_ref(&p->y))) : 0);
-    at.total = at.pad + tdm__dnnl_round(pad);
+    at.slot_pad = at.masked + (backward && desc->relu ? tdm__dnnl_round(tdm__dnnl_bytes(tdm__dnnl_ref(&p->y))) : 0);
+    at.slot = at.slot_pad + tdm__dnnl_round(slot_pad);
+    at.total = at.slots + (size_t)slots_of(p, desc, rows) * at.slot;
     return at;
 }
 
@@ -205,7 +228,7 @@ static bool fits_layouts(const tdm_kernel_desc *desc, const tdm_dnnl_context *co
             continue;
         fit->x_layout[0] = candidate[i][0];
         fit->y_layout = candidate[i][1];
-        fit->scratch_bytes = places_of(&p, desc).total;
+        fit->scratch_bytes = places_of(&p, desc, desc->y.dim[0]).total;
         plans_deinit(&p);
         return true;
     }
@@ -214,7 +237,7 @@ static bool fits_layouts(const tdm_kernel_desc *desc, const tdm_dnnl_context *co
 
 static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     tdm_dnnl_context context = {0};
-    const tdm_dnnl_caller caller = tdm__dnnl_enter(desc->threads);
+    const tdm_dnnl_caller caller = tdm__dnnl_enter();
     const bool found = tdm__dnnl_context_init(&context) == dnnl_success && fits_layouts(desc, &context, fit);
     tdm__dnnl_context_deinit(&context);
     tdm__dnnl_leave(&caller);
@@ -225,33 +248,45 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
 
 /* ---- open and close ---- */
 
+static void close_slot(slot *own) {
+    for (int i = 0; i < PASSES; i++) tdm__dnnl_call_deinit(&own->pass[i]);
+    if (own->context.stream != NULL) dnnl_stream_destroy(own->context.stream);
+}
+
 static void close_state(void *state) {
     conv *c = state;
     if (c == NULL) return;
-    for (int i = 0; i < PASSES; i++) {
-        tdm__dnnl_call_deinit(&c->pass[i]);
-        tdm__dnnl_call_deinit(&c->reorder[i]);
-    }
+    for (int64_t i = 0; c->slots != NULL && i < c->slot_count; i++) close_slot(&c->slots[i]);
+    for (int i = 0; i < PASSES; i++) tdm__dnnl_call_deinit(&c->reorder[i]);
     tdm__dnnl_context_deinit(&c->context);
+    free(c->slots);
     free(c->scratch);
     free(c);
 }
 
-static dnnl_status_t make_calls(conv *c, const plans *p) {
+static dnnl_status_t open_slot(slot *own, const conv *c, const plans *p) {
     static const int argument[PASSES][TDM_DNNL_MAX_ARGS + 1] = {
         {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD},
         {DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC, DNNL_ARG_SCRATCHPAD},
         {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS, DNNL_ARG_SCRATCHPAD},
     };
-    static const int reorder[] = {DNNL_ARG_FROM, DNNL_ARG_TO, DNNL_ARG_SCRATCHPAD, 0};
-    for (int i = 0; i < PASSES; i++) {
-        dnnl_status_t status = dnnl_success;
-        if (p->pass[i] != NULL) status = tdm__dnnl_call_init(&c->pass[i], &c->context, p->pass[i], argument[i]);
-        if (status == dnnl_success && p->reorder[i] != NULL)
-            status = tdm__dnnl_call_init(&c->reorder[i], &c->context, p->reorder[i], reorder);
-        if (status != dnnl_success) return status;
+    own->context = c->context;
+    dnnl_status_t status = dnnl_stream_create(&own->context.stream, c->context.engine, dnnl_stream_default_flags);
+    if (status != dnnl_success) own->context.stream = NULL;
+    for (int i = 0; i < PASSES && status == dnnl_success; i++) {
+        if (p->pass[i] != NULL) status = tdm__dnnl_call_init(&own->pass[i], &own->context, p->pass[i], argument[i]);
     }
-    return dnnl_success;
+    return status;
+}
+
+static dnnl_status_t make_calls(conv *c, const plans *p) {
+    static const int reorder[] = {DNNL_ARG_FROM, DNNL_ARG_TO, DNNL_ARG_SCRATCHPAD, 0};
+    dnnl_status_t status = dnnl_success;
+    for (int64_t i = 0; i < c->slot_count && status == dnnl_success; i++) status = open_slot(&c->slots[i], c, p);
+    for (int i = 0; i < PASSES && status == dnnl_success; i++) {
+        if (p->reorder[i] != NULL) status = tdm__dnnl_call_init(&c->reorder[i], &c->context, p->reorder[i], reorder);
+    }
+    return status;
 }
 
 /* What the plan has booked was computed for the most rows; other numbers of rows have other chunks. */
@@ -261,7 +296,7 @@ static tdm_status book_scratch(conv *c, const tdm_kernel_desc *desc, int64_t row
     TDM_DNNL_TRY(tdm__dnnl_check(
         plans_choose(&most, &c->context, desc, desc->y.dim[0], desc->x_layout[0], desc->y_layout, true, true),
         "conv2d"));
-    const size_t booked = places_of(&most, desc).total;
+    const size_t booked = places_of(&most, desc, desc->y.dim[0]).total;
     plans_deinit(&most);
     if (c->at.total <= booked) return TDM_OK;
     c->scratch = aligned_alloc(64, tdm__dnnl_round(c->at.total));
@@ -275,12 +310,14 @@ static tdm_status prepare(conv *c, const tdm_kernel_desc *desc, int64_t rows, bo
     TDM_DNNL_TRY(tdm__dnnl_check(
         plans_choose(&p, &c->context, desc, rows, desc->x_layout[0], desc->y_layout, true, training), "conv2d"));
     const int64_t *x = desc->x[0].dim, *y = desc->y.dim;
-    c->at = places_of(&p, desc);
-    c->chunk = p.chunk;
-    c->chunk_x = c->chunk * x[1] * x[2] * x[3];
-    c->chunk_y = c->chunk * y[1] * y[2] * y[3];
+    c->at = places_of(&p, desc, rows);
+    c->slot_count = slots_of(&p, desc, rows);
+    c->chunk_count = rows / p.chunk;
+    c->chunk_x = p.chunk * x[1] * x[2] * x[3];
+    c->chunk_y = p.chunk * y[1] * y[2] * y[3];
+    c->slots = calloc((size_t)c->slot_count, sizeof *c->slots);
     c->weight_count = weight_bytes(&p, TDM_DNNL_BACKWARD_WEIGHTS) / sizeof(float);
-    const dnnl_status_t status = make_calls(c, &p);
+    const dnnl_status_t status = c->slots != NULL ? make_calls(c, &p) : dnnl_out_of_memory;
     plans_deinit(&p);
     TDM_DNNL_TRY(tdm__dnnl_check(status, "conv2d"));
     return book_scratch(c, desc, rows);
@@ -292,7 +329,7 @@ static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, in
     conv *c = calloc(1, sizeof *c);
     *state = NULL;
     if (c == NULL) TDM_DNNL_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
-    const tdm_dnnl_caller caller = tdm__dnnl_enter(desc->threads);
+    const tdm_dnnl_caller caller = tdm__dnnl_enter();
     const tdm_status status = prepare(c, desc, rows, training);
     tdm__dnnl_leave(&caller);
     if (status != TDM_OK) {
@@ -315,73 +352,151 @@ static dnnl_status_t bring_weights(conv *c, const tdm_kernel_args *args, char *s
                               (const void *const[]){args->param[0], *out, scratch + c->at.pad});
 }
 
-static dnnl_status_t run_forward(conv *c, const tdm_kernel_args *args) {
-    char *scratch = c->scratch != NULL ? c->scratch : args->scratch;
-    const float *weights, *bias = args->desc->param_count > 1 ? args->param[1] : NULL, *x = args->x[0];
-    float *y = args->y;
-    dnnl_status_t status = bring_weights(c, args, scratch, TDM_DNNL_FORWARD, &weights);
-    for (int64_t row = 0; row < args->rows && status == dnnl_success; row += c->chunk) {
-        status = tdm__dnnl_call_run(&c->pass[TDM_DNNL_FORWARD], &c->context,
-                                    (const void *const[]){x, weights, bias, y, scratch + c->at.pad});
-        if (args->desc->relu) tdm__dnnl_relu(y, c->chunk_y, args->desc->threads);
-        x += c->chunk_x, y += c->chunk_y;
+/* Chunks [first, first + count) of one pass over the rows. */
+typedef struct {
+    conv *c;
+    const tdm_kernel_args *args;
+    char *scratch;
+    const float *weights;
+    float *sum;
+    int64_t first, count;
+} work;
+
+static char *slot_scratch(const work *w, int64_t index) {
+    return w->scratch + w->c->at.slots + (size_t)index * w->c->at.slot;
+}
+
+static dnnl_status_t first_failure(const conv *c) {
+    dnnl_status_t status = dnnl_success;
+    for (int64_t i = 0; i < c->slot_count && status == dnnl_success; i++) status = c->slots[i].status;
+    return status;
+}
+
+static dnnl_status_t forward_chunk(const work *w, int64_t index, int64_t chunk) {
+    const tdm_kernel_args *args = w->args;
+    const float *bias = args->desc->param_count > 1 ? args->param[1] : NULL;
+    float *y = args->y + chunk * w->c->chunk_y;
+    slot *own = &w->c->slots[index];
+    const dnnl_status_t status =
+        tdm__dnnl_call_run(&own->pass[TDM_DNNL_FORWARD], &own->context,
+                           (const void *const[]){args->x[0] + chunk * w->c->chunk_x, w->weights, bias, y,
+                                                 slot_scratch(w, index) + w->c->at.slot_pad});
+    if (args->desc->relu) tdm__dnnl_passes()->relu(y, w->c->chunk_y);
+    return status;
+}
+
+static void forward_slots(void *data, int64_t begin, int64_t end) {
+    const work *w = data;
+    for (int64_t i = begin; i < end; i++) {
+        slot *own = &w->c->slots[i];
+        const int64_t last = w->count * (i + 1) / w->c->slot_count;
+        own->status = dnnl_success;
+        for (int64_t chunk = w->count * i / w->c->slot_count; chunk < last && own->status == dnnl_success; chunk++)
+            own->status = forward_chunk(w, i, chunk);
     }
-    return status;
 }
 
-/* The gradient of the weights and the bias from one chunk, written for the first and added for the others. */
-static dnnl_status_t add_gradient(conv *c, const tdm_kernel_args *args, char *scratch, int64_t row, const float *x,
-                                  const float *dy, float *sum) {
-    const tdm_dnnl_passes *passes = tdm__dnnl_passes();
-    const bool biased = args->desc->param_count > 1;
-    float *weights = row == 0 ? sum : (float *)(scratch + c->at.part);
-    float *bias = row == 0 && biased ? args->dparam[1] : (float *)(scratch + c->at.bias_part);
-    const dnnl_status_t status = tdm__dnnl_call_run(&c->pass[TDM_DNNL_BACKWARD_WEIGHTS], &c->context,
-                                                    (const void *const[]){x, dy, weights, bias, scratch + c->at.pad});
-    if (row == 0 || status != dnnl_success) return status;
-    passes->add(sum, weights, (int64_t)c->weight_count);
-    if (biased) passes->add(args->dparam[1], bias, args->desc->y.dim[1]);
-    return status;
+static tdm_status run_forward(conv *c, const tdm_kernel_args *args) {
+    static const char what[] = "conv2d forward";
+    work w = {.c = c, .args = args, .count = c->chunk_count};
+    w.scratch = c->scratch != NULL ? c->scratch : args->scratch;
+    TDM_DNNL_TRY(tdm__dnnl_check(bring_weights(c, args, w.scratch, TDM_DNNL_FORWARD, &w.weights), what));
+    TDM_DNNL_TRY(tdm__dnnl_share(args->desc->threads, c->slot_count, forward_slots, &w));
+    return tdm__dnnl_check(first_failure(c), what);
 }
 
-static dnnl_status_t run_backward(conv *c, const tdm_kernel_args *args) {
-    char *scratch = c->scratch != NULL ? c->scratch : args->scratch;
+/* Where the gradients of the weights and the bias from one chunk go: the first writes what the others are added to. */
+static float *weights_part(const work *w, int64_t index) {
+    return w->first + index == 0 ? w->sum : (float *)(slot_scratch(w, index) + w->c->at.part);
+}
+
+static float *bias_part(const work *w, int64_t index) {
+    if (w->first + index == 0 && w->args->desc->param_count > 1) return w->args->dparam[1];
+    return (float *)(slot_scratch(w, index) + w->c->at.bias_part);
+}
+
+static dnnl_status_t backward_chunk(const work *w, int64_t index) {
+    const conv *c = w->c;
+    const tdm_kernel_args *args = w->args;
+    const int64_t chunk = w->first + index;
+    char *scratch = slot_scratch(w, index), *pad = scratch + c->at.slot_pad;
+    const float *dy = args->dy + chunk * c->chunk_y;
+    slot *own = &c->slots[index];
+    dnnl_status_t status = dnnl_success;
+    if (args->desc->relu) {
+        float *masked = (float *)(scratch + c->at.masked);
+        tdm__dnnl_passes()->mask(masked, dy, args->y + chunk * c->chunk_y, c->chunk_y);
+        dy = masked;
+    }
+    if (args->dx[0] != NULL)
+        status = tdm__dnnl_call_run(&own->pass[TDM_DNNL_BACKWARD_DATA], &own->context,
+                                    (const void *const[]){dy, w->weights, args->dx[0] + chunk * c->chunk_x, pad});
+    if (status != dnnl_success) return status;
+    return tdm__dnnl_call_run(
+        &own->pass[TDM_DNNL_BACKWARD_WEIGHTS], &own->context,
+        (const void *const[]){args->x[0] + chunk * c->chunk_x, dy, weights_part(w, index), bias_part(w, index), pad});
+}
+
+static void backward_slots(void *data, int64_t begin, int64_t end) {
+    const work *w = data;
+    for (int64_t i = begin; i < end; i++) w->c->slots[i].status = backward_chunk(w, i);
+}
+
+enum { ADDED_TOGETHER = 4096 }; /* numbers: a range stays in the first-level cache while all parts are added to it */
+
+static void add_ranges(void *data, int64_t begin, int64_t end) {
+    const work *w = data;
+    const int64_t total = (int64_t)w->c->weight_count;
+    for (int64_t at = begin * ADDED_TOGETHER; at < total && at < end * ADDED_TOGETHER; at += ADDED_TOGETHER) {
+        const int64_t count = total - at < ADDED_TOGETHER ? total - at : ADDED_TOGETHER;
+        for (int64_t i = w->first == 0; i < w->count; i++)
+            tdm__dnnl_passes()->add(w->sum + at, weights_part(w, i) + at, count);
+    }
+}
+
+/* In the order of the chunks. */
+static tdm_status add_gradients(work *w) {
+    const int64_t count = (int64_t)w->c->weight_count, ranges = (count + ADDED_TOGETHER - 1) / ADDED_TOGETHER;
+    const int threads = tdm__dnnl_threads(w->args->desc->threads, count * w->count);
+    TDM_DNNL_TRY(tdm__dnnl_share(threads, ranges, add_ranges, w));
+    for (int64_t i = w->first == 0; w->args->desc->param_count > 1 && i < w->count; i++)
+        tdm__dnnl_passes()->add(w->args->dparam[1], bias_part(w, i), w->args->desc->y.dim[1]);
+    return TDM_OK;
+}
+
+static tdm_status run_backward(conv *c, const tdm_kernel_args *args) {
+    static const char what[] = "conv2d backward";
     const bool back = c->reorder[TDM_DNNL_BACKWARD_WEIGHTS].primitive != NULL;
-    const float *weights = NULL, *x = args->x[0], *y = args->y, *dy = args->dy;
-    float *dx = args->dx[0], *sum = back ? (float *)(scratch + c->at.sum) : args->dparam[0];
-    dnnl_status_t status =
-        dx != NULL ? bring_weights(c, args, scratch, TDM_DNNL_BACKWARD_DATA, &weights) : dnnl_success;
-    for (int64_t row = 0; row < args->rows && status == dnnl_success; row += c->chunk) {
-        const float *masked = dy;
-        if (args->desc->relu) {
-            masked = (const float *)(scratch + c->at.masked);
-            tdm__dnnl_mask((float *)(scratch + c->at.masked), dy, y, c->chunk_y, args->desc->threads);
-        }
-        if (dx != NULL) {
-            status = tdm__dnnl_call_run(&c->pass[TDM_DNNL_BACKWARD_DATA], &c->context,
-                                        (const void *const[]){masked, weights, dx, scratch + c->at.pad});
-            dx += c->chunk_x;
-        }
-        if (status == dnnl_success) status = add_gradient(c, args, scratch, row, x, masked, sum);
-        x += c->chunk_x, y += c->chunk_y, dy += c->chunk_y;
+    work w = {.c = c, .args = args};
+    w.scratch = c->scratch != NULL ? c->scratch : args->scratch;
+    w.sum = back ? (float *)(w.scratch + c->at.sum) : args->dparam[0];
+    if (args->dx[0] != NULL)
+        TDM_DNNL_TRY(tdm__dnnl_check(bring_weights(c, args, w.scratch, TDM_DNNL_BACKWARD_DATA, &w.weights), what));
+    for (; w.first < c->chunk_count; w.first += w.count) {
+        const int64_t left = c->chunk_count - w.first;
+        w.count = left < c->slot_count ? left : c->slot_count;
+        TDM_DNNL_TRY(tdm__dnnl_share(args->desc->threads, w.count, backward_slots, &w));
+        TDM_DNNL_TRY(tdm__dnnl_check(first_failure(c), what));
+        TDM_DNNL_TRY(add_gradients(&w));
     }
-    if (!back || status != dnnl_success) return status;
-    return tdm__dnnl_call_run(&c->reorder[TDM_DNNL_BACKWARD_WEIGHTS], &c->context,
-                              (const void *const[]){sum, args->dparam[0], scratch + c->at.pad});
+    if (!back) return TDM_OK;
+    return tdm__dnnl_check(tdm__dnnl_call_run(&c->reorder[TDM_DNNL_BACKWARD_WEIGHTS], &c->context,
+                                              (const void *const[]){w.sum, args->dparam[0], w.scratch + c->at.pad}),
+                           what);
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {
-    const tdm_dnnl_caller caller = tdm__dnnl_enter(args->desc->threads);
-    const dnnl_status_t status = run_forward(args->state, args);
+    const tdm_dnnl_caller caller = tdm__dnnl_enter();
+    const tdm_status status = run_forward(args->state, args);
     tdm__dnnl_leave(&caller);
-    return tdm__dnnl_check(status, "conv2d forward");
+    return status;
 }
 
 static tdm_status backward(const tdm_kernel_args *args) {
-    const tdm_dnnl_caller caller = tdm__dnnl_enter(args->desc->threads);
-    const dnnl_status_t status = run_backward(args->state, args);
+    const tdm_dnnl_caller caller = tdm__dnnl_enter();
+    const tdm_status status = run_backward(args->state, args);
     tdm__dnnl_leave(&caller);
-    return tdm__dnnl_check(status, "conv2d backward");
+    return status;
 }
 
 const tdm_kernel tdm__conv2d_dnnl = {

@@ -148,4 +148,13 @@ static inline int64_t tdm__dnnl_channel_block(void) {
     return 1;
 }
 
+/* Has every part of a product (m x n, sums of k), of 64 rows or columns at least, the bits that it has in the whole?
+ * sgemm chooses its code by processor and sizes, and the order of sums goes with it: with AVX-512 parts differ where
+ * sums have 768 numbers or more, and either m and n are both above 510 or b is transposed; with AVX2 in every fourth
+ * shape. Only what is well inside is promised, of version 2 (threads_change_no_bit_of_drawn_products). */
+static inline bool tdm__dnnl_sgemm_parts(int64_t m, int64_t n, int64_t k, bool transposed_b) {
+    if (DNNL_VERSION_MAJOR != 2 || tdm__dnnl_channel_block() != 16) return false;
+    return k <= 512 || (!transposed_b && (m <= 500 || n <= 500));
+}
+
 #endif

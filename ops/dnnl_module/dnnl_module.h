@@ -28,16 +28,17 @@ tdm_status tdm__dnnl_check(dnnl_status_t status, const char *what);
 /* Is there address space for what oneDNN makes next? To be asked before; dnnl_out_of_memory if not. */
 dnnl_status_t tdm__dnnl_room(void);
 
-/* What belongs to the calling thread, set around everything that oneDNN makes or runs, and put back:
- * OpenMP's number of threads, so that replicas in one process and the embedding program do not see each other; and the
- * mask of signals, because oneDNN's machine code (seen in 2.6.3: sgemm) keeps values below the stack pointer, beyond
- * the 128 bytes that a signal leaves alone. A handler that ran in it would write over them, and the code then wherever
- * they point. A signal waits for the end of the call, at most some milliseconds. */
+/* What belongs to the calling thread, set around everything that oneDNN makes or runs, and put back: OpenMP's number of
+ * threads, which is 1 for oneDNN, because it cuts sums for more, and bits would depend on how many there are; kernels
+ * share out what is independent (passes.h). And the mask of signals, because oneDNN's machine code (seen in 2.6.3:
+ * sgemm) keeps values below the stack pointer, beyond the 128 bytes that a signal leaves alone. A handler that ran in
+ * it would write over them, and the code then wherever they point. A signal waits for the end of the call, at most some
+ * milliseconds. */
 typedef struct tdm_dnnl_caller {
     int threads;
     sigset_t signals;
 } tdm_dnnl_caller;
-tdm_dnnl_caller tdm__dnnl_enter(int threads);
+tdm_dnnl_caller tdm__dnnl_enter(void);
 void tdm__dnnl_leave(const tdm_dnnl_caller *caller);
 
 typedef struct tdm_dnnl_context {

@@ -52,11 +52,13 @@ extern const tdm_dnnl_passes tdm__dnnl_passes_avx512; /* x86-64 only */
 /* The widest one that this processor runs. */
 const tdm_dnnl_passes *tdm__dnnl_passes(void);
 
-/* work(data, begin, end) over [0, count), cut into one range per thread. */
+/* work(data, begin, end) over [0, count), cut into a range for each of `threads`, of which the caller is one. The
+ * others are started at the first call; that they cannot be had is the only failure. */
 typedef void (*tdm_dnnl_work_fn)(void *data, int64_t begin, int64_t end);
-void tdm__dnnl_share(int threads, int64_t count, tdm_dnnl_work_fn work, void *data);
+tdm_status tdm__dnnl_share(int threads, int64_t count, tdm_dnnl_work_fn work, void *data);
+/* How many of `threads` are worth waking for a pass over so many numbers: all, or 1. */
+int tdm__dnnl_threads(int threads, int64_t numbers);
 
-void tdm__dnnl_relu(float *y, int64_t count, int threads);
-void tdm__dnnl_mask(float *out, const float *dy, const float *y, int64_t count, int threads);
+tdm_status tdm__dnnl_mask(float *out, const float *dy, const float *y, int64_t count, int threads);
 
 #endif

@@ -43,11 +43,12 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
 static tdm_status open_kernel(tdm_device *device, const tdm_kernel_desc *desc, int64_t rows, bool training,
                               void **state) {
     (void)device;
+    (void)desc;
     (void)rows;
     (void)training;
     *state = NULL;
     float a[TILE * TILE] = {0}, b[TILE * TILE] = {0}, c[TILE * TILE];
-    const tdm_dnnl_caller caller = tdm__dnnl_enter(desc->threads);
+    const tdm_dnnl_caller caller = tdm__dnnl_enter();
     dnnl_status_t status = tdm__dnnl_room();
     if (status == dnnl_success)
         status = TDM_DNNL(dnnl_sgemm)('N', 'N', TILE, TILE, TILE, 1.0f, a, TILE, b, TILE, 0.0f, c, TILE);
@@ -74,36 +75,98 @@ static inline float finished(const tdm_kernel_args *args, const float *bias, int
     return args->desc->relu && v < 0.0f ? 0.0f : v; /* NaN passes through */
 }
 
-static dnnl_status_t forward_transposed(const tdm_kernel_args *args, const places *at, const float *bias) {
+/* ---- products, each thread a part of the result ---- */
+
+/* c = a b, as dnnl_sgemm has it: m x n, sums of k. */
+typedef struct {
+    char transposed_a, transposed_b;
+    int64_t m, n, k;
+    const float *a;
+    int64_t lda;
+    const float *b;
+    int64_t ldb;
+    float *c;
+    int64_t ldc;
+} product;
+
+typedef struct {
+    const product *whole;
+    int64_t parts;
+    _Atomic int status; /* dnnl_status_t */
+} parted;
+
+/* A part has at least so many rows or columns: oneDNN adds those of narrow matrices in another order. And it has so
+ * many multiplications, some ten microseconds: less is not worth waking a thread for. */
+enum { NARROWEST = 64, LEAST_WORK = 1 << 19 };
+
+static int64_t cut(int64_t length, int64_t part, int64_t parts) {
+    return part == parts ? length : length / NARROWEST * part / parts * NARROWEST;
+}
+
+static void multiply_parts(void *data, int64_t begin, int64_t end) {
+    parted *job = data;
+    product p = *job->whole;
+    const bool by_rows = p.m >= p.n;
+    const int64_t length = by_rows ? p.m : p.n;
+    const int64_t from = cut(length, begin, job->parts), to = cut(length, end, job->parts);
+    if (by_rows) {
+        p.a += p.transposed_a == 'T' ? from : from * p.lda;
+        p.c += from * p.ldc;
+        p.m = to - from;
+    } else {
+        p.b += p.transposed_b == 'T' ? from * p.ldb : from;
+        p.c += from;
+        p.n = to - from;
+    }
+    const dnnl_status_t status = TDM_DNNL(dnnl_sgemm)(p.transposed_a, p.transposed_b, p.m, p.n, p.k, 1.0f, p.a, p.lda,
+                                                      p.b, p.ldb, 0.0f, p.c, p.ldc);
+    if (status != dnnl_success) job->status = (int)status;
+}
+
+/* oneDNN's own threads would cut sums, too: the bits would depend on how many there are. And so they would where a part
+ * gets other code than the whole: that is only left to one thread. */
+static tdm_status multiply(const tdm_kernel_args *args, const product *whole) {
+    const int64_t length = whole->m >= whole->n ? whole->m : whole->n;
+    const bool exact = tdm__dnnl_sgemm_parts(whole->m, whole->n, whole->k, whole->transposed_b == 'T');
+    const int64_t threads = exact ? args->desc->threads : 1;
+    const int64_t wide = length / NARROWEST, long_enough = whole->m * whole->n * whole->k / LEAST_WORK;
+    const int64_t most = wide < long_enough ? wide : long_enough;
+    parted job = {.whole = whole, .parts = most < 1 ? 1 : most < threads ? most : threads};
+    TDM_DNNL_TRY(tdm__dnnl_share(args->desc->threads, job.parts, multiply_parts, &job));
+    return tdm__dnnl_check((dnnl_status_t)job.status, "linear");
+}
+
+static tdm_status forward_transposed(const tdm_kernel_args *args, const places *at, const float *bias) {
     float *x = (float *)((char *)args->scratch + at->x), *y = (float *)((char *)args->scratch + at->y);
     transpose(x, args->x[0], at->rows, at->in);
-    const dnnl_status_t status = TDM_DNNL(dnnl_sgemm)('N', 'N', at->out, at->rows, at->in, 1.0f, args->param[0], at->in,
-                                                      x, at->rows, 0.0f, y, at->rows);
+    const product p = {'N', 'N', at->out, at->rows, at->in, args->param[0], at->in, x, at->rows, y, at->rows};
+    TDM_DNNL_TRY(multiply(args, &p));
     for (int64_t o = 0; o < at->out; o += TILE) {
         const int64_t end = o + TILE < at->out ? o + TILE : at->out;
         for (int64_t n = 0; n < at->rows; n++)
             for (int64_t k = o; k < end; k++) args->y[n * at->out + k] = finished(args, bias, k, y[k * at->rows + n]);
     }
-    return status;
+    return TDM_OK;
 }
 
-static dnnl_status_t forward_straight(const tdm_kernel_args *args, const places *at, const float *bias) {
-    const dnnl_status_t status = TDM_DNNL(dnnl_sgemm)('N', 'T', at->rows, at->out, at->in, 1.0f, args->x[0], at->in,
-                                                      args->param[0], at->in, 0.0f, args->y, at->out);
+static tdm_status forward_straight(const tdm_kernel_args *args, const places *at, const float *bias) {
+    const product p = {'N',    'T',     at->rows, at->out, at->in, args->x[0], at->in, args->param[0],
+                       at->in, args->y, at->out};
+    TDM_DNNL_TRY(multiply(args, &p));
     for (int64_t n = 0; n < at->rows; n++)
         for (int64_t o = 0; o < at->out; o++)
             args->y[n * at->out + o] = finished(args, bias, o, args->y[n * at->out + o]);
-    return status;
+    return TDM_OK;
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {
     const places at = places_of(args->desc, args->rows);
     const float *bias = args->desc->param_count > 1 ? args->param[1] : NULL;
     const bool transposed = at.rows >= LEAST_TRANSPOSED && at.rows <= MOST_TRANSPOSED;
-    const tdm_dnnl_caller caller = tdm__dnnl_enter(args->desc->threads);
-    const dnnl_status_t status = (transposed ? forward_transposed : forward_straight)(args, &at, bias);
+    const tdm_dnnl_caller caller = tdm__dnnl_enter();
+    const tdm_status status = (transposed ? forward_transposed : forward_straight)(args, &at, bias);
     tdm__dnnl_leave(&caller);
-    return tdm__dnnl_check(status, "linear forward");
+    return status;
 }
 
 /* db[o] = sum_n dy[n][o], in row order */
@@ -113,23 +176,27 @@ static void sum_rows(float *restrict db, const float *restrict dy, const places 
         for (int64_t o = 0; o < at->out; o++) db[o] += dy[n * at->out + o];
 }
 
-static tdm_status backward(const tdm_kernel_args *args) {
+static tdm_status run_backward(const tdm_kernel_args *args) {
     const places at = places_of(args->desc, args->rows);
-    const tdm_dnnl_caller caller = tdm__dnnl_enter(args->desc->threads);
     const float *dy = args->dy;
     if (args->desc->relu) {
         float *masked = (float *)((char *)args->scratch + at.masked);
-        tdm__dnnl_mask(masked, dy, args->y, at.rows * at.out, args->desc->threads);
+        TDM_DNNL_TRY(tdm__dnnl_mask(masked, dy, args->y, at.rows * at.out, args->desc->threads));
         dy = masked;
     }
-    dnnl_status_t status = TDM_DNNL(dnnl_sgemm)('T', 'N', at.out, at.in, at.rows, 1.0f, dy, at.out, args->x[0], at.in,
-                                                0.0f, args->dparam[0], at.in);
+    const product dw = {'T', 'N', at.out, at.in, at.rows, dy, at.out, args->x[0], at.in, args->dparam[0], at.in};
+    TDM_DNNL_TRY(multiply(args, &dw));
     if (args->desc->param_count > 1) sum_rows(args->dparam[1], dy, &at);
-    if (status == dnnl_success && args->dx[0] != NULL)
-        status = TDM_DNNL(dnnl_sgemm)('N', 'N', at.rows, at.in, at.out, 1.0f, dy, at.out, args->param[0], at.in, 0.0f,
-                                      args->dx[0], at.in);
+    if (args->dx[0] == NULL) return TDM_OK;
+    const product dx = {'N', 'N', at.rows, at.in, at.out, dy, at.out, args->param[0], at.in, args->dx[0], at.in};
+    return multiply(args, &dx);
+}
+
+static tdm_status backward(const tdm_kernel_args *args) {
+    const tdm_dnnl_caller caller = tdm__dnnl_enter();
+    const tdm_status status = run_backward(args);
     tdm__dnnl_leave(&caller);
-    return tdm__dnnl_check(status, "linear backward");
+    return status;
 }
 
 const tdm_kernel tdm__linear_dnnl = {

@@ -47,6 +47,11 @@ static job job_of(const tdm_kernel_args *args) {
     return j;
 }
 
+static tdm_status share(job *j, tdm_dnnl_work_fn work) {
+    const int64_t numbers = j->planes * j->pool.in[0] * j->pool.in[1] * j->pool.inner;
+    return tdm__dnnl_share(tdm__dnnl_threads(j->args->desc->threads, numbers), j->planes, work, j);
+}
+
 static void forward_planes(void *data, int64_t begin, int64_t end) {
     const job *j = data;
     tdm__dnnl_passes()->maxpool_forward(&j->pool, j->args->x[0], j->args->y, j->args->training ? j->args->saved : NULL,
@@ -60,14 +65,12 @@ static void backward_planes(void *data, int64_t begin, int64_t end) {
 
 static tdm_status forward(const tdm_kernel_args *args) {
     job j = job_of(args);
-    tdm__dnnl_share(args->desc->threads, j.planes, forward_planes, &j);
-    return TDM_OK;
+    return share(&j, forward_planes);
 }
 
 static tdm_status backward(const tdm_kernel_args *args) {
     job j = job_of(args);
-    tdm__dnnl_share(args->desc->threads, j.planes, backward_planes, &j);
-    return TDM_OK;
+    return share(&j, backward_planes);
 }
 
 const tdm_kernel tdm__maxpool2d_dnnl = {

@@ -1,6 +1,7 @@
 #include "law.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +107,8 @@ static void run_here(const tdm_job *job, const tdm_graph *graph, int rank, int w
     tdm_run_close(run);
 }
 
-static law_result run_ranks(const tdm_job *job, const tdm_graph *graph, int world) {
+/* `threads`: of each rank, or NULL: those of the job. */
+static law_result run_ranks(const tdm_job *job, const tdm_graph *graph, int world, const int *threads) {
     law_result results[16];
     memset(results, 0, sizeof(results));
     int fd = -1, pipes[16][2];
@@ -122,7 +124,9 @@ static law_result run_ranks(const tdm_job *job, const tdm_graph *graph, int worl
         }
         law_result own;
         memset(&own, 0, sizeof(own));
-        run_here(job, graph, r, world, fd, &own);
+        tdm_job of_rank = *job;
+        if (threads != NULL) of_rank.parallel.threads_per_device = threads[r];
+        run_here(&of_rank, graph, r, world, fd, &own);
         ssize_t n = write(pipes[r][1], &own, sizeof(own));
         fflush(NULL);
         _exit(n == (ssize_t)sizeof(own) ? 0 : 1);
@@ -150,15 +154,36 @@ static law_result run_ranks(const tdm_job *job, const tdm_graph *graph, int worl
     return results[0];
 }
 
+typedef struct {
+    const tdm_job *job;
+    const tdm_graph *graph;
+    law_result *result;
+} one_run;
+
+static void *run_one(void *argument) {
+    const one_run *r = argument;
+    run_here(r->job, r->graph, 0, 0, -1, r->result);
+    return NULL;
+}
+
 law_result law_run(const tdm_job *job, const tdm_graph *graph) {
     int devices = job->parallel.device_ids.count;
-    if (job->parallel.mode == TDM_MODE_DDP && devices > 1) return run_ranks(job, graph, devices);
-    if (job->parallel.device != TDM_DEVICE_CPU) return run_ranks(job, graph, 1); /* CUDA does not survive a fork */
+    if (job->parallel.mode == TDM_MODE_DDP && devices > 1) return run_ranks(job, graph, devices, NULL);
+    if (job->parallel.device != TDM_DEVICE_CPU)
+        return run_ranks(job, graph, 1, NULL); /* CUDA does not survive a fork */
     law_result result;
     memset(&result, 0, sizeof(result));
     result.alike = 1;
-    run_here(job, graph, 0, 0, -1, &result);
+    /* Threads of kernels end with the thread that they work for: the next fork finds none. */
+    one_run run = {job, graph, &result};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, run_one, &run) != 0) exit(1);
+    pthread_join(thread, NULL);
     return result;
+}
+
+law_result law_run_threads(const tdm_job *job, const tdm_graph *graph, const int *threads) {
+    return run_ranks(job, graph, job->parallel.device_ids.count, threads);
 }
 
 law_result law_run_ok(const tdm_job *job, const tdm_graph *graph) {

@@ -23,7 +23,9 @@ void law_job(tdm_job *job);
 /* Opens, trains to the end, closes. In ddp and on devices other than the CPU the ranks are forked and rank 0's result
  * is returned. */
 law_result law_run(const tdm_job *job, const tdm_graph *graph);
-/* The same, and a run that fails is a failed check. */
+/* In ddp rank r has `threads[r]` threads. */
+law_result law_run_threads(const tdm_job *job, const tdm_graph *graph, const int *threads);
+/* law_run, and a run that fails is a failed check. */
 law_result law_run_ok(const tdm_job *job, const tdm_graph *graph);
 /* Parameters, every loss, evaluation and buffers: the same bits. */
 void law_check_same(const law_result *a, const law_result *b);

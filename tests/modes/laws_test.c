@@ -1,5 +1,5 @@
 /* The laws of the modes: dp(N) = ddp(N) = single playing N replicas, to the bit, for every N, with batch norm, dropout
- * and a residual join; k micro-batches = one; loader threads change nothing; every variant of dp gives the same. */
+ * and a residual join; k micro-batches = one; threads change nothing; every variant of dp gives the same. */
 #include "law.h"
 #include "tests/support/tdm_test.h"
 
@@ -53,6 +53,45 @@ TEST(loader_threads_change_nothing) {
         law_result other = run_as(&job, graph, TDM_MODE_DP, 2);
         law_check_same(&first, &other);
     }
+    tdm_graph_free(graph);
+}
+
+/* Layers that are large enough for threads to share. */
+static tdm_graph *wide_graph(void) {
+    const tdm_attr conv[] = {{"out", "64", {0}}, {"kernel", "3", {0}}, {"padding", "1", {0}}};
+    tdm_graph *g = NULL;
+    tdm_value y;
+    CHECK_OK(tdm_graph_new(&g, NULL));
+    CHECK_OK(tdm_graph_input(g, 3, (const int64_t[]){3, 32, 32}, &y));
+    CHECK_OK(tdm_graph_add(g, "conv2d", "conv1", &y, 1, conv, 3, &y));
+    CHECK_OK(tdm_graph_add(g, "batchnorm2d", "bn1", &y, 1, NULL, 0, &y));
+    CHECK_OK(tdm_graph_add(g, "relu", "relu1", &y, 1, NULL, 0, &y));
+    CHECK_OK(tdm_graph_add(g, "maxpool2d", "pool1", &y, 1, (tdm_attr[]){{"kernel", "4", {0}}}, 1, &y));
+    CHECK_OK(tdm_graph_add(g, "flatten", "flat", &y, 1, NULL, 0, &y));
+    CHECK_OK(tdm_graph_add(g, "linear", "fc1", &y, 1, (tdm_attr[]){{"out", "128", {0}}}, 1, &y));
+    CHECK_OK(tdm_graph_add(g, "linear", "fc2", &y, 1, (tdm_attr[]){{"out", "10", {0}}}, 1, &y));
+    CHECK_OK(tdm_graph_finish(g, y));
+    return g;
+}
+
+TEST(threads_change_nothing) {
+    tdm_job job;
+    law_job(&job);
+    job.train.steps = 4;
+    job.train.per_device = 16;
+    job.parallel.threads_per_device = 1;
+    tdm_graph *graph = wide_graph();
+    law_result single = run_as(&job, graph, TDM_MODE_SINGLE, 3);
+    job.parallel.threads_per_device = 3;
+    law_result shared = run_as(&job, graph, TDM_MODE_SINGLE, 3);
+    law_result dp = run_as(&job, graph, TDM_MODE_DP, 3);
+    job.parallel.mode = TDM_MODE_DDP;
+    law_result uneven = law_run_threads(&job, graph, (const int[]){2, 1, 4});
+    CHECK_INT(uneven.status, TDM_OK);
+    CHECK_TEXT(uneven.message, "");
+    law_check_same(&single, &shared);
+    law_check_same(&single, &dp);
+    law_check_same(&single, &uneven);
     tdm_graph_free(graph);
 }
 
@@ -125,6 +164,6 @@ TEST(small_buckets_are_equal) {
     tdm_graph_free(graph);
 }
 
-TEST_MAIN(RUN(modes_are_equal); RUN(a_run_repeats); RUN(loader_threads_change_nothing); RUN(variants_of_dp_are_equal);
-          RUN(cutting_the_batch_changes_only_rounding); RUN(accumulation_is_equal_in_all_modes);
-          RUN(small_buckets_are_equal);)
+TEST_MAIN(RUN(modes_are_equal); RUN(a_run_repeats); RUN(loader_threads_change_nothing); RUN(threads_change_nothing);
+          RUN(variants_of_dp_are_equal); RUN(cutting_the_batch_changes_only_rounding);
+          RUN(accumulation_is_equal_in_all_modes); RUN(small_buckets_are_equal);)

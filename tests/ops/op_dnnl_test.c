@@ -22,6 +22,12 @@ static const tdm_module *module(void) {
     return found;
 }
 
+static const tdm_kernel *find(const char *op) {
+    const tdm_kernel *const *kernel = module()->kernels;
+    while (*kernel != NULL && strcmp((*kernel)->op, op) != 0) kernel++;
+    return *kernel;
+}
+
 TEST(settings) {
     for (const tdm_kernel *const *kernel = module()->kernels; *kernel != NULL; kernel++) {
         op_conform_count count = op_conform(*kernel, tolerance);
@@ -50,26 +56,28 @@ static void *run_replica(void *argument) {
 
 static bool same(const op_data *data, const op_result *a, const op_result *b) {
     const size_t number = sizeof(float);
-    bool equal = a->ran && b->ran && memcmp(a->y, b->y, (size_t)a->y_count * number) == 0 &&
+    if (!a->ran || !b->ran || a->status != TDM_OK || b->status != TDM_OK) return false;
+    bool equal = memcmp(a->y, b->y, (size_t)a->y_count * number) == 0 &&
                  memcmp(a->dx[0], b->dx[0], (size_t)a->x_count * number) == 0;
     for (int i = 0; i < data->infer.param_count; i++)
         equal = equal && memcmp(a->dparam[i], b->dparam[i], (size_t)data->param_count[i] * number) == 0;
+    for (int i = 0; i < data->infer.buffer_count; i++)
+        equal = equal && memcmp(a->buffer[i], b->buffer[i], (size_t)data->buffer_count[i] * number) == 0;
     return equal;
 }
 
 static void check_replicas(const char *op, const op_case *test) {
     op_data data;
     REQUIRE(op_data_open(&data, op, test, 5));
-    const tdm_kernel *const *kernel = module()->kernels;
-    while (*kernel != NULL && strcmp((*kernel)->op, op) != 0) kernel++;
-    REQUIRE(*kernel != NULL);
-    replica alone = {*kernel, &data, {0}};
+    const tdm_kernel *kernel = find(op);
+    REQUIRE(kernel != NULL);
+    replica alone = {kernel, &data, {0}};
     (void)run_replica(&alone);
     if (!alone.result.ran) printf("       %s: %s\n", op, alone.result.why);
     for (int round = 0; round < ROUNDS && alone.result.ran; round++) {
         replica each[REPLICAS];
         pthread_t thread[REPLICAS];
-        for (int i = 0; i < REPLICAS; i++) each[i] = (replica){*kernel, &data, {0}};
+        for (int i = 0; i < REPLICAS; i++) each[i] = (replica){kernel, &data, {0}};
         for (int i = 0; i < REPLICAS; i++) CHECK(pthread_create(&thread[i], NULL, run_replica, &each[i]) == 0);
         for (int i = 0; i < REPLICAS; i++) pthread_join(thread[i], NULL);
         for (int i = 0; i < REPLICAS; i++) {
@@ -87,6 +95,92 @@ TEST(replicas_at_once_have_equal_bits) {
     check_replicas("maxpool2d", &(op_case){.attrs = "kernel=2", .rows = 4, .input = {3, {32, 9, 9}}});
 }
 
+/* ---- the number of threads changes nothing ---- */
+
+static void check_threads(const char *op, const op_case *test, tdm_layout layout) {
+    static const int threads[] = {2, 3, 4, 7};
+    op_data data;
+    REQUIRE(op_data_open(&data, op, test, 7));
+    const tdm_kernel *kernel = find(op);
+    REQUIRE(kernel != NULL);
+    const bool relu = strcmp(op, "maxpool2d") != 0; /* which has none behind it */
+    op_setting setting = {.layout = layout, .training = true, .relu = relu, .threads = 1};
+    op_result one, many;
+    op_run(&one, kernel, &data, &setting);
+    for (size_t i = 0; i < sizeof threads / sizeof threads[0] && one.ran; i++) {
+        setting.threads = threads[i];
+        op_run(&many, kernel, &data, &setting);
+        CHECK(same(&data, &one, &many));
+        op_result_close(&many);
+    }
+    CHECK(one.ran);
+    op_result_close(&one);
+    op_data_close(&data);
+}
+
+static void check_linear(int in, int rows, int out) {
+    char attrs[32];
+    snprintf(attrs, sizeof attrs, "out=%d", out);
+    check_threads("linear", &(op_case){.attrs = attrs, .rows = rows, .input = {1, {in}}}, TDM_LAYOUT_PLAIN);
+}
+
+TEST(threads_change_no_bit) {
+    const tdm_layout blocked = TDM_LAYOUT_C16;
+    /* Several chunks, also with a last wave that is not full. */
+    check_threads("conv2d", &(op_case){.attrs = "out=64 kernel=3 padding=1", .rows = 14, .input = {3, {3, 32, 32}}},
+                  TDM_LAYOUT_PLAIN);
+    check_threads("conv2d", &(op_case){.attrs = "out=128 kernel=3 padding=1", .rows = 20, .input = {3, {64, 16, 16}}},
+                  blocked);
+    check_threads("conv2d", &(op_case){.attrs = "out=32 kernel=3 padding=1", .rows = 6, .input = {3, {16, 13, 10}}},
+                  blocked);
+    check_threads("batchnorm2d", &(op_case){.attrs = "", .rows = 29, .input = {3, {32, 9, 9}}}, blocked);
+    check_threads("maxpool2d", &(op_case){.attrs = "kernel=2", .rows = 29, .input = {3, {32, 9, 9}}}, blocked);
+    /* Sums that oneDNN's own threads would cut. */
+    static const int shape[][3] = {{16, 1000, 32},  {4, 2000, 16},   {8192, 64, 10},   {20000, 16, 8},
+                                   {300, 2500, 64}, {1000, 1, 300},  {784, 33, 129},   {17, 100, 100},
+                                   {129, 130, 5},   {1, 300, 257},   {2000, 300, 200}, {1025, 388, 379},
+                                   {784, 574, 480}, {264, 442, 247}, {22, 500, 1169},  {932, 881, 1226}};
+    for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++) check_linear(shape[i][0], shape[i][1], shape[i][2]);
+}
+
+/* sgemm chooses its code by shape: parts of a product must have the bits of the whole wherever they are shared out. */
+TEST(threads_change_no_bit_of_drawn_products) {
+    enum { DRAWN = 24, LARGEST = 1500 };
+    uint32_t state = 1;
+    for (int i = 0; i < DRAWN; i++) {
+        int size[3];
+        for (int k = 0; k < 3; k++) size[k] = 1 + (int)((state = state * 1664525u + 1013904223u) >> 8) % LARGEST;
+        check_linear(size[0], size[1], size[2]);
+    }
+}
+
+/* The largest stacks leave no room for a thread. */
+TEST(threads_that_cannot_be_had_are_a_failure) {
+    const op_case test = {.attrs = "kernel=2", .rows = 29, .input = {3, {32, 9, 9}}};
+    op_setting setting = {.layout = TDM_LAYOUT_C16, .training = true, .threads = 5};
+    op_data data;
+    op_result r;
+    pthread_attr_t before, huge;
+    REQUIRE(op_data_open(&data, "maxpool2d", &test, 7));
+    CHECK_INT(pthread_getattr_default_np(&before), 0);
+    CHECK_INT(pthread_attr_init(&huge), 0);
+    CHECK_INT(pthread_attr_setstacksize(&huge, (size_t)1 << 47), 0);
+    CHECK_INT(pthread_setattr_default_np(&huge), 0);
+    op_run(&r, find("maxpool2d"), &data, &setting);
+    CHECK_INT(pthread_setattr_default_np(&before), 0);
+    CHECK_INT(r.status, TDM_E_MEMORY);
+    CHECK_HAS(tdm_error_message(), "parallel.threads_per_device: 5 threads of a device cannot start: ");
+    CHECK_HAS(tdm_error_message(), "; set it lower");
+    op_result_close(&r);
+    op_run(&r, find("maxpool2d"), &data, &setting);
+    CHECK(r.ran);
+    CHECK_INT(r.status, TDM_OK);
+    op_result_close(&r);
+    pthread_attr_destroy(&huge);
+    pthread_attr_destroy(&before);
+    op_data_close(&data);
+}
+
 /* A NaN that comes in must reach the loss, or a run that has diverged would not be noticed. */
 TEST(relu_lets_nan_through) {
     const op_case test = {.attrs = "out=16 kernel=3 padding=1", .rows = 2, .input = {3, {16, 8, 8}}};
@@ -102,4 +196,6 @@ TEST(relu_lets_nan_through) {
     op_data_close(&data);
 }
 
-TEST_MAIN(RUN(settings); RUN(replicas_at_once_have_equal_bits); RUN(relu_lets_nan_through);)
+TEST_MAIN(RUN(settings); RUN(replicas_at_once_have_equal_bits); RUN(threads_change_no_bit);
+          RUN(threads_change_no_bit_of_drawn_products); RUN(threads_that_cannot_be_had_are_a_failure);
+          RUN(relu_lets_nan_through);)
