@@ -299,8 +299,11 @@ static const tdm_field parallel_rows[] = {
      .flags = TDM_FIELD_LOCAL,
      HELP("dp: the devices of this process; ddp without a launcher: one local rank each; on the CPU: virtual devices",
           "dp：本进程的设备；ddp 无启动器时每个设备一个本地进程；CPU 上为虚拟设备")},
-    {FIELD(INT, "threads_per_device", tdm_parallel_section, threads_per_device, "1"), RANGE(1, 1024), .unit = "threads",
-     HELP("CPU threads of each device", "每个设备的 CPU 线程数")},
+    {FIELD(INT, "threads_per_device", tdm_parallel_section, threads_per_device, "null"), RANGE(1, 1024),
+     .flags = TDM_FIELD_NULLABLE | TDM_FIELD_LOCAL, .unit = "threads",
+     HELP("CPU threads of each device, which change no number; null: the cores this process may use, divided by its "
+          "machine's devices",
+          "每个设备的 CPU 线程数；null：可用核数除以本机设备数。不影响任何数值")},
     {FIELD(BOOL, "allow_shared_device", tdm_parallel_section, allow_shared_device, "false"), .flags = TDM_FIELD_LOCAL,
      HELP("device_ids may name a device twice, to try several replicas on one GPU",
           "允许 device_ids 重复，以便在一块 GPU 上试多个副本")},

@@ -22,10 +22,11 @@ static char *mode_text(const banner *b, const char *description) {
     const char *kind = description && strstr(description, "\ndevice cuda\n") ? "cuda" : "cpu";
     int replicas = b->state->replicas;
     static const char *const precisions[] = {[TDM_F32] = "f32", [TDM_TF32] = "tf32", [TDM_BF16] = "bf16"};
+    static const char threads_key[] = "\nthreads_per_device ";
+    const char *at = description ? strstr(description, threads_key) : NULL;
+    int count = at ? atoi(at + sizeof threads_key - 1) : 1;
     char *threads = strcmp(kind, "cuda") == 0 ? text_copy(precisions[b->job->train.precision])
-                    : parallel->threads_per_device == 1
-                        ? text_copy("1 thread each")
-                        : text_format("%lld threads each", (long long)parallel->threads_per_device);
+                                              : text_format("%d thread%s each", count, count == 1 ? "" : "s");
     char *out;
     if (parallel->mode == TDM_MODE_DDP) {
         const char *by = b->facts->source == TDM_LAUNCH_NONE || b->facts->source == TDM_LAUNCH_TANDEM

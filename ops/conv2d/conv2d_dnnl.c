@@ -271,7 +271,8 @@ static dnnl_status_t open_slot(slot *own, const conv *c, const plans *p) {
         {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS, DNNL_ARG_SCRATCHPAD},
     };
     own->context = c->context;
-    dnnl_status_t status = dnnl_stream_create(&own->context.stream, c->context.engine, dnnl_stream_default_flags);
+    dnnl_status_t status =
+        TDM_DNNL(dnnl_stream_create)(&own->context.stream, c->context.engine, dnnl_stream_default_flags);
     if (status != dnnl_success) own->context.stream = NULL;
     for (int i = 0; i < PASSES && status == dnnl_success; i++) {
         if (p->pass[i] != NULL) status = tdm__dnnl_call_init(&own->pass[i], &own->context, p->pass[i], argument[i]);

@@ -14,6 +14,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "runtime/base/cpus.h"
 #include "runtime/base/env.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
@@ -130,19 +131,6 @@ static void isa_list(char *out, size_t bytes) {
     }
 }
 
-/* CPUs' worth of time that the control group grants; 0: no limit. */
-static double cgroup_cpus(void) {
-    char text[64];
-    long long quota = 0, period = 0;
-    if (line_after("/sys/fs/cgroup/cpu.max", "", text, sizeof text)) {
-        if (sscanf(text, "%lld %lld", &quota, &period) != 2) return 0;
-    } else if (line_after("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "", text, sizeof text)) {
-        quota = atoll(text);
-        if (line_after("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "", text, sizeof text)) period = atoll(text);
-    }
-    return quota > 0 && period > 0 ? (double)quota / (double)period : 0;
-}
-
 static void cpu_part(report *r) {
     char text[256];
     cpu_set_t set;
@@ -150,7 +138,7 @@ static void cpu_part(report *r) {
     if (line_after("/proc/cpuinfo", "model name", text, sizeof text)) put_text(r, "model", text);
     put_count(r, "online", sysconf(_SC_NPROCESSORS_ONLN));
     if (sched_getaffinity(0, sizeof set, &set) == 0) put_count(r, "allowed", CPU_COUNT(&set));
-    double quota = cgroup_cpus();
+    double quota = tdm__cgroup_cpus();
     if (quota > 0) {
         snprintf(text, sizeof text, "%.2f CPUs", quota);
         put_text(r, "cgroup quota", text);

@@ -25,8 +25,8 @@ tdm_status tdm__build_hash(tdm_build *build) {
     }
     for (int i = 0; i < plan->bucket_count; i++)
         tdm__text_printf(&text, "[%zu+%zu)", plan->buckets[i].offset, plan->buckets[i].count);
-    tdm__text_printf(&text, "threads %d fast %d loss %d precision %d", plan->options.threads, plan->options.fast,
-                     plan->options.loss, plan->options.precision);
+    tdm__text_printf(&text, "fast %d loss %d precision %d", plan->options.fast, plan->options.loss,
+                     plan->options.precision);
     if (text.failed) {
         tdm__text_deinit(&text);
         TDM_FAIL(TDM_E_MEMORY, "plan: out of memory");

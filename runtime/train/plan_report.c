@@ -1,5 +1,6 @@
 /* What `tandem plan` shows: the plan, the memory of one device, the bytes that cross between devices in a step. All of
  * it known without a device. */
+#include "runtime/base/cpus.h"
 #include "runtime/base/status.h"
 #include "runtime/train/run.h"
 
@@ -106,10 +107,18 @@ int64_t tdm__plan_rows(const tdm_job *job, int64_t rows) {
     return (rows + job->train.accumulate - 1) / job->train.accumulate;
 }
 
-tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *compute, int64_t rows) {
+/* Replicas of `single` take turns; all ranks are on this machine. A device with memory of its own does without. */
+static int threads_of(const tdm_job *job, const tdm_compute *compute, int replicas) {
+    if (job->parallel.threads_per_device != TDM_INT_NULL) return (int)job->parallel.threads_per_device;
+    if (compute->device->discrete) return 1;
+    int threads = tdm__cpus_available() / (job->parallel.mode == TDM_MODE_SINGLE ? 1 : replicas);
+    return threads < 1 ? 1 : threads;
+}
+
+tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *compute, int64_t rows, int replicas) {
     int64_t micro = tdm__plan_rows(job, rows), batch = job->eval.batch;
     return (tdm_plan_options){.rows = batch != TDM_INT_NULL && batch > micro ? batch : micro,
-                              .threads = (int)job->parallel.threads_per_device,
+                              .threads = threads_of(job, compute, replicas),
                               .training = true,
                               .fast = job->parallel.kernels == TDM_KERNELS_FAST,
                               .ingests = compute->device->ingest != NULL,
@@ -130,7 +139,7 @@ tdm_status tdm_plan_print(const tdm_job *job, const tdm_graph *graph, int json, 
     TDM_TRY(open_compute(&compute, host, job, &note));
     int devices = job->parallel.device_ids.count > 0 ? job->parallel.device_ids.count : 1;
     int64_t rows = job->train.per_device != TDM_INT_NULL ? job->train.per_device : job->train.global_batch / devices;
-    tdm_plan_options options = tdm__plan_options(job, &compute, rows);
+    tdm_plan_options options = tdm__plan_options(job, &compute, rows, devices);
     tdm_plan *plan = NULL;
     tdm_status status = tdm__plan_build(&plan, host, graph, &options);
     if (status == TDM_OK) status = tdm__plan_report(plan, job, devices, json != 0, note, out);

@@ -100,9 +100,10 @@ static tdm_status print_summary(tdm_run *run, char **out) {
         (long long)run->per_device, (long long)(run->per_device * run->replicas),
         (long long)tdm_graph_param_count(run->graph), root->memory_bytes);
     tdm__text_printf(&text,
-                     "train_samples %lld\neval_samples %lld\nsteps_per_epoch %lld\nsteps_total %lld\nkernels %s\n",
+                     "train_samples %lld\neval_samples %lld\nsteps_per_epoch %lld\nsteps_total %lld\n"
+                     "threads_per_device %d\nkernels %s\n",
                      (long long)run->train->count, (long long)tdm_run_eval_count(run), (long long)run->steps_per_epoch,
-                     (long long)run->steps_total, run->compute.report.text);
+                     (long long)run->steps_total, run->plan->options.threads, run->compute.report.text);
     return tdm__text_take_public(&text, out);
 }
 

@@ -130,7 +130,7 @@ tdm_status tdm__run_verify(tdm_run *run);
 /* Rows of a device that are trained on at once, of `rows` in a step. */
 int64_t tdm__plan_rows(const tdm_job *job, int64_t rows);
 /* What a job asks of the plan, for `rows` rows per device and step. */
-tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *compute, int64_t rows);
+tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *compute, int64_t rows, int replicas);
 /* The plan with what the job adds to it: memory of a device, bytes between devices, a note or NULL. For tdm_free. */
 tdm_status tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bool json, const char *note,
                             char **out);

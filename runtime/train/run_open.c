@@ -172,7 +172,7 @@ static tdm_status open_loss(tdm_run *run, tdm_data_wanted *wanted) {
 /* ---- plan and replicas ---- */
 
 static tdm_status build_plan(tdm_run *run) {
-    tdm_plan_options options = tdm__plan_options(run->job, &run->compute, run->per_device);
+    tdm_plan_options options = tdm__plan_options(run->job, &run->compute, run->per_device, run->replicas);
     int64_t batch = run->job->eval.batch;
     run->eval_rows = batch != TDM_INT_NULL ? batch : tdm__plan_rows(run->job, run->per_device);
     return tdm__plan_build(&run->plan, run->host, run->graph, &options);

@@ -69,9 +69,22 @@ has "$out" "优化器"
 code 0 "$tandem" schema -o schema.json
 has schema.json "draft-07"
 
-code 0 "$tandem" plan toy.yaml parallel.kernels=ref parallel.mode=ddp
+code 0 "$tandem" plan toy.yaml parallel.kernels=ref parallel.mode=ddp parallel.threads_per_device=1
 sed -E 's/hash [0-9a-f]+/hash -/' "$out" >plan.txt # the hash changes with the plan's insides
 golden plan.txt plan.txt
+# threads: those of the machine, shared by its devices; what is written stays
+threads() {
+    "$tandem" plan toy.yaml parallel.device=cpu "$@" | grep -oE '^plan .* threads [0-9]+' | grep -oE '[0-9]+$'
+}
+all=$(threads parallel.mode=single)
+half=$((all > 1 ? all / 2 : 1))
+same "$(threads parallel.mode=dp)" $half "threads of two devices"
+same "$(threads parallel.mode=ddp)" $half "threads of two ranks"
+same "$(threads parallel.threads_per_device=3)" 3 "threads as written"
+if command -v taskset >/dev/null; then
+    cpu=$(taskset -cp $$ | grep -oE '[0-9]+' | tail -1)
+    same "$(taskset -c "$cpu" "$tandem" plan toy.yaml parallel.device=cpu | grep -oE 'threads [0-9]+')" "threads 1" "on one core"
+fi
 code 0 "$tandem" plan toy.yaml --graph
 has "$out" "fc1"
 code 0 "$tandem" plan toy.yaml --json

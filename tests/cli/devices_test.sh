@@ -33,7 +33,7 @@ data: {train: {format: synthetic}}
 loss: cross_entropy
 optimizer: {type: adam}
 train: {steps: 2, precision: bf16, batch: {per_device: 32}}
-parallel: {device: cuda}
+parallel: {device: cuda, threads_per_device: 1}
 YAML
 code 0 "$tandem" plan conv.yaml
 golden plan-cuda.txt "$out"

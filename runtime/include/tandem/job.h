@@ -127,7 +127,7 @@ typedef enum tdm_ddp_average { TDM_AVERAGE_SAMPLES, TDM_AVERAGE_RANKS } tdm_ddp_
 typedef struct tdm_parallel_section {
     int mode, device;
     tdm_ints device_ids;
-    int64_t threads_per_device;
+    int64_t threads_per_device; /* TDM_INT_NULL: the machine's cores divided by its devices */
     bool allow_shared_device;
     int kernels; /* tdm_kernel_choice */
     int64_t stages;

@@ -1,0 +1,31 @@
+#include "runtime/base/cpus.h"
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* One or two numbers at the start of a file; how many there were. */
+static int read_numbers(const char *path, long long *first, long long *second) {
+    FILE *file = fopen(path, "re");
+    if (file == NULL) return 0;
+    int count = fscanf(file, "%lld %lld", first, second);
+    fclose(file);
+    return count;
+}
+
+double tdm__cgroup_cpus(void) {
+    long long quota = 0, period = 0, unused;
+    if (read_numbers("/sys/fs/cgroup/cpu.max", &quota, &period) < 2 &&
+        (read_numbers("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", &quota, &unused) < 1 ||
+         read_numbers("/sys/fs/cgroup/cpu/cpu.cfs_period_us", &period, &unused) < 1))
+        return 0;
+    return quota > 0 && period > 0 ? (double)quota / (double)period : 0;
+}
+
+int tdm__cpus_available(void) {
+    cpu_set_t set;
+    int count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+    double granted = tdm__cgroup_cpus();
+    if (granted > 0 && granted < count) count = (int)granted;
+    return count < 1 ? 1 : count;
+}
