@@ -180,7 +180,8 @@ void args_print_flags(const tool_verb *verb) {
         for (int i = 0; i < counts[g]; i++) {
             const tool_flag *flag = &groups[g][i];
             char *left = text_format("%s%s%s", flag->name, flag->value ? " " : "", flag->value ? flag->value : "");
-            printf(strlen(left) <= 25 ? "  %-25s %s\n" : "  %s\n                            %s\n", left, flag->help);
+            const char *gap = strlen(left) <= 25 ? "" : "\n";
+            term_print_folded(stdout, text_format("  %-25s%s%*s%s", left, gap, gap[0] ? 29 : 2, "", flag->help));
             free(left);
         }
     }

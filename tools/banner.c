@@ -10,10 +10,17 @@
 #include "tools/launch.h"
 #include "tools/term.h"
 
-static void line(const char *name, char *text) {
+static void row(const char *name, const char *text) {
     char mark[16];
     snprintf(mark, sizeof mark, "%-8s", name);
     term_mark(TERM_DIM, "  ", mark, "%s", text);
+}
+
+/* What finds no room goes on below its beginning. */
+static void line(const char *name, char *text) {
+    char *folded = term_fold(text, stderr, 2 + 8 + 1), *rest = folded;
+    for (const char *part; (part = strsep(&rest, "\n")) != NULL && rest; name = "") row(name, part);
+    free(folded);
     free(text);
 }
 
@@ -175,10 +182,11 @@ void banner_print(const banner *b) {
         line("run dir", text_copy("none: a dry run writes nothing"));
         return;
     }
-    line("run dir", text_copy(b->job->run.dir ? b->job->run.dir : "none: nothing is written"));
+    row("run dir", b->job->run.dir ? b->job->run.dir : "none: nothing is written");
     line("stop", text_format("Ctrl-C or `kill %d`: finishes the step%s", launch_pid(),
                              b->job->run.dir ? ", saves, exit status 75" : ", exit status 75"));
     if (!b->job->run.dir) return;
     char *command = banner_resume_command(b->t, b->job->run.dir);
-    line("resume", command);
+    row("resume", command);
+    free(command);
 }

@@ -10,7 +10,8 @@ static int run(tool *t) {
 const tool_verb verb_burnin = {"burnin",
                                "CONFIG [key.path=value ...]",
                                "a model on every device over a folder of images, a verdict for each",
-                               "Runs a model over a folder of images on every device and compares what comes out.\n"
+                               "Runs a model over a folder of images on every device and compares what comes\n"
+                               "out.\n"
                                "Not in this build, which reads no images: exit status 11.",
                                {{"--duration", "TIME", "how long"}, {"--iterations", "N", "how many passes"}},
                                1,

@@ -74,19 +74,19 @@ static int run(tool *t) {
     return (int)status;
 }
 
-const tool_verb verb_check = {
-    "check",
-    "CONFIG [key.path=value ...]",
-    "every fault of the file in one pass; needs no data and no device",
-    "Reads the file as `train` would, overrides included, and tells everything that is wrong\n"
-    "with it: unknown keys, types, ranges, layer shapes. Exit status 0, or 3 with faults.\n"
-    "What the format has and this build lacks (C016) is a warning: `train` ends with 11 then.\n\n"
-    "examples:\n"
-    "  tandem check job.yaml\n"
-    "  tandem check job.yaml parallel.mode=ddp parallel.device_ids='[0, 1, 2, 3]'\n"
-    "  tandem check job.yaml --format json",
-    {{"--format", "text|json", "how faults are printed (text)"}},
-    1,
-    1,
-    true,
-    run};
+const tool_verb verb_check = {"check",
+                              "CONFIG [key.path=value ...]",
+                              "every fault of the file in one pass; needs no data and no device",
+                              "Reads the file as `train` would, overrides included, and tells everything that\n"
+                              "is wrong with it: unknown keys, types, ranges, layer shapes. Exit status 0, or\n"
+                              "3 with faults. What the format has and this build lacks (C016) is a warning:\n"
+                              "`train` ends with 11 then.\n\n"
+                              "examples:\n"
+                              "  tandem check job.yaml\n"
+                              "  tandem check job.yaml parallel.mode=ddp parallel.device_ids='[0, 1, 2, 3]'\n"
+                              "  tandem check job.yaml --format json",
+                              {{"--format", "text|json", "how faults are printed (text)"}},
+                              1,
+                              1,
+                              true,
+                              run};

@@ -128,22 +128,22 @@ static int run(tool *t) {
                       near ? near : "", near ? "`?" : "");
 }
 
-const tool_verb verb_ckpt = {
-    "ckpt",
-    "ls|show|verify|diff PATH [PATH]",
-    "lists, shows, verifies and compares checkpoints",
-    "PATH is a run directory, a checkpoints directory, one step-... directory or a .safetensors\n"
-    "file. `diff` names the first differing tensor and the largest difference; exit status 12\n"
-    "if they differ by more than atol + rtol * |second|. `verify` reads every byte.\n\n"
-    "examples:\n"
-    "  tandem ckpt ls runs/a\n"
-    "  tandem ckpt show runs/a/checkpoints/step-00000391\n"
-    "  tandem ckpt verify runs/a\n"
-    "  tandem ckpt diff runs/a runs/b --atol 1e-6",
-    {{"--json", NULL, "ls and show: as JSON"},
-     {"--rtol", "F", "diff: relative tolerance (0)"},
-     {"--atol", "F", "diff: absolute tolerance (0)"}},
-    2,
-    3,
-    false,
-    run};
+const tool_verb verb_ckpt = {"ckpt",
+                             "ls|show|verify|diff PATH [PATH]",
+                             "lists, shows, verifies and compares checkpoints",
+                             "PATH is a run directory, a checkpoints directory, one step-... directory or a\n"
+                             ".safetensors file. `diff` names the first differing tensor and the largest\n"
+                             "difference; exit status 12 if they differ by more than atol + rtol * |second|.\n"
+                             "`verify` reads every byte.\n\n"
+                             "examples:\n"
+                             "  tandem ckpt ls runs/a\n"
+                             "  tandem ckpt show runs/a/checkpoints/step-00000391\n"
+                             "  tandem ckpt verify runs/a\n"
+                             "  tandem ckpt diff runs/a runs/b --atol 1e-6",
+                             {{"--json", NULL, "ls and show: as JSON"},
+                              {"--rtol", "F", "diff: relative tolerance (0)"},
+                              {"--atol", "F", "diff: absolute tolerance (0)"}},
+                             2,
+                             3,
+                             false,
+                             run};

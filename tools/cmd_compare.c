@@ -221,12 +221,13 @@ const tool_verb verb_compare = {
     "compare",
     "CONFIG [key.path=value ...]",
     "the same job in two or more modes, side by side, with a verdict",
-    "Trains the job once per mode, from the same initial weights over the same global batches\n"
-    "(strided scatter), and says how far losses and parameters differ, how fast each was, and\n"
-    "what each step spent its time on. Unless single is one of the modes, it also trains one\n"
-    "device for up to 30 steps, which the speed-up is measured against. Writes compare.json and\n"
-    "report.html. Exit status 12 when they differ by more than the tolerance; without one, every\n"
-    "bit must be equal.\n\n"
+    "Trains the job once per mode, from the same initial weights over the same\n"
+    "global batches (strided scatter), and says how far losses and parameters\n"
+    "differ, how fast each was, and what each step spent its time on. Unless single\n"
+    "is one of the modes, it also trains one device for up to 30 steps, which the\n"
+    "speed-up is measured against. Writes compare.json and report.html. Exit status\n"
+    "12 when they differ by more than the tolerance; without one, every bit must be\n"
+    "equal.\n\n"
     "examples:\n"
     "  tandem compare job.yaml --steps 50\n"
     "  tandem compare job.yaml --modes single,dp,ddp parallel.device_ids='[0, 1]'\n"

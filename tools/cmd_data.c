@@ -63,20 +63,20 @@ static int run(tool *t) {
     return args_wrong(t, "`%s` is neither check nor make", t->word[0]);
 }
 
-const tool_verb verb_data = {
-    "data",
-    "check CONFIG | make FOLDER",
-    "reads every sample once; writes small synthetic data sets",
-    "`check` opens the data of CONFIG, reads every sample and says what is there: how many, how\n"
-    "often each label occurs, mean and standard deviation of each channel.\n"
-    "`make` draws digits into FOLDER, in the form of MNIST (idx), CIFAR-10 (cifar10) or npy.\n\n"
-    "examples:\n"
-    "  tandem data check job.yaml\n"
-    "  tandem data make data/digits --format idx --samples 5000 --seed 1",
-    {{"--format", "idx|cifar10|npy", "make: which form (idx)"},
-     {"--samples", "N", "make: how many (1000)"},
-     {"--seed", "N", "make: of the drawing (0)"}},
-    2,
-    2,
-    true,
-    run};
+const tool_verb verb_data = {"data",
+                             "check CONFIG | make FOLDER",
+                             "reads every sample once; writes small synthetic data sets",
+                             "`check` opens the data of CONFIG, reads every sample and says what is there:\n"
+                             "how many, how often each label occurs, mean and standard deviation of each\n"
+                             "channel. `make` draws digits into FOLDER, in the form of MNIST (idx), CIFAR-10\n"
+                             "(cifar10) or npy.\n\n"
+                             "examples:\n"
+                             "  tandem data check job.yaml\n"
+                             "  tandem data make data/digits --format idx --samples 5000 --seed 1",
+                             {{"--format", "idx|cifar10|npy", "make: which form (idx)"},
+                              {"--samples", "N", "make: how many (1000)"},
+                              {"--seed", "N", "make: of the drawing (0)"}},
+                             2,
+                             2,
+                             true,
+                             run};

@@ -14,9 +14,9 @@ static int run(tool *t) {
 
 const tool_verb verb_doctor = {"doctor",
                                "",
-                               "system, CPU, memory and limits, modules found or why not, GPUs; paste-ready",
-                               "Prints what a report about a problem should contain. Exit status 12 when something is\n"
-                               "found that will stop runs; each such line says what to do.\n\n"
+                               "system, memory, limits, GPUs, modules found or why not; paste-ready",
+                               "Prints what a report about a problem should contain. Exit status 12 when\n"
+                               "something is found that will stop runs; each such line says what to do.\n\n"
                                "examples:\n"
                                "  tandem doctor\n"
                                "  tandem doctor --json > env.json",

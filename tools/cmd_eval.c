@@ -42,9 +42,10 @@ const tool_verb verb_eval = {
     "eval",
     "RUN-DIR | CONFIG --weights PATH [key.path=value ...]",
     "loss and accuracy of a checkpoint on a split",
-    "Loads weights into the model of CONFIG and evaluates data.eval (or data.train). PATH is a\n"
-    "run directory (its newest good checkpoint), a step-... directory or a .safetensors file.\n"
-    "RUN-DIR alone stands for the configuration and the newest good checkpoint in it.\n\n"
+    "Loads weights into the model of CONFIG and evaluates data.eval (or\n"
+    "data.train). PATH is a run directory (its newest good checkpoint), a step-...\n"
+    "directory or a .safetensors file. RUN-DIR alone stands for the configuration\n"
+    "and the newest good checkpoint in it.\n\n"
     "examples:\n"
     "  tandem eval runs/a\n"
     "  tandem eval job.yaml --weights runs/a\n"

@@ -77,16 +77,16 @@ static int run(tool *t) {
     return args_wrong(t, "there is no page `%s`; there are tandem.1, tandem.yaml.5 and bash", t->word[0]);
 }
 
-const tool_verb verb_manual = {
-    "manual",
-    "tandem.1|tandem.yaml.5|bash",
-    NULL,
-    "tandem.1 and tandem.yaml.5 are pages for man, bash is the completion for that shell.\n\n"
-    "examples:\n"
-    "  tandem manual tandem.1 | man -l -\n"
-    "  source <(tandem manual bash)",
-    {{"--out", "FILE", "into a file (-o)"}},
-    1,
-    1,
-    false,
-    run};
+const tool_verb verb_manual = {"manual",
+                               "tandem.1|tandem.yaml.5|bash",
+                               NULL,
+                               "tandem.1 and tandem.yaml.5 are pages for man, bash is the completion for that\n"
+                               "shell.\n\n"
+                               "examples:\n"
+                               "  tandem manual tandem.1 | man -l -\n"
+                               "  source <(tandem manual bash)",
+                               {{"--out", "FILE", "into a file (-o)"}},
+                               1,
+                               1,
+                               false,
+                               run};

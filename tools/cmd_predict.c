@@ -147,10 +147,11 @@ const tool_verb verb_predict = {
     "predict",
     "RUN-DIR | CONFIG --weights PATH [key.path=value ...]",
     "the model's outputs for every sample: CSV, JSONL or .npy",
-    "Writes one row per sample of data.eval (or data.train), in the order of the data: index,\n"
-    "label, predicted class and the scores, which are the model's outputs as they are (logits).\n"
-    "Without labels: index and outputs. .npy holds the outputs alone, float32 [samples, outputs].\n"
-    "RUN-DIR alone stands for the configuration and the newest good checkpoint in it.\n\n"
+    "Writes one row per sample of data.eval (or data.train), in the order of the\n"
+    "data: index, label, predicted class and the scores, which are the model's\n"
+    "outputs as they are (logits). Without labels: index and outputs. .npy holds\n"
+    "the outputs alone, float32 [samples, outputs]. RUN-DIR alone stands for the\n"
+    "configuration and the newest good checkpoint in it.\n\n"
     "examples:\n"
     "  tandem predict runs/a > predictions.csv\n"
     "  tandem predict job.yaml --weights runs/a > predictions.csv\n"

@@ -48,19 +48,18 @@ static int run(tool *t) {
     return code;
 }
 
-const tool_verb verb_report = {
-    "report",
-    "RUN-DIR",
-    "rebuilds report.html from a run directory",
-    "Writes one page with curves, step times, memory, configuration and environment, without\n"
-    "scripts or network. Prints its path.\n\n"
-    "examples:\n"
-    "  tandem report runs/cifar/20261120T143000Z\n"
-    "  tandem report runs/a --against runs/b -o a-b.html --lang zh",
-    {{"--against", "RUN-DIR", "a second run beside the first"},
-     {"--out", "FILE", "instead of RUN-DIR/report.html (-o)"},
-     {"--lang", "en|zh", "language of the page (en)"}},
-    1,
-    1,
-    false,
-    run};
+const tool_verb verb_report = {"report",
+                               "RUN-DIR",
+                               "rebuilds report.html from a run directory",
+                               "Writes one page with curves, step times, memory, configuration and\n"
+                               "environment, without scripts or network. Prints its path.\n\n"
+                               "examples:\n"
+                               "  tandem report runs/cifar/20261120T143000Z\n"
+                               "  tandem report runs/a --against runs/b -o a-b.html --lang zh",
+                               {{"--against", "RUN-DIR", "a second run beside the first"},
+                                {"--out", "FILE", "instead of RUN-DIR/report.html (-o)"},
+                                {"--lang", "en|zh", "language of the page (en)"}},
+                               1,
+                               1,
+                               false,
+                               run};

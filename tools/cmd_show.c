@@ -95,8 +95,8 @@ const tool_verb verb_show = {"show",
 const tool_verb verb_explain = {"explain",
                                 "[KEY]",
                                 "one key's type, default, range and meaning",
-                                "KEY is a key of the file, a section, a kind of layer, or `layers` for all of them.\n"
-                                "Without KEY the sections are listed.\n\n"
+                                "KEY is a key of the file, a section, a kind of layer, or `layers` for all of\n"
+                                "them. Without KEY the sections are listed.\n\n"
                                 "examples:\n"
                                 "  tandem explain\n"
                                 "  tandem explain optimizer.lr\n"
@@ -112,7 +112,8 @@ const tool_verb verb_schema = {
     "schema",
     "",
     "JSON Schema of the file, for completion in editors",
-    "Prints a JSON Schema (draft 7). With the YAML language server, begin your file with\n"
+    "Prints a JSON Schema (draft 7). With the YAML language server, begin your file\n"
+    "with\n"
     "  # yaml-language-server: $schema=./tandem.schema.json\n\n"
     "example:\n"
     "  tandem schema -o tandem.schema.json",
@@ -122,20 +123,20 @@ const tool_verb verb_schema = {
     false,
     run_schema};
 
-const tool_verb verb_init = {
-    "init",
-    "",
-    "a commented starter YAML",
-    "Tasks: cifar (a CNN on CIFAR-10, ddp), mnist (a CNN on MNIST, dp), toy-mp (a small net on\n"
-    "synthetic data; needs no download), resnet50-burnin (not in this build).\n\n"
-    "examples:\n"
-    "  tandem init --task toy-mp -o toy.yaml\n"
-    "  tandem init --task mnist --lang zh -o mnist.yaml",
-    {{"--task", "cifar|mnist|toy-mp|resnet50-burnin", "what to start from (cifar)"},
-     {"--lang", "en|zh", "language of the comments (en)"},
-     {"--out", "FILE", "into a file (-o); never over one that exists"},
-     {"--force", NULL, "over one that exists"}},
-    0,
-    0,
-    false,
-    run_init};
+const tool_verb verb_init = {"init",
+                             "",
+                             "a commented starter YAML",
+                             "Tasks: cifar (a CNN on CIFAR-10, ddp), mnist (a CNN on MNIST, dp), toy-mp (a\n"
+                             "small net on synthetic data; needs no download), resnet50-burnin (not in this\n"
+                             "build).\n\n"
+                             "examples:\n"
+                             "  tandem init --task toy-mp -o toy.yaml\n"
+                             "  tandem init --task mnist --lang zh -o mnist.yaml",
+                             {{"--task", "cifar|mnist|toy-mp|resnet50-burnin", "what to start from (cifar)"},
+                              {"--lang", "en|zh", "language of the comments (en)"},
+                              {"--out", "FILE", "into a file (-o); never over one that exists"},
+                              {"--force", NULL, "over one that exists"}},
+                             0,
+                             0,
+                             false,
+                             run_init};

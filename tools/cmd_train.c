@@ -235,18 +235,20 @@ const tool_verb verb_train = {
     "train",
     "CONFIG [key.path=value ...]",
     "runs the job; starts the local ranks of a ddp job by itself",
-    "Trains the model of CONFIG and keeps everything in the run directory: configuration,\n"
-    "metrics.jsonl, checkpoints, logs, summary.json. On SIGTERM, SIGHUP or Ctrl-C it finishes the\n"
-    "step, saves a checkpoint and ends with status 75; a second signal leaves at once.\n"
-    "A run directory that holds a checkpoint is continued (checkpoint.resume: auto).\n\n"
-    "In ddp mode one process per device is started, unless torchrun, srun or mpirun did so.\n"
-    "With --restarts a job whose processes die goes on from its last checkpoint by itself; it gives\n"
-    "up when two restarts in a row make no new checkpoint.\n\n"
+    "Trains the model of CONFIG and keeps everything in the run directory:\n"
+    "configuration, metrics.jsonl, checkpoints, logs, summary.json. On SIGTERM,\n"
+    "SIGHUP or Ctrl-C it finishes the step, saves a checkpoint and ends with status\n"
+    "75; a second signal leaves at once. A run directory that holds a checkpoint is\n"
+    "continued (checkpoint.resume: auto).\n\n"
+    "In ddp mode one process per device is started, unless torchrun, srun or mpirun\n"
+    "did so. With --restarts a job whose processes die goes on from its last\n"
+    "checkpoint by itself; it gives up when two restarts in a row make no new\n"
+    "checkpoint.\n\n"
     "examples:\n"
     "  tandem train job.yaml\n"
     "  tandem train job.yaml --mode ddp parallel.device_ids='[0, 1]'\n"
     "  tandem train job.yaml --steps 100 optimizer.lr=1e-4 --run-dir runs/try\n"
-    "  tandem train job.yaml --run-dir runs/try --steps 200      goes on from step 100\n"
+    "  tandem train job.yaml --run-dir runs/try --steps 200    goes on from step 100\n"
     "  tandem train job.yaml --run-dir runs/try --restarts 5\n"
     "  torchrun --no-python --nproc_per_node=2 tandem train job.yaml",
     {{"--mode", "single|dp|ddp", "how devices share the work (parallel.mode)"},

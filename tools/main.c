@@ -20,17 +20,20 @@ const tool_verb *const tool_verbs[] = {&verb_train,  &verb_compare, &verb_eval, 
                                        &verb_report, NULL};
 
 static void print_overview(FILE *to) {
-    fprintf(to,
-            "tandem %s - trains models described in YAML on one device, or data-parallel as dp or ddp\n\n"
-            "usage: tandem VERB [CONFIG] [key.path=value ...] [flags]\n\n",
-            tdm_version());
+    term_print_folded(to, text_format("tandem %s - trains YAML models on one device, or on several as dp or ddp\n\n"
+                                      "usage: tandem VERB [CONFIG] [key.path=value ...] [flags]\n\n",
+                                      tdm_version()));
     for (const tool_verb *const *verb = tool_verbs; *verb; verb++) {
-        fprintf(to, "  %s%-9s%s %s\n", term_on(to, TERM_BOLD), (*verb)->name, term_off(to), (*verb)->summary);
+        char *row = text_format("  %-8s  %s", (*verb)->name, (*verb)->summary), *folded = term_fold(row, to, 0);
+        fprintf(to, "  %s%-8s%s%s", term_on(to, TERM_BOLD), (*verb)->name, term_off(to), folded + 2 + 8);
+        free(folded);
+        free(row);
     }
-    fprintf(to, "\nStart here:\n"
-                "  tandem init --task toy-mp -o toy.yaml && tandem train toy.yaml\n"
-                "\n`tandem VERB --help` explains a verb, `tandem explain KEY` a key of the file,\n"
-                "`tandem help exit-codes` what the exit status means, `tandem help env` the variables it reads.\n");
+    term_print_folded(to, text_copy("\nStart here:\n"
+                                    "  tandem init --task toy-mp -o toy.yaml && tandem train toy.yaml\n\n"
+                                    "`tandem VERB --help` explains a verb, `tandem explain KEY` a key of the file,\n"
+                                    "`tandem help exit-codes` what the exit status means, `tandem help env` the\n"
+                                    "variables it reads.\n"));
 }
 
 static int print_exit_codes(void) {
@@ -55,8 +58,8 @@ static int print_variables(void) {
 const tool_topic tool_topics[] = {{"exit-codes", print_exit_codes}, {"env", print_variables}, {NULL, NULL}};
 
 static void print_verb(const tool_verb *verb) {
-    printf("usage: tandem %s%s%s [flags]\n\n%s\n\nflags:\n", verb->name, verb->synopsis[0] ? " " : "", verb->synopsis,
-           verb->text);
+    term_print_folded(stdout, text_format("usage: tandem %s%s%s [flags]\n\n%s\n\nflags:\n", verb->name,
+                                          verb->synopsis[0] ? " " : "", verb->synopsis, verb->text));
     args_print_flags(verb);
 }
 

@@ -2,7 +2,7 @@
  *
  *   epoch 3/10  47%|####    | 184/391 [00:21<00:24, 8.5 step/s, 1088 samples/s, loss 1.204, lr 1.0e-03]
  *
- * Redrawn at most every 0.1 s. Rates are smoothed over steps (EMA 0.3), as tqdm does. */
+ * Redrawn at most every 0.1 s. Rates are smoothed over steps (EMA 0.3), as tqdm does. A narrow terminal shows less. */
 #include "tools/progress.h"
 
 #include <math.h>
@@ -13,6 +13,7 @@
 #include "tools/log.h"
 #include "tools/term.h"
 
+enum { BAR_MIN = 10, BAR_MAX = 40 }; /* columns */
 static const double redraw_seconds = 0.1, line_seconds = 30, smoothing = 0.3;
 
 double progress_now(void) {
@@ -63,24 +64,42 @@ static char *label(const progress *p) {
     return text_format("epoch %lld/%lld", (long long)p->span + 1, (long long)p->epochs);
 }
 
+/* What stands in the brackets, without what finds no room; *room is what is left of it, for the bar. */
+static char *bar_details(const progress *p, const tdm_event *event, int *room) {
+    enum { STEPS, SAMPLES, LOSS, LR, DETAILS };
+    static const int given_up[] = {LR, SAMPLES, STEPS, LOSS}; /* in this order */
+    char loss[32], rate[32];
+    char *part[DETAILS] = {
+        text_format(", %.3g step/s", p->step_rate), text_format(", %s samples/s", text_number(rate, p->sample_rate)),
+        text_format(", loss %s", text_number(loss, event->loss)), text_format(", lr %.1e", event->lr)};
+    for (int i = 0; i < DETAILS; i++) *room -= text_columns(part[i]);
+    for (int i = 0; i < DETAILS && *room < BAR_MIN; i++) {
+        *room += text_columns(part[given_up[i]]);
+        part[given_up[i]][0] = 0;
+    }
+    char *out = text_format("%s%s%s%s", part[STEPS], part[SAMPLES], part[LOSS], part[LR]);
+    for (int i = 0; i < DETAILS; i++) free(part[i]);
+    return out;
+}
+
 static void show_bar(progress *p, const tdm_event *event, int64_t done, int64_t total, double now) {
-    char spent[32], left[32], blocks[128], loss[32], rate[32];
+    char spent[32], left[32], blocks[BAR_MAX + 1];
     double elapsed = now - p->span_started;
     double per_step = elapsed / (double)(event->step - p->span_base);
     char *name = label(p);
-    char *tail =
-        text_format("| %lld/%lld [%s<%s, %.3g step/s, %s samples/s, loss %s, lr %.1e]", (long long)done,
-                    (long long)total, text_time(spent, elapsed), text_time(left, per_step * (double)(total - done)),
-                    p->step_rate, text_number(rate, p->sample_rate), text_number(loss, event->loss), event->lr);
     char *head = text_format("%s %3d%%|", name, (int)(100 * done / total));
-    int room = term_width(stderr) - 1 - text_columns(head) - text_columns(tail);
-    if (room > 40) room = 40;
+    char *count = text_format("| %lld/%lld [%s<%s", (long long)done, (long long)total, text_time(spent, elapsed),
+                              text_time(left, per_step * (double)(total - done)));
+    int room = term_width(stderr) - 1 - text_columns(head) - text_columns(count) - 1;
+    char *details = bar_details(p, event, &room);
+    if (room > BAR_MAX) room = BAR_MAX;
     draw_bar(blocks, sizeof blocks, (double)done / (double)total, room < 0 ? 0 : room);
-    char *whole = text_format("%s%s%s", head, blocks, tail);
+    char *whole = text_format("%s%s%s%s]", head, blocks, count, details);
     term_bar(whole);
     free(whole);
+    free(details);
+    free(count);
     free(head);
-    free(tail);
     free(name);
     p->shown = now;
 }

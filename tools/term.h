@@ -13,6 +13,10 @@ const char *term_on(FILE *stream, term_style style);
 const char *term_off(FILE *stream);
 bool term_is_terminal(FILE *stream);
 int term_width(FILE *stream); /* columns: the terminal's, COLUMNS, or 80 */
+/* Lines that are broken between words where a terminal, less `indent` columns, is narrower, and go on below their text,
+ * which stands behind a gap of two spaces; indented ones without a gap, and elsewhere all, as they are. Each ends with
+ * a newline; for free(). */
+char *term_fold(const char *text, FILE *stream, int indent);
 
 /* Whatever is shown to people goes through these and table.h: names, files and variables may hold anything, so the text
  * comes out printable (tdm_text_printable); colours are not part of it. */
@@ -25,6 +29,7 @@ void term_mark(term_style style, const char *before, const char *mark, const cha
 #define term_error(...) term_mark(TERM_RED, "", "tandem: error:", __VA_ARGS__)
 /* On stdout; newlines and tabs stay. */
 void term_print(const char *format, ...) TDM_PRINTF(1, 2);
+void term_print_folded(FILE *to, char *text); /* see term_fold; frees the text */
 /* Shows `text` as the bar, in place of the last one; a narrow terminal gets the beginning. term_bar_keep leaves it
  * there and starts a new line; term_bar_clear takes it away. */
 void term_bar(const char *text);
