@@ -62,8 +62,9 @@ static bool same(const op_data *data, const op_result *a, const op_result *b) {
     for (int i = 0; i < data->infer.param_count; i++)
         equal = equal && memcmp(a->dparam[i], b->dparam[i], (size_t)data->param_count[i] * number) == 0;
     for (int i = 0; i < data->infer.buffer_count; i++)
-        equal = equal && memcmp(a->buffer[i], b->buffer[i], (size_t)data->buffer_count[i] * number) == 0;
-    return equal;
+        if (a->buffer[i] != NULL)
+            equal = equal && memcmp(a->buffer[i], b->buffer[i], (size_t)data->buffer_count[i] * number) == 0;
+    return equal && a->counter == b->counter;
 }
 
 static void check_replicas(const char *op, const op_case *test) {
