@@ -50,7 +50,8 @@ struct range {
     char *base, *map; /* of a device: the pages around it */
     size_t bytes, map_bytes;
     int device; /* -1: pinned memory of the host */
-    bool open;  /* may be touched now */
+    bool open;  /* may be touched now, where pages are closed */
+    int key;    /* of its device, where keys close them; -1 */
 };
 
 struct device {

@@ -58,6 +58,7 @@ struct fiber {
     char *stack = nullptr;
     size_t bytes = 0;
     unsigned thread = 0; /* of the block, that it runs */
+    uint3 index = {0, 0, 0}; /* the same, as threadIdx */
     void *asan_stack = nullptr;
 };
 
@@ -192,6 +193,7 @@ static fiber *take_idle() {
 }
 
 static uint3 index_of(unsigned thread) {
+    if (blockDim.y == 1 && blockDim.z == 1) return {thread, 0, 0}; /* nearly always, and divisions are slow */
     return {thread % blockDim.x, thread / blockDim.x % blockDim.y, thread / (blockDim.x * blockDim.y)};
 }
 
@@ -202,7 +204,7 @@ static void go_on() {
         next = now.ready[now.ready_from];
         now.ready_from = (now.ready_from + 1) % max_threads;
         now.ready_count--;
-        threadIdx = index_of(next->thread);
+        threadIdx = next->index;
     } else if (now.begun < now.threads) {
         next = take_idle();
     }
@@ -215,7 +217,7 @@ static void fiber_main() {
         while (now.begun < now.threads) {
             const unsigned place = now.begun++;
             self->thread = now.backwards ? now.threads - 1 - place : place;
-            threadIdx = index_of(self->thread);
+            threadIdx = self->index = index_of(self->thread);
             (*now.thread)();
             now.ended++;
         }

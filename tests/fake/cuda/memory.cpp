@@ -26,13 +26,30 @@ bool lies_in_one(const void *pointer, size_t bytes) {
     return in == nullptr || bytes <= in->bytes - static_cast<size_t>(from - in->base);
 }
 
+/* ---- which devices' memory can be touched ----
+ *
+ * Where the processor has protection keys, each device has one, and what can be touched is said to this thread alone,
+ * in an instruction. Where it has none, or too few, the pages are closed to every thread, by a call that walks them. */
+
+static int key_of(int device) {
+    static int keys[max_devices];
+    if (keys[device] == 0) keys[device] = pkey_alloc(0, PKEY_DISABLE_ACCESS);
+    return keys[device]; /* -1: none is left */
+}
+
 static void set_open(range *r, bool open) {
-    if (r->open == open) return;
+    if (r->open == open || r->key >= 0) return;
     if (mprotect(r->map, r->map_bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE) != 0) die("mprotect failed");
     r->open = open;
 }
 
-void open_memory(unsigned devices) {
+static void open_by_keys(unsigned devices) {
+    for (int i = 0; i < all().device_count; i++) {
+        if (key_of(i) >= 0) pkey_set(key_of(i), (devices & 1u << i) != 0 ? 0 : PKEY_DISABLE_ACCESS);
+    }
+}
+
+static void open_by_pages(unsigned devices) {
     for (auto &entry : all().ranges) {
         range &r = entry.second;
         if (r.device < 0) continue;
@@ -41,8 +58,21 @@ void open_memory(unsigned devices) {
     }
 }
 
+/* One range, for the emulator itself. */
+static void touch(range *r, bool open) {
+    if (r->key >= 0) pkey_set(r->key, open ? 0 : PKEY_DISABLE_ACCESS);
+    set_open(r, open);
+}
+
+void open_memory(unsigned devices) {
+    open_by_keys(devices);
+    open_by_pages(devices);
+}
+
+/* Pages stay open while another thread's work needs them. */
 void close_memory() {
-    if (all().waiting == 0) open_memory(0);
+    open_by_keys(0);
+    if (all().waiting == 0) open_by_pages(0);
 }
 
 static size_t round_up(size_t value, size_t to) {
@@ -59,11 +89,12 @@ static cudaError_t allocate(void **out, size_t bytes) {
     void *around = mmap(nullptr, map_bytes + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (around == MAP_FAILED) return cudaErrorMemoryAllocation;
     char *map = static_cast<char *>(around) + page, *base = map + map_bytes - wanted;
-    range r = {base, map, bytes, map_bytes, current_device(), false};
-    set_open(&r, true);
+    range r = {base, map, bytes, map_bytes, current_device(), false, key_of(current_device())};
+    if (r.key >= 0 && pkey_mprotect(map, map_bytes, PROT_READ | PROT_WRITE, r.key) != 0) die("pkey_mprotect failed");
+    touch(&r, true);
     std::memset(base, fresh, bytes);
     std::memset(base + bytes, slack, wanted - bytes);
-    set_open(&r, false);
+    touch(&r, false);
     s.ranges[base + bytes] = r;
     d.used += bytes;
     *out = base;
@@ -84,8 +115,9 @@ static void release(const char *end) {
     state &s = all();
     const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     range r = s.ranges[end];
-    set_open(&r, true);
+    touch(&r, true);
     check_slack(r);
+    touch(&r, false);
     char *around = r.map - page;
     const size_t bytes = r.map_bytes + 2 * page;
     if (mmap(around, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
@@ -107,7 +139,7 @@ static cudaError_t allocate_host(void **out, size_t bytes) {
     char *base = static_cast<char *>(std::aligned_alloc(granule, round_up(bytes, granule)));
     if (base == nullptr) return cudaErrorMemoryAllocation;
     std::memset(base, fresh, bytes);
-    all().ranges[base + bytes] = {base, base, bytes, bytes, -1, true};
+    all().ranges[base + bytes] = {base, base, bytes, bytes, -1, true, -1};
     *out = base;
     return cudaSuccess;
 }
@@ -159,7 +191,7 @@ cudaError_t cudaHostRegister(void *pointer, size_t bytes, unsigned flags) {
             return cudaErrorHostMemoryAlreadyRegistered;
         const cudaError_t error = refuse_unsafe();
         if (error != cudaSuccess) return error;
-        all().ranges[base + bytes] = {base, nullptr, bytes, 0, -1, true};
+        all().ranges[base + bytes] = {base, nullptr, bytes, 0, -1, true, -1};
         return cudaSuccess;
     });
 }
