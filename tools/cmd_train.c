@@ -1,4 +1,5 @@
 /* cmd_train.c - `tandem train`: opens the run, shows how far it is, and says what to do next. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,7 +57,12 @@ static void before_first_step(training *tr, bool dry) {
 
 static void write_report(const char *dir) {
     report_run run;
-    if (!dir || report_read(&run, dir) != TDM_OK) return;
+    if (!dir) return;
+    if (!report_try(&run, dir)) {
+        term_line("tandem: warning: %s/report.html is not written: metrics.jsonl cannot be read: %s", dir,
+                  files_refusal(errno));
+        return;
+    }
     char *path = text_format("%s/report.html", dir);
     size_t bytes;
     char *page = report_page(&run, 1, NULL, false, &bytes);
@@ -104,7 +110,7 @@ static bool is_finished(const session *s) {
     bool there = files_exists(summary);
     free(summary);
     if (!there || tdm_run_get_state(s->run, &state) != TDM_OK || state.step < state.steps_total) return false;
-    if (report_read(&run, s->job->run.dir) != TDM_OK) return false;
+    if (!report_try(&run, s->job->run.dir)) return false;
     bool finished =
         strcmp(report_text(&run, "exit_reason"), "finished") == 0 && report_number(&run, "step") == (double)state.step;
     report_free(&run);

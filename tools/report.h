@@ -34,6 +34,7 @@ typedef struct report_run {
 
 /* TDM_OK, or an exit code after telling what is missing. */
 int report_read(report_run *run, const char *dir);
+bool report_try(report_run *run, const char *dir); /* the same, telling nothing; false with errno set */
 void report_free(report_run *run);
 /* A number of the summary, NaN if absent; `path` may lead into objects: "ms.forward". */
 double report_number(const report_run *run, const char *path);

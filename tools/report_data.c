@@ -72,15 +72,10 @@ static void prefer_summary_phases(report_run *run) {
     }
 }
 
-int report_read(report_run *run, const char *dir) {
-    *run = (report_run){.dir = text_copy(dir)};
+bool report_try(report_run *run, const char *dir) {
     char *metrics = text_file(dir, "metrics.jsonl");
-    if (!metrics) {
-        term_error("%s/metrics.jsonl cannot be read: %s; a run directory is wanted", dir,
-                   errno == ENOTDIR ? "that is no folder" : files_refusal(errno));
-        report_free(run);
-        return TDM_E_DATA;
-    }
+    if (!metrics) return false;
+    *run = (report_run){.dir = text_copy(dir)};
     read_metrics(run, metrics);
     free(metrics);
     run->summary = read_object(dir, "summary.json");
@@ -92,7 +87,14 @@ int report_read(report_run *run, const char *dir) {
     const char *mode = report_text(run, "mode");
     const char *slash = strrchr(dir, '/');
     run->label = text_copy(mode[0] ? mode : slash && slash[1] ? slash + 1 : dir);
-    return TDM_OK;
+    return true;
+}
+
+int report_read(report_run *run, const char *dir) {
+    if (report_try(run, dir)) return TDM_OK;
+    term_error("%s/metrics.jsonl cannot be read: %s; a run directory is wanted", dir,
+               errno == ENOTDIR ? "that is no folder" : files_refusal(errno));
+    return TDM_E_DATA;
 }
 
 static void series_free(series *s) {

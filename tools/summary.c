@@ -110,13 +110,11 @@ void summary_print(const tool *t, const tdm_job *job, tdm_run *run, bool stopped
     if (brief || t->quiet) return;
     const char *dir = job->run.dir;
     report_run report;
-    if (!dir) {
-        print_state(run);
-        return;
-    }
-    if (report_read(&report, dir) == TDM_OK) {
+    if (dir && report_try(&report, dir)) {
         print_table(&report);
         report_free(&report);
+    } else {
+        print_state(run);
     }
-    print_next(t, job, stopped);
+    if (dir) print_next(t, job, stopped);
 }

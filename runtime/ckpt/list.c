@@ -98,7 +98,7 @@ static tdm_status look(const tdm_host *host, tdm_arena *arena, const tdm_folder 
     if (status != TDM_OK) {
         char manifest[64];
         snprintf(manifest, sizeof(manifest), "%s/" TDM_CKPT_MANIFEST, out->name);
-        out->word = tdm__file_is_there(dir, manifest) ? "damaged" : "incomplete";
+        out->word = status == TDM_E_IO ? "unreadable" : tdm__file_is_there(dir, manifest) ? "damaged" : "incomplete";
         return tdm__arena_text(arena, &out->why, tdm_error_message());
     }
     out->complete = true;

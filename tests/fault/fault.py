@@ -390,6 +390,34 @@ def metrics(run_dir):
     return out
 
 
+TIMES = ("ms", "samples_per_s", "speedup_over_one_device", "one_device_samples_per_s", "seconds", "heartbeat", "pid",
+         "bytes_moved_per_step", "peak_memory_bytes")
+
+
+def timeless(value):
+    if isinstance(value, dict):
+        return {k: timeless(v) for k, v in value.items() if k not in TIMES}
+    return [timeless(v) for v in value] if isinstance(value, list) else value
+
+
+def content(path):
+    """What must be in a file whatever time it was; of pages and of what the machine is like, that they are there."""
+    name = os.path.basename(path)
+    if name.endswith((".html", ".log")) or name in ("env.json", ".lock"):
+        return None
+    with open(path, "rb") as f:
+        text = f.read()
+    if name.endswith((".json", ".jsonl")):
+        return [timeless(json.loads(line)) for line in (text.splitlines() if name.endswith("l") else [text])]
+    return text
+
+
+def contents(run_dir):
+    """Every file below a folder, by its path, with its content."""
+    paths = [os.path.join(top, name) for top, _, names in os.walk(run_dir) for name in names]
+    return {path: content(path) for path in paths}
+
+
 def percentiles(seconds):
     values = sorted(seconds)
     if not values:

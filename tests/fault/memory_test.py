@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """The k-th request for memory of each process fails, and then all from the k-th on: status 6 with a text, or, where the
 request was not needed, the same result as without a failure. --long takes every k, --trials N so many of each test."""
-import json
 import os
 import re
 import sys
@@ -21,34 +20,13 @@ checkpoint: {every: 1 steps}
 parallel: {kernels: ref}
 """
 TWO = "parallel.device_ids=[0, 1]"
-TIMES = ("ms", "samples_per_s", "speedup_over_one_device", "one_device_samples_per_s", "seconds", "heartbeat", "pid",
-         "bytes_moved_per_step", "peak_memory_bytes")
-
-
-def timeless(value):
-    if isinstance(value, dict):
-        return {k: timeless(v) for k, v in value.items() if k not in TIMES}
-    return [timeless(v) for v in value] if isinstance(value, list) else value
-
-
-def content(path):
-    """What must be in a file whatever time it was; of pages and of what the machine is like, that they are there."""
-    name = os.path.basename(path)
-    if name.endswith((".html", ".log")) or name in ("env.json", ".lock"):
-        return None
-    with open(path, "rb") as f:
-        text = f.read()
-    if name.endswith((".json", ".jsonl")):
-        return [timeless(json.loads(line)) for line in (text.splitlines() if name.endswith("l") else [text])]
-    return text
 
 
 def result(job, run_dir):
     """What must not differ: what is printed, of a training without times, and the files."""
     text = job.out()
     kept = re.findall(r"^  (?:params_xxh3|loss|accuracy|steps|largest|equal|not equal)(?!, ms).*", text, re.M)
-    paths = [os.path.join(top, name) for top, _, names in os.walk(run_dir) for name in names]
-    return [" ".join(line.split()) for line in kept] or text, {path: content(path) for path in paths}
+    return [" ".join(line.split()) for line in kept] or text, fault.contents(run_dir)
 
 
 def difference(a, b):
