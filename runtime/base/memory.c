@@ -180,14 +180,17 @@ tdm_status tdm__arena_text(tdm_arena *arena, const char **out, const char *text)
 
 tdm_status tdm__arena_printf(tdm_arena *arena, const char **out, const char *format, ...) {
     va_list arguments, again;
+    char small[256], *copy = NULL;
     *out = NULL;
     va_start(arguments, format);
     va_copy(again, arguments);
-    int length = tdm__format(NULL, 0, format, arguments);
+    size_t length = (size_t)tdm__format(small, sizeof(small), format, arguments);
     va_end(arguments);
-    char *copy = NULL;
-    tdm_status status = tdm__arena_new(arena, &copy, (size_t)length + 1, 1);
-    if (status == TDM_OK) tdm__format(copy, (size_t)length + 1, format, again);
+    tdm_status status = tdm__arena_new(arena, &copy, length + 1, 1);
+    if (status == TDM_OK && length < sizeof(small))
+        memcpy(copy, small, length);
+    else if (status == TDM_OK)
+        tdm__format(copy, length + 1, format, again);
     va_end(again);
     TDM_TRY(status);
     *out = copy;

@@ -147,43 +147,44 @@ int tdm__text_distance(const char *a, const char *b) {
     return row[a_length % 3][b_length];
 }
 
+typedef struct folded_word {
+    char text[WORD_MAX + 1];
+    int length;
+    uint64_t letters; /* letters and digits that occur in it, a bit for each */
+} folded_word;
+
 /* Letters in lower case and one kind of hyphen: people mix those up without mistaking the word. */
-static void fold_word(char out[WORD_MAX + 1], const char *word) {
+static void fold(folded_word *out, const char *word) {
     int i = 0;
+    out->letters = 0;
     for (; i < WORD_MAX && word[i] != '\0'; i++) {
         char c = word[i];
         if (c >= 'A' && c <= 'Z') c = (char)(c - 'A' + 'a');
-        out[i] = c == '-' ? '_' : c;
+        out->text[i] = c == '-' ? '_' : c;
+        out->letters |= (uint64_t)1 << (out->text[i] & 63);
     }
-    out[i] = '\0';
-}
-
-/* Letters and digits that occur in a folded word, a bit for each. */
-static uint64_t letters_of(const char *word) {
-    uint64_t letters = 0;
-    for (; *word != '\0'; word++) letters |= (uint64_t)1 << (*word & 63);
-    return letters;
+    out->text[i] = '\0';
+    out->length = i;
 }
 
 /* No word is nearer to another than their lengths are, or than the letters that only one of them has are many. */
-static int least_distance(const char *a, uint64_t a_letters, const char *b, uint64_t b_letters) {
-    int longer = abs((int)strlen(a) - (int)strlen(b));
-    int only_a = __builtin_popcountll(a_letters & ~b_letters), only_b = __builtin_popcountll(b_letters & ~a_letters);
+static int least_distance(const folded_word *a, const folded_word *b) {
+    int longer = abs(a->length - b->length);
+    int only_a = __builtin_popcountll(a->letters & ~b->letters),
+        only_b = __builtin_popcountll(b->letters & ~a->letters);
     return longer > only_a ? (longer > only_b ? longer : only_b) : (only_a > only_b ? only_a : only_b);
 }
 
 const char *tdm__text_nearest(const char *word, const char *const *candidates, int count) {
-    char folded[WORD_MAX + 1], other[WORD_MAX + 1];
-    fold_word(folded, word);
-    uint64_t letters = letters_of(folded);
-    int length = (int)strlen(folded);
-    int best = length / 3 > 1 ? length / 3 : 1;
+    folded_word wanted, other;
+    fold(&wanted, word);
+    int best = wanted.length / 3 > 1 ? wanted.length / 3 : 1;
     const char *nearest = NULL;
     for (int i = 0; i < count; i++) {
-        fold_word(other, candidates[i]);
-        if (least_distance(folded, letters, other, letters_of(other)) > best) continue;
-        int distance = tdm__text_distance(folded, other);
-        if (distance < length && (nearest == NULL ? distance <= best : distance < best)) {
+        fold(&other, candidates[i]);
+        if (least_distance(&wanted, &other) > best) continue;
+        int distance = tdm__text_distance(wanted.text, other.text);
+        if (distance < wanted.length && (nearest == NULL ? distance <= best : distance < best)) {
             best = distance;
             nearest = candidates[i];
         }

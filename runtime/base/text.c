@@ -76,10 +76,23 @@ void tdm__text_printf(tdm_text *text, const char *format, ...) {
     va_end(again);
 }
 
+/* What a JSON string holds as it is, of ASCII: nearly all of most texts. */
+static size_t count_unescaped(const char *at, const char *end) {
+    const char *start = at;
+    while (at < end && *at >= ' ' && *at <= '~' && *at != '"' && *at != '\\') at++;
+    return (size_t)(at - start);
+}
+
 void tdm__text_json_string(tdm_text *text, const char *terminated) {
     const char *at = terminated, *end = terminated + strlen(terminated);
     tdm__text_puts(text, "\"");
     while (at < end) {
+        const size_t plain = count_unescaped(at, end);
+        if (plain > 0) {
+            tdm__text_add(text, at, plain);
+            at += plain;
+            continue;
+        }
         uint32_t code;
         int length = tdm__utf8_next(at, (size_t)(end - at), &code);
         if (length == 0) {

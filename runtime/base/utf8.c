@@ -30,8 +30,32 @@ int tdm__utf8_next(const char *bytes, size_t count, uint32_t *code) {
     return length;
 }
 
-bool tdm__text_is_utf8(const char *bytes, size_t count, size_t *bad_offset) {
+/* Eight at a time: nearly all text is plain. */
+size_t tdm__utf8_plain(const char *bytes, size_t count) {
+    const uint64_t ones = UINT64_MAX / 255, high = ones << 7;
     size_t at = 0;
+    for (; count - at >= sizeof(ones); at += sizeof(ones)) {
+        uint64_t word;
+        memcpy(&word, bytes + at, sizeof(word));
+        if (((word | (word - ones * ' ') | (word + ones)) & high) != 0) break;
+    }
+    while (at < count && bytes[at] >= ' ' && bytes[at] <= '~') at++;
+    return at;
+}
+
+/* Of the first bytes, those of which each eight are ASCII. */
+static size_t count_ascii(const char *bytes, size_t count) {
+    size_t at = 0;
+    for (; count - at >= sizeof(uint64_t); at += sizeof(uint64_t)) {
+        uint64_t word;
+        memcpy(&word, bytes + at, sizeof(word));
+        if ((word & (UINT64_MAX / 255 << 7)) != 0) break;
+    }
+    return at;
+}
+
+bool tdm__text_is_utf8(const char *bytes, size_t count, size_t *bad_offset) {
+    size_t at = count_ascii(bytes, count);
     while (at < count) {
         uint32_t code;
         int length = tdm__utf8_next(bytes + at, count - at, &code);
@@ -40,6 +64,7 @@ bool tdm__text_is_utf8(const char *bytes, size_t count, size_t *bad_offset) {
             return false;
         }
         at += (size_t)length;
+        at += count_ascii(bytes + at, count - at);
     }
     return true;
 }
@@ -102,6 +127,17 @@ size_t tdm_text_printable(char *out, size_t capacity, const char *text, int keep
     size_t whole = 0, kept = 0;
     bool cut = false;
     while (at < end) {
+        const size_t plain = tdm__utf8_plain(at, (size_t)(end - at));
+        if (plain > 0) {
+            const size_t room = cut || capacity == 0 ? 0 : capacity - 1 - kept;
+            const size_t fitting = plain < room ? plain : room;
+            if (fitting > 0) memcpy(out + kept, at, fitting);
+            cut = fitting < plain;
+            kept += fitting;
+            whole += plain;
+            at += plain;
+            continue;
+        }
         uint32_t code;
         char escape[12];
         const char *shown = at;
