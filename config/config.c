@@ -137,6 +137,8 @@ static void forget_check(tdm_config *config) {
     config->layers_node = NULL;
     config->layers = NULL;
     config->layer_count = 0;
+    config->layer_names = config->layer_ids = (tdm_names){0};
+    config->replaced_bytes = 0;
     config->is_checked = config->is_good = false;
 }
 

@@ -78,6 +78,20 @@ const char *tdm__fault_key(tdm_fault_list *list, const char *section, const char
     return text;
 }
 
+const char *tdm__fault_list_of(tdm_fault_list *list, const char *const *names, int count) {
+    size_t bytes = 1, used = 0;
+    for (int i = 0; i < count; i++) bytes += strlen(names[i]) + 2;
+    char *text;
+    tdm_status status = tdm__arena_new(list->arena, &text, bytes, 1);
+    if (status != TDM_OK) {
+        list->status = status;
+        return "";
+    }
+    for (int i = 0; i < count; i++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s%s", i > 0 ? ", " : "", names[i]);
+    return text;
+}
+
 /* Length of the line break that libyaml sees at `at`; 0 if there is none. */
 static size_t line_break(const char *at, const char *end) {
     size_t left = (size_t)(end - at);
@@ -123,8 +137,7 @@ static void index_lines(tdm_fault_list *list, const tdm_yaml_text *text) {
     }
 }
 
-/* The bytes of the line of a place, of a very long one the first part; false beyond the end. */
-static bool find_line(tdm_fault_list *list, tdm_place place, const char **start, const char **stop) {
+bool tdm__place_bytes(tdm_fault_list *list, tdm_place place, const char **start, const char **stop) {
     const char *at = place.text->bytes, *end = at + place.text->count;
     if (list->indexed != place.text) index_lines(list, place.text);
     int mark = (place.line - 1) / LINES_PER_MARK, line = 1;
@@ -143,7 +156,7 @@ static bool find_line(tdm_fault_list *list, tdm_place place, const char **start,
 
 const char *tdm__place_line(tdm_fault_list *list, tdm_place at) {
     const char *start, *stop;
-    if (at.text == NULL || !find_line(list, at, &start, &stop)) return "";
+    if (at.text == NULL || !tdm__place_bytes(list, at, &start, &stop)) return "";
     while (start < stop && (*start == ' ' || *start == '\t')) start++;
     const char *comment = start; /* what stands behind " #" says nothing about the setting */
     while (comment < stop && !(comment[0] == '#' && comment > start && comment[-1] == ' ')) comment++;
@@ -179,6 +192,16 @@ static const char *next_char(const char *at, const char *stop) {
     return at + (length > 0 ? length : 1);
 }
 
+/* That many characters further, or the end. */
+static const char *skip_chars(const char *at, const char *stop, size_t count) {
+    while (count > 0 && at < stop) {
+        const size_t left = (size_t)(stop - at), plain = tdm__utf8_plain(at, count < left ? count : left);
+        at = plain > 0 ? at + plain : next_char(at, stop);
+        count -= plain > 0 ? plain : 1;
+    }
+    return at;
+}
+
 /* As a terminal may show it. */
 static const char *shown_text(tdm_fault_list *list, const char *text, bool keeps_lines) {
     const size_t bytes = tdm_text_printable(NULL, 0, text, keeps_lines) + 1;
@@ -195,19 +218,18 @@ static const char *shown_text(tdm_fault_list *list, const char *text, bool keeps
 /* The source line and a caret; long lines are cut to the part around the column. */
 static const char *excerpt_of(tdm_fault_list *list, tdm_place at) {
     const char *start, *stop;
-    if (at.text == NULL || at.line < 1 || at.column > LONGEST_LINE / 4 || !find_line(list, at, &start, &stop))
+    if (at.text == NULL || at.line < 1 || at.column > LONGEST_LINE / 4 || !tdm__place_bytes(list, at, &start, &stop))
         return "";
-    int skipped = 0, column = at.column < 1 ? 1 : at.column;
-    while (column - skipped > EXCERPT_COLUMNS - 20 && start < stop) {
-        start = next_char(start, stop);
-        skipped++;
-    }
-    const char *cut = start;
-    for (int i = 0; i < EXCERPT_COLUMNS && cut < stop; i++) cut = next_char(cut, stop);
+    const int column = at.column < 1 ? 1 : at.column;
+    const int skipped = column > EXCERPT_COLUMNS - 20 ? column - (EXCERPT_COLUMNS - 20) : 0;
+    start = skip_chars(start, stop, (size_t)skipped);
+    const char *cut = skip_chars(start, stop, EXCERPT_COLUMNS);
     char pad[4 * EXCERPT_COLUMNS + 1];
-    size_t used = 0;
-    const char *walk = start;
-    for (int i = 1 + skipped; i < column && walk < cut && used + 2 < sizeof(pad); i++) {
+    const size_t before = (size_t)(column - 1 - skipped);
+    size_t used = tdm__utf8_plain(start, (size_t)(cut - start) < before ? (size_t)(cut - start) : before);
+    memset(pad, ' ', used);
+    const char *walk = start + used;
+    for (size_t i = used; i < before && walk < cut && used + 2 < sizeof(pad); i++) {
         const char *next = next_char(walk, cut);
         char one[8] = {0}, shown[16];
         memcpy(one, walk, (size_t)(next - walk));
@@ -282,14 +304,21 @@ void tdm__faults_sort(tdm_fault_list *list) {
     if (list->count > TDM_FAULTS_SHOWN) list->count = TDM_FAULTS_SHOWN;
 }
 
+static void put_all(tdm_text *out, const char *first, const char *second, const char *third) {
+    tdm__text_puts(out, first);
+    tdm__text_puts(out, second);
+    tdm__text_puts(out, third);
+}
+
 void tdm__faults_print(const tdm_fault_list *list, tdm_text *out) {
     for (int i = 0; i < list->count; i++) {
         const tdm_fault *fault = &list->item[i];
         tdm__text_puts(out, fault->file);
         if (fault->line > 0) tdm__text_printf(out, ":%d:%d", fault->line, fault->column);
-        tdm__text_printf(out, ": error[%s]: %s\n", fault->id, fault->message);
-        if (fault->excerpt[0] != '\0') tdm__text_printf(out, "%s\n", fault->excerpt);
-        if (fault->hint[0] != '\0') tdm__text_printf(out, "  hint: %s\n", fault->hint);
+        put_all(out, ": error[", fault->id, "]: ");
+        put_all(out, fault->message, "\n", "");
+        if (fault->excerpt[0] != '\0') put_all(out, fault->excerpt, "\n", "");
+        if (fault->hint[0] != '\0') put_all(out, "  hint: ", fault->hint, "\n");
     }
     int more = list->total - list->count;
     if (more > 0)
@@ -326,7 +355,8 @@ static const struct {
 
 const char *tdm__fault_wide_hint(tdm_fault_list *list, tdm_place at) {
     const char *start, *stop;
-    if (at.text == NULL || !find_line(list, at, &start, &stop)) return "";
+    if (at.text == NULL || !tdm__place_bytes(list, at, &start, &stop)) return "";
+    if (tdm__utf8_plain(start, (size_t)(stop - start)) == (size_t)(stop - start)) return "";
     int column = 1;
     for (const char *walk = start; walk < stop; walk = next_char(walk, stop), column++) {
         if (*walk == '#' && (walk == start || walk[-1] == ' ')) break;

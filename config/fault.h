@@ -82,6 +82,10 @@ void tdm__faults_print_json(const tdm_fault_list *list, tdm_text *out);
 const char *tdm__fault_text(tdm_fault_list *list, const char *format, ...) TDM_PRINTF(2, 3);
 /* "section.key", and "key" where the section is "": the file itself. */
 const char *tdm__fault_key(tdm_fault_list *list, const char *section, const char *key);
+/* "a, b, c". */
+const char *tdm__fault_list_of(tdm_fault_list *list, const char *const *names, int count);
+/* The bytes of the line of a place, of a very long one the first part; false beyond the end. */
+bool tdm__place_bytes(tdm_fault_list *list, tdm_place place, const char **start, const char **stop);
 /* The line of a place without the spaces around it, for quoting in messages; "" if there is no place. */
 const char *tdm__place_line(tdm_fault_list *list, tdm_place at);
 /* "line 12", "the command line" or "the default". */

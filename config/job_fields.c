@@ -471,10 +471,10 @@ int tdm__section_row(const tdm_section *section, const char *key) {
 }
 
 bool tdm__section_is_part(const char *path, const char *parent, const char **key) {
-    size_t length = strlen(parent);
-    if (path[0] == '\0' || strncmp(path, parent, length) != 0) return false;
-    if (length > 0 && path[length] != '.') return false;
-    *key = path + length + (length > 0);
+    const bool is_of_file = parent[0] == '\0';
+    while (*parent != '\0' && *path == *parent) path++, parent++;
+    if (*parent != '\0' || (!is_of_file && *path != '.')) return false;
+    *key = path + !is_of_file;
     return (*key)[0] != '\0' && strchr(*key, '.') == NULL;
 }
 

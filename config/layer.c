@@ -11,13 +11,6 @@ static const char *layer_key(tdm_config *config, int index, const char *key) {
                        : tdm__fault_text(&config->faults, "model.layers[%d].%s", index, key);
 }
 
-static const char *op_names(tdm_config *config) {
-    const char *text = "";
-    for (int i = 0; tdm_builtin_ops[i] != NULL; i++)
-        text = tdm__fault_text(&config->faults, "%s%s%s", text, i > 0 ? ", " : "", tdm_builtin_ops[i]->name);
-    return text;
-}
-
 /* ---- the kind ---- */
 
 static const char *hint_for_kind(tdm_config *config, const char *kind) {
@@ -29,7 +22,9 @@ static const char *hint_for_kind(tdm_config *config, const char *kind) {
     if (strcasecmp(kind, "softmax") == 0 || strcasecmp(kind, "log_softmax") == 0)
         return "leave it out: the loss cross_entropy takes the outputs before softmax";
     const char *near = tdm__hint_nearest(config, kind, names, count);
-    return near[0] != '\0' ? near : tdm__fault_text(&config->faults, "kinds: %s", op_names(config));
+    return near[0] != '\0'
+               ? near
+               : tdm__fault_text(&config->faults, "kinds: %s", tdm__fault_list_of(&config->faults, names, count));
 }
 
 /* The words of the kind and its keys; false after a fault about how the item is written. */
@@ -69,7 +64,6 @@ static bool split_item(tdm_config *config, int index, const tdm_yaml_node *item,
 
 static void add_attr(tdm_config *config, int index, tdm_layer *layer, const tdm_field *row, const tdm_yaml_node *node) {
     tdm_text flow, why;
-    const char *key = layer_key(config, index, row->key);
     bool is_nested = node->kind == TDM_YAML_MAP;
     if (node->is_told) {
         layer->is_broken = true;
@@ -81,22 +75,25 @@ static void add_attr(tdm_config *config, int index, tdm_layer *layer, const tdm_
     tdm__text_init(&why, config->host);
     if (is_nested) {
         tdm__field_describe(row, &why, false);
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key, "", "%s: %s wants %s, got %s", layer->op->name,
-                       row->key, why.data == NULL ? "" : why.data,
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, layer_key(config, index, row->key), "",
+                       "%s: %s wants %s, got %s", layer->op->name, row->key, why.data == NULL ? "" : why.data,
                        node->kind == TDM_YAML_MAP ? "a mapping" : "a list of lists");
         layer->is_broken = true;
         goto done;
     }
     tdm__yaml_flow(node, &flow);
-    const char *text = tdm__fault_text(&config->faults, "%s", flow.data == NULL ? "" : flow.data);
-    text = tdm__substitute(config, text, node->at, key);
+    const char *text;
+    if (tdm__arena_text(&config->work, &text, flow.data == NULL ? "" : flow.data) != TDM_OK)
+        config->faults.status = TDM_E_MEMORY;
+    else if (strstr(text, "${") != NULL)
+        text = tdm__substitute(config, text, node->at, layer_key(config, index, row->key));
     if (text == NULL) {
         layer->is_broken = true;
         goto done;
     }
     if (!tdm__field_set_text(row, layer->attrs, text, &config->work, &why)) {
         if (!tdm__config_lacks_memory(config, &why))
-            tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key,
+            tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, layer_key(config, index, row->key),
                            tdm__fault_wide_hint(&config->faults, node->at), "%s: %s %s", layer->op->name, row->key,
                            why.data == NULL ? "has a wrong value" : why.data);
         layer->is_broken = true;
@@ -150,20 +147,20 @@ static void set_head(tdm_config *config, int index, tdm_layer *layer, const tdm_
 static void unknown_attr(tdm_config *config, int index, tdm_layer *layer, const tdm_yaml_node *node) {
     layer->is_broken = true;
     if (tdm__fault_skip(&config->faults)) return;
-    const char *names[64], *list = "", *kind = layer->op->name;
+    const char *names[64], *kind = layer->op->name;
     int count = 0;
     for (const tdm_field *row = layer->op->attrs; row != NULL && row->key != NULL && count < 56; row++)
         names[count++] = row->key;
     for (const tdm_field *row = tdm__layer_rows; row->key != NULL; row++) names[count++] = row->key;
-    for (int i = 0; i < count; i++)
-        list = tdm__fault_text(&config->faults, "%s%s%s", list, i > 0 ? ", " : "", names[i]);
     const char *hint = tdm__fault_wide_hint(&config->faults, node->key_at);
     const char *foreign = tdm__foreign_attr(node->key);
     bool is_ours = foreign != NULL && layer->op->attrs != NULL && tdm__field_find(layer->op->attrs, foreign) != NULL;
     if (hint[0] == '\0' && foreign != NULL && (is_ours || strcmp(foreign, "input") == 0))
         hint = tdm__fault_text(&config->faults, "tandem calls it `%s`", foreign);
     if (hint[0] == '\0') hint = tdm__hint_nearest(config, node->key, names, count);
-    if (hint[0] == '\0') hint = tdm__fault_text(&config->faults, "keys of %s: %s", kind, list);
+    if (hint[0] == '\0')
+        hint =
+            tdm__fault_text(&config->faults, "keys of %s: %s", kind, tdm__fault_list_of(&config->faults, names, count));
     tdm__fault_add(&config->faults, TDM_FAULT_UNKNOWN_KEY, node->key_at, layer_key(config, index, node->key), hint,
                    "unknown key '%s' in layer %s", node->key, kind);
 }
@@ -219,11 +216,14 @@ static bool is_digit(char c) {
 /* Numbers are what unnamed layers are called. "0.conv" cannot be mistaken for one. */
 static void check_name(tdm_config *config, int index, tdm_layer *layer) {
     const char *name = layer->head.name;
-    layer->name = tdm__fault_text(&config->faults, "%d", index);
-    if (name == NULL) return;
+    if (name == NULL) {
+        layer->name = tdm__fault_text(&config->faults, "%d", index);
+        return;
+    }
+    int64_t number;
     size_t length = strlen(name), digits = 0;
     while (is_digit(name[digits])) digits++;
-    bool is_index = digits == length && strcmp(name, layer->name) == 0;
+    bool is_index = digits == length && tdm__parse_int(name, &number) && number == index;
     bool is_good =
         length > 0 && length <= 200 && (is_index || digits == 0 || (name[digits] == '.' && digits + 1 < length));
     is_good = is_good && name[0] != '.' && name[length - 1] != '.' && strstr(name, "..") == NULL;
@@ -235,6 +235,7 @@ static void check_name(tdm_config *config, int index, tdm_layer *layer) {
         layer->is_named = true;
         return;
     }
+    layer->name = tdm__fault_text(&config->faults, "%d", index);
     tdm__fault_add(
         &config->faults, TDM_FAULT_REFERENCE, layer->name_at, layer_key(config, index, "name"), "",
         "a layer's name begins with a letter or is its index %d, without spaces, with dots only between parts, "
@@ -264,6 +265,10 @@ tdm_status tdm__layer_read(tdm_config *config, int index, const tdm_yaml_node *i
         TDM_TRY(tdm__arena_new(&config->work, &layer->attrs, 1, layer->op->attrs_bytes));
         TDM_TRY(tdm__field_set_initial(layer->op->attrs, layer->attrs, &config->work));
     }
+    size_t most = keys == NULL ? 0 : keys->kind == TDM_YAML_MAP ? (size_t)keys->count : 1;
+    if (most > TDM_LAYER_ATTRS_MAX) most = TDM_LAYER_ATTRS_MAX;
+    TDM_TRY(tdm__arena_new(&config->work, &layer->attr, most, sizeof(*layer->attr)));
+    TDM_TRY(tdm__arena_new(&config->work, &layer->attr_at, most, sizeof(*layer->attr_at)));
     if (keys != NULL && keys->kind == TDM_YAML_MAP)
         read_keys(config, index, layer, keys);
     else if (keys != NULL && !tdm__yaml_is_null(keys))

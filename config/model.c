@@ -28,28 +28,34 @@ static const char *shape_text(tdm_config *config, tdm_value value) {
 
 /* ---- names and references ---- */
 
-static void check_taken(tdm_config *config, int index) {
+static const char *has_it(tdm_config *config, int index) {
+    return tdm__fault_text(&config->faults, "%s has it already", layer_words(config, &config->layers[index]));
+}
+
+static tdm_status check_taken(tdm_config *config, int index) {
     tdm_layer *layer = &config->layers[index];
-    for (int i = 0; i < index; i++) {
-        const tdm_layer *other = &config->layers[i];
-        if (layer->is_named && other->is_named && strcmp(layer->name, other->name) == 0) {
+    const int same_name = layer->is_named ? tdm__names_find(&config->layer_names, layer->name) : -1;
+    const int same_id = layer->head.id != NULL ? tdm__names_find(&config->layer_ids, layer->head.id) : -1;
+    if (same_name >= 0) {
+        if (!tdm__fault_skip(&config->faults))
             tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, layer->name_at, layer_key(config, index, "name"),
-                           tdm__fault_text(&config->faults, "%s has it already", layer_words(config, other)),
-                           "the layer name '%s' is taken", layer->name);
-            layer->name = tdm__fault_text(&config->faults, "%d", index); /* so that shapes behind it are still told */
-            layer->is_named = false;
-        }
-        if (layer->head.id != NULL && other->head.id != NULL && strcmp(layer->head.id, other->head.id) == 0) {
-            tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, layer->id_at, layer_key(config, index, "id"),
-                           tdm__fault_text(&config->faults, "%s has it already", layer_words(config, other)),
-                           "the id '%s' is taken", layer->head.id);
-            layer->head.id = NULL;
-        }
+                           has_it(config, same_name), "the layer name '%s' is taken", layer->name);
+        layer->name = tdm__fault_text(&config->faults, "%d", index); /* so that shapes behind it are still told */
+        layer->is_named = false;
     }
+    if (same_id >= 0) {
+        if (!tdm__fault_skip(&config->faults))
+            tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, layer->id_at, layer_key(config, index, "id"),
+                           has_it(config, same_id), "the id '%s' is taken", layer->head.id);
+        layer->head.id = NULL;
+    }
+    if (layer->is_named) TDM_TRY(tdm__names_add(&config->layer_names, &config->work, layer->name, index));
+    if (layer->head.id != NULL) TDM_TRY(tdm__names_add(&config->layer_ids, &config->work, layer->head.id, index));
     if (layer->head.id != NULL && (strcmp(layer->head.id, "input") == 0 || layer->head.id[0] == '\0'))
         tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, layer->id_at, layer_key(config, index, "id"),
                        "choose another id", "the id '%s' %s", layer->head.id,
                        layer->head.id[0] == '\0' ? "is empty" : "stands for the model's input");
+    return config->faults.status;
 }
 
 static void unknown_id(tdm_config *config, int index, const char *id, tdm_place at) {
@@ -91,13 +97,13 @@ static int resolve_inputs(tdm_config *config, int index, tdm_value input, tdm_va
             sources[k] = -1;
             continue;
         }
-        for (int i = 0; i < index && sources[k] == -2; i++) {
-            if (config->layers[i].head.id == NULL || strcmp(config->layers[i].head.id, id) != 0) continue;
-            sources[k] = i;
-            values[k] = config->layers[i].value;
-            config->layers[i].uses++;
+        const int source = tdm__names_find(&config->layer_ids, id);
+        if (source >= 0 && source < index) {
+            sources[k] = source;
+            values[k] = config->layers[source].value;
+            config->layers[source].uses++;
+            continue;
         }
-        if (sources[k] != -2) continue;
         unknown_id(config, index, id, layer->input_at[k]);
         layer->lacks_input = true;
     }
@@ -181,7 +187,7 @@ static void check_uses(tdm_config *config) {
     for (int i = 0; i + 1 < config->layer_count; i++) {
         const tdm_layer *layer = &config->layers[i];
         const tdm_layer *next = &config->layers[i + 1];
-        if (layer->uses > 0 || next->lacks_input) continue;
+        if (layer->uses > 0 || next->lacks_input || tdm__fault_skip(&config->faults)) continue;
         tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, layer->at, layer_key(config, i, ""),
                        tdm__fault_text(&config->faults,
                                        "%s takes other inputs; name this output with `id` and use it, or "
@@ -306,7 +312,7 @@ static tdm_status build_layers(tdm_config *config) {
     }
     if (config->faults.is_cut) return TDM_OK;
     for (int i = 0; i < config->layer_count; i++) {
-        check_taken(config, i);
+        TDM_TRY(check_taken(config, i));
         TDM_TRY(build_layer(config, i, input));
     }
     check_uses(config);

@@ -221,12 +221,6 @@ static int keys_of(int section, const char *keys[], int room) {
     return count;
 }
 
-static const char *list_of(tdm_config *config, const char *const *keys, int count) {
-    const char *text = "";
-    for (int i = 0; i < count; i++) text = tdm__fault_text(&config->faults, "%s%s%s", text, i > 0 ? ", " : "", keys[i]);
-    return text;
-}
-
 /* Where else this very key exists: "optimizer" for lr. */
 static const char *section_with(const char *key, int not_here) {
     const char *part;
@@ -273,7 +267,7 @@ static const char *hint_for(tdm_config *config, int section, const tdm_yaml_node
     const char *near = tdm__hint_nearest(config, key, keys, count);
     if (near[0] == '\0') near = nearest_anywhere(config, key);
     if (near != NULL && near[0] != '\0') return near;
-    return tdm__fault_text(&config->faults, "keys here: %s", list_of(config, keys, count));
+    return tdm__fault_text(&config->faults, "keys here: %s", tdm__fault_list_of(&config->faults, keys, count));
 }
 
 void tdm__unknown_key(tdm_config *config, int section, const tdm_yaml_node *node) {

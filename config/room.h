@@ -13,6 +13,7 @@
 #include "config/table.h"
 #include "config/yaml.h"
 #include "runtime/base/field.h"
+#include "runtime/base/names.h"
 
 enum { TDM_LAYERS_MAX = 2048, TDM_LAYER_ATTRS_MAX = 24 };
 
@@ -25,8 +26,8 @@ typedef struct tdm_layer {
     bool is_named;
     tdm_layer_head head;
     tdm_place name_at, id_at, input_at[TDM_MAX_INPUTS];
-    tdm_attr attr[TDM_LAYER_ATTRS_MAX];
-    tdm_place attr_at[TDM_LAYER_ATTRS_MAX];
+    tdm_attr *attr;
+    tdm_place *attr_at;
     int attr_count;
     void *attrs;     /* the op's struct, all attributes set */
     tdm_value value; /* its output; -1 while unknown */
@@ -55,6 +56,7 @@ struct tdm_config {
 
     tdm_arena work; /* of the last check, all of the following */
     bool is_checked, is_good;
+    size_t replaced_bytes; /* of the values that hold a ${...}, with it replaced */
     tdm_fault_list faults;
     tdm_settings settings;
     tdm_place place[TDM_SECTION_COUNT][TDM_ROWS_MAX]; /* of each value; text NULL: its default */
@@ -64,6 +66,7 @@ struct tdm_config {
     const tdm_yaml_node *layers_node;
     tdm_layer *layers;
     int layer_count;
+    tdm_names layer_names, layer_ids; /* of the layers that are written out already */
     tdm_graph *graph;
 };
 

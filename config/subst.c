@@ -44,6 +44,12 @@ const char *tdm__substitute(tdm_config *config, const char *text, tdm_place at, 
         const char *word = tdm__fault_text(&config->faults, "%.*s", (int)(end - start - 2), start + 2);
         const char *value = lookup(config, word, at, key);
         if (value == NULL) goto done;
+        config->replaced_bytes += (size_t)(start - text) + strlen(value);
+        if (config->replaced_bytes > TDM_YAML_MAX_BYTES) {
+            tdm__fault_add(&config->faults, TDM_FAULT_LIMIT, at, key, "",
+                           "%s: with all ${...} replaced, the file would be larger than 256 KiB", key);
+            goto done;
+        }
         tdm__text_add(&out, text, (size_t)(start - text));
         tdm__text_puts(&out, value);
         text = end + 1;

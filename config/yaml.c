@@ -5,7 +5,7 @@
 #include <yaml.h>
 
 #include "config/yaml_words.h"
-#include "runtime/base/hash.h"
+#include "runtime/base/names.h"
 #include "runtime/base/status.h"
 #include "runtime/base/utf8.h"
 
@@ -99,17 +99,17 @@ static tdm_status check_duplicates(yaml_reader *reader, tdm_yaml_node *map) {
         }
         return TDM_OK;
     }
-    size_t slots = 32;
-    while (slots < 2 * (size_t)map->count) slots *= 2;
-    tdm_yaml_node **table;
-    TDM_TRY(tdm__arena_new(reader->arena, &table, slots, sizeof(tdm_yaml_node *)));
+    tdm_names names = {0};
+    tdm_yaml_node **members;
+    int count = 0;
+    TDM_TRY(tdm__arena_new(reader->arena, &members, (size_t)map->count, sizeof(tdm_yaml_node *)));
     for (tdm_yaml_node *node = map->first; node != NULL; node = node->next) {
-        size_t slot = tdm__hash64(node->key, strlen(node->key), 0) & (slots - 1);
-        while (table[slot] != NULL && strcmp(table[slot]->key, node->key) != 0) slot = (slot + 1) & (slots - 1);
-        if (table[slot] == NULL)
-            table[slot] = node;
+        int earlier = tdm__names_find(&names, node->key);
+        if (earlier >= 0)
+            check_pair(reader, members[earlier], node);
         else
-            check_pair(reader, table[slot], node);
+            TDM_TRY(tdm__names_add(&names, reader->arena, node->key, count));
+        members[count++] = node;
     }
     return TDM_OK;
 }
@@ -298,6 +298,7 @@ static tdm_status read_events(yaml_reader *reader, yaml_parser_t *parser) {
 static bool refuse_tag_lines(yaml_reader *reader) {
     const char *at = reader->text->bytes, *end = at + reader->text->count;
     yaml_mark_t mark = {0};
+    if (memmem(at, reader->text->count, "%TAG", 4) == NULL) return false;
     for (; at != NULL; at = tdm__line_after(at, end), mark.line++) {
         if (end - at < 4 || memcmp(at, "%TAG", 4) != 0) continue;
         refuse(reader, TDM_FAULT_FEATURE, mark, "leave the line out", "a %TAG line is not part of this format");

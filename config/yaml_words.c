@@ -38,9 +38,9 @@ static const struct {
 };
 
 /* The byte at a place; 0 at the end of a line. */
-static char char_at(tdm_place at) {
-    const char *bytes = at.text->bytes, *end = bytes + at.text->count;
-    for (int line = 1; line < at.line && bytes < end; bytes++) line += *bytes == '\n';
+static char char_at(tdm_fault_list *faults, tdm_place at) {
+    const char *bytes, *stop, *end = at.text->bytes + at.text->count;
+    if (!tdm__place_bytes(faults, at, &bytes, &stop)) return '\0';
     for (int column = 1; column < at.column && bytes < end && *bytes != '\n'; column++) {
         for (bytes++; bytes < end && ((unsigned char)*bytes & 0xC0) == 0x80;) bytes++;
     }
@@ -48,7 +48,7 @@ static char char_at(tdm_place at) {
 }
 
 static void add_char_fault(tdm_place at, tdm_fault_list *faults) {
-    char found = char_at(at);
+    char found = char_at(faults, at);
     if (found == '\t') {
         tdm__fault_add(faults, TDM_FAULT_SYNTAX, at, "", "use spaces", "a tab; YAML is indented with spaces only");
     } else {
@@ -58,12 +58,12 @@ static void add_char_fault(tdm_place at, tdm_fault_list *faults) {
 }
 
 /* Does the line begin with a tab? The usual cause of an indentation that does not fit. */
-static bool is_indented_with_tab(tdm_place at, tdm_place *tab) {
-    for (int column = 1; column <= at.column; column++) {
+static bool is_indented_with_tab(tdm_fault_list *faults, tdm_place at, tdm_place *tab) {
+    const char *bytes, *stop, *end = at.text->bytes + at.text->count;
+    if (!tdm__place_bytes(faults, at, &bytes, &stop)) return false;
+    for (int column = 1; column <= at.column && bytes < end; column++, bytes++) {
         *tab = (tdm_place){at.text, at.line, column};
-        char found = char_at(*tab);
-        if (found == '\t') return true;
-        if (found != ' ') return false;
+        if (*bytes != ' ') return *bytes == '\t';
     }
     return false;
 }
@@ -77,7 +77,7 @@ void tdm__yaml_explain_error(const yaml_parser_t *parser, tdm_place problem, tdm
                        "the control character 0x%02X near here cannot stand in YAML", (unsigned)parser->problem_value);
         return;
     }
-    if (is_indented_with_tab(problem, &tab)) {
+    if (is_indented_with_tab(faults, problem, &tab)) {
         add_char_fault(tab, faults);
         return;
     }

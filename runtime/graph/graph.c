@@ -167,10 +167,8 @@ static tdm_status check_name(const tdm_graph *graph, const char *name, const tdm
         TDM_FAIL_AT(origin, TDM_E_CONFIG,
                     "layer name '%s' wants 1 to 200 characters, dots only between parts: features.0, fc1", name);
     if (!tdm__text_is_utf8(name, length, NULL)) TDM_FAIL_AT(origin, TDM_E_CONFIG, "a layer name is not valid UTF-8");
-    for (size_t i = 0; i < graph->node_count; i++) {
-        if (strcmp(graph->nodes[i].name, name) == 0)
-            TDM_FAIL_AT(origin, TDM_E_CONFIG, "two layers are called '%s'; names must differ", name);
-    }
+    if (tdm__names_find(&graph->names, name) >= 0)
+        TDM_FAIL_AT(origin, TDM_E_CONFIG, "two layers are called '%s'; names must differ", name);
     return TDM_OK;
 }
 
@@ -185,6 +183,7 @@ static tdm_status append(tdm_graph *graph, tdm_graph_node *node, const tdm_infer
     TDM_TRY(add_tensors(graph, node->name, infer->buffer, infer->buffer_count, index, &graph->buffers,
                         &graph->buffer_count, &graph->buffer_room));
     TDM_TRY(add_value(graph, &infer->output, index, &node->output));
+    TDM_TRY(tdm__names_add(&graph->names, &graph->arena, node->name, index));
     for (int i = 0; i < node->input_count; i++) graph->values[node->input[i]].consumer_count++;
     graph->nodes[graph->node_count++] = *node;
     return TDM_OK;
@@ -242,10 +241,10 @@ tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, const ch
 
     node.flops = infer.flops;
     node.least_rows = infer.least_rows, node.least_rows_in_evaluation = infer.least_rows_in_evaluation;
-    size_t params = graph->param_count, buffers = graph->buffer_count;
+    size_t params = graph->param_count, buffers = graph->buffer_count, values = graph->value_count;
     tdm_status status = append(graph, &node, &infer);
     if (status != TDM_OK) { /* as if it had not been asked for */
-        graph->param_count = params, graph->buffer_count = buffers;
+        graph->param_count = params, graph->buffer_count = buffers, graph->value_count = values;
         return tdm__frame(status, __FILE__, __LINE__);
     }
     *out = node.output;

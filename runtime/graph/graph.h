@@ -5,7 +5,7 @@
 #include <tandem/graph.h>
 #include <tandem/sys/op.h>
 
-#include "runtime/base/memory.h"
+#include "runtime/base/names.h"
 
 typedef struct tdm_graph_value {
     tdm_shape shape; /* without the batch dimension */
@@ -42,6 +42,7 @@ struct tdm_graph {
     tdm_graph_value *values;
     tdm_graph_node *nodes; /* in order of execution */
     tdm_graph_param *params, *buffers;
+    tdm_names names; /* of the nodes */
     tdm_value input, output;
     bool finished;
 };

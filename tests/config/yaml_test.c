@@ -115,6 +115,11 @@ TEST(limits) {
     check_one_fault_and_free(repeat("tandem: 1\n#", "a", 1 << 20, "\n"), "C003", "larger than 256 KiB");
     check_one_fault_and_free(repeat("", "%TAG !a! tag:b,1:\n", 10000, ""), "C004", "a %TAG line");
     check_one_fault_and_free(repeat("tandem: 1\n...\r", "%TAG !a! tag:b,1:\r", 10000, ""), "C004", "a %TAG line");
+    check_one_fault_and_free(repeat(SMALL "x-a:\n", " ", 200000, "\ty: 1\n"), "C002", "a tab");
+    check_one_fault_and_free(repeat(SMALL "name: sixty-four-letters-of-a-name-that-a-file-repeats-many-times-over\n"
+                                          "run: {dir: \"",
+                                    "${name}", 5000, "\"}\n"),
+                             "C003", "with all ${...} replaced");
     char *text = repeat(SMALL "#", "a", (1 << 18) - 200, "\n"); /* just below: the comment says nothing */
     REQUIRE(text != NULL);
     CHECK_GOOD(text);
