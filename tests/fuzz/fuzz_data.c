@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "runtime/data/data.h"
 
@@ -13,15 +13,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 static const unsigned char good_images[] = {0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 2, 1, 2, 3, 4};
 static const unsigned char good_labels[] = {0, 0, 8, 1, 0, 0, 0, 1, 1};
 
-/* The bytes as a regular file without a name; `path` has room for 32 characters. */
-static int put_file(char *path, const void *bytes, size_t count) {
-    int fd = memfd_create("fuzz", MFD_CLOEXEC);
-    if (fd < 0 || write(fd, bytes, count) != (ssize_t)count) {
+/* The bytes as a regular file without a name, the first or the second: each is made once, since the kernel takes its
+ * time for that. `path` has room for 32 characters. */
+static void put_file(int which, char *path, const void *bytes, size_t count) {
+    static int fds[2] = {-1, -1};
+    int *fd = &fds[which];
+    if (*fd < 0) *fd = memfd_create("fuzz", MFD_CLOEXEC);
+    if (*fd < 0 || ftruncate(*fd, (off_t)count) != 0 || pwrite(*fd, bytes, count, 0) != (ssize_t)count) {
         perror("memfd");
-        return -1;
+        abort();
     }
-    snprintf(path, 32, "/proc/self/fd/%d", fd);
-    return fd;
+    snprintf(path, 32, "/proc/self/fd/%d", *fd);
 }
 
 static void read_all(const tdm_dataset *dataset) {
@@ -38,9 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count) {
     if (count < 2) return 0;
     char hostile[32], good[32];
     bool is_second = (bytes[0] & 4) != 0;
-    int a = put_file(hostile, bytes + 2, count - 2);
-    int b =
-        put_file(good, is_second ? good_images : good_labels, is_second ? sizeof(good_images) : sizeof(good_labels));
+    put_file(0, hostile, bytes + 2, count - 2);
+    put_file(1, good, is_second ? good_images : good_labels, is_second ? sizeof(good_images) : sizeof(good_labels));
     tdm_data_spec spec = {.format = TDM_DATA_IDX + bytes[0] % 3};
     spec.images = is_second ? good : hostile;
     spec.labels = is_second ? hostile : good;
@@ -50,10 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count) {
     if ((bytes[1] & 16) != 0) wanted.target_kind = TDM_TARGET_VALUES;
     if ((bytes[1] & 32) != 0) wanted.input = (tdm_shape){3, {1, 2, 2}};
     tdm_dataset *dataset = NULL;
-    if (a >= 0 && b >= 0 && tdm__dataset_open(&dataset, tdm_host_default(), &spec, &wanted) == TDM_OK)
-        read_all(dataset);
+    if (tdm__dataset_open(&dataset, tdm_host_default(), &spec, &wanted) == TDM_OK) read_all(dataset);
     tdm__dataset_close(dataset);
-    close(a);
-    close(b);
     return 0;
 }

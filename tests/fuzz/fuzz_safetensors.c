@@ -53,7 +53,7 @@ static size_t make_file(const uint8_t *data, size_t size, uint8_t *out) {
 static void open_one(int fd, const char *path, const uint8_t *bytes, size_t size) {
     tdm_tensor_file *file;
     int stripped;
-    MUST(ftruncate(fd, 0) == 0 && pwrite(fd, bytes, size, 0) == (ssize_t)size);
+    MUST(ftruncate(fd, (off_t)size) == 0 && pwrite(fd, bytes, size, 0) == (ssize_t)size);
     tdm_status status = tdm__tensor_file_open(&file, tdm_host_default(), NULL, path);
     MUST(status == TDM_OK || status == TDM_E_CHECKPOINT);
     MUST((status == TDM_OK) == (file != NULL));
@@ -64,14 +64,14 @@ static void open_one(int fd, const char *path, const uint8_t *bytes, size_t size
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static int fd = -1; /* made once: the kernel takes its time for that */
     char path[64];
-    int fd = memfd_create("fuzz", MFD_CLOEXEC);
+    if (fd < 0) fd = memfd_create("fuzz", MFD_CLOEXEC);
     uint8_t *made = malloc(size + 16);
     MUST(fd >= 0 && made != NULL);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     open_one(fd, path, data, size);
     open_one(fd, path, made, make_file(data, size, made));
     free(made);
-    close(fd);
     return 0;
 }
