@@ -71,9 +71,13 @@ static const tool_verb *find_verb(const char *name) {
 }
 
 static int unknown_verb(const char *name) {
-    const char *names[sizeof tool_verbs / sizeof tool_verbs[0] + 1] = {"help"};
-    int count = 1;
+    const char *names[sizeof tool_verbs / sizeof tool_verbs[0] + 2] = {"help", "--version"};
+    int count = 2;
     for (const tool_verb *const *verb = tool_verbs; *verb; verb++) names[count++] = (*verb)->name;
+    if (text_ends(name, ".yaml") || text_ends(name, ".yml")) {
+        term_error("`%s` is no verb; did you mean `tandem train %s`?", name, name);
+        return TDM_E_USAGE;
+    }
     const char *near = text_nearest(name, names, count);
     term_error("`%s` is no verb%s%s%s", name, near ? "; did you mean `tandem " : ". `tandem --help` lists them",
                near ? near : "", near ? "`?" : "");

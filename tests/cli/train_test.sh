@@ -104,7 +104,7 @@ same "$(ls -d runs/toy/* | wc -l)" 3 "run directories"
 # a batch larger than the data is told, a memory that cannot be had too
 code 0 "$tandem" train toy.yaml --steps 1 --run-dir large train.batch.per_device=5000
 has "$err" "a step takes 10000 samples and data.train has"
-code 6 "$tandem" train toy.yaml --run-dir huge data.train.samples=100000000 train.batch.per_device=100000000 \
+code 6 "$tandem" train toy.yaml --run-dir huge data.train.samples=10000000 train.batch.per_device=10000000 \
     model.layers='[{linear: 300000}, {linear: 4}]'
 has "$err" "TiB, which the system does not give"
 has "$err" "make train.batch.per_device smaller"

@@ -24,6 +24,10 @@ golden help-train.txt help-train.txt
 
 code 2 "$tandem" trian x.yaml
 has "$err" "did you mean \`tandem train\`?"
+code 2 "$tandem" job.yaml --steps 3
+has "$err" "did you mean \`tandem train job.yaml\`?"
+code 2 "$tandem" version
+has "$err" "did you mean \`tandem --version\`?"
 code 2 "$tandem" help trian
 code 2 "$tandem" zzzzzzzz
 has "$err" "tandem --help"
