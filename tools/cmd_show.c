@@ -51,7 +51,10 @@ static int run_explain(tool *t) {
     if (!language(t, &in)) return TDM_E_USAGE;
     char *text = NULL;
     tdm_status status = tdm_config_explain(t->word[0], in, &text);
-    return deliver(t, status, text);
+    if (status != TDM_OK) return tell_error(status);
+    term_print_folded(stdout, text_copy(text));
+    tdm_free(text);
+    return TDM_OK;
 }
 
 static int run_schema(tool *t) {

@@ -7,10 +7,16 @@
 
 enum { HANG_MAX = 30, TEXT_MIN = 20 }; /* columns: gaps further behind are none of a table; no text is narrower */
 
+/* An example, which somebody may copy. */
+static bool is_command(const char *line) {
+    line += strspn(line, " ");
+    return strncmp(line, "tandem ", 7) == 0 || strncmp(line, "torchrun ", 9) == 0 || strncmp(line, "source ", 7) == 0;
+}
+
 /* Where the text of a line begins: behind the last gap in its front. */
 static int hang_of(const char *line) {
-    int hang = 0;
-    for (int i = (int)strspn(line, " "); line[i] && i < HANG_MAX; i++) {
+    int front = (int)strspn(line, " "), hang = front;
+    for (int i = front; line[i] && i < HANG_MAX; i++) {
         if (strncmp(line + i, "  ", 2) == 0 && line[i + 2] != ' ') hang = i + 2;
     }
     return hang;
@@ -48,8 +54,7 @@ char *term_fold(const char *text, FILE *stream, int indent) {
     while (*text) {
         int length = (int)strcspn(text, "\n");
         char *line = text_format("%.*s", length, text);
-        bool is_command = line[0] == ' ' && hang_of(line) == 0; /* somebody copies it */
-        if (text_columns(line) > width && !is_command)
+        if (text_columns(line) > width && !(line[0] == ' ' && is_command(line)))
             fold_line(to, line, width);
         else
             fprintf(to, "%s\n", line);

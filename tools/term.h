@@ -14,7 +14,7 @@ const char *term_off(FILE *stream);
 bool term_is_terminal(FILE *stream);
 int term_width(FILE *stream); /* columns: the terminal's, COLUMNS, or 80 */
 /* Lines that are broken between words where a terminal, less `indent` columns, is narrower, and go on below their text,
- * which stands behind a gap of two spaces; indented ones without a gap, and elsewhere all, as they are. Each ends with
+ * which stands behind a gap of two spaces; commands, and elsewhere all lines, as they are. Each ends with
  * a newline; for free(). */
 char *term_fold(const char *text, FILE *stream, int indent);
 

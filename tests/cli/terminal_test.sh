@@ -26,7 +26,8 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 PY
 }
 for width in 60 80; do
-    for verb in --help "train --help" "ckpt --help" "bench --help"; do
+    for verb in --help "train --help" "ckpt --help" "bench --help" explain "explain parallel.ddp" \
+        "explain parallel.ddp.average" "explain layers"; do
         shown $width "$tandem" $verb || fail "$verb in $width columns"
         long=$(grep -vE '^  (tandem|torchrun) |^usage: ' "$out" | awk "length > $width")
         same "$long" "" "lines of $verb beyond column $width"
