@@ -60,6 +60,7 @@ typedef struct tdm_ckpt_state {
     int64_t per_device;
     char optimizer[16]; /* "adam" */
     char params_xxh3[TDM_HASH_TEXT];
+    char data[160];   /* what its samples were: how many, and a hash of some; "" if that is not known */
     int64_t eval_due; /* 1: the run was stopped before the evaluation of its last step, which is still to be made */
 } tdm_ckpt_state;
 

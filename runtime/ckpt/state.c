@@ -8,7 +8,7 @@
 #include "runtime/base/status.h"
 #include "runtime/ckpt/folder.h"
 
-enum kind { COUNT, INT, ANY_INT, NUMBER, TEXT, FLAG }; /* FLAG: 1, or not there */
+enum kind { COUNT, INT, ANY_INT, NUMBER, TEXT, FLAG, NOTE }; /* FLAG: 1, or not there; NOTE: a text, or not there */
 static const int64_t most_of[] = {[COUNT] = INT64_C(1) << 53 /* as in a job */, [INT] = INT32_MAX, [FLAG] = 1};
 
 static const struct {
@@ -18,10 +18,10 @@ static const struct {
 } fields[] = {
 #define FIELD(kind, name) \
     { #name, kind, offsetof(tdm_ckpt_state, name), sizeof(((tdm_ckpt_state *)NULL)->name) }
-    FIELD(COUNT, step),    FIELD(COUNT, epoch),      FIELD(COUNT, step_in_epoch), FIELD(COUNT, samples),
-    FIELD(ANY_INT, seed),  FIELD(NUMBER, lr),        FIELD(COUNT, schedule_step), FIELD(TEXT, mode),
-    FIELD(INT, replicas),  FIELD(COUNT, per_device), FIELD(TEXT, optimizer),      FIELD(TEXT, params_xxh3),
-    FIELD(FLAG, eval_due),
+    FIELD(COUNT, step),   FIELD(COUNT, epoch),      FIELD(COUNT, step_in_epoch), FIELD(COUNT, samples),
+    FIELD(ANY_INT, seed), FIELD(NUMBER, lr),        FIELD(COUNT, schedule_step), FIELD(TEXT, mode),
+    FIELD(INT, replicas), FIELD(COUNT, per_device), FIELD(TEXT, optimizer),      FIELD(TEXT, params_xxh3),
+    FIELD(NOTE, data),    FIELD(FLAG, eval_due),
 #undef FIELD
 };
 
@@ -38,6 +38,7 @@ void tdm__state_print(tdm_text *out, const tdm_ckpt_state *state) {
             memcpy(&whole, at, sizeof(whole));
             if (whole == 0) continue;
         }
+        if (fields[i].kind == NOTE && at[0] == '\0') continue;
         tdm__text_printf(out, ",\n  \"%s\": ", fields[i].key);
         switch (fields[i].kind) {
         case COUNT:
@@ -55,6 +56,7 @@ void tdm__state_print(tdm_text *out, const tdm_ckpt_state *state) {
             tdm__text_json_number(out, number);
             break;
         case TEXT:
+        case NOTE:
             tdm__text_json_string(out, at);
             break;
         }
@@ -88,6 +90,7 @@ static bool read_field(tdm_json *json, int i, tdm_ckpt_state *state) {
         memcpy(at, &number, sizeof(number));
         return true;
     case TEXT:
+    case NOTE:
         return tdm__json_string(json, at, fields[i].size, &length);
     }
     return false;
@@ -141,7 +144,8 @@ static bool read_state(tdm_json *json, tdm_ckpt_state *state) {
     if (json->failed) return false;
     if (!version) return tdm__json_fail(json, "key 'version' is missing");
     for (int i = 0; i < FIELDS; i++) {
-        if (!seen[i] && fields[i].kind != FLAG) return tdm__json_fail(json, "key '%s' is missing", fields[i].key);
+        if (!seen[i] && fields[i].kind != FLAG && fields[i].kind != NOTE)
+            return tdm__json_fail(json, "key '%s' is missing", fields[i].key);
     }
     return check_ranges(json, state) && tdm__json_end(json);
 }

@@ -6,6 +6,7 @@
 #include <tandem/sys/op.h>
 #include <tandem/source.h>
 
+#include "runtime/base/hash.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/rng.h"
 
@@ -61,6 +62,9 @@ void tdm__dataset_close(tdm_dataset *dataset);
 /* Of one sample: x as the dataset has it, and the target, a multiple of 4. */
 size_t tdm__dataset_x_bytes(const tdm_dataset *dataset);
 size_t tdm__dataset_target_bytes(const tdm_dataset *dataset);
+/* Of the bytes of some samples, from the first to the last. Not for a program's own source, which may draw its samples
+ * anew each time. */
+tdm_status tdm__dataset_hash(const tdm_dataset *dataset, char out[TDM_HASH_TEXT]);
 /* Samples first to first + count - 1, one behind the other: x as bytes, untouched, or as transformed floats.
  * `targets` is aligned for what they are. Any thread, several at once. */
 tdm_status tdm__dataset_fill(const tdm_dataset *dataset, const tdm_transform *transform, int64_t first, int64_t count,

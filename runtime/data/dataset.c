@@ -47,6 +47,27 @@ size_t tdm__dataset_target_bytes(const tdm_dataset *dataset) {
     return dataset->target_kind == TDM_TARGET_CLASS ? sizeof(int64_t) : (size_t)dataset->target_width * sizeof(float);
 }
 
+enum { SAMPLES_HASHED = 16 }; /* and the first */
+
+tdm_status tdm__dataset_hash(const tdm_dataset *dataset, char out[TDM_HASH_TEXT]) {
+    size_t x_bytes = tdm__dataset_x_bytes(dataset), target_bytes = tdm__dataset_target_bytes(dataset);
+    int64_t last = dataset->count - 1;
+    tdm_hash128 hash[SAMPLES_HASHED + 1] = {{0}};
+    char *sample = NULL;
+    TDM_TRY(tdm__new(dataset->host, &sample, x_bytes + TDM_ALIGN + target_bytes, 1, "sample"));
+    char *target = sample + (x_bytes + TDM_ALIGN - 1) / TDM_ALIGN * TDM_ALIGN;
+    tdm_status status = TDM_OK;
+    for (int i = 0; i <= SAMPLES_HASHED && status == TDM_OK; i++) {
+        int64_t index = last / SAMPLES_HASHED * i + last % SAMPLES_HASHED * i / SAMPLES_HASHED;
+        status = dataset->ops->read(dataset, index, sample, target);
+        hash[i] = tdm__hash(sample, x_bytes);
+        hash[i].low ^= tdm__hash64(target, target_bytes, (uint64_t)i);
+    }
+    tdm__delete(dataset->host, sample);
+    tdm__hash_print(out, tdm__hash(hash, sizeof(hash)));
+    return status;
+}
+
 tdm_status tdm__dataset_fill(const tdm_dataset *dataset, const tdm_transform *transform, int64_t first, int64_t count,
                              void *x, void *targets) {
     size_t x_bytes = tdm__dataset_x_bytes(dataset), target_bytes = tdm__dataset_target_bytes(dataset);

@@ -8,37 +8,13 @@
 #include "runtime/train/lines.h"
 #include "runtime/train/run.h"
 
-enum { SAMPLES_COMPARED = 16 }; /* and the first */
-
-/* A hash of the bytes of some samples, from the first to the last. A program's own source is not asked: it may draw its
- * samples anew each time. */
-static tdm_status hash_samples(const tdm_dataset *dataset, char out[TDM_HASH_TEXT]) {
-    size_t x_bytes = tdm__dataset_x_bytes(dataset), target_bytes = tdm__dataset_target_bytes(dataset);
-    int64_t last = dataset->count - 1;
-    tdm_hash128 hash[SAMPLES_COMPARED + 1] = {{0}};
-    char *sample = NULL;
-    TDM_TRY(tdm__new(dataset->host, &sample, x_bytes + TDM_ALIGN + target_bytes, 1, "sample"));
-    char *target = sample + (x_bytes + TDM_ALIGN - 1) / TDM_ALIGN * TDM_ALIGN;
-    tdm_status status = TDM_OK;
-    for (int i = 0; i <= SAMPLES_COMPARED && status == TDM_OK; i++) {
-        int64_t index = last / SAMPLES_COMPARED * i + last % SAMPLES_COMPARED * i / SAMPLES_COMPARED;
-        status = dataset->ops->read(dataset, index, sample, target);
-        hash[i] = tdm__hash(sample, x_bytes);
-        hash[i].low ^= tdm__hash64(target, target_bytes, (uint64_t)i);
-    }
-    tdm__delete(dataset->host, sample);
-    tdm__hash_print(out, tdm__hash(hash, sizeof(hash)));
-    return status;
-}
-
 static tdm_status add_data(const char *key, const tdm_dataset *dataset, bool is_source, tdm_text *text) {
-    char hash[TDM_HASH_TEXT], shape[64];
+    char hash[TDM_HASH_TEXT], found[TDM_DATA_FOUND];
     if (dataset == NULL) return TDM_OK;
-    tdm__shape_print(shape, sizeof(shape), &dataset->x_shape);
-    tdm__text_printf(text, "%s (samples found): %lld of %s %s\n", key, (long long)dataset->count, shape,
-                     dataset->x_is_bytes ? "bytes" : "floats");
+    tdm__data_print(dataset, found);
+    tdm__text_printf(text, "%s (samples found): %s\n", key, found);
     if (is_source) return TDM_OK;
-    TDM_TRY(hash_samples(dataset, hash));
+    TDM_TRY(tdm__dataset_hash(dataset, hash));
     tdm__text_printf(text, "%s (some samples' bytes): %s\n", key, hash);
     return TDM_OK;
 }

@@ -61,6 +61,15 @@ static tdm_status check_state(const tdm_run *run, const tdm_ckpt_state *state, c
              state->optimizer, path, optimizer, way_out);
 }
 
+/* What lies where the data is, in words like the settings'. */
+static tdm_status add_data(const tdm_run *run, const tdm_ckpt_state *state, tdm_changes *out) {
+    if (state->data[0] == '\0' || run->data[0] == '\0') return TDM_OK;
+    tdm__text_printf(&out->saved, "data.train (samples found): %s\n", state->data);
+    tdm__text_printf(&out->now, "data.train (samples found): %s\n", run->data);
+    if (out->saved.failed || out->now.failed) TDM_FAIL(TDM_E_MEMORY, "out of memory while comparing configurations");
+    return TDM_OK;
+}
+
 tdm_status tdm__changes_read(tdm_changes *out, const tdm_run *run, tdm_ckpt *ckpt) {
     const char *yaml = NULL, *path = tdm__ckpt_path(ckpt);
     tdm_error before;
@@ -68,10 +77,13 @@ tdm_status tdm__changes_read(tdm_changes *out, const tdm_run *run, tdm_ckpt *ckp
     tdm__text_init(&out->now, run->host);
     TDM_TRY(check_state(run, tdm__ckpt_state(ckpt), path));
     TDM_TRY(tdm__ckpt_config(ckpt, &yaml));
-    if (yaml == NULL) return TDM_OK;
+    if (yaml == NULL) return add_data(run, tdm__ckpt_state(ckpt), out);
     tdm__error_save(&before);
     tdm_status status = add_both(run, yaml, path, out);
-    if (status == TDM_OK) return check_kept(out, path);
+    if (status == TDM_OK) {
+        TDM_TRY(check_kept(out, path));
+        return add_data(run, tdm__ckpt_state(ckpt), out);
+    }
     if (status == TDM_E_MEMORY) return status;
     TDM_WARN(run->host, "checkpoint", "what has changed since %s cannot be told: %s", path, tdm_error_message());
     (void)tdm__error_restore(&before, NULL);

@@ -46,6 +46,7 @@ struct tdm_run {
     tdm_plan *plan;
     tdm_mode *mode;
     tdm_dataset *train, *eval;
+    char data[160]; /* what the training samples are, see tdm_ckpt_state; "" for a program's own source */
     tdm_loader *loader;
     tdm_rows_form form;        /* of its batches */
     tdm_loader **eval_loaders; /* one for each local replica */
@@ -89,6 +90,9 @@ int tdm__run_named_count(const tdm_run *run);
 tdm_named tdm__run_named(const tdm_run *run, int index); /* parameters in PyTorch's order, then buffers */
 
 /* ---- data ---- */
+/* How many samples of which kind: "200 of 1x28x28 bytes". */
+enum { TDM_DATA_FOUND = 96 };
+void tdm__data_print(const tdm_dataset *dataset, char out[TDM_DATA_FOUND]);
 tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted);
 /* Has every pass of the training and of its evaluations the rows that the layers want? */
 tdm_status tdm__run_check_rows(const tdm_run *run);

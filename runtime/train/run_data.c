@@ -1,7 +1,27 @@
 /* The data of a run: datasets, the loaders that make batches of them, and how these reach the replicas. */
+#include <stdio.h>
+
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
+#include "runtime/graph/graph.h"
 #include "runtime/train/run.h"
+
+void tdm__data_print(const tdm_dataset *dataset, char out[TDM_DATA_FOUND]) {
+    char shape[64];
+    tdm__shape_print(shape, sizeof(shape), &dataset->x_shape);
+    snprintf(out, TDM_DATA_FOUND, "%lld of %s %s", (long long)dataset->count, shape,
+             dataset->x_is_bytes ? "bytes" : "floats");
+}
+
+/* For checkpoints: who goes on from one learns that other samples lie in the same place. */
+static tdm_status note_data(tdm_run *run) {
+    char found[TDM_DATA_FOUND], hash[TDM_HASH_TEXT];
+    if (run->options.train != NULL || run->rank != 0) return TDM_OK;
+    tdm__data_print(run->train, found);
+    TDM_TRY(tdm__dataset_hash(run->train, hash));
+    snprintf(run->data, sizeof(run->data), "%s, some of them hash to %s", found, hash);
+    return TDM_OK;
+}
 
 tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted) {
     const tdm_data_section *data = &run->job->data;
@@ -15,7 +35,7 @@ tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted) {
         TDM_TRY(tdm__dataset_open_source(&run->eval, run->host, run->options.eval, wanted));
     else if (data->eval.format != TDM_DATA_NONE)
         TDM_TRY(tdm__dataset_open(&run->eval, run->host, &data->eval, wanted));
-    return TDM_OK;
+    return note_data(run);
 }
 
 /* For a copy in each replica, of which several may share a device: a quarter of what is free there. */

@@ -60,6 +60,7 @@ static tdm_status fill_state(const tdm_run *run, tdm_ckpt_state *state) {
                               .eval_due = run->eval_due};
     strncpy(state->mode, modes[job->parallel.mode], sizeof(state->mode) - 1);
     strncpy(state->optimizer, tdm__optim_name(job->optimizer.type), sizeof(state->optimizer) - 1);
+    memcpy(state->data, run->data, sizeof(state->data));
     tdm_hash128 hash;
     TDM_TRY(tdm__params_hash(run->mode->ops->replica(run->mode, 0), &hash));
     tdm__hash_print(state->params_xxh3, hash);

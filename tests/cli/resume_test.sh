@@ -58,4 +58,21 @@ code 0 "$tandem" train toy.yaml --run-dir c --steps 3 --resume never model.weigh
 code 0 "$tandem" train toy.yaml --run-dir d --steps 4 'optimizer={type: sgd, lr: 0.1}'
 code 8 "$tandem" train toy.yaml --run-dir d --steps 6 'optimizer={type: sgd, lr: 0.1, momentum: 0.9}'
 has "$err" "optimizer.momentum: 0"
+
+# other samples of the same shape in the same place; a checkpoint from before that was kept says nothing
+code 0 "$tandem" data make digits --format npy --samples 40
+sed 's/input: 10/input: [1, 28, 28]/; s/- linear: {name: fc1/- flatten\n    &/; s/out: 4}/out: 10}/' toy.yaml |
+    sed 's|train: {format.*|train: {format: npy, x: digits/x.npy, y: digits/y.npy}|; /eval: {format/d' >npy.yaml
+code 0 "$tandem" train npy.yaml --run-dir e --steps 4
+code 0 "$tandem" train npy.yaml --run-dir e --steps 6
+same "$(grep -c 'changed since' "$err")" 1 "settings told with the same samples"
+rm -r digits
+code 0 "$tandem" data make digits --format npy --samples 40 --seed 5
+for mode in single dp ddp; do
+    cp -r e "e-$mode"
+    code 0 "$tandem" train npy.yaml --run-dir "e-$mode" --mode $mode --steps 8
+    samples='40 of 1x28x28 [a-z]*, some of them hash to [0-9a-f]{32}'
+    grep -qE "changed since then: data.train \(samples found\) was $samples, is $samples\$" "$err" || fail "$mode: $(cat "$err")"
+    same "$(grep -c 'samples found' "$err")" 1 "lines about samples in $mode"
+done
 finish
