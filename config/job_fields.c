@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "runtime/base/text.h"
+
 #define HELP(en, zh) .help = (en), .help_zh = (zh)
 #define FIELD(kind_, key_, struct_, member_, initial_) \
     .key = (key_), .kind = TDM_FIELD_##kind_, .offset = offsetof(struct_, member_), .initial = (initial_)
@@ -458,14 +460,14 @@ const tdm_section tdm__sections[TDM_SECTION_COUNT] = {
 
 int tdm__section_find(const char *path) {
     for (int i = 0; i < TDM_SECTION_COUNT; i++) {
-        if (strcmp(tdm__sections[i].path, path) == 0) return i;
+        if (tdm__text_same(tdm__sections[i].path, path)) return i;
     }
     return -1;
 }
 
 int tdm__section_row(const tdm_section *section, const char *key) {
     for (int i = 0; section->rows[i].key != NULL; i++) {
-        if (strcmp(section->rows[i].key, key) == 0) return i;
+        if (tdm__text_same(section->rows[i].key, key)) return i;
     }
     return -1;
 }
@@ -480,7 +482,7 @@ bool tdm__section_is_part(const char *path, const char *parent, const char **key
 
 const tdm_only *tdm__section_only(const tdm_section *section, const char *key) {
     for (const tdm_only *only = section->only; only != NULL && only->key != NULL; only++) {
-        if (strcmp(only->key, key) == 0) return only;
+        if (tdm__text_same(only->key, key)) return only;
     }
     return NULL;
 }

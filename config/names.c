@@ -191,7 +191,7 @@ const char *tdm__foreign_layer(const char *kind) {
 
 const char *tdm__foreign_attr(const char *key) {
     for (size_t i = 0; i < sizeof(foreign_attrs) / sizeof(foreign_attrs[0]); i++) {
-        if (strcmp(key, foreign_attrs[i][0]) == 0) return foreign_attrs[i][1];
+        if (tdm__text_same(key, foreign_attrs[i][0])) return foreign_attrs[i][1];
     }
     return NULL;
 }
@@ -203,7 +203,7 @@ const char *tdm__hint_nearest(tdm_config *config, const char *word, const char *
 
 static const char *foreign_key(const char *key) {
     for (size_t i = 0; i < sizeof(foreign_keys) / sizeof(foreign_keys[0]); i++) {
-        if (strcmp(key, foreign_keys[i].foreign) == 0) return foreign_keys[i].ours;
+        if (tdm__text_same(key, foreign_keys[i].foreign)) return foreign_keys[i].ours;
     }
     return NULL;
 }
@@ -229,7 +229,7 @@ static const char *section_with(const char *key, int not_here) {
         if (i == not_here) continue;
         if (tdm__section_row(&tdm__sections[i], key) >= 0) return tdm__sections[i].path;
         for (int k = 0; k < TDM_SECTION_COUNT; k++) {
-            if (tdm__section_is_part(tdm__sections[k].path, tdm__sections[i].path, &part) && strcmp(part, key) == 0)
+            if (tdm__section_is_part(tdm__sections[k].path, tdm__sections[i].path, &part) && tdm__text_same(part, key))
                 return tdm__sections[i].path;
         }
     }

@@ -153,7 +153,7 @@ static void refuse_other_type(tdm_config *config, int index, const tdm_yaml_node
 static int find_part(const tdm_section *section, const char *key) {
     const char *part;
     for (int i = 1; i < TDM_SECTION_COUNT; i++) {
-        if (tdm__section_is_part(tdm__sections[i].path, section->path, &part) && strcmp(part, key) == 0) return i;
+        if (tdm__section_is_part(tdm__sections[i].path, section->path, &part) && tdm__text_same(part, key)) return i;
     }
     return -1;
 }

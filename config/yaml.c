@@ -31,7 +31,7 @@ static tdm_place place_of(const yaml_reader *reader, yaml_mark_t mark) {
 tdm_yaml_node *tdm__yaml_find(const tdm_yaml_node *map, const char *key) {
     if (map == NULL || map->kind != TDM_YAML_MAP) return NULL;
     for (tdm_yaml_node *node = map->first; node != NULL; node = node->next) {
-        if (strcmp(node->key, key) == 0) return node;
+        if (tdm__text_same(node->key, key)) return node;
     }
     return NULL;
 }
@@ -40,7 +40,7 @@ bool tdm__yaml_is_null(const tdm_yaml_node *node) {
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
     if (node->kind != TDM_YAML_SCALAR || node->quoted) return false;
     for (size_t i = 0; i < sizeof(nulls) / sizeof(nulls[0]); i++) {
-        if (strcmp(node->text, nulls[i]) == 0) return true;
+        if (tdm__text_same(node->text, nulls[i])) return true;
     }
     return false;
 }
@@ -79,7 +79,7 @@ void tdm__yaml_flow(const tdm_yaml_node *node, tdm_text *out) {
 /* ---- keys written twice ---- */
 
 static void check_pair(yaml_reader *reader, const tdm_yaml_node *earlier, tdm_yaml_node *node) {
-    if (node->is_repeated || earlier->is_repeated || strcmp(earlier->key, node->key) != 0) return;
+    if (node->is_repeated || earlier->is_repeated || !tdm__text_same(earlier->key, node->key)) return;
     node->is_repeated = true;
     if (tdm__fault_skip(reader->faults)) return;
     tdm__fault_add(reader->faults, TDM_FAULT_DUPLICATE, node->key_at, node->key,

@@ -16,7 +16,7 @@ bool tdm__field_lacks_memory(const tdm_text *why) {
 
 const tdm_field *tdm__field_find(const tdm_field *rows, const char *key) {
     for (; rows->key != NULL; rows++) {
-        if (strcmp(rows->key, key) == 0) return rows;
+        if (tdm__text_same(rows->key, key)) return rows;
     }
     return NULL;
 }
@@ -172,7 +172,7 @@ static void put_names(const tdm_field *row, tdm_text *why) {
 static bool read_enum(const tdm_field *row, const char *text, int *out, tdm_text *why) {
     int count = 0;
     for (; row->names[count] != NULL; count++) {
-        if (strcmp(row->names[count], text) == 0) {
+        if (tdm__text_same(row->names[count], text)) {
             *out = count;
             return true;
         }

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <tandem/host.h>
 
@@ -33,6 +34,10 @@ tdm_status tdm__text_take_public(tdm_text *text, char **out);
 /* vsnprintf in the C locale, whatever the program's locale is: numbers keep their decimal point. */
 int tdm__format(char *out, size_t bytes, const char *format, va_list arguments) TDM_PRINTF(3, 0);
 
+/* The same text? For looking through tables, where nearly all differ in their first letter. */
+static inline bool tdm__text_same(const char *a, const char *b) {
+    return a[0] == b[0] && strcmp(a, b) == 0;
+}
 /* Number of edits (insert, delete, replace, swap neighbours) between two short words; for "did you mean". */
 int tdm__text_distance(const char *a, const char *b);
 /* The candidate nearest to `word` if near enough to be worth saying (at most a third of its letters), else NULL. */

@@ -17,7 +17,7 @@ static const int64_t max_count = INT64_C(1) << 40;
 
 const tdm_op_def *tdm__op_find(const char *name) {
     for (int i = 0; tdm_builtin_ops[i] != NULL; i++) {
-        if (strcmp(tdm_builtin_ops[i]->name, name) == 0) return tdm_builtin_ops[i];
+        if (tdm__text_same(tdm_builtin_ops[i]->name, name)) return tdm_builtin_ops[i];
     }
     return NULL;
 }
