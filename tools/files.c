@@ -51,24 +51,40 @@ static bool write_all(int fd, const char *text, size_t bytes) {
     return true;
 }
 
+/* The folder that `path` lies in, only to reach names in it: all of the file goes into the one that is there now. */
+static int open_folder_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *dir = slash ? text_format("%.*s", (int)(slash - path) + 1, path) : text_copy(".");
+    int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int reason = errno;
+    free(dir);
+    errno = reason;
+    return fd;
+}
+
 static int write_or_tell(const char *level, const char *path, const char *text, size_t bytes) {
-    char *sibling = text_format("%s.tmp-%ld", path, (long)getpid());
-    unlink(sibling); /* only an earlier process with our number can have left one */
-    int fd = open(sibling, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0664);
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char *sibling = text_format("%s.tmp-%ld", name, (long)getpid());
+    int folder = open_folder_of(path), fd = -1;
+    if (folder >= 0) {
+        unlinkat(folder, sibling, 0); /* only an earlier process with our number can have left one */
+        fd = openat(folder, sibling, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0664);
+    }
     bool good = fd >= 0 && write_all(fd, text, bytes);
     int reason = errno;
     if (fd >= 0 && close(fd) != 0 && good) {
         good = false;
         reason = errno;
     }
-    if (good && rename(sibling, path) != 0) {
+    if (good && renameat(folder, sibling, folder, name) != 0) {
         good = false;
         reason = errno;
     }
     if (!good) {
-        if (fd >= 0) unlink(sibling);
+        if (fd >= 0) unlinkat(folder, sibling, 0);
         term_line("tandem: %s: %s cannot be written: %s", level, path, files_refusal(reason));
     }
+    if (folder >= 0) close(folder);
     free(sibling);
     return good ? TDM_OK : TDM_E_IO;
 }
