@@ -77,6 +77,7 @@ static char *draw_bar(void) {
     return text_format("\033[?7l%.*s\033[?7h\r", term_width(stderr) - 1, bar);
 }
 
+static char *printable(const char *format, va_list args, bool keeps_lines) TDM_PRINTF(1, 0);
 static char *printable(const char *format, va_list args, bool keeps_lines) {
     char *text = text_format_list(format, args), *out = text_printable(text, keeps_lines);
     free(text);
