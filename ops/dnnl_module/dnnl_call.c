@@ -1,6 +1,7 @@
 /* Prepared calls of oneDNN, and its errors. */
 #include "ops/dnnl_module/dnnl_module.h"
 
+#include <execinfo.h>
 #include <sys/mman.h>
 
 /* oneDNN takes up to 12 MiB at once. Meanwhile another thread may ask the C library for memory the first time, which
@@ -32,6 +33,10 @@ tdm_status tdm__dnnl_check(dnnl_status_t status, const char *what) {
 
 dnnl_status_t tdm__dnnl_context_init(tdm_dnnl_context *context) {
     *context = (tdm_dnnl_context){0};
+    /* The C library loads its unwinder when an exception first passes through it, and ends the process where that gets
+     * no memory. This loads it, while there is some. */
+    void *frame;
+    (void)backtrace(&frame, 1);
     dnnl_status_t status = tdm__dnnl_room();
     if (status == dnnl_success) status = TDM_DNNL(dnnl_engine_create)(&context->engine, dnnl_cpu, 0);
     if (status == dnnl_success)
