@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tools/inference.h"
 #include "tools/term.h"
@@ -97,27 +96,29 @@ static tdm_status predict_all(const prediction *p, tdm_run *run) {
 }
 
 static int storage_failed(const char *path) {
-    term_error("%s cannot be written: %s", path, strerror(errno));
+    term_error("%s cannot be written: %s", path, files_refusal(errno));
     return TDM_E_IO;
 }
 
-static int predict_into(prediction *p, tdm_run *run, const char *path) {
-    char *sibling = path ? text_format("%s.tmp-%ld", path, (long)getpid()) : NULL;
-    p->to = path ? fopen(sibling, "wbxe") : stdout;
-    if (!p->to) {
-        free(sibling);
-        return storage_failed(path);
-    }
+static int predict_to(prediction *p, tdm_run *run) {
     head(p);
     tdm_status status = predict_all(p, run);
-    int code = status == TDM_OK ? TDM_OK : tell_error(status);
-    if (path) {
-        bool good = !ferror(p->to);
-        good = fclose(p->to) == 0 && good;
-        if (code == TDM_OK && (!good || rename(sibling, path) != 0)) code = storage_failed(path);
-        if (code != TDM_OK) unlink(sibling);
-        free(sibling);
+    return status == TDM_OK ? TDM_OK : tell_error(status);
+}
+
+static int predict_into(prediction *p, tdm_run *run, const char *path) {
+    files_draft draft;
+    if (!files_begin(&draft, path)) return storage_failed(path);
+    FILE *to = p->to = fdopen(draft.fd, "wb");
+    if (!to) {
+        files_end(&draft, false);
+        return storage_failed(path);
     }
+    int code = predict_to(p, run);
+    bool good = !ferror(to);
+    good = fclose(to) == 0 && good;
+    draft.fd = -1;
+    if (!files_end(&draft, good && code == TDM_OK) && code == TDM_OK) code = storage_failed(path);
     return code;
 }
 
@@ -137,7 +138,8 @@ static int run(tool *t) {
         p.classes = in.job.loss.kind == 0; /* cross_entropy */
         p.width = tdm_run_output_width(in.run);
         p.count = tdm_run_eval_count(in.run);
-        code = predict_into(&p, in.run, path);
+        p.to = stdout;
+        code = path ? predict_into(&p, in.run, path) : predict_to(&p, in.run);
     }
     inference_close(&in);
     return code;

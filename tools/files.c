@@ -40,17 +40,6 @@ const char *files_refusal(int error) {
                  : strerror(error);
 }
 
-static bool write_all(int fd, const char *text, size_t bytes) {
-    while (bytes > 0) {
-        ssize_t n = write(fd, text, bytes);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return false;
-        text += n;
-        bytes -= (size_t)n;
-    }
-    return true;
-}
-
 /* The folder that `path` lies in, only to reach names in it: all of the file goes into the one that is there now. */
 static int open_folder_of(const char *path) {
     const char *slash = strrchr(path, '/');
@@ -62,30 +51,70 @@ static int open_folder_of(const char *path) {
     return fd;
 }
 
-static int write_or_tell(const char *level, const char *path, const char *text, size_t bytes) {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    char *sibling = text_format("%s.tmp-%ld", name, (long)getpid());
-    int folder = open_folder_of(path), fd = -1;
-    if (folder >= 0) {
-        unlinkat(folder, sibling, 0); /* only an earlier process with our number can have left one */
-        fd = openat(folder, sibling, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0664);
+static const char *name_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* /dev/null, /dev/stdout, or what a shell writes for >(command): nothing to be replaced by a file. */
+static bool is_stream(const char *path) {
+    static const char *const folders[] = {"/dev/", "/dev/fd/", "/proc/self/fd/"};
+    size_t length = (size_t)(name_of(path) - path);
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        if (length == strlen(folders[i]) && memcmp(path, folders[i], length) == 0) return true;
     }
-    bool good = fd >= 0 && write_all(fd, text, bytes);
+    return false;
+}
+
+bool files_begin(files_draft *out, const char *path) {
+    *out = (files_draft){.fd = -1, .folder = -1, .path = path};
+    if (is_stream(path)) {
+        out->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    } else if ((out->folder = open_folder_of(path)) >= 0) {
+        out->sibling = text_format("%s.tmp-%ld", name_of(path), (long)getpid());
+        unlinkat(out->folder, out->sibling, 0); /* only an earlier process with our number can have left one */
+        out->fd = openat(out->folder, out->sibling, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0664);
+    }
+    if (out->fd >= 0) return true;
     int reason = errno;
-    if (fd >= 0 && close(fd) != 0 && good) {
+    if (out->folder >= 0) close(out->folder);
+    free(out->sibling);
+    errno = reason;
+    return false;
+}
+
+bool files_end(files_draft *draft, bool good) {
+    int reason = errno;
+    if (draft->fd >= 0 && close(draft->fd) != 0 && good) {
         good = false;
         reason = errno;
     }
-    if (good && renameat(folder, sibling, folder, name) != 0) {
+    if (draft->sibling && good && renameat(draft->folder, draft->sibling, draft->folder, name_of(draft->path)) != 0) {
         good = false;
         reason = errno;
     }
-    if (!good) {
-        if (fd >= 0) unlinkat(folder, sibling, 0);
-        term_line("tandem: %s: %s cannot be written: %s", level, path, files_refusal(reason));
+    if (draft->sibling && !good) unlinkat(draft->folder, draft->sibling, 0);
+    if (draft->folder >= 0) close(draft->folder);
+    free(draft->sibling);
+    errno = reason;
+    return good;
+}
+
+static bool write_all(int fd, const char *text, size_t bytes) {
+    while (bytes > 0) {
+        ssize_t n = write(fd, text, bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        text += n;
+        bytes -= (size_t)n;
     }
-    if (folder >= 0) close(folder);
-    free(sibling);
+    return true;
+}
+
+static int write_or_tell(const char *level, const char *path, const char *text, size_t bytes) {
+    files_draft draft;
+    bool good = files_begin(&draft, path) && files_end(&draft, write_all(draft.fd, text, bytes));
+    if (!good) term_line("tandem: %s: %s cannot be written: %s", level, path, files_refusal(errno));
     return good ? TDM_OK : TDM_E_IO;
 }
 

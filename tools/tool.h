@@ -107,7 +107,16 @@ int files_open_in(int folder, const char *name, int flags);
 const char *files_refusal(int error);
 bool files_exists(const char *path);
 char *files_unused(const char *path); /* itself, or with -2, -3, ... behind it, the first that is not there */
-/* Writes `text` to `path` through a sibling and a rename; TDM_E_IO after telling what is wrong. */
+/* A file on its way: written beside its place and moved there when it is whole, so that nobody reads half of one. A
+ * stream (/dev/stdout, a shell's >(command)) is written to as it is. */
+typedef struct files_draft {
+    int fd, folder; /* fd -1: closed already; the folder is the one that it lies in, -1: a stream */
+    const char *path;
+    char *sibling; /* its name until it is whole; NULL: a stream */
+} files_draft;
+bool files_begin(files_draft *out, const char *path); /* false with errno set, and nothing to end */
+bool files_end(files_draft *draft, bool good);        /* closes; not good: it is removed; false with errno set */
+/* Writes `text` to `path` as a draft; TDM_E_IO after telling what is wrong. */
 int files_write(const char *path, const char *text, size_t bytes);
 /* The same for what nothing depends on: a warning, and on we go. */
 void files_try(const char *path, const char *text, size_t bytes);

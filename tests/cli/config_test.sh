@@ -68,6 +68,9 @@ code 0 "$tandem" explain --lang zh
 has "$out" "优化器"
 code 0 "$tandem" schema -o schema.json
 has schema.json "draft-07"
+# a stream of the shell's is written to, not replaced
+code 0 "$tandem" schema -o /dev/fd/7 7>stream.json
+cmp -s schema.json stream.json || fail "schema -o /dev/fd/7"
 
 code 0 "$tandem" plan toy.yaml parallel.kernels=ref parallel.mode=ddp parallel.threads_per_device=1
 sed -E 's/hash [0-9a-f]+/hash -/' "$out" >plan.txt # the hash changes with the plan's insides
