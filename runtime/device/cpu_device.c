@@ -66,7 +66,7 @@ static tdm_status cpu_allocate(tdm_device *device, void **out, size_t bytes, con
         char size[32], held[32];
         TDM_FAIL(TDM_E_MEMORY,
                  "%s: %s wants %s, which the system does not give, and %s is taken already; make "
-                 "train.batch.per_device smaller, or train.accumulate larger",
+                 "train.batch.per_device smaller, or train.accumulate larger, or the model smaller",
                  device->name, what, tdm__print_bytes(size, bytes), tdm__print_bytes(held, device->bytes_now));
     }
     head->bytes = bytes;

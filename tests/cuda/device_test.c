@@ -199,7 +199,8 @@ TEST(exhausted_memory_says_what_to_change) {
     CHECK_HAS(tdm_error_message(), "cuda:0, ");
     CHECK_HAS(tdm_error_message(), ": the activations wants 3.000 GiB, but 0.0");
     CHECK_HAS(tdm_error_message(), " of 0.062 GiB are free");
-    CHECK_HAS(tdm_error_message(), "make train.batch.per_device smaller, or train.accumulate larger");
+    CHECK_HAS(tdm_error_message(),
+              "make train.batch.per_device smaller, or train.accumulate larger, or the model smaller");
     CHECK_INT(device->bytes_now, before);
     CHECK_OK(e->ops->allocate(device, &memory, 1 << 20, "less"));
     e->ops->release(device, memory);

@@ -15,7 +15,7 @@ static tdm_status no_memory(const tdm_cuda_full_device *full, size_t bytes, cons
     if (cudaMemGetInfo(&available, &total) != cudaSuccess) (void)cudaGetLastError();
     TDM_CUDA_FAIL(TDM_E_MEMORY,
                   "%s, %s: %s wants %.3f GiB, but %.3f of %.3f GiB are free, and this job has %.3f GiB already; make "
-                  "train.batch.per_device smaller, or train.accumulate larger",
+                  "train.batch.per_device smaller, or train.accumulate larger, or the model smaller",
                   full->device.base.name, full->model, what, gib(bytes), gib(available), gib(total),
                   gib(full->device.base.bytes_now));
 }
