@@ -251,6 +251,7 @@ static tdm_status open_parts(tdm_run *run) {
     double momentum = job->optimizer.type == TDM_SGD ? job->optimizer.momentum : job->optimizer.betas.item[0];
     tdm__schedule_init(&run->schedule, &job->schedule, job->optimizer.lr, momentum, run->steps_total,
                        run->steps_per_epoch);
+    TDM_TRY(tdm__schedule_check(&run->schedule, run->steps_total, run->steps_per_epoch));
     TDM_TRY(tdm__run_folder_open(run));
     TDM_TRY(init_weights(run));
     TDM_TRY(resume(run));

@@ -3,7 +3,10 @@
  */
 #include <math.h>
 
+#include "runtime/base/status.h"
 #include "runtime/train/train.h"
+
+static const int64_t most_changes = 100000000; /* some seconds, where a resume follows them */
 
 static double anneal(const tdm_schedule_section *section, double from, double to, double part) {
     if (section->anneal == 1) return (to - from) * part + from;
@@ -154,11 +157,42 @@ void tdm__schedule_step(tdm_schedule *schedule, bool epoch_ended) {
     if (section->per == TDM_SCHEDULE_PER_STEP || epoch_ended) advance(schedule, schedule->count + 1);
 }
 
+/* The calls of the main schedule's step within `steps` steps of the optimizer. */
+static int64_t calls_within(const tdm_schedule *s, int64_t steps, int64_t steps_per_epoch) {
+    int64_t warmup = s->section->warmup_steps;
+    if (steps <= warmup) return 0;
+    if (s->section->per == TDM_SCHEDULE_PER_STEP) return steps - warmup;
+    return steps / steps_per_epoch - warmup / steps_per_epoch;
+}
+
 void tdm__schedule_seek(tdm_schedule *schedule, int64_t steps, int64_t steps_per_epoch) {
     const tdm_schedule_section *section = schedule->section;
     int64_t warmup = section->warmup_steps;
     for (int64_t i = 0; i < warmup && i < steps; i++) tdm__schedule_step(schedule, false);
-    if (steps <= warmup) return;
-    advance(schedule, section->per == TDM_SCHEDULE_PER_STEP ? steps - warmup
-                                                            : steps / steps_per_epoch - warmup / steps_per_epoch);
+    advance(schedule, calls_within(schedule, steps, steps_per_epoch));
+}
+
+static int64_t changes_within(const tdm_schedule *s, int64_t calls) {
+    switch (s->section->type) {
+    case TDM_SCHEDULE_STEP:
+        return s->section->gamma == 1 ? 0 : calls / s->section->step_size;
+    case TDM_SCHEDULE_COSINE:
+        return calls;
+    case TDM_SCHEDULE_LINEAR:
+        return calls < s->total ? calls : s->total;
+    default:
+        return 0; /* a few, or in one go */
+    }
+}
+
+tdm_status tdm__schedule_check(const tdm_schedule *schedule, int64_t steps, int64_t steps_per_epoch) {
+    int64_t warmup = schedule->section->warmup_steps < steps ? schedule->section->warmup_steps : steps;
+    int64_t changes = warmup + changes_within(schedule, calls_within(schedule, steps, steps_per_epoch));
+    if (changes > most_changes)
+        TDM_FAIL(
+            TDM_E_CONFIG,
+            "schedule: it changes the learning rate %lld times until step %lld; a resume follows all of them, so at "
+            "most %lld are taken; set schedule.per: epoch, or fewer steps",
+            (long long)changes, (long long)steps, (long long)most_changes);
+    return TDM_OK;
 }

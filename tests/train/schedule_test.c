@@ -94,5 +94,47 @@ TEST(a_far_place_is_near) {
     }
 }
 
+/* A checkpoint that says step 10^12 must not be followed there for hours, however long the job is. */
+TEST(a_job_whose_changes_are_too_many) {
+    static const struct {
+        int type, per;
+        int64_t warmup, steps;
+        bool good;
+    } rows[] = {
+        {TDM_SCHEDULE_COSINE, TDM_SCHEDULE_PER_STEP, 0, 100000000, true},
+        {TDM_SCHEDULE_COSINE, TDM_SCHEDULE_PER_STEP, 0, 100000001, false},
+        {TDM_SCHEDULE_COSINE, TDM_SCHEDULE_PER_STEP, 7, 100000001, false},
+        {TDM_SCHEDULE_COSINE, TDM_SCHEDULE_PER_EPOCH, 0, 1000000000, true},
+        {TDM_SCHEDULE_COSINE, TDM_SCHEDULE_PER_EPOCH, 0, 1000000010, false},
+        {TDM_SCHEDULE_LINEAR, TDM_SCHEDULE_PER_STEP, 0, INT64_C(1) << 53, true},
+        {TDM_SCHEDULE_LINEAR, TDM_SCHEDULE_PER_STEP, 200000000, INT64_C(1) << 53, false},
+        {TDM_SCHEDULE_STEP, TDM_SCHEDULE_PER_STEP, 0, 1000000000, true},
+        {TDM_SCHEDULE_STEP, TDM_SCHEDULE_PER_STEP, 0, 1000000010, false},
+        {TDM_SCHEDULE_ONECYCLE, TDM_SCHEDULE_PER_STEP, 0, INT64_C(1) << 53, true},
+        {TDM_SCHEDULE_CONSTANT, TDM_SCHEDULE_PER_STEP, 0, INT64_C(1) << 53, true},
+        {TDM_SCHEDULE_CONSTANT, TDM_SCHEDULE_PER_STEP, 100000001, INT64_C(1) << 53, false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        tdm_schedule_section section = {.type = rows[i].type,
+                                        .per = rows[i].per,
+                                        .warmup_steps = rows[i].warmup,
+                                        .warmup_factor = 0.5,
+                                        .step_size = 10,
+                                        .gamma = 0.5,
+                                        .total = 1000,
+                                        .max_lr = 1,
+                                        .pct_start = 0.3,
+                                        .div_factor = 4,
+                                        .final_div_factor = 2,
+                                        .start_factor = 0.5,
+                                        .end_factor = 0.25};
+        tdm_schedule schedule;
+        tdm__schedule_init(&schedule, &section, 1, 0.9, rows[i].steps, 10);
+        CHECK_STATUS(tdm__schedule_check(&schedule, rows[i].steps, 10), rows[i].good ? TDM_OK : TDM_E_CONFIG);
+    }
+    CHECK_HAS(tdm_error_message(),
+              "schedule: it changes the learning rate 100000001 times until step 9007199254740992");
+}
+
 TEST_MAIN(RUN(equal_pytorch); RUN(per_epoch_steps_at_the_end_of_epochs); RUN(seeking_is_stepping);
-          RUN(a_far_place_is_near);)
+          RUN(a_far_place_is_near); RUN(a_job_whose_changes_are_too_many);)
