@@ -106,7 +106,9 @@ static int train_and_read(comparison *c, const char *mode, const char *name, con
     char *dir = text_format("%s/%s", c->folder, name);
     char *metrics = text_format("%s/metrics.jsonl", dir);
     int code = TDM_OK;
-    if (files_exists(metrics)) {
+    if (files_is_link(dir)) {
+        code = args_wrong(c->t, "%s is a symbolic link, which is not followed; --out wants a new folder", dir);
+    } else if (files_exists(metrics)) {
         code = args_wrong(c->t, "%s holds a run already; --out wants a new folder", dir);
     } else {
         if (!c->t->quiet) term_line("tandem: training %s%s", name, why);

@@ -15,6 +15,11 @@ bool files_exists(const char *path) {
     return stat(path, &info) == 0;
 }
 
+bool files_is_link(const char *path) {
+    struct stat info;
+    return lstat(path, &info) == 0 && S_ISLNK(info.st_mode);
+}
+
 char *files_unused(const char *path) {
     char *out = text_copy(path);
     for (int i = 2; files_exists(out); i++) {

@@ -17,6 +17,11 @@ has c/report.html "<svg"
 same "$(grep -c '"kind":"train"' c/dp/metrics.jsonl)" 12 "every step is kept"
 code 2 "$tandem" compare toy.yaml --steps 12 --out c
 has "$err" "holds a run already"
+mkdir linked elsewhere
+ln -s "$PWD/elsewhere" linked/ddp
+code 2 "$tandem" compare toy.yaml --modes dp,ddp --steps 2 --out linked
+has "$err" "linked/ddp is a symbolic link, which is not followed"
+same "$(ls elsewhere)" "" "files behind a planted link"
 
 code 0 "$tandem" compare toy.yaml --modes single,dp,ddp --steps 6 --out d --tolerance loss=1e-6,params=1e-6
 has "$out" "single"
