@@ -240,6 +240,24 @@ tdm_status tdm__file_replace(const tdm_file_ops *ops, const tdm_folder *folder, 
     return status;
 }
 
+static bool write_into(const tdm_file_ops *ops, const tdm_folder *folder, const char *name, const void *bytes,
+                       size_t count) {
+    int fd = ops->open(ops->user, folder->fd, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+    if (fd < 0) return false;
+    struct stat about;
+    bool has_room = fstat(fd, &about) == 0 && S_ISREG(about.st_mode) &&
+                    ((uint64_t)about.st_size >= count || (uint64_t)about.st_blocks * 512 >= count);
+    bool good = has_room && ops->pwrite(ops->user, fd, bytes, count, 0) == (ssize_t)count &&
+                ops->truncate(ops->user, fd, (off_t)count) == 0 && ops->fsync(ops->user, fd) == 0;
+    return ops->close(ops->user, fd) == 0 && good;
+}
+
+tdm_status tdm__file_update(const tdm_file_ops *ops, const tdm_folder *folder, const char *name, const void *bytes,
+                            size_t count) {
+    tdm_status status = tdm__file_replace(ops, folder, name, bytes, count);
+    return status == TDM_E_IO && write_into(ops, folder, name, bytes, count) ? TDM_OK : status;
+}
+
 /* Without waiting for who would open the other end of a FIFO. */
 tdm_status tdm__file_keep(int *fd, const tdm_file_ops *ops, const tdm_folder *folder, const char *name) {
     uint64_t bytes;

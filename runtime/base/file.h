@@ -75,6 +75,11 @@ tdm_status tdm__out_replace(tdm_out_file *file, const char *name);
 tdm_status tdm__file_replace(const tdm_file_ops *ops, const tdm_folder *folder, const char *name, const void *bytes,
                              size_t count);
 
+/* The same for a file that must tell the truth rather than be whole at every instant: where the disk is full it is
+ * written into the room that the old one has. */
+tdm_status tdm__file_update(const tdm_file_ops *ops, const tdm_folder *folder, const char *name, const void *bytes,
+                            size_t count);
+
 /* A regular file that is read and changed in place, made if it is not there. Writes go to its end. */
 tdm_status tdm__file_keep(int *fd, const tdm_file_ops *ops, const tdm_folder *folder, const char *name);
 

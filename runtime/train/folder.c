@@ -28,8 +28,8 @@ const tdm_folder *tdm__folder_dir(const tdm_run *run) {
 
 /* ---- files ---- */
 
-static tdm_status replace_file(tdm_run *run, const char *name, const char *text, size_t count) {
-    return tdm__file_replace(&tdm__file_system, &run->folder->dir, name, text, count);
+static tdm_status keep_config(tdm_run *run, const char *name, const char *text) {
+    return text != NULL ? tdm__file_replace(&tdm__file_system, &run->folder->dir, name, text, strlen(text)) : TDM_OK;
 }
 
 /* What the training can do without: a failure of the storage is told once, until it is there again. */
@@ -41,7 +41,7 @@ static tdm_status replace_second(tdm_run *run, const char *name, tdm_text *text,
         TDM_FAIL(TDM_E_MEMORY, "out of memory while writing %s", name);
     }
     tdm__error_save(&record);
-    status = replace_file(run, name, text->data, text->length);
+    status = tdm__file_update(&tdm__file_system, &run->folder->dir, name, text->data, text->length);
     tdm__text_deinit(text);
     if (status != TDM_OK && status != TDM_E_IO) return status;
     if (status != TDM_OK && !*failing) TDM_WARN(run->host, "run", "%s; the training goes on", tdm_error_message());
@@ -95,8 +95,8 @@ tdm_status tdm__run_folder_open(tdm_run *run) {
     TDM_TRY(tdm__folder_lock(&run->folder->lock, &run->folder->dir));
     TDM_TRY(reap(run));
     const char *input = run->options.config_input, *yaml = run->options.config_yaml;
-    if (input != NULL) TDM_TRY(replace_file(run, "config.input.yaml", input, strlen(input)));
-    if (yaml != NULL) TDM_TRY(replace_file(run, "config.resolved.yaml", yaml, strlen(yaml)));
+    TDM_TRY(keep_config(run, "config.input.yaml", input));
+    TDM_TRY(keep_config(run, "config.resolved.yaml", yaml));
     return tdm__metrics_open(&run->folder->metrics, run->host, &tdm__file_system, &run->folder->dir);
 }
 

@@ -75,7 +75,7 @@ static tdm_status write_end(const tdm_folder *dir, int exit_code, int restarts, 
     if (text.failed)
         code = tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "out of memory while writing status.json");
     else
-        code = tdm__file_replace(&tdm__file_system, dir, "status.json", text.data, text.length);
+        code = tdm__file_update(&tdm__file_system, dir, "status.json", text.data, text.length);
     tdm__text_deinit(&text);
     return code;
 }

@@ -2,6 +2,7 @@
 """Full, read-only, failing and vanishing storage: status 10 with a sentence, earlier checkpoints whole, nothing half
 done left, and the run goes on when there is room again."""
 import contextlib
+import json
 import os
 import re
 import resource
@@ -19,6 +20,15 @@ def nothing_half_done(run_dir):
     for folder, _, names in os.walk(run_dir):
         for name in names + [os.path.basename(folder)]:
             want(".tmp-" not in name, "%s/%s is left", folder, name)
+
+
+def status_is_true(run_dir, code):
+    """Where there is one: a disk may be too small for any file."""
+    path = os.path.join(run_dir, "status.json")
+    if os.path.exists(path):
+        with open(path) as f:
+            status = json.load(f)
+        want(status["exit_code"] == code and status["state"] != "running", "status.json after %d: %s", code, status)
 
 
 def full_disk(box):
@@ -39,6 +49,7 @@ def full_disk(box):
                     job.one_error(r"No space left on device")
                     steps = box.verify(run_dir)
                     nothing_half_done(run_dir)
+                    status_is_true(run_dir, IO)
                     if steps and os.path.exists(os.path.join(run_dir, "checkpoints", "latest")):
                         with open(os.path.join(run_dir, "checkpoints", "latest")) as f:
                             want(os.path.isdir(os.path.join(run_dir, "checkpoints", f.read().strip())), "latest is wrong")
@@ -145,6 +156,7 @@ def full_at_the_end(box):
             job.send(job.pid, signal.SIGTERM)
             job.end(IO, fault.RUN_SECONDS)
             job.one_error(r"the checkpoint of step \d+ is not saved: .*No space left on device")
+            status_is_true(run_dir, IO)
             box.left_clean(job, run_dir)
             make_room()
             steps = box.verify(run_dir)
