@@ -318,29 +318,35 @@ static tdm_status denominator_of(ddp *d, const tdm_batch *batch, int64_t *out) {
     *out = batch->global_rows * width;
     if (!params->has_ignored) return TDM_OK;
     *out = tdm__denominator(params, batch->shard, batch->shard_count);
-    if (averages_ranks(d)) *out = (*out > 0 ? *out : 1) * d->world; /* a rank without any adds 0 */
+    if (averages_ranks(d)) *out *= d->world;
     if (d->world == 1 || averages_ranks(d)) return TDM_OK;
     return tdm__all_reduce(d->comm, (tdm_span){out, 1, TDM_DTYPE_I64}, TDM_REDUCE_SUM);
 }
 
 /* Loss, hits and the wish to stop of all ranks, added in rank order. Each rank divides by its own denominator where
- * these are not the same. */
-static tdm_status share_result(ddp *d, const tdm_outcome *outcome, int64_t denominator, tdm_step_result *result) {
-    double own[3] = {outcome->loss[0], (double)outcome->correct, result->stop ? 1.0 : 0.0};
-    double all[3 * TDM_LIST_MAX];
-    if (averages_ranks(d)) own[0] /= (double)denominator, denominator = 1;
+ * these are not the same; one that has nothing to divide by adds 0, and where none has, there is no mean. */
+static tdm_status share_result(ddp *d, const tdm_outcome *outcome, tdm_step_result *result) {
+    enum { LOSS, CORRECT, STOP, DENOMINATOR, COUNT };
+    double own[COUNT] = {outcome->loss[0], (double)outcome->correct, result->stop ? 1.0 : 0.0,
+                         (double)result->denominator};
+    double all[COUNT * TDM_LIST_MAX], sum[COUNT] = {0};
     if (d->world == 1) {
-        result->loss = own[0] / (double)denominator;
+        result->loss = own[LOSS] / own[DENOMINATOR];
         result->correct = outcome->correct;
         return TDM_OK;
     }
-    TDM_TRY(d->comm->ops->all_gather(d->comm, (tdm_span){own, 3, TDM_DTYPE_F64},
-                                     (tdm_span){all, 3 * (size_t)d->world, TDM_DTYPE_F64}));
-    double sum = 0, correct = 0, stop = 0;
-    for (int r = 0; r < d->world; r++) sum += all[3 * r], correct += all[3 * r + 1], stop += all[3 * r + 2];
-    result->loss = sum / (double)denominator;
-    result->correct = (int64_t)correct;
-    result->stop = stop > 0;
+    if (averages_ranks(d) && result->denominator > 0) own[LOSS] /= own[DENOMINATOR];
+    TDM_TRY(d->comm->ops->all_gather(d->comm, (tdm_span){own, COUNT, TDM_DTYPE_F64},
+                                     (tdm_span){all, COUNT * (size_t)d->world, TDM_DTYPE_F64}));
+    for (int i = 0; i < COUNT * d->world; i++) sum[i % COUNT] += all[i];
+    if (averages_ranks(d)) {
+        result->denominator = (int64_t)sum[DENOMINATOR];
+        result->loss = result->denominator > 0 ? sum[LOSS] : NAN;
+    } else {
+        result->loss = sum[LOSS] / own[DENOMINATOR];
+    }
+    result->correct = (int64_t)sum[CORRECT];
+    result->stop = sum[STOP] > 0;
     return TDM_OK;
 }
 
@@ -392,7 +398,7 @@ static tdm_status ddp_collect(tdm_mode *mode, tdm_step_result *result) {
     if (await(d, &result->times, &outcome) != TDM_OK) return abandon(d);
     if (pending->clips) result->grad_norm = outcome->grad_norm;
     int64_t at = tdm__now_ns();
-    if (share_result(d, outcome, pending->denominator, result) != TDM_OK) return abandon(d);
+    if (share_result(d, outcome, result) != TDM_OK) return abandon(d);
     result->times.ms[TDM_PHASE_COMM_EXPOSED] += tdm__lap(&at);
     return TDM_OK;
 }

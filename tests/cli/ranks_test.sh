@@ -59,6 +59,16 @@ for rank in 0 1; do
     hasnt "rank-$rank.err" "step 1"
 done
 
+# a step whose labels are all ignored has no loss, which is told, whatever ranks average
+cp -r d0 d2
+{ head -c 8 d0/labels-idx1-ubyte; head -c 60 /dev/zero; } >d2/labels-idx1-ubyte
+for average in samples ranks; do
+    code 0 "$tandem" train digits.yaml 'parallel.device_ids=[0, 1]' data.train.labels=d2/labels-idx1-ubyte \
+        loss.ignore_index=0 parallel.ddp.average=$average 'log.every=1 steps' --run-dir ignored-$average
+    has "$err" "step 1: every label of its batch is loss.ignore_index"
+    same "$(grep -c '"loss": *null' ignored-$average/metrics.jsonl)" 3 "steps without a loss, average $average"
+done
+
 # the launcher's own variables, set by somebody else
 TANDEM_PARENT=12x code 2 "$tandem" train toy.yaml --run-dir g
 has "$err" "TANDEM_PARENT wants a process id, it is '12x'"

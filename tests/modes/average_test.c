@@ -125,5 +125,30 @@ TEST(nothing_ignored) {
     tdm_graph_free(graph);
 }
 
-TEST_MAIN(write_data(); RUN(as_torch_over_gloo); RUN(other_modes); RUN(nothing_ignored); (void)unlink(x_path);
-          (void)unlink(y_path); (void)rmdir(folder);)
+/* The first of each epoch's three steps has no label that counts, on either rank: it has no loss, in both means, and
+ * the weights stay. */
+TEST(all_ignored) {
+    tdm_graph *graph = new_graph();
+    tdm_job job;
+    int64_t y[AVERAGE_SAMPLES];
+    char shape[32];
+    memcpy(y, average_y, sizeof(y));
+    for (int i = 0; i < AVERAGE_RANKS * AVERAGE_PER_DEVICE; i++) y[i] = -100;
+    snprintf(shape, sizeof(shape), "(%d,)", AVERAGE_SAMPLES);
+    write_npy(y_path, "<i8", shape, y, sizeof(y));
+    for (int average = TDM_AVERAGE_SAMPLES; average <= TDM_AVERAGE_RANKS; average++) {
+        set_job(&job, TDM_MODE_DDP, average);
+        law_result result = law_run_ok(&job, graph);
+        CHECK_INT(result.steps, AVERAGE_STEPS);
+        for (int i = 0; i < AVERAGE_STEPS; i++) CHECK(i % 3 == 0 ? isnan(result.loss[i]) : isfinite(result.loss[i]));
+        job.train.steps = 1;
+        law_result first = law_run_ok(&job, graph);
+        job.optimizer.lr = 0;
+        law_result still = law_run_ok(&job, graph);
+        CHECK_TEXT(first.params, still.params);
+    }
+    tdm_graph_free(graph);
+}
+
+TEST_MAIN(write_data(); RUN(as_torch_over_gloo); RUN(other_modes); RUN(nothing_ignored); RUN(all_ignored);
+          (void)unlink(x_path); (void)unlink(y_path); (void)rmdir(folder);)
