@@ -114,6 +114,15 @@ static void check_optimizer(tdm_config *config) {
         conflict(config, "optimizer.nesterov", "optimizer.dampening", "optimizer.nesterov wants no dampening");
 }
 
+/* beta1 of 1 divides by zero in the bias correction; sgd takes any momentum, as PyTorch does. */
+static void check_cycled_momentum(tdm_config *config, const char *key, double momentum) {
+    const tdm_job *job = &config->settings.job;
+    if (!job->schedule.cycle_momentum || job->optimizer.type == TDM_SGD || momentum < 1.0) return;
+    conflict(config, key, "optimizer.type",
+             tdm__fault_text(&config->faults, "%s is beta1 of %s and wants a number below 1, got %.17g", key,
+                             job->optimizer.type == TDM_ADAM ? "adam" : "adamw", momentum));
+}
+
 static void check_onecycle(tdm_config *config) {
     const tdm_schedule_section *schedule = &config->settings.job.schedule;
     const tdm_train_section *train = &config->settings.job.train;
@@ -143,7 +152,10 @@ static void check_schedule(tdm_config *config) {
                        (long long)at[-1]);
         break;
     }
-    if (schedule->type == TDM_SCHEDULE_ONECYCLE) check_onecycle(config);
+    if (schedule->type != TDM_SCHEDULE_ONECYCLE) return;
+    check_onecycle(config);
+    check_cycled_momentum(config, "schedule.base_momentum", schedule->base_momentum);
+    check_cycled_momentum(config, "schedule.max_momentum", schedule->max_momentum);
 }
 
 /* ---- devices and batches ---- */

@@ -55,6 +55,20 @@ TEST(job_and_graph) {
     tdm_config_free(config);
 }
 
+/* What PyTorch's OneCycleLR takes: any momentum for sgd, and any for adam where it is not cycled. */
+TEST(cycled_momentum) {
+    const char *const good[][3] = {
+        {"optimizer={type: sgd, lr: 0.1}", "schedule={type: onecycle, base_momentum: 0, max_momentum: 1.25}", NULL},
+        {"schedule={type: onecycle, base_momentum: 0, max_momentum: 0.99}", NULL},
+        {"schedule={type: onecycle, max_momentum: 1, cycle_momentum: false}", NULL},
+    };
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        tdm_config *config = open_net(good[i]);
+        CHECK_OK(tdm_config_check(config));
+        tdm_config_free(config);
+    }
+}
+
 TEST(overrides) {
     const char *const list[] = {"optimizer.lr=0.5",
                                 "model.layers[0].out=6",
@@ -343,5 +357,5 @@ TEST(memory_runs_out) {
         TDM_E_CONFIG);
 }
 
-TEST_MAIN(RUN(job_and_graph); RUN(overrides); RUN(overrides_of_short_forms); RUN(wrong_overrides); RUN(fault_text);
-          RUN(replacements); RUN(files); RUN(starters); RUN(misuse); RUN(memory_runs_out);)
+TEST_MAIN(RUN(job_and_graph); RUN(cycled_momentum); RUN(overrides); RUN(overrides_of_short_forms); RUN(wrong_overrides);
+          RUN(fault_text); RUN(replacements); RUN(files); RUN(starters); RUN(misuse); RUN(memory_runs_out);)
