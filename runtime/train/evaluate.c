@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
 #include "runtime/train/run.h"
@@ -59,6 +60,20 @@ static tdm_status run_batches(tdm_run *run, int64_t batches, double *sums, bool 
                            TDM_REDUCE_SUM);
 }
 
+/* A loss that is no number is no reason to stop training, which it does not touch. Told once: what makes it so, labels
+ * or samples of data.eval, mostly makes it so each time. */
+static void tell_no_number(tdm_run *run, double loss, double labels) {
+    if (isfinite((float)loss) || run->rank != 0 || run->eval_told) return;
+    run->eval_told = true;
+    if (labels == 0)
+        TDM_WARN(run->host, "eval", "every label of data.eval is loss.ignore_index, so its loss is nan");
+    else
+        TDM_WARN(run->host, "eval",
+                 "the loss over data.eval is %s after step %lld; look for samples with infinite numbers or NaN: "
+                 "`tandem data check` names them",
+                 isnan(loss) ? "nan" : "infinite", (long long)run->step);
+}
+
 tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy, bool *stopped) {
     if (run->eval == NULL) TDM_FAIL(TDM_E_USAGE, "evaluation wants data.eval");
     run->eval_batch = NULL;
@@ -77,6 +92,7 @@ tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy, bool 
     if (status != TDM_OK || (stopped != NULL && *stopped)) return status;
     *loss = total[LOSS] / total[COUNT];
     *accuracy = run->loss->target == TDM_TARGET_CLASS ? total[CORRECT] / total[COUNT] : NAN;
+    tell_no_number(run, *loss, total[COUNT]);
     return TDM_OK;
 }
 

@@ -70,6 +70,7 @@ struct tdm_run {
     int64_t opened_ns, collected_ns, logged_ns, eval_ns, save_ns, verify_ns;
     int64_t unsaved;       /* checkpoints that failed since the last that did not */
     int64_t ignored_steps; /* without a label that counts */
+    bool eval_told;        /* that the loss of an evaluation is no number */
     int64_t failed_step;   /* that failed: nothing can be said of what the replicas hold; 0: none */
     bool runs_ahead;       /* on all ranks: a step may be submitted before the one before it is told */
     bool eval_waits, save_waits, verify_waits; /* due as soon as no step is under way */

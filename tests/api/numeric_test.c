@@ -267,6 +267,36 @@ TEST(it_is_told_once) {
     end(&w);
 }
 
+/* An evaluation without a number ends nothing, and is told once. */
+TEST(an_evaluation_without_a_number_is_told) {
+    for (int without_labels = 0; without_labels < 2; without_labels++) {
+        watched w;
+        samples seen = {.bad = {-1, -1}};
+        tdm_source eval = {sizeof(eval), SAMPLES, 1, read_labelled, &seen};
+        tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+        begin(&w);
+        if (without_labels)
+            seen.ignored_to = SAMPLES;
+        else
+            seen.bad[0] = 5, seen.value = NAN;
+        w.job.train.steps = 4;
+        w.job.eval.every = (tdm_interval){TDM_INTERVAL_STEPS, 2};
+        options.train = &w.source;
+        options.eval = &eval;
+        options.host = &w.host;
+        CHECK_OK(tdm_run_open(&w.run, &w.job, w.graph, &options));
+        CHECK_OK(tdm_run_train(w.run));
+        double loss = 0, accuracy = 0;
+        CHECK_OK(tdm_run_evaluate(w.run, &loss, &accuracy));
+        CHECK(isnan(loss));
+        CHECK_TEXT(w.log, without_labels
+                              ? "every label of data.eval is loss.ignore_index, so its loss is nan\n"
+                              : "the loss over data.eval is nan after step 2; look for samples with infinite numbers "
+                                "or NaN: `tandem data check` names them\n");
+        end(&w);
+    }
+}
+
 /* What a run holds does not grow with what it saves. */
 TEST(saving_keeps_no_memory) {
     char folder[256], dir[512];
@@ -300,4 +330,4 @@ TEST(saving_keeps_no_memory) {
 TEST_MAIN(RUN(the_sample_is_named); RUN(several_samples_are_counted); RUN(a_target_is_a_number_too);
           RUN(a_loss_beyond_a_float); RUN(nothing_is_saved_behind_it); RUN(infinite_weights_are_not_saved);
           RUN(weights_that_are_not_finite_are_no_start); RUN(a_step_without_labels_goes_on); RUN(it_is_told_once);
-          RUN(saving_keeps_no_memory);)
+          RUN(an_evaluation_without_a_number_is_told); RUN(saving_keeps_no_memory);)
