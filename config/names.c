@@ -24,6 +24,7 @@ static const struct {
     {"micro_batch_size", "train.batch.per_device"},
     {"per_device_batch_size", "train.batch.per_device"},
     {"per_device_train_batch_size", "train.batch.per_device"},
+    {"batch", "train.batch.per_device"},
     {"b", "train.batch.per_device"},
     {"bs", "train.batch.per_device"},
     {"epoch", "train.epochs"},

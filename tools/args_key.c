@@ -29,7 +29,18 @@ static char *device_list(const char *word, const char *value) {
     return whole;
 }
 
-/* The value in this format's words; NULL: as it was given. */
+/* --device 0 and cuda:0 name a device's kind and its number, which are two keys here. */
+static const char *cuda_ids(const char *key, const char *value) {
+    if (!value || strcmp(key, "parallel.device") != 0) return NULL;
+    const char *ids = strncmp(value, "cuda:", 5) == 0 ? value + 5 : value;
+    return ends_a_list(ids) ? ids : NULL;
+}
+
+static bool is_device(const char *value) {
+    return strcmp(value, "auto") == 0 || strcmp(value, "cpu") == 0 || strcmp(value, "cuda") == 0;
+}
+
+/* The value in this format's words; NULL: as it was given. What this format cannot say (all devices) is left open. */
 static char *translate(const char *word, const char *key, const char *value) {
     bool of_steps =
         strcmp(key, "eval.every") == 0 || strcmp(key, "checkpoint.every") == 0 || strcmp(key, "log.every") == 0;
@@ -37,10 +48,12 @@ static char *translate(const char *word, const char *key, const char *value) {
     if (strcmp(word, "cuda") == 0) return text_copy("cuda");
     if (strcmp(word, "amp") == 0 || strcmp(word, "fp16") == 0 || strcmp(word, "bf16") == 0) return text_copy("bf16");
     if (!value) return NULL;
-    if (strcmp(key, "parallel.device") == 0 && (strcmp(value, "gpu") == 0 || strncmp(value, "cuda:", 5) == 0)) {
-        return text_copy("cuda");
+    if (strcmp(key, "parallel.device") == 0 && !is_device(value)) {
+        return text_copy(strcmp(value, "gpu") == 0 || cuda_ids(key, value) ? "cuda" : "...");
     }
-    if (strcmp(key, "parallel.device_ids") == 0 && ends_a_list(value)) return device_list(word, value);
+    if (strcmp(key, "parallel.device_ids") == 0) {
+        return ends_a_list(value) ? device_list(word, value) : text_copy("[0, ...]");
+    }
     if (of_steps && is_number(value)) return text_format("%s steps", value);
     return NULL;
 }
@@ -100,8 +113,8 @@ static char *say_key(const char *word, const char *value) {
     char *pair = text_format("%s=%s", key, ours ? ours : value ? value : "...");
     char *argv[] = {pair};
     char *line = text_command(argv, 1);
-    if (value && strcmp(key, "parallel.device") == 0 && strncmp(value, "cuda:", 5) == 0 && is_number(value + 5)) {
-        char *both = text_format("%s 'parallel.device_ids=[%s]'", line, value + 5);
+    if (cuda_ids(key, value)) {
+        char *both = text_format("%s 'parallel.device_ids=[%s]'", line, cuda_ids(key, value));
         free(line);
         line = both;
     }

@@ -59,10 +59,16 @@ wrong_flag optimizer=adam --optimizer adam
 wrong_flag parallel.device=cpu --device cpu
 wrong_flag parallel.device=cuda --device gpu
 wrong_flag "parallel.device=cuda 'parallel.device_ids=[1]'" --device cuda:1
+wrong_flag "parallel.device=cuda 'parallel.device_ids=[0]'" --device 0
+wrong_flag "parallel.device=cuda 'parallel.device_ids=[0,1]'" --device 0,1
+wrong_flag parallel.device=... --device mps
 wrong_flag parallel.device=cpu --no-cuda
 wrong_flag "'parallel.device_ids=[0, 1]'" --gpus 2
 wrong_flag "'parallel.device_ids=[0,3]'" --gpus=0,3
 wrong_flag "'parallel.device_ids=[1]'" --gpu 1
+wrong_flag "'parallel.device_ids=[0, ...]'" --gpus all
+wrong_flag "'parallel.device_ids=[0, ...]'" --gpus=-1
+wrong_flag train.batch.per_device=3 --batch 3
 wrong_flag "'checkpoint.every=500 steps'" --save-steps 500
 wrong_flag parallel.ddp.backend=nccl --dist-backend nccl
 wrong_flag optimizer.lr=1 --optimizer.lr=1

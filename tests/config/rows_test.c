@@ -289,6 +289,7 @@ TEST(words_find_their_keys) {
                                            {"epochs", "train.epochs"},
                                            {"batch_size", "train.batch.per_device"},
                                            {"batch-size", "train.batch.per_device"},
+                                           {"batch", "train.batch.per_device"},
                                            {"workers", "data.workers"},
                                            {"num-workers", "data.workers"},
                                            {"device", "parallel.device"},
