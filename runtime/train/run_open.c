@@ -206,8 +206,10 @@ static tdm_status load_start_weights(tdm_run *run) {
     tdm_status status = tdm__weights_load(run->mode->ops->replica(run->mode, 0), tdm__ckpt_model(ckpt));
     tdm__ckpt_close(ckpt);
     if (status == TDM_E_CHECKPOINT)
-        TDM_FAIL_AT(&run->job->weights_at, status, "%s: %s; model.weights wants a file of this model", path,
-                    tdm_error_message());
+        TDM_FAIL_AT(&run->job->weights_at, status,
+                    "%s: %s; weights want the model that they were trained with: in a run "
+                    "directory config.resolved.yaml holds it",
+                    path, tdm_error_message());
     return status;
 }
 

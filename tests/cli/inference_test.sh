@@ -49,6 +49,14 @@ code 2 "$tandem" eval toy.yaml
 has "$err" "which weights?"
 code 8 "$tandem" eval toy.yaml --weights nowhere
 code 8 "$tandem" eval toy.yaml --weights a model.layers='[{linear: {name: fc1, out: 17}}, relu, {linear: {name: fc2, out: 4}}]'
+# weights of another model: no key that nobody wrote, and the way out, which works
+for verb in eval predict; do
+    code 8 "$tandem" $verb toy.yaml --weights a 'model.layers=[{linear: {name: other, out: 4}}]'
+    has "$err" "error: a: the file's tensor 'fc1."
+    has "$err" "is not of this model; weights want the model that they were trained with: in a run directory config.resolved.yaml"
+    hasnt "$err" "model.weights"
+    code 0 "$tandem" $verb a/config.resolved.yaml --weights a
+done
 
 code 0 "$tandem" predict toy.yaml --weights a
 same "$(wc -l <"$out")" 51 "lines of CSV"

@@ -52,7 +52,8 @@ code 8 "$tandem" train toy.yaml --run-dir new --resume e "$other"
 has "$err" "e/checkpoints/step-00000060: "
 has "$err" "is not of this model; checkpoint.resume wants a checkpoint of this model"
 code 8 "$tandem" train toy.yaml --run-dir new model.weights=e "$other"
-has "$err" "is not of this model; model.weights wants a file of this model"
+has "$err" "error: command line: model.weights: $PWD/e: the file's tensor 'fc1."
+has "$err" "is not of this model; weights want the model that they were trained with: in a run directory config.resolved.yaml"
 code 0 "$tandem" train toy.yaml --run-dir e --steps 5 "$other" checkpoint.resume=never
 
 code 0 "$tandem" train toy.yaml --dry-run
