@@ -301,7 +301,11 @@ static tdm_status book_scratch(conv *c, const tdm_kernel_desc *desc, int64_t row
     plans_deinit(&most);
     if (c->at.total <= booked) return TDM_OK;
     c->scratch = aligned_alloc(64, tdm__dnnl_round(c->at.total));
-    if (c->scratch == NULL) TDM_DNNL_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of scratch", c->at.total);
+    if (c->scratch == NULL)
+        TDM_DNNL_FAIL(
+            TDM_E_MEMORY,
+            "conv2d: out of memory for %zu bytes of scratch; make train.batch.per_device or eval.batch smaller",
+            c->at.total);
     return TDM_OK;
 }
 

@@ -178,6 +178,16 @@ static tdm_status build_plan(tdm_run *run) {
     return tdm__plan_build(&run->plan, run->host, run->graph, &options);
 }
 
+/* A replica has room for the most rows of a pass. Where those are an evaluation's, a smaller batch of the training
+ * helps nobody, and that part of the message is left out. */
+static tdm_status short_of_memory(const tdm_run *run) {
+    int64_t rows = tdm__plan_rows(run->job, run->per_device);
+    const char *message = tdm_error_message();
+    if (run->eval_rows <= rows) return TDM_E_MEMORY;
+    TDM_FAIL(TDM_E_MEMORY, "%.*s; make eval.batch smaller: it has %lld rows, a pass of the training %lld",
+             (int)strcspn(message, ";"), message, (long long)run->eval_rows, (long long)rows);
+}
+
 static tdm_status open_mode(tdm_run *run) {
     const tdm_job *job = run->job;
     tdm_status (*loss_run)(const tdm_loss_args *) = NULL;
@@ -195,7 +205,8 @@ static tdm_status open_mode(tdm_run *run) {
                               .comm = run->comm,
                               .state_count = tdm__optim_state_count(job),
                               .has_ignored = run->train->has_ignored};
-    return tdm_builtin_modes[job->parallel.mode]->open(&run->mode, &params);
+    tdm_status status = tdm_builtin_modes[job->parallel.mode]->open(&run->mode, &params);
+    return status == TDM_E_MEMORY ? short_of_memory(run) : status;
 }
 
 static tdm_status load_start_weights(tdm_run *run) {

@@ -109,4 +109,16 @@ code 6 "$tandem" train toy.yaml --run-dir huge data.train.samples=10000000 train
     model.layers='[{linear: 300000}, {linear: 4}]'
 has "$err" "TiB, which the system does not give"
 has "$err" "make train.batch.per_device smaller"
+code 6 "$tandem" train toy.yaml --run-dir huge eval.batch=10000000 model.layers='[{linear: 300000}, {linear: 4}]'
+has "$err" "TiB, which the system does not give"
+has "$err" "; make eval.batch smaller: it has 10000000 rows, a pass of the training "
+hasnt "$err" "train.batch"
+# oneDNN asks for 128 MiB of addresses, where it is in this build; a sanitizer's program wants more to begin with
+little="$((140 * 1024))"
+if "$tandem" doctor | grep -q "dnnl .*usable" && (ulimit -v $little && "$tandem" --version) >"$out" 2>&1; then
+    code 6 bash -c 'ulimit -v "$1"; exec "${@:2}"' - $little "$tandem" train toy.yaml --run-dir little \
+        parallel.mode=single parallel.threads_per_device=1 data.workers=0
+    has "$err" "oneDNN is out of memory"
+    has "$err" "make train.batch.per_device or eval.batch smaller"
+fi
 finish
