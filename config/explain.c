@@ -44,13 +44,12 @@ static void add_item(const help_page *page, const char *key, const char *mark, c
 
 /* The help of a row, and in brackets what of it this build does not have. */
 static void add_row(const help_page *page, const tdm_field *row, const char *mark) {
-    const tdm_lack *lack = tdm__lack_of(row);
     tdm_text help;
     tdm__text_init(&help, page->out->host);
     tdm__text_puts(&help, help_of(page, row));
-    if (lack != NULL) {
+    if (tdm__lacks(row)) {
         tdm__text_printf(&help, " (%s", page->words->lacks);
-        tdm__lack_print(lack, row, page->chinese, &help);
+        tdm__lack_print(row, page->chinese, &help);
         tdm__text_puts(&help, ")");
     }
     add_item(page, row->key, mark, help.data == NULL ? "" : help.data);
@@ -59,10 +58,9 @@ static void add_row(const help_page *page, const tdm_field *row, const char *mar
 }
 
 static void add_lack(const help_page *page, const tdm_field *row) {
-    const tdm_lack *lack = tdm__lack_of(row);
-    if (lack == NULL) return;
+    if (!tdm__lacks(row)) return;
     tdm__text_printf(page->out, "  %s", page->words->lacks);
-    tdm__lack_print(lack, row, page->chinese, page->out);
+    tdm__lack_print(row, page->chinese, page->out);
     tdm__text_puts(page->out, "\n");
 }
 
@@ -212,7 +210,9 @@ static bool explain_last_part(const help_page *page, const char *key) {
             found = true;
         }
     }
-    return found;
+    const tdm_field *of_layers = found ? NULL : tdm__field_find(tdm__layer_rows, key);
+    if (of_layers != NULL) explain_row(page, NULL, "model.layers", of_layers);
+    return found || of_layers != NULL;
 }
 
 static bool explain_fault(const help_page *page, const char *key) {

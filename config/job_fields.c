@@ -427,7 +427,8 @@ const tdm_field tdm__layer_rows[] = {
      HELP("ids of the outputs it takes, a name or a list; null: the layer before; `input` is the model's input",
           "所取输出的 id，可为一个或列表；null 表示上一层；input 表示模型输入")},
     {FIELD(INT, "stage", tdm_layer_head, stage, "null"), RANGE(0, 63), .flags = TDM_FIELD_NULLABLE,
-     HELP("which of parallel.stages it runs on", "运行在 parallel.stages 的哪一段")},
+     HELP("which of parallel.stages it runs on (not in this build: above 0)",
+          "运行在 parallel.stages 的哪一段（本构建不含：大于 0）")},
     {0},
 };
 

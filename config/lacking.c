@@ -1,34 +1,50 @@
 /* What the format has and this build does not: one table for `check`, which refuses it, and for `explain` and the JSON
- * Schema, which mark it. */
+ * Schema, which mark it. What a module brings is not refused: it may be found where the job runs. */
 #include <string.h>
 
 #include "config/room.h"
+#include "runtime/base/status.h"
+#include "runtime/module/module.h"
 
 #define BIT(value) (1u << (value))
 
 static const tdm_lack lacks[] = {
-    {"model", "builtin", 0, NULL, NULL, "write the layers out"},
-    {"data.train", "format", BIT(TDM_DATA_IMAGE_FOLDER), NULL, NULL,
+    {"model", "builtin", 0, NULL, NULL, NULL, "write the layers out"},
+    {"data.train", "format", BIT(TDM_DATA_IMAGE_FOLDER), NULL, NULL, NULL,
      "this build has idx, cifar10, npy, synthetic and glyphs"},
-    {"data.eval", "format", BIT(TDM_DATA_IMAGE_FOLDER), NULL, NULL,
+    {"data.eval", "format", BIT(TDM_DATA_IMAGE_FOLDER), NULL, NULL, NULL,
      "this build has idx, cifar10, npy, synthetic and glyphs"},
-    {"parallel", "stages", 0, "above 1 (model parallel inside a replica)", "大于 1（副本内的模型并行）",
+    {"train", "precision", BIT(TDM_TF32) | BIT(TDM_BF16), "cuda", NULL, NULL, "write f32"},
+    {"parallel", "device", BIT(TDM_DEVICE_CUDA), "cuda", NULL, NULL, "write auto or cpu"},
+    {"parallel", "stages", 0, NULL, "above 1 (model parallel inside a replica)", "大于 1（副本内的模型并行）",
      "write stages: 1"},
-    {"parallel.ddp", "backend", BIT(TDM_BACKEND_GLOO) | BIT(TDM_BACKEND_MPI), NULL, NULL,
-     "this build has nccl, shm and local; auto takes what fits"},
-    {"log", "tensorboard", BIT(true), NULL, NULL, "metrics.jsonl holds the same numbers"},
+    {"parallel.ddp", "backend", BIT(TDM_BACKEND_NCCL), "nccl", NULL, NULL, "write auto or shm"},
+    {"parallel.ddp", "backend", BIT(TDM_BACKEND_GLOO) | BIT(TDM_BACKEND_MPI), NULL, NULL, NULL,
+     "write auto, which takes what fits, or shm"},
+    {"log", "tensorboard", BIT(true), NULL, NULL, NULL, "metrics.jsonl holds the same numbers"},
 };
 enum { LACK_COUNT = sizeof(lacks) / sizeof(lacks[0]) };
 
-const tdm_lack *tdm__lack_of(const tdm_field *row) {
-    for (int i = 0; i < LACK_COUNT; i++) {
-        const tdm_section *section = &tdm__sections[tdm__section_find(lacks[i].section)];
-        if (row == &section->rows[tdm__section_row(section, lacks[i].key)]) return &lacks[i];
+static bool is_absent(const tdm_lack *lack) {
+    return lack->module == NULL || tdm__module_absent(lack->module)[0] != '\0';
+}
+
+/* The next entry behind `last` (NULL: the first) about this row; NULL: there is none. Sections that share their rows
+ * have entries of their own, of which those of one are enough. */
+static const tdm_lack *next_of(const tdm_field *row, const tdm_lack *last) {
+    for (const tdm_lack *lack = last != NULL ? last + 1 : lacks; lack < lacks + LACK_COUNT; lack++) {
+        const tdm_section *section = &tdm__sections[tdm__section_find(lack->section)];
+        if (last != NULL && strcmp(lack->section, last->section) != 0) continue;
+        if (row == &section->rows[tdm__section_row(section, lack->key)] && is_absent(lack)) return lack;
     }
     return NULL;
 }
 
-void tdm__lack_print(const tdm_lack *lack, const tdm_field *row, bool chinese, tdm_text *out) {
+bool tdm__lacks(const tdm_field *row) {
+    return next_of(row, NULL) != NULL;
+}
+
+static void print_values(const tdm_lack *lack, const tdm_field *row, bool chinese, tdm_text *out) {
     const char *what = chinese ? lack->what_zh : lack->what;
     if (what != NULL || lack->values == 0) {
         tdm__text_puts(out, what != NULL ? what : chinese ? "任何值" : "any value");
@@ -39,6 +55,15 @@ void tdm__lack_print(const tdm_lack *lack, const tdm_field *row, bool chinese, t
     for (int i = 0; row->kind == TDM_FIELD_ENUM && row->names[i] != NULL; i++) {
         if ((lack->values & BIT(i)) == 0) continue;
         tdm__text_printf(out, "%s%s", is_first ? "" : ", ", row->names[i]);
+        is_first = false;
+    }
+}
+
+void tdm__lack_print(const tdm_field *row, bool chinese, tdm_text *out) {
+    bool is_first = true;
+    for (const tdm_lack *lack = next_of(row, NULL); lack != NULL; lack = next_of(row, lack)) {
+        if (!is_first) tdm__text_puts(out, ", ");
+        print_values(lack, row, chinese, out);
         is_first = false;
     }
 }
@@ -69,13 +94,38 @@ static void check_row(tdm_config *config, int section_index, int row_index, cons
 }
 
 /* A backend is asked for only by the mode that has one. */
+static bool is_written(const tdm_config *config, const tdm_lack *lack, int section, int row) {
+    bool is_of_ddp = strcmp(lack->section, "parallel.ddp") == 0;
+    if (is_of_ddp && config->settings.job.parallel.mode != TDM_MODE_DDP) return false;
+    return config->place[section][row].text != NULL && !config->is_bad[section][row];
+}
+
 void tdm__check_lacking(tdm_config *config) {
     for (int i = 0; i < LACK_COUNT; i++) {
         int section = tdm__section_find(lacks[i].section);
         int row = tdm__section_row(&tdm__sections[section], lacks[i].key);
-        bool is_of_ddp = strcmp(lacks[i].section, "parallel.ddp") == 0;
-        if (config->place[section][row].text == NULL || config->is_bad[section][row]) continue;
-        if (is_of_ddp && config->settings.job.parallel.mode != TDM_MODE_DDP) continue;
-        check_row(config, section, row, &lacks[i]);
+        if (lacks[i].module == NULL && is_written(config, &lacks[i], section, row))
+            check_row(config, section, row, &lacks[i]);
     }
+}
+
+tdm_status tdm_config_lacking(const tdm_config *config, char **out) {
+    if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_lacking: out is NULL");
+    *out = NULL;
+    if (tdm_config_job(config) == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_lacking: the config has not passed a check");
+    tdm_text text;
+    tdm__text_init(&text, tdm_host_default());
+    for (int i = 0; i < LACK_COUNT; i++) {
+        const tdm_lack *lack = &lacks[i];
+        int index = tdm__section_find(lack->section);
+        const tdm_section *section = &tdm__sections[index];
+        int row = tdm__section_row(section, lack->key);
+        if (lack->module == NULL || !is_absent(lack) || !is_written(config, lack, index, row)) continue;
+        int value = *(const int *)((const char *)&config->settings + section->offset + section->rows[row].offset);
+        if ((lack->values & BIT(value)) == 0) continue;
+        tdm__text_printf(&text, "%s%s.%s %s is not in this build, which has no module %s: %s",
+                         text.length > 0 ? "\n" : "", section->path, lack->key, section->rows[row].names[value],
+                         lack->module, tdm__module_absent(lack->module));
+    }
+    return tdm__text_take_public(&text, out);
 }

@@ -85,8 +85,8 @@ extern const char *const tdm__transform_later[]; /* steps that this build does n
 tdm_status tdm__check_settings(tdm_config *config);
 /* lacking.c: what the format has and this build does not */
 void tdm__check_lacking(tdm_config *config);
-const tdm_lack *tdm__lack_of(const tdm_field *row); /* NULL: this build has all of it */
-void tdm__lack_print(const tdm_lack *lack, const tdm_field *row, bool chinese, tdm_text *out); /* "gloo, mpi" */
+bool tdm__lacks(const tdm_field *row);                                   /* some of its values */
+void tdm__lack_print(const tdm_field *row, bool chinese, tdm_text *out); /* "gloo, mpi" */
 /* model.c: the layers; may leave config->graph NULL when there are faults */
 tdm_status tdm__model_build(tdm_config *config);
 /* rows.c: batches too small for a layer; for settings without faults */

@@ -107,10 +107,9 @@ static void add_row(writer *to, const tdm_field *row) {
     tdm_text about;
     tdm__text_init(&about, to->out->host);
     tdm__text_puts(&about, help);
-    const tdm_lack *lack = tdm__lack_of(row);
-    if (lack != NULL) {
+    if (tdm__lacks(row)) {
         tdm__text_puts(&about, to->chinese ? " (本构建不含：" : " (not in this build: ");
-        tdm__lack_print(lack, row, to->chinese, &about);
+        tdm__lack_print(row, to->chinese, &about);
         tdm__text_puts(&about, ")");
     }
     add_string(to, row->key);

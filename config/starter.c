@@ -151,7 +151,8 @@ static const starter_line burnin[] = {
     {"  batch: {per_device: 64}", NULL, NULL},
     {"parallel:", NULL, NULL},
     {"  mode: dp", NULL, NULL},
-    {"  device: cuda", NULL, NULL},
+    {"  device: cuda", "where this build has its module: `tandem doctor`",
+     "需要本构建含有 cuda 模块，见 `tandem doctor`"},
     {"  device_ids: [0]", NULL, NULL},
     {NULL, NULL, NULL},
 };

@@ -37,6 +37,7 @@ typedef struct tdm_section {
 typedef struct tdm_lack {
     const char *section, *key;
     unsigned values;            /* a bit for each of a row with names, or of a bool; 0: all but the default */
+    const char *module;         /* that brings them, where it was built; NULL: no build has them */
     const char *what, *what_zh; /* these values in words; NULL: by their names */
     const char *hint;           /* what to write instead */
 } tdm_lack;

@@ -14,6 +14,17 @@ static void describe(const tool *t, const tdm_config *config) {
                devices, devices == 1 ? "" : "s");
 }
 
+/* Modules may be found where the job runs. */
+static tdm_status warn_of_modules(const tool *t, const tdm_config *config) {
+    char *text;
+    tdm_status status = tdm_config_lacking(config, &text);
+    if (status != TDM_OK) return status;
+    char *rest = text, *line;
+    while ((line = strsep(&rest, "\n")) && *line) term_mark(TERM_YELLOW, t->word[0], ": warning:", "%s", line);
+    tdm_free(text);
+    return TDM_OK;
+}
+
 /* What this build lacks is no fault of the file: another build, or a later one, takes it as it is. */
 static void tell_lacking(const tool *t, const tdm_config *config) {
     int count = tdm_config_fault_count(config);
@@ -69,6 +80,8 @@ static int run(tool *t) {
         }
     } else {
         describe(t, config);
+        status = warn_of_modules(t, config);
+        if (status != TDM_OK) tell_error(status);
     }
     tdm_config_free(config);
     return (int)status;

@@ -144,8 +144,7 @@ static void try_beside(search *s, const char *file, const char *rest) {
     try_folder(s, folder, (size_t)length);
 }
 
-/* Why this build has no such module; "" where it has one, or never heard of it. */
-static const char *why_absent(const char *name) {
+const char *tdm__module_absent(const char *name) {
     static const struct {
         const char *name, *why;
     } absent[] = {
@@ -171,7 +170,7 @@ tdm_status tdm__module_find(const tdm_module **out, const tdm_host *host, const 
     try_folder(&s, TDM_MODULE_FOLDER, strlen(TDM_MODULE_FOLDER));
     *out = s.found;
     if (s.found == NULL && report->text[0] == '\0') {
-        const char *why = why_absent(name);
+        const char *why = tdm__module_absent(name);
         if (why[0] != '\0')
             append(report->text, sizeof report->text, "it was not built: %s, and build tandem again; ", why);
         append(report->text, sizeof report->text,

@@ -15,6 +15,9 @@ extern const tdm_host_calls tdm__host_calls;
 #define TDM_MODULE_HAS(module, member) ((module)->size >= offsetof(tdm_module, member) + sizeof((module)->member))
 #define TDM_DEVICE_HAS(device, member) ((device)->size >= offsetof(tdm_device_ops, member) + sizeof((device)->member))
 
+/* Why this build has no such module: "nccl.h was not found. ..."; "" where it has one, or never heard of it. */
+const char *tdm__module_absent(const char *name);
+
 typedef struct tdm_module_report {
     char path[512]; /* of the library that was opened, or "" */
     char text[512]; /* the probe's sentence, or why it was not opened: paths tried, dlerror, ABI found and wanted */

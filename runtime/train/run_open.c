@@ -107,7 +107,7 @@ static tdm_status check_ranks(tdm_run *run) {
     int backend = job->parallel.ddp.backend;
     if (backend == TDM_BACKEND_GLOO || backend == TDM_BACKEND_MPI)
         TDM_FAIL(TDM_E_UNSUPPORTED,
-                 "parallel.ddp.backend: this build has nccl and shm (one host); use backend: shm or auto");
+                 "parallel.ddp.backend: gloo and mpi are not in this build; use backend: shm or auto");
     return TDM_OK;
 }
 

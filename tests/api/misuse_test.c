@@ -237,6 +237,7 @@ TEST(configs) {
     MISUSE(tdm_config_schema(TDM_ENGLISH, NULL));
     CHECK_INT(tdm_job_key_flags(NULL, 0), 0);
     CHECK_INT(tdm_job_key_flags("no.such.key", 11), 0);
+    MISUSE(tdm_config_lacking(NULL, &text));
     MISUSE(tdm_config_find_key(NULL, &text));
     MISUSE(tdm_config_find_key("lr", NULL));
     MISUSE(tdm_config_starter(NULL, TDM_ENGLISH, &text));

@@ -37,6 +37,19 @@ code 0 "$tandem" check toy.yaml parallel.mode=ddp parallel.ddp.backend=gloo para
 has "$err" "warning[C016]: parallel.ddp.backend gloo"
 has "$err" "warning[C016]: parallel.stages above 1"
 has "$out" "would end with status 11"
+# a module that this build does not have may be found where the job runs: a warning beside the portrait
+code 0 "$tandem" check toy.yaml parallel.mode=ddp parallel.device=cuda train.precision=bf16 parallel.ddp.backend=nccl
+has "$out" "no faults"
+explained() { "$tandem" explain "$1" | grep -qF "not in this build: $2"; }
+for wish in "parallel.device cuda" "train.precision bf16" "parallel.ddp.backend nccl"; do
+    if explained "${wish% *}" "$([ "${wish#* }" = bf16 ] && echo tf32, bf16 || echo "${wish#* }")"; then
+        has "$err" "warning: $wish is not in this build, which has no module"
+    else
+        hasnt "$err" "warning: $wish"
+    fi
+done
+code 0 "$tandem" check toy.yaml
+hasnt "$err" warning
 code 0 "$tandem" check toy.yaml parallel.stages=2 --format json
 has "$out" '"id": "C016"'
 code 3 "$tandem" check toy.yaml parallel.stages=2 optimizer.lr=fast

@@ -355,7 +355,7 @@ TEST(schema_has_every_key) {
                 const char *help = language == TDM_CHINESE ? row->help_zh : row->help;
                 REQUIRE(about != NULL);
                 CHECK(strncmp(about, help, strlen(help)) == 0);
-                CHECK((about[strlen(help)] == '\0') == (tdm__lack_of(row) == NULL));
+                CHECK((about[strlen(help)] == '\0') == !tdm__lacks(row));
             }
         }
         json_t *layers = json_object_get(json_object_get(part_of(schema, "model"), "properties"), "layers");

@@ -1,4 +1,5 @@
 /* Starter files in an editor's hands, and what this build does not have: marked wherever it is told of. */
+#include "runtime/module/module.h"
 #include "tests/config/config_support.h"
 
 static const char *const tasks[] = {"cifar", "mnist", "toy-mp", "resnet50-burnin"};
@@ -115,14 +116,17 @@ TEST(explain_and_schema_mark_what_is_not_here) {
     }
     tdm_config_free(config);
     free(file);
-    static const char *const words[] = {"(not in this build: gloo, mpi)", "(not in this build: image_folder)",
-                                        "(not in this build: any value)", "(not in this build: true)",
-                                        "(not in this build: above 1"};
+    bool has_nccl = tdm__module_absent("nccl")[0] == '\0', has_cuda = tdm__module_absent("cuda")[0] == '\0';
+    const char *const words[] = {has_nccl ? "(not in this build: gloo, mpi)" : "(not in this build: nccl, gloo, mpi)",
+                                 "(not in this build: image_folder)", "(not in this build: any value)",
+                                 "(not in this build: true)", "(not in this build: above 1"};
     char *schema = NULL, *section = NULL;
     REQUIRE_OK(tdm_config_schema(TDM_ENGLISH, &schema));
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) CHECK_HAS(schema, words[i]);
     REQUIRE_OK(tdm_config_explain("parallel.ddp", TDM_ENGLISH, &section));
     CHECK_HAS(section, words[0]);
+    CHECK((strstr(schema, "(not in this build: cuda)") == NULL) == has_cuda);
+    CHECK((strstr(schema, "(not in this build: tf32, bf16)") == NULL) == has_cuda);
     tdm_free(section);
     tdm_free(schema);
 }

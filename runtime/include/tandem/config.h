@@ -46,6 +46,10 @@ TDM_API const tdm_fault *tdm_config_fault(const tdm_config *config, int index);
 /* All faults as people read them ("file:line:col: error[C012]: message", the line, a caret, a hint), or as JSON. */
 TDM_API tdm_status tdm_config_faults(const tdm_config *config, int json, char **out);
 
+/* After a good check: what the file asks for from modules that this build does not have, a line for each, "" where
+ * there is nothing. No fault: another build has them, and a module may be found where the job runs. */
+TDM_API tdm_status tdm_config_lacking(const tdm_config *config, char **out);
+
 /* After a good check; borrowed until the next check or free. */
 TDM_API const tdm_job *tdm_config_job(const tdm_config *config);
 TDM_API const tdm_graph *tdm_config_graph(const tdm_config *config);
