@@ -132,7 +132,7 @@ tdm_status tdm__dataset_take_shape(tdm_dataset *dataset, const tdm_data_spec *sp
         return TDM_OK;
     }
     if (!may_be_seen_as(found, &wanted->input))
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "%s: the model wants samples of shape %s (model.input), found %s",
+        TDM_FAIL_AT(&spec->inputs_at, TDM_E_DATA, "%s: the model wants samples of shape %s (model.input), found %s",
                     source, tdm__dims_print(wanted_text, &wanted->input), tdm__dims_print(found_text, found));
     dataset->x_shape = wanted->input;
     return TDM_OK;

@@ -100,8 +100,9 @@ static tdm_status read_labels(tdm_table *table, const tdm_data_spec *spec) {
     TDM_TRY(tdm__error_at(status, &spec->targets_at));
     table->y_block = labels;
     if ((int64_t)header.samples != table->base.count)
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "images '%s' holds %lld samples, labels '%s' %zu; they must be equal",
-                    spec->images, (long long)table->base.count, spec->labels, header.samples);
+        TDM_FAIL_AT(&spec->targets_at, TDM_E_DATA,
+                    "images '%s' holds %lld samples, labels '%s' %zu; they must be equal", spec->images,
+                    (long long)table->base.count, spec->labels, header.samples);
     TDM_TRY(tdm__table_new_labels(table));
     for (size_t i = 0; i < header.samples; i++) table->labels[i] = labels[i];
     return TDM_OK;

@@ -60,7 +60,7 @@ static tdm_status read_x(tdm_table *table, const tdm_data_spec *spec, const tdm_
     array_wish wish = {"x", spec->x, "wanted numbers", "<f4 <f8 |u1"};
     TDM_TRY(tdm__error_at(read_array(table->base.host, &wish, &header, &table->x_block), &spec->inputs_at));
     if (header.ndim - 1 > TDM_MAX_DIMS)
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "x '%s': wanted at most %d dimensions behind the samples, found %d",
+        TDM_FAIL_AT(&spec->inputs_at, TDM_E_DATA, "x '%s': wanted at most %d dimensions behind the samples, found %d",
                     spec->x, TDM_MAX_DIMS, header.ndim - 1);
     table->x = column_of(&header, table->x_block);
     table->base.count = (int64_t)header.dim[0];
@@ -82,7 +82,7 @@ static int64_t integer_at(const unsigned char *at, const tdm_npy_header *header)
 
 static tdm_status take_labels(tdm_table *table, const tdm_data_spec *spec, const tdm_npy_header *header) {
     if (header->elements != header->dim[0])
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "y '%s': the loss wants one label a sample, found %zu", spec->y,
+        TDM_FAIL_AT(&spec->targets_at, TDM_E_DATA, "y '%s': the loss wants one label a sample, found %zu", spec->y,
                     header->elements / header->dim[0]);
     TDM_TRY(tdm__table_new_labels(table));
     const unsigned char *bytes = table->y_block;
@@ -94,7 +94,7 @@ static tdm_status take_values(tdm_table *table, const tdm_data_spec *spec, const
                               const tdm_npy_header *header) {
     table->values = column_of(header, table->y_block);
     if (wanted->target_width > 0 && table->values.width != (size_t)wanted->target_width)
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "y '%s': the model has %lld outputs a sample, found %zu targets",
+        TDM_FAIL_AT(&spec->targets_at, TDM_E_DATA, "y '%s': the model has %lld outputs a sample, found %zu targets",
                     spec->y, (long long)wanted->target_width, table->values.width);
     table->base.target_width = (int64_t)table->values.width;
     return TDM_OK;
@@ -107,7 +107,7 @@ static tdm_status read_y(tdm_table *table, const tdm_data_spec *spec, const tdm_
                        is_class ? "|u1 |i1 <u2 <i2 <u4 <i4 <u8 <i8" : "<f4 <f8"};
     TDM_TRY(tdm__error_at(read_array(table->base.host, &wish, &header, &table->y_block), &spec->targets_at));
     if (header.dim[0] != (size_t)table->base.count)
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "x '%s' holds %lld samples, y '%s' %zu; they must be equal", spec->x,
+        TDM_FAIL_AT(&spec->targets_at, TDM_E_DATA, "x '%s' holds %lld samples, y '%s' %zu; they must be equal", spec->x,
                     (long long)table->base.count, spec->y, header.dim[0]);
     table->base.target_kind = wanted->target_kind;
     if (is_class) {

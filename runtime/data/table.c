@@ -63,13 +63,15 @@ static tdm_status check_labels(tdm_table *table, const tdm_data_spec *spec, cons
                                const char *source) {
     tdm_dataset *base = &table->base;
     int64_t classes = wanted->classes;
+    const tdm_origin *at =
+        spec->targets_at.file != NULL ? &spec->targets_at : &spec->inputs_at; /* cifar10: in one file */
     for (int64_t i = base->first; i < base->first + base->count; i++) {
         int64_t label = table->labels[i];
         if (!tdm__label_fits(wanted, label)) {
             if (wanted->classes <= 0)
-                TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "%s: label of sample %lld must be 0 or more, found %lld", source,
+                TDM_FAIL_AT(at, TDM_E_DATA, "%s: label of sample %lld must be 0 or more, found %lld", source,
                             (long long)i, (long long)label);
-            TDM_FAIL_AT(&spec->origin, TDM_E_DATA,
+            TDM_FAIL_AT(at, TDM_E_DATA,
                         "%s: label of sample %lld must be 0 to %lld (the model has %lld outputs), found %lld", source,
                         (long long)i, (long long)wanted->classes - 1, (long long)wanted->classes, (long long)label);
         }

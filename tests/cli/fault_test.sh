@@ -64,6 +64,17 @@ named_at npy.yaml:9:8 "    x: gone.npy"
 sed 's/28, 28/32, 32/; s/\[1,/[3,/; s/format: idx/format: cifar10/; s/images: .*/path: gone/; s/^  *labels: .*//; s/^  weights.*//' block.yaml >cifar.yaml
 code 4 "$tandem" train cifar.yaml
 named_at cifar.yaml:9:11 "    path: gone"
+# so is a file whose labels do not fit, or are too few
+sed 's/there\/gone/there\/labels-idx1-ubyte/; s/^  weights.*//; s/linear: 10/linear: 2/' block.yaml >labels.yaml
+code 4 "$tandem" train labels.yaml
+named_at labels.yaml:10:13 "    labels: there/labels-idx1-ubyte"
+has "$err" "(the model has 2 outputs)"
+code 4 "$tandem" train labels.yaml data.train.labels=there/labels-idx1-ubyte
+has "$err" "error: command line: data.train.labels: "
+hasnt "$err" "labels.yaml:"
+"$tandem" data make fewer --format idx --samples 10 >/dev/null
+code 4 "$tandem" data check labels.yaml data.train.labels=fewer/labels-idx1-ubyte
+has "$err" "error: command line: data.train.labels: "
 [ -e nodata/metrics.jsonl ] && fail "a run directory was filled without data"
 code 11 "$tandem" train toy.yaml parallel.device=cuda run.dir=null
 has "$err" "cuda"
