@@ -35,17 +35,21 @@ int session_ranks_to_start(const session *s) {
     return s->job->parallel.mode == TDM_MODE_DDP && s->facts.world <= 1 && devices > 1 ? devices : 0;
 }
 
-/* The descriptor that all ranks share: inherited from our own launcher, else found over a meeting point. */
+/* The descriptor that all ranks share: inherited from our own launcher, else found over a meeting point. From there on
+ * the ranks meet, until on_met says that all have come. */
 static tdm_status join_ranks(session *s) {
     if (s->facts.source == TDM_LAUNCH_TANDEM && s->facts.fd >= 0) {
         s->fd = s->facts.fd;
         return TDM_OK;
     }
     stop_meeting(true, saved_code(s->job));
-    tdm_status status = tdm_launch_meet(&s->fd, &s->facts, &s->t->host, s->job->parallel.ddp.init_method,
-                                        (int64_t)(s->job->parallel.ddp.timeout * 1000));
+    return tdm_launch_meet(&s->fd, &s->facts, &s->t->host, s->job->parallel.ddp.init_method,
+                           (int64_t)(s->job->parallel.ddp.timeout * 1000));
+}
+
+static void on_met(void *user) {
+    (void)user;
     stop_meeting(false, 0);
-    return status;
 }
 
 /* Who was asked to stop, and then misses ranks that were asked too and have left, has failed at nothing. */
@@ -58,6 +62,7 @@ int session_open(session *s, int (*on_event)(const tdm_event *event, void *user)
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
     options.host = &s->t->host;
     options.on_event = on_event;
+    options.on_met = on_met;
     options.user = user;
     options.run_ahead = 1; /* what is shown may be late */
     options.restarts = launch_restarts();
@@ -75,6 +80,7 @@ int session_open(session *s, int (*on_event)(const tdm_event *event, void *user)
         options.world = 1; /* the only rank of its job */
     }
     if (status == TDM_OK) status = tdm_run_open(&s->run, s->job, tdm_config_graph(s->config), &options);
+    stop_meeting(false, 0);
     if (status == TDM_E_COMM && stop_signal() != 0 && !launch_is_watched()) return left_early(s);
     return status == TDM_OK ? TDM_OK : session_failed(s, status);
 }

@@ -77,6 +77,12 @@ static const char *cause_of(const tdm_control *control) {
     return atomic_load(&control->ended) == 2 ? control->cause : "the job has ended, its cause is lost";
 }
 
+bool tdm__site_has_ended(const tdm_site *site, char *why, size_t bytes) {
+    if (!tdm__site_ended(site)) return false;
+    snprintf(why, bytes, "%s", cause_of(site->control));
+    return true;
+}
+
 tdm_status tdm__group_ended(tdm_group *group) {
     char call[TDM_CALL_TEXT];
     tdm__call_print(call, &group->call);
@@ -135,7 +141,7 @@ static void say_rank(char text[TDM_CAUSE_TEXT], const tdm_group *group, int r) {
     const tdm_site *site = group->site;
     say(text, "rank ");
     say_number(text, group->job_rank[r]);
-    if (site->process == NULL || atomic_load(&site->process[group->job_rank[r]].state) < TDM_PROCESS_JOINED) return;
+    if (site->process == NULL || atomic_load(&site->process[group->job_rank[r]].state) < TDM_PROCESS_MEETING) return;
     say(text, " (pid ");
     say_number(text, site->process[group->job_rank[r]].pid);
     say(text, ")");
@@ -160,10 +166,7 @@ static tdm_status look_for_leavers(tdm_group *group, tdm_missing_fn missing) {
 }
 
 bool tdm__group_has_ended(tdm_comm *comm, char *why, size_t bytes) {
-    const tdm_group *group = (const tdm_group *)comm;
-    if (!tdm__site_ended(group->site)) return false;
-    snprintf(why, bytes, "%s", cause_of(group->site->control));
-    return true;
+    return tdm__site_has_ended(((const tdm_group *)comm)->site, why, bytes);
 }
 
 /* What a rank that has not come did last. */
@@ -192,6 +195,18 @@ static void say_missing(char text[TDM_CAUSE_TEXT], const tdm_group *group, tdm_m
     say(text, " more");
 }
 
+static bool is_absent(const tdm_group *group, int r) {
+    return atomic_load(&group->site->process[r].state) < TDM_PROCESS_MEETING;
+}
+
+/* Of those who have not joined the blame is on who has not come: rank 0 waits for it, too. */
+static tdm_missing_fn to_blame(const tdm_group *group, tdm_missing_fn missing) {
+    for (int r = 0; group->call.kind == TDM_CALL_JOIN && r < group->comm.world; r++) {
+        if (is_absent(group, r)) return is_absent;
+    }
+    return missing;
+}
+
 /* "rank 0 waited 500 ms for rank 1 (pid 12), rank 3 (pid 14)" */
 static tdm_status give_up(tdm_group *group, tdm_missing_fn missing) {
     char cause[TDM_CAUSE_TEXT] = "";
@@ -199,13 +214,14 @@ static tdm_status give_up(tdm_group *group, tdm_missing_fn missing) {
     say(cause, " waited ");
     say_number(cause, group->comm.timeout_ms);
     say(cause, " ms for ");
-    say_missing(cause, group, missing);
+    say_missing(cause, group, to_blame(group, missing));
     return end(group, cause);
 }
 
-/* The first of those who have joined says who has not. */
+/* The first of those who have come says who has not; rank 0 does while it lets the others in, with the place. */
 static void remind(tdm_group *group, tdm_missing_fn missing, int seconds) {
     char text[TDM_CAUSE_TEXT] = "";
+    missing = to_blame(group, missing);
     for (int r = 0; r < group->comm.rank; r++) {
         if (!missing(group, r)) return;
     }

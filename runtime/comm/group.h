@@ -78,7 +78,8 @@ typedef struct tdm_seat {
 typedef enum tdm_process_state {
     TDM_PROCESS_ABSENT,
     TDM_PROCESS_JOINING,
-    TDM_PROCESS_JOINED, /* from here on the entry is filled */
+    TDM_PROCESS_MEETING, /* from here on the entry is filled: rank 0 lets the others in, and joins after that */
+    TDM_PROCESS_JOINED,
     TDM_PROCESS_LEFT
 } tdm_process_state;
 
@@ -169,6 +170,7 @@ void tdm__control_ring(tdm_control *control, bool one_process);
 /* The first cause stays; whoever waits is woken. Async-signal-safe. */
 void tdm__control_end(tdm_control *control, bool one_process, const char *cause);
 bool tdm__site_ended(const tdm_site *site);
+bool tdm__site_has_ended(const tdm_site *site, char *why, size_t bytes);
 void tdm__site_release(tdm_site *site);
 /* Keep `base` until the site is freed. */
 tdm_status tdm__site_keep(tdm_site *site, void *base, size_t bytes);

@@ -22,9 +22,9 @@
 #include "runtime/comm/shm/shm.h"
 
 /* TELL_MS: how long a rank that has failed stays to tell the others, who come at about the same time. */
-enum { RETRY_MS = 20, HELLO_MS = 1000, TELL_MS = 3000, REASON_TEXT = 400, LIST_TEXT = 128 };
+enum { RETRY_MS = 20, LOOK_MS = 100, HELLO_MS = 1000, TELL_MS = 3000, REASON_TEXT = 400, LIST_TEXT = 128 };
 
-static const char magic[8] = "tdmmeet2";
+static const char magic[8] = "tdmmeet3";
 
 typedef struct hello {
     char magic[8];
@@ -146,7 +146,8 @@ static ssize_t receive_answer(int from, answer *what, int *fd) {
 typedef struct guests {
     bool heard[TDM_COMM_WORLD_MAX];
     int left;
-    int fd; /* of the memory; -1: rank 0 itself has failed before there was any */
+    int fd;         /* of the memory; -1: rank 0 itself has failed before there was any */
+    tdm_site *site; /* what it looks like from here; NULL: there is none */
     tdm_status status;
     char failure[REASON_TEXT];
 } guests;
@@ -232,6 +233,8 @@ static void serve(meeting *m, int listener, guests *g) {
     int seconds;
     tdm_reminder reminder = tdm__reminder_start();
     while (g->left > 0) {
+        /* Before the time: those who came lose patience after this rank, and what it has to say is the cause. */
+        bool ended = g->site != NULL && tdm__site_has_ended(g->site, why, sizeof(why));
         int64_t now = tdm__now_ns();
         list_missing(m, g, list);
         if (now >= m->deadline_ns && g->status != TDM_OK) return;
@@ -241,12 +244,13 @@ static void serve(meeting *m, int listener, guests *g) {
             fail_meeting(m, g, TDM_E_COMM, 0, why);
             return;
         }
+        if (ended) fail_meeting(m, g, TDM_E_COMM, 0, why);
         if (tdm__reminder_is_due(&reminder, now, &seconds))
             TDM_WARN(m->host, "comm",
                      "rendezvous at %s: rank 0 has waited %d s for rank%s; start all ranks on this host, with the same "
                      "MASTER_PORT or init_method",
                      m->door.where, seconds, list);
-        if (!readable(listener, ms_left(m, HELLO_MS))) continue;
+        if (!readable(listener, ms_left(m, LOOK_MS))) continue;
         int visitor = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (visitor < 0) continue;
         serve_one(m, visitor, g);
@@ -271,7 +275,9 @@ static tdm_status meet_guests(meeting *m, guests *g) {
 static tdm_status open_meeting(meeting *m, int *fd) {
     guests g = {.fd = -1};
     TDM_TRY(tdm__shm_create_file(&g.fd, m->facts->world, false));
-    tdm_status status = meet_guests(m, &g);
+    tdm_status status = tdm__shm_host_open(&g.site, g.fd, m->facts->world, m->host);
+    if (status == TDM_OK) status = meet_guests(m, &g);
+    tdm__shm_host_close(g.site);
     if (status == TDM_OK)
         *fd = g.fd;
     else

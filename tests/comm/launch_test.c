@@ -455,12 +455,40 @@ static void reminded_in_memory(int rank, int world, const char *job, const char 
     close(fd);
 }
 
+/* Rank 0 is there, and says with the place who is not; the first guest has nothing to add, and loses patience first. */
+static void reminding_host(int rank, int world, const char *job, const char *init_method) {
+    int fd;
+    lines kept = {0};
+    tdm_host host = talking_host(&kept);
+    tdm_launch_facts facts = facts_of(rank, world, job);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, &host, init_method, 20000), TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), ") waited 8000 ms for rank 2");
+    CHECK_INT(kept.count, 1);
+    CHECK_HAS(kept.first, "rendezvous at port 29500 of this host: rank 0 has waited ");
+    CHECK_HAS(kept.first, " s for rank 2; start all ranks on this host");
+}
+
+static void silent_guest(int rank, int world, const char *job, const char *init_method) {
+    int fd;
+    tdm_comm *comm;
+    lines kept = {0};
+    tdm_host host = talking_host(&kept);
+    tdm_launch_facts facts = facts_of(rank, world, job);
+    REQUIRE_OK(tdm__rendezvous_shm(&fd, &facts, &host, init_method, 20000));
+    CHECK_STATUS(tdm__comm_open_shm(&comm, fd, rank, world, &host, 8000, TDM_HEARTBEAT_MS), TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), ") waited 8000 ms for rank 2");
+    CHECK_INT(kept.count, 0);
+    close(fd);
+}
+
 TEST(whoever_waits_says_for_whom) {
     pid_t alone[] = {in_child(reminded, 0, 3, "host waits", NULL), in_child(reminded, 1, 2, "guest waits", NULL)};
     pid_t joined[] = {in_child(reminded_in_memory, 0, 3, "memory", NULL),
                       in_child(reminded_in_memory, 1, 3, "memory", NULL), in_child(served_guest, 2, 3, "memory", NULL)};
+    pid_t there[] = {in_child(reminding_host, 0, 3, "there", NULL), in_child(silent_guest, 1, 3, "there", NULL)};
     for (int i = 0; i < 2; i++) CHECK_INT(end_of(alone[i]), 0);
     for (int i = 0; i < 3; i++) CHECK_INT(end_of(joined[i]), 0);
+    for (int i = 0; i < 2; i++) CHECK_INT(end_of(there[i]), 0);
 }
 
 static void failing(int rank, int world, const char *job, const char *init_method) {

@@ -115,6 +115,51 @@ def signalled_while_they_meet(box):
             job.nobody_left()
 
 
+def watches(pid):
+    """Has it come, so that it looks after the others?"""
+    try:
+        for task in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/comm" % (pid, task)) as f:
+                if f.read().strip() == "tandem-watch":
+                    return True
+    except OSError:
+        pass
+    return False
+
+
+def two_of_three(box, *more):
+    """Ranks 0 and 1 have come and wait for rank 2: rank 0 lets the others in, rank 1 waits in the shared memory."""
+    at = port(box)
+    jobs = start(box, 3, box.new_dir(), [torchrun(rank, 3, at) for rank in (0, 1)], common=more)
+    for job in jobs:
+        fault.eventually(lambda: watches(job.pid), fault.END_SECONDS, "it has not come")
+    return jobs
+
+
+def lost_while_they_meet(box):
+    """Nobody waits out the ten minutes of a meeting that cannot be complete: who is signalled leaves at once, and the
+    other names who is gone."""
+    for victim, number in ((0, signal.SIGKILL), (1, signal.SIGKILL), (0, signal.SIGTERM), (1, signal.SIGTERM)):
+        jobs = two_of_three(box)
+        jobs[victim].send(jobs[victim].pid, number)
+        jobs[victim].end(128 + number)
+        other = jobs[1 - victim]
+        other.end(COMM)
+        other.one_error(r"rank %d \(pid %d\) is gone" % (victim, jobs[victim].pid))
+        box.clean()
+
+
+def frozen_while_they_meet(box):
+    """Rank 0 is needed to let the others in."""
+    jobs = two_of_three(box, "parallel.ddp.heartbeat=2s")
+    jobs[0].send(jobs[0].pid, signal.SIGSTOP)
+    jobs[1].end(COMM)
+    jobs[1].one_error(r"rank 0 \(pid %d\) has not been heard of for \d\.\d s; it is stopped or frozen" % jobs[0].pid)
+    jobs[0].send(jobs[0].pid, signal.SIGKILL)
+    jobs[0].end(128 + signal.SIGKILL)
+    box.clean()
+
+
 def missing(box):
     """F31: who is not there is named, after the timeout, by all who wait."""
     for world, there in ((2, (0,)), (2, (1,)), (4, (0, 2))):
@@ -283,5 +328,5 @@ def harmless_differences(box):
 
 
 if __name__ == "__main__":
-    fault.main(same_bits, killed, signalled, signalled_while_they_meet, missing, failed_before, wrong_arguments, contradictions,
+    fault.main(same_bits, killed, signalled, signalled_while_they_meet, lost_while_they_meet, frozen_while_they_meet, missing, failed_before, wrong_arguments, contradictions,
                of_another_world, the_same_twice, two_jobs, of_another_mind, harmless_differences)

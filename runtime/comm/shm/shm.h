@@ -29,17 +29,21 @@ bool tdm__process_gone(const tdm_process *process, int watch);
 
 /* ---- shm_watch.c: the thread that says "alive" and looks after the others ---- */
 
-/* `rank` has joined. A rank without a sign of life for heartbeat_ms (0: for ever; else at least 1000) ends the job, and
- * so does one that is gone. */
+/* `rank` has joined, or meets the others. A rank without a sign of life for heartbeat_ms (0: for ever; else at least
+ * 1000) ends the job, and so does one that is gone. */
 tdm_status tdm__watch_open(tdm_watch **out, tdm_site *site, int rank, const tdm_seat *seat, int64_t heartbeat_ms);
 /* Somebody has joined: look now. */
 void tdm__watch_look(tdm_watch *watch);
-/* This rank leaves: says so and ends the thread. A child of fork, which has none, only frees. NULL is fine. */
+/* This rank leaves: says so, unless it has only met the others, and ends the thread. A child of fork, which has none,
+ * only frees. NULL is fine. */
 void tdm__watch_close(tdm_watch *watch);
 
 /* ---- shm_comm.c ---- */
 
 /* watched: the ranks fail when the calling process ends. */
 tdm_status tdm__shm_create_file(int *fd, int world, bool watched);
+/* Rank 0 until the others have come: those who have joined know that it is there, and it looks after them. */
+tdm_status tdm__shm_host_open(tdm_site **out, int fd, int world, const tdm_host *host);
+void tdm__shm_host_close(tdm_site *site); /* NULL is fine */
 
 #endif

@@ -113,15 +113,22 @@ static tdm_status new_site(tdm_site **out, int fd, int world, const tdm_host *ho
     return TDM_OK;
 }
 
-static tdm_status take_rank(tdm_site *site, int rank) {
+static tdm_status take_rank(tdm_site *site, int rank, tdm_process_state to) {
     tdm_process *process = &site->process[rank];
-    uint32_t absent = TDM_PROCESS_ABSENT;
+    uint32_t absent = TDM_PROCESS_ABSENT, met = TDM_PROCESS_MEETING;
+    if (atomic_load(&process->state) == met && process->pid == getpid() &&
+        atomic_compare_exchange_strong(&process->state, &met, to))
+        return TDM_OK;
     if (!atomic_compare_exchange_strong(&process->state, &absent, TDM_PROCESS_JOINING))
         TDM_FAIL(TDM_E_USAGE, "communicator: rank %d is taken by another process of this job; each rank joins once",
                  rank);
     tdm__process_note(process);
-    atomic_store(&process->state, TDM_PROCESS_JOINED);
+    atomic_store(&process->state, to);
     return TDM_OK;
+}
+
+static tdm_seat *seats_of(const tdm_site *site) {
+    return (tdm_seat *)((char *)site->control + tdm__shm_layout(site->world).seats);
 }
 
 static bool not_joined(const tdm_group *group, int r) {
@@ -131,8 +138,8 @@ static bool not_joined(const tdm_group *group, int r) {
 static tdm_status join(tdm_group *group, int64_t heartbeat_ms) {
     tdm_site *site = group->site;
     tdm_call call = {.kind = TDM_CALL_JOIN, .root = -1};
-    TDM_TRY(take_rank(site, group->comm.rank));
-    tdm__group_seat(group, (char *)site->control + tdm__shm_layout(site->world).seats, true);
+    TDM_TRY(take_rank(site, group->comm.rank, TDM_PROCESS_JOINED));
+    tdm__group_seat(group, seats_of(site), true);
     if (site->world > 1) TDM_TRY(tdm__watch_open(&site->watch, site, group->comm.rank, group->seat, heartbeat_ms));
     tdm__site_ring(site);
     /* Peers may have joined and ended the job since: joining has succeeded all the same. */
@@ -164,4 +171,25 @@ tdm_status tdm__comm_open_shm(tdm_comm **out, int fd, int rank, int world, const
         tdm__group_free(group);
     tdm__site_release(site);
     return status;
+}
+
+/* ---- rank 0 at the meeting ---- */
+
+/* Signs of life are left to those who have joined: they know how long they want to wait for one. */
+tdm_status tdm__shm_host_open(tdm_site **out, int fd, int world, const tdm_host *host) {
+    tdm_site *site;
+    *out = NULL;
+    TDM_TRY(new_site(&site, fd, world, host));
+    tdm_status status = take_rank(site, 0, TDM_PROCESS_MEETING);
+    if (status == TDM_OK) status = tdm__watch_open(&site->watch, site, 0, seats_of(site), 0);
+    if (status != TDM_OK) {
+        tdm__site_release(site);
+        return tdm__frame(status, __FILE__, __LINE__);
+    }
+    *out = site;
+    return TDM_OK;
+}
+
+void tdm__shm_host_close(tdm_site *site) {
+    if (site != NULL) tdm__site_release(site);
 }

@@ -93,14 +93,16 @@ static bool is_gone(tdm_watch *watch, int r, const tdm_process *process) {
 static void listen_to(tdm_watch *watch, int r, int64_t since_ns) {
     peer *p = &watch->peer[r];
     uint64_t beat = atomic_load(&watch->site->process[r].beat);
-    p->silent_ns = beat == p->beat ? p->silent_ns + since_ns : 0;
+    /* Between the meeting and joining rank 0 has no thread that gives signs. */
+    bool gives_signs = beat != 0 || atomic_load(&watch->site->process[r].state) >= TDM_PROCESS_JOINED;
+    p->silent_ns = beat == p->beat && gives_signs ? p->silent_ns + since_ns : 0;
     p->beat = beat;
     if (watch->heartbeat_ms > 0 && p->silent_ns / 1000000 >= watch->heartbeat_ms - EARLY_MS) tell_silent(watch, r);
 }
 
 static void look_at(tdm_watch *watch, int r, int64_t since_ns) {
     const tdm_process *process = &watch->site->process[r];
-    if (r == watch->rank || watch->peer[r].over || atomic_load(&process->state) < TDM_PROCESS_JOINED) return;
+    if (r == watch->rank || watch->peer[r].over || atomic_load(&process->state) < TDM_PROCESS_MEETING) return;
     bool gone = is_gone(watch, r, process);
     /* Asked after that: who leaves says so before he goes. */
     bool left = atomic_load(&process->state) == TDM_PROCESS_LEFT;
@@ -184,11 +186,14 @@ void tdm__watch_look(tdm_watch *watch) {
 void tdm__watch_close(tdm_watch *watch) {
     if (watch == NULL) return;
     const tdm_host *host = watch->site->host;
+    tdm_process *self = &watch->site->process[watch->rank];
     if (watch->worker != NULL && watch->owner == getpid()) {
-        atomic_store(&watch->site->process[watch->rank].state, TDM_PROCESS_LEFT);
+        uint32_t joined = TDM_PROCESS_JOINED;
+        bool left = atomic_compare_exchange_strong(&self->state, &joined, TDM_PROCESS_LEFT);
         atomic_store(&watch->closing, true);
         tdm__watch_look(watch);
         tdm__worker_close(watch->worker);
+        if (!left) atomic_store(&self->beat, 0);
     }
     for (int r = 0; watch->entry != NULL && r <= watch->site->world; r++) forget(watch, r);
     if (watch->wake >= 0) close(watch->wake);

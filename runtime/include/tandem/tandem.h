@@ -70,9 +70,12 @@ typedef struct tdm_run_options {
     int run_ahead;
     int restarts; /* how often this job has been started again; status.json and summary.json tell */
     int pid;      /* in status.json: whom to signal, the parent where that passes signals on; 0: this process */
+    /* In a job of several ranks: all have come, and from here on look after one another. Called once, by tdm_run_open,
+     * on its thread. */
+    void (*on_met)(void *user);
 } tdm_run_options;
 #define TDM_RUN_OPTIONS_INIT \
-    { sizeof(tdm_run_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, -1, NULL, NULL, 0, 0, 0 }
+    { sizeof(tdm_run_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, -1, NULL, NULL, 0, 0, 0, NULL }
 
 /* Opens data, builds the plan and the replicas, makes the initial weights, resumes if the job says so. The job and the
  * graph are borrowed until close. In ddp with several ranks this is collective. */
