@@ -158,6 +158,7 @@ static int start_processes(training *tr, int world) {
                       .world = world,
                       .extra = extra,
                       .grace = s->job->parallel.ddp.grace,
+                      .heartbeat = s->job->parallel.ddp.heartbeat,
                       .goes_on = resume && strcmp(resume, "auto") == 0,
                       .stop_code = saved_code(s->job)};
     launch_end end;

@@ -12,6 +12,7 @@ typedef struct launch_job {
     int world;         /* ranks; 0: one process that is none */
     const char *extra; /* an argument behind the others, or NULL */
     double grace;      /* seconds that processes have to stop when they are asked to, before they are killed */
+    double heartbeat;  /* seconds that a process may be paused, as by SIGSTOP; 0, NaN: for ever */
     int restarts;      /* how often it has been started again */
     bool goes_on;      /* from its last checkpoint, whatever the arguments say */
     int stop_code;     /* if a signal comes before anything is started; 0: 128+n */
@@ -26,9 +27,10 @@ typedef struct launch_end {
     tdm_error error;  /* why; without a message where nothing is to be told */
 } launch_end;
 
-/* Starts the processes and waits for all. The first that fails ends the others within a second. A signal that asks for
- * an end goes on to them, a second one kills them, as does the end of `grace`. Afterwards signals stay blocked: one
- * that comes late must not change how this process ends. */
+/* Starts the processes and waits for all. The first that fails ends the others within a second, and so
+ * does one that is paused for longer than `heartbeat`. A signal that asks for an end goes on to them, a second one
+ * kills them, as does the end of `grace`; who does not end even then is told and left behind. Afterwards signals stay
+ * blocked: one that comes late must not change how this process ends. */
 void launch_run(const launch_job *job, launch_end *end);
 /* What `end` has to say goes to stderr; returns the exit code. */
 int launch_tell(const launch_end *end);

@@ -12,9 +12,12 @@
 #include "tools/stop.h"
 #include "tools/term.h"
 
-static const double failed_grace = 1; /* seconds from a failure, or from word that the job is over, to SIGKILL */
+/* Seconds: from a failure, or from word that the job is over, to SIGKILL; from that until nobody is waited for; between
+ * looks at who is paused. */
+static const double failed_grace = 1, kill_patience = 10, look_every = 0.2;
 
 void launch_signal_all(launch *l, int number) {
+    if (number == SIGKILL && l->killed_at == 0) l->killed_at = progress_now();
     for (int i = 0; i < l->count; i++) {
         launch_process *p = &l->process[i];
         if (p->pid == 0 || p->ended) continue;
@@ -89,9 +92,41 @@ static void on_end(launch *l, launch_process *p) {
 static void reap(launch *l) {
     for (int i = 0; i < l->count; i++) {
         launch_process *p = &l->process[i];
-        if (p->pid == 0 || p->ended) continue;
-        if (waitpid(p->pid, &p->wait_status, WNOHANG) == p->pid) on_end(l, p);
+        int status;
+        if (p->pid == 0) continue;
+        while (!p->ended && waitpid(p->pid, &status, WNOHANG | WUNTRACED | WCONTINUED) == p->pid) {
+            p->paused = WIFSTOPPED(status);
+            p->silent = 0;
+            if (WIFSTOPPED(status) || WIFCONTINUED(status)) continue;
+            p->wait_status = status;
+            on_end(l, p);
+        }
     }
+}
+
+/* Ranks find out who is silent by themselves, but not who has not joined yet, and not when all are paused. */
+static void on_silence(launch *l, launch_process *p) {
+    char who[64], why[100];
+    describe(l, p, who, sizeof who);
+    snprintf(why, sizeof why, "%s is stopped or frozen", who);
+    p->frozen = true;
+    l->failed = true;
+    l->abort_at = 0;
+    l->kill_at = progress_now() + failed_grace;
+    if (l->fd >= 0) tdm_launch_abort(l->fd, -1, why);
+}
+
+/* Only time in which this process runs counts: a job that was paused as a whole goes on. True: somebody is paused. */
+static bool look_for_paused(launch *l, double since) {
+    bool any = false;
+    for (int i = 0; i < l->count; i++) {
+        launch_process *p = &l->process[i];
+        if (p->ended || !p->paused) continue;
+        any = true;
+        p->silent += since < look_every ? since : look_every;
+        if (l->job->heartbeat > 0 && p->silent >= l->job->heartbeat && !l->failed) on_silence(l, p);
+    }
+    return any;
 }
 
 static void on_signal(launch *l, int number) {
@@ -129,16 +164,38 @@ static void on_deadline(launch *l, double now) {
     l->kill_at = now + failed_grace;
 }
 
+/* Not even SIGKILL ends what the system itself holds. */
+static void leave_behind(launch *l) {
+    for (int i = 0; i < l->count; i++) {
+        char who[64];
+        launch_process *p = &l->process[i];
+        if (p->pid == 0 || p->ended) continue;
+        describe(l, p, who, sizeof who);
+        term_line("tandem: warning: %s has not ended %.4g s after SIGKILL and is left behind; the system holds it: a "
+                  "frozen control group, a debugger, or a file system that does not answer",
+                  who, kill_patience);
+    }
+    l->left_behind = true;
+    l->alive = 0;
+}
+
 void launch_watch(launch *l) {
+    double before = progress_now();
+    bool any_paused = false;
     while (l->alive > 0) {
-        double next = l->abort_at > 0 ? l->abort_at : l->kill_at;
-        double wait = next > 0 ? next - progress_now() : 1;
+        double now = progress_now(), next = l->abort_at > 0 ? l->abort_at : l->kill_at;
+        double wait = next > 0 ? next - now : 1;
+        if (any_paused && wait > look_every) wait = look_every;
         if (wait < 0) wait = 0;
         struct timespec limit = {(time_t)wait, (long)((wait - (double)(time_t)wait) * 1e9)};
         int number = sigtimedwait(&l->watched, NULL, &limit);
         if (number > 0 && number != SIGCHLD) on_signal(l, number);
         reap(l);
-        on_deadline(l, progress_now());
+        now = progress_now();
+        any_paused = look_for_paused(l, now - before);
+        before = now;
+        on_deadline(l, now);
+        if (l->killed_at > 0 && now - l->killed_at >= kill_patience) leave_behind(l);
     }
     read_words(l);
 }
@@ -189,6 +246,16 @@ static void blame_stuck(const launch *l, const launch_process *p, launch_end *en
              l->job->grace);
 }
 
+static void blame_frozen(const launch *l, const launch_process *p, launch_end *end) {
+    char who[64];
+    describe(l, p, who, sizeof who);
+    end->code = TDM_E_COMM;
+    end->was_lost = true;
+    snprintf(end->error.message, sizeof end->error.message,
+             "%s has not been heard of for %.1f s; it is stopped or frozen (see parallel.ddp.heartbeat)", who,
+             p->silent);
+}
+
 /* All ended as they should: finished, or stopped. */
 static int good_code(const launch *l) {
     int code = TDM_OK;
@@ -204,17 +271,21 @@ static int good_code(const launch *l) {
 
 void launch_verdict(const launch *l, launch_end *end) {
     *end = (launch_end){.began_at = l->began_at, .was_asked = l->signals > 0};
-    const launch_process *cause = first_cause(l), *stuck = NULL;
+    const launch_process *cause = first_cause(l), *stuck = NULL, *frozen = NULL;
     for (int i = l->count; i-- > 0;) {
         if (l->process[i].stuck) stuck = &l->process[i];
+        if (l->process[i].frozen) frozen = &l->process[i];
     }
     if (l->signals > 1) {
         end->code = 128 + l->first_signal;
     } else if (stuck) {
         blame_stuck(l, stuck, end);
+    } else if (frozen) {
+        blame_frozen(l, frozen, end);
     } else if (cause) {
         blame(l, cause, end);
     } else {
         end->code = good_code(l);
     }
+    end->was_lost = end->was_lost && !l->left_behind;
 }

@@ -10,8 +10,11 @@
 typedef struct launch_process {
     pid_t pid; /* 0: not started */
     bool ended, killed_by_us, reported;
-    bool stuck; /* it was asked to stop and had to be killed */
-    int order;  /* in which the parent learned of its end, from 1 */
+    bool stuck;    /* it was asked to stop and had to be killed */
+    bool paused;   /* as SIGSTOP does */
+    bool frozen;   /* it was paused for the job's heartbeat */
+    double silent; /* seconds for which it has been paused while this process ran */
+    int order;     /* in which the parent learned of its end, from 1 */
     int report_order;
     int wait_status;
     tdm_error error;
@@ -27,6 +30,8 @@ typedef struct launch {
     bool failed;              /* one did: the others have a second */
     bool is_overdue;          /* the grace is over but for its last second */
     double abort_at, kill_at; /* 0: not yet decided */
+    double killed_at;         /* when the first SIGKILL was sent; 0: none */
+    bool left_behind;         /* somebody has not ended in spite of it */
     int signals, first_signal;
     double signalled; /* when the first came */
     int64_t began_at;

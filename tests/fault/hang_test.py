@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Ranks that stop answering: the job ends with status 7 after parallel.ddp.heartbeat, or at the latest after
 parallel.ddp.timeout, and names who did not come; what is only slow is left alone."""
+import ctypes
 import json
+import os
 import signal
 import time
 
 import fault
 from fault import COMM, OK, want
+from restart_test import of_launch
 
 LONG = ("train.steps=100000", "checkpoint.every=50000 steps", "log.every=50 steps", "eval=null")
 TIMEOUT = 1.0
@@ -80,6 +83,67 @@ def stopped_in_start_up(box):
     job.end(COMM, TIMEOUT + fault.END_SECONDS)
     job.one_error(r"waited 1000 ms for rank 1")
     job.nobody_left()
+
+
+def frozen_in_start_up(box):
+    """Who has joined knows nothing of a rank that has not; the parent does."""
+    for number in (0, 1):
+        job = box.train("ddp", 2, box.new_dir(), "parallel.ddp.heartbeat=2s")
+        pid = job.rank(number)
+        job.send(pid, signal.SIGSTOP)
+        job.end(COMM)
+        job.one_error(r"rank %d \(pid %d\) has not been heard of for \d\.\d s; it is stopped or frozen" % (number, pid))
+        job.nobody_left()
+        box.clean()
+
+
+def all_frozen(box):
+    """Nor is anybody left to look when all ranks are frozen, but for the parent."""
+    run_dir = box.new_dir()
+    job = box.train("ddp", 2, run_dir, "parallel.ddp.heartbeat=2s", *LONG)
+    job.writes(1)
+    for pid in job.ranks().values():
+        job.send(pid, signal.SIGSTOP)
+    job.end(COMM)
+    job.one_error(r"rank \d \(pid \d+\) has not been heard of for \d\.\d s; it is stopped or frozen")
+    with open(run_dir + "/status.json") as f:
+        want(json.load(f)["exit_code"] == COMM, "status.json has another exit_code")
+    box.left_clean(job, run_dir)
+
+
+def frozen_alone(box):
+    """The one process of a job with --restarts, too: it starts again."""
+    run_dir = box.new_dir()
+    job = box.train("single", 1, run_dir, "--restarts", "1", "parallel.ddp.heartbeat=2s")
+    job.writes(1)
+    for pid in of_launch(job, 0):
+        job.send(pid, signal.SIGSTOP)
+    job.end(OK, fault.RUN_SECONDS)
+    summary = fault.summary(run_dir)
+    want(summary["restarts"] == 1, "%d restarts", summary["restarts"])
+    want(summary["params_xxh3"] == box.golden("single", 1)[0], "other bits")
+
+
+def held_by_the_system(box):
+    """A rank that not even SIGKILL ends, as in a frozen control group. Here its end is kept from its parent by who
+    traces it."""
+    seize, libc = 0x4206, ctypes.CDLL(None, use_errno=True)
+    run_dir = box.new_dir()
+    job = box.train("ddp", 2, run_dir, *LONG)
+    job.writes(1)
+    pid = job.rank(1)
+    if libc.ptrace(seize, pid, None, None) != 0:
+        box.note("a rank that cannot be killed: not tried: ptrace: %s", os.strerror(ctypes.get_errno()))
+        job.send(job.pid, signal.SIGKILL)
+        job.end(137)
+        return
+    job.send(pid, signal.SIGKILL)
+    job.end(COMM, 10 + fault.END_SECONDS)
+    job.one_error(r"rank 1 \(pid %d\) is gone" % pid)
+    job.told(r"warning: rank 1 \(pid %d\) has not ended 10 s after SIGKILL and is left behind" % pid)
+    os.waitpid(pid, 0)
+    job.nobody_left()
+    box.verify(run_dir)
 
 
 def stopped_and_asked_to_end(box):
@@ -166,5 +230,5 @@ def short_stops(box):
 
 
 if __name__ == "__main__":
-    fault.main(stopped_rank, frozen_rank, all_stopped, stopped_in_start_up, stopped_and_asked_to_end, grace,
-               dead_while_stopped, stopped_parent, short_stops)
+    fault.main(stopped_rank, frozen_rank, all_stopped, stopped_in_start_up, frozen_in_start_up, all_frozen, frozen_alone,
+               held_by_the_system, stopped_and_asked_to_end, grace, dead_while_stopped, stopped_parent, short_stops)
