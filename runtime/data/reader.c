@@ -9,12 +9,13 @@
 #include <zlib.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/library.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"
 
 /* Images shrink to a third or a tenth; whoever shrinks two hundred times is no data set. */
-enum { RATIO_MAX = 200, RATIO_FREE = 1 << 20, INPUT_BYTES = 64 * 1024 };
+enum { RATIO_MAX = 200, RATIO_FREE = 1 << 20, INPUT_BYTES = 64 * 1024, ROOM = 1 << 20 };
 
 typedef struct zlib_calls {
     void *handle;
@@ -58,11 +59,13 @@ static bool find_call(const zlib_calls *zlib, const char *name, void *call) {
     return symbol != NULL;
 }
 
-static bool load_zlib(zlib_calls *zlib) {
-    zlib->handle = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
-    return zlib->handle != NULL && find_call(zlib, "inflateInit2_", &zlib->init) &&
-           find_call(zlib, "inflate", &zlib->inflate) && find_call(zlib, "inflateReset", &zlib->reset) &&
-           find_call(zlib, "inflateEnd", &zlib->end);
+static tdm_status load_zlib(zlib_calls *zlib, bool *loaded) {
+    char why[256];
+    TDM_TRY(tdm__library_open(&zlib->handle, "libz.so.1", ROOM, why, sizeof(why)));
+    *loaded = zlib->handle != NULL && find_call(zlib, "inflateInit2_", &zlib->init) &&
+              find_call(zlib, "inflate", &zlib->inflate) && find_call(zlib, "inflateReset", &zlib->reset) &&
+              find_call(zlib, "inflateEnd", &zlib->end);
+    return TDM_OK;
 }
 
 static void delete_inflater(tdm_reader *reader, tdm_inflater *inflater) {
@@ -73,8 +76,11 @@ static void delete_inflater(tdm_reader *reader, tdm_inflater *inflater) {
 static tdm_status open_inflater(tdm_reader *reader) {
     tdm_inflater *inflater;
     TDM_TRY(tdm__new(reader->host, &inflater, 1, sizeof(*inflater), "gzip input"));
-    if (!load_zlib(&inflater->zlib)) {
-        delete_inflater(reader, inflater);
+    bool loaded = false;
+    const tdm_status status = load_zlib(&inflater->zlib, &loaded);
+    if (!loaded) delete_inflater(reader, inflater);
+    TDM_TRY(status);
+    if (!loaded) {
         TDM_FAIL(TDM_E_UNSUPPORTED,
                  "%s '%s' is a gzip file and wants zlib (libz.so.1), which is not installed here; "
                  "install zlib1g, or gunzip the file",

@@ -35,6 +35,10 @@ static tdm_status open_cpu(tdm_compute *out, const tdm_host *host, const tdm_com
         out->report = (tdm_module_report){.text = "not looked for: only the reference kernels are wanted"};
     } else {
         TDM_TRY(tdm__module_find(&module, host, "dnnl", wish->module_path, &out->report));
+        if (module == NULL && out->report.path[0] != '\0')
+            TDM_WARN(host, "device",
+                     "oneDNN's kernels are here but cannot be used, so others run, whose bits differ: %s",
+                     out->report.text);
     }
     out->device = &tdm_cpu_device;
     out->losses = NULL;

@@ -15,11 +15,15 @@
 #include <unistd.h>
 
 #include "runtime/base/env.h"
+#include "runtime/base/library.h"
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 
-enum { MOST_TRIED = 8 }; /* files remembered, so that one reached by two paths is told once */
+enum {
+    MOST_TRIED = 8,   /* files remembered, so that one reached by two paths is told once */
+    ROOM = 256 << 20, /* oneDNN and what it links take up to 90 MiB of addresses, and ask for 128 more when they work */
+};
 
 typedef struct search {
     const tdm_host *host;
@@ -81,29 +85,30 @@ static const tdm_module *accept(search *s, const char *path, void *library) {
     return module;
 }
 
-static void try_file(search *s, const char *path) {
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+static tdm_status try_file(search *s, const char *path) {
+    char text[sizeof s->report->text] = "";
+    void *library;
+    TDM_TRY(tdm__library_open(&library, path, ROOM, text, sizeof text));
     if (library == NULL) {
-        const char *why = dlerror();
-        refuse(s, path, "%s", why != NULL ? why : "cannot be opened");
-        return;
+        refuse(s, path, "%s", text);
+        return TDM_OK;
     }
     const tdm_module *module = accept(s, path, library);
-    char text[sizeof s->report->text] = "";
-    if (module == NULL) return;
+    if (module == NULL) return TDM_OK;
     /* Before it is asked: what it looks for may be named in the environment. */
     if (TDM_MODULE_HAS(module, init) && module->init != NULL) module->init(&tdm__host_calls);
     if (!module->probe(text, sizeof text)) { /* a sentence about the machine, not about the file */
         put(s->report->path, sizeof s->report->path, path);
         append(s->report->text, sizeof s->report->text, "%s%s", s->report->text[0] != '\0' ? "; " : "",
                text[0] != '\0' ? text : "it does not work on this machine");
-        return;
+        return TDM_OK;
     }
     s->found = module;
     s->report->usable = true;
     put(s->report->path, sizeof s->report->path, path);
     put(s->report->text, sizeof s->report->text, text);
     TDM_DEBUG(s->host, "module", "%s: %s", path, text);
+    return TDM_OK;
 }
 
 static bool is_new(search *s, const struct stat *about) {
@@ -114,34 +119,33 @@ static bool is_new(search *s, const struct stat *about) {
     return true;
 }
 
-static void try_folder(search *s, const char *folder, size_t length) {
+static tdm_status try_folder(search *s, const char *folder, size_t length) {
     char path[PATH_MAX];
-    if (s->found != NULL || length == 0) return;
+    if (s->found != NULL || length == 0) return TDM_OK;
     const int wanted = snprintf(path, sizeof path, "%.*s/libtandem-%s.so", (int)length, folder, s->name);
-    if (wanted < 0 || (size_t)wanted >= sizeof path) return;
+    if (wanted < 0 || (size_t)wanted >= sizeof path) return TDM_OK;
     struct stat about;
-    if (stat(path, &about) == 0) {
-        if (is_new(s, &about)) try_file(s, path);
-    } else {
-        append(s->folders, sizeof s->folders, "%s%.*s", s->folders[0] != '\0' ? ", " : "", (int)length, folder);
-    }
+    if (stat(path, &about) == 0) return is_new(s, &about) ? try_file(s, path) : TDM_OK;
+    append(s->folders, sizeof s->folders, "%s%.*s", s->folders[0] != '\0' ? ", " : "", (int)length, folder);
+    return TDM_OK;
 }
 
-static void try_list(search *s, const char *folders) {
+static tdm_status try_list(search *s, const char *folders) {
     while (folders != NULL && *folders != '\0') {
         const size_t length = strcspn(folders, ":");
-        try_folder(s, folders, length);
+        TDM_TRY(try_folder(s, folders, length));
         folders += length + (folders[length] == ':');
     }
+    return TDM_OK;
 }
 
 /* The folder that `file` is in, followed by `rest`. */
-static void try_beside(search *s, const char *file, const char *rest) {
+static tdm_status try_beside(search *s, const char *file, const char *rest) {
     char real[PATH_MAX], folder[PATH_MAX + 32];
-    if (s->found != NULL || strchr(file, '/') == NULL || realpath(file, real) == NULL) return;
+    if (s->found != NULL || strchr(file, '/') == NULL || realpath(file, real) == NULL) return TDM_OK;
     *strrchr(real, '/') = '\0';
     const int length = snprintf(folder, sizeof folder, "%s%s", real, rest);
-    try_folder(s, folder, (size_t)length);
+    return try_folder(s, folder, (size_t)length);
 }
 
 const char *tdm__module_absent(const char *name) {
@@ -164,10 +168,11 @@ tdm_status tdm__module_find(const tdm_module **out, const tdm_host *host, const 
     Dl_info here;
     *out = NULL;
     *report = (tdm_module_report){0};
-    try_list(&s, module_path != NULL ? module_path : tdm__env(TDM_ENV_MODULE_PATH));
-    if (dladdr(&tdm__host_calls, &here) != 0 && here.dli_fname != NULL) try_beside(&s, here.dli_fname, "/tandem");
-    try_beside(&s, "/proc/self/exe", "/../lib/tandem");
-    try_folder(&s, TDM_MODULE_FOLDER, strlen(TDM_MODULE_FOLDER));
+    TDM_TRY(try_list(&s, module_path != NULL ? module_path : tdm__env(TDM_ENV_MODULE_PATH)));
+    if (dladdr(&tdm__host_calls, &here) != 0 && here.dli_fname != NULL)
+        TDM_TRY(try_beside(&s, here.dli_fname, "/tandem"));
+    TDM_TRY(try_beside(&s, "/proc/self/exe", "/../lib/tandem"));
+    TDM_TRY(try_folder(&s, TDM_MODULE_FOLDER, strlen(TDM_MODULE_FOLDER)));
     *out = s.found;
     if (s.found == NULL && report->text[0] == '\0') {
         const char *why = tdm__module_absent(name);

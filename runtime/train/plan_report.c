@@ -137,6 +137,7 @@ tdm_status tdm_plan_print(const tdm_job *job, const tdm_graph *graph, int json, 
     tdm_compute compute;
     const char *note = NULL;
     TDM_TRY(open_compute(&compute, host, job, &note));
+    if (note == NULL && !compute.report.usable && compute.report.path[0] != '\0') note = compute.report.text;
     int devices = job->parallel.device_ids.count > 0 ? job->parallel.device_ids.count : 1;
     int64_t rows = job->train.per_device != TDM_INT_NULL ? job->train.per_device : job->train.global_batch / devices;
     tdm_plan_options options = tdm__plan_options(job, &compute, rows, devices);
