@@ -130,8 +130,8 @@ static dnnl_status_t plan_pass(plans *p, const tdm_dnnl_context *context, const 
     };
     dnnl_status_t status =
         tdm__dnnl_conv_plan(&p->pass[pass], context->engine, context->attr, pass, &c, p->pass[TDM_DNNL_FORWARD]);
+    if (status == dnnl_success && !p->any) status = tdm__dnnl_refuse_fallback(p->pass[pass]);
     if (status != dnnl_success) return status;
-    if (!p->any && tdm__dnnl_is_fallback(p->pass[pass])) return dnnl_unimplemented;
     const tdm_dnnl_ref plain = tdm__dnnl_ref(&p->weights);
     const bool gradient = pass == TDM_DNNL_BACKWARD_WEIGHTS;
     const tdm_dnnl_ref own = tdm__dnnl_argument(p->pass[pass], gradient ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS);
@@ -152,6 +152,11 @@ static dnnl_status_t plans_init(plans *p, const tdm_dnnl_context *context, const
     return status;
 }
 
+/* Is another way to be looked for? Not where memory is short: it would be taken for that alone, and give other bits. */
+static bool is_refused(dnnl_status_t status) {
+    return status != dnnl_success && status != dnnl_out_of_memory;
+}
+
 /* What layouts were chosen for the most rows may have only slow code for fewer: `any` takes that where nothing else is
  * left. */
 static dnnl_status_t plans_choose(plans *p, const tdm_dnnl_context *context, const tdm_kernel_desc *desc, int64_t rows,
@@ -160,8 +165,8 @@ static dnnl_status_t plans_choose(plans *p, const tdm_dnnl_context *context, con
     dnnl_status_t status = dnnl_unimplemented;
     if (desc->fast && y[2] >= 8 && y[3] >= 8)
         status = plans_init(p, context, desc, rows, x_layout, y_layout, true, false, training);
-    if (status != dnnl_success) status = plans_init(p, context, desc, rows, x_layout, y_layout, false, false, training);
-    if (status != dnnl_success && any)
+    if (is_refused(status)) status = plans_init(p, context, desc, rows, x_layout, y_layout, false, false, training);
+    if (is_refused(status) && any)
         status = plans_init(p, context, desc, rows, x_layout, y_layout, false, true, training);
     return status;
 }
@@ -214,36 +219,39 @@ static tdm_layout blocked(int64_t channels, tdm_layout otherwise) {
 /* Blocks of channels where they divide (the input of a first layer may be planes), else neighbouring channels, else
  * planes: the first that oneDNN has code for. Planes come last because they take the slow way over im2col, and because
  * PyTorch does not: it blocks the channels, as the others do, and adds in the same order. */
-static bool fits_layouts(const tdm_kernel_desc *desc, const tdm_dnnl_context *context, tdm_kernel_fit *fit) {
+static dnnl_status_t fits_layouts(const tdm_kernel_desc *desc, const tdm_dnnl_context *context, tdm_kernel_fit *fit) {
     const int64_t in = desc->x[0].dim[1], out = desc->y.dim[1];
     const tdm_layout candidate[][2] = {
         {blocked(in, TDM_LAYOUT_PLAIN), blocked(out, TDM_LAYOUT_NHWC)},
         {TDM_LAYOUT_NHWC, TDM_LAYOUT_NHWC},
         {TDM_LAYOUT_PLAIN, TDM_LAYOUT_PLAIN},
     };
-    for (size_t i = 0; i < sizeof candidate / sizeof candidate[0]; i++) {
+    dnnl_status_t status = dnnl_unimplemented;
+    for (size_t i = 0; i < sizeof candidate / sizeof candidate[0] && is_refused(status); i++) {
         plans p;
-        if (plans_choose(&p, context, desc, desc->y.dim[0], candidate[i][0], candidate[i][1], false, true) !=
-            dnnl_success)
-            continue;
+        status = plans_choose(&p, context, desc, desc->y.dim[0], candidate[i][0], candidate[i][1], false, true);
+        if (status != dnnl_success) continue;
         fit->x_layout[0] = candidate[i][0];
         fit->y_layout = candidate[i][1];
         fit->scratch_bytes = places_of(&p, desc, desc->y.dim[0]).total;
         plans_deinit(&p);
-        return true;
     }
-    return false;
+    return status;
 }
 
 static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     tdm_dnnl_context context = {0};
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
-    const bool found = tdm__dnnl_context_init(&context) == dnnl_success && fits_layouts(desc, &context, fit);
+    dnnl_status_t status = tdm__dnnl_context_init(&context);
+    if (status == dnnl_success) status = fits_layouts(desc, &context, fit);
     tdm__dnnl_context_deinit(&context);
     tdm__dnnl_leave(&caller);
     fit->relu = true;
-    if (!found) snprintf(fit->why, sizeof fit->why, "oneDNN has only its slow reference code for this shape");
-    return found;
+    fit->no_memory = status == dnnl_out_of_memory;
+    if (status != dnnl_success)
+        snprintf(fit->why, sizeof fit->why, "oneDNN %s",
+                 fit->no_memory ? "is out of memory" : "has only its slow reference code for this shape");
+    return status == dnnl_success;
 }
 
 /* ---- open and close ---- */

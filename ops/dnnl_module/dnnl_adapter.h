@@ -70,11 +70,11 @@ static inline tdm_dnnl_ref tdm__dnnl_argument(dnnl_primitive_desc_t plan, int ar
     return dnnl_primitive_desc_query_md(plan, dnnl_query_exec_arg_md, argument);
 }
 
-/* oneDNN falls back to code that is slower than tandem's own reference. */
-static inline bool tdm__dnnl_is_fallback(dnnl_primitive_desc_t plan) {
+/* dnnl_unimplemented where oneDNN falls back to code that is slower than tandem's own reference. */
+static inline dnnl_status_t tdm__dnnl_refuse_fallback(dnnl_primitive_desc_t plan) {
     const char *name = NULL;
-    return TDM_DNNL(dnnl_primitive_desc_query)(plan, dnnl_query_impl_info_str, 0, (void *)&name) != dnnl_success ||
-           strncmp(name, "ref", 3) == 0;
+    const dnnl_status_t status = TDM_DNNL(dnnl_primitive_desc_query)(plan, dnnl_query_impl_info_str, 0, (void *)&name);
+    return status == dnnl_success && strncmp(name, "ref", 3) == 0 ? dnnl_unimplemented : status;
 }
 
 static inline dnnl_status_t tdm__dnnl_attr_create(dnnl_primitive_attr_t *attr) {

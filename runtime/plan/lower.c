@@ -63,25 +63,32 @@ static tdm_status new_node(tdm_build *build, tdm_plan_node **out, const char *na
 
 /* ---- kernels ---- */
 
-static bool asks(const tdm_kernel *kernel, const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+static tdm_status ask(const tdm_kernel *kernel, const tdm_kernel_desc *desc, tdm_kernel_fit *fit, bool *fits) {
     memset(fit, 0, sizeof(*fit));
-    if (kernel->fits != NULL) return kernel->fits(desc, fit);
-    fit->y_layout = strcmp(desc->op, "reorder") == 0 ? desc->y_layout : TDM_LAYOUT_PLAIN;
-    return true;
+    *fits = true;
+    if (kernel->fits != NULL)
+        *fits = kernel->fits(desc, fit);
+    else
+        fit->y_layout = strcmp(desc->op, "reorder") == 0 ? desc->y_layout : TDM_LAYOUT_PLAIN;
+    if (fit->no_memory) TDM_FAIL(TDM_E_MEMORY, "%s, kernel %s: %s", desc->op, kernel->variant, fit->why);
+    return TDM_OK;
 }
 
 /* The first kernel of the list that fits. With try_relu it is asked again with the relu inside if it can do that. */
 static tdm_status choose_kernel(tdm_build *build, tdm_plan_node *node, bool try_relu, tdm_kernel_fit *fit) {
     size_t said = 0;
+    bool fits;
     for (const tdm_kernel *const *k = build->plan->options.kernels; *k != NULL; k++) {
         if (strcmp((*k)->op, node->desc.op) != 0) continue;
-        if (asks(*k, &node->desc, fit)) {
+        TDM_TRY(ask(*k, &node->desc, fit, &fits));
+        if (fits) {
             node->kernel = *k;
-            if (try_relu && fit->relu) {
-                node->desc.relu = true;
-                if (!asks(*k, &node->desc, fit)) node->desc.relu = false, (void)asks(*k, &node->desc, fit);
-            }
-            return TDM_OK;
+            if (!try_relu || !fit->relu) return TDM_OK;
+            node->desc.relu = true;
+            TDM_TRY(ask(*k, &node->desc, fit, &fits));
+            if (fits) return TDM_OK;
+            node->desc.relu = false;
+            return ask(*k, &node->desc, fit, &fits);
         }
         int n = snprintf(node->declined + said, sizeof(node->declined) - said, "%s%s: %s", said ? "; " : "",
                          (*k)->variant, fit->why);
@@ -204,7 +211,7 @@ static int sole_relu(const tdm_build *build, const tdm_graph_node *from) {
 }
 
 /* Would the kernel that will run it do a relu as well? */
-static bool takes_relu(const tdm_build *build, const tdm_graph_node *from) {
+static tdm_status takes_relu(const tdm_build *build, const tdm_graph_node *from, bool *takes) {
     tdm_kernel_desc desc = {.op = from->op->name,
                             .attrs = from->attrs,
                             .input_count = from->input_count,
@@ -214,18 +221,26 @@ static bool takes_relu(const tdm_build *build, const tdm_graph_node *from) {
     desc.x[0] = with_rows(&build->graph->values[from->input[0]].shape, build->plan->options.rows);
     for (const tdm_kernel *const *k = build->plan->options.kernels; *k != NULL; k++) {
         tdm_kernel_fit fit;
-        if (strcmp((*k)->op, desc.op) == 0 && asks(*k, &desc, &fit)) return fit.relu;
+        bool fits;
+        if (strcmp((*k)->op, desc.op) != 0) continue;
+        TDM_TRY(ask(*k, &desc, &fit, &fits));
+        *takes = fits && fit.relu;
+        if (fits) break;
     }
-    return false;
+    return TDM_OK;
 }
 
 /* A layer that swaps with the relu in front of it and has a kernel for both: it takes the relu over. -1: there is none.
  */
-static int later_relu(const tdm_build *build, int relu) {
+static tdm_status later_relu(const tdm_build *build, int relu, int *later) {
     int next = relu >= 0 ? sole_consumer(build, &build->graph->nodes[relu]) : -1;
-    if (next < 0 || (build->graph->nodes[next].op->flags & TDM_OP_SWAPS_WITH_RELU) == 0) return -1;
-    if (sole_relu(build, &build->graph->nodes[next]) >= 0) return -1; /* one relu is enough */
-    return takes_relu(build, &build->graph->nodes[next]) ? next : -1;
+    bool takes = false;
+    *later = -1;
+    if (next < 0 || (build->graph->nodes[next].op->flags & TDM_OP_SWAPS_WITH_RELU) == 0) return TDM_OK;
+    if (sole_relu(build, &build->graph->nodes[next]) >= 0) return TDM_OK; /* one relu is enough */
+    TDM_TRY(takes_relu(build, &build->graph->nodes[next], &takes));
+    if (takes) *later = next;
+    return TDM_OK;
 }
 
 /* An image that becomes a row of features, for one layer that weighs them: they may stay in the order of NHWC. */
@@ -350,8 +365,9 @@ static tdm_status lower_node(tdm_build *build, int graph_node) {
     node->needs_backward = build->plan->options.training && (node->needs_backward || from->param_count > 0);
     for (int i = 0; i < from->buffer_count; i++) node->buffer[i] = from->first_buffer + i;
     if (alias) return lower_alias(build, node, from);
-    int relu = sole_relu(build, from), later = later_relu(build, relu);
+    int relu = sole_relu(build, from), later;
     tdm_kernel_fit fit;
+    TDM_TRY(later_relu(build, relu, &later));
     if (later >= 0) {
         build->takes_relu[later] = build->fused[relu] = true;
         relu = -1;

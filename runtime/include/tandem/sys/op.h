@@ -125,6 +125,7 @@ typedef struct tdm_kernel_fit {
     bool relu;                                     /* is able to take a following relu into the call */
     int64_t weight_channels;                       /* wanted; devices that ingest batches only */
     bool sums_dx;                                  /* is able to write channel_sums in backward */
+    bool no_memory;                                /* to find out: the plan fails, no other kernel is taken */
     size_t saved_bytes;                            /* kept from forward to backward */
     size_t scratch_bytes;                          /* used within one call */
     char why[96];                                  /* why it does not fit: "groups > 1", "no AVX2" */
