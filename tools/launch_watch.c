@@ -95,11 +95,13 @@ static void reap(launch *l) {
         int status;
         if (p->pid == 0) continue;
         while (!p->ended && waitpid(p->pid, &status, WNOHANG | WUNTRACED | WCONTINUED) == p->pid) {
+            if (!WIFSTOPPED(status) && !WIFCONTINUED(status)) {
+                p->wait_status = status;
+                on_end(l, p);
+                break;
+            }
             p->paused = WIFSTOPPED(status);
             p->silent = 0;
-            if (WIFSTOPPED(status) || WIFCONTINUED(status)) continue;
-            p->wait_status = status;
-            on_end(l, p);
         }
     }
 }

@@ -92,7 +92,8 @@ def frozen_in_start_up(box):
         pid = job.rank(number)
         job.send(pid, signal.SIGSTOP)
         job.end(COMM)
-        job.one_error(r"rank %d \(pid %d\) has not been heard of for \d\.\d s; it is stopped or frozen" % (number, pid))
+        job.one_error(r"rank %d \(pid %d\)(, whose last call was \w+ \d+,)? has not been heard of for [1-9]\.\d s; it is "
+                      r"stopped or frozen" % (number, pid))
         job.nobody_left()
         box.clean()
 
@@ -105,7 +106,8 @@ def all_frozen(box):
     for pid in job.ranks().values():
         job.send(pid, signal.SIGSTOP)
     job.end(COMM)
-    job.one_error(r"rank \d \(pid \d+\) has not been heard of for \d\.\d s; it is stopped or frozen")
+    job.one_error(r"rank \d \(pid \d+\)(, whose last call was \w+ \d+,)? has not been heard of for [1-9]\.\d s; it is "
+                  r"stopped or frozen")
     with open(run_dir + "/status.json") as f:
         want(json.load(f)["exit_code"] == COMM, "status.json has another exit_code")
     box.left_clean(job, run_dir)
