@@ -101,11 +101,6 @@ static void check_pairs(tdm_config *config) {
 static void check_optimizer(tdm_config *config) {
     tdm_optimizer_section *optimizer = &config->settings.job.optimizer;
     if (isnan(optimizer->weight_decay)) optimizer->weight_decay = optimizer->type == TDM_ADAMW ? 0.01 : 0.0;
-    for (int i = 0; i < optimizer->betas.count; i++) {
-        if (optimizer->type == TDM_SGD || optimizer->betas.item[i] < 1.0) continue;
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place(config, "optimizer.betas"), "optimizer.betas", "",
-                       "optimizer.betas: item %d wants a number below 1, got 1", i + 1);
-    }
     if (optimizer->type != TDM_SGD || !optimizer->nesterov) return;
     if (optimizer->momentum == 0.0)
         conflict(config, "optimizer.nesterov", "optimizer.momentum",

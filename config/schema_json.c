@@ -37,7 +37,7 @@ static void add_scalar(writer *to, const tdm_field *row, const char *type) {
     }
     if (range.has_max) {
         tdm__print_float(number, range.max);
-        tdm__text_printf(to->out, ", \"maximum\": %s", number);
+        tdm__text_printf(to->out, ", \"%s\": %s", range.open_max ? "exclusiveMaximum" : "maximum", number);
     }
     tdm__text_puts(to->out, "}");
 }

@@ -65,7 +65,7 @@ static void put_wanted(const tdm_field *row, const char *what, tdm_text *why) {
         tdm__field_print_bound(row, range.min, why);
         return;
     }
-    if (range.has_min && range.has_max && !range.open_min) {
+    if (range.has_min && range.has_max && !range.open_min && !range.open_max) {
         tdm__text_puts(why, " from ");
         tdm__field_print_bound(row, range.min, why);
         tdm__text_puts(why, " to ");
@@ -77,7 +77,8 @@ static void put_wanted(const tdm_field *row, const char *what, tdm_text *why) {
         tdm__field_print_bound(row, range.min, why);
     }
     if (range.has_max) {
-        tdm__text_puts(why, range.has_min ? " and at most " : " of at most ");
+        if (range.has_min) tdm__text_puts(why, " and");
+        tdm__text_puts(why, range.open_max ? " below " : range.has_min ? " at most " : " of at most ");
         tdm__field_print_bound(row, range.max, why);
     }
 }
@@ -92,7 +93,7 @@ static bool refuse(const tdm_field *row, const char *what, const char *got, tdm_
 static bool in_range(const tdm_field *row, double value) {
     tdm_range range = tdm__field_range(row);
     if (range.has_min && (value < range.min || (range.open_min && value == range.min))) return false;
-    return !range.has_max || value <= range.max;
+    return !range.has_max || value < range.max || (!range.open_max && value == range.max);
 }
 
 /* 010 is eight to some readers of YAML and ten to others. Leaves the digits without the zeros in `plain`. */

@@ -1,8 +1,8 @@
 /* Reading and writing one setting by its row.
  *
  * Ranges: a row with min == max == 0 has none; max < min means that there is only the lower bound, and infinities mean
- * that a side is open; TDM_FIELD_OPEN_MIN alone means above 0. INT64_MIN is no value of an integer: it stands for null.
- * Lists hold max_items at most, TDM_LIST_MAX if that is 0; a single value is a list of one. */
+ * that a side is open. TDM_FIELD_OPEN_MIN without a range means above 0. INT64_MIN is no value of an integer: it stands
+ * for null. Lists hold max_items at most, TDM_LIST_MAX if that is 0; a single value is a list of one. */
 #ifndef TDM_BASE_FIELD_H
 #define TDM_BASE_FIELD_H
 

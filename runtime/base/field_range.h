@@ -5,7 +5,7 @@
 #include "runtime/base/field.h"
 
 typedef struct tdm_range {
-    bool has_min, has_max, open_min;
+    bool has_min, has_max, open_min, open_max;
     double min, max;
 } tdm_range;
 

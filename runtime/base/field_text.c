@@ -15,6 +15,7 @@ tdm_range tdm__field_range(const tdm_field *row) {
     range.has_min = row->min > -9.2e18;
     range.has_max = row->max >= row->min && row->max < 9.2e18;
     range.open_min = range.has_min && (row->flags & TDM_FIELD_OPEN_MIN) != 0;
+    range.open_max = range.has_max && (row->flags & TDM_FIELD_OPEN_MAX) != 0;
     return range;
 }
 
@@ -93,7 +94,7 @@ static void describe_range(const tdm_field *row, tdm_text *out, bool chinese) {
         tdm__field_print_bound(row, range.min, out);
         return;
     }
-    if (range.has_min && range.has_max && !range.open_min) {
+    if (range.has_min && range.has_max && !range.open_min && !range.open_max) {
         tdm__text_puts(out, comma);
         tdm__field_print_bound(row, range.min, out);
         tdm__text_puts(out, chinese ? " 到 " : " to ");
@@ -110,7 +111,10 @@ static void describe_range(const tdm_field *row, tdm_text *out, bool chinese) {
     }
     if (range.has_max) {
         tdm__text_puts(out, comma);
-        tdm__text_puts(out, chinese ? "不大于 " : "at most ");
+        if (chinese)
+            tdm__text_puts(out, range.open_max ? "小于 " : "不大于 ");
+        else
+            tdm__text_puts(out, range.open_max ? "below " : "at most ");
         tdm__field_print_bound(row, range.max, out);
     }
 }

@@ -127,6 +127,7 @@ TEST(values_out_of_range_are_named) {
     WRONG(optimizer.lr, -1, "optimizer.lr");
     WRONG(optimizer.betas.count, 1, "optimizer.betas");
     WRONG(optimizer.betas.item[1], 2, "optimizer.betas");
+    WRONG(optimizer.betas.item[0], 1, "optimizer.betas item 1 wants a number of at least 0 and below 1, got '1'");
     WRONG(optimizer.form, -1, "optimizer.form");
     WRONG(schedule.type, 6, "schedule.type");
     WRONG(loss.kind, 2, "loss.type");

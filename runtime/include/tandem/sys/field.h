@@ -67,7 +67,8 @@ enum {
     TDM_FIELD_OPEN_MIN = 8, /* `min` itself is outside the range */
     TDM_FIELD_LOCAL = 16,   /* ranks of one job may differ in it: where things are, what is shown, how long one waits */
     TDM_FIELD_KEPT = 32,    /* a run cannot be continued with another value */
-    TDM_FIELD_OF_START = 64 /* says where and how a run begins: another value when it is continued is no change */
+    TDM_FIELD_OF_START = 64, /* says where and how a run begins: another value when it is continued is no change */
+    TDM_FIELD_OPEN_MAX = 128 /* `max` itself is outside the range */
 };
 
 typedef struct tdm_field {
