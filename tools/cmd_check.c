@@ -74,7 +74,9 @@ static int run(tool *t) {
         if (printed == TDM_OK) {
             fputs(text, stdout);
             tdm_free(text);
-        } else {
+            if (status == TDM_OK && faults == 0) printed = warn_of_modules(t, config);
+        }
+        if (printed != TDM_OK) {
             status = printed;
             tell_error(status);
         }
