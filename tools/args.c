@@ -26,7 +26,9 @@ static int verb_flag_count(const tool_verb *verb) {
 /* Who is one of several ranks tells those that wait for it. */
 static void tell_ranks(const tool *t, const char *why) {
     tdm_launch_facts facts;
-    if (t->verb == &verb_train && tdm_launch_from_env(&facts) == TDM_OK) tdm_launch_fail(&facts, t->init_method, why);
+    if (t->verb != &verb_train) return;
+    (void)tdm_launch_from_env(&facts); /* what it knows of the job is enough */
+    tdm_launch_fail(&facts, t->init_method, why);
 }
 
 int args_wrong(const tool *t, const char *format, ...) {

@@ -12,8 +12,8 @@
 int session_configure(session *s, tool *t, const char *const *extra) {
     *s = (session){.t = t, .fd = -1};
     tdm_status status = tdm_launch_from_env(&s->facts);
-    if (status != TDM_OK) return tell_error(status);
-    int code = launch_join(&s->facts);
+    int code = status == TDM_OK ? launch_join(&s->facts) : tell_error(status);
+    if (status != TDM_OK) tdm_launch_fail(&s->facts, NULL, tdm_error_message());
     if (code != TDM_OK) return code;
     log_set_rank(s->facts.rank, s->facts.world);
     s->shows = s->facts.rank == 0;

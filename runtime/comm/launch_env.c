@@ -135,8 +135,8 @@ static void complete_local(tdm_launch_facts *out) {
 static tdm_status read_ranks(const variables *vars, const launcher *from, tdm_launch_facts *out) {
     out->source = from->source;
     out->rank = out->world = out->local_rank = out->local_world = -1;
-    TDM_TRY(get_number(vars, from->rank, 0, RANKS_MAX, &out->rank));
     TDM_TRY(get_number(vars, from->world, 1, RANKS_MAX, &out->world));
+    TDM_TRY(get_number(vars, from->rank, 0, RANKS_MAX, &out->rank));
     TDM_TRY(get_number(vars, from->local_rank, 0, RANKS_MAX, &out->local_rank));
     TDM_TRY(get_number(vars, from->local_world, 1, RANKS_MAX, &out->local_world));
     if (out->rank < 0 || out->world < 0)
@@ -238,10 +238,9 @@ tdm_status tdm__launch_from(tdm_launch_facts *out, tdm_variable_fn variable, voi
     if (from == NULL) return TDM_OK;
     out->source = from->source;
     TDM_TRY(read_master(&vars, out));
-    TDM_TRY(read_ranks(&vars, from, out));
-    if (from == &tandem) TDM_TRY(get_number(&vars, "TANDEM_LAUNCH_FD", 0, INT32_MAX, &out->fd));
     name_job(&vars, out);
-    return TDM_OK;
+    if (from == &tandem) TDM_TRY(get_number(&vars, "TANDEM_LAUNCH_FD", 0, INT32_MAX, &out->fd));
+    return read_ranks(&vars, from, out); /* last: one whose rank is wrong tells the others where they meet */
 }
 
 static const char *from_environment(const char *name, void *user) {

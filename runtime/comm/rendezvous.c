@@ -197,6 +197,11 @@ static void listen_to(meeting *m, const hello *who, guests *g) {
         fail_meeting(m, g, TDM_E_USAGE, 0, why);
     } else if (who->failure[0] != '\0' && who->rank >= 1 && who->rank < who->world) {
         fail_meeting(m, g, TDM_E_COMM, who->rank, who->failure);
+    } else if (who->failure[0] != '\0') { /* which rank it is may be what is wrong with it */
+        char one[16] = "a rank";
+        if (who->rank >= 0) snprintf(one, sizeof(one), "rank %d", who->rank);
+        snprintf(why, sizeof(why), "%s has failed: %.320s", one, who->failure);
+        fail_meeting(m, g, TDM_E_COMM, 0, why);
     }
 }
 
@@ -339,45 +344,10 @@ static tdm_status join(const meeting *m, int *fd) {
              m->door.where, m->facts->rank, (long long)m->timeout_ms);
 }
 
-/* ---- the call ---- */
-
-static tdm_status check_facts(const tdm_launch_facts *facts, int64_t timeout_ms) {
-    if (facts->world < 1 || facts->rank < 0 || facts->rank >= facts->world)
-        TDM_FAIL(TDM_E_USAGE, "rendezvous: rank %d of %d makes no sense", facts->rank, facts->world);
-    if (timeout_ms < 1)
-        TDM_FAIL(TDM_E_USAGE, "rendezvous: wants a timeout of at least 1 ms, got %lld", (long long)timeout_ms);
-    if (facts->local_world != facts->world)
-        TDM_FAIL(TDM_E_UNSUPPORTED,
-                 "the job has %d ranks, %d of them on this host: ranks on several hosts want a communicator module "
-                 "(nccl, gloo or mpi), and none is in this build; start all ranks on one host",
-                 facts->world, facts->local_world);
-    if (facts->world > TDM_COMM_WORLD_MAX)
-        TDM_FAIL(TDM_E_UNSUPPORTED, "the job has %d ranks; on one host %d is the most", facts->world,
-                 TDM_COMM_WORLD_MAX);
-    return TDM_OK;
-}
-
 static tdm_status prepare(meeting *m, const char *init_method) {
     int64_t most = INT64_MAX / 2000000;
-    TDM_TRY(check_facts(m->facts, m->timeout_ms));
     m->deadline_ns = tdm__now_ns() + (m->timeout_ms < most ? m->timeout_ms : most) * 1000000;
     return find_place(m, init_method);
-}
-
-tdm_status tdm__rendezvous_shm(int *fd, const tdm_launch_facts *facts, const tdm_host *host, const char *init_method,
-                               int64_t timeout_ms) {
-    *fd = -1;
-    if (facts->fd >= 0) {
-        *fd = fcntl(facts->fd, F_DUPFD_CLOEXEC, 0);
-        if (*fd < 0)
-            TDM_FAIL(TDM_E_USAGE,
-                     "environment variable TANDEM_LAUNCH_FD is %d: %s; start the ranks through the launcher", facts->fd,
-                     strerrordesc_np(errno));
-        return TDM_OK;
-    }
-    meeting m = {.facts = facts, .host = host, .timeout_ms = timeout_ms};
-    TDM_TRY(prepare(&m, init_method));
-    return facts->rank == 0 ? open_meeting(&m, fd) : join(&m, fd);
 }
 
 /* ---- a rank that has failed before ---- */
@@ -403,7 +373,7 @@ void tdm__rendezvous_fail(const tdm_launch_facts *facts, const char *init_method
         tdm__shm_abort(facts->fd, facts->rank, why);
         return;
     }
-    if (facts->world < 2) return;
+    if (facts->world < 2 || facts->world > TDM_COMM_WORLD_MAX) return;
     tdm__error_save(&before);
     if (prepare(&m, init_method) == TDM_OK) {
         if (facts->rank == 0)
@@ -412,4 +382,43 @@ void tdm__rendezvous_fail(const tdm_launch_facts *facts, const char *init_method
             bring_failure(&m, why);
     }
     (void)tdm__error_restore(&before, NULL);
+}
+
+/* ---- the call ---- */
+
+static tdm_status check_facts(const tdm_launch_facts *facts) {
+    if (facts->world < 1 || facts->rank < 0 || facts->rank >= facts->world)
+        TDM_FAIL(TDM_E_USAGE, "rendezvous: rank %d of %d makes no sense", facts->rank, facts->world);
+    if (facts->local_world != facts->world)
+        TDM_FAIL(TDM_E_UNSUPPORTED,
+                 "the job has %d ranks, %d of them on this host: ranks on several hosts want a communicator module "
+                 "(nccl, gloo or mpi), and none is in this build; start all ranks on one host",
+                 facts->world, facts->local_world);
+    if (facts->world > TDM_COMM_WORLD_MAX)
+        TDM_FAIL(TDM_E_UNSUPPORTED, "the job has %d ranks; on one host %d is the most", facts->world,
+                 TDM_COMM_WORLD_MAX);
+    return TDM_OK;
+}
+
+tdm_status tdm__rendezvous_shm(int *fd, const tdm_launch_facts *facts, const tdm_host *host, const char *init_method,
+                               int64_t timeout_ms) {
+    *fd = -1;
+    if (facts->fd >= 0) {
+        *fd = fcntl(facts->fd, F_DUPFD_CLOEXEC, 0);
+        if (*fd < 0)
+            TDM_FAIL(TDM_E_USAGE,
+                     "environment variable TANDEM_LAUNCH_FD is %d: %s; start the ranks through the launcher", facts->fd,
+                     strerrordesc_np(errno));
+        return TDM_OK;
+    }
+    if (timeout_ms < 1)
+        TDM_FAIL(TDM_E_USAGE, "rendezvous: wants a timeout of at least 1 ms, got %lld", (long long)timeout_ms);
+    meeting m = {.facts = facts, .host = host, .timeout_ms = timeout_ms};
+    tdm_status status = check_facts(facts);
+    if (status != TDM_OK) {
+        tdm__rendezvous_fail(facts, init_method, tdm_error_message());
+        return status;
+    }
+    TDM_TRY(prepare(&m, init_method));
+    return facts->rank == 0 ? open_meeting(&m, fd) : join(&m, fd);
 }

@@ -1,4 +1,4 @@
-/* Whose rank is this process, by the variables of each launcher; and how ranks find one another. */
+/* How ranks that somebody else has started find one another. */
 #include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
@@ -13,123 +13,6 @@
 #include "runtime/comm/comm.h"
 #include "runtime/comm/launch.h"
 #include "tests/support/tdm_test.h"
-
-/* ---- variables ---- */
-
-/* "A=1", "B=2", NULL */
-static const char *lookup(const char *name, void *user) {
-    size_t length = strlen(name);
-    for (const char *const *entry = user; *entry != NULL; entry++) {
-        if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=') return *entry + length + 1;
-    }
-    return NULL;
-}
-
-static tdm_status read_facts(tdm_launch_facts *out, const char *const *variables) {
-    return tdm__launch_from(out, lookup, (void *)(uintptr_t)variables);
-}
-#define FACTS(...) read_facts(&facts, (const char *const[]){__VA_ARGS__, NULL})
-
-#define CHECK_FACTS(s, r, w, lr, lw)                                                 \
-    do {                                                                             \
-        CHECK_TEXT(tdm_launch_source_name(facts.source), tdm_launch_source_name(s)); \
-        CHECK_INT(facts.rank, r);                                                    \
-        CHECK_INT(facts.world, w);                                                   \
-        CHECK_INT(facts.local_rank, lr);                                             \
-        CHECK_INT(facts.local_world, lw);                                            \
-    } while (0)
-
-TEST(each_launcher) {
-    tdm_launch_facts facts;
-    CHECK_OK(FACTS("HOME=/root"));
-    CHECK_FACTS(TDM_LAUNCH_NONE, 0, 1, 0, 1);
-    CHECK_INT(facts.fd, -1);
-    CHECK_OK(FACTS("TANDEM_RANK=2", "TANDEM_WORLD=4", "TANDEM_LAUNCH_FD=7", "RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=0"));
-    CHECK_FACTS(TDM_LAUNCH_TANDEM, 2, 4, 2, 4);
-    CHECK_INT(facts.fd, 7);
-    CHECK_OK(FACTS("RANK=3", "WORLD_SIZE=4", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=node0",
-                   "MASTER_PORT=29500", "TORCHELASTIC_RUN_ID=abc", "TORCHELASTIC_RESTART_COUNT=1", "SLURM_PROCID=1",
-                   "SLURM_STEP_NUM_TASKS=2"));
-    CHECK_FACTS(TDM_LAUNCH_TORCHRUN, 3, 4, 1, 2);
-    CHECK_TEXT(facts.master_addr, "node0");
-    CHECK_INT(facts.master_port, 29500);
-    CHECK_TEXT(facts.job, "29500/abc/1");
-    CHECK_OK(FACTS("OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_LOCAL_RANK=1",
-                   "OMPI_COMM_WORLD_LOCAL_SIZE=2", "PMIX_RANK=1", "PMIX_NAMESPACE=prterun-1"));
-    CHECK_FACTS(TDM_LAUNCH_OPENMPI, 1, 2, 1, 2);
-    CHECK_TEXT(facts.job, "prterun-1");
-    CHECK_OK(FACTS("PMI_RANK=5", "PMI_SIZE=8", "MPI_LOCALRANKID=1", "MPI_LOCALNRANKS=4"));
-    CHECK_FACTS(TDM_LAUNCH_PMI, 5, 8, 1, 4);
-    CHECK_OK(FACTS("MV2_COMM_WORLD_RANK=1", "MV2_COMM_WORLD_SIZE=2", "MV2_COMM_WORLD_LOCAL_RANK=1",
-                   "MV2_COMM_WORLD_LOCAL_SIZE=2"));
-    CHECK_FACTS(TDM_LAUNCH_PMI, 1, 2, 1, 2);
-    CHECK_OK(FACTS("RANK=1", "WORLD_SIZE=3", "MASTER_ADDR=job-master-0", "MASTER_PORT=23456"));
-    CHECK_FACTS(TDM_LAUNCH_PYTORCHJOB, 1, 3, 0, 1);
-    CHECK_OK(FACTS("RANK=1", "WORLD_SIZE=3", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=23456"));
-    CHECK_FACTS(TDM_LAUNCH_PYTORCHJOB, 1, 3, 1, 3);
-}
-
-TEST(slurm) {
-    tdm_launch_facts facts;
-    /* The shell of a batch script or of salloc is no step with peers. */
-    CHECK_OK(FACTS("SLURM_PROCID=0", "SLURM_NTASKS=4", "SLURM_JOB_ID=7"));
-    CHECK_FACTS(TDM_LAUNCH_NONE, 0, 1, 0, 1);
-    CHECK_OK(FACTS("SLURM_PROCID=0", "SLURM_NTASKS=4", "SLURM_STEP_NUM_TASKS=1", "SLURM_JOB_ID=7"));
-    CHECK_FACTS(TDM_LAUNCH_NONE, 0, 1, 0, 1);
-    CHECK_OK(FACTS("SLURM_PROCID=5", "SLURM_STEP_NUM_TASKS=7", "SLURM_LOCALID=1", "SLURM_NODEID=2",
-                   "SLURM_STEP_TASKS_PER_NODE=2(x3),1", "SLURM_STEP_NODELIST=gpu[03-05,9],x1", "SLURM_JOB_ID=7",
-                   "SLURM_STEP_ID=0"));
-    CHECK_FACTS(TDM_LAUNCH_SLURM, 5, 7, 1, 2);
-    CHECK_TEXT(facts.master_addr, "gpu03");
-    CHECK_TEXT(facts.job, "7/0");
-    CHECK(facts.master_port >= 10000 && facts.master_port < 30000);
-    int port = facts.master_port;
-    CHECK_OK(FACTS("SLURM_PROCID=6", "SLURM_STEP_NUM_TASKS=7", "SLURM_LOCALID=0", "SLURM_NODEID=3",
-                   "SLURM_STEP_TASKS_PER_NODE=2(x3),1", "SLURM_JOB_ID=7", "SLURM_STEP_ID=0",
-                   "SLURM_STEP_NODELIST=solo"));
-    CHECK_FACTS(TDM_LAUNCH_SLURM, 6, 7, 0, 1);
-    CHECK_TEXT(facts.master_addr, "solo");
-    CHECK_INT(facts.master_port, port);
-    CHECK_OK(FACTS("SLURM_PROCID=1", "SLURM_STEP_NUM_TASKS=2", "SLURM_LOCALID=1", "SLURM_STEP_NUM_NODES=1"));
-    CHECK_FACTS(TDM_LAUNCH_SLURM, 1, 2, 1, 2);
-    /* srun sets PMI's variables itself; mpirun inside a step has ranks of its own. */
-    CHECK_OK(FACTS("SLURM_PROCID=1", "SLURM_STEP_NUM_TASKS=2", "SLURM_STEP_NUM_NODES=1", "PMI_RANK=1", "PMI_SIZE=2"));
-    CHECK_FACTS(TDM_LAUNCH_SLURM, 1, 2, 1, 2);
-    CHECK_OK(FACTS("SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=2", "OMPI_COMM_WORLD_RANK=3", "OMPI_COMM_WORLD_SIZE=8",
-                   "OMPI_COMM_WORLD_LOCAL_RANK=3", "OMPI_COMM_WORLD_LOCAL_SIZE=4"));
-    CHECK_FACTS(TDM_LAUNCH_OPENMPI, 3, 8, 3, 4);
-    /* Lists that make no sense say nothing. */
-    CHECK_OK(FACTS("SLURM_PROCID=1", "SLURM_STEP_NUM_TASKS=2", "SLURM_STEP_TASKS_PER_NODE=2(x", "SLURM_NODEID=0"));
-    CHECK_FACTS(TDM_LAUNCH_SLURM, 1, 2, 1, 2);
-    CHECK_OK(FACTS("SLURM_PROCID=1", "SLURM_STEP_NUM_TASKS=2", "SLURM_STEP_TASKS_PER_NODE=99999999999999999999"));
-    CHECK_FACTS(TDM_LAUNCH_SLURM, 1, 2, 1, 2);
-}
-
-TEST(contradictions) {
-    tdm_launch_facts facts;
-    CHECK_STATUS(FACTS("RANK=4", "WORLD_SIZE=4", "LOCAL_RANK=0"), TDM_E_USAGE);
-    CHECK_TEXT(tdm_error_message(), "environment variables contradict one another: RANK is 4, but WORLD_SIZE is 4");
-    CHECK_STATUS(FACTS("RANK=1", "LOCAL_RANK=0"), TDM_E_USAGE);
-    CHECK_TEXT(tdm_error_message(), "environment variable RANK is set, but WORLD_SIZE is not; set both or neither");
-    CHECK_STATUS(FACTS("TANDEM_WORLD=2"), TDM_E_USAGE);
-    CHECK_TEXT(tdm_error_message(),
-               "environment variable TANDEM_WORLD is set, but TANDEM_RANK is not; set both or neither");
-    CHECK_STATUS(FACTS("RANK=one", "WORLD_SIZE=2"), TDM_E_USAGE);
-    CHECK_HAS(tdm_error_message(), "RANK wants an integer from 0 to 1000000, got 'one'");
-    CHECK_STATUS(FACTS("RANK=-1", "WORLD_SIZE=2"), TDM_E_USAGE);
-    CHECK_STATUS(FACTS("RANK=0", "WORLD_SIZE=0"), TDM_E_USAGE);
-    CHECK_STATUS(FACTS("RANK=0", "WORLD_SIZE=99999999999999999999"), TDM_E_USAGE);
-    CHECK_STATUS(FACTS("RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=2", "LOCAL_WORLD_SIZE=2"), TDM_E_USAGE);
-    CHECK_HAS(tdm_error_message(), "LOCAL_RANK is 2, but LOCAL_WORLD_SIZE is 2");
-    CHECK_STATUS(FACTS("RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=2", "LOCAL_WORLD_SIZE=4"), TDM_E_USAGE);
-    CHECK_HAS(tdm_error_message(), "LOCAL_WORLD_SIZE is 4, but WORLD_SIZE is 2");
-    CHECK_STATUS(FACTS("RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=0", "MASTER_PORT=70000"), TDM_E_USAGE);
-    CHECK_HAS(tdm_error_message(), "MASTER_PORT wants an integer from 1 to 65535");
-    CHECK_STATUS(FACTS("TANDEM_RANK=0", "TANDEM_WORLD=2", "TANDEM_LAUNCH_FD=x"), TDM_E_USAGE);
-    CHECK_OK(FACTS("RANK=", "WORLD_SIZE=")); /* empty is unset */
-}
-
-/* ---- meeting ---- */
 
 static tdm_launch_facts facts_of(int rank, int world, const char *job) {
     tdm_launch_facts facts = {TDM_LAUNCH_TORCHRUN, rank, world, rank, world, -1, "localhost", 29500, ""};
@@ -493,7 +376,15 @@ TEST(whoever_waits_says_for_whom) {
 
 static void failing(int rank, int world, const char *job, const char *init_method) {
     tdm_launch_facts facts = facts_of(rank, world, job);
+    if (strcmp(job, "number fails") == 0) facts.rank = 9;
+    if (strcmp(job, "no number") == 0) facts.rank = -1;
     tdm_launch_fail(&facts, init_method, "job.yaml: optimizer.lr wants a number, got 'ten'");
+}
+
+static const char *who_failed(const char *job) {
+    if (strcmp(job, "number fails") == 0) return "rank 9 has failed";
+    if (strcmp(job, "no number") == 0) return "a rank has failed";
+    return strcmp(job, "host fails") == 0 ? "rank 0 has " : "rank 2 has ";
 }
 
 /* Before it has met, or afterwards in the memory. */
@@ -508,15 +399,18 @@ static void told(int rank, int world, const char *job, const char *init_method) 
         close(fd);
     }
     CHECK_INT(status, TDM_E_COMM);
-    CHECK_HAS(tdm_error_message(), strcmp(job, "host fails") == 0 ? "rank 0 has " : "rank 2 has ");
+    CHECK_HAS(tdm_error_message(), who_failed(job));
     CHECK_HAS(tdm_error_message(), "ed: job.yaml: optimizer.lr wants a number, got 'ten'");
     CHECK(tdm__ms_since(start) < 25000);
 }
 
 TEST(a_rank_that_has_failed_tells_the_others) {
+    static const char *const guest[] = {"guest fails", "number fails", "no number"};
     pid_t pid[4];
-    for (int r = 0; r < 4; r++) pid[r] = in_child(r == 2 ? failing : told, r, 4, "guest fails", NULL);
-    for (int r = 0; r < 4; r++) CHECK_INT(end_of(pid[r]), 0);
+    for (int i = 0; i < 3; i++) {
+        for (int r = 0; r < 4; r++) pid[r] = in_child(r == 2 ? failing : told, r, 4, guest[i], NULL);
+        for (int r = 0; r < 4; r++) CHECK_INT(end_of(pid[r]), 0);
+    }
     for (int r = 0; r < 4; r++) pid[r] = in_child(r == 0 ? failing : told, r, 4, "host fails", NULL);
     for (int r = 0; r < 4; r++) CHECK_INT(end_of(pid[r]), 0);
     /* All of them, as with one configuration for all: nobody waits for anybody for long. */
@@ -524,18 +418,39 @@ TEST(a_rank_that_has_failed_tells_the_others) {
     for (int r = 0; r < 4; r++) CHECK_INT(end_of(pid[r]), 0);
 }
 
+static void of_other_hosts(int rank, int world, const char *job, const char *init_method) {
+    int fd;
+    tdm_launch_facts facts = facts_of(rank, world, job);
+    facts.local_world = 2;
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 50000), TDM_E_UNSUPPORTED);
+}
+
+static void with_other_hosts(int rank, int world, const char *job, const char *init_method) {
+    int fd;
+    tdm_launch_facts facts = facts_of(rank, world, job);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 50000), TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), "rank 1 has failed: the job has 3 ranks, 2 of them on this host");
+}
+
+TEST(facts_that_cannot_meet_are_told) {
+    pid_t pid[] = {in_child(with_other_hosts, 0, 3, "hosts", NULL), in_child(of_other_hosts, 1, 3, "hosts", NULL)};
+    for (int i = 0; i < 2; i++) CHECK_INT(end_of(pid[i]), 0);
+}
+
 TEST(wrong_meetings) {
     int fd;
     char path[300];
+    const char *nowhere = "poem://"; /* where no others are told */
     tdm_launch_facts facts = facts_of(2, 4, "hosts");
     facts.local_rank = 0;
     facts.local_world = 2;
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 1000), TDM_E_UNSUPPORTED);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), nowhere, 1000), TDM_E_UNSUPPORTED);
     CHECK_HAS(tdm_error_message(), "the job has 4 ranks, 2 of them on this host");
     facts = facts_of(0, 2000, "many");
     CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 1000), TDM_E_UNSUPPORTED);
     facts = facts_of(2, 2, "rank");
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 1000), TDM_E_USAGE);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), nowhere, 1000), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "rank 2 of 2 makes no sense");
     facts = facts_of(0, 2, "time");
     CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 0), TDM_E_USAGE);
     memset(path, 'x', sizeof(path));
@@ -549,9 +464,6 @@ TEST(wrong_meetings) {
 }
 
 TEST_MAIN({
-    RUN(each_launcher);
-    RUN(slurm);
-    RUN(contradictions);
     if (mkdtemp(folder) == NULL) TEST_SKIP("no temporary folder");
     RUN(ranks_meet);
     RUN(an_inherited_descriptor_wins);
@@ -563,6 +475,7 @@ TEST_MAIN({
     RUN(ranks_of_two_numbers);
     RUN(whoever_waits_says_for_whom);
     RUN(a_rank_that_has_failed_tells_the_others);
+    RUN(facts_that_cannot_meet_are_told);
     RUN(wrong_meetings);
     rmdir(folder);
 })

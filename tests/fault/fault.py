@@ -29,7 +29,7 @@ END_SECONDS = 200
 RUN_SECONDS = 400
 GONE_SECONDS = 100
 
-OK, USAGE, CONFIG, DATA, MEMORY, COMM, CHECKPOINT, NUMERIC, IO, CHECK, STOPPED = 0, 2, 3, 4, 6, 7, 8, 9, 10, 12, 75
+OK, USAGE, CONFIG, DATA, MEMORY, COMM, CHECKPOINT, NUMERIC, IO, UNSUPPORTED, CHECK, STOPPED = 0, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 75
 
 # Steps of about half a millisecond, dropout so that positions in random streams count, and a short last batch.
 YAML = """tandem: 1

@@ -6,7 +6,7 @@ import signal
 import time
 
 import fault
-from fault import COMM, CONFIG, OK, STOPPED, USAGE, Failed, want
+from fault import COMM, CONFIG, OK, STOPPED, UNSUPPORTED, USAGE, Failed, want
 
 JOBS = [0]
 
@@ -207,36 +207,49 @@ def wrong_arguments(box):
             box.clean()
 
 
-def refused(box, envs, code, *patterns, mode="ddp"):
-    jobs = [box.start(*box.arguments(mode, 2, box.new_dir()), env=env) for env in envs]
-    for job in jobs:
+def contradictions(box):
+    """F30: variables that make no sense are named, with both values. Who knows where the others meet stays a moment to
+    tell them, so all start at once, each its own job."""
+    base = lambda **more: torchrun(0, 2, port(box), **more)
+    cases = [(base(RANK=2), USAGE, r"RANK is 2, but WORLD_SIZE is 2"),
+             (base(RANK="one"), USAGE, r"RANK wants an integer .*'one'"),
+             (base(RANK=-1), USAGE, r"RANK wants an integer .*'-1'"),
+             (base(WORLD_SIZE=0), USAGE, r"WORLD_SIZE wants an integer .*'0'"),
+             (base(WORLD_SIZE=None), USAGE, r"RANK is set, but WORLD_SIZE is not|WORLD_SIZE.* is not"),
+             (base(RANK=None), USAGE, r"WORLD_SIZE is set, but RANK is not"),
+             (base(LOCAL_WORLD_SIZE=3), USAGE, r"LOCAL_WORLD_SIZE is 3, but WORLD_SIZE is 2"),
+             (base(LOCAL_RANK=2), USAGE, r"LOCAL_RANK is 2, but LOCAL_WORLD_SIZE is 2"),
+             (base(MASTER_PORT=70000), USAGE, r"MASTER_PORT wants an integer .*'70000'"),
+             ({"TANDEM_RANK": "3", "TANDEM_WORLD": "2"}, USAGE, r"TANDEM_RANK is 3, but TANDEM_WORLD is 2"),
+             ({"TANDEM_RANK": "0", "TANDEM_WORLD": "2", "TANDEM_LAUNCH_FD": "77"}, USAGE, r"TANDEM_LAUNCH_FD|descriptor 77"),
+             (base(LOCAL_WORLD_SIZE=1, MASTER_ADDR="10.1.2.3"), UNSUPPORTED, r"2 ranks, 1 of them on this host")]
+    jobs = [box.start(*box.arguments("ddp", 2, box.new_dir()), env=env) for env, _, _ in cases]
+    jobs.append(box.start(*box.arguments("dp", 2, box.new_dir()), env=base()))
+    for job, (_, code, pattern) in zip(jobs, cases + [(None, USAGE, r"torchrun")]):
         job.end(code)
-        job.one_error(*patterns)
+        job.one_error(pattern)
     box.clean()
 
 
-def contradictions(box):
-    """F30: variables that make no sense are named, with both values."""
-    base = lambda **more: torchrun(0, 2, 29999, **more)
-    refused(box, [base(RANK=2)], USAGE, r"RANK is 2, but WORLD_SIZE is 2")
-    refused(box, [base(RANK="one")], USAGE, r"RANK wants an integer .*'one'")
-    refused(box, [base(RANK=-1)], USAGE, r"RANK wants an integer .*'-1'")
-    refused(box, [base(WORLD_SIZE=0)], USAGE, r"WORLD_SIZE wants an integer .*'0'")
-    refused(box, [base(WORLD_SIZE=None)], USAGE, r"RANK is set, but WORLD_SIZE is not|WORLD_SIZE.* is not")
-    refused(box, [base(RANK=None)], USAGE, r"WORLD_SIZE is set, but RANK is not")
-    refused(box, [base(LOCAL_WORLD_SIZE=3)], USAGE, r"LOCAL_WORLD_SIZE is 3, but WORLD_SIZE is 2")
-    refused(box, [base(LOCAL_RANK=2)], USAGE, r"LOCAL_RANK is 2, but LOCAL_WORLD_SIZE is 2")
-    refused(box, [base(MASTER_PORT=70000)], USAGE, r"MASTER_PORT wants an integer .*'70000'")
-    refused(box, [{"TANDEM_RANK": "3", "TANDEM_WORLD": "2"}], USAGE, r"TANDEM_RANK is 3, but TANDEM_WORLD is 2")
-    refused(box, [{"TANDEM_RANK": "0", "TANDEM_WORLD": "2", "TANDEM_LAUNCH_FD": "77"}], USAGE, r"TANDEM_LAUNCH_FD|descriptor 77")
-    refused(box, [base()], USAGE, r"torchrun", mode="dp")
-    refused(box, [base(LOCAL_WORLD_SIZE=1, MASTER_ADDR="10.1.2.3")], 11, r"2 ranks, 1 of them on this host")
+def contradicted_peers(box):
+    """The others of a job learn what is wrong with one's variables."""
+    for more, why in (({"RANK": 7}, r"rank 7 has failed: .*RANK is 7, but WORLD_SIZE is 2"),
+                      ({"RANK": "two"}, r"a rank has failed: .*RANK wants an integer .*'two'"),
+                      ({"LOCAL_WORLD_SIZE": 3}, r"rank 1 has (failed|ended): .*LOCAL_WORLD_SIZE is 3, but WORLD_SIZE is 2")):
+        at = port(box)
+        jobs = start(box, 2, box.new_dir(), [torchrun(0, 2, at), torchrun(1, 2, at, **more)])
+        for job, code, pattern in zip(jobs, (COMM, USAGE), (why, why.split(": ", 1)[1])):
+            job.end(code)
+            job.one_error(pattern)
+        box.clean()
 
 
 def of_another_world(box):
     """Two worlds at one meeting point: both learn it."""
     at = port(box)
-    refused(box, [torchrun(0, 2, at), torchrun(1, 3, at)], (USAGE, COMM), r"of 3|of 2|3 ranks|2 ranks")
+    for job in start(box, 2, box.new_dir(), [torchrun(0, 2, at), torchrun(1, 3, at)]):
+        job.end((USAGE, COMM))
+        job.one_error(r"of 3|of 2|3 ranks|2 ranks")
 
 
 def the_same_twice(box):
@@ -328,5 +341,5 @@ def harmless_differences(box):
 
 
 if __name__ == "__main__":
-    fault.main(same_bits, killed, signalled, signalled_while_they_meet, lost_while_they_meet, frozen_while_they_meet, missing, failed_before, wrong_arguments, contradictions,
-               of_another_world, the_same_twice, two_jobs, of_another_mind, harmless_differences)
+    fault.main(same_bits, killed, signalled, signalled_while_they_meet, lost_while_they_meet, frozen_while_they_meet, missing, failed_before,
+               wrong_arguments, contradictions, contradicted_peers, of_another_world, the_same_twice, two_jobs, of_another_mind, harmless_differences)

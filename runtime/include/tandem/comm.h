@@ -141,14 +141,14 @@ typedef struct tdm_launch_facts {
     char job[160];                            /* what tells this job from others on the host; "" if nothing does */
 } tdm_launch_facts;
 
-/* What the environment says about this process. Values that contradict one another are TDM_E_USAGE and named. Without a
- * launcher: TDM_LAUNCH_NONE, rank 0 of 1. */
+/* What the environment says about this process. Values that contradict one another are TDM_E_USAGE and named; *out is
+ * then good for tdm_launch_fail. Without a launcher: TDM_LAUNCH_NONE, rank 0 of 1. */
 TDM_API tdm_status tdm_launch_from_env(tdm_launch_facts *out);
 TDM_API const char *tdm_launch_source_name(tdm_launch_source source); /* "torchrun" */
 /* The descriptor for tdm_comm_open_shm that all ranks of this job share, whoever started them; close it with close().
  * init_method: "env" (or NULL), "tcp://host:port" or "file:///path". Ranks on several hosts are TDM_E_UNSUPPORTED.
  * While ranks are missing the host's log (NULL: the default host) is told which, after five seconds and then each
- * minute. */
+ * minute. Facts that are wrong are told to the others as tdm_launch_fail does. */
 TDM_API tdm_status tdm_launch_meet(int *fd, const tdm_launch_facts *facts, const tdm_host *host,
                                    const char *init_method, int64_t timeout_ms);
 /* For a rank that has failed and will not meet the others: they fail at once, with `why`, instead of waiting for it.
