@@ -244,9 +244,10 @@ const tool_verb verb_train = {
     "runs the job; starts the local ranks of a ddp job by itself",
     "Trains the model of CONFIG and keeps everything in the run directory:\n"
     "configuration, metrics.jsonl, checkpoints, logs, summary.json. On SIGTERM,\n"
-    "SIGHUP or Ctrl-C it finishes the step, saves a checkpoint and ends with status\n"
-    "75; a second signal leaves at once. A run directory that holds a checkpoint is\n"
-    "continued (checkpoint.resume: auto).\n\n"
+    "SIGHUP, Ctrl-C, or a batch system's SIGUSR1, SIGUSR2 or SIGXCPU it finishes the\n"
+    "step, saves a checkpoint and ends with status 75; a second signal leaves at\n"
+    "once. A run directory that holds a checkpoint is continued (checkpoint.resume:\n"
+    "auto).\n\n"
     "In ddp mode one process per device is started, unless torchrun, srun or mpirun\n"
     "did so. With --restarts a job whose processes die goes on from its last\n"
     "checkpoint by itself; it gives up when two restarts in a row make no new\n"

@@ -133,7 +133,7 @@ static bool look_for_paused(launch *l, double since) {
 
 static void on_signal(launch *l, int number) {
     double now = progress_now(), grace = l->job->grace;
-    if (l->signals > 0 && now - l->signalled < STOP_SAME_EVENT_MS * 1e-3) return;
+    if (l->signals > 0 && (stop_repeats(number) || now - l->signalled < STOP_SAME_EVENT_MS * 1e-3)) return;
     if (l->signals++ > 0) {
         launch_signal_all(l, SIGKILL);
         return;

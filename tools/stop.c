@@ -19,11 +19,15 @@ static bool is_watched, is_quiet;
 static char exit_text[4], *self, *ended[6]; /* the arguments of `tandem --ended`; NULL: nobody's end to write */
 
 void stop_signals(sigset_t *out) {
+    static const int numbers[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGXCPU};
     struct sigaction hangup;
     sigemptyset(out);
-    sigaddset(out, SIGTERM);
-    sigaddset(out, SIGINT);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sigaddset(out, numbers[i]);
     if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) sigaddset(out, SIGHUP);
+}
+
+bool stop_repeats(int number) {
+    return number == SIGXCPU;
 }
 
 /* One event may come as several signals: `timeout`, a shell or a control group send to the process and to its group. */
@@ -50,7 +54,7 @@ static void say(const char *text) {
 
 static void on_signal(int number) {
     int saved = errno, code = atomic_load(&meeting_code);
-    if (is_repeat()) return;
+    if (is_repeat() || (stop_signal() != 0 && stop_repeats(number))) return;
     if (code >= 0) leave(code > 0 ? code : 128 + number);
     if (atomic_fetch_add(&signals_seen, 1) > 0) {
         if (!is_watched) leave(128 + number);

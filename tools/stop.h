@@ -1,4 +1,4 @@
-/* stop.h - SIGTERM, SIGINT and SIGHUP: finish the step, save, leave. */
+/* stop.h - signals that ask for an end: finish the step, save, leave. */
 #ifndef STOP_H
 #define STOP_H
 
@@ -9,8 +9,11 @@
 /* Signals this close together are one wish. */
 enum { STOP_SAME_EVENT_MS = 300 };
 
-/* Those that ask for an end; SIGHUP is not one of them where `nohup` or a shell had it ignored. */
+/* Those that ask for an end: a person's, and those by which batch systems say that the time is nearly over. SIGHUP is
+ * not one of them where `nohup` or a shell had it ignored. */
 void stop_signals(sigset_t *out);
+/* The system sends it again each second, so that a second one is no second wish. */
+bool stop_repeats(int number);
 
 /* From now on the first signal is remembered, and asks the run to stop as soon as there is one. The second leaves at
  * once with 128+n. A rank that a parent watches leaves that, and Ctrl-C, to the parent. */

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""SIGTERM, SIGINT and SIGHUP: the step is finished, a checkpoint saved, status 75, and what goes on ends with the bits of what
+"""Signals that ask for an end: the step is finished, a checkpoint saved, status 75, and what goes on ends with the bits of what
 was never stopped. A second signal leaves at once."""
 import json
 import os
@@ -10,7 +10,7 @@ import time
 import fault
 from fault import OK, STOPPED, Failed, eventually, want
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
 
 # A step of seconds: time enough for a second signal.
 LONG_STEP = ("model.layers=[{linear: 2048}, {linear: 2048}, {linear: 4}]", "data.train.samples=4096",
@@ -78,7 +78,7 @@ def at_random(box):
     jobs = [("ddp", 2), ("single", 1), ("ddp", 3), ("dp", 2)]
     for trial in range(n):
         mode, world = jobs[trial % len(jobs)]
-        number, phase = SIGNALS[trial % 3], box.random.choice(PHASES)
+        number, phase = SIGNALS[trial % len(SIGNALS)], box.random.choice(PHASES)
         length = box.golden(mode, world)[2]
         run_dir = box.new_dir()
         if phase == "resume":
