@@ -7,7 +7,7 @@
 enum { MANY = 5000 };
 
 TEST(many_names) {
-    static char text[MANY][16];
+    static char text[MANY][24];
     tdm_arena arena;
     tdm_names names = {0};
     tdm__arena_init(&arena, tdm_host_default());
@@ -17,7 +17,7 @@ TEST(many_names) {
         REQUIRE_OK(tdm__names_add(&names, &arena, text[i], i));
     }
     for (int i = 0; i < MANY; i++) {
-        char same[16], other[16];
+        char same[24], other[24];
         snprintf(same, sizeof(same), "layer.%d", i);
         snprintf(other, sizeof(other), "layer.%d.", i);
         CHECK_INT(tdm__names_find(&names, same), i);
