@@ -105,11 +105,10 @@ static size_t line_break(const char *at, const char *end) {
 /* The next line break, of this length, or the end. */
 static const char *find_break(const char *at, const char *end, size_t *length) {
     *length = 0;
-    for (; at < end; at++) {
-        unsigned char c = (unsigned char)*at;
-        if (c >= ' ' && c < 0x80) continue; /* nearly all */
+    while ((at += tdm__utf8_plain(at, (size_t)(end - at))) < end) {
         *length = line_break(at, end);
         if (*length > 0) break;
+        at++;
     }
     return at;
 }
