@@ -193,10 +193,10 @@ TEST(a_name_cannot_be_taken) {
 static void lonely_host(int rank, int world, const char *job, const char *init_method) {
     int fd;
     tdm_launch_facts facts = facts_of(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 300), TDM_E_COMM);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 4000), TDM_E_COMM);
     CHECK_TEXT(
         tdm_error_message(),
-        "rendezvous at port 29500 of this host: rank 0 waited 300 ms for ranks 1, 3; start all ranks on this host");
+        "rendezvous at port 29500 of this host: rank 0 waited 4000 ms for ranks 1, 3; start all ranks on this host");
     CHECK_INT(fd, -1);
 }
 

@@ -11,8 +11,8 @@
 #include "tests/support/tdm_failing_host.h"
 
 /* Long: a test that ends by it would not end in time. What ends by itself is over SOON; what waits for an abort that
- * cannot end takes twice as long. */
-enum { TIMEOUT_MS = 50000, SOON_MS = 5000 };
+ * cannot end takes twice as long. LIMIT_MS is for tests that end by it: a machine may stand still for seconds. */
+enum { TIMEOUT_MS = 50000, SOON_MS = 20000, LIMIT_MS = 4000 };
 
 /* Nothing of NCCL or of the GPUs is left, and what was aborted was aborted once by each rank. */
 static void check_clean(long aborts) {
@@ -20,6 +20,11 @@ static void check_clean(long aborts) {
     CHECK_INT(cuda_emulated_live(), 0);
     CHECK_INT(fake_nccl_aborts(), aborts);
     CHECK_INT(gpu_keepers(), 0);
+}
+
+/* Until this rank has learned that the job is over. */
+static void await_end(gpu_rank *g) {
+    while (g->nccl->ops->wait(g->nccl, NULL) == TDM_OK) gpu_nap(1);
 }
 
 static void run(int world, int64_t timeout_ms, rank_fn fn, void *user, long aborts) {
@@ -34,23 +39,23 @@ static void run(int world, int64_t timeout_ms, rank_fn fn, void *user, long abor
 
 static void late_rank(rank_context *c) {
     gpu_rank g;
-    REQUIRE_OK(gpu_open(&g, c, c->rank, 300));
+    REQUIRE_OK(gpu_open(&g, c, c->rank, LIMIT_MS));
     gpu_put(&g, 1);
     CHECK_OK(gpu_reduce_and_wait(&g));
-    if (c->rank == 1) {
-        gpu_nap(900);
-    } else {
+    if (c->rank != 1) {
         int64_t start = tdm__now_ns();
         CHECK_OK(gpu_reduce(&g));
         CHECK_STATUS(g.nccl->ops->wait(g.nccl, NULL), TDM_E_COMM);
         CHECK_HAS(tdm_error_message(), "all_reduce (call 2, 1000 f32, sum): rank ");
-        CHECK_HAS(tdm_error_message(), ": waited 300 ms for it to end on cuda:");
-        CHECK(tdm__ms_since(start) < 5000);
+        CHECK_HAS(tdm_error_message(), ": waited 4000 ms for it to end on cuda:");
+        CHECK(tdm__ms_since(start) < SOON_MS);
     }
+    ranks_meet(c, 3);
+    await_end(&g);
     /* And it stays ended, for whoever was late, too. */
     CHECK_STATUS(gpu_reduce_and_wait(&g), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "all_reduce (call ");
-    CHECK_HAS(tdm_error_message(), "waited 300 ms for it to end on cuda:");
+    CHECK_HAS(tdm_error_message(), "waited 4000 ms for it to end on cuda:");
     CHECK_STATUS(tdm__barrier(c->comm), TDM_E_COMM);
     gpu_close(&g);
 }
@@ -61,13 +66,13 @@ TEST(a_rank_that_does_not_come) {
 
 static void hanging_rank(rank_context *c) {
     gpu_rank g;
-    REQUIRE_OK(gpu_open(&g, c, c->rank, 400));
+    REQUIRE_OK(gpu_open(&g, c, c->rank, LIMIT_MS));
     gpu_put(&g, 1);
     tdm_status status = TDM_OK;
     for (int i = 0; i < 5 && status == TDM_OK; i++) status = gpu_reduce_and_wait(&g);
     CHECK_INT(status, TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "all_reduce (call 3, 1000 f32, sum): ");
-    CHECK_HAS(tdm_error_message(), "waited 400 ms for it to end on cuda:");
+    CHECK_HAS(tdm_error_message(), "waited 4000 ms for it to end on cuda:");
     gpu_close(&g);
 }
 
@@ -79,9 +84,9 @@ TEST(a_collective_that_hangs) {
 
 static void not_begun_rank(rank_context *c) {
     gpu_rank g;
-    CHECK_STATUS(gpu_open(&g, c, c->rank, 300), TDM_E_COMM);
+    CHECK_STATUS(gpu_open(&g, c, c->rank, LIMIT_MS), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "open nccl: ");
-    CHECK_HAS(tdm_error_message(), "waited 300 ms for NCCL to begin it");
+    CHECK_HAS(tdm_error_message(), "waited 4000 ms for NCCL to begin it");
     gpu_close(&g);
 }
 
@@ -148,10 +153,15 @@ TEST(calls_in_progress) {
 
 /* ---- aborts ---- */
 
-static void *abort_soon(void *argument) {
-    tdm_comm *comm = argument;
-    gpu_nap(50);
-    comm->ops->abort(comm);
+typedef struct aborting {
+    rank_context *context;
+    tdm_comm *nccl;
+} aborting;
+
+static void *abort_when_all_wait(void *argument) {
+    aborting *own = argument;
+    ranks_meet(own->context, 3);
+    own->nccl->ops->abort(own->nccl);
     return NULL;
 }
 
@@ -160,9 +170,11 @@ static void aborting_rank(rank_context *c) {
     pthread_t thread;
     REQUIRE_OK(gpu_open(&g, c, c->rank, TIMEOUT_MS));
     gpu_put(&g, 1);
-    if (c->rank == 0) REQUIRE(pthread_create(&thread, NULL, abort_soon, g.nccl) == 0);
+    aborting own = {c, g.nccl};
+    if (c->rank == 0) REQUIRE(pthread_create(&thread, NULL, abort_when_all_wait, &own) == 0);
     if (c->rank < 2) { /* rank 2 never comes */
         CHECK_OK(gpu_reduce(&g));
+        ranks_meet(c, 3);
         CHECK_STATUS(g.nccl->ops->wait(g.nccl, NULL), TDM_E_COMM);
         CHECK_TEXT(tdm_error_message(), "all_reduce (call 1, 1000 f32, sum): rank 0 called abort");
     }
@@ -199,11 +211,13 @@ static void stuck_rank(rank_context *c) {
     if (c->rank == 0) {
         CHECK_OK(gpu_reduce(&g));
         CHECK_OK(g.nccl->ops->join(g.nccl));
+        ranks_meet(c, 2);
         CHECK_OK(g.device->ops->finish(g.device, NULL));
         CHECK_STATUS(g.nccl->ops->wait(g.nccl, NULL), TDM_E_COMM);
         CHECK_HAS(tdm_error_message(), "rank 1: enough");
     } else {
-        gpu_nap(100);
+        ranks_meet(c, 2);
+        gpu_nap(100); /* in most runs the other waits by then */
         tdm__comm_abort(c->comm, "enough");
     }
     gpu_close(&g);
@@ -223,6 +237,7 @@ static void group_rank(rank_context *c) {
     REQUIRE_OK(tdm__comm_split(g.nccl, second, 2, &b));
     tdm_comm *own = a != NULL ? a : b;
     CHECK((a != NULL) == (c->rank < 2));
+    ranks_meet(c, 4);
     if (c->rank == 3) tdm__comm_abort(b, "no more");
     tdm_status status = TDM_OK;
     while (status == TDM_OK) {
@@ -291,12 +306,13 @@ static void replaying_rank(rank_context *c) {
     CHECK_OK(g.device->ops->capture_run(g.device, capture));
     CHECK_OK(g.nccl->ops->wait(g.nccl, NULL));
     gpu_check(&g, 9);
-    if (c->rank == 1) {
-        gpu_nap(100);
-        tdm__comm_abort(g.nccl, "enough");
-    }
     int64_t start = tdm__now_ns();
     if (c->rank != 1) CHECK_OK(g.device->ops->capture_run(g.device, capture));
+    ranks_meet(c, 3);
+    if (c->rank == 1) {
+        gpu_nap(100); /* in most runs the others wait by then */
+        tdm__comm_abort(g.nccl, "enough");
+    }
     CHECK_STATUS(g.nccl->ops->wait(g.nccl, NULL), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "rank 1: enough");
     CHECK_STATUS(gpu_reduce_and_wait(&g), TDM_E_COMM); /* and it stays ended */
@@ -320,15 +336,16 @@ static void broken_replay_rank(rank_context *c) {
     REQUIRE(capture != NULL);
     CHECK_OK(g.device->ops->capture_run(g.device, capture));
     CHECK_OK(g.nccl->ops->wait(g.nccl, NULL));
-    CHECK_OK(tdm__barrier(c->comm));
     int64_t start = tdm__now_ns();
     if (c->rank == 0) {
+        ranks_meet(c, 2);
         cuda_emulated_fail_work_at(1);
         CHECK_OK(g.device->ops->fill(g.device, NULL, g.data, 0, sizeof(float)));
         CHECK_STATUS(gpu_reduce_and_wait(&g), TDM_E_DEVICE);
         CHECK_HAS(tdm_error_message(), "illegal");
     } else {
         CHECK_OK(g.device->ops->capture_run(g.device, capture));
+        ranks_meet(c, 2);
         CHECK_STATUS(g.nccl->ops->wait(g.nccl, NULL), TDM_E_COMM);
         CHECK_HAS(tdm_error_message(), "cuda:0 failed");
     }
@@ -346,17 +363,19 @@ TEST(a_gpu_that_fails_before_a_replay) {
 /* A peer that is missing inside a graph: the device's queue waits, and wait still has its deadline. */
 static void lonely_replay_rank(rank_context *c) {
     gpu_rank g;
-    REQUIRE_OK(gpu_open(&g, c, c->rank, 500));
+    REQUIRE_OK(gpu_open(&g, c, c->rank, LIMIT_MS));
     gpu_put(&g, 1);
     tdm_capture *capture = gpu_capture(&g, 1);
     int64_t start = tdm__now_ns();
     if (c->rank == 0) {
         CHECK_OK(g.device->ops->capture_run(g.device, capture));
         CHECK_STATUS(g.nccl->ops->wait(g.nccl, NULL), TDM_E_COMM);
-        CHECK_HAS(tdm_error_message(), "waited 500 ms for it to end on cuda:0");
+        CHECK_HAS(tdm_error_message(), "waited 4000 ms for it to end on cuda:0");
         CHECK(tdm__ms_since(start) < SOON_MS);
+        ranks_meet(c, 2);
     } else {
-        gpu_nap(800);
+        ranks_meet(c, 2);
+        await_end(&g);
         CHECK_STATUS(gpu_reduce_and_wait(&g), TDM_E_COMM);
         CHECK_HAS(tdm_error_message(), "rank 0: ");
     }
@@ -374,8 +393,8 @@ static void broken_gpu_rank(rank_context *c) {
     REQUIRE_OK(gpu_open(&g, c, c->rank, TIMEOUT_MS));
     gpu_put(&g, 1);
     CHECK_OK(g.device->ops->finish(g.device, NULL));
-    CHECK_OK(tdm__barrier(c->comm));
     if (c->rank == 0) {
+        ranks_meet(c, 2);
         cuda_emulated_fail_work_at(1);
         CHECK_OK(g.device->ops->fill(g.device, NULL, g.data, 0, sizeof(float)));
         tdm_status status = gpu_reduce_and_wait(&g);
@@ -383,6 +402,7 @@ static void broken_gpu_rank(rank_context *c) {
         CHECK_HAS(tdm_error_message(), "illegal");
     } else {
         CHECK_OK(gpu_reduce(&g));
+        ranks_meet(c, 2);
         CHECK_STATUS(g.nccl->ops->wait(g.nccl, NULL), TDM_E_COMM);
         CHECK_HAS(tdm_error_message(), "rank 0: all_reduce (call 1, 1000 f32, sum): cuda:0 failed");
     }

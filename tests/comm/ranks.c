@@ -6,9 +6,15 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { WORLD_MAX = 16 };
+
+void ranks_meet(rank_context *context, int count) {
+    atomic_fetch_add(context->here, 1);
+    while (atomic_load(context->here) < count) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
 
 /* ---- threads ---- */
 
@@ -27,9 +33,10 @@ static void run_threads(int world, int64_t timeout_ms, rank_fn fn, void *user) {
     tdm_comm *comm[WORLD_MAX];
     thread_rank rank[WORLD_MAX];
     pthread_t thread[WORLD_MAX];
+    atomic_int here = 0;
     REQUIRE_OK(tdm__comm_open_local(comm, world, tdm_host_default(), timeout_ms));
     for (int r = 0; r < world; r++) {
-        rank[r] = (thread_rank){.context = {comm[r], r, world, -1, NULL, user}, .fn = fn};
+        rank[r] = (thread_rank){.context = {comm[r], r, world, -1, NULL, &here, user}, .fn = fn};
         REQUIRE(pthread_create(&thread[r], NULL, run_thread, &rank[r]) == 0);
     }
     for (int r = 0; r < world; r++) {
@@ -53,12 +60,16 @@ static void run_child(rank_context *context, int64_t timeout_ms, int64_t heartbe
 
 void ranks_fork(int world, int64_t timeout_ms, int64_t heartbeat_ms, rank_fn fn, void *user, int *wait_status) {
     int fd;
-    pid_t *pids = mmap(NULL, WORLD_MAX * sizeof(*pids), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    REQUIRE(pids != MAP_FAILED);
+    struct {
+        pid_t pids[WORLD_MAX];
+        atomic_int here;
+    } *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(shared != MAP_FAILED);
+    pid_t *pids = shared->pids;
     REQUIRE_OK(tdm__shm_create(&fd, tdm_host_default(), world));
     fflush(NULL);
     for (int r = 0; r < world; r++) {
-        rank_context context = {NULL, r, world, fd, pids, user};
+        rank_context context = {NULL, r, world, fd, pids, &shared->here, user};
         pid_t pid = fork();
         REQUIRE(pid >= 0);
         if (pid == 0) {
@@ -69,7 +80,7 @@ void ranks_fork(int world, int64_t timeout_ms, int64_t heartbeat_ms, rank_fn fn,
     }
     for (int r = 0; r < world; r++) CHECK(waitpid(pids[r], &wait_status[r], 0) == pids[r]);
     close(fd);
-    munmap(pids, WORLD_MAX * sizeof(*pids));
+    munmap(shared, sizeof(*shared));
 }
 
 void ranks_run(backend kind, int world, int64_t timeout_ms, rank_fn fn, void *user) {

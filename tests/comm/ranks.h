@@ -2,6 +2,7 @@
 #ifndef TEST_COMM_RANKS_H
 #define TEST_COMM_RANKS_H
 
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "runtime/comm/comm.h"
@@ -13,10 +14,14 @@ typedef enum backend { BACKEND_LOCAL, BACKEND_SHM } backend;
 typedef struct rank_context {
     tdm_comm *comm;
     int rank, world, fd;
-    pid_t *pids; /* shm: of all ranks, in shared memory */
+    pid_t *pids;      /* shm: of all ranks, in shared memory */
+    atomic_int *here; /* of ranks_meet */
     void *user;
 } rank_context;
 typedef void (*rank_fn)(rank_context *context);
+
+/* Returns when so many have called it since the ranks began: to wait for a state instead of for a time. */
+void ranks_meet(rank_context *context, int count);
 
 /* Returns when all ranks have ended. Failed checks in forked ranks count as failures here. */
 void ranks_run(backend kind, int world, int64_t timeout_ms, rank_fn fn, void *user);
