@@ -5,8 +5,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tools/term.h"
+
+enum { MOST_READ = 64 << 20 };
 
 const char *const report_phases[REPORT_PHASES] = {"data",     "scatter", "replicate",    "forward",   "gather", "loss",
                                                   "backward", "comm",    "comm_exposed", "optimizer", "step"};
@@ -43,15 +46,28 @@ static void read_metric(report_run *run, const json_t *row, phase_sums *sums) {
     }
 }
 
-static void read_metrics(report_run *run, const char *text) {
+/* Of a file that is larger than a report needs, one step in so many is read. */
+static int64_t stride_of(FILE *metrics) {
+    struct stat found;
+    return fstat(fileno(metrics), &found) == 0 ? 1 + (int64_t)found.st_size / MOST_READ : 1;
+}
+
+static void read_metrics(report_run *run, FILE *metrics) {
+    static const char step_line[] = "{\"kind\":\"train\"";
     phase_sums sums = {{0}, {0}};
-    while (*text) {
-        size_t length = strcspn(text, "\n");
-        json_t *row = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
+    int64_t stride = stride_of(metrics), steps = 0;
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t length;
+    errno = 0;
+    while ((length = getline(&line, &room, metrics)) > 0) {
+        if (strncmp(line, step_line, sizeof step_line - 1) == 0 && steps++ % stride != 0) continue;
+        json_t *row = json_loadb(line, (size_t)length, JSON_REJECT_DUPLICATES, NULL);
         if (row) read_metric(run, row, &sums); /* a line cut off by a crash is passed over */
         json_decref(row);
-        text += length + (text[length] == '\n');
     }
+    if (errno == ENOMEM) memory_missing();
+    free(line);
     for (int i = 0; i < REPORT_PHASES; i++) run->phase[i] = sums.count[i] ? sums.sum[i] / (double)sums.count[i] : NAN;
 }
 
@@ -73,11 +89,17 @@ static void prefer_summary_phases(report_run *run) {
 }
 
 bool report_try(report_run *run, const char *dir) {
-    char *metrics = text_file(dir, "metrics.jsonl");
+    FILE *metrics = text_stream(dir, "metrics.jsonl");
     if (!metrics) return false;
     *run = (report_run){.dir = text_copy(dir)};
     read_metrics(run, metrics);
-    free(metrics);
+    bool failed = ferror(metrics) != 0;
+    fclose(metrics);
+    if (failed) {
+        report_free(run);
+        errno = EIO;
+        return false;
+    }
     run->summary = read_object(dir, "summary.json");
     run->environment = read_object(dir, "env.json");
     run->config = text_file(dir, "config.resolved.yaml");

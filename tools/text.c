@@ -186,7 +186,7 @@ void *memory_take(size_t bytes) {
     return out;
 }
 
-char *text_file(const char *dir, const char *name) {
+FILE *text_stream(const char *dir, const char *name) {
     int folder = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : AT_FDCWD;
     int fd = folder >= 0 || !dir ? files_open_in(folder, name, O_RDONLY) : -1;
     int reason = errno;
@@ -196,8 +196,13 @@ char *text_file(const char *dir, const char *name) {
         if (errno == ENOMEM) memory_missing();
         if (fd >= 0) close(fd);
         errno = reason;
-        return NULL;
     }
+    return file;
+}
+
+char *text_file(const char *dir, const char *name) {
+    FILE *file = text_stream(dir, name);
+    if (!file) return NULL;
     char *out = NULL;
     size_t used = 0, capacity = 0, got;
     do {

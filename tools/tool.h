@@ -90,7 +90,9 @@ const char *text_number(char out[32], double value);  /* about four digits, "-" 
 const char *text_ms(char out[32], double ms);         /* milliseconds, three decimals for short ones */
 int text_columns(const char *utf8);                   /* terminal columns; wide characters take two */
 const char *text_nearest(const char *word, const char *const *names, int count); /* NULL if none is near */
-/* A whole file of a folder, terminated; NULL with errno set. `dir` NULL: a path of the user's. */
+/* A file of a folder, open to read, and the whole of one, terminated; NULL with errno set. `dir` NULL: a path of the
+ * user's. */
+FILE *text_stream(const char *dir, const char *name);
 char *text_file(const char *dir, const char *name);
 bool text_ends(const char *text, const char *end);
 /* A text that is written as a file is; *out, for free, holds it once it is closed. */

@@ -90,6 +90,13 @@ has a/report.html 'lang="en"'
 code 0 "$tandem" report a --against c -o both.html --lang zh
 has both.html 'lang="zh-CN"'
 hasnt both.html "http"
+# of a file larger than a report needs, some steps are read, and every evaluation
+cp -r a long
+{ yes '{"kind":"train","step":1,"loss":0.5,"lr":0.1,"samples_per_s":7,"ms":{"step":2}}' | head -n 900000
+    echo '{"kind":"eval","step":77777,"loss":0.25}'; } > long/metrics.jsonl
+code 0 "$tandem" report long
+has long/report.html "77,777"
+rm -r long
 code 4 "$tandem" report nowhere
 
 # without data to evaluate there is nothing to evaluate next
