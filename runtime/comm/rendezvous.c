@@ -173,16 +173,15 @@ static void judge(const meeting *m, const hello *who, const guests *g, answer *o
     int world = m->facts->world;
     if (who->job != m->job) {
         snprintf(out->refusal, sizeof(out->refusal), "another job is meeting there");
-    } else if (who->world != world) {
-        snprintf(out->refusal, sizeof(out->refusal), "rank 0 was told of %d ranks, rank %d of %d", world, who->rank,
-                 who->world);
-    } else if (who->rank < 1 || who->rank >= world) {
-        snprintf(out->refusal, sizeof(out->refusal), "no such rank: %d of %d", who->rank, world);
     } else if (g->status != TDM_OK) {
         out->status = (int32_t)g->status;
         memcpy(out->refusal, g->failure, sizeof(out->refusal));
+    } else if (who->rank < 1 || who->rank >= world) {
+        snprintf(out->refusal, sizeof(out->refusal), "no such rank: %d of %d", who->rank, world);
     } else if (g->heard[who->rank]) {
         snprintf(out->refusal, sizeof(out->refusal), "rank %d has come twice", who->rank);
+        TDM_WARN(m->host, "comm", "rendezvous at %s: rank %d has come twice; the second one is turned away",
+                 m->door.where, who->rank);
     }
 }
 
@@ -191,11 +190,12 @@ static void judge(const meeting *m, const hello *who, const guests *g, answer *o
 static void listen_to(meeting *m, const hello *who, guests *g) {
     char why[REASON_TEXT];
     if (who->job != m->job) return;
-    if (who->world != m->facts->world) {
+    if (who->failure[0] == '\0' && who->world != m->facts->world) {
+        g->left = TDM_COMM_WORLD_MAX; /* how many want to know it is what nobody knows */
         snprintf(why, sizeof(why), "rank 0 was told of %d ranks, rank %d of %d; start all ranks with one number",
                  m->facts->world, who->rank, who->world);
         fail_meeting(m, g, TDM_E_USAGE, 0, why);
-    } else if (who->failure[0] != '\0' && who->rank >= 1 && who->rank < who->world) {
+    } else if (who->failure[0] != '\0' && who->rank >= 1 && who->rank < m->facts->world) {
         fail_meeting(m, g, TDM_E_COMM, who->rank, who->failure);
     } else if (who->failure[0] != '\0') { /* which rank it is may be what is wrong with it */
         char one[16] = "a rank";
@@ -265,7 +265,7 @@ static void serve(meeting *m, int listener, guests *g) {
 
 static tdm_status meet_guests(meeting *m, guests *g) {
     int listener;
-    g->left = m->facts->world - 1;
+    g->left = m->facts->world > 0 ? m->facts->world - 1 : TDM_COMM_WORLD_MAX;
     tdm_status status = tdm__door_listen(&m->door, &listener);
     if (status != TDM_OK) {
         if (g->fd >= 0) tdm__shm_abort(g->fd, 0, tdm_error_message());
@@ -373,7 +373,8 @@ void tdm__rendezvous_fail(const tdm_launch_facts *facts, const char *init_method
         tdm__shm_abort(facts->fd, facts->rank, why);
         return;
     }
-    if (facts->world < 2 || facts->world > TDM_COMM_WORLD_MAX) return;
+    const bool is_alone = facts->world == 1 && facts->rank <= 0;
+    if (is_alone || facts->world > TDM_COMM_WORLD_MAX) return;
     tdm__error_save(&before);
     if (prepare(&m, init_method) == TDM_OK) {
         if (facts->rank == 0)

@@ -378,13 +378,14 @@ static void failing(int rank, int world, const char *job, const char *init_metho
     tdm_launch_facts facts = facts_of(rank, world, job);
     if (strcmp(job, "number fails") == 0) facts.rank = 9;
     if (strcmp(job, "no number") == 0) facts.rank = -1;
+    if (strcmp(job, "no world") == 0) facts.world = -1;
     tdm_launch_fail(&facts, init_method, "job.yaml: optimizer.lr wants a number, got 'ten'");
 }
 
-static const char *who_failed(const char *job) {
+static const char *who_failed(const char *job, const char *init_method) {
     if (strcmp(job, "number fails") == 0) return "rank 9 has failed";
     if (strcmp(job, "no number") == 0) return "a rank has failed";
-    return strcmp(job, "host fails") == 0 ? "rank 0 has " : "rank 2 has ";
+    return strcmp(job, "host fails") == 0 || init_method != NULL ? "rank 0 has " : "rank 2 has ";
 }
 
 /* Before it has met, or afterwards in the memory. */
@@ -399,19 +400,23 @@ static void told(int rank, int world, const char *job, const char *init_method) 
         close(fd);
     }
     CHECK_INT(status, TDM_E_COMM);
-    CHECK_HAS(tdm_error_message(), who_failed(job));
+    CHECK_HAS(tdm_error_message(), who_failed(job, init_method));
     CHECK_HAS(tdm_error_message(), "ed: job.yaml: optimizer.lr wants a number, got 'ten'");
     CHECK(tdm__ms_since(start) < 25000);
 }
 
 TEST(a_rank_that_has_failed_tells_the_others) {
-    static const char *const guest[] = {"guest fails", "number fails", "no number"};
+    char file[128];
+    snprintf(file, sizeof(file), "file://%s/failed", folder);
+    static const char *const guest[] = {"guest fails", "number fails", "no number", "no world"};
     pid_t pid[4];
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         for (int r = 0; r < 4; r++) pid[r] = in_child(r == 2 ? failing : told, r, 4, guest[i], NULL);
         for (int r = 0; r < 4; r++) CHECK_INT(end_of(pid[r]), 0);
     }
     for (int r = 0; r < 4; r++) pid[r] = in_child(r == 0 ? failing : told, r, 4, "host fails", NULL);
+    for (int r = 0; r < 4; r++) CHECK_INT(end_of(pid[r]), 0);
+    for (int r = 0; r < 4; r++) pid[r] = in_child(r == 0 ? failing : told, r, 4, "no world", file);
     for (int r = 0; r < 4; r++) CHECK_INT(end_of(pid[r]), 0);
     /* All of them, as with one configuration for all: nobody waits for anybody for long. */
     for (int r = 0; r < 4; r++) pid[r] = in_child(failing, r, 4, "all fail", NULL);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Ranks that something else starts, by tandem's own variables and as torchrun does: the same bits as the command's own;
 ranks that are missing, too many, contradictory or of another mind end with a verdict before step 1, all of them."""
+import json
 import os
 import signal
 import time
@@ -80,6 +81,10 @@ def killed(box):
                 job.one_error(r"rank %d \(pid %d\) is gone" % (victim, jobs[victim].pid) if world == 2 else
                               r"rank %d \(pid %d\)|has left" % (victim, jobs[victim].pid))
             job.nobody_left()
+        if code == 137:
+            with open(os.path.join(run_dir, "status.json")) as f:
+                state = json.load(f)["state"]
+            want(state == "failed", "status.json says %s", state)
         box.verify(run_dir)
         box.resumes("ddp", world, run_dir)
         box.clean()
@@ -235,6 +240,9 @@ def contradicted_peers(box):
     """The others of a job learn what is wrong with one's variables."""
     for more, why in (({"RANK": 7}, r"rank 7 has failed: .*RANK is 7, but WORLD_SIZE is 2"),
                       ({"RANK": "two"}, r"a rank has failed: .*RANK wants an integer .*'two'"),
+                      ({"WORLD_SIZE": None}, r"rank 1 has failed: .*RANK is set, but WORLD_SIZE is not"),
+                      ({"WORLD_SIZE": "x"}, r"a rank has failed: .*WORLD_SIZE wants an integer .*'x'"),
+                      ({"WORLD_SIZE": 1}, r"rank 1 has (failed|ended): .*RANK is 1, but WORLD_SIZE is 1"),
                       ({"LOCAL_WORLD_SIZE": 3}, r"rank 1 has (failed|ended): .*LOCAL_WORLD_SIZE is 3, but WORLD_SIZE is 2")):
         at = port(box)
         jobs = start(box, 2, box.new_dir(), [torchrun(0, 2, at), torchrun(1, 2, at, **more)])
