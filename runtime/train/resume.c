@@ -12,13 +12,20 @@
 static const char way_out[] =
     "resume with the same, or start a new run from its weights: model.weights, and another run.dir";
 
+/* And what the lines of a job leave out: weights to begin with are none of its steps. */
+static tdm_status add_lines(const tdm_job *job, const tdm_graph *graph, tdm_text *out) {
+    TDM_TRY(tdm__lines_of(job, graph, TDM_FIELD_OF_START, out));
+    tdm__text_printf(out, "model.weights: %s\n", job->weights != NULL ? job->weights : "null");
+    if (out->failed) TDM_FAIL(TDM_E_MEMORY, "out of memory while comparing configurations");
+    return TDM_OK;
+}
+
 /* A configuration as text, read again. */
 static tdm_status add_yaml(const tdm_run *run, const char *yaml, const char *folder, tdm_text *out) {
     tdm_config *config = NULL;
     tdm_status status = tdm_config_parse(&config, run->host, yaml, strlen(yaml), "config.resolved.yaml", folder);
     if (status == TDM_OK) status = tdm_config_check(config);
-    if (status == TDM_OK)
-        status = tdm__lines_of(tdm_config_job(config), tdm_config_graph(config), TDM_FIELD_OF_START, out);
+    if (status == TDM_OK) status = add_lines(tdm_config_job(config), tdm_config_graph(config), out);
     tdm_config_free(config);
     return status;
 }
@@ -28,7 +35,7 @@ static tdm_status add_both(const tdm_run *run, const char *saved, const char *fo
     const char *now = run->options.config_yaml;
     TDM_TRY(add_yaml(run, saved, folder, &out->saved));
     if (now != NULL) return add_yaml(run, now, NULL, &out->now);
-    return tdm__lines_of(run->job, run->graph, TDM_FIELD_OF_START, &out->now);
+    return add_lines(run->job, run->graph, &out->now);
 }
 
 /* ---- refusing ---- */

@@ -223,8 +223,19 @@ static int64_t steps_left(const tdm_run *run) {
     return run->epoch < epochs ? (epochs - run->epoch) * run->steps_per_epoch - run->step_in_epoch : 0;
 }
 
+/* Numbers that checkpoints to come could not hold are no numbers to go on from. */
+static tdm_status check_samples(const tdm_run *run, int64_t samples) {
+    const int64_t global = run->per_device * run->replicas, steps = run->steps_total - run->step;
+    int64_t last;
+    if (!__builtin_mul_overflow(steps, global, &last) && !__builtin_add_overflow(last, samples, &last) &&
+        last <= INT64_C(1) << 53)
+        return TDM_OK;
+    TDM_FAIL(TDM_E_CHECKPOINT, "the checkpoint counts %lld samples, and %lld steps of %lld follow: that is above 2^53",
+             (long long)samples, (long long)steps, (long long)global);
+}
+
 /* The position is a number of samples of the epoch, so that another number of devices or another batch can go on. */
-static void set_position(tdm_run *run, const tdm_ckpt_state *state) {
+static tdm_status set_position(tdm_run *run, const tdm_ckpt_state *state) {
     run->step = run->submitted = state->step;
     run->epoch = state->epoch;
     run->samples = state->samples;
@@ -237,9 +248,11 @@ static void set_position(tdm_run *run, const tdm_ckpt_state *state) {
                  (long long)(seen % global), (long long)global);
     if (run->step_in_epoch >= run->steps_per_epoch) run->epoch++, run->step_in_epoch = 0;
     if (run->job->train.steps == TDM_INT_NULL) run->steps_total = run->step + steps_left(run);
+    TDM_TRY(check_samples(run, state->samples));
     run->eval_waits = run->save_waits = run->verify_waits = false;
     run->eval_due = state->eval_due != 0;
     tdm__schedule_seek(&run->schedule, run->step, run->steps_per_epoch);
+    return TDM_OK;
 }
 
 tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folder) {
@@ -252,7 +265,7 @@ tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folde
     if (!what.has_state) return TDM_OK;
     double momentum = run->schedule.base_momentum, lr = run->schedule.base_lr;
     tdm__schedule_init(&run->schedule, &run->job->schedule, lr, momentum, run->steps_total, run->steps_per_epoch);
-    set_position(run, &what.state);
+    TDM_TRY(set_position(run, &what.state));
     run->saved_at = newest_in_folder ? run->step : -1; /* elsewhere is not where this run goes on */
     return TDM_OK;
 }

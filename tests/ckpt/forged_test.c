@@ -98,6 +98,16 @@ TEST(numbers_out_of_range) {
     }
 }
 
+/* What the file may hold, and the checkpoints of the steps to come could not. */
+TEST(numbers_to_go_on_from) {
+    static const char *const rows[] = {"samples", "9007199254740990", NULL};
+    tdm_run_state state;
+    tdm_job job;
+    set_job(&job);
+    CHECK_STATUS(resume_forged(&job, "10", rows, &state), TDM_E_CHECKPOINT);
+    CHECK_HAS(tdm_error_message(), "the checkpoint counts 9007199254740990 samples, and 10 steps of 4 follow");
+}
+
 /* Each in its range, and together what no run comes to: refused by whoever reads it. */
 TEST(numbers_that_do_not_fit) {
     static const struct {
@@ -151,5 +161,5 @@ TEST(an_epoch_beyond_the_job) {
     CHECK_INT(state.steps_total, 10);
 }
 
-TEST_MAIN(RUN(numbers_out_of_range); RUN(numbers_that_do_not_fit); RUN(a_step_beyond_the_job);
-          RUN(an_epoch_beyond_the_job);)
+TEST_MAIN(RUN(numbers_out_of_range); RUN(numbers_to_go_on_from); RUN(numbers_that_do_not_fit);
+          RUN(a_step_beyond_the_job); RUN(an_epoch_beyond_the_job);)

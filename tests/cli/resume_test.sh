@@ -28,6 +28,13 @@ for mode in single dp ddp; do
         fail "$mode: a change is told after a step"
 done
 
+# weights to begin with are told, for a run that goes on does not begin
+cp -r a weighed
+code 0 "$tandem" train toy.yaml --run-dir weighed --steps 15 model.weights=a
+told model.weights null "$PWD/a"
+code 0 "$tandem" train toy.yaml --run-dir weighed --steps 16 model.weights=a
+hasnt "$err" "changed since then: model.weights"
+
 # by path: where the run begins is no change
 code 0 "$tandem" train toy.yaml --run-dir b --steps 18 --resume a
 told train.steps 14 18
