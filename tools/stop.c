@@ -92,6 +92,7 @@ void stop_in(const char *run_dir, int restarts) {
     ended[2] = text_copy(run_dir);
     ended[1] = text_copy("--ended");
     ended[0] = text_copy("tandem");
+    memory_at_end(leave);
 }
 
 void stop_meeting(bool meets, int code) {
@@ -117,8 +118,9 @@ void stop_note(int number) {
 int stop_ended(int argc, char **argv) {
     int code = argc == 5 ? atoi(argv[3]) : 0;
     if (code <= 0) return TDM_E_USAGE;
-    char *reason =
-        code == TDM_E_STOPPED ? text_copy("stopped on request") : text_format("left at once, by signal %d", code - 128);
+    char *reason = code == TDM_E_STOPPED  ? text_copy("stopped on request")
+                   : code == TDM_E_MEMORY ? text_copy("out of memory")
+                                          : text_format("left at once, by signal %d", code - 128);
     (void)tdm_launch_ended(argv[2], code, atoi(argv[4]), reason); /* a full disk changes nothing of how it ended */
     free(reason);
     return code;

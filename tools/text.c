@@ -10,9 +10,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static void (*last_act)(int code); /* of memory_missing; NULL: none */
+
+void memory_at_end(void (*act)(int code)) {
+    last_act = act;
+}
+
 _Noreturn void memory_missing(void) {
     fputs("tandem: error: out of memory\n", stderr);
     fflush(stdout);
+    if (last_act) last_act(TDM_E_MEMORY);
     _exit(TDM_E_MEMORY); /* what libraries do at exit may want memory, too */
 }
 

@@ -76,6 +76,8 @@ char *args_say(const tool_verb *verb, const char *flag, const char *value);
 
 /* ---- text.c: small texts; out of memory ends the program with code 6 ---- */
 _Noreturn void memory_missing(void);
+/* What memory_missing does before it ends this process: it may replace it. */
+void memory_at_end(void (*act)(int code));
 char *text_format(const char *format, ...) TDM_PRINTF(1, 2);
 char *text_format_list(const char *format, va_list args) TDM_PRINTF(1, 0);
 char *text_copy(const char *text);

@@ -3,6 +3,7 @@
 request was not needed, the same result as without a failure. With oneDNN's kernels a library may end the process, as
 runtime/docs/modules.md says; such ends are counted, and another answer is a fault there too. --long takes every k,
 --trials N so many of each test."""
+import json
 import os
 import re
 import resource
@@ -55,6 +56,12 @@ def wrong(box, job, code, run_dir, good):
         return "" if came == good else difference(came, good)
     if code != MEMORY or not job.err().strip():
         return "status %d" % code
+    path = os.path.join(run_dir, "status.json")
+    if os.path.exists(path):
+        with open(path) as f:
+            status = json.load(f)
+        if status["state"] == "running":
+            return "nobody runs, and status.json says %s" % status
     try:
         for folder in (run_dir, os.path.join(run_dir, "single"), os.path.join(run_dir, "dp")):
             box.verify(folder)
