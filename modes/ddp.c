@@ -340,8 +340,10 @@ static tdm_status share_result(ddp *d, const tdm_outcome *outcome, tdm_step_resu
                                      (tdm_span){all, COUNT * (size_t)d->world, TDM_DTYPE_F64}));
     for (int i = 0; i < COUNT * d->world; i++) sum[i % COUNT] += all[i];
     if (averages_ranks(d)) {
+        int counted = 0; /* ranks that have a mean */
+        for (int r = 0; r < d->world; r++) counted += all[COUNT * r + DENOMINATOR] > 0;
         result->denominator = (int64_t)sum[DENOMINATOR];
-        result->loss = result->denominator > 0 ? sum[LOSS] : NAN;
+        result->loss = counted > 0 ? sum[LOSS] * d->world / counted : NAN;
     } else {
         result->loss = sum[LOSS] / own[DENOMINATOR];
     }

@@ -125,17 +125,39 @@ TEST(nothing_ignored) {
     tdm_graph_free(graph);
 }
 
+static void write_labels(const int64_t *y) {
+    char shape[32];
+    snprintf(shape, sizeof(shape), "(%d,)", AVERAGE_SAMPLES);
+    write_npy(y_path, "<i8", shape, y, AVERAGE_SAMPLES * sizeof(*y));
+}
+
+/* Of the first step's rows only rank 1's have labels that count: the mean over the ranks that have a mean is the mean
+ * over samples then. */
+TEST(a_rank_without_any) {
+    tdm_graph *graph = new_graph();
+    tdm_job job;
+    int64_t y[AVERAGE_SAMPLES];
+    memcpy(y, average_y, sizeof(y));
+    for (int i = 0; i < AVERAGE_RANKS * AVERAGE_PER_DEVICE; i++) y[i] = i % AVERAGE_RANKS == 0 ? -100 : 1;
+    write_labels(y);
+    set_job(&job, TDM_MODE_DDP, TDM_AVERAGE_RANKS);
+    law_result ranks = law_run_ok(&job, graph);
+    set_job(&job, TDM_MODE_DDP, TDM_AVERAGE_SAMPLES);
+    law_result samples = law_run_ok(&job, graph);
+    CHECK_NEAR(ranks.loss[0], samples.loss[0], 1e-12 * samples.loss[0]);
+    write_labels(average_y);
+    tdm_graph_free(graph);
+}
+
 /* The first of each epoch's three steps has no label that counts, on either rank: it has no loss, in both means, and
  * the weights stay. */
 TEST(all_ignored) {
     tdm_graph *graph = new_graph();
     tdm_job job;
     int64_t y[AVERAGE_SAMPLES];
-    char shape[32];
     memcpy(y, average_y, sizeof(y));
     for (int i = 0; i < AVERAGE_RANKS * AVERAGE_PER_DEVICE; i++) y[i] = -100;
-    snprintf(shape, sizeof(shape), "(%d,)", AVERAGE_SAMPLES);
-    write_npy(y_path, "<i8", shape, y, sizeof(y));
+    write_labels(y);
     for (int average = TDM_AVERAGE_SAMPLES; average <= TDM_AVERAGE_RANKS; average++) {
         set_job(&job, TDM_MODE_DDP, average);
         law_result result = law_run_ok(&job, graph);
@@ -150,5 +172,5 @@ TEST(all_ignored) {
     tdm_graph_free(graph);
 }
 
-TEST_MAIN(write_data(); RUN(as_torch_over_gloo); RUN(other_modes); RUN(nothing_ignored); RUN(all_ignored);
-          (void)unlink(x_path); (void)unlink(y_path); (void)rmdir(folder);)
+TEST_MAIN(write_data(); RUN(as_torch_over_gloo); RUN(other_modes); RUN(nothing_ignored); RUN(a_rank_without_any);
+          RUN(all_ignored); (void)unlink(x_path); (void)unlink(y_path); (void)rmdir(folder);)
