@@ -17,8 +17,9 @@
 #include "runtime/base/sync.h"
 #include "runtime/comm/shm/shm.h"
 
-/* A verdict falls this much before the limit, so that from the last sign to the verdict is never longer. */
-enum { BEAT_MS = 200, EARLY_MS = 2 * BEAT_MS };
+/* A verdict falls this much before the limit, so that from the last sign to the verdict is hardly ever longer; of a
+ * short limit it is a tenth, for a busy machine may keep a thread waiting for as long. */
+enum { BEAT_MS = 200, EARLY_MS = 2 * BEAT_MS, EARLY_SHARE = 10 };
 
 static const int64_t beat_ns = (int64_t)BEAT_MS * 1000000;
 
@@ -97,7 +98,8 @@ static void listen_to(tdm_watch *watch, int r, int64_t since_ns) {
     bool gives_signs = beat != 0 || atomic_load(&watch->site->process[r].state) >= TDM_PROCESS_JOINED;
     p->silent_ns = beat == p->beat && gives_signs ? p->silent_ns + since_ns : 0;
     p->beat = beat;
-    if (watch->heartbeat_ms > 0 && p->silent_ns / 1000000 >= watch->heartbeat_ms - EARLY_MS) tell_silent(watch, r);
+    const int64_t share = watch->heartbeat_ms / EARLY_SHARE, early = share < EARLY_MS ? share : EARLY_MS;
+    if (watch->heartbeat_ms > 0 && p->silent_ns / 1000000 >= watch->heartbeat_ms - early) tell_silent(watch, r);
 }
 
 static void look_at(tdm_watch *watch, int r, int64_t since_ns) {
