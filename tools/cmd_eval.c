@@ -28,7 +28,7 @@ static int run(tool *t) {
         tdm_status status = tdm_run_evaluate(in.run, &loss, &accuracy);
         code = status == TDM_OK ? TDM_OK : tell_error(status);
         if (code == TDM_OK) {
-            printf("loss %.9g", loss);
+            printf("loss %.9g", isnan(loss) ? (double)NAN : loss); /* its sign would be shown, and says nothing */
             if (isfinite(accuracy)) printf("  accuracy %.4f", accuracy);
             printf("  samples %s\n", text_count(count, samples));
         }

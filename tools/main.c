@@ -50,7 +50,11 @@ static int print_variables(void) {
     char *text = NULL;
     tdm_status status = tdm_environment_variables(NULL, &text);
     if (status != TDM_OK) return tell_error(status);
-    printf("variables that tandem reads; none of them changes numbers:\n%s", text);
+    printf("variables that tandem reads; none of them changes numbers:\n%s"
+           "and which of several ranks a process is, from whoever started it: RANK,\n"
+           "WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT (torchrun),\n"
+           "SLURM_* (srun), OMPI_*, PMI_*, MV2_* (mpirun)\n",
+           text);
     tdm_free(text);
     return TDM_OK;
 }
