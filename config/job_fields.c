@@ -474,12 +474,15 @@ int tdm__section_row(const tdm_section *section, const char *key) {
     return -1;
 }
 
-bool tdm__section_is_part(const char *path, const char *parent, const char **key) {
+const char *tdm__section_below(const char *path, const char *parent) {
     const bool is_of_file = parent[0] == '\0';
     while (*parent != '\0' && *path == *parent) path++, parent++;
-    if (*parent != '\0' || (!is_of_file && *path != '.')) return false;
-    *key = path + !is_of_file;
-    return (*key)[0] != '\0' && strchr(*key, '.') == NULL;
+    return *parent == '\0' && (is_of_file || *path == '.') ? path + !is_of_file : NULL;
+}
+
+bool tdm__section_is_part(const char *path, const char *parent, const char **key) {
+    *key = tdm__section_below(path, parent);
+    return *key != NULL && (*key)[0] != '\0' && strchr(*key, '.') == NULL;
 }
 
 const tdm_only *tdm__section_only(const tdm_section *section, const char *key) {

@@ -151,9 +151,10 @@ static void refuse_other_type(tdm_config *config, int index, const tdm_yaml_node
 }
 
 static int find_part(const tdm_section *section, const char *key) {
-    const char *part;
+    if (strchr(key, '.') != NULL) return -1;
     for (int i = 1; i < TDM_SECTION_COUNT; i++) {
-        if (tdm__section_is_part(tdm__sections[i].path, section->path, &part) && tdm__text_same(part, key)) return i;
+        const char *part = tdm__section_below(tdm__sections[i].path, section->path);
+        if (part != NULL && tdm__text_same(part, key)) return i;
     }
     return -1;
 }

@@ -49,6 +49,8 @@ extern const tdm_section tdm__sections[TDM_SECTION_COUNT];
 int tdm__section_find(const char *path); /* -1 if there is none */
 /* Index of row `key` of a section; -1 if there is none. */
 int tdm__section_row(const tdm_section *section, const char *key);
+/* What `path` says behind `parent`: "train.x" of data.train.x in data; NULL if it is not below it. */
+const char *tdm__section_below(const char *path, const char *parent);
 /* Is the section `path` a direct part of the section `parent`? Then its key is *key. */
 bool tdm__section_is_part(const char *path, const char *parent, const char **key);
 /* The entry of `key` in section->only, or NULL. */
