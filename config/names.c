@@ -69,6 +69,7 @@ static const struct {
     {"num_gpus", "parallel.device_ids"},
     {"num_devices", "parallel.device_ids"},
     {"devices", "parallel.device_ids"},
+    {"nproc", "parallel.device_ids"},
     {"nproc_per_node", "parallel.device_ids"},
     {"world_size", "parallel.device_ids"},
     {"accelerator", "parallel.device"},
