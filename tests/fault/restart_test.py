@@ -27,6 +27,14 @@ def of_launch(job, number):
     return [pid for pid in processes(job).values() if fault.variable_of(pid, "TANDEM_RESTARTS") == str(number)]
 
 
+def await_one(job, find, what):
+    """The first that `find` finds, once it finds any; None if the job ends before. Asked again it may find none: a
+    process that turns from one program into the next has no variables for a moment."""
+    found = []
+    eventually(lambda: found.extend(find()) or found or job.has_ended(), fault.RUN_SECONDS, what)
+    return found[0] if found else None
+
+
 def newest(run_dir):
     return (fault.steps_of(run_dir) or [-1])[-1]
 
@@ -38,8 +46,7 @@ def kill_once(box, job, run_dir, number, waits_for_progress):
     if waits_for_progress:
         eventually(lambda: newest(run_dir) > step or job.has_ended(), fault.RUN_SECONDS, "no new checkpoint")
     job.has_ended(box.random.uniform(0, 0.03))
-    eventually(lambda: number in processes(job) or job.has_ended(), fault.RUN_SECONDS, "rank %d is not there" % number)
-    pid = processes(job).get(number)
+    pid = await_one(job, lambda: [pid for rank, pid in processes(job).items() if rank == number], "rank %d is not there" % number)
     if pid is not None:
         job.send(pid, signal.SIGKILL)
         eventually(lambda: fault.state_of(pid) in "ZX" or pid not in processes(job).values(), fault.END_SECONDS, "lives")
@@ -92,8 +99,8 @@ def no_progress(box):
         job = box.train(mode, world, run_dir, "train.steps=1000000", "checkpoint.every=900000 steps", "--restarts", "9")
         eventually(lambda: os.path.exists(os.path.join(run_dir, "status.json")) or job.has_ended(), fault.RUN_SECONDS, "no run")
         for launch in range(3):
-            eventually(lambda: of_launch(job, launch) or job.has_ended(), fault.RUN_SECONDS, "it is not started again")
-            for pid in of_launch(job, launch)[:1]:
+            pid = await_one(job, lambda: of_launch(job, launch), "it is not started again")
+            if pid is not None:
                 job.send(pid, signal.SIGKILL)
         job.end(137, fault.RUN_SECONDS)
         job.one_error(r"killed by signal 9 .*two restarts in a row made no new checkpoint")
