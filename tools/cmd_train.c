@@ -23,9 +23,9 @@ typedef struct training {
     progress bar;
     bool brief; /* no banner, no summary */
     int64_t restarts;
-    char *writes; /* the run directory in which this process is to tell how the job ended, or NULL */
-    char *doubts; /* the same, if nobody else has: of a rank that another launcher started */
-    char *reason; /* why it ended so */
+    char *writes;   /* the run directory in which this process is to tell how the job ended, or NULL */
+    bool stands_in; /* for rank 0 of another launcher's job, which tells, unless it was killed */
+    char *reason;   /* why it ended so */
 } training;
 
 static int on_event(const tdm_event *event, void *user) {
@@ -194,22 +194,19 @@ static int run_somewhere(training *tr, bool dry) {
     if (code == TDM_OK) code = check_restarts(tr);
     if (code != TDM_OK) return code;
     bool starts = world > 0 || (tr->restarts > 0 && !watched && !dry);
-    if (s->job->run.dir && s->shows && !watched) tr->writes = text_copy(s->job->run.dir);
-    if (s->job->run.dir && !s->shows && !watched) tr->doubts = text_copy(s->job->run.dir);
+    if (s->job->run.dir && !watched) tr->writes = text_copy(s->job->run.dir);
+    tr->stands_in = !s->shows;
     if (starts) return start_processes(tr, world);
     tr->restarts = launch_restarts();
-    stop_in(tr->writes, (int)tr->restarts);
+    stop_in(tr->stands_in ? NULL : tr->writes, (int)tr->restarts);
     return run_here(tr, dry);
 }
 
-/* Rank 0 may have been killed. */
 static bool says_running(const char *dir) {
-    char *text = text_file(dir, "status.json");
-    json_t *status = text ? json_loads(text, 0, NULL) : NULL;
+    json_t *status = report_object(dir, "status.json");
     const char *state = json_string_value(json_object_get(status, "state"));
     bool running = state && strcmp(state, "running") == 0;
     json_decref(status);
-    free(text);
     return running;
 }
 
@@ -245,10 +242,8 @@ static int run(tool *t) {
     int code = session_configure(&tr.s, t, dry ? dry_run : launch_goes_on() ? go_on : NULL);
     if (code == TDM_OK) code = args_flag(t, "--print-config") ? print_config(&tr.s) : run_somewhere(&tr, dry);
     session_close(&tr.s);
-    if (tr.doubts && code != TDM_OK && says_running(tr.doubts)) tr.writes = text_copy(tr.doubts);
-    if (tr.writes) write_end(&tr, code);
+    if (tr.writes && (!tr.stands_in || (code != TDM_OK && says_running(tr.writes)))) write_end(&tr, code);
     free(tr.writes);
-    free(tr.doubts);
     free(tr.reason);
     return code;
 }

@@ -32,6 +32,8 @@ typedef struct report_run {
     double phase[REPORT_PHASES]; /* mean milliseconds of a step; NaN: the mode has no such phase */
 } report_run;
 
+/* A JSON file of a run directory, the caller's; {} where there is none. */
+json_t *report_object(const char *dir, const char *name);
 /* TDM_OK, or an exit code after telling what is missing. */
 int report_read(report_run *run, const char *dir);
 bool report_try(report_run *run, const char *dir); /* the same, telling nothing; false with errno set */

@@ -71,7 +71,7 @@ static void read_metrics(report_run *run, FILE *metrics) {
     for (int i = 0; i < REPORT_PHASES; i++) run->phase[i] = sums.count[i] ? sums.sum[i] / (double)sums.count[i] : NAN;
 }
 
-static json_t *read_object(const char *dir, const char *name) {
+json_t *report_object(const char *dir, const char *name) {
     char *text = text_file(dir, name);
     json_t *out = text ? json_loads(text, 0, NULL) : NULL;
     free(text);
@@ -100,8 +100,8 @@ bool report_try(report_run *run, const char *dir) {
         errno = EIO;
         return false;
     }
-    run->summary = read_object(dir, "summary.json");
-    run->environment = read_object(dir, "env.json");
+    run->summary = report_object(dir, "summary.json");
+    run->environment = report_object(dir, "env.json");
     run->config = text_file(dir, "config.resolved.yaml");
     if (!run->config) run->config = text_copy("");
     report_read_settings(run);

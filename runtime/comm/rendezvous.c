@@ -180,8 +180,6 @@ static void judge(const meeting *m, const hello *who, const guests *g, answer *o
         snprintf(out->refusal, sizeof(out->refusal), "no such rank: %d of %d", who->rank, world);
     } else if (g->heard[who->rank]) {
         snprintf(out->refusal, sizeof(out->refusal), "rank %d has come twice", who->rank);
-        TDM_WARN(m->host, "comm", "rendezvous at %s: rank %d has come twice; the second one is turned away",
-                 m->door.where, who->rank);
     }
 }
 
@@ -202,6 +200,9 @@ static void listen_to(meeting *m, const hello *who, guests *g) {
         if (who->rank >= 0) snprintf(one, sizeof(one), "rank %d", who->rank);
         snprintf(why, sizeof(why), "%s has failed: %.320s", one, who->failure);
         fail_meeting(m, g, TDM_E_COMM, 0, why);
+    } else if (who->rank >= 1 && who->rank < m->facts->world && g->heard[who->rank] && g->status == TDM_OK) {
+        TDM_WARN(m->host, "comm", "rendezvous at %s: rank %d has come twice; the second one is turned away",
+                 m->door.where, who->rank);
     }
 }
 

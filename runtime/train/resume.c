@@ -15,7 +15,8 @@ static const char way_out[] =
 /* And what the lines of a job leave out: weights to begin with are none of its steps. */
 static tdm_status add_lines(const tdm_job *job, const tdm_graph *graph, tdm_text *out) {
     TDM_TRY(tdm__lines_of(job, graph, TDM_FIELD_OF_START, out));
-    tdm__text_printf(out, "model.weights: %s\n", job->weights != NULL ? job->weights : "null");
+    tdm__text_printf(out, "model.weights (which a run that goes on does not load): %s\n",
+                     job->weights != NULL ? job->weights : "null");
     if (out->failed) TDM_FAIL(TDM_E_MEMORY, "out of memory while comparing configurations");
     return TDM_OK;
 }

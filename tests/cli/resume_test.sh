@@ -31,7 +31,7 @@ done
 # weights to begin with are told, for a run that goes on does not begin
 cp -r a weighed
 code 0 "$tandem" train toy.yaml --run-dir weighed --steps 15 model.weights=a
-told model.weights null "$PWD/a"
+told "model.weights (which a run that goes on does not load)" null "$PWD/a"
 code 0 "$tandem" train toy.yaml --run-dir weighed --steps 16 model.weights=a
 hasnt "$err" "changed since then: model.weights"
 

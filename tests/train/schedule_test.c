@@ -62,25 +62,30 @@ TEST(seeking_is_stepping) {
     }
 }
 
+/* What every type wants. */
+static tdm_schedule_section section_of(int type) {
+    return (tdm_schedule_section){.type = type,
+                                  .per = TDM_SCHEDULE_PER_STEP,
+                                  .warmup_factor = 0.5,
+                                  .step_size = 1,
+                                  .gamma = 0.5,
+                                  .total = 1000,
+                                  .max_lr = 1,
+                                  .pct_start = 0.3,
+                                  .div_factor = 4,
+                                  .final_div_factor = 2,
+                                  .start_factor = 0.5,
+                                  .end_factor = 0.25};
+}
+
 /* Where nothing changes nothing is computed. */
 TEST(a_far_place_is_near) {
     const int64_t far = INT64_C(1) << 53;
     for (int type = TDM_SCHEDULE_CONSTANT; type <= TDM_SCHEDULE_LINEAR; type++) {
         if (type == TDM_SCHEDULE_COSINE) continue; /* each value follows from the one before */
-        tdm_schedule_section section = {.type = type,
-                                        .per = TDM_SCHEDULE_PER_STEP,
-                                        .warmup_steps = 3,
-                                        .warmup_factor = 0.5,
-                                        .step_size = 1,
-                                        .gamma = 0.5,
-                                        .milestones = {2, {7, far - 3}},
-                                        .total = 1000,
-                                        .max_lr = 1,
-                                        .pct_start = 0.3,
-                                        .div_factor = 4,
-                                        .final_div_factor = 2,
-                                        .start_factor = 0.5,
-                                        .end_factor = 0.25};
+        tdm_schedule_section section = section_of(type);
+        section.warmup_steps = 3;
+        section.milestones = (tdm_ints){2, {7, far - 3}};
         static const double want[] = {[TDM_SCHEDULE_CONSTANT] = 1,
                                       [TDM_SCHEDULE_STEP] = 0,
                                       [TDM_SCHEDULE_MULTISTEP] = 0.25,
@@ -115,19 +120,10 @@ TEST(a_job_whose_changes_are_too_many) {
         {TDM_SCHEDULE_CONSTANT, TDM_SCHEDULE_PER_STEP, 100000001, INT64_C(1) << 53, false},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        tdm_schedule_section section = {.type = rows[i].type,
-                                        .per = rows[i].per,
-                                        .warmup_steps = rows[i].warmup,
-                                        .warmup_factor = 0.5,
-                                        .step_size = 10,
-                                        .gamma = 0.5,
-                                        .total = 1000,
-                                        .max_lr = 1,
-                                        .pct_start = 0.3,
-                                        .div_factor = 4,
-                                        .final_div_factor = 2,
-                                        .start_factor = 0.5,
-                                        .end_factor = 0.25};
+        tdm_schedule_section section = section_of(rows[i].type);
+        section.per = rows[i].per;
+        section.warmup_steps = rows[i].warmup;
+        section.step_size = 10;
         tdm_schedule schedule;
         tdm__schedule_init(&schedule, &section, 1, 0.9, rows[i].steps, 10);
         CHECK_STATUS(tdm__schedule_check(&schedule, rows[i].steps, 10), rows[i].good ? TDM_OK : TDM_E_CONFIG);
