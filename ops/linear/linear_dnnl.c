@@ -124,14 +124,16 @@ static void multiply_parts(void *data, int64_t begin, int64_t end) {
 }
 
 /* oneDNN's own threads would cut sums, too: the bits would depend on how many there are. And so they would where a part
- * gets other code than the whole: that is only left to one thread. */
+ * gets other code than the whole: that is only left to one thread. (What gets other code is asked last: oneDNN's answer
+ * takes as long as a small product.) */
+static int64_t parts_of(const product *p, int threads) {
+    const int64_t wide = (p->m >= p->n ? p->m : p->n) / NARROWEST, long_enough = p->m * p->n * p->k / LEAST_WORK;
+    const int64_t most = wide < long_enough ? wide : long_enough, parts = most < threads ? most : threads;
+    return parts > 1 && tdm__dnnl_sgemm_parts(p->m, p->n, p->k, p->transposed_b == 'T') ? parts : 1;
+}
+
 static tdm_status multiply(const tdm_kernel_args *args, const product *whole) {
-    const int64_t length = whole->m >= whole->n ? whole->m : whole->n;
-    const bool exact = tdm__dnnl_sgemm_parts(whole->m, whole->n, whole->k, whole->transposed_b == 'T');
-    const int64_t threads = exact ? args->desc->threads : 1;
-    const int64_t wide = length / NARROWEST, long_enough = whole->m * whole->n * whole->k / LEAST_WORK;
-    const int64_t most = wide < long_enough ? wide : long_enough;
-    parted job = {.whole = whole, .parts = most < 1 ? 1 : most < threads ? most : threads};
+    parted job = {.whole = whole, .parts = parts_of(whole, args->desc->threads)};
     TDM_DNNL_TRY(tdm__dnnl_share(args->desc->threads, job.parts, multiply_parts, &job));
     return tdm__dnnl_check((dnnl_status_t)job.status, "linear");
 }
