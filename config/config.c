@@ -158,7 +158,7 @@ static tdm_status read_tree(tdm_config *config, tdm_yaml_text *text, tdm_yaml_no
     *root = NULL;
     if (config->is_too_large) {
         tdm__fault_add(&config->faults, TDM_FAULT_LIMIT, (tdm_place){text, 1, 1}, "", "",
-                       "the file is larger than 192 KiB; a job is a few kilobytes");
+                       "the file is larger than 128 KiB; a job is a few kilobytes");
         return TDM_OK;
     }
     if (!tdm__yaml_check_encoding(text, &config->faults)) return TDM_OK;

@@ -47,7 +47,7 @@ const char *tdm__substitute(tdm_config *config, const char *text, tdm_place at, 
         config->replaced_bytes += (size_t)(start - text) + strlen(value);
         if (config->replaced_bytes > TDM_YAML_MAX_BYTES) {
             tdm__fault_add(&config->faults, TDM_FAULT_LIMIT, at, key, "",
-                           "%s: with all ${...} replaced, the file would be larger than 192 KiB", key);
+                           "%s: with all ${...} replaced, the file would be larger than 128 KiB", key);
             goto done;
         }
         tdm__text_add(&out, text, (size_t)(start - text));

@@ -9,9 +9,9 @@
 #include "config/fault.h"
 
 enum {
-    TDM_YAML_MAX_BYTES = 192 * 1024,
+    TDM_YAML_MAX_BYTES = 128 * 1024,
     TDM_YAML_MAX_DEPTH = 32,
-    TDM_YAML_MAX_EVENTS = 12288,
+    TDM_YAML_MAX_EVENTS = 8192,
     TDM_YAML_MAX_SCALAR = 64 * 1024
 };
 

@@ -110,9 +110,9 @@ TEST(limits) {
     check_one_fault_and_free(repeat("tandem: 1\nx: ", "[", 33, ""), "C003", "nested deeper than 32");
     check_one_fault_and_free(repeat("tandem: 1\nx: ", "[", 100000, ""), "C003", "nested deeper than 32");
     check_one_fault_and_free(repeat("tandem: 1\nx: ", "{a: ", 40000, ""), "C003", "nested deeper than 32");
-    check_one_fault_and_free(repeat("tandem: 1\nx: [", "1,", 12300, "1]"), "C003", "more than 12,288");
+    check_one_fault_and_free(repeat("tandem: 1\nx: [", "1,", 8200, "1]"), "C003", "more than 8,192");
     check_one_fault_and_free(repeat("tandem: 1\nname: ", "a", 65537, "\n"), "C003", "longer than 64 KiB");
-    check_one_fault_and_free(repeat("tandem: 1\n#", "a", 1 << 20, "\n"), "C003", "larger than 192 KiB");
+    check_one_fault_and_free(repeat("tandem: 1\n#", "a", 1 << 20, "\n"), "C003", "larger than 128 KiB");
     check_one_fault_and_free(repeat("", "%TAG !a! tag:b,1:\n", 10000, ""), "C004", "a %TAG line");
     check_one_fault_and_free(repeat("tandem: 1\n...\r", "%TAG !a! tag:b,1:\r", 10000, ""), "C004", "a %TAG line");
     check_one_fault_and_free(repeat(SMALL "x-a:\n", " ", 150000, "\ty: 1\n"), "C002", "a tab");
@@ -120,7 +120,7 @@ TEST(limits) {
                                           "run: {dir: \"",
                                     "${name}", 5000, "\"}\n"),
                              "C003", "with all ${...} replaced");
-    char *text = repeat(SMALL "#", "a", (192 << 10) - 200, "\n"); /* just below: the comment says nothing */
+    char *text = repeat(SMALL "#", "a", (128 << 10) - 200, "\n"); /* just below: the comment says nothing */
     REQUIRE(text != NULL);
     CHECK_GOOD(text);
     free(text);
