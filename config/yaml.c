@@ -281,8 +281,7 @@ static tdm_status read_events(yaml_reader *reader, yaml_parser_t *parser) {
             return TDM_OK;
         }
         if (++reader->events > TDM_YAML_MAX_EVENTS)
-            refuse(reader, TDM_FAULT_LIMIT, event.start_mark, "",
-                   "the file holds more than 8,192 values and brackets");
+            refuse(reader, TDM_FAULT_LIMIT, event.start_mark, "", "the file holds more than 8,192 values and brackets");
         tdm_status status = reader->stop ? TDM_OK : take_event(reader, &event);
         bool ended = event.type == YAML_STREAM_END_EVENT;
         yaml_event_delete(&event);
