@@ -18,6 +18,8 @@ const tdm_kernel *const tdm_builtin_kernels[] = {
 };
 #undef TDM_OP
 
+const tdm_op_def *const tdm_builtin_layout_op = &tdm__reorder_op;
+
 #define TDM_LOSS(name) &tdm__##name##_loss,
 const tdm_loss_def *const tdm_builtin_losses[] = {
 #include "ops/losses.def"
@@ -64,7 +66,10 @@ void tdm__infer_weight_and_bias(tdm_infer *infer, tdm_shape weight, int64_t fan_
         (tdm_param_def){.suffix = "weight", .shape = weight, .init = TDM_INIT_UNIFORM_FAN_IN, .fan_in = fan_in};
     infer->param_count = 1;
     if (!bias) return;
-    infer->param[1] = (tdm_param_def){
-        .suffix = "bias", .shape = {1, {weight.dim[0]}}, .init = TDM_INIT_UNIFORM_FAN_IN, .fan_in = fan_in};
+    infer->param[1] = (tdm_param_def){.suffix = "bias",
+                                      .shape = {1, {weight.dim[0]}},
+                                      .init = TDM_INIT_UNIFORM_FAN_IN,
+                                      .fan_in = fan_in,
+                                      .is_bias = true};
     infer->param_count = 2;
 }

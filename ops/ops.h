@@ -12,7 +12,8 @@
     extern const tdm_kernel tdm__##name##_ref;
 #include "ops/ops.def"
 #undef TDM_OP
-extern const tdm_kernel tdm__reorder_ref; /* between layouts; no layer, so not in ops.def */
+extern const tdm_op_def tdm__reorder_op; /* between layouts; no layer, so not in ops.def */
+extern const tdm_kernel tdm__reorder_ref;
 #define TDM_LOSS(name) extern const tdm_loss_def tdm__##name##_loss;
 #include "ops/losses.def"
 #undef TDM_LOSS

@@ -70,6 +70,7 @@ int inference_open(inference *in, tool *t) {
     in->job.run.dir = NULL;
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
     options.host = &t->host;
+    options.predicts = 1;
     tdm_status status = tdm_run_open(&in->run, &in->job, tdm_config_graph(in->config), &options);
     if (status == TDM_OK) return TDM_OK;
     tell_error(status);

@@ -44,12 +44,12 @@ template <class Number> struct add_gradient_item {
 
 bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     keep_layout(desc, fit);
-    fit->relu = true;
+    fit->epilogue = TDM_EPILOGUE_RELU;
     return true;
 }
 
 template <class Number> tdm_status forward(const tdm_kernel_args *args) {
-    add_item<Number> item = {{NULL}, as<Number>(args->y), args->desc->input_count, args->desc->relu};
+    add_item<Number> item = {{NULL}, as<Number>(args->y), args->desc->input_count, tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)};
     bool aligned = is_aligned(args->y);
     for (int s = 0; s < item.inputs; s++) {
         item.x[s] = as<Number>(args->x[s]);
@@ -59,7 +59,7 @@ template <class Number> tdm_status forward(const tdm_kernel_args *args) {
 }
 
 template <class Number> tdm_status backward(const tdm_kernel_args *args) {
-    add_gradient_item<Number> item = {args->desc->relu ? as<Number>(args->y) : NULL, as<Number>(args->dy), {NULL}, 0};
+    add_gradient_item<Number> item = {tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU) ? as<Number>(args->y) : NULL, as<Number>(args->dy), {NULL}, 0};
     bool aligned = is_aligned(item.y) && is_aligned(item.dy);
     for (int s = 0; s < args->desc->input_count; s++) {
         float *dx = args->dx[s];

@@ -5,7 +5,7 @@
 #include "ops/ops.h"
 
 static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
-    fit->relu = true;
+    fit->epilogue = TDM_EPILOGUE_RELU;
     return tdm__elementwise_fits(desc, fit);
 }
 
@@ -25,7 +25,7 @@ static tdm_status forward(const tdm_kernel_args *args) {
             y[i] = sum;
         }
     }
-    if (!args->desc->relu) return TDM_OK;
+    if (!tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) return TDM_OK;
     for (int64_t i = 0; i < count; i++) y[i] = y[i] < 0.0f ? 0.0f : y[i];
     return TDM_OK;
 }
@@ -37,7 +37,7 @@ static tdm_status backward(const tdm_kernel_args *args) {
     for (int k = 0; k < args->desc->input_count; k++) {
         float *dx = args->dx[k];
         if (dx == NULL) continue;
-        if (args->desc->relu) {
+        if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) {
             TDM_SAME_OR_APART
             for (int64_t i = 0; i < count; i++) dx[i] = y[i] <= 0.0f ? 0.0f : dy[i];
         } else if (dx != dy) {

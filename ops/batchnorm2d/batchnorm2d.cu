@@ -1,4 +1,4 @@
-/* batchnorm2d on CUDA, with a following relu. Statistics and sums of gradients in double, in a fixed order: a block
+/* batchnorm2d on CUDA, with what follows at the end of a residual block: the addition, and a relu. Statistics and sums of gradients in double, in a fixed order: a block
  * sums a slice of a channel (PLAIN) or of some neighbouring channels (NHWC), a warp adds the slices of a channel, and a
  * pass over all numbers in float applies the result. Where one block sums all of a channel it does the warp's part too,
  * so that small images take two launches each way.
@@ -19,6 +19,8 @@ struct sums {
 /* What is normalised. Indices are in packs of the kernel's WIDE numbers. */
 template <class Number> struct norm {
     const Number *x, *dy, *y; /* y: NULL without a relu */
+    const Number *other;      /* added to the result, before the relu; NULL: nothing is */
+    Number *dother;           /* its gradient; NULL: not wanted */
     int64_t channels, count;  /* numbers of a channel */
     divider inner;            /* packs: of a channel in a row (PLAIN), of all channels of a point (NHWC) */
     divider channel;
@@ -280,6 +282,14 @@ template <bool NHWC, class Number> __device__ inline int64_t channel_of(const no
     }
 }
 
+/* As it would be stored, and read again by the layer behind. */
+template <class Number> __device__ inline float kept(float value) {
+    if constexpr (sizeof(Number) == sizeof(float))
+        return value;
+    else
+        return widened(narrowed(value));
+}
+
 /* counter: NULL where the batch is not counted. Here, since the kernels before have to see one and the same. */
 template <int WIDE, bool NHWC, class Number>
 __global__ void apply_forward(norm<Number> g, coefficients of, Number *y, bool relu, int64_t *counter) {
@@ -293,8 +303,12 @@ __global__ void apply_forward(norm<Number> g, coefficients of, Number *y, bool r
         pack<float, WIDE> v = load<WIDE>(g.x, i);
         for (int k = 0; k < WIDE; k++) {
             v.at[k] = fmaf(v.at[k] - center.at[k], scale.at[k], shift.at[k]);
-            v.at[k] = relu && v.at[k] < 0.0f ? 0.0f : v.at[k];
         }
+        if (g.other != NULL) {
+            const pack<float, WIDE> added = load<WIDE>(g.other, i);
+            for (int k = 0; k < WIDE; k++) v.at[k] = kept<Number>(v.at[k]) + added.at[k];
+        }
+        for (int k = 0; k < WIDE; k++) v.at[k] = relu && v.at[k] < 0.0f ? 0.0f : v.at[k];
         store(y, i, v);
     }
 }
@@ -310,6 +324,8 @@ __global__ void apply_backward(norm<Number> g, coefficients of, Number *dx) {
         const pack<float, WIDE> slope = coefficient<WIDE, NHWC>(of.slope, c);
         const pack<float, WIDE> x = load<WIDE>(g.x, i);
         pack<float, WIDE> d = masked_dy<WIDE>(g, i);
+        if (g.dother != NULL) store(g.dother, i, d);
+        if (dx == NULL) continue;
         for (int k = 0; k < WIDE; k++)
             d.at[k] = fmaf(center.at[k] - x.at[k], slope.at[k], d.at[k] - level.at[k]) * scale.at[k];
         store(dx, i, d);
@@ -338,7 +354,7 @@ int64_t count_of(const tdm_kernel_desc *desc, int64_t rows) {
 bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     const size_t channels = (size_t)desc->x[0].dim[1];
     keep_layout(desc, fit);
-    fit->relu = true;
+    fit->epilogue = TDM_EPILOGUE_ADD | TDM_EPILOGUE_RELU;
     fit->saved_bytes = channels * 2 * sizeof(double);
     const int64_t slices =
         slices_of(desc->x[0].dim[1], count_of(desc, desc->x[0].dim[0]), fit->x_layout[0] == TDM_LAYOUT_NHWC);
@@ -379,6 +395,11 @@ template <class Number> job<Number> job_of(const tdm_kernel_args *args) {
     j.run = j.nhwc ? channels : plane;
     j.aligned = is_aligned(args->x[0]) && is_aligned(args->y) && is_aligned(args->dy) && is_aligned(args->dx[0]);
     j.g.x = as<Number>(args->x[0]);
+    if (tdm_has_epilogue(desc, TDM_EPILOGUE_ADD)) {
+        j.g.other = as<Number>(args->x[1]);
+        j.g.dother = as<Number>(args->dx[1]);
+        j.aligned = j.aligned && is_aligned(j.g.other) && is_aligned(j.g.dother);
+    }
     j.g.channels = channels;
     j.g.count = args->rows * plane;
     j.g.channel = divider_of(channels);
@@ -457,7 +478,7 @@ template <int WIDE, class Number> tdm_status launch_forward(const job<Number> &j
     int64_t *counter = args->training && j.attrs->track_running_stats ? args->counter : NULL;
     auto kernel = j.nhwc ? apply_forward<WIDE, true, Number> : apply_forward<WIDE, false, Number>;
     TDM_LAUNCH(kernel, blocks_for(j.g.channels * j.g.count / WIDE), THREADS, j.stream, j.in_packs(WIDE), j.of,
-               as<Number>(args->y), args->desc->relu, counter);
+               as<Number>(args->y), tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU), counter);
     return TDM_OK;
 }
 
@@ -485,7 +506,7 @@ template <class Number> tdm_status forward(const tdm_kernel_args *args) {
 template <class Number> tdm_status backward(const tdm_kernel_args *args) {
     job<Number> j = job_of<Number>(args);
     j.g.dy = as<Number>(args->dy);
-    j.g.y = args->desc->relu ? as<Number>(args->y) : NULL;
+    j.g.y = tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU) ? as<Number>(args->y) : NULL;
     backward_finish finish = {};
     finish.affine = j.attrs->affine;
     finish.count = (double)j.g.count;
@@ -495,9 +516,10 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
     finish.dweight = args->dparam[0];
     finish.dbias = args->dparam[1];
     finish.out = j.of;
-    if (args->dx[0] == NULL && !finish.affine) return TDM_OK;
+    const bool writes = args->dx[0] != NULL || j.g.dother != NULL;
+    if (!writes && !finish.affine) return TDM_OK;
     TDM_CUDA_TRY(sum_channels(j, finish));
-    if (args->dx[0] == NULL) return TDM_OK;
+    if (!writes) return TDM_OK;
     if (j.has_packs(PACK_OF<Number>)) return launch_backward<PACK_OF<Number>>(j);
     return j.has_packs(PACK) ? launch_backward<PACK>(j) : launch_backward<1>(j);
 }

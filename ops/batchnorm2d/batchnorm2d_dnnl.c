@@ -1,4 +1,5 @@
-/* batchnorm2d for blocked channels, in C: PyTorch's statistics, in double as there, and the relu behind it. Two reads
+/* batchnorm2d for blocked channels, in C: PyTorch's statistics, in double as there, and what follows at the
+ * end of a residual block: the addition, and a relu. Two reads
  * of x in forward, two of x and dy in backward; oneDNN's sums are in float. */
 #include <math.h>
 #include <stdio.h>
@@ -23,8 +24,8 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
         snprintf(fit->why, sizeof fit->why, "channels are not in blocks of 8 or 16");
         return false;
     }
-    fit->x_layout[0] = fit->y_layout = layout;
-    fit->relu = true;
+    fit->x_layout[0] = fit->x_layout[1] = fit->y_layout = layout;
+    fit->epilogue = TDM_EPILOGUE_ADD | TDM_EPILOGUE_RELU;
     fit->saved_bytes = (size_t)channels * 2 * sizeof(double);
     return true;
 }
@@ -33,9 +34,16 @@ static job job_of(const tdm_kernel_args *args) {
     const tdm_kernel_desc *desc = args->desc;
     const tdm_planes planes = tdm__planes_of(&desc->x[0], args->rows, desc->x_layout[0]);
     const int64_t channels = desc->x[0].dim[1];
+    const bool adds = tdm_has_epilogue(desc, TDM_EPILOGUE_ADD);
     return (job){.args = args,
                  .attrs = desc->attrs,
-                 .norm = {args->rows, channels, planes.height * planes.width, planes.inner, desc->relu},
+                 .norm = {.rows = args->rows,
+                          .channels = channels,
+                          .points = planes.height * planes.width,
+                          .inner = planes.inner,
+                          .relu = tdm_has_epilogue(desc, TDM_EPILOGUE_RELU),
+                          .other = adds ? args->x[1] : NULL,
+                          .dother = adds ? args->dx[1] : NULL},
                  .mean = args->saved,
                  .invstd = args->saved != NULL ? (double *)args->saved + channels : NULL};
 }

@@ -24,15 +24,26 @@ static size_t rounded(size_t bytes) {
     return (bytes + PART - 1) / PART * PART;
 }
 
+/* Numbers in a group of 16 bytes. */
+static int64_t group_of(const tdm_kernel_desc *desc) {
+    return desc->precision == TDM_BF16 ? 8 : 4;
+}
+
+static bool is_filled(const tdm_kernel_desc *desc) {
+    return desc->may_fill && !desc->wants_dx[0] && desc->x[0].dim[1] <= group_of(desc);
+}
+
+static int64_t stored_channels(const tdm_kernel_desc *desc, tdm_layout layout) {
+    return layout == TDM_LAYOUT_NHWC && is_filled(desc) ? group_of(desc) : desc->x[0].dim[1];
+}
+
 static tdm_conv_sizes sizes_of(const tdm_kernel_desc *desc, int64_t rows, tdm_layout layout, bool training) {
     const tdm_conv2d_attrs *attrs = desc->attrs;
     const int64_t *x = desc->x[0].dim, *y = desc->y.dim;
     return (tdm_conv_sizes){
         .rows = rows,
         .in = x[1],
-        .stored = layout == TDM_LAYOUT_NHWC4   ? 4
-                  : layout == TDM_LAYOUT_NHWC8 ? 8
-                                               : x[1],
+        .stored = stored_channels(desc, layout),
         .height = x[2],
         .width = x[3],
         .out = y[1],
@@ -44,7 +55,7 @@ static tdm_conv_sizes sizes_of(const tdm_kernel_desc *desc, int64_t rows, tdm_la
         .number = desc->precision == TDM_BF16 ? TDM_CUDA_BF16 : TDM_CUDA_FLOAT,
         .nhwc = layout != TDM_LAYOUT_PLAIN,
         .bias = desc->param_count > 1,
-        .relu = desc->relu,
+        .relu = tdm_has_epilogue(desc, TDM_EPILOGUE_RELU),
         .training = training,
         .wants_dx = desc->wants_dx[0],
         .fast = desc->fast,
@@ -65,11 +76,15 @@ static places places_of(const tdm_kernel_desc *desc, tdm_layout layout) {
 static tdm_layout layout_for(const tdm_kernel_desc *desc) {
     const tdm_conv2d_attrs *attrs = desc->attrs;
     const int64_t in = desc->x[0].dim[1], out = desc->y.dim[1];
-    const int64_t group = desc->precision == TDM_BF16 ? 8 : 4;
+    const int64_t group = group_of(desc);
     if (desc->precision == TDM_F32 || attrs->groups != 1 || out % group != 0) return TDM_LAYOUT_PLAIN;
-    if (desc->from_batch && !desc->wants_dx[0] && in <= group)
-        return desc->precision == TDM_BF16 ? TDM_LAYOUT_NHWC8 : TDM_LAYOUT_NHWC4;
-    return in % group == 0 ? TDM_LAYOUT_NHWC : TDM_LAYOUT_PLAIN;
+    return is_filled(desc) || in % group == 0 ? TDM_LAYOUT_NHWC : TDM_LAYOUT_PLAIN;
+}
+
+/* Which may add the bias to a sum that it has not rounded yet. */
+static bool has_cudnn(void) {
+    const tdm_cuda_libraries *libraries = tdm__cuda_libraries(NULL, 0);
+    return libraries != NULL && libraries->dnn.handle != NULL;
 }
 
 static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
@@ -77,7 +92,9 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     const tdm_conv_sizes s = sizes_of(desc, desc->y.dim[0], layout, true);
     fit->x_layout[0] = layout;
     fit->y_layout = s.nhwc ? TDM_LAYOUT_NHWC : TDM_LAYOUT_PLAIN;
-    fit->relu = true;
+    fit->epilogue = TDM_EPILOGUE_RELU;
+    fit->adds_bias_last = desc->precision != TDM_BF16 && !has_cudnn();
+    fit->x_channels = s.stored > s.in ? s.stored : 0;
     fit->weight_channels = s.nhwc ? s.stored : 0;
     fit->scratch_bytes = places_of(desc, layout).total;
     return true;
@@ -133,7 +150,7 @@ static tdm_status backward(const tdm_kernel_args *args) {
     const tdm_conv_sizes *s = &way->sizes;
     const places at = places_of(args->desc, args->desc->x_layout[0]);
     const int64_t points = tdm__conv_points(s);
-    const bool sums = s->bias && !args->desc->bias_is_summed;
+    const bool sums = s->bias && args->dparam[1] != NULL;
     char *scratch = args->scratch;
     TDM_CUDA_ENTER(args->device);
     TDM_CUDA_TRY(tdm__cuda_mask(way->device, s->number, scratch, args->dy, s->relu ? args->y : NULL,

@@ -202,7 +202,9 @@ static places places_of(const plans *p, const tdm_kernel_desc *desc, int64_t row
     at.slots = at.pad + tdm__dnnl_round(pad);
     at.bias_part = at.part + tdm__dnnl_round(gradient);
     at.masked = at.bias_part + tdm__dnnl_round((size_t)desc->y.dim[1] * sizeof(float));
-    at.slot_pad = at.masked + (backward && desc->relu ? tdm__dnnl_round(tdm__dnnl_bytes(tdm__dnnl_ref(&p->y))) : 0);
+    at.slot_pad = at.masked + (backward && tdm_has_epilogue(desc, TDM_EPILOGUE_RELU)
+                                   ? tdm__dnnl_round(tdm__dnnl_bytes(tdm__dnnl_ref(&p->y)))
+                                   : 0);
     at.slot = at.slot_pad + tdm__dnnl_round(slot_pad);
     at.total = at.slots + (size_t)slots_of(p, desc, rows) * at.slot;
     return at;
@@ -246,7 +248,7 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     if (status == dnnl_success) status = fits_layouts(desc, &context, fit);
     tdm__dnnl_context_deinit(&context);
     tdm__dnnl_leave(&caller);
-    fit->relu = true;
+    fit->epilogue = TDM_EPILOGUE_RELU;
     fit->no_memory = status == dnnl_out_of_memory;
     if (status != dnnl_success)
         snprintf(fit->why, sizeof fit->why, "oneDNN %s",
@@ -394,7 +396,7 @@ static dnnl_status_t forward_chunk(const work *w, int64_t index, int64_t chunk) 
         tdm__dnnl_call_run(&own->pass[TDM_DNNL_FORWARD], &own->context,
                            (const void *const[]){args->x[0] + chunk * w->c->chunk_x, w->weights, bias, y,
                                                  slot_scratch(w, index) + w->c->at.slot_pad});
-    if (args->desc->relu) tdm__dnnl_passes()->relu(y, w->c->chunk_y);
+    if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) tdm__dnnl_passes()->relu(y, w->c->chunk_y);
     return status;
 }
 
@@ -436,7 +438,7 @@ static dnnl_status_t backward_chunk(const work *w, int64_t index) {
     const float *dy = args->dy + chunk * c->chunk_y;
     slot *own = &c->slots[index];
     dnnl_status_t status = dnnl_success;
-    if (args->desc->relu) {
+    if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) {
         float *masked = (float *)(scratch + c->at.masked);
         tdm__dnnl_passes()->mask(masked, dy, args->y + chunk * c->chunk_y, c->chunk_y);
         dy = masked;

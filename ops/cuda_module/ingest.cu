@@ -214,8 +214,7 @@ template <class Number, class Rule, int CHANNELS> ingest_kernel points_kernel(co
 }
 
 template <class Number, class Rule> tdm_status bring_points(cudaStream_t stream, const tdm_ingest &g) {
-    const int64_t group = g.layout == TDM_LAYOUT_NHWC4 ? 4 : g.layout == TDM_LAYOUT_NHWC8 ? 8 : 1;
-    const int64_t filled = ceil_div(g.channels, group) * group;
+    const int64_t filled = g.x_channels;
     const bool fits = filled <= PACK_OF<Number>; /* a point, in one access */
     ingest_kernel kernel = points_kernel<Number, Rule, 0>(g.x, filled);
     if constexpr (Rule::images) {
@@ -226,7 +225,7 @@ template <class Number, class Rule> tdm_status bring_points(cudaStream_t stream,
 }
 
 template <class Number, class Rule> tdm_status bring_by(cudaStream_t stream, const tdm_ingest &g) {
-    const bool moves = g.layout != TDM_LAYOUT_PLAIN && !(g.layout == TDM_LAYOUT_NHWC && g.channels == 1);
+    const bool moves = g.layout != TDM_LAYOUT_PLAIN && g.x_channels > 1;
     return moves ? bring_points<Number, Rule>(stream, g) : bring_planes<Number, Rule>(stream, g);
 }
 

@@ -56,13 +56,14 @@ static void NAME(norm_apply_)(const tdm_dnnl_norm *norm, int64_t channel, const 
         const int64_t start = norm_start(norm, n, channel), end = start + norm->points * norm->inner;
         for (int64_t at = start; at < end; at += norm->inner) {
             FLOATS v = (NAME(norm_load_)(x + at) - m) * a + b;
+            if (norm->other != NULL) v += NAME(norm_load_)(norm->other + at);
             if (norm->relu) v = (FLOATS)((INTS)v & ~(INTS)(v < 0.0f));
             memcpy(y + at, &v, sizeof v);
         }
     }
 }
 
-/* sum of dy, and of dy (x - mean) */
+/* sum of dy, and of dy (x - mean); the gradient of what was added */
 static void NAME(norm_sums_)(const tdm_dnnl_norm *norm, int64_t channel, const float *x, const float *dy,
                              const float *y, const double *mean, double *sum, double *dot) {
     DOUBLES m, s[2] = {{0}, {0}}, d[2] = {{0}, {0}};
@@ -70,7 +71,9 @@ static void NAME(norm_sums_)(const tdm_dnnl_norm *norm, int64_t channel, const f
     for (int64_t n = 0; n < norm->rows; n++) {
         int64_t at = norm_start(norm, n, channel);
         for (int64_t i = 0; i < norm->points; i++, at += norm->inner) {
-            const DOUBLES g = __builtin_convertvector(NAME(norm_masked_)(dy, y, at), DOUBLES);
+            const FLOATS masked = NAME(norm_masked_)(dy, y, at);
+            const DOUBLES g = __builtin_convertvector(masked, DOUBLES);
+            if (norm->dother != NULL) memcpy(norm->dother + at, &masked, sizeof masked);
             s[i & 1] += g;
             d[i & 1] += g * (NAME(norm_widen_)(x + at) - m);
         }

@@ -16,7 +16,9 @@ typedef struct tdm_dnnl_pool {
 /* Batch norm over planes of `inner` neighbouring channels. */
 typedef struct tdm_dnnl_norm {
     int64_t rows, channels, points, inner;
-    bool relu; /* forward: y = max(0, y) */
+    bool relu;          /* forward: y = max(0, y), the last of all */
+    const float *other; /* forward: y += other; NULL: nothing is added */
+    float *dother;      /* backward: its gradient, dy where the relu was open; NULL: not wanted */
 } tdm_dnnl_norm;
 enum { TDM_DNNL_LANES = 16 }; /* the most channels that one call of the passes below takes */
 

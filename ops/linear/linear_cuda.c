@@ -35,7 +35,7 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
         snprintf(fit->why, sizeof fit->why, "inputs with more than one dimension");
         return false;
     }
-    fit->relu = true;
+    fit->epilogue = TDM_EPILOGUE_RELU;
     fit->scratch_bytes = masked_bytes(desc) + rounded(tdm__cuda_mask_room(desc->y.dim[0], desc->y.dim[1], 1));
     return true;
 }
@@ -61,7 +61,7 @@ static tdm_status open_products(products *p, tdm_cuda_device *device, const tdm_
                                            .factors = number,
                                            .result = number,
                                            .bias = desc->param_count > 1,
-                                           .relu = desc->relu,
+                                           .relu = tdm_has_epilogue(desc, TDM_EPILOGUE_RELU),
                                            .batch = 1};
     const tdm_cuda_matmul_shape weight = {
         .m = out, .n = in, .k = rows, .transpose_a = true, .factors = number, .result = TDM_CUDA_FLOAT, .batch = 1};
@@ -108,7 +108,7 @@ static tdm_status forward(const tdm_kernel_args *args) {
 static tdm_status backward(const tdm_kernel_args *args) {
     const products *p = args->state;
     const tdm_kernel_desc *desc = args->desc;
-    const bool relu = desc->relu, bias = desc->param_count > 1;
+    const bool relu = tdm_has_epilogue(desc, TDM_EPILOGUE_RELU), bias = desc->param_count > 1;
     void *masked = args->scratch;
     TDM_CUDA_ENTER(args->device);
     TDM_CUDA_TRY(tdm__cuda_mask(tdm__cuda_device(args->device), number_of(desc), masked, args->dy,

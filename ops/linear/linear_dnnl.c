@@ -34,7 +34,7 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
         snprintf(fit->why, sizeof fit->why, "inputs with more than one dimension");
         return false;
     }
-    fit->relu = true;
+    fit->epilogue = TDM_EPILOGUE_RELU;
     fit->scratch_bytes = places_of(desc, desc->y.dim[0]).total;
     return true;
 }
@@ -72,7 +72,7 @@ static void transpose(float *restrict to, const float *restrict from, int64_t ro
 
 static inline float finished(const tdm_kernel_args *args, const float *bias, int64_t o, float sum) {
     const float v = bias != NULL ? sum + bias[o] : sum;
-    return args->desc->relu && v < 0.0f ? 0.0f : v; /* NaN passes through */
+    return tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU) && v < 0.0f ? 0.0f : v; /* NaN passes through */
 }
 
 /* ---- products, each thread a part of the result ---- */
@@ -181,7 +181,7 @@ static void sum_rows(float *restrict db, const float *restrict dy, const places 
 static tdm_status run_backward(const tdm_kernel_args *args) {
     const places at = places_of(args->desc, args->rows);
     const float *dy = args->dy;
-    if (args->desc->relu) {
+    if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) {
         float *masked = (float *)((char *)args->scratch + at.masked);
         TDM_DNNL_TRY(tdm__dnnl_mask(masked, dy, args->y, at.rows * at.out, args->desc->threads));
         dy = masked;

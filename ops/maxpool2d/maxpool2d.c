@@ -47,6 +47,5 @@ const tdm_op_def tdm__maxpool2d_op = {
     .max_inputs = 1,
     .attrs = fields,
     .attrs_bytes = sizeof(tdm_maxpool2d_attrs),
-    .flags = TDM_OP_SWAPS_WITH_RELU,
     .infer = infer,
 };

@@ -1,4 +1,4 @@
-/* maxpool2d on CUDA, with a following relu. The rules, and what is saved, are those of maxpool2d_ref.c; where the relu
+/* maxpool2d on CUDA, with a relu that follows and the bias of the layer in front. The rules, and what is saved, are those of maxpool2d_ref.c; where the relu
  * lets nothing through nobody has won, so that backward has no use for y. Backward adds nothing atomically and
  * writes every number once: where windows lie side by side a thread writes the points of one, else a thread has a point
  * of the input and asks the windows that hold it, in the order of the outputs. Windows side by side with channels last
@@ -16,6 +16,8 @@ struct pool {
     sliding windows;
     plane_index index; /* of what threads have */
     bool relu;
+    const float *bias; /* of each channel, added to the largest; NULL: none */
+    divider channel;   /* channels of a row */
 };
 
 bool has_small_window(const tdm_maxpool2d_attrs *attrs) {
@@ -39,6 +41,10 @@ template <int WIDE, class Place> struct winners {
             place.at[k] = at;
         }
         any = true;
+    }
+    /* `bias`: of the pack's first channel. */
+    __device__ void add(const float *bias) {
+        for (int k = 0; k < WIDE; k++) best.at[k] += bias[k];
     }
     /* As relu_ref.c: NaN passes, both ways. */
     __device__ void pass_relu() {
@@ -81,6 +87,11 @@ __device__ inline void meet_square(winners<WIDE, Place> *w, const pool &g, const
         if (inside[k]) w->meet(v[k], (Place)k);
 }
 
+template <int WIDE, class Index> __device__ inline Index first_channel(const pool &g, const point<Index> &at) {
+    Index plane = at.plane;
+    return g.y.inner > 1 ? at.inner * WIDE : split(g.channel, &plane);
+}
+
 /* KERNEL: 0 for windows of any size. */
 template <int WIDE, class Number, class Place, class Index, int KERNEL>
 __global__ void pool_forward(pool g, const Number *x, Number *y, Place *saved) {
@@ -93,6 +104,7 @@ __global__ void pool_forward(pool g, const Number *x, Number *y, Place *saved) {
             meet_window(&w, g, x, at, top, left);
         else
             meet_square<KERNEL>(&w, g, x, at, top, left);
+        if (g.bias != NULL) w.add(g.bias + first_channel<WIDE>(g, at));
         if (g.relu) w.pass_relu();
         store(y, i, w.best);
         if (saved != NULL) store(saved, i, w.place);
@@ -220,10 +232,13 @@ bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     const int64_t *y = desc->y.dim;
     const bool small = has_small_window((const tdm_maxpool2d_attrs *)desc->attrs);
     keep_layout(desc, fit);
-    fit->relu = true;
+    fit->epilogue = TDM_EPILOGUE_RELU;
+    if (desc->precision != TDM_BF16) fit->epilogue |= TDM_EPILOGUE_BIAS;
     fit->saved_bytes = (size_t)(y[0] * y[1] * y[2] * y[3]) * (small ? sizeof(uint8_t) : sizeof(int32_t));
-    fit->sums_dx = fit->y_layout == TDM_LAYOUT_NHWC && lie_apart(window_of(desc));
-    if (fit->sums_dx) fit->scratch_bytes = room_of_sums(desc);
+    if (fit->y_layout == TDM_LAYOUT_NHWC && lie_apart(window_of(desc))) {
+        fit->epilogue |= TDM_EPILOGUE_SUM_DX;
+        fit->scratch_bytes = room_of_sums(desc);
+    }
     return true;
 }
 
@@ -233,7 +248,9 @@ pool pool_of(const tdm_kernel_args *args) {
     g.x = tdm__planes_of(&desc->x[0], args->rows, desc->x_layout[0]);
     g.y = tdm__planes_of(&desc->y, args->rows, desc->y_layout);
     g.windows = sliding_of(window_of(desc), desc);
-    g.relu = desc->relu;
+    g.bias = tdm_has_epilogue(desc, TDM_EPILOGUE_BIAS) ? args->param[0] : NULL;
+    g.channel = divider_of(desc->y.dim[1]);
+    g.relu = tdm_has_epilogue(desc, TDM_EPILOGUE_RELU);
     return g;
 }
 
@@ -257,7 +274,7 @@ tdm_status launch_backward_apart(const tdm_kernel_args *args, pool g) {
     g.index = plane_index_of(tiles_of(g.x, window), WIDE);
     const apart<Number, Place, Index> windows = {g, as<Number>(args->dy), (const Place *)args->saved,
                                                  as<Number>(args->dx[0])};
-    if (args->desc->sums_dx)
+    if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_SUM_DX))
         return sum_columns<WIDE>(device, windows, args->channel_sums, args->scratch, rows_of_sums(g.x, window),
                                  g.x.inner, windows_of_lane(window));
     auto start = pool_backward_apart<WIDE, Number, Place, Index>;

@@ -1,4 +1,4 @@
-/* reorder: reference kernel. */
+/* reorder: definition and reference kernel. */
 #include "ops/reorder/reorder.h"
 
 #include "ops/ops.h"
@@ -40,6 +40,8 @@ static tdm_status backward(const tdm_kernel_args *args) {
     tdm__reorder(args->dx[0], desc->x_layout[0], args->dy, desc->y_layout, &desc->y, args->rows);
     return TDM_OK;
 }
+
+const tdm_op_def tdm__reorder_op = {.name = "reorder", .min_inputs = 1, .max_inputs = 1};
 
 const tdm_kernel tdm__reorder_ref = {
     .op = "reorder",

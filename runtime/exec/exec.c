@@ -94,24 +94,27 @@ static tdm_status backward_alias(tdm_replica *replica, const tdm_plan_node *node
     return replica->device->ops->copy(replica->device, NULL, dx, dy, count * replica->plan->element_bytes);
 }
 
-/* The bias whose gradient this node writes beside its own; NULL: none. */
-static const tdm_plan_param *summed_bias(const tdm_plan *plan, const tdm_plan_node *node) {
-    return node->sums_for >= 0 ? &plan->params[plan->nodes[node->sums_for].param[1]] : NULL;
+/* Where the gradient of a parameter is written: in its arena, or, from the second micro-batch on, beside it. *temp is
+ * moved on. NULL where `param` is -1. */
+static float *gradient_at(const tdm_replica *replica, int param, float **temp) {
+    if (param < 0) return NULL;
+    const tdm_plan_param *p = &replica->plan->params[param];
+    if (*temp == NULL) return replica->grad + p->offset;
+    float *at = *temp;
+    *temp += tdm__plan_floats((size_t)p->stored);
+    return at;
 }
 
-static tdm_status add_gradient(const tdm_replica *replica, const tdm_plan_param *param, const float *what) {
-    return add(replica, replica->grad + param->offset, what, (size_t)param->stored, true);
+/* What was written beside the gradients so far. */
+static tdm_status add_gradient(const tdm_replica *replica, int param, const float *what) {
+    if (param < 0) return TDM_OK;
+    const tdm_plan_param *p = &replica->plan->params[param];
+    return add(replica, replica->grad + p->offset, what, (size_t)p->stored, true);
 }
 
-/* What a later micro-batch wrote beside the gradients so far. */
-static tdm_status add_gradients(const tdm_replica *replica, const tdm_plan_node *node, const tdm_kernel_args *args,
-                                const tdm_plan_param *bias) {
-    const tdm_plan *plan = replica->plan;
-    for (int i = 0; i < node->desc.param_count; i++) {
-        if (i == 1 && node->desc.bias_is_summed) continue;
-        TDM_TRY(add_gradient(replica, &plan->params[node->param[i]], args->dparam[i]));
-    }
-    return bias != NULL ? add_gradient(replica, bias, args->channel_sums) : TDM_OK;
+static tdm_status add_gradients(const tdm_replica *replica, const tdm_plan_node *node, const tdm_kernel_args *args) {
+    for (int i = 0; i < node->desc.param_count; i++) TDM_TRY(add_gradient(replica, node->dparam[i], args->dparam[i]));
+    return add_gradient(replica, node->dsum, args->channel_sums);
 }
 
 static tdm_status backward_node(tdm_replica *replica, int index, const tdm_rows *rows, const tdm_prepared *prepared,
@@ -125,21 +128,16 @@ static tdm_status backward_node(tdm_replica *replica, int index, const tdm_rows 
     args.dy = address(replica, rows, node->dy);
     for (int i = 0; i < node->desc.input_count; i++)
         args.dx[i] = address(replica, rows, node->dx_adds[i] ? node->dx_temp[i] : node->dx[i]);
-    float *temp = address(replica, rows, plan->temp);
-    for (int i = 0; i < node->desc.param_count; i++) {
-        const tdm_plan_param *param = &plan->params[node->param[i]];
-        args.dparam[i] = first ? replica->grad + param->offset : temp;
-        if (!first) temp += ((size_t)param->stored + 15) / 16 * 16;
-    }
-    const tdm_plan_param *bias = summed_bias(plan, node);
-    if (bias != NULL) args.channel_sums = first ? replica->grad + bias->offset : temp;
+    float *temp = first ? NULL : address(replica, rows, plan->temp);
+    for (int i = 0; i < node->desc.param_count; i++) args.dparam[i] = gradient_at(replica, node->dparam[i], &temp);
+    args.channel_sums = gradient_at(replica, node->dsum, &temp);
     TDM_TRY(node->kernel->backward(&args));
     for (int i = 0; i < node->desc.input_count; i++) {
         if (node->dx[i] >= 0 && node->dx_adds[i])
             TDM_TRY(add(replica, address(replica, rows, node->dx[i]), args.dx[i],
                         value_count(&plan->values[node->dx[i]], rows->rows), false));
     }
-    return first ? TDM_OK : add_gradients(replica, node, &args, bias);
+    return first ? TDM_OK : add_gradients(replica, node, &args);
 }
 
 tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, bool first, const tdm_exec_hooks *hooks) {

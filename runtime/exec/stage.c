@@ -60,10 +60,12 @@ static tdm_status allocate(tdm_stage *s, tdm_device *device, size_t bytes, void 
 static tdm_ingest new_ingest(const tdm_replica *replica) {
     const tdm_plan *plan = replica->plan;
     const tdm_shape *sample = &plan->graph->values[plan->graph->input].shape;
+    const tdm_plan_value *batch = &plan->values[plan->input];
     return (tdm_ingest){.channels = sample->dim[0],
                         .points = tdm__shape_count(sample) / sample->dim[0],
                         .precision = plan->options.precision,
-                        .layout = plan->values[plan->input].layout};
+                        .layout = batch->layout,
+                        .x_channels = batch->channels > 0 ? batch->channels : sample->dim[0]};
 }
 
 static tdm_status open_samples(tdm_stage *s, tdm_replica *replica) {

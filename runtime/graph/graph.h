@@ -4,6 +4,7 @@
 
 #include <tandem/graph.h>
 #include <tandem/sys/op.h>
+#include <tandem/sys/rewrite.h>
 
 #include "runtime/base/names.h"
 
@@ -50,6 +51,9 @@ struct tdm_graph {
 /* All ops and losses, from ops/ops.def; NULL-terminated. Defined in ops/, found at link time. */
 extern const tdm_op_def *const tdm_builtin_ops[];
 extern const tdm_loss_def *const tdm_builtin_losses[];
+/* No layer: the plan puts it between kernels that want different layouts. */
+extern const tdm_op_def *const tdm_builtin_layout_op;
+extern const tdm_rewrite tdm_builtin_rewrites[]; /* ends with a NULL name */
 /* Built-in CPU kernels ("ref"), and the flat passes of the best instruction set of this machine. */
 extern const tdm_kernel *const tdm_builtin_kernels[];
 const tdm_flat_kernels *tdm_builtin_flat(void);     /* chosen by cpuid */

@@ -9,21 +9,25 @@ static tdm_status new_gradient(tdm_build *build, int value, int *out) {
     char name[48];
     snprintf(name, sizeof(name), "d%.38s", of.name);
     TDM_TRY(tdm__build_value(build, out, name, &of.shape, of.layout, of.bytes));
-    build->extra[value].gradient = *out;
+    build->of_value[value].gradient = *out;
     return TDM_OK;
 }
 
 /* The gradient of y is read by this node alone, so an op with one input may leave dx in its place. */
 static bool may_take_over(const tdm_plan_node *node) {
-    if (node->op == NULL || node->desc.input_count != 1) return false;
-    return (node->op->flags & (TDM_OP_ALIAS | TDM_OP_IN_PLACE)) != 0;
+    return node->desc.input_count == 1 && (node->op->flags & (TDM_OP_ALIAS | TDM_OP_IN_PLACE)) != 0;
+}
+
+/* So may the input that an epilogue adds. */
+static bool is_added(const tdm_plan_node *node, int input) {
+    return tdm_has_epilogue(&node->desc, TDM_EPILOGUE_ADD) && input == node->desc.input_count - 1;
 }
 
 static tdm_status write_dx(tdm_build *build, int index, int input) {
     tdm_plan_node *node = &build->plan->nodes[index];
     int value = node->x[input];
-    if (build->extra[value].gradient >= 0) {
-        node->dx[input] = build->extra[value].gradient;
+    if (build->of_value[value].gradient >= 0) {
+        node->dx[input] = build->of_value[value].gradient;
         node->dx_adds[input] = true;
         if (node->kernel == NULL) return TDM_OK; /* an alias adds dy itself */
         const tdm_plan_value of = build->plan->values[value];
@@ -36,16 +40,25 @@ static tdm_status write_dx(tdm_build *build, int index, int input) {
     TDM_TRY(new_gradient(build, value, &gradient));
     node = &build->plan->nodes[index];
     node->dx[input] = gradient;
-    if (may_take_over(node)) build->plan->values[gradient].alias_of = node->dy;
+    if (may_take_over(node) || is_added(node, input)) build->plan->values[gradient].alias_of = node->dy;
     return TDM_OK;
+}
+
+/* Of the parameters' gradients that a node writes. */
+static size_t written_floats(const tdm_plan *plan, const tdm_plan_node *node) {
+    size_t floats = node->dsum >= 0 ? tdm__plan_floats((size_t)plan->params[node->dsum].stored) : 0;
+    for (int k = 0; k < node->desc.param_count; k++)
+        if (node->dparam[k] >= 0) floats += tdm__plan_floats((size_t)plan->params[node->dparam[k]].stored);
+    return floats;
 }
 
 tdm_status tdm__build_backward(tdm_build *build) {
     tdm_plan *plan = build->plan;
+    if (!plan->options.training) return TDM_OK;
     TDM_TRY(new_gradient(build, plan->output, &plan->d_output));
     for (int i = plan->node_count - 1; i >= 0; i--) {
         if (!plan->nodes[i].needs_backward) continue;
-        plan->nodes[i].dy = build->extra[plan->nodes[i].y].gradient;
+        plan->nodes[i].dy = build->of_value[plan->nodes[i].y].gradient;
         if (plan->nodes[i].dy < 0)
             TDM_FAIL(TDM_E_INTERNAL, "plan: nothing makes the gradient of '%s'", plan->nodes[i].name);
         for (int k = 0; k < plan->nodes[i].desc.input_count; k++) {
@@ -54,9 +67,7 @@ tdm_status tdm__build_backward(tdm_build *build) {
     }
     size_t floats = 0;
     for (int i = 0; i < plan->node_count; i++) {
-        size_t own = 0;
-        for (int k = 0; k < plan->nodes[i].desc.param_count; k++)
-            own += ((size_t)plan->params[plan->nodes[i].param[k]].stored + 15) / 16 * 16;
+        const size_t own = written_floats(plan, &plan->nodes[i]);
         if (own > floats) floats = own;
     }
     if (plan->options.accumulates && floats > 0) {

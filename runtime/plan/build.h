@@ -1,4 +1,4 @@
-/* The plan under construction. Each pass is a function over this struct. */
+/* The plan under construction. Each pass is a function over this struct: plan in, plan out. */
 #ifndef TDM_PLAN_BUILD_H
 #define TDM_PLAN_BUILD_H
 
@@ -7,36 +7,56 @@
 /* What the passes know of a plan value beside what the plan keeps. */
 typedef struct tdm_build_value {
     bool needs_gradient;
-    bool shared;                /* several layers read it */
-    int producer;               /* plan node; -1: the batch */
-    int gradient;               /* plan value; -1: none yet */
-    int copy[TDM_LAYOUT_COUNT]; /* the same value in another layout; -1 */
-    int64_t channels, points;   /* a row of features that lie [points][channels]; 0: as PyTorch has them */
+    int producer;             /* plan node; -1: the batch */
+    int gradient;             /* plan value; -1: none yet */
+    int readers;              /* inputs of nodes that are this value */
+    int64_t reader_sum;       /* of those nodes' numbers: with one reader it is that one */
+    int64_t channels, points; /* a row of features that lie [points][channels]; 0: as PyTorch has them */
 } tdm_build_value;
+
+/* And of a plan node. */
+typedef struct tdm_build_node {
+    tdm_kernel_fit fit; /* the kernel's answer to desc */
+    int before;         /* a reorder, while layouts are chosen: the node that it goes in front of */
+    bool removed;       /* a rewrite did away with it; gone at the end of that pass */
+} tdm_build_node;
 
 typedef struct tdm_build {
     const tdm_host *host;
     const tdm_graph *graph;
     tdm_plan *plan;
-    tdm_build_value *extra; /* parallel to plan->values */
-    int *value_of;          /* graph value -> plan value */
-    bool *needs_gradient;   /* of graph values */
-    bool *fused;            /* graph nodes (relus) that run inside their producer, or inside what follows them */
-    bool *takes_relu;       /* graph nodes that run the relu in front of them */
-    size_t value_room, extra_room, node_room, step_room, bucket_room;
+    tdm_build_value *of_value; /* parallel to plan->values */
+    tdm_build_node *of_node;   /* parallel to plan->nodes */
+    size_t value_room, of_value_room, node_room, of_node_room, step_room, bucket_room;
 } tdm_build;
 
+/* Appends; pointers into the arrays are not valid afterwards. */
 tdm_status tdm__build_value(tdm_build *build, int *out, const char *name, const tdm_shape *shape, tdm_layout layout,
                             size_t bytes);
+tdm_status tdm__build_node(tdm_build *build, int *out, const char *name, int graph_node, const tdm_op_def *op);
+/* The nodes become those of `order`, by their present numbers; all others go. */
+tdm_status tdm__build_keep_nodes(tdm_build *build, const int *order, int count);
 tdm_status tdm__build_step(tdm_build *build, tdm_step_kind kind, int index);
+
+/* Input k of a node becomes this value, or -1; all that sets inputs goes this way, so that readers are known. */
+void tdm__build_set_x(tdm_build *build, int node, int k, int value);
+/* The node that alone reads the value; -1 where there are more, or none, or it is the output. */
+int tdm__build_sole_reader(const tdm_build *build, int value);
+/* The batch, read by one layer alone, where the device brings it into any layout. */
+bool tdm__build_is_free_batch(const tdm_build *build, int value);
+/* Does the kernel take this, epilogue and all? TDM_E_MEMORY if it could not find out. */
+tdm_status tdm__build_ask(const tdm_kernel *kernel, const tdm_kernel_desc *desc, tdm_kernel_fit *fit, bool *fits);
 int tdm__plan_root(const tdm_plan *plan, int value); /* the owner of a value's bytes */
 
-tdm_status tdm__build_lower(tdm_build *build);    /* graph nodes -> plan nodes, forward */
+/* The passes, in this order. */
+tdm_status tdm__build_lower(tdm_build *build);    /* graph -> nodes and values, one to one, all PLAIN */
+tdm_status tdm__build_layout(tdm_build *build);   /* a kernel for each node, layouts, reorders between */
+tdm_status tdm__build_rewrite(tdm_build *build);  /* the table of ops/rewrites.c */
+tdm_status tdm__build_values(tdm_build *build);   /* what shares memory, what kernels save, scratch */
 tdm_status tdm__build_params(tdm_build *build);   /* arenas in order of readiness */
 tdm_status tdm__build_backward(tdm_build *build); /* gradients and their writers */
 tdm_status tdm__build_steps(tdm_build *build);    /* the order of everything, buckets included */
-void tdm__build_liveness(tdm_plan *plan);         /* first and last step of every owner */
-tdm_status tdm__build_places(tdm_build *build);   /* offsets in the activation arena */
+tdm_status tdm__build_places(tdm_build *build);   /* first and last step of every value, offsets in the arena */
 tdm_status tdm__build_hash(tdm_build *build);
 
 #endif

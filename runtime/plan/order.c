@@ -6,11 +6,8 @@
 #include "runtime/base/status.h"
 #include "runtime/plan/build.h"
 
-enum { FLOAT_ALIGN = 16 };
-
 static void add_param(tdm_plan *plan, int node, int slot) {
-    const tdm_graph_node *from = &plan->graph->nodes[plan->nodes[node].graph_node];
-    int graph_param = from->first_param + slot;
+    const int graph_param = plan->nodes[node].graph_param[slot];
     const tdm_graph_param *param = &plan->graph->params[graph_param];
     int index = plan->param_count++;
     plan->params[index] = (tdm_plan_param){.name = param->name,
@@ -28,7 +25,8 @@ static void add_param(tdm_plan *plan, int node, int slot) {
     }
     plan->param_of_graph[graph_param] = index;
     plan->nodes[node].param[slot] = index;
-    plan->param_floats += ((size_t)added->stored + FLOAT_ALIGN - 1) / FLOAT_ALIGN * FLOAT_ALIGN;
+    if ((plan->nodes[node].given_up >> slot & 1u) == 0) plan->nodes[node].dparam[slot] = index;
+    plan->param_floats += tdm__plan_floats((size_t)added->stored);
 }
 
 tdm_status tdm__build_params(tdm_build *build) {
@@ -39,6 +37,10 @@ tdm_status tdm__build_params(tdm_build *build) {
     TDM_TRY(tdm__arena_new(&plan->arena, &plan->buffers, graph->buffer_count, sizeof(*plan->buffers)));
     for (int i = plan->node_count - 1; i >= 0; i--) {
         for (int k = 0; k < plan->nodes[i].desc.param_count; k++) add_param(plan, i, k);
+    }
+    for (int i = 0; i < plan->node_count; i++) {
+        tdm_plan_node *node = &plan->nodes[i];
+        if (node->sum_graph_param >= 0) node->dsum = plan->param_of_graph[node->sum_graph_param];
     }
     for (size_t i = 0; i < graph->buffer_count; i++) {
         const tdm_graph_param *from = &graph->buffers[i];

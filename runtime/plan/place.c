@@ -20,20 +20,19 @@ static void touch_forward(tdm_plan *plan, const tdm_plan_node *node, int step) {
 }
 
 static void touch_backward(tdm_plan *plan, const tdm_plan_node *node, int step) {
-    unsigned flags = node->op != NULL ? node->op->flags : 0;
     for (int i = 0; i < node->desc.input_count; i++) {
-        if ((flags & TDM_OP_READS_X) != 0) touch(plan, node->x[i], step);
+        if ((node->reads & TDM_OP_READS_X) != 0) touch(plan, node->x[i], step);
         touch(plan, node->dx[i], step);
         touch(plan, node->dx_temp[i], step);
     }
-    if ((flags & TDM_OP_READS_Y) != 0 || node->desc.relu) touch(plan, node->y, step);
+    if ((node->reads & TDM_OP_READS_Y) != 0) touch(plan, node->y, step);
     touch(plan, node->dy, step);
     touch(plan, node->saved, step);
     touch(plan, node->scratch_backward, step);
-    if (node->desc.param_count > 0 || node->desc.sums_dx) touch(plan, plan->temp, step);
+    if (node->desc.param_count > 0 || node->dsum >= 0) touch(plan, plan->temp, step);
 }
 
-void tdm__build_liveness(tdm_plan *plan) {
+static void find_lives(tdm_plan *plan) {
     for (int i = 0; i < plan->step_count; i++) {
         const tdm_plan_step *step = &plan->steps[i];
         if (step->kind == TDM_STEP_FORWARD) touch_forward(plan, &plan->nodes[step->index], i);
@@ -74,6 +73,7 @@ static size_t best_gap(const tdm_plan *plan, const int *placed, int count, const
 tdm_status tdm__build_places(tdm_build *build) {
     tdm_plan *plan = build->plan;
     int *order = NULL, *placed = NULL;
+    find_lives(plan);
     TDM_TRY(tdm__arena_new(&plan->arena, &order, (size_t)plan->value_count, sizeof(int)));
     TDM_TRY(tdm__arena_new(&plan->arena, &placed, (size_t)plan->value_count, sizeof(int)));
     int count = 0;

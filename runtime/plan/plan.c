@@ -1,13 +1,10 @@
 /* graph -> plan: the passes in order. */
 #include "runtime/plan/plan.h"
 
+#include <string.h>
+
 #include "runtime/base/status.h"
 #include "runtime/plan/build.h"
-
-int tdm__plan_root(const tdm_plan *plan, int value) {
-    while (plan->values[value].alias_of >= 0) value = plan->values[value].alias_of;
-    return value;
-}
 
 static tdm_status check_options(const tdm_graph *graph, const tdm_plan_options *options) {
     if (!graph->finished) TDM_FAIL(TDM_E_USAGE, "plan: the graph is not finished");
@@ -23,25 +20,23 @@ static tdm_status check_options(const tdm_graph *graph, const tdm_plan_options *
     return TDM_OK;
 }
 
-static tdm_status open_build(tdm_build *build) {
-    const tdm_graph *graph = build->graph;
-    TDM_TRY(tdm__new(build->host, &build->value_of, graph->value_count, sizeof(int), "plan"));
-    TDM_TRY(tdm__new(build->host, &build->needs_gradient, graph->value_count, sizeof(bool), "plan"));
-    TDM_TRY(tdm__new(build->host, &build->fused, graph->node_count, sizeof(bool), "plan"));
-    TDM_TRY(tdm__new(build->host, &build->takes_relu, graph->node_count, sizeof(bool), "plan"));
-    return TDM_OK;
-}
+/* ---- the passes ---- */
+
+static tdm_status (*const pass_of[])(tdm_build *build) = {
+    tdm__build_lower,    tdm__build_layout, tdm__build_rewrite, tdm__build_values, tdm__build_params,
+    tdm__build_backward, tdm__build_steps,  tdm__build_places,  tdm__build_hash,
+};
+enum { PASSES = sizeof(pass_of) / sizeof(pass_of[0]) };
+const char *const tdm__plan_passes[] = {"lower",    "layout", "rewrite", "values", "params",
+                                        "backward", "steps",  "places",  "hash",   NULL};
 
 static tdm_status run_passes(tdm_build *build) {
-    TDM_TRY(open_build(build));
-    TDM_TRY(tdm__build_lower(build));
-    build->plan->input_row_bytes = build->plan->values[build->plan->input].bytes / (size_t)build->plan->options.rows;
-    TDM_TRY(tdm__build_params(build));
-    if (build->plan->options.training) TDM_TRY(tdm__build_backward(build));
-    TDM_TRY(tdm__build_steps(build));
-    tdm__build_liveness(build->plan);
-    TDM_TRY(tdm__build_places(build));
-    return tdm__build_hash(build);
+    const char *after = build->plan->options.after;
+    for (int i = 0; i < PASSES; i++) {
+        TDM_TRY(pass_of[i](build));
+        if (after != NULL && strcmp(after, tdm__plan_passes[i]) == 0) break;
+    }
+    return TDM_OK;
 }
 
 tdm_status tdm__plan_build(tdm_plan **out, const tdm_host *host, const tdm_graph *graph,
@@ -57,11 +52,8 @@ tdm_status tdm__plan_build(tdm_plan **out, const tdm_host *host, const tdm_graph
     plan->input = plan->output = plan->d_output = plan->temp = -1;
     tdm_build build = {.host = host, .graph = graph, .plan = plan};
     tdm_status status = run_passes(&build);
-    tdm__delete(host, build.extra);
-    tdm__delete(host, build.value_of);
-    tdm__delete(host, build.needs_gradient);
-    tdm__delete(host, build.fused);
-    tdm__delete(host, build.takes_relu);
+    tdm__delete(host, build.of_value);
+    tdm__delete(host, build.of_node);
     if (status != TDM_OK) {
         tdm__plan_free(plan);
         return status;

@@ -1,6 +1,9 @@
 /* The plan: what one replica does in one step, as data. Nothing here touches a device or another process.
  *
- *   graph --lower--> nodes (kernels chosen, relus fused, reorders inserted) --> steps --> places in the arenas
+ *   graph --lower--> nodes --layout--> kernels, reorders --rewrite--> fewer kernels --values--> what shares memory
+ *         --params, backward, steps--> the order of everything --places--> offsets in the arenas
+ *
+ * Each pass takes the plan and gives the plan; it can be printed after each (tdm_plan_options.after).
  *
  * Four flat arenas per replica: parameters, gradients, optimizer state (floats), activations (bytes); parameters,
  * gradients and state share their offsets. Parameters lie in the order in which gradients become ready (last layer
@@ -25,6 +28,7 @@ typedef struct tdm_plan_value {
     char name[40];   /* "v3", "dv3", "saved 4" */
     tdm_shape shape; /* dim[0]: most rows */
     tdm_layout layout;
+    int64_t channels; /* in memory, with zeros behind those of the shape; 0: as the shape has them */
     tdm_place_kind kind;
     int alias_of;    /* shares the bytes of this value; -1: its own */
     int first, last; /* steps that touch it; owners include their aliases */
@@ -38,22 +42,27 @@ typedef struct tdm_param_form {
 } tdm_param_form;
 
 typedef struct tdm_plan_node {
-    char name[48];            /* layer name, or "reorder" */
+    char name[48];            /* of the layer; of an inserted reorder: its op's */
     int graph_node;           /* -1 for an inserted reorder */
-    const tdm_op_def *op;     /* NULL for reorder */
+    const tdm_op_def *op;     /* of the layer, or of the first of those that run together */
     const tdm_kernel *kernel; /* NULL for an alias */
     tdm_kernel_desc desc;
-    char declined[160];                                 /* which variants did not fit, and why */
+    char also[40];      /* ", relu": what the epilogue does, for people */
+    char declined[160]; /* which variants did not fit, and why */
+    unsigned reads;     /* in backward: TDM_OP_READS_X, TDM_OP_READS_Y, for all that runs together */
+    bool needs_backward;
     int x[TDM_MAX_INPUTS], y;                           /* plan values */
     int dx[TDM_MAX_INPUTS], dy;                         /* plan values; -1: none */
     bool dx_adds[TDM_MAX_INPUTS];                       /* a later writer: the executor adds to what is there */
     int dx_temp[TDM_MAX_INPUTS];                        /* where the kernel writes first when dx_adds; -1 */
-    int param[TDM_MAX_PARAMS], buffer[TDM_MAX_BUFFERS]; /* indices; -1: none */
-    tdm_param_form weight;                              /* how param 0 lies */
-    int sums_for;                                       /* node whose bias gets its gradient here; -1: none */
-    int saved, scratch_forward, scratch_backward;       /* plan values of raw bytes; -1: none */
-    bool needs_backward;
-    double flops; /* forward, one row */
+    int graph_param[TDM_MAX_PARAMS];                    /* indices in the graph; -1: none */
+    int param[TDM_MAX_PARAMS], buffer[TDM_MAX_BUFFERS]; /* indices in the plan; -1: none */
+    int dparam[TDM_MAX_PARAMS]; /* parameters whose gradients this node writes; -1: none, or another node does */
+    unsigned given_up;          /* bit k: another node writes the gradient of parameter k */
+    int sum_graph_param, dsum; /* the bias of another node whose gradient is summed here, in graph and plan; -1: none */
+    tdm_param_form weight;     /* how param 0 lies */
+    int saved, scratch_forward, scratch_backward; /* plan values of raw bytes; -1: none */
+    double flops;                                 /* forward, one row */
 } tdm_plan_node;
 
 typedef enum tdm_step_kind { TDM_STEP_FORWARD, TDM_STEP_LOSS, TDM_STEP_BACKWARD, TDM_STEP_READY } tdm_step_kind;
@@ -97,6 +106,7 @@ typedef struct tdm_plan_options {
     double bucket_cap_mb;
     const tdm_kernel *const *kernels; /* NULL-terminated, best first; "ref" last */
     int loss;                         /* index in tdm_builtin_losses */
+    const char *after;                /* the pass to stop after, to look at the plan; NULL: all are made */
 } tdm_plan_options;
 
 typedef struct tdm_plan {
@@ -123,10 +133,17 @@ typedef struct tdm_plan {
     tdm_hash128 hash;  /* of everything above that another rank must agree on */
 } tdm_plan;
 
+/* Room of so many floats in the arenas: parameters begin on a cache line. */
+static inline size_t tdm__plan_floats(size_t count) {
+    return (count + 15) / 16 * 16;
+}
+
+/* The names of the passes, in order; ends with NULL. */
+extern const char *const tdm__plan_passes[];
 tdm_status tdm__plan_build(tdm_plan **out, const tdm_host *host, const tdm_graph *graph,
                            const tdm_plan_options *options);
 void tdm__plan_free(tdm_plan *plan);
-/* The steps as a table; columns fixed, so that it can be compared. */
+/* The steps as a table, or the nodes as long as there are no steps; columns fixed, so that it can be compared. */
 void tdm__plan_print(const tdm_plan *plan, tdm_text *out);
 void tdm__plan_print_json(const tdm_plan *plan, tdm_text *out);
 

@@ -11,9 +11,9 @@ tdm_status tdm__build_hash(tdm_build *build) {
     for (int i = 0; i < plan->node_count; i++) {
         const tdm_plan_node *node = &plan->nodes[i];
         tdm__text_printf(&text, "%s %s %s %d %d;", node->name, node->desc.op,
-                         node->kernel != NULL ? node->kernel->variant : "alias",
-                         node->desc.relu + 2 * node->desc.sums_dx, node->desc.y_layout);
-        const tdm_field *rows = node->op != NULL ? node->op->attrs : NULL;
+                         node->kernel != NULL ? node->kernel->variant : "alias", (int)node->desc.epilogue,
+                         node->desc.y_layout);
+        const tdm_field *rows = node->op->attrs;
         for (; rows != NULL && rows->key != NULL; rows++) tdm__field_print(rows, node->desc.attrs, &text);
         for (int k = 0; k < node->desc.input_count; k++) tdm__text_printf(&text, " %d", node->x[k]);
         for (int d = 0; d < node->desc.y.ndim; d++) tdm__text_printf(&text, ",%lld", (long long)node->desc.y.dim[d]);

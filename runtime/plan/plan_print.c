@@ -6,7 +6,7 @@
 #include "runtime/base/text.h"
 #include "runtime/plan/plan.h"
 
-static const char *const layout_names[TDM_LAYOUT_COUNT] = {"", " nhwc", " c8", " c16", " nhwc4", " nhwc8"};
+static const char *const layout_names[TDM_LAYOUT_COUNT] = {"", " nhwc", " c8", " c16"};
 
 static void add_value(char *out, size_t bytes, const tdm_plan *plan, int value) {
     size_t at = strlen(out);
@@ -16,7 +16,7 @@ static void add_value(char *out, size_t bytes, const tdm_plan *plan, int value) 
 
 static void add_param(char *out, size_t bytes, const tdm_plan *plan, int param, const char *prefix) {
     size_t at = strlen(out);
-    if (at + 2 >= bytes) return;
+    if (param < 0 || at + 2 >= bytes) return;
     snprintf(out + at, bytes - at, "%s%s%s", at ? " " : "", prefix, plan->params[param].name);
 }
 
@@ -24,12 +24,10 @@ static void add_params(char *out, size_t bytes, const tdm_plan *plan, const tdm_
     for (int i = 0; i < node->desc.param_count; i++) add_param(out, bytes, plan, node->param[i], "");
 }
 
-/* Those that this node writes: its own, but for a bias that is summed elsewhere, and one that is summed here. */
+/* Those that this node writes. */
 static void add_gradients(char *out, size_t bytes, const tdm_plan *plan, const tdm_plan_node *node) {
-    for (int i = 0; i < node->desc.param_count; i++) {
-        if (i != 1 || !node->desc.bias_is_summed) add_param(out, bytes, plan, node->param[i], "d:");
-    }
-    if (node->sums_for >= 0) add_param(out, bytes, plan, plan->nodes[node->sums_for].param[1], "d:");
+    for (int i = 0; i < node->desc.param_count; i++) add_param(out, bytes, plan, node->dparam[i], "d:");
+    add_param(out, bytes, plan, node->dsum, "d:");
 }
 
 static void print_place(char *out, size_t bytes, const tdm_plan *plan, int value) {
@@ -41,13 +39,9 @@ static void print_place(char *out, size_t bytes, const tdm_plan *plan, int value
         snprintf(out, bytes, "act+%zu", plan->values[value].offset);
 }
 
-static const char *node_op(const tdm_plan_node *node) {
-    return node->op != NULL ? node->op->name : "reorder";
-}
-
 static void forward_notes(char *out, size_t bytes, const tdm_plan *plan, const tdm_plan_node *node) {
-    snprintf(out, bytes, "%s%s%s%s", node->kernel->variant, node->desc.relu ? ", relu" : "",
-             layout_names[node->desc.y_layout], plan->values[node->y].alias_of >= 0 ? ", in place" : "");
+    snprintf(out, bytes, "%s%s%s%s", node->kernel->variant, node->also, layout_names[node->desc.y_layout],
+             plan->values[node->y].alias_of >= 0 ? ", in place" : "");
 }
 
 static void print_row(tdm_text *text, int index, const char *phase, const char *op, const char *reads,
@@ -84,10 +78,8 @@ static void print_step(const tdm_plan *plan, int index, tdm_text *text) {
         forward_notes(notes, sizeof(notes), plan, node);
     } else {
         add_value(reads, sizeof(reads), plan, node->dy);
-        if (node->op != NULL && (node->op->flags & TDM_OP_READS_X) != 0)
-            add_value(reads, sizeof(reads), plan, node->x[0]);
-        if (node->desc.relu || (node->op != NULL && (node->op->flags & TDM_OP_READS_Y) != 0))
-            add_value(reads, sizeof(reads), plan, node->y);
+        if ((node->reads & TDM_OP_READS_X) != 0) add_value(reads, sizeof(reads), plan, node->x[0]);
+        if ((node->reads & TDM_OP_READS_Y) != 0) add_value(reads, sizeof(reads), plan, node->y);
         add_value(reads, sizeof(reads), plan, node->saved);
         int first_dx = -1;
         bool adds = false;
@@ -102,10 +94,36 @@ static void print_step(const tdm_plan *plan, int index, tdm_text *text) {
         snprintf(notes, sizeof(notes), "%s%s", node->kernel != NULL ? node->kernel->variant : "alias",
                  adds ? ", adds" : "");
     }
-    print_row(text, index, step->kind == TDM_STEP_FORWARD ? "fwd" : "bwd", node_op(node), reads, writes, place, notes);
+    print_row(text, index, step->kind == TDM_STEP_FORWARD ? "fwd" : "bwd", node->op->name, reads, writes, place, notes);
+}
+
+/* Before there are steps: what each node reads and writes, and what is known of how. */
+static void print_node(const tdm_plan *plan, int index, tdm_text *text) {
+    const tdm_plan_node *node = &plan->nodes[index];
+    char reads[256] = "", writes[256] = "", notes[96] = "";
+    for (int i = 0; i < node->desc.input_count; i++) add_value(reads, sizeof(reads), plan, node->x[i]);
+    for (int i = 0; i < node->desc.param_count; i++) {
+        const size_t at = strlen(reads);
+        snprintf(reads + at, sizeof(reads) - at, " %s", plan->graph->params[node->graph_param[i]].name);
+    }
+    add_value(writes, sizeof(writes), plan, node->y);
+    add_value(writes, sizeof(writes), plan, node->saved);
+    if (node->kernel != NULL) forward_notes(notes, sizeof(notes), plan, node);
+    print_row(text, index, "node", node->op->name, reads, writes, "", notes);
+}
+
+static void print_nodes(const tdm_plan *plan, tdm_text *out) {
+    tdm__text_printf(out, "plan after %s  rows %lld  threads %d\n", plan->options.after, (long long)plan->options.rows,
+                     plan->options.threads);
+    print_row(out, 0, "phase", "op", "reads", "writes", "", "kernel");
+    for (int i = 0; i < plan->node_count; i++) print_node(plan, i, out);
 }
 
 void tdm__plan_print(const tdm_plan *plan, tdm_text *out) {
+    if (plan->step_count == 0) {
+        print_nodes(plan, out);
+        return;
+    }
     char hash[TDM_HASH_TEXT];
     tdm__hash_print(hash, plan->hash);
     tdm__text_printf(
@@ -117,7 +135,7 @@ void tdm__plan_print(const tdm_plan *plan, tdm_text *out) {
     for (int i = 0; i < plan->node_count; i++) {
         const tdm_plan_node *node = &plan->nodes[i];
         if (node->declined[0] != '\0')
-            tdm__text_printf(out, "note: %s '%s' runs on %s; %s\n", node_op(node), node->name,
+            tdm__text_printf(out, "note: %s '%s' runs on %s; %s\n", node->op->name, node->name,
                              node->kernel != NULL ? node->kernel->variant : "nothing", node->declined);
     }
 }
@@ -129,10 +147,12 @@ static void json_step(const tdm_plan *plan, int index, tdm_text *out) {
     if (step->kind == TDM_STEP_READY) tdm__text_printf(out, ",\"bucket\":%d", step->index);
     if (step->kind == TDM_STEP_FORWARD || step->kind == TDM_STEP_BACKWARD) {
         const tdm_plan_node *node = &plan->nodes[step->index];
-        tdm__text_printf(out, ",\"op\":\"%s\",\"name\":", node_op(node));
+        tdm__text_printf(out, ",\"op\":\"%s\",\"name\":", node->op->name);
         tdm__text_json_string(out, node->name);
-        tdm__text_printf(out, ",\"kernel\":\"%s\",\"relu\":%s", node->kernel != NULL ? node->kernel->variant : "alias",
-                         node->desc.relu ? "true" : "false");
+        tdm__text_printf(out, ",\"kernel\":\"%s\",\"relu\":%s,\"also\":\"%s\"",
+                         node->kernel != NULL ? node->kernel->variant : "alias",
+                         tdm_has_epilogue(&node->desc, TDM_EPILOGUE_RELU) ? "true" : "false",
+                         node->also[0] != '\0' ? node->also + 2 : "");
     }
     tdm__text_puts(out, "}");
 }

@@ -1,5 +1,8 @@
 /* What `tandem plan` shows: the plan, the memory of one device, the bytes that cross between devices in a step. All of
  * it known without a device. */
+#include <stdio.h>
+#include <string.h>
+
 #include "runtime/base/cpus.h"
 #include "runtime/base/status.h"
 #include "runtime/train/run.h"
@@ -22,10 +25,11 @@ static size_t count_batches(const tdm_plan *plan, const tdm_job *job, int parts)
 /* The device that holds the most: replica 0, which in dp also gathers the outputs. */
 static costs count_costs(const tdm_plan *plan, const tdm_job *job, int replicas) {
     size_t arena = plan->param_floats * sizeof(float);
+    const bool training = plan->options.training;
     costs c = {.parameters = arena,
                .narrow = plan->options.precision == TDM_BF16 ? arena / 2 : 0,
-               .gradients = arena,
-               .optimizer = arena * (size_t)tdm__optim_state_count(job),
+               .gradients = training ? arena : 0,
+               .optimizer = training ? arena * (size_t)tdm__optim_state_count(job) : 0,
                .activations = plan->activation_bytes,
                .buffers = plan->buffer_bytes,
                .batches = count_batches(plan, job, job->parallel.mode == TDM_MODE_SINGLE ? replicas : 1)};
@@ -129,8 +133,16 @@ tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *comput
                               .loss = job->loss.kind};
 }
 
-tdm_status tdm_plan_print(const tdm_job *job, const tdm_graph *graph, int json, char **out) {
-    if (job == NULL || graph == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_plan_print: a pointer is NULL");
+static tdm_status print_nodes(const tdm_plan *plan, const char *note, char **out) {
+    tdm_text text;
+    tdm__text_init(&text, plan->arena.host);
+    tdm__plan_print(plan, &text);
+    if (note != NULL) tdm__text_printf(&text, "\nnote: %s\n", note);
+    return tdm__text_take_public(&text, out);
+}
+
+static tdm_status print_plan(const tdm_job *job, const tdm_graph *graph, const tdm_plan_print_options *look,
+                             char **out) {
     *out = NULL;
     TDM_TRY(tdm_job_check(job));
     const tdm_host *host = tdm_host_default();
@@ -141,10 +153,45 @@ tdm_status tdm_plan_print(const tdm_job *job, const tdm_graph *graph, int json, 
     int devices = job->parallel.device_ids.count > 0 ? job->parallel.device_ids.count : 1;
     int64_t rows = job->train.per_device != TDM_INT_NULL ? job->train.per_device : job->train.global_batch / devices;
     tdm_plan_options options = tdm__plan_options(job, &compute, rows, devices);
+    options.after = look->after;
+    options.training = look->predicts == 0;
     tdm_plan *plan = NULL;
     tdm_status status = tdm__plan_build(&plan, host, graph, &options);
-    if (status == TDM_OK) status = tdm__plan_report(plan, job, devices, json != 0, note, out);
+    if (status == TDM_OK)
+        status = look->after != NULL ? print_nodes(plan, note, out)
+                                     : tdm__plan_report(plan, job, devices, look->json != 0, note, out);
     tdm__plan_free(plan);
     tdm__compute_close(&compute, host);
     return status;
+}
+
+static tdm_status check_pass(const char *pass) {
+    char names[160] = "";
+    for (const char *const *name = tdm__plan_passes; *name != NULL; name++) {
+        if (strcmp(pass, *name) == 0) return TDM_OK;
+        snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", names[0] ? ", " : "", *name);
+    }
+    TDM_FAIL(TDM_E_USAGE, "the plan has no pass '%s'; its passes are %s", pass, names);
+}
+
+tdm_status tdm_plan_print_with(const tdm_job *job, const tdm_graph *graph, const tdm_plan_print_options *options,
+                               char **out) {
+    tdm_plan_print_options look = TDM_PLAN_PRINT_OPTIONS_INIT;
+    if (job == NULL || graph == NULL || options == NULL || out == NULL)
+        TDM_FAIL(TDM_E_USAGE, "tdm_plan_print_with: a pointer is NULL");
+    if (options->size < sizeof(options->size) || options->size > sizeof(look))
+        TDM_FAIL(TDM_E_USAGE,
+                 "tdm_plan_print_with: options.size is %u, this library knows %zu; start with "
+                 "TDM_PLAN_PRINT_OPTIONS_INIT",
+                 options->size, sizeof(look));
+    memcpy(&look, options, options->size);
+    if (look.after != NULL) TDM_TRY(check_pass(look.after));
+    return print_plan(job, graph, &look, out);
+}
+
+tdm_status tdm_plan_print(const tdm_job *job, const tdm_graph *graph, int json, char **out) {
+    tdm_plan_print_options look = TDM_PLAN_PRINT_OPTIONS_INIT;
+    if (job == NULL || graph == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_plan_print: a pointer is NULL");
+    look.json = json;
+    return print_plan(job, graph, &look, out);
 }

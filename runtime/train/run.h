@@ -122,6 +122,8 @@ tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy, bool 
 
 /* Fails while a step is under way: what `what` would see is already of that one. */
 tdm_status tdm__run_idle(const tdm_run *run, const char *what);
+/* Fails for a run that was opened to predict. */
+tdm_status tdm__run_trains(const tdm_run *run, const char *what);
 
 /* ---- ranks ---- */
 /* Do all ranks run the same job? Every rank learns what differs. */

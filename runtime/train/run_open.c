@@ -176,6 +176,7 @@ static tdm_status open_loss(tdm_run *run, tdm_data_wanted *wanted) {
 static tdm_status build_plan(tdm_run *run) {
     tdm_plan_options options = tdm__plan_options(run->job, &run->compute, run->per_device, run->replicas);
     int64_t batch = run->job->eval.batch;
+    options.training = run->options.predicts == 0;
     run->eval_rows = batch != TDM_INT_NULL ? batch : tdm__plan_rows(run->job, run->per_device);
     return tdm__plan_build(&run->plan, run->host, run->graph, &options);
 }
@@ -205,7 +206,7 @@ static tdm_status open_mode(tdm_run *run) {
                               .replicas = run->replicas,
                               .rank = run->rank,
                               .comm = run->comm,
-                              .state_count = tdm__optim_state_count(job),
+                              .state_count = run->options.predicts ? 0 : tdm__optim_state_count(job),
                               .has_ignored = run->train->has_ignored};
     tdm_status status = tdm_builtin_modes[job->parallel.mode]->open(&run->mode, &params);
     return status == TDM_E_MEMORY ? short_of_memory(run) : status;

@@ -119,6 +119,7 @@ tdm_status tdm__run_save(tdm_run *run, const tdm_folder *folder, const char *nam
 tdm_status tdm_run_save(tdm_run *run, const char *dir) {
     if (run == NULL || dir == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_save: run or dir is NULL");
     TDM_TRY(tdm__run_idle(run, "tdm_run_save"));
+    TDM_TRY(tdm__run_trains(run, "tdm_run_save"));
     TDM_TRY(tdm__run_verify(run));
     return tdm__run_save(run, NULL, dir, 0);
 }
@@ -185,7 +186,7 @@ static tdm_status load(tdm_run *run, tdm_ckpt *ckpt, bool newest_in_folder, foun
     const tdm_ckpt_state *state = tdm__ckpt_state(ckpt);
     tdm_status status = tdm__weights_load(run->mode->ops->replica(run->mode, 0), tdm__ckpt_model(ckpt));
     if (status != TDM_OK) return refuse_model(status, ckpt, newest_in_folder);
-    if (state == NULL) return TDM_OK;
+    if (state == NULL || run->options.predicts) return TDM_OK;
     TDM_TRY(check_position(run, ckpt));
     out->has_state = 1;
     out->state = *state;
@@ -196,7 +197,7 @@ static tdm_status load(tdm_run *run, tdm_ckpt *ckpt, bool newest_in_folder, foun
 static tdm_status go_on(tdm_run *run, tdm_ckpt *ckpt, bool newest_in_folder, found *out) {
     tdm_changes changes = {.saved = {0}};
     tdm_status status = TDM_OK;
-    if (tdm__ckpt_state(ckpt) != NULL) status = tdm__changes_read(&changes, run, ckpt);
+    if (tdm__ckpt_state(ckpt) != NULL && !run->options.predicts) status = tdm__changes_read(&changes, run, ckpt);
     if (status == TDM_OK) status = load(run, ckpt, newest_in_folder, out);
     if (status == TDM_OK) TDM_INFO(run->host, "checkpoint", "continuing from %s", tdm__ckpt_path(ckpt));
     if (status == TDM_OK) tdm__changes_tell(&changes, run);

@@ -88,6 +88,11 @@ tdm_status tdm__run_idle(const tdm_run *run, const char *what) {
     return TDM_OK;
 }
 
+tdm_status tdm__run_trains(const tdm_run *run, const char *what) {
+    if (run->options.predicts) TDM_FAIL(TDM_E_USAGE, "%s: the run was opened to predict (options.predicts)", what);
+    return TDM_OK;
+}
+
 /* By steps or epochs, after step `step` of all; what goes by the clock is not due here. */
 static bool is_due_after(const tdm_run *run, const tdm_interval *every, int64_t step) {
     int64_t amount = (int64_t)every->amount, past = run->step_in_epoch + (step - run->step);
@@ -183,6 +188,7 @@ static bool is_stopped(tdm_run *run, const tdm_step_result *result) {
 tdm_status tdm_run_step(tdm_run *run, int64_t count) {
     if (run == NULL || count < 0) TDM_FAIL(TDM_E_USAGE, "tdm_run_step: run is NULL or count is negative");
     TDM_TRY(tdm__run_idle(run, "tdm_run_step"));
+    TDM_TRY(tdm__run_trains(run, "tdm_run_step"));
     TDM_TRY(tdm__run_check_rows(run));
     int64_t left = run->steps_total - run->step, last = run->step + (count < left ? count : left);
     bool stopped = false;
@@ -379,6 +385,7 @@ tdm_status tdm_run_train(tdm_run *run) {
     if (run == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_train: run is NULL");
     bool stopped = false;
     TDM_TRY(tdm__run_idle(run, "tdm_run_train"));
+    TDM_TRY(tdm__run_trains(run, "tdm_run_train"));
     TDM_TRY(tdm__run_check_rows(run));
     tell(run, TDM_EVENT_START, NULL, run->schedule.lr, NULL);
     TDM_TRY(tdm__folder_status(run, "running", TDM_OK, true));

@@ -106,6 +106,15 @@ TEST(jobs_and_opening) {
     MISUSE(tdm_plan_print(NULL, graph, 0, &text));
     MISUSE(tdm_plan_print(&job, NULL, 0, &text));
     MISUSE(tdm_plan_print(&job, graph, 0, NULL));
+    tdm_plan_print_options look = TDM_PLAN_PRINT_OPTIONS_INIT;
+    MISUSE(tdm_plan_print_with(NULL, graph, &look, &text));
+    MISUSE(tdm_plan_print_with(&job, NULL, &look, &text));
+    MISUSE(tdm_plan_print_with(&job, graph, NULL, &text));
+    MISUSE(tdm_plan_print_with(&job, graph, &look, NULL));
+    look.after = "raise";
+    MISUSE(tdm_plan_print_with(&job, graph, &look, &text));
+    look.size = 1000;
+    MISUSE(tdm_plan_print_with(&job, graph, &look, &text));
     tdm_run_close(NULL);
     tdm_run_request_stop(NULL);
     tdm_job other = job;

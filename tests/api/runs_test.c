@@ -163,6 +163,41 @@ TEST(predictions_are_the_evaluation) {
     }
 }
 
+/* Without gradients and optimizer, and with a plan of its own: the same outputs, to the bit. */
+TEST(runs_that_only_predict) {
+    char folder[256], path[300];
+    tdm_job job;
+    tdm_run *run = NULL;
+    float x[10][72], trained[10][3], predicted[10][3];
+    int64_t label;
+    double loss[2], accuracy;
+    tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+    api_folder(folder);
+    api_job(&job);
+    REQUIRE_OK(tdm_run_open(&run, &job, graph, NULL));
+    CHECK_OK(tdm_run_train(run));
+    for (int i = 0; i < 10; i++) CHECK_OK(tdm_run_eval_sample(run, i, x[i], &label));
+    CHECK_OK(tdm_run_predict(run, x[0], 10, trained[0]));
+    CHECK_OK(tdm_run_evaluate(run, &loss[0], &accuracy));
+    CHECK_OK(tdm_run_save(run, folder));
+    tdm_run_close(run);
+
+    options.predicts = 1;
+    REQUIRE_OK(tdm_run_open(&run, &job, graph, &options));
+    snprintf(path, sizeof(path), "%s/step-00000006", folder);
+    CHECK_OK(tdm_run_load(run, path));
+    CHECK_OK(tdm_run_predict(run, x[0], 10, predicted[0]));
+    CHECK(memcmp(trained, predicted, sizeof(trained)) == 0);
+    CHECK_OK(tdm_run_evaluate(run, &loss[1], &accuracy));
+    CHECK(loss[0] == loss[1]);
+    CHECK_STATUS(tdm_run_train(run), TDM_E_USAGE);
+    CHECK_HAS(tdm_error_message(), "opened to predict");
+    CHECK_STATUS(tdm_run_step(run, 1), TDM_E_USAGE);
+    CHECK_STATUS(tdm_run_save(run, folder), TDM_E_USAGE);
+    tdm_run_close(run);
+    api_folder_remove(folder);
+}
+
 /* ---- tensors ---- */
 
 TEST(tensors_have_torch_names_and_can_be_written) {
@@ -362,6 +397,6 @@ TEST(library_prints_nothing) {
 
 TEST_MAIN(graph = api_graph(NULL); RUN(errors_belong_to_their_thread); RUN(runs_in_two_threads_do_not_see_each_other);
           RUN(batches_too_small_for_a_layer); RUN(steps_are_the_steps_of_training); RUN(predictions_are_the_evaluation);
-          RUN(tensors_have_torch_names_and_can_be_written); RUN(loading_brings_everything_back);
-          RUN(another_model_is_refused_and_named); RUN(texts); RUN(cycles_leave_nothing_open);
-          RUN(library_prints_nothing); tdm_graph_free(graph);)
+          RUN(runs_that_only_predict); RUN(tensors_have_torch_names_and_can_be_written);
+          RUN(loading_brings_everything_back); RUN(another_model_is_refused_and_named); RUN(texts);
+          RUN(cycles_leave_nothing_open); RUN(library_prints_nothing); tdm_graph_free(graph);)

@@ -37,6 +37,28 @@ parallel: {device: cuda, threads_per_device: 1}
 YAML
 code 0 "$tandem" plan conv.yaml
 golden plan-cuda.txt "$out"
+# The plan between its passes: one to one, and what rewrites make of it; what predicts has no backward.
+code 0 "$tandem" plan conv.yaml --after lower
+same "$(grep -c '  node  ' "$out")" 10 "nodes after lower"
+has "$out" "node   relu "
+code 0 "$tandem" plan conv.yaml --after rewrite
+hasnt "$out" "node   relu "
+has "$out" "cuda, relu nhwc"
+mkdir without-cudnn
+ln -s "$EMULATED_LIBRARIES"/libcublasLt* without-cudnn/
+export TANDEM_CUDA_LIBRARIES=$PWD/without-cudnn
+code 0 "$tandem" plan conv.yaml train.precision=tf32 --predict
+has "$out" "cuda, bias, relu nhwc"
+hasnt "$out" "bwd"
+# Its outputs are those of the run that trained, to the bit.
+code 0 "$tandem" train conv.yaml train.precision=tf32 train.batch.per_device=8 data.eval='{format: synthetic, samples: 40}' \
+    eval.every='2 steps' eval.batch=8 --run-dir evaluated --quiet
+code 0 "$tandem" eval evaluated
+loss=$(grep -oE '"eval_loss": ?[0-9.e-]+' evaluated/summary.json | grep -oE '[0-9.e-]+$')
+has "$out" "loss $loss "
+export TANDEM_CUDA_LIBRARIES=$EMULATED_LIBRARIES
+code 2 "$tandem" plan conv.yaml --after raise
+has "$err" "its passes are lower, layout, rewrite"
 
 # What was chosen for each layer; a convolution that cuDNN refuses is slow, and says so once for all of its kind.
 code 0 "$tandem" train conv.yaml train.batch.per_device=2 run.dir=null --verbose

@@ -50,7 +50,7 @@ static tdm_status choose(const char *op, const op_case *test, int precision, tdm
                             .param = {data.infer.param[0].shape, data.infer.param[1].shape},
                             .wants_dx = {true},
                             .precision = precision,
-                            .relu = true};
+                            .epilogue = TDM_EPILOGUE_RELU};
     CHECK(kernel->fits(&desc, &fit));
     desc.x_layout[0] = fit.x_layout[0];
     desc.y_layout = fit.y_layout;

@@ -126,14 +126,14 @@ static bool holds(const there *memory, const void *want) {
 
 /* ---- what is wanted ---- */
 
-static int64_t filled_of(int64_t channels, int layout) {
-    int64_t group = layout == TDM_LAYOUT_NHWC4 ? 4 : layout == TDM_LAYOUT_NHWC8 ? 8 : 1;
+/* Channels in memory, where they are neighbours: a multiple of `group`. */
+static int64_t filled_of(int64_t channels, int64_t group) {
     return (channels + group - 1) / group * group;
 }
 
 /* x of the CPU's loader, in the layout and precision; to be freed. */
 static void *converted(const float *x, const tdm_ingest *g) {
-    int64_t filled = filled_of(g->channels, g->layout), points = g->points;
+    int64_t filled = g->x_channels, points = g->points;
     size_t size = g->precision == TDM_BF16 ? sizeof(uint16_t) : sizeof(float);
     char *out = calloc((size_t)(g->rows * points * filled), size);
     for (int64_t row = 0; row < g->rows; row++) {
@@ -216,7 +216,7 @@ typedef struct result {
 
 static void result_open(result *r, tdm_ingest *g, bool out_of_line) {
     const size_t size = g->precision == TDM_BF16 ? sizeof(uint16_t) : sizeof(float);
-    const size_t numbers = (size_t)(g->rows * g->points * filled_of(g->channels, g->layout));
+    const size_t numbers = (size_t)(g->rows * g->points * g->x_channels);
     r->x = new_result(numbers * size, out_of_line ? size : 0);
     r->target = new_result((size_t)g->rows * g->target_bytes, 0);
     r->position = new_result((size_t)g->rows * sizeof(int64_t), 0);
@@ -245,13 +245,14 @@ static void check_result(const trial *t, const result *r, const tdm_ingest *g, i
 /* Every layout and precision of batches of `rows` rows, with batches, queues and alignments in turn. */
 static void check_rows(const trial *t, tdm_ingest g, int64_t rows) {
     static const int precisions[] = {TDM_F32, TDM_BF16};
-    static const int layouts[] = {TDM_LAYOUT_PLAIN, TDM_LAYOUT_NHWC, TDM_LAYOUT_NHWC4, TDM_LAYOUT_NHWC8};
+    static const int groups[] = {0, 1, 4, 8}; /* 0: planes */
     result r;
     g.rows = rows;
     for (int i = 0; i < 8; i++) {
         const int turn = i + (int)rows;
         g.precision = precisions[i / 4];
-        g.layout = layouts[i % 4];
+        g.layout = groups[i % 4] == 0 ? TDM_LAYOUT_PLAIN : TDM_LAYOUT_NHWC;
+        g.x_channels = filled_of(g.channels, i % 4 < 2 ? 1 : groups[i % 4]);
         result_open(&r, &g, turn % 5 == 0);
         g.packed = t->packed[turn % BATCHES].data;
         tdm_queue *queue = turn % 2 == 0 ? other : NULL;
@@ -343,7 +344,8 @@ TEST(captured) {
     trial_open(&t, "captured", &(sample_kind){3, 4, 4, true, true, 0}, TDM_ROWS_INDEX);
     t.ingest.rows = 20;
     t.ingest.precision = TDM_BF16;
-    t.ingest.layout = TDM_LAYOUT_NHWC8;
+    t.ingest.layout = TDM_LAYOUT_NHWC;
+    t.ingest.x_channels = 8;
     result_open(&r, &t.ingest, false);
     CHECK_OK(device->ops->capture_begin(device));
     t.ingest.packed = t.packed[0].data;

@@ -24,7 +24,7 @@ static tdm_device *open_device(const emulated *e) {
 static tdm_layout layout_for(const emulated *e, const tdm_kernel_desc *desc, int64_t *weight_channels) {
     tdm_kernel_fit fit = {0};
     CHECK(kernel_of(e, "conv2d")->fits(desc, &fit));
-    CHECK(fit.relu);
+    CHECK_INT(fit.epilogue, TDM_EPILOGUE_RELU);
     CHECK_INT(fit.x_layout[0], fit.y_layout);
     CHECK_INT(fit.saved_bytes, 0);
     *weight_channels = fit.weight_channels;
@@ -167,13 +167,14 @@ static void arrange(const emulated *e, arranged *p, const op_data *data, tdm_dev
                                 .param_count = data->infer.param_count,
                                 .param = {data->infer.param[0].shape, data->infer.param[1].shape},
                                 .wants_dx = {!filled},
-                                .from_batch = filled,
+                                .may_fill = filled,
                                 .precision = precision};
     CHECK(p->kernel->fits(&p->desc, &fit));
     p->desc.x_layout[0] = fit.x_layout[0];
     p->desc.y_layout = fit.y_layout;
     p->desc.weight_channels = fit.weight_channels;
-    p->desc.relu = true;
+    p->desc.x_channels = fit.x_channels;
+    p->desc.epilogue = TDM_EPILOGUE_RELU;
     const size_t x = (size_t)data->x_count * 4 * (filled ? 8 : 1), y = (size_t)data->y_count * 4,
                  w = (size_t)data->param_count[0] * 4 * (filled ? 8 : 1), b = (size_t)data->param_count[1] * 4;
     const size_t bytes[BLOCKS] = {x, x, y, y, w, w, b, b, fit.scratch_bytes};

@@ -18,9 +18,10 @@ typedef struct {
     const char *op;
     op_case test;
     int precision;
-    bool relu, from_batch, without_dx, graph;
+    bool relu, may_fill, without_dx, graph;
     int64_t rows;      /* 0: all of the case */
     tdm_layout layout; /* that the kernel is to choose for x */
+    int64_t filled;    /* and for how many channels of it; 0: those that it has */
 } setting;
 
 /* A tensor of 4 dimensions. */
@@ -126,10 +127,9 @@ static size_t bytes_of(const tensor *t) {
     return (size_t)(t->size.n * t->stored * t->size.h * t->size.w) * (t->narrow ? 2 : 4);
 }
 
-static tensor new_tensor(tdm_device *device, size4 size, tdm_layout layout, bool narrow) {
-    tensor t = {size, size.c, layout != TDM_LAYOUT_PLAIN, narrow, NULL};
-    if (layout == TDM_LAYOUT_NHWC4) t.stored = 4;
-    if (layout == TDM_LAYOUT_NHWC8) t.stored = 8;
+/* `filled`: channels in memory; 0: as many as there are. */
+static tensor new_tensor(tdm_device *device, size4 size, tdm_layout layout, int64_t filled, bool narrow) {
+    tensor t = {size, filled > 0 ? filled : size.c, layout != TDM_LAYOUT_PLAIN, narrow, NULL};
     CHECK_OK(device->ops->allocate(device, &t.memory, bytes_of(&t), "a tensor"));
     return t;
 }
@@ -226,17 +226,19 @@ static void describe(run *r, const op_data *data) {
                                 .y = data->y_shape,
                                 .param = {data->infer.param[0].shape, data->infer.param[1].shape},
                                 .wants_dx = {!how->without_dx},
-                                .from_batch = how->from_batch,
+                                .may_fill = how->may_fill,
                                 .threads = 1,
                                 .precision = how->precision};
     CHECK(r->kernel->fits(&r->desc, &r->fit));
     CHECK_INT(r->fit.x_layout[0], how->layout);
     CHECK_INT(r->fit.y_layout, how->layout == TDM_LAYOUT_PLAIN ? TDM_LAYOUT_PLAIN : TDM_LAYOUT_NHWC);
+    CHECK_INT(r->fit.x_channels, how->filled);
     CHECK_INT(r->fit.saved_bytes, 0);
     r->desc.x_layout[0] = r->fit.x_layout[0];
     r->desc.y_layout = r->fit.y_layout;
     r->desc.weight_channels = r->fit.weight_channels;
-    r->desc.relu = how->relu;
+    r->desc.x_channels = r->fit.x_channels;
+    if (how->relu) r->desc.epilogue = TDM_EPILOGUE_RELU;
 }
 
 static void bind(run *r) {
@@ -244,10 +246,10 @@ static void bind(run *r) {
     const tdm_layout x = r->desc.x_layout[0], y = r->desc.y_layout;
     const convolution *c = &r->shape;
     const size4 bias = {c->y.c, 1, 1, 1};
-    r->x = new_tensor(r->device, c->x, x, narrow);
-    r->dx = new_tensor(r->device, c->x, x, narrow);
-    r->y = new_tensor(r->device, c->y, y, narrow);
-    r->dy = new_tensor(r->device, c->y, y, narrow);
+    r->x = new_tensor(r->device, c->x, x, r->how->filled, narrow);
+    r->dx = new_tensor(r->device, c->x, x, r->how->filled, narrow);
+    r->y = new_tensor(r->device, c->y, y, 0, narrow);
+    r->dy = new_tensor(r->device, c->y, y, 0, narrow);
     CHECK_OK(r->device->ops->allocate(r->device, &r->scratch, r->fit.scratch_bytes, "scratch"));
     r->args = (tdm_kernel_args){.desc = &r->desc,
                                 .device = r->device,
@@ -262,9 +264,10 @@ static void bind(run *r) {
     for (int i = 0; i < r->desc.param_count; i++) {
         const size4 size = i == 0 ? c->w : bias;
         const tdm_layout layout = i == 0 ? x : TDM_LAYOUT_PLAIN; /* filters lie as images do */
-        r->param[i] = new_tensor(r->device, size, layout, false);
-        r->narrow[i] = new_tensor(r->device, size, layout, true);
-        r->dparam[i] = new_tensor(r->device, size, layout, false);
+        const int64_t filled = i == 0 ? r->how->filled : 0;
+        r->param[i] = new_tensor(r->device, size, layout, filled, false);
+        r->narrow[i] = new_tensor(r->device, size, layout, filled, true);
+        r->dparam[i] = new_tensor(r->device, size, layout, filled, false);
         r->args.param[i] = r->param[i].memory;
         r->args.narrow[i] = narrow ? r->narrow[i].memory : NULL;
         r->args.dparam[i] = r->dparam[i].memory;
@@ -432,7 +435,7 @@ static void check(tdm_device *device, setting how) {
     CHECK(same_bits(&c, &first, &captured));
     if (tdm_test_failures != failures)
         fprintf(stderr, "  %s, %lld rows%s%s\n", op_data_name(&data), (long long)c.x.n, how.relu ? ", relu" : "",
-                how.from_batch ? ", from the batch" : "");
+                how.may_fill ? ", from the batch" : "");
     free_results(first);
     free_results(again);
     free_results(captured);
@@ -501,30 +504,30 @@ TEST(conv2d_in_bf16) {
 TEST(the_first_convolution_fills_channels_up) {
     static const struct {
         op_case test;
-        tdm_layout tf32, bf16;
+        int64_t tf32, bf16; /* channels in memory; 0: planes */
     } cases[] = {
-        {{.attrs = "out=8 kernel=3 padding=1", .rows = 3, .input = {3, {3, 6, 7}}}, TDM_LAYOUT_NHWC4, TDM_LAYOUT_NHWC8},
-        {{.attrs = "out=16 kernel=5 stride=2", .rows = 2, .input = {3, {1, 9, 9}}}, TDM_LAYOUT_NHWC4, TDM_LAYOUT_NHWC8},
-        {{.attrs = "out=8 kernel=1 bias=false", .rows = 2, .input = {3, {3, 4, 4}}},
-         TDM_LAYOUT_NHWC4,
-         TDM_LAYOUT_NHWC8},
-        {{.attrs = "out=8 kernel=3", .rows = 2, .input = {3, {4, 5, 5}}}, TDM_LAYOUT_NHWC4, TDM_LAYOUT_NHWC8},
-        {{.attrs = "out=8 kernel=2", .rows = 2, .input = {3, {6, 5, 5}}}, TDM_LAYOUT_PLAIN, TDM_LAYOUT_NHWC8},
-        {{.attrs = "out=8 kernel=2", .rows = 2, .input = {3, {8, 5, 5}}}, TDM_LAYOUT_NHWC, TDM_LAYOUT_NHWC8},
-        {{.attrs = "out=12 kernel=2", .rows = 2, .input = {3, {3, 5, 5}}}, TDM_LAYOUT_NHWC4, TDM_LAYOUT_PLAIN},
-        {{.attrs = "out=6 kernel=2", .rows = 2, .input = {3, {3, 5, 5}}}, TDM_LAYOUT_PLAIN, TDM_LAYOUT_PLAIN},
-        {{.attrs = "out=9 kernel=2 groups=3", .rows = 2, .input = {3, {3, 5, 5}}}, TDM_LAYOUT_PLAIN, TDM_LAYOUT_PLAIN},
+        {{.attrs = "out=8 kernel=3 padding=1", .rows = 3, .input = {3, {3, 6, 7}}}, 4, 8},
+        {{.attrs = "out=16 kernel=5 stride=2", .rows = 2, .input = {3, {1, 9, 9}}}, 4, 8},
+        {{.attrs = "out=8 kernel=1 bias=false", .rows = 2, .input = {3, {3, 4, 4}}}, 4, 8},
+        {{.attrs = "out=8 kernel=3", .rows = 2, .input = {3, {4, 5, 5}}}, 4, 8},
+        {{.attrs = "out=8 kernel=2", .rows = 2, .input = {3, {6, 5, 5}}}, 0, 8},
+        {{.attrs = "out=8 kernel=2", .rows = 2, .input = {3, {8, 5, 5}}}, 8, 8},
+        {{.attrs = "out=12 kernel=2", .rows = 2, .input = {3, {3, 5, 5}}}, 4, 0},
+        {{.attrs = "out=6 kernel=2", .rows = 2, .input = {3, {3, 5, 5}}}, 0, 0},
+        {{.attrs = "out=9 kernel=2 groups=3", .rows = 2, .input = {3, {3, 5, 5}}}, 0, 0},
     };
     for (int precision = TDM_TF32; precision <= TDM_BF16; precision++) {
         tdm_device *device = open_device(precision);
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            const int64_t stored = precision == TDM_BF16 ? cases[i].bf16 : cases[i].tf32;
             for (int relu = 0; relu < 2; relu++)
                 check(device, (setting){.op = "conv2d",
                                         .test = cases[i].test,
-                                        .layout = precision == TDM_BF16 ? cases[i].bf16 : cases[i].tf32,
+                                        .layout = stored > 0 ? TDM_LAYOUT_NHWC : TDM_LAYOUT_PLAIN,
+                                        .filled = stored > cases[i].test.input.dim[0] ? stored : 0,
                                         .precision = precision,
                                         .relu = relu,
-                                        .from_batch = true,
+                                        .may_fill = true,
                                         .without_dx = true,
                                         .rows = relu});
         }
@@ -535,7 +538,7 @@ TEST(the_first_convolution_fills_channels_up) {
 /* What asks for a gradient is no batch, whatever the plan says of it. */
 TEST(f32_and_gradients_of_x_stay_as_they_are) {
     const setting how = {
-        .op = "conv2d", .test = {.attrs = "out=8 kernel=3", .rows = 2, .input = {3, {3, 6, 6}}}, .from_batch = true};
+        .op = "conv2d", .test = {.attrs = "out=8 kernel=3", .rows = 2, .input = {3, {3, 6, 6}}}, .may_fill = true};
     tdm_device *device = open_device(TDM_F32);
     check(device, how);
     device->ops->close(device);

@@ -271,6 +271,43 @@ TEST(checkpoints_cross) {
     }
 }
 
+/* A convolution in front of a pooling: a plan without backward adds its bias behind that. */
+static tdm_graph *pooled_graph(void) {
+    tdm_graph *g = NULL;
+    tdm_value v;
+    CHECK_OK(tdm_graph_new(&g, NULL));
+    CHECK_OK(tdm_graph_input(g, 3, (const int64_t[]){3, 8, 8}, &v));
+    CHECK_OK(tdm_graph_add(g, "conv2d", "conv", &v, 1, (tdm_attr[]){{"out", "16", {0}}, {"kernel", "3", {0}}}, 2, &v));
+    CHECK_OK(tdm_graph_add(g, "relu", NULL, &v, 1, NULL, 0, &v));
+    CHECK_OK(tdm_graph_add(g, "maxpool2d", NULL, &v, 1, (tdm_attr[]){{"kernel", "2", {0}}}, 1, &v));
+    CHECK_OK(tdm_graph_add(g, "flatten", NULL, &v, 1, NULL, 0, &v));
+    CHECK_OK(tdm_graph_add(g, "linear", "fc", &v, 1, (tdm_attr[]){{"out", "5", {0}}}, 1, &v));
+    CHECK_OK(tdm_graph_finish(g, v));
+    return g;
+}
+
+TEST(what_only_predicts_has_the_same_bits) {
+    tdm_graph *graph = pooled_graph();
+    for (int precision = TDM_F32; precision <= TDM_BF16; precision++) {
+        char folder[64] = "/tmp/tandem-gpu-laws-XXXXXX";
+        REQUIRE(mkdtemp(folder) != NULL);
+        tdm_job job;
+        law_job(&job);
+        set_cuda(&job, TDM_MODE_SINGLE, 1);
+        job.train.precision = precision;
+        job.run.dir = folder;
+        law_result trained = law_run_ok(&job, graph);
+        job.run.dir = NULL;
+        job.weights = folder;
+        law_result evaluated = law_evaluate(&job, graph);
+        CHECK_INT(evaluated.status, TDM_OK);
+        CHECK(evaluated.eval_loss == trained.eval_loss && evaluated.accuracy == trained.accuracy);
+        CHECK(evaluated.eval_loss > 0);
+        nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    }
+    tdm_graph_free(graph);
+}
+
 TEST(a_device_that_is_not_there) {
     tdm_job job;
     law_job(&job);
@@ -291,4 +328,5 @@ static void find_devices(void) {
 
 TEST_MAIN(find_devices(); RUN(modes_are_equal); RUN(it_repeats); RUN(graphs_change_nothing);
           RUN(nccl_gives_the_losses_of_shm); RUN(the_cpus_numbers); RUN(variants_of_dp); RUN(tf32_is_near_f32);
-          RUN(bf16); RUN(resident_samples_change_nothing); RUN(checkpoints_cross); RUN(a_device_that_is_not_there);)
+          RUN(bf16); RUN(resident_samples_change_nothing); RUN(checkpoints_cross);
+          RUN(what_only_predicts_has_the_same_bits); RUN(a_device_that_is_not_there);)

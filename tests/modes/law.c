@@ -86,7 +86,14 @@ static void read_buffers(tdm_run *run, law_result *result) {
     }
 }
 
-static void run_here(const tdm_job *job, const tdm_graph *graph, int rank, int world, int fd, law_result *result) {
+/* What is done in each process of a job. */
+typedef struct {
+    const tdm_job *job;
+    const tdm_graph *graph;
+    int predicts; /* evaluate, and do not train */
+} task;
+
+static void run_here(const task *t, int rank, int world, int fd, law_result *result) {
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
     options.on_event = collect;
     options.user = result;
@@ -94,9 +101,13 @@ static void run_here(const tdm_job *job, const tdm_graph *graph, int rank, int w
     options.world = world;
     options.launch_fd = fd;
     options.run_ahead = 1;
+    options.predicts = t->predicts;
     tdm_run *run = NULL;
-    result->status = tdm_run_open(&run, job, graph, &options);
-    if (result->status == TDM_OK) result->status = tdm_run_train(run);
+    result->status = tdm_run_open(&run, t->job, t->graph, &options);
+    if (result->status == TDM_OK && t->predicts)
+        result->status = tdm_run_evaluate(run, &result->eval_loss, &result->accuracy);
+    else if (result->status == TDM_OK)
+        result->status = tdm_run_train(run);
     if (result->status == TDM_OK) {
         tdm_run_state state;
         must(tdm_run_get_state(run, &state));
@@ -108,7 +119,7 @@ static void run_here(const tdm_job *job, const tdm_graph *graph, int rank, int w
 }
 
 /* `threads`: of each rank, or NULL: those of the job. */
-static law_result run_ranks(const tdm_job *job, const tdm_graph *graph, int world, const int *threads) {
+static law_result run_ranks(const task *t, int world, const int *threads) {
     law_result results[16];
     memset(results, 0, sizeof(results));
     int fd = -1, pipes[16][2];
@@ -124,9 +135,9 @@ static law_result run_ranks(const tdm_job *job, const tdm_graph *graph, int worl
         }
         law_result own;
         memset(&own, 0, sizeof(own));
-        tdm_job of_rank = *job;
+        tdm_job of_rank = *t->job;
         if (threads != NULL) of_rank.parallel.threads_per_device = threads[r];
-        run_here(&of_rank, graph, r, world, fd, &own);
+        run_here(&(task){&of_rank, t->graph, t->predicts}, r, world, fd, &own);
         ssize_t n = write(pipes[r][1], &own, sizeof(own));
         fflush(NULL);
         _exit(n == (ssize_t)sizeof(own) ? 0 : 1);
@@ -155,35 +166,41 @@ static law_result run_ranks(const tdm_job *job, const tdm_graph *graph, int worl
 }
 
 typedef struct {
-    const tdm_job *job;
-    const tdm_graph *graph;
+    const task *task;
     law_result *result;
 } one_run;
 
 static void *run_one(void *argument) {
     const one_run *r = argument;
-    run_here(r->job, r->graph, 0, 0, -1, r->result);
+    run_here(r->task, 0, 0, -1, r->result);
     return NULL;
 }
 
-law_result law_run(const tdm_job *job, const tdm_graph *graph) {
-    int devices = job->parallel.device_ids.count;
-    if (job->parallel.mode == TDM_MODE_DDP && devices > 1) return run_ranks(job, graph, devices, NULL);
-    if (job->parallel.device != TDM_DEVICE_CPU)
-        return run_ranks(job, graph, 1, NULL); /* CUDA does not survive a fork */
+static law_result run_task(const task *t) {
+    int devices = t->job->parallel.device_ids.count;
+    if (t->job->parallel.mode == TDM_MODE_DDP && devices > 1) return run_ranks(t, devices, NULL);
+    if (t->job->parallel.device != TDM_DEVICE_CPU) return run_ranks(t, 1, NULL); /* CUDA does not survive a fork */
     law_result result;
     memset(&result, 0, sizeof(result));
     result.alike = 1;
     /* Threads of kernels end with the thread that they work for: the next fork finds none. */
-    one_run run = {job, graph, &result};
+    one_run run = {t, &result};
     pthread_t thread;
     if (pthread_create(&thread, NULL, run_one, &run) != 0) exit(1);
     pthread_join(thread, NULL);
     return result;
 }
 
+law_result law_run(const tdm_job *job, const tdm_graph *graph) {
+    return run_task(&(task){job, graph, 0});
+}
+
+law_result law_evaluate(const tdm_job *job, const tdm_graph *graph) {
+    return run_task(&(task){job, graph, 1});
+}
+
 law_result law_run_threads(const tdm_job *job, const tdm_graph *graph, const int *threads) {
-    return run_ranks(job, graph, job->parallel.device_ids.count, threads);
+    return run_ranks(&(task){job, graph, 0}, job->parallel.device_ids.count, threads);
 }
 
 law_result law_run_ok(const tdm_job *job, const tdm_graph *graph) {

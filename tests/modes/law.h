@@ -25,6 +25,8 @@ void law_job(tdm_job *job);
 law_result law_run(const tdm_job *job, const tdm_graph *graph);
 /* In ddp rank r has `threads[r]` threads. */
 law_result law_run_threads(const tdm_job *job, const tdm_graph *graph, const int *threads);
+/* Opened to predict: evaluates the weights that the job names. */
+law_result law_evaluate(const tdm_job *job, const tdm_graph *graph);
 /* law_run, and a run that fails is a failed check. */
 law_result law_run_ok(const tdm_job *job, const tdm_graph *graph);
 /* Parameters, every loss, evaluation and buffers: the same bits. */

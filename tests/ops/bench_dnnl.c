@@ -146,8 +146,8 @@ static void bench(const bench_case *c, const tdm_kernel *const *kernels, int thr
     REQUIRE(describe(c, threads, fast, &data, &desc));
     const tdm_kernel *kernel = choose(kernels, &desc, &fit);
     REQUIRE(kernel != NULL);
-    if (c->relu && fit.relu) {
-        desc.relu = true;
+    if (c->relu && (fit.epilogue & TDM_EPILOGUE_RELU) != 0) {
+        desc.epilogue = TDM_EPILOGUE_RELU;
         CHECK(kernel->fits(&desc, &again));
         fit = again;
     }

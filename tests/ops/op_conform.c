@@ -18,26 +18,56 @@ static void relu_forward(float *y, int64_t count) {
     for (int64_t i = 0; i < count; i++) y[i] = y[i] < 0.0f ? 0.0f : y[i];
 }
 
-/* The reference, unfused: with a relu its dy is masked by a first run. */
+/* With a bias in front of the op, where the kernel adds it behind: to the bit for the ops that offer it. */
+static op_data biased_data(const op_data *data) {
+    const int64_t channels = data->x_shape.dim[1], points = data->x_shape.dim[2] * data->x_shape.dim[3];
+    op_data biased = *data;
+    biased.x[0] = calloc((size_t)data->x_count, sizeof *biased.x[0]);
+    if (biased.x[0] == NULL) abort();
+    for (int64_t i = 0; i < data->x_count; i++)
+        biased.x[0][i] = data->x[0][i] + data->param[data->infer.param_count][i / points % channels];
+    return biased;
+}
+
+/* What the epilogue does to the reference's y; bf16: y is rounded before, as a layer behind would read it. */
+static void finish_forward(op_result *out, const op_data *data, const op_setting *setting) {
+    if (setting->adds && setting->precision == TDM_BF16) op_round(out->y, out->y_count);
+    for (int64_t i = 0; setting->adds && i < out->y_count; i++) out->y[i] += data->x[data->infer.input_count][i];
+    if (setting->relu) relu_forward(out->y, out->y_count);
+}
+
+/* The reference, unfused: with an epilogue its dy is masked by a first run. */
 static void run_reference(op_result *out, const op_data *data, const op_setting *setting) {
     op_setting plain = *setting;
     plain.layout = TDM_LAYOUT_PLAIN;
-    plain.relu = plain.sums = plain.in_place = plain.odd = plain.graph = false;
+    plain.relu = plain.sums = plain.adds = plain.over_dy = plain.biased = plain.in_place = plain.odd = plain.graph =
+        false;
     plain.device = NULL;
     plain.precision = TDM_F32;
     plain.threads = 1;
     const tdm_kernel *reference = op_reference(data->def->name);
-    op_run(out, reference, data, &plain);
-    if (!setting->relu || !out->ran || out->status != TDM_OK) return;
+    if (setting->biased) {
+        op_data biased = biased_data(data);
+        op_run(out, reference, &biased, &plain);
+        free(biased.x[0]);
+    } else {
+        op_run(out, reference, data, &plain);
+    }
+    if (!(setting->relu || setting->adds) || !out->ran || out->status != TDM_OK) return;
+    finish_forward(out, data, setting);
+    if (!setting->training) return;
 
     op_data masked = *data;
     masked.dy = calloc((size_t)data->y_count, sizeof *masked.dy);
     if (masked.dy == NULL) abort();
-    for (int64_t i = 0; i < out->y_count; i++) masked.dy[i] = out->y[i] <= 0.0f ? 0.0f : data->dy[i];
+    for (int64_t i = 0; i < out->y_count; i++) masked.dy[i] = setting->relu && out->y[i] <= 0.0f ? 0.0f : data->dy[i];
     op_result_close(out);
     op_run(out, reference, &masked, &plain);
-    free(masked.dy);
-    if (out->y != NULL) relu_forward(out->y, out->y_count);
+    finish_forward(out, data, setting);
+    if (setting->adds && !setting->without_dx)
+        out->dx[data->infer.input_count] = masked.dy;
+    else
+        free(masked.dy);
 }
 
 static bool equal_floats(const float *a, const float *b, int64_t count) {
@@ -46,7 +76,7 @@ static bool equal_floats(const float *a, const float *b, int64_t count) {
 
 static bool equal_bits(const op_data *data, const op_result *a, const op_result *b) {
     bool equal = equal_floats(a->y, b->y, a->y_count) && equal_floats(a->sums, b->sums, a->channels);
-    for (int i = 0; i < data->infer.input_count; i++) equal = equal && equal_floats(a->dx[i], b->dx[i], a->x_count);
+    for (int i = 0; i < TDM_MAX_INPUTS; i++) equal = equal && equal_floats(a->dx[i], b->dx[i], a->x_count);
     for (int i = 0; i < data->infer.param_count; i++)
         equal = equal && equal_floats(a->dparam[i], b->dparam[i], data->param_count[i]);
     for (int i = 0; i < data->infer.buffer_count; i++)
@@ -71,11 +101,11 @@ static void conform_to(const tdm_kernel *kernel, const op_data *data, const op_s
         CHECK(equal_bits(data, &got, &again));
     }
     if (tdm_test_failures != failures)
-        fprintf(stderr, "  by %s/%s, %lld rows, layout %d%s%s%s%s%s%s%s\n", kernel->op, kernel->variant,
+        fprintf(stderr, "  by %s/%s, %lld rows, layout %d%s%s%s%s%s%s%s%s%s\n", kernel->op, kernel->variant,
                 (long long)setting->rows, (int)setting->layout, setting->precision == TDM_BF16 ? ", bf16" : "",
                 setting->training ? ", training" : "", setting->relu ? ", relu" : "", setting->sums ? ", sums" : "",
-                setting->in_place ? ", in place" : "", setting->without_dx ? ", without dx" : "",
-                setting->fast ? ", fast" : "");
+                setting->adds ? ", adds" : "", setting->biased ? ", biased" : "", setting->in_place ? ", in place" : "",
+                setting->without_dx ? ", without dx" : "", setting->fast ? ", fast" : "");
     count->runs++;
     op_result_close(&got);
     op_result_close(&again);
@@ -98,14 +128,19 @@ static void conform_in_all(tdm_device *device, int precision, const tdm_kernel *
             conform_to(kernel, data, &setting, tolerance, count);
         }
         setting.rows = most;
-        op_setting variants[] = {setting, setting, setting, setting, setting, setting};
+        op_setting variants[] = {setting, setting, setting, setting, setting,
+                                 setting, setting, setting, setting, setting};
         variants[0].training = false;
         variants[1].relu = true;
         variants[2].in_place = true;
         variants[3].threads = 2;
         variants[4].relu = true, variants[4].training = false;
         variants[5].fast = true;
-        for (int i = 0; i < 6; i++) conform_to(kernel, data, &variants[i], tolerance, count);
+        variants[6].adds = true;
+        variants[7].adds = variants[7].relu = variants[7].over_dy = true;
+        variants[8].adds = variants[8].relu = variants[8].without_dx = true;
+        variants[9].biased = variants[9].relu = true, variants[9].training = false;
+        for (int i = 0; i < 10; i++) conform_to(kernel, data, &variants[i], tolerance, count);
         for (int i = 0; i < 6 && device != NULL; i++) {
             op_setting there = setting;
             /* What libraries are given always begins at multiples of 16 bytes, and cuDNN asks for it. */
@@ -113,6 +148,8 @@ static void conform_in_all(tdm_device *device, int precision, const tdm_kernel *
             there.graph = i % 3 != 0;
             there.relu = i % 3 == 2;
             there.sums = i >= 3;
+            there.adds = i == 2 || i == 4;
+            there.over_dy = i == 2;
             conform_to(kernel, data, &there, tolerance, count);
         }
         setting.without_dx = true;

@@ -88,6 +88,12 @@ static void fill(op_data *data, uint64_t seed) {
         if (data->infer.buffer[i].init == TDM_INIT_ONES)
             for (int64_t k = 0; k < data->buffer_count[i]; k++) data->buffer[i][k] = fabsf(data->buffer[i][k]) + 0.5f;
     }
+    const int more = data->infer.input_count, further = data->infer.param_count;
+    if (more < TDM_MAX_INPUTS) data->x[more] = normal(&rng, data->x_count);
+    if (further < TDM_MAX_PARAMS) {
+        data->param_count[further] = data->infer.output.dim[0];
+        data->param[further] = normal(&rng, data->param_count[further]);
+    }
     data->counter = 3;
     data->position = take((size_t)data->test->rows * sizeof *data->position);
     for (int64_t n = 0; n < data->test->rows; n++) data->position[n] = 5 + 3 * n;
@@ -131,8 +137,10 @@ void op_round(float *numbers, int64_t count) {
 }
 
 void op_data_round(op_data *data) {
-    for (int i = 0; i < data->infer.input_count; i++) op_round(data->x[i], data->x_count);
-    for (int i = 0; i < data->infer.param_count; i++) op_round(data->param[i], data->param_count[i]);
+    for (int i = 0; i < TDM_MAX_INPUTS; i++)
+        if (data->x[i] != NULL) op_round(data->x[i], data->x_count);
+    for (int i = 0; i < TDM_MAX_PARAMS; i++)
+        if (data->param[i] != NULL) op_round(data->param[i], data->param_count[i]);
     op_round(data->dy, data->y_count);
 }
 
@@ -155,8 +163,6 @@ static int64_t index_in(tdm_layout layout, const int64_t dim[4], int64_t n, int6
     case TDM_LAYOUT_C16:
         return (((n * (dim[1] / channels) + c / channels) * dim[2] + h) * dim[3] + w) * channels + c % channels;
     case TDM_LAYOUT_PLAIN:
-    case TDM_LAYOUT_NHWC4:
-    case TDM_LAYOUT_NHWC8:
     case TDM_LAYOUT_COUNT:
         break;
     }
@@ -166,7 +172,6 @@ static int64_t index_in(tdm_layout layout, const int64_t dim[4], int64_t n, int6
 bool op_layout_applies(tdm_layout layout, const tdm_shape *shape) {
     if (layout == TDM_LAYOUT_PLAIN) return true;
     if (shape->ndim != 4) return false;
-    if (layout == TDM_LAYOUT_NHWC4 || layout == TDM_LAYOUT_NHWC8) return false; /* of the batch alone */
     if (layout == TDM_LAYOUT_C8) return shape->dim[1] % 8 == 0;
     return layout != TDM_LAYOUT_C16 || shape->dim[1] % 16 == 0;
 }
@@ -213,34 +218,40 @@ static bool ask(run *r) {
     return r->kernel->fits(&r->desc, &r->fit);
 }
 
+/* Does the kernel offer this, and fit with it? */
+static bool take_in(run *r, bool wanted, unsigned what) {
+    if (!wanted) return true;
+    if ((r->fit.epilogue & what) == 0) return false;
+    r->desc.epilogue |= what;
+    return ask(r);
+}
+
 /* Fills desc and fit as the planner does. */
 static bool describe(run *r) {
     const op_data *data = r->data;
     r->desc = (tdm_kernel_desc){.op = data->def->name,
                                 .attrs = data->attrs,
-                                .input_count = data->infer.input_count,
-                                .param_count = data->infer.param_count,
+                                .input_count = data->infer.input_count + r->setting->adds,
+                                .param_count = data->infer.param_count + r->setting->biased,
                                 .buffer_count = data->infer.buffer_count,
                                 .y = data->y_shape,
                                 .threads = r->setting->threads > 0 ? r->setting->threads : 1,
                                 .fast = r->setting->fast,
                                 .precision = r->setting->precision};
-    for (int i = 0; i < data->infer.input_count; i++) {
+    if (r->desc.input_count > TDM_MAX_INPUTS || r->desc.param_count > TDM_MAX_PARAMS) return false;
+    for (int i = 0; i < r->desc.input_count; i++) {
         r->desc.x[i] = data->x_shape;
         r->desc.x_layout[i] = r->setting->layout;
         r->desc.wants_dx[i] = r->setting->training && !r->setting->without_dx;
     }
     for (int i = 0; i < data->infer.param_count; i++) r->desc.param[i] = data->infer.param[i].shape;
-    if (!op_layout_applies(r->setting->layout, &data->x_shape)) return false;
-    if (!ask(r)) return false;
-    if (r->setting->relu) {
-        if (!r->fit.relu) return false;
-        r->desc.relu = true;
-        if (!ask(r)) return false;
-    }
-    if (r->setting->sums && !r->fit.sums_dx) return false;
-    r->desc.sums_dx = r->setting->sums;
-    for (int i = 0; i < data->infer.input_count; i++) {
+    if (r->setting->biased)
+        r->desc.param[data->infer.param_count] = (tdm_shape){1, {data->param_count[data->infer.param_count]}};
+    if (!op_layout_applies(r->setting->layout, &data->x_shape) || !ask(r) ||
+        !take_in(r, r->setting->biased, TDM_EPILOGUE_BIAS) || !take_in(r, r->setting->adds, TDM_EPILOGUE_ADD) ||
+        !take_in(r, r->setting->relu, TDM_EPILOGUE_RELU) || !take_in(r, r->setting->sums, TDM_EPILOGUE_SUM_DX))
+        return false;
+    for (int i = 0; i < r->desc.input_count; i++) {
         r->desc.x_layout[i] = r->fit.x_layout[i];
         if (!op_layout_applies(r->fit.x_layout[i], &data->x_shape)) return false;
     }
@@ -288,7 +299,7 @@ static void convert_param(const run *r, int i, float *to, const float *from, boo
 static void bind_params(run *r) {
     const op_data *data = r->data;
     tdm_kernel_args *args = &r->args;
-    for (int i = 0; i < data->infer.param_count; i++) {
+    for (int i = 0; i < r->desc.param_count; i++) {
         int64_t count = data->param_count[i];
         float *param = op_memory_floats(&r->memory, count, "a parameter");
         convert_param(r, i, param, data->param[i], false);
@@ -322,7 +333,7 @@ static void bind(run *r) {
                               .values = values,
                               .stream = r->setting->stream,
                               .position = position};
-    for (int i = 0; i < data->infer.input_count; i++) {
+    for (int i = 0; i < r->desc.input_count; i++) {
         args->x[i] = r->x[i] = op_memory_numbers(&r->memory, r->x_count, r->size, "x");
         give(r, r->x[i], data->x[i], &data->x_shape, r->desc.x_layout[i]);
     }
@@ -414,7 +425,7 @@ static tdm_status forward(run *r) {
     r->args.scratch = r->scratch_forward;
     tdm_status status = run_pass(r, r->kernel->forward);
     op_memory_check(&r->memory, "forward");
-    for (int i = r->in_place ? 1 : 0; i < r->data->infer.input_count; i++)
+    for (int i = r->in_place ? 1 : 0; i < r->desc.input_count; i++)
         check_same(r, r->x[i], r->data->x[i], &r->data->x_shape, r->desc.x_layout[i], "forward");
     return status;
 }
@@ -422,9 +433,9 @@ static tdm_status forward(run *r) {
 /* What the plan may have given to others in between is overwritten. */
 static void forget(run *r, const void *y_kept) {
     unsigned flags = r->data->def->flags;
-    if ((flags & TDM_OP_READS_X) == 0)
-        for (int i = 0; i < r->data->infer.input_count; i++) memset(r->x[i], OP_DIRT, (size_t)r->x_count * r->size);
-    if ((flags & TDM_OP_READS_Y) != 0 || r->desc.relu)
+    const int kept = (flags & TDM_OP_READS_X) != 0 ? r->data->infer.input_count : 0;
+    for (int i = kept; i < r->desc.input_count; i++) memset(r->x[i], OP_DIRT, (size_t)r->x_count * r->size);
+    if ((flags & TDM_OP_READS_Y) != 0 || tdm_has_epilogue(&r->desc, TDM_EPILOGUE_RELU))
         memcpy(r->args.y, y_kept, (size_t)r->y_count * r->size);
     else
         memset(r->args.y, OP_DIRT, (size_t)r->y_count * r->size);
@@ -439,12 +450,16 @@ static tdm_status backward(run *r) {
     r->args.scratch = r->scratch_backward;
     r->args.dy = r->dy = op_memory_numbers(&r->memory, r->y_count, r->size, "dy");
     give(r, r->dy, data->dy, &data->y_shape, r->desc.y_layout);
-    for (int i = 0; i < data->infer.input_count && !r->setting->without_dx; i++)
-        r->args.dx[i] = r->in_place && i == 0 ? r->dy : op_memory_numbers(&r->memory, r->x_count, r->size, "dx");
-    if (r->desc.sums_dx) r->args.channel_sums = op_memory_floats(&r->memory, data->x_shape.dim[1], "sums of channels");
+    for (int i = 0; i < r->desc.input_count && !r->setting->without_dx; i++) {
+        const bool over = (r->in_place && i == 0) || (r->setting->over_dy && i == r->desc.input_count - 1);
+        r->args.dx[i] = over ? r->dy : op_memory_numbers(&r->memory, r->x_count, r->size, "dx");
+    }
+    if (tdm_has_epilogue(&r->desc, TDM_EPILOGUE_SUM_DX))
+        r->args.channel_sums = op_memory_floats(&r->memory, data->x_shape.dim[1], "sums of channels");
     tdm_status status = run_pass(r, r->kernel->backward);
     op_memory_check(&r->memory, "backward");
-    if (!r->in_place) check_same(r, r->dy, data->dy, &data->y_shape, r->desc.y_layout, "backward");
+    if (!r->in_place && !r->setting->over_dy)
+        check_same(r, r->dy, data->dy, &data->y_shape, r->desc.y_layout, "backward");
     memcpy(r->args.y, y, (size_t)r->y_count * r->size);
     free(y);
     return status;
@@ -456,10 +471,10 @@ static void collect(op_result *out, const run *r) {
     out->y_count = r->y_count;
     out->channels = data->x_shape.dim[1];
     out->y = plain_copy(r, r->args.y, &data->y_shape, r->desc.y_layout);
-    for (int i = 0; i < data->infer.input_count; i++)
+    for (int i = 0; i < r->desc.input_count; i++)
         if (r->args.dx[i] != NULL) out->dx[i] = plain_copy(r, r->args.dx[i], &data->x_shape, r->desc.x_layout[i]);
     if (r->args.channel_sums != NULL) out->sums = copy_floats(r->args.channel_sums, out->channels);
-    for (int i = 0; i < data->infer.param_count; i++)
+    for (int i = 0; i < r->desc.param_count; i++)
         if (r->args.dparam[i] != NULL) {
             out->dparam[i] = take((size_t)data->param_count[i] * sizeof(float));
             convert_param(r, i, out->dparam[i], r->args.dparam[i], true);
@@ -488,11 +503,12 @@ void op_run(op_result *out, const tdm_kernel *kernel, const op_data *data, const
         if (kernel->close != NULL) kernel->close(r.args.state);
     }
     if (tdm_test_failures != failures)
-        fprintf(stderr, "  by %s/%s, %s, %lld rows, layout %d%s%s%s%s%s%s%s\n", kernel->op, kernel->variant,
+        fprintf(stderr, "  by %s/%s, %s, %lld rows, layout %d%s%s%s%s%s%s%s%s%s\n", kernel->op, kernel->variant,
                 op_data_name(data), (long long)r.rows, (int)setting->layout,
                 setting->precision == TDM_BF16 ? ", bf16" : "", setting->training ? ", training" : "",
-                setting->relu ? ", relu" : "", setting->sums ? ", sums" : "", setting->in_place ? ", in place" : "",
-                setting->odd ? ", odd" : "", setting->graph ? ", captured" : "");
+                setting->relu ? ", relu" : "", setting->sums ? ", sums" : "", setting->adds ? ", adds" : "",
+                setting->biased ? ", biased" : "", setting->in_place ? ", in place" : "", setting->odd ? ", odd" : "",
+                setting->graph ? ", captured" : "");
     op_memory_free(&r.memory);
 }
 
@@ -552,7 +568,7 @@ static bool sums_near(const op_data *data, const op_result *got, const op_result
 static bool results_near(const op_data *data, const op_result *got, const op_result *want, double tolerance,
                          bool bf16) {
     bool all = near("y", got->y, want->y, want->y_count, tolerance, bf16);
-    for (int i = 0; i < data->infer.input_count; i++)
+    for (int i = 0; i < TDM_MAX_INPUTS; i++)
         if (got->dx[i] != NULL && want->dx[i] != NULL)
             all = near("dx", got->dx[i], want->dx[i], want->x_count, tolerance, bf16) && all;
     all = sums_near(data, got, want) && all;

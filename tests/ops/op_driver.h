@@ -14,6 +14,7 @@ typedef struct op_data {
     tdm_infer infer;
     tdm_shape x_shape, y_shape; /* with rows */
     int64_t x_count, y_count;   /* all rows */
+    /* One more input, and one more parameter with a number for each channel, where there is room: for epilogues. */
     float *x[TDM_MAX_INPUTS], *dy, *param[TDM_MAX_PARAMS], *buffer[TDM_MAX_BUFFERS];
     int64_t param_count[TDM_MAX_PARAMS], buffer_count[TDM_MAX_BUFFERS]; /* numbers in each */
     int64_t counter, *position;
@@ -24,6 +25,9 @@ typedef struct op_setting {
     tdm_layout layout; /* that the producers offer */
     bool training, relu, in_place, without_dx, fast;
     bool sums;                 /* backward also adds up dx, channel by channel */
+    bool adds;                 /* the further input is added to y; of ops whose y has the shape of x */
+    bool over_dy;              /* with adds: its dx lies on dy */
+    bool biased;               /* the further parameter is; not in training */
     int threads;               /* 0: 1 */
     int precision;             /* tdm_precision; bf16: the data is rounded already, results are widened */
     struct tdm_device *device; /* NULL: the host's memory */

@@ -73,9 +73,13 @@ typedef struct tdm_run_options {
     /* In a job of several ranks: all have come, and from here on look after one another. Called once, by tdm_run_open,
      * on its thread. */
     void (*on_met)(void *user);
+    /* Non-zero: the run evaluates and predicts only. It has no memory for gradients and optimizer state, and its plan
+     * no backward; tdm_run_train, tdm_run_step and tdm_run_save are TDM_E_USAGE, tdm_run_load takes the weights alone.
+     */
+    int predicts;
 } tdm_run_options;
 #define TDM_RUN_OPTIONS_INIT \
-    { sizeof(tdm_run_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, -1, NULL, NULL, 0, 0, 0, NULL }
+    { sizeof(tdm_run_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, -1, NULL, NULL, 0, 0, 0, NULL, 0 }
 
 /* Opens data, builds the plan and the replicas, makes the initial weights, resumes if the job says so. The job and the
  * graph are borrowed until close. In ddp with several ranks this is collective. */
@@ -140,6 +144,17 @@ TDM_API tdm_status tdm_run_load(tdm_run *run, const char *path);
 TDM_API tdm_status tdm_run_print(tdm_run *run, const char *what, char **out);
 /* The plan of a job without opening anything: what `tandem plan` prints. */
 TDM_API tdm_status tdm_plan_print(const tdm_job *job, const tdm_graph *graph, int json, char **out);
+typedef struct tdm_plan_print_options {
+    uint32_t size;
+    int json;
+    int predicts;      /* non-zero: of a run that only predicts (tdm_run_options.predicts) */
+    const char *after; /* as text only: the plan as it is after this pass ("lower", "layout", "rewrite", ...);
+                          TDM_E_USAGE names them where it is none of them. NULL: the finished plan */
+} tdm_plan_print_options;
+#define TDM_PLAN_PRINT_OPTIONS_INIT \
+    { sizeof(tdm_plan_print_options), 0, 0, NULL }
+TDM_API tdm_status tdm_plan_print_with(const tdm_job *job, const tdm_graph *graph,
+                                       const tdm_plan_print_options *options, char **out);
 
 /* ---- launching local ranks (the tandem command does it; a product may) ---- */
 

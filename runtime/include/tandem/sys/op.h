@@ -25,16 +25,13 @@ typedef struct tdm_shape {
     int64_t dim[TDM_MAX_DIMS];
 } tdm_shape;
 
-/* How a 4-dimensional value lies in memory. All but the last two take the same bytes; C16 and C8 need channels
- * divisible by the block. Values of other ranks are always PLAIN, and so are checkpoints. */
+/* How a 4-dimensional value lies in memory; C16 and C8 need channels divisible by the block. Values of other ranks are
+ * always PLAIN, and so are checkpoints. */
 typedef enum tdm_layout {
     TDM_LAYOUT_PLAIN, /* N C H W */
     TDM_LAYOUT_NHWC,
     TDM_LAYOUT_C8,  /* N C/8 H W 8 */
     TDM_LAYOUT_C16, /* N C/16 H W 16 */
-    /* Of the batch alone, on devices that ingest it: N H W C, with zeros behind the channels up to 4, or 8, of them. */
-    TDM_LAYOUT_NHWC4,
-    TDM_LAYOUT_NHWC8,
     TDM_LAYOUT_COUNT
 } tdm_layout;
 
@@ -52,6 +49,7 @@ typedef struct tdm_param_def {
     tdm_init_kind init;
     int64_t fan_in;
     bool is_counter; /* buffers only: an int64 scalar (num_batches_tracked) */
+    bool is_bias;    /* added to each channel of y: its gradient is the sum of dy over rows and points */
 } tdm_param_def;
 
 /* In: attributes and input shapes (no batch dimension). Out: the output shape, parameters in PyTorch's construction
@@ -77,10 +75,7 @@ enum {
     TDM_OP_ALIAS = 8,             /* the same bytes under another shape: no kernel runs */
     TDM_OP_RANDOM = 16,           /* draws from the counter-based generator when training */
     TDM_OP_IDENTITY_IN_EVAL = 32, /* forward outside training is a copy (dropout) */
-    TDM_OP_SWAPS_WITH_RELU = 64, /* op(relu(x)) = relu(op(x)), gradients too: a relu in front may run behind, on less */
-    TDM_OP_WEIGHS_FEATURES = 128, /* y = x param[0]^T: x may have its features in any order if param[0] has the same */
-    TDM_OP_ADDS_BIAS =
-        256 /* param[1], where there is one, is added to each channel of y: its gradient is a sum of dy */
+    TDM_OP_WEIGHS_FEATURES = 64   /* y = x param[0]^T: x may have its features in any order if param[0] has the same */
 };
 
 typedef struct tdm_op_def {
@@ -96,24 +91,38 @@ typedef struct tdm_op_def {
 
 typedef struct tdm_device tdm_device; /* tandem/sys/device.h */
 
+/* What a kernel does beside its op in the same call: a set of these, in this order. The rewrites of ops/rewrites.c ask
+ * for them; bits are those of the kernels one after another. */
+typedef enum tdm_epilogue {
+    /* y += the last parameter, one number a channel. In plans for predictions only. */
+    TDM_EPILOGUE_BIAS = 8,
+    /* y += the last input; backward: its dx is what comes back behind the addition, and may lie on dy. */
+    TDM_EPILOGUE_ADD = 4,
+    /* y = max(0, y), NaN stays. backward: dy counts where y > 0. y is kept for that; dy may not be changed unless
+     * scratch was booked to hold the masked copy. */
+    TDM_EPILOGUE_RELU = 1,
+    /* backward also writes channel_sums. */
+    TDM_EPILOGUE_SUM_DX = 2
+} tdm_epilogue;
+
 /* What a kernel is asked to run: decided once, at plan time, constant afterwards. */
 typedef struct tdm_kernel_desc {
     const char *op;
     const void *attrs;
-    int input_count, param_count, buffer_count;
-    tdm_shape x[TDM_MAX_INPUTS], y; /* dim[0]: the most rows there will ever be */
+    int input_count, param_count, buffer_count; /* those of the epilogue included */
+    tdm_shape x[TDM_MAX_INPUTS], y;             /* dim[0]: the most rows there will ever be */
     tdm_layout x_layout[TDM_MAX_INPUTS], y_layout;
     tdm_shape param[TDM_MAX_PARAMS];
+    unsigned epilogue; /* of tdm_epilogue */
+    bool may_fill; /* the channels of x[0] may be filled up with zeros: it is the batch, and no other layer reads it */
+    /* Channels of x[0] in memory: 0: as many as it has; more: zeros behind them, because the kernel asked for it. */
+    int64_t x_channels;
     /* 0: param[0] lies as PyTorch has it, [out][channels][taps]. Else it, its gradient and its copy in bf16 lie as
      * [out][taps][weight_channels], with zeros behind the channels, because the kernel asked for it. */
     int64_t weight_channels;
     bool wants_dx[TDM_MAX_INPUTS]; /* false where nothing upstream has parameters */
-    bool from_batch;     /* x[0] is the batch, and no other layer reads it: TDM_LAYOUT_NHWC4 and 8 may be had */
-    bool relu;           /* a relu that follows is done in the same call: y = max(0, op(x)) */
-    bool sums_dx;        /* backward also writes channel_sums */
-    bool bias_is_summed; /* the layer behind does that: backward does not write dparam[1] */
-    int threads;         /* CPU threads the kernel may use */
-    bool fast;           /* algorithms with larger rounding errors are welcome (Winograd) */
+    int threads;                   /* CPU threads the kernel may use */
+    bool fast;                     /* algorithms with larger rounding errors are welcome (Winograd) */
     /* tdm_precision of tandem/job.h: what products may round their factors to. bf16: x, y and their gradients are kept
      * in 16 bits too; parameters, their gradients and buffers are floats always. */
     int precision;
@@ -122,14 +131,19 @@ typedef struct tdm_kernel_desc {
 /* What the kernel answers. On entry desc->x_layout holds the layouts that the producers offer. */
 typedef struct tdm_kernel_fit {
     tdm_layout x_layout[TDM_MAX_INPUTS], y_layout; /* wanted and made; the plan inserts reorders */
-    bool relu;                                     /* is able to take a following relu into the call */
-    int64_t weight_channels;                       /* wanted; devices that ingest batches only */
-    bool sums_dx;                                  /* is able to write channel_sums in backward */
-    bool no_memory;                                /* to find out: the plan fails, no other kernel is taken */
-    size_t saved_bytes;                            /* kept from forward to backward */
-    size_t scratch_bytes;                          /* used within one call */
-    char why[96];                                  /* why it does not fit: "groups > 1", "no AVX2" */
+    unsigned epilogue;                             /* all that it is able to do beside its op */
+    bool adds_bias_last; /* the bias is added to the finished sum as y holds it: added later it gives the same bits */
+    int64_t x_channels, weight_channels; /* wanted; 0: as they are. x_channels only where desc->may_fill; both only on
+                                            devices that ingest batches */
+    bool no_memory;                      /* to find out: the plan fails, no other kernel is taken */
+    size_t saved_bytes;                  /* kept from forward to backward */
+    size_t scratch_bytes;                /* used within one call */
+    char why[96];                        /* why it does not fit: "groups > 1", "no AVX2" */
 } tdm_kernel_fit;
+
+static inline bool tdm_has_epilogue(const tdm_kernel_desc *desc, unsigned what) {
+    return (desc->epilogue & what) == what;
+}
 
 /* Scalars computed in double by the optimizer and narrowed here, as ATen does. */
 typedef struct tdm_sgd_args {
@@ -168,11 +182,10 @@ typedef struct tdm_kernel_args {
     float *dx[TDM_MAX_INPUTS]; /* NULL where not wanted */
     const float *param[TDM_MAX_PARAMS];
     const void *narrow[TDM_MAX_PARAMS]; /* the parameters in bf16; NULL where desc->precision is another */
-    float *dparam[TDM_MAX_PARAMS];
-    float
-        *channel_sums; /* backward, with desc->sums_dx: of dx[0], over rows and points, before it is rounded to bf16 */
-    float *buffer[TDM_MAX_BUFFERS]; /* float buffers */
-    int64_t *counter;               /* the is_counter buffer, or NULL */
+    float *dparam[TDM_MAX_PARAMS];      /* NULL where another kernel writes it (TDM_EPILOGUE_SUM_DX) */
+    float *channel_sums;                /* of dx[0], over rows and points, before it is rounded to bf16 */
+    float *buffer[TDM_MAX_BUFFERS];     /* float buffers */
+    int64_t *counter;                   /* the is_counter buffer, or NULL */
     void *saved, *scratch;
     bool training;
     uint64_t seed;   /* of the counter-based generator */
@@ -198,11 +211,10 @@ typedef struct tdm_algorithms {
     char slow[256]; /* a warning; "": none */
 } tdm_algorithms;
 
-/* Where desc->relu is set, backward gets dy of the relu's output and reads y (which then is kept for it); dy may not be
- * changed unless scratch was booked to hold the masked copy. */
 typedef struct tdm_kernel {
     const char *op, *variant; /* "conv2d", "ref" */
-    /* NULL: always fits, all layouts PLAIN, nothing saved, no scratch, no relu. */
+    /* NULL: always fits, all layouts PLAIN, nothing saved, no scratch, no epilogue. It need not look at desc->epilogue
+     * but for its sizes: what it did not offer it is not asked for. */
     bool (*fits)(const tdm_kernel_desc *desc, tdm_kernel_fit *fit);
     /* Optional: prepare for `rows` rows; called once per replica, node and number of rows, perhaps from another thread
      * than the one that runs. */

@@ -1,0 +1,92 @@
+/* Rewrites: what several layers do, done by fewer kernels, or in fewer bytes, with the same bits. Each is a row of the
+ * table in ops/rewrites.c. A row is tried at every node before the next row is. */
+#include "runtime/plan/rewrite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+
+/* ---- chains of nodes ---- */
+
+static bool is_op(const tdm_build *build, int node, const char *op) {
+    const tdm_plan_node *n = &build->plan->nodes[node];
+    if (build->of_node[node].removed || n->kernel == NULL) return false;
+    return strcmp(op, TDM_ANY_OP) == 0 || strcmp(op, n->op->name) == 0;
+}
+
+/* The node that alone reads what this one writes; -1. */
+static int sole_reader(const tdm_build *build, int node) {
+    return tdm__build_sole_reader(build, build->plan->nodes[node].y);
+}
+
+static bool find_chain(const tdm_build *build, const tdm_rewrite *row, int first, tdm_chain *out) {
+    *out = (tdm_chain){.count = 0};
+    for (int node = first; row->chain[out->count] != NULL; node = sole_reader(build, node)) {
+        if (node < 0 || !is_op(build, node, row->chain[out->count])) return false;
+        out->node[out->count++] = node;
+        if (out->count == TDM_MAX_CHAIN) break;
+    }
+    return true;
+}
+
+bool tdm__rewrite_ends_in_same(const tdm_build *build, const tdm_chain *chain) {
+    const int after = sole_reader(build, chain->node[chain->count - 1]);
+    return after >= 0 && build->plan->nodes[after].op == build->plan->nodes[chain->node[chain->count - 2]].op;
+}
+
+/* ---- asking kernels ---- */
+
+static bool same_layouts(const tdm_kernel_desc *desc, const tdm_kernel_fit *fit) {
+    for (int i = 0; i < desc->input_count; i++) {
+        if (fit->x_layout[i] != desc->x_layout[i]) return false;
+    }
+    return fit->y_layout == desc->y_layout;
+}
+
+tdm_status tdm__rewrite_ask(const tdm_build *build, int node, tdm_trial *trial, bool *takes) {
+    TDM_TRY(tdm__build_ask(build->plan->nodes[node].kernel, &trial->desc, &trial->fit, takes));
+    *takes = *takes && same_layouts(&trial->desc, &trial->fit);
+    return TDM_OK;
+}
+
+void tdm__rewrite_accept(tdm_build *build, int node, const tdm_trial *trial) {
+    build->plan->nodes[node].desc = trial->desc;
+    build->of_node[node].fit = trial->fit;
+}
+
+/* ---- the pass ---- */
+
+static tdm_status try_row(tdm_build *build, const tdm_rewrite *row, int first) {
+    static tdm_status (*const effects[])(tdm_build *, const tdm_rewrite *, const tdm_chain *) = {
+        [TDM_REWRITE_SWAP] = tdm__rewrite_swap,           [TDM_REWRITE_TAKE_IN] = tdm__rewrite_take_in,
+        [TDM_REWRITE_HAND_BIAS] = tdm__rewrite_hand_bias, [TDM_REWRITE_SUM_BIAS] = tdm__rewrite_sum_bias,
+        [TDM_REWRITE_FILL] = tdm__rewrite_fill,           [TDM_REWRITE_ORDER_WEIGHTS] = tdm__rewrite_order_weights,
+    };
+    tdm_chain chain;
+    if (!find_chain(build, row, first, &chain)) return TDM_OK;
+    return effects[row->effect](build, row, &chain);
+}
+
+static bool applies(const tdm_rewrite *row, bool training) {
+    return row->when == TDM_WHEN_ALWAYS || training == (row->when == TDM_WHEN_TRAINING);
+}
+
+static tdm_status remove_nodes(tdm_build *build) {
+    int *order = NULL, count = 0;
+    TDM_TRY(tdm__new(build->host, &order, (size_t)build->plan->node_count, sizeof(*order), "plan"));
+    for (int i = 0; i < build->plan->node_count; i++)
+        if (!build->of_node[i].removed) order[count++] = i;
+    tdm_status status = tdm__build_keep_nodes(build, order, count);
+    tdm__delete(build->host, order);
+    return status;
+}
+
+tdm_status tdm__build_rewrite(tdm_build *build) {
+    for (const tdm_rewrite *row = tdm_builtin_rewrites; row->name != NULL; row++) {
+        if (!applies(row, build->plan->options.training)) continue;
+        for (int i = 0; i < build->plan->node_count; i++) TDM_TRY(try_row(build, row, i));
+    }
+    return remove_nodes(build);
+}

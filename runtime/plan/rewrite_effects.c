@@ -1,0 +1,237 @@
+/* What a row of the table does to the nodes of its chain. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/plan/rewrite.h"
+
+#include "runtime/base/status.h"
+
+static tdm_plan_node *node_at(const tdm_build *build, const tdm_chain *chain, int i) {
+    return &build->plan->nodes[chain->node[i]];
+}
+
+/* Whoever reads `from` reads `to`. */
+static void redirect(tdm_build *build, int from, int to) {
+    tdm_plan *plan = build->plan;
+    for (int i = build->of_value[from].producer + 1; i < plan->node_count && build->of_value[from].readers > 0; i++) {
+        for (int k = 0; k < plan->nodes[i].desc.input_count; k++)
+            if (plan->nodes[i].x[k] == from && !build->of_node[i].removed) tdm__build_set_x(build, i, k, to);
+    }
+    if (plan->output == from) plan->output = to;
+}
+
+static void remove_node(tdm_build *build, int index) {
+    build->of_node[index].removed = true;
+    for (int k = 0; k < build->plan->nodes[index].desc.input_count; k++) tdm__build_set_x(build, index, k, -1);
+}
+
+/* ---- take in ---- */
+
+/* Gradients are added in the order of the nodes: no node in between may read what moves. */
+static bool is_read_between(const tdm_build *build, int first, int last, int value) {
+    for (int i = first + 1; i < last; i++) {
+        for (int k = 0; k < build->plan->nodes[i].desc.input_count; k++)
+            if (build->plan->nodes[i].x[k] == value) return true;
+    }
+    return false;
+}
+
+/* The inputs of a node that do not come from the chain become the first's, too. */
+static bool add_inputs(const tdm_build *build, const tdm_chain *chain, int i, tdm_trial *trial, int *x) {
+    const tdm_plan_node *node = node_at(build, chain, i);
+    const int from = node_at(build, chain, i - 1)->y;
+    if (node->desc.param_count > 0 || node->desc.buffer_count > 0 || node->desc.epilogue != 0 ||
+        (node->reads & TDM_OP_READS_X) != 0)
+        return false;
+    for (int k = 0; k < node->desc.input_count; k++) {
+        const int value = node->x[k], at = trial->desc.input_count;
+        if (value == from) continue;
+        if (at == TDM_MAX_INPUTS || build->of_value[value].producer >= chain->node[0] ||
+            is_read_between(build, chain->node[0], chain->node[i], value))
+            return false;
+        x[at] = value;
+        trial->desc.x[at] = node->desc.x[k];
+        trial->desc.x_layout[at] = node->desc.x_layout[k];
+        trial->desc.wants_dx[at] = node->desc.wants_dx[k];
+        trial->desc.input_count++;
+    }
+    return true;
+}
+
+static void note(tdm_plan_node *node, const char *what) {
+    const size_t used = strlen(node->also);
+    snprintf(node->also + used, sizeof(node->also) - used, ", %s", what);
+}
+
+/* The first does what the others do. */
+static void merge(tdm_build *build, const tdm_chain *chain, const tdm_trial *trial, const int *x) {
+    const int first = chain->node[0];
+    const int last_y = node_at(build, chain, chain->count - 1)->y;
+    for (int i = 1; i < chain->count; i++) {
+        tdm_plan_node *taken = node_at(build, chain, i);
+        node_at(build, chain, 0)->reads |= taken->reads;
+        note(node_at(build, chain, 0), taken->op->name);
+        remove_node(build, chain->node[i]);
+    }
+    tdm__rewrite_accept(build, first, trial);
+    for (int k = 0; k < trial->desc.input_count; k++) {
+        tdm__build_set_x(build, first, k, x[k]);
+        if (trial->desc.wants_dx[k]) build->plan->nodes[first].needs_backward = true;
+    }
+    const int y = build->plan->nodes[first].y;
+    build->of_value[y].needs_gradient = build->of_value[last_y].needs_gradient;
+    redirect(build, last_y, y);
+}
+
+tdm_status tdm__rewrite_take_in(tdm_build *build, const tdm_rewrite *row, const tdm_chain *chain) {
+    const tdm_plan_node *first = node_at(build, chain, 0);
+    tdm_trial trial = {.desc = first->desc};
+    int x[TDM_MAX_INPUTS];
+    bool takes = false;
+    if ((build->of_node[chain->node[0]].fit.epilogue & row->epilogue) != row->epilogue ||
+        (first->desc.epilogue & row->epilogue) != 0)
+        return TDM_OK;
+    memcpy(x, first->x, sizeof(x));
+    for (int i = 1; i < chain->count; i++)
+        if (!add_inputs(build, chain, i, &trial, x)) return TDM_OK;
+    trial.desc.epilogue |= row->epilogue;
+    TDM_TRY(tdm__rewrite_ask(build, chain->node[0], &trial, &takes));
+    if (takes) merge(build, chain, &trial, x);
+    return TDM_OK;
+}
+
+/* ---- swap ---- */
+
+/* a -> inner -> outer becomes a -> outer -> inner; the nodes change places too, so that each reads what is there. */
+static void exchange(tdm_build *build, int inner, int outer) {
+    tdm_plan *plan = build->plan;
+    const tdm_plan_node was_inner = plan->nodes[inner], was_outer = plan->nodes[outer];
+    const tdm_build_node of_inner = build->of_node[inner], of_outer = build->of_node[outer];
+    const int a = was_inner.x[0], middle = was_inner.y, end = was_outer.y;
+    tdm__build_set_x(build, inner, 0, -1);
+    tdm__build_set_x(build, outer, 0, -1);
+    redirect(build, end, middle);
+    plan->nodes[inner] = was_outer, plan->nodes[outer] = was_inner;
+    build->of_node[inner] = of_outer, build->of_node[outer] = of_inner;
+    plan->nodes[inner].x[0] = plan->nodes[outer].x[0] = -1;
+    tdm__build_set_x(build, inner, 0, a);
+    tdm__build_set_x(build, outer, 0, end);
+    build->of_value[end].producer = inner;
+    build->of_value[middle].producer = outer;
+    tdm_plan_value *y = &plan->values[middle];
+    y->shape = plan->values[end].shape;
+    y->bytes = plan->values[end].bytes;
+    y->layout = plan->values[end].layout;
+}
+
+tdm_status tdm__rewrite_swap(tdm_build *build, const tdm_rewrite *row, const tdm_chain *chain) {
+    const int inner = chain->node[chain->count - 2], outer = chain->node[chain->count - 1];
+    const tdm_plan_node *moves = &build->plan->nodes[inner], *stays = &build->plan->nodes[outer];
+    bool takes = false, fits = false;
+    if (moves->desc.input_count != 1 || stays->desc.input_count != 1 || moves->desc.epilogue != 0 ||
+        stays->desc.epilogue != 0 || moves->desc.x_layout[0] != moves->desc.y_layout ||
+        tdm__rewrite_ends_in_same(build, chain)) /* one is enough, and it is behind already */
+        return TDM_OK;
+    tdm_trial taken = {.desc = stays->desc}, moved = {.desc = moves->desc};
+    taken.desc.epilogue |= row->epilogue;
+    TDM_TRY(tdm__rewrite_ask(build, outer, &taken, &takes));
+    moved.desc.x[0] = moved.desc.y = stays->desc.y;
+    moved.desc.x_layout[0] = moved.desc.y_layout = stays->desc.y_layout;
+    TDM_TRY(tdm__rewrite_ask(build, inner, &moved, &fits));
+    if (!takes || !fits) return TDM_OK;
+    exchange(build, inner, outer);
+    tdm__rewrite_accept(build, outer, &moved);
+    return TDM_OK;
+}
+
+/* ---- biases ---- */
+
+/* Which parameter of the node is a bias; -1. */
+static int bias_of(const tdm_build *build, const tdm_plan_node *node) {
+    for (int k = 0; k < node->desc.param_count; k++)
+        if (build->graph->params[node->graph_param[k]].def.is_bias) return k;
+    return -1;
+}
+
+static bool does_relu_at_most(const tdm_plan_node *node) {
+    return (node->desc.epilogue & ~(unsigned)TDM_EPILOGUE_RELU) == 0;
+}
+
+static void move_bias(tdm_build *build, tdm_plan_node *from, tdm_plan_node *to, int bias) {
+    char behind[sizeof(to->also)];
+    memcpy(behind, to->also[0] != '\0' ? to->also : from->also, sizeof(behind));
+    from->also[0] = to->also[0] = '\0';
+    to->graph_param[to->desc.param_count] = from->graph_param[bias];
+    from->graph_param[bias] = -1;
+    note(to, build->graph->params[to->graph_param[to->desc.param_count]].def.suffix);
+    if (behind[0] != '\0') note(to, behind + 2);
+}
+
+/* With the bias goes the relu behind it. */
+tdm_status tdm__rewrite_hand_bias(tdm_build *build, const tdm_rewrite *row, const tdm_chain *chain) {
+    tdm_plan_node *from = node_at(build, chain, 0), *to = node_at(build, chain, chain->count - 1);
+    const int bias = bias_of(build, from), at = to->desc.param_count;
+    bool gives = false, takes = false;
+    if (bias < 0 || bias != from->desc.param_count - 1 || at == TDM_MAX_PARAMS || !does_relu_at_most(from) ||
+        !does_relu_at_most(to) || !build->of_node[chain->node[0]].fit.adds_bias_last)
+        return TDM_OK;
+    tdm_trial without = {.desc = from->desc}, with = {.desc = to->desc};
+    without.desc.epilogue = 0;
+    without.desc.param_count--;
+    with.desc.epilogue |= row->epilogue | from->desc.epilogue;
+    with.desc.param[at] = from->desc.param[bias];
+    with.desc.param_count++;
+    TDM_TRY(tdm__rewrite_ask(build, chain->node[0], &without, &gives));
+    TDM_TRY(tdm__rewrite_ask(build, chain->node[chain->count - 1], &with, &takes));
+    if (!gives || !takes) return TDM_OK;
+    move_bias(build, from, to, bias);
+    tdm__rewrite_accept(build, chain->node[0], &without);
+    tdm__rewrite_accept(build, chain->node[chain->count - 1], &with);
+    return TDM_OK;
+}
+
+tdm_status tdm__rewrite_sum_bias(tdm_build *build, const tdm_rewrite *row, const tdm_chain *chain) {
+    tdm_plan_node *owner = node_at(build, chain, 0), *sums = node_at(build, chain, chain->count - 1);
+    const int bias = bias_of(build, owner), index = chain->node[chain->count - 1];
+    bool takes = false;
+    if (bias < 0 || owner->desc.epilogue != 0 || sums->x[0] != owner->y ||
+        (build->of_node[index].fit.epilogue & row->epilogue) == 0)
+        return TDM_OK;
+    tdm_trial trial = {.desc = sums->desc};
+    trial.desc.epilogue |= row->epilogue;
+    TDM_TRY(tdm__rewrite_ask(build, index, &trial, &takes));
+    if (!takes) return TDM_OK;
+    tdm__rewrite_accept(build, index, &trial);
+    sums->sum_graph_param = owner->graph_param[bias];
+    owner->given_up |= 1u << bias;
+    return TDM_OK;
+}
+
+/* ---- channels ---- */
+
+tdm_status tdm__rewrite_fill(tdm_build *build, const tdm_rewrite *row, const tdm_chain *chain) {
+    tdm_plan_node *node = node_at(build, chain, 0);
+    const int64_t channels = build->of_node[chain->node[0]].fit.x_channels;
+    (void)row;
+    if (channels == 0) return TDM_OK;
+    if (!node->desc.may_fill)
+        TDM_FAIL(TDM_E_INTERNAL, "plan: the kernel of '%s' wants channels of a batch that it does not have for itself",
+                 node->name);
+    tdm_plan_value *batch = &build->plan->values[node->x[0]];
+    batch->bytes = batch->bytes / (size_t)batch->shape.dim[1] * (size_t)channels;
+    batch->channels = node->desc.x_channels = channels;
+    return TDM_OK;
+}
+
+/* What PyTorch has as [outputs][channels][taps] lies as [outputs][taps][weight_channels]. */
+tdm_status tdm__rewrite_order_weights(tdm_build *build, const tdm_rewrite *row, const tdm_chain *chain) {
+    tdm_plan_node *node = node_at(build, chain, 0);
+    const int64_t channels = build->of_node[chain->node[0]].fit.weight_channels;
+    (void)row;
+    if (channels == 0) return TDM_OK;
+    const tdm_shape *weight = &node->desc.param[0];
+    const int64_t out = weight->dim[0], in = weight->dim[1];
+    node->weight = (tdm_param_form){out, in, tdm__shape_count(weight) / (out * in), channels};
+    node->desc.weight_channels = channels;
+    return TDM_OK;
+}

@@ -1,0 +1,91 @@
+/* The values that are left: numbered in the order in which they are made, with what kernels save and the scratch that
+ * they want, and which share memory. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/build.h"
+
+/* May y be written over x? Only if nobody reads the old bytes again: x has this one reader, and neither this op's nor
+ * x's producer's backward looks at them. */
+static bool may_overwrite(const tdm_build *build, const tdm_plan_node *node) {
+    const tdm_plan *plan = build->plan;
+    if ((node->op->flags & TDM_OP_IN_PLACE) == 0 || (node->reads & TDM_OP_READS_X) != 0) return false;
+    for (int v = node->x[0]; v >= 0; v = plan->values[v].alias_of) {
+        const int producer = build->of_value[v].producer;
+        if (plan->values[v].kind != TDM_PLACE_ARENA || producer < 0 || tdm__build_sole_reader(build, v) < 0 ||
+            (plan->nodes[producer].reads & TDM_OP_READS_Y) != 0)
+            return false;
+    }
+    return plan->values[node->x[0]].bytes == plan->values[node->y].bytes;
+}
+
+static void share(tdm_build *build, const tdm_plan_node *node) {
+    tdm_plan *plan = build->plan;
+    tdm_plan_value *y = &plan->values[node->y];
+    if (node->kernel == NULL || may_overwrite(build, node)) y->alias_of = node->x[0];
+    if (y->alias_of >= 0) y->kind = plan->values[tdm__plan_root(plan, node->x[0])].kind;
+}
+
+static tdm_status book(tdm_build *build, int index) {
+    const tdm_kernel_fit *fit = &build->of_node[index].fit;
+    char name[40];
+    int saved = -1, forward = -1, backward = -1;
+    snprintf(name, sizeof(name), "saved %d", index);
+    if (fit->saved_bytes > 0) TDM_TRY(tdm__build_value(build, &saved, name, NULL, TDM_LAYOUT_PLAIN, fit->saved_bytes));
+    snprintf(name, sizeof(name), "scratch %d", index);
+    if (fit->scratch_bytes > 0)
+        TDM_TRY(tdm__build_value(build, &forward, name, NULL, TDM_LAYOUT_PLAIN, fit->scratch_bytes));
+    if (fit->scratch_bytes > 0 && build->plan->options.training)
+        TDM_TRY(tdm__build_value(build, &backward, name, NULL, TDM_LAYOUT_PLAIN, fit->scratch_bytes));
+    tdm_plan_node *node = &build->plan->nodes[index];
+    node->saved = saved, node->scratch_forward = forward, node->scratch_backward = backward;
+    return TDM_OK;
+}
+
+/* Appends the value as it was, under a new number. */
+static tdm_status take(tdm_build *build, const tdm_plan_value *value, const tdm_build_value *of, int *number) {
+    TDM_TRY(tdm__build_value(build, number, value->name, &value->shape, value->layout, value->bytes));
+    build->plan->values[*number] = *value;
+    build->of_value[*number] = *of;
+    return TDM_OK;
+}
+
+static tdm_status number_values(tdm_build *build, const tdm_plan_value *values, const tdm_build_value *of,
+                                int *number) {
+    tdm_plan *plan = build->plan;
+    const int input = plan->input, output = plan->output;
+    plan->output = -1;
+    TDM_TRY(take(build, &values[input], &of[input], &number[input]));
+    plan->input = number[input];
+    for (int i = 0; i < plan->node_count; i++) {
+        tdm_plan_node *node = &plan->nodes[i];
+        const int y = node->y;
+        for (int k = 0; k < node->desc.input_count; k++) node->x[k] = number[node->x[k]];
+        TDM_TRY(take(build, &values[y], &of[y], &number[y]));
+        node->y = number[y];
+        if (y == output) plan->output = node->y;
+        share(build, node);
+        TDM_TRY(book(build, i));
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm__build_values(tdm_build *build) {
+    tdm_plan *plan = build->plan;
+    tdm_plan_value *values = plan->values;
+    tdm_build_value *of = build->of_value;
+    int *number = NULL;
+    TDM_TRY(tdm__new(build->host, &number, (size_t)plan->value_count, sizeof(*number), "plan"));
+    plan->values = NULL;
+    build->of_value = NULL;
+    build->value_room = build->of_value_room = 0;
+    plan->value_count = 0;
+    tdm_status status = number_values(build, values, of, number);
+    tdm__delete(build->host, values);
+    tdm__delete(build->host, of);
+    tdm__delete(build->host, number);
+    plan->input_row_bytes = status == TDM_OK ? plan->values[plan->input].bytes / (size_t)plan->options.rows : 0;
+    return status;
+}
