@@ -3,6 +3,7 @@
 
 #include "config/room.h"
 #include "runtime/base/status.h"
+#include "runtime/graph/graph.h"
 
 static const struct {
     const char *foreign, *ours;
@@ -120,26 +121,6 @@ static const struct {
     {"version", "tandem"},
 };
 
-static const char *const foreign_layers[][2] = {
-    {"fc", "linear"},
-    {"dense", "linear"},
-    {"conv", "conv2d"},
-    {"convolution", "conv2d"},
-    {"maxpool", "maxpool2d"},
-    {"max_pool2d", "maxpool2d"},
-    {"avgpool", "avgpool2d"},
-    {"avg_pool2d", "avgpool2d"},
-    {"bn", "batchnorm2d"},
-    {"batchnorm", "batchnorm2d"},
-    {"batch_norm", "batchnorm2d"},
-    {"global_avg_pool", "adaptive_avgpool2d"},
-    {"adaptive_avg_pool2d", "adaptive_avgpool2d"},
-    {"residual", "add"},
-    {"sum", "add"},
-    {"reshape", "flatten"},
-    {"view", "flatten"},
-};
-
 static const char *const foreign_attrs[][2] = {
     {"out_channels", "out"}, {"out_features", "out"}, {"filters", "out"},     {"units", "out"},
     {"in_channels", "in"},   {"in_features", "in"},   {"num_features", "in"}, {"kernel_size", "kernel"},
@@ -184,9 +165,19 @@ const char *tdm__foreign_value(const char *key, const char *value) {
     return "";
 }
 
+static bool has_word(const char *words, const char *word) {
+    const size_t length = strlen(word);
+    for (const char *at = words; at != NULL && *at != '\0'; at += strspn(at, " ")) {
+        const size_t here = strcspn(at, " ");
+        if (here == length && strncasecmp(at, word, length) == 0) return true;
+        at += here;
+    }
+    return false;
+}
+
 const char *tdm__foreign_layer(const char *kind) {
-    for (size_t i = 0; i < sizeof(foreign_layers) / sizeof(foreign_layers[0]); i++) {
-        if (strcasecmp(kind, foreign_layers[i][0]) == 0) return foreign_layers[i][1];
+    for (const tdm_op_def *const *op = tdm_builtin_ops; *op != NULL; op++) {
+        if (has_word((*op)->also_called, kind)) return (*op)->name;
     }
     return NULL;
 }

@@ -29,6 +29,7 @@ static tdm_status infer(tdm_infer *infer) {
 
 const tdm_op_def tdm__adaptive_avgpool2d_op = {
     .name = "adaptive_avgpool2d",
+    .also_called = "global_avg_pool adaptive_avg_pool2d",
     .doc = "mean over as many windows as the output has points (torch.nn.AdaptiveAvgPool2d)",
     .doc_zh = "按输出大小划分窗口求平均（torch.nn.AdaptiveAvgPool2d）",
     .min_inputs = 1,

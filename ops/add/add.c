@@ -13,6 +13,7 @@ static tdm_status infer(tdm_infer *infer) {
 
 const tdm_op_def tdm__add_op = {
     .name = "add",
+    .also_called = "residual sum",
     .doc = "sum of its inputs, element by element (a residual connection)",
     .doc_zh = "各输入逐元素相加（残差连接）",
     .min_inputs = 2,

@@ -47,6 +47,7 @@ static tdm_status infer(tdm_infer *infer) {
 
 const tdm_op_def tdm__avgpool2d_op = {
     .name = "avgpool2d",
+    .also_called = "avgpool avg_pool2d",
     .doc = "mean of each window (torch.nn.AvgPool2d)",
     .doc_zh = "每个窗口的平均值（torch.nn.AvgPool2d）",
     .min_inputs = 1,

@@ -75,6 +75,7 @@ static tdm_status infer(tdm_infer *infer) {
 
 const tdm_op_def tdm__batchnorm2d_op = {
     .name = "batchnorm2d",
+    .also_called = "bn batchnorm batch_norm",
     .doc = "normalises each channel over the batch (torch.nn.BatchNorm2d)",
     .doc_zh = "按通道在批次上归一化（torch.nn.BatchNorm2d）",
     .min_inputs = 1,

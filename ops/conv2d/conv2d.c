@@ -98,6 +98,7 @@ static tdm_status infer(tdm_infer *infer) {
 
 const tdm_op_def tdm__conv2d_op = {
     .name = "conv2d",
+    .also_called = "conv convolution",
     .doc = "convolution over height and width (torch.nn.Conv2d)",
     .doc_zh = "二维卷积（torch.nn.Conv2d）",
     .min_inputs = 1,

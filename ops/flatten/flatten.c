@@ -9,6 +9,7 @@ static tdm_status infer(tdm_infer *infer) {
 
 const tdm_op_def tdm__flatten_op = {
     .name = "flatten",
+    .also_called = "reshape view",
     .doc = "channels x height x width as one list of features (torch.nn.Flatten)",
     .doc_zh = "展平为一维特征（torch.nn.Flatten）",
     .min_inputs = 1,

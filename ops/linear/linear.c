@@ -45,6 +45,7 @@ static tdm_status infer(tdm_infer *infer) {
 
 const tdm_op_def tdm__linear_op = {
     .name = "linear",
+    .also_called = "fc dense",
     .doc = "y = x W^T + b, fully connected (torch.nn.Linear)",
     .doc_zh = "全连接层 y = x W^T + b（torch.nn.Linear）",
     .min_inputs = 1,

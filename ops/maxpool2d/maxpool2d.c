@@ -41,6 +41,7 @@ static tdm_status infer(tdm_infer *infer) {
 
 const tdm_op_def tdm__maxpool2d_op = {
     .name = "maxpool2d",
+    .also_called = "maxpool max_pool2d",
     .doc = "largest value of each window (torch.nn.MaxPool2d)",
     .doc_zh = "每个窗口的最大值（torch.nn.MaxPool2d）",
     .min_inputs = 1,

@@ -88,12 +88,10 @@ static void fill(op_data *data, uint64_t seed) {
         if (data->infer.buffer[i].init == TDM_INIT_ONES)
             for (int64_t k = 0; k < data->buffer_count[i]; k++) data->buffer[i][k] = fabsf(data->buffer[i][k]) + 0.5f;
     }
-    const int more = data->infer.input_count, further = data->infer.param_count;
-    if (more < TDM_MAX_INPUTS) data->x[more] = normal(&rng, data->x_count);
-    if (further < TDM_MAX_PARAMS) {
-        data->param_count[further] = data->infer.output.dim[0];
-        data->param[further] = normal(&rng, data->param_count[further]);
-    }
+    const int inputs = data->infer.input_count, params = data->infer.param_count;
+    if (inputs < TDM_MAX_INPUTS) data->x[inputs] = normal(&rng, data->x_count);
+    if (params < TDM_MAX_PARAMS)
+        data->param[params] = normal(&rng, data->param_count[params] = data->infer.output.dim[0]);
     data->counter = 3;
     data->position = take((size_t)data->test->rows * sizeof *data->position);
     for (int64_t n = 0; n < data->test->rows; n++) data->position[n] = 5 + 3 * n;

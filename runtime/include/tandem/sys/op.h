@@ -80,6 +80,7 @@ enum {
 
 typedef struct tdm_op_def {
     const char *name, *doc, *doc_zh;
+    const char *also_called; /* names that others give it, with spaces between, for hints; NULL: none */
     int min_inputs, max_inputs;
     const tdm_field *attrs; /* ends with a NULL key; NULL if none */
     size_t attrs_bytes;
