@@ -2,11 +2,7 @@
 #ifndef TDM_OPS_WINDOW_H
 #define TDM_OPS_WINDOW_H
 
-#include <tandem/sys/op.h>
-
-typedef struct tdm_window {
-    int64_t kernel[2], stride[2], padding[2], dilation[2];
-} tdm_window;
+#include "runtime/base/planes.h"
 
 /* A pooling layer's window: a stride of null is the kernel, as in PyTorch. */
 static inline tdm_window tdm__pool_window(const int64_t kernel[2], const int64_t stride[2], const int64_t padding[2]) {
@@ -23,20 +19,5 @@ tdm_status tdm__infer_check_image(const tdm_infer *infer);
 tdm_status tdm__window_infer(const tdm_infer *infer, const tdm_window *window, int64_t out[2]);
 /* The same, and PyTorch's rule that pooling is padded by at most half its kernel, so that no window is empty. */
 tdm_status tdm__pool_infer(tdm_infer *infer, const tdm_window *window);
-
-/* A 4-dimensional value in any layout is `count` planes of height x width points of `inner` neighbouring channels. A
- * kernel written for planes serves every layout. */
-typedef struct tdm_planes {
-    int64_t count, height, width, inner;
-} tdm_planes;
-
-static inline tdm_planes tdm__planes_of(const tdm_shape *shape, int64_t rows, tdm_layout layout) {
-    int64_t channels = shape->dim[1], inner = 1;
-    if (layout == TDM_LAYOUT_NHWC) inner = channels;
-    if (layout == TDM_LAYOUT_C8) inner = 8;
-    if (layout == TDM_LAYOUT_C16) inner = 16;
-    return (tdm_planes){
-        .count = rows * (channels / inner), .height = shape->dim[2], .width = shape->dim[3], .inner = inner};
-}
 
 #endif

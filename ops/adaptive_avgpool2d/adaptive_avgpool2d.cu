@@ -1,5 +1,5 @@
 /* adaptive_avgpool2d on CUDA. */
-#include "ops/cuda_module/average.h"
+#include "ops/average_cuda.h"
 
 using namespace tdm_cuda;
 
@@ -41,7 +41,7 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
 
 } /* namespace */
 
-const tdm_kernel tdm__adaptive_avgpool2d_cuda = {
+TDM_CUDA_KERNEL(adaptive_avgpool2d) = {
     .op = "adaptive_avgpool2d",
     .variant = "cuda",
     .fits = average_fits,

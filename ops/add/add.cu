@@ -1,5 +1,5 @@
 /* add on CUDA: one pass each way, with a following relu. */
-#include "ops/cuda_module/kernel.h"
+#include "runtime/backends/cuda/kit/kernel.h"
 #include "ops/elementwise.h"
 
 using namespace tdm_cuda;
@@ -73,7 +73,7 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
 
 } /* namespace */
 
-const tdm_kernel tdm__add_cuda = {
+TDM_CUDA_KERNEL(add) = {
     .op = "add",
     .variant = "cuda",
     .fits = fits,

@@ -1,6 +1,7 @@
 /* avgpool2d on CUDA. */
 #include "ops/avgpool2d/avgpool2d.h"
-#include "ops/cuda_module/average.h"
+#include "ops/average_cuda.h"
+#include "ops/window.h"
 
 using namespace tdm_cuda;
 
@@ -36,7 +37,7 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
 
 } /* namespace */
 
-const tdm_kernel tdm__avgpool2d_cuda = {
+TDM_CUDA_KERNEL(avgpool2d) = {
     .op = "avgpool2d",
     .variant = "cuda",
     .fits = average_fits,

@@ -6,7 +6,7 @@
  * Variances are sums of squared distances from the channel's first number: one read of x, without the cancellation of
  * squares of large means. */
 #include "ops/batchnorm2d/batchnorm2d.h"
-#include "ops/cuda_module/planes.h"
+#include "runtime/backends/cuda/kit/planes.h"
 
 using namespace tdm_cuda;
 
@@ -526,7 +526,7 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
 
 } /* namespace */
 
-const tdm_kernel tdm__batchnorm2d_cuda = {
+TDM_CUDA_KERNEL(batchnorm2d) = {
     .op = "batchnorm2d",
     .variant = "cuda",
     .fits = fits,

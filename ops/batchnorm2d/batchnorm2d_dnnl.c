@@ -5,13 +5,14 @@
 #include <stdio.h>
 
 #include "ops/batchnorm2d/batchnorm2d.h"
-#include "ops/dnnl_module/dnnl_module.h"
+#include "ops/batchnorm2d/batchnorm2d_lanes.h"
 #include "ops/window.h"
+#include "runtime/backends/dnnl/kit/dnnl.h"
 
 typedef struct {
     const tdm_kernel_args *args;
     const tdm_batchnorm2d_attrs *attrs;
-    tdm_dnnl_norm norm;
+    tdm_batchnorm2d_planes norm;
     double *mean, *invstd; /* of the batch, one per channel; kept for backward */
     double momentum;
     bool of_batch;
@@ -59,9 +60,9 @@ static void update_running(const job *j, int64_t channel, double mean, double va
 
 static void forward_lanes(const job *j, int64_t channel, int64_t lanes) {
     const tdm_kernel_args *args = j->args;
-    double mean[TDM_DNNL_LANES], variance[TDM_DNNL_LANES];
-    float center[TDM_DNNL_LANES], scale[TDM_DNNL_LANES], shift[TDM_DNNL_LANES];
-    if (j->of_batch) tdm__dnnl_passes()->norm_moments(&j->norm, channel, args->x[0], mean, variance);
+    double mean[TDM_BATCHNORM2D_MOST_LANES], variance[TDM_BATCHNORM2D_MOST_LANES];
+    float center[TDM_BATCHNORM2D_MOST_LANES], scale[TDM_BATCHNORM2D_MOST_LANES], shift[TDM_BATCHNORM2D_MOST_LANES];
+    if (j->of_batch) TDM_LANES(tdm__batchnorm2d_lanes)->moments(&j->norm, channel, args->x[0], mean, variance);
     for (int64_t k = 0; k < lanes; k++) {
         const int64_t c = channel + k;
         if (!j->of_batch) mean[k] = (double)args->buffer[0][c], variance[k] = (double)args->buffer[1][c];
@@ -74,18 +75,18 @@ static void forward_lanes(const job *j, int64_t channel, int64_t lanes) {
         j->invstd[c] = invstd;
         if (j->attrs->track_running_stats) update_running(j, c, mean[k], variance[k]);
     }
-    tdm__dnnl_passes()->norm_apply(&j->norm, channel, args->x[0], args->y, center, scale, shift);
+    TDM_LANES(tdm__batchnorm2d_lanes)->apply(&j->norm, channel, args->x[0], args->y, center, scale, shift);
 }
 
 static tdm_status share(job *j, tdm_dnnl_work_fn work) {
-    const tdm_dnnl_norm *norm = &j->norm;
+    const tdm_batchnorm2d_planes *norm = &j->norm;
     const int threads = tdm__dnnl_threads(j->args->desc->threads, norm->rows * norm->channels * norm->points);
-    return tdm__dnnl_share(threads, norm->channels / tdm__dnnl_norm_lanes(norm), work, j);
+    return tdm__dnnl_share(threads, norm->channels / tdm__batchnorm2d_lane_count(norm), work, j);
 }
 
 static void forward_range(void *data, int64_t begin, int64_t end) {
     const job *j = data;
-    const int64_t lanes = tdm__dnnl_norm_lanes(&j->norm);
+    const int64_t lanes = tdm__batchnorm2d_lane_count(&j->norm);
     for (int64_t k = begin; k < end; k++) forward_lanes(j, k * lanes, lanes);
 }
 
@@ -111,9 +112,10 @@ static void backward_lanes(const job *j, int64_t channel, int64_t lanes) {
     const tdm_kernel_args *args = j->args;
     const float *x = args->x[0], *dy = args->dy, *y = j->norm.relu ? args->y : NULL;
     const double count = (double)(j->norm.rows * j->norm.points);
-    double sum[TDM_DNNL_LANES], dot[TDM_DNNL_LANES];
-    float mean[TDM_DNNL_LANES], level[TDM_DNNL_LANES], slope[TDM_DNNL_LANES], scale[TDM_DNNL_LANES];
-    tdm__dnnl_passes()->norm_sums(&j->norm, channel, x, dy, y, j->mean + channel, sum, dot);
+    double sum[TDM_BATCHNORM2D_MOST_LANES], dot[TDM_BATCHNORM2D_MOST_LANES];
+    float mean[TDM_BATCHNORM2D_MOST_LANES], level[TDM_BATCHNORM2D_MOST_LANES], slope[TDM_BATCHNORM2D_MOST_LANES],
+        scale[TDM_BATCHNORM2D_MOST_LANES];
+    TDM_LANES(tdm__batchnorm2d_lanes)->sums(&j->norm, channel, x, dy, y, j->mean + channel, sum, dot);
     for (int64_t k = 0; k < lanes; k++) {
         const int64_t c = channel + k;
         const double invstd = j->invstd[c];
@@ -127,12 +129,13 @@ static void backward_lanes(const job *j, int64_t channel, int64_t lanes) {
         scale[k] = (float)(j->attrs->affine ? invstd * (double)args->param[0][c] : invstd);
     }
     if (args->dx[0] != NULL)
-        tdm__dnnl_passes()->norm_gradient(&j->norm, channel, x, dy, y, args->dx[0], mean, level, slope, scale);
+        TDM_LANES(tdm__batchnorm2d_lanes)
+            ->gradient(&j->norm, channel, x, dy, y, args->dx[0], mean, level, slope, scale);
 }
 
 static void backward_range(void *data, int64_t begin, int64_t end) {
     const job *j = data;
-    const int64_t lanes = tdm__dnnl_norm_lanes(&j->norm);
+    const int64_t lanes = tdm__batchnorm2d_lane_count(&j->norm);
     for (int64_t k = begin; k < end; k++) backward_lanes(j, k * lanes, lanes);
 }
 

@@ -1,7 +1,7 @@
 /* The kernels of conv2d: columns for matrix products and back, and sums of what those give. Every number of a result is
  * one thread's, which gathers its terms in a fixed order. */
 #include "ops/conv2d/conv2d_cuda.h"
-#include "ops/cuda_module/kernel.h"
+#include "runtime/backends/cuda/kit/kernel.h"
 
 using namespace tdm_cuda;
 

@@ -9,8 +9,8 @@
 #include <tandem/job.h>
 
 #include "ops/conv2d/conv2d_cuda.h"
-#include "ops/cuda_module/passes.h"
-#include "runtime/device/cuda/cuda_private.h"
+#include "runtime/backends/cuda/kit/passes.h"
+#include "runtime/backends/cuda/kit/library.h"
 
 enum { PART = 256 };
 

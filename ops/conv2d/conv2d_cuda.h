@@ -4,7 +4,7 @@
 #define TDM_OPS_CONV2D_CUDA_H
 
 #include "ops/conv2d/conv2d.h"
-#include "ops/cuda_module/cuda_module.h"
+#include "runtime/backends/cuda/kit/cuda.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 
 #include "ops/conv2d/conv2d.h"
-#include "ops/dnnl_module/dnnl_module.h"
+#include "runtime/backends/dnnl/kit/dnnl.h"
 
 enum { PASSES = 3, CHUNK_BYTES = 512 * 1024, CHUNK_TILES = 80 };
 
@@ -396,7 +396,7 @@ static dnnl_status_t forward_chunk(const work *w, int64_t index, int64_t chunk) 
         tdm__dnnl_call_run(&own->pass[TDM_DNNL_FORWARD], &own->context,
                            (const void *const[]){args->x[0] + chunk * w->c->chunk_x, w->weights, bias, y,
                                                  slot_scratch(w, index) + w->c->at.slot_pad});
-    if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) tdm__dnnl_passes()->relu(y, w->c->chunk_y);
+    if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) TDM_LANES(tdm__dnnl_passes)->relu(y, w->c->chunk_y);
     return status;
 }
 
@@ -440,7 +440,7 @@ static dnnl_status_t backward_chunk(const work *w, int64_t index) {
     dnnl_status_t status = dnnl_success;
     if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) {
         float *masked = (float *)(scratch + c->at.masked);
-        tdm__dnnl_passes()->mask(masked, dy, args->y + chunk * c->chunk_y, c->chunk_y);
+        TDM_LANES(tdm__dnnl_passes)->mask(masked, dy, args->y + chunk * c->chunk_y, c->chunk_y);
         dy = masked;
     }
     if (args->dx[0] != NULL)
@@ -465,7 +465,7 @@ static void add_ranges(void *data, int64_t begin, int64_t end) {
     for (int64_t at = begin * ADDED_TOGETHER; at < total && at < end * ADDED_TOGETHER; at += ADDED_TOGETHER) {
         const int64_t count = total - at < ADDED_TOGETHER ? total - at : ADDED_TOGETHER;
         for (int64_t i = w->first == 0; i < w->count; i++)
-            tdm__dnnl_passes()->add(w->sum + at, weights_part(w, i) + at, count);
+            TDM_LANES(tdm__dnnl_passes)->add(w->sum + at, weights_part(w, i) + at, count);
     }
 }
 
@@ -475,7 +475,7 @@ static tdm_status add_gradients(work *w) {
     const int threads = tdm__dnnl_threads(w->args->desc->threads, count * w->count);
     TDM_DNNL_TRY(tdm__dnnl_share(threads, ranges, add_ranges, w));
     for (int64_t i = w->first == 0; w->args->desc->param_count > 1 && i < w->count; i++)
-        tdm__dnnl_passes()->add(w->args->dparam[1], bias_part(w, i), w->args->desc->y.dim[1]);
+        TDM_LANES(tdm__dnnl_passes)->add(w->args->dparam[1], bias_part(w, i), w->args->desc->y.dim[1]);
     return TDM_OK;
 }
 

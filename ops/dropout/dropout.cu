@@ -1,5 +1,5 @@
 /* dropout on CUDA: the mask is drawn in forward and once more in backward, which costs less than to keep it. */
-#include "ops/cuda_module/kernel.h"
+#include "runtime/backends/cuda/kit/kernel.h"
 #include "ops/dropout/dropout.h"
 #include "ops/dropout/dropout_draw.h"
 #include "ops/elementwise.h"
@@ -110,7 +110,7 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
 
 } /* namespace */
 
-const tdm_kernel tdm__dropout_cuda = {
+TDM_CUDA_KERNEL(dropout) = {
     .op = "dropout",
     .variant = "cuda",
     .fits = fits,

@@ -5,10 +5,10 @@
 
 #include <tandem/job.h>
 
-#include "ops/cuda_module/cuda_module.h"
-#include "ops/cuda_module/passes.h"
+#include "runtime/backends/cuda/kit/cuda.h"
+#include "runtime/backends/cuda/kit/passes.h"
 #include "ops/linear/linear.h"
-#include "runtime/device/cuda/cuda_private.h"
+#include "runtime/backends/cuda/kit/library.h"
 
 enum { PART = 256 }; /* parts of scratch start at multiples */
 

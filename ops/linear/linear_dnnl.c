@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ops/dnnl_module/dnnl_module.h"
+#include "runtime/backends/dnnl/kit/dnnl.h"
 #include "ops/linear/linear.h"
 
 /* Byte offsets in scratch. */

@@ -3,9 +3,10 @@
  * writes every number once: where windows lie side by side a thread writes the points of one, else a thread has a point
  * of the input and asks the windows that hold it, in the order of the outputs. Windows side by side with channels last
  * are also rows of a sum: what goes back to each channel is added up on the way where the plan asks for it. */
-#include "ops/cuda_module/planes.h"
-#include "ops/cuda_module/sums.h"
+#include "runtime/backends/cuda/kit/planes.h"
+#include "runtime/backends/cuda/kit/sums.h"
 #include "ops/maxpool2d/maxpool2d.h"
+#include "ops/window.h"
 
 using namespace tdm_cuda;
 
@@ -318,7 +319,7 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
 
 } /* namespace */
 
-const tdm_kernel tdm__maxpool2d_cuda = {
+TDM_CUDA_KERNEL(maxpool2d) = {
     .op = "maxpool2d",
     .variant = "cuda",
     .fits = fits,

@@ -1,9 +1,10 @@
 /* maxpool2d for blocked channels, in C: oneDNN's pooling does not promise PyTorch's choice among equal maxima. */
 #include <stdio.h>
 
-#include "ops/dnnl_module/dnnl_module.h"
 #include "ops/maxpool2d/maxpool2d.h"
+#include "ops/maxpool2d/maxpool2d_lanes.h"
 #include "ops/window.h"
+#include "runtime/backends/dnnl/kit/dnnl.h"
 
 static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     const tdm_maxpool2d_attrs *attrs = desc->attrs;
@@ -24,7 +25,7 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
 
 typedef struct {
     const tdm_kernel_args *args;
-    tdm_dnnl_pool pool;
+    tdm_maxpool2d_planes pool;
     int64_t planes;
 } job;
 
@@ -54,13 +55,13 @@ static tdm_status share(job *j, tdm_dnnl_work_fn work) {
 
 static void forward_planes(void *data, int64_t begin, int64_t end) {
     const job *j = data;
-    tdm__dnnl_passes()->maxpool_forward(&j->pool, j->args->x[0], j->args->y, j->args->training ? j->args->saved : NULL,
-                                        begin, end);
+    TDM_LANES(tdm__maxpool2d_lanes)
+        ->forward(&j->pool, j->args->x[0], j->args->y, j->args->training ? j->args->saved : NULL, begin, end);
 }
 
 static void backward_planes(void *data, int64_t begin, int64_t end) {
     const job *j = data;
-    tdm__dnnl_passes()->maxpool_backward(&j->pool, j->args->dy, j->args->saved, j->args->dx[0], begin, end);
+    TDM_LANES(tdm__maxpool2d_lanes)->backward(&j->pool, j->args->dy, j->args->saved, j->args->dx[0], begin, end);
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {

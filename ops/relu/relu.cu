@@ -1,5 +1,5 @@
 /* relu on CUDA: one pass each way. NaN passes through, as in PyTorch. */
-#include "ops/cuda_module/kernel.h"
+#include "runtime/backends/cuda/kit/kernel.h"
 #include "ops/elementwise.h"
 
 using namespace tdm_cuda;
@@ -48,7 +48,7 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
 
 } /* namespace */
 
-const tdm_kernel tdm__relu_cuda = {
+TDM_CUDA_KERNEL(relu) = {
     .op = "relu",
     .variant = "cuda",
     .fits = fits,

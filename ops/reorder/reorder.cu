@@ -1,6 +1,6 @@
 /* reorder on CUDA: between PLAIN and NHWC, row by row the transposition of a matrix [channels, points]. Through tiles
  * in shared memory, so that reads and writes are both of neighbours; matrices too slim for tiles number by number. */
-#include "ops/cuda_module/kernel.h"
+#include "runtime/backends/cuda/kit/kernel.h"
 
 using namespace tdm_cuda;
 
@@ -92,7 +92,7 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
 
 } /* namespace */
 
-const tdm_kernel tdm__reorder_cuda = {
+TDM_CUDA_KERNEL(reorder) = {
     .op = "reorder",
     .variant = "cuda",
     .fits = fits,

@@ -1,8 +1,8 @@
 /* The symbol tables of cublasLt and cuDNN against libraries that are absent, too old, incomplete or good. */
 #include <dlfcn.h>
 
-#include "ops/cuda_module/cuda_module.h"
-#include "runtime/device/cuda/cuda_libraries.h"
+#include "runtime/backends/cuda/kit/cuda.h"
+#include "runtime/backends/cuda/kit/cuda_libraries.h"
 #include "runtime/module/module.h"
 #include "tests/support/tdm_test.h"
 

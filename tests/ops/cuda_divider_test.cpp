@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "ops/cuda_module/kernel.h"
+#include "runtime/backends/cuda/kit/kernel.h"
 
 using namespace tdm_cuda;
 

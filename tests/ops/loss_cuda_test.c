@@ -1,7 +1,7 @@
 /* The losses on CUDA against the CPU's. Gradients of mse, and its sums where a thread does a row, are equal to the bit;
  * a real GPU's exp and log differ from the host's in the last places, which the tolerances of cross_entropy allow. In
  * bf16 the CPU's has the same rounded outputs, and its gradient is rounded afterwards. */
-#include "ops/cross_entropy/cross_entropy.h"
+#include "ops/loss/cross_entropy/cross_entropy.h"
 #include "ops/ops.h"
 #include "runtime/base/bf16.h"
 #include "tests/ops/cuda_device.h"

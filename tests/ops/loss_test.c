@@ -1,5 +1,5 @@
 /* Losses: closed forms, slopes, ignored rows, wrong labels and shapes. Against PyTorch: op_fixture_test.c. */
-#include "ops/cross_entropy/cross_entropy.h"
+#include "ops/loss/cross_entropy/cross_entropy.h"
 #include "ops/ops.h"
 #include "tests/support/tdm_test.h"
 

@@ -4,16 +4,7 @@
 
 #include "tests/ops/op_case.h"
 
-#include "ops/add/add_cases.h"
-#include "ops/adaptive_avgpool2d/adaptive_avgpool2d_cases.h"
-#include "ops/avgpool2d/avgpool2d_cases.h"
-#include "ops/batchnorm2d/batchnorm2d_cases.h"
-#include "ops/conv2d/conv2d_cases.h"
-#include "ops/dropout/dropout_cases.h"
-#include "ops/flatten/flatten_cases.h"
-#include "ops/linear/linear_cases.h"
-#include "ops/maxpool2d/maxpool2d_cases.h"
-#include "ops/relu/relu_cases.h"
+#include "ops/all_cases.h" /* generated from ops.def */
 
 typedef struct op_cases {
     const char *op;

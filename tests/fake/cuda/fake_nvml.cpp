@@ -15,7 +15,7 @@
 #include <cstdlib>
 
 #pragma GCC visibility push(default)
-#include "runtime/device/cuda/cuda_nvml.h"
+#include "runtime/backends/cuda/cuda_nvml.h"
 #pragma GCC visibility pop
 
 struct nvmlDevice_st {

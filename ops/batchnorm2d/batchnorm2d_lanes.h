@@ -1,0 +1,35 @@
+/* Batch norm of 16 or 8 neighbouring channels at a time, for the CPU. */
+#ifndef TDM_BATCHNORM2D_LANES_H
+#define TDM_BATCHNORM2D_LANES_H
+
+#include "runtime/backends/dnnl/kit/passes.h"
+
+/* Batch norm over planes of `inner` neighbouring channels. */
+typedef struct tdm_batchnorm2d_planes {
+    int64_t rows, channels, points, inner;
+    bool relu;          /* forward: y = max(0, y), the last of all */
+    const float *other; /* forward: y += other; NULL: nothing is added */
+    float *dother;      /* backward: its gradient, dy where the relu was open; NULL: not wanted */
+} tdm_batchnorm2d_planes;
+enum { TDM_BATCHNORM2D_MOST_LANES = 16 }; /* the most channels that one call of the passes below takes */
+
+static inline int64_t tdm__batchnorm2d_lane_count(const tdm_batchnorm2d_planes *norm) {
+    return norm->inner % 16 == 0 ? 16 : 8;
+}
+
+typedef struct tdm_batchnorm2d_lanes {
+    /* The channels [channel, channel + tdm__batchnorm2d_lane_count); the arrays hold one value of each. `y` in
+     * backward: of the relu, NULL if there is none. */
+    void (*moments)(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, double *mean,
+                    double *variance);
+    void (*apply)(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, float *y, const float *mean,
+                  const float *scale, const float *shift);
+    void (*sums)(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, const float *dy, const float *y,
+                 const double *mean, double *sum, double *dot);
+    void (*gradient)(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, const float *dy,
+                     const float *y, float *dx, const float *mean, const float *level, const float *slope,
+                     const float *scale);
+} tdm_batchnorm2d_lanes;
+TDM_LANES_TABLES(tdm_batchnorm2d_lanes, tdm__batchnorm2d_lanes);
+
+#endif

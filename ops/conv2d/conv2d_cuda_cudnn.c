@@ -1,0 +1,426 @@
+/* conv2d by cuDNN. Descriptors and algorithms are made once at open, by cuDNN's heuristics and never by timing, which
+ * would choose differently from run to run. The heuristics also offer what then refuses to run: each algorithm is run
+ * once before it is chosen.
+ *
+ * Algorithms with larger rounding errors (Winograd, FFT) are left out unless `parallel.kernels: fast` asks for them, as
+ * on the CPU: they do not follow PyTorch's loss curve. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <tandem/job.h>
+
+#include "ops/conv2d/conv2d_cuda.h"
+#include "runtime/backends/cuda/kit/library.h"
+
+#ifdef TDM_CUDA_NO_CUDNN
+
+tdm_status tdm__conv_cudnn_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes, char *why,
+                                size_t bytes) {
+    (void)device;
+    (void)sizes;
+    snprintf(why, bytes, "is not used: tandem was built without cudnn.h");
+    *out = NULL;
+    return TDM_OK;
+}
+
+#else
+
+enum { CANDIDATES = 16 };
+static const size_t most_workspace = (size_t)512 << 20;
+static const float one = 1.0f, zero = 0.0f;
+
+typedef enum { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS, PASSES } pass;
+
+typedef struct {
+    tdm_conv_way way;
+    cudnnTensorDescriptor_t x, y, bias;
+    cudnnFilterDescriptor_t weights;
+    cudnnActivationDescriptor_t activation;
+    cudnnConvolutionDescriptor_t convolution[PASSES]; /* they differ in what their algorithm may round to */
+    int algorithm[PASSES];
+    cudnnMathType_t math[PASSES];
+    size_t workspace_bytes[PASSES];
+    bool fused; /* bias and relu in the same call */
+} convolution;
+
+static const char *const pass_names[PASSES] = {"forward", "dx", "dw"};
+
+static const tdm_cuda_libraries *library(const convolution *c) {
+    return c->way.device->libraries;
+}
+
+static cudnnHandle_t handle(const convolution *c) {
+    return (cudnnHandle_t)c->way.device->dnn;
+}
+
+static void close_way(tdm_conv_way *way) {
+    convolution *c = (convolution *)way;
+    const tdm_cudnn *dnn = &library(c)->dnn;
+    for (int i = 0; i < PASSES; i++)
+        if (c->convolution[i] != NULL) (void)dnn->cudnnDestroyConvolutionDescriptor(c->convolution[i]);
+    if (c->activation != NULL) (void)dnn->cudnnDestroyActivationDescriptor(c->activation);
+    if (c->weights != NULL) (void)dnn->cudnnDestroyFilterDescriptor(c->weights);
+    if (c->bias != NULL) (void)dnn->cudnnDestroyTensorDescriptor(c->bias);
+    if (c->y != NULL) (void)dnn->cudnnDestroyTensorDescriptor(c->y);
+    if (c->x != NULL) (void)dnn->cudnnDestroyTensorDescriptor(c->x);
+    free(c);
+}
+
+/* ---- descriptors ---- */
+
+static cudnnDataType_t type_of(const convolution *c) {
+    return c->way.sizes.number == TDM_CUDA_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+}
+
+static tdm_status open_tensor(const convolution *c, cudnnTensorDescriptor_t *out, int64_t rows, int64_t channels,
+                              int64_t height, int64_t width) {
+    const cudnnTensorFormat_t format = c->way.sizes.nhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
+    TDM_CUDNN(library(c), cudnnCreateTensorDescriptor(out));
+    TDM_CUDNN(library(c),
+              cudnnSetTensor4dDescriptor(*out, format, type_of(c), (int)rows, (int)channels, (int)height, (int)width));
+    return TDM_OK;
+}
+
+/* cuDNN's default on tensor cores is tf32 for floats, and does not speak of bf16; "allow conversion" would mean half
+ * precision, whose range is too small. Sums are float's in all. */
+static cudnnMathType_t math_of(const convolution *c) {
+    if (c->way.sizes.number == TDM_CUDA_BF16) return CUDNN_TENSOR_OP_MATH;
+    return c->way.device->precision == TDM_TF32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
+}
+
+static tdm_status open_convolution(const convolution *c, cudnnConvolutionDescriptor_t *out) {
+    const tdm_window *w = &c->way.sizes.window;
+    TDM_CUDNN(library(c), cudnnCreateConvolutionDescriptor(out));
+    TDM_CUDNN(library(c), cudnnSetConvolution2dDescriptor(
+                              *out, (int)w->padding[0], (int)w->padding[1], (int)w->stride[0], (int)w->stride[1],
+                              (int)w->dilation[0], (int)w->dilation[1], CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+    TDM_CUDNN(library(c), cudnnSetConvolutionGroupCount(*out, (int)c->way.sizes.groups));
+    TDM_CUDNN(library(c), cudnnSetConvolutionMathType(*out, math_of(c)));
+    return TDM_OK;
+}
+
+static tdm_status describe(convolution *c) {
+    const tdm_conv_sizes *s = &c->way.sizes;
+    const cudnnTensorFormat_t format = s->nhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
+    TDM_CUDA_TRY(open_tensor(c, &c->x, s->rows, s->stored, s->height, s->width));
+    TDM_CUDA_TRY(open_tensor(c, &c->y, s->rows, s->out, s->out_height, s->out_width));
+    TDM_CUDA_TRY(open_tensor(c, &c->bias, 1, s->out, 1, 1));
+    TDM_CUDNN(library(c), cudnnCreateFilterDescriptor(&c->weights));
+    TDM_CUDNN(library(c),
+              cudnnSetFilter4dDescriptor(c->weights, type_of(c), format, (int)s->out, (int)(s->stored / s->groups),
+                                         (int)s->window.kernel[0], (int)s->window.kernel[1]));
+    TDM_CUDNN(library(c), cudnnCreateActivationDescriptor(&c->activation));
+    TDM_CUDNN(library(c),
+              cudnnSetActivationDescriptor(c->activation, s->relu ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY,
+                                           CUDNN_PROPAGATE_NAN, 0.0));
+    for (int i = 0; i < PASSES; i++) TDM_CUDA_TRY(open_convolution(c, &c->convolution[i]));
+    return TDM_OK;
+}
+
+/* ---- calls ---- */
+
+static cudnnStatus_t start_fused(const convolution *c, const void *x, const void *w, const void *bias, void *y) {
+    return library(c)->dnn.cudnnConvolutionBiasActivationForward(
+        handle(c), &one, c->x, x, c->weights, w, c->convolution[FORWARD],
+        (cudnnConvolutionFwdAlgo_t)c->algorithm[FORWARD], c->way.device->workspace, c->workspace_bytes[FORWARD], &zero,
+        c->y, y, c->bias, bias, c->activation, c->y, y);
+}
+
+static cudnnStatus_t start_forward(const convolution *c, const void *x, const void *w, void *y) {
+    return library(c)->dnn.cudnnConvolutionForward(handle(c), &one, c->x, x, c->weights, w, c->convolution[FORWARD],
+                                                   (cudnnConvolutionFwdAlgo_t)c->algorithm[FORWARD],
+                                                   c->way.device->workspace, c->workspace_bytes[FORWARD], &zero, c->y,
+                                                   y);
+}
+
+static cudnnStatus_t start_dx(const convolution *c, const void *w, const void *dy, void *dx) {
+    return library(c)->dnn.cudnnConvolutionBackwardData(
+        handle(c), &one, c->weights, w, c->y, dy, c->convolution[BACKWARD_DATA],
+        (cudnnConvolutionBwdDataAlgo_t)c->algorithm[BACKWARD_DATA], c->way.device->workspace,
+        c->workspace_bytes[BACKWARD_DATA], &zero, c->x, dx);
+}
+
+static cudnnStatus_t start_dw(const convolution *c, const void *x, const void *dy, void *dw) {
+    return library(c)->dnn.cudnnConvolutionBackwardFilter(
+        handle(c), &one, c->x, x, c->y, dy, c->convolution[BACKWARD_WEIGHTS],
+        (cudnnConvolutionBwdFilterAlgo_t)c->algorithm[BACKWARD_WEIGHTS], c->way.device->workspace,
+        c->workspace_bytes[BACKWARD_WEIGHTS], &zero, c->weights, dw);
+}
+
+/* ---- the choice of algorithms ---- */
+
+typedef struct {
+    int algorithm;
+    size_t memory;
+    cudnnMathType_t math;
+} offer;
+
+typedef struct {
+    convolution *c;
+    tdm_cuda_trial memory;
+    char *why; /* what was wrong with the last one tried */
+    size_t bytes;
+} trial;
+
+static const char *const forward_names[] = {
+    "implicit_gemm", "implicit_precomp_gemm", "gemm", "direct", "fft", "fft_tiling", "winograd", "winograd_nonfused"};
+static const char *const dx_names[] = {"0", "1", "fft", "fft_tiling", "winograd", "winograd_nonfused"};
+static const char *const dw_names[] = {"0", "1", "fft", "3", "winograd", "winograd_nonfused", "fft_tiling"};
+
+static const char *name_of(pass which, int algorithm) {
+    switch (which) {
+    case FORWARD:
+        return forward_names[algorithm];
+    case BACKWARD_DATA:
+        return dx_names[algorithm];
+    default:
+        return dw_names[algorithm];
+    }
+}
+
+/* What a candidate may round to: the heuristics also offer more than was asked for. */
+static bool rounds_as_wished(const convolution *c, cudnnMathType_t math) {
+    return math_of(c) == CUDNN_FMA_MATH ? math == CUDNN_FMA_MATH : math != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
+}
+
+/* cuDNN 9 says in the last digits why it does not support or accept something. */
+static bool is_refusal(cudnnStatus_t status) {
+    const int kind = (int)status / 1000 * 1000;
+    return kind == (int)CUDNN_STATUS_NOT_SUPPORTED || kind == (int)CUDNN_STATUS_BAD_PARAM;
+}
+
+static bool serves(const convolution *c, cudnnStatus_t status, cudnnDeterminism_t determinism, size_t memory,
+                   bool exact) {
+    return status == CUDNN_STATUS_SUCCESS && memory <= most_workspace && (exact || c->way.sizes.fast) &&
+           (determinism == CUDNN_DETERMINISTIC || !c->way.device->deterministic);
+}
+
+/* Candidates of cuDNN's heuristics, best first; none where it does not do this convolution at all. */
+#define ASK(c, count, call)                                                         \
+    do {                                                                            \
+        const cudnnStatus_t asked_ = library(c)->dnn.call;                          \
+        if (is_refusal(asked_))                                                     \
+            (count) = 0;                                                            \
+        else if (asked_ != CUDNN_STATUS_SUCCESS)                                    \
+            return tdm__cudnn_error(library(c), asked_, #call, __FILE__, __LINE__); \
+    } while (0)
+
+/* Keeps those that serve, of one of cuDNN's three types of candidates. */
+#define KEEP(c, to, kept, candidate, count, exact)                                                          \
+    for (int i = 0; i < (count); i++)                                                                       \
+        if (rounds_as_wished((c), (candidate)[i].mathType) &&                                               \
+            serves((c), (candidate)[i].status, (candidate)[i].determinism, (candidate)[i].memory, (exact))) \
+            (to)[(*(kept))++] = (offer) {                                                                   \
+                (int)(candidate)[i].algo, (candidate)[i].memory, (candidate)[i].mathType                    \
+            }
+
+static tdm_status ask_forward(convolution *c, offer *offers, int *kept) {
+    cudnnConvolutionFwdAlgoPerf_t candidate[CANDIDATES];
+    int count = 0;
+    ASK(c, count,
+        cudnnGetConvolutionForwardAlgorithm_v7(handle(c), c->x, c->weights, c->convolution[FORWARD], c->y, CANDIDATES,
+                                               &count, candidate));
+    KEEP(c, offers, kept, candidate, count,
+         candidate[i].algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM ||
+             candidate[i].algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM ||
+             candidate[i].algo == CUDNN_CONVOLUTION_FWD_ALGO_GEMM);
+    return TDM_OK;
+}
+
+static tdm_status ask_dx(convolution *c, offer *offers, int *kept) {
+    cudnnConvolutionBwdDataAlgoPerf_t candidate[CANDIDATES];
+    int count = 0;
+    ASK(c, count,
+        cudnnGetConvolutionBackwardDataAlgorithm_v7(handle(c), c->weights, c->y, c->convolution[BACKWARD_DATA], c->x,
+                                                    CANDIDATES, &count, candidate));
+    KEEP(c, offers, kept, candidate, count,
+         candidate[i].algo == CUDNN_CONVOLUTION_BWD_DATA_ALGO_0 ||
+             candidate[i].algo == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1);
+    return TDM_OK;
+}
+
+static tdm_status ask_dw(convolution *c, offer *offers, int *kept) {
+    cudnnConvolutionBwdFilterAlgoPerf_t candidate[CANDIDATES];
+    int count = 0;
+    ASK(c, count,
+        cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle(c), c->x, c->y, c->convolution[BACKWARD_WEIGHTS],
+                                                      c->weights, CANDIDATES, &count, candidate));
+    KEEP(c, offers, kept, candidate, count,
+         candidate[i].algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0 ||
+             candidate[i].algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 ||
+             candidate[i].algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3);
+    return TDM_OK;
+}
+
+/* Runs what is set now. It serves if cuDNN takes it, and a relu inside it passes NaN. */
+static tdm_status try_call(trial *t, pass which, bool *good) {
+    const convolution *c = t->c;
+    const tdm_conv_sizes *s = &c->way.sizes;
+    const char *in = t->memory.in;
+    char *out = t->memory.out;
+    cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+    bool passes_nan = false;
+    TDM_CUDA_TRY(tdm__cuda_trial_begin(&t->memory));
+    if (which == BACKWARD_DATA) status = start_dx(c, in, in, out);
+    if (which == BACKWARD_WEIGHTS) status = start_dw(c, in, in, out);
+    if (which == FORWARD) status = c->fused ? start_fused(c, in, in, in, out) : start_forward(c, in, in, out);
+    const bool refused = status != CUDNN_STATUS_SUCCESS;
+    TDM_CUDA_TRY(tdm__cuda_trial_end(&t->memory, refused, out, s->number,
+                                     (size_t)(s->rows * s->out * tdm__conv_points(s)), &passes_nan));
+    const bool drops_nan = which == FORWARD && c->fused && s->relu && !passes_nan;
+    *good = !refused && !drops_nan;
+    if (!*good)
+        snprintf(t->why, t->bytes, "refuses all that it offers for %s; the last, %s: %s", pass_names[which],
+                 name_of(which, c->algorithm[which]),
+                 refused ? library(c)->dnn.cudnnGetErrorString(status) : "its relu makes 0 of NaN");
+    return TDM_OK;
+}
+
+/* With bias and relu in the same call, else without, which costs one more pass and no more. */
+static tdm_status try_offer(trial *t, pass which, const offer *offered, bool *good) {
+    convolution *c = t->c;
+    const tdm_conv_sizes *s = &c->way.sizes;
+    c->algorithm[which] = offered->algorithm;
+    c->math[which] = offered->math;
+    c->workspace_bytes[which] = offered->memory;
+    TDM_CUDNN(library(c), cudnnSetConvolutionMathType(c->convolution[which], offered->math));
+    TDM_CUDA_TRY(tdm__cuda_workspace(c->way.device, offered->memory));
+    *good = t->memory.in == NULL; /* no room to try it: only what is known is taken */
+    if (*good) return TDM_OK;
+    /* cuDNN takes the identity, a bias alone, with one algorithm only. */
+    if (which == FORWARD && s->bias &&
+        (s->relu || offered->algorithm == (int)CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM)) {
+        c->fused = true;
+        TDM_CUDA_TRY(try_call(t, which, good));
+        if (*good) return TDM_OK;
+        c->fused = false;
+    }
+    return try_call(t, which, good);
+}
+
+static tdm_status choose_pass(trial *t, pass which, bool *found) {
+    static tdm_status (*const ask[PASSES])(convolution *, offer *, int *) = {ask_forward, ask_dx, ask_dw};
+    offer offers[CANDIDATES];
+    int count = 0;
+    TDM_CUDA_TRY(ask[which](t->c, offers, &count));
+    *found = false;
+    if (count == 0)
+        snprintf(t->why, t->bytes, "%zu offers no algorithm for %s that %s", library(t->c)->dnn.version,
+                 pass_names[which], t->c->way.device->deterministic ? "always gives the same bits" : "is exact");
+    for (int i = 0; i < count && !*found; i++) TDM_CUDA_TRY(try_offer(t, which, &offers[i], found));
+    return TDM_OK;
+}
+
+static tdm_status choose_all(trial *t, bool *found) {
+    const tdm_conv_sizes *s = &t->c->way.sizes;
+    TDM_CUDA_TRY(choose_pass(t, FORWARD, found));
+    if (*found && s->training) TDM_CUDA_TRY(choose_pass(t, BACKWARD_WEIGHTS, found));
+    if (*found && s->training && s->wants_dx) TDM_CUDA_TRY(choose_pass(t, BACKWARD_DATA, found));
+    return TDM_OK;
+}
+
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+static tdm_status choose(convolution *c, bool *found, char *why, size_t bytes) {
+    const tdm_conv_sizes *s = &c->way.sizes;
+    const size_t x = (size_t)(s->rows * tdm__conv_in_count(s)), y = (size_t)(s->rows * s->out * tdm__conv_points(s));
+    const size_t most = larger(larger(x, y), (size_t)tdm__conv_weight_count(s)) * tdm__cuda_size(s->number);
+    trial t = {.c = c, .why = why, .bytes = bytes};
+    tdm__cuda_trial_open(&t.memory, c->way.device, most, most);
+    const tdm_status status = choose_all(&t, found);
+    tdm__cuda_trial_close(&t.memory);
+    return status;
+}
+
+static void algorithms(const tdm_conv_way *way, tdm_algorithms *out) {
+    const convolution *c = (const convolution *)way;
+    const tdm_conv_sizes *s = &way->sizes;
+    const bool there[PASSES] = {true, s->training && s->wants_dx, s->training};
+    for (int i = 0; i < PASSES; i++) {
+        if (!there[i]) continue;
+        tdm_algorithm *chosen = &out->of[out->count++];
+        *chosen = (tdm_algorithm){.pass = pass_names[i],
+                                  .math = c->math[i] == CUDNN_FMA_MATH ? "f32" : tdm__cuda_math(way->device, s->number),
+                                  .workspace_bytes = c->workspace_bytes[i]};
+        snprintf(chosen->name, sizeof chosen->name, "cuDNN %s", name_of((pass)i, c->algorithm[i]));
+    }
+    if (!s->bias) return;
+    out->of[0].fused = !c->fused ? "" : s->relu ? "bias and relu" : "bias";
+}
+
+/* ---- running ---- */
+
+static tdm_status forward(tdm_conv_way *way, const void *x, const void *w, const void *bias, void *y, bool *done) {
+    const convolution *c = (const convolution *)way;
+    const cudnnStatus_t status = c->fused ? start_fused(c, x, w, bias, y) : start_forward(c, x, w, y);
+    *done = c->fused;
+    if (status != CUDNN_STATUS_SUCCESS)
+        return tdm__cudnn_error(library(c), status,
+                                c->fused ? "cudnnConvolutionBiasActivationForward" : "cudnnConvolutionForward",
+                                __FILE__, __LINE__);
+    return TDM_OK;
+}
+
+/* The weights' gradient, which cuDNN gives in the weights' numbers. */
+static tdm_status backward_weights(const convolution *c, const void *x, const void *dy, float *dw, void *scratch) {
+    const tdm_conv_sizes *s = &c->way.sizes;
+    const bool narrow = s->number != TDM_CUDA_FLOAT;
+    void *gradient = narrow ? scratch : dw;
+    const cudnnStatus_t status = start_dw(c, x, dy, gradient);
+    if (status != CUDNN_STATUS_SUCCESS)
+        return tdm__cudnn_error(library(c), status, "cudnnConvolutionBackwardFilter", __FILE__, __LINE__);
+    return narrow ? tdm__conv_widen(c->way.device, dw, gradient, tdm__conv_weight_count(s)) : TDM_OK;
+}
+
+static tdm_status backward(tdm_conv_way *way, const void *x, const void *w, const void *dy, float *dw, void *dx,
+                           void *scratch) {
+    const convolution *c = (const convolution *)way;
+    TDM_CUDA_TRY(backward_weights(c, x, dy, dw, scratch));
+    if (dx == NULL) return TDM_OK;
+    const cudnnStatus_t status = start_dx(c, w, dy, dx);
+    if (status != CUDNN_STATUS_SUCCESS)
+        return tdm__cudnn_error(library(c), status, "cudnnConvolutionBackwardData", __FILE__, __LINE__);
+    return TDM_OK;
+}
+
+/* ---- opening ---- */
+
+static const tdm_conv_way_ops ops = {
+    .forward = forward, .backward = backward, .algorithms = algorithms, .close = close_way};
+
+/* cuDNN counts in int. */
+static bool is_countable(const tdm_conv_sizes *s) {
+    return (double)s->rows * (double)tdm__conv_in_count(s) <= INT_MAX &&
+           (double)s->rows * (double)s->out * (double)tdm__conv_points(s) <= INT_MAX &&
+           (double)tdm__conv_weight_count(s) <= INT_MAX;
+}
+
+tdm_status tdm__conv_cudnn_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes, char *why,
+                                size_t bytes) {
+    bool found = false;
+    *out = NULL;
+    if (device->dnn == NULL) {
+        snprintf(why, bytes, "was not found; `tandem doctor` says where it was looked for");
+        return TDM_OK;
+    }
+    if (!is_countable(sizes)) {
+        snprintf(why, bytes, "counts to 2^31 - 1, and a batch has more numbers; make train.batch.per_device smaller");
+        return TDM_OK;
+    }
+    convolution *c = calloc(1, sizeof *c);
+    if (c == NULL) TDM_CUDA_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
+    c->way = (tdm_conv_way){.ops = &ops, .device = device, .sizes = *sizes};
+    tdm_status status = describe(c);
+    if (status == TDM_OK) status = choose(c, &found, why, bytes);
+    if (status != TDM_OK || !found) {
+        close_way(&c->way);
+        return status;
+    }
+    *out = &c->way;
+    return TDM_OK;
+}
+
+#endif

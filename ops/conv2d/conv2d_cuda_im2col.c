@@ -1,0 +1,228 @@
+/* conv2d by matrix products: what each output sees is written out as a column (im2col), so that one product per image
+ * and group does it. Images are taken in chunks whose columns fit into the workspace.
+ *
+ * Only the products differ between the layouts: where channels are neighbours, y lies transposed. */
+#include <stdlib.h>
+
+#include "ops/conv2d/conv2d_cuda.h"
+#include "runtime/backends/cuda/kit/library.h"
+
+enum { CHUNK_BYTES = 64 << 20, PART = 256 };
+enum { FULL, LAST, SIZES }; /* chunks: the last may be shorter */
+
+typedef struct {
+    int64_t rows;                              /* 0: there is none */
+    tdm_cuda_matmul *forward, *weight, *input; /* of one group */
+} chunk_products;
+
+typedef struct {
+    tdm_conv_way way;
+    chunk_products products[SIZES];
+    int64_t depth, points, out_group; /* numbers of a column, columns of an image, channels of y in a group */
+    size_t columns, parts;            /* byte offsets in the workspace, behind what the products use */
+} im2col;
+
+static void close_way(tdm_conv_way *way) {
+    im2col *c = (im2col *)way;
+    for (int i = 0; i < SIZES; i++) {
+        tdm__cuda_matmul_close(c->products[i].forward);
+        tdm__cuda_matmul_close(c->products[i].weight);
+        tdm__cuda_matmul_close(c->products[i].input);
+    }
+    free(c);
+}
+
+static size_t rounded(size_t bytes) {
+    return (bytes + PART - 1) / PART * PART;
+}
+
+/* Per image: y[out,points] = w[out,depth] columns[depth,points], and transposed where channels are neighbours. */
+static tdm_status open_products(im2col *c, chunk_products *p, int64_t rows) {
+    const tdm_conv_sizes *s = &c->way.sizes;
+    const int64_t depth = c->depth, points = c->points, out = c->out_group;
+    const int64_t columns = s->groups * depth * points, y = s->out * points, w = tdm__conv_weight_count(s);
+    const tdm_cuda_matmul_shape planes = {.m = out,
+                                          .n = points,
+                                          .k = depth,
+                                          .factors = s->number,
+                                          .result = s->number,
+                                          .batch = rows,
+                                          .stride_b = columns,
+                                          .stride_c = y};
+    const tdm_cuda_matmul_shape neighbours = {.m = points,
+                                              .n = out,
+                                              .k = depth,
+                                              .transpose_a = true,
+                                              .transpose_b = true,
+                                              .factors = s->number,
+                                              .result = s->number,
+                                              .batch = rows,
+                                              .stride_a = columns,
+                                              .stride_c = y};
+    const tdm_cuda_matmul_shape weight = {.m = out,
+                                          .n = depth,
+                                          .k = points,
+                                          .transpose_a = s->nhwc,
+                                          .transpose_b = true,
+                                          .factors = s->number,
+                                          .result = TDM_CUDA_FLOAT,
+                                          .batch = rows,
+                                          .stride_a = y,
+                                          .stride_b = columns,
+                                          .stride_c = w};
+    const tdm_cuda_matmul_shape input = {.m = depth,
+                                         .n = points,
+                                         .k = out,
+                                         .transpose_a = true,
+                                         .transpose_b = s->nhwc,
+                                         .factors = s->number,
+                                         .result = s->number,
+                                         .batch = rows,
+                                         .stride_b = y,
+                                         .stride_c = columns};
+    p->rows = rows;
+    TDM_CUDA_TRY(tdm__cuda_matmul_open(&p->forward, c->way.device, s->nhwc ? &neighbours : &planes));
+    if (s->training) TDM_CUDA_TRY(tdm__cuda_matmul_open(&p->weight, c->way.device, &weight));
+    if (s->training && s->wants_dx) TDM_CUDA_TRY(tdm__cuda_matmul_open(&p->input, c->way.device, &input));
+    return TDM_OK;
+}
+
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+static tdm_status prepare(im2col *c) {
+    const tdm_conv_sizes *s = &c->way.sizes;
+    const size_t columns = (size_t)(s->groups * c->depth * c->points) * tdm__cuda_size(s->number);
+    const size_t part = s->training ? (size_t)tdm__conv_weight_count(s) * sizeof(float) : 0;
+    int64_t chunk = (int64_t)(CHUNK_BYTES / (columns + part));
+    if (chunk < 1) chunk = 1;
+    if (chunk > s->rows) chunk = s->rows;
+    TDM_CUDA_TRY(open_products(c, &c->products[FULL], chunk));
+    if (s->rows % chunk != 0) TDM_CUDA_TRY(open_products(c, &c->products[LAST], s->rows % chunk));
+    for (int i = 0; i < SIZES; i++) {
+        const chunk_products *p = &c->products[i];
+        c->columns = larger(c->columns, tdm__cuda_matmul_workspace(p->forward));
+        c->columns = larger(c->columns, tdm__cuda_matmul_workspace(p->weight));
+        c->columns = larger(c->columns, tdm__cuda_matmul_workspace(p->input));
+    }
+    c->columns = rounded(c->columns);
+    c->parts = c->columns + rounded((size_t)chunk * columns);
+    return tdm__cuda_workspace(c->way.device, c->parts + (size_t)chunk * part);
+}
+
+static void *in_workspace(const im2col *c, size_t offset) {
+    return (char *)c->way.device->workspace + offset;
+}
+
+/* Numbers further on. */
+static const void *from(const im2col *c, const void *start, int64_t numbers) {
+    return tdm__cuda_at(start, numbers, c->way.sizes.number);
+}
+static void *to(const im2col *c, void *start, int64_t numbers) {
+    return (char *)start + numbers * (int64_t)tdm__cuda_size(c->way.sizes.number);
+}
+
+static const chunk_products *products_of(const im2col *c, int64_t rows) {
+    return &c->products[rows == c->products[FULL].rows ? FULL : LAST];
+}
+
+static int64_t chunk_rows(const im2col *c, int64_t row) {
+    const int64_t chunk = c->products[FULL].rows, left = c->way.sizes.rows - row;
+    return left < chunk ? left : chunk;
+}
+
+/* Of group g: the first of its channels in y (neighbouring channels have one group), its filters, its columns. */
+static int64_t y_offset(const im2col *c, int64_t g) {
+    return g * c->out_group * c->points;
+}
+static int64_t w_offset(const im2col *c, int64_t g) {
+    return g * c->out_group * c->depth;
+}
+static int64_t column_offset(const im2col *c, int64_t g) {
+    return g * c->depth * c->points;
+}
+
+static tdm_status forward(tdm_conv_way *way, const void *x, const void *w, const void *bias, void *y, bool *done) {
+    const im2col *c = (const im2col *)way;
+    const tdm_conv_sizes *s = &way->sizes;
+    void *columns = in_workspace(c, c->columns);
+    (void)bias;
+    *done = false;
+    for (int64_t row = 0, rows; row < s->rows; row += rows) {
+        rows = chunk_rows(c, row);
+        const chunk_products *p = products_of(c, rows);
+        const int64_t first = row * s->out * c->points;
+        TDM_CUDA_TRY(tdm__conv_columns(way->device, s, rows, from(c, x, row * tdm__conv_in_count(s)), columns));
+        for (int64_t g = 0; g < s->groups; g++) {
+            const void *filters = from(c, w, w_offset(c, g)), *seen = from(c, columns, column_offset(c, g));
+            TDM_CUDA_TRY(tdm__cuda_matmul_run(p->forward, s->nhwc ? seen : filters, s->nhwc ? filters : seen, NULL,
+                                              to(c, y, first + y_offset(c, g))));
+        }
+    }
+    return TDM_OK;
+}
+
+static tdm_status backward_weight(const im2col *c, const chunk_products *p, const void *x, const void *dy, float *dw,
+                                  bool first) {
+    const tdm_conv_sizes *s = &c->way.sizes;
+    void *columns = in_workspace(c, c->columns);
+    float *parts = in_workspace(c, c->parts);
+    TDM_CUDA_TRY(tdm__conv_columns(c->way.device, s, p->rows, x, columns));
+    for (int64_t g = 0; g < s->groups; g++)
+        TDM_CUDA_TRY(tdm__cuda_matmul_run(p->weight, from(c, dy, y_offset(c, g)), from(c, columns, column_offset(c, g)),
+                                          NULL, parts + w_offset(c, g)));
+    return tdm__conv_add_parts(c->way.device, dw, parts, p->rows, tdm__conv_weight_count(s), first);
+}
+
+static tdm_status backward_input(const im2col *c, const chunk_products *p, const void *w, const void *dy, void *dx) {
+    const tdm_conv_sizes *s = &c->way.sizes;
+    void *columns = in_workspace(c, c->columns);
+    for (int64_t g = 0; g < s->groups; g++)
+        TDM_CUDA_TRY(tdm__cuda_matmul_run(p->input, from(c, w, w_offset(c, g)), from(c, dy, y_offset(c, g)), NULL,
+                                          to(c, columns, column_offset(c, g))));
+    return tdm__conv_gather(c->way.device, s, p->rows, columns, dx);
+}
+
+static tdm_status backward(tdm_conv_way *way, const void *x, const void *w, const void *dy, float *dw, void *dx,
+                           void *scratch) {
+    const im2col *c = (const im2col *)way;
+    const tdm_conv_sizes *s = &way->sizes;
+    (void)scratch;
+    for (int64_t row = 0, rows; row < s->rows; row += rows) {
+        rows = chunk_rows(c, row);
+        const chunk_products *p = products_of(c, rows);
+        const void *here = from(c, dy, row * s->out * c->points);
+        const int64_t at = row * tdm__conv_in_count(s);
+        TDM_CUDA_TRY(backward_weight(c, p, from(c, x, at), here, dw, row == 0));
+        if (dx != NULL) TDM_CUDA_TRY(backward_input(c, p, w, here, to(c, dx, at)));
+    }
+    return TDM_OK;
+}
+
+static void algorithms(const tdm_conv_way *way, tdm_algorithms *out) {
+    const chunk_products *p = &((const im2col *)way)->products[FULL];
+    tdm__cuda_matmul_algorithm(p->forward, "forward", out);
+    tdm__cuda_matmul_algorithm(p->weight, "dw", out);
+    tdm__cuda_matmul_algorithm(p->input, "dx", out);
+}
+
+static const tdm_conv_way_ops ops = {
+    .forward = forward, .backward = backward, .algorithms = algorithms, .close = close_way};
+
+tdm_status tdm__conv_im2col_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes) {
+    im2col *c = calloc(1, sizeof *c);
+    *out = NULL;
+    if (c == NULL) TDM_CUDA_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
+    c->way = (tdm_conv_way){.ops = &ops, .device = device, .sizes = *sizes};
+    c->out_group = sizes->out / sizes->groups;
+    c->depth = sizes->stored / sizes->groups * sizes->taps;
+    c->points = tdm__conv_points(sizes);
+    const tdm_status status = prepare(c);
+    if (status != TDM_OK) {
+        close_way(&c->way);
+        return status;
+    }
+    *out = &c->way;
+    return TDM_OK;
+}

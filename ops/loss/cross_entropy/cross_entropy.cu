@@ -1,0 +1,208 @@
+/* cross_entropy on CUDA: softmax, loss, gradient and hits in one pass over the outputs; the formulas and their order of
+ * operations are those of cross_entropy.c. A thread per row where rows are narrow, a warp where they are wider, else a
+ * block.
+ *
+ * Labels are checked when a batch is put together, on the host. One out of range here makes its row NaN, which training
+ * notices. */
+#include "ops/loss/cross_entropy/cross_entropy.h"
+#include "runtime/backends/cuda/kit/loss.h"
+
+using namespace tdm_cuda;
+
+namespace {
+
+struct entropy_settings {
+    const int64_t *label;
+    const tdm_step_values *values;
+    int64_t width, ignore_index;
+    double smoothing, kept, spread; /* kept by the label: 1 - smoothing; each class's part of the smoothing */
+};
+
+template <class Number> struct entropy_row : entropy_settings {
+    const Number *y;
+    Number *dy; /* or NULL */
+    __device__ row_result run(int64_t n) const;
+};
+
+/* What is known of a row before its gradient. */
+struct entropy {
+    float max, log_total;
+};
+
+__device__ inline float row_loss(const entropy_settings &args, const entropy &row, float at_label, double all) {
+    const float loss = -((at_label - row.max) - row.log_total);
+    if (args.smoothing == 0.0) return loss;
+    return (float)(args.kept * (double)loss + args.spread * all);
+}
+
+/* softmax * seed - q * seed, the two products rounded apart */
+struct entropy_gradient {
+    float seed, spread, on_label;
+    __device__ entropy_gradient(const entropy_settings &args)
+        : seed(args.values->loss_seed), spread((float)args.spread * seed), on_label((float)args.kept * seed) {}
+    __device__ float at(float y, const entropy &row, bool is_label) const {
+        const float gradient = expf((y - row.max) - row.log_total) * seed - spread;
+        return is_label ? gradient - on_label : gradient;
+    }
+};
+
+/* Threads `lane`, `lane + step`, ... of those that share a row fill its gradient with one number. */
+template <class Number>
+__device__ inline void fill_row(Number *dy, float value, int64_t lane, int64_t step, int64_t width) {
+    if (dy == NULL) return;
+    for (int64_t c = lane; c < width; c += step) put(dy, c, value);
+}
+
+/* The place of the largest output; as torch.argmax: the first of equal ones, and a NaN before everything. */
+struct place {
+    float value;
+    int64_t at;
+};
+
+__device__ inline bool is_nan(float x) {
+    return x != x;
+}
+
+__device__ inline bool goes_before(const place &a, const place &b) {
+    if (a.value > b.value || (is_nan(a.value) && !is_nan(b.value))) return true;
+    return (a.value == b.value || (is_nan(a.value) && is_nan(b.value))) && a.at < b.at;
+}
+
+/* ---- a thread per row ---- */
+
+template <class Number> __device__ row_result entropy_row<Number>::run(int64_t n) const {
+    const Number *in = y + n * width;
+    Number *out = dy != NULL ? dy + n * width : NULL;
+    /* All that is read for the first time is asked for before any of it is looked at. */
+    const int64_t is = label[n];
+    const entropy_gradient gradient(*this);
+    place best = {get(in, 0), 0};
+    for (int64_t c = 1; c < width; c++) {
+        const place other = {get(in, c), c};
+        if (goes_before(other, best)) best = other;
+    }
+    if (is == ignore_index || is < 0 || is >= width) {
+        fill_row(out, is == ignore_index ? 0.0f : NAN, 0, 1, width);
+        return {is == ignore_index ? 0.0 : (double)NAN, 0};
+    }
+    float sum = 0;
+    for (int64_t c = 0; c < width; c++) sum += expf(get(in, c) - best.value);
+    const entropy row = {best.value, logf(sum)};
+    double all = 0;
+    for (int64_t c = 0; smoothing != 0.0 && c < width; c++) all -= (double)((get(in, c) - row.max) - row.log_total);
+    const float loss = row_loss(*this, row, get(in, is), all);
+    for (int64_t c = 0; out != NULL && c < width; c++) put(out, c, gradient.at(get(in, c), row, c == is));
+    return {(double)loss, best.at == is};
+}
+
+/* ---- TEAM threads per row: a warp, or a whole block ---- */
+
+static constexpr int WIDE_TEAM = 512;
+static constexpr int64_t WARP_WIDTH = 1024; /* most numbers of a row for a warp */
+
+template <int TEAM> struct team_block {
+    static constexpr int THREADS = TEAM == WARP ? 8 * WARP : TEAM;
+    static constexpr int ROWS = THREADS / TEAM;
+};
+
+/* In every thread of the team; `room` as for block_sum. */
+template <int TEAM> __device__ inline place team_first(place best, place *room) {
+    for (int offset = WARP / 2; offset > 0; offset /= 2) {
+        const place other = {__shfl_xor_sync(ALL_LANES, best.value, offset),
+                             __shfl_xor_sync(ALL_LANES, best.at, offset)};
+        if (goes_before(other, best)) best = other;
+    }
+    if (TEAM == WARP) return best;
+    if (threadIdx.x % WARP == 0) room[threadIdx.x / WARP] = best;
+    __syncthreads();
+    best = room[0];
+    for (int warp = 1; warp < TEAM / WARP; warp++)
+        if (goes_before(room[warp], best)) best = room[warp];
+    __syncthreads();
+    return best;
+}
+
+template <int TEAM, class Number> __device__ inline row_result team_row(const entropy_row<Number> &args, int64_t n) {
+    __shared__ place places[TEAM / WARP];
+    __shared__ double doubles[TEAM / WARP];
+    __shared__ float floats[TEAM / WARP];
+    const int64_t lane = threadIdx.x % TEAM, width = args.width, label = args.label[n];
+    const Number *in = args.y + n * width;
+    Number *out = args.dy != NULL ? args.dy + n * width : NULL;
+    if (label == args.ignore_index || label < 0 || label >= width) {
+        fill_row(out, label == args.ignore_index ? 0.0f : NAN, lane, TEAM, width);
+        return {label == args.ignore_index ? 0.0 : (double)NAN, 0};
+    }
+    place best = {-INFINITY, INT64_MAX};
+    for (int64_t c = lane; c < width; c += TEAM) {
+        const place other = {get(in, c), c};
+        if (goes_before(other, best)) best = other;
+    }
+    best = team_first<TEAM>(best, places);
+    float sum = 0;
+    for (int64_t c = lane; c < width; c += TEAM) sum += expf(get(in, c) - best.value);
+    const entropy row = {best.value, logf(block_sum<TEAM>(sum, floats))};
+    double all = 0;
+    if (args.smoothing != 0.0) {
+        for (int64_t c = lane; c < width; c += TEAM) all -= (double)((get(in, c) - row.max) - row.log_total);
+        all = block_sum<TEAM>(all, doubles);
+    }
+    const float loss = row_loss(args, row, get(in, label), all);
+    if (out != NULL) {
+        const entropy_gradient gradient(args);
+        for (int64_t c = lane; c < width; c += TEAM) put(out, c, gradient.at(get(in, c), row, c == label));
+    }
+    return {(double)loss, best.at == label};
+}
+
+template <int TEAM, class Number>
+__global__ void __launch_bounds__(team_block<TEAM>::THREADS)
+    wide_rows(entropy_row<Number> args, int64_t first, int64_t rows, row_result *out) {
+    const int64_t step = (int64_t)gridDim.x * team_block<TEAM>::ROWS;
+    for (int64_t n = (int64_t)blockIdx.x * team_block<TEAM>::ROWS + threadIdx.x / TEAM; n < rows; n += step) {
+        const row_result result = team_row<TEAM>(args, first + n);
+        if (threadIdx.x % TEAM == 0) out[n] = result;
+    }
+}
+
+template <int TEAM, class Number>
+tdm_status run_wide(tdm_cuda_device *device, const entropy_row<Number> &row, int64_t rows, const loss_totals &totals) {
+    TDM_CUDA_TRY(workspace_holds(device, TDM_CUDA_WORKSPACE_LEAST));
+    row_result *out = (row_result *)device->workspace;
+    const int64_t most = rows_at_a_time(device);
+    for (int64_t first = 0; first < rows; first += most) {
+        const int64_t count = rows - first < most ? rows - first : most;
+        TDM_LAUNCH((wide_rows<TEAM, Number>), blocks_for(count, team_block<TEAM>::ROWS), team_block<TEAM>::THREADS,
+                   device->stream, row, first, count, out);
+        TDM_LAUNCH(add_rows, 1, ADDERS, device->stream, out, count, totals);
+    }
+    return TDM_OK;
+}
+
+template <class Number> tdm_status run_in(const tdm_loss_args *args) {
+    const tdm_cross_entropy_attrs *attrs = (const tdm_cross_entropy_attrs *)args->attrs;
+    tdm_cuda_device *device = tdm__cuda_device(args->device);
+    entropy_row<Number> row = {};
+    row.label = (const int64_t *)args->target;
+    row.values = args->values;
+    row.width = args->width;
+    row.ignore_index = attrs->ignore_index;
+    row.smoothing = attrs->label_smoothing;
+    row.kept = 1.0 - row.smoothing;
+    row.spread = row.smoothing / (double)args->width;
+    row.y = as<Number>(args->y);
+    row.dy = as<Number>(args->dy);
+    const loss_totals totals = {args->loss_sum, args->correct};
+    if (args->width <= NARROW) return run_narrow(device, row, args->rows, totals);
+    if (args->width <= WARP_WIDTH) return run_wide<WARP>(device, row, args->rows, totals);
+    return run_wide<WIDE_TEAM>(device, row, args->rows, totals);
+}
+
+/* Softmax and loss are floats either way. */
+tdm_status run(const tdm_loss_args *args) {
+    return args->precision == TDM_BF16 ? run_in<bf16>(args) : run_in<float>(args);
+}
+
+} /* namespace */
+
+TDM_CUDA_LOSS(cross_entropy) = {.loss = "cross_entropy", .variant = "cuda", .run = run};

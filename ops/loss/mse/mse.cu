@@ -1,0 +1,88 @@
+/* mse on CUDA: loss and gradient in one pass. The squares of a row are summed in double; a wide row is cut into slices,
+ * so that few rows keep the device busy too, and the slices' sums are added like rows. */
+#include "runtime/backends/cuda/kit/loss.h"
+
+using namespace tdm_cuda;
+
+namespace {
+
+template <class Number> struct mse_row {
+    const Number *y;
+    const float *target;
+    const tdm_step_values *values;
+    Number *dy; /* or NULL */
+    int64_t width;
+
+    /* d^2, and dy; also of a number in a wide row */
+    __device__ double point(int64_t i, float twice) const {
+        const float d = get(y, i) - target[i];
+        if (dy != NULL) put(dy, i, twice * d);
+        return (double)d * (double)d;
+    }
+
+    __device__ row_result run(int64_t n) const {
+        const float twice = 2.0f * values->loss_seed;
+        double sum = 0;
+        for (int64_t i = n * width; i < (n + 1) * width; i++) sum += point(i, twice);
+        return {sum, 0};
+    }
+};
+
+static constexpr int64_t SLICES = 1024;      /* of all rows together, if they have no more than this */
+static constexpr int64_t LEAST_SLICE = 2048; /* numbers */
+
+struct mse_slices {
+    int64_t per_row, length;
+};
+
+mse_slices slices_of(int64_t rows, int64_t width) {
+    int64_t per_row = ceil_div(SLICES, rows), most = ceil_div(width, LEAST_SLICE);
+    if (per_row > most) per_row = most;
+    return {per_row, ceil_div(width, per_row)};
+}
+
+/* Blocks take slices `first` to `first + count`, row after row. */
+template <class Number>
+__global__ void wide_rows(mse_row<Number> row, mse_slices slices, int64_t first, int64_t count, row_result *out) {
+    __shared__ double room[THREADS / WARP];
+    const float twice = 2.0f * row.values->loss_seed;
+    for (int64_t s = blockIdx.x; s < count; s += gridDim.x) {
+        const int64_t n = (first + s) / slices.per_row, begin = (first + s) % slices.per_row * slices.length;
+        const int64_t end = begin + slices.length < row.width ? begin + slices.length : row.width;
+        double sum = 0;
+        for (int64_t i = begin + threadIdx.x; i < end; i += THREADS) sum += row.point(n * row.width + i, twice);
+        sum = block_sum<THREADS>(sum, room);
+        if (threadIdx.x == 0) out[s] = {sum, 0};
+    }
+}
+
+template <class Number>
+tdm_status run_wide(tdm_cuda_device *device, const mse_row<Number> &row, int64_t rows, const loss_totals &totals) {
+    TDM_CUDA_TRY(workspace_holds(device, TDM_CUDA_WORKSPACE_LEAST));
+    row_result *out = (row_result *)device->workspace;
+    const mse_slices slices = slices_of(rows, row.width);
+    const int64_t all = rows * slices.per_row, most = rows_at_a_time(device);
+    for (int64_t first = 0; first < all; first += most) {
+        const int64_t count = all - first < most ? all - first : most;
+        TDM_LAUNCH(wide_rows<Number>, blocks_for(count, 1), THREADS, device->stream, row, slices, first, count, out);
+        TDM_LAUNCH(add_rows, 1, ADDERS, device->stream, out, count, totals);
+    }
+    return TDM_OK;
+}
+
+template <class Number> tdm_status run_in(const tdm_loss_args *args) {
+    tdm_cuda_device *device = tdm__cuda_device(args->device);
+    const mse_row<Number> row = {as<Number>(args->y), (const float *)args->target, args->values, as<Number>(args->dy),
+                                 args->width};
+    const loss_totals totals = {args->loss_sum, NULL};
+    if (args->width <= NARROW) return run_narrow(device, row, args->rows, totals);
+    return run_wide(device, row, args->rows, totals);
+}
+
+tdm_status run(const tdm_loss_args *args) {
+    return args->precision == TDM_BF16 ? run_in<bf16>(args) : run_in<float>(args);
+}
+
+} /* namespace */
+
+TDM_CUDA_LOSS(mse) = {.loss = "mse", .variant = "cuda", .run = run};

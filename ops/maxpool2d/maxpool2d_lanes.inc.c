@@ -1,0 +1,127 @@
+/* Max pooling of LANES neighbouring channels at a time, included by maxpool2d_lanes.c for 16 and for 8.
+ *
+ * PyTorch's rule: the window is scanned in row-major order and a strictly larger value wins, so the first maximum gets
+ * the whole gradient; a NaN wins over everything, the last one of them. */
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#define NAME(name) JOIN(name, LANES)
+
+typedef float NAME(floats_) __attribute__((vector_size(LANES * 4)));
+typedef int32_t NAME(ints_) __attribute__((vector_size(LANES * 4)));
+typedef uint8_t NAME(bytes_) __attribute__((vector_size(LANES)));
+#define FLOATS NAME(floats_)
+#define INTS NAME(ints_)
+#define BYTES NAME(bytes_)
+
+static inline FLOATS NAME(load_)(const float *from) {
+    FLOATS v;
+    memcpy(&v, from, sizeof v);
+    return v;
+}
+
+static inline INTS NAME(choose_)(INTS where, INTS a, INTS b) {
+    return (where & a) | (~where & b);
+}
+
+/* The maximum of rows x columns points, the first of which has place `first` in its window. The loops are unrolled
+ * where the numbers are constants. */
+static inline __attribute__((always_inline)) void NAME(pool_point_)(const float *x, float *y, uint8_t *winner,
+                                                                    int64_t inner, int64_t row_step, int64_t rows,
+                                                                    int64_t columns, int32_t first, int32_t width) {
+    FLOATS best = (FLOATS){0} - INFINITY;
+    INTS won = (INTS){0} + first;
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = 0; j < columns; j++) {
+            const FLOATS v = NAME(load_)(x + i * row_step + j * inner);
+            const INTS wins = (INTS)(v > best) | (INTS)(v != v);
+            best = (FLOATS)NAME(choose_)(wins, (INTS)v, (INTS)best);
+            won = NAME(choose_)(wins, (INTS){0} + (first + (int32_t)i * width + (int32_t)j), won);
+        }
+    }
+    memcpy(y, &best, sizeof best);
+    if (winner == NULL) return;
+    const BYTES narrow = __builtin_convertvector(won, BYTES);
+    memcpy(winner, &narrow, sizeof narrow);
+}
+
+static void NAME(maxpool_forward_)(const tdm_maxpool2d_planes *pool, const float *x, float *y, uint8_t *winner,
+                                   int64_t begin, int64_t end) {
+    const int64_t inner = pool->inner, row_step = pool->in[1] * inner;
+    const int32_t width = (int32_t)pool->kernel[1];
+    int64_t at = begin * pool->out[0] * pool->out[1] * inner;
+    for (int64_t k = begin; k < end; k++) {
+        for (int64_t p = 0; p < pool->out[0]; p++) {
+            for (int64_t q = 0; q < pool->out[1]; q++, at += inner) {
+                const clip c = clip_of(pool, p, q);
+                const float *from = x + ((k * pool->in[0] + c.begin[0]) * pool->in[1] + c.begin[1]) * inner;
+                for (int64_t j = 0; j < inner; j += LANES) {
+                    uint8_t *won = winner != NULL ? winner + at + j : NULL;
+                    if (c.is_2x2) {
+                        __builtin_prefetch(from + j + AHEAD_ROWS * row_step);
+                        __builtin_prefetch(from + j + AHEAD_ROWS * row_step + inner);
+                        __builtin_prefetch(from + j + (AHEAD_ROWS + 1) * row_step);
+                        __builtin_prefetch(from + j + (AHEAD_ROWS + 1) * row_step + inner);
+                        NAME(pool_point_)(from + j, y + at + j, won, inner, row_step, 2, 2, 0, 2);
+                    } else {
+                        NAME(pool_point_)
+                        (from + j, y + at + j, won, inner, row_step, c.rows, c.columns, c.first, width);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/* dy to the place that won, zero (or what is there) elsewhere. */
+static inline __attribute__((always_inline)) void NAME(spread_point_)(const float *dy, const uint8_t *winner, float *dx,
+                                                                      int64_t inner, int64_t row_step, int64_t rows,
+                                                                      int64_t columns, int32_t first, int32_t width,
+                                                                      bool adds) {
+    BYTES narrow;
+    memcpy(&narrow, winner, sizeof narrow);
+    const INTS won = __builtin_convertvector(narrow, INTS), v = (INTS)NAME(load_)(dy);
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = 0; j < columns; j++) {
+            float *to = dx + i * row_step + j * inner;
+            FLOATS part = (FLOATS)((INTS)(won == first + (int32_t)i * width + (int32_t)j) & v);
+            if (adds) part += NAME(load_)(to);
+            memcpy(to, &part, sizeof part);
+        }
+    }
+}
+
+static void NAME(maxpool_backward_)(const tdm_maxpool2d_planes *pool, const float *dy, const uint8_t *winner, float *dx,
+                                    int64_t begin, int64_t end) {
+    const int64_t inner = pool->inner, row_step = pool->in[1] * inner;
+    const int32_t width = (int32_t)pool->kernel[1];
+    const bool adds = overlaps(pool);
+    int64_t at = begin * pool->out[0] * pool->out[1] * inner;
+    for (int64_t k = begin; k < end; k++) {
+        for (int64_t p = 0; p < pool->out[0]; p++) {
+            for (int64_t q = 0; q < pool->out[1]; q++, at += inner) {
+                const clip c = clip_of(pool, p, q);
+                float *to = dx + ((k * pool->in[0] + c.begin[0]) * pool->in[1] + c.begin[1]) * inner;
+                for (int64_t j = 0; j < inner; j += LANES) {
+                    if (c.is_2x2 && !adds) {
+                        __builtin_prefetch(to + j + AHEAD_ROWS * row_step, 1);
+                        __builtin_prefetch(to + j + AHEAD_ROWS * row_step + inner, 1);
+                        __builtin_prefetch(to + j + (AHEAD_ROWS + 1) * row_step, 1);
+                        __builtin_prefetch(to + j + (AHEAD_ROWS + 1) * row_step + inner, 1);
+                        NAME(spread_point_)(dy + at + j, winner + at + j, to + j, inner, row_step, 2, 2, 0, 2, false);
+                    } else {
+                        NAME(spread_point_)
+                        (dy + at + j, winner + at + j, to + j, inner, row_step, c.rows, c.columns, c.first, width,
+                         adds);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#undef FLOATS
+#undef INTS
+#undef BYTES
+#undef NAME
+#undef JOIN
+#undef JOIN_

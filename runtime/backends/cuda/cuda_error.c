@@ -1,0 +1,74 @@
+/* Failures of CUDA and its libraries as statuses with a sentence. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/backends/cuda/cuda_private.h"
+
+/* After these CUDA answers every further call of the process for this device with the same error. */
+static bool is_lasting(cudaError_t error) {
+    switch (error) {
+    case cudaErrorContained:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* "cudaMalloc" of "cudaMalloc(&memory, bytes)". */
+static int name_length(const char *call) {
+    return (int)strcspn(call, "( ");
+}
+
+/* For messages: a device that is lost does not even tell which it is. */
+static _Thread_local int entered = -1;
+
+cudaError_t tdm__cuda_enter(const tdm_device *device) {
+    entered = device->index;
+    return cudaSetDevice(device->index);
+}
+
+tdm_status tdm__cuda_error(cudaError_t error, const char *call, const char *file, int line) {
+    int index = -1;
+    char where[24] = "cuda";
+    (void)cudaGetLastError(); /* else the next launch would report this failure as its own */
+    if (cudaGetDevice(&index) != cudaSuccess) index = entered;
+    if (index >= 0) snprintf(where, sizeof where, "cuda:%d", index);
+    return tdm__cuda_host()->fail(
+        error == cudaErrorMemoryAllocation ? TDM_E_MEMORY : TDM_E_DEVICE, file, line, NULL, "%s: %.*s failed: %s, %s%s",
+        where, name_length(call), call, cudaGetErrorName(error), cudaGetErrorString(error),
+        is_lasting(error) ? "; the device is lost to this process, which must end and be started again" : "");
+}
+
+tdm_status tdm__cublas_error(const tdm_cuda_libraries *libraries, cublasStatus_t status, const char *call,
+                             const char *file, int line) {
+    tdm_status code = TDM_E_DEVICE;
+    if (status == CUBLAS_STATUS_ALLOC_FAILED) code = TDM_E_MEMORY;
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) code = TDM_E_UNSUPPORTED;
+    (void)cudaGetLastError();
+    return tdm__cuda_host()->fail(code, file, line, NULL, "%.*s failed: %s, %s (cublasLt %zu)", name_length(call), call,
+                                  libraries->blas.cublasLtGetStatusName(status),
+                                  libraries->blas.cublasLtGetStatusString(status), libraries->blas.version);
+}
+
+#ifndef TDM_CUDA_NO_CUDNN
+tdm_status tdm__cudnn_error(const tdm_cuda_libraries *libraries, cudnnStatus_t status, const char *call,
+                            const char *file, int line) {
+    tdm_status code = TDM_E_DEVICE;
+    if (status == CUDNN_STATUS_ALLOC_FAILED) code = TDM_E_MEMORY;
+    if (status == CUDNN_STATUS_NOT_SUPPORTED) code = TDM_E_UNSUPPORTED;
+    (void)cudaGetLastError();
+    return tdm__cuda_host()->fail(code, file, line, NULL, "%.*s failed: %s (cuDNN %zu)", name_length(call), call,
+                                  libraries->dnn.cudnnGetErrorString(status), libraries->dnn.version);
+}
+#endif

@@ -1,0 +1,166 @@
+/* Memory of a device and pinned memory of the host; copies. */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/backends/cuda/cuda_private.h"
+
+static double gib(size_t bytes) {
+    return (double)bytes / (1024.0 * 1024 * 1024);
+}
+
+static tdm_status no_memory(const tdm_cuda_full_device *full, size_t bytes, const char *what) {
+    size_t available = 0, total = 0;
+    (void)cudaGetLastError();
+    if (cudaMemGetInfo(&available, &total) != cudaSuccess) (void)cudaGetLastError();
+    TDM_CUDA_FAIL(TDM_E_MEMORY,
+                  "%s, %s: %s wants %.3f GiB, but %.3f of %.3f GiB are free, and this job has %.3f GiB already; make "
+                  "train.batch.per_device smaller, or train.accumulate larger, or the model smaller",
+                  full->device.base.name, full->model, what, gib(bytes), gib(available), gib(total),
+                  gib(full->device.base.bytes_now));
+}
+
+/* Room for one more element behind an array of the host's memory. */
+static tdm_status grow(const tdm_host *host, void **array, size_t *room, size_t count, size_t element) {
+    if (count < *room) return TDM_OK;
+    const size_t wanted = *room > 0 ? *room * 2 : 16;
+    void *larger = host->allocate(host->user, wanted * element, sizeof(void *) * 2);
+    if (larger == NULL)
+        TDM_CUDA_FAIL(TDM_E_MEMORY, "out of memory for %zu bytes, a device's list of allocations", wanted * element);
+    if (count > 0) memcpy(larger, *array, count * element);
+    host->release(host->user, *array);
+    *array = larger;
+    *room = wanted;
+    return TDM_OK;
+}
+
+static void count_in(tdm_device *device, size_t bytes) {
+    device->bytes_now += bytes;
+    if (device->bytes_now > device->bytes_peak) device->bytes_peak = device->bytes_now;
+}
+
+tdm_status tdm__cuda_allocate(tdm_device *device, void **out, size_t bytes, const char *what) {
+    tdm_cuda_full_device *full = tdm__cuda_full(device);
+    void *pointer = NULL, *blocks = full->blocks;
+    *out = NULL;
+    TDM_CUDA_ENTER(device);
+    TDM_CUDA_TRY(grow(device->host, &blocks, &full->block_room, full->block_count, sizeof *full->blocks));
+    full->blocks = blocks;
+    cudaError_t error = cudaMalloc(&pointer, bytes > 0 ? bytes : 1);
+    if (error == cudaErrorMemoryAllocation) return no_memory(full, bytes, what);
+    TDM_CUDA_RESULT(error, "cudaMalloc");
+    /* Waited for: other queues may write there from now on. */
+    error = cudaMemsetAsync(pointer, 0, bytes, full->device.stream);
+    if (error == cudaSuccess) error = cudaStreamSynchronize(full->device.stream);
+    if (error != cudaSuccess) {
+        (void)cudaFree(pointer);
+        TDM_CUDA_RESULT(error, "cudaMemsetAsync");
+    }
+    full->blocks[full->block_count++] = (tdm_cuda_block){pointer, bytes};
+    count_in(device, bytes);
+    *out = pointer;
+    return TDM_OK;
+}
+
+/* After a failure work may still be queued that uses what is given back now. */
+static void wait_for_users(tdm_device *device) {
+    (void)tdm__cuda_enter(device);
+    if (cudaStreamSynchronize(tdm__cuda_device(device)->stream) != cudaSuccess) (void)cudaGetLastError();
+}
+
+void tdm__cuda_release(tdm_device *device, void *pointer) {
+    tdm_cuda_full_device *full = tdm__cuda_full(device);
+    if (pointer == NULL) return;
+    for (size_t i = 0; i < full->block_count; i++) {
+        if (full->blocks[i].pointer != pointer) continue;
+        device->bytes_now -= full->blocks[i].bytes;
+        full->blocks[i] = full->blocks[--full->block_count];
+        break;
+    }
+    wait_for_users(device);
+    if (cudaFree(pointer) != cudaSuccess) (void)cudaGetLastError();
+}
+
+tdm_status tdm__cuda_allocate_host(tdm_device *device, void **out, size_t bytes, const char *what) {
+    void *pointer = NULL;
+    *out = NULL;
+    TDM_CUDA_ENTER(device);
+    const cudaError_t error = cudaHostAlloc(&pointer, bytes > 0 ? bytes : 1, cudaHostAllocPortable);
+    if (error == cudaErrorMemoryAllocation) {
+        (void)cudaGetLastError();
+        TDM_CUDA_FAIL(TDM_E_MEMORY,
+                      "%s: %s wants %.3f GiB of pinned host memory, which the system does not give; make "
+                      "train.batch.per_device smaller, or raise the limit of memory of this process",
+                      device->name, what, gib(bytes));
+    }
+    TDM_CUDA_RESULT(error, "cudaHostAlloc");
+    *out = pointer;
+    return TDM_OK;
+}
+
+void tdm__cuda_release_host(tdm_device *device, void *pointer) {
+    if (pointer == NULL) return;
+    wait_for_users(device);
+    if (cudaFreeHost(pointer) != cudaSuccess) (void)cudaGetLastError();
+}
+
+tdm_status tdm__cuda_pin(tdm_device *device, void *memory, size_t bytes) {
+    TDM_CUDA_ENTER(device);
+    TDM_CUDA(cudaHostRegister(memory, bytes, cudaHostRegisterPortable));
+    return TDM_OK;
+}
+
+void tdm__cuda_unpin(tdm_device *device, void *memory) {
+    if (memory == NULL) return;
+    wait_for_users(device);
+    if (cudaHostUnregister(memory) != cudaSuccess) (void)cudaGetLastError();
+}
+
+/* CUDA tells from the addresses where they are. */
+tdm_status tdm__cuda_copy(tdm_device *device, tdm_queue *queue, void *to, const void *from, size_t bytes) {
+    TDM_CUDA_ENTER(device);
+    if (bytes > 0) TDM_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, tdm__cuda_stream(device, queue)));
+    return TDM_OK;
+}
+
+tdm_status tdm__cuda_fill(tdm_device *device, tdm_queue *queue, void *to, uint8_t byte, size_t bytes) {
+    TDM_CUDA_ENTER(device);
+    if (bytes > 0) TDM_CUDA(cudaMemsetAsync(to, byte, bytes, tdm__cuda_stream(device, queue)));
+    return TDM_OK;
+}
+
+/* Captured work keeps the address of the workspace that it was captured with. */
+static tdm_status retire_workspace(tdm_cuda_full_device *full) {
+    const tdm_host *host = full->device.base.host;
+    void *retired = full->retired;
+    if (!full->captured || full->device.workspace == NULL) {
+        TDM_CUDA(cudaStreamSynchronize(full->device.stream));
+        tdm__cuda_release(&full->device.base, full->device.workspace);
+    } else {
+        TDM_CUDA_TRY(grow(host, &retired, &full->retired_room, full->retired_count, sizeof *full->retired));
+        full->retired = retired;
+        full->retired[full->retired_count++] = full->device.workspace;
+    }
+    full->device.workspace = NULL;
+    full->device.workspace_bytes = 0;
+    return TDM_OK;
+}
+
+tdm_status tdm__cuda_workspace(tdm_cuda_device *device, size_t bytes) {
+    if (bytes <= device->workspace_bytes) return TDM_OK;
+    TDM_CUDA_ENTER(&device->base);
+    TDM_CUDA_TRY(retire_workspace(tdm__cuda_full(&device->base)));
+    TDM_CUDA_TRY(tdm__cuda_allocate(&device->base, &device->workspace, bytes,
+                                    "the workspace of matrix products and "
+                                    "convolutions"));
+    device->workspace_bytes = bytes;
+    return TDM_OK;
+}
+
+void tdm__cuda_memory_deinit(tdm_cuda_full_device *full) {
+    const tdm_host *host = full->device.base.host;
+    tdm__cuda_release(&full->device.base, full->device.workspace);
+    for (size_t i = 0; i < full->retired_count; i++) tdm__cuda_release(&full->device.base, full->retired[i]);
+    host->release(host->user, full->retired);
+    host->release(host->user, full->blocks);
+}

@@ -1,0 +1,90 @@
+/* NVML, NVIDIA's management library: ECC, clocks, power and NVLinks, for reports. Its header is in no package that
+ * building wants, so what is used of it is declared here; names, values and signatures are NVML's. */
+#ifndef TDM_CUDA_NVML_H
+#define TDM_CUDA_NVML_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum nvmlReturn_enum {
+    NVML_SUCCESS = 0,
+    NVML_ERROR_UNINITIALIZED = 1,
+    NVML_ERROR_INVALID_ARGUMENT = 2,
+    NVML_ERROR_NOT_SUPPORTED = 3,
+    NVML_ERROR_NOT_FOUND = 6,
+    NVML_ERROR_DRIVER_NOT_LOADED = 9,
+    NVML_ERROR_LIB_RM_VERSION_MISMATCH = 18,
+    NVML_ERROR_UNKNOWN = 999
+} nvmlReturn_t;
+
+typedef enum nvmlEnableState_enum { NVML_FEATURE_DISABLED = 0, NVML_FEATURE_ENABLED = 1 } nvmlEnableState_t;
+typedef enum nvmlMemoryErrorType_enum { NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 1 } nvmlMemoryErrorType_t;
+typedef enum nvmlEccCounterType_enum { NVML_VOLATILE_ECC = 0, NVML_AGGREGATE_ECC = 1 } nvmlEccCounterType_t;
+typedef enum nvmlClockType_enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2 } nvmlClockType_t;
+typedef enum nvmlTemperatureSensors_enum { NVML_TEMPERATURE_GPU = 0 } nvmlTemperatureSensors_t;
+typedef enum nvmlIntNvLinkDeviceType_enum {
+    NVML_NVLINK_DEVICE_TYPE_GPU = 0,
+    NVML_NVLINK_DEVICE_TYPE_SWITCH = 2
+} nvmlIntNvLinkDeviceType_t;
+
+/* Bits of nvmlDeviceGetCurrentClocksThrottleReasons. */
+#define nvmlClocksThrottleReasonGpuIdle 0x001ull
+#define nvmlClocksThrottleReasonApplicationsClocksSetting 0x002ull
+#define nvmlClocksThrottleReasonSwPowerCap 0x004ull
+#define nvmlClocksThrottleReasonHwSlowdown 0x008ull
+#define nvmlClocksThrottleReasonSyncBoost 0x010ull
+#define nvmlClocksThrottleReasonSwThermalSlowdown 0x020ull
+#define nvmlClocksThrottleReasonHwThermalSlowdown 0x040ull
+#define nvmlClocksThrottleReasonHwPowerBrakeSlowdown 0x080ull
+#define nvmlClocksThrottleReasonDisplayClockSetting 0x100ull
+
+typedef struct nvmlDevice_st *nvmlDevice_t;
+
+typedef struct nvmlMemory_st {
+    unsigned long long total, free, used;
+} nvmlMemory_t;
+
+typedef struct nvmlPciInfo_st {
+    char busIdLegacy[16];
+    unsigned domain, bus, device, pciDeviceId, pciSubSystemId;
+    char busId[32];
+} nvmlPciInfo_t;
+
+nvmlReturn_t nvmlInit_v2(void);
+nvmlReturn_t nvmlShutdown(void);
+const char *nvmlErrorString(nvmlReturn_t result);
+nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned bytes);
+nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDevice_t *device);
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory);
+nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t *current, nvmlEnableState_t *pending);
+nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t type, nvmlEccCounterType_t counter,
+                                         unsigned long long *count);
+nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned *mhz);
+nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned *mhz);
+nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensor, unsigned *celsius);
+nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned *milliwatts);
+nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned *milliwatts);
+nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device, unsigned long long *reasons);
+nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned link, nvmlEnableState_t *active);
+nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned link, nvmlIntNvLinkDeviceType_t *type);
+nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned link, nvmlPciInfo_t *pci);
+
+#define TDM_SYMBOL(name) __typeof__(&name) name;
+typedef struct tdm_nvml {
+    void *handle; /* NULL: absent */
+#include "runtime/backends/cuda/nvml.def"
+} tdm_nvml;
+#undef TDM_SYMBOL
+
+/* Looked for as cublasLt is. `text` gets the path it was opened from, or every path tried and why it did not serve. */
+bool tdm__cuda_nvml_open(tdm_nvml *nvml, char *text, size_t bytes);
+void tdm__cuda_nvml_close(tdm_nvml *nvml);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,69 @@
+/* What the parts of the CUDA module share beside the kit. */
+#ifndef TDM_CUDA_PRIVATE_H
+#define TDM_CUDA_PRIVATE_H
+
+#include "runtime/backends/cuda/cuda_passes.h"
+#include "runtime/backends/cuda/kit/library.h"
+
+/* What release must know of a pointer. */
+typedef struct tdm_cuda_block {
+    void *pointer;
+    size_t bytes;
+} tdm_cuda_block;
+
+typedef struct tdm_cuda_full_device {
+    tdm_cuda_device device; /* first: what kernels see */
+    char model[96];         /* "NVIDIA H200" */
+    cudaEvent_t waiter;     /* of finish; wakes the thread instead of keeping it busy */
+    tdm_cuda_block *blocks;
+    size_t block_count, block_room;
+    bool captured;  /* work has been captured, with the workspace's address in it */
+    void **retired; /* workspaces that captured work may still use */
+    size_t retired_count, retired_room;
+} tdm_cuda_full_device;
+
+static inline tdm_cuda_full_device *tdm__cuda_full(tdm_device *device) {
+    return (tdm_cuda_full_device *)device;
+}
+
+static inline cudaStream_t tdm__cuda_stream(tdm_device *device, tdm_queue *queue) {
+    return queue != NULL ? (cudaStream_t)queue : tdm__cuda_device(device)->stream;
+}
+
+/* cuda_memory.c */
+tdm_status tdm__cuda_allocate(tdm_device *device, void **out, size_t bytes, const char *what);
+void tdm__cuda_release(tdm_device *device, void *pointer);
+tdm_status tdm__cuda_allocate_host(tdm_device *device, void **out, size_t bytes, const char *what);
+void tdm__cuda_release_host(tdm_device *device, void *pointer);
+tdm_status tdm__cuda_pin(tdm_device *device, void *memory, size_t bytes);
+void tdm__cuda_unpin(tdm_device *device, void *memory);
+tdm_status tdm__cuda_copy(tdm_device *device, tdm_queue *queue, void *to, const void *from, size_t bytes);
+tdm_status tdm__cuda_fill(tdm_device *device, tdm_queue *queue, void *to, uint8_t byte, size_t bytes);
+void tdm__cuda_memory_deinit(tdm_cuda_full_device *device);
+
+/* cuda_queue.c */
+tdm_status tdm__cuda_finish(tdm_device *device, tdm_queue *queue);
+tdm_status tdm__cuda_queue_open(tdm_device *device, tdm_queue_use use, tdm_queue **out);
+void tdm__cuda_queue_close(tdm_device *device, tdm_queue *queue);
+tdm_status tdm__cuda_event_open(tdm_device *device, tdm_event_use use, tdm_device_event **out);
+void tdm__cuda_event_close(tdm_device *device, tdm_device_event *event);
+tdm_status tdm__cuda_event_record(tdm_device *device, tdm_device_event *event, tdm_queue *queue);
+tdm_status tdm__cuda_event_stamp(tdm_device *device, tdm_device_event *event, tdm_queue *queue);
+tdm_status tdm__cuda_event_wait(tdm_device *device, tdm_device_event *event, tdm_queue *queue);
+tdm_status tdm__cuda_event_done(tdm_device *device, tdm_device_event *event, bool *done);
+tdm_status tdm__cuda_event_finish(tdm_device *device, tdm_device_event *event);
+tdm_status tdm__cuda_event_ms(tdm_device *device, tdm_device_event *from, tdm_device_event *to, double *ms);
+tdm_status tdm__cuda_capture_begin(tdm_device *device);
+tdm_status tdm__cuda_capture_end(tdm_device *device, tdm_capture **out);
+tdm_status tdm__cuda_capture_run(tdm_device *device, tdm_capture *capture);
+void tdm__cuda_capture_free(tdm_device *device, tdm_capture *capture);
+void *tdm__cuda_queue_handle(tdm_device *device, tdm_queue *queue);
+
+/* cuda_device.c */
+extern const tdm_device_ops tdm__cuda_device_ops;
+enum { TDM_CUDA_LEAST_CAPABILITY = 75 }; /* compute capability 7.5 */
+
+/* cuda_report.c */
+tdm_status tdm__cuda_report(void (*line)(void *user, const char *key, const char *value), void *user);
+
+#endif

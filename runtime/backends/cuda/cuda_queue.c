@@ -1,0 +1,172 @@
+/* Queues are streams and events are CUDA's events, under other names; captures are CUDA graphs. */
+#include <stdint.h>
+#include <time.h>
+
+#include "runtime/backends/cuda/cuda_private.h"
+
+/* How long finish asks before it sleeps. A step of a small model takes 100 us to 1 ms, and waking a sleeping thread up
+ * to 60, so short waits are busy ones; longer ones leave the processor to the loader's threads. */
+enum { BUSY_NS = 2000000 };
+
+static int64_t now_ns(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static tdm_status wait_for(cudaEvent_t event) {
+    cudaError_t error = cudaEventQuery(event);
+    if (error == cudaErrorNotReady) {
+        for (const int64_t end = now_ns() + BUSY_NS; error == cudaErrorNotReady && now_ns() < end;)
+            error = cudaEventQuery(event);
+        (void)cudaGetLastError(); /* "not ready" is an answer, no failure: the next launch must not find it */
+        if (error == cudaErrorNotReady) error = cudaEventSynchronize(event);
+    }
+    TDM_CUDA_RESULT(error, "cudaEventSynchronize");
+    return TDM_OK;
+}
+
+tdm_status tdm__cuda_finish(tdm_device *device, tdm_queue *queue) {
+    const cudaEvent_t waiter = tdm__cuda_full(device)->waiter;
+    TDM_CUDA_ENTER(device);
+    TDM_CUDA(cudaEventRecord(waiter, tdm__cuda_stream(device, queue)));
+    return wait_for(waiter);
+}
+
+/* CUDA's lowest priority is 0, and that of streams where nobody says anything; higher ones are below 0. Captured work
+ * keeps that of its stream. */
+tdm_status tdm__cuda_queue_open(tdm_device *device, tdm_queue_use use, tdm_queue **out) {
+    int lowest = 0, highest = 0;
+    cudaStream_t stream = NULL;
+    *out = NULL;
+    TDM_CUDA_ENTER(device);
+    TDM_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+    TDM_CUDA(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, use == TDM_COLLECTIVES ? highest : lowest));
+    *out = (tdm_queue *)stream;
+    return TDM_OK;
+}
+
+void tdm__cuda_queue_close(tdm_device *device, tdm_queue *queue) {
+    if (queue == NULL) return;
+    (void)tdm__cuda_enter(device);
+    (void)cudaStreamSynchronize((cudaStream_t)queue);
+    if (cudaStreamDestroy((cudaStream_t)queue) != cudaSuccess) (void)cudaGetLastError();
+}
+
+tdm_status tdm__cuda_event_open(tdm_device *device, tdm_event_use use, tdm_device_event **out) {
+    unsigned flags = use == TDM_STAMPS ? cudaEventDefault : cudaEventDisableTiming;
+    if (use == TDM_WAKES) flags |= cudaEventBlockingSync;
+    cudaEvent_t event = NULL;
+    *out = NULL;
+    TDM_CUDA_ENTER(device);
+    TDM_CUDA(cudaEventCreateWithFlags(&event, flags));
+    *out = (tdm_device_event *)event;
+    return TDM_OK;
+}
+
+void tdm__cuda_event_close(tdm_device *device, tdm_device_event *event) {
+    if (event == NULL) return;
+    (void)tdm__cuda_enter(device);
+    if (cudaEventDestroy((cudaEvent_t)event) != cudaSuccess) (void)cudaGetLastError();
+}
+
+tdm_status tdm__cuda_event_record(tdm_device *device, tdm_device_event *event, tdm_queue *queue) {
+    TDM_CUDA_ENTER(device);
+    TDM_CUDA(cudaEventRecord((cudaEvent_t)event, tdm__cuda_stream(device, queue)));
+    return TDM_OK;
+}
+
+/* Within a capture a plain record is only a place for other streams to wait for; an external one is stamped by every
+ * run of the graph. Outside of one there is no difference. */
+tdm_status tdm__cuda_event_stamp(tdm_device *device, tdm_device_event *event, tdm_queue *queue) {
+    TDM_CUDA_ENTER(device);
+    cudaStream_t stream = tdm__cuda_stream(device, queue);
+    enum cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
+    TDM_CUDA(cudaStreamIsCapturing(stream, &captured));
+    bool external = captured == cudaStreamCaptureStatusActive;
+    TDM_CUDA(cudaEventRecordWithFlags((cudaEvent_t)event, stream,
+                                      external ? cudaEventRecordExternal : cudaEventRecordDefault));
+    return TDM_OK;
+}
+
+tdm_status tdm__cuda_event_wait(tdm_device *device, tdm_device_event *event, tdm_queue *queue) {
+    tdm_cuda_full_device *full = tdm__cuda_full(device);
+    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    TDM_CUDA_ENTER(device);
+    TDM_CUDA(cudaStreamWaitEvent(tdm__cuda_stream(device, queue), (cudaEvent_t)event, 0));
+    /* Who waits for what is being captured is captured from here on, on this device too. */
+    if (queue == NULL && !full->captured) {
+        TDM_CUDA(cudaStreamIsCapturing(full->device.stream, &status));
+        full->captured = status != cudaStreamCaptureStatusNone;
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm__cuda_event_done(tdm_device *device, tdm_device_event *event, bool *done) {
+    *done = false;
+    TDM_CUDA_ENTER(device);
+    const cudaError_t error = cudaEventQuery((cudaEvent_t)event);
+    if (error == cudaErrorNotReady) {
+        (void)cudaGetLastError();
+        return TDM_OK;
+    }
+    TDM_CUDA_RESULT(error, "cudaEventQuery");
+    *done = true;
+    return TDM_OK;
+}
+
+tdm_status tdm__cuda_event_finish(tdm_device *device, tdm_device_event *event) {
+    TDM_CUDA_ENTER(device);
+    return wait_for((cudaEvent_t)event);
+}
+
+tdm_status tdm__cuda_event_ms(tdm_device *device, tdm_device_event *from, tdm_device_event *to, double *ms) {
+    float elapsed = 0;
+    *ms = 0;
+    TDM_CUDA_ENTER(device);
+    TDM_CUDA(cudaEventElapsedTime(&elapsed, (cudaEvent_t)from, (cudaEvent_t)to));
+    *ms = (double)elapsed;
+    return TDM_OK;
+}
+
+/* Thread-local: what other replicas' threads do meanwhile does not break this capture. */
+tdm_status tdm__cuda_capture_begin(tdm_device *device) {
+    TDM_CUDA_ENTER(device);
+    tdm__cuda_full(device)->captured = true;
+    TDM_CUDA(cudaStreamBeginCapture(tdm__cuda_device(device)->stream, cudaStreamCaptureModeThreadLocal));
+    return TDM_OK;
+}
+
+tdm_status tdm__cuda_capture_end(tdm_device *device, tdm_capture **out) {
+    const cudaStream_t stream = tdm__cuda_device(device)->stream;
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t ready = NULL;
+    const char *call = "cudaStreamEndCapture";
+    *out = NULL;
+    (void)tdm__cuda_enter(device); /* whatever it says, the capture has to end */
+    cudaError_t error = cudaStreamEndCapture(stream, &graph);
+    if (error == cudaSuccess) error = cudaGraphInstantiate(&ready, graph, 0), call = "cudaGraphInstantiate";
+    if (graph != NULL) (void)cudaGraphDestroy(graph);
+    /* Brought to the device now, the first run is as quick as the others. */
+    if (error == cudaSuccess) error = cudaGraphUpload(ready, stream), call = "cudaGraphUpload";
+    if (error != cudaSuccess && ready != NULL) (void)cudaGraphExecDestroy(ready);
+    TDM_CUDA_RESULT(error, call);
+    *out = (tdm_capture *)ready;
+    return TDM_OK;
+}
+
+tdm_status tdm__cuda_capture_run(tdm_device *device, tdm_capture *capture) {
+    TDM_CUDA_ENTER(device);
+    TDM_CUDA(cudaGraphLaunch((cudaGraphExec_t)capture, tdm__cuda_device(device)->stream));
+    return TDM_OK;
+}
+
+void tdm__cuda_capture_free(tdm_device *device, tdm_capture *capture) {
+    if (capture == NULL) return;
+    (void)tdm__cuda_enter(device);
+    if (cudaGraphExecDestroy((cudaGraphExec_t)capture) != cudaSuccess) (void)cudaGetLastError();
+}
+
+void *tdm__cuda_queue_handle(tdm_device *device, tdm_queue *queue) {
+    return (void *)tdm__cuda_stream(device, queue);
+}

@@ -1,0 +1,287 @@
+/* The passes over flat arenas on CUDA: operation for operation those of ops/flat/flat_kernels.inc.c, so that the
+ * optimizers' bits are the CPU's. Scalars are read in device memory: the same launch serves every step. */
+#include <tandem/sys/field.h>
+
+#include "runtime/backends/cuda/cuda_passes.h"
+#include "runtime/backends/cuda/kit/kernel.h"
+
+using namespace tdm_cuda;
+
+namespace {
+
+/* self + alpha * other as ATen's add(alpha) does it. */
+__device__ inline float add_scaled(float self, float other, float alpha) {
+    return fmaf(other, alpha, self);
+}
+
+/* ---- sum ---- */
+
+struct sum_item {
+    const float *source[TDM_LIST_MAX];
+    float *out;
+    int count;
+    template <int WIDE> __device__ void run(int64_t i) const {
+        pack<float, WIDE> total = load<WIDE>(source[0], i);
+        for (int s = 1; s < count; s++) {
+            const pack<float, WIDE> v = load<WIDE>(source[s], i);
+            for (int k = 0; k < WIDE; k++) total.at[k] += v.at[k];
+        }
+        store(out, i, total);
+    }
+};
+
+/* ---- sgd ---- */
+
+struct sgd_item {
+    const tdm_step_values *values;
+    float *p;
+    const float *g;
+    float *buffer;
+    bf16 *narrow; /* or NULL */
+    template <int WIDE> __device__ void run(int64_t i) const {
+        const tdm_sgd_args args = values->sgd;
+        const float step = -args.lr, decay = args.weight_decay;
+        const bool decays = decay != 0.0f, moves = args.momentum != 0.0f;
+        pack<float, WIDE> b = {}, d = load<WIDE>(g, i), w = load<WIDE>(p, i);
+        if (buffer != NULL) b = load<WIDE>(buffer, i); /* asked for before it is known whether it counts */
+        for (int k = 0; k < WIDE; k++) {
+            if (decays) d.at[k] = add_scaled(d.at[k], w.at[k], decay);
+            if (moves) {
+                b.at[k] =
+                    args.first_step ? d.at[k] : add_scaled(b.at[k] * args.momentum, d.at[k], args.one_minus_dampening);
+                d.at[k] = args.nesterov ? add_scaled(d.at[k], b.at[k], args.momentum) : b.at[k];
+            }
+            w.at[k] = add_scaled(w.at[k], d.at[k], step);
+        }
+        if (moves) store(buffer, i, b);
+        store(p, i, w);
+        if (narrow != NULL) store(narrow, i, w);
+    }
+};
+
+/* ---- adam, adamw ---- */
+
+/* How the first moment moves towards the gradient. Tensor.lerp_ counts from the nearer end. */
+__device__ inline float first_moment(const tdm_adam_args &args, float m, float d) {
+    const float weight = args.one_minus_beta1;
+    if (!args.lerp) return add_scaled(m * args.beta1, d, weight);
+    if (fabsf(weight) < 0.5f) return fmaf(weight, d - m, m);
+    return fmaf(weight - 1.0f, d - m, d);
+}
+
+struct adam_item {
+    const tdm_step_values *values;
+    float *p;
+    const float *g;
+    float *m, *v;
+    bf16 *narrow; /* or NULL */
+    template <int WIDE> __device__ void run(int64_t i) const {
+        const tdm_adam_args args = values->adam;
+        const bool decays_gradient = args.weight_decay != 0.0f, decays_parameter = args.decay_factor != 1.0f;
+        const pack<float, WIDE> gradient = load<WIDE>(g, i);
+        pack<float, WIDE> first = load<WIDE>(m, i), second = load<WIDE>(v, i), w = load<WIDE>(p, i);
+        for (int k = 0; k < WIDE; k++) {
+            const float p0 = decays_parameter ? w.at[k] * args.decay_factor : w.at[k];
+            const float d = decays_gradient ? add_scaled(gradient.at[k], p0, args.weight_decay) : gradient.at[k];
+            const float m1 = first_moment(args, first.at[k], d);
+            const float v1 = fmaf(args.one_minus_beta2 * d, d, second.at[k] * args.beta2);
+            first.at[k] = m1;
+            second.at[k] = v1;
+            w.at[k] = p0 + args.step_size * m1 / (sqrtf(v1) / args.sqrt_correction + args.eps);
+        }
+        store(m, i, first);
+        store(v, i, second);
+        store(p, i, w);
+        if (narrow != NULL) store(narrow, i, w);
+    }
+};
+
+/* ---- numbers of 16 bits ---- */
+
+struct narrow_item {
+    const float *p;
+    bf16 *narrow;
+    template <int WIDE> __device__ void run(int64_t i) const {
+        store(narrow, i, load<WIDE>(p, i));
+    }
+};
+
+struct add_narrow_item {
+    bf16 *out;
+    const bf16 *what;
+    template <int WIDE> __device__ void run(int64_t i) const {
+        pack<float, WIDE> sum = load<WIDE>(out, i);
+        const pack<float, WIDE> v = load<WIDE>(what, i);
+        for (int k = 0; k < WIDE; k++) sum.at[k] += v.at[k];
+        store(out, i, sum);
+    }
+};
+
+/* ---- clip ----
+ *
+ * The ranges are cut into units of `unit` numbers, range after range; the last unit of a range is shorter. A block of
+ * the first kernel sums the squares of one unit, and of every gridDim-th one after it; the second kernel, one block,
+ * adds each range's units and the squares of the ranges' norms. Sums are in double, norms are rounded to float, as
+ * PyTorch's are. */
+
+static constexpr int RANGES = THREADS; /* looked at together by a block */
+static constexpr int64_t UNITS = 1024, LEAST_UNIT = 8192;
+static constexpr int FINISH_THREADS = 1024;
+
+struct clip_plan {
+    const tdm_flat_range *ranges;
+    int range_count;
+    int64_t unit;
+    double *sum; /* of each unit */
+};
+
+/* end[k]: units of the ranges first .. first + k. By all threads of the block; `end` has `SIZE` places. */
+template <int SIZE> __device__ inline void count_units(int64_t *end, const clip_plan &plan, int first) {
+    const int k = (int)threadIdx.x;
+    if (k < SIZE)
+        end[k] = first + k < plan.range_count ? ((int64_t)plan.ranges[first + k].count + plan.unit - 1) / plan.unit : 0;
+    __syncthreads();
+    for (int reach = 1; reach < SIZE; reach *= 2) {
+        const int64_t before = k >= reach && k < SIZE ? end[k - reach] : 0;
+        __syncthreads();
+        if (k < SIZE) end[k] += before;
+        __syncthreads();
+    }
+}
+
+template <int WIDE> __device__ inline double square_sum(const float *x, int64_t count) {
+    double sum = 0;
+    const int64_t packs = count / WIDE;
+    for (int64_t i = threadIdx.x; i < packs; i += THREADS) {
+        const pack<float, WIDE> v = load<WIDE>(x, i);
+        for (int k = 0; k < WIDE; k++) sum += (double)v.at[k] * (double)v.at[k];
+    }
+    for (int64_t i = packs * WIDE + threadIdx.x; i < count; i += THREADS) sum += (double)x[i] * (double)x[i];
+    return sum;
+}
+
+/* The squares of unit `at` of a range. */
+__device__ inline double unit_sum(const clip_plan &plan, const float *g, const tdm_flat_range &range, int64_t at,
+                                  double *room) {
+    const int64_t begin = at * plan.unit, rest = (int64_t)range.count - begin;
+    const int64_t count = rest < plan.unit ? rest : plan.unit;
+    const float *x = g + range.offset + begin;
+    const bool aligned = (uintptr_t)x % ACCESS == 0;
+    return block_sum<THREADS>(aligned ? square_sum<PACK>(x, count) : square_sum<1>(x, count), room);
+}
+
+__global__ void unit_squares(clip_plan plan, const float *g) {
+    __shared__ int64_t end[RANGES];
+    __shared__ double room[THREADS / WARP];
+    int64_t unit = blockIdx.x, before = 0; /* before: units of the ranges that have been looked at */
+    for (int first = 0; first < plan.range_count; first += RANGES) {
+        count_units<RANGES>(end, plan, first);
+        for (; unit < before + end[RANGES - 1]; unit += gridDim.x) {
+            int low = 0, high = RANGES - 1; /* the first k with end[k] > unit - before */
+            while (low < high) {
+                const int middle = (low + high) / 2;
+                if (end[middle] > unit - before)
+                    high = middle;
+                else
+                    low = middle + 1;
+            }
+            const int64_t at = unit - before - (low > 0 ? end[low - 1] : 0);
+            const double sum = unit_sum(plan, g, plan.ranges[first + low], at, room);
+            if (threadIdx.x == 0) plan.sum[unit] = sum;
+        }
+        before += end[RANGES - 1];
+        __syncthreads();
+    }
+}
+
+/* A warp per range, then one thread over the ranges, in their order. */
+__global__ void __launch_bounds__(FINISH_THREADS) norm_of_norms(clip_plan plan, double *norm) {
+    __shared__ int64_t end[RANGES];
+    __shared__ double square[RANGES];
+    const int lane = (int)threadIdx.x % WARP;
+    int64_t before = 0;
+    double squares = 0;
+    for (int first = 0; first < plan.range_count; first += RANGES) {
+        count_units<RANGES>(end, plan, first);
+        const int count = plan.range_count - first < RANGES ? plan.range_count - first : RANGES;
+        for (int k = (int)threadIdx.x / WARP; k < count; k += FINISH_THREADS / WARP) {
+            double sum = 0;
+            for (int64_t u = (k > 0 ? end[k - 1] : 0) + lane; u < end[k]; u += WARP) sum += plan.sum[before + u];
+            const float part = (float)sqrt(warp_sum(sum));
+            if (lane == 0) square[k] = (double)part * (double)part;
+        }
+        __syncthreads();
+        if (threadIdx.x == 0)
+            for (int k = 0; k < count; k++) squares += square[k];
+        before += end[RANGES - 1];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) *norm = (double)(float)sqrt(squares);
+}
+
+/* The factor is worked out by every thread: from two numbers that all read. */
+struct clip_item {
+    const tdm_step_values *values;
+    const double *norm;
+    float *g;
+    template <int WIDE> __device__ void run(int64_t i) const {
+        const float factor = values->clip_norm / ((float)*norm + 1e-6f);
+        if (!(factor < 1.0f)) return;
+        pack<float, WIDE> v = load<WIDE>(g, i);
+        for (int k = 0; k < WIDE; k++) v.at[k] *= factor;
+        store(g, i, v);
+    }
+};
+
+} /* namespace */
+
+tdm_status tdm__cuda_sum(tdm_device *device, float *out, const float *const *source, int source_count, size_t count) {
+    if (source_count < 1 || source_count > TDM_LIST_MAX)
+        TDM_CUDA_FAIL(TDM_E_INTERNAL, "sum wants 1 to %d sources, got %d", (int)TDM_LIST_MAX, source_count);
+    sum_item item = {{NULL}, out, source_count};
+    bool aligned = is_aligned(out);
+    for (int s = 0; s < source_count; s++) {
+        item.source[s] = source[s];
+        aligned = aligned && is_aligned(source[s]);
+    }
+    return each(tdm__cuda_device(device), item, (int64_t)count, aligned);
+}
+
+tdm_status tdm__cuda_sgd(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *momentum,
+                         void *narrow, size_t count) {
+    const sgd_item item = {values, p, g, momentum, (bf16 *)narrow};
+    return each(tdm__cuda_device(device), item, (int64_t)count,
+                is_aligned(p) && is_aligned(g) && is_aligned(momentum) && is_aligned(item.narrow));
+}
+
+tdm_status tdm__cuda_adam(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *m,
+                          float *v, void *narrow, size_t count) {
+    const adam_item item = {values, p, g, m, v, (bf16 *)narrow};
+    return each(tdm__cuda_device(device), item, (int64_t)count,
+                is_aligned(p) && is_aligned(g) && is_aligned(m) && is_aligned(v) && is_aligned(item.narrow));
+}
+
+tdm_status tdm__cuda_narrow(tdm_device *device, void *narrow, const float *p, size_t count) {
+    const narrow_item item = {p, (bf16 *)narrow};
+    return each(tdm__cuda_device(device), item, (int64_t)count, is_aligned(p) && is_aligned(item.narrow));
+}
+
+tdm_status tdm__cuda_add_narrow(tdm_device *device, void *out, const void *what, size_t count) {
+    const add_narrow_item item = {(bf16 *)out, (const bf16 *)what};
+    return each<PACK_OF<bf16>>(tdm__cuda_device(device), item, (int64_t)count,
+                               is_aligned(item.out) && is_aligned(item.what));
+}
+
+tdm_status tdm__cuda_clip(tdm_device *device, const tdm_step_values *values, float *g, size_t count,
+                          const tdm_flat_range *ranges, int range_count, double *norm) {
+    tdm_cuda_device *cuda = tdm__cuda_device(device);
+    int64_t unit = ceil_div(ceil_div((int64_t)count, UNITS), PACK) * PACK;
+    if (unit < LEAST_UNIT) unit = LEAST_UNIT;
+    const int64_t units = ceil_div((int64_t)count, unit) + range_count; /* no fewer than there are */
+    const clip_plan plan = {ranges, range_count, unit, (double *)cuda->workspace};
+    TDM_CUDA_TRY(workspace_holds(cuda, (size_t)units * sizeof(double)));
+    if (units > 0) TDM_LAUNCH(unit_squares, blocks_for(units, 1), THREADS, cuda->stream, plan, g);
+    TDM_LAUNCH(norm_of_norms, 1, FINISH_THREADS, cuda->stream, plan, norm);
+    const clip_item item = {values, norm, g};
+    return each(cuda, item, (int64_t)count, is_aligned(g));
+}

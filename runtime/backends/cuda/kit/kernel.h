@@ -1,0 +1,244 @@
+/* What kernels written in CUDA share: packs of neighbouring numbers, sizes of grids, division by constants, and sums
+ * whose order never changes. For .cu files.
+ *
+ * Indices are 64 bits wide everywhere: tensors may have more than 2^31 numbers. */
+#ifndef TDM_OPS_CUDA_KERNEL_H
+#define TDM_OPS_CUDA_KERNEL_H
+
+#include <cuda_runtime.h>
+
+#include <math.h>
+#include <stdint.h>
+
+#include <tandem/job.h>
+
+#include "runtime/backends/cuda/kit/cuda.h"
+#include "runtime/base/bf16.h"
+
+/* TDM_CUDA_KERNEL(relu) = {...}; in C++ a constant is seen by other files only where it was declared so. */
+#define TDM_CUDA_KERNEL(name)                       \
+    extern "C" const tdm_kernel tdm__##name##_cuda; \
+    const tdm_kernel tdm__##name##_cuda
+#define TDM_CUDA_LOSS(name)                              \
+    extern "C" const tdm_loss_kernel tdm__##name##_cuda; \
+    const tdm_loss_kernel tdm__##name##_cuda
+
+namespace tdm_cuda {
+
+static constexpr int WARP = 32;
+static constexpr int THREADS = 256; /* of a block, where nothing speaks for another number */
+/* Of a grid: several times what the largest device runs at once; the rest is looped over. */
+static constexpr int64_t MOST_BLOCKS = 4096;
+
+/* ---- grids ---- */
+
+static inline int64_t ceil_div(int64_t count, int64_t by) {
+    return (count + by - 1) / by;
+}
+
+/* Blocks so that each thread has one of `count` items, or several in a loop of stride thread_count(). */
+static inline unsigned blocks_for(int64_t count, int threads = THREADS) {
+    int64_t blocks = ceil_div(count, threads);
+    return (unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS);
+}
+
+__device__ inline int64_t thread_index() {
+    return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+__device__ inline int64_t thread_count() {
+    return (int64_t)gridDim.x * blockDim.x;
+}
+
+/* ---- numbers of 16 bits ----
+ *
+ * They are floats from the load on and become narrow in the store, so that kernels for both are one text:
+ *     template <class Number> ... pack<float, WIDE> v = load<WIDE>(x, i); ... store(y, i, v);
+ * with a Number that is float or bf16. */
+
+struct bf16 {
+    uint16_t bits;
+};
+
+__device__ inline float widened(bf16 value) {
+    return tdm__bf16_float(value.bits);
+}
+
+/* The device's own instruction gives the bits of tdm__bf16_of, but for NaN, which is 0x7fff (as in PyTorch there). */
+__device__ inline bf16 narrowed(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    bf16 out;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(out.bits) : "f"(value));
+    return out;
+#else
+    return {tdm__bf16_of(value)};
+#endif
+}
+
+/* What the pointers of tdm_kernel_args and tdm_loss_args are where the precision is bf16. */
+template <class Number> inline const Number *as(const float *pointer) {
+    return (const Number *)(const void *)pointer;
+}
+template <class Number> inline Number *as(float *pointer) {
+    return (Number *)(void *)pointer;
+}
+
+/* A pass made of two: `FLOATS` or, where the desc asks for bf16, `NARROW`. */
+typedef tdm_status kernel_pass(const tdm_kernel_args *args);
+template <kernel_pass *FLOATS, kernel_pass *NARROW> tdm_status by_precision(const tdm_kernel_args *args) {
+    return args->desc->precision == TDM_BF16 ? NARROW(args) : FLOATS(args);
+}
+
+/* ---- packs: `WIDE` neighbouring numbers, moved in one access ---- */
+
+static constexpr int ACCESS = 16; /* bytes that a thread moves at most in one go */
+template <class Number> static constexpr int PACK_OF = ACCESS / (int)sizeof(Number);
+static constexpr int PACK = PACK_OF<float>;
+
+/* Wider ones than an access are moved in several. */
+static constexpr size_t pack_alignment(size_t bytes) {
+    return bytes < ACCESS ? bytes : ACCESS;
+}
+
+template <class Number, int WIDE> struct alignas(pack_alignment(sizeof(Number) * WIDE)) pack { Number at[WIDE]; };
+
+template <int WIDE, class Number> __device__ inline pack<Number, WIDE> load(const Number *from, int64_t index) {
+    return ((const pack<Number, WIDE> *)from)[index];
+}
+
+template <int WIDE, class Number> __device__ inline void store(Number *to, int64_t index, pack<Number, WIDE> value) {
+    ((pack<Number, WIDE> *)to)[index] = value;
+}
+
+template <int WIDE> __device__ inline pack<float, WIDE> load(const bf16 *from, int64_t index) {
+    const pack<bf16, WIDE> in = ((const pack<bf16, WIDE> *)from)[index];
+    pack<float, WIDE> out;
+    for (int k = 0; k < WIDE; k++) out.at[k] = widened(in.at[k]);
+    return out;
+}
+
+template <int WIDE> __device__ inline void store(bf16 *to, int64_t index, pack<float, WIDE> value) {
+    pack<bf16, WIDE> out;
+    for (int k = 0; k < WIDE; k++) out.at[k] = narrowed(value.at[k]);
+    ((pack<bf16, WIDE> *)to)[index] = out;
+}
+
+__device__ inline float get(const float *from, int64_t index) {
+    return from[index];
+}
+__device__ inline float get(const bf16 *from, int64_t index) {
+    return widened(from[index]);
+}
+__device__ inline void put(float *to, int64_t index, float value) {
+    to[index] = value;
+}
+__device__ inline void put(bf16 *to, int64_t index, float value) {
+    to[index] = narrowed(value);
+}
+
+/* For packs of any size. NULL counts as aligned: it is not read. */
+static inline bool is_aligned(const void *pointer) {
+    return (uintptr_t)pointer % ACCESS == 0;
+}
+
+/* ---- one pass over arrays that are treated number by number ----
+ *
+ * An item is a struct of pointers and constants with `template <int WIDE> __device__ void run(int64_t index) const`,
+ * which does pack `index`, reading before it writes, so that arrays may be the same memory. */
+
+template <int WIDE, class Item> __global__ void each_kernel(Item item, int64_t count) {
+    const int64_t first = thread_index(), step = thread_count(), packs = count / WIDE;
+    for (int64_t i = first; i < packs; i += step) item.template run<WIDE>(i);
+    /* What is left is less than a pack, and every grid has more threads than that. */
+    if (WIDE > 1 && packs * WIDE + first < count) item.template run<1>(packs * WIDE + first);
+}
+
+/* WIDE: of a pack where the arrays are `aligned`. */
+template <int WIDE = PACK, class Item>
+tdm_status each(tdm_cuda_device *device, const Item &item, int64_t count, bool aligned) {
+    if (count == 0) return TDM_OK;
+    auto kernel = aligned ? each_kernel<WIDE, Item> : each_kernel<1, Item>;
+    TDM_LAUNCH(kernel, blocks_for(aligned ? ceil_div(count, WIDE) : count), THREADS, device->stream, item, count);
+    return TDM_OK;
+}
+
+/* ---- division by what is constant in a launch ----
+ *
+ * Granlund and Montgomery 1994: a multiplication and a shift where both numbers are below 2^31, else the slow one. */
+struct divider {
+    int64_t by;
+    uint32_t multiplier, shift;
+};
+
+static inline divider divider_of(int64_t by) {
+    divider out = {by, 0, 0};
+    while (((int64_t)1 << out.shift) < by && out.shift < 31) out.shift++;
+    if (by <= INT32_MAX)
+        out.multiplier =
+            (uint32_t)((((uint64_t)1 << 32) * (((uint64_t)1 << out.shift) - (uint64_t)by)) / (uint64_t)by + 1);
+    return out;
+}
+
+__device__ inline int64_t quotient(const divider &d, int64_t n) {
+    if (((n | d.by) >> 31) != 0) return n / d.by;
+    const uint64_t high = ((uint64_t)(uint32_t)n * d.multiplier) >> 32;
+    return (int64_t)((high + (uint64_t)n) >> d.shift);
+}
+
+/* The same for numbers that are known to be below 2^31, both. */
+__device__ inline int32_t quotient(const divider &d, int32_t n) {
+    const uint32_t high = (uint32_t)(((uint64_t)(uint32_t)n * d.multiplier) >> 32);
+    return (int32_t)((high + (uint32_t)n) >> d.shift);
+}
+
+/* n becomes the quotient; the remainder is returned. */
+template <class Index> __device__ inline Index split(const divider &d, Index *n) {
+    const Index whole = *n, part = quotient(d, whole);
+    *n = part;
+    return whole - part * (Index)d.by;
+}
+
+/* ---- sums of a warp and of a block, in an order that never changes ---- */
+
+static constexpr unsigned ALL_LANES = 0xffffffffu;
+
+template <class Number> __device__ inline Number warp_sum(Number value) {
+    for (int offset = WARP / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(ALL_LANES, value, offset);
+    return value;
+}
+
+/* In every thread. `room` is shared memory of BLOCK / WARP numbers, free again afterwards. */
+template <int BLOCK, class Number> __device__ inline Number block_sum(Number value, Number *room) {
+    value = warp_sum(value);
+    if (BLOCK == WARP) return value;
+    if (threadIdx.x % WARP == 0) room[threadIdx.x / WARP] = value;
+    __syncthreads();
+    Number sum = room[0];
+    for (int warp = 1; warp < BLOCK / WARP; warp++) sum += room[warp];
+    __syncthreads();
+    return sum;
+}
+
+/* For passes that no kernel's open announces; a device is opened with TDM_CUDA_WORKSPACE_LEAST. */
+static inline tdm_status workspace_holds(const tdm_cuda_device *device, size_t bytes) {
+    if (device->workspace_bytes < bytes)
+        TDM_CUDA_FAIL(TDM_E_INTERNAL, "%s: a workspace of %zu bytes is wanted, it has %zu", device->base.name, bytes,
+                      device->workspace_bytes);
+    return TDM_OK;
+}
+
+/* ---- layouts ---- */
+
+static inline bool takes(tdm_layout layout) {
+    return layout == TDM_LAYOUT_PLAIN || layout == TDM_LAYOUT_NHWC;
+}
+
+/* Kernels that treat every number alike answer the layout they are offered. */
+static inline void keep_layout(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+    const tdm_layout layout = takes(desc->x_layout[0]) ? desc->x_layout[0] : TDM_LAYOUT_PLAIN;
+    for (int i = 0; i < desc->input_count; i++) fit->x_layout[i] = layout;
+    fit->y_layout = layout;
+}
+
+} /* namespace tdm_cuda */
+#endif

@@ -1,0 +1,66 @@
+/* The kit's part for kernels that call cublasLt or cuDNN: the libraries, their errors, algorithms that are tried first.
+ */
+#ifndef TDM_CUDA_KIT_LIBRARY_H
+#define TDM_CUDA_KIT_LIBRARY_H
+
+#include "runtime/backends/cuda/kit/cuda.h"
+#include "runtime/backends/cuda/kit/cuda_libraries.h"
+
+/* For calls whose answer was looked at first. */
+#define TDM_CUDA_RESULT(error, call)                                                             \
+    do {                                                                                         \
+        if ((error) != cudaSuccess) return tdm__cuda_error((error), (call), __FILE__, __LINE__); \
+    } while (0)
+
+/* Every entry of the device begins with it: CUDA's current device belongs to the thread, and a device changes threads.
+ */
+#define TDM_CUDA_ENTER(device)                              \
+    do {                                                    \
+        const cudaError_t enter_ = tdm__cuda_enter(device); \
+        TDM_CUDA_RESULT(enter_, "cudaSetDevice");           \
+    } while (0)
+cudaError_t tdm__cuda_enter(const tdm_device *device);
+
+/* cuda_trial.c: memory on which an algorithm of a library is run once before it is chosen. All that it reads is NaN, so
+ * all that it writes must be. */
+typedef struct tdm_cuda_trial {
+    tdm_cuda_device *device;
+    char *in, *out; /* NULL: there was no room, and nothing can be tried */
+    size_t in_bytes, out_bytes;
+} tdm_cuda_trial;
+void tdm__cuda_trial_open(tdm_cuda_trial *trial, tdm_cuda_device *device, size_t in_bytes, size_t out_bytes);
+void tdm__cuda_trial_close(tdm_cuda_trial *trial);
+tdm_status tdm__cuda_trial_begin(const tdm_cuda_trial *trial);
+/* Waits. `refused`: the library did not start it. *passes_nan: the first `count` numbers from `out` on are NaN. */
+tdm_status tdm__cuda_trial_end(const tdm_cuda_trial *trial, bool refused, const void *out, tdm_cuda_number number,
+                               size_t count, bool *passes_nan);
+
+/* cuda_matmul.c: what was chosen for operands at whole places. */
+void tdm__cuda_matmul_algorithm(const tdm_cuda_matmul *matmul, const char *pass, tdm_algorithms *out);
+/* bytes at the start of the workspace that `run` may use. NULL: 0. */
+size_t tdm__cuda_matmul_workspace(const tdm_cuda_matmul *matmul);
+
+/* "f32", "tf32", "bf16": what products of this device round these numbers to. */
+const char *tdm__cuda_math(const tdm_cuda_device *device, tdm_cuda_number number);
+
+/* A call of cublasLt or cuDNN that failed, as a status with a message; `call` is the source text of the call. */
+tdm_status tdm__cublas_error(const tdm_cuda_libraries *libraries, cublasStatus_t status, const char *call,
+                             const char *file, int line);
+#define TDM_CUBLAS(libraries, call)                                                         \
+    do {                                                                                    \
+        cublasStatus_t blas_status_ = (libraries)->blas.call;                               \
+        if (blas_status_ != CUBLAS_STATUS_SUCCESS)                                          \
+            return tdm__cublas_error((libraries), blas_status_, #call, __FILE__, __LINE__); \
+    } while (0)
+#ifndef TDM_CUDA_NO_CUDNN
+tdm_status tdm__cudnn_error(const tdm_cuda_libraries *libraries, cudnnStatus_t status, const char *call,
+                            const char *file, int line);
+#define TDM_CUDNN(libraries, call)                                                        \
+    do {                                                                                  \
+        cudnnStatus_t dnn_status_ = (libraries)->dnn.call;                                \
+        if (dnn_status_ != CUDNN_STATUS_SUCCESS)                                          \
+            return tdm__cudnn_error((libraries), dnn_status_, #call, __FILE__, __LINE__); \
+    } while (0)
+#endif
+
+#endif

@@ -1,0 +1,178 @@
+/* Sums over many rows on CUDA, taken on the way through a pass that does something else with the same numbers. For .cu
+ * files.
+ *
+ * Sums are cut into parts by the sizes alone; a part is a block's, and the block that comes last adds the parts in
+ * their order: one launch, and the same bits every time.
+ *
+ * What passes by is a Source, a struct of pointers and constants. Loads and the rest are apart, so that several loads
+ * are on their way at a time:
+ *     template <int WIDE> struct seen;
+ *     template <int WIDE> __device__ seen<WIDE> fetch(int64_t i) const                      loads what pack i needs
+ *     template <int WIDE> __device__ pack<float, WIDE> keep(int64_t i, seen<WIDE> s) const  what is to be added up */
+#ifndef TDM_OPS_CUDA_SUMS_H
+#define TDM_OPS_CUDA_SUMS_H
+
+#include "runtime/backends/cuda/kit/kernel.h"
+
+namespace tdm_cuda {
+
+static constexpr int AT_ONCE = 4; /* loads of a thread that are on their way */
+
+/* The sum of what lies at place(first), place(first + step), ... before `end`. */
+template <int WIDE, class Source, class Place>
+__device__ pack<float, WIDE> add_up(const Source &source, const Place &place, int64_t first, int64_t end,
+                                    int64_t step) {
+    pack<float, WIDE> sum = {};
+    for (int64_t i = first; i < end; i += AT_ONCE * step) {
+        typename Source::template seen<WIDE> seen[AT_ONCE] = {};
+        for (int u = 0; u < AT_ONCE; u++)
+            if (i + u * step < end) seen[u] = source.template fetch<WIDE>(place(i + u * step));
+        for (int u = 0; u < AT_ONCE; u++) {
+            if (i + u * step >= end) break;
+            const pack<float, WIDE> d = source.template keep<WIDE>(place(i + u * step), seen[u]);
+            for (int k = 0; k < WIDE; k++) sum.at[k] += d.at[k];
+        }
+    }
+    return sum;
+}
+
+/* Whether all `parts` blocks that share `turn` have written their part, this one last. What they wrote is seen then,
+ * and the turn is ready for the next launch. */
+__device__ inline bool is_last(unsigned *turn, unsigned parts) {
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        last = atomicAdd(turn, 1u) == parts - 1;
+        if (last) *turn = 0;
+    }
+    __syncthreads();
+    __threadfence();
+    return last;
+}
+
+/* Where sums go: those of a part into `part`, and all of them into `sums`. */
+struct outcome {
+    float *sums, *part;
+    unsigned *turn;
+    int64_t channels, rows; /* of the outer ones, a part's */
+};
+
+/* The parts, as what is added up in the end. */
+struct sums_of_parts {
+    const float *part;
+
+    template <int WIDE> using seen = pack<float, WIDE>;
+    template <int WIDE> __device__ pack<float, WIDE> fetch(int64_t i) const {
+        return load<WIDE>(part, i);
+    }
+    template <int WIDE> __device__ pack<float, WIDE> keep(int64_t, pack<float, WIDE> sum) const {
+        return sum;
+    }
+};
+
+/* ---- channels are neighbours: [outer][channels], a column is a pack of channels ---- */
+
+/* A block's threads: `across` packs of channels, a power of two, by as many lanes as there are then. */
+struct crew {
+    int shift; /* log2(across) */
+    __host__ __device__ int across() const {
+        return 1 << shift;
+    }
+    __host__ __device__ int lanes() const {
+        return THREADS >> shift;
+    }
+};
+
+struct column_place {
+    int64_t step, at;
+    __device__ int64_t operator()(int64_t row) const {
+        return row * step + at;
+    }
+};
+
+/* The sum of all lanes, in lane 0. */
+template <int WIDE> __device__ pack<float, WIDE> add_lanes(pack<float, WIDE> sum, const crew &c) {
+    __shared__ float room[WIDE][THREADS];
+    const int self = threadIdx.x;
+    for (int k = 0; k < WIDE; k++) room[k][self] = sum.at[k];
+    for (int half = THREADS / 2; half >= c.across(); half /= 2) {
+        __syncthreads();
+        if (self < half)
+            for (int k = 0; k < WIDE; k++) room[k][self] += room[k][self + half];
+    }
+    for (int k = 0; k < WIDE; k++) sum.at[k] = room[k][self];
+    __syncthreads();
+    return sum;
+}
+
+template <int WIDE, class Source>
+__global__ void __launch_bounds__(THREADS) columns_kernel(Source source, outcome out, crew c, int64_t outer) {
+    const int lane = threadIdx.x >> c.shift;
+    const int64_t packs = out.channels / WIDE, column = (int64_t)blockIdx.x * c.across() + threadIdx.x % c.across();
+    const int64_t first = (int64_t)blockIdx.y * out.rows, end = first + out.rows < outer ? first + out.rows : outer;
+    const bool writes = lane == 0 && column < packs;
+    pack<float, WIDE> sum = {};
+    if (column < packs) sum = add_up<WIDE>(source, column_place{packs, column}, first + lane, end, c.lanes());
+    sum = add_lanes(sum, c);
+    if (gridDim.y == 1) {
+        if (writes) store(out.sums, column, sum);
+        return;
+    }
+    if (writes) store(out.part, blockIdx.y * packs + column, sum);
+    if (!is_last(&out.turn[blockIdx.x], gridDim.y)) return;
+    const sums_of_parts parts = {out.part};
+    sum = {};
+    if (column < packs) sum = add_up<WIDE>(parts, column_place{packs, column}, lane, gridDim.y, c.lanes());
+    sum = add_lanes(sum, c);
+    if (writes) store(out.sums, column, sum);
+}
+
+/* ---- how many parts ---- */
+
+/* Blocks enough to keep memory busy; parts few enough that one block adds them quickly. */
+static constexpr int64_t MOST_PARTS = 256, ENOUGH_BLOCKS = 2048;
+static constexpr int64_t ROWS_OF_LANE = 16; /* where a row is an access; fewer where it is several */
+
+static inline int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static inline crew crew_of(int64_t channels, int wide) {
+    crew c = {0};
+    while (c.across() < WARP && c.across() < channels / wide) c.shift++;
+    return c;
+}
+
+/* At most `wanted`. `across`: blocks side by side, each with turns of its own. */
+static inline int64_t parts_of(int64_t wanted, int64_t across) {
+    if (across > TDM_CUDA_TURNS) return 1;
+    return least(least(MOST_PARTS, ceil_div(ENOUGH_BLOCKS, across)), wanted);
+}
+
+/* Grows with outer. */
+static inline int64_t parts_of_columns(int64_t outer, int64_t channels, int64_t rows_of_lane) {
+    const int lanes = crew_of(channels, channels % PACK == 0 ? PACK : 1).lanes();
+    return parts_of(ceil_div(outer, rows_of_lane * lanes), ceil_div(channels, WARP));
+}
+
+/* Bytes of `room` below; they grow with outer. */
+static inline size_t room_of_columns(int64_t outer, int64_t channels, int64_t rows_of_lane) {
+    return (size_t)(parts_of_columns(outer, channels, rows_of_lane) * channels) * sizeof(float);
+}
+
+/* Does what the source does, and sums[channel] = the sum over all rows. */
+template <int WIDE, class Source>
+tdm_status sum_columns(tdm_cuda_device *device, const Source &source, float *sums, void *room, int64_t outer,
+                       int64_t channels, int64_t rows_of_lane) {
+    const crew c = crew_of(channels, WIDE);
+    const int64_t rows = ceil_div(outer, parts_of_columns(outer, channels, rows_of_lane));
+    const outcome out = {sums, (float *)room, device->turns, channels, rows};
+    const dim3 blocks((unsigned)ceil_div(channels / WIDE, c.across()), (unsigned)ceil_div(outer, rows));
+    auto kernel = columns_kernel<WIDE, Source>;
+    TDM_LAUNCH(kernel, blocks, THREADS, device->stream, source, out, c, outer);
+    return TDM_OK;
+}
+
+} /* namespace tdm_cuda */
+#endif

@@ -1,0 +1,160 @@
+/* oneDNN's C API under one set of names: versions 2.5 to 2.7 and 3.x differ in how tensors and operations are
+ * described.
+ *
+ * What differs is here; dnnl_call.c has the rest. A tensor description is a struct in version 2 and a handle in version
+ * 3; a `ref` is what functions take. Operations are planned (dnnl_primitive_desc_t) and made (dnnl_primitive_t).
+ * Scratchpads are the caller's: oneDNN's own belong to the thread that made the primitive, and replicas change threads.
+ */
+#ifndef TDM_OPS_DNNL_ADAPTER_H
+#define TDM_OPS_DNNL_ADAPTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <oneapi/dnnl/dnnl.h>
+
+#if DNNL_VERSION_MAJOR < 2 || (DNNL_VERSION_MAJOR == 2 && DNNL_VERSION_MINOR < 5)
+#error "oneDNN 2.5 or newer is wanted"
+#endif
+
+/* TDM_DNNL(dnnl_sgemm)(...): a call that no exception leaves (edge.cpp). */
+#define TDM_DNNL(name) (*tdm__edge_##name)
+#define TDM_EDGE(name) extern __typeof__(&name) const tdm__edge_##name;
+#include "runtime/backends/dnnl/kit/edge.def"
+#undef TDM_EDGE
+
+#if DNNL_VERSION_MAJOR >= 3
+typedef const_dnnl_memory_desc_t tdm_dnnl_ref;
+#else
+typedef const dnnl_memory_desc_t *tdm_dnnl_ref;
+#endif
+
+static inline dnnl_status_t tdm__dnnl_desc_init(dnnl_memory_desc_t *desc, int ndims, const dnnl_dims_t dims,
+                                                dnnl_format_tag_t tag) {
+#if DNNL_VERSION_MAJOR >= 3
+    return TDM_DNNL(dnnl_memory_desc_create_with_tag)(desc, ndims, dims, dnnl_f32, tag);
+#else
+    return TDM_DNNL(dnnl_memory_desc_init_by_tag)(desc, ndims, dims, dnnl_f32, tag);
+#endif
+}
+
+static inline void tdm__dnnl_desc_deinit(dnnl_memory_desc_t *desc) {
+#if DNNL_VERSION_MAJOR >= 3
+    if (*desc != NULL) dnnl_memory_desc_destroy(*desc);
+    *desc = NULL;
+#else
+    (void)desc;
+#endif
+}
+
+static inline tdm_dnnl_ref tdm__dnnl_ref(const dnnl_memory_desc_t *desc) {
+#if DNNL_VERSION_MAJOR >= 3
+    return *desc;
+#else
+    return desc;
+#endif
+}
+
+static inline bool tdm__dnnl_same(tdm_dnnl_ref a, tdm_dnnl_ref b) {
+    return dnnl_memory_desc_equal(a, b) != 0;
+}
+
+static inline size_t tdm__dnnl_bytes(tdm_dnnl_ref desc) {
+    return dnnl_memory_desc_get_size(desc);
+}
+
+/* The tensor that a planned operation takes as `argument` (DNNL_ARG_...). */
+static inline tdm_dnnl_ref tdm__dnnl_argument(dnnl_primitive_desc_t plan, int argument) {
+    return dnnl_primitive_desc_query_md(plan, dnnl_query_exec_arg_md, argument);
+}
+
+/* dnnl_unimplemented where oneDNN falls back to code that is slower than tandem's own reference. */
+static inline dnnl_status_t tdm__dnnl_refuse_fallback(dnnl_primitive_desc_t plan) {
+    const char *name = NULL;
+    const dnnl_status_t status = TDM_DNNL(dnnl_primitive_desc_query)(plan, dnnl_query_impl_info_str, 0, (void *)&name);
+    return status == dnnl_success && strncmp(name, "ref", 3) == 0 ? dnnl_unimplemented : status;
+}
+
+static inline dnnl_status_t tdm__dnnl_attr_create(dnnl_primitive_attr_t *attr) {
+    dnnl_status_t status = TDM_DNNL(dnnl_primitive_attr_create)(attr);
+    if (status != dnnl_success) return status;
+    return TDM_DNNL(dnnl_primitive_attr_set_scratchpad_mode)(*attr, dnnl_scratchpad_mode_user);
+}
+
+typedef enum tdm_dnnl_pass { TDM_DNNL_FORWARD, TDM_DNNL_BACKWARD_DATA, TDM_DNNL_BACKWARD_WEIGHTS } tdm_dnnl_pass;
+
+typedef struct tdm_dnnl_conv {
+    dnnl_alg_kind_t algorithm;
+    tdm_dnnl_ref x, weights, bias, y; /* bias: NULL if none */
+    dnnl_dims_t stride, dilation, padding;
+} tdm_dnnl_conv;
+
+/* `forward`: the plan of the forward pass, wanted by the backward ones. */
+static inline dnnl_status_t tdm__dnnl_conv_plan(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
+                                                dnnl_primitive_attr_t attr, tdm_dnnl_pass pass, const tdm_dnnl_conv *c,
+                                                dnnl_primitive_desc_t forward) {
+#if DNNL_VERSION_MAJOR >= 3
+    switch (pass) {
+    case TDM_DNNL_FORWARD:
+        return TDM_DNNL(dnnl_convolution_forward_primitive_desc_create)(
+            out, engine, dnnl_forward_training, c->algorithm, c->x, c->weights, c->bias, c->y, c->stride, c->dilation,
+            c->padding, c->padding, attr);
+    case TDM_DNNL_BACKWARD_DATA:
+        return TDM_DNNL(dnnl_convolution_backward_data_primitive_desc_create)(out, engine, c->algorithm, c->x,
+                                                                              c->weights, c->y, c->stride, c->dilation,
+                                                                              c->padding, c->padding, forward, attr);
+    default:
+        return TDM_DNNL(dnnl_convolution_backward_weights_primitive_desc_create)(
+            out, engine, c->algorithm, c->x, c->weights, c->bias, c->y, c->stride, c->dilation, c->padding, c->padding,
+            forward, attr);
+    }
+#else
+    dnnl_convolution_desc_t desc;
+    dnnl_status_t status;
+    if (pass == TDM_DNNL_FORWARD) {
+        status = TDM_DNNL(dnnl_dilated_convolution_forward_desc_init)(&desc, dnnl_forward_training, c->algorithm, c->x,
+                                                                      c->weights, c->bias, c->y, c->stride, c->dilation,
+                                                                      c->padding, c->padding);
+    } else if (pass == TDM_DNNL_BACKWARD_DATA) {
+        status = TDM_DNNL(dnnl_dilated_convolution_backward_data_desc_init)(
+            &desc, c->algorithm, c->x, c->weights, c->y, c->stride, c->dilation, c->padding, c->padding);
+    } else {
+        status = TDM_DNNL(dnnl_dilated_convolution_backward_weights_desc_init)(
+            &desc, c->algorithm, c->x, c->weights, c->bias, c->y, c->stride, c->dilation, c->padding, c->padding);
+    }
+    if (status != dnnl_success) return status;
+    return TDM_DNNL(dnnl_primitive_desc_create)(out, &desc, attr, engine, forward);
+#endif
+}
+
+static inline dnnl_status_t tdm__dnnl_reorder_plan(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
+                                                   dnnl_primitive_attr_t attr, tdm_dnnl_ref from, tdm_dnnl_ref to) {
+    return TDM_DNNL(dnnl_reorder_primitive_desc_create)(out, from, engine, to, engine, attr);
+}
+
+static inline dnnl_status_t tdm__dnnl_memory_create(dnnl_memory_t *out, dnnl_engine_t engine, tdm_dnnl_ref desc) {
+    return TDM_DNNL(dnnl_memory_create)(out, desc, engine, DNNL_MEMORY_NONE);
+}
+
+/* Channels per block of the layout that this processor's convolutions like best; 1: none. */
+static inline int64_t tdm__dnnl_channel_block(void) {
+#if defined(__x86_64__)
+    const unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
+    if ((isa & (unsigned)dnnl_cpu_isa_avx512_core) == (unsigned)dnnl_cpu_isa_avx512_core) return 16;
+    if ((isa & (unsigned)dnnl_cpu_isa_sse41) == (unsigned)dnnl_cpu_isa_sse41) return 8;
+#endif
+    return 1;
+}
+
+/* Has every part of a product (m x n, sums of k), of 64 rows or columns at least, the bits that it has in the whole?
+ * sgemm chooses its code by processor and sizes, and the order of sums goes with it: with AVX-512 parts differ where
+ * sums have 768 numbers or more, and either m and n are both above 510 or b is transposed; with AVX2 in every fourth
+ * shape. Only what is well inside is promised, of version 2 (threads_change_no_bit_of_drawn_products). */
+static inline bool tdm__dnnl_sgemm_parts(int64_t m, int64_t n, int64_t k, bool transposed_b) {
+    if (DNNL_VERSION_MAJOR != 2 || tdm__dnnl_channel_block() != 16) return false;
+    return k <= 512 || (!transposed_b && (m <= 500 || n <= 500));
+}
+
+#endif

@@ -1,0 +1,41 @@
+/* libtandem-dnnl.so: kernels for the CPU with oneDNN, opened at run time where oneDNN is installed. */
+#include <stdio.h>
+
+#include "runtime/backends/dnnl/kit/dnnl.h"
+
+static const tdm_host_calls *host_calls; /* written by init with the same value every time */
+
+const tdm_host_calls *tdm__dnnl_host(void) {
+    return __atomic_load_n(&host_calls, __ATOMIC_ACQUIRE);
+}
+
+static void init(const tdm_host_calls *calls) {
+    __atomic_store_n(&host_calls, calls, __ATOMIC_RELEASE);
+}
+
+static int probe(char *text, size_t bytes) {
+    const dnnl_version_t *version = dnnl_version();
+    if (version->major != DNNL_VERSION_MAJOR) {
+        snprintf(text, bytes, "built for oneDNN %d, found %d.%d.%d; build tandem on this system", DNNL_VERSION_MAJOR,
+                 version->major, version->minor, version->patch);
+        return 0;
+    }
+    if (version->cpu_runtime == DNNL_RUNTIME_NONE) {
+        snprintf(text, bytes, "oneDNN %d.%d.%d was built without kernels for the CPU", version->major, version->minor,
+                 version->patch);
+        return 0;
+    }
+    snprintf(text, bytes, "oneDNN %d.%d.%d, %s passes, channels in blocks of %d", version->major, version->minor,
+             version->patch, tdm__dnnl_isa_name(), (int)tdm__dnnl_channel_block());
+    return 1;
+}
+
+TDM_API extern const tdm_module tdm_module_v1;
+const tdm_module tdm_module_v1 = {
+    .abi = TDM_MODULE_ABI,
+    .size = sizeof(tdm_module),
+    .name = "dnnl",
+    .probe = probe,
+    .init = init,
+    .kernels = tdm__dnnl_kernels,
+};

@@ -1,0 +1,177 @@
+/* Threads that share one piece of work with the thread that calls: a team for each caller, made when it is first wanted
+ * and ended with the caller's thread.
+ *
+ * Whoever is free takes the next part, the caller too: a thread that wakes late, on a machine whose cores others use,
+ * finds no part left, and nobody waits for it.
+ *
+ * Whoever waits looks for a moment, which is cheaper than sleeping when the next piece comes at once, and then sleeps.
+ * The moment adapts: it grows where waits are short and shrinks to nothing where they are long, where looking would
+ * take the time of those it waits for. */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/backends/dnnl/kit/dnnl.h"
+
+enum { MOST_SPIN_NS = 50 * 1000, LEAST_SPIN_NS = 1000, LOOKS_PER_CLOCK = 16, LINE = 64 };
+#define CLOSING UINT32_MAX
+
+typedef struct {
+    pid_t owner;     /* a child of fork has none of the threads */
+    int count;       /* of members */
+    int64_t spin_ns; /* of the caller */
+    /* The work under way: read by who has taken a part, which keeps it from ending. */
+    int64_t length, parts;
+    tdm_dnnl_work_fn work;
+    void *data;
+    _Alignas(LINE) _Atomic uint32_t left;   /* parts that nobody has taken; CLOSING: members end */
+    _Alignas(LINE) _Atomic uint32_t undone; /* parts that are not done */
+    pthread_t member[];
+} team;
+
+static pthread_key_t key; /* the calling thread's team */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int key_error;
+
+/* ---- waiting ---- */
+
+static int64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void pause_briefly(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void wait_while(_Atomic uint32_t *word, uint32_t value, int64_t *spin_ns) {
+    if (atomic_load(word) != value) return;
+    const int64_t start = now_ns();
+    int64_t now = start;
+    while (now - start < *spin_ns) {
+        for (int i = 0; i < LOOKS_PER_CLOCK; i++) {
+            if (atomic_load(word) != value) return;
+            pause_briefly();
+        }
+        now = now_ns();
+    }
+    while (atomic_load(word) == value) syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+    const bool was_short = now_ns() - start < MOST_SPIN_NS;
+    const int64_t spin = was_short ? *spin_ns * 2 + LEAST_SPIN_NS : *spin_ns / 2;
+    *spin_ns = spin > MOST_SPIN_NS ? MOST_SPIN_NS : spin < LEAST_SPIN_NS ? 0 : spin;
+}
+
+static void wake(_Atomic uint32_t *word, int most) {
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, most, NULL, NULL, 0);
+}
+
+/* ---- members ---- */
+
+/* Parts, until none is left. */
+static void do_parts(team *t) {
+    uint32_t left = atomic_load(&t->left);
+    while (left != 0 && left != CLOSING) {
+        if (!atomic_compare_exchange_weak(&t->left, &left, left - 1)) continue;
+        const int64_t part = t->parts - left;
+        t->work(t->data, t->length * part / t->parts, t->length * (part + 1) / t->parts);
+        if (atomic_fetch_sub(&t->undone, 1) == 1) wake(&t->undone, 1);
+        left = atomic_load(&t->left);
+    }
+}
+
+static void *run_member(void *argument) {
+    team *t = argument;
+    int64_t spin_ns = MOST_SPIN_NS;
+    pthread_setname_np(pthread_self(), "dnnl part");
+    (void)tdm__dnnl_enter(); /* for good */
+    while (atomic_load(&t->left) != CLOSING) {
+        do_parts(t);
+        wait_while(&t->left, 0, &spin_ns);
+    }
+    return NULL;
+}
+
+static void close_team(void *argument) {
+    team *t = argument;
+    if (t->owner == getpid()) {
+        atomic_store(&t->left, CLOSING);
+        wake(&t->left, INT_MAX);
+        for (int i = 0; i < t->count; i++) pthread_join(t->member[i], NULL);
+    }
+    free(t);
+}
+
+static void make_key(void) {
+    key_error = pthread_key_create(&key, close_team);
+}
+
+static int start_members(team *t, int count) {
+    const tdm_dnnl_caller caller = tdm__dnnl_enter(); /* they are started with its signals held back */
+    int error = 0;
+    while (error == 0 && t->count < count) {
+        error = pthread_create(&t->member[t->count], NULL, run_member, t);
+        if (error == 0) t->count++;
+    }
+    tdm__dnnl_leave(&caller);
+    return error;
+}
+
+/* All members, or an error of the system. */
+static int open_team(team **out, int count) {
+    team *t = aligned_alloc(LINE, tdm__dnnl_round(sizeof *t + (size_t)count * sizeof t->member[0]));
+    if (t == NULL) return ENOMEM;
+    *t = (team){.owner = getpid(), .spin_ns = MOST_SPIN_NS};
+    int error = start_members(t, count);
+    if (error == 0) error = pthread_setspecific(key, t);
+    if (error == 0)
+        *out = t;
+    else
+        close_team(t);
+    return error;
+}
+
+/* The calling thread's, with so many members. */
+static int find_team(team **out, int count) {
+    pthread_once(&once, make_key);
+    if (key_error != 0) return key_error;
+    *out = pthread_getspecific(key);
+    if (*out != NULL && (*out)->owner == getpid() && (*out)->count == count) return 0;
+    if (*out != NULL) {
+        pthread_setspecific(key, NULL);
+        close_team(*out);
+    }
+    return open_team(out, count);
+}
+
+tdm_status tdm__dnnl_share(int threads, int64_t count, tdm_dnnl_work_fn work, void *data) {
+    if (threads <= 1 || count <= 1) {
+        work(data, 0, count);
+        return TDM_OK;
+    }
+    team *t;
+    errno = find_team(&t, threads - 1);
+    if (errno != 0)
+        TDM_DNNL_FAIL(TDM_E_MEMORY,
+                      "parallel.threads_per_device: %d threads of a device cannot start: %m; set it lower", threads);
+    t->length = count;
+    t->parts = count < threads ? count : threads;
+    t->work = work;
+    t->data = data;
+    atomic_store(&t->undone, (uint32_t)t->parts);
+    atomic_store(&t->left, (uint32_t)t->parts);
+    wake(&t->left, (int)t->parts - 1);
+    do_parts(t);
+    for (uint32_t undone; (undone = atomic_load(&t->undone)) != 0;) wait_while(&t->undone, undone, &t->spin_ns);
+    return TDM_OK;
+}

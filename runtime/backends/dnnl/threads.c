@@ -1,0 +1,80 @@
+/* The thread that calls oneDNN, as oneDNN has to find it; and passes over elements.
+ *
+ * The functions of the OpenMP runtime that oneDNN may bring with it are weak references: the module is compiled without
+ * OpenMP, by any compiler, and never pulls in a second runtime beside oneDNN's. */
+#include "runtime/backends/dnnl/kit/dnnl.h"
+
+extern int omp_get_max_threads(void) __attribute__((weak));
+extern void omp_set_num_threads(int threads) __attribute__((weak));
+
+/* All but those that tell of a fault of the running code, which cannot wait. */
+static void hold_signals(sigset_t *before) {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+    sigset_t held;
+    sigfillset(&held);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) sigdelset(&held, faults[i]);
+    pthread_sigmask(SIG_BLOCK, &held, before);
+}
+
+tdm_dnnl_caller tdm__dnnl_enter(void) {
+    tdm_dnnl_caller caller = {.threads = 1};
+    hold_signals(&caller.signals);
+    if (omp_get_max_threads == NULL || omp_set_num_threads == NULL) return caller;
+    caller.threads = omp_get_max_threads();
+    if (caller.threads != 1) omp_set_num_threads(1);
+    return caller;
+}
+
+void tdm__dnnl_leave(const tdm_dnnl_caller *caller) {
+    if (omp_get_max_threads != NULL && omp_set_num_threads != NULL && omp_get_max_threads() != caller->threads)
+        omp_set_num_threads(caller->threads);
+    pthread_sigmask(SIG_SETMASK, &caller->signals, NULL);
+}
+
+tdm_dnnl_isa tdm__dnnl_isa(void) {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("fma")) {
+        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
+            return TDM_DNNL_AVX512;
+        if (__builtin_cpu_supports("avx2")) return TDM_DNNL_AVX2;
+    }
+#endif
+    return TDM_DNNL_PLAIN;
+}
+
+const char *tdm__dnnl_isa_name(void) {
+    static const char *const names[] = {"plain", "AVX2", "AVX-512"};
+    return names[tdm__dnnl_isa()];
+}
+
+enum { GRAIN = 16, LEAST_SHARED = 64 * 1024 }; /* ranges are cut on whole vectors */
+
+int tdm__dnnl_threads(int threads, int64_t numbers) {
+    return numbers < LEAST_SHARED ? 1 : threads;
+}
+
+typedef struct {
+    float *out;
+    const float *dy, *y;
+    int64_t count;
+} elements;
+
+static int64_t grains(int64_t count) {
+    return (count + GRAIN - 1) / GRAIN;
+}
+
+static int64_t up_to(const elements *e, int64_t end) {
+    return end * GRAIN < e->count ? end * GRAIN : e->count;
+}
+
+static void mask_part(void *data, int64_t begin, int64_t end) {
+    const elements *e = data;
+    const int64_t at = begin * GRAIN;
+    TDM_LANES(tdm__dnnl_passes)->mask(e->out + at, e->dy + at, e->y + at, up_to(e, end) - at);
+}
+
+tdm_status tdm__dnnl_mask(float *out, const float *dy, const float *y, int64_t count, int threads) {
+    elements e = {.out = out, .dy = dy, .y = y, .count = count};
+    return tdm__dnnl_share(tdm__dnnl_threads(threads, count), grains(count), mask_part, &e);
+}

@@ -1,0 +1,288 @@
+/* The collectives: put on a stream of the communicator's own, behind what the device's queue holds, so that they can be
+ * captured in a CUDA graph with what is around them.
+ *
+ * The order in which NCCL adds depends on the algorithm that it chooses, for each size and machine: sums have the same
+ * bits on every rank, but not those of rank order. NCCL_ALGO=Ring in the environment makes two runs with the same ranks
+ * give equal bits. Calls that do not match are not found out: they end by the deadline. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/backends/nccl/nccl_comm.h"
+
+typedef enum nccl_kind { ALL_REDUCE, BROADCAST, REDUCE, GATHER, ALL_GATHER, SCATTER, SEND, RECEIVE, BARRIER } nccl_kind;
+
+typedef struct nccl_call {
+    nccl_kind kind;
+    tdm_span in, out;
+    tdm_reduce_op op;
+    int rank; /* root or peer; -1: none */
+} nccl_call;
+
+static const struct {
+    const char *name;
+    size_t bytes;
+    ncclDataType_t type;
+} dtypes[TDM_DTYPE_COUNT] = {
+    [TDM_DTYPE_F32] = {"f32", 4, ncclFloat32}, [TDM_DTYPE_F64] = {"f64", 8, ncclFloat64},
+    [TDM_DTYPE_I32] = {"i32", 4, ncclInt32},   [TDM_DTYPE_I64] = {"i64", 8, ncclInt64},
+    [TDM_DTYPE_U8] = {"u8", 1, ncclUint8},
+};
+
+static const struct {
+    const char *name;
+    ncclRedOp_t op;
+} reductions[] = {
+    [TDM_REDUCE_SUM] = {"sum", ncclSum},
+    [TDM_REDUCE_PRODUCT] = {"product", ncclProd},
+    [TDM_REDUCE_MIN] = {"min", ncclMin},
+    [TDM_REDUCE_MAX] = {"max", ncclMax},
+};
+
+/* ---- names ---- */
+
+/* "all_reduce (call 17, 4 f32, sum)", as the communicators of host memory write it. */
+static void note(tdm_nccl_comm *c, const nccl_call *call) {
+    static const char *const names[] = {"all_reduce", "broadcast", "reduce",  "gather", "all_gather",
+                                        "scatter",    "send",      "receive", "barrier"};
+    const tdm_span span = call->kind == SCATTER || call->kind == RECEIVE ? call->out : call->in;
+    const char *name = names[call->kind], *type = dtypes[span.dtype].name;
+    unsigned long long number = c->base.sequence, count = span.count;
+    switch (call->kind) {
+    case SEND:
+        snprintf(c->call, sizeof(c->call), "%s (to %d, %llu %s)", name, call->rank, count, type);
+        break;
+    case RECEIVE:
+        snprintf(c->call, sizeof(c->call), "%s (from %d, %llu %s)", name, call->rank, count, type);
+        break;
+    case BARRIER:
+        snprintf(c->call, sizeof(c->call), "%s (call %llu)", name, number);
+        break;
+    case ALL_REDUCE:
+        snprintf(c->call, sizeof(c->call), "%s (call %llu, %llu %s, %s)", name, number, count, type,
+                 reductions[call->op].name);
+        break;
+    case REDUCE:
+        snprintf(c->call, sizeof(c->call), "%s (call %llu, %llu %s, %s, root %d)", name, number, count, type,
+                 reductions[call->op].name, call->rank);
+        break;
+    case ALL_GATHER:
+        snprintf(c->call, sizeof(c->call), "%s (call %llu, %llu %s)", name, number, count, type);
+        break;
+    case BROADCAST:
+    case GATHER:
+    case SCATTER:
+        snprintf(c->call, sizeof(c->call), "%s (call %llu, %llu %s, root %d)", name, number, count, type, call->rank);
+        break;
+    }
+}
+
+/* ---- the calls of NCCL ---- */
+
+static char *part(tdm_span all, tdm_span one, int rank) {
+    return (char *)all.data + (size_t)rank * one.count * dtypes[one.dtype].bytes;
+}
+
+/* A gather or a scatter but for the root's own part: messages in one group, in any order. */
+static ncclResult_t exchange(const tdm_nccl_comm *c, const nccl_call *call, void *stream) {
+    const tdm_nccl_library *nccl = c->site->nccl;
+    const bool gather = call->kind == GATHER;
+    const tdm_span one = gather ? call->in : call->out, all = gather ? call->out : call->in;
+    ncclDataType_t type = dtypes[one.dtype].type;
+    if (c->base.rank != call->rank) {
+        return gather ? nccl->Send(one.data, one.count, type, call->rank, c->handle, stream)
+                      : nccl->Recv(one.data, one.count, type, call->rank, c->handle, stream);
+    }
+    ncclResult_t result = nccl->GroupStart();
+    if (result != ncclSuccess) return result;
+    for (int r = 0; r < c->base.world && (result == ncclSuccess || result == ncclInProgress); r++) {
+        if (r == c->base.rank) continue;
+        result = gather ? nccl->Recv(part(all, one, r), one.count, type, r, c->handle, stream)
+                        : nccl->Send(part(all, one, r), one.count, type, r, c->handle, stream);
+    }
+    ncclResult_t ended = nccl->GroupEnd();
+    return result == ncclSuccess || result == ncclInProgress ? ended : result;
+}
+
+static ncclResult_t issue(const tdm_nccl_comm *c, const nccl_call *call) {
+    const tdm_nccl_library *nccl = c->site->nccl;
+    tdm_device *device = c->site->device;
+    void *stream = device->ops->queue_handle(device, c->queue);
+    const tdm_span in = call->in, out = call->out;
+    ncclDataType_t type = dtypes[in.dtype].type;
+    switch (call->kind) {
+    case ALL_REDUCE:
+        return nccl->AllReduce(in.data, in.data, in.count, type, reductions[call->op].op, c->handle, stream);
+    case BROADCAST:
+        return nccl->Broadcast(in.data, in.data, in.count, type, call->rank, c->handle, stream);
+    case REDUCE: /* only the root has somewhere to put it: the io of the others stays as it is */
+        return nccl->Reduce(in.data, c->base.rank == call->rank ? in.data : NULL, in.count, type,
+                            reductions[call->op].op, call->rank, c->handle, stream);
+    case ALL_GATHER:
+        return nccl->AllGather(in.data, out.data, in.count, type, c->handle, stream);
+    case SEND:
+        return nccl->Send(in.data, in.count, type, call->rank, c->handle, stream);
+    case RECEIVE:
+        return nccl->Recv(out.data, out.count, dtypes[out.dtype].type, call->rank, c->handle, stream);
+    case BARRIER:
+        return nccl->AllReduce(c->token, c->token, 1, ncclInt32, ncclSum, c->handle, stream);
+    case GATHER:
+    case SCATTER:
+        break;
+    }
+    return exchange(c, call, stream);
+}
+
+/* ---- around them ---- */
+
+/* What is put on the communicator's queue from now on runs behind what the device's own holds. */
+static tdm_status follow_device(tdm_nccl_comm *c) {
+    tdm_device *device = c->site->device;
+    TDM_NCCL_TRY(device->ops->event_record(device, c->ahead, NULL));
+    TDM_NCCL_TRY(device->ops->event_wait(device, c->ahead, c->queue));
+    return TDM_OK;
+}
+
+/* The root's own part of a gather or scatter does not travel. */
+static tdm_status copy_own_part(tdm_nccl_comm *c, const nccl_call *call) {
+    tdm_device *device = c->site->device;
+    if ((call->kind != GATHER && call->kind != SCATTER) || c->base.rank != call->rank) return TDM_OK;
+    const bool gather = call->kind == GATHER;
+    const tdm_span one = gather ? call->in : call->out, all = gather ? call->out : call->in;
+    void *place = part(all, one, call->rank);
+    if (place == one.data) return TDM_OK;
+    return device->ops->copy(device, c->queue, gather ? place : one.data, gather ? one.data : place,
+                             one.count * dtypes[one.dtype].bytes);
+}
+
+static tdm_status run(tdm_comm *comm, const nccl_call *call) {
+    tdm_nccl_comm *c = (tdm_nccl_comm *)comm;
+    const size_t count = call->kind == SCATTER || call->kind == RECEIVE ? call->out.count : call->in.count;
+    note(c, call);
+    tdm__nccl_begin(c);
+    if (count == 0 && call->kind != BARRIER) return TDM_OK;
+    tdm_status status = follow_device(c);
+    if (status == TDM_OK) status = copy_own_part(c, call);
+    if (status != TDM_OK) return tdm__nccl_device_failed(c, status);
+    if (!tdm__nccl_enter(c->site)) return tdm__nccl_ended(c);
+    ncclResult_t result = issue(c, call);
+    tdm__nccl_leave(c->site);
+    return tdm__nccl_settle(c, c, result);
+}
+
+static const tdm_span nothing = {NULL, 0, TDM_DTYPE_U8};
+
+static tdm_status all_reduce(tdm_comm *comm, tdm_span io, tdm_reduce_op op) {
+    return run(comm, &(nccl_call){ALL_REDUCE, io, nothing, op, -1});
+}
+
+static tdm_status broadcast(tdm_comm *comm, tdm_span io, int root) {
+    return run(comm, &(nccl_call){BROADCAST, io, nothing, TDM_REDUCE_SUM, root});
+}
+
+static tdm_status reduce(tdm_comm *comm, tdm_span io, int root, tdm_reduce_op op) {
+    return run(comm, &(nccl_call){REDUCE, io, nothing, op, root});
+}
+
+static tdm_status gather(tdm_comm *comm, tdm_span in, tdm_span out, int root) {
+    return run(comm, &(nccl_call){GATHER, in, out, TDM_REDUCE_SUM, root});
+}
+
+static tdm_status all_gather(tdm_comm *comm, tdm_span in, tdm_span out) {
+    return run(comm, &(nccl_call){ALL_GATHER, in, out, TDM_REDUCE_SUM, -1});
+}
+
+static tdm_status scatter(tdm_comm *comm, tdm_span in, tdm_span out, int root) {
+    return run(comm, &(nccl_call){SCATTER, in, out, TDM_REDUCE_SUM, root});
+}
+
+static tdm_status send_to(tdm_comm *comm, tdm_span in, int to) {
+    return run(comm, &(nccl_call){SEND, in, nothing, TDM_REDUCE_SUM, to});
+}
+
+static tdm_status receive(tdm_comm *comm, tdm_span out, int from) {
+    return run(comm, &(nccl_call){RECEIVE, nothing, out, TDM_REDUCE_SUM, from});
+}
+
+static tdm_status barrier(tdm_comm *comm) {
+    return run(comm, &(nccl_call){BARRIER, nothing, nothing, TDM_REDUCE_SUM, -1});
+}
+
+/* ---- waiting ---- */
+
+static tdm_status join(tdm_comm *comm) {
+    tdm_nccl_comm *c = (tdm_nccl_comm *)comm;
+    tdm_device *device = c->site->device;
+    TDM_NCCL_TRY(device->ops->event_record(device, c->behind, c->queue));
+    TDM_NCCL_TRY(device->ops->event_wait(device, c->behind, NULL));
+    return TDM_OK;
+}
+
+/* Never by waiting for the stream: that has no deadline, and on one node NCCL itself does not see that a peer is gone.
+ * With no event to wait for, the device's own queue is waited for, too: collectives in a captured graph run there. */
+static tdm_status wait(tdm_comm *comm, tdm_device_event *until) {
+    tdm_nccl_comm *c = (tdm_nccl_comm *)comm;
+    tdm_device *device = c->site->device;
+    tdm_status status = TDM_OK;
+    bool done = false;
+    tdm__nccl_begin(c);
+    if (until == NULL) {
+        until = c->behind;
+        status = follow_device(c);
+        if (status == TDM_OK) status = device->ops->event_record(device, until, c->queue);
+    }
+    for (tdm_nccl_pause pause = {0};;) {
+        ncclResult_t state = ncclSuccess;
+        if (status == TDM_OK) status = device->ops->event_done(device, until, &done);
+        if (status != TDM_OK) return tdm__nccl_device_failed(c, status);
+        if (!tdm__nccl_enter(c->site)) return tdm__nccl_ended(c);
+        ncclResult_t answer = c->site->nccl->CommGetAsyncError(c->handle, &state);
+        tdm__nccl_leave(c->site);
+        if (answer == ncclSuccess) answer = state;
+        /* Asked also when it is done: what an aborted or failed collective leaves behind is garbage. */
+        if (answer != ncclSuccess && answer != ncclInProgress) return tdm__nccl_refused(c, answer);
+        if (done) return TDM_OK;
+        if (tdm__nccl_now_ns() >= c->deadline_ns)
+            return tdm__nccl_broken(c, TDM_E_COMM, "waited %lld ms for it to end on %s", (long long)c->base.timeout_ms,
+                                    device->name);
+        tdm__nccl_pause(&pause);
+    }
+}
+
+/* ---- the end ---- */
+
+static void abort_comm(tdm_comm *comm) {
+    tdm_nccl_site *site = ((tdm_nccl_comm *)comm)->site;
+    site->control->ops->abort(site->control);
+    tdm__nccl_want_abort(site);
+}
+
+static void abort_because(tdm_comm *comm, const char *why) {
+    tdm_nccl_site *site = ((tdm_nccl_comm *)comm)->site;
+    if (site->control->ops->abort_because != NULL)
+        site->control->ops->abort_because(site->control, why);
+    else
+        site->control->ops->abort(site->control);
+    tdm__nccl_want_abort(site);
+}
+
+const tdm_comm_ops tdm__nccl_ops = {
+    .size = sizeof(tdm_comm_ops),
+    .name = "nccl",
+    .deterministic = false,
+    .all_reduce = all_reduce,
+    .broadcast = broadcast,
+    .reduce = reduce,
+    .gather = gather,
+    .all_gather = all_gather,
+    .scatter = scatter,
+    .send = send_to,
+    .receive = receive,
+    .barrier = barrier,
+    .split = tdm__nccl_split,
+    .abort = abort_comm,
+    .close = tdm__nccl_close,
+    .abort_because = abort_because,
+    .open = tdm__nccl_open,
+    .join = join,
+    .wait = wait,
+};

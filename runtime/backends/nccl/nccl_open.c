@@ -1,0 +1,307 @@
+/* How communicators begin and end: over the control plane the ranks agree on the version of NCCL and on who has which
+ * GPU before NCCL is asked for anything, as there a disagreement is a hang. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/backends/nccl/nccl_comm.h"
+
+enum { REFUSAL = 400 };
+
+/* What a rank tells the others; the same on all ranks when the verdict is formed. */
+typedef struct nccl_facts {
+    int32_t version, index; /* of NCCL; of the device */
+    uint64_t visible;       /* hash of CUDA_VISIBLE_DEVICES, under which the index counts */
+    int32_t shares;         /* several ranks on one GPU are allowed here */
+    int32_t status;         /* TDM_OK, or why this rank cannot */
+    char refusal[REFUSAL];
+} nccl_facts;
+
+/* What rank 0 tells: the meeting point, or that there is none. */
+typedef struct nccl_invitation {
+    int32_t status;
+    char refusal[REFUSAL];
+    ncclUniqueId id;
+} nccl_invitation;
+
+/* ---- the verdict ---- */
+
+/* FNV-1a */
+static uint64_t hash_text(const char *text) {
+    uint64_t hash = 14695981039346656037u;
+    for (; text != NULL && *text != '\0'; text++) hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+    return hash;
+}
+
+static bool is_one(const char *variable) {
+    const char *value = tdm__nccl_variable(variable);
+    return value != NULL && strcmp(value, "1") == 0;
+}
+
+/* The variable wins over ncclConfig_t.blocking, so it cannot be overruled from here. */
+static bool must_block(char refusal[REFUSAL]) {
+    if (!is_one("NCCL_COMM_BLOCKING")) return false;
+    snprintf(
+        refusal, REFUSAL,
+        "NCCL_COMM_BLOCKING=1 is set (in the environment, or by nccl.conf), and calls that block cannot be given up "
+        "when a peer is lost; set it to 0 or unset it");
+    return true;
+}
+
+static const tdm_nccl_library *gather_facts(nccl_facts *own, const tdm_device *device) {
+    memset(own, 0, sizeof(*own));
+    const tdm_nccl_library *nccl = tdm__nccl_library(own->refusal, sizeof(own->refusal));
+    own->index = device->index;
+    own->visible = hash_text(tdm__nccl_variable("CUDA_VISIBLE_DEVICES"));
+    own->shares = is_one("NCCL_MULTI_RANK_GPU_ENABLE");
+    if (nccl == NULL) {
+        own->status = TDM_E_UNSUPPORTED;
+        return NULL;
+    }
+    own->version = nccl->version;
+    if (must_block(own->refusal)) own->status = TDM_E_USAGE;
+    return nccl;
+}
+
+static tdm_status judge_devices(const nccl_facts *all, int world, const char *version) {
+    for (int r = 1; r < world; r++) {
+        for (int s = 0; s < r; s++) {
+            bool same = all[r].index == all[s].index && all[r].visible == all[s].visible;
+            if (!same || (all[0].version >= TDM_NCCL_VERSION_MANY_RANKS && all[r].shares && all[s].shares)) continue;
+            TDM_NCCL_FAIL(TDM_E_DEVICE,
+                          "nccl: rank %d and rank %d are both on cuda:%d, and NCCL %s has one rank per GPU; give each "
+                          "rank its own GPU, or set parallel.ddp.backend: shm%s",
+                          s, r, all[r].index, version,
+                          all[0].version >= TDM_NCCL_VERSION_MANY_RANKS
+                              ? " (or try NCCL_MULTI_RANK_GPU_ENABLE=1, which NVIDIA calls experimental)"
+                              : "");
+        }
+    }
+    return TDM_OK;
+}
+
+static tdm_status judge(const nccl_facts *all, int world) {
+    char first[TDM_NCCL_VERSION_TEXT], other[TDM_NCCL_VERSION_TEXT];
+    for (int r = 0; r < world; r++) {
+        if (all[r].status != TDM_OK)
+            TDM_NCCL_FAIL((tdm_status)all[r].status, "nccl: rank %d: %.*s", r, REFUSAL - 1, all[r].refusal);
+    }
+    tdm__nccl_version_print(first, all[0].version);
+    for (int r = 1; r < world; r++) {
+        if (all[r].version == all[0].version) continue;
+        tdm__nccl_version_print(other, all[r].version);
+        TDM_NCCL_FAIL(TDM_E_UNSUPPORTED,
+                      "nccl: ranks have different versions: rank 0 NCCL %s, rank %d NCCL %s; let all find the same "
+                      "libnccl.so.2 (TANDEM_CUDA_LIBRARIES)",
+                      first, r, other);
+    }
+    return judge_devices(all, world, first);
+}
+
+static tdm_span bytes_of(void *data, size_t bytes) {
+    return (tdm_span){data, bytes, TDM_DTYPE_U8};
+}
+
+static tdm_status agree(const nccl_facts *own, tdm_comm *control) {
+    size_t bytes = (size_t)control->world * sizeof(*own);
+    nccl_facts *all = control->host->allocate(control->host->user, bytes, 64);
+    tdm_status status = TDM_OK;
+    /* A rank without memory takes part in nothing more: its peers are told through the control plane. */
+    if (all == NULL) {
+        control->ops->abort(control);
+        TDM_NCCL_FAIL(TDM_E_MEMORY, "nccl: communicator: wanted %zu bytes", bytes);
+    }
+    nccl_facts copy = *own;
+    control->sequence++;
+    status = control->ops->all_gather(control, bytes_of(&copy, sizeof(copy)), bytes_of(all, bytes));
+    if (status == TDM_OK) status = judge(all, control->world);
+    control->host->release(control->host->user, all);
+    return status;
+}
+
+static tdm_status meet(const tdm_nccl_library *nccl, tdm_comm *control, ncclUniqueId *id) {
+    nccl_invitation invitation;
+    memset(&invitation, 0, sizeof(invitation));
+    if (control->rank == 0) {
+        ncclResult_t result = nccl->GetUniqueId(&invitation.id);
+        if (result != ncclSuccess) {
+            invitation.status = TDM_E_COMM;
+            snprintf(invitation.refusal, REFUSAL, "ncclGetUniqueId: %s: %s (NCCL_DEBUG=WARN tells more)",
+                     nccl->GetErrorString(result), nccl->GetLastError(NULL));
+        } else if (must_block(invitation.refusal)) { /* NCCL has read nccl.conf by now */
+            invitation.status = TDM_E_USAGE;
+        }
+    }
+    control->sequence++;
+    TDM_NCCL_TRY(control->ops->broadcast(control, bytes_of(&invitation, sizeof(invitation)), 0));
+    if (invitation.status != TDM_OK)
+        TDM_NCCL_FAIL((tdm_status)invitation.status, "nccl: rank 0: %.*s", REFUSAL - 1, invitation.refusal);
+    *id = invitation.id;
+    return TDM_OK;
+}
+
+/* ---- one communicator ---- */
+
+static tdm_status open_queue(tdm_nccl_comm *c) {
+    tdm_device *device = c->site->device;
+    TDM_NCCL_TRY(device->ops->queue_open(device, TDM_COLLECTIVES, &c->queue));
+    TDM_NCCL_TRY(device->ops->event_open(device, TDM_ORDERS, &c->ahead));
+    TDM_NCCL_TRY(device->ops->event_open(device, TDM_ORDERS, &c->behind));
+    TDM_NCCL_TRY(device->ops->allocate(device, &c->token, sizeof(int32_t), "nccl barrier"));
+    return TDM_OK;
+}
+
+/* In the site's list, without a handle yet. */
+static tdm_status new_comm(tdm_nccl_comm **out, tdm_nccl_site *site, int rank, int world) {
+    tdm_nccl_comm *c = site->host->allocate(site->host->user, sizeof(*c), 64);
+    *out = NULL;
+    if (c == NULL) TDM_NCCL_FAIL(TDM_E_MEMORY, "nccl: communicator: wanted %zu bytes", sizeof(*c));
+    memset(c, 0, sizeof(*c));
+    c->base = (tdm_comm){
+        .ops = &tdm__nccl_ops, .host = site->host, .rank = rank, .world = world, .timeout_ms = site->timeout_ms};
+    c->site = site;
+    pthread_mutex_lock(&site->mutex);
+    site->users++;
+    c->next = site->comms;
+    site->comms = c;
+    pthread_mutex_unlock(&site->mutex);
+    *out = c;
+    return TDM_OK;
+}
+
+/* NCCL says good-bye on all ranks together: it waits for calls under way first. */
+static void say_goodbye(tdm_nccl_comm *c) {
+    tdm_nccl_site *site = c->site;
+    snprintf(c->call, sizeof(c->call), "close");
+    tdm__nccl_begin(c);
+    if (!tdm__nccl_enter(site)) return;
+    ncclResult_t result = c->handle != NULL ? site->nccl->CommFinalize(c->handle) : ncclSuccess;
+    tdm__nccl_leave(site);
+    if (tdm__nccl_settle(c, c, result) != TDM_OK || !tdm__nccl_enter(site)) return;
+    if (c->handle != NULL) (void)site->nccl->CommDestroy(c->handle);
+    c->handle = NULL;
+    tdm__nccl_leave(site);
+}
+
+/* What still has a handle is aborted; captured work is gone by now, so that ends. False: it hangs all the same, and the
+ * keeper still holds it. */
+static bool leave_list(tdm_nccl_comm *c) {
+    tdm_nccl_site *site = c->site;
+    for (;;) {
+        pthread_mutex_lock(&site->mutex);
+        bool free = site->state == TDM_NCCL_DEAD || (site->state == TDM_NCCL_LIVE && c->handle == NULL);
+        tdm_nccl_comm **at = &site->comms;
+        while (*at != c) at = &(*at)->next;
+        if (free) *at = c->next;
+        pthread_mutex_unlock(&site->mutex);
+        if (free) return true;
+        tdm__nccl_want_abort(site);
+        if (tdm__nccl_wait_dead(site)) continue;
+        if (site->host->log != NULL)
+            site->host->log(site->host->user, TDM_LOG_ERROR, "nccl",
+                            "ncclCommAbort has not returned for 10 s (it waits for captured work that was not freed "
+                            "before the communicator was closed, or hangs): end the process");
+        return false;
+    }
+}
+
+void tdm__nccl_close(tdm_comm *comm) {
+    tdm_nccl_comm *c = (tdm_nccl_comm *)comm;
+    if (c == NULL) return;
+    tdm_nccl_site *site = c->site;
+    tdm_device *device = site->device;
+    say_goodbye(c);
+    if (!leave_list(c)) return; /* lost with what NCCL may still use */
+    device->ops->release(device, c->token);
+    if (c->behind != NULL) device->ops->event_close(device, c->behind);
+    if (c->ahead != NULL) device->ops->event_close(device, c->ahead);
+    if (c->queue != NULL) device->ops->queue_close(device, c->queue);
+    site->host->release(site->host->user, c);
+    tdm__nccl_site_release(site);
+}
+
+/* ---- open and split ---- */
+
+static tdm_status initialise(tdm_nccl_comm *c, ncclUniqueId id) {
+    tdm_nccl_site *site = c->site;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    snprintf(c->call, sizeof(c->call), "open nccl");
+    tdm__nccl_begin(c);
+    tdm_status status = open_queue(c); /* the device is this thread's current one after it */
+    if (status != TDM_OK) return tdm__nccl_device_failed(c, status);
+    if (!tdm__nccl_enter(site)) return tdm__nccl_ended(c);
+    ncclResult_t result = site->nccl->CommInitRankConfig(&c->handle, c->base.world, id, c->base.rank, &config);
+    tdm__nccl_leave(site);
+    TDM_NCCL_TRY(tdm__nccl_settle(c, c, result));
+    char refusal[REFUSAL];
+    if (must_block(refusal)) return tdm__nccl_broken(c, TDM_E_USAGE, "%s", refusal);
+    /* Who has come so far learns here if another has not. */
+    site->control->sequence++;
+    return site->control->ops->barrier(site->control);
+}
+
+tdm_status tdm__nccl_open(tdm_comm **out, tdm_device *device, tdm_comm *control, int64_t timeout_ms) {
+    nccl_facts own;
+    ncclUniqueId id;
+    tdm_nccl_site *site = NULL;
+    tdm_nccl_comm *c = NULL;
+    *out = NULL;
+    const tdm_nccl_library *nccl = gather_facts(&own, device);
+    TDM_NCCL_TRY(agree(&own, control));
+    TDM_NCCL_TRY(meet(nccl, control, &id));
+    tdm_status status = tdm__nccl_site_open(&site, nccl, device, control, timeout_ms);
+    if (status == TDM_OK) {
+        status = new_comm(&c, site, control->rank, control->world);
+        tdm__nccl_site_release(site);
+    }
+    if (status != TDM_OK) {
+        control->ops->abort(control); /* peers wait for this rank in NCCL */
+        return status;
+    }
+    status = initialise(c, id);
+    if (status == TDM_OK) {
+        *out = &c->base;
+        return TDM_OK;
+    }
+    tdm__nccl_want_abort(site);
+    tdm__nccl_close(&c->base);
+    return status;
+}
+
+static tdm_status split(tdm_nccl_comm *parent, tdm_nccl_comm *child, int key) {
+    tdm_nccl_site *site = parent->site;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclComm_t *made = child != NULL ? &child->handle : &parent->none;
+    config.blocking = 0;
+    if (child != NULL) {
+        tdm_status status = open_queue(child);
+        if (status != TDM_OK) return tdm__nccl_device_failed(parent, status);
+    }
+    if (!tdm__nccl_enter(site)) return tdm__nccl_ended(parent);
+    ncclResult_t result =
+        site->nccl->CommSplit(parent->handle, child != NULL ? 0 : NCCL_SPLIT_NOCOLOR, key, made, &config);
+    tdm__nccl_leave(site);
+    TDM_NCCL_TRY(tdm__nccl_settle(parent, parent, result));
+    if (child == NULL) return TDM_OK;
+    return tdm__nccl_settle(parent, child, ncclInProgress);
+}
+
+tdm_status tdm__nccl_split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out) {
+    tdm_nccl_comm *parent = (tdm_nccl_comm *)comm, *child = NULL;
+    tdm_status status = TDM_OK;
+    int rank = 0;
+    *out = NULL;
+    snprintf(parent->call, sizeof(parent->call), "split (call %llu, %d ranks)", (unsigned long long)comm->sequence,
+             count);
+    tdm__nccl_begin(parent);
+    while (rank < count && ranks[rank] != comm->rank) rank++;
+    if (rank < count) status = new_comm(&child, parent->site, rank, count);
+    if (status != TDM_OK) return tdm__nccl_device_failed(parent, status);
+    status = split(parent, child, rank);
+    if (status != TDM_OK) {
+        tdm__nccl_close(child != NULL ? &child->base : NULL);
+        return status;
+    }
+    *out = child != NULL ? &child->base : NULL;
+    return TDM_OK;
+}

@@ -1,0 +1,230 @@
+/* A rank's site: who is inside NCCL, and the keeper thread that aborts when the job ends. */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/backends/nccl/nccl_comm.h"
+
+enum {
+    WATCH_MS = 10,        /* how often the keeper looks at the control plane */
+    ABORT_MS = 10 * 1000, /* without graphs ncclCommAbort takes less, or hangs (NVIDIA/nccl#1777) */
+    QUIET_MS = 1000       /* for kernels to leave after ncclCommRevoke */
+};
+
+int64_t tdm__nccl_now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static struct timespec in_ms(int64_t ms) {
+    int64_t at = tdm__nccl_now_ns() + ms * 1000000;
+    return (struct timespec){.tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000)};
+}
+
+/* A nap lasts 70 us or more, however short it is meant to be, and a step on a GPU often takes less than a millisecond:
+ * so the first 2 ms are spent looking. Then come naps of a sixteenth of the wait so far: what is over when the nap
+ * begins is seen a little later, never much. */
+void tdm__nccl_pause(tdm_nccl_pause *pause) {
+    enum { BUSY_NS = 2000 * 1000, MOST_NS = 500 * 1000, PART = 16 };
+    int64_t now = tdm__nccl_now_ns();
+    if (pause->start_ns == 0) pause->start_ns = now;
+    int64_t waited = now - pause->start_ns, nap = waited / PART;
+    if (waited < BUSY_NS) {
+        sched_yield();
+        return;
+    }
+    nanosleep(&(struct timespec){.tv_nsec = (long)(nap < MOST_NS ? nap : MOST_NS)}, NULL);
+}
+
+/* ---- who is inside ---- */
+
+bool tdm__nccl_enter(tdm_nccl_site *site) {
+    pthread_mutex_lock(&site->mutex);
+    bool live = site->state == TDM_NCCL_LIVE && !atomic_load(&site->abort_wanted);
+    site->inside += live;
+    pthread_mutex_unlock(&site->mutex);
+    return live;
+}
+
+void tdm__nccl_leave(tdm_nccl_site *site) {
+    pthread_mutex_lock(&site->mutex);
+    site->inside--;
+    if (site->inside == 0) pthread_cond_broadcast(&site->changed);
+    pthread_mutex_unlock(&site->mutex);
+}
+
+/* Has the job ended, here or for all? */
+static bool over(tdm_nccl_site *site) {
+    char why[TDM_NCCL_WHY];
+    if (atomic_load(&site->abort_wanted)) return true;
+    const tdm_comm_ops *ops = site->control->ops;
+    return ops->size >= offsetof(tdm_comm_ops, ended) + sizeof(ops->ended) && ops->ended != NULL &&
+           ops->ended(site->control, why, sizeof(why));
+}
+
+void tdm__nccl_want_abort(tdm_nccl_site *site) {
+    atomic_store(&site->abort_wanted, true);
+    sem_post(&site->wake);
+}
+
+/* ---- aborting ---- */
+
+/* Stops the kernels first, where NCCL can: ncclCommAbort frees memory that kernels of other ranks may be reading. What
+ * fails here is left to ncclCommAbort. */
+static void revoke_all(tdm_nccl_site *site) {
+    const tdm_nccl_library *nccl = site->nccl;
+    int64_t deadline = tdm__nccl_now_ns() + (int64_t)QUIET_MS * 1000000;
+    if (nccl->CommRevoke == NULL || nccl->version < TDM_NCCL_VERSION_REVOKE) return;
+    for (tdm_nccl_comm *c = site->comms; c != NULL; c = c->next) {
+        if (c->handle != NULL) (void)nccl->CommRevoke(c->handle, 0);
+    }
+    for (tdm_nccl_comm *c = site->comms; c != NULL; c = c->next) {
+        ncclResult_t state = ncclInProgress;
+        tdm_nccl_pause pause = {0};
+        while (c->handle != NULL && state == ncclInProgress && tdm__nccl_now_ns() < deadline) {
+            if (nccl->CommGetAsyncError(c->handle, &state) != ncclSuccess) break;
+            if (state == ncclInProgress) tdm__nccl_pause(&pause);
+        }
+    }
+}
+
+/* Nobody may be in NCCL while a communicator is aborted. Its calls are non-blocking; one that does not return all the
+ * same holds the rank until somebody ends the process, and that somebody is told. The lock is held. */
+static void wait_until_outside(tdm_nccl_site *site) {
+    struct timespec deadline = in_ms(ABORT_MS);
+    int error = 0;
+    while (site->inside > 0 && error == 0) error = pthread_cond_timedwait(&site->changed, &site->mutex, &deadline);
+    if (site->inside > 0 && site->host->log != NULL)
+        site->host->log(site->host->user, TDM_LOG_ERROR, "nccl",
+                        "the job has ended, but a call of NCCL on this rank does not return: end the process");
+    while (site->inside > 0) pthread_cond_wait(&site->changed, &site->mutex);
+}
+
+/* All communicators of the rank in one group: their flags are raised before the memory of any is freed, which waits for
+ * the kernels of all. It waits for graphs with their calls, too: kernels of a graph that have not started yet need that
+ * memory. So the group ends when the rank's owner, who may have to be told of the failure first, has freed them. */
+static void abort_all(tdm_nccl_site *site) {
+    pthread_mutex_lock(&site->mutex);
+    atomic_store(&site->abort_wanted, true);
+    site->state = TDM_NCCL_ABORTING;
+    wait_until_outside(site);
+    pthread_mutex_unlock(&site->mutex);
+    /* From here on only this thread reads or changes the list's handles. */
+    revoke_all(site);
+    (void)site->nccl->GroupStart();
+    for (tdm_nccl_comm *c = site->comms; c != NULL; c = c->next) {
+        if (c->handle != NULL) (void)site->nccl->CommAbort(c->handle);
+    }
+    (void)site->nccl->GroupEnd();
+    pthread_mutex_lock(&site->mutex);
+    for (tdm_nccl_comm *c = site->comms; c != NULL; c = c->next) c->handle = NULL;
+    site->state = TDM_NCCL_DEAD;
+    pthread_cond_broadcast(&site->changed);
+    pthread_mutex_unlock(&site->mutex);
+}
+
+bool tdm__nccl_wait_dead(tdm_nccl_site *site) {
+    struct timespec deadline = in_ms(ABORT_MS);
+    int error = 0;
+    pthread_mutex_lock(&site->mutex);
+    while (site->state != TDM_NCCL_DEAD && error == 0)
+        error = pthread_cond_timedwait(&site->changed, &site->mutex, &deadline);
+    bool dead = site->state == TDM_NCCL_DEAD;
+    pthread_mutex_unlock(&site->mutex);
+    return dead;
+}
+
+static void *keep(void *argument) {
+    tdm_nccl_site *site = argument;
+    pthread_setname_np(pthread_self(), "tandem-nccl");
+    for (;;) {
+        struct timespec next = in_ms(WATCH_MS);
+        while (sem_clockwait(&site->wake, CLOCK_MONOTONIC, &next) != 0 && errno == EINTR) continue;
+        pthread_mutex_lock(&site->mutex);
+        bool closing = site->closing, live = site->state == TDM_NCCL_LIVE;
+        pthread_mutex_unlock(&site->mutex);
+        if (closing) return NULL;
+        if (live && over(site)) abort_all(site);
+    }
+}
+
+/* ---- making and ending ---- */
+
+/* Deadlines are on the monotonic clock. */
+static int init_condition(pthread_cond_t *condition) {
+    pthread_condattr_t attributes;
+    int error = pthread_condattr_init(&attributes);
+    if (error != 0) return error;
+    error = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    if (error == 0) error = pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return error;
+}
+
+/* Signals are the embedding program's affair: none is ever delivered to the keeper. */
+static int start_keeper(tdm_nccl_site *site) {
+    sigset_t all, before;
+    sigfillset(&all);
+    int error = pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (error != 0) return error;
+    error = pthread_create(&site->keeper, NULL, keep, site);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+static int start(tdm_nccl_site *site) {
+    if (sem_init(&site->wake, 0, 0) != 0) return errno;
+    int error = pthread_mutex_init(&site->mutex, NULL);
+    if (error != 0) goto no_mutex;
+    error = init_condition(&site->changed);
+    if (error != 0) goto no_condition;
+    error = start_keeper(site);
+    if (error == 0) return 0;
+    pthread_cond_destroy(&site->changed);
+no_condition:
+    pthread_mutex_destroy(&site->mutex);
+no_mutex:
+    sem_destroy(&site->wake);
+    return error;
+}
+
+tdm_status tdm__nccl_site_open(tdm_nccl_site **out, const tdm_nccl_library *nccl, tdm_device *device, tdm_comm *control,
+                               int64_t timeout_ms) {
+    const tdm_host *host = control->host;
+    tdm_nccl_site *site = host->allocate(host->user, sizeof(*site), 64);
+    *out = NULL;
+    if (site == NULL) TDM_NCCL_FAIL(TDM_E_MEMORY, "nccl: communicator: wanted %zu bytes", sizeof(*site));
+    memset(site, 0, sizeof(*site));
+    site->host = host;
+    site->nccl = nccl;
+    site->device = device;
+    site->control = control;
+    site->rank = control->rank;
+    site->timeout_ms = timeout_ms;
+    site->users = 1;
+    int error = start(site);
+    if (error != 0) {
+        host->release(host->user, site);
+        TDM_NCCL_FAIL(TDM_E_MEMORY, "nccl: cannot start a thread: %s; look at the limits on processes and memory",
+                      strerrordesc_np(error));
+    }
+    *out = site;
+    return TDM_OK;
+}
+
+void tdm__nccl_site_release(tdm_nccl_site *site) {
+    pthread_mutex_lock(&site->mutex);
+    bool last = --site->users == 0;
+    if (last) site->closing = true;
+    pthread_mutex_unlock(&site->mutex);
+    if (!last) return;
+    sem_post(&site->wake);
+    pthread_join(site->keeper, NULL);
+    pthread_cond_destroy(&site->changed);
+    pthread_mutex_destroy(&site->mutex);
+    sem_destroy(&site->wake);
+    site->host->release(site->host->user, site);
+}
