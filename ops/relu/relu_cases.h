@@ -2,8 +2,8 @@
 #include "tests/ops/op_case.h"
 
 static const op_case relu_cases[] = {
-    {.rows = 1, .input = {1, {1}}},
-    {.rows = 3, .input = {1, {37}}},
-    {.rows = 2, .input = {3, {3, 5, 7}}},
-    {.rows = 2, .input = {3, {16, 4, 3}}},
+    {.rows = 1, .input = {1, {1}}, .kinks = true},
+    {.rows = 3, .input = {1, {37}}, .kinks = true},
+    {.rows = 2, .input = {3, {3, 5, 7}}, .kinks = true},
+    {.rows = 2, .input = {3, {16, 4, 3}}, .kinks = true},
 };

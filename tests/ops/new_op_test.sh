@@ -1,33 +1,31 @@
 #!/usr/bin/env bash
-# tools/new_op on a copy of the sources: what it makes compiles, the lists hold it once, and wrong names are refused.
-#   new_op_test.sh SOURCE_FOLDER COMPILER
+# tools/new_op on a copy of the sources: one folder and one line, which configure, build and pass the conformance test;
+# wrong names are refused.
+#   new_op_test.sh SOURCE_FOLDER BUILD_FOLDER CMAKE COMPILER
 set -euo pipefail
-source=$1 compiler=$2
+source=$1 build=$2 cmake=$3 compiler=$4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir "$work/tests" "$work/tools"
-cp -R "$source/ops" "$source/runtime" "$work/"
-cp -R "$source/tests/ops" "$source/tests/support" "$work/tests/"
-cp "$source/tools/new_op" "$work/tools/"
-cd "$work"
+fail() { printf 'new_op_test: %s\n' "$*" >&2; exit 1; }
 
-tools/new_op gelu >/dev/null
-for list in ops/ops.def ops/CMakeLists.txt tests/ops/op_cases.h; do
-    diff "$source/$list" "$list" >changes || true
-    added=$(grep -c '^>' changes || true) removed=$(grep -c '^<' changes || true)
-    wanted=1
-    [ "$list" != ops/CMakeLists.txt ] || wanted=2
-    [ "$added $removed" = "$wanted 0" ] || { echo "$list: $added lines added and $removed removed"; exit 1; }
+mkdir "$work/tree"
+cp -R "$source"/{CMakeLists.txt,config,modes,ops,runtime,samples,tests,tools} "$work/tree/"
+cd "$work/tree"
+tools/new_op swish >/dev/null
+diff -rq "$source/ops" ops >../changes || true
+[ "$(wc -l <../changes)" = 2 ] || fail "more than a folder and a line: $(cat ../changes)"
+[ "$(diff "$source/ops/ops.def" ops/ops.def | grep -c '^>')" = 1 ] || fail "ops.def has more than one line more"
+for wrong in swish relu Swish 'a b' ../x ''; do
+    ! tools/new_op "$wrong" 2>/dev/null || fail "new_op took '$wrong'"
 done
-for file in ops/gelu/gelu.c ops/gelu/gelu_ref.c ops/ops.c tests/ops/op_conform.c; do
-    "$compiler" -std=gnu17 -Wall -Wextra -Werror -D_GNU_SOURCE -I. -Iruntime/include -fsyntax-only "$file"
-done
-grep -q 'tdm__gelu_op' ops/gelu/gelu.c
-grep -q 'tdm__gelu_ref' ops/gelu/gelu_ref.c
-for wrong in gelu relu Gelu 'a b' ../x ''; do
-    if tools/new_op "$wrong" 2>/dev/null; then
-        echo "new_op took '$wrong'"
-        exit 1
-    fi
-done
+
+# The lists that CMake makes have it; a program of the new table, its kernels and the test links with the library as it is.
+"$cmake" -S . -B ../build -G Ninja -DCMAKE_C_COMPILER="$compiler" -DTDM_WITH_CUDA=OFF -DTDM_WITH_NCCL=OFF >../log 2>&1 ||
+    fail "it does not configure: $(cat ../log)"
+grep -q 'swish_ref\.c' ../build/build.ninja || fail "the build does not know ops/swish"
+grep -qx 'TDM_KERNEL(swish)' ../build/generated/ops/cuda_kernels.def || fail "the CUDA module does not know ops/swish"
+"$compiler" -std=gnu17 -O1 -D_GNU_SOURCE -I. -Iruntime/include -I../build/generated -ffp-contract=off -o ../conformance \
+    ops/ops.c ops/swish/swish.c ops/swish/swish_ref.c tests/ops/op_conformance.c tests/ops/op_conform.c \
+    tests/ops/op_driver.c "$build/lib/libtandem.a" -lyaml -lxxhash -ldl -lm -pthread
+../conformance >../out 2>&1 || fail "it does not pass: $(cat ../out)"
 echo "ok     new_op"

@@ -9,6 +9,7 @@ typedef struct op_case {
     int64_t rows;      /* the most there will be; fewer are tried too */
     tdm_shape input;   /* of every input, without rows */
     int inputs;        /* 0 means 1 */
+    bool kinks;        /* the op has some: slopes are taken where no two numbers change order or sign */
 } op_case;
 
 #endif

@@ -80,10 +80,6 @@ static void spread(float *values, int64_t count) {
     }
 }
 
-static bool has_kinks(const char *op) {
-    return strcmp(op, "relu") == 0 || strcmp(op, "maxpool2d") == 0;
-}
-
 /* Multiples of 1/64 make products and sums of the linear ops exact in double. */
 static void coarse(float *values, int64_t count) {
     for (int64_t i = 0; i < count; i++) values[i] = nearbyintf(values[i] * 64.0f) / 64.0f;
@@ -92,9 +88,9 @@ static void coarse(float *values, int64_t count) {
 static void check_case(const tdm_kernel *kernel, op_data *data) {
     int inputs = data->infer.input_count;
     op_setting setting = {.training = true, .seed = 3, .step = 4, .stream = 5};
-    float step = has_kinks(kernel->op) ? 1.0f / 64 : 1.0f / 16; /* the wider, the less the rounding of y matters */
+    float step = data->test->kinks ? 1.0f / 64 : 1.0f / 16; /* the wider, the less the rounding of y matters */
     for (int i = 0; i < inputs; i++) {
-        if (has_kinks(kernel->op) && data->x_count % 7919 != 0)
+        if (data->test->kinks && data->x_count % 7919 != 0)
             spread(data->x[i], data->x_count);
         else
             coarse(data->x[i], data->x_count);

@@ -1,6 +1,6 @@
 /* The reference kernels and losses against what PyTorch computed (op_fixtures.h, made by make_op_fixtures.py). Ops that
  * only choose, copy or add two numbers must be equal; the others differ from PyTorch by its own float32 sums. */
-#include "ops/cross_entropy/cross_entropy.h"
+#include "ops/loss/cross_entropy/cross_entropy.h"
 #include "ops/ops.h"
 #include "tests/ops/op_driver.h"
 #include "tests/support/tdm_test.h"
@@ -92,7 +92,13 @@ TEST(ops_give_pytorchs_numbers) {
         for (int k = 0; tdm_builtin_ops[k] != NULL; k++)
             if (strcmp(tdm_builtin_ops[k]->name, op_fixtures[i].op) == 0) seen[k] = true;
     }
-    for (int k = 0; tdm_builtin_ops[k] != NULL; k++) CHECK(seen[k]);
+    for (int k = 0; tdm_builtin_ops[k] != NULL; k++) {
+        if (seen[k]) continue;
+        fprintf(stderr,
+                "%s has no numbers of PyTorch's: add it to cases() in tests/ops/make_op_fixtures.py and run that\n",
+                tdm_builtin_ops[k]->name);
+        tdm_test_failures++;
+    }
 }
 
 static const tdm_loss_def *find_loss(const char *name) {
