@@ -112,7 +112,8 @@ void tdm__check_lacking(tdm_config *config) {
 tdm_status tdm_config_lacking(const tdm_config *config, char **out) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_lacking: out is NULL");
     *out = NULL;
-    if (tdm_config_job(config) == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_lacking: the config has not passed a check");
+    if (config == NULL || !config->is_good)
+        TDM_FAIL(TDM_E_USAGE, "tdm_config_lacking: the config has not passed a check");
     tdm_text text;
     tdm__text_init(&text, tdm_host_default());
     for (int i = 0; i < LACK_COUNT; i++) {

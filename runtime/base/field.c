@@ -32,7 +32,7 @@ static bool is_nullable(const tdm_field *row) {
     return (row->flags & TDM_FIELD_NULLABLE) != 0;
 }
 
-static void set_zero(const tdm_field *row, void *value) {
+void tdm__field_set_zero(const tdm_field *row, void *value) {
     static const size_t bytes[TDM_FIELD_KIND_COUNT] = {
         [TDM_FIELD_BOOL] = sizeof(bool),
         [TDM_FIELD_INT] = sizeof(int64_t),
@@ -50,8 +50,8 @@ static void set_zero(const tdm_field *row, void *value) {
     memset(value, 0, bytes[row->kind]);
 }
 
-static void set_null(const tdm_field *row, void *value) {
-    set_zero(row, value);
+void tdm__field_set_null(const tdm_field *row, void *value) {
+    tdm__field_set_zero(row, value);
     if (row->kind == TDM_FIELD_INT) *(int64_t *)value = TDM_INT_NULL;
     if (row->kind == TDM_FIELD_FLOAT || row->kind == TDM_FIELD_DURATION) *(double *)value = NAN;
 }
@@ -209,7 +209,7 @@ static bool read_interval(const tdm_field *row, const char *text, tdm_interval *
     int64_t number;
     char digits[24];
     if (is_nullable(row) && strcmp(text, "never") == 0) {
-        set_null(row, out);
+        tdm__field_set_null(row, out);
         return true;
     }
     size_t length = strcspn(text, " ");
@@ -372,44 +372,11 @@ bool tdm__field_set(const tdm_field *row, void *object, const tdm_written *writt
     void *value = (char *)object + row->offset;
     if (written->is_null) {
         if (!is_nullable(row)) return refuse_shape(row, "null", why);
-        set_null(row, value);
+        tdm__field_set_null(row, value);
         return true;
     }
     if (row->kind == TDM_FIELD_PAIR) return read_pair(row, value, written, why);
     if (tdm__field_is_list(row)) return read_list(row, value, written, arena, why);
     if (written->is_list) return refuse_shape(row, "a list", why);
     return read_scalar(row, value, written->item[0], arena, why);
-}
-
-/* Every check of a file sets every row: what is null or a plain scalar is not taken apart first. */
-static bool set_initial(const tdm_field *row, void *object, tdm_arena *arena, tdm_text *why) {
-    void *value = (char *)object + row->offset;
-    bool is_null = row->initial == NULL || strcmp(row->initial, "null") == 0;
-    if (is_null && is_nullable(row)) {
-        set_null(row, value);
-        return true;
-    }
-    if (row->initial == NULL) {
-        set_zero(row, value);
-        return true;
-    }
-    char first = row->initial[0];
-    bool is_plain = !is_null && ((first >= '0' && first <= '9') || (first >= 'a' && first <= 'z'));
-    if (!is_plain) return tdm__field_set_text(row, object, row->initial, arena, why);
-    return tdm__field_set(row, object, &(tdm_written){.count = 1, .item = &row->initial}, arena, why);
-}
-
-tdm_status tdm__field_set_initial(const tdm_field *rows, void *object, tdm_arena *arena) {
-    tdm_text why;
-    tdm_status status = TDM_OK;
-    tdm__text_init(&why, arena->host);
-    for (const tdm_field *row = rows; row->key != NULL && status == TDM_OK; row++) {
-        if (!set_initial(row, object, arena, &why)) {
-            const char *clause = why.data == NULL ? tdm__field_no_memory : why.data;
-            status = tdm__fail(tdm__field_lacks_memory(&why) ? TDM_E_MEMORY : TDM_E_INTERNAL, __FILE__, __LINE__, NULL,
-                               "default of %s %s", row->key, clause);
-        }
-    }
-    tdm__text_deinit(&why);
-    return status;
 }

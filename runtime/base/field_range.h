@@ -12,6 +12,9 @@ typedef struct tdm_range {
 tdm_range tdm__field_range(const tdm_field *row);
 /* A bound as people write it: a number, or a duration for rows of durations. */
 void tdm__field_print_bound(const tdm_field *row, double value, tdm_text *out);
+/* The row's member, at `value`, becomes 0; or null, which for numbers is another. */
+void tdm__field_set_zero(const tdm_field *row, void *value);
+void tdm__field_set_null(const tdm_field *row, void *value);
 int tdm__field_max_items(const tdm_field *row);
 bool tdm__field_is_list(const tdm_field *row);
 extern const char tdm__field_no_memory[];          /* the clause that is no fault of the value */

@@ -1,8 +1,6 @@
 /* The growing text, and JSON literals in it. */
 #include "runtime/base/text.h"
 
-#include <errno.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,22 +40,6 @@ void tdm__text_add(tdm_text *text, const char *bytes, size_t count) {
 
 void tdm__text_puts(tdm_text *text, const char *terminated) {
     tdm__text_add(text, terminated, strlen(terminated));
-}
-
-int tdm__format(char *out, size_t bytes, const char *format, va_list arguments) {
-    int error = errno;
-    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    locale_t before = uselocale(c);
-    errno = error; /* for %m */
-    int length = vsnprintf(out, bytes, format, arguments);
-    uselocale(before);
-    if (c != (locale_t)0) freelocale(c);
-    if (length < 0) {
-        if (bytes > 0) out[0] = '\0';
-        length = 0;
-    }
-    errno = error;
-    return length;
 }
 
 void tdm__text_printf(tdm_text *text, const char *format, ...) {

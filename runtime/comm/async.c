@@ -205,3 +205,9 @@ void tdm__comm_queue_close(tdm_comm_queue *queue) {
     pthread_mutex_destroy(&queue->mutex);
     tdm__delete(queue->host, queue);
 }
+
+void tdm__comm_close(tdm_comm *comm) {
+    if (comm == NULL) return;
+    tdm__comm_queue_close(comm->queue);
+    comm->ops->close(comm);
+}

@@ -217,12 +217,6 @@ void tdm__comm_abort(tdm_comm *comm, const char *why) {
         comm->ops->abort(comm);
 }
 
-void tdm__comm_close(tdm_comm *comm) {
-    if (comm == NULL) return;
-    tdm__comm_queue_close(comm->queue);
-    comm->ops->close(comm);
-}
-
 /* ---- agreement ---- */
 
 tdm_status tdm__comm_agree(tdm_comm *comm, const char *what, uint64_t high, uint64_t low) {

@@ -1,37 +1,9 @@
-/* Opening a dataset by its format, and the checks that all formats share. */
+/* What all formats share: sizes, hashes, and the checks of what a file has against what the job wants. */
 #include "runtime/data/formats.h"
 
 #include <stdio.h>
 
 #include "runtime/base/status.h"
-#include "runtime/data/transform.h"
-
-static tdm_status open_format(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
-                              const tdm_data_wanted *wanted) {
-    switch (spec->format) {
-    case TDM_DATA_IDX:
-        return tdm__idx_open(out, host, spec, wanted);
-    case TDM_DATA_CIFAR10:
-        return tdm__cifar10_open(out, host, spec, wanted);
-    case TDM_DATA_NPY:
-        return tdm__npy_open(out, host, spec, wanted);
-    case TDM_DATA_SYNTHETIC:
-        return tdm__synthetic_open(out, host, spec, wanted);
-    case TDM_DATA_GLYPHS:
-        return tdm__glyphs_open(out, host, spec, wanted);
-    case TDM_DATA_IMAGE_FOLDER:
-        TDM_FAIL_AT(&spec->origin, TDM_E_UNSUPPORTED, "data: this build reads no image_folder; convert it to npy");
-    default:
-        TDM_FAIL_AT(&spec->origin, TDM_E_USAGE, "data: format %d is none that can be opened", spec->format);
-    }
-}
-
-tdm_status tdm__dataset_open(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
-                             const tdm_data_wanted *wanted) {
-    *out = NULL;
-    TDM_TRY(tdm__error_at(open_format(out, host, spec, wanted), &spec->origin));
-    return TDM_OK;
-}
 
 void tdm__dataset_close(tdm_dataset *dataset) {
     if (dataset != NULL) dataset->ops->close(dataset);
@@ -66,17 +38,6 @@ tdm_status tdm__dataset_hash(const tdm_dataset *dataset, char out[TDM_HASH_TEXT]
     tdm__delete(dataset->host, sample);
     tdm__hash_print(out, tdm__hash(hash, sizeof(hash)));
     return status;
-}
-
-tdm_status tdm__dataset_fill(const tdm_dataset *dataset, const tdm_transform *transform, int64_t first, int64_t count,
-                             void *x, void *targets) {
-    size_t x_bytes = tdm__dataset_x_bytes(dataset), target_bytes = tdm__dataset_target_bytes(dataset);
-    for (int64_t i = 0; i < count; i++) {
-        char *sample = (char *)x + (size_t)i * x_bytes;
-        TDM_TRY(dataset->ops->read(dataset, first + i, sample, (char *)targets + (size_t)i * target_bytes));
-        if (!dataset->x_is_bytes) tdm__transform_floats(transform, (float *)sample);
-    }
-    return TDM_OK;
 }
 
 void tdm__dataset_set_resident(tdm_dataset *dataset, size_t most) {

@@ -31,31 +31,6 @@ static bool find_chain(const tdm_build *build, const tdm_rewrite *row, int first
     return true;
 }
 
-bool tdm__rewrite_ends_in_same(const tdm_build *build, const tdm_chain *chain) {
-    const int after = sole_reader(build, chain->node[chain->count - 1]);
-    return after >= 0 && build->plan->nodes[after].op == build->plan->nodes[chain->node[chain->count - 2]].op;
-}
-
-/* ---- asking kernels ---- */
-
-static bool same_layouts(const tdm_kernel_desc *desc, const tdm_kernel_fit *fit) {
-    for (int i = 0; i < desc->input_count; i++) {
-        if (fit->x_layout[i] != desc->x_layout[i]) return false;
-    }
-    return fit->y_layout == desc->y_layout;
-}
-
-tdm_status tdm__rewrite_ask(const tdm_build *build, int node, tdm_trial *trial, bool *takes) {
-    TDM_TRY(tdm__build_ask(build->plan->nodes[node].kernel, &trial->desc, &trial->fit, takes));
-    *takes = *takes && same_layouts(&trial->desc, &trial->fit);
-    return TDM_OK;
-}
-
-void tdm__rewrite_accept(tdm_build *build, int node, const tdm_trial *trial) {
-    build->plan->nodes[node].desc = trial->desc;
-    build->of_node[node].fit = trial->fit;
-}
-
 /* ---- the pass ---- */
 
 static tdm_status try_row(tdm_build *build, const tdm_rewrite *row, int first) {

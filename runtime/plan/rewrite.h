@@ -9,18 +9,6 @@ typedef struct tdm_chain {
     int node[TDM_MAX_CHAIN], count;
 } tdm_chain;
 
-/* What a kernel would be asked for after a rewrite, and what it answers. */
-typedef struct tdm_trial {
-    tdm_kernel_desc desc;
-    tdm_kernel_fit fit;
-} tdm_trial;
-
-/* Does what follows the chain do the same as its last node but one? */
-bool tdm__rewrite_ends_in_same(const tdm_build *build, const tdm_chain *chain);
-/* Does the node's kernel take trial->desc, in these layouts? */
-tdm_status tdm__rewrite_ask(const tdm_build *build, int node, tdm_trial *trial, bool *takes);
-void tdm__rewrite_accept(tdm_build *build, int node, const tdm_trial *trial);
-
 /* The effects: each does nothing where it does not apply. What they are is said with tdm_rewrite_effect. */
 tdm_status tdm__rewrite_swap(tdm_build *build, const tdm_rewrite *row, const tdm_chain *chain);
 tdm_status tdm__rewrite_take_in(tdm_build *build, const tdm_rewrite *row, const tdm_chain *chain);

@@ -6,6 +6,12 @@
 
 #include "runtime/base/status.h"
 
+/* What a kernel would be asked for after a rewrite, and what it answers. */
+typedef struct tdm_trial {
+    tdm_kernel_desc desc;
+    tdm_kernel_fit fit;
+} tdm_trial;
+
 static tdm_plan_node *node_at(const tdm_build *build, const tdm_chain *chain, int i) {
     return &build->plan->nodes[chain->node[i]];
 }
@@ -23,6 +29,32 @@ static void redirect(tdm_build *build, int from, int to) {
 static void remove_node(tdm_build *build, int index) {
     build->of_node[index].removed = true;
     for (int k = 0; k < build->plan->nodes[index].desc.input_count; k++) tdm__build_set_x(build, index, k, -1);
+}
+
+/* Does what follows the chain do the same as its last node but one? */
+static bool ends_in_same(const tdm_build *build, const tdm_chain *chain) {
+    const int after = tdm__build_sole_reader(build, build->plan->nodes[chain->node[chain->count - 1]].y);
+    return after >= 0 && build->plan->nodes[after].op == build->plan->nodes[chain->node[chain->count - 2]].op;
+}
+
+/* ---- asking kernels ---- */
+
+static bool same_layouts(const tdm_kernel_desc *desc, const tdm_kernel_fit *fit) {
+    for (int i = 0; i < desc->input_count; i++) {
+        if (fit->x_layout[i] != desc->x_layout[i]) return false;
+    }
+    return fit->y_layout == desc->y_layout;
+}
+
+static tdm_status ask(const tdm_build *build, int node, tdm_trial *trial, bool *takes) {
+    TDM_TRY(tdm__build_ask(build->plan->nodes[node].kernel, &trial->desc, &trial->fit, takes));
+    *takes = *takes && same_layouts(&trial->desc, &trial->fit);
+    return TDM_OK;
+}
+
+static void accept_trial(tdm_build *build, int node, const tdm_trial *trial) {
+    build->plan->nodes[node].desc = trial->desc;
+    build->of_node[node].fit = trial->fit;
 }
 
 /* ---- take in ---- */
@@ -73,7 +105,7 @@ static void merge(tdm_build *build, const tdm_chain *chain, const tdm_trial *tri
         note(node_at(build, chain, 0), taken->op->name);
         remove_node(build, chain->node[i]);
     }
-    tdm__rewrite_accept(build, first, trial);
+    accept_trial(build, first, trial);
     for (int k = 0; k < trial->desc.input_count; k++) {
         tdm__build_set_x(build, first, k, x[k]);
         if (trial->desc.wants_dx[k]) build->plan->nodes[first].needs_backward = true;
@@ -95,7 +127,7 @@ tdm_status tdm__rewrite_take_in(tdm_build *build, const tdm_rewrite *row, const 
     for (int i = 1; i < chain->count; i++)
         if (!add_inputs(build, chain, i, &trial, x)) return TDM_OK;
     trial.desc.epilogue |= row->epilogue;
-    TDM_TRY(tdm__rewrite_ask(build, chain->node[0], &trial, &takes));
+    TDM_TRY(ask(build, chain->node[0], &trial, &takes));
     if (takes) merge(build, chain, &trial, x);
     return TDM_OK;
 }
@@ -130,17 +162,17 @@ tdm_status tdm__rewrite_swap(tdm_build *build, const tdm_rewrite *row, const tdm
     bool takes = false, fits = false;
     if (moves->desc.input_count != 1 || stays->desc.input_count != 1 || moves->desc.epilogue != 0 ||
         stays->desc.epilogue != 0 || moves->desc.x_layout[0] != moves->desc.y_layout ||
-        tdm__rewrite_ends_in_same(build, chain)) /* one is enough, and it is behind already */
+        ends_in_same(build, chain)) /* one is enough, and it is behind already */
         return TDM_OK;
     tdm_trial taken = {.desc = stays->desc}, moved = {.desc = moves->desc};
     taken.desc.epilogue |= row->epilogue;
-    TDM_TRY(tdm__rewrite_ask(build, outer, &taken, &takes));
+    TDM_TRY(ask(build, outer, &taken, &takes));
     moved.desc.x[0] = moved.desc.y = stays->desc.y;
     moved.desc.x_layout[0] = moved.desc.y_layout = stays->desc.y_layout;
-    TDM_TRY(tdm__rewrite_ask(build, inner, &moved, &fits));
+    TDM_TRY(ask(build, inner, &moved, &fits));
     if (!takes || !fits) return TDM_OK;
     exchange(build, inner, outer);
-    tdm__rewrite_accept(build, outer, &moved);
+    accept_trial(build, outer, &moved);
     return TDM_OK;
 }
 
@@ -181,12 +213,12 @@ tdm_status tdm__rewrite_hand_bias(tdm_build *build, const tdm_rewrite *row, cons
     with.desc.epilogue |= row->epilogue | from->desc.epilogue;
     with.desc.param[at] = from->desc.param[bias];
     with.desc.param_count++;
-    TDM_TRY(tdm__rewrite_ask(build, chain->node[0], &without, &gives));
-    TDM_TRY(tdm__rewrite_ask(build, chain->node[chain->count - 1], &with, &takes));
+    TDM_TRY(ask(build, chain->node[0], &without, &gives));
+    TDM_TRY(ask(build, chain->node[chain->count - 1], &with, &takes));
     if (!gives || !takes) return TDM_OK;
     move_bias(build, from, to, bias);
-    tdm__rewrite_accept(build, chain->node[0], &without);
-    tdm__rewrite_accept(build, chain->node[chain->count - 1], &with);
+    accept_trial(build, chain->node[0], &without);
+    accept_trial(build, chain->node[chain->count - 1], &with);
     return TDM_OK;
 }
 
@@ -199,9 +231,9 @@ tdm_status tdm__rewrite_sum_bias(tdm_build *build, const tdm_rewrite *row, const
         return TDM_OK;
     tdm_trial trial = {.desc = sums->desc};
     trial.desc.epilogue |= row->epilogue;
-    TDM_TRY(tdm__rewrite_ask(build, index, &trial, &takes));
+    TDM_TRY(ask(build, index, &trial, &takes));
     if (!takes) return TDM_OK;
-    tdm__rewrite_accept(build, index, &trial);
+    accept_trial(build, index, &trial);
     sums->sum_graph_param = owner->graph_param[bias];
     owner->given_up |= 1u << bias;
     return TDM_OK;

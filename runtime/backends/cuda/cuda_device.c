@@ -9,25 +9,11 @@
 
 /* Devices of each index that are open in this process. Peer access is a property of the process too; it is given to
  * open devices only, because giving it starts CUDA on both sides, which takes time and memory. */
-enum { MAX_DEVICES = 64 };
-static atomic_int open_count[MAX_DEVICES];
-
-static tdm_status count(int *out) {
-    *out = 0;
-    const cudaError_t error = cudaGetDeviceCount(out);
-    if (error == cudaErrorNoDevice) {
-        (void)cudaGetLastError();
-        *out = 0;
-        return TDM_OK;
-    }
-    TDM_CUDA_RESULT(error, "cudaGetDeviceCount");
-    if (*out > MAX_DEVICES) *out = MAX_DEVICES;
-    return TDM_OK;
-}
+static atomic_int open_count[TDM_CUDA_MOST_DEVICES];
 
 static tdm_status check_index(int index) {
     int devices = 0;
-    TDM_CUDA_TRY(count(&devices));
+    TDM_CUDA_TRY(tdm__cuda_count(&devices));
     if (index >= 0 && index < devices) return TDM_OK;
     TDM_CUDA_FAIL(TDM_E_DEVICE,
                   "cuda:%d is wanted, but CUDA shows %d device%s to this process; see parallel.device_ids "
@@ -73,7 +59,7 @@ static bool reaches(tdm_device *device, tdm_device *peer) {
 
 static void meet_peers(int index) {
     atomic_fetch_add(&open_count[index], 1);
-    for (int peer = 0; peer < MAX_DEVICES; peer++) {
+    for (int peer = 0; peer < TDM_CUDA_MOST_DEVICES; peer++) {
         if (peer == index || atomic_load(&open_count[peer]) == 0) continue;
         give_access(index, peer);
         give_access(peer, index);
@@ -216,7 +202,7 @@ const tdm_device_ops tdm__cuda_device_ops = {
     .size = sizeof(tdm_device_ops),
     .name = "cuda",
     .discrete = true,
-    .count = count,
+    .count = tdm__cuda_count,
     .info = info,
     .open = open_device,
     .close = close_device,

@@ -72,3 +72,16 @@ tdm_status tdm__cudnn_error(const tdm_cuda_libraries *libraries, cudnnStatus_t s
                                   libraries->dnn.cudnnGetErrorString(status), libraries->dnn.version);
 }
 #endif
+
+tdm_status tdm__cuda_count(int *out) {
+    *out = 0;
+    const cudaError_t error = cudaGetDeviceCount(out);
+    if (error == cudaErrorNoDevice) {
+        (void)cudaGetLastError();
+        *out = 0;
+        return TDM_OK;
+    }
+    TDM_CUDA_RESULT(error, "cudaGetDeviceCount");
+    if (*out > TDM_CUDA_MOST_DEVICES) *out = TDM_CUDA_MOST_DEVICES;
+    return TDM_OK;
+}

@@ -6,16 +6,6 @@
 
 #include "runtime/backends/cuda/cuda_private.h"
 
-static const tdm_host_calls *host_calls; /* written by init with the same value every time */
-
-const tdm_host_calls *tdm__cuda_host(void) {
-    return __atomic_load_n(&host_calls, __ATOMIC_ACQUIRE);
-}
-
-static void init(const tdm_host_calls *calls) {
-    __atomic_store_n(&host_calls, calls, __ATOMIC_RELEASE);
-}
-
 enum { CUDA_MAJOR = CUDART_VERSION / 1000 };
 
 /* The runtime answers the same, "no device", where there is no driver and where there is no GPU; the loader knows. */
@@ -84,7 +74,7 @@ const tdm_module tdm_module_v1 = {
     .size = sizeof(tdm_module),
     .name = "cuda",
     .probe = probe,
-    .init = init,
+    .init = tdm__cuda_init,
     .kernels = tdm__cuda_kernels,
     .device = &tdm__cuda_device_ops,
     .losses = tdm__cuda_losses,

@@ -59,6 +59,10 @@ tdm_status tdm__cuda_capture_run(tdm_device *device, tdm_capture *capture);
 void tdm__cuda_capture_free(tdm_device *device, tdm_capture *capture);
 void *tdm__cuda_queue_handle(tdm_device *device, tdm_queue *queue);
 
+/* cuda_error.c: devices that can be opened here */
+enum { TDM_CUDA_MOST_DEVICES = 64 };
+tdm_status tdm__cuda_count(int *out);
+
 /* cuda_device.c */
 extern const tdm_device_ops tdm__cuda_device_ops;
 enum { TDM_CUDA_LEAST_CAPABILITY = 75 }; /* compute capability 7.5 */

@@ -343,7 +343,7 @@ tdm_status tdm__cuda_report(void (*line)(void *user, const char *key, const char
     report r = {.line = line, .user = user};
     peers p = {0};
     int count = 0;
-    TDM_CUDA_TRY(tdm__cuda_device_ops.count(&count));
+    TDM_CUDA_TRY(tdm__cuda_count(&count));
     nvml_begin(&r);
     tell_versions(&r);
     tell_libraries(&r);

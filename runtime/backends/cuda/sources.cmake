@@ -1,7 +1,7 @@
 # The sources of the CUDA module, in one place for its two builds: libtandem-cuda.so (CMakeLists.txt here) and the
 # emulated one of the tests (tests/fake/cuda). Absolute paths.
 include(${PROJECT_SOURCE_DIR}/ops/ops.cmake)
-set(TDM_CUDA_C_SOURCES cuda_device.c cuda_error.c cuda_libraries.c cuda_matmul.c cuda_memory.c cuda_module.c cuda_queue.c
+set(TDM_CUDA_C_SOURCES cuda_device.c cuda_error.c cuda_host.c cuda_libraries.c cuda_matmul.c cuda_memory.c cuda_module.c cuda_queue.c
     cuda_report.c cuda_trial.c)
 set(TDM_CUDA_CU_SOURCES flat.cu ingest.cu passes.cu)
 list(TRANSFORM TDM_CUDA_C_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)

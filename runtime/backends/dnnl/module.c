@@ -3,16 +3,6 @@
 
 #include "runtime/backends/dnnl/kit/dnnl.h"
 
-static const tdm_host_calls *host_calls; /* written by init with the same value every time */
-
-const tdm_host_calls *tdm__dnnl_host(void) {
-    return __atomic_load_n(&host_calls, __ATOMIC_ACQUIRE);
-}
-
-static void init(const tdm_host_calls *calls) {
-    __atomic_store_n(&host_calls, calls, __ATOMIC_RELEASE);
-}
-
 static int probe(char *text, size_t bytes) {
     const dnnl_version_t *version = dnnl_version();
     if (version->major != DNNL_VERSION_MAJOR) {
@@ -36,6 +26,6 @@ const tdm_module tdm_module_v1 = {
     .size = sizeof(tdm_module),
     .name = "dnnl",
     .probe = probe,
-    .init = init,
+    .init = tdm__dnnl_init,
     .kernels = tdm__dnnl_kernels,
 };

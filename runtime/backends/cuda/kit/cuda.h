@@ -18,6 +18,7 @@ extern "C" {
 
 /* The calls that tandem handed over; valid after init. */
 const tdm_host_calls *tdm__cuda_host(void);
+void tdm__cuda_init(const tdm_host_calls *calls);
 
 #define TDM_CUDA_FAIL(code, ...) return tdm__cuda_host()->fail((code), __FILE__, __LINE__, NULL, __VA_ARGS__)
 /* A status, passed on with a frame. */

@@ -14,6 +14,7 @@ extern const tdm_kernel *const tdm__dnnl_kernels[];
 
 /* The calls that tandem handed over; valid after init. */
 const tdm_host_calls *tdm__dnnl_host(void);
+void tdm__dnnl_init(const tdm_host_calls *calls);
 
 #define TDM_DNNL_FAIL(code, ...) return tdm__dnnl_host()->fail((code), __FILE__, __LINE__, NULL, __VA_ARGS__)
 #define TDM_DNNL_TRY(expression)                                                                    \
