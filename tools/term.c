@@ -95,9 +95,9 @@ static char *draw_bar(void) {
     return text_format("\033[?7l%.*s\033[?7h\r", term_width(stderr) - 1, bar);
 }
 
-static char *printable(const char *format, va_list args, bool keeps_lines) TDM_PRINTF(1, 0);
-static char *printable(const char *format, va_list args, bool keeps_lines) {
-    char *text = text_format_list(format, args), *out = text_printable(text, keeps_lines);
+static char *printable(const char *format, va_list args) TDM_PRINTF(1, 0);
+static char *printable(const char *format, va_list args) {
+    char *text = text_format_list(format, args), *out = text_printable(text, false);
     free(text);
     return out;
 }
@@ -130,7 +130,7 @@ long term_left_out(void) {
 void term_line(const char *format, ...) {
     va_list args;
     va_start(args, format);
-    char *text = printable(format, args, false);
+    char *text = printable(format, args);
     va_end(args);
     put_line("", TERM_PLAIN, "", text);
     free(text);
@@ -139,7 +139,7 @@ void term_line(const char *format, ...) {
 void term_mark(term_style style, const char *before, const char *mark, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    char *text = printable(format, args, false), *front = text_printable(before, false);
+    char *text = printable(format, args), *front = text_printable(before, false);
     char *shown_mark = text_printable(mark, false);
     va_end(args);
     put_line(front, style, shown_mark, text);
@@ -151,9 +151,9 @@ void term_mark(term_style style, const char *before, const char *mark, const cha
 void term_print(const char *format, ...) {
     va_list args;
     va_start(args, format);
-    char *text = printable(format, args, true);
+    char *text = printable(format, args);
     va_end(args);
-    fputs(text, stdout);
+    puts(text);
     free(text);
 }
 

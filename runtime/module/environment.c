@@ -50,7 +50,8 @@ static void put_text(report *r, const char *name, const char *value) {
     if (r->json) {
         tdm__text_json_string(&r->text, value);
     } else {
-        tdm__text_printf(&r->text, "%s\n", value);
+        tdm__text_shown(&r->text, value);
+        tdm__text_puts(&r->text, "\n");
     }
 }
 
