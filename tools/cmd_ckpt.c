@@ -24,10 +24,10 @@ static bool holds_none(const char *path) {
     struct stat info;
     char *manifest = text_format("%s/MANIFEST.json", path), *real = realpath(path, NULL);
     const char *name = real ? strrchr(real, '/') : NULL;
-    bool is_one = files_exists(manifest) || (name && strncmp(name, "/step-", 6) == 0);
+    bool may_be_one = !files_is_missing(manifest) || !name || strncmp(name, "/step-", 6) == 0;
     free(real);
     free(manifest);
-    return !is_one && stat(path, &info) == 0 && S_ISDIR(info.st_mode) && saved_step(path) < 0;
+    return !may_be_one && stat(path, &info) == 0 && S_ISDIR(info.st_mode) && saved_step(path) == SAVED_NONE;
 }
 
 static int list(const tool *t, bool json) {
@@ -59,7 +59,7 @@ static int show(const tool *t, bool json) {
 /* Damage is a check that did not hold (12); nothing to check at all is a missing checkpoint (8). */
 static int verify(const tool *t) {
     char *checked = NULL;
-    if (!files_exists(t->word[1])) {
+    if (files_is_missing(t->word[1])) {
         term_error("%s does not exist", t->word[1]);
         return TDM_E_CHECKPOINT;
     }
