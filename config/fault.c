@@ -312,7 +312,7 @@ static void put_all(tdm_text *out, const char *first, const char *second, const 
 void tdm__faults_print(const tdm_fault_list *list, tdm_text *out) {
     for (int i = 0; i < list->count; i++) {
         const tdm_fault *fault = &list->item[i];
-        tdm__text_puts(out, fault->file);
+        tdm__text_shown(out, fault->file);
         if (fault->line > 0) tdm__text_printf(out, ":%d:%d", fault->line, fault->column);
         put_all(out, ": error[", fault->id, "]: ");
         put_all(out, fault->message, "\n", "");

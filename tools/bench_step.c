@@ -70,10 +70,11 @@ static void print_json(const measured *m, const tdm_job *job) {
 static void print_table(const measured *m, const tdm_job *job) {
     char number[32];
     const samples *steps = &m->phase[REPORT_PHASES - 1];
-    term_print("%s on %d device%s, %lld samples per step, %s parameters; %zu steps after %lld of warm-up\n\n",
+    term_print("%s on %d device%s, %lld samples per step, %s parameters; %zu steps after %lld of warm-up",
                job_mode_name(job->parallel.mode), devices(m, job), devices(m, job) == 1 ? "" : "s",
                (long long)m->state.global_batch, text_count(number, m->state.params), steps->count,
                (long long)m->warmup);
+    putchar('\n');
     table rows;
     table_init(&rows, 5);
     static const char *const heads[] = {"phase", "mean ms", "median", "min", "% of step"};

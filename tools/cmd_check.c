@@ -9,7 +9,7 @@ static void describe(const tool *t, const tdm_config *config) {
     const tdm_job *job = tdm_config_job(config);
     char params[32];
     int devices = job->parallel.mode == TDM_MODE_SINGLE ? 1 : job->parallel.device_ids.count;
-    term_print("%s: no faults. %s: %s parameters, %s on %d device%s\n", t->word[0], job->name,
+    term_print("%s: no faults. %s: %s parameters, %s on %d device%s", t->word[0], job->name,
                text_count(params, tdm_graph_param_count(tdm_config_graph(config))), job_mode_name(job->parallel.mode),
                devices, devices == 1 ? "" : "s");
 }
@@ -39,7 +39,7 @@ static void tell_lacking(const tool *t, const tdm_config *config) {
         if (fault->excerpt[0]) fprintf(stderr, "%s\n", fault->excerpt);
         if (fault->hint[0]) term_line("  hint: %s", fault->hint);
     }
-    term_print("%s: no faults, but this build lacks what it asks for: `tandem train` would end with status %d\n",
+    term_print("%s: no faults, but this build lacks what it asks for: `tandem train` would end with status %d",
                t->word[0], TDM_E_UNSUPPORTED);
 }
 

@@ -24,10 +24,10 @@ static bool holds_none(const char *path) {
     struct stat info;
     char *manifest = text_format("%s/MANIFEST.json", path), *real = realpath(path, NULL);
     const char *name = real ? strrchr(real, '/') : NULL;
-    bool is_one = files_exists(manifest) || (name && strncmp(name, "/step-", 6) == 0);
+    bool may_be_one = !files_is_missing(manifest) || !name || strncmp(name, "/step-", 6) == 0;
     free(real);
     free(manifest);
-    return !is_one && stat(path, &info) == 0 && S_ISDIR(info.st_mode) && saved_step(path) < 0;
+    return !may_be_one && stat(path, &info) == 0 && S_ISDIR(info.st_mode) && saved_step(path) == SAVED_NONE;
 }
 
 static int list(const tool *t, bool json) {
@@ -59,19 +59,19 @@ static int show(const tool *t, bool json) {
 /* Damage is a check that did not hold (12); nothing to check at all is a missing checkpoint (8). */
 static int verify(const tool *t) {
     char *checked = NULL;
-    if (!files_exists(t->word[1])) {
+    if (files_is_missing(t->word[1])) {
         term_error("%s does not exist", t->word[1]);
         return TDM_E_CHECKPOINT;
     }
     if (lacks_some(t)) return TDM_E_CHECKPOINT;
     tdm_status status = tdm_checkpoint_verify(&t->host, t->word[1], &checked);
     if (status == TDM_E_CHECKPOINT) {
-        term_print("%s: damaged\n", t->word[1]);
+        term_print("%s: damaged", t->word[1]);
         tell_error(status);
         return TDM_E_CHECK;
     }
     if (status != TDM_OK) return tell_error(status);
-    term_print("%s: whole\n", checked);
+    term_print("%s: whole", checked);
     tdm_free(checked);
     return TDM_OK;
 }
@@ -85,24 +85,24 @@ static int diff(const tool *t) {
     tdm_status status = tdm_checkpoint_compare(&t->host, t->word[1], t->word[2], rtol, atol, &d);
     if (status != TDM_OK) return tell_error(status);
     if (d.equal_bits) {
-        term_print("equal: %lld tensors, every bit\n", (long long)d.tensors);
+        term_print("equal: %lld tensors, every bit", (long long)d.tensors);
         return TDM_OK;
     }
-    if (d.first[0]) term_print("first differing tensor: %s\n", d.first);
+    if (d.first[0]) term_print("first differing tensor: %s", d.first);
     if (d.only_in_a || d.only_in_b) {
-        term_print("only in the first: %lld tensors; only in the second: %lld\n", (long long)d.only_in_a,
+        term_print("only in the first: %lld tensors; only in the second: %lld", (long long)d.only_in_a,
                    (long long)d.only_in_b);
     }
-    term_print("differing: %lld of %lld tensors (rtol %g, atol %g)\n", (long long)d.differing, (long long)d.tensors,
-               rtol, atol);
+    term_print("differing: %lld of %lld tensors (rtol %g, atol %g)", (long long)d.differing, (long long)d.tensors, rtol,
+               atol);
     if (d.largest_name[0]) {
-        term_print("largest difference: %.9g in %s[%lld]: %.9g and %.9g\n", d.largest, d.largest_name,
+        term_print("largest difference: %.9g in %s[%lld]: %.9g and %.9g", d.largest, d.largest_name,
                    (long long)d.largest_index, d.a, d.b);
     }
     if (d.largest_model_name[0] && strcmp(d.largest_model_name, d.largest_name) != 0) {
-        term_print("largest difference of a parameter or buffer: %.9g in %s\n", d.largest_model, d.largest_model_name);
+        term_print("largest difference of a parameter or buffer: %.9g in %s", d.largest_model, d.largest_model_name);
     }
-    if (d.within) term_print("within the tolerance\n");
+    if (d.within) term_print("within the tolerance");
     return d.within ? TDM_OK : TDM_E_CHECK;
 }
 

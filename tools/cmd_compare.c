@@ -7,6 +7,7 @@
 
 #include "tools/compare.h"
 #include "tools/launch.h"
+#include "tools/outlet.h"
 #include "tools/stop.h"
 #include "tools/term.h"
 
@@ -208,6 +209,7 @@ static int run(tool *t) {
     tdm_config *config;
     comparison c = {.t = t, .one_device = NAN};
     stop_begin(false, t->quiet);
+    outlet_hold();
     int code = parse(&c);
     if (code == TDM_OK) code = job_open(t, NULL, &config);
     if (code != TDM_OK) return code;

@@ -53,7 +53,7 @@ static int make(const tool *t) {
     }
     tdm_status status = tdm_data_make(&t->host, format ? format : "idx", folder, samples, seed);
     if (status != TDM_OK) return tell_error(status);
-    term_print("%s\n", folder);
+    term_print("%s", folder);
     return TDM_OK;
 }
 

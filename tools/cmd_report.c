@@ -42,7 +42,7 @@ static int run(tool *t) {
     if (count == 2 && strcmp(runs[0].label, runs[1].label) == 0) name_by_folder(runs);
     char *path = out ? text_copy(out) : text_format("%s/report.html", t->word[0]);
     if (code == TDM_OK) code = report_write(path, runs, count, NULL, lang && strcmp(lang, "zh") == 0);
-    if (code == TDM_OK) term_print("%s\n", path);
+    if (code == TDM_OK) term_print("%s", path);
     free(path);
     for (int i = 0; i < count; i++) report_free(&runs[i]);
     return code;

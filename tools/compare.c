@@ -167,13 +167,14 @@ static void print_verdict(const comparison *c) {
     printf("\n  largest difference of the loss       %.3g", c->max_loss_diff);
     if (c->max_loss_step) printf(" (step %lld)", (long long)c->max_loss_step);
     if (c->first_differing_step) printf("; first differing step %lld", (long long)c->first_differing_step);
-    printf("\n  largest difference of a parameter    %.3g", c->max_param_diff);
-    if (c->max_param_name[0]) term_print(" (%s)", c->max_param_name);
+    const char *name = c->max_param_name;
+    putchar('\n');
+    term_print("  largest difference of a parameter    %.3g%s%s%s", c->max_param_diff, name[0] ? " (" : "", name,
+               name[0] ? ")" : "");
     if (c->equal_bits) {
-        printf("\n  %sequal bits: parameters, buffers and optimizer state%s\n", term_on(stdout, style),
-               term_off(stdout));
+        printf("  %sequal bits: parameters, buffers and optimizer state%s\n", term_on(stdout, style), term_off(stdout));
     } else {
-        printf("\n  %snot equal to the bit%s%s\n", term_on(stdout, style),
+        printf("  %snot equal to the bit%s%s\n", term_on(stdout, style),
                !c->tolerance_given ? ""
                : c->within         ? "; within the tolerance"
                                    : "; outside the tolerance",
@@ -198,5 +199,7 @@ void compare_print(const comparison *c) {
     table_print(&rows, stdout, true);
     table_deinit(&rows);
     print_verdict(c);
-    term_print("\n  %s/compare.json\n  %s/report.html\n", c->folder, c->folder);
+    putchar('\n');
+    term_print("  %s/compare.json", c->folder);
+    term_print("  %s/report.html", c->folder);
 }

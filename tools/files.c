@@ -15,6 +15,11 @@ bool files_exists(const char *path) {
     return stat(path, &info) == 0;
 }
 
+bool files_is_missing(const char *path) {
+    struct stat info;
+    return stat(path, &info) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
 bool files_is_link(const char *path) {
     struct stat info;
     return lstat(path, &info) == 0 && S_ISLNK(info.st_mode);

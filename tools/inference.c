@@ -29,7 +29,7 @@ static int choose_split(inference *in, const tool *t) {
 static int open_config(inference *in, tool *t, const char **folder) {
     static const char name[] = "config.resolved.yaml";
     in->file = text_format("%s/%s", t->word[0], name);
-    *folder = files_exists(in->file) ? t->word[0] : NULL;
+    *folder = files_is_missing(in->file) ? NULL : t->word[0];
     if (!*folder && runs_lacks(t->word[0], name)) return TDM_E_CONFIG;
     if (!*folder) return job_open(t, NULL, &in->config);
     char *text = text_file(*folder, name);

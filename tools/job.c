@@ -12,7 +12,7 @@ static int tell_faults(const tdm_config *config, tdm_status code) {
     char *text;
     tdm_status status = tdm_config_faults(config, 0, &text);
     if (status != TDM_OK) return tell_error(status);
-    fputs(text, stderr);
+    term_text(text);
     tdm_free(text);
     return (int)code;
 }

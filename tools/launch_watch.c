@@ -140,8 +140,8 @@ static void on_signal(launch *l, int number) {
     }
     l->signalled = now;
     l->first_signal = number;
-    if (!l->job->t->quiet) term_line("tandem: stopping after this step and saving; a second signal leaves at once");
     launch_signal_all(l, SIGTERM);
+    if (!l->job->t->quiet) term_line("tandem: stopping after this step and saving; a second signal leaves at once");
     if (l->failed) return;
     l->kill_at = now + grace;
     l->abort_at = now + (grace > 2 * failed_grace ? grace - failed_grace : grace / 2);

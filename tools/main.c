@@ -2,6 +2,7 @@
 #include <tandem/doctor.h>
 
 #include "tools/log.h"
+#include "tools/outlet.h"
 #include "tools/stop.h"
 #include "tools/term.h"
 
@@ -111,13 +112,14 @@ static bool reader_has_gone(void) {
 /* Results that nobody can read are lost, on a full disk as behind a reader who has gone: that is a failure too. What is
  * kept in files is not lost. */
 static int finish_output(int code, bool is_kept) {
-    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
-    bool has_gone = reader_has_gone();
+    if (outlet_flush(is_kept)) return code;
+    bool is_held_up = errno == ETIMEDOUT, has_gone = reader_has_gone();
     if (!has_gone) {
-        term_mark(is_kept ? TERM_YELLOW : TERM_RED, "",
-                  is_kept ? "tandem: warning:" : "tandem: error:", "standard output could not be written");
+        term_mark(is_kept ? TERM_YELLOW : TERM_RED, "", is_kept ? "tandem: warning:" : "tandem: error:", "%s",
+                  is_held_up ? "nobody reads standard output" : "standard output could not be written");
     }
     if (code != TDM_OK || is_kept) return code;
+    if (is_held_up) return 128 + stop_signal();
     return has_gone ? 128 + SIGPIPE : TDM_E_IO;
 }
 
@@ -134,8 +136,15 @@ static void settle_in(void) {
     signal(SIGCHLD, SIG_DFL);
 }
 
+static void tell_left_out(void) {
+    long count = term_left_out();
+    if (count > 0)
+        log_note("%ld line%s left out of standard error: nobody read them", count, count == 1 ? " is" : "s are");
+}
+
 int main(int argc, char **argv) {
     settle_in();
+    outlet_open();
     json_set_alloc_funcs(memory_take, free);
     const char *name = argc > 1 ? argv[1] : "";
     if (!name[0]) {
@@ -159,6 +168,7 @@ int main(int argc, char **argv) {
     } else if (code == TDM_OK) {
         log_init(&t);
         code = verb->run(&t);
+        tell_left_out();
         log_close();
     }
     free(t.override);

@@ -66,7 +66,7 @@ void runs_hint(const char *folder) {
 bool runs_lacks(const char *path, const char *name) {
     struct stat info;
     char *file = text_format("%s/%s", path, name);
-    bool lacks = stat(path, &info) == 0 && S_ISDIR(info.st_mode) && !files_exists(file);
+    bool lacks = stat(path, &info) == 0 && S_ISDIR(info.st_mode) && files_is_missing(file);
     free(file);
     if (!lacks) return false;
     term_error("%s is no run directory: it holds no %s", path, name);

@@ -6,17 +6,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool is_absent(int error) {
+    return error == ENOENT || error == ENOTDIR;
+}
+
+static int64_t step_of(const char *name) {
+    char *end;
+    if (strncmp(name, "step-", 5) != 0) return SAVED_NONE;
+    errno = 0;
+    long long step = strtoll(name + 5, &end, 10);
+    return *end == 0 && errno == 0 ? step : SAVED_NONE;
+}
+
+static int64_t newest_of(DIR *folder) {
+    int64_t newest = SAVED_NONE;
+    for (;;) {
+        errno = 0;
+        struct dirent *entry = readdir(folder);
+        if (!entry) return errno == 0 ? newest : SAVED_UNREADABLE;
+        int64_t step = step_of(entry->d_name);
+        if (step > newest) newest = step;
+    }
+}
+
 int64_t saved_step(const char *dir) {
     char *path = text_format("%s/checkpoints", dir);
-    DIR *folder = opendir(files_exists(path) ? path : dir);
-    struct dirent *entry;
-    int64_t newest = -1;
-    while (folder && (entry = readdir(folder)) != NULL) {
-        char *end;
-        errno = 0;
-        long long step = strncmp(entry->d_name, "step-", 5) == 0 ? strtoll(entry->d_name + 5, &end, 10) : -1;
-        if (step > newest && *end == 0 && errno == 0) newest = step;
-    }
+    DIR *folder = opendir(path);
+    if (!folder && is_absent(errno)) folder = opendir(dir);
+    int64_t newest = folder ? newest_of(folder) : is_absent(errno) ? SAVED_NONE : SAVED_UNREADABLE;
     if (folder) closedir(folder);
     free(path);
     return newest;

@@ -1,6 +1,7 @@
 /* session.c - see session.h. */
 #include "tools/session.h"
 
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -42,9 +43,11 @@ static tdm_status join_ranks(session *s) {
         s->fd = s->facts.fd;
         return TDM_OK;
     }
+    double heartbeat = s->job->parallel.ddp.heartbeat;
     stop_meeting(true, saved_code(s->job));
     return tdm_launch_meet(&s->fd, &s->facts, &s->t->host, s->job->parallel.ddp.init_method,
-                           (int64_t)(s->job->parallel.ddp.timeout * 1000));
+                           (int64_t)(s->job->parallel.ddp.timeout * 1000),
+                           isnan(heartbeat) ? 0 : (int64_t)(heartbeat * 1000));
 }
 
 static void on_met(void *user) {

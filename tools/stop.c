@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/outlet.h"
+
 static _Atomic(tdm_run *) running;
 static atomic_int signals_seen, first_signal, meeting_code; /* meeting_code -1: the ranks do not meet */
 static atomic_llong first_ms;                               /* when the first signal came; 0: none yet */
@@ -47,11 +49,6 @@ static void leave(int code) {
     _exit(code);
 }
 
-static void say(const char *text) {
-    ssize_t written = write(STDERR_FILENO, text, strlen(text));
-    (void)written;
-}
-
 static void on_signal(int number) {
     int saved = errno, code = atomic_load(&meeting_code);
     if (is_repeat() || (stop_signal() != 0 && stop_repeats(number))) return;
@@ -64,8 +61,9 @@ static void on_signal(int number) {
     tdm_run *run = atomic_load(&running);
     if (run) tdm_run_request_stop(run);
     if (!is_watched && !is_quiet && !atomic_load(&is_over)) {
-        say(run ? "\ntandem: stopping after this step and saving; a second signal leaves at once\n"
-                : "\ntandem: stopping as soon as the run is open; a second signal leaves at once\n");
+        outlet_try(STDERR_FILENO,
+                   run ? "\ntandem: stopping after this step and saving; a second signal leaves at once\n"
+                       : "\ntandem: stopping as soon as the run is open; a second signal leaves at once\n");
     }
     errno = saved;
 }

@@ -93,7 +93,8 @@ static void print_next(const tool *t, const tdm_job *job, bool stopped) {
     const char *dir = job->run.dir;
     if (stopped) {
         char *command = banner_resume_command(t, dir);
-        term_print("to go on:\n  %s\n", command);
+        puts("to go on:");
+        term_print("  %s", command);
         free(command);
         return;
     }
@@ -101,7 +102,8 @@ static void print_next(const tool *t, const tdm_job *job, bool stopped) {
     char *argv[] = {text_copy("tandem"), text_copy("eval"), text_copy(t->word[0]), text_copy("--weights"),
                     text_copy(dir)};
     char *command = text_command(argv, 5);
-    term_print("next:\n  %s\n", command);
+    puts("next:");
+    term_print("  %s", command);
     free(command);
     for (int i = 0; i < 5; i++) free(argv[i]);
 }

@@ -1,6 +1,7 @@
 /* term.c - see term.h. The bar and the choice of colour belong to the one terminal of this process. */
 #include "tools/term.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -8,9 +9,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "tools/outlet.h"
+
 static enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } color_choice;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char bar[512]; /* what is shown now; "" if nothing */
+static char bar[512];                  /* what is shown now; "" if nothing */
+static long left_out, left_out_in_all; /* lines that found no reader: since the last that did; ever */
+static bool is_torn;                   /* what was written last ends within a line */
 
 bool term_set_color(const char *color) {
     static const char *const names[] = {"auto", "always", "never"};
@@ -57,14 +62,27 @@ int term_width(FILE *stream) {
     return width >= 20 && width < 10000 ? width : 80;
 }
 
-/* One write per line, so that lines of several ranks do not mix. */
-static void write_line(const char *text, size_t bytes) {
-    while (bytes > 0) {
-        ssize_t n = write(STDERR_FILENO, text, bytes);
-        if (n <= 0) return;
-        text += n;
-        bytes -= (size_t)n;
-    }
+static bool write_whole(const char *text) {
+    size_t bytes = strlen(text), done = outlet_put(STDERR_FILENO, text, bytes);
+    if (done > 0) is_torn = done < bytes;
+    return done == bytes;
+}
+
+static bool tell_left_out(void) {
+    if (left_out == 0) return true;
+    char *text = text_format("%standem: warning: %ld line%s left out here: nobody read them\n", is_torn ? "\n" : "",
+                             left_out, left_out == 1 ? " is" : "s are");
+    if (write_whole(text)) left_out = 0;
+    free(text);
+    return left_out == 0;
+}
+
+/* One write per line, so that lines of several ranks do not mix. Where nobody reads it is left out, and that is told as
+ * soon as somebody does. */
+static void write_line(const char *text) {
+    if (tell_left_out() && (write_whole(text) || errno != ETIMEDOUT)) return;
+    left_out++;
+    left_out_in_all++;
 }
 
 /* Takes the bar away, wherever on the screen it is by now. */
@@ -77,9 +95,9 @@ static char *draw_bar(void) {
     return text_format("\033[?7l%.*s\033[?7h\r", term_width(stderr) - 1, bar);
 }
 
-static char *printable(const char *format, va_list args, bool keeps_lines) TDM_PRINTF(1, 0);
-static char *printable(const char *format, va_list args, bool keeps_lines) {
-    char *text = text_format_list(format, args), *out = text_printable(text, keeps_lines);
+static char *printable(const char *format, va_list args) TDM_PRINTF(1, 0);
+static char *printable(const char *format, va_list args) {
+    char *text = text_format_list(format, args), *out = text_printable(text, false);
     free(text);
     return out;
 }
@@ -90,16 +108,29 @@ static void put_line(const char *before, term_style style, const char *mark, con
     char *drawn = draw_bar();
     char *whole = text_format("%s%s%s%s%s%s%s\n%s", term_is_terminal(stderr) ? clear_bar : "", before, on, mark, off,
                               mark[0] && text[0] ? " " : "", text, drawn);
-    write_line(whole, strlen(whole));
+    write_line(whole);
     pthread_mutex_unlock(&lock);
     free(whole);
     free(drawn);
 }
 
+void term_text(const char *text) {
+    pthread_mutex_lock(&lock);
+    write_line(text);
+    pthread_mutex_unlock(&lock);
+}
+
+long term_left_out(void) {
+    pthread_mutex_lock(&lock);
+    long count = left_out_in_all;
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
 void term_line(const char *format, ...) {
     va_list args;
     va_start(args, format);
-    char *text = printable(format, args, false);
+    char *text = printable(format, args);
     va_end(args);
     put_line("", TERM_PLAIN, "", text);
     free(text);
@@ -108,7 +139,7 @@ void term_line(const char *format, ...) {
 void term_mark(term_style style, const char *before, const char *mark, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    char *text = printable(format, args, false), *front = text_printable(before, false);
+    char *text = printable(format, args), *front = text_printable(before, false);
     char *shown_mark = text_printable(mark, false);
     va_end(args);
     put_line(front, style, shown_mark, text);
@@ -120,9 +151,9 @@ void term_mark(term_style style, const char *before, const char *mark, const cha
 void term_print(const char *format, ...) {
     va_list args;
     va_start(args, format);
-    char *text = printable(format, args, true);
+    char *text = printable(format, args);
     va_end(args);
-    fputs(text, stdout);
+    puts(text);
     free(text);
 }
 
@@ -131,7 +162,7 @@ void term_bar(const char *text) {
     snprintf(bar, sizeof bar, "%s", text);
     char *drawn = draw_bar();
     char *whole = text_format("%s%s", clear_bar, drawn);
-    write_line(whole, strlen(whole));
+    outlet_try(STDERR_FILENO, whole); /* another one comes */
     pthread_mutex_unlock(&lock);
     free(whole);
     free(drawn);
@@ -142,7 +173,7 @@ void term_bar_keep(void) {
     if (bar[0]) {
         char *drawn = draw_bar();
         char *whole = text_format("%s%s\n", clear_bar, drawn);
-        write_line(whole, strlen(whole));
+        write_line(whole);
         free(whole);
         free(drawn);
     }
@@ -152,7 +183,7 @@ void term_bar_keep(void) {
 
 void term_bar_clear(void) {
     pthread_mutex_lock(&lock);
-    if (bar[0]) write_line(clear_bar, sizeof clear_bar - 1);
+    if (bar[0]) write_line(clear_bar);
     bar[0] = 0;
     pthread_mutex_unlock(&lock);
 }

@@ -27,7 +27,11 @@ void term_line(const char *format, ...) TDM_PRINTF(1, 2);
 void term_mark(term_style style, const char *before, const char *mark, const char *format, ...) TDM_PRINTF(4, 5);
 /* "tandem: error: ..." */
 #define term_error(...) term_mark(TERM_RED, "", "tandem: error:", __VA_ARGS__)
-/* On stdout; newlines and tabs stay. */
+/* Whole lines on stderr that are ready for people, as they stand. */
+void term_text(const char *text);
+/* Lines of all these that are not on stderr, because nobody read it; see outlet.h. */
+long term_left_out(void);
+/* A whole line on stdout. */
 void term_print(const char *format, ...) TDM_PRINTF(1, 2);
 void term_print_folded(FILE *to, char *text); /* see term_fold; frees the text */
 /* Shows `text` as the bar, in place of the last one; a narrow terminal gets the beginning. term_bar_keep leaves it

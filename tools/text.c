@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/outlet.h"
+
 static void (*last_act)(int code); /* of memory_missing; NULL: none */
 
 void memory_at_end(void (*act)(int code)) {
@@ -17,8 +19,8 @@ void memory_at_end(void (*act)(int code)) {
 }
 
 _Noreturn void memory_missing(void) {
-    fputs("tandem: error: out of memory\n", stderr);
-    fflush(stdout);
+    outlet_try(STDERR_FILENO, "tandem: error: out of memory\n");
+    outlet_flush(true);
     if (last_act) last_act(TDM_E_MEMORY);
     _exit(TDM_E_MEMORY); /* what libraries do at exit may want memory, too */
 }

@@ -110,6 +110,7 @@ int files_open_in(int folder, const char *name, int flags);
 /* Why that, or a write, was refused: for people. */
 const char *files_refusal(int error);
 bool files_exists(const char *path);
+bool files_is_missing(const char *path); /* false, too, where the system refuses to look */
 bool files_is_link(const char *path);
 char *files_unused(const char *path); /* itself, or with -2, -3, ... behind it, the first that is not there */
 /* A file on its way: written beside its place and moved there when it is whole, so that nobody reads half of one. A

@@ -58,6 +58,13 @@ void tdm__text_printf(tdm_text *text, const char *format, ...) {
     va_end(again);
 }
 
+void tdm__text_shown(tdm_text *text, const char *terminated) {
+    const size_t bytes = tdm_text_printable(NULL, 0, terminated, 0);
+    if (!reserve(text, bytes)) return;
+    (void)tdm_text_printable(text->data + text->length, bytes + 1, terminated, 0);
+    text->length += bytes;
+}
+
 /* What a JSON string holds as it is, of ASCII: nearly all of most texts. */
 static size_t count_unescaped(const char *at, const char *end) {
     const char *start = at;

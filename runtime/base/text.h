@@ -22,6 +22,8 @@ void tdm__text_deinit(tdm_text *text);
 void tdm__text_add(tdm_text *text, const char *bytes, size_t count);
 void tdm__text_puts(tdm_text *text, const char *terminated);
 void tdm__text_printf(tdm_text *text, const char *format, ...) TDM_PRINTF(2, 3);
+/* A name, path or value from elsewhere, within a line: printable, with no end of line of its own. */
+void tdm__text_shown(tdm_text *text, const char *terminated);
 /* A JSON string literal with quotes and escapes. Invalid UTF-8 bytes become U+FFFD. */
 void tdm__text_json_string(tdm_text *text, const char *terminated);
 /* A number for JSON: %.17g, and null for what JSON cannot hold. */
@@ -29,7 +31,8 @@ void tdm__text_json_number(tdm_text *text, double value);
 /* Hands the terminated bytes over (release with host->release); TDM_E_MEMORY if any addition had failed. */
 tdm_status tdm__text_take(tdm_text *text, char **out);
 /* The same in memory that tdm_free releases: for what public functions give through char **. Whatever names came into
- * it, it is printable (tdm_text_printable, lines kept). The tdm_text is empty afterwards, also after a failure. */
+ * it, it is printable (tdm_text_printable, lines kept; tdm__text_shown takes the lines out of names). The tdm_text is
+ * empty afterwards, also after a failure. */
 tdm_status tdm__text_take_public(tdm_text *text, char **out);
 /* vsnprintf in the C locale, whatever the program's locale is: numbers keep their decimal point. */
 int tdm__format(char *out, size_t bytes, const char *format, va_list arguments) TDM_PRINTF(3, 0);

@@ -88,10 +88,13 @@ tdm_status tdm__ckpt_config(tdm_ckpt *ckpt, const char **out) {
 
 /* A copy under another step's name would be the newest for ever. */
 static tdm_status check_name(const tdm_ckpt *ckpt) {
-    int64_t named, step = ckpt->state.step;
-    if (!tdm__step_of_path(ckpt->path, &named) || named == step) return TDM_OK;
-    TDM_FAIL(TDM_E_CHECKPOINT, "%s: state.json: wanted step %lld, as the folder's name says, found %lld", ckpt->path,
-             (long long)named, (long long)step);
+    const char *slash = strrchr(ckpt->path, '/'), *name = slash != NULL ? slash + 1 : ckpt->path;
+    char wanted[32];
+    tdm__step_name(wanted, ckpt->state.step);
+    if (strncmp(name, "step-", 5) != 0 || strcmp(name, wanted) == 0) return TDM_OK;
+    TDM_FAIL(TDM_E_CHECKPOINT,
+             "%s: state.json: wanted the step that the folder's name says, found that of %s; give the folder that name",
+             ckpt->path, wanted);
 }
 
 tdm_status tdm__ckpt_open(tdm_ckpt **out, const tdm_host *host, const tdm_folder *folder, const char *name) {

@@ -113,8 +113,12 @@ static tdm_status list_text(tdm_arena *arena, const char *dir, const listed *lis
     static const char *const heading[] = {"CHECKPOINT", "STEP",    "EPOCH", "MODE",
                                           "REPLICAS",   "TENSORS", "SIZE",  "STATE"};
     table t;
-    if (count == 0) tdm__text_printf(out, "no checkpoints in %s\n", dir);
-    if (count == 0) return TDM_OK;
+    if (count == 0) {
+        tdm__text_puts(out, "no checkpoints in ");
+        tdm__text_shown(out, dir);
+        tdm__text_puts(out, "\n");
+        return TDM_OK;
+    }
     table_init(&t, arena, 8, count + 1);
     t.right[1] = t.right[2] = t.right[4] = t.right[5] = t.right[6] = true;
     table_row(&t, heading);
@@ -286,7 +290,8 @@ tdm_status tdm__ckpt_show(const tdm_host *host, const char *path, bool json, tdm
     if (json) {
         show_json(ckpt, out);
     } else {
-        tdm__text_printf(out, "%s\n", ckpt->path);
+        tdm__text_shown(out, ckpt->path);
+        tdm__text_puts(out, "\n");
         if (ckpt->has_state) show_state(&ckpt->state, out);
         for (int part = 0; part < 2; part++) TDM_TRY_DONE(show_tensors(ckpt, part, &arena, out));
     }

@@ -15,13 +15,24 @@
 #include <unistd.h>
 
 #include "runtime/base/status.h"
+#include "runtime/comm/comm.h"
 
-enum { BACKLOG = 64, UNREADY_TRIES = 10, UNREADY_MS = 20 };
+/* Of ranks that come while rank 0 is stopped each one finds room. */
+enum { BACKLOG = TDM_COMM_WORLD_MAX, UNREADY_TRIES = 10, UNREADY_MS = 20 };
+
+static bool get_peer(int fd, struct ucred *peer) {
+    socklen_t bytes = sizeof(*peer);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &bytes) == 0;
+}
 
 bool tdm__door_is_same_user(int fd) {
     struct ucred peer;
-    socklen_t bytes = sizeof(peer);
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == geteuid();
+    return get_peer(fd, &peer) && peer.uid == geteuid();
+}
+
+int tdm__door_pid(int fd) {
+    struct ucred peer;
+    return get_peer(fd, &peer) ? peer.pid : 0;
 }
 
 static tdm_status open_socket(int *out) {
@@ -50,25 +61,36 @@ static tdm_status try_connect(const tdm_door *door, int *fd, int *error) {
 
 /* ---- a socket with a file ---- */
 
-/* What is under the name is removed only if it is a socket of this user at which nobody listens: one of a job that was
- * killed. */
-static tdm_status take_over(const tdm_door *door) {
-    const char *path = door->address.sun_path;
+/* What is under the name and can become no meeting place of this user is told to both ends: rank 0 leaves it alone, and
+ * so nobody will ever listen there. */
+static tdm_status check_file(const tdm_door *door) {
     struct stat found;
-    int probe, error;
-    if (lstat(path, &found) != 0) return TDM_OK;
+    if (lstat(door->address.sun_path, &found) != 0) return TDM_OK;
     if (!S_ISSOCK(found.st_mode))
         TDM_FAIL(TDM_E_COMM, "rendezvous at %s: what is there is no socket, so it stays; give init_method another name",
                  door->where);
     if (found.st_uid != geteuid())
         TDM_FAIL(TDM_E_COMM, "rendezvous at %s: the socket there is user %u's; give init_method another name",
                  door->where, (unsigned)found.st_uid);
-    TDM_TRY(try_connect(door, &probe, &error));
-    if (probe >= 0) close(probe);
-    if (error == EPROTOTYPE)
+    return TDM_OK;
+}
+
+/* As try_connect. */
+static tdm_status try_file(const tdm_door *door, int *fd, int *error) {
+    TDM_TRY(check_file(door));
+    TDM_TRY(try_connect(door, fd, error));
+    if (*error == EPROTOTYPE)
         TDM_FAIL(TDM_E_COMM, "rendezvous at %s: another program listens there; give init_method another name",
                  door->where);
-    if (error == ECONNREFUSED) unlink(path);
+    return TDM_OK;
+}
+
+/* A socket of this user at which nobody listens is one of a job that was killed. */
+static tdm_status take_over(const tdm_door *door) {
+    int probe, error;
+    TDM_TRY(try_file(door, &probe, &error));
+    if (probe >= 0) close(probe);
+    if (error == ECONNREFUSED) unlink(door->address.sun_path);
     return TDM_OK;
 }
 
@@ -179,7 +201,7 @@ void tdm__door_leave(const tdm_door *door, int listener) {
 
 tdm_status tdm__door_visit(const tdm_door *door, int *visitor) {
     int error;
-    TDM_TRY(try_connect(door, visitor, &error));
+    TDM_TRY(door->is_file ? try_file(door, visitor, &error) : try_connect(door, visitor, &error));
     if (*visitor >= 0 && tdm__door_is_same_user(*visitor)) return TDM_OK;
     if (*visitor >= 0) close(*visitor);
     *visitor = -1;
@@ -187,7 +209,7 @@ tdm_status tdm__door_visit(const tdm_door *door, int *visitor) {
         TDM_FAIL(TDM_E_COMM, "rendezvous at %s: a process of another user listens there; give init_method another name",
                  door->where);
     if (error != 0 && error != ECONNREFUSED && error != ENOENT && error != EAGAIN && error != EINTR &&
-        (error != EPROTOTYPE || door->is_file))
+        error != EPROTOTYPE)
         TDM_FAIL(TDM_E_COMM, "rendezvous at %s: %s", door->where, strerrordesc_np(error));
     return door->is_file ? TDM_OK : visit_listed(door, visitor);
 }

@@ -21,8 +21,11 @@ typedef struct tdm_door {
 
 tdm_status tdm__door_listen(tdm_door *door, int *listener);
 void tdm__door_leave(const tdm_door *door, int listener);
-/* *visitor < 0: nobody listens (yet). Who listens is of this user. */
+/* *visitor < 0: nobody listens (yet). Who listens is of this user. What lies under the name of a file and can become no
+ * meeting place fails, as it does for who would listen. */
 tdm_status tdm__door_visit(const tdm_door *door, int *visitor);
 bool tdm__door_is_same_user(int fd);
+/* The process at the other end of a socket; 0 where it has no number here, as in another container. */
+int tdm__door_pid(int fd);
 
 #endif

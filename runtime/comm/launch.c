@@ -21,10 +21,10 @@ tdm_status tdm_launch_from_env(tdm_launch_facts *out) {
 }
 
 tdm_status tdm_launch_meet(int *fd, const tdm_launch_facts *facts, const tdm_host *host, const char *init_method,
-                           int64_t timeout_ms) {
+                           int64_t timeout_ms, int64_t heartbeat_ms) {
     if (fd == NULL || facts == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_launch_meet: fd or facts is NULL");
     TDM_TRY(tdm__host_take(&host));
-    return tdm__rendezvous_shm(fd, facts, host, init_method, timeout_ms);
+    return tdm__rendezvous_shm(fd, facts, host, init_method, timeout_ms, heartbeat_ms);
 }
 
 void tdm_launch_fail(const tdm_launch_facts *facts, const char *init_method, const char *why) {

@@ -44,7 +44,11 @@ typedef struct meeting {
     uint64_t job; /* hash of what tells it from others */
     tdm_door door;
     const tdm_host *host;
-    int64_t timeout_ms, deadline_ns;
+    int64_t timeout_ms, heartbeat_ms, deadline_ns;
+    /* Of who waits for rank 0: */
+    tdm_reminder reminder;
+    int listener;                 /* the process that listens there; 0: one without a number here, -1: none */
+    int64_t looked_ns, silent_ns; /* silent: it listens and has not answered */
 } meeting;
 
 /* ---- where ---- */
@@ -293,8 +297,53 @@ static tdm_status open_meeting(meeting *m, int *fd) {
 
 /* ---- the others ---- */
 
+typedef struct absence {
+    char who[40], why[120];
+} absence;
+
+/* For whom the wait is, and what can be done. */
+static absence describe_absence(const meeting *m) {
+    absence a = {"rank 0", "; start all ranks on this host, with the same MASTER_PORT or init_method"};
+    if (m->listener > 0) snprintf(a.who, sizeof(a.who), "rank 0 (pid %d)", m->listener);
+    if (m->listener >= 0)
+        snprintf(
+            a.why, sizeof(a.why),
+            ", which is there and does not answer; it is stopped or frozen, or another program: continue or end it");
+    return a;
+}
+
+/* Called between two looks. Silence is measured as in shm_watch.c: only while this process runs itself. */
+static tdm_status keep_waiting(meeting *m) {
+    const int64_t now = tdm__now_ns(), since = now - m->looked_ns, most = (int64_t)LOOK_MS * 1000000;
+    int seconds;
+    m->looked_ns = now;
+    if (m->listener >= 0) m->silent_ns += since < most ? since : most;
+    const absence a = describe_absence(m);
+    const long long tenths = (long long)(m->silent_ns / 100000000);
+    if (m->heartbeat_ms > 0 && m->silent_ns / 1000000 >= m->heartbeat_ms)
+        TDM_FAIL(TDM_E_COMM,
+                 "rendezvous at %s: %s has not been heard of for %lld.%lld s; it is stopped or frozen (a debugger does "
+                 "that, too; see parallel.ddp.heartbeat), or another program: continue or end it",
+                 m->door.where, a.who, tenths / 10, tenths % 10);
+    if (tdm__reminder_is_due(&m->reminder, now, &seconds))
+        TDM_WARN(m->host, "comm", "rendezvous at %s: rank %d has waited %d s for %s%s", m->door.where, m->facts->rank,
+                 seconds, a.who, a.why);
+    return TDM_OK;
+}
+
+/* The message's size, or -1: there is none in time, or who listens has hung up. */
+static tdm_status await_answer(meeting *m, int visitor, answer *reply, int *fd, ssize_t *bytes) {
+    *bytes = -1;
+    while (tdm__now_ns() < m->deadline_ns) {
+        if (readable(visitor, ms_left(m, LOOK_MS))) break;
+        TDM_TRY(keep_waiting(m));
+    }
+    *bytes = receive_answer(visitor, reply, fd);
+    return TDM_OK;
+}
+
 /* One visit, to get the descriptor or to say that this rank has failed. *heard: somebody has answered. */
-static tdm_status visit(const meeting *m, const char *failure, int *fd, bool *heard) {
+static tdm_status visit(meeting *m, const char *failure, int *fd, bool *heard) {
     int visitor;
     hello self = {.job = m->job, .rank = m->facts->rank, .world = m->facts->world};
     answer reply;
@@ -302,13 +351,16 @@ static tdm_status visit(const meeting *m, const char *failure, int *fd, bool *he
     memcpy(self.magic, magic, sizeof(magic));
     snprintf(self.failure, sizeof(self.failure), "%s", failure);
     TDM_TRY(tdm__door_visit(&m->door, &visitor));
+    const int listener = visitor >= 0 ? tdm__door_pid(visitor) : -1;
+    if (listener != m->listener) m->silent_ns = 0;
+    m->listener = listener;
     if (visitor < 0) return TDM_OK;
     ssize_t bytes = -1;
-    if (send(visitor, &self, sizeof(self), MSG_NOSIGNAL) == (ssize_t)sizeof(self)) {
-        while (tdm__now_ns() < m->deadline_ns && !readable(visitor, ms_left(m, HELLO_MS))) continue;
-        bytes = receive_answer(visitor, &reply, fd);
-    }
+    tdm_status status = TDM_OK;
+    if (send(visitor, &self, sizeof(self), MSG_NOSIGNAL) == (ssize_t)sizeof(self))
+        status = await_answer(m, visitor, &reply, fd, &bytes);
     close(visitor);
+    TDM_TRY(status);
     if (bytes != (ssize_t)sizeof(reply) || memcmp(reply.magic, magic, sizeof(magic)) != 0) {
         if (*fd >= 0) close(*fd);
         *fd = -1;
@@ -326,28 +378,24 @@ static void wait_to_retry(const meeting *m) {
     nanosleep(&(struct timespec){.tv_nsec = (long)ms_left(m, RETRY_MS) * 1000000}, NULL);
 }
 
-static tdm_status join(const meeting *m, int *fd) {
+static tdm_status join(meeting *m, int *fd) {
     bool heard;
-    int seconds;
-    tdm_reminder reminder = tdm__reminder_start();
-    for (int64_t now; (now = tdm__now_ns()) < m->deadline_ns; wait_to_retry(m)) {
+    for (; tdm__now_ns() < m->deadline_ns; wait_to_retry(m)) {
         TDM_TRY(visit(m, "", fd, &heard));
         if (*fd >= 0) return TDM_OK;
-        if (tdm__reminder_is_due(&reminder, now, &seconds))
-            TDM_WARN(m->host, "comm",
-                     "rendezvous at %s: rank %d has waited %d s for rank 0; start all ranks on this host, with the "
-                     "same MASTER_PORT or init_method",
-                     m->door.where, m->facts->rank, seconds);
+        TDM_TRY(keep_waiting(m));
     }
-    TDM_FAIL(TDM_E_COMM,
-             "rendezvous at %s: rank %d waited %lld ms for rank 0; start all ranks on this host, with the same "
-             "MASTER_PORT or init_method",
-             m->door.where, m->facts->rank, (long long)m->timeout_ms);
+    const absence a = describe_absence(m);
+    TDM_FAIL(TDM_E_COMM, "rendezvous at %s: rank %d waited %lld ms for %s%s", m->door.where, m->facts->rank,
+             (long long)m->timeout_ms, a.who, a.why);
 }
 
 static tdm_status prepare(meeting *m, const char *init_method) {
     int64_t most = INT64_MAX / 2000000;
-    m->deadline_ns = tdm__now_ns() + (m->timeout_ms < most ? m->timeout_ms : most) * 1000000;
+    m->looked_ns = tdm__now_ns();
+    m->deadline_ns = m->looked_ns + (m->timeout_ms < most ? m->timeout_ms : most) * 1000000;
+    m->reminder = tdm__reminder_start();
+    m->listener = -1;
     return find_place(m, init_method);
 }
 
@@ -361,7 +409,7 @@ static void host_failure(meeting *m, const char *why) {
     (void)meet_guests(m, &g);
 }
 
-static void bring_failure(const meeting *m, const char *why) {
+static void bring_failure(meeting *m, const char *why) {
     int fd = -1;
     bool heard = false;
     while (tdm__now_ns() < m->deadline_ns && visit(m, why, &fd, &heard) == TDM_OK && !heard) wait_to_retry(m);
@@ -403,7 +451,7 @@ static tdm_status check_facts(const tdm_launch_facts *facts) {
 }
 
 tdm_status tdm__rendezvous_shm(int *fd, const tdm_launch_facts *facts, const tdm_host *host, const char *init_method,
-                               int64_t timeout_ms) {
+                               int64_t timeout_ms, int64_t heartbeat_ms) {
     *fd = -1;
     if (facts->fd >= 0) {
         *fd = fcntl(facts->fd, F_DUPFD_CLOEXEC, 0);
@@ -415,7 +463,10 @@ tdm_status tdm__rendezvous_shm(int *fd, const tdm_launch_facts *facts, const tdm
     }
     if (timeout_ms < 1)
         TDM_FAIL(TDM_E_USAGE, "rendezvous: wants a timeout of at least 1 ms, got %lld", (long long)timeout_ms);
-    meeting m = {.facts = facts, .host = host, .timeout_ms = timeout_ms};
+    if (heartbeat_ms != 0 && heartbeat_ms < TDM_HEARTBEAT_LEAST_MS)
+        TDM_FAIL(TDM_E_USAGE, "rendezvous: wants a heartbeat of at least %d ms, or 0 for none, got %lld",
+                 TDM_HEARTBEAT_LEAST_MS, (long long)heartbeat_ms);
+    meeting m = {.facts = facts, .host = host, .timeout_ms = timeout_ms, .heartbeat_ms = heartbeat_ms};
     tdm_status status = check_facts(facts);
     if (status != TDM_OK) {
         tdm__rendezvous_fail(facts, init_method, tdm_error_message());

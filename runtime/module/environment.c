@@ -50,7 +50,8 @@ static void put_text(report *r, const char *name, const char *value) {
     if (r->json) {
         tdm__text_json_string(&r->text, value);
     } else {
-        tdm__text_printf(&r->text, "%s\n", value);
+        tdm__text_shown(&r->text, value);
+        tdm__text_puts(&r->text, "\n");
     }
 }
 
@@ -201,7 +202,6 @@ static void limits_part(report *r) {
 /* Whether a module is here is information; only asking for an absent one is an error, and `train` says it then. */
 static tdm_status modules_part(report *r, const tdm_host *host, const tdm_module **cuda) {
     static const char *const names[] = {"dnnl", "cuda", "nccl", "gloo", "mpi"};
-    bool told = false; /* where was looked: the same places for all of them */
     section(r, "modules", "modules");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const tdm_module *module;
@@ -209,17 +209,8 @@ static tdm_status modules_part(report *r, const tdm_host *host, const tdm_module
         TDM_TRY(tdm__module_find(&module, host, names[i], NULL, &found));
         if (strcmp(names[i], "cuda") == 0) *cuda = module;
         char line[1200];
-        bool absent = !found.usable && !found.path[0];
-        if (absent && told && !r->json) {
-            snprintf(line, sizeof line, "absent, as above");
-        } else {
-            snprintf(line, sizeof line, "%s: %s%s%s",
-                     found.usable ? "usable"
-                     : absent     ? "absent"
-                                  : "not usable",
-                     found.text, found.path[0] ? ", " : "", found.path);
-        }
-        told = told || absent;
+        const char *state = found.usable ? "usable" : found.path[0] ? "not usable" : "absent";
+        snprintf(line, sizeof line, "%s: %s%s%s", state, found.text, found.path[0] ? ", " : "", found.path);
         put_text(r, names[i], line);
     }
     return TDM_OK;

@@ -9,10 +9,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "runtime/base/env.h"
 #include "runtime/base/library.h"
@@ -139,12 +138,14 @@ static tdm_status try_list(search *s, const char *folders) {
     return TDM_OK;
 }
 
-/* The folder that `file` is in, followed by `rest`. */
-static tdm_status try_beside(search *s, const char *file, const char *rest) {
-    char real[PATH_MAX], folder[PATH_MAX + 32];
-    if (s->found != NULL || strchr(file, '/') == NULL || realpath(file, real) == NULL) return TDM_OK;
-    *strrchr(real, '/') = '\0';
-    const int length = snprintf(folder, sizeof folder, "%s%s", real, rest);
+/* The folder of the file that holds `address`, followed by `rest`. */
+static tdm_status try_beside(search *s, const void *address, const char *rest) {
+    char file[PATH_MAX], folder[PATH_MAX + 32];
+    if (s->found != NULL) return TDM_OK;
+    TDM_TRY(tdm__library_file(address, file, sizeof file));
+    if (file[0] == '\0') return TDM_OK;
+    *strrchr(file, '/') = '\0';
+    const int length = snprintf(folder, sizeof folder, "%s%s", file, rest);
     return try_folder(s, folder, (size_t)length);
 }
 
@@ -165,13 +166,11 @@ const char *tdm__module_absent(const char *name) {
 tdm_status tdm__module_find(const tdm_module **out, const tdm_host *host, const char *name, const char *module_path,
                             tdm_module_report *report) {
     search s = {.host = host, .name = name, .report = report};
-    Dl_info here;
     *out = NULL;
     *report = (tdm_module_report){0};
     TDM_TRY(try_list(&s, module_path != NULL ? module_path : tdm__env(TDM_ENV_MODULE_PATH)));
-    if (dladdr(&tdm__host_calls, &here) != 0 && here.dli_fname != NULL)
-        TDM_TRY(try_beside(&s, here.dli_fname, "/tandem"));
-    TDM_TRY(try_beside(&s, "/proc/self/exe", "/../lib/tandem"));
+    TDM_TRY(try_beside(&s, &tdm__host_calls, "/tandem"));
+    TDM_TRY(try_beside(&s, (const void *)getauxval(AT_PHDR), "/../lib/tandem"));
     TDM_TRY(try_folder(&s, TDM_MODULE_FOLDER, strlen(TDM_MODULE_FOLDER)));
     *out = s.found;
     if (s.found == NULL && report->text[0] == '\0') {

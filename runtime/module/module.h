@@ -25,9 +25,9 @@ typedef struct tdm_module_report {
 } tdm_module_report;
 
 /* Looks for libtandem-<name>.so in: module_path (colon-separated; NULL: the environment's TANDEM_MODULE_PATH), the
- * folder of libtandem + "/tandem", the folder of the executable + "/../lib/tandem", the build-time path. *out is NULL
- * if there is none that is usable; the report says why. TDM_E_MEMORY where one is there that could not be loaded for
- * lack of memory. */
+ * folder of libtandem + "/tandem", the folder of the executable + "/../lib/tandem" (both of the files that are really
+ * mapped), the build-time path. *out is NULL if there is none that is usable; the report says why. TDM_E_MEMORY where
+ * one is there that could not be loaded, or could not be looked for, for lack of memory. */
 tdm_status tdm__module_find(const tdm_module **out, const tdm_host *host, const char *name, const char *module_path,
                             tdm_module_report *report);
 

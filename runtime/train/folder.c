@@ -92,12 +92,17 @@ tdm_status tdm__run_folder_open(tdm_run *run) {
     run->folder->dir.fd = run->folder->metrics.fd = run->folder->lock = -1;
     TDM_TRY(tdm__folder_make(run->host, &tdm__file_system, dir));
     TDM_TRY(tdm__folder_open(&run->folder->dir, &run->arena, NULL, dir, TDM_E_IO));
-    TDM_TRY(tdm__folder_lock(&run->folder->lock, &run->folder->dir));
-    TDM_TRY(reap(run));
+    return tdm__folder_lock(&run->folder->lock, &run->folder->dir);
+}
+
+tdm_status tdm__run_folder_begin(tdm_run *run) {
+    if (run->folder == NULL) return TDM_OK;
     const char *input = run->options.config_input, *yaml = run->options.config_yaml;
+    TDM_TRY(reap(run));
     TDM_TRY(keep_config(run, "config.input.yaml", input));
     TDM_TRY(keep_config(run, "config.resolved.yaml", yaml));
-    return tdm__metrics_open(&run->folder->metrics, run->host, &tdm__file_system, &run->folder->dir);
+    TDM_TRY(tdm__metrics_open(&run->folder->metrics, run->host, &tdm__file_system, &run->folder->dir));
+    return tdm__metrics_rewind(&run->folder->metrics, run->step, run->eval_due);
 }
 
 void tdm__run_folder_close(tdm_run *run) {
@@ -109,10 +114,6 @@ void tdm__run_folder_close(tdm_run *run) {
 }
 
 /* ---- metrics.jsonl ---- */
-
-tdm_status tdm__folder_rewind(tdm_run *run) {
-    return run->folder != NULL ? tdm__metrics_rewind(&run->folder->metrics, run->step, run->eval_due) : TDM_OK;
-}
 
 static void add_phases(tdm_text *text, const tdm_tally *tally) {
     const char *comma = "";

@@ -143,9 +143,11 @@ tdm_status tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replic
                             char **out);
 
 /* ---- the run directory ---- */
-tdm_status tdm__run_folder_open(tdm_run *run); /* config files, lock; nothing without job.run.dir or on other ranks */
-/* After a resume: lines of steps that are still to come are taken out of metrics.jsonl. */
-tdm_status tdm__folder_rewind(tdm_run *run);
+/* Made if it is not there, and locked; nothing without job.run.dir or on other ranks. */
+tdm_status tdm__run_folder_open(tdm_run *run);
+/* Once nothing can refuse the resume, for until then the folder tells of the run before: what killed processes left
+ * goes, the config files are this job's, and lines of steps that are still to come are taken out of metrics.jsonl. */
+tdm_status tdm__run_folder_begin(tdm_run *run);
 /* Takes the lock of a run directory for this process, into *fd. A job that was killed may take a while to be gone: who
  * comes right behind it waits. TDM_E_IO names who holds it. */
 tdm_status tdm__folder_lock(int *fd, const tdm_folder *dir);

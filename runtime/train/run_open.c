@@ -271,7 +271,7 @@ static tdm_status open_parts(tdm_run *run) {
     TDM_TRY(tdm__run_folder_open(run));
     TDM_TRY(init_weights(run));
     TDM_TRY(resume(run));
-    TDM_TRY(tdm__folder_rewind(run));
+    TDM_TRY(tdm__run_folder_begin(run));
     return tdm__run_seek(run);
 }
 

@@ -369,9 +369,12 @@ TEST(launching) {
     MISUSE(tdm_launch_ended(NULL, 0, 0, ""));
     MISUSE(tdm_launch_ended("", 0, 0, NULL));
     MISUSE(tdm_launch_from_env(NULL));
-    MISUSE(tdm_launch_meet(NULL, &facts, NULL, NULL, 100));
-    MISUSE(tdm_launch_meet(&fd, NULL, NULL, NULL, 100));
-    MISUSE(tdm_launch_meet(&fd, &facts, NULL, "poem://", 100));
+    MISUSE(tdm_launch_meet(NULL, &facts, NULL, NULL, 100, 0));
+    MISUSE(tdm_launch_meet(&fd, NULL, NULL, NULL, 100, 0));
+    MISUSE(tdm_launch_meet(&fd, &facts, NULL, "poem://", 100, 0));
+    MISUSE(tdm_launch_meet(&fd, &facts, NULL, NULL, 0, 0));
+    MISUSE(tdm_launch_meet(&fd, &facts, NULL, NULL, 100, 999));
+    MISUSE(tdm_launch_meet(&fd, &facts, NULL, NULL, 100, -1));
     tdm_launch_fail(NULL, NULL, NULL);
     tdm_launch_fail(&facts, "poem://", NULL);
     CHECK(tdm_launch_source_name((tdm_launch_source)77) != NULL);

@@ -355,11 +355,20 @@ TEST(a_folder_under_another_steps_name) {
     save(2, 0);
     REQUIRE(rename(in_dir("step-00000002"), in_dir("step-00000007")) == 0);
     CHECK_STATUS(tdm__ckpt_verify(tdm_host_default(), NULL, in_dir("step-00000007")), TDM_E_CHECKPOINT);
-    CHECK_HAS(tdm_error_message(), "state.json: wanted step 7, as the folder's name says, found 2");
+    CHECK_HAS(tdm_error_message(),
+              "state.json: wanted the step that the folder's name says, found that of step-00000002");
     CHECK_STATUS(tdm__ckpt_open_any(&ckpt, tdm_host_default(), in_dir("step-00000007//")), TDM_E_CHECKPOINT);
     CHECK_INT(step_at(dir), 1);
-    REQUIRE(rename(in_dir("step-00000007"), in_dir("step-7")) == 0); /* no name of ours */
-    CHECK_INT(step_at(in_dir("step-7")), 2);
+    static const char *const names[] = {"step-7", "step-2", "step-0000000002", "step-99999999999999999999",
+                                        "step-2-best"};
+    const char *last = "step-00000007";
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++, last = names[i - 1]) {
+        REQUIRE(rename(in_dir(last), in_dir(names[i])) == 0);
+        CHECK_STATUS(tdm__ckpt_verify(tdm_host_default(), NULL, in_dir(names[i])), TDM_E_CHECKPOINT);
+        CHECK_HAS(tdm_error_message(), "found that of step-00000002");
+    }
+    REQUIRE(rename(in_dir(last), in_dir("best")) == 0); /* says nothing of a step */
+    CHECK_INT(step_at(in_dir("best")), 2);
     support_remove(run);
 }
 

@@ -43,6 +43,21 @@ has "$out" "no checkpoints in above"
 has "$err" "the newest run below it is above/deep/new"
 code 8 "$tandem" ckpt verify empty
 code 0 "$tandem" ckpt verify a/checkpoints
+# what may not be looked at is not missing
+unprivileged=()
+[ "$(id -u)" -eq 0 ] && unprivileged=(setpriv --bounding-set=-dac_override,-dac_read_search)
+for mode in 000 111 444; do
+    "${unprivileged[@]}" true || break # this root cannot be one who may not
+    for folder in closed closed/checkpoints; do
+        cp -r a closed && chmod $mode $folder
+        for verb in ls show verify "diff a"; do
+            code 10 "${unprivileged[@]}" "$tandem" ckpt $verb closed
+            has "$err" "Permission denied"
+            hasnt "$err" "no checkpoint"
+        done
+        chmod 755 $folder && rm -r closed
+    done
+done
 code 4 "$tandem" report toy.yaml
 has "$err" "toy.yaml/metrics.jsonl cannot be read: that is no folder"
 code 2 "$tandem" eval toy.yaml
@@ -86,6 +101,11 @@ has "$out" "largest difference"
 code 0 "$tandem" ckpt diff a b --atol 100
 has "$out" "within the tolerance"
 code 8 "$tandem" ckpt diff a nowhere
+
+# nor is a good one under another name whole
+cp -r $step step-21
+code 12 "$tandem" ckpt verify step-21
+has "$err" "found that of step-00000040"
 
 # one byte of a weight turned: verify says so with 12, a resume passes it over
 cp -r a damaged

@@ -4,7 +4,11 @@ toy
 
 code 0 "$tandem" doctor
 has "$out" "modules"
+cp "$out" text
 code 0 "$tandem" doctor --json
+for name in dnnl cuda nccl gloo mpi; do # each with its own reason, in both forms
+    has text "  $(printf '%-18s' $name) $(json "$out" $name)"
+done
 has "$out" '"modules":{'
 code 0 "$tandem" data make digits --format idx --samples 60 --seed 3
 code 10 "$tandem" data make digits --format idx --samples 60 --seed 3

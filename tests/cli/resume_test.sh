@@ -40,23 +40,29 @@ code 0 "$tandem" train toy.yaml --run-dir b --steps 18 --resume a
 told train.steps 14 18
 same "$(grep -c 'changed since' "$err")" 1 "settings told by path"
 
-# what a run cannot go on with: the key, both values, what to do; nothing is written
+# what a run cannot go on with: the key, both values, what to do; the folder still tells of the run before, and only
+# status.json of how this one ended
 refused() { # PATTERN ARGUMENT...
     local pattern=$1
     shift
-    for mode in single ddp; do
-        code 8 "$tandem" train toy.yaml --run-dir a --mode $mode parallel.device_ids='[0, 1]' --steps 20 "$@"
-        grep -qE "error: .*$pattern.*model.weights" "$err" || fail "$mode $*: $(cat "$err")"
+    for mode in single dp ddp; do
+        code 8 "$tandem" train toy.yaml --run-dir a --mode $mode parallel.device_ids='[0, 1]' train.steps=20 "$@"
+        grep -qE "error: .*$pattern" "$err" || fail "$mode $*: $(cat "$err")"
         same "$(grep -c 'error:' "$err")" 1 "errors of $mode $*"
+        diff -r -x .lock -x status.json a-before a || fail "$mode $*: the folder is another"
     done
 }
-before=$(ls a/checkpoints)
-refused 'seed was 7 in .*step-00000014, the job has 8' seed=8
+mkdir a/checkpoints/.step-00000003.tmp-999999999-0 # a process that was killed left it
+cp -a a a-before
+refused 'seed was 7 in .*step-00000014, the job has 8: .*model.weights' seed=8
 refused 'data.shuffle was true in .*, the job has false' data.shuffle=false
 refused 'data.train.samples was 200 in .*, the job has 199' data.train.samples=199
 refused 'data.train.range was null in .*, the job has \[0, 100\]' data.train.range='[0, 100]'
 refused 'optimizer.type was (sgd|adam) in .*, the job has adamw' 'optimizer={type: adamw, lr: 0.1}'
-same "$(ls a/checkpoints)" "$before" checkpoints
+refused 'step-00000014 is of step 14, this job ends after 9 .*raise that' --steps 9
+refused "tensor 'fc1.bias' is not of this model" model.layers='[{linear: {name: other, out: 16}}, relu, {linear: {name: fc2, out: 4}}]'
+refused 'nowhere: there is no such file' --resume never model.weights=nowhere
+refused 'nowhere: there is no such file' --resume nowhere
 code 0 "$tandem" train toy.yaml --run-dir a --steps 16 data.eval.samples=20
 told data.eval.samples 50 20
 code 0 "$tandem" train toy.yaml --run-dir c --steps 3 --resume never model.weights=a seed=8

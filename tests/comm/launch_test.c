@@ -26,7 +26,7 @@ static void meet(int rank, int world, const char *job, const char *init_method) 
     tdm_comm *comm = NULL;
     int32_t x = rank + 1;
     tdm_launch_facts facts = facts_of(rank, world, job);
-    REQUIRE_OK(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000));
+    REQUIRE_OK(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS));
     CHECK_OK(tdm__comm_open_shm(&comm, fd, rank, world, tdm_host_default(), 20000, TDM_HEARTBEAT_MS));
     close(fd);
     CHECK_OK(tdm__all_reduce(comm, (tdm_span){&x, 1, TDM_DTYPE_I32}, TDM_REDUCE_SUM));
@@ -77,12 +77,12 @@ TEST(an_inherited_descriptor_wins) {
     tdm_launch_facts facts = facts_of(0, 1, "inherited");
     REQUIRE_OK(tdm__shm_create(&made, tdm_host_default(), 1));
     facts.fd = made;
-    CHECK_OK(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 1000));
+    CHECK_OK(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 1000, TDM_HEARTBEAT_MS));
     CHECK(fd >= 0 && fd != made);
     close(fd);
     close(made);
     facts.fd = 999;
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 1000), TDM_E_USAGE);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 1000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "TANDEM_LAUNCH_FD is 999");
 }
 
@@ -100,15 +100,21 @@ TEST(a_stale_socket_is_taken_over) {
     CHECK(access(address.sun_path, F_OK) != 0);
 }
 
-static void refused_host(int rank, int world, const char *job, const char *init_method) {
+/* Whether it would listen there or visit. */
+static void refused_place(int rank, int world, const char *job, const char *init_method) {
     int fd;
     tdm_launch_facts facts = facts_of(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000), TDM_E_COMM);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS),
+                 TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "give init_method another name");
     CHECK_INT(fd, -1);
 }
 
-/* What is no dead socket of this user stays as it is. */
+static void check_refused(const char *method) {
+    for (int rank = 0; rank < 2; rank++) CHECK_INT(end_of(in_child(refused_place, rank, 2, "kept", method)), 0);
+}
+
+/* What is no dead socket of this user stays as it is, and keeps nobody waiting. */
 TEST(other_files_are_not_removed) {
     char method[128], path[120], target[120], text[8] = "";
     snprintf(method, sizeof(method), "file://%s/kept", folder);
@@ -116,22 +122,27 @@ TEST(other_files_are_not_removed) {
     snprintf(target, sizeof(target), "%s/target", folder);
     FILE *file = fopen(path, "w");
     REQUIRE(file != NULL && fputs("mine", file) >= 0 && fclose(file) == 0);
-    CHECK_INT(end_of(in_child(refused_host, 0, 2, "kept", method)), 0);
+    check_refused(method);
     file = fopen(path, "r");
     REQUIRE(file != NULL && fgets(text, sizeof(text), file) != NULL && fclose(file) == 0);
     CHECK_TEXT(text, "mine");
     REQUIRE(rename(path, target) == 0 && symlink(target, path) == 0);
-    CHECK_INT(end_of(in_child(refused_host, 0, 2, "kept", method)), 0);
+    check_refused(method);
     CHECK(access(target, F_OK) == 0 && unlink(path) == 0 && unlink(target) == 0);
+    REQUIRE(mkdir(path, 0700) == 0);
+    check_refused(method);
+    REQUIRE(rmdir(path) == 0 && mkfifo(path, 0600) == 0);
+    check_refused(method);
+    CHECK_INT(unlink(path), 0);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     strcpy(address.sun_path, path);
     int other = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     REQUIRE(bind(other, (const struct sockaddr *)&address, sizeof(address)) == 0 && listen(other, 1) == 0);
-    CHECK_INT(end_of(in_child(refused_host, 0, 2, "kept", method)), 0);
+    check_refused(method);
     close(other);
     if (geteuid() == 0) {
         REQUIRE(lchown(path, 65534, 65534) == 0);
-        CHECK_INT(end_of(in_child(refused_host, 0, 2, "kept", method)), 0);
+        check_refused(method);
     }
     CHECK_INT(unlink(path), 0);
 }
@@ -193,7 +204,7 @@ TEST(a_name_cannot_be_taken) {
 static void lonely_host(int rank, int world, const char *job, const char *init_method) {
     int fd;
     tdm_launch_facts facts = facts_of(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 4000), TDM_E_COMM);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 4000, TDM_HEARTBEAT_MS), TDM_E_COMM);
     CHECK_TEXT(
         tdm_error_message(),
         "rendezvous at port 29500 of this host: rank 0 waited 4000 ms for ranks 1, 3; start all ranks on this host");
@@ -203,14 +214,14 @@ static void lonely_host(int rank, int world, const char *job, const char *init_m
 static void served_guest(int rank, int world, const char *job, const char *init_method) {
     int fd = -1;
     tdm_launch_facts facts = facts_of(rank, world, job);
-    CHECK_OK(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000));
+    CHECK_OK(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS));
     close(fd);
 }
 
 static void lonely_guest(int rank, int world, const char *job, const char *init_method) {
     int fd;
     tdm_launch_facts facts = facts_of(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 150), TDM_E_COMM);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 150, TDM_HEARTBEAT_MS), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "rank 1 waited 150 ms for rank 0; start all ranks on this host");
 }
 
@@ -224,21 +235,23 @@ TEST(whoever_does_not_come) {
 static void patient_host(int rank, int world, const char *job, const char *init_method) {
     int fd = -1;
     tdm_launch_facts facts = facts_of(rank, world, job);
-    CHECK_OK(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000));
+    CHECK_OK(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS));
     close(fd);
 }
 
 static void refused_guest(int rank, int world, const char *job, const char *init_method) {
     int fd;
     tdm_launch_facts facts = facts_of(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000), TDM_E_USAGE);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS),
+                 TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), world == 3 ? "rank 1 has come twice" : "rank 0 was told of 3 ranks, rank 1 of 4");
 }
 
 static void second_host(int rank, int world, const char *job, const char *init_method) {
     int fd;
     tdm_launch_facts facts = facts_of(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000), TDM_E_COMM);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS),
+                 TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "another job is meeting there; give each job its own MASTER_PORT or init_method");
 }
 
@@ -259,7 +272,8 @@ TEST(whoever_must_not_come) {
 static void contradicted_host(int rank, int world, const char *job, const char *init_method) {
     int fd;
     tdm_launch_facts facts = facts_of(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000), TDM_E_USAGE);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS),
+                 TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "rank 0 was told of 3 ranks, rank 1 of 4; start all ranks with one number");
 }
 
@@ -270,7 +284,7 @@ static void disappointed_guest(int rank, int world, const char *job, const char 
     int fd = -1;
     tdm_comm *comm;
     tdm_launch_facts facts = facts_of(rank, world, job);
-    REQUIRE_OK(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000));
+    REQUIRE_OK(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS));
     REQUIRE(write(came[1], "", 1) == 1);
     CHECK_STATUS(tdm__comm_open_shm(&comm, fd, rank, world, tdm_host_default(), 20000, TDM_HEARTBEAT_MS), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "rank 0 was told of 3 ranks, rank 1 of 4");
@@ -290,7 +304,7 @@ TEST(ranks_of_two_numbers) {
     close(came[1]);
 }
 
-/* ---- a rank that does not come, and one that cannot ---- */
+/* ---- a rank that does not come ---- */
 
 typedef struct lines {
     int count;
@@ -318,7 +332,7 @@ static void reminded(int rank, int world, const char *job, const char *init_meth
     lines kept = {0};
     tdm_host host = talking_host(&kept);
     tdm_launch_facts facts = facts_of(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, &host, init_method, 8000), TDM_E_COMM);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, &host, init_method, 12000, TDM_HEARTBEAT_MS), TDM_E_COMM);
     CHECK_INT(kept.count, 1);
     CHECK_HAS(kept.first, "rendezvous at port 29500 of this host: rank ");
     CHECK_HAS(kept.first, rank == 0 ? "rank 0 has waited " : "rank 1 has waited ");
@@ -331,8 +345,8 @@ static void reminded_in_memory(int rank, int world, const char *job, const char 
     lines kept = {0};
     tdm_host host = talking_host(&kept);
     tdm_launch_facts facts = facts_of(rank, world, job);
-    REQUIRE_OK(tdm__rendezvous_shm(&fd, &facts, &host, init_method, 20000));
-    CHECK_STATUS(tdm__comm_open_shm(&comm, fd, rank, world, &host, 8000, TDM_HEARTBEAT_MS), TDM_E_COMM);
+    REQUIRE_OK(tdm__rendezvous_shm(&fd, &facts, &host, init_method, 20000, TDM_HEARTBEAT_MS));
+    CHECK_STATUS(tdm__comm_open_shm(&comm, fd, rank, world, &host, 12000, TDM_HEARTBEAT_MS), TDM_E_COMM);
     CHECK_INT(kept.count, rank == 0);
     if (rank == 0) CHECK_HAS(kept.first, " s for rank 2 to join");
     close(fd);
@@ -344,8 +358,8 @@ static void reminding_host(int rank, int world, const char *job, const char *ini
     lines kept = {0};
     tdm_host host = talking_host(&kept);
     tdm_launch_facts facts = facts_of(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, &host, init_method, 20000), TDM_E_COMM);
-    CHECK_HAS(tdm_error_message(), ") waited 8000 ms for rank 2");
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, &host, init_method, 20000, TDM_HEARTBEAT_MS), TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), ") waited 12000 ms for rank 2");
     CHECK_INT(kept.count, 1);
     CHECK_HAS(kept.first, "rendezvous at port 29500 of this host: rank 0 has waited ");
     CHECK_HAS(kept.first, " s for rank 2; start all ranks on this host");
@@ -357,9 +371,9 @@ static void silent_guest(int rank, int world, const char *job, const char *init_
     lines kept = {0};
     tdm_host host = talking_host(&kept);
     tdm_launch_facts facts = facts_of(rank, world, job);
-    REQUIRE_OK(tdm__rendezvous_shm(&fd, &facts, &host, init_method, 20000));
-    CHECK_STATUS(tdm__comm_open_shm(&comm, fd, rank, world, &host, 8000, TDM_HEARTBEAT_MS), TDM_E_COMM);
-    CHECK_HAS(tdm_error_message(), ") waited 8000 ms for rank 2");
+    REQUIRE_OK(tdm__rendezvous_shm(&fd, &facts, &host, init_method, 20000, TDM_HEARTBEAT_MS));
+    CHECK_STATUS(tdm__comm_open_shm(&comm, fd, rank, world, &host, 12000, TDM_HEARTBEAT_MS), TDM_E_COMM);
+    CHECK_HAS(tdm_error_message(), ") waited 12000 ms for rank 2");
     CHECK_INT(kept.count, 0);
     close(fd);
 }
@@ -373,6 +387,90 @@ TEST(whoever_waits_says_for_whom) {
     for (int i = 0; i < 3; i++) CHECK_INT(end_of(joined[i]), 0);
     for (int i = 0; i < 2; i++) CHECK_INT(end_of(there[i]), 0);
 }
+
+/* ---- a rank 0 that is there and does not answer ---- */
+
+/* Long against what a starved process needs, short against the timeout. */
+enum { HEARTBEAT_MS = 2000 };
+
+static pid_t listener; /* whoever listens in rank 0's place */
+
+static void unanswered(int rank, int world, const char *job, const char *init_method) {
+    int fd;
+    char wanted[120];
+    lines kept = {0};
+    tdm_host host = talking_host(&kept);
+    tdm_launch_facts facts = facts_of(rank, world, job);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, &host, init_method, 12000, 0), TDM_E_COMM);
+    snprintf(wanted, sizeof(wanted), " for rank 0 (pid %d), which is there and does not answer;", (int)listener);
+    CHECK_HAS(tdm_error_message(), wanted);
+    CHECK_HAS(tdm_error_message(), "rank 1 waited 12000 ms");
+    CHECK_INT(kept.count, 1);
+    CHECK_HAS(kept.first, wanted);
+    CHECK_HAS(kept.first, "rendezvous at port 29500 of this host: rank 1 has waited ");
+}
+
+static void unheard(int rank, int world, const char *job, const char *init_method) {
+    int fd;
+    char wanted[120];
+    int64_t start = tdm__now_ns();
+    tdm_launch_facts facts = facts_of(rank, world, job);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 50000, HEARTBEAT_MS), TDM_E_COMM);
+    snprintf(wanted, sizeof(wanted), "rank 0 (pid %d) has not been heard of for ", (int)listener);
+    CHECK_HAS(tdm_error_message(), wanted);
+    CHECK(tdm__ms_since(start) < 25000);
+}
+
+/* Rank 0 of `job`, stopped while it waits for the others. */
+static pid_t stopped_host(const char *job) {
+    struct sockaddr_un address;
+    socklen_t bytes = name_of(&address, job, "");
+    pid_t pid = in_child(patient_host, 0, 2, job, NULL);
+    for (bool listens = false; !listens; usleep(1000)) {
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        listens = connect(fd, (const struct sockaddr *)&address, bytes) == 0;
+        close(fd);
+    }
+    kill(pid, SIGSTOP);
+    CHECK(waitpid(pid, NULL, WUNTRACED) == pid);
+    return pid;
+}
+
+static void wake_listener(void *user, tdm_log_level level, const char *subsystem, const char *line) {
+    (void)user, (void)level, (void)subsystem, (void)line;
+    kill(listener, SIGCONT);
+}
+
+/* Without a heartbeat a stopped rank 0 is waited for: it is woken by the reminder, and they meet. */
+static void waking_guest(int rank, int world, const char *job, const char *init_method) {
+    int fd = -1;
+    tdm_host host = *tdm_host_default();
+    tdm_launch_facts facts = facts_of(rank, world, job);
+    host.log = wake_listener;
+    host.log_level = TDM_LOG_WARNING;
+    CHECK_OK(tdm__rendezvous_shm(&fd, &facts, &host, init_method, 50000, 0));
+    close(fd);
+}
+
+TEST(a_rank_0_that_does_not_answer_is_named) {
+    struct sockaddr_un address;
+    socklen_t bytes = name_of(&address, "mute", "");
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    REQUIRE(bind(fd, (const struct sockaddr *)&address, bytes) == 0 && listen(fd, 8) == 0);
+    listener = getpid();
+    pid_t guest[] = {in_child(unanswered, 1, 2, "mute", NULL), in_child(unheard, 1, 2, "mute", NULL)};
+    listener = stopped_host("stopped");
+    CHECK_INT(end_of(in_child(unheard, 1, 2, "stopped", NULL)), 0);
+    kill(listener, SIGKILL);
+    end_of(listener);
+    listener = stopped_host("woken");
+    CHECK_INT(end_of(in_child(waking_guest, 1, 2, "woken", NULL)), 0);
+    CHECK_INT(end_of(listener), 0);
+    for (int i = 0; i < 2; i++) CHECK_INT(end_of(guest[i]), 0);
+    close(fd);
+}
+
+/* ---- a rank that fails ---- */
 
 static void failing(int rank, int world, const char *job, const char *init_method) {
     tdm_launch_facts facts = facts_of(rank, world, job);
@@ -394,7 +492,7 @@ static void told(int rank, int world, const char *job, const char *init_method) 
     tdm_comm *comm = NULL;
     int64_t start = tdm__now_ns();
     tdm_launch_facts facts = facts_of(rank, world, job);
-    tdm_status status = tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 50000);
+    tdm_status status = tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 50000, TDM_HEARTBEAT_MS);
     if (status == TDM_OK) {
         status = tdm__comm_open_shm(&comm, fd, rank, world, tdm_host_default(), 50000, TDM_HEARTBEAT_MS);
         close(fd);
@@ -427,13 +525,15 @@ static void of_other_hosts(int rank, int world, const char *job, const char *ini
     int fd;
     tdm_launch_facts facts = facts_of(rank, world, job);
     facts.local_world = 2;
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 50000), TDM_E_UNSUPPORTED);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 50000, TDM_HEARTBEAT_MS),
+                 TDM_E_UNSUPPORTED);
 }
 
 static void with_other_hosts(int rank, int world, const char *job, const char *init_method) {
     int fd;
     tdm_launch_facts facts = facts_of(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 50000), TDM_E_COMM);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 50000, TDM_HEARTBEAT_MS),
+                 TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "rank 1 has failed: the job has 3 ranks, 2 of them on this host");
 }
 
@@ -449,22 +549,26 @@ TEST(wrong_meetings) {
     tdm_launch_facts facts = facts_of(2, 4, "hosts");
     facts.local_rank = 0;
     facts.local_world = 2;
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), nowhere, 1000), TDM_E_UNSUPPORTED);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), nowhere, 1000, TDM_HEARTBEAT_MS),
+                 TDM_E_UNSUPPORTED);
     CHECK_HAS(tdm_error_message(), "the job has 4 ranks, 2 of them on this host");
     facts = facts_of(0, 2000, "many");
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 1000), TDM_E_UNSUPPORTED);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 1000, TDM_HEARTBEAT_MS), TDM_E_UNSUPPORTED);
     facts = facts_of(2, 2, "rank");
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), nowhere, 1000), TDM_E_USAGE);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), nowhere, 1000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "rank 2 of 2 makes no sense");
     facts = facts_of(0, 2, "time");
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 0), TDM_E_USAGE);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 0, TDM_HEARTBEAT_MS), TDM_E_USAGE);
     memset(path, 'x', sizeof(path));
     memcpy(path, "file:///", 8);
     path[sizeof(path) - 1] = '\0';
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), path, 1000), TDM_E_USAGE);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), path, 1000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "wants an absolute path of at most");
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), "file://relative", 1000), TDM_E_USAGE);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), "file:///no/such/folder/x", 1000), TDM_E_COMM);
+    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), "file://relative", 1000, TDM_HEARTBEAT_MS),
+                 TDM_E_USAGE);
+    CHECK_STATUS(
+        tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), "file:///no/such/folder/x", 1000, TDM_HEARTBEAT_MS),
+        TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "No such file or directory");
 }
 
@@ -479,6 +583,7 @@ TEST_MAIN({
     RUN(whoever_must_not_come);
     RUN(ranks_of_two_numbers);
     RUN(whoever_waits_says_for_whom);
+    RUN(a_rank_0_that_does_not_answer_is_named);
     RUN(a_rank_that_has_failed_tells_the_others);
     RUN(facts_that_cannot_meet_are_told);
     RUN(wrong_meetings);

@@ -130,7 +130,8 @@ class Job:
     """One `tandem` that was started, with what it writes."""
     count = 0
 
-    def __init__(self, box, args, env=None, wrap=(), limits=None, cwd=None):
+    def __init__(self, box, args, env=None, wrap=(), limits=None, cwd=None, pipe=None):
+        """`pipe`: a descriptor that gets standard output and standard error instead of files."""
         Job.count += 1
         self.box = box
         self.mark = uuid.uuid4().hex
@@ -139,8 +140,8 @@ class Job:
         self.out_path, self.err_path = base + ".out", base + ".err"
         with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
             self.started = time.monotonic()
-            self.process = subprocess.Popen(list(wrap) + [box.tandem] + self.args, stdin=subprocess.DEVNULL, stdout=out,
-                                            stderr=err, env=environment(self.mark, env), preexec_fn=limits, cwd=cwd)
+            self.process = subprocess.Popen(list(wrap) + [box.tandem] + self.args, stdin=subprocess.DEVNULL, stdout=out if pipe is None else pipe,
+                                            stderr=err if pipe is None else pipe, env=environment(self.mark, env), preexec_fn=limits, cwd=cwd)
         self.pid = self.process.pid
         self.fd = os.pidfd_open(self.pid)
         box.jobs.append(self)

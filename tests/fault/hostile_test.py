@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Texts that would drive the terminal, planted wherever a text comes from elsewhere: checkpoints, YAML, data files,
-names of files, the command line, the environment. What the command prints and logs shows them and does nothing else."""
+names of files, the command line, the environment. What the command prints and logs shows them and does nothing else:
+nor do they begin a line of their own."""
 import json
 import os
 import re
@@ -11,11 +12,12 @@ from fault import OK, want
 
 # C0, DEL, C1 as UTF-8, marks of the direction of writing, a line separator; then what must stay as it is.
 CODES = "\x07\x1b[31m\x7f\u009b2J\u0085\u061c\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069"
-TEXT = "a" + CODES + "\u4e2d\u6587"
-RAW = os.fsencode("a\x1b]0;x\x07") + b"\x9b2J\xff\xc2" # no UTF-8: a file's name may be that
+TEXT = "a\nFORGED" + CODES + "\u4e2d\u6587"
+RAW = os.fsencode("a\nFORGED\x1b]0;x\x07") + b"\x9b2J\xff\xc2" # no UTF-8: a file's name may be that
 HASH = "\u202e\u009b31m\u2066\u200f\u2028".encode().ljust(32, b"0")
 MARKS = "a\u202e\u2066\u2028\u200f\u4e2d\u6587"
 NAME = TEXT.encode() + RAW + b"\nb"
+FORGED = re.compile("^FORGED.*", re.MULTILINE)
 HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 JOB = """tandem: 1
@@ -38,6 +40,8 @@ def clean(what, data):
         raise fault.Failed("%s: no UTF-8: %s" % (what, why))
     found = HIDDEN.search(text)
     want(found is None, "%s: raw U+%04x in %r", what, ord(found.group()) if found else 0, text[-600:])
+    found = FORGED.search(text)
+    want(found is None, "%s: a line that is forged: %r", what, found and found.group())
 
 
 def shown(box, *args, what=None, **more):
@@ -80,7 +84,8 @@ def tensors(header):
 
 
 def look_at(box, path, what):
-    for args in (("show", path), ("show", path, "--json"), ("verify", path), ("diff", path, path), ("ls", path)):
+    other = box.write("other.safetensors", tensors({TEXT: {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}})[:-1] + b"?")
+    for args in (("show", path), ("show", path, "--json"), ("verify", path), ("diff", path, path), ("diff", path, other), ("ls", path)):
         shown(box, "ckpt", *args, what=what)
 
 
@@ -92,7 +97,7 @@ def tensor_files(box):
                              ("dtype", {"w": dict(good, dtype=TEXT)}), ("key", {"w": dict(good, **{TEXT: 1})}),
                              ("metadata", {"__metadata__": {TEXT: TEXT}, "w": good}),
                              ("metadata that is none", {"__metadata__": {TEXT: 1}, "w": good}),
-                             ("offsets", {TEXT: dict(good, data_offsets=[0, 15])})):
+                             ("unlike", {TEXT: good, "other": good}), ("offsets", {TEXT: dict(good, data_offsets=[0, 15])})):
             look_at(box, box.write("t.safetensors", tensors(dump(header))), what)
     look_at(box, box.write("t.safetensors", tensors(b'{"\x1b[31m\x9b": 1}')), "bare bytes")
     shown(box, "train", job_file(box), "model.init_from=" + box.path("t.safetensors"), "--run-dir", box.new_dir())
@@ -193,7 +198,12 @@ def in_folder(box, name):
     yaml = os.path.join(folder, b"job.yaml")
     with open(yaml, "w") as f:
         f.write(JOB % {"name": "good", "layer": "fc", "train": SYNTHETIC, "more": ""})
-    run_dir = os.path.join(folder, b"run")
+    run_dir, none = os.path.join(folder, b"run"), os.path.join(folder, b"none")
+    model, other = os.path.join(folder, b"m.safetensors"), os.path.join(folder, b"o.safetensors")
+    os.makedirs(os.path.join(none, b"checkpoints"))
+    for path, last in ((model, b"\0"), (other, b"?")):
+        with open(path, "wb") as f:
+            f.write(tensors({"w": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}})[:-1] + last)
     for args in (("check", yaml), ("show", yaml), ("show", yaml, "--origins"), ("train", yaml, "--print-config"),
                  ("train", yaml, "--run-dir", run_dir), ("train", yaml, "--run-dir", run_dir), ("ckpt", "ls", run_dir),
                  ("ckpt", "ls", run_dir, "--json"), ("ckpt", "show", run_dir), ("ckpt", "verify", run_dir),
@@ -201,7 +211,8 @@ def in_folder(box, name):
                  ("predict", yaml, "--weights", run_dir, "--out", os.path.join(folder, b"p.npy")),
                  ("compare", yaml, "parallel.device_ids=[0, 1]", "--out", os.path.join(folder, b"c")),
                  ("train", yaml, "parallel.mode=ddp", "parallel.device_ids=[0, 1]", "--run-dir", run_dir + b"2"),
-                 ("check", folder), ("check", yaml + b"x"), ("ckpt", "show", folder), ("report", folder)):
+                 ("check", folder), ("check", yaml + b"x"), ("ckpt", "show", folder), ("report", folder), ("ckpt", "verify", run_dir), ("data", "make", os.path.join(folder, b"data"), "--samples", "3"),
+                 ("ckpt", "diff", model, other), ("ckpt", "show", model), ("ckpt", "verify", model), ("ckpt", "ls", none)):
         shown(box, *args)
     for name in (b"run/logs/rank-0.log", b"run/report.html", b"c/report.html"):
         path = os.path.join(folder, name)

@@ -203,6 +203,11 @@ def report(box):
     sweep(box, "report", box.path("run-0"), before=training(box))
 
 
+def checkpoints(box):
+    for verb in (["ls"], ["show"], ["verify"], ["diff", box.path("run-0")]):
+        sweep(box, "ckpt", *verb, box.path("run-0"), before=training(box))
+
+
 def compare(box):
     sweep(box, "compare", box.write("job.yaml", JOB), TWO, "--modes", "single,dp", "--out", box.path("run-0"))
 
@@ -210,4 +215,4 @@ def compare(box):
 if "FAILING_MEMORY" not in os.environ:
     print("$FAILING_MEMORY must name the library that is preloaded (tests/fault/failing_memory.c)")
     sys.exit(77)
-fault.main(check, plan, plan_auto, train, train_auto, addresses, unusable_kernels, train_dp, train_ddp, resume, report, compare)
+fault.main(check, plan, plan_auto, train, train_auto, addresses, unusable_kernels, train_dp, train_ddp, resume, report, checkpoints, compare)

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Signals that ask for an end: the step is finished, a checkpoint saved, status 75, and what goes on ends with the bits of what
 was never stopped. A second signal leaves at once."""
+import contextlib
+import fcntl
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -248,6 +251,104 @@ def reader_has_gone(box):
         box.clean()
 
 
+ENDLESS = ("train.steps=1000000", "log.every=1 steps", "eval=null", "checkpoint.every=100000 steps",
+           "parallel.ddp.grace=60s")
+
+
+@contextlib.contextmanager
+def narrow_pipe():
+    """Holds one page, and nobody reads it."""
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    try:
+        yield reader, writer
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def reader_who_stops_reading(box):
+    """`| less` that is left alone, Ctrl-S: training goes on, and ends as it is asked to."""
+    for mode, world in (("single", 1), ("dp", 2), ("ddp", 2)):
+        for more in ((), ("--restarts", "1")):
+            with narrow_pipe() as (_, writer):
+                run_dir = box.new_dir()
+                job = box.train(mode, world, run_dir, *ENDLESS, *more, pipe=writer)
+                job.writes(300) # lines of progress of twice as many bytes as the pipe holds, and more
+                job.send(job.pid, signal.SIGTERM)
+                job.end(STOPPED)
+                is_told(run_dir, STOPPED)
+                box.left_clean(job, run_dir)
+                with open(os.path.join(run_dir, "logs", "rank-0.log")) as f:
+                    want(re.search(r"\d+ lines are left out of standard error", f.read()), "the log does not tell of the lines")
+            box.clean()
+
+
+def reader_who_stops_reading_in_the_end(box):
+    """The summary of a run is in its folder; where there is no folder it waits until it is read, or a signal comes."""
+    for mode, world in (("single", 1), ("ddp", 2)):
+        with narrow_pipe() as (_, writer):
+            os.write(writer, b"x" * 4096)
+            run_dir = box.new_dir()
+            box.train(mode, world, run_dir, pipe=writer).end(OK)
+            is_told(run_dir, OK)
+            job = box.start("train", box.yaml, "parallel.mode=" + mode, "parallel.device_ids=%s" % list(range(world)),
+                            "run.dir=null", pipe=writer)
+            want(not job.has_ended(3), "results that are nowhere else are given up")
+            job.send(job.pid, signal.SIGTERM)
+            job.end(143)
+        box.clean()
+
+
+def shown_steps(text, last):
+    """Every line of progress up to `last` is there, or counted where it would have been. How many were left out."""
+    step = missing = 0
+    for line in text.splitlines():
+        told = re.search(r"warning: (\d+) lines? (?:is|are) left out here", line)
+        shown = re.match(r"step (\d+)/", line)
+        if told:
+            missing += int(told[1])
+            step += int(told[1])
+        elif shown:
+            step += 1
+            want(int(shown[1]) == step, "a line of step %s, wanted %d", shown[1], step)
+    want(last is None or step == last, "the lines end with step %d", step)
+    return missing
+
+
+def reader_who_reads_on(box):
+    """What is left out is told where it would have been."""
+    with narrow_pipe() as (reader, writer):
+        os.set_blocking(reader, False)
+        job = box.train("single", 1, box.new_dir(), *ENDLESS, pipe=writer)
+        job.writes(300)
+        text = b""
+        while b"left out here" not in text and not job.has_ended():
+            with contextlib.suppress(BlockingIOError):
+                text += os.read(reader, 4096)
+        job.send(job.pid, signal.SIGTERM)
+        job.end(STOPPED)
+        want(shown_steps(text[:text.rindex(b"\n")].decode(), None) > 0, "nothing was left out")
+
+
+def reader_who_is_slow(box):
+    """He misses nothing, unless this test itself was held up."""
+    with narrow_pipe() as (reader, writer):
+        os.set_blocking(reader, False)
+        job = box.train("single", 1, box.new_dir(), *ENDLESS, "train.steps=400", pipe=writer)
+        text, longest, before = b"", 0, time.monotonic()
+        while not job.has_ended(0.005):
+            with contextlib.suppress(BlockingIOError):
+                text += os.read(reader, 1000)
+            now = time.monotonic()
+            longest, before = max(longest, now - before), now
+        with contextlib.suppress(BlockingIOError):
+            text += os.read(reader, 65536)
+        job.end(OK)
+    missing = shown_steps(text.decode(), 400)
+    want(missing == 0 or longest > 0.1, "%d lines are missing, and nobody waited for longer than %.2f s", missing, longest)
+
+
 # Starts the command on a terminal of its own, and takes that away when there are five lines of metrics.
 TERMINAL = """
 import os, pty, sys, time
@@ -296,4 +397,4 @@ def short_grace(box):
 if __name__ == "__main__":
     fault.main(at_random, to_one_rank, to_everybody, interrupt_of_a_rank, at_the_end, evaluation_that_is_due,
                evaluation_under_way, second_signal, second_signal_in_a_step, ignored_hangup, reader_has_gone,
-               terminal_is_closed, short_grace)
+               reader_who_stops_reading, reader_who_stops_reading_in_the_end, reader_who_reads_on, reader_who_is_slow, terminal_is_closed, short_grace)

@@ -147,10 +147,11 @@ TDM_API tdm_status tdm_launch_from_env(tdm_launch_facts *out);
 TDM_API const char *tdm_launch_source_name(tdm_launch_source source); /* "torchrun" */
 /* The descriptor for tdm_comm_open_shm that all ranks of this job share, whoever started them; close it with close().
  * init_method: "env" (or NULL), "tcp://host:port" or "file:///path". Ranks on several hosts are TDM_E_UNSUPPORTED.
- * While ranks are missing the host's log (NULL: the default host) is told which, after five seconds and then each
- * minute. Facts that are wrong are told to the others as tdm_launch_fail does. */
+ * timeout_ms is at least 1. While ranks are missing the host's log (NULL: the default host) is told which, after five
+ * seconds and then each minute. A rank 0 that is there and does not answer for heartbeat_ms (at least 1000; 0: for
+ * ever), as one that is stopped, is TDM_E_COMM. Facts that are wrong are told to the others as tdm_launch_fail does. */
 TDM_API tdm_status tdm_launch_meet(int *fd, const tdm_launch_facts *facts, const tdm_host *host,
-                                   const char *init_method, int64_t timeout_ms);
+                                   const char *init_method, int64_t timeout_ms, int64_t heartbeat_ms);
 /* For a rank that has failed and will not meet the others: they fail at once, with `why`, instead of waiting for it.
  * Takes until they have come, at most three seconds. */
 TDM_API void tdm_launch_fail(const tdm_launch_facts *facts, const char *init_method, const char *why);
