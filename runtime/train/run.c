@@ -6,6 +6,21 @@
 #include "runtime/exec/prepared.h"
 #include "runtime/train/run.h"
 
+tdm_status tdm__run_idle(const tdm_run *run, const char *what) {
+    if (run->failed_step > 0)
+        TDM_FAIL(TDM_E_USAGE, "%s: step %lld failed; close the run, and go on from its last checkpoint", what,
+                 (long long)run->failed_step);
+    if (tdm__run_is_under_way(run))
+        TDM_FAIL(TDM_E_USAGE, "%s: step %lld is under way; call it between steps, or open the run with run_ahead 0",
+                 what, (long long)run->submitted);
+    return TDM_OK;
+}
+
+tdm_status tdm__run_trains(const tdm_run *run, const char *what) {
+    if (run->options.predicts) TDM_FAIL(TDM_E_USAGE, "%s: the run was opened to predict (options.predicts)", what);
+    return TDM_OK;
+}
+
 tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out) {
     if (run == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_get_state: a pointer is NULL");
     TDM_TRY(tdm__run_idle(run, "tdm_run_get_state"));

@@ -120,6 +120,9 @@ void tdm__run_tell_ignored(const tdm_run *run);
 /* `stopped` NULL: a wish to stop waits. Else it ends the evaluation on all ranks, and *stopped says so. */
 tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy, bool *stopped);
 
+static inline bool tdm__run_is_under_way(const tdm_run *run) {
+    return run->submitted > run->step;
+}
 /* Fails while a step is under way: what `what` would see is already of that one. */
 tdm_status tdm__run_idle(const tdm_run *run, const char *what);
 /* Fails for a run that was opened to predict. */

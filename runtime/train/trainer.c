@@ -74,25 +74,6 @@ static void advance(tdm_run *run, const tdm_step_result *result) {
 
 /* ---- steps under way ---- */
 
-static bool is_under_way(const tdm_run *run) {
-    return run->submitted > run->step;
-}
-
-tdm_status tdm__run_idle(const tdm_run *run, const char *what) {
-    if (run->failed_step > 0)
-        TDM_FAIL(TDM_E_USAGE, "%s: step %lld failed; close the run, and go on from its last checkpoint", what,
-                 (long long)run->failed_step);
-    if (is_under_way(run))
-        TDM_FAIL(TDM_E_USAGE, "%s: step %lld is under way; call it between steps, or open the run with run_ahead 0",
-                 what, (long long)run->submitted);
-    return TDM_OK;
-}
-
-tdm_status tdm__run_trains(const tdm_run *run, const char *what) {
-    if (run->options.predicts) TDM_FAIL(TDM_E_USAGE, "%s: the run was opened to predict (options.predicts)", what);
-    return TDM_OK;
-}
-
 /* By steps or epochs, after step `step` of all; what goes by the clock is not due here. */
 static bool is_due_after(const tdm_run *run, const tdm_interval *every, int64_t step) {
     int64_t amount = (int64_t)every->amount, past = run->step_in_epoch + (step - run->step);
@@ -106,7 +87,7 @@ static bool is_due_after(const tdm_run *run, const tdm_interval *every, int64_t 
  * be as the last of them leaves them. Of ranks, all decide the same; so who is alone may also wait with a batch that
  * cannot be had, until the steps before it are told. */
 static bool may_submit(const tdm_run *run) {
-    if (!is_under_way(run)) return true;
+    if (!tdm__run_is_under_way(run)) return true;
     return run->runs_ahead && run->submitted - run->step < run->mode->depth && !run->eval_waits && !run->save_waits &&
            !run->verify_waits && !is_due_after(run, &run->job->eval.every, run->submitted) &&
            !is_due_after(run, &run->job->parallel.verify, run->submitted) &&
@@ -198,7 +179,7 @@ tdm_status tdm_run_step(tdm_run *run, int64_t count) {
         TDM_TRY(run_step(run, stopped ? run->submitted : last, &result, &lr));
         tell(run, TDM_EVENT_STEP, &result, lr, NULL);
         stopped = is_stopped(run, &result) || stopped;
-        if (stopped && !is_under_way(run))
+        if (stopped && !tdm__run_is_under_way(run))
             TDM_FAIL(TDM_E_STOPPED, "stopped on request after step %lld", (long long)run->step);
     }
     if (count > left)
@@ -300,7 +281,7 @@ static tdm_status between_steps(tdm_run *run, bool last, bool *stopped) {
     run->save_waits = run->save_waits || due || last;
     TDM_TRY(falls_due(run, &run->job->parallel.verify, &run->verify_ns, &due));
     run->verify_waits = run->verify_waits || due;
-    if (!is_under_way(run)) {
+    if (!tdm__run_is_under_way(run)) {
         if (run->verify_waits) TDM_TRY(tdm__run_verify(run));
         if (run->eval_waits) TDM_TRY(evaluate_now(run, stopped));
         if (run->save_waits || *stopped) TDM_TRY(save_now(run, last || *stopped));
@@ -374,7 +355,7 @@ static tdm_status loop(tdm_run *run, bool *stopped) {
         stops = is_stopped(run, &result) || stops;
         bool last = run->step == run->steps_total;
         TDM_TRY(log_step(run, &result, lr, last));
-        *stopped = stops && !last && !is_under_way(run);
+        *stopped = stops && !last && !tdm__run_is_under_way(run);
         if (*stopped) return stop_here(run);
         if (!stops || last) TDM_TRY(between_steps(run, last, stopped));
     }
