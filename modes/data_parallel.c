@@ -192,7 +192,7 @@ static tdm_status evaluate_one(void *argument) {
 static tdm_status reduce_one(void *argument) {
     dp_task *task = argument;
     dp *d = task->dp;
-    size_t total = d->base.params.plan->param_floats, slice = (total / (size_t)d->count + 15) / 16 * 16;
+    size_t total = d->base.params.plan->param_floats, slice = tdm__plan_floats(total / (size_t)d->count);
     size_t first = slice * (size_t)task->index, end = first + slice < total ? first + slice : total;
     if (first >= end) return TDM_OK;
     const float *source[TDM_LIST_MAX];

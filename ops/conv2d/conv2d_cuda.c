@@ -11,6 +11,7 @@
 #include "ops/conv2d/conv2d_cuda.h"
 #include "runtime/backends/cuda/kit/passes.h"
 #include "runtime/backends/cuda/kit/library.h"
+#include "runtime/base/round.h"
 
 enum { PART = 256 };
 
@@ -21,7 +22,7 @@ typedef struct {
 } places;
 
 static size_t rounded(size_t bytes) {
-    return (bytes + PART - 1) / PART * PART;
+    return tdm__round_up(bytes, PART);
 }
 
 /* Numbers in a group of 16 bytes. */

@@ -6,6 +6,7 @@
 
 #include "ops/conv2d/conv2d_cuda.h"
 #include "runtime/backends/cuda/kit/library.h"
+#include "runtime/base/round.h"
 
 enum { CHUNK_BYTES = 64 << 20, PART = 256 };
 enum { FULL, LAST, SIZES }; /* chunks: the last may be shorter */
@@ -33,7 +34,7 @@ static void close_way(tdm_conv_way *way) {
 }
 
 static size_t rounded(size_t bytes) {
-    return (bytes + PART - 1) / PART * PART;
+    return tdm__round_up(bytes, PART);
 }
 
 /* Per image: y[out,points] = w[out,depth] columns[depth,points], and transposed where channels are neighbours. */

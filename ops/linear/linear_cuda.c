@@ -9,6 +9,7 @@
 #include "runtime/backends/cuda/kit/passes.h"
 #include "ops/linear/linear.h"
 #include "runtime/backends/cuda/kit/library.h"
+#include "runtime/base/round.h"
 
 enum { PART = 256 }; /* parts of scratch start at multiples */
 
@@ -22,7 +23,7 @@ static tdm_cuda_number number_of(const tdm_kernel_desc *desc) {
 }
 
 static size_t rounded(size_t bytes) {
-    return (bytes + PART - 1) / PART * PART;
+    return tdm__round_up(bytes, PART);
 }
 
 /* In scratch: dy where y > 0, then the room of the sums. */

@@ -4,23 +4,20 @@
 
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
-enum { HUGE_PAGE = 2 << 20 };
+#include "runtime/base/huge_page.h"
 
-/* Arenas are read and written from end to end every step; on huge pages that takes a five-hundredth of the translations
- * and page faults. Only advice, and only for the range itself. */
 static void *allocate_large(size_t bytes) {
     void *memory = NULL;
-    if (posix_memalign(&memory, HUGE_PAGE, bytes) != 0) return NULL;
-    (void)madvise(memory, bytes & ~(size_t)(HUGE_PAGE - 1), MADV_HUGEPAGE);
+    if (posix_memalign(&memory, TDM_HUGE_PAGE, bytes) != 0) return NULL;
+    tdm__advise_huge_pages(memory, bytes);
     return memory;
 }
 
 static void *allocate(void *user, size_t bytes, size_t align) {
     (void)user;
     if (bytes > SIZE_MAX - align) return NULL;
-    if (bytes >= 2 * HUGE_PAGE && align <= HUGE_PAGE) return allocate_large(bytes);
+    if (bytes >= 2 * TDM_HUGE_PAGE && align <= TDM_HUGE_PAGE) return allocate_large(bytes);
     return aligned_alloc(align, (bytes + align - 1) & ~(align - 1)); /* C17 wants a multiple of the alignment */
 }
 

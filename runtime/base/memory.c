@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "runtime/base/huge_page.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text.h"
 
@@ -76,18 +77,14 @@ typedef struct page_head {
     char pad[TDM_ALIGN - sizeof(void *) - sizeof(size_t)];
 } page_head;
 
-enum { HUGE_PAGE = 2 << 20 };
-
-/* Arenas are read and written from end to end every step; on huge pages that takes a five-hundredth of the translations
- * and page faults. Only advice, and only for the range itself. */
 static tdm_status map_pages(page_head **out, size_t bytes, const char *what) {
     size_t room = 0;
     char *map = MAP_FAILED;
-    if (tdm__add_fits(bytes, HUGE_PAGE, &room))
+    if (tdm__add_fits(bytes, TDM_HUGE_PAGE, &room))
         map = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED) return out_of_memory(what, bytes);
-    char *start = map + (HUGE_PAGE - (uintptr_t)map % HUGE_PAGE) % HUGE_PAGE;
-    (void)madvise(start, bytes - bytes % HUGE_PAGE, MADV_HUGEPAGE);
+    char *start = map + (TDM_HUGE_PAGE - (uintptr_t)map % TDM_HUGE_PAGE) % TDM_HUGE_PAGE;
+    tdm__advise_huge_pages(start, bytes);
     *out = (page_head *)(void *)start;
     **out = (page_head){.map = map, .map_bytes = room};
     return TDM_OK;
@@ -99,7 +96,7 @@ tdm_status tdm__new_pages(const tdm_host *host, void *out, size_t bytes, const c
     put_pointer(out, NULL);
     if (!tdm__add_fits(bytes, sizeof(*head), &total))
         TDM_FAIL(TDM_E_MEMORY, "%s: %zu bytes is more than this machine can address", what, bytes);
-    if (host->allocate == tdm_host_default()->allocate && total >= 2 * HUGE_PAGE)
+    if (host->allocate == tdm_host_default()->allocate && total >= 2 * TDM_HUGE_PAGE)
         TDM_TRY(map_pages(&head, total, what));
     else
         TDM_TRY(tdm__new(host, &head, 1, total, what));

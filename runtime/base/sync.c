@@ -10,6 +10,7 @@
 
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
+#include "runtime/base/thread.h"
 
 enum { QUEUE = 64, THREAD_NAME = 16 };
 
@@ -55,28 +56,6 @@ static void *run_jobs(void *argument) {
     return NULL;
 }
 
-/* Deadlines are on the monotonic clock, so that setting the wall clock moves none of them. */
-static int init_condition(pthread_cond_t *condition) {
-    pthread_condattr_t attributes;
-    int error = pthread_condattr_init(&attributes);
-    if (error != 0) return error;
-    error = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    if (error == 0) error = pthread_cond_init(condition, &attributes);
-    pthread_condattr_destroy(&attributes);
-    return error;
-}
-
-/* Signals are the embedding program's affair: none is ever delivered to a worker. */
-static int create_thread(tdm_worker *worker) {
-    sigset_t all, before;
-    sigfillset(&all);
-    int error = pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (error != 0) return error;
-    error = pthread_create(&worker->thread, NULL, run_jobs, worker);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 tdm_status tdm__worker_open(tdm_worker **out, const tdm_host *host, const char *name) {
     tdm_worker *worker;
     *out = NULL;
@@ -86,11 +65,11 @@ tdm_status tdm__worker_open(tdm_worker **out, const tdm_host *host, const char *
     memcpy(worker->name, name, length);
     int error = pthread_mutex_init(&worker->mutex, NULL);
     if (error != 0) goto no_mutex;
-    error = init_condition(&worker->work);
+    error = tdm__condition_init(&worker->work);
     if (error != 0) goto no_work;
-    error = init_condition(&worker->idle);
+    error = tdm__condition_init(&worker->idle);
     if (error != 0) goto no_idle;
-    error = create_thread(worker);
+    error = tdm__thread_start(&worker->thread, run_jobs, worker);
     if (error != 0) goto no_thread;
     *out = worker;
     return TDM_OK;

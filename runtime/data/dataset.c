@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "runtime/base/round.h"
 #include "runtime/base/status.h"
 
 void tdm__dataset_close(tdm_dataset *dataset) {
@@ -27,7 +28,7 @@ tdm_status tdm__dataset_hash(const tdm_dataset *dataset, char out[TDM_HASH_TEXT]
     tdm_hash128 hash[SAMPLES_HASHED + 1] = {{0}};
     char *sample = NULL;
     TDM_TRY(tdm__new(dataset->host, &sample, x_bytes + TDM_ALIGN + target_bytes, 1, "sample"));
-    char *target = sample + (x_bytes + TDM_ALIGN - 1) / TDM_ALIGN * TDM_ALIGN;
+    char *target = sample + tdm__round_up(x_bytes, TDM_ALIGN);
     tdm_status status = TDM_OK;
     for (int i = 0; i <= SAMPLES_HASHED && status == TDM_OK; i++) {
         int64_t index = last / SAMPLES_HASHED * i + last % SAMPLES_HASHED * i / SAMPLES_HASHED;

@@ -14,6 +14,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
+#include "runtime/base/thread.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/transform.h"
 
@@ -292,18 +293,13 @@ static tdm_status new_slots(tdm_loader *loader) {
     return TDM_OK;
 }
 
-/* With every signal blocked, so that none of the embedder's is delivered to a loader thread. */
 static tdm_status start_threads(tdm_loader *loader) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = 0;
     while (loader->started < loader->thread_count && error == 0) {
         loader_thread *thread = &loader->threads[loader->started];
-        error = pthread_create(&thread->thread, NULL, work, thread);
+        error = tdm__thread_start(&thread->thread, work, thread);
         if (error == 0) loader->started++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = error;
     if (error != 0)
         TDM_FAIL(TDM_E_MEMORY, "data.workers: loader thread %d of %d cannot start: %m", loader->started + 1,
@@ -344,13 +340,9 @@ static tdm_status open_parts(tdm_loader *loader) {
 }
 
 static void init_meeting(tdm_loader *loader) {
-    pthread_condattr_t attributes;
     pthread_mutex_init(&loader->mutex, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&loader->can_claim, &attributes);
-    pthread_cond_init(&loader->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    (void)tdm__condition_init(&loader->can_claim);
+    (void)tdm__condition_init(&loader->changed);
 }
 
 tdm_status tdm__loader_open(tdm_loader **out, const tdm_host *host, const tdm_dataset *dataset,

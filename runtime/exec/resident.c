@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/memory.h"
+#include "runtime/base/round.h"
 #include "runtime/base/status.h"
 #include "runtime/base/sync.h"
 #include "runtime/data/transform.h"
@@ -94,7 +95,7 @@ static tdm_status send_samples(const tdm_resident *r, tdm_device *device, const 
     u.piece = (int64_t)(piece_bytes / (u.x_bytes + u.target_bytes));
     if (u.piece < 1) u.piece = 1;
     if (u.piece > feed->dataset->count) u.piece = feed->dataset->count;
-    size_t targets = (u.target_bytes * (size_t)u.piece + TDM_ALIGN - 1) / TDM_ALIGN * TDM_ALIGN;
+    size_t targets = tdm__round_up(u.target_bytes * (size_t)u.piece, TDM_ALIGN);
     void *room = NULL;
     TDM_TRY(device->ops->allocate_host(device, &room, targets + u.x_bytes * (size_t)u.piece, "samples on their way"));
     u.targets = room;

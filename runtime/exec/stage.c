@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/base/memory.h"
+#include "runtime/base/round.h"
 #include "runtime/base/status.h"
 #include "runtime/exec/resident.h"
 
@@ -42,10 +43,6 @@ struct tdm_stage {
     tdm_ingest ingest; /* what that of every batch has in common */
 };
 
-static size_t round_up(size_t bytes) {
-    return (bytes + TDM_ALIGN - 1) / TDM_ALIGN * TDM_ALIGN;
-}
-
 static tdm_status allocate(tdm_stage *s, tdm_device *device, size_t bytes, void *out, const char *what) {
     void *memory = NULL;
     TDM_TRY(device->ops->allocate(device, &memory, bytes, what));
@@ -72,7 +69,7 @@ static tdm_status open_samples(tdm_stage *s, tdm_replica *replica) {
     tdm_device *device = replica->device;
     const tdm_plan *plan = replica->plan;
     size_t rows = (size_t)plan->options.rows;
-    s->sample_at = round_up(rows * sizeof(int64_t));
+    s->sample_at = tdm__round_up(rows * sizeof(int64_t), TDM_ALIGN);
     s->sample_bytes = (size_t)tdm__shape_count(&plan->graph->values[plan->graph->input].shape) * sizeof(float);
     size_t bytes = s->sample_at + rows * s->sample_bytes;
     void *host = NULL;

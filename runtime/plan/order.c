@@ -47,7 +47,7 @@ tdm_status tdm__build_params(tdm_build *build) {
         size_t bytes = (size_t)from->count * (from->def.is_counter ? sizeof(int64_t) : sizeof(float));
         plan->buffers[plan->buffer_count++] =
             (tdm_plan_buffer){.name = from->name, .def = from->def, .count = from->count, .offset = plan->buffer_bytes};
-        plan->buffer_bytes += (bytes + TDM_ALIGN - 1) / TDM_ALIGN * TDM_ALIGN;
+        plan->buffer_bytes += tdm__round_up(bytes, TDM_ALIGN);
     }
     return TDM_OK;
 }

@@ -52,7 +52,7 @@ static int larger_first(const void *a, const void *b, void *user) {
 }
 
 static size_t rounded(size_t bytes) {
-    return (bytes + TDM_ALIGN - 1) / TDM_ALIGN * TDM_ALIGN;
+    return tdm__round_up(bytes, TDM_ALIGN);
 }
 
 /* `placed` is sorted by offset. */

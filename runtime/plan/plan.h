@@ -15,6 +15,7 @@
 #include <tandem/sys/op.h>
 
 #include "runtime/base/hash.h"
+#include "runtime/base/round.h"
 #include "runtime/base/text.h"
 #include "runtime/graph/graph.h"
 
@@ -135,7 +136,7 @@ typedef struct tdm_plan {
 
 /* Room of so many floats in the arenas: parameters begin on a cache line. */
 static inline size_t tdm__plan_floats(size_t count) {
-    return (count + 15) / 16 * 16;
+    return tdm__round_up(count, 16);
 }
 
 /* The names of the passes, in order; ends with NULL. */

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "runtime/backends/nccl/nccl_comm.h"
+#include "runtime/base/thread.h"
 
 enum {
     WATCH_MS = 10,        /* how often the keeper looks at the control plane */
@@ -153,35 +154,13 @@ static void *keep(void *argument) {
 
 /* ---- making and ending ---- */
 
-/* Deadlines are on the monotonic clock. */
-static int init_condition(pthread_cond_t *condition) {
-    pthread_condattr_t attributes;
-    int error = pthread_condattr_init(&attributes);
-    if (error != 0) return error;
-    error = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    if (error == 0) error = pthread_cond_init(condition, &attributes);
-    pthread_condattr_destroy(&attributes);
-    return error;
-}
-
-/* Signals are the embedding program's affair: none is ever delivered to the keeper. */
-static int start_keeper(tdm_nccl_site *site) {
-    sigset_t all, before;
-    sigfillset(&all);
-    int error = pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (error != 0) return error;
-    error = pthread_create(&site->keeper, NULL, keep, site);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 static int start(tdm_nccl_site *site) {
     if (sem_init(&site->wake, 0, 0) != 0) return errno;
     int error = pthread_mutex_init(&site->mutex, NULL);
     if (error != 0) goto no_mutex;
-    error = init_condition(&site->changed);
+    error = tdm__condition_init(&site->changed);
     if (error != 0) goto no_condition;
-    error = start_keeper(site);
+    error = tdm__thread_start(&site->keeper, keep, site);
     if (error == 0) return 0;
     pthread_cond_destroy(&site->changed);
 no_condition:

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/base/memory.h"
+#include "runtime/base/round.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/shm/shm.h"
 
@@ -20,15 +21,11 @@ size_t tdm__shm_page(void) {
     return page > 0 ? (size_t)page : 4096;
 }
 
-static size_t round_up(size_t bytes, size_t unit) {
-    return (bytes + unit - 1) / unit * unit;
-}
-
 tdm_shm_layout tdm__shm_layout(int world) {
     tdm_shm_layout layout;
-    layout.process = round_up(sizeof(tdm_control), TDM_LINE);
-    layout.seats = round_up(layout.process + (size_t)world * sizeof(tdm_process), TDM_LINE);
-    layout.total = round_up(layout.seats + tdm__seats_bytes(world, true), tdm__shm_page());
+    layout.process = tdm__round_up(sizeof(tdm_control), TDM_LINE);
+    layout.seats = tdm__round_up(layout.process + (size_t)world * sizeof(tdm_process), TDM_LINE);
+    layout.total = tdm__round_up(layout.seats + tdm__seats_bytes(world, true), tdm__shm_page());
     return layout;
 }
 

@@ -8,6 +8,7 @@
 
 #include "runtime/backends/dnnl/kit/dnnl_adapter.h"
 #include "runtime/backends/dnnl/kit/passes.h"
+#include "runtime/base/round.h"
 
 /* ops/dnnl_kernels.c: those of the module, best first; ends with NULL. */
 extern const tdm_kernel *const tdm__dnnl_kernels[];
@@ -68,7 +69,7 @@ void tdm__dnnl_plan_free(dnnl_primitive_desc_t plan); /* NULL is fine */
 
 /* Sizes within one block of scratch, each part on a cache line of its own. */
 static inline size_t tdm__dnnl_round(size_t bytes) {
-    return (bytes + 63) / 64 * 64;
+    return tdm__round_up(bytes, 64);
 }
 
 #endif

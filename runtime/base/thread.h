@@ -1,0 +1,31 @@
+/* How the library starts threads and waits in them. In a header, because modules link nothing of tandem. */
+#ifndef TDM_BASE_THREAD_H
+#define TDM_BASE_THREAD_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+/* Signals are the embedding program's affair: none is ever delivered to a thread of ours. An error number, or 0. */
+static inline int tdm__thread_start(pthread_t *thread, void *(*run)(void *), void *argument) {
+    sigset_t all, before;
+    sigfillset(&all);
+    int error = pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (error != 0) return error;
+    error = pthread_create(thread, NULL, run, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+/* Deadlines are on the monotonic clock, so that setting the wall clock moves none of them. An error number, or 0. */
+static inline int tdm__condition_init(pthread_cond_t *condition) {
+    pthread_condattr_t attributes;
+    int error = pthread_condattr_init(&attributes);
+    if (error != 0) return error;
+    error = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    if (error == 0) error = pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return error;
+}
+
+#endif
