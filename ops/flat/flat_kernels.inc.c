@@ -9,7 +9,7 @@
 
 #include "ops/flat/flat.h"
 
-enum { SUM_BLOCK = 64, LANES = 32, FINITE_BLOCK = 1024 };
+enum { SUM_BLOCK = 64, LANES = 32 };
 
 /* self + alpha * other as ATen's add(alpha) does it. */
 static inline float add_scaled(float self, float other, float alpha) {
@@ -159,22 +159,6 @@ static double sum_squares(const float *x, size_t count) {
     return lane[0];
 }
 
-/* In blocks, so that the inner loop has no exit and is vectorised. */
-static bool all_finite(const float *x, size_t count) {
-    const uint32_t exponent = 0x7f800000u;
-    for (size_t at = 0; at < count; at += FINITE_BLOCK) {
-        const size_t end = count - at < FINITE_BLOCK ? count - at : FINITE_BLOCK;
-        uint32_t bad = 0;
-        for (size_t i = 0; i < end; i++) {
-            uint32_t bits;
-            memcpy(&bits, &x[at + i], sizeof bits);
-            bad |= (uint32_t)((bits & exponent) == exponent);
-        }
-        if (bad != 0) return false;
-    }
-    return true;
-}
-
 const tdm_flat_kernels FLAT_TABLE = {
     .variant = FLAT_VARIANT,
     .sgd = sgd,
@@ -182,5 +166,4 @@ const tdm_flat_kernels FLAT_TABLE = {
     .sum = sum,
     .scale = scale,
     .sum_squares = sum_squares,
-    .all_finite = all_finite,
 };

@@ -276,7 +276,6 @@ typedef struct tdm_flat_kernels {
     void (*sum)(float *out, const float *const *source, int source_count, size_t count);
     void (*scale)(float *x, float factor, size_t count);
     double (*sum_squares)(const float *x, size_t count); /* lanes of double, fixed order */
-    bool (*all_finite)(const float *x, size_t count);
 } tdm_flat_kernels;
 
 /* ---- how kernels and ops report: modules need no symbols of ours ---- */
