@@ -126,6 +126,8 @@ tdm_status tdm__rewrite_take_in(tdm_build *build, const tdm_rewrite *row, const 
     memcpy(x, first->x, sizeof(x));
     for (int i = 1; i < chain->count; i++)
         if (!add_inputs(build, chain, i, &trial, x)) return TDM_OK;
+    const int added = (row->epilogue & TDM_EPILOGUE_ADD) != 0; /* no more than one */
+    if (trial.desc.input_count != first->desc.input_count + added) return TDM_OK;
     trial.desc.epilogue |= row->epilogue;
     TDM_TRY(ask(build, chain->node[0], &trial, &takes));
     if (takes) merge(build, chain, &trial, x);
