@@ -59,9 +59,9 @@ static void accept_trial(tdm_build *build, int node, const tdm_trial *trial) {
 
 /* ---- take in ---- */
 
-/* Gradients are added in the order of the nodes: no node in between may read what moves. */
-static bool is_read_between(const tdm_build *build, int first, int last, int value) {
-    for (int i = first + 1; i < last; i++) {
+/* Gradients are added in the order of the nodes: neither the first nor a node in between may read what moves. */
+static bool is_read_before(const tdm_build *build, int first, int last, int value) {
+    for (int i = first; i < last; i++) {
         for (int k = 0; k < build->plan->nodes[i].desc.input_count; k++)
             if (build->plan->nodes[i].x[k] == value) return true;
     }
@@ -79,7 +79,7 @@ static bool add_inputs(const tdm_build *build, const tdm_chain *chain, int i, td
         const int value = node->x[k], at = trial->desc.input_count;
         if (value == from) continue;
         if (at == TDM_MAX_INPUTS || build->of_value[value].producer >= chain->node[0] ||
-            is_read_between(build, chain->node[0], chain->node[i], value))
+            is_read_before(build, chain->node[0], chain->node[i], value))
             return false;
         x[at] = value;
         trial->desc.x[at] = node->desc.x[k];
