@@ -247,7 +247,7 @@ tdm_status tdm__rewrite_fill(tdm_build *build, const tdm_rewrite *row, const tdm
     tdm_plan_node *node = node_at(build, chain, 0);
     const int64_t channels = build->of_node[chain->node[0]].fit.x_channels;
     (void)row;
-    if (channels == 0) return TDM_OK;
+    if (channels == node->desc.x_channels) return TDM_OK; /* none are wanted, or they are there */
     if (!node->desc.may_fill)
         TDM_FAIL(TDM_E_INTERNAL, "plan: the kernel of '%s' wants channels of a batch that it does not have for itself",
                  node->name);
