@@ -14,6 +14,9 @@ static inline uint64_t draw_bits(uint64_t *state) {
 static inline int draw(uint64_t *state, int below) {
     return (int)(draw_bits(state) >> 33) % below;
 }
+static inline double draw_unit(uint64_t *state) {
+    return (double)(draw_bits(state) >> 11) / 9007199254740992.0;
+}
 static inline bool draw_chance(uint64_t *state, int percent) {
     return draw(state, 100) < percent;
 }
