@@ -99,11 +99,12 @@ tdm_status tdm__build_steps(tdm_build *build) {
     for (int i = plan->node_count - 1; i >= 0; i--) {
         const tdm_plan_node *node = &plan->nodes[i];
         if (!node->needs_backward) continue;
+        const int written = plan->step_count;
         TDM_TRY(tdm__build_step(build, TDM_STEP_BACKWARD, i));
         while (bucket < plan->bucket_count) {
             const tdm_plan_bucket *b = &plan->buckets[bucket];
             if (plan->params[b->first_param + b->param_count - 1].node < i) break;
-            plan->buckets[bucket].ready_after = plan->step_count - 1;
+            plan->buckets[bucket].ready_after = written;
             TDM_TRY(tdm__build_step(build, TDM_STEP_READY, bucket++));
         }
     }

@@ -59,9 +59,9 @@ static void accept_trial(tdm_build *build, int node, const tdm_trial *trial) {
 
 /* ---- take in ---- */
 
-/* Gradients are added in the order of the nodes: no node in between may read what moves. */
-static bool is_read_between(const tdm_build *build, int first, int last, int value) {
-    for (int i = first + 1; i < last; i++) {
+/* Gradients are added in the order of the nodes: neither the first nor a node in between may read what moves. */
+static bool is_read_before(const tdm_build *build, int first, int last, int value) {
+    for (int i = first; i < last; i++) {
         for (int k = 0; k < build->plan->nodes[i].desc.input_count; k++)
             if (build->plan->nodes[i].x[k] == value) return true;
     }
@@ -79,7 +79,7 @@ static bool add_inputs(const tdm_build *build, const tdm_chain *chain, int i, td
         const int value = node->x[k], at = trial->desc.input_count;
         if (value == from) continue;
         if (at == TDM_MAX_INPUTS || build->of_value[value].producer >= chain->node[0] ||
-            is_read_between(build, chain->node[0], chain->node[i], value))
+            is_read_before(build, chain->node[0], chain->node[i], value))
             return false;
         x[at] = value;
         trial->desc.x[at] = node->desc.x[k];
@@ -126,6 +126,8 @@ tdm_status tdm__rewrite_take_in(tdm_build *build, const tdm_rewrite *row, const 
     memcpy(x, first->x, sizeof(x));
     for (int i = 1; i < chain->count; i++)
         if (!add_inputs(build, chain, i, &trial, x)) return TDM_OK;
+    const int added = (row->epilogue & TDM_EPILOGUE_ADD) != 0; /* no more than one */
+    if (trial.desc.input_count != first->desc.input_count + added) return TDM_OK;
     trial.desc.epilogue |= row->epilogue;
     TDM_TRY(ask(build, chain->node[0], &trial, &takes));
     if (takes) merge(build, chain, &trial, x);
@@ -245,7 +247,7 @@ tdm_status tdm__rewrite_fill(tdm_build *build, const tdm_rewrite *row, const tdm
     tdm_plan_node *node = node_at(build, chain, 0);
     const int64_t channels = build->of_node[chain->node[0]].fit.x_channels;
     (void)row;
-    if (channels == 0) return TDM_OK;
+    if (channels == node->desc.x_channels) return TDM_OK; /* none are wanted, or they are there */
     if (!node->desc.may_fill)
         TDM_FAIL(TDM_E_INTERNAL, "plan: the kernel of '%s' wants channels of a batch that it does not have for itself",
                  node->name);

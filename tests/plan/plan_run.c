@@ -1,0 +1,172 @@
+/* See plan_run.h. */
+#include "tests/plan/plan_run.h"
+
+#include "runtime/device/device.h"
+
+/* ---- open and close ---- */
+
+static void give_tensors(const plan_run *run, const interpreter *like) {
+    const tdm_plan *plan = run->plan;
+    for (int p = 0; p < plan->param_count; p++) {
+        const tdm_plan_param *param = &plan->params[p];
+        memcpy(run->replica->param + param->offset, like->param[param->graph_param],
+               (size_t)param->count * sizeof(float));
+    }
+    for (int b = 0; b < plan->buffer_count; b++) {
+        const tdm_plan_buffer *buffer = &plan->buffers[b];
+        memcpy(run->replica->buffer + buffer->offset, like->buffer[b],
+               (size_t)buffer->count * (buffer->def.is_counter ? sizeof(int64_t) : sizeof(float)));
+    }
+}
+
+static tdm_status open_all(plan_run *run, const tdm_graph *graph, const tdm_plan_options *options, uint64_t seed) {
+    const tdm_host *host = tdm_host_default();
+    tdm_status status = tdm__plan_build(&run->plan, host, graph, options);
+    if (status == TDM_OK) status = tdm_cpu_device.open(&run->device, host, &(tdm_device_options){.index = 0});
+    if (status != TDM_OK) return status;
+    const tdm_replica_options replica = {
+        .seed = seed, .rows = options->rows, .parts = 1, .target_bytes = sizeof(float)};
+    return tdm__replica_open(&run->replica, host, run->plan, run->device, &replica);
+}
+
+bool plan_run_open(plan_run *run, const interpreter *like, const tdm_plan_options *options, uint64_t seed,
+                   int filling) {
+    *run = (plan_run){.filling = filling};
+    const tdm_status status = open_all(run, like->graph, options, seed);
+    CHECK_OK(status);
+    if (status != TDM_OK) {
+        plan_run_close(run);
+        return false;
+    }
+    CHECK(!run->plan->has_forms);
+    give_tensors(run, like);
+    run->output = calloc((size_t)(options->rows * run->plan->output_width), sizeof(float));
+    return run->output != NULL;
+}
+
+void plan_run_close(plan_run *run) {
+    tdm__replica_close(run->replica);
+    if (run->device != NULL) tdm_cpu_device.close(run->device);
+    tdm__plan_free(run->plan);
+    free(run->output);
+}
+
+/* ---- a pass ---- */
+
+void plan_run_pass(plan_run *run, const plan_pass *pass, bool first) {
+    tdm_replica *replica = run->replica;
+    const tdm_plan *plan = run->plan;
+    const size_t bytes = (size_t)(pass->rows * plan->output_width) * sizeof(float);
+    const tdm_rows rows = {.rows = pass->rows, .x = pass->x, .position = pass->position};
+    CHECK_OK(tdm__replica_begin(replica, pass->values));
+    memset(replica->activation, run->filling, plan->activation_bytes);
+    if (first && pass->training) memset(replica->grad, run->filling, plan->param_floats * sizeof(float));
+    CHECK_OK(tdm__exec_forward(replica, &rows, pass->training));
+    memcpy(run->output, tdm__exec_output(replica), bytes);
+    if (pass->training) {
+        memcpy(tdm__exec_output_gradient(replica), pass->d_output, bytes);
+        CHECK_OK(tdm__exec_backward(replica, &rows, first, NULL));
+    }
+    tdm__replica_abandon(replica);
+}
+
+/* ---- batches ---- */
+
+static float *draw_floats(int64_t count, uint64_t *state) {
+    float *out = calloc((size_t)count, sizeof(*out));
+    if (out == NULL) abort();
+    for (int64_t i = 0; i < count; i++) out[i] = (float)(draw_unit(state) * 2 - 1);
+    return out;
+}
+
+void batch_open(batch *b, const tdm_graph *graph, int64_t rows, bool training, uint64_t seed) {
+    uint64_t state = seed;
+    *b = (batch){.values = {.step = seed, .loss_seed = 1}};
+    b->x = draw_floats(rows * tdm__shape_count(&graph->values[graph->input].shape), &state);
+    b->d_output = draw_floats(rows * tdm_graph_output_width(graph), &state);
+    b->position = calloc((size_t)rows, sizeof(*b->position));
+    if (b->position == NULL) abort();
+    for (int64_t i = 0; i < rows; i++) b->position[i] = i;
+    b->pass = (plan_pass){.rows = rows,
+                          .x = b->x,
+                          .d_output = b->d_output,
+                          .position = b->position,
+                          .values = &b->values,
+                          .seed = 7,
+                          .training = training};
+}
+
+void batch_close(batch *b) {
+    free(b->x);
+    free(b->d_output);
+    free(b->position);
+}
+
+/* ---- comparing ---- */
+
+/* tolerance 0: to the bit. */
+static bool same_floats(const char *what, const float *got, const float *want, int64_t count, double tolerance) {
+    double largest = 0, worst = 0;
+    if (tolerance <= 0) {
+        if (memcmp(got, want, (size_t)count * sizeof(float)) == 0) return true;
+        for (int64_t i = 0; i < count; i++) {
+            if (memcmp(&got[i], &want[i], sizeof(float)) == 0) continue;
+            fprintf(stderr, "  %s[%lld] is %.9g, wanted %.9g\n", what, (long long)i, (double)got[i], (double)want[i]);
+            return false;
+        }
+    }
+    for (int64_t i = 0; i < count; i++) {
+        largest = fmax(largest, fabs((double)want[i]));
+        const double apart = fabs((double)got[i] - (double)want[i]);
+        if (!(apart <= worst)) worst = apart; /* NaN, too */
+    }
+    if (worst <= tolerance * largest) return true;
+    fprintf(stderr, "  %s is %.3g apart, of %.3g\n", what, worst, largest);
+    return false;
+}
+
+static const float *gradient_of(const plan_run *run, size_t graph_param) {
+    return run->replica->grad + run->plan->params[run->plan->param_of_graph[graph_param]].offset;
+}
+
+static const float *buffer_of(const plan_run *run, size_t buffer) {
+    return (const float *)(const void *)(run->replica->buffer + run->plan->buffers[buffer].offset);
+}
+
+static bool same_counters(const char *what, const void *got, const void *want) {
+    if (memcmp(got, want, sizeof(int64_t)) == 0) return true;
+    fprintf(stderr, "  %s differs\n", what);
+    return false;
+}
+
+bool plan_run_near_reference(const plan_run *run, const interpreter *want, const plan_pass *pass, double tolerance,
+                             bool gradients) {
+    const tdm_graph *graph = want->graph;
+    bool same = same_floats("the output", run->output, want->value[graph->output], pass->rows * run->plan->output_width,
+                            tolerance);
+    if (!pass->training) return same;
+    for (size_t i = graph->param_count; same && gradients && i > 0; i--)
+        same = same_floats(graph->params[i - 1].name, gradient_of(run, i - 1), want->dparam[i - 1],
+                           graph->params[i - 1].count, tolerance);
+    for (size_t i = 0; same && i < graph->buffer_count; i++)
+        same = graph->buffers[i].def.is_counter
+                   ? same_counters(graph->buffers[i].name, buffer_of(run, i), want->buffer[i])
+                   : same_floats(graph->buffers[i].name, buffer_of(run, i), want->buffer[i], graph->buffers[i].count,
+                                 tolerance);
+    return same;
+}
+
+bool plan_run_equals_reference(const plan_run *run, const interpreter *want, const plan_pass *pass) {
+    return plan_run_near_reference(run, want, pass, 0, true);
+}
+
+bool plan_run_equals(const plan_run *a, const plan_run *b, const plan_pass *pass) {
+    const tdm_graph *graph = a->plan->graph;
+    bool same = same_floats("the output", a->output, b->output, pass->rows * a->plan->output_width, 0);
+    for (size_t i = graph->param_count; same && pass->training && i > 0; i--)
+        same = same_floats(graph->params[i - 1].name, gradient_of(a, i - 1), gradient_of(b, i - 1),
+                           graph->params[i - 1].count, 0);
+    if (memcmp(a->replica->buffer, b->replica->buffer, a->plan->buffer_bytes) == 0) return same;
+    fprintf(stderr, "  buffers differ\n");
+    return false;
+}

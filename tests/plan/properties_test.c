@@ -1,0 +1,380 @@
+/* What holds for the plan of any graph, whatever its kernels offer. The memory of a step is played: who wrote what last
+ * into which bytes is known by the order of the steps alone, and every read must find what it is meant to find. */
+#include "tests/plan/random_graph.h"
+
+enum { GRAPHS = 600, MAX_VALUES = 1024, MAX_ACCESSES = 64 };
+
+/* ---- what a step touches ---- */
+
+typedef struct {
+    int value;
+    bool writes;
+} access;
+
+typedef struct {
+    access of[MAX_ACCESSES];
+    int count;
+} accesses;
+
+static void touch(accesses *all, int value, bool writes) {
+    if (value >= 0) all->of[all->count++] = (access){value, writes};
+}
+
+/* By the op and the epilogue, not by what the plan says that it reads. */
+static unsigned reads_in_backward(const tdm_plan_node *node) {
+    const bool relu = tdm_has_epilogue(&node->desc, TDM_EPILOGUE_RELU);
+    return (node->op->flags & (TDM_OP_READS_X | TDM_OP_READS_Y)) | (relu ? TDM_OP_READS_Y : 0u);
+}
+
+static void touch_forward(const tdm_plan_node *node, accesses *all) {
+    for (int k = 0; k < node->desc.input_count; k++) touch(all, node->x[k], false);
+    touch(all, node->scratch_forward, true);
+    touch(all, node->saved, true);
+    touch(all, node->y, true);
+}
+
+static bool writes_parameters(const tdm_plan_node *node) {
+    return node->desc.param_count > 0 || node->dsum >= 0;
+}
+
+static void touch_backward(const tdm_plan *plan, const tdm_plan_node *node, accesses *all) {
+    const unsigned reads = reads_in_backward(node);
+    touch(all, node->dy, false);
+    touch(all, node->saved, false);
+    if ((reads & TDM_OP_READS_Y) != 0) touch(all, node->y, false);
+    for (int k = 0; k < node->desc.input_count && (reads & TDM_OP_READS_X) != 0; k++) touch(all, node->x[k], false);
+    touch(all, node->scratch_backward, true);
+    if (writes_parameters(node)) touch(all, plan->temp, true);
+    for (int k = 0; k < node->desc.input_count; k++)
+        touch(all, node->dx_adds[k] ? node->dx_temp[k] : node->dx[k], true);
+    for (int k = 0; k < node->desc.input_count; k++) {
+        if (!node->dx_adds[k]) continue;
+        touch(all, node->dx[k], false);
+        touch(all, node->dx[k], true);
+    }
+}
+
+static accesses accesses_of(const tdm_plan *plan, const tdm_plan_step *step) {
+    accesses all = {.count = 0};
+    if (step->kind == TDM_STEP_FORWARD) touch_forward(&plan->nodes[step->index], &all);
+    if (step->kind == TDM_STEP_BACKWARD) touch_backward(plan, &plan->nodes[step->index], &all);
+    if (step->kind != TDM_STEP_LOSS) return all;
+    touch(&all, plan->output, false);
+    touch(&all, plan->d_output, true);
+    return all;
+}
+
+/* ---- memory as it is played ---- */
+
+typedef struct {
+    const tdm_plan *plan;
+    int same_as[MAX_VALUES]; /* the value whose numbers these are: an alias has those of another */
+    int holds[MAX_VALUES];   /* by owner of bytes: whose numbers are there; -1: nobody's */
+    int first[MAX_VALUES], last[MAX_VALUES];
+} memory;
+
+/* An alias has x's numbers, and hands dy's on where it is the first to write. */
+static void find_same(memory *m) {
+    const tdm_plan *plan = m->plan;
+    for (int v = 0; v < plan->value_count; v++) m->same_as[v] = v;
+    for (int i = 0; i < plan->node_count; i++)
+        if (plan->nodes[i].kernel == NULL) m->same_as[plan->nodes[i].y] = m->same_as[plan->nodes[i].x[0]];
+    for (int i = plan->node_count - 1; i >= 0; i--) {
+        const tdm_plan_node *node = &plan->nodes[i];
+        if (node->kernel == NULL && node->dx[0] >= 0 && !node->dx_adds[0])
+            m->same_as[node->dx[0]] = m->same_as[node->dy];
+    }
+}
+
+static bool overlap(const tdm_plan_value *a, const tdm_plan_value *b) {
+    return a->kind == TDM_PLACE_ARENA && b->kind == TDM_PLACE_ARENA && a->offset < b->offset + b->bytes &&
+           b->offset < a->offset + a->bytes;
+}
+
+static void write_value(memory *m, int value) {
+    const tdm_plan *plan = m->plan;
+    const int owner = tdm__plan_root(plan, value);
+    for (int v = 0; v < plan->value_count; v++)
+        if (v != owner && plan->values[v].alias_of < 0 && overlap(&plan->values[owner], &plan->values[v]))
+            m->holds[v] = -1;
+    m->holds[owner] = m->same_as[value];
+}
+
+static void play_step(memory *m, int index) {
+    const tdm_plan *plan = m->plan;
+    const accesses all = accesses_of(plan, &plan->steps[index]);
+    for (int i = 0; i < all.count; i++) {
+        const int value = all.of[i].value, owner = tdm__plan_root(plan, value);
+        if (m->first[owner] < 0) m->first[owner] = index;
+        m->last[owner] = index;
+        for (int k = 0; k < i; k++) {
+            const int other = tdm__plan_root(plan, all.of[k].value);
+            CHECK(other == owner || !overlap(&plan->values[owner], &plan->values[other]));
+        }
+        if (all.of[i].writes)
+            write_value(m, value);
+        else
+            CHECK_INT(m->holds[owner], m->same_as[value]);
+    }
+}
+
+static void check_memory(const tdm_plan *plan) {
+    static memory m;
+    REQUIRE(plan->value_count <= MAX_VALUES);
+    m.plan = plan;
+    find_same(&m);
+    for (int v = 0; v < plan->value_count; v++) m.holds[v] = m.first[v] = m.last[v] = -1;
+    m.holds[plan->input] = plan->input;
+    for (int i = 0; i < plan->step_count; i++) play_step(&m, i);
+    for (int v = 0; v < plan->value_count; v++) {
+        CHECK(plan->values[v].offset == plan->values[tdm__plan_root(plan, v)].offset);
+        CHECK(plan->values[v].bytes <= plan->values[tdm__plan_root(plan, v)].bytes);
+        if (plan->values[v].alias_of >= 0) continue;
+        CHECK_INT(plan->values[v].first, m.first[v]);
+        CHECK_INT(plan->values[v].last, m.last[v]);
+    }
+}
+
+/* ---- the peak ---- */
+
+static void check_peak(const tdm_plan *plan) {
+    size_t end = 0;
+    char says[64];
+    tdm_text text;
+    for (int v = 0; v < plan->value_count; v++) {
+        const tdm_plan_value *value = &plan->values[v];
+        if (value->kind != TDM_PLACE_ARENA || value->alias_of >= 0 || value->first < 0) continue;
+        CHECK_INT(value->offset % TDM_ALIGN, 0);
+        const size_t its = value->offset + (value->bytes + TDM_ALIGN - 1) / TDM_ALIGN * TDM_ALIGN;
+        if (its > end) end = its;
+    }
+    CHECK_INT(plan->activation_bytes, end);
+    tdm__text_init(&text, tdm_host_default());
+    tdm__plan_print(plan, &text);
+    snprintf(says, sizeof(says), "  activations %zu B  ", end);
+    CHECK_HAS(text.data, says);
+    tdm__text_deinit(&text);
+}
+
+/* ---- gradients ---- */
+
+static void check_gradients(const tdm_plan *plan) {
+    static int writers[MAX_VALUES];
+    memset(writers, 0, sizeof(writers));
+    if (plan->d_output < 0) return;
+    writers[plan->d_output] = 1; /* the loss */
+    for (int i = plan->node_count - 1; i >= 0; i--) {
+        const tdm_plan_node *node = &plan->nodes[i];
+        if (!node->needs_backward) continue;
+        CHECK_INT(writers[node->dy], 1);
+        for (int k = 0; k < node->desc.input_count; k++) {
+            CHECK(node->dx[k] >= 0 ? node->desc.wants_dx[k] : !node->desc.wants_dx[k]);
+            if (node->dx[k] < 0) continue;
+            CHECK_INT(writers[node->dx[k]], node->dx_adds[k] ? 1 : 0);
+            CHECK(!node->dx_adds[k] || node->kernel == NULL || node->dx_temp[k] >= 0);
+            if (!node->dx_adds[k]) writers[node->dx[k]]++;
+        }
+    }
+}
+
+/* Where in the steps the gradient of each parameter is written; who writes more than once is found. */
+static void check_parameters(const tdm_plan *plan) {
+    static int writers[MAX_VALUES], at[MAX_VALUES];
+    memset(writers, 0, sizeof(writers));
+    CHECK_INT(plan->param_count, plan->graph->param_count);
+    for (int s = plan->forward_steps + 1; s < plan->step_count; s++) {
+        if (plan->steps[s].kind != TDM_STEP_BACKWARD) continue;
+        const tdm_plan_node *node = &plan->nodes[plan->steps[s].index];
+        for (int k = 0; k < node->desc.param_count; k++)
+            if (node->dparam[k] >= 0) writers[node->dparam[k]]++, at[node->dparam[k]] = s;
+        if (node->dsum >= 0) writers[node->dsum]++, at[node->dsum] = s;
+    }
+    size_t end = 0;
+    for (int p = 0; p < plan->param_count; p++) {
+        CHECK_INT(writers[p], plan->options.training ? 1 : 0);
+        CHECK(plan->params[p].offset >= end && plan->params[p].stored >= plan->params[p].count);
+        CHECK_INT(plan->param_of_graph[plan->params[p].graph_param], p);
+        end = plan->params[p].offset + (size_t)plan->params[p].stored;
+    }
+    CHECK(end <= plan->param_floats);
+    for (int s = 0; s < plan->step_count; s++) {
+        if (plan->steps[s].kind != TDM_STEP_READY) continue;
+        const tdm_plan_bucket *bucket = &plan->buckets[plan->steps[s].index];
+        int last = 0;
+        for (int k = 0; k < bucket->param_count; k++)
+            if (at[bucket->first_param + k] > last) last = at[bucket->first_param + k];
+        CHECK(last < s && bucket->ready_after >= last && bucket->ready_after < s);
+        CHECK_INT(plan->steps[bucket->ready_after].kind, TDM_STEP_BACKWARD);
+    }
+}
+
+static void check_buckets(const tdm_plan *plan) {
+    size_t end = 0;
+    int params = 0, ready = 0;
+    for (int i = 0; i < plan->bucket_count; i++) {
+        CHECK_INT(plan->buckets[i].offset, end);
+        CHECK_INT(plan->buckets[i].first_param, params);
+        end += plan->buckets[i].count;
+        params += plan->buckets[i].param_count;
+    }
+    for (int s = 0; s < plan->step_count; s++)
+        if (plan->steps[s].kind == TDM_STEP_READY) CHECK_INT(plan->steps[s].index, ready++);
+    CHECK_INT(ready, plan->bucket_count);
+    CHECK_INT(end, plan->options.training ? plan->param_floats : 0);
+    CHECK_INT(params, plan->options.training ? plan->param_count : 0);
+}
+
+/* ---- order ---- */
+
+static void check_order(const tdm_plan *plan) {
+    int forward = 0, backward = 0, at = -1;
+    for (int s = 0; s < plan->step_count; s++) {
+        const tdm_plan_step *step = &plan->steps[s];
+        if (step->kind == TDM_STEP_LOSS) {
+            CHECK_INT(s, plan->forward_steps);
+            at = plan->node_count;
+        } else if (step->kind != TDM_STEP_READY) {
+            CHECK(step->kind == TDM_STEP_FORWARD ? step->index > at : step->index < at);
+            CHECK(step->kind == TDM_STEP_FORWARD ? s < plan->forward_steps : s > plan->forward_steps);
+            at = step->index;
+            forward += step->kind == TDM_STEP_FORWARD;
+            backward += step->kind == TDM_STEP_BACKWARD;
+        }
+    }
+    for (int i = 0; i < plan->node_count; i++) {
+        forward -= plan->nodes[i].kernel != NULL;
+        backward -= plan->nodes[i].needs_backward;
+    }
+    CHECK_INT(forward, 0);
+    CHECK_INT(backward, 0);
+}
+
+/* ---- the same again ---- */
+
+static void print_rewritten(const tdm_build *build, tdm_text *out) {
+    plan_print_nodes(build->plan, out);
+    for (int v = 0; v < build->plan->value_count; v++) tdm__text_printf(out, " %zu", build->plan->values[v].bytes);
+}
+
+static void check_rewrites_settle(const tdm_graph *graph, const tdm_plan_options *options) {
+    tdm_plan *plan = NULL;
+    tdm_text once, twice;
+    REQUIRE_OK(tdm__new(tdm_host_default(), &plan, 1, sizeof(*plan), "plan"));
+    tdm__arena_init(&plan->arena, tdm_host_default());
+    plan->graph = graph;
+    plan->options = *options;
+    plan->element_bytes = sizeof(float);
+    tdm_build build = {.host = tdm_host_default(), .graph = graph, .plan = plan};
+    tdm__text_init(&once, build.host);
+    tdm__text_init(&twice, build.host);
+    CHECK_OK(tdm__build_lower(&build));
+    CHECK_OK(tdm__build_layout(&build));
+    CHECK_OK(tdm__build_rewrite(&build));
+    print_rewritten(&build, &once);
+    CHECK_OK(tdm__build_rewrite(&build));
+    print_rewritten(&build, &twice);
+    CHECK_TEXT(twice.data, once.data);
+    tdm__text_deinit(&once);
+    tdm__text_deinit(&twice);
+    tdm__delete(build.host, build.of_value);
+    tdm__delete(build.host, build.of_node);
+    tdm__plan_free(plan);
+}
+
+static unsigned epilogues(const tdm_plan *plan) {
+    unsigned all = 0;
+    for (int i = 0; i < plan->node_count; i++) all |= plan->nodes[i].desc.epilogue;
+    return all;
+}
+
+static bool same_hash(const tdm_plan *a, const tdm_plan *b) {
+    return memcmp(&a->hash, &b->hash, sizeof(a->hash)) == 0;
+}
+
+/* One that has an epilogue, and one with the same kernels that offer none. */
+static void check_hash(const tdm_plan *plan) {
+    tdm_plan_options options = plan->options;
+    tdm_plan *again = NULL, *without = NULL;
+    CHECK_OK(tdm__plan_build(&again, tdm_host_default(), plan->graph, &options));
+    options.kernels = plan_kernels_without_epilogues();
+    CHECK_OK(tdm__plan_build(&without, tdm_host_default(), plan->graph, &options));
+    if (again != NULL && without != NULL) {
+        CHECK(same_hash(again, plan));
+        CHECK_INT(epilogues(without), 0);
+        CHECK(same_hash(without, plan) == (epilogues(plan) == 0));
+    }
+    tdm__plan_free(again);
+    tdm__plan_free(without);
+}
+
+/* ---- all of them ---- */
+
+static void check_plan(const tdm_plan *plan) {
+    check_memory(plan);
+    check_peak(plan);
+    check_gradients(plan);
+    check_parameters(plan);
+    check_buckets(plan);
+    check_order(plan);
+    check_hash(plan);
+}
+
+/* So that a drawing that makes nothing of interest is noticed. */
+typedef struct {
+    int relu, sum, add, bias, filled, in_place, adders, reorders, most_nodes;
+} seen;
+
+static void look(seen *s, const tdm_plan *plan) {
+    for (int i = 0; i < plan->node_count; i++) {
+        const tdm_plan_node *node = &plan->nodes[i];
+        s->relu += tdm_has_epilogue(&node->desc, TDM_EPILOGUE_RELU);
+        s->sum += tdm_has_epilogue(&node->desc, TDM_EPILOGUE_SUM_DX);
+        s->add += tdm_has_epilogue(&node->desc, TDM_EPILOGUE_ADD);
+        s->bias += tdm_has_epilogue(&node->desc, TDM_EPILOGUE_BIAS);
+        s->filled += node->desc.x_channels > 0;
+        s->reorders += node->graph_node < 0;
+        s->in_place += node->kernel != NULL && plan->values[node->y].alias_of >= 0;
+        for (int k = 0; k < node->desc.input_count; k++) s->adders += node->dx_adds[k];
+    }
+    if (plan->node_count > s->most_nodes) s->most_nodes = plan->node_count;
+}
+
+static void check_graph(uint64_t seed, seen *s) {
+    uint64_t state = seed;
+    char offers[2048];
+    tdm_graph *graph =
+        random_graph(draw_chance(&state, 50) ? RANDOM_ALL : RANDOM_RESIDUAL, 2 + draw(&state, 26), &state);
+    REQUIRE(graph != NULL);
+    random_offers(offers, sizeof(offers), &state);
+    tdm_plan_options options = plan_options(plan_kernels(offers));
+    options.training = draw_chance(&state, 75);
+    options.accumulates = draw_chance(&state, 50);
+    options.ingests = draw_chance(&state, 50);
+    options.bucket_cap_mb = draw_chance(&state, 50) ? 0.002 : 25;
+    tdm_plan *plan = NULL;
+    CHECK_OK(tdm__plan_build(&plan, tdm_host_default(), graph, &options));
+    if (plan != NULL) {
+        look(s, plan);
+        check_plan(plan);
+        check_rewrites_settle(graph, &options);
+    }
+    tdm__plan_free(plan);
+    tdm_graph_free(graph);
+}
+
+TEST(plans_of_random_graphs) {
+    seen s = {.in_place = 0};
+    for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
+        const int before = tdm_test_failures;
+        check_graph(seed, &s);
+        if (tdm_test_failures == before) continue;
+        fprintf(stderr, "  with the seed %llu\n", (unsigned long long)seed);
+        return;
+    }
+    printf("       %d relu, %d sum, %d add, %d bias, %d filled, %d in place, %d adders, %d reorders, %d nodes\n",
+           s.relu, s.sum, s.add, s.bias, s.filled, s.in_place, s.adders, s.reorders, s.most_nodes);
+    CHECK(s.relu > 100 && s.sum > 50 && s.add > 10 && s.bias > 3 && s.filled > 3);
+    CHECK(s.in_place > 100 && s.adders > 100 && s.reorders > 100 && s.most_nodes > 30);
+}
+
+TEST_MAIN(RUN(plans_of_random_graphs);)

@@ -1,0 +1,199 @@
+/* See random_graph.h. A graph is written as text first, so that a failure can show it. */
+#include "tests/plan/random_graph.h"
+
+enum { MAX_LAYERS = 128, CHANNELS = 8, SIDE = 6 };
+
+typedef struct {
+    tdm_text text;
+    int64_t channels[MAX_LAYERS], side[MAX_LAYERS]; /* of a value; side 0: a row of `channels` features */
+    int readers[MAX_LAYERS];
+    int count;
+    uint64_t *state;
+    random_kind kind;
+} maker;
+
+/* ---- layers ---- */
+
+/* Most of the time a late value, so that graphs are deep. */
+static int draw_value(const maker *m) {
+    const int last = m->count - 1;
+    return draw_chance(m->state, 65) ? last : draw(m->state, m->count);
+}
+
+/* Another value of that shape; the same where there is none. */
+static int draw_twin(const maker *m, int value) {
+    const int start = draw(m->state, m->count);
+    for (int i = 0; i < m->count; i++) {
+        const int other = (start + i) % m->count;
+        if (other != value && m->side[other] == m->side[value] && m->channels[other] == m->channels[value])
+            return other;
+    }
+    return value;
+}
+
+static void add_layer(maker *m, const char *op, const int *input, int inputs, const char *attrs, int64_t channels,
+                      int64_t side) {
+    tdm__text_printf(&m->text, "; v%d %s", m->count, op);
+    for (int i = 0; i < inputs; i++) {
+        tdm__text_printf(&m->text, " v%d", input[i]);
+        m->readers[input[i]]++;
+    }
+    tdm__text_printf(&m->text, " %s", attrs);
+    m->channels[m->count] = channels;
+    m->side[m->count++] = side;
+}
+
+static void add_convolution(maker *m, int x) {
+    char attrs[64];
+    const bool wide = draw_chance(m->state, 50);
+    const int64_t out = draw_chance(m->state, 70) ? CHANNELS : 2 * CHANNELS;
+    snprintf(attrs, sizeof(attrs), "out=%d kernel=%d padding=%d bias=%s", (int)out, wide ? 3 : 1, wide ? 1 : 0,
+             draw_chance(m->state, 75) ? "true" : "false");
+    add_layer(m, "conv2d", &x, 1, attrs, out, m->side[x]);
+}
+
+static void add_sum(maker *m, int x) {
+    const int inputs = draw_chance(m->state, 15) ? 3 : 2, at = draw(m->state, inputs);
+    int input[3];
+    for (int i = 0; i < inputs; i++) input[i] = i == at ? x : draw_twin(m, x);
+    add_layer(m, "add", input, inputs, "", m->channels[x], m->side[x]);
+}
+
+static void add_pooling(maker *m, int x) {
+    static const char *const ops[] = {"maxpool2d", "maxpool2d", "avgpool2d", "adaptive_avgpool2d"};
+    const char *op = ops[draw(m->state, 4)];
+    char attrs[48];
+    if (strcmp(op, "adaptive_avgpool2d") == 0) {
+        add_layer(m, op, &x, 1, "out=2", m->channels[x], 2);
+        return;
+    }
+    const bool halves = m->side[x] >= 4 && draw_chance(m->state, 40);
+    snprintf(attrs, sizeof(attrs), halves ? "kernel=2" : "kernel=3 stride=1 padding=1");
+    add_layer(m, op, &x, 1, attrs, m->channels[x], halves ? m->side[x] / 2 : m->side[x]);
+}
+
+static void add_flat(maker *m, int x) {
+    add_layer(m, "flatten", &x, 1, "", m->side[x] > 0 ? m->channels[x] * m->side[x] * m->side[x] : m->channels[x], 0);
+}
+
+static void add_image_layer(maker *m, int x) {
+    const int what = draw(m->state, m->kind == RANDOM_ALL ? 100 : 70);
+    if (what < 20)
+        add_convolution(m, x);
+    else if (what < 35)
+        add_layer(m, "batchnorm2d", &x, 1, "", m->channels[x], m->side[x]);
+    else if (what < 52)
+        add_sum(m, x);
+    else if (what < 70 && m->kind != RANDOM_SMOOTH)
+        add_layer(m, "relu", &x, 1, "", m->channels[x], m->side[x]);
+    else if (what < 70)
+        add_layer(m, "batchnorm2d", &x, 1, "", m->channels[x], m->side[x]);
+    else if (what < 85)
+        add_pooling(m, x);
+    else if (what < 93)
+        add_layer(m, "dropout", &x, 1, "p=0.3", m->channels[x], m->side[x]);
+    else
+        add_flat(m, x);
+}
+
+static void add_row_layer(maker *m, int x) {
+    const int what = draw(m->state, 100);
+    if (what < 40)
+        add_layer(m, "linear", &x, 1, "out=8", CHANNELS, 0);
+    else if (what < 60)
+        add_layer(m, "relu", &x, 1, "", m->channels[x], 0);
+    else if (what < 75)
+        add_layer(m, "dropout", &x, 1, "p=0.3", m->channels[x], 0);
+    else if (what < 85)
+        add_flat(m, x);
+    else
+        add_sum(m, x);
+}
+
+/* The end of a residual block in one go, which single draws seldom make. */
+static void add_block(maker *m, int x) {
+    char attrs[48];
+    int last = x;
+    snprintf(attrs, sizeof(attrs), "out=%d kernel=3 padding=1", (int)m->channels[x]);
+    if (draw_chance(m->state, 80)) {
+        add_layer(m, "conv2d", &last, 1, attrs, m->channels[x], m->side[x]);
+        last = m->count - 1;
+    }
+    add_layer(m, "batchnorm2d", &last, 1, "", m->channels[x], m->side[x]);
+    last = m->count - 1;
+    if (draw_chance(m->state, 20)) add_convolution(m, x); /* which reads in between what is added */
+    const bool swapped = draw_chance(m->state, 50);
+    add_layer(m, "add", (int[]){swapped ? x : last, swapped ? last : x}, 2, "", m->channels[x], m->side[x]);
+    last = m->count - 1;
+    if (m->kind != RANDOM_SMOOTH) add_layer(m, "relu", &last, 1, "", m->channels[x], m->side[x]);
+}
+
+static void add_stem(maker *m, int x) {
+    add_convolution(m, x);
+    int last = m->count - 1;
+    if (draw_chance(m->state, 50)) {
+        add_layer(m, "relu", &last, 1, "", m->channels[last], m->side[last]);
+        last = m->count - 1;
+    }
+    add_layer(m, "maxpool2d", &last, 1, "kernel=3 stride=1 padding=1", m->channels[last], m->side[last]);
+}
+
+/* ---- the graph ---- */
+
+/* All that nobody reads becomes a row of 8 features, and their sum the output. */
+static void join_ends(maker *m) {
+    int end[TDM_MAX_INPUTS], ends = 0;
+    const int drawn = m->count;
+    for (int i = drawn - 1; i >= 0; i--) {
+        if (m->readers[i] > 0) continue;
+        int x = i;
+        if (m->side[x] > 0) add_flat(m, x), x = m->count - 1;
+        add_layer(m, "linear", &x, 1, "out=8", CHANNELS, 0);
+        end[ends++] = m->count - 1;
+        if (ends < TDM_MAX_INPUTS) continue;
+        add_layer(m, "add", end, ends, "", CHANNELS, 0);
+        end[0] = m->count - 1, ends = 1;
+    }
+    if (ends > 1) add_layer(m, "add", end, ends, "", CHANNELS, 0);
+}
+
+tdm_graph *random_graph(random_kind kind, int layers, uint64_t *state) {
+    maker m = {.state = state, .kind = kind, .count = 1, .channels = {CHANNELS}, .side = {SIDE}};
+    tdm__text_init(&m.text, tdm_host_default());
+    tdm__text_puts(&m.text, "v0 8x6x6");
+    while (m.count <= layers) {
+        const int x = draw_value(&m);
+        if (m.side[x] == 0)
+            add_row_layer(&m, x);
+        else if (draw_chance(state, 12) && m.count + 4 <= layers)
+            add_block(&m, x);
+        else if (kind == RANDOM_ALL && draw_chance(state, 15))
+            add_stem(&m, x);
+        else
+            add_image_layer(&m, x);
+    }
+    join_ends(&m);
+    tdm_graph *graph = plan_graph(m.text.data);
+    if (graph == NULL) fprintf(stderr, "  the graph: %s\n", m.text.data);
+    tdm__text_deinit(&m.text);
+    return graph;
+}
+
+/* ---- kernels ---- */
+
+void random_offers(char *out, size_t bytes, uint64_t *state) {
+    static const char *const layouts[] = {"", "keep", "keep", "nhwc", "c8"};
+    static const char *const words[] = {"relu", "bias", "sum", "add relu", "last", "turns", "saved=24", "scratch=40"};
+    const bool agree = draw_chance(state, 60); /* so that not all are kept apart by reorders */
+    size_t used = 0;
+    out[0] = '\0';
+    for (const tdm_kernel *const *k = tdm_builtin_kernels; *k != NULL; k++) {
+        used +=
+            (size_t)snprintf(out + used, bytes - used, "%s: %s", (*k)->op, agree ? "keep" : layouts[draw(state, 5)]);
+        for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+            if (draw_chance(state, 40)) used += (size_t)snprintf(out + used, bytes - used, " %s", words[i]);
+        if (strcmp((*k)->op, "conv2d") == 0 && draw_chance(state, 50))
+            used += (size_t)snprintf(out + used, bytes - used, " fill=16 weights=16");
+        used += (size_t)snprintf(out + used, bytes - used, "; ");
+    }
+}

@@ -1,0 +1,36 @@
+/* Random graphs, the same for a seed on every machine. */
+#ifndef TDM_TESTS_RANDOM_GRAPH_H
+#define TDM_TESTS_RANDOM_GRAPH_H
+
+#include "tests/plan/plan_support.h"
+
+/* splitmix64 */
+static inline uint64_t draw_bits(uint64_t *state) {
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+static inline int draw(uint64_t *state, int below) {
+    return (int)(draw_bits(state) >> 33) % below;
+}
+static inline double draw_unit(uint64_t *state) {
+    return (double)(draw_bits(state) >> 11) / 9007199254740992.0;
+}
+static inline bool draw_chance(uint64_t *state, int percent) {
+    return draw(state, 100) < percent;
+}
+
+typedef enum random_kind {
+    RANDOM_ALL,      /* every op, also behind a flatten */
+    RANDOM_RESIDUAL, /* conv2d, batchnorm2d, add and relu, with joins */
+    RANDOM_SMOOTH    /* as RANDOM_RESIDUAL, and without kinks: no relu */
+} random_kind;
+
+/* A batch of 8x6x6, `layers` drawn ones, and what joins their loose ends into one output. */
+tdm_graph *random_graph(random_kind kind, int layers, uint64_t *state);
+
+/* What kernels answer, for plan_kernels. */
+void random_offers(char *out, size_t bytes, uint64_t *state);
+
+#endif

@@ -1,0 +1,81 @@
+/* A plan run in memory full of NaN gives the bits of its graph, run layer by layer with memory for each value: nothing
+ * is read before it was written, nothing is overwritten that is still wanted, and sums keep their order. */
+#include "tests/plan/plan_run.h"
+
+enum { GRAPHS = 50, ROWS = 3, SEED = 7 };
+
+/* Else nothing would be compared. */
+static void check_is_of_interest(const interpreter *want, const plan_pass *pass) {
+    const float *y = want->value[want->graph->output];
+    double largest = 0;
+    for (int64_t i = 0; i < pass->rows * tdm_graph_output_width(want->graph); i++)
+        largest = fmax(largest, fabs((double)y[i]));
+    CHECK(largest > 0 && isfinite(largest));
+}
+
+/* Two micro-batches, the second with fewer rows. */
+static void check_training(const tdm_graph *graph, tdm_plan_options options, uint64_t seed) {
+    interpreter want;
+    plan_run run;
+    batch part[2];
+    options.accumulates = true;
+    interpreter_open(&want, graph, ROWS, seed);
+    batch_open(&part[0], graph, ROWS, true, seed + 1);
+    batch_open(&part[1], graph, ROWS - 1, true, seed + 2);
+    if (plan_run_open(&run, &want, &options, SEED, PLAN_POISON)) {
+        for (int i = 0; i < 2; i++) {
+            interpreter_run(&want, &part[i].pass);
+            check_is_of_interest(&want, &part[i].pass);
+            plan_run_pass(&run, &part[i].pass, i == 0);
+            CHECK(plan_run_equals_reference(&run, &want, &part[i].pass));
+        }
+        plan_run_close(&run);
+    }
+    batch_close(&part[0]);
+    batch_close(&part[1]);
+    interpreter_close(&want);
+}
+
+static void check_predicting(const tdm_graph *graph, tdm_plan_options options, uint64_t seed) {
+    interpreter want;
+    plan_run run;
+    batch b;
+    options.training = false;
+    interpreter_open(&want, graph, ROWS, seed);
+    batch_open(&b, graph, ROWS, false, seed + 3);
+    if (plan_run_open(&run, &want, &options, SEED, PLAN_POISON)) {
+        interpreter_run(&want, &b.pass);
+        plan_run_pass(&run, &b.pass, true);
+        CHECK(plan_run_equals_reference(&run, &want, &b.pass));
+        plan_run_close(&run);
+    }
+    batch_close(&b);
+    interpreter_close(&want);
+}
+
+static void check_graphs(random_kind kind, uint64_t first) {
+    for (uint64_t seed = first; seed < first + GRAPHS; seed++) {
+        uint64_t state = seed;
+        const int before = tdm_test_failures;
+        tdm_graph *graph = random_graph(kind, 2 + draw(&state, 26), &state);
+        REQUIRE(graph != NULL);
+        tdm_plan_options options = plan_options(tdm_builtin_kernels);
+        options.rows = ROWS;
+        check_training(graph, options, seed);
+        check_predicting(graph, options, seed);
+        tdm_graph_free(graph);
+        if (tdm_test_failures == before) continue;
+        fprintf(stderr, "  with the seed %llu\n", (unsigned long long)seed);
+        return;
+    }
+}
+
+TEST(all_layers) {
+    check_graphs(RANDOM_ALL, 1000);
+}
+
+TEST(residual_nets) {
+    check_graphs(RANDOM_RESIDUAL, 2000);
+}
+
+TEST_MAIN(RUN(all_layers); RUN(residual_nets);)
