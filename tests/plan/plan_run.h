@@ -40,7 +40,7 @@ void batch_close(batch *b);
 bool plan_run_equals(const plan_run *a, const plan_run *b, const plan_pass *pass);
 /* To the bit. */
 bool plan_run_equals_reference(const plan_run *run, const interpreter *want, const plan_pass *pass);
-/* As parts of the largest magnitude in a tensor; gradients: those, too. */
+/* `tolerance` is a part of the largest magnitude in a tensor; gradients: those, too. */
 bool plan_run_near_reference(const plan_run *run, const interpreter *want, const plan_pass *pass, double tolerance,
                              bool gradients);
 

@@ -2,7 +2,7 @@
  * is read before it was written, nothing is overwritten that is still wanted, and sums keep their order. */
 #include "tests/plan/plan_run.h"
 
-enum { GRAPHS = 50, ROWS = 3, SEED = 7 };
+enum { GRAPHS = 40, ROWS = 3, SEED = 7 };
 
 /* Else nothing would be compared. */
 static void check_is_of_interest(const interpreter *want, const plan_pass *pass) {
