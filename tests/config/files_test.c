@@ -178,11 +178,9 @@ TEST(bad) {
     }
 }
 
-int tdm_test_failures;
-int main(int argc, char **argv) {
+TEST_MAIN({
     update = argc > 1 && strcmp(argv[1], "update") == 0;
     if (update) argc = 1;
     RUN(good);
     RUN(bad);
-    return tdm_test_failures != 0;
-}
+})

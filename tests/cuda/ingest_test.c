@@ -372,8 +372,7 @@ TEST(nothing_and_too_much) {
     trial_close(&t);
 }
 
-int tdm_test_failures;
-int main(int argc, char **argv) {
+TEST_MAIN({
     device = cuda_open();
     CHECK_OK(device->ops->queue_open(device, TDM_COPIES, &other));
     RUN(images);
@@ -386,5 +385,4 @@ int main(int argc, char **argv) {
     RUN(nothing_and_too_much);
     device->ops->queue_close(device, other);
     device->ops->close(device);
-    return tdm_test_failures != 0;
-}
+})

@@ -316,8 +316,7 @@ TEST(clip) {
     check_clips(NULL, 0, 0);
 }
 
-int tdm_test_failures;
-int main(int argc, char **argv) {
+TEST_MAIN({
     device = cuda_open();
     CHECK_OK(tdm_cpu_device.open(&cpu, tdm_host_default(), &(tdm_device_options){.index = 0}));
     RUN(optimizers_equal_the_cpu);
@@ -327,5 +326,4 @@ int main(int argc, char **argv) {
     RUN(clip);
     cpu->ops->close(cpu);
     device->ops->close(device);
-    return tdm_test_failures != 0;
-}
+})

@@ -275,8 +275,7 @@ TEST(wrong_labels_make_nan) {
     }
 }
 
-int tdm_test_failures;
-int main(int argc, char **argv) {
+TEST_MAIN({
     device = cuda_open();
     RUN(cross_entropy);
     RUN(mse);
@@ -284,5 +283,4 @@ int main(int argc, char **argv) {
     RUN(special_rows);
     RUN(wrong_labels_make_nan);
     device->ops->close(device);
-    return tdm_test_failures != 0;
-}
+})

@@ -280,8 +280,7 @@ TEST(layouts_that_are_kept) {
     }
 }
 
-int tdm_test_failures;
-int main(int argc, char **argv) {
+TEST_MAIN({
     device = cuda_open();
     RUN(settings);
     RUN(settings_bf16);
@@ -295,5 +294,4 @@ int main(int argc, char **argv) {
     RUN(batchnorm_of_large_means);
     RUN(layouts_that_are_kept);
     device->ops->close(device);
-    return tdm_test_failures != 0;
-}
+})

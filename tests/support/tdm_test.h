@@ -10,7 +10,7 @@
 
 #include <tandem/status.h>
 
-extern int tdm_test_failures;
+extern int tdm_test_failures, tdm_test_found;
 
 #define TEST(name) static void test_##name(void)
 
@@ -99,22 +99,26 @@ extern int tdm_test_failures;
         exit(77);                          \
     } while (0)
 
-/* RUN(name) in the order written; an argument of the program runs only the test of that name. */
+/* RUN(name) in the order written; an argument of the program runs only the test of that name, and is an error where
+ * there is none. */
 #define RUN(name)                                                                         \
     do {                                                                                  \
         if (argc < 2 || strcmp(argv[1], #name) == 0) {                                    \
             int before_ = tdm_test_failures;                                              \
+            tdm_test_found++;                                                             \
             test_##name();                                                                \
             printf("%s %s\n", tdm_test_failures == before_ ? "ok    " : "FAILED", #name); \
         }                                                                                 \
     } while (0)
-#define TEST_MAIN(...)                 \
-    int tdm_test_failures;             \
-    int main(int argc, char **argv) {  \
-        (void)argc;                    \
-        (void)argv;                    \
-        __VA_ARGS__                    \
-        return tdm_test_failures != 0; \
+#define TEST_MAIN(...)                                                         \
+    int tdm_test_failures, tdm_test_found;                                     \
+    int main(int argc, char **argv) {                                          \
+        __VA_ARGS__                                                            \
+        if (argc > 1 && tdm_test_found == 0) {                                 \
+            fprintf(stderr, "%s: no test is called '%s'\n", argv[0], argv[1]); \
+            return 2;                                                          \
+        }                                                                      \
+        return tdm_test_failures != 0;                                         \
     }
 
 #endif

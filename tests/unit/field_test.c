@@ -444,8 +444,7 @@ TEST(without_memory) {
     }
 }
 
-int tdm_test_failures;
-int main(int argc, char **argv) {
+TEST_MAIN({
     tdm__arena_init(&arena, tdm_host_default());
     tdm__text_init(&why, tdm_host_default());
     memset(&now, 0, sizeof(now));
@@ -467,5 +466,4 @@ int main(int argc, char **argv) {
     RUN(without_memory);
     tdm__text_deinit(&why);
     tdm__arena_deinit(&arena);
-    return tdm_test_failures != 0;
-}
+})

@@ -929,9 +929,7 @@ TEST(captures_mind_other_threads_by_mode) {
     }
 }
 
-int tdm_test_failures;
-
-int main(int argc, char **argv) {
+TEST_MAIN({
     cuda_emulated_set_devices(2);
     RUN(copies_go_every_way);
     RUN(wrong_copies_are_refused);
@@ -971,5 +969,4 @@ int main(int argc, char **argv) {
     RUN(captures_are_invalidated);
     RUN(captures_mind_other_threads_by_mode);
     CHECK_INT(cuda_emulated_live(), 0);
-    return tdm_test_failures != 0;
-}
+})
