@@ -44,6 +44,8 @@ void tdm__tensor_file_close(tdm_tensor_file *file);
 tdm_status tdm__tensor_file_write(const tdm_host *host, const tdm_folder *folder, const char *name,
                                   const tdm_tensor *tensors, int count, const char *const *metadata,
                                   tdm_hash128 *hashes, tdm_hash128 *file_hash, uint64_t *file_bytes);
+/* That alone, of tensors which are not written. */
+tdm_status tdm__tensors_finite(const tdm_tensor *tensors, int count);
 
 /* ---- checkpoint directories ---- */
 
