@@ -217,7 +217,7 @@ def killed_behind_a_checkpoint(box):
     """status.json tells its step, though the last heartbeat is older."""
     for mode, world in (("single", 1), ("ddp", 2)):
         run_dir = box.new_dir()
-        job = box.train(mode, world, run_dir, "train.steps=1000000", "eval=null", "checkpoint.every=10 steps")
+        job = box.train(mode, world, run_dir, "train.steps=1000000", "data.eval=null", "checkpoint.every=10 steps")
         eventually(lambda: fault.steps_of(run_dir)[-1:] >= [20] or job.has_ended(), fault.RUN_SECONDS, "no checkpoint of step 20")
         job.send(job.pid, signal.SIGKILL)
         job.end(137)
@@ -279,7 +279,7 @@ def reader_has_gone(box):
         box.clean()
 
 
-ENDLESS = ("train.steps=1000000", "log.every=1 steps", "eval=null", "checkpoint.every=100000 steps",
+ENDLESS = ("train.steps=1000000", "log.every=1 steps", "data.eval=null", "checkpoint.every=100000 steps",
            "parallel.ddp.grace=60s")
 
 
