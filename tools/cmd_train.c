@@ -61,8 +61,11 @@ static void write_report(const char *dir) {
     report_run run;
     if (!dir) return;
     if (!report_try(&run, dir)) {
+        int reason = errno;
+        char *metrics = text_format("%s/metrics.jsonl", dir);
         term_line("tandem: warning: %s/report.html is not written: metrics.jsonl cannot be read: %s", dir,
-                  files_refusal(errno));
+                  files_refusal(metrics, reason));
+        free(metrics);
         return;
     }
     char *path = text_format("%s/report.html", dir);
