@@ -7,6 +7,7 @@
 
 #include "config/room.h"
 #include "runtime/base/status.h"
+#include "runtime/train/train.h"
 
 static tdm_place place(const tdm_config *config, const char *key) {
     return tdm__config_place(config, key);
@@ -133,6 +134,21 @@ static void check_onecycle(tdm_config *config) {
                              (long long)length, per_step ? "steps" : "epochs", (long long)schedule->total));
 }
 
+/* The length is known without data, or at least so much of it: an epoch has a step or more. */
+static void check_changes(tdm_config *config) {
+    const tdm_job *job = &config->settings.job;
+    bool by_steps = job->train.steps != TDM_INT_NULL;
+    int64_t steps = by_steps ? job->train.steps : job->train.epochs;
+    if (steps == TDM_INT_NULL) return;
+    int64_t steps_per_epoch = by_steps && job->schedule.per != TDM_SCHEDULE_PER_STEP ? steps + 1 : 1;
+    tdm_schedule schedule;
+    tdm__schedule_init(&schedule, &job->schedule, 0, 0, steps, steps_per_epoch);
+    const char *fault = tdm__schedule_fault(&schedule, steps, steps_per_epoch);
+    if (fault == NULL) return;
+    conflict(config, is_written(config, "schedule.type") ? "schedule.type" : "schedule.warmup_steps",
+             by_steps ? "train.steps" : "train.epochs", fault);
+}
+
 static void check_schedule(tdm_config *config) {
     tdm_schedule_section *schedule = &config->settings.job.schedule;
     bool wants_whole_run = schedule->total == TDM_INT_NULL && config->settings.job.train.steps != TDM_INT_NULL &&
@@ -147,6 +163,7 @@ static void check_schedule(tdm_config *config) {
                        (long long)at[-1]);
         break;
     }
+    check_changes(config);
     if (schedule->type != TDM_SCHEDULE_ONECYCLE) return;
     check_onecycle(config);
     check_cycled_momentum(config, "schedule.base_momentum", schedule->base_momentum);

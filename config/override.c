@@ -176,8 +176,9 @@ static tdm_status enter_layer(tdm_config *config, tdm_yaml_node **node, const ch
     return TDM_OK;
 }
 
-/* Puts the value of `from` into `node`, which keeps its key. */
-static void replace(tdm_yaml_node *node, const tdm_yaml_node *from) {
+/* Puts the value of `from` into `node`, which keeps its key, as it was written at `key_at`. */
+static void replace(tdm_yaml_node *node, const tdm_yaml_node *from, tdm_place key_at) {
+    node->key_at = key_at;
     node->kind = from->kind;
     node->quoted = from->quoted;
     node->text = from->text;
@@ -235,16 +236,16 @@ static tdm_status descend(tdm_config *config, const tdm_override *override, cons
 static tdm_status apply(tdm_config *config, const tdm_override *override, tdm_yaml_node *root) {
     char section[512] = ""; /* the path so far, indices as [] */
     tdm_yaml_node *node = root, *value;
-    const char *at = override->path;
+    const char *at = override->path, *start = at;
     for (bool is_first = true; *at != '\0'; is_first = false) {
         path_step step;
-        const char *start = at + (*at == '.');
+        start = at + (*at == '.');
         if (!next_step(&at, is_first, &step)) TDM_FAIL(TDM_E_INTERNAL, "override '%s' was accepted", override->path);
         TDM_TRY(descend(config, override, start, &step, section, &node));
         if (node == NULL) return TDM_OK;
     }
     TDM_TRY(value_of(config, override, &value));
-    if (value != NULL) replace(node, value);
+    if (value != NULL) replace(node, value, place_in(override, (size_t)(start - override->path)));
     return TDM_OK;
 }
 

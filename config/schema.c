@@ -166,7 +166,9 @@ static void refuse_value(tdm_config *config, int index, const tdm_yaml_node *nod
     int64_t number;
     config->section_is_bad[index] = true;
     const char *hint = tdm__fault_wide_hint(&config->faults, node->at);
-    if (hint[0] == '\0') hint = tdm__fault_text(&config->faults, "`tandem explain %s` lists its keys", path);
+    if (hint[0] == '\0')
+        hint = tdm__fault_text(&config->faults, "`tandem explain%s%s` lists %s", path[0] != '\0' ? " " : "", path,
+                               path[0] != '\0' ? "its keys" : "the sections");
     if (strcmp(path, "train.batch") == 0 && node->kind == TDM_YAML_SCALAR && tdm__parse_int(node->text, &number)) {
         hint = tdm__fault_text(
             &config->faults,

@@ -91,24 +91,30 @@ static bool has_flag(const tool_verb *verb, const char *name) {
     return false;
 }
 
+static char *say_flag(const char *flag, const char *value) {
+    char *argv[] = {text_copy(value ? value : "...")};
+    char *quoted = text_command(argv, 1), *out = text_format("write %s %s", flag, quoted);
+    free(quoted);
+    free(argv[0]);
+    return out;
+}
+
 static char *say_elsewhere(const tool_verb *verb, const char *word, const char *value) {
     for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
         const char *write = elsewhere[i].write;
         if (strcmp(word, elsewhere[i].word) != 0 || (write[0] == '-' && !has_flag(verb, write))) continue;
-        char *argv[] = {text_copy(value && elsewhere[i].takes_value ? value : "...")};
-        char *quoted = text_command(argv, 1);
-        char *out = text_format("write %s%s%s", write, elsewhere[i].takes_value ? " " : "",
-                                elsewhere[i].takes_value ? quoted : "");
-        free(quoted);
-        free(argv[0]);
-        return out;
+        return elsewhere[i].takes_value ? say_flag(write, value) : text_format("write %s", write);
     }
     return NULL;
 }
 
-static char *say_key(const char *word, const char *value) {
+static char *say_key(const tool_verb *verb, const char *word, const char *value) {
     char *key = NULL;
     if (tdm_config_find_key(word, &key) != TDM_OK || !key) return NULL;
+    if (strcmp(key, "run.dir") == 0 && has_flag(verb, "--out")) { /* its run directories are below that, or none */
+        tdm_free(key);
+        return say_flag("--out", value);
+    }
     char *ours = translate(word, key, value);
     char *pair = text_format("%s=%s", key, ours ? ours : value ? value : "...");
     char *argv[] = {pair};
@@ -133,5 +139,5 @@ char *args_say(const tool_verb *verb, const char *flag, const char *value) {
     for (; *flag && used + 1 < sizeof word; flag++) word[used++] = *flag == '-' ? '_' : *flag;
     word[used] = 0;
     char *out = say_elsewhere(verb, word, value);
-    return out || !verb->overrides ? out : say_key(word, value);
+    return out || !verb->overrides ? out : say_key(verb, word, value);
 }

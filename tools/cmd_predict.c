@@ -96,7 +96,7 @@ static tdm_status predict_all(const prediction *p, tdm_run *run) {
 }
 
 static int storage_failed(const char *path) {
-    term_error("%s cannot be written: %s", path, files_refusal(errno));
+    term_error("%s cannot be written: %s", path, files_refusal(path, errno));
     return TDM_E_IO;
 }
 

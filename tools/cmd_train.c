@@ -61,8 +61,11 @@ static void write_report(const char *dir) {
     report_run run;
     if (!dir) return;
     if (!report_try(&run, dir)) {
+        int reason = errno;
+        char *metrics = text_format("%s/metrics.jsonl", dir);
         term_line("tandem: warning: %s/report.html is not written: metrics.jsonl cannot be read: %s", dir,
-                  files_refusal(errno));
+                  files_refusal(metrics, reason));
+        free(metrics);
         return;
     }
     char *path = text_format("%s/report.html", dir);
@@ -82,8 +85,7 @@ static void tell_end(bool stopped) {
 static int stopped_code(const session *s) {
     tdm_run_state state;
     bool is_saved = s->job->run.dir && tdm_run_get_state(s->run, &state) == TDM_OK && state.step > 0;
-    int number = stop_signal();
-    return is_saved ? TDM_E_STOPPED : 128 + (number && !launch_is_watched() ? number : SIGTERM);
+    return is_saved ? TDM_E_STOPPED : 128 + (stop_signal() ? stop_signal() : SIGTERM);
 }
 
 static int train(training *tr) {
@@ -170,7 +172,7 @@ static int start_processes(training *tr, int world) {
         launch_run(&job, &end);
     }
     tr->restarts = job.restarts;
-    tr->reason = text_copy(end.error.message);
+    tr->reason = end.left_at_once ? stop_reason(end.code) : text_copy(end.error.message);
     free(extra);
     return launch_tell(&end);
 }

@@ -44,10 +44,17 @@ int files_open_in(int folder, const char *name, int flags) {
     return -1;
 }
 
-const char *files_refusal(int error) {
-    bool taken = error == ELOOP || error == ENOTDIR || error == EISDIR || error == ENXIO;
-    return taken ? "something else is in its place, or a symbolic link, which is not followed; move it away"
-                 : strerror(error);
+const char *files_refusal(const char *path, int error) {
+    struct stat info;
+    bool is_taken = error == ELOOP || error == ENOTDIR || error == EISDIR || error == ENXIO;
+    if (!is_taken) return strerror(error);
+    mode_t mode = lstat(path, &info) == 0 ? info.st_mode : 0;
+    return S_ISLNK(mode)    ? "wanted a regular file, found a symbolic link, which is not followed; move it away"
+           : S_ISFIFO(mode) ? "wanted a regular file, found a FIFO; move it away"
+           : S_ISDIR(mode)  ? "wanted a regular file, found a folder; move it away"
+           : S_ISSOCK(mode) ? "wanted a regular file, found a socket; move it away"
+                            : "wanted a regular file, found something else, or a symbolic link, which is not followed; "
+                              "move it away";
 }
 
 /* The folder that `path` lies in, only to reach names in it: all of the file goes into the one that is there now. */
@@ -124,7 +131,7 @@ static bool write_all(int fd, const char *text, size_t bytes) {
 static int write_or_tell(const char *level, const char *path, const char *text, size_t bytes) {
     files_draft draft;
     bool good = files_begin(&draft, path) && files_end(&draft, write_all(draft.fd, text, bytes));
-    if (!good) term_line("tandem: %s: %s cannot be written: %s", level, path, files_refusal(errno));
+    if (!good) term_line("tandem: %s: %s cannot be written: %s", level, path, files_refusal(path, errno));
     return good ? TDM_OK : TDM_E_IO;
 }
 

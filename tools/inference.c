@@ -34,7 +34,7 @@ static int open_config(inference *in, tool *t, const char **folder) {
     if (!*folder) return job_open(t, NULL, &in->config);
     char *text = text_file(*folder, name);
     if (!text) {
-        term_error("%s: cannot be read: %s; it wants to be a regular file, no link", in->file, strerror(errno));
+        term_error("%s: cannot be read: %s", in->file, files_refusal(in->file, errno));
         return TDM_E_CONFIG;
     }
     tdm_config *config;

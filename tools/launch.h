@@ -21,10 +21,11 @@ typedef struct launch_job {
 /* How it ended. */
 typedef struct launch_end {
     int code;
-    bool was_lost;    /* a process died, or lost another: starting again may help */
-    bool was_asked;   /* to stop, by a signal to this process */
-    int64_t began_at; /* the step that was done when training began; -1: it did not */
-    tdm_error error;  /* why; without a message where nothing is to be told */
+    bool was_lost;     /* a process died, or lost another: starting again may help */
+    bool was_asked;    /* to stop, by a signal to this process */
+    bool left_at_once; /* at a second one */
+    int64_t began_at;  /* the step that was done when training began; -1: it did not */
+    tdm_error error;   /* why; without a message where nothing is to be told */
 } launch_end;
 
 /* Starts the processes and waits for all. The first that fails ends the others within a second, and so

@@ -67,7 +67,8 @@ static void read_words(launch *l) {
 static bool has_stopped(const launch *l, const launch_process *p) {
     int status = p->wait_status;
     if (WIFSIGNALED(status)) return l->signals > 0 && WTERMSIG(status) == SIGTERM;
-    return WEXITSTATUS(status) == TDM_E_STOPPED || WEXITSTATUS(status) == 128 + SIGTERM;
+    int code = WEXITSTATUS(status);
+    return code == TDM_E_STOPPED || (code > 128 && sigismember(&l->watched, code - 128) == 1);
 }
 
 static bool ended_badly(const launch *l, const launch_process *p) {
@@ -204,8 +205,14 @@ void launch_watch(launch *l) {
 
 /* ---- the verdict ---- */
 
+/* Another rank's failure, which this one knows from it: "rank 0: ..." */
+static bool is_told_on(const launch_process *p) {
+    int rank, length = 0;
+    return p->reported && sscanf(p->error.message, "rank %d: %n", &rank, &length) == 1 && length > 0;
+}
+
 /* The process whose failure explains the others': one that died of a signal that was not ours, else the first error
- * that is no lost peer, else the first error. NULL: all went well. */
+ * that is a process's own and no lost peer, else the first error. NULL: all went well. */
 static const launch_process *first_cause(const launch *l) {
     const launch_process *best = NULL;
     int best_rank = 0;
@@ -213,7 +220,7 @@ static const launch_process *first_cause(const launch *l) {
         const launch_process *p = &l->process[i];
         if (p->pid == 0 || !ended_badly(l, p) || p->killed_by_us) continue;
         bool lost_peer = p->reported && p->error.status == TDM_E_COMM;
-        int class = WIFSIGNALED(p->wait_status) ? 0 : lost_peer ? 2 : 1;
+        int class = WIFSIGNALED(p->wait_status) ? 0 : lost_peer || is_told_on(p) ? 2 : 1;
         int value = class * 100000 + (p->reported ? p->report_order : p->order);
         if (!best || value < best_rank) {
             best = p;
@@ -227,7 +234,7 @@ static void blame(const launch *l, const launch_process *p, launch_end *end) {
     bool died = WIFSIGNALED(p->wait_status);
     if (!died && p->reported) {
         end->error = p->error;
-        if (l->job->world > 0) {
+        if (l->job->world > 0 && !is_told_on(p)) {
             snprintf(end->error.message, sizeof end->error.message, "[rank %d] %.2000s", (int)(p - l->process),
                      p->error.message);
         }
@@ -239,13 +246,22 @@ static void blame(const launch *l, const launch_process *p, launch_end *end) {
     end->was_lost = died || end->code == TDM_E_COMM || device_failed;
 }
 
-static void blame_stuck(const launch *l, const launch_process *p, launch_end *end) {
-    char who[64];
-    describe(l, p, who, sizeof who);
+static void blame_stuck(const launch *l, launch_end *end) {
+    char *to = end->error.message;
+    size_t bytes = sizeof end->error.message, used = 0;
+    int count = 0;
+    for (int i = 0; i < l->count; i++) {
+        char who[64];
+        if (!l->process[i].stuck) continue;
+        describe(l, &l->process[i], who, sizeof who);
+        if (used + sizeof who + 200 < bytes)
+            used += (size_t)snprintf(to + used, bytes - used, "%s%s", count ? ", " : "", who);
+        count++;
+    }
     end->code = 128 + SIGKILL;
-    snprintf(end->error.message, sizeof end->error.message,
-             "%s was asked to stop, did not within %.4g s, and was killed; parallel.ddp.grace gives more time", who,
-             l->job->grace);
+    snprintf(to + used, bytes - used,
+             " %s asked to stop, did not within %.4g s, and %s killed; parallel.ddp.grace gives more time",
+             count > 1 ? "were" : "was", l->job->grace, count > 1 ? "were" : "was");
 }
 
 static void blame_frozen(const launch *l, const launch_process *p, launch_end *end) {
@@ -258,30 +274,33 @@ static void blame_frozen(const launch *l, const launch_process *p, launch_end *e
              p->silent);
 }
 
-/* All ended as they should: finished, or stopped. */
+/* All ended as they should: finished, or stopped. Who only learned of another's signal takes it for SIGTERM. */
 static int good_code(const launch *l) {
     int code = TDM_OK;
     for (int i = 0; i < l->count; i++) {
         const launch_process *p = &l->process[i];
         if (p->killed_by_us) return TDM_E_INTERNAL;
         if (!has_stopped(l, p)) continue;
-        bool is_saved = WIFEXITED(p->wait_status) && WEXITSTATUS(p->wait_status) == TDM_E_STOPPED;
-        code = is_saved ? TDM_E_STOPPED : 128 + (l->first_signal ? l->first_signal : SIGTERM);
+        int own = WIFEXITED(p->wait_status) ? WEXITSTATUS(p->wait_status) : 128 + SIGTERM;
+        if (own != TDM_E_STOPPED && l->first_signal != 0) own = 128 + l->first_signal;
+        if (code == TDM_OK || code == 128 + SIGTERM) code = own;
     }
     return code;
 }
 
 void launch_verdict(const launch *l, launch_end *end) {
     *end = (launch_end){.began_at = l->began_at, .was_asked = l->signals > 0};
-    const launch_process *cause = first_cause(l), *stuck = NULL, *frozen = NULL;
+    const launch_process *cause = first_cause(l), *frozen = NULL;
+    bool any_stuck = false;
     for (int i = l->count; i-- > 0;) {
-        if (l->process[i].stuck) stuck = &l->process[i];
+        any_stuck = any_stuck || l->process[i].stuck;
         if (l->process[i].frozen) frozen = &l->process[i];
     }
     if (l->signals > 1) {
         end->code = 128 + l->first_signal;
-    } else if (stuck) {
-        blame_stuck(l, stuck, end);
+        end->left_at_once = true;
+    } else if (any_stuck) {
+        blame_stuck(l, end);
     } else if (frozen) {
         blame_frozen(l, frozen, end);
     } else if (cause) {

@@ -139,7 +139,7 @@ void log_open(const char *run_dir, int rank) {
         write_waiting();
         pthread_mutex_unlock(&sink.lock);
     } else {
-        term_line("tandem: warning: %s cannot be written: %s", sink.path, files_refusal(reason));
+        term_line("tandem: warning: %s cannot be written: %s", sink.path, files_refusal(sink.path, reason));
     }
     free(name);
 }

@@ -88,16 +88,21 @@ static void show_bar(progress *p, const tdm_event *event, int64_t done, int64_t 
     double per_step = elapsed / (double)(event->step - p->span_base);
     char *name = label(p);
     char *head = text_format("%s %3d%%|", name, (int)(100 * done / total));
-    char *count = text_format("| %lld/%lld [%s<%s", (long long)done, (long long)total, text_time(spent, elapsed),
-                              text_time(left, per_step * (double)(total - done)));
-    int room = term_width(stderr) - 1 - text_columns(head) - text_columns(count) - 1;
+    char *count = text_format("| %lld/%lld", (long long)done, (long long)total);
+    char *times = text_format("%s<%s", text_time(spent, elapsed), text_time(left, per_step * (double)(total - done)));
+    int bracket = text_columns(times) + 3; /* with " [" and "]" */
+    int room = term_width(stderr) - 1 - text_columns(head) - text_columns(count) - bracket;
     char *details = bar_details(p, event, &room);
+    char *behind = room < 0 ? text_copy("") : text_format(" [%s%s]", times, details);
+    if (room < 0) room += bracket; /* no bracket at all, rather than a part of one */
     if (room > BAR_MAX) room = BAR_MAX;
     draw_bar(blocks, sizeof blocks, (double)done / (double)total, room < 0 ? 0 : room);
-    char *whole = text_format("%s%s%s%s]", head, blocks, count, details);
+    char *whole = text_format("%s%s%s%s", head, blocks, count, behind);
     term_bar(whole);
     free(whole);
+    free(behind);
     free(details);
+    free(times);
     free(count);
     free(head);
     free(name);

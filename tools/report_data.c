@@ -114,8 +114,11 @@ bool report_try(report_run *run, const char *dir) {
 
 int report_read(report_run *run, const char *dir) {
     if (report_try(run, dir)) return TDM_OK;
-    term_error("%s/metrics.jsonl cannot be read: %s; a run directory is wanted", dir,
-               errno == ENOTDIR ? "that is no folder" : files_refusal(errno));
+    int reason = errno;
+    char *path = text_format("%s/metrics.jsonl", dir);
+    term_error("%s cannot be read: %s; a run directory is wanted", path,
+               reason == ENOTDIR ? "that is no folder" : files_refusal(path, reason));
+    free(path);
     return TDM_E_DATA;
 }
 

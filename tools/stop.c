@@ -113,12 +113,16 @@ void stop_note(int number) {
     atomic_compare_exchange_strong(&first_signal, &none, number);
 }
 
+char *stop_reason(int code) {
+    if (code == TDM_E_STOPPED) return text_copy("stopped on request");
+    if (code == TDM_E_MEMORY) return text_copy("out of memory");
+    return text_format("left at once, by signal %d", code - 128);
+}
+
 int stop_ended(int argc, char **argv) {
     int code = argc == 5 ? atoi(argv[3]) : 0;
     if (code <= 0) return TDM_E_USAGE;
-    char *reason = code == TDM_E_STOPPED  ? text_copy("stopped on request")
-                   : code == TDM_E_MEMORY ? text_copy("out of memory")
-                                          : text_format("left at once, by signal %d", code - 128);
+    char *reason = stop_reason(code);
     (void)tdm_launch_ended(argv[2], code, atoi(argv[4]), reason); /* a full disk changes nothing of how it ended */
     free(reason);
     return code;

@@ -30,6 +30,9 @@ void stop_run(tdm_run *run);
 int stop_signal(void);
 void stop_note(int number);
 
+/* Why it ended so: for status.json, and for free(). */
+char *stop_reason(int code);
+
 /* `tandem --ended DIR CODE RESTARTS`: what the process of a run becomes when it leaves at once. */
 int stop_ended(int argc, char **argv);
 

@@ -107,8 +107,8 @@ char *text_command(char *const *argv, int argc);
 /* A regular file in an open folder (a run directory, its logs), never through a symbolic link and without waiting; -1
  * with errno set. With AT_FDCWD `name` is a path of the user's, whose links are followed. */
 int files_open_in(int folder, const char *name, int flags);
-/* Why that, or a write, was refused: for people. */
-const char *files_refusal(int error);
+/* Why that, or a write, was refused at `path`: for people. */
+const char *files_refusal(const char *path, int error);
 bool files_exists(const char *path);
 bool files_is_missing(const char *path); /* false, too, where the system refuses to look */
 bool files_is_link(const char *path);

@@ -216,7 +216,7 @@ tdm_status tdm__ckpt_open_newest(tdm_ckpt **out, const tdm_host *host, const tdm
     *out = NULL;
     if (!tdm__file_is_there(folder, name)) return TDM_OK;
     tdm__arena_init(&arena, host);
-    tdm_status status = tdm__folder_open(&dir, &arena, folder, name, TDM_E_CHECKPOINT);
+    tdm_status status = tdm__folder_open(&dir, &arena, folder, name, TDM_E_IO);
     if (status == TDM_OK) status = open_newest(out, host, &dir);
     tdm__folder_close(&dir);
     tdm__arena_deinit(&arena);

@@ -44,6 +44,8 @@ void tdm__tensor_file_close(tdm_tensor_file *file);
 tdm_status tdm__tensor_file_write(const tdm_host *host, const tdm_folder *folder, const char *name,
                                   const tdm_tensor *tensors, int count, const char *const *metadata,
                                   tdm_hash128 *hashes, tdm_hash128 *file_hash, uint64_t *file_bytes);
+/* That alone, of tensors which are not written. */
+tdm_status tdm__tensors_finite(const tdm_tensor *tensors, int count);
 
 /* ---- checkpoint directories ---- */
 
@@ -94,7 +96,7 @@ tdm_status tdm__ckpt_open(tdm_ckpt **out, const tdm_host *host, const tdm_folder
                           const char *name); /* the step-... directory */
 /* The newest in a checkpoints directory whose every hash is right; damaged ones are passed over with a warning each
  * that names the file and the first damaged tensor. *out NULL with TDM_OK when there is no checkpoint at all;
- * TDM_E_CHECKPOINT when there are some and none is usable. */
+ * TDM_E_CHECKPOINT when there are some and none is usable, TDM_E_IO when it is no folder. */
 tdm_status tdm__ckpt_open_newest(tdm_ckpt **out, const tdm_host *host, const tdm_folder *folder, const char *name);
 /* `path` as people give it: a step directory, a checkpoints directory, a run directory, or a .safetensors file; the
  * last gives a checkpoint with a model and no state. */

@@ -370,6 +370,7 @@ static tdm_status make_before(saving *s, tdm_folder *before) {
 static tdm_status set_aside(saving *s, int64_t step) {
     int64_t *steps;
     size_t count, moved = 0;
+    char which[48] = "";
     TDM_TRY(tdm__steps_list(&s->arena, &s->dir, &steps, &count));
     for (; moved < count && steps[moved] > step; moved++) {
         char name[32];
@@ -379,8 +380,9 @@ static tdm_status set_aside(saving *s, int64_t step) {
             return tdm__file_fail("rename", &s->dir, name, errno);
     }
     if (moved == 0) return TDM_OK;
-    TDM_WARN(s->host, "ckpt", "%zu checkpoint%s of an earlier run, of steps after %lld, %s now in %s", moved,
-             moved == 1 ? "" : "s", (long long)step, moved == 1 ? "is" : "are", s->inside.path);
+    if (step >= 0) snprintf(which, sizeof(which), ", of steps after %lld,", (long long)step);
+    TDM_WARN(s->host, "ckpt", "%zu checkpoint%s of an earlier run%s %s now in %s", moved, moved == 1 ? "" : "s", which,
+             moved == 1 ? "is" : "are", s->inside.path);
     TDM_TRY(tdm__folder_sync(s->ops, &s->inside));
     return tdm__folder_sync(s->ops, &s->dir);
 }

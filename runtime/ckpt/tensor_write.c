@@ -14,6 +14,11 @@ typedef struct placed {
     int bits, index; /* index: among the caller's tensors */
 } placed;
 
+static const char *dtype_name(const tdm_tensor *tensor) {
+    const char *name = tdm__dtype_name(tensor->dtype);
+    return name != NULL ? name : tensor->dtype_name;
+}
+
 static int order_name(const void *a, const void *b) {
     const placed *x = a, *y = b;
     return strcmp(x->tensor->name, y->tensor->name);
@@ -49,9 +54,7 @@ static tdm_status check_tensor(const tdm_tensor *tensor, const placed *place) {
 static tdm_status place_tensors(const tdm_tensor *tensors, int count, placed *place) {
     for (int i = 0; i < count; i++) {
         int dtype;
-        const char *name = tdm__dtype_name(tensors[i].dtype);
-        place[i] = (placed){.tensor = &tensors[i], .index = i};
-        place[i].dtype_name = name != NULL ? name : tensors[i].dtype_name;
+        place[i] = (placed){.tensor = &tensors[i], .dtype_name = dtype_name(&tensors[i]), .index = i};
         place[i].bits = tdm__dtype_bits(place[i].dtype_name, &dtype);
         TDM_TRY(check_tensor(&tensors[i], &place[i]));
     }
@@ -111,17 +114,23 @@ static tdm_status print_header(tdm_text *header, const placed *place, int count,
     return TDM_OK;
 }
 
-static tdm_status check_finite(const placed *place, const char *piece, size_t bytes) {
-    tdm_float_form form = tdm__dtype_form(place->dtype_name);
+static tdm_status check_finite(const tdm_tensor *tensor, const char *piece, size_t bytes) {
+    tdm_float_form form = tdm__dtype_form(dtype_name(tensor));
     if (form == TDM_NOT_FLOAT) return TDM_OK;
     size_t count = bytes / tdm__float_bytes(form), bad = tdm__first_not_finite(form, piece, count);
     if (bad == count) return TDM_OK;
-    const tdm_tensor *tensor = place->tensor;
     size_t before = (size_t)(piece - (const char *)tensor->data) / tdm__float_bytes(form);
     TDM_FAIL(TDM_E_NUMERIC,
              "tensor '%.256s' is not finite (element %zu is infinite or NaN); lower optimizer.lr or set "
              "train.clip_grad_norm",
              tensor->name, before + bad);
+}
+
+tdm_status tdm__tensors_finite(const tdm_tensor *tensors, int count) {
+    for (int i = 0; i < count; i++) {
+        TDM_TRY(check_finite(&tensors[i], tensors[i].data, tensors[i].bytes));
+    }
+    return TDM_OK;
 }
 
 /* Every byte is read once from memory: a piece is looked at, hashed and written before the next. */
@@ -130,7 +139,7 @@ static tdm_status write_tensor(tdm_out_file *file, const placed *place, tdm_hash
     size_t bytes = place->tensor->bytes;
     for (size_t at = 0; at < bytes; at += PIECE) {
         size_t part = bytes - at < PIECE ? bytes - at : PIECE;
-        TDM_TRY(check_finite(place, data + at, part));
+        TDM_TRY(check_finite(place->tensor, data + at, part));
         tdm__hash_add(hasher, data + at, part);
         TDM_TRY(tdm__out_write(file, data + at, part));
     }

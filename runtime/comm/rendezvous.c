@@ -100,6 +100,12 @@ static int ms_left(const meeting *m, int most) {
     return ms < 0 ? 0 : ms < most ? (int)ms : most;
 }
 
+/* A machine, or a process, that stood still during a look that began then let nobody come: that time does not count. */
+static void forgive_standstill(meeting *m, int64_t since_ns) {
+    const int64_t over = tdm__now_ns() - since_ns - (int64_t)(2 * LOOK_MS) * 1000000;
+    if (over > 0) m->deadline_ns += over;
+}
+
 /* Readable within `ms`? Signals cut the time short, never the wait of the caller, which asks again. */
 static bool readable(int fd, int ms) {
     struct pollfd entry = {.fd = fd, .events = POLLIN};
@@ -260,7 +266,9 @@ static void serve(meeting *m, int listener, guests *g) {
                      "rendezvous at %s: rank 0 has waited %d s for rank%s; start all ranks on this host, with the same "
                      "MASTER_PORT or init_method",
                      m->door.where, seconds, list);
-        if (!readable(listener, ms_left(m, LOOK_MS))) continue;
+        const bool is_visited = readable(listener, ms_left(m, LOOK_MS));
+        forgive_standstill(m, now);
+        if (!is_visited) continue;
         int visitor = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (visitor < 0) continue;
         serve_one(m, visitor, g);
@@ -374,8 +382,10 @@ static tdm_status visit(meeting *m, const char *failure, int *fd, bool *heard) {
     return TDM_OK;
 }
 
-static void wait_to_retry(const meeting *m) {
+static void wait_to_retry(meeting *m) {
+    const int64_t start = tdm__now_ns();
     nanosleep(&(struct timespec){.tv_nsec = (long)ms_left(m, RETRY_MS) * 1000000}, NULL);
+    forgive_standstill(m, start);
 }
 
 static tdm_status join(meeting *m, int *fd) {

@@ -104,7 +104,7 @@ tdm_status tdm__run_seek(tdm_run *run);
 void tdm__run_close_loaders(tdm_run *run);
 
 /* ---- checkpoints ---- */
-/* Rank 0 writes, unless `name` is NULL; every rank learns how that went. */
+/* Rank 0 writes, or, where `name` is NULL, finds what could not be written; every rank learns how that went. */
 tdm_status tdm__run_save(tdm_run *run, const tdm_folder *folder, const char *name, int64_t keep_last);
 /* Rank 0 reads `ckpt` (NULL on the others), every rank gets the state. */
 tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folder);

@@ -267,7 +267,8 @@ static tdm_status open_parts(tdm_run *run) {
     double momentum = job->optimizer.type == TDM_SGD ? job->optimizer.momentum : job->optimizer.betas.item[0];
     tdm__schedule_init(&run->schedule, &job->schedule, job->optimizer.lr, momentum, run->steps_total,
                        run->steps_per_epoch);
-    TDM_TRY(tdm__schedule_check(&run->schedule, run->steps_total, run->steps_per_epoch));
+    const char *fault = tdm__schedule_fault(&run->schedule, run->steps_total, run->steps_per_epoch);
+    if (fault != NULL) TDM_FAIL(TDM_E_CONFIG, "%s", fault);
     TDM_TRY(tdm__run_folder_open(run));
     TDM_TRY(init_weights(run));
     TDM_TRY(resume(run));

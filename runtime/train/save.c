@@ -67,36 +67,42 @@ static tdm_status fill_state(const tdm_run *run, tdm_ckpt_state *state) {
     return TDM_OK;
 }
 
-static tdm_status save_with(tdm_run *run, tdm_arena *arena, const tdm_folder *folder, const char *name,
-                            int64_t keep_last, const char *yaml) {
+/* All but the configuration. */
+static tdm_status collect(tdm_run *run, tdm_arena *arena, tdm_ckpt_parts *parts) {
     const tdm_replica *root = run->mode->ops->replica(run->mode, 0);
     tdm_tensor *model = NULL, *optimizer = NULL;
-    tdm_ckpt_parts parts = {.model_count = tdm__run_named_count(run),
-                            .optimizer_count = root->state_count * run->plan->param_count,
-                            .config_yaml = yaml};
-    TDM_TRY(tdm__arena_new(arena, &model, (size_t)parts.model_count, sizeof(*model)));
-    TDM_TRY(tdm__arena_new(arena, &optimizer, (size_t)parts.optimizer_count + 1, sizeof(*optimizer)));
+    *parts = (tdm_ckpt_parts){.model_count = tdm__run_named_count(run),
+                              .optimizer_count = root->state_count * run->plan->param_count};
+    TDM_TRY(tdm__arena_new(arena, &model, (size_t)parts->model_count, sizeof(*model)));
+    TDM_TRY(tdm__arena_new(arena, &optimizer, (size_t)parts->optimizer_count + 1, sizeof(*optimizer)));
     TDM_TRY(model_tensors(run, model));
     TDM_TRY(optimizer_tensors(run, arena, optimizer));
-    parts.model = model;
-    parts.optimizer = optimizer;
-    TDM_TRY(fill_state(run, &parts.state));
-    return tdm__ckpt_save(run->host, folder, name, &parts, keep_last);
+    parts->model = model;
+    parts->optimizer = optimizer;
+    return fill_state(run, &parts->state);
 }
 
-static tdm_status write_checkpoint(tdm_run *run, const tdm_folder *folder, const char *name, int64_t keep_last) {
-    tdm_arena arena;
-    tdm__arena_init(&arena, run->host);
-    char *yaml = NULL;
-    tdm_status status = TDM_OK;
-    if (run->options.config_yaml != NULL) {
-        const char *text = NULL;
-        status = tdm__arena_text(&arena, &text, run->options.config_yaml);
-        yaml = (char *)(uintptr_t)text;
-    }
-    if (status == TDM_OK) status = save_with(run, &arena, folder, name, keep_last, yaml);
-    tdm__arena_deinit(&arena);
-    return status;
+static tdm_status write_checkpoint(tdm_run *run, tdm_arena *arena, const tdm_folder *folder, const char *name,
+                                   int64_t keep_last) {
+    tdm_ckpt_parts parts;
+    TDM_TRY(collect(run, arena, &parts));
+    if (run->options.config_yaml != NULL) TDM_TRY(tdm__arena_text(arena, &parts.config_yaml, run->options.config_yaml));
+    TDM_TRY(tdm__ckpt_save(run->host, folder, name, &parts, keep_last));
+    return folder != NULL ? tdm__folder_status(run, "running", TDM_OK, true) : TDM_OK; /* if it can say no more */
+}
+
+/* What could not be saved is no result either. */
+static tdm_status check_numbers(tdm_run *run, tdm_arena *arena) {
+    tdm_ckpt_parts parts;
+    TDM_TRY(collect(run, arena, &parts));
+    tdm_status status = tdm__tensors_finite(parts.model, parts.model_count);
+    if (status == TDM_OK) status = tdm__tensors_finite(parts.optimizer, parts.optimizer_count);
+    if (status == TDM_OK) return TDM_OK;
+    char prefix[64];
+    tdm_error error;
+    tdm__error_save(&error);
+    snprintf(prefix, sizeof(prefix), "after step %lld: ", (long long)run->step);
+    return tdm__error_restore(&error, prefix);
 }
 
 /* Rank 0's outcome becomes that of all: none waits for a checkpoint that is not there, and all end alike. */
@@ -111,8 +117,12 @@ static tdm_status share_outcome(tdm_run *run, tdm_status status) {
 }
 
 tdm_status tdm__run_save(tdm_run *run, const tdm_folder *folder, const char *name, int64_t keep_last) {
-    bool writes = run->rank == 0 && name != NULL;
-    tdm_status status = writes ? write_checkpoint(run, folder, name, keep_last) : TDM_OK;
+    tdm_arena arena;
+    tdm__arena_init(&arena, run->host);
+    tdm_status status = run->rank != 0 ? TDM_OK
+                        : name != NULL ? write_checkpoint(run, &arena, folder, name, keep_last)
+                                       : check_numbers(run, &arena);
+    tdm__arena_deinit(&arena);
     return run->comm != NULL ? share_outcome(run, status) : status;
 }
 

@@ -3,7 +3,6 @@
  */
 #include <math.h>
 
-#include "runtime/base/status.h"
 #include "runtime/train/train.h"
 
 static const int64_t most_changes = 100000000; /* some seconds, where a resume follows them */
@@ -185,14 +184,11 @@ static int64_t changes_within(const tdm_schedule *s, int64_t calls) {
     }
 }
 
-tdm_status tdm__schedule_check(const tdm_schedule *schedule, int64_t steps, int64_t steps_per_epoch) {
+const char *tdm__schedule_fault(const tdm_schedule *schedule, int64_t steps, int64_t steps_per_epoch) {
     int64_t warmup = schedule->section->warmup_steps < steps ? schedule->section->warmup_steps : steps;
     int64_t changes = warmup + changes_within(schedule, calls_within(schedule, steps, steps_per_epoch));
-    if (changes > most_changes)
-        TDM_FAIL(
-            TDM_E_CONFIG,
-            "schedule: it changes the learning rate %lld times until step %lld; a resume follows all of them, so at "
-            "most %lld are taken; set schedule.per: epoch, or fewer steps",
-            (long long)changes, (long long)steps, (long long)most_changes);
-    return TDM_OK;
+    return changes > most_changes
+               ? "the schedule changes the learning rate more than 100,000,000 times, and a resume "
+                 "follows all of them; set schedule.per: epoch, fewer warmup_steps, or train for less"
+               : NULL;
 }

@@ -39,8 +39,8 @@ typedef struct tdm_schedule {
 void tdm__schedule_init(tdm_schedule *schedule, const tdm_schedule_section *section, double lr, double momentum,
                         int64_t steps_total, int64_t steps_per_epoch);
 void tdm__schedule_step(tdm_schedule *schedule, bool epoch_ended); /* after each optimizer step */
-/* May a job of so many steps have it? TDM_E_CONFIG where a resume would have to follow too many changes. */
-tdm_status tdm__schedule_check(const tdm_schedule *schedule, int64_t steps, int64_t steps_per_epoch);
+/* Why a job of so many steps may not have it: a resume would have to follow too many changes. NULL: it may. */
+const char *tdm__schedule_fault(const tdm_schedule *schedule, int64_t steps, int64_t steps_per_epoch);
 /* From the beginning to behind `steps` optimizer steps, the same bits as one after another. Where the learning rate
  * does not change takes no time. */
 void tdm__schedule_seek(tdm_schedule *schedule, int64_t steps, int64_t steps_per_epoch);

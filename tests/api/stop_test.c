@@ -117,18 +117,29 @@ static void *stop_soon(void *argument) {
     return NULL;
 }
 
+static atomic_int steps;
+
 static void on_signal(int number) {
     (void)number;
-    tdm_run_request_stop(long_run);
+    if (atomic_load(&steps) > 0) tdm_run_request_stop(long_run);
+}
+
+static int count_step(const tdm_event *event, void *user) {
+    (void)user;
+    atomic_fetch_add(&steps, event->kind == TDM_EVENT_STEP);
+    return 0;
 }
 
 static void open_long(int mode) {
     static tdm_job job;
+    tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+    options.on_event = count_step;
+    atomic_store(&steps, 0);
     api_job(&job);
     job.train.steps = INT64_C(1) << 40;
     job.parallel.mode = mode;
     job.parallel.device_ids = (tdm_ints){1 + (mode == TDM_MODE_DP), {0, 1}};
-    CHECK_OK(tdm_run_open(&long_run, &job, graph, NULL));
+    CHECK_OK(tdm_run_open(&long_run, &job, graph, &options));
 }
 
 TEST(another_thread_stops_it) {
@@ -146,7 +157,7 @@ TEST(signal_handler_stops_it) {
     struct sigaction action = {.sa_handler = on_signal}, before;
     open_long(TDM_MODE_SINGLE);
     sigaction(SIGALRM, &action, &before);
-    ualarm(20000, 5000); /* again and again, also inside calls of the system */
+    ualarm(5000, 5000); /* again and again, also inside calls of the system; after the first step one stops it */
     CHECK_STATUS(tdm_run_train(long_run), TDM_E_STOPPED);
     ualarm(0, 0);
     sigaction(SIGALRM, &before, NULL);

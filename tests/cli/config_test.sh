@@ -32,6 +32,24 @@ code 3 "$tandem" train bad.yaml --run-dir never
 code 3 "$tandem" check missing.yaml
 has "$err" "missing.yaml"
 
+# a section that the command line wrote is not the file's
+code 3 "$tandem" check toy.yaml 'data.train={format: npy, x: x.npy}'
+has "$out" 'command line: error[C008]: data.train: format npy wants the key `y`'
+code 3 "$tandem" check toy.yaml 'train={}'
+same "$(grep -c '^command line: error' "$out")" 2 "faults of the command line"
+echo '- 1' >list.yaml
+code 3 "$tandem" check list.yaml
+has "$out" 'hint: `tandem explain` lists the sections'
+code 3 "$tandem" check toy.yaml data=3
+has "$out" 'hint: `tandem explain data` lists its keys'
+# too many changes for any resume: known without data from a length in steps, and from one in epochs that is long enough
+for more in train.steps=1000000000000 "train.steps=null train.epochs=1000000000"; do
+    code 3 "$tandem" check toy.yaml $more schedule.type=cosine
+    has "$out" "error[C015]: the schedule changes the learning rate more than 100,000,000 times"
+    code 3 "$tandem" check toy.yaml $more schedule.warmup_steps=1000000000
+done
+code 0 "$tandem" check toy.yaml train.steps=1000000000000 'schedule={type: cosine, per: epoch, total: 9}'
+
 # What this build lacks is a warning; a fault beside it is one still.
 code 0 "$tandem" check toy.yaml parallel.mode=ddp parallel.ddp.backend=gloo parallel.stages=2
 has "$err" "warning[C016]: parallel.ddp.backend gloo"

@@ -33,6 +33,9 @@ parallel: {mode: single, device_ids: [0]}
 YAML
 code 0 "$tandem" data check digits.yaml
 has "$out" "60"
+digits="format: idx, images: digits/images-idx3-ubyte, labels: digits/labels-idx1-ubyte"
+code 4 "$tandem" data check digits.yaml "data.train={$digits, range: [0, 900]}"
+has "$err" "error: command line: data.train: data range [0, 900) reaches beyond the 60 samples"
 code 4 "$tandem" data check digits.yaml model.layers='[flatten, {linear: 9}]'
 has "$err" "must be 0 to 8 (the model has 9 outputs), found 9"
 code 0 "$tandem" train digits.yaml --run-dir d --quiet

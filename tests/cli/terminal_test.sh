@@ -35,6 +35,10 @@ for width in 60 80; do
 done
 shown 60 "$tandem" train --help
 has "$out" "                             earlier run included"
+for width in 22 26 30 34 40; do # a bracket that finds no room is left out, never cut
+    shown $width "$tandem" train toy.yaml run.dir=null || fail "train in $width columns"
+    grep -qE '%\|#*\| 40/40( \[[^]]*\])?[^] 0-9:<]' "$out" || fail "the bar is cut in $width columns"
+done
 for width in 50 60 80 120; do
     shown $width "$tandem" train toy.yaml run.dir=null || fail "train in $width columns"
     grep -qE '%\|#{10,}\| 40/40 \[[^]]*\]' "$out" || fail "no bar in $width columns"

@@ -89,6 +89,8 @@ say "only x.yaml" train --config x.yaml
 say "--resume a.pt" train x.yaml --checkpoint a.pt
 say "--resume 'a b'" train x.yaml --ckpt='a b'
 say "--weights a.pt" eval x.yaml --checkpoint a.pt
+say "--out X" compare x.yaml --run-dir X
+say "--out X" predict x.yaml --output_dir=X
 say "tandem eval RUN-DIR" train x.yaml --evaluate
 for flag in "--local-rank 1" --local_rank=1 --local-rank=0 "--rank 1" "--master_port 29500"; do
     say "nothing: who starts the ranks" train x.yaml $flag

@@ -30,9 +30,10 @@ static void killed_rank(rank_context *c) {
     gpu_put(&g, 1);
     CHECK_OK(gpu_reduce_and_wait(&g));
     gpu_check(&g, (float)c->world);
+    ranks_meet(c, c->world); /* all have their first sum */
     int64_t start = tdm__now_ns();
     if (c->rank == 2) {
-        gpu_nap(200);
+        gpu_nap(200); /* in most runs the others wait by then */
         kill(c->pids[1], SIGKILL);
         gpu_nap(200);
     }
@@ -95,9 +96,10 @@ static void killed_in_replay_rank(rank_context *c) {
         CHECK_OK(g.nccl->ops->wait(g.nccl, NULL));
         gpu_check(&g, (float)c->world);
     }
+    ranks_meet(c, c->world); /* all have their first sums */
     int64_t start = tdm__now_ns();
     if (c->rank == 2) {
-        gpu_nap(200);
+        gpu_nap(200); /* in most runs the others wait by then */
         kill(c->pids[1], SIGKILL);
         gpu_nap(200);
     }

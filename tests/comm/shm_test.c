@@ -191,7 +191,7 @@ TEST(told_while_joining) {
     int fd;
     REQUIRE_OK(tdm__shm_create(&fd, tdm_host_default(), 2));
     pid_t pid = start_rank(fd, 0, 2, told_while_joining_rank);
-    nap_us(50000);
+    nap_us(50000); /* in most runs it waits by then */
     tdm__shm_abort(fd, 1, "exit code 3");
     CHECK_INT(end_of(pid), 0);
     close(fd);
@@ -418,9 +418,14 @@ TEST(all_stopped_together_is_no_alarm) {
 
 static void ignored_rank(rank_context *c) {
     CHECK_OK(tdm__barrier(c->comm));
+    pid_t self = getpid();
     if (c->rank == 1 && fork() == 0) {
-        nap_us(2000 * TDM_HEARTBEAT_LEAST_MS);
-        kill(getppid(), SIGCONT);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        /* Again and again: the first may come before the stop. */
+        while (getppid() == self) {
+            nap_us(2000 * TDM_HEARTBEAT_LEAST_MS);
+            kill(self, SIGCONT);
+        }
         _exit(0);
     }
     if (c->rank == 1) raise(SIGSTOP);
@@ -508,26 +513,26 @@ TEST(signals_do_not_matter) {
     ranks_run(BACKEND_SHM, 2, TIMEOUT_MS, interrupted_rank, NULL);
 }
 
-static void abort_handler(int number);
-static tdm_comm *handler_comm;
+static rank_context *handler_context;
 static void abort_handler(int number) {
     (void)number;
-    handler_comm->ops->abort(handler_comm);
+    handler_context->comm->ops->abort(handler_context->comm);
+    atomic_fetch_add(handler_context->here, 1);
 }
 
 static void handler_rank(rank_context *c) {
     if (c->rank == 0) {
         struct sigaction action = {.sa_handler = abort_handler};
-        handler_comm = c->comm;
+        handler_context = c;
         sigaction(SIGUSR1, &action, NULL);
         pid_t self = getpid();
         if (fork() == 0) {
-            nap_us(100000);
+            nap_us(100000); /* in most runs it waits by then */
             kill(self, SIGUSR1);
             _exit(0);
         }
     }
-    if (c->rank == 2) nap_us(400000);
+    while (c->rank == 2 && atomic_load(c->here) == 0) nap_us(1000);
     CHECK_STATUS(tdm__barrier(c->comm), TDM_E_COMM);
     CHECK_TEXT(tdm_error_message(), "barrier (call 1): rank 0 called abort");
 }

@@ -23,11 +23,11 @@ leads=$(find "$pack" -type f \( -perm -u+x -o -name '*.so*' \) -exec readelf -d 
     sed -n 's/.*R\(UN\)\{0,1\}PATH.*\[\(.*\)\]/\2/p' | tr ':' '\n' | grep -v '^\$ORIGIN' || true)
 [ -z "$leads" ] || fail "the pack looks for libraries in $leads"
 
+check=(env -u TANDEM_MODULE_PATH -u TANDEM_CUDA_LIBRARIES -u CUDA_VISIBLE_DEVICES "$pack/gpu_check" --run "$pack" --python python3)
 run() { # OUT STAGE...
     local out=$1 code=0
     shift
-    env -u TANDEM_MODULE_PATH -u TANDEM_CUDA_LIBRARIES -u CUDA_VISIBLE_DEVICES "$pack/gpu_check" --run "$pack" --out "$out" \
-        --python python3 $(printf -- '--stage %s ' "$@") >"$out.txt" 2>&1 || code=$?
+    "${check[@]}" --out "$out" $(printf -- '--stage %s ' "$@") >"$out.txt" 2>&1 || code=$?
     return $code
 }
 
@@ -64,4 +64,60 @@ grep -q '"verdict": "FAILED (skipped)"' "$work/none/summary.json" || fail "the s
 code=0
 run "$work/wrong" nonsense || code=$?
 [ $code -eq 2 ] || fail "an unknown stage is taken: $code"
+
+# Every setting that its items pass is one: instead of the command `tandem check` is asked about the same.
+mv "$pack/bin/tandem" "$pack/bin/real"
+cat >"$pack/bin/tandem" <<'SH'
+#!/usr/bin/env bash
+if [ -n "${SLEEPS:-}" ]; then
+    sleep 1000 &
+    echo "$$ $!" >"$SLEEPS"
+    wait
+fi
+config=() settings=()
+for word; do
+    case $word in
+    *.yaml) config+=("$word") ;;
+    -*) ;;
+    *=*) settings+=("$word") ;;
+    esac
+done
+[ ${#config[@]} -eq 1 ] || exec "${0%/*}/real" "$@"
+said=$("${0%/*}/real" check "${config[@]}" "${settings[@]}" 2>&1)
+code=$?
+echo "$code: $* $(head -1 <<<"$said")" >>"$ASKED"
+exit $code
+SH
+mkdir "$work/bin"
+printf '#!/bin/sh\nwhile [ "${1##*/}" != tandem ]; do shift; done\nexec "$@"\n' >"$work/bin/ncu"
+chmod +x "$pack/bin/tandem" "$work/bin/ncu"
+export ASKED=$work/asked
+PATH=$work/bin:$PATH run "$work/settings" algorithms training modes:compare nccl bench profile || true
+[ "$(wc -l <"$ASKED")" -ge 27 ] || fail "only these items ask the command: $(cat "$ASKED")"
+! grep -v '^0:' "$ASKED" || fail "a stage passes what the command does not take"
+
+# A stage that is cut off says so, and leaves nothing running.
+SLEEPS=$work/sleeps "${check[@]}" --out "$work/cut" --stage machine:doctor >"$work/cut.txt" 2>&1 &
+cut=$!
+eventually() { # COMMAND...
+    for _ in $(seq 3000); do ! "$@" || return 0 && sleep 0.1; done
+    return 1
+}
+is_gone() {
+    ! kill -0 "$1" 2>/dev/null || grep -q '^State:.[ZX]' "/proc/$1/status" 2>/dev/null
+}
+eventually test -s "$work/sleeps" || fail "the stage does not begin"
+kill -TERM $cut
+code=0
+wait $cut || code=$?
+[ $code -eq 143 ] || fail "cut off by SIGTERM it ends with $code"
+for pid in $(cat "$work/sleeps"); do
+    eventually is_gone "$pid" || fail "a process of the stage that was cut off is left"
+done
+python3 - "$work/cut/summary.json" <<'PY' || fail "the summary does not tell of the stage that was cut off"
+import json, sys
+with open(sys.argv[1]) as f:
+    stage = json.load(f)["stages"][0]
+assert stage["verdict"] == "cut" and stage["items"][0]["verdict"] == "cut", stage
+PY
 echo "gpu_check_test: packed, moved, run"

@@ -8,7 +8,7 @@ import struct
 import time
 
 import fault
-from fault import CONFIG, DATA, IO, OK, USAGE, Failed, want
+from fault import CONFIG, DATA, IO, NUMERIC, OK, USAGE, Failed, want
 
 COUNT, CLASSES = 60, 4
 MODES = (("ddp", 2), ("single", 1), ("dp", 2))
@@ -251,5 +251,19 @@ def usage(box):
         want(job.errors(), "no error for %s", missing)
 
 
+def weights_without_end(box):
+    """The verdict on what a run ends with is the same with a folder and without, and it is told as rank 0's."""
+    far = ("model.layers=[{linear: 4}]", "optimizer={type: sgd, lr: 1e6, weight_decay: 1e6}", "train.steps=4", "eval=null",
+           "data.eval=null")
+    for mode, world in MODES:
+        place = ("parallel.mode=" + mode, "parallel.device_ids=%s" % list(range(world)))
+        front = r"error: (\[rank 0\]|rank 0:) " if mode == "ddp" else "error: "
+        for folder, what in ((box.new_dir(), "the checkpoint of step 4 is not saved"), ("null", "after step 4")):
+            job = box.run(NUMERIC, "train", box.yaml, *place, *far, "run.dir=" + folder)
+            job.one_error(front + what + r": tensor '[\w.]+' is not finite")
+            want(not job.out(), "results are told:\n%s", job.out())
+
+
 if __name__ == "__main__":
-    fault.main(idx, idx_gz, cifar10, npy_data, strange_files, vanishing, configurations, usage)
+    fault.main(idx, idx_gz, cifar10, npy_data, strange_files, vanishing, configurations, usage,
+               weights_without_end)

@@ -8,7 +8,7 @@ import time
 
 import fault
 from fault import CONFIG, OK, STOPPED, USAGE, Failed, eventually, want
-from stop_test import is_told
+from stop_test import LONG_STEP, is_told
 
 
 def processes(job):
@@ -167,5 +167,27 @@ def not_mended(box):
     job.told(r"--restarts.*--run-dir")
 
 
+def to_a_child_alone(box):
+    """With nothing to save the status is the signal's own, whoever it was sent to."""
+    for number in (signal.SIGHUP, signal.SIGXCPU, signal.SIGTERM):
+        for rank in (0, 1):
+            job = box.start("train", box.yaml, "train.steps=1000000", "eval=null", "run.dir=null")
+            pid = job.rank(rank)
+            eventually(lambda: fault.catches(pid, number) or job.has_ended(), fault.RUN_SECONDS, "no handler")
+            job.send(pid, number)
+            job.end(128 + number)
+            want(not job.errors(), "an error is told:\n%s", job.tail())
+            box.clean()
+        run_dir = box.new_dir()
+        job = box.train("single", 1, run_dir, *LONG_STEP, "--restarts", "1")
+        pid = await_one(job, lambda: of_launch(job, 0), "no process")
+        eventually(lambda: fault.catches(pid, number) or job.has_ended(), fault.RUN_SECONDS, "no handler")
+        job.send(pid, number)
+        code, _ = job.end((128 + number, STOPPED))
+        is_told(run_dir, code)
+        box.clean()
+
+
 if __name__ == "__main__":
-    fault.main(at_random, no_progress, none_left, never_means_the_first_start, stopped_meanwhile, not_mended)
+    fault.main(at_random, no_progress, none_left, never_means_the_first_start, stopped_meanwhile, not_mended,
+               to_a_child_alone)

@@ -195,6 +195,7 @@ def second_signal(box):
         job.send(job.pid, number)
         job.end(128 + number)
         is_told(run_dir, 128 + number)
+        want(status_of(run_dir)["reason"] == "left at once, by signal %d" % number, "status.json says %s", status_of(run_dir))
         box.recovers(job, "ddp", 2, run_dir)
         box.clean()
 
@@ -210,6 +211,33 @@ def second_signal_in_a_step(box):
     code, _ = job.end((143, STOPPED))
     is_told(run_dir, code)
     box.left_clean(job, run_dir)
+
+
+def killed_behind_a_checkpoint(box):
+    """status.json tells its step, though the last heartbeat is older."""
+    for mode, world in (("single", 1), ("ddp", 2)):
+        run_dir = box.new_dir()
+        job = box.train(mode, world, run_dir, "train.steps=1000000", "data.eval=null", "checkpoint.every=10 steps")
+        eventually(lambda: fault.steps_of(run_dir)[-1:] >= [20] or job.has_ended(), fault.RUN_SECONDS, "no checkpoint of step 20")
+        job.send(job.pid, signal.SIGKILL)
+        job.end(137)
+        job.nobody_left()
+        want(status_of(run_dir)["step"] >= 10, "status.json says %s", status_of(run_dir))
+        box.clean()
+
+
+def killed_for_not_stopping(box):
+    """All who had to be are named."""
+    job = box.train("ddp", 3, box.new_dir(), "train.steps=1000000", "eval=null", "parallel.ddp.heartbeat=null",
+                    "parallel.ddp.grace=3s")
+    job.writes(1)
+    first, last = job.rank(0), job.rank(2)
+    job.send(first, signal.SIGSTOP)
+    job.send(last, signal.SIGSTOP)
+    job.send(job.pid, signal.SIGTERM)
+    job.end(137)
+    job.one_error(r"rank 0 \(pid %d\).*, rank 2 \(pid %d\) were asked to stop, did not within 3 s, and were killed" % (first, last))
+    job.nobody_left()
 
 
 def evaluation_under_way(box):
@@ -251,7 +279,7 @@ def reader_has_gone(box):
         box.clean()
 
 
-ENDLESS = ("train.steps=1000000", "log.every=1 steps", "eval=null", "checkpoint.every=100000 steps",
+ENDLESS = ("train.steps=1000000", "log.every=1 steps", "data.eval=null", "checkpoint.every=100000 steps",
            "parallel.ddp.grace=60s")
 
 
@@ -396,5 +424,6 @@ def short_grace(box):
 
 if __name__ == "__main__":
     fault.main(at_random, to_one_rank, to_everybody, interrupt_of_a_rank, at_the_end, evaluation_that_is_due,
-               evaluation_under_way, second_signal, second_signal_in_a_step, ignored_hangup, reader_has_gone,
+               evaluation_under_way, second_signal, second_signal_in_a_step, killed_behind_a_checkpoint,
+               killed_for_not_stopping, ignored_hangup, reader_has_gone,
                reader_who_stops_reading, reader_who_stops_reading_in_the_end, reader_who_reads_on, reader_who_is_slow, terminal_is_closed, short_grace)

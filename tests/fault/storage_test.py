@@ -324,9 +324,10 @@ def planted_before_reading(box):
         os.rename(path + ".real", path)
     path = os.path.join(good, "config.resolved.yaml")
     os.rename(path, path + ".real")
-    for plant in (lambda: os.symlink(path + ".real", path), lambda: os.mkfifo(path)):
+    for plant, found in ((lambda: os.symlink(path + ".real", path), "a symbolic link, which is not followed"),
+                         (lambda: os.mkfifo(path), "a FIFO")):
         plant()
-        box.run(CONFIG, "eval", good).one_error(r"%s: cannot be read: .*regular file" % re.escape(path))
+        box.run(CONFIG, "eval", good).one_error(r"%s: cannot be read: wanted a regular file, found %s; move it away" % (re.escape(path), found))
         os.unlink(path)
     os.rename(path + ".real", path)
     os.rename(os.path.join(good, "metrics.jsonl"), os.path.join(good, "real"))

@@ -126,10 +126,8 @@ TEST(a_job_whose_changes_are_too_many) {
         section.step_size = 10;
         tdm_schedule schedule;
         tdm__schedule_init(&schedule, &section, 1, 0.9, rows[i].steps, 10);
-        CHECK_STATUS(tdm__schedule_check(&schedule, rows[i].steps, 10), rows[i].good ? TDM_OK : TDM_E_CONFIG);
+        CHECK((tdm__schedule_fault(&schedule, rows[i].steps, 10) == NULL) == rows[i].good);
     }
-    CHECK_HAS(tdm_error_message(),
-              "schedule: it changes the learning rate 100000001 times until step 9007199254740992");
 }
 
 TEST_MAIN(RUN(equal_pytorch); RUN(per_epoch_steps_at_the_end_of_epochs); RUN(seeking_is_stepping);
