@@ -1,0 +1,193 @@
+/* bench_op.c - `tandem bench op`: one layer forward and backward.
+ *
+ * The layer stands behind one with parameters, because nothing flows back to a model's input; that layer's own times,
+ * measured without the other, are taken off. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/bench/bench.h"
+#include "tools/terminal/term.h"
+
+typedef struct op_case {
+    tool *t;
+    const char *kind;
+    tdm_attr *attrs; /* texts are this struct's own */
+    int attr_count;
+    int64_t dim[6];
+    int ndim;
+    int64_t batch, threads, warmup, iterations;
+    bool ref;
+    samples forward, backward; /* of the graph being measured */
+    int64_t seen;
+    char kernel[64];
+} op_case;
+
+static bool parse_shape(op_case *c, const char *text) {
+    c->ndim = 0;
+    while (*text && c->ndim < 6) {
+        char *end;
+        long long n = strtoll(text, &end, 10);
+        if (end == text || n < 1 || n > 1000000 || (*end && *end != 'x')) return false;
+        c->dim[c->ndim++] = n;
+        text = end + (*end == 'x');
+        if (end[0] == 'x' && !end[1]) return false;
+    }
+    return *text == 0 && (c->ndim == 1 || c->ndim == 3);
+}
+
+/* input -> a cheap layer with parameters -> the op, if wanted */
+static tdm_status build(const op_case *c, bool with_op, tdm_graph **out, int64_t *outputs) {
+    char width[32];
+    tdm_value at;
+    tdm_graph *g = NULL;
+    snprintf(width, sizeof width, "%lld", (long long)c->dim[0]);
+    const tdm_attr out_attr = {"out", width, {NULL, 0, 0}};
+    tdm_status status = tdm_graph_new(&g, &c->t->host);
+    if (status == TDM_OK) status = tdm_graph_input(g, c->ndim, c->dim, &at);
+    if (status == TDM_OK) {
+        status = c->ndim == 3 ? tdm_graph_add(g, "batchnorm2d", "before", &at, 1, NULL, 0, &at)
+                              : tdm_graph_add(g, "linear", "before", &at, 1, &out_attr, 1, &at);
+    }
+    if (status == TDM_OK && with_op) {
+        tdm_value inputs[2] = {at, at};
+        int count = strcmp(c->kind, "add") == 0 ? 2 : 1;
+        status = tdm_graph_add(g, c->kind, "op", inputs, count, c->attrs, c->attr_count, &at);
+    }
+    if (status == TDM_OK) status = tdm_graph_finish(g, at);
+    if (status != TDM_OK) {
+        tdm_graph_free(g);
+        return status;
+    }
+    int64_t shape[6];
+    int ndim = tdm_graph_shape(g, at, shape);
+    *outputs = 1;
+    for (int i = 0; i < ndim; i++) *outputs *= shape[i];
+    *out = g;
+    return TDM_OK;
+}
+
+static int on_event(const tdm_event *event, void *user) {
+    op_case *c = user;
+    if (event->kind != TDM_EVENT_STEP || c->seen++ < c->warmup) return 0;
+    samples_add(&c->forward, event->ms.forward);
+    samples_add(&c->backward, event->ms.backward);
+    return 0;
+}
+
+/* Which kernel the plan chose for the op. */
+static void find_kernel(op_case *c, tdm_run *run) {
+    char *text = NULL;
+    size_t i;
+    json_t *step;
+    if (tdm_run_print(run, "plan.json", &text) != TDM_OK) return;
+    json_t *root = json_loads(text, 0, NULL);
+    const json_t *plan = json_object_get(root, "plan");
+    snprintf(c->kernel, sizeof c->kernel, "none: fused into the layer before");
+    json_array_foreach(json_object_get(plan ? plan : root, "steps"), i, step) {
+        const char *name = json_string_value(json_object_get(step, "name"));
+        const char *kernel = json_string_value(json_object_get(step, "kernel"));
+        if (name && kernel && strcmp(name, "op") == 0) snprintf(c->kernel, sizeof c->kernel, "%s", kernel);
+    }
+    json_decref(root);
+    tdm_free(text);
+}
+
+static tdm_status measure(op_case *c, bool with_op, double *forward, double *backward) {
+    tdm_job job;
+    tdm_graph *graph = NULL;
+    tdm_run *run = NULL;
+    int64_t outputs = 0;
+    samples_free(&c->forward);
+    samples_free(&c->backward);
+    c->seen = 0;
+    tdm_status status = tdm_job_init(&job);
+    if (status == TDM_OK) status = build(c, with_op, &graph, &outputs);
+    if (status != TDM_OK) return status;
+    job.name = "bench";
+    job.data.train = (tdm_data_spec){
+        .format = TDM_DATA_SYNTHETIC, .samples = c->batch, .classes = TDM_INT_NULL, .seed = TDM_INT_NULL};
+    job.data.shuffle = false;
+    job.loss.kind = 1; /* mse: any shape of output */
+    job.optimizer.type = TDM_SGD;
+    job.optimizer.lr = 0;
+    job.train.epochs = TDM_INT_NULL;
+    job.train.steps = c->warmup + c->iterations;
+    job.train.per_device = c->batch;
+    job.train.global_batch = TDM_INT_NULL;
+    job.parallel.mode = TDM_MODE_SINGLE;
+    job.parallel.threads_per_device = c->threads;
+    job.parallel.kernels = c->ref ? TDM_KERNELS_REF : TDM_KERNELS_AUTO;
+    tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+    options.host = &c->t->host;
+    options.on_event = on_event;
+    options.user = c;
+    status = tdm_run_open(&run, &job, graph, &options);
+    if (status == TDM_OK && with_op) find_kernel(c, run);
+    if (status == TDM_OK) status = tdm_run_step(run, job.train.steps);
+    *forward = samples_quantile(&c->forward, 0.5);
+    *backward = samples_quantile(&c->backward, 0.5);
+    tdm_run_close(run);
+    tdm_graph_free(graph);
+    return status;
+}
+
+static int measure_and_print(op_case *c) {
+    double forward, backward, forward_before, backward_before;
+    tdm_status status = measure(c, false, &forward_before, &backward_before);
+    if (status == TDM_OK) status = measure(c, true, &forward, &backward);
+    if (status != TDM_OK) return tell_error(status);
+    forward = fmax(0, forward - forward_before);
+    backward = fmax(0, backward - backward_before);
+    if (args_flag(c->t, "--json")) {
+        printf(
+            "{\"op\":\"%s\",\"kernel\":\"%s\",\"batch\":%lld,\"threads\":%lld,\"forward_ms\":%.9g,\"backward_ms\":%.9g}\n",
+            c->kind, c->kernel, (long long)c->batch, (long long)c->threads, forward, backward);
+    } else {
+        printf("%s, batch %lld, %lld thread%s, kernel %s: forward %.4f ms, backward %.4f ms (medians of %lld)\n",
+               c->kind, (long long)c->batch, (long long)c->threads, c->threads == 1 ? "" : "s", c->kernel, forward,
+               backward, (long long)c->iterations);
+    }
+    return TDM_OK;
+}
+
+static void attrs_from_overrides(op_case *c) {
+    c->attrs = memory_new((size_t)c->t->override_count, sizeof *c->attrs);
+    for (int i = 0; i < c->t->override_count; i++) {
+        char *key = text_copy(c->t->override[i]), *value = strchr(key, '=');
+        *value = 0;
+        c->attrs[c->attr_count++] = (tdm_attr){key, value + 1, {NULL, 0, 0}};
+    }
+}
+
+int bench_op(tool *t) {
+    op_case c = {.t = t, .batch = 32, .threads = 1, .warmup = 5, .iterations = 20};
+    const char *input = args_flag(t, "--input"), *kernels = args_flag(t, "--kernels");
+    if (t->word_count < 2) return args_wrong(t, "`bench op` wants a kind of layer; `tandem explain layers` lists them");
+    if (!input || !parse_shape(&c, input)) {
+        return args_wrong(t, "`--input` wants a sample's shape, as 64x16x16 or 512%s%s", input ? "; got " : "",
+                          input ? input : "");
+    }
+    if (kernels && strcmp(kernels, "auto") != 0 && strcmp(kernels, "ref") != 0) {
+        return args_wrong(t, "`--kernels` wants auto or ref, `%s` was given", kernels);
+    }
+    if (!args_int(t, "--batch", 1, &c.batch) || !args_int(t, "--threads", 1, &c.threads) ||
+        !args_int(t, "--warmup", 0, &c.warmup) || !args_int(t, "--iterations", 1, &c.iterations)) {
+        return TDM_E_USAGE;
+    }
+    c.ref = kernels && strcmp(kernels, "ref") == 0;
+    c.kind = t->word[1];
+    attrs_from_overrides(&c);
+    int code = measure_and_print(&c);
+    for (int i = 0; i < c.attr_count; i++) {
+        union {
+            const char *text;
+            char *own;
+        } key = {c.attrs[i].key};
+        free(key.own);
+    }
+    free(c.attrs);
+    samples_free(&c.forward);
+    samples_free(&c.backward);
+    return code;
+}

@@ -1,0 +1,212 @@
+/* bench_reduce.c - `tandem bench all_reduce`: nccl-tests' columns over processes (shm) or threads (local).
+ *
+ * algbw is bytes over time; busbw is algbw * 2(n-1)/n, which can be held against the memory's speed for any n. Inputs
+ * are small whole numbers, so that every element of every result is known exactly and is checked. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/bench/bench.h"
+#include "tools/launch/launch.h"
+#include "tools/terminal/log.h"
+#include "tools/terminal/progress.h"
+#include "tools/terminal/term.h"
+
+typedef struct reduction {
+    const tool *t;
+    size_t min, max;
+    int64_t iterations, warmup;
+    bool plain, json;
+} reduction;
+
+/* One rank's view; with threads there is one of these per thread. */
+typedef struct rank_work {
+    const reduction *r;
+    tdm_comm *comm;
+    tdm_status status;
+    tdm_error error;
+} rank_work;
+
+/* "64M", "1K", "8" */
+static bool parse_bytes(const tool *t, const char *name, size_t *out) {
+    const char *text = args_flag(t, name);
+    if (!text) return true;
+    char *end;
+    long long n = strtoll(text, &end, 10);
+    int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+    if (end == text || n < 1 || n > (1LL << 40) >> shift || n << shift < 4 || end[shift ? 1 : 0]) {
+        args_wrong(t, "`%s` wants a size of at least 4 bytes, as 8, 4K, 64M or 1G, `%s` was given", name, text);
+        return false;
+    }
+    *out = (size_t)n << shift;
+    return true;
+}
+
+static void fill(float *data, size_t count, int rank) {
+    for (size_t i = 0; i < count; i++) data[i] = (float)((i % 13) + (size_t)rank);
+}
+
+static int64_t count_wrong(const float *data, size_t count, int world) {
+    int64_t wrong = 0;
+    for (size_t i = 0; i < count; i++) {
+        float expected = (float)((i % 13) * (size_t)world + (size_t)world * ((size_t)world - 1) / 2);
+        if (data[i] != expected) wrong++;
+    }
+    return wrong;
+}
+
+static void print_row(const reduction *r, size_t bytes, double seconds, int world, int64_t wrong, bool first) {
+    double algbw = (double)bytes / seconds / 1e9, busbw = algbw * 2 * (world - 1) / world;
+    if (r->json) {
+        printf("%s\n {\"bytes\":%zu,\"count\":%zu,\"type\":\"float\",\"redop\":\"sum\",\"us\":%.9g,\"algbw_gb_s\":%.9g,"
+               "\"busbw_gb_s\":%.9g,\"wrong\":%lld}",
+               first ? "" : ",", bytes, bytes / 4, seconds * 1e6, algbw, busbw, (long long)wrong);
+    } else {
+        printf("%12zu %12zu %8s %7s %10.2f %8.2f %8.2f %7lld\n", bytes, bytes / 4, "float", "sum", seconds * 1e6, algbw,
+               busbw, (long long)wrong);
+    }
+    fflush(stdout);
+}
+
+static void print_head(const reduction *r, const tdm_comm *comm) {
+    if (r->json) {
+        printf("{\"backend\":\"%s\",\"ranks\":%d,\"memory\":\"%s\",\"rows\":[", tdm_comm_backend(comm),
+               tdm_comm_world(comm), r->plain ? "plain" : "communicator");
+        return;
+    }
+    printf("# all_reduce, %d ranks, backend %s, in place, on memory of the %s; mean of %lld\n", tdm_comm_world(comm),
+           tdm_comm_backend(comm), r->plain ? "caller" : "communicator", (long long)r->iterations);
+    printf("#%11s %12s %8s %7s %10s %8s %8s %7s\n", "size", "count", "type", "redop", "time", "algbw", "busbw",
+           "#wrong");
+    printf("#%11s %12s %8s %7s %10s %8s %8s %7s\n", "(B)", "(elements)", "", "", "(us)", "(GB/s)", "(GB/s)", "");
+}
+
+static tdm_status measure_size(const rank_work *w, float *data, size_t bytes, double *seconds, int64_t *wrong) {
+    const reduction *r = w->r;
+    tdm_span span = {data, bytes / sizeof(float), TDM_DTYPE_F32};
+    tdm_span tally = {wrong, 1, TDM_DTYPE_I64};
+    double start = 0;
+    fill(data, span.count, tdm_comm_rank(w->comm));
+    tdm_status status = tdm_comm_all_reduce(w->comm, span, TDM_REDUCE_SUM);
+    *wrong = status == TDM_OK ? count_wrong(data, span.count, tdm_comm_world(w->comm)) : 0;
+    if (status == TDM_OK) status = tdm_comm_all_reduce(w->comm, tally, TDM_REDUCE_SUM);
+    memset(data, 0, bytes); /* sums of zeros: repeated sums of anything else would overflow */
+    for (int64_t i = 0; i < r->warmup + r->iterations && status == TDM_OK; i++) {
+        if (i == r->warmup) {
+            status = tdm_comm_barrier(w->comm);
+            start = progress_now();
+        }
+        if (status == TDM_OK) status = tdm_comm_all_reduce(w->comm, span, TDM_REDUCE_SUM);
+    }
+    *seconds = (progress_now() - start) / (double)r->iterations;
+    return status;
+}
+
+static tdm_status measure_all(rank_work *w) {
+    const reduction *r = w->r;
+    void *memory = NULL;
+    tdm_status status = TDM_OK;
+    bool shows = tdm_comm_rank(w->comm) == 0;
+    int64_t all_wrong = 0;
+    if (r->plain) {
+        memory = memory_new(r->max, 1);
+    } else {
+        status = tdm_comm_allocate(w->comm, r->max, &memory);
+    }
+    if (shows && status == TDM_OK) print_head(r, w->comm);
+    for (size_t bytes = r->min; bytes <= r->max && status == TDM_OK; bytes *= 2) {
+        double seconds;
+        int64_t wrong;
+        status = measure_size(w, memory, bytes, &seconds, &wrong);
+        if (status == TDM_OK && shows) print_row(r, bytes, seconds, tdm_comm_world(w->comm), wrong, bytes == r->min);
+        all_wrong += wrong;
+    }
+    if (shows && r->json && status == TDM_OK) printf("\n]}\n");
+    if (r->plain) free(memory);
+    return status == TDM_OK && all_wrong ? TDM_E_CHECK : status;
+}
+
+static void *thread_main(void *argument) {
+    rank_work *w = argument;
+    w->status = measure_all(w);
+    w->error = *tdm_error_last();
+    return NULL;
+}
+
+static int told(const rank_work *w) {
+    tdm_error error = w->error;
+    if (w->status == TDM_OK) return TDM_OK;
+    if (w->status == TDM_E_CHECK) {
+        term_line("tandem: error: some sums were wrong");
+        return TDM_E_CHECK;
+    }
+    error.status = w->status;
+    return tell_error_of(&error);
+}
+
+static int over_threads(const reduction *r, int world) {
+    tdm_comm **ends = memory_new((size_t)world, sizeof *ends);
+    rank_work *work = memory_new((size_t)world, sizeof *work);
+    pthread_t *threads = memory_new((size_t)world, sizeof *threads);
+    int started = 0, code = TDM_OK;
+    tdm_status status = tdm_comm_open_threads(ends, world, &r->t->host, 60000);
+    if (status != TDM_OK) code = tell_error(status);
+    for (; started < world && code == TDM_OK; started++) {
+        work[started] = (rank_work){.r = r, .comm = ends[started]};
+        if (pthread_create(&threads[started], NULL, thread_main, &work[started]) != 0) {
+            term_line("tandem: error: thread %d cannot be started", started);
+            tdm_comm_abort(ends[0], "a thread could not be started");
+            code = TDM_E_MEMORY;
+            break;
+        }
+    }
+    for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < started && code == TDM_OK; i++) code = told(&work[i]);
+    for (int i = 0; i < world && status == TDM_OK; i++) tdm_comm_close(ends[i]);
+    free(threads);
+    free(work);
+    free(ends);
+    return code;
+}
+
+/* This process is one rank of several that launch_ranks started. */
+static int as_rank(const reduction *r, const tdm_launch_facts *facts) {
+    rank_work w = {.r = r};
+    tdm_status status = tdm_comm_open_shm(&w.comm, facts->fd, facts->rank, facts->world, &r->t->host, 60000);
+    if (status == TDM_OK) status = measure_all(&w);
+    int code = TDM_OK;
+    if (status == TDM_E_CHECK) {
+        w.status = status;
+        code = facts->rank == 0 ? told(&w) : TDM_E_CHECK;
+    } else if (status != TDM_OK) {
+        code = launch_report(r->t, facts, status);
+    }
+    tdm_comm_close(w.comm);
+    return code;
+}
+
+int bench_all_reduce(tool *t) {
+    reduction r = {t, 1024, 16 << 20, 20, 5, args_flag(t, "--plain") != NULL, args_flag(t, "--json") != NULL};
+    const char *backend = args_flag(t, "--backend");
+    tdm_launch_facts facts;
+    int64_t ranks = 2;
+    bool local = backend && strcmp(backend, "local") == 0;
+    if (t->word_count > 1) return args_wrong(t, "`bench all_reduce` takes no CONFIG, `%s` was given", t->word[1]);
+    if (backend && !local && strcmp(backend, "shm") != 0) {
+        return args_wrong(t, "`--backend` wants shm or local, `%s` was given", backend);
+    }
+    if (!args_int(t, "--ranks", 1, &ranks) || !args_int(t, "--iterations", 1, &r.iterations) ||
+        !args_int(t, "--warmup", 0, &r.warmup) || !parse_bytes(t, "--min", &r.min) ||
+        !parse_bytes(t, "--max", &r.max)) {
+        return TDM_E_USAGE;
+    }
+    if (ranks > 256) return args_wrong(t, "`--ranks` wants at most 256, %lld was given", (long long)ranks);
+    if (r.min > r.max) return args_wrong(t, "`--min` is larger than `--max`");
+    tdm_status status = tdm_launch_from_env(&facts);
+    if (status != TDM_OK) return tell_error(status);
+    int code = launch_join(&facts);
+    if (code != TDM_OK) return code;
+    log_set_rank(facts.rank, facts.world);
+    if (launch_is_rank(&facts)) return as_rank(&r, &facts);
+    return local || ranks == 1 ? over_threads(&r, (int)ranks) : launch_ranks(t, (int)ranks);
+}

@@ -1,0 +1,157 @@
+/* bench_step.c - `tandem bench step`: whole optimizer steps, in the job's own mode. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/bench/bench.h"
+#include "tools/launch/launch.h"
+#include "tools/terminal/progress.h"
+#include "tools/commands/session.h"
+#include "tools/terminal/table.h"
+#include "tools/terminal/term.h"
+
+typedef struct measured {
+    int64_t warmup, rows;
+    double began, wall_ms; /* the clock behind the last step of warm-up; from there to the end */
+    int64_t memory_bytes;  /* of one device */
+    samples phase[REPORT_PHASES];
+    tdm_run_state state;
+    json_t *kernels; /* of each layer, from the run's own description */
+} measured;
+
+static int on_event(const tdm_event *event, void *user) {
+    measured *m = user;
+    double ms[REPORT_PHASES];
+    if (event->kind == TDM_EVENT_STEP && event->step == m->warmup) m->began = progress_now();
+    if (event->kind != TDM_EVENT_STEP || event->step <= m->warmup) return 0;
+    bench_phases(event, ms);
+    for (int i = 0; i < REPORT_PHASES; i++) {
+        if (isfinite(ms[i])) samples_add(&m->phase[i], ms[i]);
+    }
+    m->rows += event->samples;
+    return 0;
+}
+
+static double samples_per_second(const measured *m) {
+    const samples *steps = &m->phase[REPORT_PHASES - 1];
+    return (double)m->rows * 1000 / (samples_mean(steps) * (double)steps->count);
+}
+
+/* single mode sees the batches of all device_ids, on one. */
+static int devices(const measured *m, const tdm_job *job) {
+    return job->parallel.mode == TDM_MODE_SINGLE ? 1 : m->state.replicas;
+}
+
+static void print_json(const measured *m, const tdm_job *job) {
+    json_t *out = json_object(), *ms = json_object();
+    samples steps = m->phase[REPORT_PHASES - 1];
+    json_object_set_new(out, "mode", json_string(job_mode_name(job->parallel.mode)));
+    json_object_set_new(out, "devices", json_integer(devices(m, job)));
+    json_object_set_new(out, "global_batch", json_integer(m->state.global_batch));
+    json_object_set_new(out, "parameters", json_integer(m->state.params));
+    json_object_set_new(out, "warmup_steps", json_integer(m->warmup));
+    json_object_set_new(out, "steps", json_integer((json_int_t)steps.count));
+    json_object_set_new(out, "ms_per_step", json_real(samples_mean(&steps)));
+    json_object_set_new(out, "ms_per_step_median", json_real(samples_quantile(&steps, 0.5)));
+    json_object_set_new(out, "ms_per_step_min", json_real(samples_quantile(&steps, 0)));
+    json_object_set_new(out, "ms_per_step_wall", json_real(m->wall_ms / (double)steps.count));
+    json_object_set_new(out, "memory_bytes", json_integer((json_int_t)m->memory_bytes));
+    json_object_set_new(out, "samples_per_s", json_real(samples_per_second(m)));
+    for (int i = 0; i < REPORT_PHASES; i++) {
+        if (m->phase[i].count) json_object_set_new(ms, report_phases[i], json_real(samples_mean(&m->phase[i])));
+    }
+    json_object_set_new(out, "ms", ms);
+    json_object_set(out, "kernels", m->kernels);
+    json_dumpf(out, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9) | JSON_ENSURE_ASCII);
+    putchar('\n');
+    json_decref(out);
+}
+
+static void print_table(const measured *m, const tdm_job *job) {
+    char number[32];
+    const samples *steps = &m->phase[REPORT_PHASES - 1];
+    term_print("%s on %d device%s, %lld samples per step, %s parameters; %zu steps after %lld of warm-up",
+               job_mode_name(job->parallel.mode), devices(m, job), devices(m, job) == 1 ? "" : "s",
+               (long long)m->state.global_batch, text_count(number, m->state.params), steps->count,
+               (long long)m->warmup);
+    putchar('\n');
+    table rows;
+    table_init(&rows, 5);
+    static const char *const heads[] = {"phase", "mean ms", "median", "min", "% of step"};
+    for (int i = 0; i < 5; i++) table_cell(&rows, "%s", heads[i]);
+    double step = samples_mean(steps);
+    for (int i = 0; i < REPORT_PHASES; i++) {
+        const samples *s = &m->phase[i];
+        if (!s->count) continue;
+        table_cell(&rows, "%s", report_phases[i]);
+        table_cell(&rows, "%s", text_ms(number, samples_mean(s)));
+        table_cell(&rows, "%s", text_ms(number, samples_quantile(s, 0.5)));
+        table_cell(&rows, "%s", text_ms(number, samples_quantile(s, 0)));
+        table_cell(&rows, "%.1f", 100 * samples_mean(s) / step);
+    }
+    table_print(&rows, stdout, true);
+    table_deinit(&rows);
+    printf("\n  %s samples/s\n", text_number(number, samples_per_second(m)));
+}
+
+/* From the run's own description. */
+static int64_t device_memory(tdm_run *run) {
+    static const char key[] = "\nmemory_bytes ";
+    char *text = NULL;
+    if (tdm_run_print(run, "summary", &text) != TDM_OK) return 0;
+    const char *at = strstr(text, key);
+    int64_t bytes = at ? strtoll(at + strlen(key), NULL, 10) : 0;
+    tdm_free(text);
+    return bytes;
+}
+
+static json_t *kernels(tdm_run *run) {
+    char *text = NULL;
+    if (tdm_run_print(run, "kernels.json", &text) != TDM_OK) return NULL;
+    json_t *out = json_loads(text, 0, NULL);
+    tdm_free(text);
+    return out;
+}
+
+static int measure(session *s, int64_t iterations) {
+    bool json = args_flag(s->t, "--json") != NULL;
+    int64_t warmup = 5;
+    if (!args_int(s->t, "--warmup", 0, &warmup)) return TDM_E_USAGE;
+    measured m = {.warmup = warmup};
+    int code = session_open(s, on_event, &m);
+    if (code != TDM_OK) return code;
+    m.began = progress_now();
+    tdm_status status = tdm_run_step(s->run, warmup + iterations);
+    m.wall_ms = (progress_now() - m.began) * 1e3;
+    if (status == TDM_OK) status = tdm_run_get_state(s->run, &m.state);
+    if (status == TDM_OK) m.memory_bytes = device_memory(s->run);
+    if (status == TDM_OK && json) m.kernels = kernels(s->run);
+    if (status != TDM_OK) {
+        code = session_failed(s, status);
+    } else if (s->shows && json) {
+        print_json(&m, s->job);
+    } else if (s->shows) {
+        print_table(&m, s->job);
+    }
+    for (int i = 0; i < REPORT_PHASES; i++) samples_free(&m.phase[i]);
+    json_decref(m.kernels);
+    return code;
+}
+
+int bench_step(tool *t) {
+    int64_t iterations = 20, warmup = 5;
+    if (t->word_count < 2) return args_wrong(t, "`bench step` wants CONFIG");
+    if (!args_int(t, "--iterations", 1, &iterations) || !args_int(t, "--warmup", 0, &warmup)) return TDM_E_USAGE;
+    char *steps = text_format("train.steps=%lld", (long long)(iterations + warmup));
+    const char *const extra[] = {"run.dir=null", "checkpoint.resume=never", "train.epochs=null", steps, NULL};
+    session s;
+    t->word[0] = t->word[1];
+    int code = session_configure(&s, t, extra);
+    if (code == TDM_OK) {
+        int world = session_ranks_to_start(&s);
+        code = world > 0 ? launch_ranks(t, world) : measure(&s, iterations);
+    }
+    session_close(&s);
+    free(steps);
+    return code;
+}

@@ -1,0 +1,143 @@
+/* args_key.c - a flag of somebody else's trainer, and what says the same here: --lr 0.1 is optimizer.lr=0.1. */
+#include "tools/commands/tool.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_number(const char *text) {
+    return text[0] && text[strspn(text, "0123456789")] == 0;
+}
+
+static bool ends_a_list(const char *text) {
+    return text[0] && text[strspn(text, "0123456789, ")] == 0;
+}
+
+/* A count of devices becomes their numbers: 2 is [0, 1]. What names one (--gpu 1) or lists them is a list as it stands.
+ */
+static char *device_list(const char *word, const char *value) {
+    int count = is_number(value) && strlen(value) < 3 ? atoi(value) : 0;
+    if (strcmp(word, "gpu") == 0 || count < 1 || count > 16) return text_format("[%s]", value);
+    char *list = text_copy("[0");
+    for (int i = 1; i < count; i++) {
+        char *longer = text_format("%s, %d", list, i);
+        free(list);
+        list = longer;
+    }
+    char *whole = text_format("%s]", list);
+    free(list);
+    return whole;
+}
+
+/* --device 0 and cuda:0 name a device's kind and its number, which are two keys here. */
+static const char *cuda_ids(const char *key, const char *value) {
+    if (!value || strcmp(key, "parallel.device") != 0) return NULL;
+    const char *ids = strncmp(value, "cuda:", 5) == 0 ? value + 5 : value;
+    return ends_a_list(ids) ? ids : NULL;
+}
+
+static bool is_device(const char *value) {
+    return strcmp(value, "auto") == 0 || strcmp(value, "cpu") == 0 || strcmp(value, "cuda") == 0;
+}
+
+/* The value in this format's words; NULL: as it was given. What this format cannot say (all devices) is left open. */
+static char *translate(const char *word, const char *key, const char *value) {
+    bool of_steps =
+        strcmp(key, "eval.every") == 0 || strcmp(key, "checkpoint.every") == 0 || strcmp(key, "log.every") == 0;
+    if (strcmp(word, "no_cuda") == 0 || strcmp(word, "use_cpu") == 0) return text_copy("cpu");
+    if (strcmp(word, "cuda") == 0) return text_copy("cuda");
+    if (strcmp(word, "amp") == 0 || strcmp(word, "fp16") == 0 || strcmp(word, "bf16") == 0) return text_copy("bf16");
+    if (!value) return NULL;
+    if (strcmp(key, "parallel.device") == 0 && !is_device(value)) {
+        return text_copy(strcmp(value, "gpu") == 0 || cuda_ids(key, value) ? "cuda" : "...");
+    }
+    if (strcmp(key, "parallel.device_ids") == 0) {
+        return ends_a_list(value) ? device_list(word, value) : text_copy("[0, ...]");
+    }
+    if (of_steps && is_number(value)) return text_format("%s steps", value);
+    return NULL;
+}
+
+/* What is no key here. A row that says a flag is for the verbs that have it. */
+static const struct {
+    const char *word, *write;
+    bool takes_value;
+} elsewhere[] = {
+    {"version", "tandem --version", false},
+    {"V", "tandem --version", false},
+    {"config", "only", true},
+    {"config_file", "only", true},
+    {"cfg", "only", true},
+    {"checkpoint", "--resume", true},
+    {"checkpoint", "--weights", true},
+    {"ckpt", "--resume", true},
+    {"ckpt", "--weights", true},
+    {"ckpt_path", "--resume", true},
+    {"ckpt_path", "--weights", true},
+    {"load", "--resume", true},
+    {"load", "--weights", true},
+    {"evaluate", "tandem eval RUN-DIR", false},
+    {"rank", "nothing: who starts the ranks tells them by variables (tandem help env)", false},
+    {"local_rank", "nothing: who starts the ranks tells them by variables (tandem help env)", false},
+    {"node_rank", "nothing: who starts the ranks tells them by variables (tandem help env)", false},
+    {"master_addr", "nothing: who starts the ranks tells them by variables (tandem help env)", false},
+    {"master_port", "nothing: who starts the ranks tells them by variables (tandem help env)", false},
+};
+
+static bool has_flag(const tool_verb *verb, const char *name) {
+    for (const tool_flag *flag = verb->flags; flag < verb->flags + TOOL_FLAGS_MAX && flag->name; flag++) {
+        if (strcmp(flag->name, name) == 0) return true;
+    }
+    return false;
+}
+
+static char *say_flag(const char *flag, const char *value) {
+    char *argv[] = {text_copy(value ? value : "...")};
+    char *quoted = text_command(argv, 1), *out = text_format("write %s %s", flag, quoted);
+    free(quoted);
+    free(argv[0]);
+    return out;
+}
+
+static char *say_elsewhere(const tool_verb *verb, const char *word, const char *value) {
+    for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
+        const char *write = elsewhere[i].write;
+        if (strcmp(word, elsewhere[i].word) != 0 || (write[0] == '-' && !has_flag(verb, write))) continue;
+        return elsewhere[i].takes_value ? say_flag(write, value) : text_format("write %s", write);
+    }
+    return NULL;
+}
+
+static char *say_key(const tool_verb *verb, const char *word, const char *value) {
+    char *key = NULL;
+    if (tdm_config_find_key(word, &key) != TDM_OK || !key) return NULL;
+    if (strcmp(key, "run.dir") == 0 && has_flag(verb, "--out")) { /* its run directories are below that, or none */
+        tdm_free(key);
+        return say_flag("--out", value);
+    }
+    char *ours = translate(word, key, value);
+    char *pair = text_format("%s=%s", key, ours ? ours : value ? value : "...");
+    char *argv[] = {pair};
+    char *line = text_command(argv, 1);
+    if (cuda_ids(key, value)) {
+        char *both = text_format("%s 'parallel.device_ids=[%s]'", line, cuda_ids(key, value));
+        free(line);
+        line = both;
+    }
+    char *out = text_format("write the key: %s", line);
+    free(line);
+    free(pair);
+    free(ours);
+    tdm_free(key);
+    return out;
+}
+
+char *args_say(const tool_verb *verb, const char *flag, const char *value) {
+    char word[64];
+    size_t used = 0;
+    flag += strspn(flag, "-");
+    for (; *flag && used + 1 < sizeof word; flag++) word[used++] = *flag == '-' ? '_' : *flag;
+    word[used] = 0;
+    char *out = say_elsewhere(verb, word, value);
+    return out || !verb->overrides ? out : say_key(verb, word, value);
+}

@@ -1,0 +1,81 @@
+/* cmd_bench.c - `tandem bench step|op|all_reduce|data`: one part at a time. */
+#include "tools/bench/bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void samples_add(samples *s, double value) {
+    s->value = memory_grow(s->value, &s->room, s->count + 1, sizeof *s->value);
+    s->value[s->count++] = value;
+}
+
+double samples_mean(const samples *s) {
+    double sum = 0;
+    for (size_t i = 0; i < s->count; i++) sum += s->value[i];
+    return s->count ? sum / (double)s->count : NAN;
+}
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double samples_quantile(const samples *s, double q) {
+    if (s->count == 0) return NAN;
+    qsort(s->value, s->count, sizeof *s->value, by_value);
+    return s->value[(size_t)(q * (double)(s->count - 1) + 0.5)];
+}
+
+void samples_free(samples *s) {
+    free(s->value);
+    *s = (samples){NULL, 0, 0};
+}
+
+void bench_phases(const tdm_event *event, double out[REPORT_PHASES]) {
+    const tdm_phase_ms *ms = &event->ms;
+    const double all[REPORT_PHASES] = {ms->data,     ms->scatter, ms->replicate,    ms->forward,   ms->gather, ms->loss,
+                                       ms->backward, ms->comm,    ms->comm_exposed, ms->optimizer, ms->step};
+    memcpy(out, all, sizeof all);
+}
+
+static int run(tool *t) {
+    static const char *const names[] = {"step", "op", "all_reduce", "data"};
+    static int (*const parts[])(tool *) = {bench_step, bench_op, bench_all_reduce, bench_data};
+    for (int i = 0; i < 4; i++) {
+        if (strcmp(t->word[0], names[i]) == 0) return parts[i](t);
+    }
+    const char *near = text_nearest(t->word[0], names, 4);
+    return args_wrong(t, "`%s` is none of step, op, all_reduce, data%s%s%s", t->word[0], near ? "; did you mean `" : "",
+                      near ? near : "", near ? "`?" : "");
+}
+
+const tool_verb verb_bench = {"bench",
+                              "step CONFIG | op KIND [attribute=value ...] | all_reduce | data CONFIG",
+                              "speed of one part: a step, an op, all_reduce, the loader",
+                              "step        whole optimizer steps of a job in its mode: ms per step, samples/s, phases\n"
+                              "op          one layer forward and backward, on one device\n"
+                              "all_reduce  sums between ranks, in nccl-tests' columns; every result is checked\n"
+                              "data        the loader alone: how many samples/s reach the model\n\n"
+                              "examples:\n"
+                              "  tandem bench step job.yaml --iterations 50\n"
+                              "  tandem bench op conv2d out=128 kernel=3 padding=1 --input 64x16x16 --batch 32\n"
+                              "  tandem bench all_reduce --ranks 4 --max 64M --json\n"
+                              "  tandem bench data job.yaml data.workers=4",
+                              {{"--iterations", "N", "measured (20)"},
+                               {"--warmup", "N", "before, not counted (5)"},
+                               {"--mode", "single|dp|ddp", "step: how devices share the work (parallel.mode)"},
+                               {"--input", "SHAPE", "op: of one sample, 64x16x16 or 512"},
+                               {"--batch", "N", "op: samples (32)"},
+                               {"--threads", "N", "op: threads of the device (1)"},
+                               {"--kernels", "auto|ref", "op: which kernels (auto)"},
+                               {"--ranks", "N", "all_reduce: processes, or threads with --backend local (2)"},
+                               {"--backend", "shm|local", "all_reduce: between processes or threads (shm)"},
+                               {"--min", "BYTES", "all_reduce: smallest size, 8 or 4K (1K)"},
+                               {"--max", "BYTES", "all_reduce: largest size (16M)"},
+                               {"--plain", NULL, "all_reduce: on memory of the caller's, not the communicator's"},
+                               {"--json", NULL, "as JSON"}},
+                              1,
+                              2,
+                              true,
+                              run};

@@ -1,0 +1,246 @@
+/* cmd_compare.c - `tandem compare`: the same job in several modes, from the same weights over the same samples, side by
+ * side. Each mode is a `tandem train` of its own, so that its peak memory is its own. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/report/compare.h"
+#include "tools/launch/launch.h"
+#include "tools/terminal/outlet.h"
+#include "tools/launch/stop.h"
+#include "tools/terminal/term.h"
+
+enum { ONE_DEVICE_STEPS = 30 }; /* of the run that speed-up is measured against */
+
+static int parse_modes(comparison *c, const char *text) {
+    static const char *const names[] = {"single", "dp", "ddp"};
+    while (*text) {
+        size_t length = strcspn(text, ",");
+        int found = -1;
+        for (int i = 0; i < 3; i++) {
+            if (strlen(names[i]) == length && strncmp(names[i], text, length) == 0) found = i;
+        }
+        if (found < 0 || c->count == COMPARE_MODES_MAX) {
+            return args_wrong(c->t, "`--modes` wants two to %d of single, dp, ddp with commas, `%s` was given",
+                              COMPARE_MODES_MAX, args_flag(c->t, "--modes"));
+        }
+        c->mode[c->count++] = names[found];
+        text += length + (text[length] == ',');
+    }
+    if (c->count >= 2) return TDM_OK;
+    return args_wrong(c->t, "`--modes` wants at least two modes, as in --modes dp,ddp");
+}
+
+/* "loss=1e-5,params=1e-4"; what is not named must be equal. */
+static int parse_tolerance(comparison *c, const char *text) {
+    c->tolerance_given = true;
+    while (*text) {
+        double *to = strncmp(text, "loss=", 5) == 0     ? &c->loss_tolerance
+                     : strncmp(text, "params=", 7) == 0 ? &c->param_tolerance
+                                                        : NULL;
+        char *end = NULL;
+        double value = to ? strtod(strchr(text, '=') + 1, &end) : -1;
+        if (!to || end == strchr(text, '=') + 1 || !(value >= 0) || (*end && *end != ',')) {
+            return args_wrong(c->t, "`--tolerance` wants loss=F,params=F, `%s` was given",
+                              args_flag(c->t, "--tolerance"));
+        }
+        *to = value;
+        text = end + (*end == ',');
+    }
+    return TDM_OK;
+}
+
+/* Where everything goes: --out, or runs/<name>/compare-<time> where the job's own run directories are. */
+static char *choose_folder(const comparison *c) {
+    const char *out = args_flag(c->t, "--out"), *dir = c->job->run.dir;
+    if (out) return text_copy(out);
+    char stamp[32];
+    time_t now = time(NULL);
+    struct tm utc;
+    strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &utc));
+    const char *slash = dir ? strrchr(dir, '/') : NULL;
+    char *folder = slash ? text_format("%.*s/compare-%s", (int)(slash - dir), dir, stamp)
+                         : text_format("runs/%s/compare-%s", c->job->name, stamp);
+    char *unused = files_unused(folder);
+    free(folder);
+    return unused;
+}
+
+static void add(char **argv, int *count, const char *text) {
+    argv[(*count)++] = text_copy(text);
+}
+
+/* `tandem train` with this job, another mode, its own folder, and every step in metrics.jsonl. */
+static int train(const comparison *c, const char *mode, const char *dir, int64_t steps) {
+    const tool *t = c->t;
+    bool quiet = t->quiet || !term_is_terminal(stderr);
+    char **argv = memory_new((size_t)t->override_count + 20, sizeof *argv);
+    int count = 0;
+    add(argv, &count, "tandem");
+    add(argv, &count, "train");
+    add(argv, &count, t->word[0]);
+    for (int i = 0; i < t->override_count; i++) add(argv, &count, t->override[i]);
+    add(argv, &count, "parallel.dp.scatter=strided");
+    add(argv, &count, "log.every=1 steps");
+    add(argv, &count, "--mode");
+    add(argv, &count, mode);
+    add(argv, &count, "--resume");
+    add(argv, &count, "never");
+    add(argv, &count, "--run-dir");
+    add(argv, &count, dir);
+    add(argv, &count, quiet ? "--quiet" : "--brief");
+    if (steps > 0) {
+        add(argv, &count, "--steps");
+        argv[count++] = text_format("%lld", (long long)steps);
+    }
+    int code = launch_command(argv);
+    if (stop_signal() != 0 && (code == TDM_OK || c->runs > 0)) code = TDM_E_STOPPED; /* what was trained is kept */
+    for (int i = 0; i < count; i++) free(argv[i]);
+    free(argv);
+    return code;
+}
+
+/* `why` is told behind the name. */
+static int train_and_read(comparison *c, const char *mode, const char *name, const char *why, int64_t steps,
+                          report_run *run) {
+    char *dir = text_format("%s/%s", c->folder, name);
+    char *metrics = text_format("%s/metrics.jsonl", dir);
+    int code = TDM_OK;
+    if (files_is_link(dir)) {
+        code = args_wrong(c->t, "%s is a symbolic link, which is not followed; --out wants a new folder", dir);
+    } else if (files_exists(metrics)) {
+        code = args_wrong(c->t, "%s holds a run already; --out wants a new folder", dir);
+    } else {
+        if (!c->t->quiet) term_line("tandem: training %s%s", name, why);
+        code = train(c, mode, dir, steps);
+    }
+    if (code == TDM_OK) {
+        code = report_read(run, dir);
+    } else if (code != TDM_E_USAGE) {
+        term_line("tandem: the %s run ended with code %d; it is kept in %s", name, code, dir);
+    }
+    free(metrics);
+    free(dir);
+    return code;
+}
+
+static int train_all(comparison *c, int64_t steps) {
+    for (int i = 0; i < c->count; i++) {
+        int same = 1;
+        for (int k = 0; k < i; k++) same += c->mode[k] == c->mode[i];
+        char *name = same > 1 ? text_format("%s-%d", c->mode[i], same) : text_copy(c->mode[i]);
+        int code = train_and_read(c, c->mode[i], name, "", steps, &c->run[i]);
+        if (code == TDM_OK) {
+            c->runs++;
+            free(c->run[i].label);
+            c->run[i].label = text_copy(name);
+            if (strcmp(c->mode[i], "single") == 0) c->one_device = report_number(&c->run[i], "samples_per_s");
+        }
+        free(name);
+        if (code != TDM_OK) return code;
+    }
+    return TDM_OK;
+}
+
+/* A short run on one device, for the speed-up alone. */
+static int train_one_device(comparison *c, int64_t steps) {
+    report_run run;
+    if (isfinite(c->one_device)) return TDM_OK;
+    int64_t done = (int64_t)report_number(&c->run[0], "step");
+    if (steps <= 0 || steps > done) steps = done;
+    if (steps > ONE_DEVICE_STEPS) steps = ONE_DEVICE_STEPS;
+    char *why = text_format(": %lld steps in single mode, which the speed-up is measured against", (long long)steps);
+    int code = train_and_read(c, "single", "one-device", why, steps, &run);
+    free(why);
+    if (code != TDM_OK) return code;
+    c->one_device = report_number(&run, "samples_per_s");
+    report_free(&run);
+    return TDM_OK;
+}
+
+static int write_all(const comparison *c) {
+    char *path = text_format("%s/compare.json", c->folder);
+    json_t *json = compare_json(c);
+    char *text = json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
+    int code = text ? files_write(path, text, strlen(text)) : TDM_E_MEMORY;
+    free(text);
+    free(path);
+    if (code == TDM_OK) {
+        path = text_format("%s/report.html", c->folder);
+        code = report_write(path, c->run, c->runs, json, false);
+        free(path);
+    }
+    json_decref(json);
+    return code;
+}
+
+static int parse(comparison *c) {
+    if (!args_int(c->t, "--steps", 1, &c->steps)) return TDM_E_USAGE;
+    const char *modes = args_flag(c->t, "--modes"), *tolerance = args_flag(c->t, "--tolerance");
+    int code = parse_modes(c, modes ? modes : "dp,ddp");
+    if (code == TDM_OK && tolerance) code = parse_tolerance(c, tolerance);
+    return code;
+}
+
+/* Sums of several GPUs have no fixed order. */
+static void default_tolerance(comparison *c) {
+    const char *device = json_string_value(json_object_get(c->run[0].summary, "device"));
+    if (c->tolerance_given || !device || strcmp(device, "cuda") != 0) return;
+    c->tolerance_given = true;
+    c->loss_tolerance = 1e-5;
+    c->param_tolerance = 1e-4;
+}
+
+static int compare(comparison *c) {
+    c->folder = choose_folder(c);
+    int code = train_all(c, c->steps);
+    if (code == TDM_OK) default_tolerance(c);
+    if (code == TDM_OK) code = train_one_device(c, c->steps);
+    if (code == TDM_OK) code = compare_measure(c);
+    if (code == TDM_OK) code = write_all(c);
+    if (code != TDM_OK) return code;
+    c->t->is_kept = true;
+    compare_print(c);
+    return c->within ? TDM_OK : TDM_E_CHECK;
+}
+
+static int run(tool *t) {
+    tdm_config *config;
+    comparison c = {.t = t, .one_device = NAN};
+    stop_begin(false, t->quiet);
+    outlet_hold();
+    int code = parse(&c);
+    if (code == TDM_OK) code = job_open(t, NULL, &config);
+    if (code != TDM_OK) return code;
+    c.job = tdm_config_job(config);
+    code = compare(&c);
+    for (int i = 0; i < c.runs; i++) report_free(&c.run[i]);
+    free(c.folder);
+    tdm_config_free(config);
+    return code;
+}
+
+const tool_verb verb_compare = {
+    "compare",
+    "CONFIG [key.path=value ...]",
+    "the same job in two or more modes, side by side, with a verdict",
+    "Trains the job once per mode, from the same initial weights over the same\n"
+    "global batches (strided scatter), and says how far losses and parameters\n"
+    "differ, how fast each was, and what each step spent its time on. Unless single\n"
+    "is one of the modes, it also trains one device for up to 30 steps, which the\n"
+    "speed-up is measured against. Writes compare.json and report.html. Exit status\n"
+    "12 when they differ by more than the tolerance; without one, every bit must be\n"
+    "equal.\n\n"
+    "examples:\n"
+    "  tandem compare job.yaml --steps 50\n"
+    "  tandem compare job.yaml --modes single,dp,ddp parallel.device_ids='[0, 1]'\n"
+    "  tandem compare job.yaml --tolerance loss=1e-5,params=1e-4 --out runs/compare",
+    {{"--modes", "LIST", "of single, dp, ddp, with commas (dp,ddp)"},
+     {"--steps", "N", "steps of each run (those of the file)"},
+     {"--tolerance", "T", "loss=F,params=F: largest differences allowed; what is not named must be equal"},
+     {"--out", "DIR", "a new folder for runs, compare.json and report.html (-o)"}},
+    1,
+    1,
+    true,
+    run};

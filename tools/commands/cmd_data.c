@@ -1,0 +1,82 @@
+/* cmd_data.c - `tandem data check|make`: every sample read once, and small data sets to try things with. */
+#include <string.h>
+
+#include <tandem/data.h>
+
+#include "tools/terminal/term.h"
+
+/* What the model of CONFIG wants of its samples. */
+static tdm_data_use use_of(const tdm_config *config) {
+    const tdm_job *job = tdm_config_job(config);
+    const tdm_graph *graph = tdm_config_graph(config);
+    tdm_data_use use = {.size = sizeof use, .seed = job->seed, .rng_profile = job->rng_profile};
+    use.ndim = tdm_graph_shape(graph, 0, use.input);
+    use.float_targets = job->loss.kind != 0; /* not cross_entropy */
+    *(use.float_targets ? &use.target_width : &use.classes) = tdm_graph_output_width(graph);
+    use.has_ignore_index = !use.float_targets;
+    use.ignore_index = job->loss.ignore_index;
+    return use;
+}
+
+static int check_split(const tool *t, const char *name, const tdm_data_spec *spec, const tdm_data_use *use) {
+    char *report = NULL;
+    if (spec->format == TDM_DATA_NONE) return TDM_OK;
+    tdm_status status = tdm_data_check(&t->host, spec, use, &report);
+    if (status != TDM_OK) return tell_error(status);
+    printf("%sdata.%s%s\n%s", term_on(stdout, TERM_BOLD), name, term_off(stdout), report);
+    size_t length = strlen(report);
+    if (length > 0 && report[length - 1] != '\n') putchar('\n');
+    tdm_free(report);
+    return TDM_OK;
+}
+
+static int check(tool *t) {
+    tdm_config *config;
+    t->word[0] = t->word[1]; /* CONFIG */
+    int code = job_open(t, NULL, &config);
+    if (code != TDM_OK) return code;
+    const tdm_data_section *data = &tdm_config_job(config)->data;
+    tdm_data_use use = use_of(config);
+    code = check_split(t, "train", &data->train, &use);
+    int eval = check_split(t, "eval", &data->eval, &use);
+    tdm_config_free(config);
+    return code != TDM_OK ? code : eval;
+}
+
+static int make(const tool *t) {
+    const char *format = args_flag(t, "--format"), *folder = t->word[1];
+    int64_t samples = 1000, seed = 0;
+    if (!args_int(t, "--samples", 1, &samples) || !args_int(t, "--seed", INT64_MIN, &seed)) return TDM_E_USAGE;
+    if (format && strcmp(format, "image_folder") == 0) {
+        term_error("image folders are not in this build; idx, cifar10 and npy are");
+        return TDM_E_UNSUPPORTED;
+    }
+    tdm_status status = tdm_data_make(&t->host, format ? format : "idx", folder, samples, seed);
+    if (status != TDM_OK) return tell_error(status);
+    term_print("%s", folder);
+    return TDM_OK;
+}
+
+static int run(tool *t) {
+    if (strcmp(t->word[0], "check") == 0) return check(t);
+    if (strcmp(t->word[0], "make") == 0) return make(t);
+    return args_wrong(t, "`%s` is neither check nor make", t->word[0]);
+}
+
+const tool_verb verb_data = {"data",
+                             "check CONFIG | make FOLDER",
+                             "reads every sample once; writes small synthetic data sets",
+                             "`check` opens the data of CONFIG, reads every sample and says what is there:\n"
+                             "how many, how often each label occurs, mean and standard deviation of each\n"
+                             "channel. `make` draws digits into FOLDER, in the form of MNIST (idx), CIFAR-10\n"
+                             "(cifar10) or npy.\n\n"
+                             "examples:\n"
+                             "  tandem data check job.yaml\n"
+                             "  tandem data make data/digits --format idx --samples 5000 --seed 1",
+                             {{"--format", "idx|cifar10|npy", "make: which form (idx)"},
+                              {"--samples", "N", "make: how many (1000)"},
+                              {"--seed", "N", "make: of the drawing (0)"}},
+                             2,
+                             2,
+                             true,
+                             run};

@@ -1,0 +1,27 @@
+/* cmd_doctor.c - `tandem doctor`: this machine as tandem sees it, to be pasted into a report. */
+#include <tandem/doctor.h>
+
+#include "tools/terminal/term.h"
+
+static int run(tool *t) {
+    char *text = NULL;
+    tdm_status status = tdm_environment(&t->host, args_flag(t, "--json") != NULL, &text);
+    if (status != TDM_OK && status != TDM_E_CHECK) return tell_error(status);
+    fputs(text, stdout);
+    tdm_free(text);
+    return (int)status;
+}
+
+const tool_verb verb_doctor = {"doctor",
+                               "",
+                               "system, memory, limits, GPUs, modules found or why not; paste-ready",
+                               "Prints what a report about a problem should contain. Exit status 12 when\n"
+                               "something is found that will stop runs; each such line says what to do.\n\n"
+                               "examples:\n"
+                               "  tandem doctor\n"
+                               "  tandem doctor --json > env.json",
+                               {{"--json", NULL, "as JSON"}},
+                               0,
+                               0,
+                               false,
+                               run};

@@ -1,0 +1,59 @@
+/* cmd_eval.c - `tandem eval`: loss and accuracy of a checkpoint on a split. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/commands/inference.h"
+#include "tools/terminal/term.h"
+
+static int write_json(const char *path, double loss, double accuracy, int64_t samples) {
+    char number[40] = "null";
+    if (isfinite(accuracy)) snprintf(number, sizeof number, "%.9g", accuracy);
+    char *text =
+        isfinite(loss)
+            ? text_format("{\"loss\":%.9g,\"accuracy\":%s,\"samples\":%lld}\n", loss, number, (long long)samples)
+            : text_format("{\"loss\":null,\"accuracy\":%s,\"samples\":%lld}\n", number, (long long)samples);
+    int code = files_write(path, text, strlen(text));
+    free(text);
+    return code;
+}
+
+static int run(tool *t) {
+    inference in;
+    int code = inference_open(&in, t);
+    if (code == TDM_OK) {
+        double loss, accuracy;
+        char count[32];
+        int64_t samples = tdm_run_eval_count(in.run);
+        tdm_status status = tdm_run_evaluate(in.run, &loss, &accuracy);
+        code = status == TDM_OK ? TDM_OK : tell_error(status);
+        if (code == TDM_OK) {
+            printf("loss %.9g", isnan(loss) ? (double)NAN : loss); /* its sign would be shown, and says nothing */
+            if (isfinite(accuracy)) printf("  accuracy %.4f", accuracy);
+            printf("  samples %s\n", text_count(count, samples));
+        }
+        if (code == TDM_OK && args_flag(t, "--out")) code = write_json(args_flag(t, "--out"), loss, accuracy, samples);
+    }
+    inference_close(&in);
+    return code;
+}
+
+const tool_verb verb_eval = {
+    "eval",
+    "RUN-DIR | CONFIG --weights PATH [key.path=value ...]",
+    "loss and accuracy of a checkpoint on a split",
+    "Loads weights into the model of CONFIG and evaluates data.eval (or\n"
+    "data.train). PATH is a run directory (its newest good checkpoint), a step-...\n"
+    "directory or a .safetensors file. RUN-DIR alone stands for the configuration\n"
+    "and the newest good checkpoint in it.\n\n"
+    "examples:\n"
+    "  tandem eval runs/a\n"
+    "  tandem eval job.yaml --weights runs/a\n"
+    "  tandem eval job.yaml --weights model.safetensors --split train --out train.json",
+    {{"--weights", "PATH", "where the weights are (else RUN-DIR, or model.weights of the file)"},
+     {"--split", "train|eval", "of the data (eval)"},
+     {"--out", "FILE", "also as JSON into a file (-o)"}},
+    1,
+    1,
+    true,
+    run};

@@ -1,0 +1,46 @@
+/* cmd_plan.c - `tandem plan`: what a run will do, without data, devices or other processes. */
+#include "tools/terminal/term.h"
+
+static tdm_status print(const tool *t, const tdm_config *config, char **text) {
+    tdm_plan_print_options look = TDM_PLAN_PRINT_OPTIONS_INIT;
+    if (args_flag(t, "--graph")) return tdm_graph_print(tdm_config_graph(config), text);
+    look.json = args_flag(t, "--json") != NULL;
+    look.predicts = args_flag(t, "--predict") != NULL;
+    look.after = args_flag(t, "--after");
+    return tdm_plan_print_with(tdm_config_job(config), tdm_config_graph(config), &look, text);
+}
+
+static int run(tool *t) {
+    tdm_config *config;
+    int code = job_open(t, NULL, &config);
+    if (code != TDM_OK) return code;
+    char *text = NULL;
+    tdm_status status = print(t, config, &text);
+    if (status == TDM_OK) {
+        fputs(text, stdout);
+        tdm_free(text);
+    } else {
+        code = tell_error(status);
+    }
+    tdm_config_free(config);
+    return code;
+}
+
+const tool_verb verb_plan = {
+    "plan",
+    "CONFIG [key.path=value ...]",
+    "graph, steps, memory per device, buckets, bytes on the wire",
+    "Prints what one replica does in one step, and what it needs. Touches no device.\n\n"
+    "examples:\n"
+    "  tandem plan job.yaml\n"
+    "  tandem plan job.yaml --graph            layers, shapes, parameters\n"
+    "  tandem plan job.yaml --after rewrite    the nodes after that pass\n"
+    "  tandem plan job.yaml parallel.mode=ddp --json",
+    {{"--graph", NULL, "the model's layers instead of the steps"},
+     {"--after", "PASS", "as it is after lower, layout, rewrite, values, params, backward, steps or places"},
+     {"--predict", NULL, "of eval and predict, which have no backward"},
+     {"--json", NULL, "as JSON"}},
+    1,
+    1,
+    true,
+    run};

@@ -1,0 +1,167 @@
+/* cmd_predict.c - `tandem predict`: the model's outputs for every sample of a split, as CSV, JSONL or .npy. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/commands/inference.h"
+#include "tools/terminal/term.h"
+
+typedef enum form { FORM_CSV, FORM_JSONL, FORM_NPY } form;
+
+typedef struct prediction {
+    form form;
+    FILE *to;
+    bool classes; /* outputs are scores of classes, samples have labels */
+    int64_t width, count;
+} prediction;
+
+/* .npy version 1.0: magic, header length, a Python dict padded so that the numbers start at a multiple of 64. */
+static void npy_header(const prediction *p) {
+    char dict[160];
+    int length = snprintf(dict, sizeof dict, "{'descr': '<f4', 'fortran_order': False, 'shape': (%lld, %lld), }",
+                          (long long)p->count, (long long)p->width);
+    int padded = (10 + length + 1 + 63) / 64 * 64 - 10;
+    fwrite("\x93NUMPY\x01\x00", 1, 8, p->to);
+    fputc(padded & 255, p->to);
+    fputc(padded >> 8, p->to);
+    fprintf(p->to, "%s%*s\n", dict, padded - length - 1, "");
+}
+
+static void head(const prediction *p) {
+    if (p->form == FORM_NPY) npy_header(p);
+    if (p->form != FORM_CSV) return;
+    fputs(p->classes ? "index,label,predicted" : "index", p->to);
+    for (int64_t i = 0; i < p->width; i++) fprintf(p->to, p->classes ? ",score_%lld" : ",output_%lld", (long long)i);
+    fputc('\n', p->to);
+}
+
+static int64_t best(const float *y, int64_t width) {
+    int64_t at = 0;
+    for (int64_t i = 1; i < width; i++) {
+        if (y[i] > y[at]) at = i;
+    }
+    return at;
+}
+
+static void json_row(const prediction *p, int64_t index, int64_t label, const float *y) {
+    fprintf(p->to, "{\"index\":%lld,", (long long)index);
+    if (p->classes) {
+        fprintf(p->to, "\"label\":%lld,\"predicted\":%lld,\"scores\":[", (long long)label,
+                (long long)best(y, p->width));
+    } else {
+        fputs("\"outputs\":[", p->to);
+    }
+    for (int64_t i = 0; i < p->width; i++) {
+        fputs(i ? "," : "", p->to);
+        if (isfinite(y[i])) {
+            fprintf(p->to, "%.9g", (double)y[i]);
+        } else {
+            fputs("null", p->to);
+        }
+    }
+    fputs("]}\n", p->to);
+}
+
+static void row(const prediction *p, int64_t index, int64_t label, const float *y) {
+    if (p->form == FORM_NPY) {
+        fwrite(y, sizeof *y, (size_t)p->width, p->to);
+    } else if (p->form == FORM_JSONL) {
+        json_row(p, index, label, y);
+    } else {
+        fprintf(p->to, "%lld", (long long)index);
+        if (p->classes) fprintf(p->to, ",%lld,%lld", (long long)label, (long long)best(y, p->width));
+        for (int64_t i = 0; i < p->width; i++) fprintf(p->to, ",%.9g", (double)y[i]);
+        fputc('\n', p->to);
+    }
+}
+
+static tdm_status predict_all(const prediction *p, tdm_run *run) {
+    int64_t inputs = tdm_run_input_width(run), most = tdm_run_eval_batch(run);
+    float *x = memory_new((size_t)(inputs * most), sizeof *x), *y = memory_new((size_t)(p->width * most), sizeof *y);
+    int64_t *labels = memory_new((size_t)most, sizeof *labels);
+    tdm_status status = TDM_OK;
+    for (int64_t first = 0; first < p->count && status == TDM_OK && !ferror(p->to); first += most) {
+        int64_t rows = p->count - first < most ? p->count - first : most;
+        for (int64_t i = 0; i < rows && status == TDM_OK; i++) {
+            status = tdm_run_eval_sample(run, first + i, x + i * inputs, &labels[i]);
+        }
+        if (status == TDM_OK) status = tdm_run_predict(run, x, rows, y);
+        for (int64_t i = 0; i < rows && status == TDM_OK; i++) row(p, first + i, labels[i], y + i * p->width);
+    }
+    free(x);
+    free(y);
+    free(labels);
+    return status;
+}
+
+static int storage_failed(const char *path) {
+    term_error("%s cannot be written: %s", path, files_refusal(path, errno));
+    return TDM_E_IO;
+}
+
+static int predict_to(prediction *p, tdm_run *run) {
+    head(p);
+    tdm_status status = predict_all(p, run);
+    return status == TDM_OK ? TDM_OK : tell_error(status);
+}
+
+static int predict_into(prediction *p, tdm_run *run, const char *path) {
+    files_draft draft;
+    if (!files_begin(&draft, path)) return storage_failed(path);
+    FILE *to = p->to = fdopen(draft.fd, "wb");
+    if (!to) {
+        files_end(&draft, false);
+        return storage_failed(path);
+    }
+    int code = predict_to(p, run);
+    bool good = !ferror(to);
+    good = fclose(to) == 0 && good;
+    draft.fd = -1;
+    if (!files_end(&draft, good && code == TDM_OK) && code == TDM_OK) code = storage_failed(path);
+    return code;
+}
+
+static int run(tool *t) {
+    const char *path = args_flag(t, "--out");
+    prediction p = {.form = FORM_CSV};
+    if (path && text_ends(path, ".jsonl")) {
+        p.form = FORM_JSONL;
+    } else if (path && text_ends(path, ".npy")) {
+        p.form = FORM_NPY;
+    } else if (path && !text_ends(path, ".csv")) {
+        return args_wrong(t, "`--out` wants a name that ends in .csv, .jsonl or .npy, `%s` was given", path);
+    }
+    inference in;
+    int code = inference_open(&in, t);
+    if (code == TDM_OK) {
+        p.classes = in.job.loss.kind == 0; /* cross_entropy */
+        p.width = tdm_run_output_width(in.run);
+        p.count = tdm_run_eval_count(in.run);
+        p.to = stdout;
+        code = path ? predict_into(&p, in.run, path) : predict_to(&p, in.run);
+    }
+    inference_close(&in);
+    return code;
+}
+
+const tool_verb verb_predict = {
+    "predict",
+    "RUN-DIR | CONFIG --weights PATH [key.path=value ...]",
+    "the model's outputs for every sample: CSV, JSONL or .npy",
+    "Writes one row per sample of data.eval (or data.train), in the order of the\n"
+    "data: index, label, predicted class and the scores, which are the model's\n"
+    "outputs as they are (logits). Without labels: index and outputs. .npy holds\n"
+    "the outputs alone, float32 [samples, outputs]. RUN-DIR alone stands for the\n"
+    "configuration and the newest good checkpoint in it.\n\n"
+    "examples:\n"
+    "  tandem predict runs/a > predictions.csv\n"
+    "  tandem predict job.yaml --weights runs/a > predictions.csv\n"
+    "  tandem predict job.yaml --weights runs/a --out predictions.npy",
+    {{"--weights", "PATH", "where the weights are (else RUN-DIR, or model.weights of the file)"},
+     {"--split", "train|eval", "of the data (eval)"},
+     {"--out", "FILE", ".csv, .jsonl or .npy (-o); CSV on stdout without it"}},
+    1,
+    1,
+    true,
+    run};

@@ -1,0 +1,145 @@
+/* cmd_show.c - `tandem show`, `explain` and `schema`: what a file means, what a key means, what editors want. */
+#include <string.h>
+
+#include "tools/terminal/term.h"
+
+/* A text of the library to stdout, or to the file of --out. */
+static int deliver(const tool *t, tdm_status status, char *text) {
+    if (status != TDM_OK) return tell_error(status);
+    const char *path = args_flag(t, "--out");
+    int code = TDM_OK;
+    size_t length = strlen(text);
+    if (path) {
+        code = files_write(path, text, length);
+    } else {
+        fputs(text, stdout);
+        if (length > 0 && text[length - 1] != '\n') putchar('\n');
+    }
+    tdm_free(text);
+    return code;
+}
+
+static bool language(const tool *t, tdm_language *out) {
+    const char *text = args_flag(t, "--lang");
+    *out = text && strcmp(text, "zh") == 0 ? TDM_CHINESE : TDM_ENGLISH;
+    if (!text || strcmp(text, "en") == 0 || strcmp(text, "zh") == 0) return true;
+    args_wrong(t, "`--lang` wants en or zh, `%s` was given", text);
+    return false;
+}
+
+static int run_show(tool *t) {
+    tdm_config *config;
+    int code = job_open(t, NULL, &config);
+    if (code != TDM_OK) return code;
+    char *text = NULL;
+    tdm_status status;
+    if (t->word_count == 2) {
+        status = tdm_config_get(config, t->word[1], &text);
+    } else {
+        tdm_config_form form = args_flag(t, "--origins") ? TDM_CONFIG_ORIGINS
+                               : args_flag(t, "--json")  ? TDM_CONFIG_JSON
+                                                         : TDM_CONFIG_RESOLVED;
+        status = tdm_config_print(config, form, &text);
+    }
+    code = deliver(t, status, text);
+    tdm_config_free(config);
+    return code;
+}
+
+static int run_explain(tool *t) {
+    tdm_language in;
+    if (!language(t, &in)) return TDM_E_USAGE;
+    char *text = NULL;
+    tdm_status status = tdm_config_explain(t->word[0], in, &text);
+    if (status != TDM_OK) return tell_error(status);
+    term_print_folded(stdout, text_copy(text));
+    tdm_free(text);
+    return TDM_OK;
+}
+
+static int run_schema(tool *t) {
+    tdm_language in;
+    if (!language(t, &in)) return TDM_E_USAGE;
+    char *text = NULL;
+    tdm_status status = tdm_config_schema(in, &text);
+    return deliver(t, status, text);
+}
+
+static int run_init(tool *t) {
+    tdm_language in;
+    if (!language(t, &in)) return TDM_E_USAGE;
+    const char *task = args_flag(t, "--task"), *path = args_flag(t, "--out");
+    if (path && !args_flag(t, "--force") && files_exists(path)) {
+        return args_wrong(t, "%s exists already; --force writes over it", path);
+    }
+    char *text = NULL;
+    tdm_status status = tdm_config_starter(task ? task : "cifar", in, &text);
+    int code = deliver(t, status, text);
+    if (code == TDM_OK && path && !t->quiet) term_line("wrote %s; next: tandem check %s", path, path);
+    return code;
+}
+
+const tool_verb verb_show = {"show",
+                             "CONFIG [KEY] [key.path=value ...]",
+                             "the whole configuration, defaults included, as valid YAML",
+                             "Prints every value that a run of this file would use. With KEY only that one.\n\n"
+                             "examples:\n"
+                             "  tandem show job.yaml --origins          where each value comes from\n"
+                             "  tandem show job.yaml optimizer.lr\n"
+                             "  tandem show job.yaml train.steps=10 -o resolved.yaml",
+                             {{"--origins", NULL, "each line with its origin: file and line, default, command line"},
+                              {"--json", NULL, "as JSON"},
+                              {"--out", "FILE", "into a file (-o)"}},
+                             1,
+                             2,
+                             true,
+                             run_show};
+
+const tool_verb verb_explain = {"explain",
+                                "[KEY]",
+                                "one key's type, default, range and meaning",
+                                "KEY is a key of the file, a section, a kind of layer, or `layers` for all of\n"
+                                "them. Without KEY the sections are listed.\n\n"
+                                "examples:\n"
+                                "  tandem explain\n"
+                                "  tandem explain optimizer.lr\n"
+                                "  tandem explain parallel\n"
+                                "  tandem explain conv2d --lang zh",
+                                {{"--lang", "en|zh", "language of the text (en)"}},
+                                0,
+                                1,
+                                false,
+                                run_explain};
+
+const tool_verb verb_schema = {
+    "schema",
+    "",
+    "JSON Schema of the file, for completion in editors",
+    "Prints a JSON Schema (draft 7). With the YAML language server, begin your file\n"
+    "with\n"
+    "  # yaml-language-server: $schema=./tandem.schema.json\n\n"
+    "example:\n"
+    "  tandem schema -o tandem.schema.json",
+    {{"--out", "FILE", "into a file (-o)"}, {"--lang", "en|zh", "language of the descriptions (en)"}},
+    0,
+    0,
+    false,
+    run_schema};
+
+const tool_verb verb_init = {"init",
+                             "",
+                             "a commented starter YAML",
+                             "Tasks: cifar (a CNN on CIFAR-10, ddp), mnist (a CNN on MNIST, dp), toy-mp (a\n"
+                             "small net on synthetic data; needs no download), resnet50-burnin (not in this\n"
+                             "build).\n\n"
+                             "examples:\n"
+                             "  tandem init --task toy-mp -o toy.yaml\n"
+                             "  tandem init --task mnist --lang zh -o mnist.yaml",
+                             {{"--task", "cifar|mnist|toy-mp|resnet50-burnin", "what to start from (cifar)"},
+                              {"--lang", "en|zh", "language of the comments (en)"},
+                              {"--out", "FILE", "into a file (-o); never over one that exists"},
+                              {"--force", NULL, "over one that exists"}},
+                             0,
+                             0,
+                             false,
+                             run_init};

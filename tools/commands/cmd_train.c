@@ -1,0 +1,288 @@
+/* cmd_train.c - `tandem train`: opens the run, shows how far it is, and says what to do next. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <tandem/doctor.h>
+
+#include "tools/terminal/banner.h"
+#include "tools/launch/launch.h"
+#include "tools/terminal/log.h"
+#include "tools/terminal/outlet.h"
+#include "tools/terminal/progress.h"
+#include "tools/report/report.h"
+#include "tools/launch/restart.h"
+#include "tools/commands/saved.h"
+#include "tools/commands/session.h"
+#include "tools/launch/stop.h"
+#include "tools/terminal/summary.h"
+#include "tools/terminal/term.h"
+
+typedef struct training {
+    session s;
+    progress bar;
+    bool brief; /* no banner, no summary */
+    int64_t restarts;
+    char *writes;   /* the run directory in which this process is to tell how the job ended, or NULL */
+    bool stands_in; /* for rank 0 of another launcher's job, which tells, unless it was killed */
+    char *reason;   /* why it ended so */
+} training;
+
+static int on_event(const tdm_event *event, void *user) {
+    training *tr = user;
+    if (tr->s.shows) progress_event(&tr->bar, event);
+    return 0;
+}
+
+/* What this machine was, beside the numbers that it gave. */
+static void write_environment(const session *s) {
+    if (!s->shows || !s->job->run.dir) return;
+    char *text = NULL, *path = text_format("%s/env.json", s->job->run.dir);
+    bool alone = s->job->parallel.kernels == TDM_KERNELS_REF;
+    tdm_status status = tdm_environment(&s->t->host, alone ? TDM_ENVIRONMENT_JSON_ALONE : TDM_ENVIRONMENT_JSON, &text);
+    if (status == TDM_E_MEMORY) memory_missing();
+    if (status == TDM_OK || status == TDM_E_CHECK) files_try(path, text, strlen(text));
+    tdm_free(text);
+    free(path);
+}
+
+static void before_first_step(training *tr, bool dry) {
+    session *s = &tr->s;
+    tdm_run_state state;
+    if (!s->shows || tdm_run_get_state(s->run, &state) != TDM_OK) return;
+    launch_began(&s->facts, state.step);
+    banner b = {s->t, s->job, tdm_config_graph(s->config), &s->facts, s->run, &state, dry};
+    if (!s->t->quiet && !tr->brief && launch_restarts() == 0) banner_print(&b);
+    progress_start(&tr->bar, s->job, &state, s->t->quiet);
+}
+
+static void write_report(const char *dir) {
+    report_run run;
+    if (!dir) return;
+    if (!report_try(&run, dir)) {
+        int reason = errno;
+        char *metrics = text_format("%s/metrics.jsonl", dir);
+        term_line("tandem: warning: %s/report.html is not written: metrics.jsonl cannot be read: %s", dir,
+                  files_refusal(metrics, reason));
+        free(metrics);
+        return;
+    }
+    char *path = text_format("%s/report.html", dir);
+    size_t bytes;
+    char *page = report_page(&run, 1, NULL, false, &bytes);
+    files_try(path, page, bytes);
+    free(page);
+    free(path);
+    report_free(&run);
+}
+
+static void tell_end(bool stopped) {
+    term_mark(stopped ? TERM_YELLOW : TERM_GREEN, "", stopped ? "stopped on request" : "finished", "%s", "");
+}
+
+/* 75 promises a checkpoint. */
+static int stopped_code(const session *s) {
+    tdm_run_state state;
+    bool is_saved = s->job->run.dir && tdm_run_get_state(s->run, &state) == TDM_OK && state.step > 0;
+    return is_saved ? TDM_E_STOPPED : 128 + (stop_signal() ? stop_signal() : SIGTERM);
+}
+
+static int train(training *tr) {
+    session *s = &tr->s;
+    tdm_status status = tdm_run_train(s->run);
+    stop_run(NULL);
+    progress_end(&tr->bar);
+    if (status != TDM_OK && status != TDM_E_STOPPED) return session_failed(s, status);
+    int code = status == TDM_OK ? TDM_OK : stopped_code(s);
+    if (s->shows && code <= TDM_E_STOPPED) {
+        write_report(s->job->run.dir);
+        if (!s->t->quiet && !tr->brief) tell_end(status == TDM_E_STOPPED);
+        summary_print(s->t, s->job, s->run, status == TDM_E_STOPPED, tr->brief);
+    } else if (s->shows && !s->t->quiet) {
+        term_line("%s", tdm_error_message());
+    }
+    return code;
+}
+
+/* Every step is done and its summary is written: nothing must be written over it. */
+static bool is_finished(const session *s) {
+    tdm_run_state state;
+    report_run run;
+    if (!s->job->run.dir) return false;
+    char *summary = text_format("%s/summary.json", s->job->run.dir);
+    bool there = files_exists(summary);
+    free(summary);
+    if (!there || tdm_run_get_state(s->run, &state) != TDM_OK || state.step < state.steps_total) return false;
+    if (!report_try(&run, s->job->run.dir)) return false;
+    bool finished =
+        strcmp(report_text(&run, "exit_reason"), "finished") == 0 && report_number(&run, "step") == (double)state.step;
+    report_free(&run);
+    return finished;
+}
+
+/* This process trains: alone or as one rank. */
+static int run_here(training *tr, bool dry) {
+    session *s = &tr->s;
+    int code = session_open(s, on_event, tr);
+    if (code != TDM_OK) return code;
+    stop_run(s->run);
+    if (s->job->run.dir) log_open(s->job->run.dir, s->facts.rank);
+    if (!dry) write_environment(s);
+    before_first_step(tr, dry);
+    if (dry) return TDM_OK;
+    s->t->is_kept = s->job->run.dir != NULL;
+    if (!is_finished(s)) return train(tr);
+    if (s->shows) {
+        if (!s->t->quiet) term_line("nothing to do: every step of %s is done", s->job->run.dir);
+        summary_print(s->t, s->job, s->run, false, tr->brief);
+    }
+    return TDM_OK;
+}
+
+/* A start time counts seconds: two starts in one second are two runs all the same. Ranks that others started cannot
+ * know of each other's choice and keep the name. */
+static int choose_new_folder(session *s) {
+    if (!s->job->run.has_its_time || s->facts.world > 1 || !files_exists(s->job->run.dir)) return TDM_OK;
+    char *unused = files_unused(s->job->run.dir);
+    tdm_status status = tdm_config_override_text(s->config, "run.dir", unused);
+    free(unused);
+    if (status == TDM_OK) status = tdm_config_check(s->config);
+    if (status != TDM_OK) return tell_error(status);
+    s->job = tdm_config_job(s->config);
+    return TDM_OK;
+}
+
+/* The parent hands its own choice of a run directory on: a start time in the name is taken once. */
+static int start_processes(training *tr, int world) {
+    const session *s = &tr->s;
+    const char *dir = s->job->run.dir, *resume = s->job->checkpoint.resume;
+    char *extra = dir && !args_flag(s->t, "--run-dir") ? job_path_override("run.dir", dir) : NULL;
+    launch_job job = {.t = s->t,
+                      .world = world,
+                      .extra = extra,
+                      .grace = s->job->parallel.ddp.grace,
+                      .heartbeat = s->job->parallel.ddp.heartbeat,
+                      .goes_on = resume && strcmp(resume, "auto") == 0,
+                      .stop_code = saved_code(s->job)};
+    launch_end end;
+    if (tr->restarts > 0) {
+        restart_run(&job, dir, tr->restarts, &end);
+    } else {
+        launch_run(&job, &end);
+    }
+    tr->restarts = job.restarts;
+    tr->reason = end.left_at_once ? stop_reason(end.code) : text_copy(end.error.message);
+    free(extra);
+    return launch_tell(&end);
+}
+
+/* Who is started by another launcher is started again by that. */
+static int check_restarts(const training *tr) {
+    const session *s = &tr->s;
+    if (tr->restarts == 0 || launch_is_watched()) return TDM_OK;
+    if (!s->job->run.dir) {
+        return args_wrong(s->t, "`--restarts` goes on from checkpoints, and run.dir is null; give --run-dir a folder");
+    }
+    if (s->facts.world <= 1) return TDM_OK;
+    return args_wrong(s->t, "`--restarts` is for processes that tandem starts, and %s started these; let that do it",
+                      tdm_launch_source_name(s->facts.source));
+}
+
+/* What is watched leaves it to the parent to tell how the job ended; of ranks, the first does. */
+static int run_somewhere(training *tr, bool dry) {
+    session *s = &tr->s;
+    bool watched = launch_is_watched();
+    int world = session_ranks_to_start(s), code = choose_new_folder(s);
+    if (code == TDM_OK) code = check_restarts(tr);
+    if (code != TDM_OK) return code;
+    bool starts = world > 0 || (tr->restarts > 0 && !watched && !dry);
+    if (s->job->run.dir && !watched) tr->writes = text_copy(s->job->run.dir);
+    tr->stands_in = !s->shows;
+    if (starts) return start_processes(tr, world);
+    tr->restarts = launch_restarts();
+    stop_in(tr->stands_in ? NULL : tr->writes, (int)tr->restarts);
+    return run_here(tr, dry);
+}
+
+static bool says_running(const char *dir) {
+    json_t *status = report_object(dir, "status.json");
+    const char *state = json_string_value(json_object_get(status, "state"));
+    bool running = state && strcmp(state, "running") == 0;
+    json_decref(status);
+    return running;
+}
+
+/* After the run is closed, for while it is open its folder is locked. */
+static void write_end(const training *tr, int code) {
+    const char *reason = tr->reason && tr->reason[0] ? tr->reason
+                         : code == TDM_E_STOPPED     ? "stopped on request"
+                         : code > TDM_E_STOPPED      ? "asked to stop, with nothing to save"
+                         : code != TDM_OK            ? tdm_error_message()
+                                                     : "";
+    if (tdm_launch_ended(tr->writes, code, (int)tr->restarts, reason) != TDM_OK) {
+        term_line("tandem: warning: %s", tdm_error_message());
+    }
+}
+
+static int print_config(const session *s) {
+    char *text = NULL;
+    tdm_status status = tdm_config_print(s->config, TDM_CONFIG_ORIGINS, &text);
+    if (status != TDM_OK) return tell_error(status);
+    fputs(text, stdout);
+    tdm_free(text);
+    return TDM_OK;
+}
+
+static int run(tool *t) {
+    static const char *const dry_run[] = {"run.dir=null", NULL}, *const go_on[] = {"checkpoint.resume=auto", NULL};
+    training tr = {.brief = args_flag(t, "--brief") != NULL};
+    bool dry = args_flag(t, "--dry-run") != NULL;
+    int64_t steps = 0;
+    if (!args_int(t, "--steps", 1, &steps) || !args_int(t, "--restarts", 0, &tr.restarts)) return TDM_E_USAGE;
+    if (dry) tr.restarts = 0;
+    stop_begin(launch_is_watched(), t->quiet);
+    outlet_hold();
+    int code = session_configure(&tr.s, t, dry ? dry_run : launch_goes_on() ? go_on : NULL);
+    if (code == TDM_OK) code = args_flag(t, "--print-config") ? print_config(&tr.s) : run_somewhere(&tr, dry);
+    session_close(&tr.s);
+    if (tr.writes && (!tr.stands_in || (code != TDM_OK && says_running(tr.writes)))) write_end(&tr, code);
+    free(tr.writes);
+    free(tr.reason);
+    return code;
+}
+
+const tool_verb verb_train = {
+    "train",
+    "CONFIG [key.path=value ...]",
+    "runs the job; starts the local ranks of a ddp job by itself",
+    "Trains the model of CONFIG and keeps everything in the run directory:\n"
+    "configuration, metrics.jsonl, checkpoints, logs, summary.json. On SIGTERM,\n"
+    "SIGHUP, Ctrl-C, or a batch system's SIGUSR1, SIGUSR2 or SIGXCPU it finishes the\n"
+    "step, saves a checkpoint and ends with status 75; a second signal leaves at\n"
+    "once. A run directory that holds a checkpoint is continued (checkpoint.resume:\n"
+    "auto).\n\n"
+    "In ddp mode one process per device is started, unless torchrun, srun or mpirun\n"
+    "did so. With --restarts a job whose processes die goes on from its last\n"
+    "checkpoint by itself; it gives up when two restarts in a row make no new\n"
+    "checkpoint.\n\n"
+    "examples:\n"
+    "  tandem train job.yaml\n"
+    "  tandem train job.yaml --mode ddp parallel.device_ids='[0, 1]'\n"
+    "  tandem train job.yaml --steps 100 optimizer.lr=1e-4 --run-dir runs/try\n"
+    "  tandem train job.yaml --run-dir runs/try --steps 200    goes on from step 100\n"
+    "  tandem train job.yaml --run-dir runs/try --restarts 5\n"
+    "  torchrun --no-python --nproc_per_node=2 tandem train job.yaml",
+    {{"--mode", "single|dp|ddp", "how devices share the work (parallel.mode)"},
+     {"--steps", "N", "steps in all, those of an earlier run included (train.steps)"},
+     {"--resume", "auto|never|PATH",
+      "the checkpoint to go on from: the newest of the run, none, or PATH (checkpoint.resume)"},
+     {"--run-dir", "DIR", "where everything is kept (run.dir)"},
+     {"--restarts", "N", "start the job again up to N times when one of its processes dies (0)"},
+     {"--dry-run", NULL, "opens data, builds the model, says what would run; writes nothing"},
+     {"--print-config", NULL, "prints every value with its origin, and ends"},
+     {"--brief", NULL, "progress only: no banner, no summary"}},
+    1,
+    1,
+    true,
+    run};

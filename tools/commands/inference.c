@@ -1,0 +1,86 @@
+/* inference.c - see inference.h. The split is opened as both train and eval data, so that only its files must be there.
+ */
+#include "tools/commands/inference.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/report/runs.h"
+#include "tools/terminal/term.h"
+
+static int choose_split(inference *in, const tool *t) {
+    const char *split = args_flag(t, "--split");
+    if (split && strcmp(split, "train") != 0 && strcmp(split, "eval") != 0) {
+        return args_wrong(t, "`--split` wants train or eval, `%s` was given", split);
+    }
+    if (split && strcmp(split, "train") == 0) {
+        in->job.data.eval = in->job.data.train;
+    } else {
+        if (in->job.data.eval.format == TDM_DATA_NONE) {
+            return args_wrong(t, "%s has no data.eval section; --split train takes data.train", t->word[0]);
+        }
+        in->job.data.train = in->job.data.eval;
+    }
+    return TDM_OK;
+}
+
+/* A run directory, or a checkpoint in one, holds the configuration beside the weights; *folder is NULL for a file. */
+static int open_config(inference *in, tool *t, const char **folder) {
+    static const char name[] = "config.resolved.yaml";
+    in->file = text_format("%s/%s", t->word[0], name);
+    *folder = files_is_missing(in->file) ? NULL : t->word[0];
+    if (!*folder && runs_lacks(t->word[0], name)) return TDM_E_CONFIG;
+    if (!*folder) return job_open(t, NULL, &in->config);
+    char *text = text_file(*folder, name);
+    if (!text) {
+        term_error("%s: cannot be read: %s", in->file, files_refusal(in->file, errno));
+        return TDM_E_CONFIG;
+    }
+    tdm_config *config;
+    tdm_status status = tdm_config_parse(&config, &t->host, text, strlen(text), in->file, *folder);
+    free(text);
+    return status == TDM_OK ? job_take(t, NULL, config, &in->config) : tell_error(status);
+}
+
+int inference_open(inference *in, tool *t) {
+    *in = (inference){.config = NULL};
+    const char *folder;
+    int code = open_config(in, t, &folder);
+    if (code != TDM_OK) return code;
+    const char *weights = args_flag(t, "--weights");
+    if (!weights) weights = folder;
+    in->job = *tdm_config_job(in->config);
+    if (weights) {
+        in->job.weights = weights;
+        in->job.weights_at = (tdm_origin){.file = NULL};
+    }
+    if (!in->job.weights)
+        return args_wrong(t, "which weights? --weights takes a run directory, a checkpoint or a file");
+    code = choose_split(in, t);
+    if (code != TDM_OK) return code;
+    if (in->job.train.per_device == TDM_INT_NULL) /* what eval.batch follows from unless it is written */
+        in->job.train.per_device = in->job.train.global_batch / in->job.parallel.device_ids.count;
+    in->job.train.global_batch = TDM_INT_NULL;
+    in->job.parallel.mode = TDM_MODE_SINGLE;
+    in->job.parallel.device_ids = (tdm_ints){.count = 1};
+    in->job.parallel.dp.output_device = 0;
+    in->job.data.drop_last = false;
+    in->job.checkpoint.resume = "never";
+    in->job.run.dir = NULL;
+    tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+    options.host = &t->host;
+    options.predicts = 1;
+    tdm_status status = tdm_run_open(&in->run, &in->job, tdm_config_graph(in->config), &options);
+    if (status == TDM_OK) return TDM_OK;
+    tell_error(status);
+    if (weights) runs_hint(weights);
+    return (int)status;
+}
+
+void inference_close(inference *in) {
+    tdm_run_close(in->run);
+    tdm_config_free(in->config);
+    free(in->file);
+    *in = (inference){.config = NULL};
+}

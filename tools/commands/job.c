@@ -1,0 +1,80 @@
+/* job.c - the configuration as every verb opens it: file, overrides, check, all faults at once. */
+#include "tools/terminal/term.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *job_mode_name(int mode) {
+    return mode == TDM_MODE_DDP ? "ddp" : mode == TDM_MODE_DP ? "dp" : "single";
+}
+
+static int tell_faults(const tdm_config *config, tdm_status code) {
+    char *text;
+    tdm_status status = tdm_config_faults(config, 0, &text);
+    if (status != TDM_OK) return tell_error(status);
+    term_text(text);
+    tdm_free(text);
+    return (int)code;
+}
+
+char *job_path_override(const char *key, const char *path) {
+    char *out = memory_new(strlen(key) + 2 * strlen(path) + 4, 1);
+    char *to = stpcpy(stpcpy(out, key), "=\"");
+    for (; *path; path++) {
+        if (*path == '"' || *path == '\\') *to++ = '\\';
+        *to++ = *path;
+    }
+    *to = '"';
+    return out;
+}
+
+/* --mode, --steps, --resume and --run-dir are short for overrides; the last word wins, so they come after those. */
+static tdm_status apply_flags(const tool *t, tdm_config *config) {
+    static const char *const flags[][2] = {
+        {"--mode", "parallel.mode"}, {"--resume", "checkpoint.resume"}, {"--run-dir", "run.dir"}};
+    tdm_status status = TDM_OK;
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0] && status == TDM_OK; i++) {
+        const char *value = args_flag(t, flags[i][0]);
+        if (!value) continue;
+        char *text = job_path_override(flags[i][1], value);
+        status = tdm_config_override(config, text);
+        free(text);
+    }
+    const char *steps = args_flag(t, "--steps");
+    if (steps && status == TDM_OK) {
+        char *text = text_format("train.steps=%s", steps);
+        status = tdm_config_override(config, text);
+        if (status == TDM_OK) status = tdm_config_override(config, "train.epochs=null");
+        free(text);
+    }
+    return status;
+}
+
+int job_open(tool *t, const char *const *extra, tdm_config **out) {
+    tdm_config *config;
+    *out = NULL;
+    tdm_status status = tdm_config_open(&config, &t->host, t->word[0]);
+    return status == TDM_OK ? job_take(t, extra, config, out) : tell_error(status);
+}
+
+int job_take(tool *t, const char *const *extra, tdm_config *config, tdm_config **out) {
+    tdm_status status = TDM_OK;
+    *out = NULL;
+    for (int i = 0; i < t->override_count && status == TDM_OK; i++) {
+        status = tdm_config_override(config, t->override[i]);
+    }
+    if (status == TDM_OK) status = apply_flags(t, config);
+    for (; extra && *extra && status == TDM_OK; extra++) status = tdm_config_override(config, *extra);
+    int code = TDM_OK;
+    if (status != TDM_OK) {
+        code = tell_error(status);
+    } else if ((status = tdm_config_check(config)) != TDM_OK) {
+        code = tdm_config_fault_count(config) > 0 ? tell_faults(config, status) : tell_error(status);
+    }
+    if (code != TDM_OK) {
+        tdm_config_free(config);
+        return code;
+    }
+    *out = config;
+    return TDM_OK;
+}

@@ -1,0 +1,177 @@
+/* main.c - `tandem VERB ...`: the list of verbs and their help. One file per verb beside this one. */
+#include <tandem/doctor.h>
+
+#include "tools/terminal/log.h"
+#include "tools/terminal/outlet.h"
+#include "tools/launch/stop.h"
+#include "tools/terminal/term.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const tool_verb *const tool_verbs[] = {&verb_train,  &verb_compare, &verb_eval,   &verb_predict, &verb_check,
+                                       &verb_show,   &verb_explain, &verb_schema, &verb_plan,    &verb_init,
+                                       &verb_ckpt,   &verb_data,    &verb_bench,  &verb_burnin,  &verb_doctor,
+                                       &verb_report, NULL};
+
+static void print_overview(FILE *to) {
+    term_print_folded(to, text_format("tandem %s - trains YAML models on one device, or on several as dp or ddp\n\n"
+                                      "usage: tandem VERB [CONFIG] [key.path=value ...] [flags]\n\n",
+                                      tdm_version()));
+    for (const tool_verb *const *verb = tool_verbs; *verb; verb++) {
+        char *row = text_format("  %-8s  %s", (*verb)->name, (*verb)->summary), *folded = term_fold(row, to, 0);
+        fprintf(to, "  %s%-8s%s%s", term_on(to, TERM_BOLD), (*verb)->name, term_off(to), folded + 2 + 8);
+        free(folded);
+        free(row);
+    }
+    term_print_folded(to, text_copy("\nStart here:\n"
+                                    "  tandem init --task toy-mp -o toy.yaml && tandem train toy.yaml\n\n"
+                                    "`tandem VERB --help` explains a verb, `tandem explain KEY` a key of the file,\n"
+                                    "`tandem help exit-codes` what the exit status means, `tandem help env` the\n"
+                                    "variables it reads.\n"));
+}
+
+static int print_exit_codes(void) {
+    printf("exit status of every verb:\n");
+#define X(name, number, text) printf("  %3d  %s\n", number, text);
+    TDM_STATUS_MAP(X)
+#undef X
+    printf("  128+n  ended by signal n\n"
+           "When tandem started the ranks of a ddp job, it ends with the status of the rank that failed first.\n");
+    return TDM_OK;
+}
+
+static int print_variables(void) {
+    char *text = NULL;
+    tdm_status status = tdm_environment_variables(NULL, &text);
+    if (status != TDM_OK) return tell_error(status);
+    printf("variables that tandem reads; none of them changes numbers:\n%s"
+           "and which of several ranks a process is, from whoever started it: RANK,\n"
+           "WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT (torchrun),\n"
+           "SLURM_* (srun), OMPI_*, PMI_*, MV2_* (mpirun)\n",
+           text);
+    tdm_free(text);
+    return TDM_OK;
+}
+
+const tool_topic tool_topics[] = {{"exit-codes", print_exit_codes}, {"env", print_variables}, {NULL, NULL}};
+
+static void print_verb(const tool_verb *verb) {
+    term_print_folded(stdout, text_format("usage: tandem %s%s%s [flags]\n\n%s\n\nflags:\n", verb->name,
+                                          verb->synopsis[0] ? " " : "", verb->synopsis, verb->text));
+    args_print_flags(verb);
+}
+
+static const tool_verb *find_verb(const char *name) {
+    for (const tool_verb *const *verb = tool_verbs; *verb; verb++) {
+        if (strcmp((*verb)->name, name) == 0) return *verb;
+    }
+    return strcmp(name, verb_manual.name) == 0 ? &verb_manual : NULL;
+}
+
+static int unknown_verb(const char *name) {
+    const char *names[sizeof tool_verbs / sizeof tool_verbs[0] + 2] = {"help", "--version"};
+    int count = 2;
+    for (const tool_verb *const *verb = tool_verbs; *verb; verb++) names[count++] = (*verb)->name;
+    if (text_ends(name, ".yaml") || text_ends(name, ".yml")) {
+        term_error("`%s` is no verb; did you mean `tandem train %s`?", name, name);
+        return TDM_E_USAGE;
+    }
+    const char *near = text_nearest(name, names, count);
+    term_error("`%s` is no verb%s%s%s", name, near ? "; did you mean `tandem " : ". `tandem --help` lists them",
+               near ? near : "", near ? "`?" : "");
+    return TDM_E_USAGE;
+}
+
+static int help(int argc, char **argv) {
+    if (argc < 3) {
+        print_overview(stdout);
+        return TDM_OK;
+    }
+    for (const tool_topic *topic = tool_topics; topic->name; topic++) {
+        if (strcmp(argv[2], topic->name) == 0) return topic->print();
+    }
+    const tool_verb *verb = find_verb(argv[2]);
+    if (!verb) return unknown_verb(argv[2]);
+    print_verb(verb);
+    return TDM_OK;
+}
+
+/* `| head` had enough, or the terminal is closed. */
+static bool reader_has_gone(void) {
+    struct pollfd out = {.fd = STDOUT_FILENO};
+    return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+/* Results that nobody can read are lost, on a full disk as behind a reader who has gone: that is a failure too. What is
+ * kept in files is not lost. */
+static int finish_output(int code, bool is_kept) {
+    if (outlet_flush(is_kept)) return code;
+    bool is_held_up = errno == ETIMEDOUT, has_gone = reader_has_gone();
+    if (!has_gone) {
+        term_mark(is_kept ? TERM_YELLOW : TERM_RED, "", is_kept ? "tandem: warning:" : "tandem: error:", "%s",
+                  is_held_up ? "nobody reads standard output" : "standard output could not be written");
+    }
+    if (code != TDM_OK || is_kept) return code;
+    if (is_held_up) return 128 + stop_signal();
+    return has_gone ? 128 + SIGPIPE : TDM_E_IO;
+}
+
+/* What a program may find changed when it starts: closed standard streams, whose numbers the first files opened would
+ * take, and children that nobody is told of. A limit on file sizes is to be an error like a full disk, and a reader
+ * that has gone one like any other: neither is to be a signal. */
+static void settle_in(void) {
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
+        if (open("/dev/null", O_RDWR) != fd) _exit(TDM_E_INTERNAL);
+    }
+    signal(SIGXFSZ, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL);
+}
+
+static void tell_left_out(void) {
+    long count = term_left_out();
+    if (count > 0)
+        log_note("%ld line%s left out of standard error: nobody read them", count, count == 1 ? " is" : "s are");
+}
+
+int main(int argc, char **argv) {
+    settle_in();
+    outlet_open();
+    json_set_alloc_funcs(memory_take, free);
+    const char *name = argc > 1 ? argv[1] : "";
+    if (!name[0]) {
+        print_overview(stderr);
+        return TDM_E_USAGE;
+    }
+    if (strcmp(name, "--ended") == 0) return stop_ended(argc, argv);
+    if (strcmp(name, "--version") == 0) {
+        printf("tandem %s\n", tdm_version());
+        return finish_output(TDM_OK, false);
+    }
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        return finish_output(help(argc, argv), false);
+    }
+    const tool_verb *verb = find_verb(name);
+    if (!verb) return unknown_verb(name);
+    tool t = {.verb = verb, .argc = argc, .argv = argv};
+    int code = args_parse(&t);
+    if (code == TDM_OK && t.help) {
+        print_verb(verb);
+    } else if (code == TDM_OK) {
+        log_init(&t);
+        code = verb->run(&t);
+        tell_left_out();
+        log_close();
+    }
+    free(t.override);
+    free(t.init_method);
+    return finish_output(code, t.is_kept);
+}

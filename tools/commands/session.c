@@ -1,0 +1,103 @@
+/* session.c - see session.h. */
+#include "tools/commands/session.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/launch/launch.h"
+#include "tools/terminal/log.h"
+#include "tools/commands/saved.h"
+#include "tools/launch/stop.h"
+
+int session_configure(session *s, tool *t, const char *const *extra) {
+    *s = (session){.t = t, .fd = -1};
+    tdm_status status = tdm_launch_from_env(&s->facts);
+    int code = status == TDM_OK ? launch_join(&s->facts) : tell_error(status);
+    if (status != TDM_OK) tdm_launch_fail(&s->facts, NULL, tdm_error_message());
+    if (code != TDM_OK) return code;
+    log_set_rank(s->facts.rank, s->facts.world);
+    s->shows = s->facts.rank == 0;
+    code = job_open(t, extra, &s->config);
+    if (code != TDM_OK) {
+        /* Where the others meet may be said in what cannot be read: this is where they do by default. */
+        if (s->facts.world > 1) tdm_launch_fail(&s->facts, NULL, tdm_error_message());
+        return code;
+    }
+    s->job = tdm_config_job(s->config);
+    if (s->job->parallel.ddp.init_method) t->init_method = text_copy(s->job->parallel.ddp.init_method);
+    if (s->facts.world <= 1 || s->job->parallel.mode == TDM_MODE_DDP) return TDM_OK;
+    return args_wrong(t, "%s started %d processes, and mode %s is one process; use --mode ddp, or start it alone",
+                      tdm_launch_source_name(s->facts.source), s->facts.world, job_mode_name(s->job->parallel.mode));
+}
+
+int session_ranks_to_start(const session *s) {
+    int devices = s->job->parallel.device_ids.count;
+    return s->job->parallel.mode == TDM_MODE_DDP && s->facts.world <= 1 && devices > 1 ? devices : 0;
+}
+
+/* The descriptor that all ranks share: inherited from our own launcher, else found over a meeting point. From there on
+ * the ranks meet, until on_met says that all have come. */
+static tdm_status join_ranks(session *s) {
+    if (s->facts.source == TDM_LAUNCH_TANDEM && s->facts.fd >= 0) {
+        s->fd = s->facts.fd;
+        return TDM_OK;
+    }
+    double heartbeat = s->job->parallel.ddp.heartbeat;
+    stop_meeting(true, saved_code(s->job));
+    return tdm_launch_meet(&s->fd, &s->facts, &s->t->host, s->job->parallel.ddp.init_method,
+                           (int64_t)(s->job->parallel.ddp.timeout * 1000),
+                           isnan(heartbeat) ? 0 : (int64_t)(heartbeat * 1000));
+}
+
+static void on_met(void *user) {
+    (void)user;
+    stop_meeting(false, 0);
+}
+
+/* Who was asked to stop, and then misses ranks that were asked too and have left, has failed at nothing. */
+static int left_early(const session *s) {
+    int code = saved_code(s->job);
+    return code != 0 ? code : 128 + stop_signal();
+}
+
+int session_open(session *s, int (*on_event)(const tdm_event *event, void *user), void *user) {
+    tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+    options.host = &s->t->host;
+    options.on_event = on_event;
+    options.on_met = on_met;
+    options.user = user;
+    options.run_ahead = 1; /* what is shown may be late */
+    options.restarts = launch_restarts();
+    options.config_input = tdm_config_source(s->config);
+    tdm_status status = tdm_config_print(s->config, TDM_CONFIG_RESOLVED, &s->resolved);
+    options.config_yaml = s->resolved;
+    options.pid = launch_pid();
+    if (status != TDM_OK) tdm_launch_fail(&s->facts, s->t->init_method, tdm_error_message());
+    if (s->facts.world > 1) {
+        if (status == TDM_OK) status = join_ranks(s);
+        options.rank = s->facts.rank;
+        options.world = s->facts.world;
+        options.launch_fd = s->fd;
+    } else if (s->job->parallel.mode == TDM_MODE_DDP) {
+        options.world = 1; /* the only rank of its job */
+    }
+    if (status == TDM_OK) status = tdm_run_open(&s->run, s->job, tdm_config_graph(s->config), &options);
+    stop_meeting(false, 0);
+    if (status == TDM_E_COMM && stop_signal() != 0 && !launch_is_watched()) return left_early(s);
+    return status == TDM_OK ? TDM_OK : session_failed(s, status);
+}
+
+/* The other ranks need not wait until they miss this one. */
+int session_failed(const session *s, tdm_status status) {
+    if (s->fd >= 0 && s->facts.world > 1) tdm_launch_abort(s->fd, s->facts.rank, tdm_error_message());
+    return launch_report(s->t, &s->facts, status);
+}
+
+void session_close(session *s) {
+    tdm_run_close(s->run);
+    tdm_free(s->resolved);
+    tdm_config_free(s->config);
+    if (s->fd >= 0) close(s->fd);
+    *s = (session){.fd = -1};
+}

@@ -1,0 +1,208 @@
+/* launch.c - see launch.h.
+ *
+ * Ranks share one anonymous descriptor (tdm_launch_create), so that nothing with a name can be left behind. What is
+ * started gets SIGKILL when this process dies, and word to it goes over a pipe. Signals are blocked in this
+ * process, and in what is started until that takes them, so that none comes too early. */
+#include "tools/launch/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/launch/launch_watch.h"
+#include "tools/launch/launch_word.h"
+#include "tools/launch/stop.h"
+#include "tools/terminal/term.h"
+
+/* ---- the environment of what is started ---- */
+
+static bool is_ours(const char *variable) {
+    static const char *const names[] = {
+        "TANDEM_RANK=",      "TANDEM_WORLD=",       "TANDEM_LAUNCH_FD=", PARENT_VARIABLE "=",
+        REPORT_VARIABLE "=", RESTARTS_VARIABLE "=", RESUME_VARIABLE "="};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strncmp(variable, names[i], strlen(names[i])) == 0) return true;
+    }
+    return false;
+}
+
+/* Ours without the variables of a launch, and with this process as the parent; there is room for `more` behind it. */
+static char **child_environment(size_t more, size_t *used) {
+    size_t count = 0;
+    while (environ[count]) count++;
+    char **out = memory_new(count + 2 + more, sizeof *out);
+    *used = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_ours(environ[i])) out[(*used)++] = text_copy(environ[i]);
+    }
+    out[(*used)++] = text_format(PARENT_VARIABLE "=%ld", (long)getpid());
+    return out;
+}
+
+static char **process_environment(const launch *l, int index) {
+    size_t used;
+    char **out = child_environment(6, &used);
+    out[used++] = text_format(REPORT_VARIABLE "=%d", l->pipe[1]);
+    out[used++] = text_format(RESTARTS_VARIABLE "=%d", l->job->restarts);
+    if (l->job->goes_on) out[used++] = text_copy(RESUME_VARIABLE "=auto");
+    if (l->job->world == 0) return out;
+    out[used++] = text_format("TANDEM_RANK=%d", index);
+    out[used++] = text_format("TANDEM_WORLD=%d", l->job->world);
+    out[used++] = text_format("TANDEM_LAUNCH_FD=%d", l->fd);
+    return out;
+}
+
+static void free_texts(char **texts) {
+    for (char **text = texts; *text; text++) free(*text);
+    free(texts);
+}
+
+/* ---- starting ---- */
+
+/* Duplicating a descriptor onto itself is posix_spawn's way of letting it through. `pass` ends with -1. */
+static int start(pid_t *pid, const char *self, char *const *argv, char **environment, const int *pass) {
+    posix_spawn_file_actions_t actions;
+    int error = self ? posix_spawn_file_actions_init(&actions) : ENOENT;
+    if (error == 0) {
+        for (; *pass >= 0 && error == 0; pass++) error = posix_spawn_file_actions_adddup2(&actions, *pass, *pass);
+        if (error == 0) error = posix_spawn(pid, self, &actions, NULL, argv, environment);
+        posix_spawn_file_actions_destroy(&actions);
+    }
+    free_texts(environment);
+    return error;
+}
+
+static int code_of(int error) {
+    return error == ENOMEM || error == EAGAIN ? TDM_E_MEMORY : TDM_E_INTERNAL;
+}
+
+static int start_one(launch *l, int index, const char *self, char *const *argv) {
+    launch_process *p = &l->process[index];
+    const int pass[] = {l->pipe[1], l->fd, -1};
+    int error = start(&p->pid, self, argv, process_environment(l, index), pass);
+    if (error == 0) {
+        l->alive++;
+        return TDM_OK;
+    }
+    p->pid = 0;
+    term_line("tandem: error: rank %d cannot be started: %s", index, strerror(error));
+    return code_of(error);
+}
+
+static int start_all(launch *l) {
+    const launch_job *job = l->job;
+    char *self = files_self();
+    char **argv = memory_new((size_t)job->t->argc + 2, sizeof *argv);
+    for (int i = 0; i < job->t->argc; i++) argv[i] = text_copy(job->t->argv[i]);
+    if (job->extra) argv[job->t->argc] = text_copy(job->extra);
+    int code = TDM_OK;
+    for (int i = 0; i < l->count && code == TDM_OK; i++) code = start_one(l, i, self, argv);
+    if (code != TDM_OK) launch_signal_all(l, SIGKILL);
+    free_texts(argv);
+    free(self);
+    return code;
+}
+
+/* From here on signals wait until sigtimedwait takes them. One that came already, or waits, is the answer. */
+static int hold_signals(sigset_t *watched) {
+    const struct timespec now = {0, 0};
+    stop_signals(watched);
+    sigprocmask(SIG_BLOCK, watched, NULL);
+    int number = sigtimedwait(watched, NULL, &now);
+    if (number > 0) stop_note(number);
+    sigaddset(watched, SIGCHLD);
+    sigprocmask(SIG_BLOCK, watched, NULL);
+    return stop_signal();
+}
+
+static int open_pipe(launch *l) {
+    if (pipe2(l->pipe, O_CLOEXEC | O_NONBLOCK) == 0) return TDM_OK;
+    int code = errno == EMFILE || errno == ENFILE ? TDM_E_MEMORY : TDM_E_INTERNAL;
+    term_line("tandem: error: a pipe is refused: %s%s", strerror(errno),
+              code == TDM_E_MEMORY ? "; raise the limit of open files (ulimit -n)" : "");
+    return code;
+}
+
+static int start_and_watch(launch *l) {
+    if (l->job->world > 0) {
+        tdm_status status = tdm_launch_create(&l->fd, l->job->world);
+        if (status != TDM_OK) return tell_error(status);
+    }
+    int code = open_pipe(l);
+    if (code == TDM_OK) code = start_all(l);
+    launch_watch(l);
+    return code;
+}
+
+void launch_run(const launch_job *job, launch_end *end) {
+    launch l = {.job = job, .count = job->world > 0 ? job->world : 1, .fd = -1, .pipe = {-1, -1}, .began_at = -1};
+    *end = (launch_end){.began_at = -1};
+    int number = hold_signals(&l.watched);
+    if (number != 0) {
+        end->code = job->stop_code != 0 ? job->stop_code : 128 + number;
+        return;
+    }
+    l.process = memory_new((size_t)l.count, sizeof *l.process);
+    int code = start_and_watch(&l);
+    if (code == TDM_OK) {
+        launch_verdict(&l, end);
+    } else {
+        end->code = code;
+    }
+    free(l.process);
+    for (int i = 0; i < 2 && l.pipe[i] >= 0; i++) close(l.pipe[i]);
+    if (l.fd >= 0) close(l.fd);
+}
+
+int launch_tell(const launch_end *end) {
+    if (end->error.status != TDM_OK) {
+        tell_error_of(&end->error);
+    } else if (end->error.message[0]) {
+        term_error("%s", end->error.message);
+    }
+    return end->code;
+}
+
+int launch_ranks(const tool *t, int world) {
+    const launch_job job = {.t = t, .world = world, .grace = 30};
+    launch_end end;
+    launch_run(&job, &end);
+    return launch_tell(&end);
+}
+
+/* ---- a run of its own ---- */
+
+/* Signals go on to the child, which takes them as a standalone command would. */
+static int wait_for(pid_t child, const sigset_t *watched) {
+    int wait_status = 0;
+    const struct timespec limit = {1, 0};
+    while (waitpid(child, &wait_status, WNOHANG) == 0) {
+        int number = sigtimedwait(watched, NULL, &limit);
+        if (number <= 0 || number == SIGCHLD) continue;
+        stop_note(number);
+        kill(child, SIGTERM);
+    }
+    return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+int launch_command(char *const *argv) {
+    static const int none[] = {-1};
+    sigset_t watched;
+    size_t used;
+    pid_t child;
+    int code = 128 + hold_signals(&watched);
+    if (code == 128) {
+        char *self = files_self();
+        int error = start(&child, self, argv, child_environment(0, &used), none);
+        code = error == 0 ? wait_for(child, &watched) : code_of(error);
+        if (error != 0) term_line("tandem: error: `tandem %s` cannot be started: %s", argv[1], strerror(error));
+        free(self);
+    }
+    sigprocmask(SIG_UNBLOCK, &watched, NULL);
+    return code;
+}

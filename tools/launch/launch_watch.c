@@ -1,0 +1,312 @@
+/* launch_watch.c - see launch_watch.h. The order in which processes end is not the order in which they failed: whose
+ * failure explains the others' is decided when all have ended. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/launch/launch_watch.h"
+#include "tools/launch/launch_word.h"
+#include "tools/terminal/progress.h"
+#include "tools/launch/stop.h"
+#include "tools/terminal/term.h"
+
+/* Seconds: from a failure, or from word that the job is over, to SIGKILL; from that until nobody is waited for; between
+ * looks at who is paused. */
+static const double failed_grace = 1, kill_patience = 10, look_every = 0.2;
+
+void launch_signal_all(launch *l, int number) {
+    if (number == SIGKILL && l->killed_at == 0) l->killed_at = progress_now();
+    for (int i = 0; i < l->count; i++) {
+        launch_process *p = &l->process[i];
+        if (p->pid == 0 || p->ended) continue;
+        if (number == SIGKILL) p->killed_by_us = true;
+        kill(p->pid, number);
+    }
+}
+
+/* "rank 1 (pid 12)" */
+static void describe(const launch *l, const launch_process *p, char *out, size_t bytes) {
+    if (l->job->world > 0) {
+        snprintf(out, bytes, "rank %d (pid %ld)", (int)(p - l->process), (long)p->pid);
+    } else {
+        snprintf(out, bytes, "the run (pid %ld)", (long)p->pid);
+    }
+}
+
+static void describe_end(const launch *l, const launch_process *p, char *out, size_t bytes) {
+    char who[64];
+    describe(l, p, who, sizeof who);
+    if (WIFSIGNALED(p->wait_status)) {
+        int number = WTERMSIG(p->wait_status);
+        const char *name = sigabbrev_np(number);
+        snprintf(out, bytes, "%s was killed by signal %d (SIG%s)%s", who, number, name ? name : "?",
+                 number == SIGKILL ? "; if nobody did that, memory may have run out: see `dmesg`" : "");
+    } else {
+        snprintf(out, bytes, "%s ended with code %d", who, WEXITSTATUS(p->wait_status));
+    }
+}
+
+static void read_words(launch *l) {
+    launch_word word;
+    while (read(l->pipe[0], &word, sizeof word) == (ssize_t)sizeof word) {
+        if (word.rank < 0 || word.rank >= l->count) continue;
+        launch_process *p = &l->process[word.rank];
+        if (word.began) {
+            l->began_at = word.step;
+            continue;
+        }
+        p->reported = true;
+        p->report_order = ++l->reports;
+        p->error = word.error;
+    }
+}
+
+/* As it was asked to: with a checkpoint, or with nothing to save. */
+static bool has_stopped(const launch *l, const launch_process *p) {
+    int status = p->wait_status;
+    if (WIFSIGNALED(status)) return l->signals > 0 && WTERMSIG(status) == SIGTERM;
+    int code = WEXITSTATUS(status);
+    return code == TDM_E_STOPPED || (code > 128 && sigismember(&l->watched, code - 128) == 1);
+}
+
+static bool ended_badly(const launch *l, const launch_process *p) {
+    return !has_stopped(l, p) && (WIFSIGNALED(p->wait_status) || WEXITSTATUS(p->wait_status) != TDM_OK);
+}
+
+static void on_end(launch *l, launch_process *p) {
+    p->ended = true;
+    p->order = ++l->ends;
+    l->alive--;
+    read_words(l);
+    if (l->failed || l->is_overdue || !ended_badly(l, p)) return;
+    char why[400];
+    l->failed = true;
+    l->abort_at = 0;
+    describe_end(l, p, why, sizeof why);
+    bool is_told = p->reported && !WIFSIGNALED(p->wait_status);
+    if (l->fd >= 0) tdm_launch_abort(l->fd, (int)(p - l->process), is_told ? p->error.message : why);
+    l->kill_at = progress_now() + failed_grace;
+}
+
+static void reap(launch *l) {
+    for (int i = 0; i < l->count; i++) {
+        launch_process *p = &l->process[i];
+        int status;
+        if (p->pid == 0) continue;
+        while (!p->ended && waitpid(p->pid, &status, WNOHANG | WUNTRACED | WCONTINUED) == p->pid) {
+            if (!WIFSTOPPED(status) && !WIFCONTINUED(status)) {
+                p->wait_status = status;
+                on_end(l, p);
+                break;
+            }
+            p->paused = WIFSTOPPED(status);
+            p->silent = 0;
+        }
+    }
+}
+
+/* Ranks find out who is silent by themselves, but not who has not joined yet, and not when all are paused. */
+static void on_silence(launch *l, launch_process *p) {
+    char who[64], why[100];
+    describe(l, p, who, sizeof who);
+    snprintf(why, sizeof why, "%s is stopped or frozen", who);
+    p->frozen = true;
+    l->failed = true;
+    l->abort_at = 0;
+    l->kill_at = progress_now() + failed_grace;
+    if (l->fd >= 0) tdm_launch_abort(l->fd, -1, why);
+}
+
+/* Only time in which this process runs counts: a job that was paused as a whole goes on. True: somebody is paused. */
+static bool look_for_paused(launch *l, double since) {
+    bool any = false;
+    for (int i = 0; i < l->count; i++) {
+        launch_process *p = &l->process[i];
+        if (p->ended || !p->paused) continue;
+        any = true;
+        p->silent += since < look_every ? since : look_every;
+        if (l->job->heartbeat > 0 && p->silent >= l->job->heartbeat && !l->failed) on_silence(l, p);
+    }
+    return any;
+}
+
+static void on_signal(launch *l, int number) {
+    double now = progress_now(), grace = l->job->grace;
+    if (l->signals > 0 && (stop_repeats(number) || now - l->signalled < STOP_SAME_EVENT_MS * 1e-3)) return;
+    if (l->signals++ > 0) {
+        launch_signal_all(l, SIGKILL);
+        return;
+    }
+    l->signalled = now;
+    l->first_signal = number;
+    launch_signal_all(l, SIGTERM);
+    if (!l->job->t->quiet) term_line("tandem: stopping after this step and saving; a second signal leaves at once");
+    if (l->failed) return;
+    l->kill_at = now + grace;
+    l->abort_at = now + (grace > 2 * failed_grace ? grace - failed_grace : grace / 2);
+}
+
+/* The end of the grace. Ranks that only wait for another leave at the word that the job is over; whoever does not has
+ * to be killed. */
+static void on_deadline(launch *l, double now) {
+    if (l->abort_at > 0 && now >= l->abort_at) {
+        char why[100];
+        l->abort_at = 0;
+        l->is_overdue = true;
+        snprintf(why, sizeof why, "it was asked to stop and did not within %.4g s", l->job->grace);
+        if (l->fd >= 0) tdm_launch_abort(l->fd, -1, why);
+    }
+    if (l->kill_at == 0 || now < l->kill_at) return;
+    for (int i = 0; i < l->count; i++) {
+        launch_process *p = &l->process[i];
+        p->stuck = p->stuck || (l->is_overdue && !p->ended);
+    }
+    launch_signal_all(l, SIGKILL);
+    l->kill_at = now + failed_grace;
+}
+
+/* Not even SIGKILL ends what the system itself holds. */
+static void leave_behind(launch *l) {
+    for (int i = 0; i < l->count; i++) {
+        char who[64];
+        launch_process *p = &l->process[i];
+        if (p->pid == 0 || p->ended) continue;
+        describe(l, p, who, sizeof who);
+        term_line("tandem: warning: %s has not ended %.4g s after SIGKILL and is left behind; the system holds it: a "
+                  "frozen control group, a debugger, or a file system that does not answer",
+                  who, kill_patience);
+    }
+    l->left_behind = true;
+    l->alive = 0;
+}
+
+void launch_watch(launch *l) {
+    double before = progress_now();
+    bool any_paused = false;
+    while (l->alive > 0) {
+        double now = progress_now(), next = l->abort_at > 0 ? l->abort_at : l->kill_at;
+        double wait = next > 0 ? next - now : 1;
+        if (any_paused && wait > look_every) wait = look_every;
+        if (wait < 0) wait = 0;
+        struct timespec limit = {(time_t)wait, (long)((wait - (double)(time_t)wait) * 1e9)};
+        int number = sigtimedwait(&l->watched, NULL, &limit);
+        if (number > 0 && number != SIGCHLD) on_signal(l, number);
+        reap(l);
+        now = progress_now();
+        any_paused = look_for_paused(l, now - before);
+        before = now;
+        on_deadline(l, now);
+        if (l->killed_at > 0 && now - l->killed_at >= kill_patience) leave_behind(l);
+    }
+    read_words(l);
+}
+
+/* ---- the verdict ---- */
+
+/* Another rank's failure, which this one knows from it: "rank 0: ..." */
+static bool is_told_on(const launch_process *p) {
+    int rank, length = 0;
+    return p->reported && sscanf(p->error.message, "rank %d: %n", &rank, &length) == 1 && length > 0;
+}
+
+/* The process whose failure explains the others': one that died of a signal that was not ours, else the first error
+ * that is a process's own and no lost peer, else the first error. NULL: all went well. */
+static const launch_process *first_cause(const launch *l) {
+    const launch_process *best = NULL;
+    int best_rank = 0;
+    for (int i = 0; i < l->count; i++) {
+        const launch_process *p = &l->process[i];
+        if (p->pid == 0 || !ended_badly(l, p) || p->killed_by_us) continue;
+        bool lost_peer = p->reported && p->error.status == TDM_E_COMM;
+        int class = WIFSIGNALED(p->wait_status) ? 0 : lost_peer || is_told_on(p) ? 2 : 1;
+        int value = class * 100000 + (p->reported ? p->report_order : p->order);
+        if (!best || value < best_rank) {
+            best = p;
+            best_rank = value;
+        }
+    }
+    return best;
+}
+
+static void blame(const launch *l, const launch_process *p, launch_end *end) {
+    bool died = WIFSIGNALED(p->wait_status);
+    if (!died && p->reported) {
+        end->error = p->error;
+        if (l->job->world > 0 && !is_told_on(p)) {
+            snprintf(end->error.message, sizeof end->error.message, "[rank %d] %.2000s", (int)(p - l->process),
+                     p->error.message);
+        }
+    } else {
+        describe_end(l, p, end->error.message, sizeof end->error.message);
+    }
+    end->code = died ? 128 + WTERMSIG(p->wait_status) : WEXITSTATUS(p->wait_status);
+    bool device_failed = end->code == TDM_E_DEVICE && l->began_at >= 0;
+    end->was_lost = died || end->code == TDM_E_COMM || device_failed;
+}
+
+static void blame_stuck(const launch *l, launch_end *end) {
+    char *to = end->error.message;
+    size_t bytes = sizeof end->error.message, used = 0;
+    int count = 0;
+    for (int i = 0; i < l->count; i++) {
+        char who[64];
+        if (!l->process[i].stuck) continue;
+        describe(l, &l->process[i], who, sizeof who);
+        if (used + sizeof who + 200 < bytes)
+            used += (size_t)snprintf(to + used, bytes - used, "%s%s", count ? ", " : "", who);
+        count++;
+    }
+    end->code = 128 + SIGKILL;
+    snprintf(to + used, bytes - used,
+             " %s asked to stop, did not within %.4g s, and %s killed; parallel.ddp.grace gives more time",
+             count > 1 ? "were" : "was", l->job->grace, count > 1 ? "were" : "was");
+}
+
+static void blame_frozen(const launch *l, const launch_process *p, launch_end *end) {
+    char who[64];
+    describe(l, p, who, sizeof who);
+    end->code = TDM_E_COMM;
+    end->was_lost = true;
+    snprintf(end->error.message, sizeof end->error.message,
+             "%s has not been heard of for %.1f s; it is stopped or frozen (see parallel.ddp.heartbeat)", who,
+             p->silent);
+}
+
+/* All ended as they should: finished, or stopped. Who only learned of another's signal takes it for SIGTERM. */
+static int good_code(const launch *l) {
+    int code = TDM_OK;
+    for (int i = 0; i < l->count; i++) {
+        const launch_process *p = &l->process[i];
+        if (p->killed_by_us) return TDM_E_INTERNAL;
+        if (!has_stopped(l, p)) continue;
+        int own = WIFEXITED(p->wait_status) ? WEXITSTATUS(p->wait_status) : 128 + SIGTERM;
+        if (own != TDM_E_STOPPED && l->first_signal != 0) own = 128 + l->first_signal;
+        if (code == TDM_OK || code == 128 + SIGTERM) code = own;
+    }
+    return code;
+}
+
+void launch_verdict(const launch *l, launch_end *end) {
+    *end = (launch_end){.began_at = l->began_at, .was_asked = l->signals > 0};
+    const launch_process *cause = first_cause(l), *frozen = NULL;
+    bool any_stuck = false;
+    for (int i = l->count; i-- > 0;) {
+        any_stuck = any_stuck || l->process[i].stuck;
+        if (l->process[i].frozen) frozen = &l->process[i];
+    }
+    if (l->signals > 1) {
+        end->code = 128 + l->first_signal;
+        end->left_at_once = true;
+    } else if (any_stuck) {
+        blame_stuck(l, end);
+    } else if (frozen) {
+        blame_frozen(l, frozen, end);
+    } else if (cause) {
+        blame(l, cause, end);
+    } else {
+        end->code = good_code(l);
+    }
+    end->was_lost = end->was_lost && !l->left_behind;
+}

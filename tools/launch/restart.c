@@ -1,0 +1,62 @@
+/* restart.c - see restart.h. */
+#include "tools/launch/restart.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/commands/saved.h"
+#include "tools/terminal/term.h"
+
+enum { IDLE_MAX = 2 }; /* restarts in a row that end without a new checkpoint */
+
+static void add_remark(launch_end *end, const char *remark) {
+    size_t used = strlen(end->error.message);
+    snprintf(end->error.message + used, sizeof end->error.message - used, "; %s", remark);
+}
+
+static void warn(const launch_job *job, const launch_end *end) {
+    if (job->t->quiet) return;
+    term_mark(TERM_YELLOW, "", "tandem: warning:", "%.300s", end->error.message);
+}
+
+/* It died while it was asked to stop: whoever goes on loses no more than a restart would. */
+static void stop_instead(const launch_job *job, launch_end *end) {
+    if (job->stop_code == 0) return;
+    warn(job, end);
+    end->code = job->stop_code;
+    end->error = (tdm_error){.status = TDM_OK};
+}
+
+static void tell(const launch_job *job, const launch_end *end, int64_t most, int64_t step) {
+    if (job->t->quiet) return;
+    char *from = step > 0 ? text_format("going on from step %lld", (long long)step) : text_copy("starting again");
+    warn(job, end);
+    term_line("tandem: %s: restart %d, %lld left", from, job->restarts, (long long)most - job->restarts);
+    free(from);
+}
+
+void restart_run(launch_job *job, const char *run_dir, int64_t most, launch_end *end) {
+    int idle = 0;
+    for (;;) {
+        launch_run(job, end);
+        if (!end->was_lost) return;
+        int64_t step = saved_step(run_dir);
+        bool is_new = end->began_at >= 0 && step > end->began_at;
+        job->goes_on = job->goes_on || is_new; /* until then the checkpoints there may be another run's */
+        job->stop_code = job->goes_on && step > 0 ? TDM_E_STOPPED : 0;
+        if (end->was_asked) {
+            stop_instead(job, end);
+            return;
+        }
+        idle = is_new || job->restarts == 0 ? 0 : idle + 1;
+        const char *why_not = job->restarts >= most ? "no restart is left"
+                              : idle >= IDLE_MAX ? "two restarts in a row made no new checkpoint, so there is no third"
+                                                 : NULL;
+        if (why_not) {
+            add_remark(end, why_not);
+            return;
+        }
+        job->restarts++;
+        tell(job, end, most, job->goes_on ? step : 0);
+    }
+}

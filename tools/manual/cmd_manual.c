@@ -1,0 +1,92 @@
+/* cmd_manual.c - `tandem manual`: man pages and shell completion, from the verbs' own tables and the schema of the
+ * file. The build runs it and installs what it writes; the list of verbs does not show it. */
+#include "tools/manual/manual.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static json_t *read_schema(void) {
+    char *text = NULL;
+    if (tdm_config_schema(TDM_ENGLISH, &text) != TDM_OK) memory_missing();
+    json_t *schema = json_loads(text, 0, NULL);
+    tdm_free(text);
+    return schema;
+}
+
+/* The part of `anyOf` that has keys of its own, or the value itself. */
+static const json_t *section_of(const json_t *value) {
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(value, "anyOf"), i, one) {
+        if (json_object_get(one, "properties")) return one;
+    }
+    return json_object_get(value, "properties") ? value : NULL;
+}
+
+static void walk(const json_t *section, const char *path, manual_visit visit, void *user) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(json_object_get(section, "properties"), key, value) {
+        char *whole = text_format("%s%s%s", path, path[0] ? "." : "", key);
+        const json_t *part = section_of(value);
+        visit(user, whole, value, part != NULL);
+        if (part) walk(part, whole, visit, user);
+        free(whole);
+    }
+}
+
+void manual_each_key(const json_t *schema, manual_visit visit, void *user) {
+    walk(schema, "", visit, user);
+}
+
+const json_t *manual_names(const json_t *key) {
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(key, "anyOf"), i, one) {
+        if (json_is_array(json_object_get(one, "enum"))) return json_object_get(one, "enum");
+        if (strcmp(manual_text(one, "type"), "boolean") == 0) return one;
+    }
+    return NULL;
+}
+
+const char *manual_text(const json_t *object, const char *key) {
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static int run(tool *t) {
+    static const struct {
+        const char *name;
+        void (*write)(FILE *to, const json_t *schema);
+    } pages[] = {{"tandem.1", manual_command}, {"tandem.yaml.5", manual_file}, {"bash", manual_bash}};
+    for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++) {
+        if (strcmp(t->word[0], pages[i].name) != 0) continue;
+        char *text = NULL;
+        size_t bytes = 0;
+        json_t *schema = read_schema();
+        FILE *to = text_open(&text, &bytes);
+        pages[i].write(to, schema);
+        text_close(to, &text);
+        const char *path = args_flag(t, "--out");
+        int code = path ? files_write(path, text, bytes) : TDM_OK;
+        if (!path) fputs(text, stdout);
+        json_decref(schema);
+        free(text);
+        return code;
+    }
+    return args_wrong(t, "there is no page `%s`; there are tandem.1, tandem.yaml.5 and bash", t->word[0]);
+}
+
+const tool_verb verb_manual = {"manual",
+                               "tandem.1|tandem.yaml.5|bash",
+                               NULL,
+                               "tandem.1 and tandem.yaml.5 are pages for man, bash is the completion for that\n"
+                               "shell.\n\n"
+                               "examples:\n"
+                               "  tandem manual tandem.1 | man -l -\n"
+                               "  source <(tandem manual bash)",
+                               {{"--out", "FILE", "into a file (-o)"}},
+                               1,
+                               1,
+                               false,
+                               run};

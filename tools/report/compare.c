@@ -1,0 +1,205 @@
+/* compare.c - see compare.h. */
+#include "tools/report/compare.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/terminal/table.h"
+#include "tools/terminal/term.h"
+
+/* Both series hold every step from the first on; a run that is shorter differs where it ends. */
+static void compare_losses(comparison *c, const series *a, const series *b) {
+    size_t count = a->count < b->count ? a->count : b->count;
+    int64_t first = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool equal = a->y[i] == b->y[i] || (isnan(a->y[i]) && isnan(b->y[i]));
+        double difference = equal ? 0 : fabs(a->y[i] - b->y[i]);
+        if (isnan(difference)) difference = (double)INFINITY;
+        if (!equal && !first) first = (int64_t)a->x[i];
+        if (difference > c->max_loss_diff) {
+            c->max_loss_diff = difference;
+            c->max_loss_step = (int64_t)a->x[i];
+        }
+    }
+    if (!first && a->count != b->count) first = (int64_t)count + 1;
+    if (first && (!c->first_differing_step || first < c->first_differing_step)) c->first_differing_step = first;
+}
+
+static int compare_weights(comparison *c, const report_run *a, const report_run *b) {
+    tdm_checkpoint_difference d = {.size = sizeof d};
+    tdm_status status = tdm_checkpoint_compare(&c->t->host, a->dir, b->dir, 0, 0, &d);
+    if (status != TDM_OK) return tell_error(status);
+    if (!d.equal_bits) c->equal_bits = false;
+    if (d.only_in_a || d.only_in_b) d.largest_model = (double)INFINITY;
+    if (d.largest_model > c->max_param_diff) {
+        c->max_param_diff = d.largest_model;
+        snprintf(c->max_param_name, sizeof c->max_param_name, "%s",
+                 d.largest_model_name[0] ? d.largest_model_name : d.first);
+    }
+    return TDM_OK;
+}
+
+int compare_measure(comparison *c) {
+    c->equal_bits = true;
+    for (int i = 1; i < c->runs; i++) {
+        compare_losses(c, &c->run[0].loss, &c->run[i].loss);
+        int code = compare_weights(c, &c->run[0], &c->run[i]);
+        if (code != TDM_OK) return code;
+    }
+    c->within = c->tolerance_given ? c->max_loss_diff <= c->loss_tolerance && c->max_param_diff <= c->param_tolerance
+                                   : c->equal_bits && !c->first_differing_step;
+    return TDM_OK;
+}
+
+/* JSON has no infinity: what cannot be measured is null. */
+static json_t *number(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *part(const report_run *run, const char *key) {
+    json_t *value = json_object_get(run->summary, key);
+    return value ? json_incref(value) : json_null();
+}
+
+static double first_loss(const report_run *run) {
+    return run->loss.count ? run->loss.y[0] : NAN;
+}
+
+static double last_loss(const report_run *run) {
+    return run->loss.count ? run->loss.y[run->loss.count - 1] : NAN;
+}
+
+/* Devices that held a replica: single mode sees the batches of several, on one. */
+static size_t device_count(const report_run *run) {
+    return json_array_size(json_object_get(run->summary, "peak_memory_bytes"));
+}
+
+static json_t *mode_json(const comparison *c, int i) {
+    const report_run *run = &c->run[i];
+    json_t *out = json_object();
+    json_object_set_new(out, "mode", json_string(c->mode[i]));
+    json_object_set_new(out, "devices", json_integer((json_int_t)device_count(run)));
+    json_object_set_new(out, "params_xxh3", part(run, "params_xxh3"));
+    json_object_set_new(out, "first_loss", number(first_loss(run)));
+    json_object_set_new(out, "final_loss", number(last_loss(run)));
+    json_object_set_new(out, "accuracy", part(run, "accuracy"));
+    json_object_set_new(out, "samples_per_s", part(run, "samples_per_s"));
+    json_object_set_new(out, "speedup_over_one_device", number(report_number(run, "samples_per_s") / c->one_device));
+    json_object_set_new(out, "ms", part(run, "ms"));
+    json_object_set_new(out, "bytes_moved_per_step", part(run, "bytes_moved_per_step"));
+    json_object_set_new(out, "peak_memory_bytes", part(run, "peak_memory_bytes"));
+    json_object_set_new(out, "run_dir", json_string(run->dir));
+    return out;
+}
+
+json_t *compare_json(const comparison *c) {
+    json_t *out = json_object(), *modes = json_array();
+    for (int i = 0; i < c->runs; i++) json_array_append_new(modes, mode_json(c, i));
+    json_object_set_new(out, "modes", modes);
+    json_object_set_new(out, "max_loss_diff", number(c->max_loss_diff));
+    json_object_set_new(out, "max_loss_diff_step", c->max_loss_step ? json_integer(c->max_loss_step) : json_null());
+    json_object_set_new(out, "max_param_diff", number(c->max_param_diff));
+    json_object_set_new(out, "max_param_diff_name", json_string(c->max_param_name));
+    json_object_set_new(out, "first_differing_step",
+                        c->first_differing_step ? json_integer(c->first_differing_step) : json_null());
+    json_object_set_new(out, "equal_bits", json_boolean(c->equal_bits));
+    json_object_set_new(out, "within_tolerance", json_boolean(c->within));
+    json_object_set_new(out, "one_device_samples_per_s", number(c->one_device));
+    return out;
+}
+
+/* ---- the table ---- */
+
+static void number_row(table *rows, const comparison *c, const char *name, const char *key, double scale) {
+    char text[32];
+    table_cell(rows, "%s", name);
+    for (int i = 0; i < c->runs; i++) {
+        table_cell(rows, "%s", text_number(text, report_number(&c->run[i], key) * scale));
+    }
+}
+
+static void speed_rows(table *rows, const comparison *c) {
+    char text[32];
+    number_row(rows, c, "samples/s", "samples_per_s", 1);
+    table_cell(rows, "speed-up over one device");
+    for (int i = 0; i < c->runs; i++) {
+        table_cell(rows, "%s", text_number(text, report_number(&c->run[i], "samples_per_s") / c->one_device));
+    }
+    for (int k = 0; k < REPORT_PHASES; k++) {
+        bool any = false;
+        for (int i = 0; i < c->runs; i++) any = any || isfinite(c->run[i].phase[k]);
+        if (!any) continue;
+        table_cell(rows, "%s, ms", report_phases[k]);
+        for (int i = 0; i < c->runs; i++) table_cell(rows, "%s", text_ms(text, c->run[i].phase[k]));
+    }
+    number_row(rows, c, "MiB moved per step", "bytes_moved_per_step", 1.0 / (1024 * 1024));
+}
+
+static void memory_rows(table *rows, const comparison *c) {
+    size_t most = 0;
+    char text[32];
+    for (int i = 0; i < c->runs; i++) {
+        size_t devices = json_array_size(json_object_get(c->run[i].summary, "peak_memory_bytes"));
+        if (devices > most) most = devices;
+    }
+    for (size_t d = 0; d < most; d++) {
+        table_cell(rows, "peak memory, device %zu", d);
+        for (int i = 0; i < c->runs; i++) {
+            const json_t *bytes = json_array_get(json_object_get(c->run[i].summary, "peak_memory_bytes"), d);
+            table_cell(rows, "%s", bytes ? text_bytes(text, json_number_value(bytes)) : "-");
+        }
+    }
+}
+
+static void loss_rows(table *rows, const comparison *c) {
+    table_cell(rows, "loss, first step");
+    for (int i = 0; i < c->runs; i++) table_cell(rows, "%.9g", first_loss(&c->run[i]));
+    table_cell(rows, "loss, last step");
+    for (int i = 0; i < c->runs; i++) table_cell(rows, "%.9g", last_loss(&c->run[i]));
+    bool any = false;
+    for (int i = 0; i < c->runs; i++) any = any || isfinite(report_number(&c->run[i], "accuracy"));
+    if (any) number_row(rows, c, "accuracy, %", "accuracy", 100);
+}
+
+static void print_verdict(const comparison *c) {
+    term_style style = c->within ? TERM_GREEN : TERM_RED;
+    printf("\n  largest difference of the loss       %.3g", c->max_loss_diff);
+    if (c->max_loss_step) printf(" (step %lld)", (long long)c->max_loss_step);
+    if (c->first_differing_step) printf("; first differing step %lld", (long long)c->first_differing_step);
+    const char *name = c->max_param_name;
+    putchar('\n');
+    term_print("  largest difference of a parameter    %.3g%s%s%s", c->max_param_diff, name[0] ? " (" : "", name,
+               name[0] ? ")" : "");
+    if (c->equal_bits) {
+        printf("  %sequal bits: parameters, buffers and optimizer state%s\n", term_on(stdout, style), term_off(stdout));
+    } else {
+        printf("  %snot equal to the bit%s%s\n", term_on(stdout, style),
+               !c->tolerance_given ? ""
+               : c->within         ? "; within the tolerance"
+                                   : "; outside the tolerance",
+               term_off(stdout));
+    }
+}
+
+void compare_print(const comparison *c) {
+    table rows;
+    table_init(&rows, c->runs + 1);
+    table_cell(&rows, "%s", c->job->name);
+    for (int i = 0; i < c->runs; i++) table_cell(&rows, "%s", c->run[i].label);
+    table_cell(&rows, "devices");
+    for (int i = 0; i < c->runs; i++) table_cell(&rows, "%zu", device_count(&c->run[i]));
+    number_row(&rows, c, "samples per step", "global_batch", 1);
+    number_row(&rows, c, "steps", "step", 1);
+    loss_rows(&rows, c);
+    speed_rows(&rows, c);
+    memory_rows(&rows, c);
+    table_cell(&rows, "params_xxh3");
+    for (int i = 0; i < c->runs; i++) table_cell(&rows, "%.16s", report_text(&c->run[i], "params_xxh3"));
+    table_print(&rows, stdout, true);
+    table_deinit(&rows);
+    print_verdict(c);
+    putchar('\n');
+    term_print("  %s/compare.json", c->folder);
+    term_print("  %s/report.html", c->folder);
+}

@@ -1,0 +1,68 @@
+/* report.h - run directories read back, and report.html made of them. */
+#ifndef REPORT_H
+#define REPORT_H
+
+#include "tools/commands/tool.h"
+
+#include <jansson.h>
+
+/* Points in the order of the file; y may be NaN. */
+typedef struct series {
+    size_t count, x_room, y_room;
+    double *x, *y;
+} series;
+
+enum { PHASE_COMM = 7, PHASE_COMM_EXPOSED, PHASE_OPTIMIZER, PHASE_STEP, REPORT_PHASES };
+extern const char *const report_phases[REPORT_PHASES]; /* as in metrics.jsonl: "data" ... "step" */
+
+/* One line of the configuration: "train.batch.per_device" and "32". */
+typedef struct report_setting {
+    char *key, *value;
+} report_setting;
+
+typedef struct report_run {
+    char *dir, *label; /* label: the mode, or the folder's name */
+    json_t *summary;   /* an object, empty if there is none */
+    json_t *environment;
+    char *config;            /* config.resolved.yaml, "" if there is none */
+    report_setting *setting; /* the same, key by key */
+    size_t setting_count, setting_room;
+    series loss, lr, speed;      /* by step */
+    series eval_loss, accuracy;  /* by step */
+    double phase[REPORT_PHASES]; /* mean milliseconds of a step; NaN: the mode has no such phase */
+} report_run;
+
+/* A JSON file of a run directory, the caller's; {} where there is none. */
+json_t *report_object(const char *dir, const char *name);
+/* TDM_OK, or an exit code after telling what is missing. */
+int report_read(report_run *run, const char *dir);
+bool report_try(report_run *run, const char *dir); /* the same, telling nothing; false with errno set */
+void report_free(report_run *run);
+/* A number of the summary, NaN if absent; `path` may lead into objects: "ms.forward". */
+double report_number(const report_run *run, const char *path);
+const char *report_text(const report_run *run, const char *key); /* "" if absent */
+
+/* One self-contained page about one or more runs, for free(); NULL without memory. `verdict`: compare.json's content,
+ * or NULL. */
+char *report_page(const report_run *runs, int count, const json_t *verdict, bool chinese, size_t *bytes);
+/* The same into a file. */
+int report_write(const char *path, const report_run *runs, int count, const json_t *verdict, bool chinese);
+
+/* ---- report_config.c ---- */
+void report_read_settings(report_run *run); /* out of run->config */
+void report_free_settings(report_run *run);
+const char *report_setting_of(const report_run *run, const char *key); /* NULL: the run has no such key */
+
+/* ---- report_svg.c ---- */
+typedef struct chart_line {
+    const series *points;
+    const char *label;
+    int style; /* colour and dashes */
+} chart_line;
+void svg_chart(FILE *to, const char *title, const chart_line *lines, int count, const char *x_label, double scale);
+/* One stacked horizontal bar per row; parts[row * part_count + part], NaN: absent. */
+void svg_stack(FILE *to, const char *title, const char *const *rows, int row_count, const char *const *parts,
+               int part_count, const double *values, const char *unit);
+void html_text(FILE *to, const char *text); /* with & < > " written as entities */
+
+#endif

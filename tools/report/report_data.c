@@ -1,0 +1,157 @@
+/* report_data.c - what a run directory holds: metrics.jsonl, summary.json, env.json, config.resolved.yaml. */
+#include "tools/report/report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tools/terminal/term.h"
+
+enum { MOST_READ = 64 << 20 };
+
+const char *const report_phases[REPORT_PHASES] = {"data",     "scatter", "replicate",    "forward",   "gather", "loss",
+                                                  "backward", "comm",    "comm_exposed", "optimizer", "step"};
+
+static void add_point(series *s, double x, const json_t *y) {
+    s->x = memory_grow(s->x, &s->x_room, s->count + 1, sizeof *s->x);
+    s->y = memory_grow(s->y, &s->y_room, s->count + 1, sizeof *s->y);
+    s->x[s->count] = x;
+    s->y[s->count++] = json_is_number(y) ? json_number_value(y) : NAN;
+}
+
+typedef struct phase_sums {
+    double sum[REPORT_PHASES];
+    int64_t count[REPORT_PHASES];
+} phase_sums;
+
+static void read_metric(report_run *run, const json_t *row, phase_sums *sums) {
+    const char *kind = json_string_value(json_object_get(row, "kind"));
+    double step = json_number_value(json_object_get(row, "step"));
+    if (kind && strcmp(kind, "eval") == 0) {
+        add_point(&run->eval_loss, step, json_object_get(row, "loss"));
+        add_point(&run->accuracy, step, json_object_get(row, "accuracy"));
+    }
+    if (!kind || strcmp(kind, "train") != 0) return;
+    add_point(&run->loss, step, json_object_get(row, "loss"));
+    add_point(&run->lr, step, json_object_get(row, "lr"));
+    add_point(&run->speed, step, json_object_get(row, "samples_per_s"));
+    const json_t *ms = json_object_get(row, "ms");
+    for (int i = 0; i < REPORT_PHASES; i++) {
+        const json_t *value = json_object_get(ms, report_phases[i]);
+        if (!json_is_number(value)) continue;
+        sums->sum[i] += json_number_value(value);
+        sums->count[i]++;
+    }
+}
+
+/* Of a file that is larger than a report needs, one step in so many is read. */
+static int64_t stride_of(FILE *metrics) {
+    struct stat found;
+    return fstat(fileno(metrics), &found) == 0 ? 1 + (int64_t)found.st_size / MOST_READ : 1;
+}
+
+static void read_metrics(report_run *run, FILE *metrics) {
+    static const char step_line[] = "{\"kind\":\"train\"";
+    phase_sums sums = {{0}, {0}};
+    int64_t stride = stride_of(metrics), steps = 0;
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t length;
+    errno = 0;
+    while ((length = getline(&line, &room, metrics)) > 0) {
+        if (strncmp(line, step_line, sizeof step_line - 1) == 0 && steps++ % stride != 0) continue;
+        json_t *row = json_loadb(line, (size_t)length, JSON_REJECT_DUPLICATES, NULL);
+        if (row) read_metric(run, row, &sums); /* a line cut off by a crash is passed over */
+        json_decref(row);
+    }
+    if (errno == ENOMEM) memory_missing();
+    free(line);
+    for (int i = 0; i < REPORT_PHASES; i++) run->phase[i] = sums.count[i] ? sums.sum[i] / (double)sums.count[i] : NAN;
+}
+
+json_t *report_object(const char *dir, const char *name) {
+    char *text = text_file(dir, name);
+    json_t *out = text ? json_loads(text, 0, NULL) : NULL;
+    free(text);
+    return json_is_object(out) ? out : (json_decref(out), json_object());
+}
+
+/* The summary's means leave the warm-up out, and steps that an earlier process made in another mode. */
+static void prefer_summary_phases(report_run *run) {
+    const json_t *ms = json_object_get(run->summary, "ms");
+    if (json_object_size(ms) == 0) return;
+    for (int i = 0; i < REPORT_PHASES; i++) {
+        const json_t *value = json_object_get(ms, report_phases[i]);
+        run->phase[i] = json_is_number(value) ? json_number_value(value) : NAN;
+    }
+}
+
+bool report_try(report_run *run, const char *dir) {
+    FILE *metrics = text_stream(dir, "metrics.jsonl");
+    if (!metrics) return false;
+    *run = (report_run){.dir = text_copy(dir)};
+    read_metrics(run, metrics);
+    bool failed = ferror(metrics) != 0;
+    fclose(metrics);
+    if (failed) {
+        report_free(run);
+        errno = EIO;
+        return false;
+    }
+    run->summary = report_object(dir, "summary.json");
+    run->environment = report_object(dir, "env.json");
+    run->config = text_file(dir, "config.resolved.yaml");
+    if (!run->config) run->config = text_copy("");
+    report_read_settings(run);
+    prefer_summary_phases(run);
+    const char *mode = report_text(run, "mode");
+    const char *slash = strrchr(dir, '/');
+    run->label = text_copy(mode[0] ? mode : slash && slash[1] ? slash + 1 : dir);
+    return true;
+}
+
+int report_read(report_run *run, const char *dir) {
+    if (report_try(run, dir)) return TDM_OK;
+    int reason = errno;
+    char *path = text_format("%s/metrics.jsonl", dir);
+    term_error("%s cannot be read: %s; a run directory is wanted", path,
+               reason == ENOTDIR ? "that is no folder" : files_refusal(path, reason));
+    free(path);
+    return TDM_E_DATA;
+}
+
+static void series_free(series *s) {
+    free(s->x);
+    free(s->y);
+}
+
+void report_free(report_run *run) {
+    free(run->dir);
+    free(run->label);
+    free(run->config);
+    report_free_settings(run);
+    json_decref(run->summary);
+    json_decref(run->environment);
+    series *all[] = {&run->loss, &run->lr, &run->speed, &run->eval_loss, &run->accuracy};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) series_free(all[i]);
+    *run = (report_run){0};
+}
+
+double report_number(const report_run *run, const char *path) {
+    const json_t *at = run->summary;
+    char key[64];
+    while (at && *path) {
+        size_t length = strcspn(path, ".");
+        snprintf(key, sizeof key, "%.*s", (int)length, path);
+        at = json_object_get(at, key);
+        path += length + (path[length] == '.');
+    }
+    return json_is_number(at) ? json_number_value(at) : NAN;
+}
+
+const char *report_text(const report_run *run, const char *key) {
+    const char *text = json_string_value(json_object_get(run->summary, key));
+    return text ? text : "";
+}

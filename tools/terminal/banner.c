@@ -1,0 +1,192 @@
+/* banner.c - see banner.h. */
+#include "tools/terminal/banner.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/launch/launch.h"
+#include "tools/terminal/term.h"
+
+static void row(const char *name, const char *text) {
+    char mark[16];
+    snprintf(mark, sizeof mark, "%-8s", name);
+    term_mark(TERM_DIM, "  ", mark, "%s", text);
+}
+
+/* What finds no room goes on below its beginning. */
+static void line(const char *name, char *text) {
+    char *folded = term_fold(text, stderr, 2 + 8 + 1), *rest = folded;
+    for (const char *part; (part = strsep(&rest, "\n")) != NULL && rest; name = "") row(name, part);
+    free(folded);
+    free(text);
+}
+
+static char *mode_text(const banner *b, const char *description) {
+    const tdm_parallel_section *parallel = &b->job->parallel;
+    const char *kind = description && strstr(description, "\ndevice cuda\n") ? "cuda" : "cpu";
+    int replicas = b->state->replicas;
+    static const char *const precisions[] = {[TDM_F32] = "f32", [TDM_TF32] = "tf32", [TDM_BF16] = "bf16"};
+    static const char threads_key[] = "\nthreads_per_device ";
+    const char *at = description ? strstr(description, threads_key) : NULL;
+    int count = at ? atoi(at + sizeof threads_key - 1) : 1;
+    char *threads = strcmp(kind, "cuda") == 0 ? text_copy(precisions[b->job->train.precision])
+                                              : text_format("%d thread%s each", count, count == 1 ? "" : "s");
+    char *out;
+    if (parallel->mode == TDM_MODE_DDP) {
+        const char *by = b->facts->source == TDM_LAUNCH_NONE || b->facts->source == TDM_LAUNCH_TANDEM
+                             ? "tandem"
+                             : tdm_launch_source_name(b->facts->source);
+        const char *over = description && strstr(description, "\ngradients nccl\n") ? "; gradients over nccl" : "";
+        out = text_format("ddp, %d rank%s x 1 device (%s), %s; ranks started by %s%s", replicas,
+                          replicas == 1 ? "" : "s", kind, threads, by, over);
+    } else if (parallel->mode == TDM_MODE_DP) {
+        out = text_format("dp, 1 process x %d device%s (%s), %s; output_device %lld, scatter %s", replicas,
+                          replicas == 1 ? "" : "s", kind, threads, (long long)parallel->dp.output_device,
+                          parallel->dp.scatter == TDM_SCATTER_CHUNK ? "chunk" : "strided");
+    } else {
+        out = text_format("single, 1 device (%s), %s", kind, threads);
+    }
+    free(threads);
+    return out;
+}
+
+static char *batch_text(const banner *b) {
+    const tdm_run_state *s = b->state;
+    char *micro = b->job->train.accumulate > 1
+                      ? text_format(" (in %lld micro-batches)", (long long)b->job->train.accumulate)
+                      : text_copy("");
+    const char *where = b->job->parallel.mode == TDM_MODE_SINGLE && s->replicas > 1 ? ", all on one device" : "";
+    char *out =
+        text_format("per device %lld x %d = %lld per optimizer step%s%s, %lld steps/epoch", (long long)s->per_device,
+                    s->replicas, (long long)s->global_batch, where, micro, (long long)s->steps_per_epoch);
+    free(micro);
+    return out;
+}
+
+/* A line "key value" of the run's own description; NAN if absent. */
+static double described(const char *text, const char *key) {
+    size_t length = strlen(key);
+    for (const char *at = text; at; at = strchr(at, '\n')) {
+        at += *at == '\n';
+        if (strncmp(at, key, length) == 0 && at[length] == ' ') return strtod(at + length, NULL);
+        if (!*at) break;
+    }
+    return NAN;
+}
+
+/* The plan's own account, in the order of the arenas. */
+static char *memory_text(const banner *b) {
+    static const char *const parts[] = {"parameters", "gradients", "optimizer", "activations"};
+    char *plan = NULL, all[32], part[4][32];
+    if (tdm_plan_print(b->job, b->graph, 1, &plan) != TDM_OK) return NULL;
+    json_t *root = json_loads(plan, 0, NULL);
+    const json_t *bytes = json_object_get(root, "memory_bytes");
+    tdm_free(plan);
+    double total = json_number_value(json_object_get(bytes, "total"));
+    for (int i = 0; i < 4; i++) text_bytes(part[i], json_number_value(json_object_get(bytes, parts[i])));
+    char *out = total > 0 ? text_format("about %s per device: %s %s, %s %s, %s %s, %s %s", text_bytes(all, total),
+                                        parts[0], part[0], parts[1], part[1], parts[2], part[2], parts[3], part[3])
+                          : NULL;
+    json_decref(root);
+    return out;
+}
+
+static const char *short_name(const char *path) {
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash ? slash + 1 : path ? path : "";
+}
+
+static char *data_text(const tdm_data_spec *spec, double samples) {
+    char range[64] = "", count[32];
+    const char *many = isfinite(samples) ? text_count(count, (int64_t)samples) : "?";
+    if (spec->range.count == 2) {
+        snprintf(range, sizeof range, " [%lld, %lld)", (long long)spec->range.item[0], (long long)spec->range.item[1]);
+    }
+    switch (spec->format) {
+    case TDM_DATA_IDX:
+        return text_format("%s of %s%s", many, short_name(spec->images), range);
+    case TDM_DATA_NPY:
+        return text_format("%s of %s%s", many, short_name(spec->x), range);
+    case TDM_DATA_CIFAR10:
+        return text_format("%s of cifar10%s", many, range);
+    case TDM_DATA_SYNTHETIC:
+        return text_format("%s synthetic%s", many, range);
+    case TDM_DATA_GLYPHS:
+        return text_format("%s glyphs%s", many, range);
+    default:
+        return text_copy("none");
+    }
+}
+
+static char *both_data(const banner *b, const char *description) {
+    char *train = data_text(&b->job->data.train, described(description, "train_samples"));
+    char *eval = data_text(&b->job->data.eval, described(description, "eval_samples"));
+    char *out = text_format("train: %s; eval: %s", train, eval);
+    free(train);
+    free(eval);
+    return out;
+}
+
+static char *length_text(const banner *b) {
+    const tdm_run_state *s = b->state;
+    char total[32], done[32];
+    char *epochs = b->job->train.epochs != TDM_INT_NULL ? text_format(" (%lld epochs)", (long long)b->job->train.epochs)
+                                                        : text_copy("");
+    char *out = s->step > 0 ? text_format("to step %s%s, continued after step %s", text_count(total, s->steps_total),
+                                          epochs, text_count(done, s->step))
+                            : text_format("%s step%s%s", text_count(total, s->steps_total),
+                                          s->steps_total == 1 ? "" : "s", epochs);
+    free(epochs);
+    return out;
+}
+
+char *banner_resume_command(const tool *t, const char *run_dir) {
+    char **argv = memory_new((size_t)t->argc + 3, sizeof *argv);
+    int count = 0;
+    argv[count++] = text_copy("tandem");
+    for (int i = 1; i < t->argc; i++) {
+        if (strcmp(t->argv[i], "--run-dir") == 0 || strcmp(t->argv[i], "--resume") == 0) {
+            i++;
+        } else if (strncmp(t->argv[i], "--run-dir=", 10) != 0 && strncmp(t->argv[i], "--resume=", 9) != 0 &&
+                   strncmp(t->argv[i], "run.dir=", 8) != 0) {
+            argv[count++] = text_copy(t->argv[i]);
+        }
+    }
+    argv[count++] = text_copy("--run-dir");
+    argv[count++] = text_copy(run_dir);
+    char *out = text_command(argv, count);
+    for (int i = 0; i < count; i++) free(argv[i]);
+    free(argv);
+    return out;
+}
+
+void banner_print(const banner *b) {
+    char count[32];
+    char *title = text_format("tandem %s", tdm_version());
+    term_mark(TERM_BOLD, "", title, " %s", b->job->name);
+    free(title);
+    char *description = NULL;
+    if (tdm_run_print(b->run, "summary", &description) != TDM_OK) description = NULL;
+    line("mode", mode_text(b, description));
+    line("batch", batch_text(b));
+    line("model", text_format("%s parameters", text_count(count, b->state->params)));
+    char *memory = memory_text(b);
+    if (memory) line("memory", memory);
+    line("data", both_data(b, description));
+    tdm_free(description);
+    line("length", length_text(b));
+    if (b->dry) {
+        line("run dir", text_copy("none: a dry run writes nothing"));
+        return;
+    }
+    row("run dir", b->job->run.dir ? b->job->run.dir : "none: nothing is written");
+    line("stop", text_format("Ctrl-C or `kill %d`: finishes the step%s", launch_pid(),
+                             b->job->run.dir ? ", saves, exit status 75" : ", exit status 75"));
+    if (!b->job->run.dir) return;
+    char *command = banner_resume_command(b->t, b->job->run.dir);
+    row("resume", command);
+    free(command);
+}

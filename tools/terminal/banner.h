@@ -1,0 +1,23 @@
+/* banner.h - what is said before the first step: at most 14 lines on stderr. */
+#ifndef BANNER_H
+#define BANNER_H
+
+#include "tools/commands/tool.h"
+
+#include <tandem/comm.h>
+
+typedef struct banner {
+    const tool *t;
+    const tdm_job *job;
+    const tdm_graph *graph;
+    const tdm_launch_facts *facts;
+    tdm_run *run;
+    const tdm_run_state *state; /* before the first step of this process */
+    bool dry;                   /* nothing will be written */
+} banner;
+
+void banner_print(const banner *b);
+/* "tandem train job.yaml ... --run-dir DIR": what to type to go on with this run. */
+char *banner_resume_command(const tool *t, const char *run_dir);
+
+#endif

@@ -1,0 +1,165 @@
+/* log.c - see log.h. Lines may come from any thread. They wait in memory until they are in the file: for the file to be
+ * there, or for room on its disk. */
+#include "tools/terminal/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/terminal/term.h"
+
+enum { WAITING_BYTES = 65536 }; /* more is left out */
+
+static struct {
+    int fd; /* -1: none yet */
+    int rank, world;
+    bool quiet, verbose;
+    char *path;           /* for messages */
+    pthread_mutex_t lock; /* of what follows */
+    bool failing;
+    long left_out; /* lines that found no room here */
+    size_t used;
+    char waiting[WAITING_BYTES]; /* the first line of it may be written in part */
+} sink = {.fd = -1, .world = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* A full disk must not end the run because of its log. */
+static void write_waiting(void) {
+    size_t done = 0;
+    ssize_t n = 1;
+    while (done < sink.used && n > 0) {
+        n = write(sink.fd, sink.waiting + done, sink.used - done);
+        if (n < 0 && errno == EINTR)
+            n = 1;
+        else if (n > 0)
+            done += (size_t)n;
+    }
+    int reason = n < 0 ? errno : ENOSPC;
+    memmove(sink.waiting, sink.waiting + done, sink.used - done);
+    sink.used -= done;
+    if (sink.used > 0 && !sink.failing) {
+        term_line("tandem: warning: %s cannot be written: %s; its lines are written when that is possible again",
+                  sink.path, strerror(reason));
+    }
+    sink.failing = sink.used > 0;
+    if (!sink.failing && sink.left_out > 0) {
+        sink.used = (size_t)snprintf(sink.waiting, WAITING_BYTES, "%ld lines are missing here\n", sink.left_out);
+        sink.left_out = 0;
+    }
+}
+
+static void keep_text(const char *text, size_t bytes) {
+    pthread_mutex_lock(&sink.lock);
+    if (bytes <= WAITING_BYTES - sink.used) {
+        memcpy(sink.waiting + sink.used, text, bytes);
+        sink.used += bytes;
+    } else {
+        sink.left_out++;
+    }
+    if (sink.fd >= 0) write_waiting();
+    pthread_mutex_unlock(&sink.lock);
+}
+
+static void keep(const char *level, const char *subsystem, const char *line) {
+    struct timespec now;
+    struct tm utc;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    char stamp[40];
+    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
+    char *text = text_format("%s.%03ldZ %-7s %s: %s\n", stamp, now.tv_nsec / 1000000, level, subsystem, line);
+    keep_text(text, strlen(text));
+    free(text);
+}
+
+static void on_line(void *user, tdm_log_level level, const char *subsystem, const char *line) {
+    static const char *const names[] = {"error", "warning", "info", "debug"};
+    (void)user;
+    keep(names[level], subsystem, line);
+    if (level > TDM_LOG_WARNING && !sink.verbose) return;
+    if (level > TDM_LOG_ERROR && sink.quiet) return;
+    char who[24] = "";
+    if (sink.world > 1) snprintf(who, sizeof who, "[rank %d] ", sink.rank);
+    term_style style = level == TDM_LOG_ERROR ? TERM_RED : level == TDM_LOG_WARNING ? TERM_YELLOW : TERM_DIM;
+    char *mark = text_format("tandem: %s:", names[level]);
+    term_mark(style, who, mark, "%s: %s", subsystem, line);
+    free(mark);
+}
+
+/* TANDEM_LOG names the least important level that is built at all. */
+static tdm_log_level wanted_level(const tool *t) {
+    static const char *const names[] = {"error", "warning", "info", "debug"};
+    const char *text = getenv("TANDEM_LOG");
+    for (int i = 0; text && i < 4; i++) {
+        if (strcmp(text, names[i]) == 0) return (tdm_log_level)i;
+    }
+    return t->verbose ? TDM_LOG_DEBUG : TDM_LOG_INFO;
+}
+
+void log_init(tool *t) {
+    sink.quiet = t->quiet;
+    sink.verbose = t->verbose;
+    t->host = *tdm_host_default(); /* its memory, our log; `user` is its own */
+    t->host.log = on_line;
+    t->host.log_level = wanted_level(t);
+}
+
+void log_set_rank(int rank, int world) {
+    sink.rank = rank;
+    sink.world = world;
+}
+
+/* Through descriptors, so that no link inside the run directory leads out of it. */
+static int open_in(const char *run_dir, const char *name) {
+    int run = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (run < 0) return -1;
+    bool there = mkdirat(run, "logs", 0775) == 0 || errno == EEXIST;
+    int logs = there ? openat(run, "logs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    int fd = logs >= 0 ? files_open_in(logs, name, O_WRONLY | O_CREAT | O_APPEND) : -1;
+    int reason = errno;
+    if (logs >= 0) close(logs);
+    close(run);
+    errno = reason;
+    return fd;
+}
+
+void log_open(const char *run_dir, int rank) {
+    char *name = text_format("rank-%d.log", rank);
+    int fd = open_in(run_dir, name);
+    int reason = errno;
+    sink.path = text_format("%s/logs/%s", run_dir, name);
+    if (fd >= 0) {
+        pthread_mutex_lock(&sink.lock);
+        sink.fd = fd;
+        write_waiting();
+        pthread_mutex_unlock(&sink.lock);
+    } else {
+        term_line("tandem: warning: %s cannot be written: %s", sink.path, files_refusal(sink.path, reason));
+    }
+    free(name);
+}
+
+void log_note(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    char *text = text_format_list(format, args), *shown = text_printable(text, false);
+    va_end(args);
+    keep("info", "tandem", shown);
+    free(shown);
+    free(text);
+}
+
+void log_close(void) {
+    if (sink.fd >= 0) {
+        write_waiting();
+        close(sink.fd);
+    }
+    sink.fd = -1;
+    free(sink.path);
+    sink.path = NULL;
+}

@@ -1,0 +1,95 @@
+/* outlet.c - see outlet.h. A write to a pipe that is full, or to a terminal that is held (Ctrl-S), blocks whoever
+ * writes, in a signal handler as well. O_NONBLOCK would hold for everybody who shares the descriptor, a shell among
+ * them; so pipes and terminals are opened once more. Where that is refused poll is asked first, and no more is written
+ * than a pipe with room takes whole. */
+#include "tools/terminal/outlet.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "tools/terminal/progress.h"
+#include "tools/launch/stop.h"
+
+enum { HELD_BYTES = 65536 };
+static const double patience = 1, look_every = 0.1; /* seconds */
+
+static int own[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}; /* beside their numbers */
+static bool has_stalled[sizeof own / sizeof *own], is_held;
+static char held[HELD_BYTES];
+
+void outlet_open(void) {
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+        struct stat about;
+        char path[32];
+        if (fstat(fd, &about) != 0 || (!S_ISFIFO(about.st_mode) && !isatty(fd))) continue;
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        int opened = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        if (opened >= 0) own[fd] = opened;
+    }
+}
+
+static bool has_room(int fd, double seconds) {
+    struct pollfd out = {.fd = own[fd], .events = POLLOUT};
+    return poll(&out, 1, (int)(seconds * 1000)) != 0;
+}
+
+/* 0: there is no room; -1: it cannot be written. */
+static ssize_t put_some(int fd, const char *text, size_t bytes) {
+    if (own[fd] == fd && !has_room(fd, 0)) return 0;
+    ssize_t n = write(own[fd], text, bytes < PIPE_BUF ? bytes : PIPE_BUF);
+    return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : n;
+}
+
+/* `until_signal`: without another limit. */
+static size_t put(int fd, const char *text, size_t bytes, bool until_signal) {
+    size_t done = 0;
+    double since = progress_now();
+    while (done < bytes) {
+        ssize_t n = put_some(fd, text + done, bytes - done);
+        double now = progress_now();
+        if (n < 0) return done;
+        if (n > 0) {
+            done += (size_t)n;
+            since = now;
+            has_stalled[fd] = false;
+        } else if (until_signal && stop_signal() == 0) {
+            has_room(fd, look_every);
+            since = progress_now();
+        } else if (has_stalled[fd] || now - since >= patience) {
+            has_stalled[fd] = true;
+            errno = ETIMEDOUT;
+            return done;
+        } else {
+            has_room(fd, look_every);
+        }
+    }
+    return done;
+}
+
+size_t outlet_put(int fd, const char *text, size_t bytes) {
+    return put(fd, text, bytes, false);
+}
+
+void outlet_try(int fd, const char *text) {
+    (void)put_some(fd, text, strlen(text));
+}
+
+void outlet_hold(void) {
+    is_held = setvbuf(stdout, held, _IOFBF, sizeof held) == 0;
+}
+
+bool outlet_flush(bool is_kept) {
+    if (!is_held) return fflush(stdout) == 0 && !ferror(stdout);
+    size_t bytes = __fpending(stdout);
+    bool good = put(STDOUT_FILENO, held, bytes, !is_kept) == bytes && !ferror(stdout);
+    __fpurge(stdout);
+    return good;
+}

@@ -1,0 +1,27 @@
+/* progress.h - how far a run is: a bar on a terminal, a plain line per interval elsewhere. */
+#ifndef PROGRESS_H
+#define PROGRESS_H
+
+#include "tools/commands/tool.h"
+
+typedef struct progress {
+    bool bar; /* else lines */
+    bool silent;
+    tdm_interval every; /* of plain lines */
+    int64_t epochs;     /* of the job; TDM_INT_NULL when it counts steps */
+    int64_t steps_per_epoch, first_step;
+    double started, shown; /* seconds; shown: the last redraw or line */
+    int64_t span;          /* what the bar counts: the epoch, or 0 for the whole run */
+    int64_t span_base;     /* steps done when this process began with it, and when that was */
+    double span_started;
+    double step_rate, sample_rate; /* smoothed */
+    double last_step_at;
+    int64_t samples;
+} progress;
+
+void progress_start(progress *p, const tdm_job *job, const tdm_run_state *state, bool quiet);
+void progress_event(progress *p, const tdm_event *event);
+void progress_end(progress *p);
+double progress_now(void); /* seconds, monotonic */
+
+#endif

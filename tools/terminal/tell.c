@@ -1,0 +1,64 @@
+/* tell.c - errors of the library as people read them: place first, then the message, in one line, and the line of the
+ * file that it is about. */
+#include "tools/terminal/term.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE_BYTES = 120 };
+
+/* The first byte of character `column`, counted from 1; NULL if the line ends before it. */
+static const char *find_column(const char *line, const char *end, int column) {
+    for (; line < end && column > 1; column--) {
+        do line++;
+        while (line < end && ((unsigned char)*line & 0xc0) == 0x80);
+    }
+    return line < end ? line : NULL;
+}
+
+/* As faults of the configuration quote it: the line, and a caret under the column. A place far out in a long line is
+ * not quoted. */
+static void tell_line(const tdm_error *error) {
+    char *text = text_file(NULL, error->file);
+    const char *line = text;
+    for (int i = 1; line && i < error->line; i++) line = (line = strchr(line, '\n')) ? line + 1 : NULL;
+    const char *end = line ? line + strcspn(line, "\r\n") : NULL;
+    if (line && end - line > LINE_BYTES) {
+        end = line + LINE_BYTES;
+        while (((unsigned char)*end & 0xc0) == 0x80) end--;
+    }
+    const char *at = line ? find_column(line, end, error->column) : NULL;
+    if (at) {
+        char *before = text_format("%.*s", (int)(at - line), line), *shown = text_printable(before, false);
+        term_line("%.*s", (int)(end - line), line);
+        term_line("%*s^", text_columns(shown), "");
+        free(shown);
+        free(before);
+    }
+    free(text);
+}
+
+int tell_error_of(const tdm_error *error) {
+    char place[600] = "";
+    if (error->file[0] && error->line > 0) {
+        snprintf(place, sizeof place, "%s:%d:%d: ", error->file, error->line, error->column);
+    } else if (error->file[0]) {
+        snprintf(place, sizeof place, "%s: ", error->file);
+    }
+    term_error("%s%s", place, error->message[0] ? error->message : tdm_status_text(error->status));
+    if (error->line > 0) tell_line(error);
+    if (error->status == TDM_E_INTERNAL) {
+        term_line("       this is a bug in tandem %s; please report it with the output of `tandem doctor`",
+                  tdm_version());
+        for (int i = 0; i < error->frame_count && i < TDM_ERROR_FRAMES; i++) {
+            term_line("       at %s:%d", error->frame[i].file, error->frame[i].line);
+        }
+    }
+    return (int)error->status;
+}
+
+int tell_error(tdm_status status) {
+    tdm_error error = *tdm_error_last();
+    error.status = status;
+    return tell_error_of(&error);
+}

@@ -1,0 +1,276 @@
+/* text.c - small texts for people: numbers with commas, sizes, durations, the nearest word. */
+#include "tools/commands/tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/terminal/outlet.h"
+
+static void (*last_act)(int code); /* of memory_missing; NULL: none */
+
+void memory_at_end(void (*act)(int code)) {
+    last_act = act;
+}
+
+_Noreturn void memory_missing(void) {
+    outlet_try(STDERR_FILENO, "tandem: error: out of memory\n");
+    outlet_flush(true);
+    if (last_act) last_act(TDM_E_MEMORY);
+    _exit(TDM_E_MEMORY); /* what libraries do at exit may want memory, too */
+}
+
+char *text_format_list(const char *format, va_list args) {
+    char *out;
+    if (vasprintf(&out, format, args) < 0) memory_missing();
+    return out;
+}
+
+char *text_format(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    char *out = text_format_list(format, args);
+    va_end(args);
+    return out;
+}
+
+char *text_copy(const char *text) {
+    char *out = strdup(text);
+    if (!out) memory_missing();
+    return out;
+}
+
+char *text_printable(const char *text, bool keeps_lines) {
+    size_t bytes = tdm_text_printable(NULL, 0, text, keeps_lines) + 1;
+    char *out = memory_new(bytes, 1);
+    tdm_text_printable(out, bytes, text, keeps_lines);
+    return out;
+}
+
+void *memory_new(size_t count, size_t bytes) {
+    void *out = calloc(count ? count : 1, bytes);
+    if (!out) memory_missing();
+    return out;
+}
+
+void *memory_grow(void *old, size_t *capacity, size_t wanted, size_t bytes) {
+    if (wanted <= *capacity) return old;
+    size_t room = *capacity ? *capacity * 2 : 16;
+    if (room < wanted) room = wanted;
+    void *out = reallocarray(old, room, bytes);
+    if (!out) memory_missing();
+    *capacity = room;
+    return out;
+}
+
+const char *text_count(char out[32], int64_t number) {
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%lld", (long long)number);
+    int used = 0;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && digits[i - 1] != '-' && (length - i) % 3 == 0) out[used++] = ',';
+        out[used++] = digits[i];
+    }
+    out[used] = 0;
+    return out;
+}
+
+const char *text_bytes(char out[32], double bytes) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+    while (bytes >= 1024 && unit < 4) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(out, 32, unit == 0 || bytes >= 100 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
+    return out;
+}
+
+const char *text_time(char out[32], double seconds) {
+    if (!isfinite(seconds) || seconds < 0 || seconds > 1e9) return strcpy(out, "?");
+    long long whole = (long long)seconds;
+    long long hours = whole / 3600, minutes = whole / 60 % 60;
+    if (hours > 0) {
+        snprintf(out, 32, "%lld:%02lld:%02lld", hours, minutes, whole % 60);
+    } else {
+        snprintf(out, 32, "%02lld:%02lld", minutes, whole % 60);
+    }
+    return out;
+}
+
+const char *text_number(char out[32], double value) {
+    double size = fabs(value);
+    if (!isfinite(value)) return strcpy(out, isnan(value) ? "-" : value < 0 ? "-inf" : "inf");
+    if (value == floor(value) && size < 1e15) return text_count(out, (int64_t)value);
+    if (size >= 1e3 && size < 1e15) return text_count(out, (int64_t)round(value));
+    if (size > 0 && (size < 1e-3 || size >= 1e7)) {
+        snprintf(out, 32, "%.2e", value);
+    } else {
+        snprintf(out, 32, "%.*f", size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 4, value);
+    }
+    return out;
+}
+
+const char *text_ms(char out[32], double ms) {
+    if (!isfinite(ms)) return strcpy(out, "-");
+    snprintf(out, 32, "%.*f", ms >= 100 ? 1 : ms >= 10 ? 2 : 3, ms);
+    return out;
+}
+
+/* One character and its length; a byte that is no UTF-8 counts as a character. */
+static uint32_t utf8_next(const char **at) {
+    const unsigned char *c = (const unsigned char *)*at;
+    int extra = c[0] >= 0xf0 ? 3 : c[0] >= 0xe0 ? 2 : c[0] >= 0xc0 ? 1 : 0;
+    uint32_t point = extra == 0 ? c[0] : c[0] & (0x3fu >> extra);
+    for (int i = 1; i <= extra; i++) {
+        if ((c[i] & 0xc0) != 0x80) {
+            *at += 1;
+            return c[0];
+        }
+        point = point << 6 | (c[i] & 0x3fu);
+    }
+    *at += extra + 1;
+    return point;
+}
+
+int text_columns(const char *utf8) {
+    static const struct {
+        uint32_t first, last;
+    } wide[] = {{0x1100, 0x115f}, {0x2e80, 0xa4cf}, {0xac00, 0xd7a3},   {0xf900, 0xfaff},  {0xfe30, 0xfe6f},
+                {0xff00, 0xff60}, {0xffe0, 0xffe6}, {0x1f300, 0x1faff}, {0x20000, 0x3fffd}};
+    int columns = 0;
+    while (*utf8) {
+        uint32_t point = utf8_next(&utf8);
+        int width = point >= 0x300 && point <= 0x36f ? 0 : 1;
+        for (size_t i = 0; i < sizeof wide / sizeof wide[0]; i++) {
+            if (point >= wide[i].first && point <= wide[i].last) width = 2;
+        }
+        columns += width;
+    }
+    return columns;
+}
+
+enum { WORD_MAX = 40 };
+
+/* Insertions, deletions and replacements between two words. */
+static int distance(const char *a, const char *b) {
+    size_t na = strlen(a), nb = strlen(b);
+    if (na > WORD_MAX || nb > WORD_MAX) return WORD_MAX;
+    int row[WORD_MAX + 1];
+    for (size_t j = 0; j <= nb; j++) row[j] = (int)j;
+    for (size_t i = 1; i <= na; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i;
+        for (size_t j = 1; j <= nb; j++) {
+            int replaced = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            int other = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            row[j] = replaced < other ? replaced : other;
+        }
+    }
+    return row[nb];
+}
+
+const char *text_nearest(const char *word, const char *const *names, int count) {
+    const char *best = NULL;
+    int best_distance = (int)strlen(word) / 3 + 1;
+    for (int i = 0; i < count; i++) {
+        int d = distance(word, names[i]);
+        if (d < best_distance || (d == best_distance && !best)) {
+            best = names[i];
+            best_distance = d;
+        }
+    }
+    return best;
+}
+
+void *memory_take(size_t bytes) {
+    void *out = malloc(bytes ? bytes : 1);
+    if (!out) memory_missing();
+    return out;
+}
+
+FILE *text_stream(const char *dir, const char *name) {
+    int folder = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : AT_FDCWD;
+    int fd = folder >= 0 || !dir ? files_open_in(folder, name, O_RDONLY) : -1;
+    int reason = errno;
+    if (folder >= 0) close(folder);
+    FILE *file = fd >= 0 ? fdopen(fd, "rb") : NULL;
+    if (!file) {
+        if (errno == ENOMEM) memory_missing();
+        if (fd >= 0) close(fd);
+        errno = reason;
+    }
+    return file;
+}
+
+char *text_file(const char *dir, const char *name) {
+    FILE *file = text_stream(dir, name);
+    if (!file) return NULL;
+    char *out = NULL;
+    size_t used = 0, capacity = 0, got;
+    do {
+        out = memory_grow(out, &capacity, used + 65536 + 1, 1);
+        got = fread(out + used, 1, 65536, file);
+        used += got;
+    } while (got > 0);
+    bool failed = ferror(file) != 0;
+    fclose(file);
+    if (failed) {
+        free(out);
+        errno = EIO;
+        return NULL;
+    }
+    out[used] = 0;
+    return out;
+}
+
+bool text_ends(const char *text, const char *end) {
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+FILE *text_open(char **out, size_t *bytes) {
+    FILE *to = open_memstream(out, bytes);
+    if (!to) memory_missing();
+    return to;
+}
+
+/* What found no memory only says so here, and the last of it not even to fclose. */
+void text_close(FILE *to, char *const *out) {
+    bool failed = ferror(to) != 0;
+    if (fclose(to) != 0 || failed || !*out) memory_missing();
+}
+
+static bool plain_word(const char *word) {
+    return word[0] &&
+           word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,@%+-")] == 0;
+}
+
+char *text_command(char *const *argv, int argc) {
+    char *out = NULL;
+    size_t bytes = 0;
+    FILE *to = text_open(&out, &bytes);
+    for (int i = 0; i < argc; i++) {
+        if (i) fputc(' ', to);
+        if (plain_word(argv[i])) {
+            fputs(argv[i], to);
+            continue;
+        }
+        fputc('\'', to);
+        for (const char *c = argv[i]; *c; c++) {
+            if (*c == '\'')
+                fputs("'\\''", to);
+            else
+                fputc(*c, to);
+        }
+        fputc('\'', to);
+    }
+    text_close(to, &out);
+    return out;
+}
