@@ -44,8 +44,9 @@ static void open_params(interpreter *run, uint64_t seed) {
     }
 }
 
-void interpreter_open(interpreter *run, const tdm_graph *graph, int64_t rows, uint64_t seed) {
-    *run = (interpreter){.graph = graph, .rows = rows};
+void interpreter_open(interpreter *run, const tdm_graph *graph, const tdm_kernel *const *kernels, int64_t rows,
+                      uint64_t seed) {
+    *run = (interpreter){.graph = graph, .kernels = kernels, .rows = rows};
     run->param = take(graph->param_count, sizeof(*run->param));
     run->dparam = take(graph->param_count, sizeof(*run->dparam));
     run->buffer = take(graph->buffer_count, sizeof(*run->buffer));
@@ -81,8 +82,8 @@ void interpreter_close(interpreter *run) {
 
 /* ---- a layer ---- */
 
-static const tdm_kernel *reference_of(const char *op) {
-    const tdm_kernel *const *kernel = tdm_builtin_kernels;
+static const tdm_kernel *kernel_of(const interpreter *run, const char *op) {
+    const tdm_kernel *const *kernel = run->kernels;
     while (strcmp((*kernel)->op, op) != 0) kernel++;
     return *kernel;
 }
@@ -119,7 +120,7 @@ typedef struct {
 
 static void open_layer(interpreter *run, int index, const plan_pass *pass, layer *out) {
     const tdm_graph_node *node = &run->graph->nodes[index];
-    *out = (layer){.kernel = reference_of(node->op->name), .desc = describe(run, node, pass)};
+    *out = (layer){.kernel = kernel_of(run, node->op->name), .desc = describe(run, node, pass)};
     CHECK(out->kernel->fits == NULL || out->kernel->fits(&out->desc, &out->fit));
     if (run->saved[index] == NULL) run->saved[index] = take(out->fit.saved_bytes, 1);
     out->args = (tdm_kernel_args){.desc = &out->desc,

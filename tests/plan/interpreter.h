@@ -1,4 +1,4 @@
-/* A graph run without a plan: every value in memory of its own, layer by layer, by the reference kernels. */
+/* A graph run without a plan: every value in memory of its own, layer by layer. */
 #ifndef TDM_TESTS_INTERPRETER_H
 #define TDM_TESTS_INTERPRETER_H
 
@@ -18,6 +18,7 @@ typedef struct plan_pass {
 
 typedef struct interpreter {
     const tdm_graph *graph;
+    const tdm_kernel *const *kernels;
     float **param, **dparam; /* by number in the graph; dparam adds up over passes */
     float **buffer;          /* kept over passes; a counter is an int64_t */
     float **value, **gradient;
@@ -27,8 +28,10 @@ typedef struct interpreter {
     int passes;                          /* that were trained */
 } interpreter;
 
-/* Parameters are drawn from the seed; running means are 0 and variances 1. */
-void interpreter_open(interpreter *run, const tdm_graph *graph, int64_t rows, uint64_t seed);
+/* With the first kernel of each op in the list, which must take PLAIN layouts. Parameters are drawn from the seed;
+ * running means are 0 and variances 1. */
+void interpreter_open(interpreter *run, const tdm_graph *graph, const tdm_kernel *const *kernels, int64_t rows,
+                      uint64_t seed);
 void interpreter_close(interpreter *run);
 /* value[graph->output] is the output, and with `training` dparam has the gradients. */
 void interpreter_run(interpreter *run, const plan_pass *pass);

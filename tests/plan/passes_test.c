@@ -336,6 +336,29 @@ TEST(lives) {
     CHECK_CASES(lives, "places", plan_print_lives);
 }
 
+/* ---- 16 bits ---- */
+
+/* Batches, activations and their gradients; not what kernels save, nor parameters. */
+TEST(numbers_of_16_bits) {
+    tdm_graph *graph = plan_graph(NET);
+    REQUIRE(graph != NULL);
+    tdm_plan_options options = plan_options(plan_kernels("linear: saved=24 scratch=40"));
+    tdm_plan *floats = NULL, *halves = NULL;
+    CHECK_OK(tdm__plan_build(&floats, tdm_host_default(), graph, &options));
+    options.precision = TDM_BF16;
+    CHECK_OK(tdm__plan_build(&halves, tdm_host_default(), graph, &options));
+    REQUIRE(floats != NULL && halves != NULL);
+    CHECK_INT(halves->value_count, floats->value_count);
+    for (int v = 0; v < floats->value_count; v++)
+        CHECK_INT(halves->values[v].bytes * (floats->values[v].shape.ndim > 0 ? 2 : 1), floats->values[v].bytes);
+    CHECK_INT(halves->input_row_bytes * 2, floats->input_row_bytes);
+    CHECK_INT(halves->param_floats, floats->param_floats);
+    CHECK(memcmp(&halves->hash, &floats->hash, sizeof(halves->hash)) != 0);
+    tdm__plan_free(floats);
+    tdm__plan_free(halves);
+    tdm_graph_free(graph);
+}
+
 /* ---- all passes can be looked at ---- */
 
 #define IMAGES                                                                                              \
@@ -401,5 +424,5 @@ TEST(what_cannot_be_planned) {
     check_refused("x 8; l linear x out=4", "linear: poor", 2, TDM_E_MEMORY, "linear, kernel fake: out of memory");
 }
 
-TEST_MAIN(RUN(layouts); RUN(in_place); RUN(gradients); RUN(steps_and_buckets); RUN(lives);
+TEST_MAIN(RUN(layouts); RUN(in_place); RUN(gradients); RUN(steps_and_buckets); RUN(lives); RUN(numbers_of_16_bits);
           RUN(each_pass_gives_a_plan_that_prints); RUN(what_cannot_be_planned);)

@@ -110,22 +110,25 @@ static void add_row_layer(maker *m, int x) {
         add_sum(m, x);
 }
 
-/* The end of a residual block in one go, which single draws seldom make. */
+/* The end of a residual block in one go, which single draws seldom make; now and then with a node that reads what is
+ * added, in between or behind, with a norm that reads it, or with a third that is added. */
 static void add_block(maker *m, int x) {
     char attrs[48];
     int last = x;
     snprintf(attrs, sizeof(attrs), "out=%d kernel=3 padding=1", (int)m->channels[x]);
-    if (draw_chance(m->state, 80)) {
+    if (draw_chance(m->state, 65)) {
         add_layer(m, "conv2d", &last, 1, attrs, m->channels[x], m->side[x]);
         last = m->count - 1;
     }
     add_layer(m, "batchnorm2d", &last, 1, "", m->channels[x], m->side[x]);
     last = m->count - 1;
-    if (draw_chance(m->state, 20)) add_convolution(m, x); /* which reads in between what is added */
+    if (draw_chance(m->state, 20)) add_convolution(m, x);
     const bool swapped = draw_chance(m->state, 50);
-    add_layer(m, "add", (int[]){swapped ? x : last, swapped ? last : x}, 2, "", m->channels[x], m->side[x]);
+    const int added[3] = {swapped ? x : last, swapped ? last : x, draw_twin(m, x)};
+    add_layer(m, "add", added, draw_chance(m->state, 15) ? 3 : 2, "", m->channels[x], m->side[x]);
     last = m->count - 1;
     if (m->kind != RANDOM_SMOOTH) add_layer(m, "relu", &last, 1, "", m->channels[x], m->side[x]);
+    if (draw_chance(m->state, 30)) add_convolution(m, x);
 }
 
 static void add_stem(maker *m, int x) {

@@ -68,7 +68,7 @@ static void check_same(const tdm_graph *graph, uint64_t seed, const setting *wit
     interpreter like;
     plan_run a, b;
     batch rows;
-    interpreter_open(&like, graph, ROWS, seed);
+    interpreter_open(&like, graph, tdm_builtin_kernels, ROWS, seed);
     batch_open(&rows, graph, ROWS, true, seed + 1);
     tdm_plan_options options = plan_options(with->kernels);
     options.rows = ROWS;
@@ -142,7 +142,7 @@ static void check_near(random_kind kind, uint64_t seed) {
     batch rows;
     tdm_graph *graph = random_graph(kind, 4 + draw(&state, 12), &state);
     REQUIRE(graph != NULL);
-    interpreter_open(&want, graph, ROWS, seed);
+    interpreter_open(&want, graph, tdm_builtin_kernels, ROWS, seed);
     batch_open(&rows, graph, ROWS, true, seed + 1);
     tdm_plan_options options = plan_options(compute.kernels);
     options.rows = ROWS;
