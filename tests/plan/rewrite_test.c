@@ -105,6 +105,13 @@ static const plan_case pooled[] = {
      .want = "conv2d(wb) v0 -> v1\n"
              "maxpool2d v1 -> v3\n"
              "maxpool2d+relu v3 -> v4"},
+    {.title = "two, each with a relu in front: the first stays, for one was behind its pooling when it was tried",
+     .graph = "x 3x8x8; c conv2d x out=4 kernel=3; r relu c; p maxpool2d r kernel=2; s relu p; q maxpool2d s kernel=2",
+     .offers = "maxpool2d: relu",
+     .want = "conv2d(wb) v0 -> v1\n"
+             "relu v1 -> v2\n"
+             "maxpool2d v2 -> v3\n"
+             "maxpool2d+relu v3 -> v5"},
     {.title = "a node of another branch in between",
      .graph =
          "x 3x8x8; c conv2d x out=4 kernel=3; r relu c; d conv2d x out=4 kernel=5; p maxpool2d r kernel=3 stride=1; "
