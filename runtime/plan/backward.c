@@ -18,11 +18,6 @@ static bool may_take_over(const tdm_plan_node *node) {
     return node->desc.input_count == 1 && (node->op->flags & (TDM_OP_ALIAS | TDM_OP_IN_PLACE)) != 0;
 }
 
-/* So may the input that an epilogue adds. */
-static bool is_added(const tdm_plan_node *node, int input) {
-    return tdm_has_epilogue(&node->desc, TDM_EPILOGUE_ADD) && input == node->desc.input_count - 1;
-}
-
 static tdm_status write_dx(tdm_build *build, int index, int input) {
     tdm_plan_node *node = &build->plan->nodes[index];
     int value = node->x[input];
@@ -40,7 +35,7 @@ static tdm_status write_dx(tdm_build *build, int index, int input) {
     TDM_TRY(new_gradient(build, value, &gradient));
     node = &build->plan->nodes[index];
     node->dx[input] = gradient;
-    if (may_take_over(node) || is_added(node, input)) build->plan->values[gradient].alias_of = node->dy;
+    if (may_take_over(node) || tdm__plan_is_added(node, input)) build->plan->values[gradient].alias_of = node->dy;
     return TDM_OK;
 }
 

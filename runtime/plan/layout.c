@@ -147,11 +147,10 @@ static tdm_status lay_out_all(tdm_build *build, copies *of, int count) {
 /* Reorders were appended: each goes in front of the first node that reads its copy. */
 static tdm_status put_reorders(tdm_build *build, int count) {
     const int total = build->plan->node_count;
-    int *order = NULL, used = 0;
+    int *order = NULL, used = 0, reorder = count;
     TDM_TRY(tdm__new(build->host, &order, (size_t)total, sizeof(*order), "plan"));
     for (int i = 0; i <= count; i++) {
-        for (int r = count; r < total; r++)
-            if (build->of_node[r].before == i) order[used++] = r;
+        while (reorder < total && build->of_node[reorder].before == i) order[used++] = reorder++;
         if (i < count) order[used++] = i;
     }
     tdm_status status = tdm__build_keep_nodes(build, order, used);

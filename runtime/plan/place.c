@@ -21,7 +21,7 @@ static void touch_forward(tdm_plan *plan, const tdm_plan_node *node, int step) {
 
 static void touch_backward(tdm_plan *plan, const tdm_plan_node *node, int step) {
     for (int i = 0; i < node->desc.input_count; i++) {
-        if ((node->reads & TDM_OP_READS_X) != 0) touch(plan, node->x[i], step);
+        if ((node->reads & TDM_OP_READS_X) != 0 && !tdm__plan_is_added(node, i)) touch(plan, node->x[i], step);
         touch(plan, node->dx[i], step);
         touch(plan, node->dx_temp[i], step);
     }

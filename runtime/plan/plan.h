@@ -139,6 +139,11 @@ static inline size_t tdm__plan_floats(size_t count) {
     return tdm__round_up(count, 16);
 }
 
+/* The input that an epilogue adds: backward does not read it, and its gradient may lie on dy. */
+static inline bool tdm__plan_is_added(const tdm_plan_node *node, int input) {
+    return tdm_has_epilogue(&node->desc, TDM_EPILOGUE_ADD) && input == node->desc.input_count - 1;
+}
+
 /* The names of the passes, in order; ends with NULL. */
 extern const char *const tdm__plan_passes[];
 tdm_status tdm__plan_build(tdm_plan **out, const tdm_host *host, const tdm_graph *graph,

@@ -42,7 +42,9 @@ static void touch_backward(const tdm_plan *plan, const tdm_plan_node *node, acce
     touch(all, node->dy, false);
     touch(all, node->saved, false);
     if ((reads & TDM_OP_READS_Y) != 0) touch(all, node->y, false);
-    for (int k = 0; k < node->desc.input_count && (reads & TDM_OP_READS_X) != 0; k++) touch(all, node->x[k], false);
+    const int of_op =
+        node->desc.input_count - tdm_has_epilogue(&node->desc, TDM_EPILOGUE_ADD); /* without what it adds */
+    for (int k = 0; k < of_op && (reads & TDM_OP_READS_X) != 0; k++) touch(all, node->x[k], false);
     touch(all, node->scratch_backward, true);
     if (writes_parameters(node)) touch(all, plan->temp, true);
     for (int k = 0; k < node->desc.input_count; k++)
