@@ -238,14 +238,10 @@ static tdm_status init_weights(tdm_run *run) {
 
 static tdm_status resume(tdm_run *run) {
     const char *wish = run->job->checkpoint.resume;
-    bool afresh = wish == NULL || strcmp(wish, "never") == 0;
-    if (!afresh && strcmp(wish, "auto") == 0) {
-        if (run->job->run.dir == NULL) return TDM_OK;
-        return tdm__run_restore(run, NULL, true);
-    }
-    if (!afresh) TDM_TRY(tdm__error_at(tdm__run_restore(run, wish, false), &run->job->checkpoint.resume_at));
-    const tdm_folder *dir = tdm__folder_dir(run);
-    return dir != NULL ? tdm__ckpt_set_aside(run->host, dir, TDM_CHECKPOINTS, afresh ? -1 : run->step) : TDM_OK;
+    run->goes_on = wish != NULL && strcmp(wish, "auto") == 0;
+    if (run->goes_on) return run->job->run.dir != NULL ? tdm__run_restore(run, NULL, true) : TDM_OK;
+    if (wish == NULL || strcmp(wish, "never") == 0) return TDM_OK;
+    return tdm__error_at(tdm__run_restore(run, wish, false), &run->job->checkpoint.resume_at);
 }
 
 static tdm_status open_parts(tdm_run *run) {
@@ -272,8 +268,8 @@ static tdm_status open_parts(tdm_run *run) {
     TDM_TRY(tdm__run_folder_open(run));
     TDM_TRY(init_weights(run));
     TDM_TRY(resume(run));
-    TDM_TRY(tdm__run_folder_begin(run));
-    return tdm__run_seek(run);
+    TDM_TRY(tdm__run_seek(run));
+    return tdm__run_folder_begin(run);
 }
 
 /* Programs built with an older header pass a shorter struct; the rest keeps its defaults. */
