@@ -342,8 +342,10 @@ static tdm_status keep_waiting(meeting *m) {
 /* The message's size, or -1: there is none in time, or who listens has hung up. */
 static tdm_status await_answer(meeting *m, int visitor, answer *reply, int *fd, ssize_t *bytes) {
     *bytes = -1;
-    while (tdm__now_ns() < m->deadline_ns) {
-        if (readable(visitor, ms_left(m, LOOK_MS))) break;
+    for (int64_t now; (now = tdm__now_ns()) < m->deadline_ns;) {
+        const bool is_there = readable(visitor, ms_left(m, LOOK_MS));
+        forgive_standstill(m, now);
+        if (is_there) break;
         TDM_TRY(keep_waiting(m));
     }
     *bytes = receive_answer(visitor, reply, fd);
