@@ -119,7 +119,7 @@ static int finish_output(int code, bool is_kept) {
                   is_held_up ? "nobody reads standard output" : "standard output could not be written");
     }
     if (code != TDM_OK || is_kept) return code;
-    if (is_held_up) return 128 + stop_signal();
+    if (is_held_up && stop_signal() != 0) return 128 + stop_signal();
     return has_gone ? 128 + SIGPIPE : TDM_E_IO;
 }
 

@@ -68,7 +68,8 @@ static bool has_stopped(const launch *l, const launch_process *p) {
     int status = p->wait_status;
     if (WIFSIGNALED(status)) return l->signals > 0 && WTERMSIG(status) == SIGTERM;
     int code = WEXITSTATUS(status);
-    return code == TDM_E_STOPPED || (code > 128 && sigismember(&l->watched, code - 128) == 1);
+    const int number = code - 128;
+    return code == TDM_E_STOPPED || (number > 0 && number != SIGCHLD && sigismember(&l->watched, number) == 1);
 }
 
 static bool ended_badly(const launch *l, const launch_process *p) {

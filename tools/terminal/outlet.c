@@ -15,61 +15,70 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "tools/terminal/progress.h"
 #include "tools/launch/stop.h"
 
-enum { HELD_BYTES = 65536 };
-static const double patience = 1, look_every = 0.1; /* seconds */
+enum { HELD_BYTES = 65536, MOST_LOOKS = 10 };
+#define LOOK_S 0.1 /* how long one look waits for room */
 
 static int own[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}; /* beside their numbers */
-static bool has_stalled[sizeof own / sizeof *own], is_held;
+static bool may_block[sizeof own / sizeof *own], has_stalled[sizeof own / sizeof *own], is_held;
 static char held[HELD_BYTES];
+
+/* The master side of a terminal, opened once more, would be that of another. */
+static bool is_same(int fd, const struct stat *wanted) {
+    struct stat about;
+    return fstat(fd, &about) == 0 && about.st_dev == wanted->st_dev && about.st_ino == wanted->st_ino &&
+           about.st_rdev == wanted->st_rdev;
+}
 
 void outlet_open(void) {
     for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
         struct stat about;
         char path[32];
         if (fstat(fd, &about) != 0 || (!S_ISFIFO(about.st_mode) && !isatty(fd))) continue;
+        may_block[fd] = true;
         snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
         int opened = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        if (opened >= 0) own[fd] = opened;
+        if (opened >= 0 && is_same(opened, &about))
+            own[fd] = opened;
+        else if (opened >= 0)
+            close(opened);
     }
 }
 
 static bool has_room(int fd, double seconds) {
     struct pollfd out = {.fd = own[fd], .events = POLLOUT};
-    return poll(&out, 1, (int)(seconds * 1000)) != 0;
+    return poll(&out, 1, (int)(seconds * 1000)) > 0;
 }
 
 /* 0: there is no room; -1: it cannot be written. */
 static ssize_t put_some(int fd, const char *text, size_t bytes) {
-    if (own[fd] == fd && !has_room(fd, 0)) return 0;
-    ssize_t n = write(own[fd], text, bytes < PIPE_BUF ? bytes : PIPE_BUF);
+    if (may_block[fd] && own[fd] == fd && !has_room(fd, 0)) return 0;
+    ssize_t n = write(own[fd], text, may_block[fd] && bytes > PIPE_BUF ? PIPE_BUF : bytes);
     return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : n;
 }
 
 /* `until_signal`: without another limit. */
 static size_t put(int fd, const char *text, size_t bytes, bool until_signal) {
     size_t done = 0;
-    double since = progress_now();
+    int looks = 0; /* in vain; a machine that stands still meanwhile takes nothing of the reader's time */
     while (done < bytes) {
         ssize_t n = put_some(fd, text + done, bytes - done);
-        double now = progress_now();
         if (n < 0) return done;
         if (n > 0) {
             done += (size_t)n;
-            since = now;
+            looks = 0;
             has_stalled[fd] = false;
-        } else if (until_signal && stop_signal() == 0) {
-            has_room(fd, look_every);
-            since = progress_now();
-        } else if (has_stalled[fd] || now - since >= patience) {
+            continue;
+        }
+        const bool waits = until_signal && stop_signal() == 0;
+        if (!waits && (has_stalled[fd] || looks == MOST_LOOKS)) {
             has_stalled[fd] = true;
             errno = ETIMEDOUT;
             return done;
-        } else {
-            has_room(fd, look_every);
         }
+        looks = waits ? 0 : looks + 1;
+        has_room(fd, LOOK_S);
     }
     return done;
 }
@@ -89,7 +98,8 @@ void outlet_hold(void) {
 bool outlet_flush(bool is_kept) {
     if (!is_held) return fflush(stdout) == 0 && !ferror(stdout);
     size_t bytes = __fpending(stdout);
-    bool good = put(STDOUT_FILENO, held, bytes, !is_kept) == bytes && !ferror(stdout);
+    bool good = put(STDOUT_FILENO, held, bytes, !is_kept) == bytes;
+    if (good && ferror(stdout)) errno = EIO, good = false; /* of what was written before */
     __fpurge(stdout);
     return good;
 }

@@ -85,8 +85,8 @@ static void write_line(const char *text) {
     left_out_in_all++;
 }
 
-/* Takes the bar away, wherever on the screen it is by now. */
-static const char clear_bar[] = "\r\033[J";
+/* Takes the bar away, wherever on the screen it is by now; lines fold again, if only a part of it was written. */
+static const char clear_bar[] = "\r\033[?7h\033[J";
 
 /* The bar in the width that there is now, without a fold. The cursor stays at its beginning: a terminal that is made
  * narrower folds the bar, the cursor moves along with the beginning, and clear_bar takes all of it from there. */
@@ -183,7 +183,7 @@ void term_bar_keep(void) {
 
 void term_bar_clear(void) {
     pthread_mutex_lock(&lock);
-    if (bar[0]) write_line(clear_bar);
+    if (bar[0]) outlet_try(STDERR_FILENO, clear_bar);
     bar[0] = 0;
     pthread_mutex_unlock(&lock);
 }
