@@ -1,7 +1,6 @@
 /* Graph nodes to plan nodes, one to one: what each reads, writes and is described by. Which kernel runs it, in which
  * layout, and together with what, is for the passes that follow. */
 #include <stdio.h>
-#include <string.h>
 
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
@@ -39,6 +38,7 @@ static void describe(const tdm_build *build, const tdm_graph_node *from, tdm_pla
                                    .param_count = from->param_count,
                                    .buffer_count = from->buffer_count,
                                    .y = plan->values[node->y].shape,
+                                   .training = options->training,
                                    .threads = options->threads,
                                    .precision = options->precision,
                                    .fast = options->fast};
@@ -66,7 +66,6 @@ static tdm_status lower_node(tdm_build *build, int graph_node, lowered *of) {
     TDM_TRY(lower_value(build, from->output, y));
     build->of_value[y->value].producer = index;
     tdm_plan_node *node = &build->plan->nodes[index];
-    node->flops = from->flops;
     node->y = y->value;
     for (int i = 0; i < from->input_count; i++) tdm__build_set_x(build, index, i, of[from->input[i]].value);
     describe(build, from, node);

@@ -63,7 +63,6 @@ typedef struct tdm_plan_node {
     int sum_graph_param, dsum; /* the bias of another node whose gradient is summed here, in graph and plan; -1: none */
     tdm_param_form weight;     /* how param 0 lies */
     int saved, scratch_forward, scratch_backward; /* plan values of raw bytes; -1: none */
-    double flops;                                 /* forward, one row */
 } tdm_plan_node;
 
 typedef enum tdm_step_kind { TDM_STEP_FORWARD, TDM_STEP_LOSS, TDM_STEP_BACKWARD, TDM_STEP_READY } tdm_step_kind;
@@ -80,7 +79,7 @@ typedef struct tdm_plan_param {
     int64_t stored;  /* floats in an arena; count, or more */
     size_t offset;   /* floats, in the arenas of parameters, gradients and state; 16-float aligned */
     int graph_param; /* index in the graph: PyTorch's order */
-    int node;        /* plan node that writes its gradient */
+    int node;        /* plan node that owns it */
 } tdm_plan_param;
 
 typedef struct tdm_plan_buffer {

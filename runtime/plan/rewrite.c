@@ -2,7 +2,6 @@
  * table in ops/rewrites.c. A row is tried at every node before the next row is. */
 #include "runtime/plan/rewrite.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/memory.h"

@@ -1,7 +1,6 @@
-/* The values that are left: numbered in the order in which they are made, with what kernels save and the scratch that
- * they want, and which share memory. */
+/* Numbers the values that are left in the order in which they are made, adds what kernels save and their scratch, and
+ * decides which values share memory. */
 #include <stdio.h>
-#include <string.h>
 
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"

@@ -2,8 +2,8 @@
  * whose order never changes. For .cu files.
  *
  * Indices are 64 bits wide everywhere: tensors may have more than 2^31 numbers. */
-#ifndef TDM_OPS_CUDA_KERNEL_H
-#define TDM_OPS_CUDA_KERNEL_H
+#ifndef TDM_CUDA_KIT_KERNEL_H
+#define TDM_CUDA_KIT_KERNEL_H
 
 #include <cuda_runtime.h>
 

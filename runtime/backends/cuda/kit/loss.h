@@ -2,8 +2,8 @@
  *
  * A `Row` is a struct with `__device__ row_result run(int64_t row) const`, which does one row in one thread: for rows
  * of few numbers. Losses of wide rows bring kernels of their own, and end with add_rows. */
-#ifndef TDM_OPS_CUDA_LOSS_H
-#define TDM_OPS_CUDA_LOSS_H
+#ifndef TDM_CUDA_KIT_LOSS_H
+#define TDM_CUDA_KIT_LOSS_H
 
 #include "runtime/backends/cuda/kit/kernel.h"
 

@@ -1,8 +1,8 @@
 /* Passes that go with matrix products and convolutions, where the libraries have none that is ours to trust: bias and
  * relu, and what backward begins with. `y` is [outer][channels][inner]: rows of features and channels that are
  * neighbours have inner 1, planes have their points there. Activations are floats or bf16; sums are taken in float. */
-#ifndef TDM_OPS_CUDA_PASSES_H
-#define TDM_OPS_CUDA_PASSES_H
+#ifndef TDM_CUDA_KIT_PASSES_H
+#define TDM_CUDA_KIT_PASSES_H
 
 #include "runtime/backends/cuda/kit/cuda.h"
 

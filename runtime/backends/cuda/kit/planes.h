@@ -1,10 +1,10 @@
-/* Values of 4 dimensions on CUDA, as kernels for planes see them (ops/window.h), and how an index into one comes apart.
- * For .cu files.
+/* Values of 4 dimensions on CUDA, as kernels for planes see them (base/planes.h), and how an index into one comes
+ * apart. For .cu files.
  *
  * Kernels come for two types of `Index`: int32_t where both values are small enough, since arithmetic in 64 bits takes
  * a GPU several times as long, and int64_t. */
-#ifndef TDM_OPS_CUDA_PLANES_H
-#define TDM_OPS_CUDA_PLANES_H
+#ifndef TDM_CUDA_KIT_PLANES_H
+#define TDM_CUDA_KIT_PLANES_H
 
 #include "runtime/backends/cuda/kit/kernel.h"
 #include "runtime/base/planes.h"

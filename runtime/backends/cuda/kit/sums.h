@@ -9,8 +9,8 @@
  *     template <int WIDE> struct seen;
  *     template <int WIDE> __device__ seen<WIDE> fetch(int64_t i) const                      loads what pack i needs
  *     template <int WIDE> __device__ pack<float, WIDE> keep(int64_t i, seen<WIDE> s) const  what is to be added up */
-#ifndef TDM_OPS_CUDA_SUMS_H
-#define TDM_OPS_CUDA_SUMS_H
+#ifndef TDM_CUDA_KIT_SUMS_H
+#define TDM_CUDA_KIT_SUMS_H
 
 #include "runtime/backends/cuda/kit/kernel.h"
 

@@ -122,6 +122,7 @@ typedef struct tdm_kernel_desc {
      * [out][taps][weight_channels], with zeros behind the channels, because the kernel asked for it. */
     int64_t weight_channels;
     bool wants_dx[TDM_MAX_INPUTS]; /* false where nothing upstream has parameters */
+    bool training;                 /* false: forward alone will run */
     int threads;                   /* CPU threads the kernel may use */
     bool fast;                     /* algorithms with larger rounding errors are welcome (Winograd) */
     /* tdm_precision of tandem/job.h: what products may round their factors to. bf16: x, y and their gradients are kept
@@ -133,7 +134,9 @@ typedef struct tdm_kernel_desc {
 typedef struct tdm_kernel_fit {
     tdm_layout x_layout[TDM_MAX_INPUTS], y_layout; /* wanted and made; the plan inserts reorders */
     unsigned epilogue;                             /* all that it is able to do beside its op */
-    bool adds_bias_last; /* the bias is added to the finished sum as y holds it: added later it gives the same bits */
+    /* The bias is added to the finished sum as y holds it: added later it gives the same bits. Of desc->training no
+     * answer is wanted. */
+    bool adds_bias_last;
     int64_t x_channels, weight_channels; /* wanted; 0: as they are. x_channels only where desc->may_fill; both only on
                                             devices that ingest batches */
     bool no_memory;                      /* to find out: the plan fails, no other kernel is taken */
