@@ -77,6 +77,8 @@ tdm_status tdm__overrides_apply(tdm_config *config, tdm_yaml_node *root);
 bool tdm__config_lacks_memory(tdm_config *config, const tdm_text *why);
 tdm_status tdm__schema_read(tdm_config *config, const tdm_yaml_node *root);
 void tdm__schema_read_row(tdm_config *config, int section, int row, const tdm_yaml_node *node, bool needed);
+/* "train.batch.global": a key of a section, for messages. */
+const char *tdm__section_key(tdm_config *config, int section, const char *key);
 tdm_status tdm__settings_init(tdm_settings *settings, tdm_arena *arena);
 /* transform.c: data.transform, which is a list of steps */
 void tdm__transform_read(tdm_config *config, const tdm_yaml_node *node);

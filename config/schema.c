@@ -5,10 +5,6 @@
 #include "config/room.h"
 #include "runtime/base/status.h"
 
-static const char *key_text(tdm_config *config, int section, const char *key) {
-    return tdm__fault_key(&config->faults, tdm__sections[section].path, key);
-}
-
 tdm_status tdm__settings_init(tdm_settings *settings, tdm_arena *arena) {
     memset(settings, 0, sizeof(*settings));
     settings->job.size = sizeof(settings->job);
@@ -68,7 +64,7 @@ static void refuse_other_type(tdm_config *config, int index, const tdm_yaml_node
         owners = tdm__fault_text(&config->faults, "%s%s%s", owners, owners[0] != '\0' ? ", " : "", names[i]);
     }
     const char *type = names[tdm__section_type(section, &config->settings)];
-    const char *key = key_text(config, index, node->key);
+    const char *key = tdm__section_key(config, index, node->key);
     const char *keys = keys_of_type(config, section);
     tdm_place type_at = config->place[index][type_row - section->rows];
     tdm__fault_add(&config->faults, TDM_FAULT_OTHER_TYPE, node->key_at, key,
@@ -117,7 +113,7 @@ static void check_needed(tdm_config *config, int index, tdm_place at) {
         if (!tdm__section_has(section, row, &config->settings)) continue;
         const char *type = section->rows[tdm__section_row(section, section->type_key)]
                                .names[tdm__section_type(section, &config->settings)];
-        const char *key = key_text(config, index, row->key);
+        const char *key = tdm__section_key(config, index, row->key);
         tdm__fault_add(&config->faults, TDM_FAULT_MISSING, at, key, tdm__fault_text(&config->faults, "%s", row->help),
                        "%s: %s %s wants the key `%s`", section->path, section->type_key, type, row->key);
     }
@@ -128,7 +124,7 @@ static void check_required(tdm_config *config, int index, tdm_place at) {
     for (int i = 0; section->rows[i].key != NULL; i++) {
         const tdm_field *row = &section->rows[i];
         if ((row->flags & TDM_FIELD_REQUIRED) == 0 || config->place[index][i].text != NULL) continue;
-        const char *key = key_text(config, index, row->key);
+        const char *key = tdm__section_key(config, index, row->key);
         const char *hint =
             index == 0 ? "write `tandem: 1` as the first line" : tdm__fault_text(&config->faults, "%s", row->help);
         tdm__fault_add(&config->faults, TDM_FAULT_MISSING, at, key, hint, "the key `%s` is missing", key);

@@ -4,7 +4,7 @@
 #include "config/room.h"
 #include "runtime/base/status.h"
 
-static const char *key_text(tdm_config *config, int section, const char *key) {
+const char *tdm__section_key(tdm_config *config, int section, const char *key) {
     return tdm__fault_key(&config->faults, tdm__sections[section].path, key);
 }
 
@@ -49,7 +49,7 @@ static bool take_items(tdm_config *config, int section, const tdm_field *row, co
 
 void tdm__schema_read_row(tdm_config *config, int section, int row_index, const tdm_yaml_node *node, bool needed) {
     const tdm_field *row = &tdm__sections[section].rows[row_index];
-    const char *key = key_text(config, section, row->key);
+    const char *key = tdm__section_key(config, section, row->key);
     const char *items[TDM_LIST_MAX + 1] = {""};
     tdm_written written = {.is_null = true, .item = items};
     tdm_text why;
