@@ -95,17 +95,11 @@ tdm_status tdm__run_folder_open(tdm_run *run) {
     return tdm__folder_lock(&run->folder->lock, &run->folder->dir);
 }
 
-static bool begins_afresh(const tdm_run *run) {
-    const char *wish = run->job->checkpoint.resume;
-    return wish == NULL || strcmp(wish, "never") == 0;
-}
-
 tdm_status tdm__run_folder_begin(tdm_run *run) {
     if (run->folder == NULL) return TDM_OK;
     const tdm_folder *dir = &run->folder->dir;
     TDM_TRY(reap(run));
-    if (!run->goes_on)
-        TDM_TRY(tdm__ckpt_set_aside(run->host, dir, TDM_CHECKPOINTS, begins_afresh(run) ? -1 : run->step));
+    TDM_TRY(tdm__ckpt_set_aside(run->host, dir, TDM_CHECKPOINTS, run->kept_step));
     TDM_TRY(tdm__metrics_open(&run->folder->metrics, run->host, &tdm__file_system, dir));
     TDM_TRY(tdm__metrics_rewind(&run->folder->metrics, run->step, run->eval_due));
     /* The last of all: whoever is killed before leaves no configuration beside what another one made. */

@@ -238,10 +238,15 @@ static tdm_status init_weights(tdm_run *run) {
 
 static tdm_status resume(tdm_run *run) {
     const char *wish = run->job->checkpoint.resume;
-    run->goes_on = wish != NULL && strcmp(wish, "auto") == 0;
-    if (run->goes_on) return run->job->run.dir != NULL ? tdm__run_restore(run, NULL, true) : TDM_OK;
+    run->kept_step = -1;
     if (wish == NULL || strcmp(wish, "never") == 0) return TDM_OK;
-    return tdm__error_at(tdm__run_restore(run, wish, false), &run->job->checkpoint.resume_at);
+    if (strcmp(wish, "auto") == 0) {
+        run->kept_step = INT64_MAX;
+        return run->job->run.dir != NULL ? tdm__run_restore(run, NULL, true) : TDM_OK;
+    }
+    TDM_TRY(tdm__error_at(tdm__run_restore(run, wish, false), &run->job->checkpoint.resume_at));
+    run->kept_step = run->step;
+    return TDM_OK;
 }
 
 static tdm_status open_parts(tdm_run *run) {
