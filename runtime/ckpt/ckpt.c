@@ -92,8 +92,7 @@ static tdm_status check_name(const tdm_ckpt *ckpt) {
     char wanted[32];
     tdm__step_name(wanted, ckpt->state.step);
     if (strncmp(name, "step-", 5) != 0 || strcmp(name, wanted) == 0) return TDM_OK;
-    TDM_FAIL(TDM_E_CHECKPOINT,
-             "%s: state.json: wanted the step that the folder's name says, found that of %s; give the folder that name",
+    TDM_FAIL(TDM_E_CHECKPOINT, "%s: the folder's name is not that of the checkpoint in it, %s; rename the folder",
              ckpt->path, wanted);
 }
 

@@ -55,7 +55,8 @@ static bool step_of(const char *name, int64_t *step) {
     return strcmp(name, again) == 0;
 }
 
-bool tdm__step_of_path(const char *path, int64_t *step) {
+/* Is the last part of `path` exactly such a name? */
+static bool step_of_path(const char *path, int64_t *step) {
     char name[32];
     size_t end = strlen(path), begin;
     while (end > 0 && path[end - 1] == '/') end--;
@@ -102,7 +103,7 @@ tdm_status tdm__is_step(tdm_arena *arena, const char *path, bool *out) {
     const char *manifest;
     int64_t step;
     TDM_TRY(tdm__path_join(arena, &manifest, path, TDM_CKPT_MANIFEST));
-    *out = tdm__file_is_folder(NULL, path) && (tdm__step_of_path(path, &step) || tdm__file_is_there(NULL, manifest));
+    *out = tdm__file_is_folder(NULL, path) && (step_of_path(path, &step) || tdm__file_is_there(NULL, manifest));
     return TDM_OK;
 }
 

@@ -53,8 +53,6 @@ bool tdm__hash_equal(tdm_hash128 a, tdm_hash128 b);
 /* The steps that a checkpoints directory has, newest first, complete or not. */
 tdm_status tdm__steps_list(tdm_arena *arena, const tdm_folder *dir, int64_t **steps, size_t *count);
 void tdm__step_name(char out[32], int64_t step); /* "step-00000391" */
-/* Is the last part of `path` exactly such a name? */
-bool tdm__step_of_path(const char *path, int64_t *step);
 /* Does a path of the user's mean one checkpoint, by its name or by what lies there? */
 tdm_status tdm__is_step(tdm_arena *arena, const char *path, bool *out);
 /* Opens a checkpoints directory by a path of the user's; a run directory stands for the checkpoints in it. */

@@ -105,7 +105,7 @@ code 8 "$tandem" ckpt diff a nowhere
 # nor is a good one under another name whole
 cp -r $step step-21
 code 12 "$tandem" ckpt verify step-21
-has "$err" "found that of step-00000040"
+has "$err" "checkpoint in it, step-00000040"
 
 # one byte of a weight turned: verify says so with 12, a resume passes it over
 cp -r a damaged
