@@ -30,6 +30,6 @@ const tdm_op_def tdm__dropout_op = {
     .max_inputs = 1,
     .attrs = fields,
     .attrs_bytes = sizeof(tdm_dropout_attrs),
-    .flags = TDM_OP_IN_PLACE | TDM_OP_RANDOM | TDM_OP_IDENTITY_IN_EVAL,
+    .flags = TDM_OP_IN_PLACE,
     .infer = infer,
 };

@@ -32,7 +32,8 @@ static tdm_status book(tdm_build *build, int index) {
     char name[40];
     int saved = -1, forward = -1, backward = -1;
     snprintf(name, sizeof(name), "saved %d", index);
-    if (fit->saved_bytes > 0) TDM_TRY(tdm__build_value(build, &saved, name, NULL, TDM_LAYOUT_PLAIN, fit->saved_bytes));
+    if (fit->saved_bytes > 0 && build->plan->options.training)
+        TDM_TRY(tdm__build_value(build, &saved, name, NULL, TDM_LAYOUT_PLAIN, fit->saved_bytes));
     snprintf(name, sizeof(name), "scratch %d", index);
     if (fit->scratch_bytes > 0)
         TDM_TRY(tdm__build_value(build, &forward, name, NULL, TDM_LAYOUT_PLAIN, fit->scratch_bytes));

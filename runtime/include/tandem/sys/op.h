@@ -69,13 +69,11 @@ typedef struct tdm_infer {
 } tdm_infer;
 
 enum {
-    TDM_OP_READS_X = 1,           /* backward reads the inputs */
-    TDM_OP_READS_Y = 2,           /* backward reads the output */
-    TDM_OP_IN_PLACE = 4,          /* y may lie on x, and dx on dy */
-    TDM_OP_ALIAS = 8,             /* the same bytes under another shape: no kernel runs */
-    TDM_OP_RANDOM = 16,           /* draws from the counter-based generator when training */
-    TDM_OP_IDENTITY_IN_EVAL = 32, /* forward outside training is a copy (dropout) */
-    TDM_OP_WEIGHS_FEATURES = 64   /* y = x param[0]^T: x may have its features in any order if param[0] has the same */
+    TDM_OP_READS_X = 1,         /* backward reads the inputs */
+    TDM_OP_READS_Y = 2,         /* backward reads the output */
+    TDM_OP_IN_PLACE = 4,        /* y may lie on x, and dx on dy */
+    TDM_OP_ALIAS = 8,           /* the same bytes under another shape: no kernel runs */
+    TDM_OP_WEIGHS_FEATURES = 16 /* y = x param[0]^T: x may have its features in any order if param[0] has the same */
 };
 
 typedef struct tdm_op_def {
@@ -140,7 +138,7 @@ typedef struct tdm_kernel_fit {
     int64_t x_channels, weight_channels; /* wanted; 0: as they are. x_channels only where desc->may_fill; both only on
                                             devices that ingest batches */
     bool no_memory;                      /* to find out: the plan fails, no other kernel is taken */
-    size_t saved_bytes;                  /* kept from forward to backward */
+    size_t saved_bytes;                  /* kept from forward to backward; not given in plans for predictions */
     size_t scratch_bytes;                /* used within one call */
     char why[96];                        /* why it does not fit: "groups > 1", "no AVX2" */
 } tdm_kernel_fit;
@@ -190,7 +188,8 @@ typedef struct tdm_kernel_args {
     float *channel_sums;                /* of dx[0], over rows and points, before it is rounded to bf16 */
     float *buffer[TDM_MAX_BUFFERS];     /* float buffers */
     int64_t *counter;                   /* the is_counter buffer, or NULL */
-    void *saved, *scratch;
+    void *saved;                        /* NULL in plans for predictions */
+    void *scratch;
     bool training;
     uint64_t seed;   /* of the counter-based generator */
     uint32_t stream; /* the node's own stream in it */
