@@ -92,5 +92,6 @@ tdm_status tdm__build_places(tdm_build *build) {
         placed[at] = order[i];
     }
     for (int i = 0; i < plan->value_count; i++) plan->values[i].offset = plan->values[tdm__plan_root(plan, i)].offset;
+    plan->has_offsets = true;
     return TDM_OK;
 }

@@ -22,19 +22,23 @@ static tdm_status check_options(const tdm_graph *graph, const tdm_plan_options *
 
 /* ---- the passes ---- */
 
-static tdm_status (*const pass_of[])(tdm_build *build) = {
-    tdm__build_lower,    tdm__build_layout, tdm__build_rewrite, tdm__build_values, tdm__build_params,
-    tdm__build_backward, tdm__build_steps,  tdm__build_places,  tdm__build_hash,
-};
-enum { PASSES = sizeof(pass_of) / sizeof(pass_of[0]) };
-const char *const tdm__plan_passes[] = {"lower",    "layout", "rewrite", "values", "params",
-                                        "backward", "steps",  "places",  "hash",   NULL};
+static const struct {
+    const char *name;
+    tdm_status (*run)(tdm_build *build);
+} passes[] = {{"lower", tdm__build_lower},   {"layout", tdm__build_layout}, {"rewrite", tdm__build_rewrite},
+              {"values", tdm__build_values}, {"params", tdm__build_params}, {"backward", tdm__build_backward},
+              {"steps", tdm__build_steps},   {"places", tdm__build_places}, {"hash", tdm__build_hash}};
+enum { PASSES = sizeof(passes) / sizeof(passes[0]) };
+
+const char *tdm__plan_pass(int index) {
+    return index < PASSES ? passes[index].name : NULL;
+}
 
 static tdm_status run_passes(tdm_build *build) {
     const char *after = build->plan->options.after;
     for (int i = 0; i < PASSES; i++) {
-        TDM_TRY(pass_of[i](build));
-        if (after != NULL && strcmp(after, tdm__plan_passes[i]) == 0) break;
+        TDM_TRY(passes[i].run(build));
+        if (after != NULL && strcmp(after, passes[i].name) == 0) break;
     }
     return TDM_OK;
 }

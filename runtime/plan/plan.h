@@ -120,6 +120,8 @@ typedef struct tdm_plan {
     tdm_plan_buffer *buffers;
     tdm_plan_bucket *buckets;
     int value_count, node_count, step_count, param_count, buffer_count, bucket_count;
+    int *rewrites;               /* how often each row of tdm_builtin_rewrites was applied */
+    bool has_offsets;            /* the pass "places" was made */
     bool has_forms;              /* some parameter does not lie as PyTorch has it */
     int *param_of_graph;         /* graph param index -> plan param index */
     int forward_steps;           /* steps before TDM_STEP_LOSS */
@@ -143,12 +145,11 @@ static inline bool tdm__plan_is_added(const tdm_plan_node *node, int input) {
     return tdm_has_epilogue(&node->desc, TDM_EPILOGUE_ADD) && input == node->desc.input_count - 1;
 }
 
-/* The names of the passes, in order; ends with NULL. */
-extern const char *const tdm__plan_passes[];
+const char *tdm__plan_pass(int index); /* the name of a pass; NULL behind the last */
 tdm_status tdm__plan_build(tdm_plan **out, const tdm_host *host, const tdm_graph *graph,
                            const tdm_plan_options *options);
 void tdm__plan_free(tdm_plan *plan);
-/* The steps as a table, or the nodes as long as there are no steps; columns fixed, so that it can be compared. */
+/* The steps as a table of fixed columns, so that it can be compared. After an earlier pass: what there is by then. */
 void tdm__plan_print(const tdm_plan *plan, tdm_text *out);
 void tdm__plan_print_json(const tdm_plan *plan, tdm_text *out);
 

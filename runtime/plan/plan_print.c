@@ -14,124 +14,159 @@ static void add_value(char *out, size_t bytes, const tdm_plan *plan, int value) 
     snprintf(out + at, bytes - at, "%s%s", at ? " " : "", plan->values[value].name);
 }
 
-static void add_param(char *out, size_t bytes, const tdm_plan *plan, int param, const char *prefix) {
+static void add_param(char *out, size_t bytes, const tdm_plan *plan, int graph_param, const char *prefix) {
     size_t at = strlen(out);
-    if (param < 0 || at + 2 >= bytes) return;
-    snprintf(out + at, bytes - at, "%s%s%s", at ? " " : "", prefix, plan->params[param].name);
+    if (graph_param < 0 || at + 2 >= bytes) return;
+    snprintf(out + at, bytes - at, "%s%s%s", at ? " " : "", prefix, plan->graph->params[graph_param].name);
 }
 
-static void add_params(char *out, size_t bytes, const tdm_plan *plan, const tdm_plan_node *node) {
-    for (int i = 0; i < node->desc.param_count; i++) add_param(out, bytes, plan, node->param[i], "");
+static void add_gradient(char *out, size_t bytes, const tdm_plan *plan, int param) {
+    if (param >= 0) add_param(out, bytes, plan, plan->params[param].graph_param, "d:");
 }
 
-/* Those that this node writes. */
-static void add_gradients(char *out, size_t bytes, const tdm_plan *plan, const tdm_plan_node *node) {
-    for (int i = 0; i < node->desc.param_count; i++) add_param(out, bytes, plan, node->dparam[i], "d:");
-    add_param(out, bytes, plan, node->dsum, "d:");
+/* One line of the table. */
+typedef struct plan_row {
+    const char *phase, *op;
+    char reads[256], writes[256], place[48], notes[96];
+} plan_row;
+
+static void print_row(tdm_text *text, int index, const plan_row *row) {
+    tdm__text_printf(text, "%3d  %-5s  %-18s %-44s %-44s %-14s %s\n", index, row->phase, row->op, row->reads,
+                     row->writes, row->place, row->notes);
 }
 
-static void print_place(char *out, size_t bytes, const tdm_plan *plan, int value) {
+static void set_place(plan_row *row, const tdm_plan *plan, int value) {
+    if (!plan->has_offsets) return;
     if (value < 0)
-        snprintf(out, bytes, "grad");
+        snprintf(row->place, sizeof(row->place), "grad");
     else if (plan->values[value].kind == TDM_PLACE_EXTERNAL)
-        snprintf(out, bytes, "batch");
+        snprintf(row->place, sizeof(row->place), "batch");
     else
-        snprintf(out, bytes, "act+%zu", plan->values[value].offset);
+        snprintf(row->place, sizeof(row->place), "act+%zu", plan->values[value].offset);
 }
 
-static void forward_notes(char *out, size_t bytes, const tdm_plan *plan, const tdm_plan_node *node) {
-    snprintf(out, bytes, "%s%s%s%s", node->kernel->variant, node->also, layout_names[node->desc.y_layout],
-             plan->values[node->y].alias_of >= 0 ? ", in place" : "");
+static void print_ready(const tdm_plan *plan, int index, int bucket_index, tdm_text *text) {
+    const tdm_plan_bucket *bucket = &plan->buckets[bucket_index];
+    plan_row row = {.phase = "ready", .op = "reduce", .place = "grad"};
+    snprintf(row.reads, sizeof(row.reads), "grad[%zu,+%zu)", bucket->offset, bucket->count);
+    snprintf(row.writes, sizeof(row.writes), "bucket %d", bucket_index);
+    snprintf(row.notes, sizeof(row.notes), "%.2f MiB", (double)bucket->count * 4 / 1048576.0);
+    print_row(text, index, &row);
 }
 
-static void print_row(tdm_text *text, int index, const char *phase, const char *op, const char *reads,
-                      const char *writes, const char *place, const char *notes) {
-    tdm__text_printf(text, "%3d  %-5s  %-18s %-44s %-44s %-14s %s\n", index, phase, op, reads, writes, place, notes);
+static void print_loss(const tdm_plan *plan, int index, tdm_text *text) {
+    plan_row row = {.phase = "loss", .op = tdm_builtin_losses[plan->options.loss]->name};
+    snprintf(row.reads, sizeof(row.reads), "%s target", plan->values[plan->output].name);
+    if (plan->d_output >= 0) snprintf(row.writes, sizeof(row.writes), "%s", plan->values[plan->d_output].name);
+    set_place(&row, plan, plan->d_output >= 0 ? plan->d_output : plan->output);
+    print_row(text, index, &row);
 }
 
-static void print_step(const tdm_plan *plan, int index, tdm_text *text) {
-    const tdm_plan_step *step = &plan->steps[index];
-    char reads[256] = "", writes[256] = "", place[48] = "", notes[96] = "";
-    if (step->kind == TDM_STEP_READY) {
-        const tdm_plan_bucket *bucket = &plan->buckets[step->index];
-        snprintf(reads, sizeof(reads), "grad[%zu,+%zu)", bucket->offset, bucket->count);
-        snprintf(writes, sizeof(writes), "bucket %d", step->index);
-        snprintf(notes, sizeof(notes), "%.2f MiB", (double)bucket->count * 4 / 1048576.0);
-        print_row(text, index, "ready", "reduce", reads, writes, "grad", notes);
-        return;
+static void print_forward(const tdm_plan *plan, int index, const char *phase, const tdm_plan_node *node,
+                          tdm_text *text) {
+    plan_row row = {.phase = phase, .op = node->op->name};
+    for (int i = 0; i < node->desc.input_count; i++) add_value(row.reads, sizeof(row.reads), plan, node->x[i]);
+    for (int i = 0; i < node->desc.param_count; i++)
+        add_param(row.reads, sizeof(row.reads), plan, node->graph_param[i], "");
+    add_value(row.writes, sizeof(row.writes), plan, node->y);
+    add_value(row.writes, sizeof(row.writes), plan, node->saved);
+    set_place(&row, plan, node->y);
+    if (node->kernel != NULL)
+        snprintf(row.notes, sizeof(row.notes), "%s%s%s%s", node->kernel->variant, node->also,
+                 layout_names[node->desc.y_layout], plan->values[node->y].alias_of >= 0 ? ", in place" : "");
+    print_row(text, index, &row);
+}
+
+static void print_backward(const tdm_plan *plan, int index, const tdm_plan_node *node, tdm_text *text) {
+    plan_row row = {.phase = "bwd", .op = node->op->name};
+    int first_dx = -1;
+    bool adds = false;
+    add_value(row.reads, sizeof(row.reads), plan, node->dy);
+    if ((node->reads & TDM_OP_READS_X) != 0) add_value(row.reads, sizeof(row.reads), plan, node->x[0]);
+    if ((node->reads & TDM_OP_READS_Y) != 0) add_value(row.reads, sizeof(row.reads), plan, node->y);
+    add_value(row.reads, sizeof(row.reads), plan, node->saved);
+    for (int i = node->desc.input_count - 1; i >= 0; i--) {
+        if (node->dx[i] < 0) continue;
+        first_dx = node->dx[i];
+        adds = adds || node->dx_adds[i];
     }
-    if (step->kind == TDM_STEP_LOSS) {
-        const char *loss = tdm_builtin_losses[plan->options.loss]->name;
-        snprintf(reads, sizeof(reads), "%s target", plan->values[plan->output].name);
-        if (plan->d_output >= 0) snprintf(writes, sizeof(writes), "%s", plan->values[plan->d_output].name);
-        print_place(place, sizeof(place), plan, plan->d_output >= 0 ? plan->d_output : plan->output);
-        print_row(text, index, "loss", loss, reads, writes, place, "");
-        return;
-    }
-    const tdm_plan_node *node = &plan->nodes[step->index];
-    if (step->kind == TDM_STEP_FORWARD) {
-        for (int i = 0; i < node->desc.input_count; i++) add_value(reads, sizeof(reads), plan, node->x[i]);
-        add_params(reads, sizeof(reads), plan, node);
-        add_value(writes, sizeof(writes), plan, node->y);
-        add_value(writes, sizeof(writes), plan, node->saved);
-        print_place(place, sizeof(place), plan, node->y);
-        forward_notes(notes, sizeof(notes), plan, node);
-    } else {
-        add_value(reads, sizeof(reads), plan, node->dy);
-        if ((node->reads & TDM_OP_READS_X) != 0) add_value(reads, sizeof(reads), plan, node->x[0]);
-        if ((node->reads & TDM_OP_READS_Y) != 0) add_value(reads, sizeof(reads), plan, node->y);
-        add_value(reads, sizeof(reads), plan, node->saved);
-        int first_dx = -1;
-        bool adds = false;
-        for (int i = node->desc.input_count - 1; i >= 0; i--) {
-            if (node->dx[i] < 0) continue;
-            first_dx = node->dx[i];
-            adds = adds || node->dx_adds[i];
+    for (int i = 0; i < node->desc.input_count; i++) add_value(row.writes, sizeof(row.writes), plan, node->dx[i]);
+    for (int i = 0; i < node->desc.param_count; i++)
+        add_gradient(row.writes, sizeof(row.writes), plan, node->dparam[i]);
+    add_gradient(row.writes, sizeof(row.writes), plan, node->dsum);
+    set_place(&row, plan, first_dx);
+    snprintf(row.notes, sizeof(row.notes), "%s%s", node->kernel != NULL ? node->kernel->variant : "alias",
+             adds ? ", adds" : "");
+    print_row(text, index, &row);
+}
+
+static void print_steps(const tdm_plan *plan, tdm_text *text) {
+    for (int i = 0; i < plan->step_count; i++) {
+        const int index = plan->steps[i].index;
+        switch (plan->steps[i].kind) {
+        case TDM_STEP_FORWARD:
+            print_forward(plan, i, "fwd", &plan->nodes[index], text);
+            break;
+        case TDM_STEP_LOSS:
+            print_loss(plan, i, text);
+            break;
+        case TDM_STEP_BACKWARD:
+            print_backward(plan, i, &plan->nodes[index], text);
+            break;
+        case TDM_STEP_READY:
+            print_ready(plan, i, index, text);
+            break;
         }
-        for (int i = 0; i < node->desc.input_count; i++) add_value(writes, sizeof(writes), plan, node->dx[i]);
-        add_gradients(writes, sizeof(writes), plan, node);
-        print_place(place, sizeof(place), plan, first_dx);
-        snprintf(notes, sizeof(notes), "%s%s", node->kernel != NULL ? node->kernel->variant : "alias",
-                 adds ? ", adds" : "");
     }
-    print_row(text, index, step->kind == TDM_STEP_FORWARD ? "fwd" : "bwd", node->op->name, reads, writes, place, notes);
 }
 
-/* Before there are steps: what each node reads and writes, and what is known of how. */
-static void print_node(const tdm_plan *plan, int index, tdm_text *text) {
-    const tdm_plan_node *node = &plan->nodes[index];
-    char reads[256] = "", writes[256] = "", notes[96] = "";
-    for (int i = 0; i < node->desc.input_count; i++) add_value(reads, sizeof(reads), plan, node->x[i]);
-    for (int i = 0; i < node->desc.param_count; i++) {
-        const size_t at = strlen(reads);
-        snprintf(reads + at, sizeof(reads) - at, " %s", plan->graph->params[node->graph_param[i]].name);
-    }
-    add_value(writes, sizeof(writes), plan, node->y);
-    add_value(writes, sizeof(writes), plan, node->saved);
-    if (node->kernel != NULL) forward_notes(notes, sizeof(notes), plan, node);
-    print_row(text, index, "node", node->op->name, reads, writes, "", notes);
+/* Before there are steps: the nodes in order, and those that have a backward in the order of that. */
+static void print_nodes(const tdm_plan *plan, tdm_text *text) {
+    for (int i = 0; i < plan->node_count; i++) print_forward(plan, i, "node", &plan->nodes[i], text);
+    for (int i = plan->node_count - 1; i >= 0; i--)
+        if (plan->nodes[i].dy >= 0) print_backward(plan, i, &plan->nodes[i], text);
 }
 
-static void print_nodes(const tdm_plan *plan, tdm_text *out) {
-    tdm__text_printf(out, "plan after %s  rows %lld  threads %d\n", plan->options.after, (long long)plan->options.rows,
-                     plan->options.threads);
-    print_row(out, 0, "phase", "op", "reads", "writes", "", "kernel");
-    for (int i = 0; i < plan->node_count; i++) print_node(plan, i, out);
+static void print_rewrites(const tdm_plan *plan, tdm_text *text) {
+    for (int i = 0; plan->rewrites != NULL && tdm_builtin_rewrites[i].name != NULL; i++) {
+        const tdm_rewrite *row = &tdm_builtin_rewrites[i];
+        if (plan->rewrites[i] > 0)
+            tdm__text_printf(text, "rewrite: %s, %d time%s: %s\n", row->name, plan->rewrites[i],
+                             plan->rewrites[i] == 1 ? "" : "s", row->why);
+    }
+}
+
+static void print_params(const tdm_plan *plan, tdm_text *text) {
+    for (int i = 0; i < plan->param_count; i++) {
+        const tdm_plan_param *param = &plan->params[i];
+        tdm__text_printf(text, "parameter: %-32s floats [%zu,+%lld)%s\n", param->name, param->offset,
+                         (long long)param->stored, param->form.filled > 0 ? ", in the kernel's order" : "");
+    }
+}
+
+static void print_head(const tdm_plan *plan, tdm_text *out) {
+    static const plan_row columns = {"phase", "op", "reads", "writes", "place", "kernel"};
+    char hash[TDM_HASH_TEXT];
+    tdm__hash_print(hash, plan->hash);
+    tdm__text_puts(out, "plan");
+    if (plan->options.after != NULL) tdm__text_printf(out, " after %s", plan->options.after);
+    tdm__text_printf(out, "  rows %lld  threads %d", (long long)plan->options.rows, plan->options.threads);
+    if (plan->options.after == NULL)
+        tdm__text_printf(out, "  parameters %lld (%zu B)  activations %zu B  buckets %d  hash %.16s",
+                         (long long)tdm_graph_param_count(plan->graph), plan->param_floats * sizeof(float),
+                         plan->activation_bytes, plan->bucket_count, hash);
+    tdm__text_puts(out, "\n");
+    print_row(out, 0, &columns);
 }
 
 void tdm__plan_print(const tdm_plan *plan, tdm_text *out) {
-    if (plan->step_count == 0) {
+    print_head(plan, out);
+    if (plan->step_count > 0)
+        print_steps(plan, out);
+    else
         print_nodes(plan, out);
-        return;
-    }
-    char hash[TDM_HASH_TEXT];
-    tdm__hash_print(hash, plan->hash);
-    tdm__text_printf(
-        out, "plan  rows %lld  threads %d  parameters %lld (%zu B)  activations %zu B  buckets %d  hash %.16s\n",
-        (long long)plan->options.rows, plan->options.threads, (long long)tdm_graph_param_count(plan->graph),
-        plan->param_floats * sizeof(float), plan->activation_bytes, plan->bucket_count, hash);
-    print_row(out, 0, "phase", "op", "reads", "writes", "place", "kernel");
-    for (int i = 0; i < plan->step_count; i++) print_step(plan, i, out);
+    if (plan->options.after != NULL) print_rewrites(plan, out);
+    if (plan->options.after != NULL) print_params(plan, out);
     for (int i = 0; i < plan->node_count; i++) {
         const tdm_plan_node *node = &plan->nodes[i];
         if (node->declined[0] != '\0')

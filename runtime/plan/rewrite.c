@@ -33,14 +33,19 @@ static bool find_chain(const tdm_build *build, const tdm_rewrite *row, int first
 /* ---- the pass ---- */
 
 static tdm_status try_row(tdm_build *build, const tdm_rewrite *row, int first) {
-    static tdm_status (*const effects[])(tdm_build *, const tdm_rewrite *, const tdm_chain *) = {
-        [TDM_REWRITE_SWAP] = tdm__rewrite_swap,           [TDM_REWRITE_TAKE_IN] = tdm__rewrite_take_in,
-        [TDM_REWRITE_HAND_BIAS] = tdm__rewrite_hand_bias, [TDM_REWRITE_SUM_BIAS] = tdm__rewrite_sum_bias,
-        [TDM_REWRITE_FILL] = tdm__rewrite_fill,           [TDM_REWRITE_ORDER_WEIGHTS] = tdm__rewrite_order_weights,
+    static tdm_status (*const effects[])(tdm_build *, const tdm_rewrite *, tdm_chain *) = {
+        [TDM_REWRITE_SWAP] = tdm__rewrite_swap,
+        [TDM_REWRITE_FUSE] = tdm__rewrite_fuse,
+        [TDM_REWRITE_MOVE_BIAS] = tdm__rewrite_move_bias,
+        [TDM_REWRITE_SUM_BIAS] = tdm__rewrite_sum_bias,
+        [TDM_REWRITE_PAD_CHANNELS] = tdm__rewrite_pad_channels,
+        [TDM_REWRITE_ORDER_WEIGHTS] = tdm__rewrite_order_weights,
     };
     tdm_chain chain;
     if (!find_chain(build, row, first, &chain)) return TDM_OK;
-    return effects[row->effect](build, row, &chain);
+    TDM_TRY(effects[row->effect](build, row, &chain));
+    if (chain.rewritten) build->plan->rewrites[row - tdm_builtin_rewrites]++;
+    return TDM_OK;
 }
 
 static bool applies(const tdm_rewrite *row, bool training) {
@@ -58,6 +63,9 @@ static tdm_status remove_nodes(tdm_build *build) {
 }
 
 tdm_status tdm__build_rewrite(tdm_build *build) {
+    size_t rows = 0;
+    while (tdm_builtin_rewrites[rows].name != NULL) rows++;
+    TDM_TRY(tdm__arena_new(&build->plan->arena, &build->plan->rewrites, rows, sizeof(int)));
     for (const tdm_rewrite *row = tdm_builtin_rewrites; row->name != NULL; row++) {
         if (!applies(row, build->plan->options.training)) continue;
         for (int i = 0; i < build->plan->node_count; i++) TDM_TRY(try_row(build, row, i));

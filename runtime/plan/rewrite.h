@@ -7,14 +7,15 @@
 /* Nodes that follow each other, each the only reader of the one before. */
 typedef struct tdm_chain {
     int node[TDM_MAX_CHAIN], count;
+    bool rewritten; /* set by the effect */
 } tdm_chain;
 
-/* The effects: each does nothing where it does not apply. What they are is said with tdm_rewrite_effect. */
-tdm_status tdm__rewrite_swap(tdm_build *build, const tdm_rewrite *row, const tdm_chain *chain);
-tdm_status tdm__rewrite_take_in(tdm_build *build, const tdm_rewrite *row, const tdm_chain *chain);
-tdm_status tdm__rewrite_hand_bias(tdm_build *build, const tdm_rewrite *row, const tdm_chain *chain);
-tdm_status tdm__rewrite_sum_bias(tdm_build *build, const tdm_rewrite *row, const tdm_chain *chain);
-tdm_status tdm__rewrite_fill(tdm_build *build, const tdm_rewrite *row, const tdm_chain *chain);
-tdm_status tdm__rewrite_order_weights(tdm_build *build, const tdm_rewrite *row, const tdm_chain *chain);
+/* The effects, as tdm_rewrite_effect describes them. Each does nothing where it does not apply. */
+tdm_status tdm__rewrite_swap(tdm_build *build, const tdm_rewrite *row, tdm_chain *chain);
+tdm_status tdm__rewrite_fuse(tdm_build *build, const tdm_rewrite *row, tdm_chain *chain);
+tdm_status tdm__rewrite_move_bias(tdm_build *build, const tdm_rewrite *row, tdm_chain *chain);
+tdm_status tdm__rewrite_sum_bias(tdm_build *build, const tdm_rewrite *row, tdm_chain *chain);
+tdm_status tdm__rewrite_pad_channels(tdm_build *build, const tdm_rewrite *row, tdm_chain *chain);
+tdm_status tdm__rewrite_order_weights(tdm_build *build, const tdm_rewrite *row, tdm_chain *chain);
 
 #endif

@@ -57,7 +57,7 @@ static void accept_trial(tdm_build *build, int node, const tdm_trial *trial) {
     build->of_node[node].fit = trial->fit;
 }
 
-/* ---- take in ---- */
+/* ---- fuse ---- */
 
 /* Gradients are added in the order of the nodes: neither the first nor a node in between may read what moves. */
 static bool is_read_before(const tdm_build *build, int first, int last, int value) {
@@ -115,7 +115,7 @@ static void merge(tdm_build *build, const tdm_chain *chain, const tdm_trial *tri
     redirect(build, last_y, y);
 }
 
-tdm_status tdm__rewrite_take_in(tdm_build *build, const tdm_rewrite *row, const tdm_chain *chain) {
+tdm_status tdm__rewrite_fuse(tdm_build *build, const tdm_rewrite *row, tdm_chain *chain) {
     const tdm_plan_node *first = node_at(build, chain, 0);
     tdm_trial trial = {.desc = first->desc};
     int x[TDM_MAX_INPUTS];
@@ -130,7 +130,9 @@ tdm_status tdm__rewrite_take_in(tdm_build *build, const tdm_rewrite *row, const 
     if (trial.desc.input_count != first->desc.input_count + added) return TDM_OK;
     trial.desc.epilogue |= row->epilogue;
     TDM_TRY(ask(build, chain->node[0], &trial, &takes));
-    if (takes) merge(build, chain, &trial, x);
+    if (!takes) return TDM_OK;
+    merge(build, chain, &trial, x);
+    chain->rewritten = true;
     return TDM_OK;
 }
 
@@ -158,7 +160,7 @@ static void exchange(tdm_build *build, int inner, int outer) {
     y->layout = plan->values[end].layout;
 }
 
-tdm_status tdm__rewrite_swap(tdm_build *build, const tdm_rewrite *row, const tdm_chain *chain) {
+tdm_status tdm__rewrite_swap(tdm_build *build, const tdm_rewrite *row, tdm_chain *chain) {
     const int inner = chain->node[chain->count - 2], outer = chain->node[chain->count - 1];
     const tdm_plan_node *moves = &build->plan->nodes[inner], *stays = &build->plan->nodes[outer];
     bool takes = false, fits = false;
@@ -175,6 +177,7 @@ tdm_status tdm__rewrite_swap(tdm_build *build, const tdm_rewrite *row, const tdm
     if (!takes || !fits) return TDM_OK;
     exchange(build, inner, outer);
     accept_trial(build, outer, &moved);
+    chain->rewritten = true;
     return TDM_OK;
 }
 
@@ -187,10 +190,6 @@ static int bias_of(const tdm_build *build, const tdm_plan_node *node) {
     return -1;
 }
 
-static bool does_relu_at_most(const tdm_plan_node *node) {
-    return (node->desc.epilogue & ~(unsigned)TDM_EPILOGUE_RELU) == 0;
-}
-
 static void move_bias(tdm_build *build, tdm_plan_node *from, tdm_plan_node *to, int bias) {
     char behind[sizeof(to->also)];
     memcpy(behind, to->also[0] != '\0' ? to->also : from->also, sizeof(behind));
@@ -201,18 +200,20 @@ static void move_bias(tdm_build *build, tdm_plan_node *from, tdm_plan_node *to, 
     if (behind[0] != '\0') note(to, behind + 2);
 }
 
-/* With the bias goes the relu behind it. */
-tdm_status tdm__rewrite_hand_bias(tdm_build *build, const tdm_rewrite *row, const tdm_chain *chain) {
+/* What the epilogue did behind the bias goes along with it: the row says what may. */
+tdm_status tdm__rewrite_move_bias(tdm_build *build, const tdm_rewrite *row, tdm_chain *chain) {
     tdm_plan_node *from = node_at(build, chain, 0), *to = node_at(build, chain, chain->count - 1);
     const int bias = bias_of(build, from), at = to->desc.param_count;
     bool gives = false, takes = false;
-    if (bias < 0 || bias != from->desc.param_count - 1 || at == TDM_MAX_PARAMS || !does_relu_at_most(from) ||
-        !does_relu_at_most(to) || !build->of_node[chain->node[0]].fit.adds_bias_last)
+    const unsigned behind = row->epilogue & ~(unsigned)TDM_EPILOGUE_BIAS;
+    if (bias < 0 || bias != from->desc.param_count - 1 || at == TDM_MAX_PARAMS ||
+        (from->desc.epilogue & ~behind) != 0 || (to->desc.epilogue & ~behind) != 0 ||
+        !build->of_node[chain->node[0]].fit.adds_bias_last)
         return TDM_OK;
     tdm_trial without = {.desc = from->desc}, with = {.desc = to->desc};
     without.desc.epilogue = 0;
     without.desc.param_count--;
-    with.desc.epilogue |= row->epilogue | from->desc.epilogue;
+    with.desc.epilogue |= TDM_EPILOGUE_BIAS | from->desc.epilogue;
     with.desc.param[at] = from->desc.param[bias];
     with.desc.param_count++;
     TDM_TRY(ask(build, chain->node[0], &without, &gives));
@@ -221,10 +222,11 @@ tdm_status tdm__rewrite_hand_bias(tdm_build *build, const tdm_rewrite *row, cons
     move_bias(build, from, to, bias);
     accept_trial(build, chain->node[0], &without);
     accept_trial(build, chain->node[chain->count - 1], &with);
+    chain->rewritten = true;
     return TDM_OK;
 }
 
-tdm_status tdm__rewrite_sum_bias(tdm_build *build, const tdm_rewrite *row, const tdm_chain *chain) {
+tdm_status tdm__rewrite_sum_bias(tdm_build *build, const tdm_rewrite *row, tdm_chain *chain) {
     tdm_plan_node *owner = node_at(build, chain, 0), *sums = node_at(build, chain, chain->count - 1);
     const int bias = bias_of(build, owner), index = chain->node[chain->count - 1];
     bool takes = false;
@@ -238,12 +240,13 @@ tdm_status tdm__rewrite_sum_bias(tdm_build *build, const tdm_rewrite *row, const
     accept_trial(build, index, &trial);
     sums->sum_graph_param = owner->graph_param[bias];
     owner->given_up |= 1u << bias;
+    chain->rewritten = true;
     return TDM_OK;
 }
 
 /* ---- channels ---- */
 
-tdm_status tdm__rewrite_fill(tdm_build *build, const tdm_rewrite *row, const tdm_chain *chain) {
+tdm_status tdm__rewrite_pad_channels(tdm_build *build, const tdm_rewrite *row, tdm_chain *chain) {
     tdm_plan_node *node = node_at(build, chain, 0);
     const int64_t channels = build->of_node[chain->node[0]].fit.x_channels;
     (void)row;
@@ -254,11 +257,12 @@ tdm_status tdm__rewrite_fill(tdm_build *build, const tdm_rewrite *row, const tdm
     tdm_plan_value *batch = &build->plan->values[node->x[0]];
     batch->bytes = batch->bytes / (size_t)batch->shape.dim[1] * (size_t)channels;
     batch->channels = node->desc.x_channels = channels;
+    chain->rewritten = true;
     return TDM_OK;
 }
 
 /* What PyTorch has as [outputs][channels][taps] lies as [outputs][taps][weight_channels]. */
-tdm_status tdm__rewrite_order_weights(tdm_build *build, const tdm_rewrite *row, const tdm_chain *chain) {
+tdm_status tdm__rewrite_order_weights(tdm_build *build, const tdm_rewrite *row, tdm_chain *chain) {
     tdm_plan_node *node = node_at(build, chain, 0);
     const int64_t channels = build->of_node[chain->node[0]].fit.weight_channels;
     (void)row;
@@ -267,5 +271,6 @@ tdm_status tdm__rewrite_order_weights(tdm_build *build, const tdm_rewrite *row, 
     const int64_t out = weight->dim[0], in = weight->dim[1];
     node->weight = (tdm_param_form){out, in, tdm__shape_count(weight) / (out * in), channels};
     node->desc.weight_channels = channels;
+    chain->rewritten = true;
     return TDM_OK;
 }

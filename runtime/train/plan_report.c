@@ -167,9 +167,10 @@ static tdm_status print_plan(const tdm_job *job, const tdm_graph *graph, const t
 
 static tdm_status check_pass(const char *pass) {
     char names[160] = "";
-    for (const char *const *name = tdm__plan_passes; *name != NULL; name++) {
-        if (strcmp(pass, *name) == 0) return TDM_OK;
-        snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", names[0] ? ", " : "", *name);
+    const char *name;
+    for (int i = 0; (name = tdm__plan_pass(i)) != NULL; i++) {
+        if (strcmp(pass, name) == 0) return TDM_OK;
+        snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", names[0] ? ", " : "", name);
     }
     TDM_FAIL(TDM_E_USAGE, "the plan has no pass '%s'; its passes are %s", pass, names);
 }
@@ -186,6 +187,8 @@ tdm_status tdm_plan_print_with(const tdm_job *job, const tdm_graph *graph, const
                  options->size, sizeof(look));
     memcpy(&look, options, options->size);
     if (look.after != NULL) TDM_TRY(check_pass(look.after));
+    if (look.after != NULL && look.json != 0)
+        TDM_FAIL(TDM_E_USAGE, "the plan after '%s' is shown as text only; leave out json", look.after);
     return print_plan(job, graph, &look, out);
 }
 

@@ -111,7 +111,9 @@ TEST(jobs_and_opening) {
     MISUSE(tdm_plan_print_with(&job, NULL, &look, &text));
     MISUSE(tdm_plan_print_with(&job, graph, NULL, &text));
     MISUSE(tdm_plan_print_with(&job, graph, &look, NULL));
-    look.after = "raise";
+    look.after = "lower", look.json = 1;
+    MISUSE(tdm_plan_print_with(&job, graph, &look, &text));
+    look.after = "raise", look.json = 0;
     MISUSE(tdm_plan_print_with(&job, graph, &look, &text));
     look.size = 1000;
     MISUSE(tdm_plan_print_with(&job, graph, &look, &text));

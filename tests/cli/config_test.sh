@@ -121,6 +121,15 @@ if command -v taskset >/dev/null; then
 fi
 code 0 "$tandem" plan toy.yaml --graph
 has "$out" "fc1"
+code 2 "$tandem" plan toy.yaml --graph --after lower
+has "$err" "\`--graph\` and \`--after\` do not go together"
+code 2 "$tandem" plan toy.yaml --json --after lower
+has "$err" "\`--after\` and \`--json\` do not go together"
+code 0 "$tandem" plan toy.yaml --after backward
+has "$out" "plan after backward  rows"
+has "$out" "parameter: "
+has "$out" "bwd    linear"
+hasnt "$out" "act+"
 code 0 "$tandem" plan toy.yaml --json
 has "$out" '"memory_bytes"'
 

@@ -42,6 +42,7 @@ code 0 "$tandem" plan conv.yaml --after lower
 same "$(grep -c '  node  ' "$out")" 10 "nodes after lower"
 has "$out" "node   relu "
 code 0 "$tandem" plan conv.yaml --after rewrite
+has "$out" "rewrite: relu past max pooling, 2 times: "
 hasnt "$out" "node   relu "
 has "$out" "cuda, relu nhwc"
 mkdir without-cudnn

@@ -10,9 +10,20 @@ static tdm_status print(const tool *t, const tdm_config *config, char **text) {
     return tdm_plan_print_with(tdm_config_job(config), tdm_config_graph(config), &look, text);
 }
 
+static int check_flags(const tool *t) {
+    static const char *const pairs[][2] = {
+        {"--graph", "--after"}, {"--graph", "--predict"}, {"--graph", "--json"}, {"--after", "--json"}};
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        if (args_flag(t, pairs[i][0]) && args_flag(t, pairs[i][1]))
+            return args_wrong(t, "`%s` and `%s` do not go together", pairs[i][0], pairs[i][1]);
+    }
+    return TDM_OK;
+}
+
 static int run(tool *t) {
     tdm_config *config;
-    int code = job_open(t, NULL, &config);
+    int code = check_flags(t);
+    if (code == TDM_OK) code = job_open(t, NULL, &config);
     if (code != TDM_OK) return code;
     char *text = NULL;
     tdm_status status = print(t, config, &text);
@@ -26,21 +37,20 @@ static int run(tool *t) {
     return code;
 }
 
-const tool_verb verb_plan = {
-    "plan",
-    "CONFIG [key.path=value ...]",
-    "graph, steps, memory per device, buckets, bytes on the wire",
-    "Prints what one replica does in one step, and what it needs. Touches no device.\n\n"
-    "examples:\n"
-    "  tandem plan job.yaml\n"
-    "  tandem plan job.yaml --graph            layers, shapes, parameters\n"
-    "  tandem plan job.yaml --after rewrite    the nodes after that pass\n"
-    "  tandem plan job.yaml parallel.mode=ddp --json",
-    {{"--graph", NULL, "the model's layers instead of the steps"},
-     {"--after", "PASS", "as it is after lower, layout, rewrite, values, params, backward, steps or places"},
-     {"--predict", NULL, "of eval and predict, which have no backward"},
-     {"--json", NULL, "as JSON"}},
-    1,
-    1,
-    true,
-    run};
+const tool_verb verb_plan = {"plan",
+                             "CONFIG [key.path=value ...]",
+                             "graph, steps, memory per device, buckets, bytes on the wire",
+                             "Prints what one replica does in one step, and what it needs. Touches no device.\n\n"
+                             "examples:\n"
+                             "  tandem plan job.yaml\n"
+                             "  tandem plan job.yaml --graph            layers, shapes, parameters\n"
+                             "  tandem plan job.yaml --after rewrite    the nodes after that pass\n"
+                             "  tandem plan job.yaml parallel.mode=ddp --json",
+                             {{"--graph", NULL, "the model's layers instead of the steps"},
+                              {"--after", "PASS", "as it is after one of its passes: lower, layout, rewrite, ..."},
+                              {"--predict", NULL, "of eval and predict, which have no backward"},
+                              {"--json", NULL, "as JSON"}},
+                             1,
+                             1,
+                             true,
+                             run};

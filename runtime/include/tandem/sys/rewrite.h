@@ -19,16 +19,16 @@ typedef enum tdm_rewrite_when {
 
 typedef enum tdm_rewrite_effect {
     /* The last two of the chain change places, if the last's kernel is then able to do the other's work in its
-     * epilogue; a row behind this one takes it in. */
+     * epilogue; a later row fuses them. */
     TDM_REWRITE_SWAP,
     /* The first of the chain does the others' work in its epilogue. Their further inputs become its own. */
-    TDM_REWRITE_TAKE_IN,
-    /* The last of the chain adds the first's bias, and does what the first's epilogue did behind it. */
-    TDM_REWRITE_HAND_BIAS,
+    TDM_REWRITE_FUSE,
+    /* The last of the chain adds the first's bias in its epilogue, and what followed the bias there. */
+    TDM_REWRITE_MOVE_BIAS,
     /* The last of the chain sums in backward what it sends to the first: the gradient of the first's bias. */
     TDM_REWRITE_SUM_BIAS,
-    /* The channels of the batch become as many as the kernel asked for, with zeros behind them. */
-    TDM_REWRITE_FILL,
+    /* The batch gets as many channels as the kernel asked for, the last ones zero. */
+    TDM_REWRITE_PAD_CHANNELS,
     /* The weights lie in the order that the kernel asked for. */
     TDM_REWRITE_ORDER_WEIGHTS
 } tdm_rewrite_effect;
