@@ -30,29 +30,13 @@ bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_
     return true;
 }
 
-static int64_t ticket_of(const tdm_batch *batch) {
-    return (int64_t)(((uint64_t)batch->epoch << 32 | (uint64_t)batch->step_in_epoch) & INT64_MAX);
-}
-
-tdm_status tdm__place_batch(tdm_replica *replica, const tdm_batch *batch, int first, int count, tdm_rows *out) {
-    return tdm__replica_place(replica, batch->shard + first, count, ticket_of(batch), out);
-}
-
-tdm_status tdm__leave_step(tdm_replica *replica, const tdm_update *update, int first, int count) {
-    TDM_TRY(tdm__replica_leave(replica));
-    if (replica->stage == NULL || update->next == NULL) return TDM_OK;
-    const tdm_batch *batch = tdm__loader_peek(update->next);
-    if (batch == NULL) return TDM_OK;
-    return tdm__replica_prefetch(replica, batch->shard + first, count, ticket_of(batch));
-}
-
 tdm_hash128 tdm__step_key(const tdm_shard *shards, int count) {
     int64_t key[TDM_LIST_MAX];
     for (int i = 0; i < count; i++) key[i] = shards[i].rows;
     return tdm__hash(key, (size_t)count * sizeof(*key));
 }
 
-/* ---- steps under way ---- */
+/* ---- steps in flight ---- */
 
 tdm_pending *tdm__pending_add(tdm_pendings *all, const tdm_batch *batch, const tdm_update *update,
                               const tdm_phase *phases, int phase_count) {
@@ -146,7 +130,8 @@ tdm_status tdm__open_replica(const tdm_mode_params *params, const tdm_replica_wi
                                    .seed = (uint64_t)job->seed,
                                    .rows = params->plan->options.rows * job->train.accumulate,
                                    .parts = wish->parts,
-                                   .target_bytes = tdm__target_bytes(params)};
+                                   .target_bytes = tdm__target_bytes(params),
+                                   .untimed = wish->untimed};
     tdm_status status = tdm__replica_open(out, params->host, params->plan, device, &options);
     if (status != TDM_OK) params->device->close(device);
     return status;
@@ -161,7 +146,7 @@ void tdm__close_replica(tdm_replica *replica) {
 
 tdm_status tdm__evaluate(tdm_replica *replica, const tdm_shard *shard, const float **output) {
     tdm_rows rows;
-    TDM_TRY(tdm__replica_place_samples(replica, shard, &rows));
+    TDM_TRY(tdm__replica_take_samples(replica, shard, &rows));
     TDM_TRY(tdm__exec_forward(replica, &rows, false));
     return tdm__replica_fetch_output(replica, rows.rows, output);
 }

@@ -9,13 +9,8 @@ double tdm__lap(int64_t *last);
 
 /* Micro-batch `part` of `parts` of a shard, by torch.chunk's rule; false when it has no rows. */
 bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_t parts, int64_t part, tdm_rows *out);
-/* `count` shards of the batch, from `first` on, on one replica; out has room for them. */
-tdm_status tdm__place_batch(tdm_replica *replica, const tdm_batch *batch, int first, int count, tdm_rows *out);
 /* What decides the work of a step beside the job: the rows of each part. */
 tdm_hash128 tdm__step_key(const tdm_shard *shards, int count);
-/* Behind the step's work: its outcome comes to the host, these shards of the next batch start on their way to the
- * device. */
-tdm_status tdm__leave_step(tdm_replica *replica, const tdm_update *update, int first, int count);
 
 /* What is known of a step when it is submitted and told when it is collected. */
 typedef struct tdm_pending {
@@ -55,6 +50,7 @@ typedef struct tdm_replica_wish {
     int index, state_count; /* arenas of optimizer state */
     float *grad;            /* lent; NULL: its own */
     int parts;              /* of the batch that it sees in a step, each of the rows of one device */
+    bool untimed;           /* the phases of a step are another replica's */
 } tdm_replica_wish;
 tdm_status tdm__open_replica(const tdm_mode_params *params, const tdm_replica_wish *wish, tdm_replica **out);
 void tdm__close_replica(tdm_replica *replica); /* and its device; NULL is fine */

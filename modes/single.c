@@ -13,13 +13,18 @@
 typedef struct single {
     tdm_mode base;
     tdm_replica *replica;
-    float *sum;                  /* gradients of the parts so far; NULL with one part */
-    char *buffer;                /* part 0's batch-norm statistics; NULL with one part */
-    tdm_rows rows[TDM_LIST_MAX]; /* of each part of this step, where the replica sees them */
-    int parts;
-    const tdm_update *update;
+    float *sum;   /* gradients of the parts so far; NULL with one part */
+    char *buffer; /* part 0's batch-norm statistics; NULL with one part */
     tdm_pendings pending;
 } single;
+
+/* One step, while it is submitted. */
+typedef struct single_step {
+    single *single;
+    const tdm_update *update;
+    int parts;
+    tdm_rows rows[TDM_LIST_MAX]; /* of each part, where the replica sees them */
+} single_step;
 
 static void single_close(tdm_mode *mode) {
     single *s = (single *)mode;
@@ -36,6 +41,7 @@ static tdm_status open_parts(single *s) {
     const tdm_mode_params *params = &s->base.params;
     tdm_replica_wish wish = {.state_count = params->state_count, .parts = params->replicas};
     TDM_TRY(tdm__open_replica(params, &wish, &s->replica));
+    s->base.depth = tdm__replica_depth(s->replica);
     if (params->replicas == 1) return TDM_OK;
     tdm_device *device = s->replica->device;
     void *sum = NULL, *buffer = NULL;
@@ -50,7 +56,7 @@ static tdm_status single_open(tdm_mode **out, const tdm_mode_params *params) {
     *out = NULL;
     single *s = NULL;
     TDM_TRY(tdm__new(params->host, &s, 1, sizeof(*s), "mode"));
-    s->base = (tdm_mode){&tdm_mode_single, *params, params->device->discrete ? TDM_MODE_DEPTH : 1, "here"};
+    s->base = (tdm_mode){&tdm_mode_single, *params, 1, "here"};
     tdm_status status = open_parts(s);
     if (status != TDM_OK) {
         single_close(&s->base);
@@ -61,12 +67,13 @@ static tdm_status single_open(tdm_mode **out, const tdm_mode_params *params) {
 }
 
 /* Forward, loss and backward of one part; its gradient is in the replica's arena afterwards. */
-static tdm_status run_part(single *s, int part) {
+static tdm_status run_part(const single_step *step, int part) {
+    single *s = step->single;
     const tdm_mode_params *params = &s->base.params;
     int64_t micro = params->job->train.accumulate;
     for (int64_t k = 0; k < micro; k++) {
         tdm_rows rows;
-        if (!tdm__micro_batch(params, &s->rows[part], micro, k, &rows)) break;
+        if (!tdm__micro_batch(params, &step->rows[part], micro, k, &rows)) break;
         TDM_TRY(tdm__pass(params, s->replica, &rows, k == 0, part, NULL));
     }
     return TDM_OK;
@@ -93,33 +100,33 @@ static tdm_status restore(single *s) {
 
 /* The whole step, as work on the device's queue. */
 static tdm_status work(void *user) {
-    single *s = user;
-    for (int i = 0; i < s->parts; i++) {
-        if (s->rows[i].rows == 0) continue;
-        TDM_TRY(run_part(s, i));
+    const single_step *step = user;
+    single *s = step->single;
+    for (int i = 0; i < step->parts; i++) {
+        if (step->rows[i].rows == 0) continue;
+        TDM_TRY(run_part(step, i));
         if (s->sum != NULL) TDM_TRY(keep(s, i));
     }
     if (s->sum != NULL) TDM_TRY(restore(s));
-    TDM_TRY(tdm__optim_step(s->replica, s->update));
+    TDM_TRY(tdm__optim_step(s->replica, step->update));
     return tdm__replica_lap(s->replica, TDM_PHASE_OPTIMIZER);
 }
 
-static tdm_status submit(single *s, const tdm_batch *batch, tdm_pending *pending) {
-    const tdm_mode_params *params = &s->base.params;
-    pending->denominator = tdm__denominator(params, batch->shard, batch->shard_count);
-    tdm_step_values values = tdm__optim_values(s->update, pending->denominator);
-    s->parts = batch->shard_count;
-    TDM_TRY(tdm__place_batch(s->replica, batch, 0, s->parts, s->rows));
-    TDM_TRY(tdm__replica_begin(s->replica, &values));
-    TDM_TRY(tdm__replica_run(s->replica, tdm__step_key(batch->shard, batch->shard_count), work, s));
-    return tdm__leave_step(s->replica, s->update, 0, s->parts);
+static tdm_status submit(single_step *step, const tdm_batch *batch, tdm_pending *pending) {
+    tdm_replica *replica = step->single->replica;
+    pending->denominator = tdm__denominator(&step->single->base.params, batch->shard, batch->shard_count);
+    tdm_step_values values = tdm__optim_values(step->update, pending->denominator);
+    TDM_TRY(tdm__replica_take(replica, batch->shard, step->parts, step->rows));
+    TDM_TRY(tdm__replica_begin(replica, &values));
+    TDM_TRY(tdm__replica_run(replica, tdm__step_key(batch->shard, step->parts), work, step));
+    return tdm__replica_leave(replica);
 }
 
 static tdm_status single_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update) {
     single *s = (single *)mode;
     static const tdm_phase phases[] = {TDM_PHASE_FORWARD, TDM_PHASE_LOSS, TDM_PHASE_BACKWARD, TDM_PHASE_OPTIMIZER};
-    s->update = update;
-    tdm_status status = submit(s, batch, tdm__pending_add(&s->pending, batch, update, phases, 4));
+    single_step step = {.single = s, .update = update, .parts = batch->shard_count};
+    tdm_status status = submit(&step, batch, tdm__pending_add(&s->pending, batch, update, phases, 4));
     if (status != TDM_OK) tdm__pending_abandon(&s->pending, &s->replica, 1);
     return status;
 }

@@ -7,7 +7,15 @@
 #include "runtime/base/status.h"
 #include "runtime/exec/replica.h"
 
-static void *arena_of(const tdm_replica *replica, tdm_arena_kind kind, size_t *bytes) {
+tdm_status tdm__replica_allocate(tdm_replica *replica, size_t bytes, void *out, const char *what) {
+    void *memory = NULL;
+    TDM_TRY(replica->device->ops->allocate(replica->device, &memory, bytes, what));
+    memcpy(out, &memory, sizeof(memory)); /* any T *: they have one representation on the platforms tandem runs on */
+    replica->memory_bytes += bytes;
+    return TDM_OK;
+}
+
+void *tdm__replica_arena(const tdm_replica *replica, tdm_arena_kind kind, size_t *bytes) {
     size_t floats = replica->plan->param_floats * sizeof(float);
     switch (kind) {
     case TDM_ARENA_PARAM:
@@ -62,12 +70,12 @@ static bool has_forms(const tdm_replica *replica, tdm_arena_kind kind) {
 tdm_status tdm__replica_fetch(tdm_replica *replica, tdm_arena_kind kind, void **out) {
     tdm_device *device = replica->device;
     size_t bytes = 0;
-    void *arena = arena_of(replica, kind, &bytes), *raw = NULL;
+    void *arena = tdm__replica_arena(replica, kind, &bytes), *raw = NULL;
     *out = arena;
-    if (!device->ops->discrete || arena == NULL) return TDM_OK;
-    if (replica->mirror[kind] == NULL)
-        TDM_TRY(tdm__new_pages(replica->host, &replica->mirror[kind], bytes, "the host's copy of an arena"));
-    *out = raw = replica->mirror[kind];
+    if (tdm__replica_lends(replica) || arena == NULL) return TDM_OK;
+    if (replica->mirror.arena[kind] == NULL)
+        TDM_TRY(tdm__new_pages(replica->host, &replica->mirror.arena[kind], bytes, "the host's copy of an arena"));
+    *out = raw = replica->mirror.arena[kind];
     if (has_forms(replica, kind)) TDM_TRY(tdm__new_pages(replica->host, &raw, bytes, "an arena as it lies"));
     tdm_status status = device->ops->copy(device, NULL, raw, arena, bytes);
     if (status == TDM_OK) status = device->ops->finish(device, NULL);
@@ -80,16 +88,16 @@ tdm_status tdm__replica_fetch(tdm_replica *replica, tdm_arena_kind kind, void **
 tdm_status tdm__replica_put(tdm_replica *replica, tdm_arena_kind kind) {
     tdm_device *device = replica->device;
     size_t bytes = 0;
-    void *arena = arena_of(replica, kind, &bytes), *raw = replica->mirror[kind];
-    if (!device->ops->discrete || arena == NULL || raw == NULL) return TDM_OK;
+    void *arena = tdm__replica_arena(replica, kind, &bytes), *raw = replica->mirror.arena[kind];
+    if (tdm__replica_lends(replica) || arena == NULL || raw == NULL) return TDM_OK;
     if (has_forms(replica, kind)) {
         TDM_TRY(tdm__new_pages(replica->host, &raw, bytes, "an arena as it lies"));
-        change_forms(replica->plan, (float *)(void *)replica->mirror[kind], raw, bytes / sizeof(float), false);
+        change_forms(replica->plan, (float *)(void *)replica->mirror.arena[kind], raw, bytes / sizeof(float), false);
     }
     tdm_status status = device->ops->copy(device, NULL, arena, raw, bytes);
     if (status == TDM_OK && kind == TDM_ARENA_PARAM) status = tdm__replica_params_changed(replica);
     if (status == TDM_OK) status = device->ops->finish(device, NULL);
-    if (raw != replica->mirror[kind]) tdm__delete_pages(replica->host, raw);
+    if (raw != replica->mirror.arena[kind]) tdm__delete_pages(replica->host, raw);
     return status;
 }
 
@@ -112,11 +120,26 @@ static void widen(float *numbers, size_t count) {
 tdm_status tdm__replica_fetch_output(tdm_replica *replica, int64_t rows, const float **out) {
     tdm_device *device = replica->device;
     *out = tdm__exec_output(replica);
-    if (!device->ops->discrete) return TDM_OK;
+    if (tdm__replica_lends(replica)) return TDM_OK;
     size_t count = (size_t)(rows * replica->plan->output_width);
-    TDM_TRY(device->ops->copy(device, NULL, replica->host_output, *out, count * replica->plan->element_bytes));
-    *out = replica->host_output;
+    TDM_TRY(device->ops->copy(device, NULL, replica->mirror.output, *out, count * replica->plan->element_bytes));
+    *out = replica->mirror.output;
     TDM_TRY(device->ops->finish(device, NULL));
-    if (replica->narrow != NULL) widen(replica->host_output, count);
+    if (replica->narrow != NULL) widen(replica->mirror.output, count);
     return TDM_OK;
+}
+
+tdm_status tdm__mirror_open(tdm_replica *replica) {
+    const tdm_plan *plan = replica->plan;
+    void *memory = NULL;
+    if (tdm__replica_lends(replica)) return TDM_OK;
+    size_t bytes = (size_t)(plan->options.rows * plan->output_width) * sizeof(float);
+    TDM_TRY(replica->device->ops->allocate_host(replica->device, &memory, bytes, "fetched outputs"));
+    replica->mirror.output = memory;
+    return TDM_OK;
+}
+
+void tdm__mirror_close(tdm_replica *replica) {
+    replica->device->ops->release_host(replica->device, replica->mirror.output);
+    for (int i = 0; i < TDM_ARENA_COUNT; i++) tdm__delete_pages(replica->host, replica->mirror.arena[i]);
 }

@@ -17,7 +17,6 @@ typedef struct tdm_update {
     int64_t t;           /* optimizer steps done before this one + 1 */
     double clip_norm;    /* NaN: none */
     bool stop;           /* this process has been asked to stop after this step */
-    tdm_loader *next;    /* where the batch of the next step may be looked at; NULL: there is none */
 } tdm_update;
 
 typedef struct tdm_step_result {
@@ -65,7 +64,7 @@ typedef struct tdm_mode_ops {
     int (*replica_count)(const tdm_mode *mode);
     void (*close)(tdm_mode *mode);
 } tdm_mode_ops;
-enum { TDM_MODE_DEPTH = TDM_FLIGHTS };
+enum { TDM_MODE_DEPTH = TDM_IN_FLIGHT };
 struct tdm_mode {
     const tdm_mode_ops *ops;
     tdm_mode_params params;

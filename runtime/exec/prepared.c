@@ -41,9 +41,9 @@ static tdm_status add_prepared(tdm_replica *replica, int64_t rows, bool training
             tdm__delete(replica->host, prepared);
         return tdm__frame(status, __FILE__, __LINE__);
     }
-    tdm__prepared_tell(replica, prepared);
-    prepared->next = replica->prepared;
-    replica->prepared = prepared;
+    tdm__prepared_log(replica, prepared);
+    prepared->next = replica->prepared->first;
+    replica->prepared->first = prepared;
     return TDM_OK;
 }
 
@@ -53,40 +53,45 @@ static tdm_status prepare_first(void *argument) {
 }
 
 tdm_status tdm__prepare_start(tdm_replica *replica) {
-    if (replica->device->ops->discrete) return TDM_OK;
-    TDM_TRY(tdm__worker_open(&replica->preparation, replica->host, "prepare"));
-    return tdm__worker_start(replica->preparation, prepare_first, replica);
+    TDM_TRY(tdm__new(replica->host, &replica->prepared, 1, sizeof(*replica->prepared), "prepared kernels"));
+    if (!tdm__replica_lends(replica)) return TDM_OK;
+    TDM_TRY(tdm__worker_open(&replica->prepared->worker, replica->host, "prepare"));
+    return tdm__worker_start(replica->prepared->worker, prepare_first, replica);
 }
 
 void tdm__prepared_free_all(tdm_replica *replica) {
-    tdm__worker_close(replica->preparation);
-    while (replica->prepared != NULL) {
-        tdm_prepared *next = replica->prepared->next;
-        free_prepared(replica, replica->prepared);
-        replica->prepared = next;
+    tdm_prepared_list *list = replica->prepared;
+    if (list == NULL) return;
+    tdm__worker_close(list->worker);
+    while (list->first != NULL) {
+        tdm_prepared *next = list->first->next;
+        free_prepared(replica, list->first);
+        list->first = next;
     }
+    tdm__delete(replica->host, list);
 }
 
 tdm_status tdm__prepare_wait(tdm_replica *replica) {
-    if (replica->preparation == NULL) return TDM_OK;
-    tdm_status status = tdm__worker_wait(replica->preparation, -1);
-    tdm__worker_close(replica->preparation);
-    replica->preparation = NULL;
+    tdm_prepared_list *list = replica->prepared;
+    if (list->worker == NULL) return TDM_OK;
+    tdm_status status = tdm__worker_wait(list->worker, -1);
+    tdm__worker_close(list->worker);
+    list->worker = NULL;
     return status;
 }
 
 tdm_status tdm__prepared_find(tdm_replica *replica, int64_t rows, bool training, tdm_prepared **out) {
     TDM_TRY(tdm__prepare_wait(replica));
-    tdm_prepared **link = &replica->prepared;
+    tdm_prepared **link = &replica->prepared->first;
     for (tdm_prepared *p = *link; p != NULL; link = &p->next, p = p->next) {
         if (p->rows != rows || p->training != training) continue;
         *link = p->next; /* the last used comes first, so that the usual case is found at once */
-        p->next = replica->prepared;
-        replica->prepared = p;
+        p->next = replica->prepared->first;
+        replica->prepared->first = p;
         *out = p;
         return TDM_OK;
     }
     TDM_TRY(add_prepared(replica, rows, training));
-    *out = replica->prepared;
+    *out = replica->prepared->first;
     return TDM_OK;
 }

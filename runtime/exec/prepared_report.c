@@ -5,7 +5,7 @@
 #include "runtime/base/log.h"
 #include "runtime/exec/prepared.h"
 
-static bool told(const tdm_plan_node *node, const void *state, tdm_algorithms *out) {
+static bool has_algorithms(const tdm_plan_node *node, const void *state, tdm_algorithms *out) {
     memset(out, 0, sizeof *out);
     if (node->kernel == NULL || node->kernel->algorithms == NULL || state == NULL) return false;
     node->kernel->algorithms(state, out);
@@ -28,7 +28,7 @@ static void warn_slow(const tdm_replica *replica, const tdm_prepared *prepared, 
     tdm_algorithms other;
     int more = 0;
     for (int i = 0; i < plan->node_count; i++) {
-        if (!told(&plan->nodes[i], prepared->state[i], &other) || strcmp(other.slow, why) != 0) continue;
+        if (!has_algorithms(&plan->nodes[i], prepared->state[i], &other) || strcmp(other.slow, why) != 0) continue;
         if (i < first) return;
         more += i > first;
     }
@@ -37,12 +37,12 @@ static void warn_slow(const tdm_replica *replica, const tdm_prepared *prepared, 
     TDM_WARN(replica->host, "kernel", "%s%s: %s", plan->nodes[first].name, others, why);
 }
 
-void tdm__prepared_tell(const tdm_replica *replica, const tdm_prepared *prepared) {
+void tdm__prepared_log(const tdm_replica *replica, const tdm_prepared *prepared) {
     const tdm_plan *plan = replica->plan;
-    const bool first = replica->prepared == NULL && replica->index == 0;
+    const bool first = replica->prepared->first == NULL && replica->index == 0;
     for (int i = 0; i < plan->node_count; i++) {
         tdm_algorithms chosen;
-        if (!told(&plan->nodes[i], prepared->state[i], &chosen)) continue;
+        if (!has_algorithms(&plan->nodes[i], prepared->state[i], &chosen)) continue;
         for (int k = 0; k < chosen.count; k++) log_algorithm(replica, prepared, plan->nodes[i].name, &chosen.of[k]);
         if (first && chosen.slow[0] != '\0') warn_slow(replica, prepared, i, chosen.slow);
     }
@@ -54,7 +54,7 @@ static void print_node(const tdm_plan_node *node, const void *state, tdm_text *t
     tdm__text_json_string(text, node->name);
     tdm__text_printf(text, ", \"op\": \"%s\", \"kernel\": \"%s\"", node->desc.op,
                      node->kernel != NULL ? node->kernel->variant : "none");
-    if (told(node, state, &chosen)) {
+    if (has_algorithms(node, state, &chosen)) {
         tdm__text_printf(text, ", \"algorithms\": [");
         for (int k = 0; k < chosen.count; k++) {
             const tdm_algorithm *a = &chosen.of[k];
@@ -73,7 +73,7 @@ static void print_node(const tdm_plan_node *node, const void *state, tdm_text *t
 void tdm__prepared_print(const tdm_replica *replica, tdm_text *text) {
     const char *between = "";
     tdm__text_printf(text, "[");
-    for (const tdm_prepared *p = replica->prepared; p != NULL; p = p->next) {
+    for (const tdm_prepared *p = replica->prepared->first; p != NULL; p = p->next) {
         tdm__text_printf(text, "%s{\"rows\": %lld, \"training\": %s, \"layers\": [", between, (long long)p->rows,
                          p->training ? "true" : "false");
         for (int i = 0; i < replica->plan->node_count; i++) {

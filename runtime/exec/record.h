@@ -1,27 +1,44 @@
-/* Work that has run before: its capture, and the stamps between its phases. */
+/* The recorder: a replica's work is run call by call the first time; when the same work comes again it is captured,
+ * once for each slot, and run in one call from then on. And the stamps between a step's phases. */
 #ifndef TDM_EXEC_RECORD_H
 #define TDM_EXEC_RECORD_H
 
 #include "runtime/exec/replica.h"
 
-enum { TDM_MAX_LAPS = 128 }; /* of one step; later ones are in no phase */
-
-struct tdm_record {
-    tdm_record *next;
+/* One piece of work in one slot. */
+typedef struct tdm_record {
+    struct tdm_record *next;
     tdm_hash128 key;      /* of what the work is, with stamps or without */
-    int place;            /* where its rows and values lie */
-    tdm_capture *capture; /* NULL: seen once, or not to be captured */
-    bool plain;           /* it was tried, and cannot be captured */
+    int slot;             /* where the rows and values lie that a capture reads; 0 without captures */
+    tdm_capture *capture; /* NULL: run once so far, or never captured */
+    bool plain;           /* a capture was tried, and this work cannot be captured */
     int laps;
-    tdm_phase phase[TDM_MAX_LAPS];
-    tdm_device_event *stamp[TDM_MAX_LAPS + 1]; /* of a discrete device; [0]: the beginning */
-    int stamp_count;                           /* opened */
-    int64_t last_ns;                           /* otherwise: the clock at the last lap, and what each phase took */
-    double ms[TDM_PHASE_COUNT];
+    tdm_phase *phase;         /* [laps] */
+    tdm_device_event **stamp; /* [laps + 1]; the first is the beginning */
+    int stamp_count;          /* opened */
+    size_t phase_room, stamp_room;
+} tdm_record;
+
+struct tdm_recorder {
+    tdm_record *record;  /* in use */
+    tdm_record *records; /* all, the last used first */
+    tdm_captures captures;
+    bool capturing;    /* at present */
+    bool untimed;      /* no step is timed: another replica's stamps are those of the step */
+    bool timed;        /* this step is */
+    uint64_t timed_at; /* the last step that was timed; 0: none */
+    tdm_times sample;  /* the phases of the last step whose times are known */
 };
 
-/* The laps of the record's last run, which is done, become the replica's sample, or with `add` are added to it. */
-tdm_status tdm__record_sample(tdm_replica *replica, const tdm_record *record, bool add);
-void tdm__records_free(tdm_replica *replica);
+tdm_status tdm__recorder_open(tdm_replica *replica, bool untimed);
+void tdm__recorder_close(tdm_replica *replica);
+/* Decides whether this step is timed. */
+void tdm__recorder_begin(tdm_replica *replica, uint64_t step);
+/* The record of the step's last work; NULL where the step is not timed. */
+tdm_record *tdm__recorder_timed(const tdm_replica *replica);
+/* The laps of the record's last run, which is done, become the sample, or with `add` are added to it. */
+tdm_status tdm__recorder_sample(tdm_replica *replica, const tdm_record *record, bool add);
+/* The sample's phases are added to *times, where that has them. */
+void tdm__recorder_add_sample(const tdm_replica *replica, tdm_times *times);
 
 #endif

@@ -1,9 +1,9 @@
-/* A replica: the plan bound to one device's memory. The only stage of the run that changes while training.
+/* A replica: the plan bound to one device's memory. Of all that a run is made of, only replicas change while training.
  *
- * A step is: place and begin (its rows and values go to the device), run (work is put on the device's queue), leave
- * (what comes back is queued behind it), and settle, which waits for all that. On a
- * discrete device the next step may be put behind one that has not been settled; then settle speaks of the older. On
- * others all memory is the host's, nothing is copied, and work is done when it is put. */
+ * A step is: take and begin (its rows and values go to the device), run (its work is put on the device's queue), leave
+ * (the outcome is queued behind the work), settle (waits for the outcome). Up to TDM_IN_FLIGHT steps may have begun
+ * before the first of them is settled. The CPU is a queue that runs at once: the same calls, and all is done when they
+ * return. */
 #ifndef TDM_EXEC_REPLICA_H
 #define TDM_EXEC_REPLICA_H
 
@@ -34,10 +34,9 @@ typedef struct tdm_step_block {
     tdm_outcome outcome;
 } tdm_step_block;
 
-typedef struct tdm_stage tdm_stage; /* of a discrete device: where rows and values of several steps have places */
-
-typedef struct tdm_prepared tdm_prepared; /* kernel states for one number of rows */
-typedef struct tdm_record tdm_record;     /* captured work and its stamps */
+typedef struct tdm_slots tdm_slots;                 /* rows, values and outcomes of several steps */
+typedef struct tdm_prepared_list tdm_prepared_list; /* kernel states, for each number of rows seen */
+typedef struct tdm_recorder tdm_recorder;           /* captured work and its stamps */
 
 typedef enum tdm_arena_kind {
     TDM_ARENA_PARAM,
@@ -47,14 +46,8 @@ typedef enum tdm_arena_kind {
     TDM_ARENA_COUNT
 } tdm_arena_kind;
 
-/* A step under way, as the host sees it. Places: one for each of these, and one for a batch that comes. */
-enum { TDM_FLIGHTS = 2, TDM_PLACES = 3 };
-typedef struct tdm_flight {
-    tdm_step_block *host;
-    tdm_device_event *done; /* on a discrete device: its outcome is in host->outcome */
-    tdm_record *record;     /* with this step's stamps; NULL: it was not timed */
-    bool paused;            /* a part of its times is in the replica's sample already */
-} tdm_flight;
+/* Steps in flight: begun and not settled. Slots: one for each of them, and one for a batch that is on its way. */
+enum { TDM_IN_FLIGHT = 2, TDM_SLOTS = 3 };
 
 /* Where the batches of steps come from. */
 typedef struct tdm_feed {
@@ -64,41 +57,34 @@ typedef struct tdm_feed {
     const tdm_transform *transform;
 } tdm_feed;
 
+/* Host memory that device memory is copied to, where the two are not one. */
+typedef struct tdm_mirror {
+    char *arena[TDM_ARENA_COUNT]; /* NULL before the first fetch */
+    float *output;                /* [plan->options.rows, plan->output_width] */
+} tdm_mirror;
+
 typedef struct tdm_replica {
     const tdm_plan *plan;
     const tdm_host *host;
     tdm_device *device;
-    int index;                   /* in device_ids, or the rank */
+    int index;           /* in device_ids, or the rank */
+    uint64_t seed;       /* of the counter-based generator */
+    size_t memory_bytes; /* of the device, for all that follows */
+
+    /* Arenas. */
     float *param, *grad, *state; /* plan->param_floats each; state: state_count times as many */
     void *narrow;                /* the parameters in bf16, where the precision is that; else NULL */
     int state_count;
     char *activation; /* plan->activation_bytes */
     char *buffer;     /* plan->buffer_bytes */
     bool owns_grad;
-    tdm_prepared *prepared;         /* list, one for each number of rows seen */
-    struct tdm_worker *preparation; /* makes the first of them while the run is still being opened; NULL: nothing to
-                                     * wait for */
-    size_t memory_bytes;            /* everything above: what the device holds */
-    uint64_t seed;                  /* of the counter-based generator */
+    tdm_flat_range *ranges; /* of the parameters, in PyTorch's order */
 
-    /* In the device's memory, and the host's side of it: the same where the device is not discrete. */
-    tdm_step_block *block;  /* of this step */
-    tdm_step_block *blocks; /* one for each place; the only one where the device is not discrete */
-    tdm_flight flight[TDM_FLIGHTS];
-    uint64_t begun, settled; /* steps; the flight of the n-th is n modulo TDM_FLIGHTS */
-    tdm_flat_range *ranges;  /* of the parameters, in PyTorch's order */
-    /* Of a discrete device: where outputs are fetched to, copies of arenas. */
-    tdm_stage *stage;
-    float *host_output;
-    char *mirror[TDM_ARENA_COUNT];
-
-    tdm_record *record, *records; /* in use; all, the last used first */
-    bool captures;                /* work that comes again is captured */
-    bool capturing;               /* at present */
-    bool captures_together;       /* other ranks capture the same: going on without is no choice of this one's */
-    bool timed;                   /* phases are timed in this step */
-    uint64_t timed_at;            /* the last step in which they were; 0: none */
-    tdm_times sample;             /* the phases of the last step whose times are known */
+    tdm_step_block *block; /* of this step, in the device's memory */
+    tdm_slots *slots;
+    tdm_prepared_list *prepared;
+    tdm_recorder *recorder;
+    tdm_mirror mirror;
 } tdm_replica;
 
 typedef struct tdm_replica_options {
@@ -109,51 +95,76 @@ typedef struct tdm_replica_options {
     int64_t rows;        /* of a part of a step's batch, at most */
     int parts;           /* of a step's batch, at most */
     size_t target_bytes; /* of one row's target */
+    bool untimed;        /* the phases of a step are those of another replica, which runs the work of both */
 } tdm_replica_options;
 
 tdm_status tdm__replica_open(tdm_replica **out, const tdm_host *host, const tdm_plan *plan, tdm_device *device,
                              const tdm_replica_options *options);
 void tdm__replica_close(tdm_replica *replica);
 
+/* Its memory is the host's, and its work is done when it is put. */
+static inline bool tdm__replica_lends(const tdm_replica *replica) {
+    return !replica->device->ops->discrete;
+}
+
+/* Of the replica's device, counted in memory_bytes; *out is any T *. Released with the device's release. */
+tdm_status tdm__replica_allocate(tdm_replica *replica, size_t bytes, void *out, const char *what);
+
 /* From now on the batches of steps are this loader's; NULL: there are none, and nothing of the last one's memory is
- * used any more. Does nothing where the device is not discrete. */
+ * read any more. */
 tdm_status tdm__replica_feed(tdm_replica *replica, const tdm_feed *feed);
 
 /* ---- a step ---- */
 
-/* The parts of a step's batch, in host memory, become rows that the executor can use. `ticket` is the batch's own
- * number, not below 0: what was prefetched last under it is there already. The batch stays as it is until the step has
- * been settled. */
-tdm_status tdm__replica_place(tdm_replica *replica, const tdm_shard *parts, int count, int64_t ticket, tdm_rows *out);
+/* The batch of the step that begins: its parts, in host memory, become rows that the executor can use. They are those
+ * of the last prefetch if there was one since the last take. The batch stays as it is until the step is settled. */
+tdm_status tdm__replica_take(tdm_replica *replica, const tdm_shard *parts, int count, tdm_rows *out);
 tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_step_values *values);
-/* Begins to bring the parts of a later step's batch to a discrete device, beside the work of this one. The batch stays
- * as it is until its step has been settled. Does nothing on other devices. */
-tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_shard *parts, int count, int64_t ticket);
+/* Begins to bring the batch of the next step to the device, beside the work of this one. The batch stays as it is until
+ * that step is settled. */
+tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_shard *parts, int count);
 /* Before the loader goes elsewhere: what was prefetched is no longer on its way, and no step takes it. */
 tdm_status tdm__replica_drop_prefetched(tdm_replica *replica);
 /* `work` puts a step's work on the device's queue, and nothing else: where the device can, it is captured when the same
- * `key` comes for the second time, once for each place, and run in one call from then on. The key is of all that
- * decides what `work` puts there but the contents of memory and the place. */
+ * `key` comes for the second time, once for each slot, and run in one call from then on. The key is of all that decides
+ * what `work` puts there but the contents of memory and the slot. */
 typedef tdm_status (*tdm_work)(void *user);
 tdm_status tdm__replica_run(tdm_replica *replica, tdm_hash128 key, tdm_work work, void *user);
+typedef enum tdm_captures {
+    TDM_CAPTURES_NEVER,
+    TDM_CAPTURES_ALONE,   /* work that cannot be captured is run call by call, with a warning */
+    TDM_CAPTURES_TOGETHER /* other ranks capture the same work: that it cannot be captured here is a failure */
+} tdm_captures;
+/* What a device that cannot capture never does. */
+void tdm__replica_set_captures(tdm_replica *replica, tdm_captures captures);
+bool tdm__replica_is_capturing(const tdm_replica *replica); /* within `work` */
 /* Captured work is given back; what comes next is captured anew. */
 void tdm__replica_forget(tdm_replica *replica);
-/* Within `work`: what was put on the queue since the last lap, or since run, was this phase. On a discrete device not
+/* Within `work`: what was put on the queue since the last lap, or since run, was this phase. Where work is captured not
  * every step is timed. */
 tdm_status tdm__replica_lap(tdm_replica *replica, tdm_phase phase);
-/* Behind the work: what the step leaves behind comes to the host. */
+/* Behind the work: the outcome comes to the host. */
 tdm_status tdm__replica_leave(tdm_replica *replica);
 /* Waits for the oldest step that has left; its phases, or those of the last one that was timed, are added to *times
  * where it has them. *outcome is valid until the next step begins. */
 tdm_status tdm__replica_settle(tdm_replica *replica, tdm_times *times, const tdm_outcome **outcome);
-/* What settle waits for; NULL where nothing is to be waited for. */
+/* What settle waits for. */
 tdm_device_event *tdm__replica_awaited(const tdm_replica *replica);
 /* Within a step, between two pieces of work: waits for the first, and keeps its phases for settle. */
 tdm_status tdm__replica_pause(tdm_replica *replica);
-/* After a failure: no step is under way any more. */
+/* After a failure: no step is in flight any more. */
 void tdm__replica_abandon(tdm_replica *replica);
 /* Samples in host memory, floats, that no step is made of: for a forward pass. */
-tdm_status tdm__replica_place_samples(tdm_replica *replica, const tdm_shard *shard, tdm_rows *out);
+tdm_status tdm__replica_take_samples(tdm_replica *replica, const tdm_shard *shard, tdm_rows *out);
+/* Steps that may be in flight. */
+static inline int tdm__replica_depth(const tdm_replica *replica) {
+    return tdm__replica_lends(replica) ? 1 : TDM_IN_FLIGHT;
+}
+
+/* ---- arenas ---- */
+
+/* In the device's memory; NULL where the replica has none. */
+void *tdm__replica_arena(const tdm_replica *replica, tdm_arena_kind kind, size_t *bytes);
 
 /* ---- arenas in host memory ---- */
 
@@ -163,6 +174,8 @@ tdm_status tdm__replica_fetch(tdm_replica *replica, tdm_arena_kind kind, void **
 tdm_status tdm__replica_put(tdm_replica *replica, tdm_arena_kind kind);
 /* On a device, after its parameters were written by other work than an optimizer's. */
 tdm_status tdm__replica_params_changed(tdm_replica *replica);
+tdm_status tdm__mirror_open(tdm_replica *replica);
+void tdm__mirror_close(tdm_replica *replica);
 /* The output of the last forward pass as floats, [rows, plan->output_width]; valid until the next. */
 tdm_status tdm__replica_fetch_output(tdm_replica *replica, int64_t rows, const float **out);
 

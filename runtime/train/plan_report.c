@@ -12,13 +12,13 @@ typedef struct costs {
     int64_t wire; /* bytes between devices per optimizer step, all devices together */
 } costs;
 
-/* Of a device with memory of its own, where batches have places. Samples that stay there are not counted: how many
+/* Of a device with memory of its own, where batches have slots. Samples that stay there are not counted: how many
  * there are the data says. */
 static size_t count_batches(const tdm_plan *plan, const tdm_job *job, int parts) {
     size_t rows = (size_t)(plan->options.rows * job->train.accumulate * parts);
     size_t sample = (size_t)tdm__shape_count(&plan->graph->values[plan->graph->input].shape) * sizeof(float);
     if (!plan->options.ingests) return 0;
-    return TDM_PLACES * rows * (plan->input_row_bytes + sample) +
+    return TDM_SLOTS * rows * (plan->input_row_bytes + sample) +
            (size_t)plan->options.rows * (plan->input_row_bytes + sample);
 }
 

@@ -102,6 +102,8 @@ tdm_status tdm__run_check_rows(const tdm_run *run);
 tdm_status tdm__run_open_loaders(tdm_run *run);
 /* The next batch is the one at run->epoch and step_in_epoch; no step is under way. */
 tdm_status tdm__run_seek(tdm_run *run);
+/* The batch of the next step, if it has been made, begins its way to the devices. */
+tdm_status tdm__run_prefetch(tdm_run *run);
 void tdm__run_close_loaders(tdm_run *run);
 
 /* ---- checkpoints ---- */

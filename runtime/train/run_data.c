@@ -180,6 +180,18 @@ tdm_status tdm__run_open_loaders(tdm_run *run) {
     return open_eval_loaders(run);
 }
 
+/* A mode hands the shards of a batch to its replicas in order, to each as many. */
+tdm_status tdm__run_prefetch(tdm_run *run) {
+    if (run->form == TDM_ROWS_FLOATS) return TDM_OK; /* replicas read them where the loader made them */
+    const tdm_batch *batch = tdm__loader_peek(run->loader);
+    const int count = run->mode->ops->replica_count(run->mode);
+    if (batch == NULL) return TDM_OK;
+    const int each = batch->shard_count / count;
+    for (int i = 0; i < count; i++)
+        TDM_TRY(tdm__replica_prefetch(run->mode->ops->replica(run->mode, i), batch->shard + i * each, each));
+    return TDM_OK;
+}
+
 /* A batch that was prefetched may still be on its way out of memory that the loader fills anew from here on. */
 tdm_status tdm__run_seek(tdm_run *run) {
     for (int i = 0; i < run->mode->ops->replica_count(run->mode); i++)

@@ -106,9 +106,9 @@ static tdm_status submit_step(tdm_run *run) {
                          .momentum = run->schedule.momentum,
                          .t = run->submitted + 1,
                          .clip_norm = run->job->train.clip_grad_norm,
-                         .stop = atomic_load(&run->stop) != 0,
-                         .next = run->submitted + 1 < run->steps_total ? run->loader : NULL};
+                         .stop = atomic_load(&run->stop) != 0};
     tdm_status status = run->mode->ops->submit(run->mode, ahead->batch, &update);
+    if (status == TDM_OK && run->submitted + 1 < run->steps_total) status = tdm__run_prefetch(run);
     if (status != TDM_OK) run->failed_step = run->submitted + 1;
     if (status != TDM_OK) return status;
     run->submitted++;
@@ -305,8 +305,8 @@ static tdm_status peak_memory(tdm_run *run, int64_t *bytes, int *count) {
         memcpy(bytes, own, sizeof(own));
         return TDM_OK;
     }
-    return run->comm->ops->all_gather(run->comm, (tdm_span){own, 1, TDM_DTYPE_I64},
-                                      (tdm_span){bytes, (size_t)run->world, TDM_DTYPE_I64});
+    return tdm__all_gather(run->comm, (tdm_span){own, 1, TDM_DTYPE_I64},
+                           (tdm_span){bytes, (size_t)run->world, TDM_DTYPE_I64});
 }
 
 static tdm_status finish(tdm_run *run, bool stopped) {

@@ -1,0 +1,440 @@
+/* dp: torch.nn.DataParallel. One process, a thread per device.
+ *
+ *   scatter    the batch's parts go to the replicas (the loader has cut them by `scatter`)
+ *   replicate  replica 0's parameters and buffers are copied to the others
+ *   forward    all replicas at once
+ *   gather     outputs in replica order on output_device
+ *   loss       there, over the whole batch, with its gradient
+ *   backward   each replica with its part of that gradient
+ *   comm       gradients added in replica order onto replica 0
+ *   optimizer  one step there
+ *
+ * With `loss: replica` each replica takes the loss of its own part, and nothing is gathered but numbers. With `update:
+ * all` every replica gets the sum of the gradients and updates itself, and nothing is replicated. Replica 0 is the
+ * module: only its batch-norm statistics survive. "All replicas at once" is dp_crew.c; the step as a whole is one piece
+ * of replica 0's work, which the other queues join at its end. */
+#include <math.h>
+
+#include "modes/dp_crew.h"
+#include "modes/parts.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/train/train.h"
+
+typedef struct dp {
+    tdm_mode base;
+    int count;
+    tdm_replica **replica;
+    dp_crew crew;
+    bool updates_all;
+    tdm_replica *output_replica;    /* whose device gathers; NULL with loss: replica, as the next three */
+    char *output, *output_gradient; /* gathered, [rows of all, width] */
+    char *target;                   /* the other replicas' targets, beside the outputs */
+    float *peer_gradient;           /* on replica 0's device, another replica's gradients; NULL where it reaches all */
+    tdm_pendings pending;
+} dp;
+
+/* One step, while it is submitted. */
+typedef struct dp_step {
+    dp *dp;
+    const tdm_batch *batch;
+    const tdm_update *update;
+    tdm_step_values values;
+    int64_t micro_batch;
+    tdm_rows all[TDM_LIST_MAX];         /* of each replica, where it sees them */
+    tdm_rows rows[TDM_LIST_MAX];        /* of this micro-batch; rows 0: the replica has none */
+    int64_t output_first[TDM_LIST_MAX]; /* the first row of each replica among the gathered outputs */
+} dp_step;
+
+/* ---- opening ---- */
+
+static void dp_close(tdm_mode *mode) {
+    dp *d = (dp *)mode;
+    if (d == NULL) return;
+    const tdm_host *host = mode->params.host;
+    const tdm_device_ops *ops = mode->params.device;
+    tdm__crew_close(&d->crew);
+    if (d->output_replica != NULL) {
+        ops->release(d->output_replica->device, d->output);
+        ops->release(d->output_replica->device, d->output_gradient);
+        ops->release(d->output_replica->device, d->target);
+    }
+    if (d->peer_gradient != NULL) ops->release(d->replica[0]->device, d->peer_gradient);
+    for (int i = 0; d->replica != NULL && i < d->count; i++) tdm__close_replica(d->replica[i]);
+    tdm__delete(host, d->replica);
+    tdm__delete(host, d);
+}
+
+static int output_index(const tdm_job *job) {
+    for (int i = 0; i < job->parallel.device_ids.count; i++) {
+        if (job->parallel.device_ids.item[i] == job->parallel.dp.output_device) return i;
+    }
+    return 0;
+}
+
+static tdm_status open_gathered(dp *d) {
+    const tdm_mode_params *params = &d->base.params;
+    d->output_replica = d->replica[output_index(params->job)];
+    tdm_device *device = d->output_replica->device;
+    size_t rows = (size_t)(params->plan->options.rows * d->count);
+    size_t bytes = rows * (size_t)params->plan->output_width * params->plan->element_bytes;
+    void *memory = NULL;
+    TDM_TRY(device->ops->allocate(device, &memory, bytes, "gathered outputs"));
+    d->output = memory;
+    TDM_TRY(device->ops->allocate(device, &memory, bytes, "gathered gradient"));
+    d->output_gradient = memory;
+    if (d->count == 1) return TDM_OK;
+    TDM_TRY(device->ops->allocate(device, &memory, rows * tdm__target_bytes(params), "gathered targets"));
+    d->target = memory;
+    return TDM_OK;
+}
+
+static tdm_status open_all(dp *d) {
+    const tdm_mode_params *params = &d->base.params;
+    TDM_TRY(tdm__new(params->host, &d->replica, (size_t)d->count, sizeof(*d->replica), "replicas"));
+    for (int i = 0; i < d->count; i++) {
+        bool updates = i == 0 || d->updates_all;
+        tdm_replica_wish wish = {
+            .index = i, .state_count = updates ? params->state_count : 0, .parts = 1, .untimed = i > 0};
+        TDM_TRY(tdm__open_replica(params, &wish, &d->replica[i]));
+    }
+    d->base.depth = tdm__replica_depth(d->replica[0]);
+    TDM_TRY(tdm__crew_open(&d->crew, params->host, d->replica, d->count));
+    if (!d->crew.reaches) {
+        void *memory = NULL;
+        size_t bytes = params->plan->param_floats * sizeof(float);
+        TDM_TRY(params->device->allocate(d->replica[0]->device, &memory, bytes, "another replica's gradients"));
+        d->peer_gradient = memory;
+    }
+    return params->job->parallel.dp.loss == TDM_DP_LOSS_GATHERED ? open_gathered(d) : TDM_OK;
+}
+
+static tdm_status dp_open(tdm_mode **out, const tdm_mode_params *params) {
+    *out = NULL;
+    dp *d = NULL;
+    TDM_TRY(tdm__new(params->host, &d, 1, sizeof(*d), "mode"));
+    d->base = (tdm_mode){&tdm_mode_dp, *params, 1, "here"};
+    d->count = params->replicas;
+    d->updates_all = params->job->parallel.dp.update == TDM_DP_UPDATE_ALL;
+    tdm_status status = open_all(d);
+    if (status != TDM_OK) {
+        tdm_error error;
+        tdm__error_save(&error);
+        dp_close(&d->base);
+        return tdm__error_restore(&error, NULL);
+    }
+    *out = &d->base;
+    return TDM_OK;
+}
+
+/* ---- scatter and replicate ---- */
+
+static tdm_status scatter_one(void *user, int i) {
+    dp_step *s = user;
+    TDM_TRY(tdm__replica_take(s->dp->replica[i], &s->batch->shard[i], 1, &s->all[i]));
+    return tdm__replica_begin(s->dp->replica[i], &s->values);
+}
+
+static tdm_status replicate_one(void *user, int i) {
+    const dp_step *s = user;
+    return i > 0 ? tdm__copy_replica(s->dp->replica[i], s->dp->replica[0], false) : TDM_OK;
+}
+
+/* ---- loss: gathered ---- */
+
+static size_t output_bytes(const dp *d, int64_t rows) {
+    const tdm_plan *plan = d->base.params.plan;
+    return (size_t)(rows * plan->output_width) * plan->element_bytes;
+}
+
+static tdm_status forward_one(void *user, int i) {
+    dp_step *s = user;
+    if (s->rows[i].rows == 0) return TDM_OK;
+    return tdm__exec_forward(s->dp->replica[i], &s->rows[i], true);
+}
+
+static tdm_status gather(dp_step *s) {
+    dp *d = s->dp;
+    tdm_device *device = d->output_replica->device;
+    int64_t row = 0;
+    for (int i = 0; i < d->count; i++) {
+        s->output_first[i] = row;
+        if (s->rows[i].rows == 0) continue;
+        TDM_TRY(device->ops->copy(device, NULL, d->output + output_bytes(d, row), tdm__exec_output(d->replica[i]),
+                                  output_bytes(d, s->rows[i].rows)));
+        row += s->rows[i].rows;
+    }
+    return TDM_OK;
+}
+
+/* A replica's rows as the loss sees them: their targets come along to the outputs. */
+static tdm_status gather_target(const dp_step *s, int i, tdm_rows *out) {
+    dp *d = s->dp;
+    *out = s->rows[i];
+    if (d->replica[i] == d->output_replica) return TDM_OK;
+    tdm_device *device = d->output_replica->device;
+    size_t bytes = tdm__target_bytes(&d->base.params);
+    char *to = d->target + (size_t)s->output_first[i] * bytes;
+    out->target = to;
+    return device->ops->copy(device, NULL, to, s->rows[i].target, (size_t)out->rows * bytes);
+}
+
+static tdm_status loss_of_all(dp_step *s) {
+    dp *d = s->dp;
+    for (int i = 0; i < d->count; i++) {
+        size_t at = output_bytes(d, s->output_first[i]);
+        if (s->rows[i].rows == 0) continue;
+        tdm_rows rows;
+        TDM_TRY(gather_target(s, i, &rows));
+        TDM_TRY(tdm__loss(&d->base.params, d->output_replica, (float *)(void *)(d->output + at), &rows,
+                          (float *)(void *)(d->output_gradient + at), i));
+    }
+    return tdm__crew_meet(&d->crew);
+}
+
+static tdm_status backward_one(void *user, int i) {
+    dp_step *s = user;
+    const dp *d = s->dp;
+    tdm_replica *replica = d->replica[i];
+    if (s->rows[i].rows == 0) return TDM_OK;
+    TDM_TRY(replica->device->ops->copy(replica->device, NULL, tdm__exec_output_gradient(replica),
+                                       d->output_gradient + output_bytes(d, s->output_first[i]),
+                                       output_bytes(d, s->rows[i].rows)));
+    return tdm__exec_backward(replica, &s->rows[i], s->micro_batch == 0, NULL);
+}
+
+static tdm_status gathered_passes(dp_step *s) {
+    dp *d = s->dp;
+    tdm_replica *root = d->replica[0];
+    int64_t micro = d->base.params.job->train.accumulate;
+    for (s->micro_batch = 0; s->micro_batch < micro; s->micro_batch++) {
+        for (int i = 0; i < d->count; i++) {
+            if (!tdm__micro_batch(&d->base.params, &s->all[i], micro, s->micro_batch, &s->rows[i])) s->rows[i].rows = 0;
+        }
+        TDM_TRY(tdm__crew_each(&d->crew, forward_one, s));
+        TDM_TRY(tdm__replica_lap(root, TDM_PHASE_FORWARD));
+        TDM_TRY(gather(s));
+        TDM_TRY(tdm__replica_lap(root, TDM_PHASE_GATHER));
+        TDM_TRY(loss_of_all(s));
+        TDM_TRY(tdm__replica_lap(root, TDM_PHASE_LOSS));
+        TDM_TRY(tdm__crew_each(&d->crew, backward_one, s));
+        TDM_TRY(tdm__replica_lap(root, TDM_PHASE_BACKWARD));
+    }
+    return TDM_OK;
+}
+
+/* ---- loss: replica ---- */
+
+static tdm_status own_passes_one(void *user, int i) {
+    dp_step *s = user;
+    const tdm_mode_params *params = &s->dp->base.params;
+    int64_t micro = params->job->train.accumulate;
+    for (int64_t k = 0; k < micro; k++) {
+        if (!tdm__micro_batch(params, &s->all[i], micro, k, &s->rows[i])) break;
+        TDM_TRY(tdm__pass(params, s->dp->replica[i], &s->rows[i], k == 0, i, NULL));
+    }
+    return TDM_OK;
+}
+
+/* The phases are replica 0's own; the wait for the slowest counts as backward. */
+static tdm_status own_passes(dp_step *s) {
+    TDM_TRY(tdm__crew_each(&s->dp->crew, own_passes_one, s));
+    return tdm__replica_lap(s->dp->replica[0], TDM_PHASE_BACKWARD);
+}
+
+/* ---- gradients ---- */
+
+/* Where every device reaches every gradient: each adds one slice of them all, in replica order. */
+static tdm_status reduce_one(void *user, int index) {
+    const dp_step *s = user;
+    const dp *d = s->dp;
+    size_t total = d->base.params.plan->param_floats, slice = tdm__plan_floats(total / (size_t)d->count);
+    size_t first = slice * (size_t)index, end = first + slice < total ? first + slice : total;
+    if (first >= end) return TDM_OK;
+    const float *source[TDM_LIST_MAX];
+    int active = 0;
+    for (int i = 0; i < d->count; i++) {
+        if (s->batch->shard[i].rows > 0) source[active++] = d->replica[i]->grad + first;
+    }
+    tdm_device *device = d->replica[index]->device;
+    float *sum = d->replica[0]->grad + first;
+    if (active > 1) TDM_TRY(device->ops->sum(device, sum, source, active, end - first));
+    for (int i = 1; d->updates_all && i < d->count; i++)
+        TDM_TRY(device->ops->copy(device, NULL, d->replica[i]->grad + first, sum, (end - first) * sizeof(float)));
+    return TDM_OK;
+}
+
+/* Else: one after another they come to replica 0's device and are added there. */
+static tdm_status reduce_on_root(const dp_step *s) {
+    dp *d = s->dp;
+    tdm_replica *root = d->replica[0];
+    tdm_device *device = root->device;
+    size_t count = d->base.params.plan->param_floats;
+    for (int i = 1; i < d->count; i++) {
+        if (s->batch->shard[i].rows == 0) continue;
+        TDM_TRY(device->ops->copy(device, NULL, d->peer_gradient, d->replica[i]->grad, count * sizeof(float)));
+        const float *const source[2] = {root->grad, d->peer_gradient};
+        TDM_TRY(device->ops->sum(device, root->grad, source, 2, count));
+    }
+    return tdm__crew_meet(&d->crew);
+}
+
+static tdm_status fetch_gradient_one(void *user, int i) {
+    const dp *d = ((const dp_step *)user)->dp;
+    tdm_device *device = d->replica[i]->device;
+    if (i == 0) return TDM_OK;
+    return device->ops->copy(device, NULL, d->replica[i]->grad, d->replica[0]->grad,
+                             d->base.params.plan->param_floats * sizeof(float));
+}
+
+static tdm_status reduce(dp_step *s) {
+    dp *d = s->dp;
+    if (d->count == 1) return TDM_OK;
+    if (d->crew.reaches) return tdm__crew_each(&d->crew, reduce_one, s);
+    TDM_TRY(reduce_on_root(s));
+    return d->updates_all ? tdm__crew_each(&d->crew, fetch_gradient_one, s) : TDM_OK;
+}
+
+/* ---- the step ---- */
+
+static tdm_status update_one(void *user, int i) {
+    const dp_step *s = user;
+    return tdm__optim_step(s->dp->replica[i], s->update);
+}
+
+/* From the replicas' rows to the new parameters. */
+static tdm_status work(void *user) {
+    dp_step *s = user;
+    dp *d = s->dp;
+    tdm_replica *root = d->replica[0];
+    TDM_TRY(tdm__crew_fork(&d->crew));
+    if (!d->updates_all) TDM_TRY(tdm__crew_each(&d->crew, replicate_one, s));
+    TDM_TRY(tdm__replica_lap(root, TDM_PHASE_REPLICATE));
+    TDM_TRY(d->output_replica != NULL ? gathered_passes(s) : own_passes(s));
+    TDM_TRY(reduce(s));
+    TDM_TRY(tdm__replica_lap(root, TDM_PHASE_COMM));
+    TDM_TRY(d->updates_all ? tdm__crew_each(&d->crew, update_one, s) : update_one(s, 0));
+    TDM_TRY(tdm__crew_join(&d->crew));
+    return tdm__replica_lap(root, TDM_PHASE_OPTIMIZER);
+}
+
+/* Bytes that cross from one device to another in a step: rows, parameters, outputs and their gradient, gradients. */
+static int64_t bytes_moved(const dp *d, const tdm_batch *batch) {
+    const tdm_plan *plan = d->base.params.plan;
+    int64_t arena = (int64_t)(plan->param_floats * sizeof(float)), bytes = 0;
+    for (int i = 1; i < d->count; i++) {
+        int64_t rows = batch->shard[i].rows;
+        bytes += rows * 4 * tdm__shape_count(&plan->graph->values[plan->graph->input].shape);
+        if (d->output_replica != NULL) bytes += 2 * (int64_t)output_bytes(d, rows);
+        bytes += 2 * arena + (d->updates_all ? 0 : (int64_t)plan->buffer_bytes);
+    }
+    return bytes;
+}
+
+static tdm_status leave_one(void *user, int i) {
+    return tdm__replica_leave(((const dp_step *)user)->dp->replica[i]);
+}
+
+static tdm_status submit(dp_step *s, tdm_pending *pending) {
+    dp *d = s->dp;
+    const tdm_batch *batch = s->batch;
+    int64_t at = tdm__now_ns();
+    pending->bytes_moved = bytes_moved(d, batch);
+    pending->denominator = tdm__denominator(&d->base.params, batch->shard, batch->shard_count);
+    s->values = tdm__optim_values(s->update, pending->denominator);
+    TDM_TRY(tdm__crew_in_turn(&d->crew, scatter_one, s));
+    TDM_TRY(tdm__crew_join(&d->crew));
+    pending->times.ms[TDM_PHASE_SCATTER] = tdm__lap(&at);
+    TDM_TRY(tdm__replica_run(d->replica[0], tdm__step_key(batch->shard, d->count), work, s));
+    TDM_TRY(tdm__crew_fork(&d->crew));
+    return tdm__crew_in_turn(&d->crew, leave_one, s);
+}
+
+static tdm_status dp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update) {
+    dp *d = (dp *)mode;
+    static const tdm_phase phases[] = {TDM_PHASE_SCATTER, TDM_PHASE_FORWARD,   TDM_PHASE_LOSS,   TDM_PHASE_BACKWARD,
+                                       TDM_PHASE_COMM,    TDM_PHASE_OPTIMIZER, TDM_PHASE_GATHER, TDM_PHASE_REPLICATE};
+    dp_step step = {.dp = d, .batch = batch, .update = update};
+    tdm_status status = submit(&step, tdm__pending_add(&d->pending, batch, update, phases, 8));
+    if (status != TDM_OK) tdm__pending_abandon(&d->pending, d->replica, d->count);
+    return status;
+}
+
+static tdm_status collect(dp *d, tdm_step_result *result) {
+    const tdm_pending *pending = NULL;
+    const tdm_outcome *outcome[TDM_LIST_MAX];
+    double sum = 0;
+    TDM_TRY(tdm__pending_take(&d->pending, &pending));
+    tdm__result_begin(result, pending);
+    for (int i = 0; i < d->count; i++) {
+        tdm_times unused = {{0}};
+        TDM_TRY(tdm__replica_settle(d->replica[i], i == 0 ? &result->times : &unused, &outcome[i]));
+    }
+    for (int i = 0; i < d->count; i++) {
+        int where = d->output_replica != NULL ? d->output_replica->index : i;
+        sum += outcome[where]->loss[i];
+        result->correct += outcome[i]->correct;
+    }
+    result->loss = sum / (double)pending->denominator;
+    if (pending->clips) result->grad_norm = outcome[0]->grad_norm;
+    return TDM_OK;
+}
+
+static tdm_status dp_collect(tdm_mode *mode, tdm_step_result *result) {
+    dp *d = (dp *)mode;
+    tdm_status status = collect(d, result);
+    if (status != TDM_OK) tdm__pending_abandon(&d->pending, d->replica, d->count);
+    return status;
+}
+
+/* ---- between steps ---- */
+
+typedef struct dp_evaluation {
+    const dp *dp;
+    const tdm_shard *shards;
+    int count;
+    const float **outputs;
+} dp_evaluation;
+
+static tdm_status evaluate_one(void *user, int i) {
+    const dp_evaluation *e = user;
+    return i < e->count ? tdm__evaluate(e->dp->replica[i], &e->shards[i], &e->outputs[i]) : TDM_OK;
+}
+
+static tdm_status dp_forward(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs) {
+    dp *d = (dp *)mode;
+    dp_evaluation evaluation = {d, shards, count, outputs};
+    return tdm__crew_each(&d->crew, evaluate_one, &evaluation);
+}
+
+static tdm_status dp_spread(tdm_mode *mode, bool with_state) {
+    dp *d = (dp *)mode;
+    for (int i = 1; i < d->count; i++) {
+        TDM_TRY(tdm__copy_replica(d->replica[i], d->replica[0], with_state));
+        tdm_device *device = d->replica[i]->device;
+        TDM_TRY(device->ops->finish(device, NULL));
+    }
+    return TDM_OK;
+}
+
+static tdm_replica *dp_replica(tdm_mode *mode, int i) {
+    return ((dp *)mode)->replica[i];
+}
+
+static int dp_replica_count(const tdm_mode *mode) {
+    return ((const dp *)mode)->count;
+}
+
+const tdm_mode_ops tdm_mode_dp = {
+    .name = "dp",
+    .doc = "one process, a thread per device; outputs, gradients and the update on one of them",
+    .open = dp_open,
+    .submit = dp_submit,
+    .collect = dp_collect,
+    .forward = dp_forward,
+    .spread = dp_spread,
+    .replica = dp_replica,
+    .replica_count = dp_replica_count,
+    .close = dp_close,
+};

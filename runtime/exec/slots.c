@@ -1,0 +1,135 @@
+/* A step's way to the device and back: values go up, the outcome comes down. Rows are feed.c's. */
+#include "runtime/exec/slots.h"
+
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+
+/* ---- opening ---- */
+
+static tdm_status open_slot(tdm_replica *replica, tdm_slot *slot) {
+    const tdm_device_ops *ops = replica->device->ops;
+    TDM_TRY(tdm__replica_allocate(replica, sizeof(*slot->block), &slot->block, "step values"));
+    TDM_TRY(ops->event_open(replica->device, TDM_ORDERS, &slot->arrived));
+    return ops->event_open(replica->device, TDM_ORDERS, &slot->left);
+}
+
+static tdm_status open_flight(tdm_replica *replica, tdm_flight *flight) {
+    const tdm_device_ops *ops = replica->device->ops;
+    void *memory = NULL;
+    TDM_TRY(ops->allocate_host(replica->device, &memory, sizeof(*flight->host), "step values"));
+    flight->host = memory;
+    return ops->event_open(replica->device, TDM_WAKES, &flight->done);
+}
+
+tdm_status tdm__slots_open(tdm_replica *replica, const tdm_replica_options *options) {
+    tdm_device *device = replica->device;
+    TDM_TRY(tdm__new(replica->host, &replica->slots, 1, sizeof(*replica->slots), "slots"));
+    tdm_slots *s = replica->slots;
+    s->rows = options->rows;
+    s->parts = options->parts;
+    s->target_bytes = options->target_bytes;
+    for (int i = 0; i < TDM_SLOTS; i++) TDM_TRY(open_slot(replica, &s->slot[i]));
+    for (int i = 0; i < TDM_IN_FLIGHT; i++) TDM_TRY(open_flight(replica, &s->flight[i]));
+    replica->block = s->slot[0].block;
+    TDM_TRY(device->ops->queue_open(device, TDM_COPIES, &s->up));
+    TDM_TRY(device->ops->queue_open(device, TDM_COPIES, &s->down));
+    return tdm__samples_open(replica);
+}
+
+static void close_event(tdm_device *device, tdm_device_event *event) {
+    if (event != NULL) device->ops->event_close(device, event);
+}
+
+void tdm__slots_close(tdm_replica *replica) {
+    tdm_slots *s = replica->slots;
+    tdm_device *device = replica->device;
+    const tdm_device_ops *ops = device->ops;
+    if (s == NULL) return;
+    tdm__feed_end(replica);
+    tdm__samples_close(replica);
+    if (s->down != NULL) (void)ops->finish(device, s->down); /* a failure was reported before */
+    for (int i = 0; i < TDM_SLOTS; i++) {
+        ops->release(device, s->slot[i].block);
+        close_event(device, s->slot[i].arrived);
+        close_event(device, s->slot[i].left);
+    }
+    for (int i = 0; i < TDM_IN_FLIGHT; i++) {
+        ops->release_host(device, s->flight[i].host);
+        close_event(device, s->flight[i].done);
+    }
+    if (s->up != NULL) ops->queue_close(device, s->up);
+    if (s->down != NULL) ops->queue_close(device, s->down);
+    tdm__delete(replica->host, s);
+    replica->slots = NULL;
+}
+
+/* ---- a step ---- */
+
+static tdm_flight *latest(tdm_slots *s) {
+    return &s->flight[(s->begun - 1) % TDM_IN_FLIGHT];
+}
+
+tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_step_values *values) {
+    tdm_slots *s = replica->slots;
+    tdm_slot *slot = &s->slot[s->current];
+    tdm_device *device = replica->device;
+    const tdm_device_ops *ops = device->ops;
+    s->begun++;
+    tdm_flight *flight = latest(s);
+    /* The flight's memory is free: a step is settled before the next but one begins. */
+    _Static_assert(TDM_SLOTS > TDM_IN_FLIGHT, "a slot is taken again when its step is settled");
+    *flight->host = (tdm_step_block){.values = *values};
+    flight->record = NULL;
+    flight->paused = false;
+    tdm__recorder_begin(replica, values->step);
+    replica->block = slot->block;
+    if (slot->used) TDM_TRY(ops->event_wait(device, slot->left, s->up));
+    TDM_TRY(ops->copy(device, s->up, slot->block, flight->host, sizeof(*slot->block)));
+    TDM_TRY(ops->event_record(device, slot->arrived, s->up));
+    return ops->event_wait(device, slot->arrived, NULL);
+}
+
+tdm_status tdm__replica_leave(tdm_replica *replica) {
+    tdm_slots *s = replica->slots;
+    tdm_slot *slot = &s->slot[s->current];
+    tdm_device *device = replica->device;
+    const tdm_device_ops *ops = device->ops;
+    tdm_flight *flight = latest(s);
+    flight->record = tdm__recorder_timed(replica);
+    slot->used = true;
+    TDM_TRY(ops->event_record(device, slot->left, NULL));
+    TDM_TRY(ops->event_wait(device, slot->left, s->down));
+    TDM_TRY(ops->copy(device, s->down, &flight->host->outcome, &slot->block->outcome, sizeof(slot->block->outcome)));
+    return ops->event_record(device, flight->done, s->down);
+}
+
+tdm_device_event *tdm__replica_awaited(const tdm_replica *replica) {
+    const tdm_slots *s = replica->slots;
+    return s->flight[s->settled % TDM_IN_FLIGHT].done;
+}
+
+tdm_status tdm__replica_settle(tdm_replica *replica, tdm_times *times, const tdm_outcome **outcome) {
+    tdm_slots *s = replica->slots;
+    const tdm_flight *flight = &s->flight[s->settled % TDM_IN_FLIGHT];
+    *outcome = &flight->host->outcome;
+    if (s->settled == s->begun) TDM_FAIL(TDM_E_INTERNAL, "exec: no step is in flight");
+    s->settled++;
+    TDM_TRY(replica->device->ops->event_finish(replica->device, flight->done));
+    if (flight->record != NULL) TDM_TRY(tdm__recorder_sample(replica, flight->record, flight->paused));
+    tdm__recorder_add_sample(replica, times);
+    return TDM_OK;
+}
+
+tdm_status tdm__replica_pause(tdm_replica *replica) {
+    tdm_flight *flight = latest(replica->slots);
+    const tdm_record *record = tdm__recorder_timed(replica);
+    TDM_TRY(replica->device->ops->finish(replica->device, NULL));
+    if (record == NULL) return TDM_OK;
+    TDM_TRY(tdm__recorder_sample(replica, record, flight->paused));
+    flight->paused = true;
+    return TDM_OK;
+}
+
+void tdm__replica_abandon(tdm_replica *replica) {
+    replica->slots->settled = replica->slots->begun;
+}
