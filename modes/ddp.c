@@ -323,7 +323,7 @@ static int ddp_replica_count(const tdm_mode *mode) {
 
 const tdm_mode_ops tdm_mode_ddp = {
     .name = "ddp",
-    .doc = "one process per device; gradient buckets all-reduced while backward goes on",
+    .doc = "one process per device; gradient buckets all-reduced during backward",
     .open = ddp_open,
     .submit = ddp_submit,
     .collect = ddp_collect,

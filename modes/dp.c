@@ -95,9 +95,9 @@ static tdm_status open_all(dp *d) {
     TDM_TRY(tdm__new(params->host, &d->replica, (size_t)d->count, sizeof(*d->replica), "replicas"));
     for (int i = 0; i < d->count; i++) {
         bool updates = i == 0 || d->updates_all;
-        tdm_replica_wish wish = {
+        const tdm_replica_options options = {
             .index = i, .state_count = updates ? params->state_count : 0, .parts = 1, .untimed = i > 0};
-        TDM_TRY(tdm__open_replica(params, &wish, &d->replica[i]));
+        TDM_TRY(tdm__open_replica(params, options, &d->replica[i]));
     }
     d->base.depth = tdm__replica_depth(d->replica[0]);
     TDM_TRY(tdm__crew_open(&d->crew, params->host, d->replica, d->count));

@@ -15,8 +15,9 @@ tdm_status tdm__meet_new(tdm_meet **out, size_t bytes, const tdm_meet_ops *ops, 
 }
 
 tdm_status tdm__meet_open_replica(const tdm_mode_params *params, float *grad, tdm_replica **out) {
-    tdm_replica_wish wish = {.index = params->rank, .state_count = params->state_count, .grad = grad, .parts = 1};
-    return tdm__open_replica(params, &wish, out);
+    const tdm_replica_options options = {
+        .index = params->rank, .state_count = params->state_count, .grad = grad, .parts = 1};
+    return tdm__open_replica(params, options, out);
 }
 
 void tdm__meet_close(tdm_meet *meet) {

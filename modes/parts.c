@@ -115,23 +115,19 @@ size_t tdm__target_bytes(const tdm_mode_params *params) {
     return (size_t)params->plan->output_width * sizeof(float);
 }
 
-tdm_status tdm__open_replica(const tdm_mode_params *params, const tdm_replica_wish *wish, tdm_replica **out) {
+tdm_status tdm__open_replica(const tdm_mode_params *params, tdm_replica_options options, tdm_replica **out) {
     *out = NULL;
     const tdm_job *job = params->job;
     const tdm_ints *ids = &job->parallel.device_ids;
-    tdm_device_options device_options = {.index = wish->index < ids->count ? (int)ids->item[wish->index] : wish->index,
+    tdm_device_options device_options = {.index =
+                                             options.index < ids->count ? (int)ids->item[options.index] : options.index,
                                          .precision = job->train.precision,
                                          .deterministic = job->deterministic};
     tdm_device *device = NULL;
     TDM_TRY(params->device->open(&device, params->host, &device_options));
-    tdm_replica_options options = {.index = wish->index,
-                                   .state_count = wish->state_count,
-                                   .grad = wish->grad,
-                                   .seed = (uint64_t)job->seed,
-                                   .rows = params->plan->options.rows * job->train.accumulate,
-                                   .parts = wish->parts,
-                                   .target_bytes = tdm__target_bytes(params),
-                                   .untimed = wish->untimed};
+    options.seed = (uint64_t)job->seed;
+    options.rows = params->plan->options.rows * job->train.accumulate;
+    options.target_bytes = tdm__target_bytes(params);
     tdm_status status = tdm__replica_open(out, params->host, params->plan, device, &options);
     if (status != TDM_OK) params->device->close(device);
     return status;

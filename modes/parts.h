@@ -45,14 +45,8 @@ tdm_status tdm__loss(const tdm_mode_params *params, tdm_replica *replica, const 
 tdm_status tdm__pass(const tdm_mode_params *params, tdm_replica *replica, const tdm_rows *rows, bool first, int part,
                      const tdm_exec_hooks *hooks);
 
-/* A device of this run and a replica on it. */
-typedef struct tdm_replica_wish {
-    int index, state_count; /* arenas of optimizer state */
-    float *grad;            /* lent; NULL: its own */
-    int parts;              /* of the batch that it sees in a step, each of the rows of one device */
-    bool untimed;           /* the phases of a step are another replica's */
-} tdm_replica_wish;
-tdm_status tdm__open_replica(const tdm_mode_params *params, const tdm_replica_wish *wish, tdm_replica **out);
+/* A device of this run and a replica on it. The job says the options' seed, rows and target_bytes. */
+tdm_status tdm__open_replica(const tdm_mode_params *params, tdm_replica_options options, tdm_replica **out);
 void tdm__close_replica(tdm_replica *replica); /* and its device; NULL is fine */
 /* Evaluation forward of one shard; the output is in host memory until the next. */
 tdm_status tdm__evaluate(tdm_replica *replica, const tdm_shard *shard, const float **output);

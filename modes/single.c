@@ -39,8 +39,8 @@ static void single_close(tdm_mode *mode) {
 
 static tdm_status open_parts(single *s) {
     const tdm_mode_params *params = &s->base.params;
-    tdm_replica_wish wish = {.state_count = params->state_count, .parts = params->replicas};
-    TDM_TRY(tdm__open_replica(params, &wish, &s->replica));
+    const tdm_replica_options options = {.state_count = params->state_count, .parts = params->replicas};
+    TDM_TRY(tdm__open_replica(params, options, &s->replica));
     s->base.depth = tdm__replica_depth(s->replica);
     if (params->replicas == 1) return TDM_OK;
     tdm_device *device = s->replica->device;

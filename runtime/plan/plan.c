@@ -9,7 +9,7 @@
 static tdm_status check_options(const tdm_graph *graph, const tdm_plan_options *options) {
     if (!graph->finished) TDM_FAIL(TDM_E_USAGE, "plan: the graph is not finished");
     if (options->rows < 1)
-        TDM_FAIL(TDM_E_CONFIG, "plan: a replica wants at least 1 row, got %lld", (long long)options->rows);
+        TDM_FAIL(TDM_E_CONFIG, "plan: a replica needs at least 1 row, got %lld", (long long)options->rows);
     for (size_t i = 0; i < graph->value_count; i++) {
         size_t bytes = 0;
         if (!tdm__mul_fits((size_t)tdm__shape_count(&graph->values[i].shape), (size_t)options->rows * sizeof(float),

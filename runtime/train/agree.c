@@ -1,5 +1,5 @@
-/* What all ranks of a job must have alike, compared before the first step. Every rank gets the lines of all, so that
- * every rank tells the same: which key differs, and what who has. */
+/* What must be the same on all ranks, compared before the first step. Every rank gets the lines of all ranks, so all
+ * report the same: which key differs, and which rank has which value. */
 #include <string.h>
 
 #include "runtime/base/build_id.h"
@@ -101,7 +101,7 @@ tdm_status tdm__run_agree(tdm_run *run) {
     tdm__text_deinit(&own);
     tdm__arena_deinit(&arena);
     TDM_TRY(status);
-    /* Kernels and placement follow from the machine, too. */
+    /* The plan also depends on the machine: its kernels, and with them the offsets. */
     return tdm__comm_agree(run->comm, "the plan (kernels of this machine and build)", run->plan->hash.high,
                            run->plan->hash.low);
 }

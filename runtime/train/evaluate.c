@@ -46,7 +46,7 @@ static tdm_status run_group(tdm_run *run, int64_t first, int64_t end, double *su
     return TDM_OK;
 }
 
-/* Behind the batches' sums is the number of ranks that were asked to stop. */
+/* The last number counts the ranks that were asked to stop. */
 static tdm_status run_batches(tdm_run *run, int64_t batches, double *sums, bool heeds_stop) {
     int64_t stride = run->world > 1 ? run->world : run->eval_loader_count;
     double *stops = &sums[PER_BATCH * batches];
@@ -55,16 +55,16 @@ static tdm_status run_batches(tdm_run *run, int64_t batches, double *sums, bool 
         if (heeds_stop && atomic_load(&run->stop) != 0) *stops = 1;
     }
     if (run->comm == NULL) return TDM_OK;
-    /* Each number was made by one rank and is zero on the others, so this sum is exact. */
+    /* One rank makes each number and all others have zero there, so this sum is exact. */
     return tdm__all_reduce(run->comm, (tdm_span){sums, (size_t)(PER_BATCH * batches + 1), TDM_DTYPE_F64},
                            TDM_REDUCE_SUM);
 }
 
-/* A loss that is no number is no reason to stop training, which it does not touch. Told once: what makes it so, labels
- * or samples of data.eval, mostly makes it so each time. */
-static void tell_no_number(tdm_run *run, double loss, double labels) {
-    if (isfinite((float)loss) || run->rank != 0 || run->eval_told) return;
-    run->eval_told = true;
+/* A loss over data.eval that is not finite does not stop training, which does not use it. The warning comes once: the
+ * same labels or samples usually cause it every time. */
+static void warn_not_finite(tdm_run *run, double loss, double labels) {
+    if (isfinite((float)loss) || run->rank != 0 || run->eval_warned) return;
+    run->eval_warned = true;
     if (labels == 0)
         TDM_WARN(run->host, "eval", "every label of data.eval is loss.ignore_index, so its loss is nan");
     else
@@ -75,9 +75,9 @@ static void tell_no_number(tdm_run *run, double loss, double labels) {
 }
 
 tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy, bool *stopped) {
-    if (run->eval == NULL) TDM_FAIL(TDM_E_USAGE, "evaluation wants data.eval");
+    if (run->eval == NULL) TDM_FAIL(TDM_E_USAGE, "evaluation needs data.eval");
     run->eval_batch = NULL;
-    TDM_TRY(tdm__run_verify(run)); /* the spread would cover up what has gone astray */
+    TDM_TRY(tdm__run_verify(run)); /* the spread would hide a replica that differs */
     TDM_TRY(run->mode->ops->spread(run->mode, false));
     int64_t batches = tdm__loader_steps_per_epoch(run->eval_loaders[0]);
     double *sums = NULL;
@@ -92,7 +92,7 @@ tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy, bool 
     if (status != TDM_OK || (stopped != NULL && *stopped)) return status;
     *loss = total[LOSS] / total[COUNT];
     *accuracy = run->loss->target == TDM_TARGET_CLASS ? total[CORRECT] / total[COUNT] : NAN;
-    tell_no_number(run, *loss, total[COUNT]);
+    warn_not_finite(run, *loss, total[COUNT]);
     return TDM_OK;
 }
 

@@ -1,5 +1,5 @@
-/* The run directory: what config was given, what happens step by step, how it ended. Written by rank 0 alone; one job
- * at a time, held by a lock on the folder. */
+/* The run directory: the configuration, what happens step by step, how the run ended. Rank 0 alone writes it. A lock on
+ * the folder keeps other jobs out. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static tdm_status keep_config(tdm_run *run, const char *name, const char *text) 
     return text != NULL ? tdm__file_replace(&tdm__file_system, &run->folder->dir, name, text, strlen(text)) : TDM_OK;
 }
 
-/* What the training can do without: a failure of the storage is told once, until it is there again. */
+/* Training goes on without these files. A storage failure is reported once, until storage works again. */
 static tdm_status replace_second(tdm_run *run, const char *name, tdm_text *text, bool *failing) {
     tdm_error record;
     tdm_status status;
@@ -44,13 +44,13 @@ static tdm_status replace_second(tdm_run *run, const char *name, tdm_text *text,
     status = tdm__file_update(&tdm__file_system, &run->folder->dir, name, text->data, text->length);
     tdm__text_deinit(text);
     if (status != TDM_OK && status != TDM_E_IO) return status;
-    if (status != TDM_OK && !*failing) TDM_WARN(run->host, "run", "%s; the training goes on", tdm_error_message());
+    if (status != TDM_OK && !*failing) TDM_WARN(run->host, "run", "%s; training continues", tdm_error_message());
     *failing = status != TDM_OK;
     (void)tdm__error_restore(&record, NULL);
     return TDM_OK;
 }
 
-/* The process number in the name of a file of ours that was about to replace another; 0: it is none. */
+/* The process number in the name of one of our temporary files; 0: it is another file. */
 static long pid_of(const char *name) {
     static const char *const ours[] = {"config.input.yaml", "config.resolved.yaml", "status.json", "summary.json",
                                        "env.json",          "report.html",          TDM_METRICS};
@@ -65,7 +65,7 @@ static long pid_of(const char *name) {
     return 0;
 }
 
-/* What killed processes left. */
+/* Removes what killed processes left. */
 static tdm_status reap(tdm_run *run) {
     const tdm_folder *dir = &run->folder->dir;
     tdm_status status;
@@ -102,7 +102,7 @@ tdm_status tdm__run_folder_begin(tdm_run *run) {
     TDM_TRY(tdm__ckpt_set_aside(run->host, dir, TDM_CHECKPOINTS, run->kept_step));
     TDM_TRY(tdm__metrics_open(&run->folder->metrics, run->host, &tdm__file_system, dir));
     TDM_TRY(tdm__metrics_rewind(&run->folder->metrics, run->step, run->eval_due));
-    /* The last of all: whoever is killed before leaves no configuration beside what another one made. */
+    /* Written last: a job that is killed before leaves no configuration beside another job's checkpoints. */
     TDM_TRY(keep_config(run, "config.input.yaml", run->options.config_input));
     return keep_config(run, "config.resolved.yaml", run->options.config_yaml);
 }

@@ -1,6 +1,6 @@
-/* The lock of a run directory: flock on .lock, which says who holds it. The system lets go of it when its holder is
- * gone, however that came. A rank whose launcher was killed, or a process with much memory, lives on for a moment,
- * though. */
+/* The lock of a run directory: flock on .lock, a file that says who holds it. The system releases the lock when its
+ * holder ends, in whatever way. But a rank whose launcher was killed, or a process with much memory, lives on for a
+ * moment. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static holder read_holder(int fd) {
     return who;
 }
 
-/* For messages alone, so that a disk without room for it does no harm. */
+/* Only messages use it, so a full disk does no harm here. */
 static void write_holder(int fd) {
     char text[128], host[65];
     host_name(host);

@@ -61,13 +61,13 @@ static bool differs(const tdm_line *a, const tdm_line *b) {
 }
 
 void tdm__lines_compare(const char *mine, const char *theirs,
-                        void (*tell)(void *user, const tdm_line *mine, const tdm_line *theirs), void *user) {
+                        void (*report)(void *user, const tdm_line *mine, const tdm_line *theirs), void *user) {
     tdm_line a, b;
     for (const char *at = mine; tdm__next_line(&at, &a);) {
         (void)find_line(theirs, &a, &b);
-        if (differs(&a, &b)) tell(user, &a, &b);
+        if (differs(&a, &b)) report(user, &a, &b);
     }
     for (const char *at = theirs; tdm__next_line(&at, &b);) {
-        if (!find_line(mine, &b, &a)) tell(user, &a, &b);
+        if (!find_line(mine, &b, &a)) report(user, &a, &b);
     }
 }

@@ -1,5 +1,5 @@
-/* A job as lines `key: value`, and what two such texts differ in: between ranks, and between a run and the checkpoint
- * that it goes on from. */
+/* A job as lines `key: value`, and the differences between two such texts: between ranks, or between a run and the
+ * checkpoint that it continues from. */
 #ifndef TDM_TRAIN_LINES_H
 #define TDM_TRAIN_LINES_H
 
@@ -13,14 +13,14 @@ typedef struct tdm_line {
     int key_length, length;  /* of the value */
 } tdm_line;
 
-/* Every setting of the job, but those with one of the flags `without`, and every layer of the graph. */
+/* Every setting of the job except those with one of the flags `without`, and every layer of the graph. */
 tdm_status tdm__lines_of(const tdm_job *job, const tdm_graph *graph, unsigned without, tdm_text *text);
 
-/* The line at *at, which moves behind it; false at the end. */
+/* Reads the line at *at and moves *at to the next one; false at the end. */
 bool tdm__next_line(const char **at, tdm_line *out);
-/* Calls `tell` for each key that is not the same in both texts, in the order of `mine` and then of `theirs`. A line
- * that is missing has the value "none". */
+/* Calls `report` for each key whose value differs, in the order of `mine` and then of `theirs`. A missing line has the
+ * value "none". */
 void tdm__lines_compare(const char *mine, const char *theirs,
-                        void (*tell)(void *user, const tdm_line *mine, const tdm_line *theirs), void *user);
+                        void (*report)(void *user, const tdm_line *mine, const tdm_line *theirs), void *user);
 
 #endif

@@ -14,7 +14,7 @@ tdm_status tdm__metrics_open(tdm_metrics *metrics, const tdm_host *host, const t
     return tdm__file_keep(&metrics->fd, ops, folder, TDM_METRICS);
 }
 
-/* What is written of a line is behind us: the rest of it follows there, whenever that can be. */
+/* A part of the line may be in the file already: the rest must follow it there, as soon as writing works again. */
 static int write_kept(tdm_metrics *metrics) {
     tdm_text *kept = &metrics->kept;
     size_t done = 0;
@@ -36,7 +36,7 @@ static void tell_failure(tdm_metrics *metrics, int error) {
     metrics->failing = true;
     tdm__error_save(&record);
     (void)tdm__file_fail("write", metrics->folder, TDM_METRICS, error);
-    TDM_WARN(metrics->host, "run", "%s; the training goes on, and the lines are written when that is possible again",
+    TDM_WARN(metrics->host, "run", "%s; training continues, and the lines are written once that is possible again",
              tdm_error_message());
     (void)tdm__error_restore(&record, NULL);
 }

@@ -1,5 +1,5 @@
-/* metrics.jsonl: a line for each step that is logged and for each evaluation, appended. The training goes on without
- * it: what cannot be written is kept, and written later. */
+/* metrics.jsonl: one line for each logged step and each evaluation, appended. Training goes on without it: lines that
+ * cannot be written are kept and written later. */
 #ifndef TDM_TRAIN_METRICS_H
 #define TDM_TRAIN_METRICS_H
 
@@ -7,8 +7,8 @@
 #include "runtime/base/text.h"
 
 enum {
-    TDM_METRICS_LINE = 1 << 16, /* bytes; a longer line is none of ours */
-    TDM_METRICS_KEPT = 4 << 20, /* bytes of lines that wait to be written; more are left out */
+    TDM_METRICS_LINE = 1 << 16, /* bytes; we write no longer line */
+    TDM_METRICS_KEPT = 4 << 20, /* bytes of lines that wait to be written; further lines are dropped and counted */
 };
 
 #define TDM_METRICS "metrics.jsonl"
@@ -19,22 +19,22 @@ typedef struct tdm_metrics {
     const tdm_file_ops *ops;
     const tdm_folder *folder; /* borrowed */
     int fd;                   /* -1: not open */
-    tdm_text kept;            /* lines that are not written yet; the first of them may be written in part */
-    int64_t lines, left_out;  /* in kept; that found no room there, since it last was empty */
-    bool failing;             /* the last write failed, and that is told */
+    tdm_text kept;            /* lines not written yet; the first may be written in part */
+    int64_t lines, left_out;  /* lines in kept; lines dropped since it was last empty */
+    bool failing;             /* the last write failed, and this was reported */
 } tdm_metrics;
 
-/* Opens it to append; its folder stays the caller's. */
+/* Opens the file to append; the caller keeps its folder. */
 tdm_status tdm__metrics_open(tdm_metrics *metrics, const tdm_host *host, const tdm_file_ops *ops,
                              const tdm_folder *folder);
-/* For a run that goes on after `step`: lines of later steps (with eval_due, and of an evaluation of that step), a torn
- * last line, and what cannot be read go to the end of metrics.jsonl.cut, which is told; all others stay. A last line
- * that lacks only its newline is whole, and gets it. Reads once through, in bounded memory. A crash at any instant
- * loses no line; what it finds half done, the next call does again, so that a line may be in both files. */
+/* For a run that continues after `step`. Lines of later steps (with eval_due, also of an evaluation of that step), a
+ * torn last line and unreadable lines move to the end of metrics.jsonl.cut, with a warning; all others stay. A last
+ * line that lacks only its newline is whole and gets one. Reads the file once, in bounded memory. A crash at any
+ * instant loses no line: the next call repeats what it finds half done, so a line may then be in both files. */
 tdm_status tdm__metrics_rewind(tdm_metrics *metrics, int64_t step, bool eval_due);
-/* Writes one line, with all that are kept, and empties `line`. Storage that fails is told once and is no failure. */
+/* Writes one line after all kept ones, and empties `line`. A storage failure is reported once and is not an error. */
 tdm_status tdm__metrics_add(tdm_metrics *metrics, tdm_text *line);
-/* Tells how many lines are lost, if any are kept still. Nothing for one that is not open. */
+/* Reports how many lines are lost, if any are still kept. Does nothing if the file is not open. */
 void tdm__metrics_close(tdm_metrics *metrics);
 
 #endif

@@ -1,10 +1,10 @@
-/* Taking back lines of metrics.jsonl that are to come again. What is cut is in the other file, durably, before it
- * leaves this one: a crash in between leaves it in both, never in none.
+/* Cuts lines from metrics.jsonl whose steps will be repeated. A cut line is durable in the other file before it leaves
+ * this one: after a crash it may be in both files, never in none.
  *
- *   1. Every line is looked at: does it stay, and does one that stays follow one that goes?
- *   2. What goes is added to metrics.jsonl.cut, which is fsynced.
- *   3. If only the end goes, the file is cut off there; else what stays is written beside it, and takes its place. So
- * is a last line that lacks its newline: one added in place might not be durable, and then damage the line. */
+ *   1. Looks at every line: does it stay, and does a line that stays follow one that goes?
+ *   2. Appends the lines that go to metrics.jsonl.cut and syncs that file.
+ *   3. Truncates the file if only its end goes. Otherwise, and if the last line lacks its newline, writes the lines
+ * that stay to a new file and renames that: a newline appended in place might be torn and damage the line. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 
 typedef enum verdict { STAYS, LATER, UNREADABLE } verdict;
 
-/* A line, or a part of one that is too long; with its newline, if it has one. */
+/* A line with its newline, if it has one; or a part of a line that is too long. */
 typedef struct piece {
     const char *text;
     size_t bytes;
@@ -38,7 +38,7 @@ typedef struct scan {
 
 /* ---- one line ---- */
 
-/* {"kind": ..., "step": n, ...}: its step, and whether it tells of an evaluation. */
+/* {"kind": ..., "step": n, ...}: the step, and whether the line is an evaluation's. */
 static bool read_line(const char *text, size_t bytes, int64_t *step, bool *is_eval) {
     tdm_json json;
     char key[16], kind[16] = "";
@@ -89,7 +89,7 @@ static tdm_status fill(scan *s) {
     return TDM_OK;
 }
 
-/* The next piece; of no bytes at the end. */
+/* Reads the next piece; at the end it has no bytes. */
 static tdm_status next(scan *s, piece *out) {
     const char *newline = memchr(s->window + s->from, '\n', s->filled - s->from);
     if (newline == NULL) {
@@ -133,7 +133,7 @@ static tdm_status look(scan *s, found *out) {
     }
 }
 
-/* The pieces that stay, whole lines, or those that do not. */
+/* Copies the pieces that stay, whole lines, or those that go. */
 static tdm_status copy(scan *s, bool stays, tdm_out_file *to) {
     piece p;
     start(s);
@@ -145,7 +145,7 @@ static tdm_status copy(scan *s, bool stays, tdm_out_file *to) {
     }
 }
 
-/* A line that a crash or a full disk cut off ends where it ends. */
+/* A line that a crash or a full disk cut off has no newline; it ends with the file. */
 static tdm_status end_last_line(tdm_out_file *file) {
     char last = '\n';
     if (file->at > 0) TDM_TRY(tdm__file_read(file->fd, file->name, &last, 1, (uint64_t)file->at - 1, TDM_E_IO));
@@ -197,7 +197,7 @@ static const char *plural(int64_t count) {
     return count == 1 ? "" : "s";
 }
 
-static void tell(const tdm_metrics *m, int64_t step, const found *what) {
+static void report_cut(const tdm_metrics *m, int64_t step, const found *what) {
     char later[96] = "", unreadable[96] = "";
     if (what->later > 0)
         snprintf(later, sizeof(later), "%lld line%s of what comes after step %lld", (long long)what->later,
@@ -216,7 +216,7 @@ static tdm_status rewind_with(scan *s, tdm_metrics *metrics) {
     if (!any && !what.lacks_end) return TDM_OK;
     if (any) TDM_TRY(add_to_cut(s));
     TDM_TRY(what.stays_behind || what.lacks_end ? replace(s, metrics) : cut_off(metrics, what.first_cut));
-    if (any) tell(metrics, s->step, &what);
+    if (any) report_cut(metrics, s->step, &what);
     return TDM_OK;
 }
 

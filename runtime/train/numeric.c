@@ -1,5 +1,5 @@
-/* Steps whose loss is no number. One without a label that counts goes on, as in PyTorch: its mean is 0 / 0, its
- * gradient 0. Any other ends the run, and the message names the samples that it was made of. */
+/* Steps whose loss is not finite. If no label of the batch counts, training goes on as in PyTorch: the mean is 0 / 0
+ * and the gradient 0. Any other such step ends the run, and the message names the samples of its batch. */
 #include <math.h>
 
 #include "runtime/base/finite.h"
@@ -8,11 +8,11 @@
 #include "runtime/comm/comm.h"
 #include "runtime/train/run.h"
 
-enum { SAMPLES_TOLD = 8 };
+enum { SAMPLES_LISTED = 8 };
 
 /* ---- samples that hold what no model can learn from ---- */
 
-/* Those of a rank's part of the batch, by their place in the file. */
+/* Samples of a rank's part of the batch that are not finite, by their index in the file. */
 typedef struct suspects {
     int64_t count, first;
 } suspects;
@@ -21,7 +21,7 @@ static bool all_finite(const float *x, int64_t count) {
     return tdm__first_not_finite(TDM_F32_BITS, x, (size_t)count) == (size_t)count;
 }
 
-/* Room for one sample as the model sees it, where the batch has none of it: the device has read it. */
+/* Memory for one sample as the model sees it, for batches that hold no samples because the device reads them. */
 typedef struct sample {
     float *x;
     void *target;
@@ -40,7 +40,7 @@ static bool is_suspect(const tdm_run *run, const tdm_shard *shard, int64_t row, 
     return !all_finite(x, width);
 }
 
-/* A sample may fill up several rows of the last batch. */
+/* One sample may fill several rows of the last batch. */
 static void find_suspects(const tdm_run *run, const tdm_batch *batch, const sample *room, suspects *out) {
     for (int s = 0; s < batch->shard_count; s++) {
         const tdm_shard *shard = &batch->shard[s];
@@ -52,7 +52,7 @@ static void find_suspects(const tdm_run *run, const tdm_batch *batch, const samp
     }
 }
 
-/* Every rank's, for every rank ends with the same loss. */
+/* Adds up those of all ranks, because every rank ends with the same loss. */
 static tdm_status share_suspects(const tdm_run *run, suspects *own) {
     suspects all[TDM_LIST_MAX];
     size_t words = sizeof(suspects) / sizeof(int64_t);
@@ -80,17 +80,18 @@ done:
     return status;
 }
 
-/* ---- what is told ---- */
+/* ---- the message ---- */
 
 static void add_samples(const tdm_run *run, const tdm_batch *batch, tdm_text *text) {
-    int64_t told = 0, rows = 0;
+    int64_t listed = 0, rows = 0;
     for (int s = 0; s < batch->shard_count; s++) {
         const tdm_shard *shard = &batch->shard[s];
-        for (int64_t row = 0; row < shard->rows && told < SAMPLES_TOLD; row++, told++)
-            tdm__text_printf(text, "%s%lld", told > 0 ? ", " : "", (long long)(shard->index[row] + run->train->first));
+        for (int64_t row = 0; row < shard->rows && listed < SAMPLES_LISTED; row++, listed++)
+            tdm__text_printf(text, "%s%lld", listed > 0 ? ", " : "",
+                             (long long)(shard->index[row] + run->train->first));
         rows += shard->rows;
     }
-    if (rows > told) tdm__text_printf(text, " and %lld more", (long long)(rows - told));
+    if (rows > listed) tdm__text_printf(text, " and %lld more", (long long)(rows - listed));
 }
 
 static void add_cause(const tdm_run *run, const tdm_batch *batch, const suspects *found, tdm_text *text) {
@@ -112,7 +113,7 @@ static tdm_status fail(const tdm_run *run, const tdm_step_result *result, const 
     tdm_text text;
     suspects found;
     tdm__text_init(&text, run->host);
-    /* What cannot be found out is not told. */
+    /* A failed search is not reported; the loss is. */
     if (suspects_of(run, batch, &found) != TDM_OK) found = (suspects){.count = 0};
     if (share_suspects(run, &found) != TDM_OK) found = (suspects){.count = 0};
     add_cause(run, batch, &found, &text);
@@ -128,11 +129,11 @@ static void note_ignored(tdm_run *run) {
     if (run->ignored_steps++ > 0 || run->rank != 0) return;
     TDM_WARN(run->host, "train",
              "step %lld: every label of its batch is loss.ignore_index, so its loss is nan and its gradient 0; "
-             "training goes on",
+             "training continues",
              (long long)(run->step + 1));
 }
 
-void tdm__run_tell_ignored(const tdm_run *run) {
+void tdm__run_report_ignored(const tdm_run *run) {
     if (run->ignored_steps < 2 || run->rank != 0) return;
     TDM_WARN(run->host, "train", "in %lld steps every label was loss.ignore_index", (long long)run->ignored_steps);
 }

@@ -1,5 +1,5 @@
-/* What `tandem plan` shows: the plan, the memory of one device, the bytes that cross between devices in a step. All of
- * it known without a device. */
+/* What `tandem plan` shows: the plan, the memory of one device, and the bytes that cross between devices in a step. No
+ * device is needed to know this. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,8 +12,8 @@ typedef struct costs {
     int64_t wire; /* bytes between devices per optimizer step, all devices together */
 } costs;
 
-/* Of a device with memory of its own, where batches have slots. Samples that stay there are not counted: how many
- * there are the data says. */
+/* The slots of a device that has its own memory. Resident samples are not counted: only the data knows how many there
+ * are. */
 static size_t count_batches(const tdm_plan *plan, const tdm_job *job, int parts) {
     size_t rows = (size_t)(plan->options.rows * job->train.accumulate * parts);
     size_t sample = (size_t)tdm__shape_count(&plan->graph->values[plan->graph->input].shape) * sizeof(float);
@@ -94,14 +94,14 @@ tdm_status tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replic
     return tdm__text_take_public(&text, out);
 }
 
-/* A plan touches no device: where the job's is not here, the plan is made with the CPU's kernels. */
+/* Planning uses no device. If the job's device is not here, the plan is made with the CPU's kernels. */
 static tdm_status open_compute(tdm_compute *compute, const tdm_host *host, const tdm_job *job, const char **note) {
     tdm_compute_wish wish = {.device = job->parallel.device, .kernels = job->parallel.kernels};
     tdm_error before;
     tdm__error_save(&before);
     tdm_status status = tdm__compute_open(compute, host, &wish);
     if (status != TDM_E_DEVICE && status != TDM_E_UNSUPPORTED) return status;
-    *note = "the job's device cannot be had here: kernels, and the layouts and scratch they ask for, are the CPU's";
+    *note = "the job's device is not available here: kernels, layouts and scratch are the CPU's";
     (void)tdm__error_restore(&before, NULL);
     wish.device = TDM_DEVICE_CPU;
     return tdm__compute_open(compute, host, &wish);
@@ -111,7 +111,7 @@ int64_t tdm__plan_rows(const tdm_job *job, int64_t rows) {
     return (rows + job->train.accumulate - 1) / job->train.accumulate;
 }
 
-/* Replicas of `single` take turns; all ranks are on this machine. A device with memory of its own does without. */
+/* Replicas of `single` take turns; all ranks share this machine. A GPU's replica needs one thread. */
 static int threads_of(const tdm_job *job, const tdm_compute *compute, int replicas) {
     if (job->parallel.threads_per_device != TDM_INT_NULL) return (int)job->parallel.threads_per_device;
     if (compute->device->discrete) return 1;

@@ -1,5 +1,5 @@
-/* What has changed since the checkpoint that a run goes on from: each setting is told with both values before the first
- * step, and what a run cannot be continued with is refused. Which keys these are is said where the keys are
+/* Compares a run with the checkpoint that it continues from. Each changed setting is reported with both values before
+ * the first step; a change that a run cannot continue with is refused. The settings' tables say which keys these are
  * (TDM_FIELD_KEPT, TDM_FIELD_OF_START). */
 #include "runtime/train/resume.h"
 
@@ -12,7 +12,7 @@
 static const char way_out[] =
     "resume with the same, or start a new run from its weights: model.weights, and another run.dir";
 
-/* And what the lines of a job leave out: weights to begin with are none of its steps. */
+/* Also left out: initial weights, which no later step uses. */
 static tdm_status add_lines(const tdm_job *job, const tdm_graph *graph, tdm_text *out) {
     TDM_TRY(tdm__lines_of(job, graph, TDM_FIELD_OF_START, out));
     tdm__text_printf(out, "model.weights (which a run that goes on does not load): %s\n",
@@ -31,7 +31,8 @@ static tdm_status add_yaml(const tdm_run *run, const char *yaml, const char *fol
     return status;
 }
 
-/* A program may have changed the job behind its configuration, now as then: like is compared with like. */
+/* A program may have changed the job after reading its configuration, now or when it was saved. So configurations are
+ * compared with configurations, and jobs with jobs. */
 static tdm_status add_both(const tdm_run *run, const char *saved, const char *folder, tdm_changes *out) {
     const char *now = run->options.config_yaml;
     TDM_TRY(add_yaml(run, saved, folder, &out->saved));
@@ -56,20 +57,20 @@ static tdm_status check_kept(const tdm_changes *changes, const char *path) {
     refusal first = {.any = false};
     tdm__lines_compare(changes->saved.data, changes->now.data, keep_first, &first);
     if (!first.any) return TDM_OK;
-    TDM_FAIL(TDM_E_CHECKPOINT, "%.*s was %.*s in %s, the job has %.*s: a run cannot go on with another; %s",
+    TDM_FAIL(TDM_E_CHECKPOINT, "%.*s was %.*s in %s, the job has %.*s: a run cannot continue with another; %s",
              first.now.key_length, first.now.key, first.saved.length, first.saved.value, path, first.now.length,
              first.now.value, way_out);
 }
 
-/* What every checkpoint says, also that of a program without a file. */
+/* Every checkpoint has these, also one of a program without a configuration file. */
 static tdm_status check_state(const tdm_run *run, const tdm_ckpt_state *state, const char *path) {
     const char *optimizer = tdm__optim_name(run->job->optimizer.type);
     if (strcmp(state->optimizer, optimizer) == 0) return TDM_OK;
-    TDM_FAIL(TDM_E_CHECKPOINT, "optimizer.type was %s in %s, the job has %s: a run cannot go on with another; %s",
+    TDM_FAIL(TDM_E_CHECKPOINT, "optimizer.type was %s in %s, the job has %s: a run cannot continue with another; %s",
              state->optimizer, path, optimizer, way_out);
 }
 
-/* What lies where the data is, in words like the settings'. */
+/* The data found, in words like the settings'. */
 static tdm_status add_data(const tdm_run *run, const tdm_ckpt_state *state, tdm_changes *out) {
     if (state->data[0] == '\0' || run->data[0] == '\0') return TDM_OK;
     tdm__text_printf(&out->saved, "data.train (samples found): %s\n", state->data);
@@ -93,7 +94,7 @@ tdm_status tdm__changes_read(tdm_changes *out, const tdm_run *run, tdm_ckpt *ckp
         return add_data(run, tdm__ckpt_state(ckpt), out);
     }
     if (status == TDM_E_MEMORY) return status;
-    TDM_WARN(run->host, "checkpoint", "what has changed since %s cannot be told: %s", path, tdm_error_message());
+    TDM_WARN(run->host, "checkpoint", "the changes since %s could not be found: %s", path, tdm_error_message());
     (void)tdm__error_restore(&before, NULL);
     tdm__changes_forget(out);
     return TDM_OK;
@@ -106,7 +107,7 @@ static void tell_one(void *user, const tdm_line *saved, const tdm_line *now) {
              now->key, saved->length, saved->value, now->length, now->value);
 }
 
-void tdm__changes_tell(const tdm_changes *changes, const tdm_run *run) {
+void tdm__changes_report(const tdm_changes *changes, const tdm_run *run) {
     if (changes->saved.data == NULL || changes->now.data == NULL) return;
     tdm__lines_compare(changes->saved.data, changes->now.data, tell_one, (void *)(uintptr_t)run->host);
 }

@@ -1,4 +1,4 @@
-/* What a program asks of an open run: its state, predictions, descriptions. */
+/* What a program can ask an open run: its state, predictions, descriptions. */
 #include <math.h>
 #include <string.h>
 
@@ -8,10 +8,10 @@
 
 tdm_status tdm__run_idle(const tdm_run *run, const char *what) {
     if (run->failed_step > 0)
-        TDM_FAIL(TDM_E_USAGE, "%s: step %lld failed; close the run, and go on from its last checkpoint", what,
+        TDM_FAIL(TDM_E_USAGE, "%s: step %lld failed; close the run, and continue from its last checkpoint", what,
                  (long long)run->failed_step);
     if (tdm__run_is_under_way(run))
-        TDM_FAIL(TDM_E_USAGE, "%s: step %lld is under way; call it between steps, or open the run with run_ahead 0",
+        TDM_FAIL(TDM_E_USAGE, "%s: step %lld is in flight; call it between steps, or open the run with run_ahead 0",
                  what, (long long)run->submitted);
     return TDM_OK;
 }
@@ -139,5 +139,6 @@ tdm_status tdm_run_print(tdm_run *run, const char *what, char **out) {
     if (strcmp(what, "plan.json") == 0) return tdm__plan_report(run->plan, run->job, run->replicas, true, NULL, out);
     if (strcmp(what, "summary") == 0) return print_summary(run, out);
     if (strcmp(what, "kernels.json") == 0) return print_kernels(run, out);
-    TDM_FAIL(TDM_E_USAGE, "tdm_run_print: '%s' is none of graph, plan, plan.json, kernels.json, summary", what);
+    TDM_FAIL(TDM_E_USAGE,
+             "tdm_run_print: nothing is named '%s'; there are graph, plan, plan.json, kernels.json and summary", what);
 }

@@ -20,7 +20,7 @@ typedef struct tdm_tally {
     int64_t steps, samples, bytes_moved;
 } tdm_tally;
 
-/* What is remembered of a step between its submission and its result. */
+/* What the trainer keeps of a step between its submission and its result. */
 typedef struct tdm_ahead {
     double lr, data_ms;
     int64_t start_ns;
@@ -38,7 +38,7 @@ struct tdm_run {
 
     int rank, world; /* processes */
     int replicas;    /* of the whole job */
-    tdm_comm *comm;  /* NULL alone */
+    tdm_comm *comm;  /* NULL with one rank */
     tdm_compute compute;
     const tdm_loss_def *loss;
     const tdm_comm_ops *device_comm; /* NULL: gradients meet in host memory */
@@ -46,35 +46,36 @@ struct tdm_run {
     tdm_plan *plan;
     tdm_mode *mode;
     tdm_dataset *train, *eval;
-    char data[160]; /* what the training samples are, see tdm_ckpt_state; "" for a program's own source */
+    char data[160]; /* describes the training samples, see tdm_ckpt_state; "" for a program's own source */
     tdm_loader *loader;
-    tdm_rows_form form;        /* of its batches */
+    tdm_rows_form form;        /* of the loader's batches */
     tdm_loader **eval_loaders; /* one for each local replica */
     int eval_loader_count;
-    const tdm_batch *eval_batch; /* the last one of tdm_run_eval_sample; NULL once evaluation has used its loader */
+    const tdm_batch
+        *eval_batch; /* the last batch of tdm_run_eval_sample; NULL after an evaluation, which reuses its loader */
 
     int64_t per_device, steps_total, steps_per_epoch;
-    int64_t eval_rows;            /* that a replica evaluates at once */
+    int64_t eval_rows;            /* rows that a replica evaluates at once */
     int64_t step;                 /* optimizer steps done */
     int64_t epoch, step_in_epoch; /* of the next step */
     int64_t samples;
     tdm_schedule schedule; /* of the next step to be submitted */
     tdm_ahead ahead[TDM_MODE_DEPTH];
-    int64_t submitted; /* steps: `step` and those under way; the n-th of all is ahead[n modulo TDM_MODE_DEPTH] */
+    int64_t submitted; /* steps: `step` and those in flight; the n-th of all is ahead[n modulo TDM_MODE_DEPTH] */
     double last_loss, eval_loss, accuracy; /* NaN before the first */
-    int64_t evaluated_at, saved_at;        /* steps; -1 never */
+    int64_t evaluated_at, saved_at;        /* steps; -1: never */
     int64_t kept_step;                     /* the folder's checkpoints up to this step stay where they are */
     bool eval_due;                         /* the run was stopped before the evaluation of its last step */
     tdm_tally since_log, since_open, since_start;
-    int64_t warmup_steps; /* not counted in since_start */
-    double seconds;       /* spent training, of this process */
+    int64_t warmup_steps; /* steps not counted in since_start */
+    double seconds;       /* that this process has spent training */
     int64_t opened_ns, collected_ns, logged_ns, eval_ns, save_ns, verify_ns;
-    int64_t unsaved;       /* checkpoints that failed since the last that did not */
-    int64_t ignored_steps; /* without a label that counts */
-    bool eval_told;        /* that the loss of an evaluation is no number */
-    int64_t failed_step;   /* that failed: nothing can be said of what the replicas hold; 0: none */
-    bool runs_ahead;       /* on all ranks: a step may be submitted before the one before it is told */
-    bool eval_waits, save_waits, verify_waits; /* due as soon as no step is under way */
+    int64_t unsaved;       /* failed checkpoints since the last good one */
+    int64_t ignored_steps; /* steps without a label that counts */
+    bool eval_warned;      /* a loss over data.eval that is not finite was reported */
+    int64_t failed_step;   /* the step that failed: the replicas' contents are undefined; 0: none */
+    bool runs_ahead;       /* on all ranks: a step may be submitted before the last one is reported */
+    bool eval_waits, save_waits, verify_waits; /* due as soon as no step is in flight */
     tdm_run_folder *folder;
     atomic_int stop;
 };
@@ -92,76 +93,78 @@ int tdm__run_named_count(const tdm_run *run);
 tdm_named tdm__run_named(const tdm_run *run, int index); /* parameters in PyTorch's order, then buffers */
 
 /* ---- data ---- */
-/* How many samples of which kind: "200 of 1x28x28 bytes". */
+/* Number and kind of the samples: "200 of 1x28x28 bytes". */
 enum { TDM_DATA_FOUND = 96 };
 void tdm__data_print(const tdm_dataset *dataset, char out[TDM_DATA_FOUND]);
 tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted);
-/* Has every pass of the training and of its evaluations the rows that the layers want? */
+/* Does every pass of training and evaluation have the rows that the layers need? */
 tdm_status tdm__run_check_rows(const tdm_run *run);
-/* Behind the mode: batches lie in memory that its device lends. */
+/* Called after the mode is open: batches lie in memory that its device lends. */
 tdm_status tdm__run_open_loaders(tdm_run *run);
-/* The next batch is the one at run->epoch and step_in_epoch; no step is under way. */
+/* Moves the loader to run->epoch and step_in_epoch. No step may be in flight. */
 tdm_status tdm__run_seek(tdm_run *run);
-/* The batch of the next step, if it has been made, begins its way to the devices. */
+/* Starts the next step's batch on its way to the devices, if the loader has made it. */
 tdm_status tdm__run_prefetch(tdm_run *run);
 void tdm__run_close_loaders(tdm_run *run);
 
 /* ---- checkpoints ---- */
-/* Rank 0 writes, or, where `name` is NULL, finds what could not be written; every rank learns how that went. */
+/* Rank 0 writes; with `name` NULL it only looks for tensors that could not be saved. Every rank learns the outcome. */
 tdm_status tdm__run_save(tdm_run *run, const tdm_folder *folder, const char *name, int64_t keep_last);
-/* Rank 0 reads `ckpt` (NULL on the others), every rank gets the state. */
+/* Rank 0 reads `ckpt` (NULL on the others); every rank gets the state. */
 tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folder);
 
 /* ---- steps whose loss is no number ---- */
-/* TDM_E_NUMERIC if the loss, as the float that PyTorch has, is not finite; names the step and samples of `batch`, which
- * it was made of. Not where every label was ignored: a warning tells of the first such step, and at the end how many
- * there were. Collective where it fails. */
+/* TDM_E_NUMERIC if the loss, as PyTorch's float, is not finite; the message names the step and samples of `batch`. Not
+ * if every label was ignored: a warning reports the first such step, and one at the end their number. Collective where
+ * it fails. */
 tdm_status tdm__run_check_loss(tdm_run *run, const tdm_step_result *result, const tdm_batch *batch);
-void tdm__run_tell_ignored(const tdm_run *run);
+void tdm__run_report_ignored(const tdm_run *run);
 
 /* ---- evaluation ---- */
-/* `stopped` NULL: a wish to stop waits. Else it ends the evaluation on all ranks, and *stopped says so. */
+/* `stopped` NULL: a request to stop is left for later. Otherwise it ends the evaluation on all ranks and sets *stopped.
+ */
 tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy, bool *stopped);
 
 static inline bool tdm__run_is_under_way(const tdm_run *run) {
     return run->submitted > run->step;
 }
-/* Fails while a step is under way: what `what` would see is already of that one. */
+/* Fails while a step is in flight: the function `what` would already see that step's changes. */
 tdm_status tdm__run_idle(const tdm_run *run, const char *what);
-/* Fails for a run that was opened to predict. */
+/* Fails if the run was opened to predict. */
 tdm_status tdm__run_trains(const tdm_run *run, const char *what);
 
 /* ---- ranks ---- */
-/* Do all ranks run the same job? Every rank learns what differs. */
+/* Checks that all ranks run the same job. Every rank learns what differs. */
 tdm_status tdm__run_agree(tdm_run *run);
 
-/* Do replicas that step by themselves still hold the same? TDM_E_CHECK names the one that is another, and its first
- * tensor; every rank gets the same verdict. */
+/* Checks that replicas which update themselves are still equal. TDM_E_CHECK names the one that differs and its first
+ * differing tensor; every rank gets the same verdict. */
 tdm_status tdm__run_verify(tdm_run *run);
 
 /* ---- descriptions ---- */
-/* Rows of a device that are trained on at once, of `rows` in a step. */
+/* Rows of one micro-batch, for `rows` rows per device and step. */
 int64_t tdm__plan_rows(const tdm_job *job, int64_t rows);
-/* What a job asks of the plan, for `rows` rows per device and step. */
+/* The plan's options for a job, with `rows` rows per device and step. */
 tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *compute, int64_t rows, int replicas);
-/* The plan with what the job adds to it: memory of a device, bytes between devices, a note or NULL. For tdm_free. */
+/* The plan, the memory of a device, the bytes between devices, and a note or NULL. For tdm_free. */
 tdm_status tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bool json, const char *note,
                             char **out);
 
 /* ---- the run directory ---- */
-/* Made if it is not there, and locked; nothing without job.run.dir or on other ranks. */
+/* Makes the folder if needed and locks it. Does nothing without job.run.dir or on other ranks. */
 tdm_status tdm__run_folder_open(tdm_run *run);
-/* Once nothing can refuse the resume, for until then the folder tells of the run before: what killed processes left
- * goes, the config files are this job's, and lines of steps that are still to come are taken out of metrics.jsonl. */
+/* Called when nothing can refuse the resume any more; until then the folder belongs to the previous run. Removes what
+ * killed processes left, moves later checkpoints aside, cuts lines of repeated steps from metrics.jsonl, and writes
+ * this job's config files. */
 tdm_status tdm__run_folder_begin(tdm_run *run);
-/* Takes the lock of a run directory for this process, into *fd. A job that was killed may take a while to be gone: who
- * comes right behind it waits. TDM_E_IO names who holds it. */
+/* Takes the lock of a run directory for this process, into *fd. A killed job may take a while to end, so this waits a
+ * moment for it. TDM_E_IO names the holder. */
 tdm_status tdm__folder_lock(int *fd, const tdm_folder *dir);
 tdm_status tdm__folder_train_line(tdm_run *run, const tdm_step_result *result, double lr);
 tdm_status tdm__folder_eval_line(tdm_run *run);
-/* status.json; at most every 5 s unless forced. */
+/* Writes status.json, at most every 5 s unless forced. */
 tdm_status tdm__folder_status(tdm_run *run, const char *state, tdm_status code, bool force);
-/* What it says of a job. */
+/* What status.json says of a job. */
 typedef struct tdm_job_status {
     const char *state, *reason;
     int64_t step, steps_total, epoch, restarts;

@@ -13,7 +13,7 @@ void tdm__data_print(const tdm_dataset *dataset, char out[TDM_DATA_FOUND]) {
              dataset->x_is_bytes ? "bytes" : "floats");
 }
 
-/* For checkpoints: who goes on from one learns that other samples lie in the same place. */
+/* For checkpoints: a run that continues from one learns that the samples have changed. */
 static tdm_status note_data(tdm_run *run) {
     char found[TDM_DATA_FOUND], hash[TDM_HASH_TEXT];
     if (run->options.train != NULL || run->rank != 0) return TDM_OK;
@@ -26,7 +26,8 @@ static tdm_status note_data(tdm_run *run) {
 tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted) {
     const tdm_data_section *data = &run->job->data;
     if (run->options.train == NULL && data->train.format == TDM_DATA_NONE)
-        TDM_FAIL(TDM_E_CONFIG, "the job has no data.train; write one, for a try `data: {train: {format: synthetic}}`");
+        TDM_FAIL(TDM_E_CONFIG,
+                 "the job has no data.train; to try the job without data, write `data: {train: {format: synthetic}}`");
     if (run->options.train != NULL)
         TDM_TRY(tdm__dataset_open_source(&run->train, run->host, run->options.train, wanted));
     else
@@ -38,7 +39,7 @@ tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted) {
     return note_data(run);
 }
 
-/* For a copy in each replica, of which several may share a device: a quarter of what is free there. */
+/* Each replica needs a copy, and several may share a device: together they may take a quarter of its free memory. */
 static tdm_status has_room(const tdm_run *run, bool *room) {
     int count = run->mode->ops->replica_count(run->mode);
     *room = true;
@@ -53,8 +54,7 @@ static tdm_status has_room(const tdm_run *run, bool *room) {
     return TDM_OK;
 }
 
-/* A batch is bytes, or numbers of samples where the device's memory holds them whole; the device makes floats of them.
- */
+/* A GPU's batch is bytes, or indices of samples if its memory holds them all; the GPU makes floats of them. */
 static tdm_status choose_form(const tdm_run *run, const tdm_device *device, tdm_rows_form *form) {
     const tdm_dataset *dataset = run->train;
     int wish = run->job->data.resident;
@@ -102,12 +102,12 @@ static tdm_status open_loader(tdm_run *run) {
                                   .workers = job->data.workers,
                                   .ahead = 3,
                                   .held = run->mode->depth,
-                                  .memory = device->ops->discrete ? &pinned : NULL,
                                   .transform = &job->data.transform,
                                   .drop_last_batch = job->data.drop_last};
     if (job->parallel.mode == TDM_MODE_DP) options.scatter = job->parallel.dp.scatter;
     if (job->parallel.mode == TDM_MODE_DDP) options.first_replica = run->rank, options.replicas_here = 1;
     TDM_TRY(choose_form(run, device, &options.form));
+    if (options.form != TDM_ROWS_FLOATS) options.memory = &pinned;
     if (run->rank == 0 && run->train->x_is_bytes && !job->data.transform.to_float)
         TDM_WARN(run->host, "data",
                  "samples are bytes and data.transform has no to_float: the model sees numbers up to 255");
@@ -160,7 +160,7 @@ static tdm_status check_pass(const tdm_run *run, int64_t rows, bool training) {
     const tdm_graph_node *node = rows > 0 ? tdm__graph_lacks_rows(run->graph, rows, training) : NULL;
     if (node == NULL) return TDM_OK;
     TDM_FAIL_AT(&node->origin, TDM_E_CONFIG,
-                "%s '%s' wants more than 1 value per channel for the statistics of a batch, and %s with %lld row; use "
+                "%s '%s' needs more than 1 value per channel for the statistics of a batch, and %s with %lld row; use "
                 "another %s",
                 node->op->name, node->name, training ? "data.train has a batch on a device" : "data.eval has a batch",
                 (long long)rows, training ? "train.batch, or data.drop_last: true" : "eval.batch");
@@ -180,7 +180,7 @@ tdm_status tdm__run_open_loaders(tdm_run *run) {
     return open_eval_loaders(run);
 }
 
-/* A mode hands the shards of a batch to its replicas in order, to each as many. */
+/* A mode hands the shards of a batch to its replicas in order, the same number to each. */
 tdm_status tdm__run_prefetch(tdm_run *run) {
     if (run->form == TDM_ROWS_FLOATS) return TDM_OK; /* replicas read them where the loader made them */
     const tdm_batch *batch = tdm__loader_peek(run->loader);
@@ -192,14 +192,14 @@ tdm_status tdm__run_prefetch(tdm_run *run) {
     return TDM_OK;
 }
 
-/* A batch that was prefetched may still be on its way out of memory that the loader fills anew from here on. */
+/* A prefetched batch may still be on its way out of memory that the loader is about to fill again. */
 tdm_status tdm__run_seek(tdm_run *run) {
     for (int i = 0; i < run->mode->ops->replica_count(run->mode); i++)
         TDM_TRY(tdm__replica_drop_prefetched(run->mode->ops->replica(run->mode, i)));
     return tdm__loader_seek(run->loader, run->epoch, run->step_in_epoch);
 }
 
-/* Nothing of the loader's memory is on its way any more when it closes. */
+/* The feeds end first: no copy may read the loader's memory when it closes. */
 void tdm__run_close_loaders(tdm_run *run) {
     for (int i = 0; run->mode != NULL && i < run->mode->ops->replica_count(run->mode); i++)
         (void)tdm__replica_feed(run->mode->ops->replica(run->mode, i), NULL);

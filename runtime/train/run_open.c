@@ -1,5 +1,5 @@
-/* Opening a run: data, plan, replicas, initial weights, resume; each part in an order in which a fault of the user's is
- * told before anything costly starts. */
+/* Opening a run: data, plan, replicas, initial weights, resume. The order reports the user's mistakes before anything
+ * slow starts. */
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@
 static tdm_status open_compute(tdm_run *run) {
     const tdm_job *job = run->job;
     if (job->parallel.stages != 1)
-        TDM_FAIL(TDM_E_UNSUPPORTED, "parallel.stages: this build runs 1 stage, the job wants %lld",
+        TDM_FAIL(TDM_E_UNSUPPORTED, "parallel.stages: this build runs 1 stage, the job has %lld",
                  (long long)job->parallel.stages);
     tdm_compute_wish wish = {.device = job->parallel.device,
                              .kernels = job->parallel.kernels,
@@ -39,7 +39,7 @@ static bool shares_devices(const tdm_ints *ids) {
     return false;
 }
 
-/* Where gradients of several processes meet: in the devices' memory when NCCL can, else in the host's. */
+/* Gradients of several processes meet in the devices' memory if NCCL can be used, else in host memory. */
 static tdm_status open_device_comm(tdm_run *run) {
     const tdm_job *job = run->job;
     int backend = job->parallel.ddp.backend;
@@ -57,15 +57,15 @@ static tdm_status open_device_comm(tdm_run *run) {
     TDM_TRY(tdm__compute_comm(&run->device_comm, run->host, "nccl", run->options.module_path, &report));
     TDM_INFO(run->host, "comm", "nccl: %s", report.text);
     if (run->device_comm == NULL && backend == TDM_BACKEND_NCCL)
-        TDM_FAIL(TDM_E_UNSUPPORTED, "parallel.ddp.backend: nccl cannot be had: %s; backend: shm reduces in host memory",
-                 report.text);
+        TDM_FAIL(TDM_E_UNSUPPORTED,
+                 "parallel.ddp.backend: nccl is not available: %s; backend: shm reduces in host memory", report.text);
     return TDM_OK;
 }
 
-/* One rank without NCCL, and all do without. */
+/* If one rank lacks NCCL, no rank uses it. */
 static tdm_status agree_on_device_comm(tdm_run *run) {
     int64_t all_have = run->device_comm != NULL;
-    if (run->comm == NULL || !run->compute.device->discrete) return TDM_OK;
+    if (run->comm == NULL) return TDM_OK;
     TDM_TRY(tdm__all_reduce(run->comm, (tdm_span){&all_have, 1, TDM_DTYPE_I64}, TDM_REDUCE_MIN));
     if (all_have || run->device_comm == NULL) return TDM_OK;
     TDM_WARN(run->host, "comm", "some rank has no NCCL: gradients meet in host memory");
@@ -73,8 +73,8 @@ static tdm_status agree_on_device_comm(tdm_run *run) {
     return TDM_OK;
 }
 
-/* Who is told of every step and has not said that it may be late is told before the next begins; ranks begin and end
- * steps in one order. */
+/* A program that gets every step's event, and has not allowed it to come late, gets it before the next step begins. All
+ * ranks must begin and end steps in the same order, so they agree. */
 static tdm_status agree_on_running_ahead(tdm_run *run) {
     int64_t ahead = run->options.on_event == NULL || run->options.run_ahead != 0;
     if (run->comm != NULL) TDM_TRY(tdm__all_reduce(run->comm, (tdm_span){&ahead, 1, TDM_DTYPE_I64}, TDM_REDUCE_MIN));
@@ -92,15 +92,15 @@ static tdm_status check_ranks(tdm_run *run) {
         TDM_FAIL(TDM_E_USAGE, "rank %d of world %d: ranks run from 0 to world - 1, at most %d", run->rank, run->world,
                  TDM_LIST_MAX);
     if (job->parallel.mode != TDM_MODE_DDP) {
-        if (run->world > 1) TDM_FAIL(TDM_E_USAGE, "parallel.mode wants ddp to run as %d processes", run->world);
+        if (run->world > 1) TDM_FAIL(TDM_E_USAGE, "parallel.mode must be ddp to run as %d processes", run->world);
         if (job->parallel.ddp.average == TDM_AVERAGE_RANKS && devices > 1)
             TDM_FAIL(TDM_E_CONFIG,
-                     "parallel.ddp.average: ranks wants mode ddp or one device; single and dp average over samples");
+                     "parallel.ddp.average: ranks needs mode ddp or one device; single and dp average over samples");
         return TDM_OK;
     }
     if (run->options.world == 0 && devices > 1)
         TDM_FAIL(TDM_E_USAGE,
-                 "ddp over %d devices wants %d processes, one for each rank: `tandem train` starts them; a "
+                 "ddp over %d devices needs %d processes, one for each rank: `tandem train` starts them; a "
                  "program passes rank, world and launch_fd",
                  devices, devices);
     run->replicas = run->world;
@@ -111,7 +111,7 @@ static tdm_status check_ranks(tdm_run *run) {
     return TDM_OK;
 }
 
-/* First of all that takes time: from here on the ranks look after one another. */
+/* The first slow part: from here on the ranks watch each other. */
 static tdm_status open_comm(tdm_run *run) {
     const tdm_job *job = run->job;
     double heartbeat = job->parallel.ddp.heartbeat;
@@ -152,7 +152,7 @@ static tdm_status open_loss(tdm_run *run, tdm_data_wanted *wanted) {
     int count = 0;
     while (tdm_builtin_losses[count] != NULL) count++;
     if (section->kind < 0 || section->kind >= count)
-        TDM_FAIL(TDM_E_USAGE, "job.loss.kind %d is no loss", section->kind);
+        TDM_FAIL(TDM_E_USAGE, "there is no job.loss.kind %d", section->kind);
     run->loss = tdm_builtin_losses[section->kind];
     TDM_TRY(tdm__arena_new(&run->arena, &run->loss_attrs, 1, run->loss->attrs_bytes > 0 ? run->loss->attrs_bytes : 1));
     set_loss_attr(run->loss, run->loss_attrs, "label_smoothing", section->label_smoothing, 0);
@@ -181,13 +181,13 @@ static tdm_status build_plan(tdm_run *run) {
     return tdm__plan_build(&run->plan, run->host, run->graph, &options);
 }
 
-/* A replica has room for the most rows of a pass. Where those are an evaluation's, a smaller batch of the training
- * helps nobody, and that part of the message is left out. */
+/* A replica has memory for the largest pass. If that is an evaluation, a smaller training batch would not help, so that
+ * advice is left out. */
 static tdm_status short_of_memory(const tdm_run *run) {
     int64_t rows = tdm__plan_rows(run->job, run->per_device);
     const char *message = tdm_error_message();
     if (run->eval_rows <= rows) return TDM_E_MEMORY;
-    TDM_FAIL(TDM_E_MEMORY, "%.*s; make eval.batch smaller: it has %lld rows, a pass of the training %lld",
+    TDM_FAIL(TDM_E_MEMORY, "%.*s; make eval.batch smaller: it has %lld rows, a training pass %lld",
              (int)strcspn(message, ";"), message, (long long)run->eval_rows, (long long)rows);
 }
 
@@ -221,8 +221,8 @@ static tdm_status load_start_weights(tdm_run *run) {
     tdm__ckpt_close(ckpt);
     if (status == TDM_E_CHECKPOINT)
         TDM_FAIL_AT(&run->job->weights_at, status,
-                    "%s: %s; weights want the model that they were trained with: in a run "
-                    "directory config.resolved.yaml holds it",
+                    "%s: %s; weights fit only the model that they were trained with, "
+                    "which config.resolved.yaml in the run directory describes",
                     path, tdm_error_message());
     return status;
 }
@@ -277,7 +277,7 @@ static tdm_status open_parts(tdm_run *run) {
     return tdm__run_folder_begin(run);
 }
 
-/* Programs built with an older header pass a shorter struct; the rest keeps its defaults. */
+/* A program built with an older header passes a shorter struct; the other members keep their defaults. */
 static tdm_status take_options(tdm_run_options *to, const tdm_run_options *from) {
     if (from == NULL) return TDM_OK;
     if (from->size < sizeof(from->size) || from->size > sizeof(*to))

@@ -1,5 +1,5 @@
-/* Between a run and its checkpoints. What is saved is the unwrapped module: names, layouts and optimizer state say
- * nothing of the mode, so any mode on any number of devices can go on from it. */
+/* Saving and loading checkpoints of a run. The unwrapped module is saved: names, layouts and optimizer state do not
+ * depend on the mode, so any mode on any number of devices can continue from it. */
 #include <string.h>
 
 #include "runtime/base/log.h"
@@ -67,7 +67,7 @@ static tdm_status fill_state(const tdm_run *run, tdm_ckpt_state *state) {
     return TDM_OK;
 }
 
-/* All but the configuration. */
+/* Everything but the configuration. */
 static tdm_status collect(tdm_run *run, tdm_arena *arena, tdm_ckpt_parts *parts) {
     const tdm_replica *root = run->mode->ops->replica(run->mode, 0);
     tdm_tensor *model = NULL, *optimizer = NULL;
@@ -88,10 +88,10 @@ static tdm_status write_checkpoint(tdm_run *run, tdm_arena *arena, const tdm_fol
     TDM_TRY(collect(run, arena, &parts));
     if (run->options.config_yaml != NULL) TDM_TRY(tdm__arena_text(arena, &parts.config_yaml, run->options.config_yaml));
     TDM_TRY(tdm__ckpt_save(run->host, folder, name, &parts, keep_last));
-    return folder != NULL ? tdm__folder_status(run, "running", TDM_OK, true) : TDM_OK; /* if it can say no more */
+    return folder != NULL ? tdm__folder_status(run, "running", TDM_OK, true) : TDM_OK; /* if the reason is not known */
 }
 
-/* What could not be saved is no result either. */
+/* Weights that could not be saved are not a result either. */
 static tdm_status check_numbers(tdm_run *run, tdm_arena *arena) {
     tdm_ckpt_parts parts;
     TDM_TRY(collect(run, arena, &parts));
@@ -105,11 +105,11 @@ static tdm_status check_numbers(tdm_run *run, tdm_arena *arena) {
     return tdm__error_restore(&error, prefix);
 }
 
-/* Rank 0's outcome becomes that of all: none waits for a checkpoint that is not there, and all end alike. */
+/* All ranks take rank 0's outcome, so none waits for a checkpoint that does not exist. */
 static tdm_status share_outcome(tdm_run *run, tdm_status status) {
     tdm_error said = {.status = TDM_OK};
     if (status != TDM_OK) tdm__error_save(&said);
-    said.frame_count = 0; /* these are texts of this process */
+    said.frame_count = 0; /* these texts are this process's own */
     tdm_status shared = tdm__broadcast(run->comm, (tdm_span){&said, sizeof(said), TDM_DTYPE_U8}, 0);
     if (run->rank == 0 && status != TDM_OK) return tdm__error_restore(&said, NULL);
     TDM_TRY(shared);
@@ -161,24 +161,24 @@ static tdm_status restore_optimizer(tdm_run *run, const tdm_ckpt *ckpt) {
     return tdm__replica_put(root, TDM_ARENA_STATE);
 }
 
-/* What rank 0 found, for all ranks. */
+/* Sends what rank 0 found to all ranks. */
 typedef struct found {
     int64_t any, has_state;
     tdm_ckpt_state state;
 } found;
 
-/* What does not fit tells of another model: where it was found, and how to go on without it. */
+/* Tensors that do not fit belong to another model: says where it was found and how to go on without it. */
 static tdm_status refuse_model(tdm_status status, const tdm_ckpt *ckpt, bool newest_in_folder) {
     if (status != TDM_E_CHECKPOINT) return status;
     const char *way_out = newest_in_folder
                               ? "it was saved by another job; write into another run.dir (--run-dir), or begin "
                                 "anew here with checkpoint.resume=never"
-                              : "checkpoint.resume wants a checkpoint of this model";
+                              : "checkpoint.resume needs a checkpoint of this model";
     TDM_FAIL(status, "%s: %s; %s", tdm__ckpt_path(ckpt), tdm_error_message(), way_out);
 }
 
-/* A step that this job cannot come to is of another job, or forged; the schedule would be followed up to it. With
- * epochs, other batches may have made more steps of them, but none without a sample. */
+/* A step beyond the job's end is from another job, or forged, and the schedule would be followed up to it. With epochs,
+ * other batch sizes may have needed more steps, but at most one for each sample. */
 static tdm_status check_position(const tdm_run *run, const tdm_ckpt *ckpt) {
     const tdm_ckpt_state *state = tdm__ckpt_state(ckpt);
     bool has_steps = run->job->train.steps != TDM_INT_NULL;
@@ -203,14 +203,14 @@ static tdm_status load(tdm_run *run, tdm_ckpt *ckpt, bool newest_in_folder, foun
     return restore_optimizer(run, ckpt);
 }
 
-/* What cannot be continued is told before anything is changed, what is other than it was once it is loaded. */
+/* A refused change is reported before anything is modified; accepted changes are reported after loading. */
 static tdm_status go_on(tdm_run *run, tdm_ckpt *ckpt, bool newest_in_folder, found *out) {
     tdm_changes changes = {.saved = {0}};
     tdm_status status = TDM_OK;
     if (tdm__ckpt_state(ckpt) != NULL && !run->options.predicts) status = tdm__changes_read(&changes, run, ckpt);
     if (status == TDM_OK) status = load(run, ckpt, newest_in_folder, out);
     if (status == TDM_OK) TDM_INFO(run->host, "checkpoint", "continuing from %s", tdm__ckpt_path(ckpt));
-    if (status == TDM_OK) tdm__changes_tell(&changes, run);
+    if (status == TDM_OK) tdm__changes_report(&changes, run);
     tdm__changes_forget(&changes);
     return status;
 }
@@ -228,13 +228,13 @@ static tdm_status read_here(tdm_run *run, const char *path, bool newest_in_folde
     return status;
 }
 
-/* Of a job with epochs. */
+/* For a job with epochs. */
 static int64_t steps_left(const tdm_run *run) {
     int64_t epochs = run->job->train.epochs;
     return run->epoch < epochs ? (epochs - run->epoch) * run->steps_per_epoch - run->step_in_epoch : 0;
 }
 
-/* Numbers that checkpoints to come could not hold are no numbers to go on from. */
+/* Later checkpoints could not hold these numbers, so a run does not continue from them. */
 static tdm_status check_samples(const tdm_run *run, int64_t samples) {
     const int64_t global = run->per_device * run->replicas, steps = run->steps_total - run->step;
     int64_t last;
@@ -245,7 +245,8 @@ static tdm_status check_samples(const tdm_run *run, int64_t samples) {
              (long long)samples, (long long)steps, (long long)global);
 }
 
-/* The position is a number of samples of the epoch, so that another number of devices or another batch can go on. */
+/* The position is a number of samples of the epoch, so a run can continue with another number of devices or another
+ * batch size. */
 static tdm_status set_position(tdm_run *run, const tdm_ckpt_state *state) {
     run->step = run->submitted = state->step;
     run->epoch = state->epoch;
@@ -255,7 +256,7 @@ static tdm_status set_position(tdm_run *run, const tdm_ckpt_state *state) {
     run->step_in_epoch = seen / global;
     if (seen % global != 0)
         TDM_WARN(run->host, "checkpoint",
-                 "%lld samples of this epoch, after the last whole batch of %lld, are seen again",
+                 "%lld samples of this epoch, after the last whole batch of %lld, are used again",
                  (long long)(seen % global), (long long)global);
     if (run->step_in_epoch >= run->steps_per_epoch) run->epoch++, run->step_in_epoch = 0;
     if (run->job->train.steps == TDM_INT_NULL) run->steps_total = run->step + steps_left(run);
@@ -277,7 +278,7 @@ tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folde
     double momentum = run->schedule.base_momentum, lr = run->schedule.base_lr;
     tdm__schedule_init(&run->schedule, &run->job->schedule, lr, momentum, run->steps_total, run->steps_per_epoch);
     TDM_TRY(set_position(run, &what.state));
-    run->saved_at = newest_in_folder ? run->step : -1; /* elsewhere is not where this run goes on */
+    run->saved_at = newest_in_folder ? run->step : -1; /* a save elsewhere is not what this run continues from */
     return TDM_OK;
 }
 

@@ -5,7 +5,7 @@
 
 #include "runtime/train/train.h"
 
-static const int64_t most_changes = 100000000; /* some seconds, where a resume follows them */
+static const int64_t most_changes = 100000000; /* a resume that follows so many takes some seconds */
 
 static double anneal(const tdm_schedule_section *section, double from, double to, double part) {
     if (section->anneal == 1) return (to - from) * part + from;
@@ -58,7 +58,7 @@ static double linear_factor(double start, double end, int64_t total, int64_t at)
     return 1.0 + (end - start) / ((double)total * start + (double)(at - 1) * (end - start));
 }
 
-/* Where a warm-up leads to: the group's initial_lr, which OneCycleLR sets anew. */
+/* The learning rate at the end of warm-up: the group's initial_lr, which OneCycleLR sets anew. */
 static double initial_lr(const tdm_schedule *s) {
     return s->section->type == TDM_SCHEDULE_ONECYCLE ? onecycle_top(s) / s->section->div_factor : s->base_lr;
 }
@@ -80,12 +80,12 @@ static int64_t next_milestone(const tdm_schedule *s) {
     return next;
 }
 
-/* The next count up to `last` that must be gone through; INT64_MAX: none. */
+/* The next count up to `last` at which the learning rate changes; INT64_MAX: none. */
 static int64_t next_change(const tdm_schedule *s, int64_t last) {
     const tdm_schedule_section *section = s->section;
     switch (section->type) {
     case TDM_SCHEDULE_STEP:
-        if (s->lr * section->gamma == s->lr) return INT64_MAX; /* it is 0 by now, and stays so */
+        if (s->lr * section->gamma == s->lr) return INT64_MAX; /* it is 0 by now and stays 0 */
         return (s->count / section->step_size + 1) * section->step_size;
     case TDM_SCHEDULE_MULTISTEP:
         return next_milestone(s);
@@ -123,7 +123,7 @@ static void change(tdm_schedule *s) {
     }
 }
 
-/* To `count` calls of the main schedule's step. */
+/* Follows the main schedule up to `count` calls of its step. */
 static void advance(tdm_schedule *s, int64_t count) {
     while (s->count < count) {
         int64_t next = next_change(s, count);
@@ -156,7 +156,7 @@ void tdm__schedule_step(tdm_schedule *schedule, bool epoch_ended) {
     if (section->per == TDM_SCHEDULE_PER_STEP || epoch_ended) advance(schedule, schedule->count + 1);
 }
 
-/* The calls of the main schedule's step within `steps` steps of the optimizer. */
+/* How often the main schedule's step is called within `steps` optimizer steps. */
 static int64_t calls_within(const tdm_schedule *s, int64_t steps, int64_t steps_per_epoch) {
     int64_t warmup = s->section->warmup_steps;
     if (steps <= warmup) return 0;

@@ -1,5 +1,5 @@
-/* status.json: what a job is doing, or how it ended. The run writes it while it lives; when its processes were killed,
- * whoever started them. */
+/* status.json: what a job is doing, or how it ended. The run writes it; if its processes were killed, the launcher
+ * does. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
@@ -25,9 +25,9 @@ void tdm__status_print(tdm_text *text, const tdm_job_status *status) {
     tdm__text_puts(text, "}\n");
 }
 
-enum { STATUS_BYTES = 8192 }; /* a reason has at most 2047, each of which may take six */
+enum { STATUS_BYTES = 8192 }; /* a reason has at most 2047 characters, each escaped into at most six */
 
-/* The numbers that the file says, and whether it speaks of an end; what it does not say stays. */
+/* Reads the file's numbers, and whether it reports an end; missing numbers keep their value. */
 static void read_status(const tdm_folder *dir, tdm_job_status *out, bool *ended) {
     char text[STATUS_BYTES], word[STATUS_BYTES], key[32];
     size_t length;
@@ -57,7 +57,7 @@ static const char *state_of(int exit_code) {
                                         : "failed";
 }
 
-/* The folder is ours while this returns. */
+/* This process holds the folder's lock until this returns. */
 static tdm_status write_end(const tdm_folder *dir, int exit_code, int restarts, const char *reason) {
     tdm_job_status status = {.exit_code = -1};
     bool ended = false;

@@ -1,4 +1,4 @@
-/* The module's tensors by name: what checkpoints hold and embedders read and write. */
+/* The module's tensors by name: for checkpoints, and for programs that read and write them. */
 #include <string.h>
 
 #include "runtime/base/status.h"

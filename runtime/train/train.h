@@ -1,5 +1,4 @@
-/* Small parts of training that every mode shares: initial weights, optimizers over the flat arenas, schedules, hashes.
- */
+/* Parts of training that all modes share: initial weights, optimizers over the flat arenas, schedules, hashes. */
 #ifndef TDM_TRAIN_TRAIN_H
 #define TDM_TRAIN_TRAIN_H
 
@@ -33,16 +32,17 @@ typedef struct tdm_schedule {
     int64_t total;       /* steps or epochs that the schedule spans */
     int64_t warmup;      /* steps of warm-up done */
     int64_t count;       /* calls of the main schedule's step */
-    double lr, momentum; /* in force */
+    double lr, momentum; /* the current values */
 } tdm_schedule;
 
 void tdm__schedule_init(tdm_schedule *schedule, const tdm_schedule_section *section, double lr, double momentum,
                         int64_t steps_total, int64_t steps_per_epoch);
 void tdm__schedule_step(tdm_schedule *schedule, bool epoch_ended); /* after each optimizer step */
-/* Why a job of so many steps may not have it: a resume would have to follow too many changes. NULL: it may. */
+/* Why this schedule does not suit a job of so many steps: a resume would have to follow too many changes. NULL: it
+ * does. */
 const char *tdm__schedule_fault(const tdm_schedule *schedule, int64_t steps, int64_t steps_per_epoch);
-/* From the beginning to behind `steps` optimizer steps, the same bits as one after another. Where the learning rate
- * does not change takes no time. */
+/* Moves the schedule from the start to after `steps` optimizer steps, with the same bits as one step after another.
+ * Takes no time while the learning rate is constant. */
 void tdm__schedule_seek(tdm_schedule *schedule, int64_t steps, int64_t steps_per_epoch);
 
 #endif

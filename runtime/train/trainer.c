@@ -1,4 +1,4 @@
-/* The training loop: batch, step, schedule, and what falls due between steps. */
+/* The training loop: batch, step, schedule, and what is due between steps. */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +8,9 @@
 #include "runtime/comm/comm.h"
 #include "runtime/train/run.h"
 
-enum { WARMUP_STEPS = 5 }; /* left out of the speed in the summary: first use of memory, kernels being prepared */
+enum {
+    WARMUP_STEPS = 5
+}; /* steps left out of the summary's speed: memory is used for the first time and kernels are prepared */
 
 /* ---- events ---- */
 
@@ -19,7 +21,7 @@ static void fill_phases(tdm_phase_ms *to, const double *ms) {
     to->optimizer = ms[TDM_PHASE_OPTIMIZER], to->step = ms[TDM_PHASE_STEP];
 }
 
-static void tell(tdm_run *run, tdm_event_kind kind, const tdm_step_result *result, double lr, const char *path) {
+static void send_event(tdm_run *run, tdm_event_kind kind, const tdm_step_result *result, double lr, const char *path) {
     if (run->options.on_event == NULL) return;
     double none[TDM_PHASE_COUNT];
     for (int i = 0; i < TDM_PHASE_COUNT; i++) none[i] = NAN;
@@ -74,7 +76,7 @@ static void advance(tdm_run *run, const tdm_step_result *result) {
 
 /* ---- steps under way ---- */
 
-/* By steps or epochs, after step `step` of all; what goes by the clock is not due here. */
+/* Due by steps or epochs, after step `step`. Intervals in seconds are not decided here. */
 static bool is_due_after(const tdm_run *run, const tdm_interval *every, int64_t step) {
     int64_t amount = (int64_t)every->amount, past = run->step_in_epoch + (step - run->step);
     if (amount <= 0) return false;
@@ -83,9 +85,10 @@ static bool is_due_after(const tdm_run *run, const tdm_interval *every, int64_t 
            (run->epoch + past / run->steps_per_epoch) % amount == 0;
 }
 
-/* May another step be put behind those under way? Not if something falls due between them, for which the replicas must
- * be as the last of them leaves them. Of ranks, all decide the same; so who is alone may also wait with a batch that
- * cannot be had, until the steps before it are told. */
+/* May another step be submitted while others are in flight? Not if an evaluation, a check or a checkpoint is due
+ * between them: it must see the replicas as the last of these steps leaves them. All ranks come to the same answer. A
+ * single process also waits if the loader has failed to make the next batch, so that the steps before it are reported
+ * first. */
 static bool may_submit(const tdm_run *run) {
     if (!tdm__run_is_under_way(run)) return true;
     return run->runs_ahead && run->submitted - run->step < run->mode->depth && !run->eval_waits && !run->save_waits &&
@@ -117,7 +120,7 @@ static tdm_status submit_step(tdm_run *run) {
     return TDM_OK;
 }
 
-/* What a step takes while others are under way is the time from one result to the next. */
+/* While others are in flight, a step takes the time from one result to the next. */
 static tdm_status collect_step(tdm_run *run, tdm_step_result *result, double *lr) {
     const tdm_ahead *ahead = &run->ahead[run->step % TDM_MODE_DEPTH];
     int64_t start = ahead->start_ns > run->collected_ns ? ahead->start_ns : run->collected_ns;
@@ -132,7 +135,7 @@ static tdm_status collect_step(tdm_run *run, tdm_step_result *result, double *lr
     return TDM_OK;
 }
 
-/* After the result of a step that is not to be used: nor are those of the steps behind it. */
+/* Discards the results of the steps behind one whose result must not be used. */
 static void give_up(tdm_run *run) {
     tdm_error error;
     tdm__error_save(&error);
@@ -144,7 +147,7 @@ static void give_up(tdm_run *run) {
     (void)tdm__error_restore(&error, NULL);
 }
 
-/* The next step's result. Steps up to `last` may be begun meanwhile. */
+/* Gives the next step's result. Steps up to `last` may be submitted meanwhile. */
 static tdm_status run_step(tdm_run *run, int64_t last, tdm_step_result *result, double *lr) {
     while (run->submitted < last && may_submit(run)) TDM_TRY(submit_step(run));
     TDM_TRY(collect_step(run, result, lr));
@@ -158,8 +161,8 @@ static tdm_status run_step(tdm_run *run, int64_t last, tdm_step_result *result, 
     return status;
 }
 
-/* Ranks agree on stopping within the step; alone, a wish that came since it began counts too. A wish is answered once.
- */
+/* Ranks agree on stopping within the step. A single process also counts a request that came after the step began. Each
+ * request is answered once. */
 static bool is_stopped(tdm_run *run, const tdm_step_result *result) {
     if (!result->stop && (run->comm != NULL || atomic_load(&run->stop) == 0)) return false;
     atomic_store(&run->stop, 0);
@@ -177,7 +180,7 @@ tdm_status tdm_run_step(tdm_run *run, int64_t count) {
         tdm_step_result result;
         double lr = 0;
         TDM_TRY(run_step(run, stopped ? run->submitted : last, &result, &lr));
-        tell(run, TDM_EVENT_STEP, &result, lr, NULL);
+        send_event(run, TDM_EVENT_STEP, &result, lr, NULL);
         stopped = is_stopped(run, &result) || stopped;
         if (stopped && !tdm__run_is_under_way(run))
             TDM_FAIL(TDM_E_STOPPED, "stopped on request after step %lld", (long long)run->step);
@@ -189,7 +192,7 @@ tdm_status tdm_run_step(tdm_run *run, int64_t count) {
 
 /* ---- what falls due ---- */
 
-/* Time differs between ranks, so rank 0's clock decides for all. */
+/* Clocks differ between ranks, so rank 0's decides for all. */
 static tdm_status time_is_up(tdm_run *run, double seconds, int64_t *last_ns, bool *due) {
     int64_t flag = (double)(tdm__now_ns() - *last_ns) * 1e-9 >= seconds;
     if (run->comm != NULL) TDM_TRY(tdm__broadcast(run->comm, (tdm_span){&flag, 1, TDM_DTYPE_I64}, 0));
@@ -203,7 +206,7 @@ static tdm_status falls_due(tdm_run *run, const tdm_interval *every, int64_t *la
     return every->kind == TDM_INTERVAL_SECONDS ? time_is_up(run, every->amount, last_ns, due) : TDM_OK;
 }
 
-/* Who is asked to stop meanwhile leaves it to whoever goes on. */
+/* If a stop is requested meanwhile, the run that continues from here makes the evaluation. */
 static tdm_status evaluate_now(tdm_run *run, bool *stopped) {
     TDM_TRY(tdm__run_evaluate(run, &run->eval_loss, &run->accuracy, stopped));
     run->eval_due = *stopped;
@@ -211,11 +214,11 @@ static tdm_status evaluate_now(tdm_run *run, bool *stopped) {
     if (*stopped) return TDM_OK;
     run->evaluated_at = run->step;
     TDM_TRY(tdm__folder_eval_line(run));
-    tell(run, TDM_EVENT_EVAL, NULL, run->schedule.lr, NULL);
+    send_event(run, TDM_EVENT_EVAL, NULL, run->schedule.lr, NULL);
     return TDM_OK;
 }
 
-/* Storage that fails in the middle of the training ends it not: the next interval tries again. */
+/* A storage failure does not end training: the next interval tries again. */
 static tdm_status save_or_go_on(tdm_run *run, const tdm_folder *dir, bool last, bool *saved) {
     tdm_error record;
     tdm__error_save(&record);
@@ -225,7 +228,7 @@ static tdm_status save_or_go_on(tdm_run *run, const tdm_folder *dir, bool last, 
     if (status == TDM_E_IO && !last) {
         run->unsaved++;
         if (run->rank == 0)
-            TDM_WARN(run->host, "checkpoint", "%s; the training goes on, and the next interval tries again",
+            TDM_WARN(run->host, "checkpoint", "%s; training continues, and the next interval tries again",
                      tdm_error_message());
         (void)tdm__error_restore(&record, NULL);
         return TDM_OK;
@@ -239,11 +242,11 @@ static tdm_status save_or_go_on(tdm_run *run, const tdm_folder *dir, bool last, 
     return status;
 }
 
-/* The last one, of a run that ends or stops, must succeed. */
+/* The last checkpoint of a run that ends or stops must succeed. */
 static tdm_status save_now(tdm_run *run, bool last) {
     const tdm_folder *dir = tdm__folder_dir(run);
     bool saved = false;
-    TDM_TRY(tdm__run_verify(run)); /* what has gone astray replaces no good checkpoint */
+    TDM_TRY(tdm__run_verify(run)); /* a replica that differs must not replace a good checkpoint */
     TDM_TRY(save_or_go_on(run, dir, last, &saved));
     if (!saved) return TDM_OK;
     run->saved_at = run->step;
@@ -253,7 +256,7 @@ static tdm_status save_now(tdm_run *run, bool last) {
     tdm__arena_init(&arena, run->host);
     tdm_status status =
         tdm__arena_printf(&arena, &path, "%s/" TDM_CHECKPOINTS "/step-%08lld", dir->path, (long long)run->step);
-    if (status == TDM_OK) tell(run, TDM_EVENT_CHECKPOINT, NULL, run->schedule.lr, path);
+    if (status == TDM_OK) send_event(run, TDM_EVENT_CHECKPOINT, NULL, run->schedule.lr, path);
     tdm__arena_deinit(&arena);
     return status;
 }
@@ -261,7 +264,7 @@ static tdm_status save_now(tdm_run *run, bool last) {
 static tdm_status log_step(tdm_run *run, const tdm_step_result *result, double lr, bool last) {
     bool due = false;
     tdm_interval every = run->job->log.every;
-    if (every.kind == TDM_INTERVAL_SECONDS) { /* each rank by its own clock: only rank 0 writes */
+    if (every.kind == TDM_INTERVAL_SECONDS) { /* each rank uses its own clock: only rank 0 writes */
         due = (double)(tdm__now_ns() - run->logged_ns) * 1e-9 >= every.amount;
         if (due) run->logged_ns = tdm__now_ns();
     } else
@@ -272,7 +275,7 @@ static tdm_status log_step(tdm_run *run, const tdm_step_result *result, double l
     return TDM_OK;
 }
 
-/* What goes by the clock may fall due while the next step is under way: it waits for that one's end. */
+/* An interval in seconds may fall due while the next step is in flight; it then waits for the end of that step. */
 static tdm_status between_steps(tdm_run *run, bool last, bool *stopped) {
     bool due = false;
     TDM_TRY(falls_due(run, &run->job->eval.every, &run->eval_ns, &due));
@@ -312,23 +315,23 @@ static tdm_status peak_memory(tdm_run *run, int64_t *bytes, int *count) {
 static tdm_status finish(tdm_run *run, bool stopped) {
     int64_t bytes[TDM_LIST_MAX] = {0};
     int count = 0;
-    tdm__run_tell_ignored(run);
+    tdm__run_report_ignored(run);
     TDM_TRY(peak_memory(run, bytes, &count));
-    /* The summary last: where it is, everything is, and whoever comes again has nothing to do. */
+    /* The summary comes last: a folder that has it is complete, and a restarted job has nothing to do. */
     TDM_TRY(tdm__folder_status(run, stopped ? "stopped" : "finished", stopped ? TDM_E_STOPPED : TDM_OK, true));
     TDM_TRY(tdm__folder_summary(run, stopped ? "stopped" : "finished", bytes, count));
-    tell(run, TDM_EVENT_END, NULL, run->schedule.lr, NULL);
+    send_event(run, TDM_EVENT_END, NULL, run->schedule.lr, NULL);
     return TDM_OK;
 }
 
-/* Who is asked to stop leaves without the evaluation that is due: it may take longer than the patience of whoever asks.
- * The checkpoint says so, and whoever goes on makes it first. What is logged is what a run without a stop would log. */
+/* A run that is asked to stop skips the evaluation that is due: it might outlast the requester's patience. The
+ * checkpoint says so, and the run that continues makes it first. The log stays what it would be without a stop. */
 static tdm_status stop_here(tdm_run *run) {
     run->eval_due = run->eval != NULL && is_due_after(run, &run->job->eval.every, run->step);
     return save_now(run, true);
 }
 
-/* A wish that came before the first step is answered before it, by all ranks. */
+/* A stop requested before the first step is answered before it, by all ranks. */
 static tdm_status is_stopped_before(tdm_run *run, bool *stopped) {
     int64_t wish = atomic_load(&run->stop) != 0;
     if (run->comm != NULL) TDM_TRY(tdm__all_reduce(run->comm, (tdm_span){&wish, 1, TDM_DTYPE_I64}, TDM_REDUCE_MAX));
@@ -337,7 +340,7 @@ static tdm_status is_stopped_before(tdm_run *run, bool *stopped) {
     return TDM_OK;
 }
 
-/* What no step has been added to is in the checkpoint that it came from, or is nothing yet. */
+/* Without a new step there is nothing to save, or the checkpoint that the run came from has it. */
 static tdm_status stop_before_first_step(tdm_run *run) {
     return run->step == 0 || run->saved_at == run->step ? TDM_OK : save_now(run, true);
 }
@@ -351,7 +354,7 @@ static tdm_status loop(tdm_run *run, bool *stopped) {
         tdm_step_result result;
         double lr = 0;
         TDM_TRY(run_step(run, stops ? run->submitted : run->steps_total, &result, &lr));
-        tell(run, TDM_EVENT_STEP, &result, lr, NULL);
+        send_event(run, TDM_EVENT_STEP, &result, lr, NULL);
         stops = is_stopped(run, &result) || stops;
         bool last = run->step == run->steps_total;
         TDM_TRY(log_step(run, &result, lr, last));
@@ -368,16 +371,16 @@ tdm_status tdm_run_train(tdm_run *run) {
     TDM_TRY(tdm__run_idle(run, "tdm_run_train"));
     TDM_TRY(tdm__run_trains(run, "tdm_run_train"));
     TDM_TRY(tdm__run_check_rows(run));
-    tell(run, TDM_EVENT_START, NULL, run->schedule.lr, NULL);
+    send_event(run, TDM_EVENT_START, NULL, run->schedule.lr, NULL);
     TDM_TRY(tdm__folder_status(run, "running", TDM_OK, true));
     tdm_status status = loop(run, &stopped);
     if (status == TDM_OK) status = finish(run, stopped);
     if (status != TDM_OK) {
         tdm_error error;
         tdm__error_save(&error);
-        /* So that the other ranks learn why; they know it where all have come to one verdict. */
+        /* The other ranks learn why; after a verdict of all ranks they know already. */
         if (run->comm != NULL && status != TDM_E_CHECK) tdm__comm_abort(run->comm, error.message);
-        (void)tdm__folder_status(run, "failed", status, true); /* the first failure is the one to tell */
+        (void)tdm__folder_status(run, "failed", status, true); /* the first failure is the one to report */
         return tdm__error_restore(&error, NULL);
     }
     if (stopped)

@@ -1,8 +1,8 @@
-/* Are the replicas still equal? Each hashes its tensors, and the hashes are compared; where they differ, the verdict
- * names the replica and its first tensor that is another. Every replica that steps by itself holds the same parameters,
- * the same optimizer state and, between ranks, the same counters of batches at the end of each step, to the bit.
- * Batch-norm statistics are each replica's own until rank 0's are taken, and in dp with `update: root` the other
- * replicas' parameters are copies that the next step makes anew: of these nothing is promised, and nothing compared. */
+/* Are the replicas still equal? Each replica hashes its tensors, and the hashes are compared; if they differ, the
+ * verdict names the replica and its first differing tensor. At the end of each step, all replicas that update
+ * themselves hold the same bits of parameters and optimizer state, and all ranks the same batch counters. Not compared:
+ * batch-norm statistics, which differ until rank 0's are copied, and in dp with `update: root` the other replicas'
+ * parameters, which the next step copies anew. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "runtime/comm/comm.h"
 #include "runtime/train/run.h"
 
-typedef struct part { /* one tensor: where it lies, and what it is called */
+typedef struct part { /* one tensor: its memory and its name */
     tdm_arena_kind arena;
     size_t offset, bytes;
     const char *prefix, *name; /* "exp_avg", "fc1.weight"; prefix NULL: none */
@@ -98,7 +98,7 @@ static bool is_same(const tdm_hash128 *table, const parts *all, int a, int b) {
     return memcmp(table + a * all->count, table + b * all->count, (size_t)all->count * sizeof(*table)) == 0;
 }
 
-/* The first replica that more than half of all are like; -1 if there is none. */
+/* The first replica that equals more than half of all; -1: there is none. */
 static int find_majority(const tdm_hash128 *table, const parts *all, int count) {
     for (int i = 0; i < count; i++) {
         int like = 0;
@@ -108,7 +108,7 @@ static int find_majority(const tdm_hash128 *table, const parts *all, int count) 
     return -1;
 }
 
-static tdm_status tell(const tdm_run *run, const parts *all, const tdm_hash128 *table, int count) {
+static tdm_status judge(const tdm_run *run, const parts *all, const tdm_hash128 *table, int count) {
     const char *what = run->comm != NULL ? "rank" : "replica";
     int majority = find_majority(table, all, count), like = majority >= 0 ? majority : 0, other = 0, others = 0;
     int first = -1, parts_count = 0;
@@ -132,7 +132,7 @@ static tdm_status tell(const tdm_run *run, const parts *all, const tdm_hash128 *
     TDM_FAIL(
         TDM_E_CHECK,
         "the replicas are no longer equal after step %lld: %s %d differs from %s%s in %d of %d tensors, the first is "
-        "%s%s%s; look at its memory and its device, and go on from the last checkpoint",
+        "%s%s%s; check its memory and its device, and continue from the last checkpoint",
         (long long)run->step, what, other, beside, more, parts_count, all->count, p->prefix != NULL ? p->prefix : "",
         p->prefix != NULL ? "." : "", p->name);
 }
@@ -149,7 +149,7 @@ tdm_status tdm__run_verify(tdm_run *run) {
     tdm_status status = list_parts(run, &memory, &all);
     if (status == TDM_OK)
         status = ranks ? gather_ranks(run, &all, &memory, &table) : gather_here(run, &all, &memory, &table);
-    if (status == TDM_OK && table != NULL) status = tell(run, &all, table, run->replicas);
+    if (status == TDM_OK && table != NULL) status = judge(run, &all, table, run->replicas);
     tdm__arena_deinit(&memory);
     return status;
 }

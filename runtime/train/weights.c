@@ -1,4 +1,4 @@
-/* Initial weights to the bit of PyTorch's, weights from files, and their hash. */
+/* Initial weights, the same bits as PyTorch's; weights from files; the hash of all weights. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,9 +48,9 @@ tdm_status tdm__weights_init(tdm_replica *replica, int64_t seed, tdm_rng_profile
 static tdm_status load_one(const tdm_tensor_file *file, const char *name, const tdm_shape *shape, int dtype, void *to,
                            const char *dtype_name) {
     const tdm_tensor *tensor = tdm__tensor_file_find(file, name);
-    if (tensor == NULL) TDM_FAIL(TDM_E_CHECKPOINT, "the file has no tensor '%s' of this model", name);
+    if (tensor == NULL) TDM_FAIL(TDM_E_CHECKPOINT, "the file lacks this model's tensor '%s'", name);
     if (tensor->dtype != dtype)
-        TDM_FAIL(TDM_E_CHECKPOINT, "tensor '%s' wants %s, the file has %s; convert it before loading", name, dtype_name,
+        TDM_FAIL(TDM_E_CHECKPOINT, "tensor '%s' is %s, in the file %s; convert it before loading", name, dtype_name,
                  tensor->dtype_name);
     bool same = tensor->ndim == shape->ndim;
     tdm_shape found = {.ndim = tensor->ndim < TDM_MAX_DIMS ? tensor->ndim : TDM_MAX_DIMS};
@@ -62,16 +62,14 @@ static tdm_status load_one(const tdm_tensor_file *file, const char *name, const 
         char want[64], got[64];
         tdm__shape_print(want, sizeof(want), shape);
         tdm__shape_print(got, sizeof(got), &found);
-        TDM_FAIL(TDM_E_CHECKPOINT, "tensor '%s' wants shape %s, the file has %s", name, want[0] ? want : "scalar",
+        TDM_FAIL(TDM_E_CHECKPOINT, "tensor '%s' has shape %s, in the file %s", name, want[0] ? want : "scalar",
                  got[0] ? got : "scalar");
     }
     TDM_TRY(tdm__tensor_file_read(file, tensor, to));
     size_t count = dtype == TDM_ST_F32 ? tensor->bytes / sizeof(float) : 0;
     size_t bad = tdm__first_not_finite(TDM_F32_BITS, to, count);
     if (bad < count)
-        TDM_FAIL(TDM_E_CHECKPOINT,
-                 "tensor '%s' of the file is not finite (element %zu is infinite or NaN): nothing can be made of it",
-                 name, bad);
+        TDM_FAIL(TDM_E_CHECKPOINT, "tensor '%s' of the file is not finite (element %zu is infinite or NaN)", name, bad);
     return TDM_OK;
 }
 
@@ -89,7 +87,7 @@ tdm_status tdm__weights_load(tdm_replica *replica, const tdm_tensor_file *file) 
     const tdm_plan *plan = replica->plan;
     for (int i = 0; i < tdm__tensor_file_count(file); i++) {
         const char *name = tdm__tensor_file_get(file, i)->name;
-        if (!is_ours(plan, name)) TDM_FAIL(TDM_E_CHECKPOINT, "the file's tensor '%s' is not of this model", name);
+        if (!is_ours(plan, name)) TDM_FAIL(TDM_E_CHECKPOINT, "this model has no tensor '%s', which the file has", name);
     }
     void *params = NULL, *buffers = NULL;
     TDM_TRY(tdm__replica_fetch(replica, TDM_ARENA_PARAM, &params));

@@ -262,7 +262,7 @@ TEST(it_is_told_once) {
     CHECK_OK(train(&w));
     CHECK(isfinite(w.loss[1]) && isnan(w.loss[2]) && isnan(w.loss[4]) && isfinite(w.loss[5]));
     CHECK_TEXT(w.log, "step 3: every label of its batch is loss.ignore_index, so its loss is nan and its gradient 0; "
-                      "training goes on\n"
+                      "training continues\n"
                       "in 3 steps every label was loss.ignore_index\n");
     end(&w);
 }

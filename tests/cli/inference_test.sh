@@ -67,8 +67,8 @@ code 8 "$tandem" eval toy.yaml --weights a model.layers='[{linear: {name: fc1, o
 # weights of another model: no key that nobody wrote, and the way out, which works
 for verb in eval predict; do
     code 8 "$tandem" $verb toy.yaml --weights a 'model.layers=[{linear: {name: other, out: 4}}]'
-    has "$err" "error: a: the file's tensor 'fc1."
-    has "$err" "is not of this model; weights want the model that they were trained with: in a run directory config.resolved.yaml"
+    has "$err" "error: a: this model has no tensor 'fc1."
+    has "$err" ", which the file has; weights fit only the model that they were trained with, which config.resolved.yaml"
     hasnt "$err" "model.weights"
     code 0 "$tandem" $verb a/config.resolved.yaml --weights a
 done

@@ -60,7 +60,7 @@ refused 'data.train.samples was 200 in .*, the job has 199' data.train.samples=1
 refused 'data.train.range was null in .*, the job has \[0, 100\]' data.train.range='[0, 100]'
 refused 'optimizer.type was (sgd|adam) in .*, the job has adamw' 'optimizer={type: adamw, lr: 0.1}'
 refused 'step-00000014 is of step 14, this job ends after 9 .*raise that' --steps 9
-refused "tensor 'fc1.bias' is not of this model" model.layers='[{linear: {name: other, out: 16}}, relu, {linear: {name: fc2, out: 4}}]'
+refused "this model has no tensor 'fc1.bias'" model.layers='[{linear: {name: other, out: 16}}, relu, {linear: {name: fc2, out: 4}}]'
 refused 'nowhere: there is no such file' --resume never model.weights=nowhere
 refused 'nowhere: there is no such file' --resume nowhere
 code 0 "$tandem" train toy.yaml --run-dir a --steps 16 data.eval.samples=20

@@ -44,16 +44,16 @@ has "$err" "continued after step 50"
 # a run directory of another model: which folder, and the way out, which works
 other='model.layers=[{linear: {name: other, out: 4}}]'
 code 8 "$tandem" train toy.yaml --run-dir e --steps 70 "$other"
-has "$err" "e/checkpoints/step-00000060: the file's tensor 'fc1."
-has "$err" "is not of this model"
+has "$err" "e/checkpoints/step-00000060: this model has no tensor 'fc1."
+has "$err" "this model has no tensor"
 has "$err" "--run-dir"
 has "$err" "checkpoint.resume=never"
 code 8 "$tandem" train toy.yaml --run-dir new --resume e "$other"
 has "$err" "e/checkpoints/step-00000060: "
-has "$err" "is not of this model; checkpoint.resume wants a checkpoint of this model"
+has "$err" ", which the file has; checkpoint.resume needs a checkpoint of this model"
 code 8 "$tandem" train toy.yaml --run-dir new model.weights=e "$other"
-has "$err" "error: command line: model.weights: $PWD/e: the file's tensor 'fc1."
-has "$err" "is not of this model; weights want the model that they were trained with: in a run directory config.resolved.yaml"
+has "$err" "error: command line: model.weights: $PWD/e: this model has no tensor 'fc1."
+has "$err" ", which the file has; weights fit only the model that they were trained with, which config.resolved.yaml"
 code 0 "$tandem" train toy.yaml --run-dir e --steps 5 "$other" checkpoint.resume=never
 
 code 0 "$tandem" train toy.yaml --dry-run
@@ -118,7 +118,7 @@ has "$err" "TiB, which the system does not give"
 has "$err" "make train.batch.per_device smaller"
 code 6 "$tandem" train toy.yaml --run-dir huge eval.batch=10000000 model.layers='[{linear: 300000}, {linear: 4}]'
 has "$err" "TiB, which the system does not give"
-has "$err" "; make eval.batch smaller: it has 10000000 rows, a pass of the training "
+has "$err" "; make eval.batch smaller: it has 10000000 rows, a training pass "
 hasnt "$err" "train.batch"
 # oneDNN asks for 128 MiB of addresses, where it is in this build; a sanitizer's program wants more to begin with
 little="$((140 * 1024))"

@@ -125,11 +125,11 @@ def wait_for(job, pattern):
 
 
 def full_for_a_while(box):
-    """No room for metrics and checkpoints, then room again: the training goes on, nothing is lost, each outage of the
+    """No room for metrics and checkpoints, then room again: training continues, nothing is lost, each outage of the
     metrics is told once, and the end is as if the disk had never been full."""
     for mode, world in (("single", 1), ("ddp", 2)):
         with filled_while_it_trains(box, mode, world, 1 << 20) as (job, run_dir, make_room):
-            wait_for(job, r"cannot write %s/metrics\.jsonl: No space left on device.*the training goes on" % run_dir)
+            wait_for(job, r"cannot write %s/metrics\.jsonl: No space left on device.*training continues" % run_dir)
             wait_for(job, r"the checkpoint of step \d+ is not saved: .*No space left on device.*tries again")
             make_room()
             wait_for(job, r"%s/metrics\.jsonl is written again; no line is lost" % run_dir)

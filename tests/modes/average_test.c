@@ -100,7 +100,7 @@ TEST(other_modes) {
         set_job(&job, mode, TDM_AVERAGE_RANKS);
         law_result refused = law_run(&job, graph);
         CHECK_INT(refused.status, TDM_E_CONFIG);
-        CHECK_HAS(refused.message, "parallel.ddp.average: ranks wants mode ddp");
+        CHECK_HAS(refused.message, "parallel.ddp.average: ranks needs mode ddp");
         job.parallel.device_ids.count = 1;
         law_result one = law_run_ok(&job, graph);
         job.parallel.ddp.average = TDM_AVERAGE_SAMPLES;
