@@ -1,6 +1,5 @@
-/* What several settings say together: pairs of which one must be written, limits that depend on each other, what this
- * build does not have (lacking.c). Faults quote both places. Defaults that depend on other settings are filled in here.
- */
+/* Checks that involve several settings: pairs of which exactly one must be written, limits that depend on each other.
+ * Faults quote both settings. Also fills in the defaults that depend on other settings. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,15 +8,16 @@
 #include "runtime/base/status.h"
 #include "runtime/train/train.h"
 
-static tdm_place place(const tdm_config *config, const char *key) {
+static tdm_place place_of(const tdm_config *config, const char *key) {
     return tdm__config_place(config, key);
 }
 
 static bool is_written(const tdm_config *config, const char *key) {
-    return place(config, key).text != NULL;
+    return place_of(config, key).text != NULL;
 }
 
-/* Where a fault about a section as a whole points: its key, that of the section around it, or the start of the file. */
+/* The position for a fault about a whole section: its key, else the key of the enclosing section, else the start of the
+ * file. */
 static tdm_place section_place(const tdm_config *config, const char *path) {
     tdm_place at = config->section_at[tdm__section_find(path)];
     const char *dot = strchr(path, '.');
@@ -29,20 +29,20 @@ static tdm_place section_place(const tdm_config *config, const char *path) {
     return at.text != NULL ? at : config->section_at[0];
 }
 
-/* "line 12 says `device_ids: [0, 1]`"; "" for defaults. */
+/* "line 12 says `device_ids: [0, 1]`", or "KEY has its default". */
 static const char *quote(tdm_config *config, const char *key) {
-    tdm_place at = place(config, key);
+    tdm_place at = place_of(config, key);
     if (at.text == NULL) return tdm__fault_text(&config->faults, "%s has its default", key);
     return tdm__fault_text(&config->faults, "%s says `%s`", tdm__place_words(&config->faults, at),
                            tdm__place_line(&config->faults, at));
 }
 
-/* The fault points to `key` and quotes `other`, or the other way round when `key` has its default. A wrong value has
- * its fault already, and its default must not cause a second one. */
+/* The fault points to `key` and quotes `other`; the other way round if `key` has its default. A refused value has its
+ * own fault already: the default in its place must not cause a second one. */
 static void conflict(tdm_config *config, const char *key, const char *other, const char *message) {
     if (tdm__config_is_bad(config, key) || tdm__config_is_bad(config, other)) return;
     bool points_to_key = is_written(config, key);
-    tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, place(config, points_to_key ? key : other), key,
+    tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, place_of(config, points_to_key ? key : other), key,
                    quote(config, points_to_key ? other : key), "%s", message);
 }
 
@@ -53,9 +53,9 @@ static void check_name(tdm_config *config) {
     bool is_bad = name[0] == '\0' || strlen(name) > 128 || name[0] == '.' || strchr(name, '/') != NULL;
     for (const char *at = name; *at != '\0'; at++) is_bad = is_bad || (unsigned char)*at < 0x20;
     if (is_bad)
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place(config, "name"), "name",
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place_of(config, "name"), "name",
                        "it becomes the name of a folder",
-                       "name wants 1 to 128 characters without '/', not beginning with '.', got '%.160s'", name);
+                       "name must have 1 to 128 characters, without '/' and not starting with '.', got '%.160s'", name);
 }
 
 static void fill_run_dir(tdm_config *config) {
@@ -67,12 +67,12 @@ static void fill_run_dir(tdm_config *config) {
 
 /* ---- pairs ---- */
 
-/* Of two keys exactly one; one that comes from a later override beats the other. */
+/* Exactly one of two keys must be written. If both are, a later override wins over the other text. */
 static void check_pair(tdm_config *config, const char *section, const char *a, int64_t *a_value, const char *b,
                        int64_t *b_value, const char *hint) {
     const char *a_key = tdm__fault_key(&config->faults, section, a);
     const char *b_key = tdm__fault_key(&config->faults, section, b);
-    tdm_place a_at = place(config, a_key), b_at = place(config, b_key);
+    tdm_place a_at = place_of(config, a_key), b_at = place_of(config, b_key);
     bool has_a = *a_value != TDM_INT_NULL, has_b = *b_value != TDM_INT_NULL;
     bool a_is_bad = tdm__config_is_bad(config, a_key), b_is_bad = tdm__config_is_bad(config, b_key);
     if (a_is_bad || b_is_bad || config->section_is_bad[tdm__section_find(section)]) return;
@@ -81,11 +81,12 @@ static void check_pair(tdm_config *config, const char *section, const char *a, i
     } else if (has_a && has_b) {
         bool a_is_first = a_at.line < b_at.line || (a_at.line == b_at.line && a_at.column < b_at.column);
         tdm__fault_add(&config->faults, TDM_FAULT_EXCLUSIVE, a_is_first ? b_at : a_at, a_is_first ? b_key : a_key,
-                       quote(config, a_is_first ? a_key : b_key), "%s wants either %s or %s, got both", section, a, b);
+                       quote(config, a_is_first ? a_key : b_key), "%s must have either %s or %s, got both", section, a,
+                       b);
     } else if (!has_a && !has_b) {
         tdm_place at = a_at.text != NULL ? a_at : b_at.text != NULL ? b_at : section_place(config, section);
-        tdm__fault_add(&config->faults, TDM_FAULT_EXCLUSIVE, at, section, hint, "%s wants either %s or %s", section, a,
-                       b);
+        tdm__fault_add(&config->faults, TDM_FAULT_EXCLUSIVE, at, section, hint, "%s must have either %s or %s", section,
+                       a, b);
     }
 }
 
@@ -105,17 +106,17 @@ static void check_optimizer(tdm_config *config) {
     if (optimizer->type != TDM_SGD || !optimizer->nesterov) return;
     if (optimizer->momentum == 0.0)
         conflict(config, "optimizer.nesterov", "optimizer.momentum",
-                 "optimizer.nesterov wants a momentum above 0, got 0");
+                 "optimizer.nesterov needs a momentum above 0, got 0");
     if (optimizer->dampening != 0.0)
-        conflict(config, "optimizer.nesterov", "optimizer.dampening", "optimizer.nesterov wants no dampening");
+        conflict(config, "optimizer.nesterov", "optimizer.dampening", "optimizer.nesterov needs dampening 0");
 }
 
-/* beta1 of 1 divides by zero in the bias correction; sgd takes any momentum, as PyTorch does. */
+/* A beta1 of 1 divides by zero in the bias correction. sgd accepts any momentum, as PyTorch does. */
 static void check_cycled_momentum(tdm_config *config, const char *key, double momentum) {
     const tdm_job *job = &config->settings.job;
     if (!job->schedule.cycle_momentum || job->optimizer.type == TDM_SGD || momentum < 1.0) return;
     conflict(config, key, "optimizer.type",
-             tdm__fault_text(&config->faults, "%s is beta1 of %s and wants a number below 1, got %.17g", key,
+             tdm__fault_text(&config->faults, "%s is beta1 of %s and must be below 1, got %.17g", key,
                              job->optimizer.type == TDM_ADAM ? "adam" : "adamw", momentum));
 }
 
@@ -129,12 +130,12 @@ static void check_onecycle(tdm_config *config) {
     if (schedule->total >= length) return;
     conflict(config, "schedule.total", per_step ? "train.steps" : "train.epochs",
              tdm__fault_text(&config->faults,
-                             "schedule.total of onecycle wants at least the %lld %s of the run, got %lld; the schedule "
-                             "cannot go past its end",
+                             "schedule.total of onecycle must cover the %lld %s of the run, got %lld; the schedule "
+                             "has no values after its end",
                              (long long)length, per_step ? "steps" : "epochs", (long long)schedule->total));
 }
 
-/* The length is known without data, or at least so much of it: an epoch has a step or more. */
+/* The run's length is known without data only in part: an epoch has at least one step. */
 static void check_changes(tdm_config *config) {
     const tdm_job *job = &config->settings.job;
     bool by_steps = job->train.steps != TDM_INT_NULL;
@@ -151,15 +152,15 @@ static void check_changes(tdm_config *config) {
 
 static void check_schedule(tdm_config *config) {
     tdm_schedule_section *schedule = &config->settings.job.schedule;
-    bool wants_whole_run = schedule->total == TDM_INT_NULL && config->settings.job.train.steps != TDM_INT_NULL &&
+    bool spans_whole_run = schedule->total == TDM_INT_NULL && config->settings.job.train.steps != TDM_INT_NULL &&
                            (schedule->type == TDM_SCHEDULE_COSINE || schedule->type == TDM_SCHEDULE_LINEAR);
-    if (!is_written(config, "schedule.per") && (schedule->type == TDM_SCHEDULE_ONECYCLE || wants_whole_run))
+    if (!is_written(config, "schedule.per") && (schedule->type == TDM_SCHEDULE_ONECYCLE || spans_whole_run))
         schedule->per = TDM_SCHEDULE_PER_STEP;
     for (int i = 1; i < schedule->milestones.count; i++) {
         const int64_t *at = &schedule->milestones.item[i];
         if (at[-1] < at[0]) continue;
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place(config, "schedule.milestones"), "schedule.milestones",
-                       "", "schedule.milestones wants rising numbers, got %lld behind %lld", (long long)at[0],
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place_of(config, "schedule.milestones"), "schedule.milestones",
+                       "", "schedule.milestones must be rising numbers, got %lld after %lld", (long long)at[0],
                        (long long)at[-1]);
         break;
     }
@@ -191,16 +192,17 @@ static void check_devices(tdm_config *config) {
     const tdm_ints *ids = &parallel->device_ids;
     for (int i = 1; i < ids->count && !parallel->allow_shared_device; i++) {
         if (!has_id(ids, i, ids->item[i])) continue;
-        tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, place(config, "parallel.device_ids"), "parallel.device_ids",
-                       "`parallel.allow_shared_device: true` lifts this, to try several replicas on one device",
-                       "parallel.device_ids wants distinct devices, got %lld twice", (long long)ids->item[i]);
+        tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, place_of(config, "parallel.device_ids"),
+                       "parallel.device_ids",
+                       "write `parallel.allow_shared_device: true` to try several replicas on one device",
+                       "parallel.device_ids must be distinct devices, got %lld twice", (long long)ids->item[i]);
         break;
     }
     if (!is_written(config, "parallel.dp.output_device") && ids->count > 0)
         parallel->dp.output_device = ids->item[0];
     else if (!has_id(ids, ids->count, parallel->dp.output_device))
         conflict(config, "parallel.dp.output_device", "parallel.device_ids",
-                 tdm__fault_text(&config->faults, "parallel.dp.output_device wants one of device_ids [%s], got %lld",
+                 tdm__fault_text(&config->faults, "parallel.dp.output_device must be one of device_ids [%s], got %lld",
                                  id_list(config, ids), (long long)parallel->dp.output_device));
 }
 
@@ -219,7 +221,7 @@ static void check_batch(tdm_config *config) {
             conflict(
                 config, "train.batch.global", "parallel.device_ids",
                 tdm__fault_text(&config->faults,
-                                "train.batch.global wants a multiple of the %lld devices of parallel.device_ids, got "
+                                "train.batch.global must be a multiple of the %lld devices of parallel.device_ids, got "
                                 "%lld; write %s",
                                 (long long)devices, (long long)train->global_batch, try));
             return;
@@ -230,7 +232,8 @@ static void check_batch(tdm_config *config) {
             config, "train.accumulate",
             train->per_device != TDM_INT_NULL ? "train.batch.per_device" : "train.batch.global",
             tdm__fault_text(&config->faults,
-                            "train.accumulate cuts the %lld samples of a device into %lld parts; it wants at most %lld",
+                            "train.accumulate splits the %lld samples of a device into %lld micro-batches; write at "
+                            "most %lld",
                             (long long)per_device, (long long)train->accumulate, (long long)per_device));
 }
 
@@ -244,12 +247,12 @@ static void check_ddp(tdm_config *config) {
         is_good = colon != NULL && colon > method + 6 && tdm__parse_int(colon + 1, &port) && port >= 1 && port <= 65535;
     }
     if (!is_good)
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place(config, "parallel.ddp.init_method"),
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place_of(config, "parallel.ddp.init_method"),
                        "parallel.ddp.init_method", "",
-                       "parallel.ddp.init_method wants env, tcp://host:port or file:///path, got '%s'", method);
+                       "parallel.ddp.init_method must be env, tcp://host:port or file:///path, got '%s'", method);
     if (parallel->ddp.average == TDM_AVERAGE_RANKS && parallel->mode != TDM_MODE_DDP && parallel->device_ids.count > 1)
         conflict(config, "parallel.ddp.average", "parallel.mode",
-                 "parallel.ddp.average: ranks wants mode ddp or one device; single and dp average over samples");
+                 "parallel.ddp.average: ranks needs mode ddp or a single device; single and dp average over samples");
 }
 
 static void check_parallel(tdm_config *config) {
@@ -270,7 +273,7 @@ static void check_parallel(tdm_config *config) {
 
 /* ---- data ---- */
 
-/* `path` and `split` of cifar10 are another way to write `files`. */
+/* cifar10: turns `path` and `split` into `files`. */
 static void fill_cifar(tdm_config *config, tdm_data_spec *spec, const char *section, bool is_eval) {
     const char *path_key = tdm__fault_key(&config->faults, section, "path");
     const char *files_key = tdm__fault_key(&config->faults, section, "files");
@@ -279,13 +282,13 @@ static void fill_cifar(tdm_config *config, tdm_data_spec *spec, const char *sect
         if (!is_written(config, path_key) && !is_written(config, files_key))
             tdm__fault_add(&config->faults, TDM_FAULT_MISSING, at, files_key,
                            "write `files: [data_batch_1.bin]`, or `path: FOLDER` of the unpacked archive",
-                           "%s: format cifar10 wants `files` or `path`", section);
+                           "%s: format cifar10 needs `files` or `path`", section);
         return;
     }
     if (spec->path == NULL) return;
     if (spec->files.count > 0) {
         conflict(config, path_key, files_key,
-                 tdm__fault_text(&config->faults, "%s wants either files or path", section));
+                 tdm__fault_text(&config->faults, "%s must have either files or path, got both", section));
         return;
     }
     bool is_test = spec->split == 2 || (spec->split == 0 && is_eval);
@@ -297,17 +300,17 @@ static void fill_cifar(tdm_config *config, tdm_data_spec *spec, const char *sect
     spec->files.count = count;
 }
 
-/* Of the keys of a section that name files, the one that is written. */
+/* The origin of the first of `keys` that is written in the section. */
 static tdm_origin first_origin(tdm_config *config, const char *section, const char *const *keys) {
     tdm_place at = {0};
     const char *key = section;
     for (; *keys != NULL && at.text == NULL; keys++)
-        at = place(config, key = tdm__fault_key(&config->faults, section, *keys));
+        at = place_of(config, key = tdm__fault_key(&config->faults, section, *keys));
     return tdm__key_origin(&config->faults, at, key);
 }
 
 static tdm_origin origin_of(tdm_config *config, const char *key) {
-    return tdm__key_origin(&config->faults, place(config, key), key);
+    return tdm__key_origin(&config->faults, place_of(config, key), key);
 }
 
 static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *section, bool is_eval) {
@@ -322,8 +325,8 @@ static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *sect
     if (spec->range.count != 2) return;
     const char *range_key = tdm__fault_key(&config->faults, section, "range");
     if (spec->range.item[0] >= spec->range.item[1])
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place(config, range_key), range_key, "",
-                       "%s wants [first, end) with first below end, got [%lld, %lld)", range_key,
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place_of(config, range_key), range_key, "",
+                       "%s must be [first, end) with first below end, got [%lld, %lld)", range_key,
                        (long long)spec->range.item[0], (long long)spec->range.item[1]);
     bool is_made = spec->format == TDM_DATA_SYNTHETIC || spec->format == TDM_DATA_GLYPHS;
     if (is_made && spec->range.item[1] > spec->samples)
@@ -337,7 +340,7 @@ static void check_normalize(tdm_config *config) {
     if (transform->mean.count == 0 || transform->stdev.count == 0 || transform->mean.count == transform->stdev.count)
         return;
     conflict(config, "data.transform.std", "data.transform.mean",
-             tdm__fault_text(&config->faults, "normalize wants as many std as mean, got %d and %d",
+             tdm__fault_text(&config->faults, "normalize must have as many values in std as in mean, got %d and %d",
                              transform->stdev.count, transform->mean.count));
 }
 
@@ -356,7 +359,7 @@ tdm_status tdm__check_settings(tdm_config *config) {
     job->checkpoint.resume_at = origin_of(config, "checkpoint.resume");
     tdm__check_lacking(config);
     if (job->checkpoint.resume[0] == '\0')
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place(config, "checkpoint.resume"), "checkpoint.resume", "",
-                       "checkpoint.resume wants auto, never or a path, got nothing");
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place_of(config, "checkpoint.resume"), "checkpoint.resume", "",
+                       "checkpoint.resume must be auto, never or a path, got nothing");
     return config->faults.status;
 }

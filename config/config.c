@@ -1,4 +1,4 @@
-/* The config object: reading the file, and the check that runs all stages. */
+/* The config object: reads the file and runs the stages of the check. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,14 +10,13 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
 static tdm_status make(tdm_config **out, const tdm_host *host) {
     tdm_config *config;
     char cwd[PATH_MAX];
     *out = NULL;
-    if (getcwd(cwd, sizeof(cwd)) == NULL)
-        TDM_FAIL(TDM_E_IO, "the working directory cannot be read: %s", strerror(errno));
+    if (getcwd(cwd, sizeof(cwd)) == NULL) TDM_FAIL(TDM_E_IO, "cannot read the working directory: %s", strerror(errno));
     TDM_TRY(tdm__new(host, &config, 1, sizeof(*config), "config"));
     config->host = host;
     tdm__arena_init(&config->arena, host);
@@ -75,7 +74,7 @@ tdm_status tdm_config_parse(tdm_config **out, const tdm_host *host, const char *
     return TDM_OK;
 }
 
-/* All of the file, or the first byte too many. */
+/* Reads the whole file, but at most one byte more than the limit. */
 static tdm_status read_file(const tdm_host *host, const char *path, char **out, size_t *bytes) {
     size_t room = TDM_YAML_MAX_BYTES + 1, used = 0;
     *out = NULL;
@@ -87,7 +86,7 @@ static tdm_status read_file(const tdm_host *host, const char *path, char **out, 
         if (got < 0 && errno == EINTR) continue;
         if (got < 0)
             status = tdm__fail(TDM_E_CONFIG, __FILE__, __LINE__, NULL, "%s: cannot be read: %s%s", path,
-                               strerror(errno), errno == EISDIR ? "; name the YAML file in it" : "");
+                               strerror(errno), errno == EISDIR ? "; give the YAML file in it" : "");
         if (got <= 0) break;
         used += (size_t)got;
     }
@@ -165,7 +164,7 @@ static tdm_status read_tree(tdm_config *config, tdm_yaml_text *text, tdm_yaml_no
     TDM_TRY(tdm__yaml_parse(root, text, &config->work, &config->faults));
     if (*root == NULL && config->faults.total == 0)
         tdm__fault_add(&config->faults, TDM_FAULT_MISSING, (tdm_place){text, 1, 1}, "",
-                       "`tandem init --task mnist` writes one to start from", "the file is empty");
+                       "`tandem init --task mnist` writes a file to start from", "the file is empty");
     return TDM_OK;
 }
 
@@ -250,7 +249,7 @@ tdm_status tdm_job_init(tdm_job *job) {
     tdm_status status = tdm__settings_init(&settings, &arena);
     tdm__arena_deinit(&arena);
     TDM_TRY(status);
-    /* Texts went with the arena; the table's own are constants. */
+    /* The arena's texts are gone. The table's texts are constants. */
     for (int i = 0; i < TDM_SECTION_COUNT; i++) {
         for (const tdm_field *row = tdm__sections[i].rows; row->key != NULL; row++) {
             if (row->kind != TDM_FIELD_TEXT && row->kind != TDM_FIELD_PATH) continue;

@@ -1,4 +1,4 @@
-/* `tandem explain KEY`: what the tables say, in words. */
+/* `tandem explain KEY`: prints the tables for people. */
 #include <string.h>
 
 #include "config/room.h"
@@ -10,9 +10,9 @@ typedef struct words {
 } words;
 
 static const words language_words[] = {
-    [TDM_ENGLISH] = {"type", "default", "unit", "only for", "none: it must be written", "keys", "sections",
+    [TDM_ENGLISH] = {"type", "default", "unit", "only for", "none: the key is required", "keys", "sections",
                      "kinds of layers", "keys that every layer has",
-                     "a layer is `kind`, `kind: main argument` or `kind: {keys}`; (main) marks the main argument",
+                     "write a layer as `kind`, `kind: main argument` or `kind: {keys}`; (main) marks the main argument",
                      "inputs", "not in this build: "},
     [TDM_CHINESE] = {"类型", "默认值", "单位", "仅用于", "无，必须写出", "键", "小节", "层的种类", "各层共有的键",
                      "层的写法：`种类`、`种类: 主参数` 或 `种类: {键}`；(main) 表示主参数", "输入个数", "本构建不含："},
@@ -28,7 +28,7 @@ static const char *help_of(const help_page *page, const tdm_field *row) {
     return page->chinese && row->help_zh != NULL ? row->help_zh : row->help;
 }
 
-/* Label and value in two columns that line up in both languages. */
+/* Label and value in two aligned columns, in both languages. */
 static void add_pair(const help_page *page, const char *label, const char *value) {
     tdm__text_printf(page->out, "  %s", label);
     for (int column = tdm__text_columns(label); column < 10; column++) tdm__text_puts(page->out, " ");
@@ -42,7 +42,7 @@ static void add_item(const help_page *page, const char *key, const char *mark, c
     tdm__text_printf(page->out, " %s\n", help);
 }
 
-/* The help of a row, and in brackets what of it this build does not have. */
+/* The help of a row, with the values that this build does not have in brackets. */
 static void add_row(const help_page *page, const tdm_field *row, const char *mark) {
     tdm_text help;
     tdm__text_init(&help, page->out->host);
@@ -146,7 +146,7 @@ static void explain_op(const help_page *page, const tdm_op_def *op) {
     add_common_keys(page);
 }
 
-/* ---- finding what is meant ---- */
+/* ---- finding the key ---- */
 
 static bool explain_path(const help_page *page, const char *key) {
     if (strncmp(key, "model.layers", 12) == 0 || strcmp(key, "layers") == 0) {
@@ -191,7 +191,7 @@ static bool explain_attr(const help_page *page, const char *key) {
     return true;
 }
 
-/* A bare last part: `lr`, `every`, `ddp`. All places that have it are told. */
+/* The last part alone: `lr`, `every`, `ddp`. Explains every key that ends in it. */
 static bool explain_last_part(const help_page *page, const char *key) {
     bool found = false;
     const char *part;

@@ -1,4 +1,4 @@
-/* The list of faults: messages, excerpts with a caret, order, and the two forms in which they are told. */
+/* The list of faults: messages, excerpts with a caret, sorting, and output as text and JSON. */
 #include "config/fault.h"
 
 #include <ctype.h>
@@ -92,7 +92,7 @@ const char *tdm__fault_list_of(tdm_fault_list *list, const char *const *names, i
     return text;
 }
 
-/* Length of the line break that libyaml sees at `at`; 0 if there is none. */
+/* Length of the line break at `at`, by libyaml's rules; 0 if there is none. */
 static size_t line_break(const char *at, const char *end) {
     size_t left = (size_t)(end - at);
     if (left >= 2 && at[0] == '\r' && at[1] == '\n') return 2;
@@ -102,7 +102,7 @@ static size_t line_break(const char *at, const char *end) {
     return 0;
 }
 
-/* The next line break, of this length, or the end. */
+/* The next line break and its length, or the end with length 0. */
 static const char *find_break(const char *at, const char *end, size_t *length) {
     *length = 0;
     while ((at += tdm__utf8_plain(at, (size_t)(end - at))) < end) {
@@ -119,8 +119,7 @@ const char *tdm__line_after(const char *at, const char *end) {
     return at == end ? NULL : at + length;
 }
 
-/* One pass over the file when the first fault quotes it: a file of many lines and many faults is read twice, not often.
- */
+/* Runs once, when the first fault quotes the text. Without an index every fault would scan the text from its start. */
 static void index_lines(tdm_fault_list *list, const tdm_yaml_text *text) {
     const char *end = text->bytes + text->count;
     list->indexed = text;
@@ -157,7 +156,7 @@ const char *tdm__place_line(tdm_fault_list *list, tdm_place at) {
     const char *start, *stop;
     if (at.text == NULL || !tdm__place_bytes(list, at, &start, &stop)) return "";
     while (start < stop && (*start == ' ' || *start == '\t')) start++;
-    const char *comment = start; /* what stands behind " #" says nothing about the setting */
+    const char *comment = start; /* the quote ends before " #" */
     while (comment < stop && !(comment[0] == '#' && comment > start && comment[-1] == ' ')) comment++;
     while (comment > start && (comment[-1] == ' ' || comment[-1] == '\t')) comment--;
     int length = (int)(comment - start);
@@ -191,7 +190,7 @@ static const char *next_char(const char *at, const char *stop) {
     return at + (length > 0 ? length : 1);
 }
 
-/* That many characters further, or the end. */
+/* Skips `count` characters, at most to the end. */
 static const char *skip_chars(const char *at, const char *stop, size_t count) {
     while (count > 0 && at < stop) {
         const size_t left = (size_t)(stop - at), plain = tdm__utf8_plain(at, count < left ? count : left);
@@ -201,7 +200,7 @@ static const char *skip_chars(const char *at, const char *stop, size_t count) {
     return at;
 }
 
-/* As a terminal may show it. */
+/* A copy that is safe to print on a terminal. */
 static const char *shown_text(tdm_fault_list *list, const char *text, bool keeps_lines) {
     const size_t bytes = tdm_text_printable(NULL, 0, text, keeps_lines) + 1;
     char *copy;
@@ -233,7 +232,7 @@ static const char *excerpt_of(tdm_fault_list *list, tdm_place at) {
         char one[8] = {0}, shown[16];
         memcpy(one, walk, (size_t)(next - walk));
         (void)tdm_text_printable(shown, sizeof(shown), one, 1);
-        /* A tab stays a tab, so that the caret stands right whatever its width is. */
+        /* A tab stays a tab, so that the caret is in the right column for any tab width. */
         int columns = *walk == '\t' ? 1 : tdm__text_columns(shown);
         for (int k = 0; k < columns && used + 1 < sizeof(pad); k++) pad[used++] = *walk == '\t' ? '\t' : ' ';
         walk = next;
@@ -242,7 +241,7 @@ static const char *excerpt_of(tdm_fault_list *list, tdm_place at) {
     return shown_text(list, tdm__fault_text(list, "%.*s\n%s^", (int)(cut - start), start, pad), true);
 }
 
-/* One line of bounded length: ends of lines become spaces, and what is too long is cut between characters. */
+/* One line of bounded length: line breaks become spaces, and a long text is cut between two characters. */
 static const char *one_line(tdm_fault_list *list, const char *message) {
     size_t length = strlen(message);
     bool cut = length > MESSAGE_BYTES;

@@ -1,5 +1,5 @@
-/* A job that a program filled, against the same table that reads the file: each value is printed as the file would have
- * it and read back, so that ranges and messages exist once. And such a job as lines of text. */
+/* Checks a job that a program filled against the table of the file format: prints each value as YAML and reads it back,
+ * so that ranges and messages exist only once. Also prints such a job as lines of text. */
 #include <math.h>
 #include <string.h>
 
@@ -7,14 +7,14 @@
 #include "runtime/base/field_range.h"
 #include "runtime/base/status.h"
 
-/* What printing itself relies on. Leaves a clause in `why` and returns false where the value cannot be printed. */
+/* Checks what printing relies on. If the value cannot be printed, returns false with the reason in `why`. */
 static bool is_printable(const tdm_field *row, const void *value, tdm_text *why) {
     int count = 0;
     if (row->kind == TDM_FIELD_ENUM) {
         int index = *(const int *)value;
         while (row->names[count] != NULL) count++;
         if (index >= 0 && index < count) return true;
-        tdm__text_puts(why, "wants ");
+        tdm__text_puts(why, "must be ");
         tdm__field_describe(row, why, false);
         tdm__text_printf(why, ", got number %d", index);
         return false;
@@ -23,18 +23,18 @@ static bool is_printable(const tdm_field *row, const void *value, tdm_text *why)
         const tdm_interval *interval = value;
         bool has_kind = interval->kind >= TDM_INTERVAL_NEVER && interval->kind <= TDM_INTERVAL_SECONDS;
         if (has_kind && (interval->kind == TDM_INTERVAL_NEVER || isfinite(interval->amount))) return true;
-        tdm__text_puts(why, has_kind ? "wants a finite amount" : "wants one of the kinds of intervals");
+        tdm__text_puts(why, has_kind ? "must have a finite amount" : "must be one of the kinds of intervals");
         return false;
     }
     if (row->kind == TDM_FIELD_INTS) count = ((const tdm_ints *)value)->count;
     if (row->kind == TDM_FIELD_FLOATS) count = ((const tdm_floats *)value)->count;
     if (row->kind == TDM_FIELD_PATHS) count = ((const tdm_texts *)value)->count;
     if (count >= 0 && count <= TDM_LIST_MAX) return true;
-    tdm__text_printf(why, "wants a count of 0 to %d, got %d", TDM_LIST_MAX, count);
+    tdm__text_printf(why, "must have a count of 0 to %d, got %d", TDM_LIST_MAX, count);
     return false;
 }
 
-/* Texts are taken as they are: what they name is checked when it is opened. */
+/* Any text is good here: the file that it names is checked when it is opened. */
 static bool is_good(const tdm_field *row, void *object, tdm_text *why) {
     if (!is_printable(row, (const char *)object + row->offset, why)) return false;
     if (row->kind == TDM_FIELD_TEXT || row->kind == TDM_FIELD_PATH || row->kind == TDM_FIELD_PATHS) return true;
@@ -74,19 +74,19 @@ static tdm_status check_section(const tdm_section *section, tdm_settings *settin
 tdm_status tdm_job_check(const tdm_job *job) {
     if (job == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_job_check: job is NULL");
     if (job->size != sizeof(*job))
-        TDM_FAIL(TDM_E_USAGE, "tdm_job_check: job.size is %u, this library wants %zu; start with tdm_job_init",
+        TDM_FAIL(TDM_E_USAGE, "tdm_job_check: job.size is %u, this library expects %zu; start with tdm_job_init",
                  job->size, sizeof(*job));
     tdm_settings settings = {.job = *job}; /* a copy: reading back writes */
     for (int i = 0; i < TDM_SECTION_COUNT; i++) {
-        if (strcmp(tdm__sections[i].path, "model") == 0) continue; /* the graph is checked as it is built */
+        if (strcmp(tdm__sections[i].path, "model") == 0) continue; /* the graph is checked while it is built */
         TDM_TRY(check_section(&tdm__sections[i], &settings));
     }
     const tdm_train_section *train = &job->train;
     if ((train->epochs == TDM_INT_NULL) == (train->steps == TDM_INT_NULL))
-        TDM_FAIL(TDM_E_CONFIG, "job: train wants exactly one of epochs and steps; the other is TDM_INT_NULL");
+        TDM_FAIL(TDM_E_CONFIG, "job: train needs exactly one of epochs and steps; set the other to TDM_INT_NULL");
     if ((train->per_device == TDM_INT_NULL) == (train->global_batch == TDM_INT_NULL))
         TDM_FAIL(TDM_E_CONFIG,
-                 "job: train.batch wants exactly one of per_device and global_batch; the other is TDM_INT_NULL");
+                 "job: train.batch needs exactly one of per_device and global_batch; set the other to TDM_INT_NULL");
     return TDM_OK;
 }
 
@@ -108,7 +108,7 @@ unsigned tdm_job_key_flags(const char *key, size_t length) {
         size_t word_length = length - (size_t)(word - key);
         for (const tdm_field *row = section->rows; row->key != NULL; row++) {
             if (strlen(row->key) != word_length || memcmp(row->key, word, word_length) != 0) continue;
-            bool measures = strcmp(section->path, "data.eval") == 0; /* which samples changes no step */
+            bool measures = strcmp(section->path, "data.eval") == 0; /* evaluation data does not affect training */
             return measures ? row->flags & ~(unsigned)TDM_FIELD_KEPT : row->flags;
         }
     }

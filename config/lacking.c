@@ -1,5 +1,5 @@
-/* What the format has and this build does not: one table for `check`, which refuses it, and for `explain` and the JSON
- * Schema, which mark it. What a module brings is not refused: it may be found where the job runs. */
+/* Parts of the format that this build does not have. `check` refuses them; `explain` and the JSON Schema mark them.
+ * What a module provides is not refused: the machine where the job runs may have the module. */
 #include <string.h>
 
 #include "config/room.h"
@@ -20,8 +20,8 @@ static const tdm_lack lacks[] = {
      "write stages: 1"},
     {"parallel.ddp", "backend", BIT(TDM_BACKEND_NCCL), "nccl", NULL, NULL, "write auto or shm"},
     {"parallel.ddp", "backend", BIT(TDM_BACKEND_GLOO) | BIT(TDM_BACKEND_MPI), NULL, NULL, NULL,
-     "write auto, which takes what fits, or shm"},
-    {"log", "tensorboard", BIT(true), NULL, NULL, NULL, "metrics.jsonl holds the same numbers"},
+     "write auto, which picks a suitable backend, or shm"},
+    {"log", "tensorboard", BIT(true), NULL, NULL, NULL, "use metrics.jsonl: it holds the same numbers"},
 };
 enum { LACK_COUNT = sizeof(lacks) / sizeof(lacks[0]) };
 
@@ -29,8 +29,8 @@ static bool is_absent(const tdm_lack *lack) {
     return lack->module == NULL || tdm__module_absent(lack->module)[0] != '\0';
 }
 
-/* The next entry behind `last` (NULL: the first) about this row; NULL: there is none. Sections that share their rows
- * have entries of their own, of which those of one are enough. */
+/* The next entry for this row after `last` (NULL: the first entry); NULL if there is none. Sections that share a row
+ * have one entry each: only those of the first section are returned. */
 static const tdm_lack *next_of(const tdm_field *row, const tdm_lack *last) {
     for (const tdm_lack *lack = last != NULL ? last + 1 : lacks; lack < lacks + LACK_COUNT; lack++) {
         const tdm_section *section = &tdm__sections[tdm__section_find(lack->section)];
@@ -93,7 +93,7 @@ static void check_row(tdm_config *config, int section_index, int row_index, cons
     tdm__text_deinit(&printed);
 }
 
-/* A backend is asked for only by the mode that has one. */
+/* Only mode ddp uses the keys of parallel.ddp. */
 static bool is_written(const tdm_config *config, const tdm_lack *lack, int section, int row) {
     bool is_of_ddp = strcmp(lack->section, "parallel.ddp") == 0;
     if (is_of_ddp && config->settings.job.parallel.mode != TDM_MODE_DDP) return false;
@@ -113,7 +113,7 @@ tdm_status tdm_config_lacking(const tdm_config *config, char **out) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_lacking: out is NULL");
     *out = NULL;
     if (config == NULL || !config->is_good)
-        TDM_FAIL(TDM_E_USAGE, "tdm_config_lacking: the config has not passed a check");
+        TDM_FAIL(TDM_E_USAGE, "tdm_config_lacking: the config has not passed tdm_config_check");
     tdm_text text;
     tdm__text_init(&text, tdm_host_default());
     for (int i = 0; i < LACK_COUNT; i++) {
@@ -124,9 +124,9 @@ tdm_status tdm_config_lacking(const tdm_config *config, char **out) {
         if (lack->module == NULL || !is_absent(lack) || !is_written(config, lack, index, row)) continue;
         int value = *(const int *)((const char *)&config->settings + section->offset + section->rows[row].offset);
         if ((lack->values & BIT(value)) == 0) continue;
-        tdm__text_printf(&text, "%s%s.%s %s is not in this build, which has no module %s: %s",
-                         text.length > 0 ? "\n" : "", section->path, lack->key, section->rows[row].names[value],
-                         lack->module, tdm__module_absent(lack->module));
+        tdm__text_printf(&text, "%s%s.%s %s is not in this build: it has no module %s: %s", text.length > 0 ? "\n" : "",
+                         section->path, lack->key, section->rows[row].names[value], lack->module,
+                         tdm__module_absent(lack->module));
     }
     return tdm__text_take_public(&text, out);
 }

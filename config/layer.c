@@ -1,5 +1,5 @@
-/* One item of model.layers: `kind`, `kind: main argument` or `kind: {keys}`. Attributes are read by the op's own rows,
- * so that all their faults are told at once; shapes come later. */
+/* One item of model.layers: `kind`, `kind: main argument` or `kind: {keys}`. The op's own rows read the attributes, so
+ * that all their faults are reported at once. Shapes are checked later, in model.c. */
 #include <string.h>
 
 #include "config/room.h"
@@ -20,20 +20,20 @@ static const char *hint_for_kind(tdm_config *config, const char *kind) {
     const char *other = tdm__foreign_layer(kind);
     if (other != NULL) return tdm__fault_text(&config->faults, "tandem calls it `%s`", other);
     if (strcasecmp(kind, "softmax") == 0 || strcasecmp(kind, "log_softmax") == 0)
-        return "leave it out: the loss cross_entropy takes the outputs before softmax";
+        return "remove it: the loss cross_entropy expects the outputs before softmax";
     const char *near = tdm__hint_nearest(config, kind, names, count);
     return near[0] != '\0'
                ? near
                : tdm__fault_text(&config->faults, "kinds: %s", tdm__fault_list_of(&config->faults, names, count));
 }
 
-/* The words of the kind and its keys; false after a fault about how the item is written. */
+/* Splits an item into its kind and its keys. False after a fault about how the item is written. */
 static bool split_item(tdm_config *config, int index, const tdm_yaml_node *item, const char **kind, tdm_place *at,
                        const tdm_yaml_node **keys) {
     static const char form[] = "write `- relu`, `- linear: 10` or `- conv2d: {out: 64, kernel: 3}`";
     const char *key = layer_key(config, index, NULL);
     *keys = NULL;
-    if (item->is_told) return false;
+    if (item->is_reported) return false;
     if (item->kind == TDM_YAML_SCALAR && !tdm__yaml_is_null(item)) {
         *kind = item->text;
         *at = item->at;
@@ -46,7 +46,7 @@ static bool split_item(tdm_config *config, int index, const tdm_yaml_node *item,
         return true;
     }
     if (item->kind != TDM_YAML_MAP || item->count == 0) {
-        tdm__fault_add(&config->faults, TDM_FAULT_LAYER, item->at, key, form, "%s wants a layer, got %s", key,
+        tdm__fault_add(&config->faults, TDM_FAULT_LAYER, item->at, key, form, "%s must be a layer, got %s", key,
                        tdm__yaml_words(&config->faults, item));
         return false;
     }
@@ -56,7 +56,8 @@ static bool split_item(tdm_config *config, int index, const tdm_yaml_node *item,
         hint = tdm__fault_text(&config->faults, "indent the keys of %s deeper, or write `- %s: {%s: ...}`", first,
                                first, item->first->next->key);
     tdm__fault_add(&config->faults, TDM_FAULT_LAYER, item->first->next->key_at, key, hint,
-                   "%s wants one kind with its keys inside, got '%s' beside '%s'", key, item->first->next->key, first);
+                   "%s must be one kind with its keys inside, got '%s' beside '%s'", key, item->first->next->key,
+                   first);
     return false;
 }
 
@@ -65,7 +66,7 @@ static bool split_item(tdm_config *config, int index, const tdm_yaml_node *item,
 static void add_attr(tdm_config *config, int index, tdm_layer *layer, const tdm_field *row, const tdm_yaml_node *node) {
     tdm_text flow, why;
     bool is_nested = node->kind == TDM_YAML_MAP;
-    if (node->is_told) {
+    if (node->is_reported) {
         layer->is_broken = true;
         return;
     }
@@ -76,7 +77,7 @@ static void add_attr(tdm_config *config, int index, tdm_layer *layer, const tdm_
     if (is_nested) {
         tdm__field_describe(row, &why, false);
         tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, layer_key(config, index, row->key), "",
-                       "%s: %s wants %s, got %s", layer->op->name, row->key, why.data == NULL ? "" : why.data,
+                       "%s: %s: expected %s, got %s", layer->op->name, row->key, why.data == NULL ? "" : why.data,
                        node->kind == TDM_YAML_MAP ? "a mapping" : "a list of lists");
         layer->is_broken = true;
         goto done;
@@ -121,8 +122,8 @@ static void add_inputs(tdm_config *config, int index, tdm_layer *layer, const td
     if (item == NULL && layer->head.input.count > 0) return;
     layer->is_broken = true;
     tdm__fault_add(&config->faults, TDM_FAULT_VALUE, item != NULL ? item->at : node->at, key,
-                   "write input: a, or input: [a, b], with the ids of earlier layers", "%s: input wants 1 to %d ids",
-                   layer->op->name, TDM_MAX_INPUTS);
+                   "write input: a, or input: [a, b], with the ids of earlier layers",
+                   "%s: input must have 1 to %d ids", layer->op->name, TDM_MAX_INPUTS);
 }
 
 /* name, id, stage: rows of the common head. */
@@ -136,7 +137,7 @@ static void set_head(tdm_config *config, int index, tdm_layer *layer, const tdm_
         if (!tdm__config_lacks_memory(config, &why))
             tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, layer_key(config, index, row->key), "",
                            "%s: %s %s", layer->op->name, row->key,
-                           why.data == NULL ? "wants a single value" : why.data);
+                           why.data == NULL ? "must be a single value" : why.data);
         layer->is_broken = true;
     }
     if (strcmp(row->key, "name") == 0) layer->name_at = node->at;
@@ -198,11 +199,11 @@ static void read_main(tdm_config *config, int index, tdm_layer *layer, const tdm
 
 static void check_attrs(tdm_config *config, int index, tdm_layer *layer) {
     for (const tdm_field *row = layer->op->attrs; row != NULL && row->key != NULL; row++) {
-        bool is_given = layer->is_broken; /* a wrong value has its fault already */
+        bool is_given = layer->is_broken; /* a refused value has its own fault already */
         for (int i = 0; i < layer->attr_count; i++) is_given = is_given || strcmp(layer->attr[i].key, row->key) == 0;
         if ((row->flags & TDM_FIELD_REQUIRED) == 0 || is_given) continue;
         tdm__fault_add(&config->faults, TDM_FAULT_MISSING, layer->at, layer_key(config, index, row->key),
-                       tdm__fault_text(&config->faults, "%s: %s", row->key, row->help), "layer %s wants the key `%s`",
+                       tdm__fault_text(&config->faults, "%s: %s", row->key, row->help), "layer %s needs the key `%s`",
                        layer->op->name, row->key);
         layer->is_broken = true;
         return;
@@ -213,7 +214,7 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* Numbers are what unnamed layers are called. "0.conv" cannot be mistaken for one. */
+/* An unnamed layer is called by its index, so a name may not be another number. "0.conv" is not a number. */
 static void check_name(tdm_config *config, int index, tdm_layer *layer) {
     const char *name = layer->head.name;
     if (name == NULL) {
@@ -238,7 +239,7 @@ static void check_name(tdm_config *config, int index, tdm_layer *layer) {
     layer->name = tdm__fault_text(&config->faults, "%d", index);
     tdm__fault_add(
         &config->faults, TDM_FAULT_REFERENCE, layer->name_at, layer_key(config, index, "name"), "",
-        "a layer's name begins with a letter or is its index %d, without spaces, with dots only between parts, "
+        "a layer's name must begin with a letter or be its index %d, have no spaces, and have dots only between parts, "
         "got '%.220s'",
         index, name);
 }

@@ -1,5 +1,5 @@
-/* model.layers to a graph: names and references are resolved here, shapes by the ops through the graph. After a fault
- * of one layer the others are still read; only shapes behind it stay unknown. */
+/* Builds the graph from model.layers. Names and references are resolved here; the ops infer the shapes. After a fault
+ * in one layer the others are still read, only the shapes after it stay unknown. */
 #include <string.h>
 
 #include "config/room.h"
@@ -28,8 +28,8 @@ static const char *shape_text(tdm_config *config, tdm_value value) {
 
 /* ---- names and references ---- */
 
-static const char *has_it(tdm_config *config, int index) {
-    return tdm__fault_text(&config->faults, "%s has it already", layer_words(config, &config->layers[index]));
+static const char *taken_hint(tdm_config *config, int index) {
+    return tdm__fault_text(&config->faults, "%s already has it", layer_words(config, &config->layers[index]));
 }
 
 static tdm_status check_taken(tdm_config *config, int index) {
@@ -39,14 +39,14 @@ static tdm_status check_taken(tdm_config *config, int index) {
     if (same_name >= 0) {
         if (!tdm__fault_skip(&config->faults))
             tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, layer->name_at, layer_key(config, index, "name"),
-                           has_it(config, same_name), "the layer name '%s' is taken", layer->name);
-        layer->name = tdm__fault_text(&config->faults, "%d", index); /* so that shapes behind it are still told */
+                           taken_hint(config, same_name), "the layer name '%s' is taken", layer->name);
+        layer->name = tdm__fault_text(&config->faults, "%d", index); /* so that shape faults after it are still found */
         layer->is_named = false;
     }
     if (same_id >= 0) {
         if (!tdm__fault_skip(&config->faults))
             tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, layer->id_at, layer_key(config, index, "id"),
-                           has_it(config, same_id), "the id '%s' is taken", layer->head.id);
+                           taken_hint(config, same_id), "the id '%s' is taken", layer->head.id);
         layer->head.id = NULL;
     }
     if (layer->is_named) TDM_TRY(tdm__names_add(&config->layer_names, &config->work, layer->name, index));
@@ -54,7 +54,7 @@ static tdm_status check_taken(tdm_config *config, int index) {
     if (layer->head.id != NULL && (strcmp(layer->head.id, "input") == 0 || layer->head.id[0] == '\0'))
         tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, layer->id_at, layer_key(config, index, "id"),
                        "choose another id", "the id '%s' %s", layer->head.id,
-                       layer->head.id[0] == '\0' ? "is empty" : "stands for the model's input");
+                       layer->head.id[0] == '\0' ? "is empty" : "is reserved for the model's input");
     return config->faults.status;
 }
 
@@ -67,19 +67,19 @@ static void unknown_id(tdm_config *config, int index, const char *id, tdm_place 
         const tdm_layer *layer = &config->layers[i];
         if (layer->head.id != NULL && i < index && count < 64) ids[count++] = layer->head.id;
         if (layer->head.id != NULL && i >= index && strcmp(layer->head.id, id) == 0)
-            hint = tdm__fault_text(&config->faults, "%s comes %s; a layer takes outputs of layers above it",
-                                   layer_words(config, layer), i == index ? "just here" : "later");
+            hint = tdm__fault_text(&config->faults, "%s %s; a layer takes outputs of layers above it",
+                                   layer_words(config, layer), i == index ? "is this layer" : "comes later");
         if (hint == NULL && layer->is_named && strcmp(layer->name, id) == 0)
             hint = tdm__fault_text(&config->faults, "that is a name; write `id: %s` at %s as well", id,
                                    layer_words(config, layer));
     }
     if (hint == NULL) hint = tdm__hint_nearest(config, id, ids, count);
-    if (hint[0] == '\0') hint = "write `id: ...` at the layer whose output is meant; `input` is the model's input";
+    if (hint[0] == '\0') hint = "write `id: ...` at the layer whose output you mean; `input` is the model's input";
     tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, at, layer_key(config, index, "input"), hint,
                    "no layer above has the id '%s'", id);
 }
 
-/* Which values the layer takes; -1 for values that are unknown after a fault. */
+/* The values that the layer takes; -1 for a value that is unknown after a fault. */
 static int resolve_inputs(tdm_config *config, int index, tdm_value input, tdm_value *values, int *sources) {
     tdm_layer *layer = &config->layers[index];
     if (layer->head.input.count == 0) {
@@ -112,11 +112,12 @@ static int resolve_inputs(tdm_config *config, int index, tdm_value input, tdm_va
 
 /* ---- shapes ---- */
 
-/* The engine's error record as a fault with the place of the layer, or of the attribute it names. */
-static tdm_status take_error(tdm_config *config, tdm_status status, tdm_place at, const char *key, const char *hint) {
+/* Turns the engine's error record into a fault at the position of the layer, or of the attribute that it names. */
+static tdm_status add_engine_fault(tdm_config *config, tdm_status status, tdm_place at, const char *key,
+                                   const char *hint) {
     if (status != TDM_E_CONFIG && status != TDM_E_UNSUPPORTED) return status;
     const tdm_error *error = tdm_error_last();
-    static const char no_memory[] = "could not be kept: out of memory"; /* an attribute, on its way into the graph */
+    static const char no_memory[] = "could not be kept: out of memory"; /* the graph could not copy an attribute */
     size_t length = strlen(error->message);
     if (length >= sizeof(no_memory) - 1 && strcmp(error->message + length - (sizeof(no_memory) - 1), no_memory) == 0)
         TDM_FAIL(TDM_E_MEMORY, "building the model: out of memory");
@@ -162,7 +163,8 @@ static tdm_status build_layer(tdm_config *config, int index, tdm_value input) {
     if (status == TDM_OK) return TDM_OK;
     tdm_error first;
     tdm__error_save(&first);
-    /* A wrong `in` is only a wrong remark: when the layer fits without it, that was the fault, and shapes go on. */
+    /* `in` only documents the input. If the layer fits without it, `in` is the fault, and the shapes after it are
+     * known. */
     tdm_place at = layer->at;
     const char *key = "";
     layer->value = -1;
@@ -178,10 +180,11 @@ static tdm_status build_layer(tdm_config *config, int index, tdm_value input) {
         }
     }
     tdm__error_restore(&first, NULL);
-    return take_error(config, status, at, layer_key(config, index, key), input_words(config, values, sources, count));
+    return add_engine_fault(config, status, at, layer_key(config, index, key),
+                            input_words(config, values, sources, count));
 }
 
-/* ---- the whole ---- */
+/* ---- the whole model ---- */
 
 static void check_uses(tdm_config *config) {
     for (int i = 0; i + 1 < config->layer_count; i++) {
@@ -211,7 +214,7 @@ static void check_stages(tdm_config *config) {
                        "stages count from 0", "%s '%s' is in stage %lld, but parallel.stages is %lld",
                        layer->op != NULL ? layer->op->name : "the layer", layer->name, (long long)layer->head.stage,
                        (long long)stages);
-        return; /* the others have the same cause */
+        return; /* more of them would have the same cause */
     }
 }
 
@@ -223,9 +226,9 @@ static void check_classes(tdm_config *config, int64_t classes) {
             continue;
         const tdm_layer *last = &config->layers[config->layer_count - 1];
         tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, tdm__config_place(config, keys[i]), keys[i],
-                       tdm__fault_text(&config->faults, "%s is the last", layer_words(config, last)),
-                       "%s wants at most the %lld outputs of the model, got %lld", keys[i], (long long)classes,
-                       (long long)specs[i]->classes);
+                       tdm__fault_text(&config->faults, "the last layer is %s", layer_words(config, last)),
+                       "%s must be at most %lld, the number of outputs of the model, got %lld", keys[i],
+                       (long long)classes, (long long)specs[i]->classes);
     }
 }
 
@@ -238,9 +241,9 @@ static tdm_status check_output(tdm_config *config) {
     shape.ndim = tdm_graph_shape(config->graph, last->value, shape.dim);
     tdm_status status = loss->infer(&tdm__host_calls, &shape, &origin, &classes);
     if (status != TDM_OK)
-        return take_error(config, status, last->at, layer_key(config, config->layer_count - 1, ""),
-                          tdm__fault_text(&config->faults, "the model's output is what %s gives: %s",
-                                          layer_words(config, last), shape_text(config, last->value)));
+        return add_engine_fault(config, status, last->at, layer_key(config, config->layer_count - 1, ""),
+                                tdm__fault_text(&config->faults, "the model's output is the output of %s: %s",
+                                                layer_words(config, last), shape_text(config, last->value)));
     if (loss->target == TDM_TARGET_CLASS) check_classes(config, classes);
     return TDM_OK;
 }
@@ -255,11 +258,11 @@ static void check_channels(tdm_config *config) {
     tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, at, "data.transform.mean",
                    tdm__fault_text(&config->faults, "%s says `%s`", tdm__place_words(&config->faults, other),
                                    tdm__place_line(&config->faults, other)),
-                   "normalize wants 1 mean or one for each of the %lld channels, got %d", (long long)channels,
+                   "normalize must have 1 mean or one for each of the %lld channels, got %d", (long long)channels,
                    mean->count);
 }
 
-/* The layers of the list into config->layers; false when there is no list to read. */
+/* True if model.layers is a list that can be read. Otherwise false, with a fault. */
 static bool find_layers(tdm_config *config) {
     const tdm_yaml_node *node = config->layers_node;
     tdm_place at = config->section_at[tdm__section_find("model")];
@@ -272,14 +275,14 @@ static bool find_layers(tdm_config *config) {
                        has_model ? "the key `model.layers` is missing" : "the key `model` is missing");
         return false;
     }
-    if (node->is_told) return false;
+    if (node->is_reported) return false;
     if (node->kind == TDM_YAML_LIST && node->count > 0 && node->count <= TDM_LAYERS_MAX) return true;
     if (node->kind != TDM_YAML_LIST)
         tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, "model.layers", "begin each layer with `- `",
-                       "model.layers wants a list of layers, got %s", tdm__yaml_words(&config->faults, node));
+                       "model.layers must be a list of layers, got %s", tdm__yaml_words(&config->faults, node));
     else
         tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, "model.layers", "",
-                       "model.layers wants 1 to %d layers, got %d", TDM_LAYERS_MAX, node->count);
+                       "model.layers must have 1 to %d layers, got %d", TDM_LAYERS_MAX, node->count);
     return false;
 }
 
@@ -296,7 +299,7 @@ static tdm_status open_graph(tdm_config *config, tdm_value *input) {
     }
     TDM_TRY(tdm_graph_new(&config->graph, config->host));
     tdm_status status = tdm_graph_input(config->graph, shape->count, shape->item, input);
-    return status == TDM_OK ? TDM_OK : take_error(config, status, at, "model.input", "");
+    return status == TDM_OK ? TDM_OK : add_engine_fault(config, status, at, "model.input", "");
 }
 
 static tdm_status build_layers(tdm_config *config) {
@@ -308,7 +311,7 @@ static tdm_status build_layers(tdm_config *config) {
     for (; item != NULL && !config->faults.is_cut; item = item->next) {
         int index = config->layer_count++;
         TDM_TRY(tdm__layer_read(config, index, item, &config->layers[index]));
-        config->faults.is_cut = config->faults.count == TDM_FAULTS_KEPT && item->next != NULL; /* enough words */
+        config->faults.is_cut = config->faults.count == TDM_FAULTS_KEPT && item->next != NULL; /* the list is full */
     }
     if (config->faults.is_cut) return TDM_OK;
     for (int i = 0; i < config->layer_count; i++) {
@@ -321,7 +324,7 @@ static tdm_status build_layers(tdm_config *config) {
     if (last->value >= 0 && !config->is_bad[tdm__section_find("loss")][0]) TDM_TRY(check_output(config));
     if (config->faults.total != before || last->value < 0) return TDM_OK;
     tdm_status status = tdm_graph_finish(config->graph, last->value);
-    if (status != TDM_OK) return take_error(config, status, last->at, "model.layers", "");
+    if (status != TDM_OK) return add_engine_fault(config, status, last->at, "model.layers", "");
     if (config->faults.total == 0) tdm__check_rows(config);
     return TDM_OK;
 }
@@ -332,7 +335,7 @@ tdm_status tdm__model_build(tdm_config *config) {
     if (config->settings.model.builtin != NULL) {
         if (config->layers_node != NULL)
             tdm__fault_add(&config->faults, TDM_FAULT_EXCLUSIVE, config->layers_node->key_at, "model.layers",
-                           "keep one of the two", "model wants either layers or builtin, got both");
+                           "keep one of the two", "model must have either layers or builtin, got both");
         return config->faults.status;
     }
     if (!find_layers(config)) return config->faults.status;

@@ -1,4 +1,4 @@
-/* "Did you mean": keys misspelt, put into the wrong section, or known from other trainers. */
+/* "Did you mean": hints for keys that are misspelt, in the wrong section, or known from other trainers. */
 #include <string.h>
 
 #include "config/room.h"
@@ -131,30 +131,30 @@ static const char *const foreign_attrs[][2] = {
 static const struct {
     const char *key, *foreign, *hint;
 } foreign_values[] = {
-    {"format", "mnist", "MNIST's files are format idx, with images and labels"},
-    {"format", "cifar", "the binary files of CIFAR-10 are format cifar10"},
-    {"format", "imagenet", "a folder per class is format image_folder"},
-    {"format", "numpy", "that is format npy"},
-    {"format", "random", "that is format synthetic"},
-    {"mode", "none", "one device alone is mode single"},
-    {"mode", "DataParallel", "that is mode dp"},
-    {"mode", "DistributedDataParallel", "that is mode ddp"},
-    {"device", "gpu", "that is device cuda; which ones is said by device_ids"},
+    {"format", "mnist", "for MNIST's files write format: idx, with images and labels"},
+    {"format", "cifar", "for the binary files of CIFAR-10 write format: cifar10"},
+    {"format", "imagenet", "for one folder per class write format: image_folder"},
+    {"format", "numpy", "write format: npy"},
+    {"format", "random", "write format: synthetic"},
+    {"mode", "none", "for one device write mode: single"},
+    {"mode", "DataParallel", "write mode: dp"},
+    {"mode", "DistributedDataParallel", "write mode: ddp"},
+    {"device", "gpu", "write device: cuda; device_ids chooses the GPUs"},
     {"device", "cuda:0", "write device: cuda and device_ids: [0]"},
     {"device", "cuda:1", "write device: cuda and device_ids: [1]"},
-    {"type", "ce", "that is cross_entropy"},
-    {"type", "CrossEntropyLoss", "that is cross_entropy"},
-    {"type", "MSELoss", "that is mse"},
-    {"type", "l2", "that is mse"},
-    {"type", "CosineAnnealingLR", "that is cosine"},
-    {"type", "OneCycleLR", "that is onecycle"},
-    {"type", "StepLR", "that is step"},
-    {"type", "MultiStepLR", "that is multistep"},
-    {"precision", "fp32", "that is f32"},
-    {"precision", "float32", "that is f32"},
-    {"precision", "bfloat16", "that is bf16"},
-    {"precision", "fp16", "there are f32, tf32 and bf16"},
-    {"precision", "f16", "there are f32, tf32 and bf16"},
+    {"type", "ce", "write cross_entropy"},
+    {"type", "CrossEntropyLoss", "write cross_entropy"},
+    {"type", "MSELoss", "write mse"},
+    {"type", "l2", "write mse"},
+    {"type", "CosineAnnealingLR", "write cosine"},
+    {"type", "OneCycleLR", "write onecycle"},
+    {"type", "StepLR", "write step"},
+    {"type", "MultiStepLR", "write multistep"},
+    {"precision", "fp32", "write f32"},
+    {"precision", "float32", "write f32"},
+    {"precision", "bfloat16", "write bf16"},
+    {"precision", "fp16", "tandem has f32, tf32 and bf16"},
+    {"precision", "f16", "tandem has f32, tf32 and bf16"},
 };
 
 const char *tdm__foreign_value(const char *key, const char *value) {
@@ -201,7 +201,7 @@ static const char *foreign_key(const char *key) {
     return NULL;
 }
 
-/* The keys that may stand in a section; the walker knows "layers" and "input" of the model by hand. */
+/* The keys that a section may have. "layers" of the model is not in the table, so it is added here. */
 static int keys_of(int section, const char *keys[], int room) {
     int count = 0;
     const char *part;
@@ -214,7 +214,7 @@ static int keys_of(int section, const char *keys[], int room) {
     return count;
 }
 
-/* Where else this very key exists: "optimizer" for lr. */
+/* Another section that has this key: "optimizer" for lr. */
 static const char *section_with(const char *key, int not_here) {
     const char *part;
     if (strcmp(key, "layers") == 0) return "model";
@@ -275,9 +275,9 @@ void tdm__unknown_key(tdm_config *config, int section, const tdm_yaml_node *node
                        node->key, path);
 }
 
-/* ---- a word without a place ---- */
+/* ---- finding a key by a word ---- */
 
-/* Does `word` name this row: its whole path, or its last part? */
+/* True if `word` is the row's whole path or its last part. */
 static bool names_row(const char *word, const tdm_section *section, const tdm_field *row) {
     size_t length = strlen(section->path);
     if (strcmp(word, row->key) == 0) return true;
@@ -285,8 +285,8 @@ static bool names_row(const char *word, const tdm_section *section, const tdm_fi
            strcmp(word + length + 1, row->key) == 0;
 }
 
-/* The one row that a word names. What stands at the top of the file goes before what sections have, and data.train,
- * whose rows data.eval shares, before that. */
+/* The single row that a word names; false if there is none or several. A key at the top of the file wins over keys in
+ * sections. data.train and data.eval share their rows: the result is data.train. */
 static bool find_row(const char *word, const tdm_section **section, const tdm_field **row) {
     bool is_one = false;
     for (int i = 0; i < TDM_SECTION_COUNT; i++) {
@@ -303,7 +303,7 @@ static bool find_row(const char *word, const tdm_section **section, const tdm_fi
     return is_one;
 }
 
-/* `loss: mse`: a section that takes a value of its own. */
+/* True for a section that has a short form, such as `loss: mse`. */
 static bool is_short_section(const char *word) {
     int index = strchr(word, '.') == NULL ? tdm__section_find(word) : -1;
     return index > 0 && tdm__field_main(tdm__sections[index].rows) != NULL;

@@ -1,7 +1,7 @@
-/* key.path=value: parsing the assignment, and putting its value into the tree before it is read.
+/* key.path=value: parses the assignment, and puts its value into the tree before the tree is read.
  *
- * A path goes through sections, list items ("data.transform[1]") and layers, where the kind may be left out
- * ("model.layers[3].out"). Short forms on the way are written out: `loss: mse` becomes {type: mse}. */
+ * A path goes through sections, list items ("data.transform[1]") and layers, whose kind may be left out
+ * ("model.layers[3].out"). Short forms on the path are expanded: `loss: mse` becomes {type: mse}. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ typedef struct path_step {
     long index; /* -1: a key */
 } path_step;
 
-/* The next step of the path; moves *at behind it. False if malformed. */
+/* The next step of the path; moves *at past it. False if malformed. */
 static bool next_step(const char **at, bool is_first, path_step *out) {
     const char *text = *at;
     *out = (path_step){.index = -1};
@@ -51,7 +51,8 @@ static bool is_path(const char *path) {
     return true;
 }
 
-/* The YAML behind the "=" must be readable alone; a place in the message, since there is no file to point into. */
+/* The text after the "=" must be valid YAML by itself. The message quotes the assignment: there is no file to point
+ * to. */
 static tdm_status check_value(tdm_config *config, const tdm_override *override) {
     tdm_arena arena;
     tdm_fault_list *faults = NULL;
@@ -74,9 +75,9 @@ static tdm_status add_override(tdm_config *config, const char *path, const char 
     tdm_override override = {.value = value, .is_literal = is_literal};
     size_t bad;
     if (!is_path(path))
-        TDM_FAIL(TDM_E_USAGE, "'%s' is no path of a key; write section.key=value, as in optimizer.lr=0.01", path);
+        TDM_FAIL(TDM_E_USAGE, "'%s' is not the path of a key; write section.key=value, as in optimizer.lr=0.01", path);
     if (strlen(assignment) > TDM_YAML_MAX_SCALAR || !tdm__text_is_utf8(assignment, strlen(assignment), &bad))
-        TDM_FAIL(TDM_E_USAGE, "the value of '%s' wants at most 64 KiB of UTF-8 text", path);
+        TDM_FAIL(TDM_E_USAGE, "the value of '%s' must be UTF-8 text of at most 64 KiB", path);
     TDM_TRY(tdm__arena_text(&config->arena, &override.path, path));
     TDM_TRY(tdm__arena_text(&config->arena, &override.text.bytes, assignment));
     override.text.count = strlen(assignment);
@@ -96,7 +97,7 @@ tdm_status tdm_config_override(tdm_config *config, const char *assignment) {
     char path[512];
     if (assignment[length] == '\0')
         TDM_FAIL(TDM_E_USAGE, "'%s' has no '='; write section.key=value, as in optimizer.lr=0.01", assignment);
-    if (length >= sizeof(path)) TDM_FAIL(TDM_E_USAGE, "the path of an override wants fewer than 512 characters");
+    if (length >= sizeof(path)) TDM_FAIL(TDM_E_USAGE, "the path of an override must have fewer than 512 characters");
     memcpy(path, assignment, length);
     path[length] = '\0';
     return add_override(config, path, assignment, length + 1, false);
@@ -125,19 +126,19 @@ static void refuse(tdm_config *config, const tdm_override *override, const char 
                    override->path, why);
 }
 
-/* A member of a mapping, made if it is not there. */
+/* A member of a mapping, created if it is missing. */
 static tdm_status member(tdm_config *config, tdm_yaml_node *map, const char *key, tdm_place at, tdm_yaml_node **out) {
     *out = tdm__yaml_find(map, key);
     if (*out != NULL) return TDM_OK;
     TDM_TRY(tdm__arena_new(&config->work, out, 1, sizeof(**out)));
-    (*out)->text = ""; /* a null, until something is put in */
+    (*out)->text = ""; /* a null until it gets a value */
     (*out)->at = (*out)->key_at = at;
     TDM_TRY(tdm__arena_text(&config->work, &(*out)->key, key));
     tdm__yaml_append(map, *out);
     return TDM_OK;
 }
 
-/* Turns a scalar or list into a mapping that holds it under `key`; nothing becomes an empty mapping. */
+/* Turns a scalar or list into a mapping that holds it under `key`. A null becomes an empty mapping. */
 static tdm_status wrap(tdm_config *config, tdm_yaml_node *node, const char *key) {
     if (node->kind == TDM_YAML_MAP) return TDM_OK;
     tdm_yaml_node *inner = NULL;
@@ -155,7 +156,7 @@ static tdm_status wrap(tdm_config *config, tdm_yaml_node *node, const char *key)
     return TDM_OK;
 }
 
-/* An item of model.layers, on the way to one of its keys: *node becomes the mapping of the keys of the kind. */
+/* Descends into an item of model.layers: *node becomes the mapping that holds the kind's keys. */
 static tdm_status enter_layer(tdm_config *config, tdm_yaml_node **node, const char *key) {
     tdm_yaml_node *item = *node;
     if (item->kind == TDM_YAML_SCALAR) { /* `relu` */
@@ -176,7 +177,7 @@ static tdm_status enter_layer(tdm_config *config, tdm_yaml_node **node, const ch
     return TDM_OK;
 }
 
-/* Puts the value of `from` into `node`, which keeps its key, as it was written at `key_at`. */
+/* Replaces the value of `node` by that of `from`. The key stays; its position becomes `key_at`. */
 static void replace(tdm_yaml_node *node, const tdm_yaml_node *from, tdm_place key_at) {
     node->key_at = key_at;
     node->kind = from->kind;
@@ -207,7 +208,7 @@ static tdm_status descend(tdm_config *config, const tdm_override *override, cons
         for (long i = 0; i < step->index && item != NULL; i++) item = item->next;
         if (item == NULL) {
             const char *why =
-                tdm__fault_text(&config->faults, "there is no item %ld; items count from 0, and there are %d",
+                tdm__fault_text(&config->faults, "there is no item %ld: items count from 0, and there are %d",
                                 step->index, (*node)->kind == TDM_YAML_LIST ? (*node)->count : 0);
             refuse(config, override, at, "", why);
         }
@@ -222,7 +223,7 @@ static tdm_status descend(tdm_config *config, const tdm_override *override, cons
         TDM_TRY(wrap(config, *node, main_row != NULL ? main_row->key : ""));
     if ((*node)->kind != TDM_YAML_MAP) {
         refuse(config, override, at, "",
-               tdm__fault_text(&config->faults, "there is no key '%s', since the file holds %s here", step->key,
+               tdm__fault_text(&config->faults, "there is no key '%s' here: the file has %s", step->key,
                                tdm__yaml_words(&config->faults, *node)));
         *node = NULL;
         return TDM_OK;
@@ -250,9 +251,9 @@ static tdm_status apply(tdm_config *config, const tdm_override *override, tdm_ya
 }
 
 tdm_status tdm__overrides_apply(tdm_config *config, tdm_yaml_node *root) {
-    if (root->kind != TDM_YAML_MAP) return TDM_OK; /* told by the walker */
+    if (root->kind != TDM_YAML_MAP) return TDM_OK; /* schema.c reports it */
     for (size_t i = 0; i < config->override_count; i++) {
-        /* Places point to the text of the override: it must not move when more are added. */
+        /* Positions point to the override's text, and config->overrides moves when it grows. So copy it. */
         tdm_override *copy;
         TDM_TRY(tdm__arena_new(&config->work, &copy, 1, sizeof(*copy)));
         *copy = config->overrides[i];

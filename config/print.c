@@ -1,4 +1,4 @@
-/* The settings back to text: YAML that runs the same job, with or without the origin of each value, and JSON. */
+/* Prints the settings: as YAML that runs the same job, with or without the origin of each value, and as JSON. */
 #include <string.h>
 
 #include "config/room.h"
@@ -10,7 +10,7 @@ typedef struct printer {
     tdm_config_form form;
     tdm_text *out;
     int depth;
-    bool is_first; /* of its mapping or list, for JSON's commas */
+    bool is_first; /* the next entry is the first of its mapping or list: for JSON's commas */
 } printer;
 
 static bool is_json(const printer *to) {
@@ -34,7 +34,7 @@ static void begin_entry(printer *to, const char *key) {
     tdm__text_puts(to->out, is_json(to) ? ": " : ":");
 }
 
-/* A name with an end of line in it must not end the comment. */
+/* A line break in the name must not end the comment. */
 static void add_file_line(tdm_text *out, tdm_place at) {
     char name[256];
     (void)tdm_text_printable(name, sizeof(name), at.text->name, 0);
@@ -160,15 +160,14 @@ static bool holds_null(const tdm_field *row, const void *object) {
 
 /* ---- layers ---- */
 
-/* Keys that say nothing when they are null: `in`, which is only checked, a stride that is the kernel, the common ones.
- */
-static bool is_silent(const tdm_field *row, const void *object) {
+/* True for a null that is also the default, such as `in`, a pooling stride, or the keys that every layer has. */
+static bool is_omitted(const tdm_field *row, const void *object) {
     return row->initial != NULL && strcmp(row->initial, "null") == 0 && holds_null(row, object);
 }
 
 static int print_rows_inline(const tdm_field *rows, const void *object, bool json, int count, tdm_text *out) {
     for (const tdm_field *row = rows; row != NULL && row->key != NULL; row++) {
-        if (is_silent(row, object)) continue;
+        if (is_omitted(row, object)) continue;
         tdm__text_puts(out, count++ > 0 ? ", " : "{");
         if (json)
             tdm__text_json_string(out, row->key);
@@ -238,8 +237,8 @@ static void print_transform(printer *to, int section) {
     end_entry(to, start, to->config->section_at[section]);
 }
 
-/* Folder and split of cifar10 have become `files`. */
-static bool is_spent(const tdm_section *section, const tdm_field *row, const tdm_settings *settings) {
+/* `path` and `split` of cifar10 are not printed: check.c turned them into `files`. */
+static bool is_expanded(const tdm_section *section, const tdm_field *row, const tdm_settings *settings) {
     if (section->type_key == NULL || strcmp(section->type_key, "format") != 0) return false;
     const tdm_data_spec *spec = (const void *)((const char *)settings + section->offset);
     return spec->format == TDM_DATA_CIFAR10 && (strcmp(row->key, "path") == 0 || strcmp(row->key, "split") == 0);
@@ -270,7 +269,7 @@ static void print_section(printer *to, int index) {
     if (index > 0) open_map(to, key, '{');
     for (int i = 0; section->rows[i].key != NULL; i++) {
         const tdm_field *row = &section->rows[i];
-        if (!tdm__section_has(section, row, settings) || is_spent(section, row, settings)) continue;
+        if (!tdm__section_has(section, row, settings) || is_expanded(section, row, settings)) continue;
         size_t start = to->out->length;
         begin_entry(to, row->key);
         if (!is_json(to)) tdm__text_puts(to->out, " ");
@@ -289,7 +288,7 @@ tdm_status tdm_config_print(const tdm_config *config, tdm_config_form form, char
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_print: out is NULL");
     *out = NULL;
     if (config == NULL || !config->is_good)
-        TDM_FAIL(TDM_E_USAGE, "tdm_config_print wants a config that passed its check");
+        TDM_FAIL(TDM_E_USAGE, "tdm_config_print: the config has not passed tdm_config_check");
     tdm_text text;
     tdm__text_init(&text, config->host);
     printer to = {.config = config, .form = form, .out = &text};
@@ -322,7 +321,7 @@ static tdm_status get_of_layer(const tdm_config *config, const char *key, tdm_te
     long index = -1;
     for (size_t i = 0; i < digits && digits < 7; i++) index = (index < 0 ? 0 : index) * 10 + (number[i] - '0');
     if (index < 0 || index >= config->layer_count || strncmp(number + digits, "].", 2) != 0)
-        TDM_FAIL(TDM_E_USAGE, "there is no '%s'; layers count from 0 to %d, as in model.layers[0].out", key,
+        TDM_FAIL(TDM_E_USAGE, "there is no '%s'; layers are numbered 0 to %d, as in model.layers[0].out", key,
                  config->layer_count - 1);
     const tdm_layer *layer = &config->layers[index];
     const char *attr = number + digits + 2;
@@ -355,7 +354,7 @@ tdm_status tdm_config_get(const tdm_config *config, const char *key, char **out)
     *out = NULL;
     if (key == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_get: key is NULL");
     if (config == NULL || !config->is_good)
-        TDM_FAIL(TDM_E_USAGE, "tdm_config_get wants a config that passed its check");
+        TDM_FAIL(TDM_E_USAGE, "tdm_config_get: the config has not passed tdm_config_check");
     tdm_text text;
     tdm__text_init(&text, config->host);
     tdm_status status =

@@ -1,9 +1,9 @@
-/* What the files of this room share: the config itself, and the stages of a check.
+/* What the files of this folder share: the config object, and the stages of a check.
  *
- *   text --yaml.c--> tree --override.c--> tree --schema.c, transform.c--> settings + places --check.c--> settings
+ *   text --yaml.c--> tree --override.c--> tree --schema.c, transform.c--> settings + positions --check.c--> settings
  *                                          \--model.c--> layers, graph
  *
- * Every stage adds faults to the one list and goes on; the check ends with the sorted list. */
+ * Every stage adds its faults to one list and continues. The check ends by sorting the list. */
 #ifndef TDM_CONFIG_ROOM_H
 #define TDM_CONFIG_ROOM_H
 
@@ -21,7 +21,7 @@ enum { TDM_LAYERS_MAX = 2048, TDM_LAYER_ATTRS_MAX = 24 };
 typedef struct tdm_layer {
     const tdm_op_def *op;
     const tdm_yaml_node *item; /* the item of the list */
-    tdm_place at;              /* of the kind */
+    tdm_place at;              /* position of the kind */
     const char *name;          /* as written, or the index */
     bool is_named;
     tdm_layer_head head;
@@ -31,49 +31,50 @@ typedef struct tdm_layer {
     int attr_count;
     void *attrs;     /* the op's struct, all attributes set */
     tdm_value value; /* its output; -1 while unknown */
-    bool is_broken;  /* has a fault of its own: not given to the graph */
+    bool is_broken;  /* has a fault of its own: not added to the graph */
     int uses;
-    bool lacks_input; /* names an id that is not there */
+    bool lacks_input; /* its input names an unknown id */
 } tdm_layer;
 
 typedef struct tdm_override {
     tdm_yaml_text text; /* the whole assignment */
-    const char *path;   /* in front of the "=" */
-    size_t value;       /* byte behind the "=" */
-    bool is_literal;    /* the value is a text as it stands, no YAML */
+    const char *path;   /* the part before the "=" */
+    size_t value;       /* index of the first byte after the "=" */
+    bool is_literal;    /* the value is plain text, not YAML */
 } tdm_override;
 
 struct tdm_config {
     const tdm_host *host;
-    tdm_arena arena; /* of what lives as long as the config */
+    tdm_arena arena; /* holds what lives as long as the config */
     const char *source;
     tdm_yaml_text file;
     bool is_too_large;
-    const char *folder, *cwd; /* absolute: where relative paths of the file and of overrides begin */
+    const char *folder, *cwd; /* absolute: the base of relative paths in the file, and in overrides */
     char start_time[24];
     tdm_override *overrides;
     size_t override_count, override_room;
 
-    tdm_arena work; /* of the last check, all of the following */
+    tdm_arena work; /* holds the last check: everything below */
     bool is_checked, is_good;
-    size_t replaced_bytes; /* of the values that hold a ${...}, with it replaced */
+    size_t replaced_bytes; /* total size of the values with a ${...}, after replacement */
     tdm_fault_list faults;
     tdm_settings settings;
-    tdm_place place[TDM_SECTION_COUNT][TDM_ROWS_MAX]; /* of each value; text NULL: its default */
-    bool is_bad[TDM_SECTION_COUNT][TDM_ROWS_MAX];     /* what was written there was refused */
-    tdm_place section_at[TDM_SECTION_COUNT];          /* of its key; text NULL: not written */
+    tdm_place place[TDM_SECTION_COUNT][TDM_ROWS_MAX]; /* position of each value; text NULL: the default */
+    bool is_bad[TDM_SECTION_COUNT][TDM_ROWS_MAX];     /* the written value was refused */
+    tdm_place section_at[TDM_SECTION_COUNT];          /* position of its key; text NULL: not written */
     bool section_is_bad[TDM_SECTION_COUNT];
     const tdm_yaml_node *layers_node;
     tdm_layer *layers;
     int layer_count;
-    tdm_names layer_names, layer_ids; /* of the layers that are written out already */
+    tdm_names layer_names, layer_ids; /* of the layers read so far */
     tdm_graph *graph;
 };
 
 /* override.c */
 tdm_status tdm__overrides_apply(tdm_config *config, tdm_yaml_node *root);
 /* schema.c */
-/* After tdm__field_set said no: was it for want of memory? Then the failure is remembered, and it is no fault. */
+/* Call after tdm__field_set returned false. True if it ran out of memory: the failure is recorded, and it is not a
+ * fault of the file. */
 bool tdm__config_lacks_memory(tdm_config *config, const tdm_text *why);
 tdm_status tdm__schema_read(tdm_config *config, const tdm_yaml_node *root);
 void tdm__schema_read_row(tdm_config *config, int section, int row, const tdm_yaml_node *node, bool needed);
@@ -83,32 +84,34 @@ tdm_status tdm__settings_init(tdm_settings *settings, tdm_arena *arena);
 /* transform.c: data.transform, which is a list of steps */
 void tdm__transform_read(tdm_config *config, const tdm_yaml_node *node);
 extern const char *const tdm__transform_later[]; /* steps that this build does not have; ends with NULL */
-/* check.c: what several settings say together */
+/* check.c: checks that involve several settings */
 tdm_status tdm__check_settings(tdm_config *config);
-/* lacking.c: what the format has and this build does not */
+/* lacking.c: parts of the format that this build does not have */
 void tdm__check_lacking(tdm_config *config);
-bool tdm__lacks(const tdm_field *row);                                   /* some of its values */
-void tdm__lack_print(const tdm_field *row, bool chinese, tdm_text *out); /* "gloo, mpi" */
-/* model.c: the layers; may leave config->graph NULL when there are faults */
+bool tdm__lacks(const tdm_field *row);                                   /* does this build lack some of its values? */
+void tdm__lack_print(const tdm_field *row, bool chinese, tdm_text *out); /* the missing values: "gloo, mpi" */
+/* model.c: the layers. May leave config->graph NULL if there are faults. */
 tdm_status tdm__model_build(tdm_config *config);
-/* rows.c: batches too small for a layer; for settings without faults */
+/* rows.c: finds batches that are too small for a layer. Call only if the settings have no faults. */
 void tdm__check_rows(tdm_config *config);
-/* layer.c: one layer's own grammar */
+/* layer.c: reads one layer */
 tdm_status tdm__layer_read(tdm_config *config, int index, const tdm_yaml_node *item, tdm_layer *layer);
 /* names.c: "did you mean" */
 void tdm__unknown_key(tdm_config *config, int section, const tdm_yaml_node *node);
-const char *tdm__foreign_layer(const char *kind);                   /* Conv2d, fc, dense; NULL if not known elsewhere */
-const char *tdm__foreign_attr(const char *key);                     /* kernel_size, out_channels */
-const char *tdm__foreign_value(const char *key, const char *value); /* format: mnist; "" if not known elsewhere */
+/* Our name for what other frameworks call Conv2d, fc or dense; NULL if unknown. */
+const char *tdm__foreign_layer(const char *kind);
+const char *tdm__foreign_attr(const char *key);                     /* the same for kernel_size, out_channels */
+const char *tdm__foreign_value(const char *key, const char *value); /* a hint for `format: mnist`; "" if unknown */
 const char *tdm__hint_nearest(tdm_config *config, const char *word, const char *const *names, int count);
 /* subst.c: ${env:X}, ${name}, ${start_time}. NULL after a fault. */
 const char *tdm__substitute(tdm_config *config, const char *text, tdm_place at, const char *key);
-/* An absolute path, relative ones taken from where their place is. NULL after a fault. */
+/* The absolute path. `at` decides whether a relative path starts at the file's folder or at the working directory. NULL
+ * after a fault. */
 const char *tdm__path_resolve(tdm_config *config, const char *path, tdm_place at, const char *key);
 /* print.c */
 void tdm__model_print_layer(const tdm_config *config, int index, bool json, tdm_text *out);
 
-/* Of a row by its key, "train.steps": where it was written, and whether what was written was refused. */
+/* For a row by its key, "train.steps": where it was written, and whether the written value was refused. */
 tdm_place tdm__config_place(const tdm_config *config, const char *key);
 bool tdm__config_is_bad(const tdm_config *config, const char *key);
 

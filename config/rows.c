@@ -1,10 +1,10 @@
-/* Do the batches of the job have the rows that its layers want? What the number of samples decides is told here where
- * the file says how many there are, and else when the data is open. */
+/* Finds batches with too few rows for a layer. If the number of samples matters, this is checked here only when the
+ * file gives that number, otherwise when the data is opened. */
 #include "config/room.h"
 #include "runtime/data/data.h"
 #include "runtime/graph/graph.h"
 
-/* 0: only the data knows. */
+/* The number of samples; 0: known only once the data is open. */
 static int64_t samples_of(const tdm_data_spec *spec) {
     if (spec->range.count == 2) return spec->range.item[1] - spec->range.item[0];
     return spec->format == TDM_DATA_SYNTHETIC || spec->format == TDM_DATA_GLYPHS ? spec->samples : 0;
@@ -18,8 +18,8 @@ static void check_pass(tdm_config *config, int64_t rows, bool training) {
     tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, layer->at,
                    tdm__fault_text(&config->faults, "model.layers[%d]", (int)(layer - config->layers)),
                    training ? "use another train.batch, or data.drop_last: true" : "use another eval.batch",
-                   "%s '%s' wants more than 1 value per channel for the statistics of a batch, and %s makes one with "
-                   "%lld row",
+                   "%s '%s' needs more than 1 value per channel for the statistics of a batch, but %s gives a batch "
+                   "with %lld row",
                    node->op->name, node->name, key, (long long)rows);
 }
 
@@ -32,7 +32,7 @@ void tdm__check_rows(tdm_config *config) {
     bool with_tail = samples > 0 && !job->data.drop_last;
     tdm_sampler order = {
         .count = samples > 0 ? samples : per_device * replicas, .replicas = replicas, .drop_last = job->data.drop_last};
-    if (train->steps != TDM_INT_NULL) /* the end of the first epoch may be out of reach */
+    if (train->steps != TDM_INT_NULL) /* the run may stop before the end of the first epoch */
         with_tail = with_tail && train->steps > tdm__sampler_per_replica(&order) / per_device;
     check_pass(config, tdm__sampler_fewest_rows(&order, per_device, train->accumulate, with_tail), true);
     int64_t first, rows = job->eval.batch;

@@ -1,5 +1,5 @@
-/* The walker: the tree against the table. It knows sections, rows and types, and none of them by name but the few that
- * have a form of their own. */
+/* The walker: checks the tree against the table. It refers to sections and rows by name only for the few that have a
+ * special form. */
 #include <string.h>
 
 #include "config/room.h"
@@ -52,7 +52,7 @@ static const char *keys_of_type(tdm_config *config, const tdm_section *section) 
     return text;
 }
 
-/* momentum with adam: says whose key it is, and which keys adam has. */
+/* For momentum with adam: the fault names the type that has the key, and the hint lists the keys of adam. */
 static void refuse_other_type(tdm_config *config, int index, const tdm_yaml_node *node) {
     const tdm_section *section = &tdm__sections[index];
     const tdm_field *type_row = &section->rows[tdm__section_row(section, section->type_key)];
@@ -69,7 +69,7 @@ static void refuse_other_type(tdm_config *config, int index, const tdm_yaml_node
     tdm_place type_at = config->place[index][type_row - section->rows];
     tdm__fault_add(&config->faults, TDM_FAULT_OTHER_TYPE, node->key_at, key,
                    keys[0] != '\0' ? tdm__fault_text(&config->faults, "keys of %s: %s", type, keys)
-                                   : tdm__fault_text(&config->faults, "%s has no further keys", type),
+                                   : tdm__fault_text(&config->faults, "%s has no other keys", type),
                    "%s belongs to %s; the %s is %s (%s)", key, owners, section->type_key, type,
                    tdm__place_words(&config->faults, type_at));
 }
@@ -115,7 +115,7 @@ static void check_needed(tdm_config *config, int index, tdm_place at) {
                                .names[tdm__section_type(section, &config->settings)];
         const char *key = tdm__section_key(config, index, row->key);
         tdm__fault_add(&config->faults, TDM_FAULT_MISSING, at, key, tdm__fault_text(&config->faults, "%s", row->help),
-                       "%s: %s %s wants the key `%s`", section->path, section->type_key, type, row->key);
+                       "%s: %s %s needs the key `%s`", section->path, section->type_key, type, row->key);
     }
 }
 
@@ -134,7 +134,7 @@ static void check_required(tdm_config *config, int index, tdm_place at) {
 static void read_map(tdm_config *config, int index, const tdm_yaml_node *map) {
     const tdm_section *section = &tdm__sections[index];
     bool type_is_known = true;
-    /* First what others depend on: the type of a section, and the name for ${name}. */
+    /* Read first what other keys depend on: the type of a section, and the name for ${name}. */
     const char *first_key = index == 0 ? "name" : section->type_key;
     const tdm_yaml_node *first = first_key != NULL ? tdm__yaml_find(map, first_key) : NULL;
     if (first != NULL) {
@@ -145,8 +145,8 @@ static void read_map(tdm_config *config, int index, const tdm_yaml_node *map) {
         type_is_known = (section->rows[tdm__section_row(section, section->type_key)].flags & TDM_FIELD_REQUIRED) == 0;
     }
     for (const tdm_yaml_node *node = map->first; node != NULL; node = node->next) {
-        bool is_told = node->is_repeated || strcmp(node->key, "<<") == 0;
-        if (node == first || is_told || strncmp(node->key, "x-", 2) == 0) continue;
+        bool is_reported = node->is_repeated || strcmp(node->key, "<<") == 0;
+        if (node == first || is_reported || strncmp(node->key, "x-", 2) == 0) continue;
         read_member(config, index, node, type_is_known);
     }
     tdm_place at = index == 0 ? (tdm_place){map->at.text, 1, 1} : map->key != NULL ? map->key_at : map->at;
@@ -156,7 +156,7 @@ static void read_map(tdm_config *config, int index, const tdm_yaml_node *map) {
         check_needed(config, index, at);
 }
 
-/* A single value in place of a section. `train.batch: 32` is the classic. */
+/* A single value where a section is expected, typically `train.batch: 32`. */
 static void refuse_value(tdm_config *config, int index, const tdm_yaml_node *node) {
     const char *path = tdm__sections[index].path;
     int64_t number;
@@ -168,21 +168,21 @@ static void refuse_value(tdm_config *config, int index, const tdm_yaml_node *nod
     if (strcmp(path, "train.batch") == 0 && node->kind == TDM_YAML_SCALAR && tdm__parse_int(node->text, &number)) {
         hint = tdm__fault_text(
             &config->faults,
-            "write `batch: {per_device: %s}` for each device, or `batch: {global: %s}` for all together", node->text,
-            node->text);
+            "write `batch: {per_device: %s}` for each device, or `batch: {global: %s}` for all devices together",
+            node->text, node->text);
         tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, path, hint,
-                       "train.batch wants per_device or global, got the bare number %s", node->text);
+                       "train.batch must have per_device or global, got the bare number %s", node->text);
         return;
     }
-    tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, path, hint, "%s wants keys of its own, got %s",
+    tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, path, hint, "%s must be a mapping of keys, got %s",
                    path[0] == '\0' ? "the file" : path, tdm__yaml_words(&config->faults, node));
 }
 
 static void read_section(tdm_config *config, int index, const tdm_yaml_node *node) {
     const tdm_section *section = &tdm__sections[index];
     config->section_at[index] = node->key != NULL ? node->key_at : node->at;
-    config->section_is_bad[index] = node->is_told;
-    if (tdm__yaml_is_null(node)) return; /* as if it were not there */
+    config->section_is_bad[index] = node->is_reported;
+    if (tdm__yaml_is_null(node)) return; /* the same as not written */
     if (strcmp(section->path, "data.transform") == 0) {
         tdm__transform_read(config, node);
         return;

@@ -1,5 +1,5 @@
-/* The tables as JSON Schema (draft 7), for editors. It says what can be said of one key at a time; shapes and settings
- * that depend on each other are left to `tandem check`. */
+/* Prints the tables as JSON Schema (draft 7), for editors. The schema covers one key at a time. Shapes, and settings
+ * that depend on each other, need `tandem check`. */
 #include <string.h>
 
 #include "config/room.h"
@@ -151,7 +151,7 @@ static void add_required(writer *to, const tdm_field *rows) {
     if (!is_first) tdm__text_puts(to->out, "]");
 }
 
-/* momentum: false where the type is adam. */
+/* Forbids keys of other types: momentum is `false` if the type is adam. */
 static void add_only(writer *to, const tdm_section *section) {
     const tdm_field *type = &section->rows[tdm__section_row(section, section->type_key)];
     tdm__text_puts(to->out, ", \"allOf\": [");
@@ -220,7 +220,7 @@ static void add_layers(writer *to) {
     tdm__text_puts(to->out, "]}}");
 }
 
-/* A section's members, and those of its parts below it. No deeper than the table. */
+/* A section's members and, recursively, its parts. The depth is that of the table. */
 static void add_section(writer *to, int index) {
     const tdm_section *section = &tdm__sections[index];
     const tdm_field *main_row = tdm__field_main(section->rows);

@@ -1,4 +1,4 @@
-/* One row of the table against a node of the tree. */
+/* Reads one node of the tree as one row of the table. */
 #include <string.h>
 
 #include "config/room.h"
@@ -22,17 +22,17 @@ static bool is_path(int section, const tdm_field *row, const char *text) {
            strcmp(text, "auto") != 0 && strcmp(text, "never") != 0 && text[0] != '\0';
 }
 
-/* The scalars of a node, replaced and with paths made absolute. False after a fault. */
-static bool take_items(tdm_config *config, int section, const tdm_field *row, const tdm_yaml_node *node,
+/* The scalars of a node, with ${...} replaced and paths made absolute. False after a fault. */
+static bool read_items(tdm_config *config, int section, const tdm_field *row, const tdm_yaml_node *node,
                        const char *key, const char *items[TDM_LIST_MAX + 1], tdm_written *written) {
     bool is_list = node->kind == TDM_YAML_LIST;
     const tdm_yaml_node *item = is_list ? node->first : node;
     int index = 0;
     for (; item != NULL && index <= TDM_LIST_MAX; item = is_list ? item->next : NULL, index++) {
-        if (item->is_told) return false;
+        if (item->is_reported) return false;
         if (item->kind != TDM_YAML_SCALAR || (is_list && tdm__yaml_is_null(item))) {
             tdm__fault_add(&config->faults, TDM_FAULT_VALUE, item->at, key, "",
-                           "%s: item %d wants a single value, got %s", key, index + 1,
+                           "%s: item %d must be a single value, got %s", key, index + 1,
                            tdm__yaml_words(&config->faults, item));
             return false;
         }
@@ -41,9 +41,9 @@ static bool take_items(tdm_config *config, int section, const tdm_field *row, co
         if (text == NULL) return false;
         items[index] = text;
     }
-    /* One value where a list is wanted is a list of one. */
-    bool wants_list = row->kind == TDM_FIELD_INTS || row->kind == TDM_FIELD_FLOATS || row->kind == TDM_FIELD_PATHS;
-    *written = (tdm_written){.is_list = is_list || wants_list, .count = is_list ? node->count : 1, .item = items};
+    /* If the row expects a list, a single value is a list of one. */
+    bool expects_list = row->kind == TDM_FIELD_INTS || row->kind == TDM_FIELD_FLOATS || row->kind == TDM_FIELD_PATHS;
+    *written = (tdm_written){.is_list = is_list || expects_list, .count = is_list ? node->count : 1, .item = items};
     return true;
 }
 
@@ -56,15 +56,15 @@ void tdm__schema_read_row(tdm_config *config, int section, int row_index, const 
     tdm__text_init(&why, config->host);
     int before = config->faults.total;
     config->place[section][row_index] = node->at;
-    if (node->is_told) {
+    if (node->is_reported) {
         /* nothing to read */
     } else if (node->kind == TDM_YAML_MAP) {
         tdm__field_describe(row, &why, false);
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key, "", "%s wants %s, got a mapping", key,
+        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key, "", "%s: expected %s, got a mapping", key,
                        why.data == NULL ? "" : why.data);
     } else if (tdm__yaml_is_null(node) && needed) {
-        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, node->at, key, "", "%s wants a value: %s", key, row->help);
-    } else if (tdm__yaml_is_null(node) || take_items(config, section, row, node, key, items, &written)) {
+        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, node->at, key, "", "%s needs a value: %s", key, row->help);
+    } else if (tdm__yaml_is_null(node) || read_items(config, section, row, node, key, items, &written)) {
         void *object = tdm__section_object(&tdm__sections[section], &config->settings);
         if (!tdm__field_set(row, object, &written, &config->work, &why) && !tdm__config_lacks_memory(config, &why)) {
             const char *hint = tdm__fault_wide_hint(&config->faults, node->at);
@@ -73,7 +73,7 @@ void tdm__schema_read_row(tdm_config *config, int section, int row_index, const 
                            why.data == NULL ? "has a wrong value" : why.data);
         }
     }
-    config->is_bad[section][row_index] = node->is_told || config->faults.total != before;
+    config->is_bad[section][row_index] = node->is_reported || config->faults.total != before;
     if (why.failed) config->faults.status = TDM_E_MEMORY;
     tdm__text_deinit(&why);
 }

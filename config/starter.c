@@ -1,6 +1,6 @@
-/* `tandem init`: starter files with a comment on each line, in two languages. A line is YAML, and what it means; lines
- * without a meaning of their own stand alone. These begin with two marks, so that an editor that takes a comment's mark
- * away leaves a comment; what may be written instead of a value stands behind the value. */
+/* `tandem init`: starter files with comments in two languages. Each line has YAML, a comment, or both. A comment on a
+ * line of its own begins with `##`, so that it is still a comment after an editor's "uncomment". Alternatives for a
+ * value are in the comment after it. */
 #include <string.h>
 
 #include "config/room.h"
@@ -10,13 +10,13 @@ typedef struct starter_line {
     const char *yaml, *en, *zh;
 } starter_line;
 
-#define HEAD                                                                                                          \
-    {"", "`tandem train FILE` runs it, `tandem check FILE` looks for faults, `tandem explain KEY` tells about a key", \
-     "`tandem train 文件` 运行，`tandem check 文件` 检查，`tandem explain 键` 查看说明"},                             \
-        {"", "values can be changed on the command line: `tandem train FILE optimizer.lr=0.01`",                      \
-         "可在命令行修改：`tandem train 文件 optimizer.lr=0.01`"},                                                    \
-    {                                                                                                                 \
-        "tandem: 1", "version of this format", "本格式的版本"                                                   \
+#define HEAD                                                                                                \
+    {"", "`tandem train FILE` runs it, `tandem check FILE` checks it, `tandem explain KEY` explains a key", \
+     "`tandem train 文件` 运行，`tandem check 文件` 检查，`tandem explain 键` 查看说明"},                   \
+        {"", "override values on the command line: `tandem train FILE optimizer.lr=0.01`",                  \
+         "可在命令行修改：`tandem train 文件 optimizer.lr=0.01`"},                                          \
+    {                                                                                                       \
+        "tandem: 1", "version of this format", "本格式的版本"                                         \
     }
 
 static const starter_line cifar[] = {
@@ -37,7 +37,7 @@ static const starter_line cifar[] = {
     {"    - linear: {name: classifier.0, out: 512}", NULL, NULL},
     {"    - relu", NULL, NULL},
     {"    - linear: {name: classifier.2, out: 10}", NULL, NULL},
-    {"data:", "drawn digits, so that it runs without a download; what is behind `or` reads CIFAR-10",
+    {"data:", "rendered digits, which need no download; the form after `or` reads CIFAR-10",
      "绘制的数字，无需下载即可运行；「或」之后的写法读取 CIFAR-10"},
     {"  train: {format: glyphs, samples: 5000, range: [0, 4000]}",
      "or {format: cifar10, path: data/cifar-10-batches-bin}", "或 {format: cifar10, path: data/cifar-10-batches-bin}"},
@@ -45,7 +45,7 @@ static const starter_line cifar[] = {
      "or {format: cifar10, path: data/cifar-10-batches-bin}", "或 {format: cifar10, path: data/cifar-10-batches-bin}"},
     {"  transform: [to_float, {normalize: {mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5]}}]", NULL, NULL},
     {"  shuffle: true", "a new order every epoch", "每轮重新打乱"},
-    {"  workers: 2", "loader threads; never change the numbers", "加载线程数；不影响数值"},
+    {"  workers: 2", "loader threads; they never change the numbers", "加载线程数；不影响数值"},
     {"loss: cross_entropy", NULL, NULL},
     {"optimizer: {type: adam, lr: 1.0e-3}", "adam, adamw or sgd", "adam、adamw 或 sgd"},
     {"schedule: {type: constant}", "constant, step, multistep, cosine, onecycle, linear",
@@ -82,7 +82,7 @@ static const starter_line mnist[] = {
     {"    - relu", NULL, NULL},
     {"    - dropout: 0.5", NULL, NULL},
     {"    - linear: 10", NULL, NULL},
-    {"data:", "drawn digits, so that it runs without a download; what is behind `or` reads MNIST's files",
+    {"data:", "rendered digits, which need no download; the form after `or` reads MNIST's files",
      "绘制的数字，无需下载即可运行；「或」之后的写法读取 MNIST 文件"},
     {"  train: {format: glyphs, samples: 6000, range: [0, 5000]}",
      "or {format: idx, images: data/train-images-idx3-ubyte.gz, labels: data/train-labels-idx1-ubyte.gz}",
@@ -107,8 +107,8 @@ static const starter_line toy[] = {
     {"name: toy-mp", "names the run directory", "用于运行目录的名字"},
     {"seed: 0", NULL, NULL},
     {"",
-     "Linear 10-10, ReLU, Linear 10-5. To cut it over two devices a layer says where it runs, {out: 10, stage: 0} and "
-     "{out: 5, stage: 1}, with parallel.stages: 2; that is not in this build",
+     "Linear 10-10, ReLU, Linear 10-5. To split it over two devices, give the layers a stage: {out: 10, stage: 0} and "
+     "{out: 5, stage: 1}, with parallel.stages: 2. That is not in this build",
      "Linear 10-10、ReLU、Linear 10-5。切分到两个设备时在层上写 {out: 10, stage: 0} 与 {out: 5, stage: 1}，并写 "
      "parallel.stages: 2；本构建不含"},
     {"model:", NULL, NULL},
@@ -128,7 +128,7 @@ static const starter_line toy[] = {
     {"parallel:", NULL, NULL},
     {"  mode: ddp", NULL, NULL},
     {"  device_ids: [0, 1]", NULL, NULL},
-    {"  stages: 1", "devices that each replica is cut over; above 1: not in this build",
+    {"  stages: 1", "devices that each replica is split over; above 1: not in this build",
      "每个副本切分到几个设备；大于 1：本构建不含"},
     {NULL, NULL, NULL},
 };
@@ -145,14 +145,13 @@ static const starter_line burnin[] = {
      "每个类别一个目录；本构建不含"},
     {"  transform: [to_float, {normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}}]", NULL, NULL},
     {"loss: cross_entropy", NULL, NULL},
-    {"optimizer: {type: sgd, lr: 0}", "nothing is learnt: the devices are tested", "不学习，只检验设备"},
+    {"optimizer: {type: sgd, lr: 0}", "tests the devices, trains nothing", "不学习，只检验设备"},
     {"train:", NULL, NULL},
     {"  steps: 1000", NULL, NULL},
     {"  batch: {per_device: 64}", NULL, NULL},
     {"parallel:", NULL, NULL},
     {"  mode: dp", NULL, NULL},
-    {"  device: cuda", "where this build has its module: `tandem doctor`",
-     "需要本构建含有 cuda 模块，见 `tandem doctor`"},
+    {"  device: cuda", "needs the cuda module: see `tandem doctor`", "需要本构建含有 cuda 模块，见 `tandem doctor`"},
     {"  device_ids: [0]", NULL, NULL},
     {NULL, NULL, NULL},
 };
@@ -189,6 +188,6 @@ tdm_status tdm_config_starter(const char *task, tdm_language language, char **ou
     const char *names[STARTER_COUNT];
     for (int i = 0; i < STARTER_COUNT; i++) names[i] = starters[i].task;
     const char *near = tdm__text_nearest(task, names, STARTER_COUNT);
-    TDM_FAIL(TDM_E_USAGE, "there is no starter '%s'%s%s%s; there are cifar, mnist, toy-mp and resnet50-burnin", task,
-             near != NULL ? "; did you mean " : "", near != NULL ? near : "", near != NULL ? "?" : "");
+    TDM_FAIL(TDM_E_USAGE, "there is no starter '%s'%s%s%s; the starters are cifar, mnist, toy-mp and resnet50-burnin",
+             task, near != NULL ? "; did you mean " : "", near != NULL ? near : "", near != NULL ? "?" : "");
 }

@@ -4,13 +4,13 @@
 #include "config/room.h"
 #include "runtime/base/env.h"
 
-/* The text behind one ${...}, or NULL after a fault. */
+/* The replacement for one ${...}, or NULL after a fault. */
 static const char *lookup(tdm_config *config, const char *word, tdm_place at, const char *key) {
     const char *value = NULL;
     if (strncmp(word, "env:", 4) == 0) {
         value = word[4] != '\0' ? tdm__env_of_user(word + 4) : NULL;
         if (value == NULL)
-            tdm__fault_add(&config->faults, TDM_FAULT_SUBSTITUTION, at, key, "export it before starting tandem",
+            tdm__fault_add(&config->faults, TDM_FAULT_SUBSTITUTION, at, key, "export it before you start tandem",
                            "%s: the environment variable '%s' is not set", key, word + 4);
     } else if (strcmp(word, "start_time") == 0) {
         value = config->start_time;
@@ -18,13 +18,13 @@ static const char *lookup(tdm_config *config, const char *word, tdm_place at, co
     } else if (strcmp(word, "name") == 0 && strcmp(key, "name") != 0) {
         value = config->settings.job.name;
     } else {
-        tdm__fault_add(&config->faults, TDM_FAULT_SUBSTITUTION, at, key,
-                       "there are ${env:X}, ${name} and ${start_time}", "%s: there is no ${%s}%s", key, word,
+        tdm__fault_add(&config->faults, TDM_FAULT_SUBSTITUTION, at, key, "use ${env:X}, ${name} or ${start_time}",
+                       "%s: there is no ${%s}%s", key, word,
                        strcmp(word, "name") == 0 ? " inside the name itself" : "");
     }
     if (value != NULL && strstr(value, "${") != NULL) {
-        tdm__fault_add(&config->faults, TDM_FAULT_SUBSTITUTION, at, key, "replacements are not replaced again",
-                       "%s: the value of ${%s} holds '${'", key, word);
+        tdm__fault_add(&config->faults, TDM_FAULT_SUBSTITUTION, at, key, "a replaced value is not expanded again",
+                       "%s: the value of ${%s} contains '${'", key, word);
         return NULL;
     }
     return value;
@@ -38,7 +38,7 @@ const char *tdm__substitute(tdm_config *config, const char *text, tdm_place at, 
     while ((start = strstr(text, "${")) != NULL) {
         const char *end = strchr(start, '}');
         if (end == NULL) {
-            tdm__fault_add(&config->faults, TDM_FAULT_SUBSTITUTION, at, key, "", "%s: a '${' without its '}'", key);
+            tdm__fault_add(&config->faults, TDM_FAULT_SUBSTITUTION, at, key, "", "%s: '${' without '}'", key);
             goto done;
         }
         const char *word = tdm__fault_text(&config->faults, "%.*s", (int)(end - start - 2), start + 2);
@@ -47,7 +47,7 @@ const char *tdm__substitute(tdm_config *config, const char *text, tdm_place at, 
         config->replaced_bytes += (size_t)(start - text) + strlen(value);
         if (config->replaced_bytes > TDM_YAML_MAX_BYTES) {
             tdm__fault_add(&config->faults, TDM_FAULT_LIMIT, at, key, "",
-                           "%s: with all ${...} replaced, the file would be larger than 128 KiB", key);
+                           "%s: after all ${...} are replaced, the file is larger than 128 KiB", key);
             goto done;
         }
         tdm__text_add(&out, text, (size_t)(start - text));

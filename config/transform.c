@@ -5,7 +5,7 @@
 
 static const char key[] = "data.transform";
 
-/* Steps that images of files will need; this build has no such files. */
+/* Steps for image files, which this build cannot read. */
 const char *const tdm__transform_later[] = {"resize",          "center_crop",         "random_crop",
                                             "to_gray",         "color_jitter",        "random_horizontal_flip",
                                             "random_rotation", "random_resized_crop", NULL};
@@ -17,7 +17,7 @@ static void add_normalize(tdm_config *config, int section, const tdm_yaml_node *
     int mean = tdm__section_row(table, "mean"), stdev = tdm__section_row(table, "std");
     if (map == NULL || map->kind != TDM_YAML_MAP) {
         tdm__fault_add(&config->faults, TDM_FAULT_VALUE, at, key, "write normalize: {mean: [0.5], std: [0.5]}",
-                       "data.transform: normalize wants its mean and std");
+                       "data.transform: normalize needs mean and std");
         return;
     }
     for (const tdm_yaml_node *node = map->first; node != NULL; node = node->next) {
@@ -25,13 +25,13 @@ static void add_normalize(tdm_config *config, int section, const tdm_yaml_node *
         if (row >= 0 && !node->is_repeated) {
             tdm__schema_read_row(config, section, row, node, true);
         } else if (!node->is_repeated) {
-            tdm__fault_add(&config->faults, TDM_FAULT_UNKNOWN_KEY, node->key_at, key, "normalize has mean and std",
-                           "unknown key '%s' in normalize", node->key);
+            tdm__fault_add(&config->faults, TDM_FAULT_UNKNOWN_KEY, node->key_at, key,
+                           "the keys of normalize are mean and std", "unknown key '%s' in normalize", node->key);
         }
     }
     if (config->place[section][mean].text == NULL || config->place[section][stdev].text == NULL)
         tdm__fault_add(&config->faults, TDM_FAULT_MISSING, at, key, "write normalize: {mean: [0.5], std: [0.5]}",
-                       "data.transform: normalize wants both mean and std");
+                       "data.transform: normalize needs both mean and std");
 }
 
 static void unknown_step(tdm_config *config, const char *name, tdm_place at) {
@@ -53,7 +53,7 @@ static void add_step(tdm_config *config, int section, const tdm_yaml_node *item)
     const char *name = item->kind == TDM_YAML_SCALAR ? item->text : "";
     const tdm_yaml_node *value = NULL;
     tdm_place at = item->at;
-    if (item->is_told) return;
+    if (item->is_reported) return;
     if (item->kind == TDM_YAML_MAP && item->count == 1) {
         value = item->first;
         name = value->key;
@@ -61,7 +61,7 @@ static void add_step(tdm_config *config, int section, const tdm_yaml_node *item)
     } else if (item->kind != TDM_YAML_SCALAR || tdm__yaml_is_null(item)) {
         tdm__fault_add(&config->faults, TDM_FAULT_VALUE, at, key,
                        "write [to_float, {normalize: {mean: [0.5], std: [0.5]}}]",
-                       "data.transform: an item is the name of one step, or a step with its keys");
+                       "data.transform: an item must be the name of a step, or a step with its keys");
         return;
     }
     int to_float = tdm__section_row(&tdm__sections[section], "to_float");
@@ -77,7 +77,7 @@ static void add_step(tdm_config *config, int section, const tdm_yaml_node *item)
                            "data.transform: to_float has no keys");
         if (config->place[section][mean].text != NULL)
             tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, at, key, "write to_float first",
-                           "data.transform: to_float stands behind normalize, which wants floats");
+                           "data.transform: to_float comes after normalize, which needs floats");
     } else if (strcmp(name, "normalize") == 0) {
         is_twice = config->place[section][mean].text != NULL;
         if (!is_twice) add_normalize(config, section, value, at);
@@ -85,8 +85,8 @@ static void add_step(tdm_config *config, int section, const tdm_yaml_node *item)
         unknown_step(config, name, at);
     }
     if (is_twice)
-        tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, at, key, "keep one",
-                       "data.transform: %s stands there twice", name);
+        tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, at, key, "keep one", "data.transform: %s is listed twice",
+                       name);
 }
 
 void tdm__transform_read(tdm_config *config, const tdm_yaml_node *node) {
@@ -94,7 +94,7 @@ void tdm__transform_read(tdm_config *config, const tdm_yaml_node *node) {
     if (node->kind != TDM_YAML_LIST) {
         tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key,
                        "write [to_float, {normalize: {mean: [0.5], std: [0.5]}}]",
-                       "data.transform wants a list of steps, got %s", tdm__yaml_words(&config->faults, node));
+                       "data.transform must be a list of steps, got %s", tdm__yaml_words(&config->faults, node));
         return;
     }
     for (const tdm_yaml_node *item = node->first; item != NULL; item = item->next) add_step(config, section, item);

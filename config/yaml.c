@@ -1,4 +1,4 @@
-/* libyaml's events to a tree. No recursion: an explicit stack of TDM_YAML_MAX_DEPTH. */
+/* Builds a tree from libyaml's events. No recursion: an explicit stack of TDM_YAML_MAX_DEPTH. */
 #include "config/yaml.h"
 
 #include <string.h>
@@ -11,11 +11,11 @@
 
 typedef struct yaml_reader {
     const tdm_yaml_text *text;
-    int column_shift; /* of the first line: where an override's value begins */
+    int column_shift; /* added to columns of the first line: where an override's value begins */
     tdm_arena *arena;
     tdm_fault_list *faults;
     tdm_yaml_node *stack[TDM_YAML_MAX_DEPTH];
-    const char *key[TDM_YAML_MAX_DEPTH]; /* waiting for its value; NULL: a key comes next */
+    const char *key[TDM_YAML_MAX_DEPTH]; /* the key whose value comes next; NULL: a key comes next */
     tdm_place key_at[TDM_YAML_MAX_DEPTH];
     int depth, documents;
     long events;
@@ -85,11 +85,11 @@ static void check_pair(yaml_reader *reader, const tdm_yaml_node *earlier, tdm_ya
     tdm__fault_add(reader->faults, TDM_FAULT_DUPLICATE, node->key_at, node->key,
                    tdm__fault_text(reader->faults, "line %d says `%s`; keep one of the two", earlier->key_at.line,
                                    tdm__place_line(reader->faults, earlier->key_at)),
-                   "the key '%s' is written twice in this mapping, in line %d and in line %d", node->key,
-                   earlier->key_at.line, node->key_at.line);
+                   "the key '%s' is written twice in this mapping, on lines %d and %d", node->key, earlier->key_at.line,
+                   node->key_at.line);
 }
 
-/* Few keys are compared with each other, many go through a table: a mapping of 50,000 keys costs what it should. */
+/* A few keys are compared in pairs. Many go through a hash table: in pairs, 50,000 keys would take too long. */
 static tdm_status check_duplicates(yaml_reader *reader, tdm_yaml_node *map) {
     enum { FEW = 12 };
     if (map->count <= FEW) {
@@ -137,7 +137,7 @@ static tdm_status add_node(yaml_reader *reader, tdm_yaml_kind kind, yaml_mark_t 
     return TDM_OK;
 }
 
-static bool wants_key(const yaml_reader *reader) {
+static bool expects_key(const yaml_reader *reader) {
     int top = reader->depth - 1;
     return top >= 0 && reader->stack[top]->kind == TDM_YAML_MAP && reader->key[top] == NULL;
 }
@@ -147,7 +147,7 @@ static void refuse(yaml_reader *reader, tdm_fault_id id, yaml_mark_t mark, const
     reader->stop = true;
 }
 
-/* The core schema's tags change nothing but !!str, which says that the scalar is text. */
+/* Of the core schema's tags only !!str has an effect: it makes the scalar text. */
 static bool tag_is_core(const yaml_char_t *tag, bool *is_text) {
     static const char prefix[] = "tag:yaml.org,2002:";
     static const char *const core[] = {"str", "int", "float", "bool", "null", "map", "seq"};
@@ -164,11 +164,11 @@ static bool tag_is_core(const yaml_char_t *tag, bool *is_text) {
 
 static void check_tag(yaml_reader *reader, const yaml_char_t *tag, yaml_mark_t mark, bool *is_text) {
     if (tag_is_core(tag, is_text)) return;
-    tdm__fault_add(reader->faults, TDM_FAULT_FEATURE, place_of(reader, mark), "", "leave the tag out",
-                   "the tag '%s' is not part of this format; values are typed by their keys", (const char *)tag);
+    tdm__fault_add(reader->faults, TDM_FAULT_FEATURE, place_of(reader, mark), "", "remove the tag",
+                   "the tag '%s' is not part of this format; the key decides the type of a value", (const char *)tag);
 }
 
-static tdm_status take_scalar(yaml_reader *reader, const yaml_event_t *event) {
+static tdm_status on_scalar(yaml_reader *reader, const yaml_event_t *event) {
     const char *text = (const char *)event->data.scalar.value;
     size_t length = event->data.scalar.length;
     bool quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
@@ -178,12 +178,12 @@ static tdm_status take_scalar(yaml_reader *reader, const yaml_event_t *event) {
         return TDM_OK;
     }
     if (memchr(text, '\0', length) != NULL) {
-        refuse(reader, TDM_FAULT_ENCODING, event->start_mark, "", "a value holds a NUL character");
+        refuse(reader, TDM_FAULT_ENCODING, event->start_mark, "", "a value contains a NUL character");
         return TDM_OK;
     }
     check_tag(reader, event->data.scalar.tag, event->start_mark, &quoted);
     TDM_TRY(tdm__arena_text(reader->arena, &copy, text));
-    if (wants_key(reader)) {
+    if (expects_key(reader)) {
         int top = reader->depth - 1;
         if (strcmp(text, "<<") == 0 && !quoted)
             tdm__fault_add(reader->faults, TDM_FAULT_FEATURE, place_of(reader, event->start_mark), "",
@@ -199,31 +199,31 @@ static tdm_status take_scalar(yaml_reader *reader, const yaml_event_t *event) {
     return TDM_OK;
 }
 
-/* An alias stands for its anchor's value; in its place comes a null, so that reading can go on. */
-static tdm_status take_alias(yaml_reader *reader, const yaml_event_t *event) {
+/* An alias is refused. A null takes its place, so that reading can continue. */
+static tdm_status on_alias(yaml_reader *reader, const yaml_event_t *event) {
     const char *name = (const char *)event->data.alias.anchor;
     tdm_place at = place_of(reader, event->start_mark);
-    if (wants_key(reader)) {
+    if (expects_key(reader)) {
         refuse(reader, TDM_FAULT_FEATURE, event->start_mark, "write the key out", "an alias cannot be a key");
         return TDM_OK;
     }
     const char *key = reader->depth > 0 ? reader->key[reader->depth - 1] : NULL;
-    bool is_merge = key != NULL && strcmp(key, "<<") == 0; /* told already */
+    bool is_merge = key != NULL && strcmp(key, "<<") == 0; /* already reported */
     if (!is_merge)
         tdm__fault_add(reader->faults, TDM_FAULT_FEATURE, at, "", "write the value out",
                        "the alias '*%.60s': aliases are not part of this format", name);
     tdm_yaml_node *node;
     TDM_TRY(add_node(reader, TDM_YAML_SCALAR, event->start_mark, &node));
     node->text = "";
-    node->is_told = true;
+    node->is_reported = true;
     return TDM_OK;
 }
 
 static tdm_status open_node(yaml_reader *reader, tdm_yaml_kind kind, const yaml_event_t *event,
                             const yaml_char_t *tag) {
     bool is_text = false;
-    if (wants_key(reader)) {
-        refuse(reader, TDM_FAULT_FEATURE, event->start_mark, "write `key: value`", "a key must be a word");
+    if (expects_key(reader)) {
+        refuse(reader, TDM_FAULT_FEATURE, event->start_mark, "write `key: value`", "a key must be a plain word");
         return TDM_OK;
     }
     if (reader->depth == TDM_YAML_MAX_DEPTH) {
@@ -238,17 +238,17 @@ static tdm_status open_node(yaml_reader *reader, tdm_yaml_kind kind, const yaml_
     return TDM_OK;
 }
 
-static tdm_status take_event(yaml_reader *reader, const yaml_event_t *event) {
+static tdm_status on_event(yaml_reader *reader, const yaml_event_t *event) {
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
         if (reader->documents++ > 0)
-            refuse(reader, TDM_FAULT_FEATURE, event->start_mark, "keep one job in one file",
-                   "a second document begins here; a file holds one");
+            refuse(reader, TDM_FAULT_FEATURE, event->start_mark, "write one job per file",
+                   "a second document begins here; a file may have only one");
         return TDM_OK;
     case YAML_SCALAR_EVENT:
-        return take_scalar(reader, event);
+        return on_scalar(reader, event);
     case YAML_ALIAS_EVENT:
-        return take_alias(reader, event);
+        return on_alias(reader, event);
     case YAML_MAPPING_START_EVENT:
         return open_node(reader, TDM_YAML_MAP, event, event->data.mapping_start.tag);
     case YAML_SEQUENCE_START_EVENT:
@@ -281,8 +281,8 @@ static tdm_status read_events(yaml_reader *reader, yaml_parser_t *parser) {
             return TDM_OK;
         }
         if (++reader->events > TDM_YAML_MAX_EVENTS)
-            refuse(reader, TDM_FAULT_LIMIT, event.start_mark, "", "the file holds more than 8,192 values and brackets");
-        tdm_status status = reader->stop ? TDM_OK : take_event(reader, &event);
+            refuse(reader, TDM_FAULT_LIMIT, event.start_mark, "", "the file has more than 8,192 values and brackets");
+        tdm_status status = reader->stop ? TDM_OK : on_event(reader, &event);
         bool ended = event.type == YAML_STREAM_END_EVENT;
         yaml_event_delete(&event);
         TDM_TRY(status);
@@ -292,15 +292,15 @@ static tdm_status read_events(yaml_reader *reader, yaml_parser_t *parser) {
     return TDM_OK;
 }
 
-/* libyaml compares each %TAG line with all before it, so that 30,000 of them take a second; tags of one's own are no
- * part of the format anyway. */
+/* libyaml compares each %TAG line with all earlier ones: 30,000 lines take a second. The format has no custom tags, so
+ * refuse them first. */
 static bool refuse_tag_lines(yaml_reader *reader) {
     const char *at = reader->text->bytes, *end = at + reader->text->count;
     yaml_mark_t mark = {0};
     if (memmem(at, reader->text->count, "%TAG", 4) == NULL) return false;
     for (; at != NULL; at = tdm__line_after(at, end), mark.line++) {
         if (end - at < 4 || memcmp(at, "%TAG", 4) != 0) continue;
-        refuse(reader, TDM_FAULT_FEATURE, mark, "leave the line out", "a %TAG line is not part of this format");
+        refuse(reader, TDM_FAULT_FEATURE, mark, "remove the line", "a %TAG line is not part of this format");
         return true;
     }
     return false;
@@ -332,7 +332,7 @@ tdm_status tdm__yaml_parse_value(tdm_yaml_node **root, const tdm_yaml_text *text
     yaml_reader reader = {.text = text, .arena = arena, .faults = faults};
     for (size_t i = 0; i < first; i++) reader.column_shift += ((unsigned char)text->bytes[i] & 0xC0) != 0x80;
     TDM_TRY(parse(root, &reader, first));
-    if (*root == NULL && faults->total == 0) { /* nothing behind the "=" */
+    if (*root == NULL && faults->total == 0) { /* nothing after the "=" */
         TDM_TRY(tdm__arena_new(arena, root, 1, sizeof(**root)));
         (*root)->text = "";
         (*root)->at = (tdm_place){text, 1, reader.column_shift + 1};

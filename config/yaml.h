@@ -1,8 +1,8 @@
-/* YAML text to a tree of nodes, each with its line and column. Typing is not done here: scalars stay text.
+/* Reads YAML text into a tree of nodes, each with its line and column. Scalars stay text; typing happens later.
  *
- * Accepted: one document of mappings, lists and scalars, in block or flow style. Refused with a fault: what is not
- * UTF-8, aliases and merge keys, tags other than the core schema's, several documents, keys written twice, and whatever
- * is larger than the limits below. */
+ * Accepted: one document of mappings, lists and scalars, in block or flow style. Refused with a fault: text that is not
+ * UTF-8, aliases and merge keys, tags other than the core schema's, several documents, duplicate keys, and anything
+ * beyond the limits below. */
 #ifndef TDM_CONFIG_YAML_H
 #define TDM_CONFIG_YAML_H
 
@@ -25,24 +25,24 @@ struct tdm_yaml_node {
     tdm_place at;
     const char *key; /* of a member of a mapping, else NULL */
     tdm_place key_at;
-    bool is_told;                       /* a null in place of an alias, which has its fault already */
-    bool is_repeated;                   /* the same key stands earlier in the mapping; told, and to be skipped */
-    tdm_yaml_node *first, *last, *next; /* members, and the next one of the parent */
+    bool is_reported;                   /* a null that replaces an alias: its fault is already reported */
+    bool is_repeated;                   /* a duplicate of an earlier key: its fault is already reported, skip it */
+    tdm_yaml_node *first, *last, *next; /* members, and the next member of the parent */
     int count;
 };
 
-/* *root is NULL when the text could not be read as one tree; the faults say why. Fails only on memory. */
+/* *root is NULL if the text could not be read as one tree; the faults say why. Fails only when out of memory. */
 tdm_status tdm__yaml_parse(tdm_yaml_node **root, const tdm_yaml_text *text, tdm_arena *arena, tdm_fault_list *faults);
-/* The same for one value that begins at byte `first` of the text (an override). */
+/* The same for a single value that begins at byte `first` of the text (an override). */
 tdm_status tdm__yaml_parse_value(tdm_yaml_node **root, const tdm_yaml_text *text, size_t first, tdm_arena *arena,
                                  tdm_fault_list *faults);
 
-tdm_yaml_node *tdm__yaml_find(const tdm_yaml_node *map, const char *key); /* NULL if absent or no mapping */
+tdm_yaml_node *tdm__yaml_find(const tdm_yaml_node *map, const char *key); /* NULL if absent, or if not a mapping */
 bool tdm__yaml_is_null(const tdm_yaml_node *node);
 void tdm__yaml_append(tdm_yaml_node *parent, tdm_yaml_node *child);
 /* "a mapping", "a list", "null" or the scalar in quotes, for messages. */
 const char *tdm__yaml_words(tdm_fault_list *faults, const tdm_yaml_node *node);
-/* A scalar or a list of scalars in flow style, as tdm__field_set_text reads it. */
+/* Prints a scalar or a list of scalars in flow style, for tdm__field_set_text. */
 void tdm__yaml_flow(const tdm_yaml_node *node, tdm_text *out);
 
 #endif

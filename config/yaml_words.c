@@ -1,22 +1,22 @@
-/* Sentences for broken text: wrong encodings, and libyaml's errors translated. */
+/* Messages for broken text: wrong encodings, and libyaml's errors. */
 #include "config/yaml_words.h"
 
 #include <string.h>
 
 static const struct {
-    const char *problem; /* a part of libyaml's text */
-    bool at_context;     /* the cause is where the construct began, not where the scanner gave up */
+    const char *problem; /* a part of libyaml's message */
+    bool at_context;     /* the fault is where the construct began, not where the scanner stopped */
     const char *sentence, *hint;
 } translations[] = {
-    {"could not find expected ':'", true, "this line has no ':' behind its key",
-     "write `key: value`, with a space behind the ':'"},
-    {"mapping values are not allowed", false, "a ':' where no key can stand",
-     "check the indentation; put a value that holds ': ' into quotes"},
-    {"did not find expected key", false, "this line does not fit the mapping it stands in",
-     "keys of one mapping begin in the same column"},
-    {"did not find expected '-' indicator", false, "this line does not fit the list it stands in",
-     "items of one list begin with '-' in the same column"},
-    {"block sequence entries are not allowed", false, "a list item '-' where no list can stand",
+    {"could not find expected ':'", true, "this line has no ':' after its key",
+     "write `key: value`, with a space after the ':'"},
+    {"mapping values are not allowed", false, "a ':' where no key is allowed",
+     "check the indentation; quote a value that contains ': '"},
+    {"did not find expected key", false, "this line does not fit the mapping around it",
+     "begin all keys of a mapping in the same column"},
+    {"did not find expected '-' indicator", false, "this line does not fit the list around it",
+     "begin all items of a list with '-' in the same column"},
+    {"block sequence entries are not allowed", false, "a list item '-' where no list is allowed",
      "begin the list on the line below its key"},
     {"did not find expected ',' or ']'", true, "the '[' opened here is not closed", "close it with ']'"},
     {"did not find expected ',' or '}'", true, "the '{' opened here is not closed", "close it with '}'"},
@@ -26,15 +26,15 @@ static const struct {
     {"did not find expected node content", false, "a value is missing here",
      "remove the ',' or write the value; write null for nothing"},
     {"did not find expected <document start>", false, "the file goes on after its end",
-     "begin the top level keys in column 1 and remove text before the first of them"},
-    {"did not find URI escape octet", false, "a tag that is no tag", "put a value that begins with '!' into quotes"},
-    {"found unknown escape character", false, "an unknown escape behind the '\\'",
+     "begin the top-level keys in column 1, and remove any text before the first key"},
+    {"did not find URI escape octet", false, "an invalid tag", "quote a value that begins with '!'"},
+    {"found unknown escape character", false, "an unknown escape after the '\\'",
      "use single quotes, or '\\\\' for one backslash"},
-    {"found undefined tag handle", false, "a value that begins with '!'", "put it into quotes"},
-    {"found unknown directive name", false, "a line that begins with '%'", "put the value into quotes"},
+    {"found undefined tag handle", false, "a value that begins with '!'", "quote it"},
+    {"found unknown directive name", false, "a line that begins with '%'", "quote the value"},
     {"did not find expected alphabetic or numeric character", false, "a '*' or '&' that names nothing",
-     "put a value that begins with '*' or '&' into quotes"},
-    {"simple keys", false, "a key where no key can stand", "check the indentation"},
+     "quote a value that begins with '*' or '&'"},
+    {"simple keys", false, "a key where no key is allowed", "check the indentation"},
 };
 
 /* The byte at a place; 0 at the end of a line. */
@@ -50,14 +50,15 @@ static char char_at(tdm_fault_list *faults, tdm_place at) {
 static void add_char_fault(tdm_place at, tdm_fault_list *faults) {
     char found = char_at(faults, at);
     if (found == '\t') {
-        tdm__fault_add(faults, TDM_FAULT_SYNTAX, at, "", "use spaces", "a tab; YAML is indented with spaces only");
+        tdm__fault_add(faults, TDM_FAULT_SYNTAX, at, "", "use spaces",
+                       "a tab; YAML allows only spaces for indentation");
     } else {
-        tdm__fault_add(faults, TDM_FAULT_SYNTAX, at, "", "put the value into quotes",
-                       "the character '%c' cannot begin a value", found == '\0' ? '?' : found);
+        tdm__fault_add(faults, TDM_FAULT_SYNTAX, at, "", "quote the value", "the character '%c' cannot begin a value",
+                       found == '\0' ? '?' : found);
     }
 }
 
-/* Does the line begin with a tab? The usual cause of an indentation that does not fit. */
+/* True if the indentation of the line has a tab, the usual cause of a wrong indentation. */
 static bool is_indented_with_tab(tdm_fault_list *faults, tdm_place at, tdm_place *tab) {
     const char *bytes, *stop, *end = at.text->bytes + at.text->count;
     if (!tdm__place_bytes(faults, at, &bytes, &stop)) return false;
@@ -74,7 +75,8 @@ void tdm__yaml_explain_error(const yaml_parser_t *parser, tdm_place problem, tdm
     tdm_place tab;
     if (parser->error == YAML_READER_ERROR) {
         tdm__fault_add(faults, TDM_FAULT_ENCODING, problem, "", "save the file as plain UTF-8 text",
-                       "the control character 0x%02X near here cannot stand in YAML", (unsigned)parser->problem_value);
+                       "the control character 0x%02X near here is not allowed in YAML",
+                       (unsigned)parser->problem_value);
         return;
     }
     if (is_indented_with_tab(faults, problem, &tab)) {
@@ -93,7 +95,7 @@ void tdm__yaml_explain_error(const yaml_parser_t *parser, tdm_place problem, tdm
         const char *hint = tdm__fault_wide_hint(faults, at);
         if (hint[0] == '\0') hint = tdm__fault_wide_hint(faults, problem);
         if (hint[0] == '\0' && strstr(tdm__place_line(faults, problem), "${") != NULL)
-            hint = "put a value that holds ${...} into quotes";
+            hint = "quote a value that contains ${...}";
         tdm__fault_add(faults, TDM_FAULT_SYNTAX, at, "", hint[0] != '\0' ? hint : translations[i].hint, "%s",
                        translations[i].sentence);
         return;
@@ -103,7 +105,7 @@ void tdm__yaml_explain_error(const yaml_parser_t *parser, tdm_place problem, tdm
                    parser->context != NULL ? ", " : "", text);
 }
 
-/* Line and column of a byte, where all before it is valid. */
+/* Line and column of a byte. All bytes before it must be valid UTF-8. */
 static tdm_place place_of_byte(const tdm_yaml_text *text, size_t offset) {
     tdm_place at = {text, 1, 1};
     for (size_t i = 0; i < offset; i++) {
@@ -118,7 +120,7 @@ static tdm_place place_of_byte(const tdm_yaml_text *text, size_t offset) {
 }
 
 static bool refuse_encoding(tdm_yaml_text *text, tdm_place at, tdm_fault_list *faults, const char *message) {
-    text->count = 0; /* nothing is quoted from it: a terminal could not show it */
+    text->count = 0; /* nothing may be quoted from it: a terminal could not show it */
     tdm__fault_add(faults, TDM_FAULT_ENCODING, at, "", "save the file as UTF-8 in your editor", "%s", message);
     return false;
 }
@@ -130,7 +132,7 @@ bool tdm__yaml_check_encoding(tdm_yaml_text *text, tdm_fault_list *faults) {
     if (text->count >= 2 && ((bytes[0] == 0xFF && bytes[1] == 0xFE) || (bytes[0] == 0xFE && bytes[1] == 0xFF)))
         return refuse_encoding(text, start, faults,
                                tdm__fault_text(faults,
-                                               "the bytes 0x%02X 0x%02X at the start say UTF-16; this format "
+                                               "the bytes 0x%02X 0x%02X at the start mark UTF-16; this format "
                                                "is UTF-8",
                                                bytes[0], bytes[1]));
     if (text->count >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0) {
@@ -144,7 +146,7 @@ bool tdm__yaml_check_encoding(tdm_yaml_text *text, tdm_fault_list *faults) {
         bad = (size_t)(nul - bytes);
         return refuse_encoding(
             text, place_of_byte(text, bad), faults,
-            tdm__fault_text(faults, "the byte 0x00 at offset %zu; the file is UTF-16 or no text", bad));
+            tdm__fault_text(faults, "the byte 0x00 at offset %zu; the file is UTF-16 or not text", bad));
     }
     if (!is_utf8)
         return refuse_encoding(text, place_of_byte(text, bad), faults,

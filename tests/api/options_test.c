@@ -95,7 +95,7 @@ TEST(untouched_job_wants_length_and_batch) {
     } while (0)
 
 TEST(values_out_of_range_are_named) {
-    WRONG(parallel.mode, 3, "parallel.mode wants one of single, dp, ddp, got number 3");
+    WRONG(parallel.mode, 3, "parallel.mode must be one of single, dp, ddp, got number 3");
     WRONG(parallel.mode, -1, "parallel.mode");
     WRONG(parallel.device, 99, "parallel.device");
     WRONG(parallel.kernels, 9, "parallel.kernels");

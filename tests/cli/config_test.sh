@@ -34,7 +34,7 @@ has "$err" "missing.yaml"
 
 # a section that the command line wrote is not the file's
 code 3 "$tandem" check toy.yaml 'data.train={format: npy, x: x.npy}'
-has "$out" 'command line: error[C008]: data.train: format npy wants the key `y`'
+has "$out" 'command line: error[C008]: data.train: format npy needs the key `y`'
 code 3 "$tandem" check toy.yaml 'train={}'
 same "$(grep -c '^command line: error' "$out")" 2 "faults of the command line"
 echo '- 1' >list.yaml
@@ -61,7 +61,7 @@ has "$out" "no faults"
 explained() { "$tandem" explain "$1" | grep -qF "not in this build: $2"; }
 for wish in "parallel.device cuda" "train.precision bf16" "parallel.ddp.backend nccl"; do
     if explained "${wish% *}" "$([ "${wish#* }" = bf16 ] && echo tf32, bf16 || echo "${wish#* }")"; then
-        has "$err" "warning: $wish is not in this build, which has no module"
+        has "$err" "warning: $wish is not in this build: it has no module"
     else
         hasnt "$err" "warning: $wish"
     fi

@@ -239,7 +239,7 @@ TEST(replacements) {
     CHECK_GOOD("tandem: 1\nmodel: {input: 4, layers: [{linear: \"${env:TANDEM_TEST_OUT}\"}]}\n"
                "train: {steps: 2, batch: {per_device: 2}}\n");
     setenv("TANDEM_TEST_FOLDER", "${name}", 1);
-    CHECK_ONE_FAULT(SMALL "run: {dir: \"${env:TANDEM_TEST_FOLDER}\"}\n", "C011", "holds '${'");
+    CHECK_ONE_FAULT(SMALL "run: {dir: \"${env:TANDEM_TEST_FOLDER}\"}\n", "C011", "contains '${'");
 }
 
 TEST(files) {

@@ -75,12 +75,12 @@ TEST(encodings) {
 
 TEST(broken_text_in_words) {
     CHECK_ONE_FAULT("tandem: 1\nmodel:\n\tinput: 3\n", "C002", "file.yaml:3:1: error[C002]: a tab");
-    CHECK_ONE_FAULT("tandem: 1\nname: @x\n", "C002", "put the value into quotes");
+    CHECK_ONE_FAULT("tandem: 1\nname: @x\n", "C002", "quote the value");
     CHECK_ONE_FAULT("tandem: 1\ntrain: {steps: 1\n", "C002",
                     "file.yaml:2:8: error[C002]: the '{' opened here is not closed");
     CHECK_ONE_FAULT("tandem: 1\nmodel: {input: [3, 4}\n", "C002", "the '[' opened here is not closed");
     CHECK_ONE_FAULT("tandem: 1\nname: \"x\n", "C002", "file.yaml:2:7: error[C002]: the quote opened here");
-    CHECK_ONE_FAULT("tandem: 1\nname: a: b\n", "C002", "a ':' where no key can stand");
+    CHECK_ONE_FAULT("tandem: 1\nname: a: b\n", "C002", "a ':' where no key is allowed");
     CHECK_ONE_FAULT("tandem: 1\n  name: b\n", "C002", "file.yaml:2:");
     CHECK_ONE_FAULT("tandem: 1\ntrain:\n    steps: 1\n  batch: 2\n", "C002",
                     "file.yaml:4:3: error[C002]: this line does not fit");
@@ -89,7 +89,7 @@ TEST(broken_text_in_words) {
     CHECK_ONE_FAULT(SMALL "optimizer: {lr：1}\n", "C006", "column 15 holds the full-width '：'");
     CHECK_ONE_FAULT("", "C008", "the file is empty");
     CHECK_ONE_FAULT("# nothing\n", "C008", "the file is empty");
-    CHECK_ONE_FAULT("just words\n", "C007", "the file wants keys of its own, got 'just words'");
+    CHECK_ONE_FAULT("just words\n", "C007", "the file must be a mapping of keys, got 'just words'");
     CHECK_ONE_FAULT("[1, 2]\n", "C007", "got a list");
 }
 
@@ -100,8 +100,8 @@ TEST(left_out_of_the_format) {
     CHECK_ONE_FAULT(SMALL "x-a: &a {lr: 1}\noptimizer:\n  <<: *a\n", "C004", "merge keys");
     CHECK_ONE_FAULT(SMALL "name: !!python/object:os.system x\n", "C004", "tag");
     CHECK_ONE_FAULT(SMALL "---\ntandem: 1\n", "C004", "a second document");
-    CHECK_ONE_FAULT(SMALL "? [a, b]\n: 1\n", "C004", "a key must be a word");
-    CHECK_ONE_FAULT(SMALL "seed: 1\nname: z\nseed: 2\n", "C005", "in line 4 and in line 6");
+    CHECK_ONE_FAULT(SMALL "? [a, b]\n: 1\n", "C004", "a key must be a plain word");
+    CHECK_ONE_FAULT(SMALL "seed: 1\nname: z\nseed: 2\n", "C005", "on lines 4 and 6");
     CHECK_GOOD("--- # one document\n" SMALL "name: !!str 5\nseed: !!int 3\n...\n");
     CHECK_GOOD(SMALL "x-mine: {anything: [1, {2: 3}]}\noptimizer: {x-note: really, lr: 0}\n");
 }
@@ -119,7 +119,7 @@ TEST(limits) {
     check_one_fault_and_free(repeat(SMALL "name: sixty-four-letters-of-a-name-that-a-file-repeats-many-times-over\n"
                                           "run: {dir: \"",
                                     "${name}", 5000, "\"}\n"),
-                             "C003", "with all ${...} replaced");
+                             "C003", "after all ${...} are replaced");
     char *text = repeat(SMALL "#", "a", (128 << 10) - 200, "\n"); /* just below: the comment says nothing */
     REQUIRE(text != NULL);
     CHECK_GOOD(text);
