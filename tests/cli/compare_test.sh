@@ -4,7 +4,7 @@ toy
 
 code 0 "$tandem" compare toy.yaml --steps 12 --out c
 has "$out" "equal bits"
-has "$err" "training one-device: 12 steps in single mode, which the speed-up is measured against"
+has "$err" "training one-device: 12 steps in single mode, as the baseline of the speed-up"
 has "$out" "speed-up over one device"
 has "$out" "params_xxh3"
 for key in modes mode devices params_xxh3 final_loss samples_per_s ms peak_memory_bytes max_loss_diff max_param_diff \
@@ -16,7 +16,7 @@ same "$(json c/compare.json first_differing_step)" null first_differing_step
 has c/report.html "<svg"
 same "$(grep -c '"kind":"train"' c/dp/metrics.jsonl)" 12 "every step is kept"
 code 2 "$tandem" compare toy.yaml --steps 12 --out c
-has "$err" "holds a run already"
+has "$err" "already holds a run"
 mkdir linked elsewhere
 ln -s "$PWD/elsewhere" linked/ddp
 code 2 "$tandem" compare toy.yaml --modes dp,ddp --steps 2 --out linked
@@ -50,5 +50,5 @@ code 2 "$tandem" compare toy.yaml --modes dp,tp
 code 2 "$tandem" compare toy.yaml --tolerance loss=small
 code 3 "$tandem" compare toy.yaml optimizer.lr=fast
 code 9 "$tandem" compare toy.yaml --steps 20 optimizer.lr=1e6 optimizer.type=sgd --out e
-has "$err" "kept in e/dp"
+has "$err" "its files are in e/dp"
 finish

@@ -54,7 +54,7 @@ code 0 "$tandem" check toy.yaml train.steps=1000000000000 'schedule={type: cosin
 code 0 "$tandem" check toy.yaml parallel.mode=ddp parallel.ddp.backend=gloo parallel.stages=2
 has "$err" "warning[C016]: parallel.ddp.backend gloo"
 has "$err" "warning[C016]: parallel.stages above 1"
-has "$out" "would end with status 11"
+has "$out" "would exit with code 11"
 # a module that this build does not have may be found where the job runs: a warning beside the portrait
 code 0 "$tandem" check toy.yaml parallel.mode=ddp parallel.device=cuda train.precision=bf16 parallel.ddp.backend=nccl
 has "$out" "no faults"
@@ -122,9 +122,9 @@ fi
 code 0 "$tandem" plan toy.yaml --graph
 has "$out" "fc1"
 code 2 "$tandem" plan toy.yaml --graph --after lower
-has "$err" "\`--graph\` and \`--after\` do not go together"
+has "$err" "\`--graph\` and \`--after\` cannot be used together"
 code 2 "$tandem" plan toy.yaml --json --after lower
-has "$err" "\`--after\` and \`--json\` do not go together"
+has "$err" "\`--after\` and \`--json\` cannot be used together"
 code 0 "$tandem" plan toy.yaml --after backward
 has "$out" "plan after backward  rows"
 has "$out" "parameter: "
@@ -140,7 +140,7 @@ for task in cifar mnist toy-mp; do
     done
 done
 code 2 "$tandem" init -o cifar-en.yaml
-has "$err" "exists already"
+has "$err" "already exists"
 code 0 "$tandem" init -o cifar-en.yaml --force
 
 code 0 "$tandem" train toy.yaml --print-config --mode dp

@@ -61,7 +61,7 @@ done
 code 4 "$tandem" report toy.yaml
 has "$err" "toy.yaml/metrics.jsonl cannot be read: that is no folder"
 code 2 "$tandem" eval toy.yaml
-has "$err" "which weights?"
+has "$err" "no weights given"
 code 8 "$tandem" eval toy.yaml --weights nowhere
 code 8 "$tandem" eval toy.yaml --weights a model.layers='[{linear: {name: fc1, out: 17}}, relu, {linear: {name: fc2, out: 4}}]'
 # weights of another model: no key that nobody wrote, and the way out, which works

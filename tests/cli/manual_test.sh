@@ -5,7 +5,7 @@ code 0 "$tandem" manual tandem.1 -o tandem.1
 code 0 "$tandem" manual tandem.yaml.5 -o tandem.yaml.5
 code 0 "$tandem" manual bash -o completion
 code 2 "$tandem" manual tandem.7
-has "$err" "there are tandem.1"
+has "$err" "the pages are tandem.1"
 code 0 "$tandem" --help
 hasnt "$out" "manual "
 verbs=$(sed -n 's/^  \([a-z]*\) .*/\1/p' "$out" | grep -v '^tandem$')

@@ -34,7 +34,7 @@ for width in 60 80; do
     done
 done
 shown 60 "$tandem" train --help
-has "$out" "                             earlier run included"
+has "$out" "                             an earlier run (train.steps)"
 for width in 22 26 30 34 40; do # a bracket that finds no room is left out, never cut
     shown $width "$tandem" train toy.yaml run.dir=null || fail "train in $width columns"
     grep -qE '%\|#*\| 40/40( \[[^]]*\])?[^] 0-9:<]' "$out" || fail "the bar is cut in $width columns"

@@ -39,7 +39,7 @@ wrong_flag() { # KEY FLAG...
     local key=$1
     shift
     code 2 "$tandem" train x.yaml "$@"
-    has "$err" "\`${1%%=*}\` is no flag of \`tandem train\`; write the key: $key"
+    has "$err" "\`tandem train\` has no flag \`${1%%=*}\`; write the key: $key"
     same "$(wc -l <"$err")" 2 "lines about $1"
 }
 wrong_flag optimizer.lr=0.1 --lr 0.1
@@ -93,20 +93,20 @@ say "--out X" compare x.yaml --run-dir X
 say "--out X" predict x.yaml --output_dir=X
 say "tandem eval RUN-DIR" train x.yaml --evaluate
 for flag in "--local-rank 1" --local_rank=1 --local-rank=0 "--rank 1" "--master_port 29500"; do
-    say "nothing: who starts the ranks" train x.yaml $flag
+    say "nothing: the launcher sets it" train x.yaml $flag
 done
 code 2 "$tandem" train x.yaml --every 5
 hasnt "$err" "write the key"
 code 2 "$tandem" report runs/a --lr 5
 hasnt "$err" "optimizer.lr"
 code 2 "$tandem" train
-has "$err" "something is missing"
+has "$err" "an argument is missing"
 code 2 "$tandem" train a.yaml b.yaml
-has "$err" "one argument too many"
+has "$err" "unexpected argument"
 code 2 "$tandem" train x.yaml --mode
-has "$err" "\`--mode\` wants single|dp|ddp after it: how devices share the work (parallel.mode)"
+has "$err" "\`--mode\` needs a value, single|dp|ddp: how devices share the work (parallel.mode)"
 code 2 "$tandem" train x.yaml --resume --quiet
-has "$err" "\`--resume\` wants auto|never|PATH after it"
+has "$err" "\`--resume\` needs a value, auto|never|PATH"
 code 2 "$tandem" train x.yaml --dry-run=yes
 has "$err" "takes no value"
 code 2 "$tandem" train x.yaml --steps three

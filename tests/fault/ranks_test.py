@@ -199,8 +199,8 @@ def failed_before(box):
 def wrong_arguments(box):
     """Nor is one that is started in another way than the others: they learn what is wrong with it."""
     for meeting in (None, "tcp"):
-        for wrong, why in ((("--mode", "dp"), r"mode dp is one process"), (("--bogus",), r"`--bogus` is no flag"),
-                           (("--restarts", "3"), r"`--restarts` is for processes that tandem starts")):
+        for wrong, why in ((("--mode", "dp"), r"mode dp is a single process"), (("--bogus",), r"has no flag `--bogus`"),
+                           (("--restarts", "3"), r"`--restarts` works only for processes that tandem starts")):
             at = port(box)
             method = ("parallel.ddp.init_method=tcp://127.0.0.1:%d" % at,) if meeting else ()
             if method and wrong == ("--bogus",):

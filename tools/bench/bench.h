@@ -4,7 +4,7 @@
 
 #include "tools/report/report.h"
 
-/* Times of one thing, measured again and again. */
+/* Repeated measurements of one time. */
 typedef struct samples {
     double *value;
     size_t count, room;

@@ -1,11 +1,12 @@
-/* bench_data.c - `tandem bench data`: the loader, measured by steps of a model that costs next to nothing. */
+/* bench_data.c - `tandem bench data`: measures the loader by training a model that costs almost nothing. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "tools/bench/bench.h"
 #include "tools/terminal/progress.h"
 
-/* One average per channel, then as many outputs as the real model has, so that labels and targets fit. */
+/* The average of each channel, then a linear layer with the outputs of the real model, so that labels and targets fit.
+ */
 static tdm_status cheap_graph(tdm_graph **out, const tool *t, const tdm_graph *real, int64_t outputs) {
     int64_t shape[6];
     int ndim = tdm_graph_shape(real, 0, shape);
@@ -79,7 +80,7 @@ int bench_data(tool *t) {
     double seconds = 0;
     char number[32];
     tdm_config *config;
-    if (t->word_count < 2) return args_wrong(t, "`bench data` wants CONFIG");
+    if (t->word_count < 2) return args_wrong(t, "`bench data` needs CONFIG");
     if (!args_int(t, "--iterations", 1, &iterations) || !args_int(t, "--warmup", 0, &r.warmup)) return TDM_E_USAGE;
     t->word[0] = t->word[1];
     int code = job_open(t, NULL, &config);
@@ -100,7 +101,7 @@ int bench_data(tool *t) {
                (double)r.rows / seconds, (long long)job.data.workers, (long long)iterations,
                r.waited_ms / (double)iterations);
     } else {
-        printf("%s samples/s with %lld loader threads; a step of next to no work waited %.3f ms for its batch\n",
+        printf("%s samples/s with %lld loader threads; a step with almost no work waited %.3f ms for its batch\n",
                text_number(number, (double)r.rows / seconds), (long long)job.data.workers,
                r.waited_ms / (double)iterations);
     }

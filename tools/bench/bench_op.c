@@ -1,7 +1,7 @@
-/* bench_op.c - `tandem bench op`: one layer forward and backward.
+/* bench_op.c - `tandem bench op`: measures forward and backward of one layer.
  *
- * The layer stands behind one with parameters, because nothing flows back to a model's input; that layer's own times,
- * measured without the other, are taken off. */
+ * A layer with parameters comes before the measured one, because no gradient is computed for a model's input. Its times
+ * are measured separately and subtracted. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 typedef struct op_case {
     tool *t;
     const char *kind;
-    tdm_attr *attrs; /* texts are this struct's own */
+    tdm_attr *attrs; /* this struct owns the keys; a value is in the same text as its key */
     int attr_count;
     int64_t dim[6];
     int ndim;
@@ -36,7 +36,7 @@ static bool parse_shape(op_case *c, const char *text) {
     return *text == 0 && (c->ndim == 1 || c->ndim == 3);
 }
 
-/* input -> a cheap layer with parameters -> the op, if wanted */
+/* input -> a cheap layer with parameters -> the op, if `with_op` */
 static tdm_status build(const op_case *c, bool with_op, tdm_graph **out, int64_t *outputs) {
     char width[32];
     tdm_value at;
@@ -83,7 +83,7 @@ static void find_kernel(op_case *c, tdm_run *run) {
     if (tdm_run_print(run, "plan.json", &text) != TDM_OK) return;
     json_t *root = json_loads(text, 0, NULL);
     const json_t *plan = json_object_get(root, "plan");
-    snprintf(c->kernel, sizeof c->kernel, "none: fused into the layer before");
+    snprintf(c->kernel, sizeof c->kernel, "none (fused into the layer before)");
     json_array_foreach(json_object_get(plan ? plan : root, "steps"), i, step) {
         const char *name = json_string_value(json_object_get(step, "name"));
         const char *kernel = json_string_value(json_object_get(step, "kernel"));
@@ -163,13 +163,14 @@ static void attrs_from_overrides(op_case *c) {
 int bench_op(tool *t) {
     op_case c = {.t = t, .batch = 32, .threads = 1, .warmup = 5, .iterations = 20};
     const char *input = args_flag(t, "--input"), *kernels = args_flag(t, "--kernels");
-    if (t->word_count < 2) return args_wrong(t, "`bench op` wants a kind of layer; `tandem explain layers` lists them");
+    if (t->word_count < 2)
+        return args_wrong(t, "`bench op` needs a kind of layer; `tandem explain layers` lists the kinds");
     if (!input || !parse_shape(&c, input)) {
-        return args_wrong(t, "`--input` wants a sample's shape, as 64x16x16 or 512%s%s", input ? "; got " : "",
-                          input ? input : "");
+        return args_wrong(t, "`--input` must be the shape of a sample, such as 64x16x16 or 512%s%s",
+                          input ? "; got " : "", input ? input : "");
     }
     if (kernels && strcmp(kernels, "auto") != 0 && strcmp(kernels, "ref") != 0) {
-        return args_wrong(t, "`--kernels` wants auto or ref, `%s` was given", kernels);
+        return args_wrong(t, "`--kernels` must be auto or ref, got `%s`", kernels);
     }
     if (!args_int(t, "--batch", 1, &c.batch) || !args_int(t, "--threads", 1, &c.threads) ||
         !args_int(t, "--warmup", 0, &c.warmup) || !args_int(t, "--iterations", 1, &c.iterations)) {

@@ -1,7 +1,7 @@
 /* bench_reduce.c - `tandem bench all_reduce`: nccl-tests' columns over processes (shm) or threads (local).
  *
- * algbw is bytes over time; busbw is algbw * 2(n-1)/n, which can be held against the memory's speed for any n. Inputs
- * are small whole numbers, so that every element of every result is known exactly and is checked. */
+ * algbw is bytes / time. busbw is algbw * 2(n-1)/n, which can be compared with the memory's speed for any n. Inputs are
+ * small whole numbers, so that every element of the result is known exactly and can be checked. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ typedef struct reduction {
     bool plain, json;
 } reduction;
 
-/* One rank's view; with threads there is one of these per thread. */
+/* The work of one rank: a process or a thread. */
 typedef struct rank_work {
     const reduction *r;
     tdm_comm *comm;
@@ -35,7 +35,7 @@ static bool parse_bytes(const tool *t, const char *name, size_t *out) {
     long long n = strtoll(text, &end, 10);
     int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
     if (end == text || n < 1 || n > (1LL << 40) >> shift || n << shift < 4 || end[shift ? 1 : 0]) {
-        args_wrong(t, "`%s` wants a size of at least 4 bytes, as 8, 4K, 64M or 1G, `%s` was given", name, text);
+        args_wrong(t, "`%s` must be a size of at least 4 bytes, such as 8, 4K, 64M or 1G, got `%s`", name, text);
         return false;
     }
     *out = (size_t)n << shift;
@@ -90,7 +90,7 @@ static tdm_status measure_size(const rank_work *w, float *data, size_t bytes, do
     tdm_status status = tdm_comm_all_reduce(w->comm, span, TDM_REDUCE_SUM);
     *wrong = status == TDM_OK ? count_wrong(data, span.count, tdm_comm_world(w->comm)) : 0;
     if (status == TDM_OK) status = tdm_comm_all_reduce(w->comm, tally, TDM_REDUCE_SUM);
-    memset(data, 0, bytes); /* sums of zeros: repeated sums of anything else would overflow */
+    memset(data, 0, bytes); /* repeated sums of anything but zeros would overflow */
     for (int64_t i = 0; i < r->warmup + r->iterations && status == TDM_OK; i++) {
         if (i == r->warmup) {
             status = tdm_comm_barrier(w->comm);
@@ -133,11 +133,11 @@ static void *thread_main(void *argument) {
     return NULL;
 }
 
-static int told(const rank_work *w) {
+static int report_result(const rank_work *w) {
     tdm_error error = w->error;
     if (w->status == TDM_OK) return TDM_OK;
     if (w->status == TDM_E_CHECK) {
-        term_line("tandem: error: some sums were wrong");
+        term_line("tandem: error: some sums are wrong");
         return TDM_E_CHECK;
     }
     error.status = w->status;
@@ -154,14 +154,14 @@ static int over_threads(const reduction *r, int world) {
     for (; started < world && code == TDM_OK; started++) {
         work[started] = (rank_work){.r = r, .comm = ends[started]};
         if (pthread_create(&threads[started], NULL, thread_main, &work[started]) != 0) {
-            term_line("tandem: error: thread %d cannot be started", started);
+            term_line("tandem: error: cannot start thread %d", started);
             tdm_comm_abort(ends[0], "a thread could not be started");
             code = TDM_E_MEMORY;
             break;
         }
     }
     for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
-    for (int i = 0; i < started && code == TDM_OK; i++) code = told(&work[i]);
+    for (int i = 0; i < started && code == TDM_OK; i++) code = report_result(&work[i]);
     for (int i = 0; i < world && status == TDM_OK; i++) tdm_comm_close(ends[i]);
     free(threads);
     free(work);
@@ -169,7 +169,7 @@ static int over_threads(const reduction *r, int world) {
     return code;
 }
 
-/* This process is one rank of several that launch_ranks started. */
+/* Runs as one of the ranks that launch_ranks started. */
 static int as_rank(const reduction *r, const tdm_launch_facts *facts) {
     rank_work w = {.r = r};
     tdm_status status = tdm_comm_open_shm(&w.comm, facts->fd, facts->rank, facts->world, &r->t->host, 60000);
@@ -177,7 +177,7 @@ static int as_rank(const reduction *r, const tdm_launch_facts *facts) {
     int code = TDM_OK;
     if (status == TDM_E_CHECK) {
         w.status = status;
-        code = facts->rank == 0 ? told(&w) : TDM_E_CHECK;
+        code = facts->rank == 0 ? report_result(&w) : TDM_E_CHECK;
     } else if (status != TDM_OK) {
         code = launch_report(r->t, facts, status);
     }
@@ -191,16 +191,16 @@ int bench_all_reduce(tool *t) {
     tdm_launch_facts facts;
     int64_t ranks = 2;
     bool local = backend && strcmp(backend, "local") == 0;
-    if (t->word_count > 1) return args_wrong(t, "`bench all_reduce` takes no CONFIG, `%s` was given", t->word[1]);
+    if (t->word_count > 1) return args_wrong(t, "`bench all_reduce` takes no CONFIG, got `%s`", t->word[1]);
     if (backend && !local && strcmp(backend, "shm") != 0) {
-        return args_wrong(t, "`--backend` wants shm or local, `%s` was given", backend);
+        return args_wrong(t, "`--backend` must be shm or local, got `%s`", backend);
     }
     if (!args_int(t, "--ranks", 1, &ranks) || !args_int(t, "--iterations", 1, &r.iterations) ||
         !args_int(t, "--warmup", 0, &r.warmup) || !parse_bytes(t, "--min", &r.min) ||
         !parse_bytes(t, "--max", &r.max)) {
         return TDM_E_USAGE;
     }
-    if (ranks > 256) return args_wrong(t, "`--ranks` wants at most 256, %lld was given", (long long)ranks);
+    if (ranks > 256) return args_wrong(t, "`--ranks` must be at most 256, got %lld", (long long)ranks);
     if (r.min > r.max) return args_wrong(t, "`--min` is larger than `--max`");
     tdm_status status = tdm_launch_from_env(&facts);
     if (status != TDM_OK) return tell_error(status);

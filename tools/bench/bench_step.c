@@ -1,4 +1,4 @@
-/* bench_step.c - `tandem bench step`: whole optimizer steps, in the job's own mode. */
+/* bench_step.c - `tandem bench step`: measures whole optimizer steps in the job's mode. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +12,11 @@
 
 typedef struct measured {
     int64_t warmup, rows;
-    double began, wall_ms; /* the clock behind the last step of warm-up; from there to the end */
+    double began, wall_ms; /* when the warm-up ended; the time from then to the end */
     int64_t memory_bytes;  /* of one device */
     samples phase[REPORT_PHASES];
     tdm_run_state state;
-    json_t *kernels; /* of each layer, from the run's own description */
+    json_t *kernels; /* of each layer, from the run's description */
 } measured;
 
 static int on_event(const tdm_event *event, void *user) {
@@ -37,7 +37,7 @@ static double samples_per_second(const measured *m) {
     return (double)m->rows * 1000 / (samples_mean(steps) * (double)steps->count);
 }
 
-/* single mode sees the batches of all device_ids, on one. */
+/* In single mode one device processes the batches of all device_ids. */
 static int devices(const measured *m, const tdm_job *job) {
     return job->parallel.mode == TDM_MODE_SINGLE ? 1 : m->state.replicas;
 }
@@ -94,7 +94,7 @@ static void print_table(const measured *m, const tdm_job *job) {
     printf("\n  %s samples/s\n", text_number(number, samples_per_second(m)));
 }
 
-/* From the run's own description. */
+/* Read from the run's description. */
 static int64_t device_memory(tdm_run *run) {
     static const char key[] = "\nmemory_bytes ";
     char *text = NULL;
@@ -140,7 +140,7 @@ static int measure(session *s, int64_t iterations) {
 
 int bench_step(tool *t) {
     int64_t iterations = 20, warmup = 5;
-    if (t->word_count < 2) return args_wrong(t, "`bench step` wants CONFIG");
+    if (t->word_count < 2) return args_wrong(t, "`bench step` needs CONFIG");
     if (!args_int(t, "--iterations", 1, &iterations) || !args_int(t, "--warmup", 0, &warmup)) return TDM_E_USAGE;
     char *steps = text_format("train.steps=%lld", (long long)(iterations + warmup));
     const char *const extra[] = {"run.dir=null", "checkpoint.resume=never", "train.epochs=null", steps, NULL};

@@ -1,4 +1,4 @@
-/* args.c - CONFIG, key.path=value overrides and flags, in any order after the verb. */
+/* args.c - parses CONFIG, key.path=value overrides and flags, in any order after the verb. */
 #include <tandem/comm.h>
 
 #include "tools/terminal/term.h"
@@ -12,7 +12,7 @@
 const tool_verb args_global = {
     .flags = {{"--help", NULL, "this text"},
               {"--quiet", NULL, "only errors on stderr"},
-              {"--verbose", NULL, "more on stderr: the library's log"},
+              {"--verbose", NULL, "print the library's log on stderr too"},
               {"--color", "auto|always|never", "colour on stderr and stdout (auto: on a terminal)"}}};
 static const tool_flag *const global_flags = args_global.flags;
 enum { GLOBAL_FLAGS = 4 };
@@ -23,11 +23,11 @@ static int verb_flag_count(const tool_verb *verb) {
     return count;
 }
 
-/* Who is one of several ranks tells those that wait for it. */
-static void tell_ranks(const tool *t, const char *why) {
+/* If this process is one of several ranks, the others may wait for it: end their wait. */
+static void notify_ranks(const tool *t, const char *why) {
     tdm_launch_facts facts;
     if (t->verb != &verb_train) return;
-    (void)tdm_launch_from_env(&facts); /* what it knows of the job is enough */
+    (void)tdm_launch_from_env(&facts); /* even after an error the facts suffice here */
     tdm_launch_fail(&facts, t->init_method, why);
 }
 
@@ -38,12 +38,12 @@ int args_wrong(const tool *t, const char *format, ...) {
     va_end(args);
     term_error("%s", text);
     term_line("       see `tandem %s --help`", t->verb->name);
-    tell_ranks(t, text);
+    notify_ranks(t, text);
     free(text);
     return TDM_E_USAGE;
 }
 
-/* key.path, model.layers[3].kernel: what may stand in front of an override's `=`. */
+/* True if the part before `=` looks like a key path: key.path, model.layers[3].kernel. */
 static bool is_override(const char *argument) {
     const char *equals = strchr(argument, '=');
     if (!equals || equals == argument || !isalpha((unsigned char)argument[0])) return false;
@@ -53,11 +53,11 @@ static bool is_override(const char *argument) {
     return true;
 }
 
-/* `value`: what stands behind the flag, NULL if nothing that could be one. */
+/* `value`: the argument after the flag if it could be the flag's value, else NULL. */
 static int unknown_flag(const tool *t, const char *name, const char *value) {
-    char *ours = args_say(t->verb, name, value);
+    char *ours = args_suggest(t->verb, name, value);
     if (ours) {
-        int code = args_wrong(t, "`%s` is no flag of `tandem %s`; %s", name, t->verb->name, ours);
+        int code = args_wrong(t, "`tandem %s` has no flag `%s`; %s", t->verb->name, name, ours);
         free(ours);
         return code;
     }
@@ -66,11 +66,11 @@ static int unknown_flag(const tool *t, const char *name, const char *value) {
     for (int i = 0; i < count; i++) names[i] = t->verb->flags[i].name;
     for (int i = 0; i < GLOBAL_FLAGS; i++) names[count++] = global_flags[i].name;
     const char *near = text_nearest(name, names, count);
-    if (near) return args_wrong(t, "`%s` is no flag of `tandem %s`; did you mean `%s`?", name, t->verb->name, near);
-    return args_wrong(t, "`%s` is no flag of `tandem %s`", name, t->verb->name);
+    if (near) return args_wrong(t, "`tandem %s` has no flag `%s`; did you mean `%s`?", t->verb->name, name, near);
+    return args_wrong(t, "`tandem %s` has no flag `%s`", t->verb->name, name);
 }
 
-/* A flag at argv[*at], its value perhaps in the argument after it. */
+/* Parses the flag at argv[*at]; its value may be the next argument. */
 static int parse_flag(tool *t, int *at) {
     static const char *const shorts[][2] = {{"-h", "--help"}, {"-q", "--quiet"}, {"-v", "--verbose"}, {"-o", "--out"}};
     char name[64];
@@ -94,11 +94,11 @@ static int parse_flag(tool *t, int *at) {
         bool is_value = next[0] != '-' && !is_override(next);
         return unknown_flag(t, name, value ? value : is_value ? next : NULL);
     }
-    if (!flag->value && value) return args_wrong(t, "`%s` takes no value, `%s` was given", name, value);
+    if (!flag->value && value) return args_wrong(t, "`%s` takes no value, got `%s`", name, value);
     if (flag->value && !value) {
         value = *at + 1 < t->argc ? t->argv[*at + 1] : "--";
         if (strncmp(value, "--", 2) == 0)
-            return args_wrong(t, "`%s` wants %s after it: %s", name, flag->value, flag->help);
+            return args_wrong(t, "`%s` needs a value, %s: %s", name, flag->value, flag->help);
         ++*at;
     }
     if (own >= 0) {
@@ -109,14 +109,14 @@ static int parse_flag(tool *t, int *at) {
     if (strcmp(name, "--quiet") == 0) t->quiet = true;
     if (strcmp(name, "--verbose") == 0) t->verbose = true;
     if (strcmp(name, "--color") == 0 && !term_set_color(value)) {
-        return args_wrong(t, "`--color` wants auto, always or never, `%s` was given", value);
+        return args_wrong(t, "`--color` must be auto, always or never, got `%s`", value);
     }
     return TDM_OK;
 }
 
 static int check_words(const tool *t) {
     if (t->help || t->word_count >= t->verb->min_words) return TDM_OK;
-    return args_wrong(t, "something is missing: tandem %s %s", t->verb->name, t->verb->synopsis);
+    return args_wrong(t, "an argument is missing; usage: tandem %s %s", t->verb->name, t->verb->synopsis);
 }
 
 int args_parse(tool *t) {
@@ -134,7 +134,7 @@ int args_parse(tool *t) {
         } else if (t->word_count < t->verb->max_words) {
             t->word[t->word_count++] = argument;
         } else {
-            return args_wrong(t, "`%s` is one argument too many: tandem %s %s", argument, t->verb->name,
+            return args_wrong(t, "unexpected argument `%s`; usage: tandem %s %s", argument, t->verb->name,
                               t->verb->synopsis);
         }
     }
@@ -155,7 +155,7 @@ bool args_int(const tool *t, const char *name, int64_t min, int64_t *value) {
     errno = 0;
     long long number = strtoll(text, &end, 10);
     if (end == text || *end || errno || number < min) {
-        args_wrong(t, "`%s` wants a whole number of at least %lld, `%s` was given", name, (long long)min, text);
+        args_wrong(t, "`%s` must be a whole number of at least %lld, got `%s`", name, (long long)min, text);
         return false;
     }
     *value = number;
@@ -168,7 +168,7 @@ bool args_number(const tool *t, const char *name, double *value) {
     char *end;
     double number = strtod(text, &end);
     if (end == text || *end || !(number >= 0) || number > 1e300) {
-        args_wrong(t, "`%s` wants a number of at least 0, `%s` was given", name, text);
+        args_wrong(t, "`%s` must be a number of at least 0, got `%s`", name, text);
         return false;
     }
     *value = number;

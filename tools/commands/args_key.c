@@ -1,4 +1,4 @@
-/* args_key.c - a flag of somebody else's trainer, and what says the same here: --lr 0.1 is optimizer.lr=0.1. */
+/* args_key.c - translates flags of other trainers: --lr 0.1 is optimizer.lr=0.1 here. */
 #include "tools/commands/tool.h"
 
 #include <ctype.h>
@@ -13,8 +13,7 @@ static bool ends_a_list(const char *text) {
     return text[0] && text[strspn(text, "0123456789, ")] == 0;
 }
 
-/* A count of devices becomes their numbers: 2 is [0, 1]. What names one (--gpu 1) or lists them is a list as it stands.
- */
+/* A number of devices becomes a list of device ids: 2 is [0, 1]. A device id (--gpu 1) or a list is used as it is. */
 static char *device_list(const char *word, const char *value) {
     int count = is_number(value) && strlen(value) < 3 ? atoi(value) : 0;
     if (strcmp(word, "gpu") == 0 || count < 1 || count > 16) return text_format("[%s]", value);
@@ -29,7 +28,7 @@ static char *device_list(const char *word, const char *value) {
     return whole;
 }
 
-/* --device 0 and cuda:0 name a device's kind and its number, which are two keys here. */
+/* --device 0 and cuda:0 give the kind of device and its id; here these are two keys. */
 static const char *cuda_ids(const char *key, const char *value) {
     if (!value || strcmp(key, "parallel.device") != 0) return NULL;
     const char *ids = strncmp(value, "cuda:", 5) == 0 ? value + 5 : value;
@@ -40,7 +39,7 @@ static bool is_device(const char *value) {
     return strcmp(value, "auto") == 0 || strcmp(value, "cpu") == 0 || strcmp(value, "cuda") == 0;
 }
 
-/* The value in this format's words; NULL: as it was given. What this format cannot say (all devices) is left open. */
+/* The value as this format writes it; NULL: unchanged. "..." for what this format cannot express (all devices). */
 static char *translate(const char *word, const char *key, const char *value) {
     bool of_steps =
         strcmp(key, "eval.every") == 0 || strcmp(key, "checkpoint.every") == 0 || strcmp(key, "log.every") == 0;
@@ -58,7 +57,7 @@ static char *translate(const char *word, const char *key, const char *value) {
     return NULL;
 }
 
-/* What is no key here. A row that says a flag is for the verbs that have it. */
+/* Words that are not keys. A row whose `write` is a flag applies to verbs that have this flag. */
 static const struct {
     const char *word, *write;
     bool takes_value;
@@ -77,11 +76,11 @@ static const struct {
     {"load", "--resume", true},
     {"load", "--weights", true},
     {"evaluate", "tandem eval RUN-DIR", false},
-    {"rank", "nothing: who starts the ranks tells them by variables (tandem help env)", false},
-    {"local_rank", "nothing: who starts the ranks tells them by variables (tandem help env)", false},
-    {"node_rank", "nothing: who starts the ranks tells them by variables (tandem help env)", false},
-    {"master_addr", "nothing: who starts the ranks tells them by variables (tandem help env)", false},
-    {"master_port", "nothing: who starts the ranks tells them by variables (tandem help env)", false},
+    {"rank", "nothing: the launcher sets it through variables (tandem help env)", false},
+    {"local_rank", "nothing: the launcher sets it through variables (tandem help env)", false},
+    {"node_rank", "nothing: the launcher sets it through variables (tandem help env)", false},
+    {"master_addr", "nothing: the launcher sets it through variables (tandem help env)", false},
+    {"master_port", "nothing: the launcher sets it through variables (tandem help env)", false},
 };
 
 static bool has_flag(const tool_verb *verb, const char *name) {
@@ -91,7 +90,7 @@ static bool has_flag(const tool_verb *verb, const char *name) {
     return false;
 }
 
-static char *say_flag(const char *flag, const char *value) {
+static char *suggest_flag(const char *flag, const char *value) {
     char *argv[] = {text_copy(value ? value : "...")};
     char *quoted = text_command(argv, 1), *out = text_format("write %s %s", flag, quoted);
     free(quoted);
@@ -99,21 +98,22 @@ static char *say_flag(const char *flag, const char *value) {
     return out;
 }
 
-static char *say_elsewhere(const tool_verb *verb, const char *word, const char *value) {
+static char *suggest_elsewhere(const tool_verb *verb, const char *word, const char *value) {
     for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
         const char *write = elsewhere[i].write;
         if (strcmp(word, elsewhere[i].word) != 0 || (write[0] == '-' && !has_flag(verb, write))) continue;
-        return elsewhere[i].takes_value ? say_flag(write, value) : text_format("write %s", write);
+        return elsewhere[i].takes_value ? suggest_flag(write, value) : text_format("write %s", write);
     }
     return NULL;
 }
 
-static char *say_key(const tool_verb *verb, const char *word, const char *value) {
+static char *suggest_key(const tool_verb *verb, const char *word, const char *value) {
     char *key = NULL;
     if (tdm_config_find_key(word, &key) != TDM_OK || !key) return NULL;
-    if (strcmp(key, "run.dir") == 0 && has_flag(verb, "--out")) { /* its run directories are below that, or none */
+    if (strcmp(key, "run.dir") == 0 &&
+        has_flag(verb, "--out")) { /* --out holds the verb's run directories, if it has any */
         tdm_free(key);
-        return say_flag("--out", value);
+        return suggest_flag("--out", value);
     }
     char *ours = translate(word, key, value);
     char *pair = text_format("%s=%s", key, ours ? ours : value ? value : "...");
@@ -132,12 +132,12 @@ static char *say_key(const tool_verb *verb, const char *word, const char *value)
     return out;
 }
 
-char *args_say(const tool_verb *verb, const char *flag, const char *value) {
+char *args_suggest(const tool_verb *verb, const char *flag, const char *value) {
     char word[64];
     size_t used = 0;
     flag += strspn(flag, "-");
     for (; *flag && used + 1 < sizeof word; flag++) word[used++] = *flag == '-' ? '_' : *flag;
     word[used] = 0;
-    char *out = say_elsewhere(verb, word, value);
-    return out || !verb->overrides ? out : say_key(verb, word, value);
+    char *out = suggest_elsewhere(verb, word, value);
+    return out || !verb->overrides ? out : suggest_key(verb, word, value);
 }

@@ -1,4 +1,4 @@
-/* cmd_bench.c - `tandem bench step|op|all_reduce|data`: one part at a time. */
+/* cmd_bench.c - `tandem bench step|op|all_reduce|data`: measures one part at a time. */
 #include "tools/bench/bench.h"
 
 #include <math.h>
@@ -46,35 +46,35 @@ static int run(tool *t) {
         if (strcmp(t->word[0], names[i]) == 0) return parts[i](t);
     }
     const char *near = text_nearest(t->word[0], names, 4);
-    return args_wrong(t, "`%s` is none of step, op, all_reduce, data%s%s%s", t->word[0], near ? "; did you mean `" : "",
-                      near ? near : "", near ? "`?" : "");
+    return args_wrong(t, "expected step, op, all_reduce or data after `bench`, got `%s`%s%s%s", t->word[0],
+                      near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
 }
 
 const tool_verb verb_bench = {"bench",
                               "step CONFIG | op KIND [attribute=value ...] | all_reduce | data CONFIG",
                               "speed of one part: a step, an op, all_reduce, the loader",
                               "step        whole optimizer steps of a job in its mode: ms per step, samples/s, phases\n"
-                              "op          one layer forward and backward, on one device\n"
-                              "all_reduce  sums between ranks, in nccl-tests' columns; every result is checked\n"
-                              "data        the loader alone: how many samples/s reach the model\n\n"
+                              "op          forward and backward of one layer, on one device\n"
+                              "all_reduce  sums over ranks, in nccl-tests' columns; every result is checked\n"
+                              "data        the loader alone: the samples/s that it delivers\n\n"
                               "examples:\n"
                               "  tandem bench step job.yaml --iterations 50\n"
                               "  tandem bench op conv2d out=128 kernel=3 padding=1 --input 64x16x16 --batch 32\n"
                               "  tandem bench all_reduce --ranks 4 --max 64M --json\n"
                               "  tandem bench data job.yaml data.workers=4",
-                              {{"--iterations", "N", "measured (20)"},
-                               {"--warmup", "N", "before, not counted (5)"},
+                              {{"--iterations", "N", "measured iterations (20; data: 200)"},
+                               {"--warmup", "N", "iterations before the measured ones (5)"},
                                {"--mode", "single|dp|ddp", "step: how devices share the work (parallel.mode)"},
-                               {"--input", "SHAPE", "op: of one sample, 64x16x16 or 512"},
-                               {"--batch", "N", "op: samples (32)"},
+                               {"--input", "SHAPE", "op: shape of one sample, such as 64x16x16 or 512"},
+                               {"--batch", "N", "op: samples per batch (32)"},
                                {"--threads", "N", "op: threads of the device (1)"},
                                {"--kernels", "auto|ref", "op: which kernels (auto)"},
                                {"--ranks", "N", "all_reduce: processes, or threads with --backend local (2)"},
                                {"--backend", "shm|local", "all_reduce: between processes or threads (shm)"},
-                               {"--min", "BYTES", "all_reduce: smallest size, 8 or 4K (1K)"},
+                               {"--min", "BYTES", "all_reduce: smallest size, such as 8 or 4K (1K)"},
                                {"--max", "BYTES", "all_reduce: largest size (16M)"},
-                               {"--plain", NULL, "all_reduce: on memory of the caller's, not the communicator's"},
-                               {"--json", NULL, "as JSON"}},
+                               {"--plain", NULL, "all_reduce: use ordinary memory, not the communicator's"},
+                               {"--json", NULL, "print JSON"}},
                               1,
                               2,
                               true,

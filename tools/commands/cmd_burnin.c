@@ -1,18 +1,17 @@
-/* cmd_burnin.c - `tandem burnin`: the verb's place; it needs image folders, which this build cannot read. */
+/* cmd_burnin.c - `tandem burnin`: a stub. The verb needs image folders, which this build cannot read. */
 #include "tools/terminal/term.h"
 
 static int run(tool *t) {
     (void)t;
-    term_error("burnin is not in this build: it wants a folder of images, and no image codec is built in");
+    term_error("burnin is not in this build: it needs a folder of images, and this build has no image codec");
     return TDM_E_UNSUPPORTED;
 }
 
 const tool_verb verb_burnin = {"burnin",
                                "CONFIG [key.path=value ...]",
-                               "a model on every device over a folder of images, a verdict for each",
-                               "Runs a model over a folder of images on every device and compares what comes\n"
-                               "out.\n"
-                               "Not in this build, which reads no images: exit status 11.",
+                               "runs a model over a folder of images on each device, with verdicts",
+                               "Runs a model over a folder of images on every device and compares the results.\n"
+                               "Not in this build, which cannot read images: exits with code 11.",
                                {{"--duration", "TIME", "how long"}, {"--iterations", "N", "how many passes"}},
                                1,
                                1,

@@ -1,10 +1,10 @@
-/* cmd_check.c - `tandem check`: every fault of the file in one pass, without data and devices. */
+/* cmd_check.c - `tandem check`: reports every fault of the file in one pass. Needs no data and no device. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/terminal/term.h"
 
-/* The one-line portrait of a good file. */
+/* One line about a file without faults. */
 static void describe(const tool *t, const tdm_config *config) {
     const tdm_job *job = tdm_config_job(config);
     char params[32];
@@ -14,7 +14,7 @@ static void describe(const tool *t, const tdm_config *config) {
                devices, devices == 1 ? "" : "s");
 }
 
-/* Modules may be found where the job runs. */
+/* A missing module is only a warning: the machine where the job runs may have it. */
 static tdm_status warn_of_modules(const tool *t, const tdm_config *config) {
     char *text;
     tdm_status status = tdm_config_lacking(config, &text);
@@ -25,8 +25,8 @@ static tdm_status warn_of_modules(const tool *t, const tdm_config *config) {
     return TDM_OK;
 }
 
-/* What this build lacks is no fault of the file: another build, or a later one, takes it as it is. */
-static void tell_lacking(const tool *t, const tdm_config *config) {
+/* A setting that this build lacks is not a fault of the file: another build may accept it. */
+static void print_lacking(const tool *t, const tdm_config *config) {
     int count = tdm_config_fault_count(config);
     for (int i = 0; i < count; i++) {
         const tdm_fault *fault = tdm_config_fault(config, i);
@@ -39,7 +39,7 @@ static void tell_lacking(const tool *t, const tdm_config *config) {
         if (fault->excerpt[0]) fprintf(stderr, "%s\n", fault->excerpt);
         if (fault->hint[0]) term_line("  hint: %s", fault->hint);
     }
-    term_print("%s: no faults, but this build lacks what it asks for: `tandem train` would end with status %d",
+    term_print("%s: no faults, but it asks for something that this build lacks: `tandem train` would exit with code %d",
                t->word[0], TDM_E_UNSUPPORTED);
 }
 
@@ -47,7 +47,7 @@ static int run(tool *t) {
     const char *format = args_flag(t, "--format");
     bool json = format && strcmp(format, "json") == 0;
     if (format && !json && strcmp(format, "text") != 0) {
-        return args_wrong(t, "`--format` wants text or json, `%s` was given", format);
+        return args_wrong(t, "`--format` must be text or json, got `%s`", format);
     }
     tdm_config *config;
     tdm_status status = tdm_config_open(&config, &t->host, t->word[0]);
@@ -65,7 +65,7 @@ static int run(tool *t) {
     if (status != TDM_OK && faults == 0) {
         tell_error(status);
     } else if (status == TDM_E_UNSUPPORTED && !json) {
-        tell_lacking(t, config);
+        print_lacking(t, config);
         status = TDM_OK;
     } else if (json || faults > 0) {
         char *text;
@@ -92,10 +92,10 @@ static int run(tool *t) {
 const tool_verb verb_check = {"check",
                               "CONFIG [key.path=value ...]",
                               "every fault of the file in one pass; needs no data and no device",
-                              "Reads the file as `train` would, overrides included, and tells everything that\n"
-                              "is wrong with it: unknown keys, types, ranges, layer shapes. Exit status 0, or\n"
-                              "3 with faults. What the format has and this build lacks (C016) is a warning:\n"
-                              "`train` ends with 11 then.\n\n"
+                              "Reads the file as `train` would, including overrides, and reports everything\n"
+                              "that is wrong with it: unknown keys, types, ranges, layer shapes. Exits with\n"
+                              "code 0, or 3 if there are faults. A setting that this build lacks (C016) is a\n"
+                              "warning; `train` would exit with code 11.\n\n"
                               "examples:\n"
                               "  tandem check job.yaml\n"
                               "  tandem check job.yaml parallel.mode=ddp parallel.device_ids='[0, 1, 2, 3]'\n"

@@ -1,4 +1,4 @@
-/* cmd_ckpt.c - `tandem ckpt ls|show|verify|diff`: checkpoints without a run. */
+/* cmd_ckpt.c - `tandem ckpt ls|show|verify|diff`: works on checkpoints without opening a run. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static int print_text(tdm_status status, char *text) {
     return TDM_OK;
 }
 
-/* Is this a folder, and neither a checkpoint nor one that holds some? */
+/* True for a folder that is not a checkpoint and holds none. */
 static bool holds_none(const char *path) {
     struct stat info;
     char *manifest = text_format("%s/MANIFEST.json", path), *real = realpath(path, NULL);
@@ -38,8 +38,8 @@ static int list(const tool *t, bool json) {
     return code;
 }
 
-/* The others want one in each of their paths. */
-static bool lacks_some(const tool *t) {
+/* show, verify and diff need a checkpoint in each path. True after printing an error about one that has none. */
+static bool lacks_checkpoint(const tool *t) {
     for (int i = 1; i < t->word_count; i++) {
         if (!holds_none(t->word[i])) continue;
         term_error("%s holds no checkpoint", t->word[i]);
@@ -51,19 +51,19 @@ static bool lacks_some(const tool *t) {
 
 static int show(const tool *t, bool json) {
     char *text = NULL;
-    if (lacks_some(t)) return TDM_E_CHECKPOINT;
+    if (lacks_checkpoint(t)) return TDM_E_CHECKPOINT;
     tdm_status status = tdm_checkpoint_show(&t->host, t->word[1], json, &text);
     return print_text(status, text);
 }
 
-/* Damage is a check that did not hold (12); nothing to check at all is a missing checkpoint (8). */
+/* A damaged checkpoint is a failed check (12). If there is nothing to check, the checkpoint is missing (8). */
 static int verify(const tool *t) {
     char *checked = NULL;
     if (files_is_missing(t->word[1])) {
         term_error("%s does not exist", t->word[1]);
         return TDM_E_CHECKPOINT;
     }
-    if (lacks_some(t)) return TDM_E_CHECKPOINT;
+    if (lacks_checkpoint(t)) return TDM_E_CHECKPOINT;
     tdm_status status = tdm_checkpoint_verify(&t->host, t->word[1], &checked);
     if (status == TDM_E_CHECKPOINT) {
         term_print("%s: damaged", t->word[1]);
@@ -79,8 +79,8 @@ static int verify(const tool *t) {
 static int diff(const tool *t) {
     double rtol = 0, atol = 0;
     if (!args_number(t, "--rtol", &rtol) || !args_number(t, "--atol", &atol)) return TDM_E_USAGE;
-    if (t->word_count < 3) return args_wrong(t, "`ckpt diff` wants two checkpoints");
-    if (lacks_some(t)) return TDM_E_CHECKPOINT;
+    if (t->word_count < 3) return args_wrong(t, "`ckpt diff` needs two checkpoints");
+    if (lacks_checkpoint(t)) return TDM_E_CHECKPOINT;
     tdm_checkpoint_difference d = {.size = sizeof d};
     tdm_status status = tdm_checkpoint_compare(&t->host, t->word[1], t->word[2], rtol, atol, &d);
     if (status != TDM_OK) return tell_error(status);
@@ -121,26 +121,26 @@ static int run(tool *t) {
     }
     for (int i = 0; i < 3; i++) {
         if (strcmp(what, names[i]) == 0)
-            return args_wrong(t, "`ckpt %s` wants one path, `%s` is too many", what, t->word[2]);
+            return args_wrong(t, "`ckpt %s` takes one path, unexpected `%s`", what, t->word[2]);
     }
     const char *near = text_nearest(what, names, 4);
-    return args_wrong(t, "`%s` is none of ls, show, verify, diff%s%s%s", what, near ? "; did you mean `" : "",
-                      near ? near : "", near ? "`?" : "");
+    return args_wrong(t, "expected ls, show, verify or diff after `ckpt`, got `%s`%s%s%s", what,
+                      near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
 }
 
 const tool_verb verb_ckpt = {"ckpt",
                              "ls|show|verify|diff PATH [PATH]",
                              "lists, shows, verifies and compares checkpoints",
-                             "PATH is a run directory, a checkpoints directory, one step-... directory or a\n"
+                             "PATH is a run directory, a checkpoints directory, a step-... directory or a\n"
                              ".safetensors file. `diff` names the first differing tensor and the largest\n"
-                             "difference; exit status 12 if they differ by more than atol + rtol * |second|.\n"
-                             "`verify` reads every byte.\n\n"
+                             "difference. It exits with code 12 if a difference is above\n"
+                             "atol + rtol * |second|. `verify` reads every byte.\n\n"
                              "examples:\n"
                              "  tandem ckpt ls runs/a\n"
                              "  tandem ckpt show runs/a/checkpoints/step-00000391\n"
                              "  tandem ckpt verify runs/a\n"
                              "  tandem ckpt diff runs/a runs/b --atol 1e-6",
-                             {{"--json", NULL, "ls and show: as JSON"},
+                             {{"--json", NULL, "ls, show: print JSON"},
                               {"--rtol", "F", "diff: relative tolerance (0)"},
                               {"--atol", "F", "diff: absolute tolerance (0)"}},
                              2,

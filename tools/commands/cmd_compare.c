@@ -1,5 +1,5 @@
-/* cmd_compare.c - `tandem compare`: the same job in several modes, from the same weights over the same samples, side by
- * side. Each mode is a `tandem train` of its own, so that its peak memory is its own. */
+/* cmd_compare.c - `tandem compare`: runs the same job in several modes, with the same initial weights and samples, and
+ * compares the runs. Each mode runs in a `tandem train` process of its own, so that its peak memory can be measured. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "tools/launch/stop.h"
 #include "tools/terminal/term.h"
 
-enum { ONE_DEVICE_STEPS = 30 }; /* of the run that speed-up is measured against */
+enum { ONE_DEVICE_STEPS = 30 }; /* of the single-device run, the baseline of the speed-up */
 
 static int parse_modes(comparison *c, const char *text) {
     static const char *const names[] = {"single", "dp", "ddp"};
@@ -22,17 +22,17 @@ static int parse_modes(comparison *c, const char *text) {
             if (strlen(names[i]) == length && strncmp(names[i], text, length) == 0) found = i;
         }
         if (found < 0 || c->count == COMPARE_MODES_MAX) {
-            return args_wrong(c->t, "`--modes` wants two to %d of single, dp, ddp with commas, `%s` was given",
+            return args_wrong(c->t, "`--modes` must be two to %d of single, dp, ddp, separated by commas, got `%s`",
                               COMPARE_MODES_MAX, args_flag(c->t, "--modes"));
         }
         c->mode[c->count++] = names[found];
         text += length + (text[length] == ',');
     }
     if (c->count >= 2) return TDM_OK;
-    return args_wrong(c->t, "`--modes` wants at least two modes, as in --modes dp,ddp");
+    return args_wrong(c->t, "`--modes` needs at least two modes, as in --modes dp,ddp");
 }
 
-/* "loss=1e-5,params=1e-4"; what is not named must be equal. */
+/* "loss=1e-5,params=1e-4". A part that is not given must be equal. */
 static int parse_tolerance(comparison *c, const char *text) {
     c->tolerance_given = true;
     while (*text) {
@@ -42,8 +42,7 @@ static int parse_tolerance(comparison *c, const char *text) {
         char *end = NULL;
         double value = to ? strtod(strchr(text, '=') + 1, &end) : -1;
         if (!to || end == strchr(text, '=') + 1 || !(value >= 0) || (*end && *end != ',')) {
-            return args_wrong(c->t, "`--tolerance` wants loss=F,params=F, `%s` was given",
-                              args_flag(c->t, "--tolerance"));
+            return args_wrong(c->t, "`--tolerance` must be loss=F,params=F, got `%s`", args_flag(c->t, "--tolerance"));
         }
         *to = value;
         text = end + (*end == ',');
@@ -51,7 +50,7 @@ static int parse_tolerance(comparison *c, const char *text) {
     return TDM_OK;
 }
 
-/* Where everything goes: --out, or runs/<name>/compare-<time> where the job's own run directories are. */
+/* The output folder: --out, or compare-<time> beside the job's own run directories. */
 static char *choose_folder(const comparison *c) {
     const char *out = args_flag(c->t, "--out"), *dir = c->job->run.dir;
     if (out) return text_copy(out);
@@ -71,7 +70,7 @@ static void add(char **argv, int *count, const char *text) {
     argv[(*count)++] = text_copy(text);
 }
 
-/* `tandem train` with this job, another mode, its own folder, and every step in metrics.jsonl. */
+/* Runs `tandem train` on this job in the given mode and folder, with every step in metrics.jsonl. */
 static int train(const comparison *c, const char *mode, const char *dir, int64_t steps) {
     const tool *t = c->t;
     bool quiet = t->quiet || !term_is_terminal(stderr);
@@ -95,22 +94,22 @@ static int train(const comparison *c, const char *mode, const char *dir, int64_t
         argv[count++] = text_format("%lld", (long long)steps);
     }
     int code = launch_command(argv);
-    if (stop_signal() != 0 && (code == TDM_OK || c->runs > 0)) code = TDM_E_STOPPED; /* what was trained is kept */
+    if (stop_signal() != 0 && (code == TDM_OK || c->runs > 0)) code = TDM_E_STOPPED; /* the finished runs are kept */
     for (int i = 0; i < count; i++) free(argv[i]);
     free(argv);
     return code;
 }
 
-/* `why` is told behind the name. */
+/* `why` is printed after the name. */
 static int train_and_read(comparison *c, const char *mode, const char *name, const char *why, int64_t steps,
                           report_run *run) {
     char *dir = text_format("%s/%s", c->folder, name);
     char *metrics = text_format("%s/metrics.jsonl", dir);
     int code = TDM_OK;
     if (files_is_link(dir)) {
-        code = args_wrong(c->t, "%s is a symbolic link, which is not followed; --out wants a new folder", dir);
+        code = args_wrong(c->t, "%s is a symbolic link, which is not followed; give a new folder with --out", dir);
     } else if (files_exists(metrics)) {
-        code = args_wrong(c->t, "%s holds a run already; --out wants a new folder", dir);
+        code = args_wrong(c->t, "%s already holds a run; give a new folder with --out", dir);
     } else {
         if (!c->t->quiet) term_line("tandem: training %s%s", name, why);
         code = train(c, mode, dir, steps);
@@ -118,7 +117,7 @@ static int train_and_read(comparison *c, const char *mode, const char *name, con
     if (code == TDM_OK) {
         code = report_read(run, dir);
     } else if (code != TDM_E_USAGE) {
-        term_line("tandem: the %s run ended with code %d; it is kept in %s", name, code, dir);
+        term_line("tandem: the %s run ended with code %d; its files are in %s", name, code, dir);
     }
     free(metrics);
     free(dir);
@@ -150,7 +149,7 @@ static int train_one_device(comparison *c, int64_t steps) {
     int64_t done = (int64_t)report_number(&c->run[0], "step");
     if (steps <= 0 || steps > done) steps = done;
     if (steps > ONE_DEVICE_STEPS) steps = ONE_DEVICE_STEPS;
-    char *why = text_format(": %lld steps in single mode, which the speed-up is measured against", (long long)steps);
+    char *why = text_format(": %lld steps in single mode, as the baseline of the speed-up", (long long)steps);
     int code = train_and_read(c, "single", "one-device", why, steps, &run);
     free(why);
     if (code != TDM_OK) return code;
@@ -183,7 +182,7 @@ static int parse(comparison *c) {
     return code;
 }
 
-/* Sums of several GPUs have no fixed order. */
+/* Sums over several GPUs have no fixed order. */
 static void default_tolerance(comparison *c) {
     const char *device = json_string_value(json_object_get(c->run[0].summary, "device"));
     if (c->tolerance_given || !device || strcmp(device, "cuda") != 0) return;
@@ -225,21 +224,21 @@ const tool_verb verb_compare = {
     "compare",
     "CONFIG [key.path=value ...]",
     "the same job in two or more modes, side by side, with a verdict",
-    "Trains the job once per mode, from the same initial weights over the same\n"
-    "global batches (strided scatter), and says how far losses and parameters\n"
-    "differ, how fast each was, and what each step spent its time on. Unless single\n"
-    "is one of the modes, it also trains one device for up to 30 steps, which the\n"
-    "speed-up is measured against. Writes compare.json and report.html. Exit status\n"
-    "12 when they differ by more than the tolerance; without one, every bit must be\n"
+    "Trains the job once per mode, with the same initial weights and the same global\n"
+    "batches (strided scatter). Reports how much losses and parameters differ, how\n"
+    "fast each mode was, and how long each phase of a step took. Unless single is\n"
+    "one of the modes, it also trains up to 30 steps on one device, as the baseline\n"
+    "of the speed-up. Writes compare.json and report.html. Exits with code 12 if the\n"
+    "modes differ by more than the tolerance. Without a tolerance every bit must be\n"
     "equal.\n\n"
     "examples:\n"
     "  tandem compare job.yaml --steps 50\n"
     "  tandem compare job.yaml --modes single,dp,ddp parallel.device_ids='[0, 1]'\n"
     "  tandem compare job.yaml --tolerance loss=1e-5,params=1e-4 --out runs/compare",
-    {{"--modes", "LIST", "of single, dp, ddp, with commas (dp,ddp)"},
-     {"--steps", "N", "steps of each run (those of the file)"},
-     {"--tolerance", "T", "loss=F,params=F: largest differences allowed; what is not named must be equal"},
-     {"--out", "DIR", "a new folder for runs, compare.json and report.html (-o)"}},
+    {{"--modes", "LIST", "two or more of single, dp, ddp, separated by commas (dp,ddp)"},
+     {"--steps", "N", "steps of each run (default: as in CONFIG)"},
+     {"--tolerance", "T", "loss=F,params=F: the largest differences allowed; a part not given must be equal"},
+     {"--out", "DIR", "a new folder for the runs, compare.json and report.html (-o)"}},
     1,
     1,
     true,

@@ -1,11 +1,11 @@
-/* cmd_data.c - `tandem data check|make`: every sample read once, and small data sets to try things with. */
+/* cmd_data.c - `tandem data check|make`: reads every sample once, and writes small data sets for trials. */
 #include <string.h>
 
 #include <tandem/data.h>
 
 #include "tools/terminal/term.h"
 
-/* What the model of CONFIG wants of its samples. */
+/* What the model of CONFIG needs from its samples. */
 static tdm_data_use use_of(const tdm_config *config) {
     const tdm_job *job = tdm_config_job(config);
     const tdm_graph *graph = tdm_config_graph(config);
@@ -48,7 +48,7 @@ static int make(const tool *t) {
     int64_t samples = 1000, seed = 0;
     if (!args_int(t, "--samples", 1, &samples) || !args_int(t, "--seed", INT64_MIN, &seed)) return TDM_E_USAGE;
     if (format && strcmp(format, "image_folder") == 0) {
-        term_error("image folders are not in this build; idx, cifar10 and npy are");
+        term_error("image folders are not in this build; write idx, cifar10 or npy");
         return TDM_E_UNSUPPORTED;
     }
     tdm_status status = tdm_data_make(&t->host, format ? format : "idx", folder, samples, seed);
@@ -60,22 +60,22 @@ static int make(const tool *t) {
 static int run(tool *t) {
     if (strcmp(t->word[0], "check") == 0) return check(t);
     if (strcmp(t->word[0], "make") == 0) return make(t);
-    return args_wrong(t, "`%s` is neither check nor make", t->word[0]);
+    return args_wrong(t, "expected check or make after `data`, got `%s`", t->word[0]);
 }
 
 const tool_verb verb_data = {"data",
                              "check CONFIG | make FOLDER",
                              "reads every sample once; writes small synthetic data sets",
-                             "`check` opens the data of CONFIG, reads every sample and says what is there:\n"
-                             "how many, how often each label occurs, mean and standard deviation of each\n"
-                             "channel. `make` draws digits into FOLDER, in the form of MNIST (idx), CIFAR-10\n"
-                             "(cifar10) or npy.\n\n"
+                             "`check` opens the data of CONFIG, reads every sample and prints the number of\n"
+                             "samples, how often each label occurs, and the mean and standard deviation of\n"
+                             "each channel. `make` writes rendered digits into FOLDER, in the format of MNIST\n"
+                             "(idx), CIFAR-10 (cifar10) or npy.\n\n"
                              "examples:\n"
                              "  tandem data check job.yaml\n"
                              "  tandem data make data/digits --format idx --samples 5000 --seed 1",
-                             {{"--format", "idx|cifar10|npy", "make: which form (idx)"},
-                              {"--samples", "N", "make: how many (1000)"},
-                              {"--seed", "N", "make: of the drawing (0)"}},
+                             {{"--format", "idx|cifar10|npy", "make: file format (idx)"},
+                              {"--samples", "N", "make: number of samples (1000)"},
+                              {"--seed", "N", "make: seed of the digits (0)"}},
                              2,
                              2,
                              true,

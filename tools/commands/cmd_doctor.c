@@ -1,4 +1,4 @@
-/* cmd_doctor.c - `tandem doctor`: this machine as tandem sees it, to be pasted into a report. */
+/* cmd_doctor.c - `tandem doctor`: what tandem finds on this machine, for bug reports. */
 #include <tandem/doctor.h>
 
 #include "tools/terminal/term.h"
@@ -14,13 +14,13 @@ static int run(tool *t) {
 
 const tool_verb verb_doctor = {"doctor",
                                "",
-                               "system, memory, limits, GPUs, modules found or why not; paste-ready",
-                               "Prints what a report about a problem should contain. Exit status 12 when\n"
-                               "something is found that will stop runs; each such line says what to do.\n\n"
+                               "system, memory, limits, GPUs, modules found or missing; paste-ready",
+                               "Prints what a bug report should contain. Exits with code 12 if it finds\n"
+                               "something that will stop runs; each such line says what to do.\n\n"
                                "examples:\n"
                                "  tandem doctor\n"
                                "  tandem doctor --json > env.json",
-                               {{"--json", NULL, "as JSON"}},
+                               {{"--json", NULL, "print JSON"}},
                                0,
                                0,
                                false,

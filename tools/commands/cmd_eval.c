@@ -28,7 +28,7 @@ static int run(tool *t) {
         tdm_status status = tdm_run_evaluate(in.run, &loss, &accuracy);
         code = status == TDM_OK ? TDM_OK : tell_error(status);
         if (code == TDM_OK) {
-            printf("loss %.9g", isnan(loss) ? (double)NAN : loss); /* its sign would be shown, and says nothing */
+            printf("loss %.9g", isnan(loss) ? (double)NAN : loss); /* without the sign of a NaN */
             if (isfinite(accuracy)) printf("  accuracy %.4f", accuracy);
             printf("  samples %s\n", text_count(count, samples));
         }
@@ -38,22 +38,21 @@ static int run(tool *t) {
     return code;
 }
 
-const tool_verb verb_eval = {
-    "eval",
-    "RUN-DIR | CONFIG --weights PATH [key.path=value ...]",
-    "loss and accuracy of a checkpoint on a split",
-    "Loads weights into the model of CONFIG and evaluates data.eval (or\n"
-    "data.train). PATH is a run directory (its newest good checkpoint), a step-...\n"
-    "directory or a .safetensors file. RUN-DIR alone stands for the configuration\n"
-    "and the newest good checkpoint in it.\n\n"
-    "examples:\n"
-    "  tandem eval runs/a\n"
-    "  tandem eval job.yaml --weights runs/a\n"
-    "  tandem eval job.yaml --weights model.safetensors --split train --out train.json",
-    {{"--weights", "PATH", "where the weights are (else RUN-DIR, or model.weights of the file)"},
-     {"--split", "train|eval", "of the data (eval)"},
-     {"--out", "FILE", "also as JSON into a file (-o)"}},
-    1,
-    1,
-    true,
-    run};
+const tool_verb verb_eval = {"eval",
+                             "RUN-DIR | CONFIG --weights PATH [key.path=value ...]",
+                             "loss and accuracy of a checkpoint on a split",
+                             "Loads weights into the model of CONFIG and evaluates data.eval (or\n"
+                             "data.train). PATH is a run directory (its newest good checkpoint), a step-...\n"
+                             "directory or a .safetensors file. With RUN-DIR alone, the configuration and the\n"
+                             "newest good checkpoint are taken from it.\n\n"
+                             "examples:\n"
+                             "  tandem eval runs/a\n"
+                             "  tandem eval job.yaml --weights runs/a\n"
+                             "  tandem eval job.yaml --weights model.safetensors --split train --out train.json",
+                             {{"--weights", "PATH", "the weights (default: RUN-DIR, else model.weights of CONFIG)"},
+                              {"--split", "train|eval", "which split of the data (eval)"},
+                              {"--out", "FILE", "also write the result to a file, as JSON (-o)"}},
+                             1,
+                             1,
+                             true,
+                             run};

@@ -2,12 +2,12 @@
 #include "tools/terminal/term.h"
 
 static tdm_status print(const tool *t, const tdm_config *config, char **text) {
-    tdm_plan_print_options look = TDM_PLAN_PRINT_OPTIONS_INIT;
+    tdm_plan_print_options options = TDM_PLAN_PRINT_OPTIONS_INIT;
     if (args_flag(t, "--graph")) return tdm_graph_print(tdm_config_graph(config), text);
-    look.json = args_flag(t, "--json") != NULL;
-    look.predicts = args_flag(t, "--predict") != NULL;
-    look.after = args_flag(t, "--after");
-    return tdm_plan_print_with(tdm_config_job(config), tdm_config_graph(config), &look, text);
+    options.json = args_flag(t, "--json") != NULL;
+    options.predicts = args_flag(t, "--predict") != NULL;
+    options.after = args_flag(t, "--after");
+    return tdm_plan_print_with(tdm_config_job(config), tdm_config_graph(config), &options, text);
 }
 
 static int check_flags(const tool *t) {
@@ -15,7 +15,7 @@ static int check_flags(const tool *t) {
         {"--graph", "--after"}, {"--graph", "--predict"}, {"--graph", "--json"}, {"--after", "--json"}};
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
         if (args_flag(t, pairs[i][0]) && args_flag(t, pairs[i][1]))
-            return args_wrong(t, "`%s` and `%s` do not go together", pairs[i][0], pairs[i][1]);
+            return args_wrong(t, "`%s` and `%s` cannot be used together", pairs[i][0], pairs[i][1]);
     }
     return TDM_OK;
 }
@@ -40,16 +40,16 @@ static int run(tool *t) {
 const tool_verb verb_plan = {"plan",
                              "CONFIG [key.path=value ...]",
                              "graph, steps, memory per device, buckets, bytes on the wire",
-                             "Prints what one replica does in one step, and what it needs. Touches no device.\n\n"
+                             "Prints what one replica does in one step, and what it needs. Uses no device.\n\n"
                              "examples:\n"
                              "  tandem plan job.yaml\n"
                              "  tandem plan job.yaml --graph            layers, shapes, parameters\n"
                              "  tandem plan job.yaml --after rewrite    the nodes after that pass\n"
                              "  tandem plan job.yaml parallel.mode=ddp --json",
                              {{"--graph", NULL, "the model's layers instead of the steps"},
-                              {"--after", "PASS", "as it is after one of its passes: lower, layout, rewrite, ..."},
-                              {"--predict", NULL, "of eval and predict, which have no backward"},
-                              {"--json", NULL, "as JSON"}},
+                              {"--after", "PASS", "the plan after one of its passes: lower, layout, rewrite, ..."},
+                              {"--predict", NULL, "the plan of eval and predict, which has no backward"},
+                              {"--json", NULL, "print JSON"}},
                              1,
                              1,
                              true,

@@ -12,7 +12,7 @@ typedef enum form { FORM_CSV, FORM_JSONL, FORM_NPY } form;
 typedef struct prediction {
     form form;
     FILE *to;
-    bool classes; /* outputs are scores of classes, samples have labels */
+    bool classes; /* outputs are class scores, and samples have labels */
     int64_t width, count;
 } prediction;
 
@@ -130,7 +130,7 @@ static int run(tool *t) {
     } else if (path && text_ends(path, ".npy")) {
         p.form = FORM_NPY;
     } else if (path && !text_ends(path, ".csv")) {
-        return args_wrong(t, "`--out` wants a name that ends in .csv, .jsonl or .npy, `%s` was given", path);
+        return args_wrong(t, "`--out` must end in .csv, .jsonl or .npy, got `%s`", path);
     }
     inference in;
     int code = inference_open(&in, t);
@@ -145,23 +145,22 @@ static int run(tool *t) {
     return code;
 }
 
-const tool_verb verb_predict = {
-    "predict",
-    "RUN-DIR | CONFIG --weights PATH [key.path=value ...]",
-    "the model's outputs for every sample: CSV, JSONL or .npy",
-    "Writes one row per sample of data.eval (or data.train), in the order of the\n"
-    "data: index, label, predicted class and the scores, which are the model's\n"
-    "outputs as they are (logits). Without labels: index and outputs. .npy holds\n"
-    "the outputs alone, float32 [samples, outputs]. RUN-DIR alone stands for the\n"
-    "configuration and the newest good checkpoint in it.\n\n"
-    "examples:\n"
-    "  tandem predict runs/a > predictions.csv\n"
-    "  tandem predict job.yaml --weights runs/a > predictions.csv\n"
-    "  tandem predict job.yaml --weights runs/a --out predictions.npy",
-    {{"--weights", "PATH", "where the weights are (else RUN-DIR, or model.weights of the file)"},
-     {"--split", "train|eval", "of the data (eval)"},
-     {"--out", "FILE", ".csv, .jsonl or .npy (-o); CSV on stdout without it"}},
-    1,
-    1,
-    true,
-    run};
+const tool_verb verb_predict = {"predict",
+                                "RUN-DIR | CONFIG --weights PATH [key.path=value ...]",
+                                "the model's outputs for every sample: CSV, JSONL or .npy",
+                                "Writes one row per sample of data.eval (or data.train), in the order of the\n"
+                                "data: index, label, predicted class and scores. The scores are the model's raw\n"
+                                "outputs (logits). Without labels: index and outputs. .npy has only the outputs,\n"
+                                "float32 [samples, outputs]. With RUN-DIR alone, the configuration and the\n"
+                                "newest good checkpoint are taken from it.\n\n"
+                                "examples:\n"
+                                "  tandem predict runs/a > predictions.csv\n"
+                                "  tandem predict job.yaml --weights runs/a > predictions.csv\n"
+                                "  tandem predict job.yaml --weights runs/a --out predictions.npy",
+                                {{"--weights", "PATH", "the weights (default: RUN-DIR, else model.weights of CONFIG)"},
+                                 {"--split", "train|eval", "which split of the data (eval)"},
+                                 {"--out", "FILE", "a .csv, .jsonl or .npy file (-o); without it, CSV on stdout"}},
+                                1,
+                                1,
+                                true,
+                                run};

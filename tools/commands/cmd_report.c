@@ -1,4 +1,4 @@
-/* cmd_report.c - `tandem report`: report.html made again from what a run directory holds. */
+/* cmd_report.c - `tandem report`: rebuilds report.html from a run directory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static char *last_part(const char *dir) {
     return text_format("%.*s", (int)(end - start), dir + start);
 }
 
-/* Two runs of one mode are told apart by their folders. */
+/* Two runs in the same mode are labelled by their folders. */
 static void name_by_folder(report_run runs[2]) {
     char *name[2] = {last_part(runs[0].dir), last_part(runs[1].dir)};
     bool alike = strcmp(name[0], name[1]) == 0;
@@ -28,7 +28,7 @@ static int run(tool *t) {
     static const char metrics[] = "metrics.jsonl";
     const char *against = args_flag(t, "--against"), *out = args_flag(t, "--out"), *lang = args_flag(t, "--lang");
     if (lang && strcmp(lang, "en") != 0 && strcmp(lang, "zh") != 0) {
-        return args_wrong(t, "`--lang` wants en or zh, `%s` was given", lang);
+        return args_wrong(t, "`--lang` must be en or zh, got `%s`", lang);
     }
     report_run runs[2];
     int count = 0;
@@ -52,12 +52,12 @@ const tool_verb verb_report = {"report",
                                "RUN-DIR",
                                "rebuilds report.html from a run directory",
                                "Writes one page with curves, step times, memory, configuration and\n"
-                               "environment, without scripts or network. Prints its path.\n\n"
+                               "environment. The page needs no scripts and no network. Prints its path.\n\n"
                                "examples:\n"
                                "  tandem report runs/cifar/20261120T143000Z\n"
                                "  tandem report runs/a --against runs/b -o a-b.html --lang zh",
-                               {{"--against", "RUN-DIR", "a second run beside the first"},
-                                {"--out", "FILE", "instead of RUN-DIR/report.html (-o)"},
+                               {{"--against", "RUN-DIR", "a second run to compare with"},
+                                {"--out", "FILE", "write to FILE instead of RUN-DIR/report.html (-o)"},
                                 {"--lang", "en|zh", "language of the page (en)"}},
                                1,
                                1,

@@ -1,9 +1,10 @@
-/* cmd_show.c - `tandem show`, `explain` and `schema`: what a file means, what a key means, what editors want. */
+/* cmd_show.c - `tandem show`, `explain`, `schema` and `init`: print a configuration, the help of a key, the JSON
+ * Schema, a starter file. */
 #include <string.h>
 
 #include "tools/terminal/term.h"
 
-/* A text of the library to stdout, or to the file of --out. */
+/* Writes a text of the library to stdout, or to the file of --out. */
 static int deliver(const tool *t, tdm_status status, char *text) {
     if (status != TDM_OK) return tell_error(status);
     const char *path = args_flag(t, "--out");
@@ -23,7 +24,7 @@ static bool language(const tool *t, tdm_language *out) {
     const char *text = args_flag(t, "--lang");
     *out = text && strcmp(text, "zh") == 0 ? TDM_CHINESE : TDM_ENGLISH;
     if (!text || strcmp(text, "en") == 0 || strcmp(text, "zh") == 0) return true;
-    args_wrong(t, "`--lang` wants en or zh, `%s` was given", text);
+    args_wrong(t, "`--lang` must be en or zh, got `%s`", text);
     return false;
 }
 
@@ -70,7 +71,7 @@ static int run_init(tool *t) {
     if (!language(t, &in)) return TDM_E_USAGE;
     const char *task = args_flag(t, "--task"), *path = args_flag(t, "--out");
     if (path && !args_flag(t, "--force") && files_exists(path)) {
-        return args_wrong(t, "%s exists already; --force writes over it", path);
+        return args_wrong(t, "%s already exists; --force overwrites it", path);
     }
     char *text = NULL;
     tdm_status status = tdm_config_starter(task ? task : "cifar", in, &text);
@@ -79,27 +80,28 @@ static int run_init(tool *t) {
     return code;
 }
 
-const tool_verb verb_show = {"show",
-                             "CONFIG [KEY] [key.path=value ...]",
-                             "the whole configuration, defaults included, as valid YAML",
-                             "Prints every value that a run of this file would use. With KEY only that one.\n\n"
-                             "examples:\n"
-                             "  tandem show job.yaml --origins          where each value comes from\n"
-                             "  tandem show job.yaml optimizer.lr\n"
-                             "  tandem show job.yaml train.steps=10 -o resolved.yaml",
-                             {{"--origins", NULL, "each line with its origin: file and line, default, command line"},
-                              {"--json", NULL, "as JSON"},
-                              {"--out", "FILE", "into a file (-o)"}},
-                             1,
-                             2,
-                             true,
-                             run_show};
+const tool_verb verb_show = {
+    "show",
+    "CONFIG [KEY] [key.path=value ...]",
+    "the whole configuration, including defaults, as valid YAML",
+    "Prints every value that a run of this file would use. With KEY, only that value.\n\n"
+    "examples:\n"
+    "  tandem show job.yaml --origins          where each value comes from\n"
+    "  tandem show job.yaml optimizer.lr\n"
+    "  tandem show job.yaml train.steps=10 -o resolved.yaml",
+    {{"--origins", NULL, "print the origin of each value: file and line, default, command line"},
+     {"--json", NULL, "print JSON"},
+     {"--out", "FILE", "write to a file (-o)"}},
+    1,
+    2,
+    true,
+    run_show};
 
 const tool_verb verb_explain = {"explain",
                                 "[KEY]",
                                 "one key's type, default, range and meaning",
-                                "KEY is a key of the file, a section, a kind of layer, or `layers` for all of\n"
-                                "them. Without KEY the sections are listed.\n\n"
+                                "KEY is a key of the file, a section, a kind of layer, or `layers` for all kinds\n"
+                                "of layers. Without KEY it lists the sections.\n\n"
                                 "examples:\n"
                                 "  tandem explain\n"
                                 "  tandem explain optimizer.lr\n"
@@ -115,12 +117,12 @@ const tool_verb verb_schema = {
     "schema",
     "",
     "JSON Schema of the file, for completion in editors",
-    "Prints a JSON Schema (draft 7). With the YAML language server, begin your file\n"
-    "with\n"
+    "Prints a JSON Schema (draft 7). For the YAML language server, begin the YAML\n"
+    "file with\n"
     "  # yaml-language-server: $schema=./tandem.schema.json\n\n"
     "example:\n"
     "  tandem schema -o tandem.schema.json",
-    {{"--out", "FILE", "into a file (-o)"}, {"--lang", "en|zh", "language of the descriptions (en)"}},
+    {{"--out", "FILE", "write to a file (-o)"}, {"--lang", "en|zh", "language of the descriptions (en)"}},
     0,
     0,
     false,
@@ -135,10 +137,10 @@ const tool_verb verb_init = {"init",
                              "examples:\n"
                              "  tandem init --task toy-mp -o toy.yaml\n"
                              "  tandem init --task mnist --lang zh -o mnist.yaml",
-                             {{"--task", "cifar|mnist|toy-mp|resnet50-burnin", "what to start from (cifar)"},
+                             {{"--task", "cifar|mnist|toy-mp|resnet50-burnin", "which starter (cifar)"},
                               {"--lang", "en|zh", "language of the comments (en)"},
-                              {"--out", "FILE", "into a file (-o); never over one that exists"},
-                              {"--force", NULL, "over one that exists"}},
+                              {"--out", "FILE", "write to a file (-o); never overwrites an existing file"},
+                              {"--force", NULL, "let --out overwrite an existing file"}},
                              0,
                              0,
                              false,

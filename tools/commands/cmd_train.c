@@ -1,4 +1,4 @@
-/* cmd_train.c - `tandem train`: opens the run, shows how far it is, and says what to do next. */
+/* cmd_train.c - `tandem train`: runs the job, shows its progress, and prints the next command to type. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +24,9 @@ typedef struct training {
     progress bar;
     bool brief; /* no banner, no summary */
     int64_t restarts;
-    char *writes;   /* the run directory in which this process is to tell how the job ended, or NULL */
-    bool stands_in; /* for rank 0 of another launcher's job, which tells, unless it was killed */
-    char *reason;   /* why it ended so */
+    char *writes;   /* the run directory in which this process records how the job ended, or NULL */
+    bool stands_in; /* another launcher's rank: rank 0 records the end, this one only if rank 0 was killed */
+    char *reason;   /* why the job ended */
 } training;
 
 static int on_event(const tdm_event *event, void *user) {
@@ -35,7 +35,7 @@ static int on_event(const tdm_event *event, void *user) {
     return 0;
 }
 
-/* What this machine was, beside the numbers that it gave. */
+/* Writes env.json: the machine that produced the run's numbers. */
 static void write_environment(const session *s) {
     if (!s->shows || !s->job->run.dir) return;
     char *text = NULL, *path = text_format("%s/env.json", s->job->run.dir);
@@ -77,11 +77,11 @@ static void write_report(const char *dir) {
     report_free(&run);
 }
 
-static void tell_end(bool stopped) {
+static void print_end(bool stopped) {
     term_mark(stopped ? TERM_YELLOW : TERM_GREEN, "", stopped ? "stopped on request" : "finished", "%s", "");
 }
 
-/* 75 promises a checkpoint. */
+/* Exit code 75 means that there is a checkpoint. */
 static int stopped_code(const session *s) {
     tdm_run_state state;
     bool is_saved = s->job->run.dir && tdm_run_get_state(s->run, &state) == TDM_OK && state.step > 0;
@@ -97,7 +97,7 @@ static int train(training *tr) {
     int code = status == TDM_OK ? TDM_OK : stopped_code(s);
     if (s->shows && code <= TDM_E_STOPPED) {
         write_report(s->job->run.dir);
-        if (!s->t->quiet && !tr->brief) tell_end(status == TDM_E_STOPPED);
+        if (!s->t->quiet && !tr->brief) print_end(status == TDM_E_STOPPED);
         summary_print(s->t, s->job, s->run, status == TDM_E_STOPPED, tr->brief);
     } else if (s->shows && !s->t->quiet) {
         term_line("%s", tdm_error_message());
@@ -105,7 +105,7 @@ static int train(training *tr) {
     return code;
 }
 
-/* Every step is done and its summary is written: nothing must be written over it. */
+/* True if every step is done and the summary is written. Then nothing in the run directory may be overwritten. */
 static bool is_finished(const session *s) {
     tdm_run_state state;
     report_run run;
@@ -134,14 +134,14 @@ static int run_here(training *tr, bool dry) {
     s->t->is_kept = s->job->run.dir != NULL;
     if (!is_finished(s)) return train(tr);
     if (s->shows) {
-        if (!s->t->quiet) term_line("nothing to do: every step of %s is done", s->job->run.dir);
+        if (!s->t->quiet) term_line("nothing to do: all steps of %s are done", s->job->run.dir);
         summary_print(s->t, s->job, s->run, false, tr->brief);
     }
     return TDM_OK;
 }
 
-/* A start time counts seconds: two starts in one second are two runs all the same. Ranks that others started cannot
- * know of each other's choice and keep the name. */
+/* A start time has a resolution of one second, so two runs may get the same name: the second gets a suffix. Ranks that
+ * another launcher started cannot agree on a suffix and keep the name. */
 static int choose_new_folder(session *s) {
     if (!s->job->run.has_its_time || s->facts.world > 1 || !files_exists(s->job->run.dir)) return TDM_OK;
     char *unused = files_unused(s->job->run.dir);
@@ -153,7 +153,7 @@ static int choose_new_folder(session *s) {
     return TDM_OK;
 }
 
-/* The parent hands its own choice of a run directory on: a start time in the name is taken once. */
+/* The parent passes on the run directory that it chose: a start time in the name must be read only once. */
 static int start_processes(training *tr, int world) {
     const session *s = &tr->s;
     const char *dir = s->job->run.dir, *resume = s->job->checkpoint.resume;
@@ -177,19 +177,21 @@ static int start_processes(training *tr, int world) {
     return launch_tell(&end);
 }
 
-/* Who is started by another launcher is started again by that. */
+/* --restarts is for processes that tandem starts. Another launcher must restart its own processes. */
 static int check_restarts(const training *tr) {
     const session *s = &tr->s;
     if (tr->restarts == 0 || launch_is_watched()) return TDM_OK;
     if (!s->job->run.dir) {
-        return args_wrong(s->t, "`--restarts` goes on from checkpoints, and run.dir is null; give --run-dir a folder");
+        return args_wrong(s->t, "`--restarts` needs checkpoints, but run.dir is null; give a folder with --run-dir");
     }
     if (s->facts.world <= 1) return TDM_OK;
-    return args_wrong(s->t, "`--restarts` is for processes that tandem starts, and %s started these; let that do it",
+    return args_wrong(s->t,
+                      "`--restarts` works only for processes that tandem starts, but %s started these; use the "
+                      "restarts of that launcher",
                       tdm_launch_source_name(s->facts.source));
 }
 
-/* What is watched leaves it to the parent to tell how the job ended; of ranks, the first does. */
+/* Who records how the job ended: the parent if there is one, else rank 0. */
 static int run_somewhere(training *tr, bool dry) {
     session *s = &tr->s;
     bool watched = launch_is_watched();
@@ -205,7 +207,7 @@ static int run_somewhere(training *tr, bool dry) {
     return run_here(tr, dry);
 }
 
-static bool says_running(const char *dir) {
+static bool is_marked_running(const char *dir) {
     json_t *status = report_object(dir, "status.json");
     const char *state = json_string_value(json_object_get(status, "state"));
     bool running = state && strcmp(state, "running") == 0;
@@ -213,11 +215,11 @@ static bool says_running(const char *dir) {
     return running;
 }
 
-/* After the run is closed, for while it is open its folder is locked. */
+/* Call after the run is closed: an open run locks its folder. */
 static void write_end(const training *tr, int code) {
     const char *reason = tr->reason && tr->reason[0] ? tr->reason
                          : code == TDM_E_STOPPED     ? "stopped on request"
-                         : code > TDM_E_STOPPED      ? "asked to stop, with nothing to save"
+                         : code > TDM_E_STOPPED      ? "stopped on request, with nothing to save"
                          : code != TDM_OK            ? tdm_error_message()
                                                      : "";
     if (tdm_launch_ended(tr->writes, code, (int)tr->restarts, reason) != TDM_OK) {
@@ -246,7 +248,7 @@ static int run(tool *t) {
     int code = session_configure(&tr.s, t, dry ? dry_run : launch_goes_on() ? go_on : NULL);
     if (code == TDM_OK) code = args_flag(t, "--print-config") ? print_config(&tr.s) : run_somewhere(&tr, dry);
     session_close(&tr.s);
-    if (tr.writes && (!tr.stands_in || (code != TDM_OK && says_running(tr.writes)))) write_end(&tr, code);
+    if (tr.writes && (!tr.stands_in || (code != TDM_OK && is_marked_running(tr.writes)))) write_end(&tr, code);
     free(tr.writes);
     free(tr.reason);
     return code;
@@ -255,32 +257,32 @@ static int run(tool *t) {
 const tool_verb verb_train = {
     "train",
     "CONFIG [key.path=value ...]",
-    "runs the job; starts the local ranks of a ddp job by itself",
-    "Trains the model of CONFIG and keeps everything in the run directory:\n"
+    "runs the job; starts the local ranks of a ddp job",
+    "Trains the model of CONFIG and writes everything to the run directory:\n"
     "configuration, metrics.jsonl, checkpoints, logs, summary.json. On SIGTERM,\n"
     "SIGHUP, Ctrl-C, or a batch system's SIGUSR1, SIGUSR2 or SIGXCPU it finishes the\n"
-    "step, saves a checkpoint and ends with status 75; a second signal leaves at\n"
-    "once. A run directory that holds a checkpoint is continued (checkpoint.resume:\n"
+    "step, saves a checkpoint and exits with code 75. A second signal ends it at\n"
+    "once. A run directory that has a checkpoint is continued (checkpoint.resume:\n"
     "auto).\n\n"
-    "In ddp mode one process per device is started, unless torchrun, srun or mpirun\n"
-    "did so. With --restarts a job whose processes die goes on from its last\n"
-    "checkpoint by itself; it gives up when two restarts in a row make no new\n"
+    "In ddp mode it starts one process per device, unless torchrun, srun or mpirun\n"
+    "already did. With --restarts it restarts a job whose processes die, from its\n"
+    "last checkpoint. It gives up after two restarts in a row without a new\n"
     "checkpoint.\n\n"
     "examples:\n"
     "  tandem train job.yaml\n"
     "  tandem train job.yaml --mode ddp parallel.device_ids='[0, 1]'\n"
     "  tandem train job.yaml --steps 100 optimizer.lr=1e-4 --run-dir runs/try\n"
-    "  tandem train job.yaml --run-dir runs/try --steps 200    goes on from step 100\n"
+    "  tandem train job.yaml --run-dir runs/try --steps 200    continues from step 100\n"
     "  tandem train job.yaml --run-dir runs/try --restarts 5\n"
     "  torchrun --no-python --nproc_per_node=2 tandem train job.yaml",
     {{"--mode", "single|dp|ddp", "how devices share the work (parallel.mode)"},
-     {"--steps", "N", "steps in all, those of an earlier run included (train.steps)"},
+     {"--steps", "N", "total steps, including those of an earlier run (train.steps)"},
      {"--resume", "auto|never|PATH",
-      "the checkpoint to go on from: the newest of the run, none, or PATH (checkpoint.resume)"},
-     {"--run-dir", "DIR", "where everything is kept (run.dir)"},
-     {"--restarts", "N", "start the job again up to N times when one of its processes dies (0)"},
-     {"--dry-run", NULL, "opens data, builds the model, says what would run; writes nothing"},
-     {"--print-config", NULL, "prints every value with its origin, and ends"},
+      "the checkpoint to continue from: the newest of the run, none, or PATH (checkpoint.resume)"},
+     {"--run-dir", "DIR", "the run directory (run.dir)"},
+     {"--restarts", "N", "restart the job up to N times if one of its processes dies (0)"},
+     {"--dry-run", NULL, "open the data, build the model, print what would run; write nothing"},
+     {"--print-config", NULL, "print every value with its origin and exit"},
      {"--brief", NULL, "progress only: no banner, no summary"}},
     1,
     1,

@@ -1,5 +1,5 @@
-/* inference.c - see inference.h. The split is opened as both train and eval data, so that only its files must be there.
- */
+/* inference.c - see inference.h. The chosen split is opened as train and as eval data: the files of the other split may
+ * be missing. */
 #include "tools/commands/inference.h"
 
 #include <errno.h>
@@ -12,20 +12,20 @@
 static int choose_split(inference *in, const tool *t) {
     const char *split = args_flag(t, "--split");
     if (split && strcmp(split, "train") != 0 && strcmp(split, "eval") != 0) {
-        return args_wrong(t, "`--split` wants train or eval, `%s` was given", split);
+        return args_wrong(t, "`--split` must be train or eval, got `%s`", split);
     }
     if (split && strcmp(split, "train") == 0) {
         in->job.data.eval = in->job.data.train;
     } else {
         if (in->job.data.eval.format == TDM_DATA_NONE) {
-            return args_wrong(t, "%s has no data.eval section; --split train takes data.train", t->word[0]);
+            return args_wrong(t, "%s has no data.eval section; use --split train for data.train", t->word[0]);
         }
         in->job.data.train = in->job.data.eval;
     }
     return TDM_OK;
 }
 
-/* A run directory, or a checkpoint in one, holds the configuration beside the weights; *folder is NULL for a file. */
+/* Opens the configuration: a file, or the copy in a run directory or checkpoint. *folder is NULL for a file. */
 static int open_config(inference *in, tool *t, const char **folder) {
     static const char name[] = "config.resolved.yaml";
     in->file = text_format("%s/%s", t->word[0], name);
@@ -56,10 +56,10 @@ int inference_open(inference *in, tool *t) {
         in->job.weights_at = (tdm_origin){.file = NULL};
     }
     if (!in->job.weights)
-        return args_wrong(t, "which weights? --weights takes a run directory, a checkpoint or a file");
+        return args_wrong(t, "no weights given; give a run directory, a checkpoint or a file with --weights");
     code = choose_split(in, t);
     if (code != TDM_OK) return code;
-    if (in->job.train.per_device == TDM_INT_NULL) /* what eval.batch follows from unless it is written */
+    if (in->job.train.per_device == TDM_INT_NULL) /* the default of eval.batch depends on it */
         in->job.train.per_device = in->job.train.global_batch / in->job.parallel.device_ids.count;
     in->job.train.global_batch = TDM_INT_NULL;
     in->job.parallel.mode = TDM_MODE_SINGLE;

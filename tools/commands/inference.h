@@ -1,4 +1,4 @@
-/* inference.h - a run that only looks: weights and one split, on one device, in this process. */
+/* inference.h - a run that does not train: weights and one split, on one device, in this process. */
 #ifndef INFERENCE_H
 #define INFERENCE_H
 
@@ -6,12 +6,12 @@
 
 typedef struct inference {
     tdm_config *config;
-    char *file;  /* of the configuration, where a folder was named */
-    tdm_job job; /* the file's, bent to one device, one split and no run directory */
+    char *file;  /* path of the configuration, if the argument was a folder */
+    tdm_job job; /* the job of the file, changed to one device, one split and no run directory */
     tdm_run *run;
 } inference;
 
-/* Opens CONFIG of `t`, or what a run directory in its place holds, with --weights and --split. */
+/* Opens CONFIG of `t`, or the configuration of a run directory, with --weights and --split. */
 int inference_open(inference *in, tool *t);
 void inference_close(inference *in);
 

@@ -1,4 +1,4 @@
-/* job.c - the configuration as every verb opens it: file, overrides, check, all faults at once. */
+/* job.c - how every verb opens the configuration: file, overrides, check, all faults at once. */
 #include "tools/terminal/term.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@ const char *job_mode_name(int mode) {
     return mode == TDM_MODE_DDP ? "ddp" : mode == TDM_MODE_DP ? "dp" : "single";
 }
 
-static int tell_faults(const tdm_config *config, tdm_status code) {
+static int print_faults(const tdm_config *config, tdm_status code) {
     char *text;
     tdm_status status = tdm_config_faults(config, 0, &text);
     if (status != TDM_OK) return tell_error(status);
@@ -28,7 +28,7 @@ char *job_path_override(const char *key, const char *path) {
     return out;
 }
 
-/* --mode, --steps, --resume and --run-dir are short for overrides; the last word wins, so they come after those. */
+/* --mode, --steps, --resume and --run-dir are short forms of overrides. They win because they are applied last. */
 static tdm_status apply_flags(const tool *t, tdm_config *config) {
     static const char *const flags[][2] = {
         {"--mode", "parallel.mode"}, {"--resume", "checkpoint.resume"}, {"--run-dir", "run.dir"}};
@@ -69,7 +69,7 @@ int job_take(tool *t, const char *const *extra, tdm_config *config, tdm_config *
     if (status != TDM_OK) {
         code = tell_error(status);
     } else if ((status = tdm_config_check(config)) != TDM_OK) {
-        code = tdm_config_fault_count(config) > 0 ? tell_faults(config, status) : tell_error(status);
+        code = tdm_config_fault_count(config) > 0 ? print_faults(config, status) : tell_error(status);
     }
     if (code != TDM_OK) {
         tdm_config_free(config);

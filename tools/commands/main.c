@@ -1,4 +1,4 @@
-/* main.c - `tandem VERB ...`: the list of verbs and their help. One file per verb beside this one. */
+/* main.c - `tandem VERB ...`: the list of verbs and their help. Each verb has a file of its own. */
 #include <tandem/doctor.h>
 
 #include "tools/terminal/log.h"
@@ -32,18 +32,18 @@ static void print_overview(FILE *to) {
     }
     term_print_folded(to, text_copy("\nStart here:\n"
                                     "  tandem init --task toy-mp -o toy.yaml && tandem train toy.yaml\n\n"
-                                    "`tandem VERB --help` explains a verb, `tandem explain KEY` a key of the file,\n"
-                                    "`tandem help exit-codes` what the exit status means, `tandem help env` the\n"
-                                    "variables it reads.\n"));
+                                    "`tandem VERB --help` explains a verb, `tandem explain KEY` a key of the file.\n"
+                                    "`tandem help exit-codes` lists the exit codes, `tandem help env` the environment\n"
+                                    "variables.\n"));
 }
 
 static int print_exit_codes(void) {
-    printf("exit status of every verb:\n");
+    printf("exit codes of every verb:\n");
 #define X(name, number, text) printf("  %3d  %s\n", number, text);
     TDM_STATUS_MAP(X)
 #undef X
     printf("  128+n  ended by signal n\n"
-           "When tandem started the ranks of a ddp job, it ends with the status of the rank that failed first.\n");
+           "If tandem started the ranks of a ddp job, it exits with the code of the rank that failed first.\n");
     return TDM_OK;
 }
 
@@ -51,8 +51,8 @@ static int print_variables(void) {
     char *text = NULL;
     tdm_status status = tdm_environment_variables(NULL, &text);
     if (status != TDM_OK) return tell_error(status);
-    printf("variables that tandem reads; none of them changes numbers:\n%s"
-           "and which of several ranks a process is, from whoever started it: RANK,\n"
+    printf("environment variables that tandem reads; none of them changes numbers:\n%s"
+           "A launcher tells each process its rank through these variables: RANK,\n"
            "WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT (torchrun),\n"
            "SLURM_* (srun), OMPI_*, PMI_*, MV2_* (mpirun)\n",
            text);
@@ -80,12 +80,12 @@ static int unknown_verb(const char *name) {
     int count = 2;
     for (const tool_verb *const *verb = tool_verbs; *verb; verb++) names[count++] = (*verb)->name;
     if (text_ends(name, ".yaml") || text_ends(name, ".yml")) {
-        term_error("`%s` is no verb; did you mean `tandem train %s`?", name, name);
+        term_error("there is no verb `%s`; did you mean `tandem train %s`?", name, name);
         return TDM_E_USAGE;
     }
     const char *near = text_nearest(name, names, count);
-    term_error("`%s` is no verb%s%s%s", name, near ? "; did you mean `tandem " : ". `tandem --help` lists them",
-               near ? near : "", near ? "`?" : "");
+    term_error("there is no verb `%s`; %s%s%s", name,
+               near ? "did you mean `tandem " : "`tandem --help` lists the verbs", near ? near : "", near ? "`?" : "");
     return TDM_E_USAGE;
 }
 
@@ -103,14 +103,14 @@ static int help(int argc, char **argv) {
     return TDM_OK;
 }
 
-/* `| head` had enough, or the terminal is closed. */
+/* The reader of stdout has closed its end: `| head`, or a closed terminal. */
 static bool reader_has_gone(void) {
     struct pollfd out = {.fd = STDOUT_FILENO};
     return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
 }
 
-/* Results that nobody can read are lost, on a full disk as behind a reader who has gone: that is a failure too. What is
- * kept in files is not lost. */
+/* Results that could not be written are lost, on a full disk or because the reader is gone. That is a failure, unless
+ * they are also in files. */
 static int finish_output(int code, bool is_kept) {
     if (outlet_flush(is_kept)) return code;
     bool is_held_up = errno == ETIMEDOUT, has_gone = reader_has_gone();
@@ -123,10 +123,9 @@ static int finish_output(int code, bool is_kept) {
     return has_gone ? 128 + SIGPIPE : TDM_E_IO;
 }
 
-/* What a program may find changed when it starts: closed standard streams, whose numbers the first files opened would
- * take, and children that nobody is told of. A limit on file sizes is to be an error like a full disk, and a reader
- * that has gone one like any other: neither is to be a signal. */
-static void settle_in(void) {
+/* Repairs what the caller may have changed: opens closed standard streams, because the first files opened would get
+ * their numbers, and restores SIGCHLD. A file size limit and a closed pipe must be errors, not signals. */
+static void prepare_process(void) {
     for (int fd = 0; fd <= 2; fd++) {
         if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
         if (open("/dev/null", O_RDWR) != fd) _exit(TDM_E_INTERNAL);
@@ -136,14 +135,13 @@ static void settle_in(void) {
     signal(SIGCHLD, SIG_DFL);
 }
 
-static void tell_left_out(void) {
+static void log_left_out(void) {
     long count = term_left_out();
-    if (count > 0)
-        log_note("%ld line%s left out of standard error: nobody read them", count, count == 1 ? " is" : "s are");
+    if (count > 0) log_note("%ld line%s dropped from stderr: nobody read it", count, count == 1 ? "" : "s");
 }
 
 int main(int argc, char **argv) {
-    settle_in();
+    prepare_process();
     outlet_open();
     json_set_alloc_funcs(memory_take, free);
     const char *name = argc > 1 ? argv[1] : "";
@@ -168,7 +166,7 @@ int main(int argc, char **argv) {
     } else if (code == TDM_OK) {
         log_init(&t);
         code = verb->run(&t);
-        tell_left_out();
+        log_left_out();
         log_close();
     }
     free(t.override);

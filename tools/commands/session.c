@@ -20,14 +20,16 @@ int session_configure(session *s, tool *t, const char *const *extra) {
     s->shows = s->facts.rank == 0;
     code = job_open(t, extra, &s->config);
     if (code != TDM_OK) {
-        /* Where the others meet may be said in what cannot be read: this is where they do by default. */
+        /* The configuration may set the meeting point, but it could not be read: notify the ranks at the default one.
+         */
         if (s->facts.world > 1) tdm_launch_fail(&s->facts, NULL, tdm_error_message());
         return code;
     }
     s->job = tdm_config_job(s->config);
     if (s->job->parallel.ddp.init_method) t->init_method = text_copy(s->job->parallel.ddp.init_method);
     if (s->facts.world <= 1 || s->job->parallel.mode == TDM_MODE_DDP) return TDM_OK;
-    return args_wrong(t, "%s started %d processes, and mode %s is one process; use --mode ddp, or start it alone",
+    return args_wrong(t,
+                      "%s started %d processes, but mode %s is a single process; use --mode ddp, or start one process",
                       tdm_launch_source_name(s->facts.source), s->facts.world, job_mode_name(s->job->parallel.mode));
 }
 
@@ -36,8 +38,8 @@ int session_ranks_to_start(const session *s) {
     return s->job->parallel.mode == TDM_MODE_DDP && s->facts.world <= 1 && devices > 1 ? devices : 0;
 }
 
-/* The descriptor that all ranks share: inherited from our own launcher, else found over a meeting point. From there on
- * the ranks meet, until on_met says that all have come. */
+/* Gets the descriptor that all ranks share: inherited from our own launcher, else through a meeting point. From then on
+ * the ranks are meeting, until on_met reports that all have joined. */
 static tdm_status join_ranks(session *s) {
     if (s->facts.source == TDM_LAUNCH_TANDEM && s->facts.fd >= 0) {
         s->fd = s->facts.fd;
@@ -55,7 +57,7 @@ static void on_met(void *user) {
     stop_meeting(false, 0);
 }
 
-/* Who was asked to stop, and then misses ranks that were asked too and have left, has failed at nothing. */
+/* After a stop signal a lost peer is no failure: the peer got the signal too and has already exited. */
 static int left_early(const session *s) {
     int code = saved_code(s->job);
     return code != 0 ? code : 128 + stop_signal();
@@ -67,7 +69,7 @@ int session_open(session *s, int (*on_event)(const tdm_event *event, void *user)
     options.on_event = on_event;
     options.on_met = on_met;
     options.user = user;
-    options.run_ahead = 1; /* what is shown may be late */
+    options.run_ahead = 1; /* events may arrive late, they are only shown */
     options.restarts = launch_restarts();
     options.config_input = tdm_config_source(s->config);
     tdm_status status = tdm_config_print(s->config, TDM_CONFIG_RESOLVED, &s->resolved);
@@ -88,7 +90,7 @@ int session_open(session *s, int (*on_event)(const tdm_event *event, void *user)
     return status == TDM_OK ? TDM_OK : session_failed(s, status);
 }
 
-/* The other ranks need not wait until they miss this one. */
+/* Tells the other ranks at once, so that they do not wait for a timeout. */
 int session_failed(const session *s, tdm_status status) {
     if (s->fd >= 0 && s->facts.world > 1) tdm_launch_abort(s->fd, s->facts.rank, tdm_error_message());
     return launch_report(s->t, &s->facts, status);

@@ -1,5 +1,4 @@
-/* session.h - a run as the command holds it: configuration, place among the ranks, and the opened run. Shared by the
- * verbs that open one. */
+/* session.h - a training run of the command: configuration, rank, and the open run. Shared by the verbs that train. */
 #ifndef SESSION_H
 #define SESSION_H
 
@@ -12,19 +11,19 @@ typedef struct session {
     tdm_config *config;
     const tdm_job *job;
     tdm_launch_facts facts;
-    int fd;         /* shared by the ranks; -1 alone */
-    bool shows;     /* rank 0, or alone */
-    char *resolved; /* the configuration as it goes into the run directory */
+    int fd;         /* shared by the ranks; -1: a single process */
+    bool shows;     /* this process prints: it is rank 0, or the only process */
+    char *resolved; /* the resolved configuration, as written to the run directory */
     tdm_run *run;
 } session;
 
 /* Reads the environment and the configuration. */
 int session_configure(session *s, tool *t, const char *const *extra);
-/* A ddp job over several devices that nobody has started the ranks of? Then how many, else 0. */
+/* How many ranks this process must start: the devices of a ddp job if no launcher started its ranks, else 0. */
 int session_ranks_to_start(const session *s);
-/* Opens the run in this process: alone, or as the rank that the environment says. */
+/* Opens the run in this process: as the only process, or as the rank that the environment gives. */
 int session_open(session *s, int (*on_event)(const tdm_event *event, void *user), void *user);
-/* The error of `status` is told, here or by the parent of the ranks; returns the exit code. */
+/* Prints the error of `status`, or sends it to the parent, which prints it. Returns the exit code. */
 int session_failed(const session *s, tdm_status status);
 void session_close(session *s);
 

@@ -1,5 +1,5 @@
-/* cmd_manual.c - `tandem manual`: man pages and shell completion, from the verbs' own tables and the schema of the
- * file. The build runs it and installs what it writes; the list of verbs does not show it. */
+/* cmd_manual.c - `tandem manual`: generates man pages and shell completion from the table of verbs and the file's
+ * schema. The build runs it and installs the result. The list of verbs does not show it. */
 #include "tools/manual/manual.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static json_t *read_schema(void) {
     return schema;
 }
 
-/* The part of `anyOf` that has keys of its own, or the value itself. */
+/* The alternative of `anyOf` that has keys, or the value itself; NULL if there is none. */
 static const json_t *section_of(const json_t *value) {
     size_t i;
     json_t *one;
@@ -74,18 +74,17 @@ static int run(tool *t) {
         free(text);
         return code;
     }
-    return args_wrong(t, "there is no page `%s`; there are tandem.1, tandem.yaml.5 and bash", t->word[0]);
+    return args_wrong(t, "there is no page `%s`; the pages are tandem.1, tandem.yaml.5 and bash", t->word[0]);
 }
 
 const tool_verb verb_manual = {"manual",
                                "tandem.1|tandem.yaml.5|bash",
                                NULL,
-                               "tandem.1 and tandem.yaml.5 are pages for man, bash is the completion for that\n"
-                               "shell.\n\n"
+                               "tandem.1 and tandem.yaml.5 are man pages; bash is the completion script for bash.\n\n"
                                "examples:\n"
                                "  tandem manual tandem.1 | man -l -\n"
                                "  source <(tandem manual bash)",
-                               {{"--out", "FILE", "into a file (-o)"}},
+                               {{"--out", "FILE", "write to a file (-o)"}},
                                1,
                                1,
                                false,

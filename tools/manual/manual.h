@@ -1,4 +1,4 @@
-/* manual.h - man pages and shell completion out of the tables. */
+/* manual.h - man pages and shell completion, generated from the tables. */
 #ifndef MANUAL_H
 #define MANUAL_H
 
@@ -6,10 +6,11 @@
 
 #include <jansson.h>
 
-/* Every key of the file, sections before what is in them: "train.batch.per_device" and its place in the schema. */
+/* Calls `visit` for every key of the file, a section before its keys: with the path, "train.batch.per_device", and the
+ * key's part of the schema. */
 typedef void (*manual_visit)(void *user, const char *path, const json_t *key, bool is_section);
 void manual_each_key(const json_t *schema, manual_visit visit, void *user);
-/* The names that a value is one of, an array; an object for a boolean; NULL for anything else. */
+/* For an enum the array of its names, for a boolean an object, NULL for anything else. */
 const json_t *manual_names(const json_t *key);
 const char *manual_text(const json_t *object, const char *key); /* "" if absent */
 

@@ -1,4 +1,4 @@
-/* manual_bash.c - completion for bash: verbs, the flags of each, and keys with the names that they take. */
+/* manual_bash.c - completion for bash: verbs, their flags, keys, and the names that a value may have. */
 #include "tools/manual/manual.h"
 
 #include <ctype.h>
@@ -10,7 +10,7 @@ static void flag_words(FILE *to, const tool_verb *verb) {
     }
 }
 
-/* What is typed as it stands, of "auto|never|PATH": small letters are. */
+/* The literal words of "auto|never|PATH": those in lower case. */
 static void small_words(FILE *to, const char *text, size_t length) {
     for (const char *end = text + length; text < end; text += strcspn(text, "|") + 1) {
         int part = (int)strcspn(text, "| ");
@@ -58,9 +58,9 @@ static void key_values(void *user, const char *path, const json_t *key, bool is_
     fputs("' ;;\n", to);
 }
 
-/* bash cuts words at `=`: what is offered behind one is the value alone, and flags and keys are found by looking back.
- * Words are told to be file names only where files are offered: bash writes `\=` for a key and `data/` for a verb
- * that a folder is named as else. */
+/* bash splits words at `=`: after a `=` only the value is completed, and its flag or key is one of the words before.
+ * `compopt -o filenames` is set only if files are offered: otherwise bash writes `\=` after a key, and `data/` for a
+ * verb if there is a folder of that name. */
 static const char complete[] =
     "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} key= takes= words= first=\n"
     "    [ \"$word\" = = ] && { key=$before; word=; }\n"

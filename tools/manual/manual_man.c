@@ -1,10 +1,10 @@
-/* manual_man.c - the two man pages, in the language of mdoc. */
+/* manual_man.c - the two man pages, in mdoc. */
 #include "tools/manual/manual.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Text of a line of its own: a dot or quote in front would be a command, a backslash an escape. */
+/* Writes a line of text. A leading dot or quote would be a request, a backslash an escape. */
 static void roff(FILE *to, const char *text) {
     if (*text == '.' || *text == '\'') fputs("\\&", to);
     for (; *text; text++) {
@@ -18,7 +18,7 @@ static void roff(FILE *to, const char *text) {
     }
 }
 
-/* The same as an argument of a macro: in quotes, its own doubled. */
+/* Writes an argument of a macro: in quotes, with quotes in it doubled. */
 static void roff_word(FILE *to, const char *text) {
     fputc('"', to);
     for (; *text; text++) {
@@ -41,7 +41,7 @@ static void head(FILE *to, const char *title, const char *section, const char *n
         title, section, tdm_version(), name, about);
 }
 
-/* Help texts are laid out by hand: as they stand, an empty line between paragraphs. */
+/* Help texts have a fixed layout, which is kept. */
 static void layout(FILE *to, const char *text) {
     fputs(".Bd -literal\n", to);
     for (; *text; text += strcspn(text, "\n"), text += *text == '\n') {
@@ -100,7 +100,7 @@ void manual_command(FILE *to, const json_t *schema) {
     fputs(".It 128+n\nended by signal n\n.El\n.Sh SEE ALSO\n.Xr tandem.yaml 5\n", to);
 }
 
-/* "one of a, b": the schema's words for what a value may be. */
+/* The values that the schema allows: "one of a, b". */
 static void key_values(FILE *to, const json_t *key) {
     const json_t *names = manual_names(key);
     const char *initial = manual_text(key, "$comment");
@@ -149,7 +149,7 @@ void manual_file(FILE *to, const json_t *schema) {
     fputs(".Sh DESCRIPTION\nOne YAML file describes a model, its data and its training.\n"
           "On the command line of\n.Xr tandem 1\na key is written with its whole path, as here:\n"
           ".Dl tandem train job.yaml optimizer.lr=0.01\n"
-          "`tandem init` writes a file to start from, `tandem explain KEY` tells of one key.\n"
+          "`tandem init` writes a file to start from, `tandem explain KEY` explains one key.\n"
           ".Sh KEYS\n.Bl -tag -width Ds\n",
           to);
     manual_each_key(schema, key_part, to);
