@@ -20,7 +20,7 @@ code 0 "$tandem" eval a --split train data.train.range='[0, 30]'
 has "$out" "samples 30"
 mkdir empty
 code 3 "$tandem" eval empty
-has "$err" "empty is no run directory: it holds no config.resolved.yaml"
+has "$err" "empty is not a run directory: it has no config.resolved.yaml"
 hasnt "$err" "newest run"
 # a folder above run directories: the newest of them is named
 mkdir -p above/b above/deep
@@ -29,18 +29,18 @@ ln -s "$work" above/around
 newest() { # LACK CODE COMMAND...
     code "$2" "$tandem" "${@:3}"
     has "$err" "$1"
-    has "$err" "the newest run below it is above/deep/new"
+    has "$err" "the newest run in it is above/deep/new"
 }
-newest "above is no run directory: it holds no config.resolved.yaml" 3 eval above
-newest "above/ is no run directory" 3 predict above/
-newest "no run directory: it holds no metrics.jsonl" 4 report above
+newest "above is not a run directory: it has no config.resolved.yaml" 3 eval above
+newest "above/ is not a run directory" 3 predict above/
+newest "is not a run directory: it has no metrics.jsonl" 4 report above
 newest "above holds no checkpoint" 8 ckpt show above
 newest "above holds no checkpoint" 8 ckpt verify above
 newest "above holds no checkpoint" 8 ckpt diff a above
 newest "error: above: " 8 eval toy.yaml --weights above
 code 0 "$tandem" ckpt ls above
 has "$out" "no checkpoints in above"
-has "$err" "the newest run below it is above/deep/new"
+has "$err" "the newest run in it is above/deep/new"
 code 8 "$tandem" ckpt verify empty
 code 0 "$tandem" ckpt verify a/checkpoints
 # what may not be looked at is not missing
@@ -59,7 +59,7 @@ for mode in 000 111 444; do
     done
 done
 code 4 "$tandem" report toy.yaml
-has "$err" "toy.yaml/metrics.jsonl cannot be read: that is no folder"
+has "$err" "toy.yaml/metrics.jsonl cannot be read: not a folder"
 code 2 "$tandem" eval toy.yaml
 has "$err" "no weights given"
 code 8 "$tandem" eval toy.yaml --weights nowhere

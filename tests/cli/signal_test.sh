@@ -20,7 +20,7 @@ for mode in single dp ddp; do
     kill -TERM $pid
     ends_with 75
     has "$err" "stopped on request"
-    has "$out" "to go on:"
+    has "$out" "to continue:"
     same "$(json $mode/status.json exit_code)" 75 "exit_code of $mode"
     same "$(json $mode/summary.json exit_reason)" stopped "exit_reason of $mode"
     code 0 "$tandem" ckpt verify $mode

@@ -308,7 +308,7 @@ def reader_who_stops_reading(box):
                 is_told(run_dir, STOPPED)
                 box.left_clean(job, run_dir)
                 with open(os.path.join(run_dir, "logs", "rank-0.log")) as f:
-                    want(re.search(r"\d+ lines are left out of standard error", f.read()), "the log does not tell of the lines")
+                    want(re.search(r"\d+ lines dropped from stderr", f.read()), "the log does not tell of the lines")
             box.clean()
 
 
@@ -332,7 +332,7 @@ def shown_steps(text, last):
     """Every line of progress up to `last` is there, or counted where it would have been. How many were left out."""
     step = missing = 0
     for line in text.splitlines():
-        told = re.search(r"warning: (\d+) lines? (?:is|are) left out here", line)
+        told = re.search(r"warning: (\d+) lines? dropped here", line)
         shown = re.match(r"step (\d+)/", line)
         if told:
             missing += int(told[1])
@@ -351,7 +351,7 @@ def reader_who_reads_on(box):
         job = box.train("single", 1, box.new_dir(), *ENDLESS, pipe=writer)
         job.writes(300)
         text = b""
-        while b"left out here" not in text and not job.has_ended():
+        while b"dropped here" not in text and not job.has_ended():
             with contextlib.suppress(BlockingIOError):
                 text += os.read(reader, 4096)
         job.send(job.pid, signal.SIGTERM)

@@ -327,7 +327,7 @@ def planted_before_reading(box):
     for plant, found in ((lambda: os.symlink(path + ".real", path), "a symbolic link, which is not followed"),
                          (lambda: os.mkfifo(path), "a FIFO")):
         plant()
-        box.run(CONFIG, "eval", good).one_error(r"%s: cannot be read: wanted a regular file, found %s; move it away" % (re.escape(path), found))
+        box.run(CONFIG, "eval", good).one_error(r"%s: cannot be read: expected a regular file, found %s; move it away" % (re.escape(path), found))
         os.unlink(path)
     os.rename(path + ".real", path)
     os.rename(os.path.join(good, "metrics.jsonl"), os.path.join(good, "real"))

@@ -8,7 +8,7 @@
 #include "tools/terminal/table.h"
 #include "tools/terminal/term.h"
 
-/* Both series hold every step from the first on; a run that is shorter differs where it ends. */
+/* Both series have every step from the first on. If one is shorter, the runs differ at the step after its end. */
 static void compare_losses(comparison *c, const series *a, const series *b) {
     size_t count = a->count < b->count ? a->count : b->count;
     int64_t first = 0;
@@ -52,7 +52,7 @@ int compare_measure(comparison *c) {
     return TDM_OK;
 }
 
-/* JSON has no infinity: what cannot be measured is null. */
+/* JSON has no NaN and no infinity: they become null. */
 static json_t *number(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }
@@ -70,7 +70,7 @@ static double last_loss(const report_run *run) {
     return run->loss.count ? run->loss.y[run->loss.count - 1] : NAN;
 }
 
-/* Devices that held a replica: single mode sees the batches of several, on one. */
+/* Devices with a replica. In single mode one device processes the batches of all device_ids. */
 static size_t device_count(const report_run *run) {
     return json_array_size(json_object_get(run->summary, "peak_memory_bytes"));
 }
@@ -174,7 +174,7 @@ static void print_verdict(const comparison *c) {
     if (c->equal_bits) {
         printf("  %sequal bits: parameters, buffers and optimizer state%s\n", term_on(stdout, style), term_off(stdout));
     } else {
-        printf("  %snot equal to the bit%s%s\n", term_on(stdout, style),
+        printf("  %sdifferent bits%s%s\n", term_on(stdout, style),
                !c->tolerance_given ? ""
                : c->within         ? "; within the tolerance"
                                    : "; outside the tolerance",

@@ -1,4 +1,4 @@
-/* compare.h - the runs of one `tandem compare` and what they say about each other. */
+/* compare.h - the runs of one `tandem compare` and their differences. */
 #ifndef COMPARE_H
 #define COMPARE_H
 
@@ -15,20 +15,20 @@ typedef struct comparison {
     const char *mode[COMPARE_MODES_MAX];
     int count;
     report_run run[COMPARE_MODES_MAX];
-    int runs;             /* read so far */
+    int runs;             /* number of entries of `run` read so far */
     double one_device;    /* samples/s in single mode */
-    int64_t steps;        /* of each run; 0: those of the file */
-    bool tolerance_given; /* else every bit must be equal */
+    int64_t steps;        /* of each run; 0: as in the file */
+    bool tolerance_given; /* false: every bit must be equal */
     double loss_tolerance, param_tolerance;
-    /* what came out, each run against the first */
+    /* the results: each run against the first */
     double max_loss_diff, max_param_diff;
-    int64_t max_loss_step;        /* where the largest is; 0: nowhere */
+    int64_t max_loss_step;        /* the step with the largest difference; 0: none */
     int64_t first_differing_step; /* 0: none */
     char max_param_name[160];
     bool equal_bits, within;
 } comparison;
 
-/* Losses step by step, then the final checkpoints. */
+/* Compares the losses step by step, then the final checkpoints. */
 int compare_measure(comparison *c);
 json_t *compare_json(const comparison *c);
 void compare_print(const comparison *c); /* on stdout */

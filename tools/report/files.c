@@ -1,4 +1,4 @@
-/* files.c - the few things that the command does with files. */
+/* files.c - the file operations of the command. */
 #include "tools/commands/tool.h"
 
 #include <errno.h>
@@ -49,15 +49,15 @@ const char *files_refusal(const char *path, int error) {
     bool is_taken = error == ELOOP || error == ENOTDIR || error == EISDIR || error == ENXIO;
     if (!is_taken) return strerror(error);
     mode_t mode = lstat(path, &info) == 0 ? info.st_mode : 0;
-    return S_ISLNK(mode)    ? "wanted a regular file, found a symbolic link, which is not followed; move it away"
-           : S_ISFIFO(mode) ? "wanted a regular file, found a FIFO; move it away"
-           : S_ISDIR(mode)  ? "wanted a regular file, found a folder; move it away"
-           : S_ISSOCK(mode) ? "wanted a regular file, found a socket; move it away"
-                            : "wanted a regular file, found something else, or a symbolic link, which is not followed; "
-                              "move it away";
+    return S_ISLNK(mode)    ? "expected a regular file, found a symbolic link, which is not followed; move it away"
+           : S_ISFIFO(mode) ? "expected a regular file, found a FIFO; move it away"
+           : S_ISDIR(mode)  ? "expected a regular file, found a folder; move it away"
+           : S_ISSOCK(mode) ? "expected a regular file, found a socket; move it away"
+                            : "expected a regular file, found something else, or a symbolic link, which is not "
+                              "followed; move it away";
 }
 
-/* The folder that `path` lies in, only to reach names in it: all of the file goes into the one that is there now. */
+/* Opens the folder of `path`. The whole file goes into this folder, even if the folder is renamed meanwhile. */
 static int open_folder_of(const char *path) {
     const char *slash = strrchr(path, '/');
     char *dir = slash ? text_format("%.*s", (int)(slash - path) + 1, path) : text_copy(".");
@@ -73,7 +73,7 @@ static const char *name_of(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* /dev/null, /dev/stdout, or what a shell writes for >(command): nothing to be replaced by a file. */
+/* True for /dev/null, /dev/stdout, or a shell's >(command): a file must not replace it. */
 static bool is_stream(const char *path) {
     static const char *const folders[] = {"/dev/", "/dev/fd/", "/proc/self/fd/"};
     size_t length = (size_t)(name_of(path) - path);
@@ -89,7 +89,7 @@ bool files_begin(files_draft *out, const char *path) {
         out->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     } else if ((out->folder = open_folder_of(path)) >= 0) {
         out->sibling = text_format("%s.tmp-%ld", name_of(path), (long)getpid());
-        unlinkat(out->folder, out->sibling, 0); /* only an earlier process with our number can have left one */
+        unlinkat(out->folder, out->sibling, 0); /* may be left from an earlier process with the same pid */
         out->fd = openat(out->folder, out->sibling, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0664);
     }
     if (out->fd >= 0) return true;
@@ -128,7 +128,7 @@ static bool write_all(int fd, const char *text, size_t bytes) {
     return true;
 }
 
-static int write_or_tell(const char *level, const char *path, const char *text, size_t bytes) {
+static int write_or_report(const char *level, const char *path, const char *text, size_t bytes) {
     files_draft draft;
     bool good = files_begin(&draft, path) && files_end(&draft, write_all(draft.fd, text, bytes));
     if (!good) term_line("tandem: %s: %s cannot be written: %s", level, path, files_refusal(path, errno));
@@ -136,11 +136,11 @@ static int write_or_tell(const char *level, const char *path, const char *text, 
 }
 
 int files_write(const char *path, const char *text, size_t bytes) {
-    return write_or_tell("error", path, text, bytes);
+    return write_or_report("error", path, text, bytes);
 }
 
 void files_try(const char *path, const char *text, size_t bytes) {
-    write_or_tell("warning", path, text, bytes);
+    write_or_report("warning", path, text, bytes);
 }
 
 char *files_self(void) {

@@ -1,4 +1,4 @@
-/* report.h - run directories read back, and report.html made of them. */
+/* report.h - reads run directories and writes report.html. */
 #ifndef REPORT_H
 #define REPORT_H
 
@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-/* Points in the order of the file; y may be NaN. */
+/* Points in file order; y may be NaN. */
 typedef struct series {
     size_t count, x_room, y_room;
     double *x, *y;
@@ -22,36 +22,36 @@ typedef struct report_setting {
 
 typedef struct report_run {
     char *dir, *label; /* label: the mode, or the folder's name */
-    json_t *summary;   /* an object, empty if there is none */
+    json_t *summary;   /* an object, empty if the file is missing */
     json_t *environment;
-    char *config;            /* config.resolved.yaml, "" if there is none */
+    char *config;            /* config.resolved.yaml, "" if it is missing */
     report_setting *setting; /* the same, key by key */
     size_t setting_count, setting_room;
     series loss, lr, speed;      /* by step */
     series eval_loss, accuracy;  /* by step */
-    double phase[REPORT_PHASES]; /* mean milliseconds of a step; NaN: the mode has no such phase */
+    double phase[REPORT_PHASES]; /* mean milliseconds per step; NaN: the mode does not have the phase */
 } report_run;
 
-/* A JSON file of a run directory, the caller's; {} where there is none. */
+/* A JSON file of a run directory; {} if it is missing. The caller releases it. */
 json_t *report_object(const char *dir, const char *name);
-/* TDM_OK, or an exit code after telling what is missing. */
+/* TDM_OK, or an exit code after printing the error. */
 int report_read(report_run *run, const char *dir);
-bool report_try(report_run *run, const char *dir); /* the same, telling nothing; false with errno set */
+bool report_try(report_run *run, const char *dir); /* the same without output; false with errno set */
 void report_free(report_run *run);
-/* A number of the summary, NaN if absent; `path` may lead into objects: "ms.forward". */
+/* A number of the summary, NaN if absent. `path` may go into objects: "ms.forward". */
 double report_number(const report_run *run, const char *path);
 const char *report_text(const report_run *run, const char *key); /* "" if absent */
 
-/* One self-contained page about one or more runs, for free(); NULL without memory. `verdict`: compare.json's content,
- * or NULL. */
+/* One self-contained page about one or more runs. The caller frees it. `verdict`: the content of compare.json, or NULL.
+ */
 char *report_page(const report_run *runs, int count, const json_t *verdict, bool chinese, size_t *bytes);
-/* The same into a file. */
+/* The same, written to a file. */
 int report_write(const char *path, const report_run *runs, int count, const json_t *verdict, bool chinese);
 
 /* ---- report_config.c ---- */
-void report_read_settings(report_run *run); /* out of run->config */
+void report_read_settings(report_run *run); /* from run->config */
 void report_free_settings(report_run *run);
-const char *report_setting_of(const report_run *run, const char *key); /* NULL: the run has no such key */
+const char *report_setting_of(const report_run *run, const char *key); /* NULL if the run does not have the key */
 
 /* ---- report_svg.c ---- */
 typedef struct chart_line {
@@ -60,9 +60,9 @@ typedef struct chart_line {
     int style; /* colour and dashes */
 } chart_line;
 void svg_chart(FILE *to, const char *title, const chart_line *lines, int count, const char *x_label, double scale);
-/* One stacked horizontal bar per row; parts[row * part_count + part], NaN: absent. */
+/* One stacked horizontal bar per row. values[row * part_count + part]; NaN: absent. */
 void svg_stack(FILE *to, const char *title, const char *const *rows, int row_count, const char *const *parts,
                int part_count, const double *values, const char *unit);
-void html_text(FILE *to, const char *text); /* with & < > " written as entities */
+void html_text(FILE *to, const char *text); /* escapes & < > " */
 
 #endif

@@ -1,5 +1,6 @@
-/* report_config.c - config.resolved.yaml as a list of keys and values, so that runs can be compared key by key. The
- * file is our own: two spaces a level, `key: value`, `key:` above its part, `- item` in lists. */
+/* report_config.c - reads config.resolved.yaml as a list of keys and values, so that runs can be compared key by key.
+ * Needs no YAML parser because tandem wrote the file: two spaces per level, `key: value`, `key:` above a section, `-
+ * item` in lists. */
 #include "tools/report/report.h"
 
 #include <stdlib.h>
@@ -7,9 +8,9 @@
 
 enum { DEPTH_MAX = 8 };
 
-/* Where a line is: the keys above it and the number of list items seen on each level. */
+/* The position of a line: the keys above it, and the number of list items seen on each level. */
 typedef struct walk {
-    char *key[DEPTH_MAX]; /* the whole path down to this level */
+    char *key[DEPTH_MAX]; /* the whole path, for each level */
     int items[DEPTH_MAX];
 } walk;
 

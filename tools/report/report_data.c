@@ -1,4 +1,4 @@
-/* report_data.c - what a run directory holds: metrics.jsonl, summary.json, env.json, config.resolved.yaml. */
+/* report_data.c - reads a run directory: metrics.jsonl, summary.json, env.json, config.resolved.yaml. */
 #include "tools/report/report.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ static void read_metric(report_run *run, const json_t *row, phase_sums *sums) {
     }
 }
 
-/* Of a file that is larger than a report needs, one step in so many is read. */
+/* Of a very large file only every n-th step is read: returns n. */
 static int64_t stride_of(FILE *metrics) {
     struct stat found;
     return fstat(fileno(metrics), &found) == 0 ? 1 + (int64_t)found.st_size / MOST_READ : 1;
@@ -63,7 +63,7 @@ static void read_metrics(report_run *run, FILE *metrics) {
     while ((length = getline(&line, &room, metrics)) > 0) {
         if (strncmp(line, step_line, sizeof step_line - 1) == 0 && steps++ % stride != 0) continue;
         json_t *row = json_loadb(line, (size_t)length, JSON_REJECT_DUPLICATES, NULL);
-        if (row) read_metric(run, row, &sums); /* a line cut off by a crash is passed over */
+        if (row) read_metric(run, row, &sums); /* a line cut off by a crash is skipped */
         json_decref(row);
     }
     if (errno == ENOMEM) memory_missing();
@@ -78,7 +78,7 @@ json_t *report_object(const char *dir, const char *name) {
     return json_is_object(out) ? out : (json_decref(out), json_object());
 }
 
-/* The summary's means leave the warm-up out, and steps that an earlier process made in another mode. */
+/* The summary's means are better: they exclude the warm-up, and steps that an earlier process ran in another mode. */
 static void prefer_summary_phases(report_run *run) {
     const json_t *ms = json_object_get(run->summary, "ms");
     if (json_object_size(ms) == 0) return;
@@ -116,8 +116,8 @@ int report_read(report_run *run, const char *dir) {
     if (report_try(run, dir)) return TDM_OK;
     int reason = errno;
     char *path = text_format("%s/metrics.jsonl", dir);
-    term_error("%s cannot be read: %s; a run directory is wanted", path,
-               reason == ENOTDIR ? "that is no folder" : files_refusal(path, reason));
+    term_error("%s cannot be read: %s; give a run directory", path,
+               reason == ENOTDIR ? "not a folder" : files_refusal(path, reason));
     free(path);
     return TDM_E_DATA;
 }

@@ -1,4 +1,5 @@
-/* report_html.c - one page about one run, or several side by side: no scripts, no network, light, dark and print. */
+/* report_html.c - one page about one run, or several runs side by side. Needs no scripts and no network. Has styles for
+ * light, dark and print. */
 #include "tools/report/report.h"
 
 #include <math.h>
@@ -153,14 +154,14 @@ static void charts(const page *p) {
     fputs("</div>\n", p->to);
 }
 
-/* The parts of the stack are the phases up to the optimizer, with what a step waited for communication in one, and last
- * what no phase measured: a bar is as long as its step. */
+/* The parts of a stacked bar: the phases up to the optimizer, where communication counts only as far as it is exposed,
+ * then the time that no phase measured. So a bar is as long as its step. */
 enum { PART_COMM = PHASE_COMM, PART_OPTIMIZER, PART_OTHER, PARTS };
 
 static void stack_parts(const report_run *run, double parts[PARTS]) {
-    double hidden = run->phase[PHASE_COMM], exposed = run->phase[PHASE_COMM_EXPOSED], sum = 0;
+    double total = run->phase[PHASE_COMM], exposed = run->phase[PHASE_COMM_EXPOSED], sum = 0;
     memcpy(parts, run->phase, PART_COMM * sizeof *parts);
-    parts[PART_COMM] = isfinite(exposed) ? exposed : hidden; /* a mode that measures one kind hides nothing */
+    parts[PART_COMM] = isfinite(exposed) ? exposed : total; /* a mode that measures only `comm` hides none of it */
     parts[PART_OPTIMIZER] = run->phase[PHASE_OPTIMIZER];
     for (int k = 0; k < PART_OTHER; k++) sum += isfinite(parts[k]) ? parts[k] : 0;
     parts[PART_OTHER] = fmax(0, run->phase[PHASE_STEP] - sum);
@@ -223,8 +224,8 @@ static void verdict(const page *p, const json_t *compare) {
 
 /* ---- configuration: whole for one run, only what differs for several ---- */
 
-/* The first run that has this key tells of it, so that each is told once. */
-static bool is_told(const page *p, int run, const char *key) {
+/* True if an earlier run has this key: then its row is printed already. */
+static bool is_printed(const page *p, int run, const char *key) {
     for (int i = 0; i < run; i++) {
         if (report_setting_of(&p->runs[i], key)) return true;
     }
@@ -257,7 +258,7 @@ static void config_differences(const page *p) {
     for (int i = 0; i < p->count; i++) {
         for (size_t k = 0; k < p->runs[i].setting_count; k++) {
             const report_setting *setting = &p->runs[i].setting[k];
-            if (is_told(p, i, setting->key) || !differs(p, setting)) continue;
+            if (is_printed(p, i, setting->key) || !differs(p, setting)) continue;
             if (!any) {
                 fputs("<table><tr><th></th>", p->to);
                 run_heads(p);

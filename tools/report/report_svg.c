@@ -1,5 +1,5 @@
-/* report_svg.c - curves and stacked bars as inline SVG. Colours are classes of the page's style sheet, so that light,
- * dark and print agree; lines differ in dashes too, for those who see no colours. */
+/* report_svg.c - curves and stacked bars as inline SVG. Colours are classes of the page's style sheet, so that they fit
+ * light, dark and print. Lines also differ in dashes, for readers who cannot tell the colours apart. */
 #include "tools/report/report.h"
 
 #include <float.h>
@@ -66,13 +66,13 @@ static bool find_frame(frame *f, const chart_line *lines, int count, double scal
     return true;
 }
 
-/* 1, 2 or 5 times a power of ten, so that about `count` of them span `range`. */
+/* 1, 2 or 5 times a power of ten, so that about `count` steps span `range`. */
 static double nice_step(double range, int count) {
     double raw = range / count, power = pow(10, floor(log10(raw))), part = raw / power;
     return power * (part < 1.5 ? 1 : part < 3.5 ? 2 : part < 7.5 ? 5 : 10);
 }
 
-/* At a line of the grid: no exponent where a person would count. */
+/* The label of a grid line, without an exponent up to 1e15. */
 static const char *tick(char out[32], double value) {
     if (fabs(value) >= 1e4 && fabs(value) < 1e15) return text_count(out, (int64_t)round(value));
     snprintf(out, 32, "%.4g", value);
@@ -101,7 +101,7 @@ static void grid(FILE *to, const frame *f, const char *x_label) {
     fputs("</text>\n", to);
 }
 
-/* Long curves keep the lowest and the highest point of each stretch: what people look for. */
+/* A long curve is reduced to the lowest and the highest point of each stretch, so that spikes stay visible. */
 static void curve(FILE *to, const frame *f, const chart_line *line) {
     const series *s = line->points;
     size_t stretch = s->count / (POINTS_MAX / 2) + 1;
@@ -172,7 +172,7 @@ static void stack_row(FILE *to, const char *name, const char *const *parts, int 
     fprintf(to, "<text x=\"%.1f\" y=\"%d\">%.4g %s</text>\n", x + 6, y + 17, total, unit);
 }
 
-/* The parts that some row has, over as many lines as they need. */
+/* Lists the parts that at least one row has, on as many lines as needed. */
 static void stack_legend(FILE *to, const char *const *parts, int part_count, const double *values, int row_count,
                          int y) {
     int x = 96;

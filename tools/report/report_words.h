@@ -17,14 +17,14 @@
     X(ACCURACY_PERCENT, "accuracy, %", "准确率 (%)")                                                            \
     X(LR, "learning rate", "学习率")                                                                            \
     X(SPEED, "samples/s", "样本/秒")                                                                            \
-    X(SECONDS, "time training", "训练时间")                                                                     \
+    X(SECONDS, "training time", "训练时间")                                                                     \
     X(MOVED, "bytes moved per step", "每步传输量")                                                              \
     X(MEMORY, "peak memory per device", "每设备内存峰值")                                                       \
     X(HASH, "params_xxh3", "params_xxh3")                                                                       \
-    X(REASON, "ended", "结束原因")                                                                              \
+    X(REASON, "exit reason", "结束原因")                                                                        \
     X(CURVES, "Curves", "曲线")                                                                                 \
-    X(PHASES, "Where a step spends its time", "每步耗时分布")                                                   \
-    X(STEP_MS, "milliseconds per step (communication: the part not hidden)", "每步毫秒数 (通信仅计未隐藏部分)") \
+    X(PHASES, "Time per phase of a step", "每步耗时分布")                                                       \
+    X(STEP_MS, "milliseconds per step (communication: the exposed part)", "每步毫秒数 (通信仅计未隐藏部分)")    \
     X(OTHER, "other", "其他")                                                                                   \
     X(VERDICT, "Verdict", "结论")                                                                               \
     X(EQUAL_BITS, "Equal bits: parameters, buffers and optimizer state.", "参数、缓冲区与优化器状态逐位相同。") \
@@ -34,8 +34,8 @@
     X(MAX_PARAM, "largest difference of a parameter", "参数最大差")                                             \
     X(FIRST_STEP, "first differing step", "首个不同的步")                                                       \
     X(CONFIG, "Configuration", "配置")                                                                          \
-    X(CONFIG_DIFF, "Configuration: what differs", "配置差异")                                                   \
-    X(NO_DIFFERENCE, "nothing", "无")                                                                           \
+    X(CONFIG_DIFF, "Configuration: differences", "配置差异")                                                    \
+    X(NO_DIFFERENCE, "none", "无")                                                                              \
     X(ENVIRONMENT, "Environment", "运行环境")
 
 typedef enum report_word {

@@ -10,15 +10,15 @@
 
 #include "tools/terminal/term.h"
 
-enum { DEPTH_MAX = 3, ENTRIES_MAX = 20000 }; /* runs/NAME/TIME, compared ones a folder deeper */
+enum { DEPTH_MAX = 3, ENTRIES_MAX = 20000 }; /* runs/NAME/TIME; runs of `compare` are one folder deeper */
 
 typedef struct search {
     char *newest; /* NULL: none yet */
     struct timespec at;
-    int entries; /* looked at */
+    int entries; /* seen so far */
 } search;
 
-static void take_newer(search *s, const char *path, struct timespec at) {
+static void keep_newer(search *s, const char *path, struct timespec at) {
     bool is_newer = at.tv_sec != s->at.tv_sec ? at.tv_sec > s->at.tv_sec : at.tv_nsec > s->at.tv_nsec;
     if (s->newest && !is_newer) return;
     free(s->newest);
@@ -48,7 +48,7 @@ static void look_in(search *s, int parent, const char *name, const char *path, i
     int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | follow);
     if (folder < 0) return;
     bool is_run = fstatat(folder, "status.json", &status, AT_SYMLINK_NOFOLLOW) == 0;
-    if (is_run && depth > 0) take_newer(s, path, status.st_mtim);
+    if (is_run && depth > 0) keep_newer(s, path, status.st_mtim);
     if (is_run || depth == DEPTH_MAX) {
         close(folder);
     } else {
@@ -59,7 +59,7 @@ static void look_in(search *s, int parent, const char *name, const char *path, i
 void runs_hint(const char *folder) {
     search s = {.newest = NULL};
     look_in(&s, AT_FDCWD, folder, folder, 0);
-    if (s.newest) term_line("       the newest run below it is %s", s.newest);
+    if (s.newest) term_line("       the newest run in it is %s", s.newest);
     free(s.newest);
 }
 
@@ -69,7 +69,7 @@ bool runs_lacks(const char *path, const char *name) {
     bool lacks = stat(path, &info) == 0 && S_ISDIR(info.st_mode) && files_is_missing(file);
     free(file);
     if (!lacks) return false;
-    term_error("%s is no run directory: it holds no %s", path, name);
+    term_error("%s is not a run directory: it has no %s", path, name);
     runs_hint(path);
     return true;
 }

@@ -1,12 +1,13 @@
-/* runs.h - run directories, where somebody names the folder above them. */
+/* runs.h - hints for a user who gave the folder above the run directories. */
 #ifndef RUNS_H
 #define RUNS_H
 
 #include "tools/commands/tool.h"
 
-/* Names the newest run directory below a folder on stderr, if there is one: behind an error about the folder. */
+/* Prints the newest run directory below a folder on stderr, if there is one. Call after an error about the folder. */
 void runs_hint(const char *folder);
-/* Is `path` a folder without `name`, which every run directory has? Then that is told, with the hint. */
+/* True if `path` is a folder without `name`, a file that every run directory has. Then also prints an error and the
+ * hint. */
 bool runs_lacks(const char *path, const char *name);
 
 #endif

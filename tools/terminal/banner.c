@@ -16,7 +16,7 @@ static void row(const char *name, const char *text) {
     term_mark(TERM_DIM, "  ", mark, "%s", text);
 }
 
-/* What finds no room goes on below its beginning. */
+/* A row whose text is folded to the width of the terminal. */
 static void line(const char *name, char *text) {
     char *folded = term_fold(text, stderr, 2 + 8 + 1), *rest = folded;
     for (const char *part; (part = strsep(&rest, "\n")) != NULL && rest; name = "") row(name, part);
@@ -66,7 +66,7 @@ static char *batch_text(const banner *b) {
     return out;
 }
 
-/* A line "key value" of the run's own description; NAN if absent. */
+/* The value of a line "key value" in the run's description; NAN if absent. */
 static double described(const char *text, const char *key) {
     size_t length = strlen(key);
     for (const char *at = text; at; at = strchr(at, '\n')) {
@@ -77,7 +77,7 @@ static double described(const char *text, const char *key) {
     return NAN;
 }
 
-/* The plan's own account, in the order of the arenas. */
+/* The memory that the plan needs, in the order of the arenas. */
 static char *memory_text(const banner *b) {
     static const char *const parts[] = {"parameters", "gradients", "optimizer", "activations"};
     char *plan = NULL, all[32], part[4][32];
@@ -179,12 +179,12 @@ void banner_print(const banner *b) {
     tdm_free(description);
     line("length", length_text(b));
     if (b->dry) {
-        line("run dir", text_copy("none: a dry run writes nothing"));
+        line("run dir", text_copy("none (a dry run writes nothing)"));
         return;
     }
-    row("run dir", b->job->run.dir ? b->job->run.dir : "none: nothing is written");
+    row("run dir", b->job->run.dir ? b->job->run.dir : "none (nothing is written)");
     line("stop", text_format("Ctrl-C or `kill %d`: finishes the step%s", launch_pid(),
-                             b->job->run.dir ? ", saves, exit status 75" : ", exit status 75"));
+                             b->job->run.dir ? ", saves, exits with code 75" : ", exits with code 75"));
     if (!b->job->run.dir) return;
     char *command = banner_resume_command(b->t, b->job->run.dir);
     row("resume", command);

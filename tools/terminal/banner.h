@@ -1,4 +1,4 @@
-/* banner.h - what is said before the first step: at most 14 lines on stderr. */
+/* banner.h - the output before the first step: at most 14 lines on stderr. */
 #ifndef BANNER_H
 #define BANNER_H
 
@@ -17,7 +17,7 @@ typedef struct banner {
 } banner;
 
 void banner_print(const banner *b);
-/* "tandem train job.yaml ... --run-dir DIR": what to type to go on with this run. */
+/* The command that continues this run: "tandem train job.yaml ... --run-dir DIR". */
 char *banner_resume_command(const tool *t, const char *run_dir);
 
 #endif

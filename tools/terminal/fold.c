@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HANG_MAX = 30, TEXT_MIN = 20 }; /* columns: gaps further behind are none of a table; no text is narrower */
+enum { HANG_MAX = 30, TEXT_MIN = 20 }; /* columns: the last one where a gap may end; the narrowest text */
 
-/* An example, which somebody may copy. */
+/* True for an example that a user may copy. */
 static bool is_command(const char *line) {
     line += strspn(line, " ");
     return strncmp(line, "tandem ", 7) == 0 || strncmp(line, "torchrun ", 9) == 0 || strncmp(line, "source ", 7) == 0;
 }
 
-/* Where the text of a line begins: behind the last gap in its front. */
+/* The column where the text of a line begins: after the last gap within HANG_MAX columns. */
 static int hang_of(const char *line) {
     int front = (int)strspn(line, " "), hang = front;
     for (int i = front; line[i] && i < HANG_MAX; i++) {
@@ -22,7 +22,7 @@ static int hang_of(const char *line) {
     return hang;
 }
 
-/* The bytes of `text` that a line of `width` columns takes: whole words, at least one. */
+/* The number of bytes of `text` that fit a line of `width` columns: whole words, at least one. */
 static int words_of(const char *text, int width) {
     int best = 0;
     for (int i = (int)strspn(text, " ");; i++) {

@@ -1,5 +1,5 @@
-/* log.c - see log.h. Lines may come from any thread. They wait in memory until they are in the file: for the file to be
- * there, or for room on its disk. */
+/* log.c - see log.h. Lines may come from any thread. They wait in memory until the file is open and has space on disk.
+ */
 #include "tools/terminal/log.h"
 
 #include <errno.h>
@@ -14,21 +14,21 @@
 
 #include "tools/terminal/term.h"
 
-enum { WAITING_BYTES = 65536 }; /* more is left out */
+enum { WAITING_BYTES = 65536 }; /* lines beyond this are dropped */
 
 static struct {
     int fd; /* -1: none yet */
     int rank, world;
     bool quiet, verbose;
     char *path;           /* for messages */
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* of the fields below */
     bool failing;
-    long left_out; /* lines that found no room here */
+    long left_out; /* dropped lines */
     size_t used;
-    char waiting[WAITING_BYTES]; /* the first line of it may be written in part */
+    char waiting[WAITING_BYTES]; /* a part of the first line may be in the file already */
 } sink = {.fd = -1, .world = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* A full disk must not end the run because of its log. */
+/* A log that cannot be written must not end the run. */
 static void write_waiting(void) {
     size_t done = 0;
     ssize_t n = 1;
@@ -43,7 +43,7 @@ static void write_waiting(void) {
     memmove(sink.waiting, sink.waiting + done, sink.used - done);
     sink.used -= done;
     if (sink.used > 0 && !sink.failing) {
-        term_line("tandem: warning: %s cannot be written: %s; its lines are written when that is possible again",
+        term_line("tandem: warning: %s cannot be written: %s; its lines are written as soon as that is possible",
                   sink.path, strerror(reason));
     }
     sink.failing = sink.used > 0;
@@ -53,7 +53,7 @@ static void write_waiting(void) {
     }
 }
 
-static void keep_text(const char *text, size_t bytes) {
+static void add_text(const char *text, size_t bytes) {
     pthread_mutex_lock(&sink.lock);
     if (bytes <= WAITING_BYTES - sink.used) {
         memcpy(sink.waiting + sink.used, text, bytes);
@@ -65,7 +65,7 @@ static void keep_text(const char *text, size_t bytes) {
     pthread_mutex_unlock(&sink.lock);
 }
 
-static void keep(const char *level, const char *subsystem, const char *line) {
+static void add_line(const char *level, const char *subsystem, const char *line) {
     struct timespec now;
     struct tm utc;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -73,14 +73,14 @@ static void keep(const char *level, const char *subsystem, const char *line) {
     char stamp[40];
     strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
     char *text = text_format("%s.%03ldZ %-7s %s: %s\n", stamp, now.tv_nsec / 1000000, level, subsystem, line);
-    keep_text(text, strlen(text));
+    add_text(text, strlen(text));
     free(text);
 }
 
 static void on_line(void *user, tdm_log_level level, const char *subsystem, const char *line) {
     static const char *const names[] = {"error", "warning", "info", "debug"};
     (void)user;
-    keep(names[level], subsystem, line);
+    add_line(names[level], subsystem, line);
     if (level > TDM_LOG_WARNING && !sink.verbose) return;
     if (level > TDM_LOG_ERROR && sink.quiet) return;
     char who[24] = "";
@@ -91,8 +91,8 @@ static void on_line(void *user, tdm_log_level level, const char *subsystem, cons
     free(mark);
 }
 
-/* TANDEM_LOG names the least important level that is built at all. */
-static tdm_log_level wanted_level(const tool *t) {
+/* TANDEM_LOG sets the most detailed level that is logged. */
+static tdm_log_level log_level(const tool *t) {
     static const char *const names[] = {"error", "warning", "info", "debug"};
     const char *text = getenv("TANDEM_LOG");
     for (int i = 0; text && i < 4; i++) {
@@ -104,9 +104,9 @@ static tdm_log_level wanted_level(const tool *t) {
 void log_init(tool *t) {
     sink.quiet = t->quiet;
     sink.verbose = t->verbose;
-    t->host = *tdm_host_default(); /* its memory, our log; `user` is its own */
+    t->host = *tdm_host_default(); /* keep its memory functions and `user`, use our log */
     t->host.log = on_line;
-    t->host.log_level = wanted_level(t);
+    t->host.log_level = log_level(t);
 }
 
 void log_set_rank(int rank, int world) {
@@ -114,7 +114,7 @@ void log_set_rank(int rank, int world) {
     sink.world = world;
 }
 
-/* Through descriptors, so that no link inside the run directory leads out of it. */
+/* Opens relative to descriptors, so that a symbolic link inside the run directory cannot lead out of it. */
 static int open_in(const char *run_dir, const char *name) {
     int run = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (run < 0) return -1;
@@ -149,7 +149,7 @@ void log_note(const char *format, ...) {
     va_start(args, format);
     char *text = text_format_list(format, args), *shown = text_printable(text, false);
     va_end(args);
-    keep("info", "tandem", shown);
+    add_line("info", "tandem", shown);
     free(shown);
     free(text);
 }

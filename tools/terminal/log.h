@@ -1,4 +1,4 @@
-/* log.h - where the library's log lines go: all of them to the rank's log file, warnings and errors also to stderr. */
+/* log.h - the library's log: all lines go to the rank's log file, warnings and errors also to stderr. */
 #ifndef LOG_H
 #define LOG_H
 
@@ -6,12 +6,12 @@
 
 /* Fills t->host. */
 void log_init(tool *t);
-/* This process is `rank` of `world`: with several, its lines on stderr begin with [rank N]. */
+/* This process is `rank` of `world`. If world > 1, its lines on stderr begin with [rank N]. */
 void log_set_rank(int rank, int world);
-/* From now on lines are kept in <run dir>/logs/rank-N.log; what cannot be written is told once, and
- * waits. */
+/* From now on lines go to <run dir>/logs/rank-N.log. Lines that cannot be written wait in memory; one warning says so.
+ */
 void log_open(const char *run_dir, int rank);
-/* A line of the command's own, into the file only. */
+/* Writes a line of the command itself, to the file only. */
 void log_note(const char *format, ...) TDM_PRINTF(1, 2);
 void log_close(void);
 

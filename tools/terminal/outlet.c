@@ -1,7 +1,7 @@
-/* outlet.c - see outlet.h. A write to a pipe that is full, or to a terminal that is held (Ctrl-S), blocks whoever
- * writes, in a signal handler as well. O_NONBLOCK would hold for everybody who shares the descriptor, a shell among
- * them; so pipes and terminals are opened once more. Where that is refused poll is asked first, and no more is written
- * than a pipe with room takes whole. */
+/* outlet.c - see outlet.h. A write to a full pipe, or to a terminal that is stopped with Ctrl-S, blocks, even in a
+ * signal handler. O_NONBLOCK would affect every process that shares the descriptor, such as a shell. So pipes and
+ * terminals are opened once more. If that fails, poll is called before each write, and a write is at most PIPE_BUF
+ * bytes. */
 #include "tools/terminal/outlet.h"
 
 #include <errno.h>
@@ -18,17 +18,17 @@
 #include "tools/launch/stop.h"
 
 enum { HELD_BYTES = 65536, MOST_LOOKS = 10 };
-#define LOOK_S 0.1 /* how long one look waits for room */
+#define LOOK_S 0.1 /* seconds that one look waits for space */
 
-static int own[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}; /* beside their numbers */
+static int own[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}; /* indexed by the standard descriptor */
 static bool may_block[sizeof own / sizeof *own], has_stalled[sizeof own / sizeof *own], is_held;
 static char held[HELD_BYTES];
 
-/* The master side of a terminal, opened once more, would be that of another. */
-static bool is_same(int fd, const struct stat *wanted) {
+/* Opening the master side of a terminal again gives another terminal. */
+static bool is_same(int fd, const struct stat *expected) {
     struct stat about;
-    return fstat(fd, &about) == 0 && about.st_dev == wanted->st_dev && about.st_ino == wanted->st_ino &&
-           about.st_rdev == wanted->st_rdev;
+    return fstat(fd, &about) == 0 && about.st_dev == expected->st_dev && about.st_ino == expected->st_ino &&
+           about.st_rdev == expected->st_rdev;
 }
 
 void outlet_open(void) {
@@ -51,17 +51,17 @@ static bool has_room(int fd, double seconds) {
     return poll(&out, 1, (int)(seconds * 1000)) > 0;
 }
 
-/* 0: there is no room; -1: it cannot be written. */
+/* Returns the bytes written; 0: no space now; -1: an error. */
 static ssize_t put_some(int fd, const char *text, size_t bytes) {
     if (may_block[fd] && own[fd] == fd && !has_room(fd, 0)) return 0;
     ssize_t n = write(own[fd], text, may_block[fd] && bytes > PIPE_BUF ? PIPE_BUF : bytes);
     return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : n;
 }
 
-/* `until_signal`: without another limit. */
+/* `until_signal`: wait until a stop signal comes, without another limit. */
 static size_t put(int fd, const char *text, size_t bytes, bool until_signal) {
     size_t done = 0;
-    int looks = 0; /* in vain; a machine that stands still meanwhile takes nothing of the reader's time */
+    int looks = 0; /* without success; counted instead of timed, so that a suspended machine uses none of them up */
     while (done < bytes) {
         ssize_t n = put_some(fd, text + done, bytes - done);
         if (n < 0) return done;
@@ -99,7 +99,7 @@ bool outlet_flush(bool is_kept) {
     if (!is_held) return fflush(stdout) == 0 && !ferror(stdout);
     size_t bytes = __fpending(stdout);
     bool good = put(STDOUT_FILENO, held, bytes, !is_kept) == bytes;
-    if (good && ferror(stdout)) errno = EIO, good = false; /* of what was written before */
+    if (good && ferror(stdout)) errno = EIO, good = false; /* an earlier write failed */
     __fpurge(stdout);
     return good;
 }

@@ -1,25 +1,23 @@
-/* outlet.h - writes to standard output and standard error that wait for no reader for long. Training, and whoever asks
- * it to stop, come before those who read about it. */
+/* outlet.h - writes to stdout and stderr that never wait long for a reader, so that a stalled reader cannot stop
+ * training or delay a stop signal. */
 #ifndef OUTLET_H
 #define OUTLET_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* At the start of the program: what follows writes through descriptors of its own where it can. */
+/* Call at the start of the program. Opens non-blocking descriptors of its own if it can. */
 void outlet_open(void);
-/* How much of it was written to STDOUT_FILENO or STDERR_FILENO. A reader that stops reading is waited for once, for a
- * second; from then on only what there is room for is written, until there is room for something. */
+/* Writes to STDOUT_FILENO or STDERR_FILENO and returns the bytes written. Waits once, for a second, for a reader that
+ * has stopped reading. After that it writes only what fits without waiting, until something fits again. */
 size_t outlet_put(int fd, const char *text, size_t bytes);
-/* As much as there is room for now; for signal handlers, too. */
+/* Writes what fits now. Safe in signal handlers. */
 void outlet_try(int fd, const char *text);
 
-/* From now on results, which printf and the like write to stdout, wait in memory for outlet_flush. Only the first 64
- * KiB of them. */
+/* From now on output to stdout waits in memory for outlet_flush, up to 64 KiB. */
 void outlet_hold(void);
-/* Writes what is left in stdout. Of results that are held: as outlet_put if they are in files, too; else they wait for
- * their reader until a signal asks for an end. False: not all is written, with errno set, ETIMEDOUT where nobody read.
- */
+/* Writes the rest of stdout. Held output: like outlet_put if `is_kept` (it is also in files), else waits for the reader
+ * until a stop signal comes. False with errno set if not all was written: ETIMEDOUT if nobody read it. */
 bool outlet_flush(bool is_kept);
 
 #endif

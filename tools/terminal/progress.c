@@ -27,7 +27,7 @@ static bool by_epoch(const progress *p) {
     return p->epochs != TDM_INT_NULL && p->steps_per_epoch > 0;
 }
 
-/* `done` of `total` steps of the span that the step just done belongs to. */
+/* The span of the last step: `done` of `total` steps. */
 static void position(const progress *p, const tdm_event *event, int64_t *done, int64_t *total) {
     *done = by_epoch(p) ? (event->step - 1) % p->steps_per_epoch + 1 : event->step;
     *total = by_epoch(p) ? p->steps_per_epoch : event->steps_total;
@@ -64,18 +64,18 @@ static char *label(const progress *p) {
     return text_format("epoch %lld/%lld", (long long)p->span + 1, (long long)p->epochs);
 }
 
-/* What stands in the brackets, without what finds no room; *room is what is left of it, for the bar. */
+/* The text in the brackets, without the parts that do not fit. *room becomes the columns left for the bar. */
 static char *bar_details(const progress *p, const tdm_event *event, int *room) {
     enum { STEPS, SAMPLES, LOSS, LR, DETAILS };
-    static const int given_up[] = {LR, SAMPLES, STEPS, LOSS}; /* in this order */
+    static const int drop_order[] = {LR, SAMPLES, STEPS, LOSS};
     char loss[32], rate[32];
     char *part[DETAILS] = {
         text_format(", %.3g step/s", p->step_rate), text_format(", %s samples/s", text_number(rate, p->sample_rate)),
         text_format(", loss %s", text_number(loss, event->loss)), text_format(", lr %.1e", event->lr)};
     for (int i = 0; i < DETAILS; i++) *room -= text_columns(part[i]);
     for (int i = 0; i < DETAILS && *room < BAR_MIN; i++) {
-        *room += text_columns(part[given_up[i]]);
-        part[given_up[i]][0] = 0;
+        *room += text_columns(part[drop_order[i]]);
+        part[drop_order[i]][0] = 0;
     }
     char *out = text_format("%s%s%s%s", part[STEPS], part[SAMPLES], part[LOSS], part[LR]);
     for (int i = 0; i < DETAILS; i++) free(part[i]);
@@ -93,14 +93,14 @@ static void show_bar(progress *p, const tdm_event *event, int64_t done, int64_t 
     int bracket = text_columns(times) + 3; /* with " [" and "]" */
     int room = term_width(stderr) - 1 - text_columns(head) - text_columns(count) - bracket;
     char *details = bar_details(p, event, &room);
-    char *behind = room < 0 ? text_copy("") : text_format(" [%s%s]", times, details);
-    if (room < 0) room += bracket; /* no bracket at all, rather than a part of one */
+    char *brackets = room < 0 ? text_copy("") : text_format(" [%s%s]", times, details);
+    if (room < 0) room += bracket; /* leave out the whole bracket rather than show a part of it */
     if (room > BAR_MAX) room = BAR_MAX;
     draw_bar(blocks, sizeof blocks, (double)done / (double)total, room < 0 ? 0 : room);
-    char *whole = text_format("%s%s%s%s", head, blocks, count, behind);
+    char *whole = text_format("%s%s%s%s", head, blocks, count, brackets);
     term_bar(whole);
     free(whole);
-    free(behind);
+    free(brackets);
     free(details);
     free(times);
     free(count);

@@ -1,19 +1,19 @@
-/* progress.h - how far a run is: a bar on a terminal, a plain line per interval elsewhere. */
+/* progress.h - progress of a run: a bar on a terminal, otherwise a plain line per interval. */
 #ifndef PROGRESS_H
 #define PROGRESS_H
 
 #include "tools/commands/tool.h"
 
 typedef struct progress {
-    bool bar; /* else lines */
+    bool bar; /* false: plain lines */
     bool silent;
     tdm_interval every; /* of plain lines */
-    int64_t epochs;     /* of the job; TDM_INT_NULL when it counts steps */
+    int64_t epochs;     /* of the job; TDM_INT_NULL if it counts steps */
     int64_t steps_per_epoch, first_step;
-    double started, shown; /* seconds; shown: the last redraw or line */
-    int64_t span;          /* what the bar counts: the epoch, or 0 for the whole run */
-    int64_t span_base;     /* steps done when this process began with it, and when that was */
-    double span_started;
+    double started, shown;         /* seconds; shown: the last redraw or line */
+    int64_t span;                  /* what the bar shows: the number of the epoch, or 0 for the whole run */
+    int64_t span_base;             /* steps done when this process began the span */
+    double span_started;           /* when it began the span */
     double step_rate, sample_rate; /* smoothed */
     double last_step_at;
     int64_t samples;

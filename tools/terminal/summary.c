@@ -1,5 +1,4 @@
-/* summary.c - see summary.h. With a run directory the table is summary.json in other words; without one it is what the
- * run still knows. */
+/* summary.c - see summary.h. With a run directory the table shows summary.json, otherwise the state of the run. */
 #include "tools/terminal/summary.h"
 
 #include <math.h>
@@ -23,7 +22,7 @@ static void number_row(table *rows, const char *name, double value, const char *
     if (isfinite(value)) row(rows, name, text_format("%s%s", text_number(text, value), format_end));
 }
 
-/* Each phase below the step that it is a part of. */
+/* The step first, then the phases that are parts of it. */
 static void phase_rows(table *rows, const report_run *run) {
     char number[32];
     for (int i = -1; i + 1 < REPORT_PHASES; i++) {
@@ -50,7 +49,7 @@ static char *speed_text(const report_run *run) {
     char number[32];
     double rate = report_number(run, "samples_per_s");
     if (!isfinite(rate)) return text_copy("- (too few steps)");
-    return text_format("%s (the first %.0f steps left out)", text_number(number, rate),
+    return text_format("%s (without the first %.0f steps)", text_number(number, rate),
                        report_number(run, "warmup_steps"));
 }
 
@@ -65,13 +64,13 @@ static void print_table(const report_run *run) {
     double accuracy = report_number(run, "accuracy");
     if (isfinite(accuracy)) row(&rows, "accuracy, eval", text_format("%.2f %%", 100 * accuracy));
     double seconds = report_number(run, "seconds");
-    row(&rows, "time training",
+    row(&rows, "training time",
         seconds < 60 ? text_format("%.2f s", seconds) : text_format("%s", text_time(time, seconds)));
     row(&rows, "samples/s", speed_text(run));
     phase_rows(&rows, run);
     row(&rows, "peak memory", memory_text(run));
     row(&rows, "params_xxh3", text_copy(report_text(run, "params_xxh3")));
-    row(&rows, "kept in", text_copy(run->dir));
+    row(&rows, "run dir", text_copy(run->dir));
     table_print(&rows, stdout, false);
     table_deinit(&rows);
 }
@@ -93,7 +92,7 @@ static void print_next(const tool *t, const tdm_job *job, bool stopped) {
     const char *dir = job->run.dir;
     if (stopped) {
         char *command = banner_resume_command(t, dir);
-        puts("to go on:");
+        puts("to continue:");
         term_print("  %s", command);
         free(command);
         return;

@@ -1,4 +1,4 @@
-/* summary.h - what is said after the last step: a table on stdout and the next command to type. */
+/* summary.h - the output after the last step: a table on stdout and the next command to type. */
 #ifndef SUMMARY_H
 #define SUMMARY_H
 

@@ -5,17 +5,17 @@
 #include "tools/commands/tool.h"
 
 typedef struct table {
-    char **cells; /* row by row; the first row is the head */
+    char **cells; /* row by row */
     size_t count, capacity;
     int columns;
-    bool left_all; /* texts: every column left-aligned, not only the first */
+    bool left_all; /* left-align every column, not only the first */
 } table;
 
 void table_init(table *t, int columns);
-/* Cells in reading order. */
+/* Adds the next cell: row by row, left to right. */
 void table_cell(table *t, const char *format, ...) TDM_PRINTF(2, 3);
-/* Prints, indented by two; the first column is left-aligned, the others right-aligned. `head`: the first row is a head.
- */
+/* Prints the table, indented by two. The first column is left-aligned, the others right-aligned. `head`: the first row
+ * is a heading. */
 void table_print(const table *t, FILE *to, bool head);
 void table_deinit(table *t);
 

@@ -1,5 +1,4 @@
-/* tell.c - errors of the library as people read them: place first, then the message, in one line, and the line of the
- * file that it is about. */
+/* tell.c - prints errors of the library: position and message in one line, then the line of the file with a caret. */
 #include "tools/terminal/term.h"
 
 #include <stdlib.h>
@@ -16,9 +15,9 @@ static const char *find_column(const char *line, const char *end, int column) {
     return line < end ? line : NULL;
 }
 
-/* As faults of the configuration quote it: the line, and a caret under the column. A place far out in a long line is
- * not quoted. */
-static void tell_line(const tdm_error *error) {
+/* Quotes the line as faults of the configuration do, with a caret under the column. Prints nothing if the column is
+ * beyond LINE_BYTES. */
+static void print_source_line(const tdm_error *error) {
     char *text = text_file(NULL, error->file);
     const char *line = text;
     for (int i = 1; line && i < error->line; i++) line = (line = strchr(line, '\n')) ? line + 1 : NULL;
@@ -39,14 +38,14 @@ static void tell_line(const tdm_error *error) {
 }
 
 int tell_error_of(const tdm_error *error) {
-    char place[600] = "";
+    char position[600] = "";
     if (error->file[0] && error->line > 0) {
-        snprintf(place, sizeof place, "%s:%d:%d: ", error->file, error->line, error->column);
+        snprintf(position, sizeof position, "%s:%d:%d: ", error->file, error->line, error->column);
     } else if (error->file[0]) {
-        snprintf(place, sizeof place, "%s: ", error->file);
+        snprintf(position, sizeof position, "%s: ", error->file);
     }
-    term_error("%s%s", place, error->message[0] ? error->message : tdm_status_text(error->status));
-    if (error->line > 0) tell_line(error);
+    term_error("%s%s", position, error->message[0] ? error->message : tdm_status_text(error->status));
+    if (error->line > 0) print_source_line(error);
     if (error->status == TDM_E_INTERNAL) {
         term_line("       this is a bug in tandem %s; please report it with the output of `tandem doctor`",
                   tdm_version());

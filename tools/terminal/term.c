@@ -1,4 +1,4 @@
-/* term.c - see term.h. The bar and the choice of colour belong to the one terminal of this process. */
+/* term.c - see term.h. The state is static because a process has one terminal. */
 #include "tools/terminal/term.h"
 
 #include <errno.h>
@@ -13,9 +13,9 @@
 
 static enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } color_choice;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char bar[512];                  /* what is shown now; "" if nothing */
-static long left_out, left_out_in_all; /* lines that found no reader: since the last that did; ever */
-static bool is_torn;                   /* what was written last ends within a line */
+static char bar[512];                  /* the visible bar; "" if there is none */
+static long left_out, left_out_in_all; /* dropped lines: since the last line written; in total */
+static bool is_torn;                   /* the last write ended within a line */
 
 bool term_set_color(const char *color) {
     static const char *const names[] = {"auto", "always", "never"};
@@ -68,28 +68,29 @@ static bool write_whole(const char *text) {
     return done == bytes;
 }
 
-static bool tell_left_out(void) {
+static bool report_left_out(void) {
     if (left_out == 0) return true;
-    char *text = text_format("%standem: warning: %ld line%s left out here: nobody read them\n", is_torn ? "\n" : "",
-                             left_out, left_out == 1 ? " is" : "s are");
+    char *text = text_format("%standem: warning: %ld line%s dropped here: nobody read stderr\n", is_torn ? "\n" : "",
+                             left_out, left_out == 1 ? "" : "s");
     if (write_whole(text)) left_out = 0;
     free(text);
     return left_out == 0;
 }
 
-/* One write per line, so that lines of several ranks do not mix. Where nobody reads it is left out, and that is told as
- * soon as somebody does. */
+/* One write per line, so that lines of several ranks do not mix. A line that nobody reads is dropped. The number of
+ * dropped lines is printed before the next line that can be written. */
 static void write_line(const char *text) {
-    if (tell_left_out() && (write_whole(text) || errno != ETIMEDOUT)) return;
+    if (report_left_out() && (write_whole(text) || errno != ETIMEDOUT)) return;
     left_out++;
     left_out_in_all++;
 }
 
-/* Takes the bar away, wherever on the screen it is by now; lines fold again, if only a part of it was written. */
+/* Removes the bar, wherever it is on the screen. Also turns line wrap on again, in case only a part of the bar was
+ * written. */
 static const char clear_bar[] = "\r\033[?7h\033[J";
 
-/* The bar in the width that there is now, without a fold. The cursor stays at its beginning: a terminal that is made
- * narrower folds the bar, the cursor moves along with the beginning, and clear_bar takes all of it from there. */
+/* The bar, cut to the current width, with line wrap off. The cursor stays at the start of the bar. If the terminal is
+ * made narrower it wraps the bar, but the cursor stays at the start, so clear_bar removes all of it. */
 static char *draw_bar(void) {
     if (!bar[0]) return text_copy("");
     return text_format("\033[?7l%.*s\033[?7h\r", term_width(stderr) - 1, bar);
@@ -162,7 +163,7 @@ void term_bar(const char *text) {
     snprintf(bar, sizeof bar, "%s", text);
     char *drawn = draw_bar();
     char *whole = text_format("%s%s", clear_bar, drawn);
-    outlet_try(STDERR_FILENO, whole); /* another one comes */
+    outlet_try(STDERR_FILENO, whole); /* a lost bar is redrawn soon */
     pthread_mutex_unlock(&lock);
     free(whole);
     free(drawn);

@@ -1,4 +1,4 @@
-/* term.h - the terminal: colour, width, and lines on stderr that do not tear the progress bar. */
+/* term.h - the terminal: colour, width, and lines on stderr that do not damage the progress bar. */
 #ifndef TERM_H
 #define TERM_H
 
@@ -6,36 +6,36 @@
 
 typedef enum term_style { TERM_PLAIN, TERM_BOLD, TERM_DIM, TERM_RED, TERM_YELLOW, TERM_GREEN } term_style;
 
-/* `color` is auto, always or never; false if it is none of them. */
+/* `color`: auto, always or never; false for anything else. */
 bool term_set_color(const char *color);
-/* Escapes that start a style and end it on this stream; "" where there is no colour. */
+/* Escapes that begin and end a style on this stream; "" if it has no colour. */
 const char *term_on(FILE *stream, term_style style);
 const char *term_off(FILE *stream);
 bool term_is_terminal(FILE *stream);
 int term_width(FILE *stream); /* columns: the terminal's, COLUMNS, or 80 */
-/* Lines that are broken between words where a terminal, less `indent` columns, is narrower, and go on below their text,
- * which stands behind a gap of two spaces; commands, and elsewhere all lines, as they are. Each ends with
- * a newline; for free(). */
+/* Breaks lines between words if they are wider than the terminal less `indent` columns. The rest is aligned with the
+ * text, which begins after a gap of two spaces. Does not fold commands, nor anything if `stream` is not a terminal.
+ * Each line ends with a newline. The caller frees the result. */
 char *term_fold(const char *text, FILE *stream, int indent);
 
-/* Whatever is shown to people goes through these and table.h: names, files and variables may hold anything, so the text
- * comes out printable (tdm_text_printable); colours are not part of it. */
+/* All text for people goes through these functions and table.h. Names, files and variables may contain anything, so the
+ * text is made printable (tdm_text_printable), except for colours. */
 
-/* A whole line on stderr, from any thread; a bar that is being shown moves down. */
+/* A whole line on stderr, from any thread. A visible bar moves down. */
 void term_line(const char *format, ...) TDM_PRINTF(1, 2);
-/* The same with a coloured mark: "job.yaml:3:1: ", "warning[C016]:", then the text behind a space, if there is any. */
+/* The same with a coloured mark between `before` and the text: "job.yaml:3:1: ", "warning[C016]:". */
 void term_mark(term_style style, const char *before, const char *mark, const char *format, ...) TDM_PRINTF(4, 5);
 /* "tandem: error: ..." */
 #define term_error(...) term_mark(TERM_RED, "", "tandem: error:", __VA_ARGS__)
-/* Whole lines on stderr that are ready for people, as they stand. */
+/* Whole lines on stderr that are printable already. */
 void term_text(const char *text);
-/* Lines of all these that are not on stderr, because nobody read it; see outlet.h. */
+/* Number of lines dropped because nobody read stderr; see outlet.h. */
 long term_left_out(void);
 /* A whole line on stdout. */
 void term_print(const char *format, ...) TDM_PRINTF(1, 2);
 void term_print_folded(FILE *to, char *text); /* see term_fold; frees the text */
-/* Shows `text` as the bar, in place of the last one; a narrow terminal gets the beginning. term_bar_keep leaves it
- * there and starts a new line; term_bar_clear takes it away. */
+/* Shows `text` as the bar, instead of the last one, cut to the width of the terminal. term_bar_keep leaves the bar
+ * visible and starts a new line; term_bar_clear removes it. */
 void term_bar(const char *text);
 void term_bar_keep(void);
 void term_bar_clear(void);

@@ -22,7 +22,7 @@ _Noreturn void memory_missing(void) {
     outlet_try(STDERR_FILENO, "tandem: error: out of memory\n");
     outlet_flush(true);
     if (last_act) last_act(TDM_E_MEMORY);
-    _exit(TDM_E_MEMORY); /* what libraries do at exit may want memory, too */
+    _exit(TDM_E_MEMORY); /* not exit(): exit handlers may need memory */
 }
 
 char *text_format_list(const char *format, va_list args) {
@@ -58,10 +58,10 @@ void *memory_new(size_t count, size_t bytes) {
     return out;
 }
 
-void *memory_grow(void *old, size_t *capacity, size_t wanted, size_t bytes) {
-    if (wanted <= *capacity) return old;
+void *memory_grow(void *old, size_t *capacity, size_t needed, size_t bytes) {
+    if (needed <= *capacity) return old;
     size_t room = *capacity ? *capacity * 2 : 16;
-    if (room < wanted) room = wanted;
+    if (room < needed) room = needed;
     void *out = reallocarray(old, room, bytes);
     if (!out) memory_missing();
     *capacity = room;
@@ -122,7 +122,7 @@ const char *text_ms(char out[32], double ms) {
     return out;
 }
 
-/* One character and its length; a byte that is no UTF-8 counts as a character. */
+/* Reads one character and moves past it. An invalid byte counts as a character. */
 static uint32_t utf8_next(const char **at) {
     const unsigned char *c = (const unsigned char *)*at;
     int extra = c[0] >= 0xf0 ? 3 : c[0] >= 0xe0 ? 2 : c[0] >= 0xc0 ? 1 : 0;
@@ -157,7 +157,7 @@ int text_columns(const char *utf8) {
 
 enum { WORD_MAX = 40 };
 
-/* Insertions, deletions and replacements between two words. */
+/* The edit distance of two words. */
 static int distance(const char *a, const char *b) {
     size_t na = strlen(a), nb = strlen(b);
     if (na > WORD_MAX || nb > WORD_MAX) return WORD_MAX;
@@ -241,7 +241,7 @@ FILE *text_open(char **out, size_t *bytes) {
     return to;
 }
 
-/* What found no memory only says so here, and the last of it not even to fclose. */
+/* A failed allocation shows up only here: as ferror, as a failing fclose, or as a NULL text. */
 void text_close(FILE *to, char *const *out) {
     bool failed = ferror(to) != 0;
     if (fclose(to) != 0 || failed || !*out) memory_missing();
