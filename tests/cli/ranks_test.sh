@@ -71,10 +71,10 @@ done
 
 # the launcher's own variables, set by somebody else
 TANDEM_PARENT=12x code 2 "$tandem" train toy.yaml --run-dir g
-has "$err" "TANDEM_PARENT wants a process id, it is '12x'"
+has "$err" "TANDEM_PARENT must be a process id, got '12x'"
 for fd in "" -1 1.0 99999999999 987; do
     TANDEM_RANK=0 TANDEM_WORLD=2 TANDEM_LAUNCH_FD=1 TANDEM_REPORT_FD=$fd code 2 "$tandem" train toy.yaml --run-dir g
-    has "$err" "TANDEM_REPORT_FD wants an open descriptor, it is '$fd'"
+    has "$err" "TANDEM_REPORT_FD must be an open descriptor, got '$fd'"
 done
 [ -e g ] && fail "a run directory was made by a process that is no rank"
 

@@ -142,7 +142,7 @@ def held_by_the_system(box):
     job.send(pid, signal.SIGKILL)
     job.end(COMM, 10 + fault.END_SECONDS)
     job.one_error(r"rank 1 \(pid %d\) is gone" % pid)
-    job.told(r"warning: rank 1 \(pid %d\) has not ended 10 s after SIGKILL and is left behind" % pid)
+    job.told(r"warning: rank 1 \(pid %d\) is still there 10 s after SIGKILL and is left behind" % pid)
     os.waitpid(pid, 0)
     job.nobody_left()
     box.verify(run_dir)
@@ -172,7 +172,7 @@ def grace(box):
         job.send(pid, signal.SIGSTOP)
         job.send(job.pid, signal.SIGTERM)
         job.end(137, fault.END_SECONDS)
-        job.one_error(r"rank %d \(pid %d\) was asked to stop, did not within 1 s, and was killed" % (number, pid))
+        job.one_error(r"rank %d \(pid %d\) did not stop within 1 s and was killed" % (number, pid))
         with open(run_dir + "/status.json") as f:
             want(json.load(f)["exit_code"] == 137, "status.json has another exit_code")
         box.left_clean(job, run_dir)

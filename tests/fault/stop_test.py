@@ -195,7 +195,7 @@ def second_signal(box):
         job.send(job.pid, number)
         job.end(128 + number)
         is_told(run_dir, 128 + number)
-        want(status_of(run_dir)["reason"] == "left at once, by signal %d" % number, "status.json says %s", status_of(run_dir))
+        want(status_of(run_dir)["reason"] == "exited at once, by signal %d" % number, "status.json says %s", status_of(run_dir))
         box.recovers(job, "ddp", 2, run_dir)
         box.clean()
 
@@ -236,7 +236,7 @@ def killed_for_not_stopping(box):
     job.send(last, signal.SIGSTOP)
     job.send(job.pid, signal.SIGTERM)
     job.end(137)
-    job.one_error(r"rank 0 \(pid %d\).*, rank 2 \(pid %d\) were asked to stop, did not within 3 s, and were killed" % (first, last))
+    job.one_error(r"rank 0 \(pid %d\).*, rank 2 \(pid %d\) did not stop within 3 s and were killed" % (first, last))
     job.nobody_left()
 
 

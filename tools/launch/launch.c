@@ -1,8 +1,8 @@
 /* launch.c - see launch.h.
  *
- * Ranks share one anonymous descriptor (tdm_launch_create), so that nothing with a name can be left behind. What is
- * started gets SIGKILL when this process dies, and word to it goes over a pipe. Signals are blocked in this
- * process, and in what is started until that takes them, so that none comes too early. */
+ * Ranks share one anonymous descriptor (tdm_launch_create), so that no named object can be left behind. A child gets
+ * SIGKILL when this process dies, and reports to it over a pipe. Signals are blocked in this process, and in each child
+ * until it has its handlers, so that no signal is lost or comes too early. */
 #include "tools/launch/launch.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "tools/launch/stop.h"
 #include "tools/terminal/term.h"
 
-/* ---- the environment of what is started ---- */
+/* ---- the environment of a child ---- */
 
 static bool is_ours(const char *variable) {
     static const char *const names[] = {
@@ -31,7 +31,8 @@ static bool is_ours(const char *variable) {
     return false;
 }
 
-/* Ours without the variables of a launch, and with this process as the parent; there is room for `more` behind it. */
+/* Our environment without the variables of a launch, with this process as the parent, and with room for `more` entries.
+ */
 static char **child_environment(size_t more, size_t *used) {
     size_t count = 0;
     while (environ[count]) count++;
@@ -64,7 +65,8 @@ static void free_texts(char **texts) {
 
 /* ---- starting ---- */
 
-/* Duplicating a descriptor onto itself is posix_spawn's way of letting it through. `pass` ends with -1. */
+/* `pass`: descriptors that the child inherits, ends with -1. posix_spawn clears close-on-exec when a descriptor is
+ * duplicated onto itself. */
 static int start(pid_t *pid, const char *self, char *const *argv, char **environment, const int *pass) {
     posix_spawn_file_actions_t actions;
     int error = self ? posix_spawn_file_actions_init(&actions) : ENOENT;
@@ -90,7 +92,7 @@ static int start_one(launch *l, int index, const char *self, char *const *argv) 
         return TDM_OK;
     }
     p->pid = 0;
-    term_line("tandem: error: rank %d cannot be started: %s", index, strerror(error));
+    term_line("tandem: error: cannot start rank %d: %s", index, strerror(error));
     return code_of(error);
 }
 
@@ -108,7 +110,7 @@ static int start_all(launch *l) {
     return code;
 }
 
-/* From here on signals wait until sigtimedwait takes them. One that came already, or waits, is the answer. */
+/* Blocks signals: from here on sigtimedwait takes them. Returns a signal that has already come, or 0. */
 static int hold_signals(sigset_t *watched) {
     const struct timespec now = {0, 0};
     stop_signals(watched);
@@ -123,7 +125,7 @@ static int hold_signals(sigset_t *watched) {
 static int open_pipe(launch *l) {
     if (pipe2(l->pipe, O_CLOEXEC | O_NONBLOCK) == 0) return TDM_OK;
     int code = errno == EMFILE || errno == ENFILE ? TDM_E_MEMORY : TDM_E_INTERNAL;
-    term_line("tandem: error: a pipe is refused: %s%s", strerror(errno),
+    term_line("tandem: error: cannot create a pipe: %s%s", strerror(errno),
               code == TDM_E_MEMORY ? "; raise the limit of open files (ulimit -n)" : "");
     return code;
 }
@@ -175,9 +177,9 @@ int launch_ranks(const tool *t, int world) {
     return launch_tell(&end);
 }
 
-/* ---- a run of its own ---- */
+/* ---- a child that is not a rank ---- */
 
-/* Signals go on to the child, which takes them as a standalone command would. */
+/* Waits for the child. Passes stop signals on to it as SIGTERM. */
 static int wait_for(pid_t child, const sigset_t *watched) {
     int wait_status = 0;
     const struct timespec limit = {1, 0};
@@ -200,7 +202,7 @@ int launch_command(char *const *argv) {
         char *self = files_self();
         int error = start(&child, self, argv, child_environment(0, &used), none);
         code = error == 0 ? wait_for(child, &watched) : code_of(error);
-        if (error != 0) term_line("tandem: error: `tandem %s` cannot be started: %s", argv[1], strerror(error));
+        if (error != 0) term_line("tandem: error: cannot start `tandem %s`: %s", argv[1], strerror(error));
         free(self);
     }
     sigprocmask(SIG_UNBLOCK, &watched, NULL);

@@ -1,4 +1,4 @@
-/* launch_rank.c - the side of a process that was started: see launch_word.h. */
+/* launch_rank.c - the started process's side of a launch: see launch_word.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -25,7 +25,7 @@ int launch_pid(void) {
     return (int)(launch_is_watched() ? getppid() : getpid());
 }
 
-/* Digits alone, and a value of int; -1: anything else. */
+/* The value of a text of digits that fits an int; -1 for anything else. */
 static int whole_number(const char *text) {
     char *end;
     if (!text || *text < '0' || *text > '9') return -1;
@@ -44,11 +44,11 @@ bool launch_goes_on(void) {
     return resume && strcmp(resume, "auto") == 0;
 }
 
-static int wrong_variable(const char *name, const char *wanted) {
+static int wrong_variable(const char *name, const char *expected) {
     term_line(
-        "tandem: error: %s wants %s, it is '%.40s'; tandem sets it for the processes that it starts, nobody else: "
+        "tandem: error: %s must be %s, got '%.40s'; only tandem sets this variable, for the processes that it starts: "
         "unset it",
-        name, wanted, getenv(name));
+        name, expected, getenv(name));
     return TDM_E_USAGE;
 }
 
@@ -65,7 +65,7 @@ int launch_join(const tdm_launch_facts *facts) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != (pid_t)pid) _exit(128 + SIGKILL); /* it died before the line above */
     if (launch_is_watched()) signal(SIGINT, SIG_IGN);
-    stop_signals(&held); /* the parent held them back until there are handlers */
+    stop_signals(&held); /* blocked by the parent until the handlers are installed */
     sigaddset(&held, SIGCHLD);
     sigprocmask(SIG_UNBLOCK, &held, NULL);
     return TDM_OK;

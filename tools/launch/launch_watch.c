@@ -1,5 +1,5 @@
-/* launch_watch.c - see launch_watch.h. The order in which processes end is not the order in which they failed: whose
- * failure explains the others' is decided when all have ended. */
+/* launch_watch.c - see launch_watch.h. Processes may end in another order than they failed. So the first cause is
+ * determined when all have ended. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -12,8 +12,8 @@
 #include "tools/launch/stop.h"
 #include "tools/terminal/term.h"
 
-/* Seconds: from a failure, or from word that the job is over, to SIGKILL; from that until nobody is waited for; between
- * looks at who is paused. */
+/* Seconds: from a failure, or from the abort of the job, to SIGKILL; from SIGKILL until the parent stops waiting;
+ * between two checks for paused processes. */
 static const double failed_grace = 1, kill_patience = 10, look_every = 0.2;
 
 void launch_signal_all(launch *l, int number) {
@@ -42,7 +42,7 @@ static void describe_end(const launch *l, const launch_process *p, char *out, si
         int number = WTERMSIG(p->wait_status);
         const char *name = sigabbrev_np(number);
         snprintf(out, bytes, "%s was killed by signal %d (SIG%s)%s", who, number, name ? name : "?",
-                 number == SIGKILL ? "; if nobody did that, memory may have run out: see `dmesg`" : "");
+                 number == SIGKILL ? "; if nobody sent it, memory may have run out: see `dmesg`" : "");
     } else {
         snprintf(out, bytes, "%s ended with code %d", who, WEXITSTATUS(p->wait_status));
     }
@@ -63,7 +63,7 @@ static void read_words(launch *l) {
     }
 }
 
-/* As it was asked to: with a checkpoint, or with nothing to save. */
+/* True if it ended because it was asked to: with a checkpoint, or with nothing to save. */
 static bool has_stopped(const launch *l, const launch_process *p) {
     int status = p->wait_status;
     if (WIFSIGNALED(status)) return l->signals > 0 && WTERMSIG(status) == SIGTERM;
@@ -86,8 +86,8 @@ static void on_end(launch *l, launch_process *p) {
     l->failed = true;
     l->abort_at = 0;
     describe_end(l, p, why, sizeof why);
-    bool is_told = p->reported && !WIFSIGNALED(p->wait_status);
-    if (l->fd >= 0) tdm_launch_abort(l->fd, (int)(p - l->process), is_told ? p->error.message : why);
+    bool has_message = p->reported && !WIFSIGNALED(p->wait_status);
+    if (l->fd >= 0) tdm_launch_abort(l->fd, (int)(p - l->process), has_message ? p->error.message : why);
     l->kill_at = progress_now() + failed_grace;
 }
 
@@ -108,7 +108,7 @@ static void reap(launch *l) {
     }
 }
 
-/* Ranks find out who is silent by themselves, but not who has not joined yet, and not when all are paused. */
+/* Ranks notice a silent rank themselves, except one that has not joined yet, and except if all are paused. */
 static void on_silence(launch *l, launch_process *p) {
     char who[64], why[100];
     describe(l, p, who, sizeof who);
@@ -120,7 +120,7 @@ static void on_silence(launch *l, launch_process *p) {
     if (l->fd >= 0) tdm_launch_abort(l->fd, -1, why);
 }
 
-/* Only time in which this process runs counts: a job that was paused as a whole goes on. True: somebody is paused. */
+/* Counts only time in which this process runs, so that a job paused as a whole goes on. True if a process is paused. */
 static bool look_for_paused(launch *l, double since) {
     bool any = false;
     for (int i = 0; i < l->count; i++) {
@@ -143,20 +143,19 @@ static void on_signal(launch *l, int number) {
     l->signalled = now;
     l->first_signal = number;
     launch_signal_all(l, SIGTERM);
-    if (!l->job->t->quiet) term_line("tandem: stopping after this step and saving; a second signal leaves at once");
+    if (!l->job->t->quiet) term_line("tandem: stopping after this step and saving; a second signal exits at once");
     if (l->failed) return;
     l->kill_at = now + grace;
     l->abort_at = now + (grace > 2 * failed_grace ? grace - failed_grace : grace / 2);
 }
 
-/* The end of the grace. Ranks that only wait for another leave at the word that the job is over; whoever does not has
- * to be killed. */
+/* When `grace` is over: aborts the job, so that ranks that wait for another rank exit. Then kills the rest. */
 static void on_deadline(launch *l, double now) {
     if (l->abort_at > 0 && now >= l->abort_at) {
         char why[100];
         l->abort_at = 0;
         l->is_overdue = true;
-        snprintf(why, sizeof why, "it was asked to stop and did not within %.4g s", l->job->grace);
+        snprintf(why, sizeof why, "the job was asked to stop, but did not stop within %.4g s", l->job->grace);
         if (l->fd >= 0) tdm_launch_abort(l->fd, -1, why);
     }
     if (l->kill_at == 0 || now < l->kill_at) return;
@@ -168,16 +167,17 @@ static void on_deadline(launch *l, double now) {
     l->kill_at = now + failed_grace;
 }
 
-/* Not even SIGKILL ends what the system itself holds. */
+/* Not even SIGKILL ends a process that is stuck in the kernel. */
 static void leave_behind(launch *l) {
     for (int i = 0; i < l->count; i++) {
         char who[64];
         launch_process *p = &l->process[i];
         if (p->pid == 0 || p->ended) continue;
         describe(l, p, who, sizeof who);
-        term_line("tandem: warning: %s has not ended %.4g s after SIGKILL and is left behind; the system holds it: a "
-                  "frozen control group, a debugger, or a file system that does not answer",
-                  who, kill_patience);
+        term_line(
+            "tandem: warning: %s is still there %.4g s after SIGKILL and is left behind; look for a frozen control "
+            "group, a debugger, or a file system that does not answer",
+            who, kill_patience);
     }
     l->left_behind = true;
     l->alive = 0;
@@ -206,14 +206,14 @@ void launch_watch(launch *l) {
 
 /* ---- the verdict ---- */
 
-/* Another rank's failure, which this one knows from it: "rank 0: ..." */
-static bool is_told_on(const launch_process *p) {
+/* True if this process only repeats another rank's failure: "rank 0: ..." */
+static bool is_relayed(const launch_process *p) {
     int rank, length = 0;
     return p->reported && sscanf(p->error.message, "rank %d: %n", &rank, &length) == 1 && length > 0;
 }
 
-/* The process whose failure explains the others': one that died of a signal that was not ours, else the first error
- * that is a process's own and no lost peer, else the first error. NULL: all went well. */
+/* The process whose failure caused the others': one killed by a signal that we did not send; else the first that
+ * reported an error of its own, not a lost peer; else the first with an error. NULL: no failure. */
 static const launch_process *first_cause(const launch *l) {
     const launch_process *best = NULL;
     int best_rank = 0;
@@ -221,7 +221,7 @@ static const launch_process *first_cause(const launch *l) {
         const launch_process *p = &l->process[i];
         if (p->pid == 0 || !ended_badly(l, p) || p->killed_by_us) continue;
         bool lost_peer = p->reported && p->error.status == TDM_E_COMM;
-        int class = WIFSIGNALED(p->wait_status) ? 0 : lost_peer || is_told_on(p) ? 2 : 1;
+        int class = WIFSIGNALED(p->wait_status) ? 0 : lost_peer || is_relayed(p) ? 2 : 1;
         int value = class * 100000 + (p->reported ? p->report_order : p->order);
         if (!best || value < best_rank) {
             best = p;
@@ -235,7 +235,7 @@ static void blame(const launch *l, const launch_process *p, launch_end *end) {
     bool died = WIFSIGNALED(p->wait_status);
     if (!died && p->reported) {
         end->error = p->error;
-        if (l->job->world > 0 && !is_told_on(p)) {
+        if (l->job->world > 0 && !is_relayed(p)) {
             snprintf(end->error.message, sizeof end->error.message, "[rank %d] %.2000s", (int)(p - l->process),
                      p->error.message);
         }
@@ -261,8 +261,8 @@ static void blame_stuck(const launch *l, launch_end *end) {
     }
     end->code = 128 + SIGKILL;
     snprintf(to + used, bytes - used,
-             " %s asked to stop, did not within %.4g s, and %s killed; parallel.ddp.grace gives more time",
-             count > 1 ? "were" : "was", l->job->grace, count > 1 ? "were" : "was");
+             " did not stop within %.4g s and %s killed; a larger parallel.ddp.grace gives more time", l->job->grace,
+             count > 1 ? "were" : "was");
 }
 
 static void blame_frozen(const launch *l, const launch_process *p, launch_end *end) {
@@ -275,7 +275,8 @@ static void blame_frozen(const launch *l, const launch_process *p, launch_end *e
              p->silent);
 }
 
-/* All ended as they should: finished, or stopped. Who only learned of another's signal takes it for SIGTERM. */
+/* The exit code if all processes finished or stopped. A rank that only learned of another rank's signal reports
+ * SIGTERM. */
 static int good_code(const launch *l) {
     int code = TDM_OK;
     for (int i = 0; i < l->count; i++) {

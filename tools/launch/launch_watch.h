@@ -1,4 +1,4 @@
-/* launch_watch.h - a launch under way, shared by who starts it and who watches it. */
+/* launch_watch.h - a launch in progress, shared by the code that starts it and the code that watches it. */
 #ifndef LAUNCH_WATCH_H
 #define LAUNCH_WATCH_H
 
@@ -11,10 +11,10 @@ typedef struct launch_process {
     pid_t pid; /* 0: not started */
     bool ended, killed_by_us, reported;
     bool stuck;    /* it was asked to stop and had to be killed */
-    bool paused;   /* as SIGSTOP does */
-    bool frozen;   /* it was paused for the job's heartbeat */
-    double silent; /* seconds for which it has been paused while this process ran */
-    int order;     /* in which the parent learned of its end, from 1 */
+    bool paused;   /* as by SIGSTOP */
+    bool frozen;   /* it was paused for longer than the job's heartbeat */
+    double silent; /* seconds that it was paused while this process ran */
+    int order;     /* the order in which the parent saw processes end, from 1 */
     int report_order;
     int wait_status;
     tdm_error error;
@@ -23,25 +23,25 @@ typedef struct launch_process {
 typedef struct launch {
     const launch_job *job;
     int count, alive;
-    int fd;      /* what ranks share; -1: there are none */
-    int pipe[2]; /* words of the processes */
+    int fd;      /* shared by the ranks; -1: there are no ranks */
+    int pipe[2]; /* carries launch_word from the processes */
     launch_process *process;
     int ends, reports;        /* so far */
-    bool failed;              /* one did: the others have a second */
-    bool is_overdue;          /* the grace is over but for its last second */
-    double abort_at, kill_at; /* 0: not yet decided */
+    bool failed;              /* a process failed: the others have one second to end */
+    bool is_overdue;          /* `grace` is over, except for its last second */
+    double abort_at, kill_at; /* 0: not set */
     double killed_at;         /* when the first SIGKILL was sent; 0: none */
-    bool left_behind;         /* somebody has not ended in spite of it */
+    bool left_behind;         /* a process survived SIGKILL */
     int signals, first_signal;
-    double signalled; /* when the first came */
+    double signalled; /* when the first signal came */
     int64_t began_at;
     sigset_t watched;
 } launch;
 
-/* Until all processes have ended. */
+/* Returns when all processes have ended. */
 void launch_watch(launch *l);
 void launch_signal_all(launch *l, int number);
-/* After launch_watch: fills all of `end`. */
+/* Call after launch_watch. Fills all of `end`. */
 void launch_verdict(const launch *l, launch_end *end);
 
 #endif

@@ -19,7 +19,8 @@ static void warn(const launch_job *job, const launch_end *end) {
     term_mark(TERM_YELLOW, "", "tandem: warning:", "%.300s", end->error.message);
 }
 
-/* It died while it was asked to stop: whoever goes on loses no more than a restart would. */
+/* A process died while the job was stopping. If there is a checkpoint, the job counts as stopped: continuing it later
+ * loses no more than a restart would. */
 static void stop_instead(const launch_job *job, launch_end *end) {
     if (job->stop_code == 0) return;
     warn(job, end);
@@ -27,11 +28,11 @@ static void stop_instead(const launch_job *job, launch_end *end) {
     end->error = (tdm_error){.status = TDM_OK};
 }
 
-static void tell(const launch_job *job, const launch_end *end, int64_t most, int64_t step) {
+static void announce(const launch_job *job, const launch_end *end, int64_t most, int64_t step) {
     if (job->t->quiet) return;
-    char *from = step > 0 ? text_format("going on from step %lld", (long long)step) : text_copy("starting again");
+    char *from = step > 0 ? text_format("from step %lld", (long long)step) : text_copy("from the beginning");
     warn(job, end);
-    term_line("tandem: %s: restart %d, %lld left", from, job->restarts, (long long)most - job->restarts);
+    term_line("tandem: restart %d %s, %lld left", job->restarts, from, (long long)most - job->restarts);
     free(from);
 }
 
@@ -42,7 +43,7 @@ void restart_run(launch_job *job, const char *run_dir, int64_t most, launch_end 
         if (!end->was_lost) return;
         int64_t step = saved_step(run_dir);
         bool is_new = end->began_at >= 0 && step > end->began_at;
-        job->goes_on = job->goes_on || is_new; /* until then the checkpoints there may be another run's */
+        job->goes_on = job->goes_on || is_new; /* an older checkpoint may be another run's */
         job->stop_code = job->goes_on && step > 0 ? TDM_E_STOPPED : 0;
         if (end->was_asked) {
             stop_instead(job, end);
@@ -50,13 +51,13 @@ void restart_run(launch_job *job, const char *run_dir, int64_t most, launch_end 
         }
         idle = is_new || job->restarts == 0 ? 0 : idle + 1;
         const char *why_not = job->restarts >= most ? "no restart is left"
-                              : idle >= IDLE_MAX ? "two restarts in a row made no new checkpoint, so there is no third"
-                                                 : NULL;
+                              : idle >= IDLE_MAX    ? "giving up after two restarts in a row without a new checkpoint"
+                                                    : NULL;
         if (why_not) {
             add_remark(end, why_not);
             return;
         }
         job->restarts++;
-        tell(job, end, most, job->goes_on ? step : 0);
+        announce(job, end, most, job->goes_on ? step : 0);
     }
 }

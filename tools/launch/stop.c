@@ -1,7 +1,7 @@
-/* stop.c - see stop.h. The only signal handler of tandem; what it touches is static because handlers have no argument.
+/* stop.c - see stop.h. The only signal handler of tandem. Its state is static because handlers take no argument.
  *
- * Who leaves at once is in the middle of anything, with the run directory locked. exec ends all that in one call which
- * a handler may make, and what this program becomes then has nothing to do but to write down how it ended. */
+ * A process that exits at once may be in the middle of anything, with the run directory locked. execve ends all of that
+ * in one async-signal-safe call. The new program only records how the run ended. */
 #include "tools/launch/stop.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static atomic_int signals_seen, first_signal, meeting_code; /* meeting_code -1: 
 static atomic_llong first_ms;                               /* when the first signal came; 0: none yet */
 static atomic_bool is_over;
 static bool is_watched, is_quiet;
-static char exit_text[4], *self, *ended[6]; /* the arguments of `tandem --ended`; NULL: nobody's end to write */
+static char exit_text[4], *self, *ended[6]; /* the arguments of `tandem --ended`; ended[0] NULL: no end to record */
 
 void stop_signals(sigset_t *out) {
     static const int numbers[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGXCPU};
@@ -32,7 +32,7 @@ bool stop_repeats(int number) {
     return number == SIGXCPU;
 }
 
-/* One event may come as several signals: `timeout`, a shell or a control group send to the process and to its group. */
+/* One event may send several signals: `timeout`, a shell or a control group signals the process and its group. */
 static bool is_repeat(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -62,8 +62,8 @@ static void on_signal(int number) {
     if (run) tdm_run_request_stop(run);
     if (!is_watched && !is_quiet && !atomic_load(&is_over)) {
         outlet_try(STDERR_FILENO,
-                   run ? "\ntandem: stopping after this step and saving; a second signal leaves at once\n"
-                       : "\ntandem: stopping as soon as the run is open; a second signal leaves at once\n");
+                   run ? "\ntandem: stopping after this step and saving; a second signal exits at once\n"
+                       : "\ntandem: stopping as soon as the run is open; a second signal exits at once\n");
     }
     errno = saved;
 }
@@ -116,14 +116,14 @@ void stop_note(int number) {
 char *stop_reason(int code) {
     if (code == TDM_E_STOPPED) return text_copy("stopped on request");
     if (code == TDM_E_MEMORY) return text_copy("out of memory");
-    return text_format("left at once, by signal %d", code - 128);
+    return text_format("exited at once, by signal %d", code - 128);
 }
 
 int stop_ended(int argc, char **argv) {
     int code = argc == 5 ? atoi(argv[3]) : 0;
     if (code <= 0) return TDM_E_USAGE;
     char *reason = stop_reason(code);
-    (void)tdm_launch_ended(argv[2], code, atoi(argv[4]), reason); /* a full disk changes nothing of how it ended */
+    (void)tdm_launch_ended(argv[2], code, atoi(argv[4]), reason); /* a full disk does not change the exit code */
     free(reason);
     return code;
 }
