@@ -14,7 +14,7 @@ cat >wanted <<'TEXT'
 skipped, and why:
   early: no GPU here
   late: the toolkit is missing
-  silent: it did not say
+  silent: no reason given
 TEXT
 head -4 "$out" | diff -u wanted - || fail "the reasons are other ones"
 same "$(tail -n +5 "$out")" "$(grep 'tests passed' log)" "the last line"
