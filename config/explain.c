@@ -31,13 +31,13 @@ static const char *help_of(const help_page *page, const tdm_field *row) {
 /* Label and value in two aligned columns, in both languages. */
 static void add_pair(const help_page *page, const char *label, const char *value) {
     tdm__text_printf(page->out, "  %s", label);
-    for (int column = tdm__text_columns(label); column < 10; column++) tdm__text_puts(page->out, " ");
+    for (int column = tdm_text_columns(label); column < 10; column++) tdm__text_puts(page->out, " ");
     tdm__text_printf(page->out, "%s\n", value);
 }
 
 static void add_item(const help_page *page, const char *key, const char *mark, const char *help) {
     tdm__text_printf(page->out, "  %s%s", key, mark);
-    for (int column = tdm__text_columns(key) + tdm__text_columns(mark); column < 24; column++)
+    for (int column = tdm_text_columns(key) + tdm_text_columns(mark); column < 24; column++)
         tdm__text_puts(page->out, " ");
     tdm__text_printf(page->out, " %s\n", help);
 }
@@ -237,7 +237,7 @@ static const char *nearest_key(const char *key) {
     }
     for (int i = 0; tdm_builtin_ops[i] != NULL && count < 510; i++) names[count++] = tdm_builtin_ops[i]->name;
     names[count++] = "layers";
-    return tdm__text_nearest(dot != NULL ? dot + 1 : key, names, count);
+    return tdm_text_nearest(dot != NULL ? dot + 1 : key, names, count);
 }
 
 tdm_status tdm_config_explain(const char *key, tdm_language language, char **out) {

@@ -233,7 +233,7 @@ static const char *excerpt_of(tdm_fault_list *list, tdm_place at) {
         memcpy(one, walk, (size_t)(next - walk));
         (void)tdm_text_printable(shown, sizeof(shown), one, 1);
         /* A tab stays a tab, so that the caret is in the right column for any tab width. */
-        int columns = *walk == '\t' ? 1 : tdm__text_columns(shown);
+        int columns = *walk == '\t' ? 1 : tdm_text_columns(shown);
         for (int k = 0; k < columns && used + 1 < sizeof(pad); k++) pad[used++] = *walk == '\t' ? '\t' : ' ';
         walk = next;
     }

@@ -190,7 +190,7 @@ const char *tdm__foreign_attr(const char *key) {
 }
 
 const char *tdm__hint_nearest(tdm_config *config, const char *word, const char *const *names, int count) {
-    const char *near = tdm__text_nearest(word, names, count);
+    const char *near = tdm_text_nearest(word, names, count);
     return near != NULL ? tdm__fault_text(&config->faults, "did you mean `%s`?", near) : "";
 }
 
@@ -234,7 +234,7 @@ static const char *nearest_anywhere(tdm_config *config, const char *key) {
     int best = 1 << 20;
     const char *text = NULL;
     for (int i = 0; i < TDM_SECTION_COUNT; i++) {
-        const char *near = tdm__text_nearest(key, keys, keys_of(i, keys, TDM_ROWS_MAX + TDM_SECTION_COUNT + 1));
+        const char *near = tdm_text_nearest(key, keys, keys_of(i, keys, TDM_ROWS_MAX + TDM_SECTION_COUNT + 1));
         int distance = near != NULL ? tdm__text_distance(key, near) : best;
         if (distance >= best) continue;
         best = distance;

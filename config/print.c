@@ -43,7 +43,7 @@ static void add_file_line(tdm_text *out, tdm_place at) {
 
 static void add_origin(printer *to, size_t line_start, tdm_place at) {
     if (to->form != TDM_CONFIG_ORIGINS || to->out->failed) return;
-    int used = tdm__text_columns(to->out->data + line_start);
+    int used = tdm_text_columns(to->out->data + line_start);
     for (int column = used; column < 48; column++) tdm__text_puts(to->out, " ");
     if (at.text == NULL)
         tdm__text_puts(to->out, "  # default");

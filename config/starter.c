@@ -166,7 +166,7 @@ static void add_line(const starter_line *line, bool chinese, tdm_text *out) {
     const char *meaning = chinese ? line->zh : line->en;
     tdm__text_puts(out, line->yaml);
     if (meaning != NULL) {
-        int column = tdm__text_columns(line->yaml);
+        int column = tdm_text_columns(line->yaml);
         for (; column > 0 && column < COMMENT_COLUMN; column++) tdm__text_puts(out, " ");
         tdm__text_printf(out, "%s%s %s", column > COMMENT_COLUMN ? "  " : "", column > 0 ? "#" : "##", meaning);
     }
@@ -187,7 +187,7 @@ tdm_status tdm_config_starter(const char *task, tdm_language language, char **ou
     }
     const char *names[STARTER_COUNT];
     for (int i = 0; i < STARTER_COUNT; i++) names[i] = starters[i].task;
-    const char *near = tdm__text_nearest(task, names, STARTER_COUNT);
+    const char *near = tdm_text_nearest(task, names, STARTER_COUNT);
     TDM_FAIL(TDM_E_USAGE, "there is no starter '%s'%s%s%s; the starters are cifar, mnist, toy-mp and resnet50-burnin",
              task, near != NULL ? "; did you mean " : "", near != NULL ? near : "", near != NULL ? "?" : "");
 }

@@ -180,7 +180,7 @@ static bool read_enum(const tdm_field *row, const char *text, int *out, tdm_text
     }
     put_names(row, why);
     tdm__text_printf(why, ", got '%s'", text);
-    const char *nearest = tdm__text_nearest(text, row->names, count);
+    const char *nearest = tdm_text_nearest(text, row->names, count);
     if (nearest != NULL) tdm__text_printf(why, "; did you mean %s?", nearest);
     return false;
 }

@@ -175,7 +175,7 @@ static int least_distance(const folded_word *a, const folded_word *b) {
     return longer > only_a ? (longer > only_b ? longer : only_b) : (only_a > only_b ? only_a : only_b);
 }
 
-const char *tdm__text_nearest(const char *word, const char *const *candidates, int count) {
+const char *tdm_text_nearest(const char *word, const char *const *candidates, int count) {
     folded_word wanted, other;
     fold(&wanted, word);
     int best = wanted.length / 3 > 1 ? wanted.length / 3 : 1;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <tandem/host.h>
+#include <tandem/status.h>
 
 typedef struct tdm_text {
     const tdm_host *host;
@@ -43,12 +44,8 @@ static inline bool tdm__text_same(const char *a, const char *b) {
 }
 /* Number of edits (insert, delete, replace, swap neighbours) between two short words; for "did you mean". */
 int tdm__text_distance(const char *a, const char *b);
-/* The candidate nearest to `word` if near enough to be worth saying (at most a third of its letters), else NULL. */
-const char *tdm__text_nearest(const char *word, const char *const *candidates, int count);
 /* Valid UTF-8? If not, *bad_offset is the first offending byte. */
 bool tdm__text_is_utf8(const char *bytes, size_t count, size_t *bad_offset);
-/* Columns a terminal needs for this UTF-8 text (East Asian wide characters take two). */
-int tdm__text_columns(const char *terminated);
 
 /* Scalars as tandem writes and reads them everywhere, without the locale. Each consumes the whole text. */
 bool tdm__parse_int(const char *text, int64_t *out);  /* 1_000 is fine; 010 and 1.0 are not */

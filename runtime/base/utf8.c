@@ -92,8 +92,8 @@ static bool is_in(const code_range *range, size_t count, uint32_t code) {
     return false;
 }
 
-int tdm__text_columns(const char *terminated) {
-    const char *at = terminated, *end = terminated + strlen(terminated);
+int tdm_text_columns(const char *text) {
+    const char *at = text, *end = text + strlen(text);
     int columns = 0;
     while (at < end) {
         uint32_t code;

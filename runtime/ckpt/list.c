@@ -49,14 +49,14 @@ static tdm_status table_print(const table *t, const char *indent, tdm_text *out)
     int width[MAX_COLUMNS] = {0};
     TDM_TRY(t->status);
     for (int i = 0; i < t->rows * t->columns; i++) {
-        int columns = tdm__text_columns(t->cell[i]);
+        int columns = tdm_text_columns(t->cell[i]);
         if (columns > width[i % t->columns]) width[i % t->columns] = columns;
     }
     for (int row = 0; row < t->rows; row++) {
         tdm__text_puts(out, indent);
         for (int c = 0; c < t->columns; c++) {
             const char *text = t->cell[row * t->columns + c];
-            int pad = width[c] - tdm__text_columns(text);
+            int pad = width[c] - tdm_text_columns(text);
             if (!t->right[c]) tdm__text_puts(out, text);
             if (t->right[c] || c + 1 < t->columns) tdm__text_printf(out, "%*s", pad, "");
             if (t->right[c]) tdm__text_puts(out, text);

@@ -88,7 +88,7 @@ static tdm_status unknown_op(const char *op, const tdm_origin *origin) {
     const char *names[256];
     int count = 0;
     for (int i = 0; tdm_builtin_ops[i] != NULL && count < 256; i++) names[count++] = tdm_builtin_ops[i]->name;
-    const char *near = tdm__text_nearest(op, names, count);
+    const char *near = tdm_text_nearest(op, names, count);
     if (near != NULL) TDM_FAIL_AT(origin, TDM_E_CONFIG, "unknown layer kind '%s'; did you mean '%s'?", op, near);
     TDM_FAIL_AT(origin, TDM_E_CONFIG, "unknown layer kind '%s'; `tandem explain layers` lists them", op);
 }
@@ -101,7 +101,7 @@ static tdm_status set_one_attr(tdm_graph *graph, const tdm_op_def *op, const cha
         const char *names[64];
         int count = 0;
         for (const tdm_field *f = op->attrs; f != NULL && f->key != NULL && count < 64; f++) names[count++] = f->key;
-        const char *near = tdm__text_nearest(attr->key, names, count);
+        const char *near = tdm_text_nearest(attr->key, names, count);
         TDM_FAIL_AT(at, TDM_E_CONFIG, "%s has no attribute '%s'%s%s%s", layer, attr->key,
                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     }

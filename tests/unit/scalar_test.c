@@ -166,16 +166,16 @@ TEST(distance) {
 
 TEST(nearest) {
     static const char *const words[] = {"learning_rate", "momentum", "sgd", "adam", "adamw", "lr"};
-    CHECK_TEXT(tdm__text_nearest("lerning_rate", words, 6), "learning_rate");
-    CHECK_TEXT(tdm__text_nearest("learning-rate", words, 6), "learning_rate");
-    CHECK_TEXT(tdm__text_nearest("momentmu", words, 6), "momentum");
-    CHECK_TEXT(tdm__text_nearest("SGD", words, 6), "sgd");
-    CHECK_TEXT(tdm__text_nearest("adm", words, 6), "adam");
-    CHECK_TEXT(tdm__text_nearest("adam", words, 6), "adam");
-    CHECK(tdm__text_nearest("cosine", words, 6) == NULL);
-    CHECK(tdm__text_nearest("x", words, 6) == NULL);
-    CHECK(tdm__text_nearest("", words, 6) == NULL);
-    CHECK(tdm__text_nearest("sgd", words, 0) == NULL);
+    CHECK_TEXT(tdm_text_nearest("lerning_rate", words, 6), "learning_rate");
+    CHECK_TEXT(tdm_text_nearest("learning-rate", words, 6), "learning_rate");
+    CHECK_TEXT(tdm_text_nearest("momentmu", words, 6), "momentum");
+    CHECK_TEXT(tdm_text_nearest("SGD", words, 6), "sgd");
+    CHECK_TEXT(tdm_text_nearest("adm", words, 6), "adam");
+    CHECK_TEXT(tdm_text_nearest("adam", words, 6), "adam");
+    CHECK(tdm_text_nearest("cosine", words, 6) == NULL);
+    CHECK(tdm_text_nearest("x", words, 6) == NULL);
+    CHECK(tdm_text_nearest("", words, 6) == NULL);
+    CHECK(tdm_text_nearest("sgd", words, 0) == NULL);
 }
 
 /* What is passed over without being measured is never the nearest. */
@@ -198,7 +198,7 @@ TEST(nearest_is_nearest) {
             best = distance;
             nearest = words[i];
         }
-        CHECK(tdm__text_nearest(word, words, WORDS) == nearest);
+        CHECK(tdm_text_nearest(word, words, WORDS) == nearest);
     }
 }
 

@@ -181,14 +181,14 @@ TEST(printable) {
 }
 
 TEST(columns) {
-    CHECK_INT(tdm__text_columns(""), 0);
-    CHECK_INT(tdm__text_columns("abc"), 3);
-    CHECK_INT(tdm__text_columns("训练，ok"), 8);
-    CHECK_INT(tdm__text_columns("é"), 1);
-    CHECK_INT(tdm__text_columns("e\xCC\x81"), 1); /* combining accent */
-    CHECK_INT(tdm__text_columns("한"), 2);
-    CHECK_INT(tdm__text_columns("\xF0\x9F\x98\x80"), 2);
-    CHECK_INT(tdm__text_columns("a\xFF"), 2);
+    CHECK_INT(tdm_text_columns(""), 0);
+    CHECK_INT(tdm_text_columns("abc"), 3);
+    CHECK_INT(tdm_text_columns("训练，ok"), 8);
+    CHECK_INT(tdm_text_columns("é"), 1);
+    CHECK_INT(tdm_text_columns("e\xCC\x81"), 1); /* combining accent */
+    CHECK_INT(tdm_text_columns("한"), 2);
+    CHECK_INT(tdm_text_columns("\xF0\x9F\x98\x80"), 2);
+    CHECK_INT(tdm_text_columns("a\xFF"), 2);
 }
 
 static int format_to(char *out, size_t bytes, const char *format, ...) TDM_PRINTF(3, 4);

@@ -65,7 +65,7 @@ static int unknown_flag(const tool *t, const char *name, const char *value) {
     int count = verb_flag_count(t->verb);
     for (int i = 0; i < count; i++) names[i] = t->verb->flags[i].name;
     for (int i = 0; i < GLOBAL_FLAGS; i++) names[count++] = global_flags[i].name;
-    const char *near = text_nearest(name, names, count);
+    const char *near = tdm_text_nearest(name, names, count);
     if (near) return args_wrong(t, "`tandem %s` has no flag `%s`; did you mean `%s`?", t->verb->name, name, near);
     return args_wrong(t, "`tandem %s` has no flag `%s`", t->verb->name, name);
 }

@@ -45,7 +45,7 @@ static int run(tool *t) {
     for (int i = 0; i < 4; i++) {
         if (strcmp(t->word[0], names[i]) == 0) return parts[i](t);
     }
-    const char *near = text_nearest(t->word[0], names, 4);
+    const char *near = tdm_text_nearest(t->word[0], names, 4);
     return args_wrong(t, "expected step, op, all_reduce or data after `bench`, got `%s`%s%s%s", t->word[0],
                       near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
 }

@@ -123,7 +123,7 @@ static int run(tool *t) {
         if (strcmp(what, names[i]) == 0)
             return args_wrong(t, "`ckpt %s` takes one path, unexpected `%s`", what, t->word[2]);
     }
-    const char *near = text_nearest(what, names, 4);
+    const char *near = tdm_text_nearest(what, names, 4);
     return args_wrong(t, "expected ls, show, verify or diff after `ckpt`, got `%s`%s%s%s", what,
                       near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
 }

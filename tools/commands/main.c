@@ -83,7 +83,7 @@ static int unknown_verb(const char *name) {
         term_error("there is no verb `%s`; did you mean `tandem train %s`?", name, name);
         return TDM_E_USAGE;
     }
-    const char *near = text_nearest(name, names, count);
+    const char *near = tdm_text_nearest(name, names, count);
     term_error("there is no verb `%s`; %s%s%s", name,
                near ? "did you mean `tandem " : "`tandem --help` lists the verbs", near ? near : "", near ? "`?" : "");
     return TDM_E_USAGE;

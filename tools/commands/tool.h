@@ -91,8 +91,6 @@ const char *text_bytes(char out[32], double bytes);   /* 49.5 MiB */
 const char *text_time(char out[32], double seconds);  /* 00:21, 1:02:03 */
 const char *text_number(char out[32], double value);  /* about four digits, "-" for NaN */
 const char *text_ms(char out[32], double ms);         /* milliseconds, three decimals for short ones */
-int text_columns(const char *utf8);                   /* terminal columns; wide characters take two */
-const char *text_nearest(const char *word, const char *const *names, int count); /* NULL if none is near */
 /* text_stream opens a file of a folder for reading; text_file reads it whole, NUL-terminated. NULL with errno set.
  * `dir` NULL: `name` is a path given by the user. */
 FILE *text_stream(const char *dir, const char *name);

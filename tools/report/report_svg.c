@@ -132,7 +132,7 @@ static void curve(FILE *to, const frame *f, const chart_line *line) {
 static void legend(FILE *to, const chart_line *lines, int count) {
     int x = WIDTH - RIGHT;
     for (int i = count - 1; i >= 0; i--) {
-        x -= 8 * text_columns(lines[i].label) + 40;
+        x -= 8 * tdm_text_columns(lines[i].label) + 40;
         fprintf(to, "<line class=\"line s%d\" x1=\"%d\" x2=\"%d\" y1=\"14\" y2=\"14\"/><text x=\"%d\" y=\"18\">",
                 lines[i].style, x, x + 24, x + 29);
         html_text(to, lines[i].label);
@@ -180,7 +180,7 @@ static void stack_legend(FILE *to, const char *const *parts, int part_count, con
         bool used = false;
         for (int r = 0; r < row_count; r++) used = used || values[r * part_count + p] > 0;
         if (!used) continue;
-        int width = 26 + 7 * text_columns(parts[p]);
+        int width = 26 + 7 * tdm_text_columns(parts[p]);
         if (x + width > WIDTH) {
             x = 96;
             y += 18;

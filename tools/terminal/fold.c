@@ -28,7 +28,7 @@ static int words_of(const char *text, int width) {
     for (int i = (int)strspn(text, " ");; i++) {
         i += (int)strcspn(text + i, " ");
         char *part = text_format("%.*s", i, text);
-        bool fits = text_columns(part) <= width;
+        bool fits = tdm_text_columns(part) <= width;
         free(part);
         if (fits || best == 0) best = i;
         if (!fits || !text[i]) return best;
@@ -54,7 +54,7 @@ char *term_fold(const char *text, FILE *stream, int indent) {
     while (*text) {
         int length = (int)strcspn(text, "\n");
         char *line = text_format("%.*s", length, text);
-        if (text_columns(line) > width && !(line[0] == ' ' && is_command(line)))
+        if (tdm_text_columns(line) > width && !(line[0] == ' ' && is_command(line)))
             fold_line(to, line, width);
         else
             fprintf(to, "%s\n", line);

@@ -72,9 +72,9 @@ static char *bar_details(const progress *p, const tdm_event *event, int *room) {
     char *part[DETAILS] = {
         text_format(", %.3g step/s", p->step_rate), text_format(", %s samples/s", text_number(rate, p->sample_rate)),
         text_format(", loss %s", text_number(loss, event->loss)), text_format(", lr %.1e", event->lr)};
-    for (int i = 0; i < DETAILS; i++) *room -= text_columns(part[i]);
+    for (int i = 0; i < DETAILS; i++) *room -= tdm_text_columns(part[i]);
     for (int i = 0; i < DETAILS && *room < BAR_MIN; i++) {
-        *room += text_columns(part[drop_order[i]]);
+        *room += tdm_text_columns(part[drop_order[i]]);
         part[drop_order[i]][0] = 0;
     }
     char *out = text_format("%s%s%s%s", part[STEPS], part[SAMPLES], part[LOSS], part[LR]);
@@ -90,8 +90,8 @@ static void show_bar(progress *p, const tdm_event *event, int64_t done, int64_t 
     char *head = text_format("%s %3d%%|", name, (int)(100 * done / total));
     char *count = text_format("| %lld/%lld", (long long)done, (long long)total);
     char *times = text_format("%s<%s", text_time(spent, elapsed), text_time(left, per_step * (double)(total - done)));
-    int bracket = text_columns(times) + 3; /* with " [" and "]" */
-    int room = term_width(stderr) - 1 - text_columns(head) - text_columns(count) - bracket;
+    int bracket = tdm_text_columns(times) + 3; /* with " [" and "]" */
+    int room = term_width(stderr) - 1 - tdm_text_columns(head) - tdm_text_columns(count) - bracket;
     char *details = bar_details(p, event, &room);
     char *brackets = room < 0 ? text_copy("") : text_format(" [%s%s]", times, details);
     if (room < 0) room += bracket; /* leave out the whole bracket rather than show a part of it */

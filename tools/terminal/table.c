@@ -23,14 +23,14 @@ void table_cell(table *t, const char *format, ...) {
 static int column_width(const table *t, int column) {
     int width = 0;
     for (size_t i = (size_t)column; i < t->count; i += (size_t)t->columns) {
-        int columns = text_columns(t->cells[i]);
+        int columns = tdm_text_columns(t->cells[i]);
         if (columns > width) width = columns;
     }
     return width;
 }
 
 static void print_cell(FILE *to, const char *text, int width, bool left, bool last) {
-    int room = width - text_columns(text);
+    int room = width - tdm_text_columns(text);
     if (left) {
         fprintf(to, "%s%*s", text, last ? 0 : room, "");
     } else {

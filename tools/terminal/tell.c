@@ -30,7 +30,7 @@ static void print_source_line(const tdm_error *error) {
     if (at) {
         char *before = text_format("%.*s", (int)(at - line), line), *shown = text_printable(before, false);
         term_line("%.*s", (int)(end - line), line);
-        term_line("%*s^", text_columns(shown), "");
+        term_line("%*s^", tdm_text_columns(shown), "");
         free(shown);
         free(before);
     }

@@ -78,6 +78,13 @@ TDM_API const char *tdm_status_text(tdm_status status);
  * of the whole; NULL is "". What is printable already comes out as it is. Messages of tandem and texts that it makes
  * are printable. */
 TDM_API size_t tdm_text_printable(char *out, size_t capacity, const char *text, int keeps_lines);
+/* The columns that a terminal needs for a UTF-8 text: East Asian wide characters and emoji take two, combining marks
+ * none. */
+TDM_API int tdm_text_columns(const char *text);
+/* For "did you mean": the candidate nearest to `word` by the number of letters to insert, delete, replace or swap, if
+ * that is at most a third of the word's letters; else NULL. Case and '-' or '_' do not count. Words are compared by
+ * their first 63 bytes. */
+TDM_API const char *tdm_text_nearest(const char *word, const char *const *candidates, int count);
 
 #ifdef __cplusplus
 }
