@@ -7,7 +7,7 @@
 
 #include "runtime/base/host_device.h"
 
-/* To the nearest, ties to even; NaN stays NaN: c10::detail::round_to_nearest_even of PyTorch. */
+/* Rounds to nearest, ties to even; NaN stays NaN. The same as c10::detail::round_to_nearest_even of PyTorch. */
 TDM_HOST_DEVICE static inline uint16_t tdm__bf16_of(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof(bits));

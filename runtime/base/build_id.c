@@ -1,4 +1,4 @@
-/* The note that `ld --build-id` leaves in the object that this code is in. */
+/* Finds the note that `ld --build-id` has written into the object that contains this code. */
 #include "runtime/base/build_id.h"
 
 #include <elf.h>

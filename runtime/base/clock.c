@@ -31,7 +31,7 @@ void tdm__utc_stamp(char out[24]) {
     time_t now = time(NULL);
     struct tm utc;
     if (gmtime_r(&now, &utc) == NULL || utc.tm_year > 8099) {
-        snprintf(out, 24, "00000000T000000Z"); /* a clock far outside of any year with four digits */
+        snprintf(out, 24, "00000000T000000Z"); /* the clock is far beyond year 9999 */
         return;
     }
     strftime(out, 24, "%Y%m%dT%H%M%SZ", &utc);

@@ -1,4 +1,4 @@
-/* Time: a monotonic clock for everything that waits or measures, and the wall clock for display only. */
+/* Time: the monotonic clock for waiting and measuring; the wall clock only for display. */
 #ifndef TDM_BASE_CLOCK_H
 #define TDM_BASE_CLOCK_H
 
@@ -8,12 +8,12 @@
 int64_t tdm__now_ns(void);              /* CLOCK_MONOTONIC */
 double tdm__ms_since(int64_t start_ns); /* milliseconds from start_ns until now */
 
-/* Whoever waits for others says so after five seconds, and then each minute. */
+/* A long wait warns after five seconds, and then every minute. */
 typedef struct tdm_reminder {
     int64_t start_ns, next_ns;
 } tdm_reminder;
 tdm_reminder tdm__reminder_start(void);
-/* Is it time to say so? *seconds: waited so far. */
+/* Is a warning due? *seconds: how long the wait has lasted. */
 bool tdm__reminder_is_due(tdm_reminder *reminder, int64_t now_ns, int *seconds);
 
 void tdm__utc_stamp(char out[24]); /* "20261120T143000Z", wall clock */

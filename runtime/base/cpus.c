@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* One or two numbers at the start of a file; how many there were. */
+/* Reads one or two numbers from the start of a file. Returns how many it found. */
 static int read_numbers(const char *path, long long *first, long long *second) {
     FILE *file = fopen(path, "re");
     if (file == NULL) return 0;

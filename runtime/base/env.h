@@ -9,14 +9,14 @@ typedef enum tdm_env_key {
     TDM_ENV_COUNT
 } tdm_env_key;
 
-/* NULL if unset; borrowed from the environment. Some of them name code, so a program that runs with more rights than
+/* NULL if unset; borrowed from the environment. Some variables name code to load, so a program with more rights than
  * its caller (set-user-ID) finds all of them unset. */
 const char *tdm__env(tdm_env_key key);
 const char *tdm__env_name(tdm_env_key key);
 const char *tdm__env_help(tdm_env_key key);
-/* For modules, which know variables by name: NULL also for names that are not in the table. */
+/* For modules, which know variables by name. NULL also if the name is not in the table. */
 const char *tdm__env_by_name(const char *name);
-/* A variable that the user named himself: ${env:NAME} of the YAML file. */
+/* A variable that the user has named: ${env:NAME} in the YAML file. */
 const char *tdm__env_of_user(const char *name);
 
 #endif

@@ -1,4 +1,5 @@
-/* Reading a setting by its row: strictly typed, checked, and with a clause that says what was wanted and what came. */
+/* Reading a setting as its row describes it. Types are strict. If the value is wrong, a clause says what is expected
+ * and what was written. */
 #include "runtime/base/field.h"
 
 #include <math.h>
@@ -56,10 +57,10 @@ void tdm__field_set_null(const tdm_field *row, void *value) {
     if (row->kind == TDM_FIELD_FLOAT || row->kind == TDM_FIELD_DURATION) *(double *)value = NAN;
 }
 
-/* "wants an integer from 1 to 512" */
-static void put_wanted(const tdm_field *row, const char *what, tdm_text *why) {
+/* "must be an integer from 1 to 512" */
+static void put_expected(const tdm_field *row, const char *what, tdm_text *why) {
     tdm_range range = tdm__field_range(row);
-    tdm__text_printf(why, "wants %s", what);
+    tdm__text_printf(why, "must be %s", what);
     if (range.has_min && range.has_max && range.min == range.max) {
         tdm__text_puts(why, " of exactly ");
         tdm__field_print_bound(row, range.min, why);
@@ -83,9 +84,9 @@ static void put_wanted(const tdm_field *row, const char *what, tdm_text *why) {
     }
 }
 
-/* The hints of the callers come behind it. */
+/* The caller may append a hint. */
 static bool refuse(const tdm_field *row, const char *what, const char *got, tdm_text *why) {
-    put_wanted(row, what, why);
+    put_expected(row, what, why);
     tdm__text_printf(why, ", got '%s'", got);
     return false;
 }
@@ -96,7 +97,7 @@ static bool in_range(const tdm_field *row, double value) {
     return !range.has_max || value < range.max || (!range.open_max && value == range.max);
 }
 
-/* 010 is eight to some readers of YAML and ten to others. Leaves the digits without the zeros in `plain`. */
+/* Some readers of YAML take 010 for eight, others for ten. *plain is the number without the zeros. */
 static bool has_leading_zeros(const char *text, const char **plain) {
     const char *at = text + (*text == '-' || *text == '+');
     if (at[0] != '0' || at[1] == '\0' || at[strspn(at, "0123456789_")] != '\0') return false;
@@ -153,20 +154,20 @@ static bool read_float(const tdm_field *row, const char *text, double *out, tdm_
 }
 
 static bool read_bool(const char *text, bool *out, tdm_text *why) {
-    static const char *const alike[2][6] = {{"no", "n", "off", "0", "false", NULL},
-                                            {"yes", "y", "on", "1", "true", NULL}};
+    static const char *const synonym[2][6] = {{"no", "n", "off", "0", "false", NULL},
+                                              {"yes", "y", "on", "1", "true", NULL}};
     if (tdm__parse_bool(text, out)) return true;
-    tdm__text_printf(why, "wants true or false, got '%s'", text);
+    tdm__text_printf(why, "must be true or false, got '%s'", text);
     for (int truth = 0; truth < 2; truth++) {
-        for (int i = 0; alike[truth][i] != NULL; i++) {
-            if (strcasecmp(text, alike[truth][i]) == 0) tdm__text_printf(why, "; write %s", truth ? "true" : "false");
+        for (int i = 0; synonym[truth][i] != NULL; i++) {
+            if (strcasecmp(text, synonym[truth][i]) == 0) tdm__text_printf(why, "; write %s", truth ? "true" : "false");
         }
     }
     return false;
 }
 
 static void put_names(const tdm_field *row, tdm_text *why) {
-    tdm__text_puts(why, "wants one of ");
+    tdm__text_puts(why, "must be one of ");
     for (int i = 0; row->names[i] != NULL; i++) tdm__text_printf(why, "%s%s", i > 0 ? ", " : "", row->names[i]);
 }
 
@@ -199,7 +200,7 @@ static bool read_duration(const tdm_field *row, const char *text, double *out, t
     return false;
 }
 
-/* "50 steps", "1 epoch", "30m", and "never" where null is a value. */
+/* "50 steps", "1 epoch", "30m"; "never" if the field may be null. */
 static bool read_interval(const tdm_field *row, const char *text, tdm_interval *out, tdm_text *why) {
     static const struct {
         const char *one, *many;
@@ -229,7 +230,7 @@ static bool read_interval(const tdm_field *row, const char *text, tdm_interval *
         *out = (tdm_interval){TDM_INTERVAL_SECONDS, seconds};
         return true;
     }
-    tdm__text_printf(why, "wants an interval such as 50 steps, 1 epoch%s, got '%s'",
+    tdm__text_printf(why, "must be an interval such as 50 steps, 1 epoch%s, got '%s'",
                      is_nullable(row) ? ", 30m or never" : " or 30m", text);
     if (tdm__parse_int(text, &number) && number > 0)
         tdm__text_printf(why, "; write %lld step%s", (long long)number, number == 1 ? "" : "s");
@@ -240,11 +241,12 @@ static bool read_text(const tdm_field *row, const char *text, const char **out, 
     bool is_path = row->kind == TDM_FIELD_PATH || row->kind == TDM_FIELD_PATHS;
     size_t bad;
     if (is_path && text[0] == '\0') {
-        tdm__text_puts(why, "wants a path, got ''");
+        tdm__text_puts(why, "must be a path, got ''");
         return false;
     }
     if (!is_path && !tdm__text_is_utf8(text, strlen(text), &bad)) {
-        tdm__text_printf(why, "wants text in UTF-8, got the byte 0x%02X at offset %zu", (unsigned char)text[bad], bad);
+        tdm__text_printf(why, "must be text in UTF-8, got the byte 0x%02X at offset %zu", (unsigned char)text[bad],
+                         bad);
         return false;
     }
     if (tdm__arena_text(arena, out, text) != TDM_OK) {
@@ -261,9 +263,9 @@ static const char *list_noun(const tdm_field *row) {
 static bool has_right_count(const tdm_field *row, int count, tdm_text *why) {
     int least = row->min_items, most = tdm__field_max_items(row);
     if (count >= least && count <= most) return true;
-    int wanted = count < least ? least : most;
+    int bound = count < least ? least : most;
     const char *how = least == most ? "" : count < least ? "at least " : "at most ";
-    tdm__text_printf(why, "wants %s%d %s%s, got %d", how, wanted, list_noun(row), wanted == 1 ? "" : "s", count);
+    tdm__text_printf(why, "must have %s%d %s%s, got %d", how, bound, list_noun(row), bound == 1 ? "" : "s", count);
     return false;
 }
 
@@ -305,7 +307,7 @@ static bool read_list(const tdm_field *row, void *value, const tdm_written *writ
 static bool read_pair(const tdm_field *row, int64_t *value, const tdm_written *written, tdm_text *why) {
     int64_t pair[2];
     if (written->is_list && written->count != 2) {
-        tdm__text_printf(why, "wants one integer or two, got %d", written->count);
+        tdm__text_printf(why, "must be one integer or a list of two, got a list of %d", written->count);
         return false;
     }
     if (!read_int(row, written->item[0], &pair[0], why)) return false;
@@ -339,11 +341,11 @@ static bool read_scalar(const tdm_field *row, void *value, const char *text, tdm
     case TDM_FIELD_KIND_COUNT:
         break;
     }
-    tdm__text_puts(why, "is of a kind that holds no single value");
+    tdm__text_puts(why, "cannot hold a single value");
     return false;
 }
 
-/* A null, a list or a single value came where the row has no use for one. */
+/* The row takes no null, or no list. */
 static bool refuse_shape(const tdm_field *row, const char *got, tdm_text *why) {
     static const char *const noun[TDM_FIELD_KIND_COUNT] = {
         [TDM_FIELD_BOOL] = "true or false",
@@ -359,11 +361,11 @@ static bool refuse_shape(const tdm_field *row, const char *got, tdm_text *why) {
         [TDM_FIELD_DURATION] = "a duration",
     };
     if (row->kind == TDM_FIELD_INT || row->kind == TDM_FIELD_FLOAT || row->kind == TDM_FIELD_DURATION)
-        put_wanted(row, noun[row->kind], why);
+        put_expected(row, noun[row->kind], why);
     else if (row->kind == TDM_FIELD_ENUM)
         put_names(row, why);
     else
-        tdm__text_printf(why, "wants %s", noun[row->kind]);
+        tdm__text_printf(why, "must be %s", noun[row->kind]);
     tdm__text_printf(why, ", got %s", got);
     return false;
 }

@@ -6,7 +6,7 @@
 
 static const char blank[] = " \t";
 
-/* One code point, not a surrogate, as UTF-8. */
+/* Encodes one code point below U+10000, not a surrogate, as UTF-8. Returns the number of bytes. */
 static size_t put_code(char *to, unsigned code) {
     if (code < 0x80) {
         to[0] = (char)code;
@@ -35,8 +35,8 @@ static bool read_hex4(const char *at, unsigned *out) {
     return value != 0 && (value < 0xD800 || value > 0xDFFF);
 }
 
-/* Reads behind the opening double quote; gives the place behind the closing one, NULL if the text is malformed. Writes
- * no more bytes than it reads. */
+/* Reads from after the opening double quote. Returns the place after the closing one; NULL if the text is malformed.
+ * Writes no more bytes than it reads. */
 static const char *read_double_quoted(const char *at, char *to) {
     static const char letters[] = "\\\"/ntr", meanings[] = "\\\"/\n\t\r";
     while (*at != '"') {
@@ -71,7 +71,7 @@ static const char *read_single_quoted(const char *at, char *to) {
     return NULL;
 }
 
-/* One scalar up to a character of `stop`; `to` has room for all of the rest of the text. NULL if malformed. */
+/* Reads one scalar up to a character of `stop`. `to` has room for the whole rest of the text. NULL if malformed. */
 static const char *read_scalar(const char *at, const char *stop, char *to, bool *quoted) {
     at += strspn(at, blank);
     *quoted = *at == '"' || *at == '\'';
@@ -89,7 +89,7 @@ static const char *read_scalar(const char *at, const char *stop, char *to, bool 
     return end;
 }
 
-/* [a, b, c] with `text` at the bracket; a comma may follow the last item. False if malformed or too long. */
+/* Reads [a, b, c]; `text` begins at the bracket. A comma may follow the last item. False if malformed or too long. */
 static bool read_list(const char *text, char *room, const char *items[TDM_LIST_MAX], int *count) {
     const char *at = text + 1;
     *count = 0;
@@ -121,12 +121,12 @@ static bool set_text(const tdm_field *row, void *object, const char *text, char 
         written.is_list = true;
         good = read_list(start, room, items, &written.count);
         if (!good)
-            tdm__text_printf(why, "wants a list such as [a, b] of at most %d items, got '%s'", TDM_LIST_MAX, text);
+            tdm__text_printf(why, "must be a list such as [a, b] of at most %d items, got '%s'", TDM_LIST_MAX, text);
     } else {
         bool quoted;
         const char *end = read_scalar(start, "", room, &quoted);
         good = end != NULL && *end == '\0';
-        if (!good) tdm__text_printf(why, "has quotes that do not match: %s", text);
+        if (!good) tdm__text_printf(why, "has unmatched quotes: %s", text);
         items[0] = room;
         bool is_text = row->kind == TDM_FIELD_TEXT && (row->flags & TDM_FIELD_NULLABLE) == 0;
         written.is_null =
@@ -138,7 +138,7 @@ static bool set_text(const tdm_field *row, void *object, const char *text, char 
 bool tdm__field_set_text(const tdm_field *row, void *object, const char *text, tdm_arena *arena, tdm_text *why) {
     char small[128], *room = small;
     size_t bytes = strlen(text) + 1;
-    /* No longer than the text: the terminator of an item stands where its comma, bracket or quote stood. */
+    /* The length of the text is enough: each item's terminator takes the place of its comma, bracket or quote. */
     if (bytes > sizeof(small) && tdm__new(arena->host, &room, bytes, 1, "setting") != TDM_OK) {
         tdm__text_puts(why, tdm__field_no_memory);
         return false;

@@ -1,10 +1,10 @@
-/* Settings that nobody has written: their defaults. */
+/* The defaults of settings. */
 #include <string.h>
 
 #include "runtime/base/field_range.h"
 #include "runtime/base/status.h"
 
-/* Every check of a file sets every row: what is null or a plain scalar is not taken apart first. */
+/* Every check of a file sets every row, so nulls and plain scalars take a short path without the parser. */
 static bool set_initial(const tdm_field *row, void *object, tdm_arena *arena, tdm_text *why) {
     void *value = (char *)object + row->offset;
     bool is_null = row->initial == NULL || strcmp(row->initial, "null") == 0;

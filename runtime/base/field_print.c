@@ -1,4 +1,4 @@
-/* Values back to text, in YAML flow style, such that reading the text gives the same value again. */
+/* Prints values in YAML flow style. Reading the text gives the same value again. */
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "runtime/base/field_range.h"
 #include "runtime/base/utf8.h"
 
-/* Words that some reader of YAML 1.1 or 1.2 takes for something else than text. */
+/* Words that a reader of YAML 1.1 or 1.2 may take for something other than text. */
 static const char *const reserved[] = {"null", "true", "false", "yes", "no", "on", "off", "y", "n", "never"};
 
 static bool is_reserved(const char *text) {
@@ -16,7 +16,8 @@ static bool is_reserved(const char *text) {
     return false;
 }
 
-/* Stricter than YAML: whatever starts like a number is quoted, since 1.1 readers know octals, dates and base 60. */
+/* Stricter than YAML: a text that starts like a number is quoted, because readers of YAML 1.1 know octal numbers, dates
+ * and base 60. */
 static bool is_plain(const char *text) {
     const char *at = text, *end = text + strlen(text);
     bool dots = at[0] == '.' && (at[1] == '/' || at[1] == '.');
@@ -77,7 +78,7 @@ static void print_interval(const tdm_interval *interval, tdm_text *out) {
     }
 }
 
-/* A null pair is two zeros. */
+/* A null pair is stored as two zeros. */
 static void print_pair(const tdm_field *row, const int64_t *pair, tdm_text *out) {
     if ((row->flags & TDM_FIELD_NULLABLE) != 0 && pair[0] == 0 && pair[1] == 0)
         tdm__text_puts(out, "null");

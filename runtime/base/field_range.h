@@ -1,4 +1,4 @@
-/* What reading and describing a row have in common. */
+/* What the field_*.c files share. */
 #ifndef TDM_BASE_FIELD_RANGE_H
 #define TDM_BASE_FIELD_RANGE_H
 
@@ -10,17 +10,17 @@ typedef struct tdm_range {
 } tdm_range;
 
 tdm_range tdm__field_range(const tdm_field *row);
-/* A bound as people write it: a number, or a duration for rows of durations. */
+/* Prints a bound: a number, or a duration if the row is one. */
 void tdm__field_print_bound(const tdm_field *row, double value, tdm_text *out);
-/* The row's member, at `value`, becomes 0; or null, which for numbers is another. */
+/* Sets the row's member, at `value`, to zero; to null, which for numbers differs from zero. */
 void tdm__field_set_zero(const tdm_field *row, void *value);
 void tdm__field_set_null(const tdm_field *row, void *value);
 int tdm__field_max_items(const tdm_field *row);
 bool tdm__field_is_list(const tdm_field *row);
-extern const char tdm__field_no_memory[];          /* the clause that is no fault of the value */
-bool tdm__field_lacks_memory(const tdm_text *why); /* was it that, and not the value? */
+extern const char tdm__field_no_memory[];          /* the clause for: out of memory */
+bool tdm__field_lacks_memory(const tdm_text *why); /* did setting fail because memory is out? */
 
-/* Seconds in whole milliseconds: 500ms, 10m, 1h30m. Reading takes parts in falling order, each unit once. */
+/* Durations in whole milliseconds: 500ms, 10m, 1h30m. Units are read from the largest to the smallest, each once. */
 bool tdm__parse_duration(const char *text, double *seconds);
 void tdm__print_duration(double seconds, tdm_text *out);
 

@@ -1,4 +1,4 @@
-/* Rows as text for people: ranges, descriptions in English and Chinese, durations. */
+/* Describes rows to people: ranges, descriptions in English and Chinese, durations. */
 #include <math.h>
 #include <string.h>
 
@@ -7,11 +7,11 @@
 tdm_range tdm__field_range(const tdm_field *row) {
     tdm_range range = {.min = row->min, .max = row->max};
     if (row->min == 0.0 && row->max == 0.0) {
-        range.open_min = (row->flags & TDM_FIELD_OPEN_MIN) != 0; /* "above 0" needs no maximum to be meant */
+        range.open_min = (row->flags & TDM_FIELD_OPEN_MIN) != 0; /* means "above 0", without a maximum */
         range.has_min = range.open_min;
         return range;
     }
-    /* Bounds that no int64_t reaches say no more than the type does. */
+    /* A bound beyond the range of int64_t adds nothing to the type. */
     range.has_min = row->min > -9.2e18;
     range.has_max = row->max >= row->min && row->max < 9.2e18;
     range.open_min = range.has_min && (row->flags & TDM_FIELD_OPEN_MIN) != 0;
@@ -78,7 +78,7 @@ void tdm__field_print_bound(const tdm_field *row, double value, tdm_text *out) {
         return;
     }
     if (row->kind == TDM_FIELD_INT || row->kind == TDM_FIELD_INTS || row->kind == TDM_FIELD_PAIR) {
-        tdm__text_printf(out, "%.0f", value); /* integers have no exponent */
+        tdm__text_printf(out, "%.0f", value); /* without an exponent */
         return;
     }
     tdm__print_float(number, value);

@@ -1,4 +1,4 @@
-/* Files: the system's calls as a table, durable writing on top of it, careful reading beside it. */
+/* Files: the table of system calls, durable writing through it, and checked reading. */
 #include "runtime/base/file.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 enum { CHUNK = 1 << 30 }; /* Linux transfers at most 2 GiB a call */
 
-/* The three parts of a path in messages. */
+/* For "%s%s%s" in messages: folder, slash, name. */
 #define PLACE(folder, name) (folder) != NULL ? (folder)->path : "", (folder) != NULL ? "/" : "", (name)
 
 static int fd_of(const tdm_folder *folder) {
@@ -93,7 +93,7 @@ const tdm_file_ops tdm__file_system = {
     .rmdir = system_rmdir,
 };
 
-static const char *cure(int error) {
+static const char *remedy(int error) {
     switch (error) {
     case ENOSPC:
     case EDQUOT:
@@ -106,7 +106,7 @@ static const char *cure(int error) {
         return "; the storage itself reports an error: check the disk or the mount";
     case EMFILE:
     case ENFILE:
-        return "; raise the limit of open files (ulimit -n)";
+        return "; raise the limit on open files (ulimit -n)";
     default:
         return "";
     }
@@ -115,7 +115,7 @@ static const char *cure(int error) {
 tdm_status tdm__file_fail(const char *doing, const tdm_folder *folder, const char *name, int error) {
     char buffer[128];
     TDM_FAIL(error == ENOMEM ? TDM_E_MEMORY : TDM_E_IO, "cannot %s %s%s%s: %s%s", doing, PLACE(folder, name),
-             strerror_r(error, buffer, sizeof(buffer)), cure(error));
+             strerror_r(error, buffer, sizeof(buffer)), remedy(error));
 }
 
 static const char *kind_of(mode_t mode) {
@@ -127,30 +127,30 @@ static const char *kind_of(mode_t mode) {
     return "a device";
 }
 
-/* 0 with errno where it cannot be looked at. */
+/* 0, with errno set, if stat fails. */
 static mode_t mode_of(const tdm_folder *folder, const char *name) {
     struct stat about;
     int found = fstatat(fd_of(folder), name, &about, folder != NULL ? AT_SYMLINK_NOFOLLOW : 0);
     return found == 0 ? about.st_mode : 0;
 }
 
-static tdm_status wrong_kind(tdm_status code, mode_t wanted, const tdm_folder *folder, const char *name, mode_t found) {
-    TDM_FAIL(code, "%s%s%s: wanted %s, found %s%s", PLACE(folder, name),
-             wanted == S_IFDIR ? "a folder" : "a regular file", kind_of(found), folder != NULL ? "; move it away" : "");
+static tdm_status wrong_kind(tdm_status code, mode_t kind, const tdm_folder *folder, const char *name, mode_t found) {
+    TDM_FAIL(code, "%s%s%s: expected %s, found %s%s", PLACE(folder, name),
+             kind == S_IFDIR ? "a folder" : "a regular file", kind_of(found), folder != NULL ? "; move it away" : "");
 }
 
-/* Why could `name` not be opened as what is wanted? */
-static tdm_status not_opened(tdm_status missing, mode_t wanted, const tdm_folder *folder, const char *name, int error) {
+/* Reports why `name` could not be opened as a `kind` of file. */
+static tdm_status not_opened(tdm_status missing, mode_t kind, const tdm_folder *folder, const char *name, int error) {
     mode_t found = mode_of(folder, name);
-    if (found != 0 && (found & S_IFMT) != wanted) return wrong_kind(missing, wanted, folder, name, found);
+    if (found != 0 && (found & S_IFMT) != kind) return wrong_kind(missing, kind, folder, name, found);
     if (error == ENOENT || error == ENOTDIR)
-        TDM_FAIL(missing, "%s%s%s: there is no such %s", PLACE(folder, name), wanted == S_IFDIR ? "folder" : "file");
-    return tdm__file_fail(wanted == S_IFDIR ? "open the folder" : "open", folder, name, error);
+        TDM_FAIL(missing, "%s%s%s: there is no such %s", PLACE(folder, name), kind == S_IFDIR ? "folder" : "file");
+    return tdm__file_fail(kind == S_IFDIR ? "open the folder" : "open", folder, name, error);
 }
 
-static tdm_status want_regular(int fd, uint64_t *bytes, tdm_status code, const tdm_folder *folder, const char *name) {
+static tdm_status check_regular(int fd, uint64_t *bytes, tdm_status code, const tdm_folder *folder, const char *name) {
     struct stat about;
-    if (fstat(fd, &about) != 0) return tdm__file_fail("look at", folder, name, errno);
+    if (fstat(fd, &about) != 0) return tdm__file_fail("stat", folder, name, errno);
     *bytes = (uint64_t)about.st_size;
     return S_ISREG(about.st_mode) ? TDM_OK : wrong_kind(code, S_IFREG, folder, name, about.st_mode);
 }
@@ -168,11 +168,11 @@ tdm_status tdm__out_open(tdm_out_file *file, const tdm_file_ops *ops, const tdm_
         return tdm__file_fail("create", folder, name, EFBIG);
     }
     if (bytes == 0 || ops->allocate(ops->user, file->fd, (off_t)bytes) == 0) return TDM_OK;
-    /* Where the file system cannot reserve, a full disk is met while writing. */
+    /* If the file system cannot reserve space, a full disk is found while writing. */
     if (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL) return TDM_OK;
     int error = errno;
     tdm__out_discard(file);
-    return tdm__file_fail("reserve the space of", folder, name, error);
+    return tdm__file_fail("reserve space for", folder, name, error);
 }
 
 tdm_status tdm__out_write(tdm_out_file *file, const void *bytes, size_t count) {
@@ -213,7 +213,7 @@ tdm_status tdm__out_open_beside(tdm_out_file *file, char sibling[TDM_FILE_SIBLIN
                                 const tdm_folder *folder, const char *name) {
     *file = (tdm_out_file){.fd = -1};
     snprintf(sibling, TDM_FILE_SIBLING, "%.64s.tmp-%ld", name, (long)getpid());
-    /* Of this name only an earlier process with our number can have left one. */
+    /* Only an earlier process with this pid can have left a file of this name. */
     if (ops->unlink(ops->user, folder->fd, sibling) != 0 && errno != ENOENT)
         return tdm__file_fail("remove the stale", folder, sibling, errno);
     return tdm__out_open(file, ops, folder, sibling, 0, NULL);
@@ -258,20 +258,20 @@ tdm_status tdm__file_update(const tdm_file_ops *ops, const tdm_folder *folder, c
     return status == TDM_E_IO && write_into(ops, folder, name, bytes, count) ? TDM_OK : status;
 }
 
-/* Without waiting for who would open the other end of a FIFO. */
+/* O_NONBLOCK: does not wait for the other end of a FIFO. */
 tdm_status tdm__file_keep(int *fd, const tdm_file_ops *ops, const tdm_folder *folder, const char *name) {
     uint64_t bytes;
     *fd = ops->open(ops->user, folder->fd, name,
                     O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, TDM_FILE_MODE);
     if (*fd < 0) return not_opened(TDM_E_IO, S_IFREG, folder, name, errno);
-    tdm_status status = want_regular(*fd, &bytes, TDM_E_IO, folder, name);
+    tdm_status status = check_regular(*fd, &bytes, TDM_E_IO, folder, name);
     if (status == TDM_OK) return TDM_OK;
     ops->close(ops->user, *fd);
     *fd = -1;
     return status;
 }
 
-/* /proc/PID/stat behind the name, which may hold anything: " S 1 ..."; "" if it cannot be read. */
+/* /proc/PID/stat from after the process's name, which may hold any character: " S 1 ..."; "" if it cannot be read. */
 static void read_process(long pid, char out[512]) {
     char path[40], text[512];
     snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
@@ -295,7 +295,7 @@ bool tdm__process_lives(long pid) {
 }
 
 bool tdm__process_dies(long pid) {
-    enum { FLAGS = 9, SIGNALS = 31, PF_EXITING = 4 }; /* fields of proc(5), of which the state is the third */
+    enum { FLAGS = 9, SIGNALS = 31, PF_EXITING = 4 }; /* numbers of fields in proc(5); the text begins with field 3 */
     char text[512], *rest;
     read_process(pid, text);
     if (has_ended(text)) return true;
@@ -310,7 +310,7 @@ bool tdm__process_dies(long pid) {
 
 /* ---- folders ---- */
 
-/* The folder that `path` lies in, into the arena. */
+/* The folder that contains `path`, in the arena. */
 static tdm_status parent_of(tdm_arena *arena, const char *path, const char **out) {
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/') length--;
@@ -321,7 +321,7 @@ static tdm_status parent_of(tdm_arena *arena, const char *path, const char **out
 }
 
 tdm_status tdm__folder_sync(const tdm_file_ops *ops, const tdm_folder *folder) {
-    /* Some network file systems cannot flush a folder and say so with EINVAL. */
+    /* Some network file systems cannot flush a folder; fsync then fails with EINVAL. */
     if (ops->fsync(ops->user, folder->fd) == 0 || errno == EINVAL) return TDM_OK;
     return tdm__file_fail("flush the folder", NULL, folder->path, errno);
 }
@@ -348,7 +348,7 @@ tdm_status tdm__folder_make(const tdm_host *host, const tdm_file_ops *ops, const
     char *part;
     if (length == 0) TDM_FAIL(TDM_E_USAGE, "the name of a folder is empty");
     if (tdm__file_is_folder(NULL, path)) return TDM_OK;
-    if (length >= PATH_MAX) /* and none of its parents */
+    if (length >= PATH_MAX) /* checked before any parent is made */
         return tdm__file_fail("make the folder", NULL, path, ENAMETOOLONG);
     tdm__arena_init(&arena, host);
     TDM_TRY_DONE(tdm__arena_new(&arena, &part, length + 1, 1));
@@ -445,7 +445,7 @@ tdm_status tdm__file_open(int *fd, uint64_t *bytes, const tdm_folder *folder, co
     *bytes = 0;
     *fd = openat(fd_of(folder), name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (folder != NULL ? O_NOFOLLOW : 0));
     if (*fd < 0) return not_opened(missing, S_IFREG, folder, name, errno);
-    tdm_status status = want_regular(*fd, bytes, missing, folder, name);
+    tdm_status status = check_regular(*fd, bytes, missing, folder, name);
     if (status == TDM_OK) return TDM_OK;
     close(*fd);
     *fd = -1;
@@ -460,7 +460,7 @@ tdm_status tdm__file_read(int fd, const char *path, void *to, size_t count, uint
         if (done < 0 && errno == EINTR) continue;
         if (done < 0) return tdm__file_fail("read", NULL, path, errno);
         if (done == 0)
-            TDM_FAIL(cut_short, "%s: wanted %zu more bytes at %llu, the file ends there", path, count,
+            TDM_FAIL(cut_short, "%s: expected %zu more bytes at %llu, but the file ends there", path, count,
                      (unsigned long long)offset);
         into += done;
         count -= (size_t)done;

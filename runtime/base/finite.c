@@ -4,7 +4,8 @@
 
 enum { BLOCK = 1024 };
 
-/* In blocks, so that the inner loop has no exit and is vectorised. The exponent of an infinity or a NaN is all ones. */
+/* Works in blocks, so that the first inner loop has no early exit and is vectorised. In an infinity or a NaN all bits
+ * of the exponent are ones. */
 #define DEFINE_FIRST(name, bits)                                                            \
     static size_t name(const bits *x, size_t count, bits exponent) {                        \
         for (size_t at = 0; at < count; at += BLOCK) {                                      \

@@ -9,7 +9,7 @@
 #include "runtime/base/status.h"
 
 struct tdm_hasher {
-    XXH3_state_t state; /* wants TDM_ALIGN */
+    XXH3_state_t state; /* must be aligned to 64 bytes; tdm__new aligns to TDM_ALIGN */
     const tdm_host *host;
 };
 

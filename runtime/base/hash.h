@@ -17,10 +17,10 @@ tdm_hash128 tdm__hash(const void *bytes, size_t count);
 uint64_t tdm__hash64(const void *bytes, size_t count, uint64_t seed);
 void tdm__hash_print(char out[TDM_HASH_TEXT], tdm_hash128 hash);
 
-/* Streaming. `state` is from tdm__hash_open and ends with tdm__hash_close. */
+/* Streaming: open, add any number of times, value, close. */
 typedef struct tdm_hasher tdm_hasher;
 tdm_status tdm__hash_open(tdm_hasher **out, const tdm_host *host);
-void tdm__hash_restart(tdm_hasher *hasher); /* forgets what was added */
+void tdm__hash_restart(tdm_hasher *hasher); /* begins a new hash */
 void tdm__hash_add(tdm_hasher *hasher, const void *bytes, size_t count);
 tdm_hash128 tdm__hash_value(const tdm_hasher *hasher);
 void tdm__hash_close(tdm_hasher *hasher);

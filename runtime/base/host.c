@@ -1,4 +1,4 @@
-/* The host that the C library is, and the two functions of tandem.h that need nothing else. */
+/* The default host, which uses the C library, and two functions of tandem.h that need nothing else. */
 #include <tandem/host.h>
 #include <tandem/tandem.h>
 
@@ -18,7 +18,7 @@ static void *allocate(void *user, size_t bytes, size_t align) {
     (void)user;
     if (bytes > SIZE_MAX - align) return NULL;
     if (bytes >= 2 * TDM_HUGE_PAGE && align <= TDM_HUGE_PAGE) return allocate_large(bytes);
-    return aligned_alloc(align, (bytes + align - 1) & ~(align - 1)); /* C17 wants a multiple of the alignment */
+    return aligned_alloc(align, (bytes + align - 1) & ~(align - 1)); /* C17 requires a multiple of the alignment */
 }
 
 static void release(void *user, void *pointer) {

@@ -1,5 +1,5 @@
-/* Arenas are read and written from end to end every step; on huge pages that takes a five-hundredth of the translations
- * and page faults. */
+/* Every step reads and writes the arenas from end to end. Huge pages cut the address translations and page faults of
+ * that to a five-hundredth. */
 #ifndef TDM_BASE_HUGE_PAGE_H
 #define TDM_BASE_HUGE_PAGE_H
 
@@ -8,7 +8,8 @@
 
 enum { TDM_HUGE_PAGE = 2 << 20 };
 
-/* Advice for the whole huge pages of a range that begins on one; that it is not taken is no failure. */
+/* Asks the kernel for huge pages. `start` must be aligned to one; only whole huge pages of the range count. It is only
+ * advice, so a refusal is ignored. */
 static inline void tdm__advise_huge_pages(void *start, size_t bytes) {
     (void)madvise(start, bytes - bytes % TDM_HUGE_PAGE, MADV_HUGEPAGE);
 }

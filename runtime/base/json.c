@@ -39,7 +39,7 @@ bool tdm__json_fail(tdm_json *json, const char *format, ...) {
     return false;
 }
 
-/* The next window of the file; false at the end of the text. */
+/* Reads the next window of the file. False at the end of the text. */
 static bool refill(tdm_json *json) {
     if (json->fd < 0 || json->failed) return false;
     uint64_t next = json->start_offset + (uint64_t)(json->end - json->start);
@@ -73,7 +73,8 @@ static bool is_space(int c) {
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-/* Headers may be padded with megabytes of spaces, so those go eight at a time. */
+/* Skips white space and peeks at the next byte. Headers may be padded with megabytes of spaces, so spaces are skipped
+ * eight at a time. */
 static int after_space(tdm_json *json) {
     static const char spaces[8] = {' ', ' ', ' ', ' ', ' ', ' ', ' ', ' '};
     int c;
@@ -84,15 +85,15 @@ static int after_space(tdm_json *json) {
     return json->failed ? -1 : c;
 }
 
-static bool unexpected(tdm_json *json, const char *wanted) {
+static bool unexpected(tdm_json *json, const char *expected) {
     int c = peek(json);
-    if (c < 0) return tdm__json_fail(json, "wants %s, but the text ends", wanted);
-    if (c >= 0x21 && c < 0x7F) return tdm__json_fail(json, "wants %s, found '%c'", wanted, c);
-    return tdm__json_fail(json, "wants %s, found byte 0x%02x", wanted, (unsigned)c);
+    if (c < 0) return tdm__json_fail(json, "expected %s, but the text ends", expected);
+    if (c >= 0x21 && c < 0x7F) return tdm__json_fail(json, "expected %s, found '%c'", expected, c);
+    return tdm__json_fail(json, "expected %s, found byte 0x%02x", expected, (unsigned)c);
 }
 
-static bool enter(tdm_json *json, int bracket, const char *wanted) {
-    if (after_space(json) != bracket) return unexpected(json, wanted);
+static bool enter(tdm_json *json, int bracket, const char *expected) {
+    if (after_space(json) != bracket) return unexpected(json, expected);
     if (json->depth >= json->max_depth) return tdm__json_fail(json, "nested deeper than %d", json->max_depth);
     json->at++;
     json->first[++json->depth] = true;
@@ -100,7 +101,7 @@ static bool enter(tdm_json *json, int bracket, const char *wanted) {
 }
 
 /* Is there another member? Consumes the comma before it, or the closing bracket. */
-static bool another(tdm_json *json, int bracket, const char *wanted) {
+static bool another(tdm_json *json, int bracket, const char *expected) {
     int c = after_space(json);
     if (json->failed) return false;
     bool first = json->first[json->depth];
@@ -111,7 +112,7 @@ static bool another(tdm_json *json, int bracket, const char *wanted) {
     }
     json->first[json->depth] = false;
     if (first) return true;
-    if (c != ',') return unexpected(json, wanted);
+    if (c != ',') return unexpected(json, expected);
     json->at++;
     return true;
 }
@@ -136,7 +137,7 @@ bool tdm__json_key(tdm_json *json, char *out, size_t capacity, size_t *length) {
     return true;
 }
 
-/* Where a string goes, and how much of it there is. */
+/* The buffer for a string (NULL: none), and how much of it has been written. */
 typedef struct string_out {
     char *out;
     size_t capacity, length;
@@ -144,7 +145,7 @@ typedef struct string_out {
 
 static bool put(tdm_json *json, string_out *to, const char *bytes, size_t count) {
     if (count >= to->capacity - to->length)
-        return tdm__json_fail(json, "a text is longer than %zu bytes", to->capacity - 1);
+        return tdm__json_fail(json, "a string is longer than %zu bytes", to->capacity - 1);
     if (to->out != NULL) memcpy(to->out + to->length, bytes, count);
     to->length += count;
     return true;
@@ -196,7 +197,7 @@ static bool four_hex(tdm_json *json, uint32_t *code) {
 static bool unicode_escape(tdm_json *json, string_out *to) {
     uint32_t code, low;
     if (!four_hex(json, &code)) return false;
-    if (code == 0) return tdm__json_fail(json, "a text has a NUL in it");
+    if (code == 0) return tdm__json_fail(json, "a string contains a NUL");
     if (code >= 0xDC00 && code < 0xE000) return tdm__json_fail(json, "half a surrogate pair \\u%04x", code);
     if (code >= 0xD800 && code < 0xDC00) {
         if (take(json) != '\\' || take(json) != 'u') return tdm__json_fail(json, "half a surrogate pair \\u%04x", code);
@@ -220,7 +221,7 @@ static bool escape(tdm_json *json, string_out *to) {
     return put(json, to, &meaning[found - letter], 1);
 }
 
-/* A character of several bytes, which may straddle two windows. */
+/* A character of several bytes. It may lie across two windows. */
 static bool wide_character(tdm_json *json, string_out *to) {
     char bytes[4];
     uint32_t code;
@@ -239,8 +240,8 @@ static bool wide_character(tdm_json *json, string_out *to) {
 bool tdm__json_string(tdm_json *json, char *out, size_t capacity, size_t *length) {
     string_out to = {out, capacity, 0};
     *length = 0;
-    if (after_space(json) != '"') return unexpected(json, "a text in \"quotes\"");
-    if (capacity == 0) return tdm__json_fail(json, "a text where no more fits");
+    if (after_space(json) != '"') return unexpected(json, "a string in \"quotes\"");
+    if (capacity == 0) return tdm__json_fail(json, "no room for another string");
     json->string_offset = json->start_offset + (uint64_t)(json->at - json->start);
     json->at++;
     for (;;) {
@@ -258,7 +259,7 @@ bool tdm__json_string(tdm_json *json, char *out, size_t capacity, size_t *length
         } else if (c >= 0x80) {
             good = wide_character(json, &to);
         } else if (c < 0x20) {
-            good = tdm__json_fail(json, "a bare control character 0x%02x in a text", (unsigned)c);
+            good = tdm__json_fail(json, "an unescaped control character 0x%02x in a string", (unsigned)c);
         }
         if (!good) return false;
     }
@@ -272,14 +273,14 @@ bool tdm__json_natural(tdm_json *json, uint64_t *out) {
     uint64_t value = 0;
     int digits = 0, c = after_space(json), first = c;
     *out = 0;
-    if (c < '0' || c > '9') return unexpected(json, "a whole number of digits only");
+    if (c < '0' || c > '9') return unexpected(json, "a whole number");
     for (; c >= '0' && c <= '9'; c = peek(json)) {
         if (++digits > 19) return tdm__json_fail(json, "a number has more than 19 digits");
         value = value * 10 + (uint64_t)(c - '0');
         json->at++;
     }
     if (digits > 1 && first == '0') return tdm__json_fail(json, "a number starts with 0");
-    if (c == '.' || c == 'e' || c == 'E') return unexpected(json, "a whole number of digits only");
+    if (c == '.' || c == 'e' || c == 'E') return unexpected(json, "a whole number");
     *out = value;
     return !json->failed;
 }
@@ -299,7 +300,7 @@ bool tdm__json_integer(tdm_json *json, int64_t *out) {
     return true;
 }
 
-/* [0-9]+ appended to text; false if there is none or no room. */
+/* Appends [0-9]+ to `text`. False if there is no digit or no room. */
 static bool digits_to(tdm_json *json, char *text, size_t capacity, size_t *length) {
     size_t before = *length;
     for (int c = peek(json); c >= '0' && c <= '9'; c = peek(json)) {
@@ -337,12 +338,12 @@ bool tdm__json_number(tdm_json *json, double *out) {
 
 static bool literal(tdm_json *json, const char *word) {
     for (const char *c = word; *c != '\0'; c++) {
-        if (take(json) != *c) return tdm__json_fail(json, "wants %s", word);
+        if (take(json) != *c) return tdm__json_fail(json, "expected %s", word);
     }
     return true;
 }
 
-/* As deep as max_depth lets objects and lists be. */
+/* Recurses at most max_depth times. */
 bool tdm__json_skip(tdm_json *json) {
     size_t length;
     double number;

@@ -1,6 +1,6 @@
-/* The loader answers with a sentence only, in the user's language and with "no such file" for a file that it had no
- * memory to look for. What tells a lack of memory is errno, which requests for memory set; and that there is no room
- * for the library, for the loader's own mappings set nothing. */
+/* dlopen reports only a text, in the user's language, and "no such file" even if it merely had no memory to look for
+ * the file. Two signs tell that memory is out: errno is ENOMEM, which a failed allocation sets; or there is no address
+ * space for the library, because the loader's own failed mappings do not set errno. */
 #include "runtime/base/library.h"
 
 #include <dlfcn.h>
@@ -14,7 +14,8 @@
 
 #include "runtime/base/status.h"
 
-/* As the loader maps data: private and writable, which a machine that promises no more than it has counts. */
+/* Tries a mapping like those of the loader: private and writable, which counts against the commit limit of a machine
+ * without overcommit. */
 static bool has_room(size_t bytes) {
     void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED) return false;
@@ -27,14 +28,15 @@ tdm_status tdm__library_open(void **out, const char *path, size_t room, char *wh
     *out = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (*out != NULL) return TDM_OK;
     const bool short_of_memory = errno == ENOMEM || !has_room(room);
-    const char *said = dlerror();
-    snprintf(why, bytes, "%s", said != NULL ? said : "it cannot be opened");
+    const char *message = dlerror();
+    snprintf(why, bytes, "%s", message != NULL ? message : "it cannot be opened");
     if (short_of_memory)
-        TDM_FAIL(TDM_E_MEMORY, "%s cannot be loaded for lack of memory (%s); raise the limit (ulimit -v)", path, why);
+        TDM_FAIL(TDM_E_MEMORY, "%s cannot be loaded: out of memory (%s); raise the limit on address space (ulimit -v)",
+                 path, why);
     return TDM_OK;
 }
 
-/* "7f00-7f80 r--p 00000000 08:01 1234    /usr/lib/x.so": the path, if the address is in there. */
+/* A line is "7f00-7f80 r--p 00000000 08:01 1234    /usr/lib/x.so". Returns the path if the range contains `address`. */
 static const char *file_in(char *line, uintptr_t address) {
     uintptr_t from, to;
     int path = 0;
@@ -44,7 +46,8 @@ static const char *file_in(char *line, uintptr_t address) {
     return line + path;
 }
 
-/* Of a path with a line break only an escape is shown, which may as well be meant literally. */
+/* Is this the path of an existing file? The kernel escapes a line break with a backslash, which cannot be told from a
+ * literal backslash, and marks removed files. */
 static bool is_whole(const char *path) {
     static const char removed[] = " (deleted)";
     const size_t length = strlen(path), end = sizeof removed - 1;
@@ -55,7 +58,7 @@ static bool is_whole(const char *path) {
 tdm_status tdm__library_file(const void *address, char *path, size_t bytes) {
     char line[PATH_MAX + 128];
     const char *found = NULL;
-    bool begins = true; /* the line, not the rest of one that is longer than any that counts */
+    bool begins = true; /* fgets returns the start of a line, not the rest of one that was too long */
     path[0] = '\0';
     errno = 0;
     FILE *maps = fopen("/proc/self/maps", "re");

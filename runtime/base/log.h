@@ -1,4 +1,4 @@
-/* Log lines, handed to the host's sink; nothing is written anywhere else. */
+/* Log lines. They go to the host's log function and nowhere else. */
 #ifndef TDM_BASE_LOG_H
 #define TDM_BASE_LOG_H
 

@@ -1,4 +1,4 @@
-/* Memory from the host: zeroed, aligned, with overflow checks; and the bump arena. */
+/* Memory from the host, zeroed and aligned, with overflow checks; and the bump arena. */
 #include "runtime/base/memory.h"
 
 #include <stdarg.h>
@@ -28,7 +28,7 @@ bool tdm__mul_fits(size_t a, size_t b, size_t *out) {
     return !__builtin_mul_overflow(a, b, out);
 }
 
-/* All pointers have one representation on the platforms tandem runs on, so `out` may be any T **. */
+/* `out` may be any T **: all pointers have the same representation on the platforms that tandem runs on. */
 static void put_pointer(void *out, void *pointer) {
     memcpy(out, &pointer, sizeof(pointer));
 }
@@ -36,7 +36,7 @@ static void put_pointer(void *out, void *pointer) {
 tdm_status tdm__host_take(const tdm_host **host) {
     if (*host == NULL) *host = tdm_host_default();
     if ((*host)->size != sizeof(tdm_host))
-        TDM_FAIL(TDM_E_USAGE, "host.size is %u, this library wants %zu", (*host)->size, sizeof(tdm_host));
+        TDM_FAIL(TDM_E_USAGE, "host.size is %u, this library expects %zu", (*host)->size, sizeof(tdm_host));
     if ((*host)->allocate == NULL || (*host)->release == NULL)
         TDM_FAIL(TDM_E_USAGE, "host.allocate and host.release must be functions, one is NULL");
     return TDM_OK;
@@ -44,11 +44,11 @@ tdm_status tdm__host_take(const tdm_host **host) {
 
 static tdm_status out_of_memory(const char *what, size_t bytes) {
     char size[32];
-    TDM_FAIL(TDM_E_MEMORY, "%s: out of memory, wanted %s", what, tdm__print_bytes(size, bytes));
+    TDM_FAIL(TDM_E_MEMORY, "%s: out of memory, needed %s", what, tdm__print_bytes(size, bytes));
 }
 
-/* As the host gives them. */
-static tdm_status take(const tdm_host *host, void **out, size_t count, size_t bytes, const char *what) {
+/* Allocates without zeroing. */
+static tdm_status allocate(const tdm_host *host, void **out, size_t count, size_t bytes, const char *what) {
     size_t total;
     *out = NULL;
     if (!tdm__mul_fits(count, bytes, &total) || total > SIZE_MAX - TDM_ALIGN)
@@ -60,7 +60,7 @@ static tdm_status take(const tdm_host *host, void **out, size_t count, size_t by
 tdm_status tdm__new(const tdm_host *host, void *out, size_t count, size_t bytes, const char *what) {
     void *pointer;
     put_pointer(out, NULL);
-    TDM_TRY(take(host, &pointer, count, bytes, what));
+    TDM_TRY(allocate(host, &pointer, count, bytes, what));
     memset(pointer, 0, count * bytes);
     put_pointer(out, pointer);
     return TDM_OK;
@@ -70,9 +70,9 @@ void tdm__delete(const tdm_host *host, void *pointer) {
     if (pointer != NULL) host->release(host->user, pointer);
 }
 
-/* In front of the block, a cache line of its own. */
+/* Stands before the block, in a cache line of its own. */
 typedef struct page_head {
-    void *map; /* from the system, with its size; NULL: the head itself is from the host */
+    void *map; /* the mapping that contains the block; NULL: the block is from the host */
     size_t map_bytes;
     char pad[TDM_ALIGN - sizeof(void *) - sizeof(size_t)];
 } page_head;
@@ -128,15 +128,16 @@ void tdm__arena_deinit(tdm_arena *arena) {
     arena->blocks = NULL;
 }
 
-/* A block of its own for what would waste most of a shared one; it goes behind the block that still has room. */
-static tdm_status add_block(tdm_arena *arena, size_t wanted, tdm_arena_block **out) {
-    size_t capacity = wanted > ARENA_BLOCK / 4 ? wanted : ARENA_BLOCK;
+/* A large request gets a block of its own, because it would waste most of a shared one. That block goes second in the
+ * list, so that the first one, which still has room, stays in use. */
+static tdm_status add_block(tdm_arena *arena, size_t needed, tdm_arena_block **out) {
+    size_t capacity = needed > ARENA_BLOCK / 4 ? needed : ARENA_BLOCK;
     size_t total;
     *out = NULL;
     if (!tdm__add_fits(capacity, ARENA_HEADER, &total))
-        TDM_FAIL(TDM_E_MEMORY, "arena: %zu bytes is more than this machine can address", wanted);
+        TDM_FAIL(TDM_E_MEMORY, "arena: %zu bytes is more than this machine can address", needed);
     void *memory;
-    TDM_TRY(take(arena->host, &memory, 1, total, "arena"));
+    TDM_TRY(allocate(arena->host, &memory, 1, total, "arena"));
     tdm_arena_block *block = memory;
     *block = (tdm_arena_block){.capacity = capacity};
     if (capacity == ARENA_BLOCK || arena->blocks == NULL) {
@@ -155,12 +156,12 @@ tdm_status tdm__arena_new(tdm_arena *arena, void *out, size_t count, size_t byte
     put_pointer(out, NULL);
     if (!tdm__mul_fits(count, bytes, &total) || total > SIZE_MAX - ARENA_ALIGN)
         TDM_FAIL(TDM_E_MEMORY, "arena: %zu times %zu bytes is more than this machine can address", count, bytes);
-    size_t wanted = (total == 0 ? 1 : total) + ARENA_ALIGN - 1;
-    wanted -= wanted % ARENA_ALIGN;
+    size_t needed = (total == 0 ? 1 : total) + ARENA_ALIGN - 1;
+    needed -= needed % ARENA_ALIGN;
     tdm_arena_block *block = arena->blocks;
-    if (block == NULL || block->capacity - block->used < wanted) TDM_TRY(add_block(arena, wanted, &block));
-    put_pointer(out, memset((char *)block + ARENA_HEADER + block->used, 0, wanted));
-    block->used += wanted;
+    if (block == NULL || block->capacity - block->used < needed) TDM_TRY(add_block(arena, needed, &block));
+    put_pointer(out, memset((char *)block + ARENA_HEADER + block->used, 0, needed));
+    block->used += needed;
     return TDM_OK;
 }
 
@@ -194,12 +195,12 @@ tdm_status tdm__arena_printf(tdm_arena *arena, const char **out, const char *for
     return TDM_OK;
 }
 
-tdm_status tdm__grow(const tdm_host *host, void *items_pointer, size_t *capacity, size_t wanted, size_t bytes,
+tdm_status tdm__grow(const tdm_host *host, void *items_pointer, size_t *capacity, size_t needed, size_t bytes,
                      const char *what) {
-    if (wanted <= *capacity) return TDM_OK;
-    size_t larger = *capacity > SIZE_MAX / 2 ? wanted : *capacity * 2;
+    if (needed <= *capacity) return TDM_OK;
+    size_t larger = *capacity > SIZE_MAX / 2 ? needed : *capacity * 2;
     if (larger < 8) larger = 8;
-    if (larger < wanted) larger = wanted;
+    if (larger < needed) larger = needed;
     void *items, *old;
     TDM_TRY(tdm__new(host, &items, larger, bytes, what));
     memcpy(&old, items_pointer, sizeof(old));

@@ -25,7 +25,7 @@ int tdm__names_find(const tdm_names *names, const char *text) {
     return slot->text != NULL ? slot->number : -1;
 }
 
-/* The hash is seeded with an address, which the writer of a file cannot know: no file makes all names fall together. */
+/* The hash is seeded with an address, which the author of a file cannot know. So no file can make all names collide. */
 static tdm_status enlarge(tdm_names *names, tdm_arena *arena) {
     tdm_names larger = {.slots = names->slots == 0 ? FIRST_SLOTS : 2 * names->slots, .count = names->count};
     TDM_TRY(tdm__arena_new(arena, &larger.slot, larger.slots, sizeof(*larger.slot)));

@@ -1,4 +1,4 @@
-/* Names of a file, found again without comparing each with all: thousands of them cost what they should. */
+/* A hash table from the names in a file to numbers, so that thousands of names stay cheap to look up. */
 #ifndef TDM_BASE_NAMES_H
 #define TDM_BASE_NAMES_H
 
@@ -7,21 +7,21 @@
 #include "runtime/base/memory.h"
 
 typedef struct tdm_name {
-    const char *text; /* borrowed; NULL: a free slot */
+    const char *text; /* borrowed; NULL: the slot is free */
     uint32_t hash;
     int number;
 } tdm_name;
 
-/* Empty when zeroed. All additions take the same arena. */
+/* Empty when zeroed. All additions must use the same arena. */
 typedef struct tdm_names {
     tdm_name *slot; /* open addressing */
     size_t slots, count;
     uint64_t seed;
 } tdm_names;
 
-/* The number that was added with this name, 0 or more; -1 if there is none. */
+/* The number that was added with this name; -1 if the name is not in the table. */
 int tdm__names_find(const tdm_names *names, const char *text);
-/* A name that is not in it yet. */
+/* Adds a name that is not in the table yet, with a number of 0 or more. */
 tdm_status tdm__names_add(tdm_names *names, tdm_arena *arena, const char *text, int number);
 
 #endif

@@ -1,4 +1,4 @@
-/* Philox4x32-10 (Salmon et al. 2011), for the host and for code that CUDA's compiler makes for a GPU. Pure. */
+/* Philox4x32-10 (Salmon et al. 2011), for the host and for CUDA kernels. A pure function. */
 #ifndef TDM_BASE_PHILOX_H
 #define TDM_BASE_PHILOX_H
 

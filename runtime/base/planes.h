@@ -1,4 +1,4 @@
-/* How images lie: windows that slide over them, and values of 4 dimensions as planes. For kernels on every device. */
+/* Layouts of images: sliding windows, and 4-dimensional values as planes. For kernels on every device. */
 #ifndef TDM_BASE_PLANES_H
 #define TDM_BASE_PLANES_H
 
@@ -9,8 +9,8 @@ typedef struct tdm_window {
     int64_t kernel[2], stride[2], padding[2], dilation[2];
 } tdm_window;
 
-/* A 4-dimensional value in any layout is `count` planes of height x width points of `inner` neighbouring channels. A
- * kernel written for planes serves every layout. */
+/* A 4-dimensional value in any layout is `count` planes of height x width points, each with `inner` adjacent channels.
+ * A kernel that works on planes serves every layout. */
 typedef struct tdm_planes {
     int64_t count, height, width, inner;
 } tdm_planes;

@@ -1,4 +1,4 @@
-/* MT19937 and what ATen draws from it. Every sampler fills in memory order, so results do not depend on threads. */
+/* MT19937, and ATen's draws from it. Every draw fills memory in order, so results do not depend on threads. */
 #include "runtime/base/rng.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ TDM_INLINE uint32_t twist(uint32_t upper, uint32_t lower) {
     return ((upper & 0x80000000u) | (lower & 0x7FFFFFFFu)) >> 1 ^ ((0u - (lower & 1u)) & 0x9908B0DFu);
 }
 
-/* In two stretches without wrap-around, so that each is a vector loop. */
+/* Two loops without wrap-around, so that each can be vectorised. */
 TDM_INLINE void regenerate(uint32_t *state) {
     for (int i = 0; i < WORDS - SHIFT; i++) state[i] = state[i + SHIFT] ^ twist(state[i], state[i + 1]);
     for (int i = WORDS - SHIFT; i < WORDS - 1; i++)
@@ -51,7 +51,7 @@ uint64_t tdm__rng_u64(tdm_rng *rng) {
     return high << 32 | tdm__rng_u32(rng);
 }
 
-/* 24 random bits each, scaled into [low, low + width]. */
+/* Each number is 24 random bits, scaled to [low, low + width]. */
 TDM_INLINE void fill_uniform(tdm_rng *rng, float *restrict out, size_t count, float low, float width, bool fused) {
     while (count > 0) {
         if (rng->next == WORDS) {
@@ -104,7 +104,7 @@ static double uniform_double(tdm_rng *rng) {
     return (double)(tdm__rng_u64(rng) & ((UINT64_C(1) << 53) - 1)) * 0x1p-53;
 }
 
-/* One standard normal number; they are made in pairs, and the second waits in the generator. */
+/* One standard normal number. They are made in pairs; the generator keeps the second for the next call. */
 static double scalar_normal(tdm_rng *rng) {
     if (rng->has_cached_normal) {
         rng->has_cached_normal = false;
@@ -130,7 +130,7 @@ void tdm__rng_normal(tdm_rng *rng, float *out, size_t count, double mean, double
         tdm__normal_blocks(out + at, now / BLOCK, (float)mean, (float)std, rng->profile);
     }
     if (whole < count) {
-        /* ATen draws the rest too, then fills the last 16 places anew. */
+        /* Like ATen: draws the remaining numbers, then draws the last 16 again. */
         tdm__rng_rand(rng, out + whole, count - whole);
         tdm__rng_rand(rng, out + count - BLOCK, BLOCK);
         tdm__normal_blocks(out + count - BLOCK, 1, (float)mean, (float)std, rng->profile);

@@ -1,6 +1,6 @@
-/* Uniform to normal, as ATen's CPU kernels do it. On machines with AVX2 those use the single-precision Cephes logarithm
- * and sine in the form of avx_mathfun.h, where the compiler fused multiplications with additions: each fmaf below is
- * one of those, and which operand was fused is part of the result. */
+/* Uniform to normal, as in ATen's CPU kernels. On machines with AVX2 these use the single-precision Cephes logarithm
+ * and sine of avx_mathfun.h, where the compiler has fused multiplications with additions. Each fmaf below is one of
+ * those; which operands are fused is part of the result. */
 #include "runtime/base/rng_normal.h"
 
 #include <math.h>
@@ -26,8 +26,9 @@ TDM_INLINE float float_of(uint32_t bits) {
 TDM_INLINE float cephes_log(float x) {
     uint32_t bits = bits_of(x);
     float e = (float)((int32_t)(bits >> 23) - 127) + 1.0f;
-    float m = float_of((bits & 0x007FFFFFu) | 0x3F000000u);      /* in [0.5, 1) */
-    uint32_t below = 0u - (uint32_t)(m < 0.707106781186547524f); /* a mask: loops with choices stay scalar */
+    float m = float_of((bits & 0x007FFFFFu) | 0x3F000000u); /* in [0.5, 1) */
+    uint32_t below =
+        0u - (uint32_t)(m < 0.707106781186547524f); /* a mask, because a loop with branches is not vectorised */
     e = e - float_of(bits_of(1.0f) & below);
     m = (m - 1.0f) + float_of(bits_of(m) & below);
     float z = m * m;
@@ -95,7 +96,8 @@ static void cephes_blocks_any(float *values, size_t blocks, float mean, float st
     cephes_blocks(values, blocks, mean, std);
 }
 
-/* Fused at the end as in PyTorch 2.13; 1.13 rounded twice there, which differs unless mean is 0 and std is 1. */
+/* The last multiply-add is fused, as in PyTorch 2.13. PyTorch 1.13 rounds twice there, so its numbers differ unless
+ * mean is 0 and std is 1. */
 static void libm_blocks(float *values, size_t blocks, float mean, float std) {
     for (size_t block = 0; block < blocks; block++, values += TDM_NORMAL_BLOCK) {
         for (int i = 0; i < LANES; i++) {

@@ -1,4 +1,4 @@
-/* Box-Muller over blocks of 16 uniform floats, in place: eight radii in front, eight angles behind. */
+/* Box-Muller on blocks of 16 uniform floats, in place: the first eight become radii, the last eight angles. */
 #ifndef TDM_BASE_RNG_NORMAL_H
 #define TDM_BASE_RNG_NORMAL_H
 

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* The least multiple of `unit` that is not below `size`, which is far from SIZE_MAX. */
+/* The smallest multiple of `unit` that is at least `size`. `size` must be far below SIZE_MAX. */
 static inline size_t tdm__round_up(size_t size, size_t unit) {
     return (size + unit - 1) / unit * unit;
 }

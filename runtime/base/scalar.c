@@ -18,7 +18,7 @@ bool tdm__parse_int(const char *text, int64_t *out) {
     bool negative = *at == '-';
     if (*at == '-' || *at == '+') at++;
     if (!is_digit(*at) || (at[0] == '0' && at[1] != '\0')) return false;
-    int64_t value = 0; /* negated: the range of the negative numbers is the larger one */
+    int64_t value = 0; /* negated, because negative numbers have the larger range */
     for (; *at != '\0'; at++) {
         if (*at == '_' && is_digit(at[1])) continue;
         if (!is_digit(*at)) return false;
@@ -29,7 +29,7 @@ bool tdm__parse_int(const char *text, int64_t *out) {
     return true;
 }
 
-/* [+-] digits [. digits] [e [+-] digits], with a digit on one side of the point at least. */
+/* [+-] digits [. digits] [e [+-] digits], with at least one digit on one side of the point. */
 static bool is_decimal(const char *at) {
     int digits = 0;
     if (*at == '-' || *at == '+') at++;
@@ -79,7 +79,7 @@ static void format(char *out, size_t bytes, const char *pattern, ...) {
     va_end(arguments);
 }
 
-/* Fewest decimal digits of a positive finite number that read back as the same one, and its decimal exponent. */
+/* The fewest decimal digits of a positive finite number that read back as the same number, and its decimal exponent. */
 static int shortest_digits(double value, char digits[18], int *exponent) {
     char text[40];
     for (int precision = 1;; precision++) {
@@ -97,7 +97,7 @@ static int shortest_digits(double value, char digits[18], int *exponent) {
     }
 }
 
-/* Plain between 0.01 and 1e15, where people read it at a glance; else with an exponent. */
+/* Numbers from 0.01 to below 1e15 are printed without an exponent, because people read them at a glance. */
 enum { PLAIN_FROM = -2, PLAIN_BELOW = 15 };
 
 void tdm__print_float(char *out, double value) {
@@ -150,10 +150,10 @@ int tdm__text_distance(const char *a, const char *b) {
 typedef struct folded_word {
     char text[WORD_MAX + 1];
     int length;
-    uint64_t letters; /* letters and digits that occur in it, a bit for each */
+    uint64_t letters; /* a bit for each letter and digit that occurs in the word */
 } folded_word;
 
-/* Letters in lower case and one kind of hyphen: people mix those up without mistaking the word. */
+/* Folds case, and '-' to '_': people mix those up in words that they know. */
 static void fold(folded_word *out, const char *word) {
     int i = 0;
     out->letters = 0;
@@ -167,7 +167,8 @@ static void fold(folded_word *out, const char *word) {
     out->length = i;
 }
 
-/* No word is nearer to another than their lengths are, or than the letters that only one of them has are many. */
+/* A lower bound of the edit distance: the difference of the lengths, and the number of letters that only one word has.
+ */
 static int least_distance(const folded_word *a, const folded_word *b) {
     int longer = abs(a->length - b->length);
     int only_a = __builtin_popcountll(a->letters & ~b->letters),
@@ -176,15 +177,15 @@ static int least_distance(const folded_word *a, const folded_word *b) {
 }
 
 const char *tdm_text_nearest(const char *word, const char *const *candidates, int count) {
-    folded_word wanted, other;
-    fold(&wanted, word);
-    int best = wanted.length / 3 > 1 ? wanted.length / 3 : 1;
+    folded_word given, other;
+    fold(&given, word);
+    int best = given.length / 3 > 1 ? given.length / 3 : 1;
     const char *nearest = NULL;
     for (int i = 0; i < count; i++) {
         fold(&other, candidates[i]);
-        if (least_distance(&wanted, &other) > best) continue;
-        int distance = tdm__text_distance(wanted.text, other.text);
-        if (distance < wanted.length && (nearest == NULL ? distance <= best : distance < best)) {
+        if (least_distance(&given, &other) > best) continue;
+        int distance = tdm__text_distance(given.text, other.text);
+        if (distance < given.length && (nearest == NULL ? distance <= best : distance < best)) {
             best = distance;
             nearest = candidates[i];
         }

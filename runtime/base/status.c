@@ -1,4 +1,4 @@
-/* The error record of each thread: fixed size, so that reporting exhausted memory needs no memory. */
+/* The error record of each thread. Its size is fixed, so that "out of memory" can be reported without memory. */
 #include "runtime/base/status.h"
 
 #include <stdarg.h>
@@ -9,15 +9,15 @@
 
 static _Thread_local tdm_error record;
 
-/* Cuts a text that was truncated to its buffer so that no character is left in halves. */
+/* A text that was truncated to its buffer may end in the middle of a UTF-8 character: removes that part. */
 static void drop_half_character(char *text) {
     size_t end = strlen(text);
     size_t first = end;
     while (first > 0 && end - first < 4 && ((unsigned char)text[first - 1] & 0xC0) == 0x80) first--;
     if (first == 0) return;
     unsigned char lead = (unsigned char)text[first - 1];
-    size_t wanted = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : lead >= 0xC0 ? 1 : 0;
-    if (end - first < wanted) text[first - 1] = '\0';
+    size_t following = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : lead >= 0xC0 ? 1 : 0;
+    if (end - first < following) text[first - 1] = '\0';
 }
 
 static void make_one_line(char *text) {
@@ -35,7 +35,7 @@ static void copy_text(char *to, size_t capacity, const char *from) {
 }
 
 tdm_status tdm__fail(tdm_status status, const char *file, int line, const tdm_origin *origin, const char *format, ...) {
-    /* Formatted aside first: an argument may be the message of the failure that this one wraps. */
+    /* Formatted into a copy first: an argument may be the record's own message, which this one wraps. */
     char message[sizeof(record.message)];
     va_list arguments;
     va_start(arguments, format);

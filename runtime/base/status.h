@@ -1,22 +1,23 @@
-/* Error reporting inside the library: a code for programs, a sentence for people. */
+/* Error reporting inside the library: a status for programs, a message for people. */
 #ifndef TDM_BASE_STATUS_H
 #define TDM_BASE_STATUS_H
 
 #include <tandem/status.h>
 
-/* Fill this thread's record and return `status`. Use the macros below. */
+/* Fills this thread's error record and returns `status`. Use the macros below. */
 tdm_status tdm__fail(tdm_status status, const char *file, int line, const tdm_origin *origin, const char *format, ...)
     TDM_PRINTF(5, 6);
-/* Add a frame to the record on the way up; returns `status`. */
+/* Adds a stack frame to the record on the way up; returns `status`. */
 tdm_status tdm__frame(tdm_status status, const char *file, int line);
-/* Give the record a place in the user's file, unless it has one; returns `status`. */
+/* Sets the record's place in the user's file, unless it is set already; returns `status`. */
 tdm_status tdm__error_at(tdm_status status, const tdm_origin *origin);
-/* Carry a record across threads: copy out, put back in another thread with "replica 1 (cpu:1): " in front of the
- * message (prefix may be NULL). Returns the status restored. */
+/* Carry a record to another thread: save copies it out of this thread; restore makes it the record of the calling
+ * thread, with `prefix` (may be NULL), such as "replica 1 (cpu:1): ", before the message. Returns the record's status.
+ */
 void tdm__error_save(tdm_error *out);
 tdm_status tdm__error_restore(const tdm_error *saved, const char *prefix);
 
-/* The status is returned as it stands in the source, so that analysers see that it is not TDM_OK. */
+/* TDM_FAIL returns `code` as it stands in the source, so that static analysers see that it is not TDM_OK. */
 #define TDM_FAIL(code, ...) TDM_FAIL_AT(NULL, code, __VA_ARGS__)
 #define TDM_FAIL_AT(origin, code, ...)                                            \
     do {                                                                          \

@@ -1,4 +1,4 @@
-/* A worker thread with a short queue of jobs. Failures travel to whoever waits, with their error record. */
+/* A worker thread with a short queue of jobs. A failure and its error record are kept for the next wait. */
 #include "runtime/base/sync.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ struct tdm_worker {
     struct {
         tdm_worker_fn fn;
         void *argument;
-    } job[QUEUE]; /* a ring: the job that runs stays in front until it is done */
+    } job[QUEUE]; /* a ring; the running job stays at the front until it is done */
     int first, count;
     bool closing, failed;
     tdm_error error; /* of the first failure since the last wait */
@@ -81,7 +81,7 @@ no_work:
     pthread_mutex_destroy(&worker->mutex);
 no_mutex:
     tdm__delete(host, worker);
-    TDM_FAIL(TDM_E_MEMORY, "worker '%s': cannot start a thread: %s; look at the limits on processes and memory", name,
+    TDM_FAIL(TDM_E_MEMORY, "worker '%s': cannot start a thread: %s; check the limits on processes and memory", name,
              strerrordesc_np(error));
 }
 

@@ -21,10 +21,10 @@ void tdm__text_deinit(tdm_text *text) {
 
 /* Room for `count` more bytes and the terminator. */
 static bool reserve(tdm_text *text, size_t count) {
-    size_t wanted;
+    size_t needed;
     if (text->failed) return false;
-    if (!tdm__add_fits(text->length, count, &wanted) || !tdm__add_fits(wanted, 1, &wanted) ||
-        tdm__grow(text->host, &text->data, &text->capacity, wanted < 64 ? 64 : wanted, 1, "text") != TDM_OK) {
+    if (!tdm__add_fits(text->length, count, &needed) || !tdm__add_fits(needed, 1, &needed) ||
+        tdm__grow(text->host, &text->data, &text->capacity, needed < 64 ? 64 : needed, 1, "text") != TDM_OK) {
         text->failed = true;
         return false;
     }
@@ -65,7 +65,7 @@ void tdm__text_shown(tdm_text *text, const char *terminated) {
     text->length += bytes;
 }
 
-/* What a JSON string holds as it is, of ASCII: nearly all of most texts. */
+/* The number of leading bytes that a JSON string holds unescaped: printable ASCII except '"' and '\\'. */
 static size_t count_unescaped(const char *at, const char *end) {
     const char *start = at;
     while (at < end && *at >= ' ' && *at <= '~' && *at != '"' && *at != '\\') at++;
@@ -138,6 +138,6 @@ tdm_status tdm__text_take_public(tdm_text *text, char **out) {
     *out = text->failed ? NULL : malloc(bytes);
     if (*out != NULL) (void)tdm_text_printable(*out, bytes, data, 1);
     tdm__text_deinit(text);
-    if (*out == NULL) TDM_FAIL(TDM_E_MEMORY, "text: out of memory, wanted %zu bytes", bytes);
+    if (*out == NULL) TDM_FAIL(TDM_E_MEMORY, "text: out of memory, needed %zu bytes", bytes);
     return TDM_OK;
 }

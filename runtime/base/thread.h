@@ -1,4 +1,4 @@
-/* How the library starts threads and waits in them. In a header, because modules link nothing of tandem. */
+/* Starting threads and initialising condition variables. In a header, because modules do not link tandem. */
 #ifndef TDM_BASE_THREAD_H
 #define TDM_BASE_THREAD_H
 
@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <time.h>
 
-/* Signals are the embedding program's affair: none is ever delivered to a thread of ours. An error number, or 0. */
+/* Starts a thread with all signals blocked: signals belong to the embedding program. Returns 0 or an error number. */
 static inline int tdm__thread_start(pthread_t *thread, void *(*run)(void *), void *argument) {
     sigset_t all, before;
     sigfillset(&all);
@@ -17,7 +17,8 @@ static inline int tdm__thread_start(pthread_t *thread, void *(*run)(void *), voi
     return error;
 }
 
-/* Deadlines are on the monotonic clock, so that setting the wall clock moves none of them. An error number, or 0. */
+/* Deadlines of this condition variable are on the monotonic clock, so that setting the wall clock does not move them.
+ * Returns 0 or an error number. */
 static inline int tdm__condition_init(pthread_cond_t *condition) {
     pthread_condattr_t attributes;
     int error = pthread_condattr_init(&attributes);

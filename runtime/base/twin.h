@@ -1,5 +1,6 @@
-/* Hot loops are compiled twice, for any x86-64 and for those with AVX2 and fused multiply-add, and chosen when they
- * run. Both give the same bits: fmaf is correctly rounded in software too, and nothing is contracted or reordered. */
+/* Hot loops are compiled twice, for any x86-64 and for CPUs with AVX2 and fused multiply-add, and selected at run time.
+ * Both versions give the same bits: fmaf is correctly rounded in software, too, and the compiler neither contracts nor
+ * reorders. */
 #ifndef TDM_BASE_TWIN_H
 #define TDM_BASE_TWIN_H
 

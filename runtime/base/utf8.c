@@ -30,7 +30,7 @@ int tdm__utf8_next(const char *bytes, size_t count, uint32_t *code) {
     return length;
 }
 
-/* Eight at a time: nearly all text is plain. */
+/* Eight bytes at a time, because nearly all text is plain. */
 size_t tdm__utf8_plain(const char *bytes, size_t count) {
     const uint64_t ones = UINT64_MAX / 255, high = ones << 7;
     size_t at = 0;
@@ -43,7 +43,7 @@ size_t tdm__utf8_plain(const char *bytes, size_t count) {
     return at;
 }
 
-/* Of the first bytes, those of which each eight are ASCII. */
+/* The number of leading bytes that are ASCII, in steps of eight. */
 static size_t count_ascii(const char *bytes, size_t count) {
     size_t at = 0;
     for (; count - at >= sizeof(uint64_t); at += sizeof(uint64_t)) {
@@ -73,7 +73,8 @@ typedef struct code_range {
     uint32_t first, last;
 } code_range;
 
-/* East Asian Wide and Fullwidth, and emoji, in blocks: a column too many for an unassigned code does no harm. */
+/* East Asian Wide and Fullwidth, and emoji, as whole blocks: one column too many for an unassigned code does no harm.
+ */
 static const code_range wide[] = {
     {0x1100, 0x115F},   {0x2E80, 0x303E},   {0x3041, 0x33FF},   {0x3400, 0x4DBF},   {0x4E00, 0x9FFF},
     {0xA000, 0xA4CF},   {0xA960, 0xA97F},   {0xAC00, 0xD7A3},   {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},
@@ -112,7 +113,7 @@ int tdm_text_columns(const char *text) {
     return columns;
 }
 
-/* C0, DEL and C1; what breaks lines in some places only; marks, embeddings and isolates of the direction of writing. */
+/* C0, DEL and C1; line and paragraph separators; marks, embeddings and isolates that set the direction of writing. */
 static const code_range hidden[] = {
     {0x0000, 0x001F}, {0x007F, 0x009F}, {0x061C, 0x061C}, {0x200E, 0x200F},
     {0x2028, 0x202E}, {0x2066, 0x2069}, {0xFEFF, 0xFEFF},

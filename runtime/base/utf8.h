@@ -6,12 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The first character of `bytes`: its length in bytes, 1 to 4, and its code; 0 if it is not valid UTF-8 (an overlong
- * form, a surrogate, beyond U+10FFFF, cut short) or count is 0. */
+/* Decodes the first character. Returns its length, 1 to 4 bytes; 0 if count is 0 or the bytes are not valid UTF-8 (an
+ * overlong form, a surrogate, beyond U+10FFFF, cut short). */
 int tdm__utf8_next(const char *bytes, size_t count, uint32_t *code);
-/* How many of the first bytes are plain: ASCII from space to '~', which is shown as it is, a column each. */
+/* The number of leading plain bytes: ASCII from space to '~', one column each. */
 size_t tdm__utf8_plain(const char *bytes, size_t count);
-/* May a terminal show it as it is? Not control characters, and not what makes text look other than it reads. */
+/* Is it safe to send to a terminal? False for control characters and for those that change the direction of text. */
 bool tdm__utf8_is_printable(uint32_t code);
 
 #endif

@@ -99,8 +99,8 @@ TEST(values_out_of_range_are_named) {
     WRONG(parallel.mode, -1, "parallel.mode");
     WRONG(parallel.device, 99, "parallel.device");
     WRONG(parallel.kernels, 9, "parallel.kernels");
-    WRONG(parallel.threads_per_device, 0, "parallel.threads_per_device wants");
-    WRONG(parallel.threads_per_device, INT64_MAX, "parallel.threads_per_device wants");
+    WRONG(parallel.threads_per_device, 0, "parallel.threads_per_device must be");
+    WRONG(parallel.threads_per_device, INT64_MAX, "parallel.threads_per_device must be");
     WRONG(parallel.device_ids.count, 0, "parallel.device_ids");
     WRONG(parallel.device_ids.count, 65, "parallel.device_ids");
     WRONG(parallel.device_ids.count, INT_MIN, "parallel.device_ids");
@@ -111,8 +111,8 @@ TEST(values_out_of_range_are_named) {
     WRONG(parallel.ddp.bucket_cap_mb, -1.0, "parallel.ddp.bucket_cap_mb");
     WRONG(parallel.ddp.timeout, NAN, "parallel.ddp.timeout");
     WRONG(parallel.ddp.timeout, -5, "parallel.ddp.timeout");
-    WRONG(parallel.ddp.heartbeat, 0.5, "parallel.ddp.heartbeat wants");
-    WRONG(train.accumulate, 0, "train.accumulate wants");
+    WRONG(parallel.ddp.heartbeat, 0.5, "parallel.ddp.heartbeat must be");
+    WRONG(train.accumulate, 0, "train.accumulate must be");
     WRONG(train.accumulate, TDM_INT_NULL, "train.accumulate");
     WRONG(train.steps, 0, "train.steps");
     WRONG(train.steps, -4, "train.steps");
@@ -127,7 +127,7 @@ TEST(values_out_of_range_are_named) {
     WRONG(optimizer.lr, -1, "optimizer.lr");
     WRONG(optimizer.betas.count, 1, "optimizer.betas");
     WRONG(optimizer.betas.item[1], 2, "optimizer.betas");
-    WRONG(optimizer.betas.item[0], 1, "optimizer.betas item 1 wants a number of at least 0 and below 1, got '1'");
+    WRONG(optimizer.betas.item[0], 1, "optimizer.betas item 1 must be a number of at least 0 and below 1, got '1'");
     WRONG(optimizer.form, -1, "optimizer.form");
     WRONG(schedule.type, 6, "schedule.type");
     WRONG(loss.kind, 2, "loss.type");

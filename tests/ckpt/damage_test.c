@@ -168,7 +168,7 @@ TEST(manifests_that_lie) {
         {"\"bytes\"", "\"size\"", "wants key 'bytes', found 'size'"},
         {"\"files\": {", "\"files\": {}, \"more\": {", "lists no model.safetensors"},
         {"\n  }\n}\n", "\n  },\n  \"more\": 1\n}\n", "wants nothing after 'files'"},
-        {"\n  }\n}\n", "\n  }\n}\n{}", "wants the end"},
+        {"\n  }\n}\n", "\n  }\n}\n{}", "expected the end"},
         {"\n  }\n}\n", "", "the text ends"},
     };
     begin();
@@ -204,7 +204,7 @@ TEST(states_that_lie) {
         {"\"step\":3,", "", "key 'step' is missing"},
         {"\"step\":3", "\"step\":3,\"step\":3", "key 'step' is there twice"},
         {"\"epoch\":0", "\"age\":0", "unknown key 'age'"},
-        {"\"lr\":1e-3", "\"lr\":null", "wants a digit"},
+        {"\"lr\":1e-3", "\"lr\":null", "expected a digit"},
         {"\"replicas\":2", "\"replicas\":2147483648", "'replicas' is too large"},
         {"\"mode\":\"dp\"", "\"mode\":\"parallel\"", "longer than 7 bytes"},
         {"\"step\":3", "\"step\":3,\"eval_due\":true", "whole number"},

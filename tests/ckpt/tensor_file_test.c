@@ -246,13 +246,13 @@ static const struct {
     {"{" T("a", "U8", "[99999999999999999999]", 0, 0) "}", 0, "more than 19 digits"},
     {"{" T("a", "U8", "[1]", 0, 18446744073709551615) "}", 1, "more than 19 digits"},
     {"{" T("a", "U8", "[1152921504606846976]", 0, 1152921504606846976) "}", 1, "reach beyond the 1 bytes"},
-    {"{" T("a", "U8", "[-1]", 0, 1) "}", 1, "tensor 'a': wants a whole number of digits only, found '-'"},
+    {"{" T("a", "U8", "[-1]", 0, 1) "}", 1, "tensor 'a': expected a whole number, found '-'"},
     {"{" T("a", "U8", "[1.0]", 0, 1) "}", 1, "found '.'"},
     {"{" T("a", "U8", "[1e0]", 0, 1) "}", 1, "found 'e'"},
     {"{" T("a", "U8", "[01]", 0, 1) "}", 1, "starts with 0"},
     {"{" T("a", "U8", "[true]", 0, 1) "}", 1, "found 't'"},
     {"{" T("a", "U8", "[[1]]", 0, 1) "}", 1, "found '['"},
-    {"{" T("a", "U8", "null", 0, 1) "}", 1, "wants a list [...], found 'n'"},
+    {"{" T("a", "U8", "null", 0, 1) "}", 1, "expected a list [...], found 'n'"},
     {"{" T("a", "U8", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", 0, 1) "}", 1, "more than 16 dimensions"},
     {"{" T("a", "F4", "[1]", 0, 1) "}", 1, "no whole bytes"},
     {"{" T("a", "F99", "[1]", 0, 4) "}", 4, "unknown dtype 'F99'"},
@@ -268,15 +268,15 @@ static const struct {
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0]}}", 1, "wants two numbers, has 1"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1,2]}}", 1, "more than two numbers"},
     {"{\"a\":{\"dtype\":{\"b\":{\"c\":{\"d\":1}}}}}", 1, "found '{'"},
-    {"{\"a\":[]}", 0, "wants an object {...}, found '['"},
-    {"{\"a\":1}", 0, "wants an object"},
-    {"{\"__metadata__\":{\"a\":1}}", 0, "wants a text"},
-    {"{\"__metadata__\":{\"a\":{\"b\":\"c\"}}}", 0, "wants a text"},
+    {"{\"a\":[]}", 0, "expected an object {...}, found '['"},
+    {"{\"a\":1}", 0, "expected an object"},
+    {"{\"__metadata__\":{\"a\":1}}", 0, "expected a string"},
+    {"{\"__metadata__\":{\"a\":{\"b\":\"c\"}}}", 0, "expected a string"},
     {"{\"__metadata__\":{\"a\":\"b\",\"a\":\"c\"}}", 0, "__metadata__: key 'a' is there twice"},
     {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "__metadata__ is there twice"},
-    {"{\"__metadata__\":[]}", 0, "wants an object"},
-    {"{} x", 0, "wants the end, found 'x'"},
-    {"{}{}", 0, "wants the end, found '{'"},
+    {"{\"__metadata__\":[]}", 0, "expected an object"},
+    {"{} x", 0, "expected the end, found 'x'"},
+    {"{}{}", 0, "expected the end, found '{'"},
     {"{", 0, "at least 10 bytes, found 9"},
     {"{ ", 0, "the text ends"},
     {"[]", 0, "starts with '{', found byte 0x5b"},
@@ -361,11 +361,11 @@ TEST(long_headers_take_little_memory) {
         {"[", "[", false, "found '['"},
         {"\"a\":{\"", "\":{", false, "unknown key '00000000'"},
         {NULL, NULL, false, "the text ends"},
-        {"\"", EMPTY_TENSOR, true, "wants a text in \"quotes\""},
+        {"\"", EMPTY_TENSOR, true, "expected a string in \"quotes\""},
         {"\"", EMPTY_TENSOR, false, "the name is there twice"},
         {"\"", "\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},", true,
          "'00050000': more than 50000 tensors"},
-        {"\"__metadata__\":{\"", "\":\"", false, "wants ',' or '}', found '_'"},
+        {"\"__metadata__\":{\"", "\":\"", false, "expected ',' or '}', found '_'"},
     };
     char *header = malloc(SIZE + 1);
     snprintf(path, sizeof(path), "%s/long", folder);
@@ -521,7 +521,7 @@ TEST(only_regular_files) {
     snprintf(path, sizeof(path), "%s/fifo", folder);
     REQUIRE(mkfifo(path, 0600) == 0);
     CHECK_STATUS(open_path(&file), TDM_E_CHECKPOINT);
-    CHECK_HAS(tdm_error_message(), "wanted a regular file, found a FIFO");
+    CHECK_HAS(tdm_error_message(), "expected a regular file, found a FIFO");
     snprintf(path, sizeof(path), "%s", folder);
     CHECK_STATUS(open_path(&file), TDM_E_CHECKPOINT);
     CHECK_HAS(tdm_error_message(), "found a folder");

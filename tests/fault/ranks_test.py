@@ -191,8 +191,8 @@ def failed_before(box):
         jobs = start(box, world, run_dir, envs, {number: ("optimizer.lr=ten",)})
         for rank, job in enumerate(jobs):
             job.end(CONFIG if rank == number else COMM)
-            job.one_error(r"optimizer\.lr wants a number" if rank == number else
-                          r"rank %d has (failed|ended): .*optimizer\.lr wants a number" % number)
+            job.one_error(r"optimizer\.lr must be a number" if rank == number else
+                          r"rank %d has (failed|ended): .*optimizer\.lr must be a number" % number)
         box.clean()
 
 

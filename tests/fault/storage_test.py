@@ -211,7 +211,7 @@ def no_such_place(box):
     os.mkfifo(os.path.join(blocked, "fifos", "summary.json"))
     os.mkfifo(os.path.join(blocked, "fifos", "logs", "rank-0.log"))
     job = box.run(IO, *box.arguments("single", 1, os.path.join(blocked, "pipes")))
-    job.one_error(r"metrics.jsonl: wanted a regular file")
+    job.one_error(r"metrics.jsonl: expected a regular file")
     box.run(OK, *box.arguments("single", 1, os.path.join(blocked, "fifos"))) # nothing of these is needed
     want("x" not in os.listdir(blocked), "folders of a path too long were made")
     job = box.run(IO, *box.arguments("single", 1, "/proc/run"))
@@ -309,7 +309,7 @@ def planted_before_reading(box):
         os.rename(path, path + ".real")
         os.symlink(os.path.join(fault.checkpoint(victim, step), name), path)
         job = box.run((fault.CHECKPOINT, fault.CHECK), "ckpt", "verify", fault.checkpoint(good, step))
-        job.told(r"%s: wanted a regular file, found a symbolic link, which is not followed; move it away" % re.escape(path))
+        job.told(r"%s: expected a regular file, found a symbolic link, which is not followed; move it away" % re.escape(path))
         os.rename(path + ".real", path)
     box.run(OK, "ckpt", "verify", good)
     secret = box.write("run-secret", "secret: 1\n")

@@ -148,19 +148,19 @@ TEST(bad_table) {
                                       {.key = NULL}};
     int64_t value;
     CHECK_STATUS(tdm__field_set_initial(wrong, &value, &arena), TDM_E_INTERNAL);
-    CHECK_TEXT(tdm_error_message(), "default of size wants an integer, got 'none'");
+    CHECK_TEXT(tdm_error_message(), "default of size must be an integer, got 'none'");
 }
 
 TEST(booleans) {
     CHECK_TEXT(round_trip("flag", "false"), "false");
     CHECK_TEXT(round_trip("flag", " true "), "true");
-    CHECK_TEXT(refusal("flag", "yes"), "wants true or false, got 'yes'; write true");
-    CHECK_TEXT(refusal("flag", "No"), "wants true or false, got 'No'; write false");
-    CHECK_TEXT(refusal("flag", "FALSE"), "wants true or false, got 'FALSE'; write false");
-    CHECK_TEXT(refusal("flag", "0"), "wants true or false, got '0'; write false");
-    CHECK_TEXT(refusal("flag", "maybe"), "wants true or false, got 'maybe'");
-    CHECK_TEXT(refusal("flag", "null"), "wants true or false, got null");
-    CHECK_TEXT(refusal("flag", "[true]"), "wants true or false, got a list");
+    CHECK_TEXT(refusal("flag", "yes"), "must be true or false, got 'yes'; write true");
+    CHECK_TEXT(refusal("flag", "No"), "must be true or false, got 'No'; write false");
+    CHECK_TEXT(refusal("flag", "FALSE"), "must be true or false, got 'FALSE'; write false");
+    CHECK_TEXT(refusal("flag", "0"), "must be true or false, got '0'; write false");
+    CHECK_TEXT(refusal("flag", "maybe"), "must be true or false, got 'maybe'");
+    CHECK_TEXT(refusal("flag", "null"), "must be true or false, got null");
+    CHECK_TEXT(refusal("flag", "[true]"), "must be true or false, got a list");
 }
 
 TEST(integers) {
@@ -172,23 +172,23 @@ TEST(integers) {
     CHECK_TEXT(round_trip("seed", ""), "null");
     CHECK_TEXT(round_trip("seed", "9223372036854775807"), "9223372036854775807");
     CHECK_TEXT(round_trip("any", "-9223372036854775807"), "-9223372036854775807");
-    CHECK_TEXT(refusal("count", "three"), "wants an integer from 1 to 512, got 'three'");
-    CHECK_TEXT(refusal("count", "0"), "wants an integer from 1 to 512, got '0'");
-    CHECK_TEXT(refusal("count", "513"), "wants an integer from 1 to 512, got '513'");
-    CHECK_TEXT(refusal("count", "null"), "wants an integer from 1 to 512, got null");
-    CHECK_TEXT(refusal("count", ""), "wants an integer from 1 to 512, got null");
+    CHECK_TEXT(refusal("count", "three"), "must be an integer from 1 to 512, got 'three'");
+    CHECK_TEXT(refusal("count", "0"), "must be an integer from 1 to 512, got '0'");
+    CHECK_TEXT(refusal("count", "513"), "must be an integer from 1 to 512, got '513'");
+    CHECK_TEXT(refusal("count", "null"), "must be an integer from 1 to 512, got null");
+    CHECK_TEXT(refusal("count", ""), "must be an integer from 1 to 512, got null");
     CHECK_TEXT(refusal("count", "010"),
-               "wants an integer from 1 to 512, got '010': leading zeros are not allowed; write 10");
-    CHECK_TEXT(refusal("any", "-007"), "wants an integer, got '-007': leading zeros are not allowed; write -7");
-    CHECK_TEXT(refusal("any", "00"), "wants an integer, got '00': leading zeros are not allowed; write 0");
-    CHECK_TEXT(refusal("count", "1.0"), "wants an integer from 1 to 512, got '1.0'; write 1");
-    CHECK_TEXT(refusal("any", "1e3"), "wants an integer, got '1e3'; write 1000");
-    CHECK_TEXT(refusal("any", "1.5"), "wants an integer, got '1.5'");
-    CHECK_TEXT(refusal("any", "99999999999999999999"), "wants an integer, got '99999999999999999999'");
-    CHECK_TEXT(refusal("any", "-9223372036854775808"), "wants an integer, got '-9223372036854775808'");
-    CHECK_TEXT(refusal("version", "2"), "wants an integer of exactly 1, got '2'");
-    CHECK_TEXT(refusal("seed", "-1"), "wants an integer of at least 0, got '-1'");
-    CHECK_TEXT(refusal("count", "[1, 2]"), "wants an integer from 1 to 512, got a list");
+               "must be an integer from 1 to 512, got '010': leading zeros are not allowed; write 10");
+    CHECK_TEXT(refusal("any", "-007"), "must be an integer, got '-007': leading zeros are not allowed; write -7");
+    CHECK_TEXT(refusal("any", "00"), "must be an integer, got '00': leading zeros are not allowed; write 0");
+    CHECK_TEXT(refusal("count", "1.0"), "must be an integer from 1 to 512, got '1.0'; write 1");
+    CHECK_TEXT(refusal("any", "1e3"), "must be an integer, got '1e3'; write 1000");
+    CHECK_TEXT(refusal("any", "1.5"), "must be an integer, got '1.5'");
+    CHECK_TEXT(refusal("any", "99999999999999999999"), "must be an integer, got '99999999999999999999'");
+    CHECK_TEXT(refusal("any", "-9223372036854775808"), "must be an integer, got '-9223372036854775808'");
+    CHECK_TEXT(refusal("version", "2"), "must be an integer of exactly 1, got '2'");
+    CHECK_TEXT(refusal("seed", "-1"), "must be an integer of at least 0, got '-1'");
+    CHECK_TEXT(refusal("count", "[1, 2]"), "must be an integer from 1 to 512, got a list");
 }
 
 TEST(floats) {
@@ -199,15 +199,15 @@ TEST(floats) {
     CHECK_TEXT(round_trip("share", "0"), "0");
     CHECK_TEXT(round_trip("share", "1"), "1");
     CHECK_TEXT(round_trip("clip", "null"), "null");
-    CHECK_TEXT(refusal("rate", "0"), "wants a number above 0, got '0'");
-    CHECK_TEXT(refusal("rate", "nan"), "wants a number above 0, got 'nan'");
-    CHECK_TEXT(refusal("rate", ".inf"), "wants a number above 0, got '.inf'");
-    CHECK_TEXT(refusal("rate", "0,1"), "wants a number above 0, got '0,1'; write 0.1");
-    CHECK_TEXT(refusal("rate", "010"), "wants a number above 0, got '010': leading zeros are not allowed; write 10");
-    CHECK_TEXT(refusal("share", "1.01"), "wants a number from 0 to 1, got '1.01'");
-    CHECK_TEXT(refusal("share", "-0.1"), "wants a number from 0 to 1, got '-0.1'");
-    CHECK_TEXT(refusal("clip", "0"), "wants a number above 0 and at most 10, got '0'");
-    CHECK_TEXT(refusal("share", "null"), "wants a number from 0 to 1, got null");
+    CHECK_TEXT(refusal("rate", "0"), "must be a number above 0, got '0'");
+    CHECK_TEXT(refusal("rate", "nan"), "must be a number above 0, got 'nan'");
+    CHECK_TEXT(refusal("rate", ".inf"), "must be a number above 0, got '.inf'");
+    CHECK_TEXT(refusal("rate", "0,1"), "must be a number above 0, got '0,1'; write 0.1");
+    CHECK_TEXT(refusal("rate", "010"), "must be a number above 0, got '010': leading zeros are not allowed; write 10");
+    CHECK_TEXT(refusal("share", "1.01"), "must be a number from 0 to 1, got '1.01'");
+    CHECK_TEXT(refusal("share", "-0.1"), "must be a number from 0 to 1, got '-0.1'");
+    CHECK_TEXT(refusal("clip", "0"), "must be a number above 0 and at most 10, got '0'");
+    CHECK_TEXT(refusal("share", "null"), "must be a number from 0 to 1, got null");
 }
 
 TEST(texts) {
@@ -221,12 +221,12 @@ TEST(texts) {
     CHECK_TEXT(round_trip("path", "/a b/${name}"), "\"/a b/${name}\"");
     CHECK_TEXT(round_trip("note", "null"), "null");
     CHECK_TEXT(round_trip("note", "'null'"), "\"null\"");
-    CHECK_TEXT(refusal("name", "null"), "wants a text, got null");
-    CHECK_TEXT(refusal("path", "\"\""), "wants a path, got ''");
-    CHECK_TEXT(refusal("name", "\"open"), "has quotes that do not match: \"open");
-    CHECK_TEXT(refusal("name", "'a' b"), "has quotes that do not match: 'a' b");
-    CHECK_TEXT(refusal("name", "\"\\q\""), "has quotes that do not match: \"\\q\"");
-    CHECK_TEXT(refusal("name", "a\xFF"), "wants text in UTF-8, got the byte 0xFF at offset 1");
+    CHECK_TEXT(refusal("name", "null"), "must be a text, got null");
+    CHECK_TEXT(refusal("path", "\"\""), "must be a path, got ''");
+    CHECK_TEXT(refusal("name", "\"open"), "has unmatched quotes: \"open");
+    CHECK_TEXT(refusal("name", "'a' b"), "has unmatched quotes: 'a' b");
+    CHECK_TEXT(refusal("name", "\"\\q\""), "has unmatched quotes: \"\\q\"");
+    CHECK_TEXT(refusal("name", "a\xFF"), "must be text in UTF-8, got the byte 0xFF at offset 1");
     /* Each of these is something else than this text to some reader of YAML. */
     static const char *const ambiguous[] = {
         "true",       "No", "on",   "y",  "null", "~",     "12",   "1e3",          "0x1F", "0o7", "1:30",
@@ -251,20 +251,20 @@ TEST(texts) {
 
 TEST(enums) {
     CHECK_TEXT(round_trip("type", "adamw"), "adamw");
-    CHECK_TEXT(refusal("type", "adm"), "wants one of sgd, adam, adamw, got 'adm'; did you mean adam?");
-    CHECK_TEXT(refusal("type", "SGD"), "wants one of sgd, adam, adamw, got 'SGD'; did you mean sgd?");
-    CHECK_TEXT(refusal("type", "rmsprop"), "wants one of sgd, adam, adamw, got 'rmsprop'");
-    CHECK_TEXT(refusal("type", "null"), "wants one of sgd, adam, adamw, got null");
+    CHECK_TEXT(refusal("type", "adm"), "must be one of sgd, adam, adamw, got 'adm'; did you mean adam?");
+    CHECK_TEXT(refusal("type", "SGD"), "must be one of sgd, adam, adamw, got 'SGD'; did you mean sgd?");
+    CHECK_TEXT(refusal("type", "rmsprop"), "must be one of sgd, adam, adamw, got 'rmsprop'");
+    CHECK_TEXT(refusal("type", "null"), "must be one of sgd, adam, adamw, got null");
 }
 
 TEST(pairs) {
     CHECK_TEXT(round_trip("kernel", "5"), "[5, 5]");
     CHECK_TEXT(round_trip("kernel", "[3, 1]"), "[3, 1]");
-    CHECK_TEXT(refusal("kernel", "[3]"), "wants one integer or two, got 1");
-    CHECK_TEXT(refusal("kernel", "[]"), "wants one integer or two, got 0");
-    CHECK_TEXT(refusal("kernel", "[1, 2, 3]"), "wants one integer or two, got 3");
-    CHECK_TEXT(refusal("kernel", "[3, 0]"), "wants an integer of at least 1, got '0'");
-    CHECK_TEXT(refusal("kernel", "null"), "wants an integer or a list of two, got null");
+    CHECK_TEXT(refusal("kernel", "[3]"), "must be one integer or a list of two, got a list of 1");
+    CHECK_TEXT(refusal("kernel", "[]"), "must be one integer or a list of two, got a list of 0");
+    CHECK_TEXT(refusal("kernel", "[1, 2, 3]"), "must be one integer or a list of two, got a list of 3");
+    CHECK_TEXT(refusal("kernel", "[3, 0]"), "must be an integer of at least 1, got '0'");
+    CHECK_TEXT(refusal("kernel", "null"), "must be an integer or a list of two, got null");
 }
 
 TEST(lists) {
@@ -276,21 +276,21 @@ TEST(lists) {
     CHECK_TEXT(round_trip("files", "[]"), "null");
     CHECK_TEXT(round_trip("ids", "3"), "[3]");
     CHECK_TEXT(round_trip("files", "a.bin"), "[a.bin]");
-    CHECK_TEXT(refusal("betas", "0.9"), "wants 2 numbers, got 1");
-    CHECK_TEXT(refusal("ids", "[]"), "wants at least 1 integer, got 0");
-    CHECK_TEXT(refusal("ids", "[1, 2, 3, 4, 5]"), "wants at most 4 integers, got 5");
-    CHECK_TEXT(refusal("ids", "[1, -2]"), "item 2 wants an integer of at least 0, got '-2'");
-    CHECK_TEXT(refusal("betas", "[0.9]"), "wants 2 numbers, got 1");
-    CHECK_TEXT(refusal("betas", "[0.9, x]"), "item 2 wants a number from 0 to 1, got 'x'");
-    CHECK_TEXT(refusal("betas", "null"), "wants a list of numbers, got null");
+    CHECK_TEXT(refusal("betas", "0.9"), "must have 2 numbers, got 1");
+    CHECK_TEXT(refusal("ids", "[]"), "must have at least 1 integer, got 0");
+    CHECK_TEXT(refusal("ids", "[1, 2, 3, 4, 5]"), "must have at most 4 integers, got 5");
+    CHECK_TEXT(refusal("ids", "[1, -2]"), "item 2 must be an integer of at least 0, got '-2'");
+    CHECK_TEXT(refusal("betas", "[0.9]"), "must have 2 numbers, got 1");
+    CHECK_TEXT(refusal("betas", "[0.9, x]"), "item 2 must be a number from 0 to 1, got 'x'");
+    CHECK_TEXT(refusal("betas", "null"), "must be a list of numbers, got null");
     static const char *const malformed[] = {"[",     "[1",    "[1, 2", "[,]",  "[1,,2]",
                                             "[1] 2", "[[1]]", "[1]]",  "['a]", "[\"a\" b]"};
     for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++)
-        CHECK_HAS(refusal("files", malformed[i]), "wants a list such as [a, b] of at most 64 items, got '[");
+        CHECK_HAS(refusal("files", malformed[i]), "must be a list such as [a, b] of at most 64 items, got '[");
     char text[400] = "[0";
     for (int i = 1; i < TDM_LIST_MAX; i++) strcat(text, ",1");
     strcat(text, "]");
-    CHECK_HAS(refusal("ids", text), "wants at most 4 integers, got 64");
+    CHECK_HAS(refusal("ids", text), "must have at most 4 integers, got 64");
     text[strlen(text) - 1] = '\0';
     strcat(text, ",1]");
     CHECK_HAS(refusal("files", text), "of at most 64 items");
@@ -309,10 +309,11 @@ TEST(intervals) {
     CHECK_TEXT(round_trip("every", "30m"), "30m");
     CHECK_TEXT(round_trip("log", "never"), "never");
     CHECK_TEXT(round_trip("log", "null"), "never");
-    CHECK_TEXT(refusal("every", "never"), "wants an interval such as 50 steps, 1 epoch or 30m, got 'never'");
-    CHECK_TEXT(refusal("every", "null"), "wants an interval such as 50 steps, 1 epoch or 30m, got null");
-    CHECK_TEXT(refusal("log", "often"), "wants an interval such as 50 steps, 1 epoch, 30m or never, got 'often'");
-    CHECK_TEXT(refusal("every", "50"), "wants an interval such as 50 steps, 1 epoch or 30m, got '50'; write 50 steps");
+    CHECK_TEXT(refusal("every", "never"), "must be an interval such as 50 steps, 1 epoch or 30m, got 'never'");
+    CHECK_TEXT(refusal("every", "null"), "must be an interval such as 50 steps, 1 epoch or 30m, got null");
+    CHECK_TEXT(refusal("log", "often"), "must be an interval such as 50 steps, 1 epoch, 30m or never, got 'often'");
+    CHECK_TEXT(refusal("every", "50"),
+               "must be an interval such as 50 steps, 1 epoch or 30m, got '50'; write 50 steps");
     CHECK_HAS(refusal("every", "0 steps"), "got '0 steps'");
     CHECK_HAS(refusal("every", "-1 steps"), "got '-1 steps'");
     CHECK_HAS(refusal("every", "1.5 epochs"), "got '1.5 epochs'");
@@ -332,13 +333,13 @@ TEST(durations) {
     CHECK_TEXT(round_trip("pause", "null"), "null");
     CHECK(set("pause", "1d2h3m4s5ms") && now.pause == 86400 + 7200 + 180 + 4.005);
     CHECK_TEXT(refusal("timeout", "30"),
-               "wants a duration such as 500ms, 30s, 10m or 1h30m from 1s to 1d, got '30'; write 30s");
-    CHECK_TEXT(refusal("timeout", "500ms"), "wants a duration from 1s to 1d, got '500ms'");
-    CHECK_TEXT(refusal("timeout", "2d"), "wants a duration from 1s to 1d, got '2d'");
+               "must be a duration such as 500ms, 30s, 10m or 1h30m from 1s to 1d, got '30'; write 30s");
+    CHECK_TEXT(refusal("timeout", "500ms"), "must be a duration from 1s to 1d, got '500ms'");
+    CHECK_TEXT(refusal("timeout", "2d"), "must be a duration from 1s to 1d, got '2d'");
     static const char *const bad[] = {
         "1.5h", "m", "1 m", "30m1h", "1m1m", "-1s", "1x", "99999999999999999s", "999999999999999d", "1mss"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        CHECK_HAS(refusal("pause", bad[i]), "wants a duration such as 500ms, 30s, 10m or 1h30m, got '");
+        CHECK_HAS(refusal("pause", bad[i]), "must be a duration such as 500ms, 30s, 10m or 1h30m, got '");
 }
 
 TEST(descriptions) {

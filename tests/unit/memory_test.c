@@ -43,7 +43,7 @@ TEST(new_refuses) {
     CHECK(bytes == NULL);
     CHECK_INT(failing.calls, 0);
     CHECK_STATUS(tdm__new(&failing.host, &bytes, 25, 4, "weights"), TDM_E_MEMORY);
-    CHECK_TEXT(tdm_error_message(), "weights: out of memory, wanted 100 B");
+    CHECK_TEXT(tdm_error_message(), "weights: out of memory, needed 100 B");
 }
 
 TEST(arena) {
