@@ -1,4 +1,4 @@
-/* Opening checkpoints: one directory, the newest good one of several, or whatever path people give. */
+/* Opening checkpoints: one directory, the newest intact one of several, or any path that a user gives. */
 #include "runtime/ckpt/ckpt.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ const char *tdm__ckpt_path(const tdm_ckpt *ckpt) {
     return ckpt->path;
 }
 
-/* A file of text, whole and as it was written, with a NUL behind it, into the arena. */
+/* Reads a text file into the arena, checks its hash, and adds a NUL. */
 static tdm_status read_text(tdm_ckpt *ckpt, int part, uint64_t most, char **out, uint64_t *bytes) {
     const tdm_manifest_file *entry = &ckpt->manifest.file[part];
     const char *path;
@@ -54,12 +54,12 @@ static tdm_status read_text(tdm_ckpt *ckpt, int part, uint64_t most, char **out,
     TDM_TRY(tdm__path_join(&ckpt->arena, &path, ckpt->path, tdm__ckpt_file_names[part]));
     TDM_TRY(tdm__file_open(&fd, bytes, &ckpt->folder, tdm__ckpt_file_names[part], TDM_E_CHECKPOINT));
     if (*bytes > most)
-        TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: wanted at most %llu bytes, found %llu", path, (unsigned long long)most,
+        TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: expected at most %llu bytes, found %llu", path, (unsigned long long)most,
                       (unsigned long long)*bytes);
     TDM_TRY_DONE(tdm__arena_new(&ckpt->arena, out, (size_t)*bytes + 1, 1));
     TDM_TRY_DONE(tdm__file_read(fd, path, *out, (size_t)*bytes, 0, TDM_E_CHECKPOINT));
     if (!tdm__hash_equal(tdm__hash(*out, (size_t)*bytes), entry->hash))
-        TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: damaged: its hash is not that of the manifest", path);
+        TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: damaged: its hash differs from the one in the manifest", path);
 done:
     close(fd);
     return status;
@@ -86,14 +86,14 @@ tdm_status tdm__ckpt_config(tdm_ckpt *ckpt, const char **out) {
     return TDM_OK;
 }
 
-/* A copy under another step's name would be the newest for ever. */
+/* A copy under the name of a later step would stay the newest for ever. */
 static tdm_status check_name(const tdm_ckpt *ckpt) {
     const char *slash = strrchr(ckpt->path, '/'), *name = slash != NULL ? slash + 1 : ckpt->path;
-    char wanted[32];
-    tdm__step_name(wanted, ckpt->state.step);
-    if (strncmp(name, "step-", 5) != 0 || strcmp(name, wanted) == 0) return TDM_OK;
+    char expected[32];
+    tdm__step_name(expected, ckpt->state.step);
+    if (strncmp(name, "step-", 5) != 0 || strcmp(name, expected) == 0) return TDM_OK;
     TDM_FAIL(TDM_E_CHECKPOINT, "%s: the folder's name is not that of the checkpoint in it, %s; rename the folder",
-             ckpt->path, wanted);
+             ckpt->path, expected);
 }
 
 tdm_status tdm__ckpt_open(tdm_ckpt **out, const tdm_host *host, const tdm_folder *folder, const char *name) {
@@ -113,25 +113,25 @@ done:
     return status;
 }
 
-/* Which tensor is it? Asked once the file as a whole is known to be damaged. */
+/* The file as a whole is damaged: finds the damaged tensor and fails with its name. */
 static tdm_status name_damage(const tdm_ckpt *ckpt, int part) {
     const tdm_tensor_file *file = ckpt->tensors[part];
-    const tdm_hash128 *wanted = ckpt->manifest.file[part].tensor_hash;
+    const tdm_hash128 *expected = ckpt->manifest.file[part].tensor_hash;
     char name[TDM_ST_PRINTABLE];
     for (int i = 0; i < file->count; i++) {
         const tdm_tensor *tensor = &file->tensor[i];
         tdm_hash128 hash;
         TDM_TRY(tdm__file_hash(ckpt->host, file->fd, file->path, tensor->file_offset, tensor->bytes, &hash));
-        if (!tdm__hash_equal(hash, wanted[i]))
+        if (!tdm__hash_equal(hash, expected[i]))
             TDM_FAIL(TDM_E_CHECKPOINT, "%s: tensor '%s' is damaged (bytes %llu to %llu of the file)", file->path,
                      tdm__printable(name, tensor->name), (unsigned long long)tensor->file_offset,
                      (unsigned long long)(tensor->file_offset + tensor->bytes));
     }
-    TDM_FAIL(TDM_E_CHECKPOINT, "%s: its header is damaged (the first %llu bytes), every tensor is as written",
-             file->path, (unsigned long long)file->header_bytes + 8);
+    TDM_FAIL(TDM_E_CHECKPOINT, "%s: its header is damaged (the first %llu bytes), all tensors are intact", file->path,
+             (unsigned long long)file->header_bytes + 8);
 }
 
-/* A file that is as it was written may still hold what nobody can go on from. */
+/* Even an undamaged file may hold infinite numbers or NaN, from which no run can continue. */
 static tdm_status verify_tensors(const tdm_ckpt *ckpt, int part) {
     const tdm_tensor_file *file = ckpt->tensors[part];
     const tdm_tensor *bad;
@@ -142,7 +142,7 @@ static tdm_status verify_tensors(const tdm_ckpt *ckpt, int part) {
     return bad != NULL ? tdm__tensor_not_finite(file, bad, at) : TDM_OK;
 }
 
-/* Every byte of a directory that is open against its manifest. */
+/* Checks every byte of an open checkpoint against its manifest. */
 static tdm_status verify_open(tdm_ckpt *ckpt) {
     TDM_TRY(verify_tensors(ckpt, TDM_CKPT_MODEL));
     TDM_TRY(verify_tensors(ckpt, TDM_CKPT_OPTIMIZER));
@@ -159,7 +159,7 @@ static tdm_status verify_open(tdm_ckpt *ckpt) {
         close(fd);
         TDM_TRY(status);
         if (tdm__hash_equal(hash, entry->hash) && bytes == entry->bytes) continue;
-        TDM_FAIL(TDM_E_CHECKPOINT, "%s: damaged: its hash is not that of the manifest", path);
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: damaged: its hash differs from the one in the manifest", path);
     }
     return TDM_OK;
 }
@@ -195,14 +195,14 @@ static tdm_status open_newest(tdm_ckpt **out, const tdm_host *host, const tdm_fo
         tdm__step_name(name, steps[i]);
         status = open_verified(out, host, dir, name);
         if (status != TDM_OK && status != TDM_E_CHECKPOINT && status != TDM_E_IO) goto done;
-        if (status != TDM_OK) TDM_WARN(host, "ckpt", "%s is passed over: %s", name, tdm_error_message());
+        if (status != TDM_OK) TDM_WARN(host, "ckpt", "%s is skipped: %s", name, tdm_error_message());
         if (i == 0) tdm__error_save(&newest);
     }
     status = TDM_OK;
     if (*out != NULL)
         tdm__error_restore(&before, NULL);
     else if (count > 0)
-        TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: of its %zu checkpoints none is usable; the newest: %s", dir->path, count,
+        TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: none of its %zu checkpoints is usable; the newest: %s", dir->path, count,
                       newest.message);
 done:
     tdm__arena_deinit(&arena);
@@ -222,7 +222,7 @@ tdm_status tdm__ckpt_open_newest(tdm_ckpt **out, const tdm_host *host, const tdm
     return status;
 }
 
-/* A .safetensors file alone: a model without state, perhaps saved from torch's wrapper. */
+/* Opens a single .safetensors file: a model without state. Its names may have the prefix of torch's wrapper. */
 static tdm_status open_model_file(tdm_ckpt **out, const tdm_host *host, const char *path) {
     tdm_ckpt *ckpt;
     tdm_tensor_file *file;
@@ -232,10 +232,10 @@ static tdm_status open_model_file(tdm_ckpt **out, const tdm_host *host, const ch
     TDM_TRY_DONE(tdm__arena_text(&ckpt->arena, &ckpt->path, path));
     TDM_TRY_DONE(tdm__tensor_file_open(&ckpt->tensors[TDM_CKPT_MODEL], host, NULL, path));
     file = ckpt->tensors[TDM_CKPT_MODEL];
-    /* tandem never writes the prefix, so in its own files "module." is a layer of that name. */
+    /* tandem never writes that prefix, so in its own files "module." is the name of a layer. */
     if (tdm__tensor_file_metadata(file, "tandem.format") == NULL) TDM_TRY_DONE(tdm__tensor_file_strip(file, &stripped));
     if (stripped > 0)
-        TDM_INFO(host, "ckpt", "%s: \"module.\" is taken off %d names (saved from a DataParallel wrapper)", path,
+        TDM_INFO(host, "ckpt", "%s: \"module.\" is removed from %d names (saved from a DataParallel wrapper)", path,
                  stripped);
     *out = ckpt;
     return TDM_OK;
@@ -260,7 +260,7 @@ tdm_status tdm__ckpt_open_any(tdm_ckpt **out, const tdm_host *host, const char *
         TDM_TRY_DONE(open_newest(out, host, &dir));
         if (*out == NULL)
             TDM_FAIL_DONE(TDM_E_CHECKPOINT,
-                          "%s: wanted a step directory, a checkpoints or run directory, or a "
+                          "%s: expected a step directory, a checkpoints or run directory, or a "
                           ".safetensors file; found a folder without " TDM_CKPT_MANIFEST " and without checkpoints",
                           path);
     }

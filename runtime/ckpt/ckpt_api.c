@@ -8,7 +8,7 @@
 typedef tdm_status (*printer)(const tdm_host *host, const char *path, bool json, tdm_text *out);
 
 static tdm_status print(printer function, const tdm_host *host, const char *path, int json, char **out) {
-    if (!path || !out) TDM_FAIL(TDM_E_USAGE, "a path and a place for the text are wanted, NULL was given");
+    if (!path || !out) TDM_FAIL(TDM_E_USAGE, "checkpoint: the path or the pointer for the text is NULL");
     *out = NULL;
     TDM_TRY(tdm__host_take(&host));
     tdm_text text;
@@ -27,7 +27,7 @@ tdm_status tdm_checkpoint_show(const tdm_host *host, const char *path, int json,
     return print(tdm__ckpt_show, host, path, json, out);
 }
 
-/* Every checkpoint of a checkpoints directory, oldest first, up to the first that is damaged. */
+/* Verifies the checkpoints of a checkpoints directory, oldest first. Fails at the first damaged one. */
 static tdm_status verify_all(const tdm_host *host, tdm_arena *arena, const tdm_folder *dir) {
     int64_t *steps;
     size_t count;
@@ -61,7 +61,7 @@ tdm_status tdm_checkpoint_verify(const tdm_host *host, const char *path, char **
     const char *what = path;
     bool is_step;
     if (checked) *checked = NULL;
-    if (!path) TDM_FAIL(TDM_E_USAGE, "a path is wanted, NULL was given");
+    if (!path) TDM_FAIL(TDM_E_USAGE, "checkpoint: the path is NULL");
     TDM_TRY(tdm__host_take(&host));
     tdm__arena_init(&arena, host);
     tdm__text_init(&text, host);

@@ -1,4 +1,4 @@
-/* Two checkpoints side by side: bit equality, and the largest difference of a number with its name and place. */
+/* Compares two checkpoints: are all bits equal, and which number differs most, with its tensor and index. */
 #include <tandem/checkpoint.h>
 
 #include <math.h>
@@ -11,8 +11,8 @@
 typedef struct comparison {
     const tdm_host *host;
     double rtol, atol;
-    bool model;         /* the file of parameters and buffers, not the optimizer's */
-    bool model_differs; /* known once that file is done */
+    bool model;         /* comparing parameters and buffers, not the optimizer's tensors */
+    bool model_differs; /* known once the model is compared */
     tdm_checkpoint_difference *out;
 } comparison;
 
@@ -20,7 +20,8 @@ static void copy_name(char out[160], const char *name) {
     snprintf(out, 160, "%s", name);
 }
 
-/* First in name order, and parameters before the optimizer's tensors, which follow from them. */
+/* Remembers the first differing tensor: the first in order of names, and one of the model before one of the optimizer,
+ * which follows from it. */
 static void note_first(const comparison *c, const char *name) {
     tdm_checkpoint_difference *out = c->out;
     if (c->model_differs) return;
@@ -51,7 +52,7 @@ static double element(const void *data, int dtype, size_t index) {
     }
 }
 
-/* Element by element; true when all of them are within the tolerance. */
+/* Compares element by element. True if all of them are within the tolerance. */
 static bool compare_numbers(const comparison *c, const tdm_tensor *tensor, const void *a, const void *b) {
     tdm_checkpoint_difference *out = c->out;
     size_t count = tensor->bytes / element_bytes(tensor->dtype);
@@ -129,8 +130,8 @@ static tdm_status compare_files(const comparison *c, const tdm_tensor_file *a, c
 tdm_status tdm_checkpoint_compare(const tdm_host *host, const char *a, const char *b, double rtol, double atol,
                                   tdm_checkpoint_difference *out) {
     if (!a || !b || !out || out->size != sizeof *out || !(rtol >= 0) || !(atol >= 0)) {
-        TDM_FAIL(TDM_E_USAGE, "tdm_checkpoint_compare wants two paths, tolerances of at least 0 and a difference with "
-                              "its size set");
+        TDM_FAIL(TDM_E_USAGE, "tdm_checkpoint_compare needs two paths, tolerances of at least 0 and a difference whose "
+                              "size is set");
     }
     TDM_TRY(tdm__host_take(&host));
     *out = (tdm_checkpoint_difference){.size = sizeof *out, .equal_bits = 1, .within = 1};

@@ -1,4 +1,4 @@
-/* Element types of safetensors, and tensors in words. */
+/* Element types of safetensors, and descriptions of tensors. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 static const struct {
     char name[12];
     int dtype, bits;
-    tdm_float_form form; /* of those whose numbers are looked at */
+    tdm_float_form form; /* for the check for infinite numbers and NaN */
 } dtypes[] = {
     {"F32", TDM_ST_F32, 32, TDM_F32_BITS},
     {"F64", TDM_ST_F64, 64, TDM_F64_BITS},
@@ -22,7 +22,7 @@ static const struct {
     {"U64", TDM_ST_OTHER, 64, TDM_NOT_FLOAT},
     {"F16", TDM_ST_OTHER, 16, TDM_F16_BITS},
     {"BF16", TDM_ST_OTHER, 16, TDM_BF16_BITS},
-    {"C64", TDM_ST_OTHER, 64, TDM_F32_BITS}, /* pairs */
+    {"C64", TDM_ST_OTHER, 64, TDM_F32_BITS}, /* pairs of F32 */
     {"F4", TDM_ST_OTHER, 4, TDM_NOT_FLOAT},
     {"F6_E2M3", TDM_ST_OTHER, 6, TDM_NOT_FLOAT},
     {"F6_E3M2", TDM_ST_OTHER, 6, TDM_NOT_FLOAT},

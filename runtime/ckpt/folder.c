@@ -1,4 +1,4 @@
-/* Names in a checkpoints directory, and hashes of what lies there. */
+/* Names in a checkpoints directory, and hashes of files. */
 #include "runtime/ckpt/folder.h"
 
 #include <stdio.h>
@@ -45,7 +45,7 @@ void tdm__step_name(char out[32], int64_t step) {
     snprintf(out, 32, "step-%08lld", (long long)step);
 }
 
-/* The step of a name exactly as tdm__step_name makes it. */
+/* Reads the step from a name. False unless the name is exactly what tdm__step_name makes of that step. */
 static bool step_of(const char *name, int64_t *step) {
     char again[32];
     size_t digits = strncmp(name, "step-", 5) == 0 ? strspn(name + 5, "0123456789") : 0;

@@ -1,11 +1,11 @@
-/* Checkpoint directories as the files of this folder see them; ckpt.h has what everyone sees. */
+/* Checkpoint directories, for the files of this folder. ckpt.h is the interface for other folders. */
 #ifndef TDM_CKPT_FOLDER_H
 #define TDM_CKPT_FOLDER_H
 
 #include "runtime/ckpt/ckpt.h"
 
 #define TDM_CKPT_MANIFEST "MANIFEST.json"
-/* The files of a checkpoint beside it. No other name is ever read from a manifest. */
+/* The files of a checkpoint beside the manifest. A manifest that lists any other name is refused. */
 enum { TDM_CKPT_MODEL, TDM_CKPT_OPTIMIZER, TDM_CKPT_STATE, TDM_CKPT_CONFIG, TDM_CKPT_FILES };
 extern const char *const tdm__ckpt_file_names[TDM_CKPT_FILES];
 
@@ -15,7 +15,7 @@ typedef struct tdm_manifest_file {
     bool listed;
     uint64_t bytes;
     tdm_hash128 hash;
-    tdm_hash128 *tensor_hash; /* in the order of the tensors: the caller's when writing, the file's when read */
+    tdm_hash128 *tensor_hash; /* in the order of the caller's tensors when writing, of the file's when reading */
 } tdm_manifest_file;
 
 typedef struct tdm_manifest {
@@ -26,36 +26,36 @@ struct tdm_ckpt {
     const tdm_host *host;
     tdm_arena arena;
     const char *path;
-    tdm_folder folder; /* not open for a model file alone */
-    bool has_state;    /* a directory, with manifest, optimizer and state */
+    tdm_folder folder; /* not open if the checkpoint is a single model file */
+    bool has_state;    /* it is a directory with manifest, optimizer and state */
     tdm_manifest manifest;
-    tdm_tensor_file *tensors[2]; /* by TDM_CKPT_MODEL, TDM_CKPT_OPTIMIZER */
+    tdm_tensor_file *tensors[2]; /* index: TDM_CKPT_MODEL, TDM_CKPT_OPTIMIZER */
     tdm_ckpt_state state;
 };
 
-/* MANIFEST.json. `tensors` and `counts` are of the model and the optimizer. */
+/* MANIFEST.json; manifest.c has its format. `tensors` and `counts`: of the model, of the optimizer. */
 void tdm__manifest_print(tdm_text *out, const tdm_manifest *manifest, const tdm_tensor *const tensors[2],
                          const int counts[2]);
-/* Reads it, and opens the tensor files that it lists, each of the size it says. */
+/* Reads it, and opens the tensor files that it lists. Their sizes must be those in the manifest. */
 tdm_status tdm__manifest_read(tdm_ckpt *ckpt);
 
 /* state.json */
 void tdm__state_print(tdm_text *out, const tdm_ckpt_state *state);
 tdm_status tdm__state_read(tdm_ckpt_state *state, const char *text, size_t bytes, const char *path);
 
-/* <folder>/<name> into the arena. */
+/* *out = <folder>/<name>, in the arena. */
 tdm_status tdm__path_join(tdm_arena *arena, const char **out, const char *folder, const char *name);
-/* Hash of `count` bytes of an open file. */
+/* The hash of `count` bytes of an open file. */
 tdm_status tdm__file_hash(const tdm_host *host, int fd, const char *path, uint64_t from, uint64_t count,
                           tdm_hash128 *out);
 bool tdm__hash_equal(tdm_hash128 a, tdm_hash128 b);
 
-/* The steps that a checkpoints directory has, newest first, complete or not. */
+/* The steps in a checkpoints directory, newest first, whether complete or not. */
 tdm_status tdm__steps_list(tdm_arena *arena, const tdm_folder *dir, int64_t **steps, size_t *count);
 void tdm__step_name(char out[32], int64_t step); /* "step-00000391" */
-/* Does a path of the user's mean one checkpoint, by its name or by what lies there? */
+/* Is the user's path one checkpoint: a folder with such a name, or with a manifest in it? */
 tdm_status tdm__is_step(tdm_arena *arena, const char *path, bool *out);
-/* Opens a checkpoints directory by a path of the user's; a run directory stands for the checkpoints in it. */
+/* Opens a checkpoints directory by the user's path, which may also be the run directory around it. */
 tdm_status tdm__steps_open(tdm_folder *out, tdm_arena *arena, const char *path);
 
 tdm_status tdm__ckpt_save_with(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *folder,

@@ -1,4 +1,4 @@
-/* Checkpoints in words: the list of a directory, and the tensors of one; aligned text or JSON. */
+/* Checkpoints for people: the list of a directory, and the tensors of one; as aligned text or JSON. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,11 +8,11 @@
 
 enum { MAX_COLUMNS = 8 };
 
-/* ---- an aligned table; cells live in its arena ---- */
+/* ---- an aligned table; its cells are in the arena ---- */
 
 typedef struct table {
     tdm_arena *arena;
-    int columns, rows; /* rows: the heading included */
+    int columns, rows; /* rows includes the heading */
     int room;
     const char **cell; /* row by row */
     bool right[MAX_COLUMNS];
@@ -24,7 +24,7 @@ static void table_init(table *t, tdm_arena *arena, int columns, int rows) {
     t->status = tdm__arena_new(arena, &t->cell, (size_t)columns * (size_t)rows, sizeof(*t->cell));
 }
 
-/* Cells that stay the caller's, as many as there are columns. */
+/* Adds a row; `cells` has one text for each column. The texts are borrowed. */
 static void table_row(table *t, const char *const *cells) {
     if (t->status != TDM_OK || t->rows == t->room) return;
     memcpy(&t->cell[t->rows * t->columns], cells, (size_t)t->columns * sizeof(*cells));
@@ -87,10 +87,10 @@ typedef struct listed {
     tdm_ckpt_state state;
     int tensors;
     uint64_t bytes;
-    const char *word, *why; /* if it is not complete */
+    const char *word, *why; /* if it is not complete: in one word, and the message */
 } listed;
 
-static tdm_status look(const tdm_host *host, tdm_arena *arena, const tdm_folder *dir, int64_t step, listed *out) {
+static tdm_status inspect(const tdm_host *host, tdm_arena *arena, const tdm_folder *dir, int64_t step, listed *out) {
     tdm_ckpt *ckpt;
     tdm__step_name(out->name, step);
     tdm_status status = tdm__ckpt_open(&ckpt, host, dir, out->name);
@@ -172,12 +172,12 @@ tdm_status tdm__ckpt_list(const tdm_host *host, const char *dir, bool json, tdm_
     listed *list;
     tdm_folder folder = {.fd = -1};
     if (!tdm__file_is_folder(NULL, dir))
-        TDM_FAIL(TDM_E_CHECKPOINT, "%s: wanted a checkpoints or run directory, found none", dir);
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: expected a checkpoints or run directory, found none", dir);
     tdm__arena_init(&arena, host);
     TDM_TRY_DONE(tdm__steps_open(&folder, &arena, dir));
     TDM_TRY_DONE(tdm__steps_list(&arena, &folder, &steps, &count));
     TDM_TRY_DONE(tdm__arena_new(&arena, &list, count, sizeof(*list)));
-    for (size_t i = 0; i < count; i++) TDM_TRY_DONE(look(host, &arena, &folder, steps[count - 1 - i], &list[i]));
+    for (size_t i = 0; i < count; i++) TDM_TRY_DONE(inspect(host, &arena, &folder, steps[count - 1 - i], &list[i]));
     if (json)
         list_json(folder.path, list, (int)count, out);
     else

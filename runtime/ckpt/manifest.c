@@ -1,9 +1,10 @@
-/* MANIFEST.json: size and XXH3-128 of every file of a checkpoint and of every tensor in it.
+/* MANIFEST.json: the size and the XXH3-128 hash of every file of a checkpoint, and the hash of every tensor.
  *
- *   1. line 1    {
- *   2. line 2      "xxh3": "<32 hex digits>",   the hash of every byte after this line: the manifest guards itself
- *   3. the rest    "format": "tandem.checkpoint", "version": 1, "files": {name: {"bytes": n, "xxh3": hash, "tensors":
- *                  {name: hash, ...}}, ...}}    "tensors" for the two tensor files only
+ *   line 1      {
+ *   line 2        "xxh3": "<32 hex digits>",    the hash of every byte after this line, so that the manifest itself is
+ *                                               checked
+ *   the rest      "format": "tandem.checkpoint", "version": 1, "files": {name: {"bytes": n, "xxh3": hash, "tensors":
+ *                 {name: hash, ...}}, ...}}     "tensors" only for the two tensor files
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +19,7 @@ static const char first_lines[] = "{\n  \"xxh3\": \"";
 static const char format_name[] = "tandem.checkpoint";
 
 enum { DIGITS = TDM_HASH_TEXT - 1, DIGITS_AT = sizeof(first_lines) - 1, GUARDED_AT = DIGITS_AT + DIGITS + 3 };
-enum { MAX_BYTES = 2 * TDM_ST_MAX_HEADER }; /* two tensor files, each with less here than in its header */
+enum { MAX_BYTES = 2 * TDM_ST_MAX_HEADER }; /* for each of the two tensor files, less than its header */
 
 const char *const tdm__ckpt_file_names[TDM_CKPT_FILES] = {
     [TDM_CKPT_MODEL] = "model.safetensors",
@@ -96,17 +97,17 @@ static bool read_hash(tdm_json *json, tdm_hash128 *out) {
     size_t length;
     uint64_t words[2] = {0, 0};
     if (!tdm__json_string(json, text, sizeof(text), &length)) return false;
-    if (length != DIGITS) return tdm__json_fail(json, "a hash wants %d hex digits, has %zu", DIGITS, length);
+    if (length != DIGITS) return tdm__json_fail(json, "a hash must have %d hex digits, has %zu", DIGITS, length);
     for (int i = 0; i < DIGITS; i++) {
         int digit = hex_digit(text[i]);
-        if (digit < 0) return tdm__json_fail(json, "a hash wants lower-case hex digits, has '%s'", text);
+        if (digit < 0) return tdm__json_fail(json, "a hash must have lower-case hex digits, has '%s'", text);
         words[i / 16] = words[i / 16] << 4 | (uint64_t)digit;
     }
     *out = (tdm_hash128){.low = words[1], .high = words[0]};
     return true;
 }
 
-/* The "tensors" of a tensor file: exactly those that the file has. */
+/* Reads "tensors". It must list exactly the tensors of the file. */
 static tdm_status read_tensors(manifest_reader *reader, int part) {
     tdm_ckpt *ckpt = reader->ckpt;
     tdm_manifest_file *entry = &ckpt->manifest.file[part];
@@ -121,7 +122,7 @@ static tdm_status read_tensors(manifest_reader *reader, int part) {
     while (tdm__json_key(&reader->json, reader->name, sizeof(reader->name), &length)) {
         const tdm_tensor *tensor = tdm__tensor_file_find(file, reader->name);
         if (tensor == NULL)
-            TDM_FAIL(TDM_E_CHECKPOINT, "%s: tensor '%s' of the manifest is not there", file->path,
+            TDM_FAIL(TDM_E_CHECKPOINT, "%s: tensor '%s' is in the manifest, but not in the file", file->path,
                      tdm__printable(printable, reader->name));
         ptrdiff_t index = tensor - file->tensor;
         if (seen[index])
@@ -140,33 +141,35 @@ static tdm_status read_tensors(manifest_reader *reader, int part) {
     return TDM_OK;
 }
 
-/* Is the file there, with the size of the manifest? A tensor file stays open. */
+/* Checks that the file exists with the size in the manifest. A tensor file stays open. */
 static tdm_status open_part(manifest_reader *reader, int part) {
     tdm_ckpt *ckpt = reader->ckpt;
-    uint64_t bytes, wanted = ckpt->manifest.file[part].bytes;
+    uint64_t bytes, expected = ckpt->manifest.file[part].bytes;
     const char *name = tdm__ckpt_file_names[part];
     int fd;
     TDM_TRY(tdm__file_open(&fd, &bytes, &ckpt->folder, name, TDM_E_CHECKPOINT));
     close(fd);
-    if (bytes != wanted)
-        TDM_FAIL(TDM_E_CHECKPOINT, "%s/%s: wanted %llu bytes by its manifest, found %llu", ckpt->path, name,
-                 (unsigned long long)wanted, (unsigned long long)bytes);
+    if (bytes != expected)
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s/%s: expected %llu bytes by its manifest, found %llu", ckpt->path, name,
+                 (unsigned long long)expected, (unsigned long long)bytes);
     return has_tensors(part) ? tdm__tensor_file_open(&ckpt->tensors[part], ckpt->host, &ckpt->folder, name) : TDM_OK;
 }
 
-/* {"bytes": n, "xxh3": hash, "tensors": {...}}, in this order. */
+/* Reads {"bytes": n, "xxh3": hash, "tensors": {...}}, in this order. */
 static tdm_status read_file(manifest_reader *reader, int part) {
     static const char *const keys[] = {"bytes", "xxh3", "tensors"};
     tdm_manifest_file *entry = &reader->ckpt->manifest.file[part];
     tdm_json *json = &reader->json;
-    int wanted = has_tensors(part) ? 3 : 2, given = 0;
+    int needed = has_tensors(part) ? 3 : 2, given = 0;
     char key[16];
     size_t length;
     if (!tdm__json_object(json)) return json_fault(reader);
     while (tdm__json_key(json, key, sizeof(key), &length)) {
-        if (given == wanted || strcmp(key, keys[given]) != 0)
-            TDM_FAIL(TDM_E_CHECKPOINT, "%s: %s: wants key '%s', found '%s'", reader->path, tdm__ckpt_file_names[part],
-                     given < wanted ? keys[given] : "no more", key);
+        if (given == needed)
+            TDM_FAIL(TDM_E_CHECKPOINT, "%s: %s: unexpected key '%s'", reader->path, tdm__ckpt_file_names[part], key);
+        if (strcmp(key, keys[given]) != 0)
+            TDM_FAIL(TDM_E_CHECKPOINT, "%s: %s: expected key '%s', found '%s'", reader->path,
+                     tdm__ckpt_file_names[part], keys[given], key);
         if (given == 0 && !tdm__json_natural(json, &entry->bytes)) return json_fault(reader);
         if (given == 1 && !read_hash(json, &entry->hash)) return json_fault(reader);
         if (given == 1) TDM_TRY(open_part(reader, part));
@@ -174,7 +177,7 @@ static tdm_status read_file(manifest_reader *reader, int part) {
         given++;
     }
     if (json->failed) return json_fault(reader);
-    if (given < wanted)
+    if (given < needed)
         TDM_FAIL(TDM_E_CHECKPOINT, "%s: %s: key '%s' is missing", reader->path, tdm__ckpt_file_names[part],
                  keys[given]);
     entry->listed = true;
@@ -196,17 +199,17 @@ static tdm_status read_files(manifest_reader *reader) {
     if (reader->json.failed) return json_fault(reader);
     for (int part = TDM_CKPT_MODEL; part <= TDM_CKPT_STATE; part++) {
         if (!reader->ckpt->manifest.file[part].listed)
-            TDM_FAIL(TDM_E_CHECKPOINT, "%s: it lists no %s", reader->path, tdm__ckpt_file_names[part]);
+            TDM_FAIL(TDM_E_CHECKPOINT, "%s: it does not list %s", reader->path, tdm__ckpt_file_names[part]);
     }
     return TDM_OK;
 }
 
-/* The key at the head, and a text that must be this one. */
+/* Reads the next key, which must be `key`. */
 static bool expect(manifest_reader *reader, const char *key) {
     size_t length;
     if (!tdm__json_key(&reader->json, reader->name, sizeof(reader->name), &length))
         return tdm__json_fail(&reader->json, "key '%s' is missing", key);
-    return strcmp(reader->name, key) == 0 || tdm__json_fail(&reader->json, "wants key '%s'", key);
+    return strcmp(reader->name, key) == 0 || tdm__json_fail(&reader->json, "expected key '%s'", key);
 }
 
 static tdm_status read_all(manifest_reader *reader) {
@@ -218,7 +221,7 @@ static tdm_status read_all(manifest_reader *reader) {
         !tdm__json_string(json, reader->name, sizeof(reader->name), &length))
         return json_fault(reader);
     if (strcmp(reader->name, format_name) != 0)
-        TDM_FAIL(TDM_E_CHECKPOINT, "%s: wanted format '%s', found '%.32s'", reader->path, format_name, reader->name);
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: expected format '%s', found '%.32s'", reader->path, format_name, reader->name);
     if (!expect(reader, "version") || !tdm__json_natural(json, &version)) return json_fault(reader);
     if (version != TDM_CKPT_VERSION)
         TDM_FAIL(TDM_E_CHECKPOINT,
@@ -228,25 +231,25 @@ static tdm_status read_all(manifest_reader *reader) {
     if (!expect(reader, "files")) return json_fault(reader);
     TDM_TRY(read_files(reader));
     if (tdm__json_key(json, reader->name, sizeof(reader->name), &length))
-        TDM_FAIL(TDM_E_CHECKPOINT, "%s: wants nothing after 'files'", reader->path);
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: expected nothing after 'files'", reader->path);
     if (json->failed || !tdm__json_end(json)) return json_fault(reader);
     return TDM_OK;
 }
 
-/* The manifest against its own hash, before anything in it is believed. */
+/* Checks the manifest against its own hash, before its content is used. */
 static tdm_status check_itself(const tdm_host *host, int fd, const char *path, uint64_t bytes) {
     char head[GUARDED_AT], digits[TDM_HASH_TEXT];
     tdm_hash128 hash;
     if (bytes < GUARDED_AT || bytes > MAX_BYTES)
-        TDM_FAIL(TDM_E_CHECKPOINT, "%s: wanted %d to %d bytes, found %llu", path, (int)GUARDED_AT, (int)MAX_BYTES,
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: expected %d to %d bytes, found %llu", path, (int)GUARDED_AT, (int)MAX_BYTES,
                  (unsigned long long)bytes);
     TDM_TRY(tdm__file_read(fd, path, head, sizeof(head), 0, TDM_E_CHECKPOINT));
     if (memcmp(head, first_lines, DIGITS_AT) != 0 || memcmp(head + DIGITS_AT + DIGITS, "\",\n", 3) != 0)
-        TDM_FAIL(TDM_E_CHECKPOINT, "%s: wanted its own hash in the second line, found none", path);
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: expected its own hash in the second line, found none", path);
     TDM_TRY(tdm__file_hash(host, fd, path, GUARDED_AT, bytes - GUARDED_AT, &hash));
     tdm__hash_print(digits, hash);
     if (memcmp(digits, head + DIGITS_AT, DIGITS) != 0)
-        TDM_FAIL(TDM_E_CHECKPOINT, "%s: damaged: wanted hash %.*s, found %s", path, (int)DIGITS, head + DIGITS_AT,
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: damaged: expected hash %.*s, found %s", path, (int)DIGITS, head + DIGITS_AT,
                  digits);
     return TDM_OK;
 }
@@ -259,7 +262,7 @@ tdm_status tdm__manifest_read(tdm_ckpt *ckpt) {
     int fd;
     TDM_TRY(tdm__path_join(&ckpt->arena, &path, ckpt->path, TDM_CKPT_MANIFEST));
     if (!tdm__file_is_there(&ckpt->folder, TDM_CKPT_MANIFEST))
-        TDM_FAIL(TDM_E_CHECKPOINT, "%s: missing " TDM_CKPT_MANIFEST ": the folder holds no whole checkpoint; remove it",
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: missing " TDM_CKPT_MANIFEST ": the checkpoint is incomplete; remove its folder",
                  ckpt->path);
     TDM_TRY(tdm__file_open(&fd, &bytes, &ckpt->folder, TDM_CKPT_MANIFEST, TDM_E_CHECKPOINT));
     TDM_TRY_DONE(check_itself(ckpt->host, fd, path, bytes));

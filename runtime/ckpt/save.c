@@ -1,12 +1,13 @@
 /* Saving, so that a crash at any instant leaves the previous checkpoint valid:
  *
- *   1. .step-XXXXXXXX.tmp-<pid>-<n> is made beside the others and locked while it is written.
- *   2. Every file is written and fsynced, MANIFEST.json last; then the temporary directory is fsynced.
- *   3. It is renamed to step-XXXXXXXX (exchanged with one that is there and differs); the parent is fsynced. Saved.
- *   4. `latest` is replaced: a hint for people, never believed.
+ *   1. The directory .step-XXXXXXXX.tmp-<pid>-<n> is made beside the others, and locked while it is written.
+ *   2. Every file is written and fsynced, MANIFEST.json last. Then the temporary directory is fsynced.
+ *   3. It is renamed to step-XXXXXXXX, or exchanged with an existing one that differs. The parent is fsynced. Now the
+ *      checkpoint is saved.
+ *   4. `latest` is replaced. It is a hint for people; tandem never relies on it.
  *   5. Checkpoints older than the newest keep_last are renamed to temporary names, then deleted.
  *
- * A failure up to 3 removes the temporary directory. What a killed process left is removed by the next save. */
+ * After a failure in steps 1 to 3 the temporary directory is removed. After a kill the next save removes it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -28,14 +29,14 @@ typedef struct saving {
     const tdm_file_ops *ops;
     tdm_arena arena;
     tdm_folder dir;
-    const char *temporary; /* in dir; NULL: none of ours is there */
+    const char *temporary; /* our temporary directory in dir; NULL: there is none */
     char final[32];
-    tdm_folder inside; /* the folder that is being filled; a temporary one is locked */
+    tdm_folder inside; /* the directory that is being filled; a temporary one is locked */
 } saving;
 
 /* ---- temporary names ---- */
 
-/* A name .step-XXXXXXXX.tmp-<pid>-<n> that is not taken; it can be taken until it is used. */
+/* A name .step-XXXXXXXX.tmp-<pid>-<n> that does not exist yet. Until it is used, another process may take it. */
 static tdm_status temporary_name(saving *s, int64_t step, int from, const char **out, int *n) {
     char name[32];
     tdm__step_name(name, step);
@@ -55,11 +56,12 @@ static tdm_status make_temporary(saving *s, int64_t step) {
     }
     s->temporary = name;
     TDM_TRY(tdm__folder_open(&s->inside, &s->arena, &s->dir, name, TDM_E_IO));
-    flock(s->inside.fd, LOCK_EX | LOCK_NB); /* where there are no locks, the pid has to do */
+    flock(s->inside.fd, LOCK_EX | LOCK_NB); /* if the file system has no locks, is_stale has only the pid */
     return TDM_OK;
 }
 
-/* Whose process is gone? The name says the pid; a lock that is held says that it lives, whatever the pid. */
+/* Was it left by a process that is gone? The name contains the pid. A held lock proves that the process lives, even if
+ * its pid looks dead from here, as from another container. */
 static bool is_stale(const saving *s, const char *name, long pid) {
     if (pid != (long)getpid() && tdm__process_lives(pid)) return false;
     int fd = openat(s->dir.fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
@@ -69,7 +71,7 @@ static bool is_stale(const saving *s, const char *name, long pid) {
     return !held;
 }
 
-/* The pid in a name of our own pattern, which is what is printed again from its parts; 0: not our pattern. */
+/* The pid in a temporary name. 0 unless printing the parts of the name gives exactly the same name. */
 static long pid_of(const char *name) {
     char again[96];
     long long step;
@@ -91,7 +93,7 @@ static tdm_status remove_any(saving *s, const char *name) {
     return s->ops->unlink(s->ops->user, s->dir.fd, name) == 0 ? TDM_OK : tdm__file_fail("remove", &s->dir, name, errno);
 }
 
-/* What killed processes left. */
+/* Removes what killed processes have left. */
 static tdm_status reap(saving *s) {
     tdm_status status;
     const char *name;
@@ -103,7 +105,7 @@ static tdm_status reap(saving *s) {
         long pid = pid_of(name);
         if (pid <= 0 || !is_stale(s, name, pid)) continue;
         if (remove_any(s, name) != TDM_OK)
-            TDM_WARN(s->host, "ckpt", "%s, left by process %ld, stays: %s", name, pid, tdm_error_message());
+            TDM_WARN(s->host, "ckpt", "%s, left by process %ld, cannot be removed: %s", name, pid, tdm_error_message());
         else
             TDM_INFO(s->host, "ckpt", "removed %s, left by process %ld", name, pid);
     }
@@ -125,7 +127,7 @@ static tdm_status write_tensors(saving *s, int part, const tdm_tensor *tensors, 
                                        metadata, entry->tensor_hash, &entry->hash, &entry->bytes);
 }
 
-/* A small file; its size and hash into *entry unless that is NULL. */
+/* Writes a small file; puts its size and hash into *entry unless that is NULL. */
 static tdm_status write_text(saving *s, const char *name, const char *text, size_t bytes, tdm_manifest_file *entry) {
     tdm_out_file file;
     TDM_TRY(tdm__out_open(&file, s->ops, &s->inside, name, bytes, NULL));
@@ -168,7 +170,7 @@ done:
 
 /* ---- committing ---- */
 
-/* The manifest's hash of a checkpoint in dir; *there is false if it has none that can be read. */
+/* The hash of the manifest of a checkpoint in dir. *there is false if it has no readable manifest. */
 static tdm_status manifest_hash(saving *s, const char *name, tdm_hash128 *hash, bool *there) {
     tdm_folder folder;
     uint64_t bytes;
@@ -185,7 +187,7 @@ static tdm_status manifest_hash(saving *s, const char *name, tdm_hash128 *hash, 
     return status == TDM_E_MEMORY ? status : TDM_OK;
 }
 
-/* Is what lies under the final name the same checkpoint, whole? */
+/* Is the existing checkpoint under the final name equal to ours, and intact? */
 static tdm_status is_same(saving *s, bool *same) {
     tdm_hash128 hash[2];
     bool there;
@@ -204,7 +206,8 @@ static int rename_in(const saving *s, const char *from, const char *to) {
     return s->ops->rename(s->ops->user, s->dir.fd, from, s->dir.fd, to);
 }
 
-/* Where two names cannot be exchanged: aside and in. The old one comes back if the new one cannot go in. */
+/* For file systems that cannot exchange two names: moves the old checkpoint aside, then the new one in. If the second
+ * rename fails, moves the old one back. */
 static tdm_status replace_in_two_steps(saving *s, int64_t step) {
     const char *aside;
     int n;
@@ -220,7 +223,7 @@ static tdm_status replace_in_two_steps(saving *s, int64_t step) {
     return TDM_OK;
 }
 
-/* The temporary directory gets its final name; afterwards s->temporary is what remains to be removed, or NULL. */
+/* Gives the temporary directory its final name. Afterwards s->temporary is what remains to be removed, or NULL. */
 static tdm_status commit(saving *s, int64_t step) {
     bool same;
     if (!tdm__file_is_there(&s->dir, s->final)) {
@@ -229,7 +232,7 @@ static tdm_status commit(saving *s, int64_t step) {
         return tdm__folder_sync(s->ops, &s->dir);
     }
     if (!tdm__file_is_folder(&s->dir, s->final))
-        TDM_FAIL(TDM_E_IO, "%s/%s: wanted a folder or nothing, found something else; move it away", s->dir.path,
+        TDM_FAIL(TDM_E_IO, "%s/%s: expected a folder or nothing, found something else; move it away", s->dir.path,
                  s->final);
     TDM_TRY(is_same(s, &same));
     if (same) return TDM_OK;
@@ -239,14 +242,14 @@ static tdm_status commit(saving *s, int64_t step) {
         TDM_TRY(replace_in_two_steps(s, step));
     }
     tdm_status status = tdm__folder_sync(s->ops, &s->dir);
-    /* Perhaps not durable: then the old one is left to the next save. */
+    /* The exchange may not be durable: keep the old checkpoint until the next save. */
     if (status != TDM_OK) s->temporary = NULL;
     return status;
 }
 
-/* ---- after the commit: nothing here can unsave the checkpoint ---- */
+/* ---- after the commit: a failure here only warns, the checkpoint is saved ---- */
 
-/* What is no folder of its own, a link or a file of this name, is not ours to remove. */
+/* Removes one checkpoint. A link or a file of that name is not ours and stays. */
 static tdm_status drop(saving *s, int64_t step) {
     char name[32];
     const char *aside;
@@ -258,7 +261,7 @@ static tdm_status drop(saving *s, int64_t step) {
     return tdm__folder_remove(s->ops, &s->dir, aside);
 }
 
-/* Removes what is older than the newest keep_last complete ones, the oldest first; never the one just saved. */
+/* Removes checkpoints older than the newest keep_last complete ones, the oldest first; never the one just saved. */
 static tdm_status prune(saving *s, int64_t keep_last, int64_t saved) {
     int64_t *steps, kept = 0;
     size_t count, end = 0;
@@ -280,16 +283,16 @@ static tdm_status prune(saving *s, int64_t keep_last, int64_t saved) {
 static void tidy(saving *s, int64_t keep_last, int64_t step) {
     char line[40];
     if (s->temporary != NULL && tdm__folder_remove(s->ops, &s->dir, s->temporary) != TDM_OK)
-        TDM_WARN(s->host, "ckpt", "a temporary folder stays: %s", tdm_error_message());
+        TDM_WARN(s->host, "ckpt", "a temporary folder cannot be removed: %s", tdm_error_message());
     s->temporary = NULL;
     int length = snprintf(line, sizeof(line), "%s\n", s->final);
     if (tdm__file_replace(s->ops, &s->dir, "latest", line, (size_t)length) != TDM_OK)
-        TDM_WARN(s->host, "ckpt", "`latest` is not updated: %s", tdm_error_message());
+        TDM_WARN(s->host, "ckpt", "`latest` cannot be updated: %s", tdm_error_message());
     if (keep_last > 0 && prune(s, keep_last, step) != TDM_OK)
-        TDM_WARN(s->host, "ckpt", "old checkpoints stay: %s", tdm_error_message());
+        TDM_WARN(s->host, "ckpt", "old checkpoints cannot be removed: %s", tdm_error_message());
 }
 
-/* ---- from outside ---- */
+/* ---- the interface ---- */
 
 static void begin(saving *s, const tdm_host *host, const tdm_file_ops *ops) {
     *s = (saving){.host = host, .ops = ops, .dir = {.fd = -1}, .inside = {.fd = -1}};
@@ -302,7 +305,7 @@ static void end(saving *s) {
     tdm__arena_deinit(&s->arena);
 }
 
-/* The checkpoints directory, made if it is not there. */
+/* Opens the checkpoints directory; makes it if it is missing. */
 static tdm_status enter(saving *s, const tdm_folder *folder, const char *name) {
     if (folder != NULL) return tdm__folder_enter(&s->dir, &s->arena, s->ops, folder, name);
     TDM_TRY(tdm__folder_make(s->host, s->ops, name));
@@ -353,7 +356,7 @@ tdm_status tdm__ckpt_reap(const tdm_host *host, const tdm_folder *folder, const 
     return status;
 }
 
-/* Two runs may begin anew within one second. */
+/* Makes the folder before-<time>, or before-<time>-<n>: two runs may begin anew within one second. */
 static tdm_status make_before(saving *s, tdm_folder *before) {
     char stamp[24];
     const char *name;

@@ -1,4 +1,5 @@
-/* state.json: what a run needs beside tensors to go on, one table for writing and reading. */
+/* state.json: what a run needs, beside the tensors, to continue. One flat JSON object: "version", then the keys of
+ * `fields`, which serves both writing and reading. */
 #include <float.h>
 #include <math.h>
 #include <stddef.h>
@@ -8,7 +9,7 @@
 #include "runtime/base/status.h"
 #include "runtime/ckpt/folder.h"
 
-enum kind { COUNT, INT, ANY_INT, NUMBER, TEXT, FLAG, NOTE }; /* FLAG: 1, or not there; NOTE: a text, or not there */
+enum kind { COUNT, INT, ANY_INT, NUMBER, TEXT, FLAG, NOTE }; /* FLAG: 1 or absent; NOTE: a text or absent */
 static const int64_t most_of[] = {[COUNT] = INT64_C(1) << 53 /* as in a job */, [INT] = INT32_MAX, [FLAG] = 1};
 
 static const struct {
@@ -96,22 +97,22 @@ static bool read_field(tdm_json *json, int i, tdm_ckpt_state *state) {
     return false;
 }
 
-/* Numbers that all later sums and products of them hold, and that a run comes to: each step saw a sample, each epoch
- * had a step. */
+/* Refuses numbers whose sums and products could overflow later, and numbers that no run can reach: every step has at
+ * least one sample, every epoch at least one step. */
 static bool check_ranges(tdm_json *json, const tdm_ckpt_state *s) {
     int64_t rows;
     if (__builtin_mul_overflow(s->per_device, s->replicas, &rows) ||
         __builtin_mul_overflow(rows, s->step_in_epoch, &rows) || rows > most_of[COUNT])
         return tdm__json_fail(json, "'step_in_epoch', 'per_device' and 'replicas' together are too large");
     if (s->replicas < 1 || s->per_device < 1)
-        return tdm__json_fail(json, "'replicas' %d and 'per_device' %lld want to be 1 or more", s->replicas,
+        return tdm__json_fail(json, "'replicas' %d and 'per_device' %lld must be at least 1", s->replicas,
                               (long long)s->per_device);
     if (!(s->lr >= 0 && s->lr <= (double)FLT_MAX))
-        return tdm__json_fail(json, "'lr' wants 0 to %g, found %g", (double)FLT_MAX, s->lr);
+        return tdm__json_fail(json, "'lr' must be 0 to %g, found %g", (double)FLT_MAX, s->lr);
     if (s->samples < s->step || s->samples < rows)
-        return tdm__json_fail(json, "'samples' is %lld: fewer than its steps saw", (long long)s->samples);
+        return tdm__json_fail(json, "'samples' is %lld: fewer than its steps have processed", (long long)s->samples);
     if (s->epoch > s->step || s->schedule_step > s->step)
-        return tdm__json_fail(json, "'epoch' %lld and 'schedule_step' %lld want at most 'step', %lld",
+        return tdm__json_fail(json, "'epoch' %lld and 'schedule_step' %lld must be at most 'step', %lld",
                               (long long)s->epoch, (long long)s->schedule_step, (long long)s->step);
     return true;
 }
@@ -120,7 +121,7 @@ static bool read_version(tdm_json *json) {
     uint64_t version;
     if (!tdm__json_natural(json, &version)) return false;
     return version == TDM_CKPT_VERSION ||
-           tdm__json_fail(json, "wants version %d, found %llu: written by a newer tandem?", TDM_CKPT_VERSION,
+           tdm__json_fail(json, "expected version %d, found %llu: written by a newer tandem?", TDM_CKPT_VERSION,
                           (unsigned long long)version);
 }
 
@@ -134,7 +135,7 @@ static bool read_state(tdm_json *json, tdm_ckpt_state *state) {
         while (i < FIELDS && strcmp(fields[i].key, key) != 0) i++;
         bool known = i < FIELDS, is_version = strcmp(key, "version") == 0;
         if (!known && !is_version) return tdm__json_fail(json, "unknown key '%s'", key);
-        if (known ? seen[i] : version) return tdm__json_fail(json, "key '%s' is there twice", key);
+        if (known ? seen[i] : version) return tdm__json_fail(json, "key '%s' appears twice", key);
         if (!(known ? read_field(json, i, state) : read_version(json))) return false;
         if (known)
             seen[i] = true;

@@ -1,11 +1,10 @@
-/* Reading named tensors from a safetensors file:
+/* Reading named tensors from a safetensors file. Its layout:
  *
- *   1. 8 bytes   N, the length of the header, little-endian.
- *   2. N bytes   JSON: {"__metadata__": {text: text, ...}, name: {"dtype": "F32", "shape": [2, 3], "data_offsets":
- *                [begin, end]}, ...}, starting with '{', padded with spaces.
- *   3. the rest  the elements, little-endian, row-major. Offsets count from here; sorted by offset the tensors follow
- *                one another without holes from 0 to the end of the file.
- */
+ *   8 bytes    N, the length of the header, little-endian.
+ *   N bytes    The header, JSON: {"__metadata__": {text: text, ...}, name: {"dtype": "F32", "shape": [2, 3],
+ *              "data_offsets": [begin, end]}, ...}. It begins with '{' and is padded with spaces.
+ *   the rest   The elements, little-endian, row-major. data_offsets count from here. Sorted by offset, the tensors
+ *              follow one another without holes up to the end of the file. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +12,7 @@
 #include "runtime/base/status.h"
 #include "runtime/ckpt/tensor_file.h"
 
-enum { CHUNK = 1 << 20 }; /* bytes read at a time; a multiple of what any number takes */
+enum { CHUNK = 1 << 20 }; /* bytes per read; a multiple of the size of every number */
 
 tdm_status tdm__tensor_file_open(tdm_tensor_file **out, const tdm_host *host, const tdm_folder *folder,
                                  const char *name) {
@@ -65,8 +64,8 @@ const char *tdm__tensor_file_metadata(const tdm_tensor_file *file, const char *k
 tdm_status tdm__tensor_file_read_part(const tdm_tensor_file *file, const tdm_tensor *tensor, uint64_t from,
                                       size_t count, void *to) {
     if (from > tensor->bytes || count > tensor->bytes - from)
-        TDM_FAIL(TDM_E_INTERNAL, "%s: tensor '%s' has %zu bytes, asked for %zu at %llu", file->path, tensor->name,
-                 tensor->bytes, count, (unsigned long long)from);
+        TDM_FAIL(TDM_E_INTERNAL, "%s: tensor '%s' has %zu bytes, but %zu at %llu were requested", file->path,
+                 tensor->name, tensor->bytes, count, (unsigned long long)from);
     return tdm__file_read(file->fd, file->path, to, count, tensor->file_offset + from, TDM_E_CHECKPOINT);
 }
 
@@ -74,7 +73,7 @@ tdm_status tdm__tensor_file_read(const tdm_tensor_file *file, const tdm_tensor *
     return tdm__tensor_file_read_part(file, tensor, 0, tensor->bytes, to);
 }
 
-/* Adds a range to the hash. *bad is the place of its first number that is not finite; UINT64_MAX: none. */
+/* Adds a range to the hash. *bad is the index of its first number that is not finite; UINT64_MAX: there is none. */
 static tdm_status hash_range(const tdm_tensor_file *file, tdm_hasher *hasher, char *chunk, uint64_t from,
                              uint64_t bytes, tdm_float_form form, uint64_t *bad) {
     size_t each = tdm__float_bytes(form);
@@ -100,7 +99,7 @@ tdm_status tdm__tensor_file_hash(const tdm_tensor_file *file, tdm_hash128 *out, 
     TDM_TRY_DONE(
         tdm__new(file->host, &chunk, file->bytes < CHUNK ? (size_t)file->bytes : CHUNK, 1, "buffer for hashing"));
     TDM_TRY_DONE(hash_range(file, hasher, chunk, 0, 8 + file->header_bytes, TDM_NOT_FLOAT, &place));
-    for (int i = 0; i < file->count; i++) { /* they follow one another without holes */
+    for (int i = 0; i < file->count; i++) { /* together they cover the data, without holes */
         const tdm_tensor *tensor = &file->tensor[i];
         TDM_TRY_DONE(hash_range(file, hasher, chunk, tensor->file_offset, tensor->bytes,
                                 tdm__dtype_form(tensor->dtype_name), &place));

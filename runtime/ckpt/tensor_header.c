@@ -1,6 +1,6 @@
-/* The header of a safetensors file, read in two passes through a small window. The first checks everything and
- * remembers 32 bytes a tensor, so that a hostile header costs little memory and no more than one pass; the second keeps
- * the tensors of a header that is good. */
+/* Reads the header of a safetensors file in two passes, through a small window. The first pass checks everything and
+ * keeps only 32 bytes per tensor, so a hostile header costs one pass and little memory. The second pass, for a valid
+ * header, stores the tensors. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,14 +9,14 @@
 #include "runtime/base/status.h"
 #include "runtime/ckpt/tensor_seen.h"
 
-/* Bytes of header that no tensor, and no key of the metadata with its value, can do without. */
+/* The fewest bytes of header that a tensor takes, and that a key of the metadata with its value takes. */
 enum { SMALLEST_TENSOR = 48, SMALLEST_KEY = 6 };
 
 typedef struct header_scan {
     tdm_tensor_file *file;
     tdm_json json;
     uint64_t data_bytes;
-    bool keeping; /* second pass: into file->tensor, names, file->metadata, with room for what the first one counted */
+    bool keeping; /* second pass: stores tensors, names and metadata, in the space that the first pass has counted */
     int64_t count, room;
     size_t name_bytes, name_room;
     char *names;
@@ -24,7 +24,7 @@ typedef struct header_scan {
     int64_t metadata_count, metadata_room;
     size_t metadata_bytes, metadata_text_room;
     char *metadata_text;
-    tdm_tensor_seen seen, keys;     /* by the first pass: tensors, keys of the metadata */
+    tdm_tensor_seen seen, keys;     /* of the first pass: the tensors; the keys of the metadata */
     char subject[TDM_ST_PRINTABLE]; /* the tensor being read, for messages */
     char name[TDM_ST_MAX_NAME + 1];
     unsigned char window[TDM_JSON_WINDOW];
@@ -56,10 +56,10 @@ static bool read_offsets(header_scan *scan, uint64_t range[2]) {
         if (!tdm__json_natural(&scan->json, &range[given++])) return false;
     }
     if (scan->json.failed) return false;
-    return given == 2 || tdm__json_fail(&scan->json, "data_offsets wants two numbers, has %d", given);
+    return given == 2 || tdm__json_fail(&scan->json, "data_offsets must have two numbers, has %d", given);
 }
 
-/* {"dtype": ..., "shape": ..., "data_offsets": ...}, each once and nothing else. *bits is of one element. */
+/* Reads {"dtype": ..., "shape": ..., "data_offsets": ...}, each key once and no other. *bits: of one element. */
 static bool read_fields(header_scan *scan, tdm_tensor *tensor, uint64_t range[2], int *bits) {
     static const char *const keys[] = {"dtype", "shape", "data_offsets"};
     char key[16];
@@ -70,8 +70,8 @@ static bool read_fields(header_scan *scan, tdm_tensor *tensor, uint64_t range[2]
     while (tdm__json_key(json, key, sizeof(key), &length)) {
         int which = 0;
         while (which < 3 && strcmp(keys[which], key) != 0) which++;
-        if (which == 3) return tdm__json_fail(json, "unknown key '%s', wants dtype, shape, data_offsets", key);
-        if (seen[which]) return tdm__json_fail(json, "key '%s' is there twice", key);
+        if (which == 3) return tdm__json_fail(json, "unknown key '%s', expected dtype, shape, data_offsets", key);
+        if (seen[which]) return tdm__json_fail(json, "key '%s' appears twice", key);
         seen[which] = true;
         if (which == 0) {
             if (!tdm__json_string(json, tensor->dtype_name, sizeof(tensor->dtype_name), &length)) return false;
@@ -87,7 +87,7 @@ static bool read_fields(header_scan *scan, tdm_tensor *tensor, uint64_t range[2]
     return !json->failed;
 }
 
-/* The size that dtype and shape make, against the range that the header gives. */
+/* Checks that dtype and shape give the size of the range in the header. */
 static bool check_size(header_scan *scan, tdm_tensor *tensor, const uint64_t range[2], int bits) {
     uint64_t total = (uint64_t)bits;
     unsigned long long begin = range[0], end = range[1], data = scan->data_bytes;
@@ -96,11 +96,11 @@ static bool check_size(header_scan *scan, tdm_tensor *tensor, const uint64_t ran
             return tdm__json_fail(&scan->json, "the product of its shape overflows 64 bits");
     }
     if (total % 8 != 0)
-        return tdm__json_fail(&scan->json, "%llu bits of %s are no whole bytes", (unsigned long long)total,
+        return tdm__json_fail(&scan->json, "%llu bits of %s are not a whole number of bytes", (unsigned long long)total,
                               tensor->dtype_name);
     if (begin > end) return tdm__json_fail(&scan->json, "data_offsets [%llu, %llu] end before they begin", begin, end);
     if (total / 8 != end - begin)
-        return tdm__json_fail(&scan->json, "dtype and shape make %llu bytes, data_offsets [%llu, %llu] give %llu",
+        return tdm__json_fail(&scan->json, "dtype and shape give %llu bytes, data_offsets [%llu, %llu] give %llu",
                               (unsigned long long)total / 8, begin, end, end - begin);
     if (end > data)
         return tdm__json_fail(&scan->json, "data_offsets [%llu, %llu] reach beyond the %llu bytes of data", begin, end,
@@ -123,7 +123,7 @@ static bool read_tensor(header_scan *scan, size_t name_length) {
     }
     if (!scan->keeping &&
         !tdm__tensor_seen_name(&scan->seen, scan->file, scan->name, name_length, (uint32_t)scan->json.string_offset))
-        return tdm__json_fail(&scan->json, "the name is there twice");
+        return tdm__json_fail(&scan->json, "the name appears twice");
     if (!read_fields(scan, &tensor, range, &bits) || !check_size(scan, &tensor, range, bits)) return false;
     if (scan->keeping) {
         if (name_length + 1 > scan->name_room - scan->name_bytes)
@@ -137,12 +137,12 @@ static bool read_tensor(header_scan *scan, size_t name_length) {
     return true;
 }
 
-/* Where the next key or value of __metadata__ goes: nowhere in the first pass, which only counts. */
+/* Where the next key or value of __metadata__ is stored; NULL in the first pass, which only counts. */
 static char *metadata_to(const header_scan *scan) {
     return scan->keeping ? scan->metadata_text + scan->metadata_bytes : NULL;
 }
 
-/* A key is read into scan->name in the first pass, which finds those that are there twice. */
+/* Reads a key. In the first pass it goes into scan->name, to find keys that appear twice. */
 static bool metadata_key(header_scan *scan, bool *more) {
     char printable[TDM_ST_PRINTABLE];
     size_t length, room = scan->metadata_text_room - scan->metadata_bytes;
@@ -157,13 +157,13 @@ static bool metadata_key(header_scan *scan, bool *more) {
     if (scan->metadata_count == TDM_ST_MAX_METADATA_KEYS)
         return tdm__json_fail(json, "__metadata__ has more than %d keys", TDM_ST_MAX_METADATA_KEYS);
     if (!tdm__tensor_seen_name(&scan->keys, scan->file, scan->name, length, (uint32_t)json->string_offset))
-        return tdm__json_fail(json, "__metadata__: key '%s' is there twice", tdm__printable(printable, scan->name));
+        return tdm__json_fail(json, "__metadata__: key '%s' appears twice", tdm__printable(printable, scan->name));
     return true;
 }
 
 static bool read_metadata(header_scan *scan) {
     tdm_json *json = &scan->json;
-    if (scan->has_metadata) return tdm__json_fail(json, "__metadata__ is there twice");
+    if (scan->has_metadata) return tdm__json_fail(json, "__metadata__ appears twice");
     scan->has_metadata = true;
     if (!tdm__json_object(json)) return false;
     for (;;) {
@@ -218,7 +218,7 @@ static int order_metadata(const void *a, const void *b) {
     return strcmp(x[0], y[0]);
 }
 
-/* The first pass; what it remembered is gone before memory is taken for the second. */
+/* The first pass. Its memory is freed before the second pass allocates any. */
 static tdm_status check_pass(header_scan *scan, bool *in_order) {
     const tdm_tensor_file *file = scan->file;
     const tdm_host *host = file->host;
@@ -238,7 +238,7 @@ done:
     return status;
 }
 
-/* Room for exactly what the first pass counted. */
+/* Allocates exactly what the first pass has counted. */
 static tdm_status make_room(header_scan *scan) {
     tdm_tensor_file *file = scan->file;
     TDM_TRY(tdm__arena_new(&file->arena, &file->tensor, (size_t)scan->count, sizeof(*file->tensor)));
@@ -254,33 +254,34 @@ static tdm_status make_room(header_scan *scan) {
     return TDM_OK;
 }
 
-/* The length in front of the JSON, against the size of the file. */
+/* Reads the length before the JSON and checks it against the size of the file. */
 static tdm_status read_length(tdm_tensor_file *file) {
     unsigned char head[9];
     const char *path = file->path;
-    unsigned long long bytes = file->bytes, wanted = 0;
+    unsigned long long bytes = file->bytes, length = 0;
     if (bytes < 10)
-        TDM_FAIL(TDM_E_CHECKPOINT, "%s: wanted a safetensors file of at least 10 bytes, found %llu bytes", path, bytes);
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: expected a safetensors file of at least 10 bytes, found %llu bytes", path,
+                 bytes);
     TDM_TRY(tdm__file_read(file->fd, path, head, sizeof(head), 0, TDM_E_CHECKPOINT));
     if (memcmp(head, "PK\3\4", 4) == 0)
         TDM_FAIL(TDM_E_CHECKPOINT,
-                 "%s: wanted a safetensors file, found a zip archive (a PyTorch .pt?); save it with "
+                 "%s: expected a safetensors file, found a zip archive (a PyTorch .pt?); save it with "
                  "safetensors.torch.save_file(model.state_dict(), \"model.safetensors\")",
                  path);
-    for (int i = 7; i >= 0; i--) wanted = wanted << 8 | head[i];
-    if (head[8] != '{' || wanted < 2)
+    for (int i = 7; i >= 0; i--) length = length << 8 | head[i];
+    if (head[8] != '{' || length < 2)
         TDM_FAIL(TDM_E_CHECKPOINT,
-                 "%s: no safetensors file: wanted a header that starts with '{', found byte 0x%02x "
+                 "%s: not a safetensors file: expected a header that starts with '{', found byte 0x%02x "
                  "and a length of %llu",
-                 path, head[8], wanted);
-    if (wanted > TDM_ST_MAX_HEADER)
+                 path, head[8], length);
+    if (length > TDM_ST_MAX_HEADER)
         TDM_FAIL(TDM_E_CHECKPOINT,
-                 "%s: wanted a safetensors file with a header of at most %d bytes, found one that announces %llu", path,
-                 TDM_ST_MAX_HEADER, wanted);
-    if (wanted > bytes - 8)
-        TDM_FAIL(TDM_E_CHECKPOINT, "%s: cut short: its header announces %llu bytes, %llu are there", path, wanted,
+                 "%s: expected a safetensors file with a header of at most %d bytes, found a header of %llu", path,
+                 TDM_ST_MAX_HEADER, length);
+    if (length > bytes - 8)
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: cut short: its header has %llu bytes, but only %llu follow", path, length,
                  bytes - 8);
-    file->header_bytes = wanted;
+    file->header_bytes = length;
     return TDM_OK;
 }
 

@@ -23,7 +23,7 @@ tdm_status tdm__tensor_file_index(tdm_tensor_file *file) {
     if (file->count > 1) qsort(file->by_name, (size_t)file->count, sizeof(*file->by_name), order_name);
     for (int i = 1; i < file->count; i++) {
         if (order_name(&file->by_name[i - 1], &file->by_name[i]) == 0)
-            TDM_FAIL(TDM_E_CHECKPOINT, "%s: tensor '%s': the name is there twice", file->path,
+            TDM_FAIL(TDM_E_CHECKPOINT, "%s: tensor '%s': the name appears twice", file->path,
                      tdm__printable(name, file->by_name[i].tensor->name));
     }
     return TDM_OK;
@@ -31,8 +31,8 @@ tdm_status tdm__tensor_file_index(tdm_tensor_file *file) {
 
 const tdm_tensor *tdm__tensor_file_find(const tdm_tensor_file *file, const char *name) {
     if (file->count == 0) return NULL;
-    const tdm_tensor wanted = {.name = name};
-    const tdm_tensor_name key = entry_of(&wanted), *found = bsearch(&key, file->by_name, (size_t)file->count,
+    const tdm_tensor tensor = {.name = name};
+    const tdm_tensor_name key = entry_of(&tensor), *found = bsearch(&key, file->by_name, (size_t)file->count,
                                                                     sizeof(*file->by_name), order_name);
     return found == NULL ? NULL : found->tensor;
 }

@@ -8,7 +8,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
 
-/* The hash is seeded with what the writer of a file cannot know, so that no file can make all names fall together. */
+/* The hash is seeded with numbers that the author of a file cannot know. So no file can make all names collide. */
 tdm_status tdm__tensor_seen_open(tdm_tensor_seen *seen, const tdm_host *host, size_t room) {
     size_t slots = 64;
     while (slots < 2 * room) slots *= 2;
@@ -26,9 +26,9 @@ void tdm__tensor_seen_close(tdm_tensor_seen *seen) {
     *seen = (tdm_tensor_seen){0};
 }
 
-/* The name that begins at byte name_at of the header; "" if it can no longer be read. */
+/* Reads the name at byte name_at of the header again; "" if the file can no longer be read. */
 static void read_name(const tdm_tensor_file *file, uint32_t name_at, char name[TDM_ST_MAX_NAME + 1]) {
-    char text[6 * TDM_ST_MAX_NAME + 2]; /* every byte escaped, two quotes */
+    char text[6 * TDM_ST_MAX_NAME + 2]; /* enough if every byte is escaped, with two quotes */
     tdm_json json;
     size_t length, count = (size_t)(file->header_bytes - name_at);
     if (count > sizeof(text)) count = sizeof(text);
@@ -72,7 +72,7 @@ static int order_place(const void *a, const void *b) {
 static tdm_status misplaced(const tdm_tensor_file *file, const tdm_tensor_place *place, bool first, uint64_t end) {
     char name[TDM_ST_MAX_NAME + 1], printable[TDM_ST_PRINTABLE], before[TDM_ST_PRINTABLE];
     const char *fault = place->begin < end ? "overlap" : "a hole";
-    unsigned long long begins = place->begin, wanted = end;
+    unsigned long long begins = place->begin, ends = end;
     read_name(file, place->name_at, name);
     tdm__printable(printable, name);
     if (first)
@@ -80,7 +80,7 @@ static tdm_status misplaced(const tdm_tensor_file *file, const tdm_tensor_place 
                  begins);
     read_name(file, place[-1].name_at, name);
     TDM_FAIL(TDM_E_CHECKPOINT, "%s: %s: tensor '%s' begins at %llu, '%s' before it ends at %llu", file->path, fault,
-             printable, begins, tdm__printable(before, name), wanted);
+             printable, begins, tdm__printable(before, name), ends);
 }
 
 tdm_status tdm__tensor_seen_covers(tdm_tensor_seen *seen, const tdm_tensor_file *file, uint64_t data_bytes) {
@@ -95,7 +95,8 @@ tdm_status tdm__tensor_seen_covers(tdm_tensor_seen *seen, const tdm_tensor_file 
         }
     }
     if (end == data) return TDM_OK;
-    TDM_FAIL(TDM_E_CHECKPOINT,
-             "%s: the tensors end at byte %llu of the data, the file has %llu: %llu bytes at its end belong to none",
-             file->path, end, data, data - end);
+    TDM_FAIL(
+        TDM_E_CHECKPOINT,
+        "%s: the tensors end at byte %llu of the data, the file has %llu: %llu bytes at its end belong to no tensor",
+        file->path, end, data, data - end);
 }

@@ -1,12 +1,13 @@
-/* Writing safetensors: elements first by alignment (I64 before F32), then by name, so that every tensor starts at a
- * multiple of its element's size; the header is padded with spaces until the data begins at a multiple of 64. */
+/* Writing safetensors files; tensor_file.c has their layout. Tensors are sorted by the size of their elements (I64
+ * before F32), then by name, so that each begins at a multiple of that size. The header is padded with spaces, so that
+ * the data begins at a multiple of 64. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/status.h"
 #include "runtime/ckpt/tensor_file.h"
 
-enum { PIECE = 256 * 1024 }; /* bytes: still in the cache when they are written */
+enum { CHUNK = 256 * 1024 }; /* bytes: small enough to be still in the cache when it is written */
 
 typedef struct placed {
     const tdm_tensor *tensor;
@@ -29,7 +30,7 @@ static int order_file(const void *a, const void *b) {
     return x->bits != y->bits ? y->bits - x->bits : order_name(a, b);
 }
 
-/* What a file may say about a tensor: checked, because a reader would refuse the file otherwise. */
+/* Fails if a reader would refuse a file with this tensor. */
 static tdm_status check_tensor(const tdm_tensor *tensor, const placed *place) {
     uint64_t bits = (uint64_t)place->bits;
     size_t length = strlen(tensor->name), bad;
@@ -45,12 +46,12 @@ static tdm_status check_tensor(const tdm_tensor *tensor, const placed *place) {
                      (long long)tensor->dim[i]);
     }
     if (bits % 8 != 0 || bits / 8 != tensor->bytes)
-        TDM_FAIL(TDM_E_INTERNAL, "tensor '%.64s': shape and dtype make %llu bytes, it has %zu", tensor->name,
+        TDM_FAIL(TDM_E_INTERNAL, "tensor '%.64s': shape and dtype give %llu bytes, it has %zu", tensor->name,
                  (unsigned long long)bits / 8, tensor->bytes);
     return TDM_OK;
 }
 
-/* Checks them, and puts them in the order of the file. */
+/* Checks the tensors and sorts them into the order of the file. */
 static tdm_status place_tensors(const tdm_tensor *tensors, int count, placed *place) {
     for (int i = 0; i < count; i++) {
         int dtype;
@@ -61,7 +62,7 @@ static tdm_status place_tensors(const tdm_tensor *tensors, int count, placed *pl
     if (count > 1) qsort(place, (size_t)count, sizeof(*place), order_name);
     for (int i = 1; i < count; i++) {
         if (order_name(&place[i - 1], &place[i]) == 0)
-            TDM_FAIL(TDM_E_INTERNAL, "tensor '%.64s' is to be written twice", place[i].tensor->name);
+            TDM_FAIL(TDM_E_INTERNAL, "tensor '%.64s': the name appears twice", place[i].tensor->name);
     }
     if (count > 1) qsort(place, (size_t)count, sizeof(*place), order_file);
     return TDM_OK;
@@ -77,7 +78,7 @@ static void print_tensor(tdm_text *header, const placed *place, uint64_t begin) 
                      (unsigned long long)(begin + tensor->bytes));
 }
 
-/* The 8 bytes of length and the padded JSON. */
+/* Prints the 8 bytes of length and the padded JSON. */
 static tdm_status print_header(tdm_text *header, const placed *place, int count, const char *const *metadata,
                                uint64_t *data_bytes) {
     uint64_t begin = 0;
@@ -103,7 +104,7 @@ static tdm_status print_header(tdm_text *header, const placed *place, int count,
     }
     tdm__text_puts(header, "}");
     while (!header->failed && header->length % TDM_ST_ALIGN != 0) tdm__text_puts(header, " ");
-    if (header->failed) TDM_FAIL(TDM_E_MEMORY, "out of memory for the header of a tensor file");
+    if (header->failed) TDM_FAIL(TDM_E_MEMORY, "tensor file: out of memory for the header");
     if (count > TDM_ST_MAX_TENSORS || header->length - 8 > TDM_ST_MAX_HEADER)
         TDM_FAIL(TDM_E_CHECKPOINT,
                  "a tensor file has at most %d tensors and %d bytes of header, this one needs %d and %zu: use fewer "
@@ -114,12 +115,12 @@ static tdm_status print_header(tdm_text *header, const placed *place, int count,
     return TDM_OK;
 }
 
-static tdm_status check_finite(const tdm_tensor *tensor, const char *piece, size_t bytes) {
+static tdm_status check_finite(const tdm_tensor *tensor, const char *chunk, size_t bytes) {
     tdm_float_form form = tdm__dtype_form(dtype_name(tensor));
     if (form == TDM_NOT_FLOAT) return TDM_OK;
-    size_t count = bytes / tdm__float_bytes(form), bad = tdm__first_not_finite(form, piece, count);
+    size_t count = bytes / tdm__float_bytes(form), bad = tdm__first_not_finite(form, chunk, count);
     if (bad == count) return TDM_OK;
-    size_t before = (size_t)(piece - (const char *)tensor->data) / tdm__float_bytes(form);
+    size_t before = (size_t)(chunk - (const char *)tensor->data) / tdm__float_bytes(form);
     TDM_FAIL(TDM_E_NUMERIC,
              "tensor '%.256s' is not finite (element %zu is infinite or NaN); lower optimizer.lr or set "
              "train.clip_grad_norm",
@@ -133,12 +134,13 @@ tdm_status tdm__tensors_finite(const tdm_tensor *tensors, int count) {
     return TDM_OK;
 }
 
-/* Every byte is read once from memory: a piece is looked at, hashed and written before the next. */
+/* Chunk by chunk, so that every byte is read only once from memory: a chunk is checked, hashed and written before the
+ * next one. */
 static tdm_status write_tensor(tdm_out_file *file, const placed *place, tdm_hasher *hasher) {
     const char *data = place->tensor->data;
     size_t bytes = place->tensor->bytes;
-    for (size_t at = 0; at < bytes; at += PIECE) {
-        size_t part = bytes - at < PIECE ? bytes - at : PIECE;
+    for (size_t at = 0; at < bytes; at += CHUNK) {
+        size_t part = bytes - at < CHUNK ? bytes - at : CHUNK;
         TDM_TRY(check_finite(place->tensor, data + at, part));
         tdm__hash_add(hasher, data + at, part);
         TDM_TRY(tdm__out_write(file, data + at, part));

@@ -40,7 +40,7 @@ static void check_fallback(const char *name) {
     support_host host;
     support_host_init(&host);
     CHECK_INT(newest(&host.host), 1);
-    CHECK_HAS(host.log, "1 step-00000002 is passed over: ");
+    CHECK_HAS(host.log, "1 step-00000002 is skipped: ");
     CHECK_HAS(host.log, name);
     CHECK_INT(host.live, 0);
 }
@@ -128,8 +128,8 @@ TEST(the_tensor_is_named) {
     CHECK(truncate(in_step(2, names[1]), 7) == 0 && unlink(in_step(1, names[4])) == 0);
     CHECK_STATUS(tdm__ckpt_open_newest(&ckpt, tdm_host_default(), NULL, dir), TDM_E_CHECKPOINT);
     CHECK(ckpt == NULL);
-    CHECK_HAS(tdm_error_message(), "of its 2 checkpoints none is usable; the newest: ");
-    CHECK_HAS(tdm_error_message(), "optimizer.safetensors: wanted ");
+    CHECK_HAS(tdm_error_message(), "none of its 2 checkpoints is usable; the newest: ");
+    CHECK_HAS(tdm_error_message(), "optimizer.safetensors: expected ");
     CHECK_HAS(tdm_error_message(), " bytes by its manifest, found 7");
     support_remove(dir);
 }
@@ -155,19 +155,19 @@ TEST(manifests_that_lie) {
     } cases[] = {
         {"\"version\": 1", "\"version\": 2", "reads version 1, the checkpoint has version 2 and needs a newer tandem"},
         {"\"version\": 1", "\"version\": 1.0", "whole number"},
-        {"tandem.checkpoint", "other", "wanted format 'tandem.checkpoint', found 'other'"},
-        {"\"format\"", "\"Format\"", "wants key 'format'"},
+        {"tandem.checkpoint", "other", "expected format 'tandem.checkpoint', found 'other'"},
+        {"\"format\"", "\"Format\"", "expected key 'format'"},
         {"\"state.json\"", "\"../../state.json\"", "file '../../state.json' does not belong in a checkpoint"},
-        {"\"state.json\"", "\"config.resolved.yaml\"", "config.resolved.yaml: wanted"},
+        {"\"state.json\"", "\"config.resolved.yaml\"", "config.resolved.yaml: expected"},
         {"\"config.resolved.yaml\"", "\"state.json\"", "file 'state.json' is listed twice"},
         {"\"fc.bias\": \"", "\"fc.bias\": \"0", "longer than 32 bytes"},
         {"\"fc.bias\": \"", "\"fc.bias\": \"ABCDEF01234567890123456789abcdef\", \"x\": \"", "lower-case hex"},
-        {"\"fc.bias\"", "\"fc.bios\"", "tensor 'fc.bios' of the manifest is not there"},
+        {"\"fc.bias\"", "\"fc.bios\"", "tensor 'fc.bios' is in the manifest, but not in the file"},
         {"\"fc.bias\"", "\"fc.weight\"", "listed twice"},
         {"\"bytes\": ", "\"bytes\": 1", "bytes by its manifest, found"},
-        {"\"bytes\"", "\"size\"", "wants key 'bytes', found 'size'"},
-        {"\"files\": {", "\"files\": {}, \"more\": {", "lists no model.safetensors"},
-        {"\n  }\n}\n", "\n  },\n  \"more\": 1\n}\n", "wants nothing after 'files'"},
+        {"\"bytes\"", "\"size\"", "expected key 'bytes', found 'size'"},
+        {"\"files\": {", "\"files\": {}, \"more\": {", "does not list model.safetensors"},
+        {"\n  }\n}\n", "\n  },\n  \"more\": 1\n}\n", "expected nothing after 'files'"},
         {"\n  }\n}\n", "\n  }\n}\n{}", "expected the end"},
         {"\n  }\n}\n", "", "the text ends"},
     };
@@ -196,13 +196,13 @@ TEST(states_that_lie) {
     static const struct {
         const char *from, *to, *why;
     } cases[] = {
-        {"\"version\":1", "\"version\":2", "wants version 1, found 2: written by a newer tandem?"},
+        {"\"version\":1", "\"version\":2", "expected version 1, found 2: written by a newer tandem?"},
         {"\"version\":1,", "", "key 'version' is missing"},
         {"\"step\":3", "\"step\":-3", "'step' is negative"},
         {"\"step\":3", "\"step\":3.0", "whole number"},
         {"\"step\":3", "\"step\":\"3\"", "whole number"},
         {"\"step\":3,", "", "key 'step' is missing"},
-        {"\"step\":3", "\"step\":3,\"step\":3", "key 'step' is there twice"},
+        {"\"step\":3", "\"step\":3,\"step\":3", "key 'step' appears twice"},
         {"\"epoch\":0", "\"age\":0", "unknown key 'age'"},
         {"\"lr\":1e-3", "\"lr\":null", "expected a digit"},
         {"\"replicas\":2", "\"replicas\":2147483648", "'replicas' is too large"},

@@ -113,18 +113,18 @@ TEST(numbers_that_do_not_fit) {
     static const struct {
         const char *keys[5], *message;
     } rows[] = {
-        {{"lr", "-0.001"}, "'lr' wants 0 to 3.40282e+38, found -0.001"},
-        {{"lr", "1e39"}, "'lr' wants 0 to 3.40282e+38, found 1e+39"},
+        {{"lr", "-0.001"}, "'lr' must be 0 to 3.40282e+38, found -0.001"},
+        {{"lr", "1e39"}, "'lr' must be 0 to 3.40282e+38, found 1e+39"},
         {{"lr", "1e999"}, "state.json: "},
         {{"lr", "NaN"}, "state.json: "},
         {{"lr", "\"nan\""}, "state.json: "},
-        {{"samples", "9"}, "'samples' is 9: fewer than its steps saw"},
-        {{"samples", "39", "step_in_epoch", "10"}, "'samples' is 39: fewer than its steps saw"},
-        {{"epoch", "11"}, "'epoch' 11 and 'schedule_step' 10 want at most 'step', 10"},
-        {{"epoch", "9007199254740992", "samples", "9007199254740992"}, "want at most 'step', 10"},
-        {{"schedule_step", "11"}, "'schedule_step' 11 want at most 'step', 10"},
-        {{"replicas", "0"}, "'replicas' 0 and 'per_device' 4 want to be 1 or more"},
-        {{"per_device", "0"}, "'replicas' 1 and 'per_device' 0 want to be 1 or more"},
+        {{"samples", "9"}, "'samples' is 9: fewer than its steps have processed"},
+        {{"samples", "39", "step_in_epoch", "10"}, "'samples' is 39: fewer than its steps have processed"},
+        {{"epoch", "11"}, "'epoch' 11 and 'schedule_step' 10 must be at most 'step', 10"},
+        {{"epoch", "9007199254740992", "samples", "9007199254740992"}, "must be at most 'step', 10"},
+        {{"schedule_step", "11"}, "'schedule_step' 11 must be at most 'step', 10"},
+        {{"replicas", "0"}, "'replicas' 0 and 'per_device' 4 must be at least 1"},
+        {{"per_device", "0"}, "'replicas' 1 and 'per_device' 0 must be at least 1"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         tdm_run_state state;

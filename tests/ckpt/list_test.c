@@ -56,7 +56,7 @@ TEST(list) {
     REQUIRE(truncate(file, 100) == 0);
     text = text_of(tdm_checkpoint_list, run, 0);
     CHECK_HAS(text, "step-00000009     -      -  -            -        -        -  damaged\n");
-    snprintf(want, sizeof(want), "\nstep-00000009: %s: wanted ", file);
+    snprintf(want, sizeof(want), "\nstep-00000009: %s: expected ", file);
     CHECK_HAS(text, want);
     tdm_free(text);
 
@@ -77,7 +77,7 @@ TEST(list) {
     REQUIRE(mkdir(want, 0777) == 0);
     text = text_of(tdm_checkpoint_list, run, 0);
     CHECK_HAS(text, "step-00000011     -      -  -            -        -        -  incomplete\n");
-    CHECK_HAS(text, "step-00000011: missing MANIFEST.json: the folder holds no whole checkpoint; remove it\n");
+    CHECK_HAS(text, "step-00000011: missing MANIFEST.json: the checkpoint is incomplete; remove its folder\n");
     tdm_free(text);
     CHECK_STATUS(tdm_checkpoint_verify(NULL, want, NULL), TDM_E_CHECKPOINT);
     CHECK_HAS(tdm_error_message(), "step-00000011: missing MANIFEST.json: ");
@@ -215,7 +215,7 @@ TEST(verified) {
     CHECK(checked == NULL);
     CHECK_STATUS(tdm_checkpoint_verify(NULL, path[0], NULL), TDM_E_CHECKPOINT);
     CHECK_STATUS(tdm_checkpoint_verify(NULL, run, NULL), TDM_E_CHECKPOINT);
-    CHECK_HAS(tdm_error_message(), "step-00000009/optimizer.safetensors: wanted ");
+    CHECK_HAS(tdm_error_message(), "step-00000009/optimizer.safetensors: expected ");
     CHECK_OK(tdm_checkpoint_verify(NULL, path[1], NULL));
     support_remove(run);
 }

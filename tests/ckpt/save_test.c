@@ -91,7 +91,7 @@ TEST(nothing_there) {
     CHECK_OK(tdm__ckpt_open_newest(&ckpt, tdm_host_default(), NULL, dir));
     CHECK(ckpt == NULL);
     CHECK_STATUS(tdm__ckpt_open_any(&ckpt, tdm_host_default(), run), TDM_E_CHECKPOINT);
-    CHECK_HAS(tdm_error_message(), "wanted a step directory, a checkpoints or run directory, or a .safetensors file");
+    CHECK_HAS(tdm_error_message(), "expected a step directory, a checkpoints or run directory, or a .safetensors file");
     CHECK_STATUS(tdm__ckpt_open_any(&ckpt, tdm_host_default(), in_dir("x")), TDM_E_CHECKPOINT);
     CHECK_HAS(tdm_error_message(), "there is no such file");
     support_remove(run);
@@ -244,7 +244,7 @@ TEST(planted_names) {
     REQUIRE(symlink(outside, in_dir("step-00000003")) == 0);
     support_parts_init(&p, 3);
     CHECK_STATUS(save_parts(tdm_host_default(), &p.parts, 0), TDM_E_IO);
-    CHECK_HAS(tdm_error_message(), "step-00000003: wanted a folder or nothing");
+    CHECK_HAS(tdm_error_message(), "step-00000003: expected a folder or nothing");
     CHECK_INT(step_at(dir), 2);
 
     /* A link as `latest` is replaced, not written through. */
@@ -338,7 +338,7 @@ TEST(found_numbers_that_are_not_finite) {
     support_host_init(&host);
     REQUIRE_OK(tdm__ckpt_open_newest(&ckpt, &host.host, NULL, dir));
     CHECK_INT(tdm__ckpt_state(ckpt)->step, 1);
-    CHECK_HAS(host.log, "step-00000003 is passed over: ");
+    CHECK_HAS(host.log, "step-00000003 is skipped: ");
     CHECK_HAS(host.log, "model.safetensors: tensor 'scale' is not finite (element 0 is infinite or NaN)");
     tdm__ckpt_close(ckpt);
     CHECK_INT(host.live, 0);

@@ -188,7 +188,7 @@ TEST(module_prefix_is_taken_off) {
     REQUIRE_OK(tdm__ckpt_open_any(&ckpt, &host.host, path));
     CHECK(tdm__ckpt_state(ckpt) == NULL && tdm__ckpt_optimizer(ckpt) == NULL);
     CHECK_TEXT(tdm__ckpt_path(ckpt), path);
-    CHECK_HAS(host.log, "\"module.\" is taken off 2 names");
+    CHECK_HAS(host.log, "\"module.\" is removed from 2 names");
     const tdm_tensor *tensor = tdm__tensor_file_find(tdm__ckpt_model(ckpt), "b");
     REQUIRE(tensor != NULL);
     CHECK_OK(tdm__tensor_file_read(tdm__ckpt_model(ckpt), tensor, values));
@@ -204,7 +204,7 @@ TEST(module_prefix_is_taken_off) {
                         "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
                         2);
     CHECK_STATUS(tdm__ckpt_open_any(&ckpt, &host.host, path), TDM_E_CHECKPOINT);
-    CHECK_HAS(tdm_error_message(), "tensor 'a': the name is there twice");
+    CHECK_HAS(tdm_error_message(), "tensor 'a': the name appears twice");
     snprintf(path, sizeof(path), "%s/own", folder);
     support_tensor_file(path,
                         "{\"__metadata__\":{\"tandem.format\":\"1\"},"
@@ -235,11 +235,11 @@ static const struct {
     {"{" T("a", "F32", "[1]", 0, 4) "}", 7, "end at byte 4 of the data, the file has 7: 3 bytes at its end"},
     {"{" T("a", "F32", "[2]", 0, 8) "}", 4, "tensor 'a': data_offsets [0, 8] reach beyond the 4 bytes of data"},
     {"{}", 5, "5 bytes at its end"},
-    {"{" T("a", "F32", "[2]", 0, 4) "}", 4, "tensor 'a': dtype and shape make 8 bytes, data_offsets [0, 4] give 4"},
-    {"{" T("a", "F32", "[]", 0, 8) "}", 8, "make 4 bytes"},
+    {"{" T("a", "F32", "[2]", 0, 4) "}", 4, "tensor 'a': dtype and shape give 8 bytes, data_offsets [0, 4] give 4"},
+    {"{" T("a", "F32", "[]", 0, 8) "}", 8, "give 4 bytes"},
     {"{" T("a", "F32", "[1]", 4, 0) "}", 4, "end before they begin"},
-    {"{" T("a", "U8", "[1]", 0, 1) "," T("a", "U8", "[1]", 1, 2) "}", 2, "tensor 'a': the name is there twice"},
-    {"{" T("a", "U8", "[1]", 0, 1) "," T("\\u0061", "U8", "[1]", 1, 2) "}", 2, "the name is there twice"},
+    {"{" T("a", "U8", "[1]", 0, 1) "," T("a", "U8", "[1]", 1, 2) "}", 2, "tensor 'a': the name appears twice"},
+    {"{" T("a", "U8", "[1]", 0, 1) "," T("\\u0061", "U8", "[1]", 1, 2) "}", 2, "the name appears twice"},
     {"{" T("a", "U8", "[4294967296,4294967296]", 0, 0) "}", 0, "overflows"},
     {"{" T("a", "F64", "[2305843009213693952]", 0, 0) "}", 0, "overflows"},
     {"{" T("a", "U8", "[9223372036854775808]", 0, 0) "}", 0, "beyond 64 bits"},
@@ -254,26 +254,26 @@ static const struct {
     {"{" T("a", "U8", "[[1]]", 0, 1) "}", 1, "found '['"},
     {"{" T("a", "U8", "null", 0, 1) "}", 1, "expected a list [...], found 'n'"},
     {"{" T("a", "U8", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", 0, 1) "}", 1, "more than 16 dimensions"},
-    {"{" T("a", "F4", "[1]", 0, 1) "}", 1, "no whole bytes"},
+    {"{" T("a", "F4", "[1]", 0, 1) "}", 1, "not a whole number of bytes"},
     {"{" T("a", "F99", "[1]", 0, 4) "}", 4, "unknown dtype 'F99'"},
     {"{" T("a", "f32", "[1]", 0, 4) "}", 4, "unknown dtype 'f32'"},
     {"{" T("a", "F32F32F32F32F32", "[1]", 0, 4) "}", 4, "longer than 11 bytes"},
     {"{" T("", "U8", "[1]", 0, 1) "}", 1, "without a name"},
     {"{" T("a\\u0000b", "U8", "[1]", 0, 1) "}", 1, "NUL"},
     {"{" T("a\xFF", "U8", "[1]", 0, 1) "}", 1, "not valid UTF-8"},
-    {"{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "'dtype' is there twice"},
+    {"{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "'dtype' appears twice"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1],\"x\":1}}", 1, "unknown key 'x'"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1]}}", 1, "'data_offsets' is missing"},
     {"{\"a\":{\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "'dtype' is missing"},
-    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0]}}", 1, "wants two numbers, has 1"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0]}}", 1, "must have two numbers, has 1"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1,2]}}", 1, "more than two numbers"},
     {"{\"a\":{\"dtype\":{\"b\":{\"c\":{\"d\":1}}}}}", 1, "found '{'"},
     {"{\"a\":[]}", 0, "expected an object {...}, found '['"},
     {"{\"a\":1}", 0, "expected an object"},
     {"{\"__metadata__\":{\"a\":1}}", 0, "expected a string"},
     {"{\"__metadata__\":{\"a\":{\"b\":\"c\"}}}", 0, "expected a string"},
-    {"{\"__metadata__\":{\"a\":\"b\",\"a\":\"c\"}}", 0, "__metadata__: key 'a' is there twice"},
-    {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "__metadata__ is there twice"},
+    {"{\"__metadata__\":{\"a\":\"b\",\"a\":\"c\"}}", 0, "__metadata__: key 'a' appears twice"},
+    {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "__metadata__ appears twice"},
     {"{\"__metadata__\":[]}", 0, "expected an object"},
     {"{} x", 0, "expected the end, found 'x'"},
     {"{}{}", 0, "expected the end, found '{'"},
@@ -305,10 +305,10 @@ TEST(lengths_that_lie) {
         uint64_t length;
         const char *why;
     } cases[] = {
-        {8000001, "at most 8000000 bytes, found one that announces 8000001"},
-        {8000000, "cut short: its header announces 8000000 bytes, 24 are there"},
-        {25, "announces 25 bytes, 24 are there"},
-        {UINT64_MAX, "announces 18446744073709551615"},
+        {8000001, "at most 8000000 bytes, found a header of 8000001"},
+        {8000000, "cut short: its header has 8000000 bytes, but only 24 follow"},
+        {25, "has 25 bytes, but only 24 follow"},
+        {UINT64_MAX, "a header of 18446744073709551615"},
         {1, "a length of 1"},
     };
     snprintf(path, sizeof(path), "%s/lies", folder);
@@ -362,7 +362,7 @@ TEST(long_headers_take_little_memory) {
         {"\"a\":{\"", "\":{", false, "unknown key '00000000'"},
         {NULL, NULL, false, "the text ends"},
         {"\"", EMPTY_TENSOR, true, "expected a string in \"quotes\""},
-        {"\"", EMPTY_TENSOR, false, "the name is there twice"},
+        {"\"", EMPTY_TENSOR, false, "the name appears twice"},
         {"\"", "\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},", true,
          "'00050000': more than 50000 tensors"},
         {"\"__metadata__\":{\"", "\":\"", false, "expected ',' or '}', found '_'"},
@@ -428,7 +428,7 @@ TEST(many_tensors) {
         {MOST, 1, -1, -1, MOST, NULL},
         {MOST, 12347, -1, -1, MOST, NULL},
         {MOST + 1, 1, -1, -1, MOST + 1, "tensor 'layer.50000.weight': more than 50000 tensors"},
-        {MOST, 1, 7, -1, MOST, "tensor 'layer.7.weight': the name is there twice"},
+        {MOST, 1, 7, -1, MOST, "tensor 'layer.7.weight': the name appears twice"},
         {MOST, 1, -1, 20000, MOST, "overlap: tensor 'layer.49999.weight' begins at 20000, 'layer.20000.weight' before"},
         {MOST, 12347, -1, -1, MOST + 1, "1 bytes at its end"},
         {MOST, 1, -1, MOST, MOST + 1,
@@ -487,7 +487,7 @@ TEST(metadata_keys) {
         } else {
             CHECK_STATUS(status, TDM_E_CHECKPOINT);
             CHECK_HAS(tdm_error_message(),
-                      fault == 1 ? "__metadata__ has more than 4096 keys" : "'4095' is there twice");
+                      fault == 1 ? "__metadata__ has more than 4096 keys" : "'4095' appears twice");
         }
     }
 }

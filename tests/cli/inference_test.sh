@@ -118,9 +118,9 @@ has "$err" "model.safetensors"
 code 0 "$tandem" train toy.yaml --run-dir damaged-twice "checkpoint.every=20 steps" --quiet
 cp $file damaged-twice/checkpoints/step-00000040/
 code 0 "$tandem" eval damaged-twice
-has "$err" "step-00000040 is passed over"
+has "$err" "step-00000040 is skipped"
 code 0 "$tandem" train toy.yaml --run-dir damaged --steps 45
-has "$err" "step-00000040 is passed over"
+has "$err" "step-00000040 is skipped"
 has "$err" "continued after step 39"
 code 8 "$tandem" eval toy.yaml --weights damaged/checkpoints/step-00000040
 

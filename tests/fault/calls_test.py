@@ -69,7 +69,7 @@ def judge(box, job, code, error, args, good, codes, goes_on):
         want("unreadable" in job.out() or job.out() == good[0], "another answer: %s", job.out())
     run_dir = box.path("run-0")
     box.verify(run_dir)
-    if goes_on and not re.search(r"warning: .* is passed over: ", job.err()):
+    if goes_on and not re.search(r"warning: .* is skipped: ", job.err()):
         want(not os.path.exists(os.path.join(run_dir, "metrics.jsonl.cut")), "lines were cut: the run began anew")
     folder = os.path.join(run_dir, "checkpoints")
     want(not os.path.isdir(folder) or not any(name.startswith("before-") for name in os.listdir(folder)), "moved away")
