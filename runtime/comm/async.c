@@ -1,4 +1,4 @@
-/* Calls in the background: a queue of requests that one worker thread goes through, in the order started. */
+/* Asynchronous calls: one worker thread makes the calls of a queue, in the order in which they were started. */
 #include <pthread.h>
 #include <string.h>
 
@@ -9,8 +9,8 @@
 
 struct tdm_comm_request {
     tdm_comm_queue *queue;
-    tdm_comm_request *next;          /* in the queue, or among the free */
-    tdm_comm_request *older, *newer; /* all that are not waited for yet */
+    tdm_comm_request *next;          /* in the queue, or in the list of free requests */
+    tdm_comm_request *older, *newer; /* list of all requests not yet waited for */
     tdm_comm_task task;
     bool done;
     double ms;
@@ -24,8 +24,8 @@ struct tdm_comm_queue {
     tdm_worker *worker;
     pthread_mutex_t mutex; /* guards all below, and `done` of the requests */
     pthread_cond_t progress;
-    tdm_comm_request *first, *last; /* not begun yet */
-    tdm_comm_request *open;         /* the newest that is not waited for */
+    tdm_comm_request *first, *last; /* the queue: calls not yet begun */
+    tdm_comm_request *open;         /* the newest request not yet waited for */
     tdm_comm_request *free;
     bool draining;
 };
@@ -55,10 +55,10 @@ tdm_status tdm__comm_run(tdm_comm *comm, const tdm_comm_task *task) {
     case TDM_TASK_SPLIT:
         return tdm__comm_split(comm, task->ranks, task->rank_count, task->split);
     }
-    TDM_FAIL(TDM_E_INTERNAL, "communicator: no such call: %d", (int)task->kind);
+    TDM_FAIL(TDM_E_INTERNAL, "communicator: unknown call %d", (int)task->kind);
 }
 
-/* The worker's one job: whatever is in the queue, until it is empty. */
+/* The worker's only job: makes the queued calls until the queue is empty. */
 static tdm_status drain(void *argument) {
     tdm_comm_queue *queue = argument;
     pthread_mutex_lock(&queue->mutex);
@@ -117,7 +117,7 @@ static tdm_status new_request(tdm_comm_queue *queue, tdm_comm_request **out) {
     return tdm__new(queue->host, out, 1, sizeof(**out), "request of a communicator");
 }
 
-static void forget(tdm_comm_queue *queue, tdm_comm_request *request) {
+static void free_request(tdm_comm_queue *queue, tdm_comm_request *request) {
     if (request->newer != NULL)
         request->newer->older = request->older;
     else
@@ -127,7 +127,7 @@ static void forget(tdm_comm_queue *queue, tdm_comm_request *request) {
     queue->free = request;
 }
 
-/* Puts the request into the queue; the lock is held. */
+/* Appends the request to the queue. The caller holds the mutex. */
 static tdm_status submit(tdm_comm_queue *queue, tdm_comm_request *request) {
     if (!queue->draining) {
         TDM_TRY(tdm__worker_start(queue->worker, drain, queue));
@@ -156,7 +156,7 @@ tdm_status tdm__comm_start(tdm_comm_queue *queue, const tdm_comm_task *task, tdm
         if (status == TDM_OK)
             *out = request;
         else
-            forget(queue, request);
+            free_request(queue, request);
     }
     pthread_mutex_unlock(&queue->mutex);
     return status;
@@ -180,7 +180,7 @@ tdm_status tdm__comm_wait(tdm_comm_request *request, double *ms) {
     tdm_status status = request->status;
     if (ms != NULL) *ms = request->ms;
     if (status != TDM_OK) tdm__error_restore(&request->error, NULL);
-    forget(queue, request);
+    free_request(queue, request);
     pthread_mutex_unlock(&queue->mutex);
     if (status != TDM_OK) return tdm__frame(status, __FILE__, __LINE__);
     return TDM_OK;
@@ -195,7 +195,7 @@ tdm_status tdm__comm_queue_call(tdm_comm_queue *queue, const tdm_comm_task *task
 void tdm__comm_queue_close(tdm_comm_queue *queue) {
     if (queue == NULL) return;
     tdm__worker_close(queue->worker);
-    while (queue->open != NULL) forget(queue, queue->open);
+    while (queue->open != NULL) free_request(queue, queue->open);
     while (queue->free != NULL) {
         tdm_comm_request *next = queue->free->next;
         tdm__delete(queue->host, queue->free);

@@ -1,6 +1,20 @@
-/* The collectives. Each has three ways: small data travels in the slots of one round; spans that peers reach are read
- * and written in place; all others go through staging memory in pieces. All ranks see the same slots and so choose the
- * same way; the bits of a result do not depend on it. */
+/* The collectives. Each has three paths:
+ *
+ *   slots      data of at most TDM_SLOT_BYTES travels in the slots of one round;
+ *   in place   if all ranks can reach the spans they need, they read and write one another's spans directly;
+ *   staged     otherwise the data goes through staging memory, one chunk at a time.
+ *
+ * All ranks see the same slots, so all choose the same path. The bits of the result do not depend on the path.
+ *
+ * Two units divide the data:
+ *
+ *   chunk      the staging memory of a rank has two halves of TDM_STAGE_BYTES each, and a span may be longer than one.
+ *              A staged collective cuts the span into chunks that fit in a half and handles one chunk after another.
+ *              While some ranks still read chunk n from one half, others may already write chunk n + 1 to the other.
+ *   segment    all_reduce and reduce divide the additions among the ranks. The data (in place: the whole span; staged:
+ *              one chunk) is cut into `world` segments of about equal size. Rank r reduces segment r: it reads that
+ *              segment from every rank, adds in rank order, and hands the result to the ranks that get it. So every
+ *              element is reduced exactly once, by one rank, and all ranks work at the same time. */
 #include <string.h>
 
 #include "runtime/base/memory.h"
@@ -27,12 +41,13 @@ static bool all_reachable(const tdm_group *group) {
     return true;
 }
 
-/* Member r's span of the round that `meet` made; its slot must be read before the next round. */
+/* Member r's span, from the slot of the current round. Must be called before the next round. */
 static void *peer_span(const tdm_group *group, int r) {
     return tdm__group_reach(group, r, tdm__group_slot(group, r)->place);
 }
 
-/* Staging memory: what is written for the next round, and what was published in the round just made. */
+/* The staging half of `round`. own_stage: what this rank writes for the next round. peer_stage: what rank r has
+ * published in the current round. */
 static unsigned char *stage_half(const tdm_group *group, int r, uint64_t round) {
     return group->stage.base + (size_t)r * group->stage.stride + (size_t)(round % 2) * TDM_STAGE_BYTES;
 }
@@ -45,8 +60,9 @@ static unsigned char *peer_stage(const tdm_group *group, int r) {
     return stage_half(group, r, group->round);
 }
 
-/* The elements that rank r reduces: equal shares, on cache lines. */
-static size_t slice_start(size_t count, size_t width, int r, int world) {
+/* The first element of segment r. Segments are about equal and begin on cache lines, so two ranks never write the same
+ * line. */
+static size_t segment_start(size_t count, size_t width, int r, int world) {
     size_t line = TDM_LINE / width, lines = (count + line - 1) / line, start;
     start = (lines / (size_t)world * (size_t)r + lines % (size_t)world * (size_t)r / (size_t)world) * line;
     return start < count ? start : count;
@@ -57,7 +73,7 @@ static size_t slice_start(size_t count, size_t width, int r, int world) {
 typedef struct reduction {
     tdm_dtype dtype;
     tdm_reduce_op op;
-    int root; /* -1: everybody gets the result */
+    int root; /* the only rank that gets the result; -1: all ranks get it */
 } reduction;
 
 static bool gets_result(const reduction *how, int r) {
@@ -70,14 +86,15 @@ static void reduce_slots(const tdm_group *group, void *to, size_t count, const r
     tdm__reduce_sources(to, source, group->comm.world, count, how->dtype, how->op);
 }
 
-/* This rank's slice over the spans of all, block by block, and from the cache into the spans of those who get it. */
-static void reduce_slice(const tdm_group *group, unsigned char *const *span, size_t count, const reduction *how) {
+/* Reduces this rank's segment over all spans, block by block. A block fits in the cache; from there its result is
+ * copied into the spans of the ranks that get it. */
+static void reduce_segment(const tdm_group *group, unsigned char *const *span, size_t count, const reduction *how) {
     _Alignas(TDM_LINE) unsigned char block[TDM_REDUCE_BLOCK];
     const void *source[TDM_COMM_WORLD_MAX];
     int world = group->comm.world;
     size_t width = tdm_dtype_bytes(how->dtype);
-    size_t end = slice_start(count, width, group->comm.rank + 1, world);
-    for (size_t i = slice_start(count, width, group->comm.rank, world); i < end;) {
+    size_t end = segment_start(count, width, group->comm.rank + 1, world);
+    for (size_t i = segment_start(count, width, group->comm.rank, world); i < end;) {
         size_t n = end - i < TDM_REDUCE_BLOCK / width ? end - i : TDM_REDUCE_BLOCK / width;
         for (int r = 0; r < world; r++) source[r] = span[r] + i * width;
         tdm__reduce_sources(block, source, world, n, how->dtype, how->op);
@@ -92,25 +109,27 @@ static tdm_status reduce_in_place(tdm_group *group, size_t count, const reductio
     unsigned char *span[TDM_COMM_WORLD_MAX];
     TDM_TRY(tdm__group_touch(group));
     for (int r = 0; r < group->comm.world; r++) span[r] = peer_span(group, r);
-    reduce_slice(group, span, count, how);
+    reduce_segment(group, span, count, how);
     tdm__group_untouch(group);
     return tdm__group_round(group);
 }
 
-/* A piece: everybody's data in, the slices reduced by their ranks, the results out. */
-static tdm_status reduce_piece(tdm_group *group, unsigned char *data, size_t count, const reduction *how) {
+/* One chunk, in two rounds. Every rank copies its chunk into its staging half. After the first round it reduces its
+ * segment over all ranks' halves and writes the result into its other half. After the second round the ranks that get
+ * the result collect segment r from rank r. */
+static tdm_status reduce_chunk(tdm_group *group, unsigned char *data, size_t count, const reduction *how) {
     const void *source[TDM_COMM_WORLD_MAX];
     int world = group->comm.world, rank = group->comm.rank;
     size_t width = tdm_dtype_bytes(how->dtype);
     memcpy(own_stage(group), data, count * width);
     TDM_TRY(tdm__group_round(group));
-    size_t start = slice_start(count, width, rank, world), end = slice_start(count, width, rank + 1, world);
+    size_t start = segment_start(count, width, rank, world), end = segment_start(count, width, rank + 1, world);
     for (int r = 0; r < world; r++) source[r] = peer_stage(group, r) + start * width;
     tdm__reduce_sources(own_stage(group) + start * width, source, world, end - start, how->dtype, how->op);
     TDM_TRY(tdm__group_round(group));
     if (!gets_result(how, rank)) return TDM_OK;
     for (int r = 0; r < world; r++) {
-        start = slice_start(count, width, r, world), end = slice_start(count, width, r + 1, world);
+        start = segment_start(count, width, r, world), end = segment_start(count, width, r + 1, world);
         memcpy(data + start * width, peer_stage(group, r) + start * width, (end - start) * width);
     }
     return TDM_OK;
@@ -121,7 +140,7 @@ static tdm_status reduce_staged(tdm_group *group, tdm_span io, const reduction *
     TDM_TRY(tdm__group_stage(group));
     for (size_t done = 0; done < io.count;) {
         size_t n = io.count - done < most ? io.count - done : most;
-        TDM_TRY(reduce_piece(group, at(io.data, done * width), n, how));
+        TDM_TRY(reduce_chunk(group, at(io.data, done * width), n, how));
         done += n;
     }
     return TDM_OK;
@@ -191,18 +210,19 @@ tdm_status tdm__group_broadcast(tdm_comm *comm, tdm_span io, int root) {
 
 /* ---- gather and all_gather ---- */
 
-static tdm_status gather(tdm_group *group, tdm_span in, void *out, bool takes) {
+/* `gets`: this rank gets the result. */
+static tdm_status gather(tdm_group *group, tdm_span in, void *out, bool gets) {
     size_t bytes = span_bytes(in);
     int world = group->comm.world;
     TDM_TRY(tdm__group_meet(group, in, in.data, bytes));
     if (bytes <= TDM_SLOT_BYTES) {
-        for (int r = 0; takes && bytes > 0 && r < world; r++)
+        for (int r = 0; gets && bytes > 0 && r < world; r++)
             memcpy(at(out, (size_t)r * bytes), tdm__group_slot(group, r)->data, bytes);
         return TDM_OK;
     }
     if (all_reachable(group)) {
         TDM_TRY(tdm__group_touch(group));
-        for (int r = 0; takes && r < world; r++) {
+        for (int r = 0; gets && r < world; r++) {
             const unsigned char *from = peer_span(group, r);
             if (at(out, (size_t)r * bytes) != from) memcpy(at(out, (size_t)r * bytes), from, bytes);
         }
@@ -214,7 +234,7 @@ static tdm_status gather(tdm_group *group, tdm_span in, void *out, bool takes) {
         size_t n = bytes - done < TDM_STAGE_BYTES ? bytes - done : TDM_STAGE_BYTES;
         memcpy(own_stage(group), at(in.data, done), n);
         TDM_TRY(tdm__group_round(group));
-        for (int r = 0; takes && r < world; r++) memcpy(at(out, (size_t)r * bytes + done), peer_stage(group, r), n);
+        for (int r = 0; gets && r < world; r++) memcpy(at(out, (size_t)r * bytes + done), peer_stage(group, r), n);
         done += n;
     }
     return TDM_OK;

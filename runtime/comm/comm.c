@@ -1,4 +1,4 @@
-/* Checked calls over any backend: what a caller can get wrong is found here, before the ranks wait for one another. */
+/* Checked calls on any backend. A caller's mistakes are found here, before the ranks wait for one another. */
 #include "runtime/comm/comm.h"
 
 #include "runtime/base/hash.h"
@@ -41,52 +41,52 @@ const char *tdm__reduce_op_name(tdm_reduce_op op) {
 /* ---- checks ---- */
 
 static tdm_status check_comm(const tdm_comm *comm, const char *call) {
-    if (comm == NULL) TDM_FAIL(TDM_E_USAGE, "%s: wants a communicator, got NULL", call);
+    if (comm == NULL) TDM_FAIL(TDM_E_USAGE, "%s: needs a communicator, got NULL", call);
     return TDM_OK;
 }
 
 static tdm_status check_span(tdm_span span, const char *call, const char *name) {
     size_t bytes;
-    if (!is_dtype(span.dtype)) TDM_FAIL(TDM_E_USAGE, "%s: %s: no such type: %d", call, name, (int)span.dtype);
+    if (!is_dtype(span.dtype)) TDM_FAIL(TDM_E_USAGE, "%s: %s: unknown data type %d", call, name, (int)span.dtype);
     if (!tdm__mul_fits(span.count, tdm_dtype_bytes(span.dtype), &bytes))
-        TDM_FAIL(TDM_E_USAGE, "%s: %s: %zu %s are more than memory holds", call, name, span.count,
+        TDM_FAIL(TDM_E_USAGE, "%s: %s: %zu %s are more than this machine can address", call, name, span.count,
                  tdm_dtype_name(span.dtype));
     if (span.data == NULL && span.count > 0)
-        TDM_FAIL(TDM_E_USAGE, "%s: %s: wants %zu %s, got a NULL pointer", call, name, span.count,
+        TDM_FAIL(TDM_E_USAGE, "%s: %s: needs %zu %s, got a NULL pointer", call, name, span.count,
                  tdm_dtype_name(span.dtype));
     if ((uintptr_t)span.data % tdm_dtype_bytes(span.dtype) != 0)
-        TDM_FAIL(TDM_E_USAGE, "%s: %s: wants memory aligned to %zu bytes for %s, got %p", call, name,
+        TDM_FAIL(TDM_E_USAGE, "%s: %s: memory must be aligned to %zu bytes for %s, got %p", call, name,
                  tdm_dtype_bytes(span.dtype), tdm_dtype_name(span.dtype), span.data);
     return TDM_OK;
 }
 
 static tdm_status check_rank(const tdm_comm *comm, int rank, const char *call, const char *name) {
     if (rank < 0 || rank >= comm->world)
-        TDM_FAIL(TDM_E_USAGE, "%s: %s wants a rank from 0 to %d, got %d", call, name, comm->world - 1, rank);
+        TDM_FAIL(TDM_E_USAGE, "%s: %s must be a rank from 0 to %d, got %d", call, name, comm->world - 1, rank);
     return TDM_OK;
 }
 
 static tdm_status check_op(tdm_reduce_op op, const char *call) {
-    if (!is_op(op)) TDM_FAIL(TDM_E_USAGE, "%s: no such reduction: %d", call, (int)op);
+    if (!is_op(op)) TDM_FAIL(TDM_E_USAGE, "%s: unknown reduction %d", call, (int)op);
     return TDM_OK;
 }
 
-/* `all` holds one part of the size of `part` for each rank. */
+/* `all` must hold one part for each rank, each of the size of `part`. */
 static tdm_status check_parts(const tdm_comm *comm, tdm_span all, tdm_span part, const char *call, const char *name) {
     size_t wanted;
     TDM_TRY(check_span(all, call, name));
     if (all.dtype != part.dtype)
-        TDM_FAIL(TDM_E_USAGE, "%s: %s wants %s, got %s", call, name, tdm_dtype_name(part.dtype),
+        TDM_FAIL(TDM_E_USAGE, "%s: %s must be %s, got %s", call, name, tdm_dtype_name(part.dtype),
                  tdm_dtype_name(all.dtype));
     if (!tdm__mul_fits(part.count, (size_t)comm->world, &wanted) || all.count != wanted)
-        TDM_FAIL(TDM_E_USAGE, "%s: %s wants %zu elements for each of %d ranks, got %zu in all", call, name, part.count,
-                 comm->world, all.count);
+        TDM_FAIL(TDM_E_USAGE, "%s: %s must hold %zu elements for each of %d ranks, got %zu in all", call, name,
+                 part.count, comm->world, all.count);
     return TDM_OK;
 }
 
 /* ---- collectives ---- */
 
-/* A rank that does not take part leaves its peers waiting: they are told why. */
+/* The peers wait for this rank, which will not take part: end the job with the reason. */
 static tdm_status refuse(tdm_comm *comm, tdm_status status) {
     if (comm != NULL) tdm__comm_abort(comm, tdm_error_message());
     return tdm__frame(status, __FILE__, __LINE__);
@@ -161,7 +161,8 @@ static tdm_status check_message(const tdm_comm *comm, tdm_span span, int peer, c
     TDM_TRY(check_comm(comm, call));
     TDM_TRY(check_span(span, call, "data"));
     TDM_TRY(check_rank(comm, peer, call, "peer"));
-    if (peer == comm->rank) TDM_FAIL(TDM_E_USAGE, "%s: rank %d and its peer are the same", call, peer);
+    if (peer == comm->rank)
+        TDM_FAIL(TDM_E_USAGE, "%s: the peer is rank %d itself; it must be another rank", call, peer);
     return TDM_OK;
 }
 
@@ -192,7 +193,7 @@ static tdm_status check_ranks(const tdm_comm *comm, const int *ranks, int count)
     bool listed[TDM_COMM_WORLD_MAX] = {false};
     TDM_TRY(check_comm(comm, "split"));
     if (count < 1 || count > comm->world || ranks == NULL)
-        TDM_FAIL(TDM_E_USAGE, "split: wants a list of 1 to %d ranks, got %d", comm->world, count);
+        TDM_FAIL(TDM_E_USAGE, "split: needs a list of 1 to %d ranks, got %d", comm->world, count);
     for (int i = 0; i < count; i++) {
         TDM_TRY(check_rank(comm, ranks[i], "split", "list"));
         if (listed[ranks[i]]) TDM_FAIL(TDM_E_USAGE, "split: rank %d is listed twice", ranks[i]);

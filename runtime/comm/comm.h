@@ -1,4 +1,4 @@
-/* Opening communicators, and the asynchronous forms on a thread of their own. */
+/* Opening communicators, checked calls, and asynchronous calls on a worker thread. */
 #ifndef TDM_COMM_COMM_H
 #define TDM_COMM_COMM_H
 
@@ -8,47 +8,49 @@
 
 enum { TDM_COMM_WORLD_MAX = 256, TDM_HEARTBEAT_MS = 5000, TDM_HEARTBEAT_LEAST_MS = 1000 };
 
-/* `world` communicators over the threads of this process; ranks[i] belongs to thread i. Any close order. */
+/* `world` communicators over the threads of this process; ranks[i] belongs to thread i. They may be closed in any
+ * order. */
 tdm_status tdm__comm_open_local(tdm_comm **ranks, int world, const tdm_host *host, int64_t timeout_ms);
 
-/* Processes on one host over an anonymous shared file (memfd): it has no name, so nothing can be left behind. */
-/* Parent: makes the file and initialises its control page for `world` ranks; *fd is inherited by the ranks, which fail
- * when the caller's process ends before they do. */
+/* Processes on one host share an anonymous file (memfd). It has no name, so nothing can be left behind. */
+/* Launcher: makes the file and initialises its control page for `world` ranks. The ranks inherit *fd. They fail if the
+ * caller's process ends before they do. */
 tdm_status tdm__shm_create(int *fd, const tdm_host *host, int world);
-/* Parent, also from a signal handler's flag loop: marks the job as ended because `rank` died; every waiting rank
- * returns TDM_E_COMM "rank N has ended: why" within milliseconds. `why` is cut to 200 bytes. */
+/* Launcher: ends the job because `rank` died. Every waiting rank returns TDM_E_COMM "rank N has ended: why" within
+ * milliseconds. `why` is cut to 200 bytes. */
 void tdm__shm_abort(int fd, int rank, const char *why);
-/* Rank: joins; fd is duplicated, the caller keeps its own. Waits for all ranks until timeout_ms. From here to the close
- * a thread of this process looks after the others: one that is gone, or that gives no sign of life for heartbeat_ms (0:
- * for ever; else at least TDM_HEARTBEAT_LEAST_MS), ends the job. */
+/* Rank: joins the job. Duplicates fd; the caller keeps its own. Waits up to timeout_ms for all ranks. From here to the
+ * close a thread of this process watches the other ranks: a rank that is gone, or that sends no heartbeat for
+ * heartbeat_ms (0: no limit; else at least TDM_HEARTBEAT_LEAST_MS), ends the job. */
 tdm_status tdm__comm_open_shm(tdm_comm **out, int fd, int rank, int world, const tdm_host *host, int64_t timeout_ms,
                               int64_t heartbeat_ms);
 
-/* Checked calls: NULL comm, wrong root and mismatching spans are TDM_E_USAGE; each collective increments the sequence.
- * A rank whose call is refused ends the job for all, with the reason: its peers wait for it. */
+/* Checked calls. A NULL comm, a wrong root and mismatching spans are TDM_E_USAGE. Each collective increments the
+ * sequence number. A rank whose call is refused ends the job for all ranks, with the reason, because its peers wait for
+ * it. */
 tdm_status tdm__all_reduce(tdm_comm *comm, tdm_span io, tdm_reduce_op op);
 tdm_status tdm__broadcast(tdm_comm *comm, tdm_span io, int root);
 tdm_status tdm__reduce(tdm_comm *comm, tdm_span io, int root, tdm_reduce_op op);
 tdm_status tdm__gather(tdm_comm *comm, tdm_span in, tdm_span out, int root);
 tdm_status tdm__all_gather(tdm_comm *comm, tdm_span in, tdm_span out);
 tdm_status tdm__scatter(tdm_comm *comm, tdm_span in, tdm_span out, int root);
-tdm_status tdm__send(tdm_comm *comm, tdm_span in, int to);       /* returns when the receiver has it */
-tdm_status tdm__receive(tdm_comm *comm, tdm_span out, int from); /* these two are not counted in the sequence */
+tdm_status tdm__send(tdm_comm *comm, tdm_span in, int to);       /* returns when the receiver has the data */
+tdm_status tdm__receive(tdm_comm *comm, tdm_span out, int from); /* send and receive do not count in the sequence */
 tdm_status tdm__barrier(tdm_comm *comm);
-/* TDM_E_UNSUPPORTED where the backend has no such memory. */
+/* Memory that all ranks can reach. TDM_E_UNSUPPORTED if the backend has none. */
 tdm_status tdm__comm_allocate(tdm_comm *comm, size_t bytes, void **out);
 tdm_status tdm__comm_split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out);
-/* Ends the job: every rank's calls fail with "rank N: why". Any thread. NULL comm is fine. */
+/* Ends the job: every rank's calls fail with "rank N: why". May be called from any thread. NULL comm is fine. */
 void tdm__comm_abort(tdm_comm *comm, const char *why);
 void tdm__comm_close(tdm_comm *comm); /* NULL is fine */
 
-/* A verdict that every rank learns: each brings its hash; if they differ every rank gets TDM_E_COMM naming `what`, the
+/* Collective: compares a hash across the ranks. If the hashes differ, every rank returns TDM_E_COMM with `what`, the
  * first rank that differs from rank 0, and both hashes. */
 tdm_status tdm__comm_agree(tdm_comm *comm, const char *what, uint64_t high, uint64_t low);
 
 const char *tdm__reduce_op_name(tdm_reduce_op op);
 
-/* ---- asynchronous: a thread that makes the calls of one communicator in the order started ---- */
+/* ---- asynchronous calls: a thread makes the calls of one communicator in the order in which they were started ---- */
 
 typedef struct tdm_comm_queue tdm_comm_queue;
 
@@ -66,7 +68,7 @@ typedef enum tdm_comm_task_kind {
     TDM_TASK_SPLIT
 } tdm_comm_task_kind;
 
-/* One call with its arguments; those that the call does not have are ignored. */
+/* One call with its arguments. Arguments that the call does not have are ignored. */
 typedef struct tdm_comm_task {
     tdm_comm_task_kind kind;
     tdm_span in, out; /* in place: `in` */
@@ -79,20 +81,20 @@ typedef struct tdm_comm_task {
     void **allocated;
 } tdm_comm_task;
 
-/* From here to the close only the queue uses `comm`, which stays the caller's. */
+/* Until the queue is closed, only the queue uses `comm`. The caller still owns it. */
 tdm_status tdm__comm_queue_open(tdm_comm_queue **out, tdm_comm *comm);
-/* Returns at once. Fails only on memory. *request ends with tdm__comm_wait, or with the queue. */
+/* Returns at once. Fails only if memory is out. tdm__comm_wait or tdm__comm_queue_close frees *request. */
 tdm_status tdm__comm_start(tdm_comm_queue *queue, const tdm_comm_task *task, tdm_comm_request **request);
 tdm_status tdm__comm_start_all_reduce(tdm_comm_queue *queue, tdm_span io, tdm_reduce_op op, tdm_comm_request **request);
 bool tdm__comm_done(tdm_comm_request *request);
-/* Waits for the end of the call (it has its own deadline) and frees the request. The call's failure becomes this
- * thread's. *ms, if not NULL: what the call itself took. */
+/* Waits for the end of the call (which has its own deadline) and frees the request. Returns the call's status and moves
+ * its error record to this thread. *ms, if not NULL, is the duration of the call itself. */
 tdm_status tdm__comm_wait(tdm_comm_request *request, double *ms);
-/* Runs `task` in its turn and waits for it. */
+/* Runs `task` after all calls started before it, and waits for it. */
 tdm_status tdm__comm_queue_call(tdm_comm_queue *queue, const tdm_comm_task *task);
-/* Waits for what was started, then ends the thread. NULL is fine. */
+/* Waits for the calls that were started, then ends the thread. NULL is fine. */
 void tdm__comm_queue_close(tdm_comm_queue *queue);
-/* One call on the calling thread. */
+/* Makes one call on the calling thread. */
 tdm_status tdm__comm_run(tdm_comm *comm, const tdm_comm_task *task);
 
 #endif

@@ -1,4 +1,4 @@
-/* tandem/comm.h: the public calls, which go through the communicator's queue once it has one. */
+/* tandem/comm.h: the public calls. Once a communicator has a queue, all its calls go through it. */
 #include <tandem/comm.h>
 
 #include "runtime/base/memory.h"
@@ -37,7 +37,7 @@ void tdm_comm_abort(tdm_comm *comm, const char *why) {
     tdm__comm_abort(comm, why);
 }
 
-/* ---- calls: in their turn behind the asynchronous ones, or here ---- */
+/* ---- calls: in the queue, after the asynchronous calls; without a queue, on this thread ---- */
 
 static tdm_status call(tdm_comm *comm, tdm_comm_task task) {
     if (comm != NULL && comm->queue != NULL) return tdm__comm_queue_call(comm->queue, &task);
@@ -45,9 +45,9 @@ static tdm_status call(tdm_comm *comm, tdm_comm_task task) {
 }
 
 static tdm_status start(tdm_comm *comm, tdm_comm_task task, tdm_comm_request **out) {
-    if (out == NULL) TDM_FAIL(TDM_E_USAGE, "asynchronous call: wants a place for the request, got NULL");
+    if (out == NULL) TDM_FAIL(TDM_E_USAGE, "asynchronous call: the pointer for the request is NULL");
     *out = NULL;
-    if (comm == NULL) TDM_FAIL(TDM_E_USAGE, "asynchronous call: wants a communicator, got NULL");
+    if (comm == NULL) TDM_FAIL(TDM_E_USAGE, "asynchronous call: needs a communicator, got NULL");
     if (comm->queue == NULL) TDM_TRY(tdm__comm_queue_open(&comm->queue, comm));
     return tdm__comm_start(comm->queue, &task, out);
 }
@@ -60,7 +60,7 @@ static tdm_comm_task reduce_task(tdm_span io, int root, tdm_reduce_op op) {
     return (tdm_comm_task){.kind = TDM_TASK_REDUCE, .in = io, .rank = root, .op = op};
 }
 
-/* Calls whose arguments are at most two spans and a rank. */
+/* For calls whose only arguments are spans and a rank. */
 static tdm_comm_task span_task(tdm_comm_task_kind kind, tdm_span in, tdm_span out, int rank) {
     return (tdm_comm_task){.kind = kind, .in = in, .out = out, .rank = rank};
 }
@@ -104,13 +104,13 @@ tdm_status tdm_comm_receive(tdm_comm *comm, tdm_span out, int from) {
 }
 
 tdm_status tdm_comm_allocate(tdm_comm *comm, size_t bytes, void **out) {
-    if (out == NULL) TDM_FAIL(TDM_E_USAGE, "allocate: wants a place for the pointer, got NULL");
+    if (out == NULL) TDM_FAIL(TDM_E_USAGE, "allocate: the pointer for the result is NULL");
     *out = NULL;
     return call(comm, (tdm_comm_task){.kind = TDM_TASK_ALLOCATE, .bytes = bytes, .allocated = out});
 }
 
 tdm_status tdm_comm_split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out) {
-    if (out == NULL) TDM_FAIL(TDM_E_USAGE, "split: wants a place for the communicator, got NULL");
+    if (out == NULL) TDM_FAIL(TDM_E_USAGE, "split: the pointer for the communicator is NULL");
     *out = NULL;
     return call(comm, (tdm_comm_task){.kind = TDM_TASK_SPLIT, .ranks = ranks, .rank_count = count, .split = out});
 }
@@ -158,6 +158,6 @@ int tdm_comm_done(tdm_comm_request *request) {
 }
 
 tdm_status tdm_comm_wait(tdm_comm_request *request, double *ms) {
-    if (request == NULL) TDM_FAIL(TDM_E_USAGE, "wait: wants a request, got NULL");
+    if (request == NULL) TDM_FAIL(TDM_E_USAGE, "wait: needs a request, got NULL");
     return tdm__comm_wait(request, ms);
 }

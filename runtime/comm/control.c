@@ -1,4 +1,4 @@
-/* The bell that wakes whoever waits, the wait itself, and the one cause for which a job ends. */
+/* The bell that wakes waiting ranks, the wait itself, and the first cause of a job's end. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -15,7 +15,7 @@
 #include "runtime/comm/group.h"
 
 enum {
-    SPIN_NS = 20 * 1000, /* a round between running ranks takes less */
+    SPIN_NS = 20 * 1000, /* a round takes less if all ranks are running */
     LOOKS_PER_CLOCK = 32
 };
 
@@ -45,20 +45,20 @@ void tdm__site_ring(tdm_site *site) {
     tdm__control_ring(site->control, site->process == NULL);
 }
 
-/* Until the bell is rung after it read `seen`, or the time is over, or for no reason. */
-static void sleep_for_bell(tdm_site *site, uint32_t seen, int64_t ns) {
+/* Sleeps while the bell's count is `bell`, at most `ns`. May wake up early for no reason. */
+static void sleep_for_bell(tdm_site *site, uint32_t bell, int64_t ns) {
     struct timespec time = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
     int wait = site->process == NULL ? FUTEX_WAIT_PRIVATE : FUTEX_WAIT;
     atomic_fetch_add(&site->control->sleepers, 1);
-    syscall(SYS_futex, &site->control->bell, wait, seen, &time, NULL, 0);
+    syscall(SYS_futex, &site->control->bell, wait, bell, &time, NULL, 0);
     atomic_fetch_sub(&site->control->sleepers, 1);
 }
 
 /* ---- the end of a job ---- */
 
 void tdm__control_end(tdm_control *control, bool one_process, const char *cause) {
-    uint32_t going_on = 0;
-    if (!atomic_compare_exchange_strong(&control->ended, &going_on, 1)) return;
+    uint32_t not_ended = 0;
+    if (!atomic_compare_exchange_strong(&control->ended, &not_ended, 1)) return;
     size_t length = strnlen(cause, TDM_CAUSE_TEXT - 1);
     memcpy(control->cause, cause, length);
     control->cause[length] = '\0';
@@ -71,10 +71,10 @@ bool tdm__site_ended(const tdm_site *site) {
 }
 
 static const char *cause_of(const tdm_control *control) {
-    /* Whoever writes the cause may have been killed while doing so. */
+    /* The rank that writes the cause may have been killed half-way: wait for it, but not for ever. */
     for (int i = 0; i < 100 && atomic_load(&control->ended) != 2; i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    return atomic_load(&control->ended) == 2 ? control->cause : "the job has ended, its cause is lost";
+    return atomic_load(&control->ended) == 2 ? control->cause : "the job has ended; the cause was lost";
 }
 
 bool tdm__site_has_ended(const tdm_site *site, char *why, size_t bytes) {
@@ -115,14 +115,14 @@ void tdm__site_release(tdm_site *site) {
 
 /* ---- waiting ---- */
 
-/* Causes are put together without printf: abort may come from a signal handler, and these are its neighbours. */
-static void say(char text[TDM_CAUSE_TEXT], const char *more) {
+/* A cause is built without printf, like all that abort may reach from a signal handler. */
+static void append(char text[TDM_CAUSE_TEXT], const char *more) {
     size_t at = strnlen(text, TDM_CAUSE_TEXT - 1), length = strnlen(more, TDM_CAUSE_TEXT - 1 - at);
     memcpy(text + at, more, length);
     text[at + length] = '\0';
 }
 
-static void say_number(char text[TDM_CAUSE_TEXT], int64_t number) {
+static void append_number(char text[TDM_CAUSE_TEXT], int64_t number) {
     char digits[24];
     size_t at = sizeof(digits) - 1;
     bool negative = number < 0;
@@ -133,18 +133,18 @@ static void say_number(char text[TDM_CAUSE_TEXT], int64_t number) {
         rest /= 10;
     } while (rest > 0);
     if (negative) digits[--at] = '-';
-    say(text, digits + at);
+    append(text, digits + at);
 }
 
 /* "rank 1 (pid 1234)" */
-static void say_rank(char text[TDM_CAUSE_TEXT], const tdm_group *group, int r) {
+static void append_rank(char text[TDM_CAUSE_TEXT], const tdm_group *group, int r) {
     const tdm_site *site = group->site;
-    say(text, "rank ");
-    say_number(text, group->job_rank[r]);
+    append(text, "rank ");
+    append_number(text, group->job_rank[r]);
     if (site->process == NULL || atomic_load(&site->process[group->job_rank[r]].state) < TDM_PROCESS_MEETING) return;
-    say(text, " (pid ");
-    say_number(text, site->process[group->job_rank[r]].pid);
-    say(text, ")");
+    append(text, " (pid ");
+    append_number(text, site->process[group->job_rank[r]].pid);
+    append(text, ")");
 }
 
 static tdm_status end(tdm_group *group, const char *cause) {
@@ -152,14 +152,14 @@ static tdm_status end(tdm_group *group, const char *cause) {
     return tdm__group_ended(group);
 }
 
-/* TDM_E_COMM if somebody who is missing has left. He may have done his part first, so it is asked again whether he is
- * missing. Who dies or is stopped ends the job by his peers' watch (shm_watch.c). */
-static tdm_status look_for_leavers(tdm_group *group, tdm_missing_fn missing) {
+/* TDM_E_COMM if a missing member has closed its end. The member may have arrived just before it closed, so `missing` is
+ * asked again after `left`. A member that died or was stopped is found by shm_watch.c. */
+static tdm_status check_for_left(tdm_group *group, tdm_missing_fn missing) {
     char cause[TDM_CAUSE_TEXT] = "";
     for (int r = 0; group->seat != NULL && r < group->comm.world; r++) {
         if (!missing(group, r) || atomic_load(&group->seat[r].left) == 0 || !missing(group, r)) continue;
-        say_rank(cause, group, r);
-        say(cause, " has left: it closed its end");
+        append_rank(cause, group, r);
+        append(cause, " has left: it closed its communicator");
         return end(group, cause);
     }
     return TDM_OK;
@@ -169,38 +169,39 @@ bool tdm__group_has_ended(tdm_comm *comm, char *why, size_t bytes) {
     return tdm__site_has_ended(((const tdm_group *)comm)->site, why, bytes);
 }
 
-/* What a rank that has not come did last. */
-static void say_last_call(char text[TDM_CAUSE_TEXT], const tdm_group *group, int r) {
+/* The last call of a missing rank. */
+static void append_last_call(char text[TDM_CAUSE_TEXT], const tdm_group *group, int r) {
     uint64_t last = atomic_load(&group->seat[r].last_call);
     if (last == 0 || last >> 8 == group->call.sequence) return;
-    say(text, ", whose last call was ");
-    say(text, tdm__call_name((tdm_call_kind)(last & 0xFF)));
-    say(text, " ");
-    say_number(text, (int64_t)(last >> 8));
+    append(text, ", whose last call was ");
+    append(text, tdm__call_name((tdm_call_kind)(last & 0xFF)));
+    append(text, " ");
+    append_number(text, (int64_t)(last >> 8));
 }
 
 /* "rank 1 (pid 12), rank 3 (pid 14)" */
-static void say_missing(char text[TDM_CAUSE_TEXT], const tdm_group *group, tdm_missing_fn missing) {
+static void append_missing(char text[TDM_CAUSE_TEXT], const tdm_group *group, tdm_missing_fn missing) {
     enum { NAMED = 8 };
     int count = 0;
     for (int r = 0; r < group->comm.world; r++) {
         if (!missing(group, r) || count++ >= NAMED) continue;
-        if (count > 1) say(text, ", ");
-        say_rank(text, group, r);
-        if (group->seat != NULL && count <= 2) say_last_call(text, group, r);
+        if (count > 1) append(text, ", ");
+        append_rank(text, group, r);
+        if (group->seat != NULL && count <= 2) append_last_call(text, group, r);
     }
     if (count <= NAMED) return;
-    say(text, " and ");
-    say_number(text, count - NAMED);
-    say(text, " more");
+    append(text, " and ");
+    append_number(text, count - NAMED);
+    append(text, " more");
 }
 
 static bool is_absent(const tdm_group *group, int r) {
     return atomic_load(&group->site->process[r].state) < TDM_PROCESS_MEETING;
 }
 
-/* Of those who have not joined the blame is on who has not come: rank 0 waits for it, too. */
-static tdm_missing_fn to_blame(const tdm_group *group, tdm_missing_fn missing) {
+/* Which members does a message name? While ranks join, the absent ones: ranks that have come but not joined wait for
+ * them, too. */
+static tdm_missing_fn choose_named(const tdm_group *group, tdm_missing_fn missing) {
     for (int r = 0; group->call.kind == TDM_CALL_JOIN && r < group->comm.world; r++) {
         if (is_absent(group, r)) return is_absent;
     }
@@ -210,33 +211,33 @@ static tdm_missing_fn to_blame(const tdm_group *group, tdm_missing_fn missing) {
 /* "rank 0 waited 500 ms for rank 1 (pid 12), rank 3 (pid 14)" */
 static tdm_status give_up(tdm_group *group, tdm_missing_fn missing) {
     char cause[TDM_CAUSE_TEXT] = "";
-    say_rank(cause, group, group->comm.rank);
-    say(cause, " waited ");
-    say_number(cause, group->comm.timeout_ms);
-    say(cause, " ms for ");
-    say_missing(cause, group, to_blame(group, missing));
+    append_rank(cause, group, group->comm.rank);
+    append(cause, " waited ");
+    append_number(cause, group->comm.timeout_ms);
+    append(cause, " ms for ");
+    append_missing(cause, group, choose_named(group, missing));
     return end(group, cause);
 }
 
-/* The first of those who have come says who has not; rank 0 does while it lets the others in, with the place. */
+/* Only the lowest rank that has arrived warns. During the rendezvous rank 0 warns itself (rendezvous.c). */
 static void remind(tdm_group *group, tdm_missing_fn missing, int seconds) {
     char text[TDM_CAUSE_TEXT] = "";
-    missing = to_blame(group, missing);
+    missing = choose_named(group, missing);
     for (int r = 0; r < group->comm.rank; r++) {
         if (!missing(group, r)) return;
     }
-    say_missing(text, group, missing);
+    append_missing(text, group, missing);
     TDM_WARN(group->comm.host, "comm", "rank %d has waited %d s for %s to join", group->comm.rank, seconds, text);
 }
 
 tdm_status tdm__group_wait(tdm_group *group, tdm_missing_fn missing) {
     tdm_site *site = group->site;
-    int first = 0; /* all members before it are there, and stay so */
+    int first = 0; /* no member before this one is missing, and that stays true */
     int64_t start = tdm__now_ns(), now = start;
     tdm_reminder reminder = tdm__reminder_start();
     bool joins = group->call.kind == TDM_CALL_JOIN;
     for (unsigned look = 0;; look++) {
-        /* Both before the members: what was complete when the job ended counts, on every rank. */
+        /* Read both before asking `missing`: a round that was complete when the job ended succeeds on every rank. */
         uint32_t bell = atomic_load(&site->control->bell);
         bool ended = tdm__site_ended(site);
         while (first < group->comm.world && !missing(group, first)) first++;
@@ -248,7 +249,7 @@ tdm_status tdm__group_wait(tdm_group *group, tdm_missing_fn missing) {
             continue;
         }
         now = tdm__now_ns();
-        TDM_TRY(look_for_leavers(group, missing));
+        TDM_TRY(check_for_left(group, missing));
         if (now >= group->deadline_ns) return give_up(group, missing);
         int64_t until = group->deadline_ns;
         if (joins) {

@@ -1,8 +1,8 @@
-/* Where ranks meet: a socket with a file, or an abstract one.
+/* The socket at which ranks meet: a socket file, or an abstract socket.
  *
- * Whoever comes first has a name in the abstract space, another user too. So the name alone is never believed: both
- * ends ask the system for the other's user. Where a stranger holds the job's name, rank 0 takes that name with a random
- * end, and the others look for it in the system's list of sockets. */
+ * Any user can bind any abstract name. So neither end trusts the name alone: both ask the kernel which user the other
+ * end belongs to. If another user holds the job's name, rank 0 binds that name with random digits appended, and the
+ * other ranks look for it in /proc/net/unix. */
 #include "runtime/comm/door.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
 
-/* Of ranks that come while rank 0 is stopped each one finds room. */
+/* BACKLOG: all ranks can connect even while rank 0 is stopped. */
 enum { BACKLOG = TDM_COMM_WORLD_MAX, UNREADY_TRIES = 10, UNREADY_MS = 20 };
 
 static bool get_peer(int fd, struct ucred *peer) {
@@ -49,7 +49,7 @@ static int try_bind(const tdm_door *door, int fd) {
     return bind(fd, (const struct sockaddr *)&door->address, door->address_bytes) == 0 ? 0 : errno;
 }
 
-/* *fd < 0: no socket, or nobody listens, and *error says why. */
+/* *fd < 0: there is no socket, or nobody listens; *error says why. */
 static tdm_status try_connect(const tdm_door *door, int *fd, int *error) {
     TDM_TRY(open_socket(fd));
     *error = connect(*fd, (const struct sockaddr *)&door->address, door->address_bytes) == 0 ? 0 : errno;
@@ -59,18 +59,19 @@ static tdm_status try_connect(const tdm_door *door, int *fd, int *error) {
     return TDM_OK;
 }
 
-/* ---- a socket with a file ---- */
+/* ---- a socket file ---- */
 
-/* What is under the name and can become no meeting place of this user is told to both ends: rank 0 leaves it alone, and
- * so nobody will ever listen there. */
+/* Fails if the path is occupied by something that is not a socket of this user. Rank 0 does not remove it, so no rank
+ * could ever listen there: both ends fail at once instead of waiting. */
 static tdm_status check_file(const tdm_door *door) {
     struct stat found;
     if (lstat(door->address.sun_path, &found) != 0) return TDM_OK;
     if (!S_ISSOCK(found.st_mode))
-        TDM_FAIL(TDM_E_COMM, "rendezvous at %s: what is there is no socket, so it stays; give init_method another name",
+        TDM_FAIL(TDM_E_COMM,
+                 "rendezvous at %s: that path is not a socket and is left alone; give init_method another path",
                  door->where);
     if (found.st_uid != geteuid())
-        TDM_FAIL(TDM_E_COMM, "rendezvous at %s: the socket there is user %u's; give init_method another name",
+        TDM_FAIL(TDM_E_COMM, "rendezvous at %s: the socket there belongs to user %u; give init_method another path",
                  door->where, (unsigned)found.st_uid);
     return TDM_OK;
 }
@@ -80,12 +81,12 @@ static tdm_status try_file(const tdm_door *door, int *fd, int *error) {
     TDM_TRY(check_file(door));
     TDM_TRY(try_connect(door, fd, error));
     if (*error == EPROTOTYPE)
-        TDM_FAIL(TDM_E_COMM, "rendezvous at %s: another program listens there; give init_method another name",
+        TDM_FAIL(TDM_E_COMM, "rendezvous at %s: another program listens there; give init_method another path",
                  door->where);
     return TDM_OK;
 }
 
-/* A socket of this user at which nobody listens is one of a job that was killed. */
+/* Removes a socket of this user at which nobody listens: it was left by a job that was killed. */
 static tdm_status take_over(const tdm_door *door) {
     int probe, error;
     TDM_TRY(try_file(door, &probe, &error));
@@ -95,7 +96,7 @@ static tdm_status take_over(const tdm_door *door) {
 }
 
 static tdm_status bind_file(tdm_door *door, int fd, int *error) {
-    (void)fchmod(fd, S_IRUSR | S_IWUSR); /* of the file that bind makes */
+    (void)fchmod(fd, S_IRUSR | S_IWUSR); /* the mode of the file that bind makes */
     *error = try_bind(door, fd);
     if (*error == EADDRINUSE) {
         TDM_TRY(take_over(door));
@@ -107,8 +108,8 @@ static tdm_status bind_file(tdm_door *door, int fd, int *error) {
 
 /* ---- an abstract socket ---- */
 
-/* Does another process of this user listen under the name? One that has the name and does not listen yet is waited
- * for. */
+/* Does another process of this user listen under the name? A process that has bound the name but does not listen yet
+ * gets a short time to do so. */
 static tdm_status is_ours(const tdm_door *door, bool *ours) {
     int probe = -1, error = ECONNREFUSED;
     *ours = false;
@@ -137,7 +138,8 @@ static tdm_status bind_name(tdm_door *door, int fd, int *error) {
     return TDM_OK;
 }
 
-/* The name in one line of the system's list, if it begins with the place's: what stands behind the last '@'. */
+/* Is this line of /proc/net/unix a socket whose name is this one with digits appended? *name is what follows the last
+ * '@'. */
 static bool is_listed(const tdm_door *door, char *line, const char **name) {
     const size_t bytes = (size_t)name_bytes(door);
     line[strcspn(line, "\n")] = '\0';
@@ -147,7 +149,7 @@ static bool is_listed(const tdm_door *door, char *line, const char **name) {
            strlen(*name) < sizeof(door->address.sun_path) - 1;
 }
 
-/* The listener of this user among those whose names begin with the place's. */
+/* Looks in /proc/net/unix for a listener of this user under the name with digits appended. */
 static tdm_status visit_listed(const tdm_door *door, int *visitor) {
     char line[512];
     const char *name;
@@ -206,7 +208,7 @@ tdm_status tdm__door_visit(const tdm_door *door, int *visitor) {
     if (*visitor >= 0) close(*visitor);
     *visitor = -1;
     if (error == 0 && door->is_file)
-        TDM_FAIL(TDM_E_COMM, "rendezvous at %s: a process of another user listens there; give init_method another name",
+        TDM_FAIL(TDM_E_COMM, "rendezvous at %s: a process of another user listens there; give init_method another path",
                  door->where);
     if (error != 0 && error != ECONNREFUSED && error != ENOENT && error != EAGAIN && error != EINTR &&
         error != EPROTOTYPE)

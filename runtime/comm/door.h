@@ -15,17 +15,17 @@ typedef struct tdm_door {
     struct sockaddr_un address;
     socklen_t address_bytes;
     bool is_file;
-    struct stat made;           /* the file that listening has made */
+    struct stat made;           /* the socket file that tdm__door_listen has made */
     char where[TDM_DOOR_WHERE]; /* for messages */
 } tdm_door;
 
 tdm_status tdm__door_listen(tdm_door *door, int *listener);
 void tdm__door_leave(const tdm_door *door, int listener);
-/* *visitor < 0: nobody listens (yet). Who listens is of this user. What lies under the name of a file and can become no
- * meeting place fails, as it does for who would listen. */
+/* Connects to the listener. *visitor < 0: nobody listens yet. A listener of another user is never returned. Fails if
+ * the path of a socket file is occupied by something else; tdm__door_listen fails then, too. */
 tdm_status tdm__door_visit(const tdm_door *door, int *visitor);
 bool tdm__door_is_same_user(int fd);
-/* The process at the other end of a socket; 0 where it has no number here, as in another container. */
+/* The pid of the process at the other end of a socket. 0 if it has none here, as in another container. */
 int tdm__door_pid(int fd);
 
 #endif

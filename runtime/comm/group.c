@@ -1,4 +1,4 @@
-/* Rounds: how the ranks of a group publish what they call and wait for one another. */
+/* Rounds: the ranks of a group publish their calls and wait for one another. See group.h. */
 #include "runtime/comm/group.h"
 
 #include <sched.h>
@@ -79,9 +79,9 @@ tdm_status tdm__group_enter(tdm_group *group, const tdm_call *call) {
     return TDM_OK;
 }
 
-/* Threads read one another's spans in place. Whoever is at it when the job ends finishes, without waiting for anybody;
- * only then may this rank's caller free its memory. */
-static void wait_for_touching(tdm_group *group) {
+/* Threads read one another's spans in place. A thread that is reading when the job ends finishes its copy, which waits
+ * for no other rank. Only then may this rank's caller free its memory. */
+static void wait_until_untouched(tdm_group *group) {
     for (int r = 0; r < group->comm.world; r++) {
         if (r == group->comm.rank) continue;
         while (atomic_load(&group->seat[r].touching) != 0) sched_yield();
@@ -91,7 +91,7 @@ static void wait_for_touching(tdm_group *group) {
 tdm_status tdm__group_leave(tdm_group *group, tdm_status status) {
     if (status == TDM_OK) return TDM_OK;
     if (!tdm__site_ended(group->site)) tdm__group_abort_because(&group->comm, tdm_error_message());
-    if (group->site->process == NULL) wait_for_touching(group);
+    if (group->site->process == NULL) wait_until_untouched(group);
     return status;
 }
 
@@ -116,7 +116,7 @@ const tdm_slot *tdm__group_slot(const tdm_group *group, int r) {
     return &group->seat[r].slot[group->round % 2];
 }
 
-static bool not_here(const tdm_group *group, int r) {
+static bool not_arrived(const tdm_group *group, int r) {
     return atomic_load(&group->seat[r].round) < group->round;
 }
 
@@ -127,9 +127,9 @@ tdm_status tdm__group_round(tdm_group *group) {
     atomic_store(&own->last_call, group->call.sequence << 8 | (uint64_t)group->call.kind);
     atomic_store(&own->round, group->round);
     for (int r = 0; r < group->comm.world; r++) {
-        if (not_here(group, r)) return tdm__group_wait(group, not_here);
+        if (not_arrived(group, r)) return tdm__group_wait(group, not_arrived);
     }
-    /* The last one to come sees all others here. */
+    /* This rank is the last: all others wait for it. */
     tdm__site_ring(group->site);
     return TDM_OK;
 }
@@ -139,7 +139,7 @@ static bool same_call(const tdm_call *a, const tdm_call *b) {
            a->sequence == b->sequence && a->extra == b->extra;
 }
 
-/* Every rank compares all with the first, so that all come to the same verdict. */
+/* Every rank compares all calls with member 0's, so that all ranks reach the same verdict. */
 static tdm_status check_calls(tdm_group *group) {
     const tdm_call *first = &tdm__group_slot(group, 0)->call;
     for (int r = 1; r < group->comm.world; r++) {
@@ -150,7 +150,7 @@ static tdm_status check_calls(tdm_group *group) {
         tdm__call_print(b, other);
         bool list = first->kind == TDM_CALL_SPLIT && other->kind == TDM_CALL_SPLIT && first->count == other->count;
         TDM_FAIL(TDM_E_USAGE, "ranks make different calls: rank %d %s, rank %d %s%s", group->job_rank[0], a,
-                 group->job_rank[r], b, list ? " with another list" : "");
+                 group->job_rank[r], b, list ? " with another list of ranks" : "");
     }
     return TDM_OK;
 }
@@ -232,7 +232,7 @@ static tdm_status split(tdm_group *group, const int *ranks, int count, tdm_group
     bool boxes = group->site->process != NULL;
     size_t world = (size_t)group->comm.world;
     TDM_TRY(tdm__group_meet(group, (tdm_span){NULL, 0, TDM_DTYPE_U8}, NULL, 0));
-    /* The seats take the place of all ranks' parts. */
+    /* One area holds all seats: the seats' bytes are divided among the members' parts. */
     tdm_region area;
     TDM_TRY(tdm__group_share(group, (tdm__seats_bytes(count, boxes) + world - 1) / world, &area));
     int rank = 0;

@@ -1,10 +1,13 @@
-/* The machinery under `local` and `shm`: ranks that reach one shared area, as threads or as processes.
+/* What `local` and `shm` have in common: ranks, as threads or as processes, that reach one shared area.
  *
- * Ranks meet in rounds. For a round each rank fills its slot (what it calls, where its data is, small data itself),
- * says "here", and waits until all are here; then it may read everybody's slot. Slots and staging memory are double:
- * what is published in round n lies in half n % 2, is read before the reader says "here" for round n + 1, and so may be
- * written anew after that round. Nothing is ever taken back or locked: a rank killed at any instruction leaves a state
- * in which the others find out who is missing. */
+ * Ranks synchronize in rounds. In a round each rank fills its slot (its call, the place of its data, and small data
+ * itself), announces the round, and waits until all ranks have announced it. Then it may read every slot.
+ *
+ * Slots and staging memory have two halves. Data of round n lies in half n % 2. A rank reads it before it announces
+ * round n + 1. So after round n + 1 all ranks have read half n % 2, and round n + 2 may overwrite it.
+ *
+ * There are no locks, and no counter ever goes back. A rank may be killed at any instruction; the others still find out
+ * which rank is missing. */
 #ifndef TDM_COMM_GROUP_H
 #define TDM_COMM_GROUP_H
 
@@ -13,8 +16,8 @@
 #include "runtime/comm/comm.h"
 
 enum {
-    TDM_SLOT_BYTES = 2048,        /* small data travels in the slot */
-    TDM_MAIL_BYTES = 32 * 1024,   /* one half of what a sender's letter box holds */
+    TDM_SLOT_BYTES = 2048,        /* data up to this size travels in the slot */
+    TDM_MAIL_BYTES = 32 * 1024,   /* one half of a sender's mailbox */
     TDM_STAGE_BYTES = 512 * 1024, /* one half of a rank's staging memory */
     TDM_CAUSE_TEXT = 400,
     TDM_CALL_TEXT = 128,
@@ -36,14 +39,14 @@ typedef enum tdm_call_kind {
     TDM_CALL_RECEIVE
 } tdm_call_kind;
 
-/* What a rank calls; equal on all ranks of a group, or the call fails. */
+/* One call. If it is not equal on all ranks of a group, the call fails. */
 typedef struct tdm_call {
-    int32_t kind, dtype, op, root; /* root: of a rooted call, the peer of a send or receive; else -1 */
+    int32_t kind, dtype, op, root; /* root: the root, or the peer of a send or receive; else -1 */
     uint64_t count, sequence;
-    uint64_t extra; /* split: hash of the list */
+    uint64_t extra; /* split: hash of the list of ranks */
 } tdm_call;
 
-/* Where peers find a rank's span: region 0 is nowhere. */
+/* Where peers find a rank's span. Region 0: peers cannot reach it. */
 typedef struct tdm_place {
     uint64_t region, offset;
 } tdm_place;
@@ -54,23 +57,23 @@ typedef struct tdm_slot {
     _Alignas(TDM_LINE) unsigned char data[TDM_SLOT_BYTES];
 } tdm_slot;
 
-/* A rank's letter box: one letter at a time, to one reader. */
+/* A rank's mailbox for outgoing messages: one message at a time, to one receiver. */
 typedef struct tdm_mail {
-    _Alignas(TDM_LINE) _Atomic uint64_t offer; /* number of the letter * 2^16 + rank it is for */
+    _Alignas(TDM_LINE) _Atomic uint64_t offer; /* number of the message * 2^16 + receiving rank */
     uint64_t count;
     int32_t dtype;
     tdm_place place;
-    _Atomic uint64_t filled;                   /* halves of the box filled so far, over all letters */
-    _Alignas(TDM_LINE) _Atomic uint64_t taken; /* number of the last letter taken whole; the reader's */
-    _Atomic uint64_t drained;                  /* halves emptied so far; the reader's */
+    _Atomic uint64_t filled;                   /* halves filled so far, over all messages */
+    _Alignas(TDM_LINE) _Atomic uint64_t taken; /* number of the last message received; the receiver writes it */
+    _Atomic uint64_t drained;                  /* halves emptied so far; the receiver writes it */
 } tdm_mail;
 
-/* A rank's place in one group, in shared memory. All zero is the state before the first round. */
+/* The state of one rank in one group, in shared memory. Before the first round it is all zero. */
 typedef struct tdm_seat {
-    _Alignas(TDM_LINE) _Atomic uint64_t round; /* the last round it said "here" for */
-    _Atomic uint64_t last_call;                /* its sequence * 2^8 + kind, for messages */
-    _Atomic uint32_t left;                     /* it has closed its end */
-    _Atomic uint32_t touching;                 /* it is reading or writing other ranks' spans */
+    _Alignas(TDM_LINE) _Atomic uint64_t round; /* the last round that the rank announced */
+    _Atomic uint64_t last_call;                /* sequence * 2^8 + kind of its last call, for messages */
+    _Atomic uint32_t left;                     /* the rank has closed its end */
+    _Atomic uint32_t touching;                 /* the rank is reading or writing other ranks' spans */
     tdm_mail mail;
     tdm_slot slot[2];
 } tdm_seat;
@@ -78,28 +81,30 @@ typedef struct tdm_seat {
 typedef enum tdm_process_state {
     TDM_PROCESS_ABSENT,
     TDM_PROCESS_JOINING,
-    TDM_PROCESS_MEETING, /* from here on the entry is filled: rank 0 lets the others in, and joins after that */
+    TDM_PROCESS_MEETING, /* rank 0 admits the others at the rendezvous. From here on the entry is filled in. */
     TDM_PROCESS_JOINED,
     TDM_PROCESS_LEFT
 } tdm_process_state;
 
-/* A rank's process: processes on one host watch one another. `space` tells process-number namespaces apart. */
+/* The process of a rank. Processes on one host watch one another. */
 typedef struct tdm_process {
     _Alignas(TDM_LINE) _Atomic uint32_t state;
     int32_t pid;
-    uint64_t start, space;
-    _Atomic uint64_t beat; /* changes while its process runs */
+    uint64_t start;        /* start time, which tells it from a later process with the same pid */
+    uint64_t space;        /* the pid namespace: a pid means nothing in another one */
+    _Atomic uint64_t beat; /* counts up while the process runs */
 } tdm_process;
 
-/* Shared by all ranks of a job, sub-groups included: one bell for whoever waits, one cause of its end. */
+/* Shared by all ranks of a job, sub-groups included: one bell that wakes every waiting rank, and one cause of the
+ * job's end. */
 typedef struct tdm_control {
     char magic[8];
     uint32_t layout, world;
-    tdm_process parent; /* pid 0: none to watch */
+    tdm_process parent; /* the launcher; pid 0: there is none to watch */
     _Atomic uint64_t file_end;
-    _Alignas(TDM_LINE) _Atomic uint32_t bell; /* rung after every change that somebody may wait for */
+    _Alignas(TDM_LINE) _Atomic uint32_t bell; /* counts up after every change that a rank may wait for */
     _Alignas(TDM_LINE) _Atomic uint32_t sleepers;
-    _Alignas(TDM_LINE) _Atomic uint32_t ended; /* 1: `cause` is being written, 2: it can be read */
+    _Alignas(TDM_LINE) _Atomic uint32_t ended; /* 1: `cause` is being written; 2: `cause` is complete */
     char cause[TDM_CAUSE_TEXT];
 } tdm_control;
 
@@ -107,37 +112,38 @@ typedef struct tdm_group tdm_group;
 typedef struct tdm_site tdm_site;
 typedef struct tdm_watch tdm_watch;
 
-/* Memory of this process that goes with its site. */
+/* A mapping that is freed together with its site. */
 typedef struct tdm_mapping {
     struct tdm_mapping *next;
     void *base;
     size_t bytes;
 } tdm_mapping;
 
-/* How ranks of a kind get memory that all of them reach. */
+/* How a backend allocates memory that all ranks reach. */
 typedef struct tdm_site_ops {
     const tdm_comm_ops *comm_ops;
-    /* Collective: stride * world zeroed bytes, mapped at *base here, rank r's part at r * stride. */
+    /* Collective: maps stride * world zeroed bytes at *base. Rank r's part begins at r * stride. */
     tdm_status (*share)(tdm_group *group, size_t stride, unsigned char **base);
     void (*unmap)(tdm_site *site, void *base, size_t bytes);
     void (*free)(tdm_site *site);
 } tdm_site_ops;
 
-/* The shared area as one process sees it; shared by all its communicators of the job, freed with the last. */
+/* The shared area as one process sees it. All communicators of the job in this process share it; the last one frees
+ * it. */
 struct tdm_site {
     const tdm_site_ops *ops;
     const tdm_host *host;
     _Atomic int users;
     tdm_control *control;
-    tdm_process *process; /* of the job's ranks; NULL: threads */
-    int world;            /* of the job */
-    size_t page;          /* unit of sharing */
-    int64_t spin_ns;      /* how long to look before sleeping */
+    tdm_process *process; /* one for each rank of the job; NULL if the ranks are threads */
+    int world;            /* number of ranks of the job */
+    size_t page;          /* allocations are multiples of this */
+    int64_t spin_ns;      /* how long a wait spins before it sleeps */
     _Atomic(tdm_mapping *) mappings;
     /* shm */
     int fd;
     size_t control_bytes;
-    tdm_watch *watch; /* NULL: there is nobody to look after */
+    tdm_watch *watch; /* NULL: no other process to watch */
 };
 
 typedef struct tdm_region {
@@ -145,75 +151,77 @@ typedef struct tdm_region {
     size_t stride;
 } tdm_region;
 
-/* One rank's end. */
+/* One rank's end of a group. Its members are the ranks of the group, numbered from 0. */
 struct tdm_group {
-    tdm_comm comm; /* first */
+    tdm_comm comm; /* must be first */
     tdm_site *site;
-    tdm_seat *seat;     /* of all members */
-    unsigned char *box; /* letter boxes, 2 * TDM_MAIL_BYTES each; NULL: peers are reached directly */
-    int *job_rank;      /* of all members */
+    tdm_seat *seat;     /* one for each member */
+    unsigned char *box; /* mailboxes of the members, 2 * TDM_MAIL_BYTES each; NULL: peers are reached directly */
+    int *job_rank;      /* the rank of each member in the job */
     uint64_t round;
-    int64_t deadline_ns; /* of the call under way */
-    tdm_call call;       /* the call under way */
-    tdm_region *region;  /* what `allocate` gave; numbered from 1 in tdm_place */
+    int64_t deadline_ns; /* deadline of `call` */
+    tdm_call call;       /* the call in flight */
+    tdm_region *region;  /* results of `allocate`; tdm_place numbers them from 1 */
     size_t region_count, region_capacity;
-    tdm_region stage;     /* base NULL until the first call that needs it */
-    char abort_cause[48]; /* made beforehand: abort may come from a signal handler */
+    tdm_region stage;     /* staging memory; base is NULL until a call needs it */
+    char abort_cause[48]; /* formatted in advance, because abort may be called from a signal handler */
 };
 
 /* ---- control.c: the bell, waiting, the end of a job ---- */
 
 int64_t tdm__spin_ns(int ranks);
-/* Something has changed that peers may wait for. */
+/* Wakes waiting ranks after a change that they may wait for. */
 void tdm__site_ring(tdm_site *site);
 void tdm__control_ring(tdm_control *control, bool one_process);
-/* The first cause stays; whoever waits is woken. Async-signal-safe. */
+/* Ends the job and wakes all waiting ranks. Only the first cause is kept. Async-signal-safe. */
 void tdm__control_end(tdm_control *control, bool one_process, const char *cause);
 bool tdm__site_ended(const tdm_site *site);
 bool tdm__site_has_ended(const tdm_site *site, char *why, size_t bytes);
 void tdm__site_release(tdm_site *site);
-/* Keep `base` until the site is freed. */
+/* Unmaps `base` when the site is freed. */
 tdm_status tdm__site_keep(tdm_site *site, void *base, size_t bytes);
 
-/* Is member `r` not yet where the wait wants it? Side effects are not allowed: it is asked again and again. */
+/* Must the wait go on for member `r`? Called repeatedly; must have no side effects. */
 typedef bool (*tdm_missing_fn)(const tdm_group *group, int r);
-/* Until nobody is missing, the deadline of the call, a peer that can never come, or the end of the job. */
+/* Waits until no member is missing. Fails at the deadline of the call, if a missing member has left, or if the job has
+ * ended. */
 tdm_status tdm__group_wait(tdm_group *group, tdm_missing_fn missing);
-/* TDM_E_COMM with the job's cause in front of which the call under way stands. */
+/* Returns TDM_E_COMM; the message is the call in flight, then the cause of the job's end. */
 tdm_status tdm__group_ended(tdm_group *group);
 
 /* ---- group.c: rounds and calls ---- */
 
-/* Without seats yet. Takes a share of the site, also when it fails. */
+/* Makes a group without seats. Takes a reference to the site; after a failure it has released it again. */
 tdm_status tdm__group_new(tdm_group **out, tdm_site *site, int rank, int world, int64_t timeout_ms);
 void tdm__group_free(tdm_group *group); /* NULL is fine */
 size_t tdm__seats_bytes(int world, bool boxes);
-/* Lay a zeroed area of tdm__seats_bytes out as the seats of this group. */
+/* Uses `area`, tdm__seats_bytes zeroed bytes, as the seats of this group. */
 void tdm__group_seat(tdm_group *group, void *area, bool boxes);
 
-/* Notes a call for messages and sets its deadline. */
+/* Records a call for messages and sets its deadline. */
 void tdm__group_note(tdm_group *group, const tdm_call *call);
-/* Starts a call: notes it; TDM_E_COMM if the job has ended. */
+/* Starts a call: records it. TDM_E_COMM if the job has ended. */
 tdm_status tdm__group_enter(tdm_group *group, const tdm_call *call);
-/* Ends it: a failure here is the end of the job, and the caller's memory is safe from peers when this returns. */
+/* Ends a call. If `status` is a failure, ends the job and waits until no peer uses the caller's memory. */
 tdm_status tdm__group_leave(tdm_group *group, tdm_status status);
-/* The slot that the next round publishes, and that of a member in the round just made. */
+/* This rank's slot in the next round; a member's slot in the current round. */
 tdm_slot *tdm__group_next_slot(tdm_group *group);
 const tdm_slot *tdm__group_slot(const tdm_group *group, int r);
 tdm_status tdm__group_round(tdm_group *group);
-/* The first round of a collective: publish the call, `span`'s place and, if it fits, `small` bytes of `data`; check
- * that all ranks call the same. */
+/* The first round of a collective: publishes the call, the place of `span` and, if they fit, `small` bytes of `data`.
+ * Fails unless all ranks make the same call. */
 tdm_status tdm__group_meet(tdm_group *group, tdm_span span, const void *data, size_t small);
-/* `bytes` (at most TDM_SLOT_BYTES) of the root's `data` to everybody, in one round. */
+/* Copies `bytes` (at most TDM_SLOT_BYTES) of the root's `data` to all members, in one round. */
 tdm_status tdm__group_tell(tdm_group *group, int root, void *data, size_t bytes);
 
 tdm_place tdm__group_place(const tdm_group *group, const void *data, size_t bytes);
 void *tdm__group_reach(const tdm_group *group, int r, tdm_place place);
-/* Around the use of peers' spans. TDM_E_COMM instead if the job has ended: peers may take their spans away. */
+/* Every access to peers' spans stands between these two. After the job has ended, touch returns TDM_E_COMM: peers may
+ * already have freed their spans. */
 tdm_status tdm__group_touch(tdm_group *group);
 void tdm__group_untouch(tdm_group *group);
 
-/* Collective. */
+/* Collective: memory that all members reach, `bytes` for each; and the staging memory. */
 tdm_status tdm__group_share(tdm_group *group, size_t bytes, tdm_region *out);
 tdm_status tdm__group_stage(tdm_group *group);
 

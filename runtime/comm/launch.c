@@ -1,4 +1,4 @@
-/* Public calls for launchers and for processes that somebody else has launched. */
+/* Public calls for launchers and for the processes that they start. */
 #include <tandem/tandem.h>
 
 #include "runtime/base/memory.h"
@@ -28,5 +28,5 @@ tdm_status tdm_launch_meet(int *fd, const tdm_launch_facts *facts, const tdm_hos
 }
 
 void tdm_launch_fail(const tdm_launch_facts *facts, const char *init_method, const char *why) {
-    if (facts != NULL) tdm__rendezvous_fail(facts, init_method, why != NULL ? why : "no reason is given");
+    if (facts != NULL) tdm__rendezvous_fail(facts, init_method, why != NULL ? why : "no reason was given");
 }

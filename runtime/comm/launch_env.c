@@ -1,7 +1,8 @@
-/* Launchers tell a process its rank by environment variables; this file knows whose are which.
+/* Launchers pass a process its rank in environment variables. This file knows the variables of each launcher.
  *
- * Order: tandem's own, torchrun, srun, mpirun, PyTorchJob. Launchers nest, so that several may have left their
- * variables: torchrun inside a step of srun sets its own, and so does mpirun, whose ranks are then not the step's. */
+ * They are tried in this order: tandem's own, torchrun, srun, mpirun, PyTorchJob. Launchers nest, so the variables of
+ * several may be set. torchrun inside a step of srun sets its own ones; so does mpirun, and its ranks are then not the
+ * ranks of the step. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 
 enum { RANKS_MAX = 1000000, PORT_MAX = 65535 };
 
-/* Names of a launcher's variables; NULL: it has none. */
+/* Names of a launcher's variables; NULL: it has no such variable. */
 typedef struct launcher {
     tdm_launch_source source;
     const char *rank, *world, *local_rank, *local_world;
@@ -60,7 +61,7 @@ typedef struct variables {
     void *user;
 } variables;
 
-/* NULL for an empty one too. */
+/* NULL if the variable is unset or empty. */
 static const char *get(const variables *vars, const char *name) {
     const char *text = name != NULL ? vars->get(name, vars->user) : NULL;
     return text != NULL && text[0] != '\0' ? text : NULL;
@@ -71,7 +72,7 @@ static tdm_status get_number(const variables *vars, const char *name, int least,
     const char *text = get(vars, name);
     if (text == NULL) return TDM_OK;
     if (!tdm__parse_int(text, &value) || value < least || value > most)
-        TDM_FAIL(TDM_E_USAGE, "environment variable %s wants an integer from %d to %d, got '%s'", name, least, most,
+        TDM_FAIL(TDM_E_USAGE, "environment variable %s must be an integer from %d to %d, got '%s'", name, least, most,
                  text);
     *out = (int)value;
     return TDM_OK;
@@ -79,7 +80,7 @@ static tdm_status get_number(const variables *vars, const char *name, int least,
 
 /* ---- one launcher ---- */
 
-/* A number from 1 that fits; moves *text behind it. 0: there is none. */
+/* Reads a number from 1 to RANKS_MAX and moves *text past it. 0: there is none. */
 static int take_count(const char **text) {
     char *end;
     long value = strtol(*text, &end, 10);
@@ -88,7 +89,8 @@ static int take_count(const char **text) {
     return (int)value;
 }
 
-/* "2(x3),1" lists how many tasks the nodes of a step have; -1 if the text is none or too short. */
+/* The number of tasks on `node`, from a list such as "2(x3),1": three nodes with 2 tasks each, then one with 1. -1 if
+ * the list is malformed or too short. */
 static int tasks_on_node(const char *text, int node) {
     for (int first = 0; first <= node;) {
         int times = 1, tasks = take_count(&text);
@@ -121,10 +123,10 @@ static bool is_loopback(const char *host) {
     return strncmp(host, "127.", 4) == 0 || strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0;
 }
 
-/* What the launcher does not say about this host. */
+/* Fills in what the launcher does not say about this host. */
 static void complete_local(tdm_launch_facts *out) {
     bool one_host = out->source == TDM_LAUNCH_TANDEM || is_loopback(out->master_addr);
-    if (out->source == TDM_LAUNCH_PYTORCHJOB && !one_host) { /* RANK is a pod's */
+    if (out->source == TDM_LAUNCH_PYTORCHJOB && !one_host) { /* RANK is the number of the pod */
         out->local_rank = 0;
         out->local_world = 1;
     }
@@ -143,27 +145,27 @@ static tdm_status read_ranks(const variables *vars, const launcher *from, tdm_la
         TDM_FAIL(TDM_E_USAGE, "environment variable %s is set, but %s is not; set both or neither",
                  out->rank < 0 ? from->world : from->rank, out->rank < 0 ? from->rank : from->world);
     if (out->rank >= out->world)
-        TDM_FAIL(TDM_E_USAGE, "environment variables contradict one another: %s is %d, but %s is %d", from->rank,
+        TDM_FAIL(TDM_E_USAGE, "environment variables contradict each other: %s is %d, but %s is %d", from->rank,
                  out->rank, from->world, out->world);
     if (from->source == TDM_LAUNCH_SLURM) TDM_TRY(slurm_local_world(vars, out));
     complete_local(out);
     const char *local_world = from->local_world != NULL ? from->local_world : "the tasks of this node";
     if (out->local_rank >= out->local_world && from->local_rank != NULL)
-        TDM_FAIL(TDM_E_USAGE, "environment variables contradict one another: %s is %d, but %s is %d", from->local_rank,
+        TDM_FAIL(TDM_E_USAGE, "environment variables contradict each other: %s is %d, but %s is %d", from->local_rank,
                  out->local_rank, local_world, out->local_world);
     if (out->local_world > out->world)
-        TDM_FAIL(TDM_E_USAGE, "environment variables contradict one another: %s is %d, but %s is %d", local_world,
+        TDM_FAIL(TDM_E_USAGE, "environment variables contradict each other: %s is %d, but %s is %d", local_world,
                  out->local_world, from->world, out->world);
     return TDM_OK;
 }
 
-/* ---- whose variables count ---- */
+/* ---- which launcher counts ---- */
 
 static bool has_any(const variables *vars, const launcher *from) {
     return get(vars, from->rank) != NULL || get(vars, from->world) != NULL;
 }
 
-/* A step of srun has several tasks; the shell of a batch script has the same variables, but no peers. */
+/* A step of srun has several tasks. The shell of a batch script has the same variables, but only one task. */
 static bool in_slurm_step(const variables *vars) {
     int64_t tasks;
     const char *text = get(vars, slurm.world);
@@ -183,7 +185,8 @@ static const launcher *find_launcher(const variables *vars) {
     for (int i = 0; i < MPI_LAUNCHERS && inner == NULL; i++) {
         if (has_any(vars, &mpi[i])) inner = &mpi[i];
     }
-    /* srun may set MPI variables too, with its own numbers. With others, mpirun was started by the step's shell. */
+    /* srun may set MPI variables too, with the step's own numbers. Other numbers come from an mpirun inside the step.
+     */
     if (in_slurm_step(vars) &&
         (inner == NULL || (same_text(vars, inner->rank, slurm.rank) && same_text(vars, inner->world, slurm.world))))
         return &slurm;
@@ -193,7 +196,7 @@ static const launcher *find_launcher(const variables *vars) {
 
 /* ---- where to meet ---- */
 
-/* The first of "a[01-03,7],b". */
+/* The first host of a list such as "a[01-03,7],b": a01. */
 static void first_host(char *out, size_t bytes, const char *list) {
     size_t prefix = strcspn(list, "[,");
     int digits = list[prefix] == '[' ? (int)strcspn(list + prefix + 1, "-,]") : 0;
@@ -205,13 +208,14 @@ static tdm_status read_master(const variables *vars, tdm_launch_facts *out) {
     if (address == NULL && out->source == TDM_LAUNCH_SLURM && nodes != NULL)
         first_host(out->master_addr, sizeof(out->master_addr), nodes);
     else if (address != NULL && strlen(address) >= sizeof(out->master_addr))
-        TDM_FAIL(TDM_E_USAGE, "environment variable MASTER_ADDR wants a host, got %zu characters", strlen(address));
+        TDM_FAIL(TDM_E_USAGE, "environment variable MASTER_ADDR must be a host name, got %zu characters",
+                 strlen(address));
     else if (address != NULL)
         memcpy(out->master_addr, address, strlen(address) + 1);
     return get_number(vars, "MASTER_PORT", 1, PORT_MAX, &out->master_port);
 }
 
-/* What is equal on all ranks of this job, and on no other job of this host. */
+/* out->job: a text that is equal on all ranks of this job and differs from that of every other job on this host. */
 static void name_job(const variables *vars, tdm_launch_facts *out) {
     static const char *const torch_names[] = {"MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", NULL};
     static const char *const slurm_names[] = {"SLURM_JOB_ID", "SLURM_STEP_ID", NULL};
@@ -240,7 +244,7 @@ tdm_status tdm__launch_from(tdm_launch_facts *out, tdm_variable_fn variable, voi
     TDM_TRY(read_master(&vars, out));
     name_job(&vars, out);
     if (from == &tandem) TDM_TRY(get_number(&vars, "TANDEM_LAUNCH_FD", 0, INT32_MAX, &out->fd));
-    return read_ranks(&vars, from, out); /* last: one whose rank is wrong tells the others where they meet */
+    return read_ranks(&vars, from, out); /* last: a rank whose number is wrong can still report that to the others */
 }
 
 static const char *from_environment(const char *name, void *user) {

@@ -1,5 +1,6 @@
-/* Point to point. A sender puts one letter at a time into its box and waits until the reader has it; a long one goes
- * through the two halves of the box, or is read in place where the reader reaches it. */
+/* Point to point. A sender offers one message at a time in its mailbox and waits until the receiver has taken it. If
+ * the receiver can reach the sender's span, it reads the message in place. Otherwise the message goes through the two
+ * halves of the mailbox: the sender fills one half while the receiver empties the other. */
 #include <string.h>
 
 #include "runtime/base/status.h"
@@ -15,15 +16,15 @@ static tdm_mail *mail_of(const tdm_group *group, int r) {
     return &group->seat[r].mail;
 }
 
-static uint64_t letter_number(uint64_t offer) {
+static uint64_t message_number(uint64_t offer) {
     return offer >> NUMBER_SHIFT;
 }
 
-/* ---- what the two wait for; the peer is in call.root ---- */
+/* ---- what sender and receiver wait for; the peer is in call.root ---- */
 
 static bool not_taken(const tdm_group *group, int r) {
     const tdm_mail *own = mail_of(group, group->comm.rank);
-    return r == group->call.root && atomic_load(&own->taken) != letter_number(atomic_load(&own->offer));
+    return r == group->call.root && atomic_load(&own->taken) != message_number(atomic_load(&own->offer));
 }
 
 static bool no_free_half(const tdm_group *group, int r) {
@@ -31,12 +32,12 @@ static bool no_free_half(const tdm_group *group, int r) {
     return r == group->call.root && atomic_load(&own->filled) - atomic_load(&own->drained) >= HALVES;
 }
 
-static bool no_letter(const tdm_group *group, int r) {
+static bool no_message(const tdm_group *group, int r) {
     if (r != group->call.root) return false;
     const tdm_mail *mail = mail_of(group, r);
     uint64_t offer = atomic_load(&mail->offer);
     return (int)(offer & ((1u << NUMBER_SHIFT) - 1)) != group->comm.rank ||
-           letter_number(offer) == atomic_load(&mail->taken);
+           message_number(offer) == atomic_load(&mail->taken);
 }
 
 static bool no_full_half(const tdm_group *group, int r) {
@@ -49,7 +50,7 @@ static bool no_full_half(const tdm_group *group, int r) {
 static tdm_status send(tdm_group *group, tdm_span in) {
     tdm_mail *mail = mail_of(group, group->comm.rank);
     size_t bytes = in.count * tdm_dtype_bytes(in.dtype);
-    uint64_t number = letter_number(atomic_load(&mail->offer)) + 1;
+    uint64_t number = message_number(atomic_load(&mail->offer)) + 1;
     mail->count = in.count;
     mail->dtype = (int32_t)in.dtype;
     mail->place = tdm__group_place(group, in.data, bytes);
@@ -78,9 +79,9 @@ tdm_status tdm__group_send(tdm_comm *comm, tdm_span in, int to) {
 static tdm_status receive(tdm_group *group, tdm_span out) {
     int from = group->call.root;
     tdm_mail *mail = mail_of(group, from);
-    TDM_TRY(tdm__group_wait(group, no_letter));
+    TDM_TRY(tdm__group_wait(group, no_message));
     if (mail->count != out.count || mail->dtype != (int32_t)out.dtype)
-        TDM_FAIL(TDM_E_USAGE, "receive from rank %d: wanted %zu %s, but it sends %llu %s", group->job_rank[from],
+        TDM_FAIL(TDM_E_USAGE, "receive from rank %d: expected %zu %s, but it sends %llu %s", group->job_rank[from],
                  out.count, tdm_dtype_name(out.dtype), (unsigned long long)mail->count,
                  tdm_dtype_name((tdm_dtype)mail->dtype));
     size_t bytes = out.count * tdm_dtype_bytes(out.dtype);
@@ -98,7 +99,7 @@ static tdm_status receive(tdm_group *group, tdm_span out) {
             done += n;
         }
     }
-    atomic_store(&mail->taken, letter_number(atomic_load(&mail->offer)));
+    atomic_store(&mail->taken, message_number(atomic_load(&mail->offer)));
     tdm__site_ring(group->site);
     return TDM_OK;
 }

@@ -1,10 +1,10 @@
-/* The loops of every reduction. The order of operations is part of the result: each element goes through the sources
- * from the first to the last, so no rank count, slice or block changes a bit. */
+/* The loops of every reduction. The order of operations is part of the result: every element is reduced from the first
+ * source to the last. So the bits do not depend on how the elements are cut into segments, chunks or blocks. */
 #include "runtime/comm/reduce.h"
 
 #include <string.h>
 
-/* A NaN on either side wins, so that a minimum over ranks does not hide one. */
+/* If either side is NaN the result is NaN, so that a minimum over ranks does not hide a NaN. */
 #define SUM(a, b) ((a) + (b))
 #define PRODUCT(a, b) ((a) * (b))
 #define MIN_FLOAT(a, b) ((((b) < (a)) | ((b) != (b))) ? (b) : (a))
@@ -12,8 +12,8 @@
 #define MIN(a, b) ((b) < (a) ? (b) : (a))
 #define MAX(a, b) ((b) > (a) ? (b) : (a))
 
-/* Up to four sources in one pass; the rest are added to the result. `through` is the type computed in: unsigned for
- * sums and products of integers, where overflow wraps. */
+/* The first pass reduces up to four sources; each further source takes one more pass over the result. `through` is the
+ * type that is computed in: unsigned for sums and products of integers, so that overflow wraps. */
 #define REDUCTION(name, type, through, op)                                                       \
     static void name(void *restrict to_, const void *const *source, int sources, size_t count) { \
         type *restrict to = to_;                                                                 \

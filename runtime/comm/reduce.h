@@ -4,11 +4,11 @@
 
 #include <tandem/sys/comm.h>
 
-/* A block of a reduction: what stays in the first-level cache together with a few sources. */
+/* Bytes of a block of a reduction: it stays in the first-level cache together with a few sources. */
 enum { TDM_REDUCE_BLOCK = 4096 };
 
-/* to[i] = ((source[0][i] op source[1][i]) op source[2][i]) ...; `to` overlaps no source. Integers wrap; minimum and
- * maximum of floats hand a NaN on. */
+/* to[i] = ((source[0][i] op source[1][i]) op source[2][i]) ... `to` overlaps no source. Integers wrap. The minimum and
+ * maximum of floats are NaN if any source is. */
 void tdm__reduce_sources(void *to, const void *const *source, int sources, size_t count, tdm_dtype dtype,
                          tdm_reduce_op op);
 

@@ -1,8 +1,8 @@
-/* Ranks that somebody else has started meet on a local socket, where rank 0 hands out the descriptor of their memory.
+/* Ranks that an external launcher has started meet at a local socket. Rank 0 listens there and sends each of the others
+ * the descriptor of the shared memory.
  *
- * An abstract socket has no file and ends with its process. Its name holds the user and a hash of what tells the job
- * from others (port, run number); both ends check the other's user, so that nobody else can slip in or listen (door.c).
- */
+ * An abstract socket has no file and ends with its process. Its name holds the user id and a hash of what identifies
+ * the job (port, run number). Both ends check the other's user, so that no other user can join or listen (door.c). */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -21,8 +21,8 @@
 #include "runtime/comm/launch.h"
 #include "runtime/comm/shm/shm.h"
 
-/* TELL_MS: how long a rank that has failed stays to tell the others, who come at about the same time. */
-enum { RETRY_MS = 20, LOOK_MS = 100, HELLO_MS = 1000, TELL_MS = 3000, REASON_TEXT = 400, LIST_TEXT = 128 };
+/* REPORT_MS: how long a rank that has failed waits to report that to the others, which start at about the same time. */
+enum { RETRY_MS = 20, LOOK_MS = 100, HELLO_MS = 1000, REPORT_MS = 3000, REASON_TEXT = 400, LIST_TEXT = 128 };
 
 static const char magic[8] = "tdmmeet3";
 
@@ -30,25 +30,24 @@ typedef struct hello {
     char magic[8];
     uint64_t job;
     int32_t rank, world;
-    char failure[REASON_TEXT]; /* "": wants the descriptor; else why this rank does not come */
+    char failure[REASON_TEXT]; /* "": asks for the descriptor; else why this rank has failed */
 } hello;
 
 typedef struct answer {
     char magic[8];
     int32_t status;            /* of a refusal */
-    char refusal[REASON_TEXT]; /* "": welcome, the descriptor comes with this message */
+    char refusal[REASON_TEXT]; /* "": admitted, the descriptor comes with this message */
 } answer;
 
 typedef struct meeting {
     const tdm_launch_facts *facts;
-    uint64_t job; /* hash of what tells it from others */
+    uint64_t job; /* hash of what identifies the job */
     tdm_door door;
     const tdm_host *host;
     int64_t timeout_ms, heartbeat_ms, deadline_ns;
-    /* Of who waits for rank 0: */
-    tdm_reminder reminder;
-    int listener;                 /* the process that listens there; 0: one without a number here, -1: none */
-    int64_t looked_ns, silent_ns; /* silent: it listens and has not answered */
+    tdm_reminder reminder; /* from here on: for ranks that wait for rank 0 */
+    int listener;          /* pid of the process that listens; 0: its pid is not visible here; -1: no process listens */
+    int64_t looked_ns, silent_ns; /* time of the last check; how long the listener has not answered */
 } meeting;
 
 /* ---- where ---- */
@@ -60,8 +59,8 @@ static tdm_status find_place(meeting *m, const char *init_method) {
     bool is_env = init_method == NULL || strcmp(init_method, "env") == 0;
     if (!is_env && strncmp(init_method, file_scheme, strlen(file_scheme)) != 0 &&
         strncmp(init_method, "tcp://", 6) != 0)
-        TDM_FAIL(TDM_E_USAGE, "init_method wants env, tcp://host:port or file:///path, got '%s'", init_method);
-    /* Ranks that nothing else tells from other jobs have at least the same launcher. */
+        TDM_FAIL(TDM_E_USAGE, "init_method must be env, tcp://host:port or file:///path, got '%s'", init_method);
+    /* If nothing identifies the job, its ranks have at least the same parent process. */
     if (is_env && m->facts->job[0] == '\0')
         snprintf(key, sizeof(key), "parent/%ld", (long)getppid());
     else
@@ -73,7 +72,7 @@ static tdm_status find_place(meeting *m, const char *init_method) {
         const char *path = init_method + strlen(file_scheme);
         int length = snprintf(base, sizeof(base), "%s.tandem", path);
         if (path[0] != '/' || (size_t)length >= sizeof(base))
-            TDM_FAIL(TDM_E_USAGE, "init_method file:// wants an absolute path of at most %zu bytes, got '%s'",
+            TDM_FAIL(TDM_E_USAGE, "init_method file:// needs an absolute path of at most %zu bytes, got '%s'",
                      sizeof(base) - sizeof(".tandem"), path);
         memcpy(door->address.sun_path, base, (size_t)length + 1);
         door->address_bytes = (socklen_t)sizeof(door->address);
@@ -100,13 +99,13 @@ static int ms_left(const meeting *m, int most) {
     return ms < 0 ? 0 : ms < most ? (int)ms : most;
 }
 
-/* A machine, or a process, that stood still during a look that began then let nobody come: that time does not count. */
-static void forgive_standstill(meeting *m, int64_t since_ns) {
+/* If this process or the machine stood still during a check that began at since_ns, moves the deadline by that time. */
+static void extend_after_pause(meeting *m, int64_t since_ns) {
     const int64_t over = tdm__now_ns() - since_ns - (int64_t)(2 * LOOK_MS) * 1000000;
     if (over > 0) m->deadline_ns += over;
 }
 
-/* Readable within `ms`? Signals cut the time short, never the wait of the caller, which asks again. */
+/* Readable within `ms`? A signal may end this poll early; the caller polls again. */
 static bool readable(int fd, int ms) {
     struct pollfd entry = {.fd = fd, .events = POLLIN};
     return poll(&entry, 1, ms) == 1;
@@ -132,7 +131,7 @@ static bool send_answer(int to, const answer *what, int fd) {
     return sendmsg(to, &message, MSG_NOSIGNAL) == (ssize_t)sizeof(copy);
 }
 
-/* The message's size, or -1; *fd is a descriptor that came with it, or -1. */
+/* Returns the size of the message, or -1. *fd is the descriptor that came with it, or -1. */
 static ssize_t receive_answer(int from, answer *what, int *fd) {
     union {
         struct cmsghdr header;
@@ -152,19 +151,19 @@ static ssize_t receive_answer(int from, answer *what, int *fd) {
 
 /* ---- rank 0 ---- */
 
-/* Who has been here, and the failure of the meeting: once there is one, everybody who comes is told. */
+/* Which ranks have come, and why the meeting has failed. After a failure every rank that comes gets the reason. */
 typedef struct guests {
     bool heard[TDM_COMM_WORLD_MAX];
-    int left;
-    int fd;         /* of the memory; -1: rank 0 itself has failed before there was any */
-    tdm_site *site; /* what it looks like from here; NULL: there is none */
+    int left;       /* ranks that have not come yet */
+    int fd;         /* the shared memory; -1: rank 0 has failed before it made any */
+    tdm_site *site; /* its mapping in this process; NULL: none */
     tdm_status status;
     char failure[REASON_TEXT];
 } guests;
 
-/* rank: who has failed; 0: the meeting has. */
+/* `rank` is the rank that has failed; 0: the meeting itself has. */
 static void fail_meeting(meeting *m, guests *g, tdm_status status, int rank, const char *why) {
-    int64_t latest = tdm__now_ns() + (int64_t)TELL_MS * 1000000;
+    int64_t latest = tdm__now_ns() + (int64_t)REPORT_MS * 1000000;
     if (g->status != TDM_OK) return;
     g->status = status;
     if (rank > 0)
@@ -172,12 +171,12 @@ static void fail_meeting(meeting *m, guests *g, tdm_status status, int rank, con
     else
         snprintf(g->failure, sizeof(g->failure), "%s", why);
     if (m->deadline_ns > latest) m->deadline_ns = latest;
-    /* Ranks that have come already wait for the others in the shared memory. */
+    /* Ranks that were admitted already wait for the others in the shared memory. */
     if (g->fd >= 0) tdm__shm_abort(g->fd, rank, why);
 }
 
-/* What this one is answered: a refusal, or "" if it is let in. */
-static void judge(const meeting *m, const hello *who, const guests *g, answer *out) {
+/* The answer to one rank: a refusal, or "" if it is admitted. */
+static void make_answer(const meeting *m, const hello *who, const guests *g, answer *out) {
     *out = (answer){.status = TDM_E_USAGE};
     memcpy(out->magic, magic, sizeof(magic));
     int world = m->facts->world;
@@ -193,30 +192,30 @@ static void judge(const meeting *m, const hello *who, const guests *g, answer *o
     }
 }
 
-/* A rank of this very job that was told of another number of ranks ends the meeting, since the ranks can never be
- * complete, and so does one that comes to say that it has failed. */
-static void listen_to(meeting *m, const hello *who, guests *g) {
+/* Two hellos of this job end the meeting: one with another number of ranks, because the ranks could never be complete,
+ * and one that reports a failure. */
+static void note_hello(meeting *m, const hello *who, guests *g) {
     char why[REASON_TEXT];
     if (who->job != m->job) return;
     if (who->failure[0] == '\0' && who->world != m->facts->world) {
-        g->left = TDM_COMM_WORLD_MAX; /* how many want to know it is what nobody knows */
-        snprintf(why, sizeof(why), "rank 0 was told of %d ranks, rank %d of %d; start all ranks with one number",
+        g->left = TDM_COMM_WORLD_MAX; /* the number of ranks is unknown: serve until REPORT_MS is over */
+        snprintf(why, sizeof(why), "rank 0 was started for %d ranks, rank %d for %d; start all with one world size",
                  m->facts->world, who->rank, who->world);
         fail_meeting(m, g, TDM_E_USAGE, 0, why);
     } else if (who->failure[0] != '\0' && who->rank >= 1 && who->rank < m->facts->world) {
         fail_meeting(m, g, TDM_E_COMM, who->rank, who->failure);
-    } else if (who->failure[0] != '\0') { /* which rank it is may be what is wrong with it */
+    } else if (who->failure[0] != '\0') { /* its rank may be what is wrong with it */
         char one[16] = "a rank";
         if (who->rank >= 0) snprintf(one, sizeof(one), "rank %d", who->rank);
         snprintf(why, sizeof(why), "%s has failed: %.320s", one, who->failure);
         fail_meeting(m, g, TDM_E_COMM, 0, why);
     } else if (who->rank >= 1 && who->rank < m->facts->world && g->heard[who->rank] && g->status == TDM_OK) {
-        TDM_WARN(m->host, "comm", "rendezvous at %s: rank %d has come twice; the second one is turned away",
-                 m->door.where, who->rank);
+        TDM_WARN(m->host, "comm", "rendezvous at %s: rank %d has come twice; the second one was refused", m->door.where,
+                 who->rank);
     }
 }
 
-/* One visitor. Whoever does not belong here is turned away and the meeting goes on. */
+/* Answers one visitor. One that does not belong to the job is refused, and the meeting goes on. */
 static void serve_one(meeting *m, int visitor, guests *g) {
     hello who;
     answer reply;
@@ -224,8 +223,8 @@ static void serve_one(meeting *m, int visitor, guests *g) {
     if (recv(visitor, &who, sizeof(who), 0) != (ssize_t)sizeof(who) || memcmp(who.magic, magic, sizeof(magic)) != 0)
         return;
     who.failure[REASON_TEXT - 1] = '\0';
-    listen_to(m, &who, g);
-    judge(m, &who, g, &reply);
+    note_hello(m, &who, g);
+    make_answer(m, &who, g, &reply);
     bool welcome = reply.refusal[0] == '\0';
     if (!send_answer(visitor, &reply, welcome ? g->fd : -1)) return;
     if (who.job != m->job || who.rank < 1 || who.rank >= m->facts->world || g->heard[who.rank]) return;
@@ -233,7 +232,7 @@ static void serve_one(meeting *m, int visitor, guests *g) {
     g->left--;
 }
 
-/* "s 1, 3" */
+/* The end of "rank 1" or "ranks 1, 3", after "rank". */
 static void list_missing(const meeting *m, const guests *g, char out[LIST_TEXT]) {
     int count = 0;
     snprintf(out, LIST_TEXT, "%s ", g->left == 1 ? "" : "s");
@@ -249,7 +248,7 @@ static void serve(meeting *m, int listener, guests *g) {
     int seconds;
     tdm_reminder reminder = tdm__reminder_start();
     while (g->left > 0) {
-        /* Before the time: those who came lose patience after this rank, and what it has to say is the cause. */
+        /* Checked before the deadline: if the job has ended, its cause is the better message. */
         bool ended = g->site != NULL && tdm__site_has_ended(g->site, why, sizeof(why));
         int64_t now = tdm__now_ns();
         list_missing(m, g, list);
@@ -267,7 +266,7 @@ static void serve(meeting *m, int listener, guests *g) {
                      "MASTER_PORT or init_method",
                      m->door.where, seconds, list);
         const bool is_visited = readable(listener, ms_left(m, LOOK_MS));
-        forgive_standstill(m, now);
+        extend_after_pause(m, now);
         if (!is_visited) continue;
         int visitor = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (visitor < 0) continue;
@@ -309,19 +308,19 @@ typedef struct absence {
     char who[40], why[120];
 } absence;
 
-/* For whom the wait is, and what can be done. */
+/* The rank that is waited for, and what to do about it. */
 static absence describe_absence(const meeting *m) {
     absence a = {"rank 0", "; start all ranks on this host, with the same MASTER_PORT or init_method"};
     if (m->listener > 0) snprintf(a.who, sizeof(a.who), "rank 0 (pid %d)", m->listener);
     if (m->listener >= 0)
         snprintf(
             a.why, sizeof(a.why),
-            ", which is there and does not answer; it is stopped or frozen, or another program: continue or end it");
+            ", which listens but does not answer; it is stopped or frozen, or another program: continue or end it");
     return a;
 }
 
-/* Called between two looks. Silence is measured as in shm_watch.c: only while this process runs itself. */
-static tdm_status keep_waiting(meeting *m) {
+/* Fails if rank 0 has been silent for too long. Silence is measured as in shm_watch.c: only while this process runs. */
+static tdm_status check_silence(meeting *m) {
     const int64_t now = tdm__now_ns(), since = now - m->looked_ns, most = (int64_t)LOOK_MS * 1000000;
     int seconds;
     m->looked_ns = now;
@@ -339,20 +338,20 @@ static tdm_status keep_waiting(meeting *m) {
     return TDM_OK;
 }
 
-/* The message's size, or -1: there is none in time, or who listens has hung up. */
+/* *bytes is the size of the answer. -1: no answer came in time, or the listener has closed the connection. */
 static tdm_status await_answer(meeting *m, int visitor, answer *reply, int *fd, ssize_t *bytes) {
     *bytes = -1;
     for (int64_t now; (now = tdm__now_ns()) < m->deadline_ns;) {
         const bool is_there = readable(visitor, ms_left(m, LOOK_MS));
-        forgive_standstill(m, now);
+        extend_after_pause(m, now);
         if (is_there) break;
-        TDM_TRY(keep_waiting(m));
+        TDM_TRY(check_silence(m));
     }
     *bytes = receive_answer(visitor, reply, fd);
     return TDM_OK;
 }
 
-/* One visit, to get the descriptor or to say that this rank has failed. *heard: somebody has answered. */
+/* Connects once, to get the descriptor or to report that this rank has failed. *heard: rank 0 has answered. */
 static tdm_status visit(meeting *m, const char *failure, int *fd, bool *heard) {
     int visitor;
     hello self = {.job = m->job, .rank = m->facts->rank, .world = m->facts->world};
@@ -387,7 +386,7 @@ static tdm_status visit(meeting *m, const char *failure, int *fd, bool *heard) {
 static void wait_to_retry(meeting *m) {
     const int64_t start = tdm__now_ns();
     nanosleep(&(struct timespec){.tv_nsec = (long)ms_left(m, RETRY_MS) * 1000000}, NULL);
-    forgive_standstill(m, start);
+    extend_after_pause(m, start);
 }
 
 static tdm_status join(meeting *m, int *fd) {
@@ -395,7 +394,7 @@ static tdm_status join(meeting *m, int *fd) {
     for (; tdm__now_ns() < m->deadline_ns; wait_to_retry(m)) {
         TDM_TRY(visit(m, "", fd, &heard));
         if (*fd >= 0) return TDM_OK;
-        TDM_TRY(keep_waiting(m));
+        TDM_TRY(check_silence(m));
     }
     const absence a = describe_absence(m);
     TDM_FAIL(TDM_E_COMM, "rendezvous at %s: rank %d waited %lld ms for %s%s", m->door.where, m->facts->rank,
@@ -411,7 +410,7 @@ static tdm_status prepare(meeting *m, const char *init_method) {
     return find_place(m, init_method);
 }
 
-/* ---- a rank that has failed before ---- */
+/* ---- a rank that has failed before the rendezvous ---- */
 
 static void host_failure(meeting *m, const char *why) {
     guests g = {.fd = -1};
@@ -428,7 +427,7 @@ static void bring_failure(meeting *m, const char *why) {
 }
 
 void tdm__rendezvous_fail(const tdm_launch_facts *facts, const char *init_method, const char *why) {
-    meeting m = {.facts = facts, .host = tdm_host_default(), .timeout_ms = TELL_MS};
+    meeting m = {.facts = facts, .host = tdm_host_default(), .timeout_ms = REPORT_MS};
     tdm_error before;
     if (facts->fd >= 0) {
         tdm__shm_abort(facts->fd, facts->rank, why);
@@ -450,14 +449,15 @@ void tdm__rendezvous_fail(const tdm_launch_facts *facts, const char *init_method
 
 static tdm_status check_facts(const tdm_launch_facts *facts) {
     if (facts->world < 1 || facts->rank < 0 || facts->rank >= facts->world)
-        TDM_FAIL(TDM_E_USAGE, "rendezvous: rank %d of %d makes no sense", facts->rank, facts->world);
+        TDM_FAIL(TDM_E_USAGE, "rendezvous: needs a rank from 0 to world - 1, got rank %d of %d", facts->rank,
+                 facts->world);
     if (facts->local_world != facts->world)
         TDM_FAIL(TDM_E_UNSUPPORTED,
-                 "the job has %d ranks, %d of them on this host: ranks on several hosts want a communicator module "
-                 "(nccl, gloo or mpi), and none is in this build; start all ranks on one host",
+                 "the job has %d ranks, %d of them on this host: ranks on several hosts need a communicator module "
+                 "for several hosts, and this build has none; start all ranks on one host",
                  facts->world, facts->local_world);
     if (facts->world > TDM_COMM_WORLD_MAX)
-        TDM_FAIL(TDM_E_UNSUPPORTED, "the job has %d ranks; on one host %d is the most", facts->world,
+        TDM_FAIL(TDM_E_UNSUPPORTED, "the job has %d ranks; one host can run at most %d", facts->world,
                  TDM_COMM_WORLD_MAX);
     return TDM_OK;
 }
@@ -474,9 +474,9 @@ tdm_status tdm__rendezvous_shm(int *fd, const tdm_launch_facts *facts, const tdm
         return TDM_OK;
     }
     if (timeout_ms < 1)
-        TDM_FAIL(TDM_E_USAGE, "rendezvous: wants a timeout of at least 1 ms, got %lld", (long long)timeout_ms);
+        TDM_FAIL(TDM_E_USAGE, "rendezvous: the timeout must be at least 1 ms, got %lld", (long long)timeout_ms);
     if (heartbeat_ms != 0 && heartbeat_ms < TDM_HEARTBEAT_LEAST_MS)
-        TDM_FAIL(TDM_E_USAGE, "rendezvous: wants a heartbeat of at least %d ms, or 0 for none, got %lld",
+        TDM_FAIL(TDM_E_USAGE, "rendezvous: the heartbeat must be at least %d ms, or 0 for none, got %lld",
                  TDM_HEARTBEAT_LEAST_MS, (long long)heartbeat_ms);
     meeting m = {.facts = facts, .host = host, .timeout_ms = timeout_ms, .heartbeat_ms = heartbeat_ms};
     tdm_status status = check_facts(facts);

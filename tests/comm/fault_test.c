@@ -76,7 +76,8 @@ static void stopping_rank(rank_context *c) {
     CHECK_INT(c->comm->sequence, when->sequence);
     snprintf(wanted, sizeof(wanted), "rank %d", when->rank);
     CHECK_HAS(tdm_error_message(), wanted);
-    CHECK_HAS(tdm_error_message(), when->aborts ? ": row 7 of the data is damaged" : " has left: it closed its end");
+    CHECK_HAS(tdm_error_message(),
+              when->aborts ? ": row 7 of the data is damaged" : " has left: it closed its communicator");
     free(data);
 }
 
@@ -124,7 +125,7 @@ static void mixed_split_rank(rank_context *c) {
     tdm_comm *group;
     CHECK_STATUS(tdm__comm_split(c->comm, c->rank == 1 ? b : a, 2, &group), TDM_E_USAGE);
     CHECK(group == NULL);
-    CHECK_HAS(tdm_error_message(), "with another list");
+    CHECK_HAS(tdm_error_message(), "with another list of ranks");
 }
 
 TEST(different_calls_are_told_to_all) {
@@ -199,7 +200,8 @@ static void message_rank(rank_context *c) {
     float x[8] = {0};
     if (c->rank == 0) {
         CHECK_STATUS(tdm__send(c->comm, f32(x, 8), 1), TDM_E_COMM);
-        CHECK_HAS(tdm_error_message(), "send (to 1, 8 f32): rank 1: receive from rank 0: wanted 7 f32, but it sends 8");
+        CHECK_HAS(tdm_error_message(),
+                  "send (to 1, 8 f32): rank 1: receive from rank 0: expected 7 f32, but it sends 8");
     } else {
         CHECK_STATUS(tdm__receive(c->comm, f32(x, 7), 0), TDM_E_USAGE);
     }

@@ -94,7 +94,7 @@ TEST(slurm) {
 TEST(contradictions) {
     tdm_launch_facts facts;
     CHECK_STATUS(FACTS("RANK=4", "WORLD_SIZE=4", "LOCAL_RANK=0"), TDM_E_USAGE);
-    CHECK_TEXT(tdm_error_message(), "environment variables contradict one another: RANK is 4, but WORLD_SIZE is 4");
+    CHECK_TEXT(tdm_error_message(), "environment variables contradict each other: RANK is 4, but WORLD_SIZE is 4");
     CHECK_FACTS(TDM_LAUNCH_TORCHRUN, 4, 4, 0, -1); /* for tdm_launch_fail */
     CHECK_STATUS(FACTS("RANK=x", "WORLD_SIZE=4", "LOCAL_RANK=0", "MASTER_PORT=29500"), TDM_E_USAGE);
     CHECK_TEXT(facts.job, "29500");
@@ -104,7 +104,7 @@ TEST(contradictions) {
     CHECK_TEXT(tdm_error_message(),
                "environment variable TANDEM_WORLD is set, but TANDEM_RANK is not; set both or neither");
     CHECK_STATUS(FACTS("RANK=one", "WORLD_SIZE=2"), TDM_E_USAGE);
-    CHECK_HAS(tdm_error_message(), "RANK wants an integer from 0 to 1000000, got 'one'");
+    CHECK_HAS(tdm_error_message(), "RANK must be an integer from 0 to 1000000, got 'one'");
     CHECK_STATUS(FACTS("RANK=-1", "WORLD_SIZE=2"), TDM_E_USAGE);
     CHECK_STATUS(FACTS("RANK=0", "WORLD_SIZE=0"), TDM_E_USAGE);
     CHECK_STATUS(FACTS("RANK=0", "WORLD_SIZE=99999999999999999999"), TDM_E_USAGE);
@@ -113,7 +113,7 @@ TEST(contradictions) {
     CHECK_STATUS(FACTS("RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=2", "LOCAL_WORLD_SIZE=4"), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "LOCAL_WORLD_SIZE is 4, but WORLD_SIZE is 2");
     CHECK_STATUS(FACTS("RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=0", "MASTER_PORT=70000"), TDM_E_USAGE);
-    CHECK_HAS(tdm_error_message(), "MASTER_PORT wants an integer from 1 to 65535");
+    CHECK_HAS(tdm_error_message(), "MASTER_PORT must be an integer from 1 to 65535");
     CHECK_STATUS(FACTS("TANDEM_RANK=0", "TANDEM_WORLD=2", "TANDEM_LAUNCH_FD=x"), TDM_E_USAGE);
     CHECK_OK(FACTS("RANK=", "WORLD_SIZE=")); /* empty is unset */
 }

@@ -75,7 +75,7 @@ static void refused_place(int rank, int world, const char *job, const char *init
     tdm_launch_facts facts = meeting_facts(rank, world, job);
     CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS),
                  TDM_E_COMM);
-    CHECK_HAS(tdm_error_message(), "give init_method another name");
+    CHECK_HAS(tdm_error_message(), "give init_method another path");
     CHECK_INT(fd, -1);
 }
 
@@ -191,7 +191,8 @@ static void refused_guest(int rank, int world, const char *job, const char *init
     tdm_launch_facts facts = meeting_facts(rank, world, job);
     CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS),
                  TDM_E_USAGE);
-    CHECK_HAS(tdm_error_message(), world == 3 ? "rank 1 has come twice" : "rank 0 was told of 3 ranks, rank 1 of 4");
+    CHECK_HAS(tdm_error_message(),
+              world == 3 ? "rank 1 has come twice" : "rank 0 was started for 3 ranks, rank 1 for 4");
 }
 
 static void second_host(int rank, int world, const char *job, const char *init_method) {
@@ -221,7 +222,7 @@ static void contradicted_host(int rank, int world, const char *job, const char *
     tdm_launch_facts facts = meeting_facts(rank, world, job);
     CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS),
                  TDM_E_USAGE);
-    CHECK_HAS(tdm_error_message(), "rank 0 was told of 3 ranks, rank 1 of 4; start all ranks with one number");
+    CHECK_HAS(tdm_error_message(), "rank 0 was started for 3 ranks, rank 1 for 4; start all with one world size");
 }
 
 static int came[2]; /* a pipe: the guest has met its host */
@@ -234,7 +235,7 @@ static void disappointed_guest(int rank, int world, const char *job, const char 
     REQUIRE_OK(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS));
     REQUIRE(write(came[1], "", 1) == 1);
     CHECK_STATUS(tdm__comm_open_shm(&comm, fd, rank, world, tdm_host_default(), 20000, TDM_HEARTBEAT_MS), TDM_E_COMM);
-    CHECK_HAS(tdm_error_message(), "rank 0 was told of 3 ranks, rank 1 of 4");
+    CHECK_HAS(tdm_error_message(), "rank 0 was started for 3 ranks, rank 1 for 4");
     close(fd);
 }
 
@@ -265,14 +266,14 @@ TEST(wrong_meetings) {
     CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 1000, TDM_HEARTBEAT_MS), TDM_E_UNSUPPORTED);
     facts = meeting_facts(2, 2, "rank");
     CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), nowhere, 1000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
-    CHECK_HAS(tdm_error_message(), "rank 2 of 2 makes no sense");
+    CHECK_HAS(tdm_error_message(), "got rank 2 of 2");
     facts = meeting_facts(0, 2, "time");
     CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 0, TDM_HEARTBEAT_MS), TDM_E_USAGE);
     memset(path, 'x', sizeof(path));
     memcpy(path, "file:///", 8);
     path[sizeof(path) - 1] = '\0';
     CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), path, 1000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
-    CHECK_HAS(tdm_error_message(), "wants an absolute path of at most");
+    CHECK_HAS(tdm_error_message(), "needs an absolute path of at most");
     CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), "file://relative", 1000, TDM_HEARTBEAT_MS),
                  TDM_E_USAGE);
     CHECK_STATUS(

@@ -110,7 +110,7 @@ static void unanswered(int rank, int world, const char *job, const char *init_me
     tdm_host host = talking_host(&kept);
     tdm_launch_facts facts = meeting_facts(rank, world, job);
     CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, &host, init_method, 12000, 0), TDM_E_COMM);
-    snprintf(wanted, sizeof(wanted), " for rank 0 (pid %d), which is there and does not answer;", (int)listener);
+    snprintf(wanted, sizeof(wanted), " for rank 0 (pid %d), which listens but does not answer;", (int)listener);
     CHECK_HAS(tdm_error_message(), wanted);
     CHECK_HAS(tdm_error_message(), "rank 1 waited 12000 ms");
     CHECK_INT(kept.count, 1);
@@ -190,7 +190,7 @@ static void failing(int rank, int world, const char *job, const char *init_metho
     if (strcmp(job, "number fails") == 0) facts.rank = 9;
     if (strcmp(job, "no number") == 0) facts.rank = -1;
     if (strcmp(job, "no world") == 0) facts.world = -1;
-    tdm_launch_fail(&facts, init_method, "job.yaml: optimizer.lr wants a number, got 'ten'");
+    tdm_launch_fail(&facts, init_method, "job.yaml: optimizer.lr must be a number, got 'ten'");
 }
 
 static const char *who_failed(const char *job, const char *init_method) {
@@ -212,7 +212,7 @@ static void told(int rank, int world, const char *job, const char *init_method) 
     }
     CHECK_INT(status, TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), who_failed(job, init_method));
-    CHECK_HAS(tdm_error_message(), "ed: job.yaml: optimizer.lr wants a number, got 'ten'");
+    CHECK_HAS(tdm_error_message(), "ed: job.yaml: optimizer.lr must be a number, got 'ten'");
     CHECK(tdm__ms_since(start) < 25000);
 }
 

@@ -266,7 +266,7 @@ TEST(wrong_joins) {
     CHECK_STATUS(tdm__shm_create(&fd, host, 100000), TDM_E_USAGE);
     REQUIRE_OK(tdm__shm_create(&fd, host, 1));
     CHECK_STATUS(tdm__comm_open_shm(&comm, fd, 0, 2, host, 1000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
-    CHECK_HAS(tdm_error_message(), "made for 1 ranks, this rank was told 2");
+    CHECK_HAS(tdm_error_message(), "made for 1 ranks, but this rank was started with a world of 2");
     CHECK_STATUS(tdm__comm_open_shm(&comm, fd, 1, 1, host, 1000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
     CHECK_STATUS(tdm__comm_open_shm(&comm, fd, 0, 1, host, 0, TDM_HEARTBEAT_MS), TDM_E_USAGE);
     REQUIRE_OK(tdm__comm_open_shm(&comm, fd, 0, 1, host, 1000, TDM_HEARTBEAT_MS));
@@ -475,7 +475,7 @@ TEST(arguments_of_the_heartbeat) {
     tdm_comm *comm;
     REQUIRE_OK(tdm__shm_create(&fd, tdm_host_default(), 1));
     CHECK_STATUS(tdm__comm_open_shm(&comm, fd, 0, 1, tdm_host_default(), 1000, 999), TDM_E_USAGE);
-    CHECK_HAS(tdm_error_message(), "wants a heartbeat of at least 1000 ms, or 0 for none, got 999");
+    CHECK_HAS(tdm_error_message(), "the heartbeat must be at least 1000 ms, or 0 for none, got 999");
     CHECK_STATUS(tdm__comm_open_shm(&comm, fd, 0, 1, tdm_host_default(), 1000, -1), TDM_E_USAGE);
     close(fd);
 }

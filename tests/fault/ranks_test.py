@@ -217,14 +217,14 @@ def contradictions(box):
     tell them, so all start at once, each its own job."""
     base = lambda **more: torchrun(0, 2, port(box), **more)
     cases = [(base(RANK=2), USAGE, r"RANK is 2, but WORLD_SIZE is 2"),
-             (base(RANK="one"), USAGE, r"RANK wants an integer .*'one'"),
-             (base(RANK=-1), USAGE, r"RANK wants an integer .*'-1'"),
-             (base(WORLD_SIZE=0), USAGE, r"WORLD_SIZE wants an integer .*'0'"),
+             (base(RANK="one"), USAGE, r"RANK must be an integer .*'one'"),
+             (base(RANK=-1), USAGE, r"RANK must be an integer .*'-1'"),
+             (base(WORLD_SIZE=0), USAGE, r"WORLD_SIZE must be an integer .*'0'"),
              (base(WORLD_SIZE=None), USAGE, r"RANK is set, but WORLD_SIZE is not|WORLD_SIZE.* is not"),
              (base(RANK=None), USAGE, r"WORLD_SIZE is set, but RANK is not"),
              (base(LOCAL_WORLD_SIZE=3), USAGE, r"LOCAL_WORLD_SIZE is 3, but WORLD_SIZE is 2"),
              (base(LOCAL_RANK=2), USAGE, r"LOCAL_RANK is 2, but LOCAL_WORLD_SIZE is 2"),
-             (base(MASTER_PORT=70000), USAGE, r"MASTER_PORT wants an integer .*'70000'"),
+             (base(MASTER_PORT=70000), USAGE, r"MASTER_PORT must be an integer .*'70000'"),
              ({"TANDEM_RANK": "3", "TANDEM_WORLD": "2"}, USAGE, r"TANDEM_RANK is 3, but TANDEM_WORLD is 2"),
              ({"TANDEM_RANK": "0", "TANDEM_WORLD": "2", "TANDEM_LAUNCH_FD": "77"}, USAGE, r"TANDEM_LAUNCH_FD|descriptor 77"),
              (base(LOCAL_WORLD_SIZE=1, MASTER_ADDR="10.1.2.3"), UNSUPPORTED, r"2 ranks, 1 of them on this host")]
@@ -239,9 +239,9 @@ def contradictions(box):
 def contradicted_peers(box):
     """The others of a job learn what is wrong with one's variables."""
     for more, why in (({"RANK": 7}, r"rank 7 has failed: .*RANK is 7, but WORLD_SIZE is 2"),
-                      ({"RANK": "two"}, r"a rank has failed: .*RANK wants an integer .*'two'"),
+                      ({"RANK": "two"}, r"a rank has failed: .*RANK must be an integer .*'two'"),
                       ({"WORLD_SIZE": None}, r"rank 1 has failed: .*RANK is set, but WORLD_SIZE is not"),
-                      ({"WORLD_SIZE": "x"}, r"a rank has failed: .*WORLD_SIZE wants an integer .*'x'"),
+                      ({"WORLD_SIZE": "x"}, r"a rank has failed: .*WORLD_SIZE must be an integer .*'x'"),
                       ({"WORLD_SIZE": 1}, r"rank 1 has (failed|ended): .*RANK is 1, but WORLD_SIZE is 1"),
                       ({"LOCAL_WORLD_SIZE": 3}, r"rank 1 has (failed|ended): .*LOCAL_WORLD_SIZE is 3, but WORLD_SIZE is 2")):
         at = port(box)

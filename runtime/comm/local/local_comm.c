@@ -33,7 +33,7 @@ static void free_site(tdm_site *site) {
 static const tdm_comm_ops comm_ops = TDM_GROUP_OPS("local");
 static const tdm_site_ops site_ops = {.comm_ops = &comm_ops, .share = share, .unmap = unmap, .free = free_site};
 
-/* With one user, the caller. */
+/* The caller holds the only reference. */
 static tdm_status new_site(tdm_site **out, int world, const tdm_host *host) {
     tdm_site *site;
     *out = NULL;
@@ -75,9 +75,9 @@ static tdm_status open_ranks(tdm_comm **ranks, tdm_site *site, int64_t timeout_m
 tdm_status tdm__comm_open_local(tdm_comm **ranks, int world, const tdm_host *host, int64_t timeout_ms) {
     tdm_site *site;
     if (world < 1 || world > TDM_COMM_WORLD_MAX)
-        TDM_FAIL(TDM_E_USAGE, "communicator: wants 1 to %d ranks, got %d", TDM_COMM_WORLD_MAX, world);
+        TDM_FAIL(TDM_E_USAGE, "communicator: needs 1 to %d ranks, got %d", TDM_COMM_WORLD_MAX, world);
     if (timeout_ms < 1)
-        TDM_FAIL(TDM_E_USAGE, "communicator: wants a timeout of at least 1 ms, got %lld", (long long)timeout_ms);
+        TDM_FAIL(TDM_E_USAGE, "communicator: the timeout must be at least 1 ms, got %lld", (long long)timeout_ms);
     for (int r = 0; r < world; r++) ranks[r] = NULL;
     TDM_TRY(new_site(&site, world, host));
     tdm_status status = open_ranks(ranks, site, timeout_ms);

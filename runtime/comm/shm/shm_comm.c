@@ -1,4 +1,4 @@
-/* `shm`: the ranks are processes of one host over an anonymous shared file. */
+/* `shm`: the ranks are processes of one host that share an anonymous file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,9 +16,9 @@ tdm_status tdm__shm_create(int *fd, const tdm_host *host, int world) {
     (void)host;
     *fd = -1;
     if (world < 1 || world > TDM_COMM_WORLD_MAX)
-        TDM_FAIL(TDM_E_USAGE, "launch: wants 1 to %d ranks, got %d", TDM_COMM_WORLD_MAX, world);
+        TDM_FAIL(TDM_E_USAGE, "launch: needs 1 to %d ranks, got %d", TDM_COMM_WORLD_MAX, world);
     TDM_TRY(tdm__shm_create_file(fd, world, true));
-    /* Ranks inherit it through exec. */
+    /* Without close-on-exec, so that the ranks inherit it. */
     (void)fcntl(*fd, F_SETFD, 0);
     return TDM_OK;
 }
@@ -78,7 +78,8 @@ static tdm_status map_site(tdm_site *site, int fd) {
     uint32_t made_for = control->world;
     munmap(control, sizeof(*control));
     if (made_for != (uint32_t)site->world)
-        TDM_FAIL(TDM_E_USAGE, "communicator: the job was made for %u ranks, this rank was told %d", made_for,
+        TDM_FAIL(TDM_E_USAGE,
+                 "communicator: the job was made for %u ranks, but this rank was started with a world of %d", made_for,
                  site->world);
     site->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (site->fd < 0)
@@ -92,7 +93,7 @@ static tdm_status map_site(tdm_site *site, int fd) {
     return TDM_OK;
 }
 
-/* With one user, the caller. */
+/* The caller holds the only reference. */
 static tdm_status new_site(tdm_site **out, int fd, int world, const tdm_host *host) {
     tdm_site *site;
     *out = NULL;
@@ -142,7 +143,7 @@ static tdm_status join(tdm_group *group, int64_t heartbeat_ms) {
     tdm__group_seat(group, seats_of(site), true);
     if (site->world > 1) TDM_TRY(tdm__watch_open(&site->watch, site, group->comm.rank, group->seat, heartbeat_ms));
     tdm__site_ring(site);
-    /* Peers may have joined and ended the job since: joining has succeeded all the same. */
+    /* Not tdm__group_enter: if a peer has joined and ended the job since, joining has still succeeded. */
     tdm__group_note(group, &call);
     TDM_TRY(tdm__group_wait(group, not_joined));
     if (site->watch != NULL) tdm__watch_look(site->watch);
@@ -155,12 +156,12 @@ tdm_status tdm__comm_open_shm(tdm_comm **out, int fd, int rank, int world, const
     tdm_group *group;
     *out = NULL;
     if (world < 1 || world > TDM_COMM_WORLD_MAX || rank < 0 || rank >= world)
-        TDM_FAIL(TDM_E_USAGE, "communicator: wants a rank of 1 to %d ranks, got rank %d of %d", TDM_COMM_WORLD_MAX,
+        TDM_FAIL(TDM_E_USAGE, "communicator: needs a rank of 1 to %d ranks, got rank %d of %d", TDM_COMM_WORLD_MAX,
                  rank, world);
     if (timeout_ms < 1)
-        TDM_FAIL(TDM_E_USAGE, "communicator: wants a timeout of at least 1 ms, got %lld", (long long)timeout_ms);
+        TDM_FAIL(TDM_E_USAGE, "communicator: the timeout must be at least 1 ms, got %lld", (long long)timeout_ms);
     if (heartbeat_ms != 0 && heartbeat_ms < TDM_HEARTBEAT_LEAST_MS)
-        TDM_FAIL(TDM_E_USAGE, "communicator: wants a heartbeat of at least %d ms, or 0 for none, got %lld",
+        TDM_FAIL(TDM_E_USAGE, "communicator: the heartbeat must be at least %d ms, or 0 for none, got %lld",
                  TDM_HEARTBEAT_LEAST_MS, (long long)heartbeat_ms);
     TDM_TRY(new_site(&site, fd, world, host));
     tdm_status status = tdm__group_new(&group, site, rank, world, timeout_ms);
@@ -173,9 +174,9 @@ tdm_status tdm__comm_open_shm(tdm_comm **out, int fd, int rank, int world, const
     return status;
 }
 
-/* ---- rank 0 at the meeting ---- */
+/* ---- rank 0 at the rendezvous ---- */
 
-/* Signs of life are left to those who have joined: they know how long they want to wait for one. */
+/* Heartbeat 0: until rank 0 has joined, it does not check heartbeats, only whether processes are gone. */
 tdm_status tdm__shm_host_open(tdm_site **out, int fd, int world, const tdm_host *host) {
     tdm_site *site;
     *out = NULL;

@@ -1,4 +1,5 @@
-/* Is a process still there? A process descriptor knows for certain; without one, /proc and the start time do. */
+/* Does a process still run? A process descriptor tells for certain. Without one, the pid and the start time in /proc
+ * do. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,7 +15,7 @@
 
 enum { STAT_TEXT = 1024, FIELD_STATE = 3, FIELD_START = 22 };
 
-/* State letter and start time of a process; false if there is none, or no /proc. */
+/* State letter and start time of a process; false if there is no such process or no /proc. */
 static bool read_stat(int32_t pid, char *state, uint64_t *start) {
     char path[32], text[STAT_TEXT];
     snprintf(path, sizeof(path), "/proc/%d/stat", pid);
@@ -24,7 +25,7 @@ static bool read_stat(int32_t pid, char *state, uint64_t *start) {
     close(fd);
     if (length <= 0) return false;
     text[length] = '\0';
-    /* The name in field 2 may hold anything; its parenthesis is the last. */
+    /* Field 2, the name, may contain any character. It ends at the last closing parenthesis. */
     const char *at = strrchr(text, ')');
     if (at == NULL || strlen(at) < 3) return false;
     at += 2;
@@ -57,7 +58,7 @@ int tdm__process_watch(const tdm_process *process) {
     if (process->pid == 0 || process->space != own_space()) return -1;
     int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
     if (fd < 0) return -1;
-    /* The number may belong to a newer process by now; this one's end is then found by its start time. */
+    /* The pid may belong to a newer process by now. Then its start time differs, and tdm__process_gone finds that. */
     if (process->start == 0 || (read_stat(process->pid, &state, &start) && start == process->start)) return fd;
     close(fd);
 #else

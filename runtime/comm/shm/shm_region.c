@@ -1,6 +1,6 @@
-/* The anonymous file of a job. It has no name and lives as long as somebody has it open or mapped, so nothing can be
- * left behind; it is sealed against shrinking, and its memory is reserved before it is mapped, so no access can fault.
- */
+/* The anonymous file of a job; shm.h has its layout. It has no name and lives as long as a process has it open or
+ * mapped, so nothing can be left behind. It is sealed against shrinking, and its memory is reserved before it is
+ * mapped, so no access can fault. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -33,17 +33,18 @@ tdm_status tdm__shm_reserve(int fd, uint64_t offset, size_t bytes) {
     struct rlimit limit;
     uint64_t end;
     if (__builtin_add_overflow(offset, (uint64_t)bytes, &end) || end > INT64_MAX)
-        TDM_FAIL(TDM_E_MEMORY, "shared memory: %zu bytes are more than a file holds", bytes);
-    /* Beyond this limit the kernel would send SIGXFSZ. */
+        TDM_FAIL(TDM_E_MEMORY, "shared memory: %zu bytes are more than a file can hold", bytes);
+    /* Beyond this limit the kernel sends SIGXFSZ. */
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur)
         TDM_FAIL(TDM_E_MEMORY,
-                 "shared memory: wants a file of %llu bytes, but the limit on file sizes (ulimit -f) is %llu; raise it",
+                 "shared memory: needs a file of %llu bytes, but the limit on file sizes (ulimit -f) is %llu; raise it",
                  (unsigned long long)end, (unsigned long long)limit.rlim_cur);
     int result;
     do {
         result = fallocate(fd, 0, (off_t)offset, (off_t)bytes);
     } while (result != 0 && errno == EINTR);
-    if (result != 0) TDM_FAIL(TDM_E_MEMORY, "shared memory: cannot get %zu bytes: %s", bytes, strerrordesc_np(errno));
+    if (result != 0)
+        TDM_FAIL(TDM_E_MEMORY, "shared memory: cannot reserve %zu bytes: %s", bytes, strerrordesc_np(errno));
     return TDM_OK;
 }
 
@@ -64,7 +65,8 @@ tdm_status tdm__shm_file(int *fd, size_t bytes) {
 }
 
 tdm_status tdm__shm_map(int fd, uint64_t offset, size_t bytes, void **out) {
-    /* Not MAP_POPULATE: it takes as long as the faults it saves, and of its peers' parts a rank uses one slice. */
+    /* Without MAP_POPULATE: it takes as long as the faults it saves, and a rank uses only one segment of its peers'
+     * parts. */
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
     *out = NULL;
     if (base == MAP_FAILED)
@@ -88,7 +90,9 @@ tdm_status tdm__shm_map_control(int fd, tdm_control **out) {
     bool same = control->layout == sizeof(tdm_control) + sizeof(tdm_seat) + sizeof(tdm_process);
     if (!ours || !same) {
         munmap(base, sizeof(tdm_control));
-        if (ours) TDM_FAIL(TDM_E_USAGE, "descriptor %d is of another build of tandem; all ranks want the same one", fd);
+        if (ours)
+            TDM_FAIL(TDM_E_USAGE, "descriptor %d is of another build of tandem; start all ranks with the same build",
+                     fd);
         TDM_FAIL(TDM_E_USAGE, "descriptor %d is not the shared memory of a tandem job", fd);
     }
     *out = control;

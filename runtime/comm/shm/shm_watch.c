@@ -1,9 +1,9 @@
-/* Each process of a job has one thread that says "alive" and looks after the others. A rank that dies, or that has not
- * been heard of for too long, ends the job, which wakes whoever waits: nobody else has to look around.
+/* Each process of a job has one thread that sends heartbeats and watches the other ranks. If a rank has died, or has
+ * been silent for too long, the thread ends the job. That wakes all waiting ranks, so no wait has to watch its peers.
  *
- * A sign of life is a count in shared memory. Silence is measured by the watcher's own clock, and only while the
- * watcher itself runs: a look that comes late, however late, adds one beat to anybody's silence. So neither a busy
- * machine, nor a job that is stopped and continued as a whole, nor a machine that was asleep is an alarm. */
+ * A heartbeat is a counter in shared memory. The watcher measures silence with its own clock, and only while it runs
+ * itself: a late check adds at most one beat to a rank's silence, however late it is. So a busy machine, a job that is
+ * stopped and continued as a whole, and a machine that was suspended raise no alarm. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -17,26 +17,26 @@
 #include "runtime/base/sync.h"
 #include "runtime/comm/shm/shm.h"
 
-/* A verdict falls this much before the limit, so that from the last sign to the verdict is hardly ever longer; of a
- * short limit it is a tenth, for a busy machine may keep a thread waiting for as long. */
+/* A rank counts as dead EARLY_MS before the limit, so that the time from its last heartbeat to the verdict rarely
+ * exceeds the limit. For a short limit it is a tenth of it: a busy machine may delay a thread for that long. */
 enum { BEAT_MS = 200, EARLY_MS = 2 * BEAT_MS, EARLY_SHARE = 10 };
 
 static const int64_t beat_ns = (int64_t)BEAT_MS * 1000000;
 
 typedef struct peer {
-    bool found, over; /* over: it has gone or left, and there is nothing more to see */
-    uint64_t beat;    /* as last seen */
+    bool opened, over; /* opened: its process descriptor was opened, if there is one; over: gone or left */
+    uint64_t beat;     /* at the last check */
     int64_t silent_ns;
 } peer;
 
 struct tdm_watch {
     tdm_site *site;
     int rank;
-    pid_t owner; /* a child of fork has no such thread */
+    pid_t owner; /* the process that started the thread; a child of fork has no such thread */
     int64_t heartbeat_ms;
-    const tdm_seat *seat; /* of all ranks */
-    peer *peer;           /* of all ranks, then the parent */
-    struct pollfd *entry; /* their process descriptors, -1: none; then `wake` */
+    const tdm_seat *seat; /* one for each rank */
+    peer *peer;           /* one for each rank, then one for the launcher */
+    struct pollfd *entry; /* their process descriptors (-1: none), then `wake` */
     int wake;
     atomic_bool closing;
     tdm_worker *worker;
@@ -48,7 +48,7 @@ static void end_job(tdm_watch *watch, const char *cause) {
     tdm__control_end(watch->site->control, false, cause);
 }
 
-static void tell_gone(tdm_watch *watch, int r) {
+static void end_because_gone(tdm_watch *watch, int r) {
     char cause[TDM_CAUSE_TEXT];
     const tdm_site *site = watch->site;
     if (r == site->world)
@@ -58,7 +58,7 @@ static void tell_gone(tdm_watch *watch, int r) {
     end_job(watch, cause);
 }
 
-static void tell_silent(tdm_watch *watch, int r) {
+static void end_because_silent(tdm_watch *watch, int r) {
     char cause[TDM_CAUSE_TEXT], call[64] = "";
     uint64_t last = atomic_load(&watch->seat[r].last_call);
     long long tenths = (long long)(watch->peer[r].silent_ns / 100000000);
@@ -72,55 +72,55 @@ static void tell_silent(tdm_watch *watch, int r) {
     end_job(watch, cause);
 }
 
-/* ---- looking ---- */
+/* ---- checking ---- */
 
-static void forget(tdm_watch *watch, int r) {
+static void stop_watching(tdm_watch *watch, int r) {
     if (watch->entry[r].fd >= 0) close(watch->entry[r].fd);
     watch->entry[r].fd = -1;
     watch->peer[r].over = true;
 }
 
-/* Is this process gone for good? Without a descriptor it is looked for. */
+/* Is this process gone? Opens its process descriptor at the first check; without one, asks /proc. */
 static bool is_gone(tdm_watch *watch, int r, const tdm_process *process) {
     struct pollfd *entry = &watch->entry[r];
-    if (!watch->peer[r].found) {
+    if (!watch->peer[r].opened) {
         entry->fd = tdm__process_watch(process);
         entry->revents = 0;
-        watch->peer[r].found = true;
+        watch->peer[r].opened = true;
     }
     return entry->fd >= 0 ? (entry->revents & POLLIN) != 0 : tdm__process_gone(process, -1);
 }
 
-static void listen_to(tdm_watch *watch, int r, int64_t since_ns) {
+static void check_heartbeat(tdm_watch *watch, int r, int64_t since_ns) {
     peer *p = &watch->peer[r];
     uint64_t beat = atomic_load(&watch->site->process[r].beat);
-    /* Between the meeting and joining rank 0 has no thread that gives signs. */
-    bool gives_signs = beat != 0 || atomic_load(&watch->site->process[r].state) >= TDM_PROCESS_JOINED;
-    p->silent_ns = beat == p->beat && gives_signs ? p->silent_ns + since_ns : 0;
+    /* Between the rendezvous and joining, rank 0 has no thread that sends heartbeats. */
+    bool beats = beat != 0 || atomic_load(&watch->site->process[r].state) >= TDM_PROCESS_JOINED;
+    p->silent_ns = beat == p->beat && beats ? p->silent_ns + since_ns : 0;
     p->beat = beat;
     const int64_t share = watch->heartbeat_ms / EARLY_SHARE, early = share < EARLY_MS ? share : EARLY_MS;
-    if (watch->heartbeat_ms > 0 && p->silent_ns / 1000000 >= watch->heartbeat_ms - early) tell_silent(watch, r);
+    if (watch->heartbeat_ms > 0 && p->silent_ns / 1000000 >= watch->heartbeat_ms - early) end_because_silent(watch, r);
 }
 
-static void look_at(tdm_watch *watch, int r, int64_t since_ns) {
+static void check_rank(tdm_watch *watch, int r, int64_t since_ns) {
     const tdm_process *process = &watch->site->process[r];
     if (r == watch->rank || watch->peer[r].over || atomic_load(&process->state) < TDM_PROCESS_MEETING) return;
     bool gone = is_gone(watch, r, process);
-    /* Asked after that: who leaves says so before he goes. */
+    /* Read after `gone`: a rank that leaves sets its state before its process ends. */
     bool left = atomic_load(&process->state) == TDM_PROCESS_LEFT;
-    if (gone && !left) tell_gone(watch, r);
+    if (gone && !left) end_because_gone(watch, r);
     if (gone || left)
-        forget(watch, r);
+        stop_watching(watch, r);
     else
-        listen_to(watch, r, since_ns);
+        check_heartbeat(watch, r, since_ns);
 }
 
-static void look_around(tdm_watch *watch, int64_t since_ns) {
+static void check_all(tdm_watch *watch, int64_t since_ns) {
     int parent = watch->site->world;
-    for (int r = 0; r < parent; r++) look_at(watch, r, since_ns);
+    for (int r = 0; r < parent; r++) check_rank(watch, r, since_ns);
     if (watch->peer[parent].over || !is_gone(watch, parent, &watch->site->control->parent)) return;
-    tell_gone(watch, parent);
-    forget(watch, parent);
+    end_because_gone(watch, parent);
+    stop_watching(watch, parent);
 }
 
 static tdm_status keep_watch(void *argument) {
@@ -135,7 +135,7 @@ static tdm_status keep_watch(void *argument) {
             atomic_fetch_add(&self->beat, 1);
             next = now + beat_ns;
         }
-        look_around(watch, since < beat_ns ? since : beat_ns);
+        check_all(watch, since < beat_ns ? since : beat_ns);
         uint64_t kicks;
         if (poll(watch->entry, entries, (int)((next - now) / 1000000) + 1) > 0 &&
             (watch->entry[entries - 1].revents & POLLIN) != 0)
@@ -197,7 +197,7 @@ void tdm__watch_close(tdm_watch *watch) {
         tdm__worker_close(watch->worker);
         if (!left) atomic_store(&self->beat, 0);
     }
-    for (int r = 0; watch->entry != NULL && r <= watch->site->world; r++) forget(watch, r);
+    for (int r = 0; watch->entry != NULL && r <= watch->site->world; r++) stop_watching(watch, r);
     if (watch->wake >= 0) close(watch->wake);
     tdm__delete(host, watch->entry);
     tdm__delete(host, watch->peer);
