@@ -1,4 +1,4 @@
-/* Reads a whole dataset and says what is in it. */
+/* Reads a whole dataset and reports what is in it. */
 #include <tandem/data.h>
 
 #include <math.h>
@@ -21,9 +21,10 @@ typedef struct survey {
     void *x;
     void *target;
     channel_sums *sums;   /* per channel, after to_float */
-    int64_t *label_count; /* of each label below `labels` */
+    int64_t *label_count; /* how often each label below `labels` occurs */
     int64_t labels, ignored;
-    int64_t broken[SAMPLES_NAMED], broken_count; /* samples with a number that is not finite: the first, and all */
+    int64_t broken[SAMPLES_NAMED],
+        broken_count; /* samples with a number that is not finite: the first ones; how many */
 } survey;
 
 static tdm_status new_buffers(survey *s) {
@@ -81,12 +82,12 @@ static void print_labels(const survey *s, tdm_text *text) {
         tdm__text_printf(text, "%s%lld: %lld", shown == 0 ? "" : ", ", (long long)i, (long long)s->label_count[i]);
         shown++;
     }
-    if (more > 0) tdm__text_printf(text, ", and %lld labels more", (long long)more);
+    if (more > 0) tdm__text_printf(text, ", and %lld more labels", (long long)more);
     if (s->ignored > 0) tdm__text_printf(text, "%signored: %lld", shown == 0 ? "" : ", ", (long long)s->ignored);
     tdm__text_puts(text, "\n");
 }
 
-/* In YAML, to be copied into data.transform. */
+/* As YAML, to be copied into data.transform. */
 static void print_normalize(const survey *s, tdm_text *text) {
     double count = (double)s->dataset->count * (double)(s->elements / s->channels);
     tdm__text_puts(text, "normalize   {mean: [");
@@ -136,7 +137,7 @@ static tdm_status check_finite(const survey *s, const tdm_data_spec *spec) {
         used +=
             (size_t)snprintf(names + used, sizeof(names) - used, "%s%lld", i > 0 ? ", " : "", (long long)s->broken[i]);
     TDM_FAIL_AT(&spec->origin, TDM_E_DATA,
-                "%lld of %lld samples hold numbers that are not finite: %s%s; mend them or leave them out with `range`",
+                "%lld of %lld samples hold numbers that are not finite: %s%s; repair them or exclude them with `range`",
                 (long long)s->broken_count, (long long)s->dataset->count, names,
                 s->broken_count > SAMPLES_NAMED ? ", ..." : "");
 }

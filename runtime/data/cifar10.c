@@ -1,4 +1,5 @@
-/* CIFAR-10's binary version: records of one label byte and 3 x 32 x 32 pixel bytes, nothing else, in several files. */
+/* The binary version of CIFAR-10: several files without headers. Each file is a sequence of records, and a record is
+ * one label byte and 3 x 32 x 32 pixel bytes. */
 #include <stdio.h>
 
 #include "runtime/base/status.h"
@@ -7,7 +8,7 @@
 
 enum { PIXELS = 3 * 32 * 32, RECORD = 1 + PIXELS, CLASSES = 10 };
 
-/* Size of every file, checked before anything is allocated. */
+/* Sums up the sizes of all files and checks each, before anything is allocated. */
 static tdm_status measure(const tdm_host *host, const tdm_data_spec *spec, size_t *total) {
     *total = 0;
     if (spec->files.count < 1) TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "cifar10: no file is named in `files`");
@@ -23,8 +24,8 @@ static tdm_status measure(const tdm_host *host, const tdm_data_spec *spec, size_
                      spec->files.item[i], RECORD, (bytes / RECORD + 1) * RECORD, bytes / RECORD + 1, bytes);
         if (!tdm__add_fits(*total, bytes, total) || *total > TDM_DATA_MAX_BYTES)
             TDM_FAIL(TDM_E_DATA,
-                     "cifar10 '%s': with the files before it that is more than the %zu bytes that are read "
-                     "into memory; use fewer files",
+                     "cifar10 '%s': together with the files before it, it exceeds the limit of %zu bytes; use fewer "
+                     "files",
                      spec->files.item[i], TDM_DATA_MAX_BYTES);
     }
     return TDM_OK;
@@ -37,7 +38,7 @@ static tdm_status read_records(const tdm_host *host, const char *path, unsigned 
     TDM_TRY(tdm__reader_open(&reader, host, "cifar10", path, false));
     size_t end;
     if (!tdm__add_fits(*at, reader.file_bytes, &end) || end > room)
-        TDM_FAIL_DONE(TDM_E_DATA, "cifar10 '%s': grew to %zu bytes while being opened", path, reader.file_bytes);
+        TDM_FAIL_DONE(TDM_E_DATA, "cifar10 '%s': grew to %zu bytes while it was read", path, reader.file_bytes);
     TDM_TRY_DONE(tdm__reader_take(&reader, bytes + *at, reader.file_bytes));
     for (size_t record = 0; record < reader.file_bytes / RECORD; record++) {
         unsigned label = bytes[*at + record * RECORD];
@@ -60,7 +61,7 @@ static tdm_status read_files(tdm_table *table, const tdm_data_spec *spec) {
     table->x_block = bytes;
     for (int i = 0; i < spec->files.count; i++) TDM_TRY(read_records(host, spec->files.item[i], bytes, total, &at));
     if (at != total)
-        TDM_FAIL(TDM_E_DATA, "cifar10: expected %zu bytes in %d files, found %zu; a file shrank while being opened",
+        TDM_FAIL(TDM_E_DATA, "cifar10: expected %zu bytes in %d files, found %zu; a file shrank while it was read",
                  total, spec->files.count, at);
     table->x = (tdm_column){.first = bytes + 1, .stride = RECORD, .width = PIXELS, .cell = TDM_CELL_U8};
     table->base.count = (int64_t)(total / RECORD);

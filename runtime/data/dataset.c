@@ -1,4 +1,4 @@
-/* What all formats share: sizes, hashes, and the checks of what a file has against what the job wants. */
+/* What all formats share: sizes, hashes, and checks of the data against what the model and the loss expect. */
 #include "runtime/data/formats.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ size_t tdm__dataset_target_bytes(const tdm_dataset *dataset) {
     return dataset->target_kind == TDM_TARGET_CLASS ? sizeof(int64_t) : (size_t)dataset->target_width * sizeof(float);
 }
 
-enum { SAMPLES_HASHED = 16 }; /* and the first */
+enum { SAMPLES_HASHED = 16 }; /* beside the first sample */
 
 tdm_status tdm__dataset_hash(const tdm_dataset *dataset, char out[TDM_HASH_TEXT]) {
     size_t x_bytes = tdm__dataset_x_bytes(dataset), target_bytes = tdm__dataset_target_bytes(dataset);
@@ -51,10 +51,11 @@ tdm_status tdm__dataset_take_range(tdm_dataset *dataset, const tdm_data_spec *sp
     dataset->first = 0;
     if (spec->range.count == 0) return TDM_OK;
     if (spec->range.count != 2)
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "data range wants two numbers, [first, end), got %d", spec->range.count);
+        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "data range must have two numbers, [first, end), got %d",
+                    spec->range.count);
     int64_t first = spec->range.item[0], end = spec->range.item[1];
     if (first < 0 || first >= end)
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "data range [%lld, %lld) wants 0 <= first < end", (long long)first,
+        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "data range [%lld, %lld) must have 0 <= first < end", (long long)first,
                     (long long)end);
     if (end > dataset->count)
         TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "data range [%lld, %lld) reaches beyond the %lld samples of %s",
@@ -72,8 +73,9 @@ static tdm_shape without_ones(const tdm_shape *shape) {
     return result;
 }
 
-/* Dimensions of 1 come and go, and a flat side takes the other's shape; anything else would mix up rows and columns. */
-static bool may_be_seen_as(const tdm_shape *found, const tdm_shape *wanted) {
+/* Can samples of shape `found` be used as `wanted`? Yes if only dimensions of 1 differ, or if one of them is flat. Any
+ * other change of shape would mix up rows and columns. */
+static bool fits_shape(const tdm_shape *found, const tdm_shape *wanted) {
     size_t found_elements, wanted_elements;
     if (!tdm__shape_elements(found, &found_elements) || !tdm__shape_elements(wanted, &wanted_elements)) return false;
     if (found_elements != wanted_elements) return false;
@@ -93,8 +95,8 @@ tdm_status tdm__dataset_take_shape(tdm_dataset *dataset, const tdm_data_spec *sp
         dataset->x_shape = *found;
         return TDM_OK;
     }
-    if (!may_be_seen_as(found, &wanted->input))
-        TDM_FAIL_AT(&spec->inputs_at, TDM_E_DATA, "%s: the model wants samples of shape %s (model.input), found %s",
+    if (!fits_shape(found, &wanted->input))
+        TDM_FAIL_AT(&spec->inputs_at, TDM_E_DATA, "%s: the model needs samples of shape %s (model.input), found %s",
                     source, tdm__dims_print(wanted_text, &wanted->input), tdm__dims_print(found_text, found));
     dataset->x_shape = wanted->input;
     return TDM_OK;
@@ -103,7 +105,7 @@ tdm_status tdm__dataset_take_shape(tdm_dataset *dataset, const tdm_data_spec *sp
 tdm_status tdm__dataset_wants_labels(const tdm_data_spec *spec, const tdm_data_wanted *wanted, const char *source) {
     if (wanted->target_kind == TDM_TARGET_CLASS) return TDM_OK;
     TDM_FAIL_AT(&spec->origin, TDM_E_DATA,
-                "%s: the loss wants float targets, %lld a sample, found class labels; use cross_entropy, or npy or "
+                "%s: the loss needs %lld float targets per sample, found class labels; use cross_entropy, or npy or "
                 "synthetic data",
                 source, (long long)wanted->target_width);
 }

@@ -1,4 +1,4 @@
-/* Samples read in a row. */
+/* Reads consecutive samples. */
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/transform.h"

@@ -1,4 +1,4 @@
-/* A dataset by its format. */
+/* Opens a dataset by its format. */
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"
 
@@ -16,9 +16,9 @@ static tdm_status open_format(tdm_dataset **out, const tdm_host *host, const tdm
     case TDM_DATA_GLYPHS:
         return tdm__glyphs_open(out, host, spec, wanted);
     case TDM_DATA_IMAGE_FOLDER:
-        TDM_FAIL_AT(&spec->origin, TDM_E_UNSUPPORTED, "data: this build reads no image_folder; convert it to npy");
+        TDM_FAIL_AT(&spec->origin, TDM_E_UNSUPPORTED, "data: this build cannot read image_folder; convert it to npy");
     default:
-        TDM_FAIL_AT(&spec->origin, TDM_E_USAGE, "data: format %d is none that can be opened", spec->format);
+        TDM_FAIL_AT(&spec->origin, TDM_E_USAGE, "data: unknown format %d", spec->format);
     }
 }
 

@@ -1,13 +1,13 @@
-/* What the formats of this room share: how each is opened, and what every dataset is checked against. */
+/* What the formats share: their open functions, and the checks that every dataset goes through. */
 #ifndef TDM_DATA_FORMATS_H
 #define TDM_DATA_FORMATS_H
 
 #include "runtime/data/data.h"
 
-/* Files are read whole into host memory; what needs more than this is refused. */
+/* Files are read whole into host memory. Larger ones are refused. */
 #define TDM_DATA_MAX_BYTES ((size_t)4 << 30)
 
-/* Little-endian formats are copied as they are. */
+/* Little-endian formats are copied without conversion. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tandem runs on little-endian machines");
 
 tdm_status tdm__idx_open(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
@@ -21,28 +21,29 @@ tdm_status tdm__synthetic_open(tdm_dataset **out, const tdm_host *host, const td
 tdm_status tdm__glyphs_open(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
                             const tdm_data_wanted *wanted);
 
-/* Cuts dataset->count down to spec->range. `source` names the data in messages. */
+/* Reduces the dataset to spec->range. `source` names the data in messages. */
 tdm_status tdm__dataset_take_range(tdm_dataset *dataset, const tdm_data_spec *spec, const char *source);
-/* Takes the model's input shape if samples of shape `found` may be seen so, or `found` itself if nothing is wanted. */
+/* Sets the shape of samples: to the model's input shape, if samples of shape `found` can be used as that; to `found` if
+ * the model has no input shape. */
 tdm_status tdm__dataset_take_shape(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
                                    const tdm_shape *found, const char *source);
-/* A device may keep x of all samples if that is at most `most` bytes: sets `resident_bytes`. For samples that are
- * drawn, `most` is what can be drawn in seconds. Behind tdm__dataset_take_range. */
+/* Sets `resident_bytes`: a device may keep x of all samples if that is at most `most` bytes. For samples that are
+ * drawn, `most` is what can be drawn in seconds. Call it after tdm__dataset_take_range. */
 void tdm__dataset_set_resident(tdm_dataset *dataset, size_t most);
-/* TDM_E_DATA unless `spec` has labels where the loss wants labels. `source` names the data. */
+/* For formats that only have labels: TDM_E_DATA if the loss needs float targets. `source` names the data. */
 tdm_status tdm__dataset_wants_labels(const tdm_data_spec *spec, const tdm_data_wanted *wanted, const char *source);
-/* Labels 0 to classes - 1 must be outputs of the model. */
+/* Sets the classes of the dataset. Fails if the model has fewer outputs than `classes`. */
 tdm_status tdm__dataset_take_classes(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
                                      int64_t classes, const char *source);
 
 bool tdm__label_fits(const tdm_data_wanted *wanted, int64_t label);
 /* The seed of formats that make their samples: spec->seed, or the job's. */
 uint64_t tdm__data_seed(const tdm_data_spec *spec, const tdm_data_wanted *wanted);
-/* Numbers in one sample, false when that overflows or a dimension is below 1. */
+/* *out is the number of elements of one sample. False if it overflows or a dimension is below 1. */
 bool tdm__shape_elements(const tdm_shape *shape, size_t *out);
 
 enum { TDM_DIMS_TEXT = 160 };
-/* "[1, 28, 28]" into `out`, which is returned. */
+/* Prints "[1, 28, 28]" into `out`. Returns `out`. */
 const char *tdm__dims_print(char out[TDM_DIMS_TEXT], const tdm_shape *shape);
 
 #endif

@@ -1,6 +1,6 @@
-/* Digits drawn from a small stroke font, each a little different: shifted, scaled, turned, slanted, thicker or thinner,
- * wobbly, noisy. Sample `index` is a pure function of (seed, index): every number in it comes from Philox under that
- * key and counter, and the drawing uses only operations that IEEE 754 rounds exactly, so that a seed draws the same
+/* Digits drawn from a small stroke font. Each one differs: it is shifted, scaled, turned, slanted, thicker or thinner,
+ * wobbly and noisy. Sample `index` is a pure function of (seed, index). All its random numbers come from Philox with
+ * that key and counter, and the drawing uses only operations that IEEE 754 rounds correctly. So a seed gives the same
  * bytes on every machine. */
 #include <math.h>
 #include <string.h>
@@ -9,10 +9,10 @@
 #include "runtime/data/formats.h"
 
 enum { DIGITS = 10, MAX_POINTS = 18, SIDE_MIN = 12, SIDE_MAX = 4096 };
-enum { RESIDENT_MAX = 1 << 28 }; /* drawing so many bytes takes seconds */
+enum { RESIDENT_MAX = 1 << 28 }; /* drawing this many bytes takes seconds */
 enum { STREAM_SHAPE, STREAM_NOISE };
 
-/* One stroke a digit, on a grid of 20 by 28, y downwards. */
+/* One stroke per digit, on a grid of 20 by 28; y points down. */
 /* clang-format off */
 static const struct glyph {
     int count;
@@ -41,10 +41,10 @@ typedef struct glyph_dataset {
     uint64_t seed;
     int64_t channels;
     int height, width;
-    float noise; /* standard deviation, of 255 */
+    float noise; /* standard deviation, on the scale of 0 to 255 */
 } glyph_dataset;
 
-/* Words of one stream of one sample, in order. */
+/* The random words of one stream of one sample, in order. */
 typedef struct draws {
     uint64_t key;
     uint32_t counter[4], word[4];
@@ -68,7 +68,7 @@ static float draw_between(draws *d, float low, float high) {
     return low + (high - low) * ((float)(draw(d) >> 8) * 0x1p-24f);
 }
 
-/* The sum of eight bytes: normal to well under the eye's and a network's notice, and free of logarithms. */
+/* The sum of eight bytes: close enough to a normal number for an eye and for a network, without a logarithm. */
 static float draw_normal(draws *d) {
     uint32_t a = draw(d), b = draw(d), mask = 0x00ff00ffu;
     uint32_t sum = (a & mask) + (a >> 8 & mask) + (b & mask) + (b >> 8 & mask);
@@ -102,7 +102,9 @@ static int clamp_int(float value, int low, int high) {
     return value <= (float)low ? low : value >= (float)high ? high : (int)value;
 }
 
-/* Raises each pixel of the plane to how much of it a line of half-width `half` from p to q covers. */
+/* Draws a line of half-width `half` from p to q: raises each pixel of the plane to the share of it that the line
+ * covers.
+ */
 static void draw_line(unsigned char *plane, int height, int width, const float p[2], const float q[2], float half) {
     float reach = half + 0.5f;
     int left = clamp_int(fminf(p[0], q[0]) - reach, 0, width - 1);
@@ -149,7 +151,7 @@ static int draw_digit(const glyph_dataset *glyphs, draws *d, unsigned char *plan
     return digit;
 }
 
-/* One channel: the strokes at some brightness, and noise. `from` may be `to`. */
+/* Makes one channel: the strokes at the given brightness, plus noise. `from` and `to` may be the same. */
 static void finish_channel(const unsigned char *from, unsigned char *to, size_t pixels, float brightness, float noise,
                            draws *d) {
     for (size_t i = 0; i < pixels; i++) {
@@ -171,7 +173,7 @@ static tdm_status glyphs_read(const tdm_dataset *dataset, int64_t index, void *x
     }
     memset(plane, 0, pixels);
     *(int64_t *)target = draw_digit(glyphs, &shape, plane);
-    /* The first plane is the pattern of the others, so it is finished last. */
+    /* All channels are made from the first plane, so it is finished last. */
     for (int64_t channel = glyphs->channels - 1; channel >= 0; channel--)
         finish_channel(plane, plane + (size_t)channel * pixels, pixels, draw_between(&shape, 0.75f, 1.0f),
                        glyphs->noise, &noise);
@@ -193,7 +195,7 @@ static tdm_status check_shape(const tdm_data_spec *spec, const tdm_shape *shape)
     }
     if (!is_image)
         TDM_FAIL_AT(&spec->origin, TDM_E_DATA,
-                    "glyphs draws images: wanted a model.input of [channels, height, width] with sides of %d to %d, "
+                    "glyphs draws images: model.input must be [channels, height, width] with sides of %d to %d, "
                     "found %s",
                     SIDE_MIN, SIDE_MAX, tdm__dims_print(text, shape));
     return TDM_OK;

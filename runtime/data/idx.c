@@ -1,5 +1,10 @@
-/* IDX, the files of MNIST: two zero bytes, the type (8: unsigned bytes), the number of dimensions, each dimension as a
- * big-endian 32-bit number, then the bytes. Images and labels are two files; either may be gzipped. */
+/* IDX, the format of MNIST. Images and labels are two files, and either may be gzipped. The layout of a file:
+ *
+ *   2 bytes     zero
+ *   1 byte      the type; 8: unsigned bytes, the only one that is read
+ *   1 byte      the number of dimensions
+ *   4 bytes     for each dimension: its size, big-endian
+ *   the rest    the elements */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,27 +22,28 @@ typedef struct idx_header {
     size_t record;  /* bytes of one sample */
 } idx_header;
 
-static tdm_status read_magic(tdm_reader *reader, const char *wants, int *ndim) {
+/* `dims`, "[n]" or "[n, rows, columns]", is what the file must have. */
+static tdm_status read_magic(tdm_reader *reader, const char *dims, int *ndim) {
     unsigned char magic[4];
     TDM_TRY(tdm__reader_take(reader, magic, sizeof(magic)));
     if (magic[0] != 0 || magic[1] != 0)
-        TDM_FAIL(TDM_E_DATA, "%s '%s': an IDX file begins with 00 00 08, found %02x %02x %02x", reader->what,
-                 reader->path, magic[0], magic[1], magic[2]);
+        TDM_FAIL(TDM_E_DATA, "%s '%s': not an IDX file: expected 00 00 08 at its start, found %02x %02x %02x",
+                 reader->what, reader->path, magic[0], magic[1], magic[2]);
     if (magic[2] != IDX_U8)
-        TDM_FAIL(TDM_E_DATA, "%s '%s': wanted unsigned bytes (IDX type 0x08), found type 0x%02x", reader->what,
+        TDM_FAIL(TDM_E_DATA, "%s '%s': expected unsigned bytes (IDX type 0x08), found type 0x%02x", reader->what,
                  reader->path, magic[2]);
     *ndim = magic[3];
-    bool is_labels = strcmp(wants, "[n]") == 0;
+    bool is_labels = strcmp(dims, "[n]") == 0;
     if (is_labels ? *ndim != 1 : (*ndim < 2 || *ndim > IDX_MAX_DIMS))
-        TDM_FAIL(TDM_E_DATA, "%s '%s': wanted dimensions %s, found %d dimension%s%s", reader->what, reader->path, wants,
-                 *ndim, *ndim == 1 ? "" : "s", !is_labels && *ndim == 1 ? "; is this the labels file?" : "");
+        TDM_FAIL(TDM_E_DATA, "%s '%s': expected dimensions %s, found %d dimension%s%s", reader->what, reader->path,
+                 dims, *ndim, *ndim == 1 ? "" : "s", !is_labels && *ndim == 1 ? "; is this the labels file?" : "");
     return TDM_OK;
 }
 
-static tdm_status read_header(tdm_reader *reader, const char *wants, idx_header *header) {
+static tdm_status read_header(tdm_reader *reader, const char *dims, idx_header *header) {
     unsigned char word[4];
     size_t total;
-    TDM_TRY(read_magic(reader, wants, &header->ndim));
+    TDM_TRY(read_magic(reader, dims, &header->ndim));
     header->record = 1;
     for (int i = 0; i < header->ndim; i++) {
         TDM_TRY(tdm__reader_take(reader, word, sizeof(word)));
@@ -58,14 +64,14 @@ static tdm_status read_header(tdm_reader *reader, const char *wants, idx_header 
     return TDM_OK;
 }
 
-/* Header and bytes of one file; *out is to be deleted. */
-static tdm_status read_idx(const tdm_host *host, const char *what, const char *path, const char *wants,
+/* Reads the header and the elements of one file. The caller deletes *out. */
+static tdm_status read_idx(const tdm_host *host, const char *what, const char *path, const char *dims,
                            idx_header *header, unsigned char **out) {
     tdm_status status = TDM_OK;
     tdm_reader reader;
     *out = NULL;
     TDM_TRY(tdm__reader_open(&reader, host, what, path, true));
-    TDM_TRY_DONE(read_header(&reader, wants, header));
+    TDM_TRY_DONE(read_header(&reader, dims, header));
     TDM_TRY_DONE(tdm__new(host, out, header->samples, header->record, what));
     TDM_TRY_DONE(tdm__reader_take(&reader, *out, header->samples * header->record));
     TDM_TRY_DONE(tdm__reader_end(&reader));
@@ -101,7 +107,7 @@ static tdm_status read_labels(tdm_table *table, const tdm_data_spec *spec) {
     table->y_block = labels;
     if ((int64_t)header.samples != table->base.count)
         TDM_FAIL_AT(&spec->targets_at, TDM_E_DATA,
-                    "images '%s' holds %lld samples, labels '%s' %zu; they must be equal", spec->images,
+                    "images '%s' holds %lld samples, labels '%s' holds %zu; they must be equal", spec->images,
                     (long long)table->base.count, spec->labels, header.samples);
     TDM_TRY(tdm__table_new_labels(table));
     for (size_t i = 0; i < header.samples; i++) table->labels[i] = labels[i];

@@ -1,9 +1,9 @@
-/* Batches in order, fetched ahead by threads.
+/* Batches in order, read ahead by threads.
  *
- * Batches are numbered from the last seek on; batch b lives in slot b % slot_count of a ring that is allocated once.
- * What is in a batch is decided under the mutex, in the order of the numbers, when a thread claims it; the samples
- * themselves are read and transformed without the mutex. So neither the number of threads nor their speed can change
- * what comes out. A batch that failed stays at the front until the next seek. */
+ * Batches are numbered from the last seek. Batch b lies in slot b % slot_count of a ring that is allocated once.
+ * Threads claim batches in the order of their numbers; the mutex is held while a thread claims a batch and writes the
+ * indices of its samples. The samples themselves are read and transformed without the mutex. So the batches depend
+ * neither on the number of threads nor on their speed. A failed batch stays at the front until the next seek. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -19,7 +19,7 @@
 #include "runtime/data/transform.h"
 
 enum { WORKERS_MAX = 1024, AHEAD_MAX = 4096, HELD_MAX = 64, WARN_SECONDS = 30 };
-static const int64_t randperm_limit = 214748364; /* torch shuffles in another way from here on */
+static const int64_t randperm_limit = 214748364; /* from this count on torch shuffles in another way */
 
 typedef struct slot {
     tdm_batch batch;
@@ -31,7 +31,7 @@ typedef struct slot {
 typedef struct loader_thread {
     tdm_loader *loader;
     pthread_t thread;
-    unsigned char *sample; /* one sample of bytes, before its transform */
+    unsigned char *sample; /* buffer for one sample of bytes, before its transform */
 } loader_thread;
 
 struct tdm_loader {
@@ -40,38 +40,38 @@ struct tdm_loader {
     tdm_loader_options options;
     tdm_block_memory memory;
     tdm_transform transform;
-    size_t elements; /* numbers in a sample */
+    size_t elements; /* of a sample */
     tdm_packing packing;
-    size_t most_rows;    /* in a shard */
+    size_t most_rows;    /* the largest number of rows of a shard */
     int64_t per_replica; /* samples of each replica per epoch */
     int64_t steps_per_epoch;
     slot *slots;
     int slot_count;
-    tdm_shard *shards; /* the slots' shards, one behind the other */
-    int64_t *indices;  /* of the shards, most_rows each; NULL where they lie in the blocks */
+    tdm_shard *shards; /* the shards of all slots, consecutively */
+    int64_t *indices;  /* of all shards, most_rows for each; NULL if they are in the blocks */
     loader_thread *threads;
     int thread_count, started;
-    loader_thread caller; /* reads where there are no threads */
-    double waited_ms;     /* of the caller, since it last asked */
+    loader_thread caller; /* used if there are no threads */
+    double waited_ms;     /* result of tdm__loader_waited_ms */
 
-    pthread_mutex_t mutex; /* guards all below, and what the slots say while they are not claimed */
+    pthread_mutex_t mutex; /* guards all below, and the slots that no thread has claimed */
     pthread_cond_t can_claim, changed;
-    int64_t *order; /* of order_epoch; -1: none yet */
-    int64_t order_epoch;
-    int64_t epoch, step;               /* of the next batch to be claimed */
-    uint64_t claimed, taken, released; /* batch numbers: next to claim, to hand out, to be given back */
-    int busy;                          /* threads that hold a claimed batch */
+    int64_t *order;                    /* the order of order_epoch */
+    int64_t order_epoch;               /* -1: none yet */
+    int64_t epoch, step;               /* of the next batch to claim */
+    uint64_t claimed, taken, released; /* numbers of the next batch to claim, to give out, to get back */
+    int busy;                          /* threads that are reading a claimed batch */
     bool running, closing;
 };
 
-/* ---- what is in a batch, and its samples ---- */
+/* ---- the content of a batch ---- */
 
 static int64_t *index_of(const tdm_loader *loader, const tdm_shard *shard) {
     if (loader->indices == NULL) return (int64_t *)(shard->block + loader->packing.x_at);
     return loader->indices + (size_t)(shard - loader->shards) * loader->most_rows;
 }
 
-/* Fills in indices and positions of batch (epoch, step); with the mutex held. */
+/* Fills in the indices and positions of batch (epoch, step). The caller holds the mutex. */
 static void plan_batch(tdm_loader *loader, tdm_batch *batch) {
     const tdm_loader_options *o = &loader->options;
     int replicas = o->sampler.replicas;
@@ -100,7 +100,7 @@ static void plan_batch(tdm_loader *loader, tdm_batch *batch) {
     }
 }
 
-/* The next batch's slot, planned; with the mutex held. */
+/* Claims the next batch and returns its slot. The caller holds the mutex. */
 static slot *claim(tdm_loader *loader) {
     slot *s = &loader->slots[loader->claimed % (uint64_t)loader->slot_count];
     s->ready = false;
@@ -114,7 +114,7 @@ static slot *claim(tdm_loader *loader) {
     return s;
 }
 
-/* Row `row` of the shard; `sample` has room for one of bytes. */
+/* Reads row `row` of the shard. `sample` is a buffer for one sample of bytes. */
 static tdm_status fetch_row(const tdm_loader *loader, const tdm_shard *shard, size_t row, unsigned char *sample) {
     const tdm_dataset *dataset = loader->dataset;
     const tdm_packing *packing = &loader->packing;
@@ -178,11 +178,11 @@ static void *work(void *argument) {
 static tdm_status check_options(const tdm_dataset *dataset, const tdm_loader_options *o) {
     const tdm_sampler *sampler = &o->sampler;
     if (sampler->count != dataset->count || sampler->count < 1)
-        TDM_FAIL(TDM_E_INTERNAL, "loader: the sampler counts %lld samples, the dataset %lld", (long long)sampler->count,
+        TDM_FAIL(TDM_E_INTERNAL, "loader: the sampler has %lld samples, the dataset %lld", (long long)sampler->count,
                  (long long)dataset->count);
     if (sampler->replicas < 1 || o->first_replica < 0 || o->replicas_here < 1 ||
         o->replicas_here > sampler->replicas - o->first_replica)
-        TDM_FAIL(TDM_E_USAGE, "loader: wanted replicas %d to %d, there are %d", o->first_replica,
+        TDM_FAIL(TDM_E_USAGE, "loader: replicas %d to %d are requested, but there are %d", o->first_replica,
                  o->first_replica + o->replicas_here - 1, sampler->replicas);
     if (o->per_device < 1)
         TDM_FAIL(TDM_E_USAGE, "loader: rows per device must be at least 1, got %lld", (long long)o->per_device);
@@ -193,10 +193,10 @@ static tdm_status check_options(const tdm_dataset *dataset, const tdm_loader_opt
     if (o->held < 0 || o->held > HELD_MAX)
         TDM_FAIL(TDM_E_USAGE, "loader: batches held must be 0 to %d, got %d", HELD_MAX, o->held);
     if (o->form == TDM_ROWS_INDEX && dataset->resident_bytes == 0)
-        TDM_FAIL(TDM_E_USAGE, "loader: wanted indices alone of samples that cannot be kept whole");
+        TDM_FAIL(TDM_E_USAGE, "loader: only indices are requested, but these samples cannot be kept on a device");
     if (sampler->shuffle && sampler->count >= randperm_limit)
         TDM_FAIL(TDM_E_UNSUPPORTED,
-                 "data.shuffle wants fewer than %lld samples, found %lld; set shuffle: false or a range",
+                 "data.shuffle needs fewer than %lld samples, found %lld; set shuffle: false or a range",
                  (long long)randperm_limit, (long long)sampler->count);
     return TDM_OK;
 }
@@ -225,7 +225,7 @@ static size_t row_bytes(const tdm_loader *loader) {
     }
 }
 
-/* Puts `rows` rows of `bytes` at *end, aligned, and *end behind them. */
+/* Puts `rows` rows of `bytes` bytes at *end, and moves *end past them, aligned. False if that overflows. */
 static bool pack(size_t *end, size_t rows, size_t bytes, size_t *at) {
     size_t size;
     *at = *end;
@@ -260,7 +260,7 @@ static void release_to_host(void *host, void *block) {
 
 static void take_memory(tdm_loader *loader) {
     const tdm_block_memory *lent = loader->options.memory;
-    loader->options.memory = NULL; /* the caller's, and no longer needed */
+    loader->options.memory = NULL; /* belongs to the caller; no longer needed */
     loader->memory = (tdm_block_memory){allocate_from_host, release_to_host, (void *)(uintptr_t)loader->host};
     if (lent != NULL) loader->memory = *lent;
 }
@@ -324,12 +324,12 @@ static tdm_status open_parts(tdm_loader *loader) {
     const tdm_dataset *dataset = loader->dataset;
     TDM_TRY(count_steps(loader));
     TDM_TRY(tdm__transform_init(&loader->transform, loader->host, o->transform, dataset));
-    loader->options.transform = NULL; /* the caller's, and no longer needed */
+    loader->options.transform = NULL; /* belongs to the caller; no longer needed */
     if (!tdm__shape_elements(&dataset->x_shape, &loader->elements) || loader->elements > SIZE_MAX / sizeof(float))
         TDM_FAIL(TDM_E_INTERNAL, "loader: the dataset has no shape");
     TDM_TRY(set_packing(loader));
-    /* Some slots are with the caller; the others are fetched ahead, at least one for each thread. */
-    loader->thread_count = o->form == TDM_ROWS_INDEX ? 0 : (int)o->workers; /* waking one would take longer */
+    /* The caller holds some slots. The others are read ahead, at least one for each thread. */
+    loader->thread_count = o->form == TDM_ROWS_INDEX ? 0 : (int)o->workers; /* indices: waking a thread takes longer */
     int ahead = o->ahead > loader->thread_count ? o->ahead : loader->thread_count;
     loader->slot_count = o->held + (loader->thread_count == 0 ? 1 : ahead);
     TDM_TRY(tdm__new(loader->host, &loader->order, (size_t)tdm__sampler_room(&o->sampler), sizeof(int64_t),
@@ -339,7 +339,7 @@ static tdm_status open_parts(tdm_loader *loader) {
     return TDM_OK;
 }
 
-static void init_meeting(tdm_loader *loader) {
+static void init_locks(tdm_loader *loader) {
     pthread_mutex_init(&loader->mutex, NULL);
     (void)tdm__condition_init(&loader->can_claim);
     (void)tdm__condition_init(&loader->changed);
@@ -358,7 +358,7 @@ tdm_status tdm__loader_open(tdm_loader **out, const tdm_host *host, const tdm_da
     take_memory(loader);
     loader->order_epoch = -1;
     loader->transform.host = host;
-    init_meeting(loader);
+    init_locks(loader);
     tdm_status status = open_parts(loader);
     if (status != TDM_OK) {
         tdm__loader_close(loader);
@@ -415,7 +415,7 @@ const tdm_transform *tdm__loader_transform(const tdm_loader *loader) {
 
 tdm_status tdm__loader_seek(tdm_loader *loader, int64_t epoch, int64_t step_in_epoch) {
     if (epoch < 0 || step_in_epoch < 0 || step_in_epoch > loader->steps_per_epoch)
-        TDM_FAIL(TDM_E_USAGE, "loader: wanted epoch 0 or later and step 0 to %lld, got epoch %lld, step %lld",
+        TDM_FAIL(TDM_E_USAGE, "loader: needs epoch 0 or later and step 0 to %lld, got epoch %lld, step %lld",
                  (long long)loader->steps_per_epoch, (long long)epoch, (long long)step_in_epoch);
     if (step_in_epoch == loader->steps_per_epoch) {
         epoch++;
@@ -437,7 +437,7 @@ static bool is_fetched(const tdm_loader *loader, const slot *s) {
     return loader->claimed > loader->taken && s->ready;
 }
 
-/* Waits, with the mutex held, until the batch in `s` is there. Slow storage is no fault, but worth a word. */
+/* Waits until the batch in `s` is read. The caller holds the mutex. Slow storage is not an error, but warns. */
 static void wait_for(tdm_loader *loader, const slot *s) {
     struct timespec deadline;
     clock_gettime(CLOCK_MONOTONIC, &deadline);
@@ -455,7 +455,7 @@ static void wait_for(tdm_loader *loader, const slot *s) {
     }
 }
 
-/* The batch to be handed out next, fetched; with the mutex held. */
+/* The next batch to give out, after it was read. The caller holds the mutex. */
 static slot *front(tdm_loader *loader) {
     int64_t start_ns = tdm__now_ns();
     loader->running = true;
@@ -474,7 +474,7 @@ static slot *front(tdm_loader *loader) {
 tdm_status tdm__loader_next(tdm_loader *loader, const tdm_batch **out) {
     *out = NULL;
     pthread_mutex_lock(&loader->mutex);
-    uint64_t kept = (uint64_t)loader->options.held - 1; /* beside the one that is asked for */
+    uint64_t kept = (uint64_t)loader->options.held - 1; /* beside the batch that this call gives */
     loader->released = loader->taken > kept ? loader->taken - kept : 0;
     slot *s = front(loader);
     tdm_status status = s->status;

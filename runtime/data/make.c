@@ -1,4 +1,4 @@
-/* Writes small data sets of drawn digits in the formats that are read. */
+/* Writes small data sets of drawn digits, in the formats that tandem reads. */
 #include <tandem/data.h>
 
 #include <stdio.h>
@@ -14,15 +14,15 @@ enum { HEADER_MAX = 128, FILES = 2 };
 typedef struct made_format {
     const char *name;
     tdm_shape shape;
-    const char *file[FILES]; /* the pixels; the labels, NULL where each stands in front of its pixels */
+    const char *file[FILES]; /* the pixels; the labels, NULL if each label stands before its pixels */
     size_t label_bytes;
     size_t (*header)(unsigned char out[HEADER_MAX], const char *type, const tdm_shape *shape);
 } made_format;
 
 static size_t idx_header(unsigned char out[HEADER_MAX], const char *type, const tdm_shape *shape) {
-    (void)type; /* all bytes */
+    (void)type; /* always bytes */
     size_t length = 0;
-    int channel = shape->ndim == 4; /* images are grey and have no dimension for it */
+    int channel = shape->ndim == 4; /* IDX has no dimension for the channel of grey images */
     memcpy(out, "\0\0\x08", 3);
     out[3] = (unsigned char)(shape->ndim - channel);
     length = 4;
@@ -33,7 +33,7 @@ static size_t idx_header(unsigned char out[HEADER_MAX], const char *type, const 
     return length;
 }
 
-/* Padded with spaces to 64 bytes or a multiple, as numpy does. */
+/* Padded with spaces to a multiple of 64 bytes, as numpy does. */
 static size_t npy_header(unsigned char out[HEADER_MAX], const char *type, const tdm_shape *shape) {
     char text[HEADER_MAX], dims[64];
     int used = 0;
@@ -67,8 +67,8 @@ typedef struct making {
     const made_format *format;
     tdm_dataset *glyphs;
     size_t pixels;         /* of a sample */
-    unsigned char *record; /* pixels, with the label in front where there is no file of labels */
-    unsigned char *labels; /* label_bytes of each sample */
+    unsigned char *record; /* the pixels; before them the label, if there is no file of labels */
+    unsigned char *labels; /* label_bytes for each sample */
     tdm_arena paths;
     tdm_out_file out[FILES];
 } making;

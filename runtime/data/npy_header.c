@@ -1,5 +1,11 @@
-/* The header of NumPy's .npy files: "\x93NUMPY", version, length, and a Python dictionary literal with exactly the keys
- * descr, fortran_order and shape. NumPy evaluates it; here is a parser for just that much of Python. */
+/* The header of NumPy's .npy files. Its layout:
+ *
+ *   6 bytes         "\x93NUMPY"
+ *   2 bytes         the version
+ *   2 or 4 bytes    N, the length of the text, little-endian; 4 bytes from version 2 on
+ *   N bytes         a Python dictionary literal with exactly the keys descr, fortran_order and shape
+ *
+ * NumPy evaluates the text as Python. This parser accepts only such dictionaries. */
 #include "runtime/data/npy_header.h"
 
 #include <stdint.h>
@@ -17,36 +23,36 @@ typedef struct cursor {
     const char *start, *at, *end;
 } cursor;
 
-static tdm_status bad(const cursor *c, const char *wanted) {
+static tdm_status bad(const cursor *c, const char *expected) {
     char found[24] = "the end";
     if (c->at < c->end) {
         unsigned char byte = (unsigned char)*c->at;
         snprintf(found, sizeof(found), byte >= ' ' && byte < 127 ? "'%c'" : "byte 0x%02x", byte);
     }
-    TDM_FAIL(TDM_E_DATA, "%s '%s': npy header, character %zu: wanted %s, found %s", c->reader->what, c->reader->path,
-             (size_t)(c->at - c->start), wanted, found);
+    TDM_FAIL(TDM_E_DATA, "%s '%s': npy header, character %zu: expected %s, found %s", c->reader->what, c->reader->path,
+             (size_t)(c->at - c->start), expected, found);
 }
 
 static void skip_space(cursor *c) {
     while (c->at < c->end && (*c->at == ' ' || *c->at == '\t' || *c->at == '\n' || *c->at == '\r')) c->at++;
 }
 
-/* True, and past it, if the next character is `wanted`. */
-static bool skip(cursor *c, char wanted) {
+/* If the next character is `character`, skips it and returns true. */
+static bool skip(cursor *c, char character) {
     skip_space(c);
-    if (c->at == c->end || *c->at != wanted) return false;
+    if (c->at == c->end || *c->at != character) return false;
     c->at++;
     return true;
 }
 
-/* A quoted text without escapes, of less than WORD_MAX characters. */
-static tdm_status read_string(cursor *c, const char *wanted, char out[WORD_MAX]) {
+/* Reads a quoted text without escapes, of less than WORD_MAX characters. */
+static tdm_status read_string(cursor *c, const char *expected, char out[WORD_MAX]) {
     skip_space(c);
-    if (c->at == c->end || (*c->at != '\'' && *c->at != '"')) return bad(c, wanted);
+    if (c->at == c->end || (*c->at != '\'' && *c->at != '"')) return bad(c, expected);
     char quote = *c->at++;
     size_t length = 0;
     while (c->at < c->end && *c->at != quote) {
-        if (length + 1 == WORD_MAX || *c->at == '\\' || *c->at == '\0') return bad(c, wanted);
+        if (length + 1 == WORD_MAX || *c->at == '\\' || *c->at == '\0') return bad(c, expected);
         out[length++] = *c->at++;
     }
     if (c->at == c->end) return bad(c, "a closing quote");
@@ -135,29 +141,30 @@ static tdm_status parse(cursor *c, tdm_npy_header *header) {
         needs_comma = !skip(c, ',');
     }
     skip_space(c);
-    if (c->at != c->end) return bad(c, "nothing behind '}'");
+    if (c->at != c->end) return bad(c, "nothing after '}'");
     if (seen != SEEN_ALL)
-        TDM_FAIL(TDM_E_DATA, "%s '%s': npy header: wanted the keys descr, fortran_order and shape, not all are there",
+        TDM_FAIL(TDM_E_DATA,
+                 "%s '%s': npy header: expected the keys descr, fortran_order and shape, but one is missing",
                  c->reader->what, c->reader->path);
     return TDM_OK;
 }
 
-/* Magic, version and the length of the header's text. */
+/* Reads the magic, the version and the length of the text. */
 static tdm_status read_prefix(tdm_reader *reader, size_t *length) {
     unsigned char prefix[PREFIX], word[4] = {0};
     TDM_TRY(tdm__reader_take(reader, prefix, sizeof(prefix)));
     if (memcmp(prefix, "\x93NUMPY", 6) != 0)
         TDM_FAIL(TDM_E_DATA,
-                 "%s '%s': not a npy file: wanted 93 4e 55 4d 50 59 in front, found %02x %02x %02x %02x %02x "
+                 "%s '%s': not a npy file: expected 93 4e 55 4d 50 59 at its start, found %02x %02x %02x %02x %02x "
                  "%02x",
                  reader->what, reader->path, prefix[0], prefix[1], prefix[2], prefix[3], prefix[4], prefix[5]);
     if (prefix[6] < 1 || prefix[6] > 3)
-        TDM_FAIL(TDM_E_DATA, "%s '%s': wanted npy version 1 to 3, found %u.%u", reader->what, reader->path, prefix[6],
+        TDM_FAIL(TDM_E_DATA, "%s '%s': expected npy version 1 to 3, found %u.%u", reader->what, reader->path, prefix[6],
                  prefix[7]);
     TDM_TRY(tdm__reader_take(reader, word, prefix[6] == 1 ? 2 : 4));
     *length = (size_t)word[0] | (size_t)word[1] << 8 | (size_t)word[2] << 16 | (size_t)word[3] << 24;
     if (*length > HEADER_MAX)
-        TDM_FAIL(TDM_E_DATA, "%s '%s': npy header of %zu bytes, at most %d are read", reader->what, reader->path,
+        TDM_FAIL(TDM_E_DATA, "%s '%s': npy header of %zu bytes; at most %d are allowed", reader->what, reader->path,
                  *length, HEADER_MAX);
     return TDM_OK;
 }

@@ -16,13 +16,13 @@ typedef struct tdm_npy_header {
     bool fortran_order;
     int ndim;
     size_t dim[TDM_NPY_MAX_DIMS];
-    size_t elements; /* product of dim, checked */
-    size_t data_at;  /* bytes of the file in front of the data */
+    size_t elements; /* product of dim, checked for overflow */
+    size_t data_at;  /* where the data begins in the file */
 } tdm_npy_header;
 
 /* Reads magic, version and header, and checks the file's size against them. */
 tdm_status tdm__npy_header_read(tdm_reader *reader, tdm_npy_header *header);
-/* "<f4" into `out`. */
+/* Prints a type such as "<f4" into `out`. Returns `out`. */
 const char *tdm__npy_type_print(char out[16], const tdm_npy_header *header);
 
 #endif

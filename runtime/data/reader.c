@@ -1,6 +1,6 @@
-/* Data files: plain ones by pread, gzip by zlib in a fixed buffer, so that memory follows what a header promises and
- * the file can hold, never what a compressed stream would like to become. zlib is loaded when the first gzip file is
- * opened, so that programs without such files need none. */
+/* Reads data files: plain ones with pread, gzip files with zlib through a fixed buffer. So memory is limited by what
+ * the header announces and the file can hold, and a small compressed file cannot fill the memory. zlib is loaded when
+ * the first gzip file is opened, so that programs without such files do not need it. */
 #include "runtime/data/reader.h"
 
 #include <dlfcn.h>
@@ -14,7 +14,7 @@
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"
 
-/* Images shrink to a third or a tenth; whoever shrinks two hundred times is no data set. */
+/* Images compress to a third or a tenth of their size. A file that compresses to a two-hundredth is not a data set. */
 enum { RATIO_MAX = 200, RATIO_FREE = 1 << 20, INPUT_BYTES = 64 * 1024, ROOM = 1 << 20 };
 
 typedef struct zlib_calls {
@@ -28,7 +28,7 @@ typedef struct zlib_calls {
 struct tdm_inflater {
     zlib_calls zlib;
     z_stream stream;
-    bool between_members; /* at the start, or behind the checksum of a gzip member */
+    bool between_members; /* at the start, or after the checksum of a gzip member */
     unsigned char input[INPUT_BYTES];
 };
 
@@ -44,7 +44,7 @@ static void zlib_release(void *opaque, void *pointer) {
     host->release(host->user, pointer);
 }
 
-/* At the end of the file *got is less than count. */
+/* Reads up to `count` bytes. *got is less only at the end of the file. */
 static tdm_status read_file(tdm_reader *reader, void *out, size_t count, size_t *got) {
     size_t left = reader->file_bytes - reader->offset;
     *got = count < left ? count : left;
@@ -55,7 +55,7 @@ static tdm_status read_file(tdm_reader *reader, void *out, size_t count, size_t 
 
 static bool find_call(const zlib_calls *zlib, const char *name, void *call) {
     void *symbol = dlsym(zlib->handle, name);
-    memcpy(call, &symbol, sizeof(symbol)); /* ISO C converts no object pointers to function pointers; POSIX does */
+    memcpy(call, &symbol, sizeof(symbol)); /* POSIX allows this; ISO C has no such conversion */
     return symbol != NULL;
 }
 
@@ -82,13 +82,14 @@ static tdm_status open_inflater(tdm_reader *reader) {
     TDM_TRY(status);
     if (!loaded) {
         TDM_FAIL(TDM_E_UNSUPPORTED,
-                 "%s '%s' is a gzip file and wants zlib (libz.so.1), which is not installed here; "
+                 "%s '%s' is a gzip file and needs zlib (libz.so.1), which is not installed; "
                  "install zlib1g, or gunzip the file",
                  reader->what, reader->path);
     }
     inflater->stream.zalloc = zlib_allocate;
     inflater->stream.zfree = zlib_release;
-    memcpy(&inflater->stream.opaque, &reader->host, sizeof(reader->host)); /* zlib hands it back, const again */
+    memcpy(&inflater->stream.opaque, &reader->host,
+           sizeof(reader->host)); /* zlib passes it to zlib_allocate, which takes it as const again */
     inflater->between_members = true;
     if (inflater->zlib.init(&inflater->stream, 15 + 16, ZLIB_VERSION, (int)sizeof(z_stream)) != Z_OK) {
         delete_inflater(reader, inflater);
@@ -102,7 +103,7 @@ tdm_status tdm__reader_open(tdm_reader *reader, const tdm_host *host, const char
                             bool may_be_gzip) {
     tdm_status status = TDM_OK;
     *reader = (tdm_reader){.host = host, .what = what, .path = path, .fd = -1};
-    if (path == NULL || path[0] == '\0') TDM_FAIL(TDM_E_DATA, "%s: no file is named", what);
+    if (path == NULL || path[0] == '\0') TDM_FAIL(TDM_E_DATA, "%s: the path of the file is missing", what);
     uint64_t bytes;
     TDM_TRY_DONE(tdm__file_open(&reader->fd, &bytes, NULL, path, TDM_E_DATA));
     reader->file_bytes = (size_t)bytes;
@@ -133,11 +134,10 @@ tdm_status tdm__reader_expect(const tdm_reader *reader, size_t expected, const c
         TDM_FAIL(TDM_E_DATA, "%s '%s': expected %zu bytes (%s), found %zu", reader->what, reader->path, expected, shape,
                  reader->file_bytes);
     if (expected > TDM_DATA_MAX_BYTES)
-        TDM_FAIL(TDM_E_DATA, "%s '%s': holds %zu bytes (%s), at most %zu are read into memory; use fewer samples",
-                 reader->what, reader->path, expected, shape, TDM_DATA_MAX_BYTES);
+        TDM_FAIL(TDM_E_DATA, "%s '%s': holds %zu bytes (%s), at most %zu are allowed; use fewer samples", reader->what,
+                 reader->path, expected, shape, TDM_DATA_MAX_BYTES);
     if (reader->inflater != NULL && expected > RATIO_FREE && expected / RATIO_MAX > reader->file_bytes)
-        TDM_FAIL(TDM_E_DATA,
-                 "%s '%s': expected %zu bytes (%s) out of %zu compressed ones; more than %d to 1 is refused",
+        TDM_FAIL(TDM_E_DATA, "%s '%s': expected %zu bytes (%s) from %zu compressed ones; more than %d to 1 is refused",
                  reader->what, reader->path, expected, shape, reader->file_bytes, RATIO_MAX);
     return TDM_OK;
 }
@@ -152,7 +152,7 @@ static tdm_status fill_input(tdm_reader *reader) {
     return TDM_OK;
 }
 
-/* One call of zlib. *ended: the file ends here, behind a complete member. */
+/* Makes one call of zlib. *ended: the file ends here, after a complete member. */
 static tdm_status inflate_some(tdm_reader *reader, bool *ended) {
     tdm_inflater *inflater = reader->inflater;
     z_stream *stream = &inflater->stream;
@@ -160,15 +160,15 @@ static tdm_status inflate_some(tdm_reader *reader, bool *ended) {
     *ended = stream->avail_in == 0 && inflater->between_members;
     if (*ended) return TDM_OK;
     if (stream->avail_in == 0)
-        TDM_FAIL(TDM_E_DATA, "%s '%s': the gzip file is cut off: it has %zu bytes and needs more", reader->what,
-                 reader->path, reader->file_bytes);
+        TDM_FAIL(TDM_E_DATA, "%s '%s': the gzip file is cut off after %zu bytes", reader->what, reader->path,
+                 reader->file_bytes);
     inflater->between_members = false;
     int result = inflater->zlib.inflate(stream, Z_NO_FLUSH);
     if (result == Z_STREAM_END) {
         inflater->between_members = true;
-        inflater->zlib.reset(stream); /* as gzip does: another member may follow */
+        inflater->zlib.reset(stream); /* another member may follow, as with gzip */
     } else if (result == Z_MEM_ERROR) {
-        TDM_FAIL(TDM_E_MEMORY, "%s '%s': no memory for zlib", reader->what, reader->path);
+        TDM_FAIL(TDM_E_MEMORY, "%s '%s': zlib is out of memory", reader->what, reader->path);
     } else if (result != Z_OK && result != Z_BUF_ERROR) {
         TDM_FAIL(TDM_E_DATA, "%s '%s': damaged gzip data before byte %zu of the file: %s", reader->what, reader->path,
                  reader->offset - stream->avail_in, stream->msg != NULL ? stream->msg : "needs a dictionary");

@@ -1,4 +1,4 @@
-/* A data file, read from front to back. Regular files only; gzip is undone on the way where the format allows it. */
+/* A data file, read from start to end. Only regular files. Gzip files are decompressed if the format allows them. */
 #ifndef TDM_DATA_READER_H
 #define TDM_DATA_READER_H
 
@@ -14,22 +14,22 @@ typedef struct tdm_reader {
     int fd;
     size_t file_bytes;
     size_t offset;          /* of the next byte of the file */
-    size_t given;           /* bytes handed out so far */
+    size_t given;           /* bytes of content given to the caller so far */
     tdm_inflater *inflater; /* NULL: not compressed */
 } tdm_reader;
 
-/* The reader needs no close after a failure. */
+/* After a failure the reader is closed. */
 tdm_status tdm__reader_open(tdm_reader *reader, const tdm_host *host, const char *what, const char *path,
                             bool may_be_gzip);
 void tdm__reader_close(tdm_reader *reader);
-/* The whole content has `expected` bytes, header included: TDM_E_DATA before anything of that size is allocated if the
- * file cannot hold them, or if they are more than tandem reads. `shape` says where the number comes from. */
+/* Checks that the content can have `expected` bytes, header included. TDM_E_DATA if the file cannot hold them or they
+ * exceed the limit. Call it before allocating that much. `shape`, for the message, explains the number. */
 tdm_status tdm__reader_expect(const tdm_reader *reader, size_t expected, const char *shape);
-/* Up to `count` bytes; *got is less than that only at the end of the content. */
+/* Reads up to `count` bytes. *got is less only at the end of the content. */
 tdm_status tdm__reader_read(tdm_reader *reader, void *out, size_t count, size_t *got);
-/* Exactly `count` bytes, or TDM_E_DATA. */
+/* Reads exactly `count` bytes, or fails with TDM_E_DATA. */
 tdm_status tdm__reader_take(tdm_reader *reader, void *out, size_t count);
-/* Nothing may be left; for gzip this also checks the checksum at its end. */
+/* TDM_E_DATA if any content is left. For gzip files this also verifies the checksum. */
 tdm_status tdm__reader_end(tdm_reader *reader);
 
 #endif

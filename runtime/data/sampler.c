@@ -27,7 +27,7 @@ void tdm__sampler_order(const tdm_sampler *sampler, int64_t epoch, int64_t *orde
     for (int64_t i = sampler->count; i < total; i++) order[i] = order[i - sampler->count];
 }
 
-/* Of what tdm__chunk makes of `rows` rows: the last of those that are not empty. */
+/* The size of the last chunk that is not empty, when tdm__chunk cuts `rows` rows. */
 static int64_t last_chunk(int64_t rows, int64_t parts) {
     int64_t size = ceil_div(rows, parts);
     return size == 0 || rows % size == 0 ? size : rows % size;

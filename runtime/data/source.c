@@ -1,4 +1,4 @@
-/* The embedder's own samples, through a callback. */
+/* Samples from the embedder's callback. */
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"
 
@@ -40,7 +40,7 @@ tdm_status tdm__dataset_open_source(tdm_dataset **out, const tdm_host *host, con
         TDM_FAIL(TDM_E_USAGE, "tdm_source.count must be at least 1, got %lld", (long long)source->count);
     if (!tdm__shape_elements(&wanted->input, &elements)) TDM_FAIL(TDM_E_USAGE, "the model has no input shape");
     if ((source->has_labels != 0) != (wanted->target_kind == TDM_TARGET_CLASS))
-        TDM_FAIL(TDM_E_USAGE, "tdm_source.has_labels is %d, but the loss wants %s", source->has_labels,
+        TDM_FAIL(TDM_E_USAGE, "tdm_source.has_labels is %d, but the loss needs %s", source->has_labels,
                  wanted->target_kind == TDM_TARGET_CLASS ? "class labels" : "float targets");
     TDM_TRY(tdm__new(host, &own, 1, sizeof(*own), "source"));
     own->source = *source;

@@ -1,26 +1,25 @@
-/* Random samples, the very numbers of
+/* Random samples, the same numbers as those of
  *     g = torch.Generator().manual_seed(seed)
  *     x = torch.randn(samples, *input, generator=g)
  *     y = torch.randint(0, classes, (samples,), generator=g)  or  torch.randn(samples, width, generator=g)
  *
- * Small tensors are drawn at open. Of large ones only the generator's state is kept, every MARK_WORDS words, and each
- * sample is drawn when it is read: opening them costs little time and memory, and any sample can still be had at once.
- */
+ * Small tensors are drawn at open. For large ones only the generator's state is kept, once every MARK_WORDS words, and
+ * a sample is drawn when it is read. So opening takes little time and memory, and any sample can be read quickly. */
 #include <string.h>
 
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"
 
 enum { MT_WORDS = 624, BLOCK = 16, MARK_WORDS = 16 * MT_WORDS, AT_OPEN = 1 << 22 };
-#define NUMBERS_MAX ((size_t)1 << 34)  /* skipping through so many takes seconds */
-#define RESIDENT_MAX ((size_t)1 << 32) /* drawing so many bytes, too */
+#define NUMBERS_MAX ((size_t)1 << 34)  /* skipping this many takes seconds */
+#define RESIDENT_MAX ((size_t)1 << 32) /* so does drawing this many bytes */
 
-/* What torch.randn gives, as rows of `width`. */
+/* The numbers of one torch.randn, as rows of `width`. */
 typedef struct normal_rows {
     size_t count, width;
-    float *all;        /* NULL for large ones, which have: */
-    tdm_rng *mark;     /* the generator before word i * MARK_WORDS */
-    float tail[BLOCK]; /* a count that is no multiple of 16: torch draws the last 16 once more, behind the others */
+    float *all;        /* small tensors: all numbers; NULL for large ones, which use the next two */
+    tdm_rng *mark;     /* mark[i]: the generator before word i * MARK_WORDS */
+    float tail[BLOCK]; /* the last 16 numbers: if count is not a multiple of 16, torch draws them again at the end */
 } normal_rows;
 
 typedef struct synthetic_dataset {
@@ -29,7 +28,7 @@ typedef struct synthetic_dataset {
     int64_t *labels;
 } synthetic_dataset;
 
-/* Passes over `count` words. */
+/* Skips `count` words. */
 static void skip_words(tdm_rng *rng, size_t count) {
     while (count > 0) {
         if (rng->next == MT_WORDS) {
@@ -61,7 +60,7 @@ static tdm_status draw_rows(normal_rows *rows, const tdm_host *host, tdm_rng *rn
     return TDM_OK;
 }
 
-/* Numbers [first, end) of the blocks of 16 that randn is made of. */
+/* Draws the numbers [first, end). torch.randn makes them in blocks of 16, so whole blocks are drawn. */
 static void draw_blocks(const normal_rows *rows, size_t first, size_t end, float *out) {
     size_t at = first / BLOCK * BLOCK;
     if (first >= end) return;
@@ -121,7 +120,7 @@ static const tdm_dataset_ops synthetic_ops = {.name = "synthetic", .read = synth
 static tdm_status set_size(normal_rows *rows, const tdm_data_spec *spec, size_t width) {
     rows->width = width;
     if (!tdm__mul_fits((size_t)spec->samples, width, &rows->count) || rows->count > NUMBERS_MAX)
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "synthetic: at most %zu samples of %zu floats are drawn, got %lld",
+        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "synthetic: at most %zu samples of %zu floats can be drawn, got %lld",
                     NUMBERS_MAX / width, width, (long long)spec->samples);
     return TDM_OK;
 }
@@ -153,7 +152,7 @@ static tdm_status draw(synthetic_dataset *own, const tdm_data_spec *spec, const 
     tdm_rng rng;
     if (!tdm__shape_elements(&wanted->input, &elements))
         TDM_FAIL_AT(&spec->origin, TDM_E_DATA,
-                    "synthetic: has no shape of its own and wants the model's (model.input)");
+                    "synthetic: has no shape of its own and needs the model's (model.input)");
     if (spec->samples < 1)
         TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "synthetic: samples must be at least 1, got %lld",
                     (long long)spec->samples);

@@ -1,4 +1,4 @@
-/* Samples in memory. */
+/* A dataset whose samples are all in memory. */
 #include "runtime/data/table.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ size_t tdm__cell_bytes(tdm_cell cell) {
     return cell == TDM_CELL_U8 ? 1 : cell == TDM_CELL_F32 ? sizeof(float) : sizeof(double);
 }
 
-/* Bytes stay bytes, floats come out as float32. */
+/* Bytes are copied as bytes, floats as float32. */
 static void copy_cells(const tdm_column *column, int64_t index, void *out) {
     const unsigned char *at = column->first + (size_t)index * column->stride;
     if (column->cell != TDM_CELL_F64) {
@@ -64,7 +64,7 @@ static tdm_status check_labels(tdm_table *table, const tdm_data_spec *spec, cons
     tdm_dataset *base = &table->base;
     int64_t classes = wanted->classes;
     const tdm_origin *at =
-        spec->targets_at.file != NULL ? &spec->targets_at : &spec->inputs_at; /* cifar10: in one file */
+        spec->targets_at.file != NULL ? &spec->targets_at : &spec->inputs_at; /* cifar10 has both in one file */
     for (int64_t i = base->first; i < base->first + base->count; i++) {
         int64_t label = table->labels[i];
         if (!tdm__label_fits(wanted, label)) {

@@ -1,4 +1,5 @@
-/* to_float and normalize, in the operations of torch: v.float() / 255, then (v - mean) / std, each rounded once. */
+/* to_float and normalize, with torch's operations: v.float() / 255, then (v - mean) / std. Each operation rounds once.
+ */
 #include "runtime/data/transform.h"
 
 #include <math.h>
@@ -11,11 +12,11 @@ enum { BYTE_VALUES = 256 };
 static tdm_status take_normalize(tdm_transform *transform, const tdm_transform_spec *spec, const tdm_shape *shape) {
     int count = spec->mean.count;
     if (count != spec->stdev.count)
-        TDM_FAIL(TDM_E_CONFIG, "data.transform: normalize has %d means and %d stds; they must be equally many", count,
+        TDM_FAIL(TDM_E_CONFIG, "data.transform: normalize has %d means and %d stds; the numbers must be equal", count,
                  spec->stdev.count);
     if (count > 1 && count != shape->dim[0])
         TDM_FAIL(TDM_E_CONFIG,
-                 "data.transform: normalize wants one mean and std, or one for each of %lld channels, got %d",
+                 "data.transform: normalize needs one mean and std, or one for each of %lld channels, got %d",
                  (long long)shape->dim[0], count);
     transform->normalize = count > 0;
     for (int i = 0; i < count; i++) {
@@ -23,7 +24,7 @@ static tdm_status take_normalize(tdm_transform *transform, const tdm_transform_s
         transform->stdev[i] = (float)spec->stdev.item[i];
         if (!isfinite(transform->mean[i]) || !isfinite(transform->stdev[i]) || transform->stdev[i] == 0.0f)
             TDM_FAIL(TDM_E_CONFIG,
-                     "data.transform: normalize wants finite numbers and a std that is not 0, got mean %g, std %g",
+                     "data.transform: normalize needs finite numbers and a std that is not 0, got mean %g, std %g",
                      spec->mean.item[i], spec->stdev.item[i]);
     }
     if (count > 1) {

@@ -1,4 +1,4 @@
-/* data.transform: from a sample as it is stored to the floats that the model sees. */
+/* data.transform: from a stored sample to the floats that the model reads. */
 #ifndef TDM_DATA_TRANSFORM_H
 #define TDM_DATA_TRANSFORM_H
 
@@ -6,13 +6,13 @@
 
 struct tdm_transform {
     const tdm_host *host;
-    size_t channels, plane; /* a sample is `channels` runs of `plane` numbers that are treated alike */
+    size_t channels, plane; /* a sample is `channels` runs of `plane` numbers; a run has one mean and std */
     bool normalize;
     float mean[TDM_LIST_MAX], stdev[TDM_LIST_MAX]; /* per channel */
-    float *table;                                  /* bytes: [channels][256], every answer there is; NULL for floats */
+    float *table;                                  /* [channels][256]: the result for every byte; NULL for floats */
 };
 
-/* TDM_E_CONFIG if `spec` (NULL: nothing is done) does not fit the dataset's channels. */
+/* TDM_E_CONFIG if `spec` (NULL: no transform) does not fit the dataset's channels. */
 tdm_status tdm__transform_init(tdm_transform *transform, const tdm_host *host, const tdm_transform_spec *spec,
                                const tdm_dataset *dataset);
 void tdm__transform_deinit(tdm_transform *transform);

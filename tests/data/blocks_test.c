@@ -188,7 +188,7 @@ TEST(indices_want_samples_that_stay) {
     options.form = TDM_ROWS_INDEX;
     dataset->resident_bytes = 0;
     CHECK_STATUS(tdm__loader_open(&loader, tdm_host_default(), dataset, &options), TDM_E_USAGE);
-    CHECK_HAS(tdm_error_message(), "cannot be kept whole");
+    CHECK_HAS(tdm_error_message(), "cannot be kept on a device");
     CHECK(loader == NULL);
     tdm__dataset_close(dataset);
 }

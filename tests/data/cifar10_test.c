@@ -45,7 +45,7 @@ TEST(reads_several_files) {
     CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
     wanted = wanted_classes(3, (int64_t[]){1, 28, 28}, 10);
     CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
-    CHECK_HAS(tdm_error_message(), "wants samples of shape [1, 28, 28] (model.input), found [3, 32, 32]");
+    CHECK_HAS(tdm_error_message(), "needs samples of shape [1, 28, 28] (model.input), found [3, 32, 32]");
     wanted = wanted_classes(3, shape, 9);
     CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
 }

@@ -178,8 +178,8 @@ TEST(bad_headers) {
         unsigned char byte;
         const char *says;
     } cases[] = {
-        {0, 1, "begins with 00 00 08"},
-        {1, 0xff, "begins with 00 00 08"},
+        {0, 1, "expected 00 00 08 at its start"},
+        {1, 0xff, "expected 00 00 08 at its start"},
         {2, 0x0d, "found type 0x0d"},
         {2, 9, "found type 0x09"},
         {3, 0, "found 0 dimensions"},

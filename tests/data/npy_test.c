@@ -159,7 +159,7 @@ TEST(float_targets) {
     tdm__dataset_close(dataset);
     wanted = wanted_values(3);
     CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
-    CHECK_HAS(tdm_error_message(), "the model has 3 outputs a sample, found 2 targets");
+    CHECK_HAS(tdm_error_message(), "the model has 3 outputs per sample, found 2 targets");
     write_y();
     wanted = wanted_values(1);
     CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
@@ -210,13 +210,13 @@ TEST(bad_headers) {
     static const struct {
         const char *text, *says;
     } bad[] = {
-        {"", "wanted '{'"},
-        {"{", "wanted a key"},
-        {"{}", "not all are there"},
-        {"{'descr': '<f4', 'shape': (4, 2, 3)}", "not all are there"},
+        {"", "expected '{'"},
+        {"{", "expected a key"},
+        {"{}", "but one is missing"},
+        {"{'descr': '<f4', 'shape': (4, 2, 3)}", "but one is missing"},
         {"{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (4, 2, 3)}", "duplicate key 'descr'"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 2, 3), 'more': 1}", "unknown key 'more'"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 2, 3)} x", "nothing behind"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 2, 3)} x", "nothing after"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 2, 3)", "',' or '}'"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 2, 3", "',' or ')'"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 2, -3)}", "a whole number"},
@@ -239,7 +239,7 @@ TEST(bad_headers) {
         {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (4, 2, 3)}", "a simple type"},
         {"{'descr': '<f4\\'', 'fortran_order': False, 'shape': (4, 2, 3)}", "a simple type"},
         {"{'descr': '<f0', 'fortran_order': False, 'shape': (4, 2, 3)}", "not a plain number"},
-        {"{descr: '<f4', 'fortran_order': False, 'shape': (4, 2, 3)}", "wanted a key"},
+        {"{descr: '<f4', 'fortran_order': False, 'shape': (4, 2, 3)}", "expected a key"},
         {"{'descr' '<f4', 'fortran_order': False, 'shape': (4, 2, 3)}", "':'"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
