@@ -1,5 +1,5 @@
-/* Building the graph: each layer is looked up, its attributes read by the op's own table, its shape inferred at once,
- * so that a fault is told at the layer that has it. */
+/* Building the graph. Each layer is looked up, its attributes are read with the op's own table, and its shape is
+ * inferred at once, so that a fault is reported at its layer. */
 #include "runtime/graph/graph.h"
 
 #include <stdio.h>
@@ -11,8 +11,8 @@
 #include "runtime/base/text.h"
 #include "runtime/module/module.h"
 
-enum { MAX_NODES = 10000 }; /* of at most 5 tensors each: what a checkpoint takes */
-/* The most numbers a value or parameter may hold: sizes in bytes stay far from overflow. */
+enum { MAX_NODES = 10000 }; /* with at most 5 tensors each, the limit of a checkpoint */
+/* The most elements of a value or parameter. Sizes in bytes then stay far from overflow. */
 static const int64_t max_count = INT64_C(1) << 40;
 
 const tdm_op_def *tdm__op_find(const char *name) {
@@ -75,10 +75,11 @@ tdm_status tdm_graph_input(tdm_graph *graph, int ndim, const int64_t *dim, tdm_v
     if (graph->finished || graph->value_count != 0)
         TDM_FAIL(TDM_E_USAGE, "tdm_graph_input: the input comes once, before any layer");
     if (ndim < 1 || ndim >= TDM_MAX_DIMS)
-        TDM_FAIL(TDM_E_CONFIG, "model.input wants 1 to %d dimensions, got %d", TDM_MAX_DIMS - 1, ndim);
+        TDM_FAIL(TDM_E_CONFIG, "model.input must have 1 to %d dimensions, got %d", TDM_MAX_DIMS - 1, ndim);
     tdm_shape shape = {.ndim = ndim};
     for (int i = 0; i < ndim; i++) shape.dim[i] = dim[i];
-    if (!shape_is_sane(&shape)) TDM_FAIL(TDM_E_CONFIG, "model.input wants dimensions of at least 1 and of a sane size");
+    if (!shape_is_sane(&shape))
+        TDM_FAIL(TDM_E_CONFIG, "model.input must have dimensions of at least 1 and at most 2^40 elements");
     TDM_TRY(add_value(graph, &shape, -1, out));
     graph->input = *out;
     return TDM_OK;
@@ -128,7 +129,7 @@ static tdm_status read_attrs(tdm_graph *graph, const tdm_op_def *op, const char 
         bool given = false;
         for (int i = 0; i < attr_count; i++) given = given || strcmp(attrs[i].key, row->key) == 0;
         if ((row->flags & TDM_FIELD_REQUIRED) != 0 && !given)
-            TDM_FAIL_AT(origin, TDM_E_CONFIG, "%s wants '%s': %s", layer, row->key, row->help);
+            TDM_FAIL_AT(origin, TDM_E_CONFIG, "%s needs '%s': %s", layer, row->key, row->help);
     }
     *out = object;
     return TDM_OK;
@@ -149,14 +150,14 @@ static tdm_status check_inputs(const tdm_graph *graph, const tdm_op_def *op, con
                                const tdm_origin *origin, const tdm_value *inputs, int input_count) {
     if (input_count < op->min_inputs || input_count > op->max_inputs || input_count > TDM_MAX_INPUTS) {
         if (op->min_inputs == op->max_inputs)
-            TDM_FAIL_AT(origin, TDM_E_CONFIG, "%s wants %d input%s, got %d", layer, op->min_inputs,
+            TDM_FAIL_AT(origin, TDM_E_CONFIG, "%s needs %d input%s, got %d", layer, op->min_inputs,
                         op->min_inputs == 1 ? "" : "s", input_count);
-        TDM_FAIL_AT(origin, TDM_E_CONFIG, "%s wants %d to %d inputs, got %d", layer, op->min_inputs, op->max_inputs,
+        TDM_FAIL_AT(origin, TDM_E_CONFIG, "%s needs %d to %d inputs, got %d", layer, op->min_inputs, op->max_inputs,
                     input_count);
     }
     for (int i = 0; i < input_count; i++) {
         if (inputs[i] < 0 || (size_t)inputs[i] >= graph->value_count)
-            TDM_FAIL_AT(origin, TDM_E_USAGE, "%s: input %d is no value of this graph", layer, i);
+            TDM_FAIL_AT(origin, TDM_E_USAGE, "%s: input %d is not a value of this graph", layer, i);
     }
     return TDM_OK;
 }
@@ -165,7 +166,8 @@ static tdm_status check_name(const tdm_graph *graph, const char *name, const tdm
     size_t length = strlen(name);
     if (length == 0 || length > 200 || name[0] == '.' || name[length - 1] == '.' || strstr(name, "..") != NULL)
         TDM_FAIL_AT(origin, TDM_E_CONFIG,
-                    "layer name '%s' wants 1 to 200 characters, dots only between parts: features.0, fc1", name);
+                    "layer name '%s' must have 1 to 200 characters, with dots only between parts: features.0, fc1",
+                    name);
     if (!tdm__text_is_utf8(name, length, NULL)) TDM_FAIL_AT(origin, TDM_E_CONFIG, "a layer name is not valid UTF-8");
     if (tdm__names_find(&graph->names, name) >= 0)
         TDM_FAIL_AT(origin, TDM_E_CONFIG, "two layers are called '%s'; names must differ", name);
@@ -237,13 +239,14 @@ tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, const ch
     TDM_TRY(op->infer(&infer));
     bool sane = shape_is_sane(&infer.output);
     for (int i = 0; i < infer.param_count; i++) sane = sane && shape_is_sane(&infer.param[i].shape);
-    if (!sane) TDM_FAIL_AT(&node.origin, TDM_E_CONFIG, "%s: its output or parameters are too large to count", layer);
+    if (!sane)
+        TDM_FAIL_AT(&node.origin, TDM_E_CONFIG, "%s: its output or a parameter has more than 2^40 elements", layer);
 
     node.flops = infer.flops;
     node.least_rows = infer.least_rows, node.least_rows_in_evaluation = infer.least_rows_in_evaluation;
     size_t params = graph->param_count, buffers = graph->buffer_count, values = graph->value_count;
     tdm_status status = append(graph, &node, &infer);
-    if (status != TDM_OK) { /* as if it had not been asked for */
+    if (status != TDM_OK) { /* take back what `append` has added */
         graph->param_count = params, graph->buffer_count = buffers, graph->value_count = values;
         return tdm__frame(status, __FILE__, __LINE__);
     }
@@ -263,7 +266,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp((*first)->name, (*second)->name);
 }
 
-/* Of nodes in the order of their names: the first whose name begins with `text`; NULL if there is none. */
+/* The first node whose name begins with `text`; NULL if there is none. `nodes` are sorted by name. */
 static const tdm_graph_node *find_prefix(const tdm_graph_node *const *nodes, size_t count, const char *text) {
     size_t first = 0, end = count;
     while (first < end) {
@@ -276,8 +279,8 @@ static const tdm_graph_node *find_prefix(const tdm_graph_node *const *nodes, siz
     return first < count && strncmp(nodes[first]->name, text, strlen(text)) == 0 ? nodes[first] : NULL;
 }
 
-/* In PyTorch a tensor of a module and a module inside it cannot have one name: `fc.weight` is refused beside a linear
- * `fc`, and so is `fc.weight.x`. */
+/* In PyTorch a tensor of a module and a module inside it cannot have the same name. So beside a linear layer `fc`, the
+ * layer names `fc.weight` and `fc.weight.x` are refused. */
 static tdm_status check_tensor(const tdm_graph *graph, const tdm_graph_node *const *nodes,
                                const tdm_graph_param *tensor) {
     char inside[320];
@@ -310,7 +313,7 @@ tdm_status tdm_graph_finish(tdm_graph *graph, tdm_value output) {
     if (graph == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_graph_finish: graph is NULL");
     if (graph->finished) TDM_FAIL(TDM_E_USAGE, "tdm_graph_finish: the graph is finished already");
     if (output < 0 || (size_t)output >= graph->value_count)
-        TDM_FAIL(TDM_E_USAGE, "tdm_graph_finish: the output is no value of this graph");
+        TDM_FAIL(TDM_E_USAGE, "tdm_graph_finish: the output is not a value of this graph");
     if (graph->param_count == 0) TDM_FAIL(TDM_E_CONFIG, "the model has no parameters to train");
     for (size_t i = 0; i < graph->node_count; i++) {
         const tdm_graph_node *node = &graph->nodes[i];
@@ -318,7 +321,7 @@ tdm_status tdm_graph_finish(tdm_graph *graph, tdm_value output) {
             TDM_FAIL_AT(&node->origin, TDM_E_CONFIG, "nothing uses the output of %s '%s'", node->op->name, node->name);
     }
     if (graph->values[output].consumer_count != 0)
-        TDM_FAIL(TDM_E_CONFIG, "the model's output is used by another layer; it must be the last");
+        TDM_FAIL(TDM_E_CONFIG, "another layer uses the model's output; the output must be the last value");
     TDM_TRY(check_tensors(graph));
     graph->output = output;
     graph->finished = true;

@@ -1,4 +1,4 @@
-/* The graph: values, nodes, parameters; each remembers where in the user's file it comes from. */
+/* The graph: values, nodes and parameters. Nodes keep their place in the user's file, for messages. */
 #ifndef TDM_GRAPH_GRAPH_H
 #define TDM_GRAPH_GRAPH_H
 
@@ -28,10 +28,10 @@ typedef struct tdm_graph_node {
     int input_count;
     tdm_value input[TDM_MAX_INPUTS];
     tdm_value output;
-    int first_param, param_count;   /* in graph->params, PyTorch's construction order */
+    int first_param, param_count;   /* in graph->params, in PyTorch's order of construction */
     int first_buffer, buffer_count; /* in graph->buffers */
     double flops;
-    int64_t least_rows, least_rows_in_evaluation; /* of a pass; 0: any */
+    int64_t least_rows, least_rows_in_evaluation; /* the fewest rows of a pass; 0: any number */
     tdm_origin origin;
 } tdm_graph_node;
 
@@ -51,18 +51,18 @@ struct tdm_graph {
 /* All ops and losses, from ops/ops.def; NULL-terminated. Defined in ops/, found at link time. */
 extern const tdm_op_def *const tdm_builtin_ops[];
 extern const tdm_loss_def *const tdm_builtin_losses[];
-/* No layer: the plan puts it between kernels that want different layouts. */
+/* Not a layer: the plan inserts it between kernels that need different layouts. */
 extern const tdm_op_def *const tdm_builtin_layout_op;
 extern const tdm_rewrite tdm_builtin_rewrites[]; /* ends with a NULL name */
-/* Built-in CPU kernels ("ref"), and the flat passes of the best instruction set of this machine. */
+/* Built-in CPU kernels ("ref"), and the flat passes for the best instruction set of this machine. */
 extern const tdm_kernel *const tdm_builtin_kernels[];
-const tdm_flat_kernels *tdm_builtin_flat(void);     /* chosen by cpuid */
-const tdm_flat_kernels *tdm_builtin_flat_ref(void); /* the oracle */
+const tdm_flat_kernels *tdm_builtin_flat(void);     /* selected by cpuid */
+const tdm_flat_kernels *tdm_builtin_flat_ref(void); /* plain C, the reference for tests */
 
 const tdm_op_def *tdm__op_find(const char *name);
 const tdm_loss_def *tdm__loss_find(const char *name);
 
-/* The first layer that cannot do with so few rows in a pass; NULL if all can. */
+/* The first layer that needs more than `rows` rows in a pass; NULL if there is none. */
 const tdm_graph_node *tdm__graph_lacks_rows(const tdm_graph *graph, int64_t rows, bool training);
 
 int64_t tdm__shape_count(const tdm_shape *shape);

@@ -1,4 +1,4 @@
-/* The graph as a table: a line per layer, as people paste into reports. */
+/* The graph as a table, one line per layer. */
 #include <stdio.h>
 
 #include "runtime/base/field.h"

@@ -93,7 +93,7 @@ TEST(faults_of_a_graph_name_layer_and_place) {
     CHECK_STATUS(tdm_graph_add_at(g, AT(6), "linear", "fc", &v, 1, typo, 1, &y), TDM_E_CONFIG);
     CHECK_HAS(tdm_error_message(), "did you mean 'out'?");
     CHECK_STATUS(tdm_graph_add_at(g, AT(7), "linear", "fc", &v, 1, NULL, 0, &y), TDM_E_CONFIG);
-    CHECK_HAS(tdm_error_message(), "wants 'out'");
+    CHECK_HAS(tdm_error_message(), "needs 'out'");
     CHECK_STATUS(tdm_graph_add_at(g, AT(8), "linear", "fc", &v, 1, wrong, 1, &y), TDM_E_CONFIG);
     CHECK(tdm_error_last()->line == 9 && tdm_error_last()->column == 12);
     REQUIRE_OK(tdm_graph_add_at(g, AT(10), "linear", "fc", &v, 1, good, 1, &y));
