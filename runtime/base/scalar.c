@@ -178,6 +178,7 @@ static int least_distance(const folded_word *a, const folded_word *b) {
 
 const char *tdm_text_nearest(const char *word, const char *const *candidates, int count) {
     folded_word given, other;
+    if (word == NULL || candidates == NULL) return NULL;
     fold(&given, word);
     int best = given.length / 3 > 1 ? given.length / 3 : 1;
     const char *nearest = NULL;

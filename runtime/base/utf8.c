@@ -94,7 +94,7 @@ static bool is_in(const code_range *range, size_t count, uint32_t code) {
 }
 
 int tdm_text_columns(const char *text) {
-    const char *at = text, *end = text + strlen(text);
+    const char *at = text != NULL ? text : "", *end = at + strlen(at);
     int columns = 0;
     while (at < end) {
         uint32_t code;

@@ -31,6 +31,9 @@ TEST(status_and_host) {
     CHECK_TEXT(tdm_status_name((tdm_status)4711), "unknown");
     CHECK_TEXT(tdm_status_text((tdm_status)-1), "unknown");
     CHECK_INT(tdm_text_printable(NULL, 0, NULL, 0), 0);
+    CHECK_INT(tdm_text_columns(NULL), 0);
+    CHECK(tdm_text_nearest(NULL, NULL, 1) == NULL);
+    CHECK(tdm_text_nearest("word", NULL, 1) == NULL);
     CHECK(tdm_error_last() != NULL && tdm_error_message() != NULL);
     CHECK_TEXT(tdm_version(), TDM_VERSION);
     tdm_free(NULL);

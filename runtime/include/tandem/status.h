@@ -79,11 +79,11 @@ TDM_API const char *tdm_status_text(tdm_status status);
  * are printable. */
 TDM_API size_t tdm_text_printable(char *out, size_t capacity, const char *text, int keeps_lines);
 /* The columns that a terminal needs for a UTF-8 text: East Asian wide characters and emoji take two, combining marks
- * none. */
+ * none. NULL is "". */
 TDM_API int tdm_text_columns(const char *text);
 /* For "did you mean": the candidate nearest to `word` by the number of letters to insert, delete, replace or swap, if
  * that is at most a third of the word's letters; else NULL. Case and '-' or '_' do not count. Words are compared by
- * their first 63 bytes. */
+ * their first 63 bytes. The result is one of `candidates`; NULL where a pointer is NULL. */
 TDM_API const char *tdm_text_nearest(const char *word, const char *const *candidates, int count);
 
 #ifdef __cplusplus
