@@ -102,7 +102,7 @@ static void check_pairs(tdm_config *config) {
 
 static void check_optimizer(tdm_config *config) {
     tdm_optimizer_section *optimizer = &config->settings.job.optimizer;
-    if (isnan(optimizer->weight_decay)) optimizer->weight_decay = optimizer->type == TDM_ADAMW ? 0.01 : 0.0;
+    if (isnan(optimizer->weight_decay)) optimizer->weight_decay = tdm_builtin_optims[optimizer->type]->weight_decay;
     if (optimizer->type != TDM_SGD || !optimizer->nesterov) return;
     if (optimizer->momentum == 0.0)
         conflict(config, "optimizer.nesterov", "optimizer.momentum",
@@ -111,13 +111,14 @@ static void check_optimizer(tdm_config *config) {
         conflict(config, "optimizer.nesterov", "optimizer.dampening", "optimizer.nesterov needs dampening 0");
 }
 
-/* A beta1 of 1 divides by zero in the bias correction. sgd accepts any momentum, as PyTorch does. */
+/* A beta1 of 1 divides by zero in the bias correction; a momentum may have any value, as in PyTorch. */
 static void check_cycled_momentum(tdm_config *config, const char *key, double momentum) {
     const tdm_job *job = &config->settings.job;
-    if (!job->schedule.cycle_momentum || job->optimizer.type == TDM_SGD || momentum < 1.0) return;
+    const tdm_optim_def *optim = tdm_builtin_optims[job->optimizer.type];
+    if (!job->schedule.cycle_momentum || !optim->moves_beta1 || momentum < 1.0) return;
     conflict(config, key, "optimizer.type",
              tdm__fault_text(&config->faults, "%s is beta1 of %s and must be below 1, got %.17g", key,
-                             job->optimizer.type == TDM_ADAM ? "adam" : "adamw", momentum));
+                             optim->name, momentum));
 }
 
 static void check_onecycle(tdm_config *config) {

@@ -1,4 +1,4 @@
-/* The kernels of the CUDA module: of each op and loss that has a file for it. */
+/* The kernels of the CUDA module: of each op, loss and optimizer that has a file for it. */
 #include "runtime/backends/cuda/kit/cuda.h"
 
 #define TDM_KERNEL(name) extern const tdm_kernel tdm__##name##_cuda;
@@ -7,6 +7,9 @@
 #define TDM_LOSS(name) extern const tdm_loss_kernel tdm__##name##_cuda;
 #include "ops/cuda_losses.def"
 #undef TDM_LOSS
+#define TDM_OPTIM(name) extern const tdm_optim_kernel tdm__##name##_cuda;
+#include "ops/cuda_optims.def"
+#undef TDM_OPTIM
 
 #define TDM_KERNEL(name) &tdm__##name##_cuda,
 const tdm_kernel *const tdm__cuda_kernels[] = {
@@ -21,3 +24,10 @@ const tdm_loss_kernel *const tdm__cuda_losses[] = {
     NULL,
 };
 #undef TDM_LOSS
+
+#define TDM_OPTIM(name) &tdm__##name##_cuda,
+const tdm_optim_kernel *const tdm__cuda_optims[] = {
+#include "ops/cuda_optims.def"
+    NULL,
+};
+#undef TDM_OPTIM

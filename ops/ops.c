@@ -1,4 +1,4 @@
-/* The tables of ops, losses and built-in kernels, made from ops.def and losses.def. */
+/* The tables of ops, losses, optimizers and built-in kernels, made from ops.def, losses.def and optims.def. */
 #include "ops/ops.h"
 
 #define TDM_OP(name) &tdm__##name##_op,
@@ -24,3 +24,10 @@ const tdm_loss_def *const tdm_builtin_losses[] = {
     NULL,
 };
 #undef TDM_LOSS
+
+#define TDM_OPTIM(name) &tdm__##name##_optim,
+const tdm_optim_def *const tdm_builtin_optims[] = {
+#include "ops/optims.def"
+    NULL,
+};
+#undef TDM_OPTIM

@@ -17,6 +17,9 @@ extern const tdm_kernel tdm__reorder_ref;
 #define TDM_LOSS(name) extern const tdm_loss_def tdm__##name##_loss;
 #include "ops/losses.def"
 #undef TDM_LOSS
+#define TDM_OPTIM(name) extern const tdm_optim_def tdm__##name##_optim;
+#include "ops/optims.def"
+#undef TDM_OPTIM
 
 enum {
     TDM_MAX_FEATURES = 1 << 24, /* of an output: features or channels */

@@ -9,13 +9,8 @@ const tdm_flat_kernels *tdm_builtin_flat_ref(void) {
 
 const tdm_flat_kernels *tdm_builtin_flat(void) {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("fma")) {
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-            __builtin_cpu_supports("avx512dq")) {
-            return &tdm__flat_avx512;
-        }
-        if (__builtin_cpu_supports("avx2")) return &tdm__flat_avx2;
-    }
+    if (tdm_builtin_isa() == TDM_ISA_AVX512) return &tdm__flat_avx512;
+    if (tdm_builtin_isa() == TDM_ISA_AVX2) return &tdm__flat_avx2;
 #endif
     return &tdm__flat_ref;
 }

@@ -61,7 +61,7 @@ typedef struct tdm_ckpt_state {
     char mode[8]; /* of the run that saved it; information only */
     int replicas; /* of the run that saved it; the order of samples depends on it */
     int64_t per_device;
-    char optimizer[16]; /* "adam" */
+    char optimizer[16]; /* its name */
     char params_xxh3[TDM_HASH_TEXT];
     char data[160];   /* identifies the data: the number of samples and a hash of some; "" if unknown */
     int64_t eval_due; /* 1: the run was stopped before the evaluation after its last step, which is still due */

@@ -166,20 +166,6 @@ static tdm_status cpu_sum(tdm_device *device, float *out, const float *const *so
     return TDM_OK;
 }
 
-static tdm_status cpu_sgd(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *momentum,
-                          void *narrow, size_t count) {
-    (void)narrow;
-    ((cpu_device *)device)->flat->sgd(&values->sgd, p, g, momentum, count);
-    return TDM_OK;
-}
-
-static tdm_status cpu_adam(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *m,
-                           float *v, void *narrow, size_t count) {
-    (void)narrow;
-    ((cpu_device *)device)->flat->adam(&values->adam, p, g, m, v, count);
-    return TDM_OK;
-}
-
 static tdm_status cpu_clip(tdm_device *device, const tdm_step_values *values, float *g, size_t count,
                            const tdm_flat_range *ranges, int range_count, double *norm) {
     const tdm_flat_kernels *flat = ((cpu_device *)device)->flat;
@@ -221,7 +207,5 @@ const tdm_device_ops tdm_cpu_device = {
     .event_stamp = cpu_event_record,
     .event_ms = cpu_event_ms,
     .sum = cpu_sum,
-    .sgd = cpu_sgd,
-    .adam = cpu_adam,
     .clip = cpu_clip,
 };

@@ -12,6 +12,8 @@
 
 /* What the optimizer is told for one step; read while the step is submitted. */
 typedef struct tdm_update {
+    const tdm_optim_def *optim;
+    tdm_optim_run *optim_run; /* its kernel on this device */
     const tdm_optimizer_section *optimizer;
     double lr, momentum; /* of this step: schedules may change both (one-cycle) */
     int64_t t;           /* optimizer steps done before this one + 1 */

@@ -4,6 +4,7 @@
 
 #include <tandem/graph.h>
 #include <tandem/sys/op.h>
+#include <tandem/sys/optim.h>
 #include <tandem/sys/rewrite.h>
 
 #include "runtime/base/names.h"
@@ -48,15 +49,17 @@ struct tdm_graph {
     bool finished;
 };
 
-/* All ops and losses, from ops/ops.def; NULL-terminated. Defined in ops/, found at link time. */
+/* All ops, losses and optimizers, from the lists in ops/; NULL-terminated. Defined in ops/, found at link time. */
 extern const tdm_op_def *const tdm_builtin_ops[];
 extern const tdm_loss_def *const tdm_builtin_losses[];
+extern const tdm_optim_def *const tdm_builtin_optims[]; /* indexed by job.optimizer.type */
 /* Not a layer: the plan inserts it between kernels that need different layouts. */
 extern const tdm_op_def *const tdm_builtin_layout_op;
 extern const tdm_rewrite tdm_builtin_rewrites[]; /* ends with a NULL name */
 /* Built-in CPU kernels ("ref"), and the flat passes for the best instruction set of this machine. */
 extern const tdm_kernel *const tdm_builtin_kernels[];
-const tdm_flat_kernels *tdm_builtin_flat(void);     /* selected by cpuid */
+tdm_isa tdm_builtin_isa(void);                      /* the widest instruction set of this processor */
+const tdm_flat_kernels *tdm_builtin_flat(void);     /* for that instruction set */
 const tdm_flat_kernels *tdm_builtin_flat_ref(void); /* plain C, the reference for tests */
 
 const tdm_op_def *tdm__op_find(const char *name);

@@ -41,7 +41,6 @@ static tdm_status open_cpu(tdm_compute *out, const tdm_host *host, const tdm_com
                      out->report.text);
     }
     out->device = &tdm_cpu_device;
-    out->losses = NULL;
     return join(&out->kernels, host, module != NULL && TDM_MODULE_HAS(module, kernels) ? module->kernels : NULL,
                 tdm_builtin_kernels);
 }
@@ -71,8 +70,8 @@ static tdm_status find_cuda(const tdm_module **module, tdm_compute *out, const t
         TDM_FAIL(out->report.path[0] != '\0' ? TDM_E_DEVICE : TDM_E_UNSUPPORTED,
                  "parallel.device: cuda cannot be had: %s", out->report.text);
     if (*module == NULL) return TDM_OK;
-    if (!TDM_MODULE_HAS(*module, losses) || (*module)->device == NULL || (*module)->kernels == NULL ||
-        (*module)->losses == NULL)
+    if (!TDM_MODULE_HAS(*module, optims) || (*module)->device == NULL || (*module)->kernels == NULL ||
+        (*module)->losses == NULL || (*module)->optims == NULL)
         TDM_FAIL(TDM_E_UNSUPPORTED, "%s brings no device; build it from the same source as this tandem",
                  out->report.path);
     tdm_error before;
@@ -96,6 +95,7 @@ tdm_status tdm__compute_open(tdm_compute *out, const tdm_host *host, const tdm_c
     if (module == NULL) return open_cpu(out, host, wish);
     out->device = module->device;
     out->losses = module->losses;
+    out->optims = module->optims;
     return join(&out->kernels, host, module->kernels, NULL);
 }
 
@@ -113,6 +113,18 @@ tdm_status tdm__compute_loss(const tdm_compute *compute, const tdm_loss_def *los
         if (strcmp((*l)->loss, loss->name) == 0) return TDM_OK;
     }
     TDM_FAIL(TDM_E_UNSUPPORTED, "no kernel on %s for the loss %s", compute->device->name, loss->name);
+}
+
+tdm_status tdm__compute_optim(const tdm_compute *compute, const tdm_optim_def *optim, tdm_optim_run **run) {
+    tdm_isa isa = tdm_builtin_isa();
+    while (optim->cpu[isa] == NULL) isa--;
+    *run = optim->cpu[isa];
+    if (compute->optims == NULL) return TDM_OK;
+    for (const tdm_optim_kernel *const *o = compute->optims; *o != NULL; o++) {
+        *run = (*o)->run;
+        if (strcmp((*o)->optim, optim->name) == 0) return TDM_OK;
+    }
+    TDM_FAIL(TDM_E_UNSUPPORTED, "no kernel on %s for the optimizer %s", compute->device->name, optim->name);
 }
 
 tdm_status tdm__compute_comm(const tdm_comm_ops **out, const tdm_host *host, const char *name, const char *module_path,

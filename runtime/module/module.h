@@ -34,9 +34,10 @@ tdm_status tdm__module_find(const tdm_module **out, const tdm_host *host, const 
 /* What a run computes with. */
 typedef struct tdm_compute {
     const tdm_device_ops *device;
-    const tdm_kernel *const *kernels;     /* best first, NULL-terminated; from the host's allocator */
-    const tdm_loss_kernel *const *losses; /* NULL: the kernels of the loss definitions, which are the CPU's */
-    tdm_module_report report;             /* of the module that brought them */
+    const tdm_kernel *const *kernels;      /* best first, NULL-terminated; from the host's allocator */
+    const tdm_loss_kernel *const *losses;  /* NULL: the kernels of the loss definitions, which are the CPU's */
+    const tdm_optim_kernel *const *optims; /* likewise */
+    tdm_module_report report;              /* of the module that brought them */
 } tdm_compute;
 
 typedef struct tdm_compute_wish {
@@ -54,6 +55,8 @@ void tdm__compute_close(tdm_compute *compute, const tdm_host *host);
 /* The kernel of a loss on this backend. */
 tdm_status tdm__compute_loss(const tdm_compute *compute, const tdm_loss_def *loss,
                              tdm_status (**run)(const tdm_loss_args *args));
+/* The kernel of an optimizer on this backend; on the CPU, the one of this processor's instruction set. */
+tdm_status tdm__compute_optim(const tdm_compute *compute, const tdm_optim_def *optim, tdm_optim_run **run);
 /* The communicator for a device's memory: NULL in *out where there is none that is usable; the report says why. */
 tdm_status tdm__compute_comm(const struct tdm_comm_ops **out, const tdm_host *host, const char *name,
                              const char *module_path, tdm_module_report *report);

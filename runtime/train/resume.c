@@ -64,7 +64,7 @@ static tdm_status check_kept(const tdm_changes *changes, const char *path) {
 
 /* Every checkpoint has these, also one of a program without a configuration file. */
 static tdm_status check_state(const tdm_run *run, const tdm_ckpt_state *state, const char *path) {
-    const char *optimizer = tdm__optim_name(run->job->optimizer.type);
+    const char *optimizer = run->optim->name;
     if (strcmp(state->optimizer, optimizer) == 0) return TDM_OK;
     TDM_FAIL(TDM_E_CHECKPOINT, "optimizer.type was %s in %s, the job has %s: a run cannot continue with another; %s",
              state->optimizer, path, optimizer, way_out);

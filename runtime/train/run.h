@@ -41,6 +41,8 @@ struct tdm_run {
     tdm_comm *comm;  /* NULL with one rank */
     tdm_compute compute;
     const tdm_loss_def *loss;
+    const tdm_optim_def *optim;
+    tdm_optim_run *optim_run;        /* its kernel on this device; NULL where the run only predicts */
     const tdm_comm_ops *device_comm; /* NULL: gradients meet in host memory */
     void *loss_attrs;
     tdm_plan *plan;

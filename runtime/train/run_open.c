@@ -171,6 +171,13 @@ static tdm_status open_loss(tdm_run *run, tdm_data_wanted *wanted) {
     return TDM_OK;
 }
 
+/* ---- the optimizer ---- */
+
+static tdm_status open_optim(tdm_run *run) {
+    run->optim = tdm_builtin_optims[run->job->optimizer.type];
+    return run->options.predicts ? TDM_OK : tdm__compute_optim(&run->compute, run->optim, &run->optim_run);
+}
+
 /* ---- plan and replicas ---- */
 
 static tdm_status build_plan(tdm_run *run) {
@@ -258,6 +265,7 @@ static tdm_status open_parts(tdm_run *run) {
     TDM_TRY(open_device_comm(run));
     TDM_TRY(check_batch(run));
     TDM_TRY(open_loss(run, &wanted));
+    TDM_TRY(open_optim(run));
     TDM_TRY(tdm__run_open_data(run, &wanted));
     TDM_TRY(build_plan(run));
     TDM_TRY(tdm__run_agree(run));
@@ -265,7 +273,7 @@ static tdm_status open_parts(tdm_run *run) {
     TDM_TRY(agree_on_running_ahead(run));
     TDM_TRY(open_mode(run));
     TDM_TRY(tdm__run_open_loaders(run));
-    double momentum = job->optimizer.type == TDM_SGD ? job->optimizer.momentum : job->optimizer.betas.item[0];
+    double momentum = run->optim->moves_beta1 ? job->optimizer.betas.item[0] : job->optimizer.momentum;
     tdm__schedule_init(&run->schedule, &job->schedule, job->optimizer.lr, momentum, run->steps_total,
                        run->steps_per_epoch);
     const char *fault = tdm__schedule_fault(&run->schedule, run->steps_total, run->steps_per_epoch);

@@ -29,7 +29,6 @@ static tdm_status model_tensors(tdm_run *run, tdm_tensor *to) {
 static tdm_status optimizer_tensors(const tdm_run *run, tdm_arena *arena, tdm_tensor *to) {
     const tdm_plan *plan = run->plan;
     tdm_replica *root = run->mode->ops->replica(run->mode, 0);
-    int type = run->job->optimizer.type;
     void *state = NULL;
     TDM_TRY(tdm__replica_fetch(root, TDM_ARENA_STATE, &state));
     for (int slot = 0; slot < root->state_count; slot++) {
@@ -39,7 +38,7 @@ static tdm_status optimizer_tensors(const tdm_run *run, tdm_arena *arena, tdm_te
                 .dtype = TDM_ST_F32, .ndim = param->def.shape.ndim, .bytes = (size_t)param->count * sizeof(float)};
             to->data = (float *)state + (size_t)slot * plan->param_floats + param->offset;
             memcpy(to->dim, param->def.shape.dim, (size_t)to->ndim * sizeof(int64_t));
-            TDM_TRY(tdm__arena_printf(arena, &to->name, "%s.%s", tdm__optim_state_name(type, slot), param->name));
+            TDM_TRY(tdm__arena_printf(arena, &to->name, "%s.%s", run->optim->state[slot], param->name));
         }
     }
     return TDM_OK;
@@ -59,7 +58,7 @@ static tdm_status fill_state(const tdm_run *run, tdm_ckpt_state *state) {
                               .per_device = run->per_device,
                               .eval_due = run->eval_due};
     strncpy(state->mode, modes[job->parallel.mode], sizeof(state->mode) - 1);
-    strncpy(state->optimizer, tdm__optim_name(job->optimizer.type), sizeof(state->optimizer) - 1);
+    strncpy(state->optimizer, run->optim->name, sizeof(state->optimizer) - 1);
     memcpy(state->data, run->data, sizeof(state->data));
     tdm_hash128 hash;
     TDM_TRY(tdm__params_hash(run->mode->ops->replica(run->mode, 0), &hash));
@@ -146,12 +145,12 @@ static tdm_status restore_optimizer(tdm_run *run, const tdm_ckpt *ckpt) {
         for (int i = 0; i < plan->param_count; i++) {
             const tdm_plan_param *param = &plan->params[i];
             char key[320];
-            snprintf(key, sizeof(key), "%s.%s", tdm__optim_state_name(run->job->optimizer.type, slot), param->name);
+            snprintf(key, sizeof(key), "%s.%s", run->optim->state[slot], param->name);
             const tdm_tensor *tensor = file != NULL ? tdm__tensor_file_find(file, key) : NULL;
             if (tensor == NULL || tensor->dtype != TDM_ST_F32 || tensor->bytes != (size_t)param->count * sizeof(float))
                 TDM_FAIL(TDM_E_CHECKPOINT, "%s: optimizer state '%s' is %s%s", tdm__ckpt_path(ckpt), key,
                          tensor == NULL ? "missing" : "of another shape",
-                         tensor == NULL && run->job->optimizer.type == TDM_SGD
+                         tensor == NULL && run->optim->state_count != NULL
                              ? "; was it saved with optimizer.momentum: 0? Then resume with that"
                              : "");
             TDM_TRY(tdm__tensor_file_read(file, tensor,

@@ -15,13 +15,12 @@ tdm_status tdm__params_hash(tdm_replica *replica, tdm_hash128 *out);
 
 /* ---- optimizers ---- */
 
-int tdm__optim_state_count(const tdm_job *job);        /* flat arenas of state: 0, 1, 2 */
-const char *tdm__optim_name(int type);                 /* "adam" */
-const char *tdm__optim_state_name(int type, int slot); /* "exp_avg"; NULL past the last */
-/* What a step's kernels read: scalars in double, narrowed to float where ATen narrows them. */
+/* Flat arenas of state that the job needs. */
+int tdm__optim_state_count(const tdm_job *job);
+/* What a step's kernels read. */
 tdm_step_values tdm__optim_values(const tdm_update *update, int64_t denominator);
 /* Puts on the replica's queue: clipping by norm where update->clip_norm is one, then one step over the whole arena.
- * The numbers come from replica->values. */
+ * The numbers come from the values that the step was begun with. */
 tdm_status tdm__optim_step(tdm_replica *replica, const tdm_update *update);
 
 /* ---- schedules: torch.optim.lr_scheduler's recursions ---- */

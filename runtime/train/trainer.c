@@ -104,7 +104,9 @@ static tdm_status submit_step(tdm_run *run) {
     ahead->lr = run->schedule.lr;
     TDM_TRY(tdm__loader_next(run->loader, &ahead->batch));
     ahead->data_ms = tdm__loader_waited_ms(run->loader);
-    tdm_update update = {.optimizer = &run->job->optimizer,
+    tdm_update update = {.optim = run->optim,
+                         .optim_run = run->optim_run,
+                         .optimizer = &run->job->optimizer,
                          .lr = run->schedule.lr,
                          .momentum = run->schedule.momentum,
                          .t = run->submitted + 1,

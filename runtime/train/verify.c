@@ -27,7 +27,7 @@ static void add_part(parts *all, part item) {
 
 static tdm_status list_parts(const tdm_run *run, tdm_arena *memory, parts *out) {
     const tdm_plan *plan = run->plan;
-    int type = run->job->optimizer.type, slots = tdm__optim_state_count(run->job);
+    int slots = tdm__optim_state_count(run->job);
     *out = (parts){.count = 0};
     TDM_TRY(tdm__arena_new(memory, &out->item, (size_t)((slots + 1) * plan->param_count + plan->buffer_count),
                            sizeof(*out->item)));
@@ -38,7 +38,7 @@ static tdm_status list_parts(const tdm_run *run, tdm_arena *memory, parts *out) 
             add_part(out, (part){.arena = slot < 0 ? TDM_ARENA_PARAM : TDM_ARENA_STATE,
                                  .offset = first * sizeof(float),
                                  .bytes = (size_t)param->count * sizeof(float),
-                                 .prefix = slot < 0 ? NULL : tdm__optim_state_name(type, slot),
+                                 .prefix = slot < 0 ? NULL : run->optim->state[slot],
                                  .name = param->name});
         }
     }

@@ -60,8 +60,7 @@ static void turn_over(trial *t, tdm_replica *replica) {
         const tdm_plan_param *param = &plan->params[f->draw / 7 % (unsigned)plan->param_count];
         tensor = (char *)memory + (param->offset + (size_t)slot * plan->param_floats) * sizeof(float);
         bytes = (size_t)param->count * sizeof(float);
-        snprintf(t->tensor, sizeof(t->tensor), "%s%s%s",
-                 f->arena == TDM_ARENA_STATE ? tdm__optim_state_name(t->run->job->optimizer.type, slot) : "",
+        snprintf(t->tensor, sizeof(t->tensor), "%s%s%s", f->arena == TDM_ARENA_STATE ? t->run->optim->state[slot] : "",
                  f->arena == TDM_ARENA_STATE ? "." : "", param->name);
     }
     uint64_t bit = f->draw / 101 % (8 * bytes);

@@ -72,7 +72,7 @@ static void refused(const char *name, const char *sentence) {
 }
 
 TEST(unusable_modules_say_why) {
-    refused("other_abi", "speaks module interface 12, this tandem speaks 5");
+    refused("other_abi", "speaks module interface 13, this tandem speaks 6");
     refused("unwilling", "this processor has no flux capacitor");
     refused("misnamed", "is the module 'else', not 'misnamed'");
     refused("short", "its description is incomplete (8 bytes)");

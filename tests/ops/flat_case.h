@@ -1,13 +1,12 @@
-/* One optimizer run over flat arenas: settings as a user gives them, scalars narrowed as the library does. */
+/* One optimizer run over flat arenas: settings as a user gives them, scalars and kernels those of its definition. */
 #ifndef TDM_TESTS_FLAT_CASE_H
 #define TDM_TESTS_FLAT_CASE_H
 
-#include <math.h>
-
-#include "ops/flat/flat.h"
+#include "tests/ops/optim_case.h"
+#include "tests/support/tdm_test.h"
 
 enum { COUNT = 53, STEPS = 20 };
-typedef enum { FLAT_SGD, FLAT_ADAM, FLAT_ADAMW } flat_kind;
+typedef enum { FLAT_SGD = TDM_SGD, FLAT_ADAM = TDM_ADAM, FLAT_ADAMW = TDM_ADAMW } flat_kind;
 typedef struct {
     const char *name;
     flat_kind kind;
@@ -24,31 +23,26 @@ typedef struct {
     size_t count;
 } flat_run;
 
-static inline void optimize(const tdm_flat_kernels *flat, flat_run *run) {
-    const flat_case *c = &run->setting;
-    run->step++;
-    if (c->kind == FLAT_SGD) {
-        const tdm_sgd_args args = {.lr = (float)c->lr,
-                                   .momentum = (float)c->a,
-                                   .one_minus_dampening = (float)(1 - c->b),
-                                   .weight_decay = (float)c->weight_decay,
+static inline tdm_optimizer_section section_of(const flat_case *c) {
+    return (tdm_optimizer_section){.type = (int)c->kind,
+                                   .lr = c->lr,
+                                   .momentum = c->a,
+                                   .dampening = c->b,
                                    .nesterov = c->nesterov,
-                                   .first_step = run->step == 1};
-        flat->sgd(&args, run->p, run->g, c->a != 0 ? run->m : NULL, run->count);
-        return;
-    }
-    const bool decoupled = c->kind == FLAT_ADAMW;
-    const tdm_adam_args args = {.beta1 = (float)c->a,
-                                .one_minus_beta1 = (float)(1 - c->a),
-                                .beta2 = (float)c->b,
-                                .one_minus_beta2 = (float)(1 - c->b),
-                                .step_size = (float)(-c->lr / (1 - pow(c->a, run->step))),
-                                .sqrt_correction = (float)sqrt(1 - pow(c->b, run->step)),
-                                .eps = (float)c->eps,
-                                .weight_decay = decoupled ? 0.0f : (float)c->weight_decay,
-                                .decay_factor = decoupled ? (float)(1 - c->lr * c->weight_decay) : 1.0f,
-                                .lerp = c->lerp};
-    flat->adam(&args, run->p, run->g, run->m, run->v, run->count);
+                                   .betas = {2, {c->a, c->b}},
+                                   .eps = c->eps,
+                                   .weight_decay = c->weight_decay,
+                                   .form = c->lerp ? TDM_ADAM_LERP : TDM_ADAM_MULADD};
+}
+
+/* The next step, by the definition's scalars and its kernel for `isa`. */
+static inline void optimize(tdm_isa isa, flat_run *run) {
+    const tdm_optimizer_section section = section_of(&run->setting);
+    const tdm_optim_def *optim = tdm_builtin_optims[section.type];
+    const tdm_step_values values = optim_values(optim, &section, section.lr, ++run->step);
+    const tdm_optim_args args = {
+        .values = &values, .p = run->p, .g = run->g, .state = {run->m, run->v}, .count = run->count};
+    CHECK_OK(optim->cpu[isa](&args));
 }
 
 #endif

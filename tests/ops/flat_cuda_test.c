@@ -1,6 +1,5 @@
 /* The passes over flat arenas on CUDA against the CPU's, to the bit; norms, whose sums have another order, to rounding;
- * numbers of 16 bits against the rounding of the floats.
- * Captured once and run with other values: what a step needs is read in the device's memory. */
+ * numbers of 16 bits against the rounding of the floats. */
 #include <tandem/sys/field.h>
 
 #include "runtime/base/bf16.h"
@@ -30,127 +29,6 @@ static bool are_rounded(const uint16_t *narrow, const float *floats, size_t coun
 
 static bool equal(const float *a, const float *b, size_t count) {
     return memcmp(a, b, count * sizeof *a) == 0;
-}
-
-/* ---- optimizers ---- */
-
-enum { ARRAYS = 4, MOST = 1031, STEPS = 5 }; /* p, g and two of state */
-
-/* One optimizer on both sides: `here` what the CPU makes, `arena` the device's. */
-typedef struct {
-    op_memory memory;
-    tdm_step_values *values;
-    float *arena[ARRAYS];
-    uint16_t *narrow; /* p in bf16, or NULL */
-    float here[ARRAYS][MOST];
-    size_t count;
-} training;
-
-static void training_open(training *t, size_t count, bool odd, bool narrow) {
-    *t = (training){.memory = {.device = device, .odd = odd}, .count = count};
-    t->values = op_memory_new(&t->memory, sizeof *t->values, "the values");
-    for (int i = 0; i < ARRAYS; i++) {
-        t->arena[i] = op_memory_floats(&t->memory, (int64_t)count, "an arena");
-        if (i < 2) numbers((uint32_t)i + 1, t->here[i], count, 1);
-        memcpy(t->arena[i], t->here[i], count * sizeof(float));
-    }
-    if (narrow) t->narrow = op_memory_numbers(&t->memory, (int64_t)count, sizeof *t->narrow, "p in bf16");
-}
-
-static float *there(const training *t, int array) {
-    return op_memory_there(&t->memory, t->arena[array]);
-}
-
-typedef tdm_status (*pass)(const training *t);
-
-static tdm_status sgd_there(const training *t) {
-    return device->ops->sgd(device, op_memory_there(&t->memory, t->values), there(t, 0), there(t, 1), there(t, 2),
-                            op_memory_there(&t->memory, t->narrow), t->count);
-}
-
-static tdm_status adam_there(const training *t) {
-    return device->ops->adam(device, op_memory_there(&t->memory, t->values), there(t, 0), there(t, 1), there(t, 2),
-                             there(t, 3), op_memory_there(&t->memory, t->narrow), t->count);
-}
-
-/* The same steps on both sides; the device's are one captured step, run again and again. */
-static void check_steps(size_t count, bool odd, pass step, void (*set)(tdm_step_values *values, int k, int variant),
-                        int variant) {
-    static training t;
-    tdm_capture *capture = NULL;
-    const tdm_flat_kernels *flat = tdm_builtin_flat();
-    training_open(&t, count, odd, (variant & 1) != 0);
-    CHECK_OK(device->ops->capture_begin(device));
-    CHECK_OK(step(&t));
-    CHECK_OK(device->ops->capture_end(device, &capture));
-    for (int k = 1; k <= STEPS && capture != NULL; k++) {
-        *t.values = (tdm_step_values){.clip_norm = NAN};
-        set(t.values, k, variant);
-        numbers(1000 + (uint32_t)k, t.here[1], count, ldexpf(1, k - 3));
-        memcpy(t.arena[1], t.here[1], count * sizeof(float));
-        op_memory_send(&t.memory);
-        CHECK_OK(device->ops->capture_run(device, capture));
-        op_memory_fetch(&t.memory);
-        op_memory_check(&t.memory, "a step");
-        if (step == sgd_there)
-            flat->sgd(&t.values->sgd, t.here[0], t.here[1], t.here[2], count);
-        else
-            flat->adam(&t.values->adam, t.here[0], t.here[1], t.here[2], t.here[3], count);
-        for (int i = 0; i < ARRAYS; i++) CHECK(equal(t.arena[i], t.here[i], count));
-        if (t.narrow != NULL) CHECK(are_rounded(t.narrow, t.here[0], count));
-    }
-    device->ops->capture_free(device, capture);
-    op_memory_free(&t.memory);
-}
-
-static void set_sgd(tdm_step_values *values, int k, int variant) {
-    values->sgd = (tdm_sgd_args){.lr = 0.1f / (float)k,
-                                 .momentum = (variant & 1) != 0 ? 0.9f : 0.0f,
-                                 .one_minus_dampening = (variant & 2) != 0 ? 0.7f : 1.0f,
-                                 .weight_decay = (variant & 4) != 0 ? 0.01f : 0.0f,
-                                 .nesterov = (variant & 8) != 0,
-                                 .first_step = k == 1};
-}
-
-static void set_adam(tdm_step_values *values, int k, int variant) {
-    const double beta1 = (variant & 1) != 0 ? 0.9 : 0.3, beta2 = 0.99;
-    values->adam = (tdm_adam_args){.beta1 = (float)beta1,
-                                   .one_minus_beta1 = (float)(1 - beta1),
-                                   .beta2 = (float)beta2,
-                                   .one_minus_beta2 = (float)(1 - beta2),
-                                   .step_size = (float)(-0.01 / (1 - pow(beta1, k))),
-                                   .sqrt_correction = (float)sqrt(1 - pow(beta2, k)),
-                                   .eps = 1e-8f,
-                                   .weight_decay = (variant & 2) != 0 ? 0.05f : 0.0f,
-                                   .decay_factor = (variant & 4) != 0 ? 0.999f : 1.0f,
-                                   .lerp = (variant & 8) != 0};
-}
-
-TEST(optimizers_equal_the_cpu) {
-    for (int variant = 0; variant < 16; variant++) {
-        for (int odd = 0; odd < 2; odd++) {
-            check_steps(MOST, odd != 0, sgd_there, set_sgd, variant);
-            check_steps(MOST, odd != 0, adam_there, set_adam, variant);
-        }
-    }
-    for (size_t count = 1; count < 9; count++) {
-        check_steps(count, false, sgd_there, set_sgd, 15);
-        check_steps(count, false, adam_there, set_adam, 15);
-    }
-}
-
-TEST(sgd_without_momentum_has_no_buffer) {
-    op_memory m = {.device = device};
-    tdm_step_values *values = op_memory_new(&m, sizeof *values, "the values");
-    float *p = op_memory_floats(&m, 6, "p"), *g = op_memory_floats(&m, 6, "g");
-    *values = (tdm_step_values){.sgd = {.lr = 0.5f}};
-    for (int i = 0; i < 6; i++) p[i] = (float)i, g[i] = 2;
-    op_memory_send(&m);
-    CHECK_OK(device->ops->sgd(device, op_memory_there(&m, values), op_memory_there(&m, p), op_memory_there(&m, g), NULL,
-                              NULL, 6));
-    op_memory_fetch(&m);
-    for (int i = 0; i < 6; i++) CHECK_NEAR(p[i], i - 1, 0);
-    op_memory_free(&m);
 }
 
 /* ---- numbers of 16 bits ---- */
@@ -319,8 +197,6 @@ TEST(clip) {
 TEST_MAIN({
     device = cuda_open();
     CHECK_OK(tdm_cpu_device.open(&cpu, tdm_host_default(), &(tdm_device_options){.index = 0}));
-    RUN(optimizers_equal_the_cpu);
-    RUN(sgd_without_momentum_has_no_buffer);
     RUN(numbers_of_16_bits);
     RUN(sum_adds_in_order_and_in_place);
     RUN(clip);

@@ -1,10 +1,9 @@
-/* The flat passes against PyTorch, to the bit, in every variant that this processor runs, and against each other. */
+/* The optimizers against PyTorch, to the bit, for every instruction set that this processor runs; and the variants of
+ * the flat passes against each other. */
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "runtime/graph/graph.h"
-#include "tests/support/tdm_test.h"
-
+#include "ops/flat/flat.h"
 #include "tests/ops/flat_case.h"
 #include "tests/ops/flat_golden.h"
 
@@ -12,19 +11,10 @@ static int variants(const tdm_flat_kernels *out[3]) {
     int count = 0;
     out[count++] = tdm_builtin_flat_ref();
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2")) out[count++] = &tdm__flat_avx2;
-    if (strcmp(tdm_builtin_flat()->variant, "avx512") == 0) out[count++] = &tdm__flat_avx512;
+    if (tdm_builtin_isa() >= TDM_ISA_AVX2) out[count++] = &tdm__flat_avx2;
+    if (tdm_builtin_isa() == TDM_ISA_AVX512) out[count++] = &tdm__flat_avx512;
 #endif
     return count;
-}
-
-/* The generator of make_flat_golden.py. */
-static void numbers(uint32_t seed, float *out, size_t count, float factor) {
-    uint32_t x = seed;
-    for (size_t i = 0; i < count; i++) {
-        x = x * 1664525u + 1013904223u;
-        out[i] = (float)((int32_t)(x >> 15) - 65536) / 65536.0f * factor;
-    }
 }
 
 static void check_bits(const char *variant, const char *name, int step, const float *got, const uint32_t *want) {
@@ -40,19 +30,18 @@ static void check_bits(const char *variant, const char *name, int step, const fl
 }
 
 TEST(optimizers_equal_pytorch) {
-    const tdm_flat_kernels *flat[3];
-    const int variant_count = variants(flat);
-    for (int k = 0; k < variant_count; k++) {
+    static const char *const names[] = {"ref", "avx2", "avx512"};
+    for (tdm_isa isa = TDM_ISA_REF; isa <= tdm_builtin_isa(); isa++) {
         for (size_t i = 0; i < sizeof golden_cases / sizeof golden_cases[0]; i++) {
             float p[COUNT], g[COUNT], m[COUNT] = {0}, v[COUNT] = {0};
             flat_run run = {golden_cases[i], 0, p, g, m, v, COUNT};
-            numbers(1, p, COUNT, 1.0f);
+            optim_numbers(1, p, COUNT, 1.0f);
             for (int step = 1; step <= STEPS; step++) {
-                numbers(1000 + (uint32_t)step, g, COUNT, ldexpf(1.0f, step % 5 - 3));
-                optimize(flat[k], &run);
-                if (step == 1) check_bits(flat[k]->variant, run.setting.name, 1, p, run.setting.first);
+                optim_numbers(1000 + (uint32_t)step, g, COUNT, ldexpf(1.0f, step % 5 - 3));
+                optimize(isa, &run);
+                if (step == 1) check_bits(names[isa], run.setting.name, 1, p, run.setting.first);
             }
-            check_bits(flat[k]->variant, run.setting.name, STEPS, p, run.setting.last);
+            check_bits(names[isa], run.setting.name, STEPS, p, run.setting.last);
         }
     }
 }
@@ -68,7 +57,7 @@ TEST(sum_adds_in_order_and_in_place) {
     const float *pointer[4] = {source[0], source[1], source[2], source[3]};
     for (int k = 0; k < variant_count; k++) {
         for (int sources = 1; sources <= 4; sources++) {
-            for (int s = 0; s < 4; s++) numbers((uint32_t)(s + 7), source[s], MANY, s == 2 ? 1e6f : 1.0f);
+            for (int s = 0; s < 4; s++) optim_numbers((uint32_t)(s + 7), source[s], MANY, s == 2 ? 1e6f : 1.0f);
             for (int i = 0; i < MANY; i++) {
                 want[i] = source[0][i];
                 for (int s = 1; s < sources; s++) want[i] += source[s][i];
@@ -85,7 +74,7 @@ TEST(scale_and_sum_squares_are_the_same_in_all_variants) {
     static float x[MANY], scaled[3][MANY];
     const tdm_flat_kernels *flat[3];
     const int variant_count = variants(flat);
-    numbers(3, x, MANY, 1.7f);
+    optim_numbers(3, x, MANY, 1.7f);
     for (size_t count = 0; count <= MANY; count = count < 70 ? count + 1 : count * 3 + 1) {
         const double want = flat[0]->sum_squares(x, count);
         double plain = 0;

@@ -15,7 +15,7 @@ tools/new_op swish >/dev/null
 diff -rq "$source/ops" ops >../changes || true
 [ "$(wc -l <../changes)" = 2 ] || fail "more than a folder and a line: $(cat ../changes)"
 [ "$(diff "$source/ops/ops.def" ops/ops.def | grep -c '^>')" = 1 ] || fail "ops.def has more than one line more"
-for wrong in swish relu Swish 'a b' ../x ''; do
+for wrong in swish relu mse adam Swish 'a b' ../x ''; do
     ! tools/new_op "$wrong" 2>/dev/null || fail "new_op took '$wrong'"
 done
 

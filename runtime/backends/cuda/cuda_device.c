@@ -165,18 +165,6 @@ static tdm_status sum(tdm_device *device, float *out, const float *const *source
     return tdm__cuda_sum(device, out, source, source_count, n);
 }
 
-static tdm_status sgd(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *momentum,
-                      void *narrow, size_t n) {
-    TDM_CUDA_ENTER(device);
-    return tdm__cuda_sgd(device, values, p, g, momentum, narrow, n);
-}
-
-static tdm_status adam(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *m, float *v,
-                       void *narrow, size_t n) {
-    TDM_CUDA_ENTER(device);
-    return tdm__cuda_adam(device, values, p, g, m, v, narrow, n);
-}
-
 static tdm_status narrow(tdm_device *device, void *out, const float *p, size_t n) {
     TDM_CUDA_ENTER(device);
     return tdm__cuda_narrow(device, out, p, n);
@@ -227,8 +215,6 @@ const tdm_device_ops tdm__cuda_device_ops = {
     .event_finish = tdm__cuda_event_finish,
     .event_ms = tdm__cuda_event_ms,
     .sum = sum,
-    .sgd = sgd,
-    .adam = adam,
     .narrow = narrow,
     .add_narrow = add_narrow,
     .ingest = ingest,

@@ -78,4 +78,5 @@ const tdm_module tdm_module_v1 = {
     .kernels = tdm__cuda_kernels,
     .device = &tdm__cuda_device_ops,
     .losses = tdm__cuda_losses,
+    .optims = tdm__cuda_optims,
 };

@@ -10,10 +10,6 @@ extern "C" {
 
 /* flat.cu: the passes of tdm_device_ops */
 tdm_status tdm__cuda_sum(tdm_device *device, float *out, const float *const *source, int source_count, size_t count);
-tdm_status tdm__cuda_sgd(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *momentum,
-                         void *narrow, size_t count);
-tdm_status tdm__cuda_adam(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *m,
-                          float *v, void *narrow, size_t count);
 tdm_status tdm__cuda_narrow(tdm_device *device, void *narrow, const float *p, size_t count);
 tdm_status tdm__cuda_add_narrow(tdm_device *device, void *out, const void *what, size_t count);
 tdm_status tdm__cuda_clip(tdm_device *device, const tdm_step_values *values, float *g, size_t count,

@@ -1,5 +1,5 @@
-/* The passes over flat arenas on CUDA: operation for operation those of ops/flat/flat_kernels.inc.c, so that the
- * optimizers' bits are the CPU's. Scalars are read in device memory: the same launch serves every step. */
+/* The passes over flat arenas on CUDA: operation for operation those of ops/flat/flat_kernels.inc.c, but for the order
+ * of the sums in norms. Scalars are read in device memory: the same launch serves every step. */
 #include <tandem/sys/field.h>
 
 #include "runtime/backends/cuda/cuda_passes.h"
@@ -8,11 +8,6 @@
 using namespace tdm_cuda;
 
 namespace {
-
-/* self + alpha * other as ATen's add(alpha) does it. */
-__device__ inline float add_scaled(float self, float other, float alpha) {
-    return fmaf(other, alpha, self);
-}
 
 /* ---- sum ---- */
 
@@ -27,72 +22,6 @@ struct sum_item {
             for (int k = 0; k < WIDE; k++) total.at[k] += v.at[k];
         }
         store(out, i, total);
-    }
-};
-
-/* ---- sgd ---- */
-
-struct sgd_item {
-    const tdm_step_values *values;
-    float *p;
-    const float *g;
-    float *buffer;
-    bf16 *narrow; /* or NULL */
-    template <int WIDE> __device__ void run(int64_t i) const {
-        const tdm_sgd_args args = values->sgd;
-        const float step = -args.lr, decay = args.weight_decay;
-        const bool decays = decay != 0.0f, moves = args.momentum != 0.0f;
-        pack<float, WIDE> b = {}, d = load<WIDE>(g, i), w = load<WIDE>(p, i);
-        if (buffer != NULL) b = load<WIDE>(buffer, i); /* asked for before it is known whether it counts */
-        for (int k = 0; k < WIDE; k++) {
-            if (decays) d.at[k] = add_scaled(d.at[k], w.at[k], decay);
-            if (moves) {
-                b.at[k] =
-                    args.first_step ? d.at[k] : add_scaled(b.at[k] * args.momentum, d.at[k], args.one_minus_dampening);
-                d.at[k] = args.nesterov ? add_scaled(d.at[k], b.at[k], args.momentum) : b.at[k];
-            }
-            w.at[k] = add_scaled(w.at[k], d.at[k], step);
-        }
-        if (moves) store(buffer, i, b);
-        store(p, i, w);
-        if (narrow != NULL) store(narrow, i, w);
-    }
-};
-
-/* ---- adam, adamw ---- */
-
-/* How the first moment moves towards the gradient. Tensor.lerp_ counts from the nearer end. */
-__device__ inline float first_moment(const tdm_adam_args &args, float m, float d) {
-    const float weight = args.one_minus_beta1;
-    if (!args.lerp) return add_scaled(m * args.beta1, d, weight);
-    if (fabsf(weight) < 0.5f) return fmaf(weight, d - m, m);
-    return fmaf(weight - 1.0f, d - m, d);
-}
-
-struct adam_item {
-    const tdm_step_values *values;
-    float *p;
-    const float *g;
-    float *m, *v;
-    bf16 *narrow; /* or NULL */
-    template <int WIDE> __device__ void run(int64_t i) const {
-        const tdm_adam_args args = values->adam;
-        const bool decays_gradient = args.weight_decay != 0.0f, decays_parameter = args.decay_factor != 1.0f;
-        const pack<float, WIDE> gradient = load<WIDE>(g, i);
-        pack<float, WIDE> first = load<WIDE>(m, i), second = load<WIDE>(v, i), w = load<WIDE>(p, i);
-        for (int k = 0; k < WIDE; k++) {
-            const float p0 = decays_parameter ? w.at[k] * args.decay_factor : w.at[k];
-            const float d = decays_gradient ? add_scaled(gradient.at[k], p0, args.weight_decay) : gradient.at[k];
-            const float m1 = first_moment(args, first.at[k], d);
-            const float v1 = fmaf(args.one_minus_beta2 * d, d, second.at[k] * args.beta2);
-            first.at[k] = m1;
-            second.at[k] = v1;
-            w.at[k] = p0 + args.step_size * m1 / (sqrtf(v1) / args.sqrt_correction + args.eps);
-        }
-        store(m, i, first);
-        store(v, i, second);
-        store(p, i, w);
-        if (narrow != NULL) store(narrow, i, w);
     }
 };
 
@@ -245,20 +174,6 @@ tdm_status tdm__cuda_sum(tdm_device *device, float *out, const float *const *sou
         aligned = aligned && is_aligned(source[s]);
     }
     return each(tdm__cuda_device(device), item, (int64_t)count, aligned);
-}
-
-tdm_status tdm__cuda_sgd(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *momentum,
-                         void *narrow, size_t count) {
-    const sgd_item item = {values, p, g, momentum, (bf16 *)narrow};
-    return each(tdm__cuda_device(device), item, (int64_t)count,
-                is_aligned(p) && is_aligned(g) && is_aligned(momentum) && is_aligned(item.narrow));
-}
-
-tdm_status tdm__cuda_adam(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *m,
-                          float *v, void *narrow, size_t count) {
-    const adam_item item = {values, p, g, m, v, (bf16 *)narrow};
-    return each(tdm__cuda_device(device), item, (int64_t)count,
-                is_aligned(p) && is_aligned(g) && is_aligned(m) && is_aligned(v) && is_aligned(item.narrow));
 }
 
 tdm_status tdm__cuda_narrow(tdm_device *device, void *narrow, const float *p, size_t count) {

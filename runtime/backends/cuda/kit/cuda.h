@@ -91,6 +91,7 @@ void tdm__cuda_matmul_close(tdm_cuda_matmul *matmul); /* NULL is fine */
 /* ops/cuda_kernels.c: those of the module; end with NULL. Declared here for C++, where a definition alone is local. */
 extern const tdm_kernel *const tdm__cuda_kernels[];
 extern const tdm_loss_kernel *const tdm__cuda_losses[];
+extern const tdm_optim_kernel *const tdm__cuda_optims[];
 
 #ifdef __cplusplus
 }

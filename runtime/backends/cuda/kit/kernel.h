@@ -22,6 +22,9 @@
 #define TDM_CUDA_LOSS(name)                              \
     extern "C" const tdm_loss_kernel tdm__##name##_cuda; \
     const tdm_loss_kernel tdm__##name##_cuda
+#define TDM_CUDA_OPTIM(name)                              \
+    extern "C" const tdm_optim_kernel tdm__##name##_cuda; \
+    const tdm_optim_kernel tdm__##name##_cuda
 
 namespace tdm_cuda {
 

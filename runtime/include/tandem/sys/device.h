@@ -120,13 +120,8 @@ typedef struct tdm_device_ops {
      * all arrays are in the device's memory. */
     /* out = ((source[0] + source[1]) + source[2]) + ...; out may be any of the sources. */
     tdm_status (*sum)(tdm_device *device, float *out, const float *const *source, int source_count, size_t count);
-    /* narrow, unless NULL: p in bf16, to the nearest, ties to even. Devices that are not discrete have no such thing.
-     */
-    tdm_status (*sgd)(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *momentum,
-                      void *narrow, size_t count);
-    tdm_status (*adam)(tdm_device *device, const tdm_step_values *values, float *p, const float *g, float *m, float *v,
-                       void *narrow, size_t count);
-    tdm_status (*narrow)(tdm_device *device, void *narrow, const float *p, size_t count); /* discrete devices only */
+    /* p in bf16, to the nearest, ties to even. Discrete devices only. */
+    tdm_status (*narrow)(tdm_device *device, void *narrow, const float *p, size_t count);
     /* out += what, both bf16, added in float: gradients of activations that several layers write. Discrete devices
      * only. */
     tdm_status (*add_narrow)(tdm_device *device, void *out, const void *what, size_t count);

@@ -5,13 +5,13 @@
 #ifndef TANDEM_SYS_MODULE_H
 #define TANDEM_SYS_MODULE_H
 
-#include <tandem/sys/op.h>
+#include <tandem/sys/optim.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define TDM_MODULE_ABI 5u
+#define TDM_MODULE_ABI 6u
 #define TDM_MODULE_SYMBOL "tdm_module_v1"
 
 struct tdm_device_ops;
@@ -29,7 +29,8 @@ typedef struct tdm_module {
     const tdm_kernel *const *kernels; /* NULL-terminated, best first; NULL: none */
     const struct tdm_device_ops *device;
     const struct tdm_comm_ops *comm;
-    const tdm_loss_kernel *const *losses; /* NULL-terminated; NULL: none */
+    const tdm_loss_kernel *const *losses;  /* NULL-terminated; NULL: none */
+    const tdm_optim_kernel *const *optims; /* likewise */
 } tdm_module;
 
 #ifdef __cplusplus

@@ -147,28 +147,16 @@ static inline bool tdm_has_epilogue(const tdm_kernel_desc *desc, unsigned what) 
     return (desc->epilogue & what) == what;
 }
 
-/* Scalars computed in double by the optimizer and narrowed here, as ATen does. */
-typedef struct tdm_sgd_args {
-    float lr, momentum, one_minus_dampening, weight_decay;
-    bool nesterov, first_step;
-} tdm_sgd_args;
-typedef struct tdm_adam_args {
-    float beta1, one_minus_beta1, beta2, one_minus_beta2;
-    float step_size;         /* -lr / (1 - beta1^t) */
-    float sqrt_correction;   /* sqrt(1 - beta2^t) */
-    float eps, weight_decay; /* weight_decay: added to the gradient (adam); 0 for adamw */
-    float decay_factor;      /* 1 - lr * weight_decay, multiplied first (adamw); 1 for adam */
-    bool lerp;               /* first moment as m + (g - m)(1 - beta1), torch >= 2.1; else m beta1 + g (1 - beta1) */
-} tdm_adam_args;
+enum { TDM_OPTIM_BYTES = 64 }; /* of an optimizer's scalars */
 
 /* What changes from step to step. It lies in the device's memory: the same queued work can be run again with other
  * values. */
 typedef struct tdm_step_values {
-    uint64_t step;    /* of the counter-based generator */
-    float loss_seed;  /* 1 / denominator of the mean over the whole step */
-    float clip_norm;  /* largest norm of the gradients; NaN: any */
-    tdm_sgd_args sgd; /* of the optimizer in use one is set */
-    tdm_adam_args adam;
+    uint64_t step;   /* of the counter-based generator */
+    float loss_seed; /* 1 / denominator of the mean over the whole step */
+    float clip_norm; /* largest norm of the gradients; NaN: any */
+    /* The optimizer's own: its `prepare` writes them, its kernels read them, nobody else looks (tandem/sys/optim.h). */
+    uint64_t optim[TDM_OPTIM_BYTES / sizeof(uint64_t)];
 } tdm_step_values;
 
 typedef struct tdm_kernel_args {
@@ -268,12 +256,13 @@ typedef struct tdm_loss_kernel {
     tdm_status (*run)(const tdm_loss_args *args);
 } tdm_loss_kernel;
 
-/* ---- passes over flat arenas on the CPU: optimizers, sums, norms ---- */
+/* ---- passes over flat arenas on the CPU: sums, norms ---- */
+
+/* Instruction sets that such passes and optimizers are compiled for, with the same results. ref: any processor. */
+typedef enum tdm_isa { TDM_ISA_REF, TDM_ISA_AVX2, TDM_ISA_AVX512, TDM_ISA_COUNT } tdm_isa;
 
 typedef struct tdm_flat_kernels {
     const char *variant; /* "ref", "avx2", "avx512" */
-    void (*sgd)(const tdm_sgd_args *args, float *p, const float *g, float *momentum, size_t count);
-    void (*adam)(const tdm_adam_args *args, float *p, const float *g, float *m, float *v, size_t count);
     /* out = ((source[0] + source[1]) + source[2]) + ...; out may be any of the sources. */
     void (*sum)(float *out, const float *const *source, int source_count, size_t count);
     void (*scale)(float *x, float factor, size_t count);

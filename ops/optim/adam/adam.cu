@@ -1,0 +1,54 @@
+/* adam and adamw on CUDA: operation for operation those of adam_lanes.c, so that the bits are the CPU's. */
+#include "ops/optim/adam/adam.h"
+#include "runtime/backends/cuda/kit/kernel.h"
+
+using namespace tdm_cuda;
+
+namespace {
+
+/* How the first moment moves towards the gradient. Tensor.lerp_ counts from the nearer end. */
+__device__ inline float first_moment(const tdm_adam_values &args, float m, float d) {
+    const float weight = args.one_minus_beta1;
+    if (!args.lerp) return tdm__add_scaled(m * args.beta1, d, weight);
+    if (fabsf(weight) < 0.5f) return fmaf(weight, d - m, m);
+    return fmaf(weight - 1.0f, d - m, d);
+}
+
+struct adam_item {
+    const tdm_step_values *values;
+    float *p;
+    const float *g;
+    float *m, *v;
+    bf16 *narrow; /* or NULL */
+    template <int WIDE> __device__ void run(int64_t i) const {
+        const tdm_adam_values args = *(const tdm_adam_values *)values->optim;
+        const bool decays_gradient = args.weight_decay != 0.0f, decays_parameter = args.decay_factor != 1.0f;
+        const pack<float, WIDE> gradient = load<WIDE>(g, i);
+        pack<float, WIDE> first = load<WIDE>(m, i), second = load<WIDE>(v, i), w = load<WIDE>(p, i);
+        for (int k = 0; k < WIDE; k++) {
+            const float p0 = decays_parameter ? w.at[k] * args.decay_factor : w.at[k];
+            const float d = decays_gradient ? tdm__add_scaled(gradient.at[k], p0, args.weight_decay) : gradient.at[k];
+            const float m1 = first_moment(args, first.at[k], d);
+            const float v1 = fmaf(args.one_minus_beta2 * d, d, second.at[k] * args.beta2);
+            first.at[k] = m1;
+            second.at[k] = v1;
+            w.at[k] = p0 + args.step_size * m1 / (sqrtf(v1) / args.sqrt_correction + args.eps);
+        }
+        store(m, i, first);
+        store(v, i, second);
+        store(p, i, w);
+        if (narrow != NULL) store(narrow, i, w);
+    }
+};
+
+} /* namespace */
+
+tdm_status tdm__adam_on_cuda(const tdm_optim_args *args) {
+    const adam_item item = {args->values,   args->p,        args->g,
+                            args->state[0], args->state[1], (bf16 *)args->narrow};
+    return each(tdm__cuda_device(args->device), item, (int64_t)args->count,
+                is_aligned(item.p) && is_aligned(item.g) && is_aligned(item.m) && is_aligned(item.v) &&
+                    is_aligned(item.narrow));
+}
+
+TDM_CUDA_OPTIM(adam) = {.optim = "adam", .variant = "cuda", .run = tdm__adam_on_cuda};

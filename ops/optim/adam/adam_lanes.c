@@ -1,0 +1,55 @@
+/* adam and adamw on the CPU, compiled for each instruction set (ops/isa.h). All give the same bits: every fused
+ * multiply-add is written as fmaf, at the places where ATen's CPU kernels fuse. The loops are plain so that the
+ * compiler vectorises them. */
+#include "ops/optim/adam/adam.h"
+
+#include "ops/isa.h"
+
+/* How the first moment moves towards the gradient. Tensor.lerp_ counts from the nearer end. */
+typedef enum { MOMENT_MULTIPLY_ADD, MOMENT_LERP_FROM_OLD, MOMENT_LERP_FROM_NEW } moment_form;
+
+static inline __attribute__((always_inline)) void adam_loop(const tdm_adam_values *values, float *restrict p,
+                                                            const float *restrict g, float *restrict m,
+                                                            float *restrict v, size_t count, const moment_form form,
+                                                            const bool decays_gradient, const bool decays_parameter) {
+    const float beta1 = values->beta1, weight = values->one_minus_beta1, weight_back = values->one_minus_beta1 - 1.0f;
+    const float beta2 = values->beta2, rest2 = values->one_minus_beta2;
+    const float step = values->step_size, correction = values->sqrt_correction, eps = values->eps;
+    const float decay = values->weight_decay, factor = values->decay_factor;
+    for (size_t i = 0; i < count; i++) {
+        const float p0 = decays_parameter ? p[i] * factor : p[i];
+        const float d = decays_gradient ? tdm__add_scaled(g[i], p0, decay) : g[i];
+        const float m1 = form == MOMENT_MULTIPLY_ADD    ? tdm__add_scaled(m[i] * beta1, d, weight)
+                         : form == MOMENT_LERP_FROM_OLD ? fmaf(weight, d - m[i], m[i])
+                                                        : fmaf(weight_back, d - m[i], d);
+        const float v1 = fmaf(rest2 * d, d, v[i] * beta2);
+        m[i] = m1;
+        v[i] = v1;
+        p[i] = p0 + step * m1 / (sqrtf(v1) / correction + eps);
+    }
+}
+
+/* One kind of decay at most: see adam.c and adamw.c. */
+static inline __attribute__((always_inline)) void adam_form(const tdm_adam_values *values, const tdm_optim_args *args,
+                                                            const moment_form form) {
+    float *p = args->p, *m = args->state[0], *v = args->state[1];
+    if (values->weight_decay != 0.0f) {
+        adam_loop(values, p, args->g, m, v, args->count, form, true, false);
+    } else if (values->decay_factor != 1.0f) {
+        adam_loop(values, p, args->g, m, v, args->count, form, false, true);
+    } else {
+        adam_loop(values, p, args->g, m, v, args->count, form, false, false);
+    }
+}
+
+tdm_status TDM_ISA_NAME(tdm__adam)(const tdm_optim_args *args) {
+    const tdm_adam_values *values = (const void *)args->values->optim;
+    if (!values->lerp) {
+        adam_form(values, args, MOMENT_MULTIPLY_ADD);
+    } else if (fabsf(values->one_minus_beta1) < 0.5f) {
+        adam_form(values, args, MOMENT_LERP_FROM_OLD);
+    } else {
+        adam_form(values, args, MOMENT_LERP_FROM_NEW);
+    }
+    return TDM_OK;
+}

@@ -1,0 +1,5 @@
+/* adamw on CUDA: adam's kernel, whose values say which decay it is. */
+#include "ops/optim/adam/adam.h"
+#include "runtime/backends/cuda/kit/kernel.h"
+
+TDM_CUDA_OPTIM(adamw) = {.optim = "adamw", .variant = "cuda", .run = tdm__adam_on_cuda};

@@ -1,0 +1,30 @@
+/* sgd: definition, and the scalars of a step. */
+#include "ops/optim/sgd/sgd.h"
+
+#include "ops/isa.h"
+#include "ops/ops.h"
+
+_Static_assert(sizeof(tdm_sgd_values) <= TDM_OPTIM_BYTES, "the scalars of a step fit its values");
+
+/* Without momentum there is no buffer, as in PyTorch; a schedule that moves it may bring some. */
+static int state_count(const tdm_optimizer_section *section, bool cycles) {
+    return cycles || section->momentum != 0 ? 1 : 0;
+}
+
+static void prepare(const tdm_optim_settings *settings, void *values) {
+    *(tdm_sgd_values *)values = (tdm_sgd_values){.lr = (float)settings->lr,
+                                                 .momentum = (float)settings->momentum,
+                                                 .one_minus_dampening = (float)(1.0 - settings->section->dampening),
+                                                 .weight_decay = (float)settings->weight_decay,
+                                                 .nesterov = settings->section->nesterov,
+                                                 .first_step = settings->t == 1};
+}
+
+const tdm_optim_def tdm__sgd_optim = {
+    .name = "sgd",
+    .doc = "stochastic gradient descent with momentum (torch.optim.SGD)",
+    .state = {"momentum_buffer"},
+    .state_count = state_count,
+    .prepare = prepare,
+    .cpu = TDM_ISA_KERNELS(tdm__sgd),
+};

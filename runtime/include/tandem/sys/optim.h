@@ -1,0 +1,69 @@
+/* tandem/sys/optim.h - what an optimizer is, and how its step runs somewhere. For writers of optimizers and of modules.
+ *
+ * A step of an optimizer has two halves. `prepare` works out its scalars on the host, in double, and narrows each to
+ * float where ATen does; they go to the device with the other values of the step. The kernel is one pass over flat
+ * arenas: the parameters, their gradients and the optimizer's state, float for float, all in the device's memory. */
+#ifndef TANDEM_SYS_OPTIM_H
+#define TANDEM_SYS_OPTIM_H
+
+#include <tandem/job.h>
+#include <tandem/sys/op.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { TDM_MAX_STATES = 4 }; /* arenas of state */
+
+/* What `prepare` is told of one step. */
+typedef struct tdm_optim_settings {
+    const tdm_optimizer_section *section; /* of the job; what stands below is taken instead of its own */
+    double lr, momentum;                  /* of this step: schedules change both; momentum may be betas[0], see below */
+    double weight_decay;                  /* a number: the definition's where the job has none */
+    int64_t t;                            /* 1 in the first step */
+} tdm_optim_settings;
+
+/* One step over `count` numbers. All is borrowed for the call; on a device that queues work, until that work is done.
+ * The arenas do not overlap; they are as well aligned as the device allocates, or as floats are. */
+typedef struct tdm_optim_args {
+    tdm_device *device;            /* whose memory the pointers below are in, and on whose queue the work goes */
+    const tdm_step_values *values; /* its `optim` is what prepare wrote */
+    float *p;                      /* parameters; changed */
+    const float *g;                /* gradients of the step's mean loss, clipped where the job wants that */
+    float *state[TDM_MAX_STATES];  /* changed; zeros before the first step; NULL behind those that the job has */
+    void *narrow; /* receives p in bf16, to the nearest, ties to even; NULL: not wanted, as always on the CPU */
+    size_t count;
+} tdm_optim_args;
+
+/* A kernel. It puts work on the device's own queue and returns: no waiting, no allocation. Only args->values changes
+ * from step to step, and it is read by the work itself: that may be captured, and run again with other values. It is
+ * called by the thread that uses the device, which has entered it; for different devices by several threads at once.
+ * On the CPU the work is done when it returns. */
+typedef tdm_status tdm_optim_run(const tdm_optim_args *args);
+
+typedef struct tdm_optim_def {
+    const char *name, *doc; /* "adam"; and the class of torch.optim whose bits it has */
+    const char
+        *state[TDM_MAX_STATES]; /* PyTorch's keys of the arenas of state, for checkpoints; NULL behind the last */
+    /* Arenas that a job needs: the first so many of `state`. `cycles`: the job's schedule moves the momentum. NULL: all
+     * of them, always. */
+    int (*state_count)(const tdm_optimizer_section *section, bool cycles);
+    double weight_decay; /* where the job names none: PyTorch's default */
+    bool moves_beta1; /* what a schedule moves as the momentum is betas[0], which is below 1; else it is `momentum` */
+    /* Writes the optimizer's own struct, at most TDM_OPTIM_BYTES. Any thread; keeps nothing, cannot fail. */
+    void (*prepare)(const tdm_optim_settings *settings, void *values);
+    /* The CPU's kernel for each instruction set, all with the same bits. NULL where the build has none; never the
+     * first. */
+    tdm_optim_run *cpu[TDM_ISA_COUNT];
+} tdm_optim_def;
+
+/* An optimizer on a device other than the CPU. */
+typedef struct tdm_optim_kernel {
+    const char *optim, *variant; /* "adam", "cuda" */
+    tdm_optim_run *run;
+} tdm_optim_kernel;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,122 @@
+/* Every optimizer of the list: what its definition promises, and its kernels for all instruction sets against each
+ * other, to the bit. What they compute is held against PyTorch by flat_golden_test and flat_trace_test. */
+#include <stdbool.h>
+
+#include "runtime/ckpt/ckpt.h"
+#include "tests/ops/optim_case.h"
+#include "tests/support/tdm_test.h"
+
+TEST(every_optimizer_has_cases) {
+    for (const tdm_optim_def *const *optim = tdm_builtin_optims; *optim != NULL; optim++) {
+        int cases = 0;
+        for (int i = 0; i < OPTIM_CASES; i++) cases += strcmp(optim_cases[i].optim, (*optim)->name) == 0;
+        if (cases > 0) continue;
+        tdm_test_failures++;
+        fprintf(stderr, "%s has no case: write ops/optim/%s/%s_cases.def\n", (*optim)->name, (*optim)->name,
+                (*optim)->name);
+    }
+    for (int i = 0; i < OPTIM_CASES; i++) CHECK(optim_of(&optim_cases[i]) != NULL);
+}
+
+static int names_of(const tdm_optim_def *optim) {
+    int count = 0;
+    while (count < TDM_MAX_STATES && optim->state[count] != NULL) count++;
+    return count;
+}
+
+TEST(definitions) {
+    for (const tdm_optim_def *const *optim = tdm_builtin_optims; *optim != NULL; optim++) {
+        const tdm_optim_def *o = *optim;
+        CHECK(o->name[0] != '\0' && o->doc[0] != '\0');
+        CHECK(strlen(o->name) < sizeof(((tdm_ckpt_state *)NULL)->optimizer)); /* where checkpoints keep it */
+        CHECK(o->prepare != NULL && o->cpu[TDM_ISA_REF] != NULL && o->weight_decay >= 0);
+        for (const tdm_optim_def *const *other = tdm_builtin_optims; other != optim; other++)
+            CHECK(strcmp(o->name, (*other)->name) != 0);
+        const int names = names_of(o);
+        for (int i = 0; i < TDM_MAX_STATES; i++) {
+            CHECK((o->state[i] != NULL) == (i < names));
+            for (int k = 0; k < i && i < names; k++) CHECK(strcmp(o->state[i], o->state[k]) != 0);
+        }
+    }
+}
+
+TEST(a_job_keeps_the_first_states) {
+    tdm_job job = {.schedule = {.type = TDM_SCHEDULE_CONSTANT}};
+    for (int i = 0; i < OPTIM_CASES; i++) {
+        const tdm_optim_def *optim = optim_of(&optim_cases[i]);
+        job.optimizer = optim_cases[i].section;
+        for (job.optimizer.type = 0; tdm_builtin_optims[job.optimizer.type] != optim;) job.optimizer.type++;
+        CHECK(tdm__optim_state_count(&job) >= 0 && tdm__optim_state_count(&job) <= names_of(optim));
+    }
+}
+
+TEST(without_momentum_sgd_keeps_nothing) {
+    tdm_job job = {.optimizer = {.type = TDM_SGD}};
+    CHECK_INT(tdm__optim_state_count(&job), 0);
+    job.schedule.type = TDM_SCHEDULE_ONECYCLE;
+    CHECK_INT(tdm__optim_state_count(&job), 0);
+    job.schedule.cycle_momentum = true;
+    CHECK_INT(tdm__optim_state_count(&job), 1);
+    job = (tdm_job){.optimizer = {.type = TDM_SGD, .momentum = 0.9}};
+    CHECK_INT(tdm__optim_state_count(&job), 1);
+    job = (tdm_job){.optimizer = {.type = TDM_ADAM}};
+    CHECK_INT(tdm__optim_state_count(&job), 2);
+}
+
+/* Programs in C name optimizers by these. */
+TEST(places_are_those_of_the_enum) {
+    CHECK_TEXT(tdm_builtin_optims[TDM_SGD]->name, "sgd");
+    CHECK_TEXT(tdm_builtin_optims[TDM_ADAM]->name, "adam");
+    CHECK_TEXT(tdm_builtin_optims[TDM_ADAMW]->name, "adamw");
+}
+
+/* ---- instruction sets ---- */
+
+enum { MOST = 1031, STEPS = 5 };
+
+typedef struct {
+    float p[MOST], g[MOST], state[TDM_MAX_STATES][MOST];
+} arenas;
+
+/* Scalars are in a block of their own, so that writing too many is seen by the sanitizers. */
+static void take_steps(tdm_optim_run *run, const optim_case *c, size_t count, arenas *all) {
+    const tdm_optim_def *optim = optim_of(c);
+    *all = (arenas){0};
+    optim_numbers(1, all->p, count, 1);
+    tdm_optim_args args = {.p = all->p, .g = all->g, .count = count};
+    for (int i = 0; i < names_of(optim); i++) args.state[i] = all->state[i];
+    for (int t = 1; t <= STEPS; t++) {
+        const tdm_step_values values = optim_values(optim, &c->section, c->section.lr / t, t);
+        args.values = &values;
+        optim_numbers(1000 + (uint32_t)t, all->g, count, ldexpf(1, t - 3));
+        CHECK_OK(run(&args));
+    }
+}
+
+static void check_case(const optim_case *c, size_t count) {
+    static arenas want, got;
+    const tdm_optim_def *optim = optim_of(c);
+    take_steps(optim->cpu[TDM_ISA_REF], c, count, &want);
+    optim_numbers(1, got.p, count, 1);
+    CHECK(memcmp(got.p, want.p, count * sizeof *got.p) != 0);
+    for (int i = 0; i < MOST; i++) CHECK((size_t)i < count || want.p[i] == 0);
+    for (tdm_isa isa = TDM_ISA_AVX2; isa <= tdm_builtin_isa(); isa++) {
+        if (optim->cpu[isa] == NULL) continue;
+        take_steps(optim->cpu[isa], c, count, &got);
+        if (memcmp(&got, &want, sizeof got) == 0) continue;
+        tdm_test_failures++;
+        fprintf(stderr, "%s, case %d, %zu numbers: instruction set %d has other bits than ref\n", optim->name,
+                (int)(c - optim_cases), count, (int)isa);
+    }
+}
+
+TEST(all_instruction_sets_have_the_same_bits) {
+    for (int i = 0; i < OPTIM_CASES; i++) {
+        for (size_t count = 1; count < 40; count++) check_case(&optim_cases[i], count);
+        check_case(&optim_cases[i], MOST);
+    }
+}
+
+TEST_MAIN(RUN(every_optimizer_has_cases); RUN(definitions); RUN(a_job_keeps_the_first_states);
+          RUN(without_momentum_sgd_keeps_nothing); RUN(places_are_those_of_the_enum);
+          RUN(all_instruction_sets_have_the_same_bits);)
