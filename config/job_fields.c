@@ -134,7 +134,12 @@ static const tdm_field transform_rows[] = {
     {0},
 };
 
-static const char *const loss_names[] = {"cross_entropy", "mse", NULL};
+#define TDM_LOSS(name) #name,
+static const char *const loss_names[] = {
+#include "ops/losses.def"
+    NULL,
+};
+#undef TDM_LOSS
 static const tdm_field loss_rows[] = {
     {FIELD(ENUM, "type", tdm_loss_section, kind, "cross_entropy"), .names = loss_names, .flags = TDM_FIELD_MAIN,
      HELP("the loss to minimise, averaged over the batch", "被最小化的损失；对批次取平均")},
@@ -146,7 +151,12 @@ static const tdm_field loss_rows[] = {
 };
 static const tdm_only loss_only[] = {{"label_smoothing", BIT(0), false}, {"ignore_index", BIT(0), false}, {0}};
 
-static const char *const optimizer_names[] = {"sgd", "adam", "adamw", NULL};
+#define TDM_OPTIM(name) #name,
+static const char *const optimizer_names[] = {
+#include "ops/optims.def"
+    NULL,
+};
+#undef TDM_OPTIM
 static const char *const adam_forms[] = {"lerp", "muladd", NULL};
 static const tdm_field optimizer_rows[] = {
     {FIELD(ENUM, "type", tdm_optimizer_section, type, "adam"), .names = optimizer_names,

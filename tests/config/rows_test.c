@@ -185,13 +185,16 @@ TEST(table_is_complete) {
     }
 }
 
-/* Index for index the same losses as the ops room has. */
-TEST(losses_are_those_of_the_ops) {
-    const tdm_section *loss = &tdm__sections[tdm__section_find("loss")];
-    const char *const *names = loss->rows[0].names;
+/* Index for index the same losses and optimizers as the ops room has. */
+TEST(names_are_those_of_the_ops) {
+    const char *const *losses = tdm__sections[tdm__section_find("loss")].rows[0].names;
+    const char *const *optimizers = tdm__sections[tdm__section_find("optimizer")].rows[0].names;
     int i = 0;
-    for (; names[i] != NULL && tdm_builtin_losses[i] != NULL; i++) CHECK_TEXT(names[i], tdm_builtin_losses[i]->name);
-    CHECK(names[i] == NULL && tdm_builtin_losses[i] == NULL);
+    for (; losses[i] != NULL && tdm_builtin_losses[i] != NULL; i++) CHECK_TEXT(losses[i], tdm_builtin_losses[i]->name);
+    CHECK(losses[i] == NULL && tdm_builtin_losses[i] == NULL);
+    for (i = 0; optimizers[i] != NULL && tdm_builtin_optims[i] != NULL; i++)
+        CHECK_TEXT(optimizers[i], tdm_builtin_optims[i]->name);
+    CHECK(optimizers[i] == NULL && tdm_builtin_optims[i] == NULL);
 }
 
 TEST(job_defaults) {
@@ -368,6 +371,6 @@ TEST(schema_has_every_key) {
     }
 }
 
-TEST_MAIN(RUN(every_row_good_and_bad); RUN(table_is_complete); RUN(losses_are_those_of_the_ops); RUN(job_defaults);
+TEST_MAIN(RUN(every_row_good_and_bad); RUN(table_is_complete); RUN(names_are_those_of_the_ops); RUN(job_defaults);
           RUN(explain_all); RUN(faults_are_documented); RUN(explain_finds_what_is_meant); RUN(words_find_their_keys);
           RUN(schema_has_every_key);)
