@@ -117,8 +117,8 @@ static void check_cycled_momentum(tdm_config *config, const char *key, double mo
     const tdm_optim_def *optim = tdm_builtin_optims[job->optimizer.type];
     if (!job->schedule.cycle_momentum || !optim->moves_beta1 || momentum < 1.0) return;
     conflict(config, key, "optimizer.type",
-             tdm__fault_text(&config->faults, "%s is beta1 of %s and must be below 1, got %.17g", key,
-                             optim->name, momentum));
+             tdm__fault_text(&config->faults, "%s is beta1 of %s and must be below 1, got %.17g", key, optim->name,
+                             momentum));
 }
 
 static void check_onecycle(tdm_config *config) {

@@ -19,7 +19,7 @@
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
-#include "runtime/train/train.h"
+#include "runtime/optim/optim.h"
 
 typedef struct ddp {
     tdm_mode base;

@@ -20,7 +20,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
-#include "runtime/train/train.h"
+#include "runtime/optim/optim.h"
 
 typedef struct dp {
     tdm_mode base;

@@ -8,7 +8,7 @@
 #include <math.h>
 #include "modes/parts.h"
 #include "runtime/base/status.h"
-#include "runtime/train/train.h"
+#include "runtime/optim/optim.h"
 
 typedef struct single {
     tdm_mode base;

@@ -5,6 +5,7 @@
 
 #include "runtime/base/cpus.h"
 #include "runtime/base/status.h"
+#include "runtime/optim/optim.h"
 #include "runtime/train/run.h"
 
 typedef struct costs {

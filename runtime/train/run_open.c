@@ -7,6 +7,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
+#include "runtime/optim/optim.h"
 #include "runtime/train/run.h"
 
 /* ---- what the job means here ---- */

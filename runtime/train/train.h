@@ -1,4 +1,4 @@
-/* Parts of training that all modes share: initial weights, optimizers over the flat arenas, schedules, hashes. */
+/* Small parts of training: initial weights, hashes, schedules. */
 #ifndef TDM_TRAIN_TRAIN_H
 #define TDM_TRAIN_TRAIN_H
 
@@ -12,16 +12,6 @@ struct tdm_tensor_file;
 tdm_status tdm__weights_load(tdm_replica *replica, const struct tdm_tensor_file *file);
 /* XXH3-128 over the bytes of all parameters in name order. */
 tdm_status tdm__params_hash(tdm_replica *replica, tdm_hash128 *out);
-
-/* ---- optimizers ---- */
-
-/* Flat arenas of state that the job needs. */
-int tdm__optim_state_count(const tdm_job *job);
-/* What a step's kernels read. */
-tdm_step_values tdm__optim_values(const tdm_update *update, int64_t denominator);
-/* Puts on the replica's queue: clipping by norm where update->clip_norm is one, then one step over the whole arena.
- * The numbers come from the values that the step was begun with. */
-tdm_status tdm__optim_step(tdm_replica *replica, const tdm_update *update);
 
 /* ---- schedules: torch.optim.lr_scheduler's recursions ---- */
 

@@ -8,6 +8,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
+#include "runtime/optim/optim.h"
 #include "runtime/train/run.h"
 
 typedef struct part { /* one tensor: its memory and its name */

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/train/train.h"
+#include "runtime/optim/optim.h"
 
 typedef struct {
     const char *optim;

@@ -1,10 +1,12 @@
 /* An optimizer's step: its scalars on the host, its kernel on the device. Which optimizers there are: ops/optims.def.
  */
+#include "runtime/optim/optim.h"
+
 #include <math.h>
 #include <stddef.h>
 
 #include "runtime/base/status.h"
-#include "runtime/train/train.h"
+#include "runtime/graph/graph.h"
 
 int tdm__optim_state_count(const tdm_job *job) {
     const tdm_optim_def *optim = tdm_builtin_optims[job->optimizer.type];
