@@ -1,4 +1,4 @@
-/* adam: definition, and the scalars of a step. */
+/* adam: definition, and the scalars of a step. adam.h has the formula and its source. */
 #include "ops/optim/adam/adam.h"
 
 #include "ops/isa.h"

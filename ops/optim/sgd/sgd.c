@@ -1,4 +1,4 @@
-/* sgd: definition, and the scalars of a step. */
+/* sgd: definition, and the scalars of a step. sgd.h has the formula and its source. */
 #include "ops/optim/sgd/sgd.h"
 
 #include "ops/isa.h"

@@ -23,8 +23,8 @@ typedef struct tdm_optim_settings {
     int64_t t;                            /* 1 in the first step */
 } tdm_optim_settings;
 
-/* One step over `count` numbers. All is borrowed for the call; on a device that queues work, until that work is done.
- * The arenas do not overlap; they are as well aligned as the device allocates, or as floats are. */
+/* One step over `count` numbers. The struct is borrowed for the call, what it points to until the work is done. The
+ * arenas do not overlap; they are as well aligned as the device allocates, or as floats are. */
 typedef struct tdm_optim_args {
     tdm_device *device;            /* whose memory the pointers below are in, and on whose queue the work goes */
     const tdm_step_values *values; /* its `optim` is what prepare wrote */
@@ -42,9 +42,8 @@ typedef struct tdm_optim_args {
 typedef tdm_status tdm_optim_run(const tdm_optim_args *args);
 
 typedef struct tdm_optim_def {
-    const char *name, *doc; /* "adam"; and the class of torch.optim whose bits it has */
-    const char
-        *state[TDM_MAX_STATES]; /* PyTorch's keys of the arenas of state, for checkpoints; NULL behind the last */
+    const char *name, *doc;            /* "adam"; and the class of torch.optim whose bits it has */
+    const char *state[TDM_MAX_STATES]; /* the arenas of state, by PyTorch's keys; NULL behind the last */
     /* Arenas that a job needs: the first so many of `state`. `cycles`: the job's schedule moves the momentum. NULL: all
      * of them, always. */
     int (*state_count)(const tdm_optimizer_section *section, bool cycles);
