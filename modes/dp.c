@@ -259,7 +259,7 @@ static tdm_status reduce_one(void *user, int index) {
     }
     tdm_device *device = d->replica[index]->device;
     float *sum = d->replica[0]->grad + first;
-    if (active > 1) TDM_TRY(device->ops->sum(device, sum, source, active, end - first));
+    if (active > 1) TDM_TRY(device->ops->arenas->sum(device, sum, source, active, end - first));
     for (int i = 1; d->updates_all && i < d->count; i++)
         TDM_TRY(device->ops->copy(device, NULL, d->replica[i]->grad + first, sum, (end - first) * sizeof(float)));
     return TDM_OK;
@@ -275,7 +275,7 @@ static tdm_status reduce_on_root(const dp_step *s) {
         if (s->batch->shard[i].rows == 0) continue;
         TDM_TRY(device->ops->copy(device, NULL, d->peer_gradient, d->replica[i]->grad, count * sizeof(float)));
         const float *const source[2] = {root->grad, d->peer_gradient};
-        TDM_TRY(device->ops->sum(device, root->grad, source, 2, count));
+        TDM_TRY(device->ops->arenas->sum(device, root->grad, source, 2, count));
     }
     return tdm__crew_meet(&d->crew);
 }

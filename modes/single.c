@@ -88,7 +88,7 @@ static tdm_status keep(single *s, int part) {
         return device->ops->copy(device, NULL, s->buffer, s->replica->buffer, plan->buffer_bytes);
     }
     const float *const source[2] = {s->sum, s->replica->grad};
-    return device->ops->sum(device, s->sum, source, 2, plan->param_floats);
+    return device->ops->arenas->sum(device, s->sum, source, 2, plan->param_floats);
 }
 
 static tdm_status restore(single *s) {

@@ -90,13 +90,6 @@ static tdm_status cpu_copy(tdm_device *device, tdm_queue *queue, void *to, const
     return TDM_OK;
 }
 
-static tdm_status cpu_fill(tdm_device *device, tdm_queue *queue, void *to, uint8_t byte, size_t bytes) {
-    (void)device;
-    (void)queue;
-    if (bytes > 0) memset(to, byte, bytes);
-    return TDM_OK;
-}
-
 /* ---- queues and events ---- */
 
 static tdm_status cpu_finish(tdm_device *device, tdm_queue *queue) {
@@ -181,6 +174,8 @@ static tdm_status cpu_clip(tdm_device *device, const tdm_step_values *values, fl
     return TDM_OK;
 }
 
+static const tdm_arena_ops arena_ops = {.sum = cpu_sum, .clip = cpu_clip};
+
 const tdm_device_ops tdm_cpu_device = {
     .size = sizeof(tdm_device_ops),
     .name = "cpu",
@@ -194,7 +189,6 @@ const tdm_device_ops tdm_cpu_device = {
     .allocate_host = cpu_allocate,
     .release_host = cpu_release,
     .copy = cpu_copy,
-    .fill = cpu_fill,
     .finish = cpu_finish,
     .queue_open = cpu_queue_open,
     .queue_close = cpu_queue_close,
@@ -206,6 +200,5 @@ const tdm_device_ops tdm_cpu_device = {
     .event_finish = cpu_event_finish,
     .event_stamp = cpu_event_record,
     .event_ms = cpu_event_ms,
-    .sum = cpu_sum,
-    .clip = cpu_clip,
+    .arenas = &arena_ops,
 };

@@ -104,7 +104,7 @@ tdm_status tdm__replica_put(tdm_replica *replica, tdm_arena_kind kind) {
 tdm_status tdm__replica_params_changed(tdm_replica *replica) {
     tdm_device *device = replica->device;
     if (replica->narrow == NULL) return TDM_OK;
-    return device->ops->narrow(device, replica->narrow, replica->param, replica->plan->param_floats);
+    return device->ops->arenas->narrow(device, replica->narrow, replica->param, replica->plan->param_floats);
 }
 
 /* Numbers of 16 bits become floats in the same memory: from the last on, which lie furthest apart. */

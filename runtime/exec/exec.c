@@ -79,9 +79,9 @@ static size_t value_count(const tdm_plan_value *value, int64_t rows) {
 /* Of activations' gradients, or of parameters' with `floats`. */
 static tdm_status add(const tdm_replica *replica, float *to, const float *what, size_t count, bool floats) {
     tdm_device *device = replica->device;
-    if (!floats && replica->narrow != NULL) return device->ops->add_narrow(device, to, what, count);
+    if (!floats && replica->narrow != NULL) return device->ops->arenas->add_narrow(device, to, what, count);
     const float *const source[2] = {to, what};
-    return device->ops->sum(device, to, source, 2, count);
+    return device->ops->arenas->sum(device, to, source, 2, count);
 }
 
 /* An alias node has no kernel; its gradients share memory unless another layer wrote there first or will add. */

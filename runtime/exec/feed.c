@@ -94,7 +94,7 @@ static tdm_status send_part(const tdm_replica *replica, const tdm_slot *slot, in
     ingest.x = slot->x + first * replica->plan->input_row_bytes;
     ingest.target = slot->target + first * s->target_bytes;
     ingest.position = slot->position + first;
-    return device->ops->ingest(device, s->up, &ingest);
+    return device->ops->arenas->ingest(device, s->up, &ingest);
 }
 
 tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_shard *parts, int count) {
@@ -184,5 +184,5 @@ tdm_status tdm__replica_take_samples(tdm_replica *replica, const tdm_shard *shar
     ingest.x = s->sample_x;
     ingest.position = s->sample_position;
     *out = (tdm_rows){.rows = shard->rows, .x = s->sample_x, .position = s->sample_position};
-    return device->ops->ingest(device, NULL, &ingest);
+    return device->ops->arenas->ingest(device, NULL, &ingest);
 }

@@ -46,8 +46,8 @@ tdm_status tdm__optim_step(tdm_replica *r, const tdm_update *update) {
                            .count = count};
     for (int i = 0; i < r->state_count; i++) args.state[i] = r->state + (size_t)i * count;
     if (!isnan(update->clip_norm))
-        TDM_TRY(ops->clip(device, args.values, r->grad, count, r->ranges, (int)r->plan->graph->param_count,
-                          &r->block->outcome.grad_norm));
+        TDM_TRY(ops->arenas->clip(device, args.values, r->grad, count, r->ranges, (int)r->plan->graph->param_count,
+                                  &r->block->outcome.grad_norm));
     if (ops->enter != NULL) TDM_TRY(ops->enter(device));
     return update->optim_run(&args);
 }

@@ -100,7 +100,7 @@ typedef struct tdm_plan_options {
     int threads;
     bool training;    /* false: forward only */
     bool fast;        /* kernels may trade accuracy for speed */
-    bool ingests;     /* the device brings batches into any layout (tdm_device_ops.ingest) */
+    bool ingests;     /* the device brings batches into any layout (tdm_arena_ops.ingest) */
     int precision;    /* tdm_precision: what products may round their factors to */
     bool accumulates; /* several micro-batches a step: parameter gradients may need adding */
     double bucket_cap_mb;

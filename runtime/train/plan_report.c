@@ -126,7 +126,7 @@ tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *comput
                               .threads = threads_of(job, compute, replicas),
                               .training = true,
                               .fast = job->parallel.kernels == TDM_KERNELS_FAST,
-                              .ingests = compute->device->ingest != NULL,
+                              .ingests = compute->device->arenas->ingest != NULL,
                               .precision = job->train.precision,
                               .accumulates = job->train.accumulate > 1,
                               .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,

@@ -343,7 +343,7 @@ static void broken_replay_rank(rank_context *c) {
     if (c->rank == 0) {
         ranks_meet(c, 2);
         cuda_emulated_fail_work_at(1);
-        CHECK_OK(g.device->ops->fill(g.device, NULL, g.data, 0, sizeof(float)));
+        CHECK_OK(g.device->ops->copy(g.device, NULL, g.data, g.data, sizeof(float)));
         CHECK_STATUS(gpu_reduce_and_wait(&g), TDM_E_DEVICE);
         CHECK_HAS(tdm_error_message(), "illegal");
     } else {
@@ -399,7 +399,7 @@ static void broken_gpu_rank(rank_context *c) {
     if (c->rank == 0) {
         ranks_meet(c, 2);
         cuda_emulated_fail_work_at(1);
-        CHECK_OK(g.device->ops->fill(g.device, NULL, g.data, 0, sizeof(float)));
+        CHECK_OK(g.device->ops->copy(g.device, NULL, g.data, g.data, sizeof(float)));
         tdm_status status = gpu_reduce_and_wait(&g);
         CHECK_INT(status, TDM_E_DEVICE);
         CHECK_HAS(tdm_error_message(), "illegal");

@@ -9,6 +9,7 @@
 #include "runtime/base/status.h"
 #include "tests/cuda/emulated.h"
 #include "tests/support/tdm_failing_host.h"
+#include "tests/support/device_fill.h"
 
 static const tdm_device_options options = {.index = 0, .precision = TDM_F32, .deterministic = true};
 
@@ -173,7 +174,7 @@ TEST(copies_know_where_pointers_are) {
     REQUIRE_OK(e->ops->allocate(second, (void **)&b, COUNT, "a batch"));
     for (int i = 0; i < COUNT; i++) pinned[i] = (unsigned char)(i * 7);
     CHECK_OK(e->ops->copy(first, NULL, a, pinned, COUNT));
-    CHECK_OK(e->ops->fill(first, NULL, a + 500, 9, 10));
+    CHECK_OK(tdm_test_fill(first, a + 500, 9, 10));
     CHECK_OK(e->ops->finish(first, NULL));
     CHECK_OK(e->ops->copy(second, NULL, b, a, COUNT));
     CHECK_OK(e->ops->copy(second, NULL, plain, b, COUNT));
@@ -240,7 +241,7 @@ static float sums_get(const emulated *e, sums *s, int i) {
 
 static tdm_status sums_add(const emulated *e, const sums *s) {
     const float *source[] = {s->a, s->b};
-    return e->ops->sum(s->device, s->sum, source, 2, COUNT);
+    return e->ops->arenas->sum(s->device, s->sum, source, 2, COUNT);
 }
 
 static void sums_close(const emulated *e, sums *s) {
@@ -407,7 +408,7 @@ static tdm_status exercise(const emulated *e, tdm_device *device, void **held) {
     TDM_TRY(e->ops->event_open(device, TDM_STAMPS, (tdm_device_event **)&held[3]));
     TDM_TRY(e->ops->event_open(device, TDM_STAMPS, (tdm_device_event **)&held[4]));
     TDM_TRY(e->ops->copy(device, NULL, held[0], held[1], sizeof host));
-    TDM_TRY(e->ops->fill(device, NULL, held[0], 0, sizeof host));
+    TDM_TRY(tdm_test_fill(device, held[0], 0, sizeof host));
     TDM_TRY(e->ops->event_record(device, held[3], NULL));
     TDM_TRY(e->ops->event_wait(device, held[3], held[2]));
     TDM_TRY(e->ops->event_record(device, held[4], held[2]));
@@ -416,7 +417,7 @@ static tdm_status exercise(const emulated *e, tdm_device *device, void **held) {
     TDM_TRY(e->ops->event_ms(device, held[3], held[4], &ms));
     TDM_TRY(e->ops->capture_begin(device));
     const float *source[] = {held[0]};
-    const tdm_status status = e->ops->sum(device, held[0], source, 1, COUNT);
+    const tdm_status status = e->ops->arenas->sum(device, held[0], source, 1, COUNT);
     TDM_TRY(e->ops->capture_end(device, (tdm_capture **)&held[5]));
     TDM_TRY(status);
     TDM_TRY(e->ops->capture_run(device, held[5]));
@@ -484,7 +485,7 @@ static void *use_other_device(void *argument) {
         tdm_device *device = open_device(e, 1);
         void *memory = NULL;
         CHECK_OK(e->ops->allocate(device, &memory, 1000, "a test"));
-        CHECK_OK(e->ops->fill(device, NULL, memory, 1, 1000));
+        CHECK_OK(tdm_test_fill(device, memory, 1, 1000));
         CHECK_OK(e->ops->finish(device, NULL));
         e->ops->release(device, memory);
         e->ops->close(device);

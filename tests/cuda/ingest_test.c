@@ -6,6 +6,7 @@
 #include "runtime/data/data.h"
 #include "runtime/data/transform.h"
 #include "tests/ops/cuda_device.h"
+#include "tests/support/device_fill.h"
 
 enum { SAMPLES = 33, GUARD = 64, GUARD_BYTE = 0xA5 };
 
@@ -89,7 +90,7 @@ static there new_there(size_t bytes, size_t at, size_t whole) {
     void *base = NULL;
     CHECK_OK(device->ops->allocate(device, &base, whole, "a test"));
     if (base == NULL) exit(1);
-    CHECK_OK(device->ops->fill(device, NULL, base, GUARD_BYTE, whole));
+    CHECK_OK(tdm_test_fill(device, base, GUARD_BYTE, whole));
     return (there){.base = base, .data = (char *)base + at, .bytes = bytes};
 }
 
@@ -257,7 +258,7 @@ static void check_rows(const trial *t, tdm_ingest g, int64_t rows) {
         g.packed = t->packed[turn % BATCHES].data;
         tdm_queue *queue = turn % 2 == 0 ? other : NULL;
         CHECK_OK(device->ops->finish(device, NULL));
-        CHECK_OK(device->ops->ingest(device, queue, &g));
+        CHECK_OK(device->ops->arenas->ingest(device, queue, &g));
         CHECK_OK(device->ops->finish(device, queue));
         check_result(t, &r, &g, turn % BATCHES);
         result_close(&r);
@@ -349,7 +350,7 @@ TEST(captured) {
     result_open(&r, &t.ingest, false);
     CHECK_OK(device->ops->capture_begin(device));
     t.ingest.packed = t.packed[0].data;
-    CHECK_OK(device->ops->ingest(device, NULL, &t.ingest));
+    CHECK_OK(device->ops->arenas->ingest(device, NULL, &t.ingest));
     CHECK_OK(device->ops->capture_end(device, &capture));
     for (int i = BATCHES; i-- > 0 && capture != NULL;) {
         CHECK_OK(
@@ -365,9 +366,9 @@ TEST(captured) {
 TEST(nothing_and_too_much) {
     trial t;
     trial_open(&t, "limits", &(sample_kind){1, 2, 2, true, false, 0}, TDM_ROWS_RAW);
-    CHECK_OK(device->ops->ingest(device, NULL, &t.ingest)); /* no rows */
+    CHECK_OK(device->ops->arenas->ingest(device, NULL, &t.ingest)); /* no rows */
     t.ingest.rows = (int64_t)1 << 40;
-    CHECK_STATUS(device->ops->ingest(device, NULL, &t.ingest), TDM_E_UNSUPPORTED);
+    CHECK_STATUS(device->ops->arenas->ingest(device, NULL, &t.ingest), TDM_E_UNSUPPORTED);
     CHECK_HAS(tdm_error_message(), "is too large");
     trial_close(&t);
 }

@@ -6,6 +6,7 @@
 #include "tests/cuda/emulated.h"
 #include "tests/ops/op_driver.h"
 #include "tests/support/tdm_failing_host.h"
+#include "tests/support/device_fill.h"
 
 static const tdm_kernel *kernel_of(const emulated *e, const char *op) {
     const tdm_kernel *const *kernel = e->module->kernels;
@@ -126,7 +127,7 @@ TEST(captured_work_outlives_its_workspace) {
     CHECK_OK(e->ops->finish(device, NULL));
     prepare(e, &p[1], &data[1], device);
     CHECK_OK(p[1].kernel->forward(&p[1].args));
-    CHECK_OK(e->ops->fill(device, NULL, p[0].memory[2], 0, y_bytes));
+    CHECK_OK(tdm_test_fill(device, p[0].memory[2], 0, y_bytes));
     CHECK_OK(e->ops->capture_run(device, capture));
     CHECK_OK(e->ops->copy(device, NULL, after, p[0].memory[2], y_bytes));
     CHECK_OK(e->ops->finish(device, NULL));

@@ -10,6 +10,7 @@
 #include "runtime/base/field.h"
 #include "tests/ops/cuda_device.h"
 #include "tests/ops/op_driver.h"
+#include "tests/support/device_fill.h"
 
 /* Half a unit, as 8 bits of significand give it; for sums of float, relative to the sum of the terms' magnitudes. */
 static const double half_unit = 1.0 / 256, sum_error = 2e-6;
@@ -304,7 +305,7 @@ static tdm_status run_captured(const run *r) {
 }
 
 static void dirty(tdm_device *device, void *memory, size_t bytes) {
-    CHECK_OK(device->ops->fill(device, NULL, memory, 0xff, bytes)); /* NaN */
+    CHECK_OK(tdm_test_fill(device, memory, 0xff, bytes)); /* NaN */
 }
 
 static void run_once(tdm_device *device, const setting *how, const op_data *data, results *out) {

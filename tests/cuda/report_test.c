@@ -210,7 +210,7 @@ TEST(any_call_may_fail) {
         const float *source[1];
         CHECK_OK(e->ops->allocate(device, (void **)&zero, 64, "a test"));
         source[0] = zero;
-        CHECK_OK(e->ops->sum(device, zero, source, 1, 16));
+        CHECK_OK(e->ops->arenas->sum(device, zero, source, 1, 16));
         e->ops->release(device, zero);
         e->ops->close(device);
     }

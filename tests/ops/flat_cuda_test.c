@@ -48,7 +48,7 @@ static void check_narrow(size_t count, bool odd) {
     uint16_t *narrow = op_memory_numbers(&m, (int64_t)count, sizeof *narrow, "p in bf16");
     special_numbers(p, count);
     op_memory_send(&m);
-    CHECK_OK(device->ops->narrow(device, op_memory_there(&m, narrow), op_memory_there(&m, p), count));
+    CHECK_OK(device->ops->arenas->narrow(device, op_memory_there(&m, narrow), op_memory_there(&m, p), count));
     op_memory_fetch(&m);
     op_memory_check(&m, "narrow");
     CHECK(are_rounded(narrow, p, count));
@@ -68,7 +68,7 @@ static void check_add_narrow(size_t count, bool odd) {
         want[i] = tdm__bf16_float(out[i]) + tdm__bf16_float(what[i]);
     }
     op_memory_send(&m);
-    CHECK_OK(device->ops->add_narrow(device, op_memory_there(&m, out), op_memory_there(&m, what), count));
+    CHECK_OK(device->ops->arenas->add_narrow(device, op_memory_there(&m, out), op_memory_there(&m, what), count));
     op_memory_fetch(&m);
     op_memory_check(&m, "add_narrow");
     CHECK(are_rounded(out, want, count));
@@ -103,7 +103,7 @@ static void check_sum(int sources, size_t count, bool odd, int into) {
     tdm_builtin_flat()->sum(want, here, sources, count);
     float *to = into < 0 ? out : source[into];
     op_memory_send(&m);
-    CHECK_OK(device->ops->sum(device, op_memory_there(&m, to), twin, sources, count));
+    CHECK_OK(device->ops->arenas->sum(device, op_memory_there(&m, to), twin, sources, count));
     op_memory_fetch(&m);
     op_memory_check(&m, "sum");
     CHECK(equal(to, want, count));
@@ -146,14 +146,14 @@ static void check_clip(const tdm_flat_range *range, int ranges, size_t count, co
     for (int run = 0; run < 2; run++) {
         memcpy(g, kept, count * sizeof *g);
         op_memory_send(&m);
-        CHECK_OK(device->ops->clip(device, op_memory_there(&m, values), op_memory_there(&m, g), count,
-                                   op_memory_there(&m, table), ranges, op_memory_there(&m, norm)));
+        CHECK_OK(device->ops->arenas->clip(device, op_memory_there(&m, values), op_memory_there(&m, g), count,
+                                           op_memory_there(&m, table), ranges, op_memory_there(&m, norm)));
         op_memory_fetch(&m);
         op_memory_check(&m, "clip");
         if (run == 0) first_norm = *norm;
     }
     CHECK(memcmp(&first_norm, norm, sizeof *norm) == 0);
-    CHECK_OK(cpu->ops->clip(cpu, values, want, count, range, ranges, &want_norm));
+    CHECK_OK(cpu->ops->arenas->clip(cpu, values, want, count, range, ranges, &want_norm));
     if (isnan(want_norm))
         CHECK(isnan(*norm));
     else

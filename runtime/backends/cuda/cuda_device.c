@@ -186,6 +186,14 @@ static tdm_status clip(tdm_device *device, const tdm_step_values *values, float 
     return tdm__cuda_clip(device, values, g, n, ranges, range_count, norm);
 }
 
+static const tdm_arena_ops arena_ops = {
+    .sum = sum,
+    .clip = clip,
+    .narrow = narrow,
+    .add_narrow = add_narrow,
+    .ingest = ingest,
+};
+
 const tdm_device_ops tdm__cuda_device_ops = {
     .size = sizeof(tdm_device_ops),
     .name = "cuda",
@@ -202,7 +210,6 @@ const tdm_device_ops tdm__cuda_device_ops = {
     .pin = tdm__cuda_pin,
     .unpin = tdm__cuda_unpin,
     .copy = tdm__cuda_copy,
-    .fill = tdm__cuda_fill,
     .finish = tdm__cuda_finish,
     .queue_open = tdm__cuda_queue_open,
     .queue_close = tdm__cuda_queue_close,
@@ -214,11 +221,7 @@ const tdm_device_ops tdm__cuda_device_ops = {
     .event_done = tdm__cuda_event_done,
     .event_finish = tdm__cuda_event_finish,
     .event_ms = tdm__cuda_event_ms,
-    .sum = sum,
-    .narrow = narrow,
-    .add_narrow = add_narrow,
-    .ingest = ingest,
-    .clip = clip,
+    .arenas = &arena_ops,
     .capture_begin = tdm__cuda_capture_begin,
     .capture_end = tdm__cuda_capture_end,
     .capture_run = tdm__cuda_capture_run,

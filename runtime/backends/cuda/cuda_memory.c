@@ -123,12 +123,6 @@ tdm_status tdm__cuda_copy(tdm_device *device, tdm_queue *queue, void *to, const 
     return TDM_OK;
 }
 
-tdm_status tdm__cuda_fill(tdm_device *device, tdm_queue *queue, void *to, uint8_t byte, size_t bytes) {
-    TDM_CUDA_ENTER(device);
-    if (bytes > 0) TDM_CUDA(cudaMemsetAsync(to, byte, bytes, tdm__cuda_stream(device, queue)));
-    return TDM_OK;
-}
-
 /* Captured work keeps the address of the workspace that it was captured with. */
 static tdm_status retire_workspace(tdm_cuda_full_device *full) {
     const tdm_host *host = full->device.base.host;

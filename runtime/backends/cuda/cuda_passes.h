@@ -1,4 +1,4 @@
-/* The passes of tdm_device_ops over flat arenas, and how batches come to a device. */
+/* What tdm_arena_ops asks of the device. */
 #ifndef TDM_CUDA_PASSES_H
 #define TDM_CUDA_PASSES_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* flat.cu: the passes of tdm_device_ops */
+/* flat.cu */
 tdm_status tdm__cuda_sum(tdm_device *device, float *out, const float *const *source, int source_count, size_t count);
 tdm_status tdm__cuda_narrow(tdm_device *device, void *narrow, const float *p, size_t count);
 tdm_status tdm__cuda_add_narrow(tdm_device *device, void *out, const void *what, size_t count);

@@ -38,7 +38,6 @@ void tdm__cuda_release_host(tdm_device *device, void *pointer);
 tdm_status tdm__cuda_pin(tdm_device *device, void *memory, size_t bytes);
 void tdm__cuda_unpin(tdm_device *device, void *memory);
 tdm_status tdm__cuda_copy(tdm_device *device, tdm_queue *queue, void *to, const void *from, size_t bytes);
-tdm_status tdm__cuda_fill(tdm_device *device, tdm_queue *queue, void *to, uint8_t byte, size_t bytes);
 void tdm__cuda_memory_deinit(tdm_cuda_full_device *device);
 
 /* cuda_queue.c */

@@ -1,4 +1,4 @@
-/* tandem/sys/device.h - a device: memory, queues of work, passes over flat arenas. For writers of devices.
+/* tandem/sys/device.h - a device: memory, queues of work, events, captured work. For writers of devices.
  *
  * Work is put on queues and done in their order; a device has one queue of its own, where kernels run, and may have
  * more. Functions that put work on a queue return before it is done, unless the device is not `discrete`: then it is
@@ -9,13 +9,12 @@
 #define TANDEM_SYS_DEVICE_H
 
 #include <tandem/host.h>
-#include <tandem/sys/op.h>
+#include <tandem/sys/arena.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-typedef struct tdm_queue tdm_queue;               /* NULL where one is asked for: the device's own */
 typedef struct tdm_device_event tdm_device_event; /* a place in a queue that others can wait for */
 /* What an event is for; the first kind costs least. */
 typedef enum tdm_event_use {
@@ -41,36 +40,6 @@ typedef struct tdm_device_options {
     int precision;      /* tdm_precision of tandem/job.h: what matrix products and convolutions may round to */
     bool deterministic; /* algorithms whose result depends on timing are out */
 } tdm_device_options;
-
-/* A parameter's range in the flat arenas, in floats. */
-typedef struct tdm_flat_range {
-    size_t offset, count;
-} tdm_flat_range;
-
-/* A batch on its way into a step. It comes to the device's memory packed as
- *     position[rows]   int64_t
- *     target[rows]     at target_at; `target_bytes` each                        (nothing where 0)
- *     x[rows]          at x_at; as many bytes or floats as a sample has, PLAIN; or, with `samples`, int64_t: the row's
- *                      number in `samples` and `targets`, which then are in the device's memory whole
- * and becomes what kernels read: floats or bf16 in the layout that the plan has for the batch. All pointers are in the
- * device's memory. */
-typedef struct tdm_ingest {
-    const void *packed;
-    size_t target_at, x_at;
-    int64_t rows;
-    const void *samples;      /* NULL: x is in `packed` */
-    const void *targets;      /* with samples: [count] of target_bytes; NULL: none */
-    bool bytes;               /* samples are uint8 and `table` says what each becomes; else floats, taken as they are */
-    const float *table;       /* [channels][256], or [1][256] */
-    int64_t table_channels;   /* 1: the same for all numbers of a sample */
-    int64_t channels, points; /* a sample is [channels][points]; no image: 1 and its numbers */
-    int precision;            /* tdm_precision: bf16, or floats */
-    int layout;               /* tdm_layout of `x`: PLAIN or NHWC */
-    int64_t x_channels;       /* with NHWC: channels of `x`, zeros behind those of the sample */
-    size_t target_bytes;      /* of a row: a multiple of 4 */
-    void *x, *target;         /* out */
-    int64_t *position;        /* out */
-} tdm_ingest;
 
 typedef struct tdm_device_ops {
     uint32_t size;
@@ -99,7 +68,6 @@ typedef struct tdm_device_ops {
 
     /* `to` and `from` may be the host's, this device's, or another's of the same kind. */
     tdm_status (*copy)(tdm_device *device, tdm_queue *queue, void *to, const void *from, size_t bytes);
-    tdm_status (*fill)(tdm_device *device, tdm_queue *queue, void *to, uint8_t byte, size_t bytes);
     tdm_status (*finish)(tdm_device *device, tdm_queue *queue); /* waits until its work is done */
 
     tdm_status (*queue_open)(tdm_device *device, tdm_queue_use use, tdm_queue **out);
@@ -116,21 +84,7 @@ typedef struct tdm_device_ops {
     tdm_status (*event_ms)(tdm_device *device, tdm_device_event *from, tdm_device_event *to,
                            double *ms); /* both stamped and done */
 
-    /* Passes over flat arenas, on the device's own queue; fixed order of operations, those of ops/flat. `values` and
-     * all arrays are in the device's memory. */
-    /* out = ((source[0] + source[1]) + source[2]) + ...; out may be any of the sources. */
-    tdm_status (*sum)(tdm_device *device, float *out, const float *const *source, int source_count, size_t count);
-    /* p in bf16, to the nearest, ties to even. Discrete devices only. */
-    tdm_status (*narrow)(tdm_device *device, void *narrow, const float *p, size_t count);
-    /* out += what, both bf16, added in float: gradients of activations that several layers write. Discrete devices
-     * only. */
-    tdm_status (*add_narrow)(tdm_device *device, void *out, const void *what, size_t count);
-    /* Discrete devices only. */
-    tdm_status (*ingest)(tdm_device *device, tdm_queue *queue, const tdm_ingest *ingest);
-    /* torch.nn.utils.clip_grad_norm_: g times min(1, values->clip_norm / (norm + 1e-6)), norm the 2-norm of the ranges'
-     * 2-norms. *norm, in the device's memory, is it. */
-    tdm_status (*clip)(tdm_device *device, const tdm_step_values *values, float *g, size_t count,
-                       const tdm_flat_range *ranges, int range_count, double *norm);
+    const tdm_arena_ops *arenas;
 
     /* What is put on the device's own queue, and on queues that wait for it and are waited for, from begin to end is
      * kept instead of done; run does it. Optional: NULL where there is no such thing. */

@@ -1,0 +1,66 @@
+/* tandem/sys/arena.h - work on whole arenas, and on batches, that belongs to no op. For writers of devices.
+ *
+ * All of it is put on a queue of the device and done in that queue's order; arrays and `values` are in the device's
+ * memory. The order of operations is fixed and is that of ops/flat, so all devices give the same bits. */
+#ifndef TANDEM_SYS_ARENA_H
+#define TANDEM_SYS_ARENA_H
+
+#include <tandem/sys/op.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tdm_queue tdm_queue; /* NULL where one is asked for: the device's own */
+
+/* A parameter's range in the flat arenas, in floats. */
+typedef struct tdm_flat_range {
+    size_t offset, count;
+} tdm_flat_range;
+
+/* A batch on its way into a step. It comes to the device's memory packed as
+ *     position[rows]   int64_t
+ *     target[rows]     at target_at; `target_bytes` each                        (nothing where 0)
+ *     x[rows]          at x_at; as many bytes or floats as a sample has, PLAIN; or, with `samples`, int64_t: the row's
+ *                      number in `samples` and `targets`, which then are in the device's memory whole
+ * and becomes what kernels read: floats or bf16 in the layout that the plan has for the batch. All pointers are in the
+ * device's memory. */
+typedef struct tdm_ingest {
+    const void *packed;
+    size_t target_at, x_at;
+    int64_t rows;
+    const void *samples;      /* NULL: x is in `packed` */
+    const void *targets;      /* with samples: [count] of target_bytes; NULL: none */
+    bool bytes;               /* samples are uint8 and `table` says what each becomes; else floats, taken as they are */
+    const float *table;       /* [channels][256], or [1][256] */
+    int64_t table_channels;   /* 1: the same for all numbers of a sample */
+    int64_t channels, points; /* a sample is [channels][points]; no image: 1 and its numbers */
+    int precision;            /* tdm_precision: bf16, or floats */
+    int layout;               /* tdm_layout of `x`: PLAIN or NHWC */
+    int64_t x_channels;       /* with NHWC: channels of `x`, zeros behind those of the sample */
+    size_t target_bytes;      /* of a row: a multiple of 4 */
+    void *x, *target;         /* out */
+    int64_t *position;        /* out */
+} tdm_ingest;
+
+/* On the device's own queue, but for ingest. */
+typedef struct tdm_arena_ops {
+    /* out = ((source[0] + source[1]) + source[2]) + ...; out may be any of the sources. */
+    tdm_status (*sum)(tdm_device *device, float *out, const float *const *source, int source_count, size_t count);
+    /* torch.nn.utils.clip_grad_norm_: g times min(1, values->clip_norm / (norm + 1e-6)), where norm is the 2-norm of
+     * the ranges' 2-norms. Writes it to *norm, in the device's memory. */
+    tdm_status (*clip)(tdm_device *device, const tdm_step_values *values, float *g, size_t count,
+                       const tdm_flat_range *ranges, int range_count, double *norm);
+
+    /* The rest is of discrete devices; NULL on others. */
+    /* narrow = p in bf16, rounded to the nearest, ties to even. */
+    tdm_status (*narrow)(tdm_device *device, void *narrow, const float *p, size_t count);
+    /* out += what, both bf16, added in float: gradients of activations that several layers write. */
+    tdm_status (*add_narrow)(tdm_device *device, void *out, const void *what, size_t count);
+    tdm_status (*ingest)(tdm_device *device, tdm_queue *queue, const tdm_ingest *ingest);
+} tdm_arena_ops;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
