@@ -12,9 +12,10 @@
 #include "tools/launch/stop.h"
 #include "tools/terminal/term.h"
 
-/* Seconds: from a failure, or from the abort of the job, to SIGKILL; from SIGKILL until the parent stops waiting;
- * between two checks for paused processes. */
-static const double failed_grace = 1, kill_patience = 10, look_every = 0.2;
+/* Seconds: from a failure, or from the abort of the job, to SIGKILL; the same if the first process to end only lost a
+ * peer, which may still be about to say why it failed; from SIGKILL until the parent stops waiting; between two checks
+ * for paused processes. */
+static const double failed_grace = 1, peer_grace = 5, kill_patience = 10, look_every = 0.2;
 
 void launch_signal_all(launch *l, int number) {
     if (number == SIGKILL && l->killed_at == 0) l->killed_at = progress_now();
@@ -88,7 +89,8 @@ static void on_end(launch *l, launch_process *p) {
     describe_end(l, p, why, sizeof why);
     bool has_message = p->reported && !WIFSIGNALED(p->wait_status);
     if (l->fd >= 0) tdm_launch_abort(l->fd, (int)(p - l->process), has_message ? p->error.message : why);
-    l->kill_at = progress_now() + failed_grace;
+    bool lost_peer = !WIFSIGNALED(p->wait_status) && WEXITSTATUS(p->wait_status) == TDM_E_COMM;
+    l->kill_at = progress_now() + (lost_peer ? peer_grace : failed_grace);
 }
 
 static void reap(launch *l) {
