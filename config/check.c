@@ -6,7 +6,8 @@
 
 #include "config/room.h"
 #include "runtime/base/status.h"
-#include "runtime/train/train.h"
+#include "runtime/graph/graph.h"
+#include "runtime/optim/schedule.h"
 
 static tdm_place place_of(const tdm_config *config, const char *key) {
     return tdm__config_place(config, key);

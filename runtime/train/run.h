@@ -12,6 +12,7 @@
 #include "runtime/ckpt/ckpt.h"
 #include "runtime/exec/mode.h"
 #include "runtime/module/module.h"
+#include "runtime/optim/schedule.h"
 #include "runtime/train/train.h"
 
 /* Sums over the steps since something was last reported. */

@@ -1,5 +1,5 @@
 /* Schedules against PyTorch's, equal as doubles. */
-#include "runtime/train/train.h"
+#include "runtime/optim/schedule.h"
 #include "tests/support/tdm_test.h"
 #include "tests/train/schedule_golden.h"
 

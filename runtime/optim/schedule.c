@@ -1,9 +1,9 @@
 /* Learning-rate schedules in double, by the recursions of torch.optim.lr_scheduler (not their closed forms), so that
  * the values are PyTorch's to the bit. Warm-up is SequentialLR([LinearLR(warmup_factor, 1, warmup_steps), schedule]).
  */
-#include <math.h>
+#include "runtime/optim/schedule.h"
 
-#include "runtime/train/train.h"
+#include <math.h>
 
 static const int64_t most_changes = 100000000; /* a resume that follows so many takes some seconds */
 

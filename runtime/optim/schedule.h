@@ -1,0 +1,29 @@
+/* Learning-rate schedules: torch.optim.lr_scheduler's recursions. */
+#ifndef TDM_OPTIM_SCHEDULE_H
+#define TDM_OPTIM_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <tandem/job.h>
+
+typedef struct tdm_schedule {
+    const tdm_schedule_section *section;
+    double base_lr, base_momentum;
+    int64_t total;       /* steps or epochs that the schedule spans */
+    int64_t warmup;      /* steps of warm-up done */
+    int64_t count;       /* calls of the main schedule's step */
+    double lr, momentum; /* the current values */
+} tdm_schedule;
+
+void tdm__schedule_init(tdm_schedule *schedule, const tdm_schedule_section *section, double lr, double momentum,
+                        int64_t steps_total, int64_t steps_per_epoch);
+void tdm__schedule_step(tdm_schedule *schedule, bool epoch_ended); /* after each optimizer step */
+/* Why this schedule does not suit a job of so many steps: a resume would have to follow too many changes. NULL: it
+ * does. */
+const char *tdm__schedule_fault(const tdm_schedule *schedule, int64_t steps, int64_t steps_per_epoch);
+/* Moves the schedule from the start to after `steps` optimizer steps, with the same bits as one step after another.
+ * Takes no time while the learning rate is constant. */
+void tdm__schedule_seek(tdm_schedule *schedule, int64_t steps, int64_t steps_per_epoch);
+
+#endif
