@@ -1,7 +1,8 @@
-/* tandem/checkpoint.h - looking at checkpoints without a run.
+/* tandem/checkpoint.h - inspect checkpoints without opening a run.
  *
- * `path` is what people have at hand: a step directory, a checkpoints directory, a run directory (its newest usable
- * checkpoint), or a .safetensors file. host NULL: tdm_host_default(). Texts are released with tdm_free. */
+ * `path` is a step directory, a checkpoints directory, a run directory (its newest usable checkpoint), or a
+ * .safetensors file. host NULL: tdm_host_default(). Free the returned texts with tdm_free. json: non-zero for JSON, 0
+ * for text. A checkpoint that is missing or damaged is TDM_E_CHECKPOINT. */
 #ifndef TANDEM_CHECKPOINT_H
 #define TANDEM_CHECKPOINT_H
 
@@ -13,31 +14,32 @@
 extern "C" {
 #endif
 
-/* The checkpoints of a run directory or checkpoints directory, oldest first. */
+/* Lists the checkpoints of a run directory or checkpoints directory, oldest first. */
 TDM_API tdm_status tdm_checkpoint_list(const tdm_host *host, const char *path, int json, char **out);
-/* Step, epoch, tensors with shapes. */
+/* Prints the step, the epoch, and the tensors with their shapes. */
 TDM_API tdm_status tdm_checkpoint_show(const tdm_host *host, const char *path, int json, char **out);
-/* Reads every byte against the manifest; TDM_E_CHECKPOINT names the file and the tensor that are damaged. *checked is
- * the step directory or file that was read; may be NULL. */
+/* Checks every byte against the manifest. TDM_E_CHECKPOINT names the damaged file and tensor. *checked becomes the step
+ * directory or file that was read; `checked` may be NULL. */
 TDM_API tdm_status tdm_checkpoint_verify(const tdm_host *host, const char *path, char **checked);
 
-/* How two checkpoints differ: parameters and buffers, and the optimizer's tensors where both have them. */
+/* How two checkpoints differ. Compared are parameters and buffers, and the optimizer's tensors if both have them. */
 typedef struct tdm_checkpoint_difference {
     uint32_t size;     /* sizeof(tdm_checkpoint_difference), set by the caller */
-    int equal_bits;    /* same names, shapes, dtypes and bytes, everywhere */
-    int within;        /* every number within atol + rtol * |b|, no tensor in one only */
+    int equal_bits;    /* names, shapes, dtypes and bytes are all the same */
+    int within;        /* every number is within atol + rtol * |b|, and no tensor is in one checkpoint only */
     int64_t tensors;   /* compared */
-    int64_t differing; /* of those, beyond the tolerance */
+    int64_t differing; /* of these, how many are beyond the tolerance */
     int64_t only_in_a, only_in_b;
-    char first[160]; /* the first in name order that differs or is in one only, the model's before the optimizer's; ""
-                        if none */
-    double largest;  /* |a - b|, over all floats; infinite where one is not a number */
+    char first[160]; /* the first tensor that differs or is in one only; the model's before the optimizer's, in name
+                        order; "": none */
+    double largest;  /* the largest |a - b| over all floats; infinite if one of the two is not finite */
     char largest_name[160]; /* "" when every float is equal */
     int64_t largest_index;  /* in row-major order */
     double a, b;            /* the two numbers there */
-    double largest_model;   /* the same over parameters and buffers alone */
+    double largest_model;   /* `largest` over parameters and buffers alone */
     char largest_model_name[160];
 } tdm_checkpoint_difference;
+/* Compares `a` with `b` and fills *out. Checkpoints that differ are no failure: read *out. */
 TDM_API tdm_status tdm_checkpoint_compare(const tdm_host *host, const char *a, const char *b, double rtol, double atol,
                                           tdm_checkpoint_difference *out);
 

@@ -1,4 +1,4 @@
-/* tandem/graph.h - build a model from C. config/ uses these very calls for the `model:` section.
+/* tandem/graph.h - build a model from C. The YAML reader uses the same calls for the `model:` section.
  *
  *   tdm_graph *g; tdm_value x, h, y;
  *   tdm_graph_new(&g, NULL);
@@ -8,7 +8,9 @@
  *   tdm_graph_add(g, "linear", "fc2", &h, 1, (tdm_attr[]){{"out", "10"}}, 1, &y);
  *   tdm_graph_finish(g, y);
  *
- * Shapes leave the batch dimension out. A graph is immutable and may be shared between threads once finished. */
+ * Shapes leave out the batch dimension. Names, attributes and shapes that are passed in are copied.
+ *
+ * Threads: one thread at a time builds a graph. A finished graph is immutable and may be shared between threads. */
 #ifndef TANDEM_GRAPH_H
 #define TANDEM_GRAPH_H
 
@@ -23,30 +25,35 @@ typedef int32_t tdm_value; /* an output of a layer, or the input */
 
 typedef struct tdm_attr {
     const char *key, *text; /* {"kernel", "3"}, {"stride", "[2, 1]"}, {"bias", "false"} */
-    tdm_origin origin;      /* of the value in the user's file; zero if none */
+    tdm_origin origin;      /* where the user's file has the value, for messages; zero if there is no file */
 } tdm_attr;
 
-/* host NULL: tdm_host_default(). Free with tdm_graph_free. */
+/* Makes an empty graph in *out; end it with tdm_graph_free. host NULL: tdm_host_default(). */
 TDM_API tdm_status tdm_graph_new(tdm_graph **out, const tdm_host *host);
-TDM_API void tdm_graph_free(tdm_graph *graph);
-/* The sample's shape: C,H,W or a feature count. Once per graph, first. */
+TDM_API void tdm_graph_free(tdm_graph *graph); /* NULL is allowed */
+/* Declares the shape of one sample, C,H,W or a feature count, and returns the input's value in *out. Call it first, and
+ * once per graph. */
 TDM_API tdm_status tdm_graph_input(tdm_graph *graph, int ndim, const int64_t *dim, tdm_value *out);
-/* Adds a layer; `op` is a name of `tandem explain layers`. name NULL: the layer's index, as in torch.nn.Sequential.
- * Parameters are called "<name>.<suffix>". Wrong attributes and shapes are TDM_E_CONFIG and name the layer. */
+/* Adds a layer with `op` as listed by `tandem explain layers`, and returns its output in *out. name NULL: the layer is
+ * called by its index, as in torch.nn.Sequential. Its parameters are called "<name>.<suffix>". Wrong attributes and
+ * shapes are TDM_E_CONFIG, and the message names the layer. */
 TDM_API tdm_status tdm_graph_add(tdm_graph *graph, const char *op, const char *name, const tdm_value *inputs,
                                  int input_count, const tdm_attr *attrs, int attr_count, tdm_value *out);
-/* As tdm_graph_add, with the place in the user's file for messages. */
+/* The same, with the layer's place in the user's file for messages. */
 TDM_API tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, const char *op, const char *name,
                                     const tdm_value *inputs, int input_count, const tdm_attr *attrs, int attr_count,
                                     tdm_value *out);
-/* `output` is what the loss sees. Every layer must lead there. */
+/* Finishes the graph. `output` is what the loss gets; every layer must contribute to it. No layer can be added
+ * afterwards. */
 TDM_API tdm_status tdm_graph_finish(tdm_graph *graph, tdm_value output);
-/* Dimensions of a value, without the batch; returns their number. dim has room for 6. */
+/* Writes the dimensions of a value, without the batch, into `dim`, which has space for 6, and returns how many there
+ * are. */
 TDM_API int tdm_graph_shape(const tdm_graph *graph, tdm_value value, int64_t *dim);
-/* Numbers of the model's output for one sample; 0 before the graph is finished. */
+/* Returns how many numbers the model outputs for one sample; 0 before the graph is finished. */
 TDM_API int64_t tdm_graph_output_width(const tdm_graph *graph);
-/* Learnable numbers; and a table of the graph as text (release with tdm_free). */
+/* Returns how many numbers the model learns. */
 TDM_API int64_t tdm_graph_param_count(const tdm_graph *graph);
+/* Prints the graph as a table into *out; free it with tdm_free. */
 TDM_API tdm_status tdm_graph_print(const tdm_graph *graph, char **out);
 
 #ifdef __cplusplus

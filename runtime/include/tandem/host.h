@@ -1,6 +1,7 @@
 /* tandem/host.h - what the embedding program lends to tandem: memory and a place for log lines.
  *
- * Every object keeps a borrowed pointer to the tdm_host it was made with; the host outlives them all. */
+ * Every object keeps a borrowed pointer to the tdm_host that it was made with. The host must outlive all of these
+ * objects. */
 #ifndef TANDEM_HOST_H
 #define TANDEM_HOST_H
 
@@ -17,18 +18,21 @@ typedef enum tdm_log_level { TDM_LOG_ERROR, TDM_LOG_WARNING, TDM_LOG_INFO, TDM_L
 
 typedef struct tdm_host {
     uint32_t size; /* sizeof(tdm_host) */
-    /* `align` is a power of two. NULL on exhaustion. Called from any thread. */
+    /* Returns `bytes` bytes aligned to `align`, a power of two, or NULL when memory is exhausted. Called from any
+     * thread. */
     void *(*allocate)(void *user, size_t bytes, size_t align);
-    void (*release)(void *user, void *pointer); /* NULL is fine */
-    /* One complete line without newline. Called from any thread, one call at a time is NOT promised. May be NULL. */
+    void (*release)(void *user,
+                    void *pointer); /* Frees what `allocate` returned. NULL is allowed. Called from any thread. */
+    /* Receives one complete line without a newline. Called from any thread, possibly by several at the same time. May
+     * be NULL. */
     void (*log)(void *user, tdm_log_level level, const char *subsystem, const char *line);
-    tdm_log_level log_level; /* lines above this level are not built at all */
+    tdm_log_level log_level; /* less urgent lines are not even formatted */
     void *user;
 } tdm_host;
 
-/* The C library's allocator, no log. */
+/* Returns a host with the C library's allocator and no log. Static; never NULL. */
 TDM_API const tdm_host *tdm_host_default(void);
-/* Releases texts that functions returned through char **, whatever host they were given. NULL is fine. */
+/* Frees a text that a function returned through char **, whichever host that function used. NULL is allowed. */
 TDM_API void tdm_free(void *text);
 
 #ifdef __cplusplus

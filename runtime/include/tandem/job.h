@@ -1,8 +1,9 @@
-/* tandem/job.h - everything about a training run but the model, as plain structs.
+/* tandem/job.h - everything about a training run except the model, as plain structs.
  *
- * The YAML front end fills a tdm_job; a C program may fill one itself: start with tdm_job_init. Texts are borrowed and
- * must outlive whatever is opened from the job. Field meanings, units, defaults and ranges: `tandem explain KEY`, from
- * the same table that reads the file (config/job_fields.c). */
+ * The YAML reader fills a tdm_job. A C program may fill one itself, starting with tdm_job_init. Texts are borrowed:
+ * they must outlive whatever is opened from the job. `tandem explain KEY` gives each field's meaning, unit, default and
+ * range, from the same table that reads the file (config/job_fields.c). A comment that begins with a kind ("idx",
+ * "sgd", "onecycle") names the kinds that use the field. */
 #ifndef TANDEM_JOB_H
 #define TANDEM_JOB_H
 
@@ -22,7 +23,7 @@ typedef enum tdm_data_format {
     TDM_DATA_NPY,         /* x.npy and y.npy */
     TDM_DATA_SYNTHETIC,   /* randn inputs, randint labels or randn targets, drawn as torch would */
     TDM_DATA_GLYPHS,      /* rendered digits, learnable, no download */
-    TDM_DATA_IMAGE_FOLDER /* known to the format, refused by tdm_config_check of this build */
+    TDM_DATA_IMAGE_FOLDER /* in the format, but refused by tdm_config_check in this build */
 } tdm_data_format;
 
 typedef struct tdm_data_spec {
@@ -32,22 +33,23 @@ typedef struct tdm_data_spec {
     tdm_texts files;             /* cifar10 */
     tdm_ints range;              /* [first, end) of the samples; empty: all */
     int64_t samples;             /* synthetic, glyphs */
-    int64_t classes;             /* synthetic; TDM_INT_NULL: as many as the model has outputs */
-    int64_t seed;                /* synthetic, glyphs; TDM_INT_NULL: the job's */
-    double noise;                /* glyphs: standard deviation of pixel noise, of 1 */
-    tdm_origin origin;           /* of the section, for messages */
-    const char *path;            /* cifar10: the folder that `files` were made from; NULL otherwise */
-    int split;                   /* of `path`: 0 by the section's name, 1 train, 2 test */
-    tdm_origin inputs_at;        /* of images, x, files or path, for messages */
-    tdm_origin targets_at;       /* of labels or y */
+    int64_t classes;             /* synthetic; TDM_INT_NULL: the number of the model's outputs */
+    int64_t seed;                /* synthetic, glyphs; TDM_INT_NULL: the job's seed */
+    double noise;                /* glyphs: standard deviation of the pixel noise; pixels are 0 to 1 */
+    tdm_origin origin;           /* where the file has the section, for messages */
+    const char *path;            /* cifar10: the folder in which `files` were found; else NULL */
+    int split;                   /* cifar10 with `path`: 0 by the section's name, 1 train, 2 test */
+    tdm_origin inputs_at;        /* where the file has images, x, files or path, for messages */
+    tdm_origin targets_at;       /* where it has labels or y */
 } tdm_data_spec;
 
 typedef struct tdm_transform_spec {
     bool to_float;          /* bytes / 255 */
-    tdm_floats mean, stdev; /* normalize; count 0: none, 1: every channel alike */
+    tdm_floats mean, stdev; /* normalize; count 0: none, 1: the same for every channel */
 } tdm_transform_spec;
 
-/* Whether a GPU keeps the training samples in its memory. auto: if they take at most a quarter of what is free. */
+/* Whether a GPU keeps the training samples in its memory. auto: yes if they need at most a quarter of the free memory.
+ */
 typedef enum tdm_resident_mode { TDM_RESIDENT_AUTO, TDM_RESIDENT_ALWAYS, TDM_RESIDENT_NEVER } tdm_resident_mode;
 
 typedef struct tdm_data_section {
@@ -59,7 +61,7 @@ typedef struct tdm_data_section {
 } tdm_data_section;
 
 typedef struct tdm_loss_section {
-    int kind; /* index in tdm_builtin_losses: cross_entropy, mse */
+    int kind; /* index into tdm_builtin_losses: cross_entropy, mse */
     double label_smoothing;
     int64_t ignore_index;
 } tdm_loss_section;
@@ -71,10 +73,10 @@ typedef struct tdm_optimizer_section {
     double lr;
     double momentum, dampening; /* sgd */
     bool nesterov;
-    tdm_floats betas; /* adam, adamw: two */
+    tdm_floats betas; /* adam, adamw: two numbers */
     double eps;
     double weight_decay; /* NaN: PyTorch's default, 0 for sgd and adam, 0.01 for adamw */
-    int form;            /* tdm_adam_form: as torch >= 2.1, or as 1.13 */
+    int form;            /* tdm_adam_form: rounds as torch >= 2.1, or as 1.13 */
 } tdm_optimizer_section;
 
 typedef enum tdm_schedule_kind {
@@ -88,9 +90,9 @@ typedef enum tdm_schedule_kind {
 typedef enum tdm_schedule_unit { TDM_SCHEDULE_PER_EPOCH, TDM_SCHEDULE_PER_STEP } tdm_schedule_unit;
 typedef struct tdm_schedule_section {
     int type;             /* tdm_schedule_kind */
-    int per;              /* tdm_schedule_unit: what one call of scheduler.step() stands for */
-    int64_t warmup_steps; /* linear warm-up in front, in steps; then the schedule from its start (SequentialLR) */
-    double warmup_factor; /* of the first step: LinearLR's start_factor */
+    int per;              /* tdm_schedule_unit: how often scheduler.step() is called */
+    int64_t warmup_steps; /* steps of linear warm-up; then the schedule begins (SequentialLR) */
+    double warmup_factor; /* the factor of the first step: LinearLR's start_factor */
     int64_t step_size;    /* step */
     double gamma;         /* step, multistep */
     tdm_ints milestones;  /* multistep */
@@ -100,7 +102,7 @@ typedef struct tdm_schedule_section {
     double pct_start, div_factor, final_div_factor; /* onecycle */
     int anneal;                                     /* onecycle: 0 cos, 1 linear */
     bool cycle_momentum, three_phase;               /* onecycle */
-    double base_momentum, max_momentum;             /* onecycle: of sgd's momentum, or adam's beta1 */
+    double base_momentum, max_momentum;             /* onecycle: for sgd's momentum, or adam's beta1 */
     double start_factor, end_factor;                /* linear */
 } tdm_schedule_section;
 
@@ -108,9 +110,9 @@ typedef enum tdm_precision { TDM_F32, TDM_TF32, TDM_BF16 } tdm_precision;
 typedef struct tdm_train_section {
     int64_t epochs, steps;            /* exactly one; the other TDM_INT_NULL */
     int64_t per_device, global_batch; /* exactly one, samples per optimizer step; the other TDM_INT_NULL */
-    int64_t accumulate;               /* micro-batches that a device cuts its part of a step into */
+    int64_t accumulate;               /* micro-batches into which a device cuts its part of a step */
     double clip_grad_norm;            /* NaN: none */
-    int precision;
+    int precision;                    /* tdm_precision */
 } tdm_train_section;
 
 typedef enum tdm_mode_kind { TDM_MODE_SINGLE, TDM_MODE_DP, TDM_MODE_DDP } tdm_mode_kind;
@@ -118,23 +120,23 @@ typedef enum tdm_device_kind { TDM_DEVICE_AUTO, TDM_DEVICE_CPU, TDM_DEVICE_CUDA 
 typedef enum tdm_scatter { TDM_SCATTER_CHUNK, TDM_SCATTER_STRIDED } tdm_scatter;
 typedef enum tdm_dp_loss { TDM_DP_LOSS_GATHERED, TDM_DP_LOSS_REPLICA } tdm_dp_loss;
 typedef enum tdm_dp_update { TDM_DP_UPDATE_ROOT, TDM_DP_UPDATE_ALL } tdm_dp_update;
-/* auto: the fastest kernels that are as accurate as PyTorch's. fast: Winograd convolutions too, whose larger rounding
- * errors move the loss curve. */
+/* auto: the fastest kernels that are as accurate as PyTorch's. ref: the reference kernels. fast: as auto, but with
+ * Winograd convolutions, whose larger rounding errors change the loss curve. */
 typedef enum tdm_kernel_choice { TDM_KERNELS_AUTO, TDM_KERNELS_REF, TDM_KERNELS_FAST } tdm_kernel_choice;
-/* What the loss of a step is the mean of: all its samples that count, or the ranks' own means, as in PyTorch. The two
- * differ where labels are ignored. */
+/* The loss of a step is the mean over all samples that count, or the mean of the ranks' means, as in PyTorch. The two
+ * differ if labels are ignored. */
 typedef enum tdm_ddp_average { TDM_AVERAGE_SAMPLES, TDM_AVERAGE_RANKS } tdm_ddp_average;
 typedef struct tdm_parallel_section {
-    int mode, device;
+    int mode, device; /* tdm_mode_kind, tdm_device_kind */
     tdm_ints device_ids;
-    int64_t threads_per_device; /* TDM_INT_NULL: the machine's cores divided by its devices */
+    int64_t threads_per_device; /* TDM_INT_NULL: the machine's cores divided by the number of devices */
     bool allow_shared_device;
     int kernels; /* tdm_kernel_choice */
     int64_t stages;
-    tdm_interval verify; /* of replicas; before each evaluation and checkpoint it is done in any case */
+    tdm_interval verify; /* how often replicas are compared, besides before each evaluation and checkpoint */
     struct {
-        int64_t output_device; /* a member of device_ids */
-        int scatter, loss, update;
+        int64_t output_device;     /* a member of device_ids */
+        int scatter, loss, update; /* tdm_scatter, tdm_dp_loss, tdm_dp_update */
     } dp;
     struct {
         int backend; /* tdm_backend */
@@ -144,7 +146,7 @@ typedef struct tdm_parallel_section {
         bool find_unused_parameters, broadcast_buffers, check_reduction;
         double timeout;   /* seconds */
         double heartbeat; /* seconds; NaN: none */
-        double grace;     /* seconds; from a wish to stop to SIGKILL, for whoever starts the ranks */
+        double grace;     /* seconds from a request to stop until the process that started the ranks sends SIGKILL */
     } ddp;
 } tdm_parallel_section;
 typedef enum tdm_backend {
@@ -166,12 +168,12 @@ typedef struct tdm_checkpoint_section {
 
 typedef struct tdm_job {
     uint32_t size;   /* sizeof(tdm_job) */
-    int64_t version; /* of the format: 1 */
+    int64_t version; /* version of the format: 1 */
     const char *name;
     int64_t seed;
     bool deterministic;
     int rng_profile;     /* tdm_rng_profile of initial weights and synthetic data */
-    const char *weights; /* a .safetensors file to start from, or NULL */
+    const char *weights; /* a .safetensors file to start from; NULL: none */
     tdm_data_section data;
     tdm_loss_section loss;
     tdm_optimizer_section optimizer;
@@ -180,29 +182,31 @@ typedef struct tdm_job {
     tdm_parallel_section parallel;
     struct {
         tdm_interval every;
-        int64_t batch; /* samples at once; TDM_INT_NULL: as many as a device takes at once in training */
+        int64_t batch; /* samples per batch; TDM_INT_NULL: as many as a device takes in training */
     } eval;
     tdm_checkpoint_section checkpoint;
     struct {
-        const char *dir;   /* NULL: no run directory, nothing is written */
-        bool has_its_time; /* the time of the start is in its name: meant to be new */
+        const char *dir;   /* NULL: no run directory; nothing is written */
+        bool has_its_time; /* its name holds the start time, so it is meant to be new */
     } run;
     struct {
         tdm_interval every;
         int progress; /* 0 auto, 1 always, 2 never */
         bool tensorboard;
     } log;
-    tdm_origin weights_at; /* of `weights`, for messages */
+    tdm_origin weights_at; /* where the file has `weights`, for messages */
 } tdm_job;
 
-/* Every field to its default, but no run directory: a program that wants files says where. Texts point to constants. */
+/* Sets every field to its default, except the run directory: there is none unless the program names one. Texts point to
+ * constants. */
 TDM_API tdm_status tdm_job_init(tdm_job *job);
-/* Are all values in their ranges, and of each pair exactly one given? TDM_E_CONFIG names the first that is not.
- * Whatever opens or prints a job asks this first. */
+/* Checks that all values are in their ranges, and that exactly one of each exclusive pair is given. TDM_E_CONFIG names
+ * the first fault. Every function that opens or prints a job calls this first. */
 TDM_API tdm_status tdm_job_check(const tdm_job *job);
-/* Every value, a line `section.key: value` each, in the order of `tandem show`. For tdm_free. */
+/* Prints every value, one `section.key: value` per line in the order of `tandem show`, into *out; free it with
+ * tdm_free. */
 TDM_API tdm_status tdm_job_print(const tdm_job *job, char **out);
-/* The flags (TDM_FIELD_...) of the key at the beginning of such a line, `length` bytes; 0 of what is no key. */
+/* Returns the flags (TDM_FIELD_...) of the key in the first `length` bytes of `key`; 0 if it is not a key. */
 TDM_API unsigned tdm_job_key_flags(const char *key, size_t length);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* tandem/source.h - the embedder's own samples. */
+/* tandem/source.h - samples that the embedding program provides itself. */
 #ifndef TANDEM_SOURCE_H
 #define TANDEM_SOURCE_H
 
@@ -10,15 +10,18 @@
 extern "C" {
 #endif
 
-/* `read` is called from several threads at once, with any index in [0, count), in any order, and must give the same
- * sample for the same index. x: `input` floats; target: one int64_t label, or `width` floats. Return 0, or anything
- * else to stop the run with TDM_E_DATA naming the index. */
+/* `read` writes sample `index` into `x` and `target`. x: as many floats as the model's input has numbers. target: one
+ * int64_t label, or as many floats as the model has outputs. It returns 0, or any other number to stop the run with
+ * TDM_E_DATA and a message that names the index.
+ *
+ * Threads: several threads call `read` at the same time, with any index in [0, count), in any order. The same index
+ * must always give the same sample. */
 typedef struct tdm_source {
-    uint32_t size; /* sizeof(tdm_source) */
-    int64_t count;
-    int has_labels; /* 1: int64_t labels; 0: float targets */
+    uint32_t size;  /* sizeof(tdm_source) */
+    int64_t count;  /* samples */
+    int has_labels; /* 1: the target is an int64_t label; 0: floats */
     int (*read)(void *user, int64_t index, float *x, void *target);
-    void *user;
+    void *user; /* passed to `read` */
 } tdm_source;
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* tandem/status.h - status codes and the error record of the calling thread.
  *
- * Every fallible function returns a tdm_status and, on failure, has filled this thread's error record. Success leaves
- * the record alone. The numbers are the exit codes of the `tandem` command and never change their meaning. */
+ * Every function that can fail returns a tdm_status. When it fails it has filled in this thread's error record. Success
+ * leaves the record alone. The numbers are the exit codes of the `tandem` command and never change their meaning. */
 #ifndef TANDEM_STATUS_H
 #define TANDEM_STATUS_H
 
@@ -42,7 +42,7 @@ typedef enum tdm_status {
 #undef X
 } tdm_status;
 
-/* A place in a text that the user wrote. `file` is borrowed; line 0 means that it has no lines. */
+/* A place in a text that the user wrote. `file` is borrowed. Line 0 means that the place has no line. */
 typedef struct tdm_origin {
     const char *file;
     int line, column; /* both from 1; columns count characters, not bytes */
@@ -50,33 +50,38 @@ typedef struct tdm_origin {
 
 enum { TDM_ERROR_FRAMES = 16 };
 
-/* The last failure of a thread. Of fixed size, so that reporting exhausted memory needs none. */
+/* The last failure of a thread. It has a fixed size, so that reporting exhausted memory needs no memory. */
 typedef struct tdm_error {
     tdm_status status;
-    char message[2048]; /* one line: names before numbers, what was wanted, then what came; printable */
-    /* The user's file, "" if none; its name as it is: see tdm_text_printable. "command line: KEY" for an override. */
+    char message[2048]; /* one printable line: names before numbers, what was expected, then what was found */
+    /* The user's file, byte for byte (show it through tdm_text_printable); "" if there is none. "command line: KEY" for
+     * an override. */
     char file[512];
     int line, column;
     int frame_count;
     struct {
         const char *file;
         int line;
-    } frame[TDM_ERROR_FRAMES]; /* where in tandem, innermost first */
+    } frame[TDM_ERROR_FRAMES]; /* where in tandem's source, innermost first */
 } tdm_error;
 
-/* This thread's last failure. Never NULL; status TDM_OK if there has been none. Borrowed until the next failure. */
+/* Returns this thread's last failure. Never NULL; its status is TDM_OK if there has been no failure. Borrowed until the
+ * next failure on this thread. */
 TDM_API const tdm_error *tdm_error_last(void);
-/* Its message alone; "" if there has been none. Never NULL. */
+/* Returns the message of tdm_error_last(), "" if there has been no failure. Never NULL; borrowed like the record. */
 TDM_API const char *tdm_error_message(void);
-/* "E_CONFIG" and "bad configuration" for TDM_E_CONFIG; "unknown" for numbers that are none. Never NULL. */
+/* Return "E_CONFIG" and "bad configuration" for TDM_E_CONFIG, and "unknown" for a number that is not a status. Static;
+ * never NULL. */
 TDM_API const char *tdm_status_name(tdm_status status);
 TDM_API const char *tdm_status_text(tdm_status status);
 
-/* A text from elsewhere (a name, a file, the environment) as a terminal may show it: control characters, marks that
- * turn the direction of writing, and bytes that are no UTF-8 come as \x1b or \u202e; with `keeps_lines` newlines and
- * tabs stay. As snprintf: writes at most `capacity` bytes with the NUL, cut between characters, and returns the length
- * of the whole; NULL is "". What is printable already comes out as it is. Messages of tandem and texts that it makes
- * are printable. */
+/* Copies a text of foreign origin (a name, a file, the environment) in a form that is safe to show on a terminal.
+ * Control characters, marks that change the direction of writing, and bytes that are not UTF-8 become \x1b or \u202e;
+ * if `keeps_lines` is non-zero, newlines and tabs stay. A text that is printable already stays as it is. tandem's own
+ * messages and texts are printable.
+ *
+ * Like snprintf it writes at most `capacity` bytes with the terminating NUL and returns the length of the whole result.
+ * It cuts between characters. NULL counts as "". */
 TDM_API size_t tdm_text_printable(char *out, size_t capacity, const char *text, int keeps_lines);
 /* The columns that a terminal needs for a UTF-8 text: East Asian wide characters and emoji take two, combining marks
  * none. NULL is "". */

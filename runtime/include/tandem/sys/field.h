@@ -1,7 +1,7 @@
 /* tandem/sys/field.h - a setting is one row of a table.
  *
- * The row parses the text, checks the range, prints the value back, explains itself in two languages and becomes the
- * JSON Schema of editors. Options structs, layer attributes and the YAML format are all tables of these rows. */
+ * The row parses the text, checks the range, prints the value back, explains itself in two languages and becomes part
+ * of the editors' JSON Schema. Options structs, layer attributes and the YAML format are all tables of these rows. */
 #ifndef TANDEM_SYS_FIELD_H
 #define TANDEM_SYS_FIELD_H
 
@@ -20,9 +20,9 @@ typedef enum tdm_field_kind {
     TDM_FIELD_INT,      /* int64_t */
     TDM_FIELD_FLOAT,    /* double */
     TDM_FIELD_TEXT,     /* const char * */
-    TDM_FIELD_PATH,     /* const char *, made relative to the file that names it */
-    TDM_FIELD_ENUM,     /* int, the index in `names` */
-    TDM_FIELD_PAIR,     /* int64_t[2]; one number means both */
+    TDM_FIELD_PATH,     /* const char *, resolved against the folder of the file that names it */
+    TDM_FIELD_ENUM,     /* int, an index into `names` */
+    TDM_FIELD_PAIR,     /* int64_t[2]; one number sets both */
     TDM_FIELD_INTS,     /* tdm_ints */
     TDM_FIELD_FLOATS,   /* tdm_floats */
     TDM_FIELD_PATHS,    /* tdm_texts, each a path */
@@ -56,32 +56,32 @@ typedef struct tdm_interval {
     double amount;
 } tdm_interval;
 
-/* What a nullable field holds when it is null: ints TDM_INT_NULL, floats and durations NaN, texts NULL, lists count 0,
- * intervals TDM_INTERVAL_NEVER. */
+/* The value of a nullable field that is null: integers TDM_INT_NULL, floats and durations NaN, texts NULL, lists count
+ * 0, intervals TDM_INTERVAL_NEVER. */
 #define TDM_INT_NULL INT64_MIN
 
 enum {
-    TDM_FIELD_REQUIRED = 1, /* there is no default */
-    TDM_FIELD_NULLABLE = 2, /* `null` is a value */
-    TDM_FIELD_MAIN = 4,     /* `linear: 10` sets this one */
-    TDM_FIELD_OPEN_MIN = 8, /* `min` itself is outside the range */
-    TDM_FIELD_LOCAL = 16,   /* ranks of one job may differ in it: where things are, what is shown, how long one waits */
-    TDM_FIELD_KEPT = 32,    /* a run cannot be continued with another value */
-    TDM_FIELD_OF_START = 64, /* says where and how a run begins: another value when it is continued is no change */
-    TDM_FIELD_OPEN_MAX = 128 /* `max` itself is outside the range */
+    TDM_FIELD_REQUIRED = 1,  /* the field has no default */
+    TDM_FIELD_NULLABLE = 2,  /* `null` is allowed */
+    TDM_FIELD_MAIN = 4,      /* the main argument: `linear: 10` sets this field */
+    TDM_FIELD_OPEN_MIN = 8,  /* `min` itself is not allowed */
+    TDM_FIELD_LOCAL = 16,    /* ranks of one job may differ in it: where files are, what is shown, how long to wait */
+    TDM_FIELD_KEPT = 32,     /* a run can be continued only with the same value */
+    TDM_FIELD_OF_START = 64, /* says where and how a run begins; a continued run may have another value */
+    TDM_FIELD_OPEN_MAX = 128 /* `max` itself is not allowed */
 };
 
 typedef struct tdm_field {
     const char *key;
     tdm_field_kind kind;
     size_t offset;
-    const char *initial; /* the default, as text of the file; NULL with TDM_FIELD_REQUIRED, "null" where nullable */
-    double min, max;     /* of numbers and of each item of a list; for lists of fixed length see max_items */
+    const char *initial; /* the default as text; NULL with TDM_FIELD_REQUIRED, "null" if nullable */
+    double min, max;     /* range of a number, and of each item of a list; for lists of a fixed length see max_items */
     int min_items, max_items;
-    const char *const *names; /* of TDM_FIELD_ENUM, NULL-terminated */
+    const char *const *names; /* the values of a TDM_FIELD_ENUM, NULL-terminated */
     unsigned flags;
-    const char *unit;           /* "samples", "MiB", "seconds"; NULL if none */
-    const char *help, *help_zh; /* one line each, without a full stop */
+    const char *unit;           /* "samples", "MiB", "seconds"; NULL: no unit */
+    const char *help, *help_zh; /* one line each, no full stop */
 } tdm_field;
 
 #ifdef __cplusplus

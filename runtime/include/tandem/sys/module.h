@@ -1,7 +1,7 @@
-/* tandem/sys/module.h - a module: kernels, a device or a communicator in a shared library of its own.
+/* tandem/sys/module.h - a module: a shared library with kernels, a device or a communicator.
  *
- * It exports one constant, `tdm_module_v1`. It is opened on demand, asked by `probe` whether it can work here, and
- * never closed. It links nothing of tandem: what it needs comes through tdm_host_calls. */
+ * A module exports one constant, `tdm_module_v1`. It is opened on demand and never closed; `probe` says whether it
+ * works on this machine. It does not link tandem: it gets what it needs through tdm_host_calls. */
 #ifndef TANDEM_SYS_MODULE_H
 #define TANDEM_SYS_MODULE_H
 
@@ -19,18 +19,19 @@ struct tdm_comm_ops;
 
 typedef struct tdm_module {
     uint32_t abi;     /* TDM_MODULE_ABI */
-    uint32_t size;    /* sizeof(tdm_module) of the module's build; shorter ones lack the last members */
+    uint32_t size;    /* sizeof(tdm_module) in the module's build; a shorter struct lacks the last members */
     const char *name; /* "dnnl" */
-    /* 1: usable here, and `text` says with what ("oneDNN 2.6.3, AVX-512"); 0: not, and `text` says why in a sentence.
-     */
+    /* Returns 1 if the module works on this machine and puts what it uses into `text` ("oneDNN 2.6.3, AVX-512"); else
+     * 0, with the reason as a sentence. */
     int (*probe)(char *text, size_t bytes);
-    /* Hands over the call table; it outlives the module. Idempotent, any thread. */
+    /* Hands over the call table, which outlives the module. Called before anything else, possibly more than once with
+     * the same table. Any thread. */
     void (*init)(const tdm_host_calls *calls);
-    const tdm_kernel *const *kernels; /* NULL-terminated, best first; NULL: none */
-    const struct tdm_device_ops *device;
-    const struct tdm_comm_ops *comm;
+    const tdm_kernel *const *kernels;      /* NULL-terminated, best first; NULL: none */
+    const struct tdm_device_ops *device;   /* NULL: none */
+    const struct tdm_comm_ops *comm;       /* NULL: none */
     const tdm_loss_kernel *const *losses;  /* NULL-terminated; NULL: none */
-    const tdm_optim_kernel *const *optims; /* likewise */
+    const tdm_optim_kernel *const *optims; /* NULL-terminated; NULL: none */
 } tdm_module;
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* tandem/sys/rewrite.h - a rewrite of the plan, as a row of a table. For writers of ops. */
+/* tandem/sys/rewrite.h - a rewrite of the plan, as one row of a table. For writers of ops. */
 #ifndef TANDEM_SYS_REWRITE_H
 #define TANDEM_SYS_REWRITE_H
 
@@ -9,36 +9,38 @@ extern "C" {
 #endif
 
 enum { TDM_MAX_CHAIN = 3 };
-#define TDM_ANY_OP "*" /* in a chain: any that runs a kernel */
+#define TDM_ANY_OP "*" /* in a chain: any op that runs a kernel */
 
 typedef enum tdm_rewrite_when {
     TDM_WHEN_ALWAYS,
     TDM_WHEN_TRAINING,
-    TDM_WHEN_PREDICTING /* plans that have no backward */
+    TDM_WHEN_PREDICTING /* plans without a backward pass */
 } tdm_rewrite_when;
 
 typedef enum tdm_rewrite_effect {
-    /* The last two of the chain change places, if the last's kernel is then able to do the other's work in its
-     * epilogue; a later row fuses them. */
+    /* Swaps the last two ops of the chain, if the last op's kernel can then do the other's work in its epilogue. A
+     * later row fuses them. */
     TDM_REWRITE_SWAP,
-    /* The first of the chain does the others' work in its epilogue. Their further inputs become its own. */
+    /* The first op of the chain does the work of the others in its epilogue. Their additional inputs become its own. */
     TDM_REWRITE_FUSE,
-    /* The last of the chain adds the first's bias in its epilogue, and what followed the bias there. */
+    /* The last op of the chain adds the first op's bias in its epilogue, and does there what followed the bias. */
     TDM_REWRITE_MOVE_BIAS,
-    /* The last of the chain sums in backward what it sends to the first: the gradient of the first's bias. */
+    /* In backward the last op of the chain sums what it sends to the first op: this is the gradient of the first op's
+     * bias. */
     TDM_REWRITE_SUM_BIAS,
-    /* The batch gets as many channels as the kernel asked for, the last ones zero. */
+    /* The batch gets as many channels as the kernel asked for; the additional ones are zero. */
     TDM_REWRITE_PAD_CHANNELS,
-    /* The weights lie in the order that the kernel asked for. */
+    /* The weights are stored in the order that the kernel asked for. */
     TDM_REWRITE_ORDER_WEIGHTS
 } tdm_rewrite_effect;
 
 typedef struct tdm_rewrite {
-    const char *name, *why;           /* for people */
-    const char *chain[TDM_MAX_CHAIN]; /* names of ops, each the only reader of the one before; NULL: it is shorter */
+    const char *name, *why; /* for the plan's printed form */
+    const char
+        *chain[TDM_MAX_CHAIN]; /* op names; each op is the only reader of the one before; NULL ends a shorter chain */
     tdm_rewrite_when when;
     tdm_rewrite_effect effect;
-    unsigned epilogue; /* what the kernel that gets work must be able to do */
+    unsigned epilogue; /* TDM_EPILOGUE_... that the kernel which gets the work must offer */
 } tdm_rewrite;
 
 #ifdef __cplusplus
