@@ -1,6 +1,6 @@
-/* The CPU as a device. cpu:0, cpu:1, ... are virtual: each is the thread that uses it, with memory of its own, so that
- * data parallelism is the same on a laptop as on a node of GPUs. Work runs on the calling thread and is done when the
- * call returns: there is one queue, and events are moments. */
+/* The CPU as a device. cpu:0, cpu:1, ... are virtual: each is the thread that uses it, with its own memory, so that
+ * data parallelism works on a laptop as it does on a node of GPUs. The CPU is a queue that runs at once: work runs on
+ * the calling thread and is done when the call returns. Events are points in time. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -61,11 +61,11 @@ static tdm_status cpu_allocate(tdm_device *device, void **out, size_t bytes, con
     block_head *head = NULL;
     size_t total = 0;
     if (!tdm__add_fits(bytes, sizeof(*head), &total))
-        TDM_FAIL(TDM_E_MEMORY, "%s: %s wants more bytes than can be counted", device->name, what);
+        TDM_FAIL(TDM_E_MEMORY, "%s: %s: out of memory, needed more bytes than a size can hold", device->name, what);
     if (tdm__new_pages(device->host, &head, total, what) != TDM_OK) {
         char size[32], held[32];
         TDM_FAIL(TDM_E_MEMORY,
-                 "%s: %s wants %s, which the system does not give, and %s is taken already; make "
+                 "%s: %s: out of memory, needed %s beside the %s held already; make "
                  "train.batch.per_device smaller, or train.accumulate larger, or the model smaller",
                  device->name, what, tdm__print_bytes(size, bytes), tdm__print_bytes(held, device->bytes_now));
     }

@@ -1,4 +1,4 @@
-/* What a run computes with: the CPU and the kernels for it, or a device that a module brings. */
+/* What a run computes with: the CPU and its kernels, or a device and the kernels of a module. */
 #include <tandem/job.h>
 #include <tandem/sys/comm.h>
 #include <tandem/tandem.h>
@@ -32,12 +32,12 @@ static tdm_status join(const tdm_kernel *const **out, const tdm_host *host, cons
 static tdm_status open_cpu(tdm_compute *out, const tdm_host *host, const tdm_compute_wish *wish) {
     const tdm_module *module = NULL;
     if (wish->kernels == TDM_KERNELS_REF) {
-        out->report = (tdm_module_report){.text = "not looked for: only the reference kernels are wanted"};
+        out->report = (tdm_module_report){.text = "not looked for: the job asks for the reference kernels"};
     } else {
         TDM_TRY(tdm__module_find(&module, host, "dnnl", wish->module_path, &out->report));
         if (module == NULL && out->report.path[0] != '\0')
             TDM_WARN(host, "device",
-                     "oneDNN's kernels are here but cannot be used, so others run, whose bits differ: %s",
+                     "oneDNN's kernels are installed but cannot be used; other kernels run, and their bits differ: %s",
                      out->report.text);
     }
     out->device = &tdm_cpu_device;
@@ -54,31 +54,31 @@ static tdm_status check_ids(const tdm_module *module, const tdm_ints *ids) {
         if (ids->item[i] >= count)
             TDM_FAIL(
                 TDM_E_DEVICE,
-                "parallel.device_ids: cuda:%lld is not here, this machine has %d CUDA device%s; write "
+                "parallel.device_ids: there is no cuda:%lld, this machine has %d CUDA device%s; write "
                 "parallel.device_ids=[0], or [0, 0] with parallel.allow_shared_device=true for replicas that share it",
                 (long long)ids->item[i], count, count == 1 ? "" : "s");
     }
     return TDM_OK;
 }
 
-/* *module is NULL when cuda was not demanded and cannot be had. */
+/* *module is NULL if cuda cannot be used and the job does not demand it. */
 static tdm_status find_cuda(const tdm_module **module, tdm_compute *out, const tdm_host *host,
                             const tdm_compute_wish *wish) {
     const bool demanded = wish->device == TDM_DEVICE_CUDA;
     TDM_TRY(tdm__module_find(module, host, "cuda", wish->module_path, &out->report));
     if (*module == NULL && demanded)
         TDM_FAIL(out->report.path[0] != '\0' ? TDM_E_DEVICE : TDM_E_UNSUPPORTED,
-                 "parallel.device: cuda cannot be had: %s", out->report.text);
+                 "parallel.device: cuda cannot be used: %s", out->report.text);
     if (*module == NULL) return TDM_OK;
     if (!TDM_MODULE_HAS(*module, optims) || (*module)->device == NULL || (*module)->kernels == NULL ||
         (*module)->losses == NULL || (*module)->optims == NULL)
-        TDM_FAIL(TDM_E_UNSUPPORTED, "%s brings no device; build it from the same source as this tandem",
+        TDM_FAIL(TDM_E_UNSUPPORTED, "%s has no device in it; build it from the same source as this tandem",
                  out->report.path);
     tdm_error before;
     tdm__error_save(&before);
     tdm_status status = check_ids(*module, wish->ids);
     if (status == TDM_OK || demanded) return status;
-    TDM_INFO(host, "device", "auto takes the CPU: %s", tdm_error_message());
+    TDM_INFO(host, "device", "parallel.device: auto uses the CPU: %s", tdm_error_message());
     (void)tdm__error_restore(&before, NULL);
     *module = NULL;
     return TDM_OK;
@@ -89,7 +89,7 @@ tdm_status tdm__compute_open(tdm_compute *out, const tdm_host *host, const tdm_c
     const tdm_module *module = NULL;
     if (wish->device == TDM_DEVICE_CUDA && wish->kernels == TDM_KERNELS_REF)
         TDM_FAIL(TDM_E_UNSUPPORTED,
-                 "parallel.kernels: ref are the CPU's; write parallel.device: cpu, or kernels: auto");
+                 "parallel.kernels: ref exists for the CPU only; write parallel.device: cpu, or kernels: auto");
     if (wish->device != TDM_DEVICE_CPU && wish->kernels != TDM_KERNELS_REF)
         TDM_TRY(find_cuda(&module, out, host, wish));
     if (module == NULL) return open_cpu(out, host, wish);
@@ -112,7 +112,7 @@ tdm_status tdm__compute_loss(const tdm_compute *compute, const tdm_loss_def *los
         *run = (*l)->run;
         if (strcmp((*l)->loss, loss->name) == 0) return TDM_OK;
     }
-    TDM_FAIL(TDM_E_UNSUPPORTED, "no kernel on %s for the loss %s", compute->device->name, loss->name);
+    TDM_FAIL(TDM_E_UNSUPPORTED, "device %s has no kernel for the loss %s", compute->device->name, loss->name);
 }
 
 tdm_status tdm__compute_optim(const tdm_compute *compute, const tdm_optim_def *optim, tdm_optim_run **run) {
@@ -124,7 +124,7 @@ tdm_status tdm__compute_optim(const tdm_compute *compute, const tdm_optim_def *o
         *run = (*o)->run;
         if (strcmp((*o)->optim, optim->name) == 0) return TDM_OK;
     }
-    TDM_FAIL(TDM_E_UNSUPPORTED, "no kernel on %s for the optimizer %s", compute->device->name, optim->name);
+    TDM_FAIL(TDM_E_UNSUPPORTED, "device %s has no kernel for the optimizer %s", compute->device->name, optim->name);
 }
 
 tdm_status tdm__compute_comm(const tdm_comm_ops **out, const tdm_host *host, const char *name, const char *module_path,

@@ -1,5 +1,5 @@
-/* What a report about a problem should contain: system, processor, memory and limits, modules, GPUs. Read from /proc,
- * /sys, the module loader and the cuda module; anything that cannot be read is left out. */
+/* What a problem report should contain: system, processor, memory and limits, modules, GPUs. Read from /proc, /sys, the
+ * module loader and the cuda module. What cannot be read is left out. */
 #include <tandem/doctor.h>
 #include <tandem/tandem.h>
 
@@ -20,7 +20,7 @@
 #include "runtime/base/status.h"
 #include "runtime/module/module.h"
 
-/* One line of the report. `value` NaN: text only; numbers are bytes or counts as `unit` says. */
+/* The report under way. `first`: the next line is the first of its section. `failed`: a fault was found. */
 typedef struct report {
     tdm_text text;
     bool json, first, failed;
@@ -71,7 +71,7 @@ static void put_bytes(report *r, const char *name, double bytes) {
     }
 }
 
-/* Something that will stop runs. */
+/* Adds something that will stop runs. */
 static void put_fault(report *r, const char *name, const char *what) {
     char line[400];
     snprintf(line, sizeof line, "FAULT: %s", what);
@@ -79,7 +79,8 @@ static void put_fault(report *r, const char *name, const char *what) {
     r->failed = true;
 }
 
-/* The first line of a file that starts with `prefix`, what follows it, without blanks and quotes around it. */
+/* Finds the first line of a file that starts with `prefix`; `out` gets the rest of it, without surrounding blanks and
+ * quotes. */
 static bool line_after(const char *path, const char *prefix, char *out, size_t bytes) {
     FILE *file = fopen(path, "re");
     if (!file) return false;
@@ -161,7 +162,7 @@ static void memory_part(report *r) {
     put_kib(r, "total", "/proc/meminfo", "MemTotal");
     put_kib(r, "available", "/proc/meminfo", "MemAvailable");
     for (int i = 0; i < 2; i++) {
-        /* control groups v1 say "no limit" by a number near 2^63 */
+        /* control groups v1 express "no limit" as a number near 2^63 */
         if (line_after(limits[i], "", text, sizeof text) && atof(text) > 0 && atof(text) < 1e18) {
             put_bytes(r, "cgroup limit", atof(text));
         }
@@ -190,7 +191,7 @@ static void limits_part(report *r) {
     int fd = memfd_create("tandem-doctor", MFD_CLOEXEC);
     if (fd < 0) {
         put_fault(r, "shared memory",
-                  "memfd_create fails, so ddp's ranks cannot share memory; a sandbox may forbid it");
+                  "memfd_create fails, so the ranks of ddp cannot share memory; a sandbox may forbid it");
     } else if (ftruncate(fd, 1 << 20) != 0) {
         put_fault(r, "shared memory", "1 MiB of shared memory is refused; raise the memory limit");
     } else {
@@ -199,7 +200,7 @@ static void limits_part(report *r) {
     if (fd >= 0) close(fd);
 }
 
-/* Whether a module is here is information; only asking for an absent one is an error, and `train` says it then. */
+/* An absent module is information here. It is an error only for a job that asks for it, and `train` reports it then. */
 static tdm_status modules_part(report *r, const tdm_host *host, const tdm_module **cuda) {
     static const char *const names[] = {"dnnl", "cuda", "nccl", "gloo", "mpi"};
     section(r, "modules", "modules");
@@ -223,14 +224,14 @@ static void put_device_line(void *user, const char *name, const char *value) {
 static tdm_status put_devices(report *r, const tdm_device_ops *ops) {
     int count = 0;
     TDM_TRY(ops->count(&count));
-    char line[80] = "auto takes cuda; device_ids: 0";
+    char line[80] = "auto uses cuda; device_ids: 0";
     if (count > 1)
-        snprintf(line, sizeof line, "auto takes cuda; device_ids: 0 %s %d", count > 2 ? "to" : "and", count - 1);
+        snprintf(line, sizeof line, "auto uses cuda; device_ids: 0 %s %d", count > 2 ? "to" : "and", count - 1);
     put_text(r, "parallel.device", line);
     return TDM_DEVICE_HAS(ops, report) && ops->report != NULL ? ops->report(put_device_line, r) : TDM_OK;
 }
 
-/* GPUs, where the cuda module can work here. What fails here would fail in a run, too. */
+/* The GPUs, if the cuda module works here. What fails here would fail in a run, too. */
 static void devices_part(report *r, const tdm_module *cuda) {
     if (cuda == NULL || !TDM_MODULE_HAS(cuda, device) || cuda->device == NULL) return;
     tdm_error before;
@@ -242,7 +243,7 @@ static void devices_part(report *r, const tdm_module *cuda) {
 }
 
 tdm_status tdm_environment(const tdm_host *host, int json, char **out) {
-    if (!out) TDM_FAIL(TDM_E_USAGE, "a place for the text is wanted, NULL was given");
+    if (!out) TDM_FAIL(TDM_E_USAGE, "tdm_environment: out is NULL");
     *out = NULL;
     TDM_TRY(tdm__host_take(&host));
     report r = {.json = json != 0};
@@ -258,12 +259,13 @@ tdm_status tdm_environment(const tdm_host *host, int json, char **out) {
     if (r.json) tdm__text_puts(&r.text, "}}\n");
     if (status == TDM_OK) status = tdm__text_take_public(&r.text, out);
     tdm__text_deinit(&r.text);
-    if (status == TDM_OK && r.failed) TDM_FAIL(TDM_E_CHECK, "this machine has faults that will stop runs");
+    if (status == TDM_OK && r.failed)
+        TDM_FAIL(TDM_E_CHECK, "this machine has faults that will stop runs; see FAULT in the report");
     return status;
 }
 
 tdm_status tdm_environment_variables(const tdm_host *host, char **out) {
-    if (!out) TDM_FAIL(TDM_E_USAGE, "a place for the text is wanted, NULL was given");
+    if (!out) TDM_FAIL(TDM_E_USAGE, "tdm_environment_variables: out is NULL");
     *out = NULL;
     TDM_TRY(tdm__host_take(&host));
     tdm_text text;

@@ -1,4 +1,4 @@
-/* What modules and ops may call: they link nothing of tandem, so it is handed to them as a table. */
+/* The table of calls for modules and ops: they do not link tandem, so they get its functions this way. */
 #include "runtime/base/env.h"
 #include "runtime/base/status.h"
 #include "runtime/module/module.h"

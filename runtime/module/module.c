@@ -1,7 +1,8 @@
-/* Modules are looked for in a few folders, opened for ever, and asked before use whether they work here.
+/* Modules are searched in a few folders, opened for the life of the process, and asked before use whether they work
+ * here.
  *
- * Not to find one is no failure: the report keeps what was tried and why it was not used, for `doctor` and for messages
- * of a configuration that wants the module. */
+ * A missing module is no failure: the report keeps what was tried and why it was not used, for `doctor` and for
+ * messages about a configuration that needs the module. */
 #include "runtime/module/module.h"
 
 #include <dlfcn.h>
@@ -20,8 +21,8 @@
 #include "runtime/base/status.h"
 
 enum {
-    MOST_TRIED = 8,   /* files remembered, so that one reached by two paths is told once */
-    ROOM = 256 << 20, /* oneDNN and what it links take up to 90 MiB of addresses, and ask for 128 more when they work */
+    MOST_TRIED = 8,   /* files remembered: one that two paths lead to is reported once */
+    ROOM = 256 << 20, /* addresses: oneDNN and its libraries take up to 90 MiB, and 128 more while they work */
 };
 
 typedef struct search {
@@ -29,7 +30,7 @@ typedef struct search {
     const char *name;
     const tdm_module *found;
     tdm_module_report *report;
-    char folders[384]; /* those without such a file, for the message */
+    char folders[384]; /* the folders that have no such file, for the message */
     struct stat tried[MOST_TRIED];
     int tried_count;
 } search;
@@ -43,42 +44,42 @@ static void append(char *text, size_t capacity, const char *format, ...) {
     va_end(arguments);
 }
 
-static void put(char *text, size_t capacity, const char *from) {
+static void set(char *text, size_t capacity, const char *from) {
     text[0] = '\0';
     append(text, capacity, "%s", from);
 }
 
-static void refuse(search *s, const char *path, const char *format, ...) TDM_PRINTF(3, 4);
-static void refuse(search *s, const char *path, const char *format, ...) {
+static void note_refusal(search *s, const char *path, const char *format, ...) TDM_PRINTF(3, 4);
+static void note_refusal(search *s, const char *path, const char *format, ...) {
     tdm_module_report *report = s->report;
     char why[sizeof report->text];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(why, sizeof why, format, arguments);
     va_end(arguments);
-    put(report->path, sizeof report->path, path);
+    set(report->path, sizeof report->path, path);
     append(report->text, sizeof report->text, "%s%s: %s", report->text[0] != '\0' ? "; " : "", path, why);
     TDM_DEBUG(s->host, "module", "%s: %s", path, why);
 }
 
-/* The module in an open library, or NULL with the reason noted. */
+/* Returns the module in an open library, or NULL after noting the reason. */
 static const tdm_module *accept(search *s, const char *path, void *library) {
     const tdm_module *module = dlsym(library, TDM_MODULE_SYMBOL);
     if (module == NULL) {
-        refuse(s, path, "has no symbol " TDM_MODULE_SYMBOL ", so it is not a module of tandem");
+        note_refusal(s, path, "has no symbol " TDM_MODULE_SYMBOL ", so it is not a module of tandem");
         return NULL;
     }
     if (module->abi != TDM_MODULE_ABI) {
-        refuse(s, path, "speaks module interface %u, this tandem speaks %u; build both from the same source",
-               module->abi, TDM_MODULE_ABI);
+        note_refusal(s, path, "has module interface %u, this tandem has %u; build both from the same source",
+                     module->abi, TDM_MODULE_ABI);
         return NULL;
     }
     if (!TDM_MODULE_HAS(module, probe) || module->name == NULL || module->probe == NULL) {
-        refuse(s, path, "its description is incomplete (%u bytes)", module->size);
+        note_refusal(s, path, "its description is incomplete (%u bytes)", module->size);
         return NULL;
     }
     if (strcmp(module->name, s->name) != 0) {
-        refuse(s, path, "is the module '%s', not '%s'", module->name, s->name);
+        note_refusal(s, path, "is the module '%s', not '%s'", module->name, s->name);
         return NULL;
     }
     return module;
@@ -89,23 +90,23 @@ static tdm_status try_file(search *s, const char *path) {
     void *library;
     TDM_TRY(tdm__library_open(&library, path, ROOM, text, sizeof text));
     if (library == NULL) {
-        refuse(s, path, "%s", text);
+        note_refusal(s, path, "%s", text);
         return TDM_OK;
     }
     const tdm_module *module = accept(s, path, library);
     if (module == NULL) return TDM_OK;
-    /* Before it is asked: what it looks for may be named in the environment. */
+    /* init comes before probe: the environment may name the libraries that the module looks for. */
     if (TDM_MODULE_HAS(module, init) && module->init != NULL) module->init(&tdm__host_calls);
-    if (!module->probe(text, sizeof text)) { /* a sentence about the machine, not about the file */
-        put(s->report->path, sizeof s->report->path, path);
+    if (!module->probe(text, sizeof text)) { /* the sentence is about the machine, not about the file */
+        set(s->report->path, sizeof s->report->path, path);
         append(s->report->text, sizeof s->report->text, "%s%s", s->report->text[0] != '\0' ? "; " : "",
                text[0] != '\0' ? text : "it does not work on this machine");
         return TDM_OK;
     }
     s->found = module;
     s->report->usable = true;
-    put(s->report->path, sizeof s->report->path, path);
-    put(s->report->text, sizeof s->report->text, text);
+    set(s->report->path, sizeof s->report->path, path);
+    set(s->report->text, sizeof s->report->text, text);
     TDM_DEBUG(s->host, "module", "%s: %s", path, text);
     return TDM_OK;
 }
@@ -138,7 +139,7 @@ static tdm_status try_list(search *s, const char *folders) {
     return TDM_OK;
 }
 
-/* The folder of the file that holds `address`, followed by `rest`. */
+/* Tries the folder of the file that `address` is mapped from, with `rest` appended. */
 static tdm_status try_beside(search *s, const void *address, const char *rest) {
     char file[PATH_MAX], folder[PATH_MAX + 32];
     if (s->found != NULL) return TDM_OK;
@@ -178,7 +179,7 @@ tdm_status tdm__module_find(const tdm_module **out, const tdm_host *host, const 
         if (why[0] != '\0')
             append(report->text, sizeof report->text, "it was not built: %s, and build tandem again; ", why);
         append(report->text, sizeof report->text,
-               "libtandem-%s.so is in none of %s; install it or name its folder in %s", name, s.folders,
+               "libtandem-%s.so is in none of %s; install it, or name its folder in %s", name, s.folders,
                tdm__env_name(TDM_ENV_MODULE_PATH));
     }
     return TDM_OK;

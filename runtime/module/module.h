@@ -1,4 +1,4 @@
-/* Finding, opening and asking modules. */
+/* Finds, opens and asks modules. */
 #ifndef TDM_MODULE_MODULE_H
 #define TDM_MODULE_MODULE_H
 
@@ -8,56 +8,60 @@
 
 #include "runtime/base/text.h"
 
-/* The call table that modules and ops use. */
+/* The table of calls that modules and ops use. */
 extern const tdm_host_calls tdm__host_calls;
 
-/* Modules of an older build lack the last members. */
+/* A module of an older build has a shorter struct, without the last members. */
 #define TDM_MODULE_HAS(module, member) ((module)->size >= offsetof(tdm_module, member) + sizeof((module)->member))
 #define TDM_DEVICE_HAS(device, member) ((device)->size >= offsetof(tdm_device_ops, member) + sizeof((device)->member))
 
-/* Why this build has no such module: "nccl.h was not found. ..."; "" where it has one, or never heard of it. */
+/* Returns why this build lacks the module: "nccl.h was not found. ..."; "" if it has the module or does not know it. */
 const char *tdm__module_absent(const char *name);
 
 typedef struct tdm_module_report {
-    char path[512]; /* of the library that was opened, or "" */
-    char text[512]; /* the probe's sentence, or why it was not opened: paths tried, dlerror, ABI found and wanted */
+    char path[512]; /* the library that was opened, or "" */
+    char text[512]; /* the probe's sentence; or why the module was not opened: paths tried, dlerror, ABI expected and
+                       found */
     bool usable;
 } tdm_module_report;
 
-/* Looks for libtandem-<name>.so in: module_path (colon-separated; NULL: the environment's TANDEM_MODULE_PATH), the
- * folder of libtandem + "/tandem", the folder of the executable + "/../lib/tandem" (both of the files that are really
- * mapped), the build-time path. *out is NULL if there is none that is usable; the report says why. TDM_E_MEMORY where
- * one is there that could not be loaded, or could not be looked for, for lack of memory. */
+/* Looks for libtandem-<name>.so in these folders: module_path (separated by colons; NULL: TANDEM_MODULE_PATH of the
+ * environment); the folder of libtandem + "/tandem"; the folder of the executable + "/../lib/tandem" (both of the files
+ * that are really mapped); the build-time path. *out is NULL if no usable module was found, and the report says why.
+ * TDM_E_MEMORY if a module exists but memory was too short to look for it or to load it. */
 tdm_status tdm__module_find(const tdm_module **out, const tdm_host *host, const char *name, const char *module_path,
                             tdm_module_report *report);
 
 /* What a run computes with. */
 typedef struct tdm_compute {
     const tdm_device_ops *device;
-    const tdm_kernel *const *kernels;      /* best first, NULL-terminated; from the host's allocator */
-    const tdm_loss_kernel *const *losses;  /* NULL: the kernels of the loss definitions, which are the CPU's */
-    const tdm_optim_kernel *const *optims; /* likewise */
-    tdm_module_report report;              /* of the module that brought them */
+    const tdm_kernel *const *kernels;      /* best first, NULL-terminated; allocated from the host */
+    const tdm_loss_kernel *const *losses;  /* NULL: the CPU's kernels, which the loss definitions name */
+    const tdm_optim_kernel *const *optims; /* NULL: the CPU's kernels, which the optimizer definitions name */
+    tdm_module_report report;              /* about the module that the kernels come from */
 } tdm_compute;
 
 typedef struct tdm_compute_wish {
     int device;              /* tdm_device_kind of tandem/job.h */
     int kernels;             /* tdm_kernel_choice */
-    const tdm_ints *ids;     /* of devices that must be there; NULL: any */
+    const tdm_ints *ids;     /* devices that must exist; NULL: any */
     const char *module_path; /* as for tdm__module_find */
 } tdm_compute_wish;
 
-/* cpu: the kernels of the dnnl module when it is usable and wanted, then the built-in ones. cuda: those of the cuda
- * module; TDM_E_UNSUPPORTED where there is no such module, TDM_E_DEVICE where it says that it cannot work here or a
- * device is missing. auto: cuda when it can work here and all `ids` are there, else cpu. */
+/* Chooses what a run computes with. cpu: the kernels of the dnnl module if it is usable and not ruled out, then the
+ * built-in ones. cuda: the kernels of the cuda module; TDM_E_UNSUPPORTED if there is no such module, TDM_E_DEVICE if it
+ * does not work here or a device is missing. auto: cuda if it works here and all `ids` exist, else cpu. End it with
+ * tdm__compute_close. */
 tdm_status tdm__compute_open(tdm_compute *out, const tdm_host *host, const tdm_compute_wish *wish);
 void tdm__compute_close(tdm_compute *compute, const tdm_host *host);
-/* The kernel of a loss on this backend. */
+/* Finds the kernel of a loss for this device. TDM_E_UNSUPPORTED if there is none. */
 tdm_status tdm__compute_loss(const tdm_compute *compute, const tdm_loss_def *loss,
                              tdm_status (**run)(const tdm_loss_args *args));
-/* The kernel of an optimizer on this backend; on the CPU, the one of this processor's instruction set. */
+/* Finds the kernel of an optimizer for this device; on the CPU, the one for this processor's instruction set.
+ * TDM_E_UNSUPPORTED if there is none. */
 tdm_status tdm__compute_optim(const tdm_compute *compute, const tdm_optim_def *optim, tdm_optim_run **run);
-/* The communicator for a device's memory: NULL in *out where there is none that is usable; the report says why. */
+/* Finds the communicators for a device's memory in module `name`; *out is NULL if there are none that are usable, and
+ * the report says why. */
 tdm_status tdm__compute_comm(const struct tdm_comm_ops **out, const tdm_host *host, const char *name,
                              const char *module_path, tdm_module_report *report);
 

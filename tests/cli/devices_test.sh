@@ -10,7 +10,7 @@ has "$out" "no GPU that it shows to this process"
 hasnt "$out" "parallel.device"
 
 code 0 "$tandem" doctor
-has "$out" "parallel.device    auto takes cuda; device_ids: 0 and 1"
+has "$out" "parallel.device    auto uses cuda; device_ids: 0 and 1"
 has "$out" "driver             580.82.07, for CUDA 13.0"
 has "$out" "NVML               $EMULATED_LIBRARIES/libnvidia-ml.so.1"
 has "$out" "cuda:1             Emulated GPU, compute capability 9.0"
@@ -73,7 +73,7 @@ has "$out" '"slow": "runs by im2col'
 has "$out" '"algorithm": "cublasLt '
 
 code 0 "$tandem" doctor --json
-has "$out" '},"devices":{"parallel.device":"auto takes cuda'
+has "$out" '},"devices":{"parallel.device":"auto uses cuda'
 has "$out" '"cuda:0 throttling":"none"'
 code 0 "$tandem" train toy.yaml parallel.device=cuda train.steps=2 --run-dir run --quiet
 has run/env.json '"cuda:0 memory":"4.0 GiB, '

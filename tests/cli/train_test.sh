@@ -109,15 +109,15 @@ has same.html '<th>a</th><th>no-eval</th>'
 # two starts in one second are two runs
 for _ in 1 2 3; do code 0 "$tandem" train toy.yaml --steps 1 --quiet; done
 same "$(ls -d runs/toy/* | wc -l)" 3 "run directories"
-# a batch larger than the data is told, a memory that cannot be had too
+# a batch larger than the data is reported, and so is a lack of memory
 code 0 "$tandem" train toy.yaml --steps 1 --run-dir large train.batch.per_device=5000
 has "$err" "a step takes 10000 samples and data.train has"
 code 6 "$tandem" train toy.yaml --run-dir huge data.train.samples=10000000 train.batch.per_device=10000000 \
     model.layers='[{linear: 300000}, {linear: 4}]'
-has "$err" "TiB, which the system does not give"
+has "$err" "TiB beside the "
 has "$err" "make train.batch.per_device smaller"
 code 6 "$tandem" train toy.yaml --run-dir huge eval.batch=10000000 model.layers='[{linear: 300000}, {linear: 4}]'
-has "$err" "TiB, which the system does not give"
+has "$err" "TiB beside the "
 has "$err" "; make eval.batch smaller: it has 10000000 rows, a training pass "
 hasnt "$err" "train.batch"
 # oneDNN asks for 128 MiB of addresses, where it is in this build; a sanitizer's program wants more to begin with

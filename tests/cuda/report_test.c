@@ -228,13 +228,13 @@ TEST(the_environment_has_a_section) {
     char *text = NULL;
     use_emulated_module();
     CHECK_OK(tdm_environment(NULL, 0, &text));
-    CHECK_HAS(text, "\ndevices\n  parallel.device    auto takes cuda; device_ids: 0 and 1\n"
+    CHECK_HAS(text, "\ndevices\n  parallel.device    auto uses cuda; device_ids: 0 and 1\n"
                     "  driver             580.82.07, for CUDA 13.0\n");
     CHECK_HAS(text, "\n  cuda:1 power       77 of 700 W, 31 C\n");
     tdm_free(text);
     e->set_devices(5);
     CHECK_OK(tdm_environment(NULL, 0, &text));
-    CHECK_HAS(text, "auto takes cuda; device_ids: 0 to 4\n");
+    CHECK_HAS(text, "auto uses cuda; device_ids: 0 to 4\n");
     tdm_free(text);
     e->set_devices(0);
     CHECK_OK(tdm_environment(NULL, 0, &text));
@@ -252,7 +252,7 @@ TEST(the_environment_is_json) {
     tdm_free(text);
     REQUIRE(root != NULL);
     const json_t *devices = json_object_get(root, "devices");
-    CHECK_TEXT(json_string_value(json_object_get(devices, "parallel.device")), "auto takes cuda; device_ids: 0 and 1");
+    CHECK_TEXT(json_string_value(json_object_get(devices, "parallel.device")), "auto uses cuda; device_ids: 0 and 1");
     CHECK_TEXT(json_string_value(json_object_get(devices, "cuda:0 throttling")), "none");
     CHECK_HAS(json_string_value(json_object_get(devices, "cuda:0 ECC")), "WARNING: on, 7 uncorrected errors");
     CHECK_INT(json_object_size(devices), 6 + 2 * 6 + 3);
