@@ -1,4 +1,4 @@
-/* Means over windows, in the order of the window's rows and columns; forward sums in double. */
+/* Means over windows, summed in the order of the window's rows and columns. Forward sums in double. */
 #include "ops/average.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ bool tdm__average_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     return true;
 }
 
-/* y = sum over the window of x / divisor */
+/* y = (sum of x over the window) / divisor */
 void tdm__average_forward(const tdm_kernel_args *args, tdm_span_fn span) {
     const tdm_kernel_desc *desc = args->desc;
     tdm_planes x = tdm__planes_of(&desc->x[0], args->rows, desc->x_layout[0]);
@@ -36,7 +36,7 @@ void tdm__average_forward(const tdm_kernel_args *args, tdm_span_fn span) {
     }
 }
 
-/* dx[each point of the window] += dy / divisor, in the order of the outputs, in float as PyTorch */
+/* dx[each point of the window] += dy / divisor, in the order of the outputs, in float as PyTorch does */
 void tdm__average_backward(const tdm_kernel_args *args, tdm_span_fn span) {
     const tdm_kernel_desc *desc = args->desc;
     tdm_planes x = tdm__planes_of(&desc->x[0], args->rows, desc->x_layout[0]);

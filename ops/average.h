@@ -1,15 +1,15 @@
-/* Means over windows: what avgpool2d and adaptive_avgpool2d have in common. For every layout. */
+/* Means over windows, shared by avgpool2d and adaptive_avgpool2d. For every layout. */
 #ifndef TDM_OPS_AVERAGE_H
 #define TDM_OPS_AVERAGE_H
 
 #include <tandem/sys/op.h>
 
-/* The window of one output coordinate along one axis: input [begin, end), and what its length counts as. */
+/* The window of one output coordinate along one axis: input [begin, end), and its share of the divisor. */
 typedef struct tdm_span {
     int64_t begin, end, divisor;
 } tdm_span;
 
-/* axis 0: height, 1: width; `in` and `out` are the sizes along it. */
+/* Returns the window of output `at`. axis 0: height, 1: width; `in` and `out` are the sizes along the axis. */
 typedef tdm_span (*tdm_span_fn)(const void *attrs, int axis, int64_t at, int64_t in, int64_t out);
 
 bool tdm__average_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit);

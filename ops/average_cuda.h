@@ -1,8 +1,8 @@
-/* Means over windows on CUDA: what avgpool2d and adaptive_avgpool2d have in common. For .cu files.
+/* Means over windows on CUDA, shared by avgpool2d and adaptive_avgpool2d. For .cu files.
  *
- * A `Spans` is a struct that knows the windows, as tdm_span_fn does on the CPU, and the way back:
+ * A `Spans` is a struct that knows the windows, as tdm_span_fn does on the CPU, and the reverse mapping:
  *     __device__ tdm_span of(int axis, int64_t at) const                the window of output `at`
- *     __device__ reach<int64_t> windows_of(int axis, int64_t at) const  the outputs whose windows hold input `at` */
+ *     __device__ reach<int64_t> windows_of(int axis, int64_t at) const  the outputs whose windows contain input `at` */
 #ifndef TDM_OPS_CUDA_AVERAGE_H
 #define TDM_OPS_CUDA_AVERAGE_H
 
@@ -19,7 +19,7 @@ template <class Spans> struct average {
 
 /* ---- y = sum over the window of x / divisor, in double ---- */
 
-/* A thread has a point of the output, WIDE channels. */
+/* Each thread computes WIDE channels of one output point. */
 template <int WIDE, class Number, class Spans>
 __global__ void average_forward(average<Spans> g, const Number *x, Number *y) {
     const int64_t inner = g.x.inner / WIDE;
@@ -41,7 +41,7 @@ __global__ void average_forward(average<Spans> g, const Number *x, Number *y) {
     }
 }
 
-/* A warp has a point of the output: for large windows in planes, whose rows are neighbours in memory. */
+/* Each warp computes one output point: for large windows in planes, whose rows are contiguous in memory. */
 template <class Number, class Spans>
 __global__ void average_forward_by_warp(average<Spans> g, const Number *x, Number *y) {
     const int64_t lane = threadIdx.x % WARP, step = thread_count() / WARP;
@@ -61,7 +61,7 @@ __global__ void average_forward_by_warp(average<Spans> g, const Number *x, Numbe
     }
 }
 
-/* ---- dx = the sum of dy / divisor of the windows that hold the point, in the order of the outputs ---- */
+/* ---- dx = the sum of dy / divisor over the windows that contain the point, in the order of the outputs ---- */
 
 template <int WIDE, class Number, class Spans>
 __global__ void average_backward(average<Spans> g, const Number *dy, Number *dx) {
@@ -99,9 +99,9 @@ template <class Spans> average<Spans> average_of(const tdm_kernel_args *args, co
     return g;
 }
 
-static constexpr int64_t WARP_WINDOW = 4 * WARP; /* points of a window from which on a warp does it */
+static constexpr int64_t WARP_WINDOW = 4 * WARP; /* a window with at least as many points is computed by a warp */
 
-/* `window`: points of a window, at most */
+/* `window`: the most points that a window has */
 template <class Number, class Spans>
 tdm_status run_forward(const tdm_kernel_args *args, const Spans &spans, int64_t window) {
     static constexpr int WIDE = PACK_OF<Number>;

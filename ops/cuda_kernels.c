@@ -1,4 +1,4 @@
-/* The kernels of the CUDA module: of each op, loss and optimizer that has a file for it. */
+/* The kernels of the CUDA module: one for each op, loss and optimizer that has a .cu or _cuda file. */
 #include "runtime/backends/cuda/kit/cuda.h"
 
 #define TDM_KERNEL(name) extern const tdm_kernel tdm__##name##_cuda;

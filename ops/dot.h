@@ -1,5 +1,5 @@
 /* Sums of the reference kernels: in double, over eight interleaved lanes, so that the order is fixed and the compiler
- * may use vectors. Products of two floats are exact in double. */
+ * can vectorise. The product of two floats is exact in double. */
 #ifndef TDM_OPS_DOT_H
 #define TDM_OPS_DOT_H
 

@@ -1,8 +1,8 @@
-/* What every infer needs. */
+/* What the infer functions of all ops share. */
 #include "ops/ops.h"
 #include "runtime/base/memory.h"
 
-/* Numbers in one tensor of one row: 2^40 of them are 4 TiB, and leave room for batches in 64 bits. */
+/* The most elements in one tensor of one row: 2^40 floats are 4 TiB, and leave room for batches in 64 bits. */
 static const size_t most_elements = (size_t)1 << 40;
 
 static bool is_storable(const tdm_shape *shape) {
@@ -20,19 +20,20 @@ tdm_shape_text tdm__shape_text(const tdm_shape *shape) {
 
 tdm_status tdm__infer_done(tdm_infer *infer) {
     if (!is_storable(&infer->output))
-        TDM_INFER_FAIL(infer, "%s: its output %s has more numbers than any machine holds", infer->layer,
+        TDM_INFER_FAIL(infer, "%s: its output %s has more elements than any machine can hold", infer->layer,
                        tdm__shape_text(&infer->output).text);
     for (int i = 0; i < infer->param_count; i++)
         if (!is_storable(&infer->param[i].shape))
-            TDM_INFER_FAIL(infer, "%s: its %s %s has more numbers than any machine holds", infer->layer,
+            TDM_INFER_FAIL(infer, "%s: its %s %s has more elements than any machine can hold", infer->layer,
                            infer->param[i].suffix, tdm__shape_text(&infer->param[i].shape).text);
     return TDM_OK;
 }
 
 tdm_status tdm__infer_check_in(tdm_infer *infer, int64_t expected, int64_t found, const char *what) {
     if (expected != TDM_INT_NULL && expected != found)
-        TDM_INFER_FAIL(infer, "%s: `in` says %lld %s, its input %s has %lld; correct it or leave it out", infer->layer,
-                       (long long)expected, what, tdm__shape_text(&infer->input[0]).text, (long long)found);
+        TDM_INFER_FAIL(infer, "%s: `in` says %lld %s, but its input %s has %lld; correct it or leave it out",
+                       infer->layer, (long long)expected, what, tdm__shape_text(&infer->input[0]).text,
+                       (long long)found);
     return TDM_OK;
 }
 

@@ -1,4 +1,4 @@
-/* The tables of ops, losses, optimizers and built-in kernels, made from ops.def, losses.def and optims.def. */
+/* The tables of ops, losses, optimizers and built-in kernels, generated from ops.def, losses.def and optims.def. */
 #include "ops/ops.h"
 
 #define TDM_OP(name) &tdm__##name##_op,

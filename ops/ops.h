@@ -12,7 +12,7 @@
     extern const tdm_kernel tdm__##name##_ref;
 #include "ops/ops.def"
 #undef TDM_OP
-extern const tdm_op_def tdm__reorder_op; /* between layouts; no layer, so not in ops.def */
+extern const tdm_op_def tdm__reorder_op; /* converts between layouts; it is not a layer, so it is not in ops.def */
 extern const tdm_kernel tdm__reorder_ref;
 #define TDM_LOSS(name) extern const tdm_loss_def tdm__##name##_loss;
 #include "ops/losses.def"
@@ -22,11 +22,11 @@ extern const tdm_kernel tdm__reorder_ref;
 #undef TDM_OPTIM
 
 enum {
-    TDM_MAX_FEATURES = 1 << 24, /* of an output: features or channels */
+    TDM_MAX_FEATURES = 1 << 24, /* features or channels of an output */
     TDM_MAX_WINDOW = 4096       /* kernel, stride, padding, dilation */
 };
 
-/* A fault of the user's layer, at its place in the user's file. */
+/* Reports a fault of the user's layer, at the layer's place in the user's file. */
 #define TDM_INFER_FAIL(infer, ...) \
     return (infer)->calls->fail(TDM_E_CONFIG, __FILE__, __LINE__, &(infer)->origin, __VA_ARGS__)
 #define TDM_INFER_TRY(infer, expression)                                                          \
@@ -35,17 +35,18 @@ enum {
         if (try_status_ != TDM_OK) return (infer)->calls->frame(try_status_, __FILE__, __LINE__); \
     } while (0)
 
-/* "64x32x32", as a value that lives to the end of the expression: for messages. */
+/* A shape as text, "64x32x32", for messages. tdm__shape_text returns it by value, so it lives to the end of the
+ * expression. */
 typedef struct tdm_shape_text {
     char text[128];
 } tdm_shape_text;
 tdm_shape_text tdm__shape_text(const tdm_shape *shape);
 
-/* The last line of every infer: refuses tensors whose number of elements is beyond any machine. */
+/* Every infer ends with this. It refuses tensors with more elements than any machine can hold. */
 tdm_status tdm__infer_done(tdm_infer *infer);
-/* `in` may be written in a layer, and is then checked: `expected` is TDM_INT_NULL or what was written. */
+/* Checks the attribute `in`, which may be left out: `expected` is its value, or TDM_INT_NULL. */
 tdm_status tdm__infer_check_in(tdm_infer *infer, int64_t expected, int64_t found, const char *what);
-/* Weight and bias as torch.nn.Linear and Conv2d make them: uniform in +-1/sqrt(fan_in), both. */
+/* Declares weight and bias as torch.nn.Linear and Conv2d initialise them: both uniform in +-1/sqrt(fan_in). */
 void tdm__infer_weight_and_bias(tdm_infer *infer, tdm_shape weight, int64_t fan_in, bool bias);
 
 #endif

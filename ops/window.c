@@ -5,7 +5,7 @@
 
 tdm_status tdm__infer_check_image(const tdm_infer *infer) {
     if (infer->input[0].ndim != 3)
-        TDM_INFER_FAIL(infer, "%s wants an input of channels x height x width, got %s", infer->layer,
+        TDM_INFER_FAIL(infer, "%s needs an input of channels x height x width, got %s", infer->layer,
                        tdm__shape_text(&infer->input[0]).text);
     return TDM_OK;
 }
@@ -31,9 +31,9 @@ tdm_status tdm__pool_infer(tdm_infer *infer, const tdm_window *window) {
     TDM_INFER_TRY(infer, tdm__infer_check_image(infer));
     for (int axis = 0; axis < 2; axis++)
         if (window->padding[axis] > window->kernel[axis] / 2)
-            TDM_INFER_FAIL(infer, "%s: padding of at most half the kernel %lldx%lld is wanted, got %lldx%lld",
-                           infer->layer, (long long)window->kernel[0], (long long)window->kernel[1],
-                           (long long)window->padding[0], (long long)window->padding[1]);
+            TDM_INFER_FAIL(infer, "%s: padding may be at most half the kernel %lldx%lld, got %lldx%lld", infer->layer,
+                           (long long)window->kernel[0], (long long)window->kernel[1], (long long)window->padding[0],
+                           (long long)window->padding[1]);
     int64_t out[2];
     TDM_INFER_TRY(infer, tdm__window_infer(infer, window, out));
     infer->output = (tdm_shape){3, {infer->input[0].dim[0], out[0], out[1]}};

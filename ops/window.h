@@ -4,20 +4,21 @@
 
 #include "runtime/base/planes.h"
 
-/* A pooling layer's window: a stride of null is the kernel, as in PyTorch. */
+/* Returns a pooling layer's window: a stride of null means the kernel size, as in PyTorch. */
 static inline tdm_window tdm__pool_window(const int64_t kernel[2], const int64_t stride[2], const int64_t padding[2]) {
-    bool is_null = stride[0] < 1; /* whatever a null pair holds, it is no stride */
+    bool is_null = stride[0] < 1; /* a null pair never holds a valid stride */
     return (tdm_window){.kernel = {kernel[0], kernel[1]},
                         .stride = {is_null ? kernel[0] : stride[0], is_null ? kernel[1] : stride[1]},
                         .padding = {padding[0], padding[1]},
                         .dilation = {1, 1}};
 }
 
-/* The input must be channels x height x width. */
+/* Checks that the input is channels x height x width. */
 tdm_status tdm__infer_check_image(const tdm_infer *infer);
-/* Height and width of the output; fails where the kernel is larger than the padded input. */
+/* Computes height and width of the output. Fails if the kernel is larger than the padded input. */
 tdm_status tdm__window_infer(const tdm_infer *infer, const tdm_window *window, int64_t out[2]);
-/* The same, and PyTorch's rule that pooling is padded by at most half its kernel, so that no window is empty. */
+/* Infers the output of a pooling layer. Also checks PyTorch's rule that the padding is at most half the kernel, so that
+ * no window is empty. */
 tdm_status tdm__pool_infer(tdm_infer *infer, const tdm_window *window);
 
 #endif

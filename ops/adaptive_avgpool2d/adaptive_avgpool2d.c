@@ -11,7 +11,7 @@ static const tdm_field fields[] = {
      .min = 1,
      .max = TDM_MAX_WINDOW,
      .flags = TDM_FIELD_REQUIRED | TDM_FIELD_MAIN,
-     .help = "height and width of the output; 1 is the mean of the whole plane",
+     .help = "height and width of the output; 1 averages the whole plane",
      .help_zh = "输出的高和宽；1 表示对整个平面求平均"},
     {0},
 };
@@ -30,7 +30,7 @@ static tdm_status infer(tdm_infer *infer) {
 const tdm_op_def tdm__adaptive_avgpool2d_op = {
     .name = "adaptive_avgpool2d",
     .also_called = "global_avg_pool adaptive_avg_pool2d",
-    .doc = "mean over as many windows as the output has points (torch.nn.AdaptiveAvgPool2d)",
+    .doc = "averages the input over windows so that the output gets the given size (torch.nn.AdaptiveAvgPool2d)",
     .doc_zh = "按输出大小划分窗口求平均（torch.nn.AdaptiveAvgPool2d）",
     .min_inputs = 1,
     .max_inputs = 1,

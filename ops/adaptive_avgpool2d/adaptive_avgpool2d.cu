@@ -13,7 +13,7 @@ struct adaptive_spans {
         const int64_t end = quotient(out[axis], (at + 1) * in[axis].by + out[axis].by - 1);
         return {begin, end, end - begin};
     }
-    /* Window p holds `at` if p * in < (at + 1) * out and at * out < (p + 1) * in. */
+    /* Window p contains `at` if p * in < (at + 1) * out and at * out < (p + 1) * in. */
     __device__ reach<int64_t> windows_of(int axis, int64_t at) const {
         return {quotient(in[axis], at * out[axis].by), quotient(in[axis], (at + 1) * out[axis].by - 1) + 1};
     }

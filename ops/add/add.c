@@ -4,7 +4,7 @@
 static tdm_status infer(tdm_infer *infer) {
     for (int i = 1; i < infer->input_count; i++)
         if (!tdm__shape_equal(&infer->input[0], &infer->input[i]))
-            TDM_INFER_FAIL(infer, "%s wants inputs of one shape, got %s and, as input %d, %s", infer->layer,
+            TDM_INFER_FAIL(infer, "%s needs inputs of the same shape, got %s and, as input %d, %s", infer->layer,
                            tdm__shape_text(&infer->input[0]).text, i + 1, tdm__shape_text(&infer->input[i]).text);
     infer->output = infer->input[0];
     infer->flops = (double)(infer->input_count - 1) * (double)tdm__shape_count(&infer->output);

@@ -1,4 +1,4 @@
-/* add on CUDA: one pass each way, with a following relu. */
+/* add on CUDA: one pass in each direction, including a relu that follows. */
 #include "runtime/backends/cuda/kit/kernel.h"
 #include "ops/elementwise.h"
 
@@ -24,9 +24,9 @@ template <class Number> struct add_item {
     }
 };
 
-/* dx_k = dy, or with a relu: dy where y > 0; for all k in one pass, so that a dx may lie on dy. */
+/* dx_k = dy; with a relu, dy where y > 0, else 0. One pass writes all dx_k, so one of them may share memory with dy. */
 template <class Number> struct add_gradient_item {
-    const Number *y, *dy; /* y: NULL without a relu */
+    const Number *y, *dy; /* y: NULL if there is no relu */
     Number *dx[TDM_MAX_INPUTS];
     int count;
     template <int WIDE> __device__ void run(int64_t i) const {

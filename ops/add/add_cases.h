@@ -1,4 +1,4 @@
-/* add: what every kernel of it must get right. */
+/* add: the cases that every kernel of the op must pass. */
 #include "tests/ops/op_case.h"
 
 static const op_case add_cases[] = {

@@ -1,4 +1,4 @@
-/* add: reference kernel, also the one that runs. Takes a following relu into the call: residual nets have one. */
+/* add: reference kernel, also used by default. It includes a relu that follows, as in residual networks. */
 #include <string.h>
 
 #include "ops/elementwise.h"
@@ -9,7 +9,7 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     return tdm__elementwise_fits(desc, fit);
 }
 
-/* y = ((x0 + x1) + x2) + ..., element by element, since y may lie on any x. */
+/* y = ((x0 + x1) + x2) + ..., element by element, because y may share memory with any x. */
 static tdm_status forward(const tdm_kernel_args *args) {
     int64_t count = tdm__elementwise_count(args);
     int inputs = args->desc->input_count;
@@ -30,7 +30,8 @@ static tdm_status forward(const tdm_kernel_args *args) {
     return TDM_OK;
 }
 
-/* dx_k = dy, or with a relu: dy where y > 0. Doing it twice changes nothing, so a dx may lie on dy. */
+/* dx_k = dy; with a relu, dy where y > 0, else 0. Applying the mask twice changes nothing, so a dx may share memory
+ * with dy. */
 static tdm_status backward(const tdm_kernel_args *args) {
     int64_t count = tdm__elementwise_count(args);
     const float *y = args->y, *dy = args->dy;

@@ -20,7 +20,7 @@ static const tdm_field fields[] = {
      .min = 1,
      .max = TDM_MAX_WINDOW,
      .flags = TDM_FIELD_NULLABLE,
-     .help = "step from one window to the next; null: the kernel",
+     .help = "step from one window to the next; null: the kernel size",
      .help_zh = "相邻窗口之间的步幅；null 表示等于窗口大小"},
     {.key = "padding",
      .kind = TDM_FIELD_PAIR,
@@ -34,7 +34,7 @@ static const tdm_field fields[] = {
      .kind = TDM_FIELD_BOOL,
      .offset = offsetof(tdm_avgpool2d_attrs, count_include_pad),
      .initial = "true",
-     .help = "whether the padding counts in the mean",
+     .help = "whether padded zeros count in the mean",
      .help_zh = "求平均时是否计入填充的零"},
     {0},
 };

@@ -1,4 +1,4 @@
-/* avgpool2d: what every kernel of it must get right. */
+/* avgpool2d: the cases that every kernel of the op must pass. */
 #include "tests/ops/op_case.h"
 
 static const op_case avgpool2d_cases[] = {

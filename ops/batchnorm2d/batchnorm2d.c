@@ -21,19 +21,19 @@ static const tdm_field fields[] = {
      .min = 0,
      .max = 1,
      .flags = TDM_FIELD_NULLABLE,
-     .help = "share of a new batch in the running statistics; null: the average over all batches",
+     .help = "weight of a new batch in the running statistics; null: plain average over all batches",
      .help_zh = "新批次在滑动统计量中的比重；null 表示对所有批次求平均"},
     {.key = "affine",
      .kind = TDM_FIELD_BOOL,
      .offset = offsetof(tdm_batchnorm2d_attrs, affine),
      .initial = "true",
-     .help = "whether weight and bias are learnt",
+     .help = "whether weight and bias are learned",
      .help_zh = "是否学习缩放与偏移"},
     {.key = "track_running_stats",
      .kind = TDM_FIELD_BOOL,
      .offset = offsetof(tdm_batchnorm2d_attrs, track_running_stats),
      .initial = "true",
-     .help = "whether running statistics are kept for evaluation; false: evaluation uses the batch's",
+     .help = "whether running statistics are kept for evaluation; false: evaluation uses the batch's own",
      .help_zh = "是否保留滑动统计量供评估使用；false 表示评估时用当前批次的统计量"},
     {.key = "in",
      .kind = TDM_FIELD_INT,
@@ -42,7 +42,7 @@ static const tdm_field fields[] = {
      .min = 1,
      .max = TDM_MAX_FEATURES,
      .flags = TDM_FIELD_NULLABLE,
-     .help = "channels of the input; known from the layer before, checked if written",
+     .help = "channels of the input; taken from the previous layer, checked if given",
      .help_zh = "输入通道数；可由上一层得知，写出则检查"},
     {0},
 };
@@ -64,7 +64,7 @@ static tdm_status infer(tdm_infer *infer) {
         infer->buffer[2] = (tdm_param_def){.suffix = "num_batches_tracked", .init = TDM_INIT_ZEROS, .is_counter = true};
         infer->buffer_count = 3;
     }
-    if (infer->input[0].dim[1] * infer->input[0].dim[2] == 1) { /* a row is one value per channel */
+    if (infer->input[0].dim[1] * infer->input[0].dim[2] == 1) { /* a row has one value per channel */
         infer->least_rows = 2;
         if (!attrs->track_running_stats) infer->least_rows_in_evaluation = 2;
     }

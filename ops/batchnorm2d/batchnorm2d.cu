@@ -1,10 +1,12 @@
-/* batchnorm2d on CUDA, with what follows at the end of a residual block: the addition, and a relu. Statistics and sums of gradients in double, in a fixed order: a block
- * sums a slice of a channel (PLAIN) or of some neighbouring channels (NHWC), a warp adds the slices of a channel, and a
- * pass over all numbers in float applies the result. Where one block sums all of a channel it does the warp's part too,
- * so that small images take two launches each way.
+/* batchnorm2d on CUDA, including the addition and the relu that end a residual block.
  *
- * Variances are sums of squared distances from the channel's first number: one read of x, without the cancellation of
- * squares of large means. */
+ * Statistics and sums of gradients are taken in double, in a fixed order: a block sums a slice of one channel (PLAIN)
+ * or of several neighbouring channels (NHWC), a warp adds the slices of a channel, and a pass over all elements applies
+ * the result in float. If one block sums a whole channel it also does the warp's part, so small images take two
+ * launches in each direction.
+ *
+ * Variances are sums of squared distances from the channel's first element: x is read once, and the squares of large
+ * means do not cancel. */
 #include "ops/batchnorm2d/batchnorm2d.h"
 #include "runtime/backends/cuda/kit/planes.h"
 
@@ -16,17 +18,17 @@ struct sums {
     double a, b;
 };
 
-/* What is normalised. Indices are in packs of the kernel's WIDE numbers. */
+/* The operands. Indices count packs of the kernel's WIDE elements. */
 template <class Number> struct norm {
-    const Number *x, *dy, *y; /* y: NULL without a relu */
-    const Number *other;      /* added to the result, before the relu; NULL: nothing is */
-    Number *dother;           /* its gradient; NULL: not wanted */
-    int64_t channels, count;  /* numbers of a channel */
-    divider inner;            /* packs: of a channel in a row (PLAIN), of all channels of a point (NHWC) */
+    const Number *x, *dy, *y; /* y: NULL if there is no relu */
+    const Number *other;      /* added to the result, before the relu; NULL: nothing */
+    Number *dother;           /* its gradient; NULL: not needed */
+    int64_t channels, count;  /* count: elements of one channel */
+    divider inner;            /* packs of a channel in a row (PLAIN), or of all channels of a point (NHWC) */
     divider channel;
 };
 
-/* ---- what is summed ---- */
+/* ---- the terms of the sums ---- */
 
 template <int WIDE, class Number> __device__ inline pack<float, WIDE> masked_dy(const norm<Number> &g, int64_t i) {
     pack<float, WIDE> d = load<WIDE>(g.dy, i);
@@ -36,7 +38,7 @@ template <int WIDE, class Number> __device__ inline pack<float, WIDE> masked_dy(
     return d;
 }
 
-/* What is read of a pack. */
+/* The values that are read for one pack. */
 template <int WIDE> struct terms { pack<float, WIDE> x, dy; };
 
 template <bool GRADIENT, int WIDE, class Number>
@@ -55,8 +57,8 @@ __device__ inline void add_terms(sums *sum, int apart, const terms<WIDE> &of, co
     }
 }
 
-/* The terms of a thread's packs, which are `walk.next()` as often as `first`, `first + step`, ... is below `end`.
- * Several packs are asked for before the first is looked at. */
+/* Adds the terms of a thread's packs: `walk.next()` for each of `first`, `first + step`, ... below `end`. Issues
+ * several loads before it uses the first. */
 template <bool GRADIENT, int WIDE, class Number, class Walk>
 __device__ inline void add_up(sums *sum, int apart, const norm<Number> &g, const double *center, Walk walk,
                               int64_t first, int64_t end, int step) {
@@ -72,18 +74,18 @@ __device__ inline void add_up(sums *sum, int apart, const norm<Number> &g, const
 
 /* ---- from sums to coefficients, channel by channel ----
  *
- * y = (x - center) * scale + shift and dx = (dy - level - (x - center) * slope) * scale in float; what is lost as the
- * mean is rounded to the center is made up for in shift and level. */
+ * y = (x - center) * scale + shift and dx = (dy - level - (x - center) * slope) * scale in float. shift and level
+ * compensate for rounding the mean to the center. */
 
 struct coefficients {
-    float *center, *scale, *shift, *slope; /* shift: level in backward */
+    float *center, *scale, *shift, *slope; /* shift: `level` in backward */
 };
 
 template <class Number> struct forward_finish {
     static constexpr bool GRADIENT = false;
     tdm_batchnorm2d_attrs attrs;
     const Number *x;
-    int64_t channel_step; /* from a channel's first number to the next channel's */
+    int64_t channel_step; /* from a channel's first element to the next channel's */
     double count;
     bool of_batch, training;
     const float *weight, *bias;
@@ -96,7 +98,7 @@ template <class Number> struct forward_finish {
         return (double)get(x, c * channel_step);
     }
 
-    /* running = (1 - momentum) * running + momentum * batch; the variance made unbiased first */
+    /* running = (1 - momentum) * running + momentum * batch, with the unbiased variance */
     __device__ void update_running(int64_t c, double batch_mean, double variance) const {
         const double momentum = attrs.momentum != attrs.momentum ? 1.0 / (double)(*counter + 1) : attrs.momentum;
         const double rest = 1.0 - momentum, unbiased = variance * count / (count - 1.0);
@@ -157,7 +159,7 @@ struct backward_finish {
     }
 };
 
-/* ---- sums of slices: partial[channel][slice], or straight to the end if there is one slice ---- */
+/* ---- sums of slices: into partial[channel][slice], or straight to the result if there is one slice ---- */
 
 template <class Finish>
 __device__ inline void hand_on(const Finish &finish, int64_t channel, const sums &sum, sums *partial) {
@@ -167,10 +169,10 @@ __device__ inline void hand_on(const Finish &finish, int64_t channel, const sums
         partial[channel * gridDim.y + blockIdx.y] = sum;
 }
 
-/* Packs of a channel in steps of THREADS, PLAIN: one division, and then none. */
+/* Walks over the packs of a channel in steps of THREADS, PLAIN. Divides once, at the start. */
 struct plane_walk {
-    int64_t inner, row_step; /* packs: of the channel in a row, from there to the next row's */
-    int64_t index, at;       /* the pack, and its place among those of its row */
+    int64_t inner, row_step; /* packs of the channel in a row; from there to the next row's */
+    int64_t index, at;       /* the pack, and its index within its row */
     int64_t index_step, at_step;
 
     template <class Number> __device__ plane_walk(const norm<Number> &g, int64_t channel, int64_t first) {
@@ -194,7 +196,7 @@ struct plane_walk {
     }
 };
 
-/* PLAIN: a block has `length` packs of channel blockIdx.x. */
+/* PLAIN: a block sums `length` packs of channel blockIdx.x. */
 template <int WIDE, class Number, class Finish>
 __global__ void sum_planes(norm<Number> g, Finish finish, int64_t length, sums *partial) {
     __shared__ double room[THREADS / WARP];
@@ -217,7 +219,7 @@ struct point_walk {
     }
 };
 
-/* NHWC: a block has `length` points and `lanes` packs of channels; lanes is a power of two. */
+/* NHWC: a block sums `length` points of `lanes` packs of channels; lanes is a power of two. */
 template <int WIDE, class Number, class Finish>
 __global__ void sum_points(norm<Number> g, Finish finish, int64_t length, int lanes, sums *partial) {
     __shared__ sums room[WIDE][THREADS];
@@ -244,7 +246,7 @@ __global__ void sum_points(norm<Number> g, Finish finish, int64_t length, int la
     for (int k = 0; k < WIDE; k++) hand_on(finish, at * WIDE + k, room[k][thread], partial);
 }
 
-/* A warp has a channel. */
+/* Each warp finishes one channel. */
 template <class Finish>
 __global__ void finish_channels(Finish finish, const sums *partial, int64_t channels, int64_t slices) {
     const int64_t lane = threadIdx.x % WARP, step = thread_count() / WARP;
@@ -260,9 +262,9 @@ __global__ void finish_channels(Finish finish, const sums *partial, int64_t chan
     }
 }
 
-/* ---- over all numbers ---- */
+/* ---- the pass over all elements ---- */
 
-/* The coefficient of each number of pack i: neighbouring channels in NHWC, of one channel in PLAIN. */
+/* The coefficients of the elements of pack i: of neighbouring channels in NHWC, of one channel in PLAIN. */
 template <int WIDE, bool NHWC> __device__ inline pack<float, WIDE> coefficient(const float *of, int64_t at) {
     if constexpr (NHWC) {
         return load<WIDE>(of, at);
@@ -282,7 +284,7 @@ template <bool NHWC, class Number> __device__ inline int64_t channel_of(const no
     }
 }
 
-/* As it would be stored, and read again by the layer behind. */
+/* The value as it would be after being stored and read again by the next layer. */
 template <class Number> __device__ inline float kept(float value) {
     if constexpr (sizeof(Number) == sizeof(float))
         return value;
@@ -290,7 +292,8 @@ template <class Number> __device__ inline float kept(float value) {
         return widened(narrowed(value));
 }
 
-/* counter: NULL where the batch is not counted. Here, since the kernels before have to see one and the same. */
+/* counter: NULL if the batch is not counted. It is incremented here, because the kernels before this one must all see
+ * the same value. */
 template <int WIDE, bool NHWC, class Number>
 __global__ void apply_forward(norm<Number> g, coefficients of, Number *y, bool relu, int64_t *counter) {
     const int64_t packs = g.channels * g.count / WIDE;
@@ -335,10 +338,10 @@ __global__ void apply_backward(norm<Number> g, coefficients of, Number *dx) {
 /* ---- host ---- */
 
 static constexpr int64_t BLOCKS = 1024, MOST_SLICES = 512;
-static constexpr int64_t BLOCK_CHANNELS = WARP * PACK;          /* of a block, NHWC */
-static constexpr int64_t PLANE_SLICE = 4096, POINT_SLICE = 256; /* least numbers of a channel in a slice */
+static constexpr int64_t BLOCK_CHANNELS = WARP * PACK;          /* per block, NHWC */
+static constexpr int64_t PLANE_SLICE = 4096, POINT_SLICE = 256; /* the fewest elements of a channel in a slice */
 
-/* More rows never make fewer slices: scratch is booked for the most rows. */
+/* The number of slices never falls when rows are added: scratch is booked for the most rows. */
 int64_t slices_of(int64_t channels, int64_t count, bool nhwc) {
     const int64_t blocks = nhwc ? ceil_div(channels, BLOCK_CHANNELS) : channels;
     const int64_t most = ceil_div(count, nhwc ? POINT_SLICE : PLANE_SLICE);
@@ -366,9 +369,9 @@ template <class Number> struct job {
     const tdm_kernel_args *args;
     cudaStream_t stream;
     const tdm_batchnorm2d_attrs *attrs;
-    norm<Number> g; /* but for `inner` */
+    norm<Number> g; /* all but `inner` */
     bool nhwc, aligned;
-    int64_t run; /* neighbouring numbers: of a channel in a row (PLAIN), of all channels of a point (NHWC) */
+    int64_t run; /* contiguous elements: of a channel in a row (PLAIN), of all channels of a point (NHWC) */
     int64_t slices;
     double *mean, *invstd;
     coefficients of;
@@ -406,7 +409,7 @@ template <class Number> job<Number> job_of(const tdm_kernel_args *args) {
     j.slices = slices_of(channels, j.g.count, j.nhwc);
     j.mean = (double *)args->saved;
     j.invstd = j.mean != NULL ? j.mean + channels : NULL;
-    /* Each array of coefficients begins on a pack's boundary; the partial sums follow. */
+    /* Each array of coefficients begins on a pack boundary; the partial sums follow. */
     const int64_t room = ceil_div(channels, PACK) * PACK;
     float *scratch = (float *)args->scratch;
     j.of = {scratch, scratch + room, scratch + 2 * room, scratch + 3 * room};
@@ -444,7 +447,8 @@ tdm_status launch_finish(const job<Number> &j, const Finish &finish, int64_t sli
     return TDM_OK;
 }
 
-/* In packs of as many numbers whatever a Number is: sums in double need registers, and have the same order then. */
+/* A pack has the same number of elements for float and bf16: sums in double need many registers, and so the order is
+ * the same for both. */
 template <class Number, class Finish> tdm_status sum_channels(const job<Number> &j, const Finish &finish) {
     if (j.has_packs(PACK))
         TDM_CUDA_TRY((launch_sums<PACK, Number, Finish>(j, finish)));
@@ -494,7 +498,7 @@ template <class Number> tdm_status forward(const tdm_kernel_args *args) {
     const bool of_batch = args->training || !j.attrs->track_running_stats;
     if (of_batch && j.g.count == 1)
         TDM_CUDA_FAIL(TDM_E_CONFIG,
-                      "batchnorm2d wants more than 1 value per channel for the statistics of a batch, got 1 row of "
+                      "batchnorm2d needs more than 1 value per channel for the statistics of a batch, got 1 row of "
                       "%lldx1x1; use a larger batch or drop_last",
                       (long long)j.g.channels);
     const forward_finish<Number> finish = forward_finish_of(j, of_batch);

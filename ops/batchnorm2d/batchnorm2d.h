@@ -1,7 +1,8 @@
-/* batchnorm2d: y = (x - mean_c) / sqrt(var_c + eps) * w[c] + b[c], statistics over rows, height and width.
+/* batchnorm2d: y = (x - mean_c) / sqrt(var_c + eps) * w[c] + b[c], with statistics over rows, height and width.
  *
- * Training uses the batch's mean and biased variance, and moves the running ones by `momentum` (with the unbiased
- * variance); evaluation uses the running ones. Buffers: 0 running_mean, 1 running_var, counter num_batches_tracked. */
+ * Training uses the batch's mean and biased variance, and moves the running statistics by `momentum` (with the unbiased
+ * variance). Evaluation uses the running statistics. Buffers: 0 running_mean, 1 running_var, counter
+ * num_batches_tracked. */
 #ifndef TDM_OPS_BATCHNORM2D_H
 #define TDM_OPS_BATCHNORM2D_H
 

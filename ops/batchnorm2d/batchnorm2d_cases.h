@@ -1,4 +1,4 @@
-/* batchnorm2d: what every kernel of it must get right. */
+/* batchnorm2d: the cases that every kernel of the op must pass. */
 #include "tests/ops/op_case.h"
 
 static const op_case batchnorm2d_cases[] = {

@@ -1,6 +1,5 @@
-/* batchnorm2d for blocked channels, in C: PyTorch's statistics, in double as there, and what follows at the
- * end of a residual block: the addition, and a relu. Two reads
- * of x in forward, two of x and dy in backward; oneDNN's sums are in float. */
+/* batchnorm2d for blocked channels, in C, including the addition and the relu that end a residual block. Statistics are
+ * in double, as in PyTorch; oneDNN's sums are in float. x is read twice in forward, x and dy twice in backward. */
 #include <math.h>
 #include <stdio.h>
 
@@ -13,7 +12,7 @@ typedef struct {
     const tdm_kernel_args *args;
     const tdm_batchnorm2d_attrs *attrs;
     tdm_batchnorm2d_planes norm;
-    double *mean, *invstd; /* of the batch, one per channel; kept for backward */
+    double *mean, *invstd; /* of the batch, one per channel; saved for backward */
     double momentum;
     bool of_batch;
 } job;
@@ -49,7 +48,7 @@ static job job_of(const tdm_kernel_args *args) {
                  .invstd = args->saved != NULL ? (double *)args->saved + channels : NULL};
 }
 
-/* running = (1 - momentum) running + momentum batch; the variance made unbiased first */
+/* running = (1 - momentum) running + momentum batch, with the unbiased variance */
 static void update_running(const job *j, int64_t channel, double mean, double variance) {
     const double count = (double)(j->norm.rows * j->norm.points), momentum = j->momentum;
     float *running = &j->args->buffer[0][channel], *running_variance = &j->args->buffer[1][channel];
@@ -95,7 +94,7 @@ static tdm_status forward(const tdm_kernel_args *args) {
     j.of_batch = args->training || !j.attrs->track_running_stats;
     if (j.of_batch && j.norm.rows * j.norm.points == 1)
         TDM_DNNL_FAIL(TDM_E_CONFIG,
-                      "batchnorm2d wants more than 1 value per channel for the statistics of a batch, got 1 row of "
+                      "batchnorm2d needs more than 1 value per channel for the statistics of a batch, got 1 row of "
                       "%lldx1x1; use a larger batch or drop_last",
                       (long long)j.norm.channels);
     j.momentum = j.attrs->momentum;

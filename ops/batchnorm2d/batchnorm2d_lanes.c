@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Where the channel's values of one row begin; they lie `inner` apart. */
+/* Returns where the channel's values of one row begin; they are `inner` apart. */
 static inline int64_t norm_start(const tdm_batchnorm2d_planes *norm, int64_t row, int64_t channel) {
     const int64_t plane = row * (norm->channels / norm->inner) + channel / norm->inner;
     return plane * norm->points * norm->inner + channel % norm->inner;

@@ -4,22 +4,22 @@
 
 #include "runtime/backends/dnnl/kit/passes.h"
 
-/* Batch norm over planes of `inner` neighbouring channels. */
+/* A batch norm over planes of `inner` neighbouring channels. */
 typedef struct tdm_batchnorm2d_planes {
     int64_t rows, channels, points, inner;
-    bool relu;          /* forward: y = max(0, y), the last of all */
+    bool relu;          /* forward: y = max(0, y), after everything else */
     const float *other; /* forward: y += other; NULL: nothing is added */
-    float *dother;      /* backward: its gradient, dy where the relu was open; NULL: not wanted */
+    float *dother;      /* backward: the gradient of `other`, dy where the relu passed; NULL: not needed */
 } tdm_batchnorm2d_planes;
-enum { TDM_BATCHNORM2D_MOST_LANES = 16 }; /* the most channels that one call of the passes below takes */
+enum { TDM_BATCHNORM2D_MOST_LANES = 16 }; /* the most channels that one call below processes */
 
 static inline int64_t tdm__batchnorm2d_lane_count(const tdm_batchnorm2d_planes *norm) {
     return norm->inner % 16 == 0 ? 16 : 8;
 }
 
 typedef struct tdm_batchnorm2d_lanes {
-    /* The channels [channel, channel + tdm__batchnorm2d_lane_count); the arrays hold one value of each. `y` in
-     * backward: of the relu, NULL if there is none. */
+    /* These process the channels [channel, channel + tdm__batchnorm2d_lane_count). The arrays have one value per
+     * channel. In backward `y` is the relu's; NULL if there is none. */
     void (*moments)(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, double *mean,
                     double *variance);
     void (*apply)(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, float *y, const float *mean,

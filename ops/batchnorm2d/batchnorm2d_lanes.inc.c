@@ -1,5 +1,5 @@
-/* Batch norm of LANES neighbouring channels at a time, included by batchnorm2d_lanes.c for 16 and for 8. Sums in
- * double. */
+/* Batch norm of LANES neighbouring channels at a time. batchnorm2d_lanes.c includes this file for 16 and for 8. Sums
+ * are in double. */
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 #define NAME(name) JOIN(name, LANES)
@@ -21,14 +21,14 @@ static inline DOUBLES NAME(norm_widen_)(const float *from) {
     return __builtin_convertvector(NAME(norm_load_)(from), DOUBLES);
 }
 
-/* dy, or 0 where the relu behind was closed */
+/* dy where the relu passed, else 0 */
 static inline FLOATS NAME(norm_masked_)(const float *dy, const float *y, int64_t at) {
     const FLOATS v = NAME(norm_load_)(dy + at);
     if (y == NULL) return v;
     return (FLOATS)((INTS)v & ~(INTS)(NAME(norm_load_)(y + at) <= 0.0f));
 }
 
-/* Sums about the first value, which is near enough to the mean that nothing cancels in double. */
+/* Sums the distances from the first value: it is close enough to the mean that nothing cancels in double. */
 static void NAME(norm_moments_)(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, double *mean,
                                 double *variance) {
     const DOUBLES origin = NAME(norm_widen_)(x + norm_start(norm, 0, channel));
@@ -64,7 +64,7 @@ static void NAME(norm_apply_)(const tdm_batchnorm2d_planes *norm, int64_t channe
     }
 }
 
-/* sum of dy, and of dy (x - mean); the gradient of what was added */
+/* sum of dy and of dy (x - mean); also writes the gradient of `other` */
 static void NAME(norm_sums_)(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, const float *dy,
                              const float *y, const double *mean, double *sum, double *dot) {
     DOUBLES m, s[2] = {{0}, {0}}, d[2] = {{0}, {0}};

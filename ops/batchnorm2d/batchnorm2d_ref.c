@@ -1,5 +1,5 @@
-/* batchnorm2d: reference kernel. Everything in double, rounded to float once per result; the batch's mean and
- * 1 / sqrt(var + eps) are kept as doubles for backward. */
+/* batchnorm2d: reference kernel. It computes in double and rounds to float once per result. The batch's mean and 1 /
+ * sqrt(var + eps) are saved as doubles for backward. */
 #include <math.h>
 
 #include "ops/batchnorm2d/batchnorm2d.h"
@@ -9,7 +9,7 @@
 typedef struct {
     const tdm_kernel_args *args;
     const tdm_batchnorm2d_attrs *attrs;
-    int64_t channels, plane; /* numbers in one channel of one row */
+    int64_t channels, plane; /* plane: elements of one channel in one row */
     double *mean, *invstd;   /* of the batch, one per channel */
 } norm;
 
@@ -47,7 +47,7 @@ static moments batch_moments(const norm *b, int64_t channel) {
     return (moments){mean, squares / count};
 }
 
-/* running = (1 - momentum) * running + momentum * batch; the variance made unbiased first */
+/* running = (1 - momentum) * running + momentum * batch, with the unbiased variance */
 static void update_running(const norm *b, int64_t channel, moments batch, double momentum) {
     float *mean = b->args->buffer[0] + channel, *variance = b->args->buffer[1] + channel;
     double count = (double)(b->args->rows * b->plane);
@@ -72,7 +72,7 @@ static tdm_status forward(const tdm_kernel_args *args) {
     bool of_batch = args->training || !b.attrs->track_running_stats;
     if (of_batch && args->rows * b.plane == 1)
         TDM_FAIL(TDM_E_CONFIG,
-                 "batchnorm2d wants more than 1 value per channel for the statistics of a batch, got 1 row of "
+                 "batchnorm2d needs more than 1 value per channel for the statistics of a batch, got 1 row of "
                  "%lldx1x1; use a larger batch or drop_last",
                  (long long)b.channels);
     double momentum = b.attrs->momentum;

@@ -42,7 +42,7 @@ static const tdm_field fields[] = {
      .initial = "1",
      .min = 1,
      .max = TDM_MAX_WINDOW,
-     .help = "distance between the points of a filter",
+     .help = "distance between the points of the filter",
      .help_zh = "卷积核各点之间的间距"},
     {.key = "groups",
      .kind = TDM_FIELD_INT,
@@ -50,7 +50,7 @@ static const tdm_field fields[] = {
      .initial = "1",
      .min = 1,
      .max = TDM_MAX_FEATURES,
-     .help = "blocks of channels that do not see each other",
+     .help = "groups of channels that are convolved separately",
      .help_zh = "互不相连的通道分组数"},
     {.key = "bias",
      .kind = TDM_FIELD_BOOL,
@@ -65,7 +65,7 @@ static const tdm_field fields[] = {
      .min = 1,
      .max = TDM_MAX_FEATURES,
      .flags = TDM_FIELD_NULLABLE,
-     .help = "channels of the input; known from the layer before, checked if written",
+     .help = "channels of the input; taken from the previous layer, checked if given",
      .help_zh = "输入通道数；可由上一层得知，写出则检查"},
     {0},
 };
@@ -90,7 +90,7 @@ static tdm_status infer(tdm_infer *infer) {
     double taps = (double)(in / attrs->groups) * (double)(height * width);
     infer->flops = 2.0 * taps * (double)attrs->out * (double)out[0] * (double)out[1];
     if (taps > 9007199254740992.0)
-        TDM_INFER_FAIL(infer, "%s: its weight %s has more numbers than any machine holds", infer->layer,
+        TDM_INFER_FAIL(infer, "%s: its weight %s has more elements than any machine can hold", infer->layer,
                        tdm__shape_text(&weight).text);
     tdm__infer_weight_and_bias(infer, weight, (int64_t)taps, attrs->bias);
     return tdm__infer_done(infer);

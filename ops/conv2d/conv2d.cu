@@ -1,5 +1,5 @@
-/* The kernels of conv2d: columns for matrix products and back, and sums of what those give. Every number of a result is
- * one thread's, which gathers its terms in a fixed order. */
+/* The kernels of conv2d: columns for matrix products, gradients back from columns, and sums of partial results. One
+ * thread computes each element of a result and adds its terms in a fixed order. */
 #include "ops/conv2d/conv2d_cuda.h"
 #include "runtime/backends/cuda/kit/kernel.h"
 
@@ -7,7 +7,7 @@ using namespace tdm_cuda;
 
 namespace {
 
-/* x and where its numbers lie. */
+/* The layout of x. */
 struct image {
     int64_t row, channel, line, point; /* strides */
     int height, width;
@@ -23,7 +23,7 @@ image image_of(const tdm_conv_sizes *s) {
     return out;
 }
 
-/* Where the numbers of columns lie, in the weights' order of channels and taps; points are neighbours. */
+/* The layout of columns: channels and taps in the weights' order, points contiguous. */
 struct order {
     int64_t row, channel, tap; /* strides */
 };
@@ -43,7 +43,7 @@ axis axis_of(const tdm_window *window, int i, int64_t out) {
             (int)out};
 }
 
-/* Where tap `tap` of output `at` lies on the axis. */
+/* Returns the input coordinate that tap `tap` of output `at` reads on the axis. */
 __device__ inline int64_t seen_from(const axis &a, int64_t at, int64_t tap) {
     return at * a.stride - a.padding + tap * a.dilation;
 }
@@ -63,7 +63,7 @@ __global__ void columns_kernel(const Number *x, Number *columns, image in, order
     }
 }
 
-/* The output from which `tap` sees `at`; -1: none. */
+/* Returns the output whose tap `tap` reads input `at`; -1: none. */
 __device__ inline int64_t seen_by(const axis &a, int64_t at, int tap) {
     const int64_t from = at + a.padding - (int64_t)tap * a.dilation, out = from / a.stride;
     return from >= 0 && out * a.stride == from && out < a.out ? out : -1;

@@ -1,4 +1,4 @@
-/* conv2d: what every kernel of it must get right. */
+/* conv2d: the cases that every kernel of the op must pass. */
 #include "tests/ops/op_case.h"
 
 static const op_case conv2d_cases[] = {

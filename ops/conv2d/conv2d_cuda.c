@@ -1,8 +1,8 @@
-/* conv2d on CUDA: cuDNN where it is, matrix products over im2col where not, with the same results.
+/* conv2d on CUDA: by cuDNN if possible, else by matrix products over im2col, with the same results.
  *
- * Channels are neighbours in memory (NHWC) where tensor cores are used and the channels make whole groups, of 16 bytes;
- * else planes. The few channels of a batch are filled up with zeros to a group where the device's ingest can do it. The
- * weights lie as x does; the zeros behind their channels stay, because their gradient is made of the zeros in x. */
+ * Channels are contiguous in memory (NHWC) if tensor cores are used and the channels fill whole groups of 16 bytes;
+ * else x is in planes. The few channels of a batch are padded with zeros to one group if the device's ingest can do it.
+ * The weights have the layout of x. Their padding stays zero, because its gradient is computed from the zeros in x. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,17 +15,17 @@
 
 enum { PART = 256 };
 
-/* Byte offsets in scratch, for the most rows: dy where y > 0, the room of the bias's sums, and the weights' gradient
- * in bf16. */
+/* Byte offsets in scratch, for the most rows: first dy where y > 0, then room for the bias's sums, then the weights'
+ * gradient in bf16. */
 typedef struct {
     size_t room, weights, total;
-} places;
+} offsets;
 
 static size_t rounded(size_t bytes) {
     return tdm__round_up(bytes, PART);
 }
 
-/* Numbers in a group of 16 bytes. */
+/* Elements in a group of 16 bytes. */
 static int64_t group_of(const tdm_kernel_desc *desc) {
     return desc->precision == TDM_BF16 ? 8 : 4;
 }
@@ -63,10 +63,10 @@ static tdm_conv_sizes sizes_of(const tdm_kernel_desc *desc, int64_t rows, tdm_la
     };
 }
 
-static places places_of(const tdm_kernel_desc *desc, tdm_layout layout) {
+static offsets offsets_of(const tdm_kernel_desc *desc, tdm_layout layout) {
     const tdm_conv_sizes s = sizes_of(desc, desc->y.dim[0], layout, true);
     const int64_t points = tdm__conv_points(&s);
-    places at = {.room = rounded((size_t)(s.rows * s.out * points) * tdm__cuda_size(s.number))};
+    offsets at = {.room = rounded((size_t)(s.rows * s.out * points) * tdm__cuda_size(s.number))};
     at.weights = at.room + rounded(s.nhwc ? tdm__cuda_mask_room(s.rows * points, s.out, 1)
                                           : tdm__cuda_mask_room(s.rows, s.out, points));
     at.total = at.weights;
@@ -82,7 +82,7 @@ static tdm_layout layout_for(const tdm_kernel_desc *desc) {
     return is_filled(desc) || in % group == 0 ? TDM_LAYOUT_NHWC : TDM_LAYOUT_PLAIN;
 }
 
-/* Which may add the bias to a sum that it has not rounded yet. */
+/* The library that may add the bias to a sum before rounding it. */
 static bool has_cudnn(void) {
     const tdm_cuda_libraries *libraries = tdm__cuda_libraries(NULL, 0);
     return libraries != NULL && libraries->dnn.handle != NULL;
@@ -97,7 +97,7 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     fit->adds_bias_last = !desc->training && desc->precision != TDM_BF16 && !has_cudnn();
     fit->x_channels = s.stored > s.in ? s.stored : 0;
     fit->weight_channels = s.nhwc ? s.stored : 0;
-    fit->scratch_bytes = places_of(desc, layout).total;
+    fit->scratch_bytes = offsets_of(desc, layout).total;
     return true;
 }
 
@@ -128,7 +128,7 @@ static void algorithms(const void *state, tdm_algorithms *out) {
     snprintf(out->slow, sizeof out->slow, "%s", way->slow);
 }
 
-/* As convolutions read it. */
+/* The parameter in the precision that convolutions read. */
 static const void *parameter(const tdm_kernel_args *args, int i) {
     return args->desc->precision == TDM_BF16 ? args->narrow[i] : args->param[i];
 }
@@ -149,7 +149,7 @@ static tdm_status forward(const tdm_kernel_args *args) {
 static tdm_status backward(const tdm_kernel_args *args) {
     tdm_conv_way *way = args->state;
     const tdm_conv_sizes *s = &way->sizes;
-    const places at = places_of(args->desc, args->desc->x_layout[0]);
+    const offsets at = offsets_of(args->desc, args->desc->x_layout[0]);
     const int64_t points = tdm__conv_points(s);
     const bool sums = s->bias && args->dparam[1] != NULL;
     char *scratch = args->scratch;

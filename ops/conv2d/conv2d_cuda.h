@@ -1,5 +1,5 @@
-/* What the parts of conv2d on CUDA share: the sizes of one convolution, its two ways (cuDNN, matrix products over
- * im2col), and the kernels of conv2d.cu. */
+/* What the parts of conv2d on CUDA share: the sizes of one convolution, the interface of its two implementations
+ * (cuDNN, matrix products over im2col), and the kernels of conv2d.cu. */
 #ifndef TDM_OPS_CONV2D_CUDA_H
 #define TDM_OPS_CONV2D_CUDA_H
 
@@ -12,12 +12,12 @@ extern "C" {
 
 typedef struct tdm_conv_sizes {
     int64_t rows, in, height, width; /* x */
-    int64_t stored; /* channels of x, and of a tap's weights, in memory: in, or more, with zeros in them */
+    int64_t stored; /* channels of x and of a tap's weights in memory: `in`, or more, padded with zeros */
     int64_t out, out_height, out_width; /* y */
     int64_t groups, taps;
     tdm_window window;
-    tdm_cuda_number number; /* of x, y, their gradients and the weights; not of the weights' gradient */
-    bool nhwc;              /* channels are neighbours in x, y and the weights; else planes */
+    tdm_cuda_number number; /* type of x, y, their gradients and the weights; the weights' gradient is always float */
+    bool nhwc;              /* channels are contiguous in x, y and the weights; else planes */
     bool bias, relu, training, wants_dx, fast;
 } tdm_conv_sizes;
 
@@ -31,13 +31,13 @@ static inline int64_t tdm__conv_weight_count(const tdm_conv_sizes *s) {
     return s->out * (s->stored / s->groups) * s->taps;
 }
 
-/* A way to convolve. Weights and their gradient lie [out][in / groups][taps], as in PyTorch, or [out][taps][stored]
- * where channels are neighbours; dy is masked already. */
+/* One implementation of a convolution. Weights and their gradient are [out][in / groups][taps], as in PyTorch, or
+ * [out][taps][stored] with nhwc. dy comes with the relu's mask applied. */
 typedef struct tdm_conv_way tdm_conv_way;
 typedef struct tdm_conv_way_ops {
-    /* *done: bias and relu were done too */
+    /* *done: bias and relu were applied, too */
     tdm_status (*forward)(tdm_conv_way *way, const void *x, const void *w, const void *bias, void *y, bool *done);
-    /* In bf16 `scratch` has room for tdm__conv_weight_count numbers. */
+    /* In bf16 `scratch` has room for tdm__conv_weight_count elements. */
     tdm_status (*backward)(tdm_conv_way *way, const void *x, const void *w, const void *dy, float *dw, void *dx,
                            void *scratch);
     void (*algorithms)(const tdm_conv_way *way, tdm_algorithms *out);
@@ -47,27 +47,28 @@ struct tdm_conv_way {
     const tdm_conv_way_ops *ops;
     tdm_cuda_device *device;
     tdm_conv_sizes sizes;
-    char slow[256]; /* why it is not cuDNN's; "": it is */
+    char slow[256]; /* why cuDNN does not run it; "": it does */
 };
 
-/* Where cuDNN is absent or does not do this one, *out is NULL and `why` a sentence without its first word, "cuDNN". */
+/* *out is NULL if cuDNN is absent or cannot run this convolution; `why` is then a sentence without its first word,
+ * "cuDNN". */
 tdm_status tdm__conv_cudnn_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes, char *why,
                                 size_t bytes);
 tdm_status tdm__conv_im2col_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes);
 
-/* ---- conv2d.cu; pointers to void: `sizes->number` ---- */
+/* ---- conv2d.cu; a pointer to void has the type `sizes->number` ---- */
 
-/* columns[row][channel][tap][point of y] = what the tap sees of x from there, for rows [0, rows) of x; where channels
- * are neighbours [row][tap][channel][point], as the weights lie */
+/* columns[row][channel][tap][point of y] = the element of x that the tap reads for that point, for rows [0, rows) of x;
+ * with nhwc columns is [row][tap][channel][point], the order of the weights */
 tdm_status tdm__conv_columns(tdm_cuda_device *device, const tdm_conv_sizes *sizes, int64_t rows, const void *x,
                              void *columns);
-/* dx = the sum over taps, in their order, of the columns that see the point */
+/* dx[point] = the sum of the columns that read the point, in the order of the taps */
 tdm_status tdm__conv_gather(tdm_cuda_device *device, const tdm_conv_sizes *sizes, int64_t rows, const void *columns,
                             void *dx);
 /* sum[i] = (first ? 0 : sum[i]) + part[0][i] + part[1][i] + ... */
 tdm_status tdm__conv_add_parts(tdm_cuda_device *device, float *sum, const float *part, int64_t parts, int64_t count,
                                bool first);
-/* to = from, which are bf16 */
+/* to = from, where `from` is bf16 */
 tdm_status tdm__conv_widen(tdm_cuda_device *device, float *to, const void *from, int64_t count);
 
 #ifdef __cplusplus

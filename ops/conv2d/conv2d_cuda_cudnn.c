@@ -1,8 +1,8 @@
-/* conv2d by cuDNN. Descriptors and algorithms are made once at open, by cuDNN's heuristics and never by timing, which
- * would choose differently from run to run. The heuristics also offer what then refuses to run: each algorithm is run
- * once before it is chosen.
+/* conv2d by cuDNN. Descriptors and algorithms are made once at open. Algorithms are chosen by cuDNN's heuristics and
+ * never by timing, which would choose differently from run to run. The heuristics also offer algorithms that then
+ * refuse to run, so each algorithm is run once before it is chosen.
  *
- * Algorithms with larger rounding errors (Winograd, FFT) are left out unless `parallel.kernels: fast` asks for them, as
+ * Algorithms with larger rounding errors (Winograd, FFT) are left out unless the job has `parallel.kernels: fast`, as
  * on the CPU: they do not follow PyTorch's loss curve. */
 #include <limits.h>
 #include <stdio.h>
@@ -37,11 +37,12 @@ typedef struct {
     cudnnTensorDescriptor_t x, y, bias;
     cudnnFilterDescriptor_t weights;
     cudnnActivationDescriptor_t activation;
-    cudnnConvolutionDescriptor_t convolution[PASSES]; /* they differ in what their algorithm may round to */
+    cudnnConvolutionDescriptor_t
+        convolution[PASSES]; /* they differ in the precision that their algorithm may round to */
     int algorithm[PASSES];
     cudnnMathType_t math[PASSES];
     size_t workspace_bytes[PASSES];
-    bool fused; /* bias and relu in the same call */
+    bool fused; /* bias and relu are part of the forward call */
 } convolution;
 
 static const char *const pass_names[PASSES] = {"forward", "dx", "dw"};
@@ -82,8 +83,8 @@ static tdm_status open_tensor(const convolution *c, cudnnTensorDescriptor_t *out
     return TDM_OK;
 }
 
-/* cuDNN's default on tensor cores is tf32 for floats, and does not speak of bf16; "allow conversion" would mean half
- * precision, whose range is too small. Sums are float's in all. */
+/* cuDNN's default math on tensor cores is tf32 for floats and leaves bf16 alone. "Allow conversion" would mean half
+ * precision, whose range is too small. Sums are in float in every case. */
 static cudnnMathType_t math_of(const convolution *c) {
     if (c->way.sizes.number == TDM_CUDA_BF16) return CUDNN_TENSOR_OP_MATH;
     return c->way.device->precision == TDM_TF32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
@@ -159,7 +160,7 @@ typedef struct {
 typedef struct {
     convolution *c;
     tdm_cuda_trial memory;
-    char *why; /* what was wrong with the last one tried */
+    char *why; /* why the last one tried was rejected */
     size_t bytes;
 } trial;
 
@@ -179,12 +180,12 @@ static const char *name_of(pass which, int algorithm) {
     }
 }
 
-/* What a candidate may round to: the heuristics also offer more than was asked for. */
-static bool rounds_as_wished(const convolution *c, cudnnMathType_t math) {
+/* Whether a candidate rounds no coarser than the job allows: the heuristics also offer coarser ones. */
+static bool rounds_as_requested(const convolution *c, cudnnMathType_t math) {
     return math_of(c) == CUDNN_FMA_MATH ? math == CUDNN_FMA_MATH : math != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
 }
 
-/* cuDNN 9 says in the last digits why it does not support or accept something. */
+/* The last digits of a cuDNN 9 status say why something is not supported or not accepted. */
 static bool is_refusal(cudnnStatus_t status) {
     const int kind = (int)status / 1000 * 1000;
     return kind == (int)CUDNN_STATUS_NOT_SUPPORTED || kind == (int)CUDNN_STATUS_BAD_PARAM;
@@ -196,7 +197,7 @@ static bool serves(const convolution *c, cudnnStatus_t status, cudnnDeterminism_
            (determinism == CUDNN_DETERMINISTIC || !c->way.device->deterministic);
 }
 
-/* Candidates of cuDNN's heuristics, best first; none where it does not do this convolution at all. */
+/* Gets the candidates of cuDNN's heuristics, best first; none if cuDNN cannot do this convolution at all. */
 #define ASK(c, count, call)                                                         \
     do {                                                                            \
         const cudnnStatus_t asked_ = library(c)->dnn.call;                          \
@@ -206,10 +207,10 @@ static bool serves(const convolution *c, cudnnStatus_t status, cudnnDeterminism_
             return tdm__cudnn_error(library(c), asked_, #call, __FILE__, __LINE__); \
     } while (0)
 
-/* Keeps those that serve, of one of cuDNN's three types of candidates. */
+/* Keeps the candidates that serve. A macro, because cuDNN has three types of candidates. */
 #define KEEP(c, to, kept, candidate, count, exact)                                                          \
     for (int i = 0; i < (count); i++)                                                                       \
-        if (rounds_as_wished((c), (candidate)[i].mathType) &&                                               \
+        if (rounds_as_requested((c), (candidate)[i].mathType) &&                                            \
             serves((c), (candidate)[i].status, (candidate)[i].determinism, (candidate)[i].memory, (exact))) \
             (to)[(*(kept))++] = (offer) {                                                                   \
                 (int)(candidate)[i].algo, (candidate)[i].memory, (candidate)[i].mathType                    \
@@ -253,7 +254,7 @@ static tdm_status ask_dw(convolution *c, offer *offers, int *kept) {
     return TDM_OK;
 }
 
-/* Runs what is set now. It serves if cuDNN takes it, and a relu inside it passes NaN. */
+/* Runs the current setting once. It serves if cuDNN accepts it and its relu, if it has one, lets NaN through. */
 static tdm_status try_call(trial *t, pass which, bool *good) {
     const convolution *c = t->c;
     const tdm_conv_sizes *s = &c->way.sizes;
@@ -271,13 +272,13 @@ static tdm_status try_call(trial *t, pass which, bool *good) {
     const bool drops_nan = which == FORWARD && c->fused && s->relu && !passes_nan;
     *good = !refused && !drops_nan;
     if (!*good)
-        snprintf(t->why, t->bytes, "refuses all that it offers for %s; the last, %s: %s", pass_names[which],
+        snprintf(t->why, t->bytes, "refuses every algorithm that it offers for %s; the last, %s: %s", pass_names[which],
                  name_of(which, c->algorithm[which]),
-                 refused ? library(c)->dnn.cudnnGetErrorString(status) : "its relu makes 0 of NaN");
+                 refused ? library(c)->dnn.cudnnGetErrorString(status) : "its relu turns NaN into 0");
     return TDM_OK;
 }
 
-/* With bias and relu in the same call, else without, which costs one more pass and no more. */
+/* Tries the algorithm with bias and relu in the same call, then without, which costs one more pass. */
 static tdm_status try_offer(trial *t, pass which, const offer *offered, bool *good) {
     convolution *c = t->c;
     const tdm_conv_sizes *s = &c->way.sizes;
@@ -286,9 +287,9 @@ static tdm_status try_offer(trial *t, pass which, const offer *offered, bool *go
     c->workspace_bytes[which] = offered->memory;
     TDM_CUDNN(library(c), cudnnSetConvolutionMathType(c->convolution[which], offered->math));
     TDM_CUDA_TRY(tdm__cuda_workspace(c->way.device, offered->memory));
-    *good = t->memory.in == NULL; /* no room to try it: only what is known is taken */
+    *good = t->memory.in == NULL; /* no memory for a trial: take it unfused, which is known to be right */
     if (*good) return TDM_OK;
-    /* cuDNN takes the identity, a bias alone, with one algorithm only. */
+    /* Only one algorithm of cuDNN's accepts the identity, that is, a bias without a relu. */
     if (which == FORWARD && s->bias &&
         (s->relu || offered->algorithm == (int)CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM)) {
         c->fused = true;
@@ -338,9 +339,9 @@ static tdm_status choose(convolution *c, bool *found, char *why, size_t bytes) {
 static void algorithms(const tdm_conv_way *way, tdm_algorithms *out) {
     const convolution *c = (const convolution *)way;
     const tdm_conv_sizes *s = &way->sizes;
-    const bool there[PASSES] = {true, s->training && s->wants_dx, s->training};
+    const bool is_used[PASSES] = {true, s->training && s->wants_dx, s->training};
     for (int i = 0; i < PASSES; i++) {
-        if (!there[i]) continue;
+        if (!is_used[i]) continue;
         tdm_algorithm *chosen = &out->of[out->count++];
         *chosen = (tdm_algorithm){.pass = pass_names[i],
                                   .math = c->math[i] == CUDNN_FMA_MATH ? "f32" : tdm__cuda_math(way->device, s->number),
@@ -364,7 +365,7 @@ static tdm_status forward(tdm_conv_way *way, const void *x, const void *w, const
     return TDM_OK;
 }
 
-/* The weights' gradient, which cuDNN gives in the weights' numbers. */
+/* Computes the weights' gradient. cuDNN writes it in the type of the weights, so bf16 is widened to float. */
 static tdm_status backward_weights(const convolution *c, const void *x, const void *dy, float *dw, void *scratch) {
     const tdm_conv_sizes *s = &c->way.sizes;
     const bool narrow = s->number != TDM_CUDA_FLOAT;
@@ -391,7 +392,7 @@ static tdm_status backward(tdm_conv_way *way, const void *x, const void *w, cons
 static const tdm_conv_way_ops ops = {
     .forward = forward, .backward = backward, .algorithms = algorithms, .close = close_way};
 
-/* cuDNN counts in int. */
+/* cuDNN's counts are int. */
 static bool is_countable(const tdm_conv_sizes *s) {
     return (double)s->rows * (double)tdm__conv_in_count(s) <= INT_MAX &&
            (double)s->rows * (double)s->out * (double)tdm__conv_points(s) <= INT_MAX &&
@@ -403,11 +404,12 @@ tdm_status tdm__conv_cudnn_open(tdm_conv_way **out, tdm_cuda_device *device, con
     bool found = false;
     *out = NULL;
     if (device->dnn == NULL) {
-        snprintf(why, bytes, "was not found; `tandem doctor` says where it was looked for");
+        snprintf(why, bytes, "was not found; `tandem doctor` lists where it was searched");
         return TDM_OK;
     }
     if (!is_countable(sizes)) {
-        snprintf(why, bytes, "counts to 2^31 - 1, and a batch has more numbers; make train.batch.per_device smaller");
+        snprintf(why, bytes,
+                 "is limited to 2^31 - 1 elements, and a batch has more; make train.batch.per_device smaller");
         return TDM_OK;
     }
     convolution *c = calloc(1, sizeof *c);

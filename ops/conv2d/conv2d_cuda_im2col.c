@@ -1,7 +1,7 @@
-/* conv2d by matrix products: what each output sees is written out as a column (im2col), so that one product per image
- * and group does it. Images are taken in chunks whose columns fit into the workspace.
+/* conv2d by matrix products: the inputs of each output are written out as a column (im2col), so that one product per
+ * image and group computes the convolution. Images are processed in chunks whose columns fit into the workspace.
  *
- * Only the products differ between the layouts: where channels are neighbours, y lies transposed. */
+ * The layouts differ only in the products: with nhwc, y is transposed. */
 #include <stdlib.h>
 
 #include "ops/conv2d/conv2d_cuda.h"
@@ -9,18 +9,18 @@
 #include "runtime/base/round.h"
 
 enum { CHUNK_BYTES = 64 << 20, PART = 256 };
-enum { FULL, LAST, SIZES }; /* chunks: the last may be shorter */
+enum { FULL, LAST, SIZES }; /* sizes of chunks: the last may have fewer rows */
 
 typedef struct {
-    int64_t rows;                              /* 0: there is none */
-    tdm_cuda_matmul *forward, *weight, *input; /* of one group */
+    int64_t rows;                              /* 0: no chunk has this size */
+    tdm_cuda_matmul *forward, *weight, *input; /* the products of one group */
 } chunk_products;
 
 typedef struct {
     tdm_conv_way way;
     chunk_products products[SIZES];
-    int64_t depth, points, out_group; /* numbers of a column, columns of an image, channels of y in a group */
-    size_t columns, parts;            /* byte offsets in the workspace, behind what the products use */
+    int64_t depth, points, out_group; /* elements of a column, columns of an image, channels of y in a group */
+    size_t columns, parts;            /* byte offsets in the workspace, after the part that the products use */
 } im2col;
 
 static void close_way(tdm_conv_way *way) {
@@ -37,7 +37,7 @@ static size_t rounded(size_t bytes) {
     return tdm__round_up(bytes, PART);
 }
 
-/* Per image: y[out,points] = w[out,depth] columns[depth,points], and transposed where channels are neighbours. */
+/* Per image: y[out,points] = w[out,depth] columns[depth,points]; with nhwc the transposed product. */
 static tdm_status open_products(im2col *c, chunk_products *p, int64_t rows) {
     const tdm_conv_sizes *s = &c->way.sizes;
     const int64_t depth = c->depth, points = c->points, out = c->out_group;
@@ -116,12 +116,12 @@ static void *in_workspace(const im2col *c, size_t offset) {
     return (char *)c->way.device->workspace + offset;
 }
 
-/* Numbers further on. */
-static const void *from(const im2col *c, const void *start, int64_t numbers) {
-    return tdm__cuda_at(start, numbers, c->way.sizes.number);
+/* Return the address `count` elements after `start`. */
+static const void *after(const im2col *c, const void *start, int64_t count) {
+    return tdm__cuda_at(start, count, c->way.sizes.number);
 }
-static void *to(const im2col *c, void *start, int64_t numbers) {
-    return (char *)start + numbers * (int64_t)tdm__cuda_size(c->way.sizes.number);
+static void *writable_after(const im2col *c, void *start, int64_t count) {
+    return (char *)start + count * (int64_t)tdm__cuda_size(c->way.sizes.number);
 }
 
 static const chunk_products *products_of(const im2col *c, int64_t rows) {
@@ -133,7 +133,7 @@ static int64_t chunk_rows(const im2col *c, int64_t row) {
     return left < chunk ? left : chunk;
 }
 
-/* Of group g: the first of its channels in y (neighbouring channels have one group), its filters, its columns. */
+/* Return where group g begins in y, in the weights and in columns. With nhwc there is one group. */
 static int64_t y_offset(const im2col *c, int64_t g) {
     return g * c->out_group * c->points;
 }
@@ -154,11 +154,12 @@ static tdm_status forward(tdm_conv_way *way, const void *x, const void *w, const
         rows = chunk_rows(c, row);
         const chunk_products *p = products_of(c, rows);
         const int64_t first = row * s->out * c->points;
-        TDM_CUDA_TRY(tdm__conv_columns(way->device, s, rows, from(c, x, row * tdm__conv_in_count(s)), columns));
+        TDM_CUDA_TRY(tdm__conv_columns(way->device, s, rows, after(c, x, row * tdm__conv_in_count(s)), columns));
         for (int64_t g = 0; g < s->groups; g++) {
-            const void *filters = from(c, w, w_offset(c, g)), *seen = from(c, columns, column_offset(c, g));
-            TDM_CUDA_TRY(tdm__cuda_matmul_run(p->forward, s->nhwc ? seen : filters, s->nhwc ? filters : seen, NULL,
-                                              to(c, y, first + y_offset(c, g))));
+            const void *filters = after(c, w, w_offset(c, g)), *group_columns = after(c, columns, column_offset(c, g));
+            TDM_CUDA_TRY(tdm__cuda_matmul_run(p->forward, s->nhwc ? group_columns : filters,
+                                              s->nhwc ? filters : group_columns, NULL,
+                                              writable_after(c, y, first + y_offset(c, g))));
         }
     }
     return TDM_OK;
@@ -171,8 +172,8 @@ static tdm_status backward_weight(const im2col *c, const chunk_products *p, cons
     float *parts = in_workspace(c, c->parts);
     TDM_CUDA_TRY(tdm__conv_columns(c->way.device, s, p->rows, x, columns));
     for (int64_t g = 0; g < s->groups; g++)
-        TDM_CUDA_TRY(tdm__cuda_matmul_run(p->weight, from(c, dy, y_offset(c, g)), from(c, columns, column_offset(c, g)),
-                                          NULL, parts + w_offset(c, g)));
+        TDM_CUDA_TRY(tdm__cuda_matmul_run(p->weight, after(c, dy, y_offset(c, g)),
+                                          after(c, columns, column_offset(c, g)), NULL, parts + w_offset(c, g)));
     return tdm__conv_add_parts(c->way.device, dw, parts, p->rows, tdm__conv_weight_count(s), first);
 }
 
@@ -180,8 +181,8 @@ static tdm_status backward_input(const im2col *c, const chunk_products *p, const
     const tdm_conv_sizes *s = &c->way.sizes;
     void *columns = in_workspace(c, c->columns);
     for (int64_t g = 0; g < s->groups; g++)
-        TDM_CUDA_TRY(tdm__cuda_matmul_run(p->input, from(c, w, w_offset(c, g)), from(c, dy, y_offset(c, g)), NULL,
-                                          to(c, columns, column_offset(c, g))));
+        TDM_CUDA_TRY(tdm__cuda_matmul_run(p->input, after(c, w, w_offset(c, g)), after(c, dy, y_offset(c, g)), NULL,
+                                          writable_after(c, columns, column_offset(c, g))));
     return tdm__conv_gather(c->way.device, s, p->rows, columns, dx);
 }
 
@@ -193,10 +194,10 @@ static tdm_status backward(tdm_conv_way *way, const void *x, const void *w, cons
     for (int64_t row = 0, rows; row < s->rows; row += rows) {
         rows = chunk_rows(c, row);
         const chunk_products *p = products_of(c, rows);
-        const void *here = from(c, dy, row * s->out * c->points);
+        const void *here = after(c, dy, row * s->out * c->points);
         const int64_t at = row * tdm__conv_in_count(s);
-        TDM_CUDA_TRY(backward_weight(c, p, from(c, x, at), here, dw, row == 0));
-        if (dx != NULL) TDM_CUDA_TRY(backward_input(c, p, w, here, to(c, dx, at)));
+        TDM_CUDA_TRY(backward_weight(c, p, after(c, x, at), here, dw, row == 0));
+        if (dx != NULL) TDM_CUDA_TRY(backward_input(c, p, w, here, writable_after(c, dx, at)));
     }
     return TDM_OK;
 }

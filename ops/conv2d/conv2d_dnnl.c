@@ -1,18 +1,18 @@
 /* conv2d with oneDNN.
  *
- * Rows are worked off in chunks that stay in the second-level cache: the relu, its mask in backward and the two
- * backward convolutions find their operands there. Weights lie in PyTorch's layout and are brought into oneDNN's at
- * each call; the gradient of the weights is summed over the chunks in their order and brought back once.
+ * Rows are processed in chunks that stay in the second-level cache: the relu, its mask in backward and the two backward
+ * convolutions find their operands there. Weights are in PyTorch's layout, and each call brings them into oneDNN's. The
+ * gradient of the weights is summed over the chunks in their order and brought back once.
  *
- * Several threads work on a chunk each. Chunks and the order of that sum do not depend on how many there are, and
- * neither do the bits.
+ * Several threads work on a chunk each. Neither the chunks nor the order of that sum depends on the number of threads,
+ * so neither do the bits.
  *
- * `parallel.kernels: fast` uses Winograd's algorithm where oneDNN has it (version 2, 3x3 filters, AVX-512): more than
- * twice as fast, in chunks of other sizes. It is not the default because it does not follow PyTorch: its errors are
- * some four times those of direct sums, which moves relus and maxima, and gradients that are exactly 0 come out as
+ * `parallel.kernels: fast` uses Winograd's algorithm where oneDNN has it (version 2, 3x3 filters, AVX-512), in chunks
+ * of another size. It is more than twice as fast. It is not the default because it does not follow PyTorch: its errors
+ * are about four times those of direct sums, which moves relus and maxima, and gradients that are exactly 0 come out as
  * 1e-9, from which Adam makes whole steps.
  *
- * The relu is a pass of its own, not oneDNN's: oneDNN turns NaN into 0, and PyTorch lets it through. */
+ * The relu is a pass of its own: oneDNN's relu turns NaN into 0, and PyTorch's lets it through. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,27 +25,27 @@ enum { PASSES = 3, CHUNK_BYTES = 512 * 1024, CHUNK_TILES = 80 };
 /* oneDNN's view of one chunk. */
 typedef struct {
     dnnl_memory_desc_t x, y, weights, any_weights, bias;
-    dnnl_primitive_desc_t pass[PASSES]; /* of tdm_dnnl_pass; NULL where not wanted */
+    dnnl_primitive_desc_t pass[PASSES]; /* indexed by tdm_dnnl_pass; NULL if not needed */
     dnnl_primitive_desc_t
-        reorder[PASSES]; /* weights to the pass, or its gradient back; NULL: PyTorch's layout serves */
+        reorder[PASSES]; /* weights into the pass's layout, or its gradient back; NULL: PyTorch's layout will do */
     int64_t chunk;       /* rows */
     bool winograd;
-    bool any; /* oneDNN's slow reference code is good enough */
+    bool any; /* oneDNN's slow reference code is accepted */
 } plans;
 
-/* Byte offsets in scratch: weights in oneDNN's layout, the gradient of the weights summed over chunks in oneDNN's
- * layout, what oneDNN's reorders want; and for each chunk under way its own gradients, dy where y > 0, and what oneDNN
- * wants. */
+/* Byte offsets in scratch. Shared: the weights in oneDNN's layout, the gradient of the weights summed over chunks in
+ * oneDNN's layout, and the scratchpad of the reorders. For each chunk in flight (a slot): its own gradients, dy where y
+ * > 0, and its scratchpad. */
 typedef struct {
     size_t weights, sum, pad;
-    size_t slots, slot; /* the first, the bytes of each; within one: */
+    size_t slots, slot; /* where the slots begin, the bytes of each; offsets within a slot: */
     size_t part, bias_part, masked, slot_pad;
     size_t total;
-} places;
+} offsets;
 
-/* What one chunk under way needs for itself. */
+/* What one chunk in flight needs for itself. */
 typedef struct {
-    tdm_dnnl_context context; /* its engine and attributes are the state's */
+    tdm_dnnl_context context; /* its engine and attributes belong to the state */
     tdm_dnnl_call pass[PASSES];
     dnnl_status_t status;
 } slot;
@@ -55,10 +55,10 @@ typedef struct {
     slot *slots;
     int64_t slot_count, chunk_count;
     tdm_dnnl_call reorder[PASSES];
-    places at;
-    int64_t chunk_x, chunk_y; /* numbers of x, of y in one chunk */
-    size_t weight_count;      /* numbers in oneDNN's layout of the gradient */
-    void *scratch;            /* own, where the plan has booked less than this number of rows needs; else NULL */
+    offsets at;
+    int64_t chunk_x, chunk_y; /* elements of x and of y in one chunk */
+    size_t weight_count;      /* elements of the gradient in oneDNN's layout */
+    void *scratch; /* the state's own scratch, if the plan has booked less than this number of rows needs; else NULL */
 } conv;
 
 static dnnl_format_tag_t tag_of(tdm_layout layout) {
@@ -68,13 +68,13 @@ static dnnl_format_tag_t tag_of(tdm_layout layout) {
 
 /* ---- chunks ---- */
 
-/* The divisor of `rows` nearest to `wanted`, as a ratio; the smaller of two that are equally near. */
-static int64_t divisor_near(int64_t rows, double wanted) {
+/* Returns the divisor of `rows` whose ratio to `ideal` is closest to 1; of two equally close ones the smaller. */
+static int64_t divisor_near(int64_t rows, double ideal) {
     int64_t best = 1;
     double best_distance = INFINITY;
     for (int64_t d = 1; d <= rows; d++) {
         if (rows % d != 0) continue;
-        const double distance = fabs(log((double)d / wanted));
+        const double distance = fabs(log((double)d / ideal));
         if (distance < best_distance) best_distance = distance, best = d;
     }
     return best;
@@ -152,13 +152,14 @@ static dnnl_status_t plans_init(plans *p, const tdm_dnnl_context *context, const
     return status;
 }
 
-/* Is another way to be looked for? Not where memory is short: it would be taken for that alone, and give other bits. */
+/* Whether to try another algorithm or layout. Not after a lack of memory: that would decide the choice, and so the
+ * bits. */
 static bool is_refused(dnnl_status_t status) {
     return status != dnnl_success && status != dnnl_out_of_memory;
 }
 
-/* What layouts were chosen for the most rows may have only slow code for fewer: `any` takes that where nothing else is
- * left. */
+/* The layouts were chosen for the most rows; for fewer rows they may have only slow code. `any` accepts that code if
+ * there is nothing else. */
 static dnnl_status_t plans_choose(plans *p, const tdm_dnnl_context *context, const tdm_kernel_desc *desc, int64_t rows,
                                   tdm_layout x_layout, tdm_layout y_layout, bool any, bool training) {
     const int64_t *y = desc->y.dim;
@@ -187,7 +188,7 @@ static int64_t slots_of(const plans *p, const tdm_kernel_desc *desc, int64_t row
     return chunks < desc->threads ? chunks : desc->threads;
 }
 
-static places places_of(const plans *p, const tdm_kernel_desc *desc, int64_t rows) {
+static offsets offsets_of(const plans *p, const tdm_kernel_desc *desc, int64_t rows) {
     const bool backward = p->pass[TDM_DNNL_BACKWARD_WEIGHTS] != NULL;
     size_t weights = 0, pad = 0, slot_pad = 0;
     for (int i = 0; i < PASSES; i++) {
@@ -197,7 +198,7 @@ static places places_of(const plans *p, const tdm_kernel_desc *desc, int64_t row
         if (i != TDM_DNNL_BACKWARD_WEIGHTS) weights = larger(weights, weight_bytes(p, (tdm_dnnl_pass)i));
     }
     const size_t gradient = weight_bytes(p, TDM_DNNL_BACKWARD_WEIGHTS);
-    places at = {.sum = tdm__dnnl_round(weights)};
+    offsets at = {.sum = tdm__dnnl_round(weights)};
     at.pad = at.sum + (p->reorder[TDM_DNNL_BACKWARD_WEIGHTS] != NULL ? tdm__dnnl_round(gradient) : 0);
     at.slots = at.pad + tdm__dnnl_round(pad);
     at.bias_part = at.part + tdm__dnnl_round(gradient);
@@ -218,9 +219,10 @@ static tdm_layout blocked(int64_t channels, tdm_layout otherwise) {
     return block == 16 ? TDM_LAYOUT_C16 : TDM_LAYOUT_C8;
 }
 
-/* Blocks of channels where they divide (the input of a first layer may be planes), else neighbouring channels, else
- * planes: the first that oneDNN has code for. Planes come last because they take the slow way over im2col, and because
- * PyTorch does not: it blocks the channels, as the others do, and adds in the same order. */
+/* Tries layouts in this order and takes the first for which oneDNN has code: channels in blocks where they divide
+ * evenly (the input of a first layer may be planes), neighbouring channels, planes. Planes come last because they use
+ * the slow way over im2col, which PyTorch does not use: it blocks the channels, as the other layouts do, and adds in
+ * the same order. */
 static dnnl_status_t fits_layouts(const tdm_kernel_desc *desc, const tdm_dnnl_context *context, tdm_kernel_fit *fit) {
     const int64_t in = desc->x[0].dim[1], out = desc->y.dim[1];
     const tdm_layout candidate[][2] = {
@@ -235,7 +237,7 @@ static dnnl_status_t fits_layouts(const tdm_kernel_desc *desc, const tdm_dnnl_co
         if (status != dnnl_success) continue;
         fit->x_layout[0] = candidate[i][0];
         fit->y_layout = candidate[i][1];
-        fit->scratch_bytes = places_of(&p, desc, desc->y.dim[0]).total;
+        fit->scratch_bytes = offsets_of(&p, desc, desc->y.dim[0]).total;
         plans_deinit(&p);
     }
     return status;
@@ -300,14 +302,15 @@ static dnnl_status_t make_calls(conv *c, const plans *p) {
     return status;
 }
 
-/* What the plan has booked was computed for the most rows; other numbers of rows have other chunks. */
+/* Allocates scratch of its own if the plan has booked too little: it was computed for the most rows, and another number
+ * of rows has other chunks. */
 static tdm_status book_scratch(conv *c, const tdm_kernel_desc *desc, int64_t rows) {
     plans most;
     if (rows == desc->y.dim[0]) return TDM_OK;
     TDM_DNNL_TRY(tdm__dnnl_check(
         plans_choose(&most, &c->context, desc, desc->y.dim[0], desc->x_layout[0], desc->y_layout, true, true),
         "conv2d"));
-    const size_t booked = places_of(&most, desc, desc->y.dim[0]).total;
+    const size_t booked = offsets_of(&most, desc, desc->y.dim[0]).total;
     plans_deinit(&most);
     if (c->at.total <= booked) return TDM_OK;
     c->scratch = aligned_alloc(64, tdm__dnnl_round(c->at.total));
@@ -325,7 +328,7 @@ static tdm_status prepare(conv *c, const tdm_kernel_desc *desc, int64_t rows, bo
     TDM_DNNL_TRY(tdm__dnnl_check(
         plans_choose(&p, &c->context, desc, rows, desc->x_layout[0], desc->y_layout, true, training), "conv2d"));
     const int64_t *x = desc->x[0].dim, *y = desc->y.dim;
-    c->at = places_of(&p, desc, rows);
+    c->at = offsets_of(&p, desc, rows);
     c->slot_count = slots_of(&p, desc, rows);
     c->chunk_count = rows / p.chunk;
     c->chunk_x = p.chunk * x[1] * x[2] * x[3];
@@ -357,7 +360,7 @@ static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, in
 
 /* ---- running ---- */
 
-/* The weights as `pass` wants them. */
+/* Brings the weights into the layout of `pass`. */
 static dnnl_status_t bring_weights(conv *c, const tdm_kernel_args *args, char *scratch, tdm_dnnl_pass pass,
                                    const float **out) {
     *out = args->param[0];
@@ -420,7 +423,8 @@ static tdm_status run_forward(conv *c, const tdm_kernel_args *args) {
     return tdm__dnnl_check(first_failure(c), what);
 }
 
-/* Where the gradients of the weights and the bias from one chunk go: the first writes what the others are added to. */
+/* Return where one chunk writes its gradients of the weights and of the bias. The first chunk writes straight into the
+ * sum, to which the others are added. */
 static float *weights_part(const work *w, int64_t index) {
     return w->first + index == 0 ? w->sum : (float *)(slot_scratch(w, index) + w->c->at.part);
 }
@@ -457,7 +461,7 @@ static void backward_slots(void *data, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) w->c->slots[i].status = backward_chunk(w, i);
 }
 
-enum { ADDED_TOGETHER = 4096 }; /* numbers: a range stays in the first-level cache while all parts are added to it */
+enum { ADDED_TOGETHER = 4096 }; /* elements: a range stays in the first-level cache while all parts are added to it */
 
 static void add_ranges(void *data, int64_t begin, int64_t end) {
     const work *w = data;
@@ -469,7 +473,7 @@ static void add_ranges(void *data, int64_t begin, int64_t end) {
     }
 }
 
-/* In the order of the chunks. */
+/* Adds the chunks' gradients, in the order of the chunks. */
 static tdm_status add_gradients(work *w) {
     const int64_t count = (int64_t)w->c->weight_count, ranges = (count + ADDED_TOGETHER - 1) / ADDED_TOGETHER;
     const int threads = tdm__dnnl_threads(w->args->desc->threads, count * w->count);

@@ -1,5 +1,5 @@
-/* conv2d: reference kernel. One filter point ("tap") at a time is multiplied with the plane it sees; products and sums
- * in double, rounded to float once per result. */
+/* conv2d: reference kernel. Each filter point ("tap") is multiplied with the plane that it reads. Products and sums are
+ * in double and rounded to float once per result. */
 #include <string.h>
 
 #include "ops/conv2d/conv2d.h"
@@ -10,7 +10,7 @@ typedef struct {
     int64_t rows, in, height, width;    /* x */
     int64_t out, out_height, out_width; /* y */
     int64_t in_per_group, out_per_group;
-    int64_t x_plane, y_plane, taps; /* numbers in one plane of x, of y, of the filter */
+    int64_t x_plane, y_plane, taps; /* elements in one plane of x, of y, of the filter */
     tdm_window window;
 } geometry;
 
@@ -34,8 +34,8 @@ static geometry geometry_of(const tdm_kernel_args *args) {
     };
 }
 
-/* Where one tap meets the image: output (p,q) sees input (p * stride + offset) on each axis, for the outputs in
- * [begin, end); elsewhere it sees padding. */
+/* Where one tap reads the image: on each axis output p reads input p * stride + offset for p in [begin, end); for other
+ * p it reads padding. */
 typedef struct {
     int64_t offset[2], begin[2], end[2];
 } tap_range;

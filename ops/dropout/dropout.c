@@ -1,4 +1,4 @@
-/* dropout: definition. torch.nn.Dropout, with masks of our own (see dropout.h). */
+/* dropout: definition. torch.nn.Dropout, but with tandem's own masks (see dropout.h). */
 #include "ops/dropout/dropout.h"
 
 #include "ops/ops.h"
@@ -11,7 +11,7 @@ static const tdm_field fields[] = {
      .min = 0,
      .max = 1,
      .flags = TDM_FIELD_MAIN,
-     .help = "probability that a number is dropped while training",
+     .help = "probability that an element is dropped in training",
      .help_zh = "训练时丢弃每个数的概率"},
     {0},
 };
@@ -24,7 +24,7 @@ static tdm_status infer(tdm_infer *infer) {
 
 const tdm_op_def tdm__dropout_op = {
     .name = "dropout",
-    .doc = "drops numbers at random while training and scales up the others (torch.nn.Dropout)",
+    .doc = "drops elements at random in training and scales up the others (torch.nn.Dropout)",
     .doc_zh = "训练时随机丢弃并放大其余的数（torch.nn.Dropout）",
     .min_inputs = 1,
     .max_inputs = 1,

@@ -1,4 +1,4 @@
-/* dropout on CUDA: the mask is drawn in forward and once more in backward, which costs less than to keep it. */
+/* dropout on CUDA. The mask is computed in forward and again in backward: this costs less than storing it. */
 #include "runtime/backends/cuda/kit/kernel.h"
 #include "ops/dropout/dropout.h"
 #include "ops/dropout/dropout_draw.h"
@@ -8,7 +8,7 @@ using namespace tdm_cuda;
 
 namespace {
 
-static constexpr int GROUP = 4; /* elements of one draw */
+static constexpr int GROUP = 4; /* elements per random draw */
 
 template <class Number> struct masked {
     const Number *in;
@@ -18,19 +18,20 @@ template <class Number> struct masked {
     uint64_t key, threshold;
     uint32_t stream;
     float scale;
-    int64_t width, total; /* numbers in a row; items of all rows */
-    divider items;        /* of a row: packs, or groups, the last of which may be shorter */
+    int64_t width, total; /* elements in a row; items in all rows */
+    divider items;        /* items in a row: packs, or groups of which the last may be shorter */
 
     __device__ void draw(uint32_t word[GROUP], int64_t group, int64_t row) const {
         tdm__dropout_words(word, key, group, position[row], values->step, stream);
     }
-    /* A product with 0 or the scale, so that NaN and infinity show even where they are dropped, as in PyTorch. */
+    /* The factor is 0 or the scale. It is a product so that NaN and infinity show even where they are dropped, as in
+     * PyTorch. */
     __device__ float factor(uint32_t word) const {
         return word >= threshold ? scale : 0.0f;
     }
 };
 
-/* out = in * keep * scale, where rows are whole packs */
+/* out = in * keep * scale, for rows that are whole packs */
 template <int WIDE, class Number> __global__ void mask_packs(masked<Number> m) {
     static constexpr int DRAWS = WIDE / GROUP;
     for (int64_t i = thread_index(); i < m.total; i += thread_count()) {
@@ -46,7 +47,7 @@ template <int WIDE, class Number> __global__ void mask_packs(masked<Number> m) {
     }
 }
 
-/* The same group by group, number by number. */
+/* The same for other rows: one group at a time, element by element. */
 template <class Number> __global__ void mask_numbers(masked<Number> m) {
     for (int64_t i = thread_index(); i < m.total; i += thread_count()) {
         int64_t row = i;
@@ -89,7 +90,7 @@ template <class Number> struct copy_item {
     }
 };
 
-/* The mask is counted in the plain layout. */
+/* The mask is defined on the plain layout. */
 bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     (void)desc;
     fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;

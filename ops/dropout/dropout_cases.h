@@ -1,4 +1,4 @@
-/* dropout: what every kernel of it must get right. */
+/* dropout: the cases that every kernel of the op must pass. */
 #include "tests/ops/op_case.h"
 
 static const op_case dropout_cases[] = {

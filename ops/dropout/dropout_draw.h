@@ -1,4 +1,4 @@
-/* How dropout draws, element by element: the formula of dropout.h, for the kernels of every device. */
+/* The formula of dropout.h, element by element, for the kernels of every device. */
 #ifndef TDM_OPS_DROPOUT_DRAW_H
 #define TDM_OPS_DROPOUT_DRAW_H
 
@@ -14,17 +14,17 @@ static inline uint64_t tdm__dropout_key(uint64_t seed) {
     return z ^ (z >> 31);
 }
 
-/* Elements whose word is below it are dropped. */
+/* Returns the threshold: elements whose word is below it are dropped. */
 static inline uint64_t tdm__dropout_threshold(double p) {
     return (uint64_t)nearbyint(p * 4294967296.0);
 }
 
-/* What kept elements are multiplied by. */
+/* Returns the factor of kept elements. */
 static inline float tdm__dropout_factor(double p) {
     return p < 1.0 ? 1.0f / (float)(1.0 - p) : 0.0f;
 }
 
-/* The words of the elements 4 group to 4 group + 3 of a row. */
+/* Computes the words of the elements 4 * group to 4 * group + 3 of a row. */
 TDM_HOST_DEVICE static inline void tdm__dropout_words(uint32_t word[4], uint64_t key, int64_t group, int64_t position,
                                                       uint64_t step, uint32_t stream) {
     const uint32_t counter[4] = {(uint32_t)group, (uint32_t)position, (uint32_t)step, stream};

@@ -1,4 +1,4 @@
-/* dropout: reference kernel, also the one that runs. */
+/* dropout: reference kernel, also used by default. */
 #include <string.h>
 
 #include "ops/dropout/dropout.h"
@@ -19,7 +19,7 @@ float tdm__dropout_scale(double p) {
     return tdm__dropout_factor(p);
 }
 
-/* The mask is counted in the plain layout; other layouts would have to look each element up. */
+/* The mask is defined on the plain layout; in another layout each element would have to be looked up. */
 static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
     fit->saved_bytes = (size_t)desc->y.dim[0];
@@ -27,7 +27,8 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     return true;
 }
 
-/* factor is 0 or the scale: a product, so that NaN and infinity show even where they are dropped, as in PyTorch. */
+/* The factor is 0 or the scale. It is a product so that NaN and infinity show even where they are dropped, as in
+ * PyTorch. */
 static void apply(float *out, const float *in, const uint8_t *keep, int64_t count, float scale) {
     TDM_SAME_OR_APART
     for (int64_t i = 0; i < count; i++) out[i] = in[i] * (keep[i] ? scale : 0.0f);

@@ -1,4 +1,4 @@
-/* flatten: what every kernel of it must get right. */
+/* flatten: the cases that every kernel of the op must pass. */
 #include "tests/ops/op_case.h"
 
 static const op_case flatten_cases[] = {

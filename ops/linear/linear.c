@@ -25,7 +25,7 @@ static const tdm_field fields[] = {
      .min = 1,
      .max = 9007199254740992.0,
      .flags = TDM_FIELD_NULLABLE,
-     .help = "features of the input; known from the layer before, checked if written",
+     .help = "features of the input; taken from the previous layer, checked if given",
      .help_zh = "输入特征数；可由上一层得知，写出则检查"},
     {0},
 };
@@ -33,7 +33,7 @@ static const tdm_field fields[] = {
 static tdm_status infer(tdm_infer *infer) {
     const tdm_linear_attrs *attrs = infer->attrs;
     if (infer->input[0].ndim != 1)
-        TDM_INFER_FAIL(infer, "%s wants a flat input, got %s; put `flatten` before it", infer->layer,
+        TDM_INFER_FAIL(infer, "%s needs a flat input, got %s; put `flatten` before it", infer->layer,
                        tdm__shape_text(&infer->input[0]).text);
     int64_t in = infer->input[0].dim[0];
     TDM_INFER_TRY(infer, tdm__infer_check_in(infer, attrs->in, in, "features"));

@@ -1,4 +1,4 @@
-/* linear: what every kernel of it must get right. */
+/* linear: the cases that every kernel of the op must pass. */
 #include "tests/ops/op_case.h"
 
 static const op_case linear_cases[] = {

@@ -1,5 +1,5 @@
-/* linear on CUDA: three matrix products. Bias and relu go along with the first; the gradient of the bias and the mask
- * of the relu are one pass before the other two. */
+/* linear on CUDA: three matrix products. The first includes bias and relu. One pass before the other two computes the
+ * gradient of the bias and the mask of the relu. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,13 +11,13 @@
 #include "runtime/backends/cuda/kit/library.h"
 #include "runtime/base/round.h"
 
-enum { PART = 256 }; /* parts of scratch start at multiples */
+enum { PART = 256 }; /* alignment of the parts of scratch, in bytes */
 
 typedef struct {
     tdm_cuda_matmul *forward, *weight, *input;
 } products;
 
-/* Of x, y and their gradients, and of the parameters that products read. */
+/* The type of x, y, their gradients, and the parameters that products read. */
 static tdm_cuda_number number_of(const tdm_kernel_desc *desc) {
     return desc->precision == TDM_BF16 ? TDM_CUDA_BF16 : TDM_CUDA_FLOAT;
 }
@@ -26,7 +26,7 @@ static size_t rounded(size_t bytes) {
     return tdm__round_up(bytes, PART);
 }
 
-/* In scratch: dy where y > 0, then the room of the sums. */
+/* Bytes of scratch for dy where y > 0; the room for the sums follows it. */
 static size_t masked_bytes(const tdm_kernel_desc *desc) {
     return rounded((size_t)(desc->y.dim[0] * desc->y.dim[1]) * tdm__cuda_size(number_of(desc)));
 }
@@ -94,7 +94,7 @@ static void algorithms(const void *state, tdm_algorithms *out) {
     tdm__cuda_matmul_algorithm(p->input, "dx", out);
 }
 
-/* As products read it. */
+/* The parameter in the precision that products read. */
 static const void *parameter(const tdm_kernel_args *args, int i) {
     return number_of(args->desc) == TDM_CUDA_BF16 ? args->narrow[i] : args->param[i];
 }

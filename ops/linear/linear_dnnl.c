@@ -1,8 +1,8 @@
 /* linear with oneDNN's sgemm, on PyTorch's layout of the weights.
  *
- * y = x w^T reads both along the rows, which costs sgemm up to half its speed for the few rows of a batch. Forward is
- * therefore y^T = w x^T, with x transposed aside, unless the rows are so few that this does not pay, or so many that
- * the copy of x would be large. */
+ * y = x w^T reads both matrices along their rows, which costs sgemm up to half its speed for the few rows of a batch.
+ * Forward therefore computes y^T = w x^T with a transposed copy of x, unless the rows are so few that this does not
+ * pay, or so many that the copy would be large. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,13 +15,13 @@ typedef struct {
     size_t x, y;   /* forward: x^T, y^T */
     size_t masked; /* backward: dy where y > 0 */
     size_t total;
-} places;
+} offsets;
 
 enum { TILE = 16, LEAST_TRANSPOSED = 16, MOST_TRANSPOSED = 256 }; /* rows */
 
-static places places_of(const tdm_kernel_desc *desc, int64_t rows) {
+static offsets offsets_of(const tdm_kernel_desc *desc, int64_t rows) {
     const int64_t transposed = rows < MOST_TRANSPOSED ? rows : MOST_TRANSPOSED;
-    places at = {.rows = rows, .in = desc->x[0].dim[1], .out = desc->y.dim[1]};
+    offsets at = {.rows = rows, .in = desc->x[0].dim[1], .out = desc->y.dim[1]};
     at.y = at.x + tdm__dnnl_round((size_t)(transposed * at.in) * sizeof(float));
     const size_t forward = at.y + tdm__dnnl_round((size_t)(transposed * at.out) * sizeof(float));
     const size_t backward = at.masked + tdm__dnnl_round((size_t)(rows * at.out) * sizeof(float));
@@ -35,11 +35,12 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
         return false;
     }
     fit->epilogue = TDM_EPILOGUE_RELU;
-    fit->scratch_bytes = places_of(desc, desc->y.dim[0]).total;
+    fit->scratch_bytes = offsets_of(desc, desc->y.dim[0]).total;
     return true;
 }
 
-/* oneDNN makes all code of its sgemm, some 20 ms of work, at the first call that is not tiny. */
+/* oneDNN generates all code of its sgemm at the first call that is not tiny, which takes some 20 ms. Open makes that
+ * call. */
 static tdm_status open_kernel(tdm_device *device, const tdm_kernel_desc *desc, int64_t rows, bool training,
                               void **state) {
     (void)device;
@@ -56,7 +57,7 @@ static tdm_status open_kernel(tdm_device *device, const tdm_kernel_desc *desc, i
     return tdm__dnnl_check(status, "linear");
 }
 
-/* to[c][r] = from[r][c] for TILE or fewer rows; with a constant number the loop becomes vector code */
+/* to[c][r] = from[r][c] for at most TILE rows. With a constant `count` the loop is vectorised. */
 static inline __attribute__((always_inline)) void transpose_rows(float *restrict to, const float *restrict from,
                                                                  int64_t rows, int64_t columns, int64_t row,
                                                                  int64_t count) {
@@ -75,9 +76,9 @@ static inline float finished(const tdm_kernel_args *args, const float *bias, int
     return tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU) && v < 0.0f ? 0.0f : v; /* NaN passes through */
 }
 
-/* ---- products, each thread a part of the result ---- */
+/* ---- products: each thread computes a part of the result ---- */
 
-/* c = a b, as dnnl_sgemm has it: m x n, sums of k. */
+/* c = a b in dnnl_sgemm's terms: c is m x n, and sums have k terms. */
 typedef struct {
     char transposed_a, transposed_b;
     int64_t m, n, k;
@@ -95,8 +96,8 @@ typedef struct {
     _Atomic int status; /* dnnl_status_t */
 } parted;
 
-/* A part has at least so many rows or columns: oneDNN adds those of narrow matrices in another order. And it has so
- * many multiplications, some ten microseconds: less is not worth waking a thread for. */
+/* The least size of a part. Rows or columns: oneDNN adds narrow matrices in another order. Multiplications: fewer take
+ * less than some ten microseconds, and are not worth waking a thread for. */
 enum { NARROWEST = 64, LEAST_WORK = 1 << 19 };
 
 static int64_t cut(int64_t length, int64_t part, int64_t parts) {
@@ -123,9 +124,9 @@ static void multiply_parts(void *data, int64_t begin, int64_t end) {
     if (status != dnnl_success) job->status = (int)status;
 }
 
-/* oneDNN's own threads would cut sums, too: the bits would depend on how many there are. And so they would where a part
- * gets other code than the whole: that is only left to one thread. (What gets other code is asked last: oneDNN's answer
- * takes as long as a small product.) */
+/* Returns into how many parts to split a product. oneDNN's own threads would split sums, too, and the bits would depend
+ * on the number of threads. They would also if a part ran other code than the whole product: such a product is left to
+ * one thread. (This is asked last, because oneDNN's answer takes as long as a small product.) */
 static int64_t parts_of(const product *p, int threads) {
     const int64_t wide = (p->m >= p->n ? p->m : p->n) / NARROWEST, long_enough = p->m * p->n * p->k / LEAST_WORK;
     const int64_t most = wide < long_enough ? wide : long_enough, parts = most < threads ? most : threads;
@@ -138,7 +139,7 @@ static tdm_status multiply(const tdm_kernel_args *args, const product *whole) {
     return tdm__dnnl_check((dnnl_status_t)job.status, "linear");
 }
 
-static tdm_status forward_transposed(const tdm_kernel_args *args, const places *at, const float *bias) {
+static tdm_status forward_transposed(const tdm_kernel_args *args, const offsets *at, const float *bias) {
     float *x = (float *)((char *)args->scratch + at->x), *y = (float *)((char *)args->scratch + at->y);
     transpose(x, args->x[0], at->rows, at->in);
     const product p = {'N', 'N', at->out, at->rows, at->in, args->param[0], at->in, x, at->rows, y, at->rows};
@@ -151,7 +152,7 @@ static tdm_status forward_transposed(const tdm_kernel_args *args, const places *
     return TDM_OK;
 }
 
-static tdm_status forward_straight(const tdm_kernel_args *args, const places *at, const float *bias) {
+static tdm_status forward_straight(const tdm_kernel_args *args, const offsets *at, const float *bias) {
     const product p = {'N',    'T',     at->rows, at->out, at->in, args->x[0], at->in, args->param[0],
                        at->in, args->y, at->out};
     TDM_DNNL_TRY(multiply(args, &p));
@@ -162,7 +163,7 @@ static tdm_status forward_straight(const tdm_kernel_args *args, const places *at
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {
-    const places at = places_of(args->desc, args->rows);
+    const offsets at = offsets_of(args->desc, args->rows);
     const float *bias = args->desc->param_count > 1 ? args->param[1] : NULL;
     const bool transposed = at.rows >= LEAST_TRANSPOSED && at.rows <= MOST_TRANSPOSED;
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
@@ -172,14 +173,14 @@ static tdm_status forward(const tdm_kernel_args *args) {
 }
 
 /* db[o] = sum_n dy[n][o], in row order */
-static void sum_rows(float *restrict db, const float *restrict dy, const places *at) {
+static void sum_rows(float *restrict db, const float *restrict dy, const offsets *at) {
     memset(db, 0, (size_t)at->out * sizeof *db);
     for (int64_t n = 0; n < at->rows; n++)
         for (int64_t o = 0; o < at->out; o++) db[o] += dy[n * at->out + o];
 }
 
 static tdm_status run_backward(const tdm_kernel_args *args) {
-    const places at = places_of(args->desc, args->rows);
+    const offsets at = offsets_of(args->desc, args->rows);
     const float *dy = args->dy;
     if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) {
         float *masked = (float *)((char *)args->scratch + at.masked);

@@ -1,4 +1,4 @@
-/* linear: reference kernel. Products and sums in double, rounded to float once per result. */
+/* linear: reference kernel. Products and sums are in double and rounded to float once per result. */
 #include <string.h>
 
 #include "ops/dot.h"

@@ -20,7 +20,7 @@ static const tdm_field fields[] = {
      .min = 1,
      .max = TDM_MAX_WINDOW,
      .flags = TDM_FIELD_NULLABLE,
-     .help = "step from one window to the next; null: the kernel",
+     .help = "step from one window to the next; null: the kernel size",
      .help_zh = "相邻窗口之间的步幅；null 表示等于窗口大小"},
     {.key = "padding",
      .kind = TDM_FIELD_PAIR,
@@ -28,7 +28,7 @@ static const tdm_field fields[] = {
      .initial = "0",
      .min = 0,
      .max = TDM_MAX_WINDOW,
-     .help = "points added on each side that never win",
+     .help = "padding on each side; it is never the maximum",
      .help_zh = "每侧填充的点数，填充点不参与取最大值"},
     {0},
 };

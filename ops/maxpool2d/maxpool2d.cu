@@ -1,8 +1,11 @@
-/* maxpool2d on CUDA, with a relu that follows and the bias of the layer in front. The rules, and what is saved, are those of maxpool2d_ref.c; where the relu
- * lets nothing through nobody has won, so that backward has no use for y. Backward adds nothing atomically and
- * writes every number once: where windows lie side by side a thread writes the points of one, else a thread has a point
- * of the input and asks the windows that hold it, in the order of the outputs. Windows side by side with channels last
- * are also rows of a sum: what goes back to each channel is added up on the way where the plan asks for it. */
+/* maxpool2d on CUDA, including a relu that follows and the bias of the layer before. The rules, and what is saved, are
+ * those of maxpool2d_ref.c. Where the relu lets nothing through no point is recorded as the winner, so backward does
+ * not need y.
+ *
+ * Backward has no atomic additions and writes every element once. If windows are side by side, a thread writes the
+ * points of one window. Otherwise a thread has one point of the input and adds the windows that contain it, in the
+ * order of the outputs. Windows side by side with channels last are also rows of a sum: if the plan asks for it,
+ * backward sums what goes to each channel in the same pass. */
 #include "runtime/backends/cuda/kit/planes.h"
 #include "runtime/backends/cuda/kit/sums.h"
 #include "ops/maxpool2d/maxpool2d.h"
@@ -15,19 +18,20 @@ namespace {
 struct pool {
     tdm_planes x, y;
     sliding windows;
-    plane_index index; /* of what threads have */
+    plane_index index; /* what the threads' indices count */
     bool relu;
-    const float *bias; /* of each channel, added to the largest; NULL: none */
-    divider channel;   /* channels of a row */
+    const float *bias; /* one per channel, added to the maximum; NULL: none */
+    divider channel;   /* the channels */
 };
 
 bool has_small_window(const tdm_maxpool2d_attrs *attrs) {
     return attrs->kernel[0] * attrs->kernel[1] <= 255;
 }
 
-/* ---- forward: a thread has a point of the output, WIDE channels ---- */
+/* ---- forward: each thread computes WIDE channels of one output point ---- */
 
-/* A place that no window has: a byte is for windows of at most 255 points. */
+/* Says that no point of the window has won. No window has this index: a byte is used for windows of at most 255 points.
+ */
 template <class Place> static constexpr Place NOBODY = (Place)-1;
 
 template <int WIDE, class Place> struct winners {
@@ -43,11 +47,11 @@ template <int WIDE, class Place> struct winners {
         }
         any = true;
     }
-    /* `bias`: of the pack's first channel. */
+    /* `bias` is that of the pack's first channel. */
     __device__ void add(const float *bias) {
         for (int k = 0; k < WIDE; k++) best.at[k] += bias[k];
     }
-    /* As relu_ref.c: NaN passes, both ways. */
+    /* As relu_ref.c: NaN passes, in both directions. */
     __device__ void pass_relu() {
         for (int k = 0; k < WIDE; k++) {
             if (best.at[k] <= 0.0f) place.at[k] = NOBODY<Place>;
@@ -56,7 +60,7 @@ template <int WIDE, class Place> struct winners {
     }
 };
 
-/* The window at (top, left), of any size. */
+/* Reads the window at (top, left), of any size. */
 template <int WIDE, class Place, class Index, class Number>
 __device__ inline void meet_window(winners<WIDE, Place> *w, const pool &g, const Number *x, const point<Index> &at,
                                    Index top, Index left) {
@@ -72,7 +76,7 @@ __device__ inline void meet_window(winners<WIDE, Place> *w, const pool &g, const
     }
 }
 
-/* The same for KERNEL x KERNEL points: all are asked for before the first is looked at. */
+/* The same for KERNEL x KERNEL points. Issues all loads before it uses the first. */
 template <int KERNEL, int WIDE, class Place, class Index, class Number>
 __device__ inline void meet_square(winners<WIDE, Place> *w, const pool &g, const Number *x, const point<Index> &at,
                                    Index top, Index left) {
@@ -93,7 +97,7 @@ template <int WIDE, class Index> __device__ inline Index first_channel(const poo
     return g.y.inner > 1 ? at.inner * WIDE : split(g.channel, &plane);
 }
 
-/* KERNEL: 0 for windows of any size. */
+/* KERNEL 0: windows of any size. */
 template <int WIDE, class Number, class Place, class Index, int KERNEL>
 __global__ void pool_forward(pool g, const Number *x, Number *y, Place *saved) {
     const Index total = (Index)g.index.total, step = (Index)thread_count();
@@ -112,11 +116,12 @@ __global__ void pool_forward(pool g, const Number *x, Number *y, Place *saved) {
     }
 }
 
-/* ---- backward, windows side by side: a thread has a window, or where the input is longer what would be one ---- */
+/* ---- backward, windows side by side: a thread has one window, or one position beyond the last window where the input
+ * is longer ---- */
 
-/* Also a source of sums (sums.h): of dy where somebody has won, which is of dx. */
+/* Also a source of sums (sums.h): of dy where a point has won, which equals the sum of dx. */
 template <class Number, class Place, class Index> struct apart {
-    pool g; /* its index: of windows */
+    pool g; /* its index counts windows */
     const Number *dy;
     const Place *saved;
     Number *dx;
@@ -146,7 +151,7 @@ template <class Number, class Place, class Index> struct apart {
                 const Index row = s.at.row * kernel[0] + r, column = s.at.column * kernel[1] + c;
                 if (row >= (Index)g.x.height || column >= (Index)g.x.width) continue;
                 pack<float, WIDE> out;
-                /* From 0, as where windows overlap: -0 is written as 0. */
+                /* The addition starts at 0, as it does for overlapping windows: -0 is written as 0. */
                 for (int k = 0; k < WIDE; k++) out.at[k] = 0.0f + (s.winner.at[k] == place ? s.d.at[k] : 0.0f);
                 store(dx, pack_at(g.x, packs, s.at.plane, row, column, s.at.inner), out);
             }
@@ -166,9 +171,9 @@ __global__ void pool_backward_apart(apart<Number, Place, Index> windows) {
     for (Index i = (Index)thread_index(); i < total; i += step) windows.scatter(windows.template fetch<WIDE>(i));
 }
 
-/* ---- backward, windows that overlap or leave points out: a thread has a point of the input ---- */
+/* ---- backward, windows that overlap or leave points out: a thread has one point of the input ---- */
 
-/* dx = the sum of dy of the windows won */
+/* dx = the sum of dy over the windows that this point has won */
 template <int WIDE, class Number, class Place, class Index>
 __global__ void pool_backward(pool g, const Number *dy, const Place *saved, Number *dx) {
     const Index total = (Index)g.index.total, step = (Index)thread_count(), packs = (Index)(g.y.inner / WIDE);
@@ -205,20 +210,20 @@ bool lie_apart(const tdm_window &window) {
     return true;
 }
 
-/* The windows that lie apart and hold all of x, each with the channels that x has. */
+/* The planes of windows side by side that cover all of x, each with the channels of x. */
 tdm_planes tiles_of(tdm_planes x, const tdm_window &window) {
     x.height = ceil_div(x.height, window.kernel[0]);
     x.width = ceil_div(x.width, window.kernel[1]);
     return x;
 }
 
-/* Where channels are last. */
+/* Rows of the sums, with channels last. */
 int64_t rows_of_sums(const tdm_planes &x, const tdm_window &window) {
     const tdm_planes tiles = tiles_of(x, window);
     return tiles.count * tiles.height * tiles.width;
 }
 
-/* A window is written point by point. */
+/* Windows per lane: each is written point by point. */
 int64_t windows_of_lane(const tdm_window &window) {
     return ceil_div(ROWS_OF_LANE, window.kernel[0] * window.kernel[1]);
 }

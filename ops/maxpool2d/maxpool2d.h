@@ -6,7 +6,7 @@
 
 typedef struct tdm_maxpool2d_attrs {
     int64_t kernel[2];
-    int64_t stride[2]; /* null: as kernel; see tdm__pool_window */
+    int64_t stride[2]; /* null: the kernel size; see tdm__pool_window */
     int64_t padding[2];
 } tdm_maxpool2d_attrs;
 

@@ -1,4 +1,4 @@
-/* maxpool2d: what every kernel of it must get right. */
+/* maxpool2d: the cases that every kernel of the op must pass. */
 #include "tests/ops/op_case.h"
 
 static const op_case maxpool2d_cases[] = {

@@ -1,4 +1,4 @@
-/* maxpool2d for blocked channels, in C: oneDNN's pooling does not promise PyTorch's choice among equal maxima. */
+/* maxpool2d for blocked channels, in C. oneDNN's pooling does not promise PyTorch's choice among equal maxima. */
 #include <stdio.h>
 
 #include "ops/maxpool2d/maxpool2d.h"

@@ -4,11 +4,11 @@
 #include <math.h>
 #include <string.h>
 
-/* The part of an output's window that lies in the image. */
+/* The part of an output's window that is inside the image. */
 typedef struct {
     int64_t begin[2], rows, columns;
-    int32_t first; /* place in the window of the first point */
-    bool is_2x2;   /* all of a window of 2 x 2, the usual one */
+    int32_t first; /* index of its first point within the window */
+    bool is_2x2;   /* it is a whole window of 2 x 2, the usual one */
 } clip;
 
 static inline clip clip_of(const tdm_maxpool2d_planes *pool, int64_t p, int64_t q) {
@@ -24,12 +24,12 @@ static inline clip clip_of(const tdm_maxpool2d_planes *pool, int64_t p, int64_t 
     return (clip){{begin[0], begin[1]}, count[0], count[1], (int32_t)first, is_2x2};
 }
 
-/* Do two windows share a point? */
+/* Whether any two windows share a point. */
 static bool overlaps(const tdm_maxpool2d_planes *pool) {
     return pool->stride[0] < pool->kernel[0] || pool->stride[1] < pool->kernel[1];
 }
 
-/* Does every point of the image lie in a window? */
+/* Whether every point of the image is in a window. */
 static bool covers(const tdm_maxpool2d_planes *pool) {
     for (int axis = 0; axis < 2; axis++) {
         const int64_t reach = (pool->out[axis] - 1) * pool->stride[axis] - pool->padding[axis] + pool->kernel[axis];
@@ -38,7 +38,7 @@ static bool covers(const tdm_maxpool2d_planes *pool) {
     return true;
 }
 
-enum { AHEAD_ROWS = 4 }; /* fetched ahead: two rows at a time are too much for the processor's own prefetcher */
+enum { AHEAD_ROWS = 4 }; /* rows to prefetch: the processor's own prefetcher does not follow two rows at a time */
 
 #define LANES 16
 #include "ops/maxpool2d/maxpool2d_lanes.inc.c"

@@ -4,13 +4,14 @@
 
 #include "runtime/backends/dnnl/kit/passes.h"
 
-/* A pooling window over planes of `inner` neighbouring channels; axis 0 is height. */
+/* A max pooling over planes of `inner` neighbouring channels; axis 0 is height. */
 typedef struct tdm_maxpool2d_planes {
     int64_t inner, in[2], out[2], kernel[2], stride[2], padding[2];
 } tdm_maxpool2d_planes;
 
 typedef struct tdm_maxpool2d_lanes {
-    /* Planes [begin, end). `winner`, a byte per output: the place in the window that won; NULL outside training. */
+    /* These process the planes [begin, end). `winner`: a byte per output, the index within its window of the point that
+     * won; NULL outside training. */
     void (*forward)(const tdm_maxpool2d_planes *pool, const float *x, float *y, uint8_t *winner, int64_t begin,
                     int64_t end);
     void (*backward)(const tdm_maxpool2d_planes *pool, const float *dy, const uint8_t *winner, float *dx, int64_t begin,

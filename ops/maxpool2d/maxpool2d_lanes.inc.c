@@ -1,7 +1,7 @@
-/* Max pooling of LANES neighbouring channels at a time, included by maxpool2d_lanes.c for 16 and for 8.
+/* Max pooling of LANES neighbouring channels at a time. maxpool2d_lanes.c includes this file for 16 and for 8.
  *
  * PyTorch's rule: the window is scanned in row-major order and a strictly larger value wins, so the first maximum gets
- * the whole gradient; a NaN wins over everything, the last one of them. */
+ * the whole gradient. A NaN wins over everything; of several NaN the last one wins. */
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 #define NAME(name) JOIN(name, LANES)
@@ -23,8 +23,8 @@ static inline INTS NAME(choose_)(INTS where, INTS a, INTS b) {
     return (where & a) | (~where & b);
 }
 
-/* The maximum of rows x columns points, the first of which has place `first` in its window. The loops are unrolled
- * where the numbers are constants. */
+/* The maximum of rows x columns points, of which the first has index `first` in its window. The loops are unrolled if
+ * the numbers are constants. */
 static inline __attribute__((always_inline)) void NAME(pool_point_)(const float *x, float *y, uint8_t *winner,
                                                                     int64_t inner, int64_t row_step, int64_t rows,
                                                                     int64_t columns, int32_t first, int32_t width) {
@@ -72,7 +72,7 @@ static void NAME(maxpool_forward_)(const tdm_maxpool2d_planes *pool, const float
     }
 }
 
-/* dy to the place that won, zero (or what is there) elsewhere. */
+/* Writes dy to the point that won, and zero (or what dx already holds) to the others. */
 static inline __attribute__((always_inline)) void NAME(spread_point_)(const float *dy, const uint8_t *winner, float *dx,
                                                                       int64_t inner, int64_t row_step, int64_t rows,
                                                                       int64_t columns, int32_t first, int32_t width,

@@ -1,8 +1,8 @@
 /* maxpool2d: reference kernel, for every layout.
  *
  * PyTorch's rule: the window is scanned in row-major order and a strictly larger value wins, so the first maximum gets
- * the whole gradient; a NaN wins over everything, the last one of them. The winner's place in its window is saved in
- * one byte where the window has at most 255 points, else in an int32_t. */
+ * the whole gradient. A NaN wins over everything; of several NaN the last one wins. The winner's index within its
+ * window is saved in one byte if the window has at most 255 points, else in an int32_t. */
 #include <string.h>
 
 #include "ops/maxpool2d/maxpool2d.h"
@@ -20,7 +20,7 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     return true;
 }
 
-/* One point of the window for `inner` channels: `winner` may be NULL (evaluation). */
+/* Compares one point of the window, for `inner` channels. `winner` may be NULL (evaluation). */
 #define DEFINE_TAKE(name, type)                                                                                 \
     static void name(float *best, type *winner, const float *x, type place, int64_t inner) {                    \
         if (winner == NULL) {                                                                                   \
@@ -51,9 +51,10 @@ static pool pool_of(const tdm_kernel_args *args) {
                   .small = has_small_window(attrs)};
 }
 
-/* The part of the window of output (p,q) that lies inside the image. */
+/* The part of the window of output (p,q) that is inside the image. */
 typedef struct {
-    int64_t corner[2], begin[2], end[2]; /* input coordinates; corner: of the window's first point */
+    int64_t corner[2], begin[2],
+        end[2]; /* input coordinates; corner: the window's first point, perhaps in the padding */
 } clip;
 
 static clip clip_of(const pool *g, int64_t p, int64_t q) {
@@ -72,8 +73,8 @@ static int64_t place_of(const pool *g, const clip *c, int64_t row, int64_t colum
     return (row - c->corner[0]) * g->window.kernel[1] + (column - c->corner[1]);
 }
 
-/* All channels of one output point: the first point of the window, then who beats it. `at` counts output numbers;
- * saved is NULL in evaluation. */
+/* Computes all channels of one output point: takes the first point of the window, then compares the others. `at` counts
+ * elements of the output; `saved` is NULL in evaluation. */
 static void forward_point(const pool *g, const clip *c, const float *x, float *y, void *saved, int64_t at) {
     int64_t inner = g->y.inner, first = place_of(g, c, c->begin[0], c->begin[1]);
     uint8_t *small = saved != NULL && g->small ? (uint8_t *)saved + at : NULL;

@@ -1,4 +1,4 @@
-/* relu on CUDA: one pass each way. NaN passes through, as in PyTorch. */
+/* relu on CUDA: one pass in each direction. NaN passes through, as in PyTorch. */
 #include "runtime/backends/cuda/kit/kernel.h"
 #include "ops/elementwise.h"
 
@@ -39,7 +39,7 @@ template <class Number> tdm_status forward(const tdm_kernel_args *args) {
                                  is_aligned(item.x) && is_aligned(item.y));
 }
 
-/* dx = dy where y > 0 */
+/* dx = dy where y > 0, else 0 */
 template <class Number> tdm_status backward(const tdm_kernel_args *args) {
     const relu_gradient_item<Number> item = {as<Number>(args->y), as<Number>(args->dy), as<Number>(args->dx[0])};
     return each<PACK_OF<Number>>(tdm__cuda_device(args->device), item, tdm__elementwise_count(args),

@@ -1,4 +1,4 @@
-/* relu: what every kernel of it must get right. */
+/* relu: the cases that every kernel of the op must pass. */
 #include "tests/ops/op_case.h"
 
 static const op_case relu_cases[] = {

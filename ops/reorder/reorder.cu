@@ -1,5 +1,6 @@
-/* reorder on CUDA: between PLAIN and NHWC, row by row the transposition of a matrix [channels, points]. Through tiles
- * in shared memory, so that reads and writes are both of neighbours; matrices too slim for tiles number by number. */
+/* reorder on CUDA, between PLAIN and NHWC: each row is the transposition of a matrix [channels, points]. Tiles in
+ * shared memory make both reads and writes contiguous. Matrices too narrow for tiles are transposed element by element.
+ */
 #include "runtime/backends/cuda/kit/kernel.h"
 
 using namespace tdm_cuda;
@@ -15,8 +16,8 @@ template <class Number> struct transposition {
     int64_t count, height, width;
 };
 
-/* A tile is SIZE x SIZE numbers, in rows of as many bytes as a warp moves best; a block takes ROWS of them at a time.
- * Behind each row are 4 bytes, so that the numbers of a column lie in different banks. */
+/* A tile is SIZE x SIZE elements; its rows have the number of bytes that a warp moves best. A block moves ROWS rows at
+ * a time. 4 bytes follow each row, so that the elements of a column are in different banks. */
 template <class Number> struct tile {
     static constexpr int SIZE = 128 / (int)sizeof(Number), ROWS = THREADS / SIZE, GAP = 4 / (int)sizeof(Number);
     Number at[SIZE][SIZE + GAP];
@@ -43,12 +44,12 @@ __global__ void transpose_tiles(transposition<Number> t, divider across, divider
     }
 }
 
-/* In the order of the writes; the reads of a warp are then of at most SLIM stretches, or of whole matrices. */
+/* Works in the order of the writes. The reads of a warp are then at most SLIM contiguous pieces, or whole matrices. */
 template <class Number> __global__ void transpose_slim(transposition<Number> t, divider height, divider width) {
     const int64_t total = t.count * t.height * t.width, matrix = t.height * t.width;
     for (int64_t i = thread_index(); i < total; i += thread_count()) {
         int64_t n = i;
-        const int64_t row = split(height, &n), column = split(width, &n); /* of the source */
+        const int64_t row = split(height, &n), column = split(width, &n); /* in the source */
         t.to[i] = t.from[n * matrix + row * t.width + column];
     }
 }

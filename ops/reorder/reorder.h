@@ -1,4 +1,5 @@
-/* reorder: the same 4-dimensional value in another layout. No layer: the plan puts it between kernels that differ. */
+/* reorder: brings a 4-dimensional value into another layout. It is not a layer: the plan inserts it between kernels
+ * whose layouts differ. */
 #ifndef TDM_OPS_REORDER_H
 #define TDM_OPS_REORDER_H
 

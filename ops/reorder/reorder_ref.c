@@ -4,7 +4,7 @@
 #include "ops/ops.h"
 #include "ops/window.h"
 
-/* Where channel c of row n begins; its points lie `inner` apart. */
+/* Returns where channel c of row n begins; its points are `inner` apart. */
 static int64_t channel_at(const tdm_planes *planes, int64_t channels, int64_t n, int64_t c) {
     int64_t plane = n * (channels / planes->inner) + c / planes->inner;
     return plane * planes->height * planes->width * planes->inner + c % planes->inner;

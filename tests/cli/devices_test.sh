@@ -67,7 +67,7 @@ has "$err" ", 2 rows, forward: cuDNN implicit_precomp_gemm, bf16, workspace "
 has "$err" "in the same call: bias and relu"
 hasnt "$err" "im2col"
 CUDNN_EMULATED_REFUSES='dw:*' code 0 "$tandem" train conv.yaml train.batch.per_device=2 run.dir=null
-has "$err" "(and 1 more): runs by im2col, which is slower: cuDNN refuses all that it offers for dw; the last, 1: "
+has "$err" "(and 1 more): runs by im2col, which is slower: cuDNN refuses every algorithm that it offers for dw; the last, 1: "
 CUDNN_EMULATED_REFUSES='dw:*' code 0 "$tandem" bench step conv.yaml train.batch.per_device=2 --iterations 1 --warmup 1 --json
 has "$out" '"slow": "runs by im2col'
 has "$out" '"algorithm": "cublasLt '

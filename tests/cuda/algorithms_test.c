@@ -168,7 +168,7 @@ TEST(where_all_refuse_it_is_im2col) {
         for (int p = 0; p < PRECISIONS; p++) {
             CHECK_OK(choose("conv2d", &neighbours, precisions[p], &chosen));
             CHECK_HAS(chosen.of[0].name, "cublasLt ");
-            CHECK_HAS(chosen.slow, "runs by im2col, which is slower: cuDNN refuses all that it offers ");
+            CHECK_HAS(chosen.slow, "runs by im2col, which is slower: cuDNN refuses every algorithm that it offers ");
             CHECK_HAS(chosen.slow, words[i]);
         }
         check_numbers("conv2d", &plain, TDM_F32);

@@ -84,7 +84,7 @@ TEST(labels_out_of_range_are_refused) {
     outcome out = cross_entropy(&usual, 2, 3, y, (const int64_t[]){2, 3}, 1);
     CHECK_INT(out.status, TDM_E_DATA);
     CHECK_TEXT(tdm_error_message(),
-               "cross_entropy wants labels from 0 to 2 (the model gives 3 classes), got 3 in row 1 of "
+               "cross_entropy expects labels from 0 to 2 (the model gives 3 classes), got 3 in row 1 of "
                "the batch");
     out = cross_entropy(&usual, 2, 3, y, (const int64_t[]){-1, 0}, 1);
     CHECK_INT(out.status, TDM_E_DATA);

@@ -119,11 +119,11 @@ TEST(parameters) {
 
 TEST(refusals) {
     check_refused("linear", "out=10", IMAGE(128, 8, 8),
-                  "linear 'body.0' wants a flat input, got 128x8x8; put `flatten` before it");
+                  "linear 'body.0' needs a flat input, got 128x8x8; put `flatten` before it");
     check_refused("linear", "out=10 in=512", FLAT(8192),
-                  "linear 'body.0': `in` says 512 features, its input 8192 has 8192; correct it or leave it out");
+                  "linear 'body.0': `in` says 512 features, but its input 8192 has 8192; correct it or leave it out");
     check_refused("conv2d", "out=8 kernel=3", FLAT(784),
-                  "conv2d 'body.0' wants an input of channels x height x width, got 784");
+                  "conv2d 'body.0' needs an input of channels x height x width, got 784");
     check_refused("conv2d", "out=8 kernel=7 padding=1", IMAGE(3, 3, 3),
                   "conv2d 'body.0': kernel 7x7 is larger than the padded input 5x5");
     check_refused("conv2d", "out=8 kernel=7", IMAGE(3, 5, 9),
@@ -135,19 +135,20 @@ TEST(refusals) {
     check_refused("conv2d", "out=8 kernel=1 groups=3", IMAGE(3, 8, 8),
                   "conv2d 'body.0': groups must divide `out`, got 3 groups and 8 channels");
     check_refused("conv2d", "out=8 kernel=1 in=4", IMAGE(3, 8, 8),
-                  "conv2d 'body.0': `in` says 4 channels, its input 3x8x8 has 3; correct it or leave it out");
+                  "conv2d 'body.0': `in` says 4 channels, but its input 3x8x8 has 3; correct it or leave it out");
     check_refused("maxpool2d", "kernel=3 padding=2", IMAGE(3, 8, 8),
-                  "maxpool2d 'body.0': padding of at most half the kernel 3x3 is wanted, got 2x2");
+                  "maxpool2d 'body.0': padding may be at most half the kernel 3x3, got 2x2");
     check_refused("avgpool2d", "kernel=9", IMAGE(3, 8, 8),
                   "avgpool2d 'body.0': kernel 9x9 is larger than the input 8x8");
     check_refused("batchnorm2d", "", FLAT(8),
-                  "batchnorm2d 'body.0' wants an input of channels x height x width, got 8");
+                  "batchnorm2d 'body.0' needs an input of channels x height x width, got 8");
     check_refused("linear", "out=16777216", FLAT(16777216),
-                  "linear 'body.0': its weight 16777216x16777216 has more numbers than any machine holds");
+                  "linear 'body.0': its weight 16777216x16777216 has more elements than any machine can hold");
     check_refused("conv2d", "out=16777216 kernel=4096 padding=4096", IMAGE(16777216, 1, 1),
-                  "conv2d 'body.0': its output 16777216x4098x4098 has more numbers than any machine holds");
-    check_refused("adaptive_avgpool2d", "out=4096", IMAGE(16777216, 1, 1),
-                  "adaptive_avgpool2d 'body.0': its output 16777216x4096x4096 has more numbers than any machine holds");
+                  "conv2d 'body.0': its output 16777216x4098x4098 has more elements than any machine can hold");
+    check_refused(
+        "adaptive_avgpool2d", "out=4096", IMAGE(16777216, 1, 1),
+        "adaptive_avgpool2d 'body.0': its output 16777216x4096x4096 has more elements than any machine can hold");
 }
 
 TEST(add_wants_one_shape) {
@@ -155,7 +156,7 @@ TEST(add_wants_one_shape) {
     tdm_shape input[3] = {IMAGE(64, 8, 8), IMAGE(64, 8, 8), IMAGE(64, 4, 4)};
     infer(&l, "add", "", input, 3);
     CHECK_INT(l.status, TDM_E_CONFIG);
-    CHECK_TEXT(tdm_error_message(), "add 'body.0' wants inputs of one shape, got 64x8x8 and, as input 3, 64x4x4");
+    CHECK_TEXT(tdm_error_message(), "add 'body.0' needs inputs of the same shape, got 64x8x8 and, as input 3, 64x4x4");
     infer(&l, "add", "", input, 2);
     CHECK_OK(l.status);
     CHECK_TEXT(tdm__shape_text(&l.infer.output).text, "64x8x8");

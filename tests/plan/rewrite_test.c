@@ -385,7 +385,7 @@ TEST(bias_past_max_pooling) {
     CHECK_CASES(handed);
 }
 
-/* ---- a bias's gradient summed on its way ---- */
+/* ---- bias gradient summed by the next layer ---- */
 
 static const plan_case sums[] = {
     {.title = "fires",

@@ -1,6 +1,6 @@
-/* cross_entropy: definition and the CPU's kernel. torch.nn.CrossEntropyLoss: rows in float32 with the maximum
+/* cross_entropy: definition and the CPU's kernel. torch.nn.CrossEntropyLoss: rows are in float32 with the maximum
  * subtracted, their sum in double. With e the smoothing, C classes and q = (1 - e) * onehot(label) + e / C:
- *     loss = -sum_c q_c log softmax(y)_c        dy = (softmax(y) - q) * seed */
+ *      loss = -sum_c q_c log softmax(y)_c        dy = (softmax(y) - q) * seed */
 #include "ops/loss/cross_entropy/cross_entropy.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static const tdm_field fields[] = {
      .initial = "-100",
      .min = -9007199254740992.0,
      .max = 9007199254740992.0,
-     .help = "label of samples that do not count",
+     .help = "samples with this label are ignored",
      .help_zh = "不计入损失的样本所用的标签"},
     {0},
 };
@@ -31,10 +31,11 @@ static const tdm_field fields[] = {
 static tdm_status infer(const struct tdm_host_calls *calls, const tdm_shape *output, const tdm_origin *origin,
                         int64_t *classes) {
     if (output->ndim != 1 || output->dim[0] < 2)
-        return calls->fail(TDM_E_CONFIG, __FILE__, __LINE__, origin,
-                           "cross_entropy wants one number for each of at least 2 classes, the model gives %s; end it "
-                           "with `flatten` and `linear: <classes>`",
-                           tdm__shape_text(output).text);
+        return calls->fail(
+            TDM_E_CONFIG, __FILE__, __LINE__, origin,
+            "cross_entropy needs one output for each of at least 2 classes, but the model gives %s; end it "
+            "with `flatten` and `linear: <classes>`",
+            tdm__shape_text(output).text);
     *classes = output->dim[0];
     return TDM_OK;
 }
@@ -48,7 +49,8 @@ static int64_t denominator(const void *attrs_pointer, int64_t rows, int64_t widt
     return counted;
 }
 
-/* As torch.argmax: the first of equal ones, and a NaN before everything. */
+/* Returns the index of the largest element, as torch.argmax does: the first of equal ones, and a NaN before everything.
+ */
 static int64_t largest(const float *y, int64_t width) {
     int64_t best = 0;
     for (int64_t c = 1; c < width; c++)
@@ -71,7 +73,7 @@ static float row_loss(const float *y, int64_t width, int64_t label, float max, f
     return (float)((1.0 - smoothing) * (double)loss + smoothing / (double)width * all);
 }
 
-/* softmax * seed - q * seed, the two products rounded apart, as PyTorch's backward of log_softmax does */
+/* dy = softmax * seed - q * seed, each product rounded on its own, as in PyTorch's backward of log_softmax */
 static void row_gradient(float *dy, const float *y, int64_t width, int64_t label, float max, float log_total,
                          double smoothing, float seed) {
     float spread = (float)(smoothing / (double)width) * seed;
@@ -95,7 +97,7 @@ static tdm_status run(const tdm_loss_args *args) {
         }
         if (label < 0 || label >= args->width)
             TDM_FAIL(TDM_E_DATA,
-                     "cross_entropy wants labels from 0 to %lld (the model gives %lld classes), got %lld in "
+                     "cross_entropy expects labels from 0 to %lld (the model gives %lld classes), got %lld in "
                      "row %lld of the batch",
                      (long long)args->width - 1, (long long)args->width, (long long)label, (long long)n);
         int64_t best = largest(y, args->width);

@@ -1,9 +1,9 @@
-/* cross_entropy on CUDA: softmax, loss, gradient and hits in one pass over the outputs; the formulas and their order of
- * operations are those of cross_entropy.c. A thread per row where rows are narrow, a warp where they are wider, else a
- * block.
+/* cross_entropy on CUDA: softmax, loss, gradient and hits in one pass over the outputs. The formulas and the order of
+ * their operations are those of cross_entropy.c. A narrow row is computed by one thread, a wider one by a warp, else by
+ * a block.
  *
- * Labels are checked when a batch is put together, on the host. One out of range here makes its row NaN, which training
- * notices. */
+ * Labels are checked on the host when a batch is put together. A label out of range here makes its row NaN, which
+ * training notices. */
 #include "ops/loss/cross_entropy/cross_entropy.h"
 #include "runtime/backends/cuda/kit/loss.h"
 
@@ -15,16 +15,17 @@ struct entropy_settings {
     const int64_t *label;
     const tdm_step_values *values;
     int64_t width, ignore_index;
-    double smoothing, kept, spread; /* kept by the label: 1 - smoothing; each class's part of the smoothing */
+    /* kept: the label's share, 1 - smoothing; spread: each class's share of the smoothing */
+    double smoothing, kept, spread;
 };
 
 template <class Number> struct entropy_row : entropy_settings {
     const Number *y;
-    Number *dy; /* or NULL */
+    Number *dy; /* NULL: no gradient is needed */
     __device__ row_result run(int64_t n) const;
 };
 
-/* What is known of a row before its gradient. */
+/* The values of a row that its gradient depends on. */
 struct entropy {
     float max, log_total;
 };
@@ -35,7 +36,7 @@ __device__ inline float row_loss(const entropy_settings &args, const entropy &ro
     return (float)(args.kept * (double)loss + args.spread * all);
 }
 
-/* softmax * seed - q * seed, the two products rounded apart */
+/* softmax * seed - q * seed, each product rounded on its own */
 struct entropy_gradient {
     float seed, spread, on_label;
     __device__ entropy_gradient(const entropy_settings &args)
@@ -46,14 +47,14 @@ struct entropy_gradient {
     }
 };
 
-/* Threads `lane`, `lane + step`, ... of those that share a row fill its gradient with one number. */
+/* Fills a row's gradient with one value. The threads that share the row are `lane`, `lane + step`, ... */
 template <class Number>
 __device__ inline void fill_row(Number *dy, float value, int64_t lane, int64_t step, int64_t width) {
     if (dy == NULL) return;
     for (int64_t c = lane; c < width; c += step) put(dy, c, value);
 }
 
-/* The place of the largest output; as torch.argmax: the first of equal ones, and a NaN before everything. */
+/* The index of the largest output, as torch.argmax gives it: the first of equal ones, and a NaN before everything. */
 struct place {
     float value;
     int64_t at;
@@ -73,7 +74,7 @@ __device__ inline bool goes_before(const place &a, const place &b) {
 template <class Number> __device__ row_result entropy_row<Number>::run(int64_t n) const {
     const Number *in = y + n * width;
     Number *out = dy != NULL ? dy + n * width : NULL;
-    /* All that is read for the first time is asked for before any of it is looked at. */
+    /* Issues all first loads before it uses any of them. */
     const int64_t is = label[n];
     const entropy_gradient gradient(*this);
     place best = {get(in, 0), 0};
@@ -98,14 +99,14 @@ template <class Number> __device__ row_result entropy_row<Number>::run(int64_t n
 /* ---- TEAM threads per row: a warp, or a whole block ---- */
 
 static constexpr int WIDE_TEAM = 512;
-static constexpr int64_t WARP_WIDTH = 1024; /* most numbers of a row for a warp */
+static constexpr int64_t WARP_WIDTH = 1024; /* the most elements of a row that a warp computes */
 
 template <int TEAM> struct team_block {
     static constexpr int THREADS = TEAM == WARP ? 8 * WARP : TEAM;
     static constexpr int ROWS = THREADS / TEAM;
 };
 
-/* In every thread of the team; `room` as for block_sum. */
+/* Returns the result in every thread of the team; `room` as for block_sum. */
 template <int TEAM> __device__ inline place team_first(place best, place *room) {
     for (int offset = WARP / 2; offset > 0; offset /= 2) {
         const place other = {__shfl_xor_sync(ALL_LANES, best.value, offset),
@@ -198,7 +199,7 @@ template <class Number> tdm_status run_in(const tdm_loss_args *args) {
     return run_wide<WIDE_TEAM>(device, row, args->rows, totals);
 }
 
-/* Softmax and loss are floats either way. */
+/* Softmax and loss are in float for both precisions. */
 tdm_status run(const tdm_loss_args *args) {
     return args->precision == TDM_BF16 ? run_in<bf16>(args) : run_in<float>(args);
 }

@@ -6,7 +6,7 @@
 
 typedef struct tdm_cross_entropy_attrs {
     double label_smoothing;
-    int64_t ignore_index; /* rows with this label have neither loss nor gradient, and do not count in the mean */
+    int64_t ignore_index; /* rows with this label have no loss and no gradient, and do not count in the mean */
 } tdm_cross_entropy_attrs;
 
 #endif

@@ -1,5 +1,5 @@
 /* mse: definition and the CPU's kernel. torch.nn.MSELoss: loss = (y - t)^2, dy = 2 (y - t) seed, mean over all
- * numbers; rows in double. */
+ * elements. Rows are summed in double. */
 #include "ops/ops.h"
 
 static tdm_status infer(const struct tdm_host_calls *calls, const tdm_shape *output, const tdm_origin *origin,

@@ -1,5 +1,5 @@
-/* mse on CUDA: loss and gradient in one pass. The squares of a row are summed in double; a wide row is cut into slices,
- * so that few rows keep the device busy too, and the slices' sums are added like rows. */
+/* mse on CUDA: loss and gradient in one pass. The squares of a row are summed in double. A wide row is cut into slices,
+ * so that a few rows keep the device busy, too; the sums of the slices are added as rows are. */
 #include "runtime/backends/cuda/kit/loss.h"
 
 using namespace tdm_cuda;
@@ -10,10 +10,10 @@ template <class Number> struct mse_row {
     const Number *y;
     const float *target;
     const tdm_step_values *values;
-    Number *dy; /* or NULL */
+    Number *dy; /* NULL: no gradient is needed */
     int64_t width;
 
-    /* d^2, and dy; also of a number in a wide row */
+    /* Returns d^2 and writes dy, for an element of a row or of a slice. */
     __device__ double point(int64_t i, float twice) const {
         const float d = get(y, i) - target[i];
         if (dy != NULL) put(dy, i, twice * d);
@@ -28,8 +28,8 @@ template <class Number> struct mse_row {
     }
 };
 
-static constexpr int64_t SLICES = 1024;      /* of all rows together, if they have no more than this */
-static constexpr int64_t LEAST_SLICE = 2048; /* numbers */
+static constexpr int64_t SLICES = 1024;      /* slices of all rows together, unless there are more rows than this */
+static constexpr int64_t LEAST_SLICE = 2048; /* elements */
 
 struct mse_slices {
     int64_t per_row, length;
@@ -41,7 +41,7 @@ mse_slices slices_of(int64_t rows, int64_t width) {
     return {per_row, ceil_div(width, per_row)};
 }
 
-/* Blocks take slices `first` to `first + count`, row after row. */
+/* Blocks compute the slices from `first` up to `first + count`; slices are numbered row after row. */
 template <class Number>
 __global__ void wide_rows(mse_row<Number> row, mse_slices slices, int64_t first, int64_t count, row_result *out) {
     __shared__ double room[THREADS / WARP];
