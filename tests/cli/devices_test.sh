@@ -6,7 +6,7 @@ code 0 "$tandem" doctor
 hasnt "$out" "parallel.device"
 export TANDEM_MODULE_PATH=$EMULATED_MODULES TANDEM_CUDA_LIBRARIES=$EMULATED_LIBRARIES
 CUDA_EMULATED_DEVICES=0 code 0 "$tandem" doctor
-has "$out" "no GPU that it shows to this process"
+has "$out" "the NVIDIA driver shows no GPU to this process"
 hasnt "$out" "parallel.device"
 
 code 0 "$tandem" doctor

@@ -209,7 +209,7 @@ TEST(products_pass_over_what_refuses) {
         set("CUBLASLT_EMULATED_REFUSES", "1,2");
         CHECK_STATUS(choose("linear", &product, TDM_F32, &chosen), TDM_E_UNSUPPORTED);
         CHECK_HAS(tdm_error_message(), "has no algorithm for a product of 4 x 8 x 5 (batch 1, f32)");
-        CHECK_HAS(tdm_error_message(), "it refuses what it offers: CUBLAS_STATUS_");
+        CHECK_HAS(tdm_error_message(), "it refuses the algorithms that it offers: CUBLAS_STATUS_");
     }
     set("CUBLASLT_EMULATED_STATUS", NULL);
     set("CUBLASLT_EMULATED_REFUSES", NULL);

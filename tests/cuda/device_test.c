@@ -55,10 +55,10 @@ TEST(probe_says_what_is_missing) {
     e->set_driver(0);
     refused(e, "there is no NVIDIA driver on this machine");
     e->set_driver(12040);
-    refused(e, "the NVIDIA driver is too old: CUDA 13 is wanted, it has CUDA 12.4");
+    refused(e, "the NVIDIA driver is too old: CUDA 13 is needed, it has CUDA 12.4");
     e->set_driver(13000);
     e->set_devices(0);
-    refused(e, "no GPU that it shows to this process");
+    refused(e, "the NVIDIA driver shows no GPU to this process");
 }
 
 /* ---- opening ---- */
@@ -199,7 +199,7 @@ TEST(exhausted_memory_says_what_to_change) {
     CHECK_STATUS(e->ops->allocate(device, &memory, (size_t)3 << 30, "the activations"), TDM_E_MEMORY);
     CHECK(memory == NULL);
     CHECK_HAS(tdm_error_message(), "cuda:0, ");
-    CHECK_HAS(tdm_error_message(), ": the activations wants 3.000 GiB, but 0.0");
+    CHECK_HAS(tdm_error_message(), ": the activations: out of memory, needed 3.000 GiB beside the ");
     CHECK_HAS(tdm_error_message(), " of 0.062 GiB are free");
     CHECK_HAS(tdm_error_message(),
               "make train.batch.per_device smaller, or train.accumulate larger, or the model smaller");
@@ -375,7 +375,7 @@ TEST(a_lost_device_is_named) {
     CHECK_STATUS(e->ops->finish(s.device, NULL), TDM_E_DEVICE);
     CHECK_HAS(tdm_error_message(), "cuda:0: cuda");
     CHECK_HAS(tdm_error_message(), "failed: cudaErrorIllegalAddress, ");
-    CHECK_HAS(tdm_error_message(), "the device is lost to this process, which must end");
+    CHECK_HAS(tdm_error_message(), "the device is lost to this process: end it");
     sums_close(e, &s);
 }
 

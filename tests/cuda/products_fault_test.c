@@ -299,7 +299,7 @@ TEST(matrices_at_odd_places) {
     CHECK(memcmp(whole, odd, sizeof whole) == 0);
     run_linear(e, true, odd, &status);
     CHECK_STATUS(status, TDM_E_UNSUPPORTED);
-    CHECK_HAS(tdm_error_message(), "no algorithm for a product of 4 x 16 x 8 (batch 1, bf16) of matrices that do not");
+    CHECK_HAS(tdm_error_message(), "no algorithm for a product of 4 x 16 x 8 (batch 1, bf16) whose matrices do not");
     unsetenv("CUBLASLT_EMULATED_ALIGNMENT");
     CHECK_INT(e->live(), 0);
 }

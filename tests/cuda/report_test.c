@@ -92,10 +92,10 @@ TEST(errors_of_memory_warn) {
 TEST(slow_clocks_warn) {
     const emulated *e = fresh();
     set("THROTTLING", "0x4c");
-    CHECK_HAS(report(e), "cuda:0 throttling: WARNING: its clocks are held down by temperature (hardware), the power "
+    CHECK_HAS(report(e), "cuda:0 throttling: WARNING: its clocks are limited by temperature (hardware), the power "
                          "limit\ncuda:1");
     set("THROTTLING", "0x8");
-    CHECK_HAS(report(e), "held down by the hardware\n");
+    CHECK_HAS(report(e), "limited by the hardware\n");
     set("THROTTLING", "0x1ff");
     CHECK_HAS(report(e), "temperature (driver), the power supply's brake, the power limit, a slower GPU");
     set("THROTTLING", "3");
@@ -109,7 +109,7 @@ TEST(what_a_gpu_lacks_is_left_out) {
     CHECK_HAS(text, "cuda:0 memory: 1.0 GiB, 1.0 GiB free\ncuda:1: ");
     CHECK_HAS(text, "cuda:0 peers: -    yes\n");
     e->set_capability(61);
-    CHECK_HAS(report(e), "cuda:0: WARNING: Emulated GPU, compute capability 6.1 (7.5 or newer is wanted), ");
+    CHECK_HAS(report(e), "cuda:0: WARNING: Emulated GPU, compute capability 6.1 (7.5 or newer is needed), ");
 }
 
 TEST(peers_are_a_matrix) {
@@ -154,7 +154,7 @@ TEST(absent_nvml_is_told) {
     CHECK_INT(e->module->probe((char[512]){0}, 512), 1); /* the other libraries stay where they were found */
     setenv("TANDEM_CUDA_LIBRARIES", "/no/such/folder", 1);
     const char *text = report(e);
-    CHECK_HAS(text, "NVML: absent, so nothing of free memory, ECC, clocks, power, NVLinks: "
+    CHECK_HAS(text, "NVML: absent, so free memory, ECC, clocks, power and NVLinks are unknown: "
                     "/no/such/folder/libnvidia-ml.so.1: ");
     nothing_of_health(text);
 }

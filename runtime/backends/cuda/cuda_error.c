@@ -1,10 +1,10 @@
-/* Failures of CUDA and its libraries as statuses with a sentence. */
+/* Turns failures of CUDA and its libraries into a status and a message. */
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime/backends/cuda/cuda_private.h"
 
-/* After these CUDA answers every further call of the process for this device with the same error. */
+/* After one of these errors CUDA fails every further call of this process on this device with the same error. */
 static bool is_lasting(cudaError_t error) {
     switch (error) {
     case cudaErrorContained:
@@ -25,12 +25,12 @@ static bool is_lasting(cudaError_t error) {
     }
 }
 
-/* "cudaMalloc" of "cudaMalloc(&memory, bytes)". */
+/* The length of "cudaMalloc" in "cudaMalloc(&memory, bytes)". */
 static int name_length(const char *call) {
     return (int)strcspn(call, "( ");
 }
 
-/* For messages: a device that is lost does not even tell which it is. */
+/* The device that this thread last entered, for messages: CUDA does not name a device that is lost. */
 static _Thread_local int entered = -1;
 
 cudaError_t tdm__cuda_enter(const tdm_device *device) {
@@ -41,13 +41,13 @@ cudaError_t tdm__cuda_enter(const tdm_device *device) {
 tdm_status tdm__cuda_error(cudaError_t error, const char *call, const char *file, int line) {
     int index = -1;
     char where[24] = "cuda";
-    (void)cudaGetLastError(); /* else the next launch would report this failure as its own */
+    (void)cudaGetLastError(); /* clear it, or the next launch would report this failure as its own */
     if (cudaGetDevice(&index) != cudaSuccess) index = entered;
     if (index >= 0) snprintf(where, sizeof where, "cuda:%d", index);
     return tdm__cuda_host()->fail(
         error == cudaErrorMemoryAllocation ? TDM_E_MEMORY : TDM_E_DEVICE, file, line, NULL, "%s: %.*s failed: %s, %s%s",
         where, name_length(call), call, cudaGetErrorName(error), cudaGetErrorString(error),
-        is_lasting(error) ? "; the device is lost to this process, which must end and be started again" : "");
+        is_lasting(error) ? "; the device is lost to this process: end it and start it again" : "");
 }
 
 tdm_status tdm__cublas_error(const tdm_cuda_libraries *libraries, cublasStatus_t status, const char *call,

@@ -1,5 +1,5 @@
-/* See cuda_libraries.h and cuda_nvml.h. A library serves if it is new enough, which is asked first, and has every
- * function of its table; one that does not is closed and the next place tried. */
+/* See cuda_libraries.h and cuda_nvml.h. A library will do if it is new enough, which is checked first, and has every
+ * function of its table. One that will not do is closed, and the next path is tried. */
 #include "runtime/backends/cuda/kit/cuda_libraries.h"
 
 #include <dlfcn.h>
@@ -15,13 +15,13 @@
 
 typedef struct symbol {
     const char *name;
-    size_t offset; /* of the pointer in the table */
+    size_t offset; /* of the function's pointer in the table */
 } symbol;
 
 typedef struct wanted {
     const char *file;
-    const char *version_function; /* size_t (*)(void); NULL: any version serves */
-    size_t least;                 /* version */
+    const char *version_function; /* size_t (*)(void); NULL: any version will do */
+    size_t least;                 /* the oldest version that will do */
     const symbol *symbols;
     size_t count;
 } wanted;
@@ -74,7 +74,7 @@ static void note(attempt *a, const char *format, ...) {
     va_end(arguments);
 }
 
-/* Versions from 9 on are major * 10000 + minor * 100 + patch, in both libraries. */
+/* Versions from 9 on are major * 10000 + minor * 100 + patch in both libraries. */
 static bool is_new_enough(attempt *a, const char *path, void *library) {
     size_t (*version)(void) = NULL;
     if (a->what->version_function == NULL) return true;
@@ -86,7 +86,7 @@ static bool is_new_enough(attempt *a, const char *path, void *library) {
     memcpy(&version, &address, sizeof version);
     a->version = version();
     if (a->version >= a->what->least) return true;
-    note(a, "%s is version %zu, %zu or newer is wanted", path, a->version, a->what->least);
+    note(a, "%s is version %zu, %zu or newer is needed", path, a->version, a->what->least);
     return false;
 }
 
@@ -139,7 +139,7 @@ static void *find(const wanted *what, void *table, size_t *version, const char *
 bool tdm__cuda_libraries_open(tdm_cuda_libraries *libraries, const char *folders) {
     tdm_cuda_libraries *l = libraries;
     memset(l, 0, sizeof *l);
-    /* cublasLt comes first: cuDNN uses it too, and takes the one that is there. */
+    /* cublasLt comes first: cuDNN uses it, too, and takes the copy that is already loaded. */
     l->blas.handle = find(&blas_wanted, &l->blas, &l->blas.version, folders, l->blas_text, sizeof l->blas_text);
     if (l->blas.handle == NULL) return false;
 #ifdef TDM_CUDA_NO_CUDNN

@@ -1,8 +1,8 @@
 /* Matrix products by cublasLt. Everything that costs host time, descriptors and the choice of an algorithm, happens at
  * open; a run is one call.
  *
- * cublasLt's matrices are column-major: a row-major c[m, n] is its c^T[n, m], so it is asked for c^T = op(b)^T op(a)^T,
- * whose factors lie in memory as they are. Its bias then runs along n, as ours does. */
+ * cublasLt's matrices are column-major: a row-major c[m, n] is its c^T[n, m]. It therefore computes c^T = op(b)^T
+ * op(a)^T, whose factors are already in that order in memory. Its bias then runs along n, as ours does. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,28 +11,28 @@
 #include "runtime/backends/cuda/kit/passes.h"
 #include "runtime/backends/cuda/cuda_private.h"
 
-/* Arenas and batches start at multiples of 32 bytes or more, so that algorithms which read 16 at once serve nearly
- * always; for the slices of convolutions there is a second one, where cublasLt has it. */
+/* Arenas and batches start at multiples of 32 bytes or more, so an algorithm that reads 16 bytes at once nearly always
+ * fits. Slices of convolutions may start anywhere: for them there is a second algorithm, if cublasLt has one. */
 enum { ALIGNED, UNALIGNED, ALGORITHMS };
 enum { WHOLE = 16 };
 
-/* What NVIDIA advises for its largest GPUs; only what the chosen algorithm wants is taken. */
+/* The workspace that NVIDIA advises for its largest GPUs. Only what the chosen algorithm needs is allocated. */
 enum { MOST_WORKSPACE = 32 << 20, CANDIDATES = 8 };
 
 struct tdm_cuda_matmul {
     tdm_cuda_device *device;
     tdm_cuda_matmul_shape shape;
     cublasLtMatmulDesc_t operation;
-    cublasLtMatrixLayout_t a, b, c; /* ours; cublasLt gets b as its first factor */
+    cublasLtMatrixLayout_t a, b, c; /* row-major; cublasLt gets b as its first factor */
     cublasLtMatmulAlgo_t algorithm[ALGORITHMS];
     bool has[ALGORITHMS];
     size_t workspace_bytes;
-    cublasStatus_t refusal;  /* of the last algorithm that did not run */
-    bool bias, relu;         /* in the epilogue */
-    bool own_bias, own_relu; /* by a pass of ours */
+    cublasStatus_t refusal;  /* status of the last algorithm that did not run */
+    bool bias, relu;         /* done in cublasLt's epilogue */
+    bool own_bias, own_relu; /* done by a pass of tandem's */
 };
 
-/* rows x columns, row-major */
+/* Describes a row-major matrix of rows x columns. */
 static tdm_status open_layout(tdm_cuda_matmul *mm, cublasLtMatrixLayout_t *out, tdm_cuda_number number, int64_t rows,
                               int64_t columns, int64_t stride) {
     const tdm_cuda_libraries *l = mm->device->libraries;
@@ -63,7 +63,8 @@ static tdm_status open_operation(tdm_cuda_matmul *mm) {
     return open_layout(mm, &mm->c, s->result, s->m, s->n, s->stride_c);
 }
 
-/* Its numbers are those of the result, which is cublasLt's default and, for floats and bf16, all it has. */
+/* Sets the address of the bias. Its type is that of the result: cublasLt's default and, for floats and bf16, its only
+ * choice. */
 static tdm_status set_bias(tdm_cuda_matmul *mm, const void *bias) {
     TDM_CUBLAS(mm->device->libraries,
                cublasLtMatmulDescSetAttribute(mm->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
@@ -85,9 +86,10 @@ static tdm_status set_epilogue(tdm_cuda_matmul *mm, bool bias, bool relu) {
 
 /* ---- the choice of algorithms ---- */
 
-/* Where a sum is split among blocks, the parts are added in the workspace, in order, by a pass of their own: the other
- * schemes add into the result as blocks come by. */
-static tdm_status set_preference(tdm_cuda_matmul *mm, cublasLtMatmulPreference_t wish, int index) {
+/* Sets the workspace, the alignment and the reduction scheme. If a sum is split among blocks, the deterministic scheme
+ * adds the parts in the workspace, in order, in a pass of its own. The other schemes add into the result in the order
+ * in which blocks finish. */
+static tdm_status set_preference(tdm_cuda_matmul *mm, cublasLtMatmulPreference_t preference, int index) {
     const uint32_t factors = index == ALIGNED ? WHOLE : (uint32_t)tdm__cuda_size(mm->shape.factors);
     const uint32_t result = index == ALIGNED ? WHOLE : (uint32_t)tdm__cuda_size(mm->shape.result);
     const struct {
@@ -101,12 +103,12 @@ static tdm_status set_preference(tdm_cuda_matmul *mm, cublasLtMatmulPreference_t
     const uint64_t most = MOST_WORKSPACE;
     const uint32_t schemes =
         mm->device->deterministic ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_MASK;
-    TDM_CUBLAS(
-        l, cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most));
-    TDM_CUBLAS(l, cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
+    TDM_CUBLAS(l, cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
+                                                       sizeof most));
+    TDM_CUBLAS(l, cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
                                                        sizeof schemes));
     for (size_t i = 0; i < sizeof operand / sizeof operand[0]; i++)
-        TDM_CUBLAS(l, cublasLtMatmulPreferenceSetAttribute(wish, operand[i].attribute, &operand[i].bytes,
+        TDM_CUBLAS(l, cublasLtMatmulPreferenceSetAttribute(preference, operand[i].attribute, &operand[i].bytes,
                                                            sizeof operand[i].bytes));
     return TDM_OK;
 }
@@ -119,8 +121,8 @@ static cublasStatus_t start(const tdm_cuda_matmul *mm, const cublasLtMatmulAlgo_
                                                       mm->device->workspace, workspace_bytes, mm->device->stream);
 }
 
-/* Runs a candidate once. It serves if cublasLt takes it, and its relu, of which nobody says what it makes of NaN,
- * passes NaN: a run that has diverged must show. */
+/* Runs a candidate once. It serves if cublasLt accepts it and its relu lets NaN through, which NVIDIA does not
+ * document: a run that has diverged must not look healthy. */
 static tdm_status try_candidate(tdm_cuda_matmul *mm, const tdm_cuda_trial *trial, int index,
                                 const cublasLtMatmulHeuristicResult_t *candidate, bool *serves) {
     const size_t odd_in = index == ALIGNED ? 0 : tdm__cuda_size(mm->shape.factors);
@@ -128,7 +130,7 @@ static tdm_status try_candidate(tdm_cuda_matmul *mm, const tdm_cuda_trial *trial
     const char *in = trial->in + odd_in;
     char *out = trial->out + odd_out;
     bool passes_nan = false;
-    *serves = trial->in == NULL && !mm->relu; /* no room to try it: only what is known is taken */
+    *serves = trial->in == NULL && !mm->relu; /* no memory for a trial: take it unless it has a relu */
     if (trial->in == NULL) return TDM_OK;
     TDM_CUDA_TRY(tdm__cuda_workspace(mm->device, candidate->workspaceSize));
     TDM_CUDA_TRY(tdm__cuda_trial_begin(trial));
@@ -141,20 +143,21 @@ static tdm_status try_candidate(tdm_cuda_matmul *mm, const tdm_cuda_trial *trial
     return TDM_OK;
 }
 
-/* Where operands lie at odd places, which they may never do, an algorithm is welcome and no more: of those that ask for
- * it nobody is told why there is none, as cublasLt has several words for that. */
-static tdm_status ask(tdm_cuda_matmul *mm, cublasLtMatmulPreference_t wish, const tdm_cuda_trial *trial, int index) {
+/* Asks for candidates and chooses the first that serves. Unaligned operands may never occur, so having no algorithm for
+ * them is no error here, whichever of its several status codes cublasLt returns. */
+static tdm_status ask(tdm_cuda_matmul *mm, cublasLtMatmulPreference_t preference, const tdm_cuda_trial *trial,
+                      int index) {
     const tdm_cuda_libraries *l = mm->device->libraries;
     cublasLtMatmulHeuristicResult_t candidate[CANDIDATES];
     int count = 0;
-    TDM_CUDA_TRY(set_preference(mm, wish, index));
-    /* No algorithm is offered for a bias that is nowhere, and where it is says how it is aligned; run sets the true
-     * one. */
+    TDM_CUDA_TRY(set_preference(mm, preference, index));
+    /* cublasLt offers no algorithm for a bias without an address, and the address says how the bias is aligned. This
+     * one is a stand-in; run sets the real one. */
     if (mm->bias)
         TDM_CUDA_TRY(set_bias(mm, tdm__cuda_at(mm->device->workspace, index == ALIGNED ? 0 : 1, mm->shape.result)));
     const cublasStatus_t status =
         l->blas.cublasLtMatmulAlgoGetHeuristic((cublasLtHandle_t)mm->device->blas, mm->operation, mm->b, mm->a, mm->c,
-                                               mm->c, wish, CANDIDATES, candidate, &count);
+                                               mm->c, preference, CANDIDATES, candidate, &count);
     mm->has[index] = false;
     if (index == ALIGNED && status != CUBLAS_STATUS_SUCCESS && status != CUBLAS_STATUS_NOT_SUPPORTED)
         return tdm__cublas_error(l, status, "cublasLtMatmulAlgoGetHeuristic", __FILE__, __LINE__);
@@ -168,34 +171,35 @@ static tdm_status ask(tdm_cuda_matmul *mm, cublasLtMatmulPreference_t wish, cons
     return TDM_OK;
 }
 
-/* *found: whole operands have an algorithm. Others may never come; should they, run says so. */
+/* *found: there is an algorithm for aligned operands. If there is none for others, run reports it when they occur. */
 static tdm_status ask_all(tdm_cuda_matmul *mm, const tdm_cuda_trial *trial, bool *found) {
     const tdm_cuda_libraries *l = mm->device->libraries;
-    cublasLtMatmulPreference_t wish = NULL;
+    cublasLtMatmulPreference_t preference = NULL;
     tdm_status status = TDM_OK;
     mm->workspace_bytes = 0;
-    TDM_CUBLAS(l, cublasLtMatmulPreferenceCreate(&wish));
-    for (int i = 0; i < ALGORITHMS && status == TDM_OK; i++) status = ask(mm, wish, trial, i);
-    (void)l->blas.cublasLtMatmulPreferenceDestroy(wish);
+    TDM_CUBLAS(l, cublasLtMatmulPreferenceCreate(&preference));
+    for (int i = 0; i < ALGORITHMS && status == TDM_OK; i++) status = ask(mm, preference, trial, i);
+    (void)l->blas.cublasLtMatmulPreferenceDestroy(preference);
     TDM_CUDA_TRY(status);
     *found = mm->has[ALIGNED];
     return *found ? tdm__cuda_workspace(mm->device, mm->workspace_bytes) : TDM_OK;
 }
 
-/* `which`: "" or what is special about it. */
+/* `which`: "", or what is special about the operands. */
 static tdm_status no_algorithm(const tdm_cuda_matmul *mm, const char *which) {
     const tdm_cublaslt *blas = &mm->device->libraries->blas;
     const bool refused = mm->refusal != CUBLAS_STATUS_SUCCESS;
-    TDM_CUDA_FAIL(
-        TDM_E_UNSUPPORTED,
-        "%s: cublasLt %zu has no algorithm for a product of %lld x %lld x %lld (batch %lld, %s)%s%s%s%s",
-        mm->device->base.name, blas->version, (long long)mm->shape.m, (long long)mm->shape.n, (long long)mm->shape.k,
-        (long long)mm->shape.batch, mm->shape.factors == TDM_CUDA_BF16 ? "bf16" : "f32", which,
-        refused ? "; it refuses what it offers: " : "", refused ? blas->cublasLtGetStatusName(mm->refusal) : "",
-        refused ? "; parallel.device=cpu does without it" : "");
+    TDM_CUDA_FAIL(TDM_E_UNSUPPORTED,
+                  "%s: cublasLt %zu has no algorithm for a product of %lld x %lld x %lld (batch %lld, %s)%s%s%s%s",
+                  mm->device->base.name, blas->version, (long long)mm->shape.m, (long long)mm->shape.n,
+                  (long long)mm->shape.k, (long long)mm->shape.batch,
+                  mm->shape.factors == TDM_CUDA_BF16 ? "bf16" : "f32", which,
+                  refused ? "; it refuses the algorithms that it offers: " : "",
+                  refused ? blas->cublasLtGetStatusName(mm->refusal) : "",
+                  refused ? "; parallel.device=cpu works without cublasLt" : "");
 }
 
-/* Bias and relu go along where an algorithm does it rightly; then the bias alone; then neither. */
+/* Chooses an algorithm with bias and relu if one does them correctly, else with the bias alone, else with neither. */
 static tdm_status choose_with(tdm_cuda_matmul *mm, const tdm_cuda_trial *trial) {
     const tdm_cuda_matmul_shape *s = &mm->shape;
     bool found = false;
@@ -245,7 +249,8 @@ tdm_status tdm__cuda_matmul_open(tdm_cuda_matmul **out, tdm_cuda_device *device,
     const tdm_host *host = device->base.host;
     *out = NULL;
     tdm_cuda_matmul *mm = host->allocate(host->user, sizeof *mm, _Alignof(tdm_cuda_matmul));
-    if (mm == NULL) TDM_CUDA_FAIL(TDM_E_MEMORY, "out of memory for %zu bytes, a matrix product", sizeof *mm);
+    if (mm == NULL)
+        TDM_CUDA_FAIL(TDM_E_MEMORY, "out of memory for %zu bytes, the state of a matrix product", sizeof *mm);
     memset(mm, 0, sizeof *mm);
     mm->device = device;
     mm->shape = *shape;
@@ -261,7 +266,7 @@ tdm_status tdm__cuda_matmul_open(tdm_cuda_matmul **out, tdm_cuda_device *device,
 tdm_status tdm__cuda_matmul_run(tdm_cuda_matmul *mm, const void *a, const void *b, const void *bias, void *c) {
     const uintptr_t addresses = (uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (mm->bias ? (uintptr_t)bias : 0);
     const int index = addresses % WHOLE == 0 ? ALIGNED : UNALIGNED;
-    if (!mm->has[index]) return no_algorithm(mm, " of matrices that do not begin at multiples of 16 bytes");
+    if (!mm->has[index]) return no_algorithm(mm, " whose matrices do not start at multiples of 16 bytes");
     if (mm->bias) TDM_CUDA_TRY(set_bias(mm, bias));
     const cublasStatus_t status = start(mm, &mm->algorithm[index], a, b, c, mm->workspace_bytes);
     if (status != CUBLAS_STATUS_SUCCESS)
@@ -275,9 +280,10 @@ size_t tdm__cuda_matmul_workspace(const tdm_cuda_matmul *matmul) {
     return matmul != NULL ? matmul->workspace_bytes : 0;
 }
 
-/* Algorithms of cublasLt have numbers and no names; -1: it does not tell. */
+/* Returns a setting of the algorithm: cublasLt's algorithms have numbers instead of names. -1 if cublasLt does not say.
+ */
 static int setting(const tdm_cuda_matmul *mm, cublasLtMatmulAlgoConfigAttributes_t attribute) {
-    int32_t value = -1; /* all of those asked for have 4 bytes */
+    int32_t value = -1; /* all settings used here have 4 bytes */
     size_t written = 0;
     const cublasStatus_t status = mm->device->libraries->blas.cublasLtMatmulAlgoConfigGetAttribute(
         &mm->algorithm[ALIGNED], attribute, &value, sizeof value, &written);

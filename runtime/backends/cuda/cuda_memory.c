@@ -14,19 +14,20 @@ static tdm_status no_memory(const tdm_cuda_full_device *full, size_t bytes, cons
     (void)cudaGetLastError();
     if (cudaMemGetInfo(&available, &total) != cudaSuccess) (void)cudaGetLastError();
     TDM_CUDA_FAIL(TDM_E_MEMORY,
-                  "%s, %s: %s wants %.3f GiB, but %.3f of %.3f GiB are free, and this job has %.3f GiB already; make "
-                  "train.batch.per_device smaller, or train.accumulate larger, or the model smaller",
-                  full->device.base.name, full->model, what, gib(bytes), gib(available), gib(total),
-                  gib(full->device.base.bytes_now));
+                  "%s, %s: %s: out of memory, needed %.3f GiB beside the %.3f GiB held already, but only %.3f of %.3f "
+                  "GiB are free; make train.batch.per_device smaller, or train.accumulate larger, or the model smaller",
+                  full->device.base.name, full->model, what, gib(bytes), gib(full->device.base.bytes_now),
+                  gib(available), gib(total));
 }
 
-/* Room for one more element behind an array of the host's memory. */
+/* Makes room for one more element of an array in the host's memory. */
 static tdm_status grow(const tdm_host *host, void **array, size_t *room, size_t count, size_t element) {
     if (count < *room) return TDM_OK;
     const size_t wanted = *room > 0 ? *room * 2 : 16;
     void *larger = host->allocate(host->user, wanted * element, sizeof(void *) * 2);
     if (larger == NULL)
-        TDM_CUDA_FAIL(TDM_E_MEMORY, "out of memory for %zu bytes, a device's list of allocations", wanted * element);
+        TDM_CUDA_FAIL(TDM_E_MEMORY, "out of memory for %zu bytes, the list of a device's allocations",
+                      wanted * element);
     if (count > 0) memcpy(larger, *array, count * element);
     host->release(host->user, *array);
     *array = larger;
@@ -49,7 +50,7 @@ tdm_status tdm__cuda_allocate(tdm_device *device, void **out, size_t bytes, cons
     cudaError_t error = cudaMalloc(&pointer, bytes > 0 ? bytes : 1);
     if (error == cudaErrorMemoryAllocation) return no_memory(full, bytes, what);
     TDM_CUDA_RESULT(error, "cudaMalloc");
-    /* Waited for: other queues may write there from now on. */
+    /* The host waits for the zeros: from now on other queues may write there. */
     error = cudaMemsetAsync(pointer, 0, bytes, full->device.stream);
     if (error == cudaSuccess) error = cudaStreamSynchronize(full->device.stream);
     if (error != cudaSuccess) {
@@ -62,7 +63,7 @@ tdm_status tdm__cuda_allocate(tdm_device *device, void **out, size_t bytes, cons
     return TDM_OK;
 }
 
-/* After a failure work may still be queued that uses what is given back now. */
+/* After a failure the device may still be working with the memory that is freed now. */
 static void wait_for_users(tdm_device *device) {
     (void)tdm__cuda_enter(device);
     if (cudaStreamSynchronize(tdm__cuda_device(device)->stream) != cudaSuccess) (void)cudaGetLastError();
@@ -89,8 +90,8 @@ tdm_status tdm__cuda_allocate_host(tdm_device *device, void **out, size_t bytes,
     if (error == cudaErrorMemoryAllocation) {
         (void)cudaGetLastError();
         TDM_CUDA_FAIL(TDM_E_MEMORY,
-                      "%s: %s wants %.3f GiB of pinned host memory, which the system does not give; make "
-                      "train.batch.per_device smaller, or raise the limit of memory of this process",
+                      "%s: %s: out of pinned host memory, needed %.3f GiB; make train.batch.per_device smaller, or "
+                      "raise the memory limit of this process",
                       device->name, what, gib(bytes));
     }
     TDM_CUDA_RESULT(error, "cudaHostAlloc");
@@ -116,14 +117,14 @@ void tdm__cuda_unpin(tdm_device *device, void *memory) {
     if (cudaHostUnregister(memory) != cudaSuccess) (void)cudaGetLastError();
 }
 
-/* CUDA tells from the addresses where they are. */
+/* CUDA sees from the addresses which memory they belong to. */
 tdm_status tdm__cuda_copy(tdm_device *device, tdm_queue *queue, void *to, const void *from, size_t bytes) {
     TDM_CUDA_ENTER(device);
     if (bytes > 0) TDM_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, tdm__cuda_stream(device, queue)));
     return TDM_OK;
 }
 
-/* Captured work keeps the address of the workspace that it was captured with. */
+/* Captured work holds the address of the workspace at that time, so that workspace is kept. */
 static tdm_status retire_workspace(tdm_cuda_full_device *full) {
     const tdm_host *host = full->device.base.host;
     void *retired = full->retired;
@@ -145,8 +146,7 @@ tdm_status tdm__cuda_workspace(tdm_cuda_device *device, size_t bytes) {
     TDM_CUDA_ENTER(&device->base);
     TDM_CUDA_TRY(retire_workspace(tdm__cuda_full(&device->base)));
     TDM_CUDA_TRY(tdm__cuda_allocate(&device->base, &device->workspace, bytes,
-                                    "the workspace of matrix products and "
-                                    "convolutions"));
+                                    "the workspace of matrix products and convolutions"));
     device->workspace_bytes = bytes;
     return TDM_OK;
 }

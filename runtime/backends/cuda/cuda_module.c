@@ -1,5 +1,5 @@
-/* libtandem-cuda.so: NVIDIA GPUs as devices, and the kernels for them; opened at run time where asked for. The CUDA
- * runtime is linked in; driver, cublasLt and cuDNN are found here, and whoever lacks one reads which. */
+/* libtandem-cuda.so: NVIDIA GPUs as devices, and the kernels for them; opened at run time on demand. The CUDA runtime
+ * is linked in. Driver, cublasLt and cuDNN are looked up here, and the message names what is missing. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,10 +8,11 @@
 
 enum { CUDA_MAJOR = CUDART_VERSION / 1000 };
 
-/* The runtime answers the same, "no device", where there is no driver and where there is no GPU; the loader knows. */
+/* Without a driver and without a GPU the runtime gives the same answer, "no device"; the loader knows the difference.
+ */
 static bool has_driver(char *text, size_t bytes) {
 #ifndef TDM_CUDA_EMULATED
-    if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) == NULL) { /* stays open: the runtime wants it next */
+    if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) == NULL) { /* stays open: the runtime needs it next */
         snprintf(text, bytes, "there is no NVIDIA driver on this machine: %s", dlerror());
         return false;
     }
@@ -25,7 +26,7 @@ static bool has_driver(char *text, size_t bytes) {
     }
     if (version >= CUDA_MAJOR * 1000) return true;
     snprintf(text, bytes,
-             "the NVIDIA driver is too old: CUDA %d is wanted, it has CUDA %d.%d; update it, or build tandem with "
+             "the NVIDIA driver is too old: CUDA %d is needed, it has CUDA %d.%d; update it, or build tandem with "
              "CUDA %d",
              CUDA_MAJOR, version / 1000, version % 1000 / 10, version / 1000);
     return false;
@@ -38,10 +39,11 @@ static bool has_device(char *text, size_t bytes, int *count) {
     (void)cudaGetLastError();
     if (error == cudaSuccess || error == cudaErrorNoDevice) {
         snprintf(text, bytes,
-                 "there is an NVIDIA driver but no GPU that it shows to this process; see nvidia-smi and "
+                 "the NVIDIA driver shows no GPU to this process; see nvidia-smi and "
                  "CUDA_VISIBLE_DEVICES");
     } else {
-        snprintf(text, bytes, "the GPUs cannot be counted: %s, %s", cudaGetErrorName(error), cudaGetErrorString(error));
+        snprintf(text, bytes, "the number of GPUs cannot be read: %s, %s", cudaGetErrorName(error),
+                 cudaGetErrorString(error));
     }
     return false;
 }
@@ -54,7 +56,7 @@ static int probe(char *text, size_t bytes) {
     const tdm_cuda_libraries *libraries = tdm__cuda_libraries(text, bytes);
     if (libraries == NULL) return 0;
     if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess) {
-        snprintf(text, bytes, "cuda:0 cannot be asked for its name: %s", cudaGetErrorString(cudaGetLastError()));
+        snprintf(text, bytes, "the name of cuda:0 cannot be read: %s", cudaGetErrorString(cudaGetLastError()));
         return 0;
     }
     (void)cudaRuntimeGetVersion(&runtime);

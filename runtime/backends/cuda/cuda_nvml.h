@@ -1,5 +1,5 @@
-/* NVML, NVIDIA's management library: ECC, clocks, power and NVLinks, for reports. Its header is in no package that
- * building wants, so what is used of it is declared here; names, values and signatures are NVML's. */
+/* NVML, NVIDIA's management library: ECC, clocks, power and NVLinks, for reports. No package that the build needs has
+ * its header, so the parts in use are declared here; names, values and signatures are NVML's. */
 #ifndef TDM_CUDA_NVML_H
 #define TDM_CUDA_NVML_H
 
@@ -80,7 +80,8 @@ typedef struct tdm_nvml {
 } tdm_nvml;
 #undef TDM_SYMBOL
 
-/* Looked for as cublasLt is. `text` gets the path it was opened from, or every path tried and why it did not serve. */
+/* Opens NVML, searching as for cublasLt. `text` gets the path it was opened from, or every path tried and why it would
+ * not do. */
 bool tdm__cuda_nvml_open(tdm_nvml *nvml, char *text, size_t bytes);
 void tdm__cuda_nvml_close(tdm_nvml *nvml);
 

@@ -1,23 +1,23 @@
-/* What the parts of the CUDA module share beside the kit. */
+/* What the parts of the CUDA module share, apart from the kit. */
 #ifndef TDM_CUDA_PRIVATE_H
 #define TDM_CUDA_PRIVATE_H
 
 #include "runtime/backends/cuda/cuda_passes.h"
 #include "runtime/backends/cuda/kit/library.h"
 
-/* What release must know of a pointer. */
+/* One allocation, as release needs to know it. */
 typedef struct tdm_cuda_block {
     void *pointer;
     size_t bytes;
 } tdm_cuda_block;
 
 typedef struct tdm_cuda_full_device {
-    tdm_cuda_device device; /* first: what kernels see */
+    tdm_cuda_device device; /* comes first: the part that kernels see */
     char model[96];         /* "NVIDIA H200" */
-    cudaEvent_t waiter;     /* of finish; wakes the thread instead of keeping it busy */
+    cudaEvent_t waiter;     /* for finish; the waiting thread sleeps instead of spinning */
     tdm_cuda_block *blocks;
     size_t block_count, block_room;
-    bool captured;  /* work has been captured, with the workspace's address in it */
+    bool captured;  /* work has been captured; it holds the workspace's address */
     void **retired; /* workspaces that captured work may still use */
     size_t retired_count, retired_room;
 } tdm_cuda_full_device;
@@ -58,8 +58,8 @@ tdm_status tdm__cuda_capture_run(tdm_device *device, tdm_capture *capture);
 void tdm__cuda_capture_free(tdm_device *device, tdm_capture *capture);
 void *tdm__cuda_queue_handle(tdm_device *device, tdm_queue *queue);
 
-/* cuda_error.c: devices that can be opened here */
-enum { TDM_CUDA_MOST_DEVICES = 64 };
+/* cuda_error.c */
+enum { TDM_CUDA_MOST_DEVICES = 64 }; /* GPUs beyond this number are not used */
 tdm_status tdm__cuda_count(int *out);
 
 /* cuda_device.c */

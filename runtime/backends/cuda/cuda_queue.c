@@ -1,11 +1,11 @@
-/* Queues are streams and events are CUDA's events, under other names; captures are CUDA graphs. */
+/* Queues are CUDA streams, events are CUDA events, captures are CUDA graphs. */
 #include <stdint.h>
 #include <time.h>
 
 #include "runtime/backends/cuda/cuda_private.h"
 
-/* How long finish asks before it sleeps. A step of a small model takes 100 us to 1 ms, and waking a sleeping thread up
- * to 60, so short waits are busy ones; longer ones leave the processor to the loader's threads. */
+/* How long finish polls before it sleeps. A step of a small model takes 100 us to 1 ms, and waking a thread takes up to
+ * 60 us, so short waits spin; longer ones leave the processor to the loader's threads. */
 enum { BUSY_NS = 2000000 };
 
 static int64_t now_ns(void) {
@@ -19,7 +19,7 @@ static tdm_status wait_for(cudaEvent_t event) {
     if (error == cudaErrorNotReady) {
         for (const int64_t end = now_ns() + BUSY_NS; error == cudaErrorNotReady && now_ns() < end;)
             error = cudaEventQuery(event);
-        (void)cudaGetLastError(); /* "not ready" is an answer, no failure: the next launch must not find it */
+        (void)cudaGetLastError(); /* "not ready" is no failure: clear it, or the next launch reports it */
         if (error == cudaErrorNotReady) error = cudaEventSynchronize(event);
     }
     TDM_CUDA_RESULT(error, "cudaEventSynchronize");
@@ -33,8 +33,8 @@ tdm_status tdm__cuda_finish(tdm_device *device, tdm_queue *queue) {
     return wait_for(waiter);
 }
 
-/* CUDA's lowest priority is 0, and that of streams where nobody says anything; higher ones are below 0. Captured work
- * keeps that of its stream. */
+/* CUDA's lowest priority is 0, which is also the default; higher priorities are negative. Captured work keeps the
+ * priority of its stream. */
 tdm_status tdm__cuda_queue_open(tdm_device *device, tdm_queue_use use, tdm_queue **out) {
     int lowest = 0, highest = 0;
     cudaStream_t stream = NULL;
@@ -76,8 +76,8 @@ tdm_status tdm__cuda_event_record(tdm_device *device, tdm_device_event *event, t
     return TDM_OK;
 }
 
-/* Within a capture a plain record is only a place for other streams to wait for; an external one is stamped by every
- * run of the graph. Outside of one there is no difference. */
+/* In a capture a plain record is only a point for other streams to wait for; an external record is stamped in every run
+ * of the graph. Outside of captures there is no difference. */
 tdm_status tdm__cuda_event_stamp(tdm_device *device, tdm_device_event *event, tdm_queue *queue) {
     TDM_CUDA_ENTER(device);
     cudaStream_t stream = tdm__cuda_stream(device, queue);
@@ -94,7 +94,7 @@ tdm_status tdm__cuda_event_wait(tdm_device *device, tdm_device_event *event, tdm
     enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     TDM_CUDA_ENTER(device);
     TDM_CUDA(cudaStreamWaitEvent(tdm__cuda_stream(device, queue), (cudaEvent_t)event, 0));
-    /* Who waits for what is being captured is captured from here on, on this device too. */
+    /* A stream that waits for captured work is captured from here on, also on this device. */
     if (queue == NULL && !full->captured) {
         TDM_CUDA(cudaStreamIsCapturing(full->device.stream, &status));
         full->captured = status != cudaStreamCaptureStatusNone;
@@ -129,7 +129,7 @@ tdm_status tdm__cuda_event_ms(tdm_device *device, tdm_device_event *from, tdm_de
     return TDM_OK;
 }
 
-/* Thread-local: what other replicas' threads do meanwhile does not break this capture. */
+/* Thread-local mode: calls of other replicas' threads do not break this capture. */
 tdm_status tdm__cuda_capture_begin(tdm_device *device) {
     TDM_CUDA_ENTER(device);
     tdm__cuda_full(device)->captured = true;
@@ -143,11 +143,11 @@ tdm_status tdm__cuda_capture_end(tdm_device *device, tdm_capture **out) {
     cudaGraphExec_t ready = NULL;
     const char *call = "cudaStreamEndCapture";
     *out = NULL;
-    (void)tdm__cuda_enter(device); /* whatever it says, the capture has to end */
+    (void)tdm__cuda_enter(device); /* even if this fails the capture must be ended */
     cudaError_t error = cudaStreamEndCapture(stream, &graph);
     if (error == cudaSuccess) error = cudaGraphInstantiate(&ready, graph, 0), call = "cudaGraphInstantiate";
     if (graph != NULL) (void)cudaGraphDestroy(graph);
-    /* Brought to the device now, the first run is as quick as the others. */
+    /* Uploads the graph now, so that its first run is as fast as the others. */
     if (error == cudaSuccess) error = cudaGraphUpload(ready, stream), call = "cudaGraphUpload";
     if (error != cudaSuccess && ready != NULL) (void)cudaGraphExecDestroy(ready);
     TDM_CUDA_RESULT(error, call);

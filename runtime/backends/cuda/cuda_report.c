@@ -1,8 +1,8 @@
-/* What a report about a problem should contain of GPUs: driver and libraries from CUDA, health and links from NVML.
+/* The GPU part of a problem report: driver and libraries from CUDA, health and links from NVML.
  *
- * A run writes a report, too, and a CUDA context costs time and memory on every GPU: so nothing here makes one. That is
- * why NVML is asked for free memory. What cannot be asked is a line of its own; what a kind of GPU does not have is
- * left out. */
+ * Every run writes a report, too, and a CUDA context costs time and memory on every GPU. So nothing here makes a
+ * context; this is why free memory comes from NVML. What cannot be read gets a line that says so. What a kind of GPU
+ * does not have is left out. */
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -12,24 +12,24 @@
 #include "runtime/backends/cuda/cuda_nvml.h"
 #include "runtime/backends/cuda/cuda_private.h"
 
-enum { MOST_PEERS = 16, MOST_LINKS = 36 }; /* more links than GPUs have */
+enum { MOST_PEERS = 16, MOST_LINKS = 36 }; /* links: more than any GPU has */
 
 typedef struct report {
     void (*line)(void *user, const char *key, const char *value);
     void *user;
-    tdm_nvml nvml; /* its library is NULL where it cannot be asked */
+    tdm_nvml nvml; /* its handle is NULL if NVML cannot be used */
     char nvml_text[640];
 } report;
 
 typedef struct gpu {
-    nvmlDevice_t handle; /* NULL: NVML is absent or does not know it */
+    nvmlDevice_t handle; /* NULL: NVML is absent or does not know the GPU */
     unsigned domain, bus, device;
 } gpu;
 
 /* ---- lines ---- */
 
-static void tell(const report *r, const char *key, const char *format, ...) TDM_PRINTF(3, 4);
-static void tell(const report *r, const char *key, const char *format, ...) {
+static void put(const report *r, const char *key, const char *format, ...) TDM_PRINTF(3, 4);
+static void put(const report *r, const char *key, const char *format, ...) {
     char value[1024];
     va_list arguments;
     va_start(arguments, format);
@@ -42,22 +42,22 @@ typedef struct label {
     char text[32];
 } label;
 
-/* "cuda:0 ECC" */
+/* The key of a line: "cuda:0 ECC". */
 static label of(int index, const char *what) {
     label l;
     snprintf(l.text, sizeof l.text, "cuda:%d%s%s", index, what[0] != '\0' ? " " : "", what);
     return l;
 }
 
-/* Whether an answer came; that there is none is told, unless the GPU has no such thing. */
+/* Returns whether NVML answered. Reports an error, unless the GPU does not support the question. */
 static bool answered(const report *r, int index, const char *what, nvmlReturn_t result) {
     if (result == NVML_SUCCESS) return true;
     if (result != NVML_ERROR_NOT_SUPPORTED)
-        tell(r, of(index, what).text, "NVML cannot tell: %s", r->nvml.nvmlErrorString(result));
+        put(r, of(index, what).text, "NVML cannot read it: %s", r->nvml.nvmlErrorString(result));
     return false;
 }
 
-/* Tenths, so that no locale has a say in it. */
+/* GiB in tenths, so that the locale does not change the decimal point. */
 typedef struct gib {
     unsigned long long whole, tenth;
 } gib;
@@ -69,19 +69,19 @@ static gib to_gib(unsigned long long bytes) {
 
 /* ---- versions and libraries ---- */
 
-/* Several copies on one machine are a common trouble: the file that a function came from. */
+/* The file that a function came from. Several copies of a library on one machine are a common cause of trouble. */
 static const char *file_of(const void *function, const char *otherwise) {
     Dl_info where;
     return dladdr(function, &where) != 0 && where.dli_fname != NULL ? where.dli_fname : otherwise;
 }
 #define FILE_OF(function, otherwise) file_of((const void *)(uintptr_t)(function), (otherwise))
 
-/* Says of NVML where it was found, or why it cannot be asked. */
+/* Opens NVML and notes where it was found, or why it cannot be used. */
 static void nvml_begin(report *r) {
     char text[512];
     if (!tdm__cuda_nvml_open(&r->nvml, text, sizeof text)) {
         snprintf(r->nvml_text, sizeof r->nvml_text,
-                 "absent, so nothing of free memory, ECC, clocks, power, NVLinks: %s", text);
+                 "absent, so free memory, ECC, clocks, power and NVLinks are unknown: %s", text);
         return;
     }
     const nvmlReturn_t result = r->nvml.nvmlInit_v2();
@@ -100,55 +100,55 @@ static void nvml_end(report *r) {
     tdm__cuda_nvml_close(&r->nvml);
 }
 
-static void tell_versions(const report *r) {
+static void put_versions(const report *r) {
     int driver = 0, runtime = 0;
     char name[80] = "";
     if (r->nvml.handle != NULL && r->nvml.nvmlSystemGetDriverVersion(name, sizeof name) != NVML_SUCCESS) name[0] = '\0';
     if (cudaDriverGetVersion(&driver) != cudaSuccess || cudaRuntimeGetVersion(&runtime) != cudaSuccess)
         (void)cudaGetLastError();
-    tell(r, "driver", "%.79s%sfor CUDA %d.%d", name, name[0] != '\0' ? ", " : "", driver / 1000, driver % 1000 / 10);
-    tell(r, "CUDA runtime", "%d.%d", runtime / 1000, runtime % 1000 / 10);
+    put(r, "driver", "%.79s%sfor CUDA %d.%d", name, name[0] != '\0' ? ", " : "", driver / 1000, driver % 1000 / 10);
+    put(r, "CUDA runtime", "%d.%d", runtime / 1000, runtime % 1000 / 10);
 }
 
-static void tell_library(const report *r, const char *key, size_t version, const char *file) {
-    tell(r, key, "%zu.%zu.%zu, %s", version / 10000, version / 100 % 100, version % 100, file);
+static void put_library(const report *r, const char *key, size_t version, const char *file) {
+    put(r, key, "%zu.%zu.%zu, %s", version / 10000, version / 100 % 100, version % 100, file);
 }
 
-static void tell_libraries(const report *r) {
+static void put_libraries(const report *r) {
     char why[1024] = "";
     const tdm_cuda_libraries *l = tdm__cuda_libraries(why, sizeof why);
     if (l == NULL) {
-        tell(r, "cublasLt", "absent: %s", why);
+        put(r, "cublasLt", "absent: %s", why);
         return;
     }
-    tell_library(r, "cublasLt", l->blas.version, FILE_OF(l->blas.cublasLtCreate, l->blas_text));
+    put_library(r, "cublasLt", l->blas.version, FILE_OF(l->blas.cublasLtCreate, l->blas_text));
 #ifndef TDM_CUDA_NO_CUDNN
     if (l->dnn.handle != NULL) {
-        tell_library(r, "cuDNN", l->dnn.version, FILE_OF(l->dnn.cudnnCreate, l->dnn_text));
+        put_library(r, "cuDNN", l->dnn.version, FILE_OF(l->dnn.cudnnCreate, l->dnn_text));
         return;
     }
 #endif
-    tell(r, "cuDNN", "absent, so convolutions run by im2col and cublasLt: %s", l->dnn_text);
+    put(r, "cuDNN", "absent, so convolutions run by im2col and cublasLt: %s", l->dnn_text);
 }
 
 /* ---- one GPU ---- */
 
-static void tell_memory(const report *r, int index, nvmlDevice_t device, size_t bytes) {
+static void put_memory(const report *r, int index, nvmlDevice_t device, size_t bytes) {
     nvmlMemory_t memory = {0};
     const gib total = to_gib(bytes);
     bool known = device != NULL && answered(r, index, "free memory", r->nvml.nvmlDeviceGetMemoryInfo(device, &memory));
-    /* NVML speaks of the whole GPU, CUDA perhaps of an instance of it (MIG). */
+    /* NVML reports the whole GPU; CUDA may see only an instance of it (MIG). */
     if (memory.total / 4 * 3 > bytes) known = false;
     const gib available = to_gib(memory.free);
     if (known) {
-        tell(r, of(index, "memory").text, "%llu.%llu GiB, %llu.%llu GiB free", total.whole, total.tenth,
-             available.whole, available.tenth);
+        put(r, of(index, "memory").text, "%llu.%llu GiB, %llu.%llu GiB free", total.whole, total.tenth, available.whole,
+            available.tenth);
     } else {
-        tell(r, of(index, "memory").text, "%llu.%llu GiB", total.whole, total.tenth);
+        put(r, of(index, "memory").text, "%llu.%llu GiB", total.whole, total.tenth);
     }
 }
 
-static void tell_ecc(const report *r, int index, nvmlDevice_t device) {
+static void put_ecc(const report *r, int index, nvmlDevice_t device) {
     static const char *const key = "ECC", *const names[] = {"off", "on"};
     const tdm_nvml *n = &r->nvml;
     nvmlEnableState_t now = NVML_FEATURE_DISABLED, next = NVML_FEATURE_DISABLED;
@@ -157,7 +157,7 @@ static void tell_ecc(const report *r, int index, nvmlDevice_t device) {
     if (!answered(r, index, key, n->nvmlDeviceGetEccMode(device, &now, &next))) return;
     if (next != now) snprintf(later, sizeof later, ", %s after a reset", names[next == NVML_FEATURE_ENABLED]);
     if (now != NVML_FEATURE_ENABLED) {
-        tell(r, of(index, key).text, "off%s", later);
+        put(r, of(index, key).text, "off%s", later);
         return;
     }
     nvmlReturn_t result =
@@ -167,16 +167,16 @@ static void tell_ecc(const report *r, int index, nvmlDevice_t device) {
     if (!answered(r, index, key, result)) return;
     if (all > 0) snprintf(life, sizeof life, " (%llu in the GPU's life)", all);
     if (recent > 0) {
-        tell(r, of(index, key).text,
-             "WARNING: on%s, %llu uncorrected error%s since the driver was loaded%s; reset the GPU, and have it looked "
-             "at if they come back",
-             later, recent, recent == 1 ? "" : "s", life);
+        put(r, of(index, key).text,
+            "WARNING: on%s, %llu uncorrected error%s since the driver was loaded%s; reset the GPU, and have it checked "
+            "if they come back",
+            later, recent, recent == 1 ? "" : "s", life);
     } else {
-        tell(r, of(index, key).text, "on%s, no uncorrected errors since the driver was loaded%s", later, life);
+        put(r, of(index, key).text, "on%s, no uncorrected errors since the driver was loaded%s", later, life);
     }
 }
 
-static void tell_clocks(const report *r, int index, nvmlDevice_t device) {
+static void put_clocks(const report *r, int index, nvmlDevice_t device) {
     const tdm_nvml *n = &r->nvml;
     unsigned sm = 0, sm_most = 0, memory = 0, memory_most = 0;
     nvmlReturn_t result = n->nvmlDeviceGetClockInfo(device, NVML_CLOCK_SM, &sm);
@@ -184,10 +184,10 @@ static void tell_clocks(const report *r, int index, nvmlDevice_t device) {
     if (result == NVML_SUCCESS) result = n->nvmlDeviceGetClockInfo(device, NVML_CLOCK_MEM, &memory);
     if (result == NVML_SUCCESS) result = n->nvmlDeviceGetMaxClockInfo(device, NVML_CLOCK_MEM, &memory_most);
     if (answered(r, index, "clocks", result))
-        tell(r, of(index, "clocks").text, "SM %u of %u MHz, memory %u of %u MHz", sm, sm_most, memory, memory_most);
+        put(r, of(index, "clocks").text, "SM %u of %u MHz, memory %u of %u MHz", sm, sm_most, memory, memory_most);
 }
 
-static void tell_power(const report *r, int index, nvmlDevice_t device) {
+static void put_power(const report *r, int index, nvmlDevice_t device) {
     const tdm_nvml *n = &r->nvml;
     unsigned now = 0, limit = 0, celsius = 0;
     char power[48] = "", heat[16] = "";
@@ -197,12 +197,12 @@ static void tell_power(const report *r, int index, nvmlDevice_t device) {
         snprintf(power, sizeof power, "%u of %u W", (now + 500) / 1000, (limit + 500) / 1000);
     result = n->nvmlDeviceGetTemperature(device, NVML_TEMPERATURE_GPU, &celsius);
     if (answered(r, index, "heat", result)) snprintf(heat, sizeof heat, "%u C", celsius);
-    if (power[0] != '\0') tell(r, of(index, "power").text, "%s%s%s", power, heat[0] != '\0' ? ", " : "", heat);
-    if (power[0] == '\0' && heat[0] != '\0') tell(r, of(index, "heat").text, "%s", heat);
+    if (power[0] != '\0') put(r, of(index, "power").text, "%s%s%s", power, heat[0] != '\0' ? ", " : "", heat);
+    if (power[0] == '\0' && heat[0] != '\0') put(r, of(index, "heat").text, "%s", heat);
 }
 
-/* An idle GPU lowers its clocks, and somebody may have set lower ones: neither is a trouble. */
-static void tell_throttling(const report *r, int index, nvmlDevice_t device) {
+/* An idle GPU lowers its clocks, and an administrator may have set lower ones. Neither is a problem. */
+static void put_throttling(const report *r, int index, nvmlDevice_t device) {
     static const struct {
         unsigned long long bit;
         const char *text;
@@ -218,7 +218,7 @@ static void tell_throttling(const report *r, int index, nvmlDevice_t device) {
     unsigned long long bits = 0;
     char text[256] = "";
     if (!answered(r, index, key, r->nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device, &bits))) return;
-    /* The general one comes with the two that say why. */
+    /* The general bit comes with the two bits that name the cause. */
     if (bits & (nvmlClocksThrottleReasonHwThermalSlowdown | nvmlClocksThrottleReasonHwPowerBrakeSlowdown))
         bits &= ~nvmlClocksThrottleReasonHwSlowdown;
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
@@ -227,21 +227,21 @@ static void tell_throttling(const report *r, int index, nvmlDevice_t device) {
             snprintf(text + used, sizeof text - used, "%s%s", used > 0 ? ", " : "", reasons[i].text);
     }
     if (text[0] != '\0') {
-        tell(r, of(index, key).text, "WARNING: its clocks are held down by %s", text);
+        put(r, of(index, key).text, "WARNING: its clocks are limited by %s", text);
     } else {
-        tell(r, of(index, key).text, "none%s",
-             bits & nvmlClocksThrottleReasonApplicationsClocksSetting ? "; its clocks were set by hand" : "");
+        put(r, of(index, key).text, "none%s",
+            bits & nvmlClocksThrottleReasonApplicationsClocksSetting ? "; its clocks were set by hand" : "");
     }
 }
 
-static void tell_health(const report *r, int index, nvmlDevice_t device) {
-    tell_ecc(r, index, device);
-    tell_clocks(r, index, device);
-    tell_power(r, index, device);
-    tell_throttling(r, index, device);
+static void put_health(const report *r, int index, nvmlDevice_t device) {
+    put_ecc(r, index, device);
+    put_clocks(r, index, device);
+    put_power(r, index, device);
+    put_throttling(r, index, device);
 }
 
-static gpu tell_device(const report *r, int index) {
+static gpu put_device(const report *r, int index) {
     struct cudaDeviceProp p;
     gpu g = {0};
     char bus[32] = "";
@@ -249,22 +249,22 @@ static gpu tell_device(const report *r, int index) {
     if (error == cudaSuccess) error = cudaDeviceGetPCIBusId(bus, (int)sizeof bus, index);
     if (error != cudaSuccess) {
         (void)cudaGetLastError();
-        tell(r, of(index, "").text, "WARNING: CUDA cannot tell: %s, %s", cudaGetErrorName(error),
-             cudaGetErrorString(error));
+        put(r, of(index, "").text, "WARNING: CUDA cannot read its properties: %s, %s", cudaGetErrorName(error),
+            cudaGetErrorString(error));
         return g;
     }
     const bool serves = p.major * 10 + p.minor >= TDM_CUDA_LEAST_CAPABILITY;
-    tell(r, of(index, "").text, "%s%.95s, compute capability %d.%d%s, %d multiprocessors, PCI %s",
-         serves ? "" : "WARNING: ", p.name, p.major, p.minor, serves ? "" : " (7.5 or newer is wanted)",
-         p.multiProcessorCount, bus);
+    put(r, of(index, "").text, "%s%.95s, compute capability %d.%d%s, %d multiprocessors, PCI %s",
+        serves ? "" : "WARNING: ", p.name, p.major, p.minor, serves ? "" : " (7.5 or newer is needed)",
+        p.multiProcessorCount, bus);
     g.domain = (unsigned)p.pciDomainID;
     g.bus = (unsigned)p.pciBusID;
     g.device = (unsigned)p.pciDeviceID;
     if (r->nvml.handle != NULL &&
         !answered(r, index, "health", r->nvml.nvmlDeviceGetHandleByPciBusId_v2(bus, &g.handle)))
         g.handle = NULL;
-    tell_memory(r, index, g.handle, p.totalGlobalMem);
-    if (g.handle != NULL) tell_health(r, index, g.handle);
+    put_memory(r, index, g.handle, p.totalGlobalMem);
+    if (g.handle != NULL) put_health(r, index, g.handle);
     return g;
 }
 
@@ -273,7 +273,7 @@ static gpu tell_device(const report *r, int index) {
 typedef struct peers {
     int count;
     gpu gpus[MOST_PEERS];
-    unsigned links[MOST_PEERS][MOST_PEERS]; /* NVLinks to a switch on the diagonal, to each other elsewhere */
+    unsigned links[MOST_PEERS][MOST_PEERS]; /* NVLinks: to a switch on the diagonal, to another GPU elsewhere */
 } peers;
 
 static void count_link(const report *r, peers *p, int from, unsigned link) {
@@ -296,7 +296,7 @@ static void count_link(const report *r, peers *p, int from, unsigned link) {
     }
 }
 
-/* How `from` reaches `to`. Through switches a pair has the links of the one with fewer. */
+/* Describes how `from` reaches `to`. Through switches a pair has as many links as the GPU with fewer. */
 static void describe_pair(const peers *p, int from, int to, char *out, size_t bytes) {
     const unsigned own = p->links[from][from], its = p->links[to][to];
     const unsigned links = p->links[from][to] + (own < its ? own : its);
@@ -313,7 +313,7 @@ static void describe_pair(const peers *p, int from, int to, char *out, size_t by
     }
 }
 
-static void tell_peers(const report *r, peers *p) {
+static void put_peers(const report *r, peers *p) {
     char cell[MOST_PEERS][MOST_PEERS][16];
     int width = 0;
     for (int from = 0; from < p->count; from++) {
@@ -326,7 +326,7 @@ static void tell_peers(const report *r, peers *p) {
             if (length > width) width = length;
         }
     }
-    tell(r, "peers", "NV4: memory is reached directly, over 4 NVLinks; yes: directly; no: by way of the host");
+    put(r, "peers", "NV4: direct access to memory over 4 NVLinks; yes: direct access; no: through the host");
     for (int from = 0; from < p->count; from++) {
         char row[MOST_PEERS * (sizeof cell[0][0] + 2)] = "";
         size_t used = 0;
@@ -335,7 +335,7 @@ static void tell_peers(const report *r, peers *p) {
             used += (size_t)snprintf(row + used, sizeof row - used, "%-*s%s", last ? 0 : width, cell[from][to],
                                      last ? "" : "  ");
         }
-        tell(r, of(from, "peers").text, "%s", row);
+        put(r, of(from, "peers").text, "%s", row);
     }
 }
 
@@ -345,14 +345,14 @@ tdm_status tdm__cuda_report(void (*line)(void *user, const char *key, const char
     int count = 0;
     TDM_CUDA_TRY(tdm__cuda_count(&count));
     nvml_begin(&r);
-    tell_versions(&r);
-    tell_libraries(&r);
-    tell(&r, "NVML", "%s", r.nvml_text);
+    put_versions(&r);
+    put_libraries(&r);
+    put(&r, "NVML", "%s", r.nvml_text);
     for (int index = 0; index < count; index++) {
-        const gpu g = tell_device(&r, index);
+        const gpu g = put_device(&r, index);
         if (index < MOST_PEERS) p.gpus[p.count++] = g;
     }
-    if (p.count > 1) tell_peers(&r, &p);
+    if (p.count > 1) put_peers(&r, &p);
     nvml_end(&r);
     return TDM_OK;
 }

@@ -1,5 +1,5 @@
-/* A run of a library's algorithm before it is chosen: heuristics offer what then refuses, and nobody says what a relu
- * inside a product makes of NaN. */
+/* Runs a library's algorithm once before it is chosen: heuristics offer algorithms that then refuse to run, and no
+ * library documents whether the relu inside a product lets NaN through. */
 #include <math.h>
 
 #include "runtime/base/bf16.h"
@@ -16,7 +16,7 @@ void tdm__cuda_trial_open(tdm_cuda_trial *trial, tdm_cuda_device *device, size_t
         trial->out = memory;
         trial->in = trial->out + out_bytes;
     } else {
-        (void)cudaGetLastError(); /* only the trial falls away */
+        (void)cudaGetLastError(); /* no memory: the trial is left out */
     }
 }
 
@@ -48,7 +48,8 @@ tdm_status tdm__cuda_trial_end(const tdm_cuda_trial *trial, bool refused, const 
     if (count > SEEN) count = SEEN;
     *passes_nan = false;
     if (refused) {
-        (void)cudaGetLastError(); /* what the library leaves behind; a lost device fails in the next call too */
+        (void)cudaGetLastError(); /* clears what the library leaves behind; a lost device fails in the next call as well
+                                   */
         TDM_CUDA(cudaStreamSynchronize(stream));
         return TDM_OK;
     }

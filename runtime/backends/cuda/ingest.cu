@@ -1,9 +1,9 @@
-/* A batch becomes what kernels read, in one launch: rows are found, bytes become the numbers of data.transform,
- * channels move to where the plan has them. Every number is looked up in the table that the CPU's loader uses, so it is
- * the same number.
+/* Turns a batch into what kernels read, in one launch: finds the rows, turns bytes into floats by data.transform, and
+ * moves channels to where the plan has them. Every value is looked up in the table that the CPU's loader uses, so the
+ * values are the same.
  *
- * The first blocks bring positions and targets, the others x: neither waits for the other's memory. A thread asks for
- * all that it needs of an item before it uses the first of it. */
+ * The first blocks bring positions and targets, the others x, so neither waits for the other's memory. A thread issues
+ * all loads of an item before it uses the first. */
 #include <tandem/job.h>
 
 #include "runtime/backends/cuda/cuda_passes.h"
@@ -13,23 +13,23 @@ using namespace tdm_cuda;
 
 namespace {
 
-constexpr int BYTES = 256;         /* values of one, and numbers in a row of the table */
-constexpr int NEAR_CHANNELS = 4;   /* rows of the table that shared memory has room for */
-constexpr int64_t X_BLOCKS = 1024; /* about what the largest device runs at once; each fetches the table */
+constexpr int BYTES = 256;         /* values of a byte, and entries in a row of the table */
+constexpr int NEAR_CHANNELS = 4;   /* rows of the table that fit into shared memory */
+constexpr int64_t X_BLOCKS = 1024; /* about as many as the largest device runs at once; each reads the table */
 constexpr int64_t REST_BLOCKS = 256;
-constexpr int64_t MOST_ITEMS = INT32_MAX - X_BLOCKS * THREADS; /* counted in 32 bits, and stepped beyond once */
+constexpr int64_t MOST_ITEMS = INT32_MAX - X_BLOCKS * THREADS; /* counters are 32 bits and step past the end once */
 
 /* How threads divide the work. */
 struct shares {
     int rest_blocks;
-    divider words;  /* of 4 bytes, in a row's target */
-    divider items;  /* in a row of x */
-    divider points; /* in a channel */
-    int total;      /* items of all rows */
-    int filled;     /* numbers of a point in the result: channels, or more with zeros behind them */
+    divider words;  /* words of 4 bytes in a row's target */
+    divider items;  /* items in a row of x */
+    divider points; /* points in a channel */
+    int total;      /* items in all rows */
+    int filled;     /* elements of a point in the result: its channels, and zeros after them */
 };
 
-/* ---- what a stored number becomes ---- */
+/* ---- from a stored value to a float ---- */
 
 template <class Number> __device__ inline Number number_of(float value);
 template <> __device__ inline float number_of<float>(float value) {
@@ -39,7 +39,7 @@ template <> __device__ inline bf16 number_of<bf16>(float value) {
     return narrowed(value);
 }
 
-/* `images`: what most images are read by, worth kernels of its own for 1 and 3 channels. */
+/* `images`: the types that most images have; 1 and 3 channels have kernels of their own. */
 template <class Number> struct from_float {
     static constexpr bool images = false;
     typedef float stored;
@@ -49,7 +49,7 @@ template <class Number> struct from_float {
     }
 };
 
-/* The table where it lies. */
+/* The table in global memory. */
 template <class Number> struct from_table {
     static constexpr bool images = false;
     typedef uint8_t stored;
@@ -60,7 +60,7 @@ template <class Number> struct from_table {
     }
 };
 
-/* The table in shared memory, in the result's precision. Made by all threads of the block. */
+/* The table in shared memory, in the result's precision. All threads of the block make it together. */
 template <class Number> struct from_near_table {
     static constexpr bool images = true;
     typedef uint8_t stored;
@@ -83,7 +83,7 @@ template <class Number> struct from_near_table {
 
 /* ---- kernels ---- */
 
-/* Where row `row` of the batch begins. */
+/* Returns where row `row` of the batch begins. */
 template <class Stored> __device__ inline const Stored *sample_of(const tdm_ingest &g, int64_t row) {
     const char *packed = (const char *)g.packed;
     const int64_t numbers = g.channels * g.points;
@@ -91,7 +91,7 @@ template <class Stored> __device__ inline const Stored *sample_of(const tdm_inge
     return (const Stored *)g.samples + ((const int64_t *)(packed + g.x_at))[row] * numbers;
 }
 
-/* Positions, and targets in words of 4 bytes. */
+/* Brings positions, and targets in words of 4 bytes. */
 __device__ inline void bring_rest(const tdm_ingest &g, const shares &share) {
     const char *packed = (const char *)g.packed;
     const int64_t first = thread_index(), step = (int64_t)share.rest_blocks * blockDim.x;
@@ -107,7 +107,7 @@ __device__ inline void bring_rest(const tdm_ingest &g, const shares &share) {
     }
 }
 
-/* The thread's number among those that bring x, and how many they are. */
+/* The thread's index among the threads that bring x, and how many there are. */
 __device__ inline int x_index(const shares &share) {
     return ((int)blockIdx.x - share.rest_blocks) * THREADS + (int)threadIdx.x;
 }
@@ -115,7 +115,7 @@ __device__ inline int x_count(const shares &share) {
     return ((int)gridDim.x - share.rest_blocks) * THREADS;
 }
 
-/* Result PLAIN: an item is WIDE neighbouring numbers, all of one channel where the table has several. */
+/* Result PLAIN: an item is WIDE contiguous elements, all of one channel if the table has several rows. */
 template <class Number, class Rule, int WIDE>
 __global__ void __launch_bounds__(THREADS) ingest_planes(tdm_ingest g, shares share) {
     if ((int)blockIdx.x < share.rest_blocks) {
@@ -134,11 +134,11 @@ __global__ void __launch_bounds__(THREADS) ingest_planes(tdm_ingest g, shares sh
     }
 }
 
-/* Channels last: an item is a point, all its channels and the zeros behind them, stored WIDE at a time. Where CHANNELS
- * is not 0 it is how many there are, and WIDE, if it is not 1, the numbers of a point in the result. */
+/* Channels last: an item is a point with all its channels and the zeros after them, stored WIDE at a time. If CHANNELS
+ * is not 0 it is the number of channels; WIDE is then 1 or the number of elements of a point in the result. */
 template <class Number, class Rule, int CHANNELS, int WIDE>
 __global__ void __launch_bounds__(THREADS) ingest_points(tdm_ingest g, shares share) {
-    constexpr int GROUP = WIDE > 1 ? WIDE : PACK; /* channels that are read together */
+    constexpr int GROUP = WIDE > 1 ? WIDE : PACK; /* channels read together */
     if ((int)blockIdx.x < share.rest_blocks) {
         bring_rest(g, share);
         return;
@@ -173,14 +173,14 @@ bool is_multiple(const void *pointer, size_t bytes, size_t offset = 0) {
     return ((uintptr_t)pointer + offset) % bytes == 0;
 }
 
-/* Samples lie so that PACK numbers of one can be read in one access, wherever it begins. */
+/* Whether PACK values of a sample can be read in one access, wherever the sample begins. */
 template <class Stored> bool reads_packs(const tdm_ingest &g) {
     constexpr size_t bytes = PACK * sizeof(Stored);
     if (g.channels * g.points % PACK != 0) return false;
     return g.samples != NULL ? is_multiple(g.samples, bytes) : is_multiple(g.packed, bytes, g.x_at);
 }
 
-/* `items` of each row, `filled` numbers of each point of the result. */
+/* Launches a kernel for `items` per row and `filled` elements per point of the result. */
 tdm_status start(cudaStream_t stream, ingest_kernel kernel, const tdm_ingest &g, int64_t items, int64_t filled) {
     const int64_t words = (int64_t)(g.target_bytes / sizeof(uint32_t)), per_row = words > 0 ? words : 1;
     const int64_t rest = ceil_div(g.rows * per_row, THREADS), x = ceil_div(g.rows * items, THREADS);
@@ -216,7 +216,7 @@ template <class Number, class Rule, int CHANNELS> ingest_kernel points_kernel(co
 
 template <class Number, class Rule> tdm_status bring_points(cudaStream_t stream, const tdm_ingest &g) {
     const int64_t filled = g.x_channels;
-    const bool fits = filled <= PACK_OF<Number>; /* a point, in one access */
+    const bool fits = filled <= PACK_OF<Number>; /* a point fits into one access */
     ingest_kernel kernel = points_kernel<Number, Rule, 0>(g.x, filled);
     if constexpr (Rule::images) {
         if (g.channels == 1 && fits) kernel = points_kernel<Number, Rule, 1>(g.x, filled);

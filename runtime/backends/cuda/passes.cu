@@ -1,4 +1,4 @@
-/* See passes.h, and sums.h for how sums are taken. */
+/* See passes.h; sums.h says how sums are computed. */
 #include "runtime/backends/cuda/kit/passes.h"
 
 #include "runtime/backends/cuda/kit/sums.h"
@@ -37,7 +37,7 @@ tdm_status add_bias(tdm_cuda_device *device, Number *y, const Number *bias, int6
 
 /* ---- mask ---- */
 
-/* dy, and what the relu lets through of it, which is written down: a source of sums. */
+/* A Source of sums: dy, or what the relu lets through of it, which is also written. */
 template <class Number> struct gradient {
     Number *masked;
     const Number *dy, *y; /* y NULL: no relu, and nothing is written */
@@ -65,7 +65,7 @@ template <class Number> struct gradient {
 /* ---- mask and sums of planes ---- */
 
 struct plane_place {
-    divider inner; /* packs of a plane */
+    divider inner; /* packs in a plane */
     int64_t first, channels, channel;
     __device__ int64_t operator()(int64_t i) const {
         int64_t row = i;
@@ -80,7 +80,7 @@ template <int WIDE> __device__ float add_block(pack<float, WIDE> sum) {
     return block_sum<THREADS>(sum.at[0], room);
 }
 
-/* A block has one channel, of a part of the outer ones. */
+/* A block sums one channel over a part of the outer dimension. */
 template <int WIDE, class Number>
 __global__ void __launch_bounds__(THREADS)
     planes_kernel(gradient<Number> g, outcome out, divider inner, int64_t outer) {
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(THREADS)
 
 constexpr int64_t POINTS_OF_PART = 4096;
 
-/* Grows with outer. */
+/* The number of parts; it grows with outer. */
 int64_t parts_of_planes(int64_t outer, int64_t channels, int64_t inner) {
     return parts_of(least(outer, ceil_div(outer * inner, POINTS_OF_PART)), channels);
 }

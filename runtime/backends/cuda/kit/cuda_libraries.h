@@ -1,5 +1,5 @@
-/* cublasLt and cuDNN, found when the module is first asked: nothing of them is linked, so that the module opens, and
- * says what is missing, on any machine. */
+/* cublasLt and cuDNN, opened when they are first needed. The module does not link them, so it opens on any machine and
+ * can say what is missing. */
 #ifndef TDM_CUDA_LIBRARIES_H
 #define TDM_CUDA_LIBRARIES_H
 
@@ -7,11 +7,11 @@
 #include <stddef.h>
 
 #include <cublasLt.h>
-#ifndef TDM_CUDA_NO_CUDNN /* built where cudnn.h is absent */
+#ifndef TDM_CUDA_NO_CUDNN /* set if cudnn.h was absent from the build */
 #include <cudnn.h>
 #endif
 
-/* A member per function, of its name and type. */
+/* One member per function, with its name and type. */
 #define TDM_SYMBOL(name) __typeof__(&name) name;
 typedef struct tdm_cublaslt {
     void *handle;
@@ -31,16 +31,18 @@ typedef struct tdm_cudnn {
 typedef struct tdm_cuda_libraries {
     tdm_cublaslt blas;
     tdm_cudnn dnn;
-    /* Of each: the path it was opened from; where it is absent, every path tried and why it did not serve. */
+    /* For each: the path it was opened from; if absent, every path tried and why it would not do. */
     char blas_text[512], dnn_text[512];
 } tdm_cuda_libraries;
 
-/* Looks in `folders` (separated by ':', NULL: none), then asks the loader. False without cublasLt. */
+/* Opens the libraries: searches `folders` (separated by ':', NULL: none), then asks the loader. Returns false without
+ * cublasLt. */
 bool tdm__cuda_libraries_open(tdm_cuda_libraries *libraries, const char *folders);
 void tdm__cuda_libraries_close(tdm_cuda_libraries *libraries);
 
-/* Those of the process, which stay open: opened by the first call that finds cublasLt, in the folders of
- * TANDEM_CUDA_LIBRARIES. NULL without it; `why`, if not NULL, gets the sentence. Any thread. */
+/* The libraries of the process, which stay open. The first call that finds cublasLt opens them, searching the folders
+ * of TANDEM_CUDA_LIBRARIES first. Returns NULL without cublasLt; `why`, if not NULL, gets the reason as a sentence. Any
+ * thread. */
 const tdm_cuda_libraries *tdm__cuda_libraries(char *why, size_t bytes);
 
 #endif

@@ -1,7 +1,7 @@
-/* What kernels written in CUDA share: packs of neighbouring numbers, sizes of grids, division by constants, and sums
- * whose order never changes. For .cu files.
+/* What kernels written in CUDA share: packs of contiguous elements, grid sizes, division by constants, and sums whose
+ * order never changes. For .cu files.
  *
- * Indices are 64 bits wide everywhere: tensors may have more than 2^31 numbers. */
+ * Indices are 64 bits wide everywhere: tensors may have more than 2^31 elements. */
 #ifndef TDM_CUDA_KIT_KERNEL_H
 #define TDM_CUDA_KIT_KERNEL_H
 
@@ -15,7 +15,7 @@
 #include "runtime/backends/cuda/kit/cuda.h"
 #include "runtime/base/bf16.h"
 
-/* TDM_CUDA_KERNEL(relu) = {...}; in C++ a constant is seen by other files only where it was declared so. */
+/* TDM_CUDA_KERNEL(relu) = {...}; in C++ other files see a constant only if it was declared as extern. */
 #define TDM_CUDA_KERNEL(name)                       \
     extern "C" const tdm_kernel tdm__##name##_cuda; \
     const tdm_kernel tdm__##name##_cuda
@@ -29,8 +29,8 @@
 namespace tdm_cuda {
 
 static constexpr int WARP = 32;
-static constexpr int THREADS = 256; /* of a block, where nothing speaks for another number */
-/* Of a grid: several times what the largest device runs at once; the rest is looped over. */
+static constexpr int THREADS = 256; /* threads of a block, unless a kernel needs another number */
+/* Blocks of a grid: several times what the largest device runs at once. Threads loop over the rest. */
 static constexpr int64_t MOST_BLOCKS = 4096;
 
 /* ---- grids ---- */
@@ -39,7 +39,8 @@ static inline int64_t ceil_div(int64_t count, int64_t by) {
     return (count + by - 1) / by;
 }
 
-/* Blocks so that each thread has one of `count` items, or several in a loop of stride thread_count(). */
+/* Returns how many blocks to launch so that each thread has one of `count` items, or several in a loop of stride
+ * thread_count(). */
 static inline unsigned blocks_for(int64_t count, int threads = THREADS) {
     int64_t blocks = ceil_div(count, threads);
     return (unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS);
@@ -53,11 +54,11 @@ __device__ inline int64_t thread_count() {
     return (int64_t)gridDim.x * blockDim.x;
 }
 
-/* ---- numbers of 16 bits ----
+/* ---- bf16 ----
  *
- * They are floats from the load on and become narrow in the store, so that kernels for both are one text:
+ * A load widens to float and a store narrows, so one template serves both precisions:
  *     template <class Number> ... pack<float, WIDE> v = load<WIDE>(x, i); ... store(y, i, v);
- * with a Number that is float or bf16. */
+ * where Number is float or bf16. */
 
 struct bf16 {
     uint16_t bits;
@@ -67,7 +68,8 @@ __device__ inline float widened(bf16 value) {
     return tdm__bf16_float(value.bits);
 }
 
-/* The device's own instruction gives the bits of tdm__bf16_of, but for NaN, which is 0x7fff (as in PyTorch there). */
+/* The device's instruction gives the bits of tdm__bf16_of, except for NaN, which becomes 0x7fff, as in PyTorch on a
+ * GPU. */
 __device__ inline bf16 narrowed(float value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     bf16 out;
@@ -78,7 +80,7 @@ __device__ inline bf16 narrowed(float value) {
 #endif
 }
 
-/* What the pointers of tdm_kernel_args and tdm_loss_args are where the precision is bf16. */
+/* The true type of the pointers of tdm_kernel_args and tdm_loss_args if the precision is bf16. */
 template <class Number> inline const Number *as(const float *pointer) {
     return (const Number *)(const void *)pointer;
 }
@@ -86,19 +88,19 @@ template <class Number> inline Number *as(float *pointer) {
     return (Number *)(void *)pointer;
 }
 
-/* A pass made of two: `FLOATS` or, where the desc asks for bf16, `NARROW`. */
+/* Picks one of two instances: `FLOATS` or, if the desc asks for bf16, `NARROW`. */
 typedef tdm_status kernel_pass(const tdm_kernel_args *args);
 template <kernel_pass *FLOATS, kernel_pass *NARROW> tdm_status by_precision(const tdm_kernel_args *args) {
     return args->desc->precision == TDM_BF16 ? NARROW(args) : FLOATS(args);
 }
 
-/* ---- packs: `WIDE` neighbouring numbers, moved in one access ---- */
+/* ---- packs: `WIDE` contiguous elements, moved in one access ---- */
 
-static constexpr int ACCESS = 16; /* bytes that a thread moves at most in one go */
+static constexpr int ACCESS = 16; /* the most bytes that a thread moves in one access */
 template <class Number> static constexpr int PACK_OF = ACCESS / (int)sizeof(Number);
 static constexpr int PACK = PACK_OF<float>;
 
-/* Wider ones than an access are moved in several. */
+/* A pack that is wider than an access is moved in several. */
 static constexpr size_t pack_alignment(size_t bytes) {
     return bytes < ACCESS ? bytes : ACCESS;
 }
@@ -139,24 +141,24 @@ __device__ inline void put(bf16 *to, int64_t index, float value) {
     to[index] = narrowed(value);
 }
 
-/* For packs of any size. NULL counts as aligned: it is not read. */
+/* Whether a pointer is aligned for packs of any size. NULL counts as aligned: it is not read. */
 static inline bool is_aligned(const void *pointer) {
     return (uintptr_t)pointer % ACCESS == 0;
 }
 
-/* ---- one pass over arrays that are treated number by number ----
+/* ---- one elementwise pass over arrays ----
  *
  * An item is a struct of pointers and constants with `template <int WIDE> __device__ void run(int64_t index) const`,
- * which does pack `index`, reading before it writes, so that arrays may be the same memory. */
+ * which processes pack `index`. It reads before it writes, so arrays may be the same memory. */
 
 template <int WIDE, class Item> __global__ void each_kernel(Item item, int64_t count) {
     const int64_t first = thread_index(), step = thread_count(), packs = count / WIDE;
     for (int64_t i = first; i < packs; i += step) item.template run<WIDE>(i);
-    /* What is left is less than a pack, and every grid has more threads than that. */
+    /* The rest is smaller than a pack, and every grid has more threads than that. */
     if (WIDE > 1 && packs * WIDE + first < count) item.template run<1>(packs * WIDE + first);
 }
 
-/* WIDE: of a pack where the arrays are `aligned`. */
+/* WIDE: elements of a pack if the arrays are `aligned`. */
 template <int WIDE = PACK, class Item>
 tdm_status each(tdm_cuda_device *device, const Item &item, int64_t count, bool aligned) {
     if (count == 0) return TDM_OK;
@@ -165,9 +167,9 @@ tdm_status each(tdm_cuda_device *device, const Item &item, int64_t count, bool a
     return TDM_OK;
 }
 
-/* ---- division by what is constant in a launch ----
+/* ---- division by a number that is constant in a launch ----
  *
- * Granlund and Montgomery 1994: a multiplication and a shift where both numbers are below 2^31, else the slow one. */
+ * Granlund and Montgomery 1994: a multiplication and a shift if both numbers are below 2^31, else the slow division. */
 struct divider {
     int64_t by;
     uint32_t multiplier, shift;
@@ -188,13 +190,13 @@ __device__ inline int64_t quotient(const divider &d, int64_t n) {
     return (int64_t)((high + (uint64_t)n) >> d.shift);
 }
 
-/* The same for numbers that are known to be below 2^31, both. */
+/* The same for numbers that are both known to be below 2^31. */
 __device__ inline int32_t quotient(const divider &d, int32_t n) {
     const uint32_t high = (uint32_t)(((uint64_t)(uint32_t)n * d.multiplier) >> 32);
     return (int32_t)((high + (uint32_t)n) >> d.shift);
 }
 
-/* n becomes the quotient; the remainder is returned. */
+/* Divides *n: *n becomes the quotient, and the remainder is returned. */
 template <class Index> __device__ inline Index split(const divider &d, Index *n) {
     const Index whole = *n, part = quotient(d, whole);
     *n = part;
@@ -210,7 +212,7 @@ template <class Number> __device__ inline Number warp_sum(Number value) {
     return value;
 }
 
-/* In every thread. `room` is shared memory of BLOCK / WARP numbers, free again afterwards. */
+/* Returns the sum in every thread. `room` is shared memory for BLOCK / WARP elements, free again afterwards. */
 template <int BLOCK, class Number> __device__ inline Number block_sum(Number value, Number *room) {
     value = warp_sum(value);
     if (BLOCK == WARP) return value;
@@ -222,11 +224,11 @@ template <int BLOCK, class Number> __device__ inline Number block_sum(Number val
     return sum;
 }
 
-/* For passes that no kernel's open announces; a device is opened with TDM_CUDA_WORKSPACE_LEAST. */
+/* For passes that have no open to grow the workspace; a device is opened with TDM_CUDA_WORKSPACE_LEAST. */
 static inline tdm_status workspace_holds(const tdm_cuda_device *device, size_t bytes) {
     if (device->workspace_bytes < bytes)
-        TDM_CUDA_FAIL(TDM_E_INTERNAL, "%s: a workspace of %zu bytes is wanted, it has %zu", device->base.name, bytes,
-                      device->workspace_bytes);
+        TDM_CUDA_FAIL(TDM_E_INTERNAL, "%s: a workspace of %zu bytes is needed, the device has %zu", device->base.name,
+                      bytes, device->workspace_bytes);
     return TDM_OK;
 }
 
@@ -236,7 +238,7 @@ static inline bool takes(tdm_layout layout) {
     return layout == TDM_LAYOUT_PLAIN || layout == TDM_LAYOUT_NHWC;
 }
 
-/* Kernels that treat every number alike answer the layout they are offered. */
+/* Elementwise kernels keep the layout that they are offered. */
 static inline void keep_layout(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     const tdm_layout layout = takes(desc->x_layout[0]) ? desc->x_layout[0] : TDM_LAYOUT_PLAIN;
     for (int i = 0; i < desc->input_count; i++) fit->x_layout[i] = layout;

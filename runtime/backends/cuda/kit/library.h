@@ -1,4 +1,4 @@
-/* The kit's part for kernels that call cublasLt or cuDNN: the libraries, their errors, algorithms that are tried first.
+/* The part of the kit for kernels that call cublasLt or cuDNN: the libraries, their errors, and trials of algorithms.
  */
 #ifndef TDM_CUDA_KIT_LIBRARY_H
 #define TDM_CUDA_KIT_LIBRARY_H
@@ -6,14 +6,14 @@
 #include "runtime/backends/cuda/kit/cuda.h"
 #include "runtime/backends/cuda/kit/cuda_libraries.h"
 
-/* For calls whose answer was looked at first. */
+/* Reports a failed call whose result has already been looked at. */
 #define TDM_CUDA_RESULT(error, call)                                                             \
     do {                                                                                         \
         if ((error) != cudaSuccess) return tdm__cuda_error((error), (call), __FILE__, __LINE__); \
     } while (0)
 
-/* Every entry of the device begins with it: CUDA's current device belongs to the thread, and a device changes threads.
- */
+/* Every function of the device begins with this: CUDA's current device belongs to the thread, and a device may be used
+ * by different threads in turn. */
 #define TDM_CUDA_ENTER(device)                              \
     do {                                                    \
         const cudaError_t enter_ = tdm__cuda_enter(device); \
@@ -21,29 +21,30 @@
     } while (0)
 cudaError_t tdm__cuda_enter(const tdm_device *device);
 
-/* cuda_trial.c: memory on which an algorithm of a library is run once before it is chosen. All that it reads is NaN, so
- * all that it writes must be. */
+/* cuda_trial.c: memory on which an algorithm of a library is run once before it is chosen. All its input is NaN, so all
+ * its output must be. */
 typedef struct tdm_cuda_trial {
     tdm_cuda_device *device;
-    char *in, *out; /* NULL: there was no room, and nothing can be tried */
+    char *in, *out; /* NULL: there was no memory, so nothing can be tried */
     size_t in_bytes, out_bytes;
 } tdm_cuda_trial;
 void tdm__cuda_trial_open(tdm_cuda_trial *trial, tdm_cuda_device *device, size_t in_bytes, size_t out_bytes);
 void tdm__cuda_trial_close(tdm_cuda_trial *trial);
 tdm_status tdm__cuda_trial_begin(const tdm_cuda_trial *trial);
-/* Waits. `refused`: the library did not start it. *passes_nan: the first `count` numbers from `out` on are NaN. */
+/* Ends a trial and waits for it. `refused`: the library did not start it. *passes_nan: the first `count` elements from
+ * `out` on are NaN. */
 tdm_status tdm__cuda_trial_end(const tdm_cuda_trial *trial, bool refused, const void *out, tdm_cuda_number number,
                                size_t count, bool *passes_nan);
 
-/* cuda_matmul.c: what was chosen for operands at whole places. */
+/* cuda_matmul.c: describes the algorithm that was chosen for aligned operands. */
 void tdm__cuda_matmul_algorithm(const tdm_cuda_matmul *matmul, const char *pass, tdm_algorithms *out);
-/* bytes at the start of the workspace that `run` may use. NULL: 0. */
+/* Returns how many bytes at the start of the workspace `run` may use. NULL: 0. */
 size_t tdm__cuda_matmul_workspace(const tdm_cuda_matmul *matmul);
 
-/* "f32", "tf32", "bf16": what products of this device round these numbers to. */
+/* Returns "f32", "tf32" or "bf16": what products on this device round these elements to. */
 const char *tdm__cuda_math(const tdm_cuda_device *device, tdm_cuda_number number);
 
-/* A call of cublasLt or cuDNN that failed, as a status with a message; `call` is the source text of the call. */
+/* Turns a failed call of cublasLt or cuDNN into a status and a message; `call` is the source text of the call. */
 tdm_status tdm__cublas_error(const tdm_cuda_libraries *libraries, cublasStatus_t status, const char *call,
                              const char *file, int line);
 #define TDM_CUBLAS(libraries, call)                                                         \

@@ -1,7 +1,7 @@
 /* What losses on CUDA share: from the rows' losses to their sum, in the rows' order. For .cu files.
  *
- * A `Row` is a struct with `__device__ row_result run(int64_t row) const`, which does one row in one thread: for rows
- * of few numbers. Losses of wide rows bring kernels of their own, and end with add_rows. */
+ * A `Row` is a struct with `__device__ row_result run(int64_t row) const`, which computes one row in one thread: for
+ * narrow rows. Losses of wide rows have their own kernels and end with add_rows. */
 #ifndef TDM_CUDA_KIT_LOSS_H
 #define TDM_CUDA_KIT_LOSS_H
 
@@ -14,17 +14,18 @@ struct row_result {
     int64_t hits; /* 1: the largest output is the label */
 };
 
-/* What a loss adds to. */
+/* The totals that a loss adds to. */
 struct loss_totals {
     double *loss_sum;
     int64_t *correct; /* NULL: not counted */
 };
 
-static constexpr int64_t NARROW = 32; /* numbers of a row that one thread does */
-static constexpr int ADDERS = 1024;   /* threads of the block that adds rows up */
+static constexpr int64_t NARROW = 32; /* the most elements of a row that one thread computes */
+static constexpr int ADDERS = 1024;   /* threads of the block that adds the rows */
 
-/* By all threads of one block, of whole warps: the first `count` threads' parts are added, in the order of the threads;
- * the others' are 0. One thread does it, an addition after the other; all that it reads is read ahead. */
+/* Adds the parts of the block's first `count` threads in the order of the threads; the other threads' parts are 0. All
+ * threads of the block call it; the block has whole warps. One thread makes all additions, one after another, and
+ * everything it reads is loaded ahead. */
 __device__ inline void add_parts(const row_result &part, int64_t count, const loss_totals &totals) {
     __shared__ double loss[ADDERS];
     __shared__ int64_t hits[ADDERS / WARP];
@@ -49,7 +50,7 @@ __device__ inline void add_parts(const row_result &part, int64_t count, const lo
     if (totals.correct != NULL) *totals.correct = correct_before + correct;
 }
 
-/* One block, and runs of neighbouring rows in its threads where there are more rows than threads. */
+/* Runs in one block. If there are more rows than threads, each thread adds a run of neighbouring rows. */
 __global__ static void __launch_bounds__(ADDERS, 1) add_rows(const row_result *row, int64_t rows, loss_totals totals) {
     const int64_t run = (rows + ADDERS - 1) / ADDERS, first = threadIdx.x * run;
     row_result part = {0, 0};
@@ -60,7 +61,7 @@ __global__ static void __launch_bounds__(ADDERS, 1) add_rows(const row_result *r
     add_parts(part, (rows + run - 1) / run, totals);
 }
 
-/* All rows in one block and one launch. */
+/* Computes all rows in one block and one launch. */
 template <class Row>
 __global__ void __launch_bounds__(ADDERS, 1) narrow_rows_at_once(Row row, int64_t rows, loss_totals totals) {
     row_result part = {0, 0};
@@ -72,7 +73,7 @@ template <class Row> __global__ void narrow_rows(Row row, int64_t first, int64_t
     for (int64_t n = thread_index(); n < rows; n += thread_count()) out[n] = row.run(first + n);
 }
 
-/* Rows whose results the workspace holds at a time. */
+/* How many rows' results fit into the workspace at a time. */
 static inline int64_t rows_at_a_time(const tdm_cuda_device *device) {
     return (int64_t)(device->workspace_bytes / sizeof(row_result));
 }

@@ -1,8 +1,8 @@
-/* Values of 4 dimensions on CUDA, as kernels for planes see them (base/planes.h), and how an index into one comes
- * apart. For .cu files.
+/* Values of 4 dimensions on CUDA as kernels for planes see them (base/planes.h), and how to split an index into one.
+ * For .cu files.
  *
- * Kernels come for two types of `Index`: int32_t where both values are small enough, since arithmetic in 64 bits takes
- * a GPU several times as long, and int64_t. */
+ * Kernels come with two types of `Index`: int32_t if both values are small enough, because 64-bit arithmetic takes a
+ * GPU several times as long; else int64_t. */
 #ifndef TDM_CUDA_KIT_PLANES_H
 #define TDM_CUDA_KIT_PLANES_H
 
@@ -11,15 +11,15 @@
 
 namespace tdm_cuda {
 
-/* A value taken apart: [count][height][width][inner], `inner` counted in packs. */
+/* The dimensions of a value: [count][height][width][inner], where `inner` counts packs. */
 struct plane_index {
     divider inner, width, height;
-    int64_t total; /* packs of all planes */
+    int64_t total; /* packs in all planes */
 };
 
 template <class Index> struct point { Index plane, row, column, inner; };
 
-/* Neighbours in memory are neighbouring channels where the layout puts channels last; then they are done in packs. */
+/* With channels last, neighbours in memory are neighbouring channels, which can be processed in packs. */
 template <class Number> static inline bool has_packs(const tdm_planes &planes) {
     return planes.inner % PACK_OF<Number> == 0;
 }
@@ -30,7 +30,8 @@ static inline plane_index plane_index_of(const tdm_planes &planes, int wide) {
             planes.count * planes.height * planes.width * inner};
 }
 
-/* Half of what int32_t holds: the rest is for what is added on the way, a step of the loop and padding. */
+/* Whether 32-bit indices suffice. The limit is half of what int32_t holds: the rest is for what is added on the way, a
+ * step of the loop and padding. */
 static inline bool is_small(const tdm_planes &planes) {
     const int64_t most = (int64_t)1 << 30;
     return planes.count * planes.height * planes.width * planes.inner < most;
@@ -45,23 +46,23 @@ template <class Index> __device__ inline point<Index> point_at(const plane_index
     return p;
 }
 
-/* The pack of a value at (plane, row, column) and `inner`; `packs`: of its points. */
+/* Returns the index of the pack at (plane, row, column) and `inner`; `packs` is the number of packs per point. */
 template <class Index>
 __device__ inline Index pack_at(const tdm_planes &planes, Index packs, Index plane, Index row, Index column,
                                 Index inner) {
     return ((plane * (Index)planes.height + row) * (Index)planes.width + column) * packs + inner;
 }
 
-/* The windows that hold a point: those from `first` to below `end`, along one axis. */
+/* The windows that contain a point, along one axis: from `first` up to `end`. */
 template <class Index> struct reach { Index first, end; };
 
-/* Of windows that slide: in[axis] and out[axis] points, window by window one stride further. */
+/* Sliding windows: in[axis] and out[axis] points; each window begins one stride further. */
 struct sliding {
     tdm_window window;
     divider stride[2];
     int64_t in[2], out[2];
 
-    /* Where the window of output `at` begins, counted in the input; before 0 if in the padding. */
+    /* Returns where the window of output `at` begins in the input; negative if in the padding. */
     template <class Index> __device__ Index corner(int axis, Index at) const {
         return at * (Index)window.stride[axis] - (Index)window.padding[axis];
     }

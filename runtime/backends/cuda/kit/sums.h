@@ -1,14 +1,14 @@
-/* Sums over many rows on CUDA, taken on the way through a pass that does something else with the same numbers. For .cu
- * files.
+/* Sums over many rows on CUDA, computed within a pass that does something else with the same values. For .cu files.
  *
- * Sums are cut into parts by the sizes alone; a part is a block's, and the block that comes last adds the parts in
- * their order: one launch, and the same bits every time.
+ * Sums are cut into parts by the sizes alone. Each block computes one part, and the last block to finish adds the parts
+ * in their order: one launch, and the same bits every time.
  *
- * What passes by is a Source, a struct of pointers and constants. Loads and the rest are apart, so that several loads
- * are on their way at a time:
+ * The values come from a Source, a struct of pointers and constants. It separates loading from the rest, so that
+ * several loads are in flight at a time:
  *     template <int WIDE> struct seen;
  *     template <int WIDE> __device__ seen<WIDE> fetch(int64_t i) const                      loads what pack i needs
- *     template <int WIDE> __device__ pack<float, WIDE> keep(int64_t i, seen<WIDE> s) const  what is to be added up */
+ *     template <int WIDE> __device__ pack<float, WIDE> keep(int64_t i, seen<WIDE> s) const  returns the terms of the
+ * sum */
 #ifndef TDM_CUDA_KIT_SUMS_H
 #define TDM_CUDA_KIT_SUMS_H
 
@@ -16,9 +16,9 @@
 
 namespace tdm_cuda {
 
-static constexpr int AT_ONCE = 4; /* loads of a thread that are on their way */
+static constexpr int AT_ONCE = 4; /* loads of a thread that are in flight */
 
-/* The sum of what lies at place(first), place(first + step), ... before `end`. */
+/* Returns the sum of the packs at place(first), place(first + step), ... before `end`. */
 template <int WIDE, class Source, class Place>
 __device__ pack<float, WIDE> add_up(const Source &source, const Place &place, int64_t first, int64_t end,
                                     int64_t step) {
@@ -36,8 +36,8 @@ __device__ pack<float, WIDE> add_up(const Source &source, const Place &place, in
     return sum;
 }
 
-/* Whether all `parts` blocks that share `turn` have written their part, this one last. What they wrote is seen then,
- * and the turn is ready for the next launch. */
+/* Returns whether this block is the last of the `parts` blocks that share `turn` to write its part. If so, it sees what
+ * the others wrote, and the turn is ready for the next launch. */
 __device__ inline bool is_last(unsigned *turn, unsigned parts) {
     __shared__ bool last;
     __threadfence();
@@ -51,14 +51,14 @@ __device__ inline bool is_last(unsigned *turn, unsigned parts) {
     return last;
 }
 
-/* Where sums go: those of a part into `part`, and all of them into `sums`. */
+/* Where sums are written: those of a part into `part`, the totals into `sums`. */
 struct outcome {
     float *sums, *part;
     unsigned *turn;
-    int64_t channels, rows; /* of the outer ones, a part's */
+    int64_t channels, rows; /* rows: of the outer dimension, in one part */
 };
 
-/* The parts, as what is added up in the end. */
+/* The parts as a Source, for the final sum. */
 struct sums_of_parts {
     const float *part;
 
@@ -71,9 +71,9 @@ struct sums_of_parts {
     }
 };
 
-/* ---- channels are neighbours: [outer][channels], a column is a pack of channels ---- */
+/* ---- channels are contiguous: [outer][channels]; a column is a pack of channels ---- */
 
-/* A block's threads: `across` packs of channels, a power of two, by as many lanes as there are then. */
+/* The arrangement of a block's threads: `across` packs of channels, a power of two, times the lanes that remain. */
 struct crew {
     int shift; /* log2(across) */
     __host__ __device__ int across() const {
@@ -91,7 +91,7 @@ struct column_place {
     }
 };
 
-/* The sum of all lanes, in lane 0. */
+/* Returns the sum of all lanes in lane 0. */
 template <int WIDE> __device__ pack<float, WIDE> add_lanes(pack<float, WIDE> sum, const crew &c) {
     __shared__ float room[WIDE][THREADS];
     const int self = threadIdx.x;
@@ -130,9 +130,9 @@ __global__ void __launch_bounds__(THREADS) columns_kernel(Source source, outcome
 
 /* ---- how many parts ---- */
 
-/* Blocks enough to keep memory busy; parts few enough that one block adds them quickly. */
+/* Enough blocks to keep memory busy, and few enough parts for one block to add them quickly. */
 static constexpr int64_t MOST_PARTS = 256, ENOUGH_BLOCKS = 2048;
-static constexpr int64_t ROWS_OF_LANE = 16; /* where a row is an access; fewer where it is several */
+static constexpr int64_t ROWS_OF_LANE = 16; /* for rows of one access; fewer if a row takes several */
 
 static inline int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
@@ -144,24 +144,24 @@ static inline crew crew_of(int64_t channels, int wide) {
     return c;
 }
 
-/* At most `wanted`. `across`: blocks side by side, each with turns of its own. */
+/* Returns at most `wanted` parts. `across`: blocks side by side, each with its own turn. */
 static inline int64_t parts_of(int64_t wanted, int64_t across) {
     if (across > TDM_CUDA_TURNS) return 1;
     return least(least(MOST_PARTS, ceil_div(ENOUGH_BLOCKS, across)), wanted);
 }
 
-/* Grows with outer. */
+/* The number of parts; it grows with outer. */
 static inline int64_t parts_of_columns(int64_t outer, int64_t channels, int64_t rows_of_lane) {
     const int lanes = crew_of(channels, channels % PACK == 0 ? PACK : 1).lanes();
     return parts_of(ceil_div(outer, rows_of_lane * lanes), ceil_div(channels, WARP));
 }
 
-/* Bytes of `room` below; they grow with outer. */
+/* Bytes of `room` below; the number grows with outer. */
 static inline size_t room_of_columns(int64_t outer, int64_t channels, int64_t rows_of_lane) {
     return (size_t)(parts_of_columns(outer, channels, rows_of_lane) * channels) * sizeof(float);
 }
 
-/* Does what the source does, and sums[channel] = the sum over all rows. */
+/* Runs the source's pass, and writes sums[channel] = the sum over all rows. */
 template <int WIDE, class Source>
 tdm_status sum_columns(tdm_cuda_device *device, const Source &source, float *sums, void *room, int64_t outer,
                        int64_t channels, int64_t rows_of_lane) {
