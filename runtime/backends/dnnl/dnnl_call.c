@@ -1,4 +1,4 @@
-/* Prepared calls of oneDNN, and its errors. */
+/* Prepared calls of oneDNN, and its errors as statuses. */
 #include "runtime/backends/dnnl/kit/dnnl.h"
 
 #include <execinfo.h>
@@ -9,11 +9,11 @@ tdm_status tdm__dnnl_check(dnnl_status_t status, const char *what) {
         return TDM_OK;
     case dnnl_out_of_memory:
         TDM_DNNL_FAIL(TDM_E_MEMORY,
-                      "%s: oneDNN is out of memory, and does not say for how much; make train.batch.per_device or "
+                      "%s: oneDNN is out of memory (it does not say how much it needed); make train.batch.per_device or "
                       "eval.batch smaller, or train.accumulate larger, or write parallel.kernels: ref",
                       what);
     case dnnl_unimplemented:
-        TDM_DNNL_FAIL(TDM_E_UNSUPPORTED, "%s: this oneDNN does not have it", what);
+        TDM_DNNL_FAIL(TDM_E_UNSUPPORTED, "%s: this oneDNN does not support it", what);
     default:
         TDM_DNNL_FAIL(TDM_E_DEVICE, "%s: oneDNN failed with status %d", what, (int)status);
     }
@@ -21,8 +21,8 @@ tdm_status tdm__dnnl_check(dnnl_status_t status, const char *what) {
 
 dnnl_status_t tdm__dnnl_context_init(tdm_dnnl_context *context) {
     *context = (tdm_dnnl_context){0};
-    /* The C library loads its unwinder when an exception first passes through it, and ends the process where that gets
-     * no memory. This loads it, while there is some. */
+    /* The C library loads its unwinder when the first exception passes, and ends the process if there is no memory for
+     * it. This loads it early, while there is memory. */
     void *frame;
     (void)backtrace(&frame, 1);
     dnnl_status_t status = tdm__dnnl_room();

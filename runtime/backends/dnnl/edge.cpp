@@ -1,10 +1,10 @@
-/* Where oneDNN's exceptions stop. Its C functions answer with a status, but let pass what the C++ library and its
- * generator of code throw when memory is short, and an exception that reaches C ends the process.
+/* The edge at which oneDNN's exceptions stop. Its C functions return a status, but they let through what the C++
+ * library and the code generator throw when memory is short, and an exception that reaches C ends the process.
  *
- * And where a lack of memory is told that they keep for themselves: in place of code that gets no memory they quietly
- * take the next best, whose bits differ. errno has it. But it says so too where one place had no memory and another
- * had: where there is room the call is made again, which all these functions bear (what the first made is lost), and
- * the second answer counts. Without room it is not, for a crash is as likely. */
+ * The edge also reports a lack of memory that oneDNN hides: if it gets no memory for its best code it silently uses
+ * slower code, whose bits differ. errno shows this. But errno is also set if only one of several attempts got no
+ * memory. So if there is room now the call is made again and the second result counts. All these functions may be
+ * called twice (what the first call made is leaked). Without room it is not called again, because it might crash. */
 #include <cerrno>
 
 #include <oneapi/dnnl/dnnl.h>
@@ -22,7 +22,7 @@ struct edge<function> {
         errno = 0;
         try {
             return function(args...);
-        } catch (...) { /* all other faults have a status of their own */
+        } catch (...) { /* all other faults are returned as a status */
             errno = ENOMEM;
             return dnnl_out_of_memory;
         }

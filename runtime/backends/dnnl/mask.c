@@ -1,7 +1,7 @@
-/* Passes over elements that threads share. */
+/* Elementwise passes that threads share. */
 #include "runtime/backends/dnnl/kit/dnnl.h"
 
-enum { GRAIN = 16, LEAST_SHARED = 64 * 1024 }; /* ranges are cut on whole vectors */
+enum { GRAIN = 16, LEAST_SHARED = 64 * 1024 }; /* ranges begin on whole vectors */
 
 int tdm__dnnl_threads(int threads, int64_t numbers) {
     return numbers < LEAST_SHARED ? 1 : threads;

@@ -11,7 +11,7 @@ static int probe(char *text, size_t bytes) {
         return 0;
     }
     if (version->cpu_runtime == DNNL_RUNTIME_NONE) {
-        snprintf(text, bytes, "oneDNN %d.%d.%d was built without kernels for the CPU", version->major, version->minor,
+        snprintf(text, bytes, "oneDNN %d.%d.%d was built without CPU kernels", version->major, version->minor,
                  version->patch);
         return 0;
     }

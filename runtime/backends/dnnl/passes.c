@@ -1,4 +1,4 @@
-/* Passes over elements, in C. */
+/* Elementwise passes, in C. */
 #include "runtime/backends/dnnl/kit/passes.h"
 
 static void relu(float *y, int64_t count) {

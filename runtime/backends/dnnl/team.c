@@ -1,12 +1,12 @@
-/* Threads that share one piece of work with the thread that calls: a team for each caller, made when it is first wanted
- * and ended with the caller's thread.
+/* Threads that share one piece of work with the calling thread. Each calling thread has a team, made when it is first
+ * needed and ended with the thread.
  *
- * Whoever is free takes the next part, the caller too: a thread that wakes late, on a machine whose cores others use,
- * finds no part left, and nobody waits for it.
+ * A free thread, the caller included, takes the next part. A thread that wakes up late, because other processes use the
+ * cores, finds no part left, and nobody waits for it.
  *
- * Whoever waits looks for a moment, which is cheaper than sleeping when the next piece comes at once, and then sleeps.
- * The moment adapts: it grows where waits are short and shrinks to nothing where they are long, where looking would
- * take the time of those it waits for. */
+ * A waiting thread spins for a moment, which is cheaper than sleeping if the next piece comes at once, and then sleeps.
+ * The moment adapts: it grows if waits are short, and shrinks to nothing if they are long, since spinning would take
+ * time from the threads it waits for. */
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -23,15 +23,16 @@ enum { MOST_SPIN_NS = 50 * 1000, LEAST_SPIN_NS = 1000, LOOKS_PER_CLOCK = 16, LIN
 #define CLOSING UINT32_MAX
 
 typedef struct {
-    pid_t owner;     /* a child of fork has none of the threads */
-    int count;       /* of members */
-    int64_t spin_ns; /* of the caller */
-    /* The work under way: read by who has taken a part, which keeps it from ending. */
+    pid_t owner;     /* a child of fork() has no threads of the team */
+    int count;       /* members */
+    int64_t spin_ns; /* how long the caller spins */
+    /* The work in progress. A thread reads it after it has taken a part, because the work cannot end before that part
+     * is done. */
     int64_t length, parts;
     tdm_dnnl_work_fn work;
     void *data;
-    _Alignas(LINE) _Atomic uint32_t left;   /* parts that nobody has taken; CLOSING: members end */
-    _Alignas(LINE) _Atomic uint32_t undone; /* parts that are not done */
+    _Alignas(LINE) _Atomic uint32_t left;   /* parts not taken yet; CLOSING: the members end */
+    _Alignas(LINE) _Atomic uint32_t undone; /* parts not done yet */
     pthread_t member[];
 } team;
 
@@ -78,7 +79,7 @@ static void wake(_Atomic uint32_t *word, int most) {
 
 /* ---- members ---- */
 
-/* Parts, until none is left. */
+/* Takes and computes parts until none is left. */
 static void do_parts(team *t) {
     uint32_t left = atomic_load(&t->left);
     while (left != 0 && left != CLOSING) {
@@ -94,7 +95,7 @@ static void *run_member(void *argument) {
     team *t = argument;
     int64_t spin_ns = MOST_SPIN_NS;
     pthread_setname_np(pthread_self(), "dnnl part");
-    (void)tdm__dnnl_enter(); /* for good */
+    (void)tdm__dnnl_enter(); /* never restored: the thread only does this work */
     while (atomic_load(&t->left) != CLOSING) {
         do_parts(t);
         wait_while(&t->left, 0, &spin_ns);
@@ -117,7 +118,7 @@ static void make_key(void) {
 }
 
 static int start_members(team *t, int count) {
-    const tdm_dnnl_caller caller = tdm__dnnl_enter(); /* they are started with its signals held back */
+    const tdm_dnnl_caller caller = tdm__dnnl_enter(); /* new threads inherit the mask, so their signals are held back */
     int error = 0;
     while (error == 0 && t->count < count) {
         error = pthread_create(&t->member[t->count], NULL, run_member, t);
@@ -127,7 +128,7 @@ static int start_members(team *t, int count) {
     return error;
 }
 
-/* All members, or an error of the system. */
+/* Starts all members; returns 0 or an error number. */
 static int open_team(team **out, int count) {
     team *t = aligned_alloc(LINE, tdm__dnnl_round(sizeof *t + (size_t)count * sizeof t->member[0]));
     if (t == NULL) return ENOMEM;
@@ -141,7 +142,7 @@ static int open_team(team **out, int count) {
     return error;
 }
 
-/* The calling thread's, with so many members. */
+/* Finds or makes the calling thread's team with `count` members; returns 0 or an error number. */
 static int find_team(team **out, int count) {
     pthread_once(&once, make_key);
     if (key_error != 0) return key_error;
@@ -163,7 +164,7 @@ tdm_status tdm__dnnl_share(int threads, int64_t count, tdm_dnnl_work_fn work, vo
     errno = find_team(&t, threads - 1);
     if (errno != 0)
         TDM_DNNL_FAIL(TDM_E_MEMORY,
-                      "parallel.threads_per_device: %d threads of a device cannot start: %m; set it lower", threads);
+                      "parallel.threads_per_device: %d threads for one device cannot be started: %m; set it lower", threads);
     t->length = count;
     t->parts = count < threads ? count : threads;
     t->work = work;

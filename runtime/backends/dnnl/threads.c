@@ -1,13 +1,13 @@
-/* The thread that calls oneDNN, as oneDNN has to find it.
+/* Sets up the thread that calls oneDNN, and restores it.
  *
- * The functions of the OpenMP runtime that oneDNN may bring with it are weak references: the module is compiled without
- * OpenMP, by any compiler, and never pulls in a second runtime beside oneDNN's. */
+ * The functions of the OpenMP runtime, which oneDNN may bring with it, are weak references. So the module can be
+ * compiled without OpenMP, by any compiler, and never loads a second runtime beside oneDNN's. */
 #include "runtime/backends/dnnl/kit/dnnl.h"
 
 extern int omp_get_max_threads(void) __attribute__((weak));
 extern void omp_set_num_threads(int threads) __attribute__((weak));
 
-/* All but those that tell of a fault of the running code, which cannot wait. */
+/* Holds back all signals except those that report a fault of the running code, which cannot wait. */
 static void hold_signals(sigset_t *before) {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
     sigset_t held;

@@ -1,10 +1,10 @@
-/* oneDNN's C API under one set of names: versions 2.5 to 2.7 and 3.x differ in how tensors and operations are
+/* oneDNN's C API under one set of names. Versions 2.5 to 2.7 and 3.x differ in how tensors and operations are
  * described.
  *
- * What differs is here; dnnl_call.c has the rest. A tensor description is a struct in version 2 and a handle in version
- * 3; a `ref` is what functions take. Operations are planned (dnnl_primitive_desc_t) and made (dnnl_primitive_t).
- * Scratchpads are the caller's: oneDNN's own belong to the thread that made the primitive, and replicas change threads.
- */
+ * All differences are here; dnnl_call.c has the rest. A tensor description is a struct in version 2 and a handle in
+ * version 3; a `ref` is what functions take. An operation is first planned (dnnl_primitive_desc_t), then made
+ * (dnnl_primitive_t). The caller provides scratchpads: oneDNN's own belong to the thread that made the primitive, and a
+ * replica may be run by different threads in turn. */
 #ifndef TDM_OPS_DNNL_ADAPTER_H
 #define TDM_OPS_DNNL_ADAPTER_H
 
@@ -16,10 +16,10 @@
 #include <oneapi/dnnl/dnnl.h>
 
 #if DNNL_VERSION_MAJOR < 2 || (DNNL_VERSION_MAJOR == 2 && DNNL_VERSION_MINOR < 5)
-#error "oneDNN 2.5 or newer is wanted"
+#error "oneDNN 2.5 or newer is needed"
 #endif
 
-/* TDM_DNNL(dnnl_sgemm)(...): a call that no exception leaves (edge.cpp). */
+/* TDM_DNNL(dnnl_sgemm)(...): a call that lets no exception out (edge.cpp). */
 #define TDM_DNNL(name) (*tdm__edge_##name)
 #define TDM_EDGE(name) extern __typeof__(&name) const tdm__edge_##name;
 #include "runtime/backends/dnnl/kit/edge.def"
@@ -65,12 +65,12 @@ static inline size_t tdm__dnnl_bytes(tdm_dnnl_ref desc) {
     return dnnl_memory_desc_get_size(desc);
 }
 
-/* The tensor that a planned operation takes as `argument` (DNNL_ARG_...). */
+/* Returns the tensor that a planned operation takes as `argument` (DNNL_ARG_...). */
 static inline tdm_dnnl_ref tdm__dnnl_argument(dnnl_primitive_desc_t plan, int argument) {
     return dnnl_primitive_desc_query_md(plan, dnnl_query_exec_arg_md, argument);
 }
 
-/* dnnl_unimplemented where oneDNN falls back to code that is slower than tandem's own reference. */
+/* Returns dnnl_unimplemented if oneDNN fell back to code that is slower than tandem's own reference. */
 static inline dnnl_status_t tdm__dnnl_refuse_fallback(dnnl_primitive_desc_t plan) {
     const char *name = NULL;
     const dnnl_status_t status = TDM_DNNL(dnnl_primitive_desc_query)(plan, dnnl_query_impl_info_str, 0, (void *)&name);
@@ -87,11 +87,11 @@ typedef enum tdm_dnnl_pass { TDM_DNNL_FORWARD, TDM_DNNL_BACKWARD_DATA, TDM_DNNL_
 
 typedef struct tdm_dnnl_conv {
     dnnl_alg_kind_t algorithm;
-    tdm_dnnl_ref x, weights, bias, y; /* bias: NULL if none */
+    tdm_dnnl_ref x, weights, bias, y; /* bias: NULL if there is none */
     dnnl_dims_t stride, dilation, padding;
 } tdm_dnnl_conv;
 
-/* `forward`: the plan of the forward pass, wanted by the backward ones. */
+/* Plans one pass of a convolution. `forward`: the plan of the forward pass, which the backward passes need. */
 static inline dnnl_status_t tdm__dnnl_conv_plan(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
                                                 dnnl_primitive_attr_t attr, tdm_dnnl_pass pass, const tdm_dnnl_conv *c,
                                                 dnnl_primitive_desc_t forward) {
@@ -138,7 +138,7 @@ static inline dnnl_status_t tdm__dnnl_memory_create(dnnl_memory_t *out, dnnl_eng
     return TDM_DNNL(dnnl_memory_create)(out, desc, engine, DNNL_MEMORY_NONE);
 }
 
-/* Channels per block of the layout that this processor's convolutions like best; 1: none. */
+/* Returns the channels per block of the layout that is best for convolutions on this processor; 1: no blocks. */
 static inline int64_t tdm__dnnl_channel_block(void) {
 #if defined(__x86_64__)
     const unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
@@ -148,10 +148,11 @@ static inline int64_t tdm__dnnl_channel_block(void) {
     return 1;
 }
 
-/* Has every part of a product (m x n, sums of k), of 64 rows or columns at least, the bits that it has in the whole?
- * sgemm chooses its code by processor and sizes, and the order of sums goes with it: with AVX-512 parts differ where
- * sums have 768 numbers or more, and either m and n are both above 510 or b is transposed; with AVX2 in every fourth
- * shape. Only what is well inside is promised, of version 2 (threads_change_no_bit_of_drawn_products). */
+/* Returns whether every part of a product (m x n, sums of k) with at least 64 rows or columns has the same bits as in
+ * the whole product. sgemm chooses its code, and with it the order of sums, by processor and sizes. With AVX-512 the
+ * parts differ if sums have 768 terms or more and either m and n are both above 510 or b is transposed; with AVX2 they
+ * differ in every fourth shape. This promises only sizes well inside these limits, and only for version 2 (test
+ * threads_change_no_bit_of_drawn_products). */
 static inline bool tdm__dnnl_sgemm_parts(int64_t m, int64_t n, int64_t k, bool transposed_b) {
     if (DNNL_VERSION_MAJOR != 2 || tdm__dnnl_channel_block() != 16) return false;
     return k <= 512 || (!transposed_b && (m <= 500 || n <= 500));

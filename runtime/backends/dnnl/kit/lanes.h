@@ -1,12 +1,12 @@
-/* Code in C that is compiled for three instruction sets, with the same results: what oneDNN does not do as PyTorch
- * does, or does slower. A file <op>_lanes.c defines one table of functions, TDM_LANES_TABLE(name); CMake compiles it
+/* C code that is compiled for three instruction sets, with the same results: for what oneDNN does slower, or not as
+ * PyTorch does. A file <op>_lanes.c defines one table of functions, TDM_LANES_TABLE(name). CMake compiles the file
  * three times; TDM_LANES(name) is the table for this processor. Vectors are the compiler's own type of 16 or 8 floats,
- * cut into what the processor has. */
+ * which it splits into what the processor has. */
 #ifndef TDM_DNNL_LANES_H
 #define TDM_DNNL_LANES_H
 
 typedef enum tdm_dnnl_isa { TDM_DNNL_PLAIN, TDM_DNNL_AVX2, TDM_DNNL_AVX512 } tdm_dnnl_isa;
-/* The widest that this processor runs. */
+/* Returns the widest instruction set that this processor has. */
 tdm_dnnl_isa tdm__dnnl_isa(void);
 const char *tdm__dnnl_isa_name(void); /* "plain", "AVX2", "AVX-512" */
 

@@ -1,4 +1,4 @@
-/* Passes over elements, and how threads share the work of a kernel. */
+/* Elementwise passes, and how threads share the work of a kernel. */
 #ifndef TDM_DNNL_PASSES_H
 #define TDM_DNNL_PASSES_H
 
@@ -11,16 +11,16 @@
 
 typedef struct tdm_dnnl_passes {
     void (*relu)(float *y, int64_t count);                                    /* y = max(0, y) */
-    void (*mask)(float *out, const float *dy, const float *y, int64_t count); /* out = dy where y > 0 */
+    void (*mask)(float *out, const float *dy, const float *y, int64_t count); /* out = dy where y > 0, else 0 */
     void (*add)(float *sum, const float *x, int64_t count);                   /* sum += x */
 } tdm_dnnl_passes;
 TDM_LANES_TABLES(tdm_dnnl_passes, tdm__dnnl_passes);
 
-/* work(data, begin, end) over [0, count), cut into a range for each of `threads`, of which the caller is one. The
- * others are started at the first call; that they cannot be had is the only failure. */
+/* Calls work(data, begin, end) over [0, count), cut into one range for each of `threads`, of which the caller is one.
+ * The first call starts the other threads. It fails only if they cannot be started. */
 typedef void (*tdm_dnnl_work_fn)(void *data, int64_t begin, int64_t end);
 tdm_status tdm__dnnl_share(int threads, int64_t count, tdm_dnnl_work_fn work, void *data);
-/* How many of `threads` are worth waking for a pass over so many numbers: all, or 1. */
+/* Returns how many of `threads` a pass over `numbers` elements should use: all, or 1 if waking them does not pay. */
 int tdm__dnnl_threads(int threads, int64_t numbers);
 
 tdm_status tdm__dnnl_mask(float *out, const float *dy, const float *y, int64_t count, int threads);
