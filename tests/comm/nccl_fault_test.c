@@ -86,7 +86,7 @@ static void not_begun_rank(rank_context *c) {
     gpu_rank g;
     CHECK_STATUS(gpu_open(&g, c, c->rank, LIMIT_MS), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "open nccl: ");
-    CHECK_HAS(tdm_error_message(), "waited 4000 ms for NCCL to begin it");
+    CHECK_HAS(tdm_error_message(), "waited 4000 ms for NCCL to start it");
     gpu_close(&g);
 }
 
@@ -114,7 +114,7 @@ static void failing_rank(rank_context *c) {
 
 TEST(an_asynchronous_error) {
     char wanted[] = "NCCL: remote process exited or there was a network error: socket progress: Connection closed by "
-                    "remote peer (NCCL_DEBUG=WARN tells more)";
+                    "remote peer (NCCL_DEBUG=WARN prints more)";
     fake_nccl_fail_at(0, 2);
     run(3, TIMEOUT_MS, failing_rank, wanted, 3);
 }

@@ -220,13 +220,13 @@ TEST(ranks_that_do_not_fit_together) {
         {{NULL, NULL},
          {0, 0},
          TDM_E_DEVICE,
-         "nccl: rank 0 and rank 1 are both on cuda:0, and NCCL 2.30.7 has one rank per GPU; give each rank its own GPU, "
+         "nccl: rank 0 and rank 1 are both on cuda:0, and NCCL 2.30.7 allows one rank per GPU; give each rank its own GPU, "
          "or set parallel.ddp.backend: shm (or try NCCL_MULTI_RANK_GPU_ENABLE=1"},
         {{NULL, "NCCL_MULTI_RANK_GPU_ENABLE=1"}, {1, 1}, TDM_E_DEVICE, "nccl: rank 0 and rank 1 are both on cuda:1"},
         {{NULL, "FAKE_NCCL_VERSION=22703"},
          {0, 1},
          TDM_E_UNSUPPORTED,
-         "nccl: ranks have different versions: rank 0 NCCL 2.30.7, rank 1 NCCL 2.27.3; let all find the same "
+         "nccl: ranks have different versions: rank 0 NCCL 2.30.7, rank 1 NCCL 2.27.3; make all ranks find the same "
          "libnccl.so.2 (TANDEM_CUDA_LIBRARIES)"},
         {{"NCCL_COMM_BLOCKING=1", NULL}, {0, 1}, TDM_E_USAGE, "nccl: rank 0: NCCL_COMM_BLOCKING=1 is set"},
     };
@@ -243,7 +243,7 @@ static void twins_rank(rank_context *c) {
     tdm_status status = gpu_open(&g, c, 0, TIMEOUT_MS); /* who has not found it first is told */
     CHECK(status == TDM_E_DEVICE || status == TDM_E_COMM);
     CHECK_HAS(tdm_error_message(),
-              "NCCL has one rank per GPU, and cuda:0 is another rank's, too (Duplicate GPU detected");
+              "NCCL allows one rank per GPU, and another rank uses cuda:0, too (Duplicate GPU detected");
     CHECK_HAS(tdm_error_message(), "give each rank its own GPU, or set parallel.ddp.backend: shm");
     gpu_close(&g);
 }

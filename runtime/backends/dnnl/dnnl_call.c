@@ -8,10 +8,11 @@ tdm_status tdm__dnnl_check(dnnl_status_t status, const char *what) {
     case dnnl_success:
         return TDM_OK;
     case dnnl_out_of_memory:
-        TDM_DNNL_FAIL(TDM_E_MEMORY,
-                      "%s: oneDNN is out of memory (it does not say how much it needed); make train.batch.per_device or "
-                      "eval.batch smaller, or train.accumulate larger, or write parallel.kernels: ref",
-                      what);
+        TDM_DNNL_FAIL(
+            TDM_E_MEMORY,
+            "%s: oneDNN is out of memory (it does not say how much it needed); make train.batch.per_device or "
+            "eval.batch smaller, or train.accumulate larger, or write parallel.kernels: ref",
+            what);
     case dnnl_unimplemented:
         TDM_DNNL_FAIL(TDM_E_UNSUPPORTED, "%s: this oneDNN does not support it", what);
     default:

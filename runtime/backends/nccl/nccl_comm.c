@@ -1,9 +1,9 @@
-/* The collectives: put on a stream of the communicator's own, behind what the device's queue holds, so that they can be
- * captured in a CUDA graph with what is around them.
+/* The collectives. They run on a stream of the communicator's own, behind what is on the device's queue, so that a CUDA
+ * graph can capture them together with the work around them.
  *
- * The order in which NCCL adds depends on the algorithm that it chooses, for each size and machine: sums have the same
- * bits on every rank, but not those of rank order. NCCL_ALGO=Ring in the environment makes two runs with the same ranks
- * give equal bits. Calls that do not match are not found out: they end by the deadline. */
+ * NCCL chooses its algorithm, and with it the order of additions, for each size and machine. Sums have the same bits on
+ * every rank, but not those of rank order. With NCCL_ALGO=Ring in the environment two runs with the same ranks give the
+ * same bits. Calls that do not match between ranks are not detected: they end by the deadline. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ typedef struct nccl_call {
     nccl_kind kind;
     tdm_span in, out;
     tdm_reduce_op op;
-    int rank; /* root or peer; -1: none */
+    int rank; /* the root or the peer; -1: none */
 } nccl_call;
 
 static const struct {
@@ -40,7 +40,8 @@ static const struct {
 
 /* ---- names ---- */
 
-/* "all_reduce (call 17, 4 f32, sum)", as the communicators of host memory write it. */
+/* Notes the name of the call for messages: "all_reduce (call 17, 4 f32, sum)", as the communicators of host memory do.
+ */
 static void note(tdm_nccl_comm *c, const nccl_call *call) {
     static const char *const names[] = {"all_reduce", "broadcast", "reduce",  "gather", "all_gather",
                                         "scatter",    "send",      "receive", "barrier"};
@@ -82,7 +83,7 @@ static char *part(tdm_span all, tdm_span one, int rank) {
     return (char *)all.data + (size_t)rank * one.count * dtypes[one.dtype].bytes;
 }
 
-/* A gather or a scatter but for the root's own part: messages in one group, in any order. */
+/* A gather or scatter without the root's own part: messages in one group, in any order. */
 static ncclResult_t exchange(const tdm_nccl_comm *c, const nccl_call *call, void *stream) {
     const tdm_nccl_library *nccl = c->site->nccl;
     const bool gather = call->kind == GATHER;
@@ -114,7 +115,7 @@ static ncclResult_t issue(const tdm_nccl_comm *c, const nccl_call *call) {
         return nccl->AllReduce(in.data, in.data, in.count, type, reductions[call->op].op, c->handle, stream);
     case BROADCAST:
         return nccl->Broadcast(in.data, in.data, in.count, type, call->rank, c->handle, stream);
-    case REDUCE: /* only the root has somewhere to put it: the io of the others stays as it is */
+    case REDUCE: /* only the root has a destination: the io of the others stays as it is */
         return nccl->Reduce(in.data, c->base.rank == call->rank ? in.data : NULL, in.count, type,
                             reductions[call->op].op, call->rank, c->handle, stream);
     case ALL_GATHER:
@@ -132,9 +133,9 @@ static ncclResult_t issue(const tdm_nccl_comm *c, const nccl_call *call) {
     return exchange(c, call, stream);
 }
 
-/* ---- around them ---- */
+/* ---- before and after a call ---- */
 
-/* What is put on the communicator's queue from now on runs behind what the device's own holds. */
+/* Makes the communicator's queue wait for what is on the device's own queue now. */
 static tdm_status follow_device(tdm_nccl_comm *c) {
     tdm_device *device = c->site->device;
     TDM_NCCL_TRY(device->ops->event_record(device, c->ahead, NULL));
@@ -142,7 +143,7 @@ static tdm_status follow_device(tdm_nccl_comm *c) {
     return TDM_OK;
 }
 
-/* The root's own part of a gather or scatter does not travel. */
+/* Copies the root's own part of a gather or scatter, which is not sent. */
 static tdm_status copy_own_part(tdm_nccl_comm *c, const nccl_call *call) {
     tdm_device *device = c->site->device;
     if ((call->kind != GATHER && call->kind != SCATTER) || c->base.rank != call->rank) return TDM_OK;
@@ -217,8 +218,9 @@ static tdm_status join(tdm_comm *comm) {
     return TDM_OK;
 }
 
-/* Never by waiting for the stream: that has no deadline, and on one node NCCL itself does not see that a peer is gone.
- * With no event to wait for, the device's own queue is waited for, too: collectives in a captured graph run there. */
+/* Polls events instead of waiting for the stream: that wait has no deadline, and on one node NCCL does not notice that
+ * a peer has died. With `until` NULL it also waits for the device's own queue, because collectives in a captured graph
+ * run there. */
 static tdm_status wait(tdm_comm *comm, tdm_device_event *until) {
     tdm_nccl_comm *c = (tdm_nccl_comm *)comm;
     tdm_device *device = c->site->device;
@@ -238,7 +240,7 @@ static tdm_status wait(tdm_comm *comm, tdm_device_event *until) {
         ncclResult_t answer = c->site->nccl->CommGetAsyncError(c->handle, &state);
         tdm__nccl_leave(c->site);
         if (answer == ncclSuccess) answer = state;
-        /* Asked also when it is done: what an aborted or failed collective leaves behind is garbage. */
+        /* Checked even if the event is done: an aborted or failed collective leaves garbage behind. */
         if (answer != ncclSuccess && answer != ncclInProgress) return tdm__nccl_refused(c, answer);
         if (done) return TDM_OK;
         if (tdm__nccl_now_ns() >= c->deadline_ns)

@@ -1,4 +1,4 @@
-/* How calls of NCCL end: polled, with a deadline, and every failure as a sentence that all ranks are told. */
+/* How calls of NCCL end: they are polled until a deadline, and all ranks get every failure as a sentence. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +14,9 @@ void tdm__nccl_begin(tdm_nccl_comm *comm) {
 
 /* ---- failures ---- */
 
-/* Once the keeper has raised NCCL's abort flags its kernels leave and what is behind them goes on, over garbage: it
- * must be done with before anybody frees what it works on. An event that cannot be had (during a capture) ends the
- * wait. */
+/* Waits until the work behind NCCL's kernels is done. Once the keeper has raised NCCL's abort flags its kernels end,
+ * and the work behind them runs on garbage: it must finish before anyone frees its memory. If no event can be made
+ * (during a capture) the wait ends. */
 static void drain(tdm_nccl_comm *comm) {
     tdm_device *device = comm->site->device;
     int64_t deadline = tdm__nccl_now_ns() + (int64_t)DRAIN_MS * 1000000;
@@ -29,8 +29,8 @@ static void drain(tdm_nccl_comm *comm) {
     }
 }
 
-/* Does not wait for ncclCommAbort: it returns when the graphs with NCCL's calls are gone, and who frees them has to be
- * told of the failure first. */
+/* Does not wait for ncclCommAbort, which returns only when the graphs with NCCL's calls are gone. The owner of these
+ * graphs must learn of the failure first. */
 static void give_up(tdm_nccl_comm *comm) {
     tdm__nccl_want_abort(comm->site);
     drain(comm);
@@ -41,8 +41,8 @@ tdm_status tdm__nccl_ended(tdm_nccl_comm *comm) {
     const tdm_comm_ops *ops = site->control->ops;
     char why[TDM_NCCL_WHY] = "";
     give_up(comm);
-    bool can_tell = ops->size >= offsetof(tdm_comm_ops, ended) + sizeof(ops->ended) && ops->ended != NULL;
-    if (!can_tell || !ops->ended(site->control, why, sizeof(why))) {
+    bool has_ended = ops->size >= offsetof(tdm_comm_ops, ended) + sizeof(ops->ended) && ops->ended != NULL;
+    if (!has_ended || !ops->ended(site->control, why, sizeof(why))) {
         pthread_mutex_lock(&site->mutex);
         snprintf(why, sizeof(why), "%s", site->why[0] != '\0' ? site->why : "the job was ended");
         pthread_mutex_unlock(&site->mutex);
@@ -50,8 +50,8 @@ tdm_status tdm__nccl_ended(tdm_nccl_comm *comm) {
     TDM_NCCL_FAIL(TDM_E_COMM, "%s: %s", comm->call, why);
 }
 
-/* The first cause stays. */
-static void tell_all(tdm_nccl_comm *comm, const char *what) {
+/* The first cause is kept. */
+static void report_to_all(tdm_nccl_comm *comm, const char *what) {
     tdm_nccl_site *site = comm->site;
     char why[TDM_NCCL_WHY];
     snprintf(why, sizeof(why), "%s: %s", comm->call, what);
@@ -70,7 +70,7 @@ tdm_status tdm__nccl_broken(tdm_nccl_comm *comm, tdm_status status, const char *
     va_start(arguments, format);
     vsnprintf(what, sizeof(what), format, arguments);
     va_end(arguments);
-    tell_all(comm, what);
+    report_to_all(comm, what);
     give_up(comm);
     TDM_NCCL_FAIL(status, "%s: rank %d: %s", comm->call, comm->site->rank, what);
 }
@@ -78,12 +78,12 @@ tdm_status tdm__nccl_broken(tdm_nccl_comm *comm, tdm_status status, const char *
 tdm_status tdm__nccl_device_failed(tdm_nccl_comm *comm, tdm_status status) {
     char what[64];
     snprintf(what, sizeof(what), "%s failed", comm->site->device->name);
-    tell_all(comm, what);
+    report_to_all(comm, what);
     tdm__nccl_want_abort(comm->site);
     return tdm__nccl_host()->frame(status, __FILE__, __LINE__);
 }
 
-/* One line of a foreign text. */
+/* Copies a foreign text as one line. */
 static void copy_line(char *to, size_t bytes, const char *from) {
     size_t length = 0;
     for (; from != NULL && *from != '\0' && length + 1 < bytes; from++)
@@ -112,11 +112,12 @@ tdm_status tdm__nccl_refused(tdm_nccl_comm *comm, ncclResult_t result) {
     copy_line(last, sizeof(last), site->nccl->GetLastError(comm->handle));
     tdm__nccl_leave(site);
     if (strstr(last, "Duplicate GPU") != NULL)
-        return tdm__nccl_broken(comm, TDM_E_DEVICE,
-                                "NCCL has one rank per GPU, and %s is another rank's, too (%s); give each rank its own "
-                                "GPU, or set parallel.ddp.backend: shm",
-                                site->device->name, last);
-    return tdm__nccl_broken(comm, status_of(result), "NCCL: %s%s%s (NCCL_DEBUG=WARN tells more)", text,
+        return tdm__nccl_broken(
+            comm, TDM_E_DEVICE,
+            "NCCL allows one rank per GPU, and another rank uses %s, too (%s); give each rank its own "
+            "GPU, or set parallel.ddp.backend: shm",
+            site->device->name, last);
+    return tdm__nccl_broken(comm, status_of(result), "NCCL: %s%s%s (NCCL_DEBUG=WARN prints more)", text,
                             last[0] != '\0' ? ": " : "", last);
 }
 
@@ -127,7 +128,7 @@ tdm_status tdm__nccl_settle(tdm_nccl_comm *comm, const tdm_nccl_comm *state_of, 
     tdm_nccl_pause pause = {0};
     while (result == ncclInProgress) {
         if (tdm__nccl_now_ns() >= comm->deadline_ns)
-            return tdm__nccl_broken(comm, TDM_E_COMM, "waited %lld ms for NCCL to begin it",
+            return tdm__nccl_broken(comm, TDM_E_COMM, "waited %lld ms for NCCL to start it",
                                     (long long)comm->base.timeout_ms);
         tdm__nccl_pause(&pause);
         if (!tdm__nccl_enter(site)) return tdm__nccl_ended(comm);

@@ -1,4 +1,4 @@
-/* Opening NCCL: where it is looked for, which versions will do, the table of its functions. */
+/* Opens NCCL: where it is searched, which versions will do, the table of its functions. */
 #include "runtime/backends/nccl/nccl_library.h"
 
 #include <dlfcn.h>
@@ -29,14 +29,14 @@ const char *tdm__nccl_version_trouble(int version) {
 }
 
 void tdm__nccl_version_print(char out[TDM_NCCL_VERSION_TEXT], int version) {
-    int major = version >= 10000 ? 10000 : 1000; /* the code had one digit less before 2.9 */
+    int major = version >= 10000 ? 10000 : 1000; /* the version code had one digit less before 2.9 */
     snprintf(out, TDM_NCCL_VERSION_TEXT, "%d.%d.%d", version / major, version % major / 100, version % 100);
 }
 
 /* ---- opening ---- */
 
 typedef struct search {
-    char *why; /* grows by one clause for each path tried */
+    char *why; /* gets one clause for each path tried */
     size_t bytes;
     tdm_nccl_library found;
     bool ok;
@@ -55,29 +55,28 @@ static void tried(search *s, const char *format, ...) {
     va_end(arguments);
 }
 
-/* The function of this name, or NULL with the first one missing noted. */
+/* Returns the function with this name, or NULL; the first one missing is noted. */
 static void *find(void *handle, const char *name, const char **missing) {
     void *symbol = dlsym(handle, name);
     if (symbol == NULL && missing != NULL && *missing == NULL) *missing = name;
     return symbol;
 }
 
-/* The version is asked before anything else is looked up, so that an old library is called old and not incomplete. */
+/* Checks the version first, so that the message about an old library says that it is old and not that it is incomplete.
+ */
 static bool version_will_do(search *s, const char *path, void *handle) {
     char found[TDM_NCCL_VERSION_TEXT];
     ncclResult_t (*get_version)(int *);
     *(void **)&get_version = dlsym(handle, "ncclGetVersion");
     int version = 0;
     if (get_version == NULL || get_version(&version) != ncclSuccess) {
-        tried(s, "%s: does not tell its version, so it is not NCCL", path);
+        tried(s, "%s: does not report a version, so it is not NCCL", path);
         return false;
     }
     tdm__nccl_version_print(found, version);
     if (version < TDM_NCCL_VERSION_LEAST || version >= 30000) {
-        tried(
-            s,
-            "%s: is NCCL %s, 2.19 or newer is needed (before it a communicator whose peer is lost cannot be given up)",
-            path, found);
+        tried(s, "%s: is NCCL %s, 2.19 or newer is needed (older ones cannot abort a communicator whose peer is lost)",
+              path, found);
         return false;
     }
     s->found.version = version;
@@ -100,7 +99,7 @@ static void try_path(search *s, const char *path) {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         const char *why = dlerror();
-        /* The loader's sentence begins with the path. */
+        /* The loader's message begins with the path. */
         tried(s, "%s", why != NULL ? why : path);
         return;
     }

@@ -1,11 +1,11 @@
-/* libtandem-nccl.so: collectives between GPUs by NVIDIA's NCCL, which is opened at run time where it is installed. */
+/* libtandem-nccl.so: collectives between GPUs with NVIDIA's NCCL, which is opened at run time if it is installed. */
 #include <stdio.h>
 
 #include <tandem/sys/module.h>
 
 #include "runtime/backends/nccl/nccl_comm.h"
 
-static const tdm_host_calls *host_calls; /* written by init with the same value every time */
+static const tdm_host_calls *host_calls; /* init writes the same value every time */
 
 const tdm_host_calls *tdm__nccl_host(void) {
     return __atomic_load_n(&host_calls, __ATOMIC_ACQUIRE);

@@ -1,5 +1,5 @@
-/* How communicators begin and end: over the control plane the ranks agree on the version of NCCL and on who has which
- * GPU before NCCL is asked for anything, as there a disagreement is a hang. */
+/* How communicators begin and end. Before any call of NCCL the ranks agree, over the control plane, on NCCL's version
+ * and on who uses which GPU: inside NCCL a disagreement would hang. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,23 +7,23 @@
 
 enum { REFUSAL = 400 };
 
-/* What a rank tells the others; the same on all ranks when the verdict is formed. */
+/* What a rank reports to the others; all ranks judge the same table. */
 typedef struct nccl_facts {
-    int32_t version, index; /* of NCCL; of the device */
-    uint64_t visible;       /* hash of CUDA_VISIBLE_DEVICES, under which the index counts */
-    int32_t shares;         /* several ranks on one GPU are allowed here */
-    int32_t status;         /* TDM_OK, or why this rank cannot */
+    int32_t version, index; /* version of NCCL; index of the device */
+    uint64_t visible;       /* hash of CUDA_VISIBLE_DEVICES: the index is relative to it */
+    int32_t shares;         /* this rank allows several ranks on one GPU */
+    int32_t status;         /* TDM_OK, or why this rank cannot take part */
     char refusal[REFUSAL];
 } nccl_facts;
 
-/* What rank 0 tells: the meeting point, or that there is none. */
+/* What rank 0 sends: the meeting point, or why there is none. */
 typedef struct nccl_invitation {
     int32_t status;
     char refusal[REFUSAL];
     ncclUniqueId id;
 } nccl_invitation;
 
-/* ---- the verdict ---- */
+/* ---- what the ranks agree on ---- */
 
 /* FNV-1a */
 static uint64_t hash_text(const char *text) {
@@ -37,13 +37,12 @@ static bool is_one(const char *variable) {
     return value != NULL && strcmp(value, "1") == 0;
 }
 
-/* The variable wins over ncclConfig_t.blocking, so it cannot be overruled from here. */
+/* The variable overrides ncclConfig_t.blocking, so it must be refused here. */
 static bool must_block(char refusal[REFUSAL]) {
     if (!is_one("NCCL_COMM_BLOCKING")) return false;
-    snprintf(
-        refusal, REFUSAL,
-        "NCCL_COMM_BLOCKING=1 is set (in the environment, or by nccl.conf), and calls that block cannot be given up "
-        "when a peer is lost; set it to 0 or unset it");
+    snprintf(refusal, REFUSAL,
+             "NCCL_COMM_BLOCKING=1 is set (in the environment or in nccl.conf), and blocking calls cannot be aborted "
+             "when a peer is lost; set it to 0 or unset it");
     return true;
 }
 
@@ -67,13 +66,14 @@ static tdm_status judge_devices(const nccl_facts *all, int world, const char *ve
         for (int s = 0; s < r; s++) {
             bool same = all[r].index == all[s].index && all[r].visible == all[s].visible;
             if (!same || (all[0].version >= TDM_NCCL_VERSION_MANY_RANKS && all[r].shares && all[s].shares)) continue;
-            TDM_NCCL_FAIL(TDM_E_DEVICE,
-                          "nccl: rank %d and rank %d are both on cuda:%d, and NCCL %s has one rank per GPU; give each "
-                          "rank its own GPU, or set parallel.ddp.backend: shm%s",
-                          s, r, all[r].index, version,
-                          all[0].version >= TDM_NCCL_VERSION_MANY_RANKS
-                              ? " (or try NCCL_MULTI_RANK_GPU_ENABLE=1, which NVIDIA calls experimental)"
-                              : "");
+            TDM_NCCL_FAIL(
+                TDM_E_DEVICE,
+                "nccl: rank %d and rank %d are both on cuda:%d, and NCCL %s allows one rank per GPU; give each "
+                "rank its own GPU, or set parallel.ddp.backend: shm%s",
+                s, r, all[r].index, version,
+                all[0].version >= TDM_NCCL_VERSION_MANY_RANKS
+                    ? " (or try NCCL_MULTI_RANK_GPU_ENABLE=1, which NVIDIA calls experimental)"
+                    : "");
         }
     }
     return TDM_OK;
@@ -89,10 +89,11 @@ static tdm_status judge(const nccl_facts *all, int world) {
     for (int r = 1; r < world; r++) {
         if (all[r].version == all[0].version) continue;
         tdm__nccl_version_print(other, all[r].version);
-        TDM_NCCL_FAIL(TDM_E_UNSUPPORTED,
-                      "nccl: ranks have different versions: rank 0 NCCL %s, rank %d NCCL %s; let all find the same "
-                      "libnccl.so.2 (TANDEM_CUDA_LIBRARIES)",
-                      first, r, other);
+        TDM_NCCL_FAIL(
+            TDM_E_UNSUPPORTED,
+            "nccl: ranks have different versions: rank 0 NCCL %s, rank %d NCCL %s; make all ranks find the same "
+            "libnccl.so.2 (TANDEM_CUDA_LIBRARIES)",
+            first, r, other);
     }
     return judge_devices(all, world, first);
 }
@@ -105,10 +106,10 @@ static tdm_status agree(const nccl_facts *own, tdm_comm *control) {
     size_t bytes = (size_t)control->world * sizeof(*own);
     nccl_facts *all = control->host->allocate(control->host->user, bytes, 64);
     tdm_status status = TDM_OK;
-    /* A rank without memory takes part in nothing more: its peers are told through the control plane. */
+    /* A rank without memory leaves: its peers learn of it through the control plane. */
     if (all == NULL) {
         control->ops->abort(control);
-        TDM_NCCL_FAIL(TDM_E_MEMORY, "nccl: communicator: wanted %zu bytes", bytes);
+        TDM_NCCL_FAIL(TDM_E_MEMORY, "nccl: communicator: out of memory, needed %zu bytes", bytes);
     }
     nccl_facts copy = *own;
     control->sequence++;
@@ -125,7 +126,7 @@ static tdm_status meet(const tdm_nccl_library *nccl, tdm_comm *control, ncclUniq
         ncclResult_t result = nccl->GetUniqueId(&invitation.id);
         if (result != ncclSuccess) {
             invitation.status = TDM_E_COMM;
-            snprintf(invitation.refusal, REFUSAL, "ncclGetUniqueId: %s: %s (NCCL_DEBUG=WARN tells more)",
+            snprintf(invitation.refusal, REFUSAL, "ncclGetUniqueId: %s: %s (NCCL_DEBUG=WARN prints more)",
                      nccl->GetErrorString(result), nccl->GetLastError(NULL));
         } else if (must_block(invitation.refusal)) { /* NCCL has read nccl.conf by now */
             invitation.status = TDM_E_USAGE;
@@ -150,11 +151,11 @@ static tdm_status open_queue(tdm_nccl_comm *c) {
     return TDM_OK;
 }
 
-/* In the site's list, without a handle yet. */
+/* Adds a communicator to the site's list; it has no handle yet. */
 static tdm_status new_comm(tdm_nccl_comm **out, tdm_nccl_site *site, int rank, int world) {
     tdm_nccl_comm *c = site->host->allocate(site->host->user, sizeof(*c), 64);
     *out = NULL;
-    if (c == NULL) TDM_NCCL_FAIL(TDM_E_MEMORY, "nccl: communicator: wanted %zu bytes", sizeof(*c));
+    if (c == NULL) TDM_NCCL_FAIL(TDM_E_MEMORY, "nccl: communicator: out of memory, needed %zu bytes", sizeof(*c));
     memset(c, 0, sizeof(*c));
     c->base = (tdm_comm){
         .ops = &tdm__nccl_ops, .host = site->host, .rank = rank, .world = world, .timeout_ms = site->timeout_ms};
@@ -168,8 +169,8 @@ static tdm_status new_comm(tdm_nccl_comm **out, tdm_nccl_site *site, int rank, i
     return TDM_OK;
 }
 
-/* NCCL says good-bye on all ranks together: it waits for calls under way first. */
-static void say_goodbye(tdm_nccl_comm *c) {
+/* Finalizes the communicator on all ranks together: NCCL first waits for calls in progress. */
+static void finalize(tdm_nccl_comm *c) {
     tdm_nccl_site *site = c->site;
     snprintf(c->call, sizeof(c->call), "close");
     tdm__nccl_begin(c);
@@ -182,8 +183,8 @@ static void say_goodbye(tdm_nccl_comm *c) {
     tdm__nccl_leave(site);
 }
 
-/* What still has a handle is aborted; captured work is gone by now, so that ends. False: it hangs all the same, and the
- * keeper still holds it. */
+/* Leaves the site's list. A communicator that still has a handle is aborted; captured work is gone by now, so the abort
+ * ends. False: the abort hangs all the same, and the keeper still holds the communicator. */
 static bool leave_list(tdm_nccl_comm *c) {
     tdm_nccl_site *site = c->site;
     for (;;) {
@@ -199,7 +200,7 @@ static bool leave_list(tdm_nccl_comm *c) {
         if (site->host->log != NULL)
             site->host->log(site->host->user, TDM_LOG_ERROR, "nccl",
                             "ncclCommAbort has not returned for 10 s (it waits for captured work that was not freed "
-                            "before the communicator was closed, or hangs): end the process");
+                            "before the communicator was closed, or hangs); end the process");
         return false;
     }
 }
@@ -209,8 +210,8 @@ void tdm__nccl_close(tdm_comm *comm) {
     if (c == NULL) return;
     tdm_nccl_site *site = c->site;
     tdm_device *device = site->device;
-    say_goodbye(c);
-    if (!leave_list(c)) return; /* lost with what NCCL may still use */
+    finalize(c);
+    if (!leave_list(c)) return; /* not freed: NCCL may still use it */
     device->ops->release(device, c->token);
     if (c->behind != NULL) device->ops->event_close(device, c->behind);
     if (c->ahead != NULL) device->ops->event_close(device, c->ahead);
@@ -227,7 +228,7 @@ static tdm_status initialise(tdm_nccl_comm *c, ncclUniqueId id) {
     config.blocking = 0;
     snprintf(c->call, sizeof(c->call), "open nccl");
     tdm__nccl_begin(c);
-    tdm_status status = open_queue(c); /* the device is this thread's current one after it */
+    tdm_status status = open_queue(c); /* this also makes the device this thread's current one */
     if (status != TDM_OK) return tdm__nccl_device_failed(c, status);
     if (!tdm__nccl_enter(site)) return tdm__nccl_ended(c);
     ncclResult_t result = site->nccl->CommInitRankConfig(&c->handle, c->base.world, id, c->base.rank, &config);
@@ -235,7 +236,7 @@ static tdm_status initialise(tdm_nccl_comm *c, ncclUniqueId id) {
     TDM_NCCL_TRY(tdm__nccl_settle(c, c, result));
     char refusal[REFUSAL];
     if (must_block(refusal)) return tdm__nccl_broken(c, TDM_E_USAGE, "%s", refusal);
-    /* Who has come so far learns here if another has not. */
+    /* Ranks that have come this far learn here if another has not. */
     site->control->sequence++;
     return site->control->ops->barrier(site->control);
 }
@@ -255,7 +256,7 @@ tdm_status tdm__nccl_open(tdm_comm **out, tdm_device *device, tdm_comm *control,
         tdm__nccl_site_release(site);
     }
     if (status != TDM_OK) {
-        control->ops->abort(control); /* peers wait for this rank in NCCL */
+        control->ops->abort(control); /* peers are waiting for this rank inside NCCL */
         return status;
     }
     status = initialise(c, id);

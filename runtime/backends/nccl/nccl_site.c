@@ -1,4 +1,4 @@
-/* A rank's site: who is inside NCCL, and the keeper thread that aborts when the job ends. */
+/* A rank's site: it counts the threads inside NCCL, and its keeper thread aborts when the job ends. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -9,9 +9,9 @@
 #include "runtime/base/thread.h"
 
 enum {
-    WATCH_MS = 10,        /* how often the keeper looks at the control plane */
-    ABORT_MS = 10 * 1000, /* without graphs ncclCommAbort takes less, or hangs (NVIDIA/nccl#1777) */
-    QUIET_MS = 1000       /* for kernels to leave after ncclCommRevoke */
+    WATCH_MS = 10,        /* how often the keeper checks the control plane */
+    ABORT_MS = 10 * 1000, /* without graphs ncclCommAbort takes less time than this, or hangs (NVIDIA/nccl#1777) */
+    QUIET_MS = 1000       /* time for kernels to end after ncclCommRevoke */
 };
 
 int64_t tdm__nccl_now_ns(void) {
@@ -25,9 +25,9 @@ static struct timespec in_ms(int64_t ms) {
     return (struct timespec){.tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000)};
 }
 
-/* A nap lasts 70 us or more, however short it is meant to be, and a step on a GPU often takes less than a millisecond:
- * so the first 2 ms are spent looking. Then come naps of a sixteenth of the wait so far: what is over when the nap
- * begins is seen a little later, never much. */
+/* A sleep takes 70 us or more, however short it is meant to be, and a step on a GPU often takes less than a
+ * millisecond. So the first 2 ms are spent spinning. Then come sleeps of a sixteenth of the wait so far: the end of the
+ * wait is seen only a little late. */
 void tdm__nccl_pause(tdm_nccl_pause *pause) {
     enum { BUSY_NS = 2000 * 1000, MOST_NS = 500 * 1000, PART = 16 };
     int64_t now = tdm__nccl_now_ns();
@@ -40,7 +40,7 @@ void tdm__nccl_pause(tdm_nccl_pause *pause) {
     nanosleep(&(struct timespec){.tv_nsec = (long)(nap < MOST_NS ? nap : MOST_NS)}, NULL);
 }
 
-/* ---- who is inside ---- */
+/* ---- threads inside NCCL ---- */
 
 bool tdm__nccl_enter(tdm_nccl_site *site) {
     pthread_mutex_lock(&site->mutex);
@@ -57,7 +57,7 @@ void tdm__nccl_leave(tdm_nccl_site *site) {
     pthread_mutex_unlock(&site->mutex);
 }
 
-/* Has the job ended, here or for all? */
+/* Whether the job has ended, here or for all ranks. */
 static bool over(tdm_nccl_site *site) {
     char why[TDM_NCCL_WHY];
     if (atomic_load(&site->abort_wanted)) return true;
@@ -73,8 +73,8 @@ void tdm__nccl_want_abort(tdm_nccl_site *site) {
 
 /* ---- aborting ---- */
 
-/* Stops the kernels first, where NCCL can: ncclCommAbort frees memory that kernels of other ranks may be reading. What
- * fails here is left to ncclCommAbort. */
+/* Stops the kernels first, if this NCCL can: ncclCommAbort frees memory that kernels of other ranks may be reading.
+ * Failures here are left to ncclCommAbort. */
 static void revoke_all(tdm_nccl_site *site) {
     const tdm_nccl_library *nccl = site->nccl;
     int64_t deadline = tdm__nccl_now_ns() + (int64_t)QUIET_MS * 1000000;
@@ -92,28 +92,29 @@ static void revoke_all(tdm_nccl_site *site) {
     }
 }
 
-/* Nobody may be in NCCL while a communicator is aborted. Its calls are non-blocking; one that does not return all the
- * same holds the rank until somebody ends the process, and that somebody is told. The lock is held. */
+/* Waits until no thread is inside NCCL, which aborting requires. NCCL's calls are non-blocking. If one does not return
+ * all the same, the rank hangs until someone ends the process, and the log says so. The lock is held. */
 static void wait_until_outside(tdm_nccl_site *site) {
     struct timespec deadline = in_ms(ABORT_MS);
     int error = 0;
     while (site->inside > 0 && error == 0) error = pthread_cond_timedwait(&site->changed, &site->mutex, &deadline);
     if (site->inside > 0 && site->host->log != NULL)
         site->host->log(site->host->user, TDM_LOG_ERROR, "nccl",
-                        "the job has ended, but a call of NCCL on this rank does not return: end the process");
+                        "the job has ended, but a call of NCCL on this rank does not return; end the process");
     while (site->inside > 0) pthread_cond_wait(&site->changed, &site->mutex);
 }
 
-/* All communicators of the rank in one group: their flags are raised before the memory of any is freed, which waits for
- * the kernels of all. It waits for graphs with their calls, too: kernels of a graph that have not started yet need that
- * memory. So the group ends when the rank's owner, who may have to be told of the failure first, has freed them. */
+/* Aborts all communicators of the rank in one group: all flags are raised before the memory of any is freed, and that
+ * waits for the kernels of all. It also waits for graphs with NCCL's calls, because kernels of a graph that have not
+ * started yet need the memory. So the group ends when the rank's owner, who may have to learn of the failure first, has
+ * freed the graphs. */
 static void abort_all(tdm_nccl_site *site) {
     pthread_mutex_lock(&site->mutex);
     atomic_store(&site->abort_wanted, true);
     site->state = TDM_NCCL_ABORTING;
     wait_until_outside(site);
     pthread_mutex_unlock(&site->mutex);
-    /* From here on only this thread reads or changes the list's handles. */
+    /* From here on only this thread reads or changes the handles in the list. */
     revoke_all(site);
     (void)site->nccl->GroupStart();
     for (tdm_nccl_comm *c = site->comms; c != NULL; c = c->next) {
@@ -175,7 +176,7 @@ tdm_status tdm__nccl_site_open(tdm_nccl_site **out, const tdm_nccl_library *nccl
     const tdm_host *host = control->host;
     tdm_nccl_site *site = host->allocate(host->user, sizeof(*site), 64);
     *out = NULL;
-    if (site == NULL) TDM_NCCL_FAIL(TDM_E_MEMORY, "nccl: communicator: wanted %zu bytes", sizeof(*site));
+    if (site == NULL) TDM_NCCL_FAIL(TDM_E_MEMORY, "nccl: communicator: out of memory, needed %zu bytes", sizeof(*site));
     memset(site, 0, sizeof(*site));
     site->host = host;
     site->nccl = nccl;
