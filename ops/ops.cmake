@@ -1,5 +1,5 @@
-# What lies in ops/, as lists: of the names in ops.def, losses.def and optims.def, and of the files in their folders.
-# Whoever builds kernels includes this file; nothing else lists an op. Absolute paths.
+# The contents of ops/ as lists: the names in ops.def, losses.def and optims.def, and the files in their folders. Every
+# build of kernels includes this file; nothing else lists an op. Paths are absolute.
 #   TDM_OPS TDM_LOSSES TDM_OPTIMS             names
 #   TDM_OP_SOURCES                            definitions and reference kernels, for the library
 #   TDM_OPTIM_LANES                           code for several instruction sets, for the library
@@ -24,7 +24,7 @@ set(TDM_OP_SOURCES)
 foreach(op ${TDM_OPS})
     list(APPEND TDM_OP_SOURCES ${tdm_ops_root}/${op}/${op}.c ${tdm_ops_root}/${op}/${op}_ref.c)
 endforeach()
-list(APPEND TDM_OP_SOURCES ${tdm_ops_root}/reorder/reorder_ref.c) # between layouts; no layer, so not in ops.def
+list(APPEND TDM_OP_SOURCES ${tdm_ops_root}/reorder/reorder_ref.c) # not a layer, so not in ops.def
 foreach(loss ${TDM_LOSSES})
     list(APPEND TDM_OP_SOURCES ${tdm_ops_root}/loss/${loss}/${loss}.c)
 endforeach()

@@ -115,8 +115,8 @@ static void system_part(report *r) {
 }
 
 static void isa_list(char *out, size_t bytes) {
-    static const char *const wanted[] = {"sse4_2",      "avx",         "avx2",     "fma",   "avx512f", "avx512_bf16",
-                                         "avx512_fp16", "avx512_vnni", "amx_tile", "asimd", "sve"};
+    static const char *const names[] = {"sse4_2",      "avx",         "avx2",     "fma",   "avx512f", "avx512_bf16",
+                                        "avx512_fp16", "avx512_vnni", "amx_tile", "asimd", "sve"};
     char flags[4096];
     size_t used = 0;
     out[0] = 0;
@@ -125,11 +125,11 @@ static void isa_list(char *out, size_t bytes) {
         return;
     }
     strcat(flags, " ");
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char word[24];
-        snprintf(word, sizeof word, " %s ", wanted[i]);
+        snprintf(word, sizeof word, " %s ", names[i]);
         if (!strstr(flags, word)) continue;
-        used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? " " : "", wanted[i]);
+        used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? " " : "", names[i]);
     }
 }
 

@@ -122,8 +122,8 @@ static bool is_new(search *s, const struct stat *about) {
 static tdm_status try_folder(search *s, const char *folder, size_t length) {
     char path[PATH_MAX];
     if (s->found != NULL || length == 0) return TDM_OK;
-    const int wanted = snprintf(path, sizeof path, "%.*s/libtandem-%s.so", (int)length, folder, s->name);
-    if (wanted < 0 || (size_t)wanted >= sizeof path) return TDM_OK;
+    const int path_bytes = snprintf(path, sizeof path, "%.*s/libtandem-%s.so", (int)length, folder, s->name);
+    if (path_bytes < 0 || (size_t)path_bytes >= sizeof path) return TDM_OK;
     struct stat about;
     if (stat(path, &about) == 0) return is_new(s, &about) ? try_file(s, path) : TDM_OK;
     append(s->folders, sizeof s->folders, "%s%.*s", s->folders[0] != '\0' ? ", " : "", (int)length, folder);

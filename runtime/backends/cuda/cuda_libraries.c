@@ -18,21 +18,21 @@ typedef struct symbol {
     size_t offset; /* of the function's pointer in the table */
 } symbol;
 
-typedef struct wanted {
+typedef struct library_spec {
     const char *file;
     const char *version_function; /* size_t (*)(void); NULL: any version will do */
     size_t least;                 /* the oldest version that will do */
     const symbol *symbols;
     size_t count;
-} wanted;
+} library_spec;
 
 #define TDM_SYMBOL(name) {#name, offsetof(tdm_cublaslt, name)},
 static const symbol blas_symbols[] = {
 #include "runtime/backends/cuda/kit/cublaslt.def"
 };
 #undef TDM_SYMBOL
-static const wanted blas_wanted = {"libcublasLt.so.13", "cublasLtGetVersion", 130000, blas_symbols,
-                                   sizeof blas_symbols / sizeof blas_symbols[0]};
+static const library_spec blas_spec = {"libcublasLt.so.13", "cublasLtGetVersion", 130000, blas_symbols,
+                                       sizeof blas_symbols / sizeof blas_symbols[0]};
 
 #ifndef TDM_CUDA_NO_CUDNN
 #define TDM_SYMBOL(name) {#name, offsetof(tdm_cudnn, name)},
@@ -40,8 +40,8 @@ static const symbol dnn_symbols[] = {
 #include "runtime/backends/cuda/kit/cudnn.def"
 };
 #undef TDM_SYMBOL
-static const wanted dnn_wanted = {"libcudnn.so.9", "cudnnGetVersion", 90000, dnn_symbols,
-                                  sizeof dnn_symbols / sizeof dnn_symbols[0]};
+static const library_spec dnn_spec = {"libcudnn.so.9", "cudnnGetVersion", 90000, dnn_symbols,
+                                      sizeof dnn_symbols / sizeof dnn_symbols[0]};
 #endif
 
 #define TDM_SYMBOL(name) {#name, offsetof(tdm_nvml, name)},
@@ -49,11 +49,11 @@ static const symbol nvml_symbols[] = {
 #include "runtime/backends/cuda/nvml.def"
 };
 #undef TDM_SYMBOL
-static const wanted nvml_wanted = {"libnvidia-ml.so.1", NULL, 0, nvml_symbols,
-                                   sizeof nvml_symbols / sizeof nvml_symbols[0]};
+static const library_spec nvml_spec = {"libnvidia-ml.so.1", NULL, 0, nvml_symbols,
+                                       sizeof nvml_symbols / sizeof nvml_symbols[0]};
 
 typedef struct attempt {
-    const wanted *what;
+    const library_spec *what;
     void *table; /* tdm_cublaslt, tdm_cudnn or tdm_nvml */
     void *handle;
     size_t version;
@@ -122,13 +122,14 @@ static void try_path(attempt *a, const char *path) {
     snprintf(a->text, a->room, "%s", path);
 }
 
-static void *find(const wanted *what, void *table, size_t *version, const char *folders, char *text, size_t room) {
+static void *find(const library_spec *what, void *table, size_t *version, const char *folders, char *text,
+                  size_t room) {
     attempt a = {.what = what, .table = table, .text = text, .room = room};
     while (folders != NULL && *folders != '\0') {
         char path[PATH_MAX];
         const size_t length = strcspn(folders, ":");
-        const int wanted_bytes = snprintf(path, sizeof path, "%.*s/%s", (int)length, folders, what->file);
-        if (length > 0 && wanted_bytes > 0 && (size_t)wanted_bytes < sizeof path) try_path(&a, path);
+        const int path_bytes = snprintf(path, sizeof path, "%.*s/%s", (int)length, folders, what->file);
+        if (length > 0 && path_bytes > 0 && (size_t)path_bytes < sizeof path) try_path(&a, path);
         folders += length + (folders[length] == ':');
     }
     try_path(&a, what->file);
@@ -140,12 +141,12 @@ bool tdm__cuda_libraries_open(tdm_cuda_libraries *libraries, const char *folders
     tdm_cuda_libraries *l = libraries;
     memset(l, 0, sizeof *l);
     /* cublasLt comes first: cuDNN uses it, too, and takes the copy that is already loaded. */
-    l->blas.handle = find(&blas_wanted, &l->blas, &l->blas.version, folders, l->blas_text, sizeof l->blas_text);
+    l->blas.handle = find(&blas_spec, &l->blas, &l->blas.version, folders, l->blas_text, sizeof l->blas_text);
     if (l->blas.handle == NULL) return false;
 #ifdef TDM_CUDA_NO_CUDNN
     snprintf(l->dnn_text, sizeof l->dnn_text, "tandem was built without cudnn.h");
 #else
-    l->dnn.handle = find(&dnn_wanted, &l->dnn, &l->dnn.version, folders, l->dnn_text, sizeof l->dnn_text);
+    l->dnn.handle = find(&dnn_spec, &l->dnn, &l->dnn.version, folders, l->dnn_text, sizeof l->dnn_text);
 #endif
     return true;
 }
@@ -180,7 +181,7 @@ bool tdm__cuda_nvml_open(tdm_nvml *nvml, char *text, size_t bytes) {
     size_t version = 0;
     memset(nvml, 0, sizeof *nvml);
     text[0] = '\0';
-    nvml->handle = find(&nvml_wanted, nvml, &version, folders_of_user(), text, bytes);
+    nvml->handle = find(&nvml_spec, nvml, &version, folders_of_user(), text, bytes);
     return nvml->handle != NULL;
 }
 

@@ -23,15 +23,15 @@ static tdm_status no_memory(const tdm_cuda_full_device *full, size_t bytes, cons
 /* Makes room for one more element of an array in the host's memory. */
 static tdm_status grow(const tdm_host *host, void **array, size_t *room, size_t count, size_t element) {
     if (count < *room) return TDM_OK;
-    const size_t wanted = *room > 0 ? *room * 2 : 16;
-    void *larger = host->allocate(host->user, wanted * element, sizeof(void *) * 2);
+    const size_t capacity = *room > 0 ? *room * 2 : 16;
+    void *larger = host->allocate(host->user, capacity * element, sizeof(void *) * 2);
     if (larger == NULL)
         TDM_CUDA_FAIL(TDM_E_MEMORY, "out of memory for %zu bytes, the list of a device's allocations",
-                      wanted * element);
+                      capacity * element);
     if (count > 0) memcpy(larger, *array, count * element);
     host->release(host->user, *array);
     *array = larger;
-    *room = wanted;
+    *room = capacity;
     return TDM_OK;
 }
 

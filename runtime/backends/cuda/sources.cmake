@@ -1,5 +1,5 @@
-# The sources of the CUDA module, in one place for its two builds: libtandem-cuda.so (CMakeLists.txt here) and the
-# emulated one of the tests (tests/fake/cuda). Absolute paths.
+# The sources of the CUDA module, for its two builds: libtandem-cuda.so (CMakeLists.txt here) and the emulated module of
+# the tests (tests/fake/cuda). Paths are absolute.
 include(${PROJECT_SOURCE_DIR}/ops/ops.cmake)
 set(TDM_CUDA_C_SOURCES cuda_device.c cuda_error.c cuda_host.c cuda_libraries.c cuda_matmul.c cuda_memory.c cuda_module.c cuda_queue.c
     cuda_report.c cuda_trial.c)

@@ -1,5 +1,5 @@
-# The last words of a configuration for GPUs: which parts of NVIDIA's are here, and which are missing. Libraries are wanted
-# to run only. Where nobody asks for GPUs nothing is said.
+# The table at the end of a configuration for GPUs: which of NVIDIA's parts were found, and which are missing. Libraries
+# are needed at run time only. Without any sign that GPUs are used nothing is printed.
 if(NOT TDM_CUDA_COMPILER_FOUND AND NOT TDM_NVIDIA_ROOT AND NOT TDM_WITH_CUDA STREQUAL "ON")
     return()
 endif()
@@ -11,7 +11,7 @@ function(tdm_cuda_row name found missing)
         message(STATUS "for GPUs: ${name} missing: ${missing}")
     endif()
 endfunction()
-# Where there is no compiler nobody has looked for them yet.
+# Without a compiler they have not been searched yet.
 find_path(TDM_CUBLASLT_INCLUDE cublasLt.h HINTS ${TDM_NVIDIA_ROOT}/cu13/include)
 find_path(TDM_CUDNN_INCLUDE cudnn.h HINTS ${TDM_NVIDIA_ROOT}/cudnn/include)
 find_path(TDM_NCCL_INCLUDE nccl.h HINTS ${TDM_NVIDIA_ROOT}/nccl/include)

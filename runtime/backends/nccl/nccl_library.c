@@ -112,8 +112,8 @@ static void look(search *s) {
     while (!s->ok && folders != NULL && *folders != '\0') {
         size_t length = strcspn(folders, ":");
         char path[PATH_MAX];
-        int wanted = snprintf(path, sizeof(path), "%.*s/" SONAME, (int)length, folders);
-        if (length > 0 && wanted > 0 && (size_t)wanted < sizeof(path)) try_path(s, path);
+        int path_bytes = snprintf(path, sizeof(path), "%.*s/" SONAME, (int)length, folders);
+        if (length > 0 && path_bytes > 0 && (size_t)path_bytes < sizeof(path)) try_path(s, path);
         folders += length + (folders[length] == ':');
     }
     if (!s->ok) try_path(s, SONAME);

@@ -144,10 +144,10 @@ static inline crew crew_of(int64_t channels, int wide) {
     return c;
 }
 
-/* Returns at most `wanted` parts. `across`: blocks side by side, each with its own turn. */
-static inline int64_t parts_of(int64_t wanted, int64_t across) {
+/* Returns at most `desired` parts. `across`: blocks side by side, each with its own turn. */
+static inline int64_t parts_of(int64_t desired, int64_t across) {
     if (across > TDM_CUDA_TURNS) return 1;
-    return least(least(MOST_PARTS, ceil_div(ENOUGH_BLOCKS, across)), wanted);
+    return least(least(MOST_PARTS, ceil_div(ENOUGH_BLOCKS, across)), desired);
 }
 
 /* The number of parts; it grows with outer. */
