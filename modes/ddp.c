@@ -153,7 +153,7 @@ static tdm_status check_reduction(ddp *d) {
 
 static tdm_status run_split(ddp_step *s, tdm_hash128 key, tdm_times *times) {
     ddp *d = s->ddp;
-    static const tdm_hash128 any_rows = {1, 0};
+    static const tdm_hash128 any_rows = {1, 0}; /* the update is the same work whatever the rows were */
     TDM_TRY(tdm__replica_run(d->replica, key, passes, s));
     TDM_TRY(wait_for_peers(d, NULL));
     TDM_TRY(tdm__replica_pause(d->replica));
@@ -253,7 +253,7 @@ static tdm_status abandon(ddp *d) {
     tdm_error error;
     tdm__error_save(&error);
     tdm__pending_abandon(&d->pending, &d->replica, 1);
-    if (d->meet != NULL && d->meet->ops->abort != NULL) d->meet->ops->abort(d->meet, error.message);
+    if (d->meet != NULL) d->meet->ops->abort(d->meet, error.message);
     return tdm__error_restore(&error, NULL);
 }
 

@@ -30,7 +30,7 @@ typedef struct dp {
     bool updates_all;
     tdm_replica *output_replica;    /* whose device gathers; NULL with loss: replica, as the next three */
     char *output, *output_gradient; /* gathered, [rows of all, width] */
-    char *target;                   /* the other replicas' targets, beside the outputs */
+    char *target;                   /* the other replicas' targets, beside the outputs; NULL where all reach them */
     float *peer_gradient;           /* on replica 0's device, another replica's gradients; NULL where it reaches all */
     tdm_pendings pending;
 } dp;
@@ -84,7 +84,7 @@ static tdm_status open_gathered(dp *d) {
     d->output = memory;
     TDM_TRY(device->ops->allocate(device, &memory, bytes, "gathered gradient"));
     d->output_gradient = memory;
-    if (d->count == 1) return TDM_OK;
+    if (d->count == 1 || tdm__replica_lends(d->output_replica)) return TDM_OK;
     TDM_TRY(device->ops->allocate(device, &memory, rows * tdm__target_bytes(params), "gathered targets"));
     d->target = memory;
     return TDM_OK;
@@ -172,7 +172,7 @@ static tdm_status gather(dp_step *s) {
 static tdm_status gather_target(const dp_step *s, int i, tdm_rows *out) {
     dp *d = s->dp;
     *out = s->rows[i];
-    if (d->replica[i] == d->output_replica) return TDM_OK;
+    if (d->replica[i] == d->output_replica || d->target == NULL) return TDM_OK;
     tdm_device *device = d->output_replica->device;
     size_t bytes = tdm__target_bytes(&d->base.params);
     char *to = d->target + (size_t)s->output_first[i] * bytes;

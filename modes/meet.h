@@ -27,7 +27,7 @@ typedef struct tdm_meet_ops {
     /* Before the host waits for `until`, for which a device has no deadline (NULL: for all that was put): waits with
      * the communicator's. NULL where nothing is queued. */
     tdm_status (*wait)(tdm_meet *meet, tdm_device_event *until);
-    /* After a failure, which the other ranks learn. Nothing of it touches the replica any more. Optional. */
+    /* After a failure, which the other ranks learn. Nothing of it touches the replica any more. */
     void (*abort)(tdm_meet *meet, const char *why);
     void (*close)(tdm_meet *meet); /* before the replica is */
 } tdm_meet_ops;

@@ -30,6 +30,10 @@ static tdm_status exchange(tdm_meet *meet) {
     return TDM_OK;
 }
 
+static void abort_all(tdm_meet *meet, const char *why) {
+    tdm__comm_abort(meet->params->comm, why);
+}
+
 static void close(tdm_meet *meet) {
     in_host *m = (in_host *)meet;
     tdm_device *device = meet->replica->device;
@@ -42,6 +46,7 @@ static void close(tdm_meet *meet) {
 static const tdm_meet_ops host_ops = {
     .spread = tdm__meet_spread_host,
     .exchange = exchange,
+    .abort = abort_all,
     .close = close,
 };
 

@@ -43,7 +43,7 @@ void tdm__feed_end(tdm_replica *replica) {
     tdm_slots *s = replica->slots;
     const tdm_device_ops *ops = replica->device->ops;
     if (s->up != NULL) (void)ops->finish(replica->device, s->up);
-    (void)ops->finish(replica->device, NULL); /* a failure of either was reported before */
+    tdm__replica_forget(replica); /* captured work reads the slots; a failure was reported before */
     for (int i = 0; i < TDM_SLOTS; i++) close_rows(replica, &s->slot[i]);
     tdm__resident_close(&s->resident, replica->device);
     s->prefetched = false;
@@ -100,11 +100,11 @@ static tdm_status send_part(const tdm_replica *replica, const tdm_slot *slot, in
 tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_shard *parts, int count) {
     tdm_slots *s = replica->slots;
     const tdm_slot *slot = &s->slot[(s->current + 1) % TDM_SLOTS];
-    if (s->prefetched) return TDM_OK;
-    s->prefetched = true;
-    if (tdm__replica_lends(replica)) return TDM_OK;
+    if (s->prefetched || tdm__replica_lends(replica)) return TDM_OK;
     if (slot->used) TDM_TRY(replica->device->ops->event_wait(replica->device, slot->left, s->up));
     for (int i = 0; i < count; i++) TDM_TRY(send_part(replica, slot, i, &parts[i]));
+    s->prefetched = true;
+    s->expected = parts[0].block;
     return TDM_OK;
 }
 
@@ -128,6 +128,8 @@ static tdm_rows slot_rows(const tdm_replica *replica, const tdm_slot *slot, int 
 /* Slots are taken in one order, whatever comes: what is captured belongs to a slot. */
 tdm_status tdm__replica_take(tdm_replica *replica, const tdm_shard *parts, int count, tdm_rows *out) {
     tdm_slots *s = replica->slots;
+    if (s->prefetched && s->expected != parts[0].block)
+        TDM_FAIL(TDM_E_INTERNAL, "exec: the step's batch is not the one that was prefetched");
     TDM_TRY(tdm__replica_prefetch(replica, parts, count));
     s->prefetched = false;
     s->current = (s->current + 1) % TDM_SLOTS;

@@ -85,8 +85,8 @@ void tdm__replica_close(tdm_replica *replica) {
     const tdm_device_ops *ops = device->ops;
     (void)ops->finish(device, NULL); /* nothing may still use what is released; a failure was reported before */
     tdm__prepared_free_all(replica);
-    tdm__recorder_close(replica);
     tdm__slots_close(replica);
+    tdm__recorder_close(replica);
     tdm__mirror_close(replica);
     ops->release(device, replica->param);
     if (replica->owns_grad) ops->release(device, replica->grad);

@@ -37,8 +37,9 @@ struct tdm_slots {
     size_t target_bytes;
     tdm_queue *up, *down;
     tdm_slot slot[TDM_SLOTS];
-    int current;     /* the slot of the step that began last */
-    bool prefetched; /* the next slot has the rows of the next step, or they are on their way */
+    int current;          /* the slot of the step that began last */
+    bool prefetched;      /* the next slot has the rows of the next step, or they are on their way */
+    const char *expected; /* the block of that batch's first part */
     tdm_flight flight[TDM_IN_FLIGHT];
     uint64_t begun, settled; /* steps; the flight of the n-th is n modulo TDM_IN_FLIGHT */
 

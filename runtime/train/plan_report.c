@@ -23,6 +23,12 @@ static size_t count_batches(const tdm_plan *plan, const tdm_job *job, int parts)
            (size_t)plan->options.rows * (plan->input_row_bytes + sample);
 }
 
+/* Of a row's target. */
+static size_t count_target_bytes(const tdm_plan *plan) {
+    const bool is_class = tdm_builtin_losses[plan->options.loss]->target == TDM_TARGET_CLASS;
+    return is_class ? sizeof(int64_t) : (size_t)plan->output_width * sizeof(float);
+}
+
 /* The device that holds the most: replica 0, which in dp also gathers the outputs. */
 static costs count_costs(const tdm_plan *plan, const tdm_job *job, int replicas) {
     size_t arena = plan->param_floats * sizeof(float);
@@ -36,7 +42,9 @@ static costs count_costs(const tdm_plan *plan, const tdm_job *job, int replicas)
                .batches = count_batches(plan, job, job->parallel.mode == TDM_MODE_SINGLE ? replicas : 1)};
     int64_t others = replicas - 1, rows = plan->options.rows * job->train.accumulate;
     if (job->parallel.mode == TDM_MODE_DP && job->parallel.dp.loss == TDM_DP_LOSS_GATHERED)
-        c.gathered = (size_t)(plan->options.rows * replicas * plan->output_width) * 2 * plan->element_bytes;
+        c.gathered = (size_t)(plan->options.rows * replicas) *
+                     ((size_t)plan->output_width * 2 * plan->element_bytes +
+                      (plan->options.ingests && replicas > 1 ? count_target_bytes(plan) : 0));
     if (job->parallel.mode == TDM_MODE_DP) {
         int64_t input = tdm__shape_count(&plan->graph->values[plan->graph->input].shape);
         c.wire = others * (rows * 4 * input + 2 * (int64_t)arena);

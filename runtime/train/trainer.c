@@ -98,6 +98,15 @@ static bool may_submit(const tdm_run *run) {
            (run->comm != NULL || tdm__loader_peek(run->loader) != NULL);
 }
 
+/* A rank that cannot take part in the step says why: its peers wait for it. */
+static tdm_status leave_step(tdm_run *run) {
+    tdm_error error;
+    tdm__error_save(&error);
+    run->failed_step = run->submitted + 1;
+    if (run->comm != NULL) tdm__comm_abort(run->comm, error.message);
+    return tdm__error_restore(&error, NULL);
+}
+
 static tdm_status submit_step(tdm_run *run) {
     tdm_ahead *ahead = &run->ahead[run->submitted % TDM_MODE_DEPTH];
     ahead->start_ns = tdm__now_ns();
@@ -114,8 +123,7 @@ static tdm_status submit_step(tdm_run *run) {
                          .stop = atomic_load(&run->stop) != 0};
     tdm_status status = run->mode->ops->submit(run->mode, ahead->batch, &update);
     if (status == TDM_OK && run->submitted + 1 < run->steps_total) status = tdm__run_prefetch(run);
-    if (status != TDM_OK) run->failed_step = run->submitted + 1;
-    if (status != TDM_OK) return status;
+    if (status != TDM_OK) return leave_step(run);
     run->submitted++;
     int64_t past = run->step_in_epoch + (run->submitted - run->step);
     tdm__schedule_step(&run->schedule, past % run->steps_per_epoch == 0);

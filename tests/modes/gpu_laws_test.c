@@ -316,7 +316,7 @@ TEST(a_device_that_is_not_there) {
     job.parallel.device_ids.item[0] = 63;
     law_result result = law_run(&job, graph);
     CHECK_INT(result.status, TDM_E_DEVICE);
-    CHECK_HAS(result.message, "cuda:63 is not here");
+    CHECK_HAS(result.message, "there is no cuda:63");
     tdm_graph_free(graph);
 }
 

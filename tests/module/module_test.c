@@ -72,7 +72,9 @@ static void refused(const char *name, const char *sentence) {
 }
 
 TEST(unusable_modules_say_why) {
-    refused("other_abi", "has module interface 13, this tandem has 6");
+    char abi[64];
+    snprintf(abi, sizeof(abi), "has module interface %u, this tandem has %u", TDM_MODULE_ABI + 7, TDM_MODULE_ABI);
+    refused("other_abi", abi);
     refused("unwilling", "this processor has no flux capacitor");
     refused("misnamed", "is the module 'else', not 'misnamed'");
     refused("short", "its description is incomplete (8 bytes)");

@@ -77,20 +77,27 @@ static bool ended_badly(const launch *l, const launch_process *p) {
     return !has_stopped(l, p) && (WIFSIGNALED(p->wait_status) || WEXITSTATUS(p->wait_status) != TDM_OK);
 }
 
+/* The rest is killed by then; an earlier deadline stays. */
+static void kill_within(launch *l, double seconds) {
+    const double at = progress_now() + seconds;
+    if (l->kill_at == 0 || at < l->kill_at) l->kill_at = at;
+}
+
 static void on_end(launch *l, launch_process *p) {
     p->ended = true;
     p->order = ++l->ends;
     l->alive--;
     read_words(l);
-    if (l->failed || l->is_overdue || !ended_badly(l, p)) return;
+    if (l->is_overdue || !ended_badly(l, p)) return;
+    const bool lost_peer = !WIFSIGNALED(p->wait_status) && WEXITSTATUS(p->wait_status) == TDM_E_COMM;
+    kill_within(l, lost_peer ? peer_grace : failed_grace);
+    if (l->failed) return;
     char why[400];
     l->failed = true;
     l->abort_at = 0;
     describe_end(l, p, why, sizeof why);
     bool has_message = p->reported && !WIFSIGNALED(p->wait_status);
     if (l->fd >= 0) tdm_launch_abort(l->fd, (int)(p - l->process), has_message ? p->error.message : why);
-    bool lost_peer = !WIFSIGNALED(p->wait_status) && WEXITSTATUS(p->wait_status) == TDM_E_COMM;
-    l->kill_at = progress_now() + (lost_peer ? peer_grace : failed_grace);
 }
 
 static void reap(launch *l) {

@@ -27,7 +27,7 @@ typedef struct launch {
     int pipe[2]; /* carries launch_word from the processes */
     launch_process *process;
     int ends, reports;        /* so far */
-    bool failed;              /* a process failed: the others have one second to end */
+    bool failed;              /* a process failed: the others end by kill_at */
     bool is_overdue;          /* `grace` is over, except for its last second */
     double abort_at, kill_at; /* 0: not set */
     double killed_at;         /* when the first SIGKILL was sent; 0: none */

@@ -187,6 +187,7 @@ static tdm_status clip(tdm_device *device, const tdm_step_values *values, float 
 }
 
 static const tdm_arena_ops arena_ops = {
+    .size = sizeof(tdm_arena_ops),
     .sum = sum,
     .clip = clip,
     .narrow = narrow,
