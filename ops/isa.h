@@ -7,6 +7,9 @@
 #define TDM_ISA_JOIN_(name, isa) name##_##isa
 #define TDM_ISA_JOIN(name, isa) TDM_ISA_JOIN_(name, isa)
 #define TDM_ISA_NAME(name) TDM_ISA_JOIN(name, TDM_ISA)
+#define TDM_ISA_QUOTE_(isa) #isa
+#define TDM_ISA_QUOTE(isa) TDM_ISA_QUOTE_(isa)
+#define TDM_ISA_TEXT TDM_ISA_QUOTE(TDM_ISA) /* "avx2" */
 #if defined(__x86_64__)
 #define TDM_ISA_KERNELS(name) \
     { name##_ref, name##_avx2, name##_avx512 }

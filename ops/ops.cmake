@@ -2,7 +2,7 @@
 # build of kernels includes this file; nothing else lists an op. Paths are absolute.
 #   TDM_OPS TDM_LOSSES TDM_OPTIMS             names
 #   TDM_OP_SOURCES                            definitions and reference kernels, for the library
-#   TDM_OPTIM_LANES                           code for several instruction sets, for the library
+#   TDM_LANES                                 code for several instruction sets, for the library
 #   TDM_CUDA_OP_SOURCES TDM_CUDA_OP_CU        kernels of the CUDA module
 #   TDM_DNNL_OP_SOURCES TDM_DNNL_OP_LANES     kernels of the dnnl module; code for several instruction sets
 # and headers in <build>/generated/ops: cuda_kernels.def, cuda_losses.def, cuda_optims.def, dnnl_kernels.def, all_cases.h,
@@ -31,7 +31,7 @@ endforeach()
 foreach(optim ${TDM_OPTIMS})
     list(APPEND TDM_OP_SOURCES ${tdm_ops_root}/optim/${optim}/${optim}.c)
 endforeach()
-file(GLOB TDM_OPTIM_LANES CONFIGURE_DEPENDS ${tdm_ops_root}/optim/*/*_lanes.c)
+file(GLOB TDM_LANES CONFIGURE_DEPENDS ${tdm_ops_root}/optim/*/*_lanes.c ${tdm_ops_root}/flat/*_lanes.c)
 
 file(GLOB TDM_CUDA_OP_SOURCES CONFIGURE_DEPENDS ${tdm_ops_root}/*/*_cuda*.c)
 file(GLOB TDM_CUDA_OP_CU CONFIGURE_DEPENDS ${tdm_ops_root}/*/*.cu ${tdm_ops_root}/loss/*/*.cu
@@ -39,6 +39,7 @@ file(GLOB TDM_CUDA_OP_CU CONFIGURE_DEPENDS ${tdm_ops_root}/*/*.cu ${tdm_ops_root
 list(APPEND TDM_CUDA_OP_SOURCES ${tdm_ops_root}/cuda_kernels.c)
 file(GLOB TDM_DNNL_OP_SOURCES CONFIGURE_DEPENDS ${tdm_ops_root}/*/*_dnnl.c)
 file(GLOB TDM_DNNL_OP_LANES CONFIGURE_DEPENDS ${tdm_ops_root}/*/*_lanes.c)
+list(REMOVE_ITEM TDM_DNNL_OP_LANES ${TDM_LANES})
 list(APPEND TDM_DNNL_OP_SOURCES ${tdm_ops_root}/dnnl_kernels.c)
 
 set(cuda_kernels "")

@@ -1,16 +1,15 @@
-/* Chooses the widest flat variant that this processor runs. */
+/* Chooses the flat passes for this processor. */
 #include "ops/flat/flat.h"
 
+#include "ops/isa.h"
 #include "runtime/graph/graph.h"
 
+static const tdm_flat_kernels *const kernels[] = TDM_ISA_KERNELS(&tdm__flat);
+
 const tdm_flat_kernels *tdm_builtin_flat_ref(void) {
-    return &tdm__flat_ref;
+    return kernels[TDM_ISA_REF];
 }
 
 const tdm_flat_kernels *tdm_builtin_flat(void) {
-#if defined(__x86_64__)
-    if (tdm_builtin_isa() == TDM_ISA_AVX512) return &tdm__flat_avx512;
-    if (tdm_builtin_isa() == TDM_ISA_AVX2) return &tdm__flat_avx2;
-#endif
-    return &tdm__flat_ref;
+    return kernels[tdm_builtin_isa()];
 }

@@ -1,12 +1,11 @@
-/* The body of every flat variant: passes over the arenas of parameters and gradients.
+/* Passes over the arenas of parameters and gradients, compiled for each instruction set (ops/isa.h).
  *
- * Included by flat_ref.c, flat_avx2.c and flat_avx512.c, which are compiled for different instruction sets and define
- * FLAT_TABLE and FLAT_VARIANT. All give the same bits: sums run over a fixed number of lanes. The loops are plain so
- * that the compiler vectorises them; nothing below may be written so that a wider register changes the order of
- * additions. */
+ * All give the same bits: sums run over a fixed number of lanes. The loops are plain so that the compiler vectorises
+ * them; nothing below may be written so that a wider register changes the order of additions. */
 #include <string.h>
 
 #include "ops/flat/flat.h"
+#include "ops/isa.h"
 
 enum { SUM_BLOCK = 64, LANES = 32 };
 
@@ -47,8 +46,8 @@ static double sum_squares(const float *x, size_t count) {
     return lane[0];
 }
 
-const tdm_flat_kernels FLAT_TABLE = {
-    .variant = FLAT_VARIANT,
+const tdm_flat_kernels TDM_ISA_NAME(tdm__flat) = {
+    .variant = TDM_ISA_TEXT,
     .sum = sum,
     .scale = scale,
     .sum_squares = sum_squares,
