@@ -126,6 +126,9 @@ code 2 "$tandem" explain no.such.key
 code 2 "$tandem" init --task nothing
 code 11 "$tandem" burnin x.yaml
 has "$err" "not in this build"
+code 11 "$tandem" burnin --duration 10m
+has "$err" "needs a folder of images"
+has "$err" "\`tandem bench step CONFIG\` runs a model"
 code 11 "$tandem" ckpt convert x
 
 # colour only where it was asked for
