@@ -119,14 +119,15 @@ static void cpu_event_close(tdm_device *device, tdm_device_event *event) {
     tdm__delete(device->host, event);
 }
 
-static tdm_status cpu_event_record(tdm_device *device, tdm_device_event *event, tdm_queue *queue) {
+static tdm_status cpu_event_stamp(tdm_device *device, tdm_device_event *event, tdm_queue *queue) {
     (void)device;
     (void)queue;
     event->ns = tdm__now_ns();
     return TDM_OK;
 }
 
-static tdm_status cpu_event_wait(tdm_device *device, tdm_device_event *event, tdm_queue *queue) {
+/* Work is done when it is put, so there is nothing to record or to wait for. */
+static tdm_status cpu_order(tdm_device *device, tdm_device_event *event, tdm_queue *queue) {
     (void)device;
     (void)event;
     (void)queue;
@@ -194,11 +195,11 @@ const tdm_device_ops tdm_cpu_device = {
     .queue_close = cpu_queue_close,
     .event_open = cpu_event_open,
     .event_close = cpu_event_close,
-    .event_record = cpu_event_record,
-    .event_wait = cpu_event_wait,
+    .event_record = cpu_order,
+    .event_wait = cpu_order,
     .event_done = cpu_event_done,
     .event_finish = cpu_event_finish,
-    .event_stamp = cpu_event_record,
+    .event_stamp = cpu_event_stamp,
     .event_ms = cpu_event_ms,
     .arenas = &arena_ops,
 };
