@@ -73,17 +73,9 @@ static tdm_status ddp_open(tdm_mode **out, const tdm_mode_params *params) {
     *out = NULL;
     ddp *d = NULL;
     TDM_TRY(tdm__new(params->host, &d, 1, sizeof(*d), "mode"));
-    d->base = (tdm_mode){&tdm_mode_ddp, *params, 1, "here"};
+    d->base = (tdm_mode){&tdm_mode_ddp, *params, &d->replica, 1, 1, "here"};
     d->world = params->replicas;
-    tdm_status status = open_all(d);
-    if (status != TDM_OK) {
-        tdm_error error;
-        tdm__error_save(&error);
-        ddp_close(&d->base);
-        return tdm__error_restore(&error, NULL);
-    }
-    *out = &d->base;
-    return TDM_OK;
+    return tdm__mode_opened(out, &d->base, open_all(d));
 }
 
 /* ---- the step's work ---- */
@@ -311,16 +303,6 @@ static tdm_status ddp_spread(tdm_mode *mode, bool with_state) {
     return wait_for_peers(d, NULL);
 }
 
-static tdm_replica *ddp_replica(tdm_mode *mode, int i) {
-    (void)i;
-    return ((ddp *)mode)->replica;
-}
-
-static int ddp_replica_count(const tdm_mode *mode) {
-    (void)mode;
-    return 1;
-}
-
 const tdm_mode_ops tdm_mode_ddp = {
     .name = "ddp",
     .doc = "one process per device; gradient buckets all-reduced during backward",
@@ -329,7 +311,5 @@ const tdm_mode_ops tdm_mode_ddp = {
     .collect = ddp_collect,
     .forward = ddp_forward,
     .spread = ddp_spread,
-    .replica = ddp_replica,
-    .replica_count = ddp_replica_count,
     .close = ddp_close,
 };

@@ -93,6 +93,7 @@ static tdm_status open_gathered(dp *d) {
 static tdm_status open_all(dp *d) {
     const tdm_mode_params *params = &d->base.params;
     TDM_TRY(tdm__new(params->host, &d->replica, (size_t)d->count, sizeof(*d->replica), "replicas"));
+    d->base.replica = d->replica;
     for (int i = 0; i < d->count; i++) {
         bool updates = i == 0 || d->updates_all;
         const tdm_replica_options options = {
@@ -114,18 +115,10 @@ static tdm_status dp_open(tdm_mode **out, const tdm_mode_params *params) {
     *out = NULL;
     dp *d = NULL;
     TDM_TRY(tdm__new(params->host, &d, 1, sizeof(*d), "mode"));
-    d->base = (tdm_mode){&tdm_mode_dp, *params, 1, "here"};
     d->count = params->replicas;
+    d->base = (tdm_mode){&tdm_mode_dp, *params, NULL, d->count, 1, "here"};
     d->updates_all = params->job->parallel.dp.update == TDM_DP_UPDATE_ALL;
-    tdm_status status = open_all(d);
-    if (status != TDM_OK) {
-        tdm_error error;
-        tdm__error_save(&error);
-        dp_close(&d->base);
-        return tdm__error_restore(&error, NULL);
-    }
-    *out = &d->base;
-    return TDM_OK;
+    return tdm__mode_opened(out, &d->base, open_all(d));
 }
 
 /* ---- scatter and replicate ---- */
@@ -418,14 +411,6 @@ static tdm_status dp_spread(tdm_mode *mode, bool with_state) {
     return TDM_OK;
 }
 
-static tdm_replica *dp_replica(tdm_mode *mode, int i) {
-    return ((dp *)mode)->replica[i];
-}
-
-static int dp_replica_count(const tdm_mode *mode) {
-    return ((const dp *)mode)->count;
-}
-
 const tdm_mode_ops tdm_mode_dp = {
     .name = "dp",
     .doc = "one process, a thread per device; outputs, gradients and the update on one of them",
@@ -434,7 +419,5 @@ const tdm_mode_ops tdm_mode_dp = {
     .collect = dp_collect,
     .forward = dp_forward,
     .spread = dp_spread,
-    .replica = dp_replica,
-    .replica_count = dp_replica_count,
     .close = dp_close,
 };

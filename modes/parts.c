@@ -140,6 +140,17 @@ void tdm__close_replica(tdm_replica *replica) {
     device->ops->close(device);
 }
 
+tdm_status tdm__mode_opened(tdm_mode **out, tdm_mode *mode, tdm_status status) {
+    tdm_error error;
+    if (status == TDM_OK) {
+        *out = mode;
+        return TDM_OK;
+    }
+    tdm__error_save(&error);
+    mode->ops->close(mode);
+    return tdm__error_restore(&error, NULL);
+}
+
 tdm_status tdm__evaluate(tdm_replica *replica, const tdm_shard *shard, const float **output) {
     tdm_rows rows;
     TDM_TRY(tdm__replica_take_samples(replica, shard, &rows));

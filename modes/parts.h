@@ -48,6 +48,8 @@ tdm_status tdm__pass(const tdm_mode_params *params, tdm_replica *replica, const 
 /* A device of this run and a replica on it. The job says the options' seed, rows and target_bytes. */
 tdm_status tdm__open_replica(const tdm_mode_params *params, tdm_replica_options options, tdm_replica **out);
 void tdm__close_replica(tdm_replica *replica); /* and its device; NULL is fine */
+/* The end of a mode's open: *out, or the mode closed, and what failed still reported. */
+tdm_status tdm__mode_opened(tdm_mode **out, tdm_mode *mode, tdm_status status);
 /* Evaluation forward of one shard; the output is in host memory until the next. */
 tdm_status tdm__evaluate(tdm_replica *replica, const tdm_shard *shard, const float **output);
 /* Parameters, buffers and, with_state, optimizer state; put on the queue of `to`. */

@@ -56,14 +56,8 @@ static tdm_status single_open(tdm_mode **out, const tdm_mode_params *params) {
     *out = NULL;
     single *s = NULL;
     TDM_TRY(tdm__new(params->host, &s, 1, sizeof(*s), "mode"));
-    s->base = (tdm_mode){&tdm_mode_single, *params, 1, "here"};
-    tdm_status status = open_parts(s);
-    if (status != TDM_OK) {
-        single_close(&s->base);
-        return status;
-    }
-    *out = &s->base;
-    return TDM_OK;
+    s->base = (tdm_mode){&tdm_mode_single, *params, &s->replica, 1, 1, "here"};
+    return tdm__mode_opened(out, &s->base, open_parts(s));
 }
 
 /* Forward, loss and backward of one part; its gradient is in the replica's arena afterwards. */
@@ -164,16 +158,6 @@ static tdm_status single_spread(tdm_mode *mode, bool with_state) {
     return TDM_OK;
 }
 
-static tdm_replica *single_replica(tdm_mode *mode, int i) {
-    (void)i;
-    return ((single *)mode)->replica;
-}
-
-static int single_replica_count(const tdm_mode *mode) {
-    (void)mode;
-    return 1;
-}
-
 const tdm_mode_ops tdm_mode_single = {
     .name = "single",
     .doc = "one replica on one device; plays several in turn when several device_ids are given",
@@ -182,7 +166,5 @@ const tdm_mode_ops tdm_mode_single = {
     .collect = single_collect,
     .forward = single_forward,
     .spread = single_spread,
-    .replica = single_replica,
-    .replica_count = single_replica_count,
     .close = single_close,
 };

@@ -61,9 +61,6 @@ typedef struct tdm_mode_ops {
     /* Spread the root replica's parameters, buffers and optimizer state to all others (after initialisation, a load, or
      * before evaluation). Collective in ddp. */
     tdm_status (*spread)(tdm_mode *mode, bool with_state);
-    /* Local replica i; 0 holds the unwrapped module (in ddp: this rank's). */
-    tdm_replica *(*replica)(tdm_mode *mode, int i);
-    int (*replica_count)(const tdm_mode *mode);
     void (*close)(tdm_mode *mode);
 } tdm_mode_ops;
 enum { TDM_MODE_DEPTH = TDM_IN_FLIGHT };
@@ -71,6 +68,8 @@ struct tdm_mode {
     const tdm_mode_ops *ops;
     tdm_mode_params params;
     /* Set by open. */
+    tdm_replica **replica; /* of this process; the first holds the unwrapped module (in ddp: this rank's) */
+    int replica_count;
     int depth;             /* steps that may be submitted before the first is collected: 1 to TDM_MODE_DEPTH */
     const char *gradients; /* where those of several replicas meet: "here", "shm", "nccl" */
 };

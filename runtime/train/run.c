@@ -37,7 +37,7 @@ tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out) {
                            .params = tdm_graph_param_count(run->graph)};
     tdm_hash128 hash;
     char text[TDM_HASH_TEXT];
-    TDM_TRY(tdm__params_hash(run->mode->ops->replica(run->mode, 0), &hash));
+    TDM_TRY(tdm__params_hash(run->mode->replica[0], &hash));
     tdm__hash_print(text, hash);
     memcpy(out->params_xxh3, text, sizeof(text));
     return TDM_OK;
@@ -107,7 +107,7 @@ tdm_status tdm_run_eval_sample(tdm_run *run, int64_t index, float *x, int64_t *l
 static tdm_status print_summary(tdm_run *run, char **out) {
     tdm_text text;
     tdm__text_init(&text, run->host);
-    const tdm_replica *root = run->mode->ops->replica(run->mode, 0);
+    const tdm_replica *root = run->mode->replica[0];
     tdm__text_printf(
         &text,
         "mode %s\ndevice %s\ngradients %s\nreplicas %d\nper_device %lld\nglobal_batch %lld\nparameters %lld\nmemory_bytes %zu\n",
@@ -124,7 +124,7 @@ static tdm_status print_summary(tdm_run *run, char **out) {
 
 static tdm_status print_kernels(tdm_run *run, char **out) {
     tdm_text text;
-    tdm_replica *root = run->mode->ops->replica(run->mode, 0);
+    tdm_replica *root = run->mode->replica[0];
     TDM_TRY(tdm__run_idle(run, "tdm_run_print"));
     TDM_TRY(tdm__prepare_wait(root));
     tdm__text_init(&text, run->host);

@@ -41,13 +41,13 @@ tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted) {
 
 /* Each replica needs a copy, and several may share a device: together they may take a quarter of its free memory. */
 static tdm_status has_room(const tdm_run *run, bool *room) {
-    int count = run->mode->ops->replica_count(run->mode);
+    int count = run->mode->replica_count;
     *room = true;
     for (int i = 0; i < count && *room; i++) {
-        const tdm_device *device = run->mode->ops->replica(run->mode, i)->device;
+        const tdm_device *device = run->mode->replica[i]->device;
         size_t copies = 0;
         tdm_device_info info;
-        for (int k = 0; k < count; k++) copies += run->mode->ops->replica(run->mode, k)->device->index == device->index;
+        for (int k = 0; k < count; k++) copies += run->mode->replica[k]->device->index == device->index;
         TDM_TRY(device->ops->info(device->index, &info));
         *room = run->train->resident_bytes <= (size_t)info.memory_free / 4 / copies;
     }
@@ -92,7 +92,7 @@ static tdm_sampler sampler_of(const tdm_run *run) {
 
 static tdm_status open_loader(tdm_run *run) {
     const tdm_job *job = run->job;
-    tdm_device *device = run->mode->ops->replica(run->mode, 0)->device;
+    tdm_device *device = run->mode->replica[0]->device;
     tdm_block_memory pinned = {lend, take_back, device};
     tdm_loader_options options = {.sampler = sampler_of(run),
                                   .per_device = run->per_device,
@@ -136,14 +136,13 @@ static tdm_status feed_replicas(tdm_run *run) {
                      .form = run->form,
                      .dataset = run->train,
                      .transform = tdm__loader_transform(run->loader)};
-    for (int i = 0; i < run->mode->ops->replica_count(run->mode); i++)
-        TDM_TRY(tdm__replica_feed(run->mode->ops->replica(run->mode, i), &feed));
+    for (int i = 0; i < run->mode->replica_count; i++) TDM_TRY(tdm__replica_feed(run->mode->replica[i], &feed));
     return TDM_OK;
 }
 
 static tdm_status open_eval_loaders(tdm_run *run) {
     if (run->eval == NULL) return TDM_OK;
-    int count = run->mode->ops->replica_count(run->mode);
+    int count = run->mode->replica_count;
     TDM_TRY(tdm__arena_new(&run->arena, &run->eval_loaders, (size_t)count, sizeof(*run->eval_loaders)));
     tdm_loader_options options = {.sampler = {.count = run->eval->count, .replicas = 1},
                                   .per_device = run->eval_rows,
@@ -184,25 +183,24 @@ tdm_status tdm__run_open_loaders(tdm_run *run) {
 tdm_status tdm__run_prefetch(tdm_run *run) {
     if (run->form == TDM_ROWS_FLOATS) return TDM_OK; /* replicas read them where the loader made them */
     const tdm_batch *batch = tdm__loader_peek(run->loader);
-    const int count = run->mode->ops->replica_count(run->mode);
+    const int count = run->mode->replica_count;
     if (batch == NULL) return TDM_OK;
     const int each = batch->shard_count / count;
     for (int i = 0; i < count; i++)
-        TDM_TRY(tdm__replica_prefetch(run->mode->ops->replica(run->mode, i), batch->shard + i * each, each));
+        TDM_TRY(tdm__replica_prefetch(run->mode->replica[i], batch->shard + i * each, each));
     return TDM_OK;
 }
 
 /* A prefetched batch may still be on its way out of memory that the loader is about to fill again. */
 tdm_status tdm__run_seek(tdm_run *run) {
-    for (int i = 0; i < run->mode->ops->replica_count(run->mode); i++)
-        TDM_TRY(tdm__replica_drop_prefetched(run->mode->ops->replica(run->mode, i)));
+    for (int i = 0; i < run->mode->replica_count; i++) TDM_TRY(tdm__replica_drop_prefetched(run->mode->replica[i]));
     return tdm__loader_seek(run->loader, run->epoch, run->step_in_epoch);
 }
 
 /* The feeds end first: no copy may read the loader's memory when it closes. */
 void tdm__run_close_loaders(tdm_run *run) {
-    for (int i = 0; run->mode != NULL && i < run->mode->ops->replica_count(run->mode); i++)
-        (void)tdm__replica_feed(run->mode->ops->replica(run->mode, i), NULL);
+    for (int i = 0; run->mode != NULL && i < run->mode->replica_count; i++)
+        (void)tdm__replica_feed(run->mode->replica[i], NULL);
     tdm__loader_close(run->loader);
     for (int i = 0; i < run->eval_loader_count; i++) tdm__loader_close(run->eval_loaders[i]);
 }

@@ -225,7 +225,7 @@ static tdm_status load_start_weights(tdm_run *run) {
     tdm_ckpt *ckpt = NULL;
     const char *path = run->job->weights;
     TDM_TRY(tdm__error_at(tdm__ckpt_open_any(&ckpt, run->host, path), &run->job->weights_at));
-    tdm_status status = tdm__weights_load(run->mode->ops->replica(run->mode, 0), tdm__ckpt_model(ckpt));
+    tdm_status status = tdm__weights_load(run->mode->replica[0], tdm__ckpt_model(ckpt));
     tdm__ckpt_close(ckpt);
     if (status == TDM_E_CHECKPOINT)
         TDM_FAIL_AT(&run->job->weights_at, status,
@@ -236,7 +236,7 @@ static tdm_status load_start_weights(tdm_run *run) {
 }
 
 static tdm_status init_weights(tdm_run *run) {
-    tdm_replica *root = run->mode->ops->replica(run->mode, 0);
+    tdm_replica *root = run->mode->replica[0];
     if (run->rank == 0) {
         TDM_TRY(tdm__weights_init(root, run->job->seed, (tdm_rng_profile)run->job->rng_profile));
         TDM_TRY(load_start_weights(run));

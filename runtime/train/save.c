@@ -11,7 +11,7 @@
 
 static tdm_status model_tensors(tdm_run *run, tdm_tensor *to) {
     void *arena[TDM_ARENA_COUNT] = {0};
-    tdm_replica *root = run->mode->ops->replica(run->mode, 0);
+    tdm_replica *root = run->mode->replica[0];
     TDM_TRY(tdm__replica_fetch(root, TDM_ARENA_PARAM, &arena[TDM_ARENA_PARAM]));
     TDM_TRY(tdm__replica_fetch(root, TDM_ARENA_BUFFER, &arena[TDM_ARENA_BUFFER]));
     for (int i = 0; i < tdm__run_named_count(run); i++) {
@@ -28,7 +28,7 @@ static tdm_status model_tensors(tdm_run *run, tdm_tensor *to) {
 
 static tdm_status optimizer_tensors(const tdm_run *run, tdm_arena *arena, tdm_tensor *to) {
     const tdm_plan *plan = run->plan;
-    tdm_replica *root = run->mode->ops->replica(run->mode, 0);
+    tdm_replica *root = run->mode->replica[0];
     void *state = NULL;
     TDM_TRY(tdm__replica_fetch(root, TDM_ARENA_STATE, &state));
     for (int slot = 0; slot < root->state_count; slot++) {
@@ -61,14 +61,14 @@ static tdm_status fill_state(const tdm_run *run, tdm_ckpt_state *state) {
     strncpy(state->optimizer, run->optim->name, sizeof(state->optimizer) - 1);
     memcpy(state->data, run->data, sizeof(state->data));
     tdm_hash128 hash;
-    TDM_TRY(tdm__params_hash(run->mode->ops->replica(run->mode, 0), &hash));
+    TDM_TRY(tdm__params_hash(run->mode->replica[0], &hash));
     tdm__hash_print(state->params_xxh3, hash);
     return TDM_OK;
 }
 
 /* Everything but the configuration. */
 static tdm_status collect(tdm_run *run, tdm_arena *arena, tdm_ckpt_parts *parts) {
-    const tdm_replica *root = run->mode->ops->replica(run->mode, 0);
+    const tdm_replica *root = run->mode->replica[0];
     tdm_tensor *model = NULL, *optimizer = NULL;
     *parts = (tdm_ckpt_parts){.model_count = tdm__run_named_count(run),
                               .optimizer_count = root->state_count * run->plan->param_count};
@@ -136,7 +136,7 @@ tdm_status tdm_run_save(tdm_run *run, const char *dir) {
 /* ---- restoring ---- */
 
 static tdm_status restore_optimizer(tdm_run *run, const tdm_ckpt *ckpt) {
-    tdm_replica *root = run->mode->ops->replica(run->mode, 0);
+    tdm_replica *root = run->mode->replica[0];
     const tdm_plan *plan = run->plan;
     const tdm_tensor_file *file = tdm__ckpt_optimizer(ckpt);
     void *arena = NULL;
@@ -193,7 +193,7 @@ static tdm_status check_position(const tdm_run *run, const tdm_ckpt *ckpt) {
 
 static tdm_status load(tdm_run *run, tdm_ckpt *ckpt, bool newest_in_folder, found *out) {
     const tdm_ckpt_state *state = tdm__ckpt_state(ckpt);
-    tdm_status status = tdm__weights_load(run->mode->ops->replica(run->mode, 0), tdm__ckpt_model(ckpt));
+    tdm_status status = tdm__weights_load(run->mode->replica[0], tdm__ckpt_model(ckpt));
     if (status != TDM_OK) return refuse_model(status, ckpt, newest_in_folder);
     if (state == NULL || run->options.predicts) return TDM_OK;
     TDM_TRY(check_position(run, ckpt));

@@ -67,7 +67,7 @@ static tdm_status find(tdm_run *run, const char *function, const char *name, con
 
 static tdm_status fetch(tdm_run *run, const tdm_named *named, char **out) {
     void *arena = NULL;
-    TDM_TRY(tdm__replica_fetch(run->mode->ops->replica(run->mode, 0), named->arena, &arena));
+    TDM_TRY(tdm__replica_fetch(run->mode->replica[0], named->arena, &arena));
     *out = (char *)arena + named->offset;
     return TDM_OK;
 }
@@ -87,6 +87,6 @@ tdm_status tdm_run_write(tdm_run *run, const char *name, const void *from, size_
     TDM_TRY(find(run, "tdm_run_write", name, from, bytes, &named));
     TDM_TRY(fetch(run, &named, &data));
     memcpy(data, from, bytes);
-    TDM_TRY(tdm__replica_put(run->mode->ops->replica(run->mode, 0), named.arena));
+    TDM_TRY(tdm__replica_put(run->mode->replica[0], named.arena));
     return run->mode->ops->spread(run->mode, false);
 }

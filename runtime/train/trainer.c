@@ -306,10 +306,10 @@ static tdm_status between_steps(tdm_run *run, bool last, bool *stopped) {
 /* ---- the end ---- */
 
 static tdm_status peak_memory(tdm_run *run, int64_t *bytes, int *count) {
-    int local = run->mode->ops->replica_count(run->mode);
+    int local = run->mode->replica_count;
     int64_t own[TDM_LIST_MAX] = {0};
     for (int i = 0; i < local && i < TDM_LIST_MAX; i++) {
-        const tdm_replica *replica = run->mode->ops->replica(run->mode, i);
+        const tdm_replica *replica = run->mode->replica[i];
         size_t lent = replica->owns_grad ? 0 : run->plan->param_floats * sizeof(float);
         own[i] = (int64_t)(replica->device->bytes_peak + lent);
     }

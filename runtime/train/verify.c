@@ -68,7 +68,7 @@ static tdm_status gather_ranks(tdm_run *run, const parts *all, tdm_arena *memory
     size_t bytes = (size_t)all->count * sizeof(*own), world = (size_t)run->world;
     bool equal = true;
     TDM_TRY(tdm__arena_new(memory, &own, (size_t)all->count, sizeof(*own)));
-    TDM_TRY(hash_parts(run->mode->ops->replica(run->mode, 0), all, own));
+    TDM_TRY(hash_parts(run->mode->replica[0], all, own));
     digest = tdm__hash(own, bytes);
     TDM_TRY(tdm__all_gather(run->comm, (tdm_span){&digest, sizeof(digest), TDM_DTYPE_U8},
                             (tdm_span){digests, world * sizeof(digest), TDM_DTYPE_U8}));
@@ -80,13 +80,13 @@ static tdm_status gather_ranks(tdm_run *run, const parts *all, tdm_arena *memory
 }
 
 static tdm_status gather_here(tdm_run *run, const parts *all, tdm_arena *memory, tdm_hash128 **out) {
-    int count = run->mode->ops->replica_count(run->mode);
+    int count = run->mode->replica_count;
     tdm_hash128 *table = NULL;
     bool equal = true;
     TDM_TRY(tdm__arena_new(memory, &table, (size_t)(count * all->count), sizeof(*table)));
     for (int i = 0; i < count; i++) {
         tdm_hash128 *own = table + i * all->count;
-        TDM_TRY(hash_parts(run->mode->ops->replica(run->mode, i), all, own));
+        TDM_TRY(hash_parts(run->mode->replica[i], all, own));
         equal = equal && memcmp(own, table, (size_t)all->count * sizeof(*own)) == 0;
     }
     if (!equal) *out = table;

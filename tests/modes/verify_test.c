@@ -74,9 +74,9 @@ static int on_event(const tdm_event *event, void *user) {
     t->steps = event->step;
     if (t->flip == NULL || event->step != t->flip->step) return 0;
     if (t->rank < 0)
-        turn_over(t, t->run->mode->ops->replica(t->run->mode, t->flip->replica));
+        turn_over(t, t->run->mode->replica[t->flip->replica]);
     else if (t->rank == t->flip->replica)
-        turn_over(t, t->run->mode->ops->replica(t->run->mode, 0));
+        turn_over(t, t->run->mode->replica[0]);
     return 0;
 }
 

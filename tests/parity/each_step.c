@@ -31,7 +31,7 @@ static void move(FILE *file, bool in, void *at, size_t bytes) {
 }
 
 static void move_state(tdm_run *run, FILE *file, bool in) {
-    tdm_replica *root = run->mode->ops->replica(run->mode, 0);
+    tdm_replica *root = run->mode->replica[0];
     void *arena[TDM_ARENA_COUNT] = {0};
     static const tdm_arena_kind kinds[] = {TDM_ARENA_PARAM, TDM_ARENA_BUFFER, TDM_ARENA_STATE};
     for (int i = 0; i < 3; i++) must(tdm__replica_fetch(root, kinds[i], &arena[kinds[i]]));
