@@ -7,7 +7,7 @@
 
 #include "config/room.h"
 #include "config/yaml_words.h"
-#include "runtime/base/clock.h"
+#include "runtime/base/system/clock.h"
 #include "runtime/base/status.h"
 
 /* ---- creation ---- */

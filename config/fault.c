@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "runtime/base/status.h"
-#include "runtime/base/utf8.h"
+#include "runtime/base/text/utf8.h"
 
 enum { EXCERPT_COLUMNS = 120, MESSAGE_BYTES = 480, LINES_PER_MARK = 16, LONGEST_LINE = 16 * 1024 };
 

@@ -5,7 +5,7 @@
 #include <tandem/config.h>
 
 #include "runtime/base/memory.h"
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 
 /* id, number, meaning. Users see and search for the numbers, so a number is never reused. */
 #define TDM_FAULT_MAP(X)                                                                                           \

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "config/table.h"
-#include "runtime/base/field_range.h"
+#include "runtime/base/field/field_range.h"
 #include "runtime/base/status.h"
 
 /* Checks what printing relies on. If the value cannot be printed, returns false with the reason in `why`. */

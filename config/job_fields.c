@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 
 #define HELP(en, zh) .help = (en), .help_zh = (zh)
 #define FIELD(kind_, key_, struct_, member_, initial_) \

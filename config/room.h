@@ -12,8 +12,8 @@
 
 #include "config/table.h"
 #include "config/yaml.h"
-#include "runtime/base/field.h"
-#include "runtime/base/names.h"
+#include "runtime/base/field/field.h"
+#include "runtime/base/text/names.h"
 
 enum { TDM_LAYERS_MAX = 2048, TDM_LAYER_ATTRS_MAX = 24 };
 

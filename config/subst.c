@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "config/room.h"
-#include "runtime/base/env.h"
+#include "runtime/base/system/env.h"
 
 /* The replacement for one ${...}, or NULL after a fault. */
 static const char *lookup(tdm_config *config, const char *word, tdm_place at, const char *key) {

@@ -5,9 +5,9 @@
 #include <yaml.h>
 
 #include "config/yaml_words.h"
-#include "runtime/base/names.h"
+#include "runtime/base/text/names.h"
 #include "runtime/base/status.h"
-#include "runtime/base/utf8.h"
+#include "runtime/base/text/utf8.h"
 
 typedef struct yaml_reader {
     const tdm_yaml_text *text;

@@ -15,7 +15,7 @@
 
 #include "modes/meet.h"
 #include "modes/parts.h"
-#include "runtime/base/clock.h"
+#include "runtime/base/system/clock.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"

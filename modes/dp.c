@@ -17,7 +17,7 @@
 
 #include "modes/dp_crew.h"
 #include "modes/parts.h"
-#include "runtime/base/clock.h"
+#include "runtime/base/system/clock.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/optim/optim.h"

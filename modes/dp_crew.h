@@ -6,7 +6,7 @@
 #ifndef TDM_MODES_DP_CREW_H
 #define TDM_MODES_DP_CREW_H
 
-#include "runtime/base/sync.h"
+#include "runtime/base/system/sync.h"
 #include "runtime/exec/replica.h"
 
 typedef tdm_status (*dp_fn)(void *user, int replica);

@@ -1,7 +1,7 @@
 /* What the ways to meet have in common. */
 #include "modes/meet.h"
 
-#include "runtime/base/clock.h"
+#include "runtime/base/system/clock.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"

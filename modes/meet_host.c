@@ -1,7 +1,7 @@
 /* Gradients of a device for whose memory there is no communicator: behind backward they come to host memory, meet
  * there, and go back. Backward and the update are two pieces of work, and the host stands between them. */
 #include "modes/meet.h"
-#include "runtime/base/clock.h"
+#include "runtime/base/system/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"

@@ -1,10 +1,10 @@
 /* Gradients on the CPU: reduced where they lie, by a thread of their own beside backward. The arena is memory that the
  * communicator shares between the ranks where it has such memory (shm); else its all-reduce copies. */
 #include "modes/meet.h"
-#include "runtime/base/clock.h"
+#include "runtime/base/system/clock.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
-#include "runtime/base/sync.h"
+#include "runtime/base/system/sync.h"
 #include "runtime/comm/comm.h"
 
 enum { QUEUE_ROOM = 60 }; /* less than a worker's queue holds */

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "runtime/base/clock.h"
+#include "runtime/base/system/clock.h"
 #include "runtime/base/status.h"
 
 double tdm__lap(int64_t *last) {

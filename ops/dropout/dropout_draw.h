@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "runtime/base/philox.h"
+#include "runtime/base/random/philox.h"
 
 /* splitmix64: Steele, Lea, Flood 2014; constants of the reference implementation. */
 static inline uint64_t tdm__dropout_key(uint64_t seed) {

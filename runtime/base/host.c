@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "runtime/base/huge_page.h"
+#include "runtime/base/system/huge_page.h"
 
 static void *allocate_large(size_t bytes) {
     void *memory = NULL;

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 
 void tdm__log(const tdm_host *host, tdm_log_level level, const char *subsystem, const char *format, ...) {
     if (host->log == NULL || level > host->log_level) return;

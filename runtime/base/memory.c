@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "runtime/base/huge_page.h"
+#include "runtime/base/system/huge_page.h"
 #include "runtime/base/status.h"
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 
 enum { ARENA_ALIGN = 16, ARENA_BLOCK = 16 * 1024 };
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 
 static _Thread_local tdm_error record;
 

@@ -6,10 +6,10 @@
 #include <tandem/sys/comm.h> /* tdm_dtype */
 #include <tandem/sys/op.h>   /* tdm_shape */
 
-#include "runtime/base/file.h"
+#include "runtime/base/system/file.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/memory.h"
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 
 /* ---- safetensors ---- */
 

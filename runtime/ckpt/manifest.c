@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/base/json.h"
+#include "runtime/base/text/json.h"
 #include "runtime/base/status.h"
 #include "runtime/ckpt/folder.h"
 #include "runtime/ckpt/tensor_file.h"

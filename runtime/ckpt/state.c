@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "runtime/base/json.h"
+#include "runtime/base/text/json.h"
 #include "runtime/base/status.h"
 #include "runtime/ckpt/folder.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/json.h"
+#include "runtime/base/text/json.h"
 #include "runtime/base/status.h"
 #include "runtime/ckpt/tensor_seen.h"
 

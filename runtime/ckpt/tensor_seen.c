@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/clock.h"
-#include "runtime/base/json.h"
+#include "runtime/base/system/clock.h"
+#include "runtime/base/text/json.h"
 #include "runtime/base/status.h"
 
 /* The hash is seeded with numbers that the author of a file cannot know. So no file can make all names collide. */

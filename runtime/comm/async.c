@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "runtime/base/clock.h"
+#include "runtime/base/system/clock.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"

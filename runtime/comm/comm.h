@@ -4,7 +4,7 @@
 
 #include <tandem/sys/comm.h>
 
-#include "runtime/base/sync.h"
+#include "runtime/base/system/sync.h"
 
 enum { TDM_COMM_WORLD_MAX = 256, TDM_HEARTBEAT_MS = 5000, TDM_HEARTBEAT_LEAST_MS = 1000 };
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/clock.h"
+#include "runtime/base/system/clock.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/env.h"
+#include "runtime/base/system/env.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/status.h"
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 #include "runtime/comm/launch.h"
 
 enum { RANKS_MAX = 1000000, PORT_MAX = 65535 };

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "runtime/base/status.h"
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 #include "runtime/data/formats.h"
 
 enum { LABELS_COUNTED = 1 << 16, LABELS_SHOWN = 100, SAMPLES_NAMED = 10 };

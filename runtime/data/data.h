@@ -8,7 +8,7 @@
 
 #include "runtime/base/hash.h"
 #include "runtime/base/memory.h"
-#include "runtime/base/rng.h"
+#include "runtime/base/random/rng.h"
 
 /* ---- datasets ---- */
 

@@ -11,10 +11,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/base/clock.h"
+#include "runtime/base/system/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
-#include "runtime/base/thread.h"
+#include "runtime/base/system/thread.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/transform.h"
 

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/file.h"
+#include "runtime/base/system/file.h"
 #include "runtime/base/status.h"
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 #include "runtime/data/formats.h"
 
 enum { HEADER_MAX = 128, FILES = 2 };

@@ -8,8 +8,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/library.h"
+#include "runtime/base/system/file.h"
+#include "runtime/base/system/library.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"

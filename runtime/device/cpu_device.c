@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/clock.h"
+#include "runtime/base/system/clock.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 #include "runtime/device/device.h"
 #include "runtime/graph/graph.h"
 

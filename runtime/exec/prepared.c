@@ -3,7 +3,7 @@
 
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
-#include "runtime/base/sync.h"
+#include "runtime/base/system/sync.h"
 
 static void free_prepared(tdm_replica *replica, tdm_prepared *prepared) {
     const tdm_plan *plan = replica->plan;

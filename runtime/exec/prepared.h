@@ -2,8 +2,8 @@
 #ifndef TDM_EXEC_PREPARED_H
 #define TDM_EXEC_PREPARED_H
 
-#include "runtime/base/sync.h"
-#include "runtime/base/text.h"
+#include "runtime/base/system/sync.h"
+#include "runtime/base/text/text.h"
 #include "runtime/exec/replica.h"
 
 typedef struct tdm_prepared {

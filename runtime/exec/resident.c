@@ -6,7 +6,7 @@
 #include "runtime/base/memory.h"
 #include "runtime/base/round.h"
 #include "runtime/base/status.h"
-#include "runtime/base/sync.h"
+#include "runtime/base/system/sync.h"
 #include "runtime/data/transform.h"
 
 enum { TABLE_ENTRIES = 256, MAKERS = 8 };

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/field_range.h"
+#include "runtime/base/field/field_range.h"
 #include "runtime/base/status.h"
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 #include "runtime/module/module.h"
 
 enum { MAX_NODES = 10000 }; /* with at most 5 tensors each, the limit of a checkpoint */

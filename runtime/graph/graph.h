@@ -7,7 +7,7 @@
 #include <tandem/sys/optim.h>
 #include <tandem/sys/rewrite.h>
 
-#include "runtime/base/names.h"
+#include "runtime/base/text/names.h"
 
 typedef struct tdm_graph_value {
     tdm_shape shape; /* without the batch dimension */

@@ -1,9 +1,9 @@
 /* The graph as a table, one line per layer. */
 #include <stdio.h>
 
-#include "runtime/base/field.h"
+#include "runtime/base/field/field.h"
 #include "runtime/base/status.h"
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 #include "runtime/graph/graph.h"
 
 static void print_inputs(char *out, size_t bytes, const tdm_graph_node *node) {

@@ -14,8 +14,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "runtime/base/cpus.h"
-#include "runtime/base/env.h"
+#include "runtime/base/system/cpus.h"
+#include "runtime/base/system/env.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/module/module.h"

@@ -1,5 +1,5 @@
 /* The table of calls for modules and ops: they do not link tandem, so they get its functions this way. */
-#include "runtime/base/env.h"
+#include "runtime/base/system/env.h"
 #include "runtime/base/status.h"
 #include "runtime/module/module.h"
 

@@ -14,8 +14,8 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 
-#include "runtime/base/env.h"
-#include "runtime/base/library.h"
+#include "runtime/base/system/env.h"
+#include "runtime/base/system/library.h"
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"

@@ -16,7 +16,7 @@
 
 #include "runtime/base/hash.h"
 #include "runtime/base/round.h"
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 #include "runtime/graph/graph.h"
 
 typedef enum tdm_place_kind {

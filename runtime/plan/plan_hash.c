@@ -1,7 +1,7 @@
 /* What ranks must agree on before the first step, as one hash: model, kernels, arenas, buckets. */
-#include "runtime/base/field.h"
+#include "runtime/base/field/field.h"
 #include "runtime/base/status.h"
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 #include "runtime/plan/build.h"
 
 tdm_status tdm__build_hash(tdm_build *build) {

@@ -2,7 +2,7 @@
  * report the same: which key differs, and which rank has which value. */
 #include <string.h>
 
-#include "runtime/base/build_id.h"
+#include "runtime/base/system/build_id.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
 #include "runtime/train/lines.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/base/clock.h"
-#include "runtime/base/file.h"
+#include "runtime/base/system/clock.h"
+#include "runtime/base/system/file.h"
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/train/metrics.h"

@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/base/clock.h"
-#include "runtime/base/file.h"
+#include "runtime/base/system/clock.h"
+#include "runtime/base/system/file.h"
 #include "runtime/base/status.h"
 #include "runtime/train/run.h"
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "runtime/base/field.h"
+#include "runtime/base/field/field.h"
 #include "runtime/base/status.h"
 
 bool tdm__next_line(const char **at, tdm_line *out) {

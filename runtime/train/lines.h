@@ -5,7 +5,7 @@
 
 #include <tandem/job.h>
 
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 #include "runtime/graph/graph.h"
 
 typedef struct tdm_line {

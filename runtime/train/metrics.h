@@ -3,8 +3,8 @@
 #ifndef TDM_TRAIN_METRICS_H
 #define TDM_TRAIN_METRICS_H
 
-#include "runtime/base/file.h"
-#include "runtime/base/text.h"
+#include "runtime/base/system/file.h"
+#include "runtime/base/text/text.h"
 
 enum {
     TDM_METRICS_LINE = 1 << 16, /* bytes; we write no longer line */

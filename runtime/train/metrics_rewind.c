@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/base/json.h"
+#include "runtime/base/text/json.h"
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/train/metrics.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/cpus.h"
+#include "runtime/base/system/cpus.h"
 #include "runtime/base/status.h"
 #include "runtime/optim/optim.h"
 #include "runtime/train/run.h"

@@ -8,7 +8,7 @@
 #include <tandem/tandem.h>
 
 #include "runtime/base/memory.h"
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 #include "runtime/ckpt/ckpt.h"
 #include "runtime/exec/mode.h"
 #include "runtime/module/module.h"

@@ -5,9 +5,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "runtime/base/clock.h"
-#include "runtime/base/file.h"
-#include "runtime/base/json.h"
+#include "runtime/base/system/clock.h"
+#include "runtime/base/system/file.h"
+#include "runtime/base/text/json.h"
 #include "runtime/base/status.h"
 #include "runtime/train/run.h"
 

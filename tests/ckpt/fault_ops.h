@@ -3,7 +3,7 @@
 #ifndef TDM_CKPT_FAULT_OPS_H
 #define TDM_CKPT_FAULT_OPS_H
 
-#include "runtime/base/file.h"
+#include "runtime/base/system/file.h"
 
 /* What becomes of a file whose bytes, or whose name in its folder, were not made durable before the power went. */
 enum { TEAR_NONE, TEAR_EMPTY, TEAR_HALF, TEAR_ZEROES, TEAR_GONE, TEAR_COUNT };

@@ -2,7 +2,7 @@
  * was not durable torn in five ways. Whatever happens, the newest usable checkpoint is whole and is step k-1 or k. */
 #include <errno.h>
 
-#include "runtime/base/rng.h"
+#include "runtime/base/random/rng.h"
 #include "tests/ckpt/ckpt_support.h"
 #include "tests/ckpt/fault_ops.h"
 #include "tests/support/tdm_failing_host.h"

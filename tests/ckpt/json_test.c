@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "runtime/base/json.h"
+#include "runtime/base/text/json.h"
 #include "tests/ckpt/ckpt_support.h"
 
 /* Reads any JSON of the shapes below: every value is visited. Counts them. */

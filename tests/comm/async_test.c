@@ -1,7 +1,7 @@
 /* The public calls, and their asynchronous forms, over both backends. */
 #include <tandem/tandem.h>
 
-#include "runtime/base/clock.h"
+#include "runtime/base/system/clock.h"
 #include "tests/comm/ranks.h"
 
 enum { TIMEOUT_MS = 20000, COUNT = 30000, CALLS = 100 };

@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/clock.h"
+#include "runtime/base/system/clock.h"
 #include "tests/comm/meeting.h"
 
 static char folder[] = "/tmp/tandem-meet-XXXXXX";

@@ -6,7 +6,7 @@
 #include <cuda_emulated.h>
 #include <fake_nccl.h>
 
-#include "runtime/base/clock.h"
+#include "runtime/base/system/clock.h"
 #include "tests/comm/nccl_gpu.h"
 #include "tests/support/tdm_failing_host.h"
 

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/clock.h"
+#include "runtime/base/system/clock.h"
 #include "tests/comm/nccl_gpu.h"
 
 enum { TIMEOUT_MS = 50000, SOON_MS = 20000, LIMIT_MS = 4000 };

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/base/clock.h"
+#include "runtime/base/system/clock.h"
 #include "runtime/comm/shm/shm.h"
 #include "tests/comm/ranks.h"
 

@@ -5,7 +5,7 @@
 
 #include <tandem/job.h>
 
-#include "runtime/base/clock.h"
+#include "runtime/base/system/clock.h"
 #include "runtime/base/status.h"
 #include "tests/cuda/emulated.h"
 #include "tests/support/tdm_failing_host.h"

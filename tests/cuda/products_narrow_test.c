@@ -7,7 +7,7 @@
 
 #include "ops/conv2d/conv2d.h"
 #include "runtime/base/bf16.h"
-#include "runtime/base/field.h"
+#include "runtime/base/field/field.h"
 #include "tests/ops/cuda_device.h"
 #include "tests/ops/op_driver.h"
 #include "tests/support/device_fill.h"

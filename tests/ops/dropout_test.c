@@ -1,7 +1,7 @@
 /* Dropout's mask is a pure function of (seed, stream, step, position, element): nothing of the batch enters. */
 #include "ops/dropout/dropout.h"
 #include "ops/ops.h"
-#include "runtime/base/rng.h"
+#include "runtime/base/random/rng.h"
 #include "tests/ops/op_driver.h"
 #include "tests/support/tdm_test.h"
 

@@ -1,5 +1,5 @@
 /* The optimizers in a training that PyTorch 1.13.1 recorded: losses of ten steps and the sums of the parameters. */
-#include "runtime/base/rng.h"
+#include "runtime/base/random/rng.h"
 #include "tests/ops/flat_case.h"
 
 /* The network: full batch of 64, Linear 10-32, ReLU, Linear 32-3, seed 0. */

@@ -7,8 +7,8 @@
 
 #include "ops/ops.h"
 #include "runtime/base/bf16.h"
-#include "runtime/base/field.h"
-#include "runtime/base/rng.h"
+#include "runtime/base/field/field.h"
+#include "runtime/base/random/rng.h"
 #include "tests/ops/op_memory.h"
 #include "tests/support/tdm_test.h"
 

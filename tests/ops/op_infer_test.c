@@ -1,6 +1,6 @@
 /* Shapes, parameters and refusals of the op definitions: what a user reads when layers do not fit. */
 #include "ops/ops.h"
-#include "runtime/base/field.h"
+#include "runtime/base/field/field.h"
 #include "tests/support/tdm_test.h"
 
 static const tdm_host_calls calls = {.size = sizeof calls, .fail = tdm__fail, .frame = tdm__frame};

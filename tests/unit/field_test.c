@@ -1,7 +1,7 @@
 /* Settings by their rows: what is taken, what is refused and in which words, and that printing reads back. */
-#include "runtime/base/field.h"
+#include "runtime/base/field/field.h"
 
-#include "runtime/base/rng.h"
+#include "runtime/base/random/rng.h"
 #include "runtime/base/status.h"
 #include "tests/support/tdm_failing_host.h"
 #include "tests/support/tdm_test.h"

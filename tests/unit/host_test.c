@@ -8,8 +8,8 @@
 
 #include <tandem/tandem.h>
 
-#include "runtime/base/clock.h"
-#include "runtime/base/env.h"
+#include "runtime/base/system/clock.h"
+#include "runtime/base/system/env.h"
 #include "runtime/base/log.h"
 #include "tests/support/tdm_test.h"
 

@@ -1,7 +1,7 @@
 /* Names and their numbers: many, alike, and none. */
 #include <stdio.h>
 
-#include "runtime/base/names.h"
+#include "runtime/base/text/names.h"
 #include "tests/support/tdm_test.h"
 
 enum { MANY = 5000 };

@@ -1,5 +1,5 @@
 /* Random numbers against PyTorch's, word for word, and where the stream stands afterwards. */
-#include "runtime/base/rng.h"
+#include "runtime/base/random/rng.h"
 
 #include "tests/support/tdm_test.h"
 #include "tests/unit/rng_golden.h"

@@ -1,8 +1,8 @@
 /* Numbers from and to text, and the nearest word. */
 #include <stdint.h>
 
-#include "runtime/base/rng.h"
-#include "runtime/base/text.h"
+#include "runtime/base/random/rng.h"
+#include "runtime/base/text/text.h"
 #include "tests/support/tdm_test.h"
 
 static int64_t int_or(const char *text, int64_t otherwise) {

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 #include "tests/support/tdm_test.h"
 
 static tdm_status fail_plainly(void) {

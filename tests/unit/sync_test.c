@@ -1,5 +1,5 @@
 /* Worker threads: order, failures and who hears of them, deadlines, shutting down. */
-#include "runtime/base/sync.h"
+#include "runtime/base/system/sync.h"
 
 #include <pthread.h>
 #include <signal.h>

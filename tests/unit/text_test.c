@@ -1,5 +1,5 @@
 /* The growing text, JSON strings, UTF-8. */
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 
 #include <locale.h>
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 #include <tandem/tandem.h>
 
 #include "runtime/base/memory.h"
-#include "runtime/base/utf8.h"
+#include "runtime/base/text/utf8.h"
 #include "tests/support/tdm_failing_host.h"
 #include "tests/support/tdm_test.h"
 

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "runtime/backends/nccl/nccl_comm.h"
-#include "runtime/base/thread.h"
+#include "runtime/base/system/thread.h"
 
 enum {
     WATCH_MS = 10,        /* how often the keeper checks the control plane */

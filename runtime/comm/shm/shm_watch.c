@@ -11,10 +11,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "runtime/base/clock.h"
+#include "runtime/base/system/clock.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
-#include "runtime/base/sync.h"
+#include "runtime/base/system/sync.h"
 #include "runtime/comm/shm/shm.h"
 
 /* A rank counts as dead EARLY_MS before the limit, so that the time from its last heartbeat to the verdict rarely

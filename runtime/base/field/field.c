@@ -1,13 +1,13 @@
 /* Reading a setting as its row describes it. Types are strict. If the value is wrong, a clause says what is expected
  * and what was written. */
-#include "runtime/base/field.h"
+#include "runtime/base/field/field.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "runtime/base/field_range.h"
+#include "runtime/base/field/field_range.h"
 #include "runtime/base/status.h"
-#include "runtime/base/utf8.h"
+#include "runtime/base/text/utf8.h"
 
 const char tdm__field_no_memory[] = "could not be kept: out of memory";
 

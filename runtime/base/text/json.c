@@ -1,5 +1,5 @@
 /* A strict JSON reader over a window; see json.h. */
-#include "runtime/base/json.h"
+#include "runtime/base/text/json.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/base/text.h"
-#include "runtime/base/utf8.h"
+#include "runtime/base/text/text.h"
+#include "runtime/base/text/utf8.h"
 
 void tdm__json_open(tdm_json *json, const void *text, size_t count, int max_depth) {
     *json = (tdm_json){.start = text, .at = text, .text_bytes = count, .fd = -1, .max_depth = max_depth};

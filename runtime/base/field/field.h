@@ -9,7 +9,7 @@
 #include <tandem/sys/field.h>
 
 #include "runtime/base/memory.h"
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 
 /* A value as the user wrote it: one scalar, or the items of a list. A quoted scalar is never null. */
 typedef struct tdm_written {

@@ -1,12 +1,12 @@
 /* UTF-8: validity, characters, and how wide they are on a terminal. */
-#include "runtime/base/utf8.h"
+#include "runtime/base/text/utf8.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include <tandem/status.h>
 
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 
 int tdm__utf8_next(const char *bytes, size_t count, uint32_t *code) {
     const unsigned char *at = (const unsigned char *)bytes;

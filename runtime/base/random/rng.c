@@ -1,11 +1,11 @@
 /* MT19937, and ATen's draws from it. Every draw fills memory in order, so results do not depend on threads. */
-#include "runtime/base/rng.h"
+#include "runtime/base/random/rng.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "runtime/base/philox.h"
-#include "runtime/base/rng_normal.h"
+#include "runtime/base/random/philox.h"
+#include "runtime/base/random/rng_normal.h"
 #include "runtime/base/twin.h"
 
 enum { WORDS = 624, SHIFT = 397 };

@@ -2,7 +2,7 @@
 #ifndef TDM_BASE_FIELD_RANGE_H
 #define TDM_BASE_FIELD_RANGE_H
 
-#include "runtime/base/field.h"
+#include "runtime/base/field/field.h"
 
 typedef struct tdm_range {
     bool has_min, has_max, open_min, open_max;

@@ -1,7 +1,7 @@
 /* Uniform to normal, as in ATen's CPU kernels. On machines with AVX2 these use the single-precision Cephes logarithm
  * and sine of avx_mathfun.h, where the compiler has fused multiplications with additions. Each fmaf below is one of
  * those; which operands are fused is part of the result. */
-#include "runtime/base/rng_normal.h"
+#include "runtime/base/random/rng_normal.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The growing text, and JSON literals in it. */
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
-#include "runtime/base/utf8.h"
+#include "runtime/base/text/utf8.h"
 
 void tdm__text_init(tdm_text *text, const tdm_host *host) {
     *text = (tdm_text){.host = host};

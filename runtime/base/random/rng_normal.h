@@ -2,7 +2,7 @@
 #ifndef TDM_BASE_RNG_NORMAL_H
 #define TDM_BASE_RNG_NORMAL_H
 
-#include "runtime/base/rng.h"
+#include "runtime/base/random/rng.h"
 
 enum { TDM_NORMAL_BLOCK = 16 };
 

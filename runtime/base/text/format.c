@@ -3,7 +3,7 @@
 #include <locale.h>
 #include <stdio.h>
 
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 
 int tdm__format(char *out, size_t bytes, const char *format, va_list arguments) {
     int error = errno;

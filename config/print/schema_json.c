@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "config/room.h"
-#include "runtime/base/field_range.h"
+#include "runtime/base/field/field_range.h"
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/base/clock.h"
+#include "runtime/base/system/clock.h"
 
 #include <stdio.h>
 #include <time.h>

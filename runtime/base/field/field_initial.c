@@ -1,7 +1,7 @@
 /* The defaults of settings. */
 #include <string.h>
 
-#include "runtime/base/field_range.h"
+#include "runtime/base/field/field_range.h"
 #include "runtime/base/status.h"
 
 /* Every check of a file sets every row, so nulls and plain scalars take a short path without the parser. */

@@ -1,4 +1,4 @@
-#include "runtime/base/names.h"
+#include "runtime/base/text/names.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/field_range.h"
+#include "runtime/base/field/field_range.h"
 
 static const char blank[] = " \t";
 

@@ -1,4 +1,4 @@
-#include "runtime/base/env.h"
+#include "runtime/base/system/env.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@ static const struct {
     const char *name, *help;
 } variable[TDM_ENV_COUNT] = {
 #define X(key, name, help) [key] = {name, help},
-#include "runtime/base/env.def"
+#include "runtime/base/system/env.def"
 #undef X
 };
 

@@ -1,5 +1,5 @@
 /* A worker thread with a short queue of jobs. A failure and its error record are kept for the next wait. */
-#include "runtime/base/sync.h"
+#include "runtime/base/system/sync.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
-#include "runtime/base/thread.h"
+#include "runtime/base/system/thread.h"
 
 enum { QUEUE = 64, THREAD_NAME = 16 };
 

@@ -1,4 +1,4 @@
-#include "runtime/base/cpus.h"
+#include "runtime/base/system/cpus.h"
 
 #include <sched.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* Files: the table of system calls, durable writing through it, and checked reading. */
-#include "runtime/base/file.h"
+#include "runtime/base/system/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 
 enum { CHUNK = 1 << 30 }; /* Linux transfers at most 2 GiB a call */
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/base/field_range.h"
+#include "runtime/base/field/field_range.h"
 
 tdm_range tdm__field_range(const tdm_field *row) {
     tdm_range range = {.min = row->min, .max = row->max};

@@ -1,7 +1,7 @@
 /* dlopen reports only a text, in the user's language, and "no such file" even if it merely had no memory to look for
  * the file. Two signs tell that memory is out: errno is ENOMEM, which a failed allocation sets; or there is no address
  * space for the library, because the loader's own failed mappings do not set errno. */
-#include "runtime/base/library.h"
+#include "runtime/base/system/library.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
 
 typedef enum tdm_env_key {
 #define X(key, name, help) key,
-#include "runtime/base/env.def"
+#include "runtime/base/system/env.def"
 #undef X
     TDM_ENV_COUNT
 } tdm_env_key;

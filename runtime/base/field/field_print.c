@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/base/field_range.h"
-#include "runtime/base/utf8.h"
+#include "runtime/base/field/field_range.h"
+#include "runtime/base/text/utf8.h"
 
 /* Words that a reader of YAML 1.1 or 1.2 may take for something other than text. */
 static const char *const reserved[] = {"null", "true", "false", "yes", "no", "on", "off", "y", "n", "never"};

@@ -1,5 +1,5 @@
 /* Finds the note that `ld --build-id` has written into the object that contains this code. */
-#include "runtime/base/build_id.h"
+#include "runtime/base/system/build_id.h"
 
 #include <elf.h>
 #include <link.h>

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/text.h"
+#include "runtime/base/text/text.h"
 
 static bool is_digit(char c) {
     return c >= '0' && c <= '9';
