@@ -1,41 +1,39 @@
-/* dp: torch.nn.DataParallel. One process, a thread per device.
+/* dp: torch.nn.DataParallel. One process, a thread per device. A step is:
  *
- *   scatter    the batch's parts go to the replicas (the loader has cut them by `scatter`)
+ *   scatter    the batch's parts go to the replicas (the loader has cut them as `scatter` says)
  *   replicate  replica 0's parameters and buffers are copied to the others
- *   forward    all replicas at once
- *   gather     outputs in replica order on output_device
+ *   forward    all replicas in parallel
+ *   gather     outputs, in replica order, on output_device
  *   loss       there, over the whole batch, with its gradient
- *   backward   each replica with its part of that gradient
- *   comm       gradients added in replica order onto replica 0
- *   optimizer  one step there
+ *   backward   all replicas in parallel, each with its part of that gradient
+ *   comm       gradients are added in replica order on replica 0
+ *   optimizer  one update there
  *
- * With `loss: replica` each replica takes the loss of its own part, and nothing is gathered but numbers. With `update:
- * all` every replica gets the sum of the gradients and updates itself, and nothing is replicated. Replica 0 is the
- * module: only its batch-norm statistics survive. "All replicas at once" is dp_crew.c; the step as a whole is one piece
- * of replica 0's work, which the other queues join at its end. */
+ * With `loss: replica` each replica computes the loss of its own part, and only numbers are gathered. With `update:
+ * all` every replica gets the sum of the gradients and makes the update, and nothing is replicated. Replica 0 is the
+ * module: only its batch-norm statistics are kept. parallel_apply.h runs a function on all replicas in parallel. */
 #include <math.h>
 
-#include "modes/dp_crew.h"
+#include "modes/parallel_apply.h"
 #include "modes/parts.h"
-#include "runtime/base/system/clock.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
+#include "runtime/base/system/clock.h"
 #include "runtime/optim/optim.h"
 
 typedef struct dp {
     tdm_mode base;
     int count;
     tdm_replica **replica;
-    dp_crew crew;
+    tdm_team team;
     bool updates_all;
-    tdm_replica *output_replica;    /* whose device gathers; NULL with loss: replica, as the next three */
+    tdm_replica *output_replica;    /* on output_device; with loss: replica NULL, as the next three */
     char *output, *output_gradient; /* gathered, [rows of all, width] */
-    char *target;                   /* the other replicas' targets, beside the outputs; NULL where all reach them */
-    float *peer_gradient;           /* on replica 0's device, another replica's gradients; NULL where it reaches all */
-    tdm_pendings pending;
+    char *target;                   /* targets of the other replicas, gathered; NULL if every device reaches them */
+    float *peer_gradient; /* on replica 0's device: another replica's gradients; NULL if it reaches them all */
 } dp;
 
-/* One step, while it is submitted. */
+/* A step while it is submitted. */
 typedef struct dp_step {
     dp *dp;
     const tdm_batch *batch;
@@ -48,23 +46,6 @@ typedef struct dp_step {
 } dp_step;
 
 /* ---- opening ---- */
-
-static void dp_close(tdm_mode *mode) {
-    dp *d = (dp *)mode;
-    if (d == NULL) return;
-    const tdm_host *host = mode->params.host;
-    const tdm_device_ops *ops = mode->params.device;
-    tdm__crew_close(&d->crew);
-    if (d->output_replica != NULL) {
-        ops->release(d->output_replica->device, d->output);
-        ops->release(d->output_replica->device, d->output_gradient);
-        ops->release(d->output_replica->device, d->target);
-    }
-    if (d->peer_gradient != NULL) ops->release(d->replica[0]->device, d->peer_gradient);
-    for (int i = 0; d->replica != NULL && i < d->count; i++) tdm__close_replica(d->replica[i]);
-    tdm__delete(host, d->replica);
-    tdm__delete(host, d);
-}
 
 static int output_index(const tdm_job *job) {
     for (int i = 0; i < job->parallel.device_ids.count; i++) {
@@ -90,35 +71,53 @@ static tdm_status open_gathered(dp *d) {
     return TDM_OK;
 }
 
-static tdm_status open_all(dp *d) {
+static tdm_status open_replicas(dp *d) {
     const tdm_mode_params *params = &d->base.params;
     TDM_TRY(tdm__new(params->host, &d->replica, (size_t)d->count, sizeof(*d->replica), "replicas"));
-    d->base.replica = d->replica;
     for (int i = 0; i < d->count; i++) {
         bool updates = i == 0 || d->updates_all;
         const tdm_replica_options options = {
             .index = i, .state_count = updates ? params->state_count : 0, .parts = 1, .untimed = i > 0};
         TDM_TRY(tdm__open_replica(params, options, &d->replica[i]));
     }
-    d->base.depth = tdm__replica_depth(d->replica[0]);
-    TDM_TRY(tdm__crew_open(&d->crew, params->host, d->replica, d->count));
-    if (!d->crew.reaches) {
+    return tdm__team_open(&d->team, params->host, d->replica, d->count);
+}
+
+static tdm_status dp_open(tdm_mode *mode) {
+    dp *d = (dp *)mode;
+    const tdm_mode_params *params = &mode->params;
+    const bool gathers = params->job->parallel.dp.loss == TDM_DP_LOSS_GATHERED;
+    d->count = params->replicas;
+    d->updates_all = params->job->parallel.dp.update == TDM_DP_UPDATE_ALL;
+    TDM_TRY(open_replicas(d));
+    mode->replica = d->replica;
+    mode->replica_count = d->count;
+    mode->depth = tdm__replica_depth(d->replica[0]);
+    mode->phases = 1u << TDM_PHASE_SCATTER | 1u << TDM_PHASE_FORWARD | 1u << TDM_PHASE_LOSS | 1u << TDM_PHASE_BACKWARD |
+                   1u << TDM_PHASE_COMM | 1u << TDM_PHASE_OPTIMIZER;
+    if (gathers) mode->phases |= 1u << TDM_PHASE_GATHER;
+    if (!d->updates_all) mode->phases |= 1u << TDM_PHASE_REPLICATE;
+    if (!d->team.reaches) {
         void *memory = NULL;
         size_t bytes = params->plan->param_floats * sizeof(float);
         TDM_TRY(params->device->allocate(d->replica[0]->device, &memory, bytes, "another replica's gradients"));
         d->peer_gradient = memory;
     }
-    return params->job->parallel.dp.loss == TDM_DP_LOSS_GATHERED ? open_gathered(d) : TDM_OK;
+    return gathers ? open_gathered(d) : TDM_OK;
 }
 
-static tdm_status dp_open(tdm_mode **out, const tdm_mode_params *params) {
-    *out = NULL;
-    dp *d = NULL;
-    TDM_TRY(tdm__new(params->host, &d, 1, sizeof(*d), "mode"));
-    d->count = params->replicas;
-    d->base = (tdm_mode){&tdm_mode_dp, *params, NULL, d->count, 1, "here"};
-    d->updates_all = params->job->parallel.dp.update == TDM_DP_UPDATE_ALL;
-    return tdm__mode_opened(out, &d->base, open_all(d));
+static void dp_close(tdm_mode *mode) {
+    dp *d = (dp *)mode;
+    const tdm_device_ops *ops = mode->params.device;
+    tdm__team_close(&d->team);
+    if (d->output_replica != NULL) {
+        ops->release(d->output_replica->device, d->output);
+        ops->release(d->output_replica->device, d->output_gradient);
+        ops->release(d->output_replica->device, d->target);
+    }
+    if (d->peer_gradient != NULL) ops->release(d->replica[0]->device, d->peer_gradient);
+    for (int i = 0; d->replica != NULL && i < d->count; i++) tdm__close_replica(d->replica[i]);
+    tdm__delete(mode->params.host, d->replica);
 }
 
 /* ---- scatter and replicate ---- */
@@ -161,7 +160,7 @@ static tdm_status gather(dp_step *s) {
     return TDM_OK;
 }
 
-/* A replica's rows as the loss sees them: their targets come along to the outputs. */
+/* A replica's rows as the loss sees them: with their targets on the output device. */
 static tdm_status gather_target(const dp_step *s, int i, tdm_rows *out) {
     dp *d = s->dp;
     *out = s->rows[i];
@@ -183,7 +182,7 @@ static tdm_status loss_of_all(dp_step *s) {
         TDM_TRY(tdm__loss(&d->base.params, d->output_replica, (float *)(void *)(d->output + at), &rows,
                           (float *)(void *)(d->output_gradient + at), i));
     }
-    return tdm__crew_meet(&d->crew);
+    return tdm__queues_sync(&d->team);
 }
 
 static tdm_status backward_one(void *user, int i) {
@@ -205,13 +204,13 @@ static tdm_status gathered_passes(dp_step *s) {
         for (int i = 0; i < d->count; i++) {
             if (!tdm__micro_batch(&d->base.params, &s->all[i], micro, s->micro_batch, &s->rows[i])) s->rows[i].rows = 0;
         }
-        TDM_TRY(tdm__crew_each(&d->crew, forward_one, s));
+        TDM_TRY(tdm__parallel_apply(&d->team, forward_one, s));
         TDM_TRY(tdm__replica_lap(root, TDM_PHASE_FORWARD));
         TDM_TRY(gather(s));
         TDM_TRY(tdm__replica_lap(root, TDM_PHASE_GATHER));
         TDM_TRY(loss_of_all(s));
         TDM_TRY(tdm__replica_lap(root, TDM_PHASE_LOSS));
-        TDM_TRY(tdm__crew_each(&d->crew, backward_one, s));
+        TDM_TRY(tdm__parallel_apply(&d->team, backward_one, s));
         TDM_TRY(tdm__replica_lap(root, TDM_PHASE_BACKWARD));
     }
     return TDM_OK;
@@ -230,15 +229,15 @@ static tdm_status own_passes_one(void *user, int i) {
     return TDM_OK;
 }
 
-/* The phases are replica 0's own; the wait for the slowest counts as backward. */
+/* The phases are those of replica 0; its wait for the slowest replica counts as backward. */
 static tdm_status own_passes(dp_step *s) {
-    TDM_TRY(tdm__crew_each(&s->dp->crew, own_passes_one, s));
+    TDM_TRY(tdm__parallel_apply(&s->dp->team, own_passes_one, s));
     return tdm__replica_lap(s->dp->replica[0], TDM_PHASE_BACKWARD);
 }
 
 /* ---- gradients ---- */
 
-/* Where every device reaches every gradient: each adds one slice of them all, in replica order. */
+/* If every device reaches every gradient, each device adds one slice of all of them, in replica order. */
 static tdm_status reduce_one(void *user, int index) {
     const dp_step *s = user;
     const dp *d = s->dp;
@@ -258,7 +257,7 @@ static tdm_status reduce_one(void *user, int index) {
     return TDM_OK;
 }
 
-/* Else: one after another they come to replica 0's device and are added there. */
+/* If not, they are copied to replica 0's device one after another and added there. */
 static tdm_status reduce_on_root(const dp_step *s) {
     dp *d = s->dp;
     tdm_replica *root = d->replica[0];
@@ -270,7 +269,7 @@ static tdm_status reduce_on_root(const dp_step *s) {
         const float *const source[2] = {root->grad, d->peer_gradient};
         TDM_TRY(device->ops->arenas->sum(device, root->grad, source, 2, count));
     }
-    return tdm__crew_meet(&d->crew);
+    return tdm__queues_sync(&d->team);
 }
 
 static tdm_status fetch_gradient_one(void *user, int i) {
@@ -284,9 +283,9 @@ static tdm_status fetch_gradient_one(void *user, int i) {
 static tdm_status reduce(dp_step *s) {
     dp *d = s->dp;
     if (d->count == 1) return TDM_OK;
-    if (d->crew.reaches) return tdm__crew_each(&d->crew, reduce_one, s);
+    if (d->team.reaches) return tdm__parallel_apply(&d->team, reduce_one, s);
     TDM_TRY(reduce_on_root(s));
-    return d->updates_all ? tdm__crew_each(&d->crew, fetch_gradient_one, s) : TDM_OK;
+    return d->updates_all ? tdm__parallel_apply(&d->team, fetch_gradient_one, s) : TDM_OK;
 }
 
 /* ---- the step ---- */
@@ -296,19 +295,20 @@ static tdm_status update_one(void *user, int i) {
     return tdm__optim_step(s->dp->replica[i], s->update);
 }
 
-/* From the replicas' rows to the new parameters. */
+/* Queues the step, from the replicas' rows to the new parameters. It is one piece of replica 0's work, and the other
+ * replicas' queues join its end. */
 static tdm_status work(void *user) {
     dp_step *s = user;
     dp *d = s->dp;
     tdm_replica *root = d->replica[0];
-    TDM_TRY(tdm__crew_fork(&d->crew));
-    if (!d->updates_all) TDM_TRY(tdm__crew_each(&d->crew, replicate_one, s));
+    TDM_TRY(tdm__queues_fork(&d->team));
+    if (!d->updates_all) TDM_TRY(tdm__parallel_apply(&d->team, replicate_one, s));
     TDM_TRY(tdm__replica_lap(root, TDM_PHASE_REPLICATE));
     TDM_TRY(d->output_replica != NULL ? gathered_passes(s) : own_passes(s));
     TDM_TRY(reduce(s));
     TDM_TRY(tdm__replica_lap(root, TDM_PHASE_COMM));
-    TDM_TRY(d->updates_all ? tdm__crew_each(&d->crew, update_one, s) : update_one(s, 0));
-    TDM_TRY(tdm__crew_join(&d->crew));
+    TDM_TRY(d->updates_all ? tdm__parallel_apply(&d->team, update_one, s) : update_one(s, 0));
+    TDM_TRY(tdm__queues_join(&d->team));
     return tdm__replica_lap(root, TDM_PHASE_OPTIMIZER);
 }
 
@@ -329,37 +329,25 @@ static tdm_status leave_one(void *user, int i) {
     return tdm__replica_leave(((const dp_step *)user)->dp->replica[i]);
 }
 
-static tdm_status submit(dp_step *s, tdm_pending *pending) {
-    dp *d = s->dp;
-    const tdm_batch *batch = s->batch;
-    int64_t at = tdm__now_ns();
-    pending->bytes_moved = bytes_moved(d, batch);
-    pending->denominator = tdm__denominator(&d->base.params, batch->shard, batch->shard_count);
-    s->values = tdm__optim_values(s->update, pending->denominator);
-    TDM_TRY(tdm__crew_in_turn(&d->crew, scatter_one, s));
-    TDM_TRY(tdm__crew_join(&d->crew));
-    pending->times.ms[TDM_PHASE_SCATTER] = tdm__lap(&at);
-    TDM_TRY(tdm__replica_run(d->replica[0], tdm__step_key(batch->shard, d->count), work, s));
-    TDM_TRY(tdm__crew_fork(&d->crew));
-    return tdm__crew_in_turn(&d->crew, leave_one, s);
-}
-
-static tdm_status dp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update) {
+static tdm_status dp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update, tdm_step_result *result) {
     dp *d = (dp *)mode;
-    static const tdm_phase phases[] = {TDM_PHASE_SCATTER, TDM_PHASE_FORWARD,   TDM_PHASE_LOSS,   TDM_PHASE_BACKWARD,
-                                       TDM_PHASE_COMM,    TDM_PHASE_OPTIMIZER, TDM_PHASE_GATHER, TDM_PHASE_REPLICATE};
     dp_step step = {.dp = d, .batch = batch, .update = update};
-    tdm_status status = submit(&step, tdm__pending_add(&d->pending, batch, update, phases, 8));
-    if (status != TDM_OK) tdm__pending_abandon(&d->pending, d->replica, d->count);
-    return status;
+    int64_t at = tdm__now_ns();
+    result->bytes_moved = bytes_moved(d, batch);
+    result->denominator = tdm__denominator(&mode->params, batch->shard, batch->shard_count);
+    step.values = tdm__optim_values(update, result->denominator);
+    TDM_TRY(tdm__apply_in_turn(&d->team, scatter_one, &step));
+    TDM_TRY(tdm__queues_join(&d->team));
+    result->times.ms[TDM_PHASE_SCATTER] = tdm__lap(&at);
+    TDM_TRY(tdm__replica_run(d->replica[0], tdm__step_key(batch->shard, d->count), work, &step));
+    TDM_TRY(tdm__queues_fork(&d->team));
+    return tdm__apply_in_turn(&d->team, leave_one, &step);
 }
 
-static tdm_status collect(dp *d, tdm_step_result *result) {
-    const tdm_pending *pending = NULL;
+static tdm_status dp_collect(tdm_mode *mode, tdm_step_result *result) {
+    dp *d = (dp *)mode;
     const tdm_outcome *outcome[TDM_LIST_MAX];
     double sum = 0;
-    TDM_TRY(tdm__pending_take(&d->pending, &pending));
-    tdm__result_begin(result, pending);
     for (int i = 0; i < d->count; i++) {
         tdm_times unused = {{0}};
         TDM_TRY(tdm__replica_settle(d->replica[i], i == 0 ? &result->times : &unused, &outcome[i]));
@@ -369,16 +357,9 @@ static tdm_status collect(dp *d, tdm_step_result *result) {
         sum += outcome[where]->loss[i];
         result->correct += outcome[i]->correct;
     }
-    result->loss = sum / (double)pending->denominator;
-    if (pending->clips) result->grad_norm = outcome[0]->grad_norm;
+    result->loss = sum / (double)result->denominator;
+    if (!isnan(result->grad_norm)) result->grad_norm = outcome[0]->grad_norm;
     return TDM_OK;
-}
-
-static tdm_status dp_collect(tdm_mode *mode, tdm_step_result *result) {
-    dp *d = (dp *)mode;
-    tdm_status status = collect(d, result);
-    if (status != TDM_OK) tdm__pending_abandon(&d->pending, d->replica, d->count);
-    return status;
 }
 
 /* ---- between steps ---- */
@@ -398,10 +379,10 @@ static tdm_status evaluate_one(void *user, int i) {
 static tdm_status dp_forward(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs) {
     dp *d = (dp *)mode;
     dp_evaluation evaluation = {d, shards, count, outputs};
-    return tdm__crew_each(&d->crew, evaluate_one, &evaluation);
+    return tdm__parallel_apply(&d->team, evaluate_one, &evaluation);
 }
 
-static tdm_status dp_spread(tdm_mode *mode, bool with_state) {
+static tdm_status dp_sync(tdm_mode *mode, bool with_state) {
     dp *d = (dp *)mode;
     for (int i = 1; i < d->count; i++) {
         TDM_TRY(tdm__copy_replica(d->replica[i], d->replica[0], with_state));
@@ -414,10 +395,11 @@ static tdm_status dp_spread(tdm_mode *mode, bool with_state) {
 const tdm_mode_ops tdm_mode_dp = {
     .name = "dp",
     .doc = "one process, a thread per device; outputs, gradients and the update on one of them",
+    .bytes = sizeof(dp),
     .open = dp_open,
+    .close = dp_close,
     .submit = dp_submit,
     .collect = dp_collect,
     .forward = dp_forward,
-    .spread = dp_spread,
-    .close = dp_close,
+    .sync = dp_sync,
 };

@@ -1,7 +1,5 @@
 #include "modes/parts.h"
 
-#include <math.h>
-
 #include "runtime/base/system/clock.h"
 #include "runtime/base/status.h"
 
@@ -34,39 +32,6 @@ tdm_hash128 tdm__step_key(const tdm_shard *shards, int count) {
     int64_t key[TDM_LIST_MAX];
     for (int i = 0; i < count; i++) key[i] = shards[i].rows;
     return tdm__hash(key, (size_t)count * sizeof(*key));
-}
-
-/* ---- steps in flight ---- */
-
-tdm_pending *tdm__pending_add(tdm_pendings *all, const tdm_batch *batch, const tdm_update *update,
-                              const tdm_phase *phases, int phase_count) {
-    tdm_pending *pending = &all->item[all->submitted++ % TDM_MODE_DEPTH];
-    *pending = (tdm_pending){.rows = batch->global_rows,
-                             .parts = batch->shard_count,
-                             .stop = update->stop,
-                             .clips = !isnan(update->clip_norm)};
-    tdm__times_init(&pending->times, phases, phase_count);
-    return pending;
-}
-
-tdm_status tdm__pending_take(tdm_pendings *all, const tdm_pending **out) {
-    if (all->collected == all->submitted) TDM_FAIL(TDM_E_INTERNAL, "modes: no step has been submitted");
-    *out = &all->item[all->collected++ % TDM_MODE_DEPTH];
-    return TDM_OK;
-}
-
-void tdm__pending_abandon(tdm_pendings *all, tdm_replica *const *replicas, int count) {
-    all->collected = all->submitted;
-    for (int i = 0; i < count; i++) tdm__replica_abandon(replicas[i]);
-}
-
-void tdm__result_begin(tdm_step_result *result, const tdm_pending *pending) {
-    *result = (tdm_step_result){.rows = pending->rows,
-                                .denominator = pending->denominator,
-                                .grad_norm = NAN,
-                                .stop = pending->stop,
-                                .bytes_moved = pending->bytes_moved,
-                                .times = pending->times};
 }
 
 /* ---- the loss ---- */
@@ -138,17 +103,6 @@ void tdm__close_replica(tdm_replica *replica) {
     tdm_device *device = replica->device;
     tdm__replica_close(replica);
     device->ops->close(device);
-}
-
-tdm_status tdm__mode_opened(tdm_mode **out, tdm_mode *mode, tdm_status status) {
-    tdm_error error;
-    if (status == TDM_OK) {
-        *out = mode;
-        return TDM_OK;
-    }
-    tdm__error_save(&error);
-    mode->ops->close(mode);
-    return tdm__error_restore(&error, NULL);
 }
 
 tdm_status tdm__evaluate(tdm_replica *replica, const tdm_shard *shard, const float **output) {

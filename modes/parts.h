@@ -12,27 +12,6 @@ bool tdm__micro_batch(const tdm_mode_params *params, const tdm_rows *all, int64_
 /* What decides the work of a step beside the job: the rows of each part. */
 tdm_hash128 tdm__step_key(const tdm_shard *shards, int count);
 
-/* What is known of a step when it is submitted and told when it is collected. */
-typedef struct tdm_pending {
-    int64_t rows, denominator, bytes_moved;
-    int parts;
-    bool stop, clips;
-    tdm_times times; /* of what the host did itself */
-} tdm_pending;
-typedef struct tdm_pendings {
-    tdm_pending item[TDM_MODE_DEPTH];
-    uint64_t submitted, collected;
-} tdm_pendings;
-/* The one of the step that is being submitted, with `phases` at 0. */
-tdm_pending *tdm__pending_add(tdm_pendings *all, const tdm_batch *batch, const tdm_update *update,
-                              const tdm_phase *phases, int phase_count);
-/* Takes the oldest; TDM_E_INTERNAL if there is none. */
-tdm_status tdm__pending_take(tdm_pendings *all, const tdm_pending **out);
-/* After a failure: none is left, and no replica waits for anything. */
-void tdm__pending_abandon(tdm_pendings *all, tdm_replica *const *replicas, int count);
-/* What a result has of its pending step, and nothing else yet. */
-void tdm__result_begin(tdm_step_result *result, const tdm_pending *pending);
-
 /* Of one row's target. */
 size_t tdm__target_bytes(const tdm_mode_params *params);
 /* What the mean over these shards divides by. */
@@ -48,8 +27,6 @@ tdm_status tdm__pass(const tdm_mode_params *params, tdm_replica *replica, const 
 /* A device of this run and a replica on it. The job says the options' seed, rows and target_bytes. */
 tdm_status tdm__open_replica(const tdm_mode_params *params, tdm_replica_options options, tdm_replica **out);
 void tdm__close_replica(tdm_replica *replica); /* and its device; NULL is fine */
-/* The end of a mode's open: *out, or the mode closed, and what failed still reported. */
-tdm_status tdm__mode_opened(tdm_mode **out, tdm_mode *mode, tdm_status status);
 /* Evaluation forward of one shard; the output is in host memory until the next. */
 tdm_status tdm__evaluate(tdm_replica *replica, const tdm_shard *shard, const float **output);
 /* Parameters, buffers and, with_state, optimizer state; put on the queue of `to`. */

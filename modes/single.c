@@ -1,11 +1,14 @@
-/* single: one replica on one device. Read this one first.
+/* single: one replica on one device. Read this mode first.
  *
- * A step is: forward, loss, backward, update (`work`). It is submitted: the batch goes to the device, the work is put
- * there; and collected: the loss comes back. Everything else is for two cases. With `accumulate`, the rows go through
- * in several micro-batches whose gradients add up. With several device_ids, the one device plays the replicas of a
- * data-parallel job one after another: each part of the batch on its own, gradients added in replica order, batch-norm
- * statistics kept from part 0 only. So single is to the bit what dp and ddp do with that many devices. */
+ * A step is forward, loss, backward and update (`work`). Submitting it sends the batch to the device and queues the
+ * work there; collecting it waits for the loss. Two more cases:
+ *
+ *   accumulate           the rows go through the model in micro-batches whose gradients add up
+ *   several device_ids   the device computes the parts of a data-parallel job one after another. Gradients are added in
+ *                        replica order, and the batch-norm statistics of part 0 are kept. So single gives the bits of
+ *                        dp and ddp on that many devices. */
 #include <math.h>
+
 #include "modes/parts.h"
 #include "runtime/base/status.h"
 #include "runtime/optim/optim.h"
@@ -15,10 +18,9 @@ typedef struct single {
     tdm_replica *replica;
     float *sum;   /* gradients of the parts so far; NULL with one part */
     char *buffer; /* part 0's batch-norm statistics; NULL with one part */
-    tdm_pendings pending;
 } single;
 
-/* One step, while it is submitted. */
+/* A step while it is submitted. */
 typedef struct single_step {
     single *single;
     const tdm_update *update;
@@ -26,22 +28,16 @@ typedef struct single_step {
     tdm_rows rows[TDM_LIST_MAX]; /* of each part, where the replica sees them */
 } single_step;
 
-static void single_close(tdm_mode *mode) {
+static tdm_status single_open(tdm_mode *mode) {
     single *s = (single *)mode;
-    if (s == NULL) return;
-    if (s->replica != NULL) {
-        s->replica->device->ops->release(s->replica->device, s->sum);
-        s->replica->device->ops->release(s->replica->device, s->buffer);
-    }
-    tdm__close_replica(s->replica);
-    tdm__delete(mode->params.host, s);
-}
-
-static tdm_status open_parts(single *s) {
-    const tdm_mode_params *params = &s->base.params;
+    const tdm_mode_params *params = &mode->params;
     const tdm_replica_options options = {.state_count = params->state_count, .parts = params->replicas};
     TDM_TRY(tdm__open_replica(params, options, &s->replica));
-    s->base.depth = tdm__replica_depth(s->replica);
+    mode->replica = &s->replica;
+    mode->replica_count = 1;
+    mode->depth = tdm__replica_depth(s->replica);
+    mode->phases =
+        1u << TDM_PHASE_FORWARD | 1u << TDM_PHASE_LOSS | 1u << TDM_PHASE_BACKWARD | 1u << TDM_PHASE_OPTIMIZER;
     if (params->replicas == 1) return TDM_OK;
     tdm_device *device = s->replica->device;
     void *sum = NULL, *buffer = NULL;
@@ -52,12 +48,12 @@ static tdm_status open_parts(single *s) {
     return TDM_OK;
 }
 
-static tdm_status single_open(tdm_mode **out, const tdm_mode_params *params) {
-    *out = NULL;
-    single *s = NULL;
-    TDM_TRY(tdm__new(params->host, &s, 1, sizeof(*s), "mode"));
-    s->base = (tdm_mode){&tdm_mode_single, *params, &s->replica, 1, 1, "here"};
-    return tdm__mode_opened(out, &s->base, open_parts(s));
+static void single_close(tdm_mode *mode) {
+    single *s = (single *)mode;
+    if (s->replica == NULL) return;
+    s->replica->device->ops->release(s->replica->device, s->sum);
+    s->replica->device->ops->release(s->replica->device, s->buffer);
+    tdm__close_replica(s->replica);
 }
 
 /* Forward, loss and backward of one part; its gradient is in the replica's arena afterwards. */
@@ -65,15 +61,13 @@ static tdm_status run_part(const single_step *step, int part) {
     single *s = step->single;
     const tdm_mode_params *params = &s->base.params;
     int64_t micro = params->job->train.accumulate;
-    for (int64_t k = 0; k < micro; k++) {
-        tdm_rows rows;
-        if (!tdm__micro_batch(params, &step->rows[part], micro, k, &rows)) break;
+    tdm_rows rows;
+    for (int64_t k = 0; tdm__micro_batch(params, &step->rows[part], micro, k, &rows); k++)
         TDM_TRY(tdm__pass(params, s->replica, &rows, k == 0, part, NULL));
-    }
     return TDM_OK;
 }
 
-/* With several parts: what part `part` left in the arenas goes to the sums. */
+/* With several parts: adds this part's gradients to the sum; keeps part 0's statistics. */
 static tdm_status keep(single *s, int part) {
     const tdm_plan *plan = s->base.params.plan;
     tdm_device *device = s->replica->device;
@@ -92,7 +86,7 @@ static tdm_status restore(single *s) {
     return device->ops->copy(device, NULL, s->replica->buffer, s->buffer, plan->buffer_bytes);
 }
 
-/* The whole step, as work on the device's queue. */
+/* Queues the whole step on the device. */
 static tdm_status work(void *user) {
     const single_step *step = user;
     single *s = step->single;
@@ -106,65 +100,42 @@ static tdm_status work(void *user) {
     return tdm__replica_lap(s->replica, TDM_PHASE_OPTIMIZER);
 }
 
-static tdm_status submit(single_step *step, const tdm_batch *batch, tdm_pending *pending) {
-    tdm_replica *replica = step->single->replica;
-    pending->denominator = tdm__denominator(&step->single->base.params, batch->shard, batch->shard_count);
-    tdm_step_values values = tdm__optim_values(step->update, pending->denominator);
-    TDM_TRY(tdm__replica_take(replica, batch->shard, step->parts, step->rows));
+static tdm_status single_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
+                                tdm_step_result *result) {
+    single_step step = {.single = (single *)mode, .update = update, .parts = batch->shard_count};
+    tdm_replica *replica = step.single->replica;
+    result->denominator = tdm__denominator(&mode->params, batch->shard, batch->shard_count);
+    tdm_step_values values = tdm__optim_values(update, result->denominator);
+    TDM_TRY(tdm__replica_take(replica, batch->shard, step.parts, step.rows));
     TDM_TRY(tdm__replica_begin(replica, &values));
-    TDM_TRY(tdm__replica_run(replica, tdm__step_key(batch->shard, step->parts), work, step));
+    TDM_TRY(tdm__replica_run(replica, tdm__step_key(batch->shard, step.parts), work, &step));
     return tdm__replica_leave(replica);
-}
-
-static tdm_status single_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update) {
-    single *s = (single *)mode;
-    static const tdm_phase phases[] = {TDM_PHASE_FORWARD, TDM_PHASE_LOSS, TDM_PHASE_BACKWARD, TDM_PHASE_OPTIMIZER};
-    single_step step = {.single = s, .update = update, .parts = batch->shard_count};
-    tdm_status status = submit(&step, batch, tdm__pending_add(&s->pending, batch, update, phases, 4));
-    if (status != TDM_OK) tdm__pending_abandon(&s->pending, &s->replica, 1);
-    return status;
-}
-
-static tdm_status collect(single *s, tdm_step_result *result) {
-    const tdm_pending *pending = NULL;
-    const tdm_outcome *outcome = NULL;
-    TDM_TRY(tdm__pending_take(&s->pending, &pending));
-    tdm__result_begin(result, pending);
-    TDM_TRY(tdm__replica_settle(s->replica, &result->times, &outcome));
-    double total = 0;
-    for (int i = 0; i < pending->parts; i++) total += outcome->loss[i]; /* 0 of a part without rows */
-    result->loss = total / (double)pending->denominator;
-    result->correct = outcome->correct;
-    if (pending->clips) result->grad_norm = outcome->grad_norm;
-    return TDM_OK;
 }
 
 static tdm_status single_collect(tdm_mode *mode, tdm_step_result *result) {
     single *s = (single *)mode;
-    tdm_status status = collect(s, result);
-    if (status != TDM_OK) tdm__pending_abandon(&s->pending, &s->replica, 1);
-    return status;
+    const tdm_outcome *outcome = NULL;
+    double total = 0;
+    TDM_TRY(tdm__replica_settle(s->replica, &result->times, &outcome));
+    for (int i = 0; i < mode->params.replicas; i++) total += outcome->loss[i]; /* a part without rows has 0 */
+    result->loss = total / (double)result->denominator;
+    result->correct = outcome->correct;
+    if (!isnan(result->grad_norm)) result->grad_norm = outcome->grad_norm;
+    return TDM_OK;
 }
 
 static tdm_status single_forward(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs) {
-    single *s = (single *)mode;
     if (count != 1) TDM_FAIL(TDM_E_INTERNAL, "single: one shard at a time, got %d", count);
-    return tdm__evaluate(s->replica, &shards[0], &outputs[0]);
-}
-
-static tdm_status single_spread(tdm_mode *mode, bool with_state) {
-    (void)mode;
-    (void)with_state;
-    return TDM_OK;
+    return tdm__evaluate(((single *)mode)->replica, &shards[0], &outputs[0]);
 }
 
 const tdm_mode_ops tdm_mode_single = {
     .name = "single",
     .doc = "one replica on one device; plays several in turn when several device_ids are given",
+    .bytes = sizeof(single),
     .open = single_open,
+    .close = single_close,
     .submit = single_submit,
     .collect = single_collect,
     .forward = single_forward,
-    .spread = single_spread,
-    .close = single_close,
 };

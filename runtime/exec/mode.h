@@ -1,7 +1,7 @@
 /* A mode: how replicas are made, and how batches, outputs and gradients travel between them.
  *
- * The trainer submits optimizer steps and collects their results; the mode tells the story of its step in the order in
- * which PyTorch's wrapper of the same name does it, calling the executor, the loss and the optimizer. */
+ * The trainer submits optimizer steps and collects their results. A mode's step does what PyTorch's wrapper of the same
+ * name does, in the same order, and calls the executor, the loss and the optimizer. */
 #ifndef TDM_EXEC_MODE_H
 #define TDM_EXEC_MODE_H
 
@@ -10,7 +10,7 @@
 #include "runtime/data/data.h"
 #include "runtime/exec/replica.h"
 
-/* What the optimizer is told for one step; read while the step is submitted. */
+/* The optimizer's settings for one step; read while the step is submitted. */
 typedef struct tdm_update {
     const tdm_optim_def *optim;
     tdm_optim_run *optim_run; /* its kernel on this device */
@@ -24,8 +24,8 @@ typedef struct tdm_update {
 typedef struct tdm_step_result {
     double loss; /* mean over the global batch: replica sums added in replica order, divided once */
     int64_t rows, correct;
-    int64_t denominator; /* of that mean; 0 where every label is ignored, and the loss is NaN */
-    double grad_norm;    /* before clipping; NaN when not asked for */
+    int64_t denominator; /* of that mean; 0 if every label is ignored: then the loss is NaN */
+    double grad_norm;    /* before clipping; NaN without clipping */
     tdm_times times;
     int64_t bytes_moved; /* between replicas, by this process */
     bool stop;           /* some process has been asked to stop: every rank learns it in the same step */
@@ -42,7 +42,7 @@ typedef struct tdm_mode_params {
     int replicas;                    /* of the whole job */
     int rank;                        /* ddp: this process's replica; else 0 */
     tdm_comm *comm;                  /* ddp: of all ranks, in host memory; borrowed */
-    const tdm_comm_ops *device_comm; /* ddp: the backend that reduces in the device's memory; NULL: `comm` does it */
+    const tdm_comm_ops *device_comm; /* ddp: reduces in the device's memory; NULL: `comm` reduces */
     int state_count;
     bool has_ignored; /* some label may be ignored: the denominator of the mean is counted each step */
 } tdm_mode_params;
@@ -50,19 +50,25 @@ typedef struct tdm_mode_params {
 typedef struct tdm_mode tdm_mode;
 typedef struct tdm_mode_ops {
     const char *name, *doc;
-    tdm_status (*open)(tdm_mode **out, const tdm_mode_params *params);
-    /* One optimizer step over the batch, all replicas: begins it. The batch stays as it is until it is collected. */
-    tdm_status (*submit)(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update);
-    /* Waits for the oldest step that was submitted. At most mode->depth may be under way. */
-    tdm_status (*collect)(tdm_mode *mode, tdm_step_result *result);
-    /* Evaluation forward of up to replicas-here shards at once, shard i on local replica i; outputs[i] is [rows, width]
-     * in host memory and stays valid until the next call. */
-    tdm_status (*forward)(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs);
-    /* Spread the root replica's parameters, buffers and optimizer state to all others (after initialisation, a load, or
-     * before evaluation). Collective in ddp. */
-    tdm_status (*spread)(tdm_mode *mode, bool with_state);
+    size_t bytes; /* of the mode's struct, which begins with a tdm_mode and is zeroed before open */
+    /* Sets the members of tdm_mode that open sets. After a failure the mode is closed. */
+    tdm_status (*open)(tdm_mode *mode);
     void (*close)(tdm_mode *mode);
+    /* Starts one optimizer step on all replicas. Sets result->denominator, bytes_moved and the times of what the host
+     * did. */
+    tdm_status (*submit)(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update, tdm_step_result *result);
+    /* Waits for the oldest step and sets the rest of its result. */
+    tdm_status (*collect)(tdm_mode *mode, tdm_step_result *result);
+    /* A step has failed with this message, and no step is in flight any more. NULL if nobody else needs to know. */
+    void (*step_failed)(tdm_mode *mode, const char *message);
+    /* Evaluation forward of up to replica_count shards at once, shard i on local replica i. outputs[i] is [rows, width]
+     * in host memory and valid until the next call. */
+    tdm_status (*forward)(tdm_mode *mode, const tdm_shard *shards, int count, const float **outputs);
+    /* Copies the first replica's parameters and buffers, and with_state the optimizer's state, to all other replicas:
+     * after initialisation or a load, and before evaluation. Collective in ddp. NULL: there is one replica. */
+    tdm_status (*sync)(tdm_mode *mode, bool with_state);
 } tdm_mode_ops;
+
 enum { TDM_MODE_DEPTH = TDM_IN_FLIGHT };
 struct tdm_mode {
     const tdm_mode_ops *ops;
@@ -70,12 +76,25 @@ struct tdm_mode {
     /* Set by open. */
     tdm_replica **replica; /* of this process; the first holds the unwrapped module (in ddp: this rank's) */
     int replica_count;
-    int depth;             /* steps that may be submitted before the first is collected: 1 to TDM_MODE_DEPTH */
-    const char *gradients; /* where those of several replicas meet: "here", "shm", "nccl" */
+    int depth;             /* steps that may be in flight: 1 (unless set) to TDM_MODE_DEPTH */
+    const char *gradients; /* what reduces those of several replicas: "here" (unless set), "shm", "nccl" */
+    unsigned phases;       /* that a step has: bits of tdm_phase */
+    /* Steps in flight; the n-th step's result is result[n % TDM_MODE_DEPTH]. */
+    tdm_step_result result[TDM_MODE_DEPTH];
+    uint64_t submitted, collected;
 };
 
 /* From modes/modes.def, found at link time; indexed by tdm_mode_kind. */
 extern const tdm_mode_ops tdm_mode_single, tdm_mode_dp, tdm_mode_ddp;
 extern const tdm_mode_ops *const tdm_builtin_modes[];
+
+tdm_status tdm__mode_open(tdm_mode **out, const tdm_mode_ops *ops, const tdm_mode_params *params);
+void tdm__mode_close(tdm_mode *mode); /* NULL is fine */
+/* Starts one optimizer step over the batch, which stays unchanged until the step is collected. At most mode->depth
+ * steps may be in flight. */
+tdm_status tdm__mode_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update);
+/* Waits for the oldest submitted step. After a failure of either no step is in flight. */
+tdm_status tdm__mode_collect(tdm_mode *mode, tdm_step_result *result);
+tdm_status tdm__mode_sync(tdm_mode *mode, bool with_state);
 
 #endif

@@ -22,7 +22,7 @@ typedef struct tdm_times {
     double ms[TDM_PHASE_COUNT]; /* NaN: this mode has no such phase */
 } tdm_times;
 
-/* All phases NaN but those listed, which are 0. */
-void tdm__times_init(tdm_times *times, const tdm_phase *phases, int count);
+/* The phases in the set (bits 1 << phase) are 0, all others NaN. */
+void tdm__times_init(tdm_times *times, unsigned phases);
 
 #endif

@@ -18,9 +18,8 @@ const char *const tdm__phase_names[TDM_PHASE_COUNT] = {
     "backward", "comm",    "comm_exposed", "optimizer", "step",
 };
 
-void tdm__times_init(tdm_times *times, const tdm_phase *phases, int count) {
-    for (int i = 0; i < TDM_PHASE_COUNT; i++) times->ms[i] = NAN;
-    for (int i = 0; i < count; i++) times->ms[phases[i]] = 0;
+void tdm__times_init(tdm_times *times, unsigned phases) {
+    for (int i = 0; i < TDM_PHASE_COUNT; i++) times->ms[i] = (phases >> i & 1) != 0 ? 0 : NAN;
 }
 
 /* ---- the list ---- */

@@ -78,7 +78,7 @@ tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy, bool 
     if (run->eval == NULL) TDM_FAIL(TDM_E_USAGE, "evaluation needs data.eval");
     run->eval_batch = NULL;
     TDM_TRY(tdm__run_verify(run)); /* the spread would hide a replica that differs */
-    TDM_TRY(run->mode->ops->spread(run->mode, false));
+    TDM_TRY(tdm__mode_sync(run->mode, false));
     int64_t batches = tdm__loader_steps_per_epoch(run->eval_loaders[0]);
     double *sums = NULL;
     TDM_TRY(tdm__new(run->host, &sums, (size_t)(PER_BATCH * batches + 1), sizeof(double), "evaluation"));

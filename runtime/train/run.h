@@ -44,7 +44,7 @@ struct tdm_run {
     const tdm_loss_def *loss;
     const tdm_optim_def *optim;
     tdm_optim_run *optim_run;        /* its kernel on this device; NULL where the run only predicts */
-    const tdm_comm_ops *device_comm; /* NULL: gradients meet in host memory */
+    const tdm_comm_ops *device_comm; /* NULL: gradients are reduced in host memory */
     void *loss_attrs;
     tdm_plan *plan;
     tdm_mode *mode;

@@ -69,7 +69,7 @@ static tdm_status agree_on_device_comm(tdm_run *run) {
     if (run->comm == NULL) return TDM_OK;
     TDM_TRY(tdm__all_reduce(run->comm, (tdm_span){&all_have, 1, TDM_DTYPE_I64}, TDM_REDUCE_MIN));
     if (all_have || run->device_comm == NULL) return TDM_OK;
-    TDM_WARN(run->host, "comm", "some rank has no NCCL: gradients meet in host memory");
+    TDM_WARN(run->host, "comm", "some rank has no NCCL: gradients are reduced in host memory");
     run->device_comm = NULL;
     return TDM_OK;
 }
@@ -216,7 +216,7 @@ static tdm_status open_mode(tdm_run *run) {
                               .comm = run->comm,
                               .state_count = run->options.predicts ? 0 : tdm__optim_state_count(job),
                               .has_ignored = run->train->has_ignored};
-    tdm_status status = tdm_builtin_modes[job->parallel.mode]->open(&run->mode, &params);
+    tdm_status status = tdm__mode_open(&run->mode, tdm_builtin_modes[job->parallel.mode], &params);
     return status == TDM_E_MEMORY ? short_of_memory(run) : status;
 }
 
@@ -241,7 +241,7 @@ static tdm_status init_weights(tdm_run *run) {
         TDM_TRY(tdm__weights_init(root, run->job->seed, (tdm_rng_profile)run->job->rng_profile));
         TDM_TRY(load_start_weights(run));
     }
-    return run->mode->ops->spread(run->mode, true);
+    return tdm__mode_sync(run->mode, true);
 }
 
 static tdm_status resume(tdm_run *run) {
@@ -333,7 +333,7 @@ void tdm_run_close(tdm_run *run) {
     const tdm_host *host = run->host;
     tdm__run_folder_close(run);
     tdm__run_close_loaders(run);
-    if (run->mode != NULL) run->mode->ops->close(run->mode);
+    tdm__mode_close(run->mode);
     tdm__comm_close(run->comm);
     tdm__plan_free(run->plan);
     tdm__dataset_close(run->train);

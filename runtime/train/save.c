@@ -272,7 +272,7 @@ tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folde
         TDM_TRY(read_here(run, path, newest_in_folder, &what));
     if (run->comm != NULL) TDM_TRY(tdm__broadcast(run->comm, (tdm_span){&what, sizeof(what), TDM_DTYPE_U8}, 0));
     if (!what.any) return TDM_OK;
-    TDM_TRY(run->mode->ops->spread(run->mode, true));
+    TDM_TRY(tdm__mode_sync(run->mode, true));
     if (!what.has_state) return TDM_OK;
     double momentum = run->schedule.base_momentum, lr = run->schedule.base_lr;
     tdm__schedule_init(&run->schedule, &run->job->schedule, lr, momentum, run->steps_total, run->steps_per_epoch);

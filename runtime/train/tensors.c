@@ -88,5 +88,5 @@ tdm_status tdm_run_write(tdm_run *run, const char *name, const void *from, size_
     TDM_TRY(fetch(run, &named, &data));
     memcpy(data, from, bytes);
     TDM_TRY(tdm__replica_put(run->mode->replica[0], named.arena));
-    return run->mode->ops->spread(run->mode, false);
+    return tdm__mode_sync(run->mode, false);
 }

@@ -121,7 +121,7 @@ static tdm_status submit_step(tdm_run *run) {
                          .t = run->submitted + 1,
                          .clip_norm = run->job->train.clip_grad_norm,
                          .stop = atomic_load(&run->stop) != 0};
-    tdm_status status = run->mode->ops->submit(run->mode, ahead->batch, &update);
+    tdm_status status = tdm__mode_submit(run->mode, ahead->batch, &update);
     if (status == TDM_OK && run->submitted + 1 < run->steps_total) status = tdm__run_prefetch(run);
     if (status != TDM_OK) return leave_step(run);
     run->submitted++;
@@ -134,7 +134,7 @@ static tdm_status submit_step(tdm_run *run) {
 static tdm_status collect_step(tdm_run *run, tdm_step_result *result, double *lr) {
     const tdm_ahead *ahead = &run->ahead[run->step % TDM_MODE_DEPTH];
     int64_t start = ahead->start_ns > run->collected_ns ? ahead->start_ns : run->collected_ns;
-    tdm_status status = run->mode->ops->collect(run->mode, result);
+    tdm_status status = tdm__mode_collect(run->mode, result);
     if (status != TDM_OK) run->failed_step = run->step + 1;
     if (status != TDM_OK) return status;
     run->collected_ns = tdm__now_ns();
@@ -151,7 +151,7 @@ static void give_up(tdm_run *run) {
     tdm__error_save(&error);
     for (int64_t left = run->submitted - run->step - 1; left > 0; left--) {
         tdm_step_result unused;
-        if (run->mode->ops->collect(run->mode, &unused) != TDM_OK) break;
+        if (tdm__mode_collect(run->mode, &unused) != TDM_OK) break;
     }
     run->submitted = run->step;
     (void)tdm__error_restore(&error, NULL);

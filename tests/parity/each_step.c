@@ -48,7 +48,7 @@ static void move_state(tdm_run *run, FILE *file, bool in) {
     }
     if (!in) return;
     for (int i = 0; i < 3; i++) must(tdm__replica_put(root, kinds[i]));
-    must(run->mode->ops->spread(run->mode, true));
+    must(tdm__mode_sync(run->mode, true));
 }
 
 static void take_steps(tdm_run *run, FILE *states, FILE *results) {

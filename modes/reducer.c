@@ -1,0 +1,43 @@
+/* What the three reducers share. */
+#include "modes/reducer.h"
+
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/base/system/clock.h"
+#include "runtime/comm/comm.h"
+
+tdm_status tdm__reducer_new(tdm_reducer **out, size_t bytes, const tdm_reducer_ops *ops,
+                            const tdm_mode_params *params) {
+    tdm_reducer *reducer = NULL;
+    TDM_TRY(tdm__new(params->host, &reducer, 1, bytes, "reducer"));
+    *reducer = (tdm_reducer){.ops = ops, .params = params, .backend = params->comm->ops->name};
+    *out = reducer;
+    return TDM_OK;
+}
+
+tdm_status tdm__rank_open_replica(const tdm_mode_params *params, float *grad, tdm_replica **out) {
+    const tdm_replica_options options = {
+        .index = params->rank, .state_count = params->state_count, .grad = grad, .parts = 1};
+    return tdm__open_replica(params, options, out);
+}
+
+void tdm__reducer_close(tdm_reducer *reducer) {
+    if (reducer != NULL) reducer->ops->close(reducer);
+}
+
+tdm_span tdm__bucket_span(const tdm_reducer *reducer, float *grad, int bucket) {
+    const tdm_plan_bucket *b = &reducer->params->plan->buckets[bucket];
+    return (tdm_span){grad + b->offset, b->count, TDM_DTYPE_F32};
+}
+
+tdm_status tdm__reducer_broadcast_host(tdm_reducer *reducer, tdm_arena_kind kind) {
+    size_t bytes = 0;
+    (void)tdm__replica_arena(reducer->replica, kind, &bytes);
+    int64_t at = tdm__now_ns();
+    void *host = NULL;
+    TDM_TRY(tdm__replica_fetch(reducer->replica, kind, &host));
+    TDM_TRY(tdm__broadcast(reducer->params->comm, (tdm_span){host, bytes, TDM_DTYPE_U8}, 0));
+    TDM_TRY(tdm__replica_put(reducer->replica, kind));
+    reducer->ms += tdm__lap(&at);
+    return TDM_OK;
+}

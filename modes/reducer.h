@@ -1,0 +1,62 @@
+/* How ddp sums gradients over its ranks, and how rank 0's arenas are broadcast. One file for each way:
+ *
+ *   reducer_shared.c  the CPU: gradients lie in memory that the ranks share, and a thread of each rank reduces them
+ *   reducer_device.c  a device with a communicator for its memory (NCCL): its calls are work on the replica's queue
+ *   reducer_host.c    a device without one: after backward the gradients are copied to host memory, reduced there and
+ *                     copied back
+ *
+ * A bucket is a range of the gradient arena that one collective call reduces. The call starts when backward has written
+ * the bucket's last gradient, and runs while backward goes on with the layers below. */
+#ifndef TDM_MODES_REDUCER_H
+#define TDM_MODES_REDUCER_H
+
+#include "modes/parts.h"
+
+typedef struct tdm_reducer tdm_reducer;
+typedef struct tdm_reducer_ops {
+    bool is_queued; /* its calls are work on the replica's queue: they may be captured, and the host cannot time them */
+    /* Copies rank 0's arena to all ranks. Work that is queued later runs after it. */
+    tdm_status (*broadcast)(tdm_reducer *reducer, tdm_arena_kind kind);
+    /* Called within backward: the bucket's gradients are written, or work that writes them is queued. NULL: reduce_all
+     * reduces all buckets. */
+    tdm_status (*start_bucket)(tdm_reducer *reducer, int bucket);
+    /* Called after backward: work that is queued later sees the sums. NULL if start_bucket is. */
+    tdm_status (*join)(tdm_reducer *reducer);
+    /* Called when backward has ended, before the update. NULL if start_bucket is not. */
+    tdm_status (*reduce_all)(tdm_reducer *reducer);
+    /* Waits for `until` (NULL: for all queued work) with the communicator's deadline, which a device's own wait does
+     * not have. NULL: nothing is queued. */
+    tdm_status (*wait)(tdm_reducer *reducer, tdm_device_event *until);
+    /* After a failure: tells the other ranks `why`. Nothing here touches the replica afterwards. */
+    void (*abort)(tdm_reducer *reducer, const char *why);
+    void (*close)(tdm_reducer *reducer); /* before the replica is closed */
+} tdm_reducer_ops;
+
+struct tdm_reducer {
+    const tdm_reducer_ops *ops;
+    const tdm_mode_params *params;
+    tdm_replica *replica;
+    const char *backend; /* "shm", "nccl" */
+    double ms;           /* that collectives took in this step */
+};
+
+/* Collective. After a failure, close *out unless it is NULL. The first opens this rank's replica too, because the
+ * reducer owns the gradient arena. */
+tdm_status tdm__reducer_open_shared(tdm_reducer **out, tdm_replica **replica, const tdm_mode_params *params);
+/* *out is NULL if the communicator cannot be had and the job may run without it: `backend: auto` with two ranks on one
+ * GPU, for example. */
+tdm_status tdm__reducer_open_device(tdm_reducer **out, tdm_replica *replica, const tdm_mode_params *params);
+tdm_status tdm__reducer_open_host(tdm_reducer **out, tdm_replica *replica, const tdm_mode_params *params);
+void tdm__reducer_close(tdm_reducer *reducer); /* NULL is fine */
+
+/* ---- for these three files ---- */
+
+tdm_status tdm__reducer_new(tdm_reducer **out, size_t bytes, const tdm_reducer_ops *ops, const tdm_mode_params *params);
+/* This rank's replica. grad NULL: the replica allocates its gradient arena. */
+tdm_status tdm__rank_open_replica(const tdm_mode_params *params, float *grad, tdm_replica **out);
+/* The bucket's range of the gradient arena `grad`. */
+tdm_span tdm__bucket_span(const tdm_reducer *reducer, float *grad, int bucket);
+/* Broadcasts through host memory. */
+tdm_status tdm__reducer_broadcast_host(tdm_reducer *reducer, tdm_arena_kind kind);
+
+#endif

@@ -1,0 +1,91 @@
+/* Reduces in the device's memory: a communicator for that memory (NCCL) makes its calls on a queue of its own, which
+ * the replica's queue and this one order with events. The calls are part of the step's work and are captured with it.
+ */
+#include "modes/reducer.h"
+#include "runtime/base/log.h"
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/comm/comm.h"
+
+typedef struct device_reducer {
+    tdm_reducer base;
+    tdm_comm *comm;
+} device_reducer;
+
+static tdm_comm *comm_of(const tdm_reducer *reducer) {
+    return ((const device_reducer *)reducer)->comm;
+}
+
+static tdm_status join(tdm_reducer *reducer) {
+    return comm_of(reducer)->ops->join(comm_of(reducer));
+}
+
+static tdm_status broadcast(tdm_reducer *reducer, tdm_arena_kind kind) {
+    size_t bytes = 0;
+    void *arena = tdm__replica_arena(reducer->replica, kind, &bytes);
+    TDM_TRY(tdm__broadcast(comm_of(reducer), (tdm_span){arena, bytes, TDM_DTYPE_U8}, 0));
+    return join(reducer);
+}
+
+static tdm_status start_bucket(tdm_reducer *reducer, int bucket) {
+    return tdm__all_reduce(comm_of(reducer), tdm__bucket_span(reducer, reducer->replica->grad, bucket), TDM_REDUCE_SUM);
+}
+
+static tdm_status wait(tdm_reducer *reducer, tdm_device_event *until) {
+    return comm_of(reducer)->ops->wait(comm_of(reducer), until);
+}
+
+static void abort_all(tdm_reducer *reducer, const char *why) {
+    tdm__comm_abort(comm_of(reducer), why);
+}
+
+static void close(tdm_reducer *reducer) {
+    device_reducer *r = (device_reducer *)reducer;
+    tdm__replica_forget(reducer->replica); /* NCCL requires captured work that calls it to be freed first */
+    if (r->comm != NULL) r->comm->ops->close(r->comm);
+    tdm__delete(reducer->params->host, r);
+}
+
+static const tdm_reducer_ops device_ops = {
+    .is_queued = true,
+    .broadcast = broadcast,
+    .start_bucket = start_bucket,
+    .join = join,
+    .wait = wait,
+    .abort = abort_all,
+    .close = close,
+};
+
+static bool has_ended(tdm_comm *comm) {
+    char why[8];
+    return comm->ops->ended != NULL && comm->ops->ended(comm, why, sizeof(why));
+}
+
+/* All ranks get the same answer. With `backend: auto` a communicator that cannot be opened is no failure, unless the
+ * job has ended. */
+static tdm_status open_comm(device_reducer *r, tdm_replica *replica, const tdm_mode_params *params) {
+    tdm_error before;
+    tdm__error_save(&before);
+    tdm_status status = params->device_comm->open(&r->comm, replica->device, params->comm, params->comm->timeout_ms);
+    if (status == TDM_OK || params->job->parallel.ddp.backend != TDM_BACKEND_AUTO || has_ended(params->comm))
+        return status;
+    TDM_WARN(params->host, "comm", "%s is not used, gradients are reduced in host memory: %s",
+             params->device_comm->name, tdm_error_message());
+    (void)tdm__error_restore(&before, NULL);
+    return TDM_OK;
+}
+
+tdm_status tdm__reducer_open_device(tdm_reducer **out, tdm_replica *replica, const tdm_mode_params *params) {
+    TDM_TRY(tdm__reducer_new(out, sizeof(device_reducer), &device_ops, params));
+    device_reducer *r = (device_reducer *)*out;
+    r->base.replica = replica;
+    TDM_TRY(open_comm(r, replica, params));
+    if (r->comm == NULL) {
+        close(&r->base);
+        *out = NULL;
+        return TDM_OK;
+    }
+    r->base.backend = r->comm->ops->name;
+    tdm__replica_set_captures(replica, TDM_CAPTURES_TOGETHER);
+    return TDM_OK;
+}

@@ -1,0 +1,86 @@
+/* Reduces in host memory, for a device whose memory no communicator reduces: after backward the gradients are copied to
+ * the host, reduced there, and copied back. So backward and the update are two pieces of work, and the host waits for
+ * the first. */
+#include "modes/reducer.h"
+#include "runtime/base/log.h"
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/base/system/clock.h"
+#include "runtime/comm/comm.h"
+
+typedef struct host_reducer {
+    tdm_reducer base;
+    float *grad;
+    bool owns_grad; /* it is not the communicator's */
+    bool is_pinned; /* the device copies to and from it at full speed */
+} host_reducer;
+
+static tdm_status reduce_all(tdm_reducer *reducer) {
+    float *grad = ((host_reducer *)reducer)->grad;
+    const tdm_plan *plan = reducer->params->plan;
+    tdm_device *device = reducer->replica->device;
+    size_t bytes = plan->param_floats * sizeof(float);
+    int64_t at = tdm__now_ns();
+    TDM_TRY(device->ops->copy(device, NULL, grad, reducer->replica->grad, bytes));
+    TDM_TRY(device->ops->finish(device, NULL));
+    for (int i = 0; i < plan->bucket_count; i++)
+        TDM_TRY(tdm__all_reduce(reducer->params->comm, tdm__bucket_span(reducer, grad, i), TDM_REDUCE_SUM));
+    TDM_TRY(device->ops->copy(device, NULL, reducer->replica->grad, grad, bytes));
+    TDM_TRY(device->ops->finish(device, NULL));
+    reducer->ms += tdm__lap(&at);
+    return TDM_OK;
+}
+
+static void abort_all(tdm_reducer *reducer, const char *why) {
+    tdm__comm_abort(reducer->params->comm, why);
+}
+
+static void close(tdm_reducer *reducer) {
+    host_reducer *r = (host_reducer *)reducer;
+    tdm_device *device = reducer->replica->device;
+    (void)device->ops->finish(device, NULL); /* copies may still use the memory; a failure was reported before */
+    if (r->is_pinned) device->ops->unpin(device, r->grad);
+    if (r->owns_grad) tdm__delete_pages(reducer->params->host, r->grad);
+    tdm__delete(reducer->params->host, r);
+}
+
+static const tdm_reducer_ops host_ops = {
+    .broadcast = tdm__reducer_broadcast_host,
+    .reduce_all = reduce_all,
+    .abort = abort_all,
+    .close = close,
+};
+
+static tdm_status open_memory(host_reducer *r) {
+    const tdm_mode_params *params = r->base.params;
+    size_t bytes = params->plan->param_floats * sizeof(float);
+    void *grad = NULL;
+    r->owns_grad = params->comm->ops->allocate == NULL;
+    if (r->owns_grad)
+        TDM_TRY(tdm__new_pages(params->host, &grad, bytes, "gradients in host memory"));
+    else
+        TDM_TRY(tdm__comm_allocate(params->comm, bytes, &grad));
+    r->grad = grad;
+    return TDM_OK;
+}
+
+/* Memory that cannot be pinned, because too little may be locked, works too; copies are slower. */
+static void pin_memory(host_reducer *r) {
+    tdm_device *device = r->base.replica->device;
+    tdm_error before;
+    if (device->ops->pin == NULL) return;
+    tdm__error_save(&before);
+    r->is_pinned = device->ops->pin(device, r->grad, r->base.params->plan->param_floats * sizeof(float)) == TDM_OK;
+    if (!r->is_pinned)
+        TDM_INFO(r->base.params->host, "device", "gradients are reduced in pageable memory: %s", tdm_error_message());
+    (void)tdm__error_restore(&before, NULL);
+}
+
+tdm_status tdm__reducer_open_host(tdm_reducer **out, tdm_replica *replica, const tdm_mode_params *params) {
+    TDM_TRY(tdm__reducer_new(out, sizeof(host_reducer), &host_ops, params));
+    host_reducer *r = (host_reducer *)*out;
+    r->base.replica = replica;
+    TDM_TRY(open_memory(r));
+    pin_memory(r);
+    return TDM_OK;
+}

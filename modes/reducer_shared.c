@@ -1,0 +1,87 @@
+/* Reduces on the CPU, in place: a thread reduces buckets while backward runs. If the communicator has memory that the
+ * ranks share (shm), the gradient arena lies there; otherwise the communicator copies. */
+#include "modes/reducer.h"
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/base/system/clock.h"
+#include "runtime/base/system/sync.h"
+#include "runtime/comm/comm.h"
+
+enum { QUEUED_MAX = 60 }; /* less than a worker's queue holds */
+
+typedef struct shared_bucket {
+    struct shared_reducer *reducer;
+    int index;
+    double ms; /* that its all-reduce took */
+} shared_bucket;
+
+typedef struct shared_reducer {
+    tdm_reducer base;
+    tdm_worker *worker;
+    shared_bucket *bucket;
+    int queued;
+} shared_reducer;
+
+static tdm_status reduce(void *argument) {
+    shared_bucket *bucket = argument;
+    const tdm_reducer *reducer = &bucket->reducer->base;
+    tdm_span span = tdm__bucket_span(reducer, reducer->replica->grad, bucket->index);
+    int64_t at = tdm__now_ns();
+    tdm_status status = tdm__all_reduce(reducer->params->comm, span, TDM_REDUCE_SUM);
+    bucket->ms = tdm__lap(&at);
+    return status;
+}
+
+static tdm_status start_bucket(tdm_reducer *reducer, int bucket) {
+    shared_reducer *r = (shared_reducer *)reducer;
+    if (r->queued == QUEUED_MAX) {
+        TDM_TRY(tdm__worker_wait(r->worker, -1));
+        r->queued = 0;
+    }
+    r->queued++;
+    return tdm__worker_start(r->worker, reduce, &r->bucket[bucket]);
+}
+
+/* This wait ends, because every wait inside a collective has the communicator's deadline. */
+static tdm_status join(tdm_reducer *reducer) {
+    shared_reducer *r = (shared_reducer *)reducer;
+    r->queued = 0;
+    TDM_TRY(tdm__worker_wait(r->worker, -1));
+    for (int i = 0; i < reducer->params->plan->bucket_count; i++) reducer->ms += r->bucket[i].ms;
+    return TDM_OK;
+}
+
+/* The buckets in flight must end before anything is freed. */
+static void abort_all(tdm_reducer *reducer, const char *why) {
+    tdm__comm_abort(reducer->params->comm, why);
+    (void)tdm__worker_wait(((shared_reducer *)reducer)->worker, -1);
+}
+
+static void close(tdm_reducer *reducer) {
+    shared_reducer *r = (shared_reducer *)reducer;
+    tdm__worker_close(r->worker);
+    tdm__delete(reducer->params->host, r->bucket);
+    tdm__delete(reducer->params->host, r);
+}
+
+static const tdm_reducer_ops shared_ops = {
+    .broadcast = tdm__reducer_broadcast_host,
+    .start_bucket = start_bucket,
+    .join = join,
+    .abort = abort_all,
+    .close = close,
+};
+
+tdm_status tdm__reducer_open_shared(tdm_reducer **out, tdm_replica **replica, const tdm_mode_params *params) {
+    const tdm_plan *plan = params->plan;
+    void *grad = NULL;
+    TDM_TRY(tdm__reducer_new(out, sizeof(shared_reducer), &shared_ops, params));
+    shared_reducer *r = (shared_reducer *)*out;
+    if (params->comm->ops->allocate != NULL)
+        TDM_TRY(tdm__comm_allocate(params->comm, plan->param_floats * sizeof(float), &grad));
+    TDM_TRY(tdm__rank_open_replica(params, grad, replica));
+    r->base.replica = *replica;
+    TDM_TRY(tdm__new(params->host, &r->bucket, (size_t)plan->bucket_count, sizeof(*r->bucket), "buckets"));
+    for (int i = 0; i < plan->bucket_count; i++) r->bucket[i] = (shared_bucket){.reducer = r, .index = i};
+    return tdm__worker_open(&r->worker, params->host, "ddp comm");
+}

@@ -1,0 +1,58 @@
+#include "runtime/exec/mode.h"
+
+#include <math.h>
+
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+
+tdm_status tdm__mode_open(tdm_mode **out, const tdm_mode_ops *ops, const tdm_mode_params *params) {
+    tdm_mode *mode = NULL;
+    *out = NULL;
+    TDM_TRY(tdm__new(params->host, &mode, 1, ops->bytes, "mode"));
+    mode->ops = ops;
+    mode->params = *params;
+    mode->depth = 1;
+    mode->gradients = "here";
+    tdm_error error;
+    if (ops->open(mode) == TDM_OK) {
+        *out = mode;
+        return TDM_OK;
+    }
+    tdm__error_save(&error);
+    tdm__mode_close(mode);
+    return tdm__error_restore(&error, NULL);
+}
+
+void tdm__mode_close(tdm_mode *mode) {
+    if (mode == NULL) return;
+    mode->ops->close(mode);
+    tdm__delete(mode->params.host, mode);
+}
+
+/* The first failure is the one to report. */
+static tdm_status step_failed(tdm_mode *mode) {
+    tdm_error error;
+    tdm__error_save(&error);
+    mode->collected = mode->submitted;
+    for (int i = 0; i < mode->replica_count; i++) tdm__replica_abandon(mode->replica[i]);
+    if (mode->ops->step_failed != NULL) mode->ops->step_failed(mode, error.message);
+    return tdm__error_restore(&error, NULL);
+}
+
+tdm_status tdm__mode_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update) {
+    tdm_step_result *result = &mode->result[mode->submitted++ % TDM_MODE_DEPTH];
+    *result = (tdm_step_result){
+        .rows = batch->global_rows, .grad_norm = isnan(update->clip_norm) ? NAN : 0, .stop = update->stop};
+    tdm__times_init(&result->times, mode->phases);
+    return mode->ops->submit(mode, batch, update, result) == TDM_OK ? TDM_OK : step_failed(mode);
+}
+
+tdm_status tdm__mode_collect(tdm_mode *mode, tdm_step_result *result) {
+    if (mode->collected == mode->submitted) TDM_FAIL(TDM_E_INTERNAL, "modes: no step has been submitted");
+    *result = mode->result[mode->collected++ % TDM_MODE_DEPTH];
+    return mode->ops->collect(mode, result) == TDM_OK ? TDM_OK : step_failed(mode);
+}
+
+tdm_status tdm__mode_sync(tdm_mode *mode, bool with_state) {
+    return mode->ops->sync != NULL ? mode->ops->sync(mode, with_state) : TDM_OK;
+}
