@@ -353,7 +353,11 @@ static const tdm_field dp_rows[] = {
           "root：只更新一份权重再逐步分发；all：每个副本各自更新")},
     {0},
 };
-static const char *const backend_names[] = {"auto", "nccl", "gloo", "mpi", "shm", "local", NULL};
+static const char *const backend_names[] = {"auto",
+#define TDM_BACKEND(key, name, memory, source) #name,
+#include <tandem/sys/backends.def>
+#undef TDM_BACKEND
+                                            NULL};
 static const char *const average_names[] = {"samples", "ranks", NULL};
 static const tdm_field ddp_rows[] = {
     {FIELD(ENUM, "backend", tdm_parallel_section, ddp.backend, "auto"), .names = backend_names,

@@ -8,6 +8,12 @@
 
 #define BIT(value) (1u << (value))
 
+#define LACK_BUILT_IN(key, name)
+#define LACK_MODULE(key, name) \
+    {"parallel.ddp", "backend", BIT(TDM_BACKEND_##key), #name, NULL, NULL, "write auto or shm"},
+#define LACK_RESERVED(key, name) \
+    {"parallel.ddp", "backend", BIT(TDM_BACKEND_##key), NULL, NULL, NULL, "write auto or shm"},
+#define TDM_BACKEND(key, name, memory, source) LACK_##source(key, name)
 static const tdm_lack lacks[] = {
     {"model", "builtin", 0, NULL, NULL, NULL, "write the layers out"},
     {"data.train", "format", BIT(TDM_DATA_IMAGE_FOLDER), NULL, NULL, NULL,
@@ -18,11 +24,10 @@ static const tdm_lack lacks[] = {
     {"parallel", "device", BIT(TDM_DEVICE_CUDA), "cuda", NULL, NULL, "write auto or cpu"},
     {"parallel", "stages", 0, NULL, "above 1 (model parallel inside a replica)", "大于 1（副本内的模型并行）",
      "write stages: 1"},
-    {"parallel.ddp", "backend", BIT(TDM_BACKEND_NCCL), "nccl", NULL, NULL, "write auto or shm"},
-    {"parallel.ddp", "backend", BIT(TDM_BACKEND_GLOO) | BIT(TDM_BACKEND_MPI), NULL, NULL, NULL,
-     "write auto, which picks a suitable backend, or shm"},
+#include <tandem/sys/backends.def>
     {"log", "tensorboard", BIT(true), NULL, NULL, NULL, "use metrics.jsonl: it holds the same numbers"},
 };
+#undef TDM_BACKEND
 enum { LACK_COUNT = sizeof(lacks) / sizeof(lacks[0]) };
 
 static bool is_absent(const tdm_lack *lack) {

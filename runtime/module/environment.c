@@ -200,19 +200,30 @@ static void limits_part(report *r) {
     if (fd >= 0) close(fd);
 }
 
+/* Modules with kernels, then the backends that the library does not contain. */
+#define NAME_BUILT_IN(name)
+#define NAME_MODULE(name) #name,
+#define NAME_RESERVED(name) #name,
+#define TDM_BACKEND(key, name, memory, source) NAME_##source(name)
+static const char *const modules[] = {
+    "dnnl",
+    "cuda",
+#include <tandem/sys/backends.def>
+};
+#undef TDM_BACKEND
+
 /* An absent module is information here. It is an error only for a job that asks for it, and `train` reports it then. */
 static tdm_status modules_part(report *r, const tdm_host *host, const tdm_module **cuda) {
-    static const char *const names[] = {"dnnl", "cuda", "nccl", "gloo", "mpi"};
     section(r, "modules", "modules");
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < sizeof modules / sizeof modules[0]; i++) {
         const tdm_module *module;
         tdm_module_report found = {.usable = false};
-        TDM_TRY(tdm__module_find(&module, host, names[i], NULL, &found));
-        if (strcmp(names[i], "cuda") == 0) *cuda = module;
+        TDM_TRY(tdm__module_find(&module, host, modules[i], NULL, &found));
+        if (strcmp(modules[i], "cuda") == 0) *cuda = module;
         char line[1200];
         const char *state = found.usable ? "usable" : found.path[0] ? "not usable" : "absent";
         snprintf(line, sizeof line, "%s: %s%s%s", state, found.text, found.path[0] ? ", " : "", found.path);
-        put_text(r, names[i], line);
+        put_text(r, modules[i], line);
     }
     return TDM_OK;
 }

@@ -140,6 +140,13 @@ tdm_status tdm__run_trains(const tdm_run *run, const char *what);
 /* Checks that all ranks run the same job. Every rank learns what differs. */
 tdm_status tdm__run_agree(tdm_run *run);
 
+/* What reduces gradients in the devices' memory; run->device_comm stays NULL if they are reduced in host memory.
+ * TDM_E_UNSUPPORTED if the job demands a backend that cannot be used. */
+tdm_status tdm__run_check_backend(const tdm_run *run);
+tdm_status tdm__run_open_backend(tdm_run *run);
+/* If one rank lacks the backend, no rank uses it. */
+tdm_status tdm__run_agree_on_backend(tdm_run *run);
+
 /* Checks that replicas which update themselves are still equal. TDM_E_CHECK names the one that differs and its first
  * differing tensor; every rank gets the same verdict. */
 tdm_status tdm__run_verify(tdm_run *run);

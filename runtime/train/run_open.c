@@ -31,49 +31,6 @@ static tdm_status open_compute(tdm_run *run) {
     return TDM_OK;
 }
 
-static bool shares_devices(const tdm_ints *ids) {
-    for (int i = 0; i < ids->count; i++) {
-        for (int k = 0; k < i; k++) {
-            if (ids->item[i] == ids->item[k]) return true;
-        }
-    }
-    return false;
-}
-
-/* Gradients of several processes meet in the devices' memory if NCCL can be used, else in host memory. */
-static tdm_status open_device_comm(tdm_run *run) {
-    const tdm_job *job = run->job;
-    int backend = job->parallel.ddp.backend;
-    if (run->world == 1) return TDM_OK;
-    if (!run->compute.device->discrete) {
-        if (backend == TDM_BACKEND_NCCL)
-            TDM_FAIL(TDM_E_UNSUPPORTED,
-                     "parallel.ddp.backend: nccl reduces in the memory of CUDA devices, the job runs "
-                     "on the CPU; use backend: shm or auto");
-        return TDM_OK;
-    }
-    if (backend == TDM_BACKEND_SHM || (backend == TDM_BACKEND_AUTO && shares_devices(&job->parallel.device_ids)))
-        return TDM_OK;
-    tdm_module_report report;
-    TDM_TRY(tdm__compute_comm(&run->device_comm, run->host, "nccl", run->options.module_path, &report));
-    TDM_INFO(run->host, "comm", "nccl: %s", report.text);
-    if (run->device_comm == NULL && backend == TDM_BACKEND_NCCL)
-        TDM_FAIL(TDM_E_UNSUPPORTED,
-                 "parallel.ddp.backend: nccl is not available: %s; backend: shm reduces in host memory", report.text);
-    return TDM_OK;
-}
-
-/* If one rank lacks NCCL, no rank uses it. */
-static tdm_status agree_on_device_comm(tdm_run *run) {
-    int64_t all_have = run->device_comm != NULL;
-    if (run->comm == NULL) return TDM_OK;
-    TDM_TRY(tdm__all_reduce(run->comm, (tdm_span){&all_have, 1, TDM_DTYPE_I64}, TDM_REDUCE_MIN));
-    if (all_have || run->device_comm == NULL) return TDM_OK;
-    TDM_WARN(run->host, "comm", "some rank has no NCCL: gradients are reduced in host memory");
-    run->device_comm = NULL;
-    return TDM_OK;
-}
-
 /* A program that gets every step's event, and has not allowed it to come late, gets it before the next step begins. All
  * ranks must begin and end steps in the same order, so they agree. */
 static tdm_status agree_on_running_ahead(tdm_run *run) {
@@ -105,11 +62,7 @@ static tdm_status check_ranks(tdm_run *run) {
                  "program passes rank, world and launch_fd",
                  devices, devices);
     run->replicas = run->world;
-    int backend = job->parallel.ddp.backend;
-    if (backend == TDM_BACKEND_GLOO || backend == TDM_BACKEND_MPI)
-        TDM_FAIL(TDM_E_UNSUPPORTED,
-                 "parallel.ddp.backend: gloo and mpi are not in this build; use backend: shm or auto");
-    return TDM_OK;
+    return tdm__run_check_backend(run);
 }
 
 /* The first slow part: from here on the ranks watch each other. */
@@ -263,14 +216,14 @@ static tdm_status open_parts(tdm_run *run) {
     TDM_TRY(check_ranks(run));
     TDM_TRY(open_comm(run));
     TDM_TRY(open_compute(run));
-    TDM_TRY(open_device_comm(run));
+    TDM_TRY(tdm__run_open_backend(run));
     TDM_TRY(check_batch(run));
     TDM_TRY(open_loss(run, &wanted));
     TDM_TRY(open_optim(run));
     TDM_TRY(tdm__run_open_data(run, &wanted));
     TDM_TRY(build_plan(run));
     TDM_TRY(tdm__run_agree(run));
-    TDM_TRY(agree_on_device_comm(run));
+    TDM_TRY(tdm__run_agree_on_backend(run));
     TDM_TRY(agree_on_running_ahead(run));
     TDM_TRY(open_mode(run));
     TDM_TRY(tdm__run_open_loaders(run));

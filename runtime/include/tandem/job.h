@@ -151,11 +151,9 @@ typedef struct tdm_parallel_section {
 } tdm_parallel_section;
 typedef enum tdm_backend {
     TDM_BACKEND_AUTO,
-    TDM_BACKEND_NCCL,
-    TDM_BACKEND_GLOO,
-    TDM_BACKEND_MPI,
-    TDM_BACKEND_SHM,
-    TDM_BACKEND_LOCAL
+#define TDM_BACKEND(key, name, memory, source) TDM_BACKEND_##key, /* TDM_BACKEND_NCCL, ... */
+#include <tandem/sys/backends.def>
+#undef TDM_BACKEND
 } tdm_backend;
 
 typedef enum tdm_resume { TDM_RESUME_AUTO, TDM_RESUME_NEVER, TDM_RESUME_PATH } tdm_resume;
