@@ -11,7 +11,9 @@ struct tdm_comm_request {
     tdm_comm_queue *queue;
     tdm_comm_request *next;          /* in the queue, or in the list of free requests */
     tdm_comm_request *older, *newer; /* list of all requests not yet waited for */
-    tdm_comm_task task;
+    tdm_comm_call call;
+    tdm_comm_fn fn;
+    void *user; /* of fn: &call for a call */
     bool done;
     double ms;
     tdm_status status;
@@ -30,32 +32,8 @@ struct tdm_comm_queue {
     bool draining;
 };
 
-tdm_status tdm__comm_run(tdm_comm *comm, const tdm_comm_task *task) {
-    switch (task->kind) {
-    case TDM_TASK_ALL_REDUCE:
-        return tdm__all_reduce(comm, task->in, task->op);
-    case TDM_TASK_BROADCAST:
-        return tdm__broadcast(comm, task->in, task->rank);
-    case TDM_TASK_REDUCE:
-        return tdm__reduce(comm, task->in, task->rank, task->op);
-    case TDM_TASK_GATHER:
-        return tdm__gather(comm, task->in, task->out, task->rank);
-    case TDM_TASK_ALL_GATHER:
-        return tdm__all_gather(comm, task->in, task->out);
-    case TDM_TASK_SCATTER:
-        return tdm__scatter(comm, task->in, task->out, task->rank);
-    case TDM_TASK_SEND:
-        return tdm__send(comm, task->in, task->rank);
-    case TDM_TASK_RECEIVE:
-        return tdm__receive(comm, task->out, task->rank);
-    case TDM_TASK_BARRIER:
-        return tdm__barrier(comm);
-    case TDM_TASK_ALLOCATE:
-        return tdm__comm_allocate(comm, task->bytes, task->allocated);
-    case TDM_TASK_SPLIT:
-        return tdm__comm_split(comm, task->ranks, task->rank_count, task->split);
-    }
-    TDM_FAIL(TDM_E_INTERNAL, "communicator: unknown call %d", (int)task->kind);
+static tdm_status make_call(tdm_comm *comm, void *user) {
+    return tdm__comm_call(comm, user);
 }
 
 /* The worker's only job: makes the queued calls until the queue is empty. */
@@ -68,7 +46,7 @@ static tdm_status drain(void *argument) {
         if (queue->first == NULL) queue->last = NULL;
         pthread_mutex_unlock(&queue->mutex);
         int64_t start = tdm__now_ns();
-        tdm_status status = tdm__comm_run(queue->comm, &request->task);
+        tdm_status status = request->fn(queue->comm, request->user);
         double ms = tdm__ms_since(start);
         if (status != TDM_OK) tdm__error_save(&request->error);
         pthread_mutex_lock(&queue->mutex);
@@ -141,14 +119,18 @@ static tdm_status submit(tdm_comm_queue *queue, tdm_comm_request *request) {
     return TDM_OK;
 }
 
-tdm_status tdm__comm_start(tdm_comm_queue *queue, const tdm_comm_task *task, tdm_comm_request **out) {
+/* call NULL: runs fn. */
+static tdm_status start(tdm_comm_queue *queue, const tdm_comm_call *call, tdm_comm_fn fn, void *user,
+                        tdm_comm_request **out) {
     tdm_comm_request *request;
     *out = NULL;
     pthread_mutex_lock(&queue->mutex);
     tdm_status status = new_request(queue, &request);
     if (status == TDM_OK) {
         request->queue = queue;
-        request->task = *task;
+        if (call != NULL) request->call = *call;
+        request->fn = call != NULL ? make_call : fn;
+        request->user = call != NULL ? &request->call : user;
         request->older = queue->open;
         if (queue->open != NULL) queue->open->newer = request;
         queue->open = request;
@@ -162,8 +144,14 @@ tdm_status tdm__comm_start(tdm_comm_queue *queue, const tdm_comm_task *task, tdm
     return status;
 }
 
-tdm_status tdm__comm_start_all_reduce(tdm_comm_queue *queue, tdm_span io, tdm_reduce_op op, tdm_comm_request **out) {
-    return tdm__comm_start(queue, &(tdm_comm_task){.kind = TDM_TASK_ALL_REDUCE, .in = io, .op = op}, out);
+tdm_status tdm__comm_start(tdm_comm_queue *queue, const tdm_comm_call *call, tdm_comm_request **out) {
+    return start(queue, call, NULL, NULL, out);
+}
+
+tdm_status tdm__comm_queue_run(tdm_comm_queue *queue, tdm_comm_fn fn, void *user) {
+    tdm_comm_request *request;
+    TDM_TRY(start(queue, NULL, fn, user, &request));
+    return tdm__comm_wait(request, NULL);
 }
 
 bool tdm__comm_done(tdm_comm_request *request) {
@@ -184,12 +172,6 @@ tdm_status tdm__comm_wait(tdm_comm_request *request, double *ms) {
     pthread_mutex_unlock(&queue->mutex);
     if (status != TDM_OK) return tdm__frame(status, __FILE__, __LINE__);
     return TDM_OK;
-}
-
-tdm_status tdm__comm_queue_call(tdm_comm_queue *queue, const tdm_comm_task *task) {
-    tdm_comm_request *request;
-    TDM_TRY(tdm__comm_start(queue, task, &request));
-    return tdm__comm_wait(request, NULL);
 }
 
 void tdm__comm_queue_close(tdm_comm_queue *queue) {

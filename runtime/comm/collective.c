@@ -22,10 +22,6 @@
 #include "runtime/comm/group.h"
 #include "runtime/comm/reduce.h"
 
-static tdm_call make_call(tdm_call_kind kind, tdm_span span, int op, int root) {
-    return (tdm_call){.kind = (int32_t)kind, .dtype = (int32_t)span.dtype, .op = op, .root = root, .count = span.count};
-}
-
 static size_t span_bytes(tdm_span span) {
     return span.count * tdm_dtype_bytes(span.dtype);
 }
@@ -157,22 +153,6 @@ static tdm_status reduce(tdm_group *group, tdm_span io, const reduction *how) {
     return reduce_staged(group, io, how);
 }
 
-tdm_status tdm__group_all_reduce(tdm_comm *comm, tdm_span io, tdm_reduce_op op) {
-    tdm_group *group = (tdm_group *)comm;
-    tdm_call call = make_call(TDM_CALL_ALL_REDUCE, io, (int)op, -1);
-    tdm_status status = tdm__group_enter(group, &call);
-    if (status == TDM_OK) status = reduce(group, io, &(reduction){io.dtype, op, -1});
-    return tdm__group_leave(group, status);
-}
-
-tdm_status tdm__group_reduce(tdm_comm *comm, tdm_span io, int root, tdm_reduce_op op) {
-    tdm_group *group = (tdm_group *)comm;
-    tdm_call call = make_call(TDM_CALL_REDUCE, io, (int)op, root);
-    tdm_status status = tdm__group_enter(group, &call);
-    if (status == TDM_OK) status = reduce(group, io, &(reduction){io.dtype, op, root});
-    return tdm__group_leave(group, status);
-}
-
 /* ---- broadcast ---- */
 
 static tdm_status broadcast(tdm_group *group, tdm_span io, int root) {
@@ -198,14 +178,6 @@ static tdm_status broadcast(tdm_group *group, tdm_span io, int root) {
         done += n;
     }
     return TDM_OK;
-}
-
-tdm_status tdm__group_broadcast(tdm_comm *comm, tdm_span io, int root) {
-    tdm_group *group = (tdm_group *)comm;
-    tdm_call call = make_call(TDM_CALL_BROADCAST, io, -1, root);
-    tdm_status status = tdm__group_enter(group, &call);
-    if (status == TDM_OK) status = broadcast(group, io, root);
-    return tdm__group_leave(group, status);
 }
 
 /* ---- gather and all_gather ---- */
@@ -240,22 +212,6 @@ static tdm_status gather(tdm_group *group, tdm_span in, void *out, bool gets) {
     return TDM_OK;
 }
 
-tdm_status tdm__group_gather(tdm_comm *comm, tdm_span in, tdm_span out, int root) {
-    tdm_group *group = (tdm_group *)comm;
-    tdm_call call = make_call(TDM_CALL_GATHER, in, -1, root);
-    tdm_status status = tdm__group_enter(group, &call);
-    if (status == TDM_OK) status = gather(group, in, out.data, comm->rank == root);
-    return tdm__group_leave(group, status);
-}
-
-tdm_status tdm__group_all_gather(tdm_comm *comm, tdm_span in, tdm_span out) {
-    tdm_group *group = (tdm_group *)comm;
-    tdm_call call = make_call(TDM_CALL_ALL_GATHER, in, -1, -1);
-    tdm_status status = tdm__group_enter(group, &call);
-    if (status == TDM_OK) status = gather(group, in, out.data, true);
-    return tdm__group_leave(group, status);
-}
-
 /* ---- scatter ---- */
 
 static tdm_status scatter(tdm_group *group, tdm_span in, tdm_span out, int root) {
@@ -285,21 +241,41 @@ static tdm_status scatter(tdm_group *group, tdm_span in, tdm_span out, int root)
     return TDM_OK;
 }
 
-tdm_status tdm__group_scatter(tdm_comm *comm, tdm_span in, tdm_span out, int root) {
-    tdm_group *group = (tdm_group *)comm;
-    tdm_call call = make_call(TDM_CALL_SCATTER, out, -1, root);
-    tdm_status status = tdm__group_enter(group, &call);
-    if (status == TDM_OK) status = scatter(group, in, out, root);
-    return tdm__group_leave(group, status);
+/* ---- the call ---- */
+
+static tdm_status run(tdm_group *group, const tdm_comm_call *call) {
+    const tdm_span in = call->in, out = call->out;
+    switch (call->kind) {
+    case TDM_COMM_ALL_REDUCE:
+    case TDM_COMM_REDUCE:
+        return reduce(group, in, &(reduction){in.dtype, call->op, call->rank});
+    case TDM_COMM_BROADCAST:
+        return broadcast(group, in, call->rank);
+    case TDM_COMM_GATHER:
+    case TDM_COMM_ALL_GATHER:
+        return gather(group, in, out.data, call->rank < 0 || call->rank == group->comm.rank);
+    case TDM_COMM_SCATTER:
+        return scatter(group, in, out, call->rank);
+    case TDM_COMM_SEND:
+        return tdm__group_send(group, in);
+    case TDM_COMM_RECEIVE:
+        return tdm__group_receive(group, out);
+    case TDM_COMM_BARRIER:
+        return tdm__group_meet(group, in, NULL, 0);
+    default:
+        TDM_FAIL(TDM_E_INTERNAL, "communicator: '%s' is no call", tdm_comm_kind_name(call->kind));
+    }
 }
 
-/* ---- barrier ---- */
-
-tdm_status tdm__group_barrier(tdm_comm *comm) {
+tdm_status tdm__group_run(tdm_comm *comm, const tdm_comm_call *call) {
     tdm_group *group = (tdm_group *)comm;
-    tdm_span none = {NULL, 0, TDM_DTYPE_U8};
-    tdm_call call = make_call(TDM_CALL_BARRIER, none, -1, -1);
-    tdm_status status = tdm__group_enter(group, &call);
-    if (status == TDM_OK) status = tdm__group_meet(group, none, NULL, 0);
+    const tdm_span span = tdm_comm_call_span(call);
+    const tdm_call noted = {.kind = (int32_t)call->kind,
+                            .dtype = (int32_t)span.dtype,
+                            .op = (int32_t)call->op,
+                            .root = call->rank,
+                            .count = span.count};
+    tdm_status status = tdm__group_enter(group, &noted);
+    if (status == TDM_OK) status = run(group, call);
     return tdm__group_leave(group, status);
 }

@@ -40,11 +40,6 @@ const char *tdm__reduce_op_name(tdm_reduce_op op) {
 
 /* ---- checks ---- */
 
-static tdm_status check_comm(const tdm_comm *comm, const char *call) {
-    if (comm == NULL) TDM_FAIL(TDM_E_USAGE, "%s: needs a communicator, got NULL", call);
-    return TDM_OK;
-}
-
 static tdm_status check_span(tdm_span span, const char *call, const char *name) {
     size_t bytes;
     if (!is_dtype(span.dtype)) TDM_FAIL(TDM_E_USAGE, "%s: %s: unknown data type %d", call, name, (int)span.dtype);
@@ -66,11 +61,6 @@ static tdm_status check_rank(const tdm_comm *comm, int rank, const char *call, c
     return TDM_OK;
 }
 
-static tdm_status check_op(tdm_reduce_op op, const char *call) {
-    if (!is_op(op)) TDM_FAIL(TDM_E_USAGE, "%s: unknown reduction %d", call, (int)op);
-    return TDM_OK;
-}
-
 /* `all` must hold one part for each rank, each of the size of `part`. */
 static tdm_status check_parts(const tdm_comm *comm, tdm_span all, tdm_span part, const char *call, const char *name) {
     size_t wanted;
@@ -84,7 +74,48 @@ static tdm_status check_parts(const tdm_comm *comm, tdm_span all, tdm_span part,
     return TDM_OK;
 }
 
-/* ---- collectives ---- */
+/* The names of a call's arguments in messages; NULL: it has no such argument. `part` is tdm_comm_call_span, `whole` the
+ * other span, with a part for each rank. */
+static const struct {
+    const char *part, *whole, *rank;
+    bool reduces;
+} arguments[] = {
+    [TDM_COMM_ALL_REDUCE] = {.part = "io", .reduces = true},
+    [TDM_COMM_BROADCAST] = {.part = "io", .rank = "root"},
+    [TDM_COMM_REDUCE] = {.part = "io", .rank = "root", .reduces = true},
+    [TDM_COMM_GATHER] = {.part = "in", .whole = "out", .rank = "root"},
+    [TDM_COMM_ALL_GATHER] = {.part = "in", .whole = "out"},
+    [TDM_COMM_SCATTER] = {.part = "out", .whole = "in", .rank = "root"},
+    [TDM_COMM_BARRIER] = {0},
+    [TDM_COMM_SEND] = {.part = "data", .rank = "peer"},
+    [TDM_COMM_RECEIVE] = {.part = "data", .rank = "peer"},
+};
+
+static bool is_message(tdm_comm_kind kind) {
+    return kind == TDM_COMM_SEND || kind == TDM_COMM_RECEIVE;
+}
+
+static tdm_status check_comm(const tdm_comm *comm, const char *call) {
+    if (comm == NULL) TDM_FAIL(TDM_E_USAGE, "%s: needs a communicator, got NULL", call);
+    return TDM_OK;
+}
+
+static tdm_status check_call(const tdm_comm *comm, const tdm_comm_call *call) {
+    const tdm_span part = tdm_comm_call_span(call), whole = call->kind == TDM_COMM_SCATTER ? call->in : call->out;
+    const char *name = tdm_comm_kind_name(call->kind), *rank = arguments[call->kind].rank;
+    TDM_TRY(check_comm(comm, name));
+    if (arguments[call->kind].part != NULL) TDM_TRY(check_span(part, name, arguments[call->kind].part));
+    if (rank != NULL) TDM_TRY(check_rank(comm, call->rank, name, rank));
+    if (is_message(call->kind) && call->rank == comm->rank)
+        TDM_FAIL(TDM_E_USAGE, "%s: the peer is rank %d itself; it must be another rank", name, call->rank);
+    if (arguments[call->kind].whole != NULL && (rank == NULL || call->rank == comm->rank))
+        TDM_TRY(check_parts(comm, whole, part, name, arguments[call->kind].whole));
+    if (arguments[call->kind].reduces && !is_op(call->op))
+        TDM_FAIL(TDM_E_USAGE, "%s: unknown reduction %d", name, (int)call->op);
+    return TDM_OK;
+}
+
+/* ---- calls ---- */
 
 /* The peers wait for this rank, which will not take part: end the job with the reason. */
 static tdm_status refuse(tdm_comm *comm, tdm_status status) {
@@ -92,90 +123,11 @@ static tdm_status refuse(tdm_comm *comm, tdm_status status) {
     return tdm__frame(status, __FILE__, __LINE__);
 }
 
-tdm_status tdm__all_reduce(tdm_comm *comm, tdm_span io, tdm_reduce_op op) {
-    tdm_status status = check_comm(comm, "all_reduce");
-    if (status == TDM_OK) status = check_span(io, "all_reduce", "io");
-    if (status == TDM_OK) status = check_op(op, "all_reduce");
+tdm_status tdm__comm_call(tdm_comm *comm, const tdm_comm_call *call) {
+    tdm_status status = check_call(comm, call);
     if (status != TDM_OK) return refuse(comm, status);
-    comm->sequence++;
-    return comm->ops->all_reduce(comm, io, op);
-}
-
-tdm_status tdm__broadcast(tdm_comm *comm, tdm_span io, int root) {
-    tdm_status status = check_comm(comm, "broadcast");
-    if (status == TDM_OK) status = check_span(io, "broadcast", "io");
-    if (status == TDM_OK) status = check_rank(comm, root, "broadcast", "root");
-    if (status != TDM_OK) return refuse(comm, status);
-    comm->sequence++;
-    return comm->ops->broadcast(comm, io, root);
-}
-
-tdm_status tdm__reduce(tdm_comm *comm, tdm_span io, int root, tdm_reduce_op op) {
-    tdm_status status = check_comm(comm, "reduce");
-    if (status == TDM_OK) status = check_span(io, "reduce", "io");
-    if (status == TDM_OK) status = check_rank(comm, root, "reduce", "root");
-    if (status == TDM_OK) status = check_op(op, "reduce");
-    if (status != TDM_OK) return refuse(comm, status);
-    comm->sequence++;
-    return comm->ops->reduce(comm, io, root, op);
-}
-
-tdm_status tdm__gather(tdm_comm *comm, tdm_span in, tdm_span out, int root) {
-    tdm_status status = check_comm(comm, "gather");
-    if (status == TDM_OK) status = check_span(in, "gather", "in");
-    if (status == TDM_OK) status = check_rank(comm, root, "gather", "root");
-    if (status == TDM_OK && comm->rank == root) status = check_parts(comm, out, in, "gather", "out");
-    if (status != TDM_OK) return refuse(comm, status);
-    comm->sequence++;
-    return comm->ops->gather(comm, in, out, root);
-}
-
-tdm_status tdm__all_gather(tdm_comm *comm, tdm_span in, tdm_span out) {
-    tdm_status status = check_comm(comm, "all_gather");
-    if (status == TDM_OK) status = check_span(in, "all_gather", "in");
-    if (status == TDM_OK) status = check_parts(comm, out, in, "all_gather", "out");
-    if (status != TDM_OK) return refuse(comm, status);
-    comm->sequence++;
-    return comm->ops->all_gather(comm, in, out);
-}
-
-tdm_status tdm__scatter(tdm_comm *comm, tdm_span in, tdm_span out, int root) {
-    tdm_status status = check_comm(comm, "scatter");
-    if (status == TDM_OK) status = check_span(out, "scatter", "out");
-    if (status == TDM_OK) status = check_rank(comm, root, "scatter", "root");
-    if (status == TDM_OK && comm->rank == root) status = check_parts(comm, in, out, "scatter", "in");
-    if (status != TDM_OK) return refuse(comm, status);
-    comm->sequence++;
-    return comm->ops->scatter(comm, in, out, root);
-}
-
-tdm_status tdm__barrier(tdm_comm *comm) {
-    TDM_TRY(check_comm(comm, "barrier"));
-    comm->sequence++;
-    return comm->ops->barrier(comm);
-}
-
-/* ---- two ranks ---- */
-
-static tdm_status check_message(const tdm_comm *comm, tdm_span span, int peer, const char *call) {
-    TDM_TRY(check_comm(comm, call));
-    TDM_TRY(check_span(span, call, "data"));
-    TDM_TRY(check_rank(comm, peer, call, "peer"));
-    if (peer == comm->rank)
-        TDM_FAIL(TDM_E_USAGE, "%s: the peer is rank %d itself; it must be another rank", call, peer);
-    return TDM_OK;
-}
-
-tdm_status tdm__send(tdm_comm *comm, tdm_span in, int to) {
-    tdm_status status = check_message(comm, in, to, "send");
-    if (status != TDM_OK) return refuse(comm, status);
-    return comm->ops->send(comm, in, to);
-}
-
-tdm_status tdm__receive(tdm_comm *comm, tdm_span out, int from) {
-    tdm_status status = check_message(comm, out, from, "receive");
-    if (status != TDM_OK) return refuse(comm, status);
-    return comm->ops->receive(comm, out, from);
+    if (!is_message(call->kind)) comm->sequence++;
+    return comm->ops->run(comm, call);
 }
 
 /* ---- memory, groups, ends ---- */
@@ -211,11 +163,7 @@ tdm_status tdm__comm_split(tdm_comm *comm, const int *ranks, int count, tdm_comm
 }
 
 void tdm__comm_abort(tdm_comm *comm, const char *why) {
-    if (comm == NULL) return;
-    if (comm->ops->abort_because != NULL)
-        comm->ops->abort_because(comm, why);
-    else
-        comm->ops->abort(comm);
+    if (comm != NULL) comm->ops->abort(comm, why);
 }
 
 /* ---- agreement ---- */

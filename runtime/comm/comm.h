@@ -25,18 +25,23 @@ void tdm__shm_abort(int fd, int rank, const char *why);
 tdm_status tdm__comm_open_shm(tdm_comm **out, int fd, int rank, int world, const tdm_host *host, int64_t timeout_ms,
                               int64_t heartbeat_ms);
 
-/* Checked calls. A NULL comm, a wrong root and mismatching spans are TDM_E_USAGE. Each collective increments the
- * sequence number. A rank whose call is refused ends the job for all ranks, with the reason, because its peers wait for
- * it. */
-tdm_status tdm__all_reduce(tdm_comm *comm, tdm_span io, tdm_reduce_op op);
-tdm_status tdm__broadcast(tdm_comm *comm, tdm_span io, int root);
-tdm_status tdm__reduce(tdm_comm *comm, tdm_span io, int root, tdm_reduce_op op);
-tdm_status tdm__gather(tdm_comm *comm, tdm_span in, tdm_span out, int root);
-tdm_status tdm__all_gather(tdm_comm *comm, tdm_span in, tdm_span out);
-tdm_status tdm__scatter(tdm_comm *comm, tdm_span in, tdm_span out, int root);
-tdm_status tdm__send(tdm_comm *comm, tdm_span in, int to);       /* returns when the receiver has the data */
-tdm_status tdm__receive(tdm_comm *comm, tdm_span out, int from); /* send and receive do not count in the sequence */
-tdm_status tdm__barrier(tdm_comm *comm);
+/* Makes a call, after checking it. A NULL comm, a wrong rank and mismatching spans are TDM_E_USAGE. Each collective
+ * increments the sequence number. A rank whose call is refused ends the job for all ranks, with the reason, because its
+ * peers wait for it. */
+tdm_status tdm__comm_call(tdm_comm *comm, const tdm_comm_call *call);
+
+static inline tdm_status tdm__all_reduce(tdm_comm *comm, tdm_span io, tdm_reduce_op op) {
+    return tdm__comm_call(comm, &(tdm_comm_call){.kind = TDM_COMM_ALL_REDUCE, .rank = -1, .in = io, .op = op});
+}
+static inline tdm_status tdm__broadcast(tdm_comm *comm, tdm_span io, int root) {
+    return tdm__comm_call(comm, &(tdm_comm_call){.kind = TDM_COMM_BROADCAST, .rank = root, .in = io});
+}
+static inline tdm_status tdm__all_gather(tdm_comm *comm, tdm_span in, tdm_span out) {
+    return tdm__comm_call(comm, &(tdm_comm_call){.kind = TDM_COMM_ALL_GATHER, .rank = -1, .in = in, .out = out});
+}
+static inline tdm_status tdm__barrier(tdm_comm *comm) {
+    return tdm__comm_call(comm, &(tdm_comm_call){.kind = TDM_COMM_BARRIER, .rank = -1});
+}
 /* Memory that all ranks can reach. TDM_E_UNSUPPORTED if the backend has none. */
 tdm_status tdm__comm_allocate(tdm_comm *comm, size_t bytes, void **out);
 tdm_status tdm__comm_split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out);
@@ -54,47 +59,20 @@ const char *tdm__reduce_op_name(tdm_reduce_op op);
 
 typedef struct tdm_comm_queue tdm_comm_queue;
 
-typedef enum tdm_comm_task_kind {
-    TDM_TASK_ALL_REDUCE,
-    TDM_TASK_BROADCAST,
-    TDM_TASK_REDUCE,
-    TDM_TASK_GATHER,
-    TDM_TASK_ALL_GATHER,
-    TDM_TASK_SCATTER,
-    TDM_TASK_SEND,
-    TDM_TASK_RECEIVE,
-    TDM_TASK_BARRIER,
-    TDM_TASK_ALLOCATE,
-    TDM_TASK_SPLIT
-} tdm_comm_task_kind;
-
-/* One call with its arguments. Arguments that the call does not have are ignored. */
-typedef struct tdm_comm_task {
-    tdm_comm_task_kind kind;
-    tdm_span in, out; /* in place: `in` */
-    int rank;         /* root or peer */
-    tdm_reduce_op op;
-    const int *ranks; /* split: borrowed until the end of the call */
-    int rank_count;
-    tdm_comm **split;
-    size_t bytes;
-    void **allocated;
-} tdm_comm_task;
+/* Other work for the thread than a tdm_comm_call. */
+typedef tdm_status (*tdm_comm_fn)(tdm_comm *comm, void *user);
 
 /* Until the queue is closed, only the queue uses `comm`. The caller still owns it. */
 tdm_status tdm__comm_queue_open(tdm_comm_queue **out, tdm_comm *comm);
 /* Returns at once. Fails only if memory is out. tdm__comm_wait or tdm__comm_queue_close frees *request. */
-tdm_status tdm__comm_start(tdm_comm_queue *queue, const tdm_comm_task *task, tdm_comm_request **request);
-tdm_status tdm__comm_start_all_reduce(tdm_comm_queue *queue, tdm_span io, tdm_reduce_op op, tdm_comm_request **request);
+tdm_status tdm__comm_start(tdm_comm_queue *queue, const tdm_comm_call *call, tdm_comm_request **request);
+/* Runs fn after all calls started before, and waits for it. */
+tdm_status tdm__comm_queue_run(tdm_comm_queue *queue, tdm_comm_fn fn, void *user);
 bool tdm__comm_done(tdm_comm_request *request);
 /* Waits for the end of the call (which has its own deadline) and frees the request. Returns the call's status and moves
  * its error record to this thread. *ms, if not NULL, is the duration of the call itself. */
 tdm_status tdm__comm_wait(tdm_comm_request *request, double *ms);
-/* Runs `task` after all calls started before it, and waits for it. */
-tdm_status tdm__comm_queue_call(tdm_comm_queue *queue, const tdm_comm_task *task);
 /* Waits for the calls that were started, then ends the thread. NULL is fine. */
 void tdm__comm_queue_close(tdm_comm_queue *queue);
-/* Makes one call on the calling thread. */
-tdm_status tdm__comm_run(tdm_comm *comm, const tdm_comm_task *task);
 
 #endif

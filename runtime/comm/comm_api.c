@@ -37,121 +37,81 @@ void tdm_comm_abort(tdm_comm *comm, const char *why) {
     tdm__comm_abort(comm, why);
 }
 
-/* ---- calls: in the queue, after the asynchronous calls; without a queue, on this thread ---- */
+/* ---- calls: in the queue, behind the asynchronous calls; without a queue, on this thread ---- */
 
-static tdm_status call(tdm_comm *comm, tdm_comm_task task) {
-    if (comm != NULL && comm->queue != NULL) return tdm__comm_queue_call(comm->queue, &task);
-    return tdm__comm_run(comm, &task);
-}
-
-static tdm_status start(tdm_comm *comm, tdm_comm_task task, tdm_comm_request **out) {
+static tdm_status start(tdm_comm *comm, tdm_comm_call call, tdm_comm_request **out) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "asynchronous call: the pointer for the request is NULL");
     *out = NULL;
     if (comm == NULL) TDM_FAIL(TDM_E_USAGE, "asynchronous call: needs a communicator, got NULL");
     if (comm->queue == NULL) TDM_TRY(tdm__comm_queue_open(&comm->queue, comm));
-    return tdm__comm_start(comm->queue, &task, out);
+    return tdm__comm_start(comm->queue, &call, out);
 }
 
-static tdm_comm_task all_reduce_task(tdm_span io, tdm_reduce_op op) {
-    return (tdm_comm_task){.kind = TDM_TASK_ALL_REDUCE, .in = io, .op = op};
+static tdm_status run(tdm_comm *comm, tdm_comm_call call) {
+    tdm_comm_request *request;
+    if (comm == NULL || comm->queue == NULL) return tdm__comm_call(comm, &call);
+    TDM_TRY(tdm__comm_start(comm->queue, &call, &request));
+    return tdm__comm_wait(request, NULL);
 }
 
-static tdm_comm_task reduce_task(tdm_span io, int root, tdm_reduce_op op) {
-    return (tdm_comm_task){.kind = TDM_TASK_REDUCE, .in = io, .rank = root, .op = op};
+/* Defines a call and its asynchronous form. AND: the parameters after the communicator. */
+#define CALL(name, kind_, parameters, ...)                                                    \
+    tdm_status tdm_comm_##name(tdm_comm *comm parameters) {                                   \
+        return run(comm, (tdm_comm_call){.kind = TDM_COMM_##kind_, __VA_ARGS__});             \
+    }                                                                                         \
+    tdm_status tdm_comm_start_##name(tdm_comm *comm parameters, tdm_comm_request **request) { \
+        return start(comm, (tdm_comm_call){.kind = TDM_COMM_##kind_, __VA_ARGS__}, request);  \
+    }
+#define AND(...) , __VA_ARGS__
+
+CALL(all_reduce, ALL_REDUCE, AND(tdm_span io, tdm_reduce_op op), .rank = -1, .in = io, .op = op)
+CALL(broadcast, BROADCAST, AND(tdm_span io, int root), .rank = root, .in = io)
+CALL(reduce, REDUCE, AND(tdm_span io, int root, tdm_reduce_op op), .rank = root, .in = io, .op = op)
+CALL(gather, GATHER, AND(tdm_span in, tdm_span out, int root), .rank = root, .in = in, .out = out)
+CALL(all_gather, ALL_GATHER, AND(tdm_span in, tdm_span out), .rank = -1, .in = in, .out = out)
+CALL(scatter, SCATTER, AND(tdm_span in, tdm_span out, int root), .rank = root, .in = in, .out = out)
+CALL(barrier, BARRIER, , .rank = -1)
+CALL(send, SEND, AND(tdm_span in, int to), .rank = to, .in = in)
+CALL(receive, RECEIVE, AND(tdm_span out, int from), .rank = from, .out = out)
+
+/* ---- memory and groups ---- */
+
+/* The arguments of allocate or split. */
+typedef struct making {
+    size_t bytes;
+    void **memory;
+    const int *ranks;
+    int count;
+    tdm_comm **comm;
+} making;
+
+static tdm_status allocate(tdm_comm *comm, void *user) {
+    const making *m = user;
+    return tdm__comm_allocate(comm, m->bytes, m->memory);
 }
 
-/* For calls whose only arguments are spans and a rank. */
-static tdm_comm_task span_task(tdm_comm_task_kind kind, tdm_span in, tdm_span out, int rank) {
-    return (tdm_comm_task){.kind = kind, .in = in, .out = out, .rank = rank};
+static tdm_status split(tdm_comm *comm, void *user) {
+    const making *m = user;
+    return tdm__comm_split(comm, m->ranks, m->count, m->comm);
 }
 
-static const tdm_span no_span = {NULL, 0, TDM_DTYPE_U8};
-
-tdm_status tdm_comm_all_reduce(tdm_comm *comm, tdm_span io, tdm_reduce_op op) {
-    return call(comm, all_reduce_task(io, op));
-}
-
-tdm_status tdm_comm_broadcast(tdm_comm *comm, tdm_span io, int root) {
-    return call(comm, span_task(TDM_TASK_BROADCAST, io, no_span, root));
-}
-
-tdm_status tdm_comm_reduce(tdm_comm *comm, tdm_span io, int root, tdm_reduce_op op) {
-    return call(comm, reduce_task(io, root, op));
-}
-
-tdm_status tdm_comm_gather(tdm_comm *comm, tdm_span in, tdm_span out, int root) {
-    return call(comm, span_task(TDM_TASK_GATHER, in, out, root));
-}
-
-tdm_status tdm_comm_all_gather(tdm_comm *comm, tdm_span in, tdm_span out) {
-    return call(comm, span_task(TDM_TASK_ALL_GATHER, in, out, 0));
-}
-
-tdm_status tdm_comm_scatter(tdm_comm *comm, tdm_span in, tdm_span out, int root) {
-    return call(comm, span_task(TDM_TASK_SCATTER, in, out, root));
-}
-
-tdm_status tdm_comm_barrier(tdm_comm *comm) {
-    return call(comm, span_task(TDM_TASK_BARRIER, no_span, no_span, 0));
-}
-
-tdm_status tdm_comm_send(tdm_comm *comm, tdm_span in, int to) {
-    return call(comm, span_task(TDM_TASK_SEND, in, no_span, to));
-}
-
-tdm_status tdm_comm_receive(tdm_comm *comm, tdm_span out, int from) {
-    return call(comm, span_task(TDM_TASK_RECEIVE, no_span, out, from));
+static tdm_status make(tdm_comm *comm, tdm_comm_fn fn, making m) {
+    return comm != NULL && comm->queue != NULL ? tdm__comm_queue_run(comm->queue, fn, &m) : fn(comm, &m);
 }
 
 tdm_status tdm_comm_allocate(tdm_comm *comm, size_t bytes, void **out) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "allocate: the pointer for the result is NULL");
     *out = NULL;
-    return call(comm, (tdm_comm_task){.kind = TDM_TASK_ALLOCATE, .bytes = bytes, .allocated = out});
+    return make(comm, allocate, (making){.bytes = bytes, .memory = out});
 }
 
 tdm_status tdm_comm_split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "split: the pointer for the communicator is NULL");
     *out = NULL;
-    return call(comm, (tdm_comm_task){.kind = TDM_TASK_SPLIT, .ranks = ranks, .rank_count = count, .split = out});
+    return make(comm, split, (making){.ranks = ranks, .count = count, .comm = out});
 }
 
-/* ---- asynchronous forms ---- */
-
-tdm_status tdm_comm_start_all_reduce(tdm_comm *comm, tdm_span io, tdm_reduce_op op, tdm_comm_request **request) {
-    return start(comm, all_reduce_task(io, op), request);
-}
-
-tdm_status tdm_comm_start_broadcast(tdm_comm *comm, tdm_span io, int root, tdm_comm_request **request) {
-    return start(comm, span_task(TDM_TASK_BROADCAST, io, no_span, root), request);
-}
-
-tdm_status tdm_comm_start_reduce(tdm_comm *comm, tdm_span io, int root, tdm_reduce_op op, tdm_comm_request **request) {
-    return start(comm, reduce_task(io, root, op), request);
-}
-
-tdm_status tdm_comm_start_gather(tdm_comm *comm, tdm_span in, tdm_span out, int root, tdm_comm_request **request) {
-    return start(comm, span_task(TDM_TASK_GATHER, in, out, root), request);
-}
-
-tdm_status tdm_comm_start_all_gather(tdm_comm *comm, tdm_span in, tdm_span out, tdm_comm_request **request) {
-    return start(comm, span_task(TDM_TASK_ALL_GATHER, in, out, 0), request);
-}
-
-tdm_status tdm_comm_start_scatter(tdm_comm *comm, tdm_span in, tdm_span out, int root, tdm_comm_request **request) {
-    return start(comm, span_task(TDM_TASK_SCATTER, in, out, root), request);
-}
-
-tdm_status tdm_comm_start_barrier(tdm_comm *comm, tdm_comm_request **request) {
-    return start(comm, span_task(TDM_TASK_BARRIER, no_span, no_span, 0), request);
-}
-
-tdm_status tdm_comm_start_send(tdm_comm *comm, tdm_span in, int to, tdm_comm_request **request) {
-    return start(comm, span_task(TDM_TASK_SEND, in, no_span, to), request);
-}
-
-tdm_status tdm_comm_start_receive(tdm_comm *comm, tdm_span out, int from, tdm_comm_request **request) {
-    return start(comm, span_task(TDM_TASK_RECEIVE, no_span, out, from), request);
-}
+/* ---- asynchronous calls ---- */
 
 int tdm_comm_done(tdm_comm_request *request) {
     return request == NULL || tdm__comm_done(request);

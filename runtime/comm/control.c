@@ -174,7 +174,7 @@ static void append_last_call(char text[TDM_CAUSE_TEXT], const tdm_group *group, 
     uint64_t last = atomic_load(&group->seat[r].last_call);
     if (last == 0 || last >> 8 == group->call.sequence) return;
     append(text, ", whose last call was ");
-    append(text, tdm__call_name((tdm_call_kind)(last & 0xFF)));
+    append(text, tdm_comm_kind_name((tdm_comm_kind)(last & 0xFF)));
     append(text, " ");
     append_number(text, (int64_t)(last >> 8));
 }
@@ -202,7 +202,7 @@ static bool is_absent(const tdm_group *group, int r) {
 /* Which members does a message name? While ranks join, the absent ones: ranks that have come but not joined wait for
  * them, too. */
 static tdm_missing_fn choose_named(const tdm_group *group, tdm_missing_fn missing) {
-    for (int r = 0; group->call.kind == TDM_CALL_JOIN && r < group->comm.world; r++) {
+    for (int r = 0; group->call.kind == TDM_COMM_JOIN && r < group->comm.world; r++) {
         if (is_absent(group, r)) return is_absent;
     }
     return missing;
@@ -235,7 +235,7 @@ tdm_status tdm__group_wait(tdm_group *group, tdm_missing_fn missing) {
     int first = 0; /* no member before this one is missing, and that stays true */
     int64_t start = tdm__now_ns(), now = start;
     tdm_reminder reminder = tdm__reminder_start();
-    bool joins = group->call.kind == TDM_CALL_JOIN;
+    bool joins = group->call.kind == TDM_COMM_JOIN;
     for (unsigned look = 0;; look++) {
         /* Read both before asking `missing`: a round that was complete when the job ended succeeds on every rank. */
         uint32_t bell = atomic_load(&site->control->bell);

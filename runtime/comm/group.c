@@ -90,7 +90,7 @@ static void wait_until_untouched(tdm_group *group) {
 
 tdm_status tdm__group_leave(tdm_group *group, tdm_status status) {
     if (status == TDM_OK) return TDM_OK;
-    if (!tdm__site_ended(group->site)) tdm__group_abort_because(&group->comm, tdm_error_message());
+    if (!tdm__site_ended(group->site)) tdm__group_abort(&group->comm, tdm_error_message());
     if (group->site->process == NULL) wait_until_untouched(group);
     return status;
 }
@@ -148,7 +148,7 @@ static tdm_status check_calls(tdm_group *group) {
         char a[TDM_CALL_TEXT], b[TDM_CALL_TEXT];
         tdm__call_print(a, first);
         tdm__call_print(b, other);
-        bool list = first->kind == TDM_CALL_SPLIT && other->kind == TDM_CALL_SPLIT && first->count == other->count;
+        bool list = first->kind == TDM_COMM_SPLIT && other->kind == TDM_COMM_SPLIT && first->count == other->count;
         TDM_FAIL(TDM_E_USAGE, "ranks make different calls: rank %d %s, rank %d %s%s", group->job_rank[0], a,
                  group->job_rank[r], b, list ? " with another list of ranks" : "");
     }
@@ -219,7 +219,7 @@ static tdm_status allocate(tdm_group *group, size_t bytes, void **out) {
 
 tdm_status tdm__group_allocate(tdm_comm *comm, size_t bytes, void **out) {
     tdm_group *group = (tdm_group *)comm;
-    tdm_call call = {.kind = TDM_CALL_ALLOCATE, .dtype = TDM_DTYPE_U8, .op = -1, .root = -1, .count = bytes};
+    tdm_call call = {.kind = TDM_COMM_ALLOCATE, .dtype = TDM_DTYPE_U8, .op = -1, .root = -1, .count = bytes};
     *out = NULL;
     tdm_status status = tdm__group_enter(group, &call);
     if (status == TDM_OK) status = allocate(group, bytes, out);
@@ -246,7 +246,7 @@ static tdm_status split(tdm_group *group, const int *ranks, int count, tdm_group
 
 tdm_status tdm__group_split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out) {
     tdm_group *group = (tdm_group *)comm, *made = NULL;
-    tdm_call call = {.kind = TDM_CALL_SPLIT, .dtype = TDM_DTYPE_I32, .op = -1, .root = -1, .count = (uint64_t)count};
+    tdm_call call = {.kind = TDM_COMM_SPLIT, .dtype = TDM_DTYPE_I32, .op = -1, .root = -1, .count = (uint64_t)count};
     call.extra = tdm__hash64(ranks, (size_t)count * sizeof(*ranks), 0);
     *out = NULL;
     tdm_status status = tdm__group_enter(group, &call);
@@ -257,14 +257,9 @@ tdm_status tdm__group_split(tdm_comm *comm, const int *ranks, int count, tdm_com
 
 /* ---- abort ---- */
 
-void tdm__group_abort_because(tdm_comm *comm, const char *why) {
+void tdm__group_abort(tdm_comm *comm, const char *why) {
     const tdm_group *group = (const tdm_group *)comm;
     char cause[TDM_CAUSE_TEXT];
-    snprintf(cause, sizeof(cause), "rank %d: %s", group->job_rank[comm->rank], why);
-    tdm__control_end(group->site->control, group->site->process == NULL, cause);
-}
-
-void tdm__group_abort(tdm_comm *comm) {
-    const tdm_group *group = (const tdm_group *)comm;
-    tdm__control_end(group->site->control, group->site->process == NULL, group->abort_cause);
+    if (why != NULL) snprintf(cause, sizeof(cause), "rank %d: %s", group->job_rank[comm->rank], why);
+    tdm__control_end(group->site->control, group->site->process == NULL, why != NULL ? cause : group->abort_cause);
 }

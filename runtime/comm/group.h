@@ -24,24 +24,9 @@ enum {
     TDM_LINE = 64
 };
 
-typedef enum tdm_call_kind {
-    TDM_CALL_JOIN,
-    TDM_CALL_ALL_REDUCE,
-    TDM_CALL_BROADCAST,
-    TDM_CALL_REDUCE,
-    TDM_CALL_GATHER,
-    TDM_CALL_ALL_GATHER,
-    TDM_CALL_SCATTER,
-    TDM_CALL_BARRIER,
-    TDM_CALL_ALLOCATE,
-    TDM_CALL_SPLIT,
-    TDM_CALL_SEND,
-    TDM_CALL_RECEIVE
-} tdm_call_kind;
-
 /* One call. If it is not equal on all ranks of a group, the call fails. */
 typedef struct tdm_call {
-    int32_t kind, dtype, op, root; /* root: the root, or the peer of a send or receive; else -1 */
+    int32_t kind, dtype, op, root; /* tdm_comm_kind, ...; root: the root, or the peer of a send or receive; else -1 */
     uint64_t count, sequence;
     uint64_t extra; /* split: hash of the list of ranks */
 } tdm_call;
@@ -225,36 +210,28 @@ void tdm__group_untouch(tdm_group *group);
 tdm_status tdm__group_share(tdm_group *group, size_t bytes, tdm_region *out);
 tdm_status tdm__group_stage(tdm_group *group);
 
-/* "all_reduce (call 17, 4 f32, sum)" */
-void tdm__call_print(char out[TDM_CALL_TEXT], const tdm_call *call);
-const char *tdm__call_name(tdm_call_kind kind);
+static inline void tdm__call_print(char out[TDM_CALL_TEXT], const tdm_call *call) {
+    tdm_comm_call_print(out, TDM_CALL_TEXT, (tdm_comm_kind)call->kind, call->sequence, call->count,
+                        tdm_dtype_name((tdm_dtype)call->dtype), tdm__reduce_op_name((tdm_reduce_op)call->op),
+                        call->root);
+}
 
 /* ---- the operations behind both vtables ---- */
 
-tdm_status tdm__group_all_reduce(tdm_comm *comm, tdm_span io, tdm_reduce_op op);
-tdm_status tdm__group_broadcast(tdm_comm *comm, tdm_span io, int root);
-tdm_status tdm__group_reduce(tdm_comm *comm, tdm_span io, int root, tdm_reduce_op op);
-tdm_status tdm__group_gather(tdm_comm *comm, tdm_span in, tdm_span out, int root);
-tdm_status tdm__group_all_gather(tdm_comm *comm, tdm_span in, tdm_span out);
-tdm_status tdm__group_scatter(tdm_comm *comm, tdm_span in, tdm_span out, int root);
-tdm_status tdm__group_send(tdm_comm *comm, tdm_span in, int to);
-tdm_status tdm__group_receive(tdm_comm *comm, tdm_span out, int from);
-tdm_status tdm__group_barrier(tdm_comm *comm);
+tdm_status tdm__group_run(tdm_comm *comm, const tdm_comm_call *call);
+tdm_status tdm__group_send(tdm_group *group, tdm_span in);
+tdm_status tdm__group_receive(tdm_group *group, tdm_span out);
 tdm_status tdm__group_allocate(tdm_comm *comm, size_t bytes, void **out);
 tdm_status tdm__group_split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out);
-void tdm__group_abort(tdm_comm *comm);
-void tdm__group_abort_because(tdm_comm *comm, const char *why);
+void tdm__group_abort(tdm_comm *comm, const char *why);
 bool tdm__group_has_ended(tdm_comm *comm, char *why, size_t bytes);
 void tdm__group_close(tdm_comm *comm);
 
-#define TDM_GROUP_OPS(backend)                                                                                     \
-    {                                                                                                              \
-        .size = sizeof(tdm_comm_ops), .name = backend, .deterministic = true, .all_reduce = tdm__group_all_reduce, \
-        .broadcast = tdm__group_broadcast, .reduce = tdm__group_reduce, .gather = tdm__group_gather,               \
-        .all_gather = tdm__group_all_gather, .scatter = tdm__group_scatter, .send = tdm__group_send,               \
-        .receive = tdm__group_receive, .barrier = tdm__group_barrier, .allocate = tdm__group_allocate,             \
-        .split = tdm__group_split, .abort = tdm__group_abort, .close = tdm__group_close,                           \
-        .abort_because = tdm__group_abort_because, .ended = tdm__group_has_ended                                   \
+#define TDM_GROUP_OPS(backend)                                                                       \
+    {                                                                                                \
+        .size = sizeof(tdm_comm_ops), .name = backend, .deterministic = true, .run = tdm__group_run, \
+        .allocate = tdm__group_allocate, .split = tdm__group_split, .abort = tdm__group_abort,       \
+        .close = tdm__group_close, .ended = tdm__group_has_ended                                     \
     }
 
 #endif

@@ -47,7 +47,7 @@ static bool no_full_half(const tdm_group *group, int r) {
 
 /* ---- the two ends ---- */
 
-static tdm_status send(tdm_group *group, tdm_span in) {
+tdm_status tdm__group_send(tdm_group *group, tdm_span in) {
     tdm_mail *mail = mail_of(group, group->comm.rank);
     size_t bytes = in.count * tdm_dtype_bytes(in.dtype);
     uint64_t number = message_number(atomic_load(&mail->offer)) + 1;
@@ -68,15 +68,7 @@ static tdm_status send(tdm_group *group, tdm_span in) {
     return tdm__group_wait(group, not_taken);
 }
 
-tdm_status tdm__group_send(tdm_comm *comm, tdm_span in, int to) {
-    tdm_group *group = (tdm_group *)comm;
-    tdm_call call = {.kind = TDM_CALL_SEND, .dtype = (int32_t)in.dtype, .op = -1, .root = to, .count = in.count};
-    tdm_status status = tdm__group_enter(group, &call);
-    if (status == TDM_OK) status = send(group, in);
-    return tdm__group_leave(group, status);
-}
-
-static tdm_status receive(tdm_group *group, tdm_span out) {
+tdm_status tdm__group_receive(tdm_group *group, tdm_span out) {
     int from = group->call.root;
     tdm_mail *mail = mail_of(group, from);
     TDM_TRY(tdm__group_wait(group, no_message));
@@ -102,12 +94,4 @@ static tdm_status receive(tdm_group *group, tdm_span out) {
     atomic_store(&mail->taken, message_number(atomic_load(&mail->offer)));
     tdm__site_ring(group->site);
     return TDM_OK;
-}
-
-tdm_status tdm__group_receive(tdm_comm *comm, tdm_span out, int from) {
-    tdm_group *group = (tdm_group *)comm;
-    tdm_call call = {.kind = TDM_CALL_RECEIVE, .dtype = (int32_t)out.dtype, .op = -1, .root = from, .count = out.count};
-    tdm_status status = tdm__group_enter(group, &call);
-    if (status == TDM_OK) status = receive(group, out);
-    return tdm__group_leave(group, status);
 }

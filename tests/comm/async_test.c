@@ -110,14 +110,15 @@ TEST(failures_come_to_whoever_waits) {
     ranks_run(BACKEND_SHM, 2, TIMEOUT_MS, failing_rank, NULL);
 }
 
-/* The queue by itself, as ddp uses it beside its own calls. */
+/* The queue by itself. */
 static void queue_rank(rank_context *c) {
     tdm_comm_queue *queue;
     tdm_comm_request *request;
     double x = 1, ms;
+    const tdm_comm_call sum = {.kind = TDM_COMM_ALL_REDUCE, .rank = -1, .in = {&x, 1, TDM_DTYPE_F64}};
     REQUIRE_OK(tdm__comm_queue_open(&queue, c->comm));
     for (int i = 0; i < 50; i++) {
-        REQUIRE_OK(tdm__comm_start_all_reduce(queue, (tdm_span){&x, 1, TDM_DTYPE_F64}, TDM_REDUCE_SUM, &request));
+        REQUIRE_OK(tdm__comm_start(queue, &sum, &request));
         CHECK_OK(tdm__comm_wait(request, &ms));
         x = x / c->world;
     }

@@ -187,7 +187,7 @@ static void broadcast_and_reduce(rank_context *c, int32_t *data, size_t count, i
     CHECK_OK(tdm__broadcast(c->comm, i32(data, count), root));
     CHECK_INT(wrong_marks(data, root, count), 0);
     for (size_t i = 0; i < count; i++) put(data, i, TDM_DTYPE_I32, input(c->rank, i, TDM_REDUCE_SUM));
-    CHECK_OK(tdm__reduce(c->comm, i32(data, count), root, TDM_REDUCE_SUM));
+    CHECK_OK(tdm_comm_reduce(c->comm, i32(data, count), root, TDM_REDUCE_SUM));
     size_t wrong = 0;
     for (size_t i = 0; i < count; i++) {
         double want = c->rank == root ? expected(c->world, i, TDM_REDUCE_SUM) : input(c->rank, i, TDM_REDUCE_SUM);
@@ -200,7 +200,7 @@ static void gather_and_scatter(rank_context *c, int32_t *part, int32_t *all, siz
     size_t world = (size_t)c->world;
     fill(part, c->rank, count);
     memset(all, 0x5A, world * count * sizeof(*all));
-    CHECK_OK(tdm__gather(c->comm, i32(part, count), i32(all, world * count), root));
+    CHECK_OK(tdm_comm_gather(c->comm, i32(part, count), i32(all, world * count), root));
     for (size_t r = 0; r < world && c->rank == root; r++) CHECK_INT(wrong_marks(all + r * count, (int)r, count), 0);
     if (c->rank != root && count > 0) CHECK_INT(all[0], 0x5A5A5A5A);
 
@@ -214,7 +214,7 @@ static void gather_and_scatter(rank_context *c, int32_t *part, int32_t *all, siz
     for (size_t r = 0; r < world; r++) CHECK_INT(wrong_marks(all + r * count, (int)r, count), 0);
 
     for (size_t r = 0; r < world; r++) fill(all + r * count, c->rank == root ? (int)r + 7 : 99, count);
-    CHECK_OK(tdm__scatter(c->comm, i32(all, world * count), i32(part, count), root));
+    CHECK_OK(tdm_comm_scatter(c->comm, i32(all, world * count), i32(part, count), root));
     memset(all, 0xEE, world * count * sizeof(*all)); /* it is the caller's again */
     CHECK_INT(wrong_marks(part, c->rank + 7, count), 0);
 }
@@ -259,9 +259,9 @@ static void ring_rank(rank_context *c) {
         fill(data, c->rank + n, count);
         /* An odd ring has two neighbours of the same kind: rank 0 then receives first. */
         bool first = c->rank % 2 == 0 && !(c->world % 2 == 1 && c->rank == 0);
-        if (first) CHECK_OK(tdm__send(c->comm, i32(data, count), next));
-        CHECK_OK(tdm__receive(c->comm, i32(got, count), before));
-        if (!first) CHECK_OK(tdm__send(c->comm, i32(data, count), next));
+        if (first) CHECK_OK(tdm_comm_send(c->comm, i32(data, count), next));
+        CHECK_OK(tdm_comm_receive(c->comm, i32(got, count), before));
+        if (!first) CHECK_OK(tdm_comm_send(c->comm, i32(data, count), next));
         CHECK_INT(wrong_marks(got, before + n, count), 0);
         if (n % 3 == 0) CHECK_OK(tdm__barrier(c->comm));
     }
@@ -314,14 +314,14 @@ static void one_of_any(mix *m, int step) {
         break;
     case 3:
         for (size_t r = 0; r < world; r++) fill(m->out + r * count, (int)r + root, count);
-        CHECK_OK(tdm__scatter(c->comm, i32(m->out, world * count), i32(data, count), root));
+        CHECK_OK(tdm_comm_scatter(c->comm, i32(m->out, world * count), i32(data, count), root));
         CHECK_INT(wrong_marks(data, c->rank + root, count), 0);
         break;
     case 4:
         if (root == to) break;
-        if (c->rank == root) CHECK_OK(tdm__send(c->comm, i32(data, count), to));
+        if (c->rank == root) CHECK_OK(tdm_comm_send(c->comm, i32(data, count), to));
         if (c->rank == to) {
-            CHECK_OK(tdm__receive(c->comm, i32(m->out, count), root));
+            CHECK_OK(tdm_comm_receive(c->comm, i32(m->out, count), root));
             CHECK_INT(wrong_marks(m->out, root + step, count), 0);
         }
         break;

@@ -162,15 +162,15 @@ static tdm_status wrong_call(tdm_comm *comm, int which) {
     case 8:
         return tdm__all_reduce(comm, (tdm_span){x, (size_t)-1 / 2, TDM_DTYPE_F32}, TDM_REDUCE_SUM);
     case 9:
-        return tdm__send(comm, f32(x, 8), comm->rank);
+        return tdm_comm_send(comm, f32(x, 8), comm->rank);
     case 10:
-        return tdm__receive(comm, f32(x, 8), 5);
+        return tdm_comm_receive(comm, f32(x, 8), 5);
     case 11:
         return tdm__comm_split(comm, twice, 2, &group);
     case 12:
         return tdm__comm_split(comm, twice, 0, &group);
     case 13:
-        return tdm__scatter(comm, f32(x, 8), f32(x, 3), comm->rank);
+        return tdm_comm_scatter(comm, f32(x, 8), f32(x, 3), comm->rank);
     default:
         return tdm__comm_allocate(comm, (size_t)-1 / 3, &memory);
     }
@@ -199,11 +199,11 @@ TEST(a_refused_call_is_told_to_the_others) {
 static void message_rank(rank_context *c) {
     float x[8] = {0};
     if (c->rank == 0) {
-        CHECK_STATUS(tdm__send(c->comm, f32(x, 8), 1), TDM_E_COMM);
+        CHECK_STATUS(tdm_comm_send(c->comm, f32(x, 8), 1), TDM_E_COMM);
         CHECK_HAS(tdm_error_message(),
                   "send (to 1, 8 f32): rank 1: receive from rank 0: expected 7 f32, but it sends 8");
     } else {
-        CHECK_STATUS(tdm__receive(c->comm, f32(x, 7), 0), TDM_E_USAGE);
+        CHECK_STATUS(tdm_comm_receive(c->comm, f32(x, 7), 0), TDM_E_USAGE);
     }
 }
 
@@ -211,7 +211,7 @@ static void deaf_rank(rank_context *c) {
     char why[200];
     float x[8] = {0};
     if (c->rank == 0) {
-        CHECK_STATUS(tdm__send(c->comm, f32(x, 8), 1), TDM_E_COMM);
+        CHECK_STATUS(tdm_comm_send(c->comm, f32(x, 8), 1), TDM_E_COMM);
         CHECK_HAS(tdm_error_message(), "send (to 1, 8 f32): rank 0");
         CHECK_HAS(tdm_error_message(), "waited 4000 ms for rank 1");
     } else {

@@ -164,7 +164,7 @@ typedef struct aborting {
 static void *abort_when_all_wait(void *argument) {
     aborting *own = argument;
     ranks_meet(own->context, 3);
-    own->nccl->ops->abort(own->nccl);
+    own->nccl->ops->abort(own->nccl, NULL);
     return NULL;
 }
 

@@ -516,7 +516,7 @@ TEST(signals_do_not_matter) {
 static rank_context *handler_context;
 static void abort_handler(int number) {
     (void)number;
-    handler_context->comm->ops->abort(handler_context->comm);
+    handler_context->comm->ops->abort(handler_context->comm, NULL);
     atomic_fetch_add(handler_context->here, 1);
 }
 

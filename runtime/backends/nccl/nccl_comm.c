@@ -9,15 +9,6 @@
 
 #include "runtime/backends/nccl/nccl_comm.h"
 
-typedef enum nccl_kind { ALL_REDUCE, BROADCAST, REDUCE, GATHER, ALL_GATHER, SCATTER, SEND, RECEIVE, BARRIER } nccl_kind;
-
-typedef struct nccl_call {
-    nccl_kind kind;
-    tdm_span in, out;
-    tdm_reduce_op op;
-    int rank; /* the root or the peer; -1: none */
-} nccl_call;
-
 static const struct {
     const char *name;
     size_t bytes;
@@ -38,45 +29,6 @@ static const struct {
     [TDM_REDUCE_MAX] = {"max", ncclMax},
 };
 
-/* ---- names ---- */
-
-/* Notes the name of the call for messages: "all_reduce (call 17, 4 f32, sum)", as the communicators of host memory do.
- */
-static void note(tdm_nccl_comm *c, const nccl_call *call) {
-    static const char *const names[] = {"all_reduce", "broadcast", "reduce",  "gather", "all_gather",
-                                        "scatter",    "send",      "receive", "barrier"};
-    const tdm_span span = call->kind == SCATTER || call->kind == RECEIVE ? call->out : call->in;
-    const char *name = names[call->kind], *type = dtypes[span.dtype].name;
-    unsigned long long number = c->base.sequence, count = span.count;
-    switch (call->kind) {
-    case SEND:
-        snprintf(c->call, sizeof(c->call), "%s (to %d, %llu %s)", name, call->rank, count, type);
-        break;
-    case RECEIVE:
-        snprintf(c->call, sizeof(c->call), "%s (from %d, %llu %s)", name, call->rank, count, type);
-        break;
-    case BARRIER:
-        snprintf(c->call, sizeof(c->call), "%s (call %llu)", name, number);
-        break;
-    case ALL_REDUCE:
-        snprintf(c->call, sizeof(c->call), "%s (call %llu, %llu %s, %s)", name, number, count, type,
-                 reductions[call->op].name);
-        break;
-    case REDUCE:
-        snprintf(c->call, sizeof(c->call), "%s (call %llu, %llu %s, %s, root %d)", name, number, count, type,
-                 reductions[call->op].name, call->rank);
-        break;
-    case ALL_GATHER:
-        snprintf(c->call, sizeof(c->call), "%s (call %llu, %llu %s)", name, number, count, type);
-        break;
-    case BROADCAST:
-    case GATHER:
-    case SCATTER:
-        snprintf(c->call, sizeof(c->call), "%s (call %llu, %llu %s, root %d)", name, number, count, type, call->rank);
-        break;
-    }
-}
-
 /* ---- the calls of NCCL ---- */
 
 static char *part(tdm_span all, tdm_span one, int rank) {
@@ -84,9 +36,9 @@ static char *part(tdm_span all, tdm_span one, int rank) {
 }
 
 /* A gather or scatter without the root's own part: messages in one group, in any order. */
-static ncclResult_t exchange(const tdm_nccl_comm *c, const nccl_call *call, void *stream) {
+static ncclResult_t exchange(const tdm_nccl_comm *c, const tdm_comm_call *call, void *stream) {
     const tdm_nccl_library *nccl = c->site->nccl;
-    const bool gather = call->kind == GATHER;
+    const bool gather = call->kind == TDM_COMM_GATHER;
     const tdm_span one = gather ? call->in : call->out, all = gather ? call->out : call->in;
     ncclDataType_t type = dtypes[one.dtype].type;
     if (c->base.rank != call->rank) {
@@ -104,33 +56,31 @@ static ncclResult_t exchange(const tdm_nccl_comm *c, const nccl_call *call, void
     return result == ncclSuccess || result == ncclInProgress ? ended : result;
 }
 
-static ncclResult_t issue(const tdm_nccl_comm *c, const nccl_call *call) {
+static ncclResult_t issue(const tdm_nccl_comm *c, const tdm_comm_call *call) {
     const tdm_nccl_library *nccl = c->site->nccl;
     tdm_device *device = c->site->device;
     void *stream = device->ops->queue_handle(device, c->queue);
     const tdm_span in = call->in, out = call->out;
     ncclDataType_t type = dtypes[in.dtype].type;
     switch (call->kind) {
-    case ALL_REDUCE:
+    case TDM_COMM_ALL_REDUCE:
         return nccl->AllReduce(in.data, in.data, in.count, type, reductions[call->op].op, c->handle, stream);
-    case BROADCAST:
+    case TDM_COMM_BROADCAST:
         return nccl->Broadcast(in.data, in.data, in.count, type, call->rank, c->handle, stream);
-    case REDUCE: /* only the root has a destination: the io of the others stays as it is */
+    case TDM_COMM_REDUCE: /* only the root has a destination: the io of the others stays as it is */
         return nccl->Reduce(in.data, c->base.rank == call->rank ? in.data : NULL, in.count, type,
                             reductions[call->op].op, call->rank, c->handle, stream);
-    case ALL_GATHER:
+    case TDM_COMM_ALL_GATHER:
         return nccl->AllGather(in.data, out.data, in.count, type, c->handle, stream);
-    case SEND:
+    case TDM_COMM_SEND:
         return nccl->Send(in.data, in.count, type, call->rank, c->handle, stream);
-    case RECEIVE:
+    case TDM_COMM_RECEIVE:
         return nccl->Recv(out.data, out.count, dtypes[out.dtype].type, call->rank, c->handle, stream);
-    case BARRIER:
+    case TDM_COMM_BARRIER:
         return nccl->AllReduce(c->token, c->token, 1, ncclInt32, ncclSum, c->handle, stream);
-    case GATHER:
-    case SCATTER:
-        break;
+    default: /* gather, scatter */
+        return exchange(c, call, stream);
     }
-    return exchange(c, call, stream);
 }
 
 /* ---- before and after a call ---- */
@@ -144,10 +94,10 @@ static tdm_status follow_device(tdm_nccl_comm *c) {
 }
 
 /* Copies the root's own part of a gather or scatter, which is not sent. */
-static tdm_status copy_own_part(tdm_nccl_comm *c, const nccl_call *call) {
+static tdm_status copy_own_part(tdm_nccl_comm *c, const tdm_comm_call *call) {
     tdm_device *device = c->site->device;
-    if ((call->kind != GATHER && call->kind != SCATTER) || c->base.rank != call->rank) return TDM_OK;
-    const bool gather = call->kind == GATHER;
+    if ((call->kind != TDM_COMM_GATHER && call->kind != TDM_COMM_SCATTER) || c->base.rank != call->rank) return TDM_OK;
+    const bool gather = call->kind == TDM_COMM_GATHER;
     const tdm_span one = gather ? call->in : call->out, all = gather ? call->out : call->in;
     void *place = part(all, one, call->rank);
     if (place == one.data) return TDM_OK;
@@ -155,12 +105,13 @@ static tdm_status copy_own_part(tdm_nccl_comm *c, const nccl_call *call) {
                              one.count * dtypes[one.dtype].bytes);
 }
 
-static tdm_status run(tdm_comm *comm, const nccl_call *call) {
+static tdm_status run(tdm_comm *comm, const tdm_comm_call *call) {
     tdm_nccl_comm *c = (tdm_nccl_comm *)comm;
-    const size_t count = call->kind == SCATTER || call->kind == RECEIVE ? call->out.count : call->in.count;
-    note(c, call);
+    const tdm_span span = tdm_comm_call_span(call);
+    tdm_comm_call_print(c->call, sizeof(c->call), call->kind, comm->sequence, span.count, dtypes[span.dtype].name,
+                        reductions[call->op].name, call->rank);
     tdm__nccl_begin(c);
-    if (count == 0 && call->kind != BARRIER) return TDM_OK;
+    if (span.count == 0 && call->kind != TDM_COMM_BARRIER) return TDM_OK;
     tdm_status status = follow_device(c);
     if (status == TDM_OK) status = copy_own_part(c, call);
     if (status != TDM_OK) return tdm__nccl_device_failed(c, status);
@@ -168,44 +119,6 @@ static tdm_status run(tdm_comm *comm, const nccl_call *call) {
     ncclResult_t result = issue(c, call);
     tdm__nccl_leave(c->site);
     return tdm__nccl_settle(c, c, result);
-}
-
-static const tdm_span nothing = {NULL, 0, TDM_DTYPE_U8};
-
-static tdm_status all_reduce(tdm_comm *comm, tdm_span io, tdm_reduce_op op) {
-    return run(comm, &(nccl_call){ALL_REDUCE, io, nothing, op, -1});
-}
-
-static tdm_status broadcast(tdm_comm *comm, tdm_span io, int root) {
-    return run(comm, &(nccl_call){BROADCAST, io, nothing, TDM_REDUCE_SUM, root});
-}
-
-static tdm_status reduce(tdm_comm *comm, tdm_span io, int root, tdm_reduce_op op) {
-    return run(comm, &(nccl_call){REDUCE, io, nothing, op, root});
-}
-
-static tdm_status gather(tdm_comm *comm, tdm_span in, tdm_span out, int root) {
-    return run(comm, &(nccl_call){GATHER, in, out, TDM_REDUCE_SUM, root});
-}
-
-static tdm_status all_gather(tdm_comm *comm, tdm_span in, tdm_span out) {
-    return run(comm, &(nccl_call){ALL_GATHER, in, out, TDM_REDUCE_SUM, -1});
-}
-
-static tdm_status scatter(tdm_comm *comm, tdm_span in, tdm_span out, int root) {
-    return run(comm, &(nccl_call){SCATTER, in, out, TDM_REDUCE_SUM, root});
-}
-
-static tdm_status send_to(tdm_comm *comm, tdm_span in, int to) {
-    return run(comm, &(nccl_call){SEND, in, nothing, TDM_REDUCE_SUM, to});
-}
-
-static tdm_status receive(tdm_comm *comm, tdm_span out, int from) {
-    return run(comm, &(nccl_call){RECEIVE, nothing, out, TDM_REDUCE_SUM, from});
-}
-
-static tdm_status barrier(tdm_comm *comm) {
-    return run(comm, &(nccl_call){BARRIER, nothing, nothing, TDM_REDUCE_SUM, -1});
 }
 
 /* ---- waiting ---- */
@@ -252,18 +165,9 @@ static tdm_status wait(tdm_comm *comm, tdm_device_event *until) {
 
 /* ---- the end ---- */
 
-static void abort_comm(tdm_comm *comm) {
+static void abort_comm(tdm_comm *comm, const char *why) {
     tdm_nccl_site *site = ((tdm_nccl_comm *)comm)->site;
-    site->control->ops->abort(site->control);
-    tdm__nccl_want_abort(site);
-}
-
-static void abort_because(tdm_comm *comm, const char *why) {
-    tdm_nccl_site *site = ((tdm_nccl_comm *)comm)->site;
-    if (site->control->ops->abort_because != NULL)
-        site->control->ops->abort_because(site->control, why);
-    else
-        site->control->ops->abort(site->control);
+    site->control->ops->abort(site->control, why);
     tdm__nccl_want_abort(site);
 }
 
@@ -271,19 +175,10 @@ const tdm_comm_ops tdm__nccl_ops = {
     .size = sizeof(tdm_comm_ops),
     .name = "nccl",
     .deterministic = false,
-    .all_reduce = all_reduce,
-    .broadcast = broadcast,
-    .reduce = reduce,
-    .gather = gather,
-    .all_gather = all_gather,
-    .scatter = scatter,
-    .send = send_to,
-    .receive = receive,
-    .barrier = barrier,
+    .run = run,
     .split = tdm__nccl_split,
     .abort = abort_comm,
     .close = tdm__nccl_close,
-    .abort_because = abort_because,
     .open = tdm__nccl_open,
     .join = join,
     .wait = wait,

@@ -54,14 +54,11 @@ tdm_status tdm__nccl_ended(tdm_nccl_comm *comm) {
 static void report_to_all(tdm_nccl_comm *comm, const char *what) {
     tdm_nccl_site *site = comm->site;
     char why[TDM_NCCL_WHY];
-    snprintf(why, sizeof(why), "%s: %s", comm->call, what);
+    snprintf(why, sizeof(why), "%s: %.*s", comm->call, (int)(sizeof(why) - sizeof(comm->call) - 2), what);
     pthread_mutex_lock(&site->mutex);
     if (site->why[0] == '\0') memcpy(site->why, why, sizeof(why));
     pthread_mutex_unlock(&site->mutex);
-    if (site->control->ops->abort_because != NULL)
-        site->control->ops->abort_because(site->control, why);
-    else
-        site->control->ops->abort(site->control);
+    site->control->ops->abort(site->control, why);
 }
 
 tdm_status tdm__nccl_broken(tdm_nccl_comm *comm, tdm_status status, const char *format, ...) {

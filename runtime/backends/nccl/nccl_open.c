@@ -108,12 +108,15 @@ static tdm_status agree(const nccl_facts *own, tdm_comm *control) {
     tdm_status status = TDM_OK;
     /* A rank without memory leaves: its peers learn of it through the control plane. */
     if (all == NULL) {
-        control->ops->abort(control);
+        control->ops->abort(control, NULL);
         TDM_NCCL_FAIL(TDM_E_MEMORY, "nccl: communicator: out of memory, needed %zu bytes", bytes);
     }
     nccl_facts copy = *own;
     control->sequence++;
-    status = control->ops->all_gather(control, bytes_of(&copy, sizeof(copy)), bytes_of(all, bytes));
+    status = control->ops->run(control, &(tdm_comm_call){.kind = TDM_COMM_ALL_GATHER,
+                                                         .rank = -1,
+                                                         .in = bytes_of(&copy, sizeof(copy)),
+                                                         .out = bytes_of(all, bytes)});
     if (status == TDM_OK) status = judge(all, control->world);
     control->host->release(control->host->user, all);
     return status;
@@ -133,7 +136,8 @@ static tdm_status meet(const tdm_nccl_library *nccl, tdm_comm *control, ncclUniq
         }
     }
     control->sequence++;
-    TDM_NCCL_TRY(control->ops->broadcast(control, bytes_of(&invitation, sizeof(invitation)), 0));
+    TDM_NCCL_TRY(control->ops->run(
+        control, &(tdm_comm_call){.kind = TDM_COMM_BROADCAST, .in = bytes_of(&invitation, sizeof(invitation))}));
     if (invitation.status != TDM_OK)
         TDM_NCCL_FAIL((tdm_status)invitation.status, "nccl: rank 0: %.*s", REFUSAL - 1, invitation.refusal);
     *id = invitation.id;
@@ -238,7 +242,7 @@ static tdm_status initialise(tdm_nccl_comm *c, ncclUniqueId id) {
     if (must_block(refusal)) return tdm__nccl_broken(c, TDM_E_USAGE, "%s", refusal);
     /* Ranks that have come this far learn here if another has not. */
     site->control->sequence++;
-    return site->control->ops->barrier(site->control);
+    return site->control->ops->run(site->control, &(tdm_comm_call){.kind = TDM_COMM_BARRIER, .rank = -1});
 }
 
 tdm_status tdm__nccl_open(tdm_comm **out, tdm_device *device, tdm_comm *control, int64_t timeout_ms) {
@@ -256,7 +260,7 @@ tdm_status tdm__nccl_open(tdm_comm **out, tdm_device *device, tdm_comm *control,
         tdm__nccl_site_release(site);
     }
     if (status != TDM_OK) {
-        control->ops->abort(control); /* peers are waiting for this rank inside NCCL */
+        control->ops->abort(control, NULL); /* peers are waiting for this rank inside NCCL */
         return status;
     }
     status = initialise(c, id);

@@ -138,7 +138,7 @@ static bool not_joined(const tdm_group *group, int r) {
 
 static tdm_status join(tdm_group *group, int64_t heartbeat_ms) {
     tdm_site *site = group->site;
-    tdm_call call = {.kind = TDM_CALL_JOIN, .root = -1};
+    tdm_call call = {.kind = TDM_COMM_JOIN, .root = -1};
     TDM_TRY(take_rank(site, group->comm.rank, TDM_PROCESS_JOINED));
     tdm__group_seat(group, seats_of(site), true);
     if (site->world > 1) TDM_TRY(tdm__watch_open(&site->watch, site, group->comm.rank, group->seat, heartbeat_ms));

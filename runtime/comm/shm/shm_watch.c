@@ -63,7 +63,7 @@ static void end_because_silent(tdm_watch *watch, int r) {
     uint64_t last = atomic_load(&watch->seat[r].last_call);
     long long tenths = (long long)(watch->peer[r].silent_ns / 100000000);
     if (last != 0)
-        snprintf(call, sizeof(call), ", whose last call was %s %llu,", tdm__call_name((tdm_call_kind)(last & 0xFF)),
+        snprintf(call, sizeof(call), ", whose last call was %s %llu,", tdm_comm_kind_name((tdm_comm_kind)(last & 0xFF)),
                  (unsigned long long)(last >> 8));
     snprintf(cause, sizeof(cause),
              "rank %d (pid %d)%s has not been heard of for %lld.%lld s; it is stopped or frozen (a debugger does that, "

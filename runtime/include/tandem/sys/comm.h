@@ -3,7 +3,7 @@
  * Every rank makes the same calls in the same order. The communicator's timeout is the deadline of each call. A lost
  * peer or an abort makes a call return TDM_E_COMM. After a failure the communicator can only be closed.
  *
- * Threads: one thread at a time uses a communicator. `abort` may be called from any thread and from a signal handler.
+ * Threads: one thread at a time uses a communicator, but any thread may call `abort`.
  *
  * Numbers: a backend whose `deterministic` is true adds in rank order: ((r0 + r1) + r2) + ... */
 #ifndef TANDEM_SYS_COMM_H
@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <tandem/comm.h>
 #include <tandem/host.h>
@@ -23,32 +24,79 @@ extern "C" {
 struct tdm_device;
 struct tdm_device_event;
 
+typedef enum tdm_comm_kind {
+    TDM_COMM_JOIN, /* joining the group; only in messages, as TDM_COMM_ALLOCATE and TDM_COMM_SPLIT */
+    TDM_COMM_ALL_REDUCE,
+    TDM_COMM_BROADCAST,
+    TDM_COMM_REDUCE,
+    TDM_COMM_GATHER,
+    TDM_COMM_ALL_GATHER,
+    TDM_COMM_SCATTER,
+    TDM_COMM_BARRIER,
+    TDM_COMM_SEND,
+    TDM_COMM_RECEIVE,
+    TDM_COMM_ALLOCATE,
+    TDM_COMM_SPLIT,
+    TDM_COMM_KINDS
+} tdm_comm_kind;
+
+/* One call of tandem/comm.h as a value. Members that its kind does not use are 0. */
+typedef struct tdm_comm_call {
+    tdm_comm_kind kind;
+    int rank;         /* the root or the peer; -1: none */
+    tdm_span in, out; /* all_reduce, broadcast and reduce work in place, in `in` */
+    tdm_reduce_op op;
+} tdm_comm_call;
+
+static inline const char *tdm_comm_kind_name(tdm_comm_kind kind) {
+    static const char *const names[TDM_COMM_KINDS] = {"join",   "all_reduce", "broadcast", "reduce",
+                                                      "gather", "all_gather", "scatter",   "barrier",
+                                                      "send",   "receive",    "allocate",  "split"};
+    return (unsigned)kind < TDM_COMM_KINDS ? names[kind] : "an unknown call";
+}
+
+/* What a rank passes in or gets: `out` of scatter and receive, `in` of all other kinds. */
+static inline tdm_span tdm_comm_call_span(const tdm_comm_call *call) {
+    return call->kind == TDM_COMM_SCATTER || call->kind == TDM_COMM_RECEIVE ? call->out : call->in;
+}
+
+/* Prints a call as messages name it: "all_reduce (call 17, 4 f32, sum)". `type` and `op` are names. */
+static inline void tdm_comm_call_print(char *out, size_t bytes, tdm_comm_kind kind, uint64_t sequence, uint64_t count,
+                                       const char *type, const char *op, int rank) {
+    const char *name = tdm_comm_kind_name(kind);
+    const unsigned long long number = sequence, n = count;
+    const bool reduces = kind == TDM_COMM_ALL_REDUCE || kind == TDM_COMM_REDUCE;
+    char root[24] = "";
+    if (rank >= 0) snprintf(root, sizeof(root), ", root %d", rank);
+    if (kind == TDM_COMM_JOIN)
+        snprintf(out, bytes, "%s", name);
+    else if (kind == TDM_COMM_BARRIER)
+        snprintf(out, bytes, "%s (call %llu)", name, number);
+    else if (kind == TDM_COMM_SPLIT || kind == TDM_COMM_ALLOCATE)
+        snprintf(out, bytes, "%s (call %llu, %llu %s)", name, number, n, kind == TDM_COMM_SPLIT ? "ranks" : "bytes");
+    else if (kind == TDM_COMM_SEND || kind == TDM_COMM_RECEIVE)
+        snprintf(out, bytes, "%s (%s %d, %llu %s)", name, kind == TDM_COMM_SEND ? "to" : "from", rank, n, type);
+    else
+        snprintf(out, bytes, "%s (call %llu, %llu %s%s%s%s)", name, number, n, type, reduces ? ", " : "",
+                 reduces ? op : "", root);
+}
+
 typedef struct tdm_comm_ops {
     uint32_t size;    /* sizeof(tdm_comm_ops) of the backend's build */
     const char *name; /* "local", "shm" */
     bool deterministic;
-    tdm_status (*all_reduce)(tdm_comm *comm, tdm_span io, tdm_reduce_op op);
-    tdm_status (*broadcast)(tdm_comm *comm, tdm_span io, int root);
-    tdm_status (*reduce)(tdm_comm *comm, tdm_span io, int root,
-                         tdm_reduce_op op); /* the io of the other ranks is unchanged */
-    tdm_status (*gather)(tdm_comm *comm, tdm_span in, tdm_span out,
-                         int root); /* out: world * in.count elements, at the root */
-    tdm_status (*all_gather)(tdm_comm *comm, tdm_span in, tdm_span out);
-    tdm_status (*scatter)(tdm_comm *comm, tdm_span in, tdm_span out, int root);
-    tdm_status (*send)(tdm_comm *comm, tdm_span in, int to);
-    tdm_status (*receive)(tdm_comm *comm, tdm_span out, int from);
-    tdm_status (*barrier)(tdm_comm *comm);
+    /* Makes one call, from TDM_COMM_ALL_REDUCE to TDM_COMM_RECEIVE. Its arguments have been checked. */
+    tdm_status (*run)(tdm_comm *comm, const tdm_comm_call *call);
     /* Allocates memory that peers can access directly: an all_reduce within it makes no copy. Collective. *out is
      * zeroed, aligned to TDM_ALIGN, and lives as long as the communicator. Optional: may be NULL. */
     tdm_status (*allocate)(tdm_comm *comm, size_t bytes, void **out);
     /* Makes a communicator of the ranks listed, in that order; *out is NULL on ranks that are not listed. Collective
      * over `comm`. */
     tdm_status (*split)(tdm_comm *comm, const int *ranks, int count, tdm_comm **out);
-    void (*abort)(tdm_comm *comm); /* wakes every rank; all their calls fail */
+    /* Wakes every rank: all their calls fail, and the message gives `why`. Any thread. why NULL: the message says that
+     * this rank called abort; may be called from a signal handler. */
+    void (*abort)(tdm_comm *comm, const char *why);
     void (*close)(tdm_comm *comm);
-    /* As abort, and every rank's message gives `why`. Any thread, but not from a signal handler. Optional: may be NULL.
-     */
-    void (*abort_because)(tdm_comm *comm, const char *why);
 
     /* ---- communicators for a device's memory (NCCL); NULL in those for the host's ---- */
 

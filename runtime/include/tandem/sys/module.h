@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define TDM_MODULE_ABI 7u
+#define TDM_MODULE_ABI 8u
 #define TDM_MODULE_SYMBOL "tdm_module_v1"
 
 struct tdm_device_ops;
