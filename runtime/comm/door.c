@@ -14,11 +14,57 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/hash.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
 
 /* BACKLOG: all ranks can connect even while rank 0 is stopped. */
 enum { BACKLOG = TDM_COMM_WORLD_MAX, UNREADY_TRIES = 10, UNREADY_MS = 20 };
+
+/* ---- the address ---- */
+
+static tdm_status find_file(tdm_door *door, const char *path) {
+    int length = snprintf(door->where, sizeof(door->where), "%s.tandem", path);
+    if (path[0] != '/' || (size_t)length >= sizeof(door->address.sun_path))
+        TDM_FAIL(TDM_E_USAGE, "init_method file:// needs an absolute path of at most %zu bytes, got '%s'",
+                 sizeof(door->address.sun_path) - sizeof(".tandem"), path);
+    memcpy(door->address.sun_path, door->where, (size_t)length + 1);
+    door->address_bytes = (socklen_t)sizeof(door->address);
+    door->is_file = true;
+    return TDM_OK;
+}
+
+static void find_abstract(tdm_door *door) {
+    char *name = door->address.sun_path + 1;
+    int length = snprintf(name, sizeof(door->address.sun_path) - 1, "tandem-%lu-%016llx", (unsigned long)geteuid(),
+                          (unsigned long long)door->job);
+    door->address_bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
+tdm_status tdm__door_find(tdm_door *door, const tdm_launch_facts *facts, const char *init_method) {
+    const bool is_env = init_method == NULL || strcmp(init_method, "env") == 0;
+    const bool is_file = !is_env && strncmp(init_method, "file://", 7) == 0;
+    char key[512];
+    if (!is_env && !is_file && strncmp(init_method, "tcp://", 6) != 0)
+        TDM_FAIL(TDM_E_USAGE, "init_method must be env, tcp://host:port or file:///path, got '%s'", init_method);
+    /* If nothing identifies the job, its ranks have at least the same parent process. */
+    if (is_env && facts->job[0] == '\0')
+        snprintf(key, sizeof(key), "parent/%ld", (long)getppid());
+    else
+        snprintf(key, sizeof(key), "%s %s", is_env ? "" : init_method, facts->job);
+    *door = (tdm_door){.address.sun_family = AF_UNIX, .job = tdm__hash64(key, strlen(key), 0)};
+    if (is_file) return find_file(door, init_method + 7);
+    find_abstract(door);
+    if (!is_env)
+        snprintf(door->where, sizeof(door->where), "%.100s", init_method);
+    else if (facts->master_port != 0)
+        snprintf(door->where, sizeof(door->where), "port %d of this host", facts->master_port);
+    else
+        snprintf(door->where, sizeof(door->where), "this host");
+    return TDM_OK;
+}
+
+/* ---- sockets ---- */
 
 static bool get_peer(int fd, struct ucred *peer) {
     socklen_t bytes = sizeof(*peer);

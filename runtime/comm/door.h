@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include <tandem/status.h>
+#include <tandem/comm.h>
 
 enum { TDM_DOOR_WHERE = 160 };
 
@@ -15,10 +15,13 @@ typedef struct tdm_door {
     struct sockaddr_un address;
     socklen_t address_bytes;
     bool is_file;
+    uint64_t job;               /* hash of what identifies the job */
     struct stat made;           /* the socket file that tdm__door_listen has made */
     char where[TDM_DOOR_WHERE]; /* for messages */
 } tdm_door;
 
+/* The address of the job's socket, from init_method as for tdm_launch_meet. */
+tdm_status tdm__door_find(tdm_door *door, const tdm_launch_facts *facts, const char *init_method);
 tdm_status tdm__door_listen(tdm_door *door, int *listener);
 void tdm__door_leave(const tdm_door *door, int listener);
 /* Connects to the listener. *visitor < 0: nobody listens yet. A listener of another user is never returned. Fails if

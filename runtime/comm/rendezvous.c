@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,7 +13,6 @@
 #include <unistd.h>
 
 #include "runtime/base/system/clock.h"
-#include "runtime/base/hash.h"
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/door.h"
@@ -41,7 +39,6 @@ typedef struct answer {
 
 typedef struct meeting {
     const tdm_launch_facts *facts;
-    uint64_t job; /* hash of what identifies the job */
     tdm_door door;
     const tdm_host *host;
     int64_t timeout_ms, heartbeat_ms, deadline_ns;
@@ -49,48 +46,6 @@ typedef struct meeting {
     int listener;          /* pid of the process that listens; 0: its pid is not visible here; -1: no process listens */
     int64_t looked_ns, silent_ns; /* time of the last check; how long the listener has not answered */
 } meeting;
-
-/* ---- where ---- */
-
-static tdm_status find_place(meeting *m, const char *init_method) {
-    static const char file_scheme[] = "file://";
-    tdm_door *door = &m->door;
-    char key[512], base[sizeof(door->address.sun_path)];
-    bool is_env = init_method == NULL || strcmp(init_method, "env") == 0;
-    if (!is_env && strncmp(init_method, file_scheme, strlen(file_scheme)) != 0 &&
-        strncmp(init_method, "tcp://", 6) != 0)
-        TDM_FAIL(TDM_E_USAGE, "init_method must be env, tcp://host:port or file:///path, got '%s'", init_method);
-    /* If nothing identifies the job, its ranks have at least the same parent process. */
-    if (is_env && m->facts->job[0] == '\0')
-        snprintf(key, sizeof(key), "parent/%ld", (long)getppid());
-    else
-        snprintf(key, sizeof(key), "%s %s", is_env ? "" : init_method, m->facts->job);
-    m->job = tdm__hash64(key, strlen(key), 0);
-    door->address.sun_family = AF_UNIX;
-    door->is_file = !is_env && strncmp(init_method, file_scheme, strlen(file_scheme)) == 0;
-    if (door->is_file) {
-        const char *path = init_method + strlen(file_scheme);
-        int length = snprintf(base, sizeof(base), "%s.tandem", path);
-        if (path[0] != '/' || (size_t)length >= sizeof(base))
-            TDM_FAIL(TDM_E_USAGE, "init_method file:// needs an absolute path of at most %zu bytes, got '%s'",
-                     sizeof(base) - sizeof(".tandem"), path);
-        memcpy(door->address.sun_path, base, (size_t)length + 1);
-        door->address_bytes = (socklen_t)sizeof(door->address);
-        snprintf(door->where, sizeof(door->where), "%s", base);
-        return TDM_OK;
-    }
-    int length =
-        snprintf(base, sizeof(base), "tandem-%lu-%016llx", (unsigned long)geteuid(), (unsigned long long)m->job);
-    memcpy(door->address.sun_path + 1, base, (size_t)length);
-    door->address_bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-    if (!is_env)
-        snprintf(door->where, sizeof(door->where), "%.100s", init_method);
-    else if (m->facts->master_port != 0)
-        snprintf(door->where, sizeof(door->where), "port %d of this host", m->facts->master_port);
-    else
-        snprintf(door->where, sizeof(door->where), "this host");
-    return TDM_OK;
-}
 
 /* ---- sockets ---- */
 
@@ -180,7 +135,7 @@ static void make_answer(const meeting *m, const hello *who, const guests *g, ans
     *out = (answer){.status = TDM_E_USAGE};
     memcpy(out->magic, magic, sizeof(magic));
     int world = m->facts->world;
-    if (who->job != m->job) {
+    if (who->job != m->door.job) {
         snprintf(out->refusal, sizeof(out->refusal), "another job is meeting there");
     } else if (g->status != TDM_OK) {
         out->status = (int32_t)g->status;
@@ -196,7 +151,7 @@ static void make_answer(const meeting *m, const hello *who, const guests *g, ans
  * and one that reports a failure. */
 static void note_hello(meeting *m, const hello *who, guests *g) {
     char why[REASON_TEXT];
-    if (who->job != m->job) return;
+    if (who->job != m->door.job) return;
     if (who->failure[0] == '\0' && who->world != m->facts->world) {
         g->left = TDM_COMM_WORLD_MAX; /* the number of ranks is unknown: serve until REPORT_MS is over */
         snprintf(why, sizeof(why), "rank 0 was started for %d ranks, rank %d for %d; start all with one world size",
@@ -227,7 +182,7 @@ static void serve_one(meeting *m, int visitor, guests *g) {
     make_answer(m, &who, g, &reply);
     bool welcome = reply.refusal[0] == '\0';
     if (!send_answer(visitor, &reply, welcome ? g->fd : -1)) return;
-    if (who.job != m->job || who.rank < 1 || who.rank >= m->facts->world || g->heard[who.rank]) return;
+    if (who.job != m->door.job || who.rank < 1 || who.rank >= m->facts->world || g->heard[who.rank]) return;
     g->heard[who.rank] = true;
     g->left--;
 }
@@ -354,7 +309,7 @@ static tdm_status await_answer(meeting *m, int visitor, answer *reply, int *fd, 
 /* Connects once, to get the descriptor or to report that this rank has failed. *heard: rank 0 has answered. */
 static tdm_status visit(meeting *m, const char *failure, int *fd, bool *heard) {
     int visitor;
-    hello self = {.job = m->job, .rank = m->facts->rank, .world = m->facts->world};
+    hello self = {.job = m->door.job, .rank = m->facts->rank, .world = m->facts->world};
     answer reply;
     *heard = false;
     memcpy(self.magic, magic, sizeof(magic));
@@ -407,7 +362,7 @@ static tdm_status prepare(meeting *m, const char *init_method) {
     m->deadline_ns = m->looked_ns + (m->timeout_ms < most ? m->timeout_ms : most) * 1000000;
     m->reminder = tdm__reminder_start();
     m->listener = -1;
-    return find_place(m, init_method);
+    return tdm__door_find(&m->door, m->facts, init_method);
 }
 
 /* ---- a rank that has failed before the rendezvous ---- */
