@@ -35,23 +35,16 @@ static const launcher mpi[] = {
 enum { MPI_LAUNCHERS = sizeof(mpi) / sizeof(mpi[0]) };
 
 const char *tdm_launch_source_name(tdm_launch_source source) {
-    switch (source) {
-    case TDM_LAUNCH_NONE:
-        return "none";
-    case TDM_LAUNCH_TANDEM:
-        return "tandem";
-    case TDM_LAUNCH_TORCHRUN:
-        return "torchrun";
-    case TDM_LAUNCH_SLURM:
-        return "srun";
-    case TDM_LAUNCH_OPENMPI:
-        return "mpirun (Open MPI)";
-    case TDM_LAUNCH_PMI:
-        return "mpirun (PMI)";
-    case TDM_LAUNCH_PYTORCHJOB:
-        return "PyTorchJob";
-    }
-    return "unknown";
+    static const char *const names[] = {
+        [TDM_LAUNCH_NONE] = "none",
+        [TDM_LAUNCH_TANDEM] = "tandem",
+        [TDM_LAUNCH_TORCHRUN] = "torchrun",
+        [TDM_LAUNCH_SLURM] = "srun",
+        [TDM_LAUNCH_OPENMPI] = "mpirun (Open MPI)",
+        [TDM_LAUNCH_PMI] = "mpirun (PMI)",
+        [TDM_LAUNCH_PYTORCHJOB] = "PyTorchJob",
+    };
+    return (size_t)source < sizeof(names) / sizeof(names[0]) ? names[source] : "unknown";
 }
 
 /* ---- reading variables ---- */
