@@ -68,7 +68,7 @@ static tdm_status run_part(const single_step *step, int part) {
 }
 
 /* With several parts: adds this part's gradients to the sum; keeps part 0's statistics. */
-static tdm_status keep(single *s, int part) {
+static tdm_status add_part(single *s, int part) {
     const tdm_plan *plan = s->base.params.plan;
     tdm_device *device = s->replica->device;
     if (part == 0) {
@@ -79,7 +79,7 @@ static tdm_status keep(single *s, int part) {
     return device->ops->arenas->sum(device, s->sum, source, 2, plan->param_floats);
 }
 
-static tdm_status restore(single *s) {
+static tdm_status use_sum(single *s) {
     const tdm_plan *plan = s->base.params.plan;
     tdm_device *device = s->replica->device;
     TDM_TRY(device->ops->copy(device, NULL, s->replica->grad, s->sum, plan->param_floats * sizeof(float)));
@@ -93,9 +93,9 @@ static tdm_status work(void *user) {
     for (int i = 0; i < step->parts; i++) {
         if (step->rows[i].rows == 0) continue;
         TDM_TRY(run_part(step, i));
-        if (s->sum != NULL) TDM_TRY(keep(s, i));
+        if (s->sum != NULL) TDM_TRY(add_part(s, i));
     }
-    if (s->sum != NULL) TDM_TRY(restore(s));
+    if (s->sum != NULL) TDM_TRY(use_sum(s));
     TDM_TRY(tdm__optim_step(s->replica, step->update));
     return tdm__replica_lap(s->replica, TDM_PHASE_OPTIMIZER);
 }

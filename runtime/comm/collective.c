@@ -32,14 +32,14 @@ static unsigned char *at(void *base, size_t offset) {
 
 static bool all_reachable(const tdm_group *group) {
     for (int r = 0; r < group->comm.world; r++) {
-        if (tdm__group_slot(group, r)->place.region == 0) return false;
+        if (tdm__group_slot(group, r)->address.region == 0) return false;
     }
     return true;
 }
 
 /* Member r's span, from the slot of the current round. Must be called before the next round. */
 static void *peer_span(const tdm_group *group, int r) {
-    return tdm__group_reach(group, r, tdm__group_slot(group, r)->place);
+    return tdm__group_reach(group, r, tdm__group_slot(group, r)->address);
 }
 
 /* The staging half of `round`. own_stage: what this rank writes for the next round. peer_stage: what rank r has
@@ -163,7 +163,7 @@ static tdm_status broadcast(tdm_group *group, tdm_span io, int root) {
         if (!is_root && bytes > 0) memcpy(io.data, tdm__group_slot(group, root)->data, bytes);
         return TDM_OK;
     }
-    if (tdm__group_slot(group, root)->place.region != 0) {
+    if (tdm__group_slot(group, root)->address.region != 0) {
         TDM_TRY(tdm__group_touch(group));
         if (!is_root) memcpy(io.data, peer_span(group, root), bytes);
         tdm__group_untouch(group);
@@ -222,7 +222,7 @@ static tdm_status scatter(tdm_group *group, tdm_span in, tdm_span out, int root)
         if (bytes > 0) memcpy(out.data, tdm__group_slot(group, root)->data + rank * bytes, bytes);
         return TDM_OK;
     }
-    if (tdm__group_slot(group, root)->place.region != 0) {
+    if (tdm__group_slot(group, root)->address.region != 0) {
         TDM_TRY(tdm__group_touch(group));
         memcpy(out.data, at(peer_span(group, root), rank * bytes), bytes);
         tdm__group_untouch(group);

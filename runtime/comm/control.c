@@ -91,7 +91,7 @@ tdm_status tdm__group_ended(tdm_group *group) {
 
 /* ---- the site's memory ---- */
 
-tdm_status tdm__site_keep(tdm_site *site, void *base, size_t bytes) {
+tdm_status tdm__site_add_mapping(tdm_site *site, void *base, size_t bytes) {
     tdm_mapping *mapping;
     TDM_TRY(tdm__new(site->host, &mapping, 1, sizeof(*mapping), "shared memory"));
     mapping->base = base;

@@ -157,7 +157,7 @@ static tdm_status check_calls(tdm_group *group) {
 
 tdm_status tdm__group_meet(tdm_group *group, tdm_span span, const void *data, size_t small) {
     tdm_slot *slot = tdm__group_next_slot(group);
-    slot->place = tdm__group_place(group, span.data, span.count * tdm_dtype_bytes(span.dtype));
+    slot->address = tdm__group_address(group, span.data, span.count * tdm_dtype_bytes(span.dtype));
     if (data != NULL && small > 0 && small <= TDM_SLOT_BYTES) memcpy(slot->data, data, small);
     TDM_TRY(tdm__group_round(group));
     return check_calls(group);
@@ -172,22 +172,22 @@ tdm_status tdm__group_tell(tdm_group *group, int root, void *data, size_t bytes)
 
 /* ---- memory ---- */
 
-tdm_place tdm__group_place(const tdm_group *group, const void *data, size_t bytes) {
+tdm_peer_address tdm__group_address(const tdm_group *group, const void *data, size_t bytes) {
     uintptr_t at = (uintptr_t)data;
-    if (group->site->process == NULL) return (tdm_place){.region = 1, .offset = at};
+    if (group->site->process == NULL) return (tdm_peer_address){.region = 1, .offset = at};
     for (size_t i = 0; i < group->region_count; i++) {
         const tdm_region *region = &group->region[i];
         uintptr_t base = (uintptr_t)(region->base + (size_t)group->comm.rank * region->stride);
         if (at >= base && at - base <= region->stride && bytes <= region->stride - (at - base))
-            return (tdm_place){.region = i + 1, .offset = at - base};
+            return (tdm_peer_address){.region = i + 1, .offset = at - base};
     }
-    return (tdm_place){0};
+    return (tdm_peer_address){0};
 }
 
-void *tdm__group_reach(const tdm_group *group, int r, tdm_place place) {
-    if (group->site->process == NULL) return (void *)(uintptr_t)place.offset;
-    const tdm_region *region = &group->region[place.region - 1];
-    return region->base + (size_t)r * region->stride + place.offset;
+void *tdm__group_reach(const tdm_group *group, int r, tdm_peer_address address) {
+    if (group->site->process == NULL) return (void *)(uintptr_t)address.offset;
+    const tdm_region *region = &group->region[address.region - 1];
+    return region->base + (size_t)r * region->stride + address.offset;
 }
 
 tdm_status tdm__group_share(tdm_group *group, size_t bytes, tdm_region *out) {

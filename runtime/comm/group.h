@@ -1,6 +1,6 @@
 /* What `local` and `shm` have in common: ranks, as threads or as processes, that reach one shared area.
  *
- * Ranks synchronize in rounds. In a round each rank fills its slot (its call, the place of its data, and small data
+ * Ranks synchronize in rounds. In a round each rank fills its slot (its call, the address of its data, and small data
  * itself), announces the round, and waits until all ranks have announced it. Then it may read every slot.
  *
  * Slots and staging memory have two halves. Data of round n lies in half n % 2. A rank reads it before it announces
@@ -32,13 +32,13 @@ typedef struct tdm_call {
 } tdm_call;
 
 /* Where peers find a rank's span. Region 0: peers cannot reach it. */
-typedef struct tdm_place {
+typedef struct tdm_peer_address {
     uint64_t region, offset;
-} tdm_place;
+} tdm_peer_address;
 
 typedef struct tdm_slot {
     tdm_call call;
-    tdm_place place;
+    tdm_peer_address address;
     _Alignas(TDM_LINE) unsigned char data[TDM_SLOT_BYTES];
 } tdm_slot;
 
@@ -47,7 +47,7 @@ typedef struct tdm_mail {
     _Alignas(TDM_LINE) _Atomic uint64_t offer; /* number of the message * 2^16 + receiving rank */
     uint64_t count;
     int32_t dtype;
-    tdm_place place;
+    tdm_peer_address address;
     _Atomic uint64_t filled;                   /* halves filled so far, over all messages */
     _Alignas(TDM_LINE) _Atomic uint64_t taken; /* number of the last message received; the receiver writes it */
     _Atomic uint64_t drained;                  /* halves emptied so far; the receiver writes it */
@@ -146,7 +146,7 @@ struct tdm_group {
     uint64_t round;
     int64_t deadline_ns; /* deadline of `call` */
     tdm_call call;       /* the call in flight */
-    tdm_region *region;  /* results of `allocate`; tdm_place numbers them from 1 */
+    tdm_region *region;  /* results of `allocate`; tdm_peer_address counts them from 1 */
     size_t region_count, region_capacity;
     tdm_region stage;     /* staging memory; base is NULL until a call needs it */
     char abort_cause[48]; /* formatted in advance, because abort may be called from a signal handler */
@@ -164,7 +164,7 @@ bool tdm__site_ended(const tdm_site *site);
 bool tdm__site_has_ended(const tdm_site *site, char *why, size_t bytes);
 void tdm__site_release(tdm_site *site);
 /* Unmaps `base` when the site is freed. */
-tdm_status tdm__site_keep(tdm_site *site, void *base, size_t bytes);
+tdm_status tdm__site_add_mapping(tdm_site *site, void *base, size_t bytes);
 
 /* Must the wait go on for member `r`? Called repeatedly; must have no side effects. */
 typedef bool (*tdm_missing_fn)(const tdm_group *group, int r);
@@ -193,14 +193,14 @@ tdm_status tdm__group_leave(tdm_group *group, tdm_status status);
 tdm_slot *tdm__group_next_slot(tdm_group *group);
 const tdm_slot *tdm__group_slot(const tdm_group *group, int r);
 tdm_status tdm__group_round(tdm_group *group);
-/* The first round of a collective: publishes the call, the place of `span` and, if they fit, `small` bytes of `data`.
+/* The first round of a collective: publishes the call, the address of `span` and, if they fit, `small` bytes of `data`.
  * Fails unless all ranks make the same call. */
 tdm_status tdm__group_meet(tdm_group *group, tdm_span span, const void *data, size_t small);
 /* Copies `bytes` (at most TDM_SLOT_BYTES) of the root's `data` to all members, in one round. */
 tdm_status tdm__group_tell(tdm_group *group, int root, void *data, size_t bytes);
 
-tdm_place tdm__group_place(const tdm_group *group, const void *data, size_t bytes);
-void *tdm__group_reach(const tdm_group *group, int r, tdm_place place);
+tdm_peer_address tdm__group_address(const tdm_group *group, const void *data, size_t bytes);
+void *tdm__group_reach(const tdm_group *group, int r, tdm_peer_address address);
 /* Every access to peers' spans stands between these two. After the job has ended, touch returns TDM_E_COMM: peers may
  * already have freed their spans. */
 tdm_status tdm__group_touch(tdm_group *group);

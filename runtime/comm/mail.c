@@ -53,8 +53,8 @@ tdm_status tdm__group_send(tdm_group *group, tdm_span in) {
     uint64_t number = message_number(atomic_load(&mail->offer)) + 1;
     mail->count = in.count;
     mail->dtype = (int32_t)in.dtype;
-    mail->place = tdm__group_place(group, in.data, bytes);
-    bool in_place = mail->place.region != 0;
+    mail->address = tdm__group_address(group, in.data, bytes);
+    bool in_place = mail->address.region != 0;
     atomic_store(&mail->offer, number << NUMBER_SHIFT | (uint64_t)group->call.root);
     tdm__site_ring(group->site);
     for (size_t done = 0; !in_place && done < bytes;) {
@@ -77,9 +77,9 @@ tdm_status tdm__group_receive(tdm_group *group, tdm_span out) {
                  out.count, tdm_dtype_name(out.dtype), (unsigned long long)mail->count,
                  tdm_dtype_name((tdm_dtype)mail->dtype));
     size_t bytes = out.count * tdm_dtype_bytes(out.dtype);
-    if (mail->place.region != 0) {
+    if (mail->address.region != 0) {
         TDM_TRY(tdm__group_touch(group));
-        if (bytes > 0) memcpy(out.data, tdm__group_reach(group, from, mail->place), bytes);
+        if (bytes > 0) memcpy(out.data, tdm__group_reach(group, from, mail->address), bytes);
         tdm__group_untouch(group);
     } else {
         for (size_t done = 0; done < bytes;) {

@@ -9,7 +9,7 @@ static tdm_status share(tdm_group *group, size_t stride, unsigned char **base) {
     if (group->comm.rank == 0) {
         size_t bytes = stride * (size_t)group->comm.world;
         TDM_TRY(tdm__new(site->host, &memory, bytes, 1, "shared memory"));
-        tdm_status status = tdm__site_keep(site, memory, bytes);
+        tdm_status status = tdm__site_add_mapping(site, memory, bytes);
         if (status != TDM_OK) {
             tdm__delete(site->host, memory);
             return tdm__frame(status, __FILE__, __LINE__);
@@ -58,7 +58,7 @@ static tdm_status open_ranks(tdm_comm **ranks, tdm_site *site, int64_t timeout_m
     size_t bytes = tdm__seats_bytes(site->world, false);
     void *seats;
     TDM_TRY(tdm__new(site->host, &seats, bytes, 1, "communicator"));
-    tdm_status status = tdm__site_keep(site, seats, bytes);
+    tdm_status status = tdm__site_add_mapping(site, seats, bytes);
     if (status != TDM_OK) {
         tdm__delete(site->host, seats);
         return tdm__frame(status, __FILE__, __LINE__);

@@ -48,7 +48,7 @@ static tdm_status share(tdm_group *group, size_t stride, unsigned char **base) {
     TDM_TRY(tdm__shm_reserve(site->fd, offset + (uint64_t)group->comm.rank * stride, stride));
     TDM_TRY(tdm__group_round(group));
     TDM_TRY(tdm__shm_map(site->fd, offset, total, &mapped));
-    tdm_status status = tdm__site_keep(site, mapped, total);
+    tdm_status status = tdm__site_add_mapping(site, mapped, total);
     if (status != TDM_OK) {
         munmap(mapped, total);
         return tdm__frame(status, __FILE__, __LINE__);
