@@ -56,18 +56,15 @@ static const tdm_reducer_ops device_ops = {
     .close = close,
 };
 
-static bool has_ended(tdm_comm *comm) {
-    char why[8];
-    return comm->ops->ended != NULL && comm->ops->ended(comm, why, sizeof(why));
-}
-
 /* All ranks get the same answer. With `backend: auto` a communicator that cannot be opened is no failure, unless the
  * job has ended. */
 static tdm_status open_comm(device_reducer *r, tdm_replica *replica, const tdm_mode_params *params) {
     tdm_error before;
+    char why[8];
     tdm__error_save(&before);
     tdm_status status = params->device_comm->open(&r->comm, replica->device, params->comm, params->comm->timeout_ms);
-    if (status == TDM_OK || params->job->parallel.ddp.backend != TDM_BACKEND_AUTO || has_ended(params->comm))
+    if (status == TDM_OK || params->job->parallel.ddp.backend != TDM_BACKEND_AUTO ||
+        params->comm->ops->ended(params->comm, why, sizeof(why)))
         return status;
     TDM_WARN(params->host, "comm", "%s is not used, gradients are reduced in host memory: %s",
              params->device_comm->name, tdm_error_message());

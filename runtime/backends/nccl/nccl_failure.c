@@ -38,11 +38,9 @@ static void give_up(tdm_nccl_comm *comm) {
 
 tdm_status tdm__nccl_ended(tdm_nccl_comm *comm) {
     tdm_nccl_site *site = comm->site;
-    const tdm_comm_ops *ops = site->control->ops;
     char why[TDM_NCCL_WHY] = "";
     give_up(comm);
-    bool has_ended = ops->size >= offsetof(tdm_comm_ops, ended) + sizeof(ops->ended) && ops->ended != NULL;
-    if (!has_ended || !ops->ended(site->control, why, sizeof(why))) {
+    if (!site->control->ops->ended(site->control, why, sizeof(why))) {
         pthread_mutex_lock(&site->mutex);
         snprintf(why, sizeof(why), "%s", site->why[0] != '\0' ? site->why : "the job was ended");
         pthread_mutex_unlock(&site->mutex);

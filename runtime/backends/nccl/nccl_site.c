@@ -60,10 +60,7 @@ void tdm__nccl_leave(tdm_nccl_site *site) {
 /* Whether the job has ended, here or for all ranks. */
 static bool over(tdm_nccl_site *site) {
     char why[TDM_NCCL_WHY];
-    if (atomic_load(&site->abort_wanted)) return true;
-    const tdm_comm_ops *ops = site->control->ops;
-    return ops->size >= offsetof(tdm_comm_ops, ended) + sizeof(ops->ended) && ops->ended != NULL &&
-           ops->ended(site->control, why, sizeof(why));
+    return atomic_load(&site->abort_wanted) || site->control->ops->ended(site->control, why, sizeof(why));
 }
 
 void tdm__nccl_want_abort(tdm_nccl_site *site) {

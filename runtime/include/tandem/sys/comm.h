@@ -117,7 +117,7 @@ typedef struct tdm_comm_ops {
     /* ---- communicators for the host's memory ---- */
 
     /* Returns true if the job has ended, on any rank and for whatever reason, or a peer's process has; `why` then gets
-     * the first cause. Never waits. Any thread, also while another thread is in a call. Optional: may be NULL. */
+     * the first cause. Never waits. Any thread, also while another thread is in a call. */
     bool (*ended)(tdm_comm *comm, char *why, size_t bytes);
 } tdm_comm_ops;
 
