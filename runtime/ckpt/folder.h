@@ -2,6 +2,7 @@
 #ifndef TDM_CKPT_FOLDER_H
 #define TDM_CKPT_FOLDER_H
 
+#include "runtime/base/text/json_write.h"
 #include "runtime/ckpt/ckpt.h"
 
 #define TDM_CKPT_MANIFEST "MANIFEST.json"
@@ -39,8 +40,8 @@ void tdm__manifest_print(tdm_text *out, const tdm_manifest *manifest, const tdm_
 /* Reads it, and opens the tensor files that it lists. Their sizes must be those in the manifest. */
 tdm_status tdm__manifest_read(tdm_ckpt *ckpt);
 
-/* state.json */
-void tdm__state_print(tdm_text *out, const tdm_ckpt_state *state);
+/* state.json, as an entry of a larger text. */
+void tdm__state_print(tdm_json_out *to, const char *key, const tdm_ckpt_state *state);
 tdm_status tdm__state_read(tdm_ckpt_state *state, const char *text, size_t bytes, const char *path);
 
 /* *out = <folder>/<name>, in the arena. */

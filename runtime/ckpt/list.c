@@ -144,24 +144,20 @@ static tdm_status list_text(tdm_arena *arena, const char *dir, const listed *lis
 }
 
 static void list_json(const char *dir, const listed *list, int count, tdm_text *out) {
-    tdm__text_puts(out, "{\"dir\": ");
-    tdm__text_json_string(out, dir);
-    tdm__text_puts(out, ", \"checkpoints\": [");
-    for (int i = 0; i < count; i++) {
-        const listed *item = &list[i];
-        tdm__text_printf(out, "%s\n  {\"name\": \"%s\", \"complete\": %s", i > 0 ? "," : "", item->name,
-                         item->complete ? "true" : "false");
+    tdm_json_out json = tdm__json_to(out, " ");
+    tdm__put(&json, "{ dir:%s checkpoints:[\n", dir);
+    for (const listed *item = list; item < list + count; item++) {
+        tdm__put(&json, "{ name:%s", item->name);
+        tdm__put_bool(&json, "complete", item->complete);
         if (item->complete) {
-            tdm__text_printf(out, ", \"tensors\": %d, \"bytes\": %llu, \"state\": ", item->tensors,
-                             (unsigned long long)item->bytes);
-            tdm__state_print(out, &item->state);
+            tdm__put(&json, "tensors:%d bytes:%llu", item->tensors, (unsigned long long)item->bytes);
+            tdm__state_print(&json, "state", &item->state);
         } else {
-            tdm__text_puts(out, ", \"why\": ");
-            tdm__text_json_string(out, item->why);
+            tdm__put(&json, "why:%s", item->why);
         }
-        tdm__text_puts(out, "}");
+        tdm__put(&json, "}");
     }
-    tdm__text_puts(out, count > 0 ? "\n]}\n" : "]}\n");
+    tdm__put(&json, "]}\n");
 }
 
 tdm_status tdm__ckpt_list(const tdm_host *host, const char *dir, bool json, tdm_text *out) {
@@ -244,41 +240,32 @@ static void show_state(const tdm_ckpt_state *state, tdm_text *out) {
     tdm__text_printf(out, "  params_xxh3 %s\n", state->params_xxh3);
 }
 
-static void show_tensor_json(const tdm_tensor *tensor, const tdm_hash128 *hash, tdm_text *out) {
-    tdm__text_puts(out, "{\"name\": ");
-    tdm__text_json_string(out, tensor->name);
-    tdm__text_printf(out, ", \"dtype\": \"%s\", \"shape\": [", tensor->dtype_name);
-    for (int i = 0; i < tensor->ndim; i++)
-        tdm__text_printf(out, "%s%lld", i > 0 ? ", " : "", (long long)tensor->dim[i]);
-    tdm__text_printf(out, "], \"bytes\": %zu", tensor->bytes);
+static void put_tensor(tdm_json_out *to, const tdm_tensor *tensor, const tdm_hash128 *hash) {
+    tdm__put(to, "{ name:%s dtype:%s", tensor->name, tensor->dtype_name);
+    tdm__put_integers(to, "shape", tensor->dim, tensor->ndim);
+    tdm__put(to, "bytes:%zu", tensor->bytes);
     if (hash != NULL) {
         char digits[TDM_HASH_TEXT];
         tdm__hash_print(digits, *hash);
-        tdm__text_printf(out, ", \"xxh3\": \"%s\"", digits);
+        tdm__put(to, "xxh3:%s", digits);
     }
-    tdm__text_puts(out, "}");
+    tdm__put(to, "}");
 }
 
 static void show_json(const tdm_ckpt *ckpt, tdm_text *out) {
     static const char *const keys[] = {"model", "optimizer"};
-    tdm__text_puts(out, "{\"path\": ");
-    tdm__text_json_string(out, ckpt->path);
-    if (ckpt->has_state) {
-        tdm__text_puts(out, ",\n\"state\": ");
-        tdm__state_print(out, &ckpt->state);
-    }
+    tdm_json_out json = tdm__json_to(out, " ");
+    tdm__put(&json, "{ path:%s", ckpt->path);
+    if (ckpt->has_state) tdm__state_print(&json, "state", &ckpt->state);
     for (int part = 0; part < 2; part++) {
         const tdm_tensor_file *file = ckpt->tensors[part];
         const tdm_hash128 *hashes = ckpt->manifest.file[part].tensor_hash;
         if (file == NULL) continue;
-        tdm__text_printf(out, ",\n\"%s\": [", keys[part]);
-        for (int i = 0; i < file->count; i++) {
-            tdm__text_puts(out, i > 0 ? ",\n  " : "\n  ");
-            show_tensor_json(&file->tensor[i], hashes != NULL ? &hashes[i] : NULL, out);
-        }
-        tdm__text_puts(out, "]");
+        tdm__put(&json, "%s:[\n", keys[part]);
+        for (int i = 0; i < file->count; i++) put_tensor(&json, &file->tensor[i], hashes != NULL ? &hashes[i] : NULL);
+        tdm__put(&json, "]");
     }
-    tdm__text_puts(out, "}\n");
+    tdm__put(&json, "}\n");
 }
 
 tdm_status tdm__ckpt_show(const tdm_host *host, const char *path, bool json, tdm_text *out) {

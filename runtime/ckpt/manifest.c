@@ -32,42 +32,32 @@ static bool has_tensors(int part) {
     return part == TDM_CKPT_MODEL || part == TDM_CKPT_OPTIMIZER;
 }
 
-static void print_hash(tdm_text *out, tdm_hash128 hash) {
+static void put_hash(tdm_json_out *to, const char *key, tdm_hash128 hash) {
     char digits[TDM_HASH_TEXT];
     tdm__hash_print(digits, hash);
-    tdm__text_printf(out, "\"%s\"", digits);
-}
-
-static void print_file(tdm_text *out, const tdm_manifest_file *file, const tdm_tensor *tensors, int count) {
-    tdm__text_printf(out, "{\n      \"bytes\": %llu,\n      \"xxh3\": ", (unsigned long long)file->bytes);
-    print_hash(out, file->hash);
-    if (file->tensor_hash != NULL) {
-        tdm__text_puts(out, ",\n      \"tensors\": {");
-        for (int i = 0; i < count; i++) {
-            tdm__text_puts(out, i > 0 ? ",\n        " : "\n        ");
-            tdm__text_json_string(out, tensors[i].name);
-            tdm__text_puts(out, ": ");
-            print_hash(out, file->tensor_hash[i]);
-        }
-        tdm__text_puts(out, count > 0 ? "\n      }" : "}");
-    }
-    tdm__text_puts(out, "\n    }");
+    tdm__put(to, "%s:%s", key, digits);
 }
 
 void tdm__manifest_print(tdm_text *out, const tdm_manifest *manifest, const tdm_tensor *const tensors[2],
                          const int counts[2]) {
     char digits[TDM_HASH_TEXT];
-    const char *between = "\n    ";
-    tdm__text_printf(out, "%s%0*d\",\n", first_lines, DIGITS, 0);
-    tdm__text_printf(out, "  \"format\": \"%s\",\n  \"version\": %d,\n  \"files\": {", format_name, TDM_CKPT_VERSION);
+    tdm_json_out json = tdm__json_to(out, " ");
+    tdm__put(&json, "{\n");
+    put_hash(&json, "xxh3", (tdm_hash128){0}); /* its place: the hash is known at the end */
+    tdm__put(&json, "format:%s version:%d files:{\n", format_name, TDM_CKPT_VERSION);
     for (int part = 0; part < TDM_CKPT_FILES; part++) {
-        if (!manifest->file[part].listed) continue;
-        tdm__text_printf(out, "%s\"%s\": ", between, tdm__ckpt_file_names[part]);
-        print_file(out, &manifest->file[part], has_tensors(part) ? tensors[part] : NULL,
-                   has_tensors(part) ? counts[part] : 0);
-        between = ",\n    ";
+        const tdm_manifest_file *file = &manifest->file[part];
+        if (!file->listed) continue;
+        tdm__put(&json, "%s:{\n bytes:%llu", tdm__ckpt_file_names[part], (unsigned long long)file->bytes);
+        put_hash(&json, "xxh3", file->hash);
+        if (file->tensor_hash != NULL) {
+            tdm__put(&json, "tensors:{\n");
+            for (int i = 0; i < counts[part]; i++) put_hash(&json, tensors[part][i].name, file->tensor_hash[i]);
+            tdm__put(&json, "}");
+        }
+        tdm__put(&json, "}");
     }
-    tdm__text_puts(out, "\n  }\n}\n");
+    tdm__put(&json, "}}\n");
     if (out->failed) return;
     tdm__hash_print(digits, tdm__hash(out->data + GUARDED_AT, out->length - GUARDED_AT));
     memcpy(out->data + DIGITS_AT, digits, DIGITS);

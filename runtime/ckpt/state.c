@@ -28,8 +28,8 @@ static const struct {
 
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
-void tdm__state_print(tdm_text *out, const tdm_ckpt_state *state) {
-    tdm__text_printf(out, "{\n  \"version\": %d", TDM_CKPT_VERSION);
+void tdm__state_print(tdm_json_out *to, const char *key, const tdm_ckpt_state *state) {
+    tdm__put(to, "%s:{\n version:%d", key, TDM_CKPT_VERSION);
     for (int i = 0; i < FIELDS; i++) {
         const char *at = (const char *)state + fields[i].offset;
         int64_t whole = 0;
@@ -40,29 +40,29 @@ void tdm__state_print(tdm_text *out, const tdm_ckpt_state *state) {
             if (whole == 0) continue;
         }
         if (fields[i].kind == NOTE && at[0] == '\0') continue;
-        tdm__text_printf(out, ",\n  \"%s\": ", fields[i].key);
+        tdm__put_key(to, fields[i].key);
         switch (fields[i].kind) {
         case COUNT:
         case FLAG:
         case ANY_INT:
             memcpy(&whole, at, sizeof(whole));
-            tdm__text_printf(out, "%lld", (long long)whole);
+            tdm__text_printf(to->text, "%lld", (long long)whole);
             break;
         case INT:
             memcpy(&small, at, sizeof(small));
-            tdm__text_printf(out, "%d", small);
+            tdm__text_printf(to->text, "%d", small);
             break;
         case NUMBER:
             memcpy(&number, at, sizeof(number));
-            tdm__text_json_number(out, number);
+            tdm__text_json_number(to->text, number);
             break;
         case TEXT:
         case NOTE:
-            tdm__text_json_string(out, at);
+            tdm__text_json_string(to->text, at);
             break;
         }
     }
-    tdm__text_puts(out, "\n}\n");
+    tdm__put(to, "}");
 }
 
 static bool read_field(tdm_json *json, int i, tdm_ckpt_state *state) {

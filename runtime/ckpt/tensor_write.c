@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/status.h"
+#include "runtime/base/text/json_write.h"
 #include "runtime/ckpt/tensor_file.h"
 
 enum { CHUNK = 256 * 1024 }; /* bytes: small enough to be still in the cache when it is written */
@@ -68,41 +69,31 @@ static tdm_status place_tensors(const tdm_tensor *tensors, int count, placed *pl
     return TDM_OK;
 }
 
-static void print_tensor(tdm_text *header, const placed *place, uint64_t begin) {
+static void put_tensor(tdm_json_out *to, const placed *place, uint64_t begin) {
     const tdm_tensor *tensor = place->tensor;
-    tdm__text_json_string(header, tensor->name);
-    tdm__text_printf(header, ":{\"dtype\":\"%s\",\"shape\":[", place->dtype_name);
-    for (int i = 0; i < tensor->ndim; i++)
-        tdm__text_printf(header, "%s%lld", i > 0 ? "," : "", (long long)tensor->dim[i]);
-    tdm__text_printf(header, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)begin,
-                     (unsigned long long)(begin + tensor->bytes));
+    const unsigned long long end = begin + tensor->bytes;
+    tdm__put(to, "%s:{ dtype:%s", tensor->name, place->dtype_name);
+    tdm__put_integers(to, "shape", tensor->dim, tensor->ndim);
+    tdm__put(to, "data_offsets:[ %llu %llu ]}", (unsigned long long)begin, end);
 }
 
 /* Prints the 8 bytes of length and the padded JSON. */
 static tdm_status print_header(tdm_text *header, const placed *place, int count, const char *const *metadata,
                                uint64_t *data_bytes) {
     uint64_t begin = 0;
-    const char *between = "";
     tdm__text_add(header, "\0\0\0\0\0\0\0\0", 8);
-    tdm__text_puts(header, "{");
+    tdm_json_out json = tdm__json_to(header, "");
+    tdm__put(&json, "{");
     if (metadata != NULL && metadata[0] != NULL) {
-        tdm__text_puts(header, "\"__metadata__\":{");
-        for (int i = 0; metadata[i] != NULL; i += 2) {
-            if (i > 0) tdm__text_puts(header, ",");
-            tdm__text_json_string(header, metadata[i]);
-            tdm__text_puts(header, ":");
-            tdm__text_json_string(header, metadata[i + 1]);
-        }
-        tdm__text_puts(header, "}");
-        between = ",";
+        tdm__put(&json, "__metadata__:{");
+        for (int i = 0; metadata[i] != NULL; i += 2) tdm__put(&json, "%s:%s", metadata[i], metadata[i + 1]);
+        tdm__put(&json, "}");
     }
     for (int i = 0; i < count; i++) {
-        tdm__text_puts(header, between);
-        print_tensor(header, &place[i], begin);
+        put_tensor(&json, &place[i], begin);
         begin += place[i].tensor->bytes;
-        between = ",";
     }
-    tdm__text_puts(header, "}");
+    tdm__put(&json, "}");
     while (!header->failed && header->length % TDM_ST_ALIGN != 0) tdm__text_puts(header, " ");
     if (header->failed) TDM_FAIL(TDM_E_MEMORY, "tensor file: out of memory for the header");
     if (count > TDM_ST_MAX_TENSORS || header->length - 8 > TDM_ST_MAX_HEADER)

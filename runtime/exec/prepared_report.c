@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/base/log.h"
+#include "runtime/base/text/json_write.h"
 #include "runtime/exec/prepared.h"
 
 static bool has_algorithms(const tdm_plan_node *node, const void *state, tdm_algorithms *out) {
@@ -48,40 +49,32 @@ void tdm__prepared_log(const tdm_replica *replica, const tdm_prepared *prepared)
     }
 }
 
-static void print_node(const tdm_plan_node *node, const void *state, tdm_text *text) {
+static void put_node(tdm_json_out *to, const tdm_plan_node *node, const void *state) {
     tdm_algorithms chosen;
-    tdm__text_printf(text, "{\"layer\": ");
-    tdm__text_json_string(text, node->name);
-    tdm__text_printf(text, ", \"op\": \"%s\", \"kernel\": \"%s\"", node->desc.op,
-                     node->kernel != NULL ? node->kernel->variant : "none");
+    tdm__put(to, "{ layer:%s op:%s kernel:%s", node->name, node->desc.op,
+             node->kernel != NULL ? node->kernel->variant : "none");
     if (has_algorithms(node, state, &chosen)) {
-        tdm__text_printf(text, ", \"algorithms\": [");
-        for (int k = 0; k < chosen.count; k++) {
-            const tdm_algorithm *a = &chosen.of[k];
-            tdm__text_printf(text,
-                             "%s{\"pass\": \"%s\", \"algorithm\": \"%s\", \"math\": \"%s\", \"workspace_bytes\": %zu",
-                             k > 0 ? ", " : "", a->pass, a->name, a->math, a->workspace_bytes);
-            if (a->fused != NULL) tdm__text_printf(text, ", \"fused\": \"%s\"", a->fused);
-            tdm__text_printf(text, "}");
+        tdm__put(to, "algorithms:[");
+        for (const tdm_algorithm *a = chosen.of; a < chosen.of + chosen.count; a++) {
+            tdm__put(to, "{ pass:%s algorithm:%s math:%s workspace_bytes:%zu", a->pass, a->name, a->math,
+                     a->workspace_bytes);
+            if (a->fused != NULL) tdm__put(to, "fused:%s", a->fused);
+            tdm__put(to, "}");
         }
-        tdm__text_printf(text, "], \"slow\": ");
-        tdm__text_json_string(text, chosen.slow);
+        tdm__put(to, "] slow:%s", chosen.slow);
     }
-    tdm__text_printf(text, "}");
+    tdm__put(to, "}");
 }
 
 void tdm__prepared_print(const tdm_replica *replica, tdm_text *text) {
-    const char *between = "";
-    tdm__text_printf(text, "[");
+    tdm_json_out json = tdm__json_to(text, " ");
+    tdm__put(&json, "[\n");
     for (const tdm_prepared *p = replica->prepared->first; p != NULL; p = p->next) {
-        tdm__text_printf(text, "%s{\"rows\": %lld, \"training\": %s, \"layers\": [", between, (long long)p->rows,
-                         p->training ? "true" : "false");
-        for (int i = 0; i < replica->plan->node_count; i++) {
-            tdm__text_printf(text, "%s", i > 0 ? ",\n  " : "\n  ");
-            print_node(&replica->plan->nodes[i], p->state[i], text);
-        }
-        tdm__text_printf(text, "]}");
-        between = ",\n ";
+        tdm__put(&json, "{ rows:%lld", (long long)p->rows);
+        tdm__put_bool(&json, "training", p->training);
+        tdm__put(&json, "layers:[\n");
+        for (int i = 0; i < replica->plan->node_count; i++) put_node(&json, &replica->plan->nodes[i], p->state[i]);
+        tdm__put(&json, "]}");
     }
-    tdm__text_printf(text, "]\n");
+    tdm__put(&json, "]\n");
 }

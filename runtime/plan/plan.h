@@ -16,7 +16,7 @@
 
 #include "runtime/base/hash.h"
 #include "runtime/base/round.h"
-#include "runtime/base/text/text.h"
+#include "runtime/base/text/json_write.h"
 #include "runtime/graph/graph.h"
 
 typedef enum tdm_place_kind {
@@ -151,6 +151,7 @@ tdm_status tdm__plan_build(tdm_plan **out, const tdm_host *host, const tdm_graph
 void tdm__plan_free(tdm_plan *plan);
 /* The steps as a table of fixed columns, so that it can be compared. After an earlier pass: what there is by then. */
 void tdm__plan_print(const tdm_plan *plan, tdm_text *out);
-void tdm__plan_print_json(const tdm_plan *plan, tdm_text *out);
+/* As an entry of a larger JSON text. */
+void tdm__plan_print_json(const tdm_plan *plan, tdm_json_out *to, const char *key);
 
 #endif

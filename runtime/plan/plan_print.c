@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "runtime/base/status.h"
-#include "runtime/base/text/text.h"
 #include "runtime/plan/plan.h"
 
 static const char *const layout_names[TDM_LAYOUT_COUNT] = {"", " nhwc", " c8", " c16"};
@@ -175,49 +174,38 @@ void tdm__plan_print(const tdm_plan *plan, tdm_text *out) {
     }
 }
 
-static void json_step(const tdm_plan *plan, int index, tdm_text *out) {
+static void put_step(tdm_json_out *to, const tdm_plan *plan, const tdm_plan_step *step) {
     static const char *const kinds[] = {"forward", "loss", "backward", "ready"};
-    const tdm_plan_step *step = &plan->steps[index];
-    tdm__text_printf(out, "%s{\"kind\":\"%s\"", index ? "," : "", kinds[step->kind]);
-    if (step->kind == TDM_STEP_READY) tdm__text_printf(out, ",\"bucket\":%d", step->index);
+    tdm__put(to, "{ kind:%s", kinds[step->kind]);
+    if (step->kind == TDM_STEP_READY) tdm__put(to, "bucket:%d", step->index);
     if (step->kind == TDM_STEP_FORWARD || step->kind == TDM_STEP_BACKWARD) {
         const tdm_plan_node *node = &plan->nodes[step->index];
-        tdm__text_printf(out, ",\"op\":\"%s\",\"name\":", node->op->name);
-        tdm__text_json_string(out, node->name);
-        tdm__text_printf(out, ",\"kernel\":\"%s\",\"relu\":%s,\"also\":\"%s\"",
-                         node->kernel != NULL ? node->kernel->variant : "alias",
-                         tdm_has_epilogue(&node->desc, TDM_EPILOGUE_RELU) ? "true" : "false",
-                         node->also[0] != '\0' ? node->also + 2 : "");
+        tdm__put(to, "op:%s name:%s kernel:%s", node->op->name, node->name,
+                 node->kernel != NULL ? node->kernel->variant : "alias");
+        tdm__put(to, tdm_has_epilogue(&node->desc, TDM_EPILOGUE_RELU) ? "relu:true" : "relu:false");
+        tdm__put(to, "also:%s", node->also[0] != '\0' ? node->also + 2 : "");
     }
-    tdm__text_puts(out, "}");
+    tdm__put(to, "}");
 }
 
-void tdm__plan_print_json(const tdm_plan *plan, tdm_text *out) {
+void tdm__plan_print_json(const tdm_plan *plan, tdm_json_out *to, const char *key) {
     char hash[TDM_HASH_TEXT];
     tdm__hash_print(hash, plan->hash);
-    tdm__text_printf(out,
-                     "{\"rows\":%lld,\"threads\":%d,\"hash\":\"%s\",\"parameters\":%lld,\"parameter_bytes\":%zu,"
-                     "\"activation_bytes\":%zu,\"buffer_bytes\":%zu,\"steps\":[",
-                     (long long)plan->options.rows, plan->options.threads, hash,
-                     (long long)tdm_graph_param_count(plan->graph), plan->param_floats * sizeof(float),
-                     plan->activation_bytes, plan->buffer_bytes);
-    for (int i = 0; i < plan->step_count; i++) json_step(plan, i, out);
-    tdm__text_puts(out, "],\"buckets\":[");
-    for (int i = 0; i < plan->bucket_count; i++) {
-        const tdm_plan_bucket *bucket = &plan->buckets[i];
-        tdm__text_printf(out, "%s{\"offset\":%zu,\"count\":%zu,\"ready_after\":%d,\"parameters\":[", i ? "," : "",
-                         bucket->offset, bucket->count, bucket->ready_after);
-        for (int k = 0; k < bucket->param_count; k++) {
-            tdm__text_puts(out, k ? "," : "");
-            tdm__text_json_string(out, plan->params[bucket->first_param + k].name);
-        }
-        tdm__text_puts(out, "]}");
+    tdm__put(to, "%s:{ rows:%lld threads:%d hash:%s parameters:%lld", key, (long long)plan->options.rows,
+             plan->options.threads, hash, (long long)tdm_graph_param_count(plan->graph));
+    tdm__put(to, "parameter_bytes:%zu activation_bytes:%zu buffer_bytes:%zu steps:[",
+             plan->param_floats * sizeof(float), plan->activation_bytes, plan->buffer_bytes);
+    for (int i = 0; i < plan->step_count; i++) put_step(to, plan, &plan->steps[i]);
+    tdm__put(to, "] buckets:[");
+    for (const tdm_plan_bucket *bucket = plan->buckets; bucket < plan->buckets + plan->bucket_count; bucket++) {
+        tdm__put(to, "{ offset:%zu count:%zu ready_after:%d parameters:[", bucket->offset, bucket->count,
+                 bucket->ready_after);
+        for (int i = 0; i < bucket->param_count; i++) tdm__put(to, "%s", plan->params[bucket->first_param + i].name);
+        tdm__put(to, "]}");
     }
-    tdm__text_puts(out, "],\"values\":[");
-    for (int i = 0; i < plan->value_count; i++) {
-        const tdm_plan_value *value = &plan->values[i];
-        tdm__text_printf(out, "%s{\"name\":\"%s\",\"bytes\":%zu,\"offset\":%zu,\"first\":%d,\"last\":%d}", i ? "," : "",
-                         value->name, value->bytes, value->offset, value->first, value->last);
-    }
-    tdm__text_puts(out, "]}");
+    tdm__put(to, "] values:[");
+    for (const tdm_plan_value *value = plan->values; value < plan->values + plan->value_count; value++)
+        tdm__put(to, "{ name:%s bytes:%zu offset:%zu first:%d last:%d }", value->name, value->bytes, value->offset,
+                 value->first, value->last);
+    tdm__put(to, "]}");
 }

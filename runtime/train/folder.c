@@ -9,6 +9,7 @@
 #include "runtime/base/system/file.h"
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
+#include "runtime/base/text/json_write.h"
 #include "runtime/train/metrics.h"
 #include "runtime/train/run.h"
 
@@ -117,22 +118,13 @@ void tdm__run_folder_close(tdm_run *run) {
 
 /* ---- metrics.jsonl ---- */
 
-static void add_phases(tdm_text *text, const tdm_tally *tally) {
-    const char *comma = "";
-    tdm__text_puts(text, "{");
+static void put_phases(tdm_json_out *to, const tdm_tally *tally) {
+    tdm__put(to, "ms:{");
     for (int i = 0; i < TDM_PHASE_COUNT; i++) {
         if (tally->steps == 0 || isnan(tally->ms[i])) continue;
-        tdm__text_printf(text, "%s\"%s\":%.4f", comma, tdm__phase_names[i], tally->ms[i] / (double)tally->steps);
-        comma = ",";
+        tdm__put(to, "%s:%.4f", tdm__phase_names[i], tally->ms[i] / (double)tally->steps);
     }
-    tdm__text_puts(text, "}");
-}
-
-static void add_loss(tdm_text *text, double value) {
-    if (isfinite(value))
-        tdm__text_printf(text, "%.9g", value);
-    else
-        tdm__text_puts(text, "null");
+    tdm__put(to, "}");
 }
 
 static double rate(const tdm_tally *tally) {
@@ -145,19 +137,13 @@ tdm_status tdm__folder_train_line(tdm_run *run, const tdm_step_result *result, d
     int64_t epoch = run->step_in_epoch == 0 && run->epoch > 0 ? run->epoch - 1 : run->epoch; /* of the step just done */
     tdm_text text;
     tdm__text_init(&text, run->host);
-    tdm__text_printf(&text, "{\"kind\":\"train\",\"step\":%lld,\"epoch\":%lld,\"loss\":", (long long)run->step,
-                     (long long)epoch);
-    add_loss(&text, result->loss);
-    tdm__text_puts(&text, ",\"lr\":");
-    tdm__text_json_number(&text, lr);
-    if (!isnan(result->grad_norm)) {
-        tdm__text_puts(&text, ",\"grad_norm\":");
-        add_loss(&text, result->grad_norm);
-    }
-    tdm__text_printf(&text, ",\"samples\":%lld,\"samples_per_s\":%.1f,\"ms\":", (long long)result->rows,
-                     rate(&run->since_log));
-    add_phases(&text, &run->since_log);
-    tdm__text_puts(&text, "}\n");
+    tdm_json_out json = tdm__json_to(&text, "");
+    tdm__put(&json, "{ kind:train step:%lld epoch:%lld loss:%.9g lr:%.17g", (long long)run->step, (long long)epoch,
+             result->loss, lr);
+    if (!isnan(result->grad_norm)) tdm__put(&json, "grad_norm:%.9g", result->grad_norm);
+    tdm__put(&json, "samples:%lld samples_per_s:%.1f", (long long)result->rows, rate(&run->since_log));
+    put_phases(&json, &run->since_log);
+    tdm__put(&json, "}\n");
     return tdm__metrics_add(&run->folder->metrics, &text);
 }
 
@@ -165,11 +151,9 @@ tdm_status tdm__folder_eval_line(tdm_run *run) {
     if (run->folder == NULL) return TDM_OK;
     tdm_text text;
     tdm__text_init(&text, run->host);
-    tdm__text_printf(&text, "{\"kind\":\"eval\",\"step\":%lld,\"loss\":", (long long)run->step);
-    add_loss(&text, run->eval_loss);
-    tdm__text_puts(&text, ",\"accuracy\":");
-    tdm__text_json_number(&text, run->accuracy);
-    tdm__text_puts(&text, "}\n");
+    tdm_json_out json = tdm__json_to(&text, "");
+    tdm__put(&json, "{ kind:eval step:%lld loss:%.9g accuracy:%.17g }\n", (long long)run->step, run->eval_loss,
+             run->accuracy);
     return tdm__metrics_add(&run->folder->metrics, &text);
 }
 
@@ -205,30 +189,19 @@ tdm_status tdm__folder_summary(tdm_run *run, const char *reason, const int64_t *
     const tdm_tally *tally = run->since_start.steps > 0 ? &run->since_start : &run->since_open;
     tdm_text text;
     tdm__text_init(&text, run->host);
-    tdm__text_puts(&text, "{\"name\":");
-    tdm__text_json_string(&text, run->job->name != NULL ? run->job->name : "");
-    tdm__text_printf(
-        &text,
-        ",\"mode\":\"%s\",\"device\":\"%s\",\"devices\":%d,\"replicas\":%d,\"per_device\":%lld,\"global_batch\":%lld,\"parameters\":%lld,"
-        "\"step\":%lld,\"epoch\":%lld,\"samples\":%lld,\"loss\":",
-        run->mode->ops->name, run->compute.device->name, count, run->replicas, (long long)run->per_device,
-        (long long)(run->per_device * run->replicas), (long long)tdm_graph_param_count(run->graph),
-        (long long)run->step, (long long)run->epoch, (long long)run->samples);
-    add_loss(&text, run->last_loss);
-    tdm__text_puts(&text, ",\"eval_loss\":");
-    add_loss(&text, run->eval_loss);
-    tdm__text_puts(&text, ",\"accuracy\":");
-    tdm__text_json_number(&text, run->accuracy);
-    tdm__text_puts(&text, ",\"samples_per_s\":");
-    tdm__text_json_number(&text, rate(tally));
-    tdm__text_printf(&text, ",\"warmup_steps\":%lld,\"seconds\":%.3f,\"peak_memory_bytes\":[",
-                     (long long)(run->since_start.steps > 0 ? run->warmup_steps : 0), run->seconds);
-    for (int i = 0; i < count; i++) tdm__text_printf(&text, "%s%lld", i ? "," : "", (long long)peak_bytes[i]);
-    tdm__text_puts(&text, "],\"ms\":");
-    add_phases(&text, tally);
-    tdm__text_printf(&text,
-                     ",\"bytes_moved_per_step\":%lld,\"params_xxh3\":\"%s\",\"restarts\":%d,\"exit_reason\":\"%s\"}\n",
-                     (long long)(tally->steps > 0 ? tally->bytes_moved / tally->steps : 0), hash_text,
-                     run->options.restarts, reason);
+    tdm_json_out json = tdm__json_to(&text, "");
+    tdm__put(&json, "{ name:%s mode:%s device:%s devices:%d replicas:%d per_device:%lld global_batch:%lld",
+             run->job->name != NULL ? run->job->name : "", run->mode->ops->name, run->compute.device->name, count,
+             run->replicas, (long long)run->per_device, (long long)(run->per_device * run->replicas));
+    tdm__put(&json, "parameters:%lld step:%lld epoch:%lld samples:%lld", (long long)tdm_graph_param_count(run->graph),
+             (long long)run->step, (long long)run->epoch, (long long)run->samples);
+    tdm__put(&json, "loss:%.9g eval_loss:%.9g accuracy:%.17g samples_per_s:%.17g warmup_steps:%lld seconds:%.3f",
+             run->last_loss, run->eval_loss, run->accuracy, rate(tally),
+             (long long)(run->since_start.steps > 0 ? run->warmup_steps : 0), run->seconds);
+    tdm__put_integers(&json, "peak_memory_bytes", peak_bytes, count);
+    put_phases(&json, tally);
+    tdm__put(&json, "bytes_moved_per_step:%lld params_xxh3:%s restarts:%d exit_reason:%s }\n",
+             (long long)(tally->steps > 0 ? tally->bytes_moved / tally->steps : 0), hash_text, run->options.restarts,
+             reason);
     return replace_second(run, "summary.json", &text, &run->folder->summary_failing);
 }

@@ -79,15 +79,13 @@ static void print_text(const tdm_plan *plan, const costs *c, int replicas, tdm_t
 }
 
 static void print_json(const tdm_plan *plan, const costs *c, int replicas, tdm_text *text) {
-    tdm__text_printf(
-        text,
-        "{\"devices\":%d,\"memory_bytes\":{\"parameters\":%zu,\"narrow\":%zu,\"gradients\":%zu,\"optimizer\":%zu,"
-        "\"activations\":%zu,\"buffers\":%zu,\"batches\":%zu,\"gathered\":%zu,\"total\":%zu},\"wire_bytes_per_step\":%lld,"
-        "\"plan\":",
-        replicas, c->parameters, c->narrow, c->gradients, c->optimizer, c->activations, c->buffers, c->batches,
-        c->gathered, c->total, (long long)c->wire);
-    tdm__plan_print_json(plan, text);
-    tdm__text_puts(text, "}\n");
+    tdm_json_out json = tdm__json_to(text, "");
+    tdm__put(&json, "{ devices:%d memory_bytes:{ parameters:%zu narrow:%zu gradients:%zu optimizer:%zu", replicas,
+             c->parameters, c->narrow, c->gradients, c->optimizer);
+    tdm__put(&json, "activations:%zu buffers:%zu batches:%zu gathered:%zu total:%zu } wire_bytes_per_step:%lld",
+             c->activations, c->buffers, c->batches, c->gathered, c->total, (long long)c->wire);
+    tdm__plan_print_json(plan, &json, "plan");
+    tdm__put(&json, "}\n");
 }
 
 tdm_status tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bool json, const char *note,

@@ -8,21 +8,19 @@
 #include "runtime/base/system/clock.h"
 #include "runtime/base/system/file.h"
 #include "runtime/base/text/json.h"
+#include "runtime/base/text/json_write.h"
 #include "runtime/base/status.h"
 #include "runtime/train/run.h"
 
 void tdm__status_print(tdm_text *text, const tdm_job_status *status) {
     char stamp[24];
     tdm__utc_stamp(stamp);
-    tdm__text_printf(
-        text,
-        "{\"state\":\"%s\",\"pid\":%d,\"step\":%lld,\"steps_total\":%lld,\"epoch\":%lld,\"heartbeat\":\"%s\","
-        "\"restarts\":%lld,\"exit_code\":%d,\"reason\":",
-        status->state, status->pid != 0 ? status->pid : (int)getpid(), (long long)status->step,
-        (long long)status->steps_total, (long long)status->epoch, stamp, (long long)status->restarts,
-        status->exit_code);
-    tdm__text_json_string(text, status->reason);
-    tdm__text_puts(text, "}\n");
+    tdm_json_out json = tdm__json_to(text, "");
+    tdm__put(&json, "{ state:%s pid:%d step:%lld steps_total:%lld epoch:%lld", status->state,
+             status->pid != 0 ? status->pid : (int)getpid(), (long long)status->step, (long long)status->steps_total,
+             (long long)status->epoch);
+    tdm__put(&json, "heartbeat:%s restarts:%lld exit_code:%d reason:%s }\n", stamp, (long long)status->restarts,
+             status->exit_code, status->reason);
 }
 
 enum { STATUS_BYTES = 8192 }; /* a reason has at most 2047 characters, each escaped into at most six */

@@ -73,6 +73,7 @@ static size_t count_unescaped(const char *at, const char *end) {
 }
 
 void tdm__text_json_string(tdm_text *text, const char *terminated) {
+    static const char escaped[] = "\"\\\n\r\t", letter[] = "\"\\nrt";
     const char *at = terminated, *end = terminated + strlen(terminated);
     tdm__text_puts(text, "\"");
     while (at < end) {
@@ -89,28 +90,13 @@ void tdm__text_json_string(tdm_text *text, const char *terminated) {
             at++;
             continue;
         }
-        switch (code) {
-        case '"':
-            tdm__text_puts(text, "\\\"");
-            break;
-        case '\\':
-            tdm__text_puts(text, "\\\\");
-            break;
-        case '\n':
-            tdm__text_puts(text, "\\n");
-            break;
-        case '\r':
-            tdm__text_puts(text, "\\r");
-            break;
-        case '\t':
-            tdm__text_puts(text, "\\t");
-            break;
-        default:
-            if (!tdm__utf8_is_printable(code))
-                tdm__text_printf(text, "\\u%04x", (unsigned)code);
-            else
-                tdm__text_add(text, at, (size_t)length);
-        }
+        const char *found = code != 0 && code < 0x80 ? strchr(escaped, (int)code) : NULL;
+        if (found != NULL)
+            tdm__text_printf(text, "\\%c", letter[found - escaped]);
+        else if (!tdm__utf8_is_printable(code))
+            tdm__text_printf(text, "\\u%04x", (unsigned)code);
+        else
+            tdm__text_add(text, at, (size_t)length);
         at += length;
     }
     tdm__text_puts(text, "\"");
@@ -121,15 +107,6 @@ void tdm__text_json_number(tdm_text *text, double value) {
         tdm__text_printf(text, "%.17g", value);
     else
         tdm__text_puts(text, "null");
-}
-
-tdm_status tdm__text_take(tdm_text *text, char **out) {
-    *out = NULL;
-    if (!text->failed && text->data == NULL) tdm__text_add(text, "", 0);
-    if (text->failed) TDM_FAIL(TDM_E_MEMORY, "text: out of memory after %zu bytes", text->length);
-    *out = text->data;
-    tdm__text_init(text, text->host);
-    return TDM_OK;
 }
 
 tdm_status tdm__text_take_public(tdm_text *text, char **out) {

@@ -29,10 +29,9 @@ void tdm__text_shown(tdm_text *text, const char *terminated);
 void tdm__text_json_string(tdm_text *text, const char *terminated);
 /* Adds a number for JSON: %.17g; null if JSON cannot hold it. */
 void tdm__text_json_number(tdm_text *text, double value);
-/* Gives the text to the caller, who releases it with host->release. TDM_E_MEMORY if an addition has failed. */
-tdm_status tdm__text_take(tdm_text *text, char **out);
-/* The same for results of public functions (char **), which tdm_free releases. Control characters are escaped, line
- * breaks are kept. Afterwards the tdm_text is empty, even after a failure. */
+/* Gives the text to the caller of a public function, who releases it with tdm_free. TDM_E_MEMORY if an addition has
+ * failed. Control characters are escaped, line breaks are kept. Afterwards the tdm_text is empty, even after a failure.
+ */
 tdm_status tdm__text_take_public(tdm_text *text, char **out);
 /* vsnprintf in the C locale, so that numbers have a decimal point whatever the program's locale is. */
 int tdm__format(char *out, size_t bytes, const char *format, va_list arguments) TDM_PRINTF(3, 0);
