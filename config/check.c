@@ -103,13 +103,11 @@ static void check_pairs(tdm_config *config) {
 
 static void check_optimizer(tdm_config *config) {
     tdm_optimizer_section *optimizer = &config->settings.job.optimizer;
-    if (isnan(optimizer->weight_decay)) optimizer->weight_decay = tdm_builtin_optims[optimizer->type]->weight_decay;
-    if (optimizer->type != TDM_SGD || !optimizer->nesterov) return;
-    if (optimizer->momentum == 0.0)
-        conflict(config, "optimizer.nesterov", "optimizer.momentum",
-                 "optimizer.nesterov needs a momentum above 0, got 0");
-    if (optimizer->dampening != 0.0)
-        conflict(config, "optimizer.nesterov", "optimizer.dampening", "optimizer.nesterov needs dampening 0");
+    const tdm_optim_def *optim = tdm_builtin_optims[optimizer->type];
+    if (isnan(optimizer->weight_decay)) optimizer->weight_decay = optim->weight_decay;
+    for (const tdm_optim_conflict *row = optim->conflict; row->key != NULL; row++) {
+        if (row->is_met(optimizer)) conflict(config, row->key, row->other, row->message);
+    }
 }
 
 /* A beta1 of 1 divides by zero in the bias correction; a momentum may have any value, as in PyTorch. */

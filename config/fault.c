@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/base/status.h"
+#include "runtime/base/text/json_write.h"
 #include "runtime/base/text/utf8.h"
 
 enum { EXCERPT_COLUMNS = 120, MESSAGE_BYTES = 480, LINES_PER_MARK = 16, LONGEST_LINE = 16 * 1024 };
@@ -37,21 +38,19 @@ bool tdm__fault_skip(tdm_fault_list *list) {
     return true;
 }
 
+/* Room for a text in the arena; NULL, and list->status is set, if there is no memory. */
+static char *new_text(tdm_fault_list *list, size_t bytes) {
+    char *text = NULL;
+    tdm_status status = tdm__arena_new(list->arena, &text, bytes, 1);
+    if (status != TDM_OK) list->status = status;
+    return text;
+}
+
 static const char *format_text(tdm_fault_list *list, const char *format, va_list arguments) TDM_PRINTF(2, 0);
 static const char *format_text(tdm_fault_list *list, const char *format, va_list arguments) {
-    char small[1024];
-    va_list again;
-    va_copy(again, arguments);
-    int length = tdm__format(small, sizeof(small), format, arguments);
-    char *text = NULL;
-    tdm_status status = tdm__arena_new(list->arena, &text, (size_t)length + 1, 1);
-    if (status != TDM_OK)
-        list->status = status;
-    else if ((size_t)length < sizeof(small))
-        memcpy(text, small, (size_t)length);
-    else
-        tdm__format(text, (size_t)length + 1, format, again);
-    va_end(again);
+    const char *text;
+    tdm_status status = tdm__arena_vprintf(list->arena, &text, format, arguments);
+    if (status != TDM_OK) list->status = status;
     return text == NULL ? "" : text;
 }
 
@@ -64,32 +63,16 @@ const char *tdm__fault_text(tdm_fault_list *list, const char *format, ...) {
 }
 
 const char *tdm__fault_key(tdm_fault_list *list, const char *section, const char *key) {
-    size_t length = strlen(section), key_bytes = strlen(key) + 1;
-    char *text;
-    if (length == 0) return key;
-    tdm_status status = tdm__arena_new(list->arena, &text, length + 1 + key_bytes, 1);
-    if (status != TDM_OK) {
-        list->status = status;
-        return "";
-    }
-    memcpy(text, section, length);
-    text[length] = '.';
-    memcpy(text + length + 1, key, key_bytes);
-    return text;
+    return section[0] == '\0' ? key : tdm__fault_text(list, "%s.%s", section, key);
 }
 
 const char *tdm__fault_list_of(tdm_fault_list *list, const char *const *names, int count) {
     size_t bytes = 1, used = 0;
     for (int i = 0; i < count; i++) bytes += strlen(names[i]) + 2;
-    char *text;
-    tdm_status status = tdm__arena_new(list->arena, &text, bytes, 1);
-    if (status != TDM_OK) {
-        list->status = status;
-        return "";
-    }
-    for (int i = 0; i < count; i++)
+    char *text = new_text(list, bytes);
+    for (int i = 0; text != NULL && i < count; i++)
         used += (size_t)snprintf(text + used, bytes - used, "%s%s", i > 0 ? ", " : "", names[i]);
-    return text;
+    return text == NULL ? "" : text;
 }
 
 /* Length of the line break at `at`, by libyaml's rules; 0 if there is none. */
@@ -203,12 +186,8 @@ static const char *skip_chars(const char *at, const char *stop, size_t count) {
 /* A copy that is safe to print on a terminal. */
 static const char *shown_text(tdm_fault_list *list, const char *text, bool keeps_lines) {
     const size_t bytes = tdm_text_printable(NULL, 0, text, keeps_lines) + 1;
-    char *copy;
-    tdm_status status = tdm__arena_new(list->arena, &copy, bytes, 1);
-    if (status != TDM_OK) {
-        list->status = status;
-        return "";
-    }
+    char *copy = new_text(list, bytes);
+    if (copy == NULL) return "";
     (void)tdm_text_printable(copy, bytes, text, keeps_lines);
     return copy;
 }
@@ -249,12 +228,8 @@ static const char *one_line(tdm_fault_list *list, const char *message) {
         length = MESSAGE_BYTES;
         while (length > 0 && ((unsigned char)message[length] & 0xC0) == 0x80) length--;
     }
-    char *copy;
-    tdm_status status = tdm__arena_new(list->arena, &copy, length + 4, 1);
-    if (status != TDM_OK) {
-        list->status = status;
-        return "";
-    }
+    char *copy = new_text(list, length + 4);
+    if (copy == NULL) return "";
     for (size_t i = 0; i < length; i++) copy[i] = isspace((unsigned char)message[i]) ? ' ' : message[i];
     if (cut) memcpy(copy + length, "...", 3);
     return shown_text(list, copy, false);
@@ -325,22 +300,12 @@ void tdm__faults_print(const tdm_fault_list *list, tdm_text *out) {
 }
 
 void tdm__faults_print_json(const tdm_fault_list *list, tdm_text *out) {
-    tdm__text_puts(out, "{\"faults\": [");
-    for (int i = 0; i < list->count; i++) {
-        const tdm_fault *fault = &list->item[i];
-        tdm__text_printf(out, "%s\n  {\"id\": \"%s\", \"file\": ", i > 0 ? "," : "", fault->id);
-        tdm__text_json_string(out, fault->file);
-        tdm__text_printf(out, ", \"line\": %d, \"column\": %d, \"key\": ", fault->line, fault->column);
-        tdm__text_json_string(out, fault->key);
-        tdm__text_puts(out, ", \"message\": ");
-        tdm__text_json_string(out, fault->message);
-        tdm__text_puts(out, ", \"hint\": ");
-        tdm__text_json_string(out, fault->hint);
-        tdm__text_puts(out, ", \"excerpt\": ");
-        tdm__text_json_string(out, fault->excerpt);
-        tdm__text_puts(out, "}");
-    }
-    tdm__text_printf(out, "%s], \"more\": %d}\n", list->count > 0 ? "\n" : "", list->total - list->count);
+    tdm_json_out json = tdm__json_to(out, " ");
+    tdm__put(&json, "{ faults:[\n");
+    for (const tdm_fault *fault = list->item; fault < list->item + list->count; fault++)
+        tdm__put(&json, "{ id:%s file:%s line:%d column:%d key:%s message:%s hint:%s excerpt:%s }", fault->id,
+                 fault->file, fault->line, fault->column, fault->key, fault->message, fault->hint, fault->excerpt);
+    tdm__put(&json, "] more:%d }\n", list->total - list->count);
 }
 
 static const struct {

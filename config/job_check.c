@@ -63,8 +63,7 @@ static tdm_status check_row(const tdm_section *section, const tdm_field *row, td
 }
 
 static tdm_status check_section(const tdm_section *section, tdm_settings *settings) {
-    int type = section->type_key != NULL ? tdm__section_row(section, section->type_key) : -1;
-    if (type >= 0) TDM_TRY(check_row(section, &section->rows[type], settings));
+    if (section->type_key != NULL) TDM_TRY(check_row(section, tdm__section_type_row(section), settings));
     for (const tdm_field *row = section->rows; row->key != NULL; row++) {
         if (tdm__section_has(section, row, settings)) TDM_TRY(check_row(section, row, settings));
     }
@@ -100,19 +99,12 @@ static void print_section(const tdm_section *section, tdm_settings *settings, td
 }
 
 unsigned tdm_job_key_flags(const char *key, size_t length) {
-    for (int i = 0; key != NULL && i < TDM_SECTION_COUNT; i++) {
-        const tdm_section *section = &tdm__sections[i];
-        size_t prefix = strlen(section->path);
-        if (prefix > 0 && (length <= prefix || memcmp(key, section->path, prefix) != 0 || key[prefix] != '.')) continue;
-        const char *word = key + prefix + (prefix > 0);
-        size_t word_length = length - (size_t)(word - key);
-        for (const tdm_field *row = section->rows; row->key != NULL; row++) {
-            if (strlen(row->key) != word_length || memcmp(row->key, word, word_length) != 0) continue;
-            bool measures = strcmp(section->path, "data.eval") == 0; /* evaluation data does not affect training */
-            return measures ? row->flags & ~(unsigned)TDM_FIELD_KEPT : row->flags;
-        }
-    }
-    return 0;
+    int section, row;
+    if (key == NULL || !tdm__table_find(key, length, &section, &row)) return 0;
+    unsigned flags = tdm__sections[section].rows[row].flags;
+    bool measures =
+        strcmp(tdm__sections[section].path, "data.eval") == 0; /* evaluation data does not affect training */
+    return measures ? flags & ~(unsigned)TDM_FIELD_KEPT : flags;
 }
 
 tdm_status tdm_job_print(const tdm_job *job, char **out) {

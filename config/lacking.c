@@ -50,27 +50,32 @@ bool tdm__lacks(const tdm_field *row) {
 }
 
 static void print_values(const tdm_lack *lack, const tdm_field *row, bool chinese, tdm_text *out) {
-    const char *what = chinese ? lack->what_zh : lack->what;
-    if (what != NULL || lack->values == 0) {
-        tdm__text_puts(out, what != NULL ? what : chinese ? "任何值" : "any value");
-        return;
-    }
-    if (row->kind == TDM_FIELD_BOOL) tdm__text_puts(out, "true");
-    bool is_first = true;
-    for (int i = 0; row->kind == TDM_FIELD_ENUM && row->names[i] != NULL; i++) {
+    const char *what = chinese ? lack->what_zh : lack->what, *comma = "";
+    if (what == NULL && lack->values == 0) what = chinese ? "任何值" : "any value";
+    if (what == NULL && row->kind == TDM_FIELD_BOOL) what = "true";
+    if (what != NULL) tdm__text_puts(out, what);
+    for (int i = 0; what == NULL && row->names[i] != NULL; i++) {
         if ((lack->values & BIT(i)) == 0) continue;
-        tdm__text_printf(out, "%s%s", is_first ? "" : ", ", row->names[i]);
-        is_first = false;
+        tdm__text_printf(out, "%s%s", comma, row->names[i]);
+        comma = ", ";
     }
 }
 
 void tdm__lack_print(const tdm_field *row, bool chinese, tdm_text *out) {
-    bool is_first = true;
+    const char *before = chinese ? "本构建不含：" : "not in this build: ";
     for (const tdm_lack *lack = next_of(row, NULL); lack != NULL; lack = next_of(row, lack)) {
-        if (!is_first) tdm__text_puts(out, ", ");
+        tdm__text_puts(out, before);
         print_values(lack, row, chinese, out);
-        is_first = false;
+        before = ", ";
     }
+}
+
+void tdm__row_help(const tdm_field *row, bool chinese, tdm_text *out) {
+    tdm__text_puts(out, chinese && row->help_zh != NULL ? row->help_zh : row->help);
+    if (!tdm__lacks(row)) return;
+    tdm__text_puts(out, " (");
+    tdm__lack_print(row, chinese, out);
+    tdm__text_puts(out, ")");
 }
 
 static bool asks_for(const tdm_lack *lack, const tdm_field *row, const void *object, const char *printed) {

@@ -155,7 +155,7 @@ static void unknown_attr(tdm_config *config, int index, tdm_layer *layer, const 
     for (const tdm_field *row = tdm__layer_rows; row->key != NULL; row++) names[count++] = row->key;
     const char *hint = tdm__fault_wide_hint(&config->faults, node->key_at);
     const char *foreign = tdm__foreign_attr(node->key);
-    bool is_ours = foreign != NULL && layer->op->attrs != NULL && tdm__field_find(layer->op->attrs, foreign) != NULL;
+    bool is_ours = foreign != NULL && tdm__field_find(layer->op->attrs, foreign) != NULL;
     if (hint[0] == '\0' && foreign != NULL && (is_ours || strcmp(foreign, "input") == 0))
         hint = tdm__fault_text(&config->faults, "tandem calls it `%s`", foreign);
     if (hint[0] == '\0') hint = tdm__hint_nearest(config, node->key, names, count);
@@ -169,7 +169,7 @@ static void unknown_attr(tdm_config *config, int index, tdm_layer *layer, const 
 static void read_keys(tdm_config *config, int index, tdm_layer *layer, const tdm_yaml_node *keys) {
     for (const tdm_yaml_node *node = keys->first; node != NULL; node = node->next) {
         if (node->is_repeated || strncmp(node->key, "x-", 2) == 0 || strcmp(node->key, "<<") == 0) continue;
-        const tdm_field *row = layer->op->attrs != NULL ? tdm__field_find(layer->op->attrs, node->key) : NULL;
+        const tdm_field *row = tdm__field_find(layer->op->attrs, node->key);
         const tdm_field *head = tdm__field_find(tdm__layer_rows, node->key);
         if (row != NULL)
             add_attr(config, index, layer, row, node);
@@ -183,7 +183,7 @@ static void read_keys(tdm_config *config, int index, tdm_layer *layer, const tdm
 }
 
 static void read_main(tdm_config *config, int index, tdm_layer *layer, const tdm_yaml_node *value) {
-    const tdm_field *row = layer->op->attrs != NULL ? tdm__field_main(layer->op->attrs) : NULL;
+    const tdm_field *row = tdm__field_main(layer->op->attrs);
     if (row != NULL) {
         add_attr(config, index, layer, row, value);
         return;

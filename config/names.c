@@ -5,127 +5,67 @@
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
 
-static const struct {
-    const char *foreign, *ours;
-} foreign_keys[] = {
-    {"learning_rate", "optimizer.lr"},
-    {"base_lr", "optimizer.lr"},
-    {"learning_rate_init", "optimizer.lr"},
-    {"optim", "optimizer"},
-    {"opt", "optimizer"},
-    {"wd", "optimizer.weight_decay"},
-    {"beta1", "optimizer.betas"},
-    {"beta2", "optimizer.betas"},
-    {"adam_beta1", "optimizer.betas"},
-    {"adam_epsilon", "optimizer.eps"},
-    {"epsilon", "optimizer.eps"},
-    {"batch_size", "train.batch.per_device"},
-    {"train_batch_size", "train.batch.global"},
-    {"global_batch_size", "train.batch.global"},
-    {"micro_batch_size", "train.batch.per_device"},
-    {"per_device_batch_size", "train.batch.per_device"},
-    {"per_device_train_batch_size", "train.batch.per_device"},
-    {"batch", "train.batch.per_device"},
-    {"b", "train.batch.per_device"},
-    {"bs", "train.batch.per_device"},
-    {"epoch", "train.epochs"},
-    {"num_epochs", "train.epochs"},
-    {"max_epochs", "train.epochs"},
-    {"n_epochs", "train.epochs"},
-    {"num_train_epochs", "train.epochs"},
-    {"max_steps", "train.steps"},
-    {"num_steps", "train.steps"},
-    {"max_iter", "train.steps"},
-    {"max_iters", "train.steps"},
-    {"iterations", "train.steps"},
-    {"total_steps", "train.steps"},
-    {"gradient_accumulation_steps", "train.accumulate"},
-    {"accumulate_grad_batches", "train.accumulate"},
-    {"grad_accum", "train.accumulate"},
-    {"max_grad_norm", "train.clip_grad_norm"},
-    {"gradient_clip_val", "train.clip_grad_norm"},
-    {"clip_grad", "train.clip_grad_norm"},
-    {"grad_clip", "train.clip_grad_norm"},
-    {"amp", "train.precision"},
-    {"fp16", "train.precision"},
-    {"bf16", "train.precision"},
-    {"dtype", "train.precision"},
-    {"mixed_precision", "train.precision"},
-    {"j", "data.workers"},
-    {"num_workers", "data.workers"},
-    {"dataloader_num_workers", "data.workers"},
-    {"loaders", "data.workers"},
-    {"dataset", "data.train"},
-    {"train_data", "data.train"},
-    {"val", "data.eval"},
-    {"valid", "data.eval"},
-    {"test", "data.eval"},
-    {"transforms", "data.transform"},
-    {"random_seed", "seed"},
-    {"seed_everything", "seed"},
-    {"gpu", "parallel.device_ids"},
-    {"gpus", "parallel.device_ids"},
-    {"gpu_ids", "parallel.device_ids"},
-    {"n_gpu", "parallel.device_ids"},
-    {"num_gpus", "parallel.device_ids"},
-    {"num_devices", "parallel.device_ids"},
-    {"devices", "parallel.device_ids"},
-    {"nproc", "parallel.device_ids"},
-    {"nproc_per_node", "parallel.device_ids"},
-    {"world_size", "parallel.device_ids"},
-    {"accelerator", "parallel.device"},
-    {"cuda", "parallel.device"},
-    {"no_cuda", "parallel.device"},
-    {"use_cpu", "parallel.device"},
-    {"strategy", "parallel.mode"},
-    {"num_threads", "parallel.threads_per_device"},
-    {"threads", "parallel.threads_per_device"},
-    {"main_device", "parallel.dp.output_device"},
-    {"bucket_mb", "parallel.ddp.bucket_cap_mb"},
-    {"dist_backend", "parallel.ddp.backend"},
-    {"dist_url", "parallel.ddp.init_method"},
-    {"lr_scheduler", "schedule"},
-    {"lr_scheduler_type", "schedule.type"},
-    {"lr_schedule", "schedule"},
-    {"scheduler", "schedule"},
-    {"warmup", "schedule.warmup_steps"},
-    {"T_max", "schedule.total"},
-    {"eta_min", "schedule.min_lr"},
-    {"criterion", "loss"},
-    {"loss_fn", "loss"},
-    {"network", "model"},
-    {"input_shape", "model.input"},
-    {"pretrained", "model.weights"},
-    {"checkpoint_path", "checkpoint.resume"},
-    {"resume_from", "checkpoint.resume"},
-    {"resume_from_checkpoint", "checkpoint.resume"},
-    {"save_steps", "checkpoint.every"},
-    {"save_every", "checkpoint.every"},
-    {"save_interval", "checkpoint.every"},
-    {"save_total_limit", "checkpoint.keep_last"},
-    {"eval_steps", "eval.every"},
-    {"eval_every", "eval.every"},
-    {"val_check_interval", "eval.every"},
-    {"logging_steps", "log.every"},
-    {"print_freq", "log.every"},
-    {"log_every", "log.every"},
-    {"log_interval", "log.every"},
-    {"output_dir", "run.dir"},
-    {"save_dir", "run.dir"},
-    {"work_dir", "run.dir"},
-    {"output", "run.dir"},
-    {"logdir", "run.dir"},
-    {"run_dir", "run.dir"},
-    {"log_dir", "run.dir"},
-    {"run_name", "name"},
-    {"version", "tandem"},
+/* Our name, and the names that others give it, with spaces between. */
+typedef struct foreign_name {
+    const char *ours, *foreign;
+} foreign_name;
+
+static const foreign_name foreign_keys[] = {
+    {"optimizer.lr", "learning_rate base_lr learning_rate_init"},
+    {"optimizer", "optim opt"},
+    {"optimizer.weight_decay", "wd"},
+    {"optimizer.betas", "beta1 beta2 adam_beta1"},
+    {"optimizer.eps", "adam_epsilon epsilon"},
+    {"train.batch.per_device",
+     "batch_size micro_batch_size per_device_batch_size per_device_train_batch_size batch b bs"},
+    {"train.batch.global", "train_batch_size global_batch_size"},
+    {"train.epochs", "epoch num_epochs max_epochs n_epochs num_train_epochs"},
+    {"train.steps", "max_steps num_steps max_iter max_iters iterations total_steps"},
+    {"train.accumulate", "gradient_accumulation_steps accumulate_grad_batches grad_accum"},
+    {"train.clip_grad_norm", "max_grad_norm gradient_clip_val clip_grad grad_clip"},
+    {"train.precision", "amp fp16 bf16 dtype mixed_precision"},
+    {"data.workers", "j num_workers dataloader_num_workers loaders"},
+    {"data.train", "dataset train_data"},
+    {"data.eval", "val valid test"},
+    {"data.transform", "transforms"},
+    {"seed", "random_seed seed_everything"},
+    {"parallel.device_ids", "gpu gpus gpu_ids n_gpu num_gpus num_devices devices nproc nproc_per_node world_size"},
+    {"parallel.device", "accelerator cuda no_cuda use_cpu"},
+    {"parallel.mode", "strategy"},
+    {"parallel.threads_per_device", "num_threads threads"},
+    {"parallel.dp.output_device", "main_device"},
+    {"parallel.ddp.bucket_cap_mb", "bucket_mb"},
+    {"parallel.ddp.backend", "dist_backend"},
+    {"parallel.ddp.init_method", "dist_url"},
+    {"schedule", "lr_scheduler lr_schedule scheduler"},
+    {"schedule.type", "lr_scheduler_type"},
+    {"schedule.warmup_steps", "warmup"},
+    {"schedule.total", "T_max"},
+    {"schedule.min_lr", "eta_min"},
+    {"loss", "criterion loss_fn"},
+    {"model", "network"},
+    {"model.input", "input_shape"},
+    {"model.weights", "pretrained"},
+    {"checkpoint.resume", "checkpoint_path resume_from resume_from_checkpoint"},
+    {"checkpoint.every", "save_steps save_every save_interval"},
+    {"checkpoint.keep_last", "save_total_limit"},
+    {"eval.every", "eval_steps eval_every val_check_interval"},
+    {"log.every", "logging_steps print_freq log_every log_interval"},
+    {"run.dir", "output_dir save_dir work_dir output logdir run_dir log_dir"},
+    {"name", "run_name"},
+    {"tandem", "version"},
+    {NULL, NULL},
 };
 
-static const char *const foreign_attrs[][2] = {
-    {"out_channels", "out"}, {"out_features", "out"}, {"filters", "out"},     {"units", "out"},
-    {"in_channels", "in"},   {"in_features", "in"},   {"num_features", "in"}, {"kernel_size", "kernel"},
-    {"strides", "stride"},   {"pad", "padding"},      {"output_size", "out"}, {"inputs", "input"},
-    {"from", "input"},       {"probability", "p"},    {"rate", "p"},
+static const foreign_name foreign_attrs[] = {
+    {"out", "out_channels out_features filters units output_size"},
+    {"in", "in_channels in_features num_features"},
+    {"kernel", "kernel_size"},
+    {"stride", "strides"},
+    {"padding", "pad"},
+    {"input", "inputs from"},
+    {"p", "probability rate"},
+    {NULL, NULL},
 };
 
 static const struct {
@@ -165,40 +105,36 @@ const char *tdm__foreign_value(const char *key, const char *value) {
     return "";
 }
 
-static bool has_word(const char *words, const char *word) {
+/* `compare`: strncmp or strncasecmp. */
+static bool has_word(const char *words, const char *word, int (*compare)(const char *, const char *, size_t)) {
     const size_t length = strlen(word);
     for (const char *at = words; at != NULL && *at != '\0'; at += strspn(at, " ")) {
         const size_t here = strcspn(at, " ");
-        if (here == length && strncasecmp(at, word, length) == 0) return true;
+        if (here == length && compare(at, word, length) == 0) return true;
         at += here;
     }
     return false;
 }
 
+static const char *find_ours(const foreign_name *names, const char *word) {
+    while (names->ours != NULL && !has_word(names->foreign, word, strncmp)) names++;
+    return names->ours;
+}
+
 const char *tdm__foreign_layer(const char *kind) {
     for (const tdm_op_def *const *op = tdm_builtin_ops; *op != NULL; op++) {
-        if (has_word((*op)->also_called, kind)) return (*op)->name;
+        if (has_word((*op)->also_called, kind, strncasecmp)) return (*op)->name;
     }
     return NULL;
 }
 
 const char *tdm__foreign_attr(const char *key) {
-    for (size_t i = 0; i < sizeof(foreign_attrs) / sizeof(foreign_attrs[0]); i++) {
-        if (tdm__text_same(key, foreign_attrs[i][0])) return foreign_attrs[i][1];
-    }
-    return NULL;
+    return find_ours(foreign_attrs, key);
 }
 
 const char *tdm__hint_nearest(tdm_config *config, const char *word, const char *const *names, int count) {
     const char *near = tdm_text_nearest(word, names, count);
     return near != NULL ? tdm__fault_text(&config->faults, "did you mean `%s`?", near) : "";
-}
-
-static const char *foreign_key(const char *key) {
-    for (size_t i = 0; i < sizeof(foreign_keys) / sizeof(foreign_keys[0]); i++) {
-        if (tdm__text_same(key, foreign_keys[i].foreign)) return foreign_keys[i].ours;
-    }
-    return NULL;
 }
 
 /* The keys that a section may have. "layers" of the model is not in the table, so it is added here. */
@@ -207,9 +143,8 @@ static int keys_of(int section, const char *keys[], int room) {
     const char *part;
     for (const tdm_field *row = tdm__sections[section].rows; row->key != NULL && count < room; row++)
         keys[count++] = row->key;
-    for (int i = 0; i < TDM_SECTION_COUNT && count < room; i++) {
-        if (tdm__section_is_part(tdm__sections[i].path, tdm__sections[section].path, &part)) keys[count++] = part;
-    }
+    for (int i = 0; count < room && (i = tdm__section_part(&tdm__sections[section], i, &part)) > 0;)
+        keys[count++] = part;
     if (strcmp(tdm__sections[section].path, "model") == 0 && count < room) keys[count++] = "layers";
     return count;
 }
@@ -221,9 +156,8 @@ static const char *section_with(const char *key, int not_here) {
     for (int i = 1; i < TDM_SECTION_COUNT; i++) {
         if (i == not_here) continue;
         if (tdm__section_row(&tdm__sections[i], key) >= 0) return tdm__sections[i].path;
-        for (int k = 0; k < TDM_SECTION_COUNT; k++) {
-            if (tdm__section_is_part(tdm__sections[k].path, tdm__sections[i].path, &part) && tdm__text_same(part, key))
-                return tdm__sections[i].path;
+        for (int k = 0; (k = tdm__section_part(&tdm__sections[i], k, &part)) > 0;) {
+            if (tdm__text_same(part, key)) return tdm__sections[i].path;
         }
     }
     return NULL;
@@ -255,7 +189,7 @@ static const char *hint_for(tdm_config *config, int section, const tdm_yaml_node
                                tdm__sections[section].path);
     const char *other = section_with(key, section);
     if (other != NULL) return tdm__fault_text(&config->faults, "`%s` belongs under `%s`", key, other);
-    const char *ours = foreign_key(key);
+    const char *ours = find_ours(foreign_keys, key);
     if (ours != NULL) return tdm__fault_text(&config->faults, "tandem calls it `%s`", ours);
     const char *near = tdm__hint_nearest(config, key, keys, count);
     if (near[0] == '\0') near = nearest_anywhere(config, key);
@@ -319,7 +253,7 @@ tdm_status tdm_config_find_key(const char *word, char **out) {
     size_t length = strlen(word);
     if (length >= sizeof(plain)) return TDM_OK;
     for (size_t i = 0; i <= length; i++) plain[i] = word[i] == '-' ? '_' : word[i];
-    const char *foreign = foreign_key(plain);
+    const char *foreign = find_ours(foreign_keys, plain);
     tdm_text text;
     tdm__text_init(&text, tdm_host_default());
     if (is_short_section(plain))

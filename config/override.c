@@ -170,7 +170,7 @@ static tdm_status enter_layer(tdm_config *config, tdm_yaml_node **node, const ch
     if (item->kind != TDM_YAML_MAP || item->count != 1 || strcmp(item->first->key, key) == 0) return TDM_OK;
     tdm_yaml_node *keys = item->first;
     const tdm_op_def *op = tdm__op_find(keys->key);
-    const tdm_field *main_row = op != NULL && op->attrs != NULL ? tdm__field_main(op->attrs) : NULL;
+    const tdm_field *main_row = op != NULL ? tdm__field_main(op->attrs) : NULL;
     if (keys->kind != TDM_YAML_MAP && !tdm__yaml_is_null(keys) && main_row == NULL) return TDM_OK;
     TDM_TRY(wrap(config, keys, main_row != NULL ? main_row->key : ""));
     *node = keys;

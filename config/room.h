@@ -88,8 +88,11 @@ extern const char *const tdm__transform_later[]; /* steps that this build does n
 tdm_status tdm__check_settings(tdm_config *config);
 /* lacking.c: parts of the format that this build does not have */
 void tdm__check_lacking(tdm_config *config);
-bool tdm__lacks(const tdm_field *row);                                   /* does this build lack some of its values? */
-void tdm__lack_print(const tdm_field *row, bool chinese, tdm_text *out); /* the missing values: "gloo, mpi" */
+bool tdm__lacks(const tdm_field *row); /* does this build lack some of its values? */
+void tdm__lack_print(const tdm_field *row, bool chinese,
+                     tdm_text *out); /* "not in this build: gloo, mpi", or nothing */
+/* The help of a row, with what this build lacks in brackets. */
+void tdm__row_help(const tdm_field *row, bool chinese, tdm_text *out);
 /* model.c: the layers. May leave config->graph NULL if there are faults. */
 tdm_status tdm__model_build(tdm_config *config);
 /* rows.c: finds batches that are too small for a layer. Call only if the settings have no faults. */
@@ -108,9 +111,6 @@ const char *tdm__substitute(tdm_config *config, const char *text, tdm_place at, 
 /* The absolute path. `at` decides whether a relative path starts at the file's folder or at the working directory. NULL
  * after a fault. */
 const char *tdm__path_resolve(tdm_config *config, const char *path, tdm_place at, const char *key);
-/* print.c */
-void tdm__model_print_layer(const tdm_config *config, int index, bool json, tdm_text *out);
-
 /* For a row by its key, "train.steps": where it was written, and whether the written value was refused. */
 tdm_place tdm__config_place(const tdm_config *config, const char *key);
 bool tdm__config_is_bad(const tdm_config *config, const char *key);

@@ -16,27 +16,14 @@ tdm_status tdm__settings_init(tdm_settings *settings, tdm_arena *arena) {
     return TDM_OK;
 }
 
-/* "train.batch.global" to its section and row; false if there is none. */
-static bool find_row(const char *key, int *section, int *row) {
-    const char *dot = strrchr(key, '.');
-    size_t length = dot != NULL ? (size_t)(dot - key) : 0;
-    for (*section = 0; *section < TDM_SECTION_COUNT; ++*section) {
-        const char *path = tdm__sections[*section].path;
-        if (strlen(path) != length || strncmp(path, key, length) != 0) continue;
-        *row = tdm__section_row(&tdm__sections[*section], dot != NULL ? dot + 1 : key);
-        return *row >= 0;
-    }
-    return false;
-}
-
 tdm_place tdm__config_place(const tdm_config *config, const char *key) {
     int section, row;
-    return find_row(key, &section, &row) ? config->place[section][row] : (tdm_place){0};
+    return tdm__table_find(key, strlen(key), &section, &row) ? config->place[section][row] : (tdm_place){0};
 }
 
 bool tdm__config_is_bad(const tdm_config *config, const char *key) {
     int section, row;
-    return find_row(key, &section, &row) && config->is_bad[section][row];
+    return tdm__table_find(key, strlen(key), &section, &row) && config->is_bad[section][row];
 }
 
 /* ---- one section ---- */
@@ -55,46 +42,36 @@ static const char *keys_of_type(tdm_config *config, const tdm_section *section) 
 /* For momentum with adam: the fault names the type that has the key, and the hint lists the keys of adam. */
 static void refuse_other_type(tdm_config *config, int index, const tdm_yaml_node *node) {
     const tdm_section *section = &tdm__sections[index];
-    const tdm_field *type_row = &section->rows[tdm__section_row(section, section->type_key)];
-    const char *const *names = type_row->names;
-    unsigned types = tdm__section_only(section, node->key)->types;
-    const char *owners = "";
-    for (int i = 0; names[i] != NULL; i++) {
-        if ((types & (1u << i)) == 0) continue;
-        owners = tdm__fault_text(&config->faults, "%s%s%s", owners, owners[0] != '\0' ? ", " : "", names[i]);
-    }
-    const char *type = names[tdm__section_type(section, &config->settings)];
+    const tdm_field *type_row = tdm__section_type_row(section);
+    const char *type = type_row->names[tdm__section_type(section, &config->settings)];
+    tdm_text owners;
+    tdm__text_init(&owners, config->host);
+    tdm__section_print_types(section, tdm__section_types(section, tdm__field_find(section->rows, node->key)), &owners);
     const char *key = tdm__section_key(config, index, node->key);
     const char *keys = keys_of_type(config, section);
     tdm_place type_at = config->place[index][type_row - section->rows];
     tdm__fault_add(&config->faults, TDM_FAULT_OTHER_TYPE, node->key_at, key,
                    keys[0] != '\0' ? tdm__fault_text(&config->faults, "keys of %s: %s", type, keys)
                                    : tdm__fault_text(&config->faults, "%s has no other keys", type),
-                   "%s belongs to %s; the %s is %s (%s)", key, owners, section->type_key, type,
-                   tdm__place_words(&config->faults, type_at));
-}
-
-static int find_part(const tdm_section *section, const char *key) {
-    if (strchr(key, '.') != NULL) return -1;
-    for (int i = 1; i < TDM_SECTION_COUNT; i++) {
-        const char *part = tdm__section_below(tdm__sections[i].path, section->path);
-        if (part != NULL && tdm__text_same(part, key)) return i;
-    }
-    return -1;
+                   "%s belongs to %s; the %s is %s (%s)", key, owners.failed ? "" : owners.data, section->type_key,
+                   type, tdm__place_words(&config->faults, type_at));
+    if (owners.failed) config->faults.status = TDM_E_MEMORY;
+    tdm__text_deinit(&owners);
 }
 
 static void read_member(tdm_config *config, int index, const tdm_yaml_node *node, bool type_is_known) {
     const tdm_section *section = &tdm__sections[index];
-    int row = tdm__section_row(section, node->key);
+    const char *key;
+    int row = tdm__section_row(section, node->key), part = 0;
     if (row >= 0) {
-        const tdm_only *only = tdm__section_only(section, node->key);
-        if (only != NULL && type_is_known && !tdm__section_has(section, &section->rows[row], &config->settings))
+        const tdm_field *field = &section->rows[row];
+        if (type_is_known && !tdm__section_has(section, field, &config->settings))
             refuse_other_type(config, index, node);
         else
-            tdm__schema_read_row(config, index, row, node, only != NULL && type_is_known && only->needed);
+            tdm__schema_read_row(config, index, row, node, type_is_known && (field->flags & TDM_FIELD_NEEDED) != 0);
         return;
     }
-    int part = find_part(section, node->key);
+    while ((part = tdm__section_part(section, part, &key)) > 0 && !tdm__text_same(key, node->key)) continue;
     if (part > 0) {
         read_section(config, part, node);
     } else if (strcmp(section->path, "model") == 0 && strcmp(node->key, "layers") == 0) {
@@ -108,14 +85,12 @@ static void check_needed(tdm_config *config, int index, tdm_place at) {
     const tdm_section *section = &tdm__sections[index];
     for (int i = 0; section->rows[i].key != NULL; i++) {
         const tdm_field *row = &section->rows[i];
-        const tdm_only *only = tdm__section_only(section, row->key);
-        if (config->place[index][i].text != NULL || only == NULL || !only->needed) continue;
+        if (config->place[index][i].text != NULL || (row->flags & TDM_FIELD_NEEDED) == 0) continue;
         if (!tdm__section_has(section, row, &config->settings)) continue;
-        const char *type = section->rows[tdm__section_row(section, section->type_key)]
-                               .names[tdm__section_type(section, &config->settings)];
+        const char *type = tdm__section_type_row(section)->names[tdm__section_type(section, &config->settings)];
         const char *key = tdm__section_key(config, index, row->key);
-        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, at, key, tdm__fault_text(&config->faults, "%s", row->help),
-                       "%s: %s %s needs the key `%s`", section->path, section->type_key, type, row->key);
+        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, at, key, row->help, "%s: %s %s needs the key `%s`",
+                       section->path, section->type_key, type, row->key);
     }
 }
 
@@ -125,9 +100,8 @@ static void check_required(tdm_config *config, int index, tdm_place at) {
         const tdm_field *row = &section->rows[i];
         if ((row->flags & TDM_FIELD_REQUIRED) == 0 || config->place[index][i].text != NULL) continue;
         const char *key = tdm__section_key(config, index, row->key);
-        const char *hint =
-            index == 0 ? "write `tandem: 1` as the first line" : tdm__fault_text(&config->faults, "%s", row->help);
-        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, at, key, hint, "the key `%s` is missing", key);
+        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, at, key,
+                       index == 0 ? "write `tandem: 1` as the first line" : row->help, "the key `%s` is missing", key);
     }
 }
 
@@ -142,7 +116,7 @@ static void read_map(tdm_config *config, int index, const tdm_yaml_node *map) {
         tdm__schema_read_row(config, index, row, first, false);
         type_is_known = !config->is_bad[index][row];
     } else if (section->type_key != NULL) {
-        type_is_known = (section->rows[tdm__section_row(section, section->type_key)].flags & TDM_FIELD_REQUIRED) == 0;
+        type_is_known = (tdm__section_type_row(section)->flags & TDM_FIELD_REQUIRED) == 0;
     }
     for (const tdm_yaml_node *node = map->first; node != NULL; node = node->next) {
         bool is_reported = node->is_repeated || strcmp(node->key, "<<") == 0;

@@ -5,6 +5,8 @@
 
 #include <tandem/job.h>
 
+#include "runtime/base/field/field.h"
+
 /* The keys of the model section other than the layers. */
 typedef struct tdm_model_head {
     tdm_ints input;
@@ -17,19 +19,14 @@ typedef struct tdm_settings {
     tdm_model_head model;
 } tdm_settings;
 
-/* A key that only some types of its section have: momentum is sgd's. Keys not listed belong to every type. */
-typedef struct tdm_only {
-    const char *key;
-    unsigned types; /* one bit per value of the section's type row */
-    bool needed;    /* those types require it */
-} tdm_only;
-
 typedef struct tdm_section {
     const char *path;      /* "parallel.dp"; "" is the file itself */
     size_t offset;         /* of the struct that rows write into, in tdm_settings */
     const tdm_field *rows; /* end with a NULL key */
     const char *type_key;  /* the row whose value decides which other rows exist; NULL: all rows always exist */
-    const tdm_only *only;  /* ends with a NULL key; NULL with type_key NULL */
+    /* Does the definition of the type have the key? Keys that no type has belong to all of them, as lr does. NULL: the
+     * rows say which types have them. */
+    bool (*has)(int type, const char *key);
     const char *help, *help_zh;
 } tdm_section;
 
@@ -49,17 +46,23 @@ extern const tdm_section tdm__sections[TDM_SECTION_COUNT];
 int tdm__section_find(const char *path); /* -1 if there is none */
 /* Index of row `key` of a section; -1 if there is none. */
 int tdm__section_row(const tdm_section *section, const char *key);
-/* The rest of `path` after `parent`: "train.x" for data.train.x and data. NULL if `path` is not below `parent`. */
-const char *tdm__section_below(const char *path, const char *parent);
-/* Is the section `path` a direct part of the section `parent`? Then its key is *key. */
-bool tdm__section_is_part(const char *path, const char *parent, const char **key);
-/* The entry of `key` in section->only, or NULL. */
-const tdm_only *tdm__section_only(const tdm_section *section, const char *key);
+/* "train.batch.global", of `length` bytes, to its section and row. False if there is no such key. */
+bool tdm__table_find(const char *key, size_t length, int *section, int *row);
+/* The next direct part of a section after section `last` (0: the first part), and its key; 0 at the end. */
+int tdm__section_part(const tdm_section *section, int last, const char **key);
+/* The row that holds the section's type. */
+const tdm_field *tdm__section_type_row(const tdm_section *section);
+/* The types that have the row: one bit for each value of the type row; 0: all types. */
+unsigned tdm__section_types(const tdm_section *section, const tdm_field *row);
+/* Adds the names of these types: "adam, adamw". */
+void tdm__section_print_types(const tdm_section *section, unsigned types, tdm_text *out);
 /* The value of the section's type row. */
 int tdm__section_type(const tdm_section *section, const tdm_settings *settings);
 /* Does this section, as it is set, have this row? */
 bool tdm__section_has(const tdm_section *section, const tdm_field *row, const tdm_settings *settings);
-void *tdm__section_object(const tdm_section *section, tdm_settings *settings);
+static inline void *tdm__section_object(const tdm_section *section, tdm_settings *settings) {
+    return (char *)settings + section->offset;
+}
 
 /* Keys that every layer may have. `input` has its own reader because it is a text or a list. */
 typedef struct tdm_layer_head {

@@ -30,38 +30,31 @@ static const char *help_of(const help_page *page, const tdm_field *row) {
 
 /* Label and value in two aligned columns, in both languages. */
 static void add_pair(const help_page *page, const char *label, const char *value) {
-    tdm__text_printf(page->out, "  %s", label);
-    for (int column = tdm_text_columns(label); column < 10; column++) tdm__text_puts(page->out, " ");
-    tdm__text_printf(page->out, "%s\n", value);
+    const int columns = tdm_text_columns(label);
+    tdm__text_printf(page->out, "  %s%*s%s\n", label, columns < 10 ? 10 - columns : 0, "", value);
 }
 
 static void add_item(const help_page *page, const char *key, const char *mark, const char *help) {
-    tdm__text_printf(page->out, "  %s%s", key, mark);
-    for (int column = tdm_text_columns(key) + tdm_text_columns(mark); column < 24; column++)
-        tdm__text_puts(page->out, " ");
-    tdm__text_printf(page->out, " %s\n", help);
+    const int columns = tdm_text_columns(key) + tdm_text_columns(mark);
+    tdm__text_printf(page->out, "  %s%s%*s %s\n", key, mark, columns < 24 ? 24 - columns : 0, "", help);
 }
 
-/* The help of a row, with the values that this build does not have in brackets. */
+/* Takes a text that was put together for the page. */
+static void add_text(const help_page *page, tdm_text *text, const char *key, const char *mark) {
+    const char *value = text->data == NULL ? "" : text->data;
+    if (mark != NULL)
+        add_item(page, key, mark, value);
+    else
+        add_pair(page, key, value);
+    page->out->failed = page->out->failed || text->failed;
+    tdm__text_deinit(text);
+}
+
 static void add_row(const help_page *page, const tdm_field *row, const char *mark) {
     tdm_text help;
     tdm__text_init(&help, page->out->host);
-    tdm__text_puts(&help, help_of(page, row));
-    if (tdm__lacks(row)) {
-        tdm__text_printf(&help, " (%s", page->words->lacks);
-        tdm__lack_print(row, page->chinese, &help);
-        tdm__text_puts(&help, ")");
-    }
-    add_item(page, row->key, mark, help.data == NULL ? "" : help.data);
-    page->out->failed = page->out->failed || help.failed;
-    tdm__text_deinit(&help);
-}
-
-static void add_lack(const help_page *page, const tdm_field *row) {
-    if (!tdm__lacks(row)) return;
-    tdm__text_printf(page->out, "  %s", page->words->lacks);
-    tdm__lack_print(row, page->chinese, page->out);
-    tdm__text_puts(page->out, "\n");
+    tdm__row_help(row, page->chinese, &help);
+    add_text(page, &help, row->key, mark);
 }
 
 static void add_later_steps(const help_page *page) {
@@ -72,17 +65,12 @@ static void add_later_steps(const help_page *page) {
 }
 
 static void add_owners(const help_page *page, const tdm_section *section, const tdm_field *row) {
-    const tdm_only *only = section != NULL ? tdm__section_only(section, row->key) : NULL;
-    if (only == NULL) return;
-    const tdm_field *type = &section->rows[tdm__section_row(section, section->type_key)];
+    const unsigned types = section != NULL ? tdm__section_types(section, row) : 0;
+    if (types == 0) return;
     tdm_text names;
     tdm__text_init(&names, page->out->host);
-    for (int i = 0; type->names[i] != NULL; i++) {
-        if ((only->types & (1u << i)) == 0) continue;
-        tdm__text_printf(&names, "%s%s", names.length > 0 ? ", " : "", type->names[i]);
-    }
-    add_pair(page, page->words->only, names.data == NULL ? "" : names.data);
-    tdm__text_deinit(&names);
+    tdm__section_print_types(section, types, &names);
+    add_text(page, &names, page->words->only, NULL);
 }
 
 static void explain_row(const help_page *page, const tdm_section *section, const char *path, const tdm_field *row) {
@@ -90,13 +78,14 @@ static void explain_row(const help_page *page, const tdm_section *section, const
     tdm__text_init(&type, page->out->host);
     tdm__field_describe(row, &type, page->chinese);
     tdm__text_printf(page->out, "%s%s%s\n  %s\n", path, path[0] != '\0' ? "." : "", row->key, help_of(page, row));
-    add_pair(page, page->words->type, type.data == NULL ? "" : type.data);
+    add_text(page, &type, page->words->type, NULL);
     add_pair(page, page->words->initial, row->initial != NULL ? row->initial : page->words->needed);
     if (row->unit != NULL) add_pair(page, page->words->unit, row->unit);
     add_owners(page, section, row);
-    add_lack(page, row);
-    page->out->failed = page->out->failed || type.failed;
-    tdm__text_deinit(&type);
+    if (!tdm__lacks(row)) return;
+    tdm__text_puts(page->out, "  ");
+    tdm__lack_print(row, page->chinese, page->out);
+    tdm__text_puts(page->out, "\n");
 }
 
 static void explain_section(const help_page *page, int index) {
@@ -113,8 +102,7 @@ static void explain_section(const help_page *page, int index) {
         add_item(page, "layers", "",
                  page->chinese ? "各层的列表，见 `tandem explain layers`"
                                : "the list of layers, see `tandem explain layers`");
-    for (int i = 1; i < TDM_SECTION_COUNT; i++) {
-        if (!tdm__section_is_part(tdm__sections[i].path, section->path, &part)) continue;
+    for (int i = 0; (i = tdm__section_part(section, i, &part)) > 0;) {
         if (!has_parts) tdm__text_printf(page->out, "\n%s\n", page->words->parts);
         has_parts = true;
         add_item(page, part, "", page->chinese ? tdm__sections[i].help_zh : tdm__sections[i].help);
@@ -163,17 +151,10 @@ static bool explain_path(const help_page *page, const char *key) {
         explain_section(page, section);
         return true;
     }
-    const char *dot = strrchr(key, '.');
-    size_t length = dot != NULL ? (size_t)(dot - key) : 0;
-    for (int i = 0; i < TDM_SECTION_COUNT; i++) {
-        const char *path = tdm__sections[i].path;
-        if (strlen(path) != length || strncmp(path, key, length) != 0) continue;
-        int row = tdm__section_row(&tdm__sections[i], dot != NULL ? dot + 1 : key);
-        if (row < 0) continue;
-        explain_row(page, &tdm__sections[i], path, &tdm__sections[i].rows[row]);
-        return true;
-    }
-    return false;
+    int row;
+    if (!tdm__table_find(key, strlen(key), &section, &row)) return false;
+    explain_row(page, &tdm__sections[section], tdm__sections[section].path, &tdm__sections[section].rows[row]);
+    return true;
 }
 
 /* "conv2d.stride" */
@@ -184,7 +165,7 @@ static bool explain_attr(const help_page *page, const char *key) {
     memcpy(kind, key, (size_t)(dot - key));
     kind[dot - key] = '\0';
     const tdm_op_def *op = tdm__op_find(kind);
-    const tdm_field *row = op != NULL && op->attrs != NULL ? tdm__field_find(op->attrs, dot + 1) : NULL;
+    const tdm_field *row = op != NULL ? tdm__field_find(op->attrs, dot + 1) : NULL;
     if (op != NULL && row == NULL) row = tdm__field_find(tdm__layer_rows, dot + 1);
     if (row == NULL) return false;
     explain_row(page, NULL, kind, row);
@@ -202,9 +183,8 @@ static bool explain_last_part(const help_page *page, const char *key) {
             explain_row(page, &tdm__sections[i], tdm__sections[i].path, &tdm__sections[i].rows[row]);
             found = true;
         }
-        for (int k = 1; k < TDM_SECTION_COUNT && i > 0; k++) {
-            if (!tdm__section_is_part(tdm__sections[k].path, tdm__sections[i].path, &part) || strcmp(part, key) != 0)
-                continue;
+        for (int k = 0; i > 0 && (k = tdm__section_part(&tdm__sections[i], k, &part)) > 0;) {
+            if (strcmp(part, key) != 0) continue;
             if (found) tdm__text_puts(page->out, "\n");
             explain_section(page, k);
             found = true;
@@ -231,9 +211,7 @@ static const char *nearest_key(const char *key) {
     for (int i = 0; i < TDM_SECTION_COUNT; i++) {
         for (const tdm_field *row = tdm__sections[i].rows; row->key != NULL && count < 500; row++)
             names[count++] = row->key;
-        for (int k = 1; k < TDM_SECTION_COUNT && count < 500; k++) {
-            if (tdm__section_is_part(tdm__sections[k].path, tdm__sections[i].path, &part)) names[count++] = part;
-        }
+        for (int k = 0; count < 500 && (k = tdm__section_part(&tdm__sections[i], k, &part)) > 0;) names[count++] = part;
     }
     for (int i = 0; tdm_builtin_ops[i] != NULL && count < 510; i++) names[count++] = tdm_builtin_ops[i]->name;
     names[count++] = "layers";

@@ -3,14 +3,15 @@
 
 #include "config/room.h"
 #include "runtime/base/status.h"
+#include "runtime/base/text/json_write.h"
 #include "runtime/graph/graph.h"
 
 typedef struct printer {
     const tdm_config *config;
     tdm_config_form form;
     tdm_text *out;
-    int depth;
-    bool is_first; /* the next entry is the first of its mapping or list: for JSON's commas */
+    tdm_json_out json; /* writes to `out` */
+    int depth;         /* of the YAML */
 } printer;
 
 static bool is_json(const printer *to) {
@@ -19,19 +20,12 @@ static bool is_json(const printer *to) {
 
 /* ---- lines ---- */
 
+/* Begins an entry, up to its value. */
 static void begin_entry(printer *to, const char *key) {
-    if (is_json(to)) tdm__text_puts(to->out, to->is_first ? "\n" : ",\n");
-    to->is_first = false;
-    for (int i = 0; i < to->depth; i++) tdm__text_puts(to->out, "  ");
-    if (key == NULL) {
-        if (!is_json(to)) tdm__text_puts(to->out, "- ");
-        return;
-    }
     if (is_json(to))
-        tdm__text_json_string(to->out, key);
+        tdm__put_key(&to->json, key);
     else
-        tdm__text_puts(to->out, key);
-    tdm__text_puts(to->out, is_json(to) ? ": " : ":");
+        tdm__text_printf(to->out, "%*s%s: ", 2 * to->depth, "", key);
 }
 
 /* A line break in the name must not end the comment. */
@@ -59,178 +53,112 @@ static void end_entry(printer *to, size_t line_start, tdm_place at) {
     tdm__text_puts(to->out, "\n");
 }
 
-static void open_map(printer *to, const char *key, char bracket) {
-    begin_entry(to, key);
+static void open_map(printer *to, const char *key) {
     if (is_json(to))
-        tdm__text_printf(to->out, "%c", bracket);
+        tdm__put(&to->json, "%s:{\n", key);
     else
-        tdm__text_puts(to->out, "\n");
+        tdm__text_printf(to->out, "%*s%s:\n", 2 * to->depth, "", key);
     to->depth++;
-    to->is_first = true;
 }
 
-static void close_map(printer *to, char bracket) {
+static void close_map(printer *to) {
+    if (is_json(to)) tdm__put(&to->json, "}");
     to->depth--;
-    to->is_first = false;
-    if (!is_json(to)) return;
-    tdm__text_puts(to->out, "\n");
-    for (int i = 0; i < to->depth; i++) tdm__text_puts(to->out, "  ");
-    tdm__text_printf(to->out, "%c", bracket);
 }
 
 /* ---- values ---- */
 
-static void print_json_texts(const tdm_texts *texts, tdm_text *out) {
-    tdm__text_puts(out, "[");
-    for (int i = 0; i < texts->count; i++) {
-        if (i > 0) tdm__text_puts(out, ", ");
-        tdm__text_json_string(out, texts->item[i]);
-    }
-    tdm__text_puts(out, "]");
-}
-
-static void print_json_value(const tdm_field *row, const void *object, tdm_text *out) {
+/* Intervals, durations and values of enums are strings in JSON. All other values but texts are written as in YAML. */
+static void put_value(tdm_json_out *to, const char *key, const tdm_field *row, const void *object) {
     const void *value = (const char *)object + row->offset;
+    const tdm_texts *texts = value;
     tdm_text words;
-    switch (row->kind) {
-    case TDM_FIELD_TEXT:
-    case TDM_FIELD_PATH: {
-        const char *text = *(const char *const *)value;
-        if (text == NULL)
-            tdm__text_puts(out, "null");
-        else
-            tdm__text_json_string(out, text);
-        break;
+    if (row->kind == TDM_FIELD_TEXT || row->kind == TDM_FIELD_PATH) {
+        tdm__put(to, "%s:%s", key, *(const char *const *)value);
+        return;
     }
-    case TDM_FIELD_PATHS:
-        print_json_texts(value, out);
-        break;
-    case TDM_FIELD_ENUM:
-    case TDM_FIELD_INTERVAL:
-    case TDM_FIELD_DURATION:
-        tdm__text_init(&words, out->host);
-        tdm__field_print(row, object, &words);
-        tdm__text_json_string(out, words.data == NULL ? "" : words.data);
-        out->failed = out->failed || words.failed;
-        tdm__text_deinit(&words);
-        break;
-    case TDM_FIELD_BOOL:
-    case TDM_FIELD_INT:
-    case TDM_FIELD_FLOAT:
-    case TDM_FIELD_PAIR:
-    case TDM_FIELD_INTS:
-    case TDM_FIELD_FLOATS:
-    case TDM_FIELD_KIND_COUNT:
-        tdm__field_print(row, object, out);
-        break; /* YAML's flow style is JSON here */
+    if (row->kind == TDM_FIELD_PATHS) {
+        tdm__put(to, "%s:[", key);
+        for (int i = 0; i < texts->count; i++) tdm__put(to, "%s", texts->item[i]);
+        tdm__put(to, "]");
+        return;
     }
-}
-
-static void print_value(const tdm_field *row, const void *object, bool json, tdm_text *out) {
-    if (json)
-        print_json_value(row, object, out);
-    else
-        tdm__field_print(row, object, out);
-}
-
-static bool holds_null(const tdm_field *row, const void *object) {
-    const void *value = (const char *)object + row->offset;
-    switch (row->kind) {
-    case TDM_FIELD_INT:
-        return *(const int64_t *)value == TDM_INT_NULL;
-    case TDM_FIELD_TEXT:
-    case TDM_FIELD_PATH:
-        return *(const char *const *)value == NULL;
-    case TDM_FIELD_PATHS:
-        return ((const tdm_texts *)value)->count == 0;
-    case TDM_FIELD_PAIR:
-        return ((const int64_t *)value)[0] == 0 && ((const int64_t *)value)[1] == 0;
-    case TDM_FIELD_BOOL:
-    case TDM_FIELD_FLOAT:
-    case TDM_FIELD_ENUM:
-    case TDM_FIELD_INTS:
-    case TDM_FIELD_FLOATS:
-    case TDM_FIELD_INTERVAL:
-    case TDM_FIELD_DURATION:
-    case TDM_FIELD_KIND_COUNT:
-        break;
+    tdm__text_init(&words, to->text->host);
+    tdm__field_print(row, object, &words);
+    const char *printed = words.failed ? "" : words.data;
+    if (row->kind == TDM_FIELD_ENUM || row->kind == TDM_FIELD_INTERVAL || row->kind == TDM_FIELD_DURATION) {
+        tdm__put(to, "%s:%s", key, printed);
+    } else {
+        tdm__put_key(to, key);
+        tdm__text_puts(to->text, printed);
     }
-    return false;
+    to->text->failed = to->text->failed || words.failed;
+    tdm__text_deinit(&words);
 }
 
 /* ---- layers ---- */
 
-/* True for a null that is also the default, such as `in`, a pooling stride, or the keys that every layer has. */
-static bool is_omitted(const tdm_field *row, const void *object) {
-    return row->initial != NULL && strcmp(row->initial, "null") == 0 && holds_null(row, object);
-}
-
-static int print_rows_inline(const tdm_field *rows, const void *object, bool json, int count, tdm_text *out) {
+/* Prints the keys of a layer, in braces in YAML; leaves out a null that is also the default, such as `in`, a pooling
+ * stride, or the keys that every layer has. */
+static void print_layer_keys(printer *to, const tdm_field *rows, const void *object, int *count) {
     for (const tdm_field *row = rows; row != NULL && row->key != NULL; row++) {
-        if (is_omitted(row, object)) continue;
-        tdm__text_puts(out, count++ > 0 ? ", " : "{");
-        if (json)
-            tdm__text_json_string(out, row->key);
-        else
-            tdm__text_puts(out, row->key);
-        tdm__text_puts(out, ": ");
-        print_value(row, object, json, out);
+        tdm_text words;
+        tdm__text_init(&words, to->out->host);
+        tdm__field_print(row, object, &words);
+        bool is_default = row->initial != NULL && strcmp(row->initial, "null") == 0;
+        if (words.failed) {
+            to->out->failed = true;
+        } else if (is_default && strcmp(words.data, "null") == 0) {
+            /* left out */
+        } else if (is_json(to)) {
+            put_value(&to->json, row->key, row, object);
+        } else {
+            tdm__text_printf(to->out, "%s%s: %s", (*count)++ > 0 ? ", " : ": {", row->key, words.data);
+        }
+        tdm__text_deinit(&words);
     }
-    return count;
-}
-
-void tdm__model_print_layer(const tdm_config *config, int index, bool json, tdm_text *out) {
-    const tdm_layer *layer = &config->layers[index];
-    tdm_text keys;
-    tdm__text_init(&keys, config->host);
-    int count = print_rows_inline(tdm__layer_rows, &layer->head, json, 0, &keys);
-    count = print_rows_inline(layer->op->attrs, layer->attrs, json, count, &keys);
-    const char *words = keys.data == NULL ? "{" : keys.data;
-    if (json)
-        tdm__text_printf(out, "{\"%s\": %s}}", layer->op->name, words);
-    else if (count > 0)
-        tdm__text_printf(out, "%s: %s}", layer->op->name, words);
-    else
-        tdm__text_puts(out, layer->op->name);
-    out->failed = out->failed || keys.failed;
-    tdm__text_deinit(&keys);
 }
 
 static void print_layers(printer *to) {
-    open_map(to, "layers", '[');
+    if (is_json(to))
+        tdm__put(&to->json, "layers:[\n");
+    else
+        tdm__text_puts(to->out, "  layers:\n");
     for (int i = 0; i < to->config->layer_count; i++) {
+        const tdm_layer *layer = &to->config->layers[i];
         size_t start = to->out->length;
-        begin_entry(to, NULL);
-        tdm__model_print_layer(to->config, i, is_json(to), to->out);
-        end_entry(to, start, to->config->layers[i].at);
+        int count = 0;
+        if (is_json(to))
+            tdm__put(&to->json, "{ %s:{", layer->op->name);
+        else
+            tdm__text_printf(to->out, "    - %s", layer->op->name);
+        print_layer_keys(to, tdm__layer_rows, &layer->head, &count);
+        print_layer_keys(to, layer->op->attrs, layer->attrs, &count);
+        if (is_json(to))
+            tdm__put(&to->json, "}}");
+        else
+            tdm__text_puts(to->out, count > 0 ? "}" : "");
+        end_entry(to, start, layer->at);
     }
-    close_map(to, ']');
+    if (is_json(to)) tdm__put(&to->json, "]");
 }
 
 /* ---- sections ---- */
 
-static void print_null(printer *to, const char *key, tdm_place at) {
-    size_t start = to->out->length;
-    begin_entry(to, key);
-    tdm__text_puts(to->out, is_json(to) ? "null" : " null");
-    end_entry(to, start, at);
-}
-
 static void print_transform(printer *to, int section) {
     const tdm_transform_spec *transform = &to->config->settings.job.data.transform;
     const tdm_section *table = &tdm__sections[section];
-    int mean = tdm__section_row(table, "mean"), stdev = tdm__section_row(table, "std");
     const char *mark = is_json(to) ? "\"" : "";
     size_t start = to->out->length;
     begin_entry(to, "transform");
-    tdm__text_printf(to->out, "%s[", is_json(to) ? "" : " ");
+    tdm__text_puts(to->out, "[");
     if (transform->to_float) tdm__text_printf(to->out, "%sto_float%s", mark, mark);
     if (transform->mean.count > 0) {
         tdm__text_printf(to->out, "%s{%snormalize%s: {%smean%s: ", transform->to_float ? ", " : "", mark, mark, mark,
                          mark);
-        tdm__field_print(&table->rows[mean], transform, to->out);
+        tdm__field_print(tdm__field_find(table->rows, "mean"), transform, to->out);
         tdm__text_printf(to->out, ", %sstd%s: ", mark, mark);
-        tdm__field_print(&table->rows[stdev], transform, to->out);
+        tdm__field_print(tdm__field_find(table->rows, "std"), transform, to->out);
         tdm__text_puts(to->out, "}}");
     }
     tdm__text_puts(to->out, "]");
@@ -263,25 +191,28 @@ static void print_section(printer *to, int index) {
     }
     if (section->type_key != NULL && strcmp(section->type_key, "format") == 0 &&
         tdm__section_type(section, settings) == TDM_DATA_NONE) {
-        print_null(to, key, to->config->section_at[index]);
+        size_t start = to->out->length;
+        begin_entry(to, key);
+        tdm__text_puts(to->out, "null");
+        end_entry(to, start, to->config->section_at[index]);
         return;
     }
-    if (index > 0) open_map(to, key, '{');
+    if (index > 0) open_map(to, key);
     for (int i = 0; section->rows[i].key != NULL; i++) {
         const tdm_field *row = &section->rows[i];
         if (!tdm__section_has(section, row, settings) || is_expanded(section, row, settings)) continue;
         size_t start = to->out->length;
+        if (is_json(to)) {
+            put_value(&to->json, row->key, row, object);
+            continue;
+        }
         begin_entry(to, row->key);
-        if (!is_json(to)) tdm__text_puts(to->out, " ");
-        print_value(row, object, is_json(to), to->out);
+        tdm__field_print(row, object, to->out);
         end_entry(to, start, origin_of(to->config, index, i));
     }
     if (strcmp(section->path, "model") == 0) print_layers(to);
-    const char *part;
-    for (int i = 1; i < TDM_SECTION_COUNT; i++) {
-        if (tdm__section_is_part(tdm__sections[i].path, section->path, &part)) print_section(to, i);
-    }
-    if (index > 0) close_map(to, '}');
+    for (int i = 0; (i = tdm__section_part(section, i, &key)) > 0;) print_section(to, i);
+    if (index > 0) close_map(to);
 }
 
 tdm_status tdm_config_print(const tdm_config *config, tdm_config_form form, char **out) {
@@ -291,14 +222,10 @@ tdm_status tdm_config_print(const tdm_config *config, tdm_config_form form, char
         TDM_FAIL(TDM_E_USAGE, "tdm_config_print: the config has not passed tdm_config_check");
     tdm_text text;
     tdm__text_init(&text, config->host);
-    printer to = {.config = config, .form = form, .out = &text};
-    if (form == TDM_CONFIG_JSON) {
-        tdm__text_puts(&text, "{");
-        to.depth = 1;
-        to.is_first = true;
-    }
+    printer to = {.config = config, .form = form, .out = &text, .json = tdm__json_to(&text, " ")};
+    if (is_json(&to)) tdm__put(&to.json, "{\n");
     print_section(&to, 0);
-    if (form == TDM_CONFIG_JSON) tdm__text_puts(&text, "\n}\n");
+    if (is_json(&to)) tdm__put(&to.json, "}\n");
     return tdm__text_take_public(&text, out);
 }
 
@@ -326,7 +253,7 @@ static tdm_status get_of_layer(const tdm_config *config, const char *key, tdm_te
     const tdm_layer *layer = &config->layers[index];
     const char *attr = number + digits + 2;
     const tdm_field *head = tdm__field_find(tdm__layer_rows, attr);
-    const tdm_field *row = layer->op->attrs != NULL ? tdm__field_find(layer->op->attrs, attr) : NULL;
+    const tdm_field *row = tdm__field_find(layer->op->attrs, attr);
     if (head == NULL && row == NULL) TDM_FAIL(TDM_E_USAGE, "layer %s has no key '%s'", layer->op->name, attr);
     if (strcmp(attr, "name") == 0)
         tdm__text_puts(out, layer->name);
@@ -336,17 +263,11 @@ static tdm_status get_of_layer(const tdm_config *config, const char *key, tdm_te
 }
 
 static tdm_status get_of_section(const tdm_config *config, const char *key, tdm_text *out) {
-    const char *dot = strrchr(key, '.');
-    size_t length = dot != NULL ? (size_t)(dot - key) : 0;
-    for (int i = 0; i < TDM_SECTION_COUNT; i++) {
-        const tdm_section *section = &tdm__sections[i];
-        if (strlen(section->path) != length || strncmp(section->path, key, length) != 0) continue;
-        int row = tdm__section_row(section, dot != NULL ? dot + 1 : key);
-        if (row < 0) break;
-        print_raw(&section->rows[row], (const char *)&config->settings + section->offset, out);
-        return TDM_OK;
-    }
-    TDM_FAIL(TDM_E_USAGE, "there is no key '%s' with a value; `tandem show` prints them all", key);
+    int section, row;
+    if (!tdm__table_find(key, strlen(key), &section, &row))
+        TDM_FAIL(TDM_E_USAGE, "there is no key '%s' with a value; `tandem show` prints them all", key);
+    print_raw(&tdm__sections[section].rows[row], (const char *)&config->settings + tdm__sections[section].offset, out);
+    return TDM_OK;
 }
 
 tdm_status tdm_config_get(const tdm_config *config, const char *key, char **out) {

@@ -1,7 +1,6 @@
 /* Memory from the host, zeroed and aligned, with overflow checks; and the bump arena. */
 #include "runtime/base/memory.h"
 
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -176,23 +175,28 @@ tdm_status tdm__arena_text(tdm_arena *arena, const char **out, const char *text)
     return TDM_OK;
 }
 
-tdm_status tdm__arena_printf(tdm_arena *arena, const char **out, const char *format, ...) {
-    va_list arguments, again;
-    char small[256], *copy = NULL;
+tdm_status tdm__arena_vprintf(tdm_arena *arena, const char **out, const char *format, va_list arguments) {
+    va_list again;
+    char small[1024], *copy = NULL;
     *out = NULL;
-    va_start(arguments, format);
     va_copy(again, arguments);
     size_t length = (size_t)tdm__format(small, sizeof(small), format, arguments);
-    va_end(arguments);
     tdm_status status = tdm__arena_new(arena, &copy, length + 1, 1);
     if (status == TDM_OK && length < sizeof(small))
         memcpy(copy, small, length);
     else if (status == TDM_OK)
         tdm__format(copy, length + 1, format, again);
     va_end(again);
-    TDM_TRY(status);
     *out = copy;
-    return TDM_OK;
+    return status;
+}
+
+tdm_status tdm__arena_printf(tdm_arena *arena, const char **out, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    tdm_status status = tdm__arena_vprintf(arena, out, format, arguments);
+    va_end(arguments);
+    return status;
 }
 
 tdm_status tdm__grow(const tdm_host *host, void *items_pointer, size_t *capacity, size_t needed, size_t bytes,

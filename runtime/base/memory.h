@@ -2,6 +2,7 @@
 #ifndef TDM_BASE_MEMORY_H
 #define TDM_BASE_MEMORY_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 
 #include <tandem/host.h>
@@ -38,6 +39,8 @@ tdm_status tdm__arena_new(tdm_arena *arena, void *out, size_t count, size_t byte
 /* Copies a text, with its NUL. NULL gives NULL. */
 tdm_status tdm__arena_text(tdm_arena *arena, const char **out, const char *text);
 tdm_status tdm__arena_printf(tdm_arena *arena, const char **out, const char *format, ...) TDM_PRINTF(3, 4);
+tdm_status tdm__arena_vprintf(tdm_arena *arena, const char **out, const char *format, va_list arguments)
+    TDM_PRINTF(3, 0);
 
 /* Grows an array of any element type to at least `needed` elements, by doubling its capacity. */
 tdm_status tdm__grow(const tdm_host *host, void *items_pointer, size_t *capacity, size_t needed, size_t bytes,

@@ -147,12 +147,14 @@ static tdm_status restore_optimizer(tdm_run *run, const tdm_ckpt *ckpt) {
             char key[320];
             snprintf(key, sizeof(key), "%s.%s", run->optim->state[slot], param->name);
             const tdm_tensor *tensor = file != NULL ? tdm__tensor_file_find(file, key) : NULL;
+            const char *fewer = run->optim->fewer_states;
+            if (tensor == NULL && fewer != NULL)
+                TDM_FAIL(TDM_E_CHECKPOINT,
+                         "%s: optimizer state '%s' is missing; was it saved with %s? Then resume with that",
+                         tdm__ckpt_path(ckpt), key, fewer);
             if (tensor == NULL || tensor->dtype != TDM_ST_F32 || tensor->bytes != (size_t)param->count * sizeof(float))
-                TDM_FAIL(TDM_E_CHECKPOINT, "%s: optimizer state '%s' is %s%s", tdm__ckpt_path(ckpt), key,
-                         tensor == NULL ? "missing" : "of another shape",
-                         tensor == NULL && run->optim->state_count != NULL
-                             ? "; was it saved with optimizer.momentum: 0? Then resume with that"
-                             : "");
+                TDM_FAIL(TDM_E_CHECKPOINT, "%s: optimizer state '%s' is %s", tdm__ckpt_path(ckpt), key,
+                         tensor == NULL ? "missing" : "of another shape");
             TDM_TRY(tdm__tensor_file_read(file, tensor,
                                           (float *)arena + (size_t)slot * plan->param_floats + param->offset));
         }

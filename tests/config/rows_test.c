@@ -33,11 +33,11 @@ static void base_text(const tdm_section *section, int type, char *out, size_t by
 
 /* A type of the section that has the row; -1: none that this build can check. */
 static int type_with(const tdm_section *section, const tdm_field *row) {
-    const tdm_only *only = tdm__section_only(section, row->key);
     if (section->type_key == NULL) return 0;
+    const unsigned types = tdm__section_types(section, row);
     bool is_spec = strcmp(section->type_key, "format") == 0;
     for (int type = is_spec ? 1 : 0; type < 6; type++) {
-        if (only == NULL || (only->types & (1u << type)) != 0) return type;
+        if (types == 0 || (types & (1u << type)) != 0) return type;
     }
     return -1;
 }
@@ -178,10 +178,14 @@ TEST(table_is_complete) {
                 CHECK(strcmp(other->key, row->key) != 0);
         }
         CHECK(count <= TDM_ROWS_MAX);
-        CHECK((section->type_key == NULL) == (section->only == NULL));
         if (section->type_key != NULL) CHECK(tdm__section_row(section, section->type_key) >= 0);
-        for (const tdm_only *only = section->only; only != NULL && only->key != NULL; only++)
-            CHECK(tdm__section_row(section, only->key) >= 0);
+        unsigned typed = 0;
+        for (const tdm_field *row = section->rows; row->key != NULL; row++) {
+            const unsigned types = section->type_key != NULL ? tdm__section_types(section, row) : row->types;
+            CHECK(types != 0 || (row->flags & TDM_FIELD_NEEDED) == 0);
+            typed |= types;
+        }
+        CHECK((section->type_key == NULL) == (typed == 0));
     }
 }
 
@@ -195,6 +199,26 @@ TEST(names_are_those_of_the_ops) {
     for (i = 0; optimizers[i] != NULL && tdm_builtin_optims[i] != NULL; i++)
         CHECK_TEXT(optimizers[i], tdm_builtin_optims[i]->name);
     CHECK(optimizers[i] == NULL && tdm_builtin_optims[i] == NULL);
+}
+
+/* The keys that an optimizer or loss calls its own are rows of the table. */
+TEST(keys_of_the_ops_are_rows) {
+    const tdm_section *optimizer = &tdm__sections[tdm__section_find("optimizer")];
+    const tdm_section *loss = &tdm__sections[tdm__section_find("loss")];
+    for (int i = 0; tdm_builtin_optims[i] != NULL; i++) {
+        for (const char *const *key = tdm_builtin_optims[i]->keys; *key != NULL; key++)
+            CHECK(tdm__section_row(optimizer, *key) >= 0);
+        for (const tdm_optim_conflict *row = tdm_builtin_optims[i]->conflict; row->key != NULL; row++) {
+            int section, at;
+            CHECK(tdm__table_find(row->key, strlen(row->key), &section, &at));
+            CHECK(tdm__table_find(row->other, strlen(row->other), &section, &at));
+        }
+        CHECK((tdm_builtin_optims[i]->state_count == NULL) == (tdm_builtin_optims[i]->fewer_states == NULL));
+    }
+    for (int i = 0; tdm_builtin_losses[i] != NULL; i++) {
+        const tdm_field *row = tdm_builtin_losses[i]->attrs;
+        for (; row != NULL && row->key != NULL; row++) CHECK(tdm__section_row(loss, row->key) >= 0);
+    }
 }
 
 TEST(job_defaults) {
@@ -371,6 +395,6 @@ TEST(schema_has_every_key) {
     }
 }
 
-TEST_MAIN(RUN(every_row_good_and_bad); RUN(table_is_complete); RUN(names_are_those_of_the_ops); RUN(job_defaults);
-          RUN(explain_all); RUN(faults_are_documented); RUN(explain_finds_what_is_meant); RUN(words_find_their_keys);
-          RUN(schema_has_every_key);)
+TEST_MAIN(RUN(every_row_good_and_bad); RUN(table_is_complete); RUN(names_are_those_of_the_ops);
+          RUN(keys_of_the_ops_are_rows); RUN(job_defaults); RUN(explain_all); RUN(faults_are_documented);
+          RUN(explain_finds_what_is_meant); RUN(words_find_their_keys); RUN(schema_has_every_key);)

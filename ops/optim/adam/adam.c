@@ -30,6 +30,7 @@ static void prepare(const tdm_optim_settings *settings, void *values) {
 const tdm_optim_def tdm__adam_optim = {
     .name = "adam",
     .doc = "running averages of the gradient and of its square (torch.optim.Adam)",
+    .keys = {"betas", "eps", "form"},
     .state = {"exp_avg", "exp_avg_sq"},
     .moves_beta1 = true,
     .prepare = prepare,

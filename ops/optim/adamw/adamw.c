@@ -13,6 +13,7 @@ static void prepare(const tdm_optim_settings *settings, void *values) {
 const tdm_optim_def tdm__adamw_optim = {
     .name = "adamw",
     .doc = "adam with decay of the weights themselves (torch.optim.AdamW)",
+    .keys = {"betas", "eps", "form"},
     .state = {"exp_avg", "exp_avg_sq"},
     .weight_decay = 0.01,
     .moves_beta1 = true,

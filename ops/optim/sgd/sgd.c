@@ -20,11 +20,24 @@ static void prepare(const tdm_optim_settings *settings, void *values) {
                                                  .first_step = settings->t == 1};
 }
 
+static bool lacks_momentum(const tdm_optimizer_section *section) {
+    return section->nesterov && section->momentum == 0.0;
+}
+
+static bool is_dampened(const tdm_optimizer_section *section) {
+    return section->nesterov && section->dampening != 0.0;
+}
+
 const tdm_optim_def tdm__sgd_optim = {
     .name = "sgd",
     .doc = "stochastic gradient descent with momentum (torch.optim.SGD)",
+    .keys = {"momentum", "dampening", "nesterov"},
+    .conflict = {{"optimizer.nesterov", "optimizer.momentum", "optimizer.nesterov needs a momentum above 0, got 0",
+                  lacks_momentum},
+                 {"optimizer.nesterov", "optimizer.dampening", "optimizer.nesterov needs dampening 0", is_dampened}},
     .state = {"momentum_buffer"},
     .state_count = state_count,
+    .fewer_states = "optimizer.momentum: 0",
     .prepare = prepare,
     .cpu = TDM_ISA_KERNELS(tdm__sgd),
 };

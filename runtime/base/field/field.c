@@ -16,14 +16,14 @@ bool tdm__field_lacks_memory(const tdm_text *why) {
 }
 
 const tdm_field *tdm__field_find(const tdm_field *rows, const char *key) {
-    for (; rows->key != NULL; rows++) {
+    for (; rows != NULL && rows->key != NULL; rows++) {
         if (tdm__text_same(rows->key, key)) return rows;
     }
     return NULL;
 }
 
 const tdm_field *tdm__field_main(const tdm_field *rows) {
-    for (; rows->key != NULL; rows++) {
+    for (; rows != NULL && rows->key != NULL; rows++) {
         if ((rows->flags & TDM_FIELD_MAIN) != 0) return rows;
     }
     return NULL;

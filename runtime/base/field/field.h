@@ -18,8 +18,10 @@ typedef struct tdm_written {
     const char *const *item;
 } tdm_written;
 
-const tdm_field *tdm__field_find(const tdm_field *rows, const char *key); /* rows end with a NULL key */
-const tdm_field *tdm__field_main(const tdm_field *rows);                  /* the TDM_FIELD_MAIN row or NULL */
+/* The row of a key, and the TDM_FIELD_MAIN row; NULL if there is none. Rows end with a NULL key; NULL: there are none.
+ */
+const tdm_field *tdm__field_find(const tdm_field *rows, const char *key);
+const tdm_field *tdm__field_main(const tdm_field *rows);
 
 /* Sets the field in `object` (the struct that row->offset refers to). If the type or range is wrong, returns false and
  * appends one clause to `why`: "must be an integer of at least 1, got 'three'". Texts are copied into the arena. */

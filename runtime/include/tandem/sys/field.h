@@ -61,14 +61,15 @@ typedef struct tdm_interval {
 #define TDM_INT_NULL INT64_MIN
 
 enum {
-    TDM_FIELD_REQUIRED = 1,  /* the field has no default */
-    TDM_FIELD_NULLABLE = 2,  /* `null` is allowed */
-    TDM_FIELD_MAIN = 4,      /* the main argument: `linear: 10` sets this field */
-    TDM_FIELD_OPEN_MIN = 8,  /* `min` itself is not allowed */
-    TDM_FIELD_LOCAL = 16,    /* ranks of one job may differ in it: where files are, what is shown, how long to wait */
-    TDM_FIELD_KEPT = 32,     /* a run can be continued only with the same value */
-    TDM_FIELD_OF_START = 64, /* says where and how a run begins; a continued run may have another value */
-    TDM_FIELD_OPEN_MAX = 128 /* `max` itself is not allowed */
+    TDM_FIELD_REQUIRED = 1,   /* the field has no default */
+    TDM_FIELD_NULLABLE = 2,   /* `null` is allowed */
+    TDM_FIELD_MAIN = 4,       /* the main argument: `linear: 10` sets this field */
+    TDM_FIELD_OPEN_MIN = 8,   /* `min` itself is not allowed */
+    TDM_FIELD_LOCAL = 16,     /* ranks of one job may differ in it: where files are, what is shown, how long to wait */
+    TDM_FIELD_KEPT = 32,      /* a run can be continued only with the same value */
+    TDM_FIELD_OF_START = 64,  /* says where and how a run begins; a continued run may have another value */
+    TDM_FIELD_OPEN_MAX = 128, /* `max` itself is not allowed */
+    TDM_FIELD_NEEDED = 256    /* the types that have the field require it, though it has a default */
 };
 
 typedef struct tdm_field {
@@ -80,6 +81,7 @@ typedef struct tdm_field {
     int min_items, max_items;
     const char *const *names; /* the values of a TDM_FIELD_ENUM, NULL-terminated */
     unsigned flags;
+    unsigned types; /* one bit for each type of the section that has the field; 0: all of them, or there are no types */
     const char *unit;           /* "samples", "MiB", "seconds"; NULL: no unit */
     const char *help, *help_zh; /* one line each, no full stop */
 } tdm_field;

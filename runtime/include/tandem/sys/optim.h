@@ -41,12 +41,26 @@ typedef struct tdm_optim_args {
  * On the CPU the work is done when it returns. */
 typedef tdm_status tdm_optim_run(const tdm_optim_args *args);
 
+/* Two settings that contradict each other in this optimizer. */
+typedef struct tdm_optim_conflict {
+    const char *key, *other; /* "optimizer.nesterov"; NULL behind the last */
+    const char *message;
+    bool (*is_met)(const tdm_optimizer_section *section);
+} tdm_optim_conflict;
+
+enum { TDM_MAX_OPTIM_KEYS = 8, TDM_MAX_OPTIM_CONFLICTS = 4 };
+
 typedef struct tdm_optim_def {
-    const char *name, *doc;            /* "adam"; and the class of torch.optim whose bits it has */
+    const char *name, *doc; /* "adam"; and the class of torch.optim whose bits it has */
+    /* The keys of section `optimizer` that are its own, beside those that every optimizer has; NULL behind the last. */
+    const char *keys[TDM_MAX_OPTIM_KEYS + 1];
+    tdm_optim_conflict conflict[TDM_MAX_OPTIM_CONFLICTS + 1];
     const char *state[TDM_MAX_STATES]; /* the arenas of state, by PyTorch's keys; NULL behind the last */
     /* Arenas that a job needs: the first so many of `state`. `cycles`: the job's schedule moves the momentum. NULL: all
      * of them, always. */
     int (*state_count)(const tdm_optimizer_section *section, bool cycles);
+    const char
+        *fewer_states;   /* the setting that needs fewer arenas: "optimizer.momentum: 0"; NULL without state_count */
     double weight_decay; /* where the job names none: PyTorch's default */
     bool moves_beta1; /* what a schedule moves as the momentum is betas[0], which is below 1; else it is `momentum` */
     /* Writes the optimizer's own struct, at most TDM_OPTIM_BYTES. Any thread; keeps nothing, cannot fail. */
