@@ -1,5 +1,5 @@
 /* Settings by their rows: what is taken, what is refused and in which words, and that printing reads back. */
-#include "runtime/base/field/field.h"
+#include "runtime/base/field/field_range.h"
 
 #include "runtime/base/random/rng.h"
 #include "runtime/base/status.h"
@@ -103,6 +103,24 @@ static const char *printed(const char *key) {
     return why.data;
 }
 
+static bool is_equal(const tdm_field *row, const settings *a, const settings *b) {
+    const void *left = (const char *)a + row->offset, *right = (const char *)b + row->offset;
+    if (row->kind == TDM_FIELD_INTERVAL) {
+        const tdm_interval *x = left, *y = right;
+        return x->kind == y->kind && (x->kind == TDM_INTERVAL_NEVER || x->amount == y->amount);
+    }
+    if (row->kind != TDM_FIELD_TEXT && row->kind != TDM_FIELD_PATH && row->kind != TDM_FIELD_PATHS)
+        return memcmp(left, right, tdm__field_traits[row->kind].bytes) == 0;
+    tdm_text text[2];
+    for (int i = 0; i < 2; i++) {
+        tdm__text_init(&text[i], tdm_host_default());
+        tdm__field_print(row, i == 0 ? a : b, &text[i]);
+    }
+    bool same = strcmp(text[0].data, text[1].data) == 0;
+    for (int i = 0; i < 2; i++) tdm__text_deinit(&text[i]);
+    return same;
+}
+
 /* What setting `text` prints as; setting that again must give an equal value. */
 static const char *round_trip(const char *key, const char *text) {
     static char kept[1024];
@@ -111,7 +129,7 @@ static const char *round_trip(const char *key, const char *text) {
     settings first = now;
     snprintf(kept, sizeof(kept), "%s", printed(key));
     CHECK(set(key, kept));
-    CHECK(tdm__field_equal(row, &first, &now));
+    CHECK(is_equal(row, &first, &now));
     return kept;
 }
 
@@ -223,9 +241,9 @@ TEST(texts) {
     CHECK_TEXT(round_trip("note", "'null'"), "\"null\"");
     CHECK_TEXT(refusal("name", "null"), "must be a text, got null");
     CHECK_TEXT(refusal("path", "\"\""), "must be a path, got ''");
-    CHECK_TEXT(refusal("name", "\"open"), "has unmatched quotes: \"open");
-    CHECK_TEXT(refusal("name", "'a' b"), "has unmatched quotes: 'a' b");
-    CHECK_TEXT(refusal("name", "\"\\q\""), "has unmatched quotes: \"\\q\"");
+    CHECK_TEXT(refusal("name", "\"open"), "has unmatched quotes or a wrong escape: \"open");
+    CHECK_TEXT(refusal("name", "'a' b"), "has unmatched quotes or a wrong escape: 'a' b");
+    CHECK_TEXT(refusal("name", "\"\\q\""), "has unmatched quotes or a wrong escape: \"\\q\"");
     CHECK_TEXT(refusal("name", "a\xFF"), "must be text in UTF-8, got the byte 0xFF at offset 1");
     /* Each of these is something else than this text to some reader of YAML. */
     static const char *const ambiguous[] = {
@@ -264,7 +282,7 @@ TEST(pairs) {
     CHECK_TEXT(refusal("kernel", "[]"), "must be one integer or a list of two, got a list of 0");
     CHECK_TEXT(refusal("kernel", "[1, 2, 3]"), "must be one integer or a list of two, got a list of 3");
     CHECK_TEXT(refusal("kernel", "[3, 0]"), "must be an integer of at least 1, got '0'");
-    CHECK_TEXT(refusal("kernel", "null"), "must be an integer or a list of two, got null");
+    CHECK_TEXT(refusal("kernel", "null"), "must be one integer or a list of two, got null");
 }
 
 TEST(lists) {
@@ -363,30 +381,6 @@ TEST(descriptions) {
     for (const tdm_field *row = rows; row->key != NULL; row++) CHECK(strlen(described(row->key, true)) > 3);
 }
 
-TEST(equality) {
-    settings a, b;
-    REQUIRE_OK(tdm__field_set_initial(rows, &a, &arena));
-    REQUIRE_OK(tdm__field_set_initial(rows, &b, &arena));
-    for (const tdm_field *row = rows; row->key != NULL; row++) CHECK(tdm__field_equal(row, &a, &b));
-    static const char *const other[][2] = {{"flag", "false"}, {"count", "9"},
-                                           {"seed", "1"},     {"any", "4"},
-                                           {"rate", "2"},     {"share", "0.1"},
-                                           {"clip", "1"},     {"name", "x"},
-                                           {"note", "x"},     {"path", "p"},
-                                           {"type", "sgd"},   {"kernel", "[3, 4]"},
-                                           {"ids", "[1]"},    {"betas", "[0.9, 0.99]"},
-                                           {"files", "[a]"},  {"every", "2 epochs"},
-                                           {"log", "1 step"}, {"timeout", "1m"},
-                                           {"pause", "1s"}};
-    for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
-        const tdm_field *row = tdm__field_find(rows, other[i][0]);
-        REQUIRE(row != NULL);
-        CHECK(tdm__field_set_text(row, &b, other[i][1], &arena, &why));
-        CHECK(!tdm__field_equal(row, &a, &b));
-        CHECK(!tdm__field_equal(row, &b, &a));
-    }
-}
-
 /* Scraps of syntax in any order: nothing crashes, and whatever is taken prints as something that reads back equal. */
 TEST(hostile) {
     static const char *const scrap[] = {
@@ -416,7 +410,7 @@ TEST(hostile) {
             if (!utf8) continue; /* file names may be any bytes, but what is printed is text */
         }
         snprintf(kept, sizeof(kept), "%s", printed(row->key));
-        if (!set(row->key, kept) || !tdm__field_equal(row, &first, &now)) CHECK_TEXT(kept, text);
+        if (!set(row->key, kept) || !is_equal(row, &first, &now)) CHECK_TEXT(kept, text);
     }
     CHECK(taken > 1000);
 }
@@ -462,7 +456,7 @@ TEST_MAIN({
     RUN(intervals);
     RUN(durations);
     RUN(descriptions);
-    RUN(equality);
+
     RUN(hostile);
     RUN(without_memory);
     tdm__text_deinit(&why);

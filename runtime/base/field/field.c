@@ -34,21 +34,7 @@ static bool is_nullable(const tdm_field *row) {
 }
 
 void tdm__field_set_zero(const tdm_field *row, void *value) {
-    static const size_t bytes[TDM_FIELD_KIND_COUNT] = {
-        [TDM_FIELD_BOOL] = sizeof(bool),
-        [TDM_FIELD_INT] = sizeof(int64_t),
-        [TDM_FIELD_FLOAT] = sizeof(double),
-        [TDM_FIELD_TEXT] = sizeof(const char *),
-        [TDM_FIELD_PATH] = sizeof(const char *),
-        [TDM_FIELD_ENUM] = sizeof(int),
-        [TDM_FIELD_PAIR] = 2 * sizeof(int64_t),
-        [TDM_FIELD_INTS] = sizeof(tdm_ints),
-        [TDM_FIELD_FLOATS] = sizeof(tdm_floats),
-        [TDM_FIELD_PATHS] = sizeof(tdm_texts),
-        [TDM_FIELD_INTERVAL] = sizeof(tdm_interval),
-        [TDM_FIELD_DURATION] = sizeof(double),
-    };
-    memset(value, 0, bytes[row->kind]);
+    memset(value, 0, tdm__field_traits[row->kind].bytes);
 }
 
 void tdm__field_set_null(const tdm_field *row, void *value) {
@@ -57,36 +43,10 @@ void tdm__field_set_null(const tdm_field *row, void *value) {
     if (row->kind == TDM_FIELD_FLOAT || row->kind == TDM_FIELD_DURATION) *(double *)value = NAN;
 }
 
-/* "must be an integer from 1 to 512" */
-static void put_expected(const tdm_field *row, const char *what, tdm_text *why) {
-    tdm_range range = tdm__field_range(row);
-    tdm__text_printf(why, "must be %s", what);
-    if (range.has_min && range.has_max && range.min == range.max) {
-        tdm__text_puts(why, " of exactly ");
-        tdm__field_print_bound(row, range.min, why);
-        return;
-    }
-    if (range.has_min && range.has_max && !range.open_min && !range.open_max) {
-        tdm__text_puts(why, " from ");
-        tdm__field_print_bound(row, range.min, why);
-        tdm__text_puts(why, " to ");
-        tdm__field_print_bound(row, range.max, why);
-        return;
-    }
-    if (range.has_min) {
-        tdm__text_puts(why, range.open_min ? " above " : " of at least ");
-        tdm__field_print_bound(row, range.min, why);
-    }
-    if (range.has_max) {
-        if (range.has_min) tdm__text_puts(why, " and");
-        tdm__text_puts(why, range.open_max ? " below " : range.has_min ? " at most " : " of at most ");
-        tdm__field_print_bound(row, range.max, why);
-    }
-}
-
-/* The caller may append a hint. */
+/* "must be an integer from 1 to 512, got '600'". The caller may append a hint. */
 static bool refuse(const tdm_field *row, const char *what, const char *got, tdm_text *why) {
-    put_expected(row, what, why);
+    tdm__text_printf(why, "must be %s", what);
+    tdm__field_demand_range(row, why);
     tdm__text_printf(why, ", got '%s'", got);
     return false;
 }
@@ -291,16 +251,8 @@ static bool read_list(const tdm_field *row, void *value, const tdm_written *writ
     }
     tdm__text_deinit(&clause);
     if (!good) return false;
-    if (row->kind == TDM_FIELD_INTS) {
-        list.ints.count = written->count;
-        memcpy(value, &list.ints, sizeof(list.ints));
-    } else if (row->kind == TDM_FIELD_FLOATS) {
-        list.floats.count = written->count;
-        memcpy(value, &list.floats, sizeof(list.floats));
-    } else {
-        list.texts.count = written->count;
-        memcpy(value, &list.texts, sizeof(list.texts));
-    }
+    list.ints.count = written->count; /* every list begins with its count */
+    memcpy(value, &list, tdm__field_traits[row->kind].bytes);
     return true;
 }
 
@@ -347,25 +299,12 @@ static bool read_scalar(const tdm_field *row, void *value, const char *text, tdm
 
 /* The row takes no null, or no list. */
 static bool refuse_shape(const tdm_field *row, const char *got, tdm_text *why) {
-    static const char *const noun[TDM_FIELD_KIND_COUNT] = {
-        [TDM_FIELD_BOOL] = "true or false",
-        [TDM_FIELD_INT] = "an integer",
-        [TDM_FIELD_FLOAT] = "a number",
-        [TDM_FIELD_TEXT] = "a text",
-        [TDM_FIELD_PATH] = "a path",
-        [TDM_FIELD_PAIR] = "an integer or a list of two",
-        [TDM_FIELD_INTS] = "a list of integers",
-        [TDM_FIELD_FLOATS] = "a list of numbers",
-        [TDM_FIELD_PATHS] = "a list of paths",
-        [TDM_FIELD_INTERVAL] = "an interval such as 50 steps, 1 epoch or 30m",
-        [TDM_FIELD_DURATION] = "a duration",
-    };
-    if (row->kind == TDM_FIELD_INT || row->kind == TDM_FIELD_FLOAT || row->kind == TDM_FIELD_DURATION)
-        put_expected(row, noun[row->kind], why);
-    else if (row->kind == TDM_FIELD_ENUM)
+    const tdm_field_traits *traits = &tdm__field_traits[row->kind];
+    if (row->kind == TDM_FIELD_ENUM)
         put_names(row, why);
     else
-        tdm__text_printf(why, "must be %s", noun[row->kind]);
+        tdm__text_printf(why, "must be %s%s", traits->article, traits->name);
+    if (traits->has_range && !traits->is_list && row->kind != TDM_FIELD_PAIR) tdm__field_demand_range(row, why);
     tdm__text_printf(why, ", got %s", got);
     return false;
 }

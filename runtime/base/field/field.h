@@ -28,12 +28,12 @@ const tdm_field *tdm__field_main(const tdm_field *rows);
 bool tdm__field_set(const tdm_field *row, void *object, const tdm_written *value, tdm_arena *arena, tdm_text *why);
 /* The same from one text: a list is written [a, b, c], texts may be quoted; null, ~ and the empty text mean null. */
 bool tdm__field_set_text(const tdm_field *row, void *object, const char *text, tdm_arena *arena, tdm_text *why);
-/* Sets every field to its default (required fields to zero). Fails only if memory is out or the table is wrong. */
+/* Sets every field to its default (required fields to zero). Texts are the table's own. Fails only if memory is out or
+ * the table is wrong. */
 tdm_status tdm__field_set_initial(const tdm_field *rows, void *object, tdm_arena *arena);
 /* Prints the value in YAML flow style: 64, 1.0e-3, [3, 3], text, null, 1 epoch. Quotes texts that YAML would read as
  * something else. */
 void tdm__field_print(const tdm_field *row, const void *object, tdm_text *out);
-bool tdm__field_equal(const tdm_field *row, const void *a, const void *b);
 /* Prints what the field accepts: "integer, 1 to 512", "one of sgd, adam, adamw". For `explain` and for messages. */
 void tdm__field_describe(const tdm_field *row, tdm_text *out, bool chinese);
 

@@ -1,66 +1,23 @@
 /* A setting written as one text, as on the command line and in tables: a scalar, a quoted scalar or a [flow, list]. */
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/field/field_range.h"
+#include "runtime/base/text/json.h"
 
 static const char blank[] = " \t";
 
-/* Encodes one code point below U+10000, not a surrogate, as UTF-8. Returns the number of bytes. */
-static size_t put_code(char *to, unsigned code) {
-    if (code < 0x80) {
-        to[0] = (char)code;
-        return 1;
-    }
-    if (code < 0x800) {
-        to[0] = (char)(0xC0 | code >> 6);
-        to[1] = (char)(0x80 | (code & 0x3F));
-        return 2;
-    }
-    to[0] = (char)(0xE0 | code >> 12);
-    to[1] = (char)(0x80 | (code >> 6 & 0x3F));
-    to[2] = (char)(0x80 | (code & 0x3F));
-    return 3;
-}
-
-static bool read_hex4(const char *at, unsigned *out) {
-    unsigned value = 0;
-    for (int i = 0; i < 4; i++) {
-        const char *digits = "0123456789abcdef0123456789ABCDEF";
-        const char *digit = at[i] == '\0' ? NULL : strchr(digits, at[i]);
-        if (digit == NULL) return false;
-        value = value << 4 | (unsigned)((digit - digits) % 16);
-    }
-    *out = value;
-    return value != 0 && (value < 0xD800 || value > 0xDFFF);
-}
-
-/* Reads from after the opening double quote. Returns the place after the closing one; NULL if the text is malformed.
- * Writes no more bytes than it reads. */
+/* Reads from the opening double quote: the escapes are JSON's. Returns the place after the closing one; NULL if the
+ * text is malformed. Writes no more bytes than it reads. */
 static const char *read_double_quoted(const char *at, char *to) {
-    static const char letters[] = "\\\"/ntr", meanings[] = "\\\"/\n\t\r";
-    while (*at != '"') {
-        unsigned code;
-        if (*at == '\0') return NULL;
-        if (*at != '\\') {
-            *to++ = *at++;
-        } else if (at[1] == 'u') {
-            if (!read_hex4(at + 2, &code)) return NULL;
-            to += put_code(to, code);
-            at += 6;
-        } else {
-            const char *letter = at[1] == '\0' ? NULL : strchr(letters, at[1]);
-            if (letter == NULL) return NULL;
-            *to++ = meanings[letter - letters];
-            at += 2;
-        }
-    }
-    *to = '\0';
-    return at + 1;
+    tdm_json json;
+    size_t length;
+    tdm__json_open(&json, at, strlen(at), 0);
+    return tdm__json_string(&json, to, strlen(at) + 1, &length) ? (const char *)json.at : NULL;
 }
 
+/* The same for single quotes, where two of them stand for one. */
 static const char *read_single_quoted(const char *at, char *to) {
-    for (; *at != '\0'; at++) {
+    for (at++; *at != '\0'; at++) {
         if (at[0] == '\'' && at[1] != '\'') {
             *to = '\0';
             return at + 1;
@@ -76,7 +33,7 @@ static const char *read_scalar(const char *at, const char *stop, char *to, bool 
     at += strspn(at, blank);
     *quoted = *at == '"' || *at == '\'';
     if (*quoted) {
-        at = *at == '"' ? read_double_quoted(at + 1, to) : read_single_quoted(at + 1, to);
+        at = *at == '"' ? read_double_quoted(at, to) : read_single_quoted(at, to);
         if (at == NULL) return NULL;
         at += strspn(at, blank);
         return *at == '\0' || strchr(stop, *at) != NULL ? at : NULL;
@@ -126,7 +83,7 @@ static bool set_text(const tdm_field *row, void *object, const char *text, char 
         bool quoted;
         const char *end = read_scalar(start, "", room, &quoted);
         good = end != NULL && *end == '\0';
-        if (!good) tdm__text_printf(why, "has unmatched quotes: %s", text);
+        if (!good) tdm__text_printf(why, "has unmatched quotes or a wrong escape: %s", text);
         items[0] = room;
         bool is_text = row->kind == TDM_FIELD_TEXT && (row->flags & TDM_FIELD_NULLABLE) == 0;
         written.is_null =

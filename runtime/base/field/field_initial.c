@@ -16,6 +16,10 @@ static bool set_initial(const tdm_field *row, void *object, tdm_arena *arena, td
         tdm__field_set_zero(row, value);
         return true;
     }
+    if (row->kind == TDM_FIELD_TEXT || row->kind == TDM_FIELD_PATH) {
+        *(const char **)value = row->initial; /* a constant */
+        return true;
+    }
     char first = row->initial[0];
     bool is_plain = !is_null && ((first >= '0' && first <= '9') || (first >= 'a' && first <= 'z'));
     if (!is_plain) return tdm__field_set_text(row, object, row->initial, arena, why);

@@ -9,9 +9,17 @@ typedef struct tdm_range {
     double min, max;
 } tdm_range;
 
+/* What a kind of field is, by tdm_field_kind. */
+typedef struct tdm_field_traits {
+    size_t bytes; /* of its member */
+    bool is_list, has_range;
+    const char *article, *name, *name_zh; /* "an ", "integer"; NULL for enums, whose values are named */
+} tdm_field_traits;
+extern const tdm_field_traits tdm__field_traits[TDM_FIELD_KIND_COUNT];
+
 tdm_range tdm__field_range(const tdm_field *row);
-/* Prints a bound: a number, or a duration if the row is one. */
-void tdm__field_print_bound(const tdm_field *row, double value, tdm_text *out);
+/* Adds the row's range as in "must be an integer from 1 to 512", or nothing. */
+void tdm__field_demand_range(const tdm_field *row, tdm_text *out);
 /* Sets the row's member, at `value`, to zero; to null, which for numbers differs from zero. */
 void tdm__field_set_zero(const tdm_field *row, void *value);
 void tdm__field_set_null(const tdm_field *row, void *value);

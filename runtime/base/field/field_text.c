@@ -24,7 +24,7 @@ int tdm__field_max_items(const tdm_field *row) {
 }
 
 bool tdm__field_is_list(const tdm_field *row) {
-    return row->kind == TDM_FIELD_INTS || row->kind == TDM_FIELD_FLOATS || row->kind == TDM_FIELD_PATHS;
+    return tdm__field_traits[row->kind].is_list;
 }
 
 static const struct {
@@ -71,52 +71,55 @@ void tdm__print_duration(double seconds, tdm_text *out) {
     }
 }
 
-void tdm__field_print_bound(const tdm_field *row, double value, tdm_text *out) {
+/* A number, or a duration if the row is one. */
+static void print_bound(const tdm_field *row, double value, tdm_text *out) {
     char number[32];
     if (row->kind == TDM_FIELD_DURATION && value >= 0.0) {
         tdm__print_duration(value, out);
-        return;
-    }
-    if (row->kind == TDM_FIELD_INT || row->kind == TDM_FIELD_INTS || row->kind == TDM_FIELD_PAIR) {
+    } else if (row->kind == TDM_FIELD_INT || row->kind == TDM_FIELD_INTS || row->kind == TDM_FIELD_PAIR) {
         tdm__text_printf(out, "%.0f", value); /* without an exponent */
-        return;
+    } else {
+        tdm__print_float(number, value);
+        tdm__text_puts(out, number);
     }
-    tdm__print_float(number, value);
-    tdm__text_puts(out, number);
 }
 
-/* ", 1 to 512", ", at least 1", ", above 0, at most 1" and their Chinese forms. */
-static void describe_range(const tdm_field *row, tdm_text *out, bool chinese) {
-    tdm_range range = tdm__field_range(row);
-    const char *comma = chinese ? "，" : ", ";
-    if (range.has_min && range.has_max && range.min == range.max) {
-        tdm__text_puts(out, chinese ? "，恰为 " : ", exactly ");
-        tdm__field_print_bound(row, range.min, out);
-        return;
-    }
-    if (range.has_min && range.has_max && !range.open_min && !range.open_max) {
-        tdm__text_puts(out, comma);
-        tdm__field_print_bound(row, range.min, out);
-        tdm__text_puts(out, chinese ? " 到 " : " to ");
-        tdm__field_print_bound(row, range.max, out);
-        return;
-    }
+/* The words before a bound; `and_` stands before an upper bound that follows a lower one. */
+typedef struct range_words {
+    const char *exactly, *from, *to, *above, *least, *below, *most, *and_below, *and_most;
+} range_words;
+
+static void put_range(const tdm_field *row, const range_words *words, tdm_text *out) {
+    const tdm_range range = tdm__field_range(row);
+    const bool has_both = range.has_min && range.has_max, is_one = has_both && range.min == range.max;
+    const bool is_closed = has_both && !range.open_min && !range.open_max;
     if (range.has_min) {
-        tdm__text_puts(out, comma);
-        if (chinese)
-            tdm__text_puts(out, range.open_min ? "大于 " : "不小于 ");
-        else
-            tdm__text_puts(out, range.open_min ? "above " : "at least ");
-        tdm__field_print_bound(row, range.min, out);
+        tdm__text_puts(out, is_one           ? words->exactly
+                            : is_closed      ? words->from
+                            : range.open_min ? words->above
+                                             : words->least);
+        print_bound(row, range.min, out);
     }
-    if (range.has_max) {
-        tdm__text_puts(out, comma);
-        if (chinese)
-            tdm__text_puts(out, range.open_max ? "小于 " : "不大于 ");
-        else
-            tdm__text_puts(out, range.open_max ? "below " : "at most ");
-        tdm__field_print_bound(row, range.max, out);
+    if (range.has_max && !is_one) {
+        const char *below = range.has_min ? words->and_below : words->below;
+        const char *most = range.has_min ? words->and_most : words->most;
+        tdm__text_puts(out, is_closed ? words->to : range.open_max ? below : most);
+        print_bound(row, range.max, out);
     }
+}
+
+void tdm__field_demand_range(const tdm_field *row, tdm_text *out) {
+    static const range_words words = {" of exactly ", " from ",       " to ",        " above ",      " of at least ",
+                                      " below ",      " of at most ", " and below ", " and at most "};
+    put_range(row, &words, out);
+}
+
+static void describe_range(const tdm_field *row, tdm_text *out, bool chinese) {
+    static const range_words words[] = {
+        {", exactly ", ", ", " to ", ", above ", ", at least ", ", below ", ", at most ", ", below ", ", at most "},
+        {"，恰为 ", "，", " 到 ", "，大于 ", "，不小于 ", "，小于 ", "，不大于 ", "，小于 ", "，不大于 "},
+    };
+    put_range(row, &words[chinese], out);
 }
 
 static void describe_count(const tdm_field *row, tdm_text *out, bool chinese) {
@@ -137,31 +140,32 @@ static void describe_names(const tdm_field *row, tdm_text *out, bool chinese) {
     }
 }
 
-static const struct {
-    const char *english, *chinese;
-} kind_name[TDM_FIELD_KIND_COUNT] = {
-    [TDM_FIELD_BOOL] = {"true or false", "true 或 false"},
-    [TDM_FIELD_INT] = {"integer", "整数"},
-    [TDM_FIELD_FLOAT] = {"number", "数值"},
-    [TDM_FIELD_TEXT] = {"text", "文本"},
-    [TDM_FIELD_PATH] = {"path", "路径"},
-    [TDM_FIELD_PAIR] = {"one integer or a list of two", "一个整数，或两个整数的列表"},
-    [TDM_FIELD_INTS] = {"list of integers", "整数列表"},
-    [TDM_FIELD_FLOATS] = {"list of numbers", "数值列表"},
-    [TDM_FIELD_PATHS] = {"list of paths", "路径列表"},
-    [TDM_FIELD_INTERVAL] = {"interval such as 50 steps, 1 epoch or 30m", "间隔，例如 50 steps、1 epoch 或 30m"},
-    [TDM_FIELD_DURATION] = {"duration such as 500ms, 30s, 10m or 1h30m", "时长，例如 500ms、30s、10m 或 1h30m"},
+const tdm_field_traits tdm__field_traits[TDM_FIELD_KIND_COUNT] = {
+    [TDM_FIELD_BOOL] = {sizeof(bool), false, false, "", "true or false", "true 或 false"},
+    [TDM_FIELD_INT] = {sizeof(int64_t), false, true, "an ", "integer", "整数"},
+    [TDM_FIELD_FLOAT] = {sizeof(double), false, true, "a ", "number", "数值"},
+    [TDM_FIELD_TEXT] = {sizeof(const char *), false, false, "a ", "text", "文本"},
+    [TDM_FIELD_PATH] = {sizeof(const char *), false, false, "a ", "path", "路径"},
+    [TDM_FIELD_ENUM] = {sizeof(int), false, false, NULL, NULL, NULL},
+    [TDM_FIELD_PAIR] = {2 * sizeof(int64_t), false, true, "", "one integer or a list of two",
+                        "一个整数，或两个整数的列表"},
+    [TDM_FIELD_INTS] = {sizeof(tdm_ints), true, true, "a ", "list of integers", "整数列表"},
+    [TDM_FIELD_FLOATS] = {sizeof(tdm_floats), true, true, "a ", "list of numbers", "数值列表"},
+    [TDM_FIELD_PATHS] = {sizeof(tdm_texts), true, false, "a ", "list of paths", "路径列表"},
+    [TDM_FIELD_INTERVAL] = {sizeof(tdm_interval), false, false, "an ", "interval such as 50 steps, 1 epoch or 30m",
+                            "间隔，例如 50 steps、1 epoch 或 30m"},
+    [TDM_FIELD_DURATION] = {sizeof(double), false, true, "a ", "duration such as 500ms, 30s, 10m or 1h30m",
+                            "时长，例如 500ms、30s、10m 或 1h30m"},
 };
 
 void tdm__field_describe(const tdm_field *row, tdm_text *out, bool chinese) {
+    const tdm_field_traits *traits = &tdm__field_traits[row->kind];
     if (row->kind == TDM_FIELD_ENUM)
         describe_names(row, out, chinese);
     else
-        tdm__text_puts(out, chinese ? kind_name[row->kind].chinese : kind_name[row->kind].english);
-    if (tdm__field_is_list(row)) describe_count(row, out, chinese);
-    if (row->kind == TDM_FIELD_PAIR || row->kind == TDM_FIELD_INT || row->kind == TDM_FIELD_FLOAT ||
-        row->kind == TDM_FIELD_INTS || row->kind == TDM_FIELD_FLOATS || row->kind == TDM_FIELD_DURATION)
-        describe_range(row, out, chinese);
+        tdm__text_puts(out, chinese ? traits->name_zh : traits->name);
+    if (traits->is_list) describe_count(row, out, chinese);
+    if (traits->has_range) describe_range(row, out, chinese);
     if (row->unit != NULL) tdm__text_printf(out, chinese ? "（%s）" : " (%s)", row->unit);
     if ((row->flags & TDM_FIELD_NULLABLE) != 0) {
         if (row->kind == TDM_FIELD_INTERVAL)

@@ -152,44 +152,23 @@ static bool put(tdm_json *json, string_out *to, const char *bytes, size_t count)
 }
 
 static bool put_code(tdm_json *json, string_out *to, uint32_t code) {
+    static const unsigned char lead[] = {0, 0xC0, 0xE0, 0xF0};
+    const int following = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
     char bytes[4];
-    if (code < 0x80) {
-        bytes[0] = (char)code;
-        return put(json, to, bytes, 1);
-    }
-    if (code < 0x800) {
-        bytes[0] = (char)(0xC0 | code >> 6);
-        bytes[1] = (char)(0x80 | (code & 0x3F));
-        return put(json, to, bytes, 2);
-    }
-    if (code < 0x10000) {
-        bytes[0] = (char)(0xE0 | code >> 12);
-        bytes[1] = (char)(0x80 | (code >> 6 & 0x3F));
-        bytes[2] = (char)(0x80 | (code & 0x3F));
-        return put(json, to, bytes, 3);
-    }
-    bytes[0] = (char)(0xF0 | code >> 18);
-    bytes[1] = (char)(0x80 | (code >> 12 & 0x3F));
-    bytes[2] = (char)(0x80 | (code >> 6 & 0x3F));
-    bytes[3] = (char)(0x80 | (code & 0x3F));
-    return put(json, to, bytes, 4);
+    for (int i = following; i > 0; i--, code >>= 6) bytes[i] = (char)(0x80 | (code & 0x3F));
+    bytes[0] = (char)(lead[following] | code);
+    return put(json, to, bytes, (size_t)following + 1);
 }
 
 static bool four_hex(tdm_json *json, uint32_t *code) {
     *code = 0;
     for (int i = 0; i < 4; i++) {
-        int c = peek(json);
-        uint32_t digit;
-        if (c >= '0' && c <= '9')
-            digit = (uint32_t)(c - '0');
-        else if (c >= 'a' && c <= 'f')
-            digit = (uint32_t)(c - 'a' + 10);
-        else if (c >= 'A' && c <= 'F')
-            digit = (uint32_t)(c - 'A' + 10);
-        else
-            return unexpected(json, "four hex digits after \\u");
+        static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+        const int c = peek(json);
+        const char *digit = c > 0 ? strchr(digits, c) : NULL;
+        if (digit == NULL) return unexpected(json, "four hex digits after \\u");
         json->at++;
-        *code = *code << 4 | digit;
+        *code = *code << 4 | (uint32_t)((digit - digits) % 16);
     }
     return true;
 }
