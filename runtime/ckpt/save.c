@@ -21,6 +21,7 @@
 #include "runtime/base/system/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
+#include "runtime/base/system/process.h"
 #include "runtime/ckpt/folder.h"
 #include "runtime/ckpt/tensor_file.h"
 

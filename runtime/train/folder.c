@@ -7,6 +7,7 @@
 
 #include "runtime/base/system/clock.h"
 #include "runtime/base/system/file.h"
+#include "runtime/base/system/process.h"
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/json_write.h"

@@ -11,6 +11,7 @@
 
 #include "runtime/base/system/clock.h"
 #include "runtime/base/system/file.h"
+#include "runtime/base/system/process.h"
 #include "runtime/base/status.h"
 #include "runtime/train/run.h"
 

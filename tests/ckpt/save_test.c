@@ -275,8 +275,11 @@ TEST(no_place_for_folders) {
     support_write(dir, "a file", 6);
     support_parts_init(&p, 1);
     CHECK_STATUS(tdm__ckpt_save(tdm_host_default(), NULL, dir, &p.parts, 0), TDM_E_IO);
-    CHECK_HAS(tdm_error_message(), "the checkpoint of step 1 is not saved: cannot make the folder ");
-    CHECK_HAS(tdm_error_message(), "Not a directory");
+    CHECK_HAS(tdm_error_message(), "the checkpoint of step 1 is not saved: ");
+    CHECK_HAS(tdm_error_message(), "expected a folder, found a file");
+    REQUIRE(unlink(dir) == 0 && symlink("/nowhere/at/all", dir) == 0);
+    CHECK_STATUS(tdm__ckpt_save(tdm_host_default(), NULL, dir, &p.parts, 0), TDM_E_IO);
+    CHECK_HAS(tdm_error_message(), "expected a folder, found a symbolic link to nothing");
     p.parts.state.lr = (double)NAN;
     CHECK_STATUS(tdm__ckpt_save(tdm_host_default(), NULL, run, &p.parts, 0), TDM_E_INTERNAL);
     support_remove(run);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,13 +117,14 @@ tdm_status tdm__file_fail(const char *doing, const tdm_folder *folder, const cha
              strerror_r(error, buffer, sizeof(buffer)), remedy(error));
 }
 
+/* 0: something is there, but stat, which follows links, finds nothing. */
 static const char *kind_of(mode_t mode) {
     if (S_ISREG(mode)) return "a file";
     if (S_ISDIR(mode)) return "a folder";
     if (S_ISLNK(mode)) return "a symbolic link, which is not followed";
     if (S_ISFIFO(mode)) return "a FIFO";
     if (S_ISSOCK(mode)) return "a socket";
-    return "a device";
+    return mode == 0 ? "a symbolic link to nothing" : "a device";
 }
 
 /* 0, with errno set, if stat fails. */
@@ -271,43 +271,6 @@ tdm_status tdm__file_keep(int *fd, const tdm_file_ops *ops, const tdm_folder *fo
     return status;
 }
 
-/* /proc/PID/stat from after the process's name, which may hold any character: " S 1 ..."; "" if it cannot be read. */
-static void read_process(long pid, char out[512]) {
-    char path[40], text[512];
-    snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
-    if (fd >= 0) close(fd);
-    text[length > 0 ? length : 0] = '\0';
-    const char *name_end = strrchr(text, ')');
-    snprintf(out, 512, "%s", name_end != NULL ? name_end + 1 : "");
-}
-
-static bool has_ended(const char text[512]) {
-    return text[0] == ' ' && (text[1] == 'Z' || text[1] == 'X');
-}
-
-bool tdm__process_lives(long pid) {
-    char text[512];
-    if (kill((pid_t)pid, 0) != 0 && errno == ESRCH) return false;
-    read_process(pid, text);
-    return !has_ended(text);
-}
-
-bool tdm__process_dies(long pid) {
-    enum { FLAGS = 9, SIGNALS = 31, PF_EXITING = 4 }; /* numbers of fields in proc(5); the text begins with field 3 */
-    char text[512], *rest;
-    read_process(pid, text);
-    if (has_ended(text)) return true;
-    unsigned long flags = 0, signals = 0;
-    char *word = strtok_r(text, " ", &rest);
-    for (int field = 3; word != NULL; field++, word = strtok_r(NULL, " ", &rest)) {
-        if (field == FLAGS) flags = strtoul(word, NULL, 10);
-        if (field == SIGNALS) signals = strtoul(word, NULL, 10);
-    }
-    return (flags & PF_EXITING) != 0 || (signals >> (SIGKILL - 1) & 1) != 0;
-}
-
 /* ---- folders ---- */
 
 /* The folder that contains `path`, in the arena. */
@@ -330,9 +293,9 @@ static tdm_status make_one(tdm_arena *arena, const tdm_file_ops *ops, const char
     const char *above;
     tdm_folder parent;
     if (ops->mkdir(ops->user, AT_FDCWD, path, TDM_FOLDER_MODE) != 0) {
-        int error = errno;
-        if (error == EEXIST && tdm__file_is_folder(NULL, path)) return TDM_OK;
-        return tdm__file_fail("make the folder", NULL, path, error == EEXIST ? ENOTDIR : error);
+        if (errno != EEXIST) return tdm__file_fail("make the folder", NULL, path, errno);
+        const mode_t found = mode_of(NULL, path);
+        return S_ISDIR(found) ? TDM_OK : wrong_kind(TDM_E_IO, S_IFDIR, NULL, path, found);
     }
     TDM_TRY(parent_of(arena, path, &above));
     TDM_TRY(tdm__folder_open(&parent, arena, NULL, above, TDM_E_IO));
@@ -431,7 +394,7 @@ static tdm_status empty(const tdm_file_ops *ops, const tdm_folder *parent, const
 
 tdm_status tdm__folder_remove(const tdm_file_ops *ops, const tdm_folder *parent, const char *name) {
     tdm_folder inside = {.fd = openat(parent->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), .path = name};
-    if (inside.fd < 0) return tdm__file_fail("open the folder", parent, name, errno);
+    if (inside.fd < 0) return not_opened(TDM_E_IO, S_IFDIR, parent, name, errno);
     tdm_status status = empty(ops, parent, &inside);
     tdm__folder_close(&inside);
     TDM_TRY(status);

@@ -85,12 +85,6 @@ tdm_status tdm__file_update(const tdm_file_ops *ops, const tdm_folder *folder, c
 /* Opens a regular file for reading and appending; creates it if missing. */
 tdm_status tdm__file_keep(int *fd, const tdm_file_ops *ops, const tdm_folder *folder, const char *name);
 
-/* Is the process alive whose pid is in a temporary name? A zombie counts as dead: in some containers the first process
- * never waits for its children. */
-bool tdm__process_lives(long pid);
-/* Is the process certain to end: killed by SIGKILL, or already exiting? */
-bool tdm__process_dies(long pid);
-
 /* ---- folders ---- */
 
 /* mkdir -p. Each new folder is flushed to disk in its parent. */

@@ -1,0 +1,46 @@
+#include "runtime/base/system/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* /proc/PID/stat from after the process's name, which may hold any character: " S 1 ..."; "" if it cannot be read. */
+static void read_process(long pid, char out[512]) {
+    char path[40], text[512];
+    snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0) close(fd);
+    text[length > 0 ? length : 0] = '\0';
+    const char *name_end = strrchr(text, ')');
+    snprintf(out, 512, "%s", name_end != NULL ? name_end + 1 : "");
+}
+
+static bool has_ended(const char text[512]) {
+    return text[0] == ' ' && (text[1] == 'Z' || text[1] == 'X');
+}
+
+bool tdm__process_lives(long pid) {
+    char text[512];
+    if (kill((pid_t)pid, 0) != 0 && errno == ESRCH) return false;
+    read_process(pid, text);
+    return !has_ended(text);
+}
+
+bool tdm__process_dies(long pid) {
+    enum { FLAGS = 9, SIGNALS = 31, PF_EXITING = 4 }; /* numbers of fields in proc(5); the text begins with field 3 */
+    char text[512], *rest;
+    read_process(pid, text);
+    if (has_ended(text)) return true;
+    unsigned long flags = 0, signals = 0;
+    char *word = strtok_r(text, " ", &rest);
+    for (int field = 3; word != NULL; field++, word = strtok_r(NULL, " ", &rest)) {
+        if (field == FLAGS) flags = strtoul(word, NULL, 10);
+        if (field == SIGNALS) signals = strtoul(word, NULL, 10);
+    }
+    return (flags & PF_EXITING) != 0 || (signals >> (SIGKILL - 1) & 1) != 0;
+}

@@ -1,0 +1,12 @@
+/* Other processes of this machine, by their numbers. */
+#ifndef TDM_BASE_PROCESS_H
+#define TDM_BASE_PROCESS_H
+
+#include <stdbool.h>
+
+/* Is the process alive? A zombie counts as dead: in some containers the first process never waits for its children. */
+bool tdm__process_lives(long pid);
+/* Is the process certain to end: killed by SIGKILL, or already exiting? */
+bool tdm__process_dies(long pid);
+
+#endif
