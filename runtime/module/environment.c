@@ -18,57 +18,46 @@
 #include "runtime/base/system/env.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
+#include "runtime/base/text/json_write.h"
 #include "runtime/module/module.h"
 
-/* The report under way. `first`: the next line is the first of its section. `failed`: a fault was found. */
 typedef struct report {
     tdm_text text;
-    bool json, first, failed;
+    tdm_json_out out;  /* writes to `text` */
+    bool json, failed; /* failed: a fault was found */
 } report;
 
-static void section(report *r, const char *key, const char *title) {
-    if (r->json) {
-        tdm__text_printf(&r->text, "%s\"%s\":{", r->text.length > 1 ? "}," : "", key);
-    } else {
-        tdm__text_printf(&r->text, "%s%s\n", r->text.length ? "\n" : "", title);
-    }
-    r->first = true;
-}
-
-static void key(report *r, const char *name) {
-    if (r->json) {
-        tdm__text_printf(&r->text, "%s\"%s\":", r->first ? "" : ",", name);
-    } else {
-        tdm__text_printf(&r->text, "  %-18s ", name);
-    }
-    r->first = false;
+static void section(report *r, const char *title) {
+    if (r->json)
+        tdm__put(&r->out, r->text.length > 0 ? "} %s:{" : "{ %s:{", title);
+    else
+        tdm__text_printf(&r->text, "%s%s\n", r->text.length > 0 ? "\n" : "", title);
 }
 
 static void put_text(report *r, const char *name, const char *value) {
     if (!value || !value[0]) return;
-    key(r, name);
     if (r->json) {
-        tdm__text_json_string(&r->text, value);
-    } else {
-        tdm__text_shown(&r->text, value);
-        tdm__text_puts(&r->text, "\n");
+        tdm__put(&r->out, "%s:%s", name, value);
+        return;
     }
+    tdm__text_printf(&r->text, "  %-18s ", name);
+    tdm__text_shown(&r->text, value);
+    tdm__text_puts(&r->text, "\n");
 }
 
 static void put_count(report *r, const char *name, long long value) {
-    key(r, name);
-    tdm__text_printf(&r->text, r->json ? "%lld" : "%lld\n", value);
+    if (r->json)
+        tdm__put(&r->out, "%s:%lld", name, value);
+    else
+        tdm__text_printf(&r->text, "  %-18s %lld\n", name, value);
 }
 
 static void put_bytes(report *r, const char *name, double bytes) {
-    key(r, name);
-    if (r->json) {
-        tdm__text_printf(&r->text, "%.0f", bytes);
-    } else if (bytes >= 1024.0 * 1024 * 1024) {
-        tdm__text_printf(&r->text, "%.1f GiB\n", bytes / (1024.0 * 1024 * 1024));
-    } else {
-        tdm__text_printf(&r->text, "%.0f MiB\n", bytes / (1024.0 * 1024));
-    }
+    char size[32];
+    if (r->json)
+        tdm__put(&r->out, "%s:%.0f", name, bytes);
+    else
+        put_text(r, name, tdm__print_bytes(size, (uint64_t)bytes));
 }
 
 /* Adds something that will stop runs. */
@@ -103,7 +92,7 @@ static bool line_after(const char *path, const char *prefix, char *out, size_t b
 static void system_part(report *r) {
     struct utsname name;
     char text[256];
-    section(r, "system", "system");
+    section(r, "system");
     put_text(r, "tandem", TDM_VERSION);
     if (line_after("/etc/os-release", "PRETTY_NAME", text, sizeof text)) put_text(r, "os", text);
     if (uname(&name) == 0) {
@@ -136,7 +125,7 @@ static void isa_list(char *out, size_t bytes) {
 static void cpu_part(report *r) {
     char text[256];
     cpu_set_t set;
-    section(r, "cpu", "cpu");
+    section(r, "cpu");
     if (line_after("/proc/cpuinfo", "model name", text, sizeof text)) put_text(r, "model", text);
     put_count(r, "online", sysconf(_SC_NPROCESSORS_ONLN));
     if (sched_getaffinity(0, sizeof set, &set) == 0) put_count(r, "allowed", CPU_COUNT(&set));
@@ -158,7 +147,7 @@ static void memory_part(report *r) {
     static const char *const limits[] = {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
     char text[64];
     struct statvfs shm;
-    section(r, "memory", "memory");
+    section(r, "memory");
     put_kib(r, "total", "/proc/meminfo", "MemTotal");
     put_kib(r, "available", "/proc/meminfo", "MemAvailable");
     for (int i = 0; i < 2; i++) {
@@ -183,7 +172,7 @@ static void put_limit(report *r, const char *name, int resource) {
 }
 
 static void limits_part(report *r) {
-    section(r, "limits", "limits");
+    section(r, "limits");
     put_limit(r, "open files", RLIMIT_NOFILE);
     put_limit(r, "processes", RLIMIT_NPROC);
     put_limit(r, "locked memory", RLIMIT_MEMLOCK);
@@ -214,7 +203,7 @@ static const char *const modules[] = {
 
 /* An absent module is information here. It is an error only for a job that asks for it, and `train` reports it then. */
 static tdm_status modules_part(report *r, const tdm_host *host, const tdm_module **cuda) {
-    section(r, "modules", "modules");
+    section(r, "modules");
     for (size_t i = 0; i < sizeof modules / sizeof modules[0]; i++) {
         const tdm_module *module;
         tdm_module_report found = {.usable = false};
@@ -247,7 +236,7 @@ static void devices_part(report *r, const tdm_module *cuda) {
     if (cuda == NULL || !TDM_MODULE_HAS(cuda, device) || cuda->device == NULL) return;
     tdm_error before;
     tdm__error_save(&before);
-    section(r, "devices", "devices");
+    section(r, "devices");
     if (put_devices(r, cuda->device) == TDM_OK) return;
     put_fault(r, "cuda", tdm_error_message());
     (void)tdm__error_restore(&before, NULL);
@@ -259,7 +248,7 @@ tdm_status tdm_environment(const tdm_host *host, int json, char **out) {
     TDM_TRY(tdm__host_take(&host));
     report r = {.json = json != 0};
     tdm__text_init(&r.text, host);
-    if (r.json) tdm__text_puts(&r.text, "{");
+    r.out = tdm__json_to(&r.text, "");
     system_part(&r);
     cpu_part(&r);
     memory_part(&r);
@@ -267,7 +256,7 @@ tdm_status tdm_environment(const tdm_host *host, int json, char **out) {
     const tdm_module *cuda = NULL;
     tdm_status status = json == TDM_ENVIRONMENT_JSON_ALONE ? TDM_OK : modules_part(&r, host, &cuda);
     if (status == TDM_OK) devices_part(&r, cuda);
-    if (r.json) tdm__text_puts(&r.text, "}}\n");
+    if (r.json) tdm__put(&r.out, "}}\n");
     if (status == TDM_OK) status = tdm__text_take_public(&r.text, out);
     tdm__text_deinit(&r.text);
     if (status == TDM_OK && r.failed)
