@@ -33,9 +33,9 @@ static tdm_place section_place(const tdm_config *config, const char *path) {
 /* "line 12 says `device_ids: [0, 1]`", or "KEY has its default". */
 static const char *quote(tdm_config *config, const char *key) {
     tdm_place at = place_of(config, key);
-    if (at.text == NULL) return tdm__fault_text(&config->faults, "%s has its default", key);
-    return tdm__fault_text(&config->faults, "%s says `%s`", tdm__place_words(&config->faults, at),
-                           tdm__place_line(&config->faults, at));
+    if (at.text == NULL) return TDM_WORDS(config, "%s has its default", key);
+    return TDM_WORDS(config, "%s says `%s`", tdm__place_words(&config->faults, at),
+                     tdm__place_line(&config->faults, at));
 }
 
 /* The fault points to `key` and quotes `other`; the other way round if `key` has its default. A refused value has its
@@ -43,8 +43,8 @@ static const char *quote(tdm_config *config, const char *key) {
 static void conflict(tdm_config *config, const char *key, const char *other, const char *message) {
     if (tdm__config_is_bad(config, key) || tdm__config_is_bad(config, other)) return;
     bool points_to_key = is_written(config, key);
-    tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, place_of(config, points_to_key ? key : other), key,
-                   quote(config, points_to_key ? other : key), "%s", message);
+    TDM_FAULT(config, CONFLICT, place_of(config, points_to_key ? key : other), key,
+              quote(config, points_to_key ? other : key), "%s", message);
 }
 
 /* ---- name, paths ---- */
@@ -54,9 +54,8 @@ static void check_name(tdm_config *config) {
     bool is_bad = name[0] == '\0' || strlen(name) > 128 || name[0] == '.' || strchr(name, '/') != NULL;
     for (const char *at = name; *at != '\0'; at++) is_bad = is_bad || (unsigned char)*at < 0x20;
     if (is_bad)
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place_of(config, "name"), "name",
-                       "it becomes the name of a folder",
-                       "name must have 1 to 128 characters, without '/' and not starting with '.', got '%.160s'", name);
+        TDM_FAULT(config, VALUE, place_of(config, "name"), "name", "it becomes the name of a folder",
+                  "name must have 1 to 128 characters, without '/' and not starting with '.', got '%.160s'", name);
 }
 
 static void fill_run_dir(tdm_config *config) {
@@ -81,13 +80,11 @@ static void check_pair(tdm_config *config, const char *section, const char *a, i
         *(a_at.text->order > b_at.text->order ? b_value : a_value) = TDM_INT_NULL;
     } else if (has_a && has_b) {
         bool a_is_first = a_at.line < b_at.line || (a_at.line == b_at.line && a_at.column < b_at.column);
-        tdm__fault_add(&config->faults, TDM_FAULT_EXCLUSIVE, a_is_first ? b_at : a_at, a_is_first ? b_key : a_key,
-                       quote(config, a_is_first ? a_key : b_key), "%s must have either %s or %s, got both", section, a,
-                       b);
+        TDM_FAULT(config, EXCLUSIVE, a_is_first ? b_at : a_at, a_is_first ? b_key : a_key,
+                  quote(config, a_is_first ? a_key : b_key), "%s must have either %s or %s, got both", section, a, b);
     } else if (!has_a && !has_b) {
         tdm_place at = a_at.text != NULL ? a_at : b_at.text != NULL ? b_at : section_place(config, section);
-        tdm__fault_add(&config->faults, TDM_FAULT_EXCLUSIVE, at, section, hint, "%s must have either %s or %s", section,
-                       a, b);
+        TDM_FAULT(config, EXCLUSIVE, at, section, hint, "%s must have either %s or %s", section, a, b);
     }
 }
 
@@ -116,8 +113,7 @@ static void check_cycled_momentum(tdm_config *config, const char *key, double mo
     const tdm_optim_def *optim = tdm_builtin_optims[job->optimizer.type];
     if (!job->schedule.cycle_momentum || !optim->moves_beta1 || momentum < 1.0) return;
     conflict(config, key, "optimizer.type",
-             tdm__fault_text(&config->faults, "%s is beta1 of %s and must be below 1, got %.17g", key, optim->name,
-                             momentum));
+             TDM_WORDS(config, "%s is beta1 of %s and must be below 1, got %.17g", key, optim->name, momentum));
 }
 
 static void check_onecycle(tdm_config *config) {
@@ -129,10 +125,10 @@ static void check_onecycle(tdm_config *config) {
     if (per_step && length > schedule->warmup_steps) length -= schedule->warmup_steps;
     if (schedule->total >= length) return;
     conflict(config, "schedule.total", per_step ? "train.steps" : "train.epochs",
-             tdm__fault_text(&config->faults,
-                             "schedule.total of onecycle must cover the %lld %s of the run, got %lld; the schedule "
-                             "has no values after its end",
-                             (long long)length, per_step ? "steps" : "epochs", (long long)schedule->total));
+             TDM_WORDS(config,
+                       "schedule.total of onecycle must cover the %lld %s of the run, got %lld; the schedule "
+                       "has no values after its end",
+                       (long long)length, per_step ? "steps" : "epochs", (long long)schedule->total));
 }
 
 /* The run's length is known without data only in part: an epoch has at least one step. */
@@ -159,9 +155,9 @@ static void check_schedule(tdm_config *config) {
     for (int i = 1; i < schedule->milestones.count; i++) {
         const int64_t *at = &schedule->milestones.item[i];
         if (at[-1] < at[0]) continue;
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place_of(config, "schedule.milestones"), "schedule.milestones",
-                       "", "schedule.milestones must be rising numbers, got %lld after %lld", (long long)at[0],
-                       (long long)at[-1]);
+        TDM_FAULT(config, VALUE, place_of(config, "schedule.milestones"), "schedule.milestones", "",
+                  "schedule.milestones must be rising numbers, got %lld after %lld", (long long)at[0],
+                  (long long)at[-1]);
         break;
     }
     check_changes(config);
@@ -183,7 +179,7 @@ static bool has_id(const tdm_ints *ids, int count, int64_t id) {
 static const char *id_list(tdm_config *config, const tdm_ints *ids) {
     const char *text = "";
     for (int i = 0; i < ids->count; i++)
-        text = tdm__fault_text(&config->faults, "%s%s%lld", text, i > 0 ? ", " : "", (long long)ids->item[i]);
+        text = TDM_WORDS(config, "%s%s%lld", text, i > 0 ? ", " : "", (long long)ids->item[i]);
     return text;
 }
 
@@ -192,18 +188,17 @@ static void check_devices(tdm_config *config) {
     const tdm_ints *ids = &parallel->device_ids;
     for (int i = 1; i < ids->count && !parallel->allow_shared_device; i++) {
         if (!has_id(ids, i, ids->item[i])) continue;
-        tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, place_of(config, "parallel.device_ids"),
-                       "parallel.device_ids",
-                       "write `parallel.allow_shared_device: true` to try several replicas on one device",
-                       "parallel.device_ids must be distinct devices, got %lld twice", (long long)ids->item[i]);
+        TDM_FAULT(config, CONFLICT, place_of(config, "parallel.device_ids"), "parallel.device_ids",
+                  "write `parallel.allow_shared_device: true` to try several replicas on one device",
+                  "parallel.device_ids must be distinct devices, got %lld twice", (long long)ids->item[i]);
         break;
     }
     if (!is_written(config, "parallel.dp.output_device") && ids->count > 0)
         parallel->dp.output_device = ids->item[0];
     else if (!has_id(ids, ids->count, parallel->dp.output_device))
         conflict(config, "parallel.dp.output_device", "parallel.device_ids",
-                 tdm__fault_text(&config->faults, "parallel.dp.output_device must be one of device_ids [%s], got %lld",
-                                 id_list(config, ids), (long long)parallel->dp.output_device));
+                 TDM_WORDS(config, "parallel.dp.output_device must be one of device_ids [%s], got %lld",
+                           id_list(config, ids), (long long)parallel->dp.output_device));
 }
 
 static void check_batch(tdm_config *config) {
@@ -216,25 +211,22 @@ static void check_batch(tdm_config *config) {
         per_device = train->global_batch / devices;
         if (train->global_batch % devices != 0) {
             long long down = (long long)(per_device * devices), up = down + (long long)devices;
-            const char *try = down > 0 ? tdm__fault_text(&config->faults, "%lld or %lld", down, up)
-                                       : tdm__fault_text(&config->faults, "%lld", up);
-            conflict(
-                config, "train.batch.global", "parallel.device_ids",
-                tdm__fault_text(&config->faults,
-                                "train.batch.global must be a multiple of the %lld devices of parallel.device_ids, got "
-                                "%lld; write %s",
-                                (long long)devices, (long long)train->global_batch, try));
+            const char *try = down > 0 ? TDM_WORDS(config, "%lld or %lld", down, up) : TDM_WORDS(config, "%lld", up);
+            conflict(config, "train.batch.global", "parallel.device_ids",
+                     TDM_WORDS(config,
+                               "train.batch.global must be a multiple of the %lld devices of parallel.device_ids, got "
+                               "%lld; write %s",
+                               (long long)devices, (long long)train->global_batch, try));
             return;
         }
     }
     if (per_device != TDM_INT_NULL && train->accumulate > per_device)
-        conflict(
-            config, "train.accumulate",
-            train->per_device != TDM_INT_NULL ? "train.batch.per_device" : "train.batch.global",
-            tdm__fault_text(&config->faults,
-                            "train.accumulate splits the %lld samples of a device into %lld micro-batches; write at "
-                            "most %lld",
-                            (long long)per_device, (long long)train->accumulate, (long long)per_device));
+        conflict(config, "train.accumulate",
+                 train->per_device != TDM_INT_NULL ? "train.batch.per_device" : "train.batch.global",
+                 TDM_WORDS(config,
+                           "train.accumulate splits the %lld samples of a device into %lld micro-batches; write at "
+                           "most %lld",
+                           (long long)per_device, (long long)train->accumulate, (long long)per_device));
 }
 
 static void check_ddp(tdm_config *config) {
@@ -247,9 +239,8 @@ static void check_ddp(tdm_config *config) {
         is_good = colon != NULL && colon > method + 6 && tdm__parse_int(colon + 1, &port) && port >= 1 && port <= 65535;
     }
     if (!is_good)
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place_of(config, "parallel.ddp.init_method"),
-                       "parallel.ddp.init_method", "",
-                       "parallel.ddp.init_method must be env, tcp://host:port or file:///path, got '%s'", method);
+        TDM_FAULT(config, VALUE, place_of(config, "parallel.ddp.init_method"), "parallel.ddp.init_method", "",
+                  "parallel.ddp.init_method must be env, tcp://host:port or file:///path, got '%s'", method);
     if (parallel->ddp.average == TDM_AVERAGE_RANKS && parallel->mode != TDM_MODE_DDP && parallel->device_ids.count > 1)
         conflict(config, "parallel.ddp.average", "parallel.mode",
                  "parallel.ddp.average: ranks needs mode ddp or a single device; single and dp average over samples");
@@ -265,10 +256,10 @@ static void check_parallel(tdm_config *config) {
     const char *name = precision == TDM_TF32 ? "tf32" : "bf16";
     if (parallel->device == TDM_DEVICE_CPU)
         conflict(config, "train.precision", "parallel.device",
-                 tdm__fault_text(&config->faults,
-                                 "train.precision %s needs a CUDA device, and parallel.device is cpu; "
-                                 "write f32",
-                                 name));
+                 TDM_WORDS(config,
+                           "train.precision %s needs a CUDA device, and parallel.device is cpu; "
+                           "write f32",
+                           name));
 }
 
 /* ---- data ---- */
@@ -280,22 +271,22 @@ static void fill_cifar(tdm_config *config, tdm_data_spec *spec, const char *sect
     if (spec->path == NULL && spec->files.count == 0) {
         tdm_place at = section_place(config, section);
         if (!is_written(config, path_key) && !is_written(config, files_key))
-            tdm__fault_add(&config->faults, TDM_FAULT_MISSING, at, files_key,
-                           "write `files: [data_batch_1.bin]`, or `path: FOLDER` of the unpacked archive",
-                           "%s: format cifar10 needs `files` or `path`", section);
+            TDM_FAULT(config, MISSING, at, files_key,
+                      "write `files: [data_batch_1.bin]`, or `path: FOLDER` of the unpacked archive",
+                      "%s: format cifar10 needs `files` or `path`", section);
         return;
     }
     if (spec->path == NULL) return;
     if (spec->files.count > 0) {
         conflict(config, path_key, files_key,
-                 tdm__fault_text(&config->faults, "%s must have either files or path, got both", section));
+                 TDM_WORDS(config, "%s must have either files or path, got both", section));
         return;
     }
     bool is_test = spec->split == 2 || (spec->split == 0 && is_eval);
     int count = is_test ? 1 : 5;
     for (int i = 0; i < count; i++) {
-        spec->files.item[i] = is_test ? tdm__fault_text(&config->faults, "%s/test_batch.bin", spec->path)
-                                      : tdm__fault_text(&config->faults, "%s/data_batch_%d.bin", spec->path, i + 1);
+        spec->files.item[i] = is_test ? TDM_WORDS(config, "%s/test_batch.bin", spec->path)
+                                      : TDM_WORDS(config, "%s/data_batch_%d.bin", spec->path, i + 1);
     }
     spec->files.count = count;
 }
@@ -325,14 +316,14 @@ static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *sect
     if (spec->range.count != 2) return;
     const char *range_key = tdm__fault_key(&config->faults, section, "range");
     if (spec->range.item[0] >= spec->range.item[1])
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place_of(config, range_key), range_key, "",
-                       "%s must be [first, end) with first below end, got [%lld, %lld)", range_key,
-                       (long long)spec->range.item[0], (long long)spec->range.item[1]);
+        TDM_FAULT(config, VALUE, place_of(config, range_key), range_key, "",
+                  "%s must be [first, end) with first below end, got [%lld, %lld)", range_key,
+                  (long long)spec->range.item[0], (long long)spec->range.item[1]);
     bool is_made = spec->format == TDM_DATA_SYNTHETIC || spec->format == TDM_DATA_GLYPHS;
     if (is_made && spec->range.item[1] > spec->samples)
         conflict(config, range_key, tdm__fault_key(&config->faults, section, "samples"),
-                 tdm__fault_text(&config->faults, "%s ends at %lld, but there are %lld samples", range_key,
-                                 (long long)spec->range.item[1], (long long)spec->samples));
+                 TDM_WORDS(config, "%s ends at %lld, but there are %lld samples", range_key,
+                           (long long)spec->range.item[1], (long long)spec->samples));
 }
 
 static void check_normalize(tdm_config *config) {
@@ -340,8 +331,8 @@ static void check_normalize(tdm_config *config) {
     if (transform->mean.count == 0 || transform->stdev.count == 0 || transform->mean.count == transform->stdev.count)
         return;
     conflict(config, "data.transform.std", "data.transform.mean",
-             tdm__fault_text(&config->faults, "normalize must have as many values in std as in mean, got %d and %d",
-                             transform->stdev.count, transform->mean.count));
+             TDM_WORDS(config, "normalize must have as many values in std as in mean, got %d and %d",
+                       transform->stdev.count, transform->mean.count));
 }
 
 tdm_status tdm__check_settings(tdm_config *config) {
@@ -359,7 +350,7 @@ tdm_status tdm__check_settings(tdm_config *config) {
     job->checkpoint.resume_at = origin_of(config, "checkpoint.resume");
     tdm__check_lacking(config);
     if (job->checkpoint.resume[0] == '\0')
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, place_of(config, "checkpoint.resume"), "checkpoint.resume", "",
-                       "checkpoint.resume must be auto, never or a path, got nothing");
+        TDM_FAULT(config, VALUE, place_of(config, "checkpoint.resume"), "checkpoint.resume", "",
+                  "checkpoint.resume must be auto, never or a path, got nothing");
     return config->faults.status;
 }

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,24 +13,14 @@
 
 /* ---- creation ---- */
 
-static tdm_status make(tdm_config **out, const tdm_host *host) {
-    tdm_config *config;
-    char cwd[PATH_MAX];
-    *out = NULL;
-    if (getcwd(cwd, sizeof(cwd)) == NULL) TDM_FAIL(TDM_E_IO, "cannot read the working directory: %s", strerror(errno));
-    TDM_TRY(tdm__new(host, &config, 1, sizeof(*config), "config"));
-    config->host = host;
-    tdm__arena_init(&config->arena, host);
-    tdm__arena_init(&config->work, host);
+/* Ends the last check, and begins an empty one. */
+static void forget_check(tdm_config *config) {
+    const size_t kept = offsetof(tdm_config, work);
+    tdm_graph_free(config->graph);
+    tdm__arena_deinit(&config->work);
+    memset((char *)config + kept, 0, sizeof(*config) - kept);
+    tdm__arena_init(&config->work, config->host);
     tdm__faults_init(&config->faults, &config->work);
-    tdm__utc_stamp(config->start_time);
-    tdm_status status = tdm__arena_text(&config->arena, &config->cwd, cwd);
-    if (status != TDM_OK) {
-        tdm_config_free(config);
-        return status;
-    }
-    *out = config;
-    return TDM_OK;
 }
 
 static tdm_status set_folder(tdm_config *config, const char *folder, size_t length) {
@@ -56,22 +47,36 @@ static tdm_status fill(tdm_config *config, const char *text, size_t bytes, const
     return TDM_OK;
 }
 
+/* The folder is the first `length` bytes of `folder`. */
+static tdm_status make(tdm_config **out, const tdm_host *host, const char *text, size_t bytes, const char *name,
+                       const char *folder, size_t length) {
+    tdm_config *config;
+    tdm_status status;
+    char cwd[PATH_MAX];
+    if (getcwd(cwd, sizeof(cwd)) == NULL) TDM_FAIL(TDM_E_IO, "cannot read the working directory: %s", strerror(errno));
+    TDM_TRY(tdm__new(host, &config, 1, sizeof(*config), "config"));
+    config->host = host;
+    tdm__arena_init(&config->arena, host);
+    forget_check(config);
+    tdm__utc_stamp(config->start_time);
+    TDM_TRY_DONE(tdm__arena_text(&config->arena, &config->cwd, cwd));
+    TDM_TRY_DONE(set_folder(config, folder, length));
+    TDM_TRY_DONE(fill(config, text, bytes, name));
+    *out = config;
+    return TDM_OK;
+done:
+    tdm_config_free(config);
+    return status;
+}
+
 tdm_status tdm_config_parse(tdm_config **out, const tdm_host *host, const char *text, size_t bytes, const char *name,
                             const char *folder) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_parse: out is NULL");
     *out = NULL;
     TDM_TRY(tdm__host_take(&host));
     if (text == NULL && bytes > 0) TDM_FAIL(TDM_E_USAGE, "tdm_config_parse: text is NULL");
-    tdm_config *config;
-    TDM_TRY(make(&config, host));
-    tdm_status status = set_folder(config, folder != NULL ? folder : "", folder != NULL ? strlen(folder) : 0);
-    if (status == TDM_OK) status = fill(config, text, bytes, name != NULL ? name : "config");
-    if (status != TDM_OK) {
-        tdm_config_free(config);
-        return tdm__frame(status, __FILE__, __LINE__);
-    }
-    *out = config;
-    return TDM_OK;
+    if (folder == NULL) folder = "";
+    return make(out, host, text, bytes, name != NULL ? name : "config", folder, strlen(folder));
 }
 
 /* Reads the whole file, but at most one byte more than the limit. */
@@ -106,39 +111,12 @@ tdm_status tdm_config_open(tdm_config **out, const tdm_host *host, const char *p
     TDM_TRY(tdm__host_take(&host));
     char *text = NULL;
     size_t bytes = 0;
-    tdm_config *config;
     TDM_TRY(read_file(host, path, &text, &bytes));
-    tdm_status status = make(&config, host);
-    if (status == TDM_OK) {
-        const char *slash = strrchr(path, '/');
-        status = slash == path ? set_folder(config, "/", 1)
-                               : set_folder(config, path, slash != NULL ? (size_t)(slash - path) : 0);
-        if (status == TDM_OK) status = fill(config, text, bytes, path);
-        if (status == TDM_OK)
-            *out = config;
-        else
-            tdm_config_free(config);
-    }
+    const char *slash = strrchr(path, '/');
+    size_t length = slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
+    tdm_status status = make(out, host, text, bytes, path, path, length);
     tdm__delete(host, text);
     return status;
-}
-
-static void forget_check(tdm_config *config) {
-    tdm_graph_free(config->graph);
-    config->graph = NULL;
-    tdm__arena_deinit(&config->work);
-    tdm__arena_init(&config->work, config->host);
-    tdm__faults_init(&config->faults, &config->work);
-    memset(config->place, 0, sizeof(config->place));
-    memset(config->is_bad, 0, sizeof(config->is_bad));
-    memset(config->section_at, 0, sizeof(config->section_at));
-    memset(config->section_is_bad, 0, sizeof(config->section_is_bad));
-    config->layers_node = NULL;
-    config->layers = NULL;
-    config->layer_count = 0;
-    config->layer_names = config->layer_ids = (tdm_names){0};
-    config->replaced_bytes = 0;
-    config->is_checked = config->is_good = false;
 }
 
 void tdm_config_free(tdm_config *config) {
@@ -156,15 +134,15 @@ void tdm_config_free(tdm_config *config) {
 static tdm_status read_tree(tdm_config *config, tdm_yaml_text *text, tdm_yaml_node **root) {
     *root = NULL;
     if (config->is_too_large) {
-        tdm__fault_add(&config->faults, TDM_FAULT_LIMIT, (tdm_place){text, 1, 1}, "", "",
-                       "the file is larger than 128 KiB; a job is a few kilobytes");
+        TDM_FAULT(config, LIMIT, (tdm_place){text, 1, 1}, "", "",
+                  "the file is larger than 128 KiB; a job is a few kilobytes");
         return TDM_OK;
     }
     if (!tdm__yaml_check_encoding(text, &config->faults)) return TDM_OK;
     TDM_TRY(tdm__yaml_parse(root, text, &config->work, &config->faults));
     if (*root == NULL && config->faults.total == 0)
-        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, (tdm_place){text, 1, 1}, "",
-                       "`tandem init --task mnist` writes a file to start from", "the file is empty");
+        TDM_FAULT(config, MISSING, (tdm_place){text, 1, 1}, "",
+                  "`tandem init --task mnist` writes a file to start from", "the file is empty");
     return TDM_OK;
 }
 
@@ -203,7 +181,7 @@ tdm_status tdm_config_check(tdm_config *config) {
     int more = config->faults.total - 1;
     bool is_unsupported = config->faults.unsupported == config->faults.total;
     TDM_FAIL_AT(&origin, is_unsupported ? TDM_E_UNSUPPORTED : TDM_E_CONFIG, "%s%s", first->message,
-                more > 0 ? tdm__fault_text(&config->faults, " (and %d more fault%s)", more, more == 1 ? "" : "s") : "");
+                more > 0 ? TDM_WORDS(config, " (and %d more fault%s)", more, more == 1 ? "" : "s") : "");
 }
 
 int tdm_config_fault_count(const tdm_config *config) {
@@ -249,15 +227,6 @@ tdm_status tdm_job_init(tdm_job *job) {
     tdm_status status = tdm__settings_init(&settings, &arena);
     tdm__arena_deinit(&arena);
     TDM_TRY(status);
-    /* The arena's texts are gone. The table's texts are constants. */
-    for (int i = 0; i < TDM_SECTION_COUNT; i++) {
-        for (const tdm_field *row = tdm__sections[i].rows; row->key != NULL; row++) {
-            if (row->kind != TDM_FIELD_TEXT && row->kind != TDM_FIELD_PATH) continue;
-            bool is_null = row->initial == NULL || strcmp(row->initial, "null") == 0;
-            const char *value = is_null ? NULL : row->initial;
-            memcpy((char *)tdm__section_object(&tdm__sections[i], &settings) + row->offset, &value, sizeof(value));
-        }
-    }
     settings.job.run.dir = NULL;
     *job = settings.job;
     return TDM_OK;

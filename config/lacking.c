@@ -97,8 +97,8 @@ static void check_row(tdm_config *config, int section_index, int row_index, cons
     } else if (asks_for(lack, row, object, printed.data)) {
         const char *what = lack->what != NULL ? lack->what : row->kind == TDM_FIELD_BOOL ? "" : printed.data;
         const char *key = tdm__fault_key(&config->faults, section->path, row->key);
-        tdm__fault_add(&config->faults, TDM_FAULT_UNSUPPORTED, config->place[section_index][row_index], key, lack->hint,
-                       "%s%s%s is not in this build", key, what[0] != '\0' ? " " : "", what);
+        TDM_FAULT(config, UNSUPPORTED, config->place[section_index][row_index], key, lack->hint,
+                  "%s%s%s is not in this build", key, what[0] != '\0' ? " " : "", what);
     }
     tdm__text_deinit(&printed);
 }

@@ -7,8 +7,8 @@
 #include "runtime/graph/graph.h"
 
 static const char *layer_key(tdm_config *config, int index, const char *key) {
-    return key == NULL ? tdm__fault_text(&config->faults, "model.layers[%d]", index)
-                       : tdm__fault_text(&config->faults, "model.layers[%d].%s", index, key);
+    return key == NULL ? TDM_WORDS(config, "model.layers[%d]", index)
+                       : TDM_WORDS(config, "model.layers[%d].%s", index, key);
 }
 
 /* ---- the kind ---- */
@@ -18,13 +18,11 @@ static const char *hint_for_kind(tdm_config *config, const char *kind) {
     int count = 0;
     for (; tdm_builtin_ops[count] != NULL && count < 128; count++) names[count] = tdm_builtin_ops[count]->name;
     const char *other = tdm__foreign_layer(kind);
-    if (other != NULL) return tdm__fault_text(&config->faults, "tandem calls it `%s`", other);
+    if (other != NULL) return TDM_WORDS(config, "tandem calls it `%s`", other);
     if (strcasecmp(kind, "softmax") == 0 || strcasecmp(kind, "log_softmax") == 0)
         return "remove it: the loss cross_entropy expects the outputs before softmax";
     const char *near = tdm__hint_nearest(config, kind, names, count);
-    return near[0] != '\0'
-               ? near
-               : tdm__fault_text(&config->faults, "kinds: %s", tdm__fault_list_of(&config->faults, names, count));
+    return near[0] != '\0' ? near : TDM_WORDS(config, "kinds: %s", tdm__fault_list_of(&config->faults, names, count));
 }
 
 /* Splits an item into its kind and its keys. False after a fault about how the item is written. */
@@ -46,18 +44,17 @@ static bool split_item(tdm_config *config, int index, const tdm_yaml_node *item,
         return true;
     }
     if (item->kind != TDM_YAML_MAP || item->count == 0) {
-        tdm__fault_add(&config->faults, TDM_FAULT_LAYER, item->at, key, form, "%s must be a layer, got %s", key,
-                       tdm__yaml_words(&config->faults, item));
+        TDM_FAULT(config, LAYER, item->at, key, form, "%s must be a layer, got %s", key,
+                  tdm__yaml_words(&config->faults, item));
         return false;
     }
     const char *first = item->first->key;
     const char *hint = form;
     if (tdm__op_find(first) != NULL && tdm__yaml_is_null(item->first))
-        hint = tdm__fault_text(&config->faults, "indent the keys of %s deeper, or write `- %s: {%s: ...}`", first,
-                               first, item->first->next->key);
-    tdm__fault_add(&config->faults, TDM_FAULT_LAYER, item->first->next->key_at, key, hint,
-                   "%s must be one kind with its keys inside, got '%s' beside '%s'", key, item->first->next->key,
-                   first);
+        hint = TDM_WORDS(config, "indent the keys of %s deeper, or write `- %s: {%s: ...}`", first, first,
+                         item->first->next->key);
+    TDM_FAULT(config, LAYER, item->first->next->key_at, key, hint,
+              "%s must be one kind with its keys inside, got '%s' beside '%s'", key, item->first->next->key, first);
     return false;
 }
 
@@ -76,9 +73,9 @@ static void add_attr(tdm_config *config, int index, tdm_layer *layer, const tdm_
     tdm__text_init(&why, config->host);
     if (is_nested) {
         tdm__field_describe(row, &why, false);
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, layer_key(config, index, row->key), "",
-                       "%s: %s: expected %s, got %s", layer->op->name, row->key, why.data == NULL ? "" : why.data,
-                       node->kind == TDM_YAML_MAP ? "a mapping" : "a list of lists");
+        TDM_FAULT(config, VALUE, node->at, layer_key(config, index, row->key), "", "%s: %s: expected %s, got %s",
+                  layer->op->name, row->key, why.data == NULL ? "" : why.data,
+                  node->kind == TDM_YAML_MAP ? "a mapping" : "a list of lists");
         layer->is_broken = true;
         goto done;
     }
@@ -94,9 +91,9 @@ static void add_attr(tdm_config *config, int index, tdm_layer *layer, const tdm_
     }
     if (!tdm__field_set_text(row, layer->attrs, text, &config->work, &why)) {
         if (!tdm__config_lacks_memory(config, &why))
-            tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, layer_key(config, index, row->key),
-                           tdm__fault_wide_hint(&config->faults, node->at), "%s: %s %s", layer->op->name, row->key,
-                           why.data == NULL ? "has a wrong value" : why.data);
+            TDM_FAULT(config, VALUE, node->at, layer_key(config, index, row->key),
+                      tdm__fault_wide_hint(&config->faults, node->at), "%s: %s %s", layer->op->name, row->key,
+                      why.data == NULL ? "has a wrong value" : why.data);
         layer->is_broken = true;
     } else if (layer->attr_count < TDM_LAYER_ATTRS_MAX) {
         layer->attr[layer->attr_count] = (tdm_attr){row->key, text, tdm__place_origin(node->at)};
@@ -121,9 +118,9 @@ static void add_inputs(tdm_config *config, int index, tdm_layer *layer, const td
     }
     if (item == NULL && layer->head.input.count > 0) return;
     layer->is_broken = true;
-    tdm__fault_add(&config->faults, TDM_FAULT_VALUE, item != NULL ? item->at : node->at, key,
-                   "write input: a, or input: [a, b], with the ids of earlier layers",
-                   "%s: input must have 1 to %d ids", layer->op->name, TDM_MAX_INPUTS);
+    TDM_FAULT(config, VALUE, item != NULL ? item->at : node->at, key,
+              "write input: a, or input: [a, b], with the ids of earlier layers", "%s: input must have 1 to %d ids",
+              layer->op->name, TDM_MAX_INPUTS);
 }
 
 /* name, id, stage: rows of the common head. */
@@ -135,9 +132,8 @@ static void set_head(tdm_config *config, int index, tdm_layer *layer, const tdm_
     tdm__text_init(&why, config->host);
     if (node->kind == TDM_YAML_MAP || !tdm__field_set(row, &layer->head, &written, &config->work, &why)) {
         if (!tdm__config_lacks_memory(config, &why))
-            tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, layer_key(config, index, row->key), "",
-                           "%s: %s %s", layer->op->name, row->key,
-                           why.data == NULL ? "must be a single value" : why.data);
+            TDM_FAULT(config, VALUE, node->at, layer_key(config, index, row->key), "", "%s: %s %s", layer->op->name,
+                      row->key, why.data == NULL ? "must be a single value" : why.data);
         layer->is_broken = true;
     }
     if (strcmp(row->key, "name") == 0) layer->name_at = node->at;
@@ -157,13 +153,12 @@ static void unknown_attr(tdm_config *config, int index, tdm_layer *layer, const 
     const char *foreign = tdm__foreign_attr(node->key);
     bool is_ours = foreign != NULL && tdm__field_find(layer->op->attrs, foreign) != NULL;
     if (hint[0] == '\0' && foreign != NULL && (is_ours || strcmp(foreign, "input") == 0))
-        hint = tdm__fault_text(&config->faults, "tandem calls it `%s`", foreign);
+        hint = TDM_WORDS(config, "tandem calls it `%s`", foreign);
     if (hint[0] == '\0') hint = tdm__hint_nearest(config, node->key, names, count);
     if (hint[0] == '\0')
-        hint =
-            tdm__fault_text(&config->faults, "keys of %s: %s", kind, tdm__fault_list_of(&config->faults, names, count));
-    tdm__fault_add(&config->faults, TDM_FAULT_UNKNOWN_KEY, node->key_at, layer_key(config, index, node->key), hint,
-                   "unknown key '%s' in layer %s", node->key, kind);
+        hint = TDM_WORDS(config, "keys of %s: %s", kind, tdm__fault_list_of(&config->faults, names, count));
+    TDM_FAULT(config, UNKNOWN_KEY, node->key_at, layer_key(config, index, node->key), hint,
+              "unknown key '%s' in layer %s", node->key, kind);
 }
 
 static void read_keys(tdm_config *config, int index, tdm_layer *layer, const tdm_yaml_node *keys) {
@@ -191,10 +186,10 @@ static void read_main(tdm_config *config, int index, tdm_layer *layer, const tdm
     layer->is_broken = true;
     const char *kind = layer->op->name;
     const char *hint = layer->op->min_inputs > 1
-                           ? tdm__fault_text(&config->faults, "write `- %s: {input: [a, b]}`", kind)
-                           : tdm__fault_text(&config->faults, "write `- %s`, or `- %s: {...}` with keys", kind, kind);
-    tdm__fault_add(&config->faults, TDM_FAULT_VALUE, value->at, layer_key(config, index, NULL), hint,
-                   "%s has no main argument, got %s", kind, tdm__yaml_words(&config->faults, value));
+                           ? TDM_WORDS(config, "write `- %s: {input: [a, b]}`", kind)
+                           : TDM_WORDS(config, "write `- %s`, or `- %s: {...}` with keys", kind, kind);
+    TDM_FAULT(config, VALUE, value->at, layer_key(config, index, NULL), hint, "%s has no main argument, got %s", kind,
+              tdm__yaml_words(&config->faults, value));
 }
 
 static void check_attrs(tdm_config *config, int index, tdm_layer *layer) {
@@ -202,9 +197,9 @@ static void check_attrs(tdm_config *config, int index, tdm_layer *layer) {
         bool is_given = layer->is_broken; /* a refused value has its own fault already */
         for (int i = 0; i < layer->attr_count; i++) is_given = is_given || strcmp(layer->attr[i].key, row->key) == 0;
         if ((row->flags & TDM_FIELD_REQUIRED) == 0 || is_given) continue;
-        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, layer->at, layer_key(config, index, row->key),
-                       tdm__fault_text(&config->faults, "%s: %s", row->key, row->help), "layer %s needs the key `%s`",
-                       layer->op->name, row->key);
+        TDM_FAULT(config, MISSING, layer->at, layer_key(config, index, row->key),
+                  TDM_WORDS(config, "%s: %s", row->key, row->help), "layer %s needs the key `%s`", layer->op->name,
+                  row->key);
         layer->is_broken = true;
         return;
     }
@@ -218,7 +213,7 @@ static bool is_digit(char c) {
 static void check_name(tdm_config *config, int index, tdm_layer *layer) {
     const char *name = layer->head.name;
     if (name == NULL) {
-        layer->name = tdm__fault_text(&config->faults, "%d", index);
+        layer->name = TDM_WORDS(config, "%d", index);
         return;
     }
     int64_t number;
@@ -236,9 +231,9 @@ static void check_name(tdm_config *config, int index, tdm_layer *layer) {
         layer->is_named = true;
         return;
     }
-    layer->name = tdm__fault_text(&config->faults, "%d", index);
-    tdm__fault_add(
-        &config->faults, TDM_FAULT_REFERENCE, layer->name_at, layer_key(config, index, "name"), "",
+    layer->name = TDM_WORDS(config, "%d", index);
+    TDM_FAULT(
+        config, REFERENCE, layer->name_at, layer_key(config, index, "name"), "",
         "a layer's name must begin with a letter or be its index %d, have no spaces, and have dots only between parts, "
         "got '%.220s'",
         index, name);
@@ -257,8 +252,8 @@ tdm_status tdm__layer_read(tdm_config *config, int index, const tdm_yaml_node *i
     layer->op = tdm__op_find(kind);
     if (layer->op == NULL) {
         if (!tdm__fault_skip(&config->faults))
-            tdm__fault_add(&config->faults, TDM_FAULT_LAYER, layer->at, layer_key(config, index, NULL),
-                           hint_for_kind(config, kind), "unknown layer kind '%s'", kind);
+            TDM_FAULT(config, LAYER, layer->at, layer_key(config, index, NULL), hint_for_kind(config, kind),
+                      "unknown layer kind '%s'", kind);
         return config->faults.status;
     }
     layer->is_broken = false;

@@ -8,28 +8,27 @@
 #include "runtime/module/module.h"
 
 static const char *layer_key(tdm_config *config, int index, const char *key) {
-    return tdm__fault_text(&config->faults, "model.layers[%d]%s%s", index, key[0] != '\0' ? "." : "", key);
+    return TDM_WORDS(config, "model.layers[%d]%s%s", index, key[0] != '\0' ? "." : "", key);
 }
 
 /* "conv2d 'features.0' (line 12)" */
 static const char *layer_words(tdm_config *config, const tdm_layer *layer) {
-    return tdm__fault_text(&config->faults, "%s '%s' (%s)", layer->op != NULL ? layer->op->name : "the layer",
-                           layer->name, tdm__place_words(&config->faults, layer->at));
+    return TDM_WORDS(config, "%s '%s' (%s)", layer->op != NULL ? layer->op->name : "the layer", layer->name,
+                     tdm__place_words(&config->faults, layer->at));
 }
 
 static const char *shape_text(tdm_config *config, tdm_value value) {
     int64_t dim[TDM_MAX_DIMS];
     int ndim = tdm_graph_shape(config->graph, value, dim);
     const char *text = "";
-    for (int i = 0; i < ndim; i++)
-        text = tdm__fault_text(&config->faults, "%s%s%lld", text, i > 0 ? "x" : "", (long long)dim[i]);
+    for (int i = 0; i < ndim; i++) text = TDM_WORDS(config, "%s%s%lld", text, i > 0 ? "x" : "", (long long)dim[i]);
     return text;
 }
 
 /* ---- names and references ---- */
 
 static const char *taken_hint(tdm_config *config, int index) {
-    return tdm__fault_text(&config->faults, "%s already has it", layer_words(config, &config->layers[index]));
+    return TDM_WORDS(config, "%s already has it", layer_words(config, &config->layers[index]));
 }
 
 static tdm_status check_taken(tdm_config *config, int index) {
@@ -38,23 +37,23 @@ static tdm_status check_taken(tdm_config *config, int index) {
     const int same_id = layer->head.id != NULL ? tdm__names_find(&config->layer_ids, layer->head.id) : -1;
     if (same_name >= 0) {
         if (!tdm__fault_skip(&config->faults))
-            tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, layer->name_at, layer_key(config, index, "name"),
-                           taken_hint(config, same_name), "the layer name '%s' is taken", layer->name);
-        layer->name = tdm__fault_text(&config->faults, "%d", index); /* so that shape faults after it are still found */
+            TDM_FAULT(config, REFERENCE, layer->name_at, layer_key(config, index, "name"),
+                      taken_hint(config, same_name), "the layer name '%s' is taken", layer->name);
+        layer->name = TDM_WORDS(config, "%d", index); /* so that shape faults after it are still found */
         layer->is_named = false;
     }
     if (same_id >= 0) {
         if (!tdm__fault_skip(&config->faults))
-            tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, layer->id_at, layer_key(config, index, "id"),
-                           taken_hint(config, same_id), "the id '%s' is taken", layer->head.id);
+            TDM_FAULT(config, REFERENCE, layer->id_at, layer_key(config, index, "id"), taken_hint(config, same_id),
+                      "the id '%s' is taken", layer->head.id);
         layer->head.id = NULL;
     }
     if (layer->is_named) TDM_TRY(tdm__names_add(&config->layer_names, &config->work, layer->name, index));
     if (layer->head.id != NULL) TDM_TRY(tdm__names_add(&config->layer_ids, &config->work, layer->head.id, index));
     if (layer->head.id != NULL && (strcmp(layer->head.id, "input") == 0 || layer->head.id[0] == '\0'))
-        tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, layer->id_at, layer_key(config, index, "id"),
-                       "choose another id", "the id '%s' %s", layer->head.id,
-                       layer->head.id[0] == '\0' ? "is empty" : "is reserved for the model's input");
+        TDM_FAULT(config, REFERENCE, layer->id_at, layer_key(config, index, "id"), "choose another id",
+                  "the id '%s' %s", layer->head.id,
+                  layer->head.id[0] == '\0' ? "is empty" : "is reserved for the model's input");
     return config->faults.status;
 }
 
@@ -67,16 +66,14 @@ static void unknown_id(tdm_config *config, int index, const char *id, tdm_place 
         const tdm_layer *layer = &config->layers[i];
         if (layer->head.id != NULL && i < index && count < 64) ids[count++] = layer->head.id;
         if (layer->head.id != NULL && i >= index && strcmp(layer->head.id, id) == 0)
-            hint = tdm__fault_text(&config->faults, "%s %s; a layer takes outputs of layers above it",
-                                   layer_words(config, layer), i == index ? "is this layer" : "comes later");
+            hint = TDM_WORDS(config, "%s %s; a layer takes outputs of layers above it", layer_words(config, layer),
+                             i == index ? "is this layer" : "comes later");
         if (hint == NULL && layer->is_named && strcmp(layer->name, id) == 0)
-            hint = tdm__fault_text(&config->faults, "that is a name; write `id: %s` at %s as well", id,
-                                   layer_words(config, layer));
+            hint = TDM_WORDS(config, "that is a name; write `id: %s` at %s as well", id, layer_words(config, layer));
     }
     if (hint == NULL) hint = tdm__hint_nearest(config, id, ids, count);
     if (hint[0] == '\0') hint = "write `id: ...` at the layer whose output you mean; `input` is the model's input";
-    tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, at, layer_key(config, index, "input"), hint,
-                   "no layer above has the id '%s'", id);
+    TDM_FAULT(config, REFERENCE, at, layer_key(config, index, "input"), hint, "no layer above has the id '%s'", id);
 }
 
 /* The values that the layer takes; -1 for a value that is unknown after a fault. */
@@ -125,7 +122,7 @@ static tdm_status add_engine_fault(tdm_config *config, tdm_status status, tdm_pl
         at.line = error->line;
         at.column = error->column;
     }
-    tdm__fault_add(&config->faults, TDM_FAULT_SHAPE, at, key, hint, "%s", error->message);
+    TDM_FAULT(config, SHAPE, at, key, hint, "%s", error->message);
     return TDM_OK;
 }
 
@@ -144,8 +141,7 @@ static const char *input_words(tdm_config *config, const tdm_value *values, cons
     const char *text = "";
     for (int k = 0; k < count; k++) {
         const char *from = sources[k] < 0 ? "the model's input" : layer_words(config, &config->layers[sources[k]]);
-        text = tdm__fault_text(&config->faults, "%s%s%s gives %s", text, k > 0 ? ", " : "", from,
-                               shape_text(config, values[k]));
+        text = TDM_WORDS(config, "%s%s%s gives %s", text, k > 0 ? ", " : "", from, shape_text(config, values[k]));
     }
     return text;
 }
@@ -191,18 +187,17 @@ static void check_uses(tdm_config *config) {
         const tdm_layer *layer = &config->layers[i];
         const tdm_layer *next = &config->layers[i + 1];
         if (layer->uses > 0 || next->lacks_input || tdm__fault_skip(&config->faults)) continue;
-        tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, layer->at, layer_key(config, i, ""),
-                       tdm__fault_text(&config->faults,
-                                       "%s takes other inputs; name this output with `id` and use it, or "
-                                       "remove the layer",
-                                       layer_words(config, next)),
-                       "nothing uses the output of %s '%s'", layer->op != NULL ? layer->op->name : "the layer",
-                       layer->name);
+        TDM_FAULT(config, REFERENCE, layer->at, layer_key(config, i, ""),
+                  TDM_WORDS(config,
+                            "%s takes other inputs; name this output with `id` and use it, or "
+                            "remove the layer",
+                            layer_words(config, next)),
+                  "nothing uses the output of %s '%s'", layer->op != NULL ? layer->op->name : "the layer", layer->name);
     }
     const tdm_layer *last = &config->layers[config->layer_count - 1];
     if (last->uses > 0)
-        tdm__fault_add(&config->faults, TDM_FAULT_REFERENCE, last->at, layer_key(config, config->layer_count - 1, ""),
-                       "", "the output of the last layer is the model's output; no layer may take it");
+        TDM_FAULT(config, REFERENCE, last->at, layer_key(config, config->layer_count - 1, ""), "",
+                  "the output of the last layer is the model's output; no layer may take it");
 }
 
 static void check_stages(tdm_config *config) {
@@ -210,10 +205,10 @@ static void check_stages(tdm_config *config) {
     for (int i = 0; i < config->layer_count; i++) {
         const tdm_layer *layer = &config->layers[i];
         if (layer->head.stage == TDM_INT_NULL || layer->head.stage < stages) continue;
-        tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, layer->at, layer_key(config, i, "stage"),
-                       "stages count from 0", "%s '%s' is in stage %lld, but parallel.stages is %lld",
-                       layer->op != NULL ? layer->op->name : "the layer", layer->name, (long long)layer->head.stage,
-                       (long long)stages);
+        TDM_FAULT(config, CONFLICT, layer->at, layer_key(config, i, "stage"), "stages count from 0",
+                  "%s '%s' is in stage %lld, but parallel.stages is %lld",
+                  layer->op != NULL ? layer->op->name : "the layer", layer->name, (long long)layer->head.stage,
+                  (long long)stages);
         return; /* more of them would have the same cause */
     }
 }
@@ -225,10 +220,10 @@ static void check_classes(tdm_config *config, int64_t classes) {
         if (specs[i]->format != TDM_DATA_SYNTHETIC || specs[i]->classes == TDM_INT_NULL || specs[i]->classes <= classes)
             continue;
         const tdm_layer *last = &config->layers[config->layer_count - 1];
-        tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, tdm__config_place(config, keys[i]), keys[i],
-                       tdm__fault_text(&config->faults, "the last layer is %s", layer_words(config, last)),
-                       "%s must be at most %lld, the number of outputs of the model, got %lld", keys[i],
-                       (long long)classes, (long long)specs[i]->classes);
+        TDM_FAULT(config, CONFLICT, tdm__config_place(config, keys[i]), keys[i],
+                  TDM_WORDS(config, "the last layer is %s", layer_words(config, last)),
+                  "%s must be at most %lld, the number of outputs of the model, got %lld", keys[i], (long long)classes,
+                  (long long)specs[i]->classes);
     }
 }
 
@@ -242,8 +237,8 @@ static tdm_status check_output(tdm_config *config) {
     tdm_status status = loss->infer(&tdm__host_calls, &shape, &origin, &classes);
     if (status != TDM_OK)
         return add_engine_fault(config, status, last->at, layer_key(config, config->layer_count - 1, ""),
-                                tdm__fault_text(&config->faults, "the model's output is the output of %s: %s",
-                                                layer_words(config, last), shape_text(config, last->value)));
+                                TDM_WORDS(config, "the model's output is the output of %s: %s",
+                                          layer_words(config, last), shape_text(config, last->value)));
     if (loss->target == TDM_TARGET_CLASS) check_classes(config, classes);
     return TDM_OK;
 }
@@ -255,11 +250,11 @@ static void check_channels(tdm_config *config) {
     int64_t channels = input->count >= 3 ? input->item[0] : 1;
     if (mean->count == channels) return;
     tdm_place at = tdm__config_place(config, "data.transform.mean"), other = tdm__config_place(config, "model.input");
-    tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, at, "data.transform.mean",
-                   tdm__fault_text(&config->faults, "%s says `%s`", tdm__place_words(&config->faults, other),
-                                   tdm__place_line(&config->faults, other)),
-                   "normalize must have 1 mean or one for each of the %lld channels, got %d", (long long)channels,
-                   mean->count);
+    TDM_FAULT(config, CONFLICT, at, "data.transform.mean",
+              TDM_WORDS(config, "%s says `%s`", tdm__place_words(&config->faults, other),
+                        tdm__place_line(&config->faults, other)),
+              "normalize must have 1 mean or one for each of the %lld channels, got %d", (long long)channels,
+              mean->count);
 }
 
 /* True if model.layers is a list that can be read. Otherwise false, with a fault. */
@@ -269,20 +264,19 @@ static bool find_layers(tdm_config *config) {
     if (config->section_is_bad[tdm__section_find("model")]) return false;
     if (node == NULL) {
         bool has_model = at.text != NULL;
-        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, has_model ? at : config->section_at[0],
-                       has_model ? "model.layers" : "model",
-                       "write model: {input: [1, 28, 28], layers: [flatten, {linear: 10}]}",
-                       has_model ? "the key `model.layers` is missing" : "the key `model` is missing");
+        TDM_FAULT(config, MISSING, has_model ? at : config->section_at[0], has_model ? "model.layers" : "model",
+                  "write model: {input: [1, 28, 28], layers: [flatten, {linear: 10}]}",
+                  has_model ? "the key `model.layers` is missing" : "the key `model` is missing");
         return false;
     }
     if (node->is_reported) return false;
     if (node->kind == TDM_YAML_LIST && node->count > 0 && node->count <= TDM_LAYERS_MAX) return true;
     if (node->kind != TDM_YAML_LIST)
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, "model.layers", "begin each layer with `- `",
-                       "model.layers must be a list of layers, got %s", tdm__yaml_words(&config->faults, node));
+        TDM_FAULT(config, VALUE, node->at, "model.layers", "begin each layer with `- `",
+                  "model.layers must be a list of layers, got %s", tdm__yaml_words(&config->faults, node));
     else
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, "model.layers", "",
-                       "model.layers must have 1 to %d layers, got %d", TDM_LAYERS_MAX, node->count);
+        TDM_FAULT(config, VALUE, node->at, "model.layers", "", "model.layers must have 1 to %d layers, got %d",
+                  TDM_LAYERS_MAX, node->count);
     return false;
 }
 
@@ -292,9 +286,9 @@ static tdm_status open_graph(tdm_config *config, tdm_value *input) {
     *input = -1;
     if (tdm__config_is_bad(config, "model.input")) return TDM_OK;
     if (shape->count == 0) {
-        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, config->section_at[tdm__section_find("model")],
-                       "model.input", "write input: [channels, height, width], or a number of features",
-                       "the key `model.input` is missing");
+        TDM_FAULT(config, MISSING, config->section_at[tdm__section_find("model")], "model.input",
+                  "write input: [channels, height, width], or a number of features",
+                  "the key `model.input` is missing");
         return TDM_OK;
     }
     TDM_TRY(tdm_graph_new(&config->graph, config->host));
@@ -334,8 +328,8 @@ tdm_status tdm__model_build(tdm_config *config) {
     check_channels(config);
     if (config->settings.model.builtin != NULL) {
         if (config->layers_node != NULL)
-            tdm__fault_add(&config->faults, TDM_FAULT_EXCLUSIVE, config->layers_node->key_at, "model.layers",
-                           "keep one of the two", "model must have either layers or builtin, got both");
+            TDM_FAULT(config, EXCLUSIVE, config->layers_node->key_at, "model.layers", "keep one of the two",
+                      "model must have either layers or builtin, got both");
         return config->faults.status;
     }
     if (!find_layers(config)) return config->faults.status;

@@ -134,7 +134,7 @@ const char *tdm__foreign_attr(const char *key) {
 
 const char *tdm__hint_nearest(tdm_config *config, const char *word, const char *const *names, int count) {
     const char *near = tdm_text_nearest(word, names, count);
-    return near != NULL ? tdm__fault_text(&config->faults, "did you mean `%s`?", near) : "";
+    return near != NULL ? TDM_WORDS(config, "did you mean `%s`?", near) : "";
 }
 
 /* The keys that a section may have. "layers" of the model is not in the table, so it is added here. */
@@ -173,8 +173,8 @@ static const char *nearest_anywhere(tdm_config *config, const char *key) {
         if (distance >= best) continue;
         best = distance;
         const char *path = tdm__sections[i].path;
-        text = i == 0 ? tdm__fault_text(&config->faults, "did you mean `%s` at the top of the file?", near)
-                      : tdm__fault_text(&config->faults, "did you mean `%s`? it belongs under `%s`", near, path);
+        text = i == 0 ? TDM_WORDS(config, "did you mean `%s` at the top of the file?", near)
+                      : TDM_WORDS(config, "did you mean `%s`? it belongs under `%s`", near, path);
     }
     return text;
 }
@@ -185,16 +185,16 @@ static const char *hint_for(tdm_config *config, int section, const tdm_yaml_node
     const char *wide = tdm__fault_wide_hint(&config->faults, node->key_at);
     if (wide[0] != '\0') return wide;
     if (section != 0 && tdm__section_row(&tdm__sections[0], key) >= 0)
-        return tdm__fault_text(&config->faults, "`%s` belongs at the top of the file, not under `%s`", key,
-                               tdm__sections[section].path);
+        return TDM_WORDS(config, "`%s` belongs at the top of the file, not under `%s`", key,
+                         tdm__sections[section].path);
     const char *other = section_with(key, section);
-    if (other != NULL) return tdm__fault_text(&config->faults, "`%s` belongs under `%s`", key, other);
+    if (other != NULL) return TDM_WORDS(config, "`%s` belongs under `%s`", key, other);
     const char *ours = find_ours(foreign_keys, key);
-    if (ours != NULL) return tdm__fault_text(&config->faults, "tandem calls it `%s`", ours);
+    if (ours != NULL) return TDM_WORDS(config, "tandem calls it `%s`", ours);
     const char *near = tdm__hint_nearest(config, key, keys, count);
     if (near[0] == '\0') near = nearest_anywhere(config, key);
     if (near != NULL && near[0] != '\0') return near;
-    return tdm__fault_text(&config->faults, "keys here: %s", tdm__fault_list_of(&config->faults, keys, count));
+    return TDM_WORDS(config, "keys here: %s", tdm__fault_list_of(&config->faults, keys, count));
 }
 
 void tdm__unknown_key(tdm_config *config, int section, const tdm_yaml_node *node) {
@@ -203,10 +203,9 @@ void tdm__unknown_key(tdm_config *config, int section, const tdm_yaml_node *node
     const char *hint = hint_for(config, section, node);
     const char *full = tdm__fault_key(&config->faults, path, node->key);
     if (section == 0)
-        tdm__fault_add(&config->faults, TDM_FAULT_UNKNOWN_KEY, node->key_at, full, hint, "unknown key '%s'", node->key);
+        TDM_FAULT(config, UNKNOWN_KEY, node->key_at, full, hint, "unknown key '%s'", node->key);
     else
-        tdm__fault_add(&config->faults, TDM_FAULT_UNKNOWN_KEY, node->key_at, full, hint, "unknown key '%s' in %s",
-                       node->key, path);
+        TDM_FAULT(config, UNKNOWN_KEY, node->key_at, full, hint, "unknown key '%s' in %s", node->key, path);
 }
 
 /* ---- finding a key by a word ---- */

@@ -122,8 +122,7 @@ static tdm_place place_in(const tdm_override *override, size_t byte) {
 static void refuse(tdm_config *config, const tdm_override *override, const char *at, const char *hint,
                    const char *why) {
     size_t byte = (size_t)(at - override->path);
-    tdm__fault_add(&config->faults, TDM_FAULT_OVERRIDE, place_in(override, byte), override->path, hint, "%s: %s",
-                   override->path, why);
+    TDM_FAULT(config, OVERRIDE, place_in(override, byte), override->path, hint, "%s: %s", override->path, why);
 }
 
 /* A member of a mapping, created if it is missing. */
@@ -207,9 +206,8 @@ static tdm_status descend(tdm_config *config, const tdm_override *override, cons
         tdm_yaml_node *item = (*node)->kind == TDM_YAML_LIST ? (*node)->first : NULL;
         for (long i = 0; i < step->index && item != NULL; i++) item = item->next;
         if (item == NULL) {
-            const char *why =
-                tdm__fault_text(&config->faults, "there is no item %ld: items count from 0, and there are %d",
-                                step->index, (*node)->kind == TDM_YAML_LIST ? (*node)->count : 0);
+            const char *why = TDM_WORDS(config, "there is no item %ld: items count from 0, and there are %d",
+                                        step->index, (*node)->kind == TDM_YAML_LIST ? (*node)->count : 0);
             refuse(config, override, at, "", why);
         }
         *node = item;
@@ -223,8 +221,8 @@ static tdm_status descend(tdm_config *config, const tdm_override *override, cons
         TDM_TRY(wrap(config, *node, main_row != NULL ? main_row->key : ""));
     if ((*node)->kind != TDM_YAML_MAP) {
         refuse(config, override, at, "",
-               tdm__fault_text(&config->faults, "there is no key '%s' here: the file has %s", step->key,
-                               tdm__yaml_words(&config->faults, *node)));
+               TDM_WORDS(config, "there is no key '%s' here: the file has %s", step->key,
+                         tdm__yaml_words(&config->faults, *node)));
         *node = NULL;
         return TDM_OK;
     }

@@ -54,7 +54,7 @@ struct tdm_config {
     tdm_override *overrides;
     size_t override_count, override_room;
 
-    tdm_arena work; /* holds the last check: everything below */
+    tdm_arena work; /* holds the last check, which is everything below */
     bool is_checked, is_good;
     size_t replaced_bytes; /* total size of the values with a ${...}, after replacement */
     tdm_fault_list faults;
@@ -69,6 +69,11 @@ struct tdm_config {
     tdm_names layer_names, layer_ids; /* of the layers read so far */
     tdm_graph *graph;
 };
+
+/* A fault of the file: TDM_FAULT(config, VALUE, place, key, hint, format, ...). A text that lives as long as the check.
+ */
+#define TDM_FAULT(config, id, ...) tdm__fault_add(&(config)->faults, TDM_FAULT_##id, __VA_ARGS__)
+#define TDM_WORDS(config, ...) tdm__fault_text(&(config)->faults, __VA_ARGS__)
 
 /* override.c */
 tdm_status tdm__overrides_apply(tdm_config *config, tdm_yaml_node *root);

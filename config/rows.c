@@ -15,12 +15,11 @@ static void check_pass(tdm_config *config, int64_t rows, bool training) {
     if (node == NULL) return;
     const tdm_layer *layer = &config->layers[node - config->graph->nodes];
     const char *key = training ? "train.batch" : "eval.batch";
-    tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, layer->at,
-                   tdm__fault_text(&config->faults, "model.layers[%d]", (int)(layer - config->layers)),
-                   training ? "use another train.batch, or data.drop_last: true" : "use another eval.batch",
-                   "%s '%s' needs more than 1 value per channel for the statistics of a batch, but %s gives a batch "
-                   "with %lld row",
-                   node->op->name, node->name, key, (long long)rows);
+    TDM_FAULT(config, CONFLICT, layer->at, TDM_WORDS(config, "model.layers[%d]", (int)(layer - config->layers)),
+              training ? "use another train.batch, or data.drop_last: true" : "use another eval.batch",
+              "%s '%s' needs more than 1 value per channel for the statistics of a batch, but %s gives a batch "
+              "with %lld row",
+              node->op->name, node->name, key, (long long)rows);
 }
 
 void tdm__check_rows(tdm_config *config) {

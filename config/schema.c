@@ -34,7 +34,7 @@ static const char *keys_of_type(tdm_config *config, const tdm_section *section) 
     const char *text = "";
     for (const tdm_field *row = section->rows; row->key != NULL; row++) {
         if (!tdm__section_has(section, row, &config->settings) || strcmp(row->key, section->type_key) == 0) continue;
-        text = tdm__fault_text(&config->faults, "%s%s%s", text, text[0] != '\0' ? ", " : "", row->key);
+        text = TDM_WORDS(config, "%s%s%s", text, text[0] != '\0' ? ", " : "", row->key);
     }
     return text;
 }
@@ -50,11 +50,11 @@ static void refuse_other_type(tdm_config *config, int index, const tdm_yaml_node
     const char *key = tdm__section_key(config, index, node->key);
     const char *keys = keys_of_type(config, section);
     tdm_place type_at = config->place[index][type_row - section->rows];
-    tdm__fault_add(&config->faults, TDM_FAULT_OTHER_TYPE, node->key_at, key,
-                   keys[0] != '\0' ? tdm__fault_text(&config->faults, "keys of %s: %s", type, keys)
-                                   : tdm__fault_text(&config->faults, "%s has no other keys", type),
-                   "%s belongs to %s; the %s is %s (%s)", key, owners.failed ? "" : owners.data, section->type_key,
-                   type, tdm__place_words(&config->faults, type_at));
+    TDM_FAULT(config, OTHER_TYPE, node->key_at, key,
+              keys[0] != '\0' ? TDM_WORDS(config, "keys of %s: %s", type, keys)
+                              : TDM_WORDS(config, "%s has no other keys", type),
+              "%s belongs to %s; the %s is %s (%s)", key, owners.failed ? "" : owners.data, section->type_key, type,
+              tdm__place_words(&config->faults, type_at));
     if (owners.failed) config->faults.status = TDM_E_MEMORY;
     tdm__text_deinit(&owners);
 }
@@ -89,8 +89,8 @@ static void check_needed(tdm_config *config, int index, tdm_place at) {
         if (!tdm__section_has(section, row, &config->settings)) continue;
         const char *type = tdm__section_type_row(section)->names[tdm__section_type(section, &config->settings)];
         const char *key = tdm__section_key(config, index, row->key);
-        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, at, key, row->help, "%s: %s %s needs the key `%s`",
-                       section->path, section->type_key, type, row->key);
+        TDM_FAULT(config, MISSING, at, key, row->help, "%s: %s %s needs the key `%s`", section->path, section->type_key,
+                  type, row->key);
     }
 }
 
@@ -100,8 +100,8 @@ static void check_required(tdm_config *config, int index, tdm_place at) {
         const tdm_field *row = &section->rows[i];
         if ((row->flags & TDM_FIELD_REQUIRED) == 0 || config->place[index][i].text != NULL) continue;
         const char *key = tdm__section_key(config, index, row->key);
-        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, at, key,
-                       index == 0 ? "write `tandem: 1` as the first line" : row->help, "the key `%s` is missing", key);
+        TDM_FAULT(config, MISSING, at, key, index == 0 ? "write `tandem: 1` as the first line" : row->help,
+                  "the key `%s` is missing", key);
     }
 }
 
@@ -137,19 +137,19 @@ static void refuse_value(tdm_config *config, int index, const tdm_yaml_node *nod
     config->section_is_bad[index] = true;
     const char *hint = tdm__fault_wide_hint(&config->faults, node->at);
     if (hint[0] == '\0')
-        hint = tdm__fault_text(&config->faults, "`tandem explain%s%s` lists %s", path[0] != '\0' ? " " : "", path,
-                               path[0] != '\0' ? "its keys" : "the sections");
+        hint = TDM_WORDS(config, "`tandem explain%s%s` lists %s", path[0] != '\0' ? " " : "", path,
+                         path[0] != '\0' ? "its keys" : "the sections");
     if (strcmp(path, "train.batch") == 0 && node->kind == TDM_YAML_SCALAR && tdm__parse_int(node->text, &number)) {
-        hint = tdm__fault_text(
-            &config->faults,
+        hint = TDM_WORDS(
+            config,
             "write `batch: {per_device: %s}` for each device, or `batch: {global: %s}` for all devices together",
             node->text, node->text);
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, path, hint,
-                       "train.batch must have per_device or global, got the bare number %s", node->text);
+        TDM_FAULT(config, VALUE, node->at, path, hint,
+                  "train.batch must have per_device or global, got the bare number %s", node->text);
         return;
     }
-    tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, path, hint, "%s must be a mapping of keys, got %s",
-                   path[0] == '\0' ? "the file" : path, tdm__yaml_words(&config->faults, node));
+    TDM_FAULT(config, VALUE, node->at, path, hint, "%s must be a mapping of keys, got %s",
+              path[0] == '\0' ? "the file" : path, tdm__yaml_words(&config->faults, node));
 }
 
 static void read_section(tdm_config *config, int index, const tdm_yaml_node *node) {

@@ -31,9 +31,8 @@ static bool read_items(tdm_config *config, int section, const tdm_field *row, co
     for (; item != NULL && index <= TDM_LIST_MAX; item = is_list ? item->next : NULL, index++) {
         if (item->is_reported) return false;
         if (item->kind != TDM_YAML_SCALAR || (is_list && tdm__yaml_is_null(item))) {
-            tdm__fault_add(&config->faults, TDM_FAULT_VALUE, item->at, key, "",
-                           "%s: item %d must be a single value, got %s", key, index + 1,
-                           tdm__yaml_words(&config->faults, item));
+            TDM_FAULT(config, VALUE, item->at, key, "", "%s: item %d must be a single value, got %s", key, index + 1,
+                      tdm__yaml_words(&config->faults, item));
             return false;
         }
         const char *text = tdm__substitute(config, item->text, item->at, key);
@@ -60,17 +59,17 @@ void tdm__schema_read_row(tdm_config *config, int section, int row_index, const 
         /* nothing to read */
     } else if (node->kind == TDM_YAML_MAP) {
         tdm__field_describe(row, &why, false);
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key, "", "%s: expected %s, got a mapping", key,
-                       why.data == NULL ? "" : why.data);
+        TDM_FAULT(config, VALUE, node->at, key, "", "%s: expected %s, got a mapping", key,
+                  why.data == NULL ? "" : why.data);
     } else if (tdm__yaml_is_null(node) && needed) {
-        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, node->at, key, "", "%s needs a value: %s", key, row->help);
+        TDM_FAULT(config, MISSING, node->at, key, "", "%s needs a value: %s", key, row->help);
     } else if (tdm__yaml_is_null(node) || read_items(config, section, row, node, key, items, &written)) {
         void *object = tdm__section_object(&tdm__sections[section], &config->settings);
         if (!tdm__field_set(row, object, &written, &config->work, &why) && !tdm__config_lacks_memory(config, &why)) {
             const char *hint = tdm__fault_wide_hint(&config->faults, node->at);
             if (hint[0] == '\0' && row->kind == TDM_FIELD_ENUM) hint = tdm__foreign_value(row->key, items[0]);
-            tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key, hint, "%s %s", key,
-                           why.data == NULL ? "has a wrong value" : why.data);
+            TDM_FAULT(config, VALUE, node->at, key, hint, "%s %s", key,
+                      why.data == NULL ? "has a wrong value" : why.data);
         }
     }
     config->is_bad[section][row_index] = node->is_reported || config->faults.total != before;

@@ -10,21 +10,20 @@ static const char *lookup(tdm_config *config, const char *word, tdm_place at, co
     if (strncmp(word, "env:", 4) == 0) {
         value = word[4] != '\0' ? tdm__env_of_user(word + 4) : NULL;
         if (value == NULL)
-            tdm__fault_add(&config->faults, TDM_FAULT_SUBSTITUTION, at, key, "export it before you start tandem",
-                           "%s: the environment variable '%s' is not set", key, word + 4);
+            TDM_FAULT(config, SUBSTITUTION, at, key, "export it before you start tandem",
+                      "%s: the environment variable '%s' is not set", key, word + 4);
     } else if (strcmp(word, "start_time") == 0) {
         value = config->start_time;
         if (strcmp(key, "run.dir") == 0) config->settings.job.run.has_its_time = true;
     } else if (strcmp(word, "name") == 0 && strcmp(key, "name") != 0) {
         value = config->settings.job.name;
     } else {
-        tdm__fault_add(&config->faults, TDM_FAULT_SUBSTITUTION, at, key, "use ${env:X}, ${name} or ${start_time}",
-                       "%s: there is no ${%s}%s", key, word,
-                       strcmp(word, "name") == 0 ? " inside the name itself" : "");
+        TDM_FAULT(config, SUBSTITUTION, at, key, "use ${env:X}, ${name} or ${start_time}", "%s: there is no ${%s}%s",
+                  key, word, strcmp(word, "name") == 0 ? " inside the name itself" : "");
     }
     if (value != NULL && strstr(value, "${") != NULL) {
-        tdm__fault_add(&config->faults, TDM_FAULT_SUBSTITUTION, at, key, "a replaced value is not expanded again",
-                       "%s: the value of ${%s} contains '${'", key, word);
+        TDM_FAULT(config, SUBSTITUTION, at, key, "a replaced value is not expanded again",
+                  "%s: the value of ${%s} contains '${'", key, word);
         return NULL;
     }
     return value;
@@ -38,16 +37,16 @@ const char *tdm__substitute(tdm_config *config, const char *text, tdm_place at, 
     while ((start = strstr(text, "${")) != NULL) {
         const char *end = strchr(start, '}');
         if (end == NULL) {
-            tdm__fault_add(&config->faults, TDM_FAULT_SUBSTITUTION, at, key, "", "%s: '${' without '}'", key);
+            TDM_FAULT(config, SUBSTITUTION, at, key, "", "%s: '${' without '}'", key);
             goto done;
         }
-        const char *word = tdm__fault_text(&config->faults, "%.*s", (int)(end - start - 2), start + 2);
+        const char *word = TDM_WORDS(config, "%.*s", (int)(end - start - 2), start + 2);
         const char *value = lookup(config, word, at, key);
         if (value == NULL) goto done;
         config->replaced_bytes += (size_t)(start - text) + strlen(value);
         if (config->replaced_bytes > TDM_YAML_MAX_BYTES) {
-            tdm__fault_add(&config->faults, TDM_FAULT_LIMIT, at, key, "",
-                           "%s: after all ${...} are replaced, the file is larger than 128 KiB", key);
+            TDM_FAULT(config, LIMIT, at, key, "", "%s: after all ${...} are replaced, the file is larger than 128 KiB",
+                      key);
             goto done;
         }
         tdm__text_add(&out, text, (size_t)(start - text));
@@ -55,7 +54,7 @@ const char *tdm__substitute(tdm_config *config, const char *text, tdm_place at, 
         text = end + 1;
     }
     tdm__text_puts(&out, text);
-    result = out.failed ? NULL : tdm__fault_text(&config->faults, "%s", out.data);
+    result = out.failed ? NULL : TDM_WORDS(config, "%s", out.data);
     if (out.failed) config->faults.status = TDM_E_MEMORY;
 done:
     tdm__text_deinit(&out);
@@ -68,8 +67,8 @@ const char *tdm__path_resolve(tdm_config *config, const char *path, tdm_place at
     if (path[0] == '~' && (path[1] == '/' || path[1] == '\0')) {
         folder = tdm__env_of_user("HOME");
         if (folder == NULL) {
-            tdm__fault_add(&config->faults, TDM_FAULT_SUBSTITUTION, at, key, "write the path out",
-                           "%s: '~' stands for the variable HOME, which is not set", key);
+            TDM_FAULT(config, SUBSTITUTION, at, key, "write the path out",
+                      "%s: '~' stands for the variable HOME, which is not set", key);
             return NULL;
         }
         path += path[1] == '/' ? 2 : 1;
@@ -77,5 +76,5 @@ const char *tdm__path_resolve(tdm_config *config, const char *path, tdm_place at
     while (path[0] == '.' && path[1] == '/') path += 2 + strspn(path + 2, "/");
     if (path[0] == '\0' || strcmp(path, ".") == 0) return folder;
     const char *slash = folder[strlen(folder) - 1] == '/' ? "" : "/";
-    return tdm__fault_text(&config->faults, "%s%s%s", folder, slash, path);
+    return TDM_WORDS(config, "%s%s%s", folder, slash, path);
 }

@@ -16,8 +16,8 @@ static void add_normalize(tdm_config *config, int section, const tdm_yaml_node *
     const tdm_section *table = &tdm__sections[section];
     int mean = tdm__section_row(table, "mean"), stdev = tdm__section_row(table, "std");
     if (map == NULL || map->kind != TDM_YAML_MAP) {
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, at, key, "write normalize: {mean: [0.5], std: [0.5]}",
-                       "data.transform: normalize needs mean and std");
+        TDM_FAULT(config, VALUE, at, key, "write normalize: {mean: [0.5], std: [0.5]}",
+                  "data.transform: normalize needs mean and std");
         return;
     }
     for (const tdm_yaml_node *node = map->first; node != NULL; node = node->next) {
@@ -25,28 +25,27 @@ static void add_normalize(tdm_config *config, int section, const tdm_yaml_node *
         if (row >= 0 && !node->is_repeated) {
             tdm__schema_read_row(config, section, row, node, true);
         } else if (!node->is_repeated) {
-            tdm__fault_add(&config->faults, TDM_FAULT_UNKNOWN_KEY, node->key_at, key,
-                           "the keys of normalize are mean and std", "unknown key '%s' in normalize", node->key);
+            TDM_FAULT(config, UNKNOWN_KEY, node->key_at, key, "the keys of normalize are mean and std",
+                      "unknown key '%s' in normalize", node->key);
         }
     }
     if (config->place[section][mean].text == NULL || config->place[section][stdev].text == NULL)
-        tdm__fault_add(&config->faults, TDM_FAULT_MISSING, at, key, "write normalize: {mean: [0.5], std: [0.5]}",
-                       "data.transform: normalize needs both mean and std");
+        TDM_FAULT(config, MISSING, at, key, "write normalize: {mean: [0.5], std: [0.5]}",
+                  "data.transform: normalize needs both mean and std");
 }
 
 static void unknown_step(tdm_config *config, const char *name, tdm_place at) {
     for (int i = 0; tdm__transform_later[i] != NULL; i++) {
         if (strcmp(name, tdm__transform_later[i]) != 0) continue;
-        tdm__fault_add(&config->faults, TDM_FAULT_UNSUPPORTED, at, key, "this build has to_float and normalize",
-                       "data.transform: %s is not in this build", name);
+        TDM_FAULT(config, UNSUPPORTED, at, key, "this build has to_float and normalize",
+                  "data.transform: %s is not in this build", name);
         return;
     }
     const char *hint = strcasecmp(name, "to_tensor") == 0 || strcasecmp(name, "ToTensor") == 0
                            ? "did you mean `to_float`?"
                            : tdm__hint_nearest(config, name, ours, 2);
-    tdm__fault_add(&config->faults, TDM_FAULT_VALUE, at, key,
-                   hint[0] != '\0' ? hint : "steps are to_float and normalize", "data.transform: unknown step '%s'",
-                   name);
+    TDM_FAULT(config, VALUE, at, key, hint[0] != '\0' ? hint : "steps are to_float and normalize",
+              "data.transform: unknown step '%s'", name);
 }
 
 static void add_step(tdm_config *config, int section, const tdm_yaml_node *item) {
@@ -59,9 +58,8 @@ static void add_step(tdm_config *config, int section, const tdm_yaml_node *item)
         name = value->key;
         at = value->key_at;
     } else if (item->kind != TDM_YAML_SCALAR || tdm__yaml_is_null(item)) {
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, at, key,
-                       "write [to_float, {normalize: {mean: [0.5], std: [0.5]}}]",
-                       "data.transform: an item must be the name of a step, or a step with its keys");
+        TDM_FAULT(config, VALUE, at, key, "write [to_float, {normalize: {mean: [0.5], std: [0.5]}}]",
+                  "data.transform: an item must be the name of a step, or a step with its keys");
         return;
     }
     int to_float = tdm__section_row(&tdm__sections[section], "to_float");
@@ -73,28 +71,24 @@ static void add_step(tdm_config *config, int section, const tdm_yaml_node *item)
         config->settings.job.data.transform.to_float = true;
         if (value != NULL && !tdm__yaml_is_null(value) &&
             !(value->kind == TDM_YAML_SCALAR && strcmp(value->text, "true") == 0))
-            tdm__fault_add(&config->faults, TDM_FAULT_VALUE, value->at, key, "write `to_float` alone",
-                           "data.transform: to_float has no keys");
+            TDM_FAULT(config, VALUE, value->at, key, "write `to_float` alone", "data.transform: to_float has no keys");
         if (config->place[section][mean].text != NULL)
-            tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, at, key, "write to_float first",
-                           "data.transform: to_float comes after normalize, which needs floats");
+            TDM_FAULT(config, CONFLICT, at, key, "write to_float first",
+                      "data.transform: to_float comes after normalize, which needs floats");
     } else if (strcmp(name, "normalize") == 0) {
         is_twice = config->place[section][mean].text != NULL;
         if (!is_twice) add_normalize(config, section, value, at);
     } else {
         unknown_step(config, name, at);
     }
-    if (is_twice)
-        tdm__fault_add(&config->faults, TDM_FAULT_CONFLICT, at, key, "keep one", "data.transform: %s is listed twice",
-                       name);
+    if (is_twice) TDM_FAULT(config, CONFLICT, at, key, "keep one", "data.transform: %s is listed twice", name);
 }
 
 void tdm__transform_read(tdm_config *config, const tdm_yaml_node *node) {
     int section = tdm__section_find(key);
     if (node->kind != TDM_YAML_LIST) {
-        tdm__fault_add(&config->faults, TDM_FAULT_VALUE, node->at, key,
-                       "write [to_float, {normalize: {mean: [0.5], std: [0.5]}}]",
-                       "data.transform must be a list of steps, got %s", tdm__yaml_words(&config->faults, node));
+        TDM_FAULT(config, VALUE, node->at, key, "write [to_float, {normalize: {mean: [0.5], std: [0.5]}}]",
+                  "data.transform must be a list of steps, got %s", tdm__yaml_words(&config->faults, node));
         return;
     }
     for (const tdm_yaml_node *item = node->first; item != NULL; item = item->next) add_step(config, section, item);

@@ -156,7 +156,6 @@ typedef enum tdm_backend {
 #undef TDM_BACKEND
 } tdm_backend;
 
-typedef enum tdm_resume { TDM_RESUME_AUTO, TDM_RESUME_NEVER, TDM_RESUME_PATH } tdm_resume;
 typedef struct tdm_checkpoint_section {
     tdm_interval every;
     int64_t keep_last;
