@@ -1,31 +1,11 @@
 /* The table of the format: every key with its type, default, range, unit and help in two languages. */
 #include "config/table.h"
+#include "runtime/base/field/field_rows.h"
 #include "runtime/graph/graph.h"
 
-#define HELP(en, zh) .help = (en), .help_zh = (zh)
-#define NAMED(kind_, key_, struct_, member_, initial_) \
-    .key = (key_), .kind = TDM_FIELD_##kind_, .offset = offsetof(struct_, member_), .initial = (initial_)
-/* A key with the name of its member, and one whose member is inside the struct `part` of the section. */
-#define FIELD(kind, struct_, member, initial) NAMED(kind, #member, struct_, member, initial)
-#define FIELD_IN(kind, struct_, part, member, initial) NAMED(kind, #member, struct_, part.member, initial)
-#define RANGE(min_, max_) .min = (min_), .max = (max_)
-#define ITEMS(min_, max_) .min_items = (min_), .max_items = (max_)
-#define FLAGS(flags_) .flags = (flags_)
 #define BIT(value) (1u << (value))
 
 enum { MANY = 1 << 30 };
-enum {
-    REQUIRED = TDM_FIELD_REQUIRED,
-    NULLABLE = TDM_FIELD_NULLABLE,
-    MAIN = TDM_FIELD_MAIN,
-    OPEN_MIN = TDM_FIELD_OPEN_MIN,
-    OPEN_MAX = TDM_FIELD_OPEN_MAX,
-    LOCAL = TDM_FIELD_LOCAL,
-    KEPT = TDM_FIELD_KEPT,
-    OF_START = TDM_FIELD_OF_START,
-    NEEDED = TDM_FIELD_NEEDED
-};
-
 static const char *const rng_names[] = {"torch_avx2", "torch_generic", NULL};
 static const tdm_field root_rows[] = {
     {NAMED(INT, "tandem", tdm_job, version, NULL), RANGE(1, 1), FLAGS(REQUIRED),

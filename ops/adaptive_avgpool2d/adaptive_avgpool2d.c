@@ -2,17 +2,12 @@
 #include "ops/adaptive_avgpool2d/adaptive_avgpool2d.h"
 
 #include "ops/ops.h"
+#include "runtime/base/field/field_rows.h"
 #include "ops/window.h"
 
 static const tdm_field fields[] = {
-    {.key = "out",
-     .kind = TDM_FIELD_PAIR,
-     .offset = offsetof(tdm_adaptive_avgpool2d_attrs, out),
-     .min = 1,
-     .max = TDM_MAX_WINDOW,
-     .flags = TDM_FIELD_REQUIRED | TDM_FIELD_MAIN,
-     .help = "height and width of the output; 1 averages the whole plane",
-     .help_zh = "输出的高和宽；1 表示对整个平面求平均"},
+    {FIELD(PAIR, tdm_adaptive_avgpool2d_attrs, out, NULL), RANGE(1, TDM_MAX_WINDOW), FLAGS(REQUIRED | MAIN),
+     HELP("height and width of the output; 1 averages the whole plane", "输出的高和宽；1 表示对整个平面求平均")},
     {0},
 };
 

@@ -2,17 +2,11 @@
 #include "ops/dropout/dropout.h"
 
 #include "ops/ops.h"
+#include "runtime/base/field/field_rows.h"
 
 static const tdm_field fields[] = {
-    {.key = "p",
-     .kind = TDM_FIELD_FLOAT,
-     .offset = offsetof(tdm_dropout_attrs, p),
-     .initial = "0.5",
-     .min = 0,
-     .max = 1,
-     .flags = TDM_FIELD_MAIN,
-     .help = "probability that an element is dropped in training",
-     .help_zh = "训练时丢弃每个数的概率"},
+    {FIELD(FLOAT, tdm_dropout_attrs, p, "0.5"), RANGE(0, 1), FLAGS(MAIN),
+     HELP("probability that an element is dropped in training", "训练时丢弃每个数的概率")},
     {0},
 };
 

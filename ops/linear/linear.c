@@ -2,31 +2,15 @@
 #include "ops/linear/linear.h"
 
 #include "ops/ops.h"
+#include "runtime/base/field/field_rows.h"
 
 static const tdm_field fields[] = {
-    {.key = "out",
-     .kind = TDM_FIELD_INT,
-     .offset = offsetof(tdm_linear_attrs, out),
-     .min = 1,
-     .max = TDM_MAX_FEATURES,
-     .flags = TDM_FIELD_REQUIRED | TDM_FIELD_MAIN,
-     .help = "features of the output",
-     .help_zh = "输出特征数"},
-    {.key = "bias",
-     .kind = TDM_FIELD_BOOL,
-     .offset = offsetof(tdm_linear_attrs, bias),
-     .initial = "true",
-     .help = "whether a learnable bias is added",
-     .help_zh = "是否加上可学习的偏置"},
-    {.key = "in",
-     .kind = TDM_FIELD_INT,
-     .offset = offsetof(tdm_linear_attrs, in),
-     .initial = "null",
-     .min = 1,
-     .max = 9007199254740992.0,
-     .flags = TDM_FIELD_NULLABLE,
-     .help = "features of the input; taken from the previous layer, checked if given",
-     .help_zh = "输入特征数；可由上一层得知，写出则检查"},
+    {FIELD(INT, tdm_linear_attrs, out, NULL), RANGE(1, TDM_MAX_FEATURES), FLAGS(REQUIRED | MAIN),
+     HELP("features of the output", "输出特征数")},
+    {FIELD(BOOL, tdm_linear_attrs, bias, "true"), HELP("whether a learnable bias is added", "是否加上可学习的偏置")},
+    {FIELD(INT, tdm_linear_attrs, in, "null"), RANGE(1, 9007199254740992.0), FLAGS(NULLABLE),
+     HELP("features of the input; taken from the previous layer, checked if given",
+          "输入特征数；可由上一层得知，写出则检查")},
     {0},
 };
 

@@ -2,34 +2,16 @@
 #include "ops/maxpool2d/maxpool2d.h"
 
 #include "ops/ops.h"
+#include "runtime/base/field/field_rows.h"
 #include "ops/window.h"
 
 static const tdm_field fields[] = {
-    {.key = "kernel",
-     .kind = TDM_FIELD_PAIR,
-     .offset = offsetof(tdm_maxpool2d_attrs, kernel),
-     .min = 1,
-     .max = TDM_MAX_WINDOW,
-     .flags = TDM_FIELD_REQUIRED | TDM_FIELD_MAIN,
-     .help = "height and width of the window",
-     .help_zh = "窗口的高和宽"},
-    {.key = "stride",
-     .kind = TDM_FIELD_PAIR,
-     .offset = offsetof(tdm_maxpool2d_attrs, stride),
-     .initial = "null",
-     .min = 1,
-     .max = TDM_MAX_WINDOW,
-     .flags = TDM_FIELD_NULLABLE,
-     .help = "step from one window to the next; null: the kernel size",
-     .help_zh = "相邻窗口之间的步幅；null 表示等于窗口大小"},
-    {.key = "padding",
-     .kind = TDM_FIELD_PAIR,
-     .offset = offsetof(tdm_maxpool2d_attrs, padding),
-     .initial = "0",
-     .min = 0,
-     .max = TDM_MAX_WINDOW,
-     .help = "padding on each side; it is never the maximum",
-     .help_zh = "每侧填充的点数，填充点不参与取最大值"},
+    {FIELD(PAIR, tdm_maxpool2d_attrs, kernel, NULL), RANGE(1, TDM_MAX_WINDOW), FLAGS(REQUIRED | MAIN),
+     HELP("height and width of the window", "窗口的高和宽")},
+    {FIELD(PAIR, tdm_maxpool2d_attrs, stride, "null"), RANGE(1, TDM_MAX_WINDOW), FLAGS(NULLABLE),
+     HELP("step from one window to the next; null: the kernel size", "相邻窗口之间的步幅；null 表示等于窗口大小")},
+    {FIELD(PAIR, tdm_maxpool2d_attrs, padding, "0"), RANGE(0, TDM_MAX_WINDOW),
+     HELP("padding on each side; it is never the maximum", "每侧填充的点数，填充点不参与取最大值")},
     {0},
 };
 

@@ -7,24 +7,13 @@
 #include <string.h>
 
 #include "ops/ops.h"
+#include "runtime/base/field/field_rows.h"
 
 static const tdm_field fields[] = {
-    {.key = "label_smoothing",
-     .kind = TDM_FIELD_FLOAT,
-     .offset = offsetof(tdm_cross_entropy_attrs, label_smoothing),
-     .initial = "0.0",
-     .min = 0,
-     .max = 1,
-     .help = "share of the target spread evenly over all classes",
-     .help_zh = "均分给所有类别的目标比重"},
-    {.key = "ignore_index",
-     .kind = TDM_FIELD_INT,
-     .offset = offsetof(tdm_cross_entropy_attrs, ignore_index),
-     .initial = "-100",
-     .min = -9007199254740992.0,
-     .max = 9007199254740992.0,
-     .help = "samples with this label are ignored",
-     .help_zh = "不计入损失的样本所用的标签"},
+    {FIELD(FLOAT, tdm_cross_entropy_attrs, label_smoothing, "0.0"), RANGE(0, 1),
+     HELP("share of the target spread evenly over all classes", "均分给所有类别的目标比重")},
+    {FIELD(INT, tdm_cross_entropy_attrs, ignore_index, "-100"), RANGE(-9007199254740992.0, 9007199254740992.0),
+     HELP("samples with this label are ignored", "不计入损失的样本所用的标签")},
     {0},
 };
 
