@@ -5,6 +5,7 @@ set(TDM_CUDA_C_SOURCES cuda_device.c cuda_error.c cuda_host.c cuda_libraries.c c
     cuda_report.c cuda_trial.c)
 set(TDM_CUDA_CU_SOURCES flat.cu ingest.cu passes.cu)
 list(TRANSFORM TDM_CUDA_C_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
+list(APPEND TDM_CUDA_C_SOURCES ${PROJECT_SOURCE_DIR}/runtime/backends/nvidia/library.c)
 list(TRANSFORM TDM_CUDA_CU_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 list(APPEND TDM_CUDA_C_SOURCES ${TDM_CUDA_OP_SOURCES})
 list(APPEND TDM_CUDA_CU_SOURCES ${TDM_CUDA_OP_CU})

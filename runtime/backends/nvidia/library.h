@@ -1,0 +1,30 @@
+/* NVIDIA's libraries, opened at run time. The modules do not link them, so a module opens on any machine and can say
+ * what is missing. For the modules cuda and nccl, which both compile library.c. */
+#ifndef TDM_NVIDIA_LIBRARY_H
+#define TDM_NVIDIA_LIBRARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct tdm_nvidia_symbol {
+    const char *name;
+    size_t offset; /* of the function's pointer in the table */
+    bool optional; /* its pointer is NULL if the library lacks it */
+} tdm_nvidia_symbol;
+
+typedef struct tdm_nvidia_library {
+    const char *file; /* "libcudnn.so.9" */
+    /* Sets *version. Returns false if the library will not do; `why` then continues a sentence that begins with its
+     * path. NULL: any version will do. */
+    bool (*check)(void *handle, size_t *version, char *why, size_t bytes);
+    const tdm_nvidia_symbol *symbols;
+    size_t symbol_count;
+} tdm_nvidia_library;
+
+/* Opens the first library that will do and fills in `table`: searches `folders` (separated by ':', NULL: none), then
+ * asks the loader. Returns its handle, or NULL. *version: 0 if unknown. `text`: the path it was opened from; for NULL,
+ * every path tried and why it will not do. */
+void *tdm__nvidia_open(const tdm_nvidia_library *library, void *table, size_t *version, const char *folders, char *text,
+                       size_t bytes);
+
+#endif
