@@ -14,6 +14,20 @@ double samples_mean(const samples *s);
 double samples_quantile(const samples *s, double q); /* 0.5: the median; sorts */
 void samples_free(samples *s);
 
+/* --iterations and --warmup. False after printing the error. */
+bool bench_counts(const tool *t, int64_t *iterations, int64_t *warmup);
+
+/* One layer of a graph that is built here. */
+typedef struct bench_layer {
+    const char *kind, *name; /* kind NULL: no layer; name NULL: the layer has none */
+    int inputs;              /* all of them are the layer before */
+    const tdm_attr *attrs;
+    int attr_count;
+} bench_layer;
+/* A chain of `count` layers behind an input of this shape. *out is NULL after a failure. */
+tdm_status bench_graph(tdm_graph **out, const tool *t, int ndim, const int64_t *shape, const bench_layer *layers,
+                       int count);
+
 /* The phases of an event, in the order of report_phases. */
 void bench_phases(const tdm_event *event, double out[REPORT_PHASES]);
 

@@ -11,22 +11,12 @@ static tdm_status cheap_graph(tdm_graph **out, const tool *t, const tdm_graph *r
     int64_t shape[6];
     int ndim = tdm_graph_shape(real, 0, shape);
     char width[32];
-    tdm_value at;
-    tdm_graph *g = NULL;
-    const tdm_attr one = {"out", "1", {NULL, 0, 0}}, linear = {"out", width, {NULL, 0, 0}};
     snprintf(width, sizeof width, "%lld", (long long)outputs);
-    tdm_status status = tdm_graph_new(&g, &t->host);
-    if (status == TDM_OK) status = tdm_graph_input(g, ndim, shape, &at);
-    if (status == TDM_OK && ndim == 3) status = tdm_graph_add(g, "adaptive_avgpool2d", NULL, &at, 1, &one, 1, &at);
-    if (status == TDM_OK && ndim > 1) status = tdm_graph_add(g, "flatten", NULL, &at, 1, NULL, 0, &at);
-    if (status == TDM_OK) status = tdm_graph_add(g, "linear", NULL, &at, 1, &linear, 1, &at);
-    if (status == TDM_OK) status = tdm_graph_finish(g, at);
-    if (status != TDM_OK) {
-        tdm_graph_free(g);
-        return status;
-    }
-    *out = g;
-    return TDM_OK;
+    const tdm_attr one = {"out", "1", {NULL, 0, 0}}, linear = {"out", width, {NULL, 0, 0}};
+    const bench_layer layers[] = {{ndim == 3 ? "adaptive_avgpool2d" : NULL, NULL, 1, &one, 1},
+                                  {ndim > 1 ? "flatten" : NULL, NULL, 1, NULL, 0},
+                                  {"linear", NULL, 1, &linear, 1}};
+    return bench_graph(out, t, ndim, shape, layers, 3);
 }
 
 typedef struct reading {
@@ -81,7 +71,7 @@ int bench_data(tool *t) {
     char number[32];
     tdm_config *config;
     if (t->word_count < 2) return args_wrong(t, "`bench data` needs CONFIG");
-    if (!args_int(t, "--iterations", 1, &iterations) || !args_int(t, "--warmup", 0, &r.warmup)) return TDM_E_USAGE;
+    if (!bench_counts(t, &iterations, &r.warmup)) return TDM_E_USAGE;
     t->word[0] = t->word[1];
     int code = job_open(t, NULL, &config);
     if (code != TDM_OK) return code;

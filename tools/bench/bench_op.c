@@ -17,7 +17,7 @@ typedef struct op_case {
     int64_t dim[6];
     int ndim;
     int64_t batch, threads, warmup, iterations;
-    bool ref;
+    int ref;                   /* the place among the choices of --kernels */
     samples forward, backward; /* of the graph being measured */
     int64_t seen;
     char kernel[64];
@@ -37,34 +37,15 @@ static bool parse_shape(op_case *c, const char *text) {
 }
 
 /* input -> a cheap layer with parameters -> the op, if `with_op` */
-static tdm_status build(const op_case *c, bool with_op, tdm_graph **out, int64_t *outputs) {
+static tdm_status build(const op_case *c, bool with_op, tdm_graph **out) {
     char width[32];
-    tdm_value at;
-    tdm_graph *g = NULL;
     snprintf(width, sizeof width, "%lld", (long long)c->dim[0]);
     const tdm_attr out_attr = {"out", width, {NULL, 0, 0}};
-    tdm_status status = tdm_graph_new(&g, &c->t->host);
-    if (status == TDM_OK) status = tdm_graph_input(g, c->ndim, c->dim, &at);
-    if (status == TDM_OK) {
-        status = c->ndim == 3 ? tdm_graph_add(g, "batchnorm2d", "before", &at, 1, NULL, 0, &at)
-                              : tdm_graph_add(g, "linear", "before", &at, 1, &out_attr, 1, &at);
-    }
-    if (status == TDM_OK && with_op) {
-        tdm_value inputs[2] = {at, at};
-        int count = strcmp(c->kind, "add") == 0 ? 2 : 1;
-        status = tdm_graph_add(g, c->kind, "op", inputs, count, c->attrs, c->attr_count, &at);
-    }
-    if (status == TDM_OK) status = tdm_graph_finish(g, at);
-    if (status != TDM_OK) {
-        tdm_graph_free(g);
-        return status;
-    }
-    int64_t shape[6];
-    int ndim = tdm_graph_shape(g, at, shape);
-    *outputs = 1;
-    for (int i = 0; i < ndim; i++) *outputs *= shape[i];
-    *out = g;
-    return TDM_OK;
+    const bench_layer layers[] = {{"batchnorm2d", "before", 1, NULL, 0},
+                                  {"linear", "before", 1, &out_attr, 1},
+                                  {c->kind, "op", strcmp(c->kind, "add") == 0 ? 2 : 1, c->attrs, c->attr_count}};
+    const bench_layer chain[] = {layers[c->ndim == 3 ? 0 : 1], layers[2]};
+    return bench_graph(out, c->t, c->ndim, c->dim, chain, with_op ? 2 : 1);
 }
 
 static int on_event(const tdm_event *event, void *user) {
@@ -97,12 +78,11 @@ static tdm_status measure(op_case *c, bool with_op, double *forward, double *bac
     tdm_job job;
     tdm_graph *graph = NULL;
     tdm_run *run = NULL;
-    int64_t outputs = 0;
     samples_free(&c->forward);
     samples_free(&c->backward);
     c->seen = 0;
     tdm_status status = tdm_job_init(&job);
-    if (status == TDM_OK) status = build(c, with_op, &graph, &outputs);
+    if (status == TDM_OK) status = build(c, with_op, &graph);
     if (status != TDM_OK) return status;
     job.name = "bench";
     job.data.train = (tdm_data_spec){
@@ -162,21 +142,17 @@ static void attrs_from_overrides(op_case *c) {
 
 int bench_op(tool *t) {
     op_case c = {.t = t, .batch = 32, .threads = 1, .warmup = 5, .iterations = 20};
-    const char *input = args_flag(t, "--input"), *kernels = args_flag(t, "--kernels");
+    const char *input = args_flag(t, "--input");
     if (t->word_count < 2)
         return args_wrong(t, "`bench op` needs a kind of layer; `tandem explain layers` lists the kinds");
     if (!input || !parse_shape(&c, input)) {
         return args_wrong(t, "`--input` must be the shape of a sample, such as 64x16x16 or 512%s%s",
                           input ? "; got " : "", input ? input : "");
     }
-    if (kernels && strcmp(kernels, "auto") != 0 && strcmp(kernels, "ref") != 0) {
-        return args_wrong(t, "`--kernels` must be auto or ref, got `%s`", kernels);
-    }
-    if (!args_int(t, "--batch", 1, &c.batch) || !args_int(t, "--threads", 1, &c.threads) ||
-        !args_int(t, "--warmup", 0, &c.warmup) || !args_int(t, "--iterations", 1, &c.iterations)) {
+    if (!args_choice(t, "--kernels", &c.ref) || !args_int(t, "--batch", 1, &c.batch) ||
+        !args_int(t, "--threads", 1, &c.threads) || !bench_counts(t, &c.iterations, &c.warmup)) {
         return TDM_E_USAGE;
     }
-    c.ref = kernels && strcmp(kernels, "ref") == 0;
     c.kind = t->word[1];
     attrs_from_overrides(&c);
     int code = measure_and_print(&c);

@@ -145,9 +145,9 @@ static int report_result(const rank_work *w) {
 }
 
 static int over_threads(const reduction *r, int world) {
-    tdm_comm **ends = memory_new((size_t)world, sizeof *ends);
-    rank_work *work = memory_new((size_t)world, sizeof *work);
-    pthread_t *threads = memory_new((size_t)world, sizeof *threads);
+    FREED tdm_comm **ends = memory_new((size_t)world, sizeof *ends);
+    FREED rank_work *work = memory_new((size_t)world, sizeof *work);
+    FREED pthread_t *threads = memory_new((size_t)world, sizeof *threads);
     int started = 0, code = TDM_OK;
     tdm_status status = tdm_comm_open_threads(ends, world, &r->t->host, 60000);
     if (status != TDM_OK) code = tell_error(status);
@@ -163,9 +163,6 @@ static int over_threads(const reduction *r, int world) {
     for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
     for (int i = 0; i < started && code == TDM_OK; i++) code = report_result(&work[i]);
     for (int i = 0; i < world && status == TDM_OK; i++) tdm_comm_close(ends[i]);
-    free(threads);
-    free(work);
-    free(ends);
     return code;
 }
 
@@ -187,16 +184,12 @@ static int as_rank(const reduction *r, const tdm_launch_facts *facts) {
 
 int bench_all_reduce(tool *t) {
     reduction r = {t, 1024, 16 << 20, 20, 5, args_flag(t, "--plain") != NULL, args_flag(t, "--json") != NULL};
-    const char *backend = args_flag(t, "--backend");
     tdm_launch_facts facts;
     int64_t ranks = 2;
-    bool local = backend && strcmp(backend, "local") == 0;
+    int local = 0; /* the place among the choices of --backend */
     if (t->word_count > 1) return args_wrong(t, "`bench all_reduce` takes no CONFIG, got `%s`", t->word[1]);
-    if (backend && !local && strcmp(backend, "shm") != 0) {
-        return args_wrong(t, "`--backend` must be shm or local, got `%s`", backend);
-    }
-    if (!args_int(t, "--ranks", 1, &ranks) || !args_int(t, "--iterations", 1, &r.iterations) ||
-        !args_int(t, "--warmup", 0, &r.warmup) || !parse_bytes(t, "--min", &r.min) ||
+    if (!args_choice(t, "--backend", &local) || !args_int(t, "--ranks", 1, &ranks) ||
+        !bench_counts(t, &r.iterations, &r.warmup) || !parse_bytes(t, "--min", &r.min) ||
         !parse_bytes(t, "--max", &r.max)) {
         return TDM_E_USAGE;
     }

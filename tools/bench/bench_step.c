@@ -94,15 +94,13 @@ static void print_table(const measured *m, const tdm_job *job) {
     printf("\n  %s samples/s\n", text_number(number, samples_per_second(m)));
 }
 
-/* Read from the run's description. */
 static int64_t device_memory(tdm_run *run) {
-    static const char key[] = "\nmemory_bytes ";
     char *text = NULL;
     if (tdm_run_print(run, "summary", &text) != TDM_OK) return 0;
-    const char *at = strstr(text, key);
-    int64_t bytes = at ? strtoll(at + strlen(key), NULL, 10) : 0;
+    const char *bytes = text_fact(text, "memory_bytes");
+    int64_t out = bytes ? atoll(bytes) : 0;
     tdm_free(text);
-    return bytes;
+    return out;
 }
 
 static json_t *kernels(tdm_run *run) {
@@ -113,10 +111,8 @@ static json_t *kernels(tdm_run *run) {
     return out;
 }
 
-static int measure(session *s, int64_t iterations) {
+static int measure(session *s, int64_t iterations, int64_t warmup) {
     bool json = args_flag(s->t, "--json") != NULL;
-    int64_t warmup = 5;
-    if (!args_int(s->t, "--warmup", 0, &warmup)) return TDM_E_USAGE;
     measured m = {.warmup = warmup};
     int code = session_open(s, on_event, &m);
     if (code != TDM_OK) return code;
@@ -141,17 +137,16 @@ static int measure(session *s, int64_t iterations) {
 int bench_step(tool *t) {
     int64_t iterations = 20, warmup = 5;
     if (t->word_count < 2) return args_wrong(t, "`bench step` needs CONFIG");
-    if (!args_int(t, "--iterations", 1, &iterations) || !args_int(t, "--warmup", 0, &warmup)) return TDM_E_USAGE;
-    char *steps = text_format("train.steps=%lld", (long long)(iterations + warmup));
+    if (!bench_counts(t, &iterations, &warmup)) return TDM_E_USAGE;
+    FREED char *steps = text_format("train.steps=%lld", (long long)(iterations + warmup));
     const char *const extra[] = {"run.dir=null", "checkpoint.resume=never", "train.epochs=null", steps, NULL};
     session s;
     t->word[0] = t->word[1];
     int code = session_configure(&s, t, extra);
     if (code == TDM_OK) {
         int world = session_ranks_to_start(&s);
-        code = world > 0 ? launch_ranks(t, world) : measure(&s, iterations);
+        code = world > 0 ? launch_ranks(t, world) : measure(&s, iterations, warmup);
     }
     session_close(&s);
-    free(steps);
     return code;
 }

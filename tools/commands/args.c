@@ -14,13 +14,12 @@ const tool_verb args_global = {
               {"--quiet", NULL, "only errors on stderr"},
               {"--verbose", NULL, "print the library's log on stderr too"},
               {"--color", "auto|always|never", "colour on stderr and stdout (auto: on a terminal)"}}};
-static const tool_flag *const global_flags = args_global.flags;
-enum { GLOBAL_FLAGS = 4 };
 
-static int verb_flag_count(const tool_verb *verb) {
-    int count = 0;
-    while (count < TOOL_FLAGS_MAX && verb->flags[count].name) count++;
-    return count;
+const tool_flag *args_find(const tool_verb *verb, const char *name) {
+    for (const tool_flag *flag = verb->flags; flag->name; flag++) {
+        if (strcmp(flag->name, name) == 0) return flag;
+    }
+    return NULL;
 }
 
 /* If this process is one of several ranks, the others may wait for it: end their wait. */
@@ -34,12 +33,11 @@ static void notify_ranks(const tool *t, const char *why) {
 int args_wrong(const tool *t, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    char *text = text_format_list(format, args);
+    FREED char *text = text_format_list(format, args);
     va_end(args);
     term_error("%s", text);
     term_line("       see `tandem %s --help`", t->verb->name);
     notify_ranks(t, text);
-    free(text);
     return TDM_E_USAGE;
 }
 
@@ -55,19 +53,41 @@ static bool is_override(const char *argument) {
 
 /* `value`: the argument after the flag if it could be the flag's value, else NULL. */
 static int unknown_flag(const tool *t, const char *name, const char *value) {
-    char *ours = args_suggest(t->verb, name, value);
-    if (ours) {
-        int code = args_wrong(t, "`tandem %s` has no flag `%s`; %s", t->verb->name, name, ours);
-        free(ours);
-        return code;
-    }
-    const char *names[TOOL_FLAGS_MAX + GLOBAL_FLAGS];
-    int count = verb_flag_count(t->verb);
-    for (int i = 0; i < count; i++) names[i] = t->verb->flags[i].name;
-    for (int i = 0; i < GLOBAL_FLAGS; i++) names[count++] = global_flags[i].name;
+    FREED char *ours = args_suggest(t->verb, name, value);
+    if (ours) return args_wrong(t, "`tandem %s` has no flag `%s`; %s", t->verb->name, name, ours);
+    const char *names[2 * TOOL_FLAGS_MAX];
+    int count = 0;
+    for (const tool_flag *flag = t->verb->flags; flag->name; flag++) names[count++] = flag->name;
+    for (const tool_flag *flag = args_global.flags; flag->name; flag++) names[count++] = flag->name;
     const char *near = tdm_text_nearest(name, names, count);
-    if (near) return args_wrong(t, "`tandem %s` has no flag `%s`; did you mean `%s`?", t->verb->name, name, near);
-    return args_wrong(t, "`tandem %s` has no flag `%s`", t->verb->name, name);
+    return args_wrong(t, "`tandem %s` has no flag `%s`%s%s%s", t->verb->name, name, near ? "; did you mean `" : "",
+                      near ? near : "", near ? "`?" : "");
+}
+
+/* "a, b or c" */
+static char *list_names(const char *const *names, int count) {
+    char *out = text_copy(names[0]);
+    for (int i = 1; i < count; i++) {
+        FREED char *before = out;
+        out = text_format("%s%s%s", before, i + 1 < count ? ", " : " or ", names[i]);
+    }
+    return out;
+}
+
+/* The place of `value` among the choices of a flag, "a|b|c". -1 after printing the error. */
+static int place_of(const tool *t, const tool_flag *flag, const char *value) {
+    const char *names[TOOL_WORDS_MAX] = {NULL};
+    FREED char *all = text_copy(flag->value);
+    char *rest = all;
+    int count = 0, place = -1;
+    while (rest) {
+        names[count] = strsep(&rest, "|");
+        if (strcmp(value, names[count]) == 0) place = count;
+        count++;
+    }
+    FREED char *listed = list_names(names, count);
+    if (place < 0) args_wrong(t, "`%s` must be %s, got `%s`", flag->name, listed, value);
+    return place;
 }
 
 /* Parses the flag at argv[*at]; its value may be the next argument. */
@@ -80,42 +100,35 @@ static int parse_flag(tool *t, int *at) {
     for (size_t i = 0; i < sizeof shorts / sizeof shorts[0]; i++) {
         if (strcmp(name, shorts[i][0]) == 0) snprintf(name, sizeof name, "%s", shorts[i][1]);
     }
-    const tool_flag *flag = NULL;
-    int own = -1;
-    for (int i = 0; i < verb_flag_count(t->verb); i++) {
-        if (strcmp(t->verb->flags[i].name, name) == 0) flag = &t->verb->flags[own = i];
-    }
-    for (int i = 0; i < GLOBAL_FLAGS && !flag; i++) {
-        if (strcmp(global_flags[i].name, name) == 0) flag = &global_flags[i];
-    }
-    const char *value = equals ? equals + 1 : NULL;
+    const tool_flag *own = args_find(t->verb, name), *flag = own ? own : args_find(&args_global, name);
+    const char *value = equals ? equals + 1 : NULL, *next = *at + 1 < t->argc ? t->argv[*at + 1] : "--";
     if (!flag) {
-        const char *next = *at + 1 < t->argc ? t->argv[*at + 1] : "-";
         bool is_value = next[0] != '-' && !is_override(next);
         return unknown_flag(t, name, value ? value : is_value ? next : NULL);
     }
     if (!flag->value && value) return args_wrong(t, "`%s` takes no value, got `%s`", name, value);
     if (flag->value && !value) {
-        value = *at + 1 < t->argc ? t->argv[*at + 1] : "--";
-        if (strncmp(value, "--", 2) == 0)
+        if (strncmp(next, "--", 2) == 0)
             return args_wrong(t, "`%s` needs a value, %s: %s", name, flag->value, flag->help);
+        value = next;
         ++*at;
     }
-    if (own >= 0) {
-        if (t->flag_value[own]) return args_wrong(t, "`%s` is given twice", name);
-        t->flag_value[own] = value ? value : "";
+    if (own) {
+        const char **kept = &t->flag_value[own - t->verb->flags];
+        if (*kept) return args_wrong(t, "`%s` is given twice", name);
+        *kept = value ? value : "";
     }
     if (strcmp(name, "--help") == 0) t->help = true;
     if (strcmp(name, "--quiet") == 0) t->quiet = true;
     if (strcmp(name, "--verbose") == 0) t->verbose = true;
-    if (strcmp(name, "--color") == 0 && !term_set_color(value)) {
-        return args_wrong(t, "`--color` must be auto, always or never, got `%s`", value);
-    }
-    return TDM_OK;
+    if (strcmp(name, "--color") != 0) return TDM_OK;
+    int color = place_of(t, flag, value);
+    if (color >= 0) term_set_color((term_color)color);
+    return color >= 0 ? TDM_OK : TDM_E_USAGE;
 }
 
 static int check_words(const tool *t) {
-    if (t->help || t->word_count >= t->verb->min_words) return TDM_OK;
+    if (t->help || t->word_count >= t->verb->takes.min_words) return TDM_OK;
     return args_wrong(t, "an argument is missing; usage: tandem %s %s", t->verb->name, t->verb->synopsis);
 }
 
@@ -129,9 +142,9 @@ int args_parse(tool *t) {
         } else if (flags && argument[0] == '-' && argument[1]) {
             int code = parse_flag(t, &i);
             if (code != TDM_OK) return code;
-        } else if (t->verb->overrides && is_override(argument)) {
+        } else if (t->verb->takes.overrides && is_override(argument)) {
             t->override[t->override_count++] = argument;
-        } else if (t->word_count < t->verb->max_words) {
+        } else if (t->word_count < t->verb->takes.max_words) {
             t->word[t->word_count++] = argument;
         } else {
             return args_wrong(t, "unexpected argument `%s`; usage: tandem %s %s", argument, t->verb->name,
@@ -142,10 +155,29 @@ int args_parse(tool *t) {
 }
 
 const char *args_flag(const tool *t, const char *name) {
-    for (int i = 0; i < verb_flag_count(t->verb); i++) {
-        if (strcmp(t->verb->flags[i].name, name) == 0) return t->flag_value[i];
+    const tool_flag *flag = args_find(t->verb, name);
+    return flag ? t->flag_value[flag - t->verb->flags] : NULL;
+}
+
+bool args_choice(const tool *t, const char *name, int *value) {
+    const char *text = args_flag(t, name);
+    int place = text ? place_of(t, args_find(t->verb, name), text) : *value;
+    if (place >= 0) *value = place;
+    return place >= 0;
+}
+
+int args_part(tool *t, const tool_part *parts) {
+    const char *names[TOOL_WORDS_MAX] = {NULL}, *name = t->word[0];
+    int count = 0;
+    for (; parts[count].name; count++) {
+        if (strcmp(name, parts[count].name) == 0) return parts[count].run(t);
+        names[count] = parts[count].name;
     }
-    return NULL;
+    FREED char *listed = list_names(names, count);
+    const char *near = tdm_text_nearest(name, names, count);
+    args_wrong(t, "expected %s after `%s`, got `%s`%s%s%s", listed, t->verb->name, name, near ? "; did you mean `" : "",
+               near ? near : "", near ? "`?" : "");
+    return TDM_E_USAGE;
 }
 
 bool args_int(const tool *t, const char *name, int64_t min, int64_t *value) {
@@ -175,16 +207,15 @@ bool args_number(const tool *t, const char *name, double *value) {
     return true;
 }
 
-void args_print_flags(const tool_verb *verb) {
-    const tool_flag *groups[] = {verb->flags, global_flags};
-    int counts[] = {verb_flag_count(verb), GLOBAL_FLAGS};
-    for (int g = 0; g < 2; g++) {
-        for (int i = 0; i < counts[g]; i++) {
-            const tool_flag *flag = &groups[g][i];
-            char *left = text_format("%s%s%s", flag->name, flag->value ? " " : "", flag->value ? flag->value : "");
-            const char *gap = strlen(left) <= 25 ? "" : "\n";
-            term_print_folded(stdout, text_format("  %-25s%s%*s%s", left, gap, gap[0] ? 29 : 2, "", flag->help));
-            free(left);
-        }
+static void print_flags(const tool_flag *flag) {
+    for (; flag->name; flag++) {
+        FREED char *left = text_format("%s%s%s", flag->name, flag->value ? " " : "", flag->value ? flag->value : "");
+        const char *gap = strlen(left) <= 25 ? "" : "\n";
+        term_print_folded(stdout, text_format("  %-25s%s%*s%s", left, gap, gap[0] ? 29 : 2, "", flag->help));
     }
+}
+
+void args_print_flags(const tool_verb *verb) {
+    print_flags(verb->flags);
+    print_flags(args_global.flags);
 }

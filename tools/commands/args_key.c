@@ -17,15 +17,9 @@ static bool ends_a_list(const char *text) {
 static char *device_list(const char *word, const char *value) {
     int count = is_number(value) && strlen(value) < 3 ? atoi(value) : 0;
     if (strcmp(word, "gpu") == 0 || count < 1 || count > 16) return text_format("[%s]", value);
-    char *list = text_copy("[0");
-    for (int i = 1; i < count; i++) {
-        char *longer = text_format("%s, %d", list, i);
-        free(list);
-        list = longer;
-    }
-    char *whole = text_format("%s]", list);
-    free(list);
-    return whole;
+    char list[64] = "[0";
+    for (int i = 1, used = 2; i < count; i++) used += snprintf(list + used, sizeof list - (size_t)used, ", %d", i);
+    return text_format("%s]", list);
 }
 
 /* --device 0 and cuda:0 give the kind of device and its id; here these are two keys. */
@@ -57,6 +51,8 @@ static char *translate(const char *word, const char *key, const char *value) {
     return NULL;
 }
 
+#define FROM_LAUNCHER "nothing: the launcher sets it through variables (tandem help env)"
+
 /* Words that are not keys. A row whose `write` is a flag applies to verbs that have this flag. */
 static const struct {
     const char *word, *write;
@@ -76,32 +72,22 @@ static const struct {
     {"load", "--resume", true},
     {"load", "--weights", true},
     {"evaluate", "tandem eval RUN-DIR", false},
-    {"rank", "nothing: the launcher sets it through variables (tandem help env)", false},
-    {"local_rank", "nothing: the launcher sets it through variables (tandem help env)", false},
-    {"node_rank", "nothing: the launcher sets it through variables (tandem help env)", false},
-    {"master_addr", "nothing: the launcher sets it through variables (tandem help env)", false},
-    {"master_port", "nothing: the launcher sets it through variables (tandem help env)", false},
+    {"rank", FROM_LAUNCHER, false},
+    {"local_rank", FROM_LAUNCHER, false},
+    {"node_rank", FROM_LAUNCHER, false},
+    {"master_addr", FROM_LAUNCHER, false},
+    {"master_port", FROM_LAUNCHER, false},
 };
 
-static bool has_flag(const tool_verb *verb, const char *name) {
-    for (const tool_flag *flag = verb->flags; flag < verb->flags + TOOL_FLAGS_MAX && flag->name; flag++) {
-        if (strcmp(flag->name, name) == 0) return true;
-    }
-    return false;
-}
-
 static char *suggest_flag(const char *flag, const char *value) {
-    char *argv[] = {text_copy(value ? value : "...")};
-    char *quoted = text_command(argv, 1), *out = text_format("write %s %s", flag, quoted);
-    free(quoted);
-    free(argv[0]);
-    return out;
+    FREED char *quoted = text_quoted(value ? value : "...");
+    return text_format("write %s %s", flag, quoted);
 }
 
 static char *suggest_elsewhere(const tool_verb *verb, const char *word, const char *value) {
     for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
         const char *write = elsewhere[i].write;
-        if (strcmp(word, elsewhere[i].word) != 0 || (write[0] == '-' && !has_flag(verb, write))) continue;
+        if (strcmp(word, elsewhere[i].word) != 0 || (write[0] == '-' && !args_find(verb, write))) continue;
         return elsewhere[i].takes_value ? suggest_flag(write, value) : text_format("write %s", write);
     }
     return NULL;
@@ -110,24 +96,16 @@ static char *suggest_elsewhere(const tool_verb *verb, const char *word, const ch
 static char *suggest_key(const tool_verb *verb, const char *word, const char *value) {
     char *key = NULL;
     if (tdm_config_find_key(word, &key) != TDM_OK || !key) return NULL;
-    if (strcmp(key, "run.dir") == 0 &&
-        has_flag(verb, "--out")) { /* --out holds the verb's run directories, if it has any */
+    if (strcmp(key, "run.dir") == 0 && args_find(verb, "--out")) { /* it holds the verb's run directories, if any */
         tdm_free(key);
         return suggest_flag("--out", value);
     }
-    char *ours = translate(word, key, value);
-    char *pair = text_format("%s=%s", key, ours ? ours : value ? value : "...");
-    char *argv[] = {pair};
-    char *line = text_command(argv, 1);
-    if (cuda_ids(key, value)) {
-        char *both = text_format("%s 'parallel.device_ids=[%s]'", line, cuda_ids(key, value));
-        free(line);
-        line = both;
-    }
-    char *out = text_format("write the key: %s", line);
-    free(line);
-    free(pair);
-    free(ours);
+    FREED char *ours = translate(word, key, value);
+    FREED char *pair = text_format("%s=%s", key, ours ? ours : value ? value : "...");
+    FREED char *quoted = text_quoted(pair);
+    const char *ids = cuda_ids(key, value);
+    char *out = ids ? text_format("write the key: %s 'parallel.device_ids=[%s]'", quoted, ids)
+                    : text_format("write the key: %s", quoted);
     tdm_free(key);
     return out;
 }
@@ -139,5 +117,5 @@ char *args_suggest(const tool_verb *verb, const char *flag, const char *value) {
     for (; *flag && used + 1 < sizeof word; flag++) word[used++] = *flag == '-' ? '_' : *flag;
     word[used] = 0;
     char *out = suggest_elsewhere(verb, word, value);
-    return out || !verb->overrides ? out : suggest_key(verb, word, value);
+    return out || !verb->takes.overrides ? out : suggest_key(verb, word, value);
 }

@@ -32,6 +32,26 @@ void samples_free(samples *s) {
     *s = (samples){NULL, 0, 0};
 }
 
+bool bench_counts(const tool *t, int64_t *iterations, int64_t *warmup) {
+    return args_int(t, "--iterations", 1, iterations) && args_int(t, "--warmup", 0, warmup);
+}
+
+tdm_status bench_graph(tdm_graph **out, const tool *t, int ndim, const int64_t *shape, const bench_layer *layers,
+                       int count) {
+    tdm_value at;
+    tdm_graph *g = NULL;
+    tdm_status status = tdm_graph_new(&g, &t->host);
+    if (status == TDM_OK) status = tdm_graph_input(g, ndim, shape, &at);
+    for (const bench_layer *l = layers; l < layers + count && status == TDM_OK; l++) {
+        const tdm_value inputs[2] = {at, at};
+        if (l->kind) status = tdm_graph_add(g, l->kind, l->name, inputs, l->inputs, l->attrs, l->attr_count, &at);
+    }
+    if (status == TDM_OK) status = tdm_graph_finish(g, at);
+    *out = status == TDM_OK ? g : NULL;
+    if (status != TDM_OK) tdm_graph_free(g);
+    return status;
+}
+
 void bench_phases(const tdm_event *event, double out[REPORT_PHASES]) {
     const tdm_phase_ms *ms = &event->ms;
     const double all[REPORT_PHASES] = {ms->data,     ms->scatter, ms->replicate,    ms->forward,   ms->gather, ms->loss,
@@ -40,14 +60,9 @@ void bench_phases(const tdm_event *event, double out[REPORT_PHASES]) {
 }
 
 static int run(tool *t) {
-    static const char *const names[] = {"step", "op", "all_reduce", "data"};
-    static int (*const parts[])(tool *) = {bench_step, bench_op, bench_all_reduce, bench_data};
-    for (int i = 0; i < 4; i++) {
-        if (strcmp(t->word[0], names[i]) == 0) return parts[i](t);
-    }
-    const char *near = tdm_text_nearest(t->word[0], names, 4);
-    return args_wrong(t, "expected step, op, all_reduce or data after `bench`, got `%s`%s%s%s", t->word[0],
-                      near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
+    static const tool_part parts[] = {
+        {"step", bench_step}, {"op", bench_op}, {"all_reduce", bench_all_reduce}, {"data", bench_data}, {NULL, NULL}};
+    return args_part(t, parts);
 }
 
 const tool_verb verb_bench = {"bench",
@@ -75,7 +90,5 @@ const tool_verb verb_bench = {"bench",
                                {"--max", "BYTES", "all_reduce: largest size (16M)"},
                                {"--plain", NULL, "all_reduce: use ordinary memory, not the communicator's"},
                                {"--json", NULL, "print JSON"}},
-                              1,
-                              2,
-                              true,
-                              run};
+                              run,
+                              {1, 2, true}};

@@ -15,7 +15,5 @@ const tool_verb verb_burnin = {"burnin",
                                "Not in this build, which cannot read images: exits with code 11. `tandem doctor`\n"
                                "looks at each device, `tandem bench step CONFIG` runs a model on it.",
                                {{"--duration", "TIME", "how long"}, {"--iterations", "N", "how many passes"}},
-                               0,
-                               1,
-                               true,
-                               run};
+                               run,
+                               {0, 1, true}};

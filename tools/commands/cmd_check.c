@@ -30,12 +30,10 @@ static void print_lacking(const tool *t, const tdm_config *config) {
     int count = tdm_config_fault_count(config);
     for (int i = 0; i < count; i++) {
         const tdm_fault *fault = tdm_config_fault(config, i);
-        char *place = fault->line > 0 ? text_format("%s:%d:%d: ", fault->file, fault->line, fault->column)
-                                      : text_format("%s: ", fault->file);
-        char *mark = text_format("warning[%s]:", fault->id);
+        FREED char *place = fault->line > 0 ? text_format("%s:%d:%d: ", fault->file, fault->line, fault->column)
+                                            : text_format("%s: ", fault->file);
+        FREED char *mark = text_format("warning[%s]:", fault->id);
         term_mark(TERM_YELLOW, place, mark, "%s", fault->message);
-        free(mark);
-        free(place);
         if (fault->excerpt[0]) fprintf(stderr, "%s\n", fault->excerpt);
         if (fault->hint[0]) term_line("  hint: %s", fault->hint);
     }
@@ -43,50 +41,44 @@ static void print_lacking(const tool *t, const tdm_config *config) {
                t->word[0], TDM_E_UNSUPPORTED);
 }
 
-static int run(tool *t) {
-    const char *format = args_flag(t, "--format");
-    bool json = format && strcmp(format, "json") == 0;
-    if (format && !json && strcmp(format, "text") != 0) {
-        return args_wrong(t, "`--format` must be text or json, got `%s`", format);
-    }
-    tdm_config *config;
-    tdm_status status = tdm_config_open(&config, &t->host, t->word[0]);
-    if (status != TDM_OK) return tell_error(status);
-    for (int i = 0; i < t->override_count && status == TDM_OK; i++) {
-        status = tdm_config_override(config, t->override[i]);
-    }
-    if (status != TDM_OK) {
-        int code = tell_error(status);
-        tdm_config_free(config);
-        return code;
-    }
-    status = tdm_config_check(config);
-    int faults = tdm_config_fault_count(config);
-    if (status != TDM_OK && faults == 0) {
-        tell_error(status);
-    } else if (status == TDM_E_UNSUPPORTED && !json) {
+static tdm_status print_faults(const tdm_config *config, bool json) {
+    char *text;
+    tdm_status status = tdm_config_faults(config, json, &text);
+    if (status != TDM_OK) return status;
+    fputs(text, stdout);
+    tdm_free(text);
+    return TDM_OK;
+}
+
+/* Prints what the check found. Fails if that cannot be printed. */
+static tdm_status report(const tool *t, const tdm_config *config, tdm_status found, bool json) {
+    bool has_faults = tdm_config_fault_count(config) > 0;
+    tdm_status status = TDM_OK;
+    if (found == TDM_E_UNSUPPORTED && !json) {
         print_lacking(t, config);
-        status = TDM_OK;
-    } else if (json || faults > 0) {
-        char *text;
-        tdm_status printed = tdm_config_faults(config, json, &text);
-        if (status == TDM_E_UNSUPPORTED) status = TDM_OK;
-        if (printed == TDM_OK) {
-            fputs(text, stdout);
-            tdm_free(text);
-            if (status == TDM_OK && faults == 0) printed = warn_of_modules(t, config);
-        }
-        if (printed != TDM_OK) {
-            status = printed;
-            tell_error(status);
-        }
+        return TDM_OK;
+    }
+    if (json || has_faults) {
+        status = print_faults(config, json);
     } else {
         describe(t, config);
-        status = warn_of_modules(t, config);
-        if (status != TDM_OK) tell_error(status);
     }
+    return status == TDM_OK && !has_faults ? warn_of_modules(t, config) : status;
+}
+
+static int run(tool *t) {
+    int json = 0;
+    tdm_config *config;
+    if (!args_choice(t, "--format", &json)) return TDM_E_USAGE;
+    tdm_status status = tdm_config_open(&config, &t->host, t->word[0]);
+    if (status != TDM_OK) return tell_error(status);
+    status = job_override(t, NULL, config);
+    tdm_status found = status == TDM_OK ? tdm_config_check(config) : TDM_OK;
+    if (found != TDM_OK && tdm_config_fault_count(config) == 0) status = found;
+    if (status == TDM_OK) status = report(t, config, found, json != 0);
+    int code = status != TDM_OK ? tell_error(status) : found == TDM_E_UNSUPPORTED ? TDM_OK : (int)found;
     tdm_config_free(config);
-    return (int)status;
+    return code;
 }
 
 const tool_verb verb_check = {"check",
@@ -101,7 +93,5 @@ const tool_verb verb_check = {"check",
                               "  tandem check job.yaml parallel.mode=ddp parallel.device_ids='[0, 1, 2, 3]'\n"
                               "  tandem check job.yaml --format json",
                               {{"--format", "text|json", "how faults are printed (text)"}},
-                              1,
-                              1,
-                              true,
-                              run};
+                              run,
+                              {1, 1, true}};

@@ -10,31 +10,29 @@
 #include "tools/commands/saved.h"
 #include "tools/terminal/term.h"
 
-static int print_text(tdm_status status, char *text) {
-    if (status != TDM_OK) return tell_error(status);
-    fputs(text, stdout);
-    size_t length = strlen(text);
-    if (length > 0 && text[length - 1] != '\n') putchar('\n');
-    tdm_free(text);
-    return TDM_OK;
-}
-
 /* True for a folder that is not a checkpoint and holds none. */
 static bool holds_none(const char *path) {
     struct stat info;
-    char *manifest = text_format("%s/MANIFEST.json", path), *real = realpath(path, NULL);
+    FREED char *manifest = text_format("%s/MANIFEST.json", path), *real = realpath(path, NULL);
     const char *name = real ? strrchr(real, '/') : NULL;
     bool may_be_one = !files_is_missing(manifest) || !name || strncmp(name, "/step-", 6) == 0;
-    free(real);
-    free(manifest);
     return !may_be_one && stat(path, &info) == 0 && S_ISDIR(info.st_mode) && saved_step(path) == SAVED_NONE;
 }
 
-static int list(const tool *t, bool json) {
+/* The path of `ckpt ls`, `show` or `verify`; NULL after printing an error if more than one is given. */
+static const char *only_path(const tool *t) {
+    if (t->word_count == 2) return t->word[1];
+    args_wrong(t, "`ckpt %s` takes one path, unexpected `%s`", t->word[0], t->word[2]);
+    return NULL;
+}
+
+static int list(tool *t) {
     char *text = NULL;
-    tdm_status status = tdm_checkpoint_list(&t->host, t->word[1], json, &text);
-    int code = print_text(status, text);
-    if (holds_none(t->word[1])) runs_hint(t->word[1]);
+    const char *path = only_path(t);
+    if (!path) return TDM_E_USAGE;
+    tdm_status status = tdm_checkpoint_list(&t->host, path, args_flag(t, "--json") != NULL, &text);
+    int code = tell_text(status, text);
+    if (holds_none(path)) runs_hint(path);
     return code;
 }
 
@@ -49,24 +47,28 @@ static bool lacks_checkpoint(const tool *t) {
     return false;
 }
 
-static int show(const tool *t, bool json) {
+static int show(tool *t) {
     char *text = NULL;
+    const char *path = only_path(t);
+    if (!path) return TDM_E_USAGE;
     if (lacks_checkpoint(t)) return TDM_E_CHECKPOINT;
-    tdm_status status = tdm_checkpoint_show(&t->host, t->word[1], json, &text);
-    return print_text(status, text);
+    tdm_status status = tdm_checkpoint_show(&t->host, path, args_flag(t, "--json") != NULL, &text);
+    return tell_text(status, text);
 }
 
 /* A damaged checkpoint is a failed check (12). If there is nothing to check, the checkpoint is missing (8). */
-static int verify(const tool *t) {
+static int verify(tool *t) {
     char *checked = NULL;
-    if (files_is_missing(t->word[1])) {
-        term_error("%s does not exist", t->word[1]);
+    const char *path = only_path(t);
+    if (!path) return TDM_E_USAGE;
+    if (files_is_missing(path)) {
+        term_error("%s does not exist", path);
         return TDM_E_CHECKPOINT;
     }
     if (lacks_checkpoint(t)) return TDM_E_CHECKPOINT;
-    tdm_status status = tdm_checkpoint_verify(&t->host, t->word[1], &checked);
+    tdm_status status = tdm_checkpoint_verify(&t->host, path, &checked);
     if (status == TDM_E_CHECKPOINT) {
-        term_print("%s: damaged", t->word[1]);
+        term_print("%s: damaged", path);
         tell_error(status);
         return TDM_E_CHECK;
     }
@@ -76,7 +78,7 @@ static int verify(const tool *t) {
     return TDM_OK;
 }
 
-static int diff(const tool *t) {
+static int diff(tool *t) {
     double rtol = 0, atol = 0;
     if (!args_number(t, "--rtol", &rtol) || !args_number(t, "--atol", &atol)) return TDM_E_USAGE;
     if (t->word_count < 3) return args_wrong(t, "`ckpt diff` needs two checkpoints");
@@ -107,25 +109,10 @@ static int diff(const tool *t) {
 }
 
 static int run(tool *t) {
-    static const char *const names[] = {"ls", "show", "verify", "diff", "convert"};
-    const char *what = t->word[0];
-    bool json = args_flag(t, "--json") != NULL;
-    bool one = t->word_count == 2;
-    if (strcmp(what, "ls") == 0 && one) return list(t, json);
-    if (strcmp(what, "show") == 0 && one) return show(t, json);
-    if (strcmp(what, "verify") == 0 && one) return verify(t);
-    if (strcmp(what, "diff") == 0) return diff(t);
-    if (strcmp(what, "convert") == 0) {
-        term_error("`ckpt convert` is not in this build; checkpoints are safetensors already");
-        return TDM_E_UNSUPPORTED;
-    }
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(what, names[i]) == 0)
-            return args_wrong(t, "`ckpt %s` takes one path, unexpected `%s`", what, t->word[2]);
-    }
-    const char *near = tdm_text_nearest(what, names, 4);
-    return args_wrong(t, "expected ls, show, verify or diff after `ckpt`, got `%s`%s%s%s", what,
-                      near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
+    static const tool_part parts[] = {{"ls", list}, {"show", show}, {"verify", verify}, {"diff", diff}, {NULL, NULL}};
+    if (strcmp(t->word[0], "convert") != 0) return args_part(t, parts);
+    term_error("`ckpt convert` is not in this build; checkpoints are safetensors already");
+    return TDM_E_UNSUPPORTED;
 }
 
 const tool_verb verb_ckpt = {"ckpt",
@@ -143,7 +130,5 @@ const tool_verb verb_ckpt = {"ckpt",
                              {{"--json", NULL, "ls, show: print JSON"},
                               {"--rtol", "F", "diff: relative tolerance (0)"},
                               {"--atol", "F", "diff: absolute tolerance (0)"}},
-                             2,
-                             3,
-                             false,
-                             run};
+                             run,
+                             {2, 3, false}};

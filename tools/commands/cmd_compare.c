@@ -59,52 +59,37 @@ static char *choose_folder(const comparison *c) {
     struct tm utc;
     strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &utc));
     const char *slash = dir ? strrchr(dir, '/') : NULL;
-    char *folder = slash ? text_format("%.*s/compare-%s", (int)(slash - dir), dir, stamp)
-                         : text_format("runs/%s/compare-%s", c->job->name, stamp);
-    char *unused = files_unused(folder);
-    free(folder);
-    return unused;
-}
-
-static void add(char **argv, int *count, const char *text) {
-    argv[(*count)++] = text_copy(text);
+    FREED char *folder = slash ? text_format("%.*s/compare-%s", (int)(slash - dir), dir, stamp)
+                               : text_format("runs/%s/compare-%s", c->job->name, stamp);
+    return files_unused(folder);
 }
 
 /* Runs `tandem train` on this job in the given mode and folder, with every step in metrics.jsonl. */
 static int train(const comparison *c, const char *mode, const char *dir, int64_t steps) {
     const tool *t = c->t;
-    bool quiet = t->quiet || !term_is_terminal(stderr);
-    char **argv = memory_new((size_t)t->override_count + 20, sizeof *argv);
-    int count = 0;
-    add(argv, &count, "tandem");
-    add(argv, &count, "train");
-    add(argv, &count, t->word[0]);
-    for (int i = 0; i < t->override_count; i++) add(argv, &count, t->override[i]);
-    add(argv, &count, "parallel.dp.scatter=strided");
-    add(argv, &count, "log.every=1 steps");
-    add(argv, &count, "--mode");
-    add(argv, &count, mode);
-    add(argv, &count, "--resume");
-    add(argv, &count, "never");
-    add(argv, &count, "--run-dir");
-    add(argv, &count, dir);
-    add(argv, &count, quiet ? "--quiet" : "--brief");
-    if (steps > 0) {
-        add(argv, &count, "--steps");
-        argv[count++] = text_format("%lld", (long long)steps);
-    }
-    int code = launch_command(argv);
+    text_list argv = {0};
+    text_add(&argv, "tandem");
+    text_add(&argv, "train");
+    text_add(&argv, "%s", t->word[0]);
+    for (int i = 0; i < t->override_count; i++) text_add(&argv, "%s", t->override[i]);
+    text_add(&argv, "parallel.dp.scatter=strided");
+    text_add(&argv, "log.every=1 steps");
+    text_add(&argv, "--mode=%s", mode);
+    text_add(&argv, "--resume=never");
+    text_add(&argv, "--run-dir=%s", dir);
+    text_add(&argv, t->quiet || !term_is_terminal(stderr) ? "--quiet" : "--brief");
+    if (steps > 0) text_add(&argv, "--steps=%lld", (long long)steps);
+    int code = launch_command(argv.text);
     if (stop_signal() != 0 && (code == TDM_OK || c->runs > 0)) code = TDM_E_STOPPED; /* the finished runs are kept */
-    for (int i = 0; i < count; i++) free(argv[i]);
-    free(argv);
+    text_list_free(&argv);
     return code;
 }
 
 /* `why` is printed after the name. */
 static int train_and_read(comparison *c, const char *mode, const char *name, const char *why, int64_t steps,
                           report_run *run) {
-    char *dir = text_format("%s/%s", c->folder, name);
-    char *metrics = text_format("%s/metrics.jsonl", dir);
+    FREED char *dir = text_format("%s/%s", c->folder, name);
+    FREED char *metrics = text_format("%s/metrics.jsonl", dir);
     int code = TDM_OK;
     if (files_is_link(dir)) {
         code = args_wrong(c->t, "%s is a symbolic link, which is not followed; give a new folder with --out", dir);
@@ -119,8 +104,6 @@ static int train_and_read(comparison *c, const char *mode, const char *name, con
     } else if (code != TDM_E_USAGE) {
         term_line("tandem: the %s run ended with code %d; its files are in %s", name, code, dir);
     }
-    free(metrics);
-    free(dir);
     return code;
 }
 
@@ -128,7 +111,7 @@ static int train_all(comparison *c, int64_t steps) {
     for (int i = 0; i < c->count; i++) {
         int same = 1;
         for (int k = 0; k < i; k++) same += c->mode[k] == c->mode[i];
-        char *name = same > 1 ? text_format("%s-%d", c->mode[i], same) : text_copy(c->mode[i]);
+        FREED char *name = same > 1 ? text_format("%s-%d", c->mode[i], same) : text_copy(c->mode[i]);
         int code = train_and_read(c, c->mode[i], name, "", steps, &c->run[i]);
         if (code == TDM_OK) {
             c->runs++;
@@ -136,7 +119,6 @@ static int train_all(comparison *c, int64_t steps) {
             c->run[i].label = text_copy(name);
             if (strcmp(c->mode[i], "single") == 0) c->one_device = report_number(&c->run[i], "samples_per_s");
         }
-        free(name);
         if (code != TDM_OK) return code;
     }
     return TDM_OK;
@@ -149,9 +131,8 @@ static int train_one_device(comparison *c, int64_t steps) {
     int64_t done = (int64_t)report_number(&c->run[0], "step");
     if (steps <= 0 || steps > done) steps = done;
     if (steps > ONE_DEVICE_STEPS) steps = ONE_DEVICE_STEPS;
-    char *why = text_format(": %lld steps in single mode, as the baseline of the speed-up", (long long)steps);
+    FREED char *why = text_format(": %lld steps in single mode, as the baseline of the speed-up", (long long)steps);
     int code = train_and_read(c, "single", "one-device", why, steps, &run);
-    free(why);
     if (code != TDM_OK) return code;
     c->one_device = report_number(&run, "samples_per_s");
     report_free(&run);
@@ -159,17 +140,11 @@ static int train_one_device(comparison *c, int64_t steps) {
 }
 
 static int write_all(const comparison *c) {
-    char *path = text_format("%s/compare.json", c->folder);
+    FREED char *path = text_format("%s/compare.json", c->folder), *page = text_format("%s/report.html", c->folder);
     json_t *json = compare_json(c);
-    char *text = json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
+    FREED char *text = json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
     int code = text ? files_write(path, text, strlen(text)) : TDM_E_MEMORY;
-    free(text);
-    free(path);
-    if (code == TDM_OK) {
-        path = text_format("%s/report.html", c->folder);
-        code = report_write(path, c->run, c->runs, json, false);
-        free(path);
-    }
+    if (code == TDM_OK) code = report_write(page, c->run, c->runs, json, false);
     json_decref(json);
     return code;
 }
@@ -239,7 +214,5 @@ const tool_verb verb_compare = {
      {"--steps", "N", "steps of each run (default: as in CONFIG)"},
      {"--tolerance", "T", "loss=F,params=F: the largest differences allowed; a part not given must be equal"},
      {"--out", "DIR", "a new folder for the runs, compare.json and report.html (-o)"}},
-    1,
-    1,
-    true,
-    run};
+    run,
+    {1, 1, true}};

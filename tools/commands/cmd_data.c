@@ -23,11 +23,8 @@ static int check_split(const tool *t, const char *name, const tdm_data_spec *spe
     if (spec->format == TDM_DATA_NONE) return TDM_OK;
     tdm_status status = tdm_data_check(&t->host, spec, use, &report);
     if (status != TDM_OK) return tell_error(status);
-    printf("%sdata.%s%s\n%s", term_on(stdout, TERM_BOLD), name, term_off(stdout), report);
-    size_t length = strlen(report);
-    if (length > 0 && report[length - 1] != '\n') putchar('\n');
-    tdm_free(report);
-    return TDM_OK;
+    printf("%sdata.%s%s\n", term_on(stdout, TERM_BOLD), name, term_off(stdout));
+    return tell_text(status, report);
 }
 
 static int check(tool *t) {
@@ -43,7 +40,7 @@ static int check(tool *t) {
     return code != TDM_OK ? code : eval;
 }
 
-static int make(const tool *t) {
+static int make(tool *t) {
     const char *format = args_flag(t, "--format"), *folder = t->word[1];
     int64_t samples = 1000, seed = 0;
     if (!args_int(t, "--samples", 1, &samples) || !args_int(t, "--seed", INT64_MIN, &seed)) return TDM_E_USAGE;
@@ -58,9 +55,8 @@ static int make(const tool *t) {
 }
 
 static int run(tool *t) {
-    if (strcmp(t->word[0], "check") == 0) return check(t);
-    if (strcmp(t->word[0], "make") == 0) return make(t);
-    return args_wrong(t, "expected check or make after `data`, got `%s`", t->word[0]);
+    static const tool_part parts[] = {{"check", check}, {"make", make}, {NULL, NULL}};
+    return args_part(t, parts);
 }
 
 const tool_verb verb_data = {"data",
@@ -76,7 +72,5 @@ const tool_verb verb_data = {"data",
                              {{"--format", "idx|cifar10|npy", "make: file format (idx)"},
                               {"--samples", "N", "make: number of samples (1000)"},
                               {"--seed", "N", "make: seed of the digits (0)"}},
-                             2,
-                             2,
-                             true,
-                             run};
+                             run,
+                             {2, 2, true}};

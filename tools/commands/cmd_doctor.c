@@ -6,10 +6,9 @@
 static int run(tool *t) {
     char *text = NULL;
     tdm_status status = tdm_environment(&t->host, args_flag(t, "--json") != NULL, &text);
-    if (status != TDM_OK && status != TDM_E_CHECK) return tell_error(status);
-    fputs(text, stdout);
-    tdm_free(text);
-    return (int)status;
+    bool is_printed = status == TDM_E_CHECK; /* with what it has found */
+    int code = tell_text(is_printed ? TDM_OK : status, text);
+    return is_printed ? TDM_E_CHECK : code;
 }
 
 const tool_verb verb_doctor = {"doctor",
@@ -21,7 +20,5 @@ const tool_verb verb_doctor = {"doctor",
                                "  tandem doctor\n"
                                "  tandem doctor --json > env.json",
                                {{"--json", NULL, "print JSON"}},
-                               0,
-                               0,
-                               false,
-                               run};
+                               run,
+                               {0, 0, false}};

@@ -7,14 +7,10 @@
 #include "tools/terminal/term.h"
 
 static int write_json(const char *path, double loss, double accuracy, int64_t samples) {
-    char number[40] = "null";
-    if (isfinite(accuracy)) snprintf(number, sizeof number, "%.9g", accuracy);
-    char *text =
-        isfinite(loss)
-            ? text_format("{\"loss\":%.9g,\"accuracy\":%s,\"samples\":%lld}\n", loss, number, (long long)samples)
-            : text_format("{\"loss\":null,\"accuracy\":%s,\"samples\":%lld}\n", number, (long long)samples);
+    char number[2][32];
+    FREED char *text = text_format("{\"loss\":%s,\"accuracy\":%s,\"samples\":%lld}\n", text_json(number[0], loss),
+                                   text_json(number[1], accuracy), (long long)samples);
     int code = files_write(path, text, strlen(text));
-    free(text);
     return code;
 }
 
@@ -52,7 +48,5 @@ const tool_verb verb_eval = {"eval",
                              {{"--weights", "PATH", "the weights (default: RUN-DIR, else model.weights of CONFIG)"},
                               {"--split", "train|eval", "which split of the data (eval)"},
                               {"--out", "FILE", "also write the result to a file, as JSON (-o)"}},
-                             1,
-                             1,
-                             true,
-                             run};
+                             run,
+                             {1, 1, true}};

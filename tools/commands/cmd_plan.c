@@ -27,12 +27,7 @@ static int run(tool *t) {
     if (code != TDM_OK) return code;
     char *text = NULL;
     tdm_status status = print(t, config, &text);
-    if (status == TDM_OK) {
-        fputs(text, stdout);
-        tdm_free(text);
-    } else {
-        code = tell_error(status);
-    }
+    code = tell_text(status, text);
     tdm_config_free(config);
     return code;
 }
@@ -50,7 +45,5 @@ const tool_verb verb_plan = {"plan",
                               {"--after", "PASS", "the plan after one of its passes: lower, layout, rewrite, ..."},
                               {"--predict", NULL, "the plan of eval and predict, which has no backward"},
                               {"--json", NULL, "print JSON"}},
-                             1,
-                             1,
-                             true,
-                             run};
+                             run,
+                             {1, 1, true}};

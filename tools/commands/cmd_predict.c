@@ -1,6 +1,5 @@
 /* cmd_predict.c - `tandem predict`: the model's outputs for every sample of a split, as CSV, JSONL or .npy. */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,14 +51,8 @@ static void json_row(const prediction *p, int64_t index, int64_t label, const fl
     } else {
         fputs("\"outputs\":[", p->to);
     }
-    for (int64_t i = 0; i < p->width; i++) {
-        fputs(i ? "," : "", p->to);
-        if (isfinite(y[i])) {
-            fprintf(p->to, "%.9g", (double)y[i]);
-        } else {
-            fputs("null", p->to);
-        }
-    }
+    char number[32];
+    for (int64_t i = 0; i < p->width; i++) fprintf(p->to, "%s%s", i ? "," : "", text_json(number, (double)y[i]));
     fputs("]}\n", p->to);
 }
 
@@ -78,8 +71,9 @@ static void row(const prediction *p, int64_t index, int64_t label, const float *
 
 static tdm_status predict_all(const prediction *p, tdm_run *run) {
     int64_t inputs = tdm_run_input_width(run), most = tdm_run_eval_batch(run);
-    float *x = memory_new((size_t)(inputs * most), sizeof *x), *y = memory_new((size_t)(p->width * most), sizeof *y);
-    int64_t *labels = memory_new((size_t)most, sizeof *labels);
+    FREED float *x = memory_new((size_t)(inputs * most), sizeof *x),
+                *y = memory_new((size_t)(p->width * most), sizeof *y);
+    FREED int64_t *labels = memory_new((size_t)most, sizeof *labels);
     tdm_status status = TDM_OK;
     for (int64_t first = 0; first < p->count && status == TDM_OK && !ferror(p->to); first += most) {
         int64_t rows = p->count - first < most ? p->count - first : most;
@@ -89,9 +83,6 @@ static tdm_status predict_all(const prediction *p, tdm_run *run) {
         if (status == TDM_OK) status = tdm_run_predict(run, x, rows, y);
         for (int64_t i = 0; i < rows && status == TDM_OK; i++) row(p, first + i, labels[i], y + i * p->width);
     }
-    free(x);
-    free(y);
-    free(labels);
     return status;
 }
 
@@ -160,7 +151,5 @@ const tool_verb verb_predict = {"predict",
                                 {{"--weights", "PATH", "the weights (default: RUN-DIR, else model.weights of CONFIG)"},
                                  {"--split", "train|eval", "which split of the data (eval)"},
                                  {"--out", "FILE", "a .csv, .jsonl or .npy file (-o); without it, CSV on stdout"}},
-                                1,
-                                1,
-                                true,
-                                run};
+                                run,
+                                {1, 1, true}};

@@ -26,12 +26,10 @@ static void name_by_folder(report_run runs[2]) {
 
 static int run(tool *t) {
     static const char metrics[] = "metrics.jsonl";
-    const char *against = args_flag(t, "--against"), *out = args_flag(t, "--out"), *lang = args_flag(t, "--lang");
-    if (lang && strcmp(lang, "en") != 0 && strcmp(lang, "zh") != 0) {
-        return args_wrong(t, "`--lang` must be en or zh, got `%s`", lang);
-    }
+    const char *against = args_flag(t, "--against"), *out = args_flag(t, "--out");
     report_run runs[2];
-    int count = 0;
+    int count = 0, in = TDM_ENGLISH;
+    if (!args_choice(t, "--lang", &in)) return TDM_E_USAGE;
     if (runs_lacks(t->word[0], metrics) || (against && runs_lacks(against, metrics))) return TDM_E_DATA;
     int code = report_read(&runs[count], t->word[0]);
     if (code == TDM_OK) {
@@ -40,10 +38,9 @@ static int run(tool *t) {
         if (against && code == TDM_OK) count++;
     }
     if (count == 2 && strcmp(runs[0].label, runs[1].label) == 0) name_by_folder(runs);
-    char *path = out ? text_copy(out) : text_format("%s/report.html", t->word[0]);
-    if (code == TDM_OK) code = report_write(path, runs, count, NULL, lang && strcmp(lang, "zh") == 0);
+    FREED char *path = out ? text_copy(out) : text_format("%s/report.html", t->word[0]);
+    if (code == TDM_OK) code = report_write(path, runs, count, NULL, in == TDM_CHINESE);
     if (code == TDM_OK) term_print("%s", path);
-    free(path);
     for (int i = 0; i < count; i++) report_free(&runs[i]);
     return code;
 }
@@ -59,7 +56,5 @@ const tool_verb verb_report = {"report",
                                {{"--against", "RUN-DIR", "a second run to compare with"},
                                 {"--out", "FILE", "write to FILE instead of RUN-DIR/report.html (-o)"},
                                 {"--lang", "en|zh", "language of the page (en)"}},
-                               1,
-                               1,
-                               false,
-                               run};
+                               run,
+                               {1, 1, false}};

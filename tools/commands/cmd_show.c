@@ -7,25 +7,9 @@
 /* Writes a text of the library to stdout, or to the file of --out. */
 static int deliver(const tool *t, tdm_status status, char *text) {
     if (status != TDM_OK) return tell_error(status);
-    const char *path = args_flag(t, "--out");
-    int code = TDM_OK;
-    size_t length = strlen(text);
-    if (path) {
-        code = files_write(path, text, length);
-    } else {
-        fputs(text, stdout);
-        if (length > 0 && text[length - 1] != '\n') putchar('\n');
-    }
+    int code = files_deliver(t, text);
     tdm_free(text);
     return code;
-}
-
-static bool language(const tool *t, tdm_language *out) {
-    const char *text = args_flag(t, "--lang");
-    *out = text && strcmp(text, "zh") == 0 ? TDM_CHINESE : TDM_ENGLISH;
-    if (!text || strcmp(text, "en") == 0 || strcmp(text, "zh") == 0) return true;
-    args_wrong(t, "`--lang` must be en or zh, got `%s`", text);
-    return false;
 }
 
 static int run_show(tool *t) {
@@ -48,10 +32,10 @@ static int run_show(tool *t) {
 }
 
 static int run_explain(tool *t) {
-    tdm_language in;
-    if (!language(t, &in)) return TDM_E_USAGE;
+    int in = TDM_ENGLISH;
+    if (!args_choice(t, "--lang", &in)) return TDM_E_USAGE;
     char *text = NULL;
-    tdm_status status = tdm_config_explain(t->word[0], in, &text);
+    tdm_status status = tdm_config_explain(t->word[0], (tdm_language)in, &text);
     if (status != TDM_OK) return tell_error(status);
     term_print_folded(stdout, text_copy(text));
     tdm_free(text);
@@ -59,22 +43,22 @@ static int run_explain(tool *t) {
 }
 
 static int run_schema(tool *t) {
-    tdm_language in;
-    if (!language(t, &in)) return TDM_E_USAGE;
+    int in = TDM_ENGLISH;
+    if (!args_choice(t, "--lang", &in)) return TDM_E_USAGE;
     char *text = NULL;
-    tdm_status status = tdm_config_schema(in, &text);
+    tdm_status status = tdm_config_schema((tdm_language)in, &text);
     return deliver(t, status, text);
 }
 
 static int run_init(tool *t) {
-    tdm_language in;
-    if (!language(t, &in)) return TDM_E_USAGE;
+    int in = TDM_ENGLISH;
+    if (!args_choice(t, "--lang", &in)) return TDM_E_USAGE;
     const char *task = args_flag(t, "--task"), *path = args_flag(t, "--out");
     if (path && !args_flag(t, "--force") && files_exists(path)) {
         return args_wrong(t, "%s already exists; --force overwrites it", path);
     }
     char *text = NULL;
-    tdm_status status = tdm_config_starter(task ? task : "cifar", in, &text);
+    tdm_status status = tdm_config_starter(task ? task : "cifar", (tdm_language)in, &text);
     int code = deliver(t, status, text);
     if (code == TDM_OK && path && !t->quiet) term_line("wrote %s; next: tandem check %s", path, path);
     return code;
@@ -92,10 +76,8 @@ const tool_verb verb_show = {
     {{"--origins", NULL, "print the origin of each value: file and line, default, command line"},
      {"--json", NULL, "print JSON"},
      {"--out", "FILE", "write to a file (-o)"}},
-    1,
-    2,
-    true,
-    run_show};
+    run_show,
+    {1, 2, true}};
 
 const tool_verb verb_explain = {"explain",
                                 "[KEY]",
@@ -108,10 +90,8 @@ const tool_verb verb_explain = {"explain",
                                 "  tandem explain parallel\n"
                                 "  tandem explain conv2d --lang zh",
                                 {{"--lang", "en|zh", "language of the text (en)"}},
-                                0,
-                                1,
-                                false,
-                                run_explain};
+                                run_explain,
+                                {0, 1, false}};
 
 const tool_verb verb_schema = {
     "schema",
@@ -123,10 +103,8 @@ const tool_verb verb_schema = {
     "example:\n"
     "  tandem schema -o tandem.schema.json",
     {{"--out", "FILE", "write to a file (-o)"}, {"--lang", "en|zh", "language of the descriptions (en)"}},
-    0,
-    0,
-    false,
-    run_schema};
+    run_schema,
+    {0, 0, false}};
 
 const tool_verb verb_init = {"init",
                              "",
@@ -141,7 +119,5 @@ const tool_verb verb_init = {"init",
                               {"--lang", "en|zh", "language of the comments (en)"},
                               {"--out", "FILE", "write to a file (-o); never overwrites an existing file"},
                               {"--force", NULL, "let --out overwrite an existing file"}},
-                             0,
-                             0,
-                             false,
-                             run_init};
+                             run_init,
+                             {0, 0, false}};

@@ -38,13 +38,13 @@ static int on_event(const tdm_event *event, void *user) {
 /* Writes env.json: the machine that produced the run's numbers. */
 static void write_environment(const session *s) {
     if (!s->shows || !s->job->run.dir) return;
-    char *text = NULL, *path = text_format("%s/env.json", s->job->run.dir);
+    FREED char *path = text_format("%s/env.json", s->job->run.dir);
+    char *text = NULL;
     bool alone = s->job->parallel.kernels == TDM_KERNELS_REF;
     tdm_status status = tdm_environment(&s->t->host, alone ? TDM_ENVIRONMENT_JSON_ALONE : TDM_ENVIRONMENT_JSON, &text);
     if (status == TDM_E_MEMORY) memory_missing();
     if (status == TDM_OK || status == TDM_E_CHECK) files_try(path, text, strlen(text));
     tdm_free(text);
-    free(path);
 }
 
 static void before_first_step(training *tr, bool dry) {
@@ -62,23 +62,16 @@ static void write_report(const char *dir) {
     if (!dir) return;
     if (!report_try(&run, dir)) {
         int reason = errno;
-        char *metrics = text_format("%s/metrics.jsonl", dir);
+        FREED char *metrics = text_format("%s/metrics.jsonl", dir);
         term_line("tandem: warning: %s/report.html is not written: metrics.jsonl cannot be read: %s", dir,
                   files_refusal(metrics, reason));
-        free(metrics);
         return;
     }
-    char *path = text_format("%s/report.html", dir);
+    FREED char *path = text_format("%s/report.html", dir);
     size_t bytes;
-    char *page = report_page(&run, 1, NULL, false, &bytes);
+    FREED char *page = report_page(&run, 1, NULL, false, &bytes);
     files_try(path, page, bytes);
-    free(page);
-    free(path);
     report_free(&run);
-}
-
-static void print_end(bool stopped) {
-    term_mark(stopped ? TERM_YELLOW : TERM_GREEN, "", stopped ? "stopped on request" : "finished", "%s", "");
 }
 
 /* Exit code 75 means that there is a checkpoint. */
@@ -94,30 +87,33 @@ static int train(training *tr) {
     stop_run(NULL);
     progress_end(&tr->bar);
     if (status != TDM_OK && status != TDM_E_STOPPED) return session_failed(s, status);
-    int code = status == TDM_OK ? TDM_OK : stopped_code(s);
+    bool stopped = status == TDM_E_STOPPED;
+    int code = stopped ? stopped_code(s) : TDM_OK;
     if (s->shows && code <= TDM_E_STOPPED) {
         write_report(s->job->run.dir);
-        if (!s->t->quiet && !tr->brief) print_end(status == TDM_E_STOPPED);
-        summary_print(s->t, s->job, s->run, status == TDM_E_STOPPED, tr->brief);
+        if (!s->t->quiet && !tr->brief) {
+            term_mark(stopped ? TERM_YELLOW : TERM_GREEN, "", stopped ? "stopped on request" : "finished", "%s", "");
+        }
+        summary_print(s->t, s->job, s->run, stopped, tr->brief);
     } else if (s->shows && !s->t->quiet) {
         term_line("%s", tdm_error_message());
     }
     return code;
 }
 
+static bool says(const json_t *object, const char *key, const char *value) {
+    const char *text = json_string_value(json_object_get(object, key));
+    return text && strcmp(text, value) == 0;
+}
+
 /* True if every step is done and the summary is written. Then nothing in the run directory may be overwritten. */
 static bool is_finished(const session *s) {
     tdm_run_state state;
-    report_run run;
-    if (!s->job->run.dir) return false;
-    char *summary = text_format("%s/summary.json", s->job->run.dir);
-    bool there = files_exists(summary);
-    free(summary);
-    if (!there || tdm_run_get_state(s->run, &state) != TDM_OK || state.step < state.steps_total) return false;
-    if (!report_try(&run, s->job->run.dir)) return false;
-    bool finished =
-        strcmp(report_text(&run, "exit_reason"), "finished") == 0 && report_number(&run, "step") == (double)state.step;
-    report_free(&run);
+    if (!s->job->run.dir || tdm_run_get_state(s->run, &state) != TDM_OK || state.step < state.steps_total) return false;
+    json_t *summary = report_object(s->job->run.dir, "summary.json");
+    bool finished = says(summary, "exit_reason", "finished") &&
+                    json_number_value(json_object_get(summary, "step")) == (double)state.step;
+    json_decref(summary);
     return finished;
 }
 
@@ -144,9 +140,8 @@ static int run_here(training *tr, bool dry) {
  * another launcher started cannot agree on a suffix and keep the name. */
 static int choose_new_folder(session *s) {
     if (!s->job->run.has_its_time || s->facts.world > 1 || !files_exists(s->job->run.dir)) return TDM_OK;
-    char *unused = files_unused(s->job->run.dir);
+    FREED char *unused = files_unused(s->job->run.dir);
     tdm_status status = tdm_config_override_text(s->config, "run.dir", unused);
-    free(unused);
     if (status == TDM_OK) status = tdm_config_check(s->config);
     if (status != TDM_OK) return tell_error(status);
     s->job = tdm_config_job(s->config);
@@ -157,7 +152,7 @@ static int choose_new_folder(session *s) {
 static int start_processes(training *tr, int world) {
     const session *s = &tr->s;
     const char *dir = s->job->run.dir, *resume = s->job->checkpoint.resume;
-    char *extra = dir && !args_flag(s->t, "--run-dir") ? job_path_override("run.dir", dir) : NULL;
+    FREED char *extra = dir && !args_flag(s->t, "--run-dir") ? job_path_override("run.dir", dir) : NULL;
     launch_job job = {.t = s->t,
                       .world = world,
                       .extra = extra,
@@ -173,7 +168,6 @@ static int start_processes(training *tr, int world) {
     }
     tr->restarts = job.restarts;
     tr->reason = end.left_at_once ? stop_reason(end.code) : text_copy(end.error.message);
-    free(extra);
     return launch_tell(&end);
 }
 
@@ -209,8 +203,7 @@ static int run_somewhere(training *tr, bool dry) {
 
 static bool is_marked_running(const char *dir) {
     json_t *status = report_object(dir, "status.json");
-    const char *state = json_string_value(json_object_get(status, "state"));
-    bool running = state && strcmp(state, "running") == 0;
+    bool running = says(status, "state", "running");
     json_decref(status);
     return running;
 }
@@ -230,10 +223,7 @@ static void write_end(const training *tr, int code) {
 static int print_config(const session *s) {
     char *text = NULL;
     tdm_status status = tdm_config_print(s->config, TDM_CONFIG_ORIGINS, &text);
-    if (status != TDM_OK) return tell_error(status);
-    fputs(text, stdout);
-    tdm_free(text);
-    return TDM_OK;
+    return tell_text(status, text);
 }
 
 static int run(tool *t) {
@@ -284,7 +274,5 @@ const tool_verb verb_train = {
      {"--dry-run", NULL, "open the data, build the model, print what would run; write nothing"},
      {"--print-config", NULL, "print every value with its origin and exit"},
      {"--brief", NULL, "progress only: no banner, no summary"}},
-    1,
-    1,
-    true,
-    run};
+    run,
+    {1, 1, true}};

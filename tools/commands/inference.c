@@ -10,18 +10,13 @@
 #include "tools/terminal/term.h"
 
 static int choose_split(inference *in, const tool *t) {
-    const char *split = args_flag(t, "--split");
-    if (split && strcmp(split, "train") != 0 && strcmp(split, "eval") != 0) {
-        return args_wrong(t, "`--split` must be train or eval, got `%s`", split);
+    int eval = 1; /* the place among the choices of --split */
+    if (!args_choice(t, "--split", &eval)) return TDM_E_USAGE;
+    if (eval && in->job.data.eval.format == TDM_DATA_NONE) {
+        return args_wrong(t, "%s has no data.eval section; use --split train for data.train", t->word[0]);
     }
-    if (split && strcmp(split, "train") == 0) {
-        in->job.data.eval = in->job.data.train;
-    } else {
-        if (in->job.data.eval.format == TDM_DATA_NONE) {
-            return args_wrong(t, "%s has no data.eval section; use --split train for data.train", t->word[0]);
-        }
-        in->job.data.train = in->job.data.eval;
-    }
+    if (eval) in->job.data.train = in->job.data.eval;
+    in->job.data.eval = in->job.data.train;
     return TDM_OK;
 }
 
@@ -32,14 +27,13 @@ static int open_config(inference *in, tool *t, const char **folder) {
     *folder = files_is_missing(in->file) ? NULL : t->word[0];
     if (!*folder && runs_lacks(t->word[0], name)) return TDM_E_CONFIG;
     if (!*folder) return job_open(t, NULL, &in->config);
-    char *text = text_file(*folder, name);
+    FREED char *text = text_file(*folder, name);
     if (!text) {
         term_error("%s: cannot be read: %s", in->file, files_refusal(in->file, errno));
         return TDM_E_CONFIG;
     }
     tdm_config *config;
     tdm_status status = tdm_config_parse(&config, &t->host, text, strlen(text), in->file, *folder);
-    free(text);
     return status == TDM_OK ? job_take(t, NULL, config, &in->config) : tell_error(status);
 }
 

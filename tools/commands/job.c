@@ -35,17 +35,13 @@ static tdm_status apply_flags(const tool *t, tdm_config *config) {
     tdm_status status = TDM_OK;
     for (size_t i = 0; i < sizeof flags / sizeof flags[0] && status == TDM_OK; i++) {
         const char *value = args_flag(t, flags[i][0]);
-        if (!value) continue;
-        char *text = job_path_override(flags[i][1], value);
-        status = tdm_config_override(config, text);
-        free(text);
+        if (value) status = tdm_config_override_text(config, flags[i][1], value);
     }
     const char *steps = args_flag(t, "--steps");
     if (steps && status == TDM_OK) {
-        char *text = text_format("train.steps=%s", steps);
+        FREED char *text = text_format("train.steps=%s", steps);
         status = tdm_config_override(config, text);
         if (status == TDM_OK) status = tdm_config_override(config, "train.epochs=null");
-        free(text);
     }
     return status;
 }
@@ -57,24 +53,23 @@ int job_open(tool *t, const char *const *extra, tdm_config **out) {
     return status == TDM_OK ? job_take(t, extra, config, out) : tell_error(status);
 }
 
-int job_take(tool *t, const char *const *extra, tdm_config *config, tdm_config **out) {
+tdm_status job_override(const tool *t, const char *const *extra, tdm_config *config) {
     tdm_status status = TDM_OK;
-    *out = NULL;
     for (int i = 0; i < t->override_count && status == TDM_OK; i++) {
         status = tdm_config_override(config, t->override[i]);
     }
     if (status == TDM_OK) status = apply_flags(t, config);
     for (; extra && *extra && status == TDM_OK; extra++) status = tdm_config_override(config, *extra);
-    int code = TDM_OK;
-    if (status != TDM_OK) {
-        code = tell_error(status);
-    } else if ((status = tdm_config_check(config)) != TDM_OK) {
-        code = tdm_config_fault_count(config) > 0 ? print_faults(config, status) : tell_error(status);
-    }
-    if (code != TDM_OK) {
-        tdm_config_free(config);
-        return code;
-    }
-    *out = config;
-    return TDM_OK;
+    return status;
+}
+
+int job_take(tool *t, const char *const *extra, tdm_config *config, tdm_config **out) {
+    tdm_status status = job_override(t, extra, config);
+    bool is_checked = status == TDM_OK;
+    if (is_checked) status = tdm_config_check(config);
+    *out = status == TDM_OK ? config : NULL;
+    if (*out) return TDM_OK;
+    int code = is_checked && tdm_config_fault_count(config) > 0 ? print_faults(config, status) : tell_error(status);
+    tdm_config_free(config);
+    return code;
 }

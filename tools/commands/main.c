@@ -25,10 +25,8 @@ static void print_overview(FILE *to) {
                                       "usage: tandem VERB [CONFIG] [key.path=value ...] [flags]\n\n",
                                       tdm_version()));
     for (const tool_verb *const *verb = tool_verbs; *verb; verb++) {
-        char *row = text_format("  %-8s  %s", (*verb)->name, (*verb)->summary), *folded = term_fold(row, to, 0);
+        FREED char *row = text_format("  %-8s  %s", (*verb)->name, (*verb)->summary), *folded = term_fold(row, to, 0);
         fprintf(to, "  %s%-8s%s%s", term_on(to, TERM_BOLD), (*verb)->name, term_off(to), folded + 2 + 8);
-        free(folded);
-        free(row);
     }
     term_print_folded(to, text_copy("\nStart here:\n"
                                     "  tandem init --task toy-mp -o toy.yaml && tandem train toy.yaml\n\n"
@@ -37,7 +35,8 @@ static void print_overview(FILE *to) {
                                     "variables.\n"));
 }
 
-static int print_exit_codes(void) {
+static int print_exit_codes(tool *t) {
+    (void)t;
     printf("exit codes of every verb:\n");
 #define X(name, number, text) printf("  %3d  %s\n", number, text);
     TDM_STATUS_MAP(X)
@@ -47,7 +46,8 @@ static int print_exit_codes(void) {
     return TDM_OK;
 }
 
-static int print_variables(void) {
+static int print_variables(tool *t) {
+    (void)t;
     char *text = NULL;
     tdm_status status = tdm_environment_variables(NULL, &text);
     if (status != TDM_OK) return tell_error(status);
@@ -60,7 +60,7 @@ static int print_variables(void) {
     return TDM_OK;
 }
 
-const tool_topic tool_topics[] = {{"exit-codes", print_exit_codes}, {"env", print_variables}, {NULL, NULL}};
+const tool_part tool_topics[] = {{"exit-codes", print_exit_codes}, {"env", print_variables}, {NULL, NULL}};
 
 static void print_verb(const tool_verb *verb) {
     term_print_folded(stdout, text_format("usage: tandem %s%s%s [flags]\n\n%s\n\nflags:\n", verb->name,
@@ -94,8 +94,8 @@ static int help(int argc, char **argv) {
         print_overview(stdout);
         return TDM_OK;
     }
-    for (const tool_topic *topic = tool_topics; topic->name; topic++) {
-        if (strcmp(argv[2], topic->name) == 0) return topic->print();
+    for (const tool_part *topic = tool_topics; topic->name; topic++) {
+        if (strcmp(argv[2], topic->name) == 0) return topic->run(NULL);
     }
     const tool_verb *verb = find_verb(argv[2]);
     if (!verb) return unknown_verb(argv[2]);

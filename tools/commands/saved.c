@@ -30,12 +30,11 @@ static int64_t newest_of(DIR *folder) {
 }
 
 int64_t saved_step(const char *dir) {
-    char *path = text_format("%s/checkpoints", dir);
+    FREED char *path = text_format("%s/checkpoints", dir);
     DIR *folder = opendir(path);
     if (!folder && is_absent(errno)) folder = opendir(dir);
     int64_t newest = folder ? newest_of(folder) : is_absent(errno) ? SAVED_NONE : SAVED_UNREADABLE;
     if (folder) closedir(folder);
-    free(path);
     return newest;
 }
 

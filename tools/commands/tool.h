@@ -24,10 +24,12 @@ typedef struct tool_verb {
     const char *synopsis;            /* what follows the name in the usage line; literal words are in lower case */
     const char *summary;             /* one line, for the list of verbs */
     const char *text;                /* paragraphs and examples, for --help */
-    tool_flag flags[TOOL_FLAGS_MAX]; /* ends with a NULL name */
-    int min_words, max_words;        /* arguments that are neither flags nor overrides */
-    bool overrides;                  /* accepts key.path=value */
+    tool_flag flags[TOOL_FLAGS_MAX]; /* the last has a NULL name */
     int (*run)(tool *t);             /* returns the exit code */
+    struct {
+        int min_words, max_words; /* arguments that are neither flags nor overrides */
+        bool overrides;           /* key.path=value */
+    } takes;
 } tool_verb;
 
 struct tool {
@@ -50,22 +52,28 @@ extern const tool_verb verb_train, verb_compare, verb_eval, verb_predict, verb_c
     verb_manual;
 extern const tool_verb *const tool_verbs[]; /* NULL-terminated, in the order of the help; verb_manual is not shown */
 
-/* Topics of `tandem help` other than the verbs. */
-typedef struct tool_topic {
+/* A part of a verb: `ckpt ls`. */
+typedef struct tool_part {
     const char *name;
-    int (*print)(void); /* returns the exit code */
-} tool_topic;
-extern const tool_topic tool_topics[]; /* ends with a NULL name */
+    int (*run)(tool *t); /* returns the exit code */
+} tool_part;
+extern const tool_part tool_topics[]; /* what `tandem help` prints besides the verbs; ends with a NULL name */
 
 /* ---- args.c ---- */
 extern const tool_verb args_global; /* its flags are accepted by every verb */
 /* Fills `t` from argv[2...]. Wrong arguments: prints the error on stderr and returns TDM_E_USAGE. */
 int args_parse(tool *t);
+/* The verb's flag of this name; NULL: it has none. */
+const tool_flag *args_find(const tool_verb *verb, const char *name);
 /* The value of a flag of this verb, "" for a switch that was given, NULL if absent. */
 const char *args_flag(const tool *t, const char *name);
 bool args_int(const tool *t, const char *name, int64_t min, int64_t *value); /* false after printing the error */
 bool args_number(const tool *t, const char *name, double *value);            /* the same, >= 0 */
-void args_print_flags(const tool_verb *verb);                                /* on stdout */
+/* The same for a flag with choices, "auto|never": the place of the choice. */
+bool args_choice(const tool *t, const char *name, int *value);
+/* Runs the part of a verb that its first argument names. `parts` ends with a NULL name. */
+int args_part(tool *t, const tool_part *parts);
+void args_print_flags(const tool_verb *verb); /* on stdout */
 /* Wrong usage: prints the error and a pointer to --help on stderr, and notifies the other ranks. Returns TDM_E_USAGE.
  */
 int args_wrong(const tool *t, const char *format, ...) TDM_PRINTF(2, 3);
@@ -76,11 +84,16 @@ int args_wrong(const tool *t, const char *format, ...) TDM_PRINTF(2, 3);
 char *args_suggest(const tool_verb *verb, const char *flag, const char *value);
 
 /* ---- text.c: small texts. Out of memory ends the program with code 6. ---- */
+/* A local variable declared FREED is freed where its scope ends. It must have an initial value. */
+#define FREED __attribute__((cleanup(memory_freed)))
+void memory_freed(void *variable);
 _Noreturn void memory_missing(void);
 /* memory_missing calls `act` before it ends this process; `act` may replace the process. */
 void memory_at_end(void (*act)(int code));
 char *text_format(const char *format, ...) TDM_PRINTF(1, 2);
 char *text_format_list(const char *format, va_list args) TDM_PRINTF(1, 0);
+char *text_printable_list(const char *format, va_list args)
+    TDM_PRINTF(1, 0); /* text_format_list, then text_printable */
 char *text_copy(const char *text);
 char *text_printable(const char *text, bool keeps_lines); /* see tdm_text_printable */
 void *memory_new(size_t count, size_t bytes);             /* zeroed */
@@ -99,8 +112,20 @@ bool text_ends(const char *text, const char *end);
 /* A text written through a stream. After text_close *out holds it; the caller frees it. */
 FILE *text_open(char **out, size_t *bytes);
 void text_close(FILE *to, char *const *out);
-/* argv as a shell command line, quoted where needed. */
-char *text_command(char *const *argv, int argc);
+const char *text_json(char out[32], double value); /* nine digits, "null" for what JSON does not have */
+/* The value of the line "key value" in a description of a run (tdm_run_print); NULL if it has none. */
+const char *text_fact(const char *description, const char *key);
+/* The word as a shell needs it: quoted, unless it is plain. */
+char *text_quoted(const char *word);
+
+/* A growing list of texts. A NULL follows the last, as in argv. Begins as {0}. */
+typedef struct text_list {
+    char **text;
+    size_t count, room;
+} text_list;
+void text_add(text_list *to, const char *format, ...) TDM_PRINTF(2, 3);
+char *text_command(const text_list *words); /* one line for a shell */
+void text_list_free(text_list *list);
 
 /* ---- files.c ---- */
 /* Opens a regular file in an open folder (a run directory, its logs). Never follows a symbolic link, never blocks. -1
@@ -123,6 +148,8 @@ bool files_begin(files_draft *out, const char *path); /* false with errno set; t
 bool files_end(files_draft *draft, bool good);        /* closes and renames; not good: removes; false with errno set */
 /* Writes `text` to `path` as a draft. TDM_E_IO after printing the error. */
 int files_write(const char *path, const char *text, size_t bytes);
+/* Writes a result to the file of --out, or else to stdout, with a newline at its end. */
+int files_deliver(const tool *t, const char *text);
 /* The same, but a failure is only a warning. */
 void files_try(const char *path, const char *text, size_t bytes);
 char *files_self(void); /* this program's path */
@@ -132,6 +159,9 @@ char *files_self(void); /* this program's path */
  * code. */
 int tell_error(tdm_status status);
 int tell_error_of(const tdm_error *error);
+/* Prints a text of the library on stdout, with a newline at its end, and frees it. `status` is that of the call that
+ * made it: after a failure it prints the error instead. Returns the exit code. */
+int tell_text(tdm_status status, char *text);
 
 /* ---- job.c: how every verb opens the configuration ---- */
 /* Opens CONFIG of the command line, applies all overrides and then `extra` (NULL-terminated, may be NULL), and checks
@@ -139,6 +169,8 @@ int tell_error_of(const tdm_error *error);
 int job_open(tool *t, const char *const *extra, tdm_config **out);
 /* The same for a config that is already open. On success *out is `config`, on failure `config` is freed. */
 int job_take(tool *t, const char *const *extra, tdm_config *config, tdm_config **out);
+/* The overrides and flags of the command line, then `extra`. */
+tdm_status job_override(const tool *t, const char *const *extra, tdm_config *config);
 /* The override key="path", quoted so that any path is safe. */
 char *job_path_override(const char *key, const char *path);
 const char *job_mode_name(int mode);

@@ -31,51 +31,42 @@ static bool is_ours(const char *variable) {
     return false;
 }
 
-/* Our environment without the variables of a launch, with this process as the parent, and with room for `more` entries.
- */
-static char **child_environment(size_t more, size_t *used) {
-    size_t count = 0;
-    while (environ[count]) count++;
-    char **out = memory_new(count + 2 + more, sizeof *out);
-    *used = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (!is_ours(environ[i])) out[(*used)++] = text_copy(environ[i]);
+/* Our environment without the variables of a launch, with this process as the parent. */
+static text_list child_environment(void) {
+    text_list out = {0};
+    for (char **variable = environ; *variable; variable++) {
+        if (!is_ours(*variable)) text_add(&out, "%s", *variable);
     }
-    out[(*used)++] = text_format(PARENT_VARIABLE "=%ld", (long)getpid());
+    text_add(&out, PARENT_VARIABLE "=%ld", (long)getpid());
     return out;
 }
 
-static char **process_environment(const launch *l, int index) {
-    size_t used;
-    char **out = child_environment(6, &used);
-    out[used++] = text_format(REPORT_VARIABLE "=%d", l->pipe[1]);
-    out[used++] = text_format(RESTARTS_VARIABLE "=%d", l->job->restarts);
-    if (l->job->goes_on) out[used++] = text_copy(RESUME_VARIABLE "=auto");
+static text_list process_environment(const launch *l, int index) {
+    text_list out = child_environment();
+    text_add(&out, REPORT_VARIABLE "=%d", l->pipe[1]);
+    text_add(&out, RESTARTS_VARIABLE "=%d", l->job->restarts);
+    if (l->job->goes_on) text_add(&out, RESUME_VARIABLE "=auto");
     if (l->job->world == 0) return out;
-    out[used++] = text_format("TANDEM_RANK=%d", index);
-    out[used++] = text_format("TANDEM_WORLD=%d", l->job->world);
-    out[used++] = text_format("TANDEM_LAUNCH_FD=%d", l->fd);
+    text_add(&out, "TANDEM_RANK=%d", index);
+    text_add(&out, "TANDEM_WORLD=%d", l->job->world);
+    text_add(&out, "TANDEM_LAUNCH_FD=%d", l->fd);
     return out;
-}
-
-static void free_texts(char **texts) {
-    for (char **text = texts; *text; text++) free(*text);
-    free(texts);
 }
 
 /* ---- starting ---- */
 
 /* `pass`: descriptors that the child inherits, ends with -1. posix_spawn clears close-on-exec when a descriptor is
  * duplicated onto itself. */
-static int start(pid_t *pid, const char *self, char *const *argv, char **environment, const int *pass) {
+static int start(pid_t *pid, char *const *argv, text_list environment, const int *pass) {
     posix_spawn_file_actions_t actions;
+    FREED char *self = files_self();
     int error = self ? posix_spawn_file_actions_init(&actions) : ENOENT;
     if (error == 0) {
         for (; *pass >= 0 && error == 0; pass++) error = posix_spawn_file_actions_adddup2(&actions, *pass, *pass);
-        if (error == 0) error = posix_spawn(pid, self, &actions, NULL, argv, environment);
+        if (error == 0) error = posix_spawn(pid, self, &actions, NULL, argv, environment.text);
         posix_spawn_file_actions_destroy(&actions);
     }
-    free_texts(environment);
+    text_list_free(&environment);
     return error;
 }
 
@@ -83,30 +74,32 @@ static int code_of(int error) {
     return error == ENOMEM || error == EAGAIN ? TDM_E_MEMORY : TDM_E_INTERNAL;
 }
 
-static int start_one(launch *l, int index, const char *self, char *const *argv) {
+static int start_one(launch *l, int index, char *const *argv) {
     launch_process *p = &l->process[index];
     const int pass[] = {l->pipe[1], l->fd, -1};
-    int error = start(&p->pid, self, argv, process_environment(l, index), pass);
-    if (error == 0) {
-        l->alive++;
-        return TDM_OK;
+    int error = start(&p->pid, argv, process_environment(l, index), pass);
+    if (error != 0) {
+        p->pid = 0;
+        term_line("tandem: error: cannot start rank %d: %s", index, strerror(error));
+        return code_of(error);
     }
-    p->pid = 0;
-    term_line("tandem: error: cannot start rank %d: %s", index, strerror(error));
-    return code_of(error);
+    l->alive++;
+    if (l->job->world > 0)
+        snprintf(p->name, sizeof p->name, "rank %d (pid %ld)", index, (long)p->pid);
+    else
+        snprintf(p->name, sizeof p->name, "the run (pid %ld)", (long)p->pid);
+    return TDM_OK;
 }
 
 static int start_all(launch *l) {
-    const launch_job *job = l->job;
-    char *self = files_self();
-    char **argv = memory_new((size_t)job->t->argc + 2, sizeof *argv);
-    for (int i = 0; i < job->t->argc; i++) argv[i] = text_copy(job->t->argv[i]);
-    if (job->extra) argv[job->t->argc] = text_copy(job->extra);
+    const tool *t = l->job->t;
+    text_list argv = {0};
+    for (int i = 0; i < t->argc; i++) text_add(&argv, "%s", t->argv[i]);
+    if (l->job->extra) text_add(&argv, "%s", l->job->extra);
     int code = TDM_OK;
-    for (int i = 0; i < l->count && code == TDM_OK; i++) code = start_one(l, i, self, argv);
+    for (int i = 0; i < l->count && code == TDM_OK; i++) code = start_one(l, i, argv.text);
     if (code != TDM_OK) launch_signal_all(l, SIGKILL);
-    free_texts(argv);
-    free(self);
+    text_list_free(&argv);
     return code;
 }
 
@@ -150,12 +143,8 @@ void launch_run(const launch_job *job, launch_end *end) {
         return;
     }
     l.process = memory_new((size_t)l.count, sizeof *l.process);
-    int code = start_and_watch(&l);
-    if (code == TDM_OK) {
-        launch_verdict(&l, end);
-    } else {
-        end->code = code;
-    }
+    end->code = start_and_watch(&l);
+    if (end->code == TDM_OK) launch_verdict(&l, end);
     free(l.process);
     for (int i = 0; i < 2 && l.pipe[i] >= 0; i++) close(l.pipe[i]);
     if (l.fd >= 0) close(l.fd);
@@ -195,15 +184,12 @@ static int wait_for(pid_t child, const sigset_t *watched) {
 int launch_command(char *const *argv) {
     static const int none[] = {-1};
     sigset_t watched;
-    size_t used;
     pid_t child;
     int code = 128 + hold_signals(&watched);
     if (code == 128) {
-        char *self = files_self();
-        int error = start(&child, self, argv, child_environment(0, &used), none);
+        int error = start(&child, argv, child_environment(), none);
         code = error == 0 ? wait_for(child, &watched) : code_of(error);
         if (error != 0) term_line("tandem: error: cannot start `tandem %s`: %s", argv[1], strerror(error));
-        free(self);
     }
     sigprocmask(SIG_UNBLOCK, &watched, NULL);
     return code;

@@ -27,25 +27,14 @@ void launch_signal_all(launch *l, int number) {
     }
 }
 
-/* "rank 1 (pid 12)" */
-static void describe(const launch *l, const launch_process *p, char *out, size_t bytes) {
-    if (l->job->world > 0) {
-        snprintf(out, bytes, "rank %d (pid %ld)", (int)(p - l->process), (long)p->pid);
-    } else {
-        snprintf(out, bytes, "the run (pid %ld)", (long)p->pid);
-    }
-}
-
-static void describe_end(const launch *l, const launch_process *p, char *out, size_t bytes) {
-    char who[64];
-    describe(l, p, who, sizeof who);
+static void describe_end(const launch_process *p, char *out, size_t bytes) {
     if (WIFSIGNALED(p->wait_status)) {
         int number = WTERMSIG(p->wait_status);
-        const char *name = sigabbrev_np(number);
-        snprintf(out, bytes, "%s was killed by signal %d (SIG%s)%s", who, number, name ? name : "?",
+        const char *signal = sigabbrev_np(number);
+        snprintf(out, bytes, "%s was killed by signal %d (SIG%s)%s", p->name, number, signal ? signal : "?",
                  number == SIGKILL ? "; if nobody sent it, memory may have run out: see `dmesg`" : "");
     } else {
-        snprintf(out, bytes, "%s ended with code %d", who, WEXITSTATUS(p->wait_status));
+        snprintf(out, bytes, "%s ended with code %d", p->name, WEXITSTATUS(p->wait_status));
     }
 }
 
@@ -95,7 +84,7 @@ static void on_end(launch *l, launch_process *p) {
     char why[400];
     l->failed = true;
     l->abort_at = 0;
-    describe_end(l, p, why, sizeof why);
+    describe_end(p, why, sizeof why);
     bool has_message = p->reported && !WIFSIGNALED(p->wait_status);
     if (l->fd >= 0) tdm_launch_abort(l->fd, (int)(p - l->process), has_message ? p->error.message : why);
 }
@@ -119,9 +108,8 @@ static void reap(launch *l) {
 
 /* Ranks notice a silent rank themselves, except one that has not joined yet, and except if all are paused. */
 static void on_silence(launch *l, launch_process *p) {
-    char who[64], why[100];
-    describe(l, p, who, sizeof who);
-    snprintf(why, sizeof why, "%s is stopped or frozen", who);
+    char why[100];
+    snprintf(why, sizeof why, "%s is stopped or frozen", p->name);
     p->frozen = true;
     l->failed = true;
     l->abort_at = 0;
@@ -179,14 +167,12 @@ static void on_deadline(launch *l, double now) {
 /* Not even SIGKILL ends a process that is stuck in the kernel. */
 static void leave_behind(launch *l) {
     for (int i = 0; i < l->count; i++) {
-        char who[64];
-        launch_process *p = &l->process[i];
+        const launch_process *p = &l->process[i];
         if (p->pid == 0 || p->ended) continue;
-        describe(l, p, who, sizeof who);
         term_line(
             "tandem: warning: %s is still there %.4g s after SIGKILL and is left behind; look for a frozen control "
             "group, a debugger, or a file system that does not answer",
-            who, kill_patience);
+            p->name, kill_patience);
     }
     l->left_behind = true;
     l->alive = 0;
@@ -249,7 +235,7 @@ static void blame(const launch *l, const launch_process *p, launch_end *end) {
                      p->error.message);
         }
     } else {
-        describe_end(l, p, end->error.message, sizeof end->error.message);
+        describe_end(p, end->error.message, sizeof end->error.message);
     }
     end->code = died ? 128 + WTERMSIG(p->wait_status) : WEXITSTATUS(p->wait_status);
     bool device_failed = end->code == TDM_E_DEVICE && l->began_at >= 0;
@@ -261,11 +247,10 @@ static void blame_stuck(const launch *l, launch_end *end) {
     size_t bytes = sizeof end->error.message, used = 0;
     int count = 0;
     for (int i = 0; i < l->count; i++) {
-        char who[64];
-        if (!l->process[i].stuck) continue;
-        describe(l, &l->process[i], who, sizeof who);
-        if (used + sizeof who + 200 < bytes)
-            used += (size_t)snprintf(to + used, bytes - used, "%s%s", count ? ", " : "", who);
+        const launch_process *p = &l->process[i];
+        if (!p->stuck) continue;
+        if (used + sizeof p->name + 200 < bytes)
+            used += (size_t)snprintf(to + used, bytes - used, "%s%s", count ? ", " : "", p->name);
         count++;
     }
     end->code = 128 + SIGKILL;
@@ -274,13 +259,11 @@ static void blame_stuck(const launch *l, launch_end *end) {
              count > 1 ? "were" : "was");
 }
 
-static void blame_frozen(const launch *l, const launch_process *p, launch_end *end) {
-    char who[64];
-    describe(l, p, who, sizeof who);
+static void blame_frozen(const launch_process *p, launch_end *end) {
     end->code = TDM_E_COMM;
     end->was_lost = true;
     snprintf(end->error.message, sizeof end->error.message,
-             "%s has not been heard of for %.1f s; it is stopped or frozen (see parallel.ddp.heartbeat)", who,
+             "%s has not been heard of for %.1f s; it is stopped or frozen (see parallel.ddp.heartbeat)", p->name,
              p->silent);
 }
 
@@ -313,7 +296,7 @@ void launch_verdict(const launch *l, launch_end *end) {
     } else if (any_stuck) {
         blame_stuck(l, end);
     } else if (frozen) {
-        blame_frozen(l, frozen, end);
+        blame_frozen(frozen, end);
     } else if (cause) {
         blame(l, cause, end);
     } else {

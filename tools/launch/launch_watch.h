@@ -8,7 +8,8 @@
 #include "tools/launch/launch.h"
 
 typedef struct launch_process {
-    pid_t pid; /* 0: not started */
+    pid_t pid;     /* 0: not started */
+    char name[64]; /* "rank 1 (pid 12)" */
     bool ended, killed_by_us, reported;
     bool stuck;    /* it was asked to stop and had to be killed */
     bool paused;   /* as by SIGSTOP */

@@ -30,10 +30,9 @@ static void stop_instead(const launch_job *job, launch_end *end) {
 
 static void announce(const launch_job *job, const launch_end *end, int64_t most, int64_t step) {
     if (job->t->quiet) return;
-    char *from = step > 0 ? text_format("from step %lld", (long long)step) : text_copy("from the beginning");
+    FREED char *from = step > 0 ? text_format("from step %lld", (long long)step) : text_copy("from the beginning");
     warn(job, end);
     term_line("tandem: restart %d %s, %lld left", job->restarts, from, (long long)most - job->restarts);
-    free(from);
 }
 
 void restart_run(launch_job *job, const char *run_dir, int64_t most, launch_end *end) {

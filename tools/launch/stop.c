@@ -122,8 +122,7 @@ char *stop_reason(int code) {
 int stop_ended(int argc, char **argv) {
     int code = argc == 5 ? atoi(argv[3]) : 0;
     if (code <= 0) return TDM_E_USAGE;
-    char *reason = stop_reason(code);
+    FREED char *reason = stop_reason(code);
     (void)tdm_launch_ended(argv[2], code, atoi(argv[4]), reason); /* a full disk does not change the exit code */
-    free(reason);
     return code;
 }

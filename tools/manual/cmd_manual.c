@@ -27,11 +27,10 @@ static void walk(const json_t *section, const char *path, manual_visit visit, vo
     const char *key;
     json_t *value;
     json_object_foreach(json_object_get(section, "properties"), key, value) {
-        char *whole = text_format("%s%s%s", path, path[0] ? "." : "", key);
+        FREED char *whole = text_format("%s%s%s", path, path[0] ? "." : "", key);
         const json_t *part = section_of(value);
         visit(user, whole, value, part != NULL);
         if (part) walk(part, whole, visit, user);
-        free(whole);
     }
 }
 
@@ -61,17 +60,14 @@ static int run(tool *t) {
     } pages[] = {{"tandem.1", manual_command}, {"tandem.yaml.5", manual_file}, {"bash", manual_bash}};
     for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++) {
         if (strcmp(t->word[0], pages[i].name) != 0) continue;
-        char *text = NULL;
+        FREED char *text = NULL;
         size_t bytes = 0;
         json_t *schema = read_schema();
         FILE *to = text_open(&text, &bytes);
         pages[i].write(to, schema);
         text_close(to, &text);
-        const char *path = args_flag(t, "--out");
-        int code = path ? files_write(path, text, bytes) : TDM_OK;
-        if (!path) fputs(text, stdout);
+        int code = files_deliver(t, text);
         json_decref(schema);
-        free(text);
         return code;
     }
     return args_wrong(t, "there is no page `%s`; the pages are tandem.1, tandem.yaml.5 and bash", t->word[0]);
@@ -85,7 +81,5 @@ const tool_verb verb_manual = {"manual",
                                "  tandem manual tandem.1 | man -l -\n"
                                "  source <(tandem manual bash)",
                                {{"--out", "FILE", "write to a file (-o)"}},
-                               1,
-                               1,
-                               false,
-                               run};
+                               run,
+                               {1, 1, false}};

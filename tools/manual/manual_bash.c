@@ -5,7 +5,7 @@
 #include <string.h>
 
 static void flag_words(FILE *to, const tool_verb *verb) {
-    for (const tool_flag *flag = verb->flags; flag < verb->flags + TOOL_FLAGS_MAX && flag->name; flag++) {
+    for (const tool_flag *flag = verb->flags; flag->name; flag++) {
         fprintf(to, "%s ", flag->name);
     }
 }
@@ -19,7 +19,7 @@ static void small_words(FILE *to, const char *text, size_t length) {
 }
 
 static void flag_values(FILE *to, const char *verb, const tool_verb *of) {
-    for (const tool_flag *flag = of->flags; flag < of->flags + TOOL_FLAGS_MAX && flag->name; flag++) {
+    for (const tool_flag *flag = of->flags; flag->name; flag++) {
         if (!flag->value) continue;
         bool is_path = strstr(flag->value, "PATH") || strstr(flag->value, "FILE") || strstr(flag->value, "DIR");
         fprintf(to, "    %s:%s) takes=%s words='", verb, flag->name, is_path ? "files" : "words");
@@ -97,7 +97,7 @@ static void verb_words(FILE *to, const tool_verb *verb) {
     fprintf(to, "    %s) words='", verb->name);
     flag_words(to, verb);
     flag_words(to, &args_global);
-    const char *keys = verb->overrides ? "$all" : verb == &verb_explain ? "${all//=}$parts" : "";
+    const char *keys = verb->takes.overrides ? "$all" : verb == &verb_explain ? "${all//=}$parts" : "";
     fprintf(to, "' keys=\"%s\" first='", keys);
     first_words(to, verb->synopsis);
     fputs("' ;;\n", to);
@@ -113,7 +113,7 @@ void manual_bash(FILE *to, const json_t *schema) {
     for (const tool_verb *const *verb = tool_verbs; *verb; verb++) verb_words(to, *verb);
     verb_words(to, &verb_manual);
     fputs("    help) first=\"$verbs", to);
-    for (const tool_topic *topic = tool_topics; topic->name; topic++) fprintf(to, " %s", topic->name);
+    for (const tool_part *topic = tool_topics; topic->name; topic++) fprintf(to, " %s", topic->name);
     fputs("\" ;;\n    esac\n}\n_tandem() {\n    local keys= verbs='", to);
     for (const tool_verb *const *verb = tool_verbs; *verb; verb++) fprintf(to, "%s ", (*verb)->name);
     fputs("' all='", to);

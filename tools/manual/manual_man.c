@@ -45,35 +45,31 @@ static void head(FILE *to, const char *title, const char *section, const char *n
 static void layout(FILE *to, const char *text) {
     fputs(".Bd -literal\n", to);
     for (; *text; text += strcspn(text, "\n"), text += *text == '\n') {
-        char *line = text_format("%.*s", (int)strcspn(text, "\n"), text);
+        FREED char *line = text_format("%.*s", (int)strcspn(text, "\n"), text);
         roff(to, line);
         fputc('\n', to);
-        free(line);
     }
     fputs(".Ed\n", to);
 }
 
 static void flags(FILE *to, const tool_verb *verb) {
     fputs(".Bl -tag -width Ds\n", to);
-    for (const tool_flag *flag = verb->flags; flag < verb->flags + TOOL_FLAGS_MAX && flag->name; flag++) {
-        char *left = text_format("%s%s%s", flag->name, flag->value ? " " : "", flag->value ? flag->value : "");
+    for (const tool_flag *flag = verb->flags; flag->name; flag++) {
+        FREED char *left = text_format("%s%s%s", flag->name, flag->value ? " " : "", flag->value ? flag->value : "");
         fputs(".It ", to);
         roff_word(to, left);
         fputc('\n', to);
         roff(to, flag->help);
         fputc('\n', to);
-        free(left);
     }
     fputs(".El\n", to);
 }
 
 static void verb_part(FILE *to, const tool_verb *verb) {
     fprintf(to, ".Ss %s\n", verb->name);
-    char *usage = text_format("tandem %s%s%s [flags]", verb->name, verb->synopsis[0] ? " " : "", verb->synopsis);
-    char *whole = text_format("%s\n\n%s", usage, verb->text);
+    FREED char *usage = text_format("tandem %s%s%s [flags]", verb->name, verb->synopsis[0] ? " " : "", verb->synopsis);
+    FREED char *whole = text_format("%s\n\n%s", usage, verb->text);
     layout(to, whole);
-    free(whole);
-    free(usage);
     if (verb->flags[0].name) flags(to, verb);
 }
 

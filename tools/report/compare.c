@@ -43,7 +43,7 @@ static int compare_weights(comparison *c, const report_run *a, const report_run 
 int compare_measure(comparison *c) {
     c->equal_bits = true;
     for (int i = 1; i < c->runs; i++) {
-        compare_losses(c, &c->run[0].loss, &c->run[i].loss);
+        compare_losses(c, &c->run[0].curve[CURVE_LOSS], &c->run[i].curve[CURVE_LOSS]);
         int code = compare_weights(c, &c->run[0], &c->run[i]);
         if (code != TDM_OK) return code;
     }
@@ -63,11 +63,13 @@ static json_t *part(const report_run *run, const char *key) {
 }
 
 static double first_loss(const report_run *run) {
-    return run->loss.count ? run->loss.y[0] : NAN;
+    const series *loss = &run->curve[CURVE_LOSS];
+    return loss->count ? loss->y[0] : NAN;
 }
 
 static double last_loss(const report_run *run) {
-    return run->loss.count ? run->loss.y[run->loss.count - 1] : NAN;
+    const series *loss = &run->curve[CURVE_LOSS];
+    return loss->count ? loss->y[loss->count - 1] : NAN;
 }
 
 /* Devices with a replica. In single mode one device processes the batches of all device_ids. */
@@ -127,9 +129,7 @@ static void speed_rows(table *rows, const comparison *c) {
         table_cell(rows, "%s", text_number(text, report_number(&c->run[i], "samples_per_s") / c->one_device));
     }
     for (int k = 0; k < REPORT_PHASES; k++) {
-        bool any = false;
-        for (int i = 0; i < c->runs; i++) any = any || isfinite(c->run[i].phase[k]);
-        if (!any) continue;
+        if (!report_any_phase(c->run, c->runs, k)) continue;
         table_cell(rows, "%s, ms", report_phases[k]);
         for (int i = 0; i < c->runs; i++) table_cell(rows, "%s", text_ms(text, c->run[i].phase[k]));
     }
@@ -140,8 +140,7 @@ static void memory_rows(table *rows, const comparison *c) {
     size_t most = 0;
     char text[32];
     for (int i = 0; i < c->runs; i++) {
-        size_t devices = json_array_size(json_object_get(c->run[i].summary, "peak_memory_bytes"));
-        if (devices > most) most = devices;
+        if (device_count(&c->run[i]) > most) most = device_count(&c->run[i]);
     }
     for (size_t d = 0; d < most; d++) {
         table_cell(rows, "peak memory, device %zu", d);
@@ -157,9 +156,7 @@ static void loss_rows(table *rows, const comparison *c) {
     for (int i = 0; i < c->runs; i++) table_cell(rows, "%.9g", first_loss(&c->run[i]));
     table_cell(rows, "loss, last step");
     for (int i = 0; i < c->runs; i++) table_cell(rows, "%.9g", last_loss(&c->run[i]));
-    bool any = false;
-    for (int i = 0; i < c->runs; i++) any = any || isfinite(report_number(&c->run[i], "accuracy"));
-    if (any) number_row(rows, c, "accuracy, %", "accuracy", 100);
+    if (report_any(c->run, c->runs, "accuracy")) number_row(rows, c, "accuracy, %", "accuracy", 100);
 }
 
 static void print_verdict(const comparison *c) {

@@ -60,10 +60,9 @@ const char *files_refusal(const char *path, int error) {
 /* Opens the folder of `path`. The whole file goes into this folder, even if the folder is renamed meanwhile. */
 static int open_folder_of(const char *path) {
     const char *slash = strrchr(path, '/');
-    char *dir = slash ? text_format("%.*s", (int)(slash - path) + 1, path) : text_copy(".");
+    FREED char *dir = slash ? text_format("%.*s", (int)(slash - path) + 1, path) : text_copy(".");
     int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int reason = errno;
-    free(dir);
     errno = reason;
     return fd;
 }
@@ -119,8 +118,7 @@ bool files_end(files_draft *draft, bool good) {
 
 static bool write_all(int fd, const char *text, size_t bytes) {
     while (bytes > 0) {
-        ssize_t n = write(fd, text, bytes);
-        if (n < 0 && errno == EINTR) continue;
+        ssize_t n = TEMP_FAILURE_RETRY(write(fd, text, bytes));
         if (n <= 0) return false;
         text += n;
         bytes -= (size_t)n;
@@ -141,6 +139,14 @@ int files_write(const char *path, const char *text, size_t bytes) {
 
 void files_try(const char *path, const char *text, size_t bytes) {
     write_or_report("warning", path, text, bytes);
+}
+
+int files_deliver(const tool *t, const char *text) {
+    const char *path = args_flag(t, "--out");
+    if (path) return files_write(path, text, strlen(text));
+    fputs(text, stdout);
+    if (text[0] && !text_ends(text, "\n")) putchar('\n');
+    return TDM_OK;
 }
 
 char *files_self(void) {

@@ -15,6 +15,8 @@ typedef struct series {
 enum { PHASE_COMM = 7, PHASE_COMM_EXPOSED, PHASE_OPTIMIZER, PHASE_STEP, REPORT_PHASES };
 extern const char *const report_phases[REPORT_PHASES]; /* as in metrics.jsonl: "data" ... "step" */
 
+enum { CURVE_LOSS, CURVE_EVAL_LOSS, CURVE_ACCURACY, CURVE_LR, CURVE_SPEED, REPORT_CURVES };
+
 /* One line of the configuration: "train.batch.per_device" and "32". */
 typedef struct report_setting {
     char *key, *value;
@@ -27,8 +29,7 @@ typedef struct report_run {
     char *config;            /* config.resolved.yaml, "" if it is missing */
     report_setting *setting; /* the same, key by key */
     size_t setting_count, setting_room;
-    series loss, lr, speed;      /* by step */
-    series eval_loss, accuracy;  /* by step */
+    series curve[REPORT_CURVES]; /* by step */
     double phase[REPORT_PHASES]; /* mean milliseconds per step; NaN: the mode does not have the phase */
 } report_run;
 
@@ -41,6 +42,9 @@ void report_free(report_run *run);
 /* A number of the summary, NaN if absent. `path` may go into objects: "ms.forward". */
 double report_number(const report_run *run, const char *path);
 const char *report_text(const report_run *run, const char *key); /* "" if absent */
+/* True if at least one of the runs has this number, or this phase. */
+bool report_any(const report_run *runs, int count, const char *path);
+bool report_any_phase(const report_run *runs, int count, int phase);
 
 /* One self-contained page about one or more runs. The caller frees it. `verdict`: the content of compare.json, or NULL.
  */
@@ -63,6 +67,7 @@ void svg_chart(FILE *to, const char *title, const chart_line *lines, int count, 
 /* One stacked horizontal bar per row. values[row * part_count + part]; NaN: absent. */
 void svg_stack(FILE *to, const char *title, const char *const *rows, int row_count, const char *const *parts,
                int part_count, const double *values, const char *unit);
-void html_text(FILE *to, const char *text); /* escapes & < > " */
+void html_text(FILE *to, const char *text);                     /* escapes & < > " */
+void html_element(FILE *to, const char *tag, const char *text); /* <tag>text</tag> */
 
 #endif

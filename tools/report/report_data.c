@@ -27,16 +27,20 @@ typedef struct phase_sums {
 } phase_sums;
 
 static void read_metric(report_run *run, const json_t *row, phase_sums *sums) {
+    static const struct {
+        const char *kind, *key;
+    } sources[REPORT_CURVES] = {[CURVE_LOSS] = {"train", "loss"},
+                                [CURVE_LR] = {"train", "lr"},
+                                [CURVE_SPEED] = {"train", "samples_per_s"},
+                                [CURVE_EVAL_LOSS] = {"eval", "loss"},
+                                [CURVE_ACCURACY] = {"eval", "accuracy"}};
     const char *kind = json_string_value(json_object_get(row, "kind"));
     double step = json_number_value(json_object_get(row, "step"));
-    if (kind && strcmp(kind, "eval") == 0) {
-        add_point(&run->eval_loss, step, json_object_get(row, "loss"));
-        add_point(&run->accuracy, step, json_object_get(row, "accuracy"));
+    for (int i = 0; i < REPORT_CURVES; i++) {
+        if (!kind || strcmp(kind, sources[i].kind) != 0) continue;
+        add_point(&run->curve[i], step, json_object_get(row, sources[i].key));
     }
     if (!kind || strcmp(kind, "train") != 0) return;
-    add_point(&run->loss, step, json_object_get(row, "loss"));
-    add_point(&run->lr, step, json_object_get(row, "lr"));
-    add_point(&run->speed, step, json_object_get(row, "samples_per_s"));
     const json_t *ms = json_object_get(row, "ms");
     for (int i = 0; i < REPORT_PHASES; i++) {
         const json_t *value = json_object_get(ms, report_phases[i]);
@@ -56,7 +60,7 @@ static void read_metrics(report_run *run, FILE *metrics) {
     static const char step_line[] = "{\"kind\":\"train\"";
     phase_sums sums = {{0}, {0}};
     int64_t stride = stride_of(metrics), steps = 0;
-    char *line = NULL;
+    FREED char *line = NULL;
     size_t room = 0;
     ssize_t length;
     errno = 0;
@@ -67,14 +71,12 @@ static void read_metrics(report_run *run, FILE *metrics) {
         json_decref(row);
     }
     if (errno == ENOMEM) memory_missing();
-    free(line);
     for (int i = 0; i < REPORT_PHASES; i++) run->phase[i] = sums.count[i] ? sums.sum[i] / (double)sums.count[i] : NAN;
 }
 
 json_t *report_object(const char *dir, const char *name) {
-    char *text = text_file(dir, name);
+    FREED char *text = text_file(dir, name);
     json_t *out = text ? json_loads(text, 0, NULL) : NULL;
-    free(text);
     return json_is_object(out) ? out : (json_decref(out), json_object());
 }
 
@@ -115,16 +117,10 @@ bool report_try(report_run *run, const char *dir) {
 int report_read(report_run *run, const char *dir) {
     if (report_try(run, dir)) return TDM_OK;
     int reason = errno;
-    char *path = text_format("%s/metrics.jsonl", dir);
+    FREED char *path = text_format("%s/metrics.jsonl", dir);
     term_error("%s cannot be read: %s; give a run directory", path,
                reason == ENOTDIR ? "not a folder" : files_refusal(path, reason));
-    free(path);
     return TDM_E_DATA;
-}
-
-static void series_free(series *s) {
-    free(s->x);
-    free(s->y);
 }
 
 void report_free(report_run *run) {
@@ -134,8 +130,10 @@ void report_free(report_run *run) {
     report_free_settings(run);
     json_decref(run->summary);
     json_decref(run->environment);
-    series *all[] = {&run->loss, &run->lr, &run->speed, &run->eval_loss, &run->accuracy};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) series_free(all[i]);
+    for (int i = 0; i < REPORT_CURVES; i++) {
+        free(run->curve[i].x);
+        free(run->curve[i].y);
+    }
     *run = (report_run){0};
 }
 
@@ -154,4 +152,18 @@ double report_number(const report_run *run, const char *path) {
 const char *report_text(const report_run *run, const char *key) {
     const char *text = json_string_value(json_object_get(run->summary, key));
     return text ? text : "";
+}
+
+bool report_any(const report_run *runs, int count, const char *path) {
+    for (int i = 0; i < count; i++) {
+        if (isfinite(report_number(&runs[i], path))) return true;
+    }
+    return false;
+}
+
+bool report_any_phase(const report_run *runs, int count, int phase) {
+    for (int i = 0; i < count; i++) {
+        if (isfinite(runs[i].phase[phase])) return true;
+    }
+    return false;
 }

@@ -52,9 +52,7 @@ static void row_start(const page *p, report_word which) {
 
 static void number_row(const page *p, report_word which, const char *key, double scale, const char *unit) {
     char text[32];
-    bool any = false;
-    for (int i = 0; i < p->count; i++) any = any || isfinite(report_number(&p->runs[i], key));
-    if (!any) return;
+    if (!report_any(p->runs, p->count, key)) return;
     row_start(p, which);
     for (int i = 0; i < p->count; i++) {
         fprintf(p->to, "<td>%s%s</td>", text_number(text, report_number(&p->runs[i], key) * scale), unit);
@@ -64,11 +62,7 @@ static void number_row(const page *p, report_word which, const char *key, double
 
 static void text_row(const page *p, report_word which, const char *key) {
     row_start(p, which);
-    for (int i = 0; i < p->count; i++) {
-        fputs("<td>", p->to);
-        html_text(p->to, report_text(&p->runs[i], key));
-        fputs("</td>", p->to);
-    }
+    for (int i = 0; i < p->count; i++) html_element(p->to, "td", report_text(&p->runs[i], key));
     fputs("</tr>\n", p->to);
 }
 
@@ -87,17 +81,13 @@ static void memory_row(const page *p) {
 }
 
 static void run_heads(const page *p) {
-    for (int i = 0; i < p->count; i++) {
-        fputs("<th>", p->to);
-        html_text(p->to, p->runs[i].label);
-        fputs("</th>", p->to);
-    }
+    fputs("<table><tr><th></th>", p->to);
+    for (int i = 0; i < p->count; i++) html_element(p->to, "th", p->runs[i].label);
     fputs("</tr>\n", p->to);
 }
 
 static void summary(const page *p) {
     heading(p, WORD_SUMMARY);
-    fputs("<table><tr><th></th>", p->to);
     run_heads(p);
     text_row(p, WORD_MODE, "mode");
     number_row(p, WORD_DEVICES, "devices", 1, "");
@@ -117,28 +107,12 @@ static void summary(const page *p) {
     fputs("</table>\n", p->to);
 }
 
-typedef const series *(*pick_series)(const report_run *run);
-static const series *loss_of(const report_run *run) {
-    return &run->loss;
-}
-static const series *eval_of(const report_run *run) {
-    return &run->eval_loss;
-}
-static const series *accuracy_of(const report_run *run) {
-    return &run->accuracy;
-}
-static const series *lr_of(const report_run *run) {
-    return &run->lr;
-}
-static const series *speed_of(const report_run *run) {
-    return &run->speed;
-}
-
-static void chart(const page *p, report_word title, pick_series pick, double scale) {
+static void chart(const page *p, report_word title, int curve, double scale) {
     chart_line lines[8];
     int count = 0;
     for (int i = 0; i < p->count && i < 8; i++) {
-        if (pick(&p->runs[i])->count) lines[count++] = (chart_line){pick(&p->runs[i]), p->runs[i].label, i % 4};
+        const series *points = &p->runs[i].curve[curve];
+        if (points->count) lines[count++] = (chart_line){points, p->runs[i].label, i % 4};
     }
     if (count) svg_chart(p->to, word(p, title), lines, count, word(p, WORD_STEP), scale);
 }
@@ -146,11 +120,11 @@ static void chart(const page *p, report_word title, pick_series pick, double sca
 static void charts(const page *p) {
     heading(p, WORD_CURVES);
     fputs("<div class=\"charts\">\n", p->to);
-    chart(p, WORD_LOSS, loss_of, 1);
-    chart(p, WORD_EVAL_LOSS, eval_of, 1);
-    chart(p, WORD_ACCURACY_PERCENT, accuracy_of, 100);
-    chart(p, WORD_LR, lr_of, 1);
-    chart(p, WORD_SPEED, speed_of, 1);
+    chart(p, WORD_LOSS, CURVE_LOSS, 1);
+    chart(p, WORD_EVAL_LOSS, CURVE_EVAL_LOSS, 1);
+    chart(p, WORD_ACCURACY_PERCENT, CURVE_ACCURACY, 100);
+    chart(p, WORD_LR, CURVE_LR, 1);
+    chart(p, WORD_SPEED, CURVE_SPEED, 1);
     fputs("</div>\n", p->to);
 }
 
@@ -169,8 +143,8 @@ static void stack_parts(const report_run *run, double parts[PARTS]) {
 
 static void phases(const page *p) {
     const char *names[PARTS];
-    const char **rows = memory_new((size_t)p->count, sizeof *rows);
-    double *values = memory_new((size_t)p->count * PARTS, sizeof *values);
+    FREED const char **rows = memory_new((size_t)p->count, sizeof *rows);
+    FREED double *values = memory_new((size_t)p->count * PARTS, sizeof *values);
     char text[32];
     memcpy(names, report_phases, PART_OPTIMIZER * sizeof *names);
     names[PART_OPTIMIZER] = report_phases[PHASE_OPTIMIZER];
@@ -182,19 +156,14 @@ static void phases(const page *p) {
     heading(p, WORD_PHASES);
     fputs("<div class=\"charts\">\n", p->to);
     svg_stack(p->to, word(p, WORD_STEP_MS), rows, p->count, names, PARTS, values, "ms");
-    fputs("<table><tr><th></th>", p->to);
     run_heads(p);
     for (int k = 0; k < REPORT_PHASES; k++) {
-        bool any = false;
-        for (int i = 0; i < p->count; i++) any = any || isfinite(p->runs[i].phase[k]);
-        if (!any) continue;
+        if (!report_any_phase(p->runs, p->count, k)) continue;
         fprintf(p->to, "<tr><th>%s</th>", report_phases[k]);
         for (int i = 0; i < p->count; i++) fprintf(p->to, "<td>%s</td>", text_ms(text, p->runs[i].phase[k]));
         fputs("</tr>\n", p->to);
     }
     fputs("</table></div>\n", p->to);
-    free(values);
-    free(rows);
 }
 
 static void verdict(const page *p, const json_t *compare) {
@@ -240,15 +209,18 @@ static bool differs(const page *p, const report_setting *setting) {
     return false;
 }
 
+static void code_cell(const page *p, const char *tag, const char *text) {
+    fprintf(p->to, "<%s>", tag);
+    html_element(p->to, "code", text);
+    fprintf(p->to, "</%s>", tag);
+}
+
 static void difference_row(const page *p, const char *key) {
-    fputs("<tr><th><code>", p->to);
-    html_text(p->to, key);
-    fputs("</code></th>", p->to);
+    fputs("<tr>", p->to);
+    code_cell(p, "th", key);
     for (int i = 0; i < p->count; i++) {
         const char *value = report_setting_of(&p->runs[i], key);
-        fputs("<td><code>", p->to);
-        html_text(p->to, value ? value : "-");
-        fputs("</code></td>", p->to);
+        code_cell(p, "td", value ? value : "-");
     }
     fputs("</tr>\n", p->to);
 }
@@ -259,10 +231,7 @@ static void config_differences(const page *p) {
         for (size_t k = 0; k < p->runs[i].setting_count; k++) {
             const report_setting *setting = &p->runs[i].setting[k];
             if (is_printed(p, i, setting->key) || !differs(p, setting)) continue;
-            if (!any) {
-                fputs("<table><tr><th></th>", p->to);
-                run_heads(p);
-            }
+            if (!any) run_heads(p);
             any = true;
             difference_row(p, setting->key);
         }
@@ -277,24 +246,23 @@ static void config(const page *p) {
         config_differences(p);
     }
     heading(p, WORD_CONFIG);
-    fputs("<details><summary class=\"dim\">config.resolved.yaml</summary><pre>", p->to);
-    html_text(p->to, p->runs[0].config);
-    fputs("</pre></details>\n", p->to);
+    fputs("<details><summary class=\"dim\">config.resolved.yaml</summary>", p->to);
+    html_element(p->to, "pre", p->runs[0].config);
+    fputs("</details>\n", p->to);
 }
 
 static void environment_row(const page *p, const char *section, const char *key, const json_t *value, bool first) {
-    char text[32];
-    fputs("<tr><th>", p->to);
-    if (first) html_text(p->to, section);
-    fputs("</th><td>", p->to);
-    html_text(p->to, key);
-    fputs("</td><td>", p->to);
-    if (json_is_string(value)) html_text(p->to, json_string_value(value));
+    char number[32] = "";
+    const char *text = json_string_value(value);
     if (json_is_number(value)) {
         bool bytes = strcmp(section, "memory") == 0;
-        fputs(bytes ? text_bytes(text, json_number_value(value)) : text_number(text, json_number_value(value)), p->to);
+        text = bytes ? text_bytes(number, json_number_value(value)) : text_number(number, json_number_value(value));
     }
-    fputs("</td></tr>\n", p->to);
+    fputs("<tr>", p->to);
+    html_element(p->to, "th", first ? section : "");
+    html_element(p->to, "td", key);
+    html_element(p->to, "td", text ? text : "");
+    fputs("</tr>\n", p->to);
 }
 
 static void environment(const page *p) {
@@ -348,8 +316,7 @@ char *report_page(const report_run *runs, int count, const json_t *compare, bool
 
 int report_write(const char *path, const report_run *runs, int count, const json_t *compare, bool chinese) {
     size_t bytes = 0;
-    char *text = report_page(runs, count, compare, chinese, &bytes);
+    FREED char *text = report_page(runs, count, compare, chinese, &bytes);
     int code = files_write(path, text, bytes);
-    free(text);
     return code;
 }

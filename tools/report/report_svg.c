@@ -9,26 +9,27 @@
 enum { WIDTH = 640, HEIGHT = 250, LEFT = 58, RIGHT = 12, TOP = 36, BOTTOM = 34, POINTS_MAX = 800 };
 
 void html_text(FILE *to, const char *text) {
-    char *shown = text_printable(text, true);
-    for (const char *c = shown; *c; c++) {
-        switch (*c) {
-        case '&':
-            fputs("&amp;", to);
-            break;
-        case '<':
-            fputs("&lt;", to);
-            break;
-        case '>':
-            fputs("&gt;", to);
-            break;
-        case '"':
-            fputs("&quot;", to);
-            break;
-        default:
-            fputc(*c, to);
-        }
+    static const char *const escapes[] = {['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&quot;"};
+    FREED char *shown = text_printable(text, true);
+    for (const unsigned char *c = (unsigned char *)shown; *c; c++) {
+        const char *escape = *c < sizeof escapes / sizeof escapes[0] ? escapes[*c] : NULL;
+        if (escape) fputs(escape, to);
+        if (!escape) fputc(*c, to);
     }
-    free(shown);
+}
+
+void html_element(FILE *to, const char *tag, const char *text) {
+    fprintf(to, "<%s>", tag);
+    html_text(to, text);
+    fprintf(to, "</%s>", tag);
+}
+
+static void begin_figure(FILE *to, const char *title, int height) {
+    fprintf(to, "<figure><svg viewBox=\"0 0 %d %d\" role=\"img\">", WIDTH, height);
+    html_element(to, "title", title);
+    fputs("\n<text class=\"title\" x=\"4\" y=\"18\">", to);
+    html_text(to, title);
+    fputs("</text>\n", to);
 }
 
 typedef struct frame {
@@ -143,11 +144,7 @@ static void legend(FILE *to, const chart_line *lines, int count) {
 void svg_chart(FILE *to, const char *title, const chart_line *lines, int count, const char *x_label, double scale) {
     frame f;
     if (!find_frame(&f, lines, count, scale)) return;
-    fprintf(to, "<figure><svg viewBox=\"0 0 %d %d\" role=\"img\"><title>", WIDTH, HEIGHT);
-    html_text(to, title);
-    fputs("</title>\n<text class=\"title\" x=\"4\" y=\"18\">", to);
-    html_text(to, title);
-    fputs("</text>\n", to);
+    begin_figure(to, title, HEIGHT);
     grid(to, &f, x_label);
     for (int i = 0; i < count; i++) curve(to, &f, &lines[i]);
     if (count > 1) legend(to, lines, count);
@@ -200,17 +197,11 @@ void svg_stack(FILE *to, const char *title, const char *const *rows, int row_cou
     double most = 0;
     for (int r = 0; r < row_count; r++) {
         double total = 0;
-        for (int p = 0; p < part_count; p++) {
-            if (values[r * part_count + p] > 0) total += values[r * part_count + p];
-        }
+        for (int p = 0; p < part_count; p++) total += fmax(0, values[r * part_count + p]);
         most = fmax(most, total);
     }
     if (most == 0) return;
-    fprintf(to, "<figure><svg viewBox=\"0 0 %d %d\" role=\"img\"><title>", WIDTH, 34 + 34 * row_count + 42);
-    html_text(to, title);
-    fputs("</title>\n<text class=\"title\" x=\"4\" y=\"18\">", to);
-    html_text(to, title);
-    fputs("</text>\n", to);
+    begin_figure(to, title, 34 + 34 * row_count + 42);
     for (int r = 0; r < row_count; r++) {
         stack_row(to, rows[r], parts, part_count, values + (ptrdiff_t)r * part_count, most, 32 + 34 * r, unit);
     }

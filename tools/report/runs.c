@@ -35,9 +35,8 @@ static void look_below(search *s, int folder, const char *path, int depth) {
     while (dir && s->entries++ < ENTRIES_MAX && (entry = readdir(dir)) != NULL) {
         bool may_be_folder = entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN;
         if (!may_be_folder || entry->d_name[0] == '.') continue;
-        char *below = text_format("%s%s%s", path, text_ends(path, "/") ? "" : "/", entry->d_name);
+        FREED char *below = text_format("%s%s%s", path, text_ends(path, "/") ? "" : "/", entry->d_name);
         look_in(s, folder, entry->d_name, below, depth + 1);
-        free(below);
     }
     if (dir) closedir(dir);
 }
@@ -65,9 +64,8 @@ void runs_hint(const char *folder) {
 
 bool runs_lacks(const char *path, const char *name) {
     struct stat info;
-    char *file = text_format("%s/%s", path, name);
+    FREED char *file = text_format("%s/%s", path, name);
     bool lacks = stat(path, &info) == 0 && S_ISDIR(info.st_mode) && files_is_missing(file);
-    free(file);
     if (!lacks) return false;
     term_error("%s is not a run directory: it has no %s", path, name);
     runs_hint(path);

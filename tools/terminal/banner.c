@@ -2,7 +2,6 @@
 #include "tools/terminal/banner.h"
 
 #include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,28 +17,28 @@ static void row(const char *name, const char *text) {
 
 /* A row whose text is folded to the width of the terminal. */
 static void line(const char *name, char *text) {
-    char *folded = term_fold(text, stderr, 2 + 8 + 1), *rest = folded;
+    FREED char *folded = term_fold(text, stderr, 2 + 8 + 1);
+    char *rest = folded;
     for (const char *part; (part = strsep(&rest, "\n")) != NULL && rest; name = "") row(name, part);
-    free(folded);
     free(text);
 }
 
 static char *mode_text(const banner *b, const char *description) {
-    const tdm_parallel_section *parallel = &b->job->parallel;
-    const char *kind = description && strstr(description, "\ndevice cuda\n") ? "cuda" : "cpu";
-    int replicas = b->state->replicas;
     static const char *const precisions[] = {[TDM_F32] = "f32", [TDM_TF32] = "tf32", [TDM_BF16] = "bf16"};
-    static const char threads_key[] = "\nthreads_per_device ";
-    const char *at = description ? strstr(description, threads_key) : NULL;
-    int count = at ? atoi(at + sizeof threads_key - 1) : 1;
-    char *threads = strcmp(kind, "cuda") == 0 ? text_copy(precisions[b->job->train.precision])
-                                              : text_format("%d thread%s each", count, count == 1 ? "" : "s");
+    const tdm_parallel_section *parallel = &b->job->parallel;
+    const char *device = text_fact(description, "device"), *gradients = text_fact(description, "gradients");
+    const char *threads_each = text_fact(description, "threads_per_device");
+    const bool on_cuda = device && strncmp(device, "cuda\n", 5) == 0;
+    const char *kind = on_cuda ? "cuda" : "cpu";
+    int replicas = b->state->replicas, count = threads_each ? atoi(threads_each) : 1;
+    FREED char *threads = on_cuda ? text_copy(precisions[b->job->train.precision])
+                                  : text_format("%d thread%s each", count, count == 1 ? "" : "s");
     char *out;
     if (parallel->mode == TDM_MODE_DDP) {
         const char *by = b->facts->source == TDM_LAUNCH_NONE || b->facts->source == TDM_LAUNCH_TANDEM
                              ? "tandem"
                              : tdm_launch_source_name(b->facts->source);
-        const char *over = description && strstr(description, "\ngradients nccl\n") ? "; gradients over nccl" : "";
+        const char *over = gradients && strncmp(gradients, "nccl\n", 5) == 0 ? "; gradients over nccl" : "";
         out = text_format("ddp, %d rank%s x 1 device (%s), %s; ranks started by %s%s", replicas,
                           replicas == 1 ? "" : "s", kind, threads, by, over);
     } else if (parallel->mode == TDM_MODE_DP) {
@@ -49,32 +48,19 @@ static char *mode_text(const banner *b, const char *description) {
     } else {
         out = text_format("single, 1 device (%s), %s", kind, threads);
     }
-    free(threads);
     return out;
 }
 
 static char *batch_text(const banner *b) {
     const tdm_run_state *s = b->state;
-    char *micro = b->job->train.accumulate > 1
-                      ? text_format(" (in %lld micro-batches)", (long long)b->job->train.accumulate)
-                      : text_copy("");
+    FREED char *micro = b->job->train.accumulate > 1
+                            ? text_format(" (in %lld micro-batches)", (long long)b->job->train.accumulate)
+                            : text_copy("");
     const char *where = b->job->parallel.mode == TDM_MODE_SINGLE && s->replicas > 1 ? ", all on one device" : "";
     char *out =
         text_format("per device %lld x %d = %lld per optimizer step%s%s, %lld steps/epoch", (long long)s->per_device,
                     s->replicas, (long long)s->global_batch, where, micro, (long long)s->steps_per_epoch);
-    free(micro);
     return out;
-}
-
-/* The value of a line "key value" in the run's description; NAN if absent. */
-static double described(const char *text, const char *key) {
-    size_t length = strlen(key);
-    for (const char *at = text; at; at = strchr(at, '\n')) {
-        at += *at == '\n';
-        if (strncmp(at, key, length) == 0 && at[length] == ' ') return strtod(at + length, NULL);
-        if (!*at) break;
-    }
-    return NAN;
 }
 
 /* The memory that the plan needs, in the order of the arenas. */
@@ -99,9 +85,10 @@ static const char *short_name(const char *path) {
     return slash ? slash + 1 : path ? path : "";
 }
 
-static char *data_text(const tdm_data_spec *spec, double samples) {
+/* `samples`: how many there are, as in the description of the run; NULL: not known. */
+static char *data_text(const tdm_data_spec *spec, const char *samples) {
     char range[64] = "", count[32];
-    const char *many = isfinite(samples) ? text_count(count, (int64_t)samples) : "?";
+    const char *many = samples ? text_count(count, atoll(samples)) : "?";
     if (spec->range.count == 2) {
         snprintf(range, sizeof range, " [%lld, %lld)", (long long)spec->range.item[0], (long long)spec->range.item[1]);
     }
@@ -122,52 +109,46 @@ static char *data_text(const tdm_data_spec *spec, double samples) {
 }
 
 static char *both_data(const banner *b, const char *description) {
-    char *train = data_text(&b->job->data.train, described(description, "train_samples"));
-    char *eval = data_text(&b->job->data.eval, described(description, "eval_samples"));
+    FREED char *train = data_text(&b->job->data.train, text_fact(description, "train_samples"));
+    FREED char *eval = data_text(&b->job->data.eval, text_fact(description, "eval_samples"));
     char *out = text_format("train: %s; eval: %s", train, eval);
-    free(train);
-    free(eval);
     return out;
 }
 
 static char *length_text(const banner *b) {
     const tdm_run_state *s = b->state;
     char total[32], done[32];
-    char *epochs = b->job->train.epochs != TDM_INT_NULL ? text_format(" (%lld epochs)", (long long)b->job->train.epochs)
-                                                        : text_copy("");
-    char *out = s->step > 0 ? text_format("to step %s%s, continued after step %s", text_count(total, s->steps_total),
-                                          epochs, text_count(done, s->step))
-                            : text_format("%s step%s%s", text_count(total, s->steps_total),
-                                          s->steps_total == 1 ? "" : "s", epochs);
-    free(epochs);
-    return out;
+    FREED char *epochs = b->job->train.epochs != TDM_INT_NULL
+                             ? text_format(" (%lld epochs)", (long long)b->job->train.epochs)
+                             : text_copy("");
+    return s->step > 0
+               ? text_format("to step %s%s, continued after step %s", text_count(total, s->steps_total), epochs,
+                             text_count(done, s->step))
+               : text_format("%s step%s%s", text_count(total, s->steps_total), s->steps_total == 1 ? "" : "s", epochs);
 }
 
 char *banner_resume_command(const tool *t, const char *run_dir) {
-    char **argv = memory_new((size_t)t->argc + 3, sizeof *argv);
-    int count = 0;
-    argv[count++] = text_copy("tandem");
+    text_list words = {0};
+    text_add(&words, "tandem");
     for (int i = 1; i < t->argc; i++) {
         if (strcmp(t->argv[i], "--run-dir") == 0 || strcmp(t->argv[i], "--resume") == 0) {
             i++;
         } else if (strncmp(t->argv[i], "--run-dir=", 10) != 0 && strncmp(t->argv[i], "--resume=", 9) != 0 &&
                    strncmp(t->argv[i], "run.dir=", 8) != 0) {
-            argv[count++] = text_copy(t->argv[i]);
+            text_add(&words, "%s", t->argv[i]);
         }
     }
-    argv[count++] = text_copy("--run-dir");
-    argv[count++] = text_copy(run_dir);
-    char *out = text_command(argv, count);
-    for (int i = 0; i < count; i++) free(argv[i]);
-    free(argv);
+    text_add(&words, "--run-dir");
+    text_add(&words, "%s", run_dir);
+    char *out = text_command(&words);
+    text_list_free(&words);
     return out;
 }
 
 void banner_print(const banner *b) {
     char count[32];
-    char *title = text_format("tandem %s", tdm_version());
+    FREED char *title = text_format("tandem %s", tdm_version());
     term_mark(TERM_BOLD, "", title, " %s", b->job->name);
-    free(title);
     char *description = NULL;
     if (tdm_run_print(b->run, "summary", &description) != TDM_OK) description = NULL;
     line("mode", mode_text(b, description));
@@ -186,7 +167,6 @@ void banner_print(const banner *b) {
     line("stop", text_format("Ctrl-C or `kill %d`: finishes the step%s", launch_pid(),
                              b->job->run.dir ? ", saves, exits with code 75" : ", exits with code 75"));
     if (!b->job->run.dir) return;
-    char *command = banner_resume_command(b->t, b->job->run.dir);
+    FREED char *command = banner_resume_command(b->t, b->job->run.dir);
     row("resume", command);
-    free(command);
 }

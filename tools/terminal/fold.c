@@ -27,9 +27,8 @@ static int words_of(const char *text, int width) {
     int best = 0;
     for (int i = (int)strspn(text, " ");; i++) {
         i += (int)strcspn(text + i, " ");
-        char *part = text_format("%.*s", i, text);
+        FREED char *part = text_format("%.*s", i, text);
         bool fits = tdm_text_columns(part) <= width;
-        free(part);
         if (fits || best == 0) best = i;
         if (!fits || !text[i]) return best;
     }
@@ -53,12 +52,11 @@ char *term_fold(const char *text, FILE *stream, int indent) {
     FILE *to = text_open(&out, &bytes);
     while (*text) {
         int length = (int)strcspn(text, "\n");
-        char *line = text_format("%.*s", length, text);
+        FREED char *line = text_format("%.*s", length, text);
         if (tdm_text_columns(line) > width && !(line[0] == ' ' && is_command(line)))
             fold_line(to, line, width);
         else
             fprintf(to, "%s\n", line);
-        free(line);
         text += length + (text[length] == '\n');
     }
     text_close(to, &out);
@@ -66,8 +64,7 @@ char *term_fold(const char *text, FILE *stream, int indent) {
 }
 
 void term_print_folded(FILE *to, char *text) {
-    char *folded = term_fold(text, to, 0);
+    FREED char *folded = term_fold(text, to, 0);
     fputs(folded, to);
-    free(folded);
     free(text);
 }

@@ -28,29 +28,34 @@ static struct {
     char waiting[WAITING_BYTES]; /* a part of the first line may be in the file already */
 } sink = {.fd = -1, .world = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* A log that cannot be written must not end the run. */
-static void write_waiting(void) {
+/* Writes what waits. Returns why not all of it is written, or 0. */
+static int put_waiting(void) {
     size_t done = 0;
     ssize_t n = 1;
     while (done < sink.used && n > 0) {
-        n = write(sink.fd, sink.waiting + done, sink.used - done);
-        if (n < 0 && errno == EINTR)
-            n = 1;
-        else if (n > 0)
-            done += (size_t)n;
+        n = TEMP_FAILURE_RETRY(write(sink.fd, sink.waiting + done, sink.used - done));
+        if (n > 0) done += (size_t)n;
     }
     int reason = n < 0 ? errno : ENOSPC;
     memmove(sink.waiting, sink.waiting + done, sink.used - done);
     sink.used -= done;
-    if (sink.used > 0 && !sink.failing) {
+    return sink.used > 0 ? reason : 0;
+}
+
+/* A log that cannot be written must not end the run. Its lines wait; if too many wait, the log says how many are
+ * missing. */
+static void write_waiting(void) {
+    int reason = put_waiting();
+    if (reason == 0 && sink.left_out > 0) {
+        sink.used = (size_t)snprintf(sink.waiting, WAITING_BYTES, "%ld lines are missing here\n", sink.left_out);
+        sink.left_out = 0;
+        reason = put_waiting();
+    }
+    if (reason != 0 && !sink.failing) {
         term_line("tandem: warning: %s cannot be written: %s; its lines are written as soon as that is possible",
                   sink.path, strerror(reason));
     }
-    sink.failing = sink.used > 0;
-    if (!sink.failing && sink.left_out > 0) {
-        sink.used = (size_t)snprintf(sink.waiting, WAITING_BYTES, "%ld lines are missing here\n", sink.left_out);
-        sink.left_out = 0;
-    }
+    sink.failing = reason != 0;
 }
 
 static void add_text(const char *text, size_t bytes) {
@@ -72,31 +77,29 @@ static void add_line(const char *level, const char *subsystem, const char *line)
     gmtime_r(&now.tv_sec, &utc);
     char stamp[40];
     strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
-    char *text = text_format("%s.%03ldZ %-7s %s: %s\n", stamp, now.tv_nsec / 1000000, level, subsystem, line);
+    FREED char *text = text_format("%s.%03ldZ %-7s %s: %s\n", stamp, now.tv_nsec / 1000000, level, subsystem, line);
     add_text(text, strlen(text));
-    free(text);
 }
 
+static const char *const levels[] = {"error", "warning", "info", "debug"};
+
 static void on_line(void *user, tdm_log_level level, const char *subsystem, const char *line) {
-    static const char *const names[] = {"error", "warning", "info", "debug"};
     (void)user;
-    add_line(names[level], subsystem, line);
+    add_line(levels[level], subsystem, line);
     if (level > TDM_LOG_WARNING && !sink.verbose) return;
     if (level > TDM_LOG_ERROR && sink.quiet) return;
     char who[24] = "";
     if (sink.world > 1) snprintf(who, sizeof who, "[rank %d] ", sink.rank);
     term_style style = level == TDM_LOG_ERROR ? TERM_RED : level == TDM_LOG_WARNING ? TERM_YELLOW : TERM_DIM;
-    char *mark = text_format("tandem: %s:", names[level]);
+    FREED char *mark = text_format("tandem: %s:", levels[level]);
     term_mark(style, who, mark, "%s: %s", subsystem, line);
-    free(mark);
 }
 
 /* TANDEM_LOG sets the most detailed level that is logged. */
 static tdm_log_level log_level(const tool *t) {
-    static const char *const names[] = {"error", "warning", "info", "debug"};
     const char *text = getenv("TANDEM_LOG");
     for (int i = 0; text && i < 4; i++) {
-        if (strcmp(text, names[i]) == 0) return (tdm_log_level)i;
+        if (strcmp(text, levels[i]) == 0) return (tdm_log_level)i;
     }
     return t->verbose ? TDM_LOG_DEBUG : TDM_LOG_INFO;
 }
@@ -129,7 +132,7 @@ static int open_in(const char *run_dir, const char *name) {
 }
 
 void log_open(const char *run_dir, int rank) {
-    char *name = text_format("rank-%d.log", rank);
+    FREED char *name = text_format("rank-%d.log", rank);
     int fd = open_in(run_dir, name);
     int reason = errno;
     sink.path = text_format("%s/logs/%s", run_dir, name);
@@ -141,17 +144,14 @@ void log_open(const char *run_dir, int rank) {
     } else {
         term_line("tandem: warning: %s cannot be written: %s", sink.path, files_refusal(sink.path, reason));
     }
-    free(name);
 }
 
 void log_note(const char *format, ...) {
     va_list args;
     va_start(args, format);
-    char *text = text_format_list(format, args), *shown = text_printable(text, false);
+    FREED char *text = text_printable_list(format, args);
     va_end(args);
-    add_line("info", "tandem", shown);
-    free(shown);
-    free(text);
+    add_line("info", "tandem", text);
 }
 
 void log_close(void) {

@@ -86,26 +86,20 @@ static void show_bar(progress *p, const tdm_event *event, int64_t done, int64_t 
     char spent[32], left[32], blocks[BAR_MAX + 1];
     double elapsed = now - p->span_started;
     double per_step = elapsed / (double)(event->step - p->span_base);
-    char *name = label(p);
-    char *head = text_format("%s %3d%%|", name, (int)(100 * done / total));
-    char *count = text_format("| %lld/%lld", (long long)done, (long long)total);
-    char *times = text_format("%s<%s", text_time(spent, elapsed), text_time(left, per_step * (double)(total - done)));
+    FREED char *name = label(p);
+    FREED char *head = text_format("%s %3d%%|", name, (int)(100 * done / total));
+    FREED char *count = text_format("| %lld/%lld", (long long)done, (long long)total);
+    FREED char *times =
+        text_format("%s<%s", text_time(spent, elapsed), text_time(left, per_step * (double)(total - done)));
     int bracket = tdm_text_columns(times) + 3; /* with " [" and "]" */
     int room = term_width(stderr) - 1 - tdm_text_columns(head) - tdm_text_columns(count) - bracket;
-    char *details = bar_details(p, event, &room);
-    char *brackets = room < 0 ? text_copy("") : text_format(" [%s%s]", times, details);
+    FREED char *details = bar_details(p, event, &room);
+    FREED char *brackets = room < 0 ? text_copy("") : text_format(" [%s%s]", times, details);
     if (room < 0) room += bracket; /* leave out the whole bracket rather than show a part of it */
     if (room > BAR_MAX) room = BAR_MAX;
     draw_bar(blocks, sizeof blocks, (double)done / (double)total, room < 0 ? 0 : room);
-    char *whole = text_format("%s%s%s%s", head, blocks, count, brackets);
+    FREED char *whole = text_format("%s%s%s%s", head, blocks, count, brackets);
     term_bar(whole);
-    free(whole);
-    free(brackets);
-    free(details);
-    free(times);
-    free(count);
-    free(head);
-    free(name);
     p->shown = now;
 }
 
@@ -113,13 +107,12 @@ static char *plain_line(const progress *p, const tdm_event *event, int64_t done,
     char spent[32], left[32], loss[32], rate[32];
     double run = now - p->started;
     double per_step = run / (double)(event->step - p->first_step);
-    char *name = label(p);
+    FREED char *name = label(p);
     char *line =
         text_format("%s%s %lld/%lld  %d%%  loss %s  lr %.3g  %s samples/s  elapsed %s  left %s", name,
                     by_epoch(p) ? "  step" : "", (long long)done, (long long)total, (int)(100 * done / total),
                     text_number(loss, event->loss), event->lr, text_number(rate, (double)p->samples / run),
                     text_time(spent, run), text_time(left, per_step * (double)(event->steps_total - event->step)));
-    free(name);
     return line;
 }
 
@@ -160,27 +153,25 @@ static void on_step(progress *p, const tdm_event *event) {
     count_step(p, event, now);
     position(p, event, &done, &total);
     if (line_is_due(p, event, done, total, now)) {
-        char *line = plain_line(p, event, done, total, now);
+        FREED char *line = plain_line(p, event, done, total, now);
         log_note("%s", line);
         if (!p->bar && !p->silent) term_line("%s", line);
         if (!p->bar) p->shown = now;
-        free(line);
     }
     if (p->silent || !p->bar) return;
     if (now - p->shown >= redraw_seconds || done == total) show_bar(p, event, done, total, now);
-    if (event->step == event->steps_total) term_bar_keep();
+    if (event->step == event->steps_total) term_bar_end(true);
 }
 
 static void on_eval(const progress *p, const tdm_event *event) {
     char loss[32];
     char *accuracy =
         isfinite(event->accuracy) ? text_format(", accuracy %.2f %%", 100 * event->accuracy) : text_copy("");
-    char *name = by_epoch(p) ? text_format("epoch %.4g/%lld", (double)event->step / (double)p->steps_per_epoch,
-                                           (long long)p->epochs)
-                             : text_format("step %lld", (long long)event->step);
+    FREED char *name = by_epoch(p) ? text_format("epoch %.4g/%lld", (double)event->step / (double)p->steps_per_epoch,
+                                                 (long long)p->epochs)
+                                   : text_format("step %lld", (long long)event->step);
     log_note("%s  eval loss %s%s", name, text_number(loss, event->loss), accuracy);
     if (!p->silent) term_line("%s  eval: loss %s%s", name, text_number(loss, event->loss), accuracy);
-    free(name);
     free(accuracy);
 }
 
@@ -191,5 +182,5 @@ void progress_event(progress *p, const tdm_event *event) {
 }
 
 void progress_end(progress *p) {
-    if (p->bar && !p->silent) term_bar_clear();
+    if (p->bar && !p->silent) term_bar_end(false);
 }

@@ -91,20 +91,15 @@ static void print_state(tdm_run *run) {
 static void print_next(const tool *t, const tdm_job *job, bool stopped) {
     const char *dir = job->run.dir;
     if (stopped) {
-        char *command = banner_resume_command(t, dir);
+        FREED char *command = banner_resume_command(t, dir);
         puts("to continue:");
         term_print("  %s", command);
-        free(command);
         return;
     }
     if (job->data.eval.format == TDM_DATA_NONE) return;
-    char *argv[] = {text_copy("tandem"), text_copy("eval"), text_copy(t->word[0]), text_copy("--weights"),
-                    text_copy(dir)};
-    char *command = text_command(argv, 5);
+    FREED char *config = text_quoted(t->word[0]), *weights = text_quoted(dir);
     puts("next:");
-    term_print("  %s", command);
-    free(command);
-    for (int i = 0; i < 5; i++) free(argv[i]);
+    term_print("  tandem eval %s --weights %s", config, weights);
 }
 
 void summary_print(const tool *t, const tdm_job *job, tdm_run *run, bool stopped, bool brief) {

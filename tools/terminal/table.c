@@ -13,11 +13,9 @@ void table_init(table *t, int columns) {
 void table_cell(table *t, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    char *text = text_format_list(format, args);
-    va_end(args);
     t->cells = memory_grow(t->cells, &t->capacity, t->count + 1, sizeof *t->cells);
-    t->cells[t->count++] = text_printable(text, false);
-    free(text);
+    t->cells[t->count++] = text_printable_list(format, args);
+    va_end(args);
 }
 
 static int column_width(const table *t, int column) {
@@ -31,11 +29,7 @@ static int column_width(const table *t, int column) {
 
 static void print_cell(FILE *to, const char *text, int width, bool left, bool last) {
     int room = width - tdm_text_columns(text);
-    if (left) {
-        fprintf(to, "%s%*s", text, last ? 0 : room, "");
-    } else {
-        fprintf(to, "%*s%s", room, "", text);
-    }
+    fprintf(to, "%*s%s%*s", left ? 0 : room, "", text, left && !last ? room : 0, "");
 }
 
 void table_print(const table *t, FILE *to, bool head) {

@@ -18,7 +18,7 @@ static const char *find_column(const char *line, const char *end, int column) {
 /* Quotes the line as faults of the configuration do, with a caret under the column. Prints nothing if the column is
  * beyond LINE_BYTES. */
 static void print_source_line(const tdm_error *error) {
-    char *text = text_file(NULL, error->file);
+    FREED char *text = text_file(NULL, error->file);
     const char *line = text;
     for (int i = 1; line && i < error->line; i++) line = (line = strchr(line, '\n')) ? line + 1 : NULL;
     const char *end = line ? line + strcspn(line, "\r\n") : NULL;
@@ -28,13 +28,10 @@ static void print_source_line(const tdm_error *error) {
     }
     const char *at = line ? find_column(line, end, error->column) : NULL;
     if (at) {
-        char *before = text_format("%.*s", (int)(at - line), line), *shown = text_printable(before, false);
+        FREED char *before = text_format("%.*s", (int)(at - line), line), *shown = text_printable(before, false);
         term_line("%.*s", (int)(end - line), line);
         term_line("%*s^", tdm_text_columns(shown), "");
-        free(shown);
-        free(before);
     }
-    free(text);
 }
 
 int tell_error_of(const tdm_error *error) {
@@ -54,6 +51,14 @@ int tell_error_of(const tdm_error *error) {
         }
     }
     return (int)error->status;
+}
+
+int tell_text(tdm_status status, char *text) {
+    if (status != TDM_OK) return tell_error(status);
+    fputs(text, stdout);
+    if (text[0] && !text_ends(text, "\n")) putchar('\n');
+    tdm_free(text);
+    return TDM_OK;
 }
 
 int tell_error(tdm_status status) {

@@ -6,8 +6,8 @@
 
 typedef enum term_style { TERM_PLAIN, TERM_BOLD, TERM_DIM, TERM_RED, TERM_YELLOW, TERM_GREEN } term_style;
 
-/* `color`: auto, always or never; false for anything else. */
-bool term_set_color(const char *color);
+typedef enum term_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } term_color; /* the choices of --color */
+void term_set_color(term_color color);
 /* Escapes that begin and end a style on this stream; "" if it has no colour. */
 const char *term_on(FILE *stream, term_style style);
 const char *term_off(FILE *stream);
@@ -34,10 +34,9 @@ long term_left_out(void);
 /* A whole line on stdout. */
 void term_print(const char *format, ...) TDM_PRINTF(1, 2);
 void term_print_folded(FILE *to, char *text); /* see term_fold; frees the text */
-/* Shows `text` as the bar, instead of the last one, cut to the width of the terminal. term_bar_keep leaves the bar
- * visible and starts a new line; term_bar_clear removes it. */
+/* Shows `text` as the bar, instead of the last one, cut to the width of the terminal. */
 void term_bar(const char *text);
-void term_bar_keep(void);
-void term_bar_clear(void);
+/* Ends the bar, if there is one: it stays visible as a line, or is removed. */
+void term_bar_end(bool stays);
 
 #endif

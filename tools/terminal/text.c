@@ -18,6 +18,10 @@ void memory_at_end(void (*act)(int code)) {
     last_act = act;
 }
 
+void memory_freed(void *variable) {
+    free(*(void **)variable);
+}
+
 _Noreturn void memory_missing(void) {
     outlet_try(STDERR_FILENO, "tandem: error: out of memory\n");
     outlet_flush(true);
@@ -50,6 +54,11 @@ char *text_printable(const char *text, bool keeps_lines) {
     char *out = memory_new(bytes, 1);
     tdm_text_printable(out, bytes, text, keeps_lines);
     return out;
+}
+
+char *text_printable_list(const char *format, va_list args) {
+    FREED char *text = text_format_list(format, args);
+    return text_printable(text, false);
 }
 
 void *memory_new(size_t count, size_t bytes) {
@@ -122,6 +131,12 @@ const char *text_ms(char out[32], double ms) {
     return out;
 }
 
+const char *text_json(char out[32], double value) {
+    if (!isfinite(value)) return strcpy(out, "null");
+    snprintf(out, 32, "%.9g", value);
+    return out;
+}
+
 void *memory_take(size_t bytes) {
     void *out = malloc(bytes ? bytes : 1);
     if (!out) memory_missing();
@@ -180,30 +195,47 @@ void text_close(FILE *to, char *const *out) {
     if (fclose(to) != 0 || failed || !*out) memory_missing();
 }
 
-static bool plain_word(const char *word) {
-    return word[0] &&
-           word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,@%+-")] == 0;
+const char *text_fact(const char *description, const char *key) {
+    size_t length = strlen(key);
+    for (const char *line = description; line; line = (line = strchr(line, '\n')) ? line + 1 : NULL) {
+        if (strncmp(line, key, length) == 0 && line[length] == ' ') return line + length + 1;
+    }
+    return NULL;
 }
 
-char *text_command(char *const *argv, int argc) {
-    char *out = NULL;
-    size_t bytes = 0;
-    FILE *to = text_open(&out, &bytes);
-    for (int i = 0; i < argc; i++) {
-        if (i) fputc(' ', to);
-        if (plain_word(argv[i])) {
-            fputs(argv[i], to);
-            continue;
-        }
-        fputc('\'', to);
-        for (const char *c = argv[i]; *c; c++) {
-            if (*c == '\'')
-                fputs("'\\''", to);
-            else
-                fputc(*c, to);
-        }
-        fputc('\'', to);
+static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,@%+-";
+
+char *text_quoted(const char *word) {
+    if (word[0] && word[strspn(word, plain)] == 0) return text_copy(word);
+    char *out = memory_new(4 * strlen(word) + 3, 1), *to = stpcpy(out, "'");
+    for (; *word; word++) {
+        if (*word == '\'') to = stpcpy(to, "'\\'");
+        *to++ = *word;
     }
-    text_close(to, &out);
+    stpcpy(to, "'");
     return out;
+}
+
+void text_add(text_list *to, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    to->text = memory_grow(to->text, &to->room, to->count + 2, sizeof *to->text);
+    to->text[to->count++] = text_format_list(format, args);
+    to->text[to->count] = NULL;
+    va_end(args);
+}
+
+char *text_command(const text_list *words) {
+    char *out = text_copy("");
+    for (size_t i = 0; i < words->count; i++) {
+        FREED char *before = out, *word = text_quoted(words->text[i]);
+        out = text_format("%s%s%s", before, i ? " " : "", word);
+    }
+    return out;
+}
+
+void text_list_free(text_list *list) {
+    for (size_t i = 0; i < list->count; i++) free(list->text[i]);
+    free(list->text);
+    *list = (text_list){0};
 }
