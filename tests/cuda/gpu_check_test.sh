@@ -15,6 +15,8 @@ fail() {
 stages=$("$source/tools/gpu_check" --stages)
 grep -q "^tests  " <<<"$stages" || fail "--stages does not list the stages"
 "$source/tools/gpu_check" --pack "$work/pack" --build "$build" --emulated >"$work/packed" || fail "it does not pack"
+! "$source/tools/gpu_check" --pack "$work/half" --build "$work/none" --emulated >"$work/packed" 2>&1 || fail "it packs nothing"
+[ ! -e "$work/half" ] || fail "a pack that failed is left half done"
 mv "$work/pack" "$work/moved"
 pack=$work/moved
 
