@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tools/new_op on a copy of the sources: one folder and one line, which configure, build and pass the conformance test;
-# wrong names are refused.
+# tools/new_op on a copy of the sources: an op, an optimizer and a loss are one folder and one line each, which configure,
+# build (for the emulated CUDA, too) and pass the tests of their kind; wrong names are refused.
 #   new_op_test.sh SOURCE_FOLDER BUILD_FOLDER CMAKE COMPILER
 set -euo pipefail
 source=$1 build=$2 cmake=$3 compiler=$4
@@ -12,20 +12,43 @@ mkdir "$work/tree"
 cp -R "$source"/{CMakeLists.txt,config,modes,ops,runtime,samples,tests,tools} "$work/tree/"
 cd "$work/tree"
 tools/new_op swish >/dev/null
+tools/new_op --optim lion >/dev/null
+tools/new_op --loss huber >/dev/null
 diff -rq "$source/ops" ops >../changes || true
-[ "$(wc -l <../changes)" = 2 ] || fail "more than a folder and a line: $(cat ../changes)"
-[ "$(diff "$source/ops/ops.def" ops/ops.def | grep -c '^>')" = 1 ] || fail "ops.def has more than one line more"
-for wrong in swish relu mse adam Swish 'a b' ../x ''; do
-    ! tools/new_op "$wrong" 2>/dev/null || fail "new_op took '$wrong'"
+[ "$(wc -l <../changes)" = 6 ] || fail "more than a folder and a line each: $(cat ../changes)"
+for list in ops optims losses; do
+    [ "$(diff "$source/ops/$list.def" ops/$list.def | grep -c '^>')" = 1 ] || fail "$list.def has more than one line more"
+done
+! grep -rwE 'relu|sgd|mse' ops/swish ops/optim/lion ops/loss/huber || fail "a copy has the name of what it was copied from"
+for kind in '' --optim --loss; do
+    for wrong in swish relu mse adam lion Swish 'a b' ../x ''; do
+        ! tools/new_op $kind "$wrong" 2>/dev/null || fail "new_op $kind took '$wrong'"
+    done
 done
 
 # The lists that CMake makes have it; a program of the new table, its kernels and the test links with the library as it is.
 "$cmake" -S . -B ../build -G Ninja -DCMAKE_C_COMPILER="$compiler" -DTDM_WITH_CUDA=OFF -DTDM_WITH_NCCL=OFF >../log 2>&1 ||
     fail "it does not configure: $(cat ../log)"
-grep -q 'swish_ref\.c' ../build/build.ninja || fail "the build does not know ops/swish"
-grep -qx 'TDM_KERNEL(swish)' ../build/generated/ops/cuda_kernels.def || fail "the CUDA module does not know ops/swish"
-"$compiler" -std=gnu17 -O1 -D_GNU_SOURCE -I. -Iruntime/include -I../build/generated -ffp-contract=off -o ../conformance \
-    ops/ops.c ops/swish/swish.c ops/swish/swish_ref.c tests/ops/op_conformance.c tests/ops/op_conform.c \
-    tests/ops/op_driver.c "$build/lib/libtandem.a" -lyaml -lxxhash -ldl -lm -pthread
-../conformance >../out 2>&1 || fail "it does not pass: $(cat ../out)"
+for row in cuda_kernels:TDM_KERNEL:swish cuda_optims:TDM_OPTIM:lion cuda_losses:TDM_LOSS:huber; do
+    IFS=: read -r file macro name <<<"$row"
+    grep -qx "$macro($name)" ../build/generated/ops/$file.def || fail "the CUDA module does not know $name"
+done
+mapfile -t objects < <(grep -oE '^build [^ ]*(/ops/ops\.c|(swish|swish_ref|lion|lion_lanes|huber)\.(c|cu))\.o:' ../build/build.ninja |
+    sed 's/^build //; s/:$//')
+for file in swish_ref.c lion_lanes.c huber.c; do
+    grep -q "/$file\.o" <<<"${objects[*]}" || fail "the build does not know $file"
+done
+"$cmake" --build ../build --target "${objects[@]}" >../log 2>&1 || fail "it does not build: $(tail -20 ../log)"
+[ ! -e "$build/tests/fake/cuda" ] || grep -q '/lion\.cu\.o' <<<"${objects[*]}" || fail "the .cu are not built for the emulated CUDA"
+
+# The tests, with the new tables and the library as it is.
+cd ../build
+mapfile -t objects < <(printf '%s\n' "${objects[@]}" | grep -v '\.cu\.o$')
+link() { # PROGRAM SOURCE...
+    (cd ../tree && "$compiler" -std=gnu17 -O1 -D_GNU_SOURCE -I. -Iruntime/include -I../build/generated -ffp-contract=off -o "../$1" \
+        "${@:2}" "${objects[@]/#/../build/}" "$build/lib/libtandem.a" -lyaml -lxxhash -ldl -lm -pthread)
+    ../"$1" >../out 2>&1 || fail "$1 does not pass: $(cat ../out)"
+}
+link conformance tests/ops/op_conformance.c tests/ops/op_conform.c tests/ops/op_driver.c
+link optim_test tests/ops/optim_test.c
 echo "ok     new_op"
