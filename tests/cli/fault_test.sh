@@ -101,6 +101,25 @@ same $? 141 "status of schema without a reader"
 same $? 0 "status of train without a reader"
 same "$(json unread/status.json state)" finished "state without a reader"
 
+# output that neither the buffer nor the pipe can hold: a stop signal ends the wait for a reader
+{
+    sed '/layers:/q' toy.yaml
+    for i in $(seq 1100); do echo "    - relu: {name: a_name_that_makes_the_text_of_this_job_long_and_longer_$i}"; done
+    sed '1,/layers:/d' toy.yaml
+} >long.yaml
+exec 5<>pipe
+head -c 65536 /dev/zero >&5
+"$tandem" train long.yaml --print-config >&5 2>"$err" </dev/null &
+pid=$!
+eventually grep -q '^SigCgt:.*[1-9a-f]' /proc/$pid/status
+sleep 0.5
+kill -TERM $pid
+got=0
+wait $pid || got=$?
+same $got 143 "status of output that nobody reads, after SIGTERM"
+has "$err" "nobody reads standard output"
+exec 5>&-
+
 # a full disk behind stdout: what is kept in files is not lost, in every mode; anything else is
 for mode in single dp ddp; do
     "$tandem" train toy.yaml --mode $mode --run-dir full-$mode >/dev/full 2>"$err" </dev/null

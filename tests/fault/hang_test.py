@@ -51,7 +51,7 @@ def frozen_rank(box):
         job.send(pid, signal.SIGSTOP)
         _, seconds = job.end(COMM, fault.END_SECONDS)
         took.append(seconds)
-        job.one_error(r"rank %d \(pid %d\)(, whose last call was \w+ \d+,)? has not been heard of for \d\.\d s; it is stopped "
+        job.one_error(r"rank %d \(pid %d\)(, whose last call was \w+ \d+,)? (has not been heard of|was paused) for \d\.\d s; it is stopped "
                       r"or frozen" % (number, pid))
         box.left_clean(job, run_dir)
         box.verify(run_dir)
@@ -92,7 +92,7 @@ def frozen_in_start_up(box):
         pid = job.rank(number)
         job.send(pid, signal.SIGSTOP)
         job.end(COMM)
-        job.one_error(r"rank %d \(pid %d\)(, whose last call was \w+ \d+,)? has not been heard of for [1-9]\.\d s; it is "
+        job.one_error(r"rank %d \(pid %d\)(, whose last call was \w+ \d+,)? (has not been heard of|was paused) for [1-9]\.\d s; it is "
                       r"stopped or frozen" % (number, pid))
         job.nobody_left()
         box.clean()
@@ -106,7 +106,7 @@ def all_frozen(box):
     for pid in job.ranks().values():
         job.send(pid, signal.SIGSTOP)
     job.end(COMM)
-    job.one_error(r"rank \d \(pid \d+\)(, whose last call was \w+ \d+,)? has not been heard of for [1-9]\.\d s; it is "
+    job.one_error(r"rank \d \(pid \d+\)(, whose last call was \w+ \d+,)? (has not been heard of|was paused) for [1-9]\.\d s; it is "
                   r"stopped or frozen")
     with open(run_dir + "/status.json") as f:
         want(json.load(f)["exit_code"] == COMM, "status.json has another exit_code")

@@ -122,6 +122,22 @@ def none_left(box):
     is_told(run_dir, 137)
 
 
+def unreadable(box):
+    """Without a look at the checkpoints nobody knows what a restart would do."""
+    run_dir = box.new_dir()
+    job = box.train("single", 1, run_dir, "train.steps=1000000", "--restarts", "5")
+    job.writes(20)
+    checkpoints = os.path.join(run_dir, "checkpoints")
+    eventually(lambda: of_launch(job, 0), fault.RUN_SECONDS, "no process")
+    job.send(of_launch(job, 0)[0], signal.SIGSTOP)
+    os.rename(checkpoints, checkpoints + "-of-old")
+    os.symlink("checkpoints", checkpoints)
+    job.send(of_launch(job, 0)[0], signal.SIGKILL)
+    job.end(137, fault.RUN_SECONDS)
+    job.one_error(r"killed by signal 9 .*; the checkpoints of .* cannot be read: Too many levels of symbolic links")
+    want("tandem: restart" not in job.err(), "it was started again:\n%s", job.tail())
+
+
 def never_means_the_first_start(box):
     """--resume never, and the job that is started again goes on all the same; from what it made, not from what was there."""
     for when in (0, 1):
@@ -189,5 +205,5 @@ def to_a_child_alone(box):
 
 
 if __name__ == "__main__":
-    fault.main(at_random, no_progress, none_left, never_means_the_first_start, stopped_meanwhile, not_mended,
+    fault.main(at_random, no_progress, none_left, unreadable, never_means_the_first_start, stopped_meanwhile, not_mended,
                to_a_child_alone)

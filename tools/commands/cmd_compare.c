@@ -183,7 +183,7 @@ static int run(tool *t) {
     tdm_config *config;
     comparison c = {.t = t, .one_device = NAN};
     stop_begin(false, t->quiet);
-    outlet_hold();
+    outlet_hold(stop_signal);
     int code = parse(&c);
     if (code == TDM_OK) code = job_open(t, NULL, &config);
     if (code != TDM_OK) return code;

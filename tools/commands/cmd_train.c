@@ -234,7 +234,7 @@ static int run(tool *t) {
     if (!args_int(t, "--steps", 1, &steps) || !args_int(t, "--restarts", 0, &tr.restarts)) return TDM_E_USAGE;
     if (dry) tr.restarts = 0;
     stop_begin(launch_is_watched(), t->quiet);
-    outlet_hold();
+    outlet_hold(stop_signal);
     int code = session_configure(&tr.s, t, dry ? dry_run : launch_goes_on() ? go_on : NULL);
     if (code == TDM_OK) code = args_flag(t, "--print-config") ? print_config(&tr.s) : run_somewhere(&tr, dry);
     session_close(&tr.s);

@@ -245,14 +245,15 @@ static void blame(const launch *l, const launch_process *p, launch_end *end) {
 static void blame_stuck(const launch *l, launch_end *end) {
     char *to = end->error.message;
     size_t bytes = sizeof end->error.message, used = 0;
-    int count = 0;
+    int count = 0, named = 0;
     for (int i = 0; i < l->count; i++) {
         const launch_process *p = &l->process[i];
         if (!p->stuck) continue;
-        if (used + sizeof p->name + 200 < bytes)
-            used += (size_t)snprintf(to + used, bytes - used, "%s%s", count ? ", " : "", p->name);
         count++;
+        if (used + sizeof p->name + 250 > bytes) continue;
+        used += (size_t)snprintf(to + used, bytes - used, "%s%s", named++ ? ", " : "", p->name);
     }
+    if (count > named) used += (size_t)snprintf(to + used, bytes - used, " and %d more", count - named);
     end->code = 128 + SIGKILL;
     snprintf(to + used, bytes - used,
              " did not stop within %.4g s and %s killed; a larger parallel.ddp.grace gives more time", l->job->grace,
@@ -263,8 +264,7 @@ static void blame_frozen(const launch_process *p, launch_end *end) {
     end->code = TDM_E_COMM;
     end->was_lost = true;
     snprintf(end->error.message, sizeof end->error.message,
-             "%s has not been heard of for %.1f s; it is stopped or frozen (see parallel.ddp.heartbeat)", p->name,
-             p->silent);
+             "%s was paused for %.1f s; it is stopped or frozen (see parallel.ddp.heartbeat)", p->name, p->silent);
 }
 
 /* The exit code if all processes finished or stopped. A rank that only learned of another rank's signal reports

@@ -1,6 +1,7 @@
 /* restart.c - see restart.h. */
 #include "tools/launch/restart.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +42,7 @@ void restart_run(launch_job *job, const char *run_dir, int64_t most, launch_end 
         launch_run(job, end);
         if (!end->was_lost) return;
         int64_t step = saved_step(run_dir);
+        FREED char *unreadable = text_format("the checkpoints of %s cannot be read: %s", run_dir, strerror(errno));
         bool is_new = end->began_at >= 0 && step > end->began_at;
         job->goes_on = job->goes_on || is_new; /* an older checkpoint may be another run's */
         job->stop_code = job->goes_on && step > 0 ? TDM_E_STOPPED : 0;
@@ -49,9 +51,10 @@ void restart_run(launch_job *job, const char *run_dir, int64_t most, launch_end 
             return;
         }
         idle = is_new || job->restarts == 0 ? 0 : idle + 1;
-        const char *why_not = job->restarts >= most ? "no restart is left"
-                              : idle >= IDLE_MAX    ? "giving up after two restarts in a row without a new checkpoint"
-                                                    : NULL;
+        const char *why_not = step == SAVED_UNREADABLE ? unreadable
+                              : job->restarts >= most  ? "no restart is left"
+                              : idle >= IDLE_MAX ? "giving up after two restarts in a row without a new checkpoint"
+                                                 : NULL;
         if (why_not) {
             add_remark(end, why_not);
             return;

@@ -15,13 +15,14 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "tools/launch/stop.h"
-
 enum { HELD_BYTES = 65536, MOST_LOOKS = 10 };
 #define LOOK_S 0.1 /* seconds that one look waits for space */
 
 static int own[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}; /* indexed by the standard descriptor */
-static bool may_block[sizeof own / sizeof *own], has_stalled[sizeof own / sizeof *own], is_held;
+static bool may_block[sizeof own / sizeof *own], has_stalled[sizeof own / sizeof *own];
+static bool waits_for_reader = true; /* held output: until a stop signal comes */
+static int (*asked_to_stop)(void);   /* see outlet_hold */
+static int held_error;               /* why held output could not be written; 0: none */
 static char held[HELD_BYTES];
 
 /* Opening the master side of a terminal again gives another terminal. */
@@ -71,7 +72,7 @@ static size_t put(int fd, const char *text, size_t bytes, bool until_signal) {
             has_stalled[fd] = false;
             continue;
         }
-        const bool waits = until_signal && stop_signal() == 0;
+        const bool waits = until_signal && asked_to_stop() == 0;
         if (!waits && (has_stalled[fd] || looks == MOST_LOOKS)) {
             has_stalled[fd] = true;
             errno = ETIMEDOUT;
@@ -91,15 +92,24 @@ void outlet_try(int fd, const char *text) {
     (void)put_some(fd, text, strlen(text));
 }
 
-void outlet_hold(void) {
-    is_held = setvbuf(stdout, held, _IOFBF, sizeof held) == 0;
+static ssize_t put_held(void *cookie, const char *text, size_t bytes) {
+    (void)cookie;
+    size_t done = put(STDOUT_FILENO, text, bytes, waits_for_reader);
+    if (done < bytes && held_error == 0) held_error = errno;
+    return (ssize_t)done;
+}
+
+/* More than fits the buffer goes through put_held, too: stdio's own write would wait for the reader for ever. */
+void outlet_hold(int (*is_asked_to_stop)(void)) {
+    asked_to_stop = is_asked_to_stop;
+    FILE *to = fopencookie(NULL, "w", (cookie_io_functions_t){.write = put_held});
+    if (to && setvbuf(to, held, _IOFBF, sizeof held) == 0) stdout = to;
 }
 
 bool outlet_flush(bool is_kept) {
-    if (!is_held) return fflush(stdout) == 0 && !ferror(stdout);
-    size_t bytes = __fpending(stdout);
-    bool good = put(STDOUT_FILENO, held, bytes, !is_kept) == bytes;
-    if (good && ferror(stdout)) errno = EIO, good = false; /* an earlier write failed */
-    __fpurge(stdout);
+    waits_for_reader = !is_kept;
+    bool good = fflush(stdout) == 0 && !ferror(stdout);
+    __fpurge(stdout); /* or else it would be tried again at exit */
+    if (held_error != 0) errno = held_error;
     return good;
 }

@@ -14,8 +14,9 @@ size_t outlet_put(int fd, const char *text, size_t bytes);
 /* Writes what fits now. Safe in signal handlers. */
 void outlet_try(int fd, const char *text);
 
-/* From now on output to stdout waits in memory for outlet_flush, up to 64 KiB. */
-void outlet_hold(void);
+/* From now on output to stdout waits in memory for outlet_flush, up to 64 KiB. `asked_to_stop` is not 0 once a stop
+ * signal has come. */
+void outlet_hold(int (*asked_to_stop)(void));
 /* Writes the rest of stdout. Held output: like outlet_put if `is_kept` (it is also in files), else waits for the reader
  * until a stop signal comes. False with errno set if not all was written: ETIMEDOUT if nobody read it. */
 bool outlet_flush(bool is_kept);

@@ -27,8 +27,13 @@ static const char *variable(const char *name) {
     return value ? value : "";
 }
 
+/* Held output is a stream without a descriptor (outlet.h). */
+static int number_of(const FILE *stream) {
+    return stream == stdout ? STDOUT_FILENO : STDERR_FILENO;
+}
+
 bool term_is_terminal(FILE *stream) {
-    return isatty(fileno(stream)) && strcmp(variable("TERM"), "dumb") != 0;
+    return isatty(number_of(stream)) && strcmp(variable("TERM"), "dumb") != 0;
 }
 
 static bool colored(FILE *stream) {
@@ -49,7 +54,7 @@ const char *term_off(FILE *stream) {
 
 int term_width(FILE *stream) {
     struct winsize size;
-    if (ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+    if (ioctl(number_of(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
     int width = atoi(variable("COLUMNS"));
     return width >= 20 && width < 10000 ? width : 80;
 }
