@@ -105,7 +105,7 @@ static tdm_status copy_own_part(tdm_nccl_comm *c, const tdm_comm_call *call) {
                              one.count * dtypes[one.dtype].bytes);
 }
 
-static tdm_status run(tdm_comm *comm, const tdm_comm_call *call) {
+tdm_status tdm__nccl_run(tdm_comm *comm, const tdm_comm_call *call) {
     tdm_nccl_comm *c = (tdm_nccl_comm *)comm;
     const tdm_span span = tdm_comm_call_span(call);
     tdm_comm_call_print(c->call, sizeof(c->call), call->kind, comm->sequence, span.count, dtypes[span.dtype].name,
@@ -123,7 +123,7 @@ static tdm_status run(tdm_comm *comm, const tdm_comm_call *call) {
 
 /* ---- waiting ---- */
 
-static tdm_status join(tdm_comm *comm) {
+tdm_status tdm__nccl_join(tdm_comm *comm) {
     tdm_nccl_comm *c = (tdm_nccl_comm *)comm;
     tdm_device *device = c->site->device;
     TDM_NCCL_TRY(device->ops->event_record(device, c->behind, c->queue));
@@ -134,7 +134,7 @@ static tdm_status join(tdm_comm *comm) {
 /* Polls events instead of waiting for the stream: that wait has no deadline, and on one node NCCL does not notice that
  * a peer has died. With `until` NULL it also waits for the device's own queue, because collectives in a captured graph
  * run there. */
-static tdm_status wait(tdm_comm *comm, tdm_device_event *until) {
+tdm_status tdm__nccl_wait(tdm_comm *comm, tdm_device_event *until) {
     tdm_nccl_comm *c = (tdm_nccl_comm *)comm;
     tdm_device *device = c->site->device;
     tdm_status status = TDM_OK;
@@ -165,21 +165,8 @@ static tdm_status wait(tdm_comm *comm, tdm_device_event *until) {
 
 /* ---- the end ---- */
 
-static void abort_comm(tdm_comm *comm, const char *why) {
+void tdm__nccl_abort(tdm_comm *comm, const char *why) {
     tdm_nccl_site *site = ((tdm_nccl_comm *)comm)->site;
     site->control->ops->abort(site->control, why);
     tdm__nccl_want_abort(site);
 }
-
-const tdm_comm_ops tdm__nccl_ops = {
-    .size = sizeof(tdm_comm_ops),
-    .name = "nccl",
-    .deterministic = false,
-    .run = run,
-    .split = tdm__nccl_split,
-    .abort = abort_comm,
-    .close = tdm__nccl_close,
-    .open = tdm__nccl_open,
-    .join = join,
-    .wait = wait,
-};

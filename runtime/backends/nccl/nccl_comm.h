@@ -59,8 +59,6 @@ typedef struct tdm_nccl_comm {
     char call[TDM_NCCL_CALL_TEXT];    /* the call in progress, or the last one, for messages */
 } tdm_nccl_comm;
 
-extern const tdm_comm_ops tdm__nccl_ops;
-
 /* ---- nccl_site.c ---- */
 
 tdm_status tdm__nccl_site_open(tdm_nccl_site **out, const tdm_nccl_library *nccl, tdm_device *device, tdm_comm *control,
@@ -101,10 +99,15 @@ tdm_status tdm__nccl_settle(tdm_nccl_comm *comm, const tdm_nccl_comm *state_of, 
 /* Sets the deadline of a call that begins now. */
 void tdm__nccl_begin(tdm_nccl_comm *comm);
 
+/* ---- nccl_comm.c: rows of tdm__nccl_ops ---- */
+
+tdm_status tdm__nccl_run(tdm_comm *comm, const tdm_comm_call *call);
+tdm_status tdm__nccl_join(tdm_comm *comm);
+tdm_status tdm__nccl_wait(tdm_comm *comm, tdm_device_event *until);
+void tdm__nccl_abort(tdm_comm *comm, const char *why);
+
 /* ---- nccl_open.c ---- */
 
-tdm_status tdm__nccl_open(tdm_comm **out, tdm_device *device, tdm_comm *control, int64_t timeout_ms);
-tdm_status tdm__nccl_split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out);
-void tdm__nccl_close(tdm_comm *comm);
+extern const tdm_comm_ops tdm__nccl_ops;
 
 #endif

@@ -34,6 +34,7 @@ const char *tdm__nccl_version_trouble(int version);
 
 /* The table of calls that tandem handed over; valid after init. */
 const tdm_host_calls *tdm__nccl_host(void);
+void tdm__nccl_set_host(const tdm_host_calls *calls);
 /* Returns a variable of the environment; NULL if it is not set. */
 const char *tdm__nccl_variable(const char *name);
 

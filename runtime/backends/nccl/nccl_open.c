@@ -209,7 +209,7 @@ static bool leave_list(tdm_nccl_comm *c) {
     }
 }
 
-void tdm__nccl_close(tdm_comm *comm) {
+static void close_comm(tdm_comm *comm) {
     tdm_nccl_comm *c = (tdm_nccl_comm *)comm;
     if (c == NULL) return;
     tdm_nccl_site *site = c->site;
@@ -245,7 +245,7 @@ static tdm_status initialise(tdm_nccl_comm *c, ncclUniqueId id) {
     return site->control->ops->run(site->control, &(tdm_comm_call){.kind = TDM_COMM_BARRIER, .rank = -1});
 }
 
-tdm_status tdm__nccl_open(tdm_comm **out, tdm_device *device, tdm_comm *control, int64_t timeout_ms) {
+static tdm_status open_comm(tdm_comm **out, tdm_device *device, tdm_comm *control, int64_t timeout_ms) {
     nccl_facts own;
     ncclUniqueId id;
     tdm_nccl_site *site = NULL;
@@ -269,7 +269,7 @@ tdm_status tdm__nccl_open(tdm_comm **out, tdm_device *device, tdm_comm *control,
         return TDM_OK;
     }
     tdm__nccl_want_abort(site);
-    tdm__nccl_close(&c->base);
+    close_comm(&c->base);
     return status;
 }
 
@@ -291,7 +291,7 @@ static tdm_status split(tdm_nccl_comm *parent, tdm_nccl_comm *child, int key) {
     return tdm__nccl_settle(parent, child, ncclInProgress);
 }
 
-tdm_status tdm__nccl_split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out) {
+static tdm_status split_comm(tdm_comm *comm, const int *ranks, int count, tdm_comm **out) {
     tdm_nccl_comm *parent = (tdm_nccl_comm *)comm, *child = NULL;
     tdm_status status = TDM_OK;
     int rank = 0;
@@ -304,9 +304,22 @@ tdm_status tdm__nccl_split(tdm_comm *comm, const int *ranks, int count, tdm_comm
     if (status != TDM_OK) return tdm__nccl_device_failed(parent, status);
     status = split(parent, child, rank);
     if (status != TDM_OK) {
-        tdm__nccl_close(child != NULL ? &child->base : NULL);
+        close_comm(child != NULL ? &child->base : NULL);
         return status;
     }
     *out = child != NULL ? &child->base : NULL;
     return TDM_OK;
 }
+
+const tdm_comm_ops tdm__nccl_ops = {
+    .size = sizeof(tdm_comm_ops),
+    .name = "nccl",
+    .deterministic = false,
+    .run = tdm__nccl_run,
+    .split = split_comm,
+    .abort = tdm__nccl_abort,
+    .close = close_comm,
+    .open = open_comm,
+    .join = tdm__nccl_join,
+    .wait = tdm__nccl_wait,
+};
