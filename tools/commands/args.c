@@ -15,17 +15,10 @@ const tool_verb args_global = {
               {"--verbose", NULL, "print the library's log on stderr too"},
               {"--color", "auto|always|never", "colour on stderr and stdout (auto: on a terminal)"}}};
 
-const tool_flag *args_find(const tool_verb *verb, const char *name) {
-    for (const tool_flag *flag = verb->flags; flag->name; flag++) {
-        if (strcmp(flag->name, name) == 0) return flag;
-    }
-    return NULL;
-}
-
 /* If this process is one of several ranks, the others may wait for it: end their wait. */
 static void notify_ranks(const tool *t, const char *why) {
     tdm_launch_facts facts;
-    if (t->verb != &verb_train) return;
+    if (strcmp(t->verb->name, "train") != 0) return;
     (void)tdm_launch_from_env(&facts); /* even after an error the facts suffice here */
     tdm_launch_fail(&facts, t->init_method, why);
 }

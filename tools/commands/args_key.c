@@ -1,9 +1,16 @@
-/* args_key.c - translates flags of other trainers: --lr 0.1 is optimizer.lr=0.1 here. */
+/* args_key.c - finds flags; translates those of other trainers: --lr 0.1 is optimizer.lr=0.1 here. */
 #include "tools/commands/tool.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+
+const tool_flag *args_find(const tool_verb *verb, const char *name) {
+    for (const tool_flag *flag = verb->flags; flag->name; flag++) {
+        if (strcmp(flag->name, name) == 0) return flag;
+    }
+    return NULL;
+}
 
 static bool is_number(const char *text) {
     return text[0] && text[strspn(text, "0123456789")] == 0;

@@ -27,7 +27,7 @@ static int open_config(inference *in, tool *t, const char **folder) {
     *folder = files_is_missing(in->file) ? NULL : t->word[0];
     if (!*folder && runs_lacks(t->word[0], name)) return TDM_E_CONFIG;
     if (!*folder) return job_open(t, NULL, &in->config);
-    FREED char *text = text_file(*folder, name);
+    FREED char *text = files_text(*folder, name);
     if (!text) {
         term_error("%s: cannot be read: %s", in->file, files_refusal(in->file, errno));
         return TDM_E_CONFIG;

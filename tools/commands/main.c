@@ -1,6 +1,4 @@
 /* main.c - `tandem VERB ...`: the list of verbs and their help. Each verb has a file of its own. */
-#include <tandem/doctor.h>
-
 #include "tools/terminal/log.h"
 #include "tools/terminal/outlet.h"
 #include "tools/launch/stop.h"
@@ -14,11 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-const tool_verb *const tool_verbs[] = {&verb_train,  &verb_compare, &verb_eval,   &verb_predict, &verb_check,
-                                       &verb_show,   &verb_explain, &verb_schema, &verb_plan,    &verb_init,
-                                       &verb_ckpt,   &verb_data,    &verb_bench,  &verb_burnin,  &verb_doctor,
-                                       &verb_report, NULL};
 
 static void print_overview(FILE *to) {
     term_print_folded(to, text_format("tandem %s - trains YAML models on one device, or on several as dp or ddp\n\n"
@@ -35,33 +28,6 @@ static void print_overview(FILE *to) {
                                     "variables.\n"));
 }
 
-static int print_exit_codes(tool *t) {
-    (void)t;
-    printf("exit codes of every verb:\n");
-#define X(name, number, text) printf("  %3d  %s\n", number, text);
-    TDM_STATUS_MAP(X)
-#undef X
-    printf("  128+n  ended by signal n\n"
-           "If tandem started the ranks of a ddp job, it exits with the code of the rank that failed first.\n");
-    return TDM_OK;
-}
-
-static int print_variables(tool *t) {
-    (void)t;
-    char *text = NULL;
-    tdm_status status = tdm_environment_variables(NULL, &text);
-    if (status != TDM_OK) return tell_error(status);
-    printf("environment variables that tandem reads; none of them changes numbers:\n%s"
-           "A launcher tells each process its rank through these variables: RANK,\n"
-           "WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT (torchrun),\n"
-           "SLURM_* (srun), OMPI_*, PMI_*, MV2_* (mpirun)\n",
-           text);
-    tdm_free(text);
-    return TDM_OK;
-}
-
-const tool_part tool_topics[] = {{"exit-codes", print_exit_codes}, {"env", print_variables}, {NULL, NULL}};
-
 static void print_verb(const tool_verb *verb) {
     term_print_folded(stdout, text_format("usage: tandem %s%s%s [flags]\n\n%s\n\nflags:\n", verb->name,
                                           verb->synopsis[0] ? " " : "", verb->synopsis, verb->text));
@@ -76,7 +42,7 @@ static const tool_verb *find_verb(const char *name) {
 }
 
 static int unknown_verb(const char *name) {
-    const char *names[sizeof tool_verbs / sizeof tool_verbs[0] + 2] = {"help", "--version"};
+    const char *names[TOOL_VERBS_MAX + 2] = {"help", "--version"};
     int count = 2;
     for (const tool_verb *const *verb = tool_verbs; *verb; verb++) names[count++] = (*verb)->name;
     if (text_ends(name, ".yaml") || text_ends(name, ".yml")) {

@@ -16,7 +16,7 @@ typedef struct tool_flag {
     const char *help;
 } tool_flag;
 
-enum { TOOL_FLAGS_MAX = 16, TOOL_WORDS_MAX = 8 };
+enum { TOOL_FLAGS_MAX = 16, TOOL_WORDS_MAX = 8, TOOL_VERBS_MAX = 32 };
 
 typedef struct tool tool;
 typedef struct tool_verb {
@@ -50,6 +50,7 @@ struct tool {
 extern const tool_verb verb_train, verb_compare, verb_eval, verb_predict, verb_check, verb_show, verb_explain,
     verb_schema, verb_plan, verb_init, verb_ckpt, verb_data, verb_bench, verb_burnin, verb_doctor, verb_report,
     verb_manual;
+/* ---- verbs.c ---- */
 extern const tool_verb *const tool_verbs[]; /* NULL-terminated, in the order of the help; verb_manual is not shown */
 
 /* A part of a verb: `ckpt ls`. */
@@ -104,10 +105,6 @@ const char *text_bytes(char out[32], double bytes);   /* 49.5 MiB */
 const char *text_time(char out[32], double seconds);  /* 00:21, 1:02:03 */
 const char *text_number(char out[32], double value);  /* about four digits, "-" for NaN */
 const char *text_ms(char out[32], double ms);         /* milliseconds, three decimals for short ones */
-/* text_stream opens a file of a folder for reading; text_file reads it whole, NUL-terminated. NULL with errno set.
- * `dir` NULL: `name` is a path given by the user. */
-FILE *text_stream(const char *dir, const char *name);
-char *text_file(const char *dir, const char *name);
 bool text_ends(const char *text, const char *end);
 /* A text written through a stream. After text_close *out holds it; the caller frees it. */
 FILE *text_open(char **out, size_t *bytes);
@@ -131,6 +128,10 @@ void text_list_free(text_list *list);
 /* Opens a regular file in an open folder (a run directory, its logs). Never follows a symbolic link, never blocks. -1
  * with errno set. With AT_FDCWD `name` is a path given by the user, and links are followed. */
 int files_open_in(int folder, const char *name, int flags);
+/* files_stream opens a file of a folder for reading; files_text reads it whole, NUL-terminated. NULL with errno set.
+ * `dir` NULL: `name` is a path given by the user. */
+FILE *files_stream(const char *dir, const char *name);
+char *files_text(const char *dir, const char *name);
 /* Why opening or writing `path` failed with `error`, for a message. */
 const char *files_refusal(const char *path, int error);
 bool files_exists(const char *path);

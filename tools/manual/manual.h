@@ -14,8 +14,9 @@ void manual_each_key(const json_t *schema, manual_visit visit, void *user);
 const json_t *manual_names(const json_t *key);
 const char *manual_text(const json_t *object, const char *key); /* "" if absent */
 
-void manual_command(FILE *to, const json_t *schema); /* tandem.1 */
-void manual_file(FILE *to, const json_t *schema);    /* tandem.yaml.5 */
-void manual_bash(FILE *to, const json_t *schema);
+/* The pages. `self` is the verb that writes them, which the list of verbs does not have. */
+void manual_command(FILE *to, const json_t *schema, const tool_verb *self); /* tandem.1 */
+void manual_file(FILE *to, const json_t *schema, const tool_verb *self);    /* tandem.yaml.5 */
+void manual_bash(FILE *to, const json_t *schema, const tool_verb *self);
 
 #endif

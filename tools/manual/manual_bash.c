@@ -103,15 +103,15 @@ static void verb_words(FILE *to, const tool_verb *verb) {
     fputs("' ;;\n", to);
 }
 
-void manual_bash(FILE *to, const json_t *schema) {
+void manual_bash(FILE *to, const json_t *schema, const tool_verb *self) {
     fputs("# bash completion for tandem, written by `tandem manual bash`\n_tandem_values() {\n    case $1:$2 in\n", to);
     flag_values(to, "*", &args_global);
     for (const tool_verb *const *verb = tool_verbs; *verb; verb++) flag_values(to, (*verb)->name, *verb);
-    flag_values(to, verb_manual.name, &verb_manual);
+    flag_values(to, self->name, self);
     manual_each_key(schema, key_values, to);
     fputs("    esac\n}\n_tandem_words() {\n    case $1 in\n", to);
     for (const tool_verb *const *verb = tool_verbs; *verb; verb++) verb_words(to, *verb);
-    verb_words(to, &verb_manual);
+    verb_words(to, self);
     fputs("    help) first=\"$verbs", to);
     for (const tool_part *topic = tool_topics; topic->name; topic++) fprintf(to, " %s", topic->name);
     fputs("\" ;;\n    esac\n}\n_tandem() {\n    local keys= verbs='", to);

@@ -73,8 +73,9 @@ static void verb_part(FILE *to, const tool_verb *verb) {
     if (verb->flags[0].name) flags(to, verb);
 }
 
-void manual_command(FILE *to, const json_t *schema) {
+void manual_command(FILE *to, const json_t *schema, const tool_verb *self) {
     (void)schema;
+    (void)self;
     head(to, "TANDEM", "1", "tandem", "trains models described in YAML on one device, or data-parallel as dp or ddp");
     fputs(".Sh SYNOPSIS\n.Nm\n.Ar VERB\n.Op Ar CONFIG\n.Op Ar key.path=value ...\n.Op Ar flags\n.Sh DESCRIPTION\n", to);
     fputs("Results go to standard output, everything else to standard error.\n"
@@ -140,7 +141,8 @@ static void layer_kinds(FILE *to) {
     tdm_free(text);
 }
 
-void manual_file(FILE *to, const json_t *schema) {
+void manual_file(FILE *to, const json_t *schema, const tool_verb *self) {
+    (void)self;
     head(to, "TANDEM.YAML", "5", "tandem.yaml", "a training job of tandem");
     fputs(".Sh DESCRIPTION\nOne YAML file describes a model, its data and its training.\n"
           "On the command line of\n.Xr tandem 1\na key is written with its whole path, as here:\n"

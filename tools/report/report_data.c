@@ -75,7 +75,7 @@ static void read_metrics(report_run *run, FILE *metrics) {
 }
 
 json_t *report_object(const char *dir, const char *name) {
-    FREED char *text = text_file(dir, name);
+    FREED char *text = files_text(dir, name);
     json_t *out = text ? json_loads(text, 0, NULL) : NULL;
     return json_is_object(out) ? out : (json_decref(out), json_object());
 }
@@ -91,7 +91,7 @@ static void prefer_summary_phases(report_run *run) {
 }
 
 bool report_try(report_run *run, const char *dir) {
-    FILE *metrics = text_stream(dir, "metrics.jsonl");
+    FILE *metrics = files_stream(dir, "metrics.jsonl");
     if (!metrics) return false;
     *run = (report_run){.dir = text_copy(dir)};
     read_metrics(run, metrics);
@@ -104,7 +104,7 @@ bool report_try(report_run *run, const char *dir) {
     }
     run->summary = report_object(dir, "summary.json");
     run->environment = report_object(dir, "env.json");
-    run->config = text_file(dir, "config.resolved.yaml");
+    run->config = files_text(dir, "config.resolved.yaml");
     if (!run->config) run->config = text_copy("");
     report_read_settings(run);
     prefer_summary_phases(run);

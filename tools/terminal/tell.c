@@ -18,7 +18,7 @@ static const char *find_column(const char *line, const char *end, int column) {
 /* Quotes the line as faults of the configuration do, with a caret under the column. Prints nothing if the column is
  * beyond LINE_BYTES. */
 static void print_source_line(const tdm_error *error) {
-    FREED char *text = text_file(NULL, error->file);
+    FREED char *text = files_text(NULL, error->file);
     const char *line = text;
     for (int i = 1; line && i < error->line; i++) line = (line = strchr(line, '\n')) ? line + 1 : NULL;
     const char *end = line ? line + strcspn(line, "\r\n") : NULL;

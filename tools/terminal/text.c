@@ -143,41 +143,6 @@ void *memory_take(size_t bytes) {
     return out;
 }
 
-FILE *text_stream(const char *dir, const char *name) {
-    int folder = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : AT_FDCWD;
-    int fd = folder >= 0 || !dir ? files_open_in(folder, name, O_RDONLY) : -1;
-    int reason = errno;
-    if (folder >= 0) close(folder);
-    FILE *file = fd >= 0 ? fdopen(fd, "rb") : NULL;
-    if (!file) {
-        if (errno == ENOMEM) memory_missing();
-        if (fd >= 0) close(fd);
-        errno = reason;
-    }
-    return file;
-}
-
-char *text_file(const char *dir, const char *name) {
-    FILE *file = text_stream(dir, name);
-    if (!file) return NULL;
-    char *out = NULL;
-    size_t used = 0, capacity = 0, got;
-    do {
-        out = memory_grow(out, &capacity, used + 65536 + 1, 1);
-        got = fread(out + used, 1, 65536, file);
-        used += got;
-    } while (got > 0);
-    bool failed = ferror(file) != 0;
-    fclose(file);
-    if (failed) {
-        free(out);
-        errno = EIO;
-        return NULL;
-    }
-    out[used] = 0;
-    return out;
-}
-
 bool text_ends(const char *text, const char *end) {
     size_t n = strlen(text), m = strlen(end);
     return n >= m && strcmp(text + n - m, end) == 0;
