@@ -69,7 +69,7 @@ int bench_data(tool *t) {
     reading r = {.warmup = 5};
     double seconds = 0;
     char number[32];
-    tdm_config *config;
+    FREED_BY(job_freed) tdm_config *config = NULL;
     if (t->word_count < 2) return args_wrong(t, "`bench data` needs CONFIG");
     if (!bench_counts(t, &iterations, &r.warmup)) return TDM_E_USAGE;
     t->word[0] = t->word[1];
@@ -84,9 +84,8 @@ int bench_data(tool *t) {
     job.train.epochs = TDM_INT_NULL;
     job.train.steps = r.warmup + iterations;
     tdm_status status = read_steps(t, &job, tdm_config_graph(config), &r, &seconds);
-    if (status != TDM_OK) {
-        code = tell_error(status);
-    } else if (args_flag(t, "--json")) {
+    if (status != TDM_OK) return tell_error(status);
+    if (args_flag(t, "--json")) {
         printf("{\"samples_per_s\":%.9g,\"workers\":%lld,\"steps\":%lld,\"waited_ms_per_step\":%.9g}\n",
                (double)r.rows / seconds, (long long)job.data.workers, (long long)iterations,
                r.waited_ms / (double)iterations);
@@ -95,6 +94,5 @@ int bench_data(tool *t) {
                text_number(number, (double)r.rows / seconds), (long long)job.data.workers,
                r.waited_ms / (double)iterations);
     }
-    tdm_config_free(config);
-    return code;
+    return TDM_OK;
 }

@@ -12,8 +12,9 @@
 typedef struct op_case {
     tool *t;
     const char *kind;
-    tdm_attr *attrs; /* this struct owns the keys; a value is in the same text as its key */
+    tdm_attr *attrs; /* keys and values are parts of `texts` */
     int attr_count;
+    text_list texts;
     int64_t dim[6];
     int ndim;
     int64_t batch, threads, warmup, iterations;
@@ -58,11 +59,11 @@ static int on_event(const tdm_event *event, void *user) {
 
 /* Which kernel the plan chose for the op. */
 static void find_kernel(op_case *c, tdm_run *run) {
-    char *text = NULL;
+    TDM_FREED char *text = NULL;
     size_t i;
     json_t *step;
     if (tdm_run_print(run, "plan.json", &text) != TDM_OK) return;
-    json_t *root = json_loads(text, 0, NULL);
+    json_auto_t *root = json_loads(text, 0, NULL);
     const json_t *plan = json_object_get(root, "plan");
     snprintf(c->kernel, sizeof c->kernel, "none (fused into the layer before)");
     json_array_foreach(json_object_get(plan ? plan : root, "steps"), i, step) {
@@ -70,8 +71,6 @@ static void find_kernel(op_case *c, tdm_run *run) {
         const char *kernel = json_string_value(json_object_get(step, "kernel"));
         if (name && kernel && strcmp(name, "op") == 0) snprintf(c->kernel, sizeof c->kernel, "%s", kernel);
     }
-    json_decref(root);
-    tdm_free(text);
 }
 
 static tdm_status measure(op_case *c, bool with_op, double *forward, double *backward) {
@@ -134,9 +133,10 @@ static int measure_and_print(op_case *c) {
 static void attrs_from_overrides(op_case *c) {
     c->attrs = memory_new((size_t)c->t->override_count, sizeof *c->attrs);
     for (int i = 0; i < c->t->override_count; i++) {
-        char *key = text_copy(c->t->override[i]), *value = strchr(key, '=');
-        *value = 0;
-        c->attrs[c->attr_count++] = (tdm_attr){key, value + 1, {NULL, 0, 0}};
+        text_add(&c->texts, "%s", c->t->override[i]);
+        char *key = c->texts.text[i], *equals = strchr(key, '=');
+        *equals = 0;
+        c->attrs[c->attr_count++] = (tdm_attr){key, equals + 1, {NULL, 0, 0}};
     }
 }
 
@@ -156,13 +156,7 @@ int bench_op(tool *t) {
     c.kind = t->word[1];
     attrs_from_overrides(&c);
     int code = measure_and_print(&c);
-    for (int i = 0; i < c.attr_count; i++) {
-        union {
-            const char *text;
-            char *own;
-        } key = {c.attrs[i].key};
-        free(key.own);
-    }
+    text_list_free(&c.texts);
     free(c.attrs);
     samples_free(&c.forward);
     samples_free(&c.backward);

@@ -43,7 +43,8 @@ static int devices(const measured *m, const tdm_job *job) {
 }
 
 static void print_json(const measured *m, const tdm_job *job) {
-    json_t *out = json_object(), *ms = json_object();
+    json_auto_t *out = json_object();
+    json_t *ms = json_object();
     samples steps = m->phase[REPORT_PHASES - 1];
     json_object_set_new(out, "mode", json_string(job_mode_name(job->parallel.mode)));
     json_object_set_new(out, "devices", json_integer(devices(m, job)));
@@ -64,7 +65,6 @@ static void print_json(const measured *m, const tdm_job *job) {
     json_object_set(out, "kernels", m->kernels);
     json_dumpf(out, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9) | JSON_ENSURE_ASCII);
     putchar('\n');
-    json_decref(out);
 }
 
 static void print_table(const measured *m, const tdm_job *job) {
@@ -75,8 +75,7 @@ static void print_table(const measured *m, const tdm_job *job) {
                (long long)m->state.global_batch, text_count(number, m->state.params), steps->count,
                (long long)m->warmup);
     putchar('\n');
-    table rows;
-    table_init(&rows, 5);
+    FREED_BY(table_deinit) table rows = table_of(5);
     static const char *const heads[] = {"phase", "mean ms", "median", "min", "% of step"};
     for (int i = 0; i < 5; i++) table_cell(&rows, "%s", heads[i]);
     double step = samples_mean(steps);
@@ -90,25 +89,19 @@ static void print_table(const measured *m, const tdm_job *job) {
         table_cell(&rows, "%.1f", 100 * samples_mean(s) / step);
     }
     table_print(&rows, stdout, true);
-    table_deinit(&rows);
     printf("\n  %s samples/s\n", text_number(number, samples_per_second(m)));
 }
 
 static int64_t device_memory(tdm_run *run) {
-    char *text = NULL;
+    TDM_FREED char *text = NULL;
     if (tdm_run_print(run, "summary", &text) != TDM_OK) return 0;
     const char *bytes = text_fact(text, "memory_bytes");
-    int64_t out = bytes ? atoll(bytes) : 0;
-    tdm_free(text);
-    return out;
+    return bytes ? atoll(bytes) : 0;
 }
 
 static json_t *kernels(tdm_run *run) {
-    char *text = NULL;
-    if (tdm_run_print(run, "kernels.json", &text) != TDM_OK) return NULL;
-    json_t *out = json_loads(text, 0, NULL);
-    tdm_free(text);
-    return out;
+    TDM_FREED char *text = NULL;
+    return tdm_run_print(run, "kernels.json", &text) == TDM_OK ? json_loads(text, 0, NULL) : NULL;
 }
 
 static int measure(session *s, int64_t iterations, int64_t warmup) {
@@ -140,13 +133,10 @@ int bench_step(tool *t) {
     if (!bench_counts(t, &iterations, &warmup)) return TDM_E_USAGE;
     FREED char *steps = text_format("train.steps=%lld", (long long)(iterations + warmup));
     const char *const extra[] = {"run.dir=null", "checkpoint.resume=never", "train.epochs=null", steps, NULL};
-    session s;
+    FREED_BY(session_close) session s = {.fd = -1};
     t->word[0] = t->word[1];
     int code = session_configure(&s, t, extra);
-    if (code == TDM_OK) {
-        int world = session_ranks_to_start(&s);
-        code = world > 0 ? launch_ranks(t, world) : measure(&s, iterations, warmup);
-    }
-    session_close(&s);
-    return code;
+    if (code != TDM_OK) return code;
+    int world = session_ranks_to_start(&s);
+    return world > 0 ? launch_ranks(t, world) : measure(&s, iterations, warmup);
 }

@@ -52,9 +52,8 @@ static int unknown_flag(const tool *t, const char *name, const char *value) {
     int count = 0;
     for (const tool_flag *flag = t->verb->flags; flag->name; flag++) names[count++] = flag->name;
     for (const tool_flag *flag = args_global.flags; flag->name; flag++) names[count++] = flag->name;
-    const char *near = tdm_text_nearest(name, names, count);
-    return args_wrong(t, "`tandem %s` has no flag `%s`%s%s%s", t->verb->name, name, near ? "; did you mean `" : "",
-                      near ? near : "", near ? "`?" : "");
+    FREED char *near = args_near(name, names, count);
+    return args_wrong(t, "`tandem %s` has no flag `%s`%s", t->verb->name, name, near);
 }
 
 /* "a, b or c" */
@@ -166,11 +165,8 @@ int args_part(tool *t, const tool_part *parts) {
         if (strcmp(name, parts[count].name) == 0) return parts[count].run(t);
         names[count] = parts[count].name;
     }
-    FREED char *listed = list_names(names, count);
-    const char *near = tdm_text_nearest(name, names, count);
-    args_wrong(t, "expected %s after `%s`, got `%s`%s%s%s", listed, t->verb->name, name, near ? "; did you mean `" : "",
-               near ? near : "", near ? "`?" : "");
-    return TDM_E_USAGE;
+    FREED char *listed = list_names(names, count), *near = args_near(name, names, count);
+    return args_wrong(t, "expected %s after `%s`, got `%s`%s", listed, t->verb->name, name, near);
 }
 
 bool args_int(const tool *t, const char *name, int64_t min, int64_t *value) {

@@ -12,6 +12,11 @@ const tool_flag *args_find(const tool_verb *verb, const char *name) {
     return NULL;
 }
 
+char *args_near(const char *word, const char *const *names, int count) {
+    const char *near = tdm_text_nearest(word, names, count);
+    return near ? text_format("; did you mean `%s`?", near) : text_copy("");
+}
+
 static bool is_number(const char *text) {
     return text[0] && text[strspn(text, "0123456789")] == 0;
 }
@@ -101,20 +106,16 @@ static char *suggest_elsewhere(const tool_verb *verb, const char *word, const ch
 }
 
 static char *suggest_key(const tool_verb *verb, const char *word, const char *value) {
-    char *key = NULL;
+    TDM_FREED char *key = NULL;
     if (tdm_config_find_key(word, &key) != TDM_OK || !key) return NULL;
-    if (strcmp(key, "run.dir") == 0 && args_find(verb, "--out")) { /* it holds the verb's run directories, if any */
-        tdm_free(key);
+    if (strcmp(key, "run.dir") == 0 && args_find(verb, "--out")) /* it holds the verb's run directories, if any */
         return suggest_flag("--out", value);
-    }
     FREED char *ours = translate(word, key, value);
     FREED char *pair = text_format("%s=%s", key, ours ? ours : value ? value : "...");
     FREED char *quoted = text_quoted(pair);
     const char *ids = cuda_ids(key, value);
-    char *out = ids ? text_format("write the key: %s 'parallel.device_ids=[%s]'", quoted, ids)
-                    : text_format("write the key: %s", quoted);
-    tdm_free(key);
-    return out;
+    return ids ? text_format("write the key: %s 'parallel.device_ids=[%s]'", quoted, ids)
+               : text_format("write the key: %s", quoted);
 }
 
 char *args_suggest(const tool_verb *verb, const char *flag, const char *value) {

@@ -16,12 +16,11 @@ static void describe(const tool *t, const tdm_config *config) {
 
 /* A missing module is only a warning: the machine where the job runs may have it. */
 static tdm_status warn_of_modules(const tool *t, const tdm_config *config) {
-    char *text;
+    TDM_FREED char *text = NULL;
     tdm_status status = tdm_config_lacking(config, &text);
     if (status != TDM_OK) return status;
     char *rest = text, *line;
     while ((line = strsep(&rest, "\n")) && *line) term_mark(TERM_YELLOW, t->word[0], ": warning:", "%s", line);
-    tdm_free(text);
     return TDM_OK;
 }
 
@@ -30,8 +29,7 @@ static void print_lacking(const tool *t, const tdm_config *config) {
     int count = tdm_config_fault_count(config);
     for (int i = 0; i < count; i++) {
         const tdm_fault *fault = tdm_config_fault(config, i);
-        FREED char *place = fault->line > 0 ? text_format("%s:%d:%d: ", fault->file, fault->line, fault->column)
-                                            : text_format("%s: ", fault->file);
+        FREED char *place = tell_position(fault->file, fault->line, fault->column);
         FREED char *mark = text_format("warning[%s]:", fault->id);
         term_mark(TERM_YELLOW, place, mark, "%s", fault->message);
         if (fault->excerpt[0]) fprintf(stderr, "%s\n", fault->excerpt);
@@ -42,12 +40,10 @@ static void print_lacking(const tool *t, const tdm_config *config) {
 }
 
 static tdm_status print_faults(const tdm_config *config, bool json) {
-    char *text;
+    TDM_FREED char *text = NULL;
     tdm_status status = tdm_config_faults(config, json, &text);
-    if (status != TDM_OK) return status;
-    fputs(text, stdout);
-    tdm_free(text);
-    return TDM_OK;
+    if (status == TDM_OK) fputs(text, stdout);
+    return status;
 }
 
 /* Prints what the check found. Fails if that cannot be printed. */
@@ -68,7 +64,7 @@ static tdm_status report(const tool *t, const tdm_config *config, tdm_status fou
 
 static int run(tool *t) {
     int json = 0;
-    tdm_config *config;
+    FREED_BY(job_freed) tdm_config *config = NULL;
     if (!args_choice(t, "--format", &json)) return TDM_E_USAGE;
     tdm_status status = tdm_config_open(&config, &t->host, t->word[0]);
     if (status != TDM_OK) return tell_error(status);
@@ -76,9 +72,7 @@ static int run(tool *t) {
     tdm_status found = status == TDM_OK ? tdm_config_check(config) : TDM_OK;
     if (found != TDM_OK && tdm_config_fault_count(config) == 0) status = found;
     if (status == TDM_OK) status = report(t, config, found, json != 0);
-    int code = status != TDM_OK ? tell_error(status) : found == TDM_E_UNSUPPORTED ? TDM_OK : (int)found;
-    tdm_config_free(config);
-    return code;
+    return status != TDM_OK ? tell_error(status) : found == TDM_E_UNSUPPORTED ? TDM_OK : (int)found;
 }
 
 const tool_verb verb_check = {"check",

@@ -58,7 +58,7 @@ static int show(tool *t) {
 
 /* A damaged checkpoint is a failed check (12). If there is nothing to check, the checkpoint is missing (8). */
 static int verify(tool *t) {
-    char *checked = NULL;
+    TDM_FREED char *checked = NULL;
     const char *path = only_path(t);
     if (!path) return TDM_E_USAGE;
     if (files_is_missing(path)) {
@@ -74,7 +74,6 @@ static int verify(tool *t) {
     }
     if (status != TDM_OK) return tell_error(status);
     term_print("%s: whole", checked);
-    tdm_free(checked);
     return TDM_OK;
 }
 

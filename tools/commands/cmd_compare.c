@@ -67,7 +67,7 @@ static char *choose_folder(const comparison *c) {
 /* Runs `tandem train` on this job in the given mode and folder, with every step in metrics.jsonl. */
 static int train(const comparison *c, const char *mode, const char *dir, int64_t steps) {
     const tool *t = c->t;
-    text_list argv = {0};
+    FREED_BY(text_list_free) text_list argv = {0};
     text_add(&argv, "tandem");
     text_add(&argv, "train");
     text_add(&argv, "%s", t->word[0]);
@@ -80,9 +80,8 @@ static int train(const comparison *c, const char *mode, const char *dir, int64_t
     text_add(&argv, t->quiet || !term_is_terminal(stderr) ? "--quiet" : "--brief");
     if (steps > 0) text_add(&argv, "--steps=%lld", (long long)steps);
     int code = launch_command(argv.text);
-    if (stop_signal() != 0 && (code == TDM_OK || c->runs > 0)) code = TDM_E_STOPPED; /* the finished runs are kept */
-    text_list_free(&argv);
-    return code;
+    bool is_stopped = stop_signal() != 0 && (code == TDM_OK || c->runs > 0); /* the finished runs are kept */
+    return is_stopped ? TDM_E_STOPPED : code;
 }
 
 /* `why` is printed after the name. */
@@ -141,12 +140,10 @@ static int train_one_device(comparison *c, int64_t steps) {
 
 static int write_all(const comparison *c) {
     FREED char *path = text_format("%s/compare.json", c->folder), *page = text_format("%s/report.html", c->folder);
-    json_t *json = compare_json(c);
+    json_auto_t *json = compare_json(c);
     FREED char *text = json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
     int code = text ? files_write(path, text, strlen(text)) : TDM_E_MEMORY;
-    if (code == TDM_OK) code = report_write(page, c->run, c->runs, json, false);
-    json_decref(json);
-    return code;
+    return code == TDM_OK ? report_write(page, c->run, c->runs, json, false) : code;
 }
 
 static int parse(comparison *c) {
@@ -180,7 +177,7 @@ static int compare(comparison *c) {
 }
 
 static int run(tool *t) {
-    tdm_config *config;
+    FREED_BY(job_freed) tdm_config *config = NULL;
     comparison c = {.t = t, .one_device = NAN};
     stop_begin(false, t->quiet);
     outlet_hold(stop_signal);
@@ -191,7 +188,6 @@ static int run(tool *t) {
     code = compare(&c);
     for (int i = 0; i < c.runs; i++) report_free(&c.run[i]);
     free(c.folder);
-    tdm_config_free(config);
     return code;
 }
 

@@ -28,7 +28,7 @@ static int check_split(const tool *t, const char *name, const tdm_data_spec *spe
 }
 
 static int check(tool *t) {
-    tdm_config *config;
+    FREED_BY(job_freed) tdm_config *config = NULL;
     t->word[0] = t->word[1]; /* CONFIG */
     int code = job_open(t, NULL, &config);
     if (code != TDM_OK) return code;
@@ -36,7 +36,6 @@ static int check(tool *t) {
     tdm_data_use use = use_of(config);
     code = check_split(t, "train", &data->train, &use);
     int eval = check_split(t, "eval", &data->eval, &use);
-    tdm_config_free(config);
     return code != TDM_OK ? code : eval;
 }
 

@@ -15,23 +15,18 @@ static int write_json(const char *path, double loss, double accuracy, int64_t sa
 }
 
 static int run(tool *t) {
-    inference in;
+    FREED_BY(inference_close) inference in = {.config = NULL};
+    double loss, accuracy;
+    char count[32];
     int code = inference_open(&in, t);
-    if (code == TDM_OK) {
-        double loss, accuracy;
-        char count[32];
-        int64_t samples = tdm_run_eval_count(in.run);
-        tdm_status status = tdm_run_evaluate(in.run, &loss, &accuracy);
-        code = status == TDM_OK ? TDM_OK : tell_error(status);
-        if (code == TDM_OK) {
-            printf("loss %.9g", isnan(loss) ? (double)NAN : loss); /* without the sign of a NaN */
-            if (isfinite(accuracy)) printf("  accuracy %.4f", accuracy);
-            printf("  samples %s\n", text_count(count, samples));
-        }
-        if (code == TDM_OK && args_flag(t, "--out")) code = write_json(args_flag(t, "--out"), loss, accuracy, samples);
-    }
-    inference_close(&in);
-    return code;
+    if (code != TDM_OK) return code;
+    int64_t samples = tdm_run_eval_count(in.run);
+    tdm_status status = tdm_run_evaluate(in.run, &loss, &accuracy);
+    if (status != TDM_OK) return tell_error(status);
+    printf("loss %.9g", isnan(loss) ? (double)NAN : loss); /* without the sign of a NaN */
+    if (isfinite(accuracy)) printf("  accuracy %.4f", accuracy);
+    printf("  samples %s\n", text_count(count, samples));
+    return args_flag(t, "--out") ? write_json(args_flag(t, "--out"), loss, accuracy, samples) : TDM_OK;
 }
 
 const tool_verb verb_eval = {"eval",

@@ -21,15 +21,13 @@ static int check_flags(const tool *t) {
 }
 
 static int run(tool *t) {
-    tdm_config *config;
+    FREED_BY(job_freed) tdm_config *config = NULL;
     int code = check_flags(t);
     if (code == TDM_OK) code = job_open(t, NULL, &config);
     if (code != TDM_OK) return code;
     char *text = NULL;
     tdm_status status = print(t, config, &text);
-    code = tell_text(status, text);
-    tdm_config_free(config);
-    return code;
+    return tell_text(status, text);
 }
 
 const tool_verb verb_plan = {"plan",

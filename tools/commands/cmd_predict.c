@@ -123,17 +123,14 @@ static int run(tool *t) {
     } else if (path && !text_ends(path, ".csv")) {
         return args_wrong(t, "`--out` must end in .csv, .jsonl or .npy, got `%s`", path);
     }
-    inference in;
+    FREED_BY(inference_close) inference in = {.config = NULL};
     int code = inference_open(&in, t);
-    if (code == TDM_OK) {
-        p.classes = in.job.loss.kind == 0; /* cross_entropy */
-        p.width = tdm_run_output_width(in.run);
-        p.count = tdm_run_eval_count(in.run);
-        p.to = stdout;
-        code = path ? predict_into(&p, in.run, path) : predict_to(&p, in.run);
-    }
-    inference_close(&in);
-    return code;
+    if (code != TDM_OK) return code;
+    p.classes = in.job.loss.kind == 0; /* cross_entropy */
+    p.width = tdm_run_output_width(in.run);
+    p.count = tdm_run_eval_count(in.run);
+    p.to = stdout;
+    return path ? predict_into(&p, in.run, path) : predict_to(&p, in.run);
 }
 
 const tool_verb verb_predict = {"predict",

@@ -4,16 +4,14 @@
 
 #include "tools/terminal/term.h"
 
-/* Writes a text of the library to stdout, or to the file of --out. */
-static int deliver(const tool *t, tdm_status status, char *text) {
-    if (status != TDM_OK) return tell_error(status);
-    int code = files_deliver(t, text);
-    tdm_free(text);
-    return code;
+/* Writes a text of the library to stdout, or to the file of --out, and frees it. */
+static int deliver(const tool *t, tdm_status status, char *made) {
+    TDM_FREED char *text = made;
+    return status == TDM_OK ? files_deliver(t, text) : tell_error(status);
 }
 
 static int run_show(tool *t) {
-    tdm_config *config;
+    FREED_BY(job_freed) tdm_config *config = NULL;
     int code = job_open(t, NULL, &config);
     if (code != TDM_OK) return code;
     char *text = NULL;
@@ -26,19 +24,16 @@ static int run_show(tool *t) {
                                                          : TDM_CONFIG_RESOLVED;
         status = tdm_config_print(config, form, &text);
     }
-    code = deliver(t, status, text);
-    tdm_config_free(config);
-    return code;
+    return deliver(t, status, text);
 }
 
 static int run_explain(tool *t) {
     int in = TDM_ENGLISH;
     if (!args_choice(t, "--lang", &in)) return TDM_E_USAGE;
-    char *text = NULL;
+    TDM_FREED char *text = NULL;
     tdm_status status = tdm_config_explain(t->word[0], (tdm_language)in, &text);
     if (status != TDM_OK) return tell_error(status);
     term_print_folded(stdout, text_copy(text));
-    tdm_free(text);
     return TDM_OK;
 }
 

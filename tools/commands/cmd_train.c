@@ -12,11 +12,9 @@
 #include "tools/terminal/outlet.h"
 #include "tools/terminal/progress.h"
 #include "tools/report/report.h"
-#include "tools/launch/restart.h"
 #include "tools/commands/saved.h"
 #include "tools/commands/session.h"
 #include "tools/launch/stop.h"
-#include "tools/terminal/summary.h"
 #include "tools/terminal/term.h"
 
 typedef struct training {
@@ -39,12 +37,11 @@ static int on_event(const tdm_event *event, void *user) {
 static void write_environment(const session *s) {
     if (!s->shows || !s->job->run.dir) return;
     FREED char *path = text_format("%s/env.json", s->job->run.dir);
-    char *text = NULL;
+    TDM_FREED char *text = NULL;
     bool alone = s->job->parallel.kernels == TDM_KERNELS_REF;
     tdm_status status = tdm_environment(&s->t->host, alone ? TDM_ENVIRONMENT_JSON_ALONE : TDM_ENVIRONMENT_JSON, &text);
     if (status == TDM_E_MEMORY) memory_missing();
     if (status == TDM_OK || status == TDM_E_CHECK) files_try(path, text, strlen(text));
-    tdm_free(text);
 }
 
 static void before_first_step(training *tr, bool dry) {
@@ -110,11 +107,9 @@ static bool says(const json_t *object, const char *key, const char *value) {
 static bool is_finished(const session *s) {
     tdm_run_state state;
     if (!s->job->run.dir || tdm_run_get_state(s->run, &state) != TDM_OK || state.step < state.steps_total) return false;
-    json_t *summary = report_object(s->job->run.dir, "summary.json");
-    bool finished = says(summary, "exit_reason", "finished") &&
-                    json_number_value(json_object_get(summary, "step")) == (double)state.step;
-    json_decref(summary);
-    return finished;
+    json_auto_t *summary = report_object(s->job->run.dir, "summary.json");
+    return says(summary, "exit_reason", "finished") &&
+           json_number_value(json_object_get(summary, "step")) == (double)state.step;
 }
 
 /* This process trains: alone or as one rank. */
@@ -202,10 +197,8 @@ static int run_somewhere(training *tr, bool dry) {
 }
 
 static bool is_marked_running(const char *dir) {
-    json_t *status = report_object(dir, "status.json");
-    bool running = says(status, "state", "running");
-    json_decref(status);
-    return running;
+    json_auto_t *status = report_object(dir, "status.json");
+    return says(status, "state", "running");
 }
 
 /* Call after the run is closed: an open run locks its folder. */

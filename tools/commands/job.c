@@ -9,11 +9,10 @@ const char *job_mode_name(int mode) {
 }
 
 static int print_faults(const tdm_config *config, tdm_status code) {
-    char *text;
+    TDM_FREED char *text = NULL;
     tdm_status status = tdm_config_faults(config, 0, &text);
     if (status != TDM_OK) return tell_error(status);
     term_text(text);
-    tdm_free(text);
     return (int)code;
 }
 
@@ -26,6 +25,10 @@ char *job_path_override(const char *key, const char *path) {
     }
     *to = '"';
     return out;
+}
+
+void job_freed(tdm_config **config) {
+    tdm_config_free(*config);
 }
 
 /* --mode, --steps, --resume and --run-dir are short forms of overrides. They win because they are applied last. */

@@ -72,6 +72,8 @@ bool args_int(const tool *t, const char *name, int64_t min, int64_t *value); /* 
 bool args_number(const tool *t, const char *name, double *value);            /* the same, >= 0 */
 /* The same for a flag with choices, "auto|never": the place of the choice. */
 bool args_choice(const tool *t, const char *name, int *value);
+/* "; did you mean `x`?" if one of the names is near the word, else "". The caller frees it. */
+char *args_near(const char *word, const char *const *names, int count);
 /* Runs the part of a verb that its first argument names. `parts` ends with a NULL name. */
 int args_part(tool *t, const tool_part *parts);
 void args_print_flags(const tool_verb *verb); /* on stdout */
@@ -85,9 +87,13 @@ int args_wrong(const tool *t, const char *format, ...) TDM_PRINTF(2, 3);
 char *args_suggest(const tool_verb *verb, const char *flag, const char *value);
 
 /* ---- text.c: small texts. Out of memory ends the program with code 6. ---- */
-/* A local variable declared FREED is freed where its scope ends. It must have an initial value. */
-#define FREED __attribute__((cleanup(memory_freed)))
+/* A local variable declared FREED_BY is given to the function where its scope ends, FREED to free, TDM_FREED (a text of
+ * the library) to tdm_free. It must have an initial value. */
+#define FREED_BY(function) __attribute__((cleanup(function)))
+#define FREED FREED_BY(memory_freed)
+#define TDM_FREED FREED_BY(text_freed)
 void memory_freed(void *variable);
+void text_freed(char **text);
 _Noreturn void memory_missing(void);
 /* memory_missing calls `act` before it ends this process; `act` may replace the process. */
 void memory_at_end(void (*act)(int code));
@@ -164,6 +170,9 @@ int tell_error_of(const tdm_error *error);
  * made it: after a failure it prints the error instead. Returns the exit code. */
 int tell_text(tdm_status status, char *text);
 
+/* "file:line:col: ", "file: " or "", for a message. The caller frees it. */
+char *tell_position(const char *file, int line, int column);
+
 /* ---- job.c: how every verb opens the configuration ---- */
 /* Opens CONFIG of the command line, applies all overrides and then `extra` (NULL-terminated, may be NULL), and checks
  * it. Prints all faults on stderr. Returns the exit code. */
@@ -172,6 +181,7 @@ int job_open(tool *t, const char *const *extra, tdm_config **out);
 int job_take(tool *t, const char *const *extra, tdm_config *config, tdm_config **out);
 /* The overrides and flags of the command line, then `extra`. */
 tdm_status job_override(const tool *t, const char *const *extra, tdm_config *config);
+void job_freed(tdm_config **config); /* for FREED_BY */
 /* The override key="path", quoted so that any path is safe. */
 char *job_path_override(const char *key, const char *path);
 const char *job_mode_name(int mode);

@@ -21,7 +21,7 @@ static int print_exit_codes(tool *t) {
 
 static int print_variables(tool *t) {
     (void)t;
-    char *text = NULL;
+    TDM_FREED char *text = NULL;
     tdm_status status = tdm_environment_variables(NULL, &text);
     if (status != TDM_OK) return tell_error(status);
     printf("environment variables that tandem reads; none of them changes numbers:\n%s"
@@ -29,7 +29,6 @@ static int print_variables(tool *t) {
            "WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT (torchrun),\n"
            "SLURM_* (srun), OMPI_*, PMI_*, MV2_* (mpirun)\n",
            text);
-    tdm_free(text);
     return TDM_OK;
 }
 

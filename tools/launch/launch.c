@@ -93,13 +93,12 @@ static int start_one(launch *l, int index, char *const *argv) {
 
 static int start_all(launch *l) {
     const tool *t = l->job->t;
-    text_list argv = {0};
+    FREED_BY(text_list_free) text_list argv = {0};
     for (int i = 0; i < t->argc; i++) text_add(&argv, "%s", t->argv[i]);
     if (l->job->extra) text_add(&argv, "%s", l->job->extra);
     int code = TDM_OK;
     for (int i = 0; i < l->count && code == TDM_OK; i++) code = start_one(l, i, argv.text);
     if (code != TDM_OK) launch_signal_all(l, SIGKILL);
-    text_list_free(&argv);
     return code;
 }
 

@@ -42,7 +42,13 @@ int launch_ranks(const tool *t, int world);
  * exit code. */
 int launch_command(char *const *argv);
 
-/* ---- for the started process ---- */
+/* ---- restart.c: `tandem train --restarts N` ---- */
+
+/* As launch_run, but restarts the job from its last checkpoint, up to `most` times. Restarts only if a process was lost
+ * and the job makes progress. Afterwards job->restarts is the number of restarts. */
+void restart_run(launch_job *job, const char *run_dir, int64_t most, launch_end *end);
+
+/* ---- launch_rank.c: for the started process ---- */
 
 /* Makes this process die with its parent and leave Ctrl-C to it. TDM_E_USAGE after printing which variable is wrong. */
 int launch_join(const tdm_launch_facts *facts);

@@ -1,5 +1,5 @@
-/* restart.c - see restart.h. */
-#include "tools/launch/restart.h"
+/* restart.c - restarts a job when one of its processes dies. */
+#include "tools/launch/launch.h"
 
 #include <errno.h>
 #include <stdlib.h>

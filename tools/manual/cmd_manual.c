@@ -6,11 +6,9 @@
 #include <string.h>
 
 static json_t *read_schema(void) {
-    char *text = NULL;
+    TDM_FREED char *text = NULL;
     if (tdm_config_schema(TDM_ENGLISH, &text) != TDM_OK) memory_missing();
-    json_t *schema = json_loads(text, 0, NULL);
-    tdm_free(text);
-    return schema;
+    return json_loads(text, 0, NULL);
 }
 
 static int run(tool *t) {
@@ -22,13 +20,11 @@ static int run(tool *t) {
         if (strcmp(t->word[0], pages[i].name) != 0) continue;
         FREED char *text = NULL;
         size_t bytes = 0;
-        json_t *schema = read_schema();
+        json_auto_t *schema = read_schema();
         FILE *to = text_open(&text, &bytes);
         pages[i].write(to, schema, t->verb);
         text_close(to, &text);
-        int code = files_deliver(t, text);
-        json_decref(schema);
-        return code;
+        return files_deliver(t, text);
     }
     return args_wrong(t, "there is no page `%s`; the pages are tandem.1, tandem.yaml.5 and bash", t->word[0]);
 }

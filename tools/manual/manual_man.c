@@ -4,33 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Writes a line of text. A leading dot or quote would be a request, a backslash an escape. */
-static void roff(FILE *to, const char *text) {
-    if (*text == '.' || *text == '\'') fputs("\\&", to);
+/* Writes text. A backslash would be an escape, a hyphen is a minus; `quote` is doubled. */
+static void roff_text(FILE *to, const char *text, char quote) {
     for (; *text; text++) {
-        if (*text == '\\') {
+        if (*text == quote) fputc(quote, to);
+        if (*text == '-') fputc('\\', to);
+        if (*text == '\\')
             fputs("\\e", to);
-        } else if (*text == '-') {
-            fputs("\\-", to);
-        } else {
+        else
             fputc(*text, to);
-        }
     }
 }
 
-/* Writes an argument of a macro: in quotes, with quotes in it doubled. */
+/* Writes a line of text. A leading dot or quote would be a request. */
+static void roff(FILE *to, const char *text) {
+    if (*text == '.' || *text == '\'') fputs("\\&", to);
+    roff_text(to, text, 0);
+}
+
+/* Writes an argument of a macro: in quotes. */
 static void roff_word(FILE *to, const char *text) {
     fputc('"', to);
-    for (; *text; text++) {
-        if (*text == '"') fputc('"', to);
-        if (*text == '\\') {
-            fputs("\\e", to);
-        } else if (*text == '-') {
-            fputs("\\-", to);
-        } else {
-            fputc(*text, to);
-        }
-    }
+    roff_text(to, text, '"');
     fputc('"', to);
 }
 
@@ -134,11 +129,10 @@ static void key_part(void *user, const char *path, const json_t *key, bool is_se
 }
 
 static void layer_kinds(FILE *to) {
-    char *text = NULL;
+    TDM_FREED char *text = NULL;
     if (tdm_config_explain("layers", TDM_ENGLISH, &text) != TDM_OK) return;
     fputs(".Sh LAYERS\n", to);
     layout(to, text);
-    tdm_free(text);
 }
 
 void manual_file(FILE *to, const json_t *schema, const tool_verb *self) {

@@ -180,8 +180,7 @@ static void print_verdict(const comparison *c) {
 }
 
 void compare_print(const comparison *c) {
-    table rows;
-    table_init(&rows, c->runs + 1);
+    FREED_BY(table_deinit) table rows = table_of(c->runs + 1);
     table_cell(&rows, "%s", c->job->name);
     for (int i = 0; i < c->runs; i++) table_cell(&rows, "%s", c->run[i].label);
     table_cell(&rows, "devices");
@@ -194,7 +193,6 @@ void compare_print(const comparison *c) {
     table_cell(&rows, "params_xxh3");
     for (int i = 0; i < c->runs; i++) table_cell(&rows, "%.16s", report_text(&c->run[i], "params_xxh3"));
     table_print(&rows, stdout, true);
-    table_deinit(&rows);
     print_verdict(c);
     putchar('\n');
     term_print("  %s/compare.json", c->folder);

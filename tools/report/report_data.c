@@ -66,9 +66,8 @@ static void read_metrics(report_run *run, FILE *metrics) {
     errno = 0;
     while ((length = getline(&line, &room, metrics)) > 0) {
         if (strncmp(line, step_line, sizeof step_line - 1) == 0 && steps++ % stride != 0) continue;
-        json_t *row = json_loadb(line, (size_t)length, JSON_REJECT_DUPLICATES, NULL);
+        json_auto_t *row = json_loadb(line, (size_t)length, JSON_REJECT_DUPLICATES, NULL);
         if (row) read_metric(run, row, &sums); /* a line cut off by a crash is skipped */
-        json_decref(row);
     }
     if (errno == ENOMEM) memory_missing();
     for (int i = 0; i < REPORT_PHASES; i++) run->phase[i] = sums.count[i] ? sums.sum[i] / (double)sums.count[i] : NAN;

@@ -1,65 +1,38 @@
 /* runs.c - see runs.h. */
 #include "tools/report/runs.h"
 
-#include <dirent.h>
-#include <fcntl.h>
+#include <fts.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tools/terminal/term.h"
 
 enum { DEPTH_MAX = 3, ENTRIES_MAX = 20000 }; /* runs/NAME/TIME; runs of `compare` are one folder deeper */
 
-typedef struct search {
-    char *newest; /* NULL: none yet */
-    struct timespec at;
-    int entries; /* seen so far */
-} search;
-
-static void keep_newer(search *s, const char *path, struct timespec at) {
-    bool is_newer = at.tv_sec != s->at.tv_sec ? at.tv_sec > s->at.tv_sec : at.tv_nsec > s->at.tv_nsec;
-    if (s->newest && !is_newer) return;
-    free(s->newest);
-    s->newest = text_copy(path);
-    s->at = at;
-}
-
-static void look_in(search *s, int parent, const char *name, const char *path, int depth);
-
-static void look_below(search *s, int folder, const char *path, int depth) {
-    DIR *dir = fdopendir(folder);
-    struct dirent *entry;
-    if (!dir) close(folder);
-    while (dir && s->entries++ < ENTRIES_MAX && (entry = readdir(dir)) != NULL) {
-        bool may_be_folder = entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN;
-        if (!may_be_folder || entry->d_name[0] == '.') continue;
-        FREED char *below = text_format("%s%s%s", path, text_ends(path, "/") ? "" : "/", entry->d_name);
-        look_in(s, folder, entry->d_name, below, depth + 1);
-    }
-    if (dir) closedir(dir);
-}
-
-static void look_in(search *s, int parent, const char *name, const char *path, int depth) {
-    struct stat status;
-    int follow = depth > 0 ? O_NOFOLLOW : 0;
-    int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | follow);
-    if (folder < 0) return;
-    bool is_run = fstatat(folder, "status.json", &status, AT_SYMLINK_NOFOLLOW) == 0;
-    if (is_run && depth > 0) keep_newer(s, path, status.st_mtim);
-    if (is_run || depth == DEPTH_MAX) {
-        close(folder);
-    } else {
-        look_below(s, folder, path, depth);
-    }
+static bool is_later(struct timespec a, struct timespec b) {
+    return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
 }
 
 void runs_hint(const char *folder) {
-    search s = {.newest = NULL};
-    look_in(&s, AT_FDCWD, folder, folder, 0);
-    if (s.newest) term_line("       the newest run in it is %s", s.newest);
-    free(s.newest);
+    FREED char *root = text_copy(folder), *newest = NULL;
+    struct timespec at = {0, 0};
+    struct stat status;
+    FTS *walk = fts_open((char *const[]){root, NULL}, FTS_COMFOLLOW | FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    FTSENT *entry;
+    for (int i = 0; walk && i < ENTRIES_MAX && (entry = fts_read(walk)) != NULL; i++) {
+        if (entry->fts_info != FTS_D) continue;
+        FREED char *file = text_format("%s/status.json", entry->fts_path);
+        bool is_root = entry->fts_level == 0, is_hidden = !is_root && entry->fts_name[0] == '.';
+        bool is_run = !is_hidden && lstat(file, &status) == 0;
+        if (is_run && !is_root && (!newest || is_later(status.st_mtim, at))) {
+            free(newest);
+            newest = text_copy(entry->fts_path);
+            at = status.st_mtim;
+        }
+        if (is_run || is_hidden || entry->fts_level == DEPTH_MAX) fts_set(walk, entry, FTS_SKIP);
+    }
+    if (walk) fts_close(walk);
+    if (newest) term_line("       the newest run in it is %s", newest);
 }
 
 bool runs_lacks(const char *path, const char *name) {

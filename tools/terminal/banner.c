@@ -66,17 +66,16 @@ static char *batch_text(const banner *b) {
 /* The memory that the plan needs, in the order of the arenas. */
 static char *memory_text(const banner *b) {
     static const char *const parts[] = {"parameters", "gradients", "optimizer", "activations"};
-    char *plan = NULL, all[32], part[4][32];
+    TDM_FREED char *plan = NULL;
+    char all[32], part[4][32];
     if (tdm_plan_print(b->job, b->graph, 1, &plan) != TDM_OK) return NULL;
-    json_t *root = json_loads(plan, 0, NULL);
+    json_auto_t *root = json_loads(plan, 0, NULL);
     const json_t *bytes = json_object_get(root, "memory_bytes");
-    tdm_free(plan);
     double total = json_number_value(json_object_get(bytes, "total"));
     for (int i = 0; i < 4; i++) text_bytes(part[i], json_number_value(json_object_get(bytes, parts[i])));
     char *out = total > 0 ? text_format("about %s per device: %s %s, %s %s, %s %s, %s %s", text_bytes(all, total),
                                         parts[0], part[0], parts[1], part[1], parts[2], part[2], parts[3], part[3])
                           : NULL;
-    json_decref(root);
     return out;
 }
 
@@ -128,7 +127,7 @@ static char *length_text(const banner *b) {
 }
 
 char *banner_resume_command(const tool *t, const char *run_dir) {
-    text_list words = {0};
+    FREED_BY(text_list_free) text_list words = {0};
     text_add(&words, "tandem");
     for (int i = 1; i < t->argc; i++) {
         if (strcmp(t->argv[i], "--run-dir") == 0 || strcmp(t->argv[i], "--resume") == 0) {
@@ -140,16 +139,14 @@ char *banner_resume_command(const tool *t, const char *run_dir) {
     }
     text_add(&words, "--run-dir");
     text_add(&words, "%s", run_dir);
-    char *out = text_command(&words);
-    text_list_free(&words);
-    return out;
+    return text_command(&words);
 }
 
 void banner_print(const banner *b) {
     char count[32];
     FREED char *title = text_format("tandem %s", tdm_version());
     term_mark(TERM_BOLD, "", title, " %s", b->job->name);
-    char *description = NULL;
+    TDM_FREED char *description = NULL;
     if (tdm_run_print(b->run, "summary", &description) != TDM_OK) description = NULL;
     line("mode", mode_text(b, description));
     line("batch", batch_text(b));
@@ -157,7 +154,6 @@ void banner_print(const banner *b) {
     char *memory = memory_text(b);
     if (memory) line("memory", memory);
     line("data", both_data(b, description));
-    tdm_free(description);
     line("length", length_text(b));
     if (b->dry) {
         line("run dir", text_copy("none (a dry run writes nothing)"));

@@ -1,12 +1,11 @@
-/* summary.c - see summary.h. With a run directory the table shows summary.json, otherwise the state of the run. */
-#include "tools/terminal/summary.h"
+/* summary.c - see banner.h. With a run directory the table shows summary.json, otherwise the state of the run. */
+#include "tools/terminal/banner.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tools/terminal/banner.h"
 #include "tools/report/report.h"
 #include "tools/terminal/table.h"
 #include "tools/terminal/term.h"
@@ -54,9 +53,8 @@ static char *speed_text(const report_run *run) {
 }
 
 static void print_table(const report_run *run) {
-    table rows;
+    FREED_BY(table_deinit) table rows = table_of(2);
     char time[32];
-    table_init(&rows, 2);
     rows.left_all = true;
     number_row(&rows, "steps", report_number(run, "step"), "");
     number_row(&rows, "loss, last step", report_number(run, "loss"), "");
@@ -72,20 +70,17 @@ static void print_table(const report_run *run) {
     row(&rows, "params_xxh3", text_copy(report_text(run, "params_xxh3")));
     row(&rows, "run dir", text_copy(run->dir));
     table_print(&rows, stdout, false);
-    table_deinit(&rows);
 }
 
 static void print_state(tdm_run *run) {
     tdm_run_state state;
     if (tdm_run_get_state(run, &state) != TDM_OK) return;
-    table rows;
-    table_init(&rows, 2);
+    FREED_BY(table_deinit) table rows = table_of(2);
     rows.left_all = true;
     row(&rows, "steps", text_format("%lld", (long long)state.step));
     number_row(&rows, "loss, last step", state.loss, "");
     row(&rows, "params_xxh3", text_copy(state.params_xxh3));
     table_print(&rows, stdout, false);
-    table_deinit(&rows);
 }
 
 static void print_next(const tool *t, const tdm_job *job, bool stopped) {

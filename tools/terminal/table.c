@@ -6,8 +6,8 @@
 
 #include "tools/terminal/term.h"
 
-void table_init(table *t, int columns) {
-    *t = (table){.columns = columns};
+table table_of(int columns) {
+    return (table){.columns = columns};
 }
 
 void table_cell(table *t, const char *format, ...) {

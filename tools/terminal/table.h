@@ -11,7 +11,7 @@ typedef struct table {
     bool left_all; /* left-align every column, not only the first */
 } table;
 
-void table_init(table *t, int columns);
+table table_of(int columns); /* empty */
 /* Adds the next cell: row by row, left to right. */
 void table_cell(table *t, const char *format, ...) TDM_PRINTF(2, 3);
 /* Prints the table, indented by two. The first column is left-aligned, the others right-aligned. `head`: the first row

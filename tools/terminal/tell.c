@@ -34,13 +34,13 @@ static void print_source_line(const tdm_error *error) {
     }
 }
 
+char *tell_position(const char *file, int line, int column) {
+    if (!file[0]) return text_copy("");
+    return line > 0 ? text_format("%s:%d:%d: ", file, line, column) : text_format("%s: ", file);
+}
+
 int tell_error_of(const tdm_error *error) {
-    char position[600] = "";
-    if (error->file[0] && error->line > 0) {
-        snprintf(position, sizeof position, "%s:%d:%d: ", error->file, error->line, error->column);
-    } else if (error->file[0]) {
-        snprintf(position, sizeof position, "%s: ", error->file);
-    }
+    FREED char *position = tell_position(error->file, error->line, error->column);
     term_error("%s%s", position, error->message[0] ? error->message : tdm_status_text(error->status));
     if (error->line > 0) print_source_line(error);
     if (error->status == TDM_E_INTERNAL) {

@@ -22,6 +22,10 @@ void memory_freed(void *variable) {
     free(*(void **)variable);
 }
 
+void text_freed(char **text) {
+    tdm_free(*text);
+}
+
 _Noreturn void memory_missing(void) {
     outlet_try(STDERR_FILENO, "tandem: error: out of memory\n");
     outlet_flush(true);
