@@ -1,4 +1,4 @@
-/* main.c - `tandem VERB ...`: the list of verbs and their help. Each verb has a file of its own. */
+/* main.c - `tandem VERB ...`: the help, and the call of a verb. Each verb has a file of its own. */
 #include "tools/terminal/log.h"
 #include "tools/terminal/outlet.h"
 #include "tools/launch/stop.h"

@@ -50,30 +50,27 @@ struct tool {
 extern const tool_verb verb_train, verb_compare, verb_eval, verb_predict, verb_check, verb_show, verb_explain,
     verb_schema, verb_plan, verb_init, verb_ckpt, verb_data, verb_bench, verb_burnin, verb_doctor, verb_report,
     verb_manual;
-/* ---- verbs.c ---- */
-extern const tool_verb *const tool_verbs[]; /* NULL-terminated, in the order of the help; verb_manual is not shown */
 
 /* A part of a verb: `ckpt ls`. */
 typedef struct tool_part {
     const char *name;
     int (*run)(tool *t); /* returns the exit code */
 } tool_part;
-extern const tool_part tool_topics[]; /* what `tandem help` prints besides the verbs; ends with a NULL name */
+
+/* ---- verbs.c ---- */
+extern const tool_verb *const tool_verbs[]; /* NULL-terminated, in the order of the help; verb_manual is not shown */
+extern const tool_part tool_topics[];       /* what `tandem help` prints besides the verbs; ends with a NULL name */
 
 /* ---- args.c ---- */
 extern const tool_verb args_global; /* its flags are accepted by every verb */
 /* Fills `t` from argv[2...]. Wrong arguments: prints the error on stderr and returns TDM_E_USAGE. */
 int args_parse(tool *t);
-/* The verb's flag of this name; NULL: it has none. */
-const tool_flag *args_find(const tool_verb *verb, const char *name);
 /* The value of a flag of this verb, "" for a switch that was given, NULL if absent. */
 const char *args_flag(const tool *t, const char *name);
 bool args_int(const tool *t, const char *name, int64_t min, int64_t *value); /* false after printing the error */
 bool args_number(const tool *t, const char *name, double *value);            /* the same, >= 0 */
 /* The same for a flag with choices, "auto|never": the place of the choice. */
 bool args_choice(const tool *t, const char *name, int *value);
-/* "; did you mean `x`?" if one of the names is near the word, else "". The caller frees it. */
-char *args_near(const char *word, const char *const *names, int count);
 /* Runs the part of a verb that its first argument names. `parts` ends with a NULL name. */
 int args_part(tool *t, const tool_part *parts);
 void args_print_flags(const tool_verb *verb); /* on stdout */
@@ -82,6 +79,10 @@ void args_print_flags(const tool_verb *verb); /* on stdout */
 int args_wrong(const tool *t, const char *format, ...) TDM_PRINTF(2, 3);
 
 /* ---- args_key.c ---- */
+/* The verb's flag of this name; NULL: it has none. */
+const tool_flag *args_find(const tool_verb *verb, const char *name);
+/* "; did you mean `x`?" if one of the names is near the word, else "". The caller frees it. */
+char *args_near(const char *word, const char *const *names, int count);
 /* What to write instead of another trainer's flag and value (NULL: none): "write the key: optimizer.lr=0.1". NULL if
  * there is no equivalent. */
 char *args_suggest(const tool_verb *verb, const char *flag, const char *value);
@@ -99,8 +100,7 @@ _Noreturn void memory_missing(void);
 void memory_at_end(void (*act)(int code));
 char *text_format(const char *format, ...) TDM_PRINTF(1, 2);
 char *text_format_list(const char *format, va_list args) TDM_PRINTF(1, 0);
-char *text_printable_list(const char *format, va_list args)
-    TDM_PRINTF(1, 0); /* text_format_list, then text_printable */
+char *text_format_printable(const char *format, va_list args) TDM_PRINTF(1, 0); /* on one line */
 char *text_copy(const char *text);
 char *text_printable(const char *text, bool keeps_lines); /* see tdm_text_printable */
 void *memory_new(size_t count, size_t bytes);             /* zeroed */
@@ -112,6 +112,7 @@ const char *text_time(char out[32], double seconds);  /* 00:21, 1:02:03 */
 const char *text_number(char out[32], double value);  /* about four digits, "-" for NaN */
 const char *text_ms(char out[32], double ms);         /* milliseconds, three decimals for short ones */
 bool text_ends(const char *text, const char *end);
+void text_print(const char *text); /* on stdout, with a newline at its end */
 /* A text written through a stream. After text_close *out holds it; the caller frees it. */
 FILE *text_open(char **out, size_t *bytes);
 void text_close(FILE *to, char *const *out);
@@ -155,10 +156,10 @@ bool files_begin(files_draft *out, const char *path); /* false with errno set; t
 bool files_end(files_draft *draft, bool good);        /* closes and renames; not good: removes; false with errno set */
 /* Writes `text` to `path` as a draft. TDM_E_IO after printing the error. */
 int files_write(const char *path, const char *text, size_t bytes);
-/* Writes a result to the file of --out, or else to stdout, with a newline at its end. */
-int files_deliver(const tool *t, const char *text);
 /* The same, but a failure is only a warning. */
 void files_try(const char *path, const char *text, size_t bytes);
+/* Writes a result to the file of --out, or else to stdout (text_print). */
+int files_deliver(const tool *t, const char *text);
 char *files_self(void); /* this program's path */
 
 /* ---- tell.c: prints errors of the library ---- */
@@ -166,10 +167,9 @@ char *files_self(void); /* this program's path */
  * code. */
 int tell_error(tdm_status status);
 int tell_error_of(const tdm_error *error);
-/* Prints a text of the library on stdout, with a newline at its end, and frees it. `status` is that of the call that
+/* Prints a text of the library (text_print), and frees it. `status` is that of the call that
  * made it: after a failure it prints the error instead. Returns the exit code. */
 int tell_text(tdm_status status, char *text);
-
 /* "file:line:col: ", "file: " or "", for a message. The caller frees it. */
 char *tell_position(const char *file, int line, int column);
 

@@ -29,6 +29,14 @@ static void roff_word(FILE *to, const char *text) {
     fputc('"', to);
 }
 
+static void item(FILE *to, const char *name, const char *about) {
+    fputs(".It ", to);
+    roff_word(to, name);
+    fputc('\n', to);
+    roff(to, about);
+    fputc('\n', to);
+}
+
 static void head(FILE *to, const char *title, const char *section, const char *name, const char *about) {
     fprintf(
         to,
@@ -51,11 +59,7 @@ static void flags(FILE *to, const tool_verb *verb) {
     fputs(".Bl -tag -width Ds\n", to);
     for (const tool_flag *flag = verb->flags; flag->name; flag++) {
         FREED char *left = text_format("%s%s%s", flag->name, flag->value ? " " : "", flag->value ? flag->value : "");
-        fputs(".It ", to);
-        roff_word(to, left);
-        fputc('\n', to);
-        roff(to, flag->help);
-        fputc('\n', to);
+        item(to, left, flag->help);
     }
     fputs(".El\n", to);
 }
@@ -120,11 +124,7 @@ static void key_part(void *user, const char *path, const json_t *key, bool is_se
         fputs("\n.Bl -tag -width Ds\n", to);
         return;
     }
-    fputs(".It ", to);
-    roff_word(to, path);
-    fputc('\n', to);
-    roff(to, manual_text(key, "description"));
-    fputc('\n', to);
+    item(to, path, manual_text(key, "description"));
     key_values(to, key);
 }
 

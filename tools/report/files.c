@@ -179,8 +179,7 @@ void files_try(const char *path, const char *text, size_t bytes) {
 int files_deliver(const tool *t, const char *text) {
     const char *path = args_flag(t, "--out");
     if (path) return files_write(path, text, strlen(text));
-    fputs(text, stdout);
-    if (text[0] && !text_ends(text, "\n")) putchar('\n');
+    text_print(text);
     return TDM_OK;
 }
 

@@ -91,20 +91,13 @@ static char *data_text(const tdm_data_spec *spec, const char *samples) {
     if (spec->range.count == 2) {
         snprintf(range, sizeof range, " [%lld, %lld)", (long long)spec->range.item[0], (long long)spec->range.item[1]);
     }
-    switch (spec->format) {
-    case TDM_DATA_IDX:
-        return text_format("%s of %s%s", many, short_name(spec->images), range);
-    case TDM_DATA_NPY:
-        return text_format("%s of %s%s", many, short_name(spec->x), range);
-    case TDM_DATA_CIFAR10:
-        return text_format("%s of cifar10%s", many, range);
-    case TDM_DATA_SYNTHETIC:
-        return text_format("%s synthetic%s", many, range);
-    case TDM_DATA_GLYPHS:
-        return text_format("%s glyphs%s", many, range);
-    default:
-        return text_copy("none");
-    }
+    const char *of = spec->format == TDM_DATA_IDX       ? short_name(spec->images)
+                     : spec->format == TDM_DATA_NPY     ? short_name(spec->x)
+                     : spec->format == TDM_DATA_CIFAR10 ? "cifar10"
+                                                        : NULL;
+    if (spec->format == TDM_DATA_NONE) return text_copy("none");
+    if (of) return text_format("%s of %s%s", many, of, range);
+    return text_format("%s %s%s", many, spec->format == TDM_DATA_GLYPHS ? "glyphs" : "synthetic", range);
 }
 
 static char *both_data(const banner *b, const char *description) {

@@ -149,7 +149,7 @@ void log_open(const char *run_dir, int rank) {
 void log_note(const char *format, ...) {
     va_list args;
     va_start(args, format);
-    FREED char *text = text_printable_list(format, args);
+    FREED char *text = text_format_printable(format, args);
     va_end(args);
     add_line("info", "tandem", text);
 }

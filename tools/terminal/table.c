@@ -14,7 +14,7 @@ void table_cell(table *t, const char *format, ...) {
     va_list args;
     va_start(args, format);
     t->cells = memory_grow(t->cells, &t->capacity, t->count + 1, sizeof *t->cells);
-    t->cells[t->count++] = text_printable_list(format, args);
+    t->cells[t->count++] = text_format_printable(format, args);
     va_end(args);
 }
 

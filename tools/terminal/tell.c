@@ -55,8 +55,7 @@ int tell_error_of(const tdm_error *error) {
 
 int tell_text(tdm_status status, char *text) {
     if (status != TDM_OK) return tell_error(status);
-    fputs(text, stdout);
-    if (text[0] && !text_ends(text, "\n")) putchar('\n');
+    text_print(text);
     tdm_free(text);
     return TDM_OK;
 }

@@ -118,7 +118,7 @@ long term_left_out(void) {
 void term_line(const char *format, ...) {
     va_list args;
     va_start(args, format);
-    FREED char *text = text_printable_list(format, args);
+    FREED char *text = text_format_printable(format, args);
     va_end(args);
     put_line("", TERM_PLAIN, "", text);
 }
@@ -126,7 +126,7 @@ void term_line(const char *format, ...) {
 void term_mark(term_style style, const char *before, const char *mark, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    FREED char *text = text_printable_list(format, args), *front = text_printable(before, false);
+    FREED char *text = text_format_printable(format, args), *front = text_printable(before, false);
     FREED char *shown_mark = text_printable(mark, false);
     va_end(args);
     put_line(front, style, shown_mark, text);
@@ -135,7 +135,7 @@ void term_mark(term_style style, const char *before, const char *mark, const cha
 void term_print(const char *format, ...) {
     va_list args;
     va_start(args, format);
-    FREED char *text = text_printable_list(format, args);
+    FREED char *text = text_format_printable(format, args);
     va_end(args);
     puts(text);
 }

@@ -60,7 +60,7 @@ char *text_printable(const char *text, bool keeps_lines) {
     return out;
 }
 
-char *text_printable_list(const char *format, va_list args) {
+char *text_format_printable(const char *format, va_list args) {
     FREED char *text = text_format_list(format, args);
     return text_printable(text, false);
 }
@@ -150,6 +150,11 @@ void *memory_take(size_t bytes) {
 bool text_ends(const char *text, const char *end) {
     size_t n = strlen(text), m = strlen(end);
     return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+void text_print(const char *text) {
+    fputs(text, stdout);
+    if (text[0] && !text_ends(text, "\n")) putchar('\n');
 }
 
 FILE *text_open(char **out, size_t *bytes) {
