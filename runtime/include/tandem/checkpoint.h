@@ -10,9 +10,7 @@
 
 #include <tandem/host.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TDM_BEGIN_DECLS
 
 /* Lists the checkpoints of a run directory or checkpoints directory, oldest first. */
 TDM_API tdm_status tdm_checkpoint_list(const tdm_host *host, const char *path, int json, char **out);
@@ -43,7 +41,5 @@ typedef struct tdm_checkpoint_difference {
 TDM_API tdm_status tdm_checkpoint_compare(const tdm_host *host, const char *a, const char *b, double rtol, double atol,
                                           tdm_checkpoint_difference *out);
 
-#ifdef __cplusplus
-}
-#endif
+TDM_END_DECLS
 #endif

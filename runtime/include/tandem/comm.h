@@ -24,9 +24,7 @@
 
 #include <tandem/host.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TDM_BEGIN_DECLS
 
 typedef enum tdm_dtype {
     TDM_DTYPE_F32,
@@ -166,7 +164,5 @@ TDM_API tdm_status tdm_launch_meet(int *fd, const tdm_launch_facts *facts, const
  * Returns when they have arrived, after at most three seconds. */
 TDM_API void tdm_launch_fail(const tdm_launch_facts *facts, const char *init_method, const char *why);
 
-#ifdef __cplusplus
-}
-#endif
+TDM_END_DECLS
 #endif

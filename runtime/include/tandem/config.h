@@ -8,9 +8,7 @@
 #include <tandem/host.h>
 #include <tandem/job.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TDM_BEGIN_DECLS
 
 typedef struct tdm_config tdm_config;
 
@@ -80,7 +78,5 @@ TDM_API tdm_status tdm_config_schema(tdm_language language, char **out); /* the 
 /* Prints a commented starter file for `task`: cifar, mnist, toy-mp or resnet50-burnin. Another task is TDM_E_USAGE. */
 TDM_API tdm_status tdm_config_starter(const char *task, tdm_language language, char **out);
 
-#ifdef __cplusplus
-}
-#endif
+TDM_END_DECLS
 #endif

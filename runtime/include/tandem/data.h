@@ -5,9 +5,7 @@
 #include <tandem/host.h>
 #include <tandem/job.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TDM_BEGIN_DECLS
 
 /* What the samples will be used for. All zero: any samples with class labels. */
 typedef struct tdm_data_use {
@@ -37,7 +35,5 @@ TDM_API tdm_status tdm_data_check(const tdm_host *host, const tdm_data_spec *spe
 TDM_API tdm_status tdm_data_make(const tdm_host *host, const char *format, const char *folder, int64_t samples,
                                  int64_t seed);
 
-#ifdef __cplusplus
-}
-#endif
+TDM_END_DECLS
 #endif

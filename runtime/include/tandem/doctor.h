@@ -4,9 +4,7 @@
 
 #include <tandem/host.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TDM_BEGIN_DECLS
 
 /* The forms of the report: text that can be pasted into a bug report; JSON (a run directory's env.json); JSON without
  * the modules and GPUs, so that no library is loaded. */
@@ -19,7 +17,5 @@ TDM_API tdm_status tdm_environment(const tdm_host *host, int json, char **out);
  * host NULL: tdm_host_default(). */
 TDM_API tdm_status tdm_environment_variables(const tdm_host *host, char **out);
 
-#ifdef __cplusplus
-}
-#endif
+TDM_END_DECLS
 #endif

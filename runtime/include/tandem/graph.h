@@ -16,9 +16,7 @@
 
 #include <tandem/host.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TDM_BEGIN_DECLS
 
 typedef struct tdm_graph tdm_graph;
 typedef int32_t tdm_value; /* an output of a layer, or the input */
@@ -56,7 +54,5 @@ TDM_API int64_t tdm_graph_param_count(const tdm_graph *graph);
 /* Prints the graph as a table into *out; free it with tdm_free. */
 TDM_API tdm_status tdm_graph_print(const tdm_graph *graph, char **out);
 
-#ifdef __cplusplus
-}
-#endif
+TDM_END_DECLS
 #endif

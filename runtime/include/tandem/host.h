@@ -10,9 +10,7 @@
 
 #include <tandem/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TDM_BEGIN_DECLS
 
 typedef enum tdm_log_level { TDM_LOG_ERROR, TDM_LOG_WARNING, TDM_LOG_INFO, TDM_LOG_DEBUG } tdm_log_level;
 
@@ -35,7 +33,5 @@ TDM_API const tdm_host *tdm_host_default(void);
 /* Frees a text that a function returned through char **, whichever host that function used. NULL is allowed. */
 TDM_API void tdm_free(void *text);
 
-#ifdef __cplusplus
-}
-#endif
+TDM_END_DECLS
 #endif

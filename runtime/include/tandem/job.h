@@ -12,9 +12,7 @@
 
 #include <tandem/sys/field.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TDM_BEGIN_DECLS
 
 typedef enum tdm_data_format {
     TDM_DATA_NONE,
@@ -206,7 +204,5 @@ TDM_API tdm_status tdm_job_print(const tdm_job *job, char **out);
 /* Returns the flags (TDM_FIELD_...) of the key in the first `length` bytes of `key`; 0 if it is not a key. */
 TDM_API unsigned tdm_job_key_flags(const char *key, size_t length);
 
-#ifdef __cplusplus
-}
-#endif
+TDM_END_DECLS
 #endif

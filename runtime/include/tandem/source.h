@@ -6,9 +6,7 @@
 
 #include <tandem/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TDM_BEGIN_DECLS
 
 /* `read` writes sample `index` into `x` and `target`. x: as many floats as the model's input has numbers. target: one
  * int64_t label, or as many floats as the model has outputs. It returns 0, or any other number to stop the run with
@@ -24,7 +22,5 @@ typedef struct tdm_source {
     void *user; /* passed to `read` */
 } tdm_source;
 
-#ifdef __cplusplus
-}
-#endif
+TDM_END_DECLS
 #endif

@@ -7,9 +7,16 @@
 
 #include <stddef.h>
 
+/* Around the declarations of every header of tandem, so that C++ can include it. */
 #ifdef __cplusplus
-extern "C" {
+#define TDM_BEGIN_DECLS extern "C" {
+#define TDM_END_DECLS }
+#else
+#define TDM_BEGIN_DECLS
+#define TDM_END_DECLS
 #endif
+
+TDM_BEGIN_DECLS
 
 #if defined(__GNUC__)
 #define TDM_API __attribute__((visibility("default")))
@@ -91,7 +98,6 @@ TDM_API int tdm_text_columns(const char *text);
  * their first 63 bytes. The result is one of `candidates`; NULL where a pointer is NULL. */
 TDM_API const char *tdm_text_nearest(const char *word, const char *const *candidates, int count);
 
-#ifdef __cplusplus
-}
-#endif
+TDM_END_DECLS
+
 #endif

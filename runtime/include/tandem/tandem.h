@@ -22,9 +22,7 @@
 #include <tandem/source.h>
 #include <tandem/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TDM_BEGIN_DECLS
 
 #define TDM_VERSION "0.1.0"
 TDM_API const char *tdm_version(void); /* of the library; static */
@@ -195,7 +193,5 @@ TDM_API void tdm_launch_abort(int fd, int rank, const char *why);
  * folder. */
 TDM_API tdm_status tdm_launch_ended(const char *dir, int exit_code, int restarts, const char *reason);
 
-#ifdef __cplusplus
-}
-#endif
+TDM_END_DECLS
 #endif

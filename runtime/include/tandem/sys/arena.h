@@ -7,9 +7,7 @@
 
 #include <tandem/sys/op.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TDM_BEGIN_DECLS
 
 typedef struct tdm_queue tdm_queue; /* NULL where one is asked for: the device's own */
 
@@ -61,7 +59,5 @@ typedef struct tdm_arena_ops {
     tdm_status (*ingest)(tdm_device *device, tdm_queue *queue, const tdm_ingest *ingest);
 } tdm_arena_ops;
 
-#ifdef __cplusplus
-}
-#endif
+TDM_END_DECLS
 #endif

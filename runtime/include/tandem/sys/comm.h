@@ -17,9 +17,7 @@
 #include <tandem/comm.h>
 #include <tandem/host.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TDM_BEGIN_DECLS
 
 struct tdm_device;
 struct tdm_device_event;
@@ -131,7 +129,5 @@ struct tdm_comm {
     struct tdm_comm_queue *queue; /* owned by the core: the thread for asynchronous calls; NULL until the first one */
 };
 
-#ifdef __cplusplus
-}
-#endif
+TDM_END_DECLS
 #endif

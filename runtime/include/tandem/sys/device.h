@@ -11,9 +11,7 @@
 #include <tandem/host.h>
 #include <tandem/sys/arena.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TDM_BEGIN_DECLS
 
 typedef struct tdm_device_event tdm_device_event; /* a place in a queue that others can wait for */
 /* What an event is for; the first kind costs least. */
@@ -113,7 +111,5 @@ struct tdm_device {
     size_t bytes_now, bytes_peak; /* allocated */
 };
 
-#ifdef __cplusplus
-}
-#endif
+TDM_END_DECLS
 #endif

@@ -11,9 +11,7 @@
 
 #include <tandem/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TDM_BEGIN_DECLS
 
 typedef enum tdm_field_kind {
     TDM_FIELD_BOOL,     /* bool: true | false */
@@ -86,7 +84,5 @@ typedef struct tdm_field {
     const char *help, *help_zh; /* one line each, no full stop */
 } tdm_field;
 
-#ifdef __cplusplus
-}
-#endif
+TDM_END_DECLS
 #endif

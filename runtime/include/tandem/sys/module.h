@@ -7,9 +7,7 @@
 
 #include <tandem/sys/optim.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TDM_BEGIN_DECLS
 
 #define TDM_MODULE_ABI 8u
 #define TDM_MODULE_SYMBOL "tdm_module_v1"
@@ -34,7 +32,5 @@ typedef struct tdm_module {
     const tdm_optim_kernel *const *optims; /* NULL-terminated; NULL: none */
 } tdm_module;
 
-#ifdef __cplusplus
-}
-#endif
+TDM_END_DECLS
 #endif

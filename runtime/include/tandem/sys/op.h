@@ -13,9 +13,7 @@
 #include <tandem/host.h>
 #include <tandem/sys/field.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TDM_BEGIN_DECLS
 
 enum { TDM_MAX_DIMS = 6, TDM_MAX_INPUTS = 8, TDM_MAX_PARAMS = 2, TDM_MAX_BUFFERS = 3 };
 
@@ -280,7 +278,5 @@ typedef struct tdm_host_calls {
     const char *(*environment)(const char *name);
 } tdm_host_calls;
 
-#ifdef __cplusplus
-}
-#endif
+TDM_END_DECLS
 #endif

@@ -9,9 +9,7 @@
 #include <tandem/job.h>
 #include <tandem/sys/op.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TDM_BEGIN_DECLS
 
 enum { TDM_MAX_STATES = 4 }; /* arenas of state */
 
@@ -76,7 +74,5 @@ typedef struct tdm_optim_kernel {
     tdm_optim_run *run;
 } tdm_optim_kernel;
 
-#ifdef __cplusplus
-}
-#endif
+TDM_END_DECLS
 #endif

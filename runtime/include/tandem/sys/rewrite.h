@@ -4,9 +4,7 @@
 
 #include <tandem/sys/op.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TDM_BEGIN_DECLS
 
 enum { TDM_MAX_CHAIN = 3 };
 #define TDM_ANY_OP "*" /* in a chain: any op that runs a kernel */
@@ -43,7 +41,5 @@ typedef struct tdm_rewrite {
     unsigned epilogue; /* TDM_EPILOGUE_... that the kernel which gets the work must offer */
 } tdm_rewrite;
 
-#ifdef __cplusplus
-}
-#endif
+TDM_END_DECLS
 #endif
