@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/base/status.h"
+#include "runtime/base/random/philox.h"
 #include "runtime/data/formats.h"
 
 enum { DIGITS = 10, MAX_POINTS = 18, SIDE_MIN = 12, SIDE_MAX = 4096 };
@@ -57,7 +58,7 @@ static draws draws_of(const glyph_dataset *glyphs, int64_t index, uint32_t strea
 
 static uint32_t draw(draws *d) {
     if (d->left == 0) {
-        tdm__philox(d->word, d->key, d->counter);
+        tdm__philox_words(d->word, d->key, d->counter);
         d->counter[0]++;
         d->left = 4;
     }

@@ -1,6 +1,7 @@
 /* Dropout's mask is a pure function of (seed, stream, step, position, element): nothing of the batch enters. */
 #include "ops/dropout/dropout.h"
 #include "ops/ops.h"
+#include "runtime/base/random/philox.h"
 #include "runtime/base/random/rng.h"
 #include "tests/ops/op_driver.h"
 #include "tests/support/tdm_test.h"
@@ -39,7 +40,7 @@ TEST(formula) {
     tdm__dropout_mask(mask, 10, &usual);
     for (uint32_t e = 0; e < 10; e++) {
         uint32_t word[4];
-        tdm__philox(word, key, (const uint32_t[]){e / 4, 11, 7, 3});
+        tdm__philox_words(word, key, (const uint32_t[]){e / 4, 11, 7, 3});
         CHECK_INT(mask[e], word[e % 4] >= 0x80000000u);
     }
 }

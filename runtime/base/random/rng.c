@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/base/random/philox.h"
 #include "runtime/base/random/rng_normal.h"
 #include "runtime/base/twin.h"
 
@@ -154,8 +153,4 @@ void tdm__rng_randperm(tdm_rng *rng, int64_t *out, size_t count) {
         out[i] = out[with];
         out[with] = value;
     }
-}
-
-void tdm__philox(uint32_t out[4], uint64_t key, const uint32_t counter[4]) {
-    tdm__philox_words(out, key, counter);
 }

@@ -31,7 +31,4 @@ void tdm__rng_normal(tdm_rng *rng, float *out, size_t count, double mean, double
 void tdm__rng_randint(tdm_rng *rng, int64_t *out, size_t count, int64_t low, int64_t high);
 void tdm__rng_randperm(tdm_rng *rng, int64_t *out, size_t count); /* torch.randperm, count < 214748364 */
 
-/* Philox4x32-10 (Salmon et al. 2011): four words from a 64-bit key and a 128-bit counter. A pure function. */
-void tdm__philox(uint32_t out[4], uint64_t key, const uint32_t counter[4]);
-
 #endif

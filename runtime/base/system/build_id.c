@@ -8,20 +8,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/round.h"
+
 typedef struct search {
     uintptr_t here;
     char *out;
 } search;
 
-static size_t padded(size_t bytes) {
-    return (bytes + 3) / 4 * 4;
-}
-
 static void read_notes(const char *at, size_t bytes, char *out) {
     ElfW(Nhdr) note;
     while (bytes >= sizeof(note)) {
         memcpy(&note, at, sizeof(note));
-        size_t name_at = sizeof(note), id_at = name_at + padded(note.n_namesz), end = id_at + padded(note.n_descsz);
+        size_t name_at = sizeof(note), id_at = name_at + tdm__round_up(note.n_namesz, 4);
+        size_t end = id_at + tdm__round_up(note.n_descsz, 4);
         if (end > bytes) return;
         if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(at + name_at, "GNU", 4) == 0) {
             for (size_t i = 0; i < note.n_descsz && 2 * i + 3 <= TDM_BUILD_ID_TEXT; i++)

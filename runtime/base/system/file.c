@@ -23,60 +23,23 @@ static int fd_of(const tdm_folder *folder) {
     return folder != NULL ? folder->fd : AT_FDCWD;
 }
 
-static int system_open(void *user, int folder, const char *name, int flags, mode_t mode) {
-    (void)user;
-    return openat(folder, name, flags, mode);
-}
-
-static ssize_t system_pwrite(void *user, int fd, const void *bytes, size_t count, off_t offset) {
-    (void)user;
-    return pwrite(fd, bytes, count, offset);
-}
-
-static int system_allocate(void *user, int fd, off_t bytes) {
-    (void)user;
-    return fallocate(fd, 0, 0, bytes);
-}
-
-static int system_truncate(void *user, int fd, off_t bytes) {
-    (void)user;
-    return ftruncate(fd, bytes);
-}
-
-static int system_fsync(void *user, int fd) {
-    (void)user;
-    return fsync(fd);
-}
-
-static int system_close(void *user, int fd) {
-    (void)user;
-    return close(fd);
-}
-
-static int system_mkdir(void *user, int folder, const char *name, mode_t mode) {
-    (void)user;
-    return mkdirat(folder, name, mode);
-}
-
-static int system_rename(void *user, int from_folder, const char *from, int to_folder, const char *to) {
-    (void)user;
-    return renameat(from_folder, from, to_folder, to);
-}
-
-static int system_exchange(void *user, int folder, const char *a, const char *b) {
-    (void)user;
-    return renameat2(folder, a, folder, b, RENAME_EXCHANGE);
-}
-
-static int system_unlink(void *user, int folder, const char *name) {
-    (void)user;
-    return unlinkat(folder, name, 0);
-}
-
-static int system_rmdir(void *user, int folder, const char *name) {
-    (void)user;
-    return unlinkat(folder, name, AT_REMOVEDIR);
-}
+/* A member of the table that makes one system call. */
+#define SYSTEM(result, name, call, ...)                    \
+    static result system_##name(void *user, __VA_ARGS__) { \
+        (void)user;                                        \
+        return call;                                       \
+    }
+SYSTEM(int, open, openat(folder, name, flags, mode), int folder, const char *name, int flags, mode_t mode)
+SYSTEM(ssize_t, pwrite, pwrite(fd, bytes, count, offset), int fd, const void *bytes, size_t count, off_t offset)
+SYSTEM(int, allocate, fallocate(fd, 0, 0, bytes), int fd, off_t bytes)
+SYSTEM(int, truncate, ftruncate(fd, bytes), int fd, off_t bytes)
+SYSTEM(int, fsync, fsync(fd), int fd)
+SYSTEM(int, close, close(fd), int fd)
+SYSTEM(int, mkdir, mkdirat(folder, name, mode), int folder, const char *name, mode_t mode)
+SYSTEM(int, rename, renameat(folder, from, to_folder, to), int folder, const char *from, int to_folder, const char *to)
+SYSTEM(int, exchange, renameat2(folder, a, folder, b, RENAME_EXCHANGE), int folder, const char *a, const char *b)
+SYSTEM(int, unlink, unlinkat(folder, name, 0), int folder, const char *name)
+SYSTEM(int, rmdir, unlinkat(folder, name, AT_REMOVEDIR), int folder, const char *name)
 
 const tdm_file_ops tdm__file_system = {
     .open = system_open,

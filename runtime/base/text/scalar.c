@@ -147,46 +147,28 @@ int tdm__text_distance(const char *a, const char *b) {
     return row[a_length % 3][b_length];
 }
 
-typedef struct folded_word {
-    char text[WORD_MAX + 1];
-    int length;
-    uint64_t letters; /* a bit for each letter and digit that occurs in the word */
-} folded_word;
-
-/* Folds case, and '-' to '_': people mix those up in words that they know. */
-static void fold(folded_word *out, const char *word) {
+/* Folds case, and '-' to '_': people mix those up in words that they know. Returns the length. */
+static int fold(char out[WORD_MAX + 1], const char *word) {
     int i = 0;
-    out->letters = 0;
     for (; i < WORD_MAX && word[i] != '\0'; i++) {
-        char c = word[i];
-        if (c >= 'A' && c <= 'Z') c = (char)(c - 'A' + 'a');
-        out->text[i] = c == '-' ? '_' : c;
-        out->letters |= (uint64_t)1 << (out->text[i] & 63);
+        const char c = word[i];
+        out[i] = c == '-' ? '_' : c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
     }
-    out->text[i] = '\0';
-    out->length = i;
-}
-
-/* A lower bound of the edit distance: the difference of the lengths, and the number of letters that only one word has.
- */
-static int least_distance(const folded_word *a, const folded_word *b) {
-    int longer = abs(a->length - b->length);
-    int only_a = __builtin_popcountll(a->letters & ~b->letters),
-        only_b = __builtin_popcountll(b->letters & ~a->letters);
-    return longer > only_a ? (longer > only_b ? longer : only_b) : (only_a > only_b ? only_a : only_b);
+    out[i] = '\0';
+    return i;
 }
 
 const char *tdm_text_nearest(const char *word, const char *const *candidates, int count) {
-    folded_word given, other;
+    char given[WORD_MAX + 1], other[WORD_MAX + 1];
     if (word == NULL || candidates == NULL) return NULL;
-    fold(&given, word);
-    int best = given.length / 3 > 1 ? given.length / 3 : 1;
+    const int length = fold(given, word);
+    int best = length / 3 > 1 ? length / 3 : 1;
     const char *nearest = NULL;
     for (int i = 0; i < count; i++) {
-        fold(&other, candidates[i]);
-        if (least_distance(&given, &other) > best) continue;
-        int distance = tdm__text_distance(given.text, other.text);
-        if (distance < given.length && (nearest == NULL ? distance <= best : distance < best)) {
+        if (abs(fold(other, candidates[i]) - length) > best)
+            continue; /* at least as many letters to insert or delete */
+        int distance = tdm__text_distance(given, other);
+        if (distance < length && (nearest == NULL ? distance <= best : distance < best)) {
             best = distance;
             nearest = candidates[i];
         }
