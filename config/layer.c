@@ -6,9 +6,8 @@
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
 
-static const char *layer_key(tdm_config *config, int index, const char *key) {
-    return key == NULL ? TDM_WORDS(config, "model.layers[%d]", index)
-                       : TDM_WORDS(config, "model.layers[%d].%s", index, key);
+const char *tdm__layer_key(tdm_config *config, int index, const char *key) {
+    return TDM_WORDS(config, "model.layers[%d]%s%s", index, key[0] != '\0' ? "." : "", key);
 }
 
 /* ---- the kind ---- */
@@ -29,7 +28,7 @@ static const char *hint_for_kind(tdm_config *config, const char *kind) {
 static bool split_item(tdm_config *config, int index, const tdm_yaml_node *item, const char **kind, tdm_place *at,
                        const tdm_yaml_node **keys) {
     static const char form[] = "write `- relu`, `- linear: 10` or `- conv2d: {out: 64, kernel: 3}`";
-    const char *key = layer_key(config, index, NULL);
+    const char *key = tdm__layer_key(config, index, "");
     *keys = NULL;
     if (item->is_reported) return false;
     if (item->kind == TDM_YAML_SCALAR && !tdm__yaml_is_null(item)) {
@@ -73,7 +72,7 @@ static void add_attr(tdm_config *config, int index, tdm_layer *layer, const tdm_
     tdm__text_init(&why, config->host);
     if (is_nested) {
         tdm__field_describe(row, &why, false);
-        TDM_FAULT(config, VALUE, node->at, layer_key(config, index, row->key), "", "%s: %s: expected %s, got %s",
+        TDM_FAULT(config, VALUE, node->at, tdm__layer_key(config, index, row->key), "", "%s: %s: expected %s, got %s",
                   layer->op->name, row->key, why.data == NULL ? "" : why.data,
                   node->kind == TDM_YAML_MAP ? "a mapping" : "a list of lists");
         layer->is_broken = true;
@@ -84,14 +83,14 @@ static void add_attr(tdm_config *config, int index, tdm_layer *layer, const tdm_
     if (tdm__arena_text(&config->work, &text, flow.data == NULL ? "" : flow.data) != TDM_OK)
         config->faults.status = TDM_E_MEMORY;
     else if (strstr(text, "${") != NULL)
-        text = tdm__substitute(config, text, node->at, layer_key(config, index, row->key));
+        text = tdm__substitute(config, text, node->at, tdm__layer_key(config, index, row->key));
     if (text == NULL) {
         layer->is_broken = true;
         goto done;
     }
     if (!tdm__field_set_text(row, layer->attrs, text, &config->work, &why)) {
         if (!tdm__config_lacks_memory(config, &why))
-            TDM_FAULT(config, VALUE, node->at, layer_key(config, index, row->key),
+            TDM_FAULT(config, VALUE, node->at, tdm__layer_key(config, index, row->key),
                       tdm__fault_wide_hint(&config->faults, node->at), "%s: %s %s", layer->op->name, row->key,
                       why.data == NULL ? "has a wrong value" : why.data);
         layer->is_broken = true;
@@ -106,7 +105,7 @@ done:
 }
 
 static void add_inputs(tdm_config *config, int index, tdm_layer *layer, const tdm_yaml_node *node) {
-    const char *key = layer_key(config, index, "input");
+    const char *key = tdm__layer_key(config, index, "input");
     const tdm_yaml_node *item = node->kind == TDM_YAML_LIST ? node->first : node;
     if (tdm__yaml_is_null(node)) return;
     bool is_list = node->kind == TDM_YAML_LIST;
@@ -132,8 +131,8 @@ static void set_head(tdm_config *config, int index, tdm_layer *layer, const tdm_
     tdm__text_init(&why, config->host);
     if (node->kind == TDM_YAML_MAP || !tdm__field_set(row, &layer->head, &written, &config->work, &why)) {
         if (!tdm__config_lacks_memory(config, &why))
-            TDM_FAULT(config, VALUE, node->at, layer_key(config, index, row->key), "", "%s: %s %s", layer->op->name,
-                      row->key, why.data == NULL ? "must be a single value" : why.data);
+            TDM_FAULT(config, VALUE, node->at, tdm__layer_key(config, index, row->key), "", "%s: %s %s",
+                      layer->op->name, row->key, why.data == NULL ? "must be a single value" : why.data);
         layer->is_broken = true;
     }
     if (strcmp(row->key, "name") == 0) layer->name_at = node->at;
@@ -157,7 +156,7 @@ static void unknown_attr(tdm_config *config, int index, tdm_layer *layer, const 
     if (hint[0] == '\0') hint = tdm__hint_nearest(config, node->key, names, count);
     if (hint[0] == '\0')
         hint = TDM_WORDS(config, "keys of %s: %s", kind, tdm__fault_list_of(&config->faults, names, count));
-    TDM_FAULT(config, UNKNOWN_KEY, node->key_at, layer_key(config, index, node->key), hint,
+    TDM_FAULT(config, UNKNOWN_KEY, node->key_at, tdm__layer_key(config, index, node->key), hint,
               "unknown key '%s' in layer %s", node->key, kind);
 }
 
@@ -188,8 +187,8 @@ static void read_main(tdm_config *config, int index, tdm_layer *layer, const tdm
     const char *hint = layer->op->min_inputs > 1
                            ? TDM_WORDS(config, "write `- %s: {input: [a, b]}`", kind)
                            : TDM_WORDS(config, "write `- %s`, or `- %s: {...}` with keys", kind, kind);
-    TDM_FAULT(config, VALUE, value->at, layer_key(config, index, NULL), hint, "%s has no main argument, got %s", kind,
-              tdm__yaml_words(&config->faults, value));
+    TDM_FAULT(config, VALUE, value->at, tdm__layer_key(config, index, ""), hint, "%s has no main argument, got %s",
+              kind, tdm__yaml_words(&config->faults, value));
 }
 
 static void check_attrs(tdm_config *config, int index, tdm_layer *layer) {
@@ -197,7 +196,7 @@ static void check_attrs(tdm_config *config, int index, tdm_layer *layer) {
         bool is_given = layer->is_broken; /* a refused value has its own fault already */
         for (int i = 0; i < layer->attr_count; i++) is_given = is_given || strcmp(layer->attr[i].key, row->key) == 0;
         if ((row->flags & TDM_FIELD_REQUIRED) == 0 || is_given) continue;
-        TDM_FAULT(config, MISSING, layer->at, layer_key(config, index, row->key),
+        TDM_FAULT(config, MISSING, layer->at, tdm__layer_key(config, index, row->key),
                   TDM_WORDS(config, "%s: %s", row->key, row->help), "layer %s needs the key `%s`", layer->op->name,
                   row->key);
         layer->is_broken = true;
@@ -233,7 +232,7 @@ static void check_name(tdm_config *config, int index, tdm_layer *layer) {
     }
     layer->name = TDM_WORDS(config, "%d", index);
     TDM_FAULT(
-        config, REFERENCE, layer->name_at, layer_key(config, index, "name"), "",
+        config, REFERENCE, layer->name_at, tdm__layer_key(config, index, "name"), "",
         "a layer's name must begin with a letter or be its index %d, have no spaces, and have dots only between parts, "
         "got '%.220s'",
         index, name);
@@ -252,7 +251,7 @@ tdm_status tdm__layer_read(tdm_config *config, int index, const tdm_yaml_node *i
     layer->op = tdm__op_find(kind);
     if (layer->op == NULL) {
         if (!tdm__fault_skip(&config->faults))
-            TDM_FAULT(config, LAYER, layer->at, layer_key(config, index, NULL), hint_for_kind(config, kind),
+            TDM_FAULT(config, LAYER, layer->at, tdm__layer_key(config, index, ""), hint_for_kind(config, kind),
                       "unknown layer kind '%s'", kind);
         return config->faults.status;
     }

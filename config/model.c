@@ -7,10 +7,6 @@
 #include "runtime/graph/graph.h"
 #include "runtime/module/module.h"
 
-static const char *layer_key(tdm_config *config, int index, const char *key) {
-    return TDM_WORDS(config, "model.layers[%d]%s%s", index, key[0] != '\0' ? "." : "", key);
-}
-
 /* "conv2d 'features.0' (line 12)" */
 static const char *layer_words(tdm_config *config, const tdm_layer *layer) {
     return TDM_WORDS(config, "%s '%s' (%s)", layer->op != NULL ? layer->op->name : "the layer", layer->name,
@@ -37,21 +33,21 @@ static tdm_status check_taken(tdm_config *config, int index) {
     const int same_id = layer->head.id != NULL ? tdm__names_find(&config->layer_ids, layer->head.id) : -1;
     if (same_name >= 0) {
         if (!tdm__fault_skip(&config->faults))
-            TDM_FAULT(config, REFERENCE, layer->name_at, layer_key(config, index, "name"),
+            TDM_FAULT(config, REFERENCE, layer->name_at, tdm__layer_key(config, index, "name"),
                       taken_hint(config, same_name), "the layer name '%s' is taken", layer->name);
         layer->name = TDM_WORDS(config, "%d", index); /* so that shape faults after it are still found */
         layer->is_named = false;
     }
     if (same_id >= 0) {
         if (!tdm__fault_skip(&config->faults))
-            TDM_FAULT(config, REFERENCE, layer->id_at, layer_key(config, index, "id"), taken_hint(config, same_id),
+            TDM_FAULT(config, REFERENCE, layer->id_at, tdm__layer_key(config, index, "id"), taken_hint(config, same_id),
                       "the id '%s' is taken", layer->head.id);
         layer->head.id = NULL;
     }
     if (layer->is_named) TDM_TRY(tdm__names_add(&config->layer_names, &config->work, layer->name, index));
     if (layer->head.id != NULL) TDM_TRY(tdm__names_add(&config->layer_ids, &config->work, layer->head.id, index));
     if (layer->head.id != NULL && (strcmp(layer->head.id, "input") == 0 || layer->head.id[0] == '\0'))
-        TDM_FAULT(config, REFERENCE, layer->id_at, layer_key(config, index, "id"), "choose another id",
+        TDM_FAULT(config, REFERENCE, layer->id_at, tdm__layer_key(config, index, "id"), "choose another id",
                   "the id '%s' %s", layer->head.id,
                   layer->head.id[0] == '\0' ? "is empty" : "is reserved for the model's input");
     return config->faults.status;
@@ -73,7 +69,8 @@ static void unknown_id(tdm_config *config, int index, const char *id, tdm_place 
     }
     if (hint == NULL) hint = tdm__hint_nearest(config, id, ids, count);
     if (hint[0] == '\0') hint = "write `id: ...` at the layer whose output you mean; `input` is the model's input";
-    TDM_FAULT(config, REFERENCE, at, layer_key(config, index, "input"), hint, "no layer above has the id '%s'", id);
+    TDM_FAULT(config, REFERENCE, at, tdm__layer_key(config, index, "input"), hint, "no layer above has the id '%s'",
+              id);
 }
 
 /* The values that the layer takes; -1 for a value that is unknown after a fault. */
@@ -176,7 +173,7 @@ static tdm_status build_layer(tdm_config *config, int index, tdm_value input) {
         }
     }
     tdm__error_restore(&first, NULL);
-    return add_engine_fault(config, status, at, layer_key(config, index, key),
+    return add_engine_fault(config, status, at, tdm__layer_key(config, index, key),
                             input_words(config, values, sources, count));
 }
 
@@ -187,7 +184,7 @@ static void check_uses(tdm_config *config) {
         const tdm_layer *layer = &config->layers[i];
         const tdm_layer *next = &config->layers[i + 1];
         if (layer->uses > 0 || next->lacks_input || tdm__fault_skip(&config->faults)) continue;
-        TDM_FAULT(config, REFERENCE, layer->at, layer_key(config, i, ""),
+        TDM_FAULT(config, REFERENCE, layer->at, tdm__layer_key(config, i, ""),
                   TDM_WORDS(config,
                             "%s takes other inputs; name this output with `id` and use it, or "
                             "remove the layer",
@@ -196,7 +193,7 @@ static void check_uses(tdm_config *config) {
     }
     const tdm_layer *last = &config->layers[config->layer_count - 1];
     if (last->uses > 0)
-        TDM_FAULT(config, REFERENCE, last->at, layer_key(config, config->layer_count - 1, ""), "",
+        TDM_FAULT(config, REFERENCE, last->at, tdm__layer_key(config, config->layer_count - 1, ""), "",
                   "the output of the last layer is the model's output; no layer may take it");
 }
 
@@ -205,7 +202,7 @@ static void check_stages(tdm_config *config) {
     for (int i = 0; i < config->layer_count; i++) {
         const tdm_layer *layer = &config->layers[i];
         if (layer->head.stage == TDM_INT_NULL || layer->head.stage < stages) continue;
-        TDM_FAULT(config, CONFLICT, layer->at, layer_key(config, i, "stage"), "stages count from 0",
+        TDM_FAULT(config, CONFLICT, layer->at, tdm__layer_key(config, i, "stage"), "stages count from 0",
                   "%s '%s' is in stage %lld, but parallel.stages is %lld",
                   layer->op != NULL ? layer->op->name : "the layer", layer->name, (long long)layer->head.stage,
                   (long long)stages);
@@ -236,7 +233,7 @@ static tdm_status check_output(tdm_config *config) {
     shape.ndim = tdm_graph_shape(config->graph, last->value, shape.dim);
     tdm_status status = loss->infer(&tdm__host_calls, &shape, &origin, &classes);
     if (status != TDM_OK)
-        return add_engine_fault(config, status, last->at, layer_key(config, config->layer_count - 1, ""),
+        return add_engine_fault(config, status, last->at, tdm__layer_key(config, config->layer_count - 1, ""),
                                 TDM_WORDS(config, "the model's output is the output of %s: %s",
                                           layer_words(config, last), shape_text(config, last->value)));
     if (loss->target == TDM_TARGET_CLASS) check_classes(config, classes);

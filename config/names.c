@@ -210,30 +210,24 @@ void tdm__unknown_key(tdm_config *config, int section, const tdm_yaml_node *node
 
 /* ---- finding a key by a word ---- */
 
-/* True if `word` is the row's whole path or its last part. */
-static bool names_row(const char *word, const tdm_section *section, const tdm_field *row) {
-    size_t length = strlen(section->path);
-    if (strcmp(word, row->key) == 0) return true;
-    return length > 0 && strncmp(word, section->path, length) == 0 && word[length] == '.' &&
-           strcmp(word + length + 1, row->key) == 0;
-}
-
-/* The single row that a word names; false if there is none or several. A key at the top of the file wins over keys in
- * sections. data.train and data.eval share their rows: the result is data.train. */
+/* The single row that a word names, by its path or the last part of it; false if there is none or several. data.train
+ * and data.eval share their rows: the result is data.train. */
 static bool find_row(const char *word, const tdm_section **section, const tdm_field **row) {
-    bool is_one = false;
-    for (int i = 0; i < TDM_SECTION_COUNT; i++) {
-        for (const tdm_field *at = tdm__sections[i].rows; at->key != NULL; at++) {
-            if (!names_row(word, &tdm__sections[i], at)) continue;
-            if (is_one && at == *row) continue;
-            if (is_one && (*section)->path[0] == '\0') return true;
-            if (is_one) return false;
-            is_one = true;
-            *section = &tdm__sections[i];
-            *row = at;
-        }
+    int whole, at;
+    *row = NULL;
+    if (tdm__table_find(word, strlen(word), &whole, &at)) {
+        *section = &tdm__sections[whole];
+        *row = &(*section)->rows[at];
+        return true;
     }
-    return is_one;
+    for (int i = 1; i < TDM_SECTION_COUNT; i++) {
+        const tdm_field *found = tdm__field_find(tdm__sections[i].rows, word);
+        if (found == NULL || found == *row) continue;
+        if (*row != NULL) return false;
+        *section = &tdm__sections[i];
+        *row = found;
+    }
+    return *row != NULL;
 }
 
 /* True for a section that has a short form, such as `loss: mse`. */

@@ -103,6 +103,8 @@ tdm_status tdm__model_build(tdm_config *config);
 /* rows.c: finds batches that are too small for a layer. Call only if the settings have no faults. */
 void tdm__check_rows(tdm_config *config);
 /* layer.c: reads one layer */
+/* "model.layers[3].kernel", or "model.layers[3]" for the key "". */
+const char *tdm__layer_key(tdm_config *config, int index, const char *key);
 tdm_status tdm__layer_read(tdm_config *config, int index, const tdm_yaml_node *item, tdm_layer *layer);
 /* names.c: "did you mean" */
 void tdm__unknown_key(tdm_config *config, int section, const tdm_yaml_node *node);
