@@ -204,10 +204,6 @@ static void check_attrs(tdm_config *config, int index, tdm_layer *layer) {
     }
 }
 
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
 /* An unnamed layer is called by its index, so a name may not be another number. "0.conv" is not a number. */
 static void check_name(tdm_config *config, int index, tdm_layer *layer) {
     const char *name = layer->head.name;
@@ -216,15 +212,14 @@ static void check_name(tdm_config *config, int index, tdm_layer *layer) {
         return;
     }
     int64_t number;
-    size_t length = strlen(name), digits = 0;
-    while (is_digit(name[digits])) digits++;
+    size_t length = strlen(name), digits = strspn(name, "0123456789");
     bool is_index = digits == length && tdm__parse_int(name, &number) && number == index;
     bool is_good =
         length > 0 && length <= 200 && (is_index || digits == 0 || (name[digits] == '.' && digits + 1 < length));
     is_good = is_good && name[0] != '.' && name[length - 1] != '.' && strstr(name, "..") == NULL;
     for (size_t i = 0; i < length; i++) is_good = is_good && (unsigned char)name[i] > 0x20 && name[i] != 0x7F;
     unsigned char first = (unsigned char)name[0], lower = (unsigned char)(first | 0x20);
-    bool is_letter = first >= 0x80 || (lower >= 'a' && lower <= 'z') || first == '_' || is_digit(name[0]);
+    bool is_letter = first >= 0x80 || (lower >= 'a' && lower <= 'z') || first == '_' || digits > 0;
     if (is_good && is_letter) {
         layer->name = name;
         layer->is_named = true;

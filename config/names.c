@@ -137,18 +137,6 @@ const char *tdm__hint_nearest(tdm_config *config, const char *word, const char *
     return near != NULL ? TDM_WORDS(config, "did you mean `%s`?", near) : "";
 }
 
-/* The keys that a section may have. "layers" of the model is not in the table, so it is added here. */
-static int keys_of(int section, const char *keys[], int room) {
-    int count = 0;
-    const char *part;
-    for (const tdm_field *row = tdm__sections[section].rows; row->key != NULL && count < room; row++)
-        keys[count++] = row->key;
-    for (int i = 0; count < room && (i = tdm__section_part(&tdm__sections[section], i, &part)) > 0;)
-        keys[count++] = part;
-    if (strcmp(tdm__sections[section].path, "model") == 0 && count < room) keys[count++] = "layers";
-    return count;
-}
-
 /* Another section that has this key: "optimizer" for lr. */
 static const char *section_with(const char *key, int not_here) {
     const char *part;
@@ -168,7 +156,8 @@ static const char *nearest_anywhere(tdm_config *config, const char *key) {
     int best = 1 << 20;
     const char *text = NULL;
     for (int i = 0; i < TDM_SECTION_COUNT; i++) {
-        const char *near = tdm_text_nearest(key, keys, keys_of(i, keys, TDM_ROWS_MAX + TDM_SECTION_COUNT + 1));
+        const char *near =
+            tdm_text_nearest(key, keys, tdm__section_keys(i, keys, TDM_ROWS_MAX + TDM_SECTION_COUNT + 1));
         int distance = near != NULL ? tdm__text_distance(key, near) : best;
         if (distance >= best) continue;
         best = distance;
@@ -181,7 +170,7 @@ static const char *nearest_anywhere(tdm_config *config, const char *key) {
 
 static const char *hint_for(tdm_config *config, int section, const tdm_yaml_node *node) {
     const char *keys[TDM_ROWS_MAX + TDM_SECTION_COUNT + 1], *key = node->key;
-    int count = keys_of(section, keys, TDM_ROWS_MAX + TDM_SECTION_COUNT + 1);
+    int count = tdm__section_keys(section, keys, TDM_ROWS_MAX + TDM_SECTION_COUNT + 1);
     const char *wide = tdm__fault_wide_hint(&config->faults, node->key_at);
     if (wide[0] != '\0') return wide;
     if (section != 0 && tdm__section_row(&tdm__sections[0], key) >= 0)

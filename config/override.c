@@ -3,11 +3,14 @@
  * A path goes through sections, list items ("data.transform[1]") and layers, whose kind may be left out
  * ("model.layers[3].out"). Short forms on the path are expanded: `loss: mse` becomes {type: mse}. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "config/room.h"
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
+
+enum { PATH_BYTES = 512 };
 
 /* One step of a path: a key, or an index. */
 typedef struct path_step {
@@ -20,13 +23,10 @@ static bool next_step(const char **at, bool is_first, path_step *out) {
     const char *text = *at;
     *out = (path_step){.index = -1};
     if (*text == '[') {
-        int64_t index;
         size_t digits = strspn(text + 1, "0123456789");
         if (is_first || digits == 0 || digits > 6 || text[1 + digits] != ']') return false;
-        char number[8] = {0};
-        memcpy(number, text + 1, digits);
-        if (!tdm__parse_int(number, &index)) return false;
-        out->index = (long)index;
+        if (text[1] == '0' && digits > 1) return false;
+        out->index = strtol(text + 1, NULL, 10);
         *at = text + digits + 2;
         return true;
     }
@@ -70,15 +70,16 @@ static tdm_status check_value(tdm_config *config, const tdm_override *override) 
     return status;
 }
 
-static tdm_status add_override(tdm_config *config, const char *path, const char *assignment, size_t value,
-                               bool is_literal) {
-    tdm_override override = {.value = value, .is_literal = is_literal};
+/* The path is the first `length` bytes of the assignment; the value is behind the "=". */
+static tdm_status add_override(tdm_config *config, const char *assignment, size_t length, bool is_literal) {
+    tdm_override override = {.value = length + 1, .is_literal = is_literal};
     size_t bad;
+    TDM_TRY(tdm__arena_printf(&config->arena, &override.path, "%.*s", (int)length, assignment));
+    const char *path = override.path;
     if (!is_path(path))
         TDM_FAIL(TDM_E_USAGE, "'%s' is not the path of a key; write section.key=value, as in optimizer.lr=0.01", path);
     if (strlen(assignment) > TDM_YAML_MAX_SCALAR || !tdm__text_is_utf8(assignment, strlen(assignment), &bad))
         TDM_FAIL(TDM_E_USAGE, "the value of '%s' must be UTF-8 text of at most 64 KiB", path);
-    TDM_TRY(tdm__arena_text(&config->arena, &override.path, path));
     TDM_TRY(tdm__arena_text(&config->arena, &override.text.bytes, assignment));
     override.text.count = strlen(assignment);
     override.text.name = "command line";
@@ -94,13 +95,10 @@ static tdm_status add_override(tdm_config *config, const char *path, const char 
 tdm_status tdm_config_override(tdm_config *config, const char *assignment) {
     if (config == NULL || assignment == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_override: an argument is NULL");
     size_t length = strcspn(assignment, "=");
-    char path[512];
     if (assignment[length] == '\0')
         TDM_FAIL(TDM_E_USAGE, "'%s' has no '='; write section.key=value, as in optimizer.lr=0.01", assignment);
-    if (length >= sizeof(path)) TDM_FAIL(TDM_E_USAGE, "the path of an override must have fewer than 512 characters");
-    memcpy(path, assignment, length);
-    path[length] = '\0';
-    return add_override(config, path, assignment, length + 1, false);
+    if (length >= PATH_BYTES) TDM_FAIL(TDM_E_USAGE, "the path of an override must have fewer than 512 characters");
+    return add_override(config, assignment, length, false);
 }
 
 tdm_status tdm_config_override_text(tdm_config *config, const char *key, const char *text) {
@@ -108,7 +106,7 @@ tdm_status tdm_config_override_text(tdm_config *config, const char *key, const c
         TDM_FAIL(TDM_E_USAGE, "tdm_config_override_text: an argument is NULL");
     const char *assignment;
     TDM_TRY(tdm__arena_printf(&config->arena, &assignment, "%s=%s", key, text));
-    return add_override(config, key, assignment, strlen(key) + 1, true);
+    return add_override(config, assignment, strlen(key), true);
 }
 
 /* ---- applying ---- */
@@ -178,14 +176,11 @@ static tdm_status enter_layer(tdm_config *config, tdm_yaml_node **node, const ch
 
 /* Replaces the value of `node` by that of `from`. The key stays; its position becomes `key_at`. */
 static void replace(tdm_yaml_node *node, const tdm_yaml_node *from, tdm_place key_at) {
+    const tdm_yaml_node old = *node;
+    *node = *from;
+    node->key = old.key;
     node->key_at = key_at;
-    node->kind = from->kind;
-    node->quoted = from->quoted;
-    node->text = from->text;
-    node->at = from->at;
-    node->first = from->first;
-    node->last = from->last;
-    node->count = from->count;
+    node->next = old.next;
 }
 
 static tdm_status value_of(tdm_config *config, const tdm_override *override, tdm_yaml_node **out) {
@@ -228,12 +223,12 @@ static tdm_status descend(tdm_config *config, const tdm_override *override, cons
     }
     TDM_TRY(member(config, *node, step->key, place_in(override, (size_t)(at - override->path)), node));
     size_t used = strlen(section);
-    snprintf(section + used, 512 - used, "%s%s", used > 0 ? "." : "", step->key);
+    snprintf(section + used, PATH_BYTES - used, "%s%s", used > 0 ? "." : "", step->key);
     return TDM_OK;
 }
 
 static tdm_status apply(tdm_config *config, const tdm_override *override, tdm_yaml_node *root) {
-    char section[512] = ""; /* the path so far, indices as [] */
+    char section[PATH_BYTES] = ""; /* the path so far, indices as [] */
     tdm_yaml_node *node = root, *value;
     const char *at = override->path, *start = at;
     for (bool is_first = true; *at != '\0'; is_first = false) {

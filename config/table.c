@@ -39,6 +39,17 @@ int tdm__section_part(const tdm_section *section, int last, const char **key) {
     return 0;
 }
 
+int tdm__section_keys(int section, const char *keys[], int room) {
+    const char *part;
+    int count = 0;
+    for (const tdm_field *row = tdm__sections[section].rows; row->key != NULL && count < room; row++)
+        keys[count++] = row->key;
+    for (int i = 0; count < room && (i = tdm__section_part(&tdm__sections[section], i, &part)) > 0;)
+        keys[count++] = part;
+    if (strcmp(tdm__sections[section].path, "model") == 0 && count < room) keys[count++] = "layers";
+    return count;
+}
+
 const tdm_field *tdm__section_type_row(const tdm_section *section) {
     return tdm__field_find(section->rows, section->type_key);
 }

@@ -50,6 +50,8 @@ int tdm__section_row(const tdm_section *section, const char *key);
 bool tdm__table_find(const char *key, size_t length, int *section, int *row);
 /* The next direct part of a section after section `last` (0: the first part), and its key; 0 at the end. */
 int tdm__section_part(const tdm_section *section, int last, const char **key);
+/* The keys that a section may have: rows, parts, and the model's layers. Returns how many, at most `room`. */
+int tdm__section_keys(int section, const char *keys[], int room);
 /* The row that holds the section's type. */
 const tdm_field *tdm__section_type_row(const tdm_section *section);
 /* The types that have the row: one bit for each value of the type row; 0: all types. */

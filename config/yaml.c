@@ -78,8 +78,7 @@ void tdm__yaml_flow(const tdm_yaml_node *node, tdm_text *out) {
 
 /* ---- keys written twice ---- */
 
-static void check_pair(yaml_reader *reader, const tdm_yaml_node *earlier, tdm_yaml_node *node) {
-    if (node->is_repeated || earlier->is_repeated || !tdm__text_same(earlier->key, node->key)) return;
+static void refuse_repeated(yaml_reader *reader, const tdm_yaml_node *earlier, tdm_yaml_node *node) {
     node->is_repeated = true;
     if (tdm__fault_skip(reader->faults)) return;
     tdm__fault_add(reader->faults, TDM_FAULT_DUPLICATE, node->key_at, node->key,
@@ -89,16 +88,8 @@ static void check_pair(yaml_reader *reader, const tdm_yaml_node *earlier, tdm_ya
                    node->key_at.line);
 }
 
-/* A few keys are compared in pairs. Many go through a hash table: in pairs, 50,000 keys would take too long. */
+/* Compared in pairs, thousands of keys would take too long. */
 static tdm_status check_duplicates(yaml_reader *reader, tdm_yaml_node *map) {
-    enum { FEW = 12 };
-    if (map->count <= FEW) {
-        for (tdm_yaml_node *node = map->first; node != NULL; node = node->next) {
-            for (tdm_yaml_node *earlier = map->first; earlier != node; earlier = earlier->next)
-                check_pair(reader, earlier, node);
-        }
-        return TDM_OK;
-    }
     tdm_names names = {0};
     tdm_yaml_node **members;
     int count = 0;
@@ -106,7 +97,7 @@ static tdm_status check_duplicates(yaml_reader *reader, tdm_yaml_node *map) {
     for (tdm_yaml_node *node = map->first; node != NULL; node = node->next) {
         int earlier = tdm__names_find(&names, node->key);
         if (earlier >= 0)
-            check_pair(reader, members[earlier], node);
+            refuse_repeated(reader, members[earlier], node);
         else
             TDM_TRY(tdm__names_add(&names, reader->arena, node->key, count));
         members[count++] = node;

@@ -205,16 +205,10 @@ static bool explain_fault(const help_page *page, const char *key) {
 }
 
 static const char *nearest_key(const char *key) {
-    const char *names[512];
+    const char *names[512], *dot = strrchr(key, '.');
     int count = 0;
-    const char *dot = strrchr(key, '.'), *part;
-    for (int i = 0; i < TDM_SECTION_COUNT; i++) {
-        for (const tdm_field *row = tdm__sections[i].rows; row->key != NULL && count < 500; row++)
-            names[count++] = row->key;
-        for (int k = 0; count < 500 && (k = tdm__section_part(&tdm__sections[i], k, &part)) > 0;) names[count++] = part;
-    }
-    for (int i = 0; tdm_builtin_ops[i] != NULL && count < 510; i++) names[count++] = tdm_builtin_ops[i]->name;
-    names[count++] = "layers";
+    for (int i = 0; i < TDM_SECTION_COUNT; i++) count += tdm__section_keys(i, names + count, 500 - count);
+    for (int i = 0; tdm_builtin_ops[i] != NULL && count < 512; i++) names[count++] = tdm_builtin_ops[i]->name;
     return tdm_text_nearest(dot != NULL ? dot + 1 : key, names, count);
 }
 

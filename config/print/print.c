@@ -1,4 +1,5 @@
 /* Prints the settings: as YAML that runs the same job, with or without the origin of each value, and as JSON. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "config/room.h"
@@ -245,8 +246,7 @@ static tdm_status get_of_layer(const tdm_config *config, const char *key, tdm_te
     static const char prefix[] = "model.layers[";
     const char *number = key + sizeof(prefix) - 1;
     size_t digits = strspn(number, "0123456789");
-    long index = -1;
-    for (size_t i = 0; i < digits && digits < 7; i++) index = (index < 0 ? 0 : index) * 10 + (number[i] - '0');
+    const long index = digits > 0 && digits < 7 ? strtol(number, NULL, 10) : -1;
     if (index < 0 || index >= config->layer_count || strncmp(number + digits, "].", 2) != 0)
         TDM_FAIL(TDM_E_USAGE, "there is no '%s'; layers are numbered 0 to %d, as in model.layers[0].out", key,
                  config->layer_count - 1);

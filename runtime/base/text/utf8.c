@@ -43,20 +43,8 @@ size_t tdm__utf8_plain(const char *bytes, size_t count) {
     return at;
 }
 
-/* The number of leading bytes that are ASCII, in steps of eight. */
-static size_t count_ascii(const char *bytes, size_t count) {
-    size_t at = 0;
-    for (; count - at >= sizeof(uint64_t); at += sizeof(uint64_t)) {
-        uint64_t word;
-        memcpy(&word, bytes + at, sizeof(word));
-        if ((word & (UINT64_MAX / 255 << 7)) != 0) break;
-    }
-    return at;
-}
-
 bool tdm__text_is_utf8(const char *bytes, size_t count, size_t *bad_offset) {
-    size_t at = count_ascii(bytes, count);
-    while (at < count) {
+    for (size_t at = tdm__utf8_plain(bytes, count); at < count; at += tdm__utf8_plain(bytes + at, count - at)) {
         uint32_t code;
         int length = tdm__utf8_next(bytes + at, count - at, &code);
         if (length == 0) {
@@ -64,7 +52,6 @@ bool tdm__text_is_utf8(const char *bytes, size_t count, size_t *bad_offset) {
             return false;
         }
         at += (size_t)length;
-        at += count_ascii(bytes + at, count - at);
     }
     return true;
 }
