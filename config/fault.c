@@ -277,21 +277,13 @@ void tdm__faults_sort(tdm_fault_list *list) {
     if (list->count > TDM_FAULTS_SHOWN) list->count = TDM_FAULTS_SHOWN;
 }
 
-static void put_all(tdm_text *out, const char *first, const char *second, const char *third) {
-    tdm__text_puts(out, first);
-    tdm__text_puts(out, second);
-    tdm__text_puts(out, third);
-}
-
 void tdm__faults_print(const tdm_fault_list *list, tdm_text *out) {
-    for (int i = 0; i < list->count; i++) {
-        const tdm_fault *fault = &list->item[i];
+    for (const tdm_fault *fault = list->item; fault < list->item + list->count; fault++) {
         tdm__text_shown(out, fault->file);
         if (fault->line > 0) tdm__text_printf(out, ":%d:%d", fault->line, fault->column);
-        put_all(out, ": error[", fault->id, "]: ");
-        put_all(out, fault->message, "\n", "");
-        if (fault->excerpt[0] != '\0') put_all(out, fault->excerpt, "\n", "");
-        if (fault->hint[0] != '\0') put_all(out, "  hint: ", fault->hint, "\n");
+        tdm__text_printf(out, ": error[%s]: %s\n", fault->id, fault->message);
+        if (fault->excerpt[0] != '\0') tdm__text_printf(out, "%s\n", fault->excerpt);
+        if (fault->hint[0] != '\0') tdm__text_printf(out, "  hint: %s\n", fault->hint);
     }
     int more = list->total - list->count;
     if (more > 0)

@@ -177,17 +177,13 @@ tdm_status tdm__arena_text(tdm_arena *arena, const char **out, const char *text)
 
 tdm_status tdm__arena_vprintf(tdm_arena *arena, const char **out, const char *format, va_list arguments) {
     va_list again;
-    char small[1024], *copy = NULL;
-    *out = NULL;
+    char *text;
     va_copy(again, arguments);
-    size_t length = (size_t)tdm__format(small, sizeof(small), format, arguments);
-    tdm_status status = tdm__arena_new(arena, &copy, length + 1, 1);
-    if (status == TDM_OK && length < sizeof(small))
-        memcpy(copy, small, length);
-    else if (status == TDM_OK)
-        tdm__format(copy, length + 1, format, again);
+    const size_t bytes = (size_t)tdm__format(NULL, 0, format, arguments) + 1;
+    tdm_status status = tdm__arena_new(arena, &text, bytes, 1);
+    if (status == TDM_OK) tdm__format(text, bytes, format, again);
     va_end(again);
-    *out = copy;
+    *out = text;
     return status;
 }
 

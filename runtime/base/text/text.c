@@ -44,18 +44,15 @@ void tdm__text_puts(tdm_text *text, const char *terminated) {
 
 void tdm__text_printf(tdm_text *text, const char *format, ...) {
     va_list arguments, again;
-    char small[256];
     va_start(arguments, format);
     va_copy(again, arguments);
-    int length = tdm__format(small, sizeof(small), format, arguments);
-    va_end(arguments);
-    if ((size_t)length < sizeof(small)) {
-        tdm__text_add(text, small, (size_t)length);
-    } else if (reserve(text, (size_t)length)) {
-        tdm__format(text->data + text->length, (size_t)length + 1, format, again);
-        text->length += (size_t)length;
+    const size_t length = (size_t)tdm__format(NULL, 0, format, arguments);
+    if (reserve(text, length)) {
+        tdm__format(text->data + text->length, length + 1, format, again);
+        text->length += length;
     }
     va_end(again);
+    va_end(arguments);
 }
 
 void tdm__text_shown(tdm_text *text, const char *terminated) {

@@ -113,36 +113,31 @@ bool tdm__utf8_is_printable(uint32_t code) {
 size_t tdm_text_printable(char *out, size_t capacity, const char *text, int keeps_lines) {
     const char *at = text != NULL ? text : "", *end = at + strlen(at);
     size_t whole = 0, kept = 0;
-    bool cut = false;
+    bool cut = capacity == 0;
     while (at < end) {
-        const size_t plain = tdm__utf8_plain(at, (size_t)(end - at));
-        if (plain > 0) {
-            const size_t room = cut || capacity == 0 ? 0 : capacity - 1 - kept;
-            const size_t fitting = plain < room ? plain : room;
-            if (fitting > 0) memcpy(out + kept, at, fitting);
-            cut = fitting < plain;
-            kept += fitting;
-            whole += plain;
-            at += plain;
-            continue;
-        }
-        uint32_t code;
         char escape[12];
         const char *shown = at;
-        const int length = tdm__utf8_next(at, (size_t)(end - at), &code);
-        int shown_length = length;
-        const bool stays = keeps_lines != 0 && (*at == '\n' || *at == '\t');
-        if (length == 0 || (!stays && !tdm__utf8_is_printable(code))) {
-            const bool byte = length == 0 || code < 0x80;
-            shown = escape;
-            shown_length = snprintf(escape, sizeof(escape), byte ? "\\x%02x" : "\\u%04x",
-                                    byte ? (unsigned)(unsigned char)*at : (unsigned)code);
+        const size_t plain = tdm__utf8_plain(at, (size_t)(end - at));
+        size_t taken = plain, bytes = plain;
+        if (plain == 0) {
+            uint32_t code;
+            const int length = tdm__utf8_next(at, (size_t)(end - at), &code);
+            const bool stays = keeps_lines != 0 && (*at == '\n' || *at == '\t');
+            taken = bytes = length > 0 ? (size_t)length : 1;
+            if (length == 0 || (!stays && !tdm__utf8_is_printable(code))) {
+                const bool byte = length == 0 || code < 0x80;
+                shown = escape;
+                bytes = (size_t)snprintf(escape, sizeof(escape), byte ? "\\x%02x" : "\\u%04x",
+                                         byte ? (unsigned)(unsigned char)*at : (unsigned)code);
+            }
         }
-        cut = cut || kept + (size_t)shown_length >= capacity;
-        if (!cut) memcpy(out + kept, shown, (size_t)shown_length);
-        if (!cut) kept += (size_t)shown_length;
-        whole += (size_t)shown_length;
-        at += length > 0 ? length : 1;
+        const size_t room = cut ? 0 : capacity - 1 - kept;
+        const size_t fitting = bytes <= room ? bytes : plain > 0 ? room : 0;
+        if (fitting > 0) memcpy(out + kept, shown, fitting);
+        cut = cut || fitting < bytes;
+        kept += fitting;
+        whole += bytes;
+        at += taken;
     }
     if (capacity > 0) out[kept] = '\0';
     return whole;
