@@ -6,6 +6,7 @@
 
 #include "config/room.h"
 #include "runtime/base/status.h"
+#include "runtime/data/data.h"
 #include "runtime/graph/graph.h"
 #include "runtime/optim/schedule.h"
 
@@ -319,8 +320,7 @@ static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *sect
         TDM_FAULT(config, VALUE, place_of(config, range_key), range_key, "",
                   "%s must be [first, end) with first below end, got [%lld, %lld)", range_key,
                   (long long)spec->range.item[0], (long long)spec->range.item[1]);
-    bool is_made = spec->format == TDM_DATA_SYNTHETIC || spec->format == TDM_DATA_GLYPHS;
-    if (is_made && spec->range.item[1] > spec->samples)
+    if (tdm__data_is_made(spec->format) && spec->range.item[1] > spec->samples)
         conflict(config, range_key, tdm__fault_key(&config->faults, section, "samples"),
                  TDM_WORDS(config, "%s ends at %lld, but there are %lld samples", range_key,
                            (long long)spec->range.item[1], (long long)spec->samples));

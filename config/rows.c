@@ -7,7 +7,7 @@
 /* The number of samples; 0: known only once the data is open. */
 static int64_t samples_of(const tdm_data_spec *spec) {
     if (spec->range.count == 2) return spec->range.item[1] - spec->range.item[0];
-    return spec->format == TDM_DATA_SYNTHETIC || spec->format == TDM_DATA_GLYPHS ? spec->samples : 0;
+    return tdm__data_is_made(spec->format) ? spec->samples : 0;
 }
 
 static void check_pass(tdm_config *config, int64_t rows, bool training) {

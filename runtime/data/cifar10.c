@@ -57,31 +57,25 @@ static tdm_status read_files(tdm_table *table, const tdm_data_spec *spec) {
     unsigned char *bytes;
     size_t total, at = 0;
     TDM_TRY(measure(host, spec, &total));
-    TDM_TRY(tdm__new(host, &bytes, total, 1, "cifar10"));
-    table->x_block = bytes;
+    TDM_TRY(tdm__dataset_take(&table->base, &bytes, total, 1, "cifar10"));
     for (int i = 0; i < spec->files.count; i++) TDM_TRY(read_records(host, spec->files.item[i], bytes, total, &at));
     if (at != total)
         TDM_FAIL(TDM_E_DATA, "cifar10: expected %zu bytes in %d files, found %zu; a file shrank while it was read",
                  total, spec->files.count, at);
     table->x = (tdm_column){.first = bytes + 1, .stride = RECORD, .width = PIXELS, .cell = TDM_CELL_U8};
     table->base.count = (int64_t)(total / RECORD);
-    TDM_TRY(tdm__table_new_labels(table));
+    TDM_TRY(tdm__dataset_take(&table->base, &table->labels, total / RECORD, sizeof(*table->labels), "labels"));
     for (int64_t i = 0; i < table->base.count; i++) table->labels[i] = bytes[(size_t)i * RECORD];
     return TDM_OK;
 }
 
-tdm_status tdm__cifar10_open(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
-                             const tdm_data_wanted *wanted) {
+static tdm_status cifar10_open(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted) {
     static const tdm_shape shape = {3, {3, 32, 32}};
-    tdm_status status = TDM_OK;
-    tdm_table *table;
-    TDM_TRY(tdm__dataset_wants_labels(spec, wanted, "cifar10"));
-    TDM_TRY(tdm__table_new(&table, host));
-    TDM_TRY_DONE(tdm__dataset_take_shape(&table->base, spec, wanted, &shape, "cifar10"));
-    TDM_TRY_DONE(tdm__error_at(read_files(table, spec), &spec->inputs_at));
-    TDM_TRY_DONE(tdm__table_finish(table, spec, wanted, "cifar10"));
-    *out = &table->base;
-done:
-    if (status != TDM_OK) tdm__dataset_close(&table->base);
-    return status;
+    tdm_table *table = (tdm_table *)dataset;
+    TDM_TRY(tdm__dataset_take_shape(dataset, spec, wanted, &shape, "cifar10"));
+    TDM_TRY(tdm__error_at(read_files(table, spec), &spec->inputs_at));
+    return tdm__table_finish(table, spec, wanted, "cifar10");
 }
+
+const tdm_dataset_ops tdm__cifar10_data = {
+    .name = "cifar10", .bytes = sizeof(tdm_table), .only_labels = true, .open = cifar10_open, .read = tdm__table_read};

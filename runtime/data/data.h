@@ -14,15 +14,33 @@
 
 typedef struct tdm_transform tdm_transform; /* runtime/data/transform.h */
 
+/* What the model and the loss expect. Formats without a shape of their own make samples of this shape. */
+typedef struct tdm_data_wanted {
+    tdm_shape input;
+    tdm_target_kind target_kind;
+    int64_t classes;      /* TDM_TARGET_CLASS */
+    int64_t target_width; /* TDM_TARGET_VALUES */
+    int64_t seed;         /* the job's */
+    int rng_profile;
+    int64_t ignore_index;
+} tdm_data_wanted;
+
 /* Its headers and sizes are checked at open, before the first step. Immutable; may be read from any thread. */
 typedef struct tdm_dataset tdm_dataset;
+/* A format: one of formats.def, or the embedder's callback. */
 typedef struct tdm_dataset_ops {
     const char *name;
+    size_t bytes;     /* of its struct, which begins with a tdm_dataset */
+    bool only_labels; /* it has no float targets */
+    bool is_made;     /* its samples are drawn, and tdm_data_spec.samples is their number */
+    /* Fills in a new dataset, all zero: checks `spec` against `wanted`, then reads or draws. It takes memory from
+     * tdm__dataset_take, so it has nothing to undo when it fails. */
+    tdm_status (*open)(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted);
     /* Reads one sample: x as bytes or floats in the sample's shape, the target as `target_kind`. The result depends
      * only on `index`. If `resident_bytes` is not 0, x may be NULL: then only the target is read. */
     tdm_status (*read)(const tdm_dataset *dataset, int64_t index, void *x, void *target);
-    void (*close)(tdm_dataset *dataset);
 } tdm_dataset_ops;
+enum { TDM_DATASET_BLOCKS = 4 };
 struct tdm_dataset {
     const tdm_dataset_ops *ops;
     const tdm_host *host;
@@ -37,18 +55,8 @@ struct tdm_dataset {
     /* Size of x of all samples, if a device may keep them all. 0: it may not, because samples may change or take too
      * long to make. */
     size_t resident_bytes;
+    void *block[TDM_DATASET_BLOCKS]; /* memory of tdm__dataset_take */
 };
-
-/* What the model and the loss expect. Formats without a shape of their own make samples of this shape. */
-typedef struct tdm_data_wanted {
-    tdm_shape input;
-    tdm_target_kind target_kind;
-    int64_t classes;      /* TDM_TARGET_CLASS */
-    int64_t target_width; /* TDM_TARGET_VALUES */
-    int64_t seed;         /* the job's */
-    int rng_profile;
-    int64_t ignore_index;
-} tdm_data_wanted;
 
 /* Opens `spec` and checks it against `wanted`: the size of every file, the shape of samples, the range of every label.
  * TDM_E_DATA names the file, what was expected and what was found. */
@@ -58,6 +66,8 @@ tdm_status tdm__dataset_open(tdm_dataset **out, const tdm_host *host, const tdm_
 tdm_status tdm__dataset_open_source(tdm_dataset **out, const tdm_host *host, const tdm_source *source,
                                     const tdm_data_wanted *wanted);
 void tdm__dataset_close(tdm_dataset *dataset);
+/* Are samples of this tdm_data_format drawn, `samples` of them? */
+bool tdm__data_is_made(int format);
 
 /* Bytes of one sample: x as the dataset has it; the target, a multiple of 4. */
 size_t tdm__dataset_x_bytes(const tdm_dataset *dataset);

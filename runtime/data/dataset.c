@@ -2,12 +2,31 @@
 #include "runtime/data/formats.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "runtime/base/round.h"
 #include "runtime/base/status.h"
 
+tdm_status tdm__dataset_new(tdm_dataset **out, const tdm_host *host, const tdm_dataset_ops *ops) {
+    TDM_TRY(tdm__new(host, out, 1, ops->bytes, ops->name));
+    (*out)->ops = ops;
+    (*out)->host = host;
+    return TDM_OK;
+}
+
+tdm_status tdm__dataset_take(tdm_dataset *dataset, void *out, size_t count, size_t bytes, const char *what) {
+    int i = 0;
+    while (i < TDM_DATASET_BLOCKS && dataset->block[i] != NULL) i++;
+    if (i == TDM_DATASET_BLOCKS) TDM_FAIL(TDM_E_INTERNAL, "%s: more than %d blocks of memory", dataset->ops->name, i);
+    TDM_TRY(tdm__new(dataset->host, &dataset->block[i], count, bytes, what));
+    memcpy(out, &dataset->block[i], sizeof(void *));
+    return TDM_OK;
+}
+
 void tdm__dataset_close(tdm_dataset *dataset) {
-    if (dataset != NULL) dataset->ops->close(dataset);
+    if (dataset == NULL) return;
+    for (int i = 0; i < TDM_DATASET_BLOCKS; i++) tdm__delete(dataset->host, dataset->block[i]);
+    tdm__delete(dataset->host, dataset);
 }
 
 size_t tdm__dataset_x_bytes(const tdm_dataset *dataset) {
@@ -100,14 +119,6 @@ tdm_status tdm__dataset_take_shape(tdm_dataset *dataset, const tdm_data_spec *sp
                     source, tdm__dims_print(wanted_text, &wanted->input), tdm__dims_print(found_text, found));
     dataset->x_shape = wanted->input;
     return TDM_OK;
-}
-
-tdm_status tdm__dataset_wants_labels(const tdm_data_spec *spec, const tdm_data_wanted *wanted, const char *source) {
-    if (wanted->target_kind == TDM_TARGET_CLASS) return TDM_OK;
-    TDM_FAIL_AT(&spec->origin, TDM_E_DATA,
-                "%s: the loss needs %lld float targets per sample, found class labels; use cross_entropy, or npy or "
-                "synthetic data",
-                source, (long long)wanted->target_width);
 }
 
 tdm_status tdm__dataset_take_classes(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,

@@ -2,29 +2,41 @@
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"
 
-static tdm_status open_format(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
-                              const tdm_data_wanted *wanted) {
-    switch (spec->format) {
-    case TDM_DATA_IDX:
-        return tdm__idx_open(out, host, spec, wanted);
-    case TDM_DATA_CIFAR10:
-        return tdm__cifar10_open(out, host, spec, wanted);
-    case TDM_DATA_NPY:
-        return tdm__npy_open(out, host, spec, wanted);
-    case TDM_DATA_SYNTHETIC:
-        return tdm__synthetic_open(out, host, spec, wanted);
-    case TDM_DATA_GLYPHS:
-        return tdm__glyphs_open(out, host, spec, wanted);
-    case TDM_DATA_IMAGE_FOLDER:
-        TDM_FAIL_AT(&spec->origin, TDM_E_UNSUPPORTED, "data: this build cannot read image_folder; convert it to npy");
-    default:
-        TDM_FAIL_AT(&spec->origin, TDM_E_USAGE, "data: unknown format %d", spec->format);
-    }
+static const tdm_dataset_ops *const formats[] = {
+#define TDM_FORMAT(ENUM, name) [TDM_DATA_##ENUM] = &tdm__##name##_data,
+#include "runtime/data/formats.def"
+#undef TDM_FORMAT
+};
+
+static const tdm_dataset_ops *find(int format) {
+    int count = sizeof(formats) / sizeof(formats[0]);
+    return format >= 0 && format < count ? formats[format] : NULL;
+}
+
+bool tdm__data_is_made(int format) {
+    const tdm_dataset_ops *ops = find(format);
+    return ops != NULL && ops->is_made;
 }
 
 tdm_status tdm__dataset_open(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
                              const tdm_data_wanted *wanted) {
+    const tdm_dataset_ops *ops = find(spec->format);
     *out = NULL;
-    TDM_TRY(tdm__error_at(open_format(out, host, spec, wanted), &spec->origin));
+    if (spec->format == TDM_DATA_IMAGE_FOLDER)
+        TDM_FAIL_AT(&spec->origin, TDM_E_UNSUPPORTED, "data: this build cannot read image_folder; convert it to npy");
+    if (ops == NULL) TDM_FAIL_AT(&spec->origin, TDM_E_USAGE, "data: unknown format %d", spec->format);
+    if (ops->only_labels && wanted->target_kind != TDM_TARGET_CLASS)
+        TDM_FAIL_AT(&spec->origin, TDM_E_DATA,
+                    "%s: the loss needs %lld float targets per sample, found class labels; use cross_entropy, or npy "
+                    "or synthetic data",
+                    ops->name, (long long)wanted->target_width);
+    tdm_dataset *dataset;
+    TDM_TRY(tdm__dataset_new(&dataset, host, ops));
+    tdm_status status = tdm__error_at(ops->open(dataset, spec, wanted), &spec->origin);
+    if (status != TDM_OK) {
+        tdm__dataset_close(dataset);
+        return tdm__frame(status, __FILE__, __LINE__);
+    }
+    *out = dataset;
     return TDM_OK;
 }

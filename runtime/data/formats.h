@@ -1,4 +1,4 @@
-/* What the formats share: their open functions, and the checks that every dataset goes through. */
+/* What the formats share: their list, their memory, and the checks that every dataset goes through. */
 #ifndef TDM_DATA_FORMATS_H
 #define TDM_DATA_FORMATS_H
 
@@ -10,16 +10,14 @@
 /* Little-endian formats are copied without conversion. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tandem runs on little-endian machines");
 
-tdm_status tdm__idx_open(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
-                         const tdm_data_wanted *wanted);
-tdm_status tdm__cifar10_open(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
-                             const tdm_data_wanted *wanted);
-tdm_status tdm__npy_open(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
-                         const tdm_data_wanted *wanted);
-tdm_status tdm__synthetic_open(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
-                               const tdm_data_wanted *wanted);
-tdm_status tdm__glyphs_open(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
-                            const tdm_data_wanted *wanted);
+#define TDM_FORMAT(ENUM, name) extern const tdm_dataset_ops tdm__##name##_data;
+#include "runtime/data/formats.def"
+#undef TDM_FORMAT
+
+/* Makes an empty dataset of the format. */
+tdm_status tdm__dataset_new(tdm_dataset **out, const tdm_host *host, const tdm_dataset_ops *ops);
+/* Memory of the dataset: *out = `count * bytes` zeroed bytes, released at its close. At most TDM_DATASET_BLOCKS. */
+tdm_status tdm__dataset_take(tdm_dataset *dataset, void *out, size_t count, size_t bytes, const char *what);
 
 /* Reduces the dataset to spec->range. `source` names the data in messages. */
 tdm_status tdm__dataset_take_range(tdm_dataset *dataset, const tdm_data_spec *spec, const char *source);
@@ -30,8 +28,6 @@ tdm_status tdm__dataset_take_shape(tdm_dataset *dataset, const tdm_data_spec *sp
 /* Sets `resident_bytes`: a device may keep x of all samples if that is at most `most` bytes. For samples that are
  * drawn, `most` is what can be drawn in seconds. Call it after tdm__dataset_take_range. */
 void tdm__dataset_set_resident(tdm_dataset *dataset, size_t most);
-/* For formats that only have labels: TDM_E_DATA if the loss needs float targets. `source` names the data. */
-tdm_status tdm__dataset_wants_labels(const tdm_data_spec *spec, const tdm_data_wanted *wanted, const char *source);
 /* Sets the classes of the dataset. Fails if the model has fewer outputs than `classes`. */
 tdm_status tdm__dataset_take_classes(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
                                      int64_t classes, const char *source);

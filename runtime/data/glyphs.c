@@ -181,12 +181,6 @@ static tdm_status glyphs_read(const tdm_dataset *dataset, int64_t index, void *x
     return TDM_OK;
 }
 
-static void glyphs_close(tdm_dataset *dataset) {
-    tdm__delete(dataset->host, dataset);
-}
-
-static const tdm_dataset_ops glyph_ops = {.name = "glyphs", .read = glyphs_read, .close = glyphs_close};
-
 static tdm_status check_shape(const tdm_data_spec *spec, const tdm_shape *shape) {
     char text[TDM_DIMS_TEXT];
     bool is_image = shape->ndim == 2 || shape->ndim == 3;
@@ -202,32 +196,33 @@ static tdm_status check_shape(const tdm_data_spec *spec, const tdm_shape *shape)
     return TDM_OK;
 }
 
-tdm_status tdm__glyphs_open(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
-                            const tdm_data_wanted *wanted) {
+static tdm_status glyphs_open(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted) {
     static const tdm_shape grey = {3, {1, 28, 28}};
     const tdm_shape *shape = wanted->input.ndim == 0 ? &grey : &wanted->input;
-    tdm_status status = TDM_OK;
-    glyph_dataset *glyphs;
-    TDM_TRY(tdm__dataset_wants_labels(spec, wanted, "glyphs"));
+    glyph_dataset *glyphs = (glyph_dataset *)dataset;
     TDM_TRY(check_shape(spec, shape));
     if (spec->samples < 1)
         TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "glyphs: samples must be at least 1, got %lld",
                     (long long)spec->samples);
     if (!(spec->noise >= 0.0 && spec->noise <= 1.0))
         TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "glyphs: noise must be 0 to 1, got %g", spec->noise);
-    TDM_TRY(tdm__new(host, &glyphs, 1, sizeof(*glyphs), "glyphs"));
-    glyphs->base =
-        (tdm_dataset){.ops = &glyph_ops, .host = host, .count = spec->samples, .x_shape = *shape, .x_is_bytes = true};
+    dataset->count = spec->samples;
+    dataset->x_shape = *shape;
+    dataset->x_is_bytes = true;
     glyphs->seed = tdm__data_seed(spec, wanted);
     glyphs->channels = shape->ndim == 3 ? shape->dim[0] : 1;
     glyphs->height = (int)shape->dim[shape->ndim - 2];
     glyphs->width = (int)shape->dim[shape->ndim - 1];
     glyphs->noise = (float)(spec->noise * 255.0);
-    TDM_TRY_DONE(tdm__dataset_take_classes(&glyphs->base, spec, wanted, DIGITS, "glyphs"));
-    TDM_TRY_DONE(tdm__dataset_take_range(&glyphs->base, spec, "glyphs"));
-    tdm__dataset_set_resident(&glyphs->base, RESIDENT_MAX);
-    *out = &glyphs->base;
-done:
-    if (status != TDM_OK) tdm__dataset_close(&glyphs->base);
-    return status;
+    TDM_TRY(tdm__dataset_take_classes(dataset, spec, wanted, DIGITS, "glyphs"));
+    TDM_TRY(tdm__dataset_take_range(dataset, spec, "glyphs"));
+    tdm__dataset_set_resident(dataset, RESIDENT_MAX);
+    return TDM_OK;
 }
+
+const tdm_dataset_ops tdm__glyphs_data = {.name = "glyphs",
+                                          .bytes = sizeof(glyph_dataset),
+                                          .only_labels = true,
+                                          .is_made = true,
+                                          .open = glyphs_open,
+                                          .read = glyphs_read};

@@ -1,134 +1,188 @@
-/* NumPy arrays: x.npy holds the samples, y.npy the labels (integers) or the targets (floats), both [n, ...]. */
+/* NumPy arrays: x.npy holds the samples, y.npy the labels (integers) or the targets (floats), both [n, ...]. The header
+ * of a file:
+ *
+ *   6 bytes         "\x93NUMPY"
+ *   2 bytes         the version
+ *   2 or 4 bytes    N, the length of the text, little-endian; 4 bytes from version 2 on
+ *   N bytes         a Python dictionary literal with exactly the keys descr, fortran_order and shape
+ *
+ * NumPy evaluates the text as Python. This parser accepts only such dictionaries. */
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/status.h"
-#include "runtime/data/npy_header.h"
-#include "runtime/data/table.h"
+#include "runtime/data/array.h"
 
-/* What an array must be, and its name in messages. */
-typedef struct array_spec {
-    const char *what, *path;
-    const char *purpose; /* "the loss needs class labels" */
-    const char *types;   /* the types that it may have, of three characters each */
-} array_spec;
+enum { HEADER_MAX = 64 * 1024, PREFIX = 8, WORD_MAX = 16 };
+enum { SEEN_DESCR = 1, SEEN_ORDER = 2, SEEN_SHAPE = 4, SEEN_ALL = 7 };
 
-static tdm_status check_type(const array_spec *array, const tdm_npy_header *header) {
-    char type[16];
-    if (strstr(array->types, tdm__npy_type_print(type, header)) == NULL)
-        TDM_FAIL(TDM_E_DATA, "%s '%s': %s of one of the types %s, found %s", array->what, array->path, array->purpose,
-                 array->types, type);
-    if (header->ndim < 1)
-        TDM_FAIL(TDM_E_DATA, "%s '%s': expected an array with one row per sample, found a single number", array->what,
-                 array->path);
-    if (header->fortran_order && header->ndim > 1)
-        TDM_FAIL(TDM_E_DATA, "%s '%s': fortran_order is True; save numpy.ascontiguousarray(...) instead", array->what,
-                 array->path);
-    return TDM_OK;
-}
+typedef struct cursor {
+    const tdm_reader *reader; /* for messages */
+    const char *start, *at, *end;
+} cursor;
 
-/* Reads the header and the data of one file. The caller deletes *block. */
-static tdm_status read_array(const tdm_host *host, const array_spec *array, tdm_npy_header *header, void **block) {
-    tdm_status status = TDM_OK;
-    tdm_reader reader;
-    *block = NULL;
-    TDM_TRY(tdm__reader_open(&reader, host, array->what, array->path, false));
-    TDM_TRY_DONE(tdm__npy_header_read(&reader, header));
-    TDM_TRY_DONE(check_type(array, header));
-    TDM_TRY_DONE(tdm__new(host, block, header->elements, header->bytes, array->what));
-    TDM_TRY_DONE(tdm__reader_take(&reader, *block, header->elements * header->bytes));
-    TDM_TRY_DONE(tdm__reader_end(&reader));
-done:
-    tdm__reader_close(&reader);
-    if (status != TDM_OK) {
-        tdm__delete(host, *block);
-        *block = NULL;
+static tdm_status bad(const cursor *c, const char *expected) {
+    char found[24] = "the end";
+    if (c->at < c->end) {
+        unsigned char byte = (unsigned char)*c->at;
+        snprintf(found, sizeof(found), byte >= ' ' && byte < 127 ? "'%c'" : "byte 0x%02x", byte);
     }
-    return status;
+    TDM_FAIL_READ(c->reader, "npy header, character %zu: expected %s, found %s", (size_t)(c->at - c->start), expected,
+                  found);
 }
 
-static tdm_cell cell_of(const tdm_npy_header *header) {
-    return header->kind == 'u' ? TDM_CELL_U8 : header->bytes == sizeof(float) ? TDM_CELL_F32 : TDM_CELL_F64;
+static void skip_space(cursor *c) {
+    while (c->at < c->end && (*c->at == ' ' || *c->at == '\t' || *c->at == '\n' || *c->at == '\r')) c->at++;
 }
 
-static tdm_column column_of(const tdm_npy_header *header, const void *block) {
-    size_t width = header->elements / header->dim[0];
-    return (tdm_column){.first = block, .stride = width * header->bytes, .width = width, .cell = cell_of(header)};
+/* If the next character is `character`, skips it and returns true. */
+static bool skip(cursor *c, char character) {
+    skip_space(c);
+    if (c->at == c->end || *c->at != character) return false;
+    c->at++;
+    return true;
 }
 
-static tdm_status read_x(tdm_table *table, const tdm_data_spec *spec, const tdm_data_wanted *wanted) {
-    tdm_npy_header header;
-    array_spec array = {"x", spec->x, "expected numbers", "<f4 <f8 |u1"};
-    TDM_TRY(tdm__error_at(read_array(table->base.host, &array, &header, &table->x_block), &spec->inputs_at));
-    if (header.ndim - 1 > TDM_MAX_DIMS)
-        TDM_FAIL_AT(&spec->inputs_at, TDM_E_DATA,
-                    "x '%s': expected at most %d dimensions after that of the samples, found %d", spec->x, TDM_MAX_DIMS,
-                    header.ndim - 1);
-    table->x = column_of(&header, table->x_block);
-    table->base.count = (int64_t)header.dim[0];
-    tdm_shape shape = {.ndim = 1, .dim = {1}}; /* [n]: one number per sample */
-    if (header.ndim > 1) shape.ndim = header.ndim - 1;
-    for (int i = 1; i < header.ndim; i++) shape.dim[i - 1] = (int64_t)header.dim[i];
-    TDM_TRY(tdm__dataset_take_shape(&table->base, spec, wanted, &shape, spec->x));
+/* Reads a quoted text without escapes, of less than WORD_MAX characters. */
+static tdm_status read_string(cursor *c, const char *expected, char out[WORD_MAX]) {
+    skip_space(c);
+    if (c->at == c->end || (*c->at != '\'' && *c->at != '"')) return bad(c, expected);
+    char quote = *c->at++;
+    size_t length = 0;
+    while (c->at < c->end && *c->at != quote) {
+        if (length + 1 == WORD_MAX || *c->at == '\\' || *c->at == '\0') return bad(c, expected);
+        out[length++] = *c->at++;
+    }
+    if (c->at == c->end) return bad(c, "a closing quote");
+    c->at++;
+    out[length] = '\0';
     return TDM_OK;
 }
 
-/* Reads one integer. An unsigned one beyond int64 becomes -1, which is not a label either. */
-static int64_t integer_at(const unsigned char *at, const tdm_npy_header *header) {
-    uint64_t value = 0;
-    memcpy(&value, at, header->bytes);
-    unsigned unused = 64 - 8 * (unsigned)header->bytes;
-    if (header->kind == 'i') return (int64_t)(value << unused) >> unused;
-    return value > INT64_MAX ? -1 : (int64_t)value;
+static bool read_word(cursor *c, const char *word) {
+    size_t length = strlen(word);
+    skip_space(c);
+    if ((size_t)(c->end - c->at) < length || memcmp(c->at, word, length) != 0) return false;
+    c->at += length;
+    return true;
 }
 
-static tdm_status take_labels(tdm_table *table, const tdm_data_spec *spec, const tdm_npy_header *header) {
-    if (header->elements != header->dim[0])
-        TDM_FAIL_AT(&spec->targets_at, TDM_E_DATA, "y '%s': the loss needs one label per sample, found %zu", spec->y,
-                    header->elements / header->dim[0]);
-    TDM_TRY(tdm__table_new_labels(table));
-    const unsigned char *bytes = table->y_block;
-    for (size_t i = 0; i < header->elements; i++) table->labels[i] = integer_at(bytes + i * header->bytes, header);
-    return TDM_OK;
-}
-
-static tdm_status take_values(tdm_table *table, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
-                              const tdm_npy_header *header) {
-    table->values = column_of(header, table->y_block);
-    if (wanted->target_width > 0 && table->values.width != (size_t)wanted->target_width)
-        TDM_FAIL_AT(&spec->targets_at, TDM_E_DATA, "y '%s': the model has %lld outputs per sample, found %zu targets",
-                    spec->y, (long long)wanted->target_width, table->values.width);
-    table->base.target_width = (int64_t)table->values.width;
-    return TDM_OK;
-}
-
-static tdm_status read_y(tdm_table *table, const tdm_data_spec *spec, const tdm_data_wanted *wanted) {
-    tdm_npy_header header;
-    bool is_class = wanted->target_kind == TDM_TARGET_CLASS;
-    array_spec array = {"y", spec->y, is_class ? "the loss needs class labels" : "the loss needs float targets",
-                        is_class ? "|u1 |i1 <u2 <i2 <u4 <i4 <u8 <i8" : "<f4 <f8"};
-    TDM_TRY(tdm__error_at(read_array(table->base.host, &array, &header, &table->y_block), &spec->targets_at));
-    if (header.dim[0] != (size_t)table->base.count)
-        TDM_FAIL_AT(&spec->targets_at, TDM_E_DATA, "x '%s' holds %lld samples, y '%s' holds %zu; they must be equal",
-                    spec->x, (long long)table->base.count, spec->y, header.dim[0]);
-    table->base.target_kind = wanted->target_kind;
-    if (is_class) {
-        TDM_TRY(take_labels(table, spec, &header));
-    } else {
-        TDM_TRY(take_values(table, spec, wanted, &header));
+static tdm_status read_size(cursor *c, size_t *out) {
+    skip_space(c);
+    if (c->at == c->end || *c->at < '0' || *c->at > '9') return bad(c, "a whole number");
+    *out = 0;
+    for (; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++) {
+        if (!tdm__mul_fits(*out, 10, out) || !tdm__add_fits(*out, (size_t)(*c->at - '0'), out))
+            return bad(c, "a dimension below 2^64");
     }
     return TDM_OK;
 }
 
-tdm_status tdm__npy_open(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
-                         const tdm_data_wanted *wanted) {
+static tdm_status read_descr(cursor *c, tdm_array *header) {
+    char text[WORD_MAX];
+    size_t bytes = 0;
+    TDM_TRY(read_string(c, "a simple type such as '<f4'", text));
+    const char *digit = text + 2;
+    bool good = strlen(text) >= 3 && strlen(text) <= 5 && strchr("<>|", text[0]) != NULL;
+    for (; good && *digit != '\0'; digit++) {
+        good = *digit >= '0' && *digit <= '9';
+        bytes = bytes * 10 + (size_t)(*digit - '0');
+    }
+    if (!good || bytes == 0)
+        TDM_FAIL_READ(c->reader, "npy type '%s' is not a plain number such as '<f4', '|u1' or '<i8'", text);
+    header->order = text[0];
+    header->kind = text[1];
+    header->bytes = bytes;
+    return TDM_OK;
+}
+
+static tdm_status read_shape(cursor *c, tdm_array *header) {
+    bool needs_comma = false;
+    if (!skip(c, '(')) return bad(c, "'(' of the shape");
+    while (!skip(c, ')')) {
+        if (needs_comma) return bad(c, "',' or ')'");
+        if (header->ndim == TDM_ARRAY_MAX_DIMS) return bad(c, "at most 8 dimensions");
+        TDM_TRY(read_size(c, &header->dim[header->ndim++]));
+        needs_comma = !skip(c, ',');
+    }
+    if (header->ndim == 1 && needs_comma) return bad(c, "',' in a shape of one dimension");
+    return TDM_OK;
+}
+
+static tdm_status read_entry(cursor *c, tdm_array *header, unsigned *seen) {
+    char key[WORD_MAX];
+    TDM_TRY(read_string(c, "a key (descr, fortran_order or shape)", key));
+    unsigned bit = strcmp(key, "descr") == 0           ? SEEN_DESCR
+                   : strcmp(key, "fortran_order") == 0 ? SEEN_ORDER
+                   : strcmp(key, "shape") == 0         ? SEEN_SHAPE
+                                                       : 0;
+    if (bit == 0 || (*seen & bit) != 0)
+        TDM_FAIL_READ(c->reader, "npy header: %s key '%s'", bit == 0 ? "unknown" : "duplicate", key);
+    *seen |= bit;
+    if (!skip(c, ':')) return bad(c, "':'");
+    if (bit == SEEN_DESCR) return read_descr(c, header);
+    if (bit == SEEN_SHAPE) return read_shape(c, header);
+    header->fortran_order = read_word(c, "True");
+    if (!header->fortran_order && !read_word(c, "False")) return bad(c, "True or False");
+    return TDM_OK;
+}
+
+static tdm_status parse(cursor *c, tdm_array *header) {
+    unsigned seen = 0;
+    bool needs_comma = false;
+    if (!skip(c, '{')) return bad(c, "'{'");
+    while (!skip(c, '}')) {
+        if (needs_comma) return bad(c, "',' or '}'");
+        TDM_TRY(read_entry(c, header, &seen));
+        needs_comma = !skip(c, ',');
+    }
+    skip_space(c);
+    if (c->at != c->end) return bad(c, "nothing after '}'");
+    if (seen != SEEN_ALL)
+        TDM_FAIL_READ(c->reader, "npy header: expected the keys descr, fortran_order and shape, but one is missing");
+    return TDM_OK;
+}
+
+/* Reads the magic, the version and the length of the text. */
+static tdm_status read_prefix(tdm_reader *reader, size_t *length) {
+    unsigned char prefix[PREFIX], word[4] = {0};
+    TDM_TRY(tdm__reader_take(reader, prefix, sizeof(prefix)));
+    if (memcmp(prefix, "\x93NUMPY", 6) != 0)
+        TDM_FAIL_READ(reader,
+                      "not a npy file: expected 93 4e 55 4d 50 59 at its start, found %02x %02x %02x %02x %02x "
+                      "%02x",
+                      prefix[0], prefix[1], prefix[2], prefix[3], prefix[4], prefix[5]);
+    if (prefix[6] < 1 || prefix[6] > 3)
+        TDM_FAIL_READ(reader, "expected npy version 1 to 3, found %u.%u", prefix[6], prefix[7]);
+    TDM_TRY(tdm__reader_take(reader, word, prefix[6] == 1 ? 2 : 4));
+    *length = (size_t)word[0] | (size_t)word[1] << 8 | (size_t)word[2] << 16 | (size_t)word[3] << 24;
+    if (*length > HEADER_MAX)
+        TDM_FAIL_READ(reader, "npy header of %zu bytes; at most %d are allowed", *length, HEADER_MAX);
+    return TDM_OK;
+}
+
+static tdm_status read_header(tdm_reader *reader, tdm_array *header) {
     tdm_status status = TDM_OK;
-    tdm_table *table;
-    TDM_TRY(tdm__table_new(&table, host));
-    TDM_TRY_DONE(read_x(table, spec, wanted));
-    TDM_TRY_DONE(read_y(table, spec, wanted));
-    TDM_TRY_DONE(tdm__table_finish(table, spec, wanted, spec->y));
-    *out = &table->base;
+    size_t length = 0;
+    char *text = NULL;
+    TDM_TRY(read_prefix(reader, &length));
+    if (length > reader->file_bytes - reader->offset)
+        TDM_FAIL_READ(reader, "expected a npy header of %zu bytes, found %zu", length,
+                      reader->file_bytes - reader->offset);
+    TDM_TRY(tdm__new(reader->host, &text, length, 1, "npy header"));
+    TDM_TRY_DONE(tdm__reader_take(reader, text, length));
+    cursor c = {reader, text, text, text + length};
+    TDM_TRY_DONE(parse(&c, header));
 done:
-    if (status != TDM_OK) tdm__dataset_close(&table->base);
+    tdm__delete(reader->host, text);
     return status;
 }
+
+static tdm_status npy_open(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted) {
+    static const tdm_array_format format = {.x_name = "x", .y_name = "y", .read_header = read_header};
+    return tdm__arrays_open(dataset, &format, spec->x, spec->y, spec, wanted);
+}
+
+const tdm_dataset_ops tdm__npy_data = {
+    .name = "npy", .bytes = sizeof(tdm_table), .open = npy_open, .read = tdm__table_read};

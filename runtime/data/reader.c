@@ -131,14 +131,13 @@ void tdm__reader_close(tdm_reader *reader) {
 
 tdm_status tdm__reader_expect(const tdm_reader *reader, size_t expected, const char *shape) {
     if (reader->inflater == NULL && expected != reader->file_bytes)
-        TDM_FAIL(TDM_E_DATA, "%s '%s': expected %zu bytes (%s), found %zu", reader->what, reader->path, expected, shape,
-                 reader->file_bytes);
+        TDM_FAIL_READ(reader, "expected %zu bytes (%s), found %zu", expected, shape, reader->file_bytes);
     if (expected > TDM_DATA_MAX_BYTES)
-        TDM_FAIL(TDM_E_DATA, "%s '%s': holds %zu bytes (%s), at most %zu are allowed; use fewer samples", reader->what,
-                 reader->path, expected, shape, TDM_DATA_MAX_BYTES);
+        TDM_FAIL_READ(reader, "holds %zu bytes (%s), at most %zu are allowed; use fewer samples", expected, shape,
+                      TDM_DATA_MAX_BYTES);
     if (reader->inflater != NULL && expected > RATIO_FREE && expected / RATIO_MAX > reader->file_bytes)
-        TDM_FAIL(TDM_E_DATA, "%s '%s': expected %zu bytes (%s) from %zu compressed ones; more than %d to 1 is refused",
-                 reader->what, reader->path, expected, shape, reader->file_bytes, RATIO_MAX);
+        TDM_FAIL_READ(reader, "expected %zu bytes (%s) from %zu compressed ones; more than %d to 1 is refused",
+                      expected, shape, reader->file_bytes, RATIO_MAX);
     return TDM_OK;
 }
 
@@ -159,9 +158,7 @@ static tdm_status inflate_some(tdm_reader *reader, bool *ended) {
     TDM_TRY(fill_input(reader));
     *ended = stream->avail_in == 0 && inflater->between_members;
     if (*ended) return TDM_OK;
-    if (stream->avail_in == 0)
-        TDM_FAIL(TDM_E_DATA, "%s '%s': the gzip file is cut off after %zu bytes", reader->what, reader->path,
-                 reader->file_bytes);
+    if (stream->avail_in == 0) TDM_FAIL_READ(reader, "the gzip file is cut off after %zu bytes", reader->file_bytes);
     inflater->between_members = false;
     int result = inflater->zlib.inflate(stream, Z_NO_FLUSH);
     if (result == Z_STREAM_END) {
@@ -170,8 +167,8 @@ static tdm_status inflate_some(tdm_reader *reader, bool *ended) {
     } else if (result == Z_MEM_ERROR) {
         TDM_FAIL(TDM_E_MEMORY, "%s '%s': zlib is out of memory", reader->what, reader->path);
     } else if (result != Z_OK && result != Z_BUF_ERROR) {
-        TDM_FAIL(TDM_E_DATA, "%s '%s': damaged gzip data before byte %zu of the file: %s", reader->what, reader->path,
-                 reader->offset - stream->avail_in, stream->msg != NULL ? stream->msg : "needs a dictionary");
+        TDM_FAIL_READ(reader, "damaged gzip data before byte %zu of the file: %s", reader->offset - stream->avail_in,
+                      stream->msg != NULL ? stream->msg : "needs a dictionary");
     }
     return TDM_OK;
 }
@@ -205,8 +202,8 @@ tdm_status tdm__reader_take(tdm_reader *reader, void *out, size_t count) {
     size_t before = reader->given, got;
     TDM_TRY(tdm__reader_read(reader, out, count, &got));
     if (got < count)
-        TDM_FAIL(TDM_E_DATA, "%s '%s': expected %zu bytes, found %zu%s", reader->what, reader->path, before + count,
-                 reader->given, reader->inflater != NULL ? " in the gzip file" : "");
+        TDM_FAIL_READ(reader, "expected %zu bytes, found %zu%s", before + count, reader->given,
+                      reader->inflater != NULL ? " in the gzip file" : "");
     return TDM_OK;
 }
 
@@ -214,6 +211,6 @@ tdm_status tdm__reader_end(tdm_reader *reader) {
     unsigned char extra;
     size_t expected = reader->given, got;
     TDM_TRY(tdm__reader_read(reader, &extra, 1, &got));
-    if (got != 0) TDM_FAIL(TDM_E_DATA, "%s '%s': expected %zu bytes, found more", reader->what, reader->path, expected);
+    if (got != 0) TDM_FAIL_READ(reader, "expected %zu bytes, found more", expected);
     return TDM_OK;
 }

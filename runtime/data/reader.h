@@ -18,6 +18,10 @@ typedef struct tdm_reader {
     tdm_inflater *inflater; /* NULL: not compressed */
 } tdm_reader;
 
+/* Fails with TDM_E_DATA and a message about the file. */
+#define TDM_FAIL_READ(reader, format, ...) \
+    TDM_FAIL(TDM_E_DATA, "%s '%s': " format, (reader)->what, (reader)->path, ##__VA_ARGS__)
+
 /* After a failure the reader is closed. */
 tdm_status tdm__reader_open(tdm_reader *reader, const tdm_host *host, const char *what, const char *path,
                             bool may_be_gzip);

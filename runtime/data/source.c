@@ -21,16 +21,12 @@ static tdm_status callback_read(const tdm_dataset *dataset, int64_t index, void 
     return TDM_OK;
 }
 
-static void callback_close(tdm_dataset *dataset) {
-    tdm__delete(dataset->host, dataset);
-}
-
-static const tdm_dataset_ops callback_ops = {.name = "source", .read = callback_read, .close = callback_close};
+static const tdm_dataset_ops callback_ops = {
+    .name = "source", .bytes = sizeof(callback_dataset), .read = callback_read};
 
 tdm_status tdm__dataset_open_source(tdm_dataset **out, const tdm_host *host, const tdm_source *source,
                                     const tdm_data_wanted *wanted) {
     size_t elements;
-    callback_dataset *own;
     *out = NULL;
     if (source->size < sizeof(tdm_source))
         TDM_FAIL(TDM_E_USAGE, "tdm_source.size must be sizeof(tdm_source), %zu, got %u", sizeof(tdm_source),
@@ -42,17 +38,15 @@ tdm_status tdm__dataset_open_source(tdm_dataset **out, const tdm_host *host, con
     if ((source->has_labels != 0) != (wanted->target_kind == TDM_TARGET_CLASS))
         TDM_FAIL(TDM_E_USAGE, "tdm_source.has_labels is %d, but the loss needs %s", source->has_labels,
                  wanted->target_kind == TDM_TARGET_CLASS ? "class labels" : "float targets");
-    TDM_TRY(tdm__new(host, &own, 1, sizeof(*own), "source"));
+    TDM_TRY(tdm__dataset_new(out, host, &callback_ops));
+    callback_dataset *own = (callback_dataset *)*out;
     own->source = *source;
     own->wanted = *wanted;
-    own->base = (tdm_dataset){.ops = &callback_ops,
-                              .host = host,
-                              .count = source->count,
-                              .x_shape = wanted->input,
-                              .target_kind = wanted->target_kind,
-                              .target_width = wanted->target_kind == TDM_TARGET_VALUES ? wanted->target_width : 0,
-                              .classes = wanted->classes,
-                              .has_ignored = wanted->target_kind == TDM_TARGET_CLASS};
-    *out = &own->base;
+    own->base.count = source->count;
+    own->base.x_shape = wanted->input;
+    own->base.target_kind = wanted->target_kind;
+    own->base.target_width = wanted->target_kind == TDM_TARGET_VALUES ? wanted->target_width : 0;
+    own->base.classes = wanted->classes;
+    own->base.has_ignored = wanted->target_kind == TDM_TARGET_CLASS;
     return TDM_OK;
 }

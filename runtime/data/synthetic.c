@@ -41,9 +41,9 @@ static void skip_words(tdm_rng *rng, size_t count) {
     }
 }
 
-static tdm_status draw_later(normal_rows *rows, const tdm_host *host, tdm_rng *rng) {
+static tdm_status draw_later(tdm_dataset *dataset, normal_rows *rows, tdm_rng *rng) {
     size_t marks = rows->count / MARK_WORDS + 1;
-    TDM_TRY(tdm__new(host, &rows->mark, marks, sizeof(tdm_rng), "synthetic samples"));
+    TDM_TRY(tdm__dataset_take(dataset, &rows->mark, marks, sizeof(tdm_rng), "synthetic samples"));
     for (size_t i = 0; i < marks; i++) {
         size_t left = rows->count - i * MARK_WORDS;
         rows->mark[i] = *rng;
@@ -53,9 +53,9 @@ static tdm_status draw_later(normal_rows *rows, const tdm_host *host, tdm_rng *r
     return TDM_OK;
 }
 
-static tdm_status draw_rows(normal_rows *rows, const tdm_host *host, tdm_rng *rng) {
-    if (rows->count > AT_OPEN) return draw_later(rows, host, rng);
-    TDM_TRY(tdm__new(host, &rows->all, rows->count, sizeof(float), "synthetic samples"));
+static tdm_status draw_rows(tdm_dataset *dataset, normal_rows *rows, tdm_rng *rng) {
+    if (rows->count > AT_OPEN) return draw_later(dataset, rows, rng);
+    TDM_TRY(tdm__dataset_take(dataset, &rows->all, rows->count, sizeof(float), "synthetic samples"));
     tdm__rng_normal(rng, rows->all, rows->count, 0.0, 1.0);
     return TDM_OK;
 }
@@ -104,19 +104,6 @@ static tdm_status synthetic_read(const tdm_dataset *dataset, int64_t index, void
     return TDM_OK;
 }
 
-static void synthetic_close(tdm_dataset *dataset) {
-    synthetic_dataset *own = (synthetic_dataset *)dataset;
-    const tdm_host *host = dataset->host;
-    tdm__delete(host, own->x.all);
-    tdm__delete(host, own->x.mark);
-    tdm__delete(host, own->values.all);
-    tdm__delete(host, own->values.mark);
-    tdm__delete(host, own->labels);
-    tdm__delete(host, own);
-}
-
-static const tdm_dataset_ops synthetic_ops = {.name = "synthetic", .read = synthetic_read, .close = synthetic_close};
-
 static tdm_status set_size(normal_rows *rows, const tdm_data_spec *spec, size_t width) {
     rows->width = width;
     if (!tdm__mul_fits((size_t)spec->samples, width, &rows->count) || rows->count > NUMBERS_MAX)
@@ -131,7 +118,8 @@ static tdm_status draw_labels(synthetic_dataset *own, const tdm_data_spec *spec,
     if (classes < 1)
         TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "synthetic: classes must be at least 1, got %lld", (long long)classes);
     TDM_TRY(tdm__dataset_take_classes(&own->base, spec, wanted, classes, "synthetic"));
-    TDM_TRY(tdm__new(own->base.host, &own->labels, (size_t)spec->samples, sizeof(*own->labels), "synthetic labels"));
+    TDM_TRY(
+        tdm__dataset_take(&own->base, &own->labels, (size_t)spec->samples, sizeof(*own->labels), "synthetic labels"));
     tdm__rng_randint(rng, own->labels, (size_t)spec->samples, 0, classes);
     return TDM_OK;
 }
@@ -141,13 +129,14 @@ static tdm_status draw_values(synthetic_dataset *own, const tdm_data_spec *spec,
     if (wanted->target_width < 1)
         TDM_FAIL(TDM_E_USAGE, "synthetic: target width must be at least 1, got %lld", (long long)wanted->target_width);
     TDM_TRY(set_size(&own->values, spec, (size_t)wanted->target_width));
-    TDM_TRY(draw_rows(&own->values, own->base.host, rng));
+    TDM_TRY(draw_rows(&own->base, &own->values, rng));
     own->base.target_kind = TDM_TARGET_VALUES;
     own->base.target_width = wanted->target_width;
     return TDM_OK;
 }
 
-static tdm_status draw(synthetic_dataset *own, const tdm_data_spec *spec, const tdm_data_wanted *wanted) {
+static tdm_status synthetic_open(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted) {
+    synthetic_dataset *own = (synthetic_dataset *)dataset;
     size_t elements;
     tdm_rng rng;
     if (!tdm__shape_elements(&wanted->input, &elements))
@@ -157,31 +146,22 @@ static tdm_status draw(synthetic_dataset *own, const tdm_data_spec *spec, const 
         TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "synthetic: samples must be at least 1, got %lld",
                     (long long)spec->samples);
     TDM_TRY(set_size(&own->x, spec, elements));
-    own->base.count = spec->samples;
-    own->base.x_shape = wanted->input;
+    dataset->count = spec->samples;
+    dataset->x_shape = wanted->input;
     tdm__rng_seed(&rng, tdm__data_seed(spec, wanted), (tdm_rng_profile)wanted->rng_profile);
-    TDM_TRY(draw_rows(&own->x, own->base.host, &rng));
+    TDM_TRY(draw_rows(dataset, &own->x, &rng));
     if (wanted->target_kind == TDM_TARGET_CLASS) {
         TDM_TRY(draw_labels(own, spec, wanted, &rng));
     } else {
         TDM_TRY(draw_values(own, spec, wanted, &rng));
     }
-    TDM_TRY(tdm__dataset_take_range(&own->base, spec, "synthetic"));
-    tdm__dataset_set_resident(&own->base, RESIDENT_MAX);
+    TDM_TRY(tdm__dataset_take_range(dataset, spec, "synthetic"));
+    tdm__dataset_set_resident(dataset, RESIDENT_MAX);
     return TDM_OK;
 }
 
-tdm_status tdm__synthetic_open(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
-                               const tdm_data_wanted *wanted) {
-    synthetic_dataset *own;
-    TDM_TRY(tdm__new(host, &own, 1, sizeof(*own), "synthetic"));
-    own->base.ops = &synthetic_ops;
-    own->base.host = host;
-    tdm_status status = draw(own, spec, wanted);
-    if (status != TDM_OK) {
-        tdm__dataset_close(&own->base);
-        return tdm__frame(status, __FILE__, __LINE__);
-    }
-    *out = &own->base;
-    return TDM_OK;
-}
+const tdm_dataset_ops tdm__synthetic_data = {.name = "synthetic",
+                                             .bytes = sizeof(synthetic_dataset),
+                                             .is_made = true,
+                                             .open = synthetic_open,
+                                             .read = synthetic_read};

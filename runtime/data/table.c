@@ -5,15 +5,11 @@
 
 #include "runtime/base/status.h"
 
-size_t tdm__cell_bytes(tdm_cell cell) {
-    return cell == TDM_CELL_U8 ? 1 : cell == TDM_CELL_F32 ? sizeof(float) : sizeof(double);
-}
-
 /* Bytes are copied as bytes, floats as float32. */
 static void copy_cells(const tdm_column *column, int64_t index, void *out) {
     const unsigned char *at = column->first + (size_t)index * column->stride;
     if (column->cell != TDM_CELL_F64) {
-        memcpy(out, at, column->width * tdm__cell_bytes(column->cell));
+        memcpy(out, at, column->width * (column->cell == TDM_CELL_U8 ? 1 : sizeof(float)));
         return;
     }
     float *to = out;
@@ -24,7 +20,7 @@ static void copy_cells(const tdm_column *column, int64_t index, void *out) {
     }
 }
 
-static tdm_status table_read(const tdm_dataset *dataset, int64_t index, void *x, void *target) {
+tdm_status tdm__table_read(const tdm_dataset *dataset, int64_t index, void *x, void *target) {
     const tdm_table *table = (const tdm_table *)dataset;
     index += dataset->first;
     if (x != NULL) copy_cells(&table->x, index, x);
@@ -33,29 +29,6 @@ static tdm_status table_read(const tdm_dataset *dataset, int64_t index, void *x,
     } else {
         copy_cells(&table->values, index, target);
     }
-    return TDM_OK;
-}
-
-static void table_close(tdm_dataset *dataset) {
-    tdm_table *table = (tdm_table *)dataset;
-    const tdm_host *host = dataset->host;
-    tdm__delete(host, table->labels);
-    tdm__delete(host, table->x_block);
-    tdm__delete(host, table->y_block);
-    tdm__delete(host, table);
-}
-
-static const tdm_dataset_ops table_ops = {.name = "table", .read = table_read, .close = table_close};
-
-tdm_status tdm__table_new(tdm_table **out, const tdm_host *host) {
-    TDM_TRY(tdm__new(host, out, 1, sizeof(**out), "dataset"));
-    (*out)->base.ops = &table_ops;
-    (*out)->base.host = host;
-    return TDM_OK;
-}
-
-tdm_status tdm__table_new_labels(tdm_table *table) {
-    TDM_TRY(tdm__new(table->base.host, &table->labels, (size_t)table->base.count, sizeof(*table->labels), "labels"));
     return TDM_OK;
 }
 

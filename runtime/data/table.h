@@ -16,18 +16,13 @@ typedef struct tdm_column {
 typedef struct tdm_table {
     tdm_dataset base;
     tdm_column x;
-    tdm_column values;       /* targets, if TDM_TARGET_VALUES */
-    int64_t *labels;         /* targets, if TDM_TARGET_CLASS; owned */
-    void *x_block, *y_block; /* memory of the columns; owned */
+    tdm_column values; /* targets, if TDM_TARGET_VALUES */
+    int64_t *labels;   /* targets, if TDM_TARGET_CLASS */
 } tdm_table;
 
-/* Makes an empty table. Close it with tdm__dataset_close. */
-tdm_status tdm__table_new(tdm_table **out, const tdm_host *host);
-/* Allocates the labels of base.count samples. */
-tdm_status tdm__table_new_labels(tdm_table *table);
 /* Reduces the table to spec's range and checks every label in it. `source` names the labels in messages. */
 tdm_status tdm__table_finish(tdm_table *table, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
                              const char *source);
-size_t tdm__cell_bytes(tdm_cell cell);
+tdm_status tdm__table_read(const tdm_dataset *dataset, int64_t index, void *x, void *target);
 
 #endif
