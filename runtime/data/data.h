@@ -159,7 +159,7 @@ typedef struct tdm_loader_options {
     int ahead;                        /* batches read ahead, at least 1 */
     int held;                         /* the last batches given out that stay unchanged; 0 means 1 */
     tdm_rows_form form;
-    const tdm_block_memory *memory; /* NULL: from the host */
+    tdm_block_memory memory; /* `allocate` NULL: the host's */
     const tdm_transform_spec *transform;
     bool drop_last_batch; /* drops a short last global batch (data.drop_last) */
 } tdm_loader_options;

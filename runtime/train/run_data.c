@@ -93,7 +93,6 @@ static tdm_sampler sampler_of(const tdm_run *run) {
 static tdm_status open_loader(tdm_run *run) {
     const tdm_job *job = run->job;
     tdm_device *device = run->mode->replica[0]->device;
-    tdm_block_memory pinned = {lend, take_back, device};
     tdm_loader_options options = {.sampler = sampler_of(run),
                                   .per_device = run->per_device,
                                   .scatter = TDM_SCATTER_STRIDED,
@@ -107,7 +106,7 @@ static tdm_status open_loader(tdm_run *run) {
     if (job->parallel.mode == TDM_MODE_DP) options.scatter = job->parallel.dp.scatter;
     if (job->parallel.mode == TDM_MODE_DDP) options.first_replica = run->rank, options.replicas_here = 1;
     TDM_TRY(choose_form(run, device, &options.form));
-    if (options.form != TDM_ROWS_FLOATS) options.memory = &pinned;
+    if (options.form != TDM_ROWS_FLOATS) options.memory = (tdm_block_memory){lend, take_back, device};
     if (run->rank == 0 && run->train->x_is_bytes && !job->data.transform.to_float)
         TDM_WARN(run->host, "data",
                  "samples are bytes and data.transform has no to_float: the model sees numbers up to 255");

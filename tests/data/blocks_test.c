@@ -378,7 +378,7 @@ TEST(lent_memory) {
             watched_host watched;
             tdm_loader *loader;
             watch(&watched, SIZE_MAX);
-            options.memory = &memory;
+            options.memory = memory;
             options.form = (tdm_rows_form)form;
             options.workers = 2;
             options.held = HELD;

@@ -1,0 +1,178 @@
+/* The content of batches, and their memory. */
+#include "runtime/data/batches.h"
+
+#include "runtime/base/round.h"
+#include "runtime/base/status.h"
+#include "runtime/data/formats.h"
+
+/* ---- memory ---- */
+
+static tdm_status count_steps(tdm_batches *b) {
+    const tdm_loader_options *o = &b->options;
+    b->per_replica = tdm__sampler_per_replica(&o->sampler);
+    b->steps_per_epoch = b->per_replica / o->per_device;
+    if (!o->drop_last_batch && b->per_replica % o->per_device != 0) b->steps_per_epoch++;
+    if (b->steps_per_epoch < 1)
+        TDM_FAIL(TDM_E_DATA,
+                 "%lld samples over %d replicas leave no whole batch of %lld each; use a smaller batch or "
+                 "data.drop_last: false",
+                 (long long)o->sampler.count, o->sampler.replicas, (long long)o->per_device);
+    return TDM_OK;
+}
+
+static size_t row_bytes(const tdm_batches *b) {
+    switch (b->options.form) {
+    case TDM_ROWS_INDEX:
+        return sizeof(int64_t);
+    case TDM_ROWS_RAW:
+        return tdm__dataset_x_bytes(b->dataset);
+    default:
+        return b->elements * sizeof(float);
+    }
+}
+
+/* Puts `rows` rows of `bytes` bytes at *end, and moves *end past them, aligned. False if that overflows. */
+static bool pack(size_t *end, size_t rows, size_t bytes, size_t *at) {
+    size_t size;
+    *at = *end;
+    if (!tdm__mul_fits(rows, bytes, &size) || !tdm__add_fits(*end, size, &size)) return false;
+    *end = tdm__round_up(size, TDM_ALIGN);
+    return *end >= size;
+}
+
+static tdm_status set_packing(tdm_batches *b) {
+    const tdm_loader_options *o = &b->options;
+    tdm_packing *packing = &b->packing;
+    size_t positions_at;
+    b->most_rows = (size_t)(o->per_device < b->per_replica ? o->per_device : b->per_replica);
+    packing->target_bytes = tdm__dataset_target_bytes(b->dataset);
+    packing->row_bytes = row_bytes(b);
+    if (!pack(&packing->bytes, b->most_rows, sizeof(int64_t), &positions_at) ||
+        !pack(&packing->bytes, b->most_rows, packing->target_bytes, &packing->target_at) ||
+        !pack(&packing->bytes, b->most_rows, packing->row_bytes, &packing->x_at))
+        TDM_FAIL(TDM_E_MEMORY, "loader: %zu rows of %zu bytes overflow", b->most_rows, packing->row_bytes);
+    return TDM_OK;
+}
+
+static int64_t *index_of(const tdm_batches *b, const tdm_shard *shard) {
+    if (b->indices == NULL) return (int64_t *)(shard->block + b->packing.x_at);
+    return b->indices + (size_t)(shard - b->shards) * b->most_rows;
+}
+
+static tdm_status new_shard(tdm_batches *b, tdm_shard *shard) {
+    const tdm_block_memory *memory = &b->options.memory;
+    const tdm_packing *packing = &b->packing;
+    void *block;
+    TDM_TRY(memory->allocate != NULL ? memory->allocate(memory->user, &block, packing->bytes, "batch")
+                                     : tdm__new(b->host, &block, packing->bytes, 1, "batch"));
+    shard->form = b->options.form;
+    shard->block = block;
+    shard->position = block;
+    shard->target = shard->block + packing->target_at;
+    shard->index = index_of(b, shard);
+    if (shard->form == TDM_ROWS_FLOATS || (shard->form == TDM_ROWS_RAW && !b->dataset->x_is_bytes))
+        shard->x = (const float *)(shard->block + packing->x_at);
+    return TDM_OK;
+}
+
+static tdm_status new_batches(tdm_batches *b) {
+    size_t here = (size_t)b->options.replicas_here, count = (size_t)b->count;
+    TDM_TRY(tdm__new(b->host, &b->batch, count, sizeof(*b->batch), "loader"));
+    TDM_TRY(tdm__new(b->host, &b->shards, count * here, sizeof(*b->shards), "loader"));
+    if (b->options.form != TDM_ROWS_INDEX)
+        TDM_TRY(tdm__new(b->host, &b->indices, count * here, b->most_rows * sizeof(int64_t), "indices"));
+    for (size_t i = 0; i < count; i++)
+        b->batch[i] = (tdm_batch){.shard_count = b->options.replicas_here, .shard = b->shards + i * here};
+    for (size_t i = 0; i < count * here; i++) TDM_TRY(new_shard(b, &b->shards[i]));
+    return TDM_OK;
+}
+
+tdm_status tdm__batches_open(tdm_batches *batches, const tdm_host *host, const tdm_dataset *dataset,
+                             const tdm_loader_options *options, int count) {
+    tdm_batches *b = batches;
+    *b = (tdm_batches){
+        .host = host, .dataset = dataset, .options = *options, .transform = {.host = host}, .order_epoch = -1};
+    b->options.transform = NULL; /* belongs to the caller */
+    TDM_TRY(count_steps(b));
+    TDM_TRY(tdm__transform_init(&b->transform, host, options->transform, dataset));
+    if (!tdm__shape_elements(&dataset->x_shape, &b->elements) || b->elements > SIZE_MAX / sizeof(float))
+        TDM_FAIL(TDM_E_INTERNAL, "loader: the dataset has no shape");
+    if (dataset->x_is_bytes && options->form == TDM_ROWS_FLOATS) b->sample_bytes = b->elements;
+    TDM_TRY(set_packing(b));
+    TDM_TRY(
+        tdm__new(host, &b->order, (size_t)tdm__sampler_room(&options->sampler), sizeof(int64_t), "order of samples"));
+    b->count = count;
+    return new_batches(b);
+}
+
+void tdm__batches_close(tdm_batches *batches) {
+    const tdm_host *host = batches->host;
+    const tdm_block_memory *memory = &batches->options.memory;
+    int shards = batches->shards == NULL ? 0 : batches->count * batches->options.replicas_here;
+    for (int i = 0; i < shards; i++) {
+        char *block = batches->shards[i].block;
+        if (block != NULL && memory->release != NULL)
+            memory->release(memory->user, block);
+        else
+            tdm__delete(host, block);
+    }
+    tdm__delete(host, batches->indices);
+    tdm__delete(host, batches->shards);
+    tdm__delete(host, batches->batch);
+    tdm__delete(host, batches->order);
+    tdm__transform_deinit(&batches->transform);
+}
+
+/* ---- content ---- */
+
+void tdm__batch_plan(tdm_batches *batches, tdm_batch *batch, int64_t epoch, int64_t step) {
+    const tdm_loader_options *o = &batches->options;
+    int replicas = o->sampler.replicas;
+    if (batches->order_epoch != epoch) {
+        tdm__sampler_order(&o->sampler, epoch, batches->order);
+        batches->order_epoch = epoch;
+    }
+    int64_t first = step * o->per_device, rows = batches->per_replica - first;
+    if (rows > o->per_device) rows = o->per_device;
+    batch->epoch = epoch;
+    batch->step_in_epoch = step;
+    batch->global_rows = rows * replicas;
+    for (int i = 0; i < batch->shard_count; i++) {
+        tdm_shard *shard = &batch->shard[i];
+        int64_t position = o->first_replica + i, stride = replicas;
+        shard->rows = rows;
+        if (o->scatter == TDM_SCATTER_CHUNK) {
+            shard->rows = tdm__chunk(batch->global_rows, replicas, o->first_replica + i, &position);
+            stride = 1;
+        }
+        int64_t *positions = (int64_t *)shard->block, *indices = index_of(batches, shard);
+        for (int64_t j = 0; j < shard->rows; j++, position += stride) {
+            positions[j] = position;
+            indices[j] = batches->order[first * replicas + position];
+        }
+    }
+}
+
+/* Reads row `row` of the shard. */
+static tdm_status fetch_row(const tdm_batches *b, const tdm_shard *shard, size_t row, unsigned char *sample) {
+    const tdm_dataset *dataset = b->dataset;
+    int64_t index = shard->index[row];
+    char *x = shard->block + b->packing.x_at + row * b->packing.row_bytes;
+    char *target = shard->block + b->packing.target_at + row * b->packing.target_bytes;
+    bool becomes_floats = b->sample_bytes > 0;
+    void *to = shard->form == TDM_ROWS_INDEX ? NULL : becomes_floats ? (void *)sample : x;
+    TDM_TRY(dataset->ops->read(dataset, index, to, target));
+    if (becomes_floats)
+        tdm__transform_bytes(&b->transform, sample, (float *)x);
+    else if (shard->x != NULL)
+        tdm__transform_floats(&b->transform, (float *)x);
+    return TDM_OK;
+}
+
+tdm_status tdm__batch_fetch(const tdm_batches *batches, const tdm_batch *batch, unsigned char *sample) {
+    for (int i = 0; i < batch->shard_count; i++) {
+        const tdm_shard *shard = &batch->shard[i];
+        for (size_t row = 0; row < (size_t)shard->rows; row++) TDM_TRY(fetch_row(batches, shard, row, sample));
+    }
+    return TDM_OK;
+}
