@@ -8,6 +8,7 @@
 #include "runtime/base/status.h"
 #include "runtime/ckpt/folder.h"
 #include "runtime/ckpt/tensor_file.h"
+#include "runtime/graph/graph.h"
 
 static tdm_status new_ckpt(tdm_ckpt **out, const tdm_host *host) {
     tdm_ckpt *ckpt;
@@ -66,12 +67,10 @@ done:
 }
 
 static tdm_status open_state(tdm_ckpt *ckpt) {
-    const char *path;
     char *text;
     uint64_t bytes;
-    TDM_TRY(tdm__path_join(&ckpt->arena, &path, ckpt->path, tdm__ckpt_file_names[TDM_CKPT_STATE]));
     TDM_TRY(read_text(ckpt, TDM_CKPT_STATE, TDM_CKPT_MAX_STATE, &text, &bytes));
-    TDM_TRY(tdm__state_read(&ckpt->state, text, (size_t)bytes, path));
+    TDM_TRY(tdm__state_read(&ckpt->state, text, (size_t)bytes, ckpt->path));
     ckpt->has_state = true;
     return TDM_OK;
 }
@@ -131,37 +130,29 @@ static tdm_status name_damage(const tdm_ckpt *ckpt, int part) {
              (unsigned long long)file->header_bytes + 8);
 }
 
-/* Even an undamaged file may hold infinite numbers or NaN, from which no run can continue. */
-static tdm_status verify_tensors(const tdm_ckpt *ckpt, int part) {
-    const tdm_tensor_file *file = ckpt->tensors[part];
-    const tdm_tensor *bad;
-    tdm_hash128 hash;
-    uint64_t at;
-    TDM_TRY(tdm__tensor_file_hash(file, &hash, &bad, &at));
-    if (!tdm__hash_equal(hash, ckpt->manifest.file[part].hash)) return name_damage(ckpt, part);
-    return bad != NULL ? tdm__tensor_not_finite(file, bad, at) : TDM_OK;
+/* NULL: an optimizer that this build does not have. */
+static const tdm_optim_def *optim_of(const tdm_ckpt *ckpt) {
+    const tdm_optim_def *const *optim = tdm_builtin_optims;
+    while (*optim != NULL && strcmp((*optim)->name, ckpt->state.optimizer) != 0) optim++;
+    return *optim;
 }
 
-/* Checks every byte of an open checkpoint against its manifest. */
+/* Even an undamaged file may hold numbers from which no run can continue. */
+static tdm_status verify_tensors(const tdm_ckpt *ckpt, int part) {
+    const tdm_tensor_file *file = ckpt->tensors[part];
+    tdm_bad_number bad;
+    tdm_hash128 hash;
+    TDM_TRY(tdm__tensor_file_hash(file, part == TDM_CKPT_OPTIMIZER ? optim_of(ckpt) : NULL, &hash, &bad));
+    if (!tdm__hash_equal(hash, ckpt->manifest.file[part].hash)) return name_damage(ckpt, part);
+    return tdm__bad_number_fail(file, &bad);
+}
+
+/* Checks every byte of an open checkpoint against its manifest. Its state was checked when it was opened. */
 static tdm_status verify_open(tdm_ckpt *ckpt) {
+    const char *config;
     TDM_TRY(verify_tensors(ckpt, TDM_CKPT_MODEL));
     TDM_TRY(verify_tensors(ckpt, TDM_CKPT_OPTIMIZER));
-    for (int part = TDM_CKPT_STATE; part < TDM_CKPT_FILES; part++) {
-        const tdm_manifest_file *entry = &ckpt->manifest.file[part];
-        const char *path;
-        tdm_hash128 hash;
-        uint64_t bytes;
-        int fd;
-        if (!entry->listed) continue;
-        TDM_TRY(tdm__path_join(&ckpt->arena, &path, ckpt->path, tdm__ckpt_file_names[part]));
-        TDM_TRY(tdm__file_open(&fd, &bytes, &ckpt->folder, tdm__ckpt_file_names[part], TDM_E_CHECKPOINT));
-        tdm_status status = tdm__file_hash(ckpt->host, fd, path, 0, bytes, &hash);
-        close(fd);
-        TDM_TRY(status);
-        if (tdm__hash_equal(hash, entry->hash) && bytes == entry->bytes) continue;
-        TDM_FAIL(TDM_E_CHECKPOINT, "%s: damaged: its hash differs from the one in the manifest", path);
-    }
-    return TDM_OK;
+    return tdm__ckpt_config(ckpt, &config);
 }
 
 static tdm_status open_verified(tdm_ckpt **out, const tdm_host *host, const tdm_folder *folder, const char *name) {

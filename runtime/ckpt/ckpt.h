@@ -42,8 +42,8 @@ void tdm__tensor_file_close(tdm_tensor_file *file);
 /* Writes a new file, which must not exist, and fsyncs it. Tensors may come in any order. Fills in hashes[i], *file_hash
  * and *file_bytes unless they are NULL. metadata: key, value, key, value, NULL. If a number is infinite or NaN,
  * TDM_E_NUMERIC names its tensor, and no file is left. */
-tdm_status tdm__tensor_file_write(const tdm_host *host, const tdm_folder *folder, const char *name,
-                                  const tdm_tensor *tensors, int count, const char *const *metadata,
+tdm_status tdm__tensor_file_write(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *folder,
+                                  const char *name, const tdm_tensor *tensors, int count, const char *const *metadata,
                                   tdm_hash128 *hashes, tdm_hash128 *file_hash, uint64_t *file_bytes);
 /* Only that check, without writing. */
 tdm_status tdm__tensors_finite(const tdm_tensor *tensors, int count);

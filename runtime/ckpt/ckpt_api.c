@@ -43,12 +43,11 @@ static tdm_status verify_all(const tdm_host *host, tdm_arena *arena, const tdm_f
 
 static tdm_status verify_file(const tdm_host *host, const char *path) {
     tdm_tensor_file *file;
-    const tdm_tensor *bad;
+    tdm_bad_number bad;
     tdm_hash128 hash;
-    uint64_t at;
     TDM_TRY(tdm__tensor_file_open(&file, host, NULL, path));
-    tdm_status status = tdm__tensor_file_hash(file, &hash, &bad, &at);
-    if (status == TDM_OK && bad != NULL) status = tdm__tensor_not_finite(file, bad, at);
+    tdm_status status = tdm__tensor_file_hash(file, NULL, &hash, &bad);
+    if (status == TDM_OK) status = tdm__bad_number_fail(file, &bad);
     tdm__tensor_file_close(file);
     return status;
 }

@@ -4,11 +4,8 @@
 
 #include "runtime/ckpt/tensor_file.h"
 
-static const struct {
-    char name[12];
-    int dtype, bits;
-    tdm_float_form form; /* for the check for infinite numbers and NaN */
-} dtypes[] = {
+/* First those that tandem reads, by TDM_ST_*; last the answer for an unknown name. */
+static const tdm_dtype_row dtypes[] = {
     {"F32", TDM_ST_F32, 32, TDM_F32_BITS},
     {"F64", TDM_ST_F64, 64, TDM_F64_BITS},
     {"I64", TDM_ST_I64, 64, TDM_NOT_FLOAT},
@@ -31,32 +28,17 @@ static const struct {
     {"F8_E8M0", TDM_ST_OTHER, 8, TDM_NOT_FLOAT},
     {"F8_E4M3FNUZ", TDM_ST_OTHER, 8, TDM_NOT_FLOAT},
     {"F8_E5M2FNUZ", TDM_ST_OTHER, 8, TDM_NOT_FLOAT},
+    {"", TDM_ST_OTHER, 0, TDM_NOT_FLOAT},
 };
 
-enum { DTYPES = sizeof(dtypes) / sizeof(dtypes[0]) };
-
-int tdm__dtype_bits(const char *name, int *dtype) {
-    for (int i = 0; i < DTYPES; i++) {
-        if (strcmp(dtypes[i].name, name) != 0) continue;
-        *dtype = dtypes[i].dtype;
-        return dtypes[i].bits;
-    }
-    *dtype = TDM_ST_OTHER;
-    return 0;
+const tdm_dtype_row *tdm__dtype_find(const char *name) {
+    const tdm_dtype_row *row = dtypes;
+    while (row->bits != 0 && strcmp(row->name, name) != 0) row++;
+    return row;
 }
 
-tdm_float_form tdm__dtype_form(const char *name) {
-    for (int i = 0; i < DTYPES; i++) {
-        if (strcmp(dtypes[i].name, name) == 0) return dtypes[i].form;
-    }
-    return TDM_NOT_FLOAT;
-}
-
-const char *tdm__dtype_name(int dtype) {
-    for (int i = 0; i < DTYPES; i++) {
-        if (dtypes[i].dtype == dtype && dtype != TDM_ST_OTHER) return dtypes[i].name;
-    }
-    return NULL;
+const tdm_dtype_row *tdm__dtype_of(const tdm_tensor *tensor) {
+    return tensor->dtype < TDM_ST_OTHER ? &dtypes[tensor->dtype] : tdm__dtype_find(tensor->dtype_name);
 }
 
 void tdm__tensor_describe(const tdm_tensor *tensor, tdm_text *out) {

@@ -124,7 +124,7 @@ static tdm_status write_tensors(saving *s, int part, const tdm_tensor *tensors, 
     snprintf(step_text, sizeof(step_text), "%lld", (long long)step);
     TDM_TRY(tdm__arena_new(&s->arena, &entry->tensor_hash, (size_t)count, sizeof(*entry->tensor_hash)));
     entry->listed = true;
-    return tdm__tensor_file_write_with(s->host, s->ops, &s->inside, tdm__ckpt_file_names[part], tensors, count,
+    return tdm__tensor_file_write(s->host, s->ops, &s->inside, tdm__ckpt_file_names[part], tensors, count,
                                        metadata, entry->tensor_hash, &entry->hash, &entry->bytes);
 }
 

@@ -61,51 +61,73 @@ const char *tdm__tensor_file_metadata(const tdm_tensor_file *file, const char *k
     return found == NULL ? NULL : found[1];
 }
 
-tdm_status tdm__tensor_file_read_part(const tdm_tensor_file *file, const tdm_tensor *tensor, uint64_t from,
-                                      size_t count, void *to) {
-    if (from > tensor->bytes || count > tensor->bytes - from)
-        TDM_FAIL(TDM_E_INTERNAL, "%s: tensor '%s' has %zu bytes, but %zu at %llu were requested", file->path,
-                 tensor->name, tensor->bytes, count, (unsigned long long)from);
-    return tdm__file_read(file->fd, file->path, to, count, tensor->file_offset + from, TDM_E_CHECKPOINT);
-}
-
 tdm_status tdm__tensor_file_read(const tdm_tensor_file *file, const tdm_tensor *tensor, void *to) {
-    return tdm__tensor_file_read_part(file, tensor, 0, tensor->bytes, to);
+    return tdm__file_read(file->fd, file->path, to, tensor->bytes, tensor->file_offset, TDM_E_CHECKPOINT);
 }
 
-/* Adds a range to the hash. *bad is the index of its first number that is not finite; UINT64_MAX: there is none. */
-static tdm_status hash_range(const tdm_tensor_file *file, tdm_hasher *hasher, char *chunk, uint64_t from,
-                             uint64_t bytes, tdm_float_form form, uint64_t *bad) {
-    size_t each = tdm__float_bytes(form);
-    *bad = UINT64_MAX;
-    for (uint64_t at = 0; at < bytes; at += CHUNK) {
-        size_t part = bytes - at < CHUNK ? (size_t)(bytes - at) : CHUNK;
-        TDM_TRY(tdm__file_read(file->fd, file->path, chunk, part, from + at, TDM_E_CHECKPOINT));
+static size_t first_negative(const float *x, size_t count) {
+    size_t at = 0;
+    while (at < count && !(x[at] < 0)) at++;
+    return at;
+}
+
+/* A tensor of state that never holds a negative number, such as a running average of squares? */
+static bool is_never_negative(const tdm_optim_def *optim, const tdm_tensor *tensor) {
+    for (int i = 0; optim != NULL && tensor->dtype == TDM_ST_F32 && i < TDM_MAX_STATES && optim->state[i] != NULL;
+         i++) {
+        size_t length = strlen(optim->state[i]);
+        if (optim->never_negative[i] && strncmp(tensor->name, optim->state[i], length) == 0 &&
+            tensor->name[length] == '.')
+            return true;
+    }
+    return false;
+}
+
+/* A part of the file: the header, or a tensor. */
+typedef struct range {
+    const tdm_tensor *tensor; /* NULL: the header */
+    uint64_t from, bytes;
+    bool never_negative;
+} range;
+
+/* `chunk` begins `before` bytes after the range. */
+static void look_for_bad(const range *r, const char *chunk, size_t bytes, uint64_t before, tdm_bad_number *bad) {
+    tdm_float_form form = r->tensor != NULL ? tdm__dtype_of(r->tensor)->form : TDM_NOT_FLOAT;
+    if (form == TDM_NOT_FLOAT || bad->tensor != NULL) return;
+    size_t each = tdm__float_bytes(form), count = bytes / each;
+    size_t infinite = tdm__first_not_finite(form, chunk, count);
+    size_t negative = r->never_negative ? first_negative((const float *)chunk, count) : count;
+    size_t first = infinite < negative ? infinite : negative;
+    if (first < count)
+        *bad = (tdm_bad_number){.tensor = r->tensor, .at = before / each + first, .is_negative = negative == first};
+}
+
+static tdm_status hash_range(const tdm_tensor_file *file, const range *r, tdm_hasher *hasher, char *chunk,
+                             tdm_bad_number *bad) {
+    for (uint64_t at = 0; at < r->bytes; at += CHUNK) {
+        size_t part = r->bytes - at < CHUNK ? (size_t)(r->bytes - at) : CHUNK;
+        TDM_TRY(tdm__file_read(file->fd, file->path, chunk, part, r->from + at, TDM_E_CHECKPOINT));
         tdm__hash_add(hasher, chunk, part);
-        if (each == 0 || *bad != UINT64_MAX) continue;
-        size_t count = part / each, first = tdm__first_not_finite(form, chunk, count);
-        if (first < count) *bad = at / each + first;
+        look_for_bad(r, chunk, part, at, bad);
     }
     return TDM_OK;
 }
 
-tdm_status tdm__tensor_file_hash(const tdm_tensor_file *file, tdm_hash128 *out, const tdm_tensor **bad, uint64_t *at) {
+tdm_status tdm__tensor_file_hash(const tdm_tensor_file *file, const tdm_optim_def *optim, tdm_hash128 *out,
+                                 tdm_bad_number *bad) {
     tdm_hasher *hasher = NULL;
     char *chunk = NULL;
-    uint64_t place;
     tdm_status status;
-    *bad = NULL;
+    const range header = {.bytes = 8 + file->header_bytes};
+    *bad = (tdm_bad_number){.tensor = NULL};
     TDM_TRY_DONE(tdm__hash_open(&hasher, file->host));
     TDM_TRY_DONE(
         tdm__new(file->host, &chunk, file->bytes < CHUNK ? (size_t)file->bytes : CHUNK, 1, "buffer for hashing"));
-    TDM_TRY_DONE(hash_range(file, hasher, chunk, 0, 8 + file->header_bytes, TDM_NOT_FLOAT, &place));
+    TDM_TRY_DONE(hash_range(file, &header, hasher, chunk, bad));
     for (int i = 0; i < file->count; i++) { /* together they cover the data, without holes */
         const tdm_tensor *tensor = &file->tensor[i];
-        TDM_TRY_DONE(hash_range(file, hasher, chunk, tensor->file_offset, tensor->bytes,
-                                tdm__dtype_form(tensor->dtype_name), &place));
-        if (*bad != NULL || place == UINT64_MAX) continue;
-        *bad = tensor;
-        *at = place;
+        const range r = {tensor, tensor->file_offset, tensor->bytes, is_never_negative(optim, tensor)};
+        TDM_TRY_DONE(hash_range(file, &r, hasher, chunk, bad));
     }
     *out = tdm__hash_value(hasher);
 done:
@@ -114,10 +136,12 @@ done:
     return status;
 }
 
-tdm_status tdm__tensor_not_finite(const tdm_tensor_file *file, const tdm_tensor *tensor, uint64_t at) {
+tdm_status tdm__bad_number_fail(const tdm_tensor_file *file, const tdm_bad_number *bad) {
     char name[TDM_ST_PRINTABLE];
-    TDM_FAIL(TDM_E_CHECKPOINT, "%s: tensor '%s' is not finite (element %llu is infinite or NaN)", file->path,
-             tdm__printable(name, tensor->name), (unsigned long long)at);
+    if (bad->tensor == NULL) return TDM_OK;
+    TDM_FAIL(TDM_E_CHECKPOINT, "%s: tensor '%s' %s (element %llu is %s)", file->path,
+             tdm__printable(name, bad->tensor->name), bad->is_negative ? "must not be negative" : "is not finite",
+             (unsigned long long)bad->at, bad->is_negative ? "below 0" : "infinite or NaN");
 }
 
 tdm_status tdm__tensor_file_strip(tdm_tensor_file *file, int *stripped) {

@@ -2,6 +2,8 @@
 #ifndef TDM_CKPT_TENSOR_FILE_H
 #define TDM_CKPT_TENSOR_FILE_H
 
+#include <tandem/sys/optim.h>
+
 #include "runtime/base/finite.h"
 #include "runtime/ckpt/ckpt.h"
 
@@ -44,28 +46,31 @@ tdm_status tdm__tensor_file_index(tdm_tensor_file *file);
 /* Removes every leading "module." from the names (files saved from torch's DataParallel or DistributedDataParallel
  * wrapper). *stripped is the number of names that had it. */
 tdm_status tdm__tensor_file_strip(tdm_tensor_file *file, int *stripped);
-/* Reads `count` bytes of a tensor, beginning at its byte `from`. */
-tdm_status tdm__tensor_file_read_part(const tdm_tensor_file *file, const tdm_tensor *tensor, uint64_t from,
-                                      size_t count, void *to);
 
-/* The hash of the whole file. *bad is the first tensor, in order of offset, with a number that is infinite or NaN, and
- * *at the index of that number; *bad is NULL if there is none. */
-tdm_status tdm__tensor_file_hash(const tdm_tensor_file *file, tdm_hash128 *out, const tdm_tensor **bad, uint64_t *at);
-/* Fails with TDM_E_CHECKPOINT and a message about such a tensor. */
-tdm_status tdm__tensor_not_finite(const tdm_tensor_file *file, const tdm_tensor *tensor, uint64_t at);
+/* A number from which no run can go on: infinite, NaN, or negative where it cannot be. */
+typedef struct tdm_bad_number {
+    const tdm_tensor *tensor; /* NULL: there is none */
+    uint64_t at;              /* its index in the tensor */
+    bool is_negative;
+} tdm_bad_number;
+/* The hash of the whole file. *bad is the first bad number of the first tensor, in order of offset, that has one.
+ * `optim` (may be NULL) is the optimizer whose state the file is: it says which tensors are never negative. */
+tdm_status tdm__tensor_file_hash(const tdm_tensor_file *file, const tdm_optim_def *optim, tdm_hash128 *out,
+                                 tdm_bad_number *bad);
+/* TDM_E_CHECKPOINT, with a message about the number, if there is one. */
+tdm_status tdm__bad_number_fail(const tdm_tensor_file *file, const tdm_bad_number *bad);
 
-/* Bits of an element of the type with this name in the file; 0: unknown. *dtype is TDM_ST_*. */
-int tdm__dtype_bits(const char *name, int *dtype);
-const char *tdm__dtype_name(int dtype);           /* "F32"; NULL for TDM_ST_OTHER */
-tdm_float_form tdm__dtype_form(const char *name); /* TDM_NOT_FLOAT for F8 and smaller, which are not checked */
+/* An element type, by its name in a file. */
+typedef struct tdm_dtype_row {
+    char name[12];
+    int dtype, bits;     /* TDM_ST_*; of an element, 0: unknown */
+    tdm_float_form form; /* TDM_NOT_FLOAT for F8 and smaller, too: they are not checked */
+} tdm_dtype_row;
+const tdm_dtype_row *tdm__dtype_find(const char *name); /* never NULL */
+const tdm_dtype_row *tdm__dtype_of(const tdm_tensor *tensor);
 /* "F32 [64, 3, 3, 3]" */
 void tdm__tensor_describe(const tdm_tensor *tensor, tdm_text *out);
 /* A name for messages and tables: printable, and shortened with "..." if too long. */
 const char *tdm__printable(char out[TDM_ST_PRINTABLE], const char *name);
-
-tdm_status tdm__tensor_file_write_with(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *folder,
-                                       const char *name, const tdm_tensor *tensors, int count,
-                                       const char *const *metadata, tdm_hash128 *hashes, tdm_hash128 *file_hash,
-                                       uint64_t *file_bytes);
 
 #endif

@@ -75,7 +75,8 @@ static bool read_fields(header_scan *scan, tdm_tensor *tensor, uint64_t range[2]
         seen[which] = true;
         if (which == 0) {
             if (!tdm__json_string(json, tensor->dtype_name, sizeof(tensor->dtype_name), &length)) return false;
-            *bits = tdm__dtype_bits(tensor->dtype_name, &tensor->dtype);
+            tensor->dtype = tdm__dtype_find(tensor->dtype_name)->dtype;
+            *bits = tdm__dtype_find(tensor->dtype_name)->bits;
             if (*bits == 0) return tdm__json_fail(json, "unknown dtype '%s'", tensor->dtype_name);
         } else if (which == 1 ? !read_shape(scan, tensor) : !read_offsets(scan, range)) {
             return false;

@@ -12,14 +12,9 @@ enum { CHUNK = 256 * 1024 }; /* bytes: small enough to be still in the cache whe
 
 typedef struct placed {
     const tdm_tensor *tensor;
-    const char *dtype_name;
-    int bits, index; /* index: among the caller's tensors */
+    const tdm_dtype_row *dtype;
+    int index; /* among the caller's tensors */
 } placed;
-
-static const char *dtype_name(const tdm_tensor *tensor) {
-    const char *name = tdm__dtype_name(tensor->dtype);
-    return name != NULL ? name : tensor->dtype_name;
-}
 
 static int order_name(const void *a, const void *b) {
     const placed *x = a, *y = b;
@@ -28,17 +23,18 @@ static int order_name(const void *a, const void *b) {
 
 static int order_file(const void *a, const void *b) {
     const placed *x = a, *y = b;
-    return x->bits != y->bits ? y->bits - x->bits : order_name(a, b);
+    return x->dtype->bits != y->dtype->bits ? y->dtype->bits - x->dtype->bits : order_name(a, b);
 }
 
 /* Fails if a reader would refuse a file with this tensor. */
-static tdm_status check_tensor(const tdm_tensor *tensor, const placed *place) {
-    uint64_t bits = (uint64_t)place->bits;
+static tdm_status check_tensor(const placed *place) {
+    const tdm_tensor *tensor = place->tensor;
+    uint64_t bits = (uint64_t)place->dtype->bits;
     size_t length = strlen(tensor->name), bad;
     if (length == 0 || length > TDM_ST_MAX_NAME || !tdm__text_is_utf8(tensor->name, length, &bad) ||
         strcmp(tensor->name, "__metadata__") == 0)
         TDM_FAIL(TDM_E_INTERNAL, "a tensor file cannot hold the name '%.64s'", tensor->name);
-    if (tensor->ndim < 0 || tensor->ndim > TDM_ST_MAX_RANK || place->bits == 0)
+    if (tensor->ndim < 0 || tensor->ndim > TDM_ST_MAX_RANK || bits == 0)
         TDM_FAIL(TDM_E_INTERNAL, "tensor '%.64s': dtype %d of rank %d cannot be written", tensor->name, tensor->dtype,
                  tensor->ndim);
     for (int i = 0; i < tensor->ndim; i++) {
@@ -55,10 +51,8 @@ static tdm_status check_tensor(const tdm_tensor *tensor, const placed *place) {
 /* Checks the tensors and sorts them into the order of the file. */
 static tdm_status place_tensors(const tdm_tensor *tensors, int count, placed *place) {
     for (int i = 0; i < count; i++) {
-        int dtype;
-        place[i] = (placed){.tensor = &tensors[i], .dtype_name = dtype_name(&tensors[i]), .index = i};
-        place[i].bits = tdm__dtype_bits(place[i].dtype_name, &dtype);
-        TDM_TRY(check_tensor(&tensors[i], &place[i]));
+        place[i] = (placed){.tensor = &tensors[i], .dtype = tdm__dtype_of(&tensors[i]), .index = i};
+        TDM_TRY(check_tensor(&place[i]));
     }
     if (count > 1) qsort(place, (size_t)count, sizeof(*place), order_name);
     for (int i = 1; i < count; i++) {
@@ -72,7 +66,7 @@ static tdm_status place_tensors(const tdm_tensor *tensors, int count, placed *pl
 static void put_tensor(tdm_json_out *to, const placed *place, uint64_t begin) {
     const tdm_tensor *tensor = place->tensor;
     const unsigned long long end = begin + tensor->bytes;
-    tdm__put(to, "%s:{ dtype:%s", tensor->name, place->dtype_name);
+    tdm__put(to, "%s:{ dtype:%s", tensor->name, place->dtype->name);
     tdm__put_integers(to, "shape", tensor->dim, tensor->ndim);
     tdm__put(to, "data_offsets:[ %llu %llu ]}", (unsigned long long)begin, end);
 }
@@ -107,7 +101,7 @@ static tdm_status print_header(tdm_text *header, const placed *place, int count,
 }
 
 static tdm_status check_finite(const tdm_tensor *tensor, const char *chunk, size_t bytes) {
-    tdm_float_form form = tdm__dtype_form(dtype_name(tensor));
+    tdm_float_form form = tdm__dtype_of(tensor)->form;
     if (form == TDM_NOT_FLOAT) return TDM_OK;
     size_t count = bytes / tdm__float_bytes(form), bad = tdm__first_not_finite(form, chunk, count);
     if (bad == count) return TDM_OK;
@@ -139,10 +133,9 @@ static tdm_status write_tensor(tdm_out_file *file, const placed *place, tdm_hash
     return TDM_OK;
 }
 
-tdm_status tdm__tensor_file_write_with(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *folder,
-                                       const char *name, const tdm_tensor *tensors, int count,
-                                       const char *const *metadata, tdm_hash128 *hashes, tdm_hash128 *file_hash,
-                                       uint64_t *file_bytes) {
+tdm_status tdm__tensor_file_write(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *folder,
+                                  const char *name, const tdm_tensor *tensors, int count, const char *const *metadata,
+                                  tdm_hash128 *hashes, tdm_hash128 *file_hash, uint64_t *file_bytes) {
     placed *place = NULL;
     tdm_hasher *hasher = NULL, *of_tensor = NULL;
     tdm_out_file file = {.fd = -1};
@@ -172,11 +165,4 @@ done:
     tdm__text_deinit(&header);
     tdm__delete(host, place);
     return status;
-}
-
-tdm_status tdm__tensor_file_write(const tdm_host *host, const tdm_folder *folder, const char *name,
-                                  const tdm_tensor *tensors, int count, const char *const *metadata,
-                                  tdm_hash128 *hashes, tdm_hash128 *file_hash, uint64_t *file_bytes) {
-    return tdm__tensor_file_write_with(host, &tdm__file_system, folder, name, tensors, count, metadata, hashes,
-                                       file_hash, file_bytes);
 }

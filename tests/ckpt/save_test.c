@@ -351,6 +351,32 @@ TEST(found_numbers_that_are_not_finite) {
     support_remove(run);
 }
 
+/* Nor may a running average of squares be negative: the next step would take its square root. */
+TEST(found_numbers_that_are_negative) {
+    static const float squares[] = {4.0f, -0.0f, -1e-30f};
+    support_host host;
+    tdm_ckpt *ckpt;
+    begin();
+    save(1, 0);
+    save(2, 0);
+    support_patch(in_dir("step-00000002/optimizer.safetensors"), "exp_avg.fc.weight", squares, sizeof(squares));
+    support_patch(in_dir("step-00000002/optimizer.safetensors"), "exp_avg_sq.fc.weight", squares, 2 * sizeof(float));
+    support_reseal(in_dir("step-00000002"));
+    CHECK_OK(tdm__ckpt_verify(tdm_host_default(), NULL, in_dir("step-00000002")));
+    support_patch(in_dir("step-00000002/optimizer.safetensors"), "exp_avg_sq.fc.weight", squares, sizeof(squares));
+    support_reseal(in_dir("step-00000002"));
+    CHECK_STATUS(tdm__ckpt_verify(tdm_host_default(), NULL, in_dir("step-00000002")), TDM_E_CHECKPOINT);
+    CHECK_HAS(tdm_error_message(), "tensor 'exp_avg_sq.fc.weight' must not be negative (element 2 is below 0)");
+    CHECK_STATUS(tdm__ckpt_open_any(&ckpt, tdm_host_default(), in_dir("step-00000002")), TDM_E_CHECKPOINT);
+    support_host_init(&host);
+    REQUIRE_OK(tdm__ckpt_open_newest(&ckpt, &host.host, NULL, dir));
+    CHECK_INT(tdm__ckpt_state(ckpt)->step, 1);
+    CHECK_HAS(host.log, "step-00000002 is skipped: ");
+    tdm__ckpt_close(ckpt);
+    CHECK_INT(host.live, 0);
+    support_remove(run);
+}
+
 TEST(a_folder_under_another_steps_name) {
     tdm_ckpt *ckpt;
     begin();
@@ -391,4 +417,5 @@ TEST(record_is_left_alone) {
 TEST_MAIN(RUN(saved_and_found); RUN(nothing_there); RUN(without_optimizer_tensors_or_config); RUN(keeps_the_newest);
           RUN(same_step_again); RUN(clears_what_dead_processes_left); RUN(a_zombie_is_dead); RUN(planted_names);
           RUN(set_aside_within_a_second); RUN(no_place_for_folders); RUN(numbers_that_are_not_finite);
-          RUN(found_numbers_that_are_not_finite); RUN(a_folder_under_another_steps_name); RUN(record_is_left_alone);)
+          RUN(found_numbers_that_are_not_finite); RUN(found_numbers_that_are_negative);
+          RUN(a_folder_under_another_steps_name); RUN(record_is_left_alone);)

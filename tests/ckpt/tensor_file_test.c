@@ -22,30 +22,31 @@ TEST(not_finite) {
         uint64_t infinity;
     } forms[] = {
         {"F16", 2, 0x7C00}, {"BF16", 2, 0x7F80}, {"F32", 4, 0x7F800000}, {"F64", 8, UINT64_C(0x7FF0000000000000)}};
-    static char data[8 * MANY], got[8];
+    static char data[8 * MANY], got[8 * MANY];
     snprintf(path, sizeof(path), "%s/infinite", folder);
     for (int i = 0; i < 4; i++) {
         size_t bytes = forms[i].bytes;
         tdm_tensor tensor = {.name = "t", .dtype = TDM_ST_OTHER, .ndim = 1, .dim = {MANY}, .bytes = bytes * MANY};
         tdm_tensor_file *file;
-        const tdm_tensor *bad;
+        tdm_bad_number bad;
         tdm_hash128 hash;
-        uint64_t at = 0;
         memset(data, 0, sizeof(data));
         strcpy(tensor.dtype_name, forms[i].dtype);
         tensor.data = data;
-        REQUIRE_OK(tdm__tensor_file_write(tdm_host_default(), NULL, path, &tensor, 1, NULL, NULL, NULL, NULL));
+        REQUIRE_OK(tdm__tensor_file_write(tdm_host_default(), &tdm__file_system, NULL, path, &tensor, 1, NULL, NULL,
+                                          NULL, NULL));
         support_patch(path, "t", &forms[i].infinity, bytes);
         REQUIRE_OK(open_path(&file));
-        CHECK_OK(tdm__tensor_file_hash(file, &hash, &bad, &at));
-        CHECK(bad == tdm__tensor_file_get(file, 0) && at == 0);
-        CHECK_OK(tdm__tensor_file_read_part(file, tdm__tensor_file_get(file, 0), 0, bytes, got));
+        CHECK_OK(tdm__tensor_file_hash(file, NULL, &hash, &bad));
+        CHECK(bad.tensor == tdm__tensor_file_get(file, 0) && bad.at == 0 && !bad.is_negative);
+        CHECK_OK(tdm__tensor_file_read(file, tdm__tensor_file_get(file, 0), got));
         CHECK(memcmp(got, &forms[i].infinity, bytes) == 0);
         tdm__tensor_file_close(file);
         REQUIRE(unlink(path) == 0);
 
         memcpy(data + bytes * (MANY - 1), &forms[i].infinity, bytes);
-        CHECK_STATUS(tdm__tensor_file_write(tdm_host_default(), NULL, path, &tensor, 1, NULL, NULL, NULL, NULL),
+        CHECK_STATUS(tdm__tensor_file_write(tdm_host_default(), &tdm__file_system, NULL, path, &tensor, 1, NULL, NULL,
+                                            NULL, NULL),
                      TDM_E_NUMERIC);
         CHECK_HAS(tdm_error_message(), "tensor 't' is not finite (element 99999 is infinite or NaN)");
         CHECK(!support_exists(folder, "infinite"));
@@ -75,9 +76,10 @@ TEST(round_trip) {
     uint64_t file_bytes;
     tdm_tensor_file *file;
     snprintf(path, sizeof(path), "%s/round", folder);
-    REQUIRE_OK(tdm__tensor_file_write(tdm_host_default(), NULL, path, tensors, COUNT, metadata, hashes, &file_hash,
-                                      &file_bytes));
-    CHECK_STATUS(tdm__tensor_file_write(tdm_host_default(), NULL, path, tensors, COUNT, NULL, NULL, NULL, NULL),
+    REQUIRE_OK(tdm__tensor_file_write(tdm_host_default(), &tdm__file_system, NULL, path, tensors, COUNT, metadata,
+                                      hashes, &file_hash, &file_bytes));
+    CHECK_STATUS(tdm__tensor_file_write(tdm_host_default(), &tdm__file_system, NULL, path, tensors, COUNT, NULL, NULL,
+                                        NULL, NULL),
                  TDM_E_IO);
     size_t size;
     char *bytes = support_read(path, &size);
@@ -111,7 +113,8 @@ TEST(round_trip) {
 
     /* No tensors at all, and no metadata. */
     snprintf(path, sizeof(path), "%s/none", folder);
-    REQUIRE_OK(tdm__tensor_file_write(tdm_host_default(), NULL, path, NULL, 0, NULL, NULL, NULL, NULL));
+    REQUIRE_OK(
+        tdm__tensor_file_write(tdm_host_default(), &tdm__file_system, NULL, path, NULL, 0, NULL, NULL, NULL, NULL));
     REQUIRE_OK(open_path(&file));
     CHECK_INT(tdm__tensor_file_count(file), 0);
     CHECK(tdm__tensor_file_find(file, "x") == NULL && tdm__tensor_file_metadata(file, "x") == NULL);
@@ -134,12 +137,14 @@ TEST(writer_refuses_what_no_reader_takes) {
     cases[7].dim[0] = cases[7].dim[1] = (int64_t)1 << 40;
     snprintf(path, sizeof(path), "%s/refused", folder);
     for (int i = 0; i < 8; i++) {
-        CHECK_STATUS(tdm__tensor_file_write(tdm_host_default(), NULL, path, &cases[i], 1, NULL, NULL, NULL, NULL),
+        CHECK_STATUS(tdm__tensor_file_write(tdm_host_default(), &tdm__file_system, NULL, path, &cases[i], 1, NULL, NULL,
+                                            NULL, NULL),
                      TDM_E_INTERNAL);
     }
     const tdm_tensor twice[2] = {good, good};
-    CHECK_STATUS(tdm__tensor_file_write(tdm_host_default(), NULL, path, twice, 2, NULL, NULL, NULL, NULL),
-                 TDM_E_INTERNAL);
+    CHECK_STATUS(
+        tdm__tensor_file_write(tdm_host_default(), &tdm__file_system, NULL, path, twice, 2, NULL, NULL, NULL, NULL),
+        TDM_E_INTERNAL);
     CHECK_HAS(tdm_error_message(), "'a'");
     CHECK(!support_exists(folder, "refused"));
 }

@@ -22,10 +22,10 @@ static void check_accepted(const tdm_tensor_file *file, uint64_t size) {
     uint64_t end = 8 + file->header_bytes;
     for (int i = 0; i < tdm__tensor_file_count(file); i++) {
         const tdm_tensor *tensor = tdm__tensor_file_get(file, i);
-        int dtype;
-        uint64_t bits = (uint64_t)tdm__dtype_bits(tensor->dtype_name, &dtype);
+        const tdm_dtype_row *row = tdm__dtype_find(tensor->dtype_name);
+        uint64_t bits = (uint64_t)row->bits;
         for (int k = 0; k < tensor->ndim; k++) bits *= (uint64_t)tensor->dim[k];
-        MUST(dtype == tensor->dtype && bits == 8 * (uint64_t)tensor->bytes);
+        MUST(row->dtype == tensor->dtype && bits == 8 * (uint64_t)tensor->bytes);
         MUST(tensor->file_offset == end);
         MUST(tdm__tensor_file_find(file, tensor->name) == tensor);
         end += tensor->bytes;

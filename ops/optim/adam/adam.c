@@ -32,6 +32,7 @@ const tdm_optim_def tdm__adam_optim = {
     .doc = "running averages of the gradient and of its square (torch.optim.Adam)",
     .keys = {"betas", "eps", "form"},
     .state = {"exp_avg", "exp_avg_sq"},
+    .never_negative = {false, true},
     .moves_beta1 = true,
     .prepare = prepare,
     .cpu = TDM_ISA_KERNELS(tdm__adam),

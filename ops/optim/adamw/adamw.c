@@ -15,6 +15,7 @@ const tdm_optim_def tdm__adamw_optim = {
     .doc = "adam with decay of the weights themselves (torch.optim.AdamW)",
     .keys = {"betas", "eps", "form"},
     .state = {"exp_avg", "exp_avg_sq"},
+    .never_negative = {false, true},
     .weight_decay = 0.01,
     .moves_beta1 = true,
     .prepare = prepare,

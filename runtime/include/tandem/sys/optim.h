@@ -53,7 +53,8 @@ typedef struct tdm_optim_def {
     /* The keys of section `optimizer` that are its own, beside those that every optimizer has; NULL behind the last. */
     const char *keys[TDM_MAX_OPTIM_KEYS + 1];
     tdm_optim_conflict conflict[TDM_MAX_OPTIM_CONFLICTS + 1];
-    const char *state[TDM_MAX_STATES]; /* the arenas of state, by PyTorch's keys; NULL behind the last */
+    const char *state[TDM_MAX_STATES];   /* the arenas of state, by PyTorch's keys; NULL behind the last */
+    bool never_negative[TDM_MAX_STATES]; /* of each: such as sums of squares. A checkpoint with a negative is refused */
     /* Arenas that a job needs: the first so many of `state`. `cycles`: the job's schedule moves the momentum. NULL: all
      * of them, always. */
     int (*state_count)(const tdm_optimizer_section *section, bool cycles);
