@@ -58,8 +58,8 @@ typedef struct tdm_ckpt_state {
     int64_t seed;
     double lr; /* the current value: like PyTorch's, schedules compute the next lr from it */
     int64_t schedule_step;
-    char mode[8]; /* of the run that saved it; information only */
-    int replicas; /* of the run that saved it; the order of samples depends on it */
+    char mode[8];     /* of the run that saved it; information only */
+    int64_t replicas; /* of the run that saved it; the order of samples depends on it */
     int64_t per_device;
     char optimizer[16]; /* its name */
     char params_xxh3[TDM_HASH_TEXT];
@@ -80,9 +80,13 @@ typedef struct tdm_ckpt_parts {
  * fsyncs every file and directory, renames it, updates `latest`, then removes all but the newest keep_last complete
  * checkpoints (0: keeps all). After TDM_E_IO the existing checkpoints are still valid. A complete checkpoint of the
  * same step is kept if its manifest has the same hashes, else replaced. */
-tdm_status tdm__ckpt_save(const tdm_host *host, const tdm_folder *folder, const char *name, const tdm_ckpt_parts *parts,
-                          int64_t keep_last);
+tdm_status tdm__ckpt_save(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *folder, const char *name,
+                          const tdm_ckpt_parts *parts, int64_t keep_last);
 
+/* Removes what killed processes have left in a folder: entries "<base>.tmp-<pid>", or numbered ones,
+ * "<base>.tmp-<pid>-<n>", whose base is ours. What cannot be removed is a warning. */
+tdm_status tdm__leftovers_remove(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *dir,
+                                 const char *subsystem, bool (*is_ours)(const char *base, bool numbered));
 /* Removes what killed saves have left in a checkpoints directory. Every save begins with that; this is for runs that do
  * not save. */
 tdm_status tdm__ckpt_reap(const tdm_host *host, const tdm_folder *folder, const char *name);

@@ -1,11 +1,17 @@
-/* Names in a checkpoints directory, and hashes of files. */
+/* Names in a checkpoints directory, hashes of files, and what killed processes have left. */
 #include "runtime/ckpt/folder.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
+#include "runtime/base/log.h"
 #include "runtime/base/status.h"
+#include "runtime/base/system/process.h"
 
 enum { HASH_CHUNK = 1 << 20 };
 
@@ -45,8 +51,7 @@ void tdm__step_name(char out[32], int64_t step) {
     snprintf(out, 32, "step-%08lld", (long long)step);
 }
 
-/* Reads the step from a name. False unless the name is exactly what tdm__step_name makes of that step. */
-static bool step_of(const char *name, int64_t *step) {
+bool tdm__step_of(const char *name, int64_t *step) {
     char again[32];
     size_t digits = strncmp(name, "step-", 5) == 0 ? strspn(name + 5, "0123456789") : 0;
     if (digits < 8 || digits > 18 || name[5 + digits] != '\0') return false;
@@ -63,7 +68,7 @@ static bool step_of_path(const char *path, int64_t *step) {
     for (begin = end; begin > 0 && path[begin - 1] != '/';) begin--;
     if (end - begin >= sizeof(name)) return false;
     snprintf(name, sizeof(name), "%.*s", (int)(end - begin), path + begin);
-    return step_of(name, step);
+    return tdm__step_of(name, step);
 }
 
 static int newest_first(const void *a, const void *b) {
@@ -83,7 +88,7 @@ tdm_status tdm__steps_list(tdm_arena *arena, const tdm_folder *dir, int64_t **st
     for (;;) {
         TDM_TRY_DONE(tdm__folder_next(list, dir, &name));
         if (name == NULL) break;
-        if (!step_of(name, &step)) continue;
+        if (!tdm__step_of(name, &step)) continue;
         TDM_TRY_DONE(tdm__grow(arena->host, &found, &capacity, used + 1, sizeof(*found), "list of checkpoints"));
         found[used++] = step;
     }
@@ -96,6 +101,63 @@ tdm_status tdm__steps_list(tdm_arena *arena, const tdm_folder *dir, int64_t **st
 done:
     closedir(list);
     tdm__delete(arena->host, found);
+    return status;
+}
+
+/* The pid in a temporary name "<base>.tmp-<pid>" or "<base>.tmp-<pid>-<n>". 0 unless printing the parts gives exactly
+ * the same name. */
+static long pid_of(const char *name, char base[64], bool *numbered) {
+    const char *mark = strstr(name, ".tmp-");
+    char again[48];
+    long pid;
+    int n, length = mark != NULL ? (int)(mark - name) : 64;
+    if (length >= 64) return 0;
+    snprintf(base, 64, "%.*s", length, name);
+    int parts = sscanf(mark, ".tmp-%9ld-%9d", &pid, &n);
+    *numbered = parts == 2;
+    if (*numbered)
+        snprintf(again, sizeof(again), ".tmp-%ld-%d", pid, n);
+    else if (parts == 1)
+        snprintf(again, sizeof(again), ".tmp-%ld", pid);
+    return parts >= 1 && pid > 0 && strcmp(mark, again) == 0 ? pid : 0;
+}
+
+/* Was it left by a process that is gone? A held lock proves that the process lives, even if its pid looks dead from
+ * here, as from another container. */
+static bool is_stale(const tdm_folder *dir, const char *name, long pid) {
+    if (pid != (long)getpid() && tdm__process_lives(pid)) return false;
+    int fd = openat(dir->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return errno != ENOENT;
+    bool held = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    close(fd);
+    return !held;
+}
+
+static tdm_status remove_any(const tdm_file_ops *ops, const tdm_folder *dir, const char *name) {
+    if (tdm__file_is_folder(dir, name)) return tdm__folder_remove(ops, dir, name);
+    return ops->unlink(ops->user, dir->fd, name) == 0 ? TDM_OK : tdm__file_fail("remove", dir, name, errno);
+}
+
+tdm_status tdm__leftovers_remove(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *dir,
+                                 const char *subsystem, bool (*is_ours)(const char *base, bool numbered)) {
+    tdm_status status;
+    const char *name;
+    DIR *list;
+    TDM_TRY(tdm__folder_list(&list, dir));
+    for (;;) {
+        char base[64];
+        bool numbered;
+        TDM_TRY_DONE(tdm__folder_next(list, dir, &name));
+        if (name == NULL) break;
+        long pid = pid_of(name, base, &numbered);
+        if (pid == 0 || !is_ours(base, numbered) || !is_stale(dir, name, pid)) continue;
+        if (remove_any(ops, dir, name) != TDM_OK)
+            TDM_WARN(host, subsystem, "%s, left by process %ld, cannot be removed: %s", name, pid, tdm_error_message());
+        else
+            TDM_INFO(host, subsystem, "removed %s, left by process %ld", name, pid);
+    }
+done:
+    closedir(list);
     return status;
 }
 

@@ -42,7 +42,7 @@ tdm_status tdm__manifest_read(tdm_ckpt *ckpt);
 
 /* state.json, as an entry of a larger text. */
 void tdm__state_print(tdm_json_out *to, const char *key, const tdm_ckpt_state *state);
-tdm_status tdm__state_read(tdm_ckpt_state *state, const char *text, size_t bytes, const char *path);
+tdm_status tdm__state_read(tdm_ckpt_state *state, const char *text, size_t bytes, const char *folder);
 
 /* *out = <folder>/<name>, in the arena. */
 tdm_status tdm__path_join(tdm_arena *arena, const char **out, const char *folder, const char *name);
@@ -54,12 +54,11 @@ bool tdm__hash_equal(tdm_hash128 a, tdm_hash128 b);
 /* The steps in a checkpoints directory, newest first, whether complete or not. */
 tdm_status tdm__steps_list(tdm_arena *arena, const tdm_folder *dir, int64_t **steps, size_t *count);
 void tdm__step_name(char out[32], int64_t step); /* "step-00000391" */
+/* Reads the step from a name. False unless the name is exactly what tdm__step_name makes of that step. */
+bool tdm__step_of(const char *name, int64_t *step);
 /* Is the user's path one checkpoint: a folder with such a name, or with a manifest in it? */
 tdm_status tdm__is_step(tdm_arena *arena, const char *path, bool *out);
 /* Opens a checkpoints directory by the user's path, which may also be the run directory around it. */
 tdm_status tdm__steps_open(tdm_folder *out, tdm_arena *arena, const char *path);
-
-tdm_status tdm__ckpt_save_with(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *folder,
-                               const char *name, const tdm_ckpt_parts *parts, int64_t keep_last);
 
 #endif

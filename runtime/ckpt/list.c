@@ -6,71 +6,52 @@
 #include "runtime/ckpt/folder.h"
 #include "runtime/ckpt/tensor_file.h"
 
+/* ---- an aligned table ---- */
+
 enum { MAX_COLUMNS = 8 };
 
-/* ---- an aligned table; its cells are in the arena ---- */
-
 typedef struct table {
-    tdm_arena *arena;
-    int columns, rows; /* rows includes the heading */
-    int room;
-    const char **cell; /* row by row */
+    int columns;
     bool right[MAX_COLUMNS];
-    tdm_status status; /* the first failure; later additions do nothing */
+    tdm_text cells; /* row by row, each with its NUL; the first row is the heading */
 } table;
 
-static void table_init(table *t, tdm_arena *arena, int columns, int rows) {
-    *t = (table){.arena = arena, .columns = columns, .room = rows};
-    t->status = tdm__arena_new(arena, &t->cell, (size_t)columns * (size_t)rows, sizeof(*t->cell));
+static void table_init(table *t, const tdm_host *host, const char *const *heading, int columns) {
+    *t = (table){.columns = columns};
+    tdm__text_init(&t->cells, host);
+    for (int i = 0; i < columns; i++) tdm__text_add(&t->cells, heading[i], strlen(heading[i]) + 1);
 }
 
-/* Adds a row; `cells` has one text for each column. The texts are borrowed. */
-static void table_row(table *t, const char *const *cells) {
-    if (t->status != TDM_OK || t->rows == t->room) return;
-    memcpy(&t->cell[t->rows * t->columns], cells, (size_t)t->columns * sizeof(*cells));
-    t->rows++;
+/* Adds a cell; what comes from a file is made printable. */
+static void add_cell(table *t, const char *text) {
+    tdm__text_shown(&t->cells, text);
+    tdm__text_add(&t->cells, "", 1);
 }
 
-static const char *cell_number(table *t, int64_t value) {
-    const char *text = NULL;
-    if (t->status == TDM_OK) t->status = tdm__arena_printf(t->arena, &text, "%lld", (long long)value);
-    return text;
+static void add_number(table *t, int64_t value) {
+    tdm__text_printf(&t->cells, "%lld", (long long)value);
+    tdm__text_add(&t->cells, "", 1);
 }
 
-static const char *cell_text(table *t, const char *value) {
-    const size_t bytes = tdm_text_printable(NULL, 0, value, 0) + 1;
-    char *text = NULL;
-    if (t->status == TDM_OK) t->status = tdm__arena_new(t->arena, &text, bytes, 1);
-    if (text != NULL) (void)tdm_text_printable(text, bytes, value, 0);
-    return text;
-}
-
-static tdm_status table_print(const table *t, const char *indent, tdm_text *out) {
-    int width[MAX_COLUMNS] = {0};
-    TDM_TRY(t->status);
-    for (int i = 0; i < t->rows * t->columns; i++) {
-        int columns = tdm_text_columns(t->cell[i]);
+static void table_print(table *t, const char *indent, tdm_text *out) {
+    const char *end = t->cells.data + t->cells.length;
+    int width[MAX_COLUMNS] = {0}, i = 0;
+    out->failed = out->failed || t->cells.failed;
+    for (const char *cell = t->cells.data; !out->failed && cell < end; cell += strlen(cell) + 1, i++) {
+        int columns = tdm_text_columns(cell);
         if (columns > width[i % t->columns]) width[i % t->columns] = columns;
     }
-    for (int row = 0; row < t->rows; row++) {
-        tdm__text_puts(out, indent);
-        for (int c = 0; c < t->columns; c++) {
-            const char *text = t->cell[row * t->columns + c];
-            int pad = width[c] - tdm_text_columns(text);
-            if (!t->right[c]) tdm__text_puts(out, text);
-            if (t->right[c] || c + 1 < t->columns) tdm__text_printf(out, "%*s", pad, "");
-            if (t->right[c]) tdm__text_puts(out, text);
-            tdm__text_puts(out, c + 1 < t->columns ? "  " : "\n");
-        }
+    i = 0;
+    for (const char *cell = t->cells.data; !out->failed && cell < end; cell += strlen(cell) + 1, i++) {
+        int column = i % t->columns, pad = width[column] - tdm_text_columns(cell);
+        bool is_last = column + 1 == t->columns;
+        if (column == 0) tdm__text_puts(out, indent);
+        if (t->right[column]) tdm__text_printf(out, "%*s", pad, "");
+        tdm__text_puts(out, cell);
+        if (!t->right[column] && !is_last) tdm__text_printf(out, "%*s", pad, "");
+        tdm__text_puts(out, is_last ? "\n" : "  ");
     }
-    return TDM_OK;
-}
-
-static const char *cell_size(table *t, uint64_t bytes) {
-    char size[32];
-    const char *text = NULL;
-    if (t->status == TDM_OK) t->status = tdm__arena_text(t->arena, &text, tdm__print_bytes(size, bytes));
-    return text;
+    tdm__text_deinit(&t->cells);
 }
 
 static tdm_status finished(const tdm_text *out) {
@@ -109,38 +90,37 @@ static tdm_status inspect(const tdm_host *host, tdm_arena *arena, const tdm_fold
     return TDM_OK;
 }
 
-static tdm_status list_text(tdm_arena *arena, const char *dir, const listed *list, int count, tdm_text *out) {
+static void list_text(const tdm_host *host, const char *dir, const listed *list, int count, tdm_text *out) {
     static const char *const heading[] = {"CHECKPOINT", "STEP",    "EPOCH", "MODE",
                                           "REPLICAS",   "TENSORS", "SIZE",  "STATE"};
     table t;
+    char size[32];
     if (count == 0) {
         tdm__text_puts(out, "no checkpoints in ");
         tdm__text_shown(out, dir);
         tdm__text_puts(out, "\n");
-        return TDM_OK;
+        return;
     }
-    table_init(&t, arena, 8, count + 1);
+    table_init(&t, host, heading, 8);
     t.right[1] = t.right[2] = t.right[4] = t.right[5] = t.right[6] = true;
-    table_row(&t, heading);
     for (int i = 0; i < count; i++) {
         const listed *item = &list[i];
-        const char *row[] = {item->name, "-", "-", "-", "-", "-", "-", item->word};
+        add_cell(&t, item->name);
+        for (int column = 1; !item->complete && column < 7; column++) add_cell(&t, "-");
         if (item->complete) {
-            row[1] = cell_number(&t, item->state.step);
-            row[2] = cell_number(&t, item->state.epoch);
-            row[3] = cell_text(&t, item->state.mode);
-            row[4] = cell_number(&t, item->state.replicas);
-            row[5] = cell_number(&t, item->tensors);
-            row[6] = cell_size(&t, item->bytes);
-            row[7] = "complete";
+            add_number(&t, item->state.step);
+            add_number(&t, item->state.epoch);
+            add_cell(&t, item->state.mode);
+            add_number(&t, item->state.replicas);
+            add_number(&t, item->tensors);
+            add_cell(&t, tdm__print_bytes(size, item->bytes));
         }
-        table_row(&t, row);
+        add_cell(&t, item->complete ? "complete" : item->word);
     }
-    TDM_TRY(table_print(&t, "", out));
+    table_print(&t, "", out);
     for (int i = 0; i < count; i++) {
         if (!list[i].complete) tdm__text_printf(out, "%s: %s\n", list[i].name, list[i].why);
     }
-    return TDM_OK;
 }
 
 static void list_json(const char *dir, const listed *list, int count, tdm_text *out) {
@@ -177,7 +157,7 @@ tdm_status tdm__ckpt_list(const tdm_host *host, const char *dir, bool json, tdm_
     if (json)
         list_json(folder.path, list, (int)count, out);
     else
-        TDM_TRY_DONE(list_text(&arena, folder.path, list, (int)count, out));
+        list_text(host, folder.path, list, (int)count, out);
     status = finished(out);
 done:
     tdm__folder_close(&folder);
@@ -187,44 +167,29 @@ done:
 
 /* ---- the tensors of one ---- */
 
-static const char *cell_shape(table *t, const tdm_tensor *tensor) {
-    tdm_text shape;
-    const char *text = NULL;
-    tdm__text_init(&shape, t->arena->host);
-    tdm__tensor_describe(tensor, &shape);
-    if (shape.failed && t->status == TDM_OK)
-        t->status = tdm__fail(TDM_E_MEMORY, __FILE__, __LINE__, NULL, "checkpoint: out of memory for the text");
-    if (!shape.failed) text = cell_text(t, shape.data);
-    tdm__text_deinit(&shape);
-    return text;
-}
-
-static const char *cell_name(table *t, const tdm_tensor *tensor) {
-    char printable[TDM_ST_PRINTABLE];
-    return cell_text(t, tdm__printable(printable, tensor->name));
-}
-
-static tdm_status show_tensors(const tdm_ckpt *ckpt, int part, tdm_arena *arena, tdm_text *out) {
+static void show_tensors(const tdm_ckpt *ckpt, int part, tdm_text *out) {
     static const char *const heading[] = {"TENSOR", "DTYPE AND SHAPE", "BYTES", "XXH3-128"};
     const tdm_tensor_file *file = ckpt->tensors[part];
     const tdm_hash128 *hashes = ckpt->manifest.file[part].tensor_hash;
+    char text[TDM_ST_PRINTABLE];
     table t;
-    if (file == NULL) return TDM_OK;
-    table_init(&t, arena, hashes != NULL ? 4 : 3, file->count + 1);
-    t.right[2] = true;
+    if (file == NULL) return;
     tdm__text_printf(out, "\n%s: %d tensors, %s\n", ckpt->has_state ? tdm__ckpt_file_names[part] : "tensors",
-                     file->count, cell_size(&t, file->bytes));
-    if (file->count == 0) return t.status;
-    table_row(&t, heading);
+                     file->count, tdm__print_bytes(text, file->bytes));
+    if (file->count == 0) return;
+    table_init(&t, ckpt->host, heading, hashes != NULL ? 4 : 3);
+    t.right[2] = true;
     for (int i = 0; i < file->count; i++) {
         const tdm_tensor *tensor = &file->tensor[i];
-        char digits[TDM_HASH_TEXT] = "";
-        if (hashes != NULL) tdm__hash_print(digits, hashes[i]);
-        const char *row[] = {cell_name(&t, tensor), cell_shape(&t, tensor), cell_number(&t, (int64_t)tensor->bytes),
-                             cell_text(&t, digits)};
-        table_row(&t, row);
+        add_cell(&t, tdm__printable(text, tensor->name));
+        tdm__tensor_describe(tensor, &t.cells);
+        tdm__text_add(&t.cells, "", 1);
+        add_number(&t, (int64_t)tensor->bytes);
+        if (hashes == NULL) continue;
+        tdm__hash_print(text, hashes[i]);
+        add_cell(&t, text);
     }
-    return table_print(&t, "  ", out);
+    table_print(&t, "  ", out);
 }
 
 static void show_state(const tdm_ckpt_state *state, tdm_text *out) {
@@ -235,8 +200,8 @@ static void show_state(const tdm_ckpt_state *state, tdm_text *out) {
                      (long long)state->samples, (long long)state->seed);
     tdm__text_printf(out, "  %s, lr %s at step %lld of its schedule\n", state->optimizer, lr,
                      (long long)state->schedule_step);
-    tdm__text_printf(out, "  saved by mode %s, %d replicas, %lld samples per device\n", state->mode, state->replicas,
-                     (long long)state->per_device);
+    tdm__text_printf(out, "  saved by mode %s, %lld replicas, %lld samples per device\n", state->mode,
+                     (long long)state->replicas, (long long)state->per_device);
     tdm__text_printf(out, "  params_xxh3 %s\n", state->params_xxh3);
 }
 
@@ -269,22 +234,16 @@ static void show_json(const tdm_ckpt *ckpt, tdm_text *out) {
 }
 
 tdm_status tdm__ckpt_show(const tdm_host *host, const char *path, bool json, tdm_text *out) {
-    tdm_arena arena;
     tdm_ckpt *ckpt = NULL;
-    tdm_status status;
-    tdm__arena_init(&arena, host);
-    TDM_TRY_DONE(tdm__ckpt_open_any(&ckpt, host, path));
+    TDM_TRY(tdm__ckpt_open_any(&ckpt, host, path));
     if (json) {
         show_json(ckpt, out);
     } else {
         tdm__text_shown(out, ckpt->path);
         tdm__text_puts(out, "\n");
         if (ckpt->has_state) show_state(&ckpt->state, out);
-        for (int part = 0; part < 2; part++) TDM_TRY_DONE(show_tensors(ckpt, part, &arena, out));
+        for (int part = 0; part < 2; part++) show_tensors(ckpt, part, out);
     }
-    status = finished(out);
-done:
     tdm__ckpt_close(ckpt);
-    tdm__arena_deinit(&arena);
-    return status;
+    return finished(out);
 }

@@ -9,19 +9,15 @@
  *
  * After a failure in steps 1 to 3 the temporary directory is removed. After a kill the next save removes it. */
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/system/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
-#include "runtime/base/system/process.h"
 #include "runtime/ckpt/folder.h"
 #include "runtime/ckpt/tensor_file.h"
 
@@ -57,62 +53,17 @@ static tdm_status make_temporary(saving *s, int64_t step) {
     }
     s->temporary = name;
     TDM_TRY(tdm__folder_open(&s->inside, &s->arena, &s->dir, name, TDM_E_IO));
-    flock(s->inside.fd, LOCK_EX | LOCK_NB); /* if the file system has no locks, is_stale has only the pid */
+    flock(s->inside.fd, LOCK_EX | LOCK_NB); /* if the file system has no locks, only the pid in its name protects it */
     return TDM_OK;
 }
 
-/* Was it left by a process that is gone? The name contains the pid. A held lock proves that the process lives, even if
- * its pid looks dead from here, as from another container. */
-static bool is_stale(const saving *s, const char *name, long pid) {
-    if (pid != (long)getpid() && tdm__process_lives(pid)) return false;
-    int fd = openat(s->dir.fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return errno != ENOENT;
-    bool held = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    close(fd);
-    return !held;
+static bool is_ours(const char *base, bool numbered) {
+    int64_t step;
+    return numbered ? base[0] == '.' && tdm__step_of(base + 1, &step) : strcmp(base, "latest") == 0;
 }
 
-/* The pid in a temporary name. 0 unless printing the parts of the name gives exactly the same name. */
-static long pid_of(const char *name) {
-    char again[96];
-    long long step;
-    long pid;
-    int n;
-    if (sscanf(name, ".step-%18lld.tmp-%9ld-%9d", &step, &pid, &n) == 3) {
-        snprintf(again, sizeof(again), ".step-%08lld.tmp-%ld-%d", step, pid, n);
-        if (strcmp(name, again) == 0) return pid;
-    }
-    if (sscanf(name, "latest.tmp-%9ld", &pid) == 1) {
-        snprintf(again, sizeof(again), "latest.tmp-%ld", pid);
-        if (strcmp(name, again) == 0) return pid;
-    }
-    return 0;
-}
-
-static tdm_status remove_any(saving *s, const char *name) {
-    if (tdm__file_is_folder(&s->dir, name)) return tdm__folder_remove(s->ops, &s->dir, name);
-    return s->ops->unlink(s->ops->user, s->dir.fd, name) == 0 ? TDM_OK : tdm__file_fail("remove", &s->dir, name, errno);
-}
-
-/* Removes what killed processes have left. */
 static tdm_status reap(saving *s) {
-    tdm_status status;
-    const char *name;
-    DIR *list;
-    TDM_TRY(tdm__folder_list(&list, &s->dir));
-    for (;;) {
-        TDM_TRY_DONE(tdm__folder_next(list, &s->dir, &name));
-        if (name == NULL) break;
-        long pid = pid_of(name);
-        if (pid <= 0 || !is_stale(s, name, pid)) continue;
-        if (remove_any(s, name) != TDM_OK)
-            TDM_WARN(s->host, "ckpt", "%s, left by process %ld, cannot be removed: %s", name, pid, tdm_error_message());
-        else
-            TDM_INFO(s->host, "ckpt", "removed %s, left by process %ld", name, pid);
-    }
-done:
-    closedir(list);
-    return status;
+    return tdm__leftovers_remove(s->host, s->ops, &s->dir, "ckpt", is_ours);
 }
 
 /* ---- writing ---- */
@@ -124,8 +75,8 @@ static tdm_status write_tensors(saving *s, int part, const tdm_tensor *tensors, 
     snprintf(step_text, sizeof(step_text), "%lld", (long long)step);
     TDM_TRY(tdm__arena_new(&s->arena, &entry->tensor_hash, (size_t)count, sizeof(*entry->tensor_hash)));
     entry->listed = true;
-    return tdm__tensor_file_write(s->host, s->ops, &s->inside, tdm__ckpt_file_names[part], tensors, count,
-                                       metadata, entry->tensor_hash, &entry->hash, &entry->bytes);
+    return tdm__tensor_file_write(s->host, s->ops, &s->inside, tdm__ckpt_file_names[part], tensors, count, metadata,
+                                  entry->tensor_hash, &entry->hash, &entry->bytes);
 }
 
 /* Writes a small file; puts its size and hash into *entry unless that is NULL. */
@@ -315,8 +266,8 @@ static tdm_status enter(saving *s, const tdm_folder *folder, const char *name) {
     return tdm__folder_open(&s->dir, &s->arena, NULL, name, TDM_E_IO);
 }
 
-tdm_status tdm__ckpt_save_with(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *folder,
-                               const char *name, const tdm_ckpt_parts *parts, int64_t keep_last) {
+tdm_status tdm__ckpt_save(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *folder, const char *name,
+                          const tdm_ckpt_parts *parts, int64_t keep_last) {
     char prefix[64];
     tdm_error record;
     tdm_status status;
@@ -343,11 +294,6 @@ done:
     }
     end(&s);
     return status;
-}
-
-tdm_status tdm__ckpt_save(const tdm_host *host, const tdm_folder *folder, const char *name, const tdm_ckpt_parts *parts,
-                          int64_t keep_last) {
-    return tdm__ckpt_save_with(host, &tdm__file_system, folder, name, parts, keep_last);
 }
 
 tdm_status tdm__ckpt_reap(const tdm_host *host, const tdm_folder *folder, const char *name) {

@@ -9,20 +9,34 @@
 #include "runtime/base/status.h"
 #include "runtime/ckpt/folder.h"
 
-enum kind { COUNT, INT, ANY_INT, NUMBER, TEXT, FLAG, NOTE }; /* FLAG: 1 or absent; NOTE: a text or absent */
-static const int64_t most_of[] = {[COUNT] = INT64_C(1) << 53 /* as in a job */, [INT] = INT32_MAX, [FLAG] = 1};
+enum kind { WHOLE, NUMBER, TEXT };
+#define MOST_COUNTED (INT64_C(1) << 53) /* as in a job */
 
 static const struct {
     const char *key;
     enum kind kind;
+    bool optional; /* left out if it is 0 or "" */
     size_t offset, size;
+    int64_t least, most;
 } fields[] = {
-#define FIELD(kind, name) \
-    { #name, kind, offsetof(tdm_ckpt_state, name), sizeof(((tdm_ckpt_state *)NULL)->name) }
-    FIELD(COUNT, step),   FIELD(COUNT, epoch),      FIELD(COUNT, step_in_epoch), FIELD(COUNT, samples),
-    FIELD(ANY_INT, seed), FIELD(NUMBER, lr),        FIELD(COUNT, schedule_step), FIELD(TEXT, mode),
-    FIELD(INT, replicas), FIELD(COUNT, per_device), FIELD(TEXT, optimizer),      FIELD(TEXT, params_xxh3),
-    FIELD(NOTE, data),    FIELD(FLAG, eval_due),
+#define FIELD(kind, name, optional, ...) \
+    { #name, kind, optional, offsetof(tdm_ckpt_state, name), sizeof(((tdm_ckpt_state *)NULL)->name), __VA_ARGS__ }
+#define COUNT(name) FIELD(WHOLE, name, false, 0, MOST_COUNTED)
+    COUNT(step),
+    COUNT(epoch),
+    COUNT(step_in_epoch),
+    COUNT(samples),
+    FIELD(WHOLE, seed, false, INT64_MIN, INT64_MAX),
+    FIELD(NUMBER, lr, false, 0, 0),
+    COUNT(schedule_step),
+    FIELD(TEXT, mode, false, 0, 0),
+    FIELD(WHOLE, replicas, false, 0, INT32_MAX),
+    COUNT(per_device),
+    FIELD(TEXT, optimizer, false, 0, 0),
+    FIELD(TEXT, params_xxh3, false, 0, 0),
+    FIELD(TEXT, data, true, 0, 0),
+    FIELD(WHOLE, eval_due, true, 0, 1),
+#undef COUNT
 #undef FIELD
 };
 
@@ -33,34 +47,17 @@ void tdm__state_print(tdm_json_out *to, const char *key, const tdm_ckpt_state *s
     for (int i = 0; i < FIELDS; i++) {
         const char *at = (const char *)state + fields[i].offset;
         int64_t whole = 0;
-        int small;
-        double number;
-        if (fields[i].kind == FLAG) {
-            memcpy(&whole, at, sizeof(whole));
-            if (whole == 0) continue;
-        }
-        if (fields[i].kind == NOTE && at[0] == '\0') continue;
+        double number = 0;
+        if (fields[i].kind == WHOLE) memcpy(&whole, at, sizeof(whole));
+        if (fields[i].kind == NUMBER) memcpy(&number, at, sizeof(number));
+        if (fields[i].optional && (fields[i].kind == TEXT ? at[0] == '\0' : whole == 0)) continue;
         tdm__put_key(to, fields[i].key);
-        switch (fields[i].kind) {
-        case COUNT:
-        case FLAG:
-        case ANY_INT:
-            memcpy(&whole, at, sizeof(whole));
-            tdm__text_printf(to->text, "%lld", (long long)whole);
-            break;
-        case INT:
-            memcpy(&small, at, sizeof(small));
-            tdm__text_printf(to->text, "%d", small);
-            break;
-        case NUMBER:
-            memcpy(&number, at, sizeof(number));
-            tdm__text_json_number(to->text, number);
-            break;
-        case TEXT:
-        case NOTE:
+        if (fields[i].kind == TEXT)
             tdm__text_json_string(to->text, at);
-            break;
-        }
+        else if (fields[i].kind == NUMBER)
+            tdm__text_json_number(to->text, number);
+        else
+            tdm__text_printf(to->text, "%lld", (long long)whole);
     }
     tdm__put(to, "}");
 }
@@ -68,33 +65,19 @@ void tdm__state_print(tdm_json_out *to, const char *key, const tdm_ckpt_state *s
 static bool read_field(tdm_json *json, int i, tdm_ckpt_state *state) {
     char *at = (char *)state + fields[i].offset;
     int64_t whole = 0;
+    double number = 0;
     size_t length;
-    double number;
-    switch (fields[i].kind) {
-    case COUNT:
-    case FLAG:
-    case INT:
-    case ANY_INT:
-        if (!tdm__json_integer(json, &whole)) return false;
-        if (fields[i].kind != ANY_INT && whole < 0) return tdm__json_fail(json, "'%s' is negative", fields[i].key);
-        if (fields[i].kind != ANY_INT && whole > most_of[fields[i].kind])
-            return tdm__json_fail(json, "'%s' is too large", fields[i].key);
-        if (fields[i].kind == INT) {
-            int small = (int)whole;
-            memcpy(at, &small, sizeof(small));
-        } else {
-            memcpy(at, &whole, sizeof(whole));
-        }
-        return true;
-    case NUMBER:
+    if (fields[i].kind == TEXT) return tdm__json_string(json, at, fields[i].size, &length);
+    if (fields[i].kind == NUMBER) {
         if (!tdm__json_number(json, &number)) return false;
         memcpy(at, &number, sizeof(number));
         return true;
-    case TEXT:
-    case NOTE:
-        return tdm__json_string(json, at, fields[i].size, &length);
     }
-    return false;
+    if (!tdm__json_integer(json, &whole)) return false;
+    if (whole < fields[i].least) return tdm__json_fail(json, "'%s' is negative", fields[i].key);
+    if (whole > fields[i].most) return tdm__json_fail(json, "'%s' is too large", fields[i].key);
+    memcpy(at, &whole, sizeof(whole));
+    return true;
 }
 
 /* Refuses numbers whose sums and products could overflow later, and numbers that no run can reach: every step has at
@@ -102,10 +85,10 @@ static bool read_field(tdm_json *json, int i, tdm_ckpt_state *state) {
 static bool check_ranges(tdm_json *json, const tdm_ckpt_state *s) {
     int64_t rows;
     if (__builtin_mul_overflow(s->per_device, s->replicas, &rows) ||
-        __builtin_mul_overflow(rows, s->step_in_epoch, &rows) || rows > most_of[COUNT])
+        __builtin_mul_overflow(rows, s->step_in_epoch, &rows) || rows > MOST_COUNTED)
         return tdm__json_fail(json, "'step_in_epoch', 'per_device' and 'replicas' together are too large");
     if (s->replicas < 1 || s->per_device < 1)
-        return tdm__json_fail(json, "'replicas' %d and 'per_device' %lld must be at least 1", s->replicas,
+        return tdm__json_fail(json, "'replicas' %lld and 'per_device' %lld must be at least 1", (long long)s->replicas,
                               (long long)s->per_device);
     if (!(s->lr >= 0 && s->lr <= (double)FLT_MAX))
         return tdm__json_fail(json, "'lr' must be 0 to %g, found %g", (double)FLT_MAX, s->lr);
@@ -145,16 +128,16 @@ static bool read_state(tdm_json *json, tdm_ckpt_state *state) {
     if (json->failed) return false;
     if (!version) return tdm__json_fail(json, "key 'version' is missing");
     for (int i = 0; i < FIELDS; i++) {
-        if (!seen[i] && fields[i].kind != FLAG && fields[i].kind != NOTE)
-            return tdm__json_fail(json, "key '%s' is missing", fields[i].key);
+        if (!seen[i] && !fields[i].optional) return tdm__json_fail(json, "key '%s' is missing", fields[i].key);
     }
     return check_ranges(json, state) && tdm__json_end(json);
 }
 
-tdm_status tdm__state_read(tdm_ckpt_state *state, const char *text, size_t bytes, const char *path) {
+tdm_status tdm__state_read(tdm_ckpt_state *state, const char *text, size_t bytes, const char *folder) {
     tdm_json json;
     *state = (tdm_ckpt_state){.step = 0};
     tdm__json_open(&json, text, bytes, 1);
-    if (!read_state(&json, state)) TDM_FAIL(TDM_E_CHECKPOINT, "%s: %s", path, json.why);
+    if (!read_state(&json, state))
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s/%s: %s", folder, tdm__ckpt_file_names[TDM_CKPT_STATE], json.why);
     return TDM_OK;
 }

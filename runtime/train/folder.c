@@ -1,13 +1,11 @@
 /* The run directory: the configuration, what happens step by step, how the run ended. Rank 0 alone writes it. A lock on
  * the folder keeps other jobs out. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "runtime/base/system/clock.h"
 #include "runtime/base/system/file.h"
-#include "runtime/base/system/process.h"
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/json_write.h"
@@ -52,38 +50,18 @@ static tdm_status replace_second(tdm_run *run, const char *name, tdm_text *text,
     return TDM_OK;
 }
 
-/* The process number in the name of one of our temporary files; 0: it is another file. */
-static long pid_of(const char *name) {
+static bool is_ours(const char *base, bool numbered) {
     static const char *const ours[] = {"config.input.yaml", "config.resolved.yaml", "status.json", "summary.json",
                                        "env.json",          "report.html",          TDM_METRICS};
-    char again[64];
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
-        size_t length = strlen(ours[i]);
-        if (strncmp(name, ours[i], length) != 0 || strncmp(name + length, ".tmp-", 5) != 0) continue;
-        long pid = strtol(name + length + 5, NULL, 10);
-        snprintf(again, sizeof(again), "%s.tmp-%ld", ours[i], pid);
-        if (pid > 0 && strcmp(again, name) == 0) return pid;
+    for (size_t i = 0; !numbered && i < sizeof(ours) / sizeof(ours[0]); i++) {
+        if (strcmp(base, ours[i]) == 0) return true;
     }
-    return 0;
+    return false;
 }
 
-/* Removes what killed processes left. */
 static tdm_status reap(tdm_run *run) {
     const tdm_folder *dir = &run->folder->dir;
-    tdm_status status;
-    const char *name;
-    DIR *list;
-    TDM_TRY(tdm__folder_list(&list, dir));
-    for (;;) {
-        TDM_TRY_DONE(tdm__folder_next(list, dir, &name));
-        if (name == NULL) break;
-        long pid = pid_of(name);
-        if (pid <= 0 || (pid != (long)getpid() && tdm__process_lives(pid))) continue;
-        if (unlinkat(dir->fd, name, 0) == 0) TDM_INFO(run->host, "run", "removed %s, left by process %ld", name, pid);
-    }
-done:
-    closedir(list);
-    TDM_TRY(status);
+    TDM_TRY(tdm__leftovers_remove(run->host, &tdm__file_system, dir, "run", is_ours));
     return tdm__file_is_there(dir, TDM_CHECKPOINTS) ? tdm__ckpt_reap(run->host, dir, TDM_CHECKPOINTS) : TDM_OK;
 }
 

@@ -86,7 +86,7 @@ static tdm_status write_checkpoint(tdm_run *run, tdm_arena *arena, const tdm_fol
     tdm_ckpt_parts parts;
     TDM_TRY(collect(run, arena, &parts));
     if (run->options.config_yaml != NULL) TDM_TRY(tdm__arena_text(arena, &parts.config_yaml, run->options.config_yaml));
-    TDM_TRY(tdm__ckpt_save(run->host, folder, name, &parts, keep_last));
+    TDM_TRY(tdm__ckpt_save(run->host, &tdm__file_system, folder, name, &parts, keep_last));
     return folder != NULL ? tdm__folder_status(run, "running", TDM_OK, true) : TDM_OK; /* if the reason is not known */
 }
 

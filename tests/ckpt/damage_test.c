@@ -22,7 +22,7 @@ static void begin(void) {
         support_parts p;
         fault_ops_init(&f, 0, 0);
         support_parts_init(&p, step);
-        CHECK_OK(tdm__ckpt_save_with(tdm_host_default(), &f.ops, NULL, dir, &p.parts, 0));
+        CHECK_OK(tdm__ckpt_save(tdm_host_default(), &f.ops, NULL, dir, &p.parts, 0));
     }
 }
 

@@ -26,7 +26,7 @@ static tdm_status save(int64_t step, size_t count, float *big) {
     model[4].bytes = count * sizeof(*big);
     p.parts.model = model;
     p.parts.model_count = 5;
-    return tdm__ckpt_save(tdm_host_default(), NULL, dir, &p.parts, 0);
+    return tdm__ckpt_save(tdm_host_default(), &tdm__file_system, NULL, dir, &p.parts, 0);
 }
 
 static int64_t newest(void) {

@@ -16,7 +16,7 @@ static void save_well(const char *dir, int64_t step, int64_t keep_last) {
     support_parts p;
     fault_ops_init(&f, 0, 0);
     support_parts_init(&p, step);
-    CHECK_OK(tdm__ckpt_save_with(tdm_host_default(), &f.ops, NULL, dir, &p.parts, keep_last));
+    CHECK_OK(tdm__ckpt_save(tdm_host_default(), &f.ops, NULL, dir, &p.parts, keep_last));
     CHECK_INT(f.early, 0);
     CHECK_TEXT(f.pending, "");
 }
@@ -51,7 +51,7 @@ static void prepare(char dir[256], bool replace) {
         fault_ops_init(&f, 0, 0);
         support_parts_init(&p, 3);
         p.parts.config_yaml = "mode: single\n";
-        CHECK_OK(tdm__ckpt_save_with(tdm_host_default(), &f.ops, NULL, dir, &p.parts, 0));
+        CHECK_OK(tdm__ckpt_save(tdm_host_default(), &f.ops, NULL, dir, &p.parts, 0));
     }
 }
 
@@ -70,7 +70,7 @@ static bool one_error(long k, int error, bool replace, bool no_exchange, int64_t
     fault_ops_init(&f, k, error);
     f.no_exchange = no_exchange;
     support_parts_init(&p, 3);
-    tdm_status status = tdm__ckpt_save_with(tdm_host_default(), &f.ops, NULL, dir, &p.parts, keep_last);
+    tdm_status status = tdm__ckpt_save(tdm_host_default(), &f.ops, NULL, dir, &p.parts, keep_last);
     int64_t step = newest(dir);
     if (status == TDM_OK) {
         CHECK_INT(step, 3);
@@ -108,7 +108,7 @@ static long sweep_crashes(int tear, bool replace, bool no_exchange, int64_t keep
         f.tear = tear;
         f.no_exchange = no_exchange;
         support_parts_init(&p, 3);
-        tdm_status status = tdm__ckpt_save_with(tdm_host_default(), &f.ops, NULL, dir, &p.parts, keep_last);
+        tdm_status status = tdm__ckpt_save(tdm_host_default(), &f.ops, NULL, dir, &p.parts, keep_last);
         int64_t step = newest(dir);
         if (status == TDM_OK)
             CHECK_INT(step, 3);
@@ -175,7 +175,7 @@ TEST(file_systems_without_reservation) {
         support_parts p;
         fault_ops_init(&f, k, EOPNOTSUPP);
         support_parts_init(&p, 3 + k);
-        tdm_status status = tdm__ckpt_save_with(tdm_host_default(), &f.ops, NULL, dir, &p.parts, 0);
+        tdm_status status = tdm__ckpt_save(tdm_host_default(), &f.ops, NULL, dir, &p.parts, 0);
         if (!f.failed) break;
         if (strcmp(f.failed_call, "allocate") == 0) CHECK_OK(status);
     }
@@ -193,7 +193,7 @@ TEST(memory_fails) {
         tdm_failing_host_init(&failing, k);
         fault_ops_init(&f, 0, 0);
         support_parts_init(&p, 3);
-        tdm_status status = tdm__ckpt_save_with(&failing.host, &f.ops, NULL, dir, &p.parts, 1);
+        tdm_status status = tdm__ckpt_save(&failing.host, &f.ops, NULL, dir, &p.parts, 1);
         CHECK_INT(failing.live, 0);
         CHECK_INT(newest(dir), status == TDM_OK ? 3 : 2);
         if (status == TDM_OK) break; /* behind the commit memory may fail: that is only a warning */

@@ -14,7 +14,7 @@ static char run[256], dir[300], path[2][400];
 static void save(const char *to, const support_parts *p) {
     fault_ops f;
     fault_ops_init(&f, 0, 0);
-    CHECK_OK(tdm__ckpt_save_with(tdm_host_default(), &f.ops, NULL, to, &p->parts, 0));
+    CHECK_OK(tdm__ckpt_save(tdm_host_default(), &f.ops, NULL, to, &p->parts, 0));
 }
 
 static void begin(void) {

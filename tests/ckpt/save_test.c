@@ -20,7 +20,7 @@ static void begin(void) {
 static tdm_status save_parts(const tdm_host *host, const tdm_ckpt_parts *parts, int64_t keep_last) {
     fault_ops f;
     fault_ops_init(&f, 0, 0);
-    return tdm__ckpt_save_with(host, &f.ops, NULL, dir, parts, keep_last);
+    return tdm__ckpt_save(host, &f.ops, NULL, dir, parts, keep_last);
 }
 
 static void save(int64_t step, int64_t keep_last) {
@@ -60,7 +60,7 @@ TEST(saved_and_found) {
     begin();
     support_parts p;
     support_parts_init(&p, 7);
-    REQUIRE_OK(tdm__ckpt_save(tdm_host_default(), NULL, dir, &p.parts, 0)); /* the real calls */
+    REQUIRE_OK(tdm__ckpt_save(tdm_host_default(), &tdm__file_system, NULL, dir, &p.parts, 0)); /* the real calls */
     size_t size;
     char *latest = support_read(in_dir("latest"), &size);
     CHECK_TEXT(latest, "step-00000007\n");
@@ -274,14 +274,14 @@ TEST(no_place_for_folders) {
     begin();
     support_write(dir, "a file", 6);
     support_parts_init(&p, 1);
-    CHECK_STATUS(tdm__ckpt_save(tdm_host_default(), NULL, dir, &p.parts, 0), TDM_E_IO);
+    CHECK_STATUS(tdm__ckpt_save(tdm_host_default(), &tdm__file_system, NULL, dir, &p.parts, 0), TDM_E_IO);
     CHECK_HAS(tdm_error_message(), "the checkpoint of step 1 is not saved: ");
     CHECK_HAS(tdm_error_message(), "expected a folder, found a file");
     REQUIRE(unlink(dir) == 0 && symlink("/nowhere/at/all", dir) == 0);
-    CHECK_STATUS(tdm__ckpt_save(tdm_host_default(), NULL, dir, &p.parts, 0), TDM_E_IO);
+    CHECK_STATUS(tdm__ckpt_save(tdm_host_default(), &tdm__file_system, NULL, dir, &p.parts, 0), TDM_E_IO);
     CHECK_HAS(tdm_error_message(), "expected a folder, found a symbolic link to nothing");
     p.parts.state.lr = (double)NAN;
-    CHECK_STATUS(tdm__ckpt_save(tdm_host_default(), NULL, run, &p.parts, 0), TDM_E_INTERNAL);
+    CHECK_STATUS(tdm__ckpt_save(tdm_host_default(), &tdm__file_system, NULL, run, &p.parts, 0), TDM_E_INTERNAL);
     support_remove(run);
 }
 
