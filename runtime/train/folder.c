@@ -163,7 +163,7 @@ tdm_status tdm__folder_summary(tdm_run *run, const char *reason, const int64_t *
     if (run->folder == NULL) return TDM_OK;
     tdm_hash128 hash;
     char hash_text[TDM_HASH_TEXT];
-    TDM_TRY(tdm__params_hash(run->mode->replica[0], &hash));
+    TDM_TRY(tdm__params_hash(run, &hash));
     tdm__hash_print(hash_text, hash);
     const tdm_tally *tally = run->since_start.steps > 0 ? &run->since_start : &run->since_open;
     tdm_text text;

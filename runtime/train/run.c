@@ -37,7 +37,7 @@ tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out) {
                            .params = tdm_graph_param_count(run->graph)};
     tdm_hash128 hash;
     char text[TDM_HASH_TEXT];
-    TDM_TRY(tdm__params_hash(run->mode->replica[0], &hash));
+    TDM_TRY(tdm__params_hash(run, &hash));
     tdm__hash_print(text, hash);
     memcpy(out->params_xxh3, text, sizeof(text));
     return TDM_OK;
@@ -100,6 +100,60 @@ tdm_status tdm_run_eval_sample(tdm_run *run, int64_t index, float *x, int64_t *l
     memcpy(x, shard->x + at * width, (size_t)width * sizeof(float));
     *label = run->loss->target == TDM_TARGET_CLASS ? ((const int64_t *)shard->target)[at] : -1;
     return TDM_OK;
+}
+
+/* ---- tensors ---- */
+
+int tdm_run_tensor_count(const tdm_run *run) {
+    return run != NULL ? run->model_tensors : 0;
+}
+
+tdm_status tdm_run_tensor(const tdm_run *run, int index, tdm_tensor_info *out) {
+    if (run == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_tensor: a pointer is NULL");
+    if (index < 0 || index >= run->model_tensors)
+        TDM_FAIL(TDM_E_USAGE, "tdm_run_tensor: index %d is not in [0, %d)", index, run->model_tensors);
+    const tdm_named *named = &run->tensors[index];
+    *out = (tdm_tensor_info){.name = named->name,
+                             .ndim = named->shape->ndim,
+                             .count = named->count,
+                             .bytes = named->bytes,
+                             .is_buffer = named->arena == TDM_ARENA_BUFFER,
+                             .is_int64 = named->is_counter};
+    memcpy(out->dim, named->shape->dim, (size_t)named->shape->ndim * sizeof(int64_t));
+    return TDM_OK;
+}
+
+/* Finds a tensor of the model that fits the caller's memory, and its place in the first replica. */
+static tdm_status find(tdm_run *run, const char *function, const char *name, const void *memory, size_t bytes,
+                       const tdm_named **out, char **at) {
+    void *arenas[TDM_ARENA_COUNT] = {NULL};
+    if (run == NULL || name == NULL || memory == NULL) TDM_FAIL(TDM_E_USAGE, "%s: a pointer is NULL", function);
+    TDM_TRY(tdm__run_idle(run, function));
+    int i = 0;
+    while (i < run->model_tensors && strcmp(run->tensors[i].name, name) != 0) i++;
+    if (i == run->model_tensors) TDM_FAIL(TDM_E_USAGE, "%s: the model has no tensor '%s'", function, name);
+    *out = &run->tensors[i];
+    if ((*out)->bytes != bytes)
+        TDM_FAIL(TDM_E_USAGE, "%s: tensor '%s' has %zu bytes, the caller's memory %zu", function, name, (*out)->bytes,
+                 bytes);
+    return tdm__tensor_at(run->mode->replica[0], *out, arenas, at);
+}
+
+tdm_status tdm_run_read(tdm_run *run, const char *name, void *to, size_t bytes) {
+    const tdm_named *named;
+    char *at;
+    TDM_TRY(find(run, "tdm_run_read", name, to, bytes, &named, &at));
+    memcpy(to, at, bytes);
+    return TDM_OK;
+}
+
+tdm_status tdm_run_write(tdm_run *run, const char *name, const void *from, size_t bytes) {
+    const tdm_named *named;
+    char *at;
+    TDM_TRY(find(run, "tdm_run_write", name, from, bytes, &named, &at));
+    memcpy(at, from, bytes);
+    TDM_TRY(tdm__replica_put(run->mode->replica[0], named->arena));
+    return tdm__mode_sync(run->mode, false);
 }
 
 /* ---- descriptions ---- */

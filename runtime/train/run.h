@@ -13,7 +13,6 @@
 #include "runtime/exec/mode.h"
 #include "runtime/module/module.h"
 #include "runtime/optim/schedule.h"
-#include "runtime/train/train.h"
 
 /* Sums over the steps since something was last reported. */
 typedef struct tdm_tally {
@@ -27,6 +26,16 @@ typedef struct tdm_ahead {
     int64_t start_ns;
     const tdm_batch *batch; /* the loader's */
 } tdm_ahead;
+
+/* A tensor of the model or of the optimizer's state, and where a replica has it. */
+typedef struct tdm_named {
+    const char *name; /* PyTorch's: "fc1.weight", "exp_avg.fc1.weight" */
+    const tdm_shape *shape;
+    int64_t count;
+    bool is_counter; /* int64_t, else float */
+    tdm_arena_kind arena;
+    size_t offset, bytes;
+} tdm_named;
 
 typedef struct tdm_run_folder tdm_run_folder; /* the run directory; rank 0 only */
 
@@ -47,6 +56,9 @@ struct tdm_run {
     const tdm_comm_ops *device_comm; /* NULL: gradients are reduced in host memory */
     void *loss_attrs;
     tdm_plan *plan;
+    const tdm_named *tensors;         /* parameters in PyTorch's order, buffers, then the optimizer's state */
+    int model_tensors, tensor_count;  /* how many belong to the model; all */
+    const tdm_named **params_by_name; /* the parameters, sorted */
     tdm_mode *mode;
     tdm_dataset *train, *eval;
     char data[160]; /* describes the training samples, see tdm_ckpt_state; "" for a program's own source */
@@ -84,16 +96,22 @@ struct tdm_run {
 };
 
 /* ---- tensors ---- */
-typedef struct tdm_named { /* a tensor of the module, and where it lies */
-    const char *name;
-    const tdm_shape *shape;
-    int64_t count;
-    bool is_buffer, is_counter;
-    tdm_arena_kind arena;
-    size_t offset, bytes;
-} tdm_named;
-int tdm__run_named_count(const tdm_run *run);
-tdm_named tdm__run_named(const tdm_run *run, int index); /* parameters in PyTorch's order, then buffers */
+/* Lists the tensors of the run; needs the plan. */
+tdm_status tdm__run_list_tensors(tdm_run *run);
+/* Where a tensor lies in the host's copy of the replica's memory. The first tensor of an arena makes the copy;
+ * `arenas`, all NULL at first, keeps them. */
+tdm_status tdm__tensor_at(tdm_replica *replica, const tdm_named *named, void *arenas[TDM_ARENA_COUNT], char **out);
+/* Reads tensors first to end - 1 of the run's list from the file into the first replica. TDM_E_CHECKPOINT if one is
+ * missing there or is another. */
+tdm_status tdm__tensors_load(tdm_run *run, const tdm_tensor_file *file, int first, int end);
+
+/* ---- weights, in the first replica ---- */
+/* The initial weights of torch.nn's modules after torch.manual_seed(job.seed), drawn in order of construction. */
+tdm_status tdm__weights_init(tdm_run *run);
+/* Parameters and buffers from a file. A tensor that the model does not have is an error, too. */
+tdm_status tdm__weights_load(tdm_run *run, const tdm_tensor_file *file);
+/* XXH3-128 over the bytes of all parameters in name order. */
+tdm_status tdm__params_hash(tdm_run *run, tdm_hash128 *out);
 
 /* ---- data ---- */
 /* Number and kind of the samples: "200 of 1x28x28 bytes". */

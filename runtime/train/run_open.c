@@ -139,7 +139,8 @@ static tdm_status build_plan(tdm_run *run) {
     int64_t batch = run->job->eval.batch;
     options.training = run->options.predicts == 0;
     run->eval_rows = batch != TDM_INT_NULL ? batch : tdm__plan_rows(run->job, run->per_device);
-    return tdm__plan_build(&run->plan, run->host, run->graph, &options);
+    TDM_TRY(tdm__plan_build(&run->plan, run->host, run->graph, &options));
+    return tdm__run_list_tensors(run);
 }
 
 /* A replica has memory for the largest pass. If that is an evaluation, a smaller training batch would not help, so that
@@ -178,7 +179,7 @@ static tdm_status load_start_weights(tdm_run *run) {
     tdm_ckpt *ckpt = NULL;
     const char *path = run->job->weights;
     TDM_TRY(tdm__error_at(tdm__ckpt_open_any(&ckpt, run->host, path), &run->job->weights_at));
-    tdm_status status = tdm__weights_load(run->mode->replica[0], tdm__ckpt_model(ckpt));
+    tdm_status status = tdm__weights_load(run, tdm__ckpt_model(ckpt));
     tdm__ckpt_close(ckpt);
     if (status == TDM_E_CHECKPOINT)
         TDM_FAIL_AT(&run->job->weights_at, status,
@@ -189,9 +190,8 @@ static tdm_status load_start_weights(tdm_run *run) {
 }
 
 static tdm_status init_weights(tdm_run *run) {
-    tdm_replica *root = run->mode->replica[0];
     if (run->rank == 0) {
-        TDM_TRY(tdm__weights_init(root, run->job->seed, (tdm_rng_profile)run->job->rng_profile));
+        TDM_TRY(tdm__weights_init(run));
         TDM_TRY(load_start_weights(run));
     }
     return tdm__mode_sync(run->mode, true);

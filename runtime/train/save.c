@@ -9,43 +9,7 @@
 
 /* ---- saving ---- */
 
-static tdm_status model_tensors(tdm_run *run, tdm_tensor *to) {
-    void *arena[TDM_ARENA_COUNT] = {0};
-    tdm_replica *root = run->mode->replica[0];
-    TDM_TRY(tdm__replica_fetch(root, TDM_ARENA_PARAM, &arena[TDM_ARENA_PARAM]));
-    TDM_TRY(tdm__replica_fetch(root, TDM_ARENA_BUFFER, &arena[TDM_ARENA_BUFFER]));
-    for (int i = 0; i < tdm__run_named_count(run); i++) {
-        tdm_named named = tdm__run_named(run, i);
-        to[i] = (tdm_tensor){.name = named.name,
-                             .dtype = named.is_counter ? TDM_ST_I64 : TDM_ST_F32,
-                             .ndim = named.shape->ndim,
-                             .bytes = named.bytes,
-                             .data = (char *)arena[named.arena] + named.offset};
-        memcpy(to[i].dim, named.shape->dim, (size_t)named.shape->ndim * sizeof(int64_t));
-    }
-    return TDM_OK;
-}
-
-static tdm_status optimizer_tensors(const tdm_run *run, tdm_arena *arena, tdm_tensor *to) {
-    const tdm_plan *plan = run->plan;
-    tdm_replica *root = run->mode->replica[0];
-    void *state = NULL;
-    TDM_TRY(tdm__replica_fetch(root, TDM_ARENA_STATE, &state));
-    for (int slot = 0; slot < root->state_count; slot++) {
-        for (int i = 0; i < plan->param_count; i++, to++) {
-            const tdm_plan_param *param = &plan->params[plan->param_of_graph[i]];
-            *to = (tdm_tensor){
-                .dtype = TDM_ST_F32, .ndim = param->def.shape.ndim, .bytes = (size_t)param->count * sizeof(float)};
-            to->data = (float *)state + (size_t)slot * plan->param_floats + param->offset;
-            memcpy(to->dim, param->def.shape.dim, (size_t)to->ndim * sizeof(int64_t));
-            TDM_TRY(tdm__arena_printf(arena, &to->name, "%s.%s", run->optim->state[slot], param->name));
-        }
-    }
-    return TDM_OK;
-}
-
-static tdm_status fill_state(const tdm_run *run, tdm_ckpt_state *state) {
-    static const char *const modes[] = {"single", "dp", "ddp"};
+static tdm_status fill_state(tdm_run *run, tdm_ckpt_state *state) {
     const tdm_job *job = run->job;
     *state = (tdm_ckpt_state){.step = run->step,
                               .epoch = run->epoch,
@@ -57,27 +21,35 @@ static tdm_status fill_state(const tdm_run *run, tdm_ckpt_state *state) {
                               .replicas = run->replicas,
                               .per_device = run->per_device,
                               .eval_due = run->eval_due};
-    strncpy(state->mode, modes[job->parallel.mode], sizeof(state->mode) - 1);
+    strncpy(state->mode, run->mode->ops->name, sizeof(state->mode) - 1);
     strncpy(state->optimizer, run->optim->name, sizeof(state->optimizer) - 1);
     memcpy(state->data, run->data, sizeof(state->data));
     tdm_hash128 hash;
-    TDM_TRY(tdm__params_hash(run->mode->replica[0], &hash));
+    TDM_TRY(tdm__params_hash(run, &hash));
     tdm__hash_print(state->params_xxh3, hash);
     return TDM_OK;
 }
 
 /* Everything but the configuration. */
 static tdm_status collect(tdm_run *run, tdm_arena *arena, tdm_ckpt_parts *parts) {
-    const tdm_replica *root = run->mode->replica[0];
-    tdm_tensor *model = NULL, *optimizer = NULL;
-    *parts = (tdm_ckpt_parts){.model_count = tdm__run_named_count(run),
-                              .optimizer_count = root->state_count * run->plan->param_count};
-    TDM_TRY(tdm__arena_new(arena, &model, (size_t)parts->model_count, sizeof(*model)));
-    TDM_TRY(tdm__arena_new(arena, &optimizer, (size_t)parts->optimizer_count + 1, sizeof(*optimizer)));
-    TDM_TRY(model_tensors(run, model));
-    TDM_TRY(optimizer_tensors(run, arena, optimizer));
-    parts->model = model;
-    parts->optimizer = optimizer;
+    void *arenas[TDM_ARENA_COUNT] = {NULL};
+    tdm_tensor *to;
+    TDM_TRY(tdm__arena_new(arena, &to, (size_t)run->tensor_count, sizeof(*to)));
+    *parts = (tdm_ckpt_parts){.model = to,
+                              .model_count = run->model_tensors,
+                              .optimizer = to + run->model_tensors,
+                              .optimizer_count = run->tensor_count - run->model_tensors};
+    for (int i = 0; i < run->tensor_count; i++, to++) {
+        const tdm_named *named = &run->tensors[i];
+        char *data;
+        TDM_TRY(tdm__tensor_at(run->mode->replica[0], named, arenas, &data));
+        *to = (tdm_tensor){.name = named->name,
+                           .dtype = named->is_counter ? TDM_ST_I64 : TDM_ST_F32,
+                           .ndim = named->shape->ndim,
+                           .bytes = named->bytes,
+                           .data = data};
+        memcpy(to->dim, named->shape->dim, (size_t)named->shape->ndim * sizeof(int64_t));
+    }
     return fill_state(run, &parts->state);
 }
 
@@ -94,8 +66,7 @@ static tdm_status write_checkpoint(tdm_run *run, tdm_arena *arena, const tdm_fol
 static tdm_status check_numbers(tdm_run *run, tdm_arena *arena) {
     tdm_ckpt_parts parts;
     TDM_TRY(collect(run, arena, &parts));
-    tdm_status status = tdm__tensors_finite(parts.model, parts.model_count);
-    if (status == TDM_OK) status = tdm__tensors_finite(parts.optimizer, parts.optimizer_count);
+    tdm_status status = tdm__tensors_finite(parts.model, run->tensor_count);
     if (status == TDM_OK) return TDM_OK;
     char prefix[64];
     tdm_error error;
@@ -136,30 +107,14 @@ tdm_status tdm_run_save(tdm_run *run, const char *dir) {
 /* ---- restoring ---- */
 
 static tdm_status restore_optimizer(tdm_run *run, const tdm_ckpt *ckpt) {
-    tdm_replica *root = run->mode->replica[0];
-    const tdm_plan *plan = run->plan;
     const tdm_tensor_file *file = tdm__ckpt_optimizer(ckpt);
-    void *arena = NULL;
-    TDM_TRY(tdm__replica_fetch(root, TDM_ARENA_STATE, &arena));
-    for (int slot = 0; slot < root->state_count; slot++) {
-        for (int i = 0; i < plan->param_count; i++) {
-            const tdm_plan_param *param = &plan->params[i];
-            char key[320];
-            snprintf(key, sizeof(key), "%s.%s", run->optim->state[slot], param->name);
-            const tdm_tensor *tensor = file != NULL ? tdm__tensor_file_find(file, key) : NULL;
-            const char *fewer = run->optim->fewer_states;
-            if (tensor == NULL && fewer != NULL)
-                TDM_FAIL(TDM_E_CHECKPOINT,
-                         "%s: optimizer state '%s' is missing; was it saved with %s? Then resume with that",
-                         tdm__ckpt_path(ckpt), key, fewer);
-            if (tensor == NULL || tensor->dtype != TDM_ST_F32 || tensor->bytes != (size_t)param->count * sizeof(float))
-                TDM_FAIL(TDM_E_CHECKPOINT, "%s: optimizer state '%s' is %s", tdm__ckpt_path(ckpt), key,
-                         tensor == NULL ? "missing" : "of another shape");
-            TDM_TRY(tdm__tensor_file_read(file, tensor,
-                                          (float *)arena + (size_t)slot * plan->param_floats + param->offset));
-        }
-    }
-    return tdm__replica_put(root, TDM_ARENA_STATE);
+    tdm_status status = tdm__tensors_load(run, file, run->model_tensors, run->tensor_count);
+    const char *fewer = tdm__tensor_file_count(file) == 0 ? run->optim->fewer_states : NULL;
+    if (status != TDM_E_CHECKPOINT) return status;
+    if (fewer != NULL)
+        TDM_FAIL(status, "%s: %s; was it saved with %s? Then resume with that", tdm__ckpt_path(ckpt),
+                 tdm_error_message(), fewer);
+    TDM_FAIL(status, "%s: %s", tdm__ckpt_path(ckpt), tdm_error_message());
 }
 
 /* Sends what rank 0 found to all ranks. */
@@ -195,7 +150,7 @@ static tdm_status check_position(const tdm_run *run, const tdm_ckpt *ckpt) {
 
 static tdm_status load(tdm_run *run, tdm_ckpt *ckpt, bool newest_in_folder, found *out) {
     const tdm_ckpt_state *state = tdm__ckpt_state(ckpt);
-    tdm_status status = tdm__weights_load(run->mode->replica[0], tdm__ckpt_model(ckpt));
+    tdm_status status = tdm__weights_load(run, tdm__ckpt_model(ckpt));
     if (status != TDM_OK) return refuse_model(status, ckpt, newest_in_folder);
     if (state == NULL || run->options.predicts) return TDM_OK;
     TDM_TRY(check_position(run, ckpt));

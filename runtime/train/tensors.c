@@ -1,92 +1,113 @@
-/* The module's tensors by name: for checkpoints, and for programs that read and write them. */
+/* The tensors of a run by name: for checkpoints, and for comparing replicas. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/finite.h"
 #include "runtime/base/status.h"
+#include "runtime/optim/optim.h"
 #include "runtime/train/run.h"
 
-int tdm__run_named_count(const tdm_run *run) {
-    return run->plan->param_count + run->plan->buffer_count;
+static int by_name(const void *a, const void *b) {
+    const tdm_named *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
 }
 
-tdm_named tdm__run_named(const tdm_run *run, int index) {
-    const tdm_plan *plan = run->plan;
-    if (index < plan->param_count) {
-        const tdm_plan_param *param = &plan->params[plan->param_of_graph[index]];
-        return (tdm_named){.name = param->name,
-                           .shape = &param->def.shape,
-                           .count = param->count,
-                           .arena = TDM_ARENA_PARAM,
-                           .offset = param->offset * sizeof(float),
-                           .bytes = (size_t)param->count * sizeof(float)};
-    }
-    const tdm_plan_buffer *buffer = &plan->buffers[index - plan->param_count];
-    size_t bytes = (size_t)buffer->count * (buffer->def.is_counter ? sizeof(int64_t) : sizeof(float));
+static tdm_named named_param(const tdm_plan *plan, int index) {
+    const tdm_plan_param *param = &plan->params[plan->param_of_graph[index]];
+    return (tdm_named){.name = param->name,
+                       .shape = &param->def.shape,
+                       .count = param->count,
+                       .arena = TDM_ARENA_PARAM,
+                       .offset = param->offset * sizeof(float),
+                       .bytes = (size_t)param->count * sizeof(float)};
+}
+
+static tdm_named named_buffer(const tdm_plan_buffer *buffer) {
     return (tdm_named){.name = buffer->name,
                        .shape = &buffer->def.shape,
                        .count = buffer->count,
-                       .is_buffer = true,
                        .is_counter = buffer->def.is_counter,
                        .arena = TDM_ARENA_BUFFER,
                        .offset = buffer->offset,
-                       .bytes = bytes};
+                       .bytes = (size_t)buffer->count * (buffer->def.is_counter ? sizeof(int64_t) : sizeof(float))};
 }
 
-int tdm_run_tensor_count(const tdm_run *run) {
-    return run != NULL ? tdm__run_named_count(run) : 0;
-}
-
-tdm_status tdm_run_tensor(const tdm_run *run, int index, tdm_tensor_info *out) {
-    if (run == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_tensor: a pointer is NULL");
-    if (index < 0 || index >= tdm__run_named_count(run))
-        TDM_FAIL(TDM_E_USAGE, "tdm_run_tensor: index %d is not in [0, %d)", index, tdm__run_named_count(run));
-    tdm_named named = tdm__run_named(run, index);
-    *out = (tdm_tensor_info){.name = named.name,
-                             .ndim = named.shape->ndim,
-                             .count = named.count,
-                             .bytes = named.bytes,
-                             .is_buffer = named.is_buffer,
-                             .is_int64 = named.is_counter};
-    memcpy(out->dim, named.shape->dim, (size_t)named.shape->ndim * sizeof(int64_t));
-    return TDM_OK;
-}
-
-static tdm_status find(tdm_run *run, const char *function, const char *name, const void *memory, size_t bytes,
-                       tdm_named *out) {
-    if (run == NULL || name == NULL || memory == NULL) TDM_FAIL(TDM_E_USAGE, "%s: a pointer is NULL", function);
-    TDM_TRY(tdm__run_idle(run, function));
-    for (int i = 0; i < tdm__run_named_count(run); i++) {
-        *out = tdm__run_named(run, i);
-        if (strcmp(out->name, name) != 0) continue;
-        if (out->bytes != bytes)
-            TDM_FAIL(TDM_E_USAGE, "%s: tensor '%s' has %zu bytes, the caller's memory %zu", function, name, out->bytes,
-                     bytes);
-        return TDM_OK;
+tdm_status tdm__run_list_tensors(tdm_run *run) {
+    const tdm_plan *plan = run->plan;
+    int states = run->options.predicts ? 0 : tdm__optim_state_count(run->job), params = plan->param_count;
+    tdm_named *to;
+    run->model_tensors = params + plan->buffer_count;
+    run->tensor_count = run->model_tensors + states * params;
+    TDM_TRY(tdm__arena_new(&run->arena, &to, (size_t)run->tensor_count, sizeof(*to)));
+    TDM_TRY(tdm__arena_new(&run->arena, &run->params_by_name, (size_t)params, sizeof(*run->params_by_name)));
+    run->tensors = to;
+    for (int i = 0; i < params; i++, to++) {
+        *to = named_param(plan, i);
+        run->params_by_name[i] = to;
     }
-    TDM_FAIL(TDM_E_USAGE, "%s: the model has no tensor '%s'", function, name);
-}
-
-static tdm_status fetch(tdm_run *run, const tdm_named *named, char **out) {
-    void *arena = NULL;
-    TDM_TRY(tdm__replica_fetch(run->mode->replica[0], named->arena, &arena));
-    *out = (char *)arena + named->offset;
+    for (int i = 0; i < plan->buffer_count; i++) *to++ = named_buffer(&plan->buffers[i]);
+    for (int slot = 0; slot < states; slot++) {
+        for (int i = 0; i < params; i++, to++) {
+            *to = run->tensors[i];
+            to->arena = TDM_ARENA_STATE;
+            to->offset += (size_t)slot * plan->param_floats * sizeof(float);
+            TDM_TRY(tdm__arena_printf(&run->arena, &to->name, "%s.%s", run->optim->state[slot], run->tensors[i].name));
+        }
+    }
+    qsort(run->params_by_name, (size_t)params, sizeof(*run->params_by_name), by_name);
     return TDM_OK;
 }
 
-tdm_status tdm_run_read(tdm_run *run, const char *name, void *to, size_t bytes) {
-    tdm_named named = {0};
-    char *data = NULL;
-    TDM_TRY(find(run, "tdm_run_read", name, to, bytes, &named));
-    TDM_TRY(fetch(run, &named, &data));
-    memcpy(to, data, bytes);
+tdm_status tdm__tensor_at(tdm_replica *replica, const tdm_named *named, void *arenas[TDM_ARENA_COUNT], char **out) {
+    void **arena = &arenas[named->arena];
+    if (*arena == NULL) TDM_TRY(tdm__replica_fetch(replica, named->arena, arena));
+    *out = (char *)*arena + named->offset;
     return TDM_OK;
 }
 
-tdm_status tdm_run_write(tdm_run *run, const char *name, const void *from, size_t bytes) {
-    tdm_named named = {0};
-    char *data = NULL;
-    TDM_TRY(find(run, "tdm_run_write", name, from, bytes, &named));
-    TDM_TRY(fetch(run, &named, &data));
-    memcpy(data, from, bytes);
-    TDM_TRY(tdm__replica_put(run->mode->replica[0], named.arena));
-    return tdm__mode_sync(run->mode, false);
+/* ---- from a file ---- */
+
+static tdm_status check_shape(const tdm_named *named, const tdm_tensor *tensor) {
+    char want[64], got[64];
+    tdm_shape found = {.ndim = tensor->ndim < TDM_MAX_DIMS ? tensor->ndim : TDM_MAX_DIMS};
+    bool same = tensor->ndim == named->shape->ndim;
+    for (int d = 0; d < found.ndim; d++) {
+        found.dim[d] = tensor->dim[d];
+        same = same && named->shape->dim[d] == tensor->dim[d];
+    }
+    if (same) return TDM_OK;
+    tdm__shape_print(want, sizeof(want), named->shape);
+    tdm__shape_print(got, sizeof(got), &found);
+    TDM_FAIL(TDM_E_CHECKPOINT, "tensor '%s' has shape %s, in the file %s", named->name, want[0] ? want : "scalar",
+             got[0] ? got : "scalar");
+}
+
+static tdm_status load_one(const tdm_tensor_file *file, const tdm_named *named, void *to) {
+    const tdm_tensor *tensor = tdm__tensor_file_find(file, named->name);
+    if (tensor == NULL) TDM_FAIL(TDM_E_CHECKPOINT, "the file lacks this model's tensor '%s'", named->name);
+    if (tensor->dtype != (named->is_counter ? TDM_ST_I64 : TDM_ST_F32))
+        TDM_FAIL(TDM_E_CHECKPOINT, "tensor '%s' is %s, in the file %s; convert it before loading", named->name,
+                 named->is_counter ? "I64" : "F32", tensor->dtype_name);
+    TDM_TRY(check_shape(named, tensor));
+    TDM_TRY(tdm__tensor_file_read(file, tensor, to));
+    size_t count = named->is_counter ? 0 : (size_t)named->count;
+    size_t bad = tdm__first_not_finite(TDM_F32_BITS, to, count);
+    if (bad < count)
+        TDM_FAIL(TDM_E_CHECKPOINT, "tensor '%s' of the file is not finite (element %zu is infinite or NaN)",
+                 named->name, bad);
+    return TDM_OK;
+}
+
+tdm_status tdm__tensors_load(tdm_run *run, const tdm_tensor_file *file, int first, int end) {
+    tdm_replica *root = run->mode->replica[0];
+    void *arenas[TDM_ARENA_COUNT] = {NULL};
+    for (int i = first; i < end; i++) {
+        char *to;
+        TDM_TRY(tdm__tensor_at(root, &run->tensors[i], arenas, &to));
+        TDM_TRY(load_one(file, &run->tensors[i], to));
+    }
+    for (int kind = 0; kind < TDM_ARENA_COUNT; kind++) {
+        if (arenas[kind] != NULL) TDM_TRY(tdm__replica_put(root, (tdm_arena_kind)kind));
+    }
+    return TDM_OK;
 }

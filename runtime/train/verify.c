@@ -8,55 +8,31 @@
 
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
-#include "runtime/optim/optim.h"
 #include "runtime/train/run.h"
 
-typedef struct part { /* one tensor: its memory and its name */
-    tdm_arena_kind arena;
-    size_t offset, bytes;
-    const char *prefix, *name; /* "exp_avg", "fc1.weight"; prefix NULL: none */
-} part;
-
+/* The tensors that are compared. */
 typedef struct parts {
-    part *item;
+    const tdm_named **item;
     int count;
 } parts;
 
-static void add_part(parts *all, part item) {
-    all->item[all->count++] = item;
-}
-
 static tdm_status list_parts(const tdm_run *run, tdm_arena *memory, parts *out) {
-    const tdm_plan *plan = run->plan;
-    int slots = tdm__optim_state_count(run->job);
     *out = (parts){.count = 0};
-    TDM_TRY(tdm__arena_new(memory, &out->item, (size_t)((slots + 1) * plan->param_count + plan->buffer_count),
-                           sizeof(*out->item)));
-    for (int slot = -1; slot < slots; slot++) {
-        for (int i = 0; i < plan->param_count; i++) {
-            const tdm_plan_param *param = &plan->params[plan->param_of_graph[i]];
-            size_t first = param->offset + (slot > 0 ? (size_t)slot * plan->param_floats : 0);
-            add_part(out, (part){.arena = slot < 0 ? TDM_ARENA_PARAM : TDM_ARENA_STATE,
-                                 .offset = first * sizeof(float),
-                                 .bytes = (size_t)param->count * sizeof(float),
-                                 .prefix = slot < 0 ? NULL : run->optim->state[slot],
-                                 .name = param->name});
-        }
-    }
-    for (int i = 0; i < plan->buffer_count && run->comm != NULL; i++) {
-        const tdm_plan_buffer *buffer = &plan->buffers[i];
-        if (buffer->def.is_counter)
-            add_part(out, (part){TDM_ARENA_BUFFER, buffer->offset, sizeof(int64_t), NULL, buffer->name});
+    TDM_TRY(tdm__arena_new(memory, &out->item, (size_t)run->tensor_count, sizeof(const tdm_named *)));
+    for (int i = 0; i < run->tensor_count; i++) {
+        const tdm_named *named = &run->tensors[i];
+        if (named->arena != TDM_ARENA_BUFFER || (named->is_counter && run->comm != NULL))
+            out->item[out->count++] = named;
     }
     return TDM_OK;
 }
 
 static tdm_status hash_parts(tdm_replica *replica, const parts *all, tdm_hash128 *out) {
-    void *arena[TDM_ARENA_COUNT] = {NULL};
+    void *arenas[TDM_ARENA_COUNT] = {NULL};
     for (int i = 0; i < all->count; i++) {
-        const part *p = &all->item[i];
-        if (arena[p->arena] == NULL) TDM_TRY(tdm__replica_fetch(replica, p->arena, &arena[p->arena]));
-        out[i] = tdm__hash((const char *)arena[p->arena] + p->offset, p->bytes);
+        char *data;
+        TDM_TRY(tdm__tensor_at(replica, all->item[i], arenas, &data));
+        out[i] = tdm__hash(data, all->item[i]->bytes);
     }
     return TDM_OK;
 }
@@ -124,7 +100,6 @@ static tdm_status judge(const tdm_run *run, const parts *all, const tdm_hash128 
         first = i;
         parts_count++;
     }
-    const part *p = &all->item[first];
     if (majority >= 0)
         snprintf(beside, sizeof(beside), "the %d that are equal", count - others);
     else
@@ -133,9 +108,8 @@ static tdm_status judge(const tdm_run *run, const parts *all, const tdm_hash128 
     TDM_FAIL(
         TDM_E_CHECK,
         "the replicas are no longer equal after step %lld: %s %d differs from %s%s in %d of %d tensors, the first is "
-        "%s%s%s; check its memory and its device, and continue from the last checkpoint",
-        (long long)run->step, what, other, beside, more, parts_count, all->count, p->prefix != NULL ? p->prefix : "",
-        p->prefix != NULL ? "." : "", p->name);
+        "%s; check its memory and its device, and continue from the last checkpoint",
+        (long long)run->step, what, other, beside, more, parts_count, all->count, all->item[first]->name);
 }
 
 tdm_status tdm__run_verify(tdm_run *run) {

@@ -32,19 +32,12 @@ static void move(FILE *file, bool in, void *at, size_t bytes) {
 
 static void move_state(tdm_run *run, FILE *file, bool in) {
     tdm_replica *root = run->mode->replica[0];
-    void *arena[TDM_ARENA_COUNT] = {0};
+    void *arenas[TDM_ARENA_COUNT] = {0};
     static const tdm_arena_kind kinds[] = {TDM_ARENA_PARAM, TDM_ARENA_BUFFER, TDM_ARENA_STATE};
-    for (int i = 0; i < 3; i++) must(tdm__replica_fetch(root, kinds[i], &arena[kinds[i]]));
-    for (int i = 0; i < tdm__run_named_count(run); i++) {
-        tdm_named named = tdm__run_named(run, i);
-        move(file, in, (char *)arena[named.arena] + named.offset, named.bytes);
-    }
-    for (int slot = 0; slot < root->state_count; slot++) {
-        float *state = (float *)arena[TDM_ARENA_STATE] + (size_t)slot * run->plan->param_floats;
-        for (int i = 0; i < run->plan->param_count; i++) {
-            tdm_named named = tdm__run_named(run, i);
-            move(file, in, (char *)state + named.offset, named.bytes);
-        }
+    for (int i = 0; i < run->tensor_count; i++) {
+        char *at = NULL;
+        must(tdm__tensor_at(root, &run->tensors[i], arenas, &at));
+        move(file, in, at, run->tensors[i].bytes);
     }
     if (!in) return;
     for (int i = 0; i < 3; i++) must(tdm__replica_put(root, kinds[i]));
