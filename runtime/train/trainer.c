@@ -111,7 +111,8 @@ static tdm_status submit_step(tdm_run *run) {
     tdm_ahead *ahead = &run->ahead[run->submitted % TDM_MODE_DEPTH];
     ahead->start_ns = tdm__now_ns();
     ahead->lr = run->schedule.lr;
-    TDM_TRY(tdm__loader_next(run->loader, &ahead->batch));
+    tdm_status status = tdm__loader_next(run->loader, &ahead->batch);
+    if (status != TDM_OK) return run->comm != NULL ? leave_step(run) : status;
     ahead->data_ms = tdm__loader_waited_ms(run->loader);
     tdm_update update = {.optim = run->optim,
                          .optim_run = run->optim_run,
@@ -121,7 +122,7 @@ static tdm_status submit_step(tdm_run *run) {
                          .t = run->submitted + 1,
                          .clip_norm = run->job->train.clip_grad_norm,
                          .stop = atomic_load(&run->stop) != 0};
-    tdm_status status = tdm__mode_submit(run->mode, ahead->batch, &update);
+    status = tdm__mode_submit(run->mode, ahead->batch, &update);
     if (status == TDM_OK && run->submitted + 1 < run->steps_total) status = tdm__run_prefetch(run);
     if (status != TDM_OK) return leave_step(run);
     run->submitted++;
