@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "law.h"
+#include "runtime/exec/record.h"
+#include "runtime/train/run.h"
 #include "tests/support/tdm_test.h"
 
 static void set_cuda(tdm_job *job) {
@@ -189,6 +191,31 @@ TEST(a_load_between_steps) {
     tdm_graph_free(graph);
 }
 
+/* Steps go on being timed when the run has gone back to an earlier one. */
+TEST(a_load_of_an_earlier_step) {
+    tdm_graph *graph = law_graph(0, 0);
+    char folder[] = "/tmp/tandem-ahead-XXXXXX", checkpoint[64], command[64];
+    tdm_job job;
+    watcher w = {0};
+    REQUIRE(mkdtemp(folder) != NULL);
+    snprintf(checkpoint, sizeof(checkpoint), "%s/step-00000004", folder);
+    set_cuda(&job);
+    job.train.steps = 40;
+    REQUIRE(open_run(&w, &job, graph, 1) == TDM_OK);
+    CHECK_OK(tdm_run_step(w.run, 4));
+    CHECK_OK(tdm_run_save(w.run, folder));
+    CHECK_OK(tdm_run_step(w.run, 26));
+    const tdm_recorder *recorder = w.run->mode->replica[0]->recorder;
+    CHECK(recorder->timed_at > 16);
+    CHECK_OK(tdm_run_load(w.run, checkpoint));
+    CHECK_OK(tdm_run_step(w.run, 8));
+    CHECK(recorder->timed_at > 4 && recorder->timed_at <= 12);
+    tdm_run_close(w.run);
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    CHECK_INT(system(command), 0);
+    tdm_graph_free(graph);
+}
+
 /* The first step whose loss is not finite is the one that is named, and the run can be closed. */
 TEST(a_loss_that_is_not_finite) {
     tdm_graph *graph = law_graph(0, 0);
@@ -280,4 +307,5 @@ static void find_device(void) {
 
 TEST_MAIN(find_device(); RUN(the_numbers_are_the_same); RUN(tensors_in_a_callback);
           RUN(a_stop_finishes_what_is_under_way); RUN(steps_one_by_one_and_at_once); RUN(a_load_between_steps);
-          RUN(a_loss_that_is_not_finite); RUN(a_batch_that_cannot_be_had); RUN(waiting_for_data_is_seen);)
+          RUN(a_load_of_an_earlier_step); RUN(a_loss_that_is_not_finite); RUN(a_batch_that_cannot_be_had);
+          RUN(waiting_for_data_is_seen);)
