@@ -53,13 +53,23 @@ static tdm_status collect(tdm_run *run, tdm_arena *arena, tdm_ckpt_parts *parts)
     return fill_state(run, &parts->state);
 }
 
+/* For the case that this process ends without saying how. The checkpoint is saved, whatever becomes of this file. */
+static void update_status(tdm_run *run) {
+    tdm_error record;
+    tdm__error_save(&record);
+    if (tdm__folder_status(run, "running", TDM_OK, true) != TDM_OK)
+        TDM_WARN(run->host, "run", "%s; training continues", tdm_error_message());
+    (void)tdm__error_restore(&record, NULL);
+}
+
 static tdm_status write_checkpoint(tdm_run *run, tdm_arena *arena, const tdm_folder *folder, const char *name,
                                    int64_t keep_last) {
     tdm_ckpt_parts parts;
     TDM_TRY(collect(run, arena, &parts));
     if (run->options.config_yaml != NULL) TDM_TRY(tdm__arena_text(arena, &parts.config_yaml, run->options.config_yaml));
     TDM_TRY(tdm__ckpt_save(run->host, &tdm__file_system, folder, name, &parts, keep_last));
-    return folder != NULL ? tdm__folder_status(run, "running", TDM_OK, true) : TDM_OK; /* if the reason is not known */
+    if (folder != NULL) update_status(run);
+    return TDM_OK;
 }
 
 /* Weights that could not be saved are not a result either. */

@@ -131,4 +131,65 @@ TEST(configs) {
     }
 }
 
-TEST_MAIN(RUN(reference_kernels); RUN(best_kernels); RUN(configs);)
+/* Fails the allocations behind the first step, one run after the other. */
+typedef struct behind_a_step {
+    tdm_failing_host failing; /* the host's user */
+    long fail_after;
+    char log[4096];
+} behind_a_step;
+
+static void keep_line(void *user, tdm_log_level level, const char *subsystem, const char *line) {
+    behind_a_step *b = user;
+    size_t used = strlen(b->log);
+    (void)level, (void)subsystem;
+    snprintf(b->log + used, sizeof(b->log) - used, "%s\n", line);
+}
+
+static int arm(const tdm_event *event, void *user) {
+    behind_a_step *b = user;
+    if (event->kind == TDM_EVENT_STEP && event->step == 1) b->failing.fail_at = b->failing.calls + b->fail_after;
+    return 0;
+}
+
+/* A checkpoint is saved, whatever becomes of status.json behind it. */
+TEST(no_memory_for_the_status_behind_a_checkpoint) {
+    char folder[256], own[300], step[340];
+    int told = 0;
+    tdm_job job;
+    api_folder(folder);
+    api_job(&job);
+    job.data.eval.format = TDM_DATA_NONE;
+    job.data.workers = 0;
+    job.train.steps = 2;
+    job.run.dir = own;
+    job.checkpoint.every = (tdm_interval){TDM_INTERVAL_STEPS, 1};
+    for (long after = 1;; after++) {
+        behind_a_step b = {.fail_after = after};
+        tdm_run_options options = TDM_RUN_OPTIONS_INIT;
+        tdm_graph *graph = api_graph(NULL);
+        tdm_run *run = NULL;
+        snprintf(own, sizeof(own), "%s/%ld", folder, after);
+        tdm_failing_host_init(&b.failing, 0);
+        b.failing.host.log = keep_line;
+        b.failing.host.log_level = TDM_LOG_WARNING;
+        options.host = &b.failing.host;
+        options.on_event = arm;
+        options.user = &b;
+        tdm_status status = tdm_run_open(&run, &job, graph, &options);
+        if (status == TDM_OK) status = tdm_run_train(run);
+        tdm_run_close(run);
+        tdm_graph_free(graph);
+        CHECK_INT(b.failing.live, 0);
+        if (strstr(b.log, "out of memory while writing status.json; training continues") != NULL) {
+            told++;
+            CHECK_OK(status);
+            snprintf(step, sizeof(step), "%s/checkpoints/step-00000001", own);
+            CHECK_OK(tdm_checkpoint_verify(NULL, step, NULL));
+        }
+        if (!b.failing.failed) break;
+    }
+    CHECK(told > 0);
+    api_folder_remove(folder);
+}
+
+TEST_MAIN(RUN(reference_kernels); RUN(best_kernels); RUN(configs); RUN(no_memory_for_the_status_behind_a_checkpoint);)
