@@ -37,36 +37,18 @@ static tdm_status hash_parts(tdm_replica *replica, const parts *all, tdm_hash128
     return TDM_OK;
 }
 
-/* ---- the hashes of all replicas, [replicas][parts]; *out NULL where they are equal ---- */
-
-static tdm_status gather_ranks(tdm_run *run, const parts *all, tdm_arena *memory, tdm_hash128 **out) {
-    tdm_hash128 *own = NULL, digest, digests[TDM_LIST_MAX];
-    size_t bytes = (size_t)all->count * sizeof(*own), world = (size_t)run->world;
-    bool equal = true;
-    TDM_TRY(tdm__arena_new(memory, &own, (size_t)all->count, sizeof(*own)));
+/* The hashes of all replicas, [replicas][parts]. */
+static tdm_status gather(tdm_run *run, const parts *all, tdm_arena *memory, tdm_hash128 **out) {
+    size_t count = (size_t)all->count, replicas = (size_t)run->replicas, bytes = count * sizeof(**out);
+    tdm_hash128 *own;
+    TDM_TRY(tdm__arena_new(memory, out, replicas * count, sizeof(**out)));
+    for (size_t i = 0; run->comm == NULL && i < replicas; i++)
+        TDM_TRY(hash_parts(run->mode->replica[i], all, *out + i * count));
+    if (run->comm == NULL) return TDM_OK;
+    TDM_TRY(tdm__arena_new(memory, &own, count, sizeof(*own)));
     TDM_TRY(hash_parts(run->mode->replica[0], all, own));
-    digest = tdm__hash(own, bytes);
-    TDM_TRY(tdm__all_gather(run->comm, (tdm_span){&digest, sizeof(digest), TDM_DTYPE_U8},
-                            (tdm_span){digests, world * sizeof(digest), TDM_DTYPE_U8}));
-    for (size_t r = 1; r < world; r++) equal = equal && memcmp(&digests[r], &digests[0], sizeof(digest)) == 0;
-    if (equal) return TDM_OK;
-    TDM_TRY(tdm__arena_new(memory, out, world * (size_t)all->count, sizeof(**out)));
     return tdm__all_gather(run->comm, (tdm_span){own, bytes, TDM_DTYPE_U8},
-                           (tdm_span){*out, world * bytes, TDM_DTYPE_U8});
-}
-
-static tdm_status gather_here(tdm_run *run, const parts *all, tdm_arena *memory, tdm_hash128 **out) {
-    int count = run->mode->replica_count;
-    tdm_hash128 *table = NULL;
-    bool equal = true;
-    TDM_TRY(tdm__arena_new(memory, &table, (size_t)(count * all->count), sizeof(*table)));
-    for (int i = 0; i < count; i++) {
-        tdm_hash128 *own = table + i * all->count;
-        TDM_TRY(hash_parts(run->mode->replica[i], all, own));
-        equal = equal && memcmp(own, table, (size_t)all->count * sizeof(*own)) == 0;
-    }
-    if (!equal) *out = table;
-    return TDM_OK;
+                           (tdm_span){*out, replicas * bytes, TDM_DTYPE_U8});
 }
 
 /* ---- the verdict ---- */
@@ -95,6 +77,7 @@ static tdm_status judge(const tdm_run *run, const parts *all, const tdm_hash128 
         other = i;
         others++;
     }
+    if (others == 0) return TDM_OK;
     for (int i = all->count - 1; i >= 0; i--) {
         if (memcmp(&table[like * all->count + i], &table[other * all->count + i], sizeof(*table)) == 0) continue;
         first = i;
@@ -122,9 +105,8 @@ tdm_status tdm__run_verify(tdm_run *run) {
     if (!ranks && !(replicas && run->replicas > 1)) return TDM_OK;
     tdm__arena_init(&memory, run->host);
     tdm_status status = list_parts(run, &memory, &all);
-    if (status == TDM_OK)
-        status = ranks ? gather_ranks(run, &all, &memory, &table) : gather_here(run, &all, &memory, &table);
-    if (status == TDM_OK && table != NULL) status = judge(run, &all, table, run->replicas);
+    if (status == TDM_OK) status = gather(run, &all, &memory, &table);
+    if (status == TDM_OK) status = judge(run, &all, table, run->replicas);
     tdm__arena_deinit(&memory);
     return status;
 }
