@@ -8,8 +8,24 @@
 #include "runtime/optim/optim.h"
 #include "runtime/train/run.h"
 
+/* What takes memory on a device: its word in the text, and its key in the JSON. */
+enum { PARAMETERS, NARROW, GRADIENTS, OPTIMIZER, ACTIVATIONS, BUFFERS, BATCHES, GATHERED, TOTAL, COSTS };
+static const struct {
+    const char *word, *key;
+} cost_names[COSTS] = {
+    [PARAMETERS] = {"parameters", "parameters"},
+    [NARROW] = {"copy in bf16", "narrow"},
+    [GRADIENTS] = {"gradients", "gradients"},
+    [OPTIMIZER] = {"optimizer", "optimizer"},
+    [ACTIVATIONS] = {"activations", "activations"},
+    [BUFFERS] = {"buffers", "buffers"},
+    [BATCHES] = {"batches", "batches"},
+    [GATHERED] = {"gathered", "gathered"},
+    [TOTAL] = {"total", "total"},
+};
+
 typedef struct costs {
-    size_t parameters, narrow, gradients, optimizer, activations, buffers, batches, gathered, total;
+    size_t bytes[COSTS];
     int64_t wire; /* bytes between devices per optimizer step, all devices together */
 } costs;
 
@@ -33,57 +49,48 @@ static size_t count_target_bytes(const tdm_plan *plan) {
 static costs count_costs(const tdm_plan *plan, const tdm_job *job, int replicas) {
     size_t arena = plan->param_floats * sizeof(float);
     const bool training = plan->options.training;
-    costs c = {.parameters = arena,
-               .narrow = plan->options.precision == TDM_BF16 ? arena / 2 : 0,
-               .gradients = training ? arena : 0,
-               .optimizer = training ? arena * (size_t)tdm__optim_state_count(job) : 0,
-               .activations = plan->activation_bytes,
-               .buffers = plan->buffer_bytes,
-               .batches = count_batches(plan, job, job->parallel.mode == TDM_MODE_SINGLE ? replicas : 1)};
+    costs c = {.bytes = {[PARAMETERS] = arena,
+                         [NARROW] = plan->options.precision == TDM_BF16 ? arena / 2 : 0,
+                         [GRADIENTS] = training ? arena : 0,
+                         [OPTIMIZER] = training ? arena * (size_t)tdm__optim_state_count(job) : 0,
+                         [ACTIVATIONS] = plan->activation_bytes,
+                         [BUFFERS] = plan->buffer_bytes,
+                         [BATCHES] = count_batches(plan, job, job->parallel.mode == TDM_MODE_SINGLE ? replicas : 1)}};
     int64_t others = replicas - 1, rows = plan->options.rows * job->train.accumulate;
     if (job->parallel.mode == TDM_MODE_DP && job->parallel.dp.loss == TDM_DP_LOSS_GATHERED)
-        c.gathered = (size_t)(plan->options.rows * replicas) *
-                     ((size_t)plan->output_width * 2 * plan->element_bytes +
-                      (plan->options.ingests && replicas > 1 ? count_target_bytes(plan) : 0));
+        c.bytes[GATHERED] = (size_t)(plan->options.rows * replicas) *
+                            ((size_t)plan->output_width * 2 * plan->element_bytes +
+                             (plan->options.ingests && replicas > 1 ? count_target_bytes(plan) : 0));
     if (job->parallel.mode == TDM_MODE_DP) {
         int64_t input = tdm__shape_count(&plan->graph->values[plan->graph->input].shape);
         c.wire = others * (rows * 4 * input + 2 * (int64_t)arena);
-        if (c.gathered > 0) c.wire += others * rows * 2 * (int64_t)plan->element_bytes * plan->output_width;
+        if (c.bytes[GATHERED] > 0) c.wire += others * rows * 2 * (int64_t)plan->element_bytes * plan->output_width;
         if (job->parallel.dp.update == TDM_DP_UPDATE_ROOT) c.wire += others * (int64_t)plan->buffer_bytes;
     }
     if (job->parallel.mode == TDM_MODE_DDP)
         c.wire = 2 * others * (int64_t)arena +
                  (job->parallel.ddp.broadcast_buffers ? others * (int64_t)plan->buffer_bytes : 0);
-    c.total = c.parameters + c.narrow + c.gradients + c.optimizer + c.activations + c.buffers + c.batches + c.gathered;
+    for (int i = 0; i < TOTAL; i++) c.bytes[TOTAL] += c.bytes[i];
     return c;
-}
-
-static void add_mib(tdm_text *text, const char *what, size_t bytes) {
-    if (bytes > 0) tdm__text_printf(text, "  %-16s %10.2f MiB  %14zu B\n", what, (double)bytes / 1048576.0, bytes);
 }
 
 static void print_text(const tdm_plan *plan, const costs *c, int replicas, tdm_text *text) {
     tdm__plan_print(plan, text);
     tdm__text_printf(text, "\nmemory of device 0, of %d\n", replicas);
-    add_mib(text, "parameters", c->parameters);
-    add_mib(text, "copy in bf16", c->narrow);
-    add_mib(text, "gradients", c->gradients);
-    add_mib(text, "optimizer", c->optimizer);
-    add_mib(text, "activations", c->activations);
-    add_mib(text, "buffers", c->buffers);
-    add_mib(text, "batches", c->batches);
-    add_mib(text, "gathered", c->gathered);
-    add_mib(text, "total", c->total);
+    for (int i = 0; i < COSTS; i++) {
+        if (c->bytes[i] == 0) continue;
+        tdm__text_printf(text, "  %-16s %10.2f MiB  %14zu B\n", cost_names[i].word, (double)c->bytes[i] / 1048576.0,
+                         c->bytes[i]);
+    }
     tdm__text_printf(text, "between devices   %10.2f MiB a step, %d bucket%s\n", (double)c->wire / 1048576.0,
                      plan->bucket_count, plan->bucket_count == 1 ? "" : "s");
 }
 
 static void print_json(const tdm_plan *plan, const costs *c, int replicas, tdm_text *text) {
     tdm_json_out json = tdm__json_to(text, "");
-    tdm__put(&json, "{ devices:%d memory_bytes:{ parameters:%zu narrow:%zu gradients:%zu optimizer:%zu", replicas,
-             c->parameters, c->narrow, c->gradients, c->optimizer);
-    tdm__put(&json, "activations:%zu buffers:%zu batches:%zu gathered:%zu total:%zu } wire_bytes_per_step:%lld",
-             c->activations, c->buffers, c->batches, c->gathered, c->total, (long long)c->wire);
+    tdm__put(&json, "{ devices:%d memory_bytes:{", replicas);
+    for (int i = 0; i < COSTS; i++) tdm__put(&json, "%s:%zu", cost_names[i].key, c->bytes[i]);
+    tdm__put(&json, "} wire_bytes_per_step:%lld", (long long)c->wire);
     tdm__plan_print_json(plan, &json, "plan");
     tdm__put(&json, "}\n");
 }
