@@ -14,7 +14,7 @@ enum { HEADER_MAX = 128, FILES = 2 };
 typedef struct made_format {
     const char *name;
     tdm_shape shape;
-    const char *file[FILES]; /* the pixels; the labels, NULL if each label stands before its pixels */
+    const char *file[FILES]; /* the pixels; the labels, NULL if they are in the first */
     size_t label_bytes;
     size_t (*header)(unsigned char out[HEADER_MAX], const char *type, const tdm_shape *shape);
 } made_format;
@@ -66,9 +66,9 @@ typedef struct making {
     const tdm_host *host;
     const made_format *format;
     tdm_dataset *glyphs;
-    size_t pixels;         /* of a sample */
-    unsigned char *record; /* the pixels; before them the label, if there is no file of labels */
-    unsigned char *labels; /* label_bytes for each sample */
+    size_t pixels; /* of a sample */
+    unsigned char *sample;
+    int files; /* 1: each label stands before its pixels */
     tdm_arena paths;
     tdm_out_file out[FILES];
 } making;
@@ -82,9 +82,7 @@ static tdm_status open_glyphs(making *m, int64_t samples, int64_t seed) {
         TDM_FAIL(TDM_E_USAGE, "data make: at most %zu samples of format %s, got %lld",
                  TDM_DATA_MAX_BYTES / m->pixels - 1, m->format->name, (long long)samples);
     TDM_TRY(tdm__dataset_open(&m->glyphs, m->host, &spec, &wanted));
-    TDM_TRY(tdm__new(m->host, &m->record, 1 + m->pixels, 1, "sample"));
-    TDM_TRY(tdm__new(m->host, &m->labels, (size_t)samples, m->format->label_bytes, "labels"));
-    return TDM_OK;
+    return tdm__new(m->host, &m->sample, m->pixels, 1, "sample");
 }
 
 /* Opens file `which` and writes its header. */
@@ -93,7 +91,7 @@ static tdm_status open_file(making *m, const char *folder, int which) {
     tdm_shape shape = {1, {m->glyphs->count}};
     unsigned char header[HEADER_MAX];
     const char *path;
-    size_t record = which == 1 ? format->label_bytes : m->pixels + (format->file[1] == NULL);
+    size_t record = which == 1 ? format->label_bytes : m->pixels + (m->files == 1 ? format->label_bytes : 0);
     if (which == 0) {
         shape.ndim = 1 + format->shape.ndim;
         memcpy(shape.dim + 1, format->shape.dim, (size_t)format->shape.ndim * sizeof(shape.dim[0]));
@@ -107,25 +105,23 @@ static tdm_status open_file(making *m, const char *folder, int which) {
 }
 
 static tdm_status write_samples(making *m) {
-    size_t label_bytes = m->format->label_bytes, in_front = m->format->file[1] == NULL ? label_bytes : 0;
+    tdm_out_file *labels = &m->out[m->files - 1];
     for (int64_t i = 0; i < m->glyphs->count; i++) {
         int64_t label;
-        TDM_TRY(m->glyphs->ops->read(m->glyphs, i, m->record + in_front, &label));
-        memcpy(m->labels + (size_t)i * label_bytes, &label, label_bytes);
-        memcpy(m->record, &label, in_front);
-        TDM_TRY(tdm__out_write(&m->out[0], m->record, in_front + m->pixels));
+        TDM_TRY(m->glyphs->ops->read(m->glyphs, i, m->sample, &label));
+        TDM_TRY(tdm__out_write(labels, &label, m->format->label_bytes));
+        TDM_TRY(tdm__out_write(&m->out[0], m->sample, m->pixels));
     }
-    if (in_front == 0) TDM_TRY(tdm__out_write(&m->out[1], m->labels, (size_t)m->glyphs->count * label_bytes));
     return TDM_OK;
 }
 
 static tdm_status make(making *m, const char *folder, int64_t samples, int64_t seed) {
-    int files = m->format->file[1] == NULL ? 1 : FILES;
+    m->files = m->format->file[1] == NULL ? 1 : FILES;
     TDM_TRY(open_glyphs(m, samples, seed));
     TDM_TRY(tdm__folder_make(m->host, &tdm__file_system, folder));
-    for (int i = 0; i < files; i++) TDM_TRY(open_file(m, folder, i));
+    for (int i = 0; i < m->files; i++) TDM_TRY(open_file(m, folder, i));
     TDM_TRY(write_samples(m));
-    for (int i = 0; i < files; i++) TDM_TRY(tdm__out_finish(&m->out[i]));
+    for (int i = 0; i < m->files; i++) TDM_TRY(tdm__out_finish(&m->out[i]));
     return TDM_OK;
 }
 
@@ -142,8 +138,7 @@ tdm_status tdm_data_make(const tdm_host *host, const char *format, const char *f
     tdm_status status = make(&m, folder, samples, seed);
     for (int i = 0; i < FILES; i++) tdm__out_discard(&m.out[i]);
     tdm__arena_deinit(&m.paths);
-    tdm__delete(m.host, m.record);
-    tdm__delete(m.host, m.labels);
+    tdm__delete(m.host, m.sample);
     tdm__dataset_close(m.glyphs);
     return status;
 }
