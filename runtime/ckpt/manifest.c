@@ -145,31 +145,31 @@ static tdm_status open_part(manifest_reader *reader, int part) {
     return has_tensors(part) ? tdm__tensor_file_open(&ckpt->tensors[part], ckpt->host, &ckpt->folder, name) : TDM_OK;
 }
 
+/* Reads the next key, which must be `key`. */
+static bool expect(manifest_reader *reader, const char *key) {
+    size_t length;
+    if (tdm__json_key(&reader->json, reader->name, sizeof(reader->name), &length))
+        return strcmp(reader->name, key) == 0 ||
+               tdm__json_fail(&reader->json, "expected key '%s', found '%.32s'", key, reader->name);
+    return !reader->json.failed && tdm__json_fail(&reader->json, "key '%s' is missing", key);
+}
+
 /* Reads {"bytes": n, "xxh3": hash, "tensors": {...}}, in this order. */
 static tdm_status read_file(manifest_reader *reader, int part) {
-    static const char *const keys[] = {"bytes", "xxh3", "tensors"};
     tdm_manifest_file *entry = &reader->ckpt->manifest.file[part];
     tdm_json *json = &reader->json;
-    int needed = has_tensors(part) ? 3 : 2, given = 0;
-    char key[16];
     size_t length;
-    if (!tdm__json_object(json)) return json_fault(reader);
-    while (tdm__json_key(json, key, sizeof(key), &length)) {
-        if (given == needed)
-            TDM_FAIL(TDM_E_CHECKPOINT, "%s: %s: unexpected key '%s'", reader->path, tdm__ckpt_file_names[part], key);
-        if (strcmp(key, keys[given]) != 0)
-            TDM_FAIL(TDM_E_CHECKPOINT, "%s: %s: expected key '%s', found '%s'", reader->path,
-                     tdm__ckpt_file_names[part], keys[given], key);
-        if (given == 0 && !tdm__json_natural(json, &entry->bytes)) return json_fault(reader);
-        if (given == 1 && !read_hash(json, &entry->hash)) return json_fault(reader);
-        if (given == 1) TDM_TRY(open_part(reader, part));
-        if (given == 2) TDM_TRY(read_tensors(reader, part));
-        given++;
+    if (!tdm__json_object(json) || !expect(reader, "bytes") || !tdm__json_natural(json, &entry->bytes) ||
+        !expect(reader, "xxh3") || !read_hash(json, &entry->hash))
+        return json_fault(reader);
+    TDM_TRY(open_part(reader, part));
+    if (has_tensors(part)) {
+        if (!expect(reader, "tensors")) return json_fault(reader);
+        TDM_TRY(read_tensors(reader, part));
     }
+    if (tdm__json_key(json, reader->name, sizeof(reader->name), &length))
+        tdm__json_fail(json, "unexpected key '%.32s'", reader->name);
     if (json->failed) return json_fault(reader);
-    if (given < needed)
-        TDM_FAIL(TDM_E_CHECKPOINT, "%s: %s: key '%s' is missing", reader->path, tdm__ckpt_file_names[part],
-                 keys[given]);
     entry->listed = true;
     return TDM_OK;
 }
@@ -192,14 +192,6 @@ static tdm_status read_files(manifest_reader *reader) {
             TDM_FAIL(TDM_E_CHECKPOINT, "%s: it does not list %s", reader->path, tdm__ckpt_file_names[part]);
     }
     return TDM_OK;
-}
-
-/* Reads the next key, which must be `key`. */
-static bool expect(manifest_reader *reader, const char *key) {
-    size_t length;
-    if (!tdm__json_key(&reader->json, reader->name, sizeof(reader->name), &length))
-        return tdm__json_fail(&reader->json, "key '%s' is missing", key);
-    return strcmp(reader->name, key) == 0 || tdm__json_fail(&reader->json, "expected key '%s'", key);
 }
 
 static tdm_status read_all(manifest_reader *reader) {
