@@ -224,7 +224,7 @@ static tdm_status open_model_file(tdm_ckpt **out, const tdm_host *host, const ch
     TDM_TRY_DONE(tdm__tensor_file_open(&ckpt->tensors[TDM_CKPT_MODEL], host, NULL, path));
     file = ckpt->tensors[TDM_CKPT_MODEL];
     /* tandem never writes that prefix, so in its own files "module." is the name of a layer. */
-    if (tdm__tensor_file_metadata(file, "tandem.format") == NULL) TDM_TRY_DONE(tdm__tensor_file_strip(file, &stripped));
+    if (!file->is_tandems) TDM_TRY_DONE(tdm__tensor_file_strip(file, &stripped));
     if (stripped > 0)
         TDM_INFO(host, "ckpt", "%s: \"module.\" is removed from %d names (saved from a DataParallel wrapper)", path,
                  stripped);

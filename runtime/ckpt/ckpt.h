@@ -35,7 +35,6 @@ tdm_status tdm__tensor_file_open(tdm_tensor_file **out, const tdm_host *host, co
 int tdm__tensor_file_count(const tdm_tensor_file *file);
 const tdm_tensor *tdm__tensor_file_get(const tdm_tensor_file *file, int index);         /* in order of offset */
 const tdm_tensor *tdm__tensor_file_find(const tdm_tensor_file *file, const char *name); /* NULL if absent */
-const char *tdm__tensor_file_metadata(const tdm_tensor_file *file, const char *key);    /* NULL if absent */
 tdm_status tdm__tensor_file_read(const tdm_tensor_file *file, const tdm_tensor *tensor, void *to);
 void tdm__tensor_file_close(tdm_tensor_file *file);
 

@@ -49,18 +49,6 @@ const tdm_tensor *tdm__tensor_file_get(const tdm_tensor_file *file, int index) {
     return index >= 0 && index < file->count ? &file->tensor[index] : NULL;
 }
 
-static int compare_metadata(const void *key, const void *entry) {
-    const char *const *pair = entry;
-    return strcmp(key, pair[0]);
-}
-
-const char *tdm__tensor_file_metadata(const tdm_tensor_file *file, const char *key) {
-    if (file->metadata_count == 0) return NULL;
-    const char *const *found =
-        bsearch(key, file->metadata, (size_t)file->metadata_count, sizeof(*file->metadata), compare_metadata);
-    return found == NULL ? NULL : found[1];
-}
-
 tdm_status tdm__tensor_file_read(const tdm_tensor_file *file, const tdm_tensor *tensor, void *to) {
     return tdm__file_read(file->fd, file->path, to, tensor->bytes, tensor->file_offset, TDM_E_CHECKPOINT);
 }

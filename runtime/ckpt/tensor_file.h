@@ -35,11 +35,10 @@ struct tdm_tensor_file {
     int count;
     tdm_tensor *tensor;       /* sorted by offset */
     tdm_tensor_name *by_name; /* sorted by hash, then name */
-    int metadata_count;
-    const char *(*metadata)[2]; /* key, value; sorted by key */
+    bool is_tandems;          /* its metadata has the key tandem.format */
 };
 
-/* Reads and checks the header of an open file. Fills in tensor, by_name and metadata. */
+/* Reads and checks the header of an open file. Fills in tensor, by_name and is_tandems. */
 tdm_status tdm__tensor_header_read(tdm_tensor_file *file);
 /* Sorts by_name; TDM_E_CHECKPOINT if two names are equal. */
 tdm_status tdm__tensor_file_index(tdm_tensor_file *file);

@@ -16,14 +16,11 @@ typedef struct header_scan {
     tdm_tensor_file *file;
     tdm_json json;
     uint64_t data_bytes;
-    bool keeping; /* second pass: stores tensors, names and metadata, in the space that the first pass has counted */
+    bool keeping; /* second pass: stores tensors and names, in the space that the first pass has counted */
     int64_t count, room;
     size_t name_bytes, name_room;
     char *names;
     bool has_metadata;
-    int64_t metadata_count, metadata_room;
-    size_t metadata_bytes, metadata_text_room;
-    char *metadata_text;
     tdm_tensor_seen seen, keys;     /* of the first pass: the tensors; the keys of the metadata */
     char subject[TDM_ST_PRINTABLE]; /* the tensor being read, for messages */
     char name[TDM_ST_MAX_NAME + 1];
@@ -138,50 +135,28 @@ static bool read_tensor(header_scan *scan, size_t name_length) {
     return true;
 }
 
-/* Where the next key or value of __metadata__ is stored; NULL in the first pass, which only counts. */
-static char *metadata_to(const header_scan *scan) {
-    return scan->keeping ? scan->metadata_text + scan->metadata_bytes : NULL;
-}
-
-/* Reads a key. In the first pass it goes into scan->name, to find keys that appear twice. */
-static bool metadata_key(header_scan *scan, bool *more) {
-    char printable[TDM_ST_PRINTABLE];
-    size_t length, room = scan->metadata_text_room - scan->metadata_bytes;
-    tdm_json *json = &scan->json;
-    *more = tdm__json_key(json, scan->keeping ? metadata_to(scan) : scan->name,
-                          scan->keeping ? room : sizeof(scan->name), &length);
-    if (!*more) return !json->failed;
-    scan->metadata_bytes += length + 1;
-    if (scan->keeping) return true;
-    if (scan->metadata_bytes >= scan->metadata_text_room)
-        return tdm__json_fail(json, "__metadata__ has more than %d bytes", TDM_ST_MAX_METADATA);
-    if (scan->metadata_count == TDM_ST_MAX_METADATA_KEYS)
-        return tdm__json_fail(json, "__metadata__ has more than %d keys", TDM_ST_MAX_METADATA_KEYS);
-    if (!tdm__tensor_seen_name(&scan->keys, scan->file, scan->name, length, (uint32_t)json->string_offset))
-        return tdm__json_fail(json, "__metadata__: key '%s' appears twice", tdm__printable(printable, scan->name));
-    return true;
-}
-
+/* Checks __metadata__: texts by key, within limits, each key once. Of its content only one thing is of interest. */
 static bool read_metadata(header_scan *scan) {
     tdm_json *json = &scan->json;
+    char printable[TDM_ST_PRINTABLE];
+    size_t bytes = 0, length;
+    if (scan->keeping) return tdm__json_skip(json);
     if (scan->has_metadata) return tdm__json_fail(json, "__metadata__ appears twice");
     scan->has_metadata = true;
     if (!tdm__json_object(json)) return false;
-    for (;;) {
-        const char *pair[2] = {metadata_to(scan)};
-        size_t length;
-        bool more;
-        if (!metadata_key(scan, &more)) return false;
-        if (!more) return true;
-        if (scan->keeping && scan->metadata_count == scan->metadata_room)
-            return tdm__json_fail(json, "the file changed while it was read");
-        pair[1] = metadata_to(scan);
-        size_t room = scan->metadata_text_room - scan->metadata_bytes;
-        if (!tdm__json_string(json, metadata_to(scan), room, &length)) return false;
-        scan->metadata_bytes += length + 1;
-        if (scan->keeping) memcpy(scan->file->metadata[scan->metadata_count], pair, sizeof(pair));
-        scan->metadata_count++;
+    for (int keys = 0; tdm__json_key(json, scan->name, sizeof(scan->name), &length); keys++) {
+        bytes += length + 1;
+        if (bytes >= TDM_ST_MAX_METADATA)
+            return tdm__json_fail(json, "__metadata__ has more than %d bytes", TDM_ST_MAX_METADATA);
+        if (keys == TDM_ST_MAX_METADATA_KEYS)
+            return tdm__json_fail(json, "__metadata__ has more than %d keys", TDM_ST_MAX_METADATA_KEYS);
+        if (!tdm__tensor_seen_name(&scan->keys, scan->file, scan->name, length, (uint32_t)json->string_offset))
+            return tdm__json_fail(json, "__metadata__: key '%s' appears twice", tdm__printable(printable, scan->name));
+        if (strcmp(scan->name, "tandem.format") == 0) scan->file->is_tandems = true;
+        if (!tdm__json_string(json, NULL, TDM_ST_MAX_METADATA - bytes, &length)) return false;
+        bytes += length + 1;
     }
+    return !json->failed;
 }
 
 static tdm_status scan_fault(const header_scan *scan) {
@@ -194,8 +169,8 @@ static tdm_status scan_fault(const header_scan *scan) {
 
 static tdm_status scan_pass(header_scan *scan) {
     size_t length;
-    scan->count = scan->metadata_count = 0;
-    scan->name_bytes = scan->metadata_bytes = 0;
+    scan->count = 0;
+    scan->name_bytes = 0;
     scan->subject[0] = '\0';
     scan->has_metadata = false;
     tdm_json *json = &scan->json;
@@ -214,11 +189,6 @@ static int order_offset(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
-static int order_metadata(const void *a, const void *b) {
-    const char *const *x = a, *const *y = b;
-    return strcmp(x[0], y[0]);
-}
-
 /* The first pass. Its memory is freed before the second pass allocates any. */
 static tdm_status check_pass(header_scan *scan, bool *in_order) {
     const tdm_tensor_file *file = scan->file;
@@ -226,8 +196,6 @@ static tdm_status check_pass(header_scan *scan, bool *in_order) {
     uint64_t most_tensors = file->header_bytes / SMALLEST_TENSOR + 1, most_keys = file->header_bytes / SMALLEST_KEY + 1;
     tdm_status status;
     scan->room = TDM_ST_MAX_TENSORS;
-    scan->metadata_room = TDM_ST_MAX_METADATA_KEYS;
-    scan->metadata_text_room = TDM_ST_MAX_METADATA;
     TDM_TRY_DONE(tdm__tensor_seen_open(&scan->seen, host, smaller(TDM_ST_MAX_TENSORS, most_tensors)));
     TDM_TRY_DONE(tdm__tensor_seen_open(&scan->keys, host, smaller(TDM_ST_MAX_METADATA_KEYS, most_keys)));
     TDM_TRY_DONE(scan_pass(scan));
@@ -245,12 +213,8 @@ static tdm_status make_room(header_scan *scan) {
     TDM_TRY(tdm__arena_new(&file->arena, &file->tensor, (size_t)scan->count, sizeof(*file->tensor)));
     TDM_TRY(tdm__arena_new(&file->arena, &file->by_name, (size_t)scan->count, sizeof(*file->by_name)));
     TDM_TRY(tdm__arena_new(&file->arena, &scan->names, scan->name_bytes, 1));
-    TDM_TRY(tdm__arena_new(&file->arena, &file->metadata, (size_t)scan->metadata_count, sizeof(*file->metadata)));
-    TDM_TRY(tdm__arena_new(&file->arena, &scan->metadata_text, scan->metadata_bytes, 1));
     scan->room = scan->count;
     scan->name_room = scan->name_bytes;
-    scan->metadata_room = scan->metadata_count;
-    scan->metadata_text_room = scan->metadata_bytes;
     scan->keeping = true;
     return TDM_OK;
 }
@@ -298,10 +262,7 @@ tdm_status tdm__tensor_header_read(tdm_tensor_file *file) {
     TDM_TRY_DONE(make_room(scan));
     TDM_TRY_DONE(scan_pass(scan));
     file->count = (int)scan->count;
-    file->metadata_count = (int)scan->metadata_count;
     if (!in_order) qsort(file->tensor, (size_t)file->count, sizeof(*file->tensor), order_offset);
-    if (file->metadata_count > 1)
-        qsort(file->metadata, (size_t)file->metadata_count, sizeof(*file->metadata), order_metadata);
     TDM_TRY_DONE(tdm__tensor_file_index(file));
 done:
     tdm__delete(file->host, scan);
