@@ -84,7 +84,7 @@ struct tdm_run {
     tdm_tally since_log, since_open, since_start;
     int64_t warmup_steps; /* steps not counted in since_start */
     double seconds;       /* that this process has spent training */
-    int64_t opened_ns, collected_ns, logged_ns, eval_ns, save_ns, verify_ns;
+    int64_t collected_ns, logged_ns, eval_ns, save_ns, verify_ns;
     int64_t unsaved;       /* failed checkpoints since the last good one */
     int64_t ignored_steps; /* steps without a label that counts */
     bool eval_warned;      /* a loss over data.eval that is not finite was reported */

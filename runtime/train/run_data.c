@@ -23,19 +23,20 @@ static tdm_status note_data(tdm_run *run) {
     return TDM_OK;
 }
 
+static tdm_status open_one(tdm_run *run, tdm_dataset **out, const tdm_source *source, const tdm_data_spec *spec,
+                           const tdm_data_wanted *wanted) {
+    return source != NULL ? tdm__dataset_open_source(out, run->host, source, wanted)
+                          : tdm__dataset_open(out, run->host, spec, wanted);
+}
+
 tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted) {
     const tdm_data_section *data = &run->job->data;
     if (run->options.train == NULL && data->train.format == TDM_DATA_NONE)
         TDM_FAIL(TDM_E_CONFIG,
                  "the job has no data.train; to try the job without data, write `data: {train: {format: synthetic}}`");
-    if (run->options.train != NULL)
-        TDM_TRY(tdm__dataset_open_source(&run->train, run->host, run->options.train, wanted));
-    else
-        TDM_TRY(tdm__dataset_open(&run->train, run->host, &data->train, wanted));
-    if (run->options.eval != NULL)
-        TDM_TRY(tdm__dataset_open_source(&run->eval, run->host, run->options.eval, wanted));
-    else if (data->eval.format != TDM_DATA_NONE)
-        TDM_TRY(tdm__dataset_open(&run->eval, run->host, &data->eval, wanted));
+    TDM_TRY(open_one(run, &run->train, run->options.train, &data->train, wanted));
+    if (run->options.eval != NULL || data->eval.format != TDM_DATA_NONE)
+        TDM_TRY(open_one(run, &run->eval, run->options.eval, &data->eval, wanted));
     return note_data(run);
 }
 
@@ -113,10 +114,6 @@ static tdm_status open_loader(tdm_run *run) {
     TDM_TRY(tdm__loader_open(&run->loader, run->host, run->train, &options));
     run->form = options.form;
     run->steps_per_epoch = tdm__loader_steps_per_epoch(run->loader);
-    if (run->steps_per_epoch < 1)
-        TDM_FAIL(TDM_E_DATA,
-                 "data.train has %lld samples: too few for one batch of %lld on each of %d devices with drop_last",
-                 (long long)run->train->count, (long long)run->per_device, run->replicas);
     if (run->rank == 0 && run->per_device * run->replicas > run->train->count)
         TDM_WARN(run->host, "data",
                  "a step takes %lld samples and data.train has %lld, so every step is a whole epoch; lower "

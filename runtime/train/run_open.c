@@ -267,7 +267,7 @@ tdm_status tdm_run_open(tdm_run **out, const tdm_job *job, const tdm_graph *grap
     run->options = given;
     run->evaluated_at = run->saved_at = -1;
     run->last_loss = run->eval_loss = run->accuracy = NAN;
-    run->opened_ns = run->logged_ns = run->eval_ns = run->save_ns = run->verify_ns = tdm__now_ns();
+    run->logged_ns = run->eval_ns = run->save_ns = run->verify_ns = tdm__now_ns();
     tdm__arena_init(&run->arena, host);
     tdm_status status = open_parts(run);
     if (status != TDM_OK) {

@@ -14,17 +14,12 @@ enum {
 
 /* ---- events ---- */
 
-static void fill_phases(tdm_phase_ms *to, const double *ms) {
-    to->data = ms[TDM_PHASE_DATA], to->scatter = ms[TDM_PHASE_SCATTER], to->replicate = ms[TDM_PHASE_REPLICATE];
-    to->forward = ms[TDM_PHASE_FORWARD], to->gather = ms[TDM_PHASE_GATHER], to->loss = ms[TDM_PHASE_LOSS];
-    to->backward = ms[TDM_PHASE_BACKWARD], to->comm = ms[TDM_PHASE_COMM], to->comm_exposed = ms[TDM_PHASE_COMM_EXPOSED];
-    to->optimizer = ms[TDM_PHASE_OPTIMIZER], to->step = ms[TDM_PHASE_STEP];
-}
+_Static_assert(sizeof(tdm_phase_ms) == TDM_PHASE_COUNT * sizeof(double), "the same phases, in the same order");
 
 static void send_event(tdm_run *run, tdm_event_kind kind, const tdm_step_result *result, double lr, const char *path) {
     if (run->options.on_event == NULL) return;
-    double none[TDM_PHASE_COUNT];
-    for (int i = 0; i < TDM_PHASE_COUNT; i++) none[i] = NAN;
+    tdm_times none;
+    tdm__times_init(&none, 0);
     tdm_event event = {.kind = kind,
                        .step = run->step,
                        .steps_total = run->steps_total,
@@ -41,19 +36,14 @@ static void send_event(tdm_run *run, tdm_event_kind kind, const tdm_step_result 
         event.accuracy = run->loss->target == TDM_TARGET_CLASS ? (double)result->correct / (double)result->rows : NAN;
         event.samples_per_second = (double)result->rows * 1000.0 / result->times.ms[TDM_PHASE_STEP];
     }
-    fill_phases(&event.ms, result != NULL ? result->times.ms : none);
+    memcpy(&event.ms, result != NULL ? result->times.ms : none.ms, sizeof(event.ms));
     if (run->options.on_event(&event, run->options.user) != 0) tdm_run_request_stop(run);
 }
 
 /* ---- one step ---- */
 
 static void count_up(tdm_tally *tally, const tdm_step_result *result) {
-    for (int i = 0; i < TDM_PHASE_COUNT; i++) {
-        if (tally->steps == 0)
-            tally->ms[i] = result->times.ms[i];
-        else
-            tally->ms[i] += result->times.ms[i];
-    }
+    for (int i = 0; i < TDM_PHASE_COUNT; i++) tally->ms[i] += result->times.ms[i];
     tally->steps++;
     tally->samples += result->rows;
     tally->bytes_moved += result->bytes_moved;
