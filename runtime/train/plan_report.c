@@ -8,21 +8,10 @@
 #include "runtime/optim/optim.h"
 #include "runtime/train/run.h"
 
-/* What takes memory on a device: its word in the text, and its key in the JSON. */
+/* What takes memory on a device, and its key in the JSON. */
 enum { PARAMETERS, NARROW, GRADIENTS, OPTIMIZER, ACTIVATIONS, BUFFERS, BATCHES, GATHERED, TOTAL, COSTS };
-static const struct {
-    const char *word, *key;
-} cost_names[COSTS] = {
-    [PARAMETERS] = {"parameters", "parameters"},
-    [NARROW] = {"copy in bf16", "narrow"},
-    [GRADIENTS] = {"gradients", "gradients"},
-    [OPTIMIZER] = {"optimizer", "optimizer"},
-    [ACTIVATIONS] = {"activations", "activations"},
-    [BUFFERS] = {"buffers", "buffers"},
-    [BATCHES] = {"batches", "batches"},
-    [GATHERED] = {"gathered", "gathered"},
-    [TOTAL] = {"total", "total"},
-};
+static const char *const cost_keys[COSTS] = {"parameters", "narrow",  "gradients", "optimizer", "activations",
+                                             "buffers",    "batches", "gathered",  "total"};
 
 typedef struct costs {
     size_t bytes[COSTS];
@@ -74,38 +63,30 @@ static costs count_costs(const tdm_plan *plan, const tdm_job *job, int replicas)
     return c;
 }
 
-static void print_text(const tdm_plan *plan, const costs *c, int replicas, tdm_text *text) {
+static void add_text(const tdm_plan *plan, const costs *c, int replicas, tdm_text *text) {
     tdm__plan_print(plan, text);
     tdm__text_printf(text, "\nmemory of device 0, of %d\n", replicas);
     for (int i = 0; i < COSTS; i++) {
         if (c->bytes[i] == 0) continue;
-        tdm__text_printf(text, "  %-16s %10.2f MiB  %14zu B\n", cost_names[i].word, (double)c->bytes[i] / 1048576.0,
-                         c->bytes[i]);
+        tdm__text_printf(text, "  %-16s %10.2f MiB  %14zu B\n", i == NARROW ? "copy in bf16" : cost_keys[i],
+                         (double)c->bytes[i] / 1048576.0, c->bytes[i]);
     }
     tdm__text_printf(text, "between devices   %10.2f MiB a step, %d bucket%s\n", (double)c->wire / 1048576.0,
                      plan->bucket_count, plan->bucket_count == 1 ? "" : "s");
 }
 
-static void print_json(const tdm_plan *plan, const costs *c, int replicas, tdm_text *text) {
+static void add_json(const tdm_plan *plan, const costs *c, int replicas, tdm_text *text) {
     tdm_json_out json = tdm__json_to(text, "");
     tdm__put(&json, "{ devices:%d memory_bytes:{", replicas);
-    for (int i = 0; i < COSTS; i++) tdm__put(&json, "%s:%zu", cost_names[i].key, c->bytes[i]);
+    for (int i = 0; i < COSTS; i++) tdm__put(&json, "%s:%zu", cost_keys[i], c->bytes[i]);
     tdm__put(&json, "} wire_bytes_per_step:%lld", (long long)c->wire);
     tdm__plan_print_json(plan, &json, "plan");
     tdm__put(&json, "}\n");
 }
 
-tdm_status tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bool json, const char *note,
-                            char **out) {
+void tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bool json, tdm_text *text) {
     costs c = count_costs(plan, job, replicas);
-    tdm_text text;
-    tdm__text_init(&text, plan->arena.host);
-    if (json)
-        print_json(plan, &c, replicas, &text);
-    else
-        print_text(plan, &c, replicas, &text);
-    if (!json && note != NULL) tdm__text_printf(&text, "\nnote: %s\n", note);
-    return tdm__text_take_public(&text, out);
+    (json ? add_json : add_text)(plan, &c, replicas, text);
 }
 
 /* Planning uses no device. If the job's device is not here, the plan is made with the CPU's kernels. */
@@ -147,21 +128,15 @@ tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *comput
                               .loss = job->loss.kind};
 }
 
-static tdm_status print_nodes(const tdm_plan *plan, const char *note, char **out) {
-    tdm_text text;
-    tdm__text_init(&text, plan->arena.host);
-    tdm__plan_print(plan, &text);
-    if (note != NULL) tdm__text_printf(&text, "\nnote: %s\n", note);
-    return tdm__text_take_public(&text, out);
-}
-
 static tdm_status print_plan(const tdm_job *job, const tdm_graph *graph, const tdm_plan_print_options *look,
                              char **out) {
     *out = NULL;
     TDM_TRY(tdm_job_check(job));
     const tdm_host *host = tdm_host_default();
     tdm_compute compute;
+    tdm_text text;
     const char *note = NULL;
+    tdm__text_init(&text, host);
     TDM_TRY(open_compute(&compute, host, job, &note));
     if (note == NULL && !compute.report.usable && compute.report.path[0] != '\0') note = compute.report.text;
     int devices = job->parallel.device_ids.count > 0 ? job->parallel.device_ids.count : 1;
@@ -171,9 +146,11 @@ static tdm_status print_plan(const tdm_job *job, const tdm_graph *graph, const t
     options.training = look->predicts == 0;
     tdm_plan *plan = NULL;
     tdm_status status = tdm__plan_build(&plan, host, graph, &options);
-    if (status == TDM_OK)
-        status = look->after != NULL ? print_nodes(plan, note, out)
-                                     : tdm__plan_report(plan, job, devices, look->json != 0, note, out);
+    if (status == TDM_OK && look->after != NULL) tdm__plan_print(plan, &text);
+    if (status == TDM_OK && look->after == NULL) tdm__plan_report(plan, job, devices, look->json != 0, &text);
+    if (note != NULL && look->json == 0) tdm__text_printf(&text, "\nnote: %s\n", note);
+    if (status == TDM_OK) status = tdm__text_take_public(&text, out);
+    tdm__text_deinit(&text);
     tdm__plan_free(plan);
     tdm__compute_close(&compute, host);
     return status;
@@ -208,7 +185,6 @@ tdm_status tdm_plan_print_with(const tdm_job *job, const tdm_graph *graph, const
 
 tdm_status tdm_plan_print(const tdm_job *job, const tdm_graph *graph, int json, char **out) {
     tdm_plan_print_options look = TDM_PLAN_PRINT_OPTIONS_INIT;
-    if (job == NULL || graph == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_plan_print: a pointer is NULL");
     look.json = json;
-    return print_plan(job, graph, &look, out);
+    return tdm_plan_print_with(job, graph, &look, out);
 }

@@ -36,10 +36,8 @@ tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out) {
                            .global_batch = run->per_device * run->replicas,
                            .params = tdm_graph_param_count(run->graph)};
     tdm_hash128 hash;
-    char text[TDM_HASH_TEXT];
     TDM_TRY(tdm__params_hash(run, &hash));
-    tdm__hash_print(text, hash);
-    memcpy(out->params_xxh3, text, sizeof(text));
+    tdm__hash_print(out->params_xxh3, hash);
     return TDM_OK;
 }
 
@@ -176,6 +174,13 @@ static tdm_status print_summary(tdm_run *run, char **out) {
     return tdm__text_take_public(&text, out);
 }
 
+static tdm_status print_plan(tdm_run *run, bool json, char **out) {
+    tdm_text text;
+    tdm__text_init(&text, run->host);
+    tdm__plan_report(run->plan, run->job, run->replicas, json, &text);
+    return tdm__text_take_public(&text, out);
+}
+
 static tdm_status print_kernels(tdm_run *run, char **out) {
     tdm_text text;
     tdm_replica *root = run->mode->replica[0];
@@ -189,8 +194,8 @@ static tdm_status print_kernels(tdm_run *run, char **out) {
 tdm_status tdm_run_print(tdm_run *run, const char *what, char **out) {
     if (run == NULL || what == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_print: a pointer is NULL");
     if (strcmp(what, "graph") == 0) return tdm_graph_print(run->graph, out);
-    if (strcmp(what, "plan") == 0) return tdm__plan_report(run->plan, run->job, run->replicas, false, NULL, out);
-    if (strcmp(what, "plan.json") == 0) return tdm__plan_report(run->plan, run->job, run->replicas, true, NULL, out);
+    if (strcmp(what, "plan") == 0) return print_plan(run, false, out);
+    if (strcmp(what, "plan.json") == 0) return print_plan(run, true, out);
     if (strcmp(what, "summary") == 0) return print_summary(run, out);
     if (strcmp(what, "kernels.json") == 0) return print_kernels(run, out);
     TDM_FAIL(TDM_E_USAGE,

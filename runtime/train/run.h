@@ -174,9 +174,8 @@ tdm_status tdm__run_verify(tdm_run *run);
 int64_t tdm__plan_rows(const tdm_job *job, int64_t rows);
 /* The plan's options for a job, with `rows` rows per device and step. */
 tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *compute, int64_t rows, int replicas);
-/* The plan, the memory of a device, the bytes between devices, and a note or NULL. For tdm_free. */
-tdm_status tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bool json, const char *note,
-                            char **out);
+/* Adds the plan, the memory of a device and the bytes between devices. */
+void tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bool json, tdm_text *text);
 
 /* ---- the run directory ---- */
 /* Makes the folder if needed and locks it. Does nothing without job.run.dir or on other ranks. */
