@@ -1,7 +1,6 @@
 /* Appending to metrics.jsonl, see metrics.h. */
 #include "runtime/train/metrics.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "runtime/base/log.h"
@@ -15,30 +14,21 @@ tdm_status tdm__metrics_open(tdm_metrics *metrics, const tdm_host *host, const t
 }
 
 /* A part of the line may be in the file already: the rest must follow it there, as soon as writing works again. */
-static int write_kept(tdm_metrics *metrics) {
+static tdm_status write_kept(tdm_metrics *metrics) {
     tdm_text *kept = &metrics->kept;
-    size_t done = 0;
-    int error = 0;
-    while (done < kept->length && error == 0) {
-        ssize_t n = metrics->ops->pwrite(metrics->ops->user, metrics->fd, kept->data + done, kept->length - done, 0);
-        if (n > 0) done += (size_t)n;
-        if (n == 0) error = ENOSPC;
-        if (n < 0 && errno != EINTR) error = errno;
-    }
-    if (done > 0) memmove(kept->data, kept->data + done, kept->length - done);
-    kept->length -= done;
-    return error;
+    tdm_out_file file = {.ops = metrics->ops, .folder = metrics->folder, .name = TDM_METRICS, .fd = metrics->fd};
+    if (kept->length == 0) return TDM_OK;
+    tdm_status status = tdm__out_write(&file, kept->data, kept->length);
+    kept->length -= (size_t)file.at;
+    memmove(kept->data, kept->data + file.at, kept->length);
+    return status;
 }
 
-static void tell_failure(tdm_metrics *metrics, int error) {
-    tdm_error record;
-    if (metrics->failing) return;
+static void tell_failure(tdm_metrics *metrics) {
+    if (!metrics->failing)
+        TDM_WARN(metrics->host, "run", "%s; training continues, and the lines are written once that is possible again",
+                 tdm_error_message());
     metrics->failing = true;
-    tdm__error_save(&record);
-    (void)tdm__file_fail("write", metrics->folder, TDM_METRICS, error);
-    TDM_WARN(metrics->host, "run", "%s; training continues, and the lines are written once that is possible again",
-             tdm_error_message());
-    (void)tdm__error_restore(&record, NULL);
 }
 
 static void tell_success(tdm_metrics *metrics) {
@@ -53,6 +43,7 @@ static void tell_success(tdm_metrics *metrics) {
 
 tdm_status tdm__metrics_add(tdm_metrics *metrics, tdm_text *line) {
     bool fits = metrics->kept.length + line->length <= TDM_METRICS_KEPT;
+    tdm_error record;
     if (fits) tdm__text_add(&metrics->kept, line->data, line->length);
     bool failed = line->failed || metrics->kept.failed;
     tdm__text_deinit(line);
@@ -61,17 +52,18 @@ tdm_status tdm__metrics_add(tdm_metrics *metrics, tdm_text *line) {
         metrics->lines++;
     else
         metrics->left_out++;
-    int error = write_kept(metrics);
-    if (error != 0)
-        tell_failure(metrics, error);
-    else
+    tdm__error_save(&record);
+    if (write_kept(metrics) == TDM_OK)
         tell_success(metrics);
+    else
+        tell_failure(metrics);
+    (void)tdm__error_restore(&record, NULL);
     return TDM_OK;
 }
 
 void tdm__metrics_close(tdm_metrics *metrics) {
     if (metrics->fd < 0) return;
-    if (metrics->kept.length > 0 && write_kept(metrics) == 0) tell_success(metrics);
+    if (metrics->kept.length > 0 && write_kept(metrics) == TDM_OK) tell_success(metrics);
     if (metrics->kept.length > 0)
         TDM_WARN(metrics->host, "run", "%s/%s could not be written to the end: up to %lld lines are lost",
                  metrics->folder->path, TDM_METRICS, (long long)(metrics->lines + metrics->left_out));
