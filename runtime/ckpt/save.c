@@ -28,7 +28,8 @@ typedef struct saving {
     tdm_folder dir;
     const char *temporary; /* our temporary directory in dir; NULL: there is none */
     char final[32];
-    tdm_folder inside; /* the directory that is being filled; a temporary one is locked */
+    tdm_folder inside;    /* the directory that is being filled; a temporary one is locked */
+    tdm_hash128 manifest; /* of its MANIFEST.json */
 } saving;
 
 /* ---- temporary names ---- */
@@ -79,7 +80,7 @@ static tdm_status write_tensors(saving *s, int part, const tdm_tensor *tensors, 
                                   entry->tensor_hash, &entry->hash, &entry->bytes);
 }
 
-/* Writes a small file; puts its size and hash into *entry unless that is NULL. */
+/* Writes a small file; puts its size and hash into *entry. */
 static tdm_status write_text(saving *s, const char *name, const char *text, size_t bytes, tdm_manifest_file *entry) {
     tdm_out_file file;
     TDM_TRY(tdm__out_open(&file, s->ops, &s->inside, name, bytes, NULL));
@@ -89,12 +90,13 @@ static tdm_status write_text(saving *s, const char *name, const char *text, size
         return status;
     }
     TDM_TRY(tdm__out_finish(&file));
-    if (entry != NULL) *entry = (tdm_manifest_file){.listed = true, .bytes = bytes, .hash = tdm__hash(text, bytes)};
+    *entry = (tdm_manifest_file){.listed = true, .bytes = bytes, .hash = tdm__hash(text, bytes)};
     return TDM_OK;
 }
 
 static tdm_status write_files(saving *s, const tdm_ckpt_parts *parts) {
     tdm_manifest manifest = {.file = {{.listed = false}}};
+    tdm_manifest_file own;
     const tdm_tensor *const tensors[2] = {parts->model, parts->optimizer};
     const int counts[2] = {parts->model_count, parts->optimizer_count};
     const char *config = parts->config_yaml;
@@ -115,7 +117,8 @@ static tdm_status write_files(saving *s, const tdm_ckpt_parts *parts) {
     tdm__text_deinit(&text);
     tdm__manifest_print(&text, &manifest, tensors, counts);
     if (text.failed) TDM_FAIL_DONE(TDM_E_MEMORY, "checkpoint: out of memory for " TDM_CKPT_MANIFEST);
-    TDM_TRY_DONE(write_text(s, TDM_CKPT_MANIFEST, text.data, text.length, NULL));
+    TDM_TRY_DONE(write_text(s, TDM_CKPT_MANIFEST, text.data, text.length, &own));
+    s->manifest = own.hash;
     TDM_TRY_DONE(tdm__folder_sync(s->ops, &s->inside));
 done:
     tdm__text_deinit(&text);
@@ -124,35 +127,22 @@ done:
 
 /* ---- committing ---- */
 
-/* The hash of the manifest of a checkpoint in dir. *there is false if it has no readable manifest. */
-static tdm_status manifest_hash(saving *s, const char *name, tdm_hash128 *hash, bool *there) {
-    tdm_folder folder;
-    uint64_t bytes;
-    int fd;
-    *there = false;
-    tdm_status status = tdm__folder_open(&folder, &s->arena, &s->dir, name, TDM_E_CHECKPOINT);
-    if (status == TDM_OK) status = tdm__file_open(&fd, &bytes, &folder, TDM_CKPT_MANIFEST, TDM_E_CHECKPOINT);
-    if (status == TDM_OK) {
-        status = tdm__file_hash(s->host, fd, folder.path, 0, bytes, hash);
-        *there = status == TDM_OK;
-        close(fd);
-    }
-    tdm__folder_close(&folder);
-    return status == TDM_E_MEMORY ? status : TDM_OK;
-}
-
 /* Is the existing checkpoint under the final name equal to ours, and intact? */
 static tdm_status is_same(saving *s, bool *same) {
-    tdm_hash128 hash[2];
-    bool there;
+    tdm_folder folder;
+    tdm_hash128 hash;
+    uint64_t bytes;
+    int fd = -1;
     *same = false;
-    for (int i = 0; i < 2; i++) {
-        TDM_TRY(manifest_hash(s, i == 0 ? s->temporary : s->final, &hash[i], &there));
-        if (!there) return TDM_OK;
+    tdm_status status = tdm__folder_open(&folder, &s->arena, &s->dir, s->final, TDM_E_CHECKPOINT);
+    if (status == TDM_OK) status = tdm__file_open(&fd, &bytes, &folder, TDM_CKPT_MANIFEST, TDM_E_CHECKPOINT);
+    if (status == TDM_OK) status = tdm__file_hash(s->host, fd, folder.path, 0, bytes, &hash);
+    if (fd >= 0) close(fd);
+    tdm__folder_close(&folder);
+    if (status == TDM_OK && tdm__hash_equal(hash, s->manifest)) {
+        status = tdm__ckpt_verify(s->host, &s->dir, s->final);
+        *same = status == TDM_OK;
     }
-    if (!tdm__hash_equal(hash[0], hash[1])) return TDM_OK;
-    tdm_status status = tdm__ckpt_verify(s->host, &s->dir, s->final);
-    *same = status == TDM_OK;
     return status == TDM_E_MEMORY ? status : TDM_OK;
 }
 

@@ -2,6 +2,8 @@
  * was not durable torn in five ways. Whatever happens, the newest usable checkpoint is whole and is step k-1 or k. */
 #include <errno.h>
 
+#include <tandem/checkpoint.h>
+
 #include "runtime/base/random/rng.h"
 #include "tests/ckpt/ckpt_support.h"
 #include "tests/ckpt/fault_ops.h"
@@ -203,18 +205,18 @@ TEST(memory_fails) {
     for (long k = 1;; k++) {
         tdm_failing_host failing;
         tdm_ckpt *ckpt;
-        tdm_text text;
+        char *shown = NULL, *list = NULL;
         tdm_failing_host_init(&failing, k);
-        tdm__text_init(&text, &failing.host);
         tdm_status status = tdm__ckpt_open_newest(&ckpt, &failing.host, NULL, dir);
         if (status == TDM_OK) {
             tdm__ckpt_close(ckpt);
-            status = tdm__ckpt_show(&failing.host, dir, false, &text);
+            status = tdm_checkpoint_show(&failing.host, dir, false, &shown);
         } else {
             CHECK(ckpt == NULL);
         }
-        if (status == TDM_OK) status = tdm__ckpt_list(&failing.host, dir, true, &text);
-        tdm__text_deinit(&text);
+        if (status == TDM_OK) status = tdm_checkpoint_list(&failing.host, dir, true, &list);
+        tdm_free(shown);
+        tdm_free(list);
         CHECK_INT(failing.live, 0);
         if (!failing.failed) {
             CHECK_OK(status);
