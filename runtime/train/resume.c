@@ -17,7 +17,6 @@ static tdm_status add_lines(const tdm_job *job, const tdm_graph *graph, tdm_text
     TDM_TRY(tdm__lines_of(job, graph, TDM_FIELD_OF_START, out));
     tdm__text_printf(out, "model.weights (which a run that goes on does not load): %s\n",
                      job->weights != NULL ? job->weights : "null");
-    if (out->failed) TDM_FAIL(TDM_E_MEMORY, "out of memory while comparing configurations");
     return TDM_OK;
 }
 
@@ -71,12 +70,10 @@ static tdm_status check_state(const tdm_run *run, const tdm_ckpt_state *state, c
 }
 
 /* The data found, in words like the settings'. */
-static tdm_status add_data(const tdm_run *run, const tdm_ckpt_state *state, tdm_changes *out) {
-    if (state->data[0] == '\0' || run->data[0] == '\0') return TDM_OK;
+static void add_data(const tdm_run *run, const tdm_ckpt_state *state, tdm_changes *out) {
+    if (state->data[0] == '\0' || run->data[0] == '\0') return;
     tdm__text_printf(&out->saved, "data.train (samples found): %s\n", state->data);
     tdm__text_printf(&out->now, "data.train (samples found): %s\n", run->data);
-    if (out->saved.failed || out->now.failed) TDM_FAIL(TDM_E_MEMORY, "out of memory while comparing configurations");
-    return TDM_OK;
 }
 
 tdm_status tdm__changes_read(tdm_changes *out, const tdm_run *run, tdm_ckpt *ckpt) {
@@ -86,18 +83,18 @@ tdm_status tdm__changes_read(tdm_changes *out, const tdm_run *run, tdm_ckpt *ckp
     tdm__text_init(&out->now, run->host);
     TDM_TRY(check_state(run, tdm__ckpt_state(ckpt), path));
     TDM_TRY(tdm__ckpt_config(ckpt, &yaml));
-    if (yaml == NULL) return add_data(run, tdm__ckpt_state(ckpt), out);
     tdm__error_save(&before);
-    tdm_status status = add_both(run, yaml, path, out);
-    if (status == TDM_OK) {
-        TDM_TRY(check_kept(out, path));
-        return add_data(run, tdm__ckpt_state(ckpt), out);
-    }
+    tdm_status status = yaml != NULL ? add_both(run, yaml, path, out) : TDM_OK;
     if (status == TDM_E_MEMORY) return status;
-    TDM_WARN(run->host, "checkpoint", "the changes since %s could not be found: %s", path, tdm_error_message());
-    (void)tdm__error_restore(&before, NULL);
-    tdm__changes_forget(out);
-    return TDM_OK;
+    if (status != TDM_OK) {
+        TDM_WARN(run->host, "checkpoint", "the changes since %s could not be found: %s", path, tdm_error_message());
+        (void)tdm__error_restore(&before, NULL);
+        tdm__changes_forget(out);
+        return TDM_OK;
+    }
+    add_data(run, tdm__ckpt_state(ckpt), out);
+    if (out->saved.failed || out->now.failed) TDM_FAIL(TDM_E_MEMORY, "out of memory while comparing configurations");
+    return yaml != NULL ? check_kept(out, path) : TDM_OK;
 }
 
 /* ---- telling ---- */
