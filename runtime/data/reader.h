@@ -29,8 +29,6 @@ void tdm__reader_close(tdm_reader *reader);
 /* Checks that the content can have `expected` bytes, header included. TDM_E_DATA if the file cannot hold them or they
  * exceed the limit. Call it before allocating that much. `shape`, for the message, explains the number. */
 tdm_status tdm__reader_expect(const tdm_reader *reader, size_t expected, const char *shape);
-/* Reads up to `count` bytes. *got is less only at the end of the content. */
-tdm_status tdm__reader_read(tdm_reader *reader, void *out, size_t count, size_t *got);
 /* Reads exactly `count` bytes, or fails with TDM_E_DATA. */
 tdm_status tdm__reader_take(tdm_reader *reader, void *out, size_t count);
 /* TDM_E_DATA if any content is left. For gzip files this also verifies the checksum. */
