@@ -15,7 +15,7 @@ typedef struct channel_sums {
 } channel_sums;
 
 typedef struct survey {
-    const tdm_host *host;
+    tdm_arena memory; /* of what the pointers below point to */
     tdm_dataset *dataset;
     size_t elements, channels;
     void *x;
@@ -35,11 +35,10 @@ static tdm_status new_buffers(survey *s) {
     s->labels = dataset->classes < LABELS_COUNTED ? dataset->classes : LABELS_COUNTED;
     bool is_class = dataset->target_kind == TDM_TARGET_CLASS;
     size_t width = is_class ? 2 : (size_t)dataset->target_width; /* an int64_t is as wide as two floats */
-    TDM_TRY(tdm__new(s->host, &s->x, s->elements, dataset->x_is_bytes ? 1 : sizeof(float), "sample"));
-    TDM_TRY(tdm__new(s->host, &s->target, width, sizeof(float), "target"));
-    TDM_TRY(tdm__new(s->host, &s->sums, s->channels, sizeof(*s->sums), "sums"));
-    TDM_TRY(tdm__new(s->host, &s->label_count, (size_t)s->labels, sizeof(int64_t), "label counts"));
-    return TDM_OK;
+    TDM_TRY(tdm__arena_new(&s->memory, &s->x, s->elements, dataset->x_is_bytes ? 1 : sizeof(float)));
+    TDM_TRY(tdm__arena_new(&s->memory, &s->target, width, sizeof(float)));
+    TDM_TRY(tdm__arena_new(&s->memory, &s->sums, s->channels, sizeof(*s->sums)));
+    return tdm__arena_new(&s->memory, &s->label_count, (size_t)s->labels, sizeof(int64_t));
 }
 
 static bool add_x(survey *s) {
@@ -104,7 +103,7 @@ static void print_normalize(const survey *s, tdm_text *text) {
 static tdm_status print_report(const survey *s, char **report) {
     char shape[TDM_DIMS_TEXT];
     tdm_text text;
-    tdm__text_init(&text, s->host);
+    tdm__text_init(&text, s->memory.host);
     tdm__text_printf(&text, "samples     %lld\n", (long long)s->dataset->count);
     tdm__text_printf(&text, "shape       %s, %s\n", tdm__dims_print(shape, &s->dataset->x_shape),
                      s->dataset->x_is_bytes ? "bytes" : "floats");
@@ -167,17 +166,14 @@ tdm_status tdm_data_check(const tdm_host *host, const tdm_data_spec *spec, const
     if (spec == NULL || report == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_data_check: spec or report is NULL");
     *report = NULL;
     TDM_TRY(tdm__host_take(&host));
-    s.host = host;
     TDM_TRY(take_use(use, &wanted));
-    TDM_TRY(tdm__dataset_open(&s.dataset, s.host, spec, &wanted));
+    TDM_TRY(tdm__dataset_open(&s.dataset, host, spec, &wanted));
+    tdm__arena_init(&s.memory, host);
     TDM_TRY_DONE(read_all(&s));
     TDM_TRY_DONE(check_finite(&s, spec));
     TDM_TRY_DONE(print_report(&s, report));
 done:
-    tdm__delete(s.host, s.x);
-    tdm__delete(s.host, s.target);
-    tdm__delete(s.host, s.sums);
-    tdm__delete(s.host, s.label_count);
+    tdm__arena_deinit(&s.memory);
     tdm__dataset_close(s.dataset);
     return status;
 }
