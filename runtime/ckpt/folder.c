@@ -133,8 +133,9 @@ static bool is_stale(const tdm_folder *dir, const char *name, long pid) {
     return !held;
 }
 
-static tdm_status remove_any(const tdm_file_ops *ops, const tdm_folder *dir, const char *name) {
-    if (tdm__file_is_folder(dir, name)) return tdm__folder_remove(ops, dir, name);
+/* Only numbered names are given to folders. */
+static tdm_status remove_any(const tdm_file_ops *ops, const tdm_folder *dir, const char *name, bool numbered) {
+    if (numbered && tdm__file_is_folder(dir, name)) return tdm__folder_remove(ops, dir, name);
     return ops->unlink(ops->user, dir->fd, name) == 0 ? TDM_OK : tdm__file_fail("remove", dir, name, errno);
 }
 
@@ -151,7 +152,7 @@ tdm_status tdm__leftovers_remove(const tdm_host *host, const tdm_file_ops *ops, 
         if (name == NULL) break;
         long pid = pid_of(name, base, &numbered);
         if (pid == 0 || !is_ours(base, numbered) || !is_stale(dir, name, pid)) continue;
-        if (remove_any(ops, dir, name) != TDM_OK)
+        if (remove_any(ops, dir, name, numbered) != TDM_OK)
             TDM_WARN(host, subsystem, "%s, left by process %ld, cannot be removed: %s", name, pid, tdm_error_message());
         else
             TDM_INFO(host, subsystem, "removed %s, left by process %ld", name, pid);
