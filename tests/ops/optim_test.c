@@ -35,6 +35,7 @@ TEST(definitions) {
         const int names = names_of(o);
         for (int i = 0; i < TDM_MAX_STATES; i++) {
             CHECK((o->state[i] != NULL) == (i < names));
+            CHECK(!o->never_negative[i] || i < names);
             for (int k = 0; k < i && i < names; k++) CHECK(strcmp(o->state[i], o->state[k]) != 0);
         }
     }
