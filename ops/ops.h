@@ -27,23 +27,19 @@ enum {
 };
 
 /* Reports a fault of the user's layer, at the layer's place in the user's file. */
-#define TDM_INFER_FAIL(infer, ...) \
-    return (infer)->calls->fail(TDM_E_CONFIG, __FILE__, __LINE__, &(infer)->origin, __VA_ARGS__)
-#define TDM_INFER_TRY(infer, expression)                                                          \
-    do {                                                                                          \
-        tdm_status try_status_ = (expression);                                                    \
-        if (try_status_ != TDM_OK) return (infer)->calls->frame(try_status_, __FILE__, __LINE__); \
-    } while (0)
+#define TDM_INFER_FAIL(infer, ...) TDM_FAIL_AT(&(infer)->origin, TDM_E_CONFIG, __VA_ARGS__)
 
-/* A shape as text, "64x32x32", for messages. tdm__shape_text returns it by value, so it lives to the end of the
- * expression. */
-typedef struct tdm_shape_text {
-    char text[128];
-} tdm_shape_text;
-tdm_shape_text tdm__shape_text(const tdm_shape *shape);
+/* The reference kernel of an op, from the functions `forward` and `backward` of its file:
+ *     TDM_REF_KERNEL(relu, tdm__elementwise_fits); */
+#define TDM_REF_KERNEL(name, fits_function) \
+    const tdm_kernel tdm__##name##_ref = {  \
+        .op = #name,                        \
+        .variant = "ref",                   \
+        .fits = (fits_function),            \
+        .forward = forward,                 \
+        .backward = backward,               \
+    }
 
-/* Every infer ends with this. It refuses tensors with more elements than any machine can hold. */
-tdm_status tdm__infer_done(tdm_infer *infer);
 /* Checks the attribute `in`, which may be left out: `expected` is its value, or TDM_INT_NULL. */
 tdm_status tdm__infer_check_in(tdm_infer *infer, int64_t expected, int64_t found, const char *what);
 /* Declares weight and bias as torch.nn.Linear and Conv2d initialise them: both uniform in +-1/sqrt(fan_in). */

@@ -13,13 +13,13 @@ static const tdm_field fields[] = {
 
 static tdm_status infer(tdm_infer *infer) {
     const tdm_adaptive_avgpool2d_attrs *attrs = infer->attrs;
-    TDM_INFER_TRY(infer, tdm__infer_check_image(infer));
+    TDM_TRY(tdm__infer_check_image(infer));
     const int64_t *in = infer->input[0].dim;
     infer->output = (tdm_shape){3, {in[0], attrs->out[0], attrs->out[1]}};
     infer->flops = (double)in[0];
     for (int axis = 0; axis < 2; axis++)
         infer->flops *= (double)(in[1 + axis] > attrs->out[axis] ? in[1 + axis] : attrs->out[axis]);
-    return tdm__infer_done(infer);
+    return TDM_OK;
 }
 
 const tdm_op_def tdm__adaptive_avgpool2d_op = {

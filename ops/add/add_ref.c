@@ -48,10 +48,4 @@ static tdm_status backward(const tdm_kernel_args *args) {
     return TDM_OK;
 }
 
-const tdm_kernel tdm__add_ref = {
-    .op = "add",
-    .variant = "ref",
-    .fits = fits,
-    .forward = forward,
-    .backward = backward,
-};
+TDM_REF_KERNEL(add, fits);

@@ -24,9 +24,9 @@ static const tdm_field fields[] = {
 
 static tdm_status infer(tdm_infer *infer) {
     const tdm_batchnorm2d_attrs *attrs = infer->attrs;
-    TDM_INFER_TRY(infer, tdm__infer_check_image(infer));
+    TDM_TRY(tdm__infer_check_image(infer));
     int64_t channels = infer->input[0].dim[0];
-    TDM_INFER_TRY(infer, tdm__infer_check_in(infer, attrs->in, channels, "channels"));
+    TDM_TRY(tdm__infer_check_in(infer, attrs->in, channels, "channels"));
     tdm_shape per_channel = {1, {channels}};
     if (attrs->affine) {
         infer->param[0] = (tdm_param_def){.suffix = "weight", .shape = per_channel, .init = TDM_INIT_ONES};
@@ -45,7 +45,7 @@ static tdm_status infer(tdm_infer *infer) {
     }
     infer->output = infer->input[0];
     infer->flops = 6.0 * (double)tdm__shape_count(&infer->output); /* mean 1, variance 3, scale and shift 2 */
-    return tdm__infer_done(infer);
+    return TDM_OK;
 }
 
 const tdm_op_def tdm__batchnorm2d_op = {

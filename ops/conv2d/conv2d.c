@@ -26,9 +26,9 @@ static const tdm_field fields[] = {
 
 static tdm_status infer(tdm_infer *infer) {
     const tdm_conv2d_attrs *attrs = infer->attrs;
-    TDM_INFER_TRY(infer, tdm__infer_check_image(infer));
+    TDM_TRY(tdm__infer_check_image(infer));
     int64_t in = infer->input[0].dim[0];
-    TDM_INFER_TRY(infer, tdm__infer_check_in(infer, attrs->in, in, "channels"));
+    TDM_TRY(tdm__infer_check_in(infer, attrs->in, in, "channels"));
     if (in % attrs->groups != 0)
         TDM_INFER_FAIL(infer, "%s: groups must divide the channels of the input, got %lld groups and %lld channels",
                        infer->layer, (long long)attrs->groups, (long long)in);
@@ -36,7 +36,7 @@ static tdm_status infer(tdm_infer *infer) {
         TDM_INFER_FAIL(infer, "%s: groups must divide `out`, got %lld groups and %lld channels", infer->layer,
                        (long long)attrs->groups, (long long)attrs->out);
     int64_t out[2];
-    TDM_INFER_TRY(infer, tdm__window_infer(infer, &attrs->window, out));
+    TDM_TRY(tdm__window_infer(infer, &attrs->window, out));
     infer->output = (tdm_shape){3, {attrs->out, out[0], out[1]}};
 
     int64_t height = attrs->window.kernel[0], width = attrs->window.kernel[1];
@@ -47,7 +47,7 @@ static tdm_status infer(tdm_infer *infer) {
         TDM_INFER_FAIL(infer, "%s: its weight %s has more elements than any machine can hold", infer->layer,
                        tdm__shape_text(&weight).text);
     tdm__infer_weight_and_bias(infer, weight, (int64_t)taps, attrs->bias);
-    return tdm__infer_done(infer);
+    return TDM_OK;
 }
 
 const tdm_op_def tdm__conv2d_op = {

@@ -163,10 +163,4 @@ static tdm_status backward(const tdm_kernel_args *args) {
     return TDM_OK;
 }
 
-const tdm_kernel tdm__conv2d_ref = {
-    .op = "conv2d",
-    .variant = "ref",
-    .fits = fits,
-    .forward = forward,
-    .backward = backward,
-};
+TDM_REF_KERNEL(conv2d, fits);

@@ -13,7 +13,7 @@ static const tdm_field fields[] = {
 static tdm_status infer(tdm_infer *infer) {
     infer->output = infer->input[0];
     infer->flops = (double)tdm__shape_count(&infer->output);
-    return tdm__infer_done(infer);
+    return TDM_OK;
 }
 
 const tdm_op_def tdm__dropout_op = {

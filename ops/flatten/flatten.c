@@ -4,7 +4,7 @@
 static tdm_status infer(tdm_infer *infer) {
     infer->output = (tdm_shape){1, {tdm__shape_count(&infer->input[0])}};
     infer->flops = 0;
-    return tdm__infer_done(infer);
+    return TDM_OK;
 }
 
 const tdm_op_def tdm__flatten_op = {

@@ -15,9 +15,4 @@ static tdm_status backward(const tdm_kernel_args *args) {
     return TDM_OK;
 }
 
-const tdm_kernel tdm__flatten_ref = {
-    .op = "flatten",
-    .variant = "ref",
-    .forward = forward,
-    .backward = backward,
-};
+TDM_REF_KERNEL(flatten, NULL);

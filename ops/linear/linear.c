@@ -20,11 +20,11 @@ static tdm_status infer(tdm_infer *infer) {
         TDM_INFER_FAIL(infer, "%s needs a flat input, got %s; put `flatten` before it", infer->layer,
                        tdm__shape_text(&infer->input[0]).text);
     int64_t in = infer->input[0].dim[0];
-    TDM_INFER_TRY(infer, tdm__infer_check_in(infer, attrs->in, in, "features"));
+    TDM_TRY(tdm__infer_check_in(infer, attrs->in, in, "features"));
     infer->output = (tdm_shape){1, {attrs->out}};
     tdm__infer_weight_and_bias(infer, (tdm_shape){2, {attrs->out, in}}, in, attrs->bias);
     infer->flops = 2.0 * (double)in * (double)attrs->out;
-    return tdm__infer_done(infer);
+    return TDM_OK;
 }
 
 const tdm_op_def tdm__linear_op = {

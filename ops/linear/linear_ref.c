@@ -46,10 +46,4 @@ static tdm_status backward(const tdm_kernel_args *args) {
     return TDM_OK;
 }
 
-const tdm_kernel tdm__linear_ref = {
-    .op = "linear",
-    .variant = "ref",
-    .fits = fits,
-    .forward = forward,
-    .backward = backward,
-};
+TDM_REF_KERNEL(linear, fits);

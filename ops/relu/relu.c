@@ -4,7 +4,7 @@
 static tdm_status infer(tdm_infer *infer) {
     infer->output = infer->input[0];
     infer->flops = (double)tdm__shape_count(&infer->output);
-    return tdm__infer_done(infer);
+    return TDM_OK;
 }
 
 const tdm_op_def tdm__relu_op = {

@@ -22,10 +22,4 @@ static tdm_status backward(const tdm_kernel_args *args) {
     return TDM_OK;
 }
 
-const tdm_kernel tdm__relu_ref = {
-    .op = "relu",
-    .variant = "ref",
-    .fits = tdm__elementwise_fits,
-    .forward = forward,
-    .backward = backward,
-};
+TDM_REF_KERNEL(relu, tdm__elementwise_fits);

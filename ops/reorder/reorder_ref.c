@@ -43,10 +43,4 @@ static tdm_status backward(const tdm_kernel_args *args) {
 
 const tdm_op_def tdm__reorder_op = {.name = "reorder", .min_inputs = 1, .max_inputs = 1};
 
-const tdm_kernel tdm__reorder_ref = {
-    .op = "reorder",
-    .variant = "ref",
-    .fits = fits,
-    .forward = forward,
-    .backward = backward,
-};
+TDM_REF_KERNEL(reorder, fits);

@@ -12,7 +12,8 @@
 #include "runtime/module/module.h"
 
 enum { MAX_NODES = 10000 }; /* with at most 5 tensors each, the limit of a checkpoint */
-/* The most elements of a value or parameter. Sizes in bytes then stay far from overflow. */
+/* The most elements of a value or parameter in one row: 2^40 floats are 4 TiB, and leave room for batches in 64 bits.
+ */
 static const int64_t max_count = INT64_C(1) << 40;
 
 const tdm_op_def *tdm__op_find(const char *name) {
@@ -60,6 +61,18 @@ static bool shape_is_sane(const tdm_shape *shape) {
         count *= shape->dim[i];
     }
     return true;
+}
+
+tdm_status tdm__op_infer(const tdm_op_def *op, tdm_infer *infer) {
+    TDM_TRY(op->infer(infer));
+    if (!shape_is_sane(&infer->output))
+        TDM_FAIL_AT(&infer->origin, TDM_E_CONFIG, "%s: its output %s has more elements than any machine can hold",
+                    infer->layer, tdm__shape_text(&infer->output).text);
+    for (int i = 0; i < infer->param_count; i++)
+        if (!shape_is_sane(&infer->param[i].shape))
+            TDM_FAIL_AT(&infer->origin, TDM_E_CONFIG, "%s: its %s %s has more elements than any machine can hold",
+                        infer->layer, infer->param[i].suffix, tdm__shape_text(&infer->param[i].shape).text);
+    return TDM_OK;
 }
 
 static tdm_status add_value(tdm_graph *graph, const tdm_shape *shape, int producer, tdm_value *out) {
@@ -227,20 +240,12 @@ tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, const ch
     TDM_TRY(check_inputs(graph, op, layer, &node.origin, inputs, input_count));
     TDM_TRY(read_attrs(graph, op, layer, &node.origin, attrs, attr_count, &node.attrs));
 
-    tdm_infer infer = {.attrs = node.attrs,
-                       .input_count = input_count,
-                       .layer = layer,
-                       .origin = node.origin,
-                       .calls = &tdm__host_calls};
+    tdm_infer infer = {.attrs = node.attrs, .input_count = input_count, .layer = layer, .origin = node.origin};
     for (int i = 0; i < input_count; i++) {
         node.input[i] = inputs[i];
         infer.input[i] = graph->values[inputs[i]].shape;
     }
-    TDM_TRY(op->infer(&infer));
-    bool sane = shape_is_sane(&infer.output);
-    for (int i = 0; i < infer.param_count; i++) sane = sane && shape_is_sane(&infer.param[i].shape);
-    if (!sane)
-        TDM_FAIL_AT(&node.origin, TDM_E_CONFIG, "%s: its output or a parameter has more than 2^40 elements", layer);
+    TDM_TRY(tdm__op_infer(op, &infer));
 
     node.flops = infer.flops;
     node.least_rows = infer.least_rows, node.least_rows_in_evaluation = infer.least_rows_in_evaluation;

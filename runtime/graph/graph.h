@@ -65,11 +65,19 @@ const tdm_flat_kernels *tdm_builtin_flat_ref(void); /* plain C, the reference fo
 const tdm_op_def *tdm__op_find(const char *name);
 const tdm_loss_def *tdm__loss_find(const char *name);
 
+/* Runs the op's infer. Refuses tensors with more elements than any machine can hold. */
+tdm_status tdm__op_infer(const tdm_op_def *op, tdm_infer *infer);
+
 /* The first layer that needs more than `rows` rows in a pass; NULL if there is none. */
 const tdm_graph_node *tdm__graph_lacks_rows(const tdm_graph *graph, int64_t rows, bool training);
 
 int64_t tdm__shape_count(const tdm_shape *shape);
 bool tdm__shape_equal(const tdm_shape *a, const tdm_shape *b);
 void tdm__shape_print(char *out, size_t bytes, const tdm_shape *shape); /* "64x32x32" */
+/* The same by value, for messages: it lives to the end of the expression. */
+typedef struct tdm_shape_text {
+    char text[128];
+} tdm_shape_text;
+tdm_shape_text tdm__shape_text(const tdm_shape *shape);
 
 #endif

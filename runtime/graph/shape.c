@@ -25,3 +25,9 @@ void tdm__shape_print(char *out, size_t bytes, const tdm_shape *shape) {
         at += n > 0 ? (size_t)n : 0;
     }
 }
+
+tdm_shape_text tdm__shape_text(const tdm_shape *shape) {
+    tdm_shape_text out;
+    tdm__shape_print(out.text, sizeof(out.text), shape);
+    return out;
+}

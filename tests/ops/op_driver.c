@@ -26,8 +26,6 @@ static float *copy_floats(const float *from, int64_t count) {
 
 /* ---- the case ---- */
 
-static const tdm_host_calls calls = {.size = sizeof calls, .fail = tdm__fail, .frame = tdm__frame};
-
 static const tdm_op_def *find_op(const char *name) {
     for (const tdm_op_def *const *op = tdm_builtin_ops; *op != NULL; op++)
         if (strcmp((*op)->name, name) == 0) return *op;
@@ -102,10 +100,9 @@ bool op_data_open(op_data *data, const char *op, const op_case *test, uint64_t s
     if (data->def == NULL) return false;
     data->attrs = take(data->def->attrs_bytes);
     if (!set_attrs(data, test->attrs)) return false;
-    data->infer = (tdm_infer){
-        .attrs = data->attrs, .input_count = test->inputs > 0 ? test->inputs : 1, .layer = op, .calls = &calls};
+    data->infer = (tdm_infer){.attrs = data->attrs, .input_count = test->inputs > 0 ? test->inputs : 1, .layer = op};
     for (int i = 0; i < data->infer.input_count; i++) data->infer.input[i] = test->input;
-    if (data->def->infer(&data->infer) != TDM_OK) {
+    if (tdm__op_infer(data->def, &data->infer) != TDM_OK) {
         fprintf(stderr, "%s\n", tdm_error_message());
         return false;
     }

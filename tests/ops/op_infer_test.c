@@ -3,8 +3,6 @@
 #include "runtime/base/field/field.h"
 #include "tests/support/tdm_test.h"
 
-static const tdm_host_calls calls = {.size = sizeof calls, .fail = tdm__fail, .frame = tdm__frame};
-
 typedef struct {
     tdm_infer infer;
     _Alignas(16) char attrs[256];
@@ -42,10 +40,9 @@ static void infer(layer *l, const char *op_name, const char *attrs, const tdm_sh
     l->infer = (tdm_infer){.attrs = l->attrs,
                            .input_count = inputs,
                            .layer = name,
-                           .calls = &calls,
                            .origin = {.file = "net.yaml", .line = 7, .column = 5}};
     for (int i = 0; i < inputs; i++) l->infer.input[i] = input[i];
-    l->status = op->infer(&l->infer);
+    l->status = tdm__op_infer(op, &l->infer);
 }
 
 static void check_output(const char *op, const char *attrs, tdm_shape input, const char *want) {

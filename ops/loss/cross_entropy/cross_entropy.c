@@ -17,14 +17,12 @@ static const tdm_field fields[] = {
     {0},
 };
 
-static tdm_status infer(const struct tdm_host_calls *calls, const tdm_shape *output, const tdm_origin *origin,
-                        int64_t *classes) {
+static tdm_status infer(const tdm_shape *output, const tdm_origin *origin, int64_t *classes) {
     if (output->ndim != 1 || output->dim[0] < 2)
-        return calls->fail(
-            TDM_E_CONFIG, __FILE__, __LINE__, origin,
-            "cross_entropy needs one output for each of at least 2 classes, but the model gives %s; end it "
-            "with `flatten` and `linear: <classes>`",
-            tdm__shape_text(output).text);
+        TDM_FAIL_AT(origin, TDM_E_CONFIG,
+                    "cross_entropy needs one output for each of at least 2 classes, but the model gives %s; end it "
+                    "with `flatten` and `linear: <classes>`",
+                    tdm__shape_text(output).text);
     *classes = output->dim[0];
     return TDM_OK;
 }

@@ -2,15 +2,6 @@
  * elements. Rows are summed in double. */
 #include "ops/ops.h"
 
-static tdm_status infer(const struct tdm_host_calls *calls, const tdm_shape *output, const tdm_origin *origin,
-                        int64_t *classes) {
-    (void)calls;
-    (void)output;
-    (void)origin;
-    (void)classes;
-    return TDM_OK;
-}
-
 static int64_t denominator(const void *attrs, int64_t rows, int64_t width, const void *target) {
     (void)attrs;
     (void)target;
@@ -39,7 +30,6 @@ const tdm_loss_def tdm__mse_loss = {
     .doc = "mean squared difference (torch.nn.MSELoss)",
     .doc_zh = "均方误差（torch.nn.MSELoss）",
     .target = TDM_TARGET_VALUES,
-    .infer = infer,
     .denominator = denominator,
     .run = run,
 };

@@ -63,7 +63,6 @@ typedef struct tdm_infer {
     tdm_param_def param[TDM_MAX_PARAMS], buffer[TDM_MAX_BUFFERS];
     double flops;                                 /* of one forward pass over one row, multiply and add counted apart */
     int64_t least_rows, least_rows_in_evaluation; /* that a pass wants, training and not; 0: any will do */
-    const struct tdm_host_calls *calls;
 } tdm_infer;
 
 enum {
@@ -240,9 +239,8 @@ typedef struct tdm_loss_def {
     tdm_target_kind target;
     const tdm_field *attrs;
     size_t attrs_bytes;
-    /* Checks the output's shape (no batch dimension); for TDM_TARGET_CLASS sets *classes. */
-    tdm_status (*infer)(const struct tdm_host_calls *calls, const tdm_shape *output, const tdm_origin *origin,
-                        int64_t *classes);
+    /* Checks the output's shape (no batch dimension); for TDM_TARGET_CLASS sets *classes. NULL: any shape will do. */
+    tdm_status (*infer)(const tdm_shape *output, const tdm_origin *origin, int64_t *classes);
     /* What the mean divides by for these targets: counted rows (ignore_index) or rows * width. */
     int64_t (*denominator)(const void *attrs, int64_t rows, int64_t width, const void *target);
     tdm_status (*run)(const tdm_loss_args *args); /* the CPU's kernel, forward and backward in one pass */
