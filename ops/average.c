@@ -13,7 +13,7 @@ bool tdm__average_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
 }
 
 /* y = (sum of x over the window) / divisor */
-void tdm__average_forward(const tdm_kernel_args *args, tdm_span_fn span) {
+tdm_status tdm__average_forward(const tdm_kernel_args *args, tdm_span_fn span) {
     const tdm_kernel_desc *desc = args->desc;
     tdm_planes x = tdm__planes_of(&desc->x[0], args->rows, desc->x_layout[0]);
     tdm_planes y = tdm__planes_of(&desc->y, args->rows, desc->y_layout);
@@ -34,10 +34,11 @@ void tdm__average_forward(const tdm_kernel_args *args, tdm_span_fn span) {
             }
         }
     }
+    return TDM_OK;
 }
 
 /* dx[each point of the window] += dy / divisor, in the order of the outputs, in float as PyTorch does */
-void tdm__average_backward(const tdm_kernel_args *args, tdm_span_fn span) {
+tdm_status tdm__average_backward(const tdm_kernel_args *args, tdm_span_fn span) {
     const tdm_kernel_desc *desc = args->desc;
     tdm_planes x = tdm__planes_of(&desc->x[0], args->rows, desc->x_layout[0]);
     tdm_planes y = tdm__planes_of(&desc->y, args->rows, desc->y_layout);
@@ -57,4 +58,5 @@ void tdm__average_backward(const tdm_kernel_args *args, tdm_span_fn span) {
             }
         }
     }
+    return TDM_OK;
 }

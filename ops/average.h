@@ -13,7 +13,7 @@ typedef struct tdm_span {
 typedef tdm_span (*tdm_span_fn)(const void *attrs, int axis, int64_t at, int64_t in, int64_t out);
 
 bool tdm__average_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit);
-void tdm__average_forward(const tdm_kernel_args *args, tdm_span_fn span);
-void tdm__average_backward(const tdm_kernel_args *args, tdm_span_fn span);
+tdm_status tdm__average_forward(const tdm_kernel_args *args, tdm_span_fn span);
+tdm_status tdm__average_backward(const tdm_kernel_args *args, tdm_span_fn span);
 
 #endif

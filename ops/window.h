@@ -13,6 +13,17 @@ static inline tdm_window tdm__pool_window(const int64_t kernel[2], const int64_t
                         .dilation = {1, 1}};
 }
 
+/* The part of a window that is inside the image, along one axis. */
+typedef struct tdm_window_part {
+    int64_t corner, begin, end; /* input coordinates; corner: the window's first point, perhaps in the padding */
+} tdm_window_part;
+
+/* Returns that of output `at` of an axis with `in` points. */
+static inline tdm_window_part tdm__window_part(const tdm_window *window, int axis, int64_t at, int64_t in) {
+    const int64_t corner = at * window->stride[axis] - window->padding[axis], end = corner + window->kernel[axis];
+    return (tdm_window_part){corner, corner > 0 ? corner : 0, end < in ? end : in};
+}
+
 /* Checks that the input is channels x height x width. */
 tdm_status tdm__infer_check_image(const tdm_infer *infer);
 /* Computes height and width of the output. Fails if the kernel is larger than the padded input. */

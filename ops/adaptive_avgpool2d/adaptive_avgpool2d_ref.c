@@ -11,19 +11,11 @@ static tdm_span span(const void *attrs, int axis, int64_t at, int64_t in, int64_
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {
-    tdm__average_forward(args, span);
-    return TDM_OK;
+    return tdm__average_forward(args, span);
 }
 
 static tdm_status backward(const tdm_kernel_args *args) {
-    tdm__average_backward(args, span);
-    return TDM_OK;
+    return tdm__average_backward(args, span);
 }
 
-const tdm_kernel tdm__adaptive_avgpool2d_ref = {
-    .op = "adaptive_avgpool2d",
-    .variant = "ref",
-    .fits = tdm__average_fits,
-    .forward = forward,
-    .backward = backward,
-};
+TDM_REF_KERNEL(adaptive_avgpool2d, tdm__average_fits);

@@ -8,26 +8,16 @@ static tdm_span span(const void *attrs_pointer, int axis, int64_t at, int64_t in
     (void)out;
     const tdm_avgpool2d_attrs *attrs = attrs_pointer;
     tdm_window window = tdm__pool_window(attrs->kernel, attrs->stride, attrs->padding);
-    int64_t begin = at * window.stride[axis] - window.padding[axis], end = begin + window.kernel[axis];
-    if (begin < 0) begin = 0;
-    if (end > in) end = in;
-    return (tdm_span){begin, end, attrs->count_include_pad ? window.kernel[axis] : end - begin};
+    tdm_window_part part = tdm__window_part(&window, axis, at, in);
+    return (tdm_span){part.begin, part.end, attrs->count_include_pad ? window.kernel[axis] : part.end - part.begin};
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {
-    tdm__average_forward(args, span);
-    return TDM_OK;
+    return tdm__average_forward(args, span);
 }
 
 static tdm_status backward(const tdm_kernel_args *args) {
-    tdm__average_backward(args, span);
-    return TDM_OK;
+    return tdm__average_backward(args, span);
 }
 
-const tdm_kernel tdm__avgpool2d_ref = {
-    .op = "avgpool2d",
-    .variant = "ref",
-    .fits = tdm__average_fits,
-    .forward = forward,
-    .backward = backward,
-};
+TDM_REF_KERNEL(avgpool2d, tdm__average_fits);

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/base/host_device.h"
+
 typedef struct tdm_batchnorm2d_attrs {
     double eps;
     double momentum; /* NaN: the running statistics are the plain average over all batches */
@@ -16,5 +18,22 @@ typedef struct tdm_batchnorm2d_attrs {
     bool track_running_stats;
     int64_t in; /* TDM_INT_NULL: taken from the input */
 } tdm_batchnorm2d_attrs;
+
+#define TDM_BATCHNORM2D_LACKS_ROWS                                                                               \
+    "batchnorm2d needs more than 1 value per channel for the statistics of a batch, got 1 row of %lldx1x1; use " \
+    "a larger batch or drop_last"
+
+/* The weight of a batch in the running statistics; `batches`: how many there have been, this one included. */
+TDM_HOST_DEVICE static inline double tdm__batchnorm2d_momentum(const tdm_batchnorm2d_attrs *attrs, int64_t batches) {
+    return attrs->momentum != attrs->momentum ? 1.0 / (double)batches : attrs->momentum;
+}
+
+/* running = (1 - momentum) * running + momentum * batch, with the unbiased variance of the batch's `count` values */
+TDM_HOST_DEVICE static inline void tdm__batchnorm2d_run(float *running_mean, float *running_variance, double momentum,
+                                                        double mean, double variance, double count) {
+    const double rest = 1.0 - momentum, unbiased = variance * count / (count - 1.0);
+    *running_mean = (float)(momentum * mean + rest * (double)*running_mean);
+    *running_variance = (float)(momentum * unbiased + rest * (double)*running_variance);
+}
 
 #endif

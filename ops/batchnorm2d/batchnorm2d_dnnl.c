@@ -12,6 +12,7 @@ typedef struct {
     const tdm_kernel_args *args;
     const tdm_batchnorm2d_attrs *attrs;
     tdm_batchnorm2d_planes norm;
+    const tdm_batchnorm2d_lanes *lanes;
     double *mean, *invstd; /* of the batch, one per channel; saved for backward */
     double momentum;
     bool of_batch;
@@ -35,33 +36,26 @@ static job job_of(const tdm_kernel_args *args) {
     const tdm_planes planes = tdm__planes_of(&desc->x[0], args->rows, desc->x_layout[0]);
     const int64_t channels = desc->x[0].dim[1];
     const bool adds = tdm_has_epilogue(desc, TDM_EPILOGUE_ADD);
-    return (job){.args = args,
-                 .attrs = desc->attrs,
-                 .norm = {.rows = args->rows,
-                          .channels = channels,
-                          .points = planes.height * planes.width,
-                          .inner = planes.inner,
-                          .relu = tdm_has_epilogue(desc, TDM_EPILOGUE_RELU),
-                          .other = adds ? args->x[1] : NULL,
-                          .dother = adds ? args->dx[1] : NULL},
-                 .mean = args->saved,
-                 .invstd = args->saved != NULL ? (double *)args->saved + channels : NULL};
-}
-
-/* running = (1 - momentum) running + momentum batch, with the unbiased variance */
-static void update_running(const job *j, int64_t channel, double mean, double variance) {
-    const double count = (double)(j->norm.rows * j->norm.points), momentum = j->momentum;
-    float *running = &j->args->buffer[0][channel], *running_variance = &j->args->buffer[1][channel];
-    *running = (float)(momentum * mean + (1.0 - momentum) * (double)*running);
-    *running_variance =
-        (float)(momentum * (variance * count / (count - 1.0)) + (1.0 - momentum) * (double)*running_variance);
+    job j = {.args = args,
+             .attrs = desc->attrs,
+             .norm = {.rows = args->rows,
+                      .channels = channels,
+                      .points = planes.height * planes.width,
+                      .inner = planes.inner,
+                      .relu = tdm_has_epilogue(desc, TDM_EPILOGUE_RELU),
+                      .other = adds ? args->x[1] : NULL,
+                      .dother = adds ? args->dx[1] : NULL},
+             .mean = args->saved,
+             .invstd = args->saved != NULL ? (double *)args->saved + channels : NULL};
+    j.lanes = tdm__batchnorm2d_lanes(&j.norm);
+    return j;
 }
 
 static void forward_lanes(const job *j, int64_t channel, int64_t lanes) {
     const tdm_kernel_args *args = j->args;
     double mean[TDM_BATCHNORM2D_MOST_LANES], variance[TDM_BATCHNORM2D_MOST_LANES];
     float center[TDM_BATCHNORM2D_MOST_LANES], scale[TDM_BATCHNORM2D_MOST_LANES], shift[TDM_BATCHNORM2D_MOST_LANES];
-    if (j->of_batch) TDM_LANES(tdm__batchnorm2d_lanes)->moments(&j->norm, channel, args->x[0], mean, variance);
+    if (j->of_batch) j->lanes->moments(&j->norm, channel, args->x[0], mean, variance);
     for (int64_t k = 0; k < lanes; k++) {
         const int64_t c = channel + k;
         if (!j->of_batch) mean[k] = (double)args->buffer[0][c], variance[k] = (double)args->buffer[1][c];
@@ -72,20 +66,22 @@ static void forward_lanes(const job *j, int64_t channel, int64_t lanes) {
         if (!args->training) continue;
         j->mean[c] = mean[k];
         j->invstd[c] = invstd;
-        if (j->attrs->track_running_stats) update_running(j, c, mean[k], variance[k]);
+        if (j->attrs->track_running_stats)
+            tdm__batchnorm2d_run(&args->buffer[0][c], &args->buffer[1][c], j->momentum, mean[k], variance[k],
+                                 (double)(j->norm.rows * j->norm.points));
     }
-    TDM_LANES(tdm__batchnorm2d_lanes)->apply(&j->norm, channel, args->x[0], args->y, center, scale, shift);
+    j->lanes->apply(&j->norm, channel, args->x[0], args->y, center, scale, shift);
 }
 
 static tdm_status share(job *j, tdm_dnnl_work_fn work) {
     const tdm_batchnorm2d_planes *norm = &j->norm;
     const int threads = tdm__dnnl_threads(j->args->desc->threads, norm->rows * norm->channels * norm->points);
-    return tdm__dnnl_share(threads, norm->channels / tdm__batchnorm2d_lane_count(norm), work, j);
+    return tdm__dnnl_share(threads, norm->channels / j->lanes->lanes, work, j);
 }
 
 static void forward_range(void *data, int64_t begin, int64_t end) {
     const job *j = data;
-    const int64_t lanes = tdm__batchnorm2d_lane_count(&j->norm);
+    const int64_t lanes = j->lanes->lanes;
     for (int64_t k = begin; k < end; k++) forward_lanes(j, k * lanes, lanes);
 }
 
@@ -93,15 +89,9 @@ static tdm_status forward(const tdm_kernel_args *args) {
     job j = job_of(args);
     j.of_batch = args->training || !j.attrs->track_running_stats;
     if (j.of_batch && j.norm.rows * j.norm.points == 1)
-        TDM_DNNL_FAIL(TDM_E_CONFIG,
-                      "batchnorm2d needs more than 1 value per channel for the statistics of a batch, got 1 row of "
-                      "%lldx1x1; use a larger batch or drop_last",
-                      (long long)j.norm.channels);
-    j.momentum = j.attrs->momentum;
-    if (args->training && j.attrs->track_running_stats) {
-        (*args->counter)++;
-        if (isnan(j.momentum)) j.momentum = 1.0 / (double)*args->counter;
-    }
+        TDM_DNNL_FAIL(TDM_E_CONFIG, TDM_BATCHNORM2D_LACKS_ROWS, (long long)j.norm.channels);
+    if (args->training && j.attrs->track_running_stats)
+        j.momentum = tdm__batchnorm2d_momentum(j.attrs, ++*args->counter);
     return share(&j, forward_range);
 }
 
@@ -114,7 +104,7 @@ static void backward_lanes(const job *j, int64_t channel, int64_t lanes) {
     double sum[TDM_BATCHNORM2D_MOST_LANES], dot[TDM_BATCHNORM2D_MOST_LANES];
     float mean[TDM_BATCHNORM2D_MOST_LANES], level[TDM_BATCHNORM2D_MOST_LANES], slope[TDM_BATCHNORM2D_MOST_LANES],
         scale[TDM_BATCHNORM2D_MOST_LANES];
-    TDM_LANES(tdm__batchnorm2d_lanes)->sums(&j->norm, channel, x, dy, y, j->mean + channel, sum, dot);
+    j->lanes->sums(&j->norm, channel, x, dy, y, j->mean + channel, sum, dot);
     for (int64_t k = 0; k < lanes; k++) {
         const int64_t c = channel + k;
         const double invstd = j->invstd[c];
@@ -127,14 +117,12 @@ static void backward_lanes(const job *j, int64_t channel, int64_t lanes) {
         slope[k] = (float)(dot[k] * invstd * invstd / count);
         scale[k] = (float)(j->attrs->affine ? invstd * (double)args->param[0][c] : invstd);
     }
-    if (args->dx[0] != NULL)
-        TDM_LANES(tdm__batchnorm2d_lanes)
-            ->gradient(&j->norm, channel, x, dy, y, args->dx[0], mean, level, slope, scale);
+    if (args->dx[0] != NULL) j->lanes->gradient(&j->norm, channel, x, dy, y, args->dx[0], mean, level, slope, scale);
 }
 
 static void backward_range(void *data, int64_t begin, int64_t end) {
     const job *j = data;
-    const int64_t lanes = tdm__batchnorm2d_lane_count(&j->norm);
+    const int64_t lanes = j->lanes->lanes;
     for (int64_t k = begin; k < end; k++) backward_lanes(j, k * lanes, lanes);
 }
 

@@ -13,13 +13,10 @@ typedef struct tdm_batchnorm2d_planes {
 } tdm_batchnorm2d_planes;
 enum { TDM_BATCHNORM2D_MOST_LANES = 16 }; /* the most channels that one call below processes */
 
-static inline int64_t tdm__batchnorm2d_lane_count(const tdm_batchnorm2d_planes *norm) {
-    return norm->inner % 16 == 0 ? 16 : 8;
-}
-
 typedef struct tdm_batchnorm2d_lanes {
-    /* These process the channels [channel, channel + tdm__batchnorm2d_lane_count). The arrays have one value per
-     * channel. In backward `y` is the relu's; NULL if there is none. */
+    int64_t lanes; /* 16 or 8 */
+    /* These process the channels [channel, channel + lanes). The arrays have one value per channel. In backward `y` is
+     * the relu's; NULL if there is none. */
     void (*moments)(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, double *mean,
                     double *variance);
     void (*apply)(const tdm_batchnorm2d_planes *norm, int64_t channel, const float *x, float *y, const float *mean,
@@ -30,6 +27,11 @@ typedef struct tdm_batchnorm2d_lanes {
                      const float *y, float *dx, const float *mean, const float *level, const float *slope,
                      const float *scale);
 } tdm_batchnorm2d_lanes;
-TDM_LANES_TABLES(tdm_batchnorm2d_lanes, tdm__batchnorm2d_lanes);
+TDM_LANES_TABLES(tdm_batchnorm2d_lanes, tdm__batchnorm2d_lanes_16);
+TDM_LANES_TABLES(tdm_batchnorm2d_lanes, tdm__batchnorm2d_lanes_8);
+
+static inline const tdm_batchnorm2d_lanes *tdm__batchnorm2d_lanes(const tdm_batchnorm2d_planes *norm) {
+    return norm->inner % 16 == 0 ? TDM_LANES(tdm__batchnorm2d_lanes_16) : TDM_LANES(tdm__batchnorm2d_lanes_8);
+}
 
 #endif

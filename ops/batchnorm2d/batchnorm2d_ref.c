@@ -47,14 +47,6 @@ static moments batch_moments(const norm *b, int64_t channel) {
     return (moments){mean, squares / count};
 }
 
-/* running = (1 - momentum) * running + momentum * batch, with the unbiased variance */
-static void update_running(const norm *b, int64_t channel, moments batch, double momentum) {
-    float *mean = b->args->buffer[0] + channel, *variance = b->args->buffer[1] + channel;
-    double count = (double)(b->args->rows * b->plane);
-    *mean = (float)(momentum * batch.mean + (1.0 - momentum) * (double)*mean);
-    *variance = (float)(momentum * (batch.variance * count / (count - 1.0)) + (1.0 - momentum) * (double)*variance);
-}
-
 /* y = (x - mean) * invstd * w + b */
 static void normalize(const norm *b, int64_t channel, double mean, double invstd) {
     const float *const *param = b->args->param;
@@ -71,23 +63,19 @@ static tdm_status forward(const tdm_kernel_args *args) {
     norm b = norm_of(args);
     bool of_batch = args->training || !b.attrs->track_running_stats;
     if (of_batch && args->rows * b.plane == 1)
-        TDM_FAIL(TDM_E_CONFIG,
-                 "batchnorm2d needs more than 1 value per channel for the statistics of a batch, got 1 row of "
-                 "%lldx1x1; use a larger batch or drop_last",
-                 (long long)b.channels);
-    double momentum = b.attrs->momentum;
-    if (args->training && b.attrs->track_running_stats) {
-        (*args->counter)++;
-        if (isnan(momentum)) momentum = 1.0 / (double)*args->counter;
-    }
+        TDM_FAIL(TDM_E_CONFIG, TDM_BATCHNORM2D_LACKS_ROWS, (long long)b.channels);
+    const bool tracks = args->training && b.attrs->track_running_stats;
+    const double momentum = tracks ? tdm__batchnorm2d_momentum(b.attrs, ++*args->counter) : 0;
     for (int64_t c = 0; c < b.channels; c++) {
         moments m = of_batch ? batch_moments(&b, c) : (moments){(double)args->buffer[0][c], (double)args->buffer[1][c]};
         double invstd = 1.0 / sqrt(m.variance + b.attrs->eps);
         if (args->training) {
             b.mean[c] = m.mean;
             b.invstd[c] = invstd;
-            if (b.attrs->track_running_stats) update_running(&b, c, m, momentum);
         }
+        if (tracks)
+            tdm__batchnorm2d_run(&args->buffer[0][c], &args->buffer[1][c], momentum, m.mean, m.variance,
+                                 (double)(args->rows * b.plane));
         normalize(&b, c, m.mean, invstd);
     }
     return TDM_OK;
@@ -124,10 +112,4 @@ static tdm_status backward(const tdm_kernel_args *args) {
     return TDM_OK;
 }
 
-const tdm_kernel tdm__batchnorm2d_ref = {
-    .op = "batchnorm2d",
-    .variant = "ref",
-    .fits = fits,
-    .forward = forward,
-    .backward = backward,
-};
+TDM_REF_KERNEL(batchnorm2d, fits);

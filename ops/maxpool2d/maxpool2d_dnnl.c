@@ -33,19 +33,13 @@ static job job_of(const tdm_kernel_args *args) {
     const tdm_kernel_desc *desc = args->desc;
     const tdm_maxpool2d_attrs *attrs = desc->attrs;
     const int64_t *x = desc->x[0].dim, *y = desc->y.dim;
-    job j = {.args = args};
-    const tdm_window window = tdm__pool_window(attrs->kernel, attrs->stride, attrs->padding);
     const tdm_planes planes = tdm__planes_of(&desc->x[0], args->rows, desc->x_layout[0]);
-    j.pool.inner = planes.inner;
-    j.planes = planes.count;
-    for (int axis = 0; axis < 2; axis++) {
-        j.pool.in[axis] = x[2 + axis];
-        j.pool.out[axis] = y[2 + axis];
-        j.pool.kernel[axis] = window.kernel[axis];
-        j.pool.stride[axis] = window.stride[axis];
-        j.pool.padding[axis] = window.padding[axis];
-    }
-    return j;
+    return (job){.args = args,
+                 .pool = {.window = tdm__pool_window(attrs->kernel, attrs->stride, attrs->padding),
+                          .inner = planes.inner,
+                          .in = {x[2], x[3]},
+                          .out = {y[2], y[3]}},
+                 .planes = planes.count};
 }
 
 static tdm_status share(job *j, tdm_dnnl_work_fn work) {
@@ -55,13 +49,13 @@ static tdm_status share(job *j, tdm_dnnl_work_fn work) {
 
 static void forward_planes(void *data, int64_t begin, int64_t end) {
     const job *j = data;
-    TDM_LANES(tdm__maxpool2d_lanes)
-        ->forward(&j->pool, j->args->x[0], j->args->y, j->args->training ? j->args->saved : NULL, begin, end);
+    uint8_t *winner = j->args->training ? j->args->saved : NULL;
+    tdm__maxpool2d_lanes(&j->pool)->forward(&j->pool, j->args->x[0], j->args->y, winner, begin, end);
 }
 
 static void backward_planes(void *data, int64_t begin, int64_t end) {
     const job *j = data;
-    TDM_LANES(tdm__maxpool2d_lanes)->backward(&j->pool, j->args->dy, j->args->saved, j->args->dx[0], begin, end);
+    tdm__maxpool2d_lanes(&j->pool)->backward(&j->pool, j->args->dy, j->args->saved, j->args->dx[0], begin, end);
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {

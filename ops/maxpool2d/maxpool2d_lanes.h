@@ -2,11 +2,13 @@
 #ifndef TDM_MAXPOOL2D_LANES_H
 #define TDM_MAXPOOL2D_LANES_H
 
+#include "ops/window.h"
 #include "runtime/backends/dnnl/kit/passes.h"
 
 /* A max pooling over planes of `inner` neighbouring channels; axis 0 is height. */
 typedef struct tdm_maxpool2d_planes {
-    int64_t inner, in[2], out[2], kernel[2], stride[2], padding[2];
+    tdm_window window;
+    int64_t inner, in[2], out[2];
 } tdm_maxpool2d_planes;
 
 typedef struct tdm_maxpool2d_lanes {
@@ -17,6 +19,11 @@ typedef struct tdm_maxpool2d_lanes {
     void (*backward)(const tdm_maxpool2d_planes *pool, const float *dy, const uint8_t *winner, float *dx, int64_t begin,
                      int64_t end);
 } tdm_maxpool2d_lanes;
-TDM_LANES_TABLES(tdm_maxpool2d_lanes, tdm__maxpool2d_lanes);
+TDM_LANES_TABLES(tdm_maxpool2d_lanes, tdm__maxpool2d_lanes_16);
+TDM_LANES_TABLES(tdm_maxpool2d_lanes, tdm__maxpool2d_lanes_8);
+
+static inline const tdm_maxpool2d_lanes *tdm__maxpool2d_lanes(const tdm_maxpool2d_planes *pool) {
+    return pool->inner % 16 == 0 ? TDM_LANES(tdm__maxpool2d_lanes_16) : TDM_LANES(tdm__maxpool2d_lanes_8);
+}
 
 #endif

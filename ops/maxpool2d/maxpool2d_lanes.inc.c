@@ -2,40 +2,23 @@
  *
  * PyTorch's rule: the window is scanned in row-major order and a strictly larger value wins, so the first maximum gets
  * the whole gradient. A NaN wins over everything; of several NaN the last one wins. */
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-#define NAME(name) JOIN(name, LANES)
-
-typedef float NAME(floats_) __attribute__((vector_size(LANES * 4)));
-typedef int32_t NAME(ints_) __attribute__((vector_size(LANES * 4)));
-typedef uint8_t NAME(bytes_) __attribute__((vector_size(LANES)));
-#define FLOATS NAME(floats_)
-#define INTS NAME(ints_)
-#define BYTES NAME(bytes_)
-
-static inline FLOATS NAME(load_)(const float *from) {
-    FLOATS v;
-    memcpy(&v, from, sizeof v);
-    return v;
-}
-
-static inline INTS NAME(choose_)(INTS where, INTS a, INTS b) {
+static inline INTS NAME(choose)(INTS where, INTS a, INTS b) {
     return (where & a) | (~where & b);
 }
 
 /* The maximum of rows x columns points, of which the first has index `first` in its window. The loops are unrolled if
  * the numbers are constants. */
-static inline __attribute__((always_inline)) void NAME(pool_point_)(const float *x, float *y, uint8_t *winner,
-                                                                    int64_t inner, int64_t row_step, int64_t rows,
-                                                                    int64_t columns, int32_t first, int32_t width) {
+static inline __attribute__((always_inline)) void NAME(pool_point)(const float *x, float *y, uint8_t *winner,
+                                                                   int64_t inner, int64_t row_step, int64_t rows,
+                                                                   int64_t columns, int32_t first, int32_t width) {
     FLOATS best = (FLOATS){0} - INFINITY;
     INTS won = (INTS){0} + first;
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t j = 0; j < columns; j++) {
-            const FLOATS v = NAME(load_)(x + i * row_step + j * inner);
+            const FLOATS v = NAME(load)(x + i * row_step + j * inner);
             const INTS wins = (INTS)(v > best) | (INTS)(v != v);
-            best = (FLOATS)NAME(choose_)(wins, (INTS)v, (INTS)best);
-            won = NAME(choose_)(wins, (INTS){0} + (first + (int32_t)i * width + (int32_t)j), won);
+            best = (FLOATS)NAME(choose)(wins, (INTS)v, (INTS)best);
+            won = NAME(choose)(wins, (INTS){0} + (first + (int32_t)i * width + (int32_t)j), won);
         }
     }
     memcpy(y, &best, sizeof best);
@@ -44,10 +27,10 @@ static inline __attribute__((always_inline)) void NAME(pool_point_)(const float 
     memcpy(winner, &narrow, sizeof narrow);
 }
 
-static void NAME(maxpool_forward_)(const tdm_maxpool2d_planes *pool, const float *x, float *y, uint8_t *winner,
-                                   int64_t begin, int64_t end) {
+static void NAME(forward)(const tdm_maxpool2d_planes *pool, const float *x, float *y, uint8_t *winner, int64_t begin,
+                          int64_t end) {
     const int64_t inner = pool->inner, row_step = pool->in[1] * inner;
-    const int32_t width = (int32_t)pool->kernel[1];
+    const int32_t width = (int32_t)pool->window.kernel[1];
     int64_t at = begin * pool->out[0] * pool->out[1] * inner;
     for (int64_t k = begin; k < end; k++) {
         for (int64_t p = 0; p < pool->out[0]; p++) {
@@ -61,9 +44,9 @@ static void NAME(maxpool_forward_)(const tdm_maxpool2d_planes *pool, const float
                         __builtin_prefetch(from + j + AHEAD_ROWS * row_step + inner);
                         __builtin_prefetch(from + j + (AHEAD_ROWS + 1) * row_step);
                         __builtin_prefetch(from + j + (AHEAD_ROWS + 1) * row_step + inner);
-                        NAME(pool_point_)(from + j, y + at + j, won, inner, row_step, 2, 2, 0, 2);
+                        NAME(pool_point)(from + j, y + at + j, won, inner, row_step, 2, 2, 0, 2);
                     } else {
-                        NAME(pool_point_)
+                        NAME(pool_point)
                         (from + j, y + at + j, won, inner, row_step, c.rows, c.columns, c.first, width);
                     }
                 }
@@ -73,28 +56,30 @@ static void NAME(maxpool_forward_)(const tdm_maxpool2d_planes *pool, const float
 }
 
 /* Writes dy to the point that won, and zero (or what dx already holds) to the others. */
-static inline __attribute__((always_inline)) void NAME(spread_point_)(const float *dy, const uint8_t *winner, float *dx,
-                                                                      int64_t inner, int64_t row_step, int64_t rows,
-                                                                      int64_t columns, int32_t first, int32_t width,
-                                                                      bool adds) {
+static inline __attribute__((always_inline)) void NAME(spread_point)(const float *dy, const uint8_t *winner, float *dx,
+                                                                     int64_t inner, int64_t row_step, int64_t rows,
+                                                                     int64_t columns, int32_t first, int32_t width,
+                                                                     bool adds) {
     BYTES narrow;
     memcpy(&narrow, winner, sizeof narrow);
-    const INTS won = __builtin_convertvector(narrow, INTS), v = (INTS)NAME(load_)(dy);
+    const INTS won = __builtin_convertvector(narrow, INTS), v = (INTS)NAME(load)(dy);
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t j = 0; j < columns; j++) {
             float *to = dx + i * row_step + j * inner;
             FLOATS part = (FLOATS)((INTS)(won == first + (int32_t)i * width + (int32_t)j) & v);
-            if (adds) part += NAME(load_)(to);
+            if (adds) part += NAME(load)(to);
             memcpy(to, &part, sizeof part);
         }
     }
 }
 
-static void NAME(maxpool_backward_)(const tdm_maxpool2d_planes *pool, const float *dy, const uint8_t *winner, float *dx,
-                                    int64_t begin, int64_t end) {
+static void NAME(backward)(const tdm_maxpool2d_planes *pool, const float *dy, const uint8_t *winner, float *dx,
+                           int64_t begin, int64_t end) {
     const int64_t inner = pool->inner, row_step = pool->in[1] * inner;
-    const int32_t width = (int32_t)pool->kernel[1];
+    const int32_t width = (int32_t)pool->window.kernel[1];
     const bool adds = overlaps(pool);
+    const int64_t plane = pool->in[0] * row_step;
+    if (adds || !covers(pool)) memset(dx + begin * plane, 0, (size_t)((end - begin) * plane) * sizeof *dx);
     int64_t at = begin * pool->out[0] * pool->out[1] * inner;
     for (int64_t k = begin; k < end; k++) {
         for (int64_t p = 0; p < pool->out[0]; p++) {
@@ -107,9 +92,9 @@ static void NAME(maxpool_backward_)(const tdm_maxpool2d_planes *pool, const floa
                         __builtin_prefetch(to + j + AHEAD_ROWS * row_step + inner, 1);
                         __builtin_prefetch(to + j + (AHEAD_ROWS + 1) * row_step, 1);
                         __builtin_prefetch(to + j + (AHEAD_ROWS + 1) * row_step + inner, 1);
-                        NAME(spread_point_)(dy + at + j, winner + at + j, to + j, inner, row_step, 2, 2, 0, 2, false);
+                        NAME(spread_point)(dy + at + j, winner + at + j, to + j, inner, row_step, 2, 2, 0, 2, false);
                     } else {
-                        NAME(spread_point_)
+                        NAME(spread_point)
                         (dy + at + j, winner + at + j, to + j, inner, row_step, c.rows, c.columns, c.first, width,
                          adds);
                     }
@@ -119,9 +104,4 @@ static void NAME(maxpool_backward_)(const tdm_maxpool2d_planes *pool, const floa
     }
 }
 
-#undef FLOATS
-#undef INTS
-#undef BYTES
-#undef NAME
-#undef JOIN
-#undef JOIN_
+const tdm_maxpool2d_lanes TDM_LANES_TABLE(NAME(tdm__maxpool2d_lanes)) = {NAME(forward), NAME(backward)};

@@ -51,40 +51,31 @@ static pool pool_of(const tdm_kernel_args *args) {
                   .small = has_small_window(attrs)};
 }
 
-/* The part of the window of output (p,q) that is inside the image. */
+/* The window of output (p,q). */
 typedef struct {
-    int64_t corner[2], begin[2],
-        end[2]; /* input coordinates; corner: the window's first point, perhaps in the padding */
+    tdm_window_part rows, columns;
 } clip;
 
 static clip clip_of(const pool *g, int64_t p, int64_t q) {
-    int64_t at[2] = {p, q}, in[2] = {g->x.height, g->x.width};
-    clip c;
-    for (int axis = 0; axis < 2; axis++) {
-        c.corner[axis] = at[axis] * g->window.stride[axis] - g->window.padding[axis];
-        int64_t end = c.corner[axis] + g->window.kernel[axis];
-        c.begin[axis] = c.corner[axis] > 0 ? c.corner[axis] : 0;
-        c.end[axis] = end < in[axis] ? end : in[axis];
-    }
-    return c;
+    return (clip){tdm__window_part(&g->window, 0, p, g->x.height), tdm__window_part(&g->window, 1, q, g->x.width)};
 }
 
 static int64_t place_of(const pool *g, const clip *c, int64_t row, int64_t column) {
-    return (row - c->corner[0]) * g->window.kernel[1] + (column - c->corner[1]);
+    return (row - c->rows.corner) * g->window.kernel[1] + (column - c->columns.corner);
 }
 
 /* Computes all channels of one output point: takes the first point of the window, then compares the others. `at` counts
  * elements of the output; `saved` is NULL in evaluation. */
 static void forward_point(const pool *g, const clip *c, const float *x, float *y, void *saved, int64_t at) {
-    int64_t inner = g->y.inner, first = place_of(g, c, c->begin[0], c->begin[1]);
+    int64_t inner = g->y.inner, first = place_of(g, c, c->rows.begin, c->columns.begin);
     uint8_t *small = saved != NULL && g->small ? (uint8_t *)saved + at : NULL;
     int32_t *large = saved != NULL && !g->small ? (int32_t *)saved + at : NULL;
     float *best = y + at;
-    memcpy(best, x + (c->begin[0] * g->x.width + c->begin[1]) * inner, (size_t)inner * sizeof *best);
+    memcpy(best, x + (c->rows.begin * g->x.width + c->columns.begin) * inner, (size_t)inner * sizeof *best);
     if (small != NULL) memset(small, (int)first, (size_t)inner);
     for (int64_t j = 0; large != NULL && j < inner; j++) large[j] = (int32_t)first;
-    for (int64_t row = c->begin[0]; row < c->end[0]; row++) {
-        for (int64_t column = c->begin[1]; column < c->end[1]; column++) {
+    for (int64_t row = c->rows.begin; row < c->rows.end; row++) {
+        for (int64_t column = c->columns.begin; column < c->columns.end; column++) {
             const float *from = x + (row * g->x.width + column) * inner;
             int64_t place = place_of(g, c, row, column);
             if (place == first) continue;
@@ -124,8 +115,8 @@ static tdm_status backward(const tdm_kernel_args *args) {
                 for (int64_t j = 0; j < inner; j++) {
                     int64_t place =
                         g.small ? ((const uint8_t *)args->saved)[at + j] : ((const int32_t *)args->saved)[at + j];
-                    int64_t row = c.corner[0] + place / g.window.kernel[1];
-                    int64_t column = c.corner[1] + place % g.window.kernel[1];
+                    int64_t row = c.rows.corner + place / g.window.kernel[1];
+                    int64_t column = c.columns.corner + place % g.window.kernel[1];
                     dx[(row * g.x.width + column) * inner + j] += args->dy[at + j];
                 }
             }
@@ -134,10 +125,4 @@ static tdm_status backward(const tdm_kernel_args *args) {
     return TDM_OK;
 }
 
-const tdm_kernel tdm__maxpool2d_ref = {
-    .op = "maxpool2d",
-    .variant = "ref",
-    .fits = fits,
-    .forward = forward,
-    .backward = backward,
-};
+TDM_REF_KERNEL(maxpool2d, fits);

@@ -1,0 +1,31 @@
+/* Vectors of 16 and of 8 numbers, for code that is written once for both widths: a file <op>_lanes.inc.c, which
+ * <op>_lanes.c includes once with LANES defined as 16 and once as 8. FLOATS is then floats_16 or floats_8, and
+ * NAME(apply) is apply_16 or apply_8. */
+#ifndef TDM_DNNL_VECTORS_H
+#define TDM_DNNL_VECTORS_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "runtime/backends/dnnl/kit/lanes.h"
+
+#define NAME(name) TDM_LANES_JOIN(name, LANES)
+#define FLOATS NAME(floats)
+#define INTS NAME(ints)
+#define BYTES NAME(bytes)
+#define DOUBLES NAME(doubles)
+
+#define TDM_VECTORS(lanes)                                                  \
+    typedef float floats_##lanes __attribute__((vector_size((lanes)*4)));   \
+    typedef int32_t ints_##lanes __attribute__((vector_size((lanes)*4)));   \
+    typedef uint8_t bytes_##lanes __attribute__((vector_size(lanes)));      \
+    typedef double doubles_##lanes __attribute__((vector_size((lanes)*8))); \
+    static inline floats_##lanes load_##lanes(const float *from) {          \
+        floats_##lanes v;                                                   \
+        memcpy(&v, from, sizeof v);                                         \
+        return v;                                                           \
+    }
+TDM_VECTORS(16)
+TDM_VECTORS(8)
+
+#endif
