@@ -2,7 +2,8 @@
  *
  * A `Spans` is a struct that knows the windows, as tdm_span_fn does on the CPU, and the reverse mapping:
  *     __device__ tdm_span of(int axis, int64_t at) const                the window of output `at`
- *     __device__ reach<int64_t> windows_of(int axis, int64_t at) const  the outputs whose windows contain input `at` */
+ *     __device__ reach<int64_t> windows_of(int axis, int64_t at) const  the outputs whose windows contain input `at`
+ *     int64_t most_points() const                                       of a window */
 #ifndef TDM_OPS_CUDA_AVERAGE_H
 #define TDM_OPS_CUDA_AVERAGE_H
 
@@ -85,11 +86,6 @@ __global__ void average_backward(average<Spans> g, const Number *dy, Number *dx)
 
 /* ---- host ---- */
 
-static inline bool average_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
-    keep_layout(desc, fit);
-    return true;
-}
-
 template <class Spans> average<Spans> average_of(const tdm_kernel_args *args, const Spans &spans) {
     const tdm_kernel_desc *desc = args->desc;
     average<Spans> g = {};
@@ -101,17 +97,15 @@ template <class Spans> average<Spans> average_of(const tdm_kernel_args *args, co
 
 static constexpr int64_t WARP_WINDOW = 4 * WARP; /* a window with at least as many points is computed by a warp */
 
-/* `window`: the most points that a window has */
-template <class Number, class Spans>
-tdm_status run_forward(const tdm_kernel_args *args, const Spans &spans, int64_t window) {
+template <class Number, class Spans> tdm_status run_forward(const tdm_kernel_args *args, const Spans &spans) {
     static constexpr int WIDE = PACK_OF<Number>;
     tdm_cuda_device *device = tdm__cuda_device(args->device);
     average<Spans> g = average_of(args, spans);
-    const bool packs = has_packs<Number>(g.x) && is_aligned(args->x[0]) && is_aligned(args->y);
+    const bool packs = has_packs<Number>(g.x) && is_aligned(args->x[0], args->y);
     const Number *x = as<Number>(args->x[0]);
     Number *y = as<Number>(args->y);
     g.index = plane_index_of(g.y, packs ? WIDE : 1);
-    if (g.x.inner == 1 && window >= WARP_WINDOW) {
+    if (g.x.inner == 1 && spans.most_points() >= WARP_WINDOW) {
         auto by_warp = average_forward_by_warp<Number, Spans>;
         TDM_LAUNCH(by_warp, blocks_for(g.index.total, THREADS / WARP), THREADS, device->stream, g, x, y);
         return TDM_OK;
@@ -125,7 +119,7 @@ template <class Number, class Spans> tdm_status run_backward(const tdm_kernel_ar
     static constexpr int WIDE = PACK_OF<Number>;
     tdm_cuda_device *device = tdm__cuda_device(args->device);
     average<Spans> g = average_of(args, spans);
-    const bool packs = has_packs<Number>(g.x) && is_aligned(args->dx[0]) && is_aligned(args->dy);
+    const bool packs = has_packs<Number>(g.x) && is_aligned(args->dx[0], args->dy);
     g.index = plane_index_of(g.x, packs ? WIDE : 1);
     auto kernel = packs ? average_backward<WIDE, Number, Spans> : average_backward<1, Number, Spans>;
     TDM_LAUNCH(kernel, blocks_for(g.index.total), THREADS, device->stream, g, as<Number>(args->dy),

@@ -17,6 +17,9 @@ struct adaptive_spans {
     __device__ reach<int64_t> windows_of(int axis, int64_t at) const {
         return {quotient(in[axis], at * out[axis].by), quotient(in[axis], (at + 1) * out[axis].by - 1) + 1};
     }
+    int64_t most_points() const {
+        return ceil_div(in[0].by, out[0].by) * ceil_div(in[1].by, out[1].by);
+    }
 };
 
 adaptive_spans spans_of(const tdm_kernel_args *args) {
@@ -29,10 +32,7 @@ adaptive_spans spans_of(const tdm_kernel_args *args) {
 }
 
 template <class Number> tdm_status forward(const tdm_kernel_args *args) {
-    const adaptive_spans spans = spans_of(args);
-    int64_t window = 1;
-    for (int axis = 0; axis < 2; axis++) window *= ceil_div(spans.in[axis].by, spans.out[axis].by);
-    return run_forward<Number>(args, spans, window);
+    return run_forward<Number>(args, spans_of(args));
 }
 
 template <class Number> tdm_status backward(const tdm_kernel_args *args) {
@@ -41,13 +41,4 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
 
 } /* namespace */
 
-TDM_CUDA_KERNEL(adaptive_avgpool2d) = {
-    .op = "adaptive_avgpool2d",
-    .variant = "cuda",
-    .fits = average_fits,
-    .open = NULL,
-    .close = NULL,
-    .forward = by_precision<forward<float>, forward<bf16>>,
-    .backward = by_precision<backward<float>, backward<bf16>>,
-    .algorithms = NULL,
-};
+TDM_CUDA_KERNEL(adaptive_avgpool2d, keep_layout);

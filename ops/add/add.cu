@@ -19,7 +19,7 @@ template <class Number> struct add_item {
             const pack<float, WIDE> v = load<WIDE>(x[s], i);
             for (int k = 0; k < WIDE; k++) sum.at[k] += v.at[k];
         }
-        for (int k = 0; k < WIDE; k++) sum.at[k] = relu && sum.at[k] < 0.0f ? 0.0f : sum.at[k];
+        if (relu) pass_relu(&sum);
         store(y, i, sum);
     }
 };
@@ -31,10 +31,7 @@ template <class Number> struct add_gradient_item {
     int count;
     template <int WIDE> __device__ void run(int64_t i) const {
         pack<float, WIDE> d = load<WIDE>(dy, i);
-        if (y != NULL) {
-            const pack<float, WIDE> out = load<WIDE>(y, i);
-            for (int k = 0; k < WIDE; k++) d.at[k] = out.at[k] <= 0.0f ? 0.0f : d.at[k];
-        }
+        if (y != NULL) mask_relu(&d, load<WIDE>(y, i));
         for (int s = 0; s < TDM_MAX_INPUTS; s++) {
             if (s == count) break;
             store(dx[s], i, d);
@@ -60,7 +57,7 @@ template <class Number> tdm_status forward(const tdm_kernel_args *args) {
 
 template <class Number> tdm_status backward(const tdm_kernel_args *args) {
     add_gradient_item<Number> item = {tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU) ? as<Number>(args->y) : NULL, as<Number>(args->dy), {NULL}, 0};
-    bool aligned = is_aligned(item.y) && is_aligned(item.dy);
+    bool aligned = is_aligned(item.y, item.dy);
     for (int s = 0; s < args->desc->input_count; s++) {
         float *dx = args->dx[s];
         if (dx == NULL || (dx == args->dy && item.y == NULL)) continue;
@@ -73,13 +70,4 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
 
 } /* namespace */
 
-TDM_CUDA_KERNEL(add) = {
-    .op = "add",
-    .variant = "cuda",
-    .fits = fits,
-    .open = NULL,
-    .close = NULL,
-    .forward = by_precision<forward<float>, forward<bf16>>,
-    .backward = by_precision<backward<float>, backward<bf16>>,
-    .algorithms = NULL,
-};
+TDM_CUDA_KERNEL(add, fits);

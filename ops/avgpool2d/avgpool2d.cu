@@ -18,6 +18,9 @@ struct pool_spans {
     __device__ reach<int64_t> windows_of(int axis, int64_t at) const {
         return windows.windows_of(axis, at);
     }
+    int64_t most_points() const {
+        return windows.window.kernel[0] * windows.window.kernel[1];
+    }
 };
 
 pool_spans spans_of(const tdm_kernel_args *args) {
@@ -27,8 +30,7 @@ pool_spans spans_of(const tdm_kernel_args *args) {
 }
 
 template <class Number> tdm_status forward(const tdm_kernel_args *args) {
-    const pool_spans spans = spans_of(args);
-    return run_forward<Number>(args, spans, spans.windows.window.kernel[0] * spans.windows.window.kernel[1]);
+    return run_forward<Number>(args, spans_of(args));
 }
 
 template <class Number> tdm_status backward(const tdm_kernel_args *args) {
@@ -37,13 +39,4 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
 
 } /* namespace */
 
-TDM_CUDA_KERNEL(avgpool2d) = {
-    .op = "avgpool2d",
-    .variant = "cuda",
-    .fits = average_fits,
-    .open = NULL,
-    .close = NULL,
-    .forward = by_precision<forward<float>, forward<bf16>>,
-    .backward = by_precision<backward<float>, backward<bf16>>,
-    .algorithms = NULL,
-};
+TDM_CUDA_KERNEL(avgpool2d, keep_layout);

@@ -104,14 +104,6 @@ struct parts_item {
     }
 };
 
-struct widen_item {
-    float *to;
-    const bf16 *from;
-    template <int WIDE> __device__ void run(int64_t i) const {
-        store(to, i, load<WIDE>(from, i));
-    }
-};
-
 template <class Number>
 tdm_status columns_of(tdm_cuda_device *device, const tdm_conv_sizes *s, int64_t rows, const Number *x,
                       Number *columns) {
@@ -149,10 +141,9 @@ tdm_status tdm__conv_gather(tdm_cuda_device *device, const tdm_conv_sizes *s, in
 tdm_status tdm__conv_add_parts(tdm_cuda_device *device, float *sum, const float *part, int64_t parts, int64_t count,
                                bool first) {
     const parts_item item = {sum, part, parts, count, first};
-    return each(device, item, count, count % PACK == 0 && is_aligned(sum) && is_aligned(part));
+    return each(device, item, count, count % PACK == 0 && is_aligned(sum, part));
 }
 
 tdm_status tdm__conv_widen(tdm_cuda_device *device, float *to, const void *from, int64_t count) {
-    const widen_item item = {to, (const bf16 *)from};
-    return each<PACK_OF<bf16>>(device, item, count, is_aligned(to) && is_aligned(from));
+    return copy_each(device, to, (const bf16 *)from, count);
 }

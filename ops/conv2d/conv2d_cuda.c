@@ -11,19 +11,12 @@
 #include "ops/conv2d/conv2d_cuda.h"
 #include "runtime/backends/cuda/kit/passes.h"
 #include "runtime/backends/cuda/kit/library.h"
-#include "runtime/base/round.h"
-
-enum { PART = 256 };
 
 /* Byte offsets in scratch, for the most rows: first dy where y > 0, then room for the bias's sums, then the weights'
  * gradient in bf16. */
 typedef struct {
     size_t room, weights, total;
 } offsets;
-
-static size_t rounded(size_t bytes) {
-    return tdm__round_up(bytes, PART);
-}
 
 /* Elements in a group of 16 bytes. */
 static int64_t group_of(const tdm_kernel_desc *desc) {
@@ -53,7 +46,7 @@ static tdm_conv_sizes sizes_of(const tdm_kernel_desc *desc, int64_t rows, tdm_la
         .groups = attrs->groups,
         .taps = attrs->window.kernel[0] * attrs->window.kernel[1],
         .window = attrs->window,
-        .number = desc->precision == TDM_BF16 ? TDM_CUDA_BF16 : TDM_CUDA_FLOAT,
+        .number = tdm__cuda_number_of(desc),
         .nhwc = layout != TDM_LAYOUT_PLAIN,
         .bias = desc->param_count > 1,
         .relu = tdm_has_epilogue(desc, TDM_EPILOGUE_RELU),
@@ -66,11 +59,12 @@ static tdm_conv_sizes sizes_of(const tdm_kernel_desc *desc, int64_t rows, tdm_la
 static offsets offsets_of(const tdm_kernel_desc *desc, tdm_layout layout) {
     const tdm_conv_sizes s = sizes_of(desc, desc->y.dim[0], layout, true);
     const int64_t points = tdm__conv_points(&s);
-    offsets at = {.room = rounded((size_t)(s.rows * s.out * points) * tdm__cuda_size(s.number))};
-    at.weights = at.room + rounded(s.nhwc ? tdm__cuda_mask_room(s.rows * points, s.out, 1)
-                                          : tdm__cuda_mask_room(s.rows, s.out, points));
+    offsets at = {.room = tdm__cuda_part((size_t)(s.rows * s.out * points) * tdm__cuda_size(s.number))};
+    at.weights = at.room + tdm__cuda_part(s.nhwc ? tdm__cuda_mask_room(s.rows * points, s.out, 1)
+                                                 : tdm__cuda_mask_room(s.rows, s.out, points));
     at.total = at.weights;
-    if (s.number != TDM_CUDA_FLOAT) at.total += rounded((size_t)tdm__conv_weight_count(&s) * tdm__cuda_size(s.number));
+    if (s.number != TDM_CUDA_FLOAT)
+        at.total += tdm__cuda_part((size_t)tdm__conv_weight_count(&s) * tdm__cuda_size(s.number));
     return at;
 }
 
@@ -128,19 +122,14 @@ static void algorithms(const void *state, tdm_algorithms *out) {
     snprintf(out->slow, sizeof out->slow, "%s", way->slow);
 }
 
-/* The parameter in the precision that convolutions read. */
-static const void *parameter(const tdm_kernel_args *args, int i) {
-    return args->desc->precision == TDM_BF16 ? args->narrow[i] : args->param[i];
-}
-
 static tdm_status forward(const tdm_kernel_args *args) {
     tdm_conv_way *way = args->state;
     const tdm_conv_sizes *s = &way->sizes;
-    const void *bias = s->bias ? parameter(args, 1) : NULL;
+    const void *bias = s->bias ? tdm__cuda_parameter(args, 1) : NULL;
     const int64_t points = tdm__conv_points(s);
     bool done = false;
     TDM_CUDA_ENTER(args->device);
-    TDM_CUDA_TRY(way->ops->forward(way, args->x[0], parameter(args, 0), bias, args->y, &done));
+    TDM_CUDA_TRY(way->ops->forward(way, args->x[0], tdm__cuda_parameter(args, 0), bias, args->y, &done));
     if (done || (bias == NULL && !s->relu)) return TDM_OK;
     return tdm__cuda_bias(way->device, s->number, args->y, bias, s->nhwc ? s->rows * points : s->rows, s->out,
                           s->nhwc ? 1 : points, s->relu);
@@ -157,7 +146,7 @@ static tdm_status backward(const tdm_kernel_args *args) {
     TDM_CUDA_TRY(tdm__cuda_mask(way->device, s->number, scratch, args->dy, s->relu ? args->y : NULL,
                                 sums ? args->dparam[1] : NULL, scratch + at.room, s->nhwc ? s->rows * points : s->rows,
                                 s->out, s->nhwc ? 1 : points));
-    return way->ops->backward(way, args->x[0], parameter(args, 0), s->relu ? scratch : (const void *)args->dy,
+    return way->ops->backward(way, args->x[0], tdm__cuda_parameter(args, 0), s->relu ? scratch : (const void *)args->dy,
                               args->dparam[0], args->dx[0], scratch + at.weights);
 }
 

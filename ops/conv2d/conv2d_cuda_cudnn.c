@@ -170,14 +170,8 @@ static const char *const dx_names[] = {"0", "1", "fft", "fft_tiling", "winograd"
 static const char *const dw_names[] = {"0", "1", "fft", "3", "winograd", "winograd_nonfused", "fft_tiling"};
 
 static const char *name_of(pass which, int algorithm) {
-    switch (which) {
-    case FORWARD:
-        return forward_names[algorithm];
-    case BACKWARD_DATA:
-        return dx_names[algorithm];
-    default:
-        return dw_names[algorithm];
-    }
+    static const char *const *const names[PASSES] = {forward_names, dx_names, dw_names};
+    return names[which][algorithm];
 }
 
 /* Whether a candidate rounds no coarser than the job allows: the heuristics also offer coarser ones. */
@@ -321,14 +315,10 @@ static tdm_status choose_all(trial *t, bool *found) {
     return TDM_OK;
 }
 
-static size_t larger(size_t a, size_t b) {
-    return a > b ? a : b;
-}
-
 static tdm_status choose(convolution *c, bool *found, char *why, size_t bytes) {
     const tdm_conv_sizes *s = &c->way.sizes;
     const size_t x = (size_t)(s->rows * tdm__conv_in_count(s)), y = (size_t)(s->rows * s->out * tdm__conv_points(s));
-    const size_t most = larger(larger(x, y), (size_t)tdm__conv_weight_count(s)) * tdm__cuda_size(s->number);
+    const size_t most = tdm__larger(tdm__larger(x, y), (size_t)tdm__conv_weight_count(s)) * tdm__cuda_size(s->number);
     trial t = {.c = c, .why = why, .bytes = bytes};
     tdm__cuda_trial_open(&t.memory, c->way.device, most, most);
     const tdm_status status = choose_all(&t, found);
@@ -354,15 +344,15 @@ static void algorithms(const tdm_conv_way *way, tdm_algorithms *out) {
 
 /* ---- running ---- */
 
+static tdm_status check(const convolution *c, cudnnStatus_t status, const char *call) {
+    return status == CUDNN_STATUS_SUCCESS ? TDM_OK : tdm__cudnn_error(library(c), status, call, __FILE__, __LINE__);
+}
+
 static tdm_status forward(tdm_conv_way *way, const void *x, const void *w, const void *bias, void *y, bool *done) {
     const convolution *c = (const convolution *)way;
     const cudnnStatus_t status = c->fused ? start_fused(c, x, w, bias, y) : start_forward(c, x, w, y);
     *done = c->fused;
-    if (status != CUDNN_STATUS_SUCCESS)
-        return tdm__cudnn_error(library(c), status,
-                                c->fused ? "cudnnConvolutionBiasActivationForward" : "cudnnConvolutionForward",
-                                __FILE__, __LINE__);
-    return TDM_OK;
+    return check(c, status, c->fused ? "cudnnConvolutionBiasActivationForward" : "cudnnConvolutionForward");
 }
 
 /* Computes the weights' gradient. cuDNN writes it in the type of the weights, so bf16 is widened to float. */
@@ -370,9 +360,7 @@ static tdm_status backward_weights(const convolution *c, const void *x, const vo
     const tdm_conv_sizes *s = &c->way.sizes;
     const bool narrow = s->number != TDM_CUDA_FLOAT;
     void *gradient = narrow ? scratch : dw;
-    const cudnnStatus_t status = start_dw(c, x, dy, gradient);
-    if (status != CUDNN_STATUS_SUCCESS)
-        return tdm__cudnn_error(library(c), status, "cudnnConvolutionBackwardFilter", __FILE__, __LINE__);
+    TDM_CUDA_TRY(check(c, start_dw(c, x, dy, gradient), "cudnnConvolutionBackwardFilter"));
     return narrow ? tdm__conv_widen(c->way.device, dw, gradient, tdm__conv_weight_count(s)) : TDM_OK;
 }
 
@@ -381,10 +369,7 @@ static tdm_status backward(tdm_conv_way *way, const void *x, const void *w, cons
     const convolution *c = (const convolution *)way;
     TDM_CUDA_TRY(backward_weights(c, x, dy, dw, scratch));
     if (dx == NULL) return TDM_OK;
-    const cudnnStatus_t status = start_dx(c, w, dy, dx);
-    if (status != CUDNN_STATUS_SUCCESS)
-        return tdm__cudnn_error(library(c), status, "cudnnConvolutionBackwardData", __FILE__, __LINE__);
-    return TDM_OK;
+    return check(c, start_dx(c, w, dy, dx), "cudnnConvolutionBackwardData");
 }
 
 /* ---- opening ---- */

@@ -6,9 +6,8 @@
 
 #include "ops/conv2d/conv2d_cuda.h"
 #include "runtime/backends/cuda/kit/library.h"
-#include "runtime/base/round.h"
 
-enum { CHUNK_BYTES = 64 << 20, PART = 256 };
+enum { CHUNK_BYTES = 64 << 20 };
 enum { FULL, LAST, SIZES }; /* sizes of chunks: the last may have fewer rows */
 
 typedef struct {
@@ -33,8 +32,10 @@ static void close_way(tdm_conv_way *way) {
     free(c);
 }
 
-static size_t rounded(size_t bytes) {
-    return tdm__round_up(bytes, PART);
+/* c[m,n] = a[m,k] b[k,n], for each of `rows` images. */
+static tdm_cuda_matmul_shape product(const im2col *c, int64_t rows, int64_t m, int64_t n, int64_t k) {
+    const tdm_cuda_number number = c->way.sizes.number;
+    return (tdm_cuda_matmul_shape){.m = m, .n = n, .k = k, .factors = number, .result = number, .batch = rows};
 }
 
 /* Per image: y[out,points] = w[out,depth] columns[depth,points]; with nhwc the transposed product. */
@@ -42,54 +43,28 @@ static tdm_status open_products(im2col *c, chunk_products *p, int64_t rows) {
     const tdm_conv_sizes *s = &c->way.sizes;
     const int64_t depth = c->depth, points = c->points, out = c->out_group;
     const int64_t columns = s->groups * depth * points, y = s->out * points, w = tdm__conv_weight_count(s);
-    const tdm_cuda_matmul_shape planes = {.m = out,
-                                          .n = points,
-                                          .k = depth,
-                                          .factors = s->number,
-                                          .result = s->number,
-                                          .batch = rows,
-                                          .stride_b = columns,
-                                          .stride_c = y};
-    const tdm_cuda_matmul_shape neighbours = {.m = points,
-                                              .n = out,
-                                              .k = depth,
-                                              .transpose_a = true,
-                                              .transpose_b = true,
-                                              .factors = s->number,
-                                              .result = s->number,
-                                              .batch = rows,
-                                              .stride_a = columns,
-                                              .stride_c = y};
-    const tdm_cuda_matmul_shape weight = {.m = out,
-                                          .n = depth,
-                                          .k = points,
-                                          .transpose_a = s->nhwc,
-                                          .transpose_b = true,
-                                          .factors = s->number,
-                                          .result = TDM_CUDA_FLOAT,
-                                          .batch = rows,
-                                          .stride_a = y,
-                                          .stride_b = columns,
-                                          .stride_c = w};
-    const tdm_cuda_matmul_shape input = {.m = depth,
-                                         .n = points,
-                                         .k = out,
-                                         .transpose_a = true,
-                                         .transpose_b = s->nhwc,
-                                         .factors = s->number,
-                                         .result = s->number,
-                                         .batch = rows,
-                                         .stride_b = y,
-                                         .stride_c = columns};
+    tdm_cuda_matmul_shape forward =
+        s->nhwc ? product(c, rows, points, out, depth) : product(c, rows, out, points, depth);
+    forward.transpose_a = forward.transpose_b = s->nhwc;
+    *(s->nhwc ? &forward.stride_a : &forward.stride_b) = columns;
+    forward.stride_c = y;
+    tdm_cuda_matmul_shape weight = product(c, rows, out, depth, points);
+    weight.transpose_a = s->nhwc;
+    weight.transpose_b = true;
+    weight.result = TDM_CUDA_FLOAT;
+    weight.stride_a = y;
+    weight.stride_b = columns;
+    weight.stride_c = w;
+    tdm_cuda_matmul_shape input = product(c, rows, depth, points, out);
+    input.transpose_a = true;
+    input.transpose_b = s->nhwc;
+    input.stride_b = y;
+    input.stride_c = columns;
     p->rows = rows;
-    TDM_CUDA_TRY(tdm__cuda_matmul_open(&p->forward, c->way.device, s->nhwc ? &neighbours : &planes));
+    TDM_CUDA_TRY(tdm__cuda_matmul_open(&p->forward, c->way.device, &forward));
     if (s->training) TDM_CUDA_TRY(tdm__cuda_matmul_open(&p->weight, c->way.device, &weight));
     if (s->training && s->wants_dx) TDM_CUDA_TRY(tdm__cuda_matmul_open(&p->input, c->way.device, &input));
     return TDM_OK;
-}
-
-static size_t larger(size_t a, size_t b) {
-    return a > b ? a : b;
 }
 
 static tdm_status prepare(im2col *c) {
@@ -103,12 +78,12 @@ static tdm_status prepare(im2col *c) {
     if (s->rows % chunk != 0) TDM_CUDA_TRY(open_products(c, &c->products[LAST], s->rows % chunk));
     for (int i = 0; i < SIZES; i++) {
         const chunk_products *p = &c->products[i];
-        c->columns = larger(c->columns, tdm__cuda_matmul_workspace(p->forward));
-        c->columns = larger(c->columns, tdm__cuda_matmul_workspace(p->weight));
-        c->columns = larger(c->columns, tdm__cuda_matmul_workspace(p->input));
+        c->columns = tdm__larger(c->columns, tdm__cuda_matmul_workspace(p->forward));
+        c->columns = tdm__larger(c->columns, tdm__cuda_matmul_workspace(p->weight));
+        c->columns = tdm__larger(c->columns, tdm__cuda_matmul_workspace(p->input));
     }
-    c->columns = rounded(c->columns);
-    c->parts = c->columns + rounded((size_t)chunk * columns);
+    c->columns = tdm__cuda_part(c->columns);
+    c->parts = c->columns + tdm__cuda_part((size_t)chunk * columns);
     return tdm__cuda_workspace(c->way.device, c->parts + (size_t)chunk * part);
 }
 

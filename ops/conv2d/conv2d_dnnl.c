@@ -179,10 +179,6 @@ static size_t weight_bytes(const plans *p, tdm_dnnl_pass pass) {
     return p->pass[pass] != NULL ? tdm__dnnl_bytes(tdm__dnnl_argument(p->pass[pass], argument)) : 0;
 }
 
-static size_t larger(size_t a, size_t b) {
-    return a > b ? a : b;
-}
-
 static int64_t slots_of(const plans *p, const tdm_kernel_desc *desc, int64_t rows) {
     const int64_t chunks = rows / p->chunk;
     return chunks < desc->threads ? chunks : desc->threads;
@@ -192,10 +188,10 @@ static offsets offsets_of(const plans *p, const tdm_kernel_desc *desc, int64_t r
     const bool backward = p->pass[TDM_DNNL_BACKWARD_WEIGHTS] != NULL;
     size_t weights = 0, pad = 0, slot_pad = 0;
     for (int i = 0; i < PASSES; i++) {
-        if (p->pass[i] != NULL) slot_pad = larger(slot_pad, tdm__dnnl_scratchpad_bytes(p->pass[i]));
+        if (p->pass[i] != NULL) slot_pad = tdm__larger(slot_pad, tdm__dnnl_scratchpad_bytes(p->pass[i]));
         if (p->reorder[i] == NULL) continue;
-        pad = larger(pad, tdm__dnnl_scratchpad_bytes(p->reorder[i]));
-        if (i != TDM_DNNL_BACKWARD_WEIGHTS) weights = larger(weights, weight_bytes(p, (tdm_dnnl_pass)i));
+        pad = tdm__larger(pad, tdm__dnnl_scratchpad_bytes(p->reorder[i]));
+        if (i != TDM_DNNL_BACKWARD_WEIGHTS) weights = tdm__larger(weights, weight_bytes(p, (tdm_dnnl_pass)i));
     }
     const size_t gradient = weight_bytes(p, TDM_DNNL_BACKWARD_WEIGHTS);
     offsets at = {.sum = tdm__dnnl_round(weights)};

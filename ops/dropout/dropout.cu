@@ -71,9 +71,9 @@ template <class Number> tdm_status apply(const tdm_kernel_args *args, const Numb
     m.key = tdm__dropout_key(args->seed);
     m.threshold = tdm__dropout_threshold(attrs->p);
     m.stream = args->stream;
-    m.scale = tdm__dropout_factor(attrs->p);
+    m.scale = tdm__dropout_scale(attrs->p);
     m.width = tdm__elementwise_count(args) / args->rows;
-    const bool packs = m.width % WIDE == 0 && is_aligned(in) && is_aligned(out);
+    const bool packs = m.width % WIDE == 0 && is_aligned(in, out);
     const int64_t items = ceil_div(m.width, packs ? WIDE : GROUP);
     m.items = divider_of(items);
     m.total = args->rows * items;
@@ -81,14 +81,6 @@ template <class Number> tdm_status apply(const tdm_kernel_args *args, const Numb
     TDM_LAUNCH(kernel, blocks_for(m.total), THREADS, tdm__cuda_device(args->device)->stream, m);
     return TDM_OK;
 }
-
-template <class Number> struct copy_item {
-    const Number *from;
-    Number *to;
-    template <int WIDE> __device__ void run(int64_t i) const {
-        store(to, i, load<WIDE>(from, i));
-    }
-};
 
 /* The mask is defined on the plain layout. */
 bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
@@ -100,9 +92,8 @@ bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
 template <class Number> tdm_status forward(const tdm_kernel_args *args) {
     if (args->training) return apply(args, as<Number>(args->x[0]), as<Number>(args->y));
     if (args->y == args->x[0]) return TDM_OK;
-    const copy_item<Number> item = {as<Number>(args->x[0]), as<Number>(args->y)};
-    return each<PACK_OF<Number>>(tdm__cuda_device(args->device), item, tdm__elementwise_count(args),
-                                 is_aligned(item.from) && is_aligned(item.to));
+    return copy_each(tdm__cuda_device(args->device), as<Number>(args->y), as<Number>(args->x[0]),
+                     tdm__elementwise_count(args));
 }
 
 template <class Number> tdm_status backward(const tdm_kernel_args *args) {
@@ -111,13 +102,4 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
 
 } /* namespace */
 
-TDM_CUDA_KERNEL(dropout) = {
-    .op = "dropout",
-    .variant = "cuda",
-    .fits = fits,
-    .open = NULL,
-    .close = NULL,
-    .forward = by_precision<forward<float>, forward<bf16>>,
-    .backward = by_precision<backward<float>, backward<bf16>>,
-    .algorithms = NULL,
-};
+TDM_CUDA_KERNEL(dropout, fits);

@@ -23,7 +23,5 @@ typedef struct tdm_dropout_draw {
 
 /* Writes one row of the mask: 1 where an element is kept. */
 void tdm__dropout_mask(uint8_t *keep, int64_t count, const tdm_dropout_draw *draw);
-/* Returns the factor of kept elements: 1 / (1 - p), rounded as ATen does; 0 for p = 1. */
-float tdm__dropout_scale(double p);
 
 #endif

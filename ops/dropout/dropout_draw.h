@@ -19,8 +19,8 @@ static inline uint64_t tdm__dropout_threshold(double p) {
     return (uint64_t)nearbyint(p * 4294967296.0);
 }
 
-/* Returns the factor of kept elements. */
-static inline float tdm__dropout_factor(double p) {
+/* Returns the factor of kept elements: 1 / (1 - p), rounded as ATen does; 0 for p = 1. */
+static inline float tdm__dropout_scale(double p) {
     return p < 1.0 ? 1.0f / (float)(1.0 - p) : 0.0f;
 }
 

@@ -15,10 +15,6 @@ void tdm__dropout_mask(uint8_t *keep, int64_t count, const tdm_dropout_draw *dra
     }
 }
 
-float tdm__dropout_scale(double p) {
-    return tdm__dropout_factor(p);
-}
-
 /* The mask is defined on the plain layout; in another layout each element would have to be looked up. */
 static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     fit->x_layout[0] = fit->y_layout = TDM_LAYOUT_PLAIN;
@@ -61,10 +57,4 @@ static tdm_status backward(const tdm_kernel_args *args) {
     return TDM_OK;
 }
 
-const tdm_kernel tdm__dropout_ref = {
-    .op = "dropout",
-    .variant = "ref",
-    .fits = fits,
-    .forward = forward,
-    .backward = backward,
-};
+TDM_REF_KERNEL(dropout, fits);

@@ -9,26 +9,14 @@
 #include "runtime/backends/cuda/kit/passes.h"
 #include "ops/linear/linear.h"
 #include "runtime/backends/cuda/kit/library.h"
-#include "runtime/base/round.h"
-
-enum { PART = 256 }; /* alignment of the parts of scratch, in bytes */
 
 typedef struct {
     tdm_cuda_matmul *forward, *weight, *input;
 } products;
 
-/* The type of x, y, their gradients, and the parameters that products read. */
-static tdm_cuda_number number_of(const tdm_kernel_desc *desc) {
-    return desc->precision == TDM_BF16 ? TDM_CUDA_BF16 : TDM_CUDA_FLOAT;
-}
-
-static size_t rounded(size_t bytes) {
-    return tdm__round_up(bytes, PART);
-}
-
 /* Bytes of scratch for dy where y > 0; the room for the sums follows it. */
 static size_t masked_bytes(const tdm_kernel_desc *desc) {
-    return rounded((size_t)(desc->y.dim[0] * desc->y.dim[1]) * tdm__cuda_size(number_of(desc)));
+    return tdm__cuda_part((size_t)(desc->y.dim[0] * desc->y.dim[1]) * tdm__cuda_size(tdm__cuda_number_of(desc)));
 }
 
 static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
@@ -37,7 +25,7 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
         return false;
     }
     fit->epilogue = TDM_EPILOGUE_RELU;
-    fit->scratch_bytes = masked_bytes(desc) + rounded(tdm__cuda_mask_room(desc->y.dim[0], desc->y.dim[1], 1));
+    fit->scratch_bytes = masked_bytes(desc) + tdm__cuda_part(tdm__cuda_mask_room(desc->y.dim[0], desc->y.dim[1], 1));
     return true;
 }
 
@@ -54,7 +42,7 @@ static void close_state(void *state) {
 static tdm_status open_products(products *p, tdm_cuda_device *device, const tdm_kernel_desc *desc, int64_t rows,
                                 bool training) {
     const int64_t in = desc->x[0].dim[1], out = desc->y.dim[1];
-    const tdm_cuda_number number = number_of(desc);
+    const tdm_cuda_number number = tdm__cuda_number_of(desc);
     const tdm_cuda_matmul_shape forward = {.m = rows,
                                            .n = out,
                                            .k = in,
@@ -94,16 +82,11 @@ static void algorithms(const void *state, tdm_algorithms *out) {
     tdm__cuda_matmul_algorithm(p->input, "dx", out);
 }
 
-/* The parameter in the precision that products read. */
-static const void *parameter(const tdm_kernel_args *args, int i) {
-    return number_of(args->desc) == TDM_CUDA_BF16 ? args->narrow[i] : args->param[i];
-}
-
 static tdm_status forward(const tdm_kernel_args *args) {
     const products *p = args->state;
     TDM_CUDA_ENTER(args->device);
-    return tdm__cuda_matmul_run(p->forward, args->x[0], parameter(args, 0),
-                                args->desc->param_count > 1 ? parameter(args, 1) : NULL, args->y);
+    return tdm__cuda_matmul_run(p->forward, args->x[0], tdm__cuda_parameter(args, 0),
+                                args->desc->param_count > 1 ? tdm__cuda_parameter(args, 1) : NULL, args->y);
 }
 
 static tdm_status backward(const tdm_kernel_args *args) {
@@ -112,13 +95,13 @@ static tdm_status backward(const tdm_kernel_args *args) {
     const bool relu = tdm_has_epilogue(desc, TDM_EPILOGUE_RELU), bias = desc->param_count > 1;
     void *masked = args->scratch;
     TDM_CUDA_ENTER(args->device);
-    TDM_CUDA_TRY(tdm__cuda_mask(tdm__cuda_device(args->device), number_of(desc), masked, args->dy,
+    TDM_CUDA_TRY(tdm__cuda_mask(tdm__cuda_device(args->device), tdm__cuda_number_of(desc), masked, args->dy,
                                 relu ? args->y : NULL, bias ? args->dparam[1] : NULL,
                                 (char *)args->scratch + masked_bytes(desc), args->rows, desc->y.dim[1], 1));
     const void *dy = relu ? masked : args->dy;
     TDM_CUDA_TRY(tdm__cuda_matmul_run(p->weight, dy, args->x[0], NULL, args->dparam[0]));
     if (args->dx[0] == NULL) return TDM_OK;
-    return tdm__cuda_matmul_run(p->input, dy, parameter(args, 0), NULL, args->dx[0]);
+    return tdm__cuda_matmul_run(p->input, dy, tdm__cuda_parameter(args, 0), NULL, args->dx[0]);
 }
 
 const tdm_kernel tdm__linear_cuda = {

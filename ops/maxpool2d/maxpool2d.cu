@@ -302,7 +302,7 @@ template <class Number> tdm_status forward(const tdm_kernel_args *args) {
     static constexpr int WIDE = PACK_OF<Number>;
     const pool g = pool_of(args);
     const bool packs =
-        has_packs<Number>(g.x) && is_aligned(args->x[0]) && is_aligned(args->y) && is_aligned(args->saved);
+        has_packs<Number>(g.x) && is_aligned(args->x[0], args->y, args->saved);
     if (!has_small_window((const tdm_maxpool2d_attrs *)args->desc->attrs))
         return launch_forward<1, Number, int32_t, int64_t>(args, g);
     if (!is_small(g.x) || !is_small(g.y)) return launch_forward<1, Number, uint8_t, int64_t>(args, g);
@@ -313,8 +313,7 @@ template <class Number> tdm_status forward(const tdm_kernel_args *args) {
 template <class Number> tdm_status backward(const tdm_kernel_args *args) {
     static constexpr int WIDE = PACK_OF<Number>;
     const pool g = pool_of(args);
-    const bool packs = has_packs<Number>(g.x) && is_aligned(args->dx[0]) && is_aligned(args->dy) &&
-                       is_aligned(args->saved) && is_aligned(args->channel_sums);
+    const bool packs = has_packs<Number>(g.x) && is_aligned(args->dx[0], args->dy, args->saved, args->channel_sums);
     if (!has_small_window((const tdm_maxpool2d_attrs *)args->desc->attrs))
         return launch_backward<1, Number, int32_t, int64_t>(args, g);
     if (!is_small(g.x) || !is_small(g.y)) return launch_backward<1, Number, uint8_t, int64_t>(args, g);
@@ -324,13 +323,4 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
 
 } /* namespace */
 
-TDM_CUDA_KERNEL(maxpool2d) = {
-    .op = "maxpool2d",
-    .variant = "cuda",
-    .fits = fits,
-    .open = NULL,
-    .close = NULL,
-    .forward = by_precision<forward<float>, forward<bf16>>,
-    .backward = by_precision<backward<float>, backward<bf16>>,
-    .algorithms = NULL,
-};
+TDM_CUDA_KERNEL(maxpool2d, fits);

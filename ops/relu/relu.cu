@@ -11,7 +11,7 @@ template <class Number> struct relu_item {
     Number *y;
     template <int WIDE> __device__ void run(int64_t i) const {
         pack<float, WIDE> v = load<WIDE>(x, i);
-        for (int k = 0; k < WIDE; k++) v.at[k] = v.at[k] < 0.0f ? 0.0f : v.at[k];
+        pass_relu(&v);
         store(y, i, v);
     }
 };
@@ -22,39 +22,25 @@ template <class Number> struct relu_gradient_item {
     template <int WIDE> __device__ void run(int64_t i) const {
         const pack<float, WIDE> out = load<WIDE>(y, i);
         pack<float, WIDE> d = load<WIDE>(dy, i);
-        for (int k = 0; k < WIDE; k++) d.at[k] = out.at[k] <= 0.0f ? 0.0f : d.at[k];
+        mask_relu(&d, out);
         store(dx, i, d);
     }
 };
-
-bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
-    keep_layout(desc, fit);
-    return true;
-}
 
 /* y = max(0, x) */
 template <class Number> tdm_status forward(const tdm_kernel_args *args) {
     const relu_item<Number> item = {as<Number>(args->x[0]), as<Number>(args->y)};
     return each<PACK_OF<Number>>(tdm__cuda_device(args->device), item, tdm__elementwise_count(args),
-                                 is_aligned(item.x) && is_aligned(item.y));
+                                 is_aligned(item.x, item.y));
 }
 
 /* dx = dy where y > 0, else 0 */
 template <class Number> tdm_status backward(const tdm_kernel_args *args) {
     const relu_gradient_item<Number> item = {as<Number>(args->y), as<Number>(args->dy), as<Number>(args->dx[0])};
     return each<PACK_OF<Number>>(tdm__cuda_device(args->device), item, tdm__elementwise_count(args),
-                                 is_aligned(item.y) && is_aligned(item.dy) && is_aligned(item.dx));
+                                 is_aligned(item.y, item.dy, item.dx));
 }
 
 } /* namespace */
 
-TDM_CUDA_KERNEL(relu) = {
-    .op = "relu",
-    .variant = "cuda",
-    .fits = fits,
-    .open = NULL,
-    .close = NULL,
-    .forward = by_precision<forward<float>, forward<bf16>>,
-    .backward = by_precision<backward<float>, backward<bf16>>,
-    .algorithms = NULL,
-};
+TDM_CUDA_KERNEL(relu, keep_layout);

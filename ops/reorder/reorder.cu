@@ -93,13 +93,4 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
 
 } /* namespace */
 
-TDM_CUDA_KERNEL(reorder) = {
-    .op = "reorder",
-    .variant = "cuda",
-    .fits = fits,
-    .open = NULL,
-    .close = NULL,
-    .forward = by_precision<forward<float>, forward<bf16>>,
-    .backward = by_precision<backward<float>, backward<bf16>>,
-    .algorithms = NULL,
-};
+TDM_CUDA_KERNEL(reorder, fits);

@@ -113,13 +113,13 @@ TEST(devices_that_cannot_do_it_say_so) {
     not_opened(e, (tdm_device_options){.index = -1}, TDM_E_DEVICE, "cuda:-1 is wanted");
     e->set_capability(75);
     not_opened(e, (tdm_device_options){.precision = TDM_BF16}, TDM_E_UNSUPPORTED,
-               "train.precision bf16 wants compute capability 8.0 or newer, it has 7.5; use f32");
+               "train.precision bf16 needs compute capability 8.0 or newer, it has 7.5; use f32");
     not_opened(e, (tdm_device_options){.precision = TDM_TF32}, TDM_E_UNSUPPORTED,
-               "train.precision tf32 wants compute capability 8.0 or newer, it has 7.5; use f32");
+               "train.precision tf32 needs compute capability 8.0 or newer, it has 7.5; use f32");
     tdm_device *device = open_device(e, 0);
     e->ops->close(device);
     e->set_capability(70);
-    not_opened(e, options, TDM_E_DEVICE, "compute capability 7.5 or newer is wanted, it has 7.0");
+    not_opened(e, options, TDM_E_DEVICE, "compute capability 7.5 or newer is needed, it has 7.0");
 }
 
 /* ---- memory ---- */

@@ -168,16 +168,11 @@ __global__ void __launch_bounds__(team_block<TEAM>::THREADS)
 
 template <int TEAM, class Number>
 tdm_status run_wide(tdm_cuda_device *device, const entropy_row<Number> &row, int64_t rows, const loss_totals &totals) {
-    TDM_CUDA_TRY(workspace_holds(device, TDM_CUDA_WORKSPACE_LEAST));
-    row_result *out = (row_result *)device->workspace;
-    const int64_t most = rows_at_a_time(device);
-    for (int64_t first = 0; first < rows; first += most) {
-        const int64_t count = rows - first < most ? rows - first : most;
+    return run_in_turns(device, rows, totals, [&](int64_t first, int64_t count, row_result *out) {
         TDM_LAUNCH((wide_rows<TEAM, Number>), blocks_for(count, team_block<TEAM>::ROWS), team_block<TEAM>::THREADS,
                    device->stream, row, first, count, out);
-        TDM_LAUNCH(add_rows, 1, ADDERS, device->stream, out, count, totals);
-    }
-    return TDM_OK;
+        return TDM_OK;
+    });
 }
 
 template <class Number> tdm_status run_in(const tdm_loss_args *args) {
@@ -206,4 +201,4 @@ tdm_status run(const tdm_loss_args *args) {
 
 } /* namespace */
 
-TDM_CUDA_LOSS(cross_entropy) = {.loss = "cross_entropy", .variant = "cuda", .run = run};
+TDM_CUDA_LOSS(cross_entropy, run);

@@ -58,16 +58,11 @@ __global__ void wide_rows(mse_row<Number> row, mse_slices slices, int64_t first,
 
 template <class Number>
 tdm_status run_wide(tdm_cuda_device *device, const mse_row<Number> &row, int64_t rows, const loss_totals &totals) {
-    TDM_CUDA_TRY(workspace_holds(device, TDM_CUDA_WORKSPACE_LEAST));
-    row_result *out = (row_result *)device->workspace;
     const mse_slices slices = slices_of(rows, row.width);
-    const int64_t all = rows * slices.per_row, most = rows_at_a_time(device);
-    for (int64_t first = 0; first < all; first += most) {
-        const int64_t count = all - first < most ? all - first : most;
+    return run_in_turns(device, rows * slices.per_row, totals, [&](int64_t first, int64_t count, row_result *out) {
         TDM_LAUNCH(wide_rows<Number>, blocks_for(count, 1), THREADS, device->stream, row, slices, first, count, out);
-        TDM_LAUNCH(add_rows, 1, ADDERS, device->stream, out, count, totals);
-    }
-    return TDM_OK;
+        return TDM_OK;
+    });
 }
 
 template <class Number> tdm_status run_in(const tdm_loss_args *args) {
@@ -85,4 +80,4 @@ tdm_status run(const tdm_loss_args *args) {
 
 } /* namespace */
 
-TDM_CUDA_LOSS(mse) = {.loss = "mse", .variant = "cuda", .run = run};
+TDM_CUDA_LOSS(mse, run);

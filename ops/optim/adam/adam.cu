@@ -47,8 +47,7 @@ tdm_status tdm__adam_on_cuda(const tdm_optim_args *args) {
     const adam_item item = {args->values,   args->p,        args->g,
                             args->state[0], args->state[1], (bf16 *)args->narrow};
     return each(tdm__cuda_device(args->device), item, (int64_t)args->count,
-                is_aligned(item.p) && is_aligned(item.g) && is_aligned(item.m) && is_aligned(item.v) &&
-                    is_aligned(item.narrow));
+                is_aligned(item.p, item.g, item.m, item.v, item.narrow));
 }
 
-TDM_CUDA_OPTIM(adam) = {.optim = "adam", .variant = "cuda", .run = tdm__adam_on_cuda};
+TDM_CUDA_OPTIM(adam, tdm__adam_on_cuda);

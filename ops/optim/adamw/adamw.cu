@@ -2,4 +2,4 @@
 #include "ops/optim/adam/adam.h"
 #include "runtime/backends/cuda/kit/kernel.h"
 
-TDM_CUDA_OPTIM(adamw) = {.optim = "adamw", .variant = "cuda", .run = tdm__adam_on_cuda};
+TDM_CUDA_OPTIM(adamw, tdm__adam_on_cuda);

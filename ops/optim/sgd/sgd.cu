@@ -38,9 +38,9 @@ struct sgd_item {
 tdm_status run(const tdm_optim_args *args) {
     const sgd_item item = {args->values, args->p, args->g, args->state[0], (bf16 *)args->narrow};
     return each(tdm__cuda_device(args->device), item, (int64_t)args->count,
-                is_aligned(item.p) && is_aligned(item.g) && is_aligned(item.buffer) && is_aligned(item.narrow));
+                is_aligned(item.p, item.g, item.buffer, item.narrow));
 }
 
 } /* namespace */
 
-TDM_CUDA_OPTIM(sgd) = {.optim = "sgd", .variant = "cuda", .run = run};
+TDM_CUDA_OPTIM(sgd, run);

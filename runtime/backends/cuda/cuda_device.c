@@ -73,11 +73,11 @@ static void meet_peers(int index) {
 static tdm_status check_ability(const tdm_cuda_full_device *full, const struct cudaDeviceProp *properties) {
     const char *name = full->device.base.name;
     if (properties->major * 10 + properties->minor < TDM_CUDA_LEAST_CAPABILITY)
-        TDM_CUDA_FAIL(TDM_E_DEVICE, "%s, %s: compute capability 7.5 or newer is wanted, it has %d.%d", name,
+        TDM_CUDA_FAIL(TDM_E_DEVICE, "%s, %s: compute capability 7.5 or newer is needed, it has %d.%d", name,
                       full->model, properties->major, properties->minor);
     if (full->device.precision != TDM_F32 && properties->major < 8)
         TDM_CUDA_FAIL(TDM_E_UNSUPPORTED,
-                      "%s, %s: train.precision %s wants compute capability 8.0 or newer, it has %d.%d; use f32", name,
+                      "%s, %s: train.precision %s needs compute capability 8.0 or newer, it has %d.%d; use f32", name,
                       full->model, full->device.precision == TDM_BF16 ? "bf16" : "tf32", properties->major,
                       properties->minor);
     return TDM_OK;
@@ -160,39 +160,13 @@ static tdm_status enter(tdm_device *device) {
     return TDM_OK;
 }
 
-static tdm_status sum(tdm_device *device, float *out, const float *const *source, int source_count, size_t n) {
-    TDM_CUDA_ENTER(device);
-    return tdm__cuda_sum(device, out, source, source_count, n);
-}
-
-static tdm_status narrow(tdm_device *device, void *out, const float *p, size_t n) {
-    TDM_CUDA_ENTER(device);
-    return tdm__cuda_narrow(device, out, p, n);
-}
-
-static tdm_status add_narrow(tdm_device *device, void *out, const void *what, size_t n) {
-    TDM_CUDA_ENTER(device);
-    return tdm__cuda_add_narrow(device, out, what, n);
-}
-
-static tdm_status ingest(tdm_device *device, tdm_queue *queue, const tdm_ingest *batch) {
-    TDM_CUDA_ENTER(device);
-    return tdm__cuda_ingest(device, queue, batch);
-}
-
-static tdm_status clip(tdm_device *device, const tdm_step_values *values, float *g, size_t n,
-                       const tdm_flat_range *ranges, int range_count, double *norm) {
-    TDM_CUDA_ENTER(device);
-    return tdm__cuda_clip(device, values, g, n, ranges, range_count, norm);
-}
-
 static const tdm_arena_ops arena_ops = {
     .size = sizeof(tdm_arena_ops),
-    .sum = sum,
-    .clip = clip,
-    .narrow = narrow,
-    .add_narrow = add_narrow,
-    .ingest = ingest,
+    .sum = tdm__cuda_sum,
+    .clip = tdm__cuda_clip,
+    .narrow = tdm__cuda_narrow,
+    .add_narrow = tdm__cuda_add_narrow,
+    .ingest = tdm__cuda_ingest,
 };
 
 const tdm_device_ops tdm__cuda_device_ops = {

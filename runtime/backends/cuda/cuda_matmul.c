@@ -220,17 +220,13 @@ static size_t extent(int64_t numbers, int64_t batch, int64_t stride, tdm_cuda_nu
     return (size_t)(numbers + (batch - 1) * stride) * tdm__cuda_size(number) + WHOLE;
 }
 
-static size_t larger(size_t a, size_t b) {
-    return a > b ? a : b;
-}
-
 static tdm_status choose(tdm_cuda_matmul *mm) {
     const tdm_cuda_matmul_shape *s = &mm->shape;
     const size_t a = extent(s->m * s->k, s->batch, s->stride_a, s->factors);
     const size_t b = extent(s->k * s->n, s->batch, s->stride_b, s->factors);
     const size_t bias = extent(s->n, 1, 0, s->result);
     tdm_cuda_trial trial;
-    tdm__cuda_trial_open(&trial, mm->device, larger(larger(a, b), bias),
+    tdm__cuda_trial_open(&trial, mm->device, tdm__larger(tdm__larger(a, b), bias),
                          extent(s->m * s->n, s->batch, s->stride_c, s->result));
     const tdm_status status = choose_with(mm, &trial);
     tdm__cuda_trial_close(&trial);

@@ -28,32 +28,26 @@ typedef struct gpu {
 
 /* ---- lines ---- */
 
-static void put(const report *r, const char *key, const char *format, ...) TDM_PRINTF(3, 4);
-static void put(const report *r, const char *key, const char *format, ...) {
-    char value[1024];
+/* A line about a GPU, with the key "cuda:0 ECC"; with index -1 about all of them, with the key `what`. */
+static void put(const report *r, int index, const char *what, const char *format, ...) TDM_PRINTF(4, 5);
+static void put(const report *r, int index, const char *what, const char *format, ...) {
+    char key[32], value[1024];
     va_list arguments;
+    if (index < 0)
+        snprintf(key, sizeof key, "%s", what);
+    else
+        snprintf(key, sizeof key, "cuda:%d%s%s", index, what[0] != '\0' ? " " : "", what);
     va_start(arguments, format);
     vsnprintf(value, sizeof value, format, arguments);
     va_end(arguments);
     r->line(r->user, key, value);
 }
 
-typedef struct label {
-    char text[32];
-} label;
-
-/* The key of a line: "cuda:0 ECC". */
-static label of(int index, const char *what) {
-    label l;
-    snprintf(l.text, sizeof l.text, "cuda:%d%s%s", index, what[0] != '\0' ? " " : "", what);
-    return l;
-}
-
 /* Returns whether NVML answered. Reports an error, unless the GPU does not support the question. */
 static bool answered(const report *r, int index, const char *what, nvmlReturn_t result) {
     if (result == NVML_SUCCESS) return true;
     if (result != NVML_ERROR_NOT_SUPPORTED)
-        put(r, of(index, what).text, "NVML cannot read it: %s", r->nvml.nvmlErrorString(result));
+        put(r, index, what, "NVML cannot read it: %s", r->nvml.nvmlErrorString(result));
     return false;
 }
 
@@ -106,19 +100,19 @@ static void put_versions(const report *r) {
     if (r->nvml.handle != NULL && r->nvml.nvmlSystemGetDriverVersion(name, sizeof name) != NVML_SUCCESS) name[0] = '\0';
     if (cudaDriverGetVersion(&driver) != cudaSuccess || cudaRuntimeGetVersion(&runtime) != cudaSuccess)
         (void)cudaGetLastError();
-    put(r, "driver", "%.79s%sfor CUDA %d.%d", name, name[0] != '\0' ? ", " : "", driver / 1000, driver % 1000 / 10);
-    put(r, "CUDA runtime", "%d.%d", runtime / 1000, runtime % 1000 / 10);
+    put(r, -1, "driver", "%.79s%sfor CUDA %d.%d", name, name[0] != '\0' ? ", " : "", driver / 1000, driver % 1000 / 10);
+    put(r, -1, "CUDA runtime", "%d.%d", runtime / 1000, runtime % 1000 / 10);
 }
 
 static void put_library(const report *r, const char *key, size_t version, const char *file) {
-    put(r, key, "%zu.%zu.%zu, %s", version / 10000, version / 100 % 100, version % 100, file);
+    put(r, -1, key, "%zu.%zu.%zu, %s", version / 10000, version / 100 % 100, version % 100, file);
 }
 
 static void put_libraries(const report *r) {
     char why[1024] = "";
     const tdm_cuda_libraries *l = tdm__cuda_libraries(why, sizeof why);
     if (l == NULL) {
-        put(r, "cublasLt", "absent: %s", why);
+        put(r, -1, "cublasLt", "absent: %s", why);
         return;
     }
     put_library(r, "cublasLt", l->blas.version, FILE_OF(l->blas.cublasLtCreate, l->blas_text));
@@ -128,7 +122,7 @@ static void put_libraries(const report *r) {
         return;
     }
 #endif
-    put(r, "cuDNN", "absent, so convolutions run by im2col and cublasLt: %s", l->dnn_text);
+    put(r, -1, "cuDNN", "absent, so convolutions run by im2col and cublasLt: %s", l->dnn_text);
 }
 
 /* ---- one GPU ---- */
@@ -141,10 +135,10 @@ static void put_memory(const report *r, int index, nvmlDevice_t device, size_t b
     if (memory.total / 4 * 3 > bytes) known = false;
     const gib available = to_gib(memory.free);
     if (known) {
-        put(r, of(index, "memory").text, "%llu.%llu GiB, %llu.%llu GiB free", total.whole, total.tenth, available.whole,
+        put(r, index, "memory", "%llu.%llu GiB, %llu.%llu GiB free", total.whole, total.tenth, available.whole,
             available.tenth);
     } else {
-        put(r, of(index, "memory").text, "%llu.%llu GiB", total.whole, total.tenth);
+        put(r, index, "memory", "%llu.%llu GiB", total.whole, total.tenth);
     }
 }
 
@@ -157,7 +151,7 @@ static void put_ecc(const report *r, int index, nvmlDevice_t device) {
     if (!answered(r, index, key, n->nvmlDeviceGetEccMode(device, &now, &next))) return;
     if (next != now) snprintf(later, sizeof later, ", %s after a reset", names[next == NVML_FEATURE_ENABLED]);
     if (now != NVML_FEATURE_ENABLED) {
-        put(r, of(index, key).text, "off%s", later);
+        put(r, index, key, "off%s", later);
         return;
     }
     nvmlReturn_t result =
@@ -167,12 +161,12 @@ static void put_ecc(const report *r, int index, nvmlDevice_t device) {
     if (!answered(r, index, key, result)) return;
     if (all > 0) snprintf(life, sizeof life, " (%llu in the GPU's life)", all);
     if (recent > 0) {
-        put(r, of(index, key).text,
+        put(r, index, key,
             "WARNING: on%s, %llu uncorrected error%s since the driver was loaded%s; reset the GPU, and have it checked "
             "if they come back",
             later, recent, recent == 1 ? "" : "s", life);
     } else {
-        put(r, of(index, key).text, "on%s, no uncorrected errors since the driver was loaded%s", later, life);
+        put(r, index, key, "on%s, no uncorrected errors since the driver was loaded%s", later, life);
     }
 }
 
@@ -184,7 +178,7 @@ static void put_clocks(const report *r, int index, nvmlDevice_t device) {
     if (result == NVML_SUCCESS) result = n->nvmlDeviceGetClockInfo(device, NVML_CLOCK_MEM, &memory);
     if (result == NVML_SUCCESS) result = n->nvmlDeviceGetMaxClockInfo(device, NVML_CLOCK_MEM, &memory_most);
     if (answered(r, index, "clocks", result))
-        put(r, of(index, "clocks").text, "SM %u of %u MHz, memory %u of %u MHz", sm, sm_most, memory, memory_most);
+        put(r, index, "clocks", "SM %u of %u MHz, memory %u of %u MHz", sm, sm_most, memory, memory_most);
 }
 
 static void put_power(const report *r, int index, nvmlDevice_t device) {
@@ -197,8 +191,8 @@ static void put_power(const report *r, int index, nvmlDevice_t device) {
         snprintf(power, sizeof power, "%u of %u W", (now + 500) / 1000, (limit + 500) / 1000);
     result = n->nvmlDeviceGetTemperature(device, NVML_TEMPERATURE_GPU, &celsius);
     if (answered(r, index, "heat", result)) snprintf(heat, sizeof heat, "%u C", celsius);
-    if (power[0] != '\0') put(r, of(index, "power").text, "%s%s%s", power, heat[0] != '\0' ? ", " : "", heat);
-    if (power[0] == '\0' && heat[0] != '\0') put(r, of(index, "heat").text, "%s", heat);
+    if (power[0] != '\0') put(r, index, "power", "%s%s%s", power, heat[0] != '\0' ? ", " : "", heat);
+    if (power[0] == '\0' && heat[0] != '\0') put(r, index, "heat", "%s", heat);
 }
 
 /* An idle GPU lowers its clocks, and an administrator may have set lower ones. Neither is a problem. */
@@ -227,9 +221,9 @@ static void put_throttling(const report *r, int index, nvmlDevice_t device) {
             snprintf(text + used, sizeof text - used, "%s%s", used > 0 ? ", " : "", reasons[i].text);
     }
     if (text[0] != '\0') {
-        put(r, of(index, key).text, "WARNING: its clocks are limited by %s", text);
+        put(r, index, key, "WARNING: its clocks are limited by %s", text);
     } else {
-        put(r, of(index, key).text, "none%s",
+        put(r, index, key, "none%s",
             bits & nvmlClocksThrottleReasonApplicationsClocksSetting ? "; its clocks were set by hand" : "");
     }
 }
@@ -249,12 +243,12 @@ static gpu put_device(const report *r, int index) {
     if (error == cudaSuccess) error = cudaDeviceGetPCIBusId(bus, (int)sizeof bus, index);
     if (error != cudaSuccess) {
         (void)cudaGetLastError();
-        put(r, of(index, "").text, "WARNING: CUDA cannot read its properties: %s, %s", cudaGetErrorName(error),
+        put(r, index, "", "WARNING: CUDA cannot read its properties: %s, %s", cudaGetErrorName(error),
             cudaGetErrorString(error));
         return g;
     }
     const bool serves = p.major * 10 + p.minor >= TDM_CUDA_LEAST_CAPABILITY;
-    put(r, of(index, "").text, "%s%.95s, compute capability %d.%d%s, %d multiprocessors, PCI %s",
+    put(r, index, "", "%s%.95s, compute capability %d.%d%s, %d multiprocessors, PCI %s",
         serves ? "" : "WARNING: ", p.name, p.major, p.minor, serves ? "" : " (7.5 or newer is needed)",
         p.multiProcessorCount, bus);
     g.domain = (unsigned)p.pciDomainID;
@@ -326,7 +320,7 @@ static void put_peers(const report *r, peers *p) {
             if (length > width) width = length;
         }
     }
-    put(r, "peers", "NV4: direct access to memory over 4 NVLinks; yes: direct access; no: through the host");
+    put(r, -1, "peers", "NV4: direct access to memory over 4 NVLinks; yes: direct access; no: through the host");
     for (int from = 0; from < p->count; from++) {
         char row[MOST_PEERS * (sizeof cell[0][0] + 2)] = "";
         size_t used = 0;
@@ -335,7 +329,7 @@ static void put_peers(const report *r, peers *p) {
             used += (size_t)snprintf(row + used, sizeof row - used, "%-*s%s", last ? 0 : width, cell[from][to],
                                      last ? "" : "  ");
         }
-        put(r, of(from, "peers").text, "%s", row);
+        put(r, from, "peers", "%s", row);
     }
 }
 
@@ -347,7 +341,7 @@ tdm_status tdm__cuda_report(void (*line)(void *user, const char *key, const char
     nvml_begin(&r);
     put_versions(&r);
     put_libraries(&r);
-    put(&r, "NVML", "%s", r.nvml_text);
+    put(&r, -1, "NVML", "%s", r.nvml_text);
     for (int index = 0; index < count; index++) {
         const gpu g = put_device(&r, index);
         if (index < MOST_PEERS) p.gpus[p.count++] = g;

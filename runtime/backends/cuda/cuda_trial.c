@@ -3,14 +3,11 @@
 #include <math.h>
 
 #include "runtime/base/bf16.h"
-#include "runtime/base/round.h"
 #include "runtime/backends/cuda/cuda_private.h"
-
-enum { PART = 256 };
 
 void tdm__cuda_trial_open(tdm_cuda_trial *trial, tdm_cuda_device *device, size_t in_bytes, size_t out_bytes) {
     void *memory = NULL;
-    out_bytes = tdm__round_up(out_bytes, PART);
+    out_bytes = tdm__cuda_part(out_bytes);
     *trial = (tdm_cuda_trial){.device = device, .in_bytes = in_bytes, .out_bytes = out_bytes};
     if (cudaMalloc(&memory, in_bytes + out_bytes) == cudaSuccess) {
         trial->out = memory;

@@ -27,14 +27,6 @@ struct sum_item {
 
 /* ---- numbers of 16 bits ---- */
 
-struct narrow_item {
-    const float *p;
-    bf16 *narrow;
-    template <int WIDE> __device__ void run(int64_t i) const {
-        store(narrow, i, load<WIDE>(p, i));
-    }
-};
-
 struct add_narrow_item {
     bf16 *out;
     const bf16 *what;
@@ -165,8 +157,9 @@ struct clip_item {
 } /* namespace */
 
 tdm_status tdm__cuda_sum(tdm_device *device, float *out, const float *const *source, int source_count, size_t count) {
+    TDM_CUDA_ENTER(device);
     if (source_count < 1 || source_count > TDM_LIST_MAX)
-        TDM_CUDA_FAIL(TDM_E_INTERNAL, "sum wants 1 to %d sources, got %d", (int)TDM_LIST_MAX, source_count);
+        TDM_CUDA_FAIL(TDM_E_INTERNAL, "sum needs 1 to %d sources, got %d", (int)TDM_LIST_MAX, source_count);
     sum_item item = {{NULL}, out, source_count};
     bool aligned = is_aligned(out);
     for (int s = 0; s < source_count; s++) {
@@ -177,14 +170,15 @@ tdm_status tdm__cuda_sum(tdm_device *device, float *out, const float *const *sou
 }
 
 tdm_status tdm__cuda_narrow(tdm_device *device, void *narrow, const float *p, size_t count) {
-    const narrow_item item = {p, (bf16 *)narrow};
-    return each(tdm__cuda_device(device), item, (int64_t)count, is_aligned(p) && is_aligned(item.narrow));
+    TDM_CUDA_ENTER(device);
+    return copy_each(tdm__cuda_device(device), (bf16 *)narrow, p, (int64_t)count);
 }
 
 tdm_status tdm__cuda_add_narrow(tdm_device *device, void *out, const void *what, size_t count) {
+    TDM_CUDA_ENTER(device);
     const add_narrow_item item = {(bf16 *)out, (const bf16 *)what};
     return each<PACK_OF<bf16>>(tdm__cuda_device(device), item, (int64_t)count,
-                               is_aligned(item.out) && is_aligned(item.what));
+                               is_aligned(item.out, item.what));
 }
 
 tdm_status tdm__cuda_clip(tdm_device *device, const tdm_step_values *values, float *g, size_t count,
@@ -194,6 +188,7 @@ tdm_status tdm__cuda_clip(tdm_device *device, const tdm_step_values *values, flo
     if (unit < LEAST_UNIT) unit = LEAST_UNIT;
     const int64_t units = ceil_div((int64_t)count, unit) + range_count; /* no fewer than there are */
     const clip_plan plan = {ranges, range_count, unit, (double *)cuda->workspace};
+    TDM_CUDA_ENTER(device);
     TDM_CUDA_TRY(workspace_holds(cuda, (size_t)units * sizeof(double)));
     if (units > 0) TDM_LAUNCH(unit_squares, blocks_for(units, 1), THREADS, cuda->stream, plan, g);
     TDM_LAUNCH(norm_of_norms, 1, FINISH_THREADS, cuda->stream, plan, norm);

@@ -241,5 +241,6 @@ template <class Number> tdm_status bring(cudaStream_t stream, const tdm_ingest &
 tdm_status tdm__cuda_ingest(tdm_device *device, tdm_queue *queue, const tdm_ingest *ingest) {
     const cudaStream_t stream = queue != NULL ? (cudaStream_t)queue : tdm__cuda_device(device)->stream;
     if (ingest->rows == 0) return TDM_OK;
+    TDM_CUDA_ENTER(device);
     return ingest->precision == TDM_BF16 ? bring<bf16>(stream, *ingest) : bring<float>(stream, *ingest);
 }

@@ -16,14 +16,12 @@ template <class Number> struct bias_item {
     bool relu;
     template <int WIDE> __device__ void run(int64_t i) const {
         pack<float, WIDE> v = load<WIDE>((const Number *)y, i);
-        for (int k = 0; k < WIDE; k++) {
-            if (bias != NULL) {
-                int64_t plane = i * WIDE + k;
-                split(inner, &plane);
-                v.at[k] += get(bias, split(channels, &plane));
-            }
-            if (relu) v.at[k] = v.at[k] < 0.0f ? 0.0f : v.at[k];
+        for (int k = 0; bias != NULL && k < WIDE; k++) {
+            int64_t plane = i * WIDE + k;
+            split(inner, &plane);
+            v.at[k] += get(bias, split(channels, &plane));
         }
+        if (relu) pass_relu(&v);
         store(y, i, v);
     }
 };
@@ -50,7 +48,7 @@ template <class Number> struct gradient {
     }
     template <int WIDE> __device__ pack<float, WIDE> keep(int64_t i, seen<WIDE> s) const {
         if (y == NULL) return s.dy;
-        for (int k = 0; k < WIDE; k++) s.dy.at[k] = s.y.at[k] <= 0.0f ? 0.0f : s.dy.at[k];
+        mask_relu(&s.dy, s.y);
         store(masked, i, s.dy);
         return s.dy;
     }
@@ -58,7 +56,7 @@ template <class Number> struct gradient {
         keep<WIDE>(i, fetch<WIDE>(i));
     }
     bool aligned() const {
-        return is_aligned(masked) && is_aligned(dy) && is_aligned(y);
+        return is_aligned(masked, dy, y);
     }
 };
 

@@ -36,6 +36,21 @@ void tdm__cuda_init(const tdm_host_calls *calls);
     } while (0)
 tdm_status tdm__cuda_error(cudaError_t error, const char *call, const char *file, int line);
 
+/* Reports a failed call whose result has already been looked at. */
+#define TDM_CUDA_RESULT(error, call)                                                             \
+    do {                                                                                         \
+        if ((error) != cudaSuccess) return tdm__cuda_error((error), (call), __FILE__, __LINE__); \
+    } while (0)
+
+/* Every function of the device begins with this: CUDA's current device belongs to the thread, and a device may be used
+ * by different threads in turn. */
+#define TDM_CUDA_ENTER(device)                              \
+    do {                                                    \
+        const cudaError_t enter_ = tdm__cuda_enter(device); \
+        TDM_CUDA_RESULT(enter_, "cudaSetDevice");           \
+    } while (0)
+cudaError_t tdm__cuda_enter(const tdm_device *device);
+
 struct tdm_cuda_libraries; /* cublasLt, cuDNN: kit/library.h */
 
 typedef struct tdm_cuda_device {

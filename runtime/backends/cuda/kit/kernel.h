@@ -15,16 +15,27 @@
 #include "runtime/backends/cuda/kit/cuda.h"
 #include "runtime/base/bf16.h"
 
-/* TDM_CUDA_KERNEL(relu) = {...}; in C++ other files see a constant only if it was declared as extern. */
-#define TDM_CUDA_KERNEL(name)                       \
-    extern "C" const tdm_kernel tdm__##name##_cuda; \
-    const tdm_kernel tdm__##name##_cuda
-#define TDM_CUDA_LOSS(name)                              \
+/* Kernels of an op, from its file's templates `forward<Number>` and `backward<Number>`; a loss's, and an optimizer's:
+ *     TDM_CUDA_KERNEL(relu, keep_layout);
+ * In C++ other files see a constant only if it was declared as extern. */
+#define TDM_CUDA_KERNEL(name, fits_function)                       \
+    extern "C" const tdm_kernel tdm__##name##_cuda;                \
+    const tdm_kernel tdm__##name##_cuda = {                        \
+        .op = #name,                                               \
+        .variant = "cuda",                                         \
+        .fits = fits_function,                                     \
+        .open = NULL,                                              \
+        .close = NULL,                                             \
+        .forward = by_precision<forward<float>, forward<bf16>>,    \
+        .backward = by_precision<backward<float>, backward<bf16>>, \
+        .algorithms = NULL,                                        \
+    }
+#define TDM_CUDA_LOSS(name, run)                         \
     extern "C" const tdm_loss_kernel tdm__##name##_cuda; \
-    const tdm_loss_kernel tdm__##name##_cuda
-#define TDM_CUDA_OPTIM(name)                              \
+    const tdm_loss_kernel tdm__##name##_cuda = {#name, "cuda", run}
+#define TDM_CUDA_OPTIM(name, run)                         \
     extern "C" const tdm_optim_kernel tdm__##name##_cuda; \
-    const tdm_optim_kernel tdm__##name##_cuda
+    const tdm_optim_kernel tdm__##name##_cuda = {#name, "cuda", run}
 
 namespace tdm_cuda {
 
@@ -141,9 +152,18 @@ __device__ inline void put(bf16 *to, int64_t index, float value) {
     to[index] = narrowed(value);
 }
 
-/* Whether a pointer is aligned for packs of any size. NULL counts as aligned: it is not read. */
-static inline bool is_aligned(const void *pointer) {
-    return (uintptr_t)pointer % ACCESS == 0;
+/* max(0, v); NaN passes. */
+template <int WIDE> __device__ inline void pass_relu(pack<float, WIDE> *v) {
+    for (int k = 0; k < WIDE; k++) v->at[k] = v->at[k] < 0.0f ? 0.0f : v->at[k];
+}
+/* d where y > 0, else 0: what comes back from a relu with the output y. */
+template <int WIDE> __device__ inline void mask_relu(pack<float, WIDE> *d, const pack<float, WIDE> &y) {
+    for (int k = 0; k < WIDE; k++) d->at[k] = y.at[k] <= 0.0f ? 0.0f : d->at[k];
+}
+
+/* Whether all pointers are aligned for packs of any size. NULL counts as aligned: it is not read. */
+template <class... Pointers> static inline bool is_aligned(const Pointers *...pointers) {
+    return (((uintptr_t)pointers % ACCESS == 0) && ...);
 }
 
 /* ---- one elementwise pass over arrays ----
@@ -165,6 +185,19 @@ tdm_status each(tdm_cuda_device *device, const Item &item, int64_t count, bool a
     auto kernel = aligned ? each_kernel<WIDE, Item> : each_kernel<1, Item>;
     TDM_LAUNCH(kernel, blocks_for(aligned ? ceil_div(count, WIDE) : count), THREADS, device->stream, item, count);
     return TDM_OK;
+}
+
+/* to = from, each in its own precision */
+template <class To, class From> struct copy_item {
+    To *to;
+    const From *from;
+    template <int WIDE> __device__ void run(int64_t i) const {
+        store(to, i, load<WIDE>(from, i));
+    }
+};
+
+template <class To, class From> tdm_status copy_each(tdm_cuda_device *device, To *to, const From *from, int64_t count) {
+    return each<PACK_OF<From>>(device, copy_item<To, From>{to, from}, count, is_aligned(to, from));
 }
 
 /* ---- division by a number that is constant in a launch ----
@@ -238,11 +271,12 @@ static inline bool takes(tdm_layout layout) {
     return layout == TDM_LAYOUT_PLAIN || layout == TDM_LAYOUT_NHWC;
 }
 
-/* Elementwise kernels keep the layout that they are offered. */
-static inline void keep_layout(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
+/* Elementwise kernels keep the layout that they are offered; all sizes fit. */
+static inline bool keep_layout(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     const tdm_layout layout = takes(desc->x_layout[0]) ? desc->x_layout[0] : TDM_LAYOUT_PLAIN;
     for (int i = 0; i < desc->input_count; i++) fit->x_layout[i] = layout;
     fit->y_layout = layout;
+    return true;
 }
 
 } /* namespace tdm_cuda */

@@ -3,23 +3,11 @@
 #ifndef TDM_CUDA_KIT_LIBRARY_H
 #define TDM_CUDA_KIT_LIBRARY_H
 
+#include <tandem/job.h>
+
 #include "runtime/backends/cuda/kit/cuda.h"
 #include "runtime/backends/cuda/kit/cuda_libraries.h"
-
-/* Reports a failed call whose result has already been looked at. */
-#define TDM_CUDA_RESULT(error, call)                                                             \
-    do {                                                                                         \
-        if ((error) != cudaSuccess) return tdm__cuda_error((error), (call), __FILE__, __LINE__); \
-    } while (0)
-
-/* Every function of the device begins with this: CUDA's current device belongs to the thread, and a device may be used
- * by different threads in turn. */
-#define TDM_CUDA_ENTER(device)                              \
-    do {                                                    \
-        const cudaError_t enter_ = tdm__cuda_enter(device); \
-        TDM_CUDA_RESULT(enter_, "cudaSetDevice");           \
-    } while (0)
-cudaError_t tdm__cuda_enter(const tdm_device *device);
+#include "runtime/base/round.h"
 
 /* cuda_trial.c: memory on which an algorithm of a library is run once before it is chosen. All its input is NaN, so all
  * its output must be. */
@@ -35,6 +23,18 @@ tdm_status tdm__cuda_trial_begin(const tdm_cuda_trial *trial);
  * `out` on are NaN. */
 tdm_status tdm__cuda_trial_end(const tdm_cuda_trial *trial, bool refused, const void *out, tdm_cuda_number number,
                                size_t count, bool *passes_nan);
+
+/* What products and convolutions read: the precision of x, y, their gradients and the parameters. */
+static inline tdm_cuda_number tdm__cuda_number_of(const tdm_kernel_desc *desc) {
+    return desc->precision == TDM_BF16 ? TDM_CUDA_BF16 : TDM_CUDA_FLOAT;
+}
+static inline const void *tdm__cuda_parameter(const tdm_kernel_args *args, int i) {
+    return args->desc->precision == TDM_BF16 ? args->narrow[i] : args->param[i];
+}
+/* Rounds the size of one part of scratch, so that the next is aligned. */
+static inline size_t tdm__cuda_part(size_t bytes) {
+    return tdm__round_up(bytes, 256);
+}
 
 /* cuda_matmul.c: describes the algorithm that was chosen for aligned operands. */
 void tdm__cuda_matmul_algorithm(const tdm_cuda_matmul *matmul, const char *pass, tdm_algorithms *out);

@@ -73,9 +73,19 @@ template <class Row> __global__ void narrow_rows(Row row, int64_t first, int64_t
     for (int64_t n = thread_index(); n < rows; n += thread_count()) out[n] = row.run(first + n);
 }
 
-/* How many rows' results fit into the workspace at a time. */
-static inline int64_t rows_at_a_time(const tdm_cuda_device *device) {
-    return (int64_t)(device->workspace_bytes / sizeof(row_result));
+/* Computes the rows' results and adds them, as many at a time as the workspace holds; start(first, count, out) puts
+ * those of the rows [first, first + count) on the device's stream. */
+template <class Start>
+tdm_status run_in_turns(tdm_cuda_device *device, int64_t rows, const loss_totals &totals, const Start &start) {
+    TDM_CUDA_TRY(workspace_holds(device, TDM_CUDA_WORKSPACE_LEAST));
+    row_result *out = (row_result *)device->workspace;
+    const int64_t most = (int64_t)(device->workspace_bytes / sizeof(row_result));
+    for (int64_t first = 0; first < rows; first += most) {
+        const int64_t count = rows - first < most ? rows - first : most;
+        TDM_CUDA_TRY(start(first, count, out));
+        TDM_LAUNCH(add_rows, 1, ADDERS, device->stream, out, count, totals);
+    }
+    return TDM_OK;
 }
 
 template <class Row>
@@ -85,15 +95,10 @@ tdm_status run_narrow(tdm_cuda_device *device, const Row &row, int64_t rows, con
         TDM_LAUNCH(narrow_rows_at_once<Row>, 1, threads, device->stream, row, rows, totals);
         return TDM_OK;
     }
-    TDM_CUDA_TRY(workspace_holds(device, TDM_CUDA_WORKSPACE_LEAST));
-    row_result *out = (row_result *)device->workspace;
-    const int64_t most = rows_at_a_time(device);
-    for (int64_t first = 0; first < rows; first += most) {
-        const int64_t count = rows - first < most ? rows - first : most;
+    return run_in_turns(device, rows, totals, [&](int64_t first, int64_t count, row_result *out) {
         TDM_LAUNCH(narrow_rows<Row>, blocks_for(count), THREADS, device->stream, row, first, count, out);
-        TDM_LAUNCH(add_rows, 1, ADDERS, device->stream, out, count, totals);
-    }
-    return TDM_OK;
+        return TDM_OK;
+    });
 }
 
 } /* namespace tdm_cuda */
