@@ -2,15 +2,8 @@
  * layout, and together with what, is for the passes that follow. */
 #include <stdio.h>
 
-#include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/build.h"
-
-/* Parallel to the graph's values. */
-typedef struct lowered {
-    int value;
-    bool needs_gradient; /* something upstream has parameters */
-} lowered;
 
 static tdm_shape with_rows(const tdm_shape *sample, int64_t rows) {
     tdm_shape shape = {.ndim = sample->ndim + 1, .dim = {rows}};
@@ -18,14 +11,18 @@ static tdm_shape with_rows(const tdm_shape *sample, int64_t rows) {
     return shape;
 }
 
-static tdm_status lower_value(tdm_build *build, tdm_value graph_value, lowered *at) {
+/* The graph's values keep their numbers: both the graph and this pass add the input first, then each node's output. */
+static tdm_status lower_value(tdm_build *build, tdm_value graph_value, bool needs_gradient) {
     const tdm_plan *plan = build->plan;
     const tdm_shape shape = with_rows(&build->graph->values[graph_value].shape, plan->options.rows);
     char name[40];
+    int value;
     snprintf(name, sizeof(name), "v%d", (int)graph_value);
-    TDM_TRY(tdm__build_value(build, &at->value, name, &shape, TDM_LAYOUT_PLAIN,
+    TDM_TRY(tdm__build_value(build, &value, name, &shape, TDM_LAYOUT_PLAIN,
                              (size_t)tdm__shape_count(&shape) * plan->element_bytes));
-    build->of_value[at->value].needs_gradient = at->needs_gradient;
+    if (value != graph_value)
+        TDM_FAIL(TDM_E_INTERNAL, "plan: value %d of the graph became %d", (int)graph_value, value);
+    build->of_value[value].needs_gradient = needs_gradient;
     return TDM_OK;
 }
 
@@ -55,39 +52,29 @@ static void describe(const tdm_build *build, const tdm_graph_node *from, tdm_pla
     for (int i = 0; i < from->buffer_count; i++) node->buffer[i] = from->first_buffer + i;
 }
 
-static tdm_status lower_node(tdm_build *build, int graph_node, lowered *of) {
+static tdm_status lower_node(tdm_build *build, int graph_node) {
     const tdm_graph_node *from = &build->graph->nodes[graph_node];
-    lowered *y = &of[from->output];
+    bool needs_gradient = from->param_count > 0; /* something upstream has parameters */
     int index;
-    y->needs_gradient = from->param_count > 0;
     for (int i = 0; i < from->input_count; i++)
-        y->needs_gradient = y->needs_gradient || of[from->input[i]].needs_gradient;
+        needs_gradient = needs_gradient || build->of_value[from->input[i]].needs_gradient;
     TDM_TRY(tdm__build_node(build, &index, from->name, graph_node, from->op));
-    TDM_TRY(lower_value(build, from->output, y));
-    build->of_value[y->value].producer = index;
-    tdm_plan_node *node = &build->plan->nodes[index];
-    node->y = y->value;
-    for (int i = 0; i < from->input_count; i++) tdm__build_set_x(build, index, i, of[from->input[i]].value);
-    describe(build, from, node);
-    return TDM_OK;
-}
-
-static tdm_status lower_all(tdm_build *build, lowered *of) {
-    const tdm_graph *graph = build->graph;
-    tdm_plan *plan = build->plan;
-    TDM_TRY(lower_value(build, graph->input, &of[graph->input]));
-    plan->input = of[graph->input].value;
-    plan->values[plan->input].kind = TDM_PLACE_EXTERNAL;
-    for (int i = 0; i < (int)graph->node_count; i++) TDM_TRY(lower_node(build, i, of));
-    plan->output = of[graph->output].value;
-    plan->output_width = tdm__shape_count(&graph->values[graph->output].shape);
+    TDM_TRY(lower_value(build, from->output, needs_gradient));
+    build->of_value[from->output].producer = index;
+    build->plan->nodes[index].y = from->output;
+    for (int i = 0; i < from->input_count; i++) tdm__build_set_x(build, index, i, from->input[i]);
+    describe(build, from, &build->plan->nodes[index]);
     return TDM_OK;
 }
 
 tdm_status tdm__build_lower(tdm_build *build) {
-    lowered *of = NULL;
-    TDM_TRY(tdm__new(build->host, &of, build->graph->value_count, sizeof(*of), "plan"));
-    tdm_status status = lower_all(build, of);
-    tdm__delete(build->host, of);
-    return status;
+    const tdm_graph *graph = build->graph;
+    tdm_plan *plan = build->plan;
+    TDM_TRY(lower_value(build, graph->input, false));
+    plan->input = graph->input;
+    plan->values[plan->input].kind = TDM_PLACE_EXTERNAL;
+    for (int i = 0; i < (int)graph->node_count; i++) TDM_TRY(lower_node(build, i));
+    plan->output = graph->output;
+    plan->output_width = tdm__shape_count(&graph->values[graph->output].shape);
+    return TDM_OK;
 }
