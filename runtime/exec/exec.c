@@ -114,7 +114,7 @@ static tdm_status add_gradient(const tdm_replica *replica, int param, const floa
 
 static tdm_status add_gradients(const tdm_replica *replica, const tdm_plan_node *node, const tdm_kernel_args *args) {
     for (int i = 0; i < node->desc.param_count; i++) TDM_TRY(add_gradient(replica, node->dparam[i], args->dparam[i]));
-    return add_gradient(replica, node->dsum, args->channel_sums);
+    return add_gradient(replica, tdm__plan_dsum(replica->plan, node), args->channel_sums);
 }
 
 static tdm_status backward_node(tdm_replica *replica, int index, const tdm_rows *rows, const tdm_prepared *prepared,
@@ -130,7 +130,7 @@ static tdm_status backward_node(tdm_replica *replica, int index, const tdm_rows 
         args.dx[i] = address(replica, rows, node->dx_adds[i] ? node->dx_temp[i] : node->dx[i]);
     float *temp = first ? NULL : address(replica, rows, plan->temp);
     for (int i = 0; i < node->desc.param_count; i++) args.dparam[i] = gradient_at(replica, node->dparam[i], &temp);
-    args.channel_sums = gradient_at(replica, node->dsum, &temp);
+    args.channel_sums = gradient_at(replica, tdm__plan_dsum(plan, node), &temp);
     TDM_TRY(node->kernel->backward(&args));
     for (int i = 0; i < node->desc.input_count; i++) {
         if (node->dx[i] >= 0 && node->dx_adds[i])

@@ -19,29 +19,26 @@ static bool may_take_over(const tdm_plan_node *node) {
 }
 
 static tdm_status write_dx(tdm_build *build, int index, int input) {
-    tdm_plan_node *node = &build->plan->nodes[index];
-    int value = node->x[input];
+    tdm_plan *plan = build->plan;
+    tdm_plan_node *node = &plan->nodes[index];
+    const int value = node->x[input];
     if (build->of_value[value].gradient >= 0) {
         node->dx[input] = build->of_value[value].gradient;
         node->dx_adds[input] = true;
         if (node->kernel == NULL) return TDM_OK; /* an alias adds dy itself */
-        const tdm_plan_value of = build->plan->values[value];
-        int temp = -1;
-        TDM_TRY(tdm__build_value(build, &temp, "temp", &of.shape, of.layout, of.bytes));
-        build->plan->nodes[index].dx_temp[input] = temp;
-        return TDM_OK;
+        const tdm_plan_value of = plan->values[value];
+        return tdm__build_value(build, &node->dx_temp[input], "temp", &of.shape, of.layout, of.bytes);
     }
-    int gradient = -1;
-    TDM_TRY(new_gradient(build, value, &gradient));
-    node = &build->plan->nodes[index];
-    node->dx[input] = gradient;
-    if (may_take_over(node) || tdm__plan_is_added(node, input)) build->plan->values[gradient].alias_of = node->dy;
+    TDM_TRY(new_gradient(build, value, &node->dx[input]));
+    if (may_take_over(node) || tdm__plan_is_added(node, input))
+        plan->values[node->dx[input]].alias_of = tdm__plan_root(plan, node->dy);
     return TDM_OK;
 }
 
 /* Of the parameters' gradients that a node writes. */
 static size_t written_floats(const tdm_plan *plan, const tdm_plan_node *node) {
-    size_t floats = node->dsum >= 0 ? tdm__plan_floats((size_t)plan->params[node->dsum].stored) : 0;
+    const int summed = tdm__plan_dsum(plan, node);
+    size_t floats = summed >= 0 ? tdm__plan_floats((size_t)plan->params[summed].stored) : 0;
     for (int k = 0; k < node->desc.param_count; k++)
         if (node->dparam[k] >= 0) floats += tdm__plan_floats((size_t)plan->params[node->dparam[k]].stored);
     return floats;

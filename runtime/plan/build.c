@@ -33,8 +33,7 @@ tdm_status tdm__build_node(tdm_build *build, int *out, const char *name, int gra
     tdm_plan_node *node = &plan->nodes[count];
     *node = (tdm_plan_node){.graph_node = graph_node, .op = op, .reads = op->flags & (TDM_OP_READS_X | TDM_OP_READS_Y)};
     snprintf(node->name, sizeof(node->name), "%s", name);
-    node->sum_graph_param = node->dsum = -1;
-    node->y = node->dy = node->saved = node->scratch_forward = node->scratch_backward = -1;
+    node->summed_bias = node->y = node->dy = node->saved = node->scratch_forward = node->scratch_backward = -1;
     for (int i = 0; i < TDM_MAX_INPUTS; i++) node->x[i] = node->dx[i] = node->dx_temp[i] = -1;
     for (int i = 0; i < TDM_MAX_PARAMS; i++) node->graph_param[i] = node->param[i] = node->dparam[i] = -1;
     for (int i = 0; i < TDM_MAX_BUFFERS; i++) node->buffer[i] = -1;
@@ -104,6 +103,6 @@ tdm_status tdm__build_ask(const tdm_kernel *kernel, const tdm_kernel_desc *desc,
 }
 
 int tdm__plan_root(const tdm_plan *plan, int value) {
-    while (plan->values[value].alias_of >= 0) value = plan->values[value].alias_of;
-    return value;
+    const int owner = plan->values[value].alias_of;
+    return owner >= 0 ? owner : value;
 }

@@ -12,6 +12,7 @@ typedef struct tdm_build_value {
     int readers;              /* inputs of nodes that are this value */
     int64_t reader_sum;       /* of those nodes' numbers: with one reader it is that one */
     int64_t channels, points; /* a row of features that lie [points][channels]; 0: as PyTorch has them */
+    bool is_free;             /* nobody reads it, or what it lies on, behind its one reader */
 } tdm_build_value;
 
 /* And of a plan node. */

@@ -104,13 +104,6 @@ static tdm_status lay_out_alias(tdm_build *build, copies *of, int index) {
     return TDM_OK;
 }
 
-/* Behind a row of features that lie as NHWC has them the weights lie in the same order. */
-static tdm_param_form form_of_features(const tdm_build *build, const tdm_plan_node *node) {
-    const tdm_build_value *x = &build->of_value[node->x[0]];
-    if (x->channels == 0) return (tdm_param_form){0};
-    return (tdm_param_form){node->desc.param[0].dim[0], x->channels, x->points, x->channels};
-}
-
 static tdm_status lay_out_kernel(tdm_build *build, copies *of, int index) {
     tdm_plan *plan = build->plan;
     tdm_plan_node *node = &plan->nodes[index];
@@ -126,7 +119,6 @@ static tdm_status lay_out_kernel(tdm_build *build, copies *of, int index) {
     }
     node = &plan->nodes[index];
     node->desc.y_layout = plan->values[node->y].layout = fit.y_layout;
-    node->weight = form_of_features(build, node);
     return TDM_OK;
 }
 

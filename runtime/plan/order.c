@@ -24,8 +24,7 @@ static void add_param(tdm_plan *plan, int node, int slot) {
         plan->has_forms = true;
     }
     plan->param_of_graph[graph_param] = index;
-    plan->nodes[node].param[slot] = index;
-    if ((plan->nodes[node].given_up >> slot & 1u) == 0) plan->nodes[node].dparam[slot] = index;
+    plan->nodes[node].param[slot] = plan->nodes[node].dparam[slot] = index;
     plan->param_floats += tdm__plan_floats((size_t)added->stored);
 }
 
@@ -39,8 +38,10 @@ tdm_status tdm__build_params(tdm_build *build) {
         for (int k = 0; k < plan->nodes[i].desc.param_count; k++) add_param(plan, i, k);
     }
     for (int i = 0; i < plan->node_count; i++) {
-        tdm_plan_node *node = &plan->nodes[i];
-        if (node->sum_graph_param >= 0) node->dsum = plan->param_of_graph[node->sum_graph_param];
+        const int summed = tdm__plan_dsum(plan, &plan->nodes[i]);
+        tdm_plan_node *owner = summed >= 0 ? &plan->nodes[plan->params[summed].node] : NULL;
+        for (int k = 0; owner != NULL && k < owner->desc.param_count; k++)
+            if (owner->param[k] == summed) owner->dparam[k] = -1;
     }
     for (size_t i = 0; i < graph->buffer_count; i++) {
         const tdm_graph_param *from = &graph->buffers[i];

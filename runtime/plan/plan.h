@@ -31,7 +31,7 @@ typedef struct tdm_plan_value {
     tdm_layout layout;
     int64_t channels; /* in memory, with zeros behind those of the shape; 0: as the shape has them */
     tdm_place_kind kind;
-    int alias_of;    /* shares the bytes of this value; -1: its own */
+    int alias_of;    /* lies in the bytes of this value, which owns them; -1: it owns its bytes */
     int first, last; /* steps that touch it; owners include their aliases */
     size_t bytes, offset;
 } tdm_plan_value;
@@ -59,9 +59,8 @@ typedef struct tdm_plan_node {
     int graph_param[TDM_MAX_PARAMS];                    /* indices in the graph; -1: none */
     int param[TDM_MAX_PARAMS], buffer[TDM_MAX_BUFFERS]; /* indices in the plan; -1: none */
     int dparam[TDM_MAX_PARAMS]; /* parameters whose gradients this node writes; -1: none, or another node does */
-    unsigned given_up;          /* bit k: another node writes the gradient of parameter k */
-    int sum_graph_param, dsum; /* the bias of another node whose gradient is summed here, in graph and plan; -1: none */
-    tdm_param_form weight;     /* how param 0 lies */
+    int summed_bias;            /* index in the graph: another node's bias whose gradient is summed here; -1: none */
+    tdm_param_form weight;      /* how param 0 lies */
     int saved, scratch_forward, scratch_backward; /* plan values of raw bytes; -1: none */
 } tdm_plan_node;
 
@@ -138,6 +137,11 @@ typedef struct tdm_plan {
 /* Room of so many floats in the arenas: parameters begin on a cache line. */
 static inline size_t tdm__plan_floats(size_t count) {
     return tdm__round_up(count, 16);
+}
+
+/* The parameter, by its index in the plan, whose gradient the node sums for another; -1: none. */
+static inline int tdm__plan_dsum(const tdm_plan *plan, const tdm_plan_node *node) {
+    return node->summed_bias >= 0 ? plan->param_of_graph[node->summed_bias] : -1;
 }
 
 /* The input that an epilogue adds: backward does not read it, and its gradient may lie on dy. */

@@ -19,10 +19,6 @@ static void add_param(char *out, size_t bytes, const tdm_plan *plan, int graph_p
     snprintf(out + at, bytes - at, "%s%s%s", at ? " " : "", prefix, plan->graph->params[graph_param].name);
 }
 
-static void add_gradient(char *out, size_t bytes, const tdm_plan *plan, int param) {
-    if (param >= 0) add_param(out, bytes, plan, plan->params[param].graph_param, "d:");
-}
-
 /* One line of the table. */
 typedef struct plan_row {
     const char *phase, *op;
@@ -91,8 +87,8 @@ static void print_backward(const tdm_plan *plan, int index, const tdm_plan_node 
     }
     for (int i = 0; i < node->desc.input_count; i++) add_value(row.writes, sizeof(row.writes), plan, node->dx[i]);
     for (int i = 0; i < node->desc.param_count; i++)
-        add_gradient(row.writes, sizeof(row.writes), plan, node->dparam[i]);
-    add_gradient(row.writes, sizeof(row.writes), plan, node->dsum);
+        if (node->dparam[i] >= 0) add_param(row.writes, sizeof(row.writes), plan, node->graph_param[i], "d:");
+    add_param(row.writes, sizeof(row.writes), plan, node->summed_bias, "d:");
     set_place(&row, plan, first_dx);
     snprintf(row.notes, sizeof(row.notes), "%s%s", node->kernel != NULL ? node->kernel->variant : "alias",
              adds ? ", adds" : "");
@@ -180,10 +176,8 @@ static void put_step(tdm_json_out *to, const tdm_plan *plan, const tdm_plan_step
     if (step->kind == TDM_STEP_READY) tdm__put(to, "bucket:%d", step->index);
     if (step->kind == TDM_STEP_FORWARD || step->kind == TDM_STEP_BACKWARD) {
         const tdm_plan_node *node = &plan->nodes[step->index];
-        tdm__put(to, "op:%s name:%s kernel:%s", node->op->name, node->name,
-                 node->kernel != NULL ? node->kernel->variant : "alias");
-        tdm__put(to, tdm_has_epilogue(&node->desc, TDM_EPILOGUE_RELU) ? "relu:true" : "relu:false");
-        tdm__put(to, "also:%s", node->also[0] != '\0' ? node->also + 2 : "");
+        tdm__put(to, "op:%s name:%s kernel:%s also:%s", node->op->name, node->name,
+                 node->kernel != NULL ? node->kernel->variant : "alias", node->also[0] != '\0' ? node->also + 2 : "");
     }
     tdm__put(to, "}");
 }

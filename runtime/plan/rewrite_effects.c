@@ -238,8 +238,7 @@ tdm_status tdm__rewrite_sum_bias(tdm_build *build, const tdm_rewrite *row, tdm_c
     TDM_TRY(ask(build, index, &trial, &takes));
     if (!takes) return TDM_OK;
     accept_trial(build, index, &trial);
-    sums->sum_graph_param = owner->graph_param[bias];
-    owner->given_up |= 1u << bias;
+    sums->summed_bias = owner->graph_param[bias];
     chain->rewritten = true;
     return TDM_OK;
 }
@@ -250,9 +249,9 @@ tdm_status tdm__rewrite_pad_channels(tdm_build *build, const tdm_rewrite *row, t
     tdm_plan_node *node = node_at(build, chain, 0);
     const int64_t channels = build->of_node[chain->node[0]].fit.x_channels;
     (void)row;
-    if (channels == node->desc.x_channels) return TDM_OK; /* none are wanted, or they are there */
+    if (channels == node->desc.x_channels) return TDM_OK; /* none are needed, or they are there */
     if (!node->desc.may_fill)
-        TDM_FAIL(TDM_E_INTERNAL, "plan: the kernel of '%s' wants channels of a batch that it does not have for itself",
+        TDM_FAIL(TDM_E_INTERNAL, "plan: the kernel of '%s' needs channels of a batch that other layers read too",
                  node->name);
     tdm_plan_value *batch = &build->plan->values[node->x[0]];
     batch->bytes = batch->bytes / (size_t)batch->shape.dim[1] * (size_t)channels;
@@ -261,16 +260,20 @@ tdm_status tdm__rewrite_pad_channels(tdm_build *build, const tdm_rewrite *row, t
     return TDM_OK;
 }
 
-/* What PyTorch has as [outputs][channels][taps] lies as [outputs][taps][weight_channels]. */
+/* What PyTorch has as [outputs][channels][taps] lies as [outputs][taps][weight_channels]; and behind a row of features
+ * in the order of NHWC, what PyTorch has as [outputs][channels][points] lies as [outputs][points][channels]. */
 tdm_status tdm__rewrite_order_weights(tdm_build *build, const tdm_rewrite *row, tdm_chain *chain) {
     tdm_plan_node *node = node_at(build, chain, 0);
-    const int64_t channels = build->of_node[chain->node[0]].fit.weight_channels;
-    (void)row;
-    if (channels == 0) return TDM_OK;
+    const tdm_build_value *x = &build->of_value[node->x[0]];
     const tdm_shape *weight = &node->desc.param[0];
-    const int64_t out = weight->dim[0], in = weight->dim[1];
-    node->weight = (tdm_param_form){out, in, tdm__shape_count(weight) / (out * in), channels};
-    node->desc.weight_channels = channels;
-    chain->rewritten = true;
+    const int64_t stored = build->of_node[chain->node[0]].fit.weight_channels;
+    (void)row;
+    if (x->channels > 0)
+        node->weight = (tdm_param_form){weight->dim[0], x->channels, x->points, x->channels};
+    else if (stored > 0)
+        node->weight = (tdm_param_form){weight->dim[0], weight->dim[1],
+                                        tdm__shape_count(weight) / (weight->dim[0] * weight->dim[1]), stored};
+    node->desc.weight_channels = stored;
+    chain->rewritten = node->weight.filled > 0;
     return TDM_OK;
 }

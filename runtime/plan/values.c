@@ -6,25 +6,31 @@
 #include "runtime/base/status.h"
 #include "runtime/plan/build.h"
 
-/* May y be written over x? Only if nobody reads the old bytes again: x has this one reader, and neither this op's nor
- * x's producer's backward looks at them. */
-static bool may_overwrite(const tdm_build *build, const tdm_plan_node *node) {
-    const tdm_plan *plan = build->plan;
-    if ((node->op->flags & TDM_OP_IN_PLACE) == 0 || (node->reads & TDM_OP_READS_X) != 0) return false;
-    for (int v = node->x[0]; v >= 0; v = plan->values[v].alias_of) {
-        const int producer = build->of_value[v].producer;
-        if (plan->values[v].kind != TDM_PLACE_ARENA || producer < 0 || tdm__build_sole_reader(build, v) < 0 ||
-            (plan->nodes[producer].reads & TDM_OP_READS_Y) != 0)
-            return false;
-    }
-    return plan->values[node->x[0]].bytes == plan->values[node->y].bytes;
+/* May another value be written over this one and those that it lies on? Only if nobody reads the old bytes again: it
+ * has one reader, and its producer's backward does not look at it. (Nor may the reader's: may_overwrite.) */
+static bool is_free(const tdm_build *build, int value) {
+    const tdm_plan_value *v = &build->plan->values[value];
+    const int producer = build->of_value[value].producer;
+    return v->kind == TDM_PLACE_ARENA && producer >= 0 && tdm__build_sole_reader(build, value) >= 0 &&
+           (build->plan->nodes[producer].reads & TDM_OP_READS_Y) == 0;
 }
 
+static bool may_overwrite(const tdm_build *build, const tdm_plan_node *node) {
+    const tdm_plan *plan = build->plan;
+    return (node->op->flags & TDM_OP_IN_PLACE) != 0 && (node->reads & TDM_OP_READS_X) == 0 &&
+           build->of_value[node->x[0]].is_free && plan->values[node->x[0]].bytes == plan->values[node->y].bytes;
+}
+
+/* y may get the bytes of x; values of which one lies on the other are both aliases of the owner. */
 static void share(tdm_build *build, const tdm_plan_node *node) {
-    tdm_plan *plan = build->plan;
-    tdm_plan_value *y = &plan->values[node->y];
-    if (node->kernel == NULL || may_overwrite(build, node)) y->alias_of = node->x[0];
-    if (y->alias_of >= 0) y->kind = plan->values[tdm__plan_root(plan, node->x[0])].kind;
+    const int x = node->x[0];
+    tdm_plan_value *y = &build->plan->values[node->y];
+    const bool shares = node->kernel == NULL || may_overwrite(build, node);
+    if (shares) {
+        y->alias_of = tdm__plan_root(build->plan, x);
+        y->kind = build->plan->values[x].kind;
+    }
+    build->of_value[node->y].is_free = is_free(build, node->y) && (!shares || build->of_value[x].is_free);
 }
 
 static tdm_status book(tdm_build *build, int index) {

@@ -227,7 +227,7 @@ static void print_node(const tdm_plan *plan, const tdm_plan_node *node, tdm_text
     if (node->weight.filled > 0)
         tdm__text_printf(out, "; weights %lldx%lldx%lld", (long long)node->weight.outer, (long long)node->weight.b,
                          (long long)node->weight.filled);
-    if (node->sum_graph_param >= 0) tdm__text_printf(out, "; sums %s", plan->graph->params[node->sum_graph_param].name);
+    if (node->summed_bias >= 0) tdm__text_printf(out, "; sums %s", plan->graph->params[node->summed_bias].name);
 }
 
 void plan_print_nodes(const tdm_plan *plan, tdm_text *out) {
@@ -244,12 +244,12 @@ static void print_gradient(const tdm_plan *plan, const tdm_plan_node *node, tdm_
         tdm__text_printf(out, " %s", plan->values[node->dx[k]].name);
         if (node->dx_adds[k])
             tdm__text_puts(out, node->dx_temp[k] >= 0 ? "+" : "&");
-        else if (plan->values[node->dx[k]].alias_of == node->dy)
+        else if (tdm__plan_root(plan, node->dx[k]) == tdm__plan_root(plan, node->dy))
             tdm__text_puts(out, "@");
     }
     for (int k = 0; k < node->desc.param_count; k++)
         if (node->dparam[k] >= 0) tdm__text_printf(out, " d:%s", plan->params[node->dparam[k]].name);
-    if (node->dsum >= 0) tdm__text_printf(out, " d:%s", plan->params[node->dsum].name);
+    if (node->summed_bias >= 0) tdm__text_printf(out, " d:%s", plan->graph->params[node->summed_bias].name);
 }
 
 void plan_print_gradients(const tdm_plan *plan, tdm_text *out) {

@@ -34,7 +34,7 @@ static void touch_forward(const tdm_plan_node *node, accesses *all) {
 }
 
 static bool writes_parameters(const tdm_plan_node *node) {
-    return node->desc.param_count > 0 || node->dsum >= 0;
+    return node->desc.param_count > 0 || node->summed_bias >= 0;
 }
 
 static void touch_backward(const tdm_plan *plan, const tdm_plan_node *node, accesses *all) {
@@ -189,7 +189,8 @@ static void check_parameters(const tdm_plan *plan) {
         const tdm_plan_node *node = &plan->nodes[plan->steps[s].index];
         for (int k = 0; k < node->desc.param_count; k++)
             if (node->dparam[k] >= 0) writers[node->dparam[k]]++, at[node->dparam[k]] = s;
-        if (node->dsum >= 0) writers[node->dsum]++, at[node->dsum] = s;
+        const int summed = tdm__plan_dsum(plan, node);
+        if (summed >= 0) writers[summed]++, at[summed] = s;
     }
     size_t end = 0;
     for (int p = 0; p < plan->param_count; p++) {

@@ -484,6 +484,13 @@ static const plan_case forms[] = {
      .offers = "conv2d: weights=8",
      .want = "conv2d(wb) v0 -> v1; weights 4x9x8\n"
              "conv2d(wb) v1 -> v2; weights 8x3x8"},
+    {.title = "weights in the order of the features",
+     .graph = "x 8x6x6; c conv2d x out=8 kernel=3; f flatten c; l linear f out=2",
+     .offers = "conv2d: nhwc",
+     .ingests = true,
+     .want = "conv2d(wb) v0 -> v1 nhwc\n"
+             "flatten v1 -> v2\n"
+             "linear(wb) v2 -> v3; weights 2x16x8"},
 };
 
 TEST(channels_and_weights) {
