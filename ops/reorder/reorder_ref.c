@@ -1,6 +1,5 @@
-/* reorder: definition and reference kernel. */
-#include "ops/reorder/reorder.h"
-
+/* reorder: brings a 4-dimensional value into another layout. It is not a layer: the plan inserts it between kernels
+ * whose layouts differ. */
 #include "ops/ops.h"
 #include "ops/window.h"
 
@@ -10,8 +9,8 @@ static int64_t channel_at(const tdm_planes *planes, int64_t channels, int64_t n,
     return plane * planes->height * planes->width * planes->inner + c % planes->inner;
 }
 
-void tdm__reorder(float *to, tdm_layout to_layout, const float *from, tdm_layout from_layout, const tdm_shape *shape,
-                  int64_t rows) {
+static void reorder(float *to, tdm_layout to_layout, const float *from, tdm_layout from_layout, const tdm_shape *shape,
+                    int64_t rows) {
     tdm_planes target = tdm__planes_of(shape, rows, to_layout), source = tdm__planes_of(shape, rows, from_layout);
     int64_t channels = shape->dim[1], points = source.height * source.width;
     for (int64_t n = 0; n < rows; n++) {
@@ -31,13 +30,13 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
 
 static tdm_status forward(const tdm_kernel_args *args) {
     const tdm_kernel_desc *desc = args->desc;
-    tdm__reorder(args->y, desc->y_layout, args->x[0], desc->x_layout[0], &desc->y, args->rows);
+    reorder(args->y, desc->y_layout, args->x[0], desc->x_layout[0], &desc->y, args->rows);
     return TDM_OK;
 }
 
 static tdm_status backward(const tdm_kernel_args *args) {
     const tdm_kernel_desc *desc = args->desc;
-    tdm__reorder(args->dx[0], desc->x_layout[0], args->dy, desc->y_layout, &desc->y, args->rows);
+    reorder(args->dx[0], desc->x_layout[0], args->dy, desc->y_layout, &desc->y, args->rows);
     return TDM_OK;
 }
 

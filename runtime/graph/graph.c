@@ -23,13 +23,6 @@ const tdm_op_def *tdm__op_find(const char *name) {
     return NULL;
 }
 
-const tdm_loss_def *tdm__loss_find(const char *name) {
-    for (int i = 0; tdm_builtin_losses[i] != NULL; i++) {
-        if (strcmp(tdm_builtin_losses[i]->name, name) == 0) return tdm_builtin_losses[i];
-    }
-    return NULL;
-}
-
 tdm_status tdm_graph_new(tdm_graph **out, const tdm_host *host) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_graph_new: out is NULL");
     *out = NULL;

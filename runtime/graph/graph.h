@@ -58,12 +58,10 @@ extern const tdm_op_def *const tdm_builtin_layout_op;
 extern const tdm_rewrite tdm_builtin_rewrites[]; /* ends with a NULL name */
 /* Built-in CPU kernels ("ref"), and the flat passes for the best instruction set of this machine. */
 extern const tdm_kernel *const tdm_builtin_kernels[];
-tdm_isa tdm_builtin_isa(void);                      /* the widest instruction set of this processor */
 const tdm_flat_kernels *tdm_builtin_flat(void);     /* for that instruction set */
 const tdm_flat_kernels *tdm_builtin_flat_ref(void); /* plain C, the reference for tests */
 
 const tdm_op_def *tdm__op_find(const char *name);
-const tdm_loss_def *tdm__loss_find(const char *name);
 
 /* Runs the op's infer. Refuses tensors with more elements than any machine can hold. */
 tdm_status tdm__op_infer(const tdm_op_def *op, tdm_infer *infer);

@@ -37,7 +37,6 @@ tdm_status tdm__build_value(tdm_build *build, int *out, const char *name, const 
 tdm_status tdm__build_node(tdm_build *build, int *out, const char *name, int graph_node, const tdm_op_def *op);
 /* The nodes become those of `order`, by their present numbers; all others go. */
 tdm_status tdm__build_keep_nodes(tdm_build *build, const int *order, int count);
-tdm_status tdm__build_step(tdm_build *build, tdm_step_kind kind, int index);
 
 /* Input k of a node becomes this value, or -1; all that sets inputs goes this way, so that readers are known. */
 void tdm__build_set_x(tdm_build *build, int node, int k, int value);

@@ -53,7 +53,7 @@ tdm_status tdm__build_params(tdm_build *build) {
     return TDM_OK;
 }
 
-tdm_status tdm__build_step(tdm_build *build, tdm_step_kind kind, int index) {
+static tdm_status add_step(tdm_build *build, tdm_step_kind kind, int index) {
     tdm_plan *plan = build->plan;
     TDM_TRY(tdm__grow(build->host, &plan->steps, &build->step_room, (size_t)plan->step_count + 1, sizeof(*plan->steps),
                       "plan steps"));
@@ -90,10 +90,10 @@ static tdm_status build_buckets(tdm_build *build) {
 tdm_status tdm__build_steps(tdm_build *build) {
     tdm_plan *plan = build->plan;
     for (int i = 0; i < plan->node_count; i++) {
-        if (plan->nodes[i].kernel != NULL) TDM_TRY(tdm__build_step(build, TDM_STEP_FORWARD, i));
+        if (plan->nodes[i].kernel != NULL) TDM_TRY(add_step(build, TDM_STEP_FORWARD, i));
     }
     plan->forward_steps = plan->step_count;
-    TDM_TRY(tdm__build_step(build, TDM_STEP_LOSS, 0));
+    TDM_TRY(add_step(build, TDM_STEP_LOSS, 0));
     if (!plan->options.training) return TDM_OK;
     TDM_TRY(build_buckets(build));
     int bucket = 0;
@@ -101,12 +101,12 @@ tdm_status tdm__build_steps(tdm_build *build) {
         const tdm_plan_node *node = &plan->nodes[i];
         if (!node->needs_backward) continue;
         const int written = plan->step_count;
-        TDM_TRY(tdm__build_step(build, TDM_STEP_BACKWARD, i));
+        TDM_TRY(add_step(build, TDM_STEP_BACKWARD, i));
         while (bucket < plan->bucket_count) {
             const tdm_plan_bucket *b = &plan->buckets[bucket];
             if (plan->params[b->first_param + b->param_count - 1].node < i) break;
             plan->buckets[bucket].ready_after = written;
-            TDM_TRY(tdm__build_step(build, TDM_STEP_READY, bucket++));
+            TDM_TRY(add_step(build, TDM_STEP_READY, bucket++));
         }
     }
     return TDM_OK;
