@@ -1,23 +1,17 @@
 /* Queues are CUDA streams, events are CUDA events, captures are CUDA graphs. */
 #include <stdint.h>
-#include <time.h>
 
 #include "runtime/backends/cuda/cuda_private.h"
+#include "runtime/base/system/clock.h"
 
 /* How long finish polls before it sleeps. A step of a small model takes 100 us to 1 ms, and waking a thread takes up to
  * 60 us, so short waits spin; longer ones leave the processor to the loader's threads. */
 enum { BUSY_NS = 2000000 };
 
-static int64_t now_ns(void) {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static tdm_status wait_for(cudaEvent_t event) {
     cudaError_t error = cudaEventQuery(event);
     if (error == cudaErrorNotReady) {
-        for (const int64_t end = now_ns() + BUSY_NS; error == cudaErrorNotReady && now_ns() < end;)
+        for (const int64_t end = tdm__now_ns() + BUSY_NS; error == cudaErrorNotReady && tdm__now_ns() < end;)
             error = cudaEventQuery(event);
         (void)cudaGetLastError(); /* "not ready" is no failure: clear it, or the next launch reports it */
         if (error == cudaErrorNotReady) error = cudaEventSynchronize(event);

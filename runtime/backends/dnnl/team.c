@@ -14,10 +14,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/backends/dnnl/kit/dnnl.h"
+#include "runtime/base/system/clock.h"
 
 enum { MOST_SPIN_NS = 50 * 1000, LEAST_SPIN_NS = 1000, LOOKS_PER_CLOCK = 16, LINE = 64 };
 #define CLOSING UINT32_MAX
@@ -42,12 +42,6 @@ static int key_error;
 
 /* ---- waiting ---- */
 
-static int64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static void pause_briefly(void) {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -58,17 +52,17 @@ static void pause_briefly(void) {
 
 static void wait_while(_Atomic uint32_t *word, uint32_t value, int64_t *spin_ns) {
     if (atomic_load(word) != value) return;
-    const int64_t start = now_ns();
+    const int64_t start = tdm__now_ns();
     int64_t now = start;
     while (now - start < *spin_ns) {
         for (int i = 0; i < LOOKS_PER_CLOCK; i++) {
             if (atomic_load(word) != value) return;
             pause_briefly();
         }
-        now = now_ns();
+        now = tdm__now_ns();
     }
     while (atomic_load(word) == value) syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
-    const bool was_short = now_ns() - start < MOST_SPIN_NS;
+    const bool was_short = tdm__now_ns() - start < MOST_SPIN_NS;
     const int64_t spin = was_short ? *spin_ns * 2 + LEAST_SPIN_NS : *spin_ns / 2;
     *spin_ns = spin > MOST_SPIN_NS ? MOST_SPIN_NS : spin < LEAST_SPIN_NS ? 0 : spin;
 }

@@ -1,13 +1,6 @@
 #include "runtime/base/system/clock.h"
 
 #include <stdio.h>
-#include <time.h>
-
-int64_t tdm__now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 double tdm__ms_since(int64_t start_ns) {
     return (double)(tdm__now_ns() - start_ns) * 1e-6;

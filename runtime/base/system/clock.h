@@ -4,8 +4,14 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
-int64_t tdm__now_ns(void);              /* CLOCK_MONOTONIC */
+/* CLOCK_MONOTONIC; inline, because modules have no symbols of the library. */
+static inline int64_t tdm__now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
 double tdm__ms_since(int64_t start_ns); /* milliseconds from start_ns until now */
 
 /* A long wait warns after five seconds, and then every minute. */
