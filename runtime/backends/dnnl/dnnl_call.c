@@ -30,7 +30,9 @@ dnnl_status_t tdm__dnnl_context_init(tdm_dnnl_context *context) {
     if (status == dnnl_success) status = TDM_DNNL(dnnl_engine_create)(&context->engine, dnnl_cpu, 0);
     if (status == dnnl_success)
         status = TDM_DNNL(dnnl_stream_create)(&context->stream, context->engine, dnnl_stream_default_flags);
-    if (status == dnnl_success) status = tdm__dnnl_attr_create(&context->attr);
+    if (status == dnnl_success) status = TDM_DNNL(dnnl_primitive_attr_create)(&context->attr);
+    if (status == dnnl_success)
+        status = TDM_DNNL(dnnl_primitive_attr_set_scratchpad_mode)(context->attr, dnnl_scratchpad_mode_user);
     return status;
 }
 
@@ -49,7 +51,8 @@ dnnl_status_t tdm__dnnl_call_init(tdm_dnnl_call *call, const tdm_dnnl_context *c
         const tdm_dnnl_ref desc = tdm__dnnl_argument(plan, arguments[call->count]);
         arg->arg = arguments[call->count];
         if (desc == NULL || tdm__dnnl_bytes(desc) == 0) continue;
-        const dnnl_status_t status = tdm__dnnl_memory_create(&arg->memory, context->engine, desc);
+        const dnnl_status_t status =
+            TDM_DNNL(dnnl_memory_create)(&arg->memory, desc, context->engine, DNNL_MEMORY_NONE);
         if (status != dnnl_success) return status;
     }
     const dnnl_status_t room = tdm__dnnl_room();

@@ -57,10 +57,6 @@ static inline tdm_dnnl_ref tdm__dnnl_ref(const dnnl_memory_desc_t *desc) {
 #endif
 }
 
-static inline bool tdm__dnnl_same(tdm_dnnl_ref a, tdm_dnnl_ref b) {
-    return dnnl_memory_desc_equal(a, b) != 0;
-}
-
 static inline size_t tdm__dnnl_bytes(tdm_dnnl_ref desc) {
     return dnnl_memory_desc_get_size(desc);
 }
@@ -75,12 +71,6 @@ static inline dnnl_status_t tdm__dnnl_refuse_fallback(dnnl_primitive_desc_t plan
     const char *name = NULL;
     const dnnl_status_t status = TDM_DNNL(dnnl_primitive_desc_query)(plan, dnnl_query_impl_info_str, 0, (void *)&name);
     return status == dnnl_success && strncmp(name, "ref", 3) == 0 ? dnnl_unimplemented : status;
-}
-
-static inline dnnl_status_t tdm__dnnl_attr_create(dnnl_primitive_attr_t *attr) {
-    dnnl_status_t status = TDM_DNNL(dnnl_primitive_attr_create)(attr);
-    if (status != dnnl_success) return status;
-    return TDM_DNNL(dnnl_primitive_attr_set_scratchpad_mode)(*attr, dnnl_scratchpad_mode_user);
 }
 
 typedef enum tdm_dnnl_pass { TDM_DNNL_FORWARD, TDM_DNNL_BACKWARD_DATA, TDM_DNNL_BACKWARD_WEIGHTS } tdm_dnnl_pass;
@@ -127,15 +117,6 @@ static inline dnnl_status_t tdm__dnnl_conv_plan(dnnl_primitive_desc_t *out, dnnl
     if (status != dnnl_success) return status;
     return TDM_DNNL(dnnl_primitive_desc_create)(out, &desc, attr, engine, forward);
 #endif
-}
-
-static inline dnnl_status_t tdm__dnnl_reorder_plan(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
-                                                   dnnl_primitive_attr_t attr, tdm_dnnl_ref from, tdm_dnnl_ref to) {
-    return TDM_DNNL(dnnl_reorder_primitive_desc_create)(out, from, engine, to, engine, attr);
-}
-
-static inline dnnl_status_t tdm__dnnl_memory_create(dnnl_memory_t *out, dnnl_engine_t engine, tdm_dnnl_ref desc) {
-    return TDM_DNNL(dnnl_memory_create)(out, desc, engine, DNNL_MEMORY_NONE);
 }
 
 /* Returns the channels per block of the layout that is best for convolutions on this processor; 1: no blocks. */

@@ -1,0 +1,44 @@
+/* What the parts of conv2d with oneDNN share: oneDNN's view of a chunk, and how scratch is laid out. */
+#ifndef TDM_OPS_CONV2D_DNNL_H
+#define TDM_OPS_CONV2D_DNNL_H
+
+#include "ops/conv2d/conv2d.h"
+#include "runtime/backends/dnnl/kit/dnnl.h"
+
+enum { TDM_CONV_PASSES = 3 };
+
+/* oneDNN's view of one chunk. */
+typedef struct tdm_conv_plans {
+    dnnl_memory_desc_t x, y, weights, any_weights, bias;
+    dnnl_primitive_desc_t pass[TDM_CONV_PASSES];    /* indexed by tdm_dnnl_pass; NULL if not needed */
+    dnnl_primitive_desc_t reorder[TDM_CONV_PASSES]; /* weights into the pass's layout, or its gradient back; NULL:
+                                                       PyTorch's layout will do */
+    int64_t chunk;                                  /* rows */
+    bool winograd;
+    bool any; /* oneDNN's slow reference code is accepted */
+} tdm_conv_plans;
+
+/* Byte offsets in scratch. Shared: the weights in oneDNN's layout, the gradient of the weights summed over chunks in
+ * oneDNN's layout, and the scratchpad of the reorders. For each chunk in flight (a slot): its own gradients, dy where y
+ * > 0, and its scratchpad. */
+typedef struct tdm_conv_offsets {
+    size_t weights, sum, pad;
+    size_t slots, slot; /* where the slots begin, the bytes of each; offsets within a slot: */
+    size_t part, bias_part, masked, slot_pad;
+    size_t total;
+} tdm_conv_offsets;
+
+bool tdm__conv_dnnl_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit);
+/* The layouts were chosen for the most rows; for fewer rows they may have only slow code. `any` accepts that code if
+ * there is nothing else. */
+dnnl_status_t tdm__conv_plans_choose(tdm_conv_plans *plans, const tdm_dnnl_context *context,
+                                     const tdm_kernel_desc *desc, int64_t rows, tdm_layout x_layout,
+                                     tdm_layout y_layout, bool any, bool training);
+void tdm__conv_plans_deinit(tdm_conv_plans *plans);
+/* Chunks in flight at once. */
+int64_t tdm__conv_slots_of(const tdm_conv_plans *plans, const tdm_kernel_desc *desc, int64_t rows);
+tdm_conv_offsets tdm__conv_offsets_of(const tdm_conv_plans *plans, const tdm_kernel_desc *desc, int64_t rows);
+/* Of the weights in the layout of the pass, or of their gradient. */
+size_t tdm__conv_weight_bytes(const tdm_conv_plans *plans, tdm_dnnl_pass pass);
+
+#endif
