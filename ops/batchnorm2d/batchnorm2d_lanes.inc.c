@@ -83,7 +83,7 @@ static void NAME(gradient)(const tdm_batchnorm2d_planes *norm, int64_t channel, 
     }
 }
 
-const tdm_batchnorm2d_lanes TDM_LANES_TABLE(NAME(tdm__batchnorm2d_lanes)) = {
+const tdm_batchnorm2d_lanes TDM_ISA_NAME(NAME(tdm__batchnorm2d_lanes)) = {
     .lanes = LANES,
     .moments = NAME(moments),
     .apply = NAME(apply),

@@ -1,7 +1,7 @@
 /* Chooses the flat passes for this processor. */
 #include "ops/flat/flat.h"
 
-#include "ops/isa.h"
+#include "runtime/base/isa.h"
 #include "runtime/graph/graph.h"
 
 static const tdm_flat_kernels *const kernels[] = TDM_ISA_KERNELS(&tdm__flat);
@@ -11,5 +11,5 @@ const tdm_flat_kernels *tdm_builtin_flat_ref(void) {
 }
 
 const tdm_flat_kernels *tdm_builtin_flat(void) {
-    return kernels[tdm_builtin_isa()];
+    return kernels[tdm__isa()];
 }

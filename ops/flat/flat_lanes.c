@@ -1,11 +1,11 @@
-/* Passes over the arenas of parameters and gradients, compiled for each instruction set (ops/isa.h).
+/* Passes over the arenas of parameters and gradients, compiled for each instruction set (base/isa.h).
  *
  * All give the same bits: sums run over a fixed number of lanes. The loops are plain so that the compiler vectorises
  * them; nothing below may be written so that a wider register changes the order of additions. */
 #include <string.h>
 
 #include "ops/flat/flat.h"
-#include "ops/isa.h"
+#include "runtime/base/isa.h"
 
 enum { SUM_BLOCK = 64, LANES = 32 };
 

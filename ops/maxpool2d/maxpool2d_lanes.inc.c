@@ -104,4 +104,4 @@ static void NAME(backward)(const tdm_maxpool2d_planes *pool, const float *dy, co
     }
 }
 
-const tdm_maxpool2d_lanes TDM_LANES_TABLE(NAME(tdm__maxpool2d_lanes)) = {NAME(forward), NAME(backward)};
+const tdm_maxpool2d_lanes TDM_ISA_NAME(NAME(tdm__maxpool2d_lanes)) = {NAME(forward), NAME(backward)};

@@ -11,6 +11,7 @@
 #include "runtime/device/device.h"
 #include "runtime/graph/graph.h"
 #include "runtime/module/module.h"
+#include "runtime/base/isa.h"
 
 static size_t kernel_count(const tdm_kernel *const *kernels) {
     size_t count = 0;
@@ -116,7 +117,7 @@ tdm_status tdm__compute_loss(const tdm_compute *compute, const tdm_loss_def *los
 }
 
 tdm_status tdm__compute_optim(const tdm_compute *compute, const tdm_optim_def *optim, tdm_optim_run **run) {
-    tdm_isa isa = tdm_builtin_isa();
+    tdm_isa isa = tdm__isa();
     while (optim->cpu[isa] == NULL) isa--;
     *run = optim->cpu[isa];
     if (compute->optims == NULL) return TDM_OK;

@@ -6,13 +6,14 @@
 #include "ops/flat/flat.h"
 #include "tests/ops/flat_case.h"
 #include "tests/ops/flat_golden.h"
+#include "runtime/base/isa.h"
 
 static int variants(const tdm_flat_kernels *out[3]) {
     int count = 0;
     out[count++] = tdm_builtin_flat_ref();
 #if defined(__x86_64__)
-    if (tdm_builtin_isa() >= TDM_ISA_AVX2) out[count++] = &tdm__flat_avx2;
-    if (tdm_builtin_isa() == TDM_ISA_AVX512) out[count++] = &tdm__flat_avx512;
+    if (tdm__isa() >= TDM_ISA_AVX2) out[count++] = &tdm__flat_avx2;
+    if (tdm__isa() == TDM_ISA_AVX512) out[count++] = &tdm__flat_avx512;
 #endif
     return count;
 }
@@ -31,7 +32,7 @@ static void check_bits(const char *variant, const char *name, int step, const fl
 
 TEST(optimizers_equal_pytorch) {
     static const char *const names[] = {"ref", "avx2", "avx512"};
-    for (tdm_isa isa = TDM_ISA_REF; isa <= tdm_builtin_isa(); isa++) {
+    for (tdm_isa isa = TDM_ISA_REF; isa <= tdm__isa(); isa++) {
         for (size_t i = 0; i < sizeof golden_cases / sizeof golden_cases[0]; i++) {
             float p[COUNT], g[COUNT], m[COUNT] = {0}, v[COUNT] = {0};
             flat_run run = {golden_cases[i], 0, p, g, m, v, COUNT};

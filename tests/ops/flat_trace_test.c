@@ -1,6 +1,7 @@
 /* The optimizers in a training that PyTorch 1.13.1 recorded: losses of ten steps and the sums of the parameters. */
 #include "runtime/base/random/rng.h"
 #include "tests/ops/flat_case.h"
+#include "runtime/base/isa.h"
 
 /* The network: full batch of 64, Linear 10-32, ReLU, Linear 32-3, seed 0. */
 
@@ -102,7 +103,7 @@ TEST(traces_follow_pytorch_1_13) {
         flat_run run = {traces[i].setting, 0, net.p, net.g, net.m, net.v, MLP};
         for (int step = 0; step < TRACE; step++) {
             CHECK_NEAR(network_step(&net), traces[i].loss[step], 2e-6);
-            optimize(tdm_builtin_isa(), &run);
+            optimize(tdm__isa(), &run);
         }
         for (int k = 0; k < 4; k++) CHECK_NEAR(part_sum(net.p, edge[k], edge[k + 1]), traces[i].sum[k], 2e-4);
     }

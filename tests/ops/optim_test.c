@@ -5,6 +5,7 @@
 #include "runtime/ckpt/ckpt.h"
 #include "tests/ops/optim_case.h"
 #include "tests/support/tdm_test.h"
+#include "runtime/base/isa.h"
 
 TEST(every_optimizer_has_cases) {
     for (const tdm_optim_def *const *optim = tdm_builtin_optims; *optim != NULL; optim++) {
@@ -101,7 +102,7 @@ static void check_case(const optim_case *c, size_t count) {
     optim_numbers(1, got.p, count, 1);
     CHECK(memcmp(got.p, want.p, count * sizeof *got.p) != 0);
     for (int i = 0; i < MOST; i++) CHECK((size_t)i < count || want.p[i] == 0);
-    for (tdm_isa isa = TDM_ISA_AVX2; isa <= tdm_builtin_isa(); isa++) {
+    for (tdm_isa isa = TDM_ISA_AVX2; isa <= tdm__isa(); isa++) {
         if (optim->cpu[isa] == NULL) continue;
         take_steps(optim->cpu[isa], c, count, &got);
         if (memcmp(&got, &want, sizeof got) == 0) continue;

@@ -1,7 +1,7 @@
 /* adam: definition, and the scalars of a step. adam.h has the formula and its source. */
 #include "ops/optim/adam/adam.h"
 
-#include "ops/isa.h"
+#include "runtime/base/isa.h"
 #include "ops/ops.h"
 
 _Static_assert(sizeof(tdm_adam_values) <= TDM_OPTIM_BYTES, "the scalars of a step fit its values");

@@ -1,9 +1,9 @@
-/* adam and adamw on the CPU, compiled for each instruction set (ops/isa.h). All give the same bits: every fused
+/* adam and adamw on the CPU, compiled for each instruction set (base/isa.h). All give the same bits: every fused
  * multiply-add is written as fmaf, at the places where ATen's CPU kernels fuse. The loops are plain so that the
  * compiler vectorises them. */
 #include "ops/optim/adam/adam.h"
 
-#include "ops/isa.h"
+#include "runtime/base/isa.h"
 
 /* How the first moment moves towards the gradient. Tensor.lerp_ counts from the nearer end. */
 typedef enum { MOMENT_MULTIPLY_ADD, MOMENT_LERP_FROM_OLD, MOMENT_LERP_FROM_NEW } moment_form;

@@ -1,6 +1,6 @@
 /* adamw: adam whose decay is multiplied to the parameters instead of added to the gradients. The kernels are adam's;
  * adam.h has the formula of both. */
-#include "ops/isa.h"
+#include "runtime/base/isa.h"
 #include "ops/ops.h"
 #include "ops/optim/adam/adam.h"
 

@@ -1,7 +1,7 @@
 /* sgd: definition, and the scalars of a step. sgd.h has the formula and its source. */
 #include "ops/optim/sgd/sgd.h"
 
-#include "ops/isa.h"
+#include "runtime/base/isa.h"
 #include "ops/ops.h"
 
 _Static_assert(sizeof(tdm_sgd_values) <= TDM_OPTIM_BYTES, "the scalars of a step fit its values");

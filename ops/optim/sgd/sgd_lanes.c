@@ -1,9 +1,9 @@
-/* sgd on the CPU, compiled for each instruction set (ops/isa.h). All give the same bits: every fused multiply-add is
+/* sgd on the CPU, compiled for each instruction set (base/isa.h). All give the same bits: every fused multiply-add is
  * written as fmaf, at the places where ATen's CPU kernels fuse. The loops are plain so that the compiler vectorises
  * them. */
 #include "ops/optim/sgd/sgd.h"
 
-#include "ops/isa.h"
+#include "runtime/base/isa.h"
 
 static void sgd_plain(const tdm_sgd_values *values, float *restrict p, const float *restrict g, size_t count) {
     const float step = -values->lr, decay = values->weight_decay;

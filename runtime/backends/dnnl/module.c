@@ -4,6 +4,7 @@
 #include "runtime/backends/dnnl/kit/dnnl.h"
 
 static int probe(char *text, size_t bytes) {
+    static const char *const isas[TDM_ISA_COUNT] = {"plain", "AVX2", "AVX-512"};
     const dnnl_version_t *version = dnnl_version();
     if (version->major != DNNL_VERSION_MAJOR) {
         snprintf(text, bytes, "built for oneDNN %d, found %d.%d.%d; build tandem on this system", DNNL_VERSION_MAJOR,
@@ -16,7 +17,7 @@ static int probe(char *text, size_t bytes) {
         return 0;
     }
     snprintf(text, bytes, "oneDNN %d.%d.%d, %s passes, channels in blocks of %d", version->major, version->minor,
-             version->patch, tdm__dnnl_isa_name(), (int)tdm__dnnl_channel_block());
+             version->patch, isas[tdm__isa()], (int)tdm__dnnl_channel_block());
     return 1;
 }
 

@@ -13,4 +13,4 @@ static void add(float *restrict sum, const float *restrict x, int64_t count) {
     for (int64_t i = 0; i < count; i++) sum[i] += x[i];
 }
 
-const tdm_dnnl_passes TDM_LANES_TABLE(tdm__dnnl_passes) = {.relu = relu, .mask = mask, .add = add};
+const tdm_dnnl_passes TDM_ISA_NAME(tdm__dnnl_passes) = {.relu = relu, .mask = mask, .add = add};

@@ -30,20 +30,3 @@ void tdm__dnnl_leave(const tdm_dnnl_caller *caller) {
         omp_set_num_threads(caller->threads);
     pthread_sigmask(SIG_SETMASK, &caller->signals, NULL);
 }
-
-tdm_dnnl_isa tdm__dnnl_isa(void) {
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("fma")) {
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
-            return TDM_DNNL_AVX512;
-        if (__builtin_cpu_supports("avx2")) return TDM_DNNL_AVX2;
-    }
-#endif
-    return TDM_DNNL_PLAIN;
-}
-
-const char *tdm__dnnl_isa_name(void) {
-    static const char *const names[] = {"plain", "AVX2", "AVX-512"};
-    return names[tdm__dnnl_isa()];
-}

@@ -9,7 +9,7 @@
 
 #include "runtime/backends/dnnl/kit/lanes.h"
 
-#define NAME(name) TDM_LANES_JOIN(name, LANES)
+#define NAME(name) TDM_ISA_JOIN(name, LANES)
 #define FLOATS NAME(floats)
 #define INTS NAME(ints)
 #define BYTES NAME(bytes)

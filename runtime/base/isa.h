@@ -1,0 +1,36 @@
+/* C code that is compiled for several instruction sets, all with the same bits: a file <name>_lanes.c defines
+ * TDM_ISA_NAME(tdm__adam), and CMake compiles it once with TDM_ISA=ref, once with avx2 and once with avx512.
+ * TDM_ISA_KERNELS(tdm__adam) is the row of those that this build has, in the order of tdm_isa. */
+#ifndef TDM_BASE_ISA_H
+#define TDM_BASE_ISA_H
+
+#include <tandem/sys/op.h>
+
+#define TDM_ISA_JOIN_(name, isa) name##_##isa
+#define TDM_ISA_JOIN(name, isa) TDM_ISA_JOIN_(name, isa)
+#define TDM_ISA_NAME(name) TDM_ISA_JOIN(name, TDM_ISA)
+#define TDM_ISA_QUOTE_(isa) #isa
+#define TDM_ISA_QUOTE(isa) TDM_ISA_QUOTE_(isa)
+#define TDM_ISA_TEXT TDM_ISA_QUOTE(TDM_ISA) /* "avx2" */
+#if defined(__x86_64__)
+#define TDM_ISA_KERNELS(name) \
+    { name##_ref, name##_avx2, name##_avx512 }
+#else
+#define TDM_ISA_KERNELS(name) \
+    { name##_ref }
+#endif
+
+/* Returns the widest instruction set of this processor. */
+static inline tdm_isa tdm__isa(void) {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("fma")) {
+        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
+            return TDM_ISA_AVX512;
+        if (__builtin_cpu_supports("avx2")) return TDM_ISA_AVX2;
+    }
+#endif
+    return TDM_ISA_REF;
+}
+
+#endif
