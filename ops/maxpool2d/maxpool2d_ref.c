@@ -20,22 +20,6 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     return true;
 }
 
-/* Compares one point of the window, for `inner` channels. `winner` may be NULL (evaluation). */
-#define DEFINE_TAKE(name, type)                                                                                 \
-    static void name(float *best, type *winner, const float *x, type place, int64_t inner) {                    \
-        if (winner == NULL) {                                                                                   \
-            for (int64_t j = 0; j < inner; j++) best[j] = ((x[j] > best[j]) | (x[j] != x[j])) ? x[j] : best[j]; \
-            return;                                                                                             \
-        }                                                                                                       \
-        for (int64_t j = 0; j < inner; j++) {                                                                   \
-            bool wins = (x[j] > best[j]) | (x[j] != x[j]);                                                      \
-            best[j] = wins ? x[j] : best[j];                                                                    \
-            winner[j] = wins ? place : winner[j];                                                               \
-        }                                                                                                       \
-    }
-DEFINE_TAKE(take_small, uint8_t)
-DEFINE_TAKE(take_large, int32_t)
-
 typedef struct {
     tdm_planes x, y;
     tdm_window window;
@@ -64,25 +48,41 @@ static int64_t place_of(const pool *g, const clip *c, int64_t row, int64_t colum
     return (row - c->rows.corner) * g->window.kernel[1] + (column - c->columns.corner);
 }
 
-/* Computes all channels of one output point: takes the first point of the window, then compares the others. `at` counts
- * elements of the output; `saved` is NULL in evaluation. */
-static void forward_point(const pool *g, const clip *c, const float *x, float *y, void *saved, int64_t at) {
-    int64_t inner = g->y.inner, first = place_of(g, c, c->rows.begin, c->columns.begin);
-    uint8_t *small = saved != NULL && g->small ? (uint8_t *)saved + at : NULL;
-    int32_t *large = saved != NULL && !g->small ? (int32_t *)saved + at : NULL;
-    float *best = y + at;
-    memcpy(best, x + (c->rows.begin * g->x.width + c->columns.begin) * inner, (size_t)inner * sizeof *best);
-    if (small != NULL) memset(small, (int)first, (size_t)inner);
-    for (int64_t j = 0; large != NULL && j < inner; j++) large[j] = (int32_t)first;
+/* The maxima of `count` channels in the window, and where they are; `x` is the window's plane, from the first of these
+ * channels on. */
+static inline __attribute__((always_inline)) void find_largest(const pool *g, const clip *c, const float *x,
+                                                               int64_t count, float *best, int32_t *winner) {
+    const float *first = x + (c->rows.begin * g->x.width + c->columns.begin) * g->x.inner;
+    memcpy(best, first, (size_t)count * sizeof *best);
+    for (int64_t j = 0; j < count; j++) winner[j] = (int32_t)place_of(g, c, c->rows.begin, c->columns.begin);
     for (int64_t row = c->rows.begin; row < c->rows.end; row++) {
         for (int64_t column = c->columns.begin; column < c->columns.end; column++) {
-            const float *from = x + (row * g->x.width + column) * inner;
-            int64_t place = place_of(g, c, row, column);
-            if (place == first) continue;
+            const float *v = x + (row * g->x.width + column) * g->x.inner;
+            const int32_t place = (int32_t)place_of(g, c, row, column);
+            for (int64_t j = 0; j < count; j++) {
+                const bool wins = (v[j] > best[j]) | (v[j] != v[j]);
+                best[j] = wins ? v[j] : best[j];
+                winner[j] = wins ? place : winner[j];
+            }
+        }
+    }
+}
+
+enum { TOGETHER = 16 }; /* channels: their winners stay in registers */
+
+/* All channels of the output point whose first is element `at`. `saved` is NULL in evaluation. A constant `inner` lets
+ * the compiler drop the loops over channels. */
+static inline __attribute__((always_inline)) void forward_point(const pool *g, const clip *c, const float *x, float *y,
+                                                                void *saved, int64_t at, const int64_t inner) {
+    for (int64_t j = 0; j < inner; j += TOGETHER) {
+        const int64_t count = inner - j < TOGETHER ? inner - j : TOGETHER;
+        int32_t winner[TOGETHER];
+        find_largest(g, c, x + j, count, y + at + j, winner);
+        for (int64_t k = 0; saved != NULL && k < count; k++) {
             if (g->small)
-                take_small(best, small, from, (uint8_t)place, inner);
+                ((uint8_t *)saved)[at + j + k] = (uint8_t)winner[k];
             else
-                take_large(best, large, from, (int32_t)place, inner);
+                ((int32_t *)saved)[at + j + k] = winner[k];
         }
     }
 }
@@ -95,7 +95,10 @@ static tdm_status forward(const tdm_kernel_args *args) {
         for (int64_t p = 0; p < g.y.height; p++) {
             for (int64_t q = 0; q < g.y.width; q++, at += g.y.inner) {
                 clip c = clip_of(&g, p, q);
-                forward_point(&g, &c, args->x[0] + plane * x_plane, args->y, saved, at);
+                if (g.y.inner == 1)
+                    forward_point(&g, &c, args->x[0] + plane * x_plane, args->y, saved, at, 1);
+                else
+                    forward_point(&g, &c, args->x[0] + plane * x_plane, args->y, saved, at, g.y.inner);
             }
         }
     }
