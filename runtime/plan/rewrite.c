@@ -33,7 +33,7 @@ static bool find_chain(const tdm_build *build, const tdm_rewrite *row, int first
 /* ---- the pass ---- */
 
 static tdm_status try_row(tdm_build *build, const tdm_rewrite *row, int first) {
-    static tdm_status (*const effects[])(tdm_build *, const tdm_rewrite *, tdm_chain *) = {
+    static tdm_rewrite_fn *const effects[] = {
         [TDM_REWRITE_SWAP] = tdm__rewrite_swap,
         [TDM_REWRITE_FUSE] = tdm__rewrite_fuse,
         [TDM_REWRITE_MOVE_BIAS] = tdm__rewrite_move_bias,

@@ -11,11 +11,8 @@ typedef struct tdm_chain {
 } tdm_chain;
 
 /* The effects, as tdm_rewrite_effect describes them. Each does nothing where it does not apply. */
-tdm_status tdm__rewrite_swap(tdm_build *build, const tdm_rewrite *row, tdm_chain *chain);
-tdm_status tdm__rewrite_fuse(tdm_build *build, const tdm_rewrite *row, tdm_chain *chain);
-tdm_status tdm__rewrite_move_bias(tdm_build *build, const tdm_rewrite *row, tdm_chain *chain);
-tdm_status tdm__rewrite_sum_bias(tdm_build *build, const tdm_rewrite *row, tdm_chain *chain);
-tdm_status tdm__rewrite_pad_channels(tdm_build *build, const tdm_rewrite *row, tdm_chain *chain);
-tdm_status tdm__rewrite_order_weights(tdm_build *build, const tdm_rewrite *row, tdm_chain *chain);
+typedef tdm_status tdm_rewrite_fn(tdm_build *build, const tdm_rewrite *row, tdm_chain *chain);
+tdm_rewrite_fn tdm__rewrite_swap, tdm__rewrite_fuse, tdm__rewrite_move_bias, tdm__rewrite_sum_bias;
+tdm_rewrite_fn tdm__rewrite_pad_channels, tdm__rewrite_order_weights;
 
 #endif
