@@ -175,7 +175,7 @@ static tdm_status cpu_clip(tdm_device *device, const tdm_step_values *values, fl
     return TDM_OK;
 }
 
-static const tdm_arena_ops arena_ops = {.size = sizeof(tdm_arena_ops), .sum = cpu_sum, .clip = cpu_clip};
+static const tdm_arena_ops arena_ops = {.sum = cpu_sum, .clip = cpu_clip};
 
 const tdm_device_ops tdm_cpu_device = {
     .size = sizeof(tdm_device_ops),

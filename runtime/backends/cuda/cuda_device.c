@@ -161,7 +161,6 @@ static tdm_status enter(tdm_device *device) {
 }
 
 static const tdm_arena_ops arena_ops = {
-    .size = sizeof(tdm_arena_ops),
     .sum = tdm__cuda_sum,
     .clip = tdm__cuda_clip,
     .narrow = tdm__cuda_narrow,
