@@ -16,23 +16,18 @@ tdm_status tdm__replica_allocate(tdm_replica *replica, size_t bytes, void *out, 
 }
 
 void *tdm__replica_arena(const tdm_replica *replica, tdm_arena_kind kind, size_t *bytes) {
-    size_t floats = replica->plan->param_floats * sizeof(float);
-    switch (kind) {
-    case TDM_ARENA_PARAM:
-        *bytes = floats;
-        return replica->param;
-    case TDM_ARENA_GRAD:
-        *bytes = floats;
-        return replica->grad;
-    case TDM_ARENA_STATE:
-        *bytes = floats * (size_t)replica->state_count;
-        return replica->state;
-    case TDM_ARENA_BUFFER:
-    case TDM_ARENA_COUNT:
-        break;
-    }
-    *bytes = replica->plan->buffer_bytes;
-    return replica->buffer;
+    const size_t floats = replica->plan->param_floats * sizeof(float);
+    const struct {
+        void *memory;
+        size_t bytes;
+    } arenas[TDM_ARENA_COUNT] = {
+        [TDM_ARENA_PARAM] = {replica->param, floats},
+        [TDM_ARENA_GRAD] = {replica->grad, floats},
+        [TDM_ARENA_STATE] = {replica->state, floats * (size_t)replica->state_count},
+        [TDM_ARENA_BUFFER] = {replica->buffer, replica->plan->buffer_bytes},
+    };
+    *bytes = arenas[kind].bytes;
+    return arenas[kind].memory;
 }
 
 /* One parameter from the arena's form to PyTorch's, or back; what is beside the channels stays 0. */

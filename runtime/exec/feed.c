@@ -58,7 +58,7 @@ tdm_status tdm__replica_feed(tdm_replica *replica, const tdm_feed *feed) {
     if (feed == NULL || tdm__replica_lends(replica)) return TDM_OK;
     const size_t before = replica->memory_bytes;
     s->packing = *feed->packing;
-    TDM_TRY(tdm__resident_open(&s->resident, device, feed));
+    TDM_TRY(tdm__resident_open(&s->resident, replica, feed));
     for (int i = 0; i < TDM_SLOTS; i++) TDM_TRY(open_rows(replica, &s->slot[i]));
     TDM_TRY(device->ops->finish(device, NULL)); /* the zeroing of memory that another queue writes */
     s->current = 0;
@@ -71,7 +71,6 @@ tdm_status tdm__replica_feed(tdm_replica *replica, const tdm_feed *feed) {
     s->ingest.table = s->resident.table;
     s->ingest.bytes = s->resident.table != NULL;
     s->ingest.table_channels = s->resident.table_channels;
-    replica->memory_bytes += s->resident.bytes;
     s->fed_bytes = replica->memory_bytes - before;
     return TDM_OK;
 }

@@ -7,7 +7,7 @@
 
 static void free_prepared(tdm_replica *replica, tdm_prepared *prepared) {
     const tdm_plan *plan = replica->plan;
-    for (int i = 0; i < plan->node_count; i++) {
+    for (int i = 0; prepared->state != NULL && i < plan->node_count; i++) {
         const tdm_kernel *kernel = plan->nodes[i].kernel;
         if (prepared->state[i] != NULL && kernel != NULL && kernel->close != NULL) kernel->close(prepared->state[i]);
     }
@@ -35,10 +35,7 @@ static tdm_status add_prepared(tdm_replica *replica, int64_t rows, bool training
                                  "prepared kernels");
     if (status == TDM_OK) status = open_states(replica, prepared);
     if (status != TDM_OK) {
-        if (prepared->state != NULL)
-            free_prepared(replica, prepared);
-        else
-            tdm__delete(replica->host, prepared);
+        free_prepared(replica, prepared);
         return tdm__frame(status, __FILE__, __LINE__);
     }
     tdm__prepared_log(replica, prepared);

@@ -12,19 +12,12 @@
 enum { TABLE_ENTRIES = 256, MAKERS = 8 };
 static const size_t piece_bytes = (size_t)8 << 20;
 
-static tdm_status allocate(tdm_resident *r, tdm_device *device, size_t bytes, void **out, const char *what) {
-    TDM_TRY(device->ops->allocate(device, out, bytes, what));
-    r->bytes += bytes;
-    return TDM_OK;
-}
-
-static tdm_status open_table(tdm_resident *r, tdm_device *device, const tdm_transform *transform) {
-    void *table = NULL;
+static tdm_status open_table(tdm_resident *r, tdm_replica *replica, const tdm_transform *transform) {
+    tdm_device *device = replica->device;
     size_t bytes = transform->channels * TABLE_ENTRIES * sizeof(float);
-    TDM_TRY(allocate(r, device, bytes, &table, "the table of data.transform"));
-    r->table = table;
+    TDM_TRY(tdm__replica_allocate(replica, bytes, &r->table, "the table of data.transform"));
     r->table_channels = (int64_t)transform->channels;
-    TDM_TRY(device->ops->copy(device, NULL, table, transform->table, bytes));
+    TDM_TRY(device->ops->copy(device, NULL, r->table, transform->table, bytes));
     return device->ops->finish(device, NULL);
 }
 
@@ -106,15 +99,16 @@ static tdm_status send_samples(const tdm_resident *r, tdm_device *device, const 
     return status;
 }
 
-tdm_status tdm__resident_open(tdm_resident *r, tdm_device *device, const tdm_feed *feed) {
+tdm_status tdm__resident_open(tdm_resident *r, tdm_replica *replica, const tdm_feed *feed) {
     const tdm_dataset *dataset = feed->dataset;
-    if (feed->form != TDM_ROWS_FLOATS && dataset->x_is_bytes) TDM_TRY(open_table(r, device, feed->transform));
+    if (feed->form != TDM_ROWS_FLOATS && dataset->x_is_bytes) TDM_TRY(open_table(r, replica, feed->transform));
     if (feed->form != TDM_ROWS_INDEX) return TDM_OK;
     size_t count = (size_t)dataset->count;
-    TDM_TRY(allocate(r, device, count * tdm__dataset_x_bytes(dataset), &r->samples,
-                     "the training samples (data.resident: never keeps them in host memory)"));
-    TDM_TRY(allocate(r, device, count * tdm__dataset_target_bytes(dataset), &r->targets, "the samples' targets"));
-    return send_samples(r, device, feed);
+    TDM_TRY(tdm__replica_allocate(replica, count * tdm__dataset_x_bytes(dataset), &r->samples,
+                                  "the training samples (data.resident: never keeps them in host memory)"));
+    TDM_TRY(tdm__replica_allocate(replica, count * tdm__dataset_target_bytes(dataset), &r->targets,
+                                  "the samples' targets"));
+    return send_samples(r, replica->device, feed);
 }
 
 void tdm__resident_close(tdm_resident *r, tdm_device *device) {

@@ -9,11 +9,10 @@ typedef struct tdm_resident { /* all in the device's memory; NULL: there is none
     void *samples, *targets;
     float *table;
     int64_t table_channels;
-    size_t bytes;
 } tdm_resident;
 
 /* Zeroed or closed before. */
-tdm_status tdm__resident_open(tdm_resident *resident, tdm_device *device, const tdm_feed *feed);
+tdm_status tdm__resident_open(tdm_resident *resident, tdm_replica *replica, const tdm_feed *feed);
 void tdm__resident_close(tdm_resident *resident, tdm_device *device);
 
 #endif

@@ -36,10 +36,6 @@ tdm_status tdm__slots_open(tdm_replica *replica, const tdm_replica_options *opti
     return tdm__samples_open(replica);
 }
 
-static void close_event(tdm_device *device, tdm_device_event *event) {
-    if (event != NULL) device->ops->event_close(device, event);
-}
-
 void tdm__slots_close(tdm_replica *replica) {
     tdm_slots *s = replica->slots;
     tdm_device *device = replica->device;
@@ -50,15 +46,15 @@ void tdm__slots_close(tdm_replica *replica) {
     if (s->down != NULL) (void)ops->finish(device, s->down); /* a failure was reported before */
     for (int i = 0; i < TDM_SLOTS; i++) {
         ops->release(device, s->slot[i].block);
-        close_event(device, s->slot[i].arrived);
-        close_event(device, s->slot[i].left);
+        ops->event_close(device, s->slot[i].arrived);
+        ops->event_close(device, s->slot[i].left);
     }
     for (int i = 0; i < TDM_IN_FLIGHT; i++) {
         ops->release_host(device, s->flight[i].host);
-        close_event(device, s->flight[i].done);
+        ops->event_close(device, s->flight[i].done);
     }
-    if (s->up != NULL) ops->queue_close(device, s->up);
-    if (s->down != NULL) ops->queue_close(device, s->down);
+    ops->queue_close(device, s->up);
+    ops->queue_close(device, s->down);
     tdm__delete(replica->host, s);
     replica->slots = NULL;
 }

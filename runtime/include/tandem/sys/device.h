@@ -53,7 +53,7 @@ typedef struct tdm_device_ops {
      * NULL where it means nothing. */
     tdm_status (*enter)(tdm_device *device);
 
-    /* Zeroed, TDM_ALIGN-aligned or better. TDM_E_MEMORY says what was wanted and what was free. */
+    /* Zeroed, TDM_ALIGN-aligned or better. TDM_E_MEMORY says what was needed and what was free. */
     tdm_status (*allocate)(tdm_device *device, void **out, size_t bytes, const char *what);
     void (*release)(tdm_device *device, void *pointer); /* NULL is fine */
     /* Host memory from and to which copies are fast and do not block. */
@@ -69,9 +69,9 @@ typedef struct tdm_device_ops {
     tdm_status (*finish)(tdm_device *device, tdm_queue *queue); /* waits until its work is done */
 
     tdm_status (*queue_open)(tdm_device *device, tdm_queue_use use, tdm_queue **out);
-    void (*queue_close)(tdm_device *device, tdm_queue *queue);
+    void (*queue_close)(tdm_device *device, tdm_queue *queue); /* NULL is fine */
     tdm_status (*event_open)(tdm_device *device, tdm_event_use use, tdm_device_event **out);
-    void (*event_close)(tdm_device *device, tdm_device_event *event);
+    void (*event_close)(tdm_device *device, tdm_device_event *event); /* NULL is fine */
     tdm_status (*event_record)(tdm_device *device, tdm_device_event *event, tdm_queue *queue);
     /* What is put on `queue` from now on runs after the recorded place. The event may be another device's. */
     tdm_status (*event_wait)(tdm_device *device, tdm_device_event *event, tdm_queue *queue);
