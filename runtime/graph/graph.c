@@ -11,7 +11,7 @@
 #include "runtime/base/text/text.h"
 #include "runtime/module/module.h"
 
-enum { MAX_NODES = 10000 }; /* with at most 5 tensors each, the limit of a checkpoint */
+enum { MAX_NAME = 200, MAX_NODES = 10000 }; /* with at most 5 tensors each, the limit of a checkpoint */
 /* The most elements of a value or parameter in one row: 2^40 floats are 4 TiB, and leave room for batches in 64 bits.
  */
 static const int64_t max_count = INT64_C(1) << 40;
@@ -170,10 +170,10 @@ static tdm_status check_inputs(const tdm_graph *graph, const tdm_op_def *op, con
 
 static tdm_status check_name(const tdm_graph *graph, const char *name, const tdm_origin *origin) {
     size_t length = strlen(name);
-    if (length == 0 || length > 200 || name[0] == '.' || name[length - 1] == '.' || strstr(name, "..") != NULL)
+    if (length == 0 || length > MAX_NAME || name[0] == '.' || name[length - 1] == '.' || strstr(name, "..") != NULL)
         TDM_FAIL_AT(origin, TDM_E_CONFIG,
-                    "layer name '%s' must have 1 to 200 characters, with dots only between parts: features.0, fc1",
-                    name);
+                    "layer name '%s' must have 1 to %d characters, with dots only between parts: features.0, fc1", name,
+                    MAX_NAME);
     if (!tdm__text_is_utf8(name, length, NULL)) TDM_FAIL_AT(origin, TDM_E_CONFIG, "a layer name is not valid UTF-8");
     if (tdm__names_find(&graph->names, name) >= 0)
         TDM_FAIL_AT(origin, TDM_E_CONFIG, "two layers are called '%s'; names must differ", name);
@@ -259,52 +259,34 @@ tdm_status tdm_graph_add(tdm_graph *graph, const char *op, const char *name, con
 
 /* ---- names of tensors ---- */
 
-static int by_name(const void *a, const void *b) {
-    const tdm_graph_node *const *first = a, *const *second = b;
-    return strcmp((*first)->name, (*second)->name);
-}
-
-/* The first node whose name begins with `text`; NULL if there is none. `nodes` are sorted by name. */
-static const tdm_graph_node *find_prefix(const tdm_graph_node *const *nodes, size_t count, const char *text) {
-    size_t first = 0, end = count;
-    while (first < end) {
-        size_t middle = first + (end - first) / 2;
-        if (strcmp(nodes[middle]->name, text) < 0)
-            first = middle + 1;
-        else
-            end = middle;
-    }
-    return first < count && strncmp(nodes[first]->name, text, strlen(text)) == 0 ? nodes[first] : NULL;
+static const tdm_graph_param *tensor_at(const tdm_graph *graph, size_t i) {
+    return i < graph->param_count ? &graph->params[i] : &graph->buffers[i - graph->param_count];
 }
 
 /* In PyTorch a tensor of a module and a module inside it cannot have the same name. So beside a linear layer `fc`, the
  * layer names `fc.weight` and `fc.weight.x` are refused. */
-static tdm_status check_tensor(const tdm_graph *graph, const tdm_graph_node *const *nodes,
-                               const tdm_graph_param *tensor) {
-    char inside[320];
-    const tdm_graph_node *inner = find_prefix(nodes, graph->node_count, tensor->name);
-    if (inner == NULL) return TDM_OK;
-    snprintf(inside, sizeof(inside), "%s.", tensor->name);
-    if (strcmp(inner->name, tensor->name) != 0) inner = find_prefix(nodes, graph->node_count, inside);
-    if (inner == NULL) return TDM_OK;
-    const tdm_graph_node *outer = &graph->nodes[tensor->node];
-    TDM_FAIL_AT(&inner->origin, TDM_E_CONFIG,
-                "the layer name '%s' is taken: '%s' is a tensor of %s '%s'; choose another name", inner->name,
-                tensor->name, outer->op->name, outer->name);
+static tdm_status check_layer(const tdm_graph *graph, const tdm_names *tensors, const tdm_graph_node *node) {
+    char part[MAX_NAME + 1];
+    for (size_t length = strcspn(node->name, "."); length > 0;) {
+        snprintf(part, sizeof(part), "%.*s", (int)length, node->name);
+        const int number = tdm__names_find(tensors, part);
+        if (number >= 0) {
+            const tdm_graph_node *outer = &graph->nodes[tensor_at(graph, (size_t)number)->node];
+            TDM_FAIL_AT(&node->origin, TDM_E_CONFIG,
+                        "the layer name '%s' is taken: '%s' is a tensor of %s '%s'; choose another name", node->name,
+                        part, outer->op->name, outer->name);
+        }
+        length = node->name[length] == '.' ? length + 1 + strcspn(node->name + length + 1, ".") : 0;
+    }
+    return TDM_OK;
 }
 
-static tdm_status check_tensors(const tdm_graph *graph) {
-    const tdm_graph_node **nodes = NULL;
-    tdm_status status = TDM_OK;
-    TDM_TRY(tdm__new(graph->host, &nodes, graph->node_count, sizeof(*nodes), "names of layers"));
-    for (size_t i = 0; i < graph->node_count; i++) nodes[i] = &graph->nodes[i];
-    qsort(nodes, graph->node_count, sizeof(*nodes), by_name);
-    for (size_t i = 0; i < graph->param_count && status == TDM_OK; i++)
-        status = check_tensor(graph, nodes, &graph->params[i]);
-    for (size_t i = 0; i < graph->buffer_count && status == TDM_OK; i++)
-        status = check_tensor(graph, nodes, &graph->buffers[i]);
-    tdm__delete(graph->host, nodes);
-    return status;
+static tdm_status check_tensors(tdm_graph *graph) {
+    tdm_names tensors = {0};
+    for (size_t i = 0; i < graph->param_count + graph->buffer_count; i++)
+        TDM_TRY(tdm__names_add(&tensors, &graph->arena, tensor_at(graph, i)->name, (int)i));
+    for (size_t i = 0; i < graph->node_count; i++) TDM_TRY(check_layer(graph, &tensors, &graph->nodes[i]));
+    return TDM_OK;
 }
 
 tdm_status tdm_graph_finish(tdm_graph *graph, tdm_value output) {
