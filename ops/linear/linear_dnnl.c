@@ -179,13 +179,23 @@ static void sum_rows(float *restrict db, const float *restrict dy, const offsets
         for (int64_t o = 0; o < at->out; o++) db[o] += dy[n * at->out + o];
 }
 
+/* dy where y > 0, else 0, into scratch. */
+static void mask_rows(void *data, int64_t begin, int64_t end) {
+    const tdm_kernel_args *args = data;
+    const offsets at = offsets_of(args->desc, args->rows);
+    float *masked = (float *)((char *)args->scratch + at.masked);
+    const int64_t first = begin * at.out;
+    TDM_LANES(tdm__dnnl_passes)->mask(masked + first, args->dy + first, args->y + first, end * at.out - first);
+}
+
 static tdm_status run_backward(const tdm_kernel_args *args) {
     const offsets at = offsets_of(args->desc, args->rows);
     const float *dy = args->dy;
     if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) {
-        float *masked = (float *)((char *)args->scratch + at.masked);
-        TDM_DNNL_TRY(tdm__dnnl_mask(masked, dy, args->y, at.rows * at.out, args->desc->threads));
-        dy = masked;
+        tdm_kernel_args shared = *args;
+        const int threads = tdm__dnnl_threads(args->desc->threads, at.rows * at.out);
+        TDM_DNNL_TRY(tdm__dnnl_share(threads, at.rows, mask_rows, &shared));
+        dy = (const float *)((const char *)args->scratch + at.masked);
     }
     const product dw = {'T', 'N', at.out, at.in, at.rows, dy, at.out, args->x[0], at.in, args->dparam[0], at.in};
     TDM_DNNL_TRY(multiply(args, &dw));

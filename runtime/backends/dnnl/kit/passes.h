@@ -21,8 +21,8 @@ TDM_LANES_TABLES(tdm_dnnl_passes, tdm__dnnl_passes);
 typedef void (*tdm_dnnl_work_fn)(void *data, int64_t begin, int64_t end);
 tdm_status tdm__dnnl_share(int threads, int64_t count, tdm_dnnl_work_fn work, void *data);
 /* Returns how many of `threads` a pass over `numbers` elements should use: all, or 1 if waking them does not pay. */
-int tdm__dnnl_threads(int threads, int64_t numbers);
-
-tdm_status tdm__dnnl_mask(float *out, const float *dy, const float *y, int64_t count, int threads);
+static inline int tdm__dnnl_threads(int threads, int64_t numbers) {
+    return numbers < 64 * 1024 ? 1 : threads;
+}
 
 #endif
