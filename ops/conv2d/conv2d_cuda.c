@@ -24,7 +24,7 @@ static int64_t group_of(const tdm_kernel_desc *desc) {
 }
 
 static bool is_filled(const tdm_kernel_desc *desc) {
-    return desc->may_fill && !desc->wants_dx[0] && desc->x[0].dim[1] <= group_of(desc);
+    return desc->may_fill && !desc->needs_dx[0] && desc->x[0].dim[1] <= group_of(desc);
 }
 
 static int64_t stored_channels(const tdm_kernel_desc *desc, tdm_layout layout) {
@@ -51,7 +51,7 @@ static tdm_conv_sizes sizes_of(const tdm_kernel_desc *desc, int64_t rows, tdm_la
         .bias = desc->param_count > 1,
         .relu = tdm_has_epilogue(desc, TDM_EPILOGUE_RELU),
         .training = training,
-        .wants_dx = desc->wants_dx[0],
+        .needs_dx = desc->needs_dx[0],
         .fast = desc->fast,
     };
 }

@@ -18,7 +18,7 @@ typedef struct tdm_conv_sizes {
     tdm_window window;
     tdm_cuda_number number; /* type of x, y, their gradients and the weights; the weights' gradient is always float */
     bool nhwc;              /* channels are contiguous in x, y and the weights; else planes */
-    bool bias, relu, training, wants_dx, fast;
+    bool bias, relu, training, needs_dx, fast;
 } tdm_conv_sizes;
 
 static inline int64_t tdm__conv_in_count(const tdm_conv_sizes *s) {

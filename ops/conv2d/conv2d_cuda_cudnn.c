@@ -311,7 +311,7 @@ static tdm_status choose_all(trial *t, bool *found) {
     const tdm_conv_sizes *s = &t->c->way.sizes;
     TDM_CUDA_TRY(choose_pass(t, FORWARD, found));
     if (*found && s->training) TDM_CUDA_TRY(choose_pass(t, BACKWARD_WEIGHTS, found));
-    if (*found && s->training && s->wants_dx) TDM_CUDA_TRY(choose_pass(t, BACKWARD_DATA, found));
+    if (*found && s->training && s->needs_dx) TDM_CUDA_TRY(choose_pass(t, BACKWARD_DATA, found));
     return TDM_OK;
 }
 
@@ -329,7 +329,7 @@ static tdm_status choose(convolution *c, bool *found, char *why, size_t bytes) {
 static void algorithms(const tdm_conv_way *way, tdm_algorithms *out) {
     const convolution *c = (const convolution *)way;
     const tdm_conv_sizes *s = &way->sizes;
-    const bool is_used[PASSES] = {true, s->training && s->wants_dx, s->training};
+    const bool is_used[PASSES] = {true, s->training && s->needs_dx, s->training};
     for (int i = 0; i < PASSES; i++) {
         if (!is_used[i]) continue;
         tdm_algorithm *chosen = &out->of[out->count++];

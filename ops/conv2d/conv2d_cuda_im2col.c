@@ -63,7 +63,7 @@ static tdm_status open_products(im2col *c, chunk_products *p, int64_t rows) {
     p->rows = rows;
     TDM_CUDA_TRY(tdm__cuda_matmul_open(&p->forward, c->way.device, &forward));
     if (s->training) TDM_CUDA_TRY(tdm__cuda_matmul_open(&p->weight, c->way.device, &weight));
-    if (s->training && s->wants_dx) TDM_CUDA_TRY(tdm__cuda_matmul_open(&p->input, c->way.device, &input));
+    if (s->training && s->needs_dx) TDM_CUDA_TRY(tdm__cuda_matmul_open(&p->input, c->way.device, &input));
     return TDM_OK;
 }
 

@@ -97,7 +97,7 @@ static dnnl_status_t plans_init(tdm_conv_plans *p, const tdm_dnnl_context *conte
     *p = (tdm_conv_plans){.winograd = winograd, .any = any, .chunk = chunk_rows(desc, rows, winograd)};
     dnnl_status_t status = describe(p, desc, x_layout, y_layout);
     if (status == dnnl_success) status = plan_pass(p, context, desc, TDM_DNNL_FORWARD);
-    if (status == dnnl_success && training && desc->wants_dx[0])
+    if (status == dnnl_success && training && desc->needs_dx[0])
         status = plan_pass(p, context, desc, TDM_DNNL_BACKWARD_DATA);
     if (status == dnnl_success && training) status = plan_pass(p, context, desc, TDM_DNNL_BACKWARD_WEIGHTS);
     if (status != dnnl_success) tdm__conv_plans_deinit(p);

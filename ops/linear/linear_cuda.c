@@ -58,7 +58,7 @@ static tdm_status open_products(products *p, tdm_cuda_device *device, const tdm_
     TDM_CUDA_TRY(tdm__cuda_matmul_open(&p->forward, device, &forward));
     if (!training) return TDM_OK;
     TDM_CUDA_TRY(tdm__cuda_matmul_open(&p->weight, device, &weight));
-    return desc->wants_dx[0] ? tdm__cuda_matmul_open(&p->input, device, &input) : TDM_OK;
+    return desc->needs_dx[0] ? tdm__cuda_matmul_open(&p->input, device, &input) : TDM_OK;
 }
 
 static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, int64_t rows, bool training,

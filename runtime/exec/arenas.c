@@ -1,5 +1,5 @@
-/* Arenas as host memory sees them, whatever the device: PyTorch's layouts, and outputs as floats. The one place where
- * the plan's own way of laying parameters is undone. */
+/* Arenas in host memory, for every device: parameters in PyTorch's layouts, outputs as floats. Only here is the plan's
+ * own order of parameters undone. */
 #include <string.h>
 
 #include "runtime/base/bf16.h"

@@ -124,7 +124,7 @@ static tdm_rows slot_rows(const tdm_replica *replica, const tdm_slot *slot, int 
                       .position = slot->position + first};
 }
 
-/* Slots are taken in one order, whatever comes: what is captured belongs to a slot. */
+/* Slots are always taken in the same order, because captured work belongs to a slot. */
 tdm_status tdm__replica_take(tdm_replica *replica, const tdm_shard *parts, int count, tdm_rows *out) {
     tdm_slots *s = replica->slots;
     if (s->prefetched && s->expected != parts[0].block)
@@ -138,7 +138,7 @@ tdm_status tdm__replica_take(tdm_replica *replica, const tdm_shard *parts, int c
     return TDM_OK;
 }
 
-/* ---- samples that no step is made of ---- */
+/* ---- samples outside of steps ---- */
 
 tdm_status tdm__samples_open(tdm_replica *replica) {
     tdm_slots *s = replica->slots;

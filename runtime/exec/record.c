@@ -1,4 +1,4 @@
-/* Running a step's work. What a recorder is is said in record.h. */
+/* Runs a step's work; record.h says what a recorder is. */
 #include "runtime/exec/record.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "runtime/base/status.h"
 #include "runtime/exec/slots.h"
 
-/* Usually for a whole batch and the last of an epoch, with stamps and without. */
+/* Enough for whole batches and the last batch of an epoch, with stamps and without. */
 enum { MOST_RECORDS = 6 * TDM_SLOTS };
 
 const char *const tdm__phase_names[TDM_PHASE_COUNT] = {
@@ -191,6 +191,7 @@ static tdm_status capture(tdm_replica *replica, tdm_work work, void *user) {
     return status != TDM_OK ? tdm__error_restore(&error, NULL) : ended;
 }
 
+/* Removes the record in use, so that its work counts as never run. */
 static tdm_status drop(tdm_replica *replica, tdm_status status) {
     tdm_recorder *r = replica->recorder;
     tdm_error error;
@@ -252,5 +253,5 @@ tdm_status tdm__replica_run(tdm_replica *replica, tdm_hash128 key, tdm_work work
     r->record = find(r, key, slot);
     if (r->record == NULL) TDM_TRY(add_record(replica, key, slot, &has_run));
     tdm_status status = run_recorded(replica, has_run, work, user);
-    return status == TDM_OK ? TDM_OK : drop(replica, status); /* so that it counts as never run */
+    return status == TDM_OK ? TDM_OK : drop(replica, status);
 }

@@ -36,9 +36,9 @@ void tdm__recorder_close(tdm_replica *replica);
 void tdm__recorder_begin(tdm_replica *replica, uint64_t step);
 /* The record of the step's last work; NULL where the step is not timed. */
 tdm_record *tdm__recorder_timed(const tdm_replica *replica);
-/* The laps of the record's last run, which is done, become the sample, or with `add` are added to it. */
+/* Makes the laps of the record's last run, which is done, the sample; with `add` adds them to it. */
 tdm_status tdm__recorder_sample(tdm_replica *replica, const tdm_record *record, bool add);
-/* The sample's phases are added to *times, where that has them. */
+/* Adds the sample's phases to those that *times has. */
 void tdm__recorder_add_sample(const tdm_replica *replica, tdm_times *times);
 
 #endif

@@ -1,4 +1,4 @@
-/* A replica: the plan bound to one device's memory. Of all that a run is made of, only replicas change while training.
+/* A replica: the plan bound to one device's memory. Only replicas change while training.
  *
  * A step is: take and begin (its rows and values go to the device), run (its work is put on the device's queue), leave
  * (the outcome is queued behind the work), settle (waits for the outcome). Up to TDM_IN_FLIGHT steps may have begun
@@ -28,7 +28,7 @@ typedef struct tdm_outcome {
     double grad_norm;
 } tdm_outcome;
 
-/* What a step is told, and what it leaves behind: one block, so that one copy brings the one and clears the other. */
+/* The values of a step and its outcome: one block, so that one copy brings the values and clears the outcome. */
 typedef struct tdm_step_block {
     tdm_step_values values;
     tdm_outcome outcome;
@@ -46,7 +46,7 @@ typedef enum tdm_arena_kind {
     TDM_ARENA_COUNT
 } tdm_arena_kind;
 
-/* Steps in flight: begun and not settled. Slots: one for each of them, and one for a batch that is on its way. */
+/* Steps in flight have begun and are not settled. There is a slot for each, and one for a batch that is on its way. */
 enum { TDM_IN_FLIGHT = 2, TDM_SLOTS = 3 };
 
 /* Where the batches of steps come from. */
@@ -57,7 +57,7 @@ typedef struct tdm_feed {
     const tdm_transform *transform;
 } tdm_feed;
 
-/* Host memory that device memory is copied to, where the two are not one. */
+/* Host copies of device memory, on devices with memory of their own. */
 typedef struct tdm_mirror {
     char *arena[TDM_ARENA_COUNT]; /* NULL before the first fetch */
     float *output;                /* [plan->options.rows, plan->output_width] */
@@ -102,7 +102,7 @@ tdm_status tdm__replica_open(tdm_replica **out, const tdm_host *host, const tdm_
                              const tdm_replica_options *options);
 void tdm__replica_close(tdm_replica *replica);
 
-/* Its memory is the host's, and its work is done when it is put. */
+/* Is its memory the host's? Then work is done when the call that queues it returns. */
 static inline bool tdm__replica_lends(const tdm_replica *replica) {
     return !replica->device->ops->discrete;
 }
@@ -110,24 +110,23 @@ static inline bool tdm__replica_lends(const tdm_replica *replica) {
 /* Of the replica's device, counted in memory_bytes; *out is any T *. Released with the device's release. */
 tdm_status tdm__replica_allocate(tdm_replica *replica, size_t bytes, void *out, const char *what);
 
-/* From now on the batches of steps are this loader's; NULL: there are none, and nothing of the last one's memory is
- * read any more. */
+/* From now on batches come from this loader. NULL: from none, and the last loader's memory is no longer read. */
 tdm_status tdm__replica_feed(tdm_replica *replica, const tdm_feed *feed);
 
 /* ---- a step ---- */
 
-/* The batch of the step that begins: its parts, in host memory, become rows that the executor can use. They are those
- * of the last prefetch if there was one since the last take. The batch stays as it is until the step is settled. */
+/* Turns the parts of the step's batch, in host memory, into rows for the executor. If they were prefetched, it must
+ * have been these. The caller leaves the batch unchanged until the step is settled. */
 tdm_status tdm__replica_take(tdm_replica *replica, const tdm_shard *parts, int count, tdm_rows *out);
 tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_step_values *values);
-/* Begins to bring the batch of the next step to the device, beside the work of this one. The batch stays as it is until
- * that step is settled. */
+/* Starts to bring the next step's batch to the device while this step works. The caller leaves the batch unchanged
+ * until that step is settled. */
 tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_shard *parts, int count);
-/* Before the loader goes elsewhere: what was prefetched is no longer on its way, and no step takes it. */
+/* Before the loader seeks: waits for what was prefetched and drops it. */
 tdm_status tdm__replica_drop_prefetched(tdm_replica *replica);
-/* `work` puts a step's work on the device's queue, and nothing else: where the device can, it is captured when the same
- * `key` comes for the second time, once for each slot, and run in one call from then on. The key is of all that decides
- * what `work` puts there but the contents of memory and the slot. */
+/* `work` puts a step's work on the device's queue and does nothing else. When the same `key` comes for the second time,
+ * a device that can capture captures the work, once for each slot, and runs it in one call from then on. The key covers
+ * all that decides what `work` puts there, except the slot and the contents of memory. */
 typedef tdm_status (*tdm_work)(void *user);
 tdm_status tdm__replica_run(tdm_replica *replica, tdm_hash128 key, tdm_work work, void *user);
 typedef enum tdm_captures {
@@ -135,26 +134,26 @@ typedef enum tdm_captures {
     TDM_CAPTURES_ALONE,   /* work that cannot be captured is run call by call, with a warning */
     TDM_CAPTURES_TOGETHER /* other ranks capture the same work: that it cannot be captured here is a failure */
 } tdm_captures;
-/* What a device that cannot capture never does. */
+/* No effect on a device that cannot capture. */
 void tdm__replica_set_captures(tdm_replica *replica, tdm_captures captures);
 bool tdm__replica_is_capturing(const tdm_replica *replica); /* within `work` */
-/* Captured work is given back; what comes next is captured anew. */
+/* Frees captured work; later work is captured again. */
 void tdm__replica_forget(tdm_replica *replica);
-/* Within `work`: what was put on the queue since the last lap, or since run, was this phase. Where work is captured not
- * every step is timed. */
+/* Within `work`: what was put on the queue since the last lap, or since run, belongs to this phase. Not every captured
+ * step is timed. */
 tdm_status tdm__replica_lap(tdm_replica *replica, tdm_phase phase);
 /* Behind the work: the outcome comes to the host. */
 tdm_status tdm__replica_leave(tdm_replica *replica);
 /* Waits for the oldest step that has left; its phases, or those of the last one that was timed, are added to *times
  * where it has them. *outcome is valid until the next step begins. */
 tdm_status tdm__replica_settle(tdm_replica *replica, tdm_times *times, const tdm_outcome **outcome);
-/* What settle waits for. */
+/* The event that settle waits for. */
 tdm_device_event *tdm__replica_awaited(const tdm_replica *replica);
 /* Within a step, between two pieces of work: waits for the first, and keeps its phases for settle. */
 tdm_status tdm__replica_pause(tdm_replica *replica);
 /* After a failure: no step is in flight any more. */
 void tdm__replica_abandon(tdm_replica *replica);
-/* Samples in host memory, floats, that no step is made of: for a forward pass. */
+/* For a forward pass outside of steps: turns samples in host memory, floats, into rows for the executor. */
 tdm_status tdm__replica_take_samples(tdm_replica *replica, const tdm_shard *shard, tdm_rows *out);
 /* Steps that may be in flight. */
 static inline int tdm__replica_depth(const tdm_replica *replica) {
@@ -170,9 +169,9 @@ void *tdm__replica_arena(const tdm_replica *replica, tdm_arena_kind kind, size_t
 
 /* The arena itself, or a copy of it; valid until the replica closes. */
 tdm_status tdm__replica_fetch(tdm_replica *replica, tdm_arena_kind kind, void **out);
-/* What was written to the memory that fetch gave becomes the arena. */
+/* Writes the memory that fetch gave back to the arena. */
 tdm_status tdm__replica_put(tdm_replica *replica, tdm_arena_kind kind);
-/* On a device, after its parameters were written by other work than an optimizer's. */
+/* After anything but an optimizer has written the parameters on a device. */
 tdm_status tdm__replica_params_changed(tdm_replica *replica);
 tdm_status tdm__mirror_open(tdm_replica *replica);
 void tdm__mirror_close(tdm_replica *replica);

@@ -43,19 +43,19 @@ struct tdm_slots {
     tdm_flight flight[TDM_IN_FLIGHT];
     uint64_t begun, settled; /* steps; the flight of the n-th is n modulo TDM_IN_FLIGHT */
 
-    /* The rest is of devices with memory of their own. */
+    /* The rest: on devices with memory of their own. */
     tdm_packing packing; /* of the batches of this feed */
     tdm_resident resident;
     tdm_ingest ingest; /* what the ingests of this feed have in common */
     size_t fed_bytes;  /* on the device, for this feed */
     size_t sample_at, sample_bytes;
-    char *sample_host, *sample_packed, *sample_x; /* of samples that no step is made of: evaluation, predictions */
+    char *sample_host, *sample_packed, *sample_x; /* of samples outside of steps: evaluation, predictions */
     int64_t *sample_position;
 };
 
 tdm_status tdm__slots_open(tdm_replica *replica, const tdm_replica_options *options);
 void tdm__slots_close(tdm_replica *replica);
-/* feed.c: memory for samples that no step is made of; and nothing of the loader's memory is on its way any more. */
+/* feed.c: memory for samples outside of steps; the end of a feed, after which the loader's memory is not read. */
 tdm_status tdm__samples_open(tdm_replica *replica);
 void tdm__samples_close(tdm_replica *replica);
 void tdm__feed_end(tdm_replica *replica);

@@ -13,7 +13,7 @@ static tdm_status new_gradient(tdm_build *build, int value, int *out) {
     return TDM_OK;
 }
 
-/* The gradient of y is read by this node alone, so an op with one input may leave dx in its place. */
+/* Only this node reads the gradient of y, so an op with one input may write dx over it. */
 static bool may_take_over(const tdm_plan_node *node) {
     return node->desc.input_count == 1 && (node->op->flags & (TDM_OP_ALIAS | TDM_OP_IN_PLACE)) != 0;
 }
@@ -25,7 +25,7 @@ static tdm_status write_dx(tdm_build *build, int index, int input) {
     if (build->of_value[value].gradient >= 0) {
         node->dx[input] = build->of_value[value].gradient;
         node->dx_adds[input] = true;
-        if (node->kernel == NULL) return TDM_OK; /* an alias adds dy itself */
+        if (node->kernel == NULL) return TDM_OK; /* the executor adds dy itself */
         const tdm_plan_value of = plan->values[value];
         return tdm__build_value(build, &node->dx_temp[input], "temp", &of.shape, of.layout, of.bytes);
     }
@@ -35,7 +35,7 @@ static tdm_status write_dx(tdm_build *build, int index, int input) {
     return TDM_OK;
 }
 
-/* Of the parameters' gradients that a node writes. */
+/* Floats of the parameter gradients that a node writes. */
 static size_t written_floats(const tdm_plan *plan, const tdm_plan_node *node) {
     const int summed = tdm__plan_dsum(plan, node);
     size_t floats = summed >= 0 ? tdm__plan_floats((size_t)plan->params[summed].stored) : 0;
@@ -54,7 +54,7 @@ tdm_status tdm__build_backward(tdm_build *build) {
         if (plan->nodes[i].dy < 0)
             TDM_FAIL(TDM_E_INTERNAL, "plan: nothing makes the gradient of '%s'", plan->nodes[i].name);
         for (int k = 0; k < plan->nodes[i].desc.input_count; k++) {
-            if (plan->nodes[i].desc.wants_dx[k]) TDM_TRY(write_dx(build, i, k));
+            if (plan->nodes[i].desc.needs_dx[k]) TDM_TRY(write_dx(build, i, k));
         }
     }
     size_t floats = 0;

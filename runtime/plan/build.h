@@ -4,7 +4,7 @@
 
 #include "runtime/plan/plan.h"
 
-/* What the passes know of a plan value beside what the plan keeps. */
+/* What only the passes need to know of a plan value. */
 typedef struct tdm_build_value {
     bool needs_gradient;
     int producer;             /* plan node; -1: the batch */
@@ -18,8 +18,8 @@ typedef struct tdm_build_value {
 /* And of a plan node. */
 typedef struct tdm_build_node {
     tdm_kernel_fit fit; /* the kernel's answer to desc */
-    int before;         /* a reorder, while layouts are chosen: the node that it goes in front of */
-    bool removed;       /* a rewrite did away with it; gone at the end of that pass */
+    int before;         /* of a reorder, in the layout pass: the node in front of which it runs */
+    bool removed;       /* by a rewrite; it leaves the list at the end of that pass */
 } tdm_build_node;
 
 typedef struct tdm_build {
@@ -35,16 +35,16 @@ typedef struct tdm_build {
 tdm_status tdm__build_value(tdm_build *build, int *out, const char *name, const tdm_shape *shape, tdm_layout layout,
                             size_t bytes);
 tdm_status tdm__build_node(tdm_build *build, int *out, const char *name, int graph_node, const tdm_op_def *op);
-/* The nodes become those of `order`, by their present numbers; all others go. */
+/* Keeps the nodes that `order` lists, in that order; removes all others. */
 tdm_status tdm__build_keep_nodes(tdm_build *build, const int *order, int count);
 
-/* Input k of a node becomes this value, or -1; all that sets inputs goes this way, so that readers are known. */
+/* Sets input k of a node to a value, or to -1. Inputs are set here only, so that the readers of values are known. */
 void tdm__build_set_x(tdm_build *build, int node, int k, int value);
-/* The node that alone reads the value; -1 where there are more, or none, or it is the output. */
+/* The only reader of the value; -1 if there are several or none, or if it is the output. */
 int tdm__build_sole_reader(const tdm_build *build, int value);
-/* The batch, read by one layer alone, where the device brings it into any layout. */
+/* Is this the batch, with one reader, on a device that ingests batches into any layout? */
 bool tdm__build_is_free_batch(const tdm_build *build, int value);
-/* Does the kernel take this, epilogue and all? TDM_E_MEMORY if it could not find out. */
+/* Can the kernel run this, epilogue included? TDM_E_MEMORY if it ran out of memory while finding out. */
 tdm_status tdm__build_ask(const tdm_kernel *kernel, const tdm_kernel_desc *desc, tdm_kernel_fit *fit, bool *fits);
 int tdm__plan_root(const tdm_plan *plan, int value); /* the owner of a value's bytes */
 

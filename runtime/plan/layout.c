@@ -1,6 +1,5 @@
-/* Which kernel runs each node, and in which layout its values lie. Node by node in order: a kernel is asked with the
- * layouts that its producers offer and answers which it wants and makes; where the two differ a reorder goes between.
- */
+/* Chooses the kernel of each node and the layouts of its values, node by node. A kernel is offered the layouts of its
+ * producers and answers which layouts it reads and writes. Where it reads another layout, a reorder goes between. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +7,7 @@
 #include "runtime/base/status.h"
 #include "runtime/plan/build.h"
 
-/* Parallel to the values that lowering made: the same value in another layout; -1. */
+/* For each value that lowering made: its copy in each layout; -1: none. */
 typedef struct copies {
     int in[TDM_LAYOUT_COUNT];
 } copies;
@@ -45,7 +44,7 @@ static void describe_reorder(const tdm_build *build, tdm_plan_node *node) {
                                    .y = to->shape,
                                    .x_layout = {from->layout},
                                    .y_layout = to->layout,
-                                   .wants_dx = {node->needs_backward},
+                                   .needs_dx = {node->needs_backward},
                                    .threads = plan->options.threads,
                                    .precision = plan->options.precision};
 }
@@ -66,7 +65,7 @@ static tdm_status add_reorder(tdm_build *build, int value, tdm_layout layout, in
     return choose_kernel(build, index);
 }
 
-/* The value itself, or its copy in that layout, which is made if there is none yet, in front of node `before`. */
+/* The value in that layout: itself, or a copy, which is made in front of node `before` if there is none yet. */
 static tdm_status in_layout(tdm_build *build, copies *of, int value, tdm_layout layout, int before, int *out) {
     tdm_plan_value *from = &build->plan->values[value];
     *out = value;
@@ -83,7 +82,7 @@ static tdm_status in_layout(tdm_build *build, copies *of, int value, tdm_layout 
 
 /* ---- nodes ---- */
 
-/* An image that becomes a row of features, for one layer that weighs them: they may stay in the order of NHWC. */
+/* Does an image in NHWC become features that one layer alone weighs? Then the features stay in that order. */
 static bool keeps_channels_last(const tdm_build *build, const tdm_plan_node *node) {
     const tdm_plan *plan = build->plan;
     const int reader = tdm__build_sole_reader(build, node->y);
@@ -136,7 +135,7 @@ static tdm_status lay_out_all(tdm_build *build, copies *of, int count) {
     return TDM_OK;
 }
 
-/* Reorders were appended: each goes in front of the first node that reads its copy. */
+/* Reorders were appended. Each moves in front of the first node that reads its copy. */
 static tdm_status put_reorders(tdm_build *build, int count) {
     const int total = build->plan->node_count;
     int *order = NULL, used = 0, reorder = count;

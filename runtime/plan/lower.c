@@ -1,5 +1,4 @@
-/* Graph nodes to plan nodes, one to one: what each reads, writes and is described by. Which kernel runs it, in which
- * layout, and together with what, is for the passes that follow. */
+/* Turns graph nodes into plan nodes, one to one. Later passes choose kernels, layouts, and what runs together. */
 #include <stdio.h>
 
 #include "runtime/base/status.h"
@@ -42,8 +41,8 @@ static void describe(const tdm_build *build, const tdm_graph_node *from, tdm_pla
     node->needs_backward = options->training && from->param_count > 0;
     for (int i = 0; i < from->input_count; i++) {
         node->desc.x[i] = plan->values[node->x[i]].shape;
-        node->desc.wants_dx[i] = options->training && build->of_value[node->x[i]].needs_gradient;
-        node->needs_backward = node->needs_backward || node->desc.wants_dx[i];
+        node->desc.needs_dx[i] = options->training && build->of_value[node->x[i]].needs_gradient;
+        node->needs_backward = node->needs_backward || node->desc.needs_dx[i];
     }
     for (int i = 0; i < from->param_count; i++) {
         node->graph_param[i] = from->first_param + i;

@@ -57,11 +57,11 @@ static size_t rounded(size_t bytes) {
 
 /* `placed` is sorted by offset. */
 static size_t best_gap(const tdm_plan *plan, const int *placed, int count, const tdm_plan_value *value) {
-    size_t end = 0, best = SIZE_MAX, best_size = SIZE_MAX, wanted = rounded(value->bytes);
+    size_t end = 0, best = SIZE_MAX, best_size = SIZE_MAX, needed = rounded(value->bytes);
     for (int i = 0; i < count; i++) {
         const tdm_plan_value *other = &plan->values[placed[i]];
         if (other->last < value->first || other->first > value->last) continue;
-        if (other->offset > end && other->offset - end >= wanted && other->offset - end < best_size) {
+        if (other->offset > end && other->offset - end >= needed && other->offset - end < best_size) {
             best = end;
             best_size = other->offset - end;
         }

@@ -3,7 +3,7 @@
  *   graph --lower--> nodes --layout--> kernels, reorders --rewrite--> fewer kernels --values--> what shares memory
  *         --params, backward, steps--> the order of everything --places--> offsets in the arenas
  *
- * Each pass takes the plan and gives the plan; it can be printed after each (tdm_plan_options.after).
+ * Each pass changes the plan in place. The plan can be printed after each (tdm_plan_options.after).
  *
  * Four flat arenas per replica: parameters, gradients, optimizer state (floats), activations (bytes); parameters,
  * gradients and state share their offsets. Parameters lie in the order in which gradients become ready (last layer
@@ -29,15 +29,15 @@ typedef struct tdm_plan_value {
     char name[40];   /* "v3", "dv3", "saved 4" */
     tdm_shape shape; /* dim[0]: most rows */
     tdm_layout layout;
-    int64_t channels; /* in memory, with zeros behind those of the shape; 0: as the shape has them */
+    int64_t channels; /* in memory: those of the shape, then zeros; 0: as the shape has them */
     tdm_place_kind kind;
     int alias_of;    /* lies in the bytes of this value, which owns them; -1: it owns its bytes */
     int first, last; /* steps that touch it; owners include their aliases */
     size_t bytes, offset;
 } tdm_plan_value;
 
-/* How a parameter lies in the arenas, where that is not PyTorch's way: what PyTorch has as [outer][a][b] lies as
- * [outer][b][filled], with zeros behind the a. filled 0: PyTorch's way. */
+/* How a parameter is stored in the arenas: PyTorch's [outer][a][b] as [outer][b][filled], with zeros after the a.
+ * filled 0: as in PyTorch. */
 typedef struct tdm_param_form {
     int64_t outer, a, b, filled;
 } tdm_param_form;
@@ -50,7 +50,7 @@ typedef struct tdm_plan_node {
     tdm_kernel_desc desc;
     char also[40];      /* ", relu": what the epilogue does, for people */
     char declined[160]; /* which variants did not fit, and why */
-    unsigned reads;     /* in backward: TDM_OP_READS_X, TDM_OP_READS_Y, for all that runs together */
+    unsigned reads;     /* in backward: TDM_OP_READS_X, TDM_OP_READS_Y; of all ops that run together */
     bool needs_backward;
     int x[TDM_MAX_INPUTS], y;                           /* plan values */
     int dx[TDM_MAX_INPUTS], dy;                         /* plan values; -1: none */
@@ -105,7 +105,7 @@ typedef struct tdm_plan_options {
     double bucket_cap_mb;
     const tdm_kernel *const *kernels; /* NULL-terminated, best first; "ref" last */
     int loss;                         /* index in tdm_builtin_losses */
-    const char *after;                /* the pass to stop after, to look at the plan; NULL: all are made */
+    const char *after;                /* the pass to stop after, to print the plan; NULL: all passes run */
 } tdm_plan_options;
 
 typedef struct tdm_plan {
@@ -120,8 +120,8 @@ typedef struct tdm_plan {
     tdm_plan_bucket *buckets;
     int value_count, node_count, step_count, param_count, buffer_count, bucket_count;
     int *rewrites;               /* how often each row of tdm_builtin_rewrites was applied */
-    bool has_offsets;            /* the pass "places" was made */
-    bool has_forms;              /* some parameter does not lie as PyTorch has it */
+    bool has_offsets;            /* the pass "places" has run */
+    bool has_forms;              /* some parameter is not stored as in PyTorch */
     int *param_of_graph;         /* graph param index -> plan param index */
     int forward_steps;           /* steps before TDM_STEP_LOSS */
     int input, output, d_output; /* plan values; d_output -1 without training */
@@ -129,12 +129,12 @@ typedef struct tdm_plan {
     size_t input_row_bytes;      /* of a row of the batch, as kernels read it */
     size_t element_bytes;        /* of a number of the batch, an activation or its gradient: 2 in bf16, else 4 */
     size_t param_floats, activation_bytes, buffer_bytes;
-    size_t temp_param; /* bytes of the place where a node writes parameter gradients that are added; in `temp` */
-    int temp;          /* plan value; -1 */
+    size_t temp_param; /* bytes of `temp` */
+    int temp;          /* plan value: where a node writes parameter gradients before they are added; -1 */
     tdm_hash128 hash;  /* of everything above that another rank must agree on */
 } tdm_plan;
 
-/* Room of so many floats in the arenas: parameters begin on a cache line. */
+/* Floats that so many take in an arena, where parameters begin on a cache line. */
 static inline size_t tdm__plan_floats(size_t count) {
     return tdm__round_up(count, 16);
 }
@@ -144,7 +144,7 @@ static inline int tdm__plan_dsum(const tdm_plan *plan, const tdm_plan_node *node
     return node->summed_bias >= 0 ? plan->param_of_graph[node->summed_bias] : -1;
 }
 
-/* The input that an epilogue adds: backward does not read it, and its gradient may lie on dy. */
+/* Does an epilogue add this input? Backward does not read it, and its gradient may share the memory of dy. */
 static inline bool tdm__plan_is_added(const tdm_plan_node *node, int input) {
     return tdm_has_epilogue(&node->desc, TDM_EPILOGUE_ADD) && input == node->desc.input_count - 1;
 }
@@ -153,7 +153,7 @@ const char *tdm__plan_pass(int index); /* the name of a pass; NULL behind the la
 tdm_status tdm__plan_build(tdm_plan **out, const tdm_host *host, const tdm_graph *graph,
                            const tdm_plan_options *options);
 void tdm__plan_free(tdm_plan *plan);
-/* The steps as a table of fixed columns, so that it can be compared. After an earlier pass: what there is by then. */
+/* Prints the steps as a table of fixed columns, so that plans can be compared; after an earlier pass, the nodes. */
 void tdm__plan_print(const tdm_plan *plan, tdm_text *out);
 /* As an entry of a larger JSON text. */
 void tdm__plan_print_json(const tdm_plan *plan, tdm_json_out *to, const char *key);

@@ -1,5 +1,5 @@
-/* Rewrites: what several layers do, done by fewer kernels, or in fewer bytes, with the same bits. Each is a row of the
- * table in ops/rewrites.c. A row is tried at every node before the next row is. */
+/* Rewrites: fewer kernels, or fewer bytes, do what several layers do, with the same bits. Each rewrite is a row of the
+ * table in ops/rewrites.c. Each row is tried at every node before the next row. */
 #include "runtime/plan/rewrite.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static bool is_op(const tdm_build *build, int node, const char *op) {
     return strcmp(op, TDM_ANY_OP) == 0 || strcmp(op, n->op->name) == 0;
 }
 
-/* The node that alone reads what this one writes; -1. */
+/* The only reader of this node's y; -1. */
 static int sole_reader(const tdm_build *build, int node) {
     return tdm__build_sole_reader(build, build->plan->nodes[node].y);
 }

@@ -1,10 +1,10 @@
-/* How rewrites work on a plan; for the effects that a row of the table may have. */
+/* What the effects of rewrites share. */
 #ifndef TDM_PLAN_REWRITE_H
 #define TDM_PLAN_REWRITE_H
 
 #include "runtime/plan/build.h"
 
-/* Nodes that follow each other, each the only reader of the one before. */
+/* Consecutive nodes, each the only reader of the one before. */
 typedef struct tdm_chain {
     int node[TDM_MAX_CHAIN], count;
     bool rewritten; /* set by the effect */

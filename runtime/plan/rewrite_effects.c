@@ -1,4 +1,4 @@
-/* What a row of the table does to the nodes of its chain. */
+/* The effects: what a row of the table does to the nodes of its chain. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 
 #include "runtime/base/status.h"
 
-/* What a kernel would be asked for after a rewrite, and what it answers. */
+/* What a kernel would have to run after a rewrite, and its answer. */
 typedef struct tdm_trial {
     tdm_kernel_desc desc;
     tdm_kernel_fit fit;
@@ -16,7 +16,7 @@ static tdm_plan_node *node_at(const tdm_build *build, const tdm_chain *chain, in
     return &build->plan->nodes[chain->node[i]];
 }
 
-/* Whoever reads `from` reads `to`. */
+/* All readers of `from` read `to` instead. */
 static void redirect(tdm_build *build, int from, int to) {
     tdm_plan *plan = build->plan;
     for (int i = build->of_value[from].producer + 1; i < plan->node_count && build->of_value[from].readers > 0; i++) {
@@ -31,7 +31,7 @@ static void remove_node(tdm_build *build, int index) {
     for (int k = 0; k < build->plan->nodes[index].desc.input_count; k++) tdm__build_set_x(build, index, k, -1);
 }
 
-/* Does what follows the chain do the same as its last node but one? */
+/* Is the op behind the chain that of the chain's last node but one? */
 static bool ends_in_same(const tdm_build *build, const tdm_chain *chain) {
     const int after = tdm__build_sole_reader(build, build->plan->nodes[chain->node[chain->count - 1]].y);
     return after >= 0 && build->plan->nodes[after].op == build->plan->nodes[chain->node[chain->count - 2]].op;
@@ -59,7 +59,8 @@ static void accept_trial(tdm_build *build, int node, const tdm_trial *trial) {
 
 /* ---- fuse ---- */
 
-/* Gradients are added in the order of the nodes: neither the first nor a node in between may read what moves. */
+/* Does a node from `first` up to `last` read the value? Gradients are added in the order of the nodes, and a reader
+ * that moves to `first` must not overtake another. */
 static bool is_read_before(const tdm_build *build, int first, int last, int value) {
     for (int i = first; i < last; i++) {
         for (int k = 0; k < build->plan->nodes[i].desc.input_count; k++)
@@ -68,7 +69,7 @@ static bool is_read_before(const tdm_build *build, int first, int last, int valu
     return false;
 }
 
-/* The inputs of a node that do not come from the chain become the first's, too. */
+/* Adds the node's inputs from outside the chain to those of the first node. */
 static bool add_inputs(const tdm_build *build, const tdm_chain *chain, int i, tdm_trial *trial, int *x) {
     const tdm_plan_node *node = node_at(build, chain, i);
     const int from = node_at(build, chain, i - 1)->y;
@@ -84,7 +85,7 @@ static bool add_inputs(const tdm_build *build, const tdm_chain *chain, int i, td
         x[at] = value;
         trial->desc.x[at] = node->desc.x[k];
         trial->desc.x_layout[at] = node->desc.x_layout[k];
-        trial->desc.wants_dx[at] = node->desc.wants_dx[k];
+        trial->desc.needs_dx[at] = node->desc.needs_dx[k];
         trial->desc.input_count++;
     }
     return true;
@@ -95,7 +96,7 @@ static void note(tdm_plan_node *node, const char *what) {
     snprintf(node->also + used, sizeof(node->also) - used, ", %s", what);
 }
 
-/* The first does what the others do. */
+/* The first node takes over the work of the others. */
 static void merge(tdm_build *build, const tdm_chain *chain, const tdm_trial *trial, const int *x) {
     const int first = chain->node[0];
     const int last_y = node_at(build, chain, chain->count - 1)->y;
@@ -108,7 +109,7 @@ static void merge(tdm_build *build, const tdm_chain *chain, const tdm_trial *tri
     accept_trial(build, first, trial);
     for (int k = 0; k < trial->desc.input_count; k++) {
         tdm__build_set_x(build, first, k, x[k]);
-        if (trial->desc.wants_dx[k]) build->plan->nodes[first].needs_backward = true;
+        if (trial->desc.needs_dx[k]) build->plan->nodes[first].needs_backward = true;
     }
     const int y = build->plan->nodes[first].y;
     build->of_value[y].needs_gradient = build->of_value[last_y].needs_gradient;
@@ -138,7 +139,7 @@ tdm_status tdm__rewrite_fuse(tdm_build *build, const tdm_rewrite *row, tdm_chain
 
 /* ---- swap ---- */
 
-/* a -> inner -> outer becomes a -> outer -> inner; the nodes change places too, so that each reads what is there. */
+/* a -> inner -> outer becomes a -> outer -> inner. The nodes swap numbers too, so that each reads an earlier value. */
 static void exchange(tdm_build *build, int inner, int outer) {
     tdm_plan *plan = build->plan;
     const tdm_plan_node was_inner = plan->nodes[inner], was_outer = plan->nodes[outer];
@@ -166,7 +167,7 @@ tdm_status tdm__rewrite_swap(tdm_build *build, const tdm_rewrite *row, tdm_chain
     bool takes = false, fits = false;
     if (moves->desc.input_count != 1 || stays->desc.input_count != 1 || moves->desc.epilogue != 0 ||
         stays->desc.epilogue != 0 || moves->desc.x_layout[0] != moves->desc.y_layout ||
-        ends_in_same(build, chain)) /* one is enough, and it is behind already */
+        ends_in_same(build, chain)) /* it is behind already, and one is enough */
         return TDM_OK;
     tdm_trial taken = {.desc = stays->desc}, moved = {.desc = moves->desc};
     taken.desc.epilogue |= row->epilogue;
@@ -200,7 +201,7 @@ static void move_bias(tdm_build *build, tdm_plan_node *from, tdm_plan_node *to, 
     if (behind[0] != '\0') note(to, behind + 2);
 }
 
-/* What the epilogue did behind the bias goes along with it: the row says what may. */
+/* What the epilogue did behind the bias moves with it; the row says what may move. */
 tdm_status tdm__rewrite_move_bias(tdm_build *build, const tdm_rewrite *row, tdm_chain *chain) {
     tdm_plan_node *from = node_at(build, chain, 0), *to = node_at(build, chain, chain->count - 1);
     const int bias = bias_of(build, from), at = to->desc.param_count;

@@ -48,7 +48,7 @@ static tdm_status choose(const char *op, const op_case *test, int precision, tdm
                             .y = data.y_shape,
                             .param_count = data.infer.param_count,
                             .param = {data.infer.param[0].shape, data.infer.param[1].shape},
-                            .wants_dx = {true},
+                            .needs_dx = {true},
                             .precision = precision,
                             .epilogue = TDM_EPILOGUE_RELU};
     CHECK(kernel->fits(&desc, &fit));

@@ -83,7 +83,7 @@ TEST(devices_have_names) {
     CHECK_TEXT(info.capability, "9.0");
     CHECK(info.memory_bytes > 0 && info.memory_free > 0 && info.memory_free <= info.memory_bytes);
     CHECK_STATUS(e->ops->info(2, &info), TDM_E_DEVICE);
-    CHECK_HAS(tdm_error_message(), "cuda:2 is wanted, but CUDA shows 2 devices");
+    CHECK_HAS(tdm_error_message(), "cuda:2 is asked for, but CUDA shows 2 devices");
     tdm_device *device = open_device(e, 1);
     CHECK_TEXT(device->name, "cuda:1");
     CHECK_INT(device->index, 1);
@@ -110,7 +110,7 @@ static void not_opened(const emulated *e, tdm_device_options wanted, tdm_status 
 
 TEST(devices_that_cannot_do_it_say_so) {
     const emulated *e = emulated_open();
-    not_opened(e, (tdm_device_options){.index = -1}, TDM_E_DEVICE, "cuda:-1 is wanted");
+    not_opened(e, (tdm_device_options){.index = -1}, TDM_E_DEVICE, "cuda:-1 is asked for");
     e->set_capability(75);
     not_opened(e, (tdm_device_options){.precision = TDM_BF16}, TDM_E_UNSUPPORTED,
                "train.precision bf16 needs compute capability 8.0 or newer, it has 7.5; use f32");

@@ -167,7 +167,7 @@ static void arrange(const emulated *e, arranged *p, const op_data *data, tdm_dev
                                 .y = data->y_shape,
                                 .param_count = data->infer.param_count,
                                 .param = {data->infer.param[0].shape, data->infer.param[1].shape},
-                                .wants_dx = {!filled},
+                                .needs_dx = {!filled},
                                 .may_fill = filled,
                                 .precision = precision};
     CHECK(p->kernel->fits(&p->desc, &fit));

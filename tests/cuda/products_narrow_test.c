@@ -226,7 +226,7 @@ static void describe(run *r, const op_data *data) {
                                 .x = {data->x_shape},
                                 .y = data->y_shape,
                                 .param = {data->infer.param[0].shape, data->infer.param[1].shape},
-                                .wants_dx = {!how->without_dx},
+                                .needs_dx = {!how->without_dx},
                                 .may_fill = how->may_fill,
                                 .threads = 1,
                                 .precision = how->precision};

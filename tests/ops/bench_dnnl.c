@@ -135,7 +135,7 @@ static bool describe(const bench_case *c, int threads, bool fast, op_data *data,
         desc->x[0] = data->x_shape, desc->y = data->y_shape;
         for (int i = 0; i < desc->param_count; i++) desc->param[i] = data->infer.param[i].shape;
     }
-    desc->wants_dx[0] = !c->first;
+    desc->needs_dx[0] = !c->first;
     return true;
 }
 

@@ -261,7 +261,7 @@ static op_conform_count conform_reorder(tdm_device *device, int precision, const
                                     .y = shapes[s],
                                     .x_layout = {from},
                                     .y_layout = to,
-                                    .wants_dx = {true},
+                                    .needs_dx = {true},
                                     .threads = 1,
                                     .precision = precision};
             tdm_kernel_fit fit = {0};

@@ -237,7 +237,7 @@ static bool describe(run *r) {
     for (int i = 0; i < r->desc.input_count; i++) {
         r->desc.x[i] = data->x_shape;
         r->desc.x_layout[i] = r->setting->layout;
-        r->desc.wants_dx[i] = r->setting->training && !r->setting->without_dx;
+        r->desc.needs_dx[i] = r->setting->training && !r->setting->without_dx;
     }
     for (int i = 0; i < data->infer.param_count; i++) r->desc.param[i] = data->infer.param[i].shape;
     if (r->setting->biased)

@@ -105,7 +105,7 @@ static tdm_kernel_desc describe(const interpreter *run, const tdm_graph_node *no
                             .threads = 1};
     for (int k = 0; k < node->input_count; k++) {
         desc.x[k] = with_rows(&graph->values[node->input[k]].shape, run->rows);
-        desc.wants_dx[k] = pass->training && run->needs_gradient[node->input[k]];
+        desc.needs_dx[k] = pass->training && run->needs_gradient[node->input[k]];
     }
     for (int k = 0; k < node->param_count; k++) desc.param[k] = graph->params[node->first_param + k].def.shape;
     return desc;
@@ -176,13 +176,13 @@ static void backward(interpreter *run, int index, const plan_pass *pass) {
     l.args.dy = run->gradient[node->output];
     for (int k = 0; k < node->input_count; k++) {
         dx[k] = take_floats(run->rows * value_count(run, node->input[k]));
-        l.args.dx[k] = l.desc.wants_dx[k] ? dx[k] : NULL;
+        l.args.dx[k] = l.desc.needs_dx[k] ? dx[k] : NULL;
     }
     for (int k = 0; k < node->param_count; k++)
         l.args.dparam[k] = dparam[k] = take_floats(run->graph->params[node->first_param + k].count);
     CHECK_OK(l.kernel->backward(&l.args));
     for (int k = 0; k < node->input_count; k++) {
-        if (l.desc.wants_dx[k]) send_back(run, node->input[k], dx[k], pass->rows);
+        if (l.desc.needs_dx[k]) send_back(run, node->input[k], dx[k], pass->rows);
         free(dx[k]);
     }
     for (int k = 0; k < node->param_count; k++) {

@@ -170,7 +170,7 @@ static void check_gradients(const tdm_plan *plan) {
         if (!node->needs_backward) continue;
         CHECK_INT(writers[node->dy], 1);
         for (int k = 0; k < node->desc.input_count; k++) {
-            CHECK(node->dx[k] >= 0 ? node->desc.wants_dx[k] : !node->desc.wants_dx[k]);
+            CHECK(node->dx[k] >= 0 ? node->desc.needs_dx[k] : !node->desc.needs_dx[k]);
             if (node->dx[k] < 0) continue;
             CHECK_INT(writers[node->dx[k]], node->dx_adds[k] ? 1 : 0);
             CHECK(!node->dx_adds[k] || node->kernel == NULL || node->dx_temp[k] >= 0);

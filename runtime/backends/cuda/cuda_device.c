@@ -16,7 +16,7 @@ static tdm_status check_index(int index) {
     TDM_CUDA_TRY(tdm__cuda_count(&devices));
     if (index >= 0 && index < devices) return TDM_OK;
     TDM_CUDA_FAIL(TDM_E_DEVICE,
-                  "cuda:%d is wanted, but CUDA shows %d device%s to this process; see parallel.device_ids "
+                  "cuda:%d is asked for, but CUDA shows %d device%s to this process; see parallel.device_ids "
                   "and CUDA_VISIBLE_DEVICES",
                   index, devices, devices == 1 ? "" : "s");
 }

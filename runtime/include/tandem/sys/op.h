@@ -62,7 +62,7 @@ typedef struct tdm_infer {
     int param_count, buffer_count;
     tdm_param_def param[TDM_MAX_PARAMS], buffer[TDM_MAX_BUFFERS];
     double flops;                                 /* of one forward pass over one row, multiply and add counted apart */
-    int64_t least_rows, least_rows_in_evaluation; /* that a pass wants, training and not; 0: any will do */
+    int64_t least_rows, least_rows_in_evaluation; /* the fewest of a pass, in training and not; 0: any number */
 } tdm_infer;
 
 enum {
@@ -116,7 +116,7 @@ typedef struct tdm_kernel_desc {
     /* 0: param[0] lies as PyTorch has it, [out][channels][taps]. Else it, its gradient and its copy in bf16 lie as
      * [out][taps][weight_channels], with zeros behind the channels, because the kernel asked for it. */
     int64_t weight_channels;
-    bool wants_dx[TDM_MAX_INPUTS]; /* false where nothing upstream has parameters */
+    bool needs_dx[TDM_MAX_INPUTS]; /* false where nothing upstream has parameters */
     bool training;                 /* false: forward alone will run */
     int threads;                   /* CPU threads the kernel may use */
     bool fast;                     /* algorithms with larger rounding errors are welcome (Winograd) */
@@ -127,12 +127,12 @@ typedef struct tdm_kernel_desc {
 
 /* What the kernel answers. On entry desc->x_layout holds the layouts that the producers offer. */
 typedef struct tdm_kernel_fit {
-    tdm_layout x_layout[TDM_MAX_INPUTS], y_layout; /* wanted and made; the plan inserts reorders */
+    tdm_layout x_layout[TDM_MAX_INPUTS], y_layout; /* read and written; the plan inserts reorders */
     unsigned epilogue;                             /* all that it is able to do beside its op */
-    /* The bias is added to the finished sum as y holds it: added later it gives the same bits. Of desc->training no
-     * answer is wanted. */
+    /* The bias is added to the finished sum as y holds it, so adding it later gives the same bits. Not asked in
+     * training. */
     bool adds_bias_last;
-    int64_t x_channels, weight_channels; /* wanted; 0: as they are. x_channels only where desc->may_fill; both only on
+    int64_t x_channels, weight_channels; /* needed; 0: as they are. x_channels only where desc->may_fill; both only on
                                             devices that ingest batches */
     bool no_memory;                      /* to find out: the plan fails, no other kernel is taken */
     size_t saved_bytes;                  /* kept from forward to backward; not given in plans for predictions */
@@ -166,7 +166,7 @@ typedef struct tdm_kernel_args {
     const float *x[TDM_MAX_INPUTS];
     float *y;
     const float *dy;
-    float *dx[TDM_MAX_INPUTS]; /* NULL where not wanted */
+    float *dx[TDM_MAX_INPUTS]; /* NULL where not needed */
     const float *param[TDM_MAX_PARAMS];
     const void *narrow[TDM_MAX_PARAMS]; /* the parameters in bf16; NULL where desc->precision is another */
     float *dparam[TDM_MAX_PARAMS];      /* NULL where another kernel writes it (TDM_EPILOGUE_SUM_DX) */

@@ -27,9 +27,9 @@ typedef struct tdm_optim_args {
     tdm_device *device;            /* whose memory the pointers below are in, and on whose queue the work goes */
     const tdm_step_values *values; /* its `optim` is what prepare wrote */
     float *p;                      /* parameters; changed */
-    const float *g;                /* gradients of the step's mean loss, clipped where the job wants that */
+    const float *g;                /* gradients of the step's mean loss, clipped if the job clips */
     float *state[TDM_MAX_STATES];  /* changed; zeros before the first step; NULL behind those that the job has */
-    void *narrow; /* receives p in bf16, to the nearest, ties to even; NULL: not wanted, as always on the CPU */
+    void *narrow; /* receives p in bf16, to the nearest, ties to even; NULL: not needed, as always on the CPU */
     size_t count;
 } tdm_optim_args;
 
