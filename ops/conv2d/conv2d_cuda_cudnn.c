@@ -174,78 +174,60 @@ static const char *name_of(pass which, int algorithm) {
     return names[which][algorithm];
 }
 
-/* Whether a candidate rounds no coarser than the job allows: the heuristics also offer coarser ones. */
-static bool rounds_as_requested(const convolution *c, cudnnMathType_t math) {
-    return math_of(c) == CUDNN_FMA_MATH ? math == CUDNN_FMA_MATH : math != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
-}
-
 /* The last digits of a cuDNN 9 status say why something is not supported or not accepted. */
 static bool is_refusal(cudnnStatus_t status) {
     const int kind = (int)status / 1000 * 1000;
     return kind == (int)CUDNN_STATUS_NOT_SUPPORTED || kind == (int)CUDNN_STATUS_BAD_PARAM;
 }
 
-static bool serves(const convolution *c, cudnnStatus_t status, cudnnDeterminism_t determinism, size_t memory,
-                   bool exact) {
-    return status == CUDNN_STATUS_SUCCESS && memory <= most_workspace && (exact || c->way.sizes.fast) &&
+/* Whether a candidate rounds no coarser than the job allows (the heuristics also offer coarser ones) and fits its other
+ * settings. */
+static bool serves(const convolution *c, pass which, const offer *offered, cudnnStatus_t status,
+                   cudnnDeterminism_t determinism) {
+    static const unsigned exact[PASSES] = {
+        [FORWARD] = 1u << CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM |
+                    1u << CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM | 1u << CUDNN_CONVOLUTION_FWD_ALGO_GEMM,
+        [BACKWARD_DATA] = 1u << CUDNN_CONVOLUTION_BWD_DATA_ALGO_0 | 1u << CUDNN_CONVOLUTION_BWD_DATA_ALGO_1,
+        [BACKWARD_WEIGHTS] = 1u << CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0 | 1u << CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 |
+                             1u << CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3,
+    };
+    const bool rounds = math_of(c) == CUDNN_FMA_MATH ? offered->math == CUDNN_FMA_MATH
+                                                     : offered->math != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
+    return status == CUDNN_STATUS_SUCCESS && rounds && offered->memory <= most_workspace &&
+           ((exact[which] >> offered->algorithm & 1u) != 0 || c->way.sizes.fast) &&
            (determinism == CUDNN_DETERMINISTIC || !c->way.device->deterministic);
 }
 
-/* Gets the candidates of cuDNN's heuristics, best first; none if cuDNN cannot do this convolution at all. */
-#define ASK(c, count, call)                                                         \
-    do {                                                                            \
-        const cudnnStatus_t asked_ = library(c)->dnn.call;                          \
-        if (is_refusal(asked_))                                                     \
-            (count) = 0;                                                            \
-        else if (asked_ != CUDNN_STATUS_SUCCESS)                                    \
-            return tdm__cudnn_error(library(c), asked_, #call, __FILE__, __LINE__); \
-    } while (0)
-
-/* Keeps the candidates that serve. A macro, because cuDNN has three types of candidates. */
-#define KEEP(c, to, kept, candidate, count, exact)                                                          \
-    for (int i = 0; i < (count); i++)                                                                       \
-        if (rounds_as_requested((c), (candidate)[i].mathType) &&                                            \
-            serves((c), (candidate)[i].status, (candidate)[i].determinism, (candidate)[i].memory, (exact))) \
-            (to)[(*(kept))++] = (offer) {                                                                   \
-                (int)(candidate)[i].algo, (candidate)[i].memory, (candidate)[i].mathType                    \
-            }
+/* Keeps those candidates of cuDNN's heuristics that serve, best first; none if cuDNN cannot do this convolution at all.
+ * A macro, because cuDNN has three types of candidates. `call` fills `candidate` and `count`. */
+#define ASK(which, Candidate, call)                                                                                   \
+    Candidate candidate[CANDIDATES];                                                                                  \
+    int count = 0;                                                                                                    \
+    const cudnnStatus_t asked_ = library(c)->dnn.call;                                                                \
+    if (asked_ != CUDNN_STATUS_SUCCESS && !is_refusal(asked_))                                                        \
+        return tdm__cudnn_error(library(c), asked_, #call, __FILE__, __LINE__);                                       \
+    for (int i = 0; asked_ == CUDNN_STATUS_SUCCESS && i < count; i++) {                                               \
+        const offer offered = {(int)candidate[i].algo, candidate[i].memory, candidate[i].mathType};                   \
+        if (serves(c, (which), &offered, candidate[i].status, candidate[i].determinism)) offers[(*kept)++] = offered; \
+    }                                                                                                                 \
+    return TDM_OK
 
 static tdm_status ask_forward(convolution *c, offer *offers, int *kept) {
-    cudnnConvolutionFwdAlgoPerf_t candidate[CANDIDATES];
-    int count = 0;
-    ASK(c, count,
+    ASK(FORWARD, cudnnConvolutionFwdAlgoPerf_t,
         cudnnGetConvolutionForwardAlgorithm_v7(handle(c), c->x, c->weights, c->convolution[FORWARD], c->y, CANDIDATES,
                                                &count, candidate));
-    KEEP(c, offers, kept, candidate, count,
-         candidate[i].algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM ||
-             candidate[i].algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM ||
-             candidate[i].algo == CUDNN_CONVOLUTION_FWD_ALGO_GEMM);
-    return TDM_OK;
 }
 
 static tdm_status ask_dx(convolution *c, offer *offers, int *kept) {
-    cudnnConvolutionBwdDataAlgoPerf_t candidate[CANDIDATES];
-    int count = 0;
-    ASK(c, count,
+    ASK(BACKWARD_DATA, cudnnConvolutionBwdDataAlgoPerf_t,
         cudnnGetConvolutionBackwardDataAlgorithm_v7(handle(c), c->weights, c->y, c->convolution[BACKWARD_DATA], c->x,
                                                     CANDIDATES, &count, candidate));
-    KEEP(c, offers, kept, candidate, count,
-         candidate[i].algo == CUDNN_CONVOLUTION_BWD_DATA_ALGO_0 ||
-             candidate[i].algo == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1);
-    return TDM_OK;
 }
 
 static tdm_status ask_dw(convolution *c, offer *offers, int *kept) {
-    cudnnConvolutionBwdFilterAlgoPerf_t candidate[CANDIDATES];
-    int count = 0;
-    ASK(c, count,
+    ASK(BACKWARD_WEIGHTS, cudnnConvolutionBwdFilterAlgoPerf_t,
         cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle(c), c->x, c->y, c->convolution[BACKWARD_WEIGHTS],
                                                       c->weights, CANDIDATES, &count, candidate));
-    KEEP(c, offers, kept, candidate, count,
-         candidate[i].algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0 ||
-             candidate[i].algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 ||
-             candidate[i].algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3);
-    return TDM_OK;
 }
 
 /* Runs the current setting once. It serves if cuDNN accepts it and its relu, if it has one, lets NaN through. */
