@@ -175,7 +175,8 @@ tdm_status run_wide(tdm_cuda_device *device, const entropy_row<Number> &row, int
     });
 }
 
-template <class Number> tdm_status run_in(const tdm_loss_args *args) {
+/* Softmax and loss are in float for both precisions. */
+template <class Number> tdm_status run(const tdm_loss_args *args) {
     const tdm_cross_entropy_attrs *attrs = (const tdm_cross_entropy_attrs *)args->attrs;
     tdm_cuda_device *device = tdm__cuda_device(args->device);
     entropy_row<Number> row = {};
@@ -194,11 +195,6 @@ template <class Number> tdm_status run_in(const tdm_loss_args *args) {
     return run_wide<WIDE_TEAM>(device, row, args->rows, totals);
 }
 
-/* Softmax and loss are in float for both precisions. */
-tdm_status run(const tdm_loss_args *args) {
-    return args->precision == TDM_BF16 ? run_in<bf16>(args) : run_in<float>(args);
-}
-
 } /* namespace */
 
-TDM_CUDA_LOSS(cross_entropy, run);
+TDM_CUDA_LOSS(cross_entropy);

@@ -65,7 +65,7 @@ tdm_status run_wide(tdm_cuda_device *device, const mse_row<Number> &row, int64_t
     });
 }
 
-template <class Number> tdm_status run_in(const tdm_loss_args *args) {
+template <class Number> tdm_status run(const tdm_loss_args *args) {
     tdm_cuda_device *device = tdm__cuda_device(args->device);
     const mse_row<Number> row = {as<Number>(args->y), (const float *)args->target, args->values, as<Number>(args->dy),
                                  args->width};
@@ -74,10 +74,6 @@ template <class Number> tdm_status run_in(const tdm_loss_args *args) {
     return run_wide(device, row, args->rows, totals);
 }
 
-tdm_status run(const tdm_loss_args *args) {
-    return args->precision == TDM_BF16 ? run_in<bf16>(args) : run_in<float>(args);
-}
-
 } /* namespace */
 
-TDM_CUDA_LOSS(mse, run);
+TDM_CUDA_LOSS(mse);

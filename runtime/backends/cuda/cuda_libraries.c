@@ -48,7 +48,7 @@ static const tdm_nvidia_library dnn = {"libcudnn.so.9", check_dnn, dnn_symbols,
                                        sizeof dnn_symbols / sizeof dnn_symbols[0]};
 #endif
 
-#define TDM_SYMBOL(name) {#name, offsetof(tdm_nvml, name), false},
+#define TDM_SYMBOL(name, result, parameters) {#name, offsetof(tdm_nvml, name), false},
 static const tdm_nvidia_symbol nvml_symbols[] = {
 #include "runtime/backends/cuda/nvml.def"
 };

@@ -54,26 +54,11 @@ typedef struct nvmlPciInfo_st {
     char busId[32];
 } nvmlPciInfo_t;
 
-nvmlReturn_t nvmlInit_v2(void);
-nvmlReturn_t nvmlShutdown(void);
-const char *nvmlErrorString(nvmlReturn_t result);
-nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned bytes);
-nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDevice_t *device);
-nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory);
-nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t *current, nvmlEnableState_t *pending);
-nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t type, nvmlEccCounterType_t counter,
-                                         unsigned long long *count);
-nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned *mhz);
-nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned *mhz);
-nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensor, unsigned *celsius);
-nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned *milliwatts);
-nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned *milliwatts);
-nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device, unsigned long long *reasons);
-nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned link, nvmlEnableState_t *active);
-nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned link, nvmlIntNvLinkDeviceType_t *type);
-nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned link, nvmlPciInfo_t *pci);
+#define TDM_SYMBOL(name, result, parameters) result name parameters;
+#include "runtime/backends/cuda/nvml.def"
+#undef TDM_SYMBOL
 
-#define TDM_SYMBOL(name) __typeof__(&name) name;
+#define TDM_SYMBOL(name, result, parameters) __typeof__(&name) name;
 typedef struct tdm_nvml {
     void *handle; /* NULL: absent */
 #include "runtime/backends/cuda/nvml.def"

@@ -15,8 +15,8 @@
 #include "runtime/backends/cuda/kit/cuda.h"
 #include "runtime/base/bf16.h"
 
-/* Kernels of an op, from its file's templates `forward<Number>` and `backward<Number>`; a loss's, and an optimizer's:
- *     TDM_CUDA_KERNEL(relu, keep_layout);
+/* The kernels of an op, from its file's templates `forward<Number>` and `backward<Number>`; of a loss, from
+ * `run<Number>`; and of an optimizer: TDM_CUDA_KERNEL(relu, keep_layout); TDM_CUDA_LOSS(mse); TDM_CUDA_OPTIM(sgd, run);
  * In C++ other files see a constant only if it was declared as extern. */
 #define TDM_CUDA_KERNEL(name, fits_function)                       \
     extern "C" const tdm_kernel tdm__##name##_cuda;                \
@@ -30,9 +30,9 @@
         .backward = by_precision<backward<float>, backward<bf16>>, \
         .algorithms = NULL,                                        \
     }
-#define TDM_CUDA_LOSS(name, run)                         \
+#define TDM_CUDA_LOSS(name)                              \
     extern "C" const tdm_loss_kernel tdm__##name##_cuda; \
-    const tdm_loss_kernel tdm__##name##_cuda = {#name, "cuda", run}
+    const tdm_loss_kernel tdm__##name##_cuda = {#name, "cuda", by_loss_precision<run<float>, run<bf16>>}
 #define TDM_CUDA_OPTIM(name, run)                         \
     extern "C" const tdm_optim_kernel tdm__##name##_cuda; \
     const tdm_optim_kernel tdm__##name##_cuda = {#name, "cuda", run}
@@ -103,6 +103,10 @@ template <class Number> inline Number *as(float *pointer) {
 typedef tdm_status kernel_pass(const tdm_kernel_args *args);
 template <kernel_pass *FLOATS, kernel_pass *NARROW> tdm_status by_precision(const tdm_kernel_args *args) {
     return args->desc->precision == TDM_BF16 ? NARROW(args) : FLOATS(args);
+}
+typedef tdm_status loss_pass(const tdm_loss_args *args);
+template <loss_pass *FLOATS, loss_pass *NARROW> tdm_status by_loss_precision(const tdm_loss_args *args) {
+    return args->precision == TDM_BF16 ? NARROW(args) : FLOATS(args);
 }
 
 /* ---- packs: `WIDE` contiguous elements, moved in one access ---- */
