@@ -19,13 +19,12 @@ static tdm_ingest new_ingest(const tdm_replica *replica) {
                         .x_channels = batch->channels > 0 ? batch->channels : sample->dim[0]};
 }
 
-static tdm_status open_rows(tdm_replica *replica, tdm_slot *slot) {
-    const tdm_slots *s = replica->slots;
-    size_t rows = (size_t)s->rows * (size_t)s->parts;
-    TDM_TRY(tdm__replica_allocate(replica, s->packing.bytes * (size_t)s->parts, &slot->packed, "a batch on its way"));
-    TDM_TRY(tdm__replica_allocate(replica, rows * sizeof(int64_t), &slot->position, "the batch's positions"));
-    TDM_TRY(tdm__replica_allocate(replica, rows * s->target_bytes, &slot->target, "the batch's targets"));
-    return tdm__replica_allocate(replica, rows * replica->plan->input_row_bytes, &slot->x, "the batch");
+static tdm_status open_rows(tdm_replica *replica, tdm_slot *slot, size_t rows, size_t target_bytes, size_t packed_bytes,
+                            const char *what) {
+    TDM_TRY(tdm__replica_allocate(replica, packed_bytes, &slot->packed, what));
+    TDM_TRY(tdm__replica_allocate(replica, rows * sizeof(int64_t), &slot->position, what));
+    TDM_TRY(tdm__replica_allocate(replica, rows * target_bytes, &slot->target, what));
+    return tdm__replica_allocate(replica, rows * replica->plan->input_row_bytes, &slot->x, what);
 }
 
 static void close_rows(tdm_replica *replica, tdm_slot *slot) {
@@ -59,7 +58,9 @@ tdm_status tdm__replica_feed(tdm_replica *replica, const tdm_feed *feed) {
     const size_t before = replica->memory_bytes;
     s->packing = *feed->packing;
     TDM_TRY(tdm__resident_open(&s->resident, replica, feed));
-    for (int i = 0; i < TDM_SLOTS; i++) TDM_TRY(open_rows(replica, &s->slot[i]));
+    for (int i = 0; i < TDM_SLOTS; i++)
+        TDM_TRY(open_rows(replica, &s->slot[i], (size_t)s->rows * (size_t)s->parts, s->target_bytes,
+                          s->packing.bytes * (size_t)s->parts, "a batch on its way"));
     TDM_TRY(device->ops->finish(device, NULL)); /* the zeroing of memory that another queue writes */
     s->current = 0;
     s->ingest = new_ingest(replica);
@@ -153,18 +154,12 @@ tdm_status tdm__samples_open(tdm_replica *replica) {
     TDM_TRY(device->ops->allocate_host(device, &host, bytes, "samples to evaluate"));
     s->sample_host = host;
     memset(s->sample_host, 0, s->sample_at);
-    TDM_TRY(tdm__replica_allocate(replica, bytes, &s->sample_packed, "samples to evaluate"));
-    TDM_TRY(tdm__replica_allocate(replica, rows * sizeof(int64_t), &s->sample_position, "samples to evaluate"));
-    return tdm__replica_allocate(replica, rows * plan->input_row_bytes, &s->sample_x, "samples to evaluate");
+    return open_rows(replica, &s->samples, rows, 0, bytes, "samples to evaluate");
 }
 
 void tdm__samples_close(tdm_replica *replica) {
-    const tdm_slots *s = replica->slots;
-    const tdm_device_ops *ops = replica->device->ops;
-    ops->release(replica->device, s->sample_packed);
-    ops->release(replica->device, s->sample_position);
-    ops->release(replica->device, s->sample_x);
-    ops->release_host(replica->device, s->sample_host);
+    close_rows(replica, &replica->slots->samples);
+    replica->device->ops->release_host(replica->device, replica->slots->sample_host);
 }
 
 tdm_status tdm__replica_take_samples(tdm_replica *replica, const tdm_shard *shard, tdm_rows *out) {
@@ -177,13 +172,13 @@ tdm_status tdm__replica_take_samples(tdm_replica *replica, const tdm_shard *shar
                  (long long)replica->plan->options.rows);
     size_t bytes = (size_t)shard->rows * s->sample_bytes;
     memcpy(s->sample_host + s->sample_at, shard->x, bytes);
-    TDM_TRY(device->ops->copy(device, NULL, s->sample_packed, s->sample_host, s->sample_at + bytes));
+    TDM_TRY(device->ops->copy(device, NULL, s->samples.packed, s->sample_host, s->sample_at + bytes));
     tdm_ingest ingest = new_ingest(replica);
-    ingest.packed = s->sample_packed;
+    ingest.packed = s->samples.packed;
     ingest.x_at = s->sample_at;
     ingest.rows = shard->rows;
-    ingest.x = s->sample_x;
-    ingest.position = s->sample_position;
-    *out = (tdm_rows){.rows = shard->rows, .x = s->sample_x, .position = s->sample_position};
+    ingest.x = s->samples.x;
+    ingest.position = s->samples.position;
+    *out = (tdm_rows){.rows = shard->rows, .x = s->samples.x, .position = s->samples.position};
     return device->ops->arenas->ingest(device, NULL, &ingest);
 }

@@ -49,8 +49,8 @@ struct tdm_slots {
     tdm_ingest ingest; /* what the ingests of this feed have in common */
     size_t fed_bytes;  /* on the device, for this feed */
     size_t sample_at, sample_bytes;
-    char *sample_host, *sample_packed, *sample_x; /* of samples outside of steps: evaluation, predictions */
-    int64_t *sample_position;
+    tdm_slot samples; /* rows outside of steps: evaluation, predictions */
+    char *sample_host;
 };
 
 tdm_status tdm__slots_open(tdm_replica *replica, const tdm_replica_options *options);
