@@ -19,7 +19,7 @@ template <class Number> struct add_item {
             const pack<float, WIDE> v = load<WIDE>(x[s], i);
             for (int k = 0; k < WIDE; k++) sum.at[k] += v.at[k];
         }
-        if (relu) pass_relu(&sum);
+        if (relu) clamp_at_zero(&sum);
         store(y, i, sum);
     }
 };
@@ -31,7 +31,7 @@ template <class Number> struct add_gradient_item {
     int count;
     template <int WIDE> __device__ void run(int64_t i) const {
         pack<float, WIDE> d = load<WIDE>(dy, i);
-        if (y != NULL) mask_relu(&d, load<WIDE>(y, i));
+        if (y != NULL) keep_where_positive(&d, load<WIDE>(y, i));
         for (int s = 0; s < TDM_MAX_INPUTS; s++) {
             if (s == count) break;
             store(dx[s], i, d);

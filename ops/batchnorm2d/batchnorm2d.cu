@@ -58,7 +58,7 @@ __global__ void apply_forward(norm_operands<Number> g, coefficients of, Number *
             const pack<float, WIDE> added = load<WIDE>(g.other, i);
             for (int k = 0; k < WIDE; k++) v.at[k] = kept<Number>(v.at[k]) + added.at[k];
         }
-        if (relu) pass_relu(&v);
+        if (relu) clamp_at_zero(&v);
         store(y, i, v);
     }
 }

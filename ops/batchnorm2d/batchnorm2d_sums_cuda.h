@@ -34,7 +34,7 @@ template <int WIDE, class Number>
 __device__ inline pack<float, WIDE> masked_dy(const norm_operands<Number> &g, int64_t i) {
     pack<float, WIDE> d = load<WIDE>(g.dy, i);
     if (g.y == NULL) return d;
-    mask_relu(&d, load<WIDE>(g.y, i));
+    keep_where_positive(&d, load<WIDE>(g.y, i));
     return d;
 }
 

@@ -11,7 +11,7 @@ template <class Number> struct relu_item {
     Number *y;
     template <int WIDE> __device__ void run(int64_t i) const {
         pack<float, WIDE> v = load<WIDE>(x, i);
-        pass_relu(&v);
+        clamp_at_zero(&v);
         store(y, i, v);
     }
 };
@@ -22,7 +22,7 @@ template <class Number> struct relu_gradient_item {
     template <int WIDE> __device__ void run(int64_t i) const {
         const pack<float, WIDE> out = load<WIDE>(y, i);
         pack<float, WIDE> d = load<WIDE>(dy, i);
-        mask_relu(&d, out);
+        keep_where_positive(&d, out);
         store(dx, i, d);
     }
 };

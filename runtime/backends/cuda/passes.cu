@@ -21,7 +21,7 @@ template <class Number> struct bias_item {
             split(inner, &plane);
             v.at[k] += get(bias, split(channels, &plane));
         }
-        if (relu) pass_relu(&v);
+        if (relu) clamp_at_zero(&v);
         store(y, i, v);
     }
 };
@@ -48,7 +48,7 @@ template <class Number> struct gradient {
     }
     template <int WIDE> __device__ pack<float, WIDE> keep(int64_t i, seen<WIDE> s) const {
         if (y == NULL) return s.dy;
-        mask_relu(&s.dy, s.y);
+        keep_where_positive(&s.dy, s.y);
         store(masked, i, s.dy);
         return s.dy;
     }

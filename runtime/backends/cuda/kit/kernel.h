@@ -157,11 +157,11 @@ __device__ inline void put(bf16 *to, int64_t index, float value) {
 }
 
 /* max(0, v); NaN passes. */
-template <int WIDE> __device__ inline void pass_relu(pack<float, WIDE> *v) {
+template <int WIDE> __device__ inline void clamp_at_zero(pack<float, WIDE> *v) {
     for (int k = 0; k < WIDE; k++) v->at[k] = v->at[k] < 0.0f ? 0.0f : v->at[k];
 }
 /* d where y > 0, else 0: what comes back from a relu with the output y. */
-template <int WIDE> __device__ inline void mask_relu(pack<float, WIDE> *d, const pack<float, WIDE> &y) {
+template <int WIDE> __device__ inline void keep_where_positive(pack<float, WIDE> *d, const pack<float, WIDE> &y) {
     for (int k = 0; k < WIDE; k++) d->at[k] = y.at[k] <= 0.0f ? 0.0f : d->at[k];
 }
 
