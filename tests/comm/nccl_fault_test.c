@@ -19,7 +19,7 @@ static void check_clean(long aborts) {
     CHECK_INT(fake_nccl_live(), 0);
     CHECK_INT(cuda_emulated_live(), 0);
     CHECK_INT(fake_nccl_aborts(), aborts);
-    CHECK_INT(gpu_keepers(), 0);
+    CHECK_INT(gpu_keepers(0), 0);
 }
 
 /* Until this rank has learned that the job is over. */

@@ -73,11 +73,20 @@ static bool is_keeper(const char *thread) {
     return read && strcmp(name, "tandem-nccl\n") == 0;
 }
 
-int gpu_keepers(void) {
+static int count_keepers(void) {
     int count = 0;
     DIR *threads = opendir("/proc/self/task");
     if (threads == NULL) return -1;
     for (struct dirent *entry; (entry = readdir(threads)) != NULL;) count += is_keeper(entry->d_name);
     closedir(threads);
+    return count;
+}
+
+int gpu_keepers(int wanted) {
+    int count = count_keepers();
+    for (int tries = 0; count != wanted && tries < 20000; tries++) {
+        gpu_nap(1);
+        count = count_keepers();
+    }
     return count;
 }

@@ -23,7 +23,8 @@ tdm_status gpu_reduce_and_wait(gpu_rank *g);
 /* `runs` of them in a graph; NULL where that failed, which was told. */
 tdm_capture *gpu_capture(gpu_rank *g, int runs);
 void gpu_nap(int ms);
-/* Keepers of this process: each belongs to a site, and ends with it. */
-int gpu_keepers(void);
+/* Keepers of this process: each belongs to a site and ends with it. Counts again for up to 20 s while there are not
+ * `wanted`, because a thread that has been joined stays in /proc a moment longer. */
+int gpu_keepers(int wanted);
 
 #endif

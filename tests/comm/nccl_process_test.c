@@ -106,12 +106,12 @@ static void killed_in_replay_rank(rank_context *c) {
     CHECK_OK(g.device->ops->capture_run(g.device, capture));
     check_death(g.nccl->ops->wait(g.nccl, NULL), start);
     start = tdm__now_ns();
-    CHECK_INT(gpu_keepers(), 1);
+    CHECK_INT(gpu_keepers(1), 1);
     CHECK_OK(g.device->ops->finish(g.device, NULL));
     g.device->ops->capture_free(g.device, capture);
     gpu_close(&g);
     CHECK(tdm__ms_since(start) < SOON_MS);
-    CHECK_INT(gpu_keepers(), 0);
+    CHECK_INT(gpu_keepers(0), 0);
 }
 
 TEST(a_peer_killed_in_a_replay) {
