@@ -163,7 +163,7 @@ tdm_status tdm__comm_split(tdm_comm *comm, const int *ranks, int count, tdm_comm
 }
 
 void tdm__comm_abort(tdm_comm *comm, const char *why) {
-    if (comm != NULL) comm->ops->abort(comm, why);
+    if (comm != NULL) comm->ops->abort(comm, why != NULL && why[0] != '\0' ? why : NULL);
 }
 
 /* ---- agreement ---- */

@@ -54,7 +54,7 @@ static tdm_status run(tdm_comm *comm, tdm_comm_call call) {
     return tdm__comm_wait(request, NULL);
 }
 
-/* Defines a call and its asynchronous form. AND: the parameters after the communicator. */
+/* Defines a call and its asynchronous form. PARAMETERS: those after the communicator, if any. */
 #define CALL(name, kind_, parameters, ...)                                                    \
     tdm_status tdm_comm_##name(tdm_comm *comm parameters) {                                   \
         return run(comm, (tdm_comm_call){.kind = TDM_COMM_##kind_, __VA_ARGS__});             \
@@ -62,53 +62,53 @@ static tdm_status run(tdm_comm *comm, tdm_comm_call call) {
     tdm_status tdm_comm_start_##name(tdm_comm *comm parameters, tdm_comm_request **request) { \
         return start(comm, (tdm_comm_call){.kind = TDM_COMM_##kind_, __VA_ARGS__}, request);  \
     }
-#define AND(...) , __VA_ARGS__
+#define PARAMETERS(...) , __VA_ARGS__
 
-CALL(all_reduce, ALL_REDUCE, AND(tdm_span io, tdm_reduce_op op), .rank = -1, .in = io, .op = op)
-CALL(broadcast, BROADCAST, AND(tdm_span io, int root), .rank = root, .in = io)
-CALL(reduce, REDUCE, AND(tdm_span io, int root, tdm_reduce_op op), .rank = root, .in = io, .op = op)
-CALL(gather, GATHER, AND(tdm_span in, tdm_span out, int root), .rank = root, .in = in, .out = out)
-CALL(all_gather, ALL_GATHER, AND(tdm_span in, tdm_span out), .rank = -1, .in = in, .out = out)
-CALL(scatter, SCATTER, AND(tdm_span in, tdm_span out, int root), .rank = root, .in = in, .out = out)
+CALL(all_reduce, ALL_REDUCE, PARAMETERS(tdm_span io, tdm_reduce_op op), .rank = -1, .in = io, .op = op)
+CALL(broadcast, BROADCAST, PARAMETERS(tdm_span io, int root), .rank = root, .in = io)
+CALL(reduce, REDUCE, PARAMETERS(tdm_span io, int root, tdm_reduce_op op), .rank = root, .in = io, .op = op)
+CALL(gather, GATHER, PARAMETERS(tdm_span in, tdm_span out, int root), .rank = root, .in = in, .out = out)
+CALL(all_gather, ALL_GATHER, PARAMETERS(tdm_span in, tdm_span out), .rank = -1, .in = in, .out = out)
+CALL(scatter, SCATTER, PARAMETERS(tdm_span in, tdm_span out, int root), .rank = root, .in = in, .out = out)
 CALL(barrier, BARRIER, , .rank = -1)
-CALL(send, SEND, AND(tdm_span in, int to), .rank = to, .in = in)
-CALL(receive, RECEIVE, AND(tdm_span out, int from), .rank = from, .out = out)
+CALL(send, SEND, PARAMETERS(tdm_span in, int to), .rank = to, .in = in)
+CALL(receive, RECEIVE, PARAMETERS(tdm_span out, int from), .rank = from, .out = out)
 
 /* ---- memory and groups ---- */
 
 /* The arguments of allocate or split. */
-typedef struct making {
+typedef struct creation {
     size_t bytes;
     void **memory;
     const int *ranks;
     int count;
     tdm_comm **comm;
-} making;
+} creation;
 
 static tdm_status allocate(tdm_comm *comm, void *user) {
-    const making *m = user;
+    const creation *m = user;
     return tdm__comm_allocate(comm, m->bytes, m->memory);
 }
 
 static tdm_status split(tdm_comm *comm, void *user) {
-    const making *m = user;
+    const creation *m = user;
     return tdm__comm_split(comm, m->ranks, m->count, m->comm);
 }
 
-static tdm_status make(tdm_comm *comm, tdm_comm_fn fn, making m) {
+static tdm_status create(tdm_comm *comm, tdm_comm_fn fn, creation m) {
     return comm != NULL && comm->queue != NULL ? tdm__comm_queue_run(comm->queue, fn, &m) : fn(comm, &m);
 }
 
 tdm_status tdm_comm_allocate(tdm_comm *comm, size_t bytes, void **out) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "allocate: the pointer for the result is NULL");
     *out = NULL;
-    return make(comm, allocate, (making){.bytes = bytes, .memory = out});
+    return create(comm, allocate, (creation){.bytes = bytes, .memory = out});
 }
 
 tdm_status tdm_comm_split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "split: the pointer for the communicator is NULL");
     *out = NULL;
-    return make(comm, split, (making){.ranks = ranks, .count = count, .comm = out});
+    return create(comm, split, (creation){.ranks = ranks, .count = count, .comm = out});
 }
 
 /* ---- asynchronous calls ---- */

@@ -80,7 +80,7 @@ static tdm_status run(tdm_comm *comm, const tdm_comm_call *call) {
     if (call->kind == TDM_COMM_GATHER && call->rank != comm->rank) out.count = 0;
     if (call->kind == TDM_COMM_SCATTER && call->rank != comm->rank) in.count = 0;
     const char *from = in.data, *to = out.data;
-    const bool inside = from >= to && from < to + bytes_of(out); /* `in` is a part of `out` */
+    const bool inside = from >= to && from < to + bytes_of(out); /* `in` is a part of `out`, as all_gather allows */
     TDM_TRY(reserve(s, round_up(bytes_of(out)) + bytes_of(in)));
     tdm_comm_call there_call = *call;
     there_call.out = there(s, 0, out);

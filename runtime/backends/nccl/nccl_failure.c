@@ -52,7 +52,7 @@ tdm_status tdm__nccl_ended(tdm_nccl_comm *comm) {
 static void report_to_all(tdm_nccl_comm *comm, const char *what) {
     tdm_nccl_site *site = comm->site;
     char why[TDM_NCCL_WHY];
-    snprintf(why, sizeof(why), "%s: %.*s", comm->call, (int)(sizeof(why) - sizeof(comm->call) - 2), what);
+    snprintf(why, sizeof(why), "%s: %.*s", comm->call, (int)(sizeof(why) - strlen(comm->call) - 3), what);
     pthread_mutex_lock(&site->mutex);
     if (site->why[0] == '\0') memcpy(site->why, why, sizeof(why));
     pthread_mutex_unlock(&site->mutex);

@@ -108,7 +108,7 @@ static tdm_status agree(const nccl_facts *own, tdm_comm *control) {
     tdm_status status = TDM_OK;
     /* A rank without memory leaves: its peers learn of it through the control plane. */
     if (all == NULL) {
-        control->ops->abort(control, NULL);
+        control->ops->abort(control, "nccl: communicator: out of memory");
         TDM_NCCL_FAIL(TDM_E_MEMORY, "nccl: communicator: out of memory, needed %zu bytes", bytes);
     }
     nccl_facts copy = *own;
@@ -260,7 +260,7 @@ static tdm_status open_comm(tdm_comm **out, tdm_device *device, tdm_comm *contro
         tdm__nccl_site_release(site);
     }
     if (status != TDM_OK) {
-        control->ops->abort(control, NULL); /* peers are waiting for this rank inside NCCL */
+        control->ops->abort(control, "nccl: cannot open a communicator"); /* peers wait for this rank inside NCCL */
         return status;
     }
     status = initialise(c, id);

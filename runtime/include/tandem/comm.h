@@ -100,7 +100,8 @@ TDM_API tdm_status tdm_comm_allocate(tdm_comm *comm, size_t bytes, void **out);
 /* Makes a communicator of the `count` ranks listed, in that order; *out is NULL on ranks that are not listed.
  * Collective over `comm`, with the same list on every rank. Messages still name ranks by their number in the job. */
 TDM_API tdm_status tdm_comm_split(tdm_comm *comm, const int *ranks, int count, tdm_comm **out);
-/* Ends the job: the calls of every rank fail with "rank N: why". Any thread. */
+/* Ends the job: the calls of every rank fail with "rank N: why". Any thread. why NULL or "": the message says that this
+ * rank called abort; then the call is also allowed in a signal handler. */
 TDM_API void tdm_comm_abort(tdm_comm *comm, const char *why);
 
 /* ---- asynchronous forms: return at once; a thread of the communicator's own makes the calls in the order started ----

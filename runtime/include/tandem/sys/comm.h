@@ -23,7 +23,7 @@ struct tdm_device;
 struct tdm_device_event;
 
 typedef enum tdm_comm_kind {
-    TDM_COMM_JOIN, /* joining the group; only in messages, as TDM_COMM_ALLOCATE and TDM_COMM_SPLIT */
+    TDM_COMM_JOIN, /* joining the group; only in messages, like TDM_COMM_ALLOCATE and TDM_COMM_SPLIT */
     TDM_COMM_ALL_REDUCE,
     TDM_COMM_BROADCAST,
     TDM_COMM_REDUCE,
