@@ -296,7 +296,7 @@ static const tdm_field dp_rows[] = {
     {0},
 };
 static const char *const backend_names[] = {"auto",
-#define TDM_BACKEND(key, name, memory, source) #name,
+#define TDM_BACKEND(key, name, source) #name,
 #include <tandem/sys/backends.def>
 #undef TDM_BACKEND
                                             NULL};

@@ -9,11 +9,11 @@
 #define BIT(value) (1u << (value))
 
 #define LACK_BUILT_IN(key, name)
-#define LACK_MODULE(key, name) \
+#define LACK_DEVICE_MODULE(key, name) \
     {"parallel.ddp", "backend", BIT(TDM_BACKEND_##key), #name, NULL, NULL, "write auto or shm"},
 #define LACK_RESERVED(key, name) \
     {"parallel.ddp", "backend", BIT(TDM_BACKEND_##key), NULL, NULL, NULL, "write auto or shm"},
-#define TDM_BACKEND(key, name, memory, source) LACK_##source(key, name)
+#define TDM_BACKEND(key, name, source) LACK_##source(key, name)
 static const tdm_lack lacks[] = {
     {"model", "builtin", 0, NULL, NULL, NULL, "write the layers out"},
     {"data.train", "format", BIT(TDM_DATA_IMAGE_FOLDER), NULL, NULL, NULL,

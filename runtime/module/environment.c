@@ -29,7 +29,7 @@ typedef struct report {
 
 static void section(report *r, const char *title) {
     if (r->json)
-        tdm__put(&r->out, r->text.length > 0 ? "} %s:{" : "{ %s:{", title);
+        tdm__json_put(&r->out, r->text.length > 0 ? "} %s:{" : "{ %s:{", title);
     else
         tdm__text_printf(&r->text, "%s%s\n", r->text.length > 0 ? "\n" : "", title);
 }
@@ -37,7 +37,7 @@ static void section(report *r, const char *title) {
 static void put_text(report *r, const char *name, const char *value) {
     if (!value || !value[0]) return;
     if (r->json) {
-        tdm__put(&r->out, "%s:%s", name, value);
+        tdm__json_put(&r->out, "%s:%s", name, value);
         return;
     }
     tdm__text_printf(&r->text, "  %-18s ", name);
@@ -47,7 +47,7 @@ static void put_text(report *r, const char *name, const char *value) {
 
 static void put_count(report *r, const char *name, long long value) {
     if (r->json)
-        tdm__put(&r->out, "%s:%lld", name, value);
+        tdm__json_put(&r->out, "%s:%lld", name, value);
     else
         tdm__text_printf(&r->text, "  %-18s %lld\n", name, value);
 }
@@ -55,7 +55,7 @@ static void put_count(report *r, const char *name, long long value) {
 static void put_bytes(report *r, const char *name, double bytes) {
     char size[32];
     if (r->json)
-        tdm__put(&r->out, "%s:%.0f", name, bytes);
+        tdm__json_put(&r->out, "%s:%.0f", name, bytes);
     else
         put_text(r, name, tdm__print_bytes(size, (uint64_t)bytes));
 }
@@ -191,9 +191,9 @@ static void limits_part(report *r) {
 
 /* Modules with kernels, then the backends that the library does not contain. */
 #define NAME_BUILT_IN(name)
-#define NAME_MODULE(name) #name,
+#define NAME_DEVICE_MODULE(name) #name,
 #define NAME_RESERVED(name) #name,
-#define TDM_BACKEND(key, name, memory, source) NAME_##source(name)
+#define TDM_BACKEND(key, name, source) NAME_##source(name)
 static const char *const modules[] = {
     "dnnl",
     "cuda",
@@ -248,7 +248,7 @@ tdm_status tdm_environment(const tdm_host *host, int json, char **out) {
     TDM_TRY(tdm__host_take(&host));
     report r = {.json = json != 0};
     tdm__text_init(&r.text, host);
-    r.out = tdm__json_to(&r.text, "");
+    r.out = tdm__json_out(&r.text, "");
     system_part(&r);
     cpu_part(&r);
     memory_part(&r);
@@ -256,7 +256,7 @@ tdm_status tdm_environment(const tdm_host *host, int json, char **out) {
     const tdm_module *cuda = NULL;
     tdm_status status = json == TDM_ENVIRONMENT_JSON_ALONE ? TDM_OK : modules_part(&r, host, &cuda);
     if (status == TDM_OK) devices_part(&r, cuda);
-    if (r.json) tdm__put(&r.out, "}}\n");
+    if (r.json) tdm__json_put(&r.out, "}}\n");
     if (status == TDM_OK) status = tdm__text_take_public(&r.text, out);
     tdm__text_deinit(&r.text);
     if (status == TDM_OK && r.failed)

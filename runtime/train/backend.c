@@ -6,15 +6,13 @@
 
 static const struct {
     const char *name;
-    enum { HOST_MEMORY, DEVICE_MEMORY } memory;
-    enum { BUILT_IN, MODULE, RESERVED } source;
+    enum { BUILT_IN, DEVICE_MODULE, RESERVED } source;
 } backends[] = {
-    [TDM_BACKEND_AUTO] = {"auto", DEVICE_MEMORY, MODULE},
-#define TDM_BACKEND(key, name, memory, source) [TDM_BACKEND_##key] = {#name, memory, source},
+    [TDM_BACKEND_AUTO] = {"auto", DEVICE_MODULE},
+#define TDM_BACKEND(key, name, source) [TDM_BACKEND_##key] = {#name, source},
 #include <tandem/sys/backends.def>
 #undef TDM_BACKEND
 };
-enum { BACKEND_COUNT = sizeof(backends) / sizeof(backends[0]) };
 
 tdm_status tdm__run_check_backend(const tdm_run *run) {
     int wanted = run->job->parallel.ddp.backend;
@@ -33,17 +31,16 @@ static bool shares_devices(const tdm_ints *ids) {
     return false;
 }
 
-/* `auto` is the first backend for device memory. */
 static const char *name_of(int wanted) {
-    int i = wanted != TDM_BACKEND_AUTO ? wanted : wanted + 1;
-    while (backends[i].memory != DEVICE_MEMORY) i++;
+    int i = wanted != TDM_BACKEND_AUTO ? wanted : TDM_BACKEND_AUTO + 1;
+    while (backends[i].source != DEVICE_MODULE) i++;
     return backends[i].name;
 }
 
 tdm_status tdm__run_open_backend(tdm_run *run) {
     const int wanted = run->job->parallel.ddp.backend;
     const bool is_demanded = wanted != TDM_BACKEND_AUTO;
-    if (run->world == 1 || backends[wanted].memory == HOST_MEMORY) return TDM_OK;
+    if (run->world == 1 || backends[wanted].source != DEVICE_MODULE) return TDM_OK;
     const char *name = name_of(wanted);
     if (!run->compute.device->discrete) {
         if (!is_demanded) return TDM_OK;

@@ -149,7 +149,7 @@ typedef struct tdm_parallel_section {
 } tdm_parallel_section;
 typedef enum tdm_backend {
     TDM_BACKEND_AUTO,
-#define TDM_BACKEND(key, name, memory, source) TDM_BACKEND_##key, /* TDM_BACKEND_NCCL, ... */
+#define TDM_BACKEND(key, name, source) TDM_BACKEND_##key, /* TDM_BACKEND_NCCL, ... */
 #include <tandem/sys/backends.def>
 #undef TDM_BACKEND
 } tdm_backend;
