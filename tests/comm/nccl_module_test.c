@@ -75,7 +75,7 @@ TEST(nccl_that_will_not_do) {
                  false,
                  {FAKE_LIBRARIES "/libnccl.so.2 is NCCL 2.18.6, 2.19 or newer is needed", "TANDEM_CUDA_LIBRARIES"}});
     run(&(scene){FAKE_LIBRARIES, "2804", false, {"is NCCL 2.8.4, 2.19 or newer is needed"}});
-    run(&(scene){FAKE_INCOMPLETE, NULL, false, {FAKE_INCOMPLETE "/libnccl.so.2, version 23007, has no ncclCommSplit"}});
+    run(&(scene){FAKE_INCOMPLETE, NULL, false, {FAKE_INCOMPLETE "/libnccl.so.2 (NCCL 2.30.7) has no ncclCommSplit"}});
 }
 
 TEST(nccl_that_is_not_there) {

@@ -20,7 +20,10 @@ static bool is_new_enough(void *handle, const char *function, size_t least, size
     }
     memcpy(&get, &address, sizeof get);
     *version = get();
-    if (*version < least) snprintf(why, bytes, "is version %zu, %zu or newer is needed", *version, least);
+    if (*version < least)
+        snprintf(why, bytes, "is version %zu, %zu or newer is needed", *version, least);
+    else
+        snprintf(why, bytes, "version %zu", *version);
     return *version >= least;
 }
 

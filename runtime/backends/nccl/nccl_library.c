@@ -62,11 +62,11 @@ static bool check(void *handle, size_t *version, char *why, size_t bytes) {
         return false;
     }
     *version = (size_t)number;
-    if (number >= TDM_NCCL_VERSION_LEAST && number < 30000) return true;
     tdm__nccl_version_print(found, number);
-    snprintf(why, bytes,
-             "is NCCL %s, 2.19 or newer is needed (older ones cannot abort a communicator whose peer is lost)", found);
-    return false;
+    const bool is_usable = number >= TDM_NCCL_VERSION_LEAST && number < 30000;
+    snprintf(why, bytes, "%sNCCL %s%s", is_usable ? "" : "is ", found,
+             is_usable ? "" : ", 2.19 or newer is needed (older ones cannot abort a communicator whose peer is lost)");
+    return is_usable;
 }
 
 #define TDM_NCCL_SYMBOL(name) {"nccl" #name, offsetof(tdm_nccl_library, name), false},

@@ -12,6 +12,7 @@ typedef struct attempt {
     const tdm_nvidia_library *library;
     void *table;
     size_t version;
+    char version_text[256];
     char *text;
     size_t bytes;
 } attempt;
@@ -30,11 +31,11 @@ static void note(attempt *a, const char *format, ...) {
 }
 
 /* The version comes first, so that a message about an old library says that it is old, not that it is incomplete. */
-static bool is_right_version(attempt *a, const char *path, void *handle) {
-    char why[256];
+static bool is_usable_version(attempt *a, const char *path, void *handle) {
     a->version = 0;
-    if (a->library->check == NULL || a->library->check(handle, &a->version, why, sizeof why)) return true;
-    note(a, "%s %s", path, why);
+    if (a->library->check == NULL || a->library->check(handle, &a->version, a->version_text, sizeof a->version_text))
+        return true;
+    note(a, "%s %s", path, a->version_text);
     return false;
 }
 
@@ -45,7 +46,7 @@ static bool has_symbols(attempt *a, const char *path, void *handle) {
         memcpy((char *)a->table + symbol->offset, &address, sizeof address);
         if (address != NULL || symbol->optional) continue;
         if (a->version != 0)
-            note(a, "%s, version %zu, has no %s", path, a->version, symbol->name);
+            note(a, "%s (%s) has no %s", path, a->version_text, symbol->name);
         else
             note(a, "%s has no %s", path, symbol->name);
         return false;
@@ -60,7 +61,7 @@ static void *try_path(attempt *a, const char *path) {
         note(a, "%s", why != NULL ? why : path);
         return NULL;
     }
-    if (is_right_version(a, path, handle) && has_symbols(a, path, handle)) {
+    if (is_usable_version(a, path, handle) && has_symbols(a, path, handle)) {
         snprintf(a->text, a->bytes, "%s", path);
         return handle;
     }

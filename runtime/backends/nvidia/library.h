@@ -21,9 +21,9 @@ typedef struct tdm_nvidia_library {
     size_t symbol_count;
 } tdm_nvidia_library;
 
-/* Opens the first library that will do and fills in `table`: searches `folders` (separated by ':', NULL: none), then
- * asks the loader. Returns its handle, or NULL. *version: 0 if unknown. `text`: the path it was opened from; for NULL,
- * every path tried and why it will not do. */
+/* Opens the first usable library and fills in `table`: searches `folders` (separated by ':', NULL: none), then asks the
+ * loader. Returns its handle, or NULL. *version: 0 if unknown. `text` gets the path that it was opened from or, if it
+ * returns NULL, every path tried and why that one cannot be used. */
 void *tdm__nvidia_open(const tdm_nvidia_library *library, void *table, size_t *version, const char *folders, char *text,
                        size_t bytes);
 
