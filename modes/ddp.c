@@ -144,7 +144,7 @@ static tdm_status run_split(ddp_step *s, tdm_hash128 key, tdm_times *times) {
     static const tdm_hash128 any_rows = {1, 0}; /* the update is the same work for any rows */
     TDM_TRY(tdm__replica_run(d->replica, key, passes, s));
     TDM_TRY(wait_for_peers(d, NULL));
-    TDM_TRY(tdm__replica_pause(d->replica));
+    TDM_TRY(tdm__replica_wait_work(d->replica));
     int64_t at = tdm__now_ns();
     if (d->reducer->ops->reduce_all != NULL) TDM_TRY(d->reducer->ops->reduce_all(d->reducer));
     TDM_TRY(check_reduction(d));
@@ -236,14 +236,14 @@ static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_u
     else
         TDM_TRY(tdm__replica_run(d->replica, key, passes_and_update, &step));
     if (d->reducer != NULL) result->times.ms[TDM_PHASE_COMM] += d->reducer->ms;
-    return tdm__replica_leave(d->replica);
+    return tdm__replica_end(d->replica);
 }
 
 static tdm_status ddp_collect(tdm_mode *mode, tdm_step_result *result) {
     ddp *d = (ddp *)mode;
     const tdm_outcome *outcome = NULL;
     TDM_TRY(wait_for_peers(d, tdm__replica_awaited(d->replica)));
-    TDM_TRY(tdm__replica_settle(d->replica, &result->times, &outcome));
+    TDM_TRY(tdm__replica_wait(d->replica, &result->times, &outcome));
     if (!isnan(result->grad_norm)) result->grad_norm = outcome->grad_norm;
     int64_t at = tdm__now_ns();
     TDM_TRY(add_results(d, outcome, result));

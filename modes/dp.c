@@ -325,8 +325,8 @@ static int64_t bytes_moved(const dp *d, const tdm_batch *batch) {
     return bytes;
 }
 
-static tdm_status leave_one(void *user, int i) {
-    return tdm__replica_leave(((const dp_step *)user)->dp->replica[i]);
+static tdm_status end_one(void *user, int i) {
+    return tdm__replica_end(((const dp_step *)user)->dp->replica[i]);
 }
 
 static tdm_status dp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update, tdm_step_result *result) {
@@ -341,7 +341,7 @@ static tdm_status dp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_up
     result->times.ms[TDM_PHASE_SCATTER] = tdm__lap(&at);
     TDM_TRY(tdm__replica_run(d->replica[0], tdm__step_key(batch->shard, d->count), work, &step));
     TDM_TRY(tdm__queues_fork(&d->team));
-    return tdm__apply_in_turn(&d->team, leave_one, &step);
+    return tdm__apply_in_turn(&d->team, end_one, &step);
 }
 
 static tdm_status dp_collect(tdm_mode *mode, tdm_step_result *result) {
@@ -350,7 +350,7 @@ static tdm_status dp_collect(tdm_mode *mode, tdm_step_result *result) {
     double sum = 0;
     for (int i = 0; i < d->count; i++) {
         tdm_times unused = {{0}};
-        TDM_TRY(tdm__replica_settle(d->replica[i], i == 0 ? &result->times : &unused, &outcome[i]));
+        TDM_TRY(tdm__replica_wait(d->replica[i], i == 0 ? &result->times : &unused, &outcome[i]));
     }
     for (int i = 0; i < d->count; i++) {
         int where = d->output_replica != NULL ? d->output_replica->index : i;

@@ -37,7 +37,7 @@ struct tdm_reducer {
     const tdm_mode_params *params;
     tdm_replica *replica;
     const char *backend; /* "shm", "nccl" */
-    double ms;           /* that collectives took in this step */
+    double ms;           /* milliseconds in collectives, this step */
 };
 
 /* Collective. After a failure, close *out unless it is NULL. The first opens this rank's replica too, because the

@@ -109,14 +109,14 @@ static tdm_status single_submit(tdm_mode *mode, const tdm_batch *batch, const td
     TDM_TRY(tdm__replica_take(replica, batch->shard, step.parts, step.rows));
     TDM_TRY(tdm__replica_begin(replica, &values));
     TDM_TRY(tdm__replica_run(replica, tdm__step_key(batch->shard, step.parts), work, &step));
-    return tdm__replica_leave(replica);
+    return tdm__replica_end(replica);
 }
 
 static tdm_status single_collect(tdm_mode *mode, tdm_step_result *result) {
     single *s = (single *)mode;
     const tdm_outcome *outcome = NULL;
     double total = 0;
-    TDM_TRY(tdm__replica_settle(s->replica, &result->times, &outcome));
+    TDM_TRY(tdm__replica_wait(s->replica, &result->times, &outcome));
     for (int i = 0; i < mode->params.replicas; i++) total += outcome->loss[i]; /* a part without rows has 0 */
     result->loss = total / (double)result->denominator;
     result->correct = outcome->correct;

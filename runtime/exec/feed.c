@@ -101,7 +101,7 @@ tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_shard *parts, i
     tdm_slots *s = replica->slots;
     const tdm_slot *slot = &s->slot[(s->current + 1) % TDM_SLOTS];
     if (s->prefetched || tdm__replica_lends(replica)) return TDM_OK;
-    if (slot->used) TDM_TRY(replica->device->ops->event_wait(replica->device, slot->left, s->up));
+    if (slot->used) TDM_TRY(replica->device->ops->event_wait(replica->device, slot->ended, s->up));
     for (int i = 0; i < count; i++) TDM_TRY(send_part(replica, slot, i, &parts[i]));
     s->prefetched = true;
     s->expected = parts[0].block;

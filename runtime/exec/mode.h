@@ -85,12 +85,11 @@ struct tdm_mode {
 };
 
 /* From modes/modes.def, found at link time; indexed by tdm_mode_kind. */
-extern const tdm_mode_ops tdm_mode_single, tdm_mode_dp, tdm_mode_ddp;
 extern const tdm_mode_ops *const tdm_builtin_modes[];
 
 tdm_status tdm__mode_open(tdm_mode **out, const tdm_mode_ops *ops, const tdm_mode_params *params);
 void tdm__mode_close(tdm_mode *mode); /* NULL is fine */
-/* Starts one optimizer step over the batch, which stays unchanged until the step is collected. At most mode->depth
+/* Starts one optimizer step over the batch, which must stay unchanged until the step is collected. At most mode->depth
  * steps may be in flight. */
 tdm_status tdm__mode_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update);
 /* Waits for the oldest submitted step. After a failure of either no step is in flight. */

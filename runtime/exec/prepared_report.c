@@ -51,30 +51,30 @@ void tdm__prepared_log(const tdm_replica *replica, const tdm_prepared *prepared)
 
 static void put_node(tdm_json_out *to, const tdm_plan_node *node, const void *state) {
     tdm_algorithms chosen;
-    tdm__put(to, "{ layer:%s op:%s kernel:%s", node->name, node->desc.op,
-             node->kernel != NULL ? node->kernel->variant : "none");
+    tdm__json_put(to, "{ layer:%s op:%s kernel:%s", node->name, node->desc.op,
+                  node->kernel != NULL ? node->kernel->variant : "none");
     if (has_algorithms(node, state, &chosen)) {
-        tdm__put(to, "algorithms:[");
+        tdm__json_put(to, "algorithms:[");
         for (const tdm_algorithm *a = chosen.of; a < chosen.of + chosen.count; a++) {
-            tdm__put(to, "{ pass:%s algorithm:%s math:%s workspace_bytes:%zu", a->pass, a->name, a->math,
-                     a->workspace_bytes);
-            if (a->fused != NULL) tdm__put(to, "fused:%s", a->fused);
-            tdm__put(to, "}");
+            tdm__json_put(to, "{ pass:%s algorithm:%s math:%s workspace_bytes:%zu", a->pass, a->name, a->math,
+                          a->workspace_bytes);
+            if (a->fused != NULL) tdm__json_put(to, "fused:%s", a->fused);
+            tdm__json_put(to, "}");
         }
-        tdm__put(to, "] slow:%s", chosen.slow);
+        tdm__json_put(to, "] slow:%s", chosen.slow);
     }
-    tdm__put(to, "}");
+    tdm__json_put(to, "}");
 }
 
 void tdm__prepared_print(const tdm_replica *replica, tdm_text *text) {
-    tdm_json_out json = tdm__json_to(text, " ");
-    tdm__put(&json, "[\n");
+    tdm_json_out json = tdm__json_out(text, " ");
+    tdm__json_put(&json, "[\n");
     for (const tdm_prepared *p = replica->prepared->first; p != NULL; p = p->next) {
-        tdm__put(&json, "{ rows:%lld", (long long)p->rows);
-        tdm__put_bool(&json, "training", p->training);
-        tdm__put(&json, "layers:[\n");
+        tdm__json_put(&json, "{ rows:%lld", (long long)p->rows);
+        tdm__json_put_bool(&json, "training", p->training);
+        tdm__json_put(&json, "layers:[\n");
         for (int i = 0; i < replica->plan->node_count; i++) put_node(&json, &replica->plan->nodes[i], p->state[i]);
-        tdm__put(&json, "]}");
+        tdm__json_put(&json, "]}");
     }
-    tdm__put(&json, "]\n");
+    tdm__json_put(&json, "]\n");
 }

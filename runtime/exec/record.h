@@ -1,5 +1,5 @@
-/* The recorder: a replica's work is run call by call the first time; when the same work comes again it is captured,
- * once for each slot, and run in one call from then on. And the stamps between a step's phases. */
+/* The recorder. A replica's work runs call by call the first time. When the same work comes again, it is captured, once
+ * for each slot, and runs in one call from then on. The recorder also keeps the stamps between a step's phases. */
 #ifndef TDM_EXEC_RECORD_H
 #define TDM_EXEC_RECORD_H
 
@@ -23,8 +23,8 @@ struct tdm_recorder {
     tdm_record *record;  /* in use */
     tdm_record *records; /* all, the last used first */
     tdm_captures captures;
-    bool capturing;    /* at present */
-    bool untimed;      /* no step is timed: another replica's stamps are those of the step */
+    bool capturing;    /* work is being captured now */
+    bool untimed;      /* no step is timed: another replica has the step's stamps */
     bool timed;        /* this step is */
     uint64_t timed_at; /* the last step that was timed; 0: none */
     tdm_times sample;  /* the phases of the last step whose times are known */
@@ -34,7 +34,7 @@ tdm_status tdm__recorder_open(tdm_replica *replica, bool untimed);
 void tdm__recorder_close(tdm_replica *replica);
 /* Decides whether this step is timed. */
 void tdm__recorder_begin(tdm_replica *replica, uint64_t step);
-/* The record of the step's last work; NULL where the step is not timed. */
+/* The record of the step's last work; NULL if the step is not timed. */
 tdm_record *tdm__recorder_timed(const tdm_replica *replica);
 /* Makes the laps of the record's last run, which is done, the sample; with `add` adds them to it. */
 tdm_status tdm__recorder_sample(tdm_replica *replica, const tdm_record *record, bool add);

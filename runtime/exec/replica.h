@@ -1,8 +1,8 @@
 /* A replica: the plan bound to one device's memory. Only replicas change while training.
  *
- * A step is: take and begin (its rows and values go to the device), run (its work is put on the device's queue), leave
- * (the outcome is queued behind the work), settle (waits for the outcome). Up to TDM_IN_FLIGHT steps may have begun
- * before the first of them is settled. The CPU is a queue that runs at once: the same calls, and all is done when they
+ * A step is: take and begin (its rows and values are sent to the device), run (its work is queued there), end (the copy
+ * of its outcome is queued after the work), wait (for the outcome). Up to TDM_IN_FLIGHT steps may have begun before the
+ * first of them is waited for. The CPU runs work when it is queued: the same calls, and everything is done when they
  * return. */
 #ifndef TDM_EXEC_REPLICA_H
 #define TDM_EXEC_REPLICA_H
@@ -21,7 +21,7 @@ typedef struct tdm_rows {
     const int64_t *position; /* each row's place in the order of samples of this step */
 } tdm_rows;
 
-/* What a step leaves behind. */
+/* The outcome of a step. */
 typedef struct tdm_outcome {
     double loss[TDM_LIST_MAX]; /* of each part of the batch, summed over its rows */
     int64_t correct;
@@ -46,7 +46,8 @@ typedef enum tdm_arena_kind {
     TDM_ARENA_COUNT
 } tdm_arena_kind;
 
-/* Steps in flight have begun and are not settled. There is a slot for each, and one for a batch that is on its way. */
+/* Steps in flight have begun and have not been waited for. Each has a slot, and the batch that is being copied has one.
+ */
 enum { TDM_IN_FLIGHT = 2, TDM_SLOTS = 3 };
 
 /* Where the batches of steps come from. */
@@ -116,17 +117,17 @@ tdm_status tdm__replica_feed(tdm_replica *replica, const tdm_feed *feed);
 /* ---- a step ---- */
 
 /* Turns the parts of the step's batch, in host memory, into rows for the executor. If they were prefetched, it must
- * have been these. The caller leaves the batch unchanged until the step is settled. */
+ * have been these. The caller leaves the batch unchanged until the step has been waited for. */
 tdm_status tdm__replica_take(tdm_replica *replica, const tdm_shard *parts, int count, tdm_rows *out);
 tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_step_values *values);
 /* Starts to bring the next step's batch to the device while this step works. The caller leaves the batch unchanged
- * until that step is settled. */
+ * until that step has been waited for. */
 tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_shard *parts, int count);
 /* Before the loader seeks: waits for what was prefetched and drops it. */
 tdm_status tdm__replica_drop_prefetched(tdm_replica *replica);
-/* `work` puts a step's work on the device's queue and does nothing else. When the same `key` comes for the second time,
+/* `work` queues a step's work on the device and does nothing else. When the same `key` comes for the second time,
  * a device that can capture captures the work, once for each slot, and runs it in one call from then on. The key covers
- * all that decides what `work` puts there, except the slot and the contents of memory. */
+ * all that decides what `work` queues, except the slot and the contents of memory. */
 typedef tdm_status (*tdm_work)(void *user);
 tdm_status tdm__replica_run(tdm_replica *replica, tdm_hash128 key, tdm_work work, void *user);
 typedef enum tdm_captures {
@@ -139,18 +140,18 @@ void tdm__replica_set_captures(tdm_replica *replica, tdm_captures captures);
 bool tdm__replica_is_capturing(const tdm_replica *replica); /* within `work` */
 /* Frees captured work; later work is captured again. */
 void tdm__replica_forget(tdm_replica *replica);
-/* Within `work`: what was put on the queue since the last lap, or since run, belongs to this phase. Not every captured
- * step is timed. */
+/* Within `work`: what was queued since the last lap, or since run, belongs to this phase. Not every captured step is
+ * timed. */
 tdm_status tdm__replica_lap(tdm_replica *replica, tdm_phase phase);
-/* Behind the work: the outcome comes to the host. */
-tdm_status tdm__replica_leave(tdm_replica *replica);
-/* Waits for the oldest step that has left; its phases, or those of the last one that was timed, are added to *times
- * where it has them. *outcome is valid until the next step begins. */
-tdm_status tdm__replica_settle(tdm_replica *replica, tdm_times *times, const tdm_outcome **outcome);
-/* The event that settle waits for. */
+/* Queues the copy of the outcome to the host. */
+tdm_status tdm__replica_end(tdm_replica *replica);
+/* Waits for the oldest step that has ended. Adds its phases, or those of the last timed step, to those that *times has.
+ * *outcome is valid until the next step begins. */
+tdm_status tdm__replica_wait(tdm_replica *replica, tdm_times *times, const tdm_outcome **outcome);
+/* The event that tdm__replica_wait waits for. */
 tdm_device_event *tdm__replica_awaited(const tdm_replica *replica);
-/* Within a step, between two pieces of work: waits for the first, and keeps its phases for settle. */
-tdm_status tdm__replica_pause(tdm_replica *replica);
+/* Within a step, between two pieces of work: waits for the first, and keeps its phases for tdm__replica_wait. */
+tdm_status tdm__replica_wait_work(tdm_replica *replica);
 /* After a failure: no step is in flight any more. */
 void tdm__replica_abandon(tdm_replica *replica);
 /* For a forward pass outside of steps: turns samples in host memory, floats, into rows for the executor. */
@@ -181,7 +182,7 @@ tdm_status tdm__replica_fetch_output(tdm_replica *replica, int64_t rows, const f
 /* ---- the executor: the plan's steps, in order ---- */
 
 typedef struct tdm_exec_hooks {
-    /* All gradients of the bucket are written, or will be by what the queue holds (the last micro-batch only). May be
+    /* All gradients of the bucket are written, or queued work will write them (the last micro-batch only). May be
      * NULL. */
     tdm_status (*bucket_ready)(void *user, tdm_replica *replica, int bucket);
     void *user;
@@ -189,7 +190,7 @@ typedef struct tdm_exec_hooks {
 
 /* The forward steps. training false: evaluation rules (running statistics, no dropout), nothing is saved. */
 tdm_status tdm__exec_forward(tdm_replica *replica, const tdm_rows *rows, bool training);
-/* Where forward left the output, [rows, plan->output_width]; and where backward expects its gradient. */
+/* The output of forward, [rows, plan->output_width], and the place for its gradient, which backward reads. */
 float *tdm__exec_output(const tdm_replica *replica);
 float *tdm__exec_output_gradient(const tdm_replica *replica);
 /* The backward steps for the rows of the last training forward. first: gradients are written, else added to. hooks

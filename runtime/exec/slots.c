@@ -10,7 +10,7 @@ static tdm_status open_slot(tdm_replica *replica, tdm_slot *slot) {
     const tdm_device_ops *ops = replica->device->ops;
     TDM_TRY(tdm__replica_allocate(replica, sizeof(*slot->block), &slot->block, "step values"));
     TDM_TRY(ops->event_open(replica->device, TDM_ORDERS, &slot->arrived));
-    return ops->event_open(replica->device, TDM_ORDERS, &slot->left);
+    return ops->event_open(replica->device, TDM_ORDERS, &slot->ended);
 }
 
 static tdm_status open_flight(tdm_replica *replica, tdm_flight *flight) {
@@ -47,7 +47,7 @@ void tdm__slots_close(tdm_replica *replica) {
     for (int i = 0; i < TDM_SLOTS; i++) {
         ops->release(device, s->slot[i].block);
         ops->event_close(device, s->slot[i].arrived);
-        ops->event_close(device, s->slot[i].left);
+        ops->event_close(device, s->slot[i].ended);
     }
     for (int i = 0; i < TDM_IN_FLIGHT; i++) {
         ops->release_host(device, s->flight[i].host);
@@ -72,20 +72,20 @@ tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_step_values *value
     const tdm_device_ops *ops = device->ops;
     s->begun++;
     tdm_flight *flight = latest(s);
-    /* The flight's memory is free: a step is settled before the next but one begins. */
-    _Static_assert(TDM_SLOTS > TDM_IN_FLIGHT, "a slot is taken again when its step is settled");
+    /* The flight's memory is free: a step has been waited for before the next but one begins. */
+    _Static_assert(TDM_SLOTS > TDM_IN_FLIGHT, "a slot is taken again when its step has been waited for");
     *flight->host = (tdm_step_block){.values = *values};
     flight->record = NULL;
     flight->paused = false;
     tdm__recorder_begin(replica, values->step);
     replica->block = slot->block;
-    if (slot->used) TDM_TRY(ops->event_wait(device, slot->left, s->up));
+    if (slot->used) TDM_TRY(ops->event_wait(device, slot->ended, s->up));
     TDM_TRY(ops->copy(device, s->up, slot->block, flight->host, sizeof(*slot->block)));
     TDM_TRY(ops->event_record(device, slot->arrived, s->up));
     return ops->event_wait(device, slot->arrived, NULL);
 }
 
-tdm_status tdm__replica_leave(tdm_replica *replica) {
+tdm_status tdm__replica_end(tdm_replica *replica) {
     tdm_slots *s = replica->slots;
     tdm_slot *slot = &s->slot[s->current];
     tdm_device *device = replica->device;
@@ -93,30 +93,30 @@ tdm_status tdm__replica_leave(tdm_replica *replica) {
     tdm_flight *flight = latest(s);
     flight->record = tdm__recorder_timed(replica);
     slot->used = true;
-    TDM_TRY(ops->event_record(device, slot->left, NULL));
-    TDM_TRY(ops->event_wait(device, slot->left, s->down));
+    TDM_TRY(ops->event_record(device, slot->ended, NULL));
+    TDM_TRY(ops->event_wait(device, slot->ended, s->down));
     TDM_TRY(ops->copy(device, s->down, &flight->host->outcome, &slot->block->outcome, sizeof(slot->block->outcome)));
     return ops->event_record(device, flight->done, s->down);
 }
 
 tdm_device_event *tdm__replica_awaited(const tdm_replica *replica) {
     const tdm_slots *s = replica->slots;
-    return s->flight[s->settled % TDM_IN_FLIGHT].done;
+    return s->flight[s->waited % TDM_IN_FLIGHT].done;
 }
 
-tdm_status tdm__replica_settle(tdm_replica *replica, tdm_times *times, const tdm_outcome **outcome) {
+tdm_status tdm__replica_wait(tdm_replica *replica, tdm_times *times, const tdm_outcome **outcome) {
     tdm_slots *s = replica->slots;
-    const tdm_flight *flight = &s->flight[s->settled % TDM_IN_FLIGHT];
+    const tdm_flight *flight = &s->flight[s->waited % TDM_IN_FLIGHT];
     *outcome = &flight->host->outcome;
-    if (s->settled == s->begun) TDM_FAIL(TDM_E_INTERNAL, "exec: no step is in flight");
-    s->settled++;
+    if (s->waited == s->begun) TDM_FAIL(TDM_E_INTERNAL, "exec: no step is in flight");
+    s->waited++;
     TDM_TRY(replica->device->ops->event_finish(replica->device, flight->done));
     if (flight->record != NULL) TDM_TRY(tdm__recorder_sample(replica, flight->record, flight->paused));
     tdm__recorder_add_sample(replica, times);
     return TDM_OK;
 }
 
-tdm_status tdm__replica_pause(tdm_replica *replica) {
+tdm_status tdm__replica_wait_work(tdm_replica *replica) {
     tdm_flight *flight = latest(replica->slots);
     const tdm_record *record = tdm__recorder_timed(replica);
     TDM_TRY(replica->device->ops->finish(replica->device, NULL));
@@ -127,5 +127,5 @@ tdm_status tdm__replica_pause(tdm_replica *replica) {
 }
 
 void tdm__replica_abandon(tdm_replica *replica) {
-    replica->slots->settled = replica->slots->begun;
+    replica->slots->waited = replica->slots->begun;
 }

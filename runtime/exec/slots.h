@@ -2,11 +2,11 @@
  *
  * There are several slots, used in turn. While the work of one step runs on the device's own queue, the next batch is
  * copied to another slot and unpacked there, on a queue of its own (`up`); outcomes come back on a third (`down`). A
- * slot is written again only behind the work that read it. So nothing but work lies on the device's own queue, and that
+ * slot is written again only after the work that read it. So the device's own queue holds nothing but work, and that
  * work never waits for the host.
  *
- * A device whose memory is the host's does all this at once, and rows are not copied: the step reads them where the
- * loader made them. */
+ * On a device whose memory is the host's, copies are done when they are queued, and rows are not copied: the step reads
+ * them where the loader made them. */
 #ifndef TDM_EXEC_SLOTS_H
 #define TDM_EXEC_SLOTS_H
 
@@ -15,12 +15,12 @@
 
 typedef struct tdm_slot {
     tdm_step_block *block; /* values and outcome of the step */
-    char *packed;          /* [parts] blocks as the loader makes them; NULL where rows are not copied, as the next */
+    char *packed;          /* [parts] blocks as the loader makes them; NULL, as the next, if rows are not copied */
     int64_t *position;     /* where kernels read them: [parts][rows] */
     char *target, *x;
     tdm_device_event *arrived; /* on `up`: the step's rows and values are here */
-    tdm_device_event *left;    /* on the device's own queue: the step's work is done */
-    bool used;                 /* `left` has been recorded */
+    tdm_device_event *ended;   /* on the device's own queue: the step's work is done */
+    bool used;                 /* `ended` has been recorded */
 } tdm_slot;
 
 /* A step in flight, as the host sees it. */
@@ -41,7 +41,7 @@ struct tdm_slots {
     bool prefetched;      /* the next slot has the rows of the next step, or they are on their way */
     const char *expected; /* the block of that batch's first part */
     tdm_flight flight[TDM_IN_FLIGHT];
-    uint64_t begun, settled; /* steps; the flight of the n-th is n modulo TDM_IN_FLIGHT */
+    uint64_t begun, waited; /* numbers of steps; the flight of the n-th is n modulo TDM_IN_FLIGHT */
 
     /* The rest: on devices with memory of their own. */
     tdm_packing packing; /* of the batches of this feed */
