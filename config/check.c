@@ -10,8 +10,8 @@
 #include "runtime/graph/graph.h"
 #include "runtime/optim/schedule.h"
 
-static tdm_place place_of(const tdm_config *config, const char *key) {
-    return tdm__config_place(config, key);
+static tdm_position place_of(const tdm_config *config, const char *key) {
+    return tdm__config_position(config, key);
 }
 
 static bool is_written(const tdm_config *config, const char *key) {
@@ -20,8 +20,8 @@ static bool is_written(const tdm_config *config, const char *key) {
 
 /* The position for a fault about a whole section: its key, else the key of the enclosing section, else the start of the
  * file. */
-static tdm_place section_place(const tdm_config *config, const char *path) {
-    tdm_place at = config->section_at[tdm__section_find(path)];
+static tdm_position section_place(const tdm_config *config, const char *path) {
+    tdm_position at = config->section_at[tdm__section_find(path)];
     const char *dot = strchr(path, '.');
     for (int i = 1; at.text == NULL && dot != NULL && i < TDM_SECTION_COUNT; i++) {
         const char *outer = tdm__sections[i].path;
@@ -33,10 +33,10 @@ static tdm_place section_place(const tdm_config *config, const char *path) {
 
 /* "line 12 says `device_ids: [0, 1]`", or "KEY has its default". */
 static const char *quote(tdm_config *config, const char *key) {
-    tdm_place at = place_of(config, key);
+    tdm_position at = place_of(config, key);
     if (at.text == NULL) return TDM_WORDS(config, "%s has its default", key);
-    return TDM_WORDS(config, "%s says `%s`", tdm__place_words(&config->faults, at),
-                     tdm__place_line(&config->faults, at));
+    return TDM_WORDS(config, "%s says `%s`", tdm__position_words(&config->faults, at),
+                     tdm__position_line(&config->faults, at));
 }
 
 /* The fault points to `key` and quotes `other`; the other way round if `key` has its default. A refused value has its
@@ -62,8 +62,8 @@ static void check_name(tdm_config *config) {
 static void fill_run_dir(tdm_config *config) {
     const char **dir = &config->settings.job.run.dir;
     if (is_written(config, "run.dir") || *dir == NULL) return;
-    const char *text = tdm__substitute(config, *dir, (tdm_place){0}, "run.dir");
-    if (text != NULL) *dir = tdm__path_resolve(config, text, (tdm_place){0}, "run.dir");
+    const char *text = tdm__substitute(config, *dir, (tdm_position){0}, "run.dir");
+    if (text != NULL) *dir = tdm__path_resolve(config, text, (tdm_position){0}, "run.dir");
 }
 
 /* ---- pairs ---- */
@@ -73,7 +73,7 @@ static void check_pair(tdm_config *config, const char *section, const char *a, i
                        int64_t *b_value, const char *hint) {
     const char *a_key = tdm__fault_key(&config->faults, section, a);
     const char *b_key = tdm__fault_key(&config->faults, section, b);
-    tdm_place a_at = place_of(config, a_key), b_at = place_of(config, b_key);
+    tdm_position a_at = place_of(config, a_key), b_at = place_of(config, b_key);
     bool has_a = *a_value != TDM_INT_NULL, has_b = *b_value != TDM_INT_NULL;
     bool a_is_bad = tdm__config_is_bad(config, a_key), b_is_bad = tdm__config_is_bad(config, b_key);
     if (a_is_bad || b_is_bad || config->section_is_bad[tdm__section_find(section)]) return;
@@ -84,7 +84,7 @@ static void check_pair(tdm_config *config, const char *section, const char *a, i
         TDM_FAULT(config, EXCLUSIVE, a_is_first ? b_at : a_at, a_is_first ? b_key : a_key,
                   quote(config, a_is_first ? a_key : b_key), "%s must have either %s or %s, got both", section, a, b);
     } else if (!has_a && !has_b) {
-        tdm_place at = a_at.text != NULL ? a_at : b_at.text != NULL ? b_at : section_place(config, section);
+        tdm_position at = a_at.text != NULL ? a_at : b_at.text != NULL ? b_at : section_place(config, section);
         TDM_FAULT(config, EXCLUSIVE, at, section, hint, "%s must have either %s or %s", section, a, b);
     }
 }
@@ -270,7 +270,7 @@ static void fill_cifar(tdm_config *config, tdm_data_spec *spec, const char *sect
     const char *path_key = tdm__fault_key(&config->faults, section, "path");
     const char *files_key = tdm__fault_key(&config->faults, section, "files");
     if (spec->path == NULL && spec->files.count == 0) {
-        tdm_place at = section_place(config, section);
+        tdm_position at = section_place(config, section);
         if (!is_written(config, path_key) && !is_written(config, files_key))
             TDM_FAULT(config, MISSING, at, files_key,
                       "write `files: [data_batch_1.bin]`, or `path: FOLDER` of the unpacked archive",
@@ -294,7 +294,7 @@ static void fill_cifar(tdm_config *config, tdm_data_spec *spec, const char *sect
 
 /* The origin of the first of `keys` that is written in the section. */
 static tdm_origin first_origin(tdm_config *config, const char *section, const char *const *keys) {
-    tdm_place at = {0};
+    tdm_position at = {0};
     const char *key = section;
     for (; *keys != NULL && at.text == NULL; keys++)
         at = place_of(config, key = tdm__fault_key(&config->faults, section, *keys));

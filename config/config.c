@@ -134,14 +134,14 @@ void tdm_config_free(tdm_config *config) {
 static tdm_status read_tree(tdm_config *config, tdm_yaml_text *text, tdm_yaml_node **root) {
     *root = NULL;
     if (config->is_too_large) {
-        TDM_FAULT(config, LIMIT, (tdm_place){text, 1, 1}, "", "",
+        TDM_FAULT(config, LIMIT, (tdm_position){text, 1, 1}, "", "",
                   "the file is larger than 128 KiB; a job is a few kilobytes");
         return TDM_OK;
     }
     if (!tdm__yaml_check_encoding(text, &config->faults)) return TDM_OK;
     TDM_TRY(tdm__yaml_parse(root, text, &config->work, &config->faults));
     if (*root == NULL && config->faults.total == 0)
-        TDM_FAULT(config, MISSING, (tdm_place){text, 1, 1}, "",
+        TDM_FAULT(config, MISSING, (tdm_position){text, 1, 1}, "",
                   "`tandem init --task mnist` writes a file to start from", "the file is empty");
     return TDM_OK;
 }
@@ -177,7 +177,7 @@ tdm_status tdm_config_check(tdm_config *config) {
     config->is_good = config->faults.total == 0;
     if (config->is_good) return TDM_OK;
     const tdm_fault *first = &config->faults.item[0];
-    tdm_origin origin = tdm__place_origin(config->faults.place[0]);
+    tdm_origin origin = tdm__position_origin(config->faults.place[0]);
     int more = config->faults.total - 1;
     bool is_unsupported = config->faults.unsupported == config->faults.total;
     TDM_FAIL_AT(&origin, is_unsupported ? TDM_E_UNSUPPORTED : TDM_E_CONFIG, "%s%s", first->message,

@@ -118,7 +118,7 @@ static void index_lines(tdm_fault_list *list, const tdm_yaml_text *text) {
     }
 }
 
-bool tdm__place_bytes(tdm_fault_list *list, tdm_place place, const char **start, const char **stop) {
+bool tdm__position_bytes(tdm_fault_list *list, tdm_position place, const char **start, const char **stop) {
     const char *at = place.text->bytes, *end = at + place.text->count;
     if (list->indexed != place.text) index_lines(list, place.text);
     int mark = (place.line - 1) / LINES_PER_MARK, line = 1;
@@ -135,9 +135,9 @@ bool tdm__place_bytes(tdm_fault_list *list, tdm_place place, const char **start,
     return true;
 }
 
-const char *tdm__place_line(tdm_fault_list *list, tdm_place at) {
+const char *tdm__position_line(tdm_fault_list *list, tdm_position at) {
     const char *start, *stop;
-    if (at.text == NULL || !tdm__place_bytes(list, at, &start, &stop)) return "";
+    if (at.text == NULL || !tdm__position_bytes(list, at, &start, &stop)) return "";
     while (start < stop && (*start == ' ' || *start == '\t')) start++;
     const char *comment = start; /* the quote ends before " #" */
     while (comment < stop && !(comment[0] == '#' && comment > start && comment[-1] == ' ')) comment++;
@@ -149,20 +149,20 @@ const char *tdm__place_line(tdm_fault_list *list, tdm_place at) {
     return tdm__fault_text(list, "%.*s...", length, start);
 }
 
-const char *tdm__place_words(tdm_fault_list *list, tdm_place at) {
+const char *tdm__position_words(tdm_fault_list *list, tdm_position at) {
     if (at.text == NULL) return "the default";
     if (at.text->order != 0) return "the command line";
     return tdm__fault_text(list, "line %d", at.line);
 }
 
-tdm_origin tdm__place_origin(tdm_place at) {
+tdm_origin tdm__position_origin(tdm_position at) {
     if (at.text == NULL) return (tdm_origin){0};
     if (at.text->order != 0) return (tdm_origin){.file = at.text->name};
     return (tdm_origin){at.text->name, at.line, at.column};
 }
 
-tdm_origin tdm__key_origin(tdm_fault_list *list, tdm_place at, const char *key) {
-    tdm_origin origin = tdm__place_origin(at);
+tdm_origin tdm__key_origin(tdm_fault_list *list, tdm_position at, const char *key) {
+    tdm_origin origin = tdm__position_origin(at);
     if (origin.file != NULL && origin.line == 0) origin.file = tdm__fault_text(list, "%s: %s", origin.file, key);
     return origin;
 }
@@ -193,9 +193,9 @@ static const char *shown_text(tdm_fault_list *list, const char *text, bool keeps
 }
 
 /* The source line and a caret; long lines are cut to the part around the column. */
-static const char *excerpt_of(tdm_fault_list *list, tdm_place at) {
+static const char *excerpt_of(tdm_fault_list *list, tdm_position at) {
     const char *start, *stop;
-    if (at.text == NULL || at.line < 1 || at.column > LONGEST_LINE / 4 || !tdm__place_bytes(list, at, &start, &stop))
+    if (at.text == NULL || at.line < 1 || at.column > LONGEST_LINE / 4 || !tdm__position_bytes(list, at, &start, &stop))
         return "";
     const int column = at.column < 1 ? 1 : at.column;
     const int skipped = column > EXCERPT_COLUMNS - 20 ? column - (EXCERPT_COLUMNS - 20) : 0;
@@ -235,7 +235,7 @@ static const char *one_line(tdm_fault_list *list, const char *message) {
     return shown_text(list, copy, false);
 }
 
-void tdm__fault_add(tdm_fault_list *list, tdm_fault_id id, tdm_place at, const char *key, const char *hint,
+void tdm__fault_add(tdm_fault_list *list, tdm_fault_id id, tdm_position at, const char *key, const char *hint,
                     const char *format, ...) {
     if (tdm__fault_skip(list)) return;
     list->total++;
@@ -244,7 +244,7 @@ void tdm__fault_add(tdm_fault_list *list, tdm_fault_id id, tdm_place at, const c
     va_start(arguments, format);
     const char *message = format_text(list, format, arguments);
     va_end(arguments);
-    tdm_origin origin = tdm__place_origin(at);
+    tdm_origin origin = tdm__position_origin(at);
     list->place[list->count] = at;
     list->item[list->count++] = (tdm_fault){
         .id = fault_ids[id].number,
@@ -258,7 +258,7 @@ void tdm__fault_add(tdm_fault_list *list, tdm_fault_id id, tdm_place at, const c
     };
 }
 
-static bool comes_before(tdm_place a, tdm_place b) {
+static bool comes_before(tdm_position a, tdm_position b) {
     int a_order = a.text == NULL ? 0 : a.text->order, b_order = b.text == NULL ? 0 : b.text->order;
     if (a_order != b_order) return a_order < b_order;
     if (a.line != b.line) return a.line < b.line;
@@ -269,7 +269,7 @@ void tdm__faults_sort(tdm_fault_list *list) {
     for (int i = 1; i < list->count; i++) {
         for (int k = i; k > 0 && comes_before(list->place[k], list->place[k - 1]); k--) {
             tdm_fault fault = list->item[k];
-            tdm_place place = list->place[k];
+            tdm_position place = list->place[k];
             list->item[k] = list->item[k - 1], list->place[k] = list->place[k - 1];
             list->item[k - 1] = fault, list->place[k - 1] = place;
         }
@@ -292,12 +292,12 @@ void tdm__faults_print(const tdm_fault_list *list, tdm_text *out) {
 }
 
 void tdm__faults_print_json(const tdm_fault_list *list, tdm_text *out) {
-    tdm_json_out json = tdm__json_to(out, " ");
-    tdm__put(&json, "{ faults:[\n");
+    tdm_json_out json = tdm__json_out(out, " ");
+    tdm__json_put(&json, "{ faults:[\n");
     for (const tdm_fault *fault = list->item; fault < list->item + list->count; fault++)
-        tdm__put(&json, "{ id:%s file:%s line:%d column:%d key:%s message:%s hint:%s excerpt:%s }", fault->id,
-                 fault->file, fault->line, fault->column, fault->key, fault->message, fault->hint, fault->excerpt);
-    tdm__put(&json, "] more:%d }\n", list->total - list->count);
+        tdm__json_put(&json, "{ id:%s file:%s line:%d column:%d key:%s message:%s hint:%s excerpt:%s }", fault->id,
+                      fault->file, fault->line, fault->column, fault->key, fault->message, fault->hint, fault->excerpt);
+    tdm__json_put(&json, "] more:%d }\n", list->total - list->count);
 }
 
 static const struct {
@@ -308,9 +308,9 @@ static const struct {
     {"\xE2\x80\x9C", "\""}, {"\xE2\x80\x9D", "\""}, {"\xE3\x80\x80", " "}, {"\xEF\xBC\x83", "#"}, {"\xE3\x80\x81", ","},
 };
 
-const char *tdm__fault_wide_hint(tdm_fault_list *list, tdm_place at) {
+const char *tdm__fault_wide_hint(tdm_fault_list *list, tdm_position at) {
     const char *start, *stop;
-    if (at.text == NULL || !tdm__place_bytes(list, at, &start, &stop)) return "";
+    if (at.text == NULL || !tdm__position_bytes(list, at, &start, &stop)) return "";
     if (tdm__utf8_plain(start, (size_t)(stop - start)) == (size_t)(stop - start)) return "";
     int column = 1;
     for (const char *walk = start; walk < stop; walk = next_char(walk, stop), column++) {

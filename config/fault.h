@@ -47,10 +47,10 @@ typedef struct tdm_yaml_text {
 } tdm_yaml_text;
 
 /* A position: line and column of a text. */
-typedef struct tdm_place {
+typedef struct tdm_position {
     const tdm_yaml_text *text; /* NULL: a default, which has no position */
     int line, column;          /* from 1; columns count characters */
-} tdm_place;
+} tdm_position;
 
 enum { TDM_FAULTS_SHOWN = 20, TDM_FAULTS_KEPT = 64 };
 typedef struct tdm_fault_list {
@@ -63,12 +63,12 @@ typedef struct tdm_fault_list {
     const char **mark;
     int mark_count;
     tdm_fault item[TDM_FAULTS_KEPT];
-    tdm_place place[TDM_FAULTS_KEPT];
+    tdm_position place[TDM_FAULTS_KEPT];
 } tdm_fault_list;
 
 void tdm__faults_init(tdm_fault_list *list, tdm_arena *arena);
 /* `key`: "model.layers[3].kernel", or "" for a fault of the text. `hint`: "" for none. */
-void tdm__fault_add(tdm_fault_list *list, tdm_fault_id id, tdm_place at, const char *key, const char *hint,
+void tdm__fault_add(tdm_fault_list *list, tdm_fault_id id, tdm_position at, const char *key, const char *hint,
                     const char *format, ...) TDM_PRINTF(6, 7);
 /* True if the list is full: the fault is only counted, and the caller need not build its message. */
 bool tdm__fault_skip(tdm_fault_list *list);
@@ -87,17 +87,17 @@ const char *tdm__fault_key(tdm_fault_list *list, const char *section, const char
 /* "a, b, c". */
 const char *tdm__fault_list_of(tdm_fault_list *list, const char *const *names, int count);
 /* The bytes of the line of `place`; only the first part of a very long line. False beyond the end of the text. */
-bool tdm__place_bytes(tdm_fault_list *list, tdm_place place, const char **start, const char **stop);
+bool tdm__position_bytes(tdm_fault_list *list, tdm_position place, const char **start, const char **stop);
 /* The line at a position, trimmed, for quoting in messages; "" for a default. */
-const char *tdm__place_line(tdm_fault_list *list, tdm_place at);
+const char *tdm__position_line(tdm_fault_list *list, tdm_position at);
 /* "line 12", "the command line" or "the default". */
-const char *tdm__place_words(tdm_fault_list *list, tdm_place at);
+const char *tdm__position_words(tdm_fault_list *list, tdm_position at);
 /* The position as the engine stores it. Line 0 for the command line and for defaults. */
-tdm_origin tdm__place_origin(tdm_place at);
+tdm_origin tdm__position_origin(tdm_position at);
 /* The origin of the value of `key`. If the value comes from the command line, the file is "command line: key". */
-tdm_origin tdm__key_origin(tdm_fault_list *list, tdm_place at, const char *key);
+tdm_origin tdm__key_origin(tdm_fault_list *list, tdm_position at, const char *key);
 /* A hint that names full-width punctuation in the line, as Chinese input methods write it; "" if there is none. Ignores
  * comments. */
-const char *tdm__fault_wide_hint(tdm_fault_list *list, tdm_place at);
+const char *tdm__fault_wide_hint(tdm_fault_list *list, tdm_position at);
 
 #endif

@@ -25,7 +25,7 @@ static const char *hint_for_kind(tdm_config *config, const char *kind) {
 }
 
 /* Splits an item into its kind and its keys. False after a fault about how the item is written. */
-static bool split_item(tdm_config *config, int index, const tdm_yaml_node *item, const char **kind, tdm_place *at,
+static bool split_item(tdm_config *config, int index, const tdm_yaml_node *item, const char **kind, tdm_position *at,
                        const tdm_yaml_node **keys) {
     static const char form[] = "write `- relu`, `- linear: 10` or `- conv2d: {out: 64, kernel: 3}`";
     const char *key = tdm__layer_key(config, index, "");
@@ -95,7 +95,7 @@ static void add_attr(tdm_config *config, int index, tdm_layer *layer, const tdm_
                       why.data == NULL ? "has a wrong value" : why.data);
         layer->is_broken = true;
     } else if (layer->attr_count < TDM_LAYER_ATTRS_MAX) {
-        layer->attr[layer->attr_count] = (tdm_attr){row->key, text, tdm__place_origin(node->at)};
+        layer->attr[layer->attr_count] = (tdm_attr){row->key, text, tdm__position_origin(node->at)};
         layer->attr_at[layer->attr_count++] = node->at;
     }
 done:

@@ -10,7 +10,7 @@
 /* "conv2d 'features.0' (line 12)" */
 static const char *layer_words(tdm_config *config, const tdm_layer *layer) {
     return TDM_WORDS(config, "%s '%s' (%s)", layer->op != NULL ? layer->op->name : "the layer", layer->name,
-                     tdm__place_words(&config->faults, layer->at));
+                     tdm__position_words(&config->faults, layer->at));
 }
 
 static const char *shape_text(tdm_config *config, tdm_value value) {
@@ -53,7 +53,7 @@ static tdm_status check_taken(tdm_config *config, int index) {
     return config->faults.status;
 }
 
-static void unknown_id(tdm_config *config, int index, const char *id, tdm_place at) {
+static void unknown_id(tdm_config *config, int index, const char *id, tdm_position at) {
     const char *ids[64];
     int count = 0;
     const char *hint = NULL;
@@ -107,7 +107,7 @@ static int resolve_inputs(tdm_config *config, int index, tdm_value input, tdm_va
 /* ---- shapes ---- */
 
 /* Turns the engine's error record into a fault at the position of the layer, or of the attribute that it names. */
-static tdm_status add_engine_fault(tdm_config *config, tdm_status status, tdm_place at, const char *key,
+static tdm_status add_engine_fault(tdm_config *config, tdm_status status, tdm_position at, const char *key,
                                    const char *hint) {
     if (status != TDM_E_CONFIG && status != TDM_E_UNSUPPORTED) return status;
     const tdm_error *error = tdm_error_last();
@@ -129,7 +129,7 @@ static tdm_status add_node(tdm_config *config, tdm_layer *layer, const tdm_value
     for (int i = 0; i < layer->attr_count; i++) {
         if (!without_in || strcmp(layer->attr[i].key, "in") != 0) attrs[attr_count++] = layer->attr[i];
     }
-    tdm_origin origin = tdm__place_origin(layer->at);
+    tdm_origin origin = tdm__position_origin(layer->at);
     return tdm_graph_add_at(config->graph, &origin, layer->op->name, layer->name, values, count, attrs, attr_count,
                             &layer->value);
 }
@@ -158,7 +158,7 @@ static tdm_status build_layer(tdm_config *config, int index, tdm_value input) {
     tdm__error_save(&first);
     /* `in` only documents the input. If the layer fits without it, `in` is the fault, and the shapes after it are
      * known. */
-    tdm_place at = layer->at;
+    tdm_position at = layer->at;
     const char *key = "";
     layer->value = -1;
     for (int i = 0; i < layer->attr_count; i++) {
@@ -217,7 +217,7 @@ static void check_classes(tdm_config *config, int64_t classes) {
         if (specs[i]->format != TDM_DATA_SYNTHETIC || specs[i]->classes == TDM_INT_NULL || specs[i]->classes <= classes)
             continue;
         const tdm_layer *last = &config->layers[config->layer_count - 1];
-        TDM_FAULT(config, CONFLICT, tdm__config_place(config, keys[i]), keys[i],
+        TDM_FAULT(config, CONFLICT, tdm__config_position(config, keys[i]), keys[i],
                   TDM_WORDS(config, "the last layer is %s", layer_words(config, last)),
                   "%s must be at most %lld, the number of outputs of the model, got %lld", keys[i], (long long)classes,
                   (long long)specs[i]->classes);
@@ -227,7 +227,7 @@ static void check_classes(tdm_config *config, int64_t classes) {
 static tdm_status check_output(tdm_config *config) {
     const tdm_layer *last = &config->layers[config->layer_count - 1];
     const tdm_loss_def *loss = tdm_builtin_losses[config->settings.job.loss.kind];
-    tdm_origin origin = tdm__place_origin(last->at);
+    tdm_origin origin = tdm__position_origin(last->at);
     int64_t classes = 0;
     tdm_shape shape;
     shape.ndim = tdm_graph_shape(config->graph, last->value, shape.dim);
@@ -246,10 +246,11 @@ static void check_channels(tdm_config *config) {
     if (mean->count < 2 || input->count == 0) return;
     int64_t channels = input->count >= 3 ? input->item[0] : 1;
     if (mean->count == channels) return;
-    tdm_place at = tdm__config_place(config, "data.transform.mean"), other = tdm__config_place(config, "model.input");
+    tdm_position at = tdm__config_position(config, "data.transform.mean"),
+                 other = tdm__config_position(config, "model.input");
     TDM_FAULT(config, CONFLICT, at, "data.transform.mean",
-              TDM_WORDS(config, "%s says `%s`", tdm__place_words(&config->faults, other),
-                        tdm__place_line(&config->faults, other)),
+              TDM_WORDS(config, "%s says `%s`", tdm__position_words(&config->faults, other),
+                        tdm__position_line(&config->faults, other)),
               "normalize must have 1 mean or one for each of the %lld channels, got %d", (long long)channels,
               mean->count);
 }
@@ -257,7 +258,7 @@ static void check_channels(tdm_config *config) {
 /* True if model.layers is a list that can be read. Otherwise false, with a fault. */
 static bool find_layers(tdm_config *config) {
     const tdm_yaml_node *node = config->layers_node;
-    tdm_place at = config->section_at[tdm__section_find("model")];
+    tdm_position at = config->section_at[tdm__section_find("model")];
     if (config->section_is_bad[tdm__section_find("model")]) return false;
     if (node == NULL) {
         bool has_model = at.text != NULL;
@@ -279,7 +280,7 @@ static bool find_layers(tdm_config *config) {
 
 static tdm_status open_graph(tdm_config *config, tdm_value *input) {
     const tdm_ints *shape = &config->settings.model.input;
-    tdm_place at = tdm__config_place(config, "model.input");
+    tdm_position at = tdm__config_position(config, "model.input");
     *input = -1;
     if (tdm__config_is_bad(config, "model.input")) return TDM_OK;
     if (shape->count == 0) {

@@ -111,10 +111,10 @@ tdm_status tdm_config_override_text(tdm_config *config, const char *key, const c
 
 /* ---- applying ---- */
 
-static tdm_place place_in(const tdm_override *override, size_t byte) {
+static tdm_position place_in(const tdm_override *override, size_t byte) {
     int column = 1;
     for (size_t i = 0; i < byte; i++) column += ((unsigned char) override->text.bytes[i] & 0xC0) != 0x80;
-    return (tdm_place){&override->text, 1, column};
+    return (tdm_position){&override->text, 1, column};
 }
 
 static void refuse(tdm_config *config, const tdm_override *override, const char *at, const char *hint,
@@ -124,7 +124,8 @@ static void refuse(tdm_config *config, const tdm_override *override, const char 
 }
 
 /* A member of a mapping, created if it is missing. */
-static tdm_status member(tdm_config *config, tdm_yaml_node *map, const char *key, tdm_place at, tdm_yaml_node **out) {
+static tdm_status member(tdm_config *config, tdm_yaml_node *map, const char *key, tdm_position at,
+                         tdm_yaml_node **out) {
     *out = tdm__yaml_find(map, key);
     if (*out != NULL) return TDM_OK;
     TDM_TRY(tdm__arena_new(&config->work, out, 1, sizeof(**out)));
@@ -175,7 +176,7 @@ static tdm_status enter_layer(tdm_config *config, tdm_yaml_node **node, const ch
 }
 
 /* Replaces the value of `node` by that of `from`. The key stays; its position becomes `key_at`. */
-static void replace(tdm_yaml_node *node, const tdm_yaml_node *from, tdm_place key_at) {
+static void replace(tdm_yaml_node *node, const tdm_yaml_node *from, tdm_position key_at) {
     const tdm_yaml_node old = *node;
     *node = *from;
     node->key = old.key;

@@ -21,13 +21,13 @@ enum { TDM_LAYERS_MAX = 2048, TDM_LAYER_ATTRS_MAX = 24 };
 typedef struct tdm_layer {
     const tdm_op_def *op;
     const tdm_yaml_node *item; /* the item of the list */
-    tdm_place at;              /* position of the kind */
+    tdm_position at;           /* position of the kind */
     const char *name;          /* as written, or the index */
     bool is_named;
     tdm_layer_head head;
-    tdm_place name_at, id_at, input_at[TDM_MAX_INPUTS];
+    tdm_position name_at, id_at, input_at[TDM_MAX_INPUTS];
     tdm_attr *attr;
-    tdm_place *attr_at;
+    tdm_position *attr_at;
     int attr_count;
     void *attrs;     /* the op's struct, all attributes set */
     tdm_value value; /* its output; -1 while unknown */
@@ -59,9 +59,9 @@ struct tdm_config {
     size_t replaced_bytes; /* total size of the values with a ${...}, after replacement */
     tdm_fault_list faults;
     tdm_settings settings;
-    tdm_place place[TDM_SECTION_COUNT][TDM_ROWS_MAX]; /* position of each value; text NULL: the default */
-    bool is_bad[TDM_SECTION_COUNT][TDM_ROWS_MAX];     /* the written value was refused */
-    tdm_place section_at[TDM_SECTION_COUNT];          /* position of its key; text NULL: not written */
+    tdm_position place[TDM_SECTION_COUNT][TDM_ROWS_MAX]; /* position of each value; text NULL: the default */
+    bool is_bad[TDM_SECTION_COUNT][TDM_ROWS_MAX];        /* the written value was refused */
+    tdm_position section_at[TDM_SECTION_COUNT];          /* position of its key; text NULL: not written */
     bool section_is_bad[TDM_SECTION_COUNT];
     const tdm_yaml_node *layers_node;
     tdm_layer *layers;
@@ -114,12 +114,12 @@ const char *tdm__foreign_attr(const char *key);                     /* the same 
 const char *tdm__foreign_value(const char *key, const char *value); /* a hint for `format: mnist`; "" if unknown */
 const char *tdm__hint_nearest(tdm_config *config, const char *word, const char *const *names, int count);
 /* subst.c: ${env:X}, ${name}, ${start_time}. NULL after a fault. */
-const char *tdm__substitute(tdm_config *config, const char *text, tdm_place at, const char *key);
+const char *tdm__substitute(tdm_config *config, const char *text, tdm_position at, const char *key);
 /* The absolute path. `at` decides whether a relative path starts at the file's folder or at the working directory. NULL
  * after a fault. */
-const char *tdm__path_resolve(tdm_config *config, const char *path, tdm_place at, const char *key);
+const char *tdm__path_resolve(tdm_config *config, const char *path, tdm_position at, const char *key);
 /* For a row by its key, "train.steps": where it was written, and whether the written value was refused. */
-tdm_place tdm__config_place(const tdm_config *config, const char *key);
+tdm_position tdm__config_position(const tdm_config *config, const char *key);
 bool tdm__config_is_bad(const tdm_config *config, const char *key);
 
 #endif

@@ -16,9 +16,9 @@ tdm_status tdm__settings_init(tdm_settings *settings, tdm_arena *arena) {
     return TDM_OK;
 }
 
-tdm_place tdm__config_place(const tdm_config *config, const char *key) {
+tdm_position tdm__config_position(const tdm_config *config, const char *key) {
     int section, row;
-    return tdm__table_find(key, strlen(key), &section, &row) ? config->place[section][row] : (tdm_place){0};
+    return tdm__table_find(key, strlen(key), &section, &row) ? config->place[section][row] : (tdm_position){0};
 }
 
 bool tdm__config_is_bad(const tdm_config *config, const char *key) {
@@ -49,12 +49,12 @@ static void refuse_other_type(tdm_config *config, int index, const tdm_yaml_node
     tdm__section_print_types(section, tdm__section_types(section, tdm__field_find(section->rows, node->key)), &owners);
     const char *key = tdm__section_key(config, index, node->key);
     const char *keys = keys_of_type(config, section);
-    tdm_place type_at = config->place[index][type_row - section->rows];
+    tdm_position type_at = config->place[index][type_row - section->rows];
     TDM_FAULT(config, OTHER_TYPE, node->key_at, key,
               keys[0] != '\0' ? TDM_WORDS(config, "keys of %s: %s", type, keys)
                               : TDM_WORDS(config, "%s has no other keys", type),
               "%s belongs to %s; the %s is %s (%s)", key, owners.failed ? "" : owners.data, section->type_key, type,
-              tdm__place_words(&config->faults, type_at));
+              tdm__position_words(&config->faults, type_at));
     if (owners.failed) config->faults.status = TDM_E_MEMORY;
     tdm__text_deinit(&owners);
 }
@@ -81,7 +81,7 @@ static void read_member(tdm_config *config, int index, const tdm_yaml_node *node
     }
 }
 
-static void check_needed(tdm_config *config, int index, tdm_place at) {
+static void check_needed(tdm_config *config, int index, tdm_position at) {
     const tdm_section *section = &tdm__sections[index];
     for (int i = 0; section->rows[i].key != NULL; i++) {
         const tdm_field *row = &section->rows[i];
@@ -94,7 +94,7 @@ static void check_needed(tdm_config *config, int index, tdm_place at) {
     }
 }
 
-static void check_required(tdm_config *config, int index, tdm_place at) {
+static void check_required(tdm_config *config, int index, tdm_position at) {
     const tdm_section *section = &tdm__sections[index];
     for (int i = 0; section->rows[i].key != NULL; i++) {
         const tdm_field *row = &section->rows[i];
@@ -123,7 +123,7 @@ static void read_map(tdm_config *config, int index, const tdm_yaml_node *map) {
         if (node == first || is_reported || strncmp(node->key, "x-", 2) == 0) continue;
         read_member(config, index, node, type_is_known);
     }
-    tdm_place at = index == 0 ? (tdm_place){map->at.text, 1, 1} : map->key != NULL ? map->key_at : map->at;
+    tdm_position at = index == 0 ? (tdm_position){map->at.text, 1, 1} : map->key != NULL ? map->key_at : map->at;
     check_required(config, index, at);
     bool has_type = section->type_key != NULL && type_is_known;
     if (has_type && config->place[index][tdm__section_row(section, section->type_key)].text != NULL)
@@ -174,7 +174,7 @@ static void read_section(tdm_config *config, int index, const tdm_yaml_node *nod
 }
 
 tdm_status tdm__schema_read(tdm_config *config, const tdm_yaml_node *root) {
-    config->section_at[0] = (tdm_place){root->at.text, 1, 1};
+    config->section_at[0] = (tdm_position){root->at.text, 1, 1};
     if (root->kind == TDM_YAML_MAP)
         read_map(config, 0, root);
     else

@@ -5,7 +5,7 @@
 #include "runtime/base/system/env.h"
 
 /* The replacement for one ${...}, or NULL after a fault. */
-static const char *lookup(tdm_config *config, const char *word, tdm_place at, const char *key) {
+static const char *lookup(tdm_config *config, const char *word, tdm_position at, const char *key) {
     const char *value = NULL;
     if (strncmp(word, "env:", 4) == 0) {
         value = word[4] != '\0' ? tdm__env_of_user(word + 4) : NULL;
@@ -29,7 +29,7 @@ static const char *lookup(tdm_config *config, const char *word, tdm_place at, co
     return value;
 }
 
-const char *tdm__substitute(tdm_config *config, const char *text, tdm_place at, const char *key) {
+const char *tdm__substitute(tdm_config *config, const char *text, tdm_position at, const char *key) {
     if (strstr(text, "${") == NULL) return text;
     tdm_text out;
     tdm__text_init(&out, config->host);
@@ -61,7 +61,7 @@ done:
     return result;
 }
 
-const char *tdm__path_resolve(tdm_config *config, const char *path, tdm_place at, const char *key) {
+const char *tdm__path_resolve(tdm_config *config, const char *path, tdm_position at, const char *key) {
     const char *folder = at.text != NULL && at.text->order != 0 ? config->cwd : config->folder;
     if (path[0] == '/' || path[0] == '\0') return path;
     if (path[0] == '~' && (path[1] == '/' || path[1] == '\0')) {

@@ -12,7 +12,7 @@ const char *const tdm__transform_later[] = {"resize",          "center_crop",   
 
 static const char *const ours[] = {"to_float", "normalize"};
 
-static void add_normalize(tdm_config *config, int section, const tdm_yaml_node *map, tdm_place at) {
+static void add_normalize(tdm_config *config, int section, const tdm_yaml_node *map, tdm_position at) {
     const tdm_section *table = &tdm__sections[section];
     int mean = tdm__section_row(table, "mean"), stdev = tdm__section_row(table, "std");
     if (map == NULL || map->kind != TDM_YAML_MAP) {
@@ -34,7 +34,7 @@ static void add_normalize(tdm_config *config, int section, const tdm_yaml_node *
                   "data.transform: normalize needs both mean and std");
 }
 
-static void unknown_step(tdm_config *config, const char *name, tdm_place at) {
+static void unknown_step(tdm_config *config, const char *name, tdm_position at) {
     for (int i = 0; tdm__transform_later[i] != NULL; i++) {
         if (strcmp(name, tdm__transform_later[i]) != 0) continue;
         TDM_FAULT(config, UNSUPPORTED, at, key, "this build has to_float and normalize",
@@ -51,7 +51,7 @@ static void unknown_step(tdm_config *config, const char *name, tdm_place at) {
 static void add_step(tdm_config *config, int section, const tdm_yaml_node *item) {
     const char *name = item->kind == TDM_YAML_SCALAR ? item->text : "";
     const tdm_yaml_node *value = NULL;
-    tdm_place at = item->at;
+    tdm_position at = item->at;
     if (item->is_reported) return;
     if (item->kind == TDM_YAML_MAP && item->count == 1) {
         value = item->first;

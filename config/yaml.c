@@ -16,16 +16,16 @@ typedef struct yaml_reader {
     tdm_fault_list *faults;
     tdm_yaml_node *stack[TDM_YAML_MAX_DEPTH];
     const char *key[TDM_YAML_MAX_DEPTH]; /* the key whose value comes next; NULL: a key comes next */
-    tdm_place key_at[TDM_YAML_MAX_DEPTH];
+    tdm_position key_at[TDM_YAML_MAX_DEPTH];
     int depth, documents;
     long events;
     tdm_yaml_node *root;
     bool stop;
 } yaml_reader;
 
-static tdm_place place_of(const yaml_reader *reader, yaml_mark_t mark) {
+static tdm_position place_of(const yaml_reader *reader, yaml_mark_t mark) {
     int line = (int)mark.line + 1, column = (int)mark.column + 1;
-    return (tdm_place){reader->text, line, line == 1 ? column + reader->column_shift : column};
+    return (tdm_position){reader->text, line, line == 1 ? column + reader->column_shift : column};
 }
 
 tdm_yaml_node *tdm__yaml_find(const tdm_yaml_node *map, const char *key) {
@@ -83,7 +83,7 @@ static void refuse_repeated(yaml_reader *reader, const tdm_yaml_node *earlier, t
     if (tdm__fault_skip(reader->faults)) return;
     tdm__fault_add(reader->faults, TDM_FAULT_DUPLICATE, node->key_at, node->key,
                    tdm__fault_text(reader->faults, "line %d says `%s`; keep one of the two", earlier->key_at.line,
-                                   tdm__place_line(reader->faults, earlier->key_at)),
+                                   tdm__position_line(reader->faults, earlier->key_at)),
                    "the key '%s' is written twice in this mapping, on lines %d and %d", node->key, earlier->key_at.line,
                    node->key_at.line);
 }
@@ -193,7 +193,7 @@ static tdm_status on_scalar(yaml_reader *reader, const yaml_event_t *event) {
 /* An alias is refused. A null takes its place, so that reading can continue. */
 static tdm_status on_alias(yaml_reader *reader, const yaml_event_t *event) {
     const char *name = (const char *)event->data.alias.anchor;
-    tdm_place at = place_of(reader, event->start_mark);
+    tdm_position at = place_of(reader, event->start_mark);
     if (expects_key(reader)) {
         refuse(reader, TDM_FAULT_FEATURE, event->start_mark, "write the key out", "an alias cannot be a key");
         return TDM_OK;
@@ -326,7 +326,7 @@ tdm_status tdm__yaml_parse_value(tdm_yaml_node **root, const tdm_yaml_text *text
     if (*root == NULL && faults->total == 0) { /* nothing after the "=" */
         TDM_TRY(tdm__arena_new(arena, root, 1, sizeof(**root)));
         (*root)->text = "";
-        (*root)->at = (tdm_place){text, 1, reader.column_shift + 1};
+        (*root)->at = (tdm_position){text, 1, reader.column_shift + 1};
     }
     return TDM_OK;
 }

@@ -22,9 +22,9 @@ struct tdm_yaml_node {
     tdm_yaml_kind kind;
     bool quoted;      /* a scalar in quotes or a block scalar: never null */
     const char *text; /* of a scalar */
-    tdm_place at;
+    tdm_position at;
     const char *key; /* of a member of a mapping, else NULL */
-    tdm_place key_at;
+    tdm_position key_at;
     bool is_reported;                   /* a null that replaces an alias: its fault is already reported */
     bool is_repeated;                   /* a duplicate of an earlier key: its fault is already reported, skip it */
     tdm_yaml_node *first, *last, *next; /* members, and the next member of the parent */

@@ -38,16 +38,16 @@ static const struct {
 };
 
 /* The byte at a place; 0 at the end of a line. */
-static char char_at(tdm_fault_list *faults, tdm_place at) {
+static char char_at(tdm_fault_list *faults, tdm_position at) {
     const char *bytes, *stop, *end = at.text->bytes + at.text->count;
-    if (!tdm__place_bytes(faults, at, &bytes, &stop)) return '\0';
+    if (!tdm__position_bytes(faults, at, &bytes, &stop)) return '\0';
     for (int column = 1; column < at.column && bytes < end && *bytes != '\n'; column++) {
         for (bytes++; bytes < end && ((unsigned char)*bytes & 0xC0) == 0x80;) bytes++;
     }
     return bytes < end && *bytes != '\n' ? *bytes : '\0';
 }
 
-static void add_char_fault(tdm_place at, tdm_fault_list *faults) {
+static void add_char_fault(tdm_position at, tdm_fault_list *faults) {
     char found = char_at(faults, at);
     if (found == '\t') {
         tdm__fault_add(faults, TDM_FAULT_SYNTAX, at, "", "use spaces",
@@ -59,20 +59,20 @@ static void add_char_fault(tdm_place at, tdm_fault_list *faults) {
 }
 
 /* True if the indentation of the line has a tab, the usual cause of a wrong indentation. */
-static bool is_indented_with_tab(tdm_fault_list *faults, tdm_place at, tdm_place *tab) {
+static bool is_indented_with_tab(tdm_fault_list *faults, tdm_position at, tdm_position *tab) {
     const char *bytes, *stop, *end = at.text->bytes + at.text->count;
-    if (!tdm__place_bytes(faults, at, &bytes, &stop)) return false;
+    if (!tdm__position_bytes(faults, at, &bytes, &stop)) return false;
     for (int column = 1; column <= at.column && bytes < end; column++, bytes++) {
-        *tab = (tdm_place){at.text, at.line, column};
+        *tab = (tdm_position){at.text, at.line, column};
         if (*bytes != ' ') return *bytes == '\t';
     }
     return false;
 }
 
-void tdm__yaml_explain_error(const yaml_parser_t *parser, tdm_place problem, tdm_place context,
+void tdm__yaml_explain_error(const yaml_parser_t *parser, tdm_position problem, tdm_position context,
                              tdm_fault_list *faults) {
     const char *text = parser->problem != NULL ? parser->problem : "unreadable text";
-    tdm_place tab;
+    tdm_position tab;
     if (parser->error == YAML_READER_ERROR) {
         tdm__fault_add(faults, TDM_FAULT_ENCODING, problem, "", "save the file as plain UTF-8 text",
                        "the control character 0x%02X near here is not allowed in YAML",
@@ -91,10 +91,10 @@ void tdm__yaml_explain_error(const yaml_parser_t *parser, tdm_place problem, tdm
                                                    parser->context_mark.index != 0 || problem.line == 1);
     for (size_t i = 0; i < sizeof(translations) / sizeof(translations[0]); i++) {
         if (strstr(text, translations[i].problem) == NULL) continue;
-        tdm_place at = translations[i].at_context && has_context ? context : problem;
+        tdm_position at = translations[i].at_context && has_context ? context : problem;
         const char *hint = tdm__fault_wide_hint(faults, at);
         if (hint[0] == '\0') hint = tdm__fault_wide_hint(faults, problem);
-        if (hint[0] == '\0' && strstr(tdm__place_line(faults, problem), "${") != NULL)
+        if (hint[0] == '\0' && strstr(tdm__position_line(faults, problem), "${") != NULL)
             hint = "quote a value that contains ${...}";
         tdm__fault_add(faults, TDM_FAULT_SYNTAX, at, "", hint[0] != '\0' ? hint : translations[i].hint, "%s",
                        translations[i].sentence);
@@ -106,8 +106,8 @@ void tdm__yaml_explain_error(const yaml_parser_t *parser, tdm_place problem, tdm
 }
 
 /* Line and column of a byte. All bytes before it must be valid UTF-8. */
-static tdm_place place_of_byte(const tdm_yaml_text *text, size_t offset) {
-    tdm_place at = {text, 1, 1};
+static tdm_position place_of_byte(const tdm_yaml_text *text, size_t offset) {
+    tdm_position at = {text, 1, 1};
     for (size_t i = 0; i < offset; i++) {
         if (text->bytes[i] == '\n') {
             at.line++;
@@ -119,7 +119,7 @@ static tdm_place place_of_byte(const tdm_yaml_text *text, size_t offset) {
     return at;
 }
 
-static bool refuse_encoding(tdm_yaml_text *text, tdm_place at, tdm_fault_list *faults, const char *message) {
+static bool refuse_encoding(tdm_yaml_text *text, tdm_position at, tdm_fault_list *faults, const char *message) {
     text->count = 0; /* nothing may be quoted from it: a terminal could not show it */
     tdm__fault_add(faults, TDM_FAULT_ENCODING, at, "", "save the file as UTF-8 in your editor", "%s", message);
     return false;
@@ -128,7 +128,7 @@ static bool refuse_encoding(tdm_yaml_text *text, tdm_place at, tdm_fault_list *f
 bool tdm__yaml_check_encoding(tdm_yaml_text *text, tdm_fault_list *faults) {
     const unsigned char *bytes = (const unsigned char *)text->bytes;
     size_t bad = 0;
-    tdm_place start = {text, 1, 1};
+    tdm_position start = {text, 1, 1};
     if (text->count >= 2 && ((bytes[0] == 0xFF && bytes[1] == 0xFE) || (bytes[0] == 0xFE && bytes[1] == 0xFF)))
         return refuse_encoding(text, start, faults,
                                tdm__fault_text(faults,

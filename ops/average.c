@@ -22,9 +22,9 @@ tdm_status tdm__average_forward(const tdm_kernel_args *args, tdm_span_fn span) {
     float *to = args->y;
     for (int64_t plane = 0; plane < y.count; plane++, from += x.height * x.width * x.inner) {
         for (int64_t p = 0; p < y.height; p++) {
-            tdm_span rows = span(desc->attrs, 0, p, x.height, y.height);
+            tdm_average_range rows = span(desc->attrs, 0, p, x.height, y.height);
             for (int64_t q = 0; q < y.width; q++, to += y.inner) {
-                tdm_span columns = span(desc->attrs, 1, q, x.width, y.width);
+                tdm_average_range columns = span(desc->attrs, 1, q, x.width, y.width);
                 double divisor = (double)(rows.divisor * columns.divisor);
                 memset(sum, 0, (size_t)y.inner * sizeof *sum);
                 for (int64_t row = rows.begin; row < rows.end; row++)
@@ -47,9 +47,9 @@ tdm_status tdm__average_backward(const tdm_kernel_args *args, tdm_span_fn span) 
     memset(dx, 0, (size_t)(x.count * x.height * x.width * x.inner) * sizeof *dx);
     for (int64_t plane = 0; plane < y.count; plane++, dx += x.height * x.width * x.inner) {
         for (int64_t p = 0; p < y.height; p++) {
-            tdm_span rows = span(desc->attrs, 0, p, x.height, y.height);
+            tdm_average_range rows = span(desc->attrs, 0, p, x.height, y.height);
             for (int64_t q = 0; q < y.width; q++, dy += y.inner) {
-                tdm_span columns = span(desc->attrs, 1, q, x.width, y.width);
+                tdm_average_range columns = span(desc->attrs, 1, q, x.width, y.width);
                 float divisor = (float)(rows.divisor * columns.divisor);
                 for (int64_t row = rows.begin; row < rows.end; row++)
                     for (int64_t column = columns.begin; column < columns.end; column++)

@@ -5,12 +5,12 @@
 #include <tandem/sys/op.h>
 
 /* The window of one output coordinate along one axis: input [begin, end), and its share of the divisor. */
-typedef struct tdm_span {
+typedef struct tdm_average_range {
     int64_t begin, end, divisor;
-} tdm_span;
+} tdm_average_range;
 
 /* Returns the window of output `at`. axis 0: height, 1: width; `in` and `out` are the sizes along the axis. */
-typedef tdm_span (*tdm_span_fn)(const void *attrs, int axis, int64_t at, int64_t in, int64_t out);
+typedef tdm_average_range (*tdm_span_fn)(const void *attrs, int axis, int64_t at, int64_t in, int64_t out);
 
 bool tdm__average_fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit);
 tdm_status tdm__average_forward(const tdm_kernel_args *args, tdm_span_fn span);

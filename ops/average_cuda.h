@@ -1,7 +1,7 @@
 /* Means over windows on CUDA, shared by avgpool2d and adaptive_avgpool2d. For .cu files.
  *
  * A `Spans` is a struct that knows the windows, as tdm_span_fn does on the CPU, and the reverse mapping:
- *     __device__ tdm_span of(int axis, int64_t at) const                the window of output `at`
+ *     __device__ tdm_average_range of(int axis, int64_t at) const                the window of output `at`
  *     __device__ reach<int64_t> windows_of(int axis, int64_t at) const  the outputs whose windows contain input `at`
  *     int64_t most_points() const                                       of a window */
 #ifndef TDM_OPS_CUDA_AVERAGE_H
@@ -26,7 +26,7 @@ __global__ void average_forward(average<Spans> g, const Number *x, Number *y) {
     const int64_t inner = g.x.inner / WIDE;
     for (int64_t i = thread_index(); i < g.index.total; i += thread_count()) {
         const point<int64_t> at = point_at(g.index, i);
-        const tdm_span rows = g.spans.of(0, at.row), columns = g.spans.of(1, at.column);
+        const tdm_average_range rows = g.spans.of(0, at.row), columns = g.spans.of(1, at.column);
         double sum[WIDE] = {};
         for (int64_t row = rows.begin; row < rows.end; row++) {
             const int64_t from = ((at.plane * g.x.height + row) * g.x.width) * inner + at.inner;
@@ -48,7 +48,7 @@ __global__ void average_forward_by_warp(average<Spans> g, const Number *x, Numbe
     const int64_t lane = threadIdx.x % WARP, step = thread_count() / WARP;
     for (int64_t i = thread_index() / WARP; i < g.index.total; i += step) {
         const point<int64_t> at = point_at(g.index, i);
-        const tdm_span rows = g.spans.of(0, at.row), columns = g.spans.of(1, at.column);
+        const tdm_average_range rows = g.spans.of(0, at.row), columns = g.spans.of(1, at.column);
         const int64_t width = columns.end - columns.begin, count = (rows.end - rows.begin) * width;
         const Number *from = x + (at.plane * g.x.height + rows.begin) * g.x.width + columns.begin;
         int64_t row = lane / width, column = lane % width;

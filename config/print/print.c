@@ -24,19 +24,19 @@ static bool is_json(const printer *to) {
 /* Begins an entry, up to its value. */
 static void begin_entry(printer *to, const char *key) {
     if (is_json(to))
-        tdm__put_key(&to->json, key);
+        tdm__json_put_key(&to->json, key);
     else
         tdm__text_printf(to->out, "%*s%s: ", 2 * to->depth, "", key);
 }
 
 /* A line break in the name must not end the comment. */
-static void add_file_line(tdm_text *out, tdm_place at) {
+static void add_file_line(tdm_text *out, tdm_position at) {
     char name[256];
     (void)tdm_text_printable(name, sizeof(name), at.text->name, 0);
     tdm__text_printf(out, "  # %s:%d", name, at.line);
 }
 
-static void add_origin(printer *to, size_t line_start, tdm_place at) {
+static void add_origin(printer *to, size_t line_start, tdm_position at) {
     if (to->form != TDM_CONFIG_ORIGINS || to->out->failed) return;
     int used = tdm_text_columns(to->out->data + line_start);
     for (int column = used; column < 48; column++) tdm__text_puts(to->out, " ");
@@ -48,7 +48,7 @@ static void add_origin(printer *to, size_t line_start, tdm_place at) {
         add_file_line(to->out, at);
 }
 
-static void end_entry(printer *to, size_t line_start, tdm_place at) {
+static void end_entry(printer *to, size_t line_start, tdm_position at) {
     if (is_json(to)) return;
     add_origin(to, line_start, at);
     tdm__text_puts(to->out, "\n");
@@ -56,14 +56,14 @@ static void end_entry(printer *to, size_t line_start, tdm_place at) {
 
 static void open_map(printer *to, const char *key) {
     if (is_json(to))
-        tdm__put(&to->json, "%s:{\n", key);
+        tdm__json_put(&to->json, "%s:{\n", key);
     else
         tdm__text_printf(to->out, "%*s%s:\n", 2 * to->depth, "", key);
     to->depth++;
 }
 
 static void close_map(printer *to) {
-    if (is_json(to)) tdm__put(&to->json, "}");
+    if (is_json(to)) tdm__json_put(&to->json, "}");
     to->depth--;
 }
 
@@ -75,22 +75,22 @@ static void put_value(tdm_json_out *to, const char *key, const tdm_field *row, c
     const tdm_texts *texts = value;
     tdm_text words;
     if (row->kind == TDM_FIELD_TEXT || row->kind == TDM_FIELD_PATH) {
-        tdm__put(to, "%s:%s", key, *(const char *const *)value);
+        tdm__json_put(to, "%s:%s", key, *(const char *const *)value);
         return;
     }
     if (row->kind == TDM_FIELD_PATHS) {
-        tdm__put(to, "%s:[", key);
-        for (int i = 0; i < texts->count; i++) tdm__put(to, "%s", texts->item[i]);
-        tdm__put(to, "]");
+        tdm__json_put(to, "%s:[", key);
+        for (int i = 0; i < texts->count; i++) tdm__json_put(to, "%s", texts->item[i]);
+        tdm__json_put(to, "]");
         return;
     }
     tdm__text_init(&words, to->text->host);
     tdm__field_print(row, object, &words);
     const char *printed = words.failed ? "" : words.data;
     if (row->kind == TDM_FIELD_ENUM || row->kind == TDM_FIELD_INTERVAL || row->kind == TDM_FIELD_DURATION) {
-        tdm__put(to, "%s:%s", key, printed);
+        tdm__json_put(to, "%s:%s", key, printed);
     } else {
-        tdm__put_key(to, key);
+        tdm__json_put_key(to, key);
         tdm__text_puts(to->text, printed);
     }
     to->text->failed = to->text->failed || words.failed;
@@ -122,7 +122,7 @@ static void print_layer_keys(printer *to, const tdm_field *rows, const void *obj
 
 static void print_layers(printer *to) {
     if (is_json(to))
-        tdm__put(&to->json, "layers:[\n");
+        tdm__json_put(&to->json, "layers:[\n");
     else
         tdm__text_puts(to->out, "  layers:\n");
     for (int i = 0; i < to->config->layer_count; i++) {
@@ -130,18 +130,18 @@ static void print_layers(printer *to) {
         size_t start = to->out->length;
         int count = 0;
         if (is_json(to))
-            tdm__put(&to->json, "{ %s:{", layer->op->name);
+            tdm__json_put(&to->json, "{ %s:{", layer->op->name);
         else
             tdm__text_printf(to->out, "    - %s", layer->op->name);
         print_layer_keys(to, tdm__layer_rows, &layer->head, &count);
         print_layer_keys(to, layer->op->attrs, layer->attrs, &count);
         if (is_json(to))
-            tdm__put(&to->json, "}}");
+            tdm__json_put(&to->json, "}}");
         else
             tdm__text_puts(to->out, count > 0 ? "}" : "");
         end_entry(to, start, layer->at);
     }
-    if (is_json(to)) tdm__put(&to->json, "]");
+    if (is_json(to)) tdm__json_put(&to->json, "]");
 }
 
 /* ---- sections ---- */
@@ -173,8 +173,8 @@ static bool is_expanded(const tdm_section *section, const tdm_field *row, const 
     return spec->format == TDM_DATA_CIFAR10 && (strcmp(row->key, "path") == 0 || strcmp(row->key, "split") == 0);
 }
 
-static tdm_place origin_of(const tdm_config *config, int section, int row) {
-    const tdm_place *places = config->place[section];
+static tdm_position origin_of(const tdm_config *config, int section, int row) {
+    const tdm_position *places = config->place[section];
     if (strcmp(tdm__sections[section].rows[row].key, "files") == 0 && places[row].text == NULL)
         return places[tdm__section_row(&tdm__sections[section], "path")];
     return places[row];
@@ -223,10 +223,10 @@ tdm_status tdm_config_print(const tdm_config *config, tdm_config_form form, char
         TDM_FAIL(TDM_E_USAGE, "tdm_config_print: the config has not passed tdm_config_check");
     tdm_text text;
     tdm__text_init(&text, config->host);
-    printer to = {.config = config, .form = form, .out = &text, .json = tdm__json_to(&text, " ")};
-    if (is_json(&to)) tdm__put(&to.json, "{\n");
+    printer to = {.config = config, .form = form, .out = &text, .json = tdm__json_out(&text, " ")};
+    if (is_json(&to)) tdm__json_put(&to.json, "{\n");
     print_section(&to, 0);
-    if (is_json(&to)) tdm__put(&to.json, "}\n");
+    if (is_json(&to)) tdm__json_put(&to.json, "}\n");
     return tdm__text_take_public(&text, out);
 }
 

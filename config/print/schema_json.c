@@ -10,41 +10,41 @@
 #include "runtime/graph/graph.h"
 
 static void put_names(tdm_json_out *to, const char *key, const char *const *names, unsigned types) {
-    tdm__put(to, "%s:[", key);
+    tdm__json_put(to, "%s:[", key);
     for (int i = 0; names[i] != NULL; i++) {
-        if ((types >> i & 1) != 0) tdm__put(to, "%s", names[i]);
+        if ((types >> i & 1) != 0) tdm__json_put(to, "%s", names[i]);
     }
-    tdm__put(to, "]");
+    tdm__json_put(to, "]");
 }
 
 static void put_bound(tdm_json_out *to, const char *key, double bound) {
     char number[32];
     tdm__print_float(number, bound);
-    tdm__put_key(to, key);
+    tdm__json_put_key(to, key);
     tdm__text_puts(to->text, number);
 }
 
 /* Type and range of one number or text. */
 static void put_scalar(tdm_json_out *to, const char *key, const tdm_field *row, const char *type) {
     tdm_range range = tdm__field_range(row);
-    tdm__put(to, "%s:{ type:%s", key, type);
+    tdm__json_put(to, "%s:{ type:%s", key, type);
     if (range.has_min) put_bound(to, range.open_min ? "exclusiveMinimum" : "minimum", range.min);
     if (range.has_max) put_bound(to, range.open_max ? "exclusiveMaximum" : "maximum", range.max);
-    tdm__put(to, "}");
+    tdm__json_put(to, "}");
 }
 
 static void put_list(tdm_json_out *to, const tdm_field *row, const char *type, int least, int most) {
     const bool or_one = row->kind == TDM_FIELD_PATHS || row->kind == TDM_FIELD_PAIR || least < 2;
-    tdm__put(to, "{");
+    tdm__json_put(to, "{");
     if (or_one) {
-        tdm__put(to, "anyOf:[");
+        tdm__json_put(to, "anyOf:[");
         put_scalar(to, NULL, row, type);
-        tdm__put(to, "{");
+        tdm__json_put(to, "{");
     }
-    tdm__put(to, "type:array");
+    tdm__json_put(to, "type:array");
     put_scalar(to, "items", row, type);
-    tdm__put(to, "minItems:%d maxItems:%d }", least, most);
-    if (or_one) tdm__put(to, "]}");
+    tdm__json_put(to, "minItems:%d maxItems:%d }", least, most);
+    if (or_one) tdm__json_put(to, "]}");
 }
 
 static void put_type(tdm_json_out *to, const tdm_field *row) {
@@ -53,19 +53,19 @@ static void put_type(tdm_json_out *to, const tdm_field *row) {
         [TDM_FIELD_INTS] = "integer", [TDM_FIELD_FLOATS] = "number", [TDM_FIELD_PATHS] = "string",
     };
     if (row->kind == TDM_FIELD_BOOL) {
-        tdm__put(to, "{ type:boolean }");
+        tdm__json_put(to, "{ type:boolean }");
     } else if (row->kind == TDM_FIELD_TEXT) {
-        tdm__put(to, "{ type:[ string number ]}");
+        tdm__json_put(to, "{ type:[ string number ]}");
     } else if (row->kind == TDM_FIELD_PATH) {
-        tdm__put(to, "{ type:string minLength:%d }", 1);
+        tdm__json_put(to, "{ type:string minLength:%d }", 1);
     } else if (row->kind == TDM_FIELD_INTERVAL) {
-        tdm__put(to, "{ type:string pattern:%s }", "^([0-9]+ (steps?|epochs?)|([0-9]+(ms|d|h|m|s))+|never)$");
+        tdm__json_put(to, "{ type:string pattern:%s }", "^([0-9]+ (steps?|epochs?)|([0-9]+(ms|d|h|m|s))+|never)$");
     } else if (row->kind == TDM_FIELD_DURATION) {
-        tdm__put(to, "{ type:string pattern:%s }", "^([0-9]+(ms|d|h|m|s))+$");
+        tdm__json_put(to, "{ type:string pattern:%s }", "^([0-9]+(ms|d|h|m|s))+$");
     } else if (row->kind == TDM_FIELD_ENUM) {
-        tdm__put(to, "{");
+        tdm__json_put(to, "{");
         put_names(to, "enum", row->names, ~0u);
-        tdm__put(to, "}");
+        tdm__json_put(to, "}");
     } else if (row->kind == TDM_FIELD_PAIR) {
         put_list(to, row, item_type[row->kind], 2, 2);
     } else if (tdm__field_is_list(row)) {
@@ -79,18 +79,18 @@ static void put_row(tdm_json_out *to, const tdm_field *row, bool chinese) {
     tdm_text about;
     tdm__text_init(&about, to->text->host);
     tdm__row_help(row, chinese, &about);
-    tdm__put(to, "%s:{ description:%s", row->key, about.data);
+    tdm__json_put(to, "%s:{ description:%s", row->key, about.data);
     to->text->failed = to->text->failed || about.failed;
     tdm__text_deinit(&about);
     if (row->initial != NULL) {
         char initial[64];
         snprintf(initial, sizeof(initial), "default: %s", row->initial);
-        tdm__put(to, "$comment:%s", initial);
+        tdm__json_put(to, "$comment:%s", initial);
     }
-    tdm__put(to, "anyOf:[");
+    tdm__json_put(to, "anyOf:[");
     put_type(to, row);
-    if ((row->flags & TDM_FIELD_NULLABLE) != 0) tdm__put(to, "{ type:%s }", "null");
-    tdm__put(to, "{ type:string pattern:%s }]}", "[$][{]");
+    if ((row->flags & TDM_FIELD_NULLABLE) != 0) tdm__json_put(to, "{ type:%s }", "null");
+    tdm__json_put(to, "{ type:string pattern:%s }]}", "[$][{]");
 }
 
 static void put_rows(tdm_json_out *to, const tdm_field *rows, bool chinese) {
@@ -99,14 +99,14 @@ static void put_rows(tdm_json_out *to, const tdm_field *rows, bool chinese) {
 
 /* Begins the schema of a mapping, up to its keys. */
 static void begin_mapping(tdm_json_out *to) {
-    tdm__put(to, "type:object additionalProperties:false patternProperties:{ ^x-:{}} properties:{\n");
+    tdm__json_put(to, "type:object additionalProperties:false patternProperties:{ ^x-:{}} properties:{\n");
 }
 
 /* Begins the forms of something that may be null, its main argument alone, or a mapping; up to the mapping's keys. */
 static void begin_forms(tdm_json_out *to, const tdm_field *main_row) {
-    tdm__put(to, "anyOf:[ { type:%s }", "null");
+    tdm__json_put(to, "anyOf:[ { type:%s }", "null");
     if (main_row != NULL) put_type(to, main_row);
-    tdm__put(to, "{");
+    tdm__json_put(to, "{");
     begin_mapping(to);
 }
 
@@ -122,46 +122,46 @@ static void put_required(tdm_json_out *to, const tdm_field *rows) {
 /* Forbids a key to other types: momentum is `false` if the type is adam. */
 static void put_owners(tdm_json_out *to, const tdm_section *section, const tdm_field *row) {
     const char *type_key = section->type_key;
-    tdm__put(to, "{ if:{ required:[ %s ] properties:{ %s:{", type_key, type_key);
+    tdm__json_put(to, "{ if:{ required:[ %s ] properties:{ %s:{", type_key, type_key);
     put_names(to, "enum", tdm__section_type_row(section)->names, tdm__section_types(section, row));
-    tdm__put(to, "}}} then:{");
-    if ((row->flags & TDM_FIELD_NEEDED) != 0) tdm__put(to, "required:[ %s ]", row->key);
-    tdm__put(to, "} else:{ if:{ required:[ %s ]} then:{ properties:{ %s:false }}}}", type_key, row->key);
+    tdm__json_put(to, "}}} then:{");
+    if ((row->flags & TDM_FIELD_NEEDED) != 0) tdm__json_put(to, "required:[ %s ]", row->key);
+    tdm__json_put(to, "} else:{ if:{ required:[ %s ]} then:{ properties:{ %s:false }}}}", type_key, row->key);
 }
 
 static void put_transform(tdm_json_out *to, const char *key, const tdm_section *section, bool chinese) {
-    tdm__put(to, "%s:{ type:[ array %s ] description:%s items:{ anyOf:[ { enum:[ to_float ]}", key, "null",
-             chinese ? section->help_zh : section->help);
-    tdm__put(to, "{ type:object required:[ normalize ] additionalProperties:false properties:{ normalize:{");
-    tdm__put(to, "type:object required:[ mean std ] additionalProperties:false properties:{\n");
+    tdm__json_put(to, "%s:{ type:[ array %s ] description:%s items:{ anyOf:[ { enum:[ to_float ]}", key, "null",
+                  chinese ? section->help_zh : section->help);
+    tdm__json_put(to, "{ type:object required:[ normalize ] additionalProperties:false properties:{ normalize:{");
+    tdm__json_put(to, "type:object required:[ mean std ] additionalProperties:false properties:{\n");
     put_row(to, tdm__field_find(section->rows, "mean"), chinese);
     put_row(to, tdm__field_find(section->rows, "std"), chinese);
-    tdm__put(to, "}}}}]}}");
+    tdm__json_put(to, "}}}}]}}");
 }
 
 /* `kind`, `kind: main argument` or `kind: {keys}` for every kind. */
 static void put_layers(tdm_json_out *to, bool chinese) {
-    tdm__put(to, "layers:{ description:%s", chinese ? "各层的列表" : "the list of layers");
-    tdm__put(to, "type:array minItems:%d items:{ anyOf:[\n { enum:[", 1);
-    for (int i = 0; tdm_builtin_ops[i] != NULL; i++) tdm__put(to, "%s", tdm_builtin_ops[i]->name);
-    tdm__put(to, "]}");
+    tdm__json_put(to, "layers:{ description:%s", chinese ? "各层的列表" : "the list of layers");
+    tdm__json_put(to, "type:array minItems:%d items:{ anyOf:[\n { enum:[", 1);
+    for (int i = 0; tdm_builtin_ops[i] != NULL; i++) tdm__json_put(to, "%s", tdm_builtin_ops[i]->name);
+    tdm__json_put(to, "]}");
     for (int i = 0; tdm_builtin_ops[i] != NULL; i++) {
         const tdm_op_def *op = tdm_builtin_ops[i];
-        tdm__put(to, "{ type:object required:[ %s ] additionalProperties:false properties:{ %s:{ description:%s",
-                 op->name, op->name, chinese ? op->doc_zh : op->doc);
+        tdm__json_put(to, "{ type:object required:[ %s ] additionalProperties:false properties:{ %s:{ description:%s",
+                      op->name, op->name, chinese ? op->doc_zh : op->doc);
         begin_forms(to, tdm__field_main(op->attrs));
         put_rows(to, tdm__layer_rows, chinese);
         put_rows(to, op->attrs, chinese);
-        tdm__put(to, "}}]}}}");
+        tdm__json_put(to, "}}]}}}");
     }
-    tdm__put(to, "]}}");
+    tdm__json_put(to, "]}}");
 }
 
 /* The members of a section's schema. Recursive: a section has parts, as deep as the table. */
 static void put_section(tdm_json_out *to, int index, bool chinese) {
     const tdm_section *section = &tdm__sections[index];
     const char *key;
-    tdm__put(to, "description:%s", chinese ? section->help_zh : section->help);
+    tdm__json_put(to, "description:%s", chinese ? section->help_zh : section->help);
     if (index > 0)
         begin_forms(to, tdm__field_main(section->rows));
     else
@@ -173,32 +173,32 @@ static void put_section(tdm_json_out *to, int index, bool chinese) {
             put_transform(to, key, &tdm__sections[i], chinese);
             continue;
         }
-        tdm__put(to, "%s:{", key);
+        tdm__json_put(to, "%s:{", key);
         put_section(to, i, chinese);
-        tdm__put(to, "}");
+        tdm__json_put(to, "}");
     }
-    tdm__put(to, "}");
+    tdm__json_put(to, "}");
     if (index == 0)
-        tdm__put(to, "required:[ tandem model ]");
+        tdm__json_put(to, "required:[ tandem model ]");
     else
         put_required(to, section->rows);
     if (section->type_key != NULL) {
-        tdm__put(to, "allOf:[\n");
+        tdm__json_put(to, "allOf:[\n");
         for (const tdm_field *row = section->rows; row->key != NULL; row++) {
             if (tdm__section_types(section, row) != 0) put_owners(to, section, row);
         }
-        tdm__put(to, "]");
+        tdm__json_put(to, "]");
     }
-    if (index > 0) tdm__put(to, "}]");
+    if (index > 0) tdm__json_put(to, "}]");
 }
 
 tdm_status tdm_config_schema(tdm_language language, char **out) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_schema: out is NULL");
     tdm_text text;
     tdm__text_init(&text, tdm_host_default());
-    tdm_json_out json = tdm__json_to(&text, " ");
-    tdm__put(&json, "{ $schema:%s title:%s", "http://json-schema.org/draft-07/schema#", "tandem job, format 1");
+    tdm_json_out json = tdm__json_out(&text, " ");
+    tdm__json_put(&json, "{ $schema:%s title:%s", "http://json-schema.org/draft-07/schema#", "tandem job, format 1");
     put_section(&json, 0, language == TDM_CHINESE);
-    tdm__put(&json, "}\n");
+    tdm__json_put(&json, "}\n");
     return tdm__text_take_public(&text, out);
 }

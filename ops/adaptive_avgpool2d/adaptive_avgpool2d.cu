@@ -8,7 +8,7 @@ namespace {
 struct adaptive_spans {
     divider in[2], out[2];
     /* [floor(at * in / out), ceil((at + 1) * in / out)) */
-    __device__ tdm_span of(int axis, int64_t at) const {
+    __device__ tdm_average_range of(int axis, int64_t at) const {
         const int64_t begin = quotient(out[axis], at * in[axis].by);
         const int64_t end = quotient(out[axis], (at + 1) * in[axis].by + out[axis].by - 1);
         return {begin, end, end - begin};

@@ -10,7 +10,7 @@ namespace {
 struct pool_spans {
     sliding windows;
     bool count_include_pad;
-    __device__ tdm_span of(int axis, int64_t at) const {
+    __device__ tdm_average_range of(int axis, int64_t at) const {
         const int64_t corner = windows.corner(axis, at), past = corner + windows.window.kernel[axis];
         const int64_t begin = corner > 0 ? corner : 0, end = past < windows.in[axis] ? past : windows.in[axis];
         return {begin, end, count_include_pad ? windows.window.kernel[axis] : end - begin};

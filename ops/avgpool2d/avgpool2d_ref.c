@@ -4,12 +4,13 @@
 #include "ops/ops.h"
 #include "ops/window.h"
 
-static tdm_span span(const void *attrs_pointer, int axis, int64_t at, int64_t in, int64_t out) {
+static tdm_average_range span(const void *attrs_pointer, int axis, int64_t at, int64_t in, int64_t out) {
     (void)out;
     const tdm_avgpool2d_attrs *attrs = attrs_pointer;
     tdm_window window = tdm__pool_window(attrs->kernel, attrs->stride, attrs->padding);
     tdm_window_part part = tdm__window_part(&window, axis, at, in);
-    return (tdm_span){part.begin, part.end, attrs->count_include_pad ? window.kernel[axis] : part.end - part.begin};
+    return (tdm_average_range){part.begin, part.end,
+                               attrs->count_include_pad ? window.kernel[axis] : part.end - part.begin};
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {

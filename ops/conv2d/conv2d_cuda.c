@@ -96,7 +96,7 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
 }
 
 static void close_state(void *state) {
-    tdm_conv_way *way = state;
+    tdm_conv_method *way = state;
     if (way != NULL) way->ops->close(way);
 }
 
@@ -104,7 +104,7 @@ static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, in
                              void **state) {
     const tdm_conv_sizes sizes = sizes_of(desc, rows, desc->x_layout[0], training);
     char why[192] = "";
-    tdm_conv_way *way = NULL;
+    tdm_conv_method *way = NULL;
     *state = NULL;
     TDM_CUDA_ENTER(device);
     TDM_CUDA_TRY(tdm__conv_cudnn_open(&way, tdm__cuda_device(device), &sizes, why, sizeof why));
@@ -117,13 +117,13 @@ static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, in
 }
 
 static void algorithms(const void *state, tdm_algorithms *out) {
-    const tdm_conv_way *way = state;
+    const tdm_conv_method *way = state;
     way->ops->algorithms(way, out);
     snprintf(out->slow, sizeof out->slow, "%s", way->slow);
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {
-    tdm_conv_way *way = args->state;
+    tdm_conv_method *way = args->state;
     const tdm_conv_sizes *s = &way->sizes;
     const void *bias = s->bias ? tdm__cuda_parameter(args, 1) : NULL;
     const int64_t points = tdm__conv_points(s);
@@ -136,7 +136,7 @@ static tdm_status forward(const tdm_kernel_args *args) {
 }
 
 static tdm_status backward(const tdm_kernel_args *args) {
-    tdm_conv_way *way = args->state;
+    tdm_conv_method *way = args->state;
     const tdm_conv_sizes *s = &way->sizes;
     const offsets at = offsets_of(args->desc, args->desc->x_layout[0]);
     const int64_t points = tdm__conv_points(s);

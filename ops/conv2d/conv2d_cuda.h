@@ -33,18 +33,18 @@ static inline int64_t tdm__conv_weight_count(const tdm_conv_sizes *s) {
 
 /* One implementation of a convolution. Weights and their gradient are [out][in / groups][taps], as in PyTorch, or
  * [out][taps][stored] with nhwc. dy comes with the relu's mask applied. */
-typedef struct tdm_conv_way tdm_conv_way;
-typedef struct tdm_conv_way_ops {
+typedef struct tdm_conv_method tdm_conv_method;
+typedef struct tdm_conv_method_ops {
     /* *done: bias and relu were applied, too */
-    tdm_status (*forward)(tdm_conv_way *way, const void *x, const void *w, const void *bias, void *y, bool *done);
+    tdm_status (*forward)(tdm_conv_method *way, const void *x, const void *w, const void *bias, void *y, bool *done);
     /* In bf16 `scratch` has room for tdm__conv_weight_count elements. */
-    tdm_status (*backward)(tdm_conv_way *way, const void *x, const void *w, const void *dy, float *dw, void *dx,
+    tdm_status (*backward)(tdm_conv_method *way, const void *x, const void *w, const void *dy, float *dw, void *dx,
                            void *scratch);
-    void (*algorithms)(const tdm_conv_way *way, tdm_algorithms *out);
-    void (*close)(tdm_conv_way *way);
-} tdm_conv_way_ops;
-struct tdm_conv_way {
-    const tdm_conv_way_ops *ops;
+    void (*algorithms)(const tdm_conv_method *way, tdm_algorithms *out);
+    void (*close)(tdm_conv_method *way);
+} tdm_conv_method_ops;
+struct tdm_conv_method {
+    const tdm_conv_method_ops *ops;
     tdm_cuda_device *device;
     tdm_conv_sizes sizes;
     char slow[256]; /* why cuDNN does not run it; "": it does */
@@ -52,9 +52,9 @@ struct tdm_conv_way {
 
 /* *out is NULL if cuDNN is absent or cannot run this convolution; `why` is then a sentence without its first word,
  * "cuDNN". */
-tdm_status tdm__conv_cudnn_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes, char *why,
+tdm_status tdm__conv_cudnn_open(tdm_conv_method **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes, char *why,
                                 size_t bytes);
-tdm_status tdm__conv_im2col_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes);
+tdm_status tdm__conv_im2col_open(tdm_conv_method **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes);
 
 /* ---- conv2d.cu; a pointer to void has the type `sizes->number` ---- */
 

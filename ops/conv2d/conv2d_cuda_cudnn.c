@@ -15,7 +15,7 @@
 
 #ifdef TDM_CUDA_NO_CUDNN
 
-tdm_status tdm__conv_cudnn_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes, char *why,
+tdm_status tdm__conv_cudnn_open(tdm_conv_method **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes, char *why,
                                 size_t bytes) {
     (void)device;
     (void)sizes;
@@ -33,7 +33,7 @@ static const float one = 1.0f, zero = 0.0f;
 typedef enum { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS, PASSES } pass;
 
 typedef struct {
-    tdm_conv_way way;
+    tdm_conv_method way;
     cudnnTensorDescriptor_t x, y, bias;
     cudnnFilterDescriptor_t weights;
     cudnnActivationDescriptor_t activation;
@@ -55,7 +55,7 @@ static cudnnHandle_t handle(const convolution *c) {
     return (cudnnHandle_t)c->way.device->dnn;
 }
 
-static void close_way(tdm_conv_way *way) {
+static void close_method(tdm_conv_method *way) {
     convolution *c = (convolution *)way;
     const tdm_cudnn *dnn = &library(c)->dnn;
     for (int i = 0; i < PASSES; i++)
@@ -308,7 +308,7 @@ static tdm_status choose(convolution *c, bool *found, char *why, size_t bytes) {
     return status;
 }
 
-static void algorithms(const tdm_conv_way *way, tdm_algorithms *out) {
+static void algorithms(const tdm_conv_method *way, tdm_algorithms *out) {
     const convolution *c = (const convolution *)way;
     const tdm_conv_sizes *s = &way->sizes;
     const bool is_used[PASSES] = {true, s->training && s->needs_dx, s->training};
@@ -330,7 +330,7 @@ static tdm_status check(const convolution *c, cudnnStatus_t status, const char *
     return status == CUDNN_STATUS_SUCCESS ? TDM_OK : tdm__cudnn_error(library(c), status, call, __FILE__, __LINE__);
 }
 
-static tdm_status forward(tdm_conv_way *way, const void *x, const void *w, const void *bias, void *y, bool *done) {
+static tdm_status forward(tdm_conv_method *way, const void *x, const void *w, const void *bias, void *y, bool *done) {
     const convolution *c = (const convolution *)way;
     const cudnnStatus_t status = c->fused ? start_fused(c, x, w, bias, y) : start_forward(c, x, w, y);
     *done = c->fused;
@@ -346,7 +346,7 @@ static tdm_status backward_weights(const convolution *c, const void *x, const vo
     return narrow ? tdm__conv_widen(c->way.device, dw, gradient, tdm__conv_weight_count(s)) : TDM_OK;
 }
 
-static tdm_status backward(tdm_conv_way *way, const void *x, const void *w, const void *dy, float *dw, void *dx,
+static tdm_status backward(tdm_conv_method *way, const void *x, const void *w, const void *dy, float *dw, void *dx,
                            void *scratch) {
     const convolution *c = (const convolution *)way;
     TDM_CUDA_TRY(backward_weights(c, x, dy, dw, scratch));
@@ -356,8 +356,8 @@ static tdm_status backward(tdm_conv_way *way, const void *x, const void *w, cons
 
 /* ---- opening ---- */
 
-static const tdm_conv_way_ops ops = {
-    .forward = forward, .backward = backward, .algorithms = algorithms, .close = close_way};
+static const tdm_conv_method_ops ops = {
+    .forward = forward, .backward = backward, .algorithms = algorithms, .close = close_method};
 
 /* cuDNN's counts are int. */
 static bool is_countable(const tdm_conv_sizes *s) {
@@ -366,7 +366,7 @@ static bool is_countable(const tdm_conv_sizes *s) {
            (double)tdm__conv_weight_count(s) <= INT_MAX;
 }
 
-tdm_status tdm__conv_cudnn_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes, char *why,
+tdm_status tdm__conv_cudnn_open(tdm_conv_method **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes, char *why,
                                 size_t bytes) {
     bool found = false;
     *out = NULL;
@@ -381,11 +381,11 @@ tdm_status tdm__conv_cudnn_open(tdm_conv_way **out, tdm_cuda_device *device, con
     }
     convolution *c = calloc(1, sizeof *c);
     if (c == NULL) TDM_CUDA_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
-    c->way = (tdm_conv_way){.ops = &ops, .device = device, .sizes = *sizes};
+    c->way = (tdm_conv_method){.ops = &ops, .device = device, .sizes = *sizes};
     tdm_status status = describe(c);
     if (status == TDM_OK) status = choose(c, &found, why, bytes);
     if (status != TDM_OK || !found) {
-        close_way(&c->way);
+        close_method(&c->way);
         return status;
     }
     *out = &c->way;

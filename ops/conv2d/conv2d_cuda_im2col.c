@@ -16,13 +16,13 @@ typedef struct {
 } chunk_products;
 
 typedef struct {
-    tdm_conv_way way;
+    tdm_conv_method way;
     chunk_products products[SIZES];
     int64_t depth, points, out_group; /* elements of a column, columns of an image, channels of y in a group */
     size_t columns, parts;            /* byte offsets in the workspace, after the part that the products use */
 } im2col;
 
-static void close_way(tdm_conv_way *way) {
+static void close_method(tdm_conv_method *way) {
     im2col *c = (im2col *)way;
     for (int i = 0; i < SIZES; i++) {
         tdm__cuda_matmul_close(c->products[i].forward);
@@ -119,7 +119,7 @@ static int64_t column_offset(const im2col *c, int64_t g) {
     return g * c->depth * c->points;
 }
 
-static tdm_status forward(tdm_conv_way *way, const void *x, const void *w, const void *bias, void *y, bool *done) {
+static tdm_status forward(tdm_conv_method *way, const void *x, const void *w, const void *bias, void *y, bool *done) {
     const im2col *c = (const im2col *)way;
     const tdm_conv_sizes *s = &way->sizes;
     void *columns = in_workspace(c, c->columns);
@@ -161,7 +161,7 @@ static tdm_status backward_input(const im2col *c, const chunk_products *p, const
     return tdm__conv_gather(c->way.device, s, p->rows, columns, dx);
 }
 
-static tdm_status backward(tdm_conv_way *way, const void *x, const void *w, const void *dy, float *dw, void *dx,
+static tdm_status backward(tdm_conv_method *way, const void *x, const void *w, const void *dy, float *dw, void *dx,
                            void *scratch) {
     const im2col *c = (const im2col *)way;
     const tdm_conv_sizes *s = &way->sizes;
@@ -177,27 +177,27 @@ static tdm_status backward(tdm_conv_way *way, const void *x, const void *w, cons
     return TDM_OK;
 }
 
-static void algorithms(const tdm_conv_way *way, tdm_algorithms *out) {
+static void algorithms(const tdm_conv_method *way, tdm_algorithms *out) {
     const chunk_products *p = &((const im2col *)way)->products[FULL];
     tdm__cuda_matmul_algorithm(p->forward, "forward", out);
     tdm__cuda_matmul_algorithm(p->weight, "dw", out);
     tdm__cuda_matmul_algorithm(p->input, "dx", out);
 }
 
-static const tdm_conv_way_ops ops = {
-    .forward = forward, .backward = backward, .algorithms = algorithms, .close = close_way};
+static const tdm_conv_method_ops ops = {
+    .forward = forward, .backward = backward, .algorithms = algorithms, .close = close_method};
 
-tdm_status tdm__conv_im2col_open(tdm_conv_way **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes) {
+tdm_status tdm__conv_im2col_open(tdm_conv_method **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes) {
     im2col *c = calloc(1, sizeof *c);
     *out = NULL;
     if (c == NULL) TDM_CUDA_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
-    c->way = (tdm_conv_way){.ops = &ops, .device = device, .sizes = *sizes};
+    c->way = (tdm_conv_method){.ops = &ops, .device = device, .sizes = *sizes};
     c->out_group = sizes->out / sizes->groups;
     c->depth = sizes->stored / sizes->groups * sizes->taps;
     c->points = tdm__conv_points(sizes);
     const tdm_status status = prepare(c);
     if (status != TDM_OK) {
-        close_way(&c->way);
+        close_method(&c->way);
         return status;
     }
     *out = &c->way;

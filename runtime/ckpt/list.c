@@ -119,20 +119,20 @@ static void list_text(const tdm_host *host, const char *dir, const listed *list,
 }
 
 static void list_json(const char *dir, const listed *list, int count, tdm_text *out) {
-    tdm_json_out json = tdm__json_to(out, " ");
-    tdm__put(&json, "{ dir:%s checkpoints:[\n", dir);
+    tdm_json_out json = tdm__json_out(out, " ");
+    tdm__json_put(&json, "{ dir:%s checkpoints:[\n", dir);
     for (const listed *item = list; item < list + count; item++) {
-        tdm__put(&json, "{ name:%s", item->name);
-        tdm__put_bool(&json, "complete", item->complete);
+        tdm__json_put(&json, "{ name:%s", item->name);
+        tdm__json_put_bool(&json, "complete", item->complete);
         if (item->complete) {
-            tdm__put(&json, "tensors:%d bytes:%llu", item->tensors, (unsigned long long)item->bytes);
+            tdm__json_put(&json, "tensors:%d bytes:%llu", item->tensors, (unsigned long long)item->bytes);
             tdm__state_print(&json, "state", &item->state);
         } else {
-            tdm__put(&json, "why:%s", item->why);
+            tdm__json_put(&json, "why:%s", item->why);
         }
-        tdm__put(&json, "}");
+        tdm__json_put(&json, "}");
     }
-    tdm__put(&json, "]}\n");
+    tdm__json_put(&json, "]}\n");
 }
 
 tdm_status tdm__ckpt_list(const tdm_host *host, const char *dir, bool json, tdm_text *out) {
@@ -200,31 +200,31 @@ static void show_state(const tdm_ckpt_state *state, tdm_text *out) {
 }
 
 static void put_tensor(tdm_json_out *to, const tdm_tensor *tensor, const tdm_hash128 *hash) {
-    tdm__put(to, "{ name:%s dtype:%s", tensor->name, tensor->dtype_name);
-    tdm__put_integers(to, "shape", tensor->dim, tensor->ndim);
-    tdm__put(to, "bytes:%zu", tensor->bytes);
+    tdm__json_put(to, "{ name:%s dtype:%s", tensor->name, tensor->dtype_name);
+    tdm__json_put_integers(to, "shape", tensor->dim, tensor->ndim);
+    tdm__json_put(to, "bytes:%zu", tensor->bytes);
     if (hash != NULL) {
         char digits[TDM_HASH_TEXT];
         tdm__hash_print(digits, *hash);
-        tdm__put(to, "xxh3:%s", digits);
+        tdm__json_put(to, "xxh3:%s", digits);
     }
-    tdm__put(to, "}");
+    tdm__json_put(to, "}");
 }
 
 static void show_json(const tdm_ckpt *ckpt, tdm_text *out) {
     static const char *const keys[] = {"model", "optimizer"};
-    tdm_json_out json = tdm__json_to(out, " ");
-    tdm__put(&json, "{ path:%s", ckpt->path);
+    tdm_json_out json = tdm__json_out(out, " ");
+    tdm__json_put(&json, "{ path:%s", ckpt->path);
     if (ckpt->has_state) tdm__state_print(&json, "state", &ckpt->state);
     for (int part = 0; part < 2; part++) {
         const tdm_tensor_file *file = ckpt->tensors[part];
         const tdm_hash128 *hashes = ckpt->manifest.file[part].tensor_hash;
         if (file == NULL) continue;
-        tdm__put(&json, "%s:[\n", keys[part]);
+        tdm__json_put(&json, "%s:[\n", keys[part]);
         for (int i = 0; i < file->count; i++) put_tensor(&json, &file->tensor[i], hashes != NULL ? &hashes[i] : NULL);
-        tdm__put(&json, "]");
+        tdm__json_put(&json, "]");
     }
-    tdm__put(&json, "}\n");
+    tdm__json_put(&json, "}\n");
 }
 
 tdm_status tdm__ckpt_show(const tdm_host *host, const char *path, bool json, tdm_text *out) {

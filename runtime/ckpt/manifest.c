@@ -35,29 +35,29 @@ static bool has_tensors(int part) {
 static void put_hash(tdm_json_out *to, const char *key, tdm_hash128 hash) {
     char digits[TDM_HASH_TEXT];
     tdm__hash_print(digits, hash);
-    tdm__put(to, "%s:%s", key, digits);
+    tdm__json_put(to, "%s:%s", key, digits);
 }
 
 void tdm__manifest_print(tdm_text *out, const tdm_manifest *manifest, const tdm_tensor *const tensors[2],
                          const int counts[2]) {
     char digits[TDM_HASH_TEXT];
-    tdm_json_out json = tdm__json_to(out, " ");
-    tdm__put(&json, "{\n");
+    tdm_json_out json = tdm__json_out(out, " ");
+    tdm__json_put(&json, "{\n");
     put_hash(&json, "xxh3", (tdm_hash128){0}); /* its place: the hash is known at the end */
-    tdm__put(&json, "format:%s version:%d files:{\n", format_name, TDM_CKPT_VERSION);
+    tdm__json_put(&json, "format:%s version:%d files:{\n", format_name, TDM_CKPT_VERSION);
     for (int part = 0; part < TDM_CKPT_FILES; part++) {
         const tdm_manifest_file *file = &manifest->file[part];
         if (!file->listed) continue;
-        tdm__put(&json, "%s:{\n bytes:%llu", tdm__ckpt_file_names[part], (unsigned long long)file->bytes);
+        tdm__json_put(&json, "%s:{\n bytes:%llu", tdm__ckpt_file_names[part], (unsigned long long)file->bytes);
         put_hash(&json, "xxh3", file->hash);
         if (file->tensor_hash != NULL) {
-            tdm__put(&json, "tensors:{\n");
+            tdm__json_put(&json, "tensors:{\n");
             for (int i = 0; i < counts[part]; i++) put_hash(&json, tensors[part][i].name, file->tensor_hash[i]);
-            tdm__put(&json, "}");
+            tdm__json_put(&json, "}");
         }
-        tdm__put(&json, "}");
+        tdm__json_put(&json, "}");
     }
-    tdm__put(&json, "}}\n");
+    tdm__json_put(&json, "}}\n");
     if (out->failed) return;
     tdm__hash_print(digits, tdm__hash(out->data + GUARDED_AT, out->length - GUARDED_AT));
     memcpy(out->data + DIGITS_AT, digits, DIGITS);

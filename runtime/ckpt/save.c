@@ -108,9 +108,9 @@ static tdm_status write_files(saving *s, const tdm_ckpt_parts *parts) {
     if (config != NULL)
         TDM_TRY_DONE(write_text(s, tdm__ckpt_file_names[TDM_CKPT_CONFIG], config, strlen(config),
                                 &manifest.file[TDM_CKPT_CONFIG]));
-    tdm_json_out json = tdm__json_to(&text, " ");
+    tdm_json_out json = tdm__json_out(&text, " ");
     tdm__state_print(&json, NULL, &parts->state);
-    tdm__put(&json, "\n");
+    tdm__json_put(&json, "\n");
     if (text.failed) TDM_FAIL_DONE(TDM_E_MEMORY, "checkpoint: out of memory for state.json");
     TDM_TRY_DONE(
         write_text(s, tdm__ckpt_file_names[TDM_CKPT_STATE], text.data, text.length, &manifest.file[TDM_CKPT_STATE]));

@@ -43,7 +43,7 @@ static const struct {
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
 void tdm__state_print(tdm_json_out *to, const char *key, const tdm_ckpt_state *state) {
-    tdm__put(to, "%s:{\n version:%d", key, TDM_CKPT_VERSION);
+    tdm__json_put(to, "%s:{\n version:%d", key, TDM_CKPT_VERSION);
     for (int i = 0; i < FIELDS; i++) {
         const char *at = (const char *)state + fields[i].offset;
         int64_t whole = 0;
@@ -51,7 +51,7 @@ void tdm__state_print(tdm_json_out *to, const char *key, const tdm_ckpt_state *s
         if (fields[i].kind == WHOLE) memcpy(&whole, at, sizeof(whole));
         if (fields[i].kind == NUMBER) memcpy(&number, at, sizeof(number));
         if (fields[i].optional && (fields[i].kind == TEXT ? at[0] == '\0' : whole == 0)) continue;
-        tdm__put_key(to, fields[i].key);
+        tdm__json_put_key(to, fields[i].key);
         if (fields[i].kind == TEXT)
             tdm__text_json_string(to->text, at);
         else if (fields[i].kind == NUMBER)
@@ -59,7 +59,7 @@ void tdm__state_print(tdm_json_out *to, const char *key, const tdm_ckpt_state *s
         else
             tdm__text_printf(to->text, "%lld", (long long)whole);
     }
-    tdm__put(to, "}");
+    tdm__json_put(to, "}");
 }
 
 static bool read_field(tdm_json *json, int i, tdm_ckpt_state *state) {

@@ -66,9 +66,9 @@ static tdm_status place_tensors(const tdm_tensor *tensors, int count, placed *pl
 static void put_tensor(tdm_json_out *to, const placed *place, uint64_t begin) {
     const tdm_tensor *tensor = place->tensor;
     const unsigned long long end = begin + tensor->bytes;
-    tdm__put(to, "%s:{ dtype:%s", tensor->name, place->dtype->name);
-    tdm__put_integers(to, "shape", tensor->dim, tensor->ndim);
-    tdm__put(to, "data_offsets:[ %llu %llu ]}", (unsigned long long)begin, end);
+    tdm__json_put(to, "%s:{ dtype:%s", tensor->name, place->dtype->name);
+    tdm__json_put_integers(to, "shape", tensor->dim, tensor->ndim);
+    tdm__json_put(to, "data_offsets:[ %llu %llu ]}", (unsigned long long)begin, end);
 }
 
 /* Prints the 8 bytes of length and the padded JSON. */
@@ -76,18 +76,18 @@ static tdm_status print_header(tdm_text *header, const placed *place, int count,
                                uint64_t *data_bytes) {
     uint64_t begin = 0;
     tdm__text_add(header, "\0\0\0\0\0\0\0\0", 8);
-    tdm_json_out json = tdm__json_to(header, "");
-    tdm__put(&json, "{");
+    tdm_json_out json = tdm__json_out(header, "");
+    tdm__json_put(&json, "{");
     if (metadata != NULL && metadata[0] != NULL) {
-        tdm__put(&json, "__metadata__:{");
-        for (int i = 0; metadata[i] != NULL; i += 2) tdm__put(&json, "%s:%s", metadata[i], metadata[i + 1]);
-        tdm__put(&json, "}");
+        tdm__json_put(&json, "__metadata__:{");
+        for (int i = 0; metadata[i] != NULL; i += 2) tdm__json_put(&json, "%s:%s", metadata[i], metadata[i + 1]);
+        tdm__json_put(&json, "}");
     }
     for (int i = 0; i < count; i++) {
         put_tensor(&json, &place[i], begin);
         begin += place[i].tensor->bytes;
     }
-    tdm__put(&json, "}");
+    tdm__json_put(&json, "}");
     while (!header->failed && header->length % TDM_ST_ALIGN != 0) tdm__text_puts(header, " ");
     if (header->failed) TDM_FAIL(TDM_E_MEMORY, "tensor file: out of memory for the header");
     if (count > TDM_ST_MAX_TENSORS || header->length - 8 > TDM_ST_MAX_HEADER)

@@ -30,12 +30,12 @@ static tdm_status join(const tdm_kernel *const **out, const tdm_host *host, cons
     return TDM_OK;
 }
 
-static tdm_status open_cpu(tdm_compute *out, const tdm_host *host, const tdm_compute_wish *wish) {
+static tdm_status open_cpu(tdm_compute *out, const tdm_host *host, const tdm_compute_options *options) {
     const tdm_module *module = NULL;
-    if (wish->kernels == TDM_KERNELS_REF) {
+    if (options->kernels == TDM_KERNELS_REF) {
         out->report = (tdm_module_report){.text = "not looked for: the job asks for the reference kernels"};
     } else {
-        TDM_TRY(tdm__module_find(&module, host, "dnnl", wish->module_path, &out->report));
+        TDM_TRY(tdm__module_find(&module, host, "dnnl", options->module_path, &out->report));
         if (module == NULL && out->report.path[0] != '\0')
             TDM_WARN(host, "device",
                      "oneDNN's kernels are installed but cannot be used; other kernels run, and their bits differ: %s",
@@ -64,9 +64,9 @@ static tdm_status check_ids(const tdm_module *module, const tdm_ints *ids) {
 
 /* *module is NULL if cuda cannot be used and the job does not demand it. */
 static tdm_status find_cuda(const tdm_module **module, tdm_compute *out, const tdm_host *host,
-                            const tdm_compute_wish *wish) {
-    const bool demanded = wish->device == TDM_DEVICE_CUDA;
-    TDM_TRY(tdm__module_find(module, host, "cuda", wish->module_path, &out->report));
+                            const tdm_compute_options *options) {
+    const bool demanded = options->device == TDM_DEVICE_CUDA;
+    TDM_TRY(tdm__module_find(module, host, "cuda", options->module_path, &out->report));
     if (*module == NULL && demanded)
         TDM_FAIL(out->report.path[0] != '\0' ? TDM_E_DEVICE : TDM_E_UNSUPPORTED,
                  "parallel.device: cuda cannot be used: %s", out->report.text);
@@ -77,7 +77,7 @@ static tdm_status find_cuda(const tdm_module **module, tdm_compute *out, const t
                  out->report.path);
     tdm_error before;
     tdm__error_save(&before);
-    tdm_status status = check_ids(*module, wish->ids);
+    tdm_status status = check_ids(*module, options->ids);
     if (status == TDM_OK || demanded) return status;
     TDM_INFO(host, "device", "parallel.device: auto uses the CPU: %s", tdm_error_message());
     (void)tdm__error_restore(&before, NULL);
@@ -85,15 +85,15 @@ static tdm_status find_cuda(const tdm_module **module, tdm_compute *out, const t
     return TDM_OK;
 }
 
-tdm_status tdm__compute_open(tdm_compute *out, const tdm_host *host, const tdm_compute_wish *wish) {
+tdm_status tdm__compute_open(tdm_compute *out, const tdm_host *host, const tdm_compute_options *options) {
     *out = (tdm_compute){0};
     const tdm_module *module = NULL;
-    if (wish->device == TDM_DEVICE_CUDA && wish->kernels == TDM_KERNELS_REF)
+    if (options->device == TDM_DEVICE_CUDA && options->kernels == TDM_KERNELS_REF)
         TDM_FAIL(TDM_E_UNSUPPORTED,
                  "parallel.kernels: ref exists for the CPU only; write parallel.device: cpu, or kernels: auto");
-    if (wish->device != TDM_DEVICE_CPU && wish->kernels != TDM_KERNELS_REF)
-        TDM_TRY(find_cuda(&module, out, host, wish));
-    if (module == NULL) return open_cpu(out, host, wish);
+    if (options->device != TDM_DEVICE_CPU && options->kernels != TDM_KERNELS_REF)
+        TDM_TRY(find_cuda(&module, out, host, options));
+    if (module == NULL) return open_cpu(out, host, options);
     out->device = module->device;
     out->losses = module->losses;
     out->optims = module->optims;

@@ -41,18 +41,18 @@ typedef struct tdm_compute {
     tdm_module_report report;              /* about the module that the kernels come from */
 } tdm_compute;
 
-typedef struct tdm_compute_wish {
+typedef struct tdm_compute_options {
     int device;              /* tdm_device_kind of tandem/job.h */
     int kernels;             /* tdm_kernel_choice */
     const tdm_ints *ids;     /* devices that must exist; NULL: any */
     const char *module_path; /* as for tdm__module_find */
-} tdm_compute_wish;
+} tdm_compute_options;
 
 /* Chooses what a run computes with. cpu: the kernels of the dnnl module if it is usable and not ruled out, then the
  * built-in ones. cuda: the kernels of the cuda module; TDM_E_UNSUPPORTED if there is no such module, TDM_E_DEVICE if it
  * does not work here or a device is missing. auto: cuda if it works here and all `ids` exist, else cpu. End it with
  * tdm__compute_close. */
-tdm_status tdm__compute_open(tdm_compute *out, const tdm_host *host, const tdm_compute_wish *wish);
+tdm_status tdm__compute_open(tdm_compute *out, const tdm_host *host, const tdm_compute_options *options);
 void tdm__compute_close(tdm_compute *compute, const tdm_host *host);
 /* Finds the kernel of a loss for this device. TDM_E_UNSUPPORTED if there is none. */
 tdm_status tdm__compute_loss(const tdm_compute *compute, const tdm_loss_def *loss,

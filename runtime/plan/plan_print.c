@@ -172,34 +172,36 @@ void tdm__plan_print(const tdm_plan *plan, tdm_text *out) {
 
 static void put_step(tdm_json_out *to, const tdm_plan *plan, const tdm_plan_step *step) {
     static const char *const kinds[] = {"forward", "loss", "backward", "ready"};
-    tdm__put(to, "{ kind:%s", kinds[step->kind]);
-    if (step->kind == TDM_STEP_READY) tdm__put(to, "bucket:%d", step->index);
+    tdm__json_put(to, "{ kind:%s", kinds[step->kind]);
+    if (step->kind == TDM_STEP_READY) tdm__json_put(to, "bucket:%d", step->index);
     if (step->kind == TDM_STEP_FORWARD || step->kind == TDM_STEP_BACKWARD) {
         const tdm_plan_node *node = &plan->nodes[step->index];
-        tdm__put(to, "op:%s name:%s kernel:%s also:%s", node->op->name, node->name,
-                 node->kernel != NULL ? node->kernel->variant : "alias", node->also[0] != '\0' ? node->also + 2 : "");
+        tdm__json_put(to, "op:%s name:%s kernel:%s also:%s", node->op->name, node->name,
+                      node->kernel != NULL ? node->kernel->variant : "alias",
+                      node->also[0] != '\0' ? node->also + 2 : "");
     }
-    tdm__put(to, "}");
+    tdm__json_put(to, "}");
 }
 
 void tdm__plan_print_json(const tdm_plan *plan, tdm_json_out *to, const char *key) {
     char hash[TDM_HASH_TEXT];
     tdm__hash_print(hash, plan->hash);
-    tdm__put(to, "%s:{ rows:%lld threads:%d hash:%s parameters:%lld", key, (long long)plan->options.rows,
-             plan->options.threads, hash, (long long)tdm_graph_param_count(plan->graph));
-    tdm__put(to, "parameter_bytes:%zu activation_bytes:%zu buffer_bytes:%zu steps:[",
-             plan->param_floats * sizeof(float), plan->activation_bytes, plan->buffer_bytes);
+    tdm__json_put(to, "%s:{ rows:%lld threads:%d hash:%s parameters:%lld", key, (long long)plan->options.rows,
+                  plan->options.threads, hash, (long long)tdm_graph_param_count(plan->graph));
+    tdm__json_put(to, "parameter_bytes:%zu activation_bytes:%zu buffer_bytes:%zu steps:[",
+                  plan->param_floats * sizeof(float), plan->activation_bytes, plan->buffer_bytes);
     for (int i = 0; i < plan->step_count; i++) put_step(to, plan, &plan->steps[i]);
-    tdm__put(to, "] buckets:[");
+    tdm__json_put(to, "] buckets:[");
     for (const tdm_plan_bucket *bucket = plan->buckets; bucket < plan->buckets + plan->bucket_count; bucket++) {
-        tdm__put(to, "{ offset:%zu count:%zu ready_after:%d parameters:[", bucket->offset, bucket->count,
-                 bucket->ready_after);
-        for (int i = 0; i < bucket->param_count; i++) tdm__put(to, "%s", plan->params[bucket->first_param + i].name);
-        tdm__put(to, "]}");
+        tdm__json_put(to, "{ offset:%zu count:%zu ready_after:%d parameters:[", bucket->offset, bucket->count,
+                      bucket->ready_after);
+        for (int i = 0; i < bucket->param_count; i++)
+            tdm__json_put(to, "%s", plan->params[bucket->first_param + i].name);
+        tdm__json_put(to, "]}");
     }
-    tdm__put(to, "] values:[");
+    tdm__json_put(to, "] values:[");
     for (const tdm_plan_value *value = plan->values; value < plan->values + plan->value_count; value++)
-        tdm__put(to, "{ name:%s bytes:%zu offset:%zu first:%d last:%d }", value->name, value->bytes, value->offset,
-                 value->first, value->last);
-    tdm__put(to, "]}");
+        tdm__json_put(to, "{ name:%s bytes:%zu offset:%zu first:%d last:%d }", value->name, value->bytes, value->offset,
+                      value->first, value->last);
+    tdm__json_put(to, "]}");
 }

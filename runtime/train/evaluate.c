@@ -77,7 +77,7 @@ static void warn_not_finite(tdm_run *run, double loss, double labels) {
 tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy, bool *stopped) {
     if (run->eval == NULL) TDM_FAIL(TDM_E_USAGE, "evaluation needs data.eval");
     run->eval_batch = NULL;
-    TDM_TRY(tdm__run_verify(run)); /* the spread would hide a replica that differs */
+    TDM_TRY(tdm__run_verify(run)); /* syncing would hide a replica that differs */
     TDM_TRY(tdm__mode_sync(run->mode, false));
     int64_t batches = tdm__loader_steps_per_epoch(run->eval_loaders[0]);
     double *sums = NULL;

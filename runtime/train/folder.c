@@ -98,12 +98,12 @@ void tdm__run_folder_close(tdm_run *run) {
 /* ---- metrics.jsonl ---- */
 
 static void put_phases(tdm_json_out *to, const tdm_tally *tally) {
-    tdm__put(to, "ms:{");
+    tdm__json_put(to, "ms:{");
     for (int i = 0; i < TDM_PHASE_COUNT; i++) {
         if (tally->steps == 0 || isnan(tally->ms[i])) continue;
-        tdm__put(to, "%s:%.4f", tdm__phase_names[i], tally->ms[i] / (double)tally->steps);
+        tdm__json_put(to, "%s:%.4f", tdm__phase_names[i], tally->ms[i] / (double)tally->steps);
     }
-    tdm__put(to, "}");
+    tdm__json_put(to, "}");
 }
 
 static double rate(const tdm_tally *tally) {
@@ -116,13 +116,13 @@ tdm_status tdm__folder_train_line(tdm_run *run, const tdm_step_result *result, d
     int64_t epoch = run->step_in_epoch == 0 && run->epoch > 0 ? run->epoch - 1 : run->epoch; /* of the step just done */
     tdm_text text;
     tdm__text_init(&text, run->host);
-    tdm_json_out json = tdm__json_to(&text, "");
-    tdm__put(&json, "{ kind:train step:%lld epoch:%lld loss:%.9g lr:%.17g", (long long)run->step, (long long)epoch,
-             result->loss, lr);
-    if (!isnan(result->grad_norm)) tdm__put(&json, "grad_norm:%.9g", result->grad_norm);
-    tdm__put(&json, "samples:%lld samples_per_s:%.1f", (long long)result->rows, rate(&run->since_log));
+    tdm_json_out json = tdm__json_out(&text, "");
+    tdm__json_put(&json, "{ kind:train step:%lld epoch:%lld loss:%.9g lr:%.17g", (long long)run->step, (long long)epoch,
+                  result->loss, lr);
+    if (!isnan(result->grad_norm)) tdm__json_put(&json, "grad_norm:%.9g", result->grad_norm);
+    tdm__json_put(&json, "samples:%lld samples_per_s:%.1f", (long long)result->rows, rate(&run->since_log));
     put_phases(&json, &run->since_log);
-    tdm__put(&json, "}\n");
+    tdm__json_put(&json, "}\n");
     return tdm__metrics_add(&run->folder->metrics, &text);
 }
 
@@ -130,9 +130,9 @@ tdm_status tdm__folder_eval_line(tdm_run *run) {
     if (run->folder == NULL) return TDM_OK;
     tdm_text text;
     tdm__text_init(&text, run->host);
-    tdm_json_out json = tdm__json_to(&text, "");
-    tdm__put(&json, "{ kind:eval step:%lld loss:%.9g accuracy:%.17g }\n", (long long)run->step, run->eval_loss,
-             run->accuracy);
+    tdm_json_out json = tdm__json_out(&text, "");
+    tdm__json_put(&json, "{ kind:eval step:%lld loss:%.9g accuracy:%.17g }\n", (long long)run->step, run->eval_loss,
+                  run->accuracy);
     return tdm__metrics_add(&run->folder->metrics, &text);
 }
 
@@ -168,19 +168,20 @@ tdm_status tdm__folder_summary(tdm_run *run, const char *reason, const int64_t *
     const tdm_tally *tally = run->since_start.steps > 0 ? &run->since_start : &run->since_open;
     tdm_text text;
     tdm__text_init(&text, run->host);
-    tdm_json_out json = tdm__json_to(&text, "");
-    tdm__put(&json, "{ name:%s mode:%s device:%s devices:%d replicas:%d per_device:%lld global_batch:%lld",
-             run->job->name != NULL ? run->job->name : "", run->mode->ops->name, run->compute.device->name, count,
-             run->replicas, (long long)run->per_device, (long long)(run->per_device * run->replicas));
-    tdm__put(&json, "parameters:%lld step:%lld epoch:%lld samples:%lld", (long long)tdm_graph_param_count(run->graph),
-             (long long)run->step, (long long)run->epoch, (long long)run->samples);
-    tdm__put(&json, "loss:%.9g eval_loss:%.9g accuracy:%.17g samples_per_s:%.17g warmup_steps:%lld seconds:%.3f",
-             run->last_loss, run->eval_loss, run->accuracy, rate(tally),
-             (long long)(run->since_start.steps > 0 ? run->warmup_steps : 0), run->seconds);
-    tdm__put_integers(&json, "peak_memory_bytes", peak_bytes, count);
+    tdm_json_out json = tdm__json_out(&text, "");
+    tdm__json_put(&json, "{ name:%s mode:%s device:%s devices:%d replicas:%d per_device:%lld global_batch:%lld",
+                  run->job->name != NULL ? run->job->name : "", run->mode->ops->name, run->compute.device->name, count,
+                  run->replicas, (long long)run->per_device, (long long)(run->per_device * run->replicas));
+    tdm__json_put(&json, "parameters:%lld step:%lld epoch:%lld samples:%lld",
+                  (long long)tdm_graph_param_count(run->graph), (long long)run->step, (long long)run->epoch,
+                  (long long)run->samples);
+    tdm__json_put(&json, "loss:%.9g eval_loss:%.9g accuracy:%.17g samples_per_s:%.17g warmup_steps:%lld seconds:%.3f",
+                  run->last_loss, run->eval_loss, run->accuracy, rate(tally),
+                  (long long)(run->since_start.steps > 0 ? run->warmup_steps : 0), run->seconds);
+    tdm__json_put_integers(&json, "peak_memory_bytes", peak_bytes, count);
     put_phases(&json, tally);
-    tdm__put(&json, "bytes_moved_per_step:%lld params_xxh3:%s restarts:%d exit_reason:%s }\n",
-             (long long)(tally->steps > 0 ? tally->bytes_moved / tally->steps : 0), hash_text, run->options.restarts,
-             reason);
+    tdm__json_put(&json, "bytes_moved_per_step:%lld params_xxh3:%s restarts:%d exit_reason:%s }\n",
+                  (long long)(tally->steps > 0 ? tally->bytes_moved / tally->steps : 0), hash_text,
+                  run->options.restarts, reason);
     return replace_second(run, "summary.json", &text, &run->folder->summary_failing);
 }

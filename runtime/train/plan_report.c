@@ -76,12 +76,12 @@ static void add_text(const tdm_plan *plan, const costs *c, int replicas, tdm_tex
 }
 
 static void add_json(const tdm_plan *plan, const costs *c, int replicas, tdm_text *text) {
-    tdm_json_out json = tdm__json_to(text, "");
-    tdm__put(&json, "{ devices:%d memory_bytes:{", replicas);
-    for (int i = 0; i < COSTS; i++) tdm__put(&json, "%s:%zu", cost_keys[i], c->bytes[i]);
-    tdm__put(&json, "} wire_bytes_per_step:%lld", (long long)c->wire);
+    tdm_json_out json = tdm__json_out(text, "");
+    tdm__json_put(&json, "{ devices:%d memory_bytes:{", replicas);
+    for (int i = 0; i < COSTS; i++) tdm__json_put(&json, "%s:%zu", cost_keys[i], c->bytes[i]);
+    tdm__json_put(&json, "} wire_bytes_per_step:%lld", (long long)c->wire);
     tdm__plan_print_json(plan, &json, "plan");
-    tdm__put(&json, "}\n");
+    tdm__json_put(&json, "}\n");
 }
 
 void tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bool json, tdm_text *text) {
@@ -91,15 +91,15 @@ void tdm__plan_report(const tdm_plan *plan, const tdm_job *job, int replicas, bo
 
 /* Planning uses no device. If the job's device is not here, the plan is made with the CPU's kernels. */
 static tdm_status open_compute(tdm_compute *compute, const tdm_host *host, const tdm_job *job, const char **note) {
-    tdm_compute_wish wish = {.device = job->parallel.device, .kernels = job->parallel.kernels};
+    tdm_compute_options options = {.device = job->parallel.device, .kernels = job->parallel.kernels};
     tdm_error before;
     tdm__error_save(&before);
-    tdm_status status = tdm__compute_open(compute, host, &wish);
+    tdm_status status = tdm__compute_open(compute, host, &options);
     if (status != TDM_E_DEVICE && status != TDM_E_UNSUPPORTED) return status;
     *note = "the job's device is not available here: kernels, layouts and scratch are the CPU's";
     (void)tdm__error_restore(&before, NULL);
-    wish.device = TDM_DEVICE_CPU;
-    return tdm__compute_open(compute, host, &wish);
+    options.device = TDM_DEVICE_CPU;
+    return tdm__compute_open(compute, host, &options);
 }
 
 int64_t tdm__plan_rows(const tdm_job *job, int64_t rows) {

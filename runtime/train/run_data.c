@@ -58,16 +58,16 @@ static tdm_status has_room(const tdm_run *run, bool *room) {
 /* A GPU's batch is bytes, or indices of samples if its memory holds them all; the GPU makes floats of them. */
 static tdm_status choose_form(const tdm_run *run, const tdm_device *device, tdm_rows_form *form) {
     const tdm_dataset *dataset = run->train;
-    int wish = run->job->data.resident;
+    int wanted_mode = run->job->data.resident;
     *form = TDM_ROWS_FLOATS;
     if (!device->ops->discrete) return TDM_OK;
     *form = TDM_ROWS_RAW;
-    if (wish == TDM_RESIDENT_ALWAYS && dataset->resident_bytes == 0)
+    if (wanted_mode == TDM_RESIDENT_ALWAYS && dataset->resident_bytes == 0)
         TDM_WARN(run->host, "data",
                  "data.resident: these samples cannot be kept on the device, they come with each batch");
-    if (dataset->resident_bytes == 0 || wish == TDM_RESIDENT_NEVER) return TDM_OK;
+    if (dataset->resident_bytes == 0 || wanted_mode == TDM_RESIDENT_NEVER) return TDM_OK;
     bool room = true;
-    if (wish == TDM_RESIDENT_AUTO) TDM_TRY(has_room(run, &room));
+    if (wanted_mode == TDM_RESIDENT_AUTO) TDM_TRY(has_room(run, &room));
     if (room) *form = TDM_ROWS_INDEX;
     return TDM_OK;
 }

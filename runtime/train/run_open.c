@@ -17,11 +17,11 @@ static tdm_status open_compute(tdm_run *run) {
     if (job->parallel.stages != 1)
         TDM_FAIL(TDM_E_UNSUPPORTED, "parallel.stages: this build runs 1 stage, the job has %lld",
                  (long long)job->parallel.stages);
-    tdm_compute_wish wish = {.device = job->parallel.device,
-                             .kernels = job->parallel.kernels,
-                             .ids = &job->parallel.device_ids,
-                             .module_path = run->options.module_path};
-    TDM_TRY(tdm__compute_open(&run->compute, run->host, &wish));
+    tdm_compute_options options = {.device = job->parallel.device,
+                                   .kernels = job->parallel.kernels,
+                                   .ids = &job->parallel.device_ids,
+                                   .module_path = run->options.module_path};
+    TDM_TRY(tdm__compute_open(&run->compute, run->host, &options));
     TDM_INFO(run->host, "device", "%s: %s", run->compute.device->name, run->compute.report.text);
     if (job->train.precision != TDM_F32 && !run->compute.device->discrete)
         TDM_FAIL(
@@ -197,15 +197,15 @@ static tdm_status init_weights(tdm_run *run) {
     return tdm__mode_sync(run->mode, true);
 }
 
-static tdm_status resume(tdm_run *run) {
-    const char *wish = run->job->checkpoint.resume;
+static tdm_status resume_run(tdm_run *run) {
+    const char *resume = run->job->checkpoint.resume;
     run->kept_step = -1;
-    if (wish == NULL || strcmp(wish, "never") == 0) return TDM_OK;
-    if (strcmp(wish, "auto") == 0) {
+    if (resume == NULL || strcmp(resume, "never") == 0) return TDM_OK;
+    if (strcmp(resume, "auto") == 0) {
         run->kept_step = INT64_MAX;
         return run->job->run.dir != NULL ? tdm__run_restore(run, NULL, true) : TDM_OK;
     }
-    TDM_TRY(tdm__error_at(tdm__run_restore(run, wish, false), &run->job->checkpoint.resume_at));
+    TDM_TRY(tdm__error_at(tdm__run_restore(run, resume, false), &run->job->checkpoint.resume_at));
     run->kept_step = run->step;
     return TDM_OK;
 }
@@ -234,7 +234,7 @@ static tdm_status open_parts(tdm_run *run) {
     if (fault != NULL) TDM_FAIL(TDM_E_CONFIG, "%s", fault);
     TDM_TRY(tdm__run_folder_open(run));
     TDM_TRY(init_weights(run));
-    TDM_TRY(resume(run));
+    TDM_TRY(resume_run(run));
     TDM_TRY(tdm__run_seek(run));
     return tdm__run_folder_begin(run);
 }

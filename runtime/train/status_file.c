@@ -15,12 +15,12 @@
 void tdm__status_print(tdm_text *text, const tdm_job_status *status) {
     char stamp[24];
     tdm__utc_stamp(stamp);
-    tdm_json_out json = tdm__json_to(text, "");
-    tdm__put(&json, "{ state:%s pid:%d step:%lld steps_total:%lld epoch:%lld", status->state,
-             status->pid != 0 ? status->pid : (int)getpid(), (long long)status->step, (long long)status->steps_total,
-             (long long)status->epoch);
-    tdm__put(&json, "heartbeat:%s restarts:%lld exit_code:%d reason:%s }\n", stamp, (long long)status->restarts,
-             status->exit_code, status->reason);
+    tdm_json_out json = tdm__json_out(text, "");
+    tdm__json_put(&json, "{ state:%s pid:%d step:%lld steps_total:%lld epoch:%lld", status->state,
+                  status->pid != 0 ? status->pid : (int)getpid(), (long long)status->step,
+                  (long long)status->steps_total, (long long)status->epoch);
+    tdm__json_put(&json, "heartbeat:%s restarts:%lld exit_code:%d reason:%s }\n", stamp, (long long)status->restarts,
+                  status->exit_code, status->reason);
 }
 
 enum { STATUS_BYTES = 8192 }; /* a reason has at most 2047 characters, each escaped into at most six */

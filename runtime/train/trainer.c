@@ -334,10 +334,10 @@ static tdm_status stop_here(tdm_run *run) {
 
 /* A stop requested before the first step is answered before it, by all ranks. */
 static tdm_status is_stopped_before(tdm_run *run, bool *stopped) {
-    int64_t wish = atomic_load(&run->stop) != 0;
-    if (run->comm != NULL) TDM_TRY(tdm__all_reduce(run->comm, (tdm_span){&wish, 1, TDM_DTYPE_I64}, TDM_REDUCE_MAX));
-    if (wish) atomic_store(&run->stop, 0);
-    *stopped = wish != 0 && run->step < run->steps_total;
+    int64_t asked = atomic_load(&run->stop) != 0;
+    if (run->comm != NULL) TDM_TRY(tdm__all_reduce(run->comm, (tdm_span){&asked, 1, TDM_DTYPE_I64}, TDM_REDUCE_MAX));
+    if (asked) atomic_store(&run->stop, 0);
+    *stopped = asked != 0 && run->step < run->steps_total;
     return TDM_OK;
 }
 

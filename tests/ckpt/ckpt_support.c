@@ -194,7 +194,7 @@ static bool same_state(const tdm_ckpt_state *a, const tdm_ckpt_state *b) {
     tdm_text text[2];
     for (int i = 0; i < 2; i++) {
         tdm__text_init(&text[i], tdm_host_default());
-        tdm_json_out json = tdm__json_to(&text[i], " ");
+        tdm_json_out json = tdm__json_out(&text[i], " ");
         tdm__state_print(&json, NULL, i == 0 ? a : b);
     }
     bool same = strcmp(text[0].data, text[1].data) == 0 && a->lr == b->lr;

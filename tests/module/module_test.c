@@ -109,7 +109,7 @@ TEST(long_paths_are_no_overrun) {
 
 TEST(kernels_of_a_module_come_first) {
     const tdm_host *host = tdm_host_default();
-    tdm_compute_wish wish = {.device = TDM_DEVICE_CPU, .module_path = MODULES "/kernels"};
+    tdm_compute_options wish = {.device = TDM_DEVICE_CPU, .module_path = MODULES "/kernels"};
     tdm_compute compute;
     REQUIRE_OK(tdm__compute_open(&compute, host, &wish));
     CHECK(compute.report.usable);

@@ -182,7 +182,7 @@ int tdm_test_failures;
 int main(int argc, char **argv) {
     const int threads = argc > 1 ? atoi(argv[1]) : 1;
     const bool fast = argc > 2 && strcmp(argv[2], "fast") == 0;
-    const tdm_compute_wish wish = {.device = TDM_DEVICE_CPU};
+    const tdm_compute_options wish = {.device = TDM_DEVICE_CPU};
     tdm_compute compute;
     const double start = now_ms();
     if (tdm__compute_open(&compute, tdm_host_default(), &wish) != TDM_OK) return 1;

@@ -370,7 +370,7 @@ static void check_prints(const tdm_plan *plan, const char *pass) {
     tdm__text_init(&text, tdm_host_default());
     tdm__text_init(&json, tdm_host_default());
     tdm__plan_print(plan, &text);
-    tdm_json_out out = tdm__json_to(&json, "");
+    tdm_json_out out = tdm__json_out(&json, "");
     tdm__plan_print_json(plan, &out, NULL);
     CHECK(!text.failed && !json.failed);
     char first[40];

@@ -50,7 +50,7 @@ static const tdm_kernel *const *fewer(unsigned epilogues) {
 
 static void open_kernels(void) {
     if (compute.kernels != NULL) return;
-    const tdm_compute_wish wish = {.device = TDM_DEVICE_CPU, .kernels = TDM_KERNELS_AUTO};
+    const tdm_compute_options wish = {.device = TDM_DEVICE_CPU, .kernels = TDM_KERNELS_AUTO};
     if (tdm__compute_open(&compute, tdm_host_default(), &wish) != TDM_OK || !compute.report.usable)
         TEST_SKIP(compute.report.text);
 }

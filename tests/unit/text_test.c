@@ -97,21 +97,21 @@ TEST(json_templates) {
     tdm_text text;
     const char *volatile none = NULL;
     tdm__text_init(&text, tdm_host_default());
-    tdm_json_out json = tdm__json_to(&text, "");
-    tdm__put(&json, "{ kind:train n:%d none:%s list:[ %lld %zu %llu ] loss:%.3g", -3, none, (long long)INT64_MIN,
-             (size_t)7, (unsigned long long)UINT64_MAX, 0.12345);
-    tdm__put_bool(&json, "on", true);
-    tdm__put_integers(&json, "shape", (int64_t[]){2, 3}, 2);
-    tdm__put(&json, "%s:{} empty:[] a:%.2f b:%.9g off:false }\n", "k\"", 1.0 / 3.0, NAN);
+    tdm_json_out json = tdm__json_out(&text, "");
+    tdm__json_put(&json, "{ kind:train n:%d none:%s list:[ %lld %zu %llu ] loss:%.3g", -3, none, (long long)INT64_MIN,
+                  (size_t)7, (unsigned long long)UINT64_MAX, 0.12345);
+    tdm__json_put_bool(&json, "on", true);
+    tdm__json_put_integers(&json, "shape", (int64_t[]){2, 3}, 2);
+    tdm__json_put(&json, "%s:{} empty:[] a:%.2f b:%.9g off:false }\n", "k\"", 1.0 / 3.0, NAN);
     CHECK_TEXT(text.data,
                "{\"kind\":\"train\",\"n\":-3,\"none\":null,\"list\":[-9223372036854775808,7,18446744073709551615],"
                "\"loss\":0.123,\"on\":true,\"shape\":[2,3],\"k\\\"\":{},\"empty\":[],\"a\":0.33,\"b\":null,"
                "\"off\":false}\n");
     tdm__text_deinit(&text);
-    json = tdm__json_to(&text, " ");
-    tdm__put(&json, "{ rows:[\n");
-    for (int i = 0; i < 2; i++) tdm__put(&json, "{ name:%s at:{\n i:%d }}", "a b", i);
-    tdm__put(&json, "] none:[\n ] %s:%s }\n", "last", "]");
+    json = tdm__json_out(&text, " ");
+    tdm__json_put(&json, "{ rows:[\n");
+    for (int i = 0; i < 2; i++) tdm__json_put(&json, "{ name:%s at:{\n i:%d }}", "a b", i);
+    tdm__json_put(&json, "] none:[\n ] %s:%s }\n", "last", "]");
     CHECK_TEXT(text.data, "{\"rows\": [\n  {\"name\": \"a b\", \"at\": {\n    \"i\": 0\n  }},\n"
                           "  {\"name\": \"a b\", \"at\": {\n    \"i\": 1\n  }}\n], \"none\": [], \"last\": \"]\"}\n");
     tdm__text_deinit(&text);

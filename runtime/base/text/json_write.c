@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-tdm_json_out tdm__json_to(tdm_text *text, const char *space) {
+tdm_json_out tdm__json_out(tdm_text *text, const char *space) {
     return (tdm_json_out){.text = text, .space = space};
 }
 
@@ -11,7 +11,7 @@ static void break_line(tdm_json_out *to) {
     tdm__text_printf(to->text, "\n%*s", 2 * to->lines, "");
 }
 
-void tdm__put_key(tdm_json_out *to, const char *key) {
+void tdm__json_put_key(tdm_json_out *to, const char *key) {
     const bool is_first = !to->level[to->depth].has_entry;
     if (!is_first) tdm__text_puts(to->text, ",");
     if (to->level[to->depth].has_lines)
@@ -24,15 +24,15 @@ void tdm__put_key(tdm_json_out *to, const char *key) {
     tdm__text_printf(to->text, ":%s", to->space);
 }
 
-void tdm__put_bool(tdm_json_out *to, const char *key, bool value) {
-    tdm__put_key(to, key);
+void tdm__json_put_bool(tdm_json_out *to, const char *key, bool value) {
+    tdm__json_put_key(to, key);
     tdm__text_puts(to->text, value ? "true" : "false");
 }
 
-void tdm__put_integers(tdm_json_out *to, const char *key, const int64_t *values, int count) {
-    tdm__put(to, "%s:[", key);
-    for (int i = 0; i < count; i++) tdm__put(to, "%lld", (long long)values[i]);
-    tdm__put(to, "]");
+void tdm__json_put_integers(tdm_json_out *to, const char *key, const int64_t *values, int count) {
+    tdm__json_put(to, "%s:[", key);
+    for (int i = 0; i < count; i++) tdm__json_put(to, "%lld", (long long)values[i]);
+    tdm__json_put(to, "]");
 }
 
 /* Opens an object or array. `bracket`: the template from there on. Returns what follows in it. */
@@ -105,12 +105,12 @@ static void add_value(tdm_text *text, const char *conversion, va_list *arguments
         tdm__text_printf(text, "%lld", va_arg(*arguments, long long));
 }
 
-void tdm__put(tdm_json_out *to, const char *words, ...) {
+void tdm__json_put(tdm_json_out *to, const char *words, ...) {
     va_list arguments;
     va_start(arguments, words);
     for (const char *at = close_levels(to, words); *at != '\0'; at = close_levels(to, at)) {
         const size_t key = strcspn(at, ": ");
-        tdm__put_key(to, at[key] == ':' && at[0] == '%' ? va_arg(arguments, const char *) : NULL);
+        tdm__json_put_key(to, at[key] == ':' && at[0] == '%' ? va_arg(arguments, const char *) : NULL);
         if (at[key] == ':' && at[0] != '%') tdm__text_printf(to->text, "\"%.*s\":%s", (int)key, at, to->space);
         if (at[key] == ':') at += key + 1;
         const size_t length = strcspn(at, " }]");

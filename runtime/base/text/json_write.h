@@ -17,7 +17,7 @@ typedef struct tdm_json_out {
 } tdm_json_out;
 
 /* `space`: "" or " ". */
-tdm_json_out tdm__json_to(tdm_text *text, const char *space);
+tdm_json_out tdm__json_out(tdm_text *text, const char *space);
 
 /* Writes JSON without its commas and quotes, in words separated by single spaces: "{ step:%lld mode:%s", "loss:%.9g }".
  * An object or array may begin in one call and end in a later one.
@@ -29,10 +29,10 @@ tdm_json_out tdm__json_to(tdm_text *text, const char *space);
  *   %s       a string; null for NULL
  *   %d %lld %zu %llu, %.9g and %.3f with any precision: a number; null if JSON cannot hold it
  *   word     true, false and null stand for themselves, any other word is a string */
-void tdm__put(tdm_json_out *to, const char *words, ...) TDM_PRINTF(2, 3);
-void tdm__put_bool(tdm_json_out *to, const char *key, bool value);
-void tdm__put_integers(tdm_json_out *to, const char *key, const int64_t *values, int count);
+void tdm__json_put(tdm_json_out *to, const char *words, ...) TDM_PRINTF(2, 3);
+void tdm__json_put_bool(tdm_json_out *to, const char *key, bool value);
+void tdm__json_put_integers(tdm_json_out *to, const char *key, const int64_t *values, int count);
 /* Begins an entry, with a key unless that is NULL. The caller appends the value to the text. */
-void tdm__put_key(tdm_json_out *to, const char *key);
+void tdm__json_put_key(tdm_json_out *to, const char *key);
 
 #endif
