@@ -169,7 +169,7 @@ static tdm_status denominator_of(ddp *d, const tdm_batch *batch, int64_t *out) {
     *out = tdm__denominator(params, batch->shard, batch->shard_count);
     if (averages_ranks(d)) *out *= d->world;
     if (d->world == 1 || averages_ranks(d)) return TDM_OK;
-    return tdm__all_reduce(d->base.params.comm, (tdm_span){out, 1, TDM_DTYPE_I64}, TDM_REDUCE_SUM);
+    return tdm_comm_all_reduce(d->base.params.comm, (tdm_span){out, 1, TDM_DTYPE_I64}, TDM_REDUCE_SUM);
 }
 
 /* Adds loss, hits and requests to stop over all ranks, in rank order. For a mean of means each rank divides by its own
@@ -185,8 +185,8 @@ static tdm_status add_results(ddp *d, const tdm_outcome *outcome, tdm_step_resul
         return TDM_OK;
     }
     if (averages_ranks(d) && result->denominator > 0) own[LOSS] /= own[DENOMINATOR];
-    TDM_TRY(tdm__all_gather(d->base.params.comm, (tdm_span){own, COUNT, TDM_DTYPE_F64},
-                            (tdm_span){all, COUNT * (size_t)d->world, TDM_DTYPE_F64}));
+    TDM_TRY(tdm_comm_all_gather(d->base.params.comm, (tdm_span){own, COUNT, TDM_DTYPE_F64},
+                                (tdm_span){all, COUNT * (size_t)d->world, TDM_DTYPE_F64}));
     for (int i = 0; i < COUNT * d->world; i++) sum[i % COUNT] += all[i];
     if (averages_ranks(d)) {
         int counted = 0; /* ranks that have a mean */

@@ -23,12 +23,13 @@ static tdm_status join(tdm_reducer *reducer) {
 static tdm_status broadcast(tdm_reducer *reducer, tdm_arena_kind kind) {
     size_t bytes = 0;
     void *arena = tdm__replica_arena(reducer->replica, kind, &bytes);
-    TDM_TRY(tdm__broadcast(comm_of(reducer), (tdm_span){arena, bytes, TDM_DTYPE_U8}, 0));
+    TDM_TRY(tdm_comm_broadcast(comm_of(reducer), (tdm_span){arena, bytes, TDM_DTYPE_U8}, 0));
     return join(reducer);
 }
 
 static tdm_status start_bucket(tdm_reducer *reducer, int bucket) {
-    return tdm__all_reduce(comm_of(reducer), tdm__bucket_span(reducer, reducer->replica->grad, bucket), TDM_REDUCE_SUM);
+    return tdm_comm_all_reduce(comm_of(reducer), tdm__bucket_span(reducer, reducer->replica->grad, bucket),
+                               TDM_REDUCE_SUM);
 }
 
 static tdm_status wait(tdm_reducer *reducer, tdm_device_event *until) {
@@ -36,7 +37,7 @@ static tdm_status wait(tdm_reducer *reducer, tdm_device_event *until) {
 }
 
 static void abort_all(tdm_reducer *reducer, const char *why) {
-    tdm__comm_abort(comm_of(reducer), why);
+    tdm_comm_abort(comm_of(reducer), why);
 }
 
 static void close(tdm_reducer *reducer) {

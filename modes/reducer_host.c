@@ -24,7 +24,7 @@ static tdm_status reduce_all(tdm_reducer *reducer) {
     TDM_TRY(device->ops->copy(device, NULL, grad, reducer->replica->grad, bytes));
     TDM_TRY(device->ops->finish(device, NULL));
     for (int i = 0; i < plan->bucket_count; i++)
-        TDM_TRY(tdm__all_reduce(reducer->params->comm, tdm__bucket_span(reducer, grad, i), TDM_REDUCE_SUM));
+        TDM_TRY(tdm_comm_all_reduce(reducer->params->comm, tdm__bucket_span(reducer, grad, i), TDM_REDUCE_SUM));
     TDM_TRY(device->ops->copy(device, NULL, reducer->replica->grad, grad, bytes));
     TDM_TRY(device->ops->finish(device, NULL));
     reducer->ms += tdm__lap(&at);
@@ -32,7 +32,7 @@ static tdm_status reduce_all(tdm_reducer *reducer) {
 }
 
 static void abort_all(tdm_reducer *reducer, const char *why) {
-    tdm__comm_abort(reducer->params->comm, why);
+    tdm_comm_abort(reducer->params->comm, why);
 }
 
 static void close(tdm_reducer *reducer) {

@@ -27,7 +27,7 @@ static tdm_status reduce(void *argument) {
     const tdm_reducer *reducer = &bucket->reducer->base;
     tdm_span span = tdm__bucket_span(reducer, reducer->replica->grad, bucket->index);
     int64_t at = tdm__now_ns();
-    tdm_status status = tdm__all_reduce(reducer->params->comm, span, TDM_REDUCE_SUM);
+    tdm_status status = tdm_comm_all_reduce(reducer->params->comm, span, TDM_REDUCE_SUM);
     bucket->ms = tdm__lap(&at);
     return status;
 }
@@ -53,7 +53,7 @@ static tdm_status join(tdm_reducer *reducer) {
 
 /* The buckets in flight must end before anything is freed. */
 static void abort_all(tdm_reducer *reducer, const char *why) {
-    tdm__comm_abort(reducer->params->comm, why);
+    tdm_comm_abort(reducer->params->comm, why);
     (void)tdm__worker_wait(((shared_reducer *)reducer)->worker, -1);
 }
 

@@ -151,17 +151,19 @@ tdm_status tdm__comm_start(tdm_comm_queue *queue, const tdm_comm_call *call, tdm
 tdm_status tdm__comm_queue_run(tdm_comm_queue *queue, tdm_comm_fn fn, void *user) {
     tdm_comm_request *request;
     TDM_TRY(start(queue, NULL, fn, user, &request));
-    return tdm__comm_wait(request, NULL);
+    return tdm_comm_wait(request, NULL);
 }
 
-bool tdm__comm_done(tdm_comm_request *request) {
+int tdm_comm_done(tdm_comm_request *request) {
+    if (request == NULL) return 1;
     pthread_mutex_lock(&request->queue->mutex);
     bool done = request->done;
     pthread_mutex_unlock(&request->queue->mutex);
     return done;
 }
 
-tdm_status tdm__comm_wait(tdm_comm_request *request, double *ms) {
+tdm_status tdm_comm_wait(tdm_comm_request *request, double *ms) {
+    if (request == NULL) TDM_FAIL(TDM_E_USAGE, "wait: needs a request, got NULL");
     tdm_comm_queue *queue = request->queue;
     pthread_mutex_lock(&queue->mutex);
     while (!request->done) pthread_cond_wait(&queue->progress, &queue->mutex);
@@ -188,7 +190,7 @@ void tdm__comm_queue_close(tdm_comm_queue *queue) {
     tdm__delete(queue->host, queue);
 }
 
-void tdm__comm_close(tdm_comm *comm) {
+void tdm_comm_close(tdm_comm *comm) {
     if (comm == NULL) return;
     tdm__comm_queue_close(comm->queue);
     comm->ops->close(comm);

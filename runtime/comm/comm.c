@@ -119,7 +119,7 @@ static tdm_status check_call(const tdm_comm *comm, const tdm_comm_call *call) {
 
 /* The peers wait for this rank, which will not take part: end the job with the reason. */
 static tdm_status refuse(tdm_comm *comm, tdm_status status) {
-    if (comm != NULL) tdm__comm_abort(comm, tdm_error_message());
+    if (comm != NULL) tdm_comm_abort(comm, tdm_error_message());
     return tdm__frame(status, __FILE__, __LINE__);
 }
 
@@ -162,7 +162,7 @@ tdm_status tdm__comm_split(tdm_comm *comm, const int *ranks, int count, tdm_comm
     return comm->ops->split(comm, ranks, count, out);
 }
 
-void tdm__comm_abort(tdm_comm *comm, const char *why) {
+void tdm_comm_abort(tdm_comm *comm, const char *why) {
     if (comm != NULL) comm->ops->abort(comm, why != NULL && why[0] != '\0' ? why : NULL);
 }
 
@@ -172,7 +172,10 @@ tdm_status tdm__comm_agree(tdm_comm *comm, const char *what, uint64_t high, uint
     int64_t own[2] = {(int64_t)high, (int64_t)low}, all[2 * TDM_COMM_WORLD_MAX];
     TDM_TRY(check_comm(comm, "agree"));
     size_t count = 2 * (size_t)comm->world;
-    TDM_TRY(tdm__all_gather(comm, (tdm_span){own, 2, TDM_DTYPE_I64}, (tdm_span){all, count, TDM_DTYPE_I64}));
+    TDM_TRY(tdm__comm_call(comm, &(tdm_comm_call){.kind = TDM_COMM_ALL_GATHER,
+                                                  .rank = -1,
+                                                  .in = {own, 2, TDM_DTYPE_I64},
+                                                  .out = {all, count, TDM_DTYPE_I64}}));
     for (int r = 1; r < comm->world; r++) {
         if (all[2 * r] == all[0] && all[2 * r + 1] == all[1]) continue;
         char first[TDM_HASH_TEXT], other[TDM_HASH_TEXT];

@@ -5,20 +5,10 @@
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
 
-tdm_status tdm_comm_open_threads(tdm_comm **ranks, int world, const tdm_host *host, int64_t timeout_ms) {
-    if (ranks == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_comm_open_threads: ranks is NULL");
-    TDM_TRY(tdm__host_take(&host));
-    return tdm__comm_open_local(ranks, world, host, timeout_ms);
-}
-
 tdm_status tdm_comm_open_shm(tdm_comm **out, int fd, int rank, int world, const tdm_host *host, int64_t timeout_ms) {
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_comm_open_shm: out is NULL");
     TDM_TRY(tdm__host_take(&host));
     return tdm__comm_open_shm(out, fd, rank, world, host, timeout_ms, TDM_HEARTBEAT_MS);
-}
-
-void tdm_comm_close(tdm_comm *comm) {
-    tdm__comm_close(comm);
 }
 
 int tdm_comm_rank(const tdm_comm *comm) {
@@ -31,10 +21,6 @@ int tdm_comm_world(const tdm_comm *comm) {
 
 const char *tdm_comm_backend(const tdm_comm *comm) {
     return comm != NULL ? comm->ops->name : "none";
-}
-
-void tdm_comm_abort(tdm_comm *comm, const char *why) {
-    tdm__comm_abort(comm, why);
 }
 
 /* ---- calls: in the queue, behind the asynchronous calls; without a queue, on this thread ---- */
@@ -51,7 +37,7 @@ static tdm_status run(tdm_comm *comm, tdm_comm_call call) {
     tdm_comm_request *request;
     if (comm == NULL || comm->queue == NULL) return tdm__comm_call(comm, &call);
     TDM_TRY(tdm__comm_start(comm->queue, &call, &request));
-    return tdm__comm_wait(request, NULL);
+    return tdm_comm_wait(request, NULL);
 }
 
 /* Defines a call and its asynchronous form. PARAMETERS: those after the communicator, if any. */
@@ -109,15 +95,4 @@ tdm_status tdm_comm_split(tdm_comm *comm, const int *ranks, int count, tdm_comm 
     if (out == NULL) TDM_FAIL(TDM_E_USAGE, "split: the pointer for the communicator is NULL");
     *out = NULL;
     return create(comm, split, (creation){.ranks = ranks, .count = count, .comm = out});
-}
-
-/* ---- asynchronous calls ---- */
-
-int tdm_comm_done(tdm_comm_request *request) {
-    return request == NULL || tdm__comm_done(request);
-}
-
-tdm_status tdm_comm_wait(tdm_comm_request *request, double *ms) {
-    if (request == NULL) TDM_FAIL(TDM_E_USAGE, "wait: needs a request, got NULL");
-    return tdm__comm_wait(request, ms);
 }

@@ -245,6 +245,7 @@ static const char *from_environment(const char *name, void *user) {
     return tdm__env_of_user(name);
 }
 
-tdm_status tdm__launch_from_env(tdm_launch_facts *out) {
+tdm_status tdm_launch_from_env(tdm_launch_facts *out) {
+    if (out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_launch_from_env: out is NULL");
     return tdm__launch_from(out, from_environment, NULL);
 }

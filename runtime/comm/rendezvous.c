@@ -14,6 +14,7 @@
 
 #include "runtime/base/system/clock.h"
 #include "runtime/base/log.h"
+#include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/door.h"
 #include "runtime/comm/launch.h"
@@ -127,7 +128,7 @@ static void fail_meeting(meeting *m, guests *g, tdm_status status, int rank, con
         snprintf(g->failure, sizeof(g->failure), "%s", why);
     if (m->deadline_ns > latest) m->deadline_ns = latest;
     /* Ranks that were admitted already wait for the others in the shared memory. */
-    if (g->fd >= 0) tdm__shm_abort(g->fd, rank, why);
+    if (g->fd >= 0) tdm_launch_abort(g->fd, rank, why);
 }
 
 /* The answer to one rank: a refusal, or "" if it is admitted. */
@@ -235,7 +236,7 @@ static tdm_status meet_guests(meeting *m, guests *g) {
     g->left = m->facts->world > 0 ? m->facts->world - 1 : TDM_COMM_WORLD_MAX;
     tdm_status status = tdm__door_listen(&m->door, &listener);
     if (status != TDM_OK) {
-        if (g->fd >= 0) tdm__shm_abort(g->fd, 0, tdm_error_message());
+        if (g->fd >= 0) tdm_launch_abort(g->fd, 0, tdm_error_message());
         return status;
     }
     serve(m, listener, g);
@@ -381,11 +382,13 @@ static void bring_failure(meeting *m, const char *why) {
     while (tdm__now_ns() < m->deadline_ns && visit(m, why, &fd, &heard) == TDM_OK && !heard) wait_to_retry(m);
 }
 
-void tdm__rendezvous_fail(const tdm_launch_facts *facts, const char *init_method, const char *why) {
+void tdm_launch_fail(const tdm_launch_facts *facts, const char *init_method, const char *why) {
+    if (facts == NULL) return;
+    if (why == NULL) why = "no reason was given";
     meeting m = {.facts = facts, .host = tdm_host_default(), .timeout_ms = REPORT_MS};
     tdm_error before;
     if (facts->fd >= 0) {
-        tdm__shm_abort(facts->fd, facts->rank, why);
+        tdm_launch_abort(facts->fd, facts->rank, why);
         return;
     }
     const bool is_alone = facts->world == 1 && facts->rank <= 0;
@@ -417,8 +420,10 @@ static tdm_status check_facts(const tdm_launch_facts *facts) {
     return TDM_OK;
 }
 
-tdm_status tdm__rendezvous_shm(int *fd, const tdm_launch_facts *facts, const tdm_host *host, const char *init_method,
-                               int64_t timeout_ms, int64_t heartbeat_ms) {
+tdm_status tdm_launch_meet(int *fd, const tdm_launch_facts *facts, const tdm_host *host, const char *init_method,
+                           int64_t timeout_ms, int64_t heartbeat_ms) {
+    if (fd == NULL || facts == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_launch_meet: fd or facts is NULL");
+    TDM_TRY(tdm__host_take(&host));
     *fd = -1;
     if (facts->fd >= 0) {
         *fd = fcntl(facts->fd, F_DUPFD_CLOEXEC, 0);
@@ -436,7 +441,7 @@ tdm_status tdm__rendezvous_shm(int *fd, const tdm_launch_facts *facts, const tdm
     meeting m = {.facts = facts, .host = host, .timeout_ms = timeout_ms, .heartbeat_ms = heartbeat_ms};
     tdm_status status = check_facts(facts);
     if (status != TDM_OK) {
-        tdm__rendezvous_fail(facts, init_method, tdm_error_message());
+        tdm_launch_fail(facts, init_method, tdm_error_message());
         return status;
     }
     TDM_TRY(prepare(&m, init_method));

@@ -38,8 +38,8 @@ static tdm_status gather(const tdm_run *run, const tdm_text *own, tdm_arena *are
     int64_t length = (int64_t)own->length, lengths[TDM_LIST_MAX] = {0};
     char *padded = NULL;
     size_t world = (size_t)run->world;
-    TDM_TRY(
-        tdm__all_gather(run->comm, (tdm_span){&length, 1, TDM_DTYPE_I64}, (tdm_span){lengths, world, TDM_DTYPE_I64}));
+    TDM_TRY(tdm_comm_all_gather(run->comm, (tdm_span){&length, 1, TDM_DTYPE_I64},
+                                (tdm_span){lengths, world, TDM_DTYPE_I64}));
     *stride = 1;
     for (size_t r = 0; r < world; r++) {
         if ((size_t)lengths[r] >= *stride) *stride = (size_t)lengths[r] + 1;
@@ -48,8 +48,8 @@ static tdm_status gather(const tdm_run *run, const tdm_text *own, tdm_arena *are
     TDM_TRY(tdm__arena_new(arena, all, *stride, world));
     memset(padded, 0, *stride);
     memcpy(padded, own->data, own->length);
-    return tdm__all_gather(run->comm, (tdm_span){padded, *stride, TDM_DTYPE_U8},
-                           (tdm_span){*all, *stride * world, TDM_DTYPE_U8});
+    return tdm_comm_all_gather(run->comm, (tdm_span){padded, *stride, TDM_DTYPE_U8},
+                               (tdm_span){*all, *stride * world, TDM_DTYPE_U8});
 }
 
 /* What the first difference is, and the keys of the next few. */

@@ -63,7 +63,7 @@ tdm_status tdm__run_open_backend(tdm_run *run) {
 tdm_status tdm__run_agree_on_backend(tdm_run *run) {
     int64_t all_have = run->device_comm != NULL;
     if (run->comm == NULL || !run->compute.device->discrete) return TDM_OK;
-    TDM_TRY(tdm__all_reduce(run->comm, (tdm_span){&all_have, 1, TDM_DTYPE_I64}, TDM_REDUCE_MIN));
+    TDM_TRY(tdm_comm_all_reduce(run->comm, (tdm_span){&all_have, 1, TDM_DTYPE_I64}, TDM_REDUCE_MIN));
     if (all_have || run->device_comm == NULL) return TDM_OK;
     TDM_WARN(run->host, "comm", "some rank has no %s: gradients are reduced in host memory", run->device_comm->name);
     run->device_comm = NULL;

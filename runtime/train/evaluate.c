@@ -56,8 +56,8 @@ static tdm_status run_batches(tdm_run *run, int64_t batches, double *sums, bool 
     }
     if (run->comm == NULL) return TDM_OK;
     /* One rank makes each number and all others have zero there, so this sum is exact. */
-    return tdm__all_reduce(run->comm, (tdm_span){sums, (size_t)(PER_BATCH * batches + 1), TDM_DTYPE_F64},
-                           TDM_REDUCE_SUM);
+    return tdm_comm_all_reduce(run->comm, (tdm_span){sums, (size_t)(PER_BATCH * batches + 1), TDM_DTYPE_F64},
+                               TDM_REDUCE_SUM);
 }
 
 /* A loss over data.eval that is not finite does not stop training, which does not use it. The warning comes once: the

@@ -57,8 +57,8 @@ static tdm_status share_suspects(const tdm_run *run, suspects *own) {
     suspects all[TDM_LIST_MAX];
     size_t words = sizeof(suspects) / sizeof(int64_t);
     if (run->comm == NULL) return TDM_OK;
-    TDM_TRY(tdm__all_gather(run->comm, (tdm_span){own, words, TDM_DTYPE_I64},
-                            (tdm_span){all, words * (size_t)run->world, TDM_DTYPE_I64}));
+    TDM_TRY(tdm_comm_all_gather(run->comm, (tdm_span){own, words, TDM_DTYPE_I64},
+                                (tdm_span){all, words * (size_t)run->world, TDM_DTYPE_I64}));
     *own = (suspects){.count = 0};
     for (int r = 0; r < run->world; r++) {
         if (own->count == 0) own->first = all[r].first;

@@ -35,7 +35,8 @@ static tdm_status open_compute(tdm_run *run) {
  * ranks must begin and end steps in the same order, so they agree. */
 static tdm_status agree_on_running_ahead(tdm_run *run) {
     int64_t ahead = run->options.on_event == NULL || run->options.run_ahead != 0;
-    if (run->comm != NULL) TDM_TRY(tdm__all_reduce(run->comm, (tdm_span){&ahead, 1, TDM_DTYPE_I64}, TDM_REDUCE_MIN));
+    if (run->comm != NULL)
+        TDM_TRY(tdm_comm_all_reduce(run->comm, (tdm_span){&ahead, 1, TDM_DTYPE_I64}, TDM_REDUCE_MIN));
     run->runs_ahead = ahead != 0;
     return TDM_OK;
 }
@@ -273,7 +274,7 @@ tdm_status tdm_run_open(tdm_run **out, const tdm_job *job, const tdm_graph *grap
     if (status != TDM_OK) {
         tdm_error error;
         tdm__error_save(&error);
-        if (run->comm != NULL) tdm__comm_abort(run->comm, error.message); /* so that the other ranks learn why */
+        if (run->comm != NULL) tdm_comm_abort(run->comm, error.message); /* so that the other ranks learn why */
         tdm_run_close(run);
         return tdm__error_restore(&error, NULL);
     }
@@ -287,7 +288,7 @@ void tdm_run_close(tdm_run *run) {
     tdm__run_folder_close(run);
     tdm__run_close_loaders(run);
     tdm__mode_close(run->mode);
-    tdm__comm_close(run->comm);
+    tdm_comm_close(run->comm);
     tdm__plan_free(run->plan);
     tdm__dataset_close(run->train);
     tdm__dataset_close(run->eval);

@@ -90,7 +90,7 @@ static tdm_status share_outcome(tdm_run *run, tdm_status status) {
     tdm_error said = {.status = TDM_OK};
     if (status != TDM_OK) tdm__error_save(&said);
     said.frame_count = 0; /* these texts are this process's own */
-    tdm_status shared = tdm__broadcast(run->comm, (tdm_span){&said, sizeof(said), TDM_DTYPE_U8}, 0);
+    tdm_status shared = tdm_comm_broadcast(run->comm, (tdm_span){&said, sizeof(said), TDM_DTYPE_U8}, 0);
     if (run->rank == 0 && status != TDM_OK) return tdm__error_restore(&said, NULL);
     TDM_TRY(shared);
     return said.status == TDM_OK ? TDM_OK : tdm__error_restore(&said, "rank 0: ");
@@ -237,7 +237,7 @@ tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folde
     found what = {0};
     if (run->rank == 0 && (path != NULL || tdm__folder_dir(run) != NULL))
         TDM_TRY(read_here(run, path, newest_in_folder, &what));
-    if (run->comm != NULL) TDM_TRY(tdm__broadcast(run->comm, (tdm_span){&what, sizeof(what), TDM_DTYPE_U8}, 0));
+    if (run->comm != NULL) TDM_TRY(tdm_comm_broadcast(run->comm, (tdm_span){&what, sizeof(what), TDM_DTYPE_U8}, 0));
     if (!what.any) return TDM_OK;
     TDM_TRY(tdm__mode_sync(run->mode, true));
     if (!what.has_state) return TDM_OK;

@@ -93,7 +93,7 @@ static tdm_status leave_step(tdm_run *run) {
     tdm_error error;
     tdm__error_save(&error);
     run->failed_step = run->submitted + 1;
-    if (run->comm != NULL) tdm__comm_abort(run->comm, error.message);
+    if (run->comm != NULL) tdm_comm_abort(run->comm, error.message);
     return tdm__error_restore(&error, NULL);
 }
 
@@ -196,7 +196,7 @@ tdm_status tdm_run_step(tdm_run *run, int64_t count) {
 /* Clocks differ between ranks, so rank 0's decides for all. */
 static tdm_status time_is_up(tdm_run *run, double seconds, int64_t *last_ns, bool *due) {
     int64_t flag = (double)(tdm__now_ns() - *last_ns) * 1e-9 >= seconds;
-    if (run->comm != NULL) TDM_TRY(tdm__broadcast(run->comm, (tdm_span){&flag, 1, TDM_DTYPE_I64}, 0));
+    if (run->comm != NULL) TDM_TRY(tdm_comm_broadcast(run->comm, (tdm_span){&flag, 1, TDM_DTYPE_I64}, 0));
     *due = flag != 0;
     if (*due) *last_ns = tdm__now_ns();
     return TDM_OK;
@@ -309,8 +309,8 @@ static tdm_status peak_memory(tdm_run *run, int64_t *bytes, int *count) {
         memcpy(bytes, own, sizeof(own));
         return TDM_OK;
     }
-    return tdm__all_gather(run->comm, (tdm_span){own, 1, TDM_DTYPE_I64},
-                           (tdm_span){bytes, (size_t)run->world, TDM_DTYPE_I64});
+    return tdm_comm_all_gather(run->comm, (tdm_span){own, 1, TDM_DTYPE_I64},
+                               (tdm_span){bytes, (size_t)run->world, TDM_DTYPE_I64});
 }
 
 static tdm_status finish(tdm_run *run, bool stopped) {
@@ -335,7 +335,8 @@ static tdm_status stop_here(tdm_run *run) {
 /* A stop requested before the first step is answered before it, by all ranks. */
 static tdm_status is_stopped_before(tdm_run *run, bool *stopped) {
     int64_t asked = atomic_load(&run->stop) != 0;
-    if (run->comm != NULL) TDM_TRY(tdm__all_reduce(run->comm, (tdm_span){&asked, 1, TDM_DTYPE_I64}, TDM_REDUCE_MAX));
+    if (run->comm != NULL)
+        TDM_TRY(tdm_comm_all_reduce(run->comm, (tdm_span){&asked, 1, TDM_DTYPE_I64}, TDM_REDUCE_MAX));
     if (asked) atomic_store(&run->stop, 0);
     *stopped = asked != 0 && run->step < run->steps_total;
     return TDM_OK;
@@ -380,7 +381,7 @@ tdm_status tdm_run_train(tdm_run *run) {
         tdm_error error;
         tdm__error_save(&error);
         /* The other ranks learn why; after a verdict of all ranks they know already. */
-        if (run->comm != NULL && status != TDM_E_CHECK) tdm__comm_abort(run->comm, error.message);
+        if (run->comm != NULL && status != TDM_E_CHECK) tdm_comm_abort(run->comm, error.message);
         (void)tdm__folder_status(run, "failed", status, true); /* the first failure is the one to report */
         return tdm__error_restore(&error, NULL);
     }

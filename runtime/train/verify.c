@@ -47,8 +47,8 @@ static tdm_status gather(tdm_run *run, const parts *all, tdm_arena *memory, tdm_
     if (run->comm == NULL) return TDM_OK;
     TDM_TRY(tdm__arena_new(memory, &own, count, sizeof(*own)));
     TDM_TRY(hash_parts(run->mode->replica[0], all, own));
-    return tdm__all_gather(run->comm, (tdm_span){own, bytes, TDM_DTYPE_U8},
-                           (tdm_span){*out, replicas * bytes, TDM_DTYPE_U8});
+    return tdm_comm_all_gather(run->comm, (tdm_span){own, bytes, TDM_DTYPE_U8},
+                               (tdm_span){*out, replicas * bytes, TDM_DTYPE_U8});
 }
 
 /* ---- the verdict ---- */

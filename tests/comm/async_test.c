@@ -119,12 +119,12 @@ static void queue_rank(rank_context *c) {
     REQUIRE_OK(tdm__comm_queue_open(&queue, c->comm));
     for (int i = 0; i < 50; i++) {
         REQUIRE_OK(tdm__comm_start(queue, &sum, &request));
-        CHECK_OK(tdm__comm_wait(request, &ms));
+        CHECK_OK(tdm_comm_wait(request, &ms));
         x = x / c->world;
     }
     CHECK(x == 1);
     tdm__comm_queue_close(queue);
-    CHECK_OK(tdm__barrier(c->comm));
+    CHECK_OK(tdm_comm_barrier(c->comm));
 }
 
 TEST(a_queue_of_its_own) {

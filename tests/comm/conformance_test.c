@@ -85,7 +85,7 @@ static void all_reduce_once(rank_context *c, unsigned char *base, size_t count, 
     memset(base, 0xA5, (count + shift + 2 * GUARD) * width);
     unsigned char *data = base + (shift + GUARD) * width;
     for (size_t i = 0; i < count; i++) put(data, i, dtype, input(c->rank, i, op));
-    CHECK_OK(tdm__all_reduce(c->comm, (tdm_span){data, count, dtype}, op));
+    CHECK_OK(tdm_comm_all_reduce(c->comm, (tdm_span){data, count, dtype}, op));
     CHECK_INT(first_wrong(data, count, dtype, c->world, op), count);
     for (size_t i = 0; i < GUARD * width; i++) {
         CHECK(data[count * width + i] == 0xA5);
@@ -146,7 +146,7 @@ static void rank_order_rank(rank_context *c) {
         float *data = where == 0 ? heap : symmetric;
         for (size_t count = 33; count <= COUNT; count = count == 33 ? COUNT : COUNT + 1) {
             for (size_t i = 0; i < count; i++) data[i] = rough(c->rank, i);
-            CHECK_OK(tdm__all_reduce(c->comm, (tdm_span){data, count, TDM_DTYPE_F32}, TDM_REDUCE_SUM));
+            CHECK_OK(tdm_comm_all_reduce(c->comm, (tdm_span){data, count, TDM_DTYPE_F32}, TDM_REDUCE_SUM));
             size_t wrong = 0;
             for (size_t i = 0; i < count; i++) {
                 float want = serial_sum(c->world, i);
@@ -184,7 +184,7 @@ static tdm_span i32(void *data, size_t count) {
 
 static void broadcast_and_reduce(rank_context *c, int32_t *data, size_t count, int root) {
     fill(data, c->rank, count);
-    CHECK_OK(tdm__broadcast(c->comm, i32(data, count), root));
+    CHECK_OK(tdm_comm_broadcast(c->comm, i32(data, count), root));
     CHECK_INT(wrong_marks(data, root, count), 0);
     for (size_t i = 0; i < count; i++) put(data, i, TDM_DTYPE_I32, input(c->rank, i, TDM_REDUCE_SUM));
     CHECK_OK(tdm_comm_reduce(c->comm, i32(data, count), root, TDM_REDUCE_SUM));
@@ -205,12 +205,12 @@ static void gather_and_scatter(rank_context *c, int32_t *part, int32_t *all, siz
     if (c->rank != root && count > 0) CHECK_INT(all[0], 0x5A5A5A5A);
 
     memset(all, 0, world * count * sizeof(*all));
-    CHECK_OK(tdm__all_gather(c->comm, i32(part, count), i32(all, world * count)));
+    CHECK_OK(tdm_comm_all_gather(c->comm, i32(part, count), i32(all, world * count)));
     for (size_t r = 0; r < world; r++) CHECK_INT(wrong_marks(all + r * count, (int)r, count), 0);
 
     memset(all, 0, world * count * sizeof(*all));
     fill(all + (size_t)c->rank * count, c->rank, count);
-    CHECK_OK(tdm__all_gather(c->comm, i32(all + (size_t)c->rank * count, count), i32(all, world * count)));
+    CHECK_OK(tdm_comm_all_gather(c->comm, i32(all + (size_t)c->rank * count, count), i32(all, world * count)));
     for (size_t r = 0; r < world; r++) CHECK_INT(wrong_marks(all + r * count, (int)r, count), 0);
 
     for (size_t r = 0; r < world; r++) fill(all + r * count, c->rank == root ? (int)r + 7 : 99, count);
@@ -263,7 +263,7 @@ static void ring_rank(rank_context *c) {
         CHECK_OK(tdm_comm_receive(c->comm, i32(got, count), before));
         if (!first) CHECK_OK(tdm_comm_send(c->comm, i32(data, count), next));
         CHECK_INT(wrong_marks(got, before + n, count), 0);
-        if (n % 3 == 0) CHECK_OK(tdm__barrier(c->comm));
+        if (n % 3 == 0) CHECK_OK(tdm_comm_barrier(c->comm));
     }
     free(heap);
     free(got);
@@ -301,15 +301,15 @@ static void one_of_any(mix *m, int step) {
     switch (kind) {
     case 0:
         for (size_t i = 0; i < count; i++) put(data, i, TDM_DTYPE_I32, input(c->rank, i, TDM_REDUCE_SUM));
-        CHECK_OK(tdm__all_reduce(c->comm, i32(data, count), TDM_REDUCE_SUM));
+        CHECK_OK(tdm_comm_all_reduce(c->comm, i32(data, count), TDM_REDUCE_SUM));
         CHECK_INT(first_wrong(data, count, TDM_DTYPE_I32, c->world, TDM_REDUCE_SUM), count);
         break;
     case 1:
-        CHECK_OK(tdm__broadcast(c->comm, i32(data, count), root));
+        CHECK_OK(tdm_comm_broadcast(c->comm, i32(data, count), root));
         CHECK_INT(wrong_marks(data, root + step, count), 0);
         break;
     case 2:
-        CHECK_OK(tdm__all_gather(c->comm, i32(data, count), i32(m->out, world * count)));
+        CHECK_OK(tdm_comm_all_gather(c->comm, i32(data, count), i32(m->out, world * count)));
         for (size_t r = 0; r < world; r++) CHECK_INT(wrong_marks(m->out + r * count, (int)r + step, count), 0);
         break;
     case 3:
@@ -326,7 +326,7 @@ static void one_of_any(mix *m, int step) {
         }
         break;
     default:
-        CHECK_OK(tdm__barrier(c->comm));
+        CHECK_OK(tdm_comm_barrier(c->comm));
     }
 }
 
@@ -359,9 +359,9 @@ static void barrier_rank(rank_context *c) {
     int64_t *own = memory, least;
     for (int64_t step = 1; step <= 500; step++) {
         *own = step;
-        CHECK_OK(tdm__barrier(c->comm));
+        CHECK_OK(tdm_comm_barrier(c->comm));
         least = *own;
-        CHECK_OK(tdm__all_reduce(c->comm, (tdm_span){&least, 1, TDM_DTYPE_I64}, TDM_REDUCE_MIN));
+        CHECK_OK(tdm_comm_all_reduce(c->comm, (tdm_span){&least, 1, TDM_DTYPE_I64}, TDM_REDUCE_MIN));
         CHECK_INT(least, step);
     }
     CHECK_INT(c->comm->sequence, 1 + 500 * 2);
@@ -381,12 +381,12 @@ static void group_work(tdm_comm *group, const int *members, int count, int rank)
     for (int step = 0; step < 10; step++) {
         size_t n = step % 2 == 0 ? 3 : COUNT;
         for (size_t i = 0; i < n; i++) data[i] = rank + step;
-        CHECK_OK(tdm__all_reduce(group, i32(data, n), TDM_REDUCE_SUM));
+        CHECK_OK(tdm_comm_all_reduce(group, i32(data, n), TDM_REDUCE_SUM));
         int want = step * count;
         for (int i = 0; i < count; i++) want += members[i];
         CHECK(data[0] == want && data[n - 1] == want);
         fill(data, rank, n);
-        CHECK_OK(tdm__broadcast(group, i32(data, n), count - 1));
+        CHECK_OK(tdm_comm_broadcast(group, i32(data, n), count - 1));
         CHECK_INT(wrong_marks(data, members[count - 1], n), 0);
     }
     free(data);
@@ -406,14 +406,14 @@ static void split_rank(rank_context *c) {
     /* A group of a group outlives both. */
     const int first_two[] = {0, 1}, pair_ranks[] = {4, 2};
     if (c->rank % 2 == 0) REQUIRE_OK(tdm__comm_split(group[0], first_two, 2, &pair));
-    CHECK_OK(tdm__barrier(c->comm));
-    tdm__comm_close(group[0]);
-    tdm__comm_close(c->comm);
+    CHECK_OK(tdm_comm_barrier(c->comm));
+    tdm_comm_close(group[0]);
+    tdm_comm_close(c->comm);
     c->comm = NULL;
-    tdm__comm_close(group[1]);
+    tdm_comm_close(group[1]);
     CHECK((pair != NULL) == (c->rank == 2 || c->rank == 4));
     if (pair != NULL) group_work(pair, pair_ranks, 2, c->rank);
-    tdm__comm_close(pair);
+    tdm_comm_close(pair);
 }
 
 TEST(groups_of_ranks) {
@@ -427,7 +427,7 @@ static void agree_rank(rank_context *c) {
     CHECK_STATUS(tdm__comm_agree(c->comm, "the parameters", 0xAB, c->rank == 2 ? 0xCD : 0xEF), TDM_E_COMM);
     CHECK_TEXT(tdm_error_message(), "ranks differ in the parameters: rank 2 has 00000000000000ab00000000000000cd, rank "
                                     "0 has 00000000000000ab00000000000000ef");
-    CHECK_OK(tdm__barrier(c->comm));
+    CHECK_OK(tdm_comm_barrier(c->comm));
 }
 
 TEST(a_verdict_for_all) {

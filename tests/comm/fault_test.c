@@ -25,16 +25,16 @@ static void late_rank(rank_context *c) {
     char why[200];
     float x[4] = {0};
     bool late = c->rank == 1 || c->rank == 3;
-    CHECK_OK(tdm__barrier(c->comm));
-    CHECK_OK(tdm__broadcast(c->comm, f32(x, 4), 1));
+    CHECK_OK(tdm_comm_barrier(c->comm));
+    CHECK_OK(tdm_comm_broadcast(c->comm, f32(x, 4), 1));
     if (late) await_end(c, why, sizeof(why));
-    CHECK_STATUS(tdm__all_reduce(c->comm, f32(x, 4), TDM_REDUCE_MAX), TDM_E_COMM);
+    CHECK_STATUS(tdm_comm_all_reduce(c->comm, f32(x, 4), TDM_REDUCE_MAX), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "all_reduce (call 3, 4 f32, max): rank ");
     CHECK_HAS(tdm_error_message(), " waited 4000 ms for rank 1");
     CHECK_HAS(tdm_error_message(), ", rank 3");
     CHECK_HAS(tdm_error_message(), "whose last call was broadcast 2");
     /* And it stays ended. */
-    CHECK_STATUS(tdm__barrier(c->comm), TDM_E_COMM);
+    CHECK_STATUS(tdm_comm_barrier(c->comm), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "barrier (call 4): rank ");
     CHECK_HAS(tdm_error_message(), "waited 4000 ms for rank 1");
 }
@@ -59,17 +59,17 @@ static void stopping_rank(rank_context *c) {
     tdm_status status = TDM_OK;
     for (uint64_t call = 1; status == TDM_OK && call <= 12; call++) {
         if (c->rank == when->rank && call == when->sequence) {
-            if (when->aborts) tdm__comm_abort(c->comm, "row 7 of the data is damaged");
-            tdm__comm_close(c->comm);
+            if (when->aborts) tdm_comm_abort(c->comm, "row 7 of the data is damaged");
+            tdm_comm_close(c->comm);
             c->comm = NULL;
             free(data);
             return;
         }
         size_t count = call % 3 == 0 ? 1 : STOP_COUNT;
         if (call % 4 == 0)
-            status = tdm__broadcast(c->comm, f32(data, count), (int)call % c->world);
+            status = tdm_comm_broadcast(c->comm, f32(data, count), (int)call % c->world);
         else
-            status = tdm__all_reduce(c->comm, f32(data, count), TDM_REDUCE_SUM);
+            status = tdm_comm_all_reduce(c->comm, f32(data, count), TDM_REDUCE_SUM);
     }
     char wanted[64];
     CHECK_INT(status, TDM_E_COMM);
@@ -93,7 +93,7 @@ TEST(a_rank_that_stops_is_named) {
 /* Whoever has done its part may go; the others still get their result. */
 static void leaving_rank(rank_context *c) {
     float x[3] = {1, 2, 3};
-    for (int i = 0; i < 50; i++) CHECK_OK(tdm__all_reduce(c->comm, f32(x, 3), TDM_REDUCE_MAX));
+    for (int i = 0; i < 50; i++) CHECK_OK(tdm_comm_all_reduce(c->comm, f32(x, 3), TDM_REDUCE_MAX));
     CHECK(x[0] == 1 && x[1] == 2 && x[2] == 3);
 }
 
@@ -105,9 +105,9 @@ TEST(leaving_in_the_end_is_no_failure) {
 
 static void mixed_rank(rank_context *c) {
     float x[64] = {0};
-    CHECK_OK(tdm__barrier(c->comm));
-    tdm_status status =
-        c->rank == 2 ? tdm__broadcast(c->comm, f32(x, 10), 1) : tdm__all_reduce(c->comm, f32(x, 64), TDM_REDUCE_SUM);
+    CHECK_OK(tdm_comm_barrier(c->comm));
+    tdm_status status = c->rank == 2 ? tdm_comm_broadcast(c->comm, f32(x, 10), 1)
+                                     : tdm_comm_all_reduce(c->comm, f32(x, 64), TDM_REDUCE_SUM);
     CHECK_INT(status, TDM_E_USAGE);
     CHECK_TEXT(tdm_error_message(), "ranks make different calls: rank 0 all_reduce (call 2, 64 f32, sum), rank 2 "
                                     "broadcast (call 2, 10 f32, root 1)");
@@ -115,7 +115,7 @@ static void mixed_rank(rank_context *c) {
 
 static void mixed_count_rank(rank_context *c) {
     float *own = calloc(50000, sizeof(*own));
-    CHECK_STATUS(tdm__all_reduce(c->comm, f32(own, c->rank == 1 ? 49999 : 50000), TDM_REDUCE_SUM), TDM_E_USAGE);
+    CHECK_STATUS(tdm_comm_all_reduce(c->comm, f32(own, c->rank == 1 ? 49999 : 50000), TDM_REDUCE_SUM), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "rank 0 all_reduce (call 1, 50000 f32, sum), rank 1 all_reduce (call 1, 49999 f32");
     free(own);
 }
@@ -144,23 +144,23 @@ static tdm_status wrong_call(tdm_comm *comm, int which) {
     void *memory;
     switch (which) {
     case 0:
-        return tdm__broadcast(comm, f32(x, 8), 2);
+        return tdm_comm_broadcast(comm, f32(x, 8), 2);
     case 1:
-        return tdm__broadcast(comm, f32(x, 8), -1);
+        return tdm_comm_broadcast(comm, f32(x, 8), -1);
     case 2:
-        return tdm__all_reduce(comm, f32(NULL, 8), TDM_REDUCE_SUM);
+        return tdm_comm_all_reduce(comm, f32(NULL, 8), TDM_REDUCE_SUM);
     case 3:
-        return tdm__all_reduce(comm, (tdm_span){x, 8, (tdm_dtype)9}, TDM_REDUCE_SUM);
+        return tdm_comm_all_reduce(comm, (tdm_span){x, 8, (tdm_dtype)9}, TDM_REDUCE_SUM);
     case 4:
-        return tdm__all_reduce(comm, f32(x, 8), (tdm_reduce_op)7);
+        return tdm_comm_all_reduce(comm, f32(x, 8), (tdm_reduce_op)7);
     case 5:
-        return tdm__all_reduce(comm, (tdm_span){(char *)x + 2, 4, TDM_DTYPE_F32}, TDM_REDUCE_SUM);
+        return tdm_comm_all_reduce(comm, (tdm_span){(char *)x + 2, 4, TDM_DTYPE_F32}, TDM_REDUCE_SUM);
     case 6:
-        return tdm__all_gather(comm, f32(x, 3), f32(x, 7));
+        return tdm_comm_all_gather(comm, f32(x, 3), f32(x, 7));
     case 7:
-        return tdm__all_gather(comm, f32(x, 2), (tdm_span){y, 4, TDM_DTYPE_F64});
+        return tdm_comm_all_gather(comm, f32(x, 2), (tdm_span){y, 4, TDM_DTYPE_F64});
     case 8:
-        return tdm__all_reduce(comm, (tdm_span){x, (size_t)-1 / 2, TDM_DTYPE_F32}, TDM_REDUCE_SUM);
+        return tdm_comm_all_reduce(comm, (tdm_span){x, (size_t)-1 / 2, TDM_DTYPE_F32}, TDM_REDUCE_SUM);
     case 9:
         return tdm_comm_send(comm, f32(x, 8), comm->rank);
     case 10:
@@ -184,14 +184,14 @@ static void refused_rank(rank_context *c) {
         CHECK_STATUS(wrong_call(c->comm, which), all ? TDM_E_MEMORY : TDM_E_USAGE);
         return;
     }
-    CHECK_STATUS(tdm__barrier(c->comm), TDM_E_COMM);
+    CHECK_STATUS(tdm_comm_barrier(c->comm), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "barrier (call 1): rank 1: ");
 }
 
 TEST(a_refused_call_is_told_to_the_others) {
     for (int which = 0; which < WRONG_CALLS; which++) ranks_run(BACKEND, 2, TIMEOUT_MS, refused_rank, &which);
-    CHECK_STATUS(tdm__barrier(NULL), TDM_E_USAGE);
-    CHECK_STATUS(tdm__all_reduce(NULL, f32(NULL, 0), TDM_REDUCE_SUM), TDM_E_USAGE);
+    CHECK_STATUS(tdm_comm_barrier(NULL), TDM_E_USAGE);
+    CHECK_STATUS(tdm_comm_all_reduce(NULL, f32(NULL, 0), TDM_REDUCE_SUM), TDM_E_USAGE);
 }
 
 /* ---- messages ---- */
@@ -234,16 +234,16 @@ static void group_fault_rank(rank_context *c) {
     REQUIRE_OK(tdm__comm_split(c->comm, second, 2, &b));
     ranks_meet(c, 4);
     if (c->rank == 3) {
-        tdm__comm_abort(b, "no more");
+        tdm_comm_abort(b, "no more");
     } else {
         /* The end of one group is the end of the job. */
         tdm_status status = TDM_OK;
-        while (status == TDM_OK) status = tdm__all_reduce(a != NULL ? a : b, f32(x, 8), TDM_REDUCE_SUM);
+        while (status == TDM_OK) status = tdm_comm_all_reduce(a != NULL ? a : b, f32(x, 8), TDM_REDUCE_SUM);
         CHECK_INT(status, TDM_E_COMM);
         CHECK_HAS(tdm_error_message(), "rank 3: no more");
     }
-    tdm__comm_close(a);
-    tdm__comm_close(b);
+    tdm_comm_close(a);
+    tdm_comm_close(b);
 }
 
 TEST(a_group_that_ends_ends_the_job) {
@@ -256,8 +256,8 @@ static void asked_rank(rank_context *c) {
     char why[200] = "nothing";
     CHECK(!c->comm->ops->ended(c->comm, why, sizeof(why)));
     CHECK_TEXT(why, "nothing");
-    CHECK_OK(tdm__barrier(c->comm));
-    if (c->rank == 1) tdm__comm_abort(c->comm, "row 7 of the data is damaged");
+    CHECK_OK(tdm_comm_barrier(c->comm));
+    if (c->rank == 1) tdm_comm_abort(c->comm, "row 7 of the data is damaged");
     await_end(c, why, sizeof(why));
     CHECK_TEXT(why, "rank 1: row 7 of the data is damaged");
     char little[8];
@@ -268,7 +268,7 @@ static void asked_rank(rank_context *c) {
 /* Whoever closes his end and goes does not end the job. */
 static void asked_after_leaving_rank(rank_context *c) {
     char why[200];
-    CHECK_OK(tdm__barrier(c->comm));
+    CHECK_OK(tdm_comm_barrier(c->comm));
     if (c->rank == 1) return;
     nap(150); /* in most runs it has gone by then */
     CHECK(!c->comm->ops->ended(c->comm, why, sizeof(why)));
@@ -281,11 +281,11 @@ TEST(the_end_can_be_asked_for) {
 
 TEST(arguments_of_opening) {
     tdm_comm *comm[2];
-    CHECK_STATUS(tdm__comm_open_local(comm, 0, tdm_host_default(), 1000), TDM_E_USAGE);
-    CHECK_STATUS(tdm__comm_open_local(comm, TDM_COMM_WORLD_MAX + 1, tdm_host_default(), 1000), TDM_E_USAGE);
-    CHECK_STATUS(tdm__comm_open_local(comm, 2, tdm_host_default(), 0), TDM_E_USAGE);
-    tdm__comm_close(NULL);
-    tdm__comm_abort(NULL, "nothing");
+    CHECK_STATUS(tdm_comm_open_threads(comm, 0, tdm_host_default(), 1000), TDM_E_USAGE);
+    CHECK_STATUS(tdm_comm_open_threads(comm, TDM_COMM_WORLD_MAX + 1, tdm_host_default(), 1000), TDM_E_USAGE);
+    CHECK_STATUS(tdm_comm_open_threads(comm, 2, tdm_host_default(), 0), TDM_E_USAGE);
+    tdm_comm_close(NULL);
+    tdm_comm_abort(NULL, "nothing");
 }
 
 TEST_MAIN({

@@ -13,12 +13,12 @@ static void meet(int rank, int world, const char *job, const char *init_method) 
     tdm_comm *comm = NULL;
     int32_t x = rank + 1;
     tdm_launch_facts facts = meeting_facts(rank, world, job);
-    REQUIRE_OK(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS));
+    REQUIRE_OK(tdm_launch_meet(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS));
     CHECK_OK(tdm__comm_open_shm(&comm, fd, rank, world, tdm_host_default(), 20000, TDM_HEARTBEAT_MS));
     close(fd);
-    CHECK_OK(tdm__all_reduce(comm, (tdm_span){&x, 1, TDM_DTYPE_I32}, TDM_REDUCE_SUM));
+    CHECK_OK(tdm_comm_all_reduce(comm, (tdm_span){&x, 1, TDM_DTYPE_I32}, TDM_REDUCE_SUM));
     CHECK_INT(x, world * (world + 1) / 2);
-    tdm__comm_close(comm);
+    tdm_comm_close(comm);
 }
 
 static void all_meet(int world, const char *job, const char *init_method) {
@@ -44,14 +44,14 @@ TEST(ranks_meet) {
 TEST(an_inherited_descriptor_wins) {
     int made, fd;
     tdm_launch_facts facts = meeting_facts(0, 1, "inherited");
-    REQUIRE_OK(tdm__shm_create(&made, tdm_host_default(), 1));
+    REQUIRE_OK(tdm_launch_create(&made, 1));
     facts.fd = made;
-    CHECK_OK(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 1000, TDM_HEARTBEAT_MS));
+    CHECK_OK(tdm_launch_meet(&fd, &facts, tdm_host_default(), NULL, 1000, TDM_HEARTBEAT_MS));
     CHECK(fd >= 0 && fd != made);
     close(fd);
     close(made);
     facts.fd = 999;
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 1000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
+    CHECK_STATUS(tdm_launch_meet(&fd, &facts, tdm_host_default(), NULL, 1000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "TANDEM_LAUNCH_FD is 999");
 }
 
@@ -73,8 +73,7 @@ TEST(a_stale_socket_is_taken_over) {
 static void refused_place(int rank, int world, const char *job, const char *init_method) {
     int fd;
     tdm_launch_facts facts = meeting_facts(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS),
-                 TDM_E_COMM);
+    CHECK_STATUS(tdm_launch_meet(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "give init_method another path");
     CHECK_INT(fd, -1);
 }
@@ -164,7 +163,7 @@ TEST(a_name_cannot_be_taken) {
 static void lonely_host(int rank, int world, const char *job, const char *init_method) {
     int fd;
     tdm_launch_facts facts = meeting_facts(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 4000, TDM_HEARTBEAT_MS), TDM_E_COMM);
+    CHECK_STATUS(tdm_launch_meet(&fd, &facts, tdm_host_default(), init_method, 4000, TDM_HEARTBEAT_MS), TDM_E_COMM);
     CHECK_TEXT(
         tdm_error_message(),
         "rendezvous at port 29500 of this host: rank 0 waited 4000 ms for ranks 1, 3; start all ranks on this host");
@@ -174,7 +173,7 @@ static void lonely_host(int rank, int world, const char *job, const char *init_m
 static void lonely_guest(int rank, int world, const char *job, const char *init_method) {
     int fd;
     tdm_launch_facts facts = meeting_facts(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 150, TDM_HEARTBEAT_MS), TDM_E_COMM);
+    CHECK_STATUS(tdm_launch_meet(&fd, &facts, tdm_host_default(), init_method, 150, TDM_HEARTBEAT_MS), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "rank 1 waited 150 ms for rank 0; start all ranks on this host");
 }
 
@@ -189,8 +188,7 @@ TEST(whoever_does_not_come) {
 static void refused_guest(int rank, int world, const char *job, const char *init_method) {
     int fd;
     tdm_launch_facts facts = meeting_facts(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS),
-                 TDM_E_USAGE);
+    CHECK_STATUS(tdm_launch_meet(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(),
               world == 3 ? "rank 1 has come twice" : "rank 0 was started for 3 ranks, rank 1 for 4");
 }
@@ -198,8 +196,7 @@ static void refused_guest(int rank, int world, const char *job, const char *init
 static void second_host(int rank, int world, const char *job, const char *init_method) {
     int fd;
     tdm_launch_facts facts = meeting_facts(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS),
-                 TDM_E_COMM);
+    CHECK_STATUS(tdm_launch_meet(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "another job is meeting there; give each job its own MASTER_PORT or init_method");
 }
 
@@ -220,8 +217,7 @@ TEST(whoever_must_not_come) {
 static void contradicted_host(int rank, int world, const char *job, const char *init_method) {
     int fd;
     tdm_launch_facts facts = meeting_facts(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS),
-                 TDM_E_USAGE);
+    CHECK_STATUS(tdm_launch_meet(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "rank 0 was started for 3 ranks, rank 1 for 4; start all with one world size");
 }
 
@@ -232,7 +228,7 @@ static void disappointed_guest(int rank, int world, const char *job, const char 
     int fd = -1;
     tdm_comm *comm;
     tdm_launch_facts facts = meeting_facts(rank, world, job);
-    REQUIRE_OK(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS));
+    REQUIRE_OK(tdm_launch_meet(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS));
     REQUIRE(write(came[1], "", 1) == 1);
     CHECK_STATUS(tdm__comm_open_shm(&comm, fd, rank, world, tdm_host_default(), 20000, TDM_HEARTBEAT_MS), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "rank 0 was started for 3 ranks, rank 1 for 4");
@@ -259,26 +255,24 @@ TEST(wrong_meetings) {
     tdm_launch_facts facts = meeting_facts(2, 4, "hosts");
     facts.local_rank = 0;
     facts.local_world = 2;
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), nowhere, 1000, TDM_HEARTBEAT_MS),
-                 TDM_E_UNSUPPORTED);
+    CHECK_STATUS(tdm_launch_meet(&fd, &facts, tdm_host_default(), nowhere, 1000, TDM_HEARTBEAT_MS), TDM_E_UNSUPPORTED);
     CHECK_HAS(tdm_error_message(), "the job has 4 ranks, 2 of them on this host");
     facts = meeting_facts(0, 2000, "many");
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 1000, TDM_HEARTBEAT_MS), TDM_E_UNSUPPORTED);
+    CHECK_STATUS(tdm_launch_meet(&fd, &facts, tdm_host_default(), NULL, 1000, TDM_HEARTBEAT_MS), TDM_E_UNSUPPORTED);
     facts = meeting_facts(2, 2, "rank");
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), nowhere, 1000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
+    CHECK_STATUS(tdm_launch_meet(&fd, &facts, tdm_host_default(), nowhere, 1000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "got rank 2 of 2");
     facts = meeting_facts(0, 2, "time");
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), NULL, 0, TDM_HEARTBEAT_MS), TDM_E_USAGE);
+    CHECK_STATUS(tdm_launch_meet(&fd, &facts, tdm_host_default(), NULL, 0, TDM_HEARTBEAT_MS), TDM_E_USAGE);
     memset(path, 'x', sizeof(path));
     memcpy(path, "file:///", 8);
     path[sizeof(path) - 1] = '\0';
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), path, 1000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
+    CHECK_STATUS(tdm_launch_meet(&fd, &facts, tdm_host_default(), path, 1000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "needs an absolute path of at most");
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), "file://relative", 1000, TDM_HEARTBEAT_MS),
+    CHECK_STATUS(tdm_launch_meet(&fd, &facts, tdm_host_default(), "file://relative", 1000, TDM_HEARTBEAT_MS),
                  TDM_E_USAGE);
-    CHECK_STATUS(
-        tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), "file:///no/such/folder/x", 1000, TDM_HEARTBEAT_MS),
-        TDM_E_COMM);
+    CHECK_STATUS(tdm_launch_meet(&fd, &facts, tdm_host_default(), "file:///no/such/folder/x", 1000, TDM_HEARTBEAT_MS),
+                 TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "No such file or directory");
 }
 

@@ -37,7 +37,7 @@ static void reminded(int rank, int world, const char *job, const char *init_meth
     lines kept = {0};
     tdm_host host = talking_host(&kept);
     tdm_launch_facts facts = meeting_facts(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, &host, init_method, 12000, TDM_HEARTBEAT_MS), TDM_E_COMM);
+    CHECK_STATUS(tdm_launch_meet(&fd, &facts, &host, init_method, 12000, TDM_HEARTBEAT_MS), TDM_E_COMM);
     CHECK_INT(kept.count, 1);
     CHECK_HAS(kept.first, "rendezvous at port 29500 of this host: rank ");
     CHECK_HAS(kept.first, rank == 0 ? "rank 0 has waited " : "rank 1 has waited ");
@@ -50,7 +50,7 @@ static void reminded_in_memory(int rank, int world, const char *job, const char 
     lines kept = {0};
     tdm_host host = talking_host(&kept);
     tdm_launch_facts facts = meeting_facts(rank, world, job);
-    REQUIRE_OK(tdm__rendezvous_shm(&fd, &facts, &host, init_method, 20000, TDM_HEARTBEAT_MS));
+    REQUIRE_OK(tdm_launch_meet(&fd, &facts, &host, init_method, 20000, TDM_HEARTBEAT_MS));
     CHECK_STATUS(tdm__comm_open_shm(&comm, fd, rank, world, &host, 12000, TDM_HEARTBEAT_MS), TDM_E_COMM);
     CHECK_INT(kept.count, rank == 0);
     if (rank == 0) CHECK_HAS(kept.first, " s for rank 2 to join");
@@ -63,7 +63,7 @@ static void reminding_host(int rank, int world, const char *job, const char *ini
     lines kept = {0};
     tdm_host host = talking_host(&kept);
     tdm_launch_facts facts = meeting_facts(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, &host, init_method, 20000, TDM_HEARTBEAT_MS), TDM_E_COMM);
+    CHECK_STATUS(tdm_launch_meet(&fd, &facts, &host, init_method, 20000, TDM_HEARTBEAT_MS), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), ") waited 12000 ms for rank 2");
     CHECK_INT(kept.count, 1);
     CHECK_HAS(kept.first, "rendezvous at port 29500 of this host: rank 0 has waited ");
@@ -76,7 +76,7 @@ static void silent_guest(int rank, int world, const char *job, const char *init_
     lines kept = {0};
     tdm_host host = talking_host(&kept);
     tdm_launch_facts facts = meeting_facts(rank, world, job);
-    REQUIRE_OK(tdm__rendezvous_shm(&fd, &facts, &host, init_method, 20000, TDM_HEARTBEAT_MS));
+    REQUIRE_OK(tdm_launch_meet(&fd, &facts, &host, init_method, 20000, TDM_HEARTBEAT_MS));
     CHECK_STATUS(tdm__comm_open_shm(&comm, fd, rank, world, &host, 12000, TDM_HEARTBEAT_MS), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), ") waited 12000 ms for rank 2");
     CHECK_INT(kept.count, 0);
@@ -109,7 +109,7 @@ static void unanswered(int rank, int world, const char *job, const char *init_me
     lines kept = {0};
     tdm_host host = talking_host(&kept);
     tdm_launch_facts facts = meeting_facts(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, &host, init_method, 12000, 0), TDM_E_COMM);
+    CHECK_STATUS(tdm_launch_meet(&fd, &facts, &host, init_method, 12000, 0), TDM_E_COMM);
     snprintf(wanted, sizeof(wanted), " for rank 0 (pid %d), which listens but does not answer;", (int)listener);
     CHECK_HAS(tdm_error_message(), wanted);
     CHECK_HAS(tdm_error_message(), "rank 1 waited 12000 ms");
@@ -123,7 +123,7 @@ static void unheard(int rank, int world, const char *job, const char *init_metho
     char wanted[120];
     int64_t start = tdm__now_ns();
     tdm_launch_facts facts = meeting_facts(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 50000, HEARTBEAT_MS), TDM_E_COMM);
+    CHECK_STATUS(tdm_launch_meet(&fd, &facts, tdm_host_default(), init_method, 50000, HEARTBEAT_MS), TDM_E_COMM);
     snprintf(wanted, sizeof(wanted), "rank 0 (pid %d) has not been heard of for ", (int)listener);
     CHECK_HAS(tdm_error_message(), wanted);
     CHECK(tdm__ms_since(start) < 25000);
@@ -161,7 +161,7 @@ static void waking_guest(int rank, int world, const char *job, const char *init_
     tdm_launch_facts facts = meeting_facts(rank, world, job);
     host.log = wake_listener;
     host.log_level = TDM_LOG_WARNING;
-    CHECK_OK(tdm__rendezvous_shm(&fd, &facts, &host, init_method, 50000, 0));
+    CHECK_OK(tdm_launch_meet(&fd, &facts, &host, init_method, 50000, 0));
     close(fd);
 }
 
@@ -205,7 +205,7 @@ static void told(int rank, int world, const char *job, const char *init_method) 
     tdm_comm *comm = NULL;
     int64_t start = tdm__now_ns();
     tdm_launch_facts facts = meeting_facts(rank, world, job);
-    tdm_status status = tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 50000, TDM_HEARTBEAT_MS);
+    tdm_status status = tdm_launch_meet(&fd, &facts, tdm_host_default(), init_method, 50000, TDM_HEARTBEAT_MS);
     if (status == TDM_OK) {
         status = tdm__comm_open_shm(&comm, fd, rank, world, tdm_host_default(), 50000, TDM_HEARTBEAT_MS);
         close(fd);
@@ -252,15 +252,14 @@ static void of_other_hosts(int rank, int world, const char *job, const char *ini
     int fd;
     tdm_launch_facts facts = meeting_facts(rank, world, job);
     facts.local_world = 2;
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 50000, TDM_HEARTBEAT_MS),
+    CHECK_STATUS(tdm_launch_meet(&fd, &facts, tdm_host_default(), init_method, 50000, TDM_HEARTBEAT_MS),
                  TDM_E_UNSUPPORTED);
 }
 
 static void with_other_hosts(int rank, int world, const char *job, const char *init_method) {
     int fd;
     tdm_launch_facts facts = meeting_facts(rank, world, job);
-    CHECK_STATUS(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 50000, TDM_HEARTBEAT_MS),
-                 TDM_E_COMM);
+    CHECK_STATUS(tdm_launch_meet(&fd, &facts, tdm_host_default(), init_method, 50000, TDM_HEARTBEAT_MS), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "rank 1 has failed: the job has 3 ranks, 2 of them on this host");
 }
 

@@ -35,7 +35,7 @@ int meeting_end(pid_t pid) {
 void meeting_come(int rank, int world, const char *job, const char *init_method) {
     int fd = -1;
     tdm_launch_facts facts = meeting_facts(rank, world, job);
-    CHECK_OK(tdm__rendezvous_shm(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS));
+    CHECK_OK(tdm_launch_meet(&fd, &facts, tdm_host_default(), init_method, 20000, TDM_HEARTBEAT_MS));
     close(fd);
 }
 

@@ -52,12 +52,12 @@ static tdm_status use(tdm_comm *comm) {
 typedef tdm_status (*open_fn)(tdm_comm **out, const tdm_host *host);
 
 static tdm_status open_threads(tdm_comm **out, const tdm_host *host) {
-    return tdm__comm_open_local(out, 1, host, 10000);
+    return tdm_comm_open_threads(out, 1, host, 10000);
 }
 
 static tdm_status open_process(tdm_comm **out, const tdm_host *host) {
     int fd;
-    tdm_status status = tdm__shm_create(&fd, host, 1);
+    tdm_status status = tdm_launch_create(&fd, 1);
     *out = NULL;
     if (status == TDM_OK) status = tdm__comm_open_shm(out, fd, 0, 1, host, 10000, TDM_HEARTBEAT_MS);
     if (fd >= 0) close(fd);

@@ -56,7 +56,7 @@ static void late_rank(rank_context *c) {
     CHECK_STATUS(gpu_reduce_and_wait(&g), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "all_reduce (call ");
     CHECK_HAS(tdm_error_message(), "waited 4000 ms for it to end on cuda:");
-    CHECK_STATUS(tdm__barrier(c->comm), TDM_E_COMM);
+    CHECK_STATUS(tdm_comm_barrier(c->comm), TDM_E_COMM);
     gpu_close(&g);
 }
 
@@ -141,7 +141,7 @@ static void patient_rank(rank_context *c) {
     gpu_check(&g, 8);
     CHECK_OK(tdm__comm_split(g.nccl, both, 2, &pair));
     CHECK_INT(pair->rank, 1 - c->rank);
-    CHECK_OK(tdm__all_reduce(pair, (tdm_span){g.data, GPU_COUNT, TDM_DTYPE_F32}, TDM_REDUCE_MAX));
+    CHECK_OK(tdm_comm_all_reduce(pair, (tdm_span){g.data, GPU_COUNT, TDM_DTYPE_F32}, TDM_REDUCE_MAX));
     CHECK_OK(pair->ops->wait(pair, NULL));
     pair->ops->close(pair);
     gpu_close(&g);
@@ -194,7 +194,7 @@ static void reason_rank(rank_context *c) {
     gpu_rank g;
     REQUIRE_OK(gpu_open(&g, c, c->rank, TIMEOUT_MS));
     gpu_put(&g, 1);
-    if (c->rank == 1) tdm__comm_abort(g.nccl, "row 7 of the data is damaged");
+    if (c->rank == 1) tdm_comm_abort(g.nccl, "row 7 of the data is damaged");
     tdm_status status = TDM_OK;
     while (status == TDM_OK) status = gpu_reduce_and_wait(&g);
     CHECK_INT(status, TDM_E_COMM);
@@ -221,7 +221,7 @@ static void stuck_rank(rank_context *c) {
     } else {
         ranks_meet(c, 2);
         gpu_nap(100); /* in most runs the other waits by then */
-        tdm__comm_abort(c->comm, "enough");
+        tdm_comm_abort(c->comm, "enough");
     }
     gpu_close(&g);
 }
@@ -241,10 +241,10 @@ static void group_rank(rank_context *c) {
     tdm_comm *own = a != NULL ? a : b;
     CHECK((a != NULL) == (c->rank < 2));
     ranks_meet(c, 4);
-    if (c->rank == 3) tdm__comm_abort(b, "no more");
+    if (c->rank == 3) tdm_comm_abort(b, "no more");
     tdm_status status = TDM_OK;
     while (status == TDM_OK) {
-        status = tdm__all_reduce(own, (tdm_span){g.data, GPU_COUNT, TDM_DTYPE_F32}, TDM_REDUCE_SUM);
+        status = tdm_comm_all_reduce(own, (tdm_span){g.data, GPU_COUNT, TDM_DTYPE_F32}, TDM_REDUCE_SUM);
         if (status == TDM_OK) status = own->ops->wait(own, NULL);
     }
     CHECK_INT(status, TDM_E_COMM);
@@ -314,7 +314,7 @@ static void replaying_rank(rank_context *c) {
     ranks_meet(c, 3);
     if (c->rank == 1) {
         gpu_nap(100); /* in most runs the others wait by then */
-        tdm__comm_abort(g.nccl, "enough");
+        tdm_comm_abort(g.nccl, "enough");
     }
     CHECK_STATUS(g.nccl->ops->wait(g.nccl, NULL), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "rank 1: enough");
@@ -426,7 +426,7 @@ static void sweep_rank(rank_context *c) {
     if (status != TDM_OK) {
         atomic_fetch_add(&failures, 1);
         CHECK(tdm_error_message()[0] != '\0');
-        tdm__comm_abort(c->comm, "a call failed"); /* the device may have failed before the communicator was opened */
+        tdm_comm_abort(c->comm, "a call failed"); /* the device may have failed before the communicator was opened */
     }
     gpu_close(&g);
 }
@@ -460,13 +460,13 @@ TEST(no_memory) {
         tdm_comm *control, *nccl, *part = NULL;
         const int self = 0;
         tdm_failing_host_init(&failing, 0);
-        REQUIRE_OK(tdm__comm_open_local(&control, 1, &failing.host, TIMEOUT_MS));
+        REQUIRE_OK(tdm_comm_open_threads(&control, 1, &failing.host, TIMEOUT_MS));
         failing.fail_at = failing.calls + k;
         tdm_status status = comm_ops->open(&nccl, device, control, TIMEOUT_MS);
         if (status == TDM_OK) status = tdm__comm_split(nccl, &self, 1, &part);
         if (part != NULL) part->ops->close(part);
         if (nccl != NULL) nccl->ops->close(nccl);
-        tdm__comm_close(control);
+        tdm_comm_close(control);
         CHECK_INT(failing.live, 0);
         CHECK_INT(fake_nccl_live(), 0);
         if (!failing.failed) {

@@ -45,7 +45,7 @@ void gpu_check(gpu_rank *g, float want) {
 }
 
 tdm_status gpu_reduce(gpu_rank *g) {
-    return tdm__all_reduce(g->nccl, (tdm_span){g->data, GPU_COUNT, TDM_DTYPE_F32}, TDM_REDUCE_SUM);
+    return tdm_comm_all_reduce(g->nccl, (tdm_span){g->data, GPU_COUNT, TDM_DTYPE_F32}, TDM_REDUCE_SUM);
 }
 
 tdm_status gpu_reduce_and_wait(gpu_rank *g) {

@@ -211,7 +211,7 @@ static void refused_rank(rank_context *c) {
     CHECK_STATUS(gpu_open(&g, c, r->device[c->rank], TIMEOUT_MS), r->status);
     CHECK_HAS(tdm_error_message(), r->sentence);
     /* Refused together, before anything began: the ranks may go on without NCCL. */
-    CHECK_OK(tdm__barrier(c->comm));
+    CHECK_OK(tdm_comm_barrier(c->comm));
     gpu_close(&g);
 }
 

@@ -21,7 +21,7 @@ static void run_dressed(rank_context *c) {
     CHECK_OK(staged_open(&own.comm, c->comm, c->rank, d->timeout_ms));
     if (own.comm == NULL) return;
     d->fn(&own);
-    tdm__comm_close(own.comm);
+    tdm_comm_close(own.comm);
 }
 
 /* The emulated GPUs of one process take turns: many ranks are left to the other backends. */

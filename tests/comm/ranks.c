@@ -34,14 +34,14 @@ static void run_threads(int world, int64_t timeout_ms, rank_fn fn, void *user) {
     thread_rank rank[WORLD_MAX];
     pthread_t thread[WORLD_MAX];
     atomic_int here = 0;
-    REQUIRE_OK(tdm__comm_open_local(comm, world, tdm_host_default(), timeout_ms));
+    REQUIRE_OK(tdm_comm_open_threads(comm, world, tdm_host_default(), timeout_ms));
     for (int r = 0; r < world; r++) {
         rank[r] = (thread_rank){.context = {comm[r], r, world, -1, NULL, &here, user}, .fn = fn};
         REQUIRE(pthread_create(&thread[r], NULL, run_thread, &rank[r]) == 0);
     }
     for (int r = 0; r < world; r++) {
         pthread_join(thread[r], NULL);
-        tdm__comm_close(rank[r].context.comm);
+        tdm_comm_close(rank[r].context.comm);
     }
 }
 
@@ -53,7 +53,7 @@ static void run_child(rank_context *context, int64_t timeout_ms, int64_t heartbe
     CHECK_OK(tdm__comm_open_shm(&context->comm, context->fd, context->rank, context->world, tdm_host_default(),
                                 timeout_ms, heartbeat_ms));
     if (context->comm != NULL) fn(context);
-    tdm__comm_close(context->comm);
+    tdm_comm_close(context->comm);
     fflush(NULL);
     exit(tdm_test_failures != 0);
 }
@@ -66,7 +66,7 @@ void ranks_fork(int world, int64_t timeout_ms, int64_t heartbeat_ms, rank_fn fn,
     } *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     REQUIRE(shared != MAP_FAILED);
     pid_t *pids = shared->pids;
-    REQUIRE_OK(tdm__shm_create(&fd, tdm_host_default(), world));
+    REQUIRE_OK(tdm_launch_create(&fd, world));
     fflush(NULL);
     for (int r = 0; r < world; r++) {
         rank_context context = {NULL, r, world, fd, pids, &shared->here, user};

@@ -56,8 +56,8 @@ static tdm_status work(rank_context *c, const death *when) {
         uint64_t next = c->comm->sequence + 1;
         if (c->rank == when->rank && next == when->sequence) raise(SIGKILL);
         size_t count = next % 3 == 0 ? 2 : COUNT;
-        status = next % 5 == 0 ? tdm__broadcast(c->comm, f32(data, count), (int)(next % (uint64_t)c->world))
-                               : tdm__all_reduce(c->comm, f32(data, count), TDM_REDUCE_SUM);
+        status = next % 5 == 0 ? tdm_comm_broadcast(c->comm, f32(data, count), (int)(next % (uint64_t)c->world))
+                               : tdm_comm_all_reduce(c->comm, f32(data, count), TDM_REDUCE_SUM);
     }
     free(heap);
     return status;
@@ -125,7 +125,7 @@ static pid_t start_rank(int fd, int rank, int world, rank_fn fn) {
     rank_context context = {.rank = rank, .world = world, .fd = fd};
     tdm_test_failures = 0;
     fn(&context);
-    tdm__comm_close(context.comm);
+    tdm_comm_close(context.comm);
     fflush(NULL);
     exit(tdm_test_failures != 0);
 }
@@ -155,7 +155,7 @@ static int end_of(pid_t pid) {
 static void told_rank(rank_context *c) {
     REQUIRE_OK(open_rank(c, TIMEOUT_MS, TDM_HEARTBEAT_MS));
     int64_t start = tdm__now_ns();
-    CHECK_STATUS(tdm__barrier(c->comm), TDM_E_COMM);
+    CHECK_STATUS(tdm_comm_barrier(c->comm), TDM_E_COMM);
     CHECK_TEXT(tdm_error_message(), "barrier (call 1): rank 2 has ended: killed by signal 11 (Segmentation fault)");
     CHECK(tdm__ms_since(start) < TIMEOUT_MS / 2.0);
 }
@@ -168,17 +168,17 @@ static void idle_rank(rank_context *c) {
 TEST(the_launcher_tells) {
     int fd;
     pid_t pid[3];
-    REQUIRE_OK(tdm__shm_create(&fd, tdm_host_default(), 3));
+    REQUIRE_OK(tdm_launch_create(&fd, 3));
     for (int r = 0; r < 3; r++) pid[r] = start_rank(fd, r, 3, r == 2 ? idle_rank : told_rank);
     await_joined(fd, 3, 3);
-    tdm__shm_abort(fd, 2, "killed by signal 11 (Segmentation fault)");
-    tdm__shm_abort(fd, 1, "too late: the first cause stays");
+    tdm_launch_abort(fd, 2, "killed by signal 11 (Segmentation fault)");
+    tdm_launch_abort(fd, 1, "too late: the first cause stays");
     CHECK_INT(end_of(pid[0]), 0);
     CHECK_INT(end_of(pid[1]), 0);
     kill(pid[2], SIGKILL);
     end_of(pid[2]);
-    tdm__shm_abort(-1, 0, "no such descriptor");
-    tdm__shm_abort(0, 0, "not ours");
+    tdm_launch_abort(-1, 0, "no such descriptor");
+    tdm_launch_abort(0, 0, "not ours");
     close(fd);
 }
 
@@ -189,10 +189,10 @@ static void told_while_joining_rank(rank_context *c) {
 
 TEST(told_while_joining) {
     int fd;
-    REQUIRE_OK(tdm__shm_create(&fd, tdm_host_default(), 2));
+    REQUIRE_OK(tdm_launch_create(&fd, 2));
     pid_t pid = start_rank(fd, 0, 2, told_while_joining_rank);
     nap_us(50000); /* in most runs it waits by then */
-    tdm__shm_abort(fd, 1, "exit code 3");
+    tdm_launch_abort(fd, 1, "exit code 3");
     CHECK_INT(end_of(pid), 0);
     close(fd);
 }
@@ -200,7 +200,7 @@ TEST(told_while_joining) {
 /* Ranks that wait when their launcher dies notice by themselves. */
 static void orphan_rank(rank_context *c) {
     REQUIRE_OK(open_rank(c, TIMEOUT_MS, TDM_HEARTBEAT_MS));
-    CHECK_STATUS(tdm__barrier(c->comm), TDM_E_COMM);
+    CHECK_STATUS(tdm_comm_barrier(c->comm), TDM_E_COMM);
     CHECK_HAS(tdm_error_message(), "barrier (call 1): the launcher (pid ");
     CHECK_HAS(tdm_error_message(), ") is gone");
 }
@@ -213,7 +213,7 @@ TEST(the_launcher_dies) {
     pid_t launcher = fork();
     if (launcher == 0) {
         int fd;
-        if (tdm__shm_create(&fd, tdm_host_default(), 2) != TDM_OK) _exit(1);
+        if (tdm_launch_create(&fd, 2) != TDM_OK) _exit(1);
         rank[0] = start_rank(fd, 0, 2, orphan_rank);
         rank[1] = start_rank(fd, 1, 2, idle_rank);
         await_joined(fd, 2, 2);
@@ -240,7 +240,7 @@ static void lonely_rank(rank_context *c) {
 
 TEST(ranks_that_never_join_are_listed) {
     int fd;
-    REQUIRE_OK(tdm__shm_create(&fd, tdm_host_default(), 4));
+    REQUIRE_OK(tdm_launch_create(&fd, 4));
     pid_t a = start_rank(fd, 0, 4, lonely_rank), b = start_rank(fd, 2, 4, lonely_rank);
     CHECK_INT(end_of(a), 0);
     CHECK_INT(end_of(b), 0);
@@ -250,7 +250,7 @@ TEST(ranks_that_never_join_are_listed) {
 TEST(the_file_has_no_name) {
     int fd;
     char path[32], target[64] = "";
-    REQUIRE_OK(tdm__shm_create(&fd, tdm_host_default(), 2));
+    REQUIRE_OK(tdm_launch_create(&fd, 2));
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     CHECK(readlink(path, target, sizeof(target) - 1) > 0);
     CHECK_TEXT(target, "/memfd:tandem (deleted)");
@@ -262,9 +262,9 @@ TEST(wrong_joins) {
     int fd, file;
     tdm_comm *comm, *again;
     const tdm_host *host = tdm_host_default();
-    CHECK_STATUS(tdm__shm_create(&fd, host, 0), TDM_E_USAGE);
-    CHECK_STATUS(tdm__shm_create(&fd, host, 100000), TDM_E_USAGE);
-    REQUIRE_OK(tdm__shm_create(&fd, host, 1));
+    CHECK_STATUS(tdm_launch_create(&fd, 0), TDM_E_USAGE);
+    CHECK_STATUS(tdm_launch_create(&fd, 100000), TDM_E_USAGE);
+    REQUIRE_OK(tdm_launch_create(&fd, 1));
     CHECK_STATUS(tdm__comm_open_shm(&comm, fd, 0, 2, host, 1000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "made for 1 ranks, but this rank was started with a world of 2");
     CHECK_STATUS(tdm__comm_open_shm(&comm, fd, 1, 1, host, 1000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
@@ -272,8 +272,8 @@ TEST(wrong_joins) {
     REQUIRE_OK(tdm__comm_open_shm(&comm, fd, 0, 1, host, 1000, TDM_HEARTBEAT_MS));
     CHECK_STATUS(tdm__comm_open_shm(&again, fd, 0, 1, host, 1000, TDM_HEARTBEAT_MS), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "rank 0 is taken");
-    CHECK_OK(tdm__barrier(comm)); /* the first one is unharmed */
-    tdm__comm_close(comm);
+    CHECK_OK(tdm_comm_barrier(comm)); /* the first one is unharmed */
+    tdm_comm_close(comm);
     CHECK_INT(ftruncate(fd, 0), -1);
     close(fd);
 
@@ -307,9 +307,9 @@ TEST(a_rank_without_memory_tells_all) {
 }
 
 static void stopped_rank(rank_context *c) {
-    CHECK_OK(tdm__barrier(c->comm));
+    CHECK_OK(tdm_comm_barrier(c->comm));
     if (c->rank == 1) raise(SIGSTOP);
-    CHECK_STATUS(tdm__barrier(c->comm), TDM_E_COMM);
+    CHECK_STATUS(tdm_comm_barrier(c->comm), TDM_E_COMM);
     if (c->rank == 0) {
         char wanted[64];
         snprintf(wanted, sizeof(wanted), "waited 4000 ms for rank 1 (pid %d)", (int)c->pids[1]);
@@ -333,9 +333,9 @@ static void frozen_rank(rank_context *c) {
     atomic_int *told = c->user;
     int64_t start = tdm__now_ns();
     char wanted[64];
-    CHECK_OK(tdm__barrier(c->comm));
+    CHECK_OK(tdm_comm_barrier(c->comm));
     if (c->rank == 1) raise(SIGSTOP);
-    CHECK_STATUS(tdm__barrier(c->comm), TDM_E_COMM);
+    CHECK_STATUS(tdm_comm_barrier(c->comm), TDM_E_COMM);
     CHECK(tdm__ms_since(start) < TIMEOUT_MS / 2.0);
     snprintf(wanted, sizeof(wanted), "barrier (call 2): rank 1 (pid %d), whose last call", (int)c->pids[1]);
     CHECK_HAS(tdm_error_message(), wanted);
@@ -367,7 +367,7 @@ static void joining_rank(rank_context *c) {
 
 TEST(stopped_while_others_join) {
     int fd;
-    REQUIRE_OK(tdm__shm_create(&fd, tdm_host_default(), 3));
+    REQUIRE_OK(tdm_launch_create(&fd, 3));
     pid_t stopped = start_rank(fd, 0, 3, joining_rank);
     await_joined(fd, 3, 1);
     kill(stopped, SIGSTOP);
@@ -379,9 +379,9 @@ TEST(stopped_while_others_join) {
 }
 
 static void slow_rank(rank_context *c) {
-    CHECK_OK(tdm__barrier(c->comm));
+    CHECK_OK(tdm_comm_barrier(c->comm));
     if (c->rank == 1) nap_us(2500 * HEARTBEAT_MS);
-    CHECK_OK(tdm__barrier(c->comm));
+    CHECK_OK(tdm_comm_barrier(c->comm));
 }
 
 TEST(a_slow_rank_is_no_alarm) {
@@ -406,7 +406,7 @@ static void all_stopped_rank(rank_context *c) {
     }
     while (over == 0) {
         if (c->rank == 0) over = waitpid(helper, NULL, WNOHANG) == helper;
-        REQUIRE_OK(tdm__broadcast(c->comm, (tdm_span){&over, 1, TDM_DTYPE_I32}, 0));
+        REQUIRE_OK(tdm_comm_broadcast(c->comm, (tdm_span){&over, 1, TDM_DTYPE_I32}, 0));
     }
 }
 
@@ -417,7 +417,7 @@ TEST(all_stopped_together_is_no_alarm) {
 }
 
 static void ignored_rank(rank_context *c) {
-    CHECK_OK(tdm__barrier(c->comm));
+    CHECK_OK(tdm_comm_barrier(c->comm));
     pid_t self = getpid();
     if (c->rank == 1 && fork() == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -429,7 +429,7 @@ static void ignored_rank(rank_context *c) {
         _exit(0);
     }
     if (c->rank == 1) raise(SIGSTOP);
-    CHECK_OK(tdm__barrier(c->comm));
+    CHECK_OK(tdm_comm_barrier(c->comm));
 }
 
 TEST(without_a_heartbeat_a_stop_is_a_wait) {
@@ -441,7 +441,7 @@ TEST(without_a_heartbeat_a_stop_is_a_wait) {
 /* Nobody waits in a call: the death is known all the same. */
 static void looked_after_rank(rank_context *c) {
     char why[200] = "", wanted[64];
-    CHECK_OK(tdm__barrier(c->comm));
+    CHECK_OK(tdm_comm_barrier(c->comm));
     if (c->rank == 1) raise(SIGKILL);
     while (!c->comm->ops->ended(c->comm, why, sizeof(why))) nap_us(1000);
     snprintf(wanted, sizeof(wanted), "rank 1 (pid %d) is gone", (int)c->pids[1]);
@@ -456,11 +456,11 @@ TEST(a_death_is_known_without_a_call) {
 
 /* Threads do not come along: closing there must not wait for one. */
 static void forking_rank(rank_context *c) {
-    CHECK_OK(tdm__barrier(c->comm));
+    CHECK_OK(tdm_comm_barrier(c->comm));
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        tdm__comm_close(c->comm);
+        tdm_comm_close(c->comm);
         _exit(0);
     }
     CHECK_INT(end_of(child), 0);
@@ -473,7 +473,7 @@ TEST(a_forked_child_closes) {
 TEST(arguments_of_the_heartbeat) {
     int fd;
     tdm_comm *comm;
-    REQUIRE_OK(tdm__shm_create(&fd, tdm_host_default(), 1));
+    REQUIRE_OK(tdm_launch_create(&fd, 1));
     CHECK_STATUS(tdm__comm_open_shm(&comm, fd, 0, 1, tdm_host_default(), 1000, 999), TDM_E_USAGE);
     CHECK_HAS(tdm_error_message(), "the heartbeat must be at least 1000 ms, or 0 for none, got 999");
     CHECK_STATUS(tdm__comm_open_shm(&comm, fd, 0, 1, tdm_host_default(), 1000, -1), TDM_E_USAGE);
@@ -503,7 +503,7 @@ static void interrupted_rank(rank_context *c) {
         float x = 1;
         if (c->rank == 0)
             for (int k = 0; k < 5; k++) nap_us(1000);
-        CHECK_OK(tdm__all_reduce(c->comm, f32(&x, 1), TDM_REDUCE_SUM));
+        CHECK_OK(tdm_comm_all_reduce(c->comm, f32(&x, 1), TDM_REDUCE_SUM));
         CHECK(x == 2);
     }
     CHECK_INT(end_of(timer), 0);
@@ -533,7 +533,7 @@ static void handler_rank(rank_context *c) {
         }
     }
     while (c->rank == 2 && atomic_load(c->here) == 0) nap_us(1000);
-    CHECK_STATUS(tdm__barrier(c->comm), TDM_E_COMM);
+    CHECK_STATUS(tdm_comm_barrier(c->comm), TDM_E_COMM);
     CHECK_TEXT(tdm_error_message(), "barrier (call 1): rank 0 called abort");
 }
 

@@ -72,8 +72,10 @@ static tdm_status open_ranks(tdm_comm **ranks, tdm_site *site, int64_t timeout_m
     return TDM_OK;
 }
 
-tdm_status tdm__comm_open_local(tdm_comm **ranks, int world, const tdm_host *host, int64_t timeout_ms) {
+tdm_status tdm_comm_open_threads(tdm_comm **ranks, int world, const tdm_host *host, int64_t timeout_ms) {
     tdm_site *site;
+    if (ranks == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_comm_open_threads: ranks is NULL");
+    TDM_TRY(tdm__host_take(&host));
     if (world < 1 || world > TDM_COMM_WORLD_MAX)
         TDM_FAIL(TDM_E_USAGE, "communicator: needs 1 to %d ranks, got %d", TDM_COMM_WORLD_MAX, world);
     if (timeout_ms < 1)
@@ -82,7 +84,7 @@ tdm_status tdm__comm_open_local(tdm_comm **ranks, int world, const tdm_host *hos
     TDM_TRY(new_site(&site, world, host));
     tdm_status status = open_ranks(ranks, site, timeout_ms);
     for (int r = 0; status != TDM_OK && r < world; r++) {
-        tdm__comm_close(ranks[r]);
+        tdm_comm_close(ranks[r]);
         ranks[r] = NULL;
     }
     tdm__site_release(site);

@@ -25,7 +25,7 @@ tdm_status tdm__shm_file(int *fd, size_t bytes);
 /* Reserves memory for [offset, offset + bytes), so that no later access can fail. */
 tdm_status tdm__shm_reserve(int fd, uint64_t offset, size_t bytes);
 tdm_status tdm__shm_map(int fd, uint64_t offset, size_t bytes, void **out);
-/* Maps the control page of a file from tdm__shm_create; TDM_E_USAGE for any other file. The caller unmaps
+/* Maps the control page of a file from tdm_launch_create; TDM_E_USAGE for any other file. The caller unmaps
  * sizeof(tdm_control) bytes. */
 tdm_status tdm__shm_map_control(int fd, tdm_control **out);
 

@@ -12,8 +12,8 @@
 
 /* ---- the launcher's side ---- */
 
-tdm_status tdm__shm_create(int *fd, const tdm_host *host, int world) {
-    (void)host;
+tdm_status tdm_launch_create(int *fd, int world) {
+    if (fd == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_launch_create: fd is NULL");
     *fd = -1;
     if (world < 1 || world > TDM_COMM_WORLD_MAX)
         TDM_FAIL(TDM_E_USAGE, "launch: needs 1 to %d ranks, got %d", TDM_COMM_WORLD_MAX, world);
@@ -23,7 +23,7 @@ tdm_status tdm__shm_create(int *fd, const tdm_host *host, int world) {
     return TDM_OK;
 }
 
-void tdm__shm_abort(int fd, int rank, const char *why) {
+void tdm_launch_abort(int fd, int rank, const char *why) {
     tdm_control *control;
     char cause[TDM_CAUSE_TEXT];
     if (tdm__shm_map_control(fd, &control) != TDM_OK) return;
