@@ -198,9 +198,9 @@ tdm_status launch_finish(const job<Number> &j, const Finish &finish, int64_t sli
  * the same for both. */
 template <class Number, class Finish> tdm_status sum_channels(const job<Number> &j, const Finish &finish) {
     if (j.has_packs(PACK))
-        TDM_CUDA_TRY((launch_sums<PACK, Number, Finish>(j, finish)));
+        TDM_MODULE_TRY((launch_sums<PACK, Number, Finish>(j, finish)));
     else
-        TDM_CUDA_TRY((launch_sums<1, Number, Finish>(j, finish)));
+        TDM_MODULE_TRY((launch_sums<1, Number, Finish>(j, finish)));
     return j.slices > 1 ? launch_finish(j, finish, j.slices) : TDM_OK;
 }
 
@@ -244,9 +244,9 @@ template <class Number> tdm_status forward(const tdm_kernel_args *args) {
     const job<Number> j = job_of<Number>(args);
     const bool of_batch = args->training || !j.attrs->track_running_stats;
     if (of_batch && j.g.count == 1)
-        TDM_CUDA_FAIL(TDM_E_CONFIG, TDM_BATCHNORM2D_LACKS_ROWS, (long long)j.g.channels);
+        TDM_MODULE_FAIL(TDM_E_CONFIG, TDM_BATCHNORM2D_LACKS_ROWS, (long long)j.g.channels);
     const forward_finish<Number> finish = forward_finish_of(j, of_batch);
-    TDM_CUDA_TRY(of_batch ? sum_channels(j, finish) : launch_finish(j, finish, 0));
+    TDM_MODULE_TRY(of_batch ? sum_channels(j, finish) : launch_finish(j, finish, 0));
     if (j.has_packs(PACK_OF<Number>)) return launch_forward<PACK_OF<Number>>(j);
     return j.has_packs(PACK) ? launch_forward<PACK>(j) : launch_forward<1>(j);
 }
@@ -266,7 +266,7 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
     finish.out = j.of;
     const bool writes = args->dx[0] != NULL || j.g.dother != NULL;
     if (!writes && !finish.affine) return TDM_OK;
-    TDM_CUDA_TRY(sum_channels(j, finish));
+    TDM_MODULE_TRY(sum_channels(j, finish));
     if (!writes) return TDM_OK;
     if (j.has_packs(PACK_OF<Number>)) return launch_backward<PACK_OF<Number>>(j);
     return j.has_packs(PACK) ? launch_backward<PACK>(j) : launch_backward<1>(j);

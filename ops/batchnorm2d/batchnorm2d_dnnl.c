@@ -89,7 +89,7 @@ static tdm_status forward(const tdm_kernel_args *args) {
     job j = job_of(args);
     j.of_batch = args->training || !j.attrs->track_running_stats;
     if (j.of_batch && j.norm.rows * j.norm.points == 1)
-        TDM_DNNL_FAIL(TDM_E_CONFIG, TDM_BATCHNORM2D_LACKS_ROWS, (long long)j.norm.channels);
+        TDM_MODULE_FAIL(TDM_E_CONFIG, TDM_BATCHNORM2D_LACKS_ROWS, (long long)j.norm.channels);
     if (args->training && j.attrs->track_running_stats)
         j.momentum = tdm__batchnorm2d_momentum(j.attrs, ++*args->counter);
     return share(&j, forward_range);

@@ -107,9 +107,9 @@ static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, in
     tdm_conv_method *way = NULL;
     *state = NULL;
     TDM_CUDA_ENTER(device);
-    TDM_CUDA_TRY(tdm__conv_cudnn_open(&way, tdm__cuda_device(device), &sizes, why, sizeof why));
+    TDM_MODULE_TRY(tdm__conv_cudnn_open(&way, tdm__cuda_device(device), &sizes, why, sizeof why));
     if (way == NULL) {
-        TDM_CUDA_TRY(tdm__conv_im2col_open(&way, tdm__cuda_device(device), &sizes));
+        TDM_MODULE_TRY(tdm__conv_im2col_open(&way, tdm__cuda_device(device), &sizes));
         snprintf(way->slow, sizeof way->slow, "runs by im2col, which is slower: cuDNN %s", why);
     }
     *state = way;
@@ -129,7 +129,7 @@ static tdm_status forward(const tdm_kernel_args *args) {
     const int64_t points = tdm__conv_points(s);
     bool done = false;
     TDM_CUDA_ENTER(args->device);
-    TDM_CUDA_TRY(way->ops->forward(way, args->x[0], tdm__cuda_parameter(args, 0), bias, args->y, &done));
+    TDM_MODULE_TRY(way->ops->forward(way, args->x[0], tdm__cuda_parameter(args, 0), bias, args->y, &done));
     if (done || (bias == NULL && !s->relu)) return TDM_OK;
     return tdm__cuda_bias(way->device, s->number, args->y, bias, s->nhwc ? s->rows * points : s->rows, s->out,
                           s->nhwc ? 1 : points, s->relu);
@@ -143,9 +143,9 @@ static tdm_status backward(const tdm_kernel_args *args) {
     const bool sums = s->bias && args->dparam[1] != NULL;
     char *scratch = args->scratch;
     TDM_CUDA_ENTER(args->device);
-    TDM_CUDA_TRY(tdm__cuda_mask(way->device, s->number, scratch, args->dy, s->relu ? args->y : NULL,
-                                sums ? args->dparam[1] : NULL, scratch + at.room, s->nhwc ? s->rows * points : s->rows,
-                                s->out, s->nhwc ? 1 : points));
+    TDM_MODULE_TRY(tdm__cuda_mask(way->device, s->number, scratch, args->dy, s->relu ? args->y : NULL,
+                                  sums ? args->dparam[1] : NULL, scratch + at.room,
+                                  s->nhwc ? s->rows * points : s->rows, s->out, s->nhwc ? 1 : points));
     return way->ops->backward(way, args->x[0], tdm__cuda_parameter(args, 0), s->relu ? scratch : (const void *)args->dy,
                               args->dparam[0], args->dx[0], scratch + at.weights);
 }

@@ -104,9 +104,9 @@ static tdm_status open_convolution(const convolution *c, cudnnConvolutionDescrip
 static tdm_status describe(convolution *c) {
     const tdm_conv_sizes *s = &c->way.sizes;
     const cudnnTensorFormat_t format = s->nhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
-    TDM_CUDA_TRY(open_tensor(c, &c->x, s->rows, s->stored, s->height, s->width));
-    TDM_CUDA_TRY(open_tensor(c, &c->y, s->rows, s->out, s->out_height, s->out_width));
-    TDM_CUDA_TRY(open_tensor(c, &c->bias, 1, s->out, 1, 1));
+    TDM_MODULE_TRY(open_tensor(c, &c->x, s->rows, s->stored, s->height, s->width));
+    TDM_MODULE_TRY(open_tensor(c, &c->y, s->rows, s->out, s->out_height, s->out_width));
+    TDM_MODULE_TRY(open_tensor(c, &c->bias, 1, s->out, 1, 1));
     TDM_CUDNN(library(c), cudnnCreateFilterDescriptor(&c->weights));
     TDM_CUDNN(library(c),
               cudnnSetFilter4dDescriptor(c->weights, type_of(c), format, (int)s->out, (int)(s->stored / s->groups),
@@ -115,7 +115,7 @@ static tdm_status describe(convolution *c) {
     TDM_CUDNN(library(c),
               cudnnSetActivationDescriptor(c->activation, s->relu ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY,
                                            CUDNN_PROPAGATE_NAN, 0.0));
-    for (int i = 0; i < PASSES; i++) TDM_CUDA_TRY(open_convolution(c, &c->convolution[i]));
+    for (int i = 0; i < PASSES; i++) TDM_MODULE_TRY(open_convolution(c, &c->convolution[i]));
     return TDM_OK;
 }
 
@@ -238,13 +238,13 @@ static tdm_status try_call(trial *t, pass which, bool *good) {
     char *out = t->memory.out;
     cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
     bool passes_nan = false;
-    TDM_CUDA_TRY(tdm__cuda_trial_begin(&t->memory));
+    TDM_MODULE_TRY(tdm__cuda_trial_begin(&t->memory));
     if (which == BACKWARD_DATA) status = start_dx(c, in, in, out);
     if (which == BACKWARD_WEIGHTS) status = start_dw(c, in, in, out);
     if (which == FORWARD) status = c->fused ? start_fused(c, in, in, in, out) : start_forward(c, in, in, out);
     const bool refused = status != CUDNN_STATUS_SUCCESS;
-    TDM_CUDA_TRY(tdm__cuda_trial_end(&t->memory, refused, out, s->number,
-                                     (size_t)(s->rows * s->out * tdm__conv_points(s)), &passes_nan));
+    TDM_MODULE_TRY(tdm__cuda_trial_end(&t->memory, refused, out, s->number,
+                                       (size_t)(s->rows * s->out * tdm__conv_points(s)), &passes_nan));
     const bool drops_nan = which == FORWARD && c->fused && s->relu && !passes_nan;
     *good = !refused && !drops_nan;
     if (!*good)
@@ -262,14 +262,14 @@ static tdm_status try_offer(trial *t, pass which, const offer *offered, bool *go
     c->math[which] = offered->math;
     c->workspace_bytes[which] = offered->memory;
     TDM_CUDNN(library(c), cudnnSetConvolutionMathType(c->convolution[which], offered->math));
-    TDM_CUDA_TRY(tdm__cuda_workspace(c->way.device, offered->memory));
+    TDM_MODULE_TRY(tdm__cuda_workspace(c->way.device, offered->memory));
     *good = t->memory.in == NULL; /* no memory for a trial: take it unfused, which is known to be right */
     if (*good) return TDM_OK;
     /* Only one algorithm of cuDNN's accepts the identity, that is, a bias without a relu. */
     if (which == FORWARD && s->bias &&
         (s->relu || offered->algorithm == (int)CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM)) {
         c->fused = true;
-        TDM_CUDA_TRY(try_call(t, which, good));
+        TDM_MODULE_TRY(try_call(t, which, good));
         if (*good) return TDM_OK;
         c->fused = false;
     }
@@ -280,20 +280,20 @@ static tdm_status choose_pass(trial *t, pass which, bool *found) {
     static tdm_status (*const ask[PASSES])(convolution *, offer *, int *) = {ask_forward, ask_dx, ask_dw};
     offer offers[CANDIDATES];
     int count = 0;
-    TDM_CUDA_TRY(ask[which](t->c, offers, &count));
+    TDM_MODULE_TRY(ask[which](t->c, offers, &count));
     *found = false;
     if (count == 0)
         snprintf(t->why, t->bytes, "%zu offers no algorithm for %s that %s", library(t->c)->dnn.version,
                  pass_names[which], t->c->way.device->deterministic ? "always gives the same bits" : "is exact");
-    for (int i = 0; i < count && !*found; i++) TDM_CUDA_TRY(try_offer(t, which, &offers[i], found));
+    for (int i = 0; i < count && !*found; i++) TDM_MODULE_TRY(try_offer(t, which, &offers[i], found));
     return TDM_OK;
 }
 
 static tdm_status choose_all(trial *t, bool *found) {
     const tdm_conv_sizes *s = &t->c->way.sizes;
-    TDM_CUDA_TRY(choose_pass(t, FORWARD, found));
-    if (*found && s->training) TDM_CUDA_TRY(choose_pass(t, BACKWARD_WEIGHTS, found));
-    if (*found && s->training && s->needs_dx) TDM_CUDA_TRY(choose_pass(t, BACKWARD_DATA, found));
+    TDM_MODULE_TRY(choose_pass(t, FORWARD, found));
+    if (*found && s->training) TDM_MODULE_TRY(choose_pass(t, BACKWARD_WEIGHTS, found));
+    if (*found && s->training && s->needs_dx) TDM_MODULE_TRY(choose_pass(t, BACKWARD_DATA, found));
     return TDM_OK;
 }
 
@@ -342,14 +342,14 @@ static tdm_status backward_weights(const convolution *c, const void *x, const vo
     const tdm_conv_sizes *s = &c->way.sizes;
     const bool narrow = s->number != TDM_CUDA_FLOAT;
     void *gradient = narrow ? scratch : dw;
-    TDM_CUDA_TRY(check(c, start_dw(c, x, dy, gradient), "cudnnConvolutionBackwardFilter"));
+    TDM_MODULE_TRY(check(c, start_dw(c, x, dy, gradient), "cudnnConvolutionBackwardFilter"));
     return narrow ? tdm__conv_widen(c->way.device, dw, gradient, tdm__conv_weight_count(s)) : TDM_OK;
 }
 
 static tdm_status backward(tdm_conv_method *way, const void *x, const void *w, const void *dy, float *dw, void *dx,
                            void *scratch) {
     const convolution *c = (const convolution *)way;
-    TDM_CUDA_TRY(backward_weights(c, x, dy, dw, scratch));
+    TDM_MODULE_TRY(backward_weights(c, x, dy, dw, scratch));
     if (dx == NULL) return TDM_OK;
     return check(c, start_dx(c, w, dy, dx), "cudnnConvolutionBackwardData");
 }
@@ -380,7 +380,7 @@ tdm_status tdm__conv_cudnn_open(tdm_conv_method **out, tdm_cuda_device *device, 
         return TDM_OK;
     }
     convolution *c = calloc(1, sizeof *c);
-    if (c == NULL) TDM_CUDA_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
+    if (c == NULL) TDM_MODULE_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
     c->way = (tdm_conv_method){.ops = &ops, .device = device, .sizes = *sizes};
     tdm_status status = describe(c);
     if (status == TDM_OK) status = choose(c, &found, why, bytes);

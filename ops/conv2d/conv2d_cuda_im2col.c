@@ -61,9 +61,9 @@ static tdm_status open_products(im2col *c, chunk_products *p, int64_t rows) {
     input.stride_b = y;
     input.stride_c = columns;
     p->rows = rows;
-    TDM_CUDA_TRY(tdm__cuda_matmul_open(&p->forward, c->way.device, &forward));
-    if (s->training) TDM_CUDA_TRY(tdm__cuda_matmul_open(&p->weight, c->way.device, &weight));
-    if (s->training && s->needs_dx) TDM_CUDA_TRY(tdm__cuda_matmul_open(&p->input, c->way.device, &input));
+    TDM_MODULE_TRY(tdm__cuda_matmul_open(&p->forward, c->way.device, &forward));
+    if (s->training) TDM_MODULE_TRY(tdm__cuda_matmul_open(&p->weight, c->way.device, &weight));
+    if (s->training && s->needs_dx) TDM_MODULE_TRY(tdm__cuda_matmul_open(&p->input, c->way.device, &input));
     return TDM_OK;
 }
 
@@ -74,8 +74,8 @@ static tdm_status prepare(im2col *c) {
     int64_t chunk = (int64_t)(CHUNK_BYTES / (columns + part));
     if (chunk < 1) chunk = 1;
     if (chunk > s->rows) chunk = s->rows;
-    TDM_CUDA_TRY(open_products(c, &c->products[FULL], chunk));
-    if (s->rows % chunk != 0) TDM_CUDA_TRY(open_products(c, &c->products[LAST], s->rows % chunk));
+    TDM_MODULE_TRY(open_products(c, &c->products[FULL], chunk));
+    if (s->rows % chunk != 0) TDM_MODULE_TRY(open_products(c, &c->products[LAST], s->rows % chunk));
     for (int i = 0; i < SIZES; i++) {
         const chunk_products *p = &c->products[i];
         c->columns = tdm__larger(c->columns, tdm__cuda_matmul_workspace(p->forward));
@@ -129,12 +129,12 @@ static tdm_status forward(tdm_conv_method *way, const void *x, const void *w, co
         rows = chunk_rows(c, row);
         const chunk_products *p = products_of(c, rows);
         const int64_t first = row * s->out * c->points;
-        TDM_CUDA_TRY(tdm__conv_columns(way->device, s, rows, after(c, x, row * tdm__conv_in_count(s)), columns));
+        TDM_MODULE_TRY(tdm__conv_columns(way->device, s, rows, after(c, x, row * tdm__conv_in_count(s)), columns));
         for (int64_t g = 0; g < s->groups; g++) {
             const void *filters = after(c, w, w_offset(c, g)), *group_columns = after(c, columns, column_offset(c, g));
-            TDM_CUDA_TRY(tdm__cuda_matmul_run(p->forward, s->nhwc ? group_columns : filters,
-                                              s->nhwc ? filters : group_columns, NULL,
-                                              writable_after(c, y, first + y_offset(c, g))));
+            TDM_MODULE_TRY(tdm__cuda_matmul_run(p->forward, s->nhwc ? group_columns : filters,
+                                                s->nhwc ? filters : group_columns, NULL,
+                                                writable_after(c, y, first + y_offset(c, g))));
         }
     }
     return TDM_OK;
@@ -145,10 +145,10 @@ static tdm_status backward_weight(const im2col *c, const chunk_products *p, cons
     const tdm_conv_sizes *s = &c->way.sizes;
     void *columns = in_workspace(c, c->columns);
     float *parts = in_workspace(c, c->parts);
-    TDM_CUDA_TRY(tdm__conv_columns(c->way.device, s, p->rows, x, columns));
+    TDM_MODULE_TRY(tdm__conv_columns(c->way.device, s, p->rows, x, columns));
     for (int64_t g = 0; g < s->groups; g++)
-        TDM_CUDA_TRY(tdm__cuda_matmul_run(p->weight, after(c, dy, y_offset(c, g)),
-                                          after(c, columns, column_offset(c, g)), NULL, parts + w_offset(c, g)));
+        TDM_MODULE_TRY(tdm__cuda_matmul_run(p->weight, after(c, dy, y_offset(c, g)),
+                                            after(c, columns, column_offset(c, g)), NULL, parts + w_offset(c, g)));
     return tdm__conv_add_parts(c->way.device, dw, parts, p->rows, tdm__conv_weight_count(s), first);
 }
 
@@ -156,8 +156,8 @@ static tdm_status backward_input(const im2col *c, const chunk_products *p, const
     const tdm_conv_sizes *s = &c->way.sizes;
     void *columns = in_workspace(c, c->columns);
     for (int64_t g = 0; g < s->groups; g++)
-        TDM_CUDA_TRY(tdm__cuda_matmul_run(p->input, after(c, w, w_offset(c, g)), after(c, dy, y_offset(c, g)), NULL,
-                                          writable_after(c, columns, column_offset(c, g))));
+        TDM_MODULE_TRY(tdm__cuda_matmul_run(p->input, after(c, w, w_offset(c, g)), after(c, dy, y_offset(c, g)), NULL,
+                                            writable_after(c, columns, column_offset(c, g))));
     return tdm__conv_gather(c->way.device, s, p->rows, columns, dx);
 }
 
@@ -171,8 +171,8 @@ static tdm_status backward(tdm_conv_method *way, const void *x, const void *w, c
         const chunk_products *p = products_of(c, rows);
         const void *here = after(c, dy, row * s->out * c->points);
         const int64_t at = row * tdm__conv_in_count(s);
-        TDM_CUDA_TRY(backward_weight(c, p, after(c, x, at), here, dw, row == 0));
-        if (dx != NULL) TDM_CUDA_TRY(backward_input(c, p, w, here, writable_after(c, dx, at)));
+        TDM_MODULE_TRY(backward_weight(c, p, after(c, x, at), here, dw, row == 0));
+        if (dx != NULL) TDM_MODULE_TRY(backward_input(c, p, w, here, writable_after(c, dx, at)));
     }
     return TDM_OK;
 }
@@ -190,7 +190,7 @@ static const tdm_conv_method_ops ops = {
 tdm_status tdm__conv_im2col_open(tdm_conv_method **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes) {
     im2col *c = calloc(1, sizeof *c);
     *out = NULL;
-    if (c == NULL) TDM_CUDA_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
+    if (c == NULL) TDM_MODULE_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
     c->way = (tdm_conv_method){.ops = &ops, .device = device, .sizes = *sizes};
     c->out_group = sizes->out / sizes->groups;
     c->depth = sizes->stored / sizes->groups * sizes->taps;

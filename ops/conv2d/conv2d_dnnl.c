@@ -79,7 +79,7 @@ static dnnl_status_t make_calls(conv *c, const tdm_conv_plans *p) {
 static tdm_status book_scratch(conv *c, const tdm_kernel_desc *desc, int64_t rows) {
     tdm_conv_plans most;
     if (rows == desc->y.dim[0]) return TDM_OK;
-    TDM_DNNL_TRY(tdm__dnnl_check(
+    TDM_MODULE_TRY(tdm__dnnl_check(
         tdm__conv_plans_choose(&most, &c->context, desc, desc->y.dim[0], desc->x_layout[0], desc->y_layout, true, true),
         "conv2d"));
     const size_t booked = tdm__conv_offsets_of(&most, desc, desc->y.dim[0]).total;
@@ -87,7 +87,7 @@ static tdm_status book_scratch(conv *c, const tdm_kernel_desc *desc, int64_t row
     if (c->at.total <= booked) return TDM_OK;
     c->scratch = aligned_alloc(64, tdm__dnnl_round(c->at.total));
     if (c->scratch == NULL)
-        TDM_DNNL_FAIL(
+        TDM_MODULE_FAIL(
             TDM_E_MEMORY,
             "conv2d: out of memory for %zu bytes of scratch; make train.batch.per_device or eval.batch smaller",
             c->at.total);
@@ -96,8 +96,8 @@ static tdm_status book_scratch(conv *c, const tdm_kernel_desc *desc, int64_t row
 
 static tdm_status prepare(conv *c, const tdm_kernel_desc *desc, int64_t rows, bool training) {
     tdm_conv_plans p;
-    TDM_DNNL_TRY(tdm__dnnl_check(tdm__dnnl_context_init(&c->context), "conv2d"));
-    TDM_DNNL_TRY(tdm__dnnl_check(
+    TDM_MODULE_TRY(tdm__dnnl_check(tdm__dnnl_context_init(&c->context), "conv2d"));
+    TDM_MODULE_TRY(tdm__dnnl_check(
         tdm__conv_plans_choose(&p, &c->context, desc, rows, desc->x_layout[0], desc->y_layout, true, training),
         "conv2d"));
     const int64_t *x = desc->x[0].dim, *y = desc->y.dim;
@@ -110,7 +110,7 @@ static tdm_status prepare(conv *c, const tdm_kernel_desc *desc, int64_t rows, bo
     c->weight_count = tdm__conv_weight_bytes(&p, TDM_DNNL_BACKWARD_WEIGHTS) / sizeof(float);
     const dnnl_status_t status = c->slots != NULL ? make_calls(c, &p) : dnnl_out_of_memory;
     tdm__conv_plans_deinit(&p);
-    TDM_DNNL_TRY(tdm__dnnl_check(status, "conv2d"));
+    TDM_MODULE_TRY(tdm__dnnl_check(status, "conv2d"));
     return book_scratch(c, desc, rows);
 }
 
@@ -119,7 +119,7 @@ static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, in
     (void)device;
     conv *c = calloc(1, sizeof *c);
     *state = NULL;
-    if (c == NULL) TDM_DNNL_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
+    if (c == NULL) TDM_MODULE_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
     const tdm_dnnl_caller caller = tdm__dnnl_enter();
     const tdm_status status = prepare(c, desc, rows, training);
     tdm__dnnl_leave(&caller);
@@ -191,8 +191,8 @@ static tdm_status run_forward(conv *c, const tdm_kernel_args *args) {
     static const char what[] = "conv2d forward";
     work w = {.c = c, .args = args, .count = c->chunk_count};
     w.scratch = c->scratch != NULL ? c->scratch : args->scratch;
-    TDM_DNNL_TRY(tdm__dnnl_check(bring_weights(c, args, w.scratch, TDM_DNNL_FORWARD, &w.weights), what));
-    TDM_DNNL_TRY(tdm__dnnl_share(args->desc->threads, c->slot_count, forward_slots, &w));
+    TDM_MODULE_TRY(tdm__dnnl_check(bring_weights(c, args, w.scratch, TDM_DNNL_FORWARD, &w.weights), what));
+    TDM_MODULE_TRY(tdm__dnnl_share(args->desc->threads, c->slot_count, forward_slots, &w));
     return tdm__dnnl_check(first_failure(c), what);
 }
 
@@ -250,7 +250,7 @@ static void add_ranges(void *data, int64_t begin, int64_t end) {
 static tdm_status add_gradients(work *w) {
     const int64_t count = (int64_t)w->c->weight_count, ranges = (count + ADDED_TOGETHER - 1) / ADDED_TOGETHER;
     const int threads = tdm__dnnl_threads(w->args->desc->threads, count * w->count);
-    TDM_DNNL_TRY(tdm__dnnl_share(threads, ranges, add_ranges, w));
+    TDM_MODULE_TRY(tdm__dnnl_share(threads, ranges, add_ranges, w));
     for (int64_t i = w->first == 0; w->args->desc->param_count > 1 && i < w->count; i++)
         TDM_LANES(tdm__dnnl_passes)->add(w->args->dparam[1], bias_part(w, i), w->args->desc->y.dim[1]);
     return TDM_OK;
@@ -263,13 +263,13 @@ static tdm_status run_backward(conv *c, const tdm_kernel_args *args) {
     w.scratch = c->scratch != NULL ? c->scratch : args->scratch;
     w.sum = back ? (float *)(w.scratch + c->at.sum) : args->dparam[0];
     if (args->dx[0] != NULL)
-        TDM_DNNL_TRY(tdm__dnnl_check(bring_weights(c, args, w.scratch, TDM_DNNL_BACKWARD_DATA, &w.weights), what));
+        TDM_MODULE_TRY(tdm__dnnl_check(bring_weights(c, args, w.scratch, TDM_DNNL_BACKWARD_DATA, &w.weights), what));
     for (; w.first < c->chunk_count; w.first += w.count) {
         const int64_t left = c->chunk_count - w.first;
         w.count = left < c->slot_count ? left : c->slot_count;
-        TDM_DNNL_TRY(tdm__dnnl_share(args->desc->threads, w.count, backward_slots, &w));
-        TDM_DNNL_TRY(tdm__dnnl_check(first_failure(c), what));
-        TDM_DNNL_TRY(add_gradients(&w));
+        TDM_MODULE_TRY(tdm__dnnl_share(args->desc->threads, w.count, backward_slots, &w));
+        TDM_MODULE_TRY(tdm__dnnl_check(first_failure(c), what));
+        TDM_MODULE_TRY(add_gradients(&w));
     }
     if (!back) return TDM_OK;
     return tdm__dnnl_check(tdm__dnnl_call_run(&c->reorder[TDM_DNNL_BACKWARD_WEIGHTS], &c->context,

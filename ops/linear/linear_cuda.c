@@ -55,9 +55,9 @@ static tdm_status open_products(products *p, tdm_cuda_device *device, const tdm_
     const tdm_cuda_matmul_shape weight = {
         .m = out, .n = in, .k = rows, .transpose_a = true, .factors = number, .result = TDM_CUDA_FLOAT, .batch = 1};
     const tdm_cuda_matmul_shape input = {.m = rows, .n = in, .k = out, .factors = number, .result = number, .batch = 1};
-    TDM_CUDA_TRY(tdm__cuda_matmul_open(&p->forward, device, &forward));
+    TDM_MODULE_TRY(tdm__cuda_matmul_open(&p->forward, device, &forward));
     if (!training) return TDM_OK;
-    TDM_CUDA_TRY(tdm__cuda_matmul_open(&p->weight, device, &weight));
+    TDM_MODULE_TRY(tdm__cuda_matmul_open(&p->weight, device, &weight));
     return desc->needs_dx[0] ? tdm__cuda_matmul_open(&p->input, device, &input) : TDM_OK;
 }
 
@@ -65,7 +65,7 @@ static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, in
                              void **state) {
     products *p = calloc(1, sizeof *p);
     *state = NULL;
-    if (p == NULL) TDM_CUDA_FAIL(TDM_E_MEMORY, "linear: out of memory for %zu bytes of state", sizeof *p);
+    if (p == NULL) TDM_MODULE_FAIL(TDM_E_MEMORY, "linear: out of memory for %zu bytes of state", sizeof *p);
     const tdm_status status = open_products(p, tdm__cuda_device(device), desc, rows, training);
     if (status != TDM_OK) {
         close_state(p);
@@ -95,11 +95,11 @@ static tdm_status backward(const tdm_kernel_args *args) {
     const bool relu = tdm_has_epilogue(desc, TDM_EPILOGUE_RELU), bias = desc->param_count > 1;
     void *masked = args->scratch;
     TDM_CUDA_ENTER(args->device);
-    TDM_CUDA_TRY(tdm__cuda_mask(tdm__cuda_device(args->device), tdm__cuda_number_of(desc), masked, args->dy,
-                                relu ? args->y : NULL, bias ? args->dparam[1] : NULL,
-                                (char *)args->scratch + masked_bytes(desc), args->rows, desc->y.dim[1], 1));
+    TDM_MODULE_TRY(tdm__cuda_mask(tdm__cuda_device(args->device), tdm__cuda_number_of(desc), masked, args->dy,
+                                  relu ? args->y : NULL, bias ? args->dparam[1] : NULL,
+                                  (char *)args->scratch + masked_bytes(desc), args->rows, desc->y.dim[1], 1));
     const void *dy = relu ? masked : args->dy;
-    TDM_CUDA_TRY(tdm__cuda_matmul_run(p->weight, dy, args->x[0], NULL, args->dparam[0]));
+    TDM_MODULE_TRY(tdm__cuda_matmul_run(p->weight, dy, args->x[0], NULL, args->dparam[0]));
     if (args->dx[0] == NULL) return TDM_OK;
     return tdm__cuda_matmul_run(p->input, dy, tdm__cuda_parameter(args, 0), NULL, args->dx[0]);
 }

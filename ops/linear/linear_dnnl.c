@@ -135,7 +135,7 @@ static int64_t parts_of(const product *p, int threads) {
 
 static tdm_status multiply(const tdm_kernel_args *args, const product *whole) {
     parted job = {.whole = whole, .parts = parts_of(whole, args->desc->threads)};
-    TDM_DNNL_TRY(tdm__dnnl_share(args->desc->threads, job.parts, multiply_parts, &job));
+    TDM_MODULE_TRY(tdm__dnnl_share(args->desc->threads, job.parts, multiply_parts, &job));
     return tdm__dnnl_check((dnnl_status_t)job.status, "linear");
 }
 
@@ -143,7 +143,7 @@ static tdm_status forward_transposed(const tdm_kernel_args *args, const offsets 
     float *x = (float *)((char *)args->scratch + at->x), *y = (float *)((char *)args->scratch + at->y);
     transpose(x, args->x[0], at->rows, at->in);
     const product p = {'N', 'N', at->out, at->rows, at->in, args->param[0], at->in, x, at->rows, y, at->rows};
-    TDM_DNNL_TRY(multiply(args, &p));
+    TDM_MODULE_TRY(multiply(args, &p));
     for (int64_t o = 0; o < at->out; o += TILE) {
         const int64_t end = o + TILE < at->out ? o + TILE : at->out;
         for (int64_t n = 0; n < at->rows; n++)
@@ -155,7 +155,7 @@ static tdm_status forward_transposed(const tdm_kernel_args *args, const offsets 
 static tdm_status forward_straight(const tdm_kernel_args *args, const offsets *at, const float *bias) {
     const product p = {'N',    'T',     at->rows, at->out, at->in, args->x[0], at->in, args->param[0],
                        at->in, args->y, at->out};
-    TDM_DNNL_TRY(multiply(args, &p));
+    TDM_MODULE_TRY(multiply(args, &p));
     for (int64_t n = 0; n < at->rows; n++)
         for (int64_t o = 0; o < at->out; o++)
             args->y[n * at->out + o] = finished(args, bias, o, args->y[n * at->out + o]);
@@ -194,11 +194,11 @@ static tdm_status run_backward(const tdm_kernel_args *args) {
     if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU)) {
         tdm_kernel_args shared = *args;
         const int threads = tdm__dnnl_threads(args->desc->threads, at.rows * at.out);
-        TDM_DNNL_TRY(tdm__dnnl_share(threads, at.rows, mask_rows, &shared));
+        TDM_MODULE_TRY(tdm__dnnl_share(threads, at.rows, mask_rows, &shared));
         dy = (const float *)((const char *)args->scratch + at.masked);
     }
     const product dw = {'T', 'N', at.out, at.in, at.rows, dy, at.out, args->x[0], at.in, args->dparam[0], at.in};
-    TDM_DNNL_TRY(multiply(args, &dw));
+    TDM_MODULE_TRY(multiply(args, &dw));
     if (args->desc->param_count > 1) sum_rows(args->dparam[1], dy, &at);
     if (args->dx[0] == NULL) return TDM_OK;
     const product dx = {'N', 'N', at.rows, at.in, at.out, dy, at.out, args->param[0], at.in, args->dx[0], at.in};

@@ -16,6 +16,10 @@ enum { TDM_COMM_WORLD_MAX = 256, TDM_HEARTBEAT_MS = 5000, TDM_HEARTBEAT_LEAST_MS
 tdm_status tdm__comm_open_shm(tdm_comm **out, int fd, int rank, int world, const tdm_host *host, int64_t timeout_ms,
                               int64_t heartbeat_ms);
 
+/* Like tdm_launch_from_env, but reads the variables through a function, which returns NULL for an unset one. */
+typedef const char *(*tdm_variable_fn)(const char *name, void *user);
+tdm_status tdm__launch_from(tdm_launch_facts *out, tdm_variable_fn variable, void *user);
+
 /* Makes a call, after checking it. A NULL comm, a wrong rank and mismatching spans are TDM_E_USAGE. Each collective
  * increments the sequence number. A rank whose call is refused ends the job for all ranks, with the reason, because its
  * peers wait for it. */

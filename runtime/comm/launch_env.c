@@ -11,7 +11,7 @@
 #include "runtime/base/hash.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/text.h"
-#include "runtime/comm/launch.h"
+#include "runtime/comm/comm.h"
 
 enum { RANKS_MAX = 1000000, PORT_MAX = 65535 };
 

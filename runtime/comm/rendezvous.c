@@ -17,7 +17,6 @@
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/door.h"
-#include "runtime/comm/launch.h"
 #include "runtime/comm/shm/shm.h"
 
 /* REPORT_MS: how long a rank that has failed waits to report that to the others, which start at about the same time. */

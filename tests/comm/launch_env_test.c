@@ -1,5 +1,5 @@
 /* Whose rank is this process, by the variables of each launcher. */
-#include "runtime/comm/launch.h"
+#include "runtime/comm/comm.h"
 #include "tests/support/tdm_test.h"
 
 /* "A=1", "B=2", NULL */

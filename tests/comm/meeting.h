@@ -7,7 +7,7 @@
 #include <sys/un.h>
 
 #include "runtime/comm/comm.h"
-#include "runtime/comm/launch.h"
+#include "runtime/comm/comm.h"
 #include "tests/support/tdm_test.h"
 
 typedef void (*meeting_fn)(int rank, int world, const char *job, const char *init_method);

@@ -6,12 +6,6 @@
 #include "runtime/module/module.h"
 #include "tests/support/tdm_test.h"
 
-static const tdm_host_calls *calls;
-
-const tdm_host_calls *tdm__cuda_host(void) {
-    return calls;
-}
-
 /* On a machine that has CUDA the loader finds what a test wants to be absent. */
 static bool installed(const char *name) {
     void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
@@ -83,18 +77,16 @@ TEST(long_lists_are_no_overrun) {
     CHECK(strlen(l.blas_text) < sizeof l.blas_text);
 }
 
-/* Before init, and with a host that is older than the environment, only the loader is asked. */
+/* Before init only the loader is asked. */
 TEST(the_environment_names_folders) {
-    static const tdm_host_calls old = {.size = offsetof(tdm_host_calls, environment)};
     char why[1024] = "";
     if (installed("libcublasLt.so.13")) return;
     setenv("TANDEM_CUDA_LIBRARIES", FAKES "/old:" FAKES "/good", 1);
     CHECK(tdm__cuda_libraries(why, sizeof why) == NULL);
     CHECK_HAS(why, "cublasLt 13 was not found: libcublasLt.so.13: ");
     CHECK_HAS(why, "TANDEM_CUDA_LIBRARIES");
-    calls = &old;
     CHECK(tdm__cuda_libraries(NULL, 0) == NULL);
-    calls = &tdm__host_calls;
+    tdm__module_init(&tdm__host_calls);
     const tdm_cuda_libraries *l = tdm__cuda_libraries(why, sizeof why);
     REQUIRE(l != NULL);
     CHECK_TEXT(l->blas_text, FAKES "/good/libcublasLt.so.13");

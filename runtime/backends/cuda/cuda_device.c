@@ -13,19 +13,19 @@ static atomic_int open_count[TDM_CUDA_MOST_DEVICES];
 
 static tdm_status check_index(int index) {
     int devices = 0;
-    TDM_CUDA_TRY(tdm__cuda_count(&devices));
+    TDM_MODULE_TRY(tdm__cuda_count(&devices));
     if (index >= 0 && index < devices) return TDM_OK;
-    TDM_CUDA_FAIL(TDM_E_DEVICE,
-                  "cuda:%d is asked for, but CUDA shows %d device%s to this process; see parallel.device_ids "
-                  "and CUDA_VISIBLE_DEVICES",
-                  index, devices, devices == 1 ? "" : "s");
+    TDM_MODULE_FAIL(TDM_E_DEVICE,
+                    "cuda:%d is asked for, but CUDA shows %d device%s to this process; see parallel.device_ids "
+                    "and CUDA_VISIBLE_DEVICES",
+                    index, devices, devices == 1 ? "" : "s");
 }
 
 static tdm_status info(int index, tdm_device_info *out) {
     struct cudaDeviceProp properties;
     size_t available = 0, total = 0;
     memset(out, 0, sizeof *out);
-    TDM_CUDA_TRY(check_index(index));
+    TDM_MODULE_TRY(check_index(index));
     TDM_CUDA(cudaGetDeviceProperties(&properties, index));
     snprintf(out->name, sizeof out->name, "%.95s", properties.name);
     snprintf(out->capability, sizeof out->capability, "%d.%d", properties.major, properties.minor);
@@ -73,13 +73,13 @@ static void meet_peers(int index) {
 static tdm_status check_ability(const tdm_cuda_full_device *full, const struct cudaDeviceProp *properties) {
     const char *name = full->device.base.name;
     if (properties->major * 10 + properties->minor < TDM_CUDA_LEAST_CAPABILITY)
-        TDM_CUDA_FAIL(TDM_E_DEVICE, "%s, %s: compute capability 7.5 or newer is needed, it has %d.%d", name,
-                      full->model, properties->major, properties->minor);
+        TDM_MODULE_FAIL(TDM_E_DEVICE, "%s, %s: compute capability 7.5 or newer is needed, it has %d.%d", name,
+                        full->model, properties->major, properties->minor);
     if (full->device.precision != TDM_F32 && properties->major < 8)
-        TDM_CUDA_FAIL(TDM_E_UNSUPPORTED,
-                      "%s, %s: train.precision %s needs compute capability 8.0 or newer, it has %d.%d; use f32", name,
-                      full->model, full->device.precision == TDM_BF16 ? "bf16" : "tf32", properties->major,
-                      properties->minor);
+        TDM_MODULE_FAIL(TDM_E_UNSUPPORTED,
+                        "%s, %s: train.precision %s needs compute capability 8.0 or newer, it has %d.%d; use f32", name,
+                        full->model, full->device.precision == TDM_BF16 ? "bf16" : "tf32", properties->major,
+                        properties->minor);
     return TDM_OK;
 }
 
@@ -89,16 +89,16 @@ static tdm_status open_parts(tdm_cuda_full_device *full) {
     char why[1024] = "";
     TDM_CUDA(cudaGetDeviceProperties(&properties, device->base.index));
     snprintf(full->model, sizeof full->model, "%.95s", properties.name);
-    TDM_CUDA_TRY(check_ability(full, &properties));
+    TDM_MODULE_TRY(check_ability(full, &properties));
     device->libraries = tdm__cuda_libraries(why, sizeof why);
-    if (device->libraries == NULL) TDM_CUDA_FAIL(TDM_E_DEVICE, "%s: %s", device->base.name, why);
+    if (device->libraries == NULL) TDM_MODULE_FAIL(TDM_E_DEVICE, "%s: %s", device->base.name, why);
     TDM_CUDA_ENTER(&device->base);
     TDM_CUDA(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking));
     TDM_CUDA(cudaEventCreateWithFlags(&full->waiter, cudaEventBlockingSync | cudaEventDisableTiming));
     TDM_CUBLAS(device->libraries, cublasLtCreate((cublasLtHandle_t *)&device->blas));
-    TDM_CUDA_TRY(tdm__cuda_workspace(device, TDM_CUDA_WORKSPACE_LEAST));
-    TDM_CUDA_TRY(tdm__cuda_allocate(&device->base, (void **)&device->turns, TDM_CUDA_TURNS * sizeof(unsigned),
-                                    "turns of blocks"));
+    TDM_MODULE_TRY(tdm__cuda_workspace(device, TDM_CUDA_WORKSPACE_LEAST));
+    TDM_MODULE_TRY(tdm__cuda_allocate(&device->base, (void **)&device->turns, TDM_CUDA_TURNS * sizeof(unsigned),
+                                      "turns of blocks"));
 #ifndef TDM_CUDA_NO_CUDNN
     if (device->libraries->dnn.handle != NULL) {
         TDM_CUDNN(device->libraries, cudnnCreate((cudnnHandle_t *)&device->dnn));
@@ -126,9 +126,9 @@ static void close_parts(tdm_cuda_full_device *full) {
 
 static tdm_status open_device(tdm_device **out, const tdm_host *host, const tdm_device_options *options) {
     *out = NULL;
-    TDM_CUDA_TRY(check_index(options->index));
+    TDM_MODULE_TRY(check_index(options->index));
     tdm_cuda_full_device *full = host->allocate(host->user, sizeof *full, _Alignof(tdm_cuda_full_device));
-    if (full == NULL) TDM_CUDA_FAIL(TDM_E_MEMORY, "out of memory for %zu bytes, a device", sizeof *full);
+    if (full == NULL) TDM_MODULE_FAIL(TDM_E_MEMORY, "out of memory for %zu bytes, a device", sizeof *full);
     memset(full, 0, sizeof *full);
     tdm_device *base = &full->device.base;
     base->ops = &tdm__cuda_device_ops;

@@ -44,7 +44,7 @@ tdm_status tdm__cuda_error(cudaError_t error, const char *call, const char *file
     (void)cudaGetLastError(); /* clear it, or the next launch would report this failure as its own */
     if (cudaGetDevice(&index) != cudaSuccess) index = entered;
     if (index >= 0) snprintf(where, sizeof where, "cuda:%d", index);
-    return tdm__cuda_host()->fail(
+    return tdm__module_host()->fail(
         error == cudaErrorMemoryAllocation ? TDM_E_MEMORY : TDM_E_DEVICE, file, line, NULL, "%s: %.*s failed: %s, %s%s",
         where, name_length(call), call, cudaGetErrorName(error), cudaGetErrorString(error),
         is_lasting(error) ? "; the device is lost to this process: end it and start it again" : "");
@@ -56,9 +56,9 @@ tdm_status tdm__cublas_error(const tdm_cuda_libraries *libraries, cublasStatus_t
     if (status == CUBLAS_STATUS_ALLOC_FAILED) code = TDM_E_MEMORY;
     if (status == CUBLAS_STATUS_NOT_SUPPORTED) code = TDM_E_UNSUPPORTED;
     (void)cudaGetLastError();
-    return tdm__cuda_host()->fail(code, file, line, NULL, "%.*s failed: %s, %s (cublasLt %zu)", name_length(call), call,
-                                  libraries->blas.cublasLtGetStatusName(status),
-                                  libraries->blas.cublasLtGetStatusString(status), libraries->blas.version);
+    return tdm__module_host()->fail(code, file, line, NULL, "%.*s failed: %s, %s (cublasLt %zu)", name_length(call),
+                                    call, libraries->blas.cublasLtGetStatusName(status),
+                                    libraries->blas.cublasLtGetStatusString(status), libraries->blas.version);
 }
 
 #ifndef TDM_CUDA_NO_CUDNN
@@ -68,8 +68,8 @@ tdm_status tdm__cudnn_error(const tdm_cuda_libraries *libraries, cudnnStatus_t s
     if (status == CUDNN_STATUS_ALLOC_FAILED) code = TDM_E_MEMORY;
     if (status == CUDNN_STATUS_NOT_SUPPORTED) code = TDM_E_UNSUPPORTED;
     (void)cudaGetLastError();
-    return tdm__cuda_host()->fail(code, file, line, NULL, "%.*s failed: %s (cuDNN %zu)", name_length(call), call,
-                                  libraries->dnn.cudnnGetErrorString(status), libraries->dnn.version);
+    return tdm__module_host()->fail(code, file, line, NULL, "%.*s failed: %s (cuDNN %zu)", name_length(call), call,
+                                    libraries->dnn.cudnnGetErrorString(status), libraries->dnn.version);
 }
 #endif
 

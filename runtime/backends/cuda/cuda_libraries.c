@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "runtime/backends/cuda/cuda_nvml.h"
-#include "runtime/backends/cuda/kit/cuda.h"
+#include "runtime/backends/kit/module_host.h"
 #include "runtime/backends/nvidia/library.h"
 
 /* `least`: the oldest version that will do. */
@@ -79,17 +79,12 @@ void tdm__cuda_libraries_close(tdm_cuda_libraries *libraries) {
     memset(libraries, 0, sizeof *libraries);
 }
 
-static const char *folders_of_user(void) {
-    const tdm_host_calls *host = tdm__cuda_host();
-    if (host == NULL || host->size < offsetof(tdm_host_calls, environment) + sizeof host->environment) return NULL;
-    return host->environment != NULL ? host->environment("TANDEM_CUDA_LIBRARIES") : NULL;
-}
-
 const tdm_cuda_libraries *tdm__cuda_libraries(char *why, size_t bytes) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static tdm_cuda_libraries found;
     pthread_mutex_lock(&lock);
-    const bool usable = found.blas.handle != NULL || tdm__cuda_libraries_open(&found, folders_of_user());
+    const bool usable =
+        found.blas.handle != NULL || tdm__cuda_libraries_open(&found, tdm__module_variable("TANDEM_CUDA_LIBRARIES"));
     if (!usable && why != NULL)
         snprintf(why, bytes,
                  "cublasLt 13 was not found: %s; install CUDA's libcublas 13, or name its folder in "
@@ -102,7 +97,8 @@ const tdm_cuda_libraries *tdm__cuda_libraries(char *why, size_t bytes) {
 bool tdm__cuda_nvml_open(tdm_nvml *nvml, char *text, size_t bytes) {
     size_t version = 0;
     memset(nvml, 0, sizeof *nvml);
-    nvml->handle = tdm__nvidia_open(&nvml_library, nvml, &version, folders_of_user(), text, bytes);
+    nvml->handle =
+        tdm__nvidia_open(&nvml_library, nvml, &version, tdm__module_variable("TANDEM_CUDA_LIBRARIES"), text, bytes);
     return nvml->handle != NULL;
 }
 

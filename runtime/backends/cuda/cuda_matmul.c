@@ -56,9 +56,9 @@ static tdm_status open_operation(tdm_cuda_matmul *mm) {
     TDM_CUBLAS(l, cublasLtMatmulDescCreate(&mm->operation, compute, CUDA_R_32F));
     TDM_CUBLAS(l, cublasLtMatmulDescSetAttribute(mm->operation, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first));
     TDM_CUBLAS(l, cublasLtMatmulDescSetAttribute(mm->operation, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second));
-    TDM_CUDA_TRY(
+    TDM_MODULE_TRY(
         open_layout(mm, &mm->a, s->factors, s->transpose_a ? s->k : s->m, s->transpose_a ? s->m : s->k, s->stride_a));
-    TDM_CUDA_TRY(
+    TDM_MODULE_TRY(
         open_layout(mm, &mm->b, s->factors, s->transpose_b ? s->n : s->k, s->transpose_b ? s->k : s->n, s->stride_b));
     return open_layout(mm, &mm->c, s->result, s->m, s->n, s->stride_c);
 }
@@ -132,13 +132,13 @@ static tdm_status try_candidate(tdm_cuda_matmul *mm, const tdm_cuda_trial *trial
     bool passes_nan = false;
     *serves = trial->in == NULL && !mm->relu; /* no memory for a trial: take it unless it has a relu */
     if (trial->in == NULL) return TDM_OK;
-    TDM_CUDA_TRY(tdm__cuda_workspace(mm->device, candidate->workspaceSize));
-    TDM_CUDA_TRY(tdm__cuda_trial_begin(trial));
-    if (mm->bias) TDM_CUDA_TRY(set_bias(mm, trial->in + odd_out));
+    TDM_MODULE_TRY(tdm__cuda_workspace(mm->device, candidate->workspaceSize));
+    TDM_MODULE_TRY(tdm__cuda_trial_begin(trial));
+    if (mm->bias) TDM_MODULE_TRY(set_bias(mm, trial->in + odd_out));
     const cublasStatus_t status = start(mm, &candidate->algo, in, in, out, candidate->workspaceSize);
     if (status != CUBLAS_STATUS_SUCCESS) mm->refusal = status;
-    TDM_CUDA_TRY(tdm__cuda_trial_end(trial, status != CUBLAS_STATUS_SUCCESS, out, mm->shape.result,
-                                     (size_t)(mm->shape.m * mm->shape.n), &passes_nan));
+    TDM_MODULE_TRY(tdm__cuda_trial_end(trial, status != CUBLAS_STATUS_SUCCESS, out, mm->shape.result,
+                                       (size_t)(mm->shape.m * mm->shape.n), &passes_nan));
     *serves = status == CUBLAS_STATUS_SUCCESS && (passes_nan || !mm->relu);
     return TDM_OK;
 }
@@ -150,11 +150,11 @@ static tdm_status ask(tdm_cuda_matmul *mm, cublasLtMatmulPreference_t preference
     const tdm_cuda_libraries *l = mm->device->libraries;
     cublasLtMatmulHeuristicResult_t candidate[CANDIDATES];
     int count = 0;
-    TDM_CUDA_TRY(set_preference(mm, preference, index));
+    TDM_MODULE_TRY(set_preference(mm, preference, index));
     /* cublasLt offers no algorithm for a bias without an address, and the address says how the bias is aligned. This
      * one is a stand-in; run sets the real one. */
     if (mm->bias)
-        TDM_CUDA_TRY(set_bias(mm, tdm__cuda_at(mm->device->workspace, index == ALIGNED ? 0 : 1, mm->shape.result)));
+        TDM_MODULE_TRY(set_bias(mm, tdm__cuda_at(mm->device->workspace, index == ALIGNED ? 0 : 1, mm->shape.result)));
     const cublasStatus_t status =
         l->blas.cublasLtMatmulAlgoGetHeuristic((cublasLtHandle_t)mm->device->blas, mm->operation, mm->b, mm->a, mm->c,
                                                mm->c, preference, CANDIDATES, candidate, &count);
@@ -163,7 +163,7 @@ static tdm_status ask(tdm_cuda_matmul *mm, cublasLtMatmulPreference_t preference
         return tdm__cublas_error(l, status, "cublasLtMatmulAlgoGetHeuristic", __FILE__, __LINE__);
     for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count && !mm->has[index]; i++) {
         if (candidate[i].state != CUBLAS_STATUS_SUCCESS) continue;
-        TDM_CUDA_TRY(try_candidate(mm, trial, index, &candidate[i], &mm->has[index]));
+        TDM_MODULE_TRY(try_candidate(mm, trial, index, &candidate[i], &mm->has[index]));
         if (!mm->has[index]) continue;
         mm->algorithm[index] = candidate[i].algo;
         if (candidate[i].workspaceSize > mm->workspace_bytes) mm->workspace_bytes = candidate[i].workspaceSize;
@@ -180,7 +180,7 @@ static tdm_status ask_all(tdm_cuda_matmul *mm, const tdm_cuda_trial *trial, bool
     TDM_CUBLAS(l, cublasLtMatmulPreferenceCreate(&preference));
     for (int i = 0; i < ALGORITHMS && status == TDM_OK; i++) status = ask(mm, preference, trial, i);
     (void)l->blas.cublasLtMatmulPreferenceDestroy(preference);
-    TDM_CUDA_TRY(status);
+    TDM_MODULE_TRY(status);
     *found = mm->has[ALIGNED];
     return *found ? tdm__cuda_workspace(mm->device, mm->workspace_bytes) : TDM_OK;
 }
@@ -189,29 +189,29 @@ static tdm_status ask_all(tdm_cuda_matmul *mm, const tdm_cuda_trial *trial, bool
 static tdm_status no_algorithm(const tdm_cuda_matmul *mm, const char *which) {
     const tdm_cublaslt *blas = &mm->device->libraries->blas;
     const bool refused = mm->refusal != CUBLAS_STATUS_SUCCESS;
-    TDM_CUDA_FAIL(TDM_E_UNSUPPORTED,
-                  "%s: cublasLt %zu has no algorithm for a product of %lld x %lld x %lld (batch %lld, %s)%s%s%s%s",
-                  mm->device->base.name, blas->version, (long long)mm->shape.m, (long long)mm->shape.n,
-                  (long long)mm->shape.k, (long long)mm->shape.batch,
-                  mm->shape.factors == TDM_CUDA_BF16 ? "bf16" : "f32", which,
-                  refused ? "; it refuses the algorithms that it offers: " : "",
-                  refused ? blas->cublasLtGetStatusName(mm->refusal) : "",
-                  refused ? "; parallel.device=cpu works without cublasLt" : "");
+    TDM_MODULE_FAIL(TDM_E_UNSUPPORTED,
+                    "%s: cublasLt %zu has no algorithm for a product of %lld x %lld x %lld (batch %lld, %s)%s%s%s%s",
+                    mm->device->base.name, blas->version, (long long)mm->shape.m, (long long)mm->shape.n,
+                    (long long)mm->shape.k, (long long)mm->shape.batch,
+                    mm->shape.factors == TDM_CUDA_BF16 ? "bf16" : "f32", which,
+                    refused ? "; it refuses the algorithms that it offers: " : "",
+                    refused ? blas->cublasLtGetStatusName(mm->refusal) : "",
+                    refused ? "; parallel.device=cpu works without cublasLt" : "");
 }
 
 /* Chooses an algorithm with bias and relu if one does them correctly, else with the bias alone, else with neither. */
 static tdm_status choose_with(tdm_cuda_matmul *mm, const tdm_cuda_trial *trial) {
     const tdm_cuda_matmul_shape *s = &mm->shape;
     bool found = false;
-    TDM_CUDA_TRY(set_epilogue(mm, s->bias, s->relu));
-    TDM_CUDA_TRY(ask_all(mm, trial, &found));
+    TDM_MODULE_TRY(set_epilogue(mm, s->bias, s->relu));
+    TDM_MODULE_TRY(ask_all(mm, trial, &found));
     if (!found && s->bias && s->relu) {
-        TDM_CUDA_TRY(set_epilogue(mm, true, false));
-        TDM_CUDA_TRY(ask_all(mm, trial, &found));
+        TDM_MODULE_TRY(set_epilogue(mm, true, false));
+        TDM_MODULE_TRY(ask_all(mm, trial, &found));
     }
     if (!found && (s->bias || s->relu)) {
-        TDM_CUDA_TRY(set_epilogue(mm, false, false));
-        TDM_CUDA_TRY(ask_all(mm, trial, &found));
+        TDM_MODULE_TRY(set_epilogue(mm, false, false));
+        TDM_MODULE_TRY(ask_all(mm, trial, &found));
     }
     return found ? TDM_OK : no_algorithm(mm, "");
 }
@@ -237,7 +237,7 @@ static tdm_status choose(tdm_cuda_matmul *mm) {
 
 static tdm_status prepare(tdm_cuda_matmul *mm) {
     TDM_CUDA_ENTER(&mm->device->base);
-    TDM_CUDA_TRY(open_operation(mm));
+    TDM_MODULE_TRY(open_operation(mm));
     return choose(mm);
 }
 
@@ -246,7 +246,7 @@ tdm_status tdm__cuda_matmul_open(tdm_cuda_matmul **out, tdm_cuda_device *device,
     *out = NULL;
     tdm_cuda_matmul *mm = host->allocate(host->user, sizeof *mm, _Alignof(tdm_cuda_matmul));
     if (mm == NULL)
-        TDM_CUDA_FAIL(TDM_E_MEMORY, "out of memory for %zu bytes, the state of a matrix product", sizeof *mm);
+        TDM_MODULE_FAIL(TDM_E_MEMORY, "out of memory for %zu bytes, the state of a matrix product", sizeof *mm);
     memset(mm, 0, sizeof *mm);
     mm->device = device;
     mm->shape = *shape;
@@ -263,7 +263,7 @@ tdm_status tdm__cuda_matmul_run(tdm_cuda_matmul *mm, const void *a, const void *
     const uintptr_t addresses = (uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (mm->bias ? (uintptr_t)bias : 0);
     const int index = addresses % WHOLE == 0 ? ALIGNED : UNALIGNED;
     if (!mm->has[index]) return no_algorithm(mm, " whose matrices do not start at multiples of 16 bytes");
-    if (mm->bias) TDM_CUDA_TRY(set_bias(mm, bias));
+    if (mm->bias) TDM_MODULE_TRY(set_bias(mm, bias));
     const cublasStatus_t status = start(mm, &mm->algorithm[index], a, b, c, mm->workspace_bytes);
     if (status != CUBLAS_STATUS_SUCCESS)
         return tdm__cublas_error(mm->device->libraries, status, "cublasLtMatmul", __FILE__, __LINE__);

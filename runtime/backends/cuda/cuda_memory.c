@@ -13,11 +13,12 @@ static tdm_status no_memory(const tdm_cuda_full_device *full, size_t bytes, cons
     size_t available = 0, total = 0;
     (void)cudaGetLastError();
     if (cudaMemGetInfo(&available, &total) != cudaSuccess) (void)cudaGetLastError();
-    TDM_CUDA_FAIL(TDM_E_MEMORY,
-                  "%s, %s: %s: out of memory, needed %.3f GiB beside the %.3f GiB held already, but only %.3f of %.3f "
-                  "GiB are free; make train.batch.per_device smaller, or train.accumulate larger, or the model smaller",
-                  full->device.base.name, full->model, what, gib(bytes), gib(full->device.base.bytes_now),
-                  gib(available), gib(total));
+    TDM_MODULE_FAIL(
+        TDM_E_MEMORY,
+        "%s, %s: %s: out of memory, needed %.3f GiB beside the %.3f GiB held already, but only %.3f of %.3f "
+        "GiB are free; make train.batch.per_device smaller, or train.accumulate larger, or the model smaller",
+        full->device.base.name, full->model, what, gib(bytes), gib(full->device.base.bytes_now), gib(available),
+        gib(total));
 }
 
 /* Makes room for one more element of an array in the host's memory. */
@@ -26,8 +27,8 @@ static tdm_status grow(const tdm_host *host, void **array, size_t *room, size_t 
     const size_t capacity = *room > 0 ? *room * 2 : 16;
     void *larger = host->allocate(host->user, capacity * element, sizeof(void *) * 2);
     if (larger == NULL)
-        TDM_CUDA_FAIL(TDM_E_MEMORY, "out of memory for %zu bytes, the list of a device's allocations",
-                      capacity * element);
+        TDM_MODULE_FAIL(TDM_E_MEMORY, "out of memory for %zu bytes, the list of a device's allocations",
+                        capacity * element);
     if (count > 0) memcpy(larger, *array, count * element);
     host->release(host->user, *array);
     *array = larger;
@@ -45,7 +46,7 @@ tdm_status tdm__cuda_allocate(tdm_device *device, void **out, size_t bytes, cons
     void *pointer = NULL, *blocks = full->blocks;
     *out = NULL;
     TDM_CUDA_ENTER(device);
-    TDM_CUDA_TRY(grow(device->host, &blocks, &full->block_room, full->block_count, sizeof *full->blocks));
+    TDM_MODULE_TRY(grow(device->host, &blocks, &full->block_room, full->block_count, sizeof *full->blocks));
     full->blocks = blocks;
     cudaError_t error = cudaMalloc(&pointer, bytes > 0 ? bytes : 1);
     if (error == cudaErrorMemoryAllocation) return no_memory(full, bytes, what);
@@ -89,10 +90,10 @@ tdm_status tdm__cuda_allocate_host(tdm_device *device, void **out, size_t bytes,
     const cudaError_t error = cudaHostAlloc(&pointer, bytes > 0 ? bytes : 1, cudaHostAllocPortable);
     if (error == cudaErrorMemoryAllocation) {
         (void)cudaGetLastError();
-        TDM_CUDA_FAIL(TDM_E_MEMORY,
-                      "%s: %s: out of pinned host memory, needed %.3f GiB; make train.batch.per_device smaller, or "
-                      "raise the memory limit of this process",
-                      device->name, what, gib(bytes));
+        TDM_MODULE_FAIL(TDM_E_MEMORY,
+                        "%s: %s: out of pinned host memory, needed %.3f GiB; make train.batch.per_device smaller, or "
+                        "raise the memory limit of this process",
+                        device->name, what, gib(bytes));
     }
     TDM_CUDA_RESULT(error, "cudaHostAlloc");
     *out = pointer;
@@ -132,7 +133,7 @@ static tdm_status retire_workspace(tdm_cuda_full_device *full) {
         TDM_CUDA(cudaStreamSynchronize(full->device.stream));
         tdm__cuda_release(&full->device.base, full->device.workspace);
     } else {
-        TDM_CUDA_TRY(grow(host, &retired, &full->retired_room, full->retired_count, sizeof *full->retired));
+        TDM_MODULE_TRY(grow(host, &retired, &full->retired_room, full->retired_count, sizeof *full->retired));
         full->retired = retired;
         full->retired[full->retired_count++] = full->device.workspace;
     }
@@ -144,9 +145,9 @@ static tdm_status retire_workspace(tdm_cuda_full_device *full) {
 tdm_status tdm__cuda_workspace(tdm_cuda_device *device, size_t bytes) {
     if (bytes <= device->workspace_bytes) return TDM_OK;
     TDM_CUDA_ENTER(&device->base);
-    TDM_CUDA_TRY(retire_workspace(tdm__cuda_full(&device->base)));
-    TDM_CUDA_TRY(tdm__cuda_allocate(&device->base, &device->workspace, bytes,
-                                    "the workspace of matrix products and convolutions"));
+    TDM_MODULE_TRY(retire_workspace(tdm__cuda_full(&device->base)));
+    TDM_MODULE_TRY(tdm__cuda_allocate(&device->base, &device->workspace, bytes,
+                                      "the workspace of matrix products and convolutions"));
     device->workspace_bytes = bytes;
     return TDM_OK;
 }

@@ -337,7 +337,7 @@ tdm_status tdm__cuda_report(void (*line)(void *user, const char *key, const char
     report r = {.line = line, .user = user};
     peers p = {0};
     int count = 0;
-    TDM_CUDA_TRY(tdm__cuda_count(&count));
+    TDM_MODULE_TRY(tdm__cuda_count(&count));
     nvml_begin(&r);
     put_versions(&r);
     put_libraries(&r);

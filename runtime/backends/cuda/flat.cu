@@ -159,7 +159,7 @@ struct clip_item {
 tdm_status tdm__cuda_sum(tdm_device *device, float *out, const float *const *source, int source_count, size_t count) {
     TDM_CUDA_ENTER(device);
     if (source_count < 1 || source_count > TDM_LIST_MAX)
-        TDM_CUDA_FAIL(TDM_E_INTERNAL, "sum needs 1 to %d sources, got %d", (int)TDM_LIST_MAX, source_count);
+        TDM_MODULE_FAIL(TDM_E_INTERNAL, "sum needs 1 to %d sources, got %d", (int)TDM_LIST_MAX, source_count);
     sum_item item = {{NULL}, out, source_count};
     bool aligned = is_aligned(out);
     for (int s = 0; s < source_count; s++) {
@@ -189,7 +189,7 @@ tdm_status tdm__cuda_clip(tdm_device *device, const tdm_step_values *values, flo
     const int64_t units = ceil_div((int64_t)count, unit) + range_count; /* no fewer than there are */
     const clip_plan plan = {ranges, range_count, unit, (double *)cuda->workspace};
     TDM_CUDA_ENTER(device);
-    TDM_CUDA_TRY(workspace_holds(cuda, (size_t)units * sizeof(double)));
+    TDM_MODULE_TRY(workspace_holds(cuda, (size_t)units * sizeof(double)));
     if (units > 0) TDM_LAUNCH(unit_squares, blocks_for(units, 1), THREADS, cuda->stream, plan, g);
     TDM_LAUNCH(norm_of_norms, 1, FINISH_THREADS, cuda->stream, plan, norm);
     const clip_item item = {values, norm, g};

@@ -185,7 +185,7 @@ tdm_status start(cudaStream_t stream, ingest_kernel kernel, const tdm_ingest &g,
     const int64_t words = (int64_t)(g.target_bytes / sizeof(uint32_t)), per_row = words > 0 ? words : 1;
     const int64_t rest = ceil_div(g.rows * per_row, THREADS), x = ceil_div(g.rows * items, THREADS);
     if (g.channels * g.points > MOST_ITEMS || g.rows * items > MOST_ITEMS)
-        TDM_CUDA_FAIL(TDM_E_UNSUPPORTED,
+        TDM_MODULE_FAIL(TDM_E_UNSUPPORTED,
                       "ingest: a batch of %lld samples of %lld numbers is too large; make it smaller",
                       (long long)g.rows, (long long)(g.channels * g.points));
     shares share = {};

@@ -8,15 +8,15 @@ tdm_status tdm__dnnl_check(dnnl_status_t status, const char *what) {
     case dnnl_success:
         return TDM_OK;
     case dnnl_out_of_memory:
-        TDM_DNNL_FAIL(
+        TDM_MODULE_FAIL(
             TDM_E_MEMORY,
             "%s: oneDNN is out of memory (it does not say how much it needed); make train.batch.per_device or "
             "eval.batch smaller, or train.accumulate larger, or write parallel.kernels: ref",
             what);
     case dnnl_unimplemented:
-        TDM_DNNL_FAIL(TDM_E_UNSUPPORTED, "%s: this oneDNN does not support it", what);
+        TDM_MODULE_FAIL(TDM_E_UNSUPPORTED, "%s: this oneDNN does not support it", what);
     default:
-        TDM_DNNL_FAIL(TDM_E_DEVICE, "%s: oneDNN failed with status %d", what, (int)status);
+        TDM_MODULE_FAIL(TDM_E_DEVICE, "%s: oneDNN failed with status %d", what, (int)status);
     }
 }
 

@@ -27,6 +27,6 @@ const tdm_module tdm_module_v1 = {
     .size = sizeof(tdm_module),
     .name = "dnnl",
     .probe = probe,
-    .init = tdm__dnnl_init,
+    .init = tdm__module_init,
     .kernels = tdm__dnnl_kernels,
 };

@@ -157,9 +157,9 @@ tdm_status tdm__dnnl_share(int threads, int64_t count, tdm_dnnl_work_fn work, vo
     team *t;
     errno = find_team(&t, threads - 1);
     if (errno != 0)
-        TDM_DNNL_FAIL(TDM_E_MEMORY,
-                      "parallel.threads_per_device: %d threads for one device cannot be started: %m; set it lower",
-                      threads);
+        TDM_MODULE_FAIL(TDM_E_MEMORY,
+                        "parallel.threads_per_device: %d threads for one device cannot be started: %m; set it lower",
+                        threads);
     t->length = count;
     t->parts = count < threads ? count : threads;
     t->work = work;

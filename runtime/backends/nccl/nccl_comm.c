@@ -88,8 +88,8 @@ static ncclResult_t issue(const tdm_nccl_comm *c, const tdm_comm_call *call) {
 /* Makes the communicator's queue wait for what is on the device's own queue now. */
 static tdm_status follow_device(tdm_nccl_comm *c) {
     tdm_device *device = c->site->device;
-    TDM_NCCL_TRY(device->ops->event_record(device, c->ahead, NULL));
-    TDM_NCCL_TRY(device->ops->event_wait(device, c->ahead, c->queue));
+    TDM_MODULE_TRY(device->ops->event_record(device, c->ahead, NULL));
+    TDM_MODULE_TRY(device->ops->event_wait(device, c->ahead, c->queue));
     return TDM_OK;
 }
 
@@ -126,8 +126,8 @@ tdm_status tdm__nccl_run(tdm_comm *comm, const tdm_comm_call *call) {
 tdm_status tdm__nccl_join(tdm_comm *comm) {
     tdm_nccl_comm *c = (tdm_nccl_comm *)comm;
     tdm_device *device = c->site->device;
-    TDM_NCCL_TRY(device->ops->event_record(device, c->behind, c->queue));
-    TDM_NCCL_TRY(device->ops->event_wait(device, c->behind, NULL));
+    TDM_MODULE_TRY(device->ops->event_record(device, c->behind, c->queue));
+    TDM_MODULE_TRY(device->ops->event_wait(device, c->behind, NULL));
     return TDM_OK;
 }
 
@@ -156,7 +156,7 @@ tdm_status tdm__nccl_wait(tdm_comm *comm, tdm_device_event *until) {
         /* Checked even if the event is done: an aborted or failed collective leaves garbage behind. */
         if (answer != ncclSuccess && answer != ncclInProgress) return tdm__nccl_refused(c, answer);
         if (done) return TDM_OK;
-        if (tdm__nccl_now_ns() >= c->deadline_ns)
+        if (tdm__now_ns() >= c->deadline_ns)
             return tdm__nccl_broken(c, TDM_E_COMM, "waited %lld ms for it to end on %s", (long long)c->base.timeout_ms,
                                     device->name);
         tdm__nccl_pause(&pause);

@@ -15,6 +15,7 @@
 #include <tandem/sys/device.h>
 
 #include "runtime/backends/nccl/nccl_library.h"
+#include "runtime/base/system/clock.h"
 
 enum { TDM_NCCL_CALL_TEXT = 128, TDM_NCCL_WHY = 400, TDM_NCCL_WORLD_MAX = 256 };
 
@@ -73,7 +74,6 @@ void tdm__nccl_want_abort(tdm_nccl_site *site);
 /* Waits until the communicators are gone. False: ncclCommAbort hangs, or a graph with their calls still exists; then
  * nothing of theirs may be freed. Only for a caller that closes: others may still have graphs to free. */
 bool tdm__nccl_wait_dead(tdm_nccl_site *site);
-int64_t tdm__nccl_now_ns(void);
 /* The pause between two polls. Short waits spin, then the pauses grow. Zeroed at the beginning of a wait. */
 typedef struct tdm_nccl_pause {
     int64_t start_ns;

@@ -9,7 +9,7 @@ enum { DRAIN_MS = 10 * 1000 };
 
 void tdm__nccl_begin(tdm_nccl_comm *comm) {
     int64_t ms = comm->base.timeout_ms, most = INT64_MAX / 2000000;
-    comm->deadline_ns = tdm__nccl_now_ns() + (ms < most ? ms : most) * 1000000;
+    comm->deadline_ns = tdm__now_ns() + (ms < most ? ms : most) * 1000000;
 }
 
 /* ---- failures ---- */
@@ -19,11 +19,11 @@ void tdm__nccl_begin(tdm_nccl_comm *comm) {
  * (during a capture) the wait ends. */
 static void drain(tdm_nccl_comm *comm) {
     tdm_device *device = comm->site->device;
-    int64_t deadline = tdm__nccl_now_ns() + (int64_t)DRAIN_MS * 1000000;
+    int64_t deadline = tdm__now_ns() + (int64_t)DRAIN_MS * 1000000;
     bool done = false;
     tdm_nccl_pause pause = {0};
     if (comm->behind == NULL || device->ops->event_record(device, comm->behind, comm->queue) != TDM_OK) return;
-    while (!done && tdm__nccl_now_ns() < deadline) {
+    while (!done && tdm__now_ns() < deadline) {
         if (device->ops->event_done(device, comm->behind, &done) != TDM_OK) return;
         if (!done) tdm__nccl_pause(&pause);
     }
@@ -45,7 +45,7 @@ tdm_status tdm__nccl_ended(tdm_nccl_comm *comm) {
         snprintf(why, sizeof(why), "%s", site->why[0] != '\0' ? site->why : "the job was ended");
         pthread_mutex_unlock(&site->mutex);
     }
-    TDM_NCCL_FAIL(TDM_E_COMM, "%s: %s", comm->call, why);
+    TDM_MODULE_FAIL(TDM_E_COMM, "%s: %s", comm->call, why);
 }
 
 /* The first cause is kept. */
@@ -67,7 +67,7 @@ tdm_status tdm__nccl_broken(tdm_nccl_comm *comm, tdm_status status, const char *
     va_end(arguments);
     report_to_all(comm, what);
     give_up(comm);
-    TDM_NCCL_FAIL(status, "%s: rank %d: %s", comm->call, comm->site->rank, what);
+    TDM_MODULE_FAIL(status, "%s: rank %d: %s", comm->call, comm->site->rank, what);
 }
 
 tdm_status tdm__nccl_device_failed(tdm_nccl_comm *comm, tdm_status status) {
@@ -75,7 +75,7 @@ tdm_status tdm__nccl_device_failed(tdm_nccl_comm *comm, tdm_status status) {
     snprintf(what, sizeof(what), "%s failed", comm->site->device->name);
     report_to_all(comm, what);
     tdm__nccl_want_abort(comm->site);
-    return tdm__nccl_host()->frame(status, __FILE__, __LINE__);
+    return tdm__module_host()->frame(status, __FILE__, __LINE__);
 }
 
 /* Copies a foreign text as one line. */
@@ -122,7 +122,7 @@ tdm_status tdm__nccl_settle(tdm_nccl_comm *comm, const tdm_nccl_comm *state_of, 
     tdm_nccl_site *site = comm->site;
     tdm_nccl_pause pause = {0};
     while (result == ncclInProgress) {
-        if (tdm__nccl_now_ns() >= comm->deadline_ns)
+        if (tdm__now_ns() >= comm->deadline_ns)
             return tdm__nccl_broken(comm, TDM_E_COMM, "waited %lld ms for NCCL to start it",
                                     (long long)comm->base.timeout_ms);
         tdm__nccl_pause(&pause);

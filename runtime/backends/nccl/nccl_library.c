@@ -10,24 +10,6 @@
 
 #define FOLDERS "TANDEM_CUDA_LIBRARIES"
 
-/* ---- the host ---- */
-
-static const tdm_host_calls *host_calls; /* the module's init writes the same value every time */
-
-const tdm_host_calls *tdm__nccl_host(void) {
-    return __atomic_load_n(&host_calls, __ATOMIC_ACQUIRE);
-}
-
-const char *tdm__nccl_variable(const char *name) {
-    const tdm_host_calls *host = tdm__nccl_host();
-    if (host == NULL || host->size < offsetof(tdm_host_calls, environment) + sizeof(host->environment)) return NULL;
-    return host->environment != NULL ? host->environment(name) : NULL;
-}
-
-void tdm__nccl_set_host(const tdm_host_calls *calls) {
-    __atomic_store_n(&host_calls, calls, __ATOMIC_RELEASE);
-}
-
 /* ---- versions ---- */
 
 static const struct {
@@ -85,7 +67,7 @@ const tdm_nccl_library *tdm__nccl_library(char *why, size_t bytes) {
     size_t version = 0;
     pthread_mutex_lock(&mutex);
     if (!opened) {
-        opened = tdm__nvidia_open(&nccl, &library, &version, tdm__nccl_variable(FOLDERS), why, bytes) != NULL;
+        opened = tdm__nvidia_open(&nccl, &library, &version, tdm__module_variable(FOLDERS), why, bytes) != NULL;
         library.version = (int)version;
     }
     bool usable = opened;

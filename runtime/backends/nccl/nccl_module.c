@@ -21,6 +21,6 @@ const tdm_module tdm_module_v1 = {
     .size = sizeof(tdm_module),
     .name = "nccl",
     .probe = probe,
-    .init = tdm__nccl_set_host,
+    .init = tdm__module_init,
     .comm = &tdm__nccl_ops,
 };

@@ -33,7 +33,7 @@ static uint64_t hash_text(const char *text) {
 }
 
 static bool is_one(const char *variable) {
-    const char *value = tdm__nccl_variable(variable);
+    const char *value = tdm__module_variable(variable);
     return value != NULL && strcmp(value, "1") == 0;
 }
 
@@ -50,7 +50,7 @@ static const tdm_nccl_library *gather_facts(nccl_facts *own, const tdm_device *d
     memset(own, 0, sizeof(*own));
     const tdm_nccl_library *nccl = tdm__nccl_library(own->refusal, sizeof(own->refusal));
     own->index = device->index;
-    own->visible = hash_text(tdm__nccl_variable("CUDA_VISIBLE_DEVICES"));
+    own->visible = hash_text(tdm__module_variable("CUDA_VISIBLE_DEVICES"));
     own->shares = is_one("NCCL_MULTI_RANK_GPU_ENABLE");
     if (nccl == NULL) {
         own->status = TDM_E_UNSUPPORTED;
@@ -66,7 +66,7 @@ static tdm_status judge_devices(const nccl_facts *all, int world, const char *ve
         for (int s = 0; s < r; s++) {
             bool same = all[r].index == all[s].index && all[r].visible == all[s].visible;
             if (!same || (all[0].version >= TDM_NCCL_VERSION_MANY_RANKS && all[r].shares && all[s].shares)) continue;
-            TDM_NCCL_FAIL(
+            TDM_MODULE_FAIL(
                 TDM_E_DEVICE,
                 "nccl: rank %d and rank %d are both on cuda:%d, and NCCL %s allows one rank per GPU; give each "
                 "rank its own GPU, or set parallel.ddp.backend: shm%s",
@@ -83,13 +83,13 @@ static tdm_status judge(const nccl_facts *all, int world) {
     char first[TDM_NCCL_VERSION_TEXT], other[TDM_NCCL_VERSION_TEXT];
     for (int r = 0; r < world; r++) {
         if (all[r].status != TDM_OK)
-            TDM_NCCL_FAIL((tdm_status)all[r].status, "nccl: rank %d: %.*s", r, REFUSAL - 1, all[r].refusal);
+            TDM_MODULE_FAIL((tdm_status)all[r].status, "nccl: rank %d: %.*s", r, REFUSAL - 1, all[r].refusal);
     }
     tdm__nccl_version_print(first, all[0].version);
     for (int r = 1; r < world; r++) {
         if (all[r].version == all[0].version) continue;
         tdm__nccl_version_print(other, all[r].version);
-        TDM_NCCL_FAIL(
+        TDM_MODULE_FAIL(
             TDM_E_UNSUPPORTED,
             "nccl: ranks have different versions: rank 0 NCCL %s, rank %d NCCL %s; make all ranks find the same "
             "libnccl.so.2 (TANDEM_CUDA_LIBRARIES)",
@@ -109,7 +109,7 @@ static tdm_status agree(const nccl_facts *own, tdm_comm *control) {
     /* A rank without memory leaves: its peers learn of it through the control plane. */
     if (all == NULL) {
         control->ops->abort(control, "nccl: communicator: out of memory");
-        TDM_NCCL_FAIL(TDM_E_MEMORY, "nccl: communicator: out of memory, needed %zu bytes", bytes);
+        TDM_MODULE_FAIL(TDM_E_MEMORY, "nccl: communicator: out of memory, needed %zu bytes", bytes);
     }
     nccl_facts copy = *own;
     control->sequence++;
@@ -136,10 +136,10 @@ static tdm_status meet(const tdm_nccl_library *nccl, tdm_comm *control, ncclUniq
         }
     }
     control->sequence++;
-    TDM_NCCL_TRY(control->ops->run(
+    TDM_MODULE_TRY(control->ops->run(
         control, &(tdm_comm_call){.kind = TDM_COMM_BROADCAST, .in = bytes_of(&invitation, sizeof(invitation))}));
     if (invitation.status != TDM_OK)
-        TDM_NCCL_FAIL((tdm_status)invitation.status, "nccl: rank 0: %.*s", REFUSAL - 1, invitation.refusal);
+        TDM_MODULE_FAIL((tdm_status)invitation.status, "nccl: rank 0: %.*s", REFUSAL - 1, invitation.refusal);
     *id = invitation.id;
     return TDM_OK;
 }
@@ -148,10 +148,10 @@ static tdm_status meet(const tdm_nccl_library *nccl, tdm_comm *control, ncclUniq
 
 static tdm_status open_queue(tdm_nccl_comm *c) {
     tdm_device *device = c->site->device;
-    TDM_NCCL_TRY(device->ops->queue_open(device, TDM_COLLECTIVES, &c->queue));
-    TDM_NCCL_TRY(device->ops->event_open(device, TDM_ORDERS, &c->ahead));
-    TDM_NCCL_TRY(device->ops->event_open(device, TDM_ORDERS, &c->behind));
-    TDM_NCCL_TRY(device->ops->allocate(device, &c->token, sizeof(int32_t), "nccl barrier"));
+    TDM_MODULE_TRY(device->ops->queue_open(device, TDM_COLLECTIVES, &c->queue));
+    TDM_MODULE_TRY(device->ops->event_open(device, TDM_ORDERS, &c->ahead));
+    TDM_MODULE_TRY(device->ops->event_open(device, TDM_ORDERS, &c->behind));
+    TDM_MODULE_TRY(device->ops->allocate(device, &c->token, sizeof(int32_t), "nccl barrier"));
     return TDM_OK;
 }
 
@@ -159,7 +159,7 @@ static tdm_status open_queue(tdm_nccl_comm *c) {
 static tdm_status new_comm(tdm_nccl_comm **out, tdm_nccl_site *site, int rank, int world) {
     tdm_nccl_comm *c = site->host->allocate(site->host->user, sizeof(*c), 64);
     *out = NULL;
-    if (c == NULL) TDM_NCCL_FAIL(TDM_E_MEMORY, "nccl: communicator: out of memory, needed %zu bytes", sizeof(*c));
+    if (c == NULL) TDM_MODULE_FAIL(TDM_E_MEMORY, "nccl: communicator: out of memory, needed %zu bytes", sizeof(*c));
     memset(c, 0, sizeof(*c));
     c->base = (tdm_comm){
         .ops = &tdm__nccl_ops, .host = site->host, .rank = rank, .world = world, .timeout_ms = site->timeout_ms};
@@ -237,7 +237,7 @@ static tdm_status initialise(tdm_nccl_comm *c, ncclUniqueId id) {
     if (!tdm__nccl_enter(site)) return tdm__nccl_ended(c);
     ncclResult_t result = site->nccl->CommInitRankConfig(&c->handle, c->base.world, id, c->base.rank, &config);
     tdm__nccl_leave(site);
-    TDM_NCCL_TRY(tdm__nccl_settle(c, c, result));
+    TDM_MODULE_TRY(tdm__nccl_settle(c, c, result));
     char refusal[REFUSAL];
     if (must_block(refusal)) return tdm__nccl_broken(c, TDM_E_USAGE, "%s", refusal);
     /* Ranks that have come this far learn here if another has not. */
@@ -252,8 +252,8 @@ static tdm_status open_comm(tdm_comm **out, tdm_device *device, tdm_comm *contro
     tdm_nccl_comm *c = NULL;
     *out = NULL;
     const tdm_nccl_library *nccl = gather_facts(&own, device);
-    TDM_NCCL_TRY(agree(&own, control));
-    TDM_NCCL_TRY(meet(nccl, control, &id));
+    TDM_MODULE_TRY(agree(&own, control));
+    TDM_MODULE_TRY(meet(nccl, control, &id));
     tdm_status status = tdm__nccl_site_open(&site, nccl, device, control, timeout_ms);
     if (status == TDM_OK) {
         status = new_comm(&c, site, control->rank, control->world);
@@ -286,7 +286,7 @@ static tdm_status split(tdm_nccl_comm *parent, tdm_nccl_comm *child, int key) {
     ncclResult_t result =
         site->nccl->CommSplit(parent->handle, child != NULL ? 0 : NCCL_SPLIT_NOCOLOR, key, made, &config);
     tdm__nccl_leave(site);
-    TDM_NCCL_TRY(tdm__nccl_settle(parent, parent, result));
+    TDM_MODULE_TRY(tdm__nccl_settle(parent, parent, result));
     if (child == NULL) return TDM_OK;
     return tdm__nccl_settle(parent, child, ncclInProgress);
 }

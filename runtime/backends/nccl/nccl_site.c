@@ -14,14 +14,8 @@ enum {
     QUIET_MS = 1000       /* time for kernels to end after ncclCommRevoke */
 };
 
-int64_t tdm__nccl_now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static struct timespec in_ms(int64_t ms) {
-    int64_t at = tdm__nccl_now_ns() + ms * 1000000;
+    int64_t at = tdm__now_ns() + ms * 1000000;
     return (struct timespec){.tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000)};
 }
 
@@ -30,7 +24,7 @@ static struct timespec in_ms(int64_t ms) {
  * wait is seen only a little late. */
 void tdm__nccl_pause(tdm_nccl_pause *pause) {
     enum { BUSY_NS = 2000 * 1000, MOST_NS = 500 * 1000, PART = 16 };
-    int64_t now = tdm__nccl_now_ns();
+    int64_t now = tdm__now_ns();
     if (pause->start_ns == 0) pause->start_ns = now;
     int64_t waited = now - pause->start_ns, nap = waited / PART;
     if (waited < BUSY_NS) {
@@ -74,7 +68,7 @@ void tdm__nccl_want_abort(tdm_nccl_site *site) {
  * Failures here are left to ncclCommAbort. */
 static void revoke_all(tdm_nccl_site *site) {
     const tdm_nccl_library *nccl = site->nccl;
-    int64_t deadline = tdm__nccl_now_ns() + (int64_t)QUIET_MS * 1000000;
+    int64_t deadline = tdm__now_ns() + (int64_t)QUIET_MS * 1000000;
     if (nccl->CommRevoke == NULL || nccl->version < TDM_NCCL_VERSION_REVOKE) return;
     for (tdm_nccl_comm *c = site->comms; c != NULL; c = c->next) {
         if (c->handle != NULL) (void)nccl->CommRevoke(c->handle, 0);
@@ -82,7 +76,7 @@ static void revoke_all(tdm_nccl_site *site) {
     for (tdm_nccl_comm *c = site->comms; c != NULL; c = c->next) {
         ncclResult_t state = ncclInProgress;
         tdm_nccl_pause pause = {0};
-        while (c->handle != NULL && state == ncclInProgress && tdm__nccl_now_ns() < deadline) {
+        while (c->handle != NULL && state == ncclInProgress && tdm__now_ns() < deadline) {
             if (nccl->CommGetAsyncError(c->handle, &state) != ncclSuccess) break;
             if (state == ncclInProgress) tdm__nccl_pause(&pause);
         }
@@ -173,7 +167,8 @@ tdm_status tdm__nccl_site_open(tdm_nccl_site **out, const tdm_nccl_library *nccl
     const tdm_host *host = control->host;
     tdm_nccl_site *site = host->allocate(host->user, sizeof(*site), 64);
     *out = NULL;
-    if (site == NULL) TDM_NCCL_FAIL(TDM_E_MEMORY, "nccl: communicator: out of memory, needed %zu bytes", sizeof(*site));
+    if (site == NULL)
+        TDM_MODULE_FAIL(TDM_E_MEMORY, "nccl: communicator: out of memory, needed %zu bytes", sizeof(*site));
     memset(site, 0, sizeof(*site));
     site->host = host;
     site->nccl = nccl;
@@ -185,8 +180,8 @@ tdm_status tdm__nccl_site_open(tdm_nccl_site **out, const tdm_nccl_library *nccl
     int error = start(site);
     if (error != 0) {
         host->release(host->user, site);
-        TDM_NCCL_FAIL(TDM_E_MEMORY, "nccl: cannot start a thread: %s; look at the limits on processes and memory",
-                      strerrordesc_np(error));
+        TDM_MODULE_FAIL(TDM_E_MEMORY, "nccl: cannot start a thread: %s; look at the limits on processes and memory",
+                        strerrordesc_np(error));
     }
     *out = site;
     return TDM_OK;

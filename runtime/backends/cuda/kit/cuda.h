@@ -10,23 +10,13 @@
 #include <cuda_runtime_api.h>
 
 #include <tandem/sys/device.h>
-#include <tandem/sys/module.h>
+
+#include "runtime/backends/kit/module_host.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* The table of calls that tandem handed over; valid after init. */
-const tdm_host_calls *tdm__cuda_host(void);
-void tdm__cuda_init(const tdm_host_calls *calls);
-
-#define TDM_CUDA_FAIL(code, ...) return tdm__cuda_host()->fail((code), __FILE__, __LINE__, NULL, __VA_ARGS__)
-/* Passes a failed status up, with a frame. */
-#define TDM_CUDA_TRY(expression)                                                                    \
-    do {                                                                                            \
-        tdm_status try_status_ = (expression);                                                      \
-        if (try_status_ != TDM_OK) return tdm__cuda_host()->frame(try_status_, __FILE__, __LINE__); \
-    } while (0)
 /* Calls the CUDA runtime. A failure becomes TDM_E_DEVICE (TDM_E_MEMORY for a lack of memory), and the message names the
  * call. */
 #define TDM_CUDA(call)                                                                        \

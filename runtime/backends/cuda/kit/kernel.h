@@ -264,8 +264,8 @@ template <int BLOCK, class Number> __device__ inline Number block_sum(Number val
 /* For passes that have no open to grow the workspace; a device is opened with TDM_CUDA_WORKSPACE_LEAST. */
 static inline tdm_status workspace_holds(const tdm_cuda_device *device, size_t bytes) {
     if (device->workspace_bytes < bytes)
-        TDM_CUDA_FAIL(TDM_E_INTERNAL, "%s: a workspace of %zu bytes is needed, the device has %zu", device->base.name,
-                      bytes, device->workspace_bytes);
+        TDM_MODULE_FAIL(TDM_E_INTERNAL, "%s: a workspace of %zu bytes is needed, the device has %zu", device->base.name,
+                        bytes, device->workspace_bytes);
     return TDM_OK;
 }
 

@@ -77,12 +77,12 @@ template <class Row> __global__ void narrow_rows(Row row, int64_t first, int64_t
  * those of the rows [first, first + count) on the device's stream. */
 template <class Start>
 tdm_status run_in_turns(tdm_cuda_device *device, int64_t rows, const loss_totals &totals, const Start &start) {
-    TDM_CUDA_TRY(workspace_holds(device, TDM_CUDA_WORKSPACE_LEAST));
+    TDM_MODULE_TRY(workspace_holds(device, TDM_CUDA_WORKSPACE_LEAST));
     row_result *out = (row_result *)device->workspace;
     const int64_t most = (int64_t)(device->workspace_bytes / sizeof(row_result));
     for (int64_t first = 0; first < rows; first += most) {
         const int64_t count = rows - first < most ? rows - first : most;
-        TDM_CUDA_TRY(start(first, count, out));
+        TDM_MODULE_TRY(start(first, count, out));
         TDM_LAUNCH(add_rows, 1, ADDERS, device->stream, out, count, totals);
     }
     return TDM_OK;

@@ -4,25 +4,14 @@
 
 #include <signal.h>
 
-#include <tandem/sys/module.h>
-
 #include "runtime/backends/dnnl/kit/dnnl_adapter.h"
 #include "runtime/backends/dnnl/kit/passes.h"
+#include "runtime/backends/kit/module_host.h"
 #include "runtime/base/round.h"
 
 /* ops/dnnl_kernels.c: the module's kernels, best first; ends with NULL. */
 extern const tdm_kernel *const tdm__dnnl_kernels[];
 
-/* The table of calls that tandem handed over; valid after init. */
-const tdm_host_calls *tdm__dnnl_host(void);
-void tdm__dnnl_init(const tdm_host_calls *calls);
-
-#define TDM_DNNL_FAIL(code, ...) return tdm__dnnl_host()->fail((code), __FILE__, __LINE__, NULL, __VA_ARGS__)
-#define TDM_DNNL_TRY(expression)                                                                    \
-    do {                                                                                            \
-        tdm_status try_status_ = (expression);                                                      \
-        if (try_status_ != TDM_OK) return tdm__dnnl_host()->frame(try_status_, __FILE__, __LINE__); \
-    } while (0)
 /* Turns a status of oneDNN into tandem's; `what` names the call in the message: "conv2d forward". */
 tdm_status tdm__dnnl_check(dnnl_status_t status, const char *what);
 
