@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -115,36 +116,21 @@ void tdm__site_release(tdm_site *site) {
 
 /* ---- waiting ---- */
 
-/* A cause is built without printf, like all that abort may reach from a signal handler. */
-static void append(char text[TDM_CAUSE_TEXT], const char *more) {
-    size_t at = strnlen(text, TDM_CAUSE_TEXT - 1), length = strnlen(more, TDM_CAUSE_TEXT - 1 - at);
-    memcpy(text + at, more, length);
-    text[at + length] = '\0';
-}
-
-static void append_number(char text[TDM_CAUSE_TEXT], int64_t number) {
-    char digits[24];
-    size_t at = sizeof(digits) - 1;
-    bool negative = number < 0;
-    uint64_t rest = negative ? 0 - (uint64_t)number : (uint64_t)number;
-    digits[at] = '\0';
-    do {
-        digits[--at] = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest > 0);
-    if (negative) digits[--at] = '-';
-    append(text, digits + at);
+static void append(char text[TDM_CAUSE_TEXT], const char *format, ...) TDM_PRINTF(2, 3);
+static void append(char text[TDM_CAUSE_TEXT], const char *format, ...) {
+    size_t at = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + at, TDM_CAUSE_TEXT - at, format, arguments);
+    va_end(arguments);
 }
 
 /* "rank 1 (pid 1234)" */
 static void append_rank(char text[TDM_CAUSE_TEXT], const tdm_group *group, int r) {
-    const tdm_site *site = group->site;
-    append(text, "rank ");
-    append_number(text, group->job_rank[r]);
-    if (site->process == NULL || atomic_load(&site->process[group->job_rank[r]].state) < TDM_PROCESS_MEETING) return;
-    append(text, " (pid ");
-    append_number(text, site->process[group->job_rank[r]].pid);
-    append(text, ")");
+    const int rank = group->job_rank[r];
+    const tdm_process *process = group->site->process != NULL ? &group->site->process[rank] : NULL;
+    append(text, "rank %d", rank);
+    if (process != NULL && atomic_load(&process->state) >= TDM_PROCESS_MEETING) append(text, " (pid %d)", process->pid);
 }
 
 static tdm_status end(tdm_group *group, const char *cause) {
@@ -173,10 +159,8 @@ bool tdm__group_has_ended(tdm_comm *comm, char *why, size_t bytes) {
 static void append_last_call(char text[TDM_CAUSE_TEXT], const tdm_group *group, int r) {
     uint64_t last = atomic_load(&group->seat[r].last_call);
     if (last == 0 || last >> 8 == group->call.sequence) return;
-    append(text, ", whose last call was ");
-    append(text, tdm_comm_kind_name((tdm_comm_kind)(last & 0xFF)));
-    append(text, " ");
-    append_number(text, (int64_t)(last >> 8));
+    append(text, ", whose last call was %s %llu", tdm_comm_kind_name((tdm_comm_kind)(last & 0xFF)),
+           (unsigned long long)(last >> 8));
 }
 
 /* "rank 1 (pid 12), rank 3 (pid 14)" */
@@ -189,10 +173,7 @@ static void append_missing(char text[TDM_CAUSE_TEXT], const tdm_group *group, td
         append_rank(text, group, r);
         if (group->seat != NULL && count <= 2) append_last_call(text, group, r);
     }
-    if (count <= NAMED) return;
-    append(text, " and ");
-    append_number(text, count - NAMED);
-    append(text, " more");
+    if (count > NAMED) append(text, " and %d more", count - NAMED);
 }
 
 static bool is_absent(const tdm_group *group, int r) {
@@ -212,9 +193,7 @@ static tdm_missing_fn choose_named(const tdm_group *group, tdm_missing_fn missin
 static tdm_status give_up(tdm_group *group, tdm_missing_fn missing) {
     char cause[TDM_CAUSE_TEXT] = "";
     append_rank(cause, group, group->comm.rank);
-    append(cause, " waited ");
-    append_number(cause, group->comm.timeout_ms);
-    append(cause, " ms for ");
+    append(cause, " waited %lld ms for ", (long long)group->comm.timeout_ms);
     append_missing(cause, group, choose_named(group, missing));
     return end(group, cause);
 }
