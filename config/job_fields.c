@@ -51,11 +51,11 @@ static const tdm_field data_rows[] = {
     {0},
 };
 
-static const char *const format_names[] = {
-#define TDM_FORMAT(ENUM, name) [TDM_DATA_##ENUM] = #name,
-#include "runtime/data/formats.def"
+static const char *const format_names[] = {"none",
+#define TDM_FORMAT(key, name, source) #name,
+#include <tandem/sys/formats.def>
 #undef TDM_FORMAT
-    [TDM_DATA_NONE] = "none", [TDM_DATA_IMAGE_FOLDER] = "image_folder", NULL};
+                                           NULL};
 static const char *const split_names[] = {"auto", "train", "test", NULL};
 static const tdm_field spec_rows[] = {
     {FIELD(ENUM, tdm_data_spec, format, NULL), .names = format_names, FLAGS(REQUIRED | MAIN | KEPT),

@@ -14,12 +14,14 @@
 #define LACK_RESERVED(key, name) \
     {"parallel.ddp", "backend", BIT(TDM_BACKEND_##key), NULL, NULL, NULL, "write auto or shm"},
 #define TDM_BACKEND(key, name, source) LACK_##source(key, name)
+#define FORMAT_LACK_BUILT_IN(key)
+#define FORMAT_LACK_RESERVED(key)                                                               \
+    {"data.train", "format", BIT(TDM_DATA_##key), NULL, NULL, NULL, "convert the data to npy"}, \
+        {"data.eval", "format", BIT(TDM_DATA_##key), NULL, NULL, NULL, "convert the data to npy"},
+#define TDM_FORMAT(key, name, source) FORMAT_LACK_##source(key)
 static const tdm_lack lacks[] = {
     {"model", "builtin", 0, NULL, NULL, NULL, "write the layers out"},
-    {"data.train", "format", BIT(TDM_DATA_IMAGE_FOLDER), NULL, NULL, NULL,
-     "this build has idx, cifar10, npy, synthetic and glyphs"},
-    {"data.eval", "format", BIT(TDM_DATA_IMAGE_FOLDER), NULL, NULL, NULL,
-     "this build has idx, cifar10, npy, synthetic and glyphs"},
+#include <tandem/sys/formats.def>
     {"train", "precision", BIT(TDM_TF32) | BIT(TDM_BF16), "cuda", NULL, NULL, "write f32"},
     {"parallel", "device", BIT(TDM_DEVICE_CUDA), "cuda", NULL, NULL, "write auto or cpu"},
     {"parallel", "stages", 0, NULL, "above 1 (model parallel inside a replica)", "大于 1（副本内的模型并行）",
@@ -28,6 +30,7 @@ static const tdm_lack lacks[] = {
     {"log", "tensorboard", BIT(true), NULL, NULL, NULL, "use metrics.jsonl: it holds the same numbers"},
 };
 #undef TDM_BACKEND
+#undef TDM_FORMAT
 enum { LACK_COUNT = sizeof(lacks) / sizeof(lacks[0]) };
 
 static bool is_absent(const tdm_lack *lack) {

@@ -27,7 +27,7 @@ typedef struct tdm_data_wanted {
 
 /* Its headers and sizes are checked at open, before the first step. Immutable; may be read from any thread. */
 typedef struct tdm_dataset tdm_dataset;
-/* A format: one of formats.def, or the embedder's callback. */
+/* A format: one of tandem/sys/formats.def, or the embedder's callback. */
 typedef struct tdm_dataset_ops {
     const char *name;
     size_t bytes;     /* of its struct, which begins with a tdm_dataset */

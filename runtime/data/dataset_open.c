@@ -3,15 +3,20 @@
 #include "runtime/data/formats.h"
 #include "runtime/data/transform.h"
 
-static const tdm_dataset_ops *const formats[] = {
-#define TDM_FORMAT(ENUM, name) [TDM_DATA_##ENUM] = &tdm__##name##_data,
-#include "runtime/data/formats.def"
-#undef TDM_FORMAT
+#define OPS_BUILT_IN(name) &tdm__##name##_data
+#define OPS_RESERVED(name) NULL
+#define TDM_FORMAT(key, name, source) [TDM_DATA_##key] = {#name, OPS_##source(name)},
+static const struct {
+    const char *name;
+    const tdm_dataset_ops *ops; /* NULL: reserved */
+} formats[] = {
+#include <tandem/sys/formats.def>
 };
+#undef TDM_FORMAT
+enum { FORMATS = sizeof(formats) / sizeof(formats[0]) };
 
 static const tdm_dataset_ops *find(int format) {
-    int count = sizeof(formats) / sizeof(formats[0]);
-    return format >= 0 && format < count ? formats[format] : NULL;
+    return format >= 0 && format < FORMATS ? formats[format].ops : NULL;
 }
 
 bool tdm__data_is_made(int format) {
@@ -23,8 +28,9 @@ tdm_status tdm__dataset_open(tdm_dataset **out, const tdm_host *host, const tdm_
                              const tdm_data_wanted *wanted) {
     const tdm_dataset_ops *ops = find(spec->format);
     *out = NULL;
-    if (spec->format == TDM_DATA_IMAGE_FOLDER)
-        TDM_FAIL_AT(&spec->origin, TDM_E_UNSUPPORTED, "data: this build cannot read image_folder; convert it to npy");
+    if (ops == NULL && spec->format > TDM_DATA_NONE && spec->format < FORMATS)
+        TDM_FAIL_AT(&spec->origin, TDM_E_UNSUPPORTED, "data: this build cannot read %s; convert it to npy",
+                    formats[spec->format].name);
     if (ops == NULL) TDM_FAIL_AT(&spec->origin, TDM_E_USAGE, "data: unknown format %d", spec->format);
     if (ops->only_labels && wanted->target_kind != TDM_TARGET_CLASS)
         TDM_FAIL_AT(&spec->origin, TDM_E_DATA,

@@ -10,8 +10,10 @@
 /* Little-endian formats are copied without conversion. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tandem runs on little-endian machines");
 
-#define TDM_FORMAT(ENUM, name) extern const tdm_dataset_ops tdm__##name##_data;
-#include "runtime/data/formats.def"
+#define TDM_FORMAT_BUILT_IN(name) extern const tdm_dataset_ops tdm__##name##_data;
+#define TDM_FORMAT_RESERVED(name)
+#define TDM_FORMAT(key, name, source) TDM_FORMAT_##source(name)
+#include <tandem/sys/formats.def>
 #undef TDM_FORMAT
 
 /* Makes an empty dataset of the format. */

@@ -36,7 +36,7 @@ static int type_with(const tdm_section *section, const tdm_field *row) {
     if (section->type_key == NULL) return 0;
     const unsigned types = tdm__section_types(section, row);
     bool is_spec = strcmp(section->type_key, "format") == 0;
-    for (int type = is_spec ? 1 : 0; type < 6; type++) {
+    for (int type = is_spec ? 1 : 0; type < 8; type++) {
         if (types == 0 || (types & (1u << type)) != 0) return type;
     }
     return -1;

@@ -16,12 +16,9 @@ TDM_BEGIN_DECLS
 
 typedef enum tdm_data_format {
     TDM_DATA_NONE,
-    TDM_DATA_IDX,         /* MNIST's files, plain or .gz */
-    TDM_DATA_CIFAR10,     /* binary version */
-    TDM_DATA_NPY,         /* x.npy and y.npy */
-    TDM_DATA_SYNTHETIC,   /* randn inputs, randint labels or randn targets, drawn as torch would */
-    TDM_DATA_GLYPHS,      /* rendered digits, learnable, no download */
-    TDM_DATA_IMAGE_FOLDER /* in the format, but refused by tdm_config_check in this build */
+#define TDM_FORMAT(key, name, source) TDM_DATA_##key, /* TDM_DATA_IDX, ... */
+#include <tandem/sys/formats.def>
+#undef TDM_FORMAT
 } tdm_data_format;
 
 typedef struct tdm_data_spec {
