@@ -38,9 +38,10 @@ static char *mode_text(const banner *b, const char *description) {
         const char *by = b->facts->source == TDM_LAUNCH_NONE || b->facts->source == TDM_LAUNCH_TANDEM
                              ? "tandem"
                              : tdm_launch_source_name(b->facts->source);
-        const char *over = gradients && strncmp(gradients, "nccl\n", 5) == 0 ? "; gradients over nccl" : "";
-        out = text_format("ddp, %d rank%s x 1 device (%s), %s; ranks started by %s%s", replicas,
-                          replicas == 1 ? "" : "s", kind, threads, by, over);
+        const bool on_device = on_cuda && gradients && strncmp(gradients, "shm\n", 4) != 0;
+        out = text_format("ddp, %d rank%s x 1 device (%s), %s; ranks started by %s%s%.*s", replicas,
+                          replicas == 1 ? "" : "s", kind, threads, by, on_device ? "; gradients over " : "",
+                          on_device ? (int)strcspn(gradients, "\n") : 0, gradients ? gradients : "");
     } else if (parallel->mode == TDM_MODE_DP) {
         out = text_format("dp, 1 process x %d device%s (%s), %s; output_device %lld, scatter %s", replicas,
                           replicas == 1 ? "" : "s", kind, threads, (long long)parallel->dp.output_device,
@@ -84,6 +85,13 @@ static const char *short_name(const char *path) {
     return slash ? slash + 1 : path ? path : "";
 }
 
+static const char *const formats[] = {
+    "none",
+#define TDM_FORMAT(key, name, source) #name,
+#include <tandem/sys/formats.def>
+#undef TDM_FORMAT
+};
+
 /* `samples`: how many there are, as in the description of the run; NULL: not known. */
 static char *data_text(const tdm_data_spec *spec, const char *samples) {
     char range[64] = "", count[32];
@@ -91,13 +99,10 @@ static char *data_text(const tdm_data_spec *spec, const char *samples) {
     if (spec->range.count == 2) {
         snprintf(range, sizeof range, " [%lld, %lld)", (long long)spec->range.item[0], (long long)spec->range.item[1]);
     }
-    const char *of = spec->format == TDM_DATA_IDX       ? short_name(spec->images)
-                     : spec->format == TDM_DATA_NPY     ? short_name(spec->x)
-                     : spec->format == TDM_DATA_CIFAR10 ? "cifar10"
-                                                        : NULL;
+    const char *file = spec->images ? spec->images : spec->x;
     if (spec->format == TDM_DATA_NONE) return text_copy("none");
-    if (of) return text_format("%s of %s%s", many, of, range);
-    return text_format("%s %s%s", many, spec->format == TDM_DATA_GLYPHS ? "glyphs" : "synthetic", range);
+    if (file) return text_format("%s of %s%s", many, short_name(file), range);
+    return text_format("%s %s%s%s", many, spec->files.count ? "of " : "", formats[spec->format], range);
 }
 
 static char *both_data(const banner *b, const char *description) {
