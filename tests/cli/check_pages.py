@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""Checks that pages and comments name only files and functions that exist. Prints the others; exit status 1 if there is
+one. Names of an example (`lion`, `tsv`, `gelu`, `ucc`) and patterns (noun_verb, VERB) are not looked for."""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLE = re.compile(r"lion|tsv|gelu|ucc|noun|VERB|^[_.]")
+ROOMS = ("runtime", "modes", "ops", "config", "tools", "tests", "samples")
+SOURCE = re.compile(r"\.(c|h|cu|cpp|def|inc|sh|py|cmake|yaml)$")
+
+paths = [p for room in ROOMS for p in (ROOT / room).rglob("*")] + list(ROOT.glob("*.md"))
+files = [str(p.relative_to(ROOT)) for p in sorted(paths) if p.is_file()]
+names = {f.rsplit("/", 1)[-1] for f in files}
+text = {f: (ROOT / f).read_text(errors="replace") for f in files if re.search(r"\.(c|h|cu|cpp|def|inc|md|txt|cmake)$", f)}
+code = "\n".join(t for f, t in text.items() if not f.endswith(".md"))
+bad = []
+
+
+def check_file(where, path):
+    if EXAMPLE.search(path.rsplit("/", 1)[-1]):
+        return
+    if path.rsplit("/", 1)[-1] not in names or ("/" in path and not any(f.endswith(path) for f in files)):
+        bad.append(f"{where}: there is no file {path}")
+
+
+for file, page in text.items():
+    if not file.endswith(".md"):
+        continue
+    for path in re.findall(r"`([\w/.\-]+)`", page):
+        if SOURCE.search(path):
+            check_file(file, path)
+    for name in set(re.findall(r"\btdm_{1,2}[a-z0-9_]+\b", page)):
+        if not EXAMPLE.search(name) and not re.search(rf"\b{name}\b", code):
+            bad.append(f"{file}: nothing is called {name}")
+print("\n".join(bad) if bad else f"pages: every file and function that {sum(f.endswith('.md') for f in text)} pages name exists")
+sys.exit(bool(bad))
