@@ -52,7 +52,7 @@ completed "dp ddp" tandem train job.yaml --mode d
 completed "dp ddp" tandem train job.yaml --mode = d
 completed "optimizer.type=" tandem train job.yaml optimizer.t
 completed "adam adamw" tandem train job.yaml optimizer.type = a
-completed "sgd adam adamw" tandem train job.yaml optimizer.type =
+completed "auto ref fast" tandem train job.yaml parallel.kernels =
 completed "true false" tandem train job.yaml data.shuffle =
 completed "" tandem train job.yaml optimizer.lr =
 completed "optimizer.type" tandem explain optimizer.t

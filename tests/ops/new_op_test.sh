@@ -11,17 +11,17 @@ fail() { printf 'new_op_test: %s\n' "$*" >&2; exit 1; }
 mkdir "$work/tree"
 cp -R "$source"/{CMakeLists.txt,config,modes,ops,runtime,samples,tests,tools} "$work/tree/"
 cd "$work/tree"
-tools/new_op swish >/dev/null
-tools/new_op --optim lion >/dev/null
-tools/new_op --loss huber >/dev/null
+tools/new_op probe_op >/dev/null
+tools/new_op --optim probe_optim >/dev/null
+tools/new_op --loss probe_loss >/dev/null
 diff -rq "$source/ops" ops >../changes || true
 [ "$(wc -l <../changes)" = 6 ] || fail "more than a folder and a line each: $(cat ../changes)"
 for list in ops optims losses; do
     [ "$(diff "$source/ops/$list.def" ops/$list.def | grep -c '^>')" = 1 ] || fail "$list.def has more than one line more"
 done
-! grep -rwE 'relu|sgd|mse' ops/swish ops/optim/lion ops/loss/huber || fail "a copy has the name of what it was copied from"
+! grep -rwE 'relu|sgd|mse' ops/probe_op ops/optim/probe_optim ops/loss/probe_loss || fail "a copy has the name of what it was copied from"
 for kind in '' --optim --loss; do
-    for wrong in swish relu mse adam lion Swish 'a b' ../x ''; do
+    for wrong in probe_op relu mse adam probe_optim Probe_op 'a b' ../x ''; do
         ! tools/new_op $kind "$wrong" 2>/dev/null || fail "new_op $kind took '$wrong'"
     done
 done
@@ -29,17 +29,17 @@ done
 # The lists that CMake makes have it; a program of the new table, its kernels and the test links with the library as it is.
 "$cmake" -S . -B ../build -G Ninja -DCMAKE_C_COMPILER="$compiler" -DTDM_WITH_CUDA=OFF -DTDM_WITH_NCCL=OFF >../log 2>&1 ||
     fail "it does not configure: $(cat ../log)"
-for row in cuda_kernels:TDM_KERNEL:swish cuda_optims:TDM_OPTIM:lion cuda_losses:TDM_LOSS:huber; do
+for row in cuda_kernels:TDM_KERNEL:probe_op cuda_optims:TDM_OPTIM:probe_optim cuda_losses:TDM_LOSS:probe_loss; do
     IFS=: read -r file macro name <<<"$row"
     grep -qx "$macro($name)" ../build/generated/ops/$file.def || fail "the CUDA module does not know $name"
 done
-mapfile -t objects < <(grep -oE '^build [^ ]*(/ops/ops\.c|(swish|swish_ref|lion|lion_lanes|huber)\.(c|cu))\.o:' ../build/build.ninja |
+mapfile -t objects < <(grep -oE '^build [^ ]*(/ops/ops\.c|(probe_op|probe_op_ref|probe_optim|probe_optim_lanes|probe_loss)\.(c|cu))\.o:' ../build/build.ninja |
     sed 's/^build //; s/:$//')
-for file in swish_ref.c lion_lanes.c huber.c; do
+for file in probe_op_ref.c probe_optim_lanes.c probe_loss.c; do
     grep -q "/$file\.o" <<<"${objects[*]}" || fail "the build does not know $file"
 done
 "$cmake" --build ../build --target "${objects[@]}" >../log 2>&1 || fail "it does not build: $(tail -20 ../log)"
-[ ! -e "$build/tests/fake/cuda" ] || grep -q '/lion\.cu\.o' <<<"${objects[*]}" || fail "the .cu are not built for the emulated CUDA"
+[ ! -e "$build/tests/fake/cuda" ] || grep -q '/probe_optim\.cu\.o' <<<"${objects[*]}" || fail "the .cu are not built for the emulated CUDA"
 
 # The tests, with the new tables and the library as it is.
 cd ../build
