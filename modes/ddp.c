@@ -10,7 +10,7 @@
  *   optimizer  every rank makes the same update
  *
  * With `accumulate` only the last micro-batch is reduced (PyTorch: no_sync for the others). How gradients are reduced
- * depends on the memory they lie in: see reducer.h. All other data that ranks exchange goes through host memory. */
+ * depends on the memory they lie in: see reducer.h. So do the broadcasts; results of steps go through host memory. */
 #include <math.h>
 
 #include "modes/parts.h"
@@ -126,7 +126,7 @@ static tdm_status passes_and_update(void *user) {
 
 /* ---- a step in two pieces ---- */
 
-/* Call this before waiting for the device, which has no deadline. `until` NULL: for all queued work. */
+/* Waiting for the device has no deadline, so this is called first. `until` NULL: for all queued work. */
 static tdm_status wait_for_peers(ddp *d, tdm_device_event *until) {
     return d->reducer != NULL && d->reducer->ops->wait != NULL ? d->reducer->ops->wait(d->reducer, until) : TDM_OK;
 }

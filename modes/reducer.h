@@ -40,8 +40,8 @@ struct tdm_reducer {
     double ms;           /* milliseconds in collectives, this step */
 };
 
-/* Collective. After a failure, close *out unless it is NULL. The first opens this rank's replica too, because the
- * reducer owns the gradient arena. */
+/* Collective. After a failure, close *out unless it is NULL. tdm__reducer_open_shared also opens this rank's replica,
+ * whose gradient arena is the reducer's memory. */
 tdm_status tdm__reducer_open_shared(tdm_reducer **out, tdm_replica **replica, const tdm_mode_params *params);
 /* *out is NULL if the communicator cannot be had and the job may run without it: `backend: auto` with two ranks on one
  * GPU, for example. */

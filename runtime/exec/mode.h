@@ -77,7 +77,7 @@ struct tdm_mode {
     tdm_replica **replica; /* of this process; the first holds the unwrapped module (in ddp: this rank's) */
     int replica_count;
     int depth;             /* steps that may be in flight: 1 (unless set) to TDM_MODE_DEPTH */
-    const char *gradients; /* what reduces those of several replicas: "here" (unless set), "shm", "nccl" */
+    const char *gradients; /* the backend that reduces them: "shm", "nccl"; "here" (unless set): this process */
     unsigned phases;       /* that a step has: bits of tdm_phase */
     /* Steps in flight; the n-th step's result is result[n % TDM_MODE_DEPTH]. */
     tdm_step_result result[TDM_MODE_DEPTH];

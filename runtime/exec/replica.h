@@ -90,7 +90,7 @@ typedef struct tdm_replica {
 
 typedef struct tdm_replica_options {
     int index;
-    int state_count; /* 0 sgd, 1 momentum, 2 adam */
+    int state_count; /* of the optimizer: arenas of state */
     float *grad;     /* gradient arena lent by a communicator; NULL: its own */
     uint64_t seed;
     int64_t rows;        /* of a part of a step's batch, at most */

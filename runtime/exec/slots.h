@@ -5,7 +5,7 @@
  * slot is written again only after the work that read it. So the device's own queue holds nothing but work, and that
  * work never waits for the host.
  *
- * On a device whose memory is the host's, copies are done when they are queued, and rows are not copied: the step reads
+ * On a device whose memory is the host's, copies end within the call, and rows are not copied: the step reads
  * them where the loader made them. */
 #ifndef TDM_EXEC_SLOTS_H
 #define TDM_EXEC_SLOTS_H
