@@ -102,7 +102,10 @@ static tdm_status work(void *user) {
 
 static tdm_status single_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
                                 tdm_step_result *result) {
-    single_step step = {.single = (single *)mode, .update = update, .parts = batch->shard_count};
+    single_step step; /* not zeroed: it is large, and tdm__replica_take fills in the rows */
+    step.single = (single *)mode;
+    step.update = update;
+    step.parts = batch->shard_count;
     tdm_replica *replica = step.single->replica;
     result->denominator = tdm__denominator(&mode->params, batch->shard, batch->shard_count);
     tdm_step_values values = tdm__optim_values(update, result->denominator);

@@ -76,6 +76,7 @@ static slot *claim(tdm_loader *loader) {
 
 static void fetch(const tdm_loader *loader, slot *s, unsigned char *sample) {
     s->status = tdm__batch_fetch(&loader->batches, s->batch, sample);
+    if (s->status == TDM_OK) return;
     tdm__error_save(&s->error);
     s->error.status = s->status;
 }

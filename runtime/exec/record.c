@@ -138,8 +138,9 @@ static tdm_status open_stamps(tdm_replica *replica, int count) {
 
 static tdm_status stamp(tdm_replica *replica, int index) {
     tdm_device *device = replica->device;
-    TDM_TRY(open_stamps(replica, index + 1));
-    return device->ops->event_stamp(device, replica->recorder->record->stamp[index], NULL);
+    tdm_record *record = replica->recorder->record;
+    if (index >= record->stamp_count) TDM_TRY(open_stamps(replica, index + 1));
+    return device->ops->event_stamp(device, record->stamp[index], NULL);
 }
 
 static tdm_status begin_laps(tdm_replica *replica) {
@@ -150,8 +151,9 @@ static tdm_status begin_laps(tdm_replica *replica) {
 tdm_status tdm__replica_lap(tdm_replica *replica, tdm_phase phase) {
     tdm_record *record = tdm__recorder_timed(replica);
     if (record == NULL) return TDM_OK;
-    TDM_TRY(tdm__grow(replica->host, &record->phase, &record->phase_room, (size_t)record->laps + 1,
-                      sizeof(*record->phase), "stamps"));
+    if ((size_t)record->laps == record->phase_room)
+        TDM_TRY(tdm__grow(replica->host, &record->phase, &record->phase_room, (size_t)record->laps + 1,
+                          sizeof(*record->phase), "stamps"));
     record->phase[record->laps++] = phase;
     return stamp(replica, record->laps);
 }
