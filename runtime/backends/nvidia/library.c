@@ -9,7 +9,7 @@
 #include <tandem/host.h>
 
 typedef struct attempt {
-    const tdm_nvidia_library *library;
+    const tdm_nvidia_library *wanted;
     void *table;
     size_t version;
     char version_text[256];
@@ -33,15 +33,15 @@ static void note(attempt *a, const char *format, ...) {
 /* The version comes first, so that a message about an old library says that it is old, not that it is incomplete. */
 static bool is_usable_version(attempt *a, const char *path, void *handle) {
     a->version = 0;
-    if (a->library->check == NULL || a->library->check(handle, &a->version, a->version_text, sizeof a->version_text))
+    if (a->wanted->check == NULL || a->wanted->check(handle, &a->version, a->version_text, sizeof a->version_text))
         return true;
     note(a, "%s %s", path, a->version_text);
     return false;
 }
 
 static bool has_symbols(attempt *a, const char *path, void *handle) {
-    for (size_t i = 0; i < a->library->symbol_count; i++) {
-        const tdm_nvidia_symbol *symbol = &a->library->symbols[i];
+    for (size_t i = 0; i < a->wanted->symbol_count; i++) {
+        const tdm_nvidia_symbol *symbol = &a->wanted->symbols[i];
         void *address = dlsym(handle, symbol->name);
         memcpy((char *)a->table + symbol->offset, &address, sizeof address);
         if (address != NULL || symbol->optional) continue;
@@ -71,7 +71,7 @@ static void *try_path(attempt *a, const char *path) {
 
 void *tdm__nvidia_open(const tdm_nvidia_library *library, void *table, size_t *version, const char *folders, char *text,
                        size_t bytes) {
-    attempt a = {.library = library, .table = table, .text = text, .bytes = bytes};
+    attempt a = {.wanted = library, .table = table, .text = text, .bytes = bytes};
     void *handle = NULL;
     text[0] = '\0';
     while (handle == NULL && folders != NULL && *folders != '\0') {
