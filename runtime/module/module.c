@@ -154,9 +154,9 @@ const char *tdm__module_absent(const char *name) {
     static const struct {
         const char *name, *why;
     } absent[] = {
-#define TDM_ABSENT(name, why) {name, why},
-#include "module_absent.def"
-#undef TDM_ABSENT
+#define TDM_MODULE(name, absent) {#name, absent},
+#include "modules.def"
+#undef TDM_MODULE
     };
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
         if (strcmp(absent[i].name, name) == 0) return absent[i].why;

@@ -50,9 +50,9 @@ TEST(what_was_not_built_says_why) {
     static const struct {
         const char *name, *why;
     } absent[] = {
-#define TDM_ABSENT(name, why) {name, why},
-#include "module_absent.def"
-#undef TDM_ABSENT
+#define TDM_MODULE(name, absent) {#name, absent},
+#include "modules.def"
+#undef TDM_MODULE
     };
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
         tdm_module_report report;
