@@ -1,6 +1,8 @@
 /* maxpool2d: the cases that every kernel of the op must pass. */
 #include "tests/ops/op_case.h"
 
+static const op_tolerance maxpool2d_tolerance = {0};
+
 static const op_case maxpool2d_cases[] = {
     {.attrs = "kernel=2", .rows = 2, .input = {3, {2, 4, 6}}, .kinks = true},
     {.attrs = "kernel=2", .rows = 1, .input = {3, {3, 5, 5}}, .kinks = true},
@@ -13,4 +15,5 @@ static const op_case maxpool2d_cases[] = {
     {.attrs = "kernel=[16,17] stride=1", .rows = 1, .input = {3, {1, 17, 18}}, .kinks = true},
     {.attrs = "kernel=2", .rows = 4, .input = {3, {16, 6, 6}}, .kinks = true},
     {.attrs = "kernel=3 stride=2 padding=1", .rows = 2, .input = {3, {32, 8, 8}}, .kinks = true},
+    {.attrs = "kernel=3 stride=2 padding=1", .rows = 2, .input = {3, {12, 19, 20}}, .kinks = true, .large = true},
 };

@@ -1,4 +1,5 @@
-/* One shape and set of attributes that every kernel of an op must get right. Lists of them: ops/<op>/<op>_cases.h. */
+/* One shape and set of attributes that every kernel of an op must get right, and how right. Lists of them, and the
+ * tolerances: ops/<op>/<op>_cases.h. */
 #ifndef TDM_TESTS_OP_CASE_H
 #define TDM_TESTS_OP_CASE_H
 
@@ -10,6 +11,15 @@ typedef struct op_case {
     tdm_shape input;   /* of every input, without rows */
     int inputs;        /* 0 means 1 */
     bool kinks;        /* the op has some: slopes are taken where no two numbers change order or sign */
+    bool large;        /* takes paths of the CUDA kernel that only large shapes take; other kernels do not run it */
 } op_case;
+
+/* How far a result may be from what it is compared with, relative to the largest number of the tensor; 0: equal. A
+ * kernel that only chooses, copies or adds two numbers is equal; one that sums more in another order is not. */
+typedef struct op_tolerance {
+    double pytorch;    /* the reference kernel from PyTorch */
+    double cuda;       /* the CUDA kernel from the reference kernel */
+    double cuda_large; /* the same in large cases */
+} op_tolerance;
 
 #endif

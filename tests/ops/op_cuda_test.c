@@ -1,10 +1,9 @@
 /* The CUDA kernels that are our own code against the reference kernels: all cases, layouts and settings, with the guard
- * bytes of op_driver.h in the device's memory, twice with equal bits, captured and run later.
- *
- * Where the arithmetic is the reference's, results are equal; batch norm adds in another order and finishes in float,
- * so its tolerance is the dnnl module's. */
+ * bytes of op_driver.h in the device's memory, twice with equal bits, captured and run later. Tolerances: <op>_cases.h.
+ */
 #include "ops/ops.h"
 #include "tests/ops/cuda_device.h"
+#include "tests/ops/op_cases.h"
 #include "tests/ops/op_conform.h"
 
 /* Products have tests of their own (cuda_products_test), and so has reorder, which is no layer. */
@@ -23,7 +22,7 @@ static void check_settings(op_conform_count (*conform)(tdm_device *, const tdm_k
         const tdm_kernel *kernel = *k;
         if (is_tested_elsewhere(kernel->op)) continue;
         CHECK_TEXT(kernel->variant, "cuda");
-        op_conform_count count = conform(device, kernel, strcmp(kernel->op, "batchnorm2d") == 0 ? 1e-5 : 0);
+        op_conform_count count = conform(device, kernel, op_cases_of(kernel->op)->tolerance->cuda);
         printf("       %-20s %4d runs, %4d settings declined\n", kernel->op, count.runs, count.declined);
         CHECK(count.runs > 0);
     }
@@ -44,31 +43,16 @@ TEST(reorder) {
     CHECK_INT(op_conform_reorder_bf16(device, cuda_kernel("reorder")).runs, runs);
 }
 
-/* Shapes that take the ways of large ones: several slices of a channel, several blocks, a warp for a window. */
-TEST(larger_shapes) {
-    static const struct {
-        const char *op;
-        double tolerance;
-        op_case test;
-    } larger[] = {
-        {"relu", 0, {.rows = 2, .input = {3, {17, 33, 5}}}},
-        {"add", 0, {.rows = 3, .input = {3, {8, 7, 9}}, .inputs = 3}},
-        {"maxpool2d", 0, {.attrs = "kernel=3 stride=2 padding=1", .rows = 2, .input = {3, {12, 19, 20}}}},
-        {"avgpool2d", 1e-6, {.attrs = "kernel=[12,13] stride=[5,7] padding=3", .rows = 2, .input = {3, {4, 17, 26}}}},
-        {"adaptive_avgpool2d", 1e-6, {.attrs = "out=1", .rows = 2, .input = {3, {8, 24, 21}}}},
-        {"adaptive_avgpool2d", 1e-6, {.attrs = "out=[2,3]", .rows = 1, .input = {3, {2, 31, 50}}}},
-        {"batchnorm2d", 1e-5, {.rows = 2, .input = {3, {3, 64, 65}}}},
-        {"batchnorm2d", 1e-5, {.rows = 2, .input = {3, {4, 64, 66}}}},
-        {"batchnorm2d", 1e-5, {.rows = 3, .input = {3, {132, 9, 10}}}},
-        {"batchnorm2d", 1e-5, {.rows = 3, .input = {3, {7, 20, 21}}}},
-        {"batchnorm2d", 1e-5, {.rows = 11, .input = {3, {16, 14, 14}}}},
-        {"dropout", 0, {.attrs = "p=0.3", .rows = 7, .input = {1, {1028}}}},
-    };
+TEST(large_cases) {
     op_conform_count count = {0};
-    for (size_t i = 0; i < sizeof larger / sizeof *larger; i++) {
-        const tdm_kernel *kernel = cuda_kernel(larger[i].op);
-        op_conform_case_on(&count, device, kernel, &larger[i].test, 40 + i, larger[i].tolerance);
-        op_conform_case_bf16(&count, device, kernel, &larger[i].test, 40 + i, larger[i].tolerance);
+    for (const tdm_kernel *const *k = cuda_module()->kernels; *k != NULL; k++) {
+        const op_cases *cases = op_cases_of((*k)->op);
+        for (int i = 0; cases != NULL && i < cases->count; i++) {
+            const op_case *test = &cases->items[i];
+            if (!test->large) continue;
+            op_conform_case_on(&count, device, *k, test, 40u + (uint64_t)i, cases->tolerance->cuda_large);
+            op_conform_case_bf16(&count, device, *k, test, 40u + (uint64_t)i, cases->tolerance->cuda_large);
+        }
     }
     CHECK(count.runs > 0);
 }
@@ -285,7 +269,7 @@ TEST_MAIN({
     RUN(settings);
     RUN(settings_bf16);
     RUN(reorder);
-    RUN(larger_shapes);
+    RUN(large_cases);
     RUN(special_values);
     RUN(maxpool2d_sums);
     RUN(maxpool2d_sums_near);
