@@ -94,6 +94,14 @@ static void read_number(const char *word, const char *key, int64_t *out) {
     if (strncmp(word, key, length) == 0) *out = atoll(word + length);
 }
 
+/* In the order in which a kernel applies them. */
+static const struct {
+    const char *word;
+    tdm_epilogue bit;
+} epilogues[] = {
+    {"bias", TDM_EPILOGUE_BIAS}, {"add", TDM_EPILOGUE_ADD}, {"relu", TDM_EPILOGUE_RELU}, {"sum", TDM_EPILOGUE_SUM_DX}};
+enum { EPILOGUES = sizeof epilogues / sizeof *epilogues };
+
 static void read_word(const char *word, offer *o) {
     o->keeps = o->keeps || strcmp(word, "keep") == 0;
     o->turns = o->turns || strcmp(word, "turns") == 0;
@@ -104,10 +112,8 @@ static void read_word(const char *word, offer *o) {
     if (strcmp(word, "nhwc") == 0) o->layout = TDM_LAYOUT_NHWC;
     if (strcmp(word, "c8") == 0) o->layout = TDM_LAYOUT_C8;
     if (strcmp(word, "c16") == 0) o->layout = TDM_LAYOUT_C16;
-    if (strcmp(word, "relu") == 0) o->epilogue |= TDM_EPILOGUE_RELU;
-    if (strcmp(word, "bias") == 0) o->epilogue |= TDM_EPILOGUE_BIAS;
-    if (strcmp(word, "sum") == 0) o->epilogue |= TDM_EPILOGUE_SUM_DX;
-    if (strcmp(word, "add") == 0) o->epilogue |= TDM_EPILOGUE_ADD;
+    for (size_t i = 0; i < EPILOGUES; i++)
+        if (strcmp(word, epilogues[i].word) == 0) o->epilogue |= epilogues[i].bit;
     read_number(word, "fill=", &o->fill);
     read_number(word, "weights=", &o->weights);
     read_number(word, "saved=", &o->saved);
@@ -196,10 +202,8 @@ tdm_plan_options plan_options(const tdm_kernel *const *kernels) {
 static const char *const layout_names[TDM_LAYOUT_COUNT] = {"", " nhwc", " c8", " c16"};
 
 static void print_epilogue(const tdm_plan_node *node, tdm_text *out) {
-    if (tdm_has_epilogue(&node->desc, TDM_EPILOGUE_BIAS)) tdm__text_puts(out, "+bias");
-    if (tdm_has_epilogue(&node->desc, TDM_EPILOGUE_ADD)) tdm__text_puts(out, "+add");
-    if (tdm_has_epilogue(&node->desc, TDM_EPILOGUE_RELU)) tdm__text_puts(out, "+relu");
-    if (tdm_has_epilogue(&node->desc, TDM_EPILOGUE_SUM_DX)) tdm__text_puts(out, "+sum");
+    for (size_t i = 0; i < EPILOGUES; i++)
+        if (tdm_has_epilogue(&node->desc, epilogues[i].bit)) tdm__text_printf(out, "+%s", epilogues[i].word);
 }
 
 static void print_value(const tdm_plan *plan, int value, tdm_text *out) {
