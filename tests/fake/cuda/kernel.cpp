@@ -19,14 +19,6 @@
 #include <ucontext.h>
 #endif
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define FIBERS_ASAN 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define FIBERS_ASAN 1
-#endif
 #if defined(FIBERS_ASAN)
 #include <sanitizer/common_interface_defs.h>
 #endif
