@@ -387,14 +387,17 @@ const tdm_field tdm__layer_rows[] = {
     {0},
 };
 
+static bool is_among(const char *const *keys, const char *key) {
+    while (*keys != NULL && !tdm__text_same(*keys, key)) keys++;
+    return *keys != NULL;
+}
+
 static bool loss_has(int type, const char *key) {
-    return tdm__field_find(tdm_builtin_losses[type]->attrs, key) != NULL;
+    return is_among(tdm_builtin_losses[type]->keys, key);
 }
 
 static bool optimizer_has(int type, const char *key) {
-    const char *const *keys = tdm_builtin_optims[type]->keys;
-    while (*keys != NULL && !tdm__text_same(*keys, key)) keys++;
-    return *keys != NULL;
+    return is_among(tdm_builtin_optims[type]->keys, key);
 }
 
 #define AT(member) offsetof(tdm_settings, member)

@@ -40,7 +40,7 @@ int64_t tdm__denominator(const tdm_mode_params *params, const tdm_shard *shards,
     int64_t sum = 0;
     for (int i = 0; i < count; i++) {
         if (shards[i].rows > 0)
-            sum += params->loss->denominator(params->loss_attrs, shards[i].rows, params->plan->output_width,
+            sum += params->loss->denominator(&params->job->loss, shards[i].rows, params->plan->output_width,
                                              shards[i].target);
     }
     return sum;
@@ -48,7 +48,7 @@ int64_t tdm__denominator(const tdm_mode_params *params, const tdm_shard *shards,
 
 tdm_status tdm__loss(const tdm_mode_params *params, tdm_replica *replica, const float *y, const tdm_rows *rows,
                      float *dy, int part) {
-    tdm_loss_args args = {.attrs = params->loss_attrs,
+    tdm_loss_args args = {.section = &params->job->loss,
                           .device = replica->device,
                           .precision = params->job->train.precision,
                           .rows = rows->rows,

@@ -6,7 +6,7 @@
 #   TDM_CUDA_OP_SOURCES TDM_CUDA_OP_CU        kernels of the CUDA module
 #   TDM_DNNL_OP_SOURCES TDM_DNNL_OP_LANES     kernels of the dnnl module; code for several instruction sets
 # and headers in <build>/generated/ops: cuda_kernels.def, cuda_losses.def, cuda_optims.def, dnnl_kernels.def, all_cases.h,
-# optim_cases.def.
+# loss_cases.def, optim_cases.def.
 function(tdm_names out file kind)
     file(STRINGS ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${file} lines REGEX "^TDM_${kind}\\(")
     list(TRANSFORM lines REPLACE "^TDM_${kind}\\(([a-z0-9_]+)\\).*" "\\1")
@@ -50,6 +50,7 @@ function(tdm_list_ops)
     set(cuda_losses "")
     set(cuda_optims "")
     set(cases "")
+    set(loss_cases "")
     set(optim_cases "")
     foreach(op ${TDM_OPS} reorder)
         if(EXISTS ${root}/${op}/${op}.cu OR EXISTS ${root}/${op}/${op}_cuda.c)
@@ -66,6 +67,9 @@ function(tdm_list_ops)
         if(EXISTS ${root}/loss/${loss}/${loss}.cu)
             string(APPEND cuda_losses "TDM_LOSS(${loss})\n")
         endif()
+        if(EXISTS ${root}/loss/${loss}/${loss}_cases.def)
+            string(APPEND loss_cases "#include \"ops/loss/${loss}/${loss}_cases.def\"\n")
+        endif()
     endforeach()
     foreach(optim ${TDM_OPTIMS})
         if(EXISTS ${root}/optim/${optim}/${optim}.cu)
@@ -81,6 +85,7 @@ function(tdm_list_ops)
     file(CONFIGURE OUTPUT ${generated}/cuda_optims.def CONTENT "${cuda_optims}")
     file(CONFIGURE OUTPUT ${generated}/dnnl_kernels.def CONTENT "${dnnl_kernels}")
     file(CONFIGURE OUTPUT ${generated}/all_cases.h CONTENT "${cases}")
+    file(CONFIGURE OUTPUT ${generated}/loss_cases.def CONTENT "${loss_cases}")
     file(CONFIGURE OUTPUT ${generated}/optim_cases.def CONTENT "${optim_cases}")
     foreach(list TDM_OPS TDM_LOSSES TDM_OPTIMS TDM_OP_SOURCES TDM_LANES TDM_CUDA_OP_SOURCES TDM_CUDA_OP_CU TDM_DNNL_OP_SOURCES
             TDM_DNNL_OP_LANES)

@@ -38,11 +38,10 @@ typedef struct tdm_mode_params {
     const tdm_device_ops *device;
     const tdm_loss_def *loss;
     tdm_status (*loss_run)(const tdm_loss_args *args); /* the loss's kernel on this device */
-    const void *loss_attrs;
-    int replicas;                    /* of the whole job */
-    int rank;                        /* ddp: this process's replica; else 0 */
-    tdm_comm *comm;                  /* ddp: of all ranks, in host memory; borrowed */
-    const tdm_comm_ops *device_comm; /* ddp: reduces in the device's memory; NULL: `comm` reduces */
+    int replicas;                                      /* of the whole job */
+    int rank;                                          /* ddp: this process's replica; else 0 */
+    tdm_comm *comm;                                    /* ddp: of all ranks, in host memory; borrowed */
+    const tdm_comm_ops *device_comm;                   /* ddp: reduces in the device's memory; NULL: `comm` reduces */
     int state_count;
     bool has_ignored; /* some label may be ignored: the denominator of the mean is counted each step */
 } tdm_mode_params;

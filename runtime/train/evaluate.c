@@ -15,7 +15,7 @@ static tdm_status score(tdm_run *run, const tdm_shard *shard, const float *y, do
     const tdm_step_values values = {.loss_seed = 1};
     double loss = 0;
     int64_t correct = 0;
-    tdm_loss_args args = {.attrs = run->loss_attrs,
+    tdm_loss_args args = {.section = &run->job->loss,
                           .rows = shard->rows,
                           .width = run->plan->output_width,
                           .y = y,
@@ -26,7 +26,7 @@ static tdm_status score(tdm_run *run, const tdm_shard *shard, const float *y, do
     TDM_TRY(run->loss->run(&args));
     sums[LOSS] = loss;
     sums[CORRECT] = (double)correct;
-    sums[COUNT] = (double)run->loss->denominator(run->loss_attrs, shard->rows, run->plan->output_width, shard->target);
+    sums[COUNT] = (double)run->loss->denominator(&run->job->loss, shard->rows, run->plan->output_width, shard->target);
     return TDM_OK;
 }
 

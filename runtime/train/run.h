@@ -54,7 +54,6 @@ struct tdm_run {
     const tdm_optim_def *optim;
     tdm_optim_run *optim_run;        /* its kernel on this device; NULL where the run only predicts */
     const tdm_comm_ops *device_comm; /* NULL: gradients are reduced in host memory */
-    void *loss_attrs;
     tdm_plan *plan;
     const tdm_named *tensors;         /* parameters in PyTorch's order, buffers, then the optimizer's state */
     int model_tensors, tensor_count;  /* how many belong to the model; all */

@@ -93,25 +93,9 @@ static tdm_status check_batch(tdm_run *run) {
 
 /* ---- the loss ---- */
 
-static void set_loss_attr(const tdm_loss_def *loss, void *attrs, const char *key, double number, int64_t integer) {
-    for (const tdm_field *row = loss->attrs; row != NULL && row->key != NULL; row++) {
-        if (strcmp(row->key, key) != 0) continue;
-        char *at = (char *)attrs + row->offset;
-        if (row->kind == TDM_FIELD_FLOAT) memcpy(at, &number, sizeof(number));
-        if (row->kind == TDM_FIELD_INT) memcpy(at, &integer, sizeof(integer));
-    }
-}
-
 static tdm_status open_loss(tdm_run *run, tdm_data_wanted *wanted) {
     const tdm_loss_section *section = &run->job->loss;
-    int count = 0;
-    while (tdm_builtin_losses[count] != NULL) count++;
-    if (section->kind < 0 || section->kind >= count)
-        TDM_FAIL(TDM_E_USAGE, "there is no job.loss.kind %d", section->kind);
     run->loss = tdm_builtin_losses[section->kind];
-    TDM_TRY(tdm__arena_new(&run->arena, &run->loss_attrs, 1, run->loss->attrs_bytes > 0 ? run->loss->attrs_bytes : 1));
-    set_loss_attr(run->loss, run->loss_attrs, "label_smoothing", section->label_smoothing, 0);
-    set_loss_attr(run->loss, run->loss_attrs, "ignore_index", 0, section->ignore_index);
     const tdm_graph_value *output = &run->graph->values[run->graph->output];
     const tdm_origin *origin = output->producer >= 0 ? &run->graph->nodes[output->producer].origin : NULL;
     int64_t classes = 0;
@@ -164,7 +148,6 @@ static tdm_status open_mode(tdm_run *run) {
                               .device = run->compute.device,
                               .loss = run->loss,
                               .loss_run = loss_run,
-                              .loss_attrs = run->loss_attrs,
                               .device_comm = run->device_comm,
                               .replicas = run->replicas,
                               .rank = run->rank,

@@ -215,10 +215,9 @@ TEST(keys_of_the_ops_are_rows) {
         }
         CHECK((tdm_builtin_optims[i]->state_count == NULL) == (tdm_builtin_optims[i]->fewer_states == NULL));
     }
-    for (int i = 0; tdm_builtin_losses[i] != NULL; i++) {
-        const tdm_field *row = tdm_builtin_losses[i]->attrs;
-        for (; row != NULL && row->key != NULL; row++) CHECK(tdm__section_row(loss, row->key) >= 0);
-    }
+    for (int i = 0; tdm_builtin_losses[i] != NULL; i++)
+        for (const char *const *key = tdm_builtin_losses[i]->keys; *key != NULL; key++)
+            CHECK(tdm__section_row(loss, *key) >= 0);
 }
 
 TEST(job_defaults) {

@@ -1,10 +1,8 @@
-/* The losses on CUDA against the CPU's. Gradients of mse, and its sums where a thread does a row, are equal to the bit;
- * a real GPU's exp and log differ from the host's in the last places, which the tolerances of cross_entropy allow. In
- * bf16 the CPU's has the same rounded outputs, and its gradient is rounded afterwards. */
-#include "ops/loss/cross_entropy/cross_entropy.h"
-#include "ops/ops.h"
+/* The losses on CUDA against the CPU's, with the tolerances of their cases. In bf16 the CPU's has the same rounded
+ * outputs, and its gradient is rounded afterwards. */
 #include "runtime/base/bf16.h"
 #include "tests/ops/cuda_device.h"
+#include "tests/ops/loss_case.h"
 #include "tests/ops/op_memory.h"
 
 static tdm_device *device;
@@ -15,19 +13,10 @@ static const tdm_loss_kernel *cuda_loss(const char *name) {
     return *loss;
 }
 
-static void numbers(uint32_t seed, float *out, int64_t count, float factor) {
-    uint32_t x = seed;
-    for (int64_t i = 0; i < count; i++) {
-        x = x * 1664525u + 1013904223u;
-        out[i] = (float)((int32_t)(x >> 15) - 65536) / 65536.0f * factor;
-    }
-}
-
 /* ---- one run on both sides ---- */
 
 typedef struct {
-    const tdm_loss_def *loss;
-    const void *attrs;
+    const loss_case *test;
     int64_t rows, width;
     bool bf16, odd, without_dy, graph;
 } setting;
@@ -37,7 +26,6 @@ typedef struct {
     float *y, *dy;
     uint16_t *narrow_y, *narrow_dy; /* what the device has of them in bf16 */
     void *target;
-    size_t target_bytes;
     tdm_step_values *values;
     double *loss_sum;
     int64_t *correct;
@@ -47,19 +35,20 @@ typedef struct {
 /* Results begin with something in the sums, which must be added to, and dirt in the gradient. */
 static void sides_open(sides *s, const setting *o) {
     const int64_t count = o->rows * o->width;
-    const bool classes = o->loss->target == TDM_TARGET_CLASS;
+    const tdm_loss_def *loss = loss_named(o->test->loss);
+    const bool classes = loss->target == TDM_TARGET_CLASS;
     *s = (sides){.memory = {.device = device, .odd = o->odd}};
     op_memory *m = &s->memory;
     s->y = op_memory_floats(m, count, "y");
-    s->target_bytes = classes ? (size_t)o->rows * sizeof(int64_t) : (size_t)count * sizeof(float);
-    s->target = classes ? op_memory_new(m, s->target_bytes, "labels") : op_memory_floats(m, count, "targets");
+    s->target = classes ? op_memory_new(m, loss_target_bytes(loss, o->rows, o->width), "labels")
+                        : op_memory_floats(m, count, "targets");
     s->dy = o->without_dy ? NULL : op_memory_floats(m, count, "dy");
     if (o->bf16) s->narrow_y = op_memory_numbers(m, count, sizeof *s->narrow_y, "y in bf16");
     if (o->bf16 && s->dy != NULL) s->narrow_dy = op_memory_numbers(m, count, sizeof *s->narrow_dy, "dy in bf16");
     s->values = op_memory_new(m, sizeof *s->values, "the values");
     s->loss_sum = op_memory_new(m, sizeof *s->loss_sum, "the loss");
     s->correct = op_memory_new(m, sizeof *s->correct, "the hits");
-    s->here = (tdm_loss_args){.attrs = o->attrs,
+    s->here = (tdm_loss_args){.section = &o->test->section,
                               .rows = o->rows,
                               .width = o->width,
                               .y = s->y,
@@ -77,9 +66,8 @@ static void sides_open(sides *s, const setting *o) {
     s->there.dy = op_memory_there(m, o->bf16 ? (const void *)s->narrow_dy : s->dy);
     s->there.loss_sum = op_memory_there(m, s->loss_sum);
     s->there.correct = op_memory_there(m, s->correct);
-    numbers(11, s->y, count, 4);
-    if (!classes) numbers(12, s->target, count, 4);
-    for (int64_t n = 0; classes && n < o->rows; n++) ((int64_t *)s->target)[n] = n * 7919 % o->width;
+    loss_numbers(11, s->y, count, 4);
+    loss_targets(loss, o->rows, o->width, s->target);
     *s->values = (tdm_step_values){.loss_seed = 1.0f / (float)o->rows};
 }
 
@@ -104,7 +92,7 @@ static void widen_dy(const sides *s, int64_t count) {
 }
 
 static void run_there(const sides *s, const setting *o) {
-    const tdm_loss_kernel *loss = cuda_loss(o->loss->name);
+    const tdm_loss_kernel *loss = cuda_loss(o->test->loss);
     const int64_t count = o->rows * o->width;
     tdm_capture *capture = NULL;
     sums_begin(s);
@@ -122,15 +110,10 @@ static void run_there(const sides *s, const setting *o) {
         if (capture != NULL) CHECK_OK(device->ops->capture_run(device, capture));
     }
     op_memory_fetch(&s->memory);
-    op_memory_check(&s->memory, o->loss->name);
+    op_memory_check(&s->memory, o->test->loss);
     if (s->narrow_dy != NULL) widen_dy(s, count);
     device->ops->capture_free(device, capture);
 }
-
-typedef struct {
-    double loss_sum; /* relative */
-    double dy;       /* times the seed */
-} tolerance;
 
 /* Where numbers may differ before they are rounded to bf16, the roundings may be neighbours. */
 static bool differ(const setting *o, float got, float want, double most) {
@@ -139,7 +122,7 @@ static bool differ(const setting *o, float got, float want, double most) {
     return !(fabs((double)got - (double)want) <= most) && !(isnan(got) && isnan(want));
 }
 
-static void compare(const sides *s, const setting *o, const tolerance *most) {
+static void compare(const sides *s, const setting *o) {
     const int64_t count = s->dy != NULL ? o->rows * o->width : 0, hits = *s->correct;
     const double sum = *s->loss_sum;
     int failures = tdm_test_failures, differences = 0;
@@ -149,79 +132,64 @@ static void compare(const sides *s, const setting *o, const tolerance *most) {
     CHECK(memcmp(&sum, s->loss_sum, sizeof sum) == 0 && hits == *s->correct);
     CHECK(count == 0 || memcmp(dy, s->dy, (size_t)count * sizeof *dy) == 0);
     sums_begin(s);
-    CHECK_OK(o->loss->run(&s->here));
+    CHECK_OK(loss_named(o->test->loss)->run(&s->here));
     if (!isfinite(*s->loss_sum))
         CHECK(sum == *s->loss_sum || (isnan(sum) && isnan(*s->loss_sum)));
     else
-        CHECK_NEAR(sum, *s->loss_sum, most->loss_sum * fabs(*s->loss_sum));
+        CHECK_NEAR(sum, *s->loss_sum, o->test->cuda_sum * fabs(*s->loss_sum));
     CHECK_INT(hits, *s->correct);
     for (int64_t i = 0; i < count; i++)
-        differences += differ(o, dy[i], s->dy[i], most->dy * (double)s->values->loss_seed);
+        differences += differ(o, dy[i], s->dy[i], o->test->cuda_dy * (double)s->values->loss_seed);
     CHECK_INT(differences, 0);
     if (tdm_test_failures != failures)
-        fprintf(stderr, "  %s, %lld x %lld%s%s%s%s\n", o->loss->name, (long long)o->rows, (long long)o->width,
+        fprintf(stderr, "  %s, %lld x %lld%s%s%s%s\n", o->test->loss, (long long)o->rows, (long long)o->width,
                 o->bf16 ? ", bf16" : "", o->odd ? ", odd" : "", o->without_dy ? ", without dy" : "",
                 o->graph ? ", captured" : "");
     free(dy);
 }
 
-static void check(const setting *o, const tolerance *most) {
+static void check(const setting *o) {
     sides s;
     sides_open(&s, o);
     run_there(&s, o);
-    compare(&s, o, most);
+    compare(&s, o);
     op_memory_free(&s.memory);
 }
 
-static void check_variants(const setting *o, const tolerance *most) {
+static void check_variants(const loss_case *c, int64_t rows, int64_t width) {
+    if (cuda_loss(c->loss) == NULL) return; /* told by name below */
     for (int bf16 = 0; bf16 < 2; bf16++) {
-        setting variant = *o;
-        variant.bf16 = bf16 != 0;
-        check(&variant, most);
+        setting variant = {.test = c, .rows = rows, .width = width, .bf16 = bf16 != 0};
+        check(&variant);
         variant.odd = variant.graph = true;
-        check(&variant, most);
+        check(&variant);
         variant.without_dy = true;
-        check(&variant, most);
+        check(&variant);
     }
 }
 
-/* ---- the losses ---- */
+/* ---- all losses ---- */
 
-/* 1e-6 of a sum of thousands is far above what the last places of exp and log make, and far below any wrong term. */
-static const tolerance entropy_tolerance = {1e-6, 2e-6}, equal = {0, 0}, squares_tolerance = {1e-14, 0};
-
-TEST(cross_entropy) {
-    static const int64_t width[] = {2, 10, 32, 33, 100, 1024, 1025, 3001}, rows[] = {1, 7, 60, 1025};
-    const tdm_cross_entropy_attrs plain = {.ignore_index = -100}, smooth = {.label_smoothing = 0.1, .ignore_index = 1};
-    for (size_t w = 0; w < sizeof width / sizeof *width; w++)
-        for (size_t r = 0; r < sizeof rows / sizeof *rows && rows[r] * width[w] < 200000; r++) {
-            check_variants(&(setting){&tdm__cross_entropy_loss, &plain, rows[r], width[w], 0, 0, 0, 0},
-                           &entropy_tolerance);
-            check_variants(&(setting){&tdm__cross_entropy_loss, &smooth, rows[r], width[w], 0, 0, 0, 0},
-                           &entropy_tolerance);
-        }
+TEST(every_loss_has_a_kernel) {
+    for (const tdm_loss_def *const *loss = tdm_builtin_losses; *loss != NULL; loss++) {
+        if (cuda_loss((*loss)->name) != NULL) continue;
+        tdm_test_failures++;
+        fprintf(stderr, "%s has no kernel on CUDA: write ops/loss/%s/%s.cu\n", (*loss)->name, (*loss)->name,
+                (*loss)->name);
+    }
 }
 
-TEST(mse) {
-    static const int64_t width[] = {1, 3, 32, 33, 700, 5000}, rows[] = {1, 7, 1025};
-    for (size_t w = 0; w < sizeof width / sizeof *width; w++)
-        for (size_t r = 0; r < sizeof rows / sizeof *rows && rows[r] * width[w] < 200000; r++)
-            check_variants(&(setting){&tdm__mse_loss, NULL, rows[r], width[w], 0, 0, 0, 0},
-                           width[w] <= 32 && rows[r] <= 1024 ? &equal : &squares_tolerance);
+TEST(cases) {
+    each_loss_size(check_variants);
 }
 
-/* More rows than the workspace has room for at a time. */
-TEST(rows_in_parts) {
-    const tdm_cross_entropy_attrs attrs = {.ignore_index = -100};
-    check(&(setting){&tdm__cross_entropy_loss, &attrs, 70001, 2, 0, 0, 0, 0}, &entropy_tolerance);
-    check(&(setting){&tdm__mse_loss, NULL, 70001, 1, 0, 0, 0, 0}, &squares_tolerance);
-}
+/* ---- special rows of cross_entropy ---- */
 
-/* ---- special rows ---- */
+static const loss_case without_class_1 = {"cross_entropy", .section = {.ignore_index = 1}, .cuda_sum = 1e-6,
+                                          .cuda_dy = 2e-6};
 
 static void check_special(int64_t width, bool bf16) {
-    const tdm_cross_entropy_attrs attrs = {.ignore_index = 1};
-    const setting o = {&tdm__cross_entropy_loss, &attrs, 5, width, bf16, 0, 0, 0};
+    const setting o = {.test = &without_class_1, .rows = 5, .width = width, .bf16 = bf16};
     sides s;
     sides_open(&s, &o);
     int64_t *label = s.target;
@@ -233,12 +201,12 @@ static void check_special(int64_t width, bool bf16) {
     for (int64_t c = 0; c < width; c++) s.y[3 * width + c] = 0.5f;
     label[4] = 0, s.y[4 * width] = -INFINITY; /* an infinite loss */
     run_there(&s, &o);
-    compare(&s, &o, &entropy_tolerance);
+    compare(&s, &o);
     for (int64_t c = 0; c < width; c++) CHECK_NEAR(s.dy[c], 0, 0);
     s.y[3 * width + 2] = NAN;
     run_there(&s, &o);
     CHECK(isnan(*s.loss_sum));
-    compare(&s, &o, &entropy_tolerance);
+    compare(&s, &o);
     op_memory_free(&s.memory);
 }
 
@@ -252,8 +220,8 @@ TEST(special_rows) {
 
 /* The host refuses them earlier; here nothing may be read outside, and the run must see it. */
 static void check_wrong_label(int64_t width, int64_t wrong, bool bf16) {
-    const tdm_cross_entropy_attrs attrs = {.ignore_index = -100};
-    const setting o = {&tdm__cross_entropy_loss, &attrs, 2, width, bf16, 0, 0, 0};
+    static const loss_case usual = {"cross_entropy", .section = {.ignore_index = -100}};
+    const setting o = {.test = &usual, .rows = 2, .width = width, .bf16 = bf16};
     sides s;
     sides_open(&s, &o);
     ((int64_t *)s.target)[0] = 0;
@@ -277,9 +245,8 @@ TEST(wrong_labels_make_nan) {
 
 TEST_MAIN({
     device = cuda_open();
-    RUN(cross_entropy);
-    RUN(mse);
-    RUN(rows_in_parts);
+    RUN(every_loss_has_a_kernel);
+    RUN(cases);
     RUN(special_rows);
     RUN(wrong_labels_make_nan);
     device->ops->close(device);

@@ -1,7 +1,101 @@
-/* Losses: closed forms, slopes, ignored rows, wrong labels and shapes. Against PyTorch: op_fixture_test.c. */
-#include "ops/loss/cross_entropy/cross_entropy.h"
-#include "ops/ops.h"
+/* Every loss of the list: what its definition promises, and its cases. Then closed forms, ignored rows, wrong labels
+ * and shapes of single losses. Against PyTorch: op_fixture_test.c. */
+#include "tests/ops/loss_case.h"
 #include "tests/support/tdm_test.h"
+
+/* ---- all losses ---- */
+
+TEST(every_loss_has_cases) {
+    for (const tdm_loss_def *const *loss = tdm_builtin_losses; *loss != NULL; loss++) {
+        int cases = 0;
+        for (int i = 0; i < LOSS_CASES; i++) cases += strcmp(loss_cases[i].loss, (*loss)->name) == 0;
+        if (cases > 0) continue;
+        tdm_test_failures++;
+        fprintf(stderr, "%s has no case: write ops/loss/%s/%s_cases.def\n", (*loss)->name, (*loss)->name,
+                (*loss)->name);
+    }
+    for (int i = 0; i < LOSS_CASES; i++) CHECK(loss_named(loss_cases[i].loss) != NULL);
+}
+
+TEST(definitions) {
+    for (const tdm_loss_def *const *loss = tdm_builtin_losses; *loss != NULL; loss++) {
+        const tdm_loss_def *l = *loss;
+        CHECK(l->name[0] != '\0' && l->doc[0] != '\0' && l->doc_zh[0] != '\0');
+        CHECK(l->denominator != NULL && l->run != NULL);
+        CHECK(l->target == TDM_TARGET_VALUES || l->infer != NULL); /* who else says how many classes there are? */
+        CHECK(loss_named(l->name) == l);
+    }
+}
+
+/* Programs in C name losses by these. */
+TEST(places_are_those_of_the_enum) {
+    CHECK_TEXT(tdm_builtin_losses[TDM_CROSS_ENTROPY]->name, "cross_entropy");
+    CHECK_TEXT(tdm_builtin_losses[TDM_MSE]->name, "mse");
+}
+
+enum { MOST_OF_SLOPES = 2048, SLOPES = 64 };
+static const double sum_before = 1000.25;
+static const int64_t correct_before = 77;
+
+/* Slopes of the sum of the losses, at some of the outputs. A row's loss is rounded to float, which they feel. */
+static void check_slopes(const loss_case *c, tdm_loss_args args, float *y) {
+    const int64_t count = args.rows * args.width;
+    const float *dy = args.dy, step = 1.0f / 16, factor[4] = {-2, -1, 1, 2};
+    args.dy = NULL;
+    for (int64_t i = 0; i < count; i += 1 + count / SLOPES) {
+        const float kept = y[i];
+        double f[4] = {0};
+        for (int k = 0; k < 4; k++) {
+            y[i] = kept + factor[k] * step;
+            args.loss_sum = &f[k];
+            CHECK_OK(loss_named(c->loss)->run(&args));
+        }
+        y[i] = kept;
+        const double slope = (8 * (f[2] - f[1]) - (f[3] - f[0])) / (12 * (double)step);
+        CHECK_NEAR((double)dy[i], slope * (double)args.values->loss_seed, 3e-5 + 1e-5 * fabs(slope));
+    }
+}
+
+static void check_size(const loss_case *c, int64_t rows, int64_t width) {
+    const tdm_loss_def *loss = loss_named(c->loss);
+    const size_t count = (size_t)(rows * width);
+    float *y = calloc(count, sizeof *y), *dy = calloc(count, sizeof *dy), *again = calloc(count, sizeof *again);
+    void *target = calloc(1, loss_target_bytes(loss, rows, width));
+    const int failures = tdm_test_failures;
+    const tdm_step_values values = {.loss_seed = 1};
+    double sum[3] = {sum_before, sum_before, sum_before};
+    int64_t correct[3] = {correct_before, correct_before, correct_before};
+    loss_numbers(11, y, (int64_t)count, 4);
+    loss_targets(loss, rows, width, target);
+    memset(dy, 0xFF, count * sizeof *dy); /* NaN */
+    float *const to[3] = {dy, again, NULL};
+    tdm_loss_args args = {
+        .section = &c->section, .rows = rows, .width = width, .y = y, .target = target, .values = &values};
+    for (int k = 0; k < 3; k++) {
+        args.dy = to[k], args.loss_sum = &sum[k], args.correct = &correct[k];
+        CHECK_OK(loss->run(&args));
+        CHECK(sum[k] == sum[0] && correct[k] == correct[0]); /* the same bits, and without a gradient too */
+    }
+    CHECK(memcmp(dy, again, count * sizeof *dy) == 0);
+    const int64_t hits = correct[0] - correct_before, denominator = loss->denominator(&c->section, rows, width, target);
+    CHECK(isfinite(sum[0]) && denominator >= 0 && denominator <= rows * width);
+    CHECK(hits >= 0 && hits <= (loss->target == TDM_TARGET_CLASS ? rows : 0));
+    double other = 0;
+    args.dy = dy, args.loss_sum = &other;
+    CHECK_OK(loss->run(&args));
+    CHECK_NEAR(sum[0] - sum_before, other, 1e-12 * (sum_before + fabs(other))); /* it is added to what is there */
+    if (count <= MOST_OF_SLOPES && !c->kinks) check_slopes(c, args, y);
+    if (tdm_test_failures != failures)
+        fprintf(stderr, "  %s, case %d, %lld x %lld\n", c->loss, (int)(c - loss_cases), (long long)rows,
+                (long long)width);
+    free(y), free(dy), free(again), free(target);
+}
+
+TEST(cases) {
+    each_loss_size(check_size);
+}
+
+/* ---- single losses ---- */
 
 static const tdm_origin origin = {.file = "net.yaml", .line = 12, .column = 7};
 
@@ -12,12 +106,12 @@ typedef struct {
     tdm_status status;
 } outcome;
 
-static outcome run(const tdm_loss_def *loss, const void *attrs, int64_t rows, int64_t width, const float *y,
-                   const void *target, float seed) {
+static outcome run(const tdm_loss_def *loss, const tdm_loss_section *section, int64_t rows, int64_t width,
+                   const float *y, const void *target, float seed) {
     const tdm_step_values step = {.loss_seed = seed};
     outcome out = {0};
     for (int i = 0; i < 64; i++) out.dy[i] = NAN;
-    tdm_loss_args args = {.attrs = attrs,
+    tdm_loss_args args = {.section = section,
                           .rows = rows,
                           .width = width,
                           .y = y,
@@ -30,12 +124,12 @@ static outcome run(const tdm_loss_def *loss, const void *attrs, int64_t rows, in
     return out;
 }
 
-static outcome cross_entropy(const tdm_cross_entropy_attrs *attrs, int64_t rows, int64_t width, const float *y,
+static outcome cross_entropy(const tdm_loss_section *section, int64_t rows, int64_t width, const float *y,
                              const int64_t *label, float seed) {
-    return run(&tdm__cross_entropy_loss, attrs, rows, width, y, label, seed);
+    return run(&tdm__cross_entropy_loss, section, rows, width, y, label, seed);
 }
 
-static const tdm_cross_entropy_attrs usual = {.label_smoothing = 0, .ignore_index = -100};
+static const tdm_loss_section usual = {.label_smoothing = 0, .ignore_index = -100};
 
 TEST(equal_outputs_cost_log_of_classes) {
     const float y[8] = {0};
@@ -64,16 +158,16 @@ TEST(nan_is_seen) {
 }
 
 TEST(ignored_rows_do_not_count) {
-    const tdm_cross_entropy_attrs attrs = {.label_smoothing = 0.1, .ignore_index = 2};
+    const tdm_loss_section section = {.label_smoothing = 0.1, .ignore_index = 2};
     const float y[9] = {0, 0, 0, 9, 9, 9, 0, 0, 0};
     const int64_t label[3] = {0, 2, 1}, none[3] = {2, 2, 2};
-    CHECK_INT(tdm__cross_entropy_loss.denominator(&attrs, 3, 3, label), 2);
-    outcome out = cross_entropy(&attrs, 3, 3, y, label, 0.5f);
+    CHECK_INT(tdm__cross_entropy_loss.denominator(&section, 3, 3, label), 2);
+    outcome out = cross_entropy(&section, 3, 3, y, label, 0.5f);
     CHECK_NEAR(out.sum, 2 * log(3), 1e-6);
     for (int i = 3; i < 6; i++) CHECK_NEAR(out.dy[i], 0, 0);
     CHECK_INT(out.correct, 1);
-    CHECK_INT(tdm__cross_entropy_loss.denominator(&attrs, 3, 3, none), 0);
-    out = cross_entropy(&attrs, 3, 3, y, none, INFINITY);
+    CHECK_INT(tdm__cross_entropy_loss.denominator(&section, 3, 3, none), 0);
+    out = cross_entropy(&section, 3, 3, y, none, INFINITY);
     CHECK_NEAR(out.sum, 0, 0);
     for (int i = 0; i < 9; i++) CHECK_NEAR(out.dy[i], 0, 0);
 }
@@ -99,7 +193,7 @@ TEST(rows_are_added_in_double) {
     double sum = 0, one = 0;
     int64_t correct = 0;
     const tdm_step_values step = {.loss_seed = 1};
-    tdm_loss_args args = {.attrs = &usual,
+    tdm_loss_args args = {.section = &usual,
                           .rows = 1,
                           .width = 2,
                           .y = y + 2,
@@ -112,25 +206,6 @@ TEST(rows_are_added_in_double) {
     CHECK_OK(tdm__cross_entropy_loss.run(&args));
     CHECK_NEAR(sum, 30000 + 999 * one, 1e-9);
     CHECK_INT(correct, 1 + 999); /* both runs were added */
-}
-
-TEST(gradients_are_slopes) {
-    const tdm_cross_entropy_attrs attrs = {.label_smoothing = 0.2, .ignore_index = -100};
-    float y[10] = {0.5f, -1, 0.25f, 2, 0, 1, 1, -0.5f, 0.125f, -2};
-    const int64_t label[2] = {3, 0};
-    outcome out = cross_entropy(&attrs, 2, 5, y, label, 1);
-    for (int i = 0; i < 10; i++) {
-        float kept = y[i];
-        const float step = 1.0f / 16;
-        double f[4];
-        const float factor[4] = {-2, -1, 1, 2};
-        for (int k = 0; k < 4; k++) {
-            y[i] = kept + factor[k] * step;
-            f[k] = cross_entropy(&attrs, 2, 5, y, label, 1).sum;
-        }
-        y[i] = kept;
-        CHECK_NEAR(out.dy[i], (8 * (f[2] - f[1]) - (f[3] - f[0])) / (12 * (double)step), 1e-5);
-    }
 }
 
 TEST(mse_closed_form) {
@@ -153,10 +228,9 @@ TEST(shapes) {
     CHECK_INT(tdm_error_last()->line, 12);
     CHECK_STATUS(tdm__cross_entropy_loss.infer(&one, &origin, &classes), TDM_E_CONFIG);
     CHECK(tdm__mse_loss.infer == NULL); /* any shape will do */
-    CHECK(tdm_builtin_losses[0] == &tdm__cross_entropy_loss && tdm_builtin_losses[1] == &tdm__mse_loss);
-    CHECK(tdm_builtin_losses[2] == NULL);
 }
 
-TEST_MAIN(RUN(equal_outputs_cost_log_of_classes); RUN(large_outputs_do_not_overflow); RUN(nan_is_seen);
+TEST_MAIN(RUN(every_loss_has_cases); RUN(definitions); RUN(places_are_those_of_the_enum); RUN(cases);
+          RUN(equal_outputs_cost_log_of_classes); RUN(large_outputs_do_not_overflow); RUN(nan_is_seen);
           RUN(ignored_rows_do_not_count); RUN(labels_out_of_range_are_refused); RUN(rows_are_added_in_double);
-          RUN(gradients_are_slopes); RUN(mse_closed_form); RUN(shapes);)
+          RUN(mse_closed_form); RUN(shapes);)

@@ -5,8 +5,10 @@
 
 All numbers are the bits of float32. For an op they come in this order: inputs, parameters, float buffers, gradient of
 the output (training only), output, and (training only) gradients of inputs, gradients of parameters, buffers
-afterwards. For a loss: outputs of the model, float targets (mse only), the mean, the gradient of the outputs.
+afterwards. For a loss: outputs of the model, float targets (unless they are labels), the mean, the gradient of the outputs.
 """
+import pathlib
+import re
 import struct
 import sys
 
@@ -14,6 +16,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 torch.set_num_threads(1)
 
 COUNTER = 3  # num_batches_tracked before
@@ -88,17 +91,22 @@ def cases():
     yield "add", "", 3, 3, (11,), Add(), True
 
 
-LOSSES = [
-    # kind, smoothing, ignore_index, rows, classes, scale of the outputs, labels that are ignored
-    ("cross_entropy", 0.0, -100, 8, 10, 1.0, 0),
-    ("cross_entropy", 0.1, -100, 8, 10, 3.0, 0),
-    ("cross_entropy", 0.0, -100, 6, 10, 1.0, 2),
-    ("cross_entropy", 0.2, 3, 8, 5, 1.0, 3),
-    ("cross_entropy", 0.0, -100, 5, 4, 400.0, 0),
-    ("cross_entropy", 1.0, -100, 4, 6, 1.0, 0),
-    ("cross_entropy", 0.0, -100, 2, 200, 2.0, 0),
-    ("mse", 0.0, -100, 3, 5, 1.0, 0),
-    ("mse", 0.0, -100, 7, 24, 10.0, 0),
+# Of a loss: whether its targets are labels, and what computes it from the settings of a case.
+LOSSES = {
+    "cross_entropy": (True, F.cross_entropy),
+    "mse": (False, F.mse_loss),
+}
+LOSS_CASES = [
+    # loss, settings (keys of section `loss`), rows, outputs, scale of the outputs, labels that are ignored
+    ("cross_entropy", dict(label_smoothing=0.0, ignore_index=-100), 8, 10, 1.0, 0),
+    ("cross_entropy", dict(label_smoothing=0.1, ignore_index=-100), 8, 10, 3.0, 0),
+    ("cross_entropy", dict(label_smoothing=0.0, ignore_index=-100), 6, 10, 1.0, 2),
+    ("cross_entropy", dict(label_smoothing=0.2, ignore_index=3), 8, 5, 1.0, 3),
+    ("cross_entropy", dict(label_smoothing=0.0, ignore_index=-100), 5, 4, 400.0, 0),
+    ("cross_entropy", dict(label_smoothing=1.0, ignore_index=-100), 4, 6, 1.0, 0),
+    ("cross_entropy", dict(label_smoothing=0.0, ignore_index=-100), 2, 200, 2.0, 0),
+    ("mse", {}, 3, 5, 1.0, 0),
+    ("mse", {}, 7, 24, 10.0, 0),
 ]
 
 words = []
@@ -145,32 +153,43 @@ def op_row(op, attrs, rows, inputs, shape, module, training):
             f'.inputs = {inputs}}}, {"true" if training else "false"}, {first}, {len(words) - first}}},')
 
 
-def loss_row(kind, smoothing, ignore, rows, width, scale, ignored):
+def loss_row(name, settings, rows, width, scale, ignored):
+    has_labels, compute = LOSSES[name]
     first = len(words)
     y = (torch.randn(rows, width) * scale).requires_grad_()
     put(y)
     labels = [0] * rows
-    if kind == "cross_entropy":
+    if has_labels:
+        ignore = settings.get("ignore_index", -100)
         target = torch.randint(0, width, (rows,))
         if ignore >= 0:
             target[target == ignore] = 0
         target[rows - ignored:] = ignore if ignored else target[rows - ignored:]
         labels = target.tolist()
-        loss = F.cross_entropy(y, target, label_smoothing=smoothing, ignore_index=ignore)
     else:
         target = torch.randn(rows, width)
         put(target)
-        loss = F.mse_loss(y, target)
+    loss = compute(y, target, **settings)
     loss.backward()
     put(loss, y.grad)
-    return (f'    {{"{kind}", {smoothing!r}, {ignore}, {rows}, {width}, {{{", ".join(map(str, labels))}}}, '
+    section = ", ".join(f".{key} = {value!r}" for key, value in settings.items())
+    return (f'    {{"{name}", {{{section or 0}}}, {rows}, {width}, {{{", ".join(map(str, labels))}}}, '
             f'{first}, {len(words) - first}}},')
 
 
+def check_losses():
+    """Every loss of ops/losses.def must be here: what to compute is not guessed."""
+    listed = re.findall(r"^TDM_LOSS\((\w+)\)", (ROOT / "ops/losses.def").read_text(), re.M)
+    for name in listed + [case[0] for case in LOSS_CASES]:
+        if name not in LOSSES or name not in [case[0] for case in LOSS_CASES]:
+            sys.exit(f"make_op_fixtures.py: {name} needs a line in LOSSES, and one for each case in LOSS_CASES")
+
+
 def main():
+    check_losses()
     torch.manual_seed(20)
     ops = [op_row(*case) for case in cases()]
-    losses = [loss_row(*loss) for loss in LOSSES]
+    losses = [loss_row(*loss) for loss in LOSS_CASES]
     print(f"/* Made by make_op_fixtures.py with torch {torch.__version__}; see there for the order. Do not edit. */")
     print("/* clang-format off */")
     print("static const op_fixture op_fixtures[] = {")

@@ -40,6 +40,7 @@ for file in probe_op_ref.c probe_optim_lanes.c probe_loss.c; do
 done
 "$cmake" --build ../build --target "${objects[@]}" >../log 2>&1 || fail "it does not build: $(tail -20 ../log)"
 [ ! -e "$build/tests/fake/cuda" ] || grep -q '/probe_optim\.cu\.o' <<<"${objects[*]}" || fail "the .cu are not built for the emulated CUDA"
+grep -q probe_loss_cases ../build/generated/ops/loss_cases.def || fail "the tests do not know the cases of probe_loss"
 
 # The tests, with the new tables and the library as it is.
 cd ../build
@@ -51,4 +52,5 @@ link() { # PROGRAM SOURCE...
 }
 link conformance tests/ops/op_conformance.c tests/ops/op_conform.c tests/ops/op_driver.c
 link optim_test tests/ops/optim_test.c
+link loss_test tests/ops/loss_test.c
 echo "ok     new_op"

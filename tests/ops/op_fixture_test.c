@@ -1,7 +1,6 @@
 /* The reference kernels and losses against what PyTorch computed (op_fixtures.h, made by make_op_fixtures.py), as near
  * as <op>_cases.h says: an op that sums differs from PyTorch by PyTorch's own float32 sums. */
-#include "ops/loss/cross_entropy/cross_entropy.h"
-#include "ops/ops.h"
+#include "tests/ops/loss_case.h"
 #include "tests/ops/op_cases.h"
 #include "tests/ops/op_driver.h"
 #include "tests/support/tdm_test.h"
@@ -16,8 +15,8 @@ typedef struct {
 enum { MAX_ROWS = 8 };
 typedef struct {
     const char *loss;
-    double label_smoothing;
-    int64_t ignore_index, rows, width, label[MAX_ROWS];
+    tdm_loss_section section;
+    int64_t rows, width, label[MAX_ROWS];
     int first, count;
 } loss_fixture;
 
@@ -79,6 +78,12 @@ static void check_op(const op_fixture *fixture) {
     op_data_close(&data);
 }
 
+static void tell_missing(const char *name, const char *where) {
+    fprintf(stderr, "%s has no numbers of PyTorch's: add it to %s in tests/ops/make_op_fixtures.py and run that\n",
+            name, where);
+    tdm_test_failures++;
+}
+
 TEST(ops_give_pytorchs_numbers) {
     bool seen[64] = {false};
     for (size_t i = 0; i < sizeof op_fixtures / sizeof *op_fixtures; i++) {
@@ -86,27 +91,16 @@ TEST(ops_give_pytorchs_numbers) {
         for (int k = 0; tdm_builtin_ops[k] != NULL; k++)
             if (strcmp(tdm_builtin_ops[k]->name, op_fixtures[i].op) == 0) seen[k] = true;
     }
-    for (int k = 0; tdm_builtin_ops[k] != NULL; k++) {
-        if (seen[k]) continue;
-        fprintf(stderr,
-                "%s has no numbers of PyTorch's: add it to cases() in tests/ops/make_op_fixtures.py and run that\n",
-                tdm_builtin_ops[k]->name);
-        tdm_test_failures++;
-    }
-}
-
-static const tdm_loss_def *find_loss(const char *name) {
-    for (const tdm_loss_def *const *loss = tdm_builtin_losses; *loss != NULL; loss++)
-        if (strcmp((*loss)->name, name) == 0) return *loss;
-    return NULL;
+    for (int k = 0; tdm_builtin_ops[k] != NULL; k++)
+        if (!seen[k]) tell_missing(tdm_builtin_ops[k]->name, "cases()");
 }
 
 /* Rows whose label counts and has the largest number, the first of several. */
-static int64_t count_correct(const loss_fixture *fixture, const float *y) {
+static int64_t count_correct(const loss_fixture *fixture, const tdm_loss_def *loss, const float *y) {
     int64_t correct = 0;
     for (int64_t n = 0; n < fixture->rows; n++, y += fixture->width) {
         const int64_t label = fixture->label[n];
-        bool largest = label != fixture->ignore_index;
+        bool largest = loss->denominator(&fixture->section, 1, fixture->width, &label) > 0;
         for (int64_t c = 0; largest && c < fixture->width; c++)
             largest = c < label ? y[c] < y[label] : y[c] <= y[label];
         correct += largest;
@@ -115,7 +109,7 @@ static int64_t count_correct(const loss_fixture *fixture, const float *y) {
 }
 
 static void check_loss(const loss_fixture *fixture) {
-    const tdm_loss_def *loss = find_loss(fixture->loss);
+    const tdm_loss_def *loss = loss_named(fixture->loss);
     REQUIRE(loss != NULL);
     int64_t count = fixture->rows * fixture->width, correct = 0;
     reader from = {fixture->first, fixture->first + fixture->count};
@@ -124,12 +118,11 @@ static void check_loss(const loss_fixture *fixture) {
     float *mean = read_new(&from, 1), *want = read_new(&from, count), *dy = calloc((size_t)count, sizeof *dy);
     CHECK_INT(from.at, from.end);
 
-    tdm_cross_entropy_attrs attrs = {fixture->label_smoothing, fixture->ignore_index};
     const void *labels = values ? (const void *)target : fixture->label;
-    int64_t denominator = loss->denominator(&attrs, fixture->rows, fixture->width, labels);
+    int64_t denominator = loss->denominator(&fixture->section, fixture->rows, fixture->width, labels);
     const tdm_step_values step = {.loss_seed = 1.0f / (float)denominator};
     double sum = 0;
-    tdm_loss_args args = {.attrs = &attrs,
+    tdm_loss_args args = {.section = &fixture->section,
                           .rows = fixture->rows,
                           .width = fixture->width,
                           .y = y,
@@ -141,12 +134,18 @@ static void check_loss(const loss_fixture *fixture) {
     CHECK_OK(loss->run(&args));
     CHECK_NEAR(sum / (double)denominator, *mean, 1e-6 * fabs((double)*mean));
     CHECK(op_near(fixture->loss, dy, want, count, 1e-6));
-    CHECK_INT(correct, values ? 0 : count_correct(fixture, y));
+    CHECK_INT(correct, values ? 0 : count_correct(fixture, loss, y));
     free(y), free(target), free(mean), free(want), free(dy);
 }
 
 TEST(losses_give_pytorchs_numbers) {
     for (size_t i = 0; i < sizeof loss_fixtures / sizeof *loss_fixtures; i++) check_loss(&loss_fixtures[i]);
+    for (int k = 0; tdm_builtin_losses[k] != NULL; k++) {
+        bool seen = false;
+        for (size_t i = 0; i < sizeof loss_fixtures / sizeof *loss_fixtures; i++)
+            seen = seen || strcmp(loss_fixtures[i].loss, tdm_builtin_losses[k]->name) == 0;
+        if (!seen) tell_missing(tdm_builtin_losses[k]->name, "LOSSES and LOSS_CASES");
+    }
 }
 
 TEST_MAIN(RUN(ops_give_pytorchs_numbers); RUN(losses_give_pytorchs_numbers);)

@@ -38,15 +38,15 @@ static const op_fixture op_fixtures[] = {
 };
 
 static const loss_fixture loss_fixtures[] = {
-    {"cross_entropy", 0.0, -100, 8, 10, {2, 0, 2, 2, 1, 8, 5, 4}, 18110, 161},
-    {"cross_entropy", 0.1, -100, 8, 10, {2, 5, 4, 2, 8, 6, 8, 8}, 18271, 161},
-    {"cross_entropy", 0.0, -100, 6, 10, {3, 1, 2, 8, -100, -100}, 18432, 121},
-    {"cross_entropy", 0.2, 3, 8, 5, {1, 0, 4, 1, 0, 3, 3, 3}, 18553, 81},
-    {"cross_entropy", 0.0, -100, 5, 4, {1, 2, 3, 3, 3}, 18634, 41},
-    {"cross_entropy", 1.0, -100, 4, 6, {3, 2, 5, 2}, 18675, 49},
-    {"cross_entropy", 0.0, -100, 2, 200, {34, 83}, 18724, 801},
-    {"mse", 0.0, -100, 3, 5, {0, 0, 0}, 19525, 46},
-    {"mse", 0.0, -100, 7, 24, {0, 0, 0, 0, 0, 0, 0}, 19571, 505},
+    {"cross_entropy", {.label_smoothing = 0.0, .ignore_index = -100}, 8, 10, {2, 0, 2, 2, 1, 8, 5, 4}, 18110, 161},
+    {"cross_entropy", {.label_smoothing = 0.1, .ignore_index = -100}, 8, 10, {2, 5, 4, 2, 8, 6, 8, 8}, 18271, 161},
+    {"cross_entropy", {.label_smoothing = 0.0, .ignore_index = -100}, 6, 10, {3, 1, 2, 8, -100, -100}, 18432, 121},
+    {"cross_entropy", {.label_smoothing = 0.2, .ignore_index = 3}, 8, 5, {1, 0, 4, 1, 0, 3, 3, 3}, 18553, 81},
+    {"cross_entropy", {.label_smoothing = 0.0, .ignore_index = -100}, 5, 4, {1, 2, 3, 3, 3}, 18634, 41},
+    {"cross_entropy", {.label_smoothing = 1.0, .ignore_index = -100}, 4, 6, {3, 2, 5, 2}, 18675, 49},
+    {"cross_entropy", {.label_smoothing = 0.0, .ignore_index = -100}, 2, 200, {34, 83}, 18724, 801},
+    {"mse", {0}, 3, 5, {0, 0, 0}, 19525, 46},
+    {"mse", {0}, 7, 24, {0, 0, 0, 0, 0, 0, 0}, 19571, 505},
 };
 
 static const uint32_t fixture_words[] = {

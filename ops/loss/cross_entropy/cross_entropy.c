@@ -1,21 +1,10 @@
 /* cross_entropy: definition and the CPU's kernel. torch.nn.CrossEntropyLoss: rows are in float32 with the maximum
  * subtracted, their sum in double. With e the smoothing, C classes and q = (1 - e) * onehot(label) + e / C:
  *      loss = -sum_c q_c log softmax(y)_c        dy = (softmax(y) - q) * seed */
-#include "ops/loss/cross_entropy/cross_entropy.h"
-
 #include <math.h>
 #include <string.h>
 
 #include "ops/ops.h"
-#include "runtime/base/field/field_rows.h"
-
-static const tdm_field fields[] = {
-    {FIELD(FLOAT, tdm_cross_entropy_attrs, label_smoothing, "0.0"), RANGE(0, 1),
-     HELP("share of the target spread evenly over all classes", "均分给所有类别的目标比重")},
-    {FIELD(INT, tdm_cross_entropy_attrs, ignore_index, "-100"), RANGE(-9007199254740992.0, 9007199254740992.0),
-     HELP("samples with this label are ignored", "不计入损失的样本所用的标签")},
-    {0},
-};
 
 static tdm_status infer(const tdm_shape *output, const tdm_origin *origin, int64_t *classes) {
     if (output->ndim != 1 || output->dim[0] < 2)
@@ -27,12 +16,11 @@ static tdm_status infer(const tdm_shape *output, const tdm_origin *origin, int64
     return TDM_OK;
 }
 
-static int64_t denominator(const void *attrs_pointer, int64_t rows, int64_t width, const void *target) {
+static int64_t denominator(const tdm_loss_section *section, int64_t rows, int64_t width, const void *target) {
     (void)width;
-    const tdm_cross_entropy_attrs *attrs = attrs_pointer;
     const int64_t *label = target;
     int64_t counted = 0;
-    for (int64_t n = 0; n < rows; n++) counted += label[n] != attrs->ignore_index;
+    for (int64_t n = 0; n < rows; n++) counted += label[n] != section->ignore_index;
     return counted;
 }
 
@@ -70,7 +58,7 @@ static void row_gradient(float *dy, const float *y, int64_t width, int64_t label
 }
 
 static tdm_status run(const tdm_loss_args *args) {
-    const tdm_cross_entropy_attrs *attrs = args->attrs;
+    const tdm_loss_section *section = args->section;
     const int64_t *target = args->target;
     double total = 0;
     int64_t correct = 0;
@@ -78,7 +66,7 @@ static tdm_status run(const tdm_loss_args *args) {
         const float *y = args->y + n * args->width;
         float *dy = args->dy != NULL ? args->dy + n * args->width : NULL;
         int64_t label = target[n];
-        if (label == attrs->ignore_index) {
+        if (label == section->ignore_index) {
             if (dy != NULL) memset(dy, 0, (size_t)args->width * sizeof *dy);
             continue;
         }
@@ -89,10 +77,10 @@ static tdm_status run(const tdm_loss_args *args) {
                      (long long)args->width - 1, (long long)args->width, (long long)label, (long long)n);
         int64_t best = largest(y, args->width);
         float max = y[best], log_total = log_sum(y, max, args->width);
-        total += (double)row_loss(y, args->width, label, max, log_total, attrs->label_smoothing);
+        total += (double)row_loss(y, args->width, label, max, log_total, section->label_smoothing);
         correct += best == label;
         if (dy != NULL)
-            row_gradient(dy, y, args->width, label, max, log_total, attrs->label_smoothing, args->values->loss_seed);
+            row_gradient(dy, y, args->width, label, max, log_total, section->label_smoothing, args->values->loss_seed);
     }
     *args->loss_sum += total;
     *args->correct += correct;
@@ -104,8 +92,7 @@ const tdm_loss_def tdm__cross_entropy_loss = {
     .doc = "softmax and negative log-likelihood of the labels (torch.nn.CrossEntropyLoss)",
     .doc_zh = "softmax 与标签的负对数似然（torch.nn.CrossEntropyLoss）",
     .target = TDM_TARGET_CLASS,
-    .attrs = fields,
-    .attrs_bytes = sizeof(tdm_cross_entropy_attrs),
+    .keys = {"label_smoothing", "ignore_index"},
     .infer = infer,
     .denominator = denominator,
     .run = run,

@@ -4,7 +4,6 @@
  *
  * Labels are checked on the host when a batch is put together. A label out of range here makes its row NaN, which
  * training notices. */
-#include "ops/loss/cross_entropy/cross_entropy.h"
 #include "runtime/backends/cuda/kit/loss.h"
 
 using namespace tdm_cuda;
@@ -177,14 +176,13 @@ tdm_status run_wide(tdm_cuda_device *device, const entropy_row<Number> &row, int
 
 /* Softmax and loss are in float for both precisions. */
 template <class Number> tdm_status run(const tdm_loss_args *args) {
-    const tdm_cross_entropy_attrs *attrs = (const tdm_cross_entropy_attrs *)args->attrs;
     tdm_cuda_device *device = tdm__cuda_device(args->device);
     entropy_row<Number> row = {};
     row.label = (const int64_t *)args->target;
     row.values = args->values;
     row.width = args->width;
-    row.ignore_index = attrs->ignore_index;
-    row.smoothing = attrs->label_smoothing;
+    row.ignore_index = args->section->ignore_index;
+    row.smoothing = args->section->label_smoothing;
     row.kept = 1.0 - row.smoothing;
     row.spread = row.smoothing / (double)args->width;
     row.y = as<Number>(args->y);

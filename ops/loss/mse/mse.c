@@ -2,8 +2,8 @@
  * elements. Rows are summed in double. */
 #include "ops/ops.h"
 
-static int64_t denominator(const void *attrs, int64_t rows, int64_t width, const void *target) {
-    (void)attrs;
+static int64_t denominator(const tdm_loss_section *section, int64_t rows, int64_t width, const void *target) {
+    (void)section;
     (void)target;
     return rows * width;
 }

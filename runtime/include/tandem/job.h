@@ -55,9 +55,10 @@ typedef struct tdm_data_section {
     int resident;    /* tdm_resident_mode */
 } tdm_data_section;
 
+typedef enum tdm_loss_kind { TDM_CROSS_ENTROPY, TDM_MSE } tdm_loss_kind;
 typedef struct tdm_loss_section {
-    int kind; /* index into tdm_builtin_losses: cross_entropy, mse */
-    double label_smoothing;
+    int kind;               /* tdm_loss_kind */
+    double label_smoothing; /* cross_entropy */
     int64_t ignore_index;
 } tdm_loss_section;
 

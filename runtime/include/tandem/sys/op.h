@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include <tandem/host.h>
+#include <tandem/job.h>
 #include <tandem/sys/field.h>
 
 TDM_BEGIN_DECLS
@@ -222,8 +223,8 @@ typedef enum tdm_target_kind {
 } tdm_target_kind;
 
 typedef struct tdm_loss_args {
-    const void *attrs;
-    tdm_device *device;  /* as in tdm_kernel_args */
+    const tdm_loss_section *section; /* of the job */
+    tdm_device *device;              /* as in tdm_kernel_args */
     int precision;       /* bf16: y and dy point to 16-bit numbers; the loss is taken in float all the same */
     int64_t rows, width; /* y is [rows, width] */
     const float *y;
@@ -234,15 +235,16 @@ typedef struct tdm_loss_args {
     int64_t *correct; /* rows whose largest output is the label are added; untouched for TDM_TARGET_VALUES */
 } tdm_loss_args;
 
+enum { TDM_MAX_LOSS_KEYS = 8 };
+
 typedef struct tdm_loss_def {
     const char *name, *doc, *doc_zh;
     tdm_target_kind target;
-    const tdm_field *attrs;
-    size_t attrs_bytes;
+    const char *keys[TDM_MAX_LOSS_KEYS + 1]; /* the keys of section `loss` that are its own; NULL behind the last */
     /* Checks the output's shape (no batch dimension); for TDM_TARGET_CLASS sets *classes. NULL: any shape will do. */
     tdm_status (*infer)(const tdm_shape *output, const tdm_origin *origin, int64_t *classes);
     /* What the mean divides by for these targets: counted rows (ignore_index) or rows * width. */
-    int64_t (*denominator)(const void *attrs, int64_t rows, int64_t width, const void *target);
+    int64_t (*denominator)(const tdm_loss_section *section, int64_t rows, int64_t width, const void *target);
     tdm_status (*run)(const tdm_loss_args *args); /* the CPU's kernel, forward and backward in one pass */
 } tdm_loss_def;
 
