@@ -6,6 +6,7 @@
 #include "config/table.h"
 #include "runtime/base/field/field_range.h"
 #include "runtime/base/status.h"
+#include "runtime/graph/graph.h"
 
 /* Checks what printing relies on. If the value cannot be printed, returns false with the reason in `why`. */
 static bool is_printable(const tdm_field *row, const void *value, tdm_text *why) {
@@ -96,6 +97,10 @@ static void print_section(const tdm_section *section, tdm_settings *settings, td
         tdm__field_print(row, tdm__section_object(section, settings), out);
         tdm__text_puts(out, "\n");
     }
+}
+
+bool tdm_job_has_labels(const tdm_job *job) {
+    return tdm_job_check(job) == TDM_OK && tdm_builtin_losses[job->loss.kind]->target == TDM_TARGET_CLASS;
 }
 
 unsigned tdm_job_key_flags(const char *key, size_t length) {

@@ -250,6 +250,7 @@ TEST(configs) {
     MISUSE(tdm_config_explain("seed", TDM_ENGLISH, NULL));
     MISUSE(tdm_config_schema(TDM_ENGLISH, NULL));
     CHECK_INT(tdm_job_key_flags(NULL, 0), 0);
+    CHECK(!tdm_job_has_labels(NULL));
     CHECK_INT(tdm_job_key_flags("no.such.key", 11), 0);
     MISUSE(tdm_config_lacking(NULL, &text));
     MISUSE(tdm_config_find_key(NULL, &text));

@@ -89,7 +89,7 @@ static void begin_values(watched *w, float target) {
     w->s.target = target;
     w->source.has_labels = 0;
     w->source.read = read_values;
-    w->job.loss.kind = 1; /* mse */
+    w->job.loss.kind = TDM_MSE;
 }
 
 static tdm_status open_run(watched *w) {

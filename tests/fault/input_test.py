@@ -213,7 +213,7 @@ def vanishing(box):
 FAULTS = [("optimizer.lrr=1", r"lrr", r"lr"), ("optimizer.lr=fast", r"fast", r"number"), ("train.steps=0", r"train\.steps", r"0"),
           ("train.steps=-5", r"-5", r"train\.steps"), ("parallel.device_ids=[0, 0]", r"device_ids", r""),
           ("parallel.mode=dpp", r"dpp", r"ddp|dp"), ("model.layers=[{linear: 4}, {conv2d: 3}]", r"conv2d", r""),
-          ("model.layers=[{linar: 4}]", r"linar", r"linear"), ("loss=huber", r"huber", r""), ("seed=1.5", r"1\.5", r"integer"),
+          ("model.layers=[{linar: 4}]", r"linar", r"linear"), ("loss=no_such_loss", r"no_such_loss", r""), ("seed=1.5", r"1\.5", r"integer"),
           ("train.batch.global=25", r"25", r"2"), ("data.train.format=idx", r"images", r""),
           ("checkpoint.every=often", r"often", r""), ("parallel.ddp.timeout=-1s", r"-1s", r"timeout"), ("model.input=[]", r"input", r"")]
 

@@ -126,7 +126,7 @@ static int run(tool *t) {
     FREED_BY(inference_close) inference in = {.config = NULL};
     int code = inference_open(&in, t);
     if (code != TDM_OK) return code;
-    p.classes = in.job.loss.kind == 0; /* cross_entropy */
+    p.classes = tdm_job_has_labels(&in.job);
     p.width = tdm_run_output_width(in.run);
     p.count = tdm_run_eval_count(in.run);
     p.to = stdout;
