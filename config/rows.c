@@ -11,15 +11,12 @@ static int64_t samples_of(const tdm_data_spec *spec) {
 }
 
 static void check_pass(tdm_config *config, int64_t rows, bool training) {
-    const tdm_graph_node *node = rows > 0 ? tdm__graph_lacks_rows(config->graph, rows, training) : NULL;
-    if (node == NULL) return;
-    const tdm_layer *layer = &config->layers[node - config->graph->nodes];
-    const char *key = training ? "train.batch" : "eval.batch";
+    const tdm_rows_fault fault = tdm__graph_rows_fault(config->graph, rows, training);
+    if (fault.node == NULL) return;
+    const tdm_layer *layer = &config->layers[fault.node - config->graph->nodes];
     TDM_FAULT(config, CONFLICT, layer->at, TDM_WORDS(config, "model.layers[%d]", (int)(layer - config->layers)),
-              training ? "use another train.batch, or data.drop_last: true" : "use another eval.batch",
-              "%s '%s' needs more than 1 value per channel for the statistics of a batch, but %s gives a batch "
-              "with %lld row",
-              node->op->name, node->name, key, (long long)rows);
+              training ? "use another train.batch, or data.drop_last: true" : "use another eval.batch", "%s",
+              fault.text);
 }
 
 void tdm__check_rows(tdm_config *config) {

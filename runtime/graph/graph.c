@@ -308,12 +308,18 @@ tdm_status tdm_graph_finish(tdm_graph *graph, tdm_value output) {
     return TDM_OK;
 }
 
-const tdm_graph_node *tdm__graph_lacks_rows(const tdm_graph *graph, int64_t rows, bool training) {
-    for (size_t i = 0; i < graph->node_count; i++) {
+tdm_rows_fault tdm__graph_rows_fault(const tdm_graph *graph, int64_t rows, bool training) {
+    tdm_rows_fault fault = {.node = NULL};
+    for (size_t i = 0; rows > 0 && fault.node == NULL && i < graph->node_count; i++) {
         const tdm_graph_node *node = &graph->nodes[i];
-        if (rows < (training ? node->least_rows : node->least_rows_in_evaluation)) return node;
+        const int64_t least = training ? node->least_rows : node->least_rows_in_evaluation;
+        if (rows >= least) continue;
+        fault.node = node;
+        snprintf(fault.text, sizeof(fault.text),
+                 "%s '%s' needs at least %lld rows in every batch of %s on a device, but one has %lld", node->op->name,
+                 node->name, (long long)least, training ? "training" : "evaluation", (long long)rows);
     }
-    return NULL;
+    return fault;
 }
 
 int tdm_graph_shape(const tdm_graph *graph, tdm_value value, int64_t *dim) {

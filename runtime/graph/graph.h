@@ -66,8 +66,12 @@ const tdm_op_def *tdm__op_find(const char *name);
 /* Runs the op's infer. Refuses tensors with more elements than any machine can hold. */
 tdm_status tdm__op_infer(const tdm_op_def *op, tdm_infer *infer);
 
-/* The first layer that needs more than `rows` rows in a pass; NULL if there is none. */
-const tdm_graph_node *tdm__graph_lacks_rows(const tdm_graph *graph, int64_t rows, bool training);
+typedef struct tdm_rows_fault {
+    const tdm_graph_node *node; /* NULL: no fault */
+    char text[512];
+} tdm_rows_fault;
+/* Says which layer needs more than `rows` rows in a pass, the first if there are several. 0 rows: there is no pass. */
+tdm_rows_fault tdm__graph_rows_fault(const tdm_graph *graph, int64_t rows, bool training);
 
 int64_t tdm__shape_count(const tdm_shape *shape);
 bool tdm__shape_equal(const tdm_shape *a, const tdm_shape *b);

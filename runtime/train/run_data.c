@@ -152,13 +152,10 @@ static tdm_status open_eval_loaders(tdm_run *run) {
 }
 
 static tdm_status check_pass(const tdm_run *run, int64_t rows, bool training) {
-    const tdm_graph_node *node = rows > 0 ? tdm__graph_lacks_rows(run->graph, rows, training) : NULL;
-    if (node == NULL) return TDM_OK;
-    TDM_FAIL_AT(&node->origin, TDM_E_CONFIG,
-                "%s '%s' needs more than 1 value per channel for the statistics of a batch, and %s with %lld row; use "
-                "another %s",
-                node->op->name, node->name, training ? "data.train has a batch on a device" : "data.eval has a batch",
-                (long long)rows, training ? "train.batch, or data.drop_last: true" : "eval.batch");
+    const tdm_rows_fault fault = tdm__graph_rows_fault(run->graph, rows, training);
+    if (fault.node == NULL) return TDM_OK;
+    TDM_FAIL_AT(&fault.node->origin, TDM_E_CONFIG, "%s; use another %s", fault.text,
+                training ? "train.batch, or data.drop_last: true" : "eval.batch");
 }
 
 tdm_status tdm__run_check_rows(const tdm_run *run) {

@@ -91,7 +91,9 @@ TEST(batches_too_small_for_a_layer) {
     job.train.steps = 11;
     REQUIRE_OK(tdm_run_open(&run, &job, narrow, NULL));
     CHECK_STATUS(tdm_run_train(run), TDM_E_CONFIG);
-    CHECK_HAS(tdm_error_message(), "batchnorm2d 'norm' needs more than 1 value per channel");
+    CHECK_HAS(tdm_error_message(),
+              "batchnorm2d 'norm' needs at least 2 rows in every batch of training on a device, but one has 1; "
+              "use another train.batch");
     CHECK_STATUS(tdm_run_step(run, 1), TDM_E_CONFIG);
     tdm_run_close(run);
     job.data.drop_last = true;
