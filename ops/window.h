@@ -4,12 +4,31 @@
 
 #include "runtime/base/planes.h"
 
+/* The attributes that every pooling layer has. */
+typedef struct tdm_pool_attrs {
+    int64_t kernel[2];
+    int64_t stride[2]; /* null: the kernel size */
+    int64_t padding[2];
+} tdm_pool_attrs;
+
+/* Their fields, for a struct with the member `pool`; the help texts of the padding differ. */
+#define POOL_FIELDS(struct_, padding_en, padding_zh)                                                        \
+    {FIELD_IN(PAIR, struct_, pool, kernel, NULL), RANGE(1, TDM_MAX_WINDOW), FLAGS(REQUIRED | MAIN),         \
+     HELP("height and width of the window", "窗口的高和宽")},                                               \
+        {FIELD_IN(PAIR, struct_, pool, stride, "null"), RANGE(1, TDM_MAX_WINDOW), FLAGS(NULLABLE),          \
+         HELP("step from one window to the next; null: the kernel size",                                    \
+              "相邻窗口之间的步幅；null 表示等于窗口大小")},                                                \
+    {                                                                                                       \
+        FIELD_IN(PAIR, struct_, pool, padding, "0"), RANGE(0, TDM_MAX_WINDOW), HELP(padding_en, padding_zh) \
+    }
+
 /* Returns a pooling layer's window: a stride of null means the kernel size, as in PyTorch. */
-static inline tdm_window tdm__pool_window(const int64_t kernel[2], const int64_t stride[2], const int64_t padding[2]) {
-    bool is_null = stride[0] < 1; /* a null pair never holds a valid stride */
+static inline tdm_window tdm__pool_window(const tdm_pool_attrs *pool) {
+    const int64_t *kernel = pool->kernel, *stride = pool->stride;
+    const bool is_null = stride[0] < 1; /* a null pair never holds a valid stride */
     return (tdm_window){.kernel = {kernel[0], kernel[1]},
                         .stride = {is_null ? kernel[0] : stride[0], is_null ? kernel[1] : stride[1]},
-                        .padding = {padding[0], padding[1]},
+                        .padding = {pool->padding[0], pool->padding[1]},
                         .dilation = {1, 1}};
 }
 

@@ -3,15 +3,9 @@
 
 #include "ops/ops.h"
 #include "runtime/base/field/field_rows.h"
-#include "ops/window.h"
 
 static const tdm_field fields[] = {
-    {FIELD(PAIR, tdm_avgpool2d_attrs, kernel, NULL), RANGE(1, TDM_MAX_WINDOW), FLAGS(REQUIRED | MAIN),
-     HELP("height and width of the window", "窗口的高和宽")},
-    {FIELD(PAIR, tdm_avgpool2d_attrs, stride, "null"), RANGE(1, TDM_MAX_WINDOW), FLAGS(NULLABLE),
-     HELP("step from one window to the next; null: the kernel size", "相邻窗口之间的步幅；null 表示等于窗口大小")},
-    {FIELD(PAIR, tdm_avgpool2d_attrs, padding, "0"), RANGE(0, TDM_MAX_WINDOW),
-     HELP("zeros added on each side", "每侧补零的数目")},
+    POOL_FIELDS(tdm_avgpool2d_attrs, "zeros added on each side", "每侧补零的数目"),
     {FIELD(BOOL, tdm_avgpool2d_attrs, count_include_pad, "true"),
      HELP("whether padded zeros count in the mean", "求平均时是否计入填充的零")},
     {0},
@@ -19,7 +13,7 @@ static const tdm_field fields[] = {
 
 static tdm_status infer(tdm_infer *infer) {
     const tdm_avgpool2d_attrs *attrs = infer->attrs;
-    tdm_window window = tdm__pool_window(attrs->kernel, attrs->stride, attrs->padding);
+    tdm_window window = tdm__pool_window(&attrs->pool);
     return tdm__pool_infer(infer, &window);
 }
 

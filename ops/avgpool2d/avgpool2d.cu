@@ -1,7 +1,6 @@
 /* avgpool2d on CUDA. */
 #include "ops/avgpool2d/avgpool2d.h"
 #include "ops/average_cuda.h"
-#include "ops/window.h"
 
 using namespace tdm_cuda;
 
@@ -25,7 +24,7 @@ struct pool_spans {
 
 pool_spans spans_of(const tdm_kernel_args *args) {
     const tdm_avgpool2d_attrs *attrs = (const tdm_avgpool2d_attrs *)args->desc->attrs;
-    const tdm_window window = tdm__pool_window(attrs->kernel, attrs->stride, attrs->padding);
+    const tdm_window window = tdm__pool_window(&attrs->pool);
     return {sliding_of(window, args->desc), attrs->count_include_pad};
 }
 

@@ -2,13 +2,10 @@
 #ifndef TDM_OPS_AVGPOOL2D_H
 #define TDM_OPS_AVGPOOL2D_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "ops/window.h"
 
 typedef struct tdm_avgpool2d_attrs {
-    int64_t kernel[2];
-    int64_t stride[2]; /* null: the kernel size; see tdm__pool_window */
-    int64_t padding[2];
+    tdm_pool_attrs pool;
     bool count_include_pad;
 } tdm_avgpool2d_attrs;
 

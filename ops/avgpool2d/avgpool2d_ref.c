@@ -2,12 +2,11 @@
 #include "ops/average.h"
 #include "ops/avgpool2d/avgpool2d.h"
 #include "ops/ops.h"
-#include "ops/window.h"
 
 static tdm_average_range span(const void *attrs_pointer, int axis, int64_t at, int64_t in, int64_t out) {
     (void)out;
     const tdm_avgpool2d_attrs *attrs = attrs_pointer;
-    tdm_window window = tdm__pool_window(attrs->kernel, attrs->stride, attrs->padding);
+    tdm_window window = tdm__pool_window(&attrs->pool);
     tdm_window_part part = tdm__window_part(&window, axis, at, in);
     return (tdm_average_range){part.begin, part.end,
                                attrs->count_include_pad ? window.kernel[axis] : part.end - part.begin};

@@ -3,21 +3,16 @@
 
 #include "ops/ops.h"
 #include "runtime/base/field/field_rows.h"
-#include "ops/window.h"
 
 static const tdm_field fields[] = {
-    {FIELD(PAIR, tdm_maxpool2d_attrs, kernel, NULL), RANGE(1, TDM_MAX_WINDOW), FLAGS(REQUIRED | MAIN),
-     HELP("height and width of the window", "窗口的高和宽")},
-    {FIELD(PAIR, tdm_maxpool2d_attrs, stride, "null"), RANGE(1, TDM_MAX_WINDOW), FLAGS(NULLABLE),
-     HELP("step from one window to the next; null: the kernel size", "相邻窗口之间的步幅；null 表示等于窗口大小")},
-    {FIELD(PAIR, tdm_maxpool2d_attrs, padding, "0"), RANGE(0, TDM_MAX_WINDOW),
-     HELP("padding on each side; it is never the maximum", "每侧填充的点数，填充点不参与取最大值")},
+    POOL_FIELDS(tdm_maxpool2d_attrs, "padding on each side; it is never the maximum",
+                "每侧填充的点数，填充点不参与取最大值"),
     {0},
 };
 
 static tdm_status infer(tdm_infer *infer) {
     const tdm_maxpool2d_attrs *attrs = infer->attrs;
-    tdm_window window = tdm__pool_window(attrs->kernel, attrs->stride, attrs->padding);
+    tdm_window window = tdm__pool_window(&attrs->pool);
     return tdm__pool_infer(infer, &window);
 }
 

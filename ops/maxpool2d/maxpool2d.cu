@@ -9,7 +9,6 @@
 #include "runtime/backends/cuda/kit/planes.h"
 #include "runtime/backends/cuda/kit/sums.h"
 #include "ops/maxpool2d/maxpool2d.h"
-#include "ops/window.h"
 
 using namespace tdm_cuda;
 
@@ -23,10 +22,6 @@ struct pool {
     const float *bias; /* one per channel, added to the maximum; NULL: none */
     divider channel;   /* the channels */
 };
-
-bool has_small_window(const tdm_maxpool2d_attrs *attrs) {
-    return attrs->kernel[0] * attrs->kernel[1] <= 255;
-}
 
 /* ---- forward: each thread computes WIDE channels of one output point ---- */
 
@@ -201,7 +196,7 @@ __global__ void pool_backward(pool g, const Number *dy, const Place *saved, Numb
 
 tdm_window window_of(const tdm_kernel_desc *desc) {
     const tdm_maxpool2d_attrs *attrs = (const tdm_maxpool2d_attrs *)desc->attrs;
-    return tdm__pool_window(attrs->kernel, attrs->stride, attrs->padding);
+    return tdm__pool_window(&attrs->pool);
 }
 
 bool lie_apart(const tdm_window &window) {
@@ -236,7 +231,7 @@ size_t room_of_sums(const tdm_kernel_desc *desc) {
 
 bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     const int64_t *y = desc->y.dim;
-    const bool small = has_small_window((const tdm_maxpool2d_attrs *)desc->attrs);
+    const bool small = tdm__maxpool2d_fits_byte((const tdm_maxpool2d_attrs *)desc->attrs);
     keep_layout(desc, fit);
     fit->epilogue = TDM_EPILOGUE_RELU;
     if (desc->precision != TDM_BF16) fit->epilogue |= TDM_EPILOGUE_BIAS;
@@ -303,7 +298,7 @@ template <class Number> tdm_status forward(const tdm_kernel_args *args) {
     const pool g = pool_of(args);
     const bool packs =
         has_packs<Number>(g.x) && is_aligned(args->x[0], args->y, args->saved);
-    if (!has_small_window((const tdm_maxpool2d_attrs *)args->desc->attrs))
+    if (!tdm__maxpool2d_fits_byte((const tdm_maxpool2d_attrs *)args->desc->attrs))
         return launch_forward<1, Number, int32_t, int64_t>(args, g);
     if (!is_small(g.x) || !is_small(g.y)) return launch_forward<1, Number, uint8_t, int64_t>(args, g);
     return packs ? launch_forward<WIDE, Number, uint8_t, int32_t>(args, g)
@@ -314,7 +309,7 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
     static constexpr int WIDE = PACK_OF<Number>;
     const pool g = pool_of(args);
     const bool packs = has_packs<Number>(g.x) && is_aligned(args->dx[0], args->dy, args->saved, args->channel_sums);
-    if (!has_small_window((const tdm_maxpool2d_attrs *)args->desc->attrs))
+    if (!tdm__maxpool2d_fits_byte((const tdm_maxpool2d_attrs *)args->desc->attrs))
         return launch_backward<1, Number, int32_t, int64_t>(args, g);
     if (!is_small(g.x) || !is_small(g.y)) return launch_backward<1, Number, uint8_t, int64_t>(args, g);
     return packs ? launch_backward<WIDE, Number, uint8_t, int32_t>(args, g)

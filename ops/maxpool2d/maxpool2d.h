@@ -2,12 +2,15 @@
 #ifndef TDM_OPS_MAXPOOL2D_H
 #define TDM_OPS_MAXPOOL2D_H
 
-#include <stdint.h>
+#include "ops/window.h"
 
 typedef struct tdm_maxpool2d_attrs {
-    int64_t kernel[2];
-    int64_t stride[2]; /* null: the kernel size; see tdm__pool_window */
-    int64_t padding[2];
+    tdm_pool_attrs pool;
 } tdm_maxpool2d_attrs;
+
+/* Whether the index of a point of the window fits in a byte. 255 itself says that no point won. */
+static inline bool tdm__maxpool2d_fits_byte(const tdm_maxpool2d_attrs *attrs) {
+    return attrs->pool.kernel[0] * attrs->pool.kernel[1] <= 255;
+}
 
 #endif

@@ -3,7 +3,6 @@
 
 #include "ops/maxpool2d/maxpool2d.h"
 #include "ops/maxpool2d/maxpool2d_lanes.h"
-#include "ops/window.h"
 #include "runtime/backends/dnnl/kit/dnnl.h"
 
 static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
@@ -14,7 +13,7 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
         snprintf(fit->why, sizeof fit->why, "channels are not in blocks of 8 or 16");
         return false;
     }
-    if (attrs->kernel[0] * attrs->kernel[1] > 255) {
+    if (!tdm__maxpool2d_fits_byte(attrs)) {
         snprintf(fit->why, sizeof fit->why, "window of more than 255 points");
         return false;
     }
@@ -35,7 +34,7 @@ static job job_of(const tdm_kernel_args *args) {
     const int64_t *x = desc->x[0].dim, *y = desc->y.dim;
     const tdm_planes planes = tdm__planes_of(&desc->x[0], args->rows, desc->x_layout[0]);
     return (job){.args = args,
-                 .pool = {.window = tdm__pool_window(attrs->kernel, attrs->stride, attrs->padding),
+                 .pool = {.window = tdm__pool_window(&attrs->pool),
                           .inner = planes.inner,
                           .in = {x[2], x[3]},
                           .out = {y[2], y[3]}},

@@ -7,16 +7,12 @@
 
 #include "ops/maxpool2d/maxpool2d.h"
 #include "ops/ops.h"
-#include "ops/window.h"
-
-static bool has_small_window(const tdm_maxpool2d_attrs *attrs) {
-    return attrs->kernel[0] * attrs->kernel[1] <= 255;
-}
 
 static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     const int64_t *y = desc->y.dim;
     fit->x_layout[0] = fit->y_layout = desc->x_layout[0];
-    fit->saved_bytes = (size_t)(y[0] * y[1] * y[2] * y[3]) * (has_small_window(desc->attrs) ? 1 : sizeof(int32_t));
+    fit->saved_bytes =
+        (size_t)(y[0] * y[1] * y[2] * y[3]) * (tdm__maxpool2d_fits_byte(desc->attrs) ? 1 : sizeof(int32_t));
     return true;
 }
 
@@ -31,8 +27,8 @@ static pool pool_of(const tdm_kernel_args *args) {
     const tdm_maxpool2d_attrs *attrs = desc->attrs;
     return (pool){.x = tdm__planes_of(&desc->x[0], args->rows, desc->x_layout[0]),
                   .y = tdm__planes_of(&desc->y, args->rows, desc->y_layout),
-                  .window = tdm__pool_window(attrs->kernel, attrs->stride, attrs->padding),
-                  .small = has_small_window(attrs)};
+                  .window = tdm__pool_window(&attrs->pool),
+                  .small = tdm__maxpool2d_fits_byte(attrs)};
 }
 
 /* The window of output (p,q). */
