@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/base/system/clock.h"
+#include "runtime/base/system/thread.h"
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
@@ -24,14 +25,6 @@ int64_t tdm__spin_ns(int ranks) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof(set), &set) != 0) return 0;
     return CPU_COUNT(&set) >= ranks ? SPIN_NS : 0;
-}
-
-static void pause_briefly(void) {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
 }
 
 /* ---- the bell ---- */
@@ -223,7 +216,7 @@ tdm_status tdm__group_wait(tdm_group *group, tdm_missing_fn missing) {
         if (first == group->comm.world) return TDM_OK;
         if (ended) return tdm__group_ended(group);
         if (now - start < site->spin_ns) {
-            pause_briefly();
+            tdm__pause();
             if (look % LOOKS_PER_CLOCK == 0) now = tdm__now_ns();
             continue;
         }

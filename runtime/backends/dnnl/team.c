@@ -18,6 +18,7 @@
 
 #include "runtime/backends/dnnl/kit/dnnl.h"
 #include "runtime/base/system/clock.h"
+#include "runtime/base/system/thread.h"
 
 enum { MOST_SPIN_NS = 50 * 1000, LEAST_SPIN_NS = 1000, LOOKS_PER_CLOCK = 16, LINE = 64 };
 #define CLOSING UINT32_MAX
@@ -42,14 +43,6 @@ static int key_error;
 
 /* ---- waiting ---- */
 
-static void pause_briefly(void) {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 static void wait_while(_Atomic uint32_t *word, uint32_t value, int64_t *spin_ns) {
     if (atomic_load(word) != value) return;
     const int64_t start = tdm__now_ns();
@@ -57,7 +50,7 @@ static void wait_while(_Atomic uint32_t *word, uint32_t value, int64_t *spin_ns)
     while (now - start < *spin_ns) {
         for (int i = 0; i < LOOKS_PER_CLOCK; i++) {
             if (atomic_load(word) != value) return;
-            pause_briefly();
+            tdm__pause();
         }
         now = tdm__now_ns();
     }
@@ -111,6 +104,7 @@ static void make_key(void) {
     key_error = pthread_key_create(&key, close_team);
 }
 
+/* Not tdm__thread_start: its threads block even the signals of faults, so a handler of the program would not run. */
 static int start_members(team *t, int count) {
     const tdm_dnnl_caller caller = tdm__dnnl_enter(); /* new threads inherit the mask, so their signals are held back */
     int error = 0;

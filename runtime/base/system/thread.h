@@ -1,4 +1,4 @@
-/* Starting threads and initialising condition variables. In a header, because modules do not link tandem. */
+/* Starting threads, spinning, and initialising condition variables. In a header, because modules do not link tandem. */
 #ifndef TDM_BASE_THREAD_H
 #define TDM_BASE_THREAD_H
 
@@ -15,6 +15,15 @@ static inline int tdm__thread_start(pthread_t *thread, void *(*run)(void *), voi
     error = pthread_create(thread, NULL, run, argument);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
+}
+
+/* Tells the core that the thread spins: it may give time to the core's other thread. */
+static inline void tdm__pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
 }
 
 /* Deadlines of this condition variable are on the monotonic clock, so that setting the wall clock does not move them.
