@@ -111,10 +111,6 @@ static tdm_status add_engine_fault(tdm_config *config, tdm_status status, tdm_po
                                    const char *hint) {
     if (status != TDM_E_CONFIG && status != TDM_E_UNSUPPORTED) return status;
     const tdm_error *error = tdm_error_last();
-    static const char no_memory[] = "could not be kept: out of memory"; /* the graph could not copy an attribute */
-    size_t length = strlen(error->message);
-    if (length >= sizeof(no_memory) - 1 && strcmp(error->message + length - (sizeof(no_memory) - 1), no_memory) == 0)
-        TDM_FAIL(TDM_E_MEMORY, "building the model: out of memory");
     if (error->line > 0 && at.text != NULL && at.text->order == 0) {
         at.line = error->line;
         at.column = error->column;

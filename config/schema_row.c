@@ -2,16 +2,14 @@
 #include <string.h>
 
 #include "config/room.h"
-#include "runtime/base/status.h"
+#include "runtime/base/field/field_range.h"
 
 const char *tdm__section_key(tdm_config *config, int section, const char *key) {
     return tdm__fault_key(&config->faults, tdm__sections[section].path, key);
 }
 
 bool tdm__config_lacks_memory(tdm_config *config, const tdm_text *why) {
-    static const char words[] = "could not be kept: out of memory";
-    size_t length = sizeof(words) - 1;
-    bool lacks = why->failed || (why->length >= length && strcmp(why->data + why->length - length, words) == 0);
+    const bool lacks = tdm__field_lacks_memory(why);
     if (lacks) config->faults.status = TDM_E_MEMORY;
     return lacks;
 }

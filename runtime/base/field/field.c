@@ -6,13 +6,13 @@
 #include <string.h>
 
 #include "runtime/base/field/field_range.h"
-#include "runtime/base/status.h"
-#include "runtime/base/text/utf8.h"
 
 const char tdm__field_no_memory[] = "could not be kept: out of memory";
 
 bool tdm__field_lacks_memory(const tdm_text *why) {
-    return why->failed || why->data == NULL || strstr(why->data, tdm__field_no_memory) != NULL;
+    const size_t length = sizeof(tdm__field_no_memory) - 1;
+    return why->failed || why->data == NULL ||
+           (why->length >= length && strcmp(why->data + why->length - length, tdm__field_no_memory) == 0);
 }
 
 const tdm_field *tdm__field_find(const tdm_field *rows, const char *key) {
