@@ -283,8 +283,9 @@ static tdm_status choose_pass(trial *t, pass which, bool *found) {
     TDM_MODULE_TRY(ask[which](t->c, offers, &count));
     *found = false;
     if (count == 0)
-        snprintf(t->why, t->bytes, "%zu offers no algorithm for %s that %s", library(t->c)->dnn.version,
-                 pass_names[which], t->c->way.device->deterministic ? "always gives the same bits" : "is exact");
+        snprintf(t->why, t->bytes, "%s offers no algorithm for %s that %s",
+                 tdm__cuda_version_text(library(t->c)->dnn.version).of, pass_names[which],
+                 t->c->way.device->deterministic ? "always gives the same bits" : "is exact");
     for (int i = 0; i < count && !*found; i++) TDM_MODULE_TRY(try_offer(t, which, &offers[i], found));
     return TDM_OK;
 }

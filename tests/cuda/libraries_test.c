@@ -61,8 +61,8 @@ static void refused(const char *folder, const char *sentence) {
 }
 
 TEST(what_does_not_serve_is_passed_over) {
-    refused(FAKES "/old", "/old/libcublasLt.so.13 is version 120900, 130000 or newer is needed");
-    refused(FAKES "/incomplete", "/incomplete/libcublasLt.so.13 (version 130100) has no cublasLtMatmul");
+    refused(FAKES "/old", "/old/libcublasLt.so.13 is version 12.9.0, 13.0.0 or newer is needed");
+    refused(FAKES "/incomplete", "/incomplete/libcublasLt.so.13 (version 13.1.0) has no cublasLtMatmul");
     refused(FAKES "/silent", "/silent/libcublasLt.so.13 has no cublasLtGetVersion");
 }
 

@@ -56,9 +56,10 @@ tdm_status tdm__cublas_error(const tdm_cuda_libraries *libraries, cublasStatus_t
     if (status == CUBLAS_STATUS_ALLOC_FAILED) code = TDM_E_MEMORY;
     if (status == CUBLAS_STATUS_NOT_SUPPORTED) code = TDM_E_UNSUPPORTED;
     (void)cudaGetLastError();
-    return tdm__module_host()->fail(code, file, line, NULL, "%.*s failed: %s, %s (cublasLt %zu)", name_length(call),
+    return tdm__module_host()->fail(code, file, line, NULL, "%.*s failed: %s, %s (cublasLt %s)", name_length(call),
                                     call, libraries->blas.cublasLtGetStatusName(status),
-                                    libraries->blas.cublasLtGetStatusString(status), libraries->blas.version);
+                                    libraries->blas.cublasLtGetStatusString(status),
+                                    tdm__cuda_version_text(libraries->blas.version).of);
 }
 
 #ifndef TDM_CUDA_NO_CUDNN
@@ -68,8 +69,9 @@ tdm_status tdm__cudnn_error(const tdm_cuda_libraries *libraries, cudnnStatus_t s
     if (status == CUDNN_STATUS_ALLOC_FAILED) code = TDM_E_MEMORY;
     if (status == CUDNN_STATUS_NOT_SUPPORTED) code = TDM_E_UNSUPPORTED;
     (void)cudaGetLastError();
-    return tdm__module_host()->fail(code, file, line, NULL, "%.*s failed: %s (cuDNN %zu)", name_length(call), call,
-                                    libraries->dnn.cudnnGetErrorString(status), libraries->dnn.version);
+    return tdm__module_host()->fail(code, file, line, NULL, "%.*s failed: %s (cuDNN %s)", name_length(call), call,
+                                    libraries->dnn.cudnnGetErrorString(status),
+                                    tdm__cuda_version_text(libraries->dnn.version).of);
 }
 #endif
 

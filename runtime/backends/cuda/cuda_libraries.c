@@ -21,9 +21,10 @@ static bool is_new_enough(void *handle, const char *function, size_t least, size
     memcpy(&get, &address, sizeof get);
     *version = get();
     if (*version < least)
-        snprintf(why, bytes, "is version %zu, %zu or newer is needed", *version, least);
+        snprintf(why, bytes, "is version %s, %s or newer is needed", tdm__cuda_version_text(*version).of,
+                 tdm__cuda_version_text(least).of);
     else
-        snprintf(why, bytes, "version %zu", *version);
+        snprintf(why, bytes, "version %s", tdm__cuda_version_text(*version).of);
     return *version >= least;
 }
 

@@ -190,9 +190,9 @@ static tdm_status no_algorithm(const tdm_cuda_matmul *mm, const char *which) {
     const tdm_cublaslt *blas = &mm->device->libraries->blas;
     const bool refused = mm->refusal != CUBLAS_STATUS_SUCCESS;
     TDM_MODULE_FAIL(TDM_E_UNSUPPORTED,
-                    "%s: cublasLt %zu has no algorithm for a product of %lld x %lld x %lld (batch %lld, %s)%s%s%s%s",
-                    mm->device->base.name, blas->version, (long long)mm->shape.m, (long long)mm->shape.n,
-                    (long long)mm->shape.k, (long long)mm->shape.batch,
+                    "%s: cublasLt %s has no algorithm for a product of %lld x %lld x %lld (batch %lld, %s)%s%s%s%s",
+                    mm->device->base.name, tdm__cuda_version_text(blas->version).of, (long long)mm->shape.m,
+                    (long long)mm->shape.n, (long long)mm->shape.k, (long long)mm->shape.batch,
                     mm->shape.factors == TDM_CUDA_BF16 ? "bf16" : "f32", which,
                     refused ? "; it refuses the algorithms that it offers: " : "",
                     refused ? blas->cublasLtGetStatusName(mm->refusal) : "",

@@ -62,11 +62,9 @@ static int probe(char *text, size_t bytes) {
     (void)cudaRuntimeGetVersion(&runtime);
     if (count > 1) snprintf(more, sizeof more, " and %d more", count - 1);
     if (libraries->dnn.handle != NULL)
-        snprintf(dnn, sizeof dnn, "cuDNN %zu.%zu.%zu", libraries->dnn.version / 10000,
-                 libraries->dnn.version / 100 % 100, libraries->dnn.version % 100);
-    snprintf(text, bytes, "%.90s%s, CUDA %d.%d, cublasLt %zu.%zu.%zu, %s", properties.name, more, runtime / 1000,
-             runtime % 1000 / 10, libraries->blas.version / 10000, libraries->blas.version / 100 % 100,
-             libraries->blas.version % 100, dnn);
+        snprintf(dnn, sizeof dnn, "cuDNN %s", tdm__cuda_version_text(libraries->dnn.version).of);
+    snprintf(text, bytes, "%.90s%s, CUDA %d.%d, cublasLt %s, %s", properties.name, more, runtime / 1000,
+             runtime % 1000 / 10, tdm__cuda_version_text(libraries->blas.version).of, dnn);
     return 1;
 }
 

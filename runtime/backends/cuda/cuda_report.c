@@ -105,7 +105,7 @@ static void put_versions(const report *r) {
 }
 
 static void put_library(const report *r, const char *key, size_t version, const char *file) {
-    put(r, -1, key, "%zu.%zu.%zu, %s", version / 10000, version / 100 % 100, version % 100, file);
+    put(r, -1, key, "%s, %s", tdm__cuda_version_text(version).of, file);
 }
 
 static void put_libraries(const report *r) {

@@ -5,23 +5,34 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include <cublasLt.h>
 #ifndef TDM_CUDA_NO_CUDNN /* set if cudnn.h was absent from the build */
 #include <cudnn.h>
 #endif
 
+/* A version of either library as people write it: "13.1.0" for 130100. */
+typedef struct tdm_cuda_version {
+    char of[32];
+} tdm_cuda_version;
+static inline tdm_cuda_version tdm__cuda_version_text(size_t version) {
+    tdm_cuda_version text;
+    snprintf(text.of, sizeof text.of, "%zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
+    return text;
+}
+
 /* One member per function, with its name and type. */
 #define TDM_SYMBOL(name) __typeof__(&name) name;
 typedef struct tdm_cublaslt {
     void *handle;
-    size_t version; /* 130100: 13.1.0 */
+    size_t version;
 #include "runtime/backends/cuda/kit/cublaslt.def"
 } tdm_cublaslt;
 
 typedef struct tdm_cudnn {
-    void *handle;   /* NULL: absent */
-    size_t version; /* 92800: 9.28.0 */
+    void *handle; /* NULL: absent */
+    size_t version;
 #ifndef TDM_CUDA_NO_CUDNN
 #include "runtime/backends/cuda/kit/cudnn.def"
 #endif
