@@ -3,13 +3,11 @@
 #include "runtime/graph/graph.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/field/field_range.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/text.h"
-#include "runtime/module/module.h"
 
 enum { MAX_NAME = 200, MAX_NODES = 10000 }; /* with at most 5 tensors each, the limit of a checkpoint */
 /* The most elements of a value or parameter in one row: 2^40 floats are 4 TiB, and leave room for batches in 64 bits.
