@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "config/room.h"
-#include "runtime/base/status.h"
 #include "runtime/data/data.h"
 #include "runtime/graph/graph.h"
 #include "runtime/optim/schedule.h"

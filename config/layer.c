@@ -236,7 +236,6 @@ static void check_name(tdm_config *config, int index, tdm_layer *layer) {
 tdm_status tdm__layer_read(tdm_config *config, int index, const tdm_yaml_node *item, tdm_layer *layer) {
     const char *kind;
     const tdm_yaml_node *keys;
-    layer->item = item;
     layer->value = -1;
     layer->is_broken = true;
     layer->at = item->at;

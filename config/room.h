@@ -20,9 +20,8 @@ enum { TDM_LAYERS_MAX = 2048, TDM_LAYER_ATTRS_MAX = 24 };
 /* One item of model.layers as written, names resolved. */
 typedef struct tdm_layer {
     const tdm_op_def *op;
-    const tdm_yaml_node *item; /* the item of the list */
-    tdm_position at;           /* position of the kind */
-    const char *name;          /* as written, or the index */
+    tdm_position at;  /* position of the kind */
+    const char *name; /* as written, or the index */
     bool is_named;
     tdm_layer_head head;
     tdm_position name_at, id_at, input_at[TDM_MAX_INPUTS];

@@ -7,7 +7,6 @@
 #include "config/yaml_words.h"
 #include "runtime/base/text/names.h"
 #include "runtime/base/status.h"
-#include "runtime/base/text/utf8.h"
 
 typedef struct yaml_reader {
     const tdm_yaml_text *text;

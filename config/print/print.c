@@ -5,7 +5,6 @@
 #include "config/room.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/json_write.h"
-#include "runtime/graph/graph.h"
 
 typedef struct printer {
     const tdm_config *config;

@@ -5,8 +5,8 @@
 
 #include "ops/batchnorm2d/batchnorm2d.h"
 #include "ops/batchnorm2d/batchnorm2d_lanes.h"
-#include "ops/window.h"
 #include "runtime/backends/dnnl/kit/dnnl.h"
+#include "runtime/base/planes.h"
 
 typedef struct {
     const tdm_kernel_args *args;

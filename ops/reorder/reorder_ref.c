@@ -1,7 +1,7 @@
 /* reorder: brings a 4-dimensional value into another layout. It is not a layer: the plan inserts it between kernels
  * whose layouts differ. */
 #include "ops/ops.h"
-#include "ops/window.h"
+#include "runtime/base/planes.h"
 
 /* Returns where channel c of row n begins; its points are `inner` apart. */
 static int64_t channel_at(const tdm_planes *planes, int64_t channels, int64_t n, int64_t c) {

@@ -1,7 +1,6 @@
 #include "runtime/base/log.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "runtime/base/text/text.h"
 

@@ -2,7 +2,6 @@
 #include "runtime/base/memory.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 

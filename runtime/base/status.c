@@ -2,7 +2,6 @@
 #include "runtime/base/status.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/text/text.h"

@@ -1,7 +1,6 @@
 /* state.json: what a run needs, beside the tensors, to continue. One flat JSON object: "version", then the keys of
  * `fields`, which serves both writing and reading. */
 #include <float.h>
-#include <math.h>
 #include <stddef.h>
 #include <string.h>
 

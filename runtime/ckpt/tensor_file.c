@@ -5,7 +5,6 @@
  *              "data_offsets": [begin, end]}, ...}. It begins with '{' and is padded with spaces.
  *   the rest   The elements, little-endian, row-major. data_offsets count from here. Sorted by offset, the tensors
  *              follow one another without holes up to the end of the file. */
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -4,7 +4,6 @@
 
 #include "runtime/base/hash.h"
 #include "runtime/base/status.h"
-#include "runtime/base/text/utf8.h"
 #include "runtime/ckpt/tensor_file.h"
 
 static tdm_tensor_name entry_of(const tdm_tensor *tensor) {

@@ -17,7 +17,6 @@
  *              element is reduced exactly once, by one rank, and all ranks work at the same time. */
 #include <string.h>
 
-#include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/group.h"
 #include "runtime/comm/reduce.h"

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/status.h"
 #include "runtime/plan/plan.h"
 
 static const char *const layout_names[TDM_LAYOUT_COUNT] = {"", " nhwc", " c8", " c16"};

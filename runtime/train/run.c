@@ -1,5 +1,4 @@
 /* What a program can ask an open run: its state, predictions, descriptions. */
-#include <math.h>
 #include <string.h>
 
 #include "runtime/base/status.h"

@@ -1,5 +1,4 @@
 /* bench_data.c - `tandem bench data`: measures the loader by training a model that costs almost nothing. */
-#include <math.h>
 #include <stdlib.h>
 
 #include "tools/bench/bench.h"

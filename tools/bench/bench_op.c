@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "tools/bench/bench.h"
-#include "tools/terminal/term.h"
 
 typedef struct op_case {
     tool *t;

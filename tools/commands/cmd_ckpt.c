@@ -1,5 +1,4 @@
 /* cmd_ckpt.c - `tandem ckpt ls|show|verify|diff`: works on checkpoints without opening a run. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

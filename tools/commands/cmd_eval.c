@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "tools/commands/inference.h"
-#include "tools/terminal/term.h"
 
 static int write_json(const char *path, double loss, double accuracy, int64_t samples) {
     char number[2][32];

@@ -96,10 +96,7 @@ char *files_text(const char *dir, const char *name) {
 static int open_folder_of(const char *path) {
     const char *slash = strrchr(path, '/');
     FREED char *dir = slash ? text_format("%.*s", (int)(slash - path) + 1, path) : text_copy(".");
-    int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int reason = errno;
-    errno = reason;
-    return fd;
+    return open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
 static const char *name_of(const char *path) {

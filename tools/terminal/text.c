@@ -1,13 +1,10 @@
 /* text.c - small texts for people: numbers with commas, sizes, durations, the nearest word. */
 #include "tools/commands/tool.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/terminal/outlet.h"

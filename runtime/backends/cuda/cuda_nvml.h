@@ -40,7 +40,6 @@ typedef enum nvmlIntNvLinkDeviceType_enum {
 #define nvmlClocksThrottleReasonSwThermalSlowdown 0x020ull
 #define nvmlClocksThrottleReasonHwThermalSlowdown 0x040ull
 #define nvmlClocksThrottleReasonHwPowerBrakeSlowdown 0x080ull
-#define nvmlClocksThrottleReasonDisplayClockSetting 0x100ull
 
 typedef struct nvmlDevice_st *nvmlDevice_t;
 

@@ -4,7 +4,6 @@
  * NCCL chooses its algorithm, and with it the order of additions, for each size and machine. Sums have the same bits on
  * every rank, but not those of rank order. With NCCL_ALGO=Ring in the environment two runs with the same ranks give the
  * same bits. Calls that do not match between ranks are not detected: they end by the deadline. */
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/backends/nccl/nccl_comm.h"

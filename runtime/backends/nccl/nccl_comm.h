@@ -17,7 +17,7 @@
 #include "runtime/backends/nccl/nccl_library.h"
 #include "runtime/base/system/clock.h"
 
-enum { TDM_NCCL_CALL_TEXT = 128, TDM_NCCL_WHY = 400, TDM_NCCL_WORLD_MAX = 256 };
+enum { TDM_NCCL_CALL_TEXT = 128, TDM_NCCL_WHY = 400 };
 
 typedef enum tdm_nccl_state {
     TDM_NCCL_LIVE,

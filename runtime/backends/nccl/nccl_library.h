@@ -12,7 +12,7 @@
 /* 2.19 is the first version in which a thread other than the owner may abort a communicator (NVIDIA/nccl#992). Without
  * that a job could not survive a lost peer. */
 enum { TDM_NCCL_VERSION_LEAST = 21900, TDM_NCCL_VERSION_MANY_RANKS = 23003, TDM_NCCL_VERSION_REVOKE = 22809 };
-enum { TDM_NCCL_TEXT = 400, TDM_NCCL_VERSION_TEXT = 24 };
+enum { TDM_NCCL_VERSION_TEXT = 24 };
 
 typedef struct tdm_nccl_library {
     int version; /* as NCCL_VERSION_CODE */

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/base/memory.h"
 #include "runtime/base/round.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/shm/shm.h"
