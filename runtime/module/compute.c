@@ -133,6 +133,10 @@ tdm_status tdm__compute_comm(const tdm_comm_ops **out, const tdm_host *host, con
     const tdm_module *module = NULL;
     *out = NULL;
     TDM_TRY(tdm__module_find(&module, host, name, module_path, report));
-    if (module != NULL && TDM_MODULE_HAS(module, comm)) *out = module->comm;
+    if (module == NULL || !TDM_MODULE_HAS(module, comm) || module->comm == NULL) return TDM_OK;
+    if (module->comm->size < sizeof(**out))
+        TDM_FAIL(TDM_E_UNSUPPORTED, "module %s: its collectives are incomplete (%u bytes); build it again", name,
+                 module->comm->size);
+    *out = module->comm;
     return TDM_OK;
 }
