@@ -27,17 +27,18 @@ tdm_status tdm__window_infer(const tdm_infer *infer, const tdm_window *window, i
     return TDM_OK;
 }
 
-tdm_status tdm__pool_infer(tdm_infer *infer, const tdm_window *window) {
+tdm_status tdm__pool_infer(tdm_infer *infer, const tdm_pool_attrs *pool) {
+    const tdm_window window = tdm__pool_window(pool);
     TDM_TRY(tdm__infer_check_image(infer));
     for (int axis = 0; axis < 2; axis++)
-        if (window->padding[axis] > window->kernel[axis] / 2)
+        if (window.padding[axis] > window.kernel[axis] / 2)
             TDM_INFER_FAIL(infer, "%s: padding may be at most half the kernel %lldx%lld, got %lldx%lld", infer->layer,
-                           (long long)window->kernel[0], (long long)window->kernel[1], (long long)window->padding[0],
-                           (long long)window->padding[1]);
+                           (long long)window.kernel[0], (long long)window.kernel[1], (long long)window.padding[0],
+                           (long long)window.padding[1]);
     int64_t out[2];
-    TDM_TRY(tdm__window_infer(infer, window, out));
+    TDM_TRY(tdm__window_infer(infer, &window, out));
     infer->output = (tdm_shape){3, {infer->input[0].dim[0], out[0], out[1]}};
-    infer->flops = (double)(window->kernel[0] * window->kernel[1]) * (double)infer->output.dim[0] * (double)out[0] *
-                   (double)out[1];
+    infer->flops =
+        (double)(window.kernel[0] * window.kernel[1]) * (double)infer->output.dim[0] * (double)out[0] * (double)out[1];
     return TDM_OK;
 }

@@ -49,6 +49,6 @@ tdm_status tdm__infer_check_image(const tdm_infer *infer);
 tdm_status tdm__window_infer(const tdm_infer *infer, const tdm_window *window, int64_t out[2]);
 /* Infers the output of a pooling layer. Also checks PyTorch's rule that the padding is at most half the kernel, so that
  * no window is empty. */
-tdm_status tdm__pool_infer(tdm_infer *infer, const tdm_window *window);
+tdm_status tdm__pool_infer(tdm_infer *infer, const tdm_pool_attrs *pool);
 
 #endif

@@ -13,8 +13,7 @@ static const tdm_field fields[] = {
 
 static tdm_status infer(tdm_infer *infer) {
     const tdm_avgpool2d_attrs *attrs = infer->attrs;
-    tdm_window window = tdm__pool_window(&attrs->pool);
-    return tdm__pool_infer(infer, &window);
+    return tdm__pool_infer(infer, &attrs->pool);
 }
 
 const tdm_op_def tdm__avgpool2d_op = {

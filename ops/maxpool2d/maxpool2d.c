@@ -12,8 +12,7 @@ static const tdm_field fields[] = {
 
 static tdm_status infer(tdm_infer *infer) {
     const tdm_maxpool2d_attrs *attrs = infer->attrs;
-    tdm_window window = tdm__pool_window(&attrs->pool);
-    return tdm__pool_infer(infer, &window);
+    return tdm__pool_infer(infer, &attrs->pool);
 }
 
 const tdm_op_def tdm__maxpool2d_op = {
