@@ -51,7 +51,7 @@ static tdm_status run_batches(tdm_run *run, int64_t batches, double *sums, bool 
     int64_t stride = run->world > 1 ? run->world : run->eval_loader_count;
     double *stops = &sums[PER_BATCH * batches];
     for (int64_t first = run->rank; first < batches && *stops == 0; first += stride) {
-        TDM_TRY(run_group(run, first, batches, sums));
+        if (run_group(run, first, batches, sums) != TDM_OK) return tdm__run_leave(run);
         if (heeds_stop && atomic_load(&run->stop) != 0) *stops = 1;
     }
     if (run->comm == NULL) return TDM_OK;

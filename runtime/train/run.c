@@ -5,6 +5,13 @@
 #include "runtime/exec/prepared.h"
 #include "runtime/train/run.h"
 
+tdm_status tdm__run_leave(tdm_run *run) {
+    tdm_error error;
+    tdm__error_save(&error);
+    if (run->comm != NULL) tdm_comm_abort(run->comm, error.message);
+    return tdm__error_restore(&error, NULL);
+}
+
 tdm_status tdm__run_idle(const tdm_run *run, const char *what) {
     if (run->failed_step > 0)
         TDM_FAIL(TDM_E_USAGE, "%s: step %lld failed; close the run, and continue from its last checkpoint", what,

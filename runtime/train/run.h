@@ -140,6 +140,9 @@ tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folde
 tdm_status tdm__run_check_loss(tdm_run *run, const tdm_step_result *result, const tdm_batch *batch);
 void tdm__run_report_ignored(const tdm_run *run);
 
+/* A rank that cannot take part in what comes next says why, because its peers wait for it. Returns the failure. */
+tdm_status tdm__run_leave(tdm_run *run);
+
 /* ---- evaluation ---- */
 /* `stopped` NULL: a request to stop is left for later. Otherwise it ends the evaluation on all ranks and sets *stopped.
  */

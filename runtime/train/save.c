@@ -87,6 +87,7 @@ static tdm_status check_numbers(tdm_run *run, tdm_arena *arena) {
 
 /* All ranks take rank 0's outcome, so none waits for a checkpoint that does not exist. */
 static tdm_status share_outcome(tdm_run *run, tdm_status status) {
+    if (run->comm == NULL) return status;
     tdm_error said = {.status = TDM_OK};
     if (status != TDM_OK) tdm__error_save(&said);
     said.frame_count = 0; /* these texts are this process's own */
@@ -103,7 +104,7 @@ tdm_status tdm__run_save(tdm_run *run, const tdm_folder *folder, const char *nam
                         : name != NULL ? write_checkpoint(run, &arena, folder, name, keep_last)
                                        : check_numbers(run, &arena);
     tdm__arena_deinit(&arena);
-    return run->comm != NULL ? share_outcome(run, status) : status;
+    return share_outcome(run, status);
 }
 
 tdm_status tdm_run_save(tdm_run *run, const char *dir) {
@@ -235,8 +236,9 @@ static tdm_status set_position(tdm_run *run, const tdm_ckpt_state *state) {
 
 tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folder) {
     found what = {0};
-    if (run->rank == 0 && (path != NULL || tdm__folder_dir(run) != NULL))
-        TDM_TRY(read_here(run, path, newest_in_folder, &what));
+    const bool reads = run->rank == 0 && (path != NULL || tdm__folder_dir(run) != NULL);
+    tdm_status status = reads ? read_here(run, path, newest_in_folder, &what) : TDM_OK;
+    TDM_TRY(share_outcome(run, status));
     if (run->comm != NULL) TDM_TRY(tdm_comm_broadcast(run->comm, (tdm_span){&what, sizeof(what), TDM_DTYPE_U8}, 0));
     if (!what.any) return TDM_OK;
     TDM_TRY(tdm__mode_sync(run->mode, true));

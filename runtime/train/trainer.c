@@ -88,13 +88,9 @@ static bool may_submit(const tdm_run *run) {
            (run->comm != NULL || tdm__loader_peek(run->loader) != NULL);
 }
 
-/* A rank that cannot take part in the step says why: its peers wait for it. */
 static tdm_status leave_step(tdm_run *run) {
-    tdm_error error;
-    tdm__error_save(&error);
     run->failed_step = run->submitted + 1;
-    if (run->comm != NULL) tdm_comm_abort(run->comm, error.message);
-    return tdm__error_restore(&error, NULL);
+    return tdm__run_leave(run);
 }
 
 static tdm_status submit_step(tdm_run *run) {

@@ -1,4 +1,5 @@
-/* tdm_run_step in ddp: a rank that cannot read its samples tells the others, also while its process lives on. */
+/* ddp: what fails on one rank alone (a step's samples, an evaluation's, a checkpoint) ends on all ranks at once, also
+ * while the process of the rank that failed lives on. */
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -8,6 +9,8 @@
 
 enum { SAMPLES = 64, RANKS = 2, FAILS_AT = 24 };
 
+#define DAMAGED "step_test_damaged.safetensors"
+
 static int read_sample(void *user, int64_t index, float *x, void *target) {
     const int *rank = user;
     if (*rank == 1 && index >= FAILS_AT) return 42;
@@ -16,41 +19,51 @@ static int read_sample(void *user, int64_t index, float *x, void *target) {
     return 0;
 }
 
+/* What every rank does with its open run. */
+typedef tdm_status act(tdm_run *run);
+
 typedef struct ended {
     tdm_status status;
     double seconds;
     char message[512];
 } ended;
 
-static void run_rank(int rank, int fd, const tdm_job *job, const tdm_graph *graph, ended *out) {
-    tdm_source source = {sizeof(source), SAMPLES, 1, read_sample, &rank};
+static void run_rank(int rank, int fd, const tdm_job *job, const tdm_graph *graph, act *does, ended *out) {
+    int healthy = 0;
+    const bool evaluates = job->data.eval.format == TDM_DATA_NONE;
+    tdm_source source = {sizeof(source), SAMPLES, 1, read_sample, evaluates ? &healthy : &rank};
+    tdm_source eval = {sizeof(eval), SAMPLES, 1, read_sample, &rank};
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
     struct timespec from, to;
     tdm_run *run = NULL;
     options.train = &source;
+    options.eval = evaluates ? &eval : NULL;
     options.rank = rank;
     options.world = RANKS;
     options.launch_fd = fd;
     out->status = tdm_run_open(&run, job, graph, &options);
     clock_gettime(CLOCK_MONOTONIC, &from);
-    if (out->status == TDM_OK) out->status = tdm_run_step(run, 8);
+    if (out->status == TDM_OK) out->status = does(run);
     clock_gettime(CLOCK_MONOTONIC, &to);
     out->seconds = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
     snprintf(out->message, sizeof(out->message), "%s", tdm_error_message());
 }
 
-TEST(a_rank_without_samples_tells_the_others) {
+static void set_job(tdm_job *job) {
+    law_job(job);
+    job->data.train.format = TDM_DATA_NONE;
+    job->data.shuffle = false;
+    job->train.steps = 8;
+    job->train.per_device = 4;
+    job->parallel.mode = TDM_MODE_DDP;
+    job->parallel.device_ids = (tdm_ints){RANKS, {0, 1}};
+    job->parallel.ddp.timeout = 20;
+}
+
+/* Every rank lives, with its run open, until all have answered. */
+static void run_all(const tdm_job *job, act *does, ended *ends) {
     int fd = -1, result[RANKS][2], over[2];
     tdm_graph *graph = law_graph(0, 0);
-    tdm_job job;
-    law_job(&job);
-    job.data.train.format = job.data.eval.format = TDM_DATA_NONE;
-    job.data.shuffle = false;
-    job.train.steps = 8;
-    job.train.per_device = 4;
-    job.parallel.mode = TDM_MODE_DDP;
-    job.parallel.device_ids = (tdm_ints){RANKS, {0, 1}};
-    job.parallel.ddp.timeout = 20;
     REQUIRE_OK(tdm_launch_create(&fd, RANKS));
     REQUIRE(pipe(over) == 0);
     fflush(NULL);
@@ -65,16 +78,13 @@ TEST(a_rank_without_samples_tells_the_others) {
         ended own = {.status = TDM_OK};
         char byte;
         close(over[1]);
-        run_rank(r, fd, &job, graph, &own);
+        run_rank(r, fd, job, graph, does, &own);
         ssize_t n = write(result[r][1], &own, sizeof(own));
-        n += read(over[0], &byte, 1); /* lives, with its run open, until all have answered */
+        n += read(over[0], &byte, 1);
         _exit(n == (ssize_t)sizeof(own) ? 0 : 1);
     }
     for (int r = 0; r < RANKS; r++) {
-        ended own = {.status = TDM_OK};
-        CHECK(read(result[r][0], &own, sizeof(own)) == (ssize_t)sizeof(own));
-        CHECK(own.status != TDM_OK && own.seconds < 5);
-        CHECK_HAS(own.message, "of the program's own source: read returned 42");
+        CHECK(read(result[r][0], &ends[r], sizeof(*ends)) == (ssize_t)sizeof(*ends));
         close(result[r][0]);
     }
     close(over[1]);
@@ -88,4 +98,59 @@ TEST(a_rank_without_samples_tells_the_others) {
     tdm_graph_free(graph);
 }
 
-TEST_MAIN(RUN(a_rank_without_samples_tells_the_others);)
+static tdm_status take_steps(tdm_run *run) {
+    return tdm_run_step(run, 8);
+}
+
+TEST(a_rank_without_samples_tells_the_others) {
+    tdm_job job;
+    ended ends[RANKS] = {{.status = TDM_OK}};
+    set_job(&job);
+    job.data.eval.format = TDM_DATA_SYNTHETIC;
+    run_all(&job, take_steps, ends);
+    for (int r = 0; r < RANKS; r++) {
+        CHECK(ends[r].status != TDM_OK && ends[r].seconds < 5);
+        CHECK_HAS(ends[r].message, "of the program's own source: read returned 42");
+    }
+}
+
+static tdm_status evaluate(tdm_run *run) {
+    double loss = 0, accuracy = 0;
+    return tdm_run_evaluate(run, &loss, &accuracy);
+}
+
+TEST(a_rank_that_cannot_evaluate_tells_the_others) {
+    tdm_job job;
+    ended ends[RANKS] = {{.status = TDM_OK}};
+    set_job(&job);
+    job.data.eval.format = TDM_DATA_NONE;
+    run_all(&job, evaluate, ends);
+    for (int r = 0; r < RANKS; r++) {
+        CHECK(ends[r].status != TDM_OK && ends[r].seconds < 5);
+        CHECK_HAS(ends[r].message, "of the program's own source: read returned 42");
+    }
+}
+
+static tdm_status load_damaged(tdm_run *run) {
+    return tdm_run_load(run, DAMAGED);
+}
+
+TEST(a_damaged_checkpoint_is_refused_on_all_ranks) {
+    tdm_job job;
+    ended ends[RANKS] = {{.status = TDM_OK}};
+    FILE *file = fopen(DAMAGED, "wb");
+    REQUIRE(file != NULL);
+    CHECK(fputs("no tensors are in this file", file) >= 0 && fclose(file) == 0);
+    set_job(&job);
+    job.data.eval.format = TDM_DATA_SYNTHETIC;
+    run_all(&job, load_damaged, ends);
+    for (int r = 0; r < RANKS; r++) {
+        CHECK_INT(ends[r].status, TDM_E_CHECKPOINT);
+        CHECK(ends[r].seconds < 5);
+        CHECK_HAS(ends[r].message, DAMAGED);
+    }
+    (void)unlink(DAMAGED);
+}
+
+TEST_MAIN(RUN(a_rank_without_samples_tells_the_others); RUN(a_rank_that_cannot_evaluate_tells_the_others);
+          RUN(a_damaged_checkpoint_is_refused_on_all_ranks);)
