@@ -88,9 +88,8 @@ static tdm_status broadcast_queued(ddp *d) {
     return tdm__replica_lap(d->replica, TDM_PHASE_COMM_EXPOSED);
 }
 
-static tdm_status bucket_ready(void *user, tdm_replica *replica, int bucket) {
+static tdm_status bucket_ready(void *user, int bucket) {
     tdm_reducer *reducer = user;
-    (void)replica;
     return reducer->ops->start_bucket(reducer, bucket);
 }
 

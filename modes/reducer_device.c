@@ -43,7 +43,7 @@ static void abort_all(tdm_reducer *reducer, const char *why) {
 static void close(tdm_reducer *reducer) {
     device_reducer *r = (device_reducer *)reducer;
     tdm__replica_forget(reducer->replica); /* NCCL requires captured work that calls it to be freed first */
-    if (r->comm != NULL) r->comm->ops->close(r->comm);
+    tdm_comm_close(r->comm);
     tdm__delete(reducer->params->host, r);
 }
 

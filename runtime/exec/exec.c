@@ -68,7 +68,6 @@ tdm_status tdm__exec_forward(tdm_replica *replica, const tdm_rows *rows, bool tr
         args.scratch = address(replica, rows, node->scratch_forward);
         TDM_TRY(node->kernel->forward(&args));
     }
-    if (plan->output == plan->input) TDM_FAIL(TDM_E_INTERNAL, "exec: the model is empty");
     return TDM_OK;
 }
 
@@ -149,8 +148,8 @@ tdm_status tdm__exec_backward(tdm_replica *replica, const tdm_rows *rows, bool f
         const tdm_plan_step *step = &plan->steps[s];
         if (step->kind == TDM_STEP_BACKWARD)
             TDM_TRY(backward_node(replica, step->index, rows, prepared, first));
-        else if (hooks != NULL && hooks->bucket_ready != NULL)
-            TDM_TRY(hooks->bucket_ready(hooks->user, replica, step->index));
+        else if (hooks != NULL)
+            TDM_TRY(hooks->bucket_ready(hooks->user, step->index));
     }
     return TDM_OK;
 }

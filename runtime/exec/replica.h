@@ -182,9 +182,8 @@ tdm_status tdm__replica_fetch_output(tdm_replica *replica, int64_t rows, const f
 /* ---- the executor: the plan's steps, in order ---- */
 
 typedef struct tdm_exec_hooks {
-    /* All gradients of the bucket are written, or queued work will write them (the last micro-batch only). May be
-     * NULL. */
-    tdm_status (*bucket_ready)(void *user, tdm_replica *replica, int bucket);
+    /* All gradients of the bucket are written, or queued work will write them (the last micro-batch only). */
+    tdm_status (*bucket_ready)(void *user, int bucket);
     void *user;
 } tdm_exec_hooks;
 
