@@ -48,17 +48,22 @@ static tdm_status make(void *argument) {
 static tdm_status make_piece(upload *u, int64_t first, int64_t count) {
     int64_t share = (count + MAKERS - 1) / MAKERS;
     tdm_status status = TDM_OK;
+    tdm_error error;
     for (int i = 0; i < MAKERS; i++) {
         int64_t at = share * i < count ? share * i : count, end = at + share < count ? at + share : count;
         u->maker[i] = (maker){u->feed, first + at, end - at, u->x + u->x_bytes * (size_t)at,
                               u->targets + u->target_bytes * (size_t)at};
-        if (status == TDM_OK && end > at) status = tdm__worker_start(u->worker[i], make, &u->maker[i]);
+        if (status != TDM_OK || end <= at) continue;
+        status = tdm__worker_start(u->worker[i], make, &u->maker[i]);
+        if (status != TDM_OK) tdm__error_save(&error);
     }
     for (int i = 0; i < MAKERS; i++) {
         tdm_status own = tdm__worker_wait(u->worker[i], -1);
-        if (status == TDM_OK) status = own;
+        if (own == TDM_OK || status != TDM_OK) continue;
+        status = own;
+        tdm__error_save(&error);
     }
-    return status;
+    return status == TDM_OK ? TDM_OK : tdm__error_restore(&error, NULL);
 }
 
 static tdm_status send_piece(upload *u, int64_t first, int64_t count) {
