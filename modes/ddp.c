@@ -4,13 +4,15 @@
  *
  *   broadcast  rank 0's buffers go to all ranks (broadcast_buffers)
  *   forward    this rank's part of the batch
- *   loss       its gradient is divided by the rows of the whole step, so the sum over ranks needs no division
+ *   loss       its gradient is divided by the step's denominator (`denominator_of`), so the sum over ranks needs no
+ *              division
  *   backward   each bucket of gradients is reduced as soon as its last gradient is written, while backward goes on
  *   join       the work that follows sees the sums
  *   optimizer  every rank makes the same update
  *
  * With `accumulate` only the last micro-batch is reduced (PyTorch: no_sync for the others). How gradients are reduced
- * depends on the memory they lie in: see reducer.h. So do the broadcasts; results of steps go through host memory. */
+ * depends on the memory they lie in: see reducer.h. Broadcasts depend on it in the same way. Step results always go
+ * through host memory. */
 #include <math.h>
 
 #include "modes/parts.h"
@@ -33,7 +35,7 @@ typedef struct ddp {
 typedef struct ddp_step {
     ddp *ddp;
     const tdm_update *update;
-    tdm_rows all; /* this rank's, where the replica sees them */
+    tdm_rows all; /* this rank's rows, at the addresses that the replica reads */
 } ddp_step;
 
 /* ---- opening ---- */
@@ -63,7 +65,8 @@ static tdm_status ddp_open(tdm_mode *mode) {
     if (d->reducer != NULL) mode->gradients = d->reducer->backend;
     mode->phases = 1u << TDM_PHASE_FORWARD | 1u << TDM_PHASE_LOSS | 1u << TDM_PHASE_BACKWARD |
                    1u << TDM_PHASE_COMM_EXPOSED | 1u << TDM_PHASE_OPTIMIZER;
-    /* The time of queued collectives is known where the step waits for them, not where backward hides them. */
+    /* Queued collectives are timed only while the step waits for them. The part that overlaps backward is not
+     * measured. */
     if (d->reducer == NULL || !d->reducer->ops->is_queued) mode->phases |= 1u << TDM_PHASE_COMM;
     return TDM_OK;
 }
@@ -93,7 +96,7 @@ static tdm_status bucket_ready(void *user, int bucket) {
     return reducer->ops->start_bucket(reducer, bucket);
 }
 
-static tdm_status passes(void *user) {
+static tdm_status forward_backward(void *user) {
     ddp_step *s = user;
     ddp *d = s->ddp;
     const tdm_mode_params *params = &d->base.params;
@@ -118,8 +121,8 @@ static tdm_status update(void *user) {
     return tdm__replica_lap(s->ddp->replica, TDM_PHASE_OPTIMIZER);
 }
 
-static tdm_status passes_and_update(void *user) {
-    TDM_TRY(passes(user));
+static tdm_status whole_step(void *user) {
+    TDM_TRY(forward_backward(user));
     return update(user);
 }
 
@@ -140,8 +143,9 @@ static tdm_status check_reduction(ddp *d) {
 
 static tdm_status run_split(ddp_step *s, tdm_hash128 key, tdm_times *times) {
     ddp *d = s->ddp;
-    static const tdm_hash128 any_rows = {1, 0}; /* the update is the same work for any rows */
-    TDM_TRY(tdm__replica_run(d->replica, key, passes, s));
+    /* The update is the same work for any rows, so it has one key: a number that is no hash of rows. */
+    static const tdm_hash128 any_rows = {1, 0};
+    TDM_TRY(tdm__replica_run(d->replica, key, forward_backward, s));
     TDM_TRY(wait_for_peers(d, NULL));
     TDM_TRY(tdm__replica_wait_work(d->replica));
     int64_t at = tdm__now_ns();
@@ -211,7 +215,7 @@ static tdm_status broadcast_now(ddp *d, tdm_times *times) {
     return TDM_OK;
 }
 
-/* In an all-reduce by slices each rank sends as much as in a ring. */
+/* A sliced all-reduce sends 2(n-1)/n of the arena per rank, as a ring does. */
 static int64_t bytes_moved(const ddp *d) {
     const tdm_plan *plan = d->base.params.plan;
     int64_t arena = (int64_t)(plan->param_floats * sizeof(float));
@@ -233,7 +237,7 @@ static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_u
     if (d->splits)
         TDM_TRY(run_split(&step, key, &result->times));
     else
-        TDM_TRY(tdm__replica_run(d->replica, key, passes_and_update, &step));
+        TDM_TRY(tdm__replica_run(d->replica, key, whole_step, &step));
     if (d->reducer != NULL) result->times.ms[TDM_PHASE_COMM] += d->reducer->ms;
     return tdm__replica_end(d->replica);
 }
@@ -243,7 +247,7 @@ static tdm_status ddp_collect(tdm_mode *mode, tdm_step_result *result) {
     const tdm_outcome *outcome = NULL;
     TDM_TRY(wait_for_peers(d, tdm__replica_awaited(d->replica)));
     TDM_TRY(tdm__replica_wait(d->replica, &result->times, &outcome));
-    if (!isnan(result->grad_norm)) result->grad_norm = outcome->grad_norm;
+    if (!isnan(result->grad_norm)) result->grad_norm = outcome->grad_norm; /* NaN: the job does not clip */
     int64_t at = tdm__now_ns();
     TDM_TRY(add_results(d, outcome, result));
     result->times.ms[TDM_PHASE_COMM_EXPOSED] += tdm__lap(&at);

@@ -39,7 +39,7 @@ typedef struct tdm_mode_params {
     const tdm_loss_def *loss;
     tdm_status (*loss_run)(const tdm_loss_args *args); /* the loss's kernel on this device */
     int replicas;                                      /* of the whole job */
-    int rank;                                          /* ddp: this process's replica; else 0 */
+    int rank;                                          /* ddp: this process's rank; else 0 */
     tdm_comm *comm;                                    /* ddp: of all ranks, in host memory; borrowed */
     const tdm_comm_ops *device_comm;                   /* ddp: reduces in the device's memory; NULL: `comm` reduces */
     int state_count;
