@@ -215,11 +215,11 @@ static tdm_status broadcast_now(ddp *d, tdm_times *times) {
     return TDM_OK;
 }
 
-/* A sliced all-reduce sends 2(n-1)/n of the arena per rank, as a ring does. */
-static int64_t bytes_moved(const ddp *d) {
-    const tdm_plan *plan = d->base.params.plan;
+/* A sliced all-reduce sends 2(n-1)/n of the arena per rank, as a ring does. Buffers go to every rank but the first. */
+static int64_t ddp_wire_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows) {
     int64_t arena = (int64_t)(plan->param_floats * sizeof(float));
-    return 2 * arena * (d->world - 1) / d->world + (broadcasts(d) ? (int64_t)plan->buffer_bytes : 0);
+    (void)rows;
+    return (replicas - 1) * (2 * arena + (job->parallel.ddp.broadcast_buffers ? (int64_t)plan->buffer_bytes : 0));
 }
 
 static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_update *update,
@@ -227,7 +227,7 @@ static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_u
     ddp *d = (ddp *)mode;
     ddp_step step = {.ddp = d, .update = update};
     tdm_hash128 key = tdm__step_key(batch->shard, 1);
-    result->bytes_moved = bytes_moved(d);
+    result->bytes_moved = ddp_wire_bytes(mode->params.plan, mode->params.job, d->world, 0) / d->world;
     if (d->reducer != NULL) d->reducer->ms = 0;
     TDM_TRY(broadcast_now(d, &result->times));
     TDM_TRY(denominator_of(d, batch, &result->denominator));
@@ -284,8 +284,9 @@ static tdm_status ddp_sync(tdm_mode *mode, bool with_state) {
 
 const tdm_mode_ops tdm_mode_ddp = {
     .name = "ddp",
-    .doc = "one process per device; gradient buckets all-reduced during backward",
     .bytes = sizeof(ddp),
+    .process_per_device = true,
+    .wire_bytes = ddp_wire_bytes,
     .open = ddp_open,
     .close = ddp_close,
     .submit = ddp_submit,

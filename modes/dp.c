@@ -47,6 +47,30 @@ typedef struct dp_step {
 
 /* ---- opening ---- */
 
+static bool gathers(const tdm_job *job) {
+    return job->parallel.dp.loss == TDM_DP_LOSS_GATHERED;
+}
+
+static size_t output_bytes(const tdm_plan *plan, int64_t rows) {
+    return (size_t)(rows * plan->output_width) * plan->element_bytes;
+}
+
+static size_t dp_gathered_bytes(const tdm_plan *plan, const tdm_job *job, int replicas) {
+    int64_t rows = plan->options.rows * replicas;
+    if (!gathers(job)) return 0;
+    bool gathers_targets = plan->options.ingests && replicas > 1;
+    return 2 * output_bytes(plan, rows) + (gathers_targets ? (size_t)rows * tdm__target_bytes(plan) : 0);
+}
+
+/* Rows, outputs and their gradient, parameters and gradients, buffers. */
+static int64_t dp_wire_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows) {
+    int64_t arena = (int64_t)(plan->param_floats * sizeof(float));
+    int64_t bytes = rows * 4 * tdm__shape_count(&plan->graph->values[plan->graph->input].shape);
+    if (gathers(job)) bytes += 2 * (int64_t)output_bytes(plan, rows);
+    return bytes + (replicas - 1) *
+                       (2 * arena + (job->parallel.dp.update == TDM_DP_UPDATE_ROOT ? (int64_t)plan->buffer_bytes : 0));
+}
+
 static int output_index(const tdm_job *job) {
     for (int i = 0; i < job->parallel.device_ids.count; i++) {
         if (job->parallel.device_ids.item[i] == job->parallel.dp.output_device) return i;
@@ -58,15 +82,15 @@ static tdm_status open_gathered(dp *d) {
     const tdm_mode_params *params = &d->base.params;
     d->output_replica = d->replica[output_index(params->job)];
     tdm_device *device = d->output_replica->device;
-    size_t rows = (size_t)(params->plan->options.rows * d->count);
-    size_t bytes = rows * (size_t)params->plan->output_width * params->plan->element_bytes;
+    int64_t rows = params->plan->options.rows * d->count;
+    size_t bytes = output_bytes(params->plan, rows);
     void *memory = NULL;
     TDM_TRY(device->ops->allocate(device, &memory, bytes, "gathered outputs"));
     d->output = memory;
     TDM_TRY(device->ops->allocate(device, &memory, bytes, "gathered gradient"));
     d->output_gradient = memory;
     if (d->count == 1 || tdm__replica_lends(d->output_replica)) return TDM_OK;
-    TDM_TRY(device->ops->allocate(device, &memory, rows * tdm__target_bytes(params), "gathered targets"));
+    TDM_TRY(device->ops->allocate(device, &memory, (size_t)rows * tdm__target_bytes(params->plan), "gathered targets"));
     d->target = memory;
     return TDM_OK;
 }
@@ -86,16 +110,16 @@ static tdm_status open_replicas(dp *d) {
 static tdm_status dp_open(tdm_mode *mode) {
     dp *d = (dp *)mode;
     const tdm_mode_params *params = &mode->params;
-    const bool gathers = params->job->parallel.dp.loss == TDM_DP_LOSS_GATHERED;
     d->count = params->replicas;
-    d->updates_all = params->job->parallel.dp.update == TDM_DP_UPDATE_ALL;
+    d->updates_all = mode->is_verified = params->job->parallel.dp.update == TDM_DP_UPDATE_ALL;
+    mode->scatter = params->job->parallel.dp.scatter;
     TDM_TRY(open_replicas(d));
     mode->replica = d->replica;
     mode->replica_count = d->count;
     mode->depth = tdm__replica_depth(d->replica[0]);
     mode->phases = 1u << TDM_PHASE_SCATTER | 1u << TDM_PHASE_FORWARD | 1u << TDM_PHASE_LOSS | 1u << TDM_PHASE_BACKWARD |
                    1u << TDM_PHASE_COMM | 1u << TDM_PHASE_OPTIMIZER;
-    if (gathers) mode->phases |= 1u << TDM_PHASE_GATHER;
+    if (gathers(params->job)) mode->phases |= 1u << TDM_PHASE_GATHER;
     if (!d->updates_all) mode->phases |= 1u << TDM_PHASE_REPLICATE;
     if (!d->team.reaches) {
         void *memory = NULL;
@@ -103,7 +127,7 @@ static tdm_status dp_open(tdm_mode *mode) {
         TDM_TRY(params->device->allocate(d->replica[0]->device, &memory, bytes, "another replica's gradients"));
         d->peer_gradient = memory;
     }
-    return gathers ? open_gathered(d) : TDM_OK;
+    return gathers(params->job) ? open_gathered(d) : TDM_OK;
 }
 
 static void dp_close(tdm_mode *mode) {
@@ -135,11 +159,6 @@ static tdm_status replicate_one(void *user, int i) {
 
 /* ---- loss: gathered ---- */
 
-static size_t output_bytes(const dp *d, int64_t rows) {
-    const tdm_plan *plan = d->base.params.plan;
-    return (size_t)(rows * plan->output_width) * plan->element_bytes;
-}
-
 static tdm_status forward_one(void *user, int i) {
     dp_step *s = user;
     if (s->rows[i].rows == 0) return TDM_OK;
@@ -153,8 +172,8 @@ static tdm_status gather(dp_step *s) {
     for (int i = 0; i < d->count; i++) {
         s->output_first[i] = row;
         if (s->rows[i].rows == 0) continue;
-        TDM_TRY(device->ops->copy(device, NULL, d->output + output_bytes(d, row), tdm__exec_output(d->replica[i]),
-                                  output_bytes(d, s->rows[i].rows)));
+        TDM_TRY(device->ops->copy(device, NULL, d->output + output_bytes(d->base.params.plan, row),
+                                  tdm__exec_output(d->replica[i]), output_bytes(d->base.params.plan, s->rows[i].rows)));
         row += s->rows[i].rows;
     }
     return TDM_OK;
@@ -166,7 +185,7 @@ static tdm_status gather_target(const dp_step *s, int i, tdm_rows *out) {
     *out = s->rows[i];
     if (d->replica[i] == d->output_replica || d->target == NULL) return TDM_OK;
     tdm_device *device = d->output_replica->device;
-    size_t bytes = tdm__target_bytes(&d->base.params);
+    size_t bytes = tdm__target_bytes(d->base.params.plan);
     char *to = d->target + (size_t)s->output_first[i] * bytes;
     out->target = to;
     return device->ops->copy(device, NULL, to, s->rows[i].target, (size_t)out->rows * bytes);
@@ -175,7 +194,7 @@ static tdm_status gather_target(const dp_step *s, int i, tdm_rows *out) {
 static tdm_status loss_of_all(dp_step *s) {
     dp *d = s->dp;
     for (int i = 0; i < d->count; i++) {
-        size_t at = output_bytes(d, s->output_first[i]);
+        size_t at = output_bytes(d->base.params.plan, s->output_first[i]);
         if (s->rows[i].rows == 0) continue;
         tdm_rows rows;
         TDM_TRY(gather_target(s, i, &rows));
@@ -191,8 +210,8 @@ static tdm_status backward_one(void *user, int i) {
     tdm_replica *replica = d->replica[i];
     if (s->rows[i].rows == 0) return TDM_OK;
     TDM_TRY(replica->device->ops->copy(replica->device, NULL, tdm__exec_output_gradient(replica),
-                                       d->output_gradient + output_bytes(d, s->output_first[i]),
-                                       output_bytes(d, s->rows[i].rows)));
+                                       d->output_gradient + output_bytes(d->base.params.plan, s->output_first[i]),
+                                       output_bytes(d->base.params.plan, s->rows[i].rows)));
     return tdm__exec_backward(replica, &s->rows[i], s->micro_batch == 0, NULL);
 }
 
@@ -312,19 +331,6 @@ static tdm_status work(void *user) {
     return tdm__replica_lap(root, TDM_PHASE_OPTIMIZER);
 }
 
-/* Bytes that cross from one device to another in a step: rows, parameters, outputs and their gradient, gradients. */
-static int64_t bytes_moved(const dp *d, const tdm_batch *batch) {
-    const tdm_plan *plan = d->base.params.plan;
-    int64_t arena = (int64_t)(plan->param_floats * sizeof(float)), bytes = 0;
-    for (int i = 1; i < d->count; i++) {
-        int64_t rows = batch->shard[i].rows;
-        bytes += rows * 4 * tdm__shape_count(&plan->graph->values[plan->graph->input].shape);
-        if (d->output_replica != NULL) bytes += 2 * (int64_t)output_bytes(d, rows);
-        bytes += 2 * arena + (d->updates_all ? 0 : (int64_t)plan->buffer_bytes);
-    }
-    return bytes;
-}
-
 static tdm_status end_one(void *user, int i) {
     return tdm__replica_end(((const dp_step *)user)->dp->replica[i]);
 }
@@ -333,7 +339,9 @@ static tdm_status dp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_up
     dp *d = (dp *)mode;
     dp_step step = {.dp = d, .batch = batch, .update = update};
     int64_t at = tdm__now_ns();
-    result->bytes_moved = bytes_moved(d, batch);
+    int64_t rows = 0;
+    for (int i = 1; i < d->count; i++) rows += batch->shard[i].rows;
+    result->bytes_moved = dp_wire_bytes(mode->params.plan, mode->params.job, d->count, rows);
     result->denominator = tdm__denominator(&mode->params, batch->shard, batch->shard_count);
     step.values = tdm__optim_values(update, result->denominator);
     TDM_TRY(tdm__apply_in_turn(&d->team, scatter_one, &step));
@@ -394,8 +402,9 @@ static tdm_status dp_sync(tdm_mode *mode, bool with_state) {
 
 const tdm_mode_ops tdm_mode_dp = {
     .name = "dp",
-    .doc = "one process, a thread per device; outputs, gradients and the update on one of them",
     .bytes = sizeof(dp),
+    .gathered_bytes = dp_gathered_bytes,
+    .wire_bytes = dp_wire_bytes,
     .open = dp_open,
     .close = dp_close,
     .submit = dp_submit,

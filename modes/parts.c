@@ -75,9 +75,9 @@ tdm_status tdm__pass(const tdm_mode_params *params, tdm_replica *replica, const 
 
 /* ---- replicas ---- */
 
-size_t tdm__target_bytes(const tdm_mode_params *params) {
-    if (params->loss->target == TDM_TARGET_CLASS) return sizeof(int64_t);
-    return (size_t)params->plan->output_width * sizeof(float);
+size_t tdm__target_bytes(const tdm_plan *plan) {
+    const bool is_class = tdm_builtin_losses[plan->options.loss]->target == TDM_TARGET_CLASS;
+    return is_class ? sizeof(int64_t) : (size_t)plan->output_width * sizeof(float);
 }
 
 tdm_status tdm__open_replica(const tdm_mode_params *params, tdm_replica_options options, tdm_replica **out) {
@@ -92,7 +92,7 @@ tdm_status tdm__open_replica(const tdm_mode_params *params, tdm_replica_options 
     TDM_TRY(params->device->open(&device, params->host, &device_options));
     options.seed = (uint64_t)job->seed;
     options.rows = params->plan->options.rows * job->train.accumulate;
-    options.target_bytes = tdm__target_bytes(params);
+    options.target_bytes = tdm__target_bytes(params->plan);
     tdm_status status = tdm__replica_open(out, params->host, params->plan, device, &options);
     if (status != TDM_OK) params->device->close(device);
     return status;

@@ -134,8 +134,8 @@ static tdm_status single_forward(tdm_mode *mode, const tdm_shard *shards, int co
 
 const tdm_mode_ops tdm_mode_single = {
     .name = "single",
-    .doc = "one replica on one device; with several device_ids it runs their parts one after another",
     .bytes = sizeof(single),
+    .takes_turns = true,
     .open = single_open,
     .close = single_close,
     .submit = single_submit,

@@ -27,7 +27,7 @@ typedef struct tdm_step_result {
     int64_t denominator; /* of that mean; 0 if every label is ignored: then the loss is NaN */
     double grad_norm;    /* before clipping; NaN without clipping */
     tdm_times times;
-    int64_t bytes_moved; /* between replicas, by this process */
+    int64_t bytes_moved; /* between devices: this process's share */
     bool stop;           /* some process has been asked to stop: every rank learns it in the same step */
 } tdm_step_result;
 
@@ -48,8 +48,15 @@ typedef struct tdm_mode_params {
 
 typedef struct tdm_mode tdm_mode;
 typedef struct tdm_mode_ops {
-    const char *name, *doc;
+    const char *name;
     size_t bytes; /* of the mode's struct, which begins with a tdm_mode and is zeroed before open */
+    /* What is known before a mode is open. A function that is NULL: 0 bytes. */
+    bool process_per_device; /* a process has one replica and loads its rows; else one process has all replicas */
+    bool takes_turns;        /* all replicas run on one device, one after another */
+    /* Memory for outputs, their gradient and targets of all replicas on one device. */
+    size_t (*gathered_bytes)(const tdm_plan *plan, const tdm_job *job, int replicas);
+    /* Bytes between devices in an optimizer step, of all devices together. `rows`: of all replicas but the first. */
+    int64_t (*wire_bytes)(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows);
     /* Sets the members of tdm_mode that open sets. After a failure the mode is closed. */
     tdm_status (*open)(tdm_mode *mode);
     void (*close)(tdm_mode *mode);
@@ -78,6 +85,8 @@ struct tdm_mode {
     int depth;             /* steps that may be in flight: 1 (unless set) to TDM_MODE_DEPTH */
     const char *gradients; /* the backend that reduces them: "shm", "nccl"; "here" (unless set): this process */
     unsigned phases;       /* that a step has: bits of tdm_phase */
+    int scatter;           /* tdm_scatter; strided, unless set */
+    bool is_verified;      /* this process's replicas are to stay equal; ranks always are */
     /* Steps in flight; the n-th step's result is result[n % TDM_MODE_DEPTH]. */
     tdm_step_result result[TDM_MODE_DEPTH];
     uint64_t submitted, collected;

@@ -28,14 +28,9 @@ static size_t count_batches(const tdm_plan *plan, const tdm_job *job, int parts)
            (size_t)plan->options.rows * (plan->input_row_bytes + sample);
 }
 
-/* Of a row's target. */
-static size_t count_target_bytes(const tdm_plan *plan) {
-    const bool is_class = tdm_builtin_losses[plan->options.loss]->target == TDM_TARGET_CLASS;
-    return is_class ? sizeof(int64_t) : (size_t)plan->output_width * sizeof(float);
-}
-
 /* The device that holds the most: replica 0, which in dp also gathers the outputs. */
 static costs count_costs(const tdm_plan *plan, const tdm_job *job, int replicas) {
+    const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
     size_t arena = plan->param_floats * sizeof(float);
     const bool training = plan->options.training;
     costs c = {.bytes = {[PARAMETERS] = arena,
@@ -44,21 +39,10 @@ static costs count_costs(const tdm_plan *plan, const tdm_job *job, int replicas)
                          [OPTIMIZER] = training ? arena * (size_t)tdm__optim_state_count(job) : 0,
                          [ACTIVATIONS] = plan->activation_bytes,
                          [BUFFERS] = plan->buffer_bytes,
-                         [BATCHES] = count_batches(plan, job, job->parallel.mode == TDM_MODE_SINGLE ? replicas : 1)}};
-    int64_t others = replicas - 1, rows = plan->options.rows * job->train.accumulate;
-    if (job->parallel.mode == TDM_MODE_DP && job->parallel.dp.loss == TDM_DP_LOSS_GATHERED)
-        c.bytes[GATHERED] = (size_t)(plan->options.rows * replicas) *
-                            ((size_t)plan->output_width * 2 * plan->element_bytes +
-                             (plan->options.ingests && replicas > 1 ? count_target_bytes(plan) : 0));
-    if (job->parallel.mode == TDM_MODE_DP) {
-        int64_t input = tdm__shape_count(&plan->graph->values[plan->graph->input].shape);
-        c.wire = others * (rows * 4 * input + 2 * (int64_t)arena);
-        if (c.bytes[GATHERED] > 0) c.wire += others * rows * 2 * (int64_t)plan->element_bytes * plan->output_width;
-        if (job->parallel.dp.update == TDM_DP_UPDATE_ROOT) c.wire += others * (int64_t)plan->buffer_bytes;
-    }
-    if (job->parallel.mode == TDM_MODE_DDP)
-        c.wire = 2 * others * (int64_t)arena +
-                 (job->parallel.ddp.broadcast_buffers ? others * (int64_t)plan->buffer_bytes : 0);
+                         [BATCHES] = count_batches(plan, job, mode->takes_turns ? replicas : 1)}};
+    int64_t rows = (replicas - 1) * plan->options.rows * job->train.accumulate;
+    if (mode->gathered_bytes != NULL) c.bytes[GATHERED] = mode->gathered_bytes(plan, job, replicas);
+    if (mode->wire_bytes != NULL) c.wire = mode->wire_bytes(plan, job, replicas, rows);
     for (int i = 0; i < TOTAL; i++) c.bytes[TOTAL] += c.bytes[i];
     return c;
 }
@@ -106,11 +90,11 @@ int64_t tdm__plan_rows(const tdm_job *job, int64_t rows) {
     return (rows + job->train.accumulate - 1) / job->train.accumulate;
 }
 
-/* Replicas of `single` take turns; all ranks share this machine. A GPU's replica needs one thread. */
+/* All ranks share this machine. A GPU's replica needs one thread. */
 static int threads_of(const tdm_job *job, const tdm_compute *compute, int replicas) {
     if (job->parallel.threads_per_device != TDM_INT_NULL) return (int)job->parallel.threads_per_device;
     if (compute->device->discrete) return 1;
-    int threads = tdm__cpus_available() / (job->parallel.mode == TDM_MODE_SINGLE ? 1 : replicas);
+    int threads = tdm__cpus_available() / (tdm_builtin_modes[job->parallel.mode]->takes_turns ? 1 : replicas);
     return threads < 1 ? 1 : threads;
 }
 

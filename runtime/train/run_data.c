@@ -93,19 +93,18 @@ static tdm_sampler sampler_of(const tdm_run *run) {
 
 static tdm_status open_loader(tdm_run *run) {
     const tdm_job *job = run->job;
+    const tdm_mode_ops *ops = run->mode->ops;
     tdm_device *device = run->mode->replica[0]->device;
     tdm_loader_options options = {.sampler = sampler_of(run),
                                   .per_device = run->per_device,
-                                  .scatter = TDM_SCATTER_STRIDED,
-                                  .first_replica = 0,
-                                  .replicas_here = run->replicas,
+                                  .scatter = run->mode->scatter,
+                                  .first_replica = ops->process_per_device ? run->rank : 0,
+                                  .replicas_here = ops->process_per_device ? 1 : run->replicas,
                                   .workers = job->data.workers,
                                   .ahead = 3,
                                   .held = run->mode->depth,
                                   .transform = &job->data.transform,
                                   .drop_last_batch = job->data.drop_last};
-    if (job->parallel.mode == TDM_MODE_DP) options.scatter = job->parallel.dp.scatter;
-    if (job->parallel.mode == TDM_MODE_DDP) options.first_replica = run->rank, options.replicas_here = 1;
     TDM_TRY(choose_form(run, device, &options.form));
     if (options.form != TDM_ROWS_FLOATS) options.memory = (tdm_block_memory){lend, take_back, device};
     if (run->rank == 0 && run->train->x_is_bytes && !job->data.transform.to_float)

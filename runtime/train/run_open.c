@@ -50,7 +50,7 @@ static tdm_status check_ranks(tdm_run *run) {
     if (run->rank < 0 || run->rank >= run->world || run->world > TDM_LIST_MAX)
         TDM_FAIL(TDM_E_USAGE, "rank %d of world %d: ranks run from 0 to world - 1, at most %d", run->rank, run->world,
                  TDM_LIST_MAX);
-    if (job->parallel.mode != TDM_MODE_DDP) {
+    if (!tdm_builtin_modes[job->parallel.mode]->process_per_device) {
         if (run->world > 1) TDM_FAIL(TDM_E_USAGE, "parallel.mode must be ddp to run as %d processes", run->world);
         if (job->parallel.ddp.average == TDM_AVERAGE_RANKS && devices > 1)
             TDM_FAIL(TDM_E_CONFIG,

@@ -96,13 +96,10 @@ static tdm_status judge(const tdm_run *run, const parts *all, const tdm_hash128 
 }
 
 tdm_status tdm__run_verify(tdm_run *run) {
-    const tdm_parallel_section *parallel = &run->job->parallel;
-    bool ranks = run->comm != NULL;
-    bool replicas = parallel->mode == TDM_MODE_DP && parallel->dp.update == TDM_DP_UPDATE_ALL;
     tdm_arena memory;
     parts all;
     tdm_hash128 *table = NULL;
-    if (!ranks && !(replicas && run->replicas > 1)) return TDM_OK;
+    if (run->comm == NULL && !(run->mode->is_verified && run->replicas > 1)) return TDM_OK;
     tdm__arena_init(&memory, run->host);
     tdm_status status = list_parts(run, &memory, &all);
     if (status == TDM_OK) status = gather(run, &all, &memory, &table);
