@@ -244,7 +244,12 @@ static const tdm_field batch_rows[] = {
     {0},
 };
 
-static const char *const mode_names[] = {"single", "dp", "ddp", NULL};
+static const char *const mode_names[] = {
+#define TDM_MODE(name) #name,
+#include "modes/modes.def"
+#undef TDM_MODE
+    NULL,
+};
 static const char *const device_names[] = {"auto", "cpu", "cuda", NULL};
 static const char *const kernel_names[] = {"auto", "ref", "fast", NULL};
 static const tdm_field parallel_rows[] = {

@@ -14,18 +14,17 @@
 enum { ONE_DEVICE_STEPS = 30 }; /* of the single-device run, the baseline of the speed-up */
 
 static int parse_modes(comparison *c, const char *text) {
-    static const char *const names[] = {"single", "dp", "ddp"};
     while (*text) {
         size_t length = strcspn(text, ",");
-        int found = -1;
-        for (int i = 0; i < 3; i++) {
-            if (strlen(names[i]) == length && strncmp(names[i], text, length) == 0) found = i;
+        const char *found = NULL, *name;
+        for (int i = 0; (name = job_mode_name(i)) != NULL; i++) {
+            if (strlen(name) == length && strncmp(name, text, length) == 0) found = name;
         }
-        if (found < 0 || c->count == COMPARE_MODES_MAX) {
+        if (!found || c->count == COMPARE_MODES_MAX) {
             return args_wrong(c->t, "`--modes` must be two to %d of single, dp, ddp, separated by commas, got `%s`",
                               COMPARE_MODES_MAX, args_flag(c->t, "--modes"));
         }
-        c->mode[c->count++] = names[found];
+        c->mode[c->count++] = found;
         text += length + (text[length] == ',');
     }
     if (c->count >= 2) return TDM_OK;

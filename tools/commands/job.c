@@ -4,8 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char *const mode_names[] = {
+#define TDM_MODE(name) #name,
+#include "modes/modes.def"
+#undef TDM_MODE
+};
+
 const char *job_mode_name(int mode) {
-    return mode == TDM_MODE_DDP ? "ddp" : mode == TDM_MODE_DP ? "dp" : "single";
+    const int count = sizeof mode_names / sizeof *mode_names;
+    return mode >= 0 && mode < count ? mode_names[mode] : NULL;
 }
 
 static int print_faults(const tdm_config *config, tdm_status code) {

@@ -47,7 +47,7 @@ static char *mode_text(const banner *b, const char *description) {
                           replicas == 1 ? "" : "s", kind, threads, (long long)parallel->dp.output_device,
                           parallel->dp.scatter == TDM_SCATTER_CHUNK ? "chunk" : "strided");
     } else {
-        out = text_format("single, 1 device (%s), %s", kind, threads);
+        out = text_format("%s, 1 device (%s), %s", job_mode_name(parallel->mode), kind, threads);
     }
     return out;
 }
