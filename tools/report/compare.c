@@ -133,7 +133,7 @@ static void speed_rows(table *rows, const comparison *c) {
         table_cell(rows, "%s, ms", report_phases[k]);
         for (int i = 0; i < c->runs; i++) table_cell(rows, "%s", text_ms(text, c->run[i].phase[k]));
     }
-    number_row(rows, c, "MiB moved per step", "bytes_moved_per_step", 1.0 / (1024 * 1024));
+    number_row(rows, c, "MiB moved per step, each process", "bytes_moved_per_step", 1.0 / (1024 * 1024));
 }
 
 static void memory_rows(table *rows, const comparison *c) {

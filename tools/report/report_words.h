@@ -18,7 +18,7 @@
     X(LR, "learning rate", "学习率")                                                                            \
     X(SPEED, "samples/s", "样本/秒")                                                                            \
     X(SECONDS, "training time", "训练时间")                                                                     \
-    X(MOVED, "bytes moved per step", "每步传输量")                                                              \
+    X(MOVED, "bytes moved per step, each process", "每步传输量（每进程）")                                      \
     X(MEMORY, "peak memory per device", "每设备内存峰值")                                                       \
     X(HASH, "params_xxh3", "params_xxh3")                                                                       \
     X(REASON, "exit reason", "结束原因")                                                                        \
