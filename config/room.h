@@ -69,8 +69,7 @@ struct tdm_config {
     tdm_graph *graph;
 };
 
-/* A fault of the file: TDM_FAULT(config, VALUE, place, key, hint, format, ...). A text that lives as long as the check.
- */
+/* A fault of the file: TDM_FAULT(config, VALUE, position, key, hint, format, ...). Texts must outlive the check. */
 #define TDM_FAULT(config, id, ...) tdm__fault_add(&(config)->faults, TDM_FAULT_##id, __VA_ARGS__)
 #define TDM_WORDS(config, ...) tdm__fault_text(&(config)->faults, __VA_ARGS__)
 

@@ -1,5 +1,6 @@
-/* The table of rewrites: what consecutive layers do together. Every row keeps the bits. The plan asks a kernel once
- * (tdm_kernel_fit.epilogue) whether it can do what a row needs; if it cannot, the row does nothing. */
+/* The table of rewrites: what consecutive layers do together. Every row keeps the bits. A kernel's first answer
+ * (tdm_kernel_fit.epilogue) says what it can do. The plan asks again with what a row needs; if the kernel declines, the
+ * row does nothing. */
 #include <tandem/sys/rewrite.h>
 
 #include "ops/ops.h"

@@ -115,9 +115,8 @@ void tdm__ckpt_close(tdm_ckpt *ckpt);
 
 /* Checks every byte of a step directory against its manifest. TDM_E_CHECKPOINT names the file and the tensor. */
 tdm_status tdm__ckpt_verify(const tdm_host *host, const tdm_folder *folder, const char *name);
-/* As text or JSON: the checkpoints in a directory; the tensors of one checkpoint. The caller looks whether the text
- * has failed. tdm_checkpoint_compare
- * (tandem/checkpoint.h) compares two. */
+/* As text or JSON: the checkpoints in a directory; the tensors of one checkpoint. The caller checks text->failed.
+ * tdm_checkpoint_compare (tandem/checkpoint.h) compares two. */
 tdm_status tdm__ckpt_list(const tdm_host *host, const char *dir, bool json, tdm_text *out);
 tdm_status tdm__ckpt_show(const tdm_host *host, const char *path, bool json, tdm_text *out);
 

@@ -9,7 +9,6 @@
 
 enum { TDM_COMM_WORLD_MAX = 256, TDM_HEARTBEAT_MS = 5000, TDM_HEARTBEAT_LEAST_MS = 1000 };
 
-/* Processes on one host share an anonymous file (memfd). It has no name, so nothing can be left behind. */
 /* As tdm_comm_open_shm. Joins the job. Duplicates fd; the caller keeps its own. Waits up to timeout_ms for all ranks.
  * From here to the close a thread of this process watches the other ranks: a rank that is gone, or that sends no
  * heartbeat for heartbeat_ms (0: no limit; else at least TDM_HEARTBEAT_LEAST_MS), ends the job. */

@@ -1,4 +1,6 @@
 /* The backend that reduces the gradients of a ddp job: parallel.ddp.backend, a row of tandem/sys/backends.def. */
+#include <string.h>
+
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
@@ -13,6 +15,7 @@ static const struct {
 #include <tandem/sys/backends.def>
 #undef TDM_BACKEND
 };
+enum { BACKENDS = sizeof(backends) / sizeof(backends[0]) };
 
 tdm_status tdm__run_check_backend(const tdm_run *run) {
     int wanted = run->job->parallel.ddp.backend;
@@ -31,40 +34,39 @@ static bool shares_devices(const tdm_ints *ids) {
     return false;
 }
 
-static const char *name_of(int wanted) {
-    int i = wanted != TDM_BACKEND_AUTO ? wanted : TDM_BACKEND_AUTO + 1;
-    while (backends[i].source != DEVICE_MODULE) i++;
-    return backends[i].name;
-}
-
 tdm_status tdm__run_open_backend(tdm_run *run) {
     const int wanted = run->job->parallel.ddp.backend;
     const bool is_demanded = wanted != TDM_BACKEND_AUTO;
     if (run->world == 1 || backends[wanted].source != DEVICE_MODULE) return TDM_OK;
-    const char *name = name_of(wanted);
     if (!run->compute.device->discrete) {
         if (!is_demanded) return TDM_OK;
         TDM_FAIL(TDM_E_UNSUPPORTED,
-                 "parallel.ddp.backend: %s reduces in the memory of CUDA devices, the job runs on the CPU; use "
-                 "backend: shm or auto",
-                 name);
+                 "parallel.ddp.backend: %s reduces in device memory, this job's device is %s; use shm or auto",
+                 backends[wanted].name, run->compute.device->name);
     }
     if (!is_demanded && shares_devices(&run->job->parallel.device_ids)) return TDM_OK;
-    tdm_module_report report;
-    TDM_TRY(tdm__compute_comm(&run->device_comm, run->host, name, run->options.module_path, &report));
-    TDM_INFO(run->host, "comm", "%s: %s", name, report.text);
+    tdm_module_report report = {.usable = false};
+    const int first = is_demanded ? wanted : TDM_BACKEND_AUTO + 1, end = is_demanded ? wanted + 1 : BACKENDS;
+    for (int i = first; i < end && run->device_comm == NULL; i++) {
+        if (backends[i].source != DEVICE_MODULE) continue;
+        TDM_TRY(tdm__compute_comm(&run->device_comm, run->host, backends[i].name, run->options.module_path, &report));
+        TDM_INFO(run->host, "comm", "%s: %s", backends[i].name, report.text);
+    }
     if (run->device_comm == NULL && is_demanded)
         TDM_FAIL(TDM_E_UNSUPPORTED,
-                 "parallel.ddp.backend: %s is not available: %s; backend: shm reduces in host memory", name,
-                 report.text);
+                 "parallel.ddp.backend: %s is not available: %s; backend: shm reduces in host memory",
+                 backends[wanted].name, report.text);
     return TDM_OK;
 }
 
 tdm_status tdm__run_agree_on_backend(tdm_run *run) {
-    int64_t all_have = run->device_comm != NULL;
     if (run->comm == NULL || !run->compute.device->discrete) return TDM_OK;
-    TDM_TRY(tdm_comm_all_reduce(run->comm, (tdm_span){&all_have, 1, TDM_DTYPE_I64}, TDM_REDUCE_MIN));
-    if (all_have || run->device_comm == NULL) return TDM_OK;
+    int64_t row = 0;
+    for (int i = 0; run->device_comm != NULL && i < BACKENDS; i++)
+        if (strcmp(backends[i].name, run->device_comm->name) == 0) row = i;
+    int64_t bounds[] = {row, -row}; /* of the least and the greatest row that a rank has */
+    TDM_TRY(tdm_comm_all_reduce(run->comm, (tdm_span){bounds, 2, TDM_DTYPE_I64}, TDM_REDUCE_MIN));
+    if (bounds[0] == -bounds[1] || run->device_comm == NULL) return TDM_OK;
     TDM_WARN(run->host, "comm", "some rank has no %s: gradients are reduced in host memory", run->device_comm->name);
     run->device_comm = NULL;
     return TDM_OK;

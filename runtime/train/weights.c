@@ -6,13 +6,17 @@
 #include "runtime/train/run.h"
 
 static void init_tensor(float *to, const tdm_param_def *def, int64_t count, tdm_rng *rng) {
-    if (def->init == TDM_INIT_UNIFORM_FAN_IN) {
-        double bound = 1.0 / sqrt((double)def->fan_in);
+    double bound;
+    switch (def->init) {
+    case TDM_INIT_UNIFORM_FAN_IN:
+        bound = 1.0 / sqrt((double)def->fan_in);
         tdm__rng_uniform(rng, to, (size_t)count, -bound, bound);
-        return;
+        break;
+    case TDM_INIT_ZEROS:
+    case TDM_INIT_ONES:
+        for (int64_t i = 0; i < count; i++) to[i] = def->init == TDM_INIT_ONES ? 1.0f : 0.0f;
+        break;
     }
-    float value = def->init == TDM_INIT_ONES ? 1.0f : 0.0f;
-    for (int64_t i = 0; i < count; i++) to[i] = value;
 }
 
 tdm_status tdm__weights_init(tdm_run *run) {

@@ -6,10 +6,12 @@
 #include "runtime/graph/graph.h"
 #include "tests/config/config_support.h"
 
+enum { TYPES = 32 }; /* the bits of tdm_field.types */
+
 /* A file in which row `key` of the section, set to type `type`, may be written by an override. */
 static void base_text(const tdm_section *section, int type, char *out, size_t bytes) {
     char data[300] = "", more[200] = "";
-    static const char *const spec[] = {
+    static const char *const spec[TYPES] = {
         [TDM_DATA_IDX] = "{format: idx, images: a, labels: b}",
         [TDM_DATA_CIFAR10] = "{format: cifar10, files: [a]}",
         [TDM_DATA_NPY] = "{format: npy, x: a, y: b}",
@@ -18,6 +20,9 @@ static void base_text(const tdm_section *section, int type, char *out, size_t by
     };
     bool is_spec = section->type_key != NULL && strcmp(section->type_key, "format") == 0;
     if (is_spec && type != TDM_DATA_NONE && type != TDM_DATA_IMAGE_FOLDER) {
+        const char *name = section->rows[tdm__section_row(section, "format")].names[type];
+        if (spec[type] == NULL) fprintf(stderr, "base_text: add a row to spec[] for the format %s\n", name);
+        REQUIRE(spec[type] != NULL);
         snprintf(data, sizeof(data), "data: {%s: %s}\n", strrchr(section->path, '.') + 1, spec[type]);
     } else if (strcmp(section->path, "data.transform") == 0) {
         snprintf(data, sizeof(data), "data: {transform: [to_float, {normalize: {mean: [0.5], std: [0.5]}}]}\n");
@@ -36,7 +41,7 @@ static int type_with(const tdm_section *section, const tdm_field *row) {
     if (section->type_key == NULL) return 0;
     const unsigned types = tdm__section_types(section, row);
     bool is_spec = strcmp(section->type_key, "format") == 0;
-    for (int type = is_spec ? 1 : 0; type < 8; type++) {
+    for (int type = is_spec ? 1 : 0; type < TYPES; type++) {
         if (types == 0 || (types & (1u << type)) != 0) return type;
     }
     return -1;

@@ -1,5 +1,5 @@
-/* libFuzzer: the files of data sets. Byte 0 chooses the format and which of its two files is hostile, byte 1 what is
- * wanted of it; the rest is the file. */
+/* libFuzzer: the files of data sets. Byte 0 chooses the format; its highest bit says that the second of two files is
+ * the hostile one. Byte 1 says what is wanted of the data. The rest is the file. */
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,6 +12,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 
 static const unsigned char good_images[] = {0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 2, 1, 2, 3, 4};
 static const unsigned char good_labels[] = {0, 0, 8, 1, 0, 0, 0, 1, 1};
+
+/* The formats that are read from files: those built in but the two that are computed. `run` takes them in this order.
+ */
+enum { COMPUTED = 1u << TDM_DATA_SYNTHETIC | 1u << TDM_DATA_GLYPHS };
+static const int built_in[] = {
+#define FORMAT_BUILT_IN(key) TDM_DATA_##key,
+#define FORMAT_RESERVED(key)
+#define TDM_FORMAT(key, name, source) FORMAT_##source(key)
+#include <tandem/sys/formats.def>
+#undef TDM_FORMAT
+};
+enum { BUILT_IN_COUNT = sizeof(built_in) / sizeof(built_in[0]) };
+
+static int format_of(unsigned choice) {
+    int formats[BUILT_IN_COUNT];
+    unsigned count = 0;
+    for (size_t i = 0; i < BUILT_IN_COUNT; i++)
+        if ((COMPUTED & 1u << built_in[i]) == 0) formats[count++] = built_in[i];
+    return formats[choice % count];
+}
 
 /* The bytes as a regular file without a name, the first or the second: each is made once, since the kernel takes its
  * time for that. `path` has room for 32 characters. */
@@ -39,10 +59,10 @@ static void read_all(const tdm_dataset *dataset) {
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count) {
     if (count < 2) return 0;
     char hostile[32], good[32];
-    bool is_second = (bytes[0] & 4) != 0;
+    bool is_second = (bytes[0] & 128) != 0;
     put_file(0, hostile, bytes + 2, count - 2);
     put_file(1, good, is_second ? good_images : good_labels, is_second ? sizeof(good_images) : sizeof(good_labels));
-    tdm_data_spec spec = {.format = TDM_DATA_IDX + bytes[0] % 3};
+    tdm_data_spec spec = {.format = format_of(bytes[0] & 127u)};
     spec.images = is_second ? good : hostile;
     spec.labels = is_second ? hostile : good;
     spec.x = spec.y = hostile; /* labels and samples of one file: an array of integers, or of floats, is both */

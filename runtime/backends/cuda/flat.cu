@@ -1,5 +1,5 @@
-/* The passes over flat arenas on CUDA: operation for operation those of ops/flat/flat_kernels.inc.c, but for the order
- * of the sums in norms. Scalars are read in device memory: the same launch serves every step. */
+/* The passes over flat arenas on CUDA: the same operations in the same order as in ops/flat, except
+ * that norms are summed in another order. Scalars are read in device memory: the same launch serves every step. */
 #include <tandem/sys/field.h>
 
 #include "runtime/backends/cuda/cuda_passes.h"

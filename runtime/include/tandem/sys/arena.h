@@ -1,7 +1,8 @@
 /* tandem/sys/arena.h - work on whole arenas, and on batches, that belongs to no op. For writers of devices.
  *
  * All of it is put on a queue of the device and done in that queue's order; arrays and `values` are in the device's
- * memory. The order of operations is fixed and is that of ops/flat, so all devices give the same bits. */
+ * memory. The order of operations is fixed and is that of ops/flat, so all devices give the same bits. Only norms
+ * may differ: each kind of device adds in a fixed order of its own. */
 #ifndef TANDEM_SYS_ARENA_H
 #define TANDEM_SYS_ARENA_H
 

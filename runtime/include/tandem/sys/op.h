@@ -88,8 +88,8 @@ typedef struct tdm_op_def {
 
 typedef struct tdm_device tdm_device; /* tandem/sys/device.h */
 
-/* What a kernel does beside its op in the same call: a set of these, in this order. The rewrites of ops/rewrites.c ask
- * for them; bits are those of the kernels one after another. */
+/* What a kernel does beside its op in the same call: a set of these, applied in the order listed here; their numbers
+ * say nothing. The rewrites of ops/rewrites.c ask for them; bits are those of the kernels one after another. */
 typedef enum tdm_epilogue {
     /* y += the last parameter, one number a channel. In plans for predictions only. */
     TDM_EPILOGUE_BIAS = 8,
