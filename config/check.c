@@ -9,17 +9,13 @@
 #include "runtime/graph/graph.h"
 #include "runtime/optim/schedule.h"
 
-static tdm_position place_of(const tdm_config *config, const char *key) {
-    return tdm__config_position(config, key);
-}
-
 static bool is_written(const tdm_config *config, const char *key) {
-    return place_of(config, key).text != NULL;
+    return tdm__config_position(config, key).text != NULL;
 }
 
 /* The position for a fault about a whole section: its key, else the key of the enclosing section, else the start of the
  * file. */
-static tdm_position section_place(const tdm_config *config, const char *path) {
+static tdm_position section_position(const tdm_config *config, const char *path) {
     tdm_position at = config->section_at[tdm__section_find(path)];
     const char *dot = strchr(path, '.');
     for (int i = 1; at.text == NULL && dot != NULL && i < TDM_SECTION_COUNT; i++) {
@@ -32,7 +28,7 @@ static tdm_position section_place(const tdm_config *config, const char *path) {
 
 /* "line 12 says `device_ids: [0, 1]`", or "KEY has its default". */
 static const char *quote(tdm_config *config, const char *key) {
-    tdm_position at = place_of(config, key);
+    tdm_position at = tdm__config_position(config, key);
     if (at.text == NULL) return TDM_WORDS(config, "%s has its default", key);
     return TDM_WORDS(config, "%s says `%s`", tdm__position_words(&config->faults, at),
                      tdm__position_line(&config->faults, at));
@@ -43,7 +39,7 @@ static const char *quote(tdm_config *config, const char *key) {
 static void conflict(tdm_config *config, const char *key, const char *other, const char *message) {
     if (tdm__config_is_bad(config, key) || tdm__config_is_bad(config, other)) return;
     bool points_to_key = is_written(config, key);
-    TDM_FAULT(config, CONFLICT, place_of(config, points_to_key ? key : other), key,
+    TDM_FAULT(config, CONFLICT, tdm__config_position(config, points_to_key ? key : other), key,
               quote(config, points_to_key ? other : key), "%s", message);
 }
 
@@ -54,7 +50,7 @@ static void check_name(tdm_config *config) {
     bool is_bad = name[0] == '\0' || strlen(name) > 128 || name[0] == '.' || strchr(name, '/') != NULL;
     for (const char *at = name; *at != '\0'; at++) is_bad = is_bad || (unsigned char)*at < 0x20;
     if (is_bad)
-        TDM_FAULT(config, VALUE, place_of(config, "name"), "name", "it becomes the name of a folder",
+        TDM_FAULT(config, VALUE, tdm__config_position(config, "name"), "name", "it becomes the name of a folder",
                   "name must have 1 to 128 characters, without '/' and not starting with '.', got '%.160s'", name);
 }
 
@@ -72,7 +68,7 @@ static void check_pair(tdm_config *config, const char *section, const char *a, i
                        int64_t *b_value, const char *hint) {
     const char *a_key = tdm__fault_key(&config->faults, section, a);
     const char *b_key = tdm__fault_key(&config->faults, section, b);
-    tdm_position a_at = place_of(config, a_key), b_at = place_of(config, b_key);
+    tdm_position a_at = tdm__config_position(config, a_key), b_at = tdm__config_position(config, b_key);
     bool has_a = *a_value != TDM_INT_NULL, has_b = *b_value != TDM_INT_NULL;
     bool a_is_bad = tdm__config_is_bad(config, a_key), b_is_bad = tdm__config_is_bad(config, b_key);
     if (a_is_bad || b_is_bad || config->section_is_bad[tdm__section_find(section)]) return;
@@ -83,7 +79,7 @@ static void check_pair(tdm_config *config, const char *section, const char *a, i
         TDM_FAULT(config, EXCLUSIVE, a_is_first ? b_at : a_at, a_is_first ? b_key : a_key,
                   quote(config, a_is_first ? a_key : b_key), "%s must have either %s or %s, got both", section, a, b);
     } else if (!has_a && !has_b) {
-        tdm_position at = a_at.text != NULL ? a_at : b_at.text != NULL ? b_at : section_place(config, section);
+        tdm_position at = a_at.text != NULL ? a_at : b_at.text != NULL ? b_at : section_position(config, section);
         TDM_FAULT(config, EXCLUSIVE, at, section, hint, "%s must have either %s or %s", section, a, b);
     }
 }
@@ -155,7 +151,7 @@ static void check_schedule(tdm_config *config) {
     for (int i = 1; i < schedule->milestones.count; i++) {
         const int64_t *at = &schedule->milestones.item[i];
         if (at[-1] < at[0]) continue;
-        TDM_FAULT(config, VALUE, place_of(config, "schedule.milestones"), "schedule.milestones", "",
+        TDM_FAULT(config, VALUE, tdm__config_position(config, "schedule.milestones"), "schedule.milestones", "",
                   "schedule.milestones must be rising numbers, got %lld after %lld", (long long)at[0],
                   (long long)at[-1]);
         break;
@@ -188,7 +184,7 @@ static void check_devices(tdm_config *config) {
     const tdm_ints *ids = &parallel->device_ids;
     for (int i = 1; i < ids->count && !parallel->allow_shared_device; i++) {
         if (!has_id(ids, i, ids->item[i])) continue;
-        TDM_FAULT(config, CONFLICT, place_of(config, "parallel.device_ids"), "parallel.device_ids",
+        TDM_FAULT(config, CONFLICT, tdm__config_position(config, "parallel.device_ids"), "parallel.device_ids",
                   "write `parallel.allow_shared_device: true` to try several replicas on one device",
                   "parallel.device_ids must be distinct devices, got %lld twice", (long long)ids->item[i]);
         break;
@@ -239,8 +235,8 @@ static void check_ddp(tdm_config *config) {
         is_good = colon != NULL && colon > method + 6 && tdm__parse_int(colon + 1, &port) && port >= 1 && port <= 65535;
     }
     if (!is_good)
-        TDM_FAULT(config, VALUE, place_of(config, "parallel.ddp.init_method"), "parallel.ddp.init_method", "",
-                  "parallel.ddp.init_method must be env, tcp://host:port or file:///path, got '%s'", method);
+        TDM_FAULT(config, VALUE, tdm__config_position(config, "parallel.ddp.init_method"), "parallel.ddp.init_method",
+                  "", "parallel.ddp.init_method must be env, tcp://host:port or file:///path, got '%s'", method);
     if (parallel->ddp.average == TDM_AVERAGE_RANKS && parallel->mode != TDM_MODE_DDP && parallel->device_ids.count > 1)
         conflict(config, "parallel.ddp.average", "parallel.mode",
                  "parallel.ddp.average: ranks needs mode ddp or a single device; single and dp average over samples");
@@ -269,7 +265,7 @@ static void fill_cifar(tdm_config *config, tdm_data_spec *spec, const char *sect
     const char *path_key = tdm__fault_key(&config->faults, section, "path");
     const char *files_key = tdm__fault_key(&config->faults, section, "files");
     if (spec->path == NULL && spec->files.count == 0) {
-        tdm_position at = section_place(config, section);
+        tdm_position at = section_position(config, section);
         if (!is_written(config, path_key) && !is_written(config, files_key))
             TDM_FAULT(config, MISSING, at, files_key,
                       "write `files: [data_batch_1.bin]`, or `path: FOLDER` of the unpacked archive",
@@ -296,12 +292,12 @@ static tdm_origin first_origin(tdm_config *config, const char *section, const ch
     tdm_position at = {0};
     const char *key = section;
     for (; *keys != NULL && at.text == NULL; keys++)
-        at = place_of(config, key = tdm__fault_key(&config->faults, section, *keys));
+        at = tdm__config_position(config, key = tdm__fault_key(&config->faults, section, *keys));
     return tdm__key_origin(&config->faults, at, key);
 }
 
 static tdm_origin origin_of(tdm_config *config, const char *key) {
-    return tdm__key_origin(&config->faults, place_of(config, key), key);
+    return tdm__key_origin(&config->faults, tdm__config_position(config, key), key);
 }
 
 static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *section, bool is_eval) {
@@ -316,7 +312,7 @@ static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *sect
     if (spec->range.count != 2) return;
     const char *range_key = tdm__fault_key(&config->faults, section, "range");
     if (spec->range.item[0] >= spec->range.item[1])
-        TDM_FAULT(config, VALUE, place_of(config, range_key), range_key, "",
+        TDM_FAULT(config, VALUE, tdm__config_position(config, range_key), range_key, "",
                   "%s must be [first, end) with first below end, got [%lld, %lld)", range_key,
                   (long long)spec->range.item[0], (long long)spec->range.item[1]);
     if (tdm__data_is_made(spec->format) && spec->range.item[1] > spec->samples)
@@ -349,7 +345,7 @@ tdm_status tdm__check_settings(tdm_config *config) {
     job->checkpoint.resume_at = origin_of(config, "checkpoint.resume");
     tdm__check_lacking(config);
     if (job->checkpoint.resume[0] == '\0')
-        TDM_FAULT(config, VALUE, place_of(config, "checkpoint.resume"), "checkpoint.resume", "",
+        TDM_FAULT(config, VALUE, tdm__config_position(config, "checkpoint.resume"), "checkpoint.resume", "",
                   "checkpoint.resume must be auto, never or a path, got nothing");
     return config->faults.status;
 }

@@ -1,6 +1,5 @@
-/* The table of rewrites: what consecutive layers do together. Every row keeps the bits. A kernel's first answer
- * (tdm_kernel_fit.epilogue) says what it can do. The plan asks again with what a row needs; if the kernel declines, the
- * row does nothing. */
+/* The table of rewrites: what consecutive layers do together. Every row keeps the bits. A kernel says what it
+ * can do (tdm_kernel_fit.epilogue) and is asked again with what a row needs; if it declines, the row does nothing. */
 #include <tandem/sys/rewrite.h>
 
 #include "ops/ops.h"

@@ -66,20 +66,20 @@ static char *list_names(const char *const *names, int count) {
     return out;
 }
 
-/* The place of `value` among the choices of a flag, "a|b|c". -1 after printing the error. */
-static int place_of(const tool *t, const tool_flag *flag, const char *value) {
+/* The number of `value` among the choices of a flag, "a|b|c". -1 after printing the error. */
+static int choice_of(const tool *t, const tool_flag *flag, const char *value) {
     const char *names[TOOL_WORDS_MAX] = {NULL};
     FREED char *all = text_copy(flag->value);
     char *rest = all;
-    int count = 0, place = -1;
+    int count = 0, choice = -1;
     while (rest) {
         names[count] = strsep(&rest, "|");
-        if (strcmp(value, names[count]) == 0) place = count;
+        if (strcmp(value, names[count]) == 0) choice = count;
         count++;
     }
     FREED char *listed = list_names(names, count);
-    if (place < 0) args_wrong(t, "`%s` must be %s, got `%s`", flag->name, listed, value);
-    return place;
+    if (choice < 0) args_wrong(t, "`%s` must be %s, got `%s`", flag->name, listed, value);
+    return choice;
 }
 
 /* Parses the flag at argv[*at]; its value may be the next argument. */
@@ -114,7 +114,7 @@ static int parse_flag(tool *t, int *at) {
     if (strcmp(name, "--quiet") == 0) t->quiet = true;
     if (strcmp(name, "--verbose") == 0) t->verbose = true;
     if (strcmp(name, "--color") != 0) return TDM_OK;
-    int color = place_of(t, flag, value);
+    int color = choice_of(t, flag, value);
     if (color >= 0) term_set_color((term_color)color);
     return color >= 0 ? TDM_OK : TDM_E_USAGE;
 }
@@ -153,9 +153,9 @@ const char *args_flag(const tool *t, const char *name) {
 
 bool args_choice(const tool *t, const char *name, int *value) {
     const char *text = args_flag(t, name);
-    int place = text ? place_of(t, args_find(t->verb, name), text) : *value;
-    if (place >= 0) *value = place;
-    return place >= 0;
+    int choice = text ? choice_of(t, args_find(t->verb, name), text) : *value;
+    if (choice >= 0) *value = choice;
+    return choice >= 0;
 }
 
 int args_part(tool *t, const tool_part *parts) {
