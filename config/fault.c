@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/status.h"
 #include "runtime/base/text/json_write.h"
 #include "runtime/base/text/utf8.h"
 

@@ -5,7 +5,6 @@
 #include "config/room.h"
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
-#include "runtime/module/module.h"
 
 /* "conv2d 'features.0' (line 12)" */
 static const char *layer_words(tdm_config *config, const tdm_layer *layer) {

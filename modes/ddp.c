@@ -17,7 +17,6 @@
 
 #include "modes/parts.h"
 #include "modes/reducer.h"
-#include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
 #include "runtime/comm/comm.h"

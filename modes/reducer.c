@@ -4,7 +4,6 @@
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 #include "runtime/base/system/clock.h"
-#include "runtime/comm/comm.h"
 
 tdm_status tdm__reducer_new(tdm_reducer **out, size_t bytes, const tdm_reducer_ops *ops,
                             const tdm_mode_params *params) {

@@ -5,7 +5,6 @@
 #include "runtime/base/log.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
-#include "runtime/comm/comm.h"
 
 typedef struct device_reducer {
     tdm_reducer base;

@@ -4,7 +4,6 @@
  * else x is in planes. The few channels of a batch are padded with zeros to one group if the device's ingest can do it.
  * The weights have the layout of x. Their padding stays zero, because its gradient is computed from the zeros in x. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include <tandem/job.h>
 

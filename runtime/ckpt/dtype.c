@@ -1,5 +1,4 @@
 /* Element types of safetensors, and descriptions of tensors. */
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/ckpt/tensor_file.h"

@@ -19,7 +19,6 @@
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/ckpt/folder.h"
-#include "runtime/ckpt/tensor_file.h"
 
 typedef struct saving {
     const tdm_host *host;

@@ -1,5 +1,4 @@
 /* The bell that wakes waiting ranks, the wait itself, and the first cause of a job's end. */
-#include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <stdarg.h>

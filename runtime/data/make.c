@@ -6,7 +6,6 @@
 
 #include "runtime/base/system/file.h"
 #include "runtime/base/status.h"
-#include "runtime/base/text/text.h"
 #include "runtime/data/formats.h"
 
 enum { HEADER_MAX = 128, FILES = 2 };

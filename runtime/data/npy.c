@@ -7,7 +7,6 @@
  *   N bytes         a Python dictionary literal with exactly the keys descr, fortran_order and shape
  *
  * NumPy evaluates the text as Python. This parser accepts only such dictionaries. */
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

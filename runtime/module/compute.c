@@ -1,7 +1,6 @@
 /* What a run computes with: the CPU and its kernels, or a device and the kernels of a module. */
 #include <tandem/job.h>
 #include <tandem/sys/comm.h>
-#include <tandem/tandem.h>
 
 #include <string.h>
 

@@ -17,7 +17,6 @@
 #include "runtime/base/system/env.h"
 #include "runtime/base/system/library.h"
 #include "runtime/base/log.h"
-#include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 
 enum {

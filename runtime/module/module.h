@@ -6,8 +6,6 @@
 #include <tandem/sys/device.h>
 #include <tandem/sys/module.h>
 
-#include "runtime/base/text/text.h"
-
 /* The table of calls that modules and ops use. */
 extern const tdm_host_calls tdm__host_calls;
 

@@ -3,7 +3,6 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
-#include "runtime/comm/comm.h"
 #include "runtime/train/run.h"
 
 static const struct {

@@ -5,7 +5,6 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
-#include "runtime/comm/comm.h"
 #include "runtime/train/run.h"
 
 /* What one batch adds: [3 * batch]. */

@@ -4,7 +4,6 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
-#include "runtime/comm/comm.h"
 #include "runtime/train/resume.h"
 
 /* ---- saving ---- */

@@ -5,7 +5,6 @@
 #include "runtime/base/system/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
-#include "runtime/comm/comm.h"
 #include "runtime/train/run.h"
 
 enum {

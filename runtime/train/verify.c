@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "runtime/base/status.h"
-#include "runtime/comm/comm.h"
 #include "runtime/train/run.h"
 
 /* The tensors that are compared. */

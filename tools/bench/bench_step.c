@@ -1,7 +1,6 @@
 /* bench_step.c - `tandem bench step`: measures whole optimizer steps in the job's mode. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tools/bench/bench.h"
 #include "tools/launch/launch.h"

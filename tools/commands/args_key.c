@@ -1,7 +1,6 @@
 /* args_key.c - finds flags; translates those of other trainers: --lr 0.1 is optimizer.lr=0.1 here. */
 #include "tools/commands/tool.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,8 +9,7 @@ static int write_json(const char *path, double loss, double accuracy, int64_t sa
     char number[2][32];
     FREED char *text = text_format("{\"loss\":%s,\"accuracy\":%s,\"samples\":%lld}\n", text_json(number[0], loss),
                                    text_json(number[1], accuracy), (long long)samples);
-    int code = files_write(path, text, strlen(text));
-    return code;
+    return files_write(path, text, strlen(text));
 }
 
 static int run(tool *t) {

@@ -1,7 +1,6 @@
 /* cmd_predict.c - `tandem predict`: the model's outputs for every sample of a split, as CSV, JSONL or .npy. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tools/commands/inference.h"
 #include "tools/terminal/term.h"

@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tools/terminal/table.h"
 #include "tools/terminal/term.h"

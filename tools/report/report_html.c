@@ -317,6 +317,5 @@ char *report_page(const report_run *runs, int count, const json_t *compare, bool
 int report_write(const char *path, const report_run *runs, int count, const json_t *compare, bool chinese) {
     size_t bytes = 0;
     FREED char *text = report_page(runs, count, compare, chinese, &bytes);
-    int code = files_write(path, text, bytes);
-    return code;
+    return files_write(path, text, bytes);
 }

@@ -4,7 +4,6 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tools/launch/launch.h"
 #include "tools/terminal/term.h"
@@ -108,8 +107,7 @@ static char *data_text(const tdm_data_spec *spec, const char *samples) {
 static char *both_data(const banner *b, const char *description) {
     FREED char *train = data_text(&b->job->data.train, text_fact(description, "train_samples"));
     FREED char *eval = data_text(&b->job->data.eval, text_fact(description, "eval_samples"));
-    char *out = text_format("train: %s; eval: %s", train, eval);
-    return out;
+    return text_format("train: %s; eval: %s", train, eval);
 }
 
 static char *length_text(const banner *b) {

@@ -3,8 +3,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #include "tools/report/report.h"
 #include "tools/terminal/table.h"

@@ -1,5 +1,4 @@
 /* Memory of a device and pinned memory of the host; copies. */
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

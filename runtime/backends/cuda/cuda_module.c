@@ -2,7 +2,6 @@
  * is linked in. Driver, cublasLt and cuDNN are looked up here, and the message names what is missing. */
 #include <dlfcn.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "runtime/backends/cuda/cuda_private.h"
 

@@ -4,7 +4,6 @@
 
 #include <nccl.h>
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "runtime/backends/kit/module_host.h"

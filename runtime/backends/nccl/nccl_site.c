@@ -1,7 +1,6 @@
 /* A rank's site: it counts the threads inside NCCL, and its keeper thread aborts when the job ends. */
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 

@@ -1,7 +1,6 @@
 #include "runtime/base/system/cpus.h"
 
 #include <sched.h>
-#include <stdbool.h>
 #include <stdio.h>
 
 /* Reads one or two numbers from the start of a file. Returns how many it found. */

@@ -5,14 +5,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
-#include "runtime/base/text/text.h"
 
 enum { CHUNK = 1 << 30 }; /* Linux transfers at most 2 GiB a call */
 

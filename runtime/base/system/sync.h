@@ -2,8 +2,6 @@
 #ifndef TDM_BASE_SYNC_H
 #define TDM_BASE_SYNC_H
 
-#include <stdbool.h>
-
 #include <tandem/host.h>
 
 /* A thread that runs jobs one after another, in the order in which they were started. */

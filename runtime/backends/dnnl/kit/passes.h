@@ -2,7 +2,6 @@
 #ifndef TDM_DNNL_PASSES_H
 #define TDM_DNNL_PASSES_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include <tandem/sys/op.h>
