@@ -95,58 +95,59 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
 }
 
 static void close_state(void *state) {
-    tdm_conv_method *way = state;
-    if (way != NULL) way->ops->close(way);
+    tdm_conv_method *method = state;
+    if (method != NULL) method->ops->close(method);
 }
 
 static tdm_status open_state(tdm_device *device, const tdm_kernel_desc *desc, int64_t rows, bool training,
                              void **state) {
     const tdm_conv_sizes sizes = sizes_of(desc, rows, desc->x_layout[0], training);
     char why[192] = "";
-    tdm_conv_method *way = NULL;
+    tdm_conv_method *method = NULL;
     *state = NULL;
     TDM_CUDA_ENTER(device);
-    TDM_MODULE_TRY(tdm__conv_cudnn_open(&way, tdm__cuda_device(device), &sizes, why, sizeof why));
-    if (way == NULL) {
-        TDM_MODULE_TRY(tdm__conv_im2col_open(&way, tdm__cuda_device(device), &sizes));
-        snprintf(way->slow, sizeof way->slow, "runs by im2col, which is slower: cuDNN %s", why);
+    TDM_MODULE_TRY(tdm__conv_cudnn_open(&method, tdm__cuda_device(device), &sizes, why, sizeof why));
+    if (method == NULL) {
+        TDM_MODULE_TRY(tdm__conv_im2col_open(&method, tdm__cuda_device(device), &sizes));
+        snprintf(method->slow, sizeof method->slow, "runs by im2col, which is slower: cuDNN %s", why);
     }
-    *state = way;
+    *state = method;
     return TDM_OK;
 }
 
 static void algorithms(const void *state, tdm_algorithms *out) {
-    const tdm_conv_method *way = state;
-    way->ops->algorithms(way, out);
-    snprintf(out->slow, sizeof out->slow, "%s", way->slow);
+    const tdm_conv_method *method = state;
+    method->ops->algorithms(method, out);
+    snprintf(out->slow, sizeof out->slow, "%s", method->slow);
 }
 
 static tdm_status forward(const tdm_kernel_args *args) {
-    tdm_conv_method *way = args->state;
-    const tdm_conv_sizes *s = &way->sizes;
+    tdm_conv_method *method = args->state;
+    const tdm_conv_sizes *s = &method->sizes;
     const void *bias = s->bias ? tdm__cuda_parameter(args, 1) : NULL;
     const int64_t points = tdm__conv_points(s);
     bool done = false;
     TDM_CUDA_ENTER(args->device);
-    TDM_MODULE_TRY(way->ops->forward(way, args->x[0], tdm__cuda_parameter(args, 0), bias, args->y, &done));
+    TDM_MODULE_TRY(method->ops->forward(method, args->x[0], tdm__cuda_parameter(args, 0), bias, args->y, &done));
     if (done || (bias == NULL && !s->relu)) return TDM_OK;
-    return tdm__cuda_bias(way->device, s->number, args->y, bias, s->nhwc ? s->rows * points : s->rows, s->out,
+    return tdm__cuda_bias(method->device, s->number, args->y, bias, s->nhwc ? s->rows * points : s->rows, s->out,
                           s->nhwc ? 1 : points, s->relu);
 }
 
 static tdm_status backward(const tdm_kernel_args *args) {
-    tdm_conv_method *way = args->state;
-    const tdm_conv_sizes *s = &way->sizes;
+    tdm_conv_method *method = args->state;
+    const tdm_conv_sizes *s = &method->sizes;
     const offsets at = offsets_of(args->desc, args->desc->x_layout[0]);
     const int64_t points = tdm__conv_points(s);
     const bool sums = s->bias && args->dparam[1] != NULL;
     char *scratch = args->scratch;
     TDM_CUDA_ENTER(args->device);
-    TDM_MODULE_TRY(tdm__cuda_mask(way->device, s->number, scratch, args->dy, s->relu ? args->y : NULL,
+    TDM_MODULE_TRY(tdm__cuda_mask(method->device, s->number, scratch, args->dy, s->relu ? args->y : NULL,
                                   sums ? args->dparam[1] : NULL, scratch + at.room,
                                   s->nhwc ? s->rows * points : s->rows, s->out, s->nhwc ? 1 : points));
-    return way->ops->backward(way, args->x[0], tdm__cuda_parameter(args, 0), s->relu ? scratch : (const void *)args->dy,
-                              args->dparam[0], args->dx[0], scratch + at.weights);
+    return method->ops->backward(method, args->x[0], tdm__cuda_parameter(args, 0),
+                                 s->relu ? scratch : (const void *)args->dy, args->dparam[0], args->dx[0],
+                                 scratch + at.weights);
 }
 
 const tdm_kernel tdm__conv2d_cuda = {

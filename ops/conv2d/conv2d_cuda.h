@@ -36,12 +36,12 @@ static inline int64_t tdm__conv_weight_count(const tdm_conv_sizes *s) {
 typedef struct tdm_conv_method tdm_conv_method;
 typedef struct tdm_conv_method_ops {
     /* *done: bias and relu were applied, too */
-    tdm_status (*forward)(tdm_conv_method *way, const void *x, const void *w, const void *bias, void *y, bool *done);
+    tdm_status (*forward)(tdm_conv_method *method, const void *x, const void *w, const void *bias, void *y, bool *done);
     /* In bf16 `scratch` has room for tdm__conv_weight_count elements. */
-    tdm_status (*backward)(tdm_conv_method *way, const void *x, const void *w, const void *dy, float *dw, void *dx,
+    tdm_status (*backward)(tdm_conv_method *method, const void *x, const void *w, const void *dy, float *dw, void *dx,
                            void *scratch);
-    void (*algorithms)(const tdm_conv_method *way, tdm_algorithms *out);
-    void (*close)(tdm_conv_method *way);
+    void (*algorithms)(const tdm_conv_method *method, tdm_algorithms *out);
+    void (*close)(tdm_conv_method *method);
 } tdm_conv_method_ops;
 struct tdm_conv_method {
     const tdm_conv_method_ops *ops;

@@ -33,7 +33,7 @@ static const float one = 1.0f, zero = 0.0f;
 typedef enum { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS, PASSES } pass;
 
 typedef struct {
-    tdm_conv_method way;
+    tdm_conv_method method;
     cudnnTensorDescriptor_t x, y, bias;
     cudnnFilterDescriptor_t weights;
     cudnnActivationDescriptor_t activation;
@@ -48,15 +48,15 @@ typedef struct {
 static const char *const pass_names[PASSES] = {"forward", "dx", "dw"};
 
 static const tdm_cuda_libraries *library(const convolution *c) {
-    return c->way.device->libraries;
+    return c->method.device->libraries;
 }
 
 static cudnnHandle_t handle(const convolution *c) {
-    return (cudnnHandle_t)c->way.device->dnn;
+    return (cudnnHandle_t)c->method.device->dnn;
 }
 
-static void close_method(tdm_conv_method *way) {
-    convolution *c = (convolution *)way;
+static void close_method(tdm_conv_method *method) {
+    convolution *c = (convolution *)method;
     const tdm_cudnn *dnn = &library(c)->dnn;
     for (int i = 0; i < PASSES; i++)
         if (c->convolution[i] != NULL) (void)dnn->cudnnDestroyConvolutionDescriptor(c->convolution[i]);
@@ -71,12 +71,12 @@ static void close_method(tdm_conv_method *way) {
 /* ---- descriptors ---- */
 
 static cudnnDataType_t type_of(const convolution *c) {
-    return c->way.sizes.number == TDM_CUDA_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+    return c->method.sizes.number == TDM_CUDA_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
 }
 
 static tdm_status open_tensor(const convolution *c, cudnnTensorDescriptor_t *out, int64_t rows, int64_t channels,
                               int64_t height, int64_t width) {
-    const cudnnTensorFormat_t format = c->way.sizes.nhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
+    const cudnnTensorFormat_t format = c->method.sizes.nhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
     TDM_CUDNN(library(c), cudnnCreateTensorDescriptor(out));
     TDM_CUDNN(library(c),
               cudnnSetTensor4dDescriptor(*out, format, type_of(c), (int)rows, (int)channels, (int)height, (int)width));
@@ -86,23 +86,23 @@ static tdm_status open_tensor(const convolution *c, cudnnTensorDescriptor_t *out
 /* cuDNN's default math on tensor cores is tf32 for floats and leaves bf16 alone. "Allow conversion" would mean half
  * precision, whose range is too small. Sums are in float in every case. */
 static cudnnMathType_t math_of(const convolution *c) {
-    if (c->way.sizes.number == TDM_CUDA_BF16) return CUDNN_TENSOR_OP_MATH;
-    return c->way.device->precision == TDM_TF32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
+    if (c->method.sizes.number == TDM_CUDA_BF16) return CUDNN_TENSOR_OP_MATH;
+    return c->method.device->precision == TDM_TF32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
 }
 
 static tdm_status open_convolution(const convolution *c, cudnnConvolutionDescriptor_t *out) {
-    const tdm_window *w = &c->way.sizes.window;
+    const tdm_window *w = &c->method.sizes.window;
     TDM_CUDNN(library(c), cudnnCreateConvolutionDescriptor(out));
     TDM_CUDNN(library(c), cudnnSetConvolution2dDescriptor(
                               *out, (int)w->padding[0], (int)w->padding[1], (int)w->stride[0], (int)w->stride[1],
                               (int)w->dilation[0], (int)w->dilation[1], CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
-    TDM_CUDNN(library(c), cudnnSetConvolutionGroupCount(*out, (int)c->way.sizes.groups));
+    TDM_CUDNN(library(c), cudnnSetConvolutionGroupCount(*out, (int)c->method.sizes.groups));
     TDM_CUDNN(library(c), cudnnSetConvolutionMathType(*out, math_of(c)));
     return TDM_OK;
 }
 
 static tdm_status describe(convolution *c) {
-    const tdm_conv_sizes *s = &c->way.sizes;
+    const tdm_conv_sizes *s = &c->method.sizes;
     const cudnnTensorFormat_t format = s->nhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
     TDM_MODULE_TRY(open_tensor(c, &c->x, s->rows, s->stored, s->height, s->width));
     TDM_MODULE_TRY(open_tensor(c, &c->y, s->rows, s->out, s->out_height, s->out_width));
@@ -124,28 +124,28 @@ static tdm_status describe(convolution *c) {
 static cudnnStatus_t start_fused(const convolution *c, const void *x, const void *w, const void *bias, void *y) {
     return library(c)->dnn.cudnnConvolutionBiasActivationForward(
         handle(c), &one, c->x, x, c->weights, w, c->convolution[FORWARD],
-        (cudnnConvolutionFwdAlgo_t)c->algorithm[FORWARD], c->way.device->workspace, c->workspace_bytes[FORWARD], &zero,
-        c->y, y, c->bias, bias, c->activation, c->y, y);
+        (cudnnConvolutionFwdAlgo_t)c->algorithm[FORWARD], c->method.device->workspace, c->workspace_bytes[FORWARD],
+        &zero, c->y, y, c->bias, bias, c->activation, c->y, y);
 }
 
 static cudnnStatus_t start_forward(const convolution *c, const void *x, const void *w, void *y) {
     return library(c)->dnn.cudnnConvolutionForward(handle(c), &one, c->x, x, c->weights, w, c->convolution[FORWARD],
                                                    (cudnnConvolutionFwdAlgo_t)c->algorithm[FORWARD],
-                                                   c->way.device->workspace, c->workspace_bytes[FORWARD], &zero, c->y,
-                                                   y);
+                                                   c->method.device->workspace, c->workspace_bytes[FORWARD], &zero,
+                                                   c->y, y);
 }
 
 static cudnnStatus_t start_dx(const convolution *c, const void *w, const void *dy, void *dx) {
     return library(c)->dnn.cudnnConvolutionBackwardData(
         handle(c), &one, c->weights, w, c->y, dy, c->convolution[BACKWARD_DATA],
-        (cudnnConvolutionBwdDataAlgo_t)c->algorithm[BACKWARD_DATA], c->way.device->workspace,
+        (cudnnConvolutionBwdDataAlgo_t)c->algorithm[BACKWARD_DATA], c->method.device->workspace,
         c->workspace_bytes[BACKWARD_DATA], &zero, c->x, dx);
 }
 
 static cudnnStatus_t start_dw(const convolution *c, const void *x, const void *dy, void *dw) {
     return library(c)->dnn.cudnnConvolutionBackwardFilter(
         handle(c), &one, c->x, x, c->y, dy, c->convolution[BACKWARD_WEIGHTS],
-        (cudnnConvolutionBwdFilterAlgo_t)c->algorithm[BACKWARD_WEIGHTS], c->way.device->workspace,
+        (cudnnConvolutionBwdFilterAlgo_t)c->algorithm[BACKWARD_WEIGHTS], c->method.device->workspace,
         c->workspace_bytes[BACKWARD_WEIGHTS], &zero, c->weights, dw);
 }
 
@@ -194,8 +194,8 @@ static bool serves(const convolution *c, pass which, const offer *offered, cudnn
     const bool rounds = math_of(c) == CUDNN_FMA_MATH ? offered->math == CUDNN_FMA_MATH
                                                      : offered->math != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
     return status == CUDNN_STATUS_SUCCESS && rounds && offered->memory <= most_workspace &&
-           ((exact[which] >> offered->algorithm & 1u) != 0 || c->way.sizes.fast) &&
-           (determinism == CUDNN_DETERMINISTIC || !c->way.device->deterministic);
+           ((exact[which] >> offered->algorithm & 1u) != 0 || c->method.sizes.fast) &&
+           (determinism == CUDNN_DETERMINISTIC || !c->method.device->deterministic);
 }
 
 /* Keeps those candidates of cuDNN's heuristics that serve, best first; none if cuDNN cannot do this convolution at all.
@@ -233,7 +233,7 @@ static tdm_status ask_dw(convolution *c, offer *offers, int *kept) {
 /* Runs the current setting once. It serves if cuDNN accepts it and its relu, if it has one, lets NaN through. */
 static tdm_status try_call(trial *t, pass which, bool *good) {
     const convolution *c = t->c;
-    const tdm_conv_sizes *s = &c->way.sizes;
+    const tdm_conv_sizes *s = &c->method.sizes;
     const char *in = t->memory.in;
     char *out = t->memory.out;
     cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
@@ -257,12 +257,12 @@ static tdm_status try_call(trial *t, pass which, bool *good) {
 /* Tries the algorithm with bias and relu in the same call, then without, which costs one more pass. */
 static tdm_status try_offer(trial *t, pass which, const offer *offered, bool *good) {
     convolution *c = t->c;
-    const tdm_conv_sizes *s = &c->way.sizes;
+    const tdm_conv_sizes *s = &c->method.sizes;
     c->algorithm[which] = offered->algorithm;
     c->math[which] = offered->math;
     c->workspace_bytes[which] = offered->memory;
     TDM_CUDNN(library(c), cudnnSetConvolutionMathType(c->convolution[which], offered->math));
-    TDM_MODULE_TRY(tdm__cuda_workspace(c->way.device, offered->memory));
+    TDM_MODULE_TRY(tdm__cuda_workspace(c->method.device, offered->memory));
     *good = t->memory.in == NULL; /* no memory for a trial: take it unfused, which is known to be right */
     if (*good) return TDM_OK;
     /* Only one algorithm of cuDNN's accepts the identity, that is, a bias without a relu. */
@@ -285,13 +285,13 @@ static tdm_status choose_pass(trial *t, pass which, bool *found) {
     if (count == 0)
         snprintf(t->why, t->bytes, "%s offers no algorithm for %s that %s",
                  tdm__cuda_version_text(library(t->c)->dnn.version).of, pass_names[which],
-                 t->c->way.device->deterministic ? "always gives the same bits" : "is exact");
+                 t->c->method.device->deterministic ? "always gives the same bits" : "is exact");
     for (int i = 0; i < count && !*found; i++) TDM_MODULE_TRY(try_offer(t, which, &offers[i], found));
     return TDM_OK;
 }
 
 static tdm_status choose_all(trial *t, bool *found) {
-    const tdm_conv_sizes *s = &t->c->way.sizes;
+    const tdm_conv_sizes *s = &t->c->method.sizes;
     TDM_MODULE_TRY(choose_pass(t, FORWARD, found));
     if (*found && s->training) TDM_MODULE_TRY(choose_pass(t, BACKWARD_WEIGHTS, found));
     if (*found && s->training && s->needs_dx) TDM_MODULE_TRY(choose_pass(t, BACKWARD_DATA, found));
@@ -299,26 +299,27 @@ static tdm_status choose_all(trial *t, bool *found) {
 }
 
 static tdm_status choose(convolution *c, bool *found, char *why, size_t bytes) {
-    const tdm_conv_sizes *s = &c->way.sizes;
+    const tdm_conv_sizes *s = &c->method.sizes;
     const size_t x = (size_t)(s->rows * tdm__conv_in_count(s)), y = (size_t)(s->rows * s->out * tdm__conv_points(s));
     const size_t most = tdm__larger(tdm__larger(x, y), (size_t)tdm__conv_weight_count(s)) * tdm__cuda_size(s->number);
     trial t = {.c = c, .why = why, .bytes = bytes};
-    tdm__cuda_trial_open(&t.memory, c->way.device, most, most);
+    tdm__cuda_trial_open(&t.memory, c->method.device, most, most);
     const tdm_status status = choose_all(&t, found);
     tdm__cuda_trial_close(&t.memory);
     return status;
 }
 
-static void algorithms(const tdm_conv_method *way, tdm_algorithms *out) {
-    const convolution *c = (const convolution *)way;
-    const tdm_conv_sizes *s = &way->sizes;
+static void algorithms(const tdm_conv_method *method, tdm_algorithms *out) {
+    const convolution *c = (const convolution *)method;
+    const tdm_conv_sizes *s = &method->sizes;
     const bool is_used[PASSES] = {true, s->training && s->needs_dx, s->training};
     for (int i = 0; i < PASSES; i++) {
         if (!is_used[i]) continue;
         tdm_algorithm *chosen = &out->of[out->count++];
-        *chosen = (tdm_algorithm){.pass = pass_names[i],
-                                  .math = c->math[i] == CUDNN_FMA_MATH ? "f32" : tdm__cuda_math(way->device, s->number),
-                                  .workspace_bytes = c->workspace_bytes[i]};
+        *chosen =
+            (tdm_algorithm){.pass = pass_names[i],
+                            .math = c->math[i] == CUDNN_FMA_MATH ? "f32" : tdm__cuda_math(method->device, s->number),
+                            .workspace_bytes = c->workspace_bytes[i]};
         snprintf(chosen->name, sizeof chosen->name, "cuDNN %s", name_of((pass)i, c->algorithm[i]));
     }
     if (!s->bias) return;
@@ -331,8 +332,9 @@ static tdm_status check(const convolution *c, cudnnStatus_t status, const char *
     return status == CUDNN_STATUS_SUCCESS ? TDM_OK : tdm__cudnn_error(library(c), status, call, __FILE__, __LINE__);
 }
 
-static tdm_status forward(tdm_conv_method *way, const void *x, const void *w, const void *bias, void *y, bool *done) {
-    const convolution *c = (const convolution *)way;
+static tdm_status forward(tdm_conv_method *method, const void *x, const void *w, const void *bias, void *y,
+                          bool *done) {
+    const convolution *c = (const convolution *)method;
     const cudnnStatus_t status = c->fused ? start_fused(c, x, w, bias, y) : start_forward(c, x, w, y);
     *done = c->fused;
     return check(c, status, c->fused ? "cudnnConvolutionBiasActivationForward" : "cudnnConvolutionForward");
@@ -340,16 +342,16 @@ static tdm_status forward(tdm_conv_method *way, const void *x, const void *w, co
 
 /* Computes the weights' gradient. cuDNN writes it in the type of the weights, so bf16 is widened to float. */
 static tdm_status backward_weights(const convolution *c, const void *x, const void *dy, float *dw, void *scratch) {
-    const tdm_conv_sizes *s = &c->way.sizes;
+    const tdm_conv_sizes *s = &c->method.sizes;
     const bool narrow = s->number != TDM_CUDA_FLOAT;
     void *gradient = narrow ? scratch : dw;
     TDM_MODULE_TRY(check(c, start_dw(c, x, dy, gradient), "cudnnConvolutionBackwardFilter"));
-    return narrow ? tdm__conv_widen(c->way.device, dw, gradient, tdm__conv_weight_count(s)) : TDM_OK;
+    return narrow ? tdm__conv_widen(c->method.device, dw, gradient, tdm__conv_weight_count(s)) : TDM_OK;
 }
 
-static tdm_status backward(tdm_conv_method *way, const void *x, const void *w, const void *dy, float *dw, void *dx,
+static tdm_status backward(tdm_conv_method *method, const void *x, const void *w, const void *dy, float *dw, void *dx,
                            void *scratch) {
-    const convolution *c = (const convolution *)way;
+    const convolution *c = (const convolution *)method;
     TDM_MODULE_TRY(backward_weights(c, x, dy, dw, scratch));
     if (dx == NULL) return TDM_OK;
     return check(c, start_dx(c, w, dy, dx), "cudnnConvolutionBackwardData");
@@ -382,14 +384,14 @@ tdm_status tdm__conv_cudnn_open(tdm_conv_method **out, tdm_cuda_device *device, 
     }
     convolution *c = calloc(1, sizeof *c);
     if (c == NULL) TDM_MODULE_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
-    c->way = (tdm_conv_method){.ops = &ops, .device = device, .sizes = *sizes};
+    c->method = (tdm_conv_method){.ops = &ops, .device = device, .sizes = *sizes};
     tdm_status status = describe(c);
     if (status == TDM_OK) status = choose(c, &found, why, bytes);
     if (status != TDM_OK || !found) {
-        close_method(&c->way);
+        close_method(&c->method);
         return status;
     }
-    *out = &c->way;
+    *out = &c->method;
     return TDM_OK;
 }
 

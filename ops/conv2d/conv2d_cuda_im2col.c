@@ -16,14 +16,14 @@ typedef struct {
 } chunk_products;
 
 typedef struct {
-    tdm_conv_method way;
+    tdm_conv_method method;
     chunk_products products[SIZES];
     int64_t depth, points, out_group; /* elements of a column, columns of an image, channels of y in a group */
     size_t columns, parts;            /* byte offsets in the workspace, after the part that the products use */
 } im2col;
 
-static void close_method(tdm_conv_method *way) {
-    im2col *c = (im2col *)way;
+static void close_method(tdm_conv_method *method) {
+    im2col *c = (im2col *)method;
     for (int i = 0; i < SIZES; i++) {
         tdm__cuda_matmul_close(c->products[i].forward);
         tdm__cuda_matmul_close(c->products[i].weight);
@@ -34,13 +34,13 @@ static void close_method(tdm_conv_method *way) {
 
 /* c[m,n] = a[m,k] b[k,n], for each of `rows` images. */
 static tdm_cuda_matmul_shape product(const im2col *c, int64_t rows, int64_t m, int64_t n, int64_t k) {
-    const tdm_cuda_number number = c->way.sizes.number;
+    const tdm_cuda_number number = c->method.sizes.number;
     return (tdm_cuda_matmul_shape){.m = m, .n = n, .k = k, .factors = number, .result = number, .batch = rows};
 }
 
 /* Per image: y[out,points] = w[out,depth] columns[depth,points]; with nhwc the transposed product. */
 static tdm_status open_products(im2col *c, chunk_products *p, int64_t rows) {
-    const tdm_conv_sizes *s = &c->way.sizes;
+    const tdm_conv_sizes *s = &c->method.sizes;
     const int64_t depth = c->depth, points = c->points, out = c->out_group;
     const int64_t columns = s->groups * depth * points, y = s->out * points, w = tdm__conv_weight_count(s);
     tdm_cuda_matmul_shape forward =
@@ -61,14 +61,14 @@ static tdm_status open_products(im2col *c, chunk_products *p, int64_t rows) {
     input.stride_b = y;
     input.stride_c = columns;
     p->rows = rows;
-    TDM_MODULE_TRY(tdm__cuda_matmul_open(&p->forward, c->way.device, &forward));
-    if (s->training) TDM_MODULE_TRY(tdm__cuda_matmul_open(&p->weight, c->way.device, &weight));
-    if (s->training && s->needs_dx) TDM_MODULE_TRY(tdm__cuda_matmul_open(&p->input, c->way.device, &input));
+    TDM_MODULE_TRY(tdm__cuda_matmul_open(&p->forward, c->method.device, &forward));
+    if (s->training) TDM_MODULE_TRY(tdm__cuda_matmul_open(&p->weight, c->method.device, &weight));
+    if (s->training && s->needs_dx) TDM_MODULE_TRY(tdm__cuda_matmul_open(&p->input, c->method.device, &input));
     return TDM_OK;
 }
 
 static tdm_status prepare(im2col *c) {
-    const tdm_conv_sizes *s = &c->way.sizes;
+    const tdm_conv_sizes *s = &c->method.sizes;
     const size_t columns = (size_t)(s->groups * c->depth * c->points) * tdm__cuda_size(s->number);
     const size_t part = s->training ? (size_t)tdm__conv_weight_count(s) * sizeof(float) : 0;
     int64_t chunk = (int64_t)(CHUNK_BYTES / (columns + part));
@@ -84,19 +84,19 @@ static tdm_status prepare(im2col *c) {
     }
     c->columns = tdm__cuda_part(c->columns);
     c->parts = c->columns + tdm__cuda_part((size_t)chunk * columns);
-    return tdm__cuda_workspace(c->way.device, c->parts + (size_t)chunk * part);
+    return tdm__cuda_workspace(c->method.device, c->parts + (size_t)chunk * part);
 }
 
 static void *in_workspace(const im2col *c, size_t offset) {
-    return (char *)c->way.device->workspace + offset;
+    return (char *)c->method.device->workspace + offset;
 }
 
 /* Return the address `count` elements after `start`. */
 static const void *after(const im2col *c, const void *start, int64_t count) {
-    return tdm__cuda_at(start, count, c->way.sizes.number);
+    return tdm__cuda_at(start, count, c->method.sizes.number);
 }
 static void *writable_after(const im2col *c, void *start, int64_t count) {
-    return (char *)start + count * (int64_t)tdm__cuda_size(c->way.sizes.number);
+    return (char *)start + count * (int64_t)tdm__cuda_size(c->method.sizes.number);
 }
 
 static const chunk_products *products_of(const im2col *c, int64_t rows) {
@@ -104,7 +104,7 @@ static const chunk_products *products_of(const im2col *c, int64_t rows) {
 }
 
 static int64_t chunk_rows(const im2col *c, int64_t row) {
-    const int64_t chunk = c->products[FULL].rows, left = c->way.sizes.rows - row;
+    const int64_t chunk = c->products[FULL].rows, left = c->method.sizes.rows - row;
     return left < chunk ? left : chunk;
 }
 
@@ -119,9 +119,10 @@ static int64_t column_offset(const im2col *c, int64_t g) {
     return g * c->depth * c->points;
 }
 
-static tdm_status forward(tdm_conv_method *way, const void *x, const void *w, const void *bias, void *y, bool *done) {
-    const im2col *c = (const im2col *)way;
-    const tdm_conv_sizes *s = &way->sizes;
+static tdm_status forward(tdm_conv_method *method, const void *x, const void *w, const void *bias, void *y,
+                          bool *done) {
+    const im2col *c = (const im2col *)method;
+    const tdm_conv_sizes *s = &method->sizes;
     void *columns = in_workspace(c, c->columns);
     (void)bias;
     *done = false;
@@ -129,7 +130,7 @@ static tdm_status forward(tdm_conv_method *way, const void *x, const void *w, co
         rows = chunk_rows(c, row);
         const chunk_products *p = products_of(c, rows);
         const int64_t first = row * s->out * c->points;
-        TDM_MODULE_TRY(tdm__conv_columns(way->device, s, rows, after(c, x, row * tdm__conv_in_count(s)), columns));
+        TDM_MODULE_TRY(tdm__conv_columns(method->device, s, rows, after(c, x, row * tdm__conv_in_count(s)), columns));
         for (int64_t g = 0; g < s->groups; g++) {
             const void *filters = after(c, w, w_offset(c, g)), *group_columns = after(c, columns, column_offset(c, g));
             TDM_MODULE_TRY(tdm__cuda_matmul_run(p->forward, s->nhwc ? group_columns : filters,
@@ -142,29 +143,29 @@ static tdm_status forward(tdm_conv_method *way, const void *x, const void *w, co
 
 static tdm_status backward_weight(const im2col *c, const chunk_products *p, const void *x, const void *dy, float *dw,
                                   bool first) {
-    const tdm_conv_sizes *s = &c->way.sizes;
+    const tdm_conv_sizes *s = &c->method.sizes;
     void *columns = in_workspace(c, c->columns);
     float *parts = in_workspace(c, c->parts);
-    TDM_MODULE_TRY(tdm__conv_columns(c->way.device, s, p->rows, x, columns));
+    TDM_MODULE_TRY(tdm__conv_columns(c->method.device, s, p->rows, x, columns));
     for (int64_t g = 0; g < s->groups; g++)
         TDM_MODULE_TRY(tdm__cuda_matmul_run(p->weight, after(c, dy, y_offset(c, g)),
                                             after(c, columns, column_offset(c, g)), NULL, parts + w_offset(c, g)));
-    return tdm__conv_add_parts(c->way.device, dw, parts, p->rows, tdm__conv_weight_count(s), first);
+    return tdm__conv_add_parts(c->method.device, dw, parts, p->rows, tdm__conv_weight_count(s), first);
 }
 
 static tdm_status backward_input(const im2col *c, const chunk_products *p, const void *w, const void *dy, void *dx) {
-    const tdm_conv_sizes *s = &c->way.sizes;
+    const tdm_conv_sizes *s = &c->method.sizes;
     void *columns = in_workspace(c, c->columns);
     for (int64_t g = 0; g < s->groups; g++)
         TDM_MODULE_TRY(tdm__cuda_matmul_run(p->input, after(c, w, w_offset(c, g)), after(c, dy, y_offset(c, g)), NULL,
                                             writable_after(c, columns, column_offset(c, g))));
-    return tdm__conv_gather(c->way.device, s, p->rows, columns, dx);
+    return tdm__conv_gather(c->method.device, s, p->rows, columns, dx);
 }
 
-static tdm_status backward(tdm_conv_method *way, const void *x, const void *w, const void *dy, float *dw, void *dx,
+static tdm_status backward(tdm_conv_method *method, const void *x, const void *w, const void *dy, float *dw, void *dx,
                            void *scratch) {
-    const im2col *c = (const im2col *)way;
-    const tdm_conv_sizes *s = &way->sizes;
+    const im2col *c = (const im2col *)method;
+    const tdm_conv_sizes *s = &method->sizes;
     (void)scratch;
     for (int64_t row = 0, rows; row < s->rows; row += rows) {
         rows = chunk_rows(c, row);
@@ -177,8 +178,8 @@ static tdm_status backward(tdm_conv_method *way, const void *x, const void *w, c
     return TDM_OK;
 }
 
-static void algorithms(const tdm_conv_method *way, tdm_algorithms *out) {
-    const chunk_products *p = &((const im2col *)way)->products[FULL];
+static void algorithms(const tdm_conv_method *method, tdm_algorithms *out) {
+    const chunk_products *p = &((const im2col *)method)->products[FULL];
     tdm__cuda_matmul_algorithm(p->forward, "forward", out);
     tdm__cuda_matmul_algorithm(p->weight, "dw", out);
     tdm__cuda_matmul_algorithm(p->input, "dx", out);
@@ -191,15 +192,15 @@ tdm_status tdm__conv_im2col_open(tdm_conv_method **out, tdm_cuda_device *device,
     im2col *c = calloc(1, sizeof *c);
     *out = NULL;
     if (c == NULL) TDM_MODULE_FAIL(TDM_E_MEMORY, "conv2d: out of memory for %zu bytes of state", sizeof *c);
-    c->way = (tdm_conv_method){.ops = &ops, .device = device, .sizes = *sizes};
+    c->method = (tdm_conv_method){.ops = &ops, .device = device, .sizes = *sizes};
     c->out_group = sizes->out / sizes->groups;
     c->depth = sizes->stored / sizes->groups * sizes->taps;
     c->points = tdm__conv_points(sizes);
     const tdm_status status = prepare(c);
     if (status != TDM_OK) {
-        close_method(&c->way);
+        close_method(&c->method);
         return status;
     }
-    *out = &c->way;
+    *out = &c->method;
     return TDM_OK;
 }

@@ -27,18 +27,18 @@ struct pool {
 
 /* Says that no point of the window has won. No window has this index: a byte is used for windows of at most 255 points.
  */
-template <class Place> static constexpr Place NOBODY = (Place)-1;
+template <class Offset> static constexpr Offset NOBODY = (Offset)-1;
 
-template <int WIDE, class Place> struct winners {
+template <int WIDE, class Offset> struct winners {
     pack<float, WIDE> best;
-    pack<Place, WIDE> place;
+    pack<Offset, WIDE> offset;
     bool any;
 
-    __device__ void meet(const pack<float, WIDE> &v, Place at) {
+    __device__ void meet(const pack<float, WIDE> &v, Offset at) {
         for (int k = 0; k < WIDE; k++) {
             if (any && !(v.at[k] > best.at[k] || v.at[k] != v.at[k])) continue;
             best.at[k] = v.at[k];
-            place.at[k] = at;
+            offset.at[k] = at;
         }
         any = true;
     }
@@ -49,15 +49,15 @@ template <int WIDE, class Place> struct winners {
     /* As relu_ref.c: NaN passes, in both directions. */
     __device__ void pass_relu() {
         for (int k = 0; k < WIDE; k++) {
-            if (best.at[k] <= 0.0f) place.at[k] = NOBODY<Place>;
+            if (best.at[k] <= 0.0f) offset.at[k] = NOBODY<Offset>;
             if (best.at[k] < 0.0f) best.at[k] = 0.0f;
         }
     }
 };
 
 /* Reads the window at (top, left), of any size. */
-template <int WIDE, class Place, class Index, class Number>
-__device__ inline void meet_window(winners<WIDE, Place> *w, const pool &g, const Number *x, const point<Index> &at,
+template <int WIDE, class Offset, class Index, class Number>
+__device__ inline void meet_window(winners<WIDE, Offset> *w, const pool &g, const Number *x, const point<Index> &at,
                                    Index top, Index left) {
     const Index packs = (Index)(g.x.inner / WIDE), width = (Index)g.windows.window.kernel[1];
     const Index past_row = top + (Index)g.windows.window.kernel[0], past_column = left + width;
@@ -66,14 +66,14 @@ __device__ inline void meet_window(winners<WIDE, Place> *w, const pool &g, const
     for (Index row = top > 0 ? top : 0; row < end_row; row++) {
         for (Index column = left > 0 ? left : 0; column < end_column; column++) {
             const Index from = pack_at(g.x, packs, at.plane, row, column, at.inner);
-            w->meet(load<WIDE>(x, from), (Place)((row - top) * width + (column - left)));
+            w->meet(load<WIDE>(x, from), (Offset)((row - top) * width + (column - left)));
         }
     }
 }
 
 /* The same for KERNEL x KERNEL points. Issues all loads before it uses the first. */
-template <int KERNEL, int WIDE, class Place, class Index, class Number>
-__device__ inline void meet_square(winners<WIDE, Place> *w, const pool &g, const Number *x, const point<Index> &at,
+template <int KERNEL, int WIDE, class Offset, class Index, class Number>
+__device__ inline void meet_square(winners<WIDE, Offset> *w, const pool &g, const Number *x, const point<Index> &at,
                                    Index top, Index left) {
     const Index packs = (Index)(g.x.inner / WIDE), height = (Index)g.x.height, width = (Index)g.x.width;
     pack<float, WIDE> v[KERNEL * KERNEL];
@@ -84,7 +84,7 @@ __device__ inline void meet_square(winners<WIDE, Place> *w, const pool &g, const
         if (inside[k]) v[k] = load<WIDE>(x, pack_at(g.x, packs, at.plane, row, column, at.inner));
     }
     for (int k = 0; k < KERNEL * KERNEL; k++)
-        if (inside[k]) w->meet(v[k], (Place)k);
+        if (inside[k]) w->meet(v[k], (Offset)k);
 }
 
 template <int WIDE, class Index> __device__ inline Index first_channel(const pool &g, const point<Index> &at) {
@@ -93,13 +93,13 @@ template <int WIDE, class Index> __device__ inline Index first_channel(const poo
 }
 
 /* KERNEL 0: windows of any size. */
-template <int WIDE, class Number, class Place, class Index, int KERNEL>
-__global__ void pool_forward(pool g, const Number *x, Number *y, Place *saved) {
+template <int WIDE, class Number, class Offset, class Index, int KERNEL>
+__global__ void pool_forward(pool g, const Number *x, Number *y, Offset *saved) {
     const Index total = (Index)g.index.total, step = (Index)thread_count();
     for (Index i = (Index)thread_index(); i < total; i += step) {
         const point<Index> at = point_at(g.index, i);
         const Index top = g.windows.corner(0, at.row), left = g.windows.corner(1, at.column);
-        winners<WIDE, Place> w = {};
+        winners<WIDE, Offset> w = {};
         if constexpr (KERNEL == 0)
             meet_window(&w, g, x, at, top, left);
         else
@@ -107,7 +107,7 @@ __global__ void pool_forward(pool g, const Number *x, Number *y, Place *saved) {
         if (g.bias != NULL) w.add(g.bias + first_channel<WIDE>(g, at));
         if (g.relu) w.pass_relu();
         store(y, i, w.best);
-        if (saved != NULL) store(saved, i, w.place);
+        if (saved != NULL) store(saved, i, w.offset);
     }
 }
 
@@ -115,16 +115,16 @@ __global__ void pool_forward(pool g, const Number *x, Number *y, Place *saved) {
  * is longer ---- */
 
 /* Also a source of sums (sums.h): of dy where a point has won, which equals the sum of dx. */
-template <class Number, class Place, class Index> struct apart {
+template <class Number, class Offset, class Index> struct apart {
     pool g; /* its index counts windows */
     const Number *dy;
-    const Place *saved;
+    const Offset *saved;
     Number *dx;
 
     template <int WIDE> struct seen {
         point<Index> at;
         pack<float, WIDE> d;
-        pack<Place, WIDE> winner;
+        pack<Offset, WIDE> winner;
     };
 
     template <int WIDE> __device__ seen<WIDE> fetch(int64_t i) const {
@@ -140,14 +140,14 @@ template <class Number, class Place, class Index> struct apart {
     template <int WIDE> __device__ void scatter(const seen<WIDE> &s) const {
         const Index kernel[2] = {(Index)g.windows.window.kernel[0], (Index)g.windows.window.kernel[1]};
         const Index packs = (Index)(g.x.inner / WIDE);
-        Place place = 0;
+        Offset offset = 0;
         for (Index r = 0; r < kernel[0]; r++) {
-            for (Index c = 0; c < kernel[1]; c++, place++) {
+            for (Index c = 0; c < kernel[1]; c++, offset++) {
                 const Index row = s.at.row * kernel[0] + r, column = s.at.column * kernel[1] + c;
                 if (row >= (Index)g.x.height || column >= (Index)g.x.width) continue;
                 pack<float, WIDE> out;
                 /* The addition starts at 0, as it does for overlapping windows: -0 is written as 0. */
-                for (int k = 0; k < WIDE; k++) out.at[k] = 0.0f + (s.winner.at[k] == place ? s.d.at[k] : 0.0f);
+                for (int k = 0; k < WIDE; k++) out.at[k] = 0.0f + (s.winner.at[k] == offset ? s.d.at[k] : 0.0f);
                 store(dx, pack_at(g.x, packs, s.at.plane, row, column, s.at.inner), out);
             }
         }
@@ -155,13 +155,13 @@ template <class Number, class Place, class Index> struct apart {
     template <int WIDE> __device__ pack<float, WIDE> keep(int64_t, seen<WIDE> s) const {
         scatter(s);
         for (int k = 0; k < WIDE; k++)
-            if (s.winner.at[k] == NOBODY<Place>) s.d.at[k] = 0.0f;
+            if (s.winner.at[k] == NOBODY<Offset>) s.d.at[k] = 0.0f;
         return s.d;
     }
 };
 
-template <int WIDE, class Number, class Place, class Index>
-__global__ void pool_backward_apart(apart<Number, Place, Index> windows) {
+template <int WIDE, class Number, class Offset, class Index>
+__global__ void pool_backward_apart(apart<Number, Offset, Index> windows) {
     const Index total = (Index)windows.g.index.total, step = (Index)thread_count();
     for (Index i = (Index)thread_index(); i < total; i += step) windows.scatter(windows.template fetch<WIDE>(i));
 }
@@ -169,8 +169,8 @@ __global__ void pool_backward_apart(apart<Number, Place, Index> windows) {
 /* ---- backward, windows that overlap or leave points out: a thread has one point of the input ---- */
 
 /* dx = the sum of dy over the windows that this point has won */
-template <int WIDE, class Number, class Place, class Index>
-__global__ void pool_backward(pool g, const Number *dy, const Place *saved, Number *dx) {
+template <int WIDE, class Number, class Offset, class Index>
+__global__ void pool_backward(pool g, const Number *dy, const Offset *saved, Number *dx) {
     const Index total = (Index)g.index.total, step = (Index)thread_count(), packs = (Index)(g.y.inner / WIDE);
     const Index width = (Index)g.windows.window.kernel[1];
     for (Index i = (Index)thread_index(); i < total; i += step) {
@@ -181,11 +181,11 @@ __global__ void pool_backward(pool g, const Number *dy, const Place *saved, Numb
             const Index row = at.row - g.windows.corner(0, p);
             for (Index q = columns.first; q < columns.end; q++) {
                 const Index from = pack_at(g.y, packs, at.plane, p, q, at.inner);
-                const pack<Place, WIDE> winner = load<WIDE>(saved, from);
+                const pack<Offset, WIDE> winner = load<WIDE>(saved, from);
                 const pack<float, WIDE> d = load<WIDE>(dy, from);
-                const Place place = (Place)(row * width + (at.column - g.windows.corner(1, q)));
+                const Offset offset = (Offset)(row * width + (at.column - g.windows.corner(1, q)));
                 for (int k = 0; k < WIDE; k++)
-                    if (winner.at[k] == place) sum.at[k] += d.at[k];
+                    if (winner.at[k] == offset) sum.at[k] += d.at[k];
             }
         }
         store(dx, i, sum);
@@ -255,41 +255,41 @@ pool pool_of(const tdm_kernel_args *args) {
     return g;
 }
 
-template <int WIDE, class Number, class Place, class Index>
+template <int WIDE, class Number, class Offset, class Index>
 tdm_status launch_forward(const tdm_kernel_args *args, pool g) {
     const int64_t *kernel = g.windows.window.kernel;
-    auto start = pool_forward<WIDE, Number, Place, Index, 0>;
-    if (kernel[0] == 2 && kernel[1] == 2) start = pool_forward<WIDE, Number, Place, Index, 2>;
-    if (kernel[0] == 3 && kernel[1] == 3) start = pool_forward<WIDE, Number, Place, Index, 3>;
-    Place *saved = args->training ? (Place *)args->saved : NULL;
+    auto start = pool_forward<WIDE, Number, Offset, Index, 0>;
+    if (kernel[0] == 2 && kernel[1] == 2) start = pool_forward<WIDE, Number, Offset, Index, 2>;
+    if (kernel[0] == 3 && kernel[1] == 3) start = pool_forward<WIDE, Number, Offset, Index, 3>;
+    Offset *saved = args->training ? (Offset *)args->saved : NULL;
     g.index = plane_index_of(g.y, WIDE);
     TDM_LAUNCH(start, blocks_for(g.index.total), THREADS, tdm__cuda_device(args->device)->stream, g,
                as<Number>(args->x[0]), as<Number>(args->y), saved);
     return TDM_OK;
 }
 
-template <int WIDE, class Number, class Place, class Index>
+template <int WIDE, class Number, class Offset, class Index>
 tdm_status launch_backward_apart(const tdm_kernel_args *args, pool g) {
     tdm_cuda_device *device = tdm__cuda_device(args->device);
     const tdm_window &window = g.windows.window;
     g.index = plane_index_of(tiles_of(g.x, window), WIDE);
-    const apart<Number, Place, Index> windows = {g, as<Number>(args->dy), (const Place *)args->saved,
+    const apart<Number, Offset, Index> windows = {g, as<Number>(args->dy), (const Offset *)args->saved,
                                                  as<Number>(args->dx[0])};
     if (tdm_has_epilogue(args->desc, TDM_EPILOGUE_SUM_DX))
         return sum_columns<WIDE>(device, windows, args->channel_sums, args->scratch, rows_of_sums(g.x, window),
                                  g.x.inner, windows_of_lane(window));
-    auto start = pool_backward_apart<WIDE, Number, Place, Index>;
+    auto start = pool_backward_apart<WIDE, Number, Offset, Index>;
     TDM_LAUNCH(start, blocks_for(g.index.total), THREADS, device->stream, windows);
     return TDM_OK;
 }
 
-template <int WIDE, class Number, class Place, class Index>
+template <int WIDE, class Number, class Offset, class Index>
 tdm_status launch_backward(const tdm_kernel_args *args, pool g) {
-    if (lie_apart(g.windows.window)) return launch_backward_apart<WIDE, Number, Place, Index>(args, g);
-    auto start = pool_backward<WIDE, Number, Place, Index>;
+    if (lie_apart(g.windows.window)) return launch_backward_apart<WIDE, Number, Offset, Index>(args, g);
+    auto start = pool_backward<WIDE, Number, Offset, Index>;
     g.index = plane_index_of(g.x, WIDE);
     TDM_LAUNCH(start, blocks_for(g.index.total), THREADS, tdm__cuda_device(args->device)->stream, g,
-               as<Number>(args->dy), (const Place *)args->saved, as<Number>(args->dx[0]));
+               as<Number>(args->dy), (const Offset *)args->saved, as<Number>(args->dx[0]));
     return TDM_OK;
 }
 

@@ -40,7 +40,7 @@ static clip clip_of(const pool *g, int64_t p, int64_t q) {
     return (clip){tdm__window_part(&g->window, 0, p, g->x.height), tdm__window_part(&g->window, 1, q, g->x.width)};
 }
 
-static int64_t place_of(const pool *g, const clip *c, int64_t row, int64_t column) {
+static int64_t offset_of(const pool *g, const clip *c, int64_t row, int64_t column) {
     return (row - c->rows.corner) * g->window.kernel[1] + (column - c->columns.corner);
 }
 
@@ -50,15 +50,15 @@ static inline __attribute__((always_inline)) void find_largest(const pool *g, co
                                                                int64_t count, float *best, int32_t *winner) {
     const float *first = x + (c->rows.begin * g->x.width + c->columns.begin) * g->x.inner;
     memcpy(best, first, (size_t)count * sizeof *best);
-    for (int64_t j = 0; j < count; j++) winner[j] = (int32_t)place_of(g, c, c->rows.begin, c->columns.begin);
+    for (int64_t j = 0; j < count; j++) winner[j] = (int32_t)offset_of(g, c, c->rows.begin, c->columns.begin);
     for (int64_t row = c->rows.begin; row < c->rows.end; row++) {
         for (int64_t column = c->columns.begin; column < c->columns.end; column++) {
             const float *v = x + (row * g->x.width + column) * g->x.inner;
-            const int32_t place = (int32_t)place_of(g, c, row, column);
+            const int32_t offset = (int32_t)offset_of(g, c, row, column);
             for (int64_t j = 0; j < count; j++) {
                 const bool wins = (v[j] > best[j]) | (v[j] != v[j]);
                 best[j] = wins ? v[j] : best[j];
-                winner[j] = wins ? place : winner[j];
+                winner[j] = wins ? offset : winner[j];
             }
         }
     }
@@ -112,10 +112,10 @@ static tdm_status backward(const tdm_kernel_args *args) {
             for (int64_t q = 0; q < g.y.width; q++, at += inner) {
                 clip c = clip_of(&g, p, q);
                 for (int64_t j = 0; j < inner; j++) {
-                    int64_t place =
+                    int64_t offset =
                         g.small ? ((const uint8_t *)args->saved)[at + j] : ((const int32_t *)args->saved)[at + j];
-                    int64_t row = c.rows.corner + place / g.window.kernel[1];
-                    int64_t column = c.columns.corner + place % g.window.kernel[1];
+                    int64_t row = c.rows.corner + offset / g.window.kernel[1];
+                    int64_t column = c.columns.corner + offset % g.window.kernel[1];
                     dx[(row * g.x.width + column) * inner + j] += args->dy[at + j];
                 }
             }

@@ -54,7 +54,7 @@ __device__ inline void fill_row(Number *dy, float value, int64_t lane, int64_t s
 }
 
 /* The index of the largest output, as torch.argmax gives it: the first of equal ones, and a NaN before everything. */
-struct place {
+struct candidate {
     float value;
     int64_t at;
 };
@@ -63,7 +63,7 @@ __device__ inline bool is_nan(float x) {
     return x != x;
 }
 
-__device__ inline bool goes_before(const place &a, const place &b) {
+__device__ inline bool goes_before(const candidate &a, const candidate &b) {
     if (a.value > b.value || (is_nan(a.value) && !is_nan(b.value))) return true;
     return (a.value == b.value || (is_nan(a.value) && is_nan(b.value))) && a.at < b.at;
 }
@@ -76,9 +76,9 @@ template <class Number> __device__ row_result entropy_row<Number>::run(int64_t n
     /* Issues all first loads before it uses any of them. */
     const int64_t is = label[n];
     const entropy_gradient gradient(*this);
-    place best = {get(in, 0), 0};
+    candidate best = {get(in, 0), 0};
     for (int64_t c = 1; c < width; c++) {
-        const place other = {get(in, c), c};
+        const candidate other = {get(in, c), c};
         if (goes_before(other, best)) best = other;
     }
     if (is == ignore_index || is < 0 || is >= width) {
@@ -106,9 +106,9 @@ template <int TEAM> struct team_block {
 };
 
 /* Returns the result in every thread of the team; `room` as for block_sum. */
-template <int TEAM> __device__ inline place team_first(place best, place *room) {
+template <int TEAM> __device__ inline candidate team_first(candidate best, candidate *room) {
     for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        const place other = {__shfl_xor_sync(ALL_LANES, best.value, offset),
+        const candidate other = {__shfl_xor_sync(ALL_LANES, best.value, offset),
                              __shfl_xor_sync(ALL_LANES, best.at, offset)};
         if (goes_before(other, best)) best = other;
     }
@@ -123,7 +123,7 @@ template <int TEAM> __device__ inline place team_first(place best, place *room) 
 }
 
 template <int TEAM, class Number> __device__ inline row_result team_row(const entropy_row<Number> &args, int64_t n) {
-    __shared__ place places[TEAM / WARP];
+    __shared__ candidate candidates[TEAM / WARP];
     __shared__ double doubles[TEAM / WARP];
     __shared__ float floats[TEAM / WARP];
     const int64_t lane = threadIdx.x % TEAM, width = args.width, label = args.label[n];
@@ -133,12 +133,12 @@ template <int TEAM, class Number> __device__ inline row_result team_row(const en
         fill_row(out, label == args.ignore_index ? 0.0f : NAN, lane, TEAM, width);
         return {label == args.ignore_index ? 0.0 : (double)NAN, 0};
     }
-    place best = {-INFINITY, INT64_MAX};
+    candidate best = {-INFINITY, INT64_MAX};
     for (int64_t c = lane; c < width; c += TEAM) {
-        const place other = {get(in, c), c};
+        const candidate other = {get(in, c), c};
         if (goes_before(other, best)) best = other;
     }
-    best = team_first<TEAM>(best, places);
+    best = team_first<TEAM>(best, candidates);
     float sum = 0;
     for (int64_t c = lane; c < width; c += TEAM) sum += expf(get(in, c) - best.value);
     const entropy row = {best.value, logf(block_sum<TEAM>(sum, floats))};

@@ -62,7 +62,7 @@ template <class Number> struct gradient {
 
 /* ---- mask and sums of planes ---- */
 
-struct plane_place {
+struct plane_index {
     divider inner; /* packs in a plane */
     int64_t first, channels, channel;
     __device__ int64_t operator()(int64_t i) const {
@@ -84,8 +84,8 @@ __global__ void __launch_bounds__(THREADS)
     planes_kernel(gradient<Number> g, outcome out, divider inner, int64_t outer) {
     const int64_t channel = blockIdx.x, first = (int64_t)blockIdx.y * out.rows;
     const int64_t end = first + out.rows < outer ? first + out.rows : outer;
-    const plane_place place = {inner, first, out.channels, channel};
-    float sum = add_block(add_up<WIDE>(g, place, threadIdx.x, (end - first) * inner.by, THREADS));
+    const plane_index index_of = {inner, first, out.channels, channel};
+    float sum = add_block(add_up<WIDE>(g, index_of, threadIdx.x, (end - first) * inner.by, THREADS));
     if (gridDim.y == 1) {
         if (threadIdx.x == 0) out.sums[channel] = sum;
         return;
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(THREADS)
     if (threadIdx.x == 0) out.part[blockIdx.y * out.channels + channel] = sum;
     if (!is_last(&out.turn[channel], gridDim.y)) return;
     const sums_of_parts parts = {out.part};
-    sum = add_block(add_up<1>(parts, column_place{out.channels, channel}, threadIdx.x, gridDim.y, THREADS));
+    sum = add_block(add_up<1>(parts, column_index{out.channels, channel}, threadIdx.x, gridDim.y, THREADS));
     if (threadIdx.x == 0) out.sums[channel] = sum;
 }
 

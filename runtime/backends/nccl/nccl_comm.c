@@ -98,9 +98,9 @@ static tdm_status copy_own_part(tdm_nccl_comm *c, const tdm_comm_call *call) {
     if ((call->kind != TDM_COMM_GATHER && call->kind != TDM_COMM_SCATTER) || c->base.rank != call->rank) return TDM_OK;
     const bool gather = call->kind == TDM_COMM_GATHER;
     const tdm_span one = gather ? call->in : call->out, all = gather ? call->out : call->in;
-    void *place = part(all, one, call->rank);
-    if (place == one.data) return TDM_OK;
-    return device->ops->copy(device, c->queue, gather ? place : one.data, gather ? one.data : place,
+    void *own = part(all, one, call->rank);
+    if (own == one.data) return TDM_OK;
+    return device->ops->copy(device, c->queue, gather ? own : one.data, gather ? one.data : own,
                              one.count * dtypes[one.dtype].bytes);
 }
 

@@ -67,8 +67,8 @@ struct sliding {
         return at * (Index)window.stride[axis] - (Index)window.padding[axis];
     }
     template <class Index> __device__ reach<Index> windows_of(int axis, Index at) const {
-        const Index place = at + (Index)window.padding[axis], past = place - (Index)window.kernel[axis];
-        const Index end = quotient(stride[axis], place) + 1, most = (Index)out[axis];
+        const Index padded = at + (Index)window.padding[axis], past = padded - (Index)window.kernel[axis];
+        const Index end = quotient(stride[axis], padded) + 1, most = (Index)out[axis];
         return {past < 0 ? (Index)0 : quotient(stride[axis], past) + 1, end < most ? end : most};
     }
 };

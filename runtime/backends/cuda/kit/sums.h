@@ -18,18 +18,18 @@ namespace tdm_cuda {
 
 static constexpr int AT_ONCE = 4; /* loads of a thread that are in flight */
 
-/* Returns the sum of the packs at place(first), place(first + step), ... before `end`. */
-template <int WIDE, class Source, class Place>
-__device__ pack<float, WIDE> add_up(const Source &source, const Place &place, int64_t first, int64_t end,
+/* Returns the sum of the packs at index_of(first), index_of(first + step), ... before `end`. */
+template <int WIDE, class Source, class IndexOf>
+__device__ pack<float, WIDE> add_up(const Source &source, const IndexOf &index_of, int64_t first, int64_t end,
                                     int64_t step) {
     pack<float, WIDE> sum = {};
     for (int64_t i = first; i < end; i += AT_ONCE * step) {
         typename Source::template seen<WIDE> seen[AT_ONCE] = {};
         for (int u = 0; u < AT_ONCE; u++)
-            if (i + u * step < end) seen[u] = source.template fetch<WIDE>(place(i + u * step));
+            if (i + u * step < end) seen[u] = source.template fetch<WIDE>(index_of(i + u * step));
         for (int u = 0; u < AT_ONCE; u++) {
             if (i + u * step >= end) break;
-            const pack<float, WIDE> d = source.template keep<WIDE>(place(i + u * step), seen[u]);
+            const pack<float, WIDE> d = source.template keep<WIDE>(index_of(i + u * step), seen[u]);
             for (int k = 0; k < WIDE; k++) sum.at[k] += d.at[k];
         }
     }
@@ -84,7 +84,7 @@ struct crew {
     }
 };
 
-struct column_place {
+struct column_index {
     int64_t step, at;
     __device__ int64_t operator()(int64_t row) const {
         return row * step + at;
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(THREADS) columns_kernel(Source source, outcome
     const int64_t first = (int64_t)blockIdx.y * out.rows, end = first + out.rows < outer ? first + out.rows : outer;
     const bool writes = lane == 0 && column < packs;
     pack<float, WIDE> sum = {};
-    if (column < packs) sum = add_up<WIDE>(source, column_place{packs, column}, first + lane, end, c.lanes());
+    if (column < packs) sum = add_up<WIDE>(source, column_index{packs, column}, first + lane, end, c.lanes());
     sum = add_lanes(sum, c);
     if (gridDim.y == 1) {
         if (writes) store(out.sums, column, sum);
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(THREADS) columns_kernel(Source source, outcome
     if (!is_last(&out.turn[blockIdx.x], gridDim.y)) return;
     const sums_of_parts parts = {out.part};
     sum = {};
-    if (column < packs) sum = add_up<WIDE>(parts, column_place{packs, column}, lane, gridDim.y, c.lanes());
+    if (column < packs) sum = add_up<WIDE>(parts, column_index{packs, column}, lane, gridDim.y, c.lanes());
     sum = add_lanes(sum, c);
     if (writes) store(out.sums, column, sum);
 }
