@@ -177,7 +177,7 @@ tdm_status tdm_config_check(tdm_config *config) {
     config->is_good = config->faults.total == 0;
     if (config->is_good) return TDM_OK;
     const tdm_fault *first = &config->faults.item[0];
-    tdm_origin origin = tdm__position_origin(config->faults.place[0]);
+    tdm_origin origin = tdm__position_origin(config->faults.position[0]);
     int more = config->faults.total - 1;
     bool is_unsupported = config->faults.unsupported == config->faults.total;
     TDM_FAIL_AT(&origin, is_unsupported ? TDM_E_UNSUPPORTED : TDM_E_CONFIG, "%s%s", first->message,

@@ -117,15 +117,15 @@ static void index_lines(tdm_fault_list *list, const tdm_yaml_text *text) {
     }
 }
 
-bool tdm__position_bytes(tdm_fault_list *list, tdm_position place, const char **start, const char **stop) {
-    const char *at = place.text->bytes, *end = at + place.text->count;
-    if (list->indexed != place.text) index_lines(list, place.text);
-    int mark = (place.line - 1) / LINES_PER_MARK, line = 1;
-    if (place.line >= 1 && mark < list->mark_count) {
+bool tdm__position_bytes(tdm_fault_list *list, tdm_position position, const char **start, const char **stop) {
+    const char *at = position.text->bytes, *end = at + position.text->count;
+    if (list->indexed != position.text) index_lines(list, position.text);
+    int mark = (position.line - 1) / LINES_PER_MARK, line = 1;
+    if (position.line >= 1 && mark < list->mark_count) {
         at = list->mark[mark];
         line = mark * LINES_PER_MARK + 1;
     }
-    for (; line < place.line && at != NULL; line++) at = tdm__line_after(at, end);
+    for (; line < position.line && at != NULL; line++) at = tdm__line_after(at, end);
     if (at == NULL) return false;
     *start = at;
     if (end - at > LONGEST_LINE) end = at + LONGEST_LINE;
@@ -244,7 +244,7 @@ void tdm__fault_add(tdm_fault_list *list, tdm_fault_id id, tdm_position at, cons
     const char *message = format_text(list, format, arguments);
     va_end(arguments);
     tdm_origin origin = tdm__position_origin(at);
-    list->place[list->count] = at;
+    list->position[list->count] = at;
     list->item[list->count++] = (tdm_fault){
         .id = fault_ids[id].number,
         .file = origin.file != NULL ? origin.file : "",
@@ -266,11 +266,11 @@ static bool comes_before(tdm_position a, tdm_position b) {
 
 void tdm__faults_sort(tdm_fault_list *list) {
     for (int i = 1; i < list->count; i++) {
-        for (int k = i; k > 0 && comes_before(list->place[k], list->place[k - 1]); k--) {
+        for (int k = i; k > 0 && comes_before(list->position[k], list->position[k - 1]); k--) {
             tdm_fault fault = list->item[k];
-            tdm_position place = list->place[k];
-            list->item[k] = list->item[k - 1], list->place[k] = list->place[k - 1];
-            list->item[k - 1] = fault, list->place[k - 1] = place;
+            tdm_position position = list->position[k];
+            list->item[k] = list->item[k - 1], list->position[k] = list->position[k - 1];
+            list->item[k - 1] = fault, list->position[k - 1] = position;
         }
     }
     if (list->count > TDM_FAULTS_SHOWN) list->count = TDM_FAULTS_SHOWN;

@@ -63,7 +63,7 @@ typedef struct tdm_fault_list {
     const char **mark;
     int mark_count;
     tdm_fault item[TDM_FAULTS_KEPT];
-    tdm_position place[TDM_FAULTS_KEPT];
+    tdm_position position[TDM_FAULTS_KEPT];
 } tdm_fault_list;
 
 void tdm__faults_init(tdm_fault_list *list, tdm_arena *arena);
@@ -86,8 +86,8 @@ const char *tdm__fault_text(tdm_fault_list *list, const char *format, ...) TDM_P
 const char *tdm__fault_key(tdm_fault_list *list, const char *section, const char *key);
 /* "a, b, c". */
 const char *tdm__fault_list_of(tdm_fault_list *list, const char *const *names, int count);
-/* The bytes of the line of `place`; only the first part of a very long line. False beyond the end of the text. */
-bool tdm__position_bytes(tdm_fault_list *list, tdm_position place, const char **start, const char **stop);
+/* The bytes of the line of `position`; only the first part of a very long line. False beyond the end of the text. */
+bool tdm__position_bytes(tdm_fault_list *list, tdm_position position, const char **start, const char **stop);
 /* The line at a position, trimmed, for quoting in messages; "" for a default. */
 const char *tdm__position_line(tdm_fault_list *list, tdm_position at);
 /* "line 12", "the command line" or "the default". */

@@ -100,7 +100,7 @@ static void check_row(tdm_config *config, int section_index, int row_index, cons
     } else if (asks_for(lack, row, object, printed.data)) {
         const char *what = lack->what != NULL ? lack->what : row->kind == TDM_FIELD_BOOL ? "" : printed.data;
         const char *key = tdm__fault_key(&config->faults, section->path, row->key);
-        TDM_FAULT(config, UNSUPPORTED, config->place[section_index][row_index], key, lack->hint,
+        TDM_FAULT(config, UNSUPPORTED, config->position[section_index][row_index], key, lack->hint,
                   "%s%s%s is not in this build", key, what[0] != '\0' ? " " : "", what);
     }
     tdm__text_deinit(&printed);
@@ -110,7 +110,7 @@ static void check_row(tdm_config *config, int section_index, int row_index, cons
 static bool is_written(const tdm_config *config, const tdm_lack *lack, int section, int row) {
     bool is_of_ddp = strcmp(lack->section, "parallel.ddp") == 0;
     if (is_of_ddp && config->settings.job.parallel.mode != TDM_MODE_DDP) return false;
-    return config->place[section][row].text != NULL && !config->is_bad[section][row];
+    return config->position[section][row].text != NULL && !config->is_bad[section][row];
 }
 
 void tdm__check_lacking(tdm_config *config) {

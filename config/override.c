@@ -111,7 +111,7 @@ tdm_status tdm_config_override_text(tdm_config *config, const char *key, const c
 
 /* ---- applying ---- */
 
-static tdm_position place_in(const tdm_override *override, size_t byte) {
+static tdm_position position_in(const tdm_override *override, size_t byte) {
     int column = 1;
     for (size_t i = 0; i < byte; i++) column += ((unsigned char) override->text.bytes[i] & 0xC0) != 0x80;
     return (tdm_position){&override->text, 1, column};
@@ -120,7 +120,7 @@ static tdm_position place_in(const tdm_override *override, size_t byte) {
 static void refuse(tdm_config *config, const tdm_override *override, const char *at, const char *hint,
                    const char *why) {
     size_t byte = (size_t)(at - override->path);
-    TDM_FAULT(config, OVERRIDE, place_in(override, byte), override->path, hint, "%s: %s", override->path, why);
+    TDM_FAULT(config, OVERRIDE, position_in(override, byte), override->path, hint, "%s: %s", override->path, why);
 }
 
 /* A member of a mapping, created if it is missing. */
@@ -190,7 +190,7 @@ static tdm_status value_of(tdm_config *config, const tdm_override *override, tdm
     TDM_TRY(tdm__arena_new(&config->work, out, 1, sizeof(**out)));
     (*out)->quoted = true;
     (*out)->text = override->text.bytes + override->value;
-    (*out)->at = place_in(override, override->value);
+    (*out)->at = position_in(override, override->value);
     return TDM_OK;
 }
 
@@ -222,7 +222,7 @@ static tdm_status descend(tdm_config *config, const tdm_override *override, cons
         *node = NULL;
         return TDM_OK;
     }
-    TDM_TRY(member(config, *node, step->key, place_in(override, (size_t)(at - override->path)), node));
+    TDM_TRY(member(config, *node, step->key, position_in(override, (size_t)(at - override->path)), node));
     size_t used = strlen(section);
     snprintf(section + used, PATH_BYTES - used, "%s%s", used > 0 ? "." : "", step->key);
     return TDM_OK;
@@ -240,7 +240,7 @@ static tdm_status apply(tdm_config *config, const tdm_override *override, tdm_ya
         if (node == NULL) return TDM_OK;
     }
     TDM_TRY(value_of(config, override, &value));
-    if (value != NULL) replace(node, value, place_in(override, (size_t)(start - override->path)));
+    if (value != NULL) replace(node, value, position_in(override, (size_t)(start - override->path)));
     return TDM_OK;
 }
 

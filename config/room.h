@@ -58,9 +58,9 @@ struct tdm_config {
     size_t replaced_bytes; /* total size of the values with a ${...}, after replacement */
     tdm_fault_list faults;
     tdm_settings settings;
-    tdm_position place[TDM_SECTION_COUNT][TDM_ROWS_MAX]; /* position of each value; text NULL: the default */
-    bool is_bad[TDM_SECTION_COUNT][TDM_ROWS_MAX];        /* the written value was refused */
-    tdm_position section_at[TDM_SECTION_COUNT];          /* position of its key; text NULL: not written */
+    tdm_position position[TDM_SECTION_COUNT][TDM_ROWS_MAX]; /* of each value; text NULL: the default */
+    bool is_bad[TDM_SECTION_COUNT][TDM_ROWS_MAX];           /* the written value was refused */
+    tdm_position section_at[TDM_SECTION_COUNT];             /* position of its key; text NULL: not written */
     bool section_is_bad[TDM_SECTION_COUNT];
     const tdm_yaml_node *layers_node;
     tdm_layer *layers;

@@ -18,7 +18,7 @@ tdm_status tdm__settings_init(tdm_settings *settings, tdm_arena *arena) {
 
 tdm_position tdm__config_position(const tdm_config *config, const char *key) {
     int section, row;
-    return tdm__table_find(key, strlen(key), &section, &row) ? config->place[section][row] : (tdm_position){0};
+    return tdm__table_find(key, strlen(key), &section, &row) ? config->position[section][row] : (tdm_position){0};
 }
 
 bool tdm__config_is_bad(const tdm_config *config, const char *key) {
@@ -49,7 +49,7 @@ static void refuse_other_type(tdm_config *config, int index, const tdm_yaml_node
     tdm__section_print_types(section, tdm__section_types(section, tdm__field_find(section->rows, node->key)), &owners);
     const char *key = tdm__section_key(config, index, node->key);
     const char *keys = keys_of_type(config, section);
-    tdm_position type_at = config->place[index][type_row - section->rows];
+    tdm_position type_at = config->position[index][type_row - section->rows];
     TDM_FAULT(config, OTHER_TYPE, node->key_at, key,
               keys[0] != '\0' ? TDM_WORDS(config, "keys of %s: %s", type, keys)
                               : TDM_WORDS(config, "%s has no other keys", type),
@@ -85,7 +85,7 @@ static void check_needed(tdm_config *config, int index, tdm_position at) {
     const tdm_section *section = &tdm__sections[index];
     for (int i = 0; section->rows[i].key != NULL; i++) {
         const tdm_field *row = &section->rows[i];
-        if (config->place[index][i].text != NULL || (row->flags & TDM_FIELD_NEEDED) == 0) continue;
+        if (config->position[index][i].text != NULL || (row->flags & TDM_FIELD_NEEDED) == 0) continue;
         if (!tdm__section_has(section, row, &config->settings)) continue;
         const char *type = tdm__section_type_row(section)->names[tdm__section_type(section, &config->settings)];
         const char *key = tdm__section_key(config, index, row->key);
@@ -98,7 +98,7 @@ static void check_required(tdm_config *config, int index, tdm_position at) {
     const tdm_section *section = &tdm__sections[index];
     for (int i = 0; section->rows[i].key != NULL; i++) {
         const tdm_field *row = &section->rows[i];
-        if ((row->flags & TDM_FIELD_REQUIRED) == 0 || config->place[index][i].text != NULL) continue;
+        if ((row->flags & TDM_FIELD_REQUIRED) == 0 || config->position[index][i].text != NULL) continue;
         const char *key = tdm__section_key(config, index, row->key);
         TDM_FAULT(config, MISSING, at, key, index == 0 ? "write `tandem: 1` as the first line" : row->help,
                   "the key `%s` is missing", key);
@@ -126,7 +126,7 @@ static void read_map(tdm_config *config, int index, const tdm_yaml_node *map) {
     tdm_position at = index == 0 ? (tdm_position){map->at.text, 1, 1} : map->key != NULL ? map->key_at : map->at;
     check_required(config, index, at);
     bool has_type = section->type_key != NULL && type_is_known;
-    if (has_type && config->place[index][tdm__section_row(section, section->type_key)].text != NULL)
+    if (has_type && config->position[index][tdm__section_row(section, section->type_key)].text != NULL)
         check_needed(config, index, at);
 }
 

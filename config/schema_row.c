@@ -52,7 +52,7 @@ void tdm__schema_read_row(tdm_config *config, int section, int row_index, const 
     tdm_text why;
     tdm__text_init(&why, config->host);
     int before = config->faults.total;
-    config->place[section][row_index] = node->at;
+    config->position[section][row_index] = node->at;
     if (node->is_reported) {
         /* nothing to read */
     } else if (node->kind == TDM_YAML_MAP) {

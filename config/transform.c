@@ -29,7 +29,7 @@ static void add_normalize(tdm_config *config, int section, const tdm_yaml_node *
                       "unknown key '%s' in normalize", node->key);
         }
     }
-    if (config->place[section][mean].text == NULL || config->place[section][stdev].text == NULL)
+    if (config->position[section][mean].text == NULL || config->position[section][stdev].text == NULL)
         TDM_FAULT(config, MISSING, at, key, "write normalize: {mean: [0.5], std: [0.5]}",
                   "data.transform: normalize needs both mean and std");
 }
@@ -66,17 +66,17 @@ static void add_step(tdm_config *config, int section, const tdm_yaml_node *item)
     int mean = tdm__section_row(&tdm__sections[section], "mean");
     bool is_twice = false;
     if (strcmp(name, "to_float") == 0) {
-        is_twice = config->place[section][to_float].text != NULL;
-        config->place[section][to_float] = at;
+        is_twice = config->position[section][to_float].text != NULL;
+        config->position[section][to_float] = at;
         config->settings.job.data.transform.to_float = true;
         if (value != NULL && !tdm__yaml_is_null(value) &&
             !(value->kind == TDM_YAML_SCALAR && strcmp(value->text, "true") == 0))
             TDM_FAULT(config, VALUE, value->at, key, "write `to_float` alone", "data.transform: to_float has no keys");
-        if (config->place[section][mean].text != NULL)
+        if (config->position[section][mean].text != NULL)
             TDM_FAULT(config, CONFLICT, at, key, "write to_float first",
                       "data.transform: to_float comes after normalize, which needs floats");
     } else if (strcmp(name, "normalize") == 0) {
-        is_twice = config->place[section][mean].text != NULL;
+        is_twice = config->position[section][mean].text != NULL;
         if (!is_twice) add_normalize(config, section, value, at);
     } else {
         unknown_step(config, name, at);

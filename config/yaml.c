@@ -22,7 +22,7 @@ typedef struct yaml_reader {
     bool stop;
 } yaml_reader;
 
-static tdm_position place_of(const yaml_reader *reader, yaml_mark_t mark) {
+static tdm_position position_of(const yaml_reader *reader, yaml_mark_t mark) {
     int line = (int)mark.line + 1, column = (int)mark.column + 1;
     return (tdm_position){reader->text, line, line == 1 ? column + reader->column_shift : column};
 }
@@ -110,7 +110,7 @@ static tdm_status add_node(yaml_reader *reader, tdm_yaml_kind kind, yaml_mark_t 
     tdm_yaml_node *node;
     TDM_TRY(tdm__arena_new(reader->arena, &node, 1, sizeof(*node)));
     node->kind = kind;
-    node->at = place_of(reader, mark);
+    node->at = position_of(reader, mark);
     if (reader->depth == 0) {
         reader->root = node;
     } else {
@@ -133,7 +133,7 @@ static bool expects_key(const yaml_reader *reader) {
 }
 
 static void refuse(yaml_reader *reader, tdm_fault_id id, yaml_mark_t mark, const char *hint, const char *message) {
-    tdm__fault_add(reader->faults, id, place_of(reader, mark), "", hint, "%s", message);
+    tdm__fault_add(reader->faults, id, position_of(reader, mark), "", hint, "%s", message);
     reader->stop = true;
 }
 
@@ -154,7 +154,7 @@ static bool tag_is_core(const yaml_char_t *tag, bool *is_text) {
 
 static void check_tag(yaml_reader *reader, const yaml_char_t *tag, yaml_mark_t mark, bool *is_text) {
     if (tag_is_core(tag, is_text)) return;
-    tdm__fault_add(reader->faults, TDM_FAULT_FEATURE, place_of(reader, mark), "", "remove the tag",
+    tdm__fault_add(reader->faults, TDM_FAULT_FEATURE, position_of(reader, mark), "", "remove the tag",
                    "the tag '%s' is not part of this format; the key decides the type of a value", (const char *)tag);
 }
 
@@ -176,10 +176,10 @@ static tdm_status on_scalar(yaml_reader *reader, const yaml_event_t *event) {
     if (expects_key(reader)) {
         int top = reader->depth - 1;
         if (strcmp(text, "<<") == 0 && !quoted)
-            tdm__fault_add(reader->faults, TDM_FAULT_FEATURE, place_of(reader, event->start_mark), "",
+            tdm__fault_add(reader->faults, TDM_FAULT_FEATURE, position_of(reader, event->start_mark), "",
                            "write the keys out", "merge keys (<<) are not part of this format");
         reader->key[top] = copy;
-        reader->key_at[top] = place_of(reader, event->start_mark);
+        reader->key_at[top] = position_of(reader, event->start_mark);
         return TDM_OK;
     }
     tdm_yaml_node *node;
@@ -192,7 +192,7 @@ static tdm_status on_scalar(yaml_reader *reader, const yaml_event_t *event) {
 /* An alias is refused. A null takes its place, so that reading can continue. */
 static tdm_status on_alias(yaml_reader *reader, const yaml_event_t *event) {
     const char *name = (const char *)event->data.alias.anchor;
-    tdm_position at = place_of(reader, event->start_mark);
+    tdm_position at = position_of(reader, event->start_mark);
     if (expects_key(reader)) {
         refuse(reader, TDM_FAULT_FEATURE, event->start_mark, "write the key out", "an alias cannot be a key");
         return TDM_OK;
@@ -265,7 +265,7 @@ static tdm_status read_events(yaml_reader *reader, yaml_parser_t *parser) {
         if (!yaml_parser_parse(parser, &event)) {
             if (parser->error == YAML_MEMORY_ERROR) TDM_FAIL(TDM_E_MEMORY, "reading YAML: out of memory");
             yaml_mark_t mark = parser->error == YAML_READER_ERROR ? parser->mark : parser->problem_mark;
-            tdm__yaml_explain_error(parser, place_of(reader, mark), place_of(reader, parser->context_mark),
+            tdm__yaml_explain_error(parser, position_of(reader, mark), position_of(reader, parser->context_mark),
                                     reader->faults);
             reader->root = NULL;
             return TDM_OK;

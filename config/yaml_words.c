@@ -37,7 +37,7 @@ static const struct {
     {"simple keys", false, "a key where no key is allowed", "check the indentation"},
 };
 
-/* The byte at a place; 0 at the end of a line. */
+/* The byte at a position; 0 at the end of a line. */
 static char char_at(tdm_fault_list *faults, tdm_position at) {
     const char *bytes, *stop, *end = at.text->bytes + at.text->count;
     if (!tdm__position_bytes(faults, at, &bytes, &stop)) return '\0';
@@ -106,7 +106,7 @@ void tdm__yaml_explain_error(const yaml_parser_t *parser, tdm_position problem, 
 }
 
 /* Line and column of a byte. All bytes before it must be valid UTF-8. */
-static tdm_position place_of_byte(const tdm_yaml_text *text, size_t offset) {
+static tdm_position position_of_byte(const tdm_yaml_text *text, size_t offset) {
     tdm_position at = {text, 1, 1};
     for (size_t i = 0; i < offset; i++) {
         if (text->bytes[i] == '\n') {
@@ -145,11 +145,11 @@ bool tdm__yaml_check_encoding(tdm_yaml_text *text, tdm_fault_list *faults) {
     if (nul != NULL && (is_utf8 || (size_t)(nul - bytes) < bad)) {
         bad = (size_t)(nul - bytes);
         return refuse_encoding(
-            text, place_of_byte(text, bad), faults,
+            text, position_of_byte(text, bad), faults,
             tdm__fault_text(faults, "the byte 0x00 at offset %zu; the file is UTF-16 or not text", bad));
     }
     if (!is_utf8)
-        return refuse_encoding(text, place_of_byte(text, bad), faults,
+        return refuse_encoding(text, position_of_byte(text, bad), faults,
                                tdm__fault_text(faults,
                                                "the byte 0x%02X at offset %zu is not UTF-8; the file may be "
                                                "GBK or Latin-1",

@@ -103,7 +103,7 @@ static bool check_size(header_scan *scan, tdm_tensor *tensor, const uint64_t ran
     if (end > data)
         return tdm__json_fail(&scan->json, "data_offsets [%llu, %llu] reach beyond the %llu bytes of data", begin, end,
                               data);
-    if (!scan->keeping) tdm__tensor_seen_place(&scan->seen, begin, end - begin);
+    if (!scan->keeping) tdm__tensor_seen_extent(&scan->seen, begin, end - begin);
     tensor->bytes = (size_t)(end - begin);
     tensor->file_offset = 8 + scan->file->header_bytes + begin;
     return true;

@@ -1,4 +1,4 @@
-/* Names and places of the tensors of a safetensors header; see tensor_seen.h. */
+/* Names and extents of the tensors of a safetensors header; see tensor_seen.h. */
 #include "runtime/ckpt/tensor_seen.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ tdm_status tdm__tensor_seen_open(tdm_tensor_seen *seen, const tdm_host *host, si
     size_t slots = 64;
     while (slots < 2 * room) slots *= 2;
     *seen = (tdm_tensor_seen){.host = host, .slot_mask = slots - 1, .in_order = true};
-    TDM_TRY(tdm__new(host, &seen->place, room, sizeof(*seen->place), "names of a safetensors header"));
+    TDM_TRY(tdm__new(host, &seen->extent, room, sizeof(*seen->extent), "names of a safetensors header"));
     TDM_TRY(tdm__new(host, &seen->slot, slots, sizeof(*seen->slot), "names of a safetensors header"));
     seen->seed = (uint64_t)tdm__now_ns() ^ (uint64_t)(uintptr_t)seen->slot;
     return TDM_OK;
@@ -21,7 +21,7 @@ tdm_status tdm__tensor_seen_open(tdm_tensor_seen *seen, const tdm_host *host, si
 
 void tdm__tensor_seen_close(tdm_tensor_seen *seen) {
     if (seen->host == NULL) return;
-    tdm__delete(seen->host, seen->place);
+    tdm__delete(seen->host, seen->extent);
     tdm__delete(seen->host, seen->slot);
     *seen = (tdm_tensor_seen){0};
 }
@@ -44,41 +44,41 @@ bool tdm__tensor_seen_name(tdm_tensor_seen *seen, const tdm_tensor_file *file, c
     size_t at = (size_t)hash & seen->slot_mask;
     for (; seen->slot[at] != 0; at = (at + 1) & seen->slot_mask) {
         char other[TDM_ST_MAX_NAME + 1];
-        const tdm_tensor_place *place = &seen->place[seen->slot[at] - 1];
-        if (place->name_hash != hash) continue;
-        read_name(file, place->name_at, other);
+        const tdm_tensor_extent *extent = &seen->extent[seen->slot[at] - 1];
+        if (extent->name_hash != hash) continue;
+        read_name(file, extent->name_at, other);
         if (other[0] == '\0' || strcmp(other, name) == 0) return false;
     }
-    seen->place[seen->count++] = (tdm_tensor_place){.name_hash = hash, .name_at = name_at};
+    seen->extent[seen->count++] = (tdm_tensor_extent){.name_hash = hash, .name_at = name_at};
     seen->slot[at] = (uint32_t)seen->count;
     return true;
 }
 
-void tdm__tensor_seen_place(tdm_tensor_seen *seen, uint64_t begin, uint64_t bytes) {
-    tdm_tensor_place *place = &seen->place[seen->count - 1];
-    place->begin = begin;
-    place->bytes = bytes;
+void tdm__tensor_seen_extent(tdm_tensor_seen *seen, uint64_t begin, uint64_t bytes) {
+    tdm_tensor_extent *extent = &seen->extent[seen->count - 1];
+    extent->begin = begin;
+    extent->bytes = bytes;
     if (begin != seen->last_end) seen->in_order = false;
     seen->last_end = begin + bytes;
 }
 
-static int order_place(const void *a, const void *b) {
-    const tdm_tensor_place *x = a, *y = b;
+static int order_extent(const void *a, const void *b) {
+    const tdm_tensor_extent *x = a, *y = b;
     if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
     if (x->bytes != y->bytes) return x->bytes < y->bytes ? -1 : 1;
     return x->name_at < y->name_at ? -1 : x->name_at > y->name_at;
 }
 
-static tdm_status misplaced(const tdm_tensor_file *file, const tdm_tensor_place *place, bool first, uint64_t end) {
+static tdm_status misplaced(const tdm_tensor_file *file, const tdm_tensor_extent *extent, bool first, uint64_t end) {
     char name[TDM_ST_MAX_NAME + 1], printable[TDM_ST_PRINTABLE], before[TDM_ST_PRINTABLE];
-    const char *fault = place->begin < end ? "overlap" : "a hole";
-    unsigned long long begins = place->begin, ends = end;
-    read_name(file, place->name_at, name);
+    const char *fault = extent->begin < end ? "overlap" : "a hole";
+    unsigned long long begins = extent->begin, ends = end;
+    read_name(file, extent->name_at, name);
     tdm__printable(printable, name);
     if (first)
         TDM_FAIL(TDM_E_CHECKPOINT, "%s: %s: tensor '%s' begins at %llu, none before it", file->path, fault, printable,
                  begins);
-    read_name(file, place[-1].name_at, name);
+    read_name(file, extent[-1].name_at, name);
     TDM_FAIL(TDM_E_CHECKPOINT, "%s: %s: tensor '%s' begins at %llu, '%s' before it ends at %llu", file->path, fault,
              printable, begins, tdm__printable(before, name), ends);
 }
@@ -87,11 +87,11 @@ tdm_status tdm__tensor_seen_covers(tdm_tensor_seen *seen, const tdm_tensor_file 
     unsigned long long data = data_bytes, end = seen->last_end;
     if (!seen->in_order) {
         end = 0;
-        qsort(seen->place, seen->count, sizeof(*seen->place), order_place);
+        qsort(seen->extent, seen->count, sizeof(*seen->extent), order_extent);
         for (size_t i = 0; i < seen->count; i++) {
-            const tdm_tensor_place *place = &seen->place[i];
-            if (place->begin != end) return misplaced(file, place, i == 0, end);
-            end += place->bytes;
+            const tdm_tensor_extent *extent = &seen->extent[i];
+            if (extent->begin != end) return misplaced(file, extent, i == 0, end);
+            end += extent->bytes;
         }
     }
     if (end == data) return TDM_OK;

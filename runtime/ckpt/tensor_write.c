@@ -10,26 +10,26 @@
 
 enum { CHUNK = 256 * 1024 }; /* bytes: small enough to be still in the cache when it is written */
 
-typedef struct placed {
+typedef struct tensor_entry {
     const tdm_tensor *tensor;
     const tdm_dtype_row *dtype;
     int index; /* among the caller's tensors */
-} placed;
+} tensor_entry;
 
 static int order_name(const void *a, const void *b) {
-    const placed *x = a, *y = b;
+    const tensor_entry *x = a, *y = b;
     return strcmp(x->tensor->name, y->tensor->name);
 }
 
 static int order_file(const void *a, const void *b) {
-    const placed *x = a, *y = b;
+    const tensor_entry *x = a, *y = b;
     return x->dtype->bits != y->dtype->bits ? y->dtype->bits - x->dtype->bits : order_name(a, b);
 }
 
 /* Fails if a reader would refuse a file with this tensor. */
-static tdm_status check_tensor(const placed *place) {
-    const tdm_tensor *tensor = place->tensor;
-    uint64_t bits = (uint64_t)place->dtype->bits;
+static tdm_status check_tensor(const tensor_entry *entry) {
+    const tdm_tensor *tensor = entry->tensor;
+    uint64_t bits = (uint64_t)entry->dtype->bits;
     size_t length = strlen(tensor->name), bad;
     if (length == 0 || length > TDM_ST_MAX_NAME || !tdm__text_is_utf8(tensor->name, length, &bad) ||
         strcmp(tensor->name, "__metadata__") == 0)
@@ -49,30 +49,30 @@ static tdm_status check_tensor(const placed *place) {
 }
 
 /* Checks the tensors and sorts them into the order of the file. */
-static tdm_status place_tensors(const tdm_tensor *tensors, int count, placed *place) {
+static tdm_status order_tensors(const tdm_tensor *tensors, int count, tensor_entry *entry) {
     for (int i = 0; i < count; i++) {
-        place[i] = (placed){.tensor = &tensors[i], .dtype = tdm__dtype_of(&tensors[i]), .index = i};
-        TDM_TRY(check_tensor(&place[i]));
+        entry[i] = (tensor_entry){.tensor = &tensors[i], .dtype = tdm__dtype_of(&tensors[i]), .index = i};
+        TDM_TRY(check_tensor(&entry[i]));
     }
-    if (count > 1) qsort(place, (size_t)count, sizeof(*place), order_name);
+    if (count > 1) qsort(entry, (size_t)count, sizeof(*entry), order_name);
     for (int i = 1; i < count; i++) {
-        if (order_name(&place[i - 1], &place[i]) == 0)
-            TDM_FAIL(TDM_E_INTERNAL, "tensor '%.64s': the name appears twice", place[i].tensor->name);
+        if (order_name(&entry[i - 1], &entry[i]) == 0)
+            TDM_FAIL(TDM_E_INTERNAL, "tensor '%.64s': the name appears twice", entry[i].tensor->name);
     }
-    if (count > 1) qsort(place, (size_t)count, sizeof(*place), order_file);
+    if (count > 1) qsort(entry, (size_t)count, sizeof(*entry), order_file);
     return TDM_OK;
 }
 
-static void put_tensor(tdm_json_out *to, const placed *place, uint64_t begin) {
-    const tdm_tensor *tensor = place->tensor;
+static void put_tensor(tdm_json_out *to, const tensor_entry *entry, uint64_t begin) {
+    const tdm_tensor *tensor = entry->tensor;
     const unsigned long long end = begin + tensor->bytes;
-    tdm__json_put(to, "%s:{ dtype:%s", tensor->name, place->dtype->name);
+    tdm__json_put(to, "%s:{ dtype:%s", tensor->name, entry->dtype->name);
     tdm__json_put_integers(to, "shape", tensor->dim, tensor->ndim);
     tdm__json_put(to, "data_offsets:[ %llu %llu ]}", (unsigned long long)begin, end);
 }
 
 /* Prints the 8 bytes of length and the padded JSON. */
-static tdm_status print_header(tdm_text *header, const placed *place, int count, const char *const *metadata,
+static tdm_status print_header(tdm_text *header, const tensor_entry *entry, int count, const char *const *metadata,
                                uint64_t *data_bytes) {
     uint64_t begin = 0;
     tdm__text_add(header, "\0\0\0\0\0\0\0\0", 8);
@@ -84,8 +84,8 @@ static tdm_status print_header(tdm_text *header, const placed *place, int count,
         tdm__json_put(&json, "}");
     }
     for (int i = 0; i < count; i++) {
-        put_tensor(&json, &place[i], begin);
-        begin += place[i].tensor->bytes;
+        put_tensor(&json, &entry[i], begin);
+        begin += entry[i].tensor->bytes;
     }
     tdm__json_put(&json, "}");
     while (!header->failed && header->length % TDM_ST_ALIGN != 0) tdm__text_puts(header, " ");
@@ -121,12 +121,12 @@ tdm_status tdm__tensors_finite(const tdm_tensor *tensors, int count) {
 
 /* Chunk by chunk, so that every byte is read only once from memory: a chunk is checked, hashed and written before the
  * next one. */
-static tdm_status write_tensor(tdm_out_file *file, const placed *place, tdm_hasher *hasher) {
-    const char *data = place->tensor->data;
-    size_t bytes = place->tensor->bytes;
+static tdm_status write_tensor(tdm_out_file *file, const tensor_entry *entry, tdm_hasher *hasher) {
+    const char *data = entry->tensor->data;
+    size_t bytes = entry->tensor->bytes;
     for (size_t at = 0; at < bytes; at += CHUNK) {
         size_t part = bytes - at < CHUNK ? bytes - at : CHUNK;
-        TDM_TRY(check_finite(place->tensor, data + at, part));
+        TDM_TRY(check_finite(entry->tensor, data + at, part));
         tdm__hash_add(hasher, data + at, part);
         TDM_TRY(tdm__out_write(file, data + at, part));
     }
@@ -136,24 +136,24 @@ static tdm_status write_tensor(tdm_out_file *file, const placed *place, tdm_hash
 tdm_status tdm__tensor_file_write(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *folder,
                                   const char *name, const tdm_tensor *tensors, int count, const char *const *metadata,
                                   tdm_hash128 *hashes, tdm_hash128 *file_hash, uint64_t *file_bytes) {
-    placed *place = NULL;
+    tensor_entry *entry = NULL;
     tdm_hasher *hasher = NULL, *of_tensor = NULL;
     tdm_out_file file = {.fd = -1};
     tdm_text header;
     uint64_t data_bytes = 0;
     tdm_status status;
     tdm__text_init(&header, host);
-    TDM_TRY_DONE(tdm__new(host, &place, (size_t)count, sizeof(*place), "order of a tensor file"));
-    TDM_TRY_DONE(place_tensors(tensors, count, place));
-    TDM_TRY_DONE(print_header(&header, place, count, metadata, &data_bytes));
+    TDM_TRY_DONE(tdm__new(host, &entry, (size_t)count, sizeof(*entry), "order of a tensor file"));
+    TDM_TRY_DONE(order_tensors(tensors, count, entry));
+    TDM_TRY_DONE(print_header(&header, entry, count, metadata, &data_bytes));
     TDM_TRY_DONE(tdm__hash_open(&hasher, host));
     TDM_TRY_DONE(tdm__hash_open(&of_tensor, host));
     TDM_TRY_DONE(tdm__out_open(&file, ops, folder, name, header.length + data_bytes, hasher));
     TDM_TRY_DONE(tdm__out_write(&file, header.data, header.length));
     for (int i = 0; i < count; i++) {
         tdm__hash_restart(of_tensor);
-        TDM_TRY_DONE(write_tensor(&file, &place[i], of_tensor));
-        if (hashes != NULL) hashes[place[i].index] = tdm__hash_value(of_tensor);
+        TDM_TRY_DONE(write_tensor(&file, &entry[i], of_tensor));
+        if (hashes != NULL) hashes[entry[i].index] = tdm__hash_value(of_tensor);
     }
     TDM_TRY_DONE(tdm__out_finish(&file));
     if (file_hash != NULL) *file_hash = tdm__hash_value(hasher);
@@ -163,6 +163,6 @@ done:
     tdm__hash_close(hasher);
     tdm__hash_close(of_tensor);
     tdm__text_deinit(&header);
-    tdm__delete(host, place);
+    tdm__delete(host, entry);
     return status;
 }
