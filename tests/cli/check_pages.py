@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that pages and comments name only files and functions that exist. Prints the others; exit status 1 if there is
+"""Checks that pages name only files and functions that exist. Prints the others; exit status 1 if there is
 one. Names of an example (`lion`, `huber`, `tsv`, `gelu`, `ucc`) and patterns (noun_verb, VERB) are not looked for."""
 import pathlib
 import re

@@ -1,4 +1,5 @@
-/* text.c - small texts for people: numbers with commas, sizes, durations, the nearest word. */
+/* text.c - small texts: numbers with commas, sizes, durations, words for a shell; memory that cannot run out in
+ * silence. */
 #include "tools/commands/tool.h"
 
 #include <math.h>
