@@ -2,7 +2,6 @@
 #include "tests/ops/op_case.h"
 
 static const op_tolerance adaptive_avgpool2d_tolerance = {.pytorch = 1e-6, .cuda_large = 1e-6};
-
 static const op_case adaptive_avgpool2d_cases[] = {
     {.attrs = "out=1", .rows = 2, .input = {3, {3, 5, 4}}},
     {.attrs = "out=[2,3]", .rows = 2, .input = {3, {2, 6, 6}}},

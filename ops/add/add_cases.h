@@ -2,7 +2,6 @@
 #include "tests/ops/op_case.h"
 
 static const op_tolerance add_tolerance = {0};
-
 static const op_case add_cases[] = {
     {.rows = 2, .input = {1, {37}}, .inputs = 2},
     {.rows = 2, .input = {3, {3, 5, 7}}, .inputs = 2},

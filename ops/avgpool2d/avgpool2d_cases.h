@@ -2,7 +2,6 @@
 #include "tests/ops/op_case.h"
 
 static const op_tolerance avgpool2d_tolerance = {.pytorch = 1e-6, .cuda_large = 1e-6};
-
 static const op_case avgpool2d_cases[] = {
     {.attrs = "kernel=2", .rows = 2, .input = {3, {2, 4, 6}}},
     {.attrs = "kernel=3 stride=2 padding=1", .rows = 2, .input = {3, {2, 7, 6}}},

@@ -2,7 +2,6 @@
 #include "tests/ops/op_case.h"
 
 static const op_tolerance batchnorm2d_tolerance = {.pytorch = 1e-6, .cuda = 1e-5, .cuda_large = 1e-5};
-
 static const op_case batchnorm2d_cases[] = {
     {.attrs = NULL, .rows = 4, .input = {3, {3, 3, 2}}},
     {.attrs = "affine=false", .rows = 3, .input = {3, {2, 3, 3}}},

@@ -2,7 +2,6 @@
 #include "tests/ops/op_case.h"
 
 static const op_tolerance conv2d_tolerance = {.pytorch = 1e-6};
-
 static const op_case conv2d_cases[] = {
     {.attrs = "out=2 kernel=3", .rows = 2, .input = {3, {2, 5, 4}}},
     {.attrs = "out=3 kernel=3 padding=1", .rows = 2, .input = {3, {2, 4, 5}}},

@@ -2,7 +2,6 @@
 #include "tests/ops/op_case.h"
 
 static const op_tolerance dropout_tolerance = {0};
-
 static const op_case dropout_cases[] = {
     {.attrs = NULL, .rows = 3, .input = {1, {37}}},
     {.attrs = "p=0.1", .rows = 2, .input = {3, {3, 5, 7}}},

@@ -2,7 +2,6 @@
 #include "tests/ops/op_case.h"
 
 static const op_tolerance flatten_tolerance = {0};
-
 static const op_case flatten_cases[] = {
     {.rows = 2, .input = {3, {3, 5, 7}}},
     {.rows = 3, .input = {1, {4}}},

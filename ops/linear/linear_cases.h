@@ -2,7 +2,6 @@
 #include "tests/ops/op_case.h"
 
 static const op_tolerance linear_tolerance = {.pytorch = 1e-6};
-
 static const op_case linear_cases[] = {
     {.attrs = "out=3", .rows = 2, .input = {1, {5}}},
     {.attrs = "out=1", .rows = 1, .input = {1, {1}}},

@@ -2,7 +2,6 @@
 #include "tests/ops/op_case.h"
 
 static const op_tolerance maxpool2d_tolerance = {0};
-
 static const op_case maxpool2d_cases[] = {
     {.attrs = "kernel=2", .rows = 2, .input = {3, {2, 4, 6}}, .kinks = true},
     {.attrs = "kernel=2", .rows = 1, .input = {3, {3, 5, 5}}, .kinks = true},

@@ -2,7 +2,6 @@
 #include "tests/ops/op_case.h"
 
 static const op_tolerance relu_tolerance = {0};
-
 static const op_case relu_cases[] = {
     {.rows = 1, .input = {1, {1}}, .kinks = true},
     {.rows = 3, .input = {1, {37}}, .kinks = true},
