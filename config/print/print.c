@@ -173,10 +173,10 @@ static bool is_expanded(const tdm_section *section, const tdm_field *row, const 
 }
 
 static tdm_position origin_of(const tdm_config *config, int section, int row) {
-    const tdm_position *places = config->position[section];
-    if (strcmp(tdm__sections[section].rows[row].key, "files") == 0 && places[row].text == NULL)
-        return places[tdm__section_row(&tdm__sections[section], "path")];
-    return places[row];
+    const tdm_position *positions = config->position[section];
+    if (strcmp(tdm__sections[section].rows[row].key, "files") == 0 && positions[row].text == NULL)
+        return positions[tdm__section_row(&tdm__sections[section], "path")];
+    return positions[row];
 }
 
 static void print_section(printer *to, int index) {
