@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "tools/bench/bench.h"
+#include "tools/terminal/json.h"
 #include "tools/terminal/progress.h"
 
 /* The average of each channel, then a linear layer with the outputs of the real model, so that labels and targets fit.
@@ -85,9 +86,10 @@ int bench_data(tool *t) {
     tdm_status status = read_steps(t, &job, tdm_config_graph(config), &r, &seconds);
     if (status != TDM_OK) return tell_error(status);
     if (args_flag(t, "--json")) {
-        printf("{\"samples_per_s\":%.9g,\"workers\":%lld,\"steps\":%lld,\"waited_ms_per_step\":%.9g}\n",
-               (double)r.rows / seconds, (long long)job.data.workers, (long long)iterations,
-               r.waited_ms / (double)iterations);
+        json_print(json_pack("{s:f, s:I, s:I, s:f}", "samples_per_s", (double)r.rows / seconds, "workers",
+                             (json_int_t)job.data.workers, "steps", (json_int_t)iterations, "waited_ms_per_step",
+                             r.waited_ms / (double)iterations),
+                   stdout);
     } else {
         printf("%s samples/s with %lld loader threads; a step with almost no work waited %.3f ms for its batch\n",
                text_number(number, (double)r.rows / seconds), (long long)job.data.workers,

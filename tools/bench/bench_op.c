@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tools/bench/bench.h"
+#include "tools/terminal/json.h"
 
 typedef struct op_case {
     tool *t;
@@ -118,9 +119,10 @@ static int measure_and_print(op_case *c) {
     forward = fmax(0, forward - forward_before);
     backward = fmax(0, backward - backward_before);
     if (args_flag(c->t, "--json")) {
-        printf(
-            "{\"op\":\"%s\",\"kernel\":\"%s\",\"batch\":%lld,\"threads\":%lld,\"forward_ms\":%.9g,\"backward_ms\":%.9g}\n",
-            c->kind, c->kernel, (long long)c->batch, (long long)c->threads, forward, backward);
+        json_print(json_pack("{s:s, s:s, s:I, s:I, s:f, s:f}", "op", c->kind, "kernel", c->kernel, "batch",
+                             (json_int_t)c->batch, "threads", (json_int_t)c->threads, "forward_ms", forward,
+                             "backward_ms", backward),
+                   stdout);
     } else {
         printf("%s, batch %lld, %lld thread%s, kernel %s: forward %.4f ms, backward %.4f ms (medians of %lld)\n",
                c->kind, (long long)c->batch, (long long)c->threads, c->threads == 1 ? "" : "s", c->kernel, forward,

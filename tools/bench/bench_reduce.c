@@ -8,6 +8,7 @@
 
 #include "tools/bench/bench.h"
 #include "tools/launch/launch.h"
+#include "tools/terminal/json.h"
 #include "tools/terminal/log.h"
 #include "tools/terminal/progress.h"
 #include "tools/terminal/term.h"
@@ -55,25 +56,22 @@ static int64_t count_wrong(const float *data, size_t count, int world) {
     return wrong;
 }
 
-static void print_row(const reduction *r, size_t bytes, double seconds, int world, int64_t wrong, bool first) {
+/* Prints the row, or keeps it in `rows`. */
+static void show_row(json_t *rows, size_t bytes, double seconds, int world, int64_t wrong) {
     double algbw = (double)bytes / seconds / 1e9, busbw = algbw * 2 * (world - 1) / world;
-    if (r->json) {
-        printf("%s\n {\"bytes\":%zu,\"count\":%zu,\"type\":\"float\",\"redop\":\"sum\",\"us\":%.9g,\"algbw_gb_s\":%.9g,"
-               "\"busbw_gb_s\":%.9g,\"wrong\":%lld}",
-               first ? "" : ",", bytes, bytes / 4, seconds * 1e6, algbw, busbw, (long long)wrong);
-    } else {
-        printf("%12zu %12zu %8s %7s %10.2f %8.2f %8.2f %7lld\n", bytes, bytes / 4, "float", "sum", seconds * 1e6, algbw,
-               busbw, (long long)wrong);
+    if (rows) {
+        json_t *row = json_pack("{s:I, s:I, s:s, s:s, s:f, s:f, s:f, s:I}", "bytes", (json_int_t)bytes, "count",
+                                (json_int_t)(bytes / sizeof(float)), "type", "float", "redop", "sum", "us",
+                                seconds * 1e6, "algbw_gb_s", algbw, "busbw_gb_s", busbw, "wrong", (json_int_t)wrong);
+        json_array_append_new(rows, row);
+        return;
     }
+    printf("%12zu %12zu %8s %7s %10.2f %8.2f %8.2f %7lld\n", bytes, bytes / 4, "float", "sum", seconds * 1e6, algbw,
+           busbw, (long long)wrong);
     fflush(stdout);
 }
 
 static void print_head(const reduction *r, const tdm_comm *comm) {
-    if (r->json) {
-        printf("{\"backend\":\"%s\",\"ranks\":%d,\"memory\":\"%s\",\"rows\":[", tdm_comm_backend(comm),
-               tdm_comm_world(comm), r->plain ? "plain" : "communicator");
-        return;
-    }
     printf("# all_reduce, %d ranks, backend %s, in place, on memory of the %s; mean of %lld\n", tdm_comm_world(comm),
            tdm_comm_backend(comm), r->plain ? "caller" : "communicator", (long long)r->iterations);
     printf("#%11s %12s %8s %7s %10s %8s %8s %7s\n", "size", "count", "type", "redop", "time", "algbw", "busbw",
@@ -108,20 +106,24 @@ static tdm_status measure_all(rank_work *w) {
     tdm_status status = TDM_OK;
     bool shows = tdm_comm_rank(w->comm) == 0;
     int64_t all_wrong = 0;
+    json_auto_t *rows = shows && r->json ? json_array() : NULL;
     if (r->plain) {
         memory = memory_new(r->max, 1);
     } else {
         status = tdm_comm_allocate(w->comm, r->max, &memory);
     }
-    if (shows && status == TDM_OK) print_head(r, w->comm);
+    if (shows && !rows && status == TDM_OK) print_head(r, w->comm);
     for (size_t bytes = r->min; bytes <= r->max && status == TDM_OK; bytes *= 2) {
         double seconds;
         int64_t wrong;
         status = measure_size(w, memory, bytes, &seconds, &wrong);
-        if (status == TDM_OK && shows) print_row(r, bytes, seconds, tdm_comm_world(w->comm), wrong, bytes == r->min);
+        if (status == TDM_OK && shows) show_row(rows, bytes, seconds, tdm_comm_world(w->comm), wrong);
         all_wrong += wrong;
     }
-    if (shows && r->json && status == TDM_OK) printf("\n]}\n");
+    if (rows && status == TDM_OK)
+        json_print(json_pack("{s:s, s:i, s:s, s:O}", "backend", tdm_comm_backend(w->comm), "ranks",
+                             tdm_comm_world(w->comm), "memory", r->plain ? "plain" : "communicator", "rows", rows),
+                   stdout);
     if (r->plain) free(memory);
     return status == TDM_OK && all_wrong ? TDM_E_CHECK : status;
 }

@@ -4,8 +4,9 @@
 
 #include "tools/bench/bench.h"
 #include "tools/launch/launch.h"
-#include "tools/terminal/progress.h"
 #include "tools/commands/session.h"
+#include "tools/terminal/json.h"
+#include "tools/terminal/progress.h"
 #include "tools/terminal/table.h"
 #include "tools/terminal/term.h"
 
@@ -42,28 +43,21 @@ static int devices(const measured *m, const tdm_job *job) {
 }
 
 static void print_json(const measured *m, const tdm_job *job) {
-    json_auto_t *out = json_object();
     json_t *ms = json_object();
     samples steps = m->phase[REPORT_PHASES - 1];
-    json_object_set_new(out, "mode", json_string(job_mode_name(job->parallel.mode)));
-    json_object_set_new(out, "devices", json_integer(devices(m, job)));
-    json_object_set_new(out, "global_batch", json_integer(m->state.global_batch));
-    json_object_set_new(out, "parameters", json_integer(m->state.params));
-    json_object_set_new(out, "warmup_steps", json_integer(m->warmup));
-    json_object_set_new(out, "steps", json_integer((json_int_t)steps.count));
-    json_object_set_new(out, "ms_per_step", json_real(samples_mean(&steps)));
-    json_object_set_new(out, "ms_per_step_median", json_real(samples_quantile(&steps, 0.5)));
-    json_object_set_new(out, "ms_per_step_min", json_real(samples_quantile(&steps, 0)));
-    json_object_set_new(out, "ms_per_step_wall", json_real(m->wall_ms / (double)steps.count));
-    json_object_set_new(out, "memory_bytes", json_integer((json_int_t)m->memory_bytes));
-    json_object_set_new(out, "samples_per_s", json_real(samples_per_second(m)));
+    const double mean = samples_mean(&steps), rate = samples_per_second(m); /* before quantiles sort the steps */
     for (int i = 0; i < REPORT_PHASES; i++) {
         if (m->phase[i].count) json_object_set_new(ms, report_phases[i], json_real(samples_mean(&m->phase[i])));
     }
-    json_object_set_new(out, "ms", ms);
-    json_object_set(out, "kernels", m->kernels);
-    json_dumpf(out, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9) | JSON_ENSURE_ASCII);
-    putchar('\n');
+    json_print(json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:f, s:o, s:O*}", "mode",
+                         job_mode_name(job->parallel.mode), "devices", devices(m, job), "global_batch",
+                         (json_int_t)m->state.global_batch, "parameters", (json_int_t)m->state.params, "warmup_steps",
+                         (json_int_t)m->warmup, "steps", (json_int_t)steps.count, "ms_per_step", mean,
+                         "ms_per_step_median", samples_quantile(&steps, 0.5), "ms_per_step_min",
+                         samples_quantile(&steps, 0), "ms_per_step_wall", m->wall_ms / (double)steps.count,
+                         "memory_bytes", (json_int_t)m->memory_bytes, "samples_per_s", rate, "ms", ms, "kernels",
+                         m->kernels),
+               stdout);
 }
 
 static void print_table(const measured *m, const tdm_job *job) {

@@ -4,12 +4,17 @@
 #include <string.h>
 
 #include "tools/commands/inference.h"
+#include "tools/terminal/json.h"
 
 static int write_json(const char *path, double loss, double accuracy, int64_t samples) {
-    char number[2][32];
-    FREED char *text = text_format("{\"loss\":%s,\"accuracy\":%s,\"samples\":%lld}\n", text_json(number[0], loss),
-                                   text_json(number[1], accuracy), (long long)samples);
-    return files_write(path, text, strlen(text));
+    json_t *result = json_pack("{s:o, s:o, s:I}", "loss", json_number(loss), "accuracy", json_number(accuracy),
+                               "samples", (json_int_t)samples);
+    FREED char *text = NULL;
+    size_t bytes = 0;
+    FILE *to = text_open(&text, &bytes);
+    json_print(result, to);
+    text_close(to, &text);
+    return files_write(path, text, bytes);
 }
 
 static int run(tool *t) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "tools/commands/inference.h"
+#include "tools/terminal/json.h"
 #include "tools/terminal/term.h"
 
 typedef enum form { FORM_CSV, FORM_JSONL, FORM_NPY } form;
@@ -43,16 +44,12 @@ static int64_t best(const float *y, int64_t width) {
 }
 
 static void json_row(const prediction *p, int64_t index, int64_t label, const float *y) {
-    fprintf(p->to, "{\"index\":%lld,", (long long)index);
-    if (p->classes) {
-        fprintf(p->to, "\"label\":%lld,\"predicted\":%lld,\"scores\":[", (long long)label,
-                (long long)best(y, p->width));
-    } else {
-        fputs("\"outputs\":[", p->to);
-    }
-    char number[32];
-    for (int64_t i = 0; i < p->width; i++) fprintf(p->to, "%s%s", i ? "," : "", text_json(number, (double)y[i]));
-    fputs("]}\n", p->to);
+    json_t *outputs = json_array();
+    for (int64_t i = 0; i < p->width; i++) json_array_append_new(outputs, json_number((double)y[i]));
+    json_print(p->classes ? json_pack("{s:I, s:I, s:I, s:o}", "index", (json_int_t)index, "label", (json_int_t)label,
+                                      "predicted", (json_int_t)best(y, p->width), "scores", outputs)
+                          : json_pack("{s:I, s:o}", "index", (json_int_t)index, "outputs", outputs),
+               p->to);
 }
 
 static void row(const prediction *p, int64_t index, int64_t label, const float *y) {

@@ -116,7 +116,6 @@ void text_print(const char *text); /* on stdout, with a newline at its end */
 /* A text written through a stream. After text_close *out holds it; the caller frees it. */
 FILE *text_open(char **out, size_t *bytes);
 void text_close(FILE *to, char *const *out);
-const char *text_json(char out[32], double value); /* nine digits, "null" for what JSON does not have */
 /* The value of the line "key value" in a description of a run (tdm_run_print); NULL if it has none. */
 const char *text_fact(const char *description, const char *key);
 /* The word as a shell needs it: quoted, unless it is plain. */

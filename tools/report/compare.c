@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "tools/terminal/json.h"
 #include "tools/terminal/table.h"
 #include "tools/terminal/term.h"
 
@@ -52,10 +53,6 @@ int compare_measure(comparison *c) {
 }
 
 /* JSON has no NaN and no infinity: they become null. */
-static json_t *number(double value) {
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *part(const report_run *run, const char *key) {
     json_t *value = json_object_get(run->summary, key);
     return value ? json_incref(value) : json_null();
@@ -78,36 +75,28 @@ static size_t device_count(const report_run *run) {
 
 static json_t *mode_json(const comparison *c, int i) {
     const report_run *run = &c->run[i];
-    json_t *out = json_object();
-    json_object_set_new(out, "mode", json_string(c->mode[i]));
-    json_object_set_new(out, "devices", json_integer((json_int_t)device_count(run)));
-    json_object_set_new(out, "params_xxh3", part(run, "params_xxh3"));
-    json_object_set_new(out, "first_loss", number(first_loss(run)));
-    json_object_set_new(out, "final_loss", number(last_loss(run)));
-    json_object_set_new(out, "accuracy", part(run, "accuracy"));
-    json_object_set_new(out, "samples_per_s", part(run, "samples_per_s"));
-    json_object_set_new(out, "speedup_over_one_device", number(report_number(run, "samples_per_s") / c->one_device));
-    json_object_set_new(out, "ms", part(run, "ms"));
-    json_object_set_new(out, "bytes_moved_per_step", part(run, "bytes_moved_per_step"));
-    json_object_set_new(out, "peak_memory_bytes", part(run, "peak_memory_bytes"));
-    json_object_set_new(out, "run_dir", json_string(run->dir));
-    return out;
+    return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o*}", "mode", c->mode[i], "devices",
+                     (json_int_t)device_count(run), "params_xxh3", part(run, "params_xxh3"), "first_loss",
+                     json_number(first_loss(run)), "final_loss", json_number(last_loss(run)), "accuracy",
+                     part(run, "accuracy"), "samples_per_s", part(run, "samples_per_s"), "speedup_over_one_device",
+                     json_number(report_number(run, "samples_per_s") / c->one_device), "ms", part(run, "ms"),
+                     "bytes_moved_per_step", part(run, "bytes_moved_per_step"), "peak_memory_bytes",
+                     part(run, "peak_memory_bytes"), "run_dir", json_string(run->dir));
+}
+
+/* Steps count from 1. */
+static json_t *step_json(int64_t step) {
+    return step ? json_integer(step) : json_null();
 }
 
 json_t *compare_json(const comparison *c) {
-    json_t *out = json_object(), *modes = json_array();
+    json_t *modes = json_array();
     for (int i = 0; i < c->runs; i++) json_array_append_new(modes, mode_json(c, i));
-    json_object_set_new(out, "modes", modes);
-    json_object_set_new(out, "max_loss_diff", number(c->max_loss_diff));
-    json_object_set_new(out, "max_loss_diff_step", c->max_loss_step ? json_integer(c->max_loss_step) : json_null());
-    json_object_set_new(out, "max_param_diff", number(c->max_param_diff));
-    json_object_set_new(out, "max_param_diff_name", json_string(c->max_param_name));
-    json_object_set_new(out, "first_differing_step",
-                        c->first_differing_step ? json_integer(c->first_differing_step) : json_null());
-    json_object_set_new(out, "equal_bits", json_boolean(c->equal_bits));
-    json_object_set_new(out, "within_tolerance", json_boolean(c->within));
-    json_object_set_new(out, "one_device_samples_per_s", number(c->one_device));
-    return out;
+    return json_pack("{s:o, s:o, s:o, s:o, s:o*, s:o, s:b, s:b, s:o}", "modes", modes, "max_loss_diff",
+                     json_number(c->max_loss_diff), "max_loss_diff_step", step_json(c->max_loss_step), "max_param_diff",
+                     json_number(c->max_param_diff), "max_param_diff_name", json_string(c->max_param_name),
+                     "first_differing_step", step_json(c->first_differing_step), "equal_bits", c->equal_bits,
+                     "within_tolerance", c->within, "one_device_samples_per_s", json_number(c->one_device));
 }
 
 /* ---- the table ---- */

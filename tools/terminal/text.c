@@ -133,12 +133,6 @@ const char *text_ms(char out[32], double ms) {
     return out;
 }
 
-const char *text_json(char out[32], double value) {
-    if (!isfinite(value)) return strcpy(out, "null");
-    snprintf(out, 32, "%.9g", value);
-    return out;
-}
-
 void *memory_take(size_t bytes) {
     void *out = malloc(bytes ? bytes : 1);
     if (!out) memory_missing();
