@@ -227,11 +227,10 @@ void tdm__group_abort(tdm_comm *comm, const char *why);
 bool tdm__group_has_ended(tdm_comm *comm, char *why, size_t bytes);
 void tdm__group_close(tdm_comm *comm);
 
-#define TDM_GROUP_OPS(backend)                                                                       \
-    {                                                                                                \
-        .size = sizeof(tdm_comm_ops), .name = backend, .deterministic = true, .run = tdm__group_run, \
-        .allocate = tdm__group_allocate, .split = tdm__group_split, .abort = tdm__group_abort,       \
-        .close = tdm__group_close, .ended = tdm__group_has_ended                                     \
+#define TDM_GROUP_OPS(backend)                                                                                         \
+    {                                                                                                                  \
+        .name = backend, .deterministic = true, .run = tdm__group_run, .allocate = tdm__group_allocate,                \
+        .split = tdm__group_split, .abort = tdm__group_abort, .close = tdm__group_close, .ended = tdm__group_has_ended \
     }
 
 #endif

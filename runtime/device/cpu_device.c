@@ -178,7 +178,6 @@ static tdm_status cpu_clip(tdm_device *device, const tdm_step_values *values, fl
 static const tdm_arena_ops arena_ops = {.sum = cpu_sum, .clip = cpu_clip};
 
 const tdm_device_ops tdm_cpu_device = {
-    .size = sizeof(tdm_device_ops),
     .name = "cpu",
     .discrete = false,
     .count = cpu_count,

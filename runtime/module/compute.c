@@ -41,8 +41,7 @@ static tdm_status open_cpu(tdm_compute *out, const tdm_host *host, const tdm_com
                      out->report.text);
     }
     out->device = &tdm_cpu_device;
-    return join(&out->kernels, host, module != NULL && TDM_MODULE_HAS(module, kernels) ? module->kernels : NULL,
-                tdm_builtin_kernels);
+    return join(&out->kernels, host, module != NULL ? module->kernels : NULL, tdm_builtin_kernels);
 }
 
 /* ---- cuda ---- */
@@ -70,8 +69,8 @@ static tdm_status find_cuda(const tdm_module **module, tdm_compute *out, const t
         TDM_FAIL(out->report.path[0] != '\0' ? TDM_E_DEVICE : TDM_E_UNSUPPORTED,
                  "parallel.device: cuda cannot be used: %s", out->report.text);
     if (*module == NULL) return TDM_OK;
-    if (!TDM_MODULE_HAS(*module, optims) || (*module)->device == NULL || (*module)->kernels == NULL ||
-        (*module)->losses == NULL || (*module)->optims == NULL)
+    if ((*module)->device == NULL || (*module)->kernels == NULL || (*module)->losses == NULL ||
+        (*module)->optims == NULL)
         TDM_FAIL(TDM_E_UNSUPPORTED, "%s has no device in it; build it from the same source as this tandem",
                  out->report.path);
     tdm_error before;
@@ -132,10 +131,6 @@ tdm_status tdm__compute_comm(const tdm_comm_ops **out, const tdm_host *host, con
     const tdm_module *module = NULL;
     *out = NULL;
     TDM_TRY(tdm__module_find(&module, host, name, module_path, report));
-    if (module == NULL || !TDM_MODULE_HAS(module, comm) || module->comm == NULL) return TDM_OK;
-    if (module->comm->size < sizeof(**out))
-        TDM_FAIL(TDM_E_UNSUPPORTED, "module %s: its collectives are incomplete (%u bytes); build it again", name,
-                 module->comm->size);
-    *out = module->comm;
+    if (module != NULL) *out = module->comm;
     return TDM_OK;
 }

@@ -228,12 +228,12 @@ static tdm_status put_devices(report *r, const tdm_device_ops *ops) {
     if (count > 1)
         snprintf(line, sizeof line, "auto uses cuda; device_ids: 0 %s %d", count > 2 ? "to" : "and", count - 1);
     put_text(r, "parallel.device", line);
-    return TDM_DEVICE_HAS(ops, report) && ops->report != NULL ? ops->report(put_device_line, r) : TDM_OK;
+    return ops->report != NULL ? ops->report(put_device_line, r) : TDM_OK;
 }
 
 /* The GPUs, if the cuda module works here. What fails here would fail in a run, too. */
 static void devices_part(report *r, const tdm_module *cuda) {
-    if (cuda == NULL || !TDM_MODULE_HAS(cuda, device) || cuda->device == NULL) return;
+    if (cuda == NULL || cuda->device == NULL) return;
     tdm_error before;
     tdm__error_save(&before);
     section(r, "devices");

@@ -73,8 +73,8 @@ static const tdm_module *accept(search *s, const char *path, void *library) {
                      module->abi, TDM_MODULE_ABI);
         return NULL;
     }
-    if (!TDM_MODULE_HAS(module, probe) || module->name == NULL || module->probe == NULL) {
-        note_refusal(s, path, "its description is incomplete (%u bytes)", module->size);
+    if (module->name == NULL || module->probe == NULL) {
+        note_refusal(s, path, "has no name or no probe");
         return NULL;
     }
     if (strcmp(module->name, s->name) != 0) {
@@ -95,7 +95,7 @@ static tdm_status try_file(search *s, const char *path) {
     const tdm_module *module = accept(s, path, library);
     if (module == NULL) return TDM_OK;
     /* init comes before probe: the environment may name the libraries that the module looks for. */
-    if (TDM_MODULE_HAS(module, init) && module->init != NULL) module->init(&tdm__host_calls);
+    if (module->init != NULL) module->init(&tdm__host_calls);
     if (!module->probe(text, sizeof text)) { /* the sentence is about the machine, not about the file */
         set(s->report->path, sizeof s->report->path, path);
         append(s->report->text, sizeof s->report->text, "%s%s", s->report->text[0] != '\0' ? "; " : "",

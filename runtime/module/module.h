@@ -9,10 +9,6 @@
 /* The table of calls that modules and ops use. */
 extern const tdm_host_calls tdm__host_calls;
 
-/* A module of an older build has a shorter struct, without the last members. */
-#define TDM_MODULE_HAS(module, member) ((module)->size >= offsetof(tdm_module, member) + sizeof((module)->member))
-#define TDM_DEVICE_HAS(device, member) ((device)->size >= offsetof(tdm_device_ops, member) + sizeof((device)->member))
-
 /* Returns why this build lacks the module: "nccl.h was not found. ..."; "" if it has the module or does not know it. */
 const char *tdm__module_absent(const char *name);
 

@@ -140,7 +140,6 @@ static void close_comm(tdm_comm *comm) {
 }
 
 static const tdm_comm_ops staged_ops = {
-    .size = sizeof(tdm_comm_ops),
     .name = "nccl",
     .run = run,
     .allocate = allocate,

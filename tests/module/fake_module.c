@@ -7,7 +7,7 @@
 #define FAKE_OTHER_ABI 1
 #define FAKE_UNWILLING 2
 #define FAKE_MISNAMED 3
-#define FAKE_SHORT 4
+#define FAKE_UNPROBED 4
 #define FAKE_NO_SYMBOL 5
 #define FAKE_DNNL 6
 
@@ -39,11 +39,10 @@ static const tdm_kernel *const kernels[] = {&kernel, NULL};
 TDM_API extern const tdm_module tdm_module_v1;
 const tdm_module tdm_module_v1 = {
     .abi = FAKE == FAKE_OTHER_ABI ? TDM_MODULE_ABI + 7 : TDM_MODULE_ABI,
-    .size = FAKE == FAKE_SHORT ? 8 : sizeof(tdm_module),
     .name = FAKE == FAKE_MISNAMED ? "else"
             : FAKE == FAKE_DNNL   ? "dnnl"
                                   : FAKE_NAME,
-    .probe = probe,
+    .probe = FAKE == FAKE_UNPROBED ? NULL : probe,
     .init = init,
     .kernels = kernels,
 };

@@ -77,7 +77,7 @@ TEST(unusable_modules_say_why) {
     refused("other_abi", abi);
     refused("unwilling", "this processor has no flux capacitor");
     refused("misnamed", "is the module 'else', not 'misnamed'");
-    refused("short", "its description is incomplete (8 bytes)");
+    refused("unprobed", "has no name or no probe");
     refused("no_symbol", "has no symbol tdm_module_v1");
 }
 

@@ -169,7 +169,6 @@ static const tdm_arena_ops arena_ops = {
 };
 
 const tdm_device_ops tdm__cuda_device_ops = {
-    .size = sizeof(tdm_device_ops),
     .name = "cuda",
     .discrete = true,
     .count = tdm__cuda_count,

@@ -24,7 +24,6 @@ static int probe(char *text, size_t bytes) {
 TDM_API extern const tdm_module tdm_module_v1;
 const tdm_module tdm_module_v1 = {
     .abi = TDM_MODULE_ABI,
-    .size = sizeof(tdm_module),
     .name = "dnnl",
     .probe = probe,
     .init = tdm__module_init,

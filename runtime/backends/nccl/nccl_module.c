@@ -18,7 +18,6 @@ static int probe(char *text, size_t bytes) {
 TDM_API extern const tdm_module tdm_module_v1;
 const tdm_module tdm_module_v1 = {
     .abi = TDM_MODULE_ABI,
-    .size = sizeof(tdm_module),
     .name = "nccl",
     .probe = probe,
     .init = tdm__module_init,

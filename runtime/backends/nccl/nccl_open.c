@@ -112,11 +112,10 @@ static tdm_status agree(const nccl_facts *own, tdm_comm *control) {
         TDM_MODULE_FAIL(TDM_E_MEMORY, "nccl: communicator: out of memory, needed %zu bytes", bytes);
     }
     nccl_facts copy = *own;
-    control->sequence++;
-    status = control->ops->run(control, &(tdm_comm_call){.kind = TDM_COMM_ALL_GATHER,
-                                                         .rank = -1,
-                                                         .in = bytes_of(&copy, sizeof(copy)),
-                                                         .out = bytes_of(all, bytes)});
+    status = tdm__module_host()->comm_call(control, &(tdm_comm_call){.kind = TDM_COMM_ALL_GATHER,
+                                                                     .rank = -1,
+                                                                     .in = bytes_of(&copy, sizeof(copy)),
+                                                                     .out = bytes_of(all, bytes)});
     if (status == TDM_OK) status = judge(all, control->world);
     control->host->release(control->host->user, all);
     return status;
@@ -135,8 +134,7 @@ static tdm_status meet(const tdm_nccl_library *nccl, tdm_comm *control, ncclUniq
             invitation.status = TDM_E_USAGE;
         }
     }
-    control->sequence++;
-    TDM_MODULE_TRY(control->ops->run(
+    TDM_MODULE_TRY(tdm__module_host()->comm_call(
         control, &(tdm_comm_call){.kind = TDM_COMM_BROADCAST, .in = bytes_of(&invitation, sizeof(invitation))}));
     if (invitation.status != TDM_OK)
         TDM_MODULE_FAIL((tdm_status)invitation.status, "nccl: rank 0: %.*s", REFUSAL - 1, invitation.refusal);
@@ -241,8 +239,7 @@ static tdm_status initialise(tdm_nccl_comm *c, ncclUniqueId id) {
     char refusal[REFUSAL];
     if (must_block(refusal)) return tdm__nccl_broken(c, TDM_E_USAGE, "%s", refusal);
     /* Ranks that have come this far learn here if another has not. */
-    site->control->sequence++;
-    return site->control->ops->run(site->control, &(tdm_comm_call){.kind = TDM_COMM_BARRIER, .rank = -1});
+    return tdm__module_host()->comm_call(site->control, &(tdm_comm_call){.kind = TDM_COMM_BARRIER, .rank = -1});
 }
 
 static tdm_status open_comm(tdm_comm **out, tdm_device *device, tdm_comm *control, int64_t timeout_ms) {
@@ -312,7 +309,6 @@ static tdm_status split_comm(tdm_comm *comm, const int *ranks, int count, tdm_co
 }
 
 const tdm_comm_ops tdm__nccl_ops = {
-    .size = sizeof(tdm_comm_ops),
     .name = "nccl",
     .deterministic = false,
     .run = tdm__nccl_run,

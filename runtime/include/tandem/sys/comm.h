@@ -80,7 +80,6 @@ static inline void tdm_comm_call_print(char *out, size_t bytes, tdm_comm_kind ki
 }
 
 typedef struct tdm_comm_ops {
-    uint32_t size;    /* sizeof(tdm_comm_ops) of the backend's build */
     const char *name; /* "local", "shm" */
     bool deterministic;
     /* Makes one call, from TDM_COMM_ALL_REDUCE to TDM_COMM_RECEIVE. Its arguments have been checked. */

@@ -40,7 +40,6 @@ typedef struct tdm_device_options {
 } tdm_device_options;
 
 typedef struct tdm_device_ops {
-    uint32_t size;
     const char *name; /* "cpu", "cuda" */
     bool discrete;    /* memory of its own, work that is queued */
 

@@ -9,7 +9,7 @@
 
 TDM_BEGIN_DECLS
 
-#define TDM_MODULE_ABI 9u
+#define TDM_MODULE_ABI 10u
 #define TDM_MODULE_SYMBOL "tdm_module_v1"
 
 struct tdm_device_ops;
@@ -17,7 +17,6 @@ struct tdm_comm_ops;
 
 typedef struct tdm_module {
     uint32_t abi;     /* TDM_MODULE_ABI */
-    uint32_t size;    /* sizeof(tdm_module) in the module's build; a shorter struct lacks the last members */
     const char *name; /* "dnnl" */
     /* Returns 1 if the module works on this machine and puts what it uses into `text` ("oneDNN 2.6.3, AVX-512"); else
      * 0, with the reason as a sentence. */

@@ -269,13 +269,17 @@ typedef struct tdm_flat_kernels {
 
 /* ---- how kernels and ops report: modules need no symbols of ours ---- */
 
+struct tdm_comm;
+struct tdm_comm_call;
+
 typedef struct tdm_host_calls {
-    uint32_t size;
     tdm_status (*fail)(tdm_status status, const char *file, int line, const tdm_origin *origin, const char *format, ...)
         TDM_PRINTF(5, 6);
     tdm_status (*frame)(tdm_status status, const char *file, int line);
     /* The value of a variable that `tandem help env` lists, NULL if unset: modules read no others. */
     const char *(*environment)(const char *name);
+    /* A checked call of a communicator of this build, as tandem/comm.h makes them. */
+    tdm_status (*comm_call)(struct tdm_comm *comm, const struct tdm_comm_call *call);
 } tdm_host_calls;
 
 TDM_END_DECLS
