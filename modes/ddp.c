@@ -46,7 +46,7 @@ static bool checks_reduction(const ddp *d) {
 /* Opens the replica, and the reducer for the memory that its gradients lie in. */
 static tdm_status open_reducer(ddp *d) {
     const tdm_mode_params *params = &d->base.params;
-    if (d->world > 1 && !params->device->discrete) return tdm__reducer_open_shared(&d->reducer, &d->replica, params);
+    if (d->world > 1 && params->shares_gradients) return tdm__reducer_open_shared(&d->reducer, &d->replica, params);
     TDM_TRY(tdm__rank_open_replica(params, NULL, &d->replica));
     if (d->world > 1 && params->device_comm != NULL) TDM_TRY(tdm__reducer_open_device(&d->reducer, d->replica, params));
     if (d->world > 1 && d->reducer == NULL) TDM_TRY(tdm__reducer_open_host(&d->reducer, d->replica, params));

@@ -172,8 +172,9 @@ static tdm_status gather(dp_step *s) {
     for (int i = 0; i < d->count; i++) {
         s->output_first[i] = row;
         if (s->rows[i].rows == 0) continue;
-        TDM_TRY(device->ops->copy(device, NULL, d->output + output_bytes(d->base.params.plan, row),
-                                  tdm__exec_output(d->replica[i]), output_bytes(d->base.params.plan, s->rows[i].rows)));
+        TDM_TRY(device->ops->queues->copy(device, NULL, d->output + output_bytes(d->base.params.plan, row),
+                                          tdm__exec_output(d->replica[i]),
+                                          output_bytes(d->base.params.plan, s->rows[i].rows)));
         row += s->rows[i].rows;
     }
     return TDM_OK;
@@ -188,7 +189,7 @@ static tdm_status gather_target(const dp_step *s, int i, tdm_rows *out) {
     size_t bytes = tdm__target_bytes(d->base.params.plan);
     char *to = d->target + (size_t)s->output_first[i] * bytes;
     out->target = to;
-    return device->ops->copy(device, NULL, to, s->rows[i].target, (size_t)out->rows * bytes);
+    return device->ops->queues->copy(device, NULL, to, s->rows[i].target, (size_t)out->rows * bytes);
 }
 
 static tdm_status loss_of_all(dp_step *s) {
@@ -209,9 +210,10 @@ static tdm_status backward_one(void *user, int i) {
     const dp *d = s->dp;
     tdm_replica *replica = d->replica[i];
     if (s->rows[i].rows == 0) return TDM_OK;
-    TDM_TRY(replica->device->ops->copy(replica->device, NULL, tdm__exec_output_gradient(replica),
-                                       d->output_gradient + output_bytes(d->base.params.plan, s->output_first[i]),
-                                       output_bytes(d->base.params.plan, s->rows[i].rows)));
+    TDM_TRY(
+        replica->device->ops->queues->copy(replica->device, NULL, tdm__exec_output_gradient(replica),
+                                           d->output_gradient + output_bytes(d->base.params.plan, s->output_first[i]),
+                                           output_bytes(d->base.params.plan, s->rows[i].rows)));
     return tdm__exec_backward(replica, &s->rows[i], s->micro_batch == 0, NULL);
 }
 
@@ -272,7 +274,8 @@ static tdm_status reduce_one(void *user, int index) {
     float *sum = d->replica[0]->grad + first;
     if (active > 1) TDM_TRY(device->ops->arenas->sum(device, sum, source, active, end - first));
     for (int i = 1; d->updates_all && i < d->count; i++)
-        TDM_TRY(device->ops->copy(device, NULL, d->replica[i]->grad + first, sum, (end - first) * sizeof(float)));
+        TDM_TRY(
+            device->ops->queues->copy(device, NULL, d->replica[i]->grad + first, sum, (end - first) * sizeof(float)));
     return TDM_OK;
 }
 
@@ -284,7 +287,7 @@ static tdm_status reduce_on_root(const dp_step *s) {
     size_t count = d->base.params.plan->param_floats;
     for (int i = 1; i < d->count; i++) {
         if (s->batch->shard[i].rows == 0) continue;
-        TDM_TRY(device->ops->copy(device, NULL, d->peer_gradient, d->replica[i]->grad, count * sizeof(float)));
+        TDM_TRY(device->ops->queues->copy(device, NULL, d->peer_gradient, d->replica[i]->grad, count * sizeof(float)));
         const float *const source[2] = {root->grad, d->peer_gradient};
         TDM_TRY(device->ops->arenas->sum(device, root->grad, source, 2, count));
     }
@@ -295,8 +298,8 @@ static tdm_status fetch_gradient_one(void *user, int i) {
     const dp *d = ((const dp_step *)user)->dp;
     tdm_device *device = d->replica[i]->device;
     if (i == 0) return TDM_OK;
-    return device->ops->copy(device, NULL, d->replica[i]->grad, d->replica[0]->grad,
-                             d->base.params.plan->param_floats * sizeof(float));
+    return device->ops->queues->copy(device, NULL, d->replica[i]->grad, d->replica[0]->grad,
+                                     d->base.params.plan->param_floats * sizeof(float));
 }
 
 static tdm_status reduce(dp_step *s) {
@@ -395,7 +398,7 @@ static tdm_status dp_sync(tdm_mode *mode, bool with_state) {
     for (int i = 1; i < d->count; i++) {
         TDM_TRY(tdm__copy_replica(d->replica[i], d->replica[0], with_state));
         tdm_device *device = d->replica[i]->device;
-        TDM_TRY(device->ops->finish(device, NULL));
+        TDM_TRY(device->ops->queues->finish(device, NULL));
     }
     return TDM_OK;
 }

@@ -10,7 +10,7 @@ static tdm_status open_member(tdm_team *team, int i) {
     char name[16];
     snprintf(name, sizeof(name), "dp %d", i);
     TDM_TRY(tdm__worker_open(&team->member[i].worker, team->host, name));
-    TDM_TRY(device->ops->event_open(device, TDM_ORDERS, &team->member[i].event));
+    TDM_TRY(device->ops->events->open(device, TDM_ORDERS, &team->member[i].event));
     for (int k = 0; k < team->count && device->ops->reaches != NULL; k++)
         team->reaches = team->reaches && device->ops->reaches(device, team->replica[k]->device);
     return TDM_OK;
@@ -33,7 +33,7 @@ void tdm__team_close(tdm_team *team) {
         const tdm_team_member *member = &team->member[i];
         tdm_device *device = team->replica[i]->device;
         tdm__worker_close(member->worker);
-        if (member->event != NULL) device->ops->event_close(device, member->event);
+        if (member->event != NULL) device->ops->events->close(device, member->event);
     }
     tdm__delete(team->host, team->member);
     team->member = NULL;
@@ -43,12 +43,12 @@ void tdm__team_close(tdm_team *team) {
 
 static tdm_status wait_for(tdm_team *team, int queue, int other) {
     tdm_device *device = team->replica[queue]->device;
-    return device->ops->event_wait(device, team->member[other].event, NULL);
+    return device->ops->events->wait(device, team->member[other].event, NULL);
 }
 
 static tdm_status record(tdm_team *team, int queue) {
     tdm_device *device = team->replica[queue]->device;
-    return device->ops->event_record(device, team->member[queue].event, NULL);
+    return device->ops->events->record(device, team->member[queue].event, NULL);
 }
 
 tdm_status tdm__queues_join(tdm_team *team) {

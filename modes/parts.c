@@ -117,9 +117,9 @@ tdm_status tdm__copy_replica(tdm_replica *to, const tdm_replica *from, bool with
     tdm_device *device = to->device;
     const tdm_device_ops *ops = device->ops;
     size_t arena = plan->param_floats * sizeof(float);
-    TDM_TRY(ops->copy(device, NULL, to->param, from->param, arena));
+    TDM_TRY(ops->queues->copy(device, NULL, to->param, from->param, arena));
     TDM_TRY(tdm__replica_params_changed(to));
-    TDM_TRY(ops->copy(device, NULL, to->buffer, from->buffer, plan->buffer_bytes));
+    TDM_TRY(ops->queues->copy(device, NULL, to->buffer, from->buffer, plan->buffer_bytes));
     if (!with_state || to->state_count == 0) return TDM_OK;
-    return ops->copy(device, NULL, to->state, from->state, arena * (size_t)to->state_count);
+    return ops->queues->copy(device, NULL, to->state, from->state, arena * (size_t)to->state_count);
 }

@@ -21,12 +21,12 @@ static tdm_status reduce_all(tdm_reducer *reducer) {
     tdm_device *device = reducer->replica->device;
     size_t bytes = plan->param_floats * sizeof(float);
     int64_t at = tdm__now_ns();
-    TDM_TRY(device->ops->copy(device, NULL, grad, reducer->replica->grad, bytes));
-    TDM_TRY(device->ops->finish(device, NULL));
+    TDM_TRY(device->ops->queues->copy(device, NULL, grad, reducer->replica->grad, bytes));
+    TDM_TRY(device->ops->queues->finish(device, NULL));
     for (int i = 0; i < plan->bucket_count; i++)
         TDM_TRY(tdm_comm_all_reduce(reducer->params->comm, tdm__bucket_span(reducer, grad, i), TDM_REDUCE_SUM));
-    TDM_TRY(device->ops->copy(device, NULL, reducer->replica->grad, grad, bytes));
-    TDM_TRY(device->ops->finish(device, NULL));
+    TDM_TRY(device->ops->queues->copy(device, NULL, reducer->replica->grad, grad, bytes));
+    TDM_TRY(device->ops->queues->finish(device, NULL));
     reducer->ms += tdm__lap(&at);
     return TDM_OK;
 }
@@ -38,7 +38,8 @@ static void abort_all(tdm_reducer *reducer, const char *why) {
 static void close(tdm_reducer *reducer) {
     host_reducer *r = (host_reducer *)reducer;
     tdm_device *device = reducer->replica->device;
-    (void)device->ops->finish(device, NULL); /* copies may still use the memory; a failure was reported before */
+    (void)device->ops->queues->finish(device,
+                                      NULL); /* copies may still use the memory; a failure was reported before */
     if (r->is_pinned) device->ops->unpin(device, r->grad);
     if (r->owns_grad) tdm__delete_pages(reducer->params->host, r->grad);
     tdm__delete(reducer->params->host, r);

@@ -72,8 +72,8 @@ static tdm_status add_part(single *s, int part) {
     const tdm_plan *plan = s->base.params.plan;
     tdm_device *device = s->replica->device;
     if (part == 0) {
-        TDM_TRY(device->ops->copy(device, NULL, s->sum, s->replica->grad, plan->param_floats * sizeof(float)));
-        return device->ops->copy(device, NULL, s->buffer, s->replica->buffer, plan->buffer_bytes);
+        TDM_TRY(device->ops->queues->copy(device, NULL, s->sum, s->replica->grad, plan->param_floats * sizeof(float)));
+        return device->ops->queues->copy(device, NULL, s->buffer, s->replica->buffer, plan->buffer_bytes);
     }
     const float *const source[2] = {s->sum, s->replica->grad};
     return device->ops->arenas->sum(device, s->sum, source, 2, plan->param_floats);
@@ -82,8 +82,8 @@ static tdm_status add_part(single *s, int part) {
 static tdm_status use_sum(single *s) {
     const tdm_plan *plan = s->base.params.plan;
     tdm_device *device = s->replica->device;
-    TDM_TRY(device->ops->copy(device, NULL, s->replica->grad, s->sum, plan->param_floats * sizeof(float)));
-    return device->ops->copy(device, NULL, s->replica->buffer, s->buffer, plan->buffer_bytes);
+    TDM_TRY(device->ops->queues->copy(device, NULL, s->replica->grad, s->sum, plan->param_floats * sizeof(float)));
+    return device->ops->queues->copy(device, NULL, s->replica->buffer, s->buffer, plan->buffer_bytes);
 }
 
 /* Queues the whole step on the device. */

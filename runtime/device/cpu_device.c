@@ -177,9 +177,30 @@ static tdm_status cpu_clip(tdm_device *device, const tdm_step_values *values, fl
 
 static const tdm_arena_ops arena_ops = {.sum = cpu_sum, .clip = cpu_clip};
 
+static const tdm_queue_ops queue_ops = {
+    .copy = cpu_copy,
+    .finish = cpu_finish,
+    .open = cpu_queue_open,
+    .close = cpu_queue_close,
+};
+
+static const tdm_event_ops event_ops = {
+    .open = cpu_event_open,
+    .close = cpu_event_close,
+    .record = cpu_order,
+    .wait = cpu_order,
+    .done = cpu_event_done,
+    .finish = cpu_event_finish,
+    .stamp = cpu_event_stamp,
+    .ms = cpu_event_ms,
+};
+
 const tdm_device_ops tdm_cpu_device = {
     .name = "cpu",
     .discrete = false,
+    .queues = &queue_ops,
+    .events = &event_ops,
+    .arenas = &arena_ops,
     .count = cpu_count,
     .info = cpu_info,
     .open = cpu_open,
@@ -188,17 +209,4 @@ const tdm_device_ops tdm_cpu_device = {
     .release = cpu_release,
     .allocate_host = cpu_allocate,
     .release_host = cpu_release,
-    .copy = cpu_copy,
-    .finish = cpu_finish,
-    .queue_open = cpu_queue_open,
-    .queue_close = cpu_queue_close,
-    .event_open = cpu_event_open,
-    .event_close = cpu_event_close,
-    .event_record = cpu_order,
-    .event_wait = cpu_order,
-    .event_done = cpu_event_done,
-    .event_finish = cpu_event_finish,
-    .event_stamp = cpu_event_stamp,
-    .event_ms = cpu_event_ms,
-    .arenas = &arena_ops,
 };

@@ -72,8 +72,8 @@ tdm_status tdm__replica_fetch(tdm_replica *replica, tdm_arena_kind kind, void **
         TDM_TRY(tdm__new_pages(replica->host, &replica->mirror.arena[kind], bytes, "the host's copy of an arena"));
     *out = raw = replica->mirror.arena[kind];
     if (has_forms(replica, kind)) TDM_TRY(tdm__new_pages(replica->host, &raw, bytes, "an arena as it lies"));
-    tdm_status status = device->ops->copy(device, NULL, raw, arena, bytes);
-    if (status == TDM_OK) status = device->ops->finish(device, NULL);
+    tdm_status status = device->ops->queues->copy(device, NULL, raw, arena, bytes);
+    if (status == TDM_OK) status = device->ops->queues->finish(device, NULL);
     if (raw == *out) return status;
     if (status == TDM_OK) change_forms(replica->plan, raw, *out, bytes / sizeof(float), true);
     tdm__delete_pages(replica->host, raw);
@@ -89,9 +89,9 @@ tdm_status tdm__replica_put(tdm_replica *replica, tdm_arena_kind kind) {
         TDM_TRY(tdm__new_pages(replica->host, &raw, bytes, "an arena as it lies"));
         change_forms(replica->plan, (float *)(void *)replica->mirror.arena[kind], raw, bytes / sizeof(float), false);
     }
-    tdm_status status = device->ops->copy(device, NULL, arena, raw, bytes);
+    tdm_status status = device->ops->queues->copy(device, NULL, arena, raw, bytes);
     if (status == TDM_OK && kind == TDM_ARENA_PARAM) status = tdm__replica_params_changed(replica);
-    if (status == TDM_OK) status = device->ops->finish(device, NULL);
+    if (status == TDM_OK) status = device->ops->queues->finish(device, NULL);
     if (raw != replica->mirror.arena[kind]) tdm__delete_pages(replica->host, raw);
     return status;
 }
@@ -117,9 +117,10 @@ tdm_status tdm__replica_fetch_output(tdm_replica *replica, int64_t rows, const f
     *out = tdm__exec_output(replica);
     if (tdm__replica_lends(replica)) return TDM_OK;
     size_t count = (size_t)(rows * replica->plan->output_width);
-    TDM_TRY(device->ops->copy(device, NULL, replica->mirror.output, *out, count * replica->plan->element_bytes));
+    TDM_TRY(
+        device->ops->queues->copy(device, NULL, replica->mirror.output, *out, count * replica->plan->element_bytes));
     *out = replica->mirror.output;
-    TDM_TRY(device->ops->finish(device, NULL));
+    TDM_TRY(device->ops->queues->finish(device, NULL));
     if (replica->narrow != NULL) widen(replica->mirror.output, count);
     return TDM_OK;
 }

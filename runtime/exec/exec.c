@@ -90,7 +90,7 @@ static tdm_status backward_alias(tdm_replica *replica, const tdm_plan_node *node
     size_t count = value_count(&replica->plan->values[node->dy], rows->rows);
     if (node->dx_adds[0]) return add(replica, dx, dy, count, false);
     if (dx == dy) return TDM_OK;
-    return replica->device->ops->copy(replica->device, NULL, dx, dy, count * replica->plan->element_bytes);
+    return replica->device->ops->queues->copy(replica->device, NULL, dx, dy, count * replica->plan->element_bytes);
 }
 
 /* Where the gradient of a parameter is written: in its arena, or, from the second micro-batch on, beside it. *temp is

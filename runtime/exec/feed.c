@@ -41,7 +41,7 @@ static void close_rows(tdm_replica *replica, tdm_slot *slot) {
 void tdm__feed_end(tdm_replica *replica) {
     tdm_slots *s = replica->slots;
     const tdm_device_ops *ops = replica->device->ops;
-    if (s->up != NULL) (void)ops->finish(replica->device, s->up);
+    if (s->up != NULL) (void)ops->queues->finish(replica->device, s->up);
     tdm__replica_forget(replica); /* captured work reads the slots; a failure was reported before */
     for (int i = 0; i < TDM_SLOTS; i++) close_rows(replica, &s->slot[i]);
     tdm__resident_close(&s->resident, replica->device);
@@ -61,7 +61,7 @@ tdm_status tdm__replica_feed(tdm_replica *replica, const tdm_feed *feed) {
     for (int i = 0; i < TDM_SLOTS; i++)
         TDM_TRY(open_rows(replica, &s->slot[i], (size_t)s->rows * (size_t)s->parts, s->target_bytes,
                           s->packing.bytes * (size_t)s->parts, "a batch on its way"));
-    TDM_TRY(device->ops->finish(device, NULL)); /* the zeroing of memory that another queue writes */
+    TDM_TRY(device->ops->queues->finish(device, NULL)); /* the zeroing of memory that another queue writes */
     s->current = 0;
     s->ingest = new_ingest(replica);
     s->ingest.target_at = s->packing.target_at;
@@ -88,7 +88,8 @@ static tdm_status send_part(const tdm_replica *replica, const tdm_slot *slot, in
     if (part >= s->parts || shard->rows > s->rows)
         TDM_FAIL(TDM_E_INTERNAL, "exec: %lld rows in part %d of a batch, there is room for %lld in each of %d",
                  (long long)shard->rows, part, (long long)s->rows, s->parts);
-    TDM_TRY(device->ops->copy(device, s->up, packed, shard->block, tdm__packing_used(&s->packing, shard->rows)));
+    TDM_TRY(
+        device->ops->queues->copy(device, s->up, packed, shard->block, tdm__packing_used(&s->packing, shard->rows)));
     ingest.packed = packed;
     ingest.rows = shard->rows;
     ingest.x = slot->x + first * replica->plan->input_row_bytes;
@@ -101,7 +102,7 @@ tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_shard *parts, i
     tdm_slots *s = replica->slots;
     const tdm_slot *slot = &s->slot[(s->current + 1) % TDM_SLOTS];
     if (s->prefetched || tdm__replica_lends(replica)) return TDM_OK;
-    if (slot->used) TDM_TRY(replica->device->ops->event_wait(replica->device, slot->ended, s->up));
+    if (slot->used) TDM_TRY(replica->device->ops->events->wait(replica->device, slot->ended, s->up));
     for (int i = 0; i < count; i++) TDM_TRY(send_part(replica, slot, i, &parts[i]));
     s->prefetched = true;
     s->expected = parts[0].block;
@@ -110,7 +111,7 @@ tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_shard *parts, i
 
 tdm_status tdm__replica_drop_prefetched(tdm_replica *replica) {
     replica->slots->prefetched = false;
-    return replica->device->ops->finish(replica->device, replica->slots->up);
+    return replica->device->ops->queues->finish(replica->device, replica->slots->up);
 }
 
 static tdm_rows host_rows(const tdm_shard *shard) {
@@ -172,7 +173,7 @@ tdm_status tdm__replica_take_samples(tdm_replica *replica, const tdm_shard *shar
                  (long long)replica->plan->options.rows);
     size_t bytes = (size_t)shard->rows * s->sample_bytes;
     memcpy(s->sample_host + s->sample_at, shard->x, bytes);
-    TDM_TRY(device->ops->copy(device, NULL, s->samples.packed, s->sample_host, s->sample_at + bytes));
+    TDM_TRY(device->ops->queues->copy(device, NULL, s->samples.packed, s->sample_host, s->sample_at + bytes));
     tdm_ingest ingest = new_ingest(replica);
     ingest.packed = s->samples.packed;
     ingest.x_at = s->sample_at;

@@ -41,6 +41,7 @@ typedef struct tdm_mode_params {
     int replicas;                                      /* of the whole job */
     int rank;                                          /* ddp: this process's rank; else 0 */
     tdm_comm *comm;                                    /* ddp: of all ranks, in host memory; borrowed */
+    bool shares_gradients;                             /* ddp: they lie in memory that the ranks share */
     const tdm_comm_ops *device_comm;                   /* ddp: reduces in the device's memory; NULL: `comm` reduces */
     int state_count;
     bool has_ignored; /* some label may be ignored: the denominator of the mean is counted each step */

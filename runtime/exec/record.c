@@ -26,8 +26,8 @@ void tdm__times_init(tdm_times *times, unsigned phases) {
 
 static void free_record(tdm_replica *replica, tdm_record *record) {
     tdm_device *device = replica->device;
-    if (record->capture != NULL) device->ops->capture_free(device, record->capture);
-    for (int i = 0; i < record->stamp_count; i++) device->ops->event_close(device, record->stamp[i]);
+    if (record->capture != NULL) device->ops->captures->free(device, record->capture);
+    for (int i = 0; i < record->stamp_count; i++) device->ops->events->close(device, record->stamp[i]);
     tdm__delete(replica->host, record->stamp);
     tdm__delete(replica->host, record->phase);
     tdm__delete(replica->host, record);
@@ -77,7 +77,8 @@ static const tdm_record *find_like(const tdm_recorder *recorder, tdm_hash128 key
 }
 
 void tdm__replica_forget(tdm_replica *replica) {
-    (void)replica->device->ops->finish(replica->device, NULL); /* it may be running; a failure was reported before */
+    (void)replica->device->ops->queues->finish(replica->device,
+                                               NULL); /* it may be running; a failure was reported before */
     free_records(replica);
 }
 
@@ -85,7 +86,7 @@ void tdm__replica_forget(tdm_replica *replica) {
 
 tdm_status tdm__recorder_open(tdm_replica *replica, bool untimed) {
     const char *graphs = tdm__env(TDM_ENV_CUDA_GRAPHS);
-    const bool able = replica->device->ops->capture_begin != NULL && (graphs == NULL || strcmp(graphs, "0") != 0);
+    const bool able = replica->device->ops->captures != NULL && (graphs == NULL || strcmp(graphs, "0") != 0);
     TDM_TRY(tdm__new(replica->host, &replica->recorder, 1, sizeof(*replica->recorder), "recorder"));
     replica->recorder->captures = able ? TDM_CAPTURES_ALONE : TDM_CAPTURES_NEVER;
     replica->recorder->untimed = untimed;
@@ -132,7 +133,7 @@ static tdm_status open_stamps(tdm_replica *replica, int count) {
     TDM_TRY(
         tdm__grow(replica->host, &record->stamp, &record->stamp_room, (size_t)count, sizeof(*record->stamp), "stamps"));
     for (; record->stamp_count < count; record->stamp_count++)
-        TDM_TRY(replica->device->ops->event_open(replica->device, TDM_STAMPS, &record->stamp[record->stamp_count]));
+        TDM_TRY(replica->device->ops->events->open(replica->device, TDM_STAMPS, &record->stamp[record->stamp_count]));
     return TDM_OK;
 }
 
@@ -140,7 +141,7 @@ static tdm_status stamp(tdm_replica *replica, int index) {
     tdm_device *device = replica->device;
     tdm_record *record = replica->recorder->record;
     if (index >= record->stamp_count) TDM_TRY(open_stamps(replica, index + 1));
-    return device->ops->event_stamp(device, record->stamp[index], NULL);
+    return device->ops->events->stamp(device, record->stamp[index], NULL);
 }
 
 static tdm_status begin_laps(tdm_replica *replica) {
@@ -164,7 +165,7 @@ tdm_status tdm__recorder_sample(tdm_replica *replica, const tdm_record *record, 
     if (!add) memset(ms, 0, sizeof(replica->recorder->sample.ms));
     for (int i = 0; i < record->laps; i++) {
         double lap = 0;
-        TDM_TRY(device->ops->event_ms(device, record->stamp[i], record->stamp[i + 1], &lap));
+        TDM_TRY(device->ops->events->ms(device, record->stamp[i], record->stamp[i + 1], &lap));
         ms[record->phase[i]] += lap;
     }
     return TDM_OK;
@@ -183,13 +184,13 @@ static tdm_status run_plainly(tdm_replica *replica, tdm_work work, void *user) {
 
 static tdm_status capture(tdm_replica *replica, tdm_work work, void *user) {
     tdm_device *device = replica->device;
-    TDM_TRY(device->ops->capture_begin(device));
+    TDM_TRY(device->ops->captures->begin(device));
     replica->recorder->capturing = true;
     tdm_status status = run_plainly(replica, work, user);
     replica->recorder->capturing = false;
     tdm_error error;
     if (status != TDM_OK) tdm__error_save(&error);
-    tdm_status ended = device->ops->capture_end(device, &replica->recorder->record->capture);
+    tdm_status ended = device->ops->captures->end(device, &replica->recorder->record->capture);
     return status != TDM_OK ? tdm__error_restore(&error, NULL) : ended;
 }
 
@@ -244,7 +245,7 @@ static tdm_status run_recorded(tdm_replica *replica, bool has_run, tdm_work work
     if (has_run && r->captures != TDM_CAPTURES_NEVER && record->capture == NULL && !record->plain)
         TDM_TRY(try_capture(replica, work, user));
     if (record->capture == NULL) return run_plainly(replica, work, user);
-    return replica->device->ops->capture_run(replica->device, record->capture);
+    return replica->device->ops->captures->run(replica->device, record->capture);
 }
 
 tdm_status tdm__replica_run(tdm_replica *replica, tdm_hash128 key, tdm_work work, void *user) {

@@ -43,8 +43,8 @@ static tdm_status open_ranges(tdm_replica *replica) {
         const tdm_plan_param *param = &plan->params[plan->param_of_graph[i]];
         ranges[i] = (tdm_flat_range){param->offset, (size_t)param->stored};
     }
-    tdm_status status = device->ops->copy(device, NULL, replica->ranges, ranges, count * sizeof(*ranges));
-    if (status == TDM_OK) status = device->ops->finish(device, NULL);
+    tdm_status status = device->ops->queues->copy(device, NULL, replica->ranges, ranges, count * sizeof(*ranges));
+    if (status == TDM_OK) status = device->ops->queues->finish(device, NULL);
     tdm__delete(replica->host, ranges);
     return status;
 }
@@ -83,7 +83,7 @@ void tdm__replica_close(tdm_replica *replica) {
     if (replica == NULL) return;
     tdm_device *device = replica->device;
     const tdm_device_ops *ops = device->ops;
-    (void)ops->finish(device, NULL); /* nothing may still use what is released; a failure was reported before */
+    (void)ops->queues->finish(device, NULL); /* nothing may still use what is released; a failure was reported before */
     tdm__prepared_free_all(replica);
     tdm__slots_close(replica);
     tdm__recorder_close(replica);

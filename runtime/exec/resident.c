@@ -17,8 +17,8 @@ static tdm_status open_table(tdm_resident *r, tdm_replica *replica, const tdm_tr
     size_t bytes = transform->channels * TABLE_ENTRIES * sizeof(float);
     TDM_TRY(tdm__replica_allocate(replica, bytes, &r->table, "the table of data.transform"));
     r->table_channels = (int64_t)transform->channels;
-    TDM_TRY(device->ops->copy(device, NULL, r->table, transform->table, bytes));
-    return device->ops->finish(device, NULL);
+    TDM_TRY(device->ops->queues->copy(device, NULL, r->table, transform->table, bytes));
+    return device->ops->queues->finish(device, NULL);
 }
 
 /* ---- samples: several threads make a piece, for some have to be drawn ---- */
@@ -70,10 +70,11 @@ static tdm_status send_piece(upload *u, int64_t first, int64_t count) {
     tdm_device *device = u->device;
     char *samples = u->resident->samples, *targets = u->resident->targets;
     TDM_TRY(make_piece(u, first, count));
-    TDM_TRY(device->ops->copy(device, NULL, samples + u->x_bytes * (size_t)first, u->x, u->x_bytes * (size_t)count));
-    TDM_TRY(device->ops->copy(device, NULL, targets + u->target_bytes * (size_t)first, u->targets,
-                              u->target_bytes * (size_t)count));
-    return device->ops->finish(device, NULL);
+    TDM_TRY(device->ops->queues->copy(device, NULL, samples + u->x_bytes * (size_t)first, u->x,
+                                      u->x_bytes * (size_t)count));
+    TDM_TRY(device->ops->queues->copy(device, NULL, targets + u->target_bytes * (size_t)first, u->targets,
+                                      u->target_bytes * (size_t)count));
+    return device->ops->queues->finish(device, NULL);
 }
 
 static tdm_status send_pieces(upload *u) {

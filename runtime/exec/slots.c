@@ -9,8 +9,8 @@
 static tdm_status open_slot(tdm_replica *replica, tdm_slot *slot) {
     const tdm_device_ops *ops = replica->device->ops;
     TDM_TRY(tdm__replica_allocate(replica, sizeof(*slot->block), &slot->block, "step values"));
-    TDM_TRY(ops->event_open(replica->device, TDM_ORDERS, &slot->arrived));
-    return ops->event_open(replica->device, TDM_ORDERS, &slot->ended);
+    TDM_TRY(ops->events->open(replica->device, TDM_ORDERS, &slot->arrived));
+    return ops->events->open(replica->device, TDM_ORDERS, &slot->ended);
 }
 
 static tdm_status open_flight(tdm_replica *replica, tdm_flight *flight) {
@@ -18,7 +18,7 @@ static tdm_status open_flight(tdm_replica *replica, tdm_flight *flight) {
     void *memory = NULL;
     TDM_TRY(ops->allocate_host(replica->device, &memory, sizeof(*flight->host), "step values"));
     flight->host = memory;
-    return ops->event_open(replica->device, TDM_WAKES, &flight->done);
+    return ops->events->open(replica->device, TDM_WAKES, &flight->done);
 }
 
 tdm_status tdm__slots_open(tdm_replica *replica, const tdm_replica_options *options) {
@@ -31,8 +31,8 @@ tdm_status tdm__slots_open(tdm_replica *replica, const tdm_replica_options *opti
     for (int i = 0; i < TDM_SLOTS; i++) TDM_TRY(open_slot(replica, &s->slot[i]));
     for (int i = 0; i < TDM_IN_FLIGHT; i++) TDM_TRY(open_flight(replica, &s->flight[i]));
     replica->block = s->slot[0].block;
-    TDM_TRY(device->ops->queue_open(device, TDM_COPIES, &s->up));
-    TDM_TRY(device->ops->queue_open(device, TDM_COPIES, &s->down));
+    TDM_TRY(device->ops->queues->open(device, TDM_COPIES, &s->up));
+    TDM_TRY(device->ops->queues->open(device, TDM_COPIES, &s->down));
     return tdm__samples_open(replica);
 }
 
@@ -43,18 +43,18 @@ void tdm__slots_close(tdm_replica *replica) {
     if (s == NULL) return;
     tdm__feed_end(replica);
     tdm__samples_close(replica);
-    if (s->down != NULL) (void)ops->finish(device, s->down); /* a failure was reported before */
+    if (s->down != NULL) (void)ops->queues->finish(device, s->down); /* a failure was reported before */
     for (int i = 0; i < TDM_SLOTS; i++) {
         ops->release(device, s->slot[i].block);
-        ops->event_close(device, s->slot[i].arrived);
-        ops->event_close(device, s->slot[i].ended);
+        ops->events->close(device, s->slot[i].arrived);
+        ops->events->close(device, s->slot[i].ended);
     }
     for (int i = 0; i < TDM_IN_FLIGHT; i++) {
         ops->release_host(device, s->flight[i].host);
-        ops->event_close(device, s->flight[i].done);
+        ops->events->close(device, s->flight[i].done);
     }
-    ops->queue_close(device, s->up);
-    ops->queue_close(device, s->down);
+    ops->queues->close(device, s->up);
+    ops->queues->close(device, s->down);
     tdm__delete(replica->host, s);
     replica->slots = NULL;
 }
@@ -79,10 +79,10 @@ tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_step_values *value
     flight->paused = false;
     tdm__recorder_begin(replica, values->step);
     replica->block = slot->block;
-    if (slot->used) TDM_TRY(ops->event_wait(device, slot->ended, s->up));
-    TDM_TRY(ops->copy(device, s->up, slot->block, flight->host, sizeof(*slot->block)));
-    TDM_TRY(ops->event_record(device, slot->arrived, s->up));
-    return ops->event_wait(device, slot->arrived, NULL);
+    if (slot->used) TDM_TRY(ops->events->wait(device, slot->ended, s->up));
+    TDM_TRY(ops->queues->copy(device, s->up, slot->block, flight->host, sizeof(*slot->block)));
+    TDM_TRY(ops->events->record(device, slot->arrived, s->up));
+    return ops->events->wait(device, slot->arrived, NULL);
 }
 
 tdm_status tdm__replica_end(tdm_replica *replica) {
@@ -93,10 +93,11 @@ tdm_status tdm__replica_end(tdm_replica *replica) {
     tdm_flight *flight = latest(s);
     flight->record = tdm__recorder_timed(replica);
     slot->used = true;
-    TDM_TRY(ops->event_record(device, slot->ended, NULL));
-    TDM_TRY(ops->event_wait(device, slot->ended, s->down));
-    TDM_TRY(ops->copy(device, s->down, &flight->host->outcome, &slot->block->outcome, sizeof(slot->block->outcome)));
-    return ops->event_record(device, flight->done, s->down);
+    TDM_TRY(ops->events->record(device, slot->ended, NULL));
+    TDM_TRY(ops->events->wait(device, slot->ended, s->down));
+    TDM_TRY(ops->queues->copy(device, s->down, &flight->host->outcome, &slot->block->outcome,
+                              sizeof(slot->block->outcome)));
+    return ops->events->record(device, flight->done, s->down);
 }
 
 tdm_device_event *tdm__replica_awaited(const tdm_replica *replica) {
@@ -110,7 +111,7 @@ tdm_status tdm__replica_wait(tdm_replica *replica, tdm_times *times, const tdm_o
     *outcome = &flight->host->outcome;
     if (s->waited == s->begun) TDM_FAIL(TDM_E_INTERNAL, "exec: no step is in flight");
     s->waited++;
-    TDM_TRY(replica->device->ops->event_finish(replica->device, flight->done));
+    TDM_TRY(replica->device->ops->events->finish(replica->device, flight->done));
     if (flight->record != NULL) TDM_TRY(tdm__recorder_sample(replica, flight->record, flight->paused));
     tdm__recorder_add_sample(replica, times);
     return TDM_OK;
@@ -119,7 +120,7 @@ tdm_status tdm__replica_wait(tdm_replica *replica, tdm_times *times, const tdm_o
 tdm_status tdm__replica_wait_work(tdm_replica *replica) {
     tdm_flight *flight = latest(replica->slots);
     const tdm_record *record = tdm__recorder_timed(replica);
-    TDM_TRY(replica->device->ops->finish(replica->device, NULL));
+    TDM_TRY(replica->device->ops->queues->finish(replica->device, NULL));
     if (record == NULL) return TDM_OK;
     TDM_TRY(tdm__recorder_sample(replica, record, flight->paused));
     flight->paused = true;

@@ -35,6 +35,11 @@ typedef struct tdm_compute {
     tdm_module_report report;              /* about the module that the kernels come from */
 } tdm_compute;
 
+/* Is its memory the host's? Then ranks can share it, and kernels run on the host's threads. */
+static inline bool tdm__compute_on_host(const tdm_compute *compute) {
+    return !compute->device->discrete;
+}
+
 typedef struct tdm_compute_options {
     int device;              /* tdm_device_kind of tandem/job.h */
     int kernels;             /* tdm_kernel_choice */

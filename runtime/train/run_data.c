@@ -60,7 +60,7 @@ static tdm_status choose_form(const tdm_run *run, const tdm_device *device, tdm_
     const tdm_dataset *dataset = run->train;
     int wanted_mode = run->job->data.resident;
     *form = TDM_ROWS_FLOATS;
-    if (!device->ops->discrete) return TDM_OK;
+    if (device->ops->arenas->ingest == NULL) return TDM_OK;
     *form = TDM_ROWS_RAW;
     if (wanted_mode == TDM_RESIDENT_ALWAYS && dataset->resident_bytes == 0)
         TDM_WARN(run->host, "data",

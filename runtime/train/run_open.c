@@ -23,7 +23,7 @@ static tdm_status open_compute(tdm_run *run) {
                                    .module_path = run->options.module_path};
     TDM_TRY(tdm__compute_open(&run->compute, run->host, &options));
     TDM_INFO(run->host, "device", "%s: %s", run->compute.device->name, run->compute.report.text);
-    if (job->train.precision != TDM_F32 && !run->compute.device->discrete)
+    if (job->train.precision != TDM_F32 && run->compute.device->arenas->narrow == NULL)
         TDM_FAIL(
             TDM_E_UNSUPPORTED,
             "train.precision: the job runs on the CPU, which computes in f32 only; write f32, or see in `tandem doctor` "
@@ -148,6 +148,7 @@ static tdm_status open_mode(tdm_run *run) {
                               .device = run->compute.device,
                               .loss = run->loss,
                               .loss_run = loss_run,
+                              .shares_gradients = tdm__compute_on_host(&run->compute),
                               .device_comm = run->device_comm,
                               .replicas = run->replicas,
                               .rank = run->rank,

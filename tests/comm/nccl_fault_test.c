@@ -215,7 +215,7 @@ static void stuck_rank(rank_context *c) {
         CHECK_OK(gpu_reduce(&g));
         CHECK_OK(g.nccl->ops->join(g.nccl));
         ranks_meet(c, 2);
-        CHECK_OK(g.device->ops->finish(g.device, NULL));
+        CHECK_OK(g.device->ops->queues->finish(g.device, NULL));
         CHECK_STATUS(g.nccl->ops->wait(g.nccl, NULL), TDM_E_COMM);
         CHECK_HAS(tdm_error_message(), "rank 1: enough");
     } else {
@@ -273,13 +273,13 @@ static void capturing_rank(rank_context *c) {
     REQUIRE(capture != NULL);
     for (int run = 0; run < 3; run++) {
         gpu_put(&g, 1);
-        CHECK_OK(g.device->ops->capture_run(g.device, capture));
+        CHECK_OK(g.device->ops->captures->run(g.device, capture));
         CHECK_OK(g.nccl->ops->wait(g.nccl, NULL)); /* the device's queue, too: the graph runs there */
         gpu_check(&g, 4);
         CHECK_OK(gpu_reduce_and_wait(&g)); /* and calls between the runs */
         gpu_check(&g, 8);
     }
-    g.device->ops->capture_free(g.device, capture);
+    g.device->ops->captures->free(g.device, capture);
     gpu_close(&g);
 }
 
@@ -292,8 +292,8 @@ TEST(capture_and_replay) {
 /* Frees the graph as every caller does after a failure, and closes: soon, as nothing is left to wait for. */
 static void free_and_close(gpu_rank *g, tdm_capture *capture) {
     int64_t start = tdm__now_ns();
-    CHECK_OK(g->device->ops->finish(g->device, NULL));
-    g->device->ops->capture_free(g->device, capture);
+    CHECK_OK(g->device->ops->queues->finish(g->device, NULL));
+    g->device->ops->captures->free(g->device, capture);
     gpu_close(g);
     CHECK(tdm__ms_since(start) < SOON_MS);
 }
@@ -306,11 +306,11 @@ static void replaying_rank(rank_context *c) {
     gpu_put(&g, 1);
     tdm_capture *capture = gpu_capture(&g, 2), *idle = gpu_capture(&g, 1);
     REQUIRE(capture != NULL && idle != NULL);
-    CHECK_OK(g.device->ops->capture_run(g.device, capture));
+    CHECK_OK(g.device->ops->captures->run(g.device, capture));
     CHECK_OK(g.nccl->ops->wait(g.nccl, NULL));
     gpu_check(&g, 9);
     int64_t start = tdm__now_ns();
-    if (c->rank != 1) CHECK_OK(g.device->ops->capture_run(g.device, capture));
+    if (c->rank != 1) CHECK_OK(g.device->ops->captures->run(g.device, capture));
     ranks_meet(c, 3);
     if (c->rank == 1) {
         gpu_nap(100); /* in most runs the others wait by then */
@@ -321,7 +321,7 @@ static void replaying_rank(rank_context *c) {
     CHECK_STATUS(gpu_reduce_and_wait(&g), TDM_E_COMM); /* and it stays ended */
     CHECK(tdm__ms_since(start) < SOON_MS);
     CHECK(fake_nccl_live() > 0);
-    g.device->ops->capture_free(g.device, idle);
+    g.device->ops->captures->free(g.device, idle);
     CHECK(fake_nccl_live() > 0);
     free_and_close(&g, capture);
 }
@@ -337,24 +337,24 @@ static void broken_replay_rank(rank_context *c) {
     gpu_put(&g, 1);
     tdm_capture *capture = gpu_capture(&g, 1);
     REQUIRE(capture != NULL);
-    CHECK_OK(g.device->ops->capture_run(g.device, capture));
+    CHECK_OK(g.device->ops->captures->run(g.device, capture));
     CHECK_OK(g.nccl->ops->wait(g.nccl, NULL));
     int64_t start = tdm__now_ns();
     if (c->rank == 0) {
         ranks_meet(c, 2);
         cuda_emulated_fail_work_at(1);
-        CHECK_OK(g.device->ops->copy(g.device, NULL, g.data, g.data, sizeof(float)));
+        CHECK_OK(g.device->ops->queues->copy(g.device, NULL, g.data, g.data, sizeof(float)));
         CHECK_STATUS(gpu_reduce_and_wait(&g), TDM_E_DEVICE);
         CHECK_HAS(tdm_error_message(), "illegal");
     } else {
-        CHECK_OK(g.device->ops->capture_run(g.device, capture));
+        CHECK_OK(g.device->ops->captures->run(g.device, capture));
         ranks_meet(c, 2);
         CHECK_STATUS(g.nccl->ops->wait(g.nccl, NULL), TDM_E_COMM);
         CHECK_HAS(tdm_error_message(), "cuda:0 failed");
     }
     CHECK(tdm__ms_since(start) < SOON_MS);
     start = tdm__now_ns();
-    g.device->ops->capture_free(g.device, capture);
+    g.device->ops->captures->free(g.device, capture);
     gpu_close(&g);
     CHECK(tdm__ms_since(start) < SOON_MS);
 }
@@ -371,7 +371,7 @@ static void lonely_replay_rank(rank_context *c) {
     tdm_capture *capture = gpu_capture(&g, 1);
     int64_t start = tdm__now_ns();
     if (c->rank == 0) {
-        CHECK_OK(g.device->ops->capture_run(g.device, capture));
+        CHECK_OK(g.device->ops->captures->run(g.device, capture));
         CHECK_STATUS(g.nccl->ops->wait(g.nccl, NULL), TDM_E_COMM);
         CHECK_HAS(tdm_error_message(), "waited 4000 ms for it to end on cuda:0");
         CHECK(tdm__ms_since(start) < SOON_MS);
@@ -395,11 +395,11 @@ static void broken_gpu_rank(rank_context *c) {
     gpu_rank g;
     REQUIRE_OK(gpu_open(&g, c, c->rank, TIMEOUT_MS));
     gpu_put(&g, 1);
-    CHECK_OK(g.device->ops->finish(g.device, NULL));
+    CHECK_OK(g.device->ops->queues->finish(g.device, NULL));
     if (c->rank == 0) {
         ranks_meet(c, 2);
         cuda_emulated_fail_work_at(1);
-        CHECK_OK(g.device->ops->copy(g.device, NULL, g.data, g.data, sizeof(float)));
+        CHECK_OK(g.device->ops->queues->copy(g.device, NULL, g.data, g.data, sizeof(float)));
         tdm_status status = gpu_reduce_and_wait(&g);
         CHECK_INT(status, TDM_E_DEVICE);
         CHECK_HAS(tdm_error_message(), "illegal");

@@ -32,13 +32,13 @@ void gpu_close(gpu_rank *g) {
 void gpu_put(gpu_rank *g, float value) {
     float host[GPU_COUNT];
     for (int i = 0; i < GPU_COUNT; i++) host[i] = value;
-    CHECK_OK(g->device->ops->copy(g->device, NULL, g->data, host, sizeof(host)));
+    CHECK_OK(g->device->ops->queues->copy(g->device, NULL, g->data, host, sizeof(host)));
 }
 
 void gpu_check(gpu_rank *g, float want) {
     float host[GPU_COUNT];
-    CHECK_OK(g->device->ops->copy(g->device, NULL, host, g->data, sizeof(host)));
-    CHECK_OK(g->device->ops->finish(g->device, NULL));
+    CHECK_OK(g->device->ops->queues->copy(g->device, NULL, host, g->data, sizeof(host)));
+    CHECK_OK(g->device->ops->queues->finish(g->device, NULL));
     int wrong = 0;
     for (int i = 0; i < GPU_COUNT; i++) wrong += host[i] != want;
     CHECK_INT(wrong, 0);
@@ -55,10 +55,10 @@ tdm_status gpu_reduce_and_wait(gpu_rank *g) {
 
 tdm_capture *gpu_capture(gpu_rank *g, int runs) {
     tdm_capture *capture = NULL;
-    CHECK_OK(g->device->ops->capture_begin(g->device));
+    CHECK_OK(g->device->ops->captures->begin(g->device));
     for (int i = 0; i < runs; i++) CHECK_OK(gpu_reduce(g));
     CHECK_OK(g->nccl->ops->join(g->nccl));
-    CHECK_OK(g->device->ops->capture_end(g->device, &capture));
+    CHECK_OK(g->device->ops->captures->end(g->device, &capture));
     CHECK(capture != NULL);
     return capture;
 }

@@ -73,7 +73,7 @@ static void killed_in_stream_rank(rank_context *c) {
     CHECK_OK(gpu_reduce(&g));
     CHECK_OK(g.nccl->ops->join(g.nccl));
     ranks_meet(c, 2);
-    CHECK_OK(g.device->ops->finish(g.device, NULL));
+    CHECK_OK(g.device->ops->queues->finish(g.device, NULL));
     check_death(g.nccl->ops->wait(g.nccl, NULL), start);
     gpu_close(&g);
 }
@@ -92,7 +92,7 @@ static void killed_in_replay_rank(rank_context *c) {
     tdm_capture *capture = gpu_capture(&g, 1);
     for (int i = 0; i < 2; i++) {
         gpu_put(&g, 1);
-        CHECK_OK(g.device->ops->capture_run(g.device, capture));
+        CHECK_OK(g.device->ops->captures->run(g.device, capture));
         CHECK_OK(g.nccl->ops->wait(g.nccl, NULL));
         gpu_check(&g, (float)c->world);
     }
@@ -103,12 +103,12 @@ static void killed_in_replay_rank(rank_context *c) {
         kill(c->pids[1], SIGKILL);
         gpu_nap(200);
     }
-    CHECK_OK(g.device->ops->capture_run(g.device, capture));
+    CHECK_OK(g.device->ops->captures->run(g.device, capture));
     check_death(g.nccl->ops->wait(g.nccl, NULL), start);
     start = tdm__now_ns();
     CHECK_INT(gpu_keepers(1), 1);
-    CHECK_OK(g.device->ops->finish(g.device, NULL));
-    g.device->ops->capture_free(g.device, capture);
+    CHECK_OK(g.device->ops->queues->finish(g.device, NULL));
+    g.device->ops->captures->free(g.device, capture);
     gpu_close(&g);
     CHECK(tdm__ms_since(start) < SOON_MS);
     CHECK_INT(gpu_keepers(0), 0);

@@ -66,7 +66,7 @@ static size_t round_up(size_t bytes) {
 static tdm_status copy(staged *s, void *to, const void *from, size_t bytes) {
     tdm_device *device = s->ground->device;
     if (bytes == 0) return TDM_OK;
-    return device->ops->copy(device, NULL, to, from, bytes);
+    return device->ops->queues->copy(device, NULL, to, from, bytes);
 }
 
 /* ---- a call ---- */
@@ -93,7 +93,7 @@ static tdm_status run(tdm_comm *comm, const tdm_comm_call *call) {
     TDM_TRY(s->inner->ops->wait(s->inner, NULL));
     TDM_TRY(copy(s, out.data, there_call.out.data, bytes_of(out)));
     TDM_TRY(copy(s, in.data, there_call.in.data, bytes_of(in)));
-    return device->ops->finish(device, NULL);
+    return device->ops->queues->finish(device, NULL);
 }
 
 static tdm_status allocate(tdm_comm *comm, size_t bytes, void **out) {

@@ -134,8 +134,8 @@ TEST(memory_is_zeroed_and_counted) {
     REQUIRE_OK(e->ops->allocate(device, (void **)&memory, sizeof host, "a test"));
     CHECK((uintptr_t)memory % 64 == 0);
     CHECK_INT(device->bytes_now - before, sizeof host);
-    CHECK_OK(e->ops->copy(device, NULL, host, memory, sizeof host));
-    CHECK_OK(e->ops->finish(device, NULL));
+    CHECK_OK(e->ops->queues->copy(device, NULL, host, memory, sizeof host));
+    CHECK_OK(e->ops->queues->finish(device, NULL));
     for (size_t i = 0; i < sizeof host; i++) CHECK(host[i] == 0);
     CHECK_OK(e->ops->allocate(device, &nothing, 0, "nothing"));
     CHECK(nothing != NULL);
@@ -173,13 +173,13 @@ TEST(copies_know_where_pointers_are) {
     REQUIRE_OK(e->ops->allocate(first, (void **)&a, COUNT, "a batch"));
     REQUIRE_OK(e->ops->allocate(second, (void **)&b, COUNT, "a batch"));
     for (int i = 0; i < COUNT; i++) pinned[i] = (unsigned char)(i * 7);
-    CHECK_OK(e->ops->copy(first, NULL, a, pinned, COUNT));
+    CHECK_OK(e->ops->queues->copy(first, NULL, a, pinned, COUNT));
     CHECK_OK(tdm_test_fill(first, a + 500, 9, 10));
-    CHECK_OK(e->ops->finish(first, NULL));
-    CHECK_OK(e->ops->copy(second, NULL, b, a, COUNT));
-    CHECK_OK(e->ops->copy(second, NULL, plain, b, COUNT));
-    CHECK_OK(e->ops->copy(second, NULL, plain, b, 0));
-    CHECK_OK(e->ops->finish(second, NULL));
+    CHECK_OK(e->ops->queues->finish(first, NULL));
+    CHECK_OK(e->ops->queues->copy(second, NULL, b, a, COUNT));
+    CHECK_OK(e->ops->queues->copy(second, NULL, plain, b, COUNT));
+    CHECK_OK(e->ops->queues->copy(second, NULL, plain, b, 0));
+    CHECK_OK(e->ops->queues->finish(second, NULL));
     for (int i = 0; i < COUNT; i++) CHECK(plain[i] == (i >= 500 && i < 510 ? 9 : (unsigned char)(i * 7)));
     e->ops->release_host(first, pinned);
     e->ops->release_host(first, NULL);
@@ -229,13 +229,13 @@ static void sums_open(const emulated *e, sums *s) {
 
 static void sums_set(const emulated *e, sums *s, float *to, float value) {
     for (int i = 0; i < COUNT; i++) s->host[i] = value + (float)i;
-    CHECK_OK(e->ops->copy(s->device, NULL, to, s->host, sizeof s->host));
-    CHECK_OK(e->ops->finish(s->device, NULL));
+    CHECK_OK(e->ops->queues->copy(s->device, NULL, to, s->host, sizeof s->host));
+    CHECK_OK(e->ops->queues->finish(s->device, NULL));
 }
 
 static float sums_get(const emulated *e, sums *s, int i) {
-    CHECK_OK(e->ops->copy(s->device, NULL, s->host, s->sum, sizeof s->host));
-    CHECK_OK(e->ops->finish(s->device, NULL));
+    CHECK_OK(e->ops->queues->copy(s->device, NULL, s->host, s->sum, sizeof s->host));
+    CHECK_OK(e->ops->queues->finish(s->device, NULL));
     return s->host[i];
 }
 
@@ -261,31 +261,31 @@ TEST(queues_wait_for_events) {
     double ms = -1;
     float got[COUNT];
     sums_open(e, &s);
-    REQUIRE_OK(e->ops->queue_open(s.device, TDM_COPIES, &queue));
-    REQUIRE_OK(e->ops->event_open(s.device, TDM_STAMPS, &before));
-    REQUIRE_OK(e->ops->event_open(s.device, TDM_STAMPS, &after));
-    CHECK(e->ops->queue_handle(s.device, queue) != e->ops->queue_handle(s.device, NULL));
+    REQUIRE_OK(e->ops->queues->open(s.device, TDM_COPIES, &queue));
+    REQUIRE_OK(e->ops->events->open(s.device, TDM_STAMPS, &before));
+    REQUIRE_OK(e->ops->events->open(s.device, TDM_STAMPS, &after));
+    CHECK(e->ops->queues->handle(s.device, queue) != e->ops->queues->handle(s.device, NULL));
     sums_set(e, &s, s.a, 1);
     sums_set(e, &s, s.b, 10);
     const int64_t start_ns = tdm__now_ns();
-    CHECK_OK(e->ops->event_record(s.device, before, NULL));
+    CHECK_OK(e->ops->events->record(s.device, before, NULL));
     CHECK_OK(sums_add(e, &s));
-    CHECK_OK(e->ops->event_record(s.device, after, NULL));
-    CHECK_OK(e->ops->event_done(s.device, after, &done));
+    CHECK_OK(e->ops->events->record(s.device, after, NULL));
+    CHECK_OK(e->ops->events->done(s.device, after, &done));
     CHECK(!done); /* the emulator works when something waits */
-    CHECK_OK(e->ops->event_wait(s.device, after, queue));
-    CHECK_OK(e->ops->copy(s.device, queue, got, s.sum, sizeof got));
-    CHECK_OK(e->ops->finish(s.device, queue));
+    CHECK_OK(e->ops->events->wait(s.device, after, queue));
+    CHECK_OK(e->ops->queues->copy(s.device, queue, got, s.sum, sizeof got));
+    CHECK_OK(e->ops->queues->finish(s.device, queue));
     for (int i = 0; i < COUNT; i++) CHECK(got[i] == 11.0f + 2.0f * (float)i);
-    CHECK_OK(e->ops->event_done(s.device, after, &done));
+    CHECK_OK(e->ops->events->done(s.device, after, &done));
     CHECK(done);
-    CHECK_OK(e->ops->event_ms(s.device, before, after, &ms));
+    CHECK_OK(e->ops->events->ms(s.device, before, after, &ms));
     CHECK(ms > 0 && ms <= tdm__ms_since(start_ns));
-    e->ops->event_close(s.device, before);
-    e->ops->event_close(s.device, after);
-    e->ops->event_close(s.device, NULL);
-    e->ops->queue_close(s.device, queue);
-    e->ops->queue_close(s.device, NULL);
+    e->ops->events->close(s.device, before);
+    e->ops->events->close(s.device, after);
+    e->ops->events->close(s.device, NULL);
+    e->ops->queues->close(s.device, queue);
+    e->ops->queues->close(s.device, NULL);
     sums_close(e, &s);
 }
 
@@ -296,14 +296,14 @@ TEST(collectives_go_first) {
     tdm_queue *queue[2] = {NULL, NULL};
     int own = -1, priority[2] = {-1, -1};
     sums_open(e, &s);
-    REQUIRE_OK(e->ops->queue_open(s.device, TDM_COPIES, &queue[0]));
-    REQUIRE_OK(e->ops->queue_open(s.device, TDM_COLLECTIVES, &queue[1]));
-    CHECK_INT(e->stream_priority(e->ops->queue_handle(s.device, NULL), &own), 0);
+    REQUIRE_OK(e->ops->queues->open(s.device, TDM_COPIES, &queue[0]));
+    REQUIRE_OK(e->ops->queues->open(s.device, TDM_COLLECTIVES, &queue[1]));
+    CHECK_INT(e->stream_priority(e->ops->queues->handle(s.device, NULL), &own), 0);
     for (int i = 0; i < 2; i++)
-        CHECK_INT(e->stream_priority(e->ops->queue_handle(s.device, queue[i]), &priority[i]), 0);
+        CHECK_INT(e->stream_priority(e->ops->queues->handle(s.device, queue[i]), &priority[i]), 0);
     CHECK_INT(priority[0], own);
     CHECK(priority[1] < own); /* CUDA's numbers: the lower, the sooner */
-    for (int i = 0; i < 2; i++) e->ops->queue_close(s.device, queue[i]);
+    for (int i = 0; i < 2; i++) e->ops->queues->close(s.device, queue[i]);
     sums_close(e, &s);
 }
 
@@ -314,32 +314,32 @@ TEST(captured_work_is_run_again) {
     tdm_queue *queue = NULL;
     tdm_device_event *fork = NULL, *join = NULL;
     sums_open(e, &s);
-    REQUIRE_OK(e->ops->queue_open(s.device, TDM_COPIES, &queue));
-    REQUIRE_OK(e->ops->event_open(s.device, TDM_STAMPS, &fork));
-    REQUIRE_OK(e->ops->event_open(s.device, TDM_STAMPS, &join));
+    REQUIRE_OK(e->ops->queues->open(s.device, TDM_COPIES, &queue));
+    REQUIRE_OK(e->ops->events->open(s.device, TDM_STAMPS, &fork));
+    REQUIRE_OK(e->ops->events->open(s.device, TDM_STAMPS, &join));
     sums_set(e, &s, s.a, 1);
     sums_set(e, &s, s.b, 10);
     const long work = e->work_done();
-    REQUIRE_OK(e->ops->capture_begin(s.device));
+    REQUIRE_OK(e->ops->captures->begin(s.device));
     CHECK_OK(sums_add(e, &s));
-    CHECK_OK(e->ops->event_record(s.device, fork, NULL));
-    CHECK_OK(e->ops->event_wait(s.device, fork, queue));
-    CHECK_OK(e->ops->copy(s.device, queue, s.b, s.sum, sizeof s.host)); /* a branch on another queue */
-    CHECK_OK(e->ops->event_record(s.device, join, queue));
-    CHECK_OK(e->ops->event_wait(s.device, join, NULL));
-    REQUIRE_OK(e->ops->capture_end(s.device, &capture));
+    CHECK_OK(e->ops->events->record(s.device, fork, NULL));
+    CHECK_OK(e->ops->events->wait(s.device, fork, queue));
+    CHECK_OK(e->ops->queues->copy(s.device, queue, s.b, s.sum, sizeof s.host)); /* a branch on another queue */
+    CHECK_OK(e->ops->events->record(s.device, join, queue));
+    CHECK_OK(e->ops->events->wait(s.device, join, NULL));
+    REQUIRE_OK(e->ops->captures->end(s.device, &capture));
     REQUIRE(capture != NULL);
     CHECK_INT(e->work_done(), work);
     CHECK(sums_get(e, &s, 0) == 0.0f);
     for (int run = 1; run <= 3; run++) {
-        CHECK_OK(e->ops->capture_run(s.device, capture));
+        CHECK_OK(e->ops->captures->run(s.device, capture));
         CHECK(sums_get(e, &s, 5) == 15.0f + 6.0f * (float)run);
     }
-    e->ops->capture_free(s.device, capture);
-    e->ops->capture_free(s.device, NULL);
-    e->ops->event_close(s.device, fork);
-    e->ops->event_close(s.device, join);
-    e->ops->queue_close(s.device, queue);
+    e->ops->captures->free(s.device, capture);
+    e->ops->captures->free(s.device, NULL);
+    e->ops->events->close(s.device, fork);
+    e->ops->events->close(s.device, join);
+    e->ops->queues->close(s.device, queue);
     sums_close(e, &s);
 }
 
@@ -350,15 +350,16 @@ TEST(failed_captures_leave_the_device_usable) {
     void *memory = NULL;
     sums_open(e, &s);
     sums_set(e, &s, s.a, 1);
-    REQUIRE_OK(e->ops->capture_begin(s.device));
-    CHECK_STATUS(e->ops->finish(s.device, NULL), TDM_E_DEVICE); /* waiting cannot be captured, and spoils the capture */
-    CHECK_STATUS(e->ops->capture_end(s.device, &capture), TDM_E_DEVICE);
+    REQUIRE_OK(e->ops->captures->begin(s.device));
+    CHECK_STATUS(e->ops->queues->finish(s.device, NULL),
+                 TDM_E_DEVICE); /* waiting cannot be captured, and spoils the capture */
+    CHECK_STATUS(e->ops->captures->end(s.device, &capture), TDM_E_DEVICE);
     CHECK(capture == NULL);
     CHECK_HAS(tdm_error_message(), "cuda:0: cudaStreamEndCapture failed: cudaErrorStreamCapture");
-    CHECK_OK(e->ops->finish(s.device, NULL));
+    CHECK_OK(e->ops->queues->finish(s.device, NULL));
     CHECK_OK(sums_add(e, &s));
     CHECK(sums_get(e, &s, 2) == 3.0f);
-    CHECK_STATUS(e->ops->capture_end(s.device, &capture), TDM_E_DEVICE);
+    CHECK_STATUS(e->ops->captures->end(s.device, &capture), TDM_E_DEVICE);
     CHECK_OK(e->ops->allocate(s.device, &memory, 64, "after it"));
     e->ops->release(s.device, memory);
     sums_close(e, &s);
@@ -372,7 +373,7 @@ TEST(a_lost_device_is_named) {
     sums_open(e, &s);
     e->fail_work_at(1);
     (void)sums_add(e, &s);
-    CHECK_STATUS(e->ops->finish(s.device, NULL), TDM_E_DEVICE);
+    CHECK_STATUS(e->ops->queues->finish(s.device, NULL), TDM_E_DEVICE);
     CHECK_HAS(tdm_error_message(), "cuda:0: cuda");
     CHECK_HAS(tdm_error_message(), "failed: cudaErrorIllegalAddress, ");
     CHECK_HAS(tdm_error_message(), "the device is lost to this process: end it");
@@ -386,12 +387,12 @@ TEST(a_failure_is_told_once) {
     tdm_device_event *never = NULL;
     double ms = 0;
     sums_open(e, &s);
-    REQUIRE_OK(e->ops->event_open(s.device, TDM_STAMPS, &never));
-    CHECK_STATUS(e->ops->event_ms(s.device, never, never, &ms), TDM_E_DEVICE);
+    REQUIRE_OK(e->ops->events->open(s.device, TDM_STAMPS, &never));
+    CHECK_STATUS(e->ops->events->ms(s.device, never, never, &ms), TDM_E_DEVICE);
     CHECK_HAS(tdm_error_message(), "cuda:0: cudaEventElapsedTime failed: cudaError");
     CHECK_OK(sums_add(e, &s));
-    CHECK_OK(e->ops->finish(s.device, NULL));
-    e->ops->event_close(s.device, never);
+    CHECK_OK(e->ops->queues->finish(s.device, NULL));
+    e->ops->events->close(s.device, never);
     sums_close(e, &s);
 }
 
@@ -404,24 +405,24 @@ static tdm_status exercise(const emulated *e, tdm_device *device, void **held) {
     TDM_TRY(e->ops->info(0, &info));
     TDM_TRY(e->ops->allocate(device, &held[0], sizeof host, "a"));
     TDM_TRY(e->ops->allocate_host(device, &held[1], sizeof host, "a"));
-    TDM_TRY(e->ops->queue_open(device, TDM_COLLECTIVES, (tdm_queue **)&held[2]));
-    TDM_TRY(e->ops->event_open(device, TDM_STAMPS, (tdm_device_event **)&held[3]));
-    TDM_TRY(e->ops->event_open(device, TDM_STAMPS, (tdm_device_event **)&held[4]));
-    TDM_TRY(e->ops->copy(device, NULL, held[0], held[1], sizeof host));
+    TDM_TRY(e->ops->queues->open(device, TDM_COLLECTIVES, (tdm_queue **)&held[2]));
+    TDM_TRY(e->ops->events->open(device, TDM_STAMPS, (tdm_device_event **)&held[3]));
+    TDM_TRY(e->ops->events->open(device, TDM_STAMPS, (tdm_device_event **)&held[4]));
+    TDM_TRY(e->ops->queues->copy(device, NULL, held[0], held[1], sizeof host));
     TDM_TRY(tdm_test_fill(device, held[0], 0, sizeof host));
-    TDM_TRY(e->ops->event_record(device, held[3], NULL));
-    TDM_TRY(e->ops->event_wait(device, held[3], held[2]));
-    TDM_TRY(e->ops->event_record(device, held[4], held[2]));
-    TDM_TRY(e->ops->finish(device, held[2]));
-    TDM_TRY(e->ops->event_done(device, held[4], &done));
-    TDM_TRY(e->ops->event_ms(device, held[3], held[4], &ms));
-    TDM_TRY(e->ops->capture_begin(device));
+    TDM_TRY(e->ops->events->record(device, held[3], NULL));
+    TDM_TRY(e->ops->events->wait(device, held[3], held[2]));
+    TDM_TRY(e->ops->events->record(device, held[4], held[2]));
+    TDM_TRY(e->ops->queues->finish(device, held[2]));
+    TDM_TRY(e->ops->events->done(device, held[4], &done));
+    TDM_TRY(e->ops->events->ms(device, held[3], held[4], &ms));
+    TDM_TRY(e->ops->captures->begin(device));
     const float *source[] = {held[0]};
     const tdm_status status = e->ops->arenas->sum(device, held[0], source, 1, COUNT);
-    TDM_TRY(e->ops->capture_end(device, (tdm_capture **)&held[5]));
+    TDM_TRY(e->ops->captures->end(device, (tdm_capture **)&held[5]));
     TDM_TRY(status);
-    TDM_TRY(e->ops->capture_run(device, held[5]));
-    return e->ops->finish(device, NULL);
+    TDM_TRY(e->ops->captures->run(device, held[5]));
+    return e->ops->queues->finish(device, NULL);
 }
 
 static tdm_status open_and_exercise(const emulated *e, const tdm_host *host) {
@@ -431,10 +432,10 @@ static tdm_status open_and_exercise(const emulated *e, const tdm_host *host) {
     TDM_TRY(e->ops->count(&count));
     TDM_TRY(e->ops->open(&device, host, &options));
     const tdm_status status = exercise(e, device, held);
-    e->ops->capture_free(device, held[5]);
-    e->ops->event_close(device, held[4]);
-    e->ops->event_close(device, held[3]);
-    e->ops->queue_close(device, held[2]);
+    e->ops->captures->free(device, held[5]);
+    e->ops->events->close(device, held[4]);
+    e->ops->events->close(device, held[3]);
+    e->ops->queues->close(device, held[2]);
     e->ops->release_host(device, held[1]);
     e->ops->release(device, held[0]);
     e->ops->close(device);
@@ -486,7 +487,7 @@ static void *use_other_device(void *argument) {
         void *memory = NULL;
         CHECK_OK(e->ops->allocate(device, &memory, 1000, "a test"));
         CHECK_OK(tdm_test_fill(device, memory, 1, 1000));
-        CHECK_OK(e->ops->finish(device, NULL));
+        CHECK_OK(e->ops->queues->finish(device, NULL));
         e->ops->release(device, memory);
         e->ops->close(device);
     }

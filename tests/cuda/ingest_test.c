@@ -103,8 +103,8 @@ static there new_result(size_t bytes, size_t shift) {
 static there sent(const void *from, size_t bytes) {
     const size_t whole = (bytes + 255) / 256 * 256;
     there out = new_there(bytes, whole - bytes, whole);
-    CHECK_OK(device->ops->copy(device, NULL, out.data, from, bytes));
-    CHECK_OK(device->ops->finish(device, NULL));
+    CHECK_OK(device->ops->queues->copy(device, NULL, out.data, from, bytes));
+    CHECK_OK(device->ops->queues->finish(device, NULL));
     return out;
 }
 
@@ -116,8 +116,8 @@ static void free_there(there *memory) {
 /* What the device wrote is `want`, and its guards are whole. */
 static bool holds(const there *memory, const void *want) {
     unsigned char *here = malloc(GUARD + memory->bytes + GUARD);
-    CHECK_OK(device->ops->copy(device, NULL, here, memory->data - GUARD, GUARD + memory->bytes + GUARD));
-    CHECK_OK(device->ops->finish(device, NULL));
+    CHECK_OK(device->ops->queues->copy(device, NULL, here, memory->data - GUARD, GUARD + memory->bytes + GUARD));
+    CHECK_OK(device->ops->queues->finish(device, NULL));
     bool good = memory->bytes == 0 || memcmp(here + GUARD, want, memory->bytes) == 0;
     for (size_t i = 0; i < GUARD; i++)
         good = good && here[i] == GUARD_BYTE && here[GUARD + memory->bytes + i] == GUARD_BYTE;
@@ -257,9 +257,9 @@ static void check_rows(const trial *t, tdm_ingest g, int64_t rows) {
         result_open(&r, &g, turn % 5 == 0);
         g.packed = t->packed[turn % BATCHES].data;
         tdm_queue *queue = turn % 2 == 0 ? other : NULL;
-        CHECK_OK(device->ops->finish(device, NULL));
+        CHECK_OK(device->ops->queues->finish(device, NULL));
         CHECK_OK(device->ops->arenas->ingest(device, queue, &g));
-        CHECK_OK(device->ops->finish(device, queue));
+        CHECK_OK(device->ops->queues->finish(device, queue));
         check_result(t, &r, &g, turn % BATCHES);
         result_close(&r);
     }
@@ -317,7 +317,7 @@ static void check_out_of_line(const char *name, const sample_kind *kind, size_t 
     trial t;
     trial_open(&t, name, kind, TDM_ROWS_INDEX);
     there shifted = new_result(t.samples.bytes, shift);
-    CHECK_OK(device->ops->copy(device, NULL, shifted.data, t.samples.data, t.samples.bytes));
+    CHECK_OK(device->ops->queues->copy(device, NULL, shifted.data, t.samples.data, t.samples.bytes));
     t.ingest.samples = shifted.data;
     check_rows(&t, t.ingest, SAMPLES);
     free_there(&shifted);
@@ -348,17 +348,17 @@ TEST(captured) {
     t.ingest.layout = TDM_LAYOUT_NHWC;
     t.ingest.x_channels = 8;
     result_open(&r, &t.ingest, false);
-    CHECK_OK(device->ops->capture_begin(device));
+    CHECK_OK(device->ops->captures->begin(device));
     t.ingest.packed = t.packed[0].data;
     CHECK_OK(device->ops->arenas->ingest(device, NULL, &t.ingest));
-    CHECK_OK(device->ops->capture_end(device, &capture));
+    CHECK_OK(device->ops->captures->end(device, &capture));
     for (int i = BATCHES; i-- > 0 && capture != NULL;) {
-        CHECK_OK(
-            device->ops->copy(device, NULL, t.packed[0].data, t.shard[i]->block, tdm__loader_packing(t.loader)->bytes));
-        CHECK_OK(device->ops->capture_run(device, capture));
+        CHECK_OK(device->ops->queues->copy(device, NULL, t.packed[0].data, t.shard[i]->block,
+                                           tdm__loader_packing(t.loader)->bytes));
+        CHECK_OK(device->ops->captures->run(device, capture));
         check_result(&t, &r, &t.ingest, i);
     }
-    device->ops->capture_free(device, capture);
+    device->ops->captures->free(device, capture);
     result_close(&r);
     trial_close(&t);
 }
@@ -375,7 +375,7 @@ TEST(nothing_and_too_much) {
 
 TEST_MAIN({
     device = cuda_open();
-    CHECK_OK(device->ops->queue_open(device, TDM_COPIES, &other));
+    CHECK_OK(device->ops->queues->open(device, TDM_COPIES, &other));
     RUN(images);
     RUN(floats);
     RUN(targets);
@@ -384,6 +384,6 @@ TEST_MAIN({
     RUN(large_images);
     RUN(captured);
     RUN(nothing_and_too_much);
-    device->ops->queue_close(device, other);
+    device->ops->queues->close(device, other);
     device->ops->close(device);
 })

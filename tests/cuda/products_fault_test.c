@@ -86,9 +86,9 @@ static void prepare(const emulated *e, prepared *p, const op_data *data, tdm_dev
     const size_t bytes[] = {(size_t)data->x_count * 4, (size_t)data->param_count[0] * 4, (size_t)data->y_count * 4,
                             fit.scratch_bytes};
     for (int i = 0; i < 4; i++) CHECK_OK(e->ops->allocate(device, (void **)&p->memory[i], bytes[i], "a test"));
-    CHECK_OK(e->ops->copy(device, NULL, p->memory[0], data->x[0], bytes[0]));
-    CHECK_OK(e->ops->copy(device, NULL, p->memory[1], data->param[0], bytes[1]));
-    CHECK_OK(e->ops->finish(device, NULL));
+    CHECK_OK(e->ops->queues->copy(device, NULL, p->memory[0], data->x[0], bytes[0]));
+    CHECK_OK(e->ops->queues->copy(device, NULL, p->memory[1], data->param[0], bytes[1]));
+    CHECK_OK(e->ops->queues->finish(device, NULL));
     CHECK_OK(p->kernel->open(device, &p->desc, data->x_shape.dim[0], true, &p->state));
     p->args = (tdm_kernel_args){.desc = &p->desc,
                                 .device = device,
@@ -119,20 +119,20 @@ TEST(captured_work_outlives_its_workspace) {
     const size_t y_bytes = (size_t)data[0].y_count * sizeof(float);
     float *before = malloc(y_bytes), *after = malloc(y_bytes);
     prepare(e, &p[0], &data[0], device);
-    CHECK_OK(e->ops->capture_begin(device));
+    CHECK_OK(e->ops->captures->begin(device));
     CHECK_OK(p[0].kernel->forward(&p[0].args));
-    REQUIRE_OK(e->ops->capture_end(device, &capture));
-    CHECK_OK(e->ops->capture_run(device, capture));
-    CHECK_OK(e->ops->copy(device, NULL, before, p[0].memory[2], y_bytes));
-    CHECK_OK(e->ops->finish(device, NULL));
+    REQUIRE_OK(e->ops->captures->end(device, &capture));
+    CHECK_OK(e->ops->captures->run(device, capture));
+    CHECK_OK(e->ops->queues->copy(device, NULL, before, p[0].memory[2], y_bytes));
+    CHECK_OK(e->ops->queues->finish(device, NULL));
     prepare(e, &p[1], &data[1], device);
     CHECK_OK(p[1].kernel->forward(&p[1].args));
     CHECK_OK(tdm_test_fill(device, p[0].memory[2], 0, y_bytes));
-    CHECK_OK(e->ops->capture_run(device, capture));
-    CHECK_OK(e->ops->copy(device, NULL, after, p[0].memory[2], y_bytes));
-    CHECK_OK(e->ops->finish(device, NULL));
+    CHECK_OK(e->ops->captures->run(device, capture));
+    CHECK_OK(e->ops->queues->copy(device, NULL, after, p[0].memory[2], y_bytes));
+    CHECK_OK(e->ops->queues->finish(device, NULL));
     CHECK(memcmp(before, after, y_bytes) == 0);
-    e->ops->capture_free(device, capture);
+    e->ops->captures->free(device, capture);
     for (int i = 0; i < 2; i++) {
         finish(e, &p[i], device);
         op_data_close(&data[i]);
@@ -272,12 +272,12 @@ static void run_linear(const emulated *e, bool odd, uint16_t *y, tdm_status *sta
     char *x = (char *)p.memory[0] + (odd ? 2 : 0), *w = (char *)p.memory[4] + (odd ? 2 : 0);
     p.args.x[0] = (const float *)(const void *)x;
     p.args.narrow[0] = w;
-    CHECK_OK(e->ops->copy(device, NULL, x, numbers, ROWS * IN * sizeof *numbers));
-    CHECK_OK(e->ops->copy(device, NULL, w, numbers, IN * OUT * sizeof *numbers));
+    CHECK_OK(e->ops->queues->copy(device, NULL, x, numbers, ROWS * IN * sizeof *numbers));
+    CHECK_OK(e->ops->queues->copy(device, NULL, w, numbers, IN * OUT * sizeof *numbers));
     CHECK_OK(open_arranged(&p));
     *status = p.kernel->forward(&p.args);
-    CHECK_OK(e->ops->copy(device, NULL, y, p.args.y, ROWS * OUT * sizeof *y));
-    CHECK_OK(e->ops->finish(device, NULL));
+    CHECK_OK(e->ops->queues->copy(device, NULL, y, p.args.y, ROWS * OUT * sizeof *y));
+    CHECK_OK(e->ops->queues->finish(device, NULL));
     clear_away(e, &p, device);
     e->ops->close(device);
     op_data_close(&data);
@@ -333,13 +333,13 @@ static void count_work(const char *op, const op_case *test, int precision, bool 
     REQUIRE_OK(e->ops->open(&device, tdm_host_default(), &options));
     arrange(e, &p, &data, device, precision, filled);
     CHECK_OK(open_arranged(&p));
-    CHECK_OK(e->ops->finish(device, NULL));
+    CHECK_OK(e->ops->queues->finish(device, NULL));
     const long before = e->work_done();
     CHECK_OK(p.kernel->forward(&p.args));
-    CHECK_OK(e->ops->finish(device, NULL));
+    CHECK_OK(e->ops->queues->finish(device, NULL));
     CHECK_INT(e->work_done() - before, forward);
     CHECK_OK(p.kernel->backward(&p.args));
-    CHECK_OK(e->ops->finish(device, NULL));
+    CHECK_OK(e->ops->queues->finish(device, NULL));
     CHECK_INT(e->work_done() - before - forward, backward);
     clear_away(e, &p, device);
     e->ops->close(device);

@@ -157,8 +157,8 @@ static void send(tdm_device *device, const tensor *t, const float *values) {
         else
             ((float *)host)[place] = values[i];
     }
-    CHECK_OK(device->ops->copy(device, NULL, t->memory, host, bytes_of(t)));
-    CHECK_OK(device->ops->finish(device, NULL));
+    CHECK_OK(device->ops->queues->copy(device, NULL, t->memory, host, bytes_of(t)));
+    CHECK_OK(device->ops->queues->finish(device, NULL));
     free(host);
 }
 
@@ -175,8 +175,8 @@ static void check_filling(const tensor *t, const void *host) {
 
 static void fetch(tdm_device *device, const tensor *t, float *values) {
     void *host = new_host(bytes_of(t), 0);
-    CHECK_OK(device->ops->copy(device, NULL, host, t->memory, bytes_of(t)));
-    CHECK_OK(device->ops->finish(device, NULL));
+    CHECK_OK(device->ops->queues->copy(device, NULL, host, t->memory, bytes_of(t)));
+    CHECK_OK(device->ops->queues->finish(device, NULL));
     for (int64_t i = 0; i < count_of(t->size); i++) values[i] = number_at(t, host, place_of(t, i));
     check_filling(t, host);
     free(host);
@@ -295,12 +295,12 @@ static tdm_status both_passes(const run *r) {
 static tdm_status run_captured(const run *r) {
     const tdm_device_ops *ops = r->device->ops;
     tdm_capture *capture = NULL;
-    CHECK_OK(ops->capture_begin(r->device));
+    CHECK_OK(ops->captures->begin(r->device));
     const tdm_status status = both_passes(r);
-    CHECK_OK(ops->capture_end(r->device, &capture));
-    for (int i = 0; i < 2 && capture != NULL; i++) CHECK_OK(ops->capture_run(r->device, capture));
-    CHECK_OK(ops->finish(r->device, NULL));
-    ops->capture_free(r->device, capture);
+    CHECK_OK(ops->captures->end(r->device, &capture));
+    for (int i = 0; i < 2 && capture != NULL; i++) CHECK_OK(ops->captures->run(r->device, capture));
+    CHECK_OK(ops->queues->finish(r->device, NULL));
+    ops->captures->free(r->device, capture);
     return status;
 }
 
@@ -326,7 +326,7 @@ static void run_once(tdm_device *device, const setting *how, const op_data *data
     }
     dirty(device, r.scratch, r.fit.scratch_bytes);
     CHECK_OK(how->graph ? run_captured(&r) : both_passes(&r));
-    CHECK_OK(device->ops->finish(device, NULL));
+    CHECK_OK(device->ops->queues->finish(device, NULL));
     fetch(device, &r.y, out->y);
     if (!how->without_dx) fetch(device, &r.dx, out->dx);
     fetch(device, &r.dparam[0], out->dw);

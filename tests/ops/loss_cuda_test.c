@@ -103,16 +103,16 @@ static void run_there(const sides *s, const setting *o) {
         op_memory_send(&s->memory);
         CHECK_OK(loss->run(&s->there));
     } else {
-        CHECK_OK(device->ops->capture_begin(device));
+        CHECK_OK(device->ops->captures->begin(device));
         CHECK_OK(loss->run(&s->there));
-        CHECK_OK(device->ops->capture_end(device, &capture));
+        CHECK_OK(device->ops->captures->end(device, &capture));
         op_memory_send(&s->memory);
-        if (capture != NULL) CHECK_OK(device->ops->capture_run(device, capture));
+        if (capture != NULL) CHECK_OK(device->ops->captures->run(device, capture));
     }
     op_memory_fetch(&s->memory);
     op_memory_check(&s->memory, o->test->loss);
     if (s->narrow_dy != NULL) widen_dy(s, count);
-    device->ops->capture_free(device, capture);
+    device->ops->captures->free(device, capture);
 }
 
 /* Where numbers may differ before they are rounded to bf16, the roundings may be neighbours. */

@@ -392,18 +392,18 @@ static tdm_status run_captured(const run *r, tdm_status (*pass)(const tdm_kernel
     tdm_device *device = r->setting->device;
     const tdm_kernel_args args = args_there(r);
     tdm_capture *capture = NULL;
-    CHECK_OK(device->ops->capture_begin(device));
+    CHECK_OK(device->ops->captures->begin(device));
     tdm_status status = pass(&args);
     if (status == TDM_OK)
-        CHECK_OK(device->ops->capture_end(device, &capture));
+        CHECK_OK(device->ops->captures->end(device, &capture));
     else
-        (void)device->ops->capture_end(device, &capture);
+        (void)device->ops->captures->end(device, &capture);
     for (int i = 0; i < 2 && capture != NULL && status == TDM_OK; i++) {
         op_memory_send(&r->memory);
-        status = device->ops->capture_run(device, capture);
+        status = device->ops->captures->run(device, capture);
     }
     op_memory_fetch(&r->memory);
-    device->ops->capture_free(device, capture);
+    device->ops->captures->free(device, capture);
     return status;
 }
 

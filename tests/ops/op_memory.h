@@ -80,14 +80,16 @@ static inline void *op_memory_there(const op_memory *all, const void *here) {
 
 static inline void op_memory_send(const op_memory *all) {
     for (int i = 0; i < all->count && all->device != NULL; i++)
-        CHECK_OK(all->device->ops->copy(all->device, NULL, all->item[i].twin, all->item[i].base, all->item[i].whole));
+        CHECK_OK(all->device->ops->queues->copy(all->device, NULL, all->item[i].twin, all->item[i].base,
+                                                all->item[i].whole));
 }
 
 static inline void op_memory_fetch(const op_memory *all) {
     if (all->device == NULL) return;
     for (int i = 0; i < all->count; i++)
-        CHECK_OK(all->device->ops->copy(all->device, NULL, all->item[i].base, all->item[i].twin, all->item[i].whole));
-    CHECK_OK(all->device->ops->finish(all->device, NULL));
+        CHECK_OK(all->device->ops->queues->copy(all->device, NULL, all->item[i].base, all->item[i].twin,
+                                                all->item[i].whole));
+    CHECK_OK(all->device->ops->queues->finish(all->device, NULL));
 }
 
 #endif

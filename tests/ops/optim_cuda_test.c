@@ -65,7 +65,7 @@ static void one_step(training *t, tdm_capture *capture, int k) {
     optim_numbers(1000 + (uint32_t)k, t->twin[1], count, ldexpf(1, k - 3));
     memcpy(t->arena[1], t->twin[1], count * sizeof(float));
     op_memory_send(&t->memory);
-    CHECK_OK(device->ops->capture_run(device, capture));
+    CHECK_OK(device->ops->captures->run(device, capture));
     op_memory_fetch(&t->memory);
     op_memory_check(&t->memory, t->optim->name);
     CHECK_OK(t->optim->cpu[TDM_ISA_REF](&t->here));
@@ -80,11 +80,11 @@ static void check_steps(const optim_case *c, size_t count, bool odd, bool narrow
     tdm_optim_run *run = cuda_run(c->optim);
     if (run == NULL) return; /* told by name below */
     training_open(&t, c, count, odd, narrow);
-    CHECK_OK(device->ops->capture_begin(device));
+    CHECK_OK(device->ops->captures->begin(device));
     CHECK_OK(run(&t.there));
-    CHECK_OK(device->ops->capture_end(device, &capture));
+    CHECK_OK(device->ops->captures->end(device, &capture));
     for (int k = 1; k <= STEPS && capture != NULL; k++) one_step(&t, capture, k);
-    device->ops->capture_free(device, capture);
+    device->ops->captures->free(device, capture);
     op_memory_free(&t.memory);
 }
 

@@ -12,8 +12,8 @@ static inline tdm_status tdm_test_fill(tdm_device *device, void *to, int byte, s
     void *from = malloc(bytes);
     if (from == NULL) return TDM_E_MEMORY;
     memset(from, byte, bytes);
-    tdm_status status = device->ops->copy(device, NULL, to, from, bytes);
-    if (status == TDM_OK) status = device->ops->finish(device, NULL);
+    tdm_status status = device->ops->queues->copy(device, NULL, to, from, bytes);
+    if (status == TDM_OK) status = device->ops->queues->finish(device, NULL);
     free(from);
     return status;
 }

@@ -58,7 +58,7 @@ static ncclResult_t exchange(const tdm_nccl_comm *c, const tdm_comm_call *call, 
 static ncclResult_t issue(const tdm_nccl_comm *c, const tdm_comm_call *call) {
     const tdm_nccl_library *nccl = c->site->nccl;
     tdm_device *device = c->site->device;
-    void *stream = device->ops->queue_handle(device, c->queue);
+    void *stream = device->ops->queues->handle(device, c->queue);
     const tdm_span in = call->in, out = call->out;
     ncclDataType_t type = dtypes[in.dtype].type;
     switch (call->kind) {
@@ -87,8 +87,8 @@ static ncclResult_t issue(const tdm_nccl_comm *c, const tdm_comm_call *call) {
 /* Makes the communicator's queue wait for what is on the device's own queue now. */
 static tdm_status follow_device(tdm_nccl_comm *c) {
     tdm_device *device = c->site->device;
-    TDM_MODULE_TRY(device->ops->event_record(device, c->ahead, NULL));
-    TDM_MODULE_TRY(device->ops->event_wait(device, c->ahead, c->queue));
+    TDM_MODULE_TRY(device->ops->events->record(device, c->ahead, NULL));
+    TDM_MODULE_TRY(device->ops->events->wait(device, c->ahead, c->queue));
     return TDM_OK;
 }
 
@@ -100,8 +100,8 @@ static tdm_status copy_own_part(tdm_nccl_comm *c, const tdm_comm_call *call) {
     const tdm_span one = gather ? call->in : call->out, all = gather ? call->out : call->in;
     void *own = part(all, one, call->rank);
     if (own == one.data) return TDM_OK;
-    return device->ops->copy(device, c->queue, gather ? own : one.data, gather ? one.data : own,
-                             one.count * dtypes[one.dtype].bytes);
+    return device->ops->queues->copy(device, c->queue, gather ? own : one.data, gather ? one.data : own,
+                                     one.count * dtypes[one.dtype].bytes);
 }
 
 tdm_status tdm__nccl_run(tdm_comm *comm, const tdm_comm_call *call) {
@@ -125,8 +125,8 @@ tdm_status tdm__nccl_run(tdm_comm *comm, const tdm_comm_call *call) {
 tdm_status tdm__nccl_join(tdm_comm *comm) {
     tdm_nccl_comm *c = (tdm_nccl_comm *)comm;
     tdm_device *device = c->site->device;
-    TDM_MODULE_TRY(device->ops->event_record(device, c->behind, c->queue));
-    TDM_MODULE_TRY(device->ops->event_wait(device, c->behind, NULL));
+    TDM_MODULE_TRY(device->ops->events->record(device, c->behind, c->queue));
+    TDM_MODULE_TRY(device->ops->events->wait(device, c->behind, NULL));
     return TDM_OK;
 }
 
@@ -142,11 +142,11 @@ tdm_status tdm__nccl_wait(tdm_comm *comm, tdm_device_event *until) {
     if (until == NULL) {
         until = c->behind;
         status = follow_device(c);
-        if (status == TDM_OK) status = device->ops->event_record(device, until, c->queue);
+        if (status == TDM_OK) status = device->ops->events->record(device, until, c->queue);
     }
     for (tdm_nccl_pause pause = {0};;) {
         ncclResult_t state = ncclSuccess;
-        if (status == TDM_OK) status = device->ops->event_done(device, until, &done);
+        if (status == TDM_OK) status = device->ops->events->done(device, until, &done);
         if (status != TDM_OK) return tdm__nccl_device_failed(c, status);
         if (!tdm__nccl_enter(c->site)) return tdm__nccl_ended(c);
         ncclResult_t answer = c->site->nccl->CommGetAsyncError(c->handle, &state);

@@ -22,9 +22,9 @@ static void drain(tdm_nccl_comm *comm) {
     int64_t deadline = tdm__now_ns() + (int64_t)DRAIN_MS * 1000000;
     bool done = false;
     tdm_nccl_pause pause = {0};
-    if (comm->behind == NULL || device->ops->event_record(device, comm->behind, comm->queue) != TDM_OK) return;
+    if (comm->behind == NULL || device->ops->events->record(device, comm->behind, comm->queue) != TDM_OK) return;
     while (!done && tdm__now_ns() < deadline) {
-        if (device->ops->event_done(device, comm->behind, &done) != TDM_OK) return;
+        if (device->ops->events->done(device, comm->behind, &done) != TDM_OK) return;
         if (!done) tdm__nccl_pause(&pause);
     }
 }

@@ -146,9 +146,9 @@ static tdm_status meet(const tdm_nccl_library *nccl, tdm_comm *control, ncclUniq
 
 static tdm_status open_queue(tdm_nccl_comm *c) {
     tdm_device *device = c->site->device;
-    TDM_MODULE_TRY(device->ops->queue_open(device, TDM_COLLECTIVES, &c->queue));
-    TDM_MODULE_TRY(device->ops->event_open(device, TDM_ORDERS, &c->ahead));
-    TDM_MODULE_TRY(device->ops->event_open(device, TDM_ORDERS, &c->behind));
+    TDM_MODULE_TRY(device->ops->queues->open(device, TDM_COLLECTIVES, &c->queue));
+    TDM_MODULE_TRY(device->ops->events->open(device, TDM_ORDERS, &c->ahead));
+    TDM_MODULE_TRY(device->ops->events->open(device, TDM_ORDERS, &c->behind));
     TDM_MODULE_TRY(device->ops->allocate(device, &c->token, sizeof(int32_t), "nccl barrier"));
     return TDM_OK;
 }
@@ -215,9 +215,9 @@ static void close_comm(tdm_comm *comm) {
     finalize(c);
     if (!leave_list(c)) return; /* not freed: NCCL may still use it */
     device->ops->release(device, c->token);
-    if (c->behind != NULL) device->ops->event_close(device, c->behind);
-    if (c->ahead != NULL) device->ops->event_close(device, c->ahead);
-    if (c->queue != NULL) device->ops->queue_close(device, c->queue);
+    if (c->behind != NULL) device->ops->events->close(device, c->behind);
+    if (c->ahead != NULL) device->ops->events->close(device, c->ahead);
+    if (c->queue != NULL) device->ops->queues->close(device, c->queue);
     site->host->release(site->host->user, c);
     tdm__nccl_site_release(site);
 }

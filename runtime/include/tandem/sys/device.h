@@ -13,7 +13,7 @@
 
 TDM_BEGIN_DECLS
 
-typedef struct tdm_device_event tdm_device_event; /* a place in a queue that others can wait for */
+typedef struct tdm_device_event tdm_device_event; /* a point in a queue that others can wait for */
 /* What an event is for; the first kind costs least. */
 typedef enum tdm_event_use {
     TDM_ORDERS, /* queues wait for it */
@@ -39,9 +39,47 @@ typedef struct tdm_device_options {
     bool deterministic; /* algorithms whose result depends on timing are out */
 } tdm_device_options;
 
+typedef struct tdm_queue_ops {
+    tdm_status (*open)(tdm_device *device, tdm_queue_use use, tdm_queue **out);
+    void (*close)(tdm_device *device, tdm_queue *queue); /* NULL is fine */
+    /* `to` and `from` may be the host's, this device's, or another's of the same kind. */
+    tdm_status (*copy)(tdm_device *device, tdm_queue *queue, void *to, const void *from, size_t bytes);
+    tdm_status (*finish)(tdm_device *device, tdm_queue *queue); /* waits until its work is done */
+    /* The queue as the device's own library knows it (cudaStream_t); for communicators. Optional. */
+    void *(*handle)(tdm_device *device, tdm_queue *queue);
+} tdm_queue_ops;
+
+typedef struct tdm_event_ops {
+    tdm_status (*open)(tdm_device *device, tdm_event_use use, tdm_device_event **out);
+    void (*close)(tdm_device *device, tdm_device_event *event); /* NULL is fine */
+    tdm_status (*record)(tdm_device *device, tdm_device_event *event, tdm_queue *queue);
+    /* What is put on `queue` from now on runs after the recorded point. The event may be another device's. */
+    tdm_status (*wait)(tdm_device *device, tdm_device_event *event, tdm_queue *queue);
+    tdm_status (*done)(tdm_device *device, tdm_device_event *event, bool *done); /* does not wait */
+    tdm_status (*finish)(tdm_device *device, tdm_device_event *event);           /* the caller waits for the point */
+    /* As record, with the time; within captured work it is stamped in every run. */
+    tdm_status (*stamp)(tdm_device *device, tdm_device_event *event, tdm_queue *queue);
+    /* Both stamped and done. */
+    tdm_status (*ms)(tdm_device *device, tdm_device_event *from, tdm_device_event *to, double *ms);
+} tdm_event_ops;
+
+/* What is put on the device's own queue, and on queues that wait for it and are waited for, from begin to end is kept
+ * instead of done; run does it. */
+typedef struct tdm_capture_ops {
+    tdm_status (*begin)(tdm_device *device);
+    tdm_status (*end)(tdm_device *device, tdm_capture **out); /* also after a failure; *out is NULL then */
+    tdm_status (*run)(tdm_device *device, tdm_capture *capture);
+    void (*free)(tdm_device *device, tdm_capture *capture);
+} tdm_capture_ops;
+
 typedef struct tdm_device_ops {
     const char *name; /* "cpu", "cuda" */
     bool discrete;    /* memory of its own, work that is queued */
+
+    const tdm_queue_ops *queues;
+    const tdm_event_ops *events;
+    const tdm_capture_ops *captures; /* NULL: work can't be kept */
+    const tdm_arena_ops *arenas;
 
     tdm_status (*count)(int *out); /* devices that can be opened here */
     tdm_status (*info)(int index, tdm_device_info *out);
@@ -63,38 +101,8 @@ typedef struct tdm_device_ops {
     tdm_status (*pin)(tdm_device *device, void *memory, size_t bytes);
     void (*unpin)(tdm_device *device, void *memory); /* NULL is fine */
 
-    /* `to` and `from` may be the host's, this device's, or another's of the same kind. */
-    tdm_status (*copy)(tdm_device *device, tdm_queue *queue, void *to, const void *from, size_t bytes);
-    tdm_status (*finish)(tdm_device *device, tdm_queue *queue); /* waits until its work is done */
-
-    tdm_status (*queue_open)(tdm_device *device, tdm_queue_use use, tdm_queue **out);
-    void (*queue_close)(tdm_device *device, tdm_queue *queue); /* NULL is fine */
-    tdm_status (*event_open)(tdm_device *device, tdm_event_use use, tdm_device_event **out);
-    void (*event_close)(tdm_device *device, tdm_device_event *event); /* NULL is fine */
-    tdm_status (*event_record)(tdm_device *device, tdm_device_event *event, tdm_queue *queue);
-    /* What is put on `queue` from now on runs after the recorded place. The event may be another device's. */
-    tdm_status (*event_wait)(tdm_device *device, tdm_device_event *event, tdm_queue *queue);
-    tdm_status (*event_done)(tdm_device *device, tdm_device_event *event, bool *done); /* does not wait */
-    tdm_status (*event_finish)(tdm_device *device, tdm_device_event *event); /* the caller waits for the place */
-    /* As event_record, with the time; within captured work it is stamped in every run. */
-    tdm_status (*event_stamp)(tdm_device *device, tdm_device_event *event, tdm_queue *queue);
-    tdm_status (*event_ms)(tdm_device *device, tdm_device_event *from, tdm_device_event *to,
-                           double *ms); /* both stamped and done */
-
-    const tdm_arena_ops *arenas;
-
-    /* What is put on the device's own queue, and on queues that wait for it and are waited for, from begin to end is
-     * kept instead of done; run does it. Optional: NULL where there is no such thing. */
-    tdm_status (*capture_begin)(tdm_device *device);
-    tdm_status (*capture_end)(tdm_device *device, tdm_capture **out); /* also after a failure; *out is NULL then */
-    tdm_status (*capture_run)(tdm_device *device, tdm_capture *capture);
-    void (*capture_free)(tdm_device *device, tdm_capture *capture);
-
     /* May kernels of `device` read and write memory of `peer`? Discrete devices of one kind only. */
     bool (*reaches)(tdm_device *device, tdm_device *peer);
-
-    /* The queue as the device's own library knows it (cudaStream_t); for communicators. */
-    void *(*queue_handle)(tdm_device *device, tdm_queue *queue);
 
     /* What a report about a problem should contain of devices of this kind, a line each; keys differ from each other.
      * Nothing is started on the devices for it. Optional: NULL where there is nothing to say. */
