@@ -4,7 +4,7 @@
 
 #include "tools/bench/bench.h"
 #include "tools/launch/launch.h"
-#include "tools/commands/session.h"
+#include "tools/launch/session.h"
 #include "tools/terminal/json.h"
 #include "tools/terminal/progress.h"
 #include "tools/terminal/table.h"

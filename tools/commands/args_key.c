@@ -1,5 +1,5 @@
 /* args_key.c - finds flags; translates those of other trainers: --lr 0.1 is optimizer.lr=0.1 here. */
-#include "tools/commands/tool.h"
+#include "tools/tool.h"
 
 #include <stdlib.h>
 #include <string.h>

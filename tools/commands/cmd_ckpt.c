@@ -6,7 +6,7 @@
 #include <tandem/checkpoint.h>
 
 #include "tools/report/runs.h"
-#include "tools/commands/saved.h"
+#include "tools/report/saved.h"
 #include "tools/terminal/term.h"
 
 /* True for a folder that is not a checkpoint and holds none. */

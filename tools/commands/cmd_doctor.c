@@ -1,7 +1,7 @@
 /* cmd_doctor.c - `tandem doctor`: what tandem finds on this machine, for bug reports. */
 #include <tandem/doctor.h>
 
-#include "tools/commands/tool.h"
+#include "tools/tool.h"
 
 static int run(tool *t) {
     char *text = NULL;

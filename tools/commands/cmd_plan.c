@@ -1,5 +1,5 @@
 /* cmd_plan.c - `tandem plan`: what a run will do, without data, devices or other processes. */
-#include "tools/commands/tool.h"
+#include "tools/tool.h"
 
 static tdm_status print(const tool *t, const tdm_config *config, char **text) {
     tdm_plan_print_options options = TDM_PLAN_PRINT_OPTIONS_INIT;

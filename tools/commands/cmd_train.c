@@ -5,14 +5,14 @@
 
 #include <tandem/doctor.h>
 
-#include "tools/terminal/banner.h"
+#include "tools/commands/banner.h"
 #include "tools/launch/launch.h"
 #include "tools/terminal/log.h"
 #include "tools/terminal/outlet.h"
 #include "tools/terminal/progress.h"
 #include "tools/report/report.h"
-#include "tools/commands/saved.h"
-#include "tools/commands/session.h"
+#include "tools/report/saved.h"
+#include "tools/launch/session.h"
 #include "tools/launch/stop.h"
 #include "tools/terminal/term.h"
 

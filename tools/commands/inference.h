@@ -2,7 +2,7 @@
 #ifndef INFERENCE_H
 #define INFERENCE_H
 
-#include "tools/commands/tool.h"
+#include "tools/tool.h"
 
 typedef struct inference {
     tdm_config *config;

@@ -1,7 +1,7 @@
 /* verbs.c - the lists of what `tandem` and `tandem help` know. */
 #include <tandem/doctor.h>
 
-#include "tools/commands/tool.h"
+#include "tools/tool.h"
 
 const tool_verb *const tool_verbs[] = {&verb_train,  &verb_compare, &verb_eval,   &verb_predict, &verb_check,
                                        &verb_show,   &verb_explain, &verb_schema, &verb_plan,    &verb_init,

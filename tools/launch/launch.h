@@ -2,7 +2,7 @@
 #ifndef LAUNCH_H
 #define LAUNCH_H
 
-#include "tools/commands/tool.h"
+#include "tools/tool.h"
 
 #include <tandem/comm.h>
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/commands/saved.h"
+#include "tools/report/saved.h"
 #include "tools/terminal/term.h"
 
 enum { IDLE_MAX = 2 }; /* restarts in a row that end without a new checkpoint */

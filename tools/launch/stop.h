@@ -2,7 +2,7 @@
 #ifndef STOP_H
 #define STOP_H
 
-#include "tools/commands/tool.h"
+#include "tools/tool.h"
 
 #include <signal.h>
 

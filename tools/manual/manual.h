@@ -2,7 +2,7 @@
 #ifndef MANUAL_H
 #define MANUAL_H
 
-#include "tools/commands/tool.h"
+#include "tools/tool.h"
 
 #include <jansson.h>
 

@@ -1,5 +1,5 @@
 /* files.c - the file operations of the command. */
-#include "tools/commands/tool.h"
+#include "tools/tool.h"
 
 #include <errno.h>
 #include <fcntl.h>

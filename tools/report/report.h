@@ -2,7 +2,7 @@
 #ifndef REPORT_H
 #define REPORT_H
 
-#include "tools/commands/tool.h"
+#include "tools/tool.h"
 
 #include <jansson.h>
 

@@ -2,7 +2,7 @@
 #ifndef RUNS_H
 #define RUNS_H
 
-#include "tools/commands/tool.h"
+#include "tools/tool.h"
 
 /* Prints the newest run directory below a folder on stderr, if there is one. Call after an error about the folder. */
 void runs_hint(const char *folder);

@@ -2,7 +2,7 @@
 #ifndef LOG_H
 #define LOG_H
 
-#include "tools/commands/tool.h"
+#include "tools/tool.h"
 
 /* Fills t->host. */
 void log_init(tool *t);

@@ -2,7 +2,7 @@
 #ifndef PROGRESS_H
 #define PROGRESS_H
 
-#include "tools/commands/tool.h"
+#include "tools/tool.h"
 
 typedef struct progress {
     bool bar; /* false: plain lines */

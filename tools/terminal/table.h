@@ -2,7 +2,7 @@
 #ifndef TABLE_H
 #define TABLE_H
 
-#include "tools/commands/tool.h"
+#include "tools/tool.h"
 
 typedef struct table {
     char **cells; /* row by row */

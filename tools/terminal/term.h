@@ -2,7 +2,7 @@
 #ifndef TERM_H
 #define TERM_H
 
-#include "tools/commands/tool.h"
+#include "tools/tool.h"
 
 typedef enum term_style { TERM_PLAIN, TERM_BOLD, TERM_DIM, TERM_RED, TERM_YELLOW, TERM_GREEN } term_style;
 

@@ -1,6 +1,6 @@
 /* text.c - small texts: numbers with commas, sizes, durations, words for a shell; memory that cannot run out in
  * silence. */
-#include "tools/commands/tool.h"
+#include "tools/tool.h"
 
 #include <math.h>
 #include <stdarg.h>

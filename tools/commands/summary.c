@@ -1,5 +1,5 @@
 /* summary.c - see banner.h. With a run directory the table shows summary.json, otherwise the state of the run. */
-#include "tools/terminal/banner.h"
+#include "tools/commands/banner.h"
 
 #include <math.h>
 #include <stdlib.h>

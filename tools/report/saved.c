@@ -1,5 +1,5 @@
 /* saved.c - see saved.h. */
-#include "tools/commands/saved.h"
+#include "tools/report/saved.h"
 
 #include <dirent.h>
 #include <errno.h>

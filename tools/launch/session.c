@@ -1,14 +1,14 @@
 /* session.c - see session.h. */
-#include "tools/commands/session.h"
+#include "tools/launch/session.h"
 
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "tools/launch/launch.h"
-#include "tools/terminal/log.h"
-#include "tools/commands/saved.h"
 #include "tools/launch/stop.h"
+#include "tools/report/saved.h"
+#include "tools/terminal/log.h"
 
 int session_configure(session *s, tool *t, const char *const *extra) {
     *s = (session){.t = t, .fd = -1};

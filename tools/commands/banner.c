@@ -1,5 +1,5 @@
 /* banner.c - see banner.h. */
-#include "tools/terminal/banner.h"
+#include "tools/commands/banner.h"
 
 #include <jansson.h>
 #include <stdlib.h>

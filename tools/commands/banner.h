@@ -2,7 +2,7 @@
 #ifndef BANNER_H
 #define BANNER_H
 
-#include "tools/commands/tool.h"
+#include "tools/tool.h"
 
 #include <tandem/comm.h>
 

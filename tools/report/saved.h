@@ -2,7 +2,7 @@
 #ifndef SAVED_H
 #define SAVED_H
 
-#include "tools/commands/tool.h"
+#include "tools/tool.h"
 
 /* The step of the newest checkpoint, by name, in a run directory or a checkpoints folder. Negative: there is none, or
  * the folder cannot be listed. */

@@ -2,7 +2,7 @@
 #ifndef SESSION_H
 #define SESSION_H
 
-#include "tools/commands/tool.h"
+#include "tools/tool.h"
 
 #include <tandem/comm.h>
 
