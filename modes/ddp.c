@@ -6,13 +6,14 @@
  *   forward    this rank's part of the batch
  *   loss       its gradient is divided by the step's denominator (`denominator_of`), so the sum over ranks needs no
  *              division
- *   backward   each bucket of gradients is reduced as soon as its last gradient is written, while backward goes on
+ *   backward   each bucket of gradients is reduced as soon as its last gradient is written, while backward goes on (in
+ *              host memory of a device: all buckets after backward)
  *   join       the work that follows sees the sums
  *   optimizer  every rank makes the same update
  *
  * With `accumulate` only the last micro-batch is reduced (PyTorch: no_sync for the others). How gradients are reduced
- * depends on the memory they lie in: see reducer.h. Broadcasts depend on it in the same way. Step results always go
- * through host memory. */
+ * depends on the memory they lie in: see reducer.h. So does how buffers are broadcast. Step results always go through
+ * host memory. */
 #include <math.h>
 
 #include "modes/parts.h"
@@ -27,7 +28,7 @@ typedef struct ddp {
     int world;
     tdm_replica *replica;
     tdm_reducer *reducer; /* NULL with one rank */
-    bool splits;          /* a step is two pieces of work, because the host has something to do between them */
+    bool splits;          /* a step is two pieces of work: between them the host reduces gradients or checks the sums */
 } ddp;
 
 /* A step while it is submitted. */
@@ -127,7 +128,7 @@ static tdm_status whole_step(void *user) {
 
 /* ---- a step in two pieces ---- */
 
-/* Waiting for the device has no deadline, so this is called first. `until` NULL: for all queued work. */
+/* Called before the host waits for the device, because that wait has no deadline. `until` NULL: for all queued work. */
 static tdm_status wait_for_peers(ddp *d, tdm_device_event *until) {
     return d->reducer != NULL && d->reducer->ops->wait != NULL ? d->reducer->ops->wait(d->reducer, until) : TDM_OK;
 }
@@ -142,7 +143,7 @@ static tdm_status check_reduction(ddp *d) {
 
 static tdm_status run_split(ddp_step *s, tdm_hash128 key, tdm_times *times) {
     ddp *d = s->ddp;
-    /* The update is the same work for any rows, so it has one key: a number that is no hash of rows. */
+    /* A key names captured work. The update is the same work for any rows, so it has one: no hash of rows. */
     static const tdm_hash128 any_rows = {1, 0};
     TDM_TRY(tdm__replica_run(d->replica, key, forward_backward, s));
     TDM_TRY(wait_for_peers(d, NULL));
@@ -214,7 +215,8 @@ static tdm_status broadcast_now(ddp *d, tdm_times *times) {
     return TDM_OK;
 }
 
-/* A sliced all-reduce sends 2(n-1)/n of the arena per rank, as a ring does. Buffers go to every rank but the first. */
+/* Of all ranks together. In a sliced all-reduce each of n ranks sends 2(n-1)/n of the arena, as in a ring. Buffers go
+ * to every rank but the first. */
 static int64_t ddp_wire_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows) {
     int64_t arena = (int64_t)(plan->param_floats * sizeof(float));
     (void)rows;

@@ -24,7 +24,7 @@ template <class Number> struct add_item {
     }
 };
 
-/* dx_k = dy; with a relu, dy where y > 0, else 0. One pass writes all dx_k, so one of them may share memory with dy. */
+/* dx_k = dy; with a relu, 0 where y <= 0, else dy. One pass writes all dx_k, so one of them may share memory with dy. */
 template <class Number> struct add_gradient_item {
     const Number *y, *dy; /* y: NULL if there is no relu */
     Number *dx[TDM_MAX_INPUTS];

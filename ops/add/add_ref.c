@@ -30,7 +30,7 @@ static tdm_status forward(const tdm_kernel_args *args) {
     return TDM_OK;
 }
 
-/* dx_k = dy; with a relu, dy where y > 0, else 0. Applying the mask twice changes nothing, so a dx may share memory
+/* dx_k = dy; with a relu, 0 where y <= 0, else dy. Applying the mask twice changes nothing, so a dx may share memory
  * with dy. */
 static tdm_status backward(const tdm_kernel_args *args) {
     int64_t count = tdm__elementwise_count(args);

@@ -11,7 +11,7 @@
 #include "runtime/backends/cuda/kit/passes.h"
 #include "runtime/backends/cuda/kit/library.h"
 
-/* Byte offsets in scratch, for the most rows: first dy where y > 0, then room for the bias's sums, then the weights'
+/* Byte offsets in scratch, for the most rows: first the masked dy, then room for the bias's sums, then the weights'
  * gradient in bf16. */
 typedef struct {
     size_t room, weights, total;

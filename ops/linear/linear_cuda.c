@@ -14,7 +14,7 @@ typedef struct {
     tdm_cuda_matmul *forward, *weight, *input;
 } products;
 
-/* Bytes of scratch for dy where y > 0; the room for the sums follows it. */
+/* Bytes of scratch for the masked dy; the room for the sums follows it. */
 static size_t masked_bytes(const tdm_kernel_desc *desc) {
     return tdm__cuda_part((size_t)(desc->y.dim[0] * desc->y.dim[1]) * tdm__cuda_size(tdm__cuda_number_of(desc)));
 }

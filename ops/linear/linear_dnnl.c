@@ -13,7 +13,7 @@
 typedef struct {
     int64_t rows, in, out;
     size_t x, y;   /* forward: x^T, y^T */
-    size_t masked; /* backward: dy where y > 0 */
+    size_t masked; /* backward: dy, 0 where y <= 0 */
     size_t total;
 } offsets;
 
@@ -179,7 +179,7 @@ static void sum_rows(float *restrict db, const float *restrict dy, const offsets
         for (int64_t o = 0; o < at->out; o++) db[o] += dy[n * at->out + o];
 }
 
-/* dy where y > 0, else 0, into scratch. */
+/* 0 where y <= 0, else dy, into scratch. */
 static void mask_rows(void *data, int64_t begin, int64_t end) {
     const tdm_kernel_args *args = data;
     const offsets at = offsets_of(args->desc, args->rows);

@@ -13,6 +13,6 @@ const tdm_op_def tdm__relu_op = {
     .doc_zh = "y = max(0, x)（torch.nn.ReLU）",
     .min_inputs = 1,
     .max_inputs = 1,
-    .flags = TDM_OP_READS_Y | TDM_OP_IN_PLACE,
+    .flags = TDM_OP_READS_Y | TDM_OP_IN_PLACE, /* backward needs y alone, so y may be written over x */
     .infer = infer,
 };

@@ -34,7 +34,7 @@ template <class Number> tdm_status forward(const tdm_kernel_args *args) {
                                  is_aligned(item.x, item.y));
 }
 
-/* dx = dy where y > 0, else 0 */
+/* dx = 0 where y <= 0, else dy */
 template <class Number> tdm_status backward(const tdm_kernel_args *args) {
     const relu_gradient_item<Number> item = {as<Number>(args->y), as<Number>(args->dy), as<Number>(args->dx[0])};
     return each<PACK_OF<Number>>(tdm__cuda_device(args->device), item, tdm__elementwise_count(args),
@@ -43,4 +43,4 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
 
 } /* namespace */
 
-TDM_CUDA_KERNEL(relu, keep_layout);
+TDM_CUDA_KERNEL(relu, keep_layout); /* fits: any layout, y in that of x */

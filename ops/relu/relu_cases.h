@@ -1,4 +1,4 @@
-/* relu: the cases that every kernel of the op must pass. */
+/* relu: the cases that every kernel of the op must pass. Of an input: {dimensions, {sizes}}. */
 #include "tests/ops/op_case.h"
 
 static const op_tolerance relu_tolerance = {0};

@@ -1,4 +1,4 @@
-/* relu: reference kernel, also used by default. NaN passes through, as in PyTorch. */
+/* relu: reference kernel, also the one that runs on the CPU. NaN passes through, as in PyTorch. */
 #include "ops/elementwise.h"
 #include "ops/ops.h"
 
@@ -12,7 +12,7 @@ static tdm_status forward(const tdm_kernel_args *args) {
     return TDM_OK;
 }
 
-/* dx = dy where y > 0, else 0 */
+/* dx = 0 where y <= 0, else dy */
 static tdm_status backward(const tdm_kernel_args *args) {
     int64_t count = tdm__elementwise_count(args);
     const float *y = args->y, *dy = args->dy;

@@ -160,7 +160,7 @@ __device__ inline void put(bf16 *to, int64_t index, float value) {
 template <int WIDE> __device__ inline void clamp_at_zero(pack<float, WIDE> *v) {
     for (int k = 0; k < WIDE; k++) v->at[k] = v->at[k] < 0.0f ? 0.0f : v->at[k];
 }
-/* d where y > 0, else 0: what comes back from a relu with the output y. */
+/* 0 where y <= 0, else d: what comes back from a relu with the output y. */
 template <int WIDE> __device__ inline void keep_where_positive(pack<float, WIDE> *d, const pack<float, WIDE> &y) {
     for (int k = 0; k < WIDE; k++) d->at[k] = y.at[k] <= 0.0f ? 0.0f : d->at[k];
 }

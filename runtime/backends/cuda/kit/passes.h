@@ -14,7 +14,7 @@ extern "C" {
 tdm_status tdm__cuda_bias(tdm_cuda_device *device, tdm_cuda_number number, void *y, const void *bias, int64_t outer,
                           int64_t channels, int64_t inner, bool relu);
 
-/* masked = dy where y > 0, else 0, if y is not NULL; sums[channel] = the sum of (masked) dy if sums is not NULL, in a
+/* masked = 0 where y <= 0, else dy, if y is not NULL; sums[channel] = the sum of (masked) dy if sums is not NULL, in a
  * fixed order. `room` has tdm__cuda_mask_room bytes, a number that grows with outer. */
 tdm_status tdm__cuda_mask(tdm_cuda_device *device, tdm_cuda_number number, void *masked, const void *dy, const void *y,
                           float *sums, void *room, int64_t outer, int64_t channels, int64_t inner);

@@ -10,7 +10,7 @@
 
 typedef struct tdm_dnnl_passes {
     void (*relu)(float *y, int64_t count);                                    /* y = max(0, y) */
-    void (*mask)(float *out, const float *dy, const float *y, int64_t count); /* out = dy where y > 0, else 0 */
+    void (*mask)(float *out, const float *dy, const float *y, int64_t count); /* out = 0 where y <= 0, else dy */
     void (*add)(float *sum, const float *x, int64_t count);                   /* sum += x */
 } tdm_dnnl_passes;
 TDM_LANES_TABLES(tdm_dnnl_passes, tdm__dnnl_passes);

@@ -95,7 +95,7 @@ typedef enum tdm_epilogue {
     TDM_EPILOGUE_BIAS = 8,
     /* y += the last input; backward: its dx is what comes back behind the addition, and may lie on dy. */
     TDM_EPILOGUE_ADD = 4,
-    /* y = max(0, y), NaN stays. backward: dy counts where y > 0. y is kept for that; dy may not be changed unless
+    /* y = max(0, y), NaN stays. backward: dy counts unless y <= 0. y is kept for that; dy may not be changed unless
      * scratch was booked to hold the masked copy. */
     TDM_EPILOGUE_RELU = 1,
     /* backward also writes channel_sums. */
