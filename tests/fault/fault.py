@@ -531,6 +531,7 @@ def run_one(options, test):
 
 def main(*tests):
     options = parse()
+    signal.signal(signal.SIGHUP, signal.SIG_DFL) # under nohup it is ignored, and the jobs would ignore it too
     chosen = [test for test in tests if not options.names or any(name in test.__name__ for name in options.names)]
     words = [run_one(options, test) for test in chosen]
     bad = words.count("FAILED")
