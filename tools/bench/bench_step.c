@@ -5,7 +5,6 @@
 #include "tools/bench/bench.h"
 #include "tools/launch/launch.h"
 #include "tools/launch/session.h"
-#include "tools/terminal/json.h"
 #include "tools/terminal/progress.h"
 #include "tools/terminal/table.h"
 #include "tools/terminal/term.h"
@@ -49,15 +48,16 @@ static void print_json(const measured *m, const tdm_job *job) {
     for (int i = 0; i < REPORT_PHASES; i++) {
         if (m->phase[i].count) json_object_set_new(ms, report_phases[i], json_real(samples_mean(&m->phase[i])));
     }
-    json_print(json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:f, s:o, s:O*}", "mode",
-                         job_mode_name(job->parallel.mode), "devices", devices(m, job), "global_batch",
-                         (json_int_t)m->state.global_batch, "parameters", (json_int_t)m->state.params, "warmup_steps",
-                         (json_int_t)m->warmup, "steps", (json_int_t)steps.count, "ms_per_step", mean,
-                         "ms_per_step_median", samples_quantile(&steps, 0.5), "ms_per_step_min",
-                         samples_quantile(&steps, 0), "ms_per_step_wall", m->wall_ms / (double)steps.count,
-                         "memory_bytes", (json_int_t)m->memory_bytes, "samples_per_s", rate, "ms", ms, "kernels",
-                         m->kernels),
-               stdout);
+    json_auto_t *out =
+        json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:f, s:o, s:O*}", "mode",
+                  job_mode_name(job->parallel.mode), "devices", devices(m, job), "global_batch",
+                  (json_int_t)m->state.global_batch, "parameters", (json_int_t)m->state.params, "warmup_steps",
+                  (json_int_t)m->warmup, "steps", (json_int_t)steps.count, "ms_per_step", mean, "ms_per_step_median",
+                  samples_quantile(&steps, 0.5), "ms_per_step_min", samples_quantile(&steps, 0), "ms_per_step_wall",
+                  m->wall_ms / (double)steps.count, "memory_bytes", (json_int_t)m->memory_bytes, "samples_per_s", rate,
+                  "ms", ms, "kernels", m->kernels);
+    json_dumpf(out, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9) | JSON_ENSURE_ASCII);
+    putchar('\n');
 }
 
 static void print_table(const measured *m, const tdm_job *job) {
