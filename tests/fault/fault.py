@@ -257,6 +257,10 @@ class Box:
         self.jobs, self.notes, self.goldens, self.dirs = [], [], {}, 0
         self.yaml = self.write("job.yaml", YAML)
 
+    def some(self, *choices):
+        """All of them; with --few the last, which is ddp where they are modes."""
+        return choices[-1:] if self.options.few else choices
+
     def trials(self, few, many):
         if self.options.few:
             few = (few + 2) // 3
@@ -494,7 +498,7 @@ def parse():
     parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
     parser.add_argument("--tandem", default=os.environ.get("TANDEM"), help="the command (default: $TANDEM)")
     parser.add_argument("--long", action="store_true", help="many more trials")
-    parser.add_argument("--few", action="store_true", help="a third of the trials, for slow builds")
+    parser.add_argument("--few", action="store_true", help="a third of the trials, one of several modes: for slow builds")
     parser.add_argument("--trials", type=int, default=0, help="how many trials of what is drawn by chance")
     parser.add_argument("--seed", type=int, default=1, help="of the drawn instants; another one draws others")
     parser.add_argument("--dir", default=None, help="where the runs are kept while they last")

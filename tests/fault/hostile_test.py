@@ -231,7 +231,7 @@ def file_names(box):
 
 def variables(box):
     job = job_file(box)
-    for value in (TEXT.encode(), RAW):
+    for value in box.some(TEXT.encode(), RAW):
         for names in (("TANDEM_MODULE_PATH",), ("TANDEM_LOG",), ("TANDEM_CUDA_LIBRARIES",), ("RANK", "WORLD_SIZE"),
                       ("TANDEM_RANK", "TANDEM_WORLD"), ("MASTER_PORT",), ("TANDEM_PARENT",), ("COLUMNS",),
                       ("CUDA_VISIBLE_DEVICES",), ("NCCL_COMM_BLOCKING",)):

@@ -110,7 +110,7 @@ def in_a_save(box):
     count = 0
     calls = {"fsync": 20, "fallocate": 6, "mkdir": 4, "rename,renameat,renameat2": 8, "unlink,unlinkat": 12, "ftruncate": 2}
     for call, most in calls.items():
-        numbers = range(1, most + 1) if box.options.long else sorted(box.random.sample(range(1, most + 1), 2))
+        numbers = sorted(box.random.sample(range(1, most + 1), min(box.trials(2, most), most)))
         for n in numbers:
             run_dir = box.new_dir()
             wrap = fault.strace("trace=" + call, "inject=%s:signal=KILL:when=%d" % (call, n))
@@ -193,7 +193,7 @@ def run_again_at_once(box):
 def one_process(box):
     """single and dp: nothing of the process is left, and it goes on."""
     n = box.trials(3, 100)
-    for mode, world in (("single", 1), ("dp", 2)):
+    for mode, world in box.some(("single", 1), ("dp", 2)):
         length = box.golden(mode, world)[2]
         for _ in range(n):
             run_dir = box.new_dir()

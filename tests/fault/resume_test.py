@@ -150,7 +150,7 @@ def strange_folders(box):
 
 def all_damaged(box):
     """Every checkpoint damaged: 8, and not a step from the start as if there had been none."""
-    for mode, world in (("ddp", 2), ("single", 1)):
+    for mode, world in box.some(("single", 1), ("ddp", 2)):
         run_dir = half_way(box)
         for step in fault.steps_of(run_dir):
             path = os.path.join(fault.checkpoint(run_dir, step), "model.safetensors")
@@ -173,7 +173,7 @@ def of_another_job(box):
              (("optimizer={type: sgd, lr: 0.1}",), r"adam.*sgd"),
              (("optimizer={type: adamw, lr: 0.001}",), r"adam.*adamw"))
     for args, pattern in cases:
-        for mode, world in (("ddp", 2), ("single", 1)):
+        for mode, world in box.some(("single", 1), ("ddp", 2)):
             run_dir = half_way(box)
             before = fault.steps_of(run_dir)
             try:
@@ -231,7 +231,7 @@ def other_modes(box):
 def not_finite(box):
     """F50: the loss of a step is no number: 9, the step is named, and the checkpoint before it is whole."""
     more = ("optimizer={type: sgd, lr: 1e-3}", "checkpoint.every=1 steps")
-    for mode, world in (("ddp", 2), ("single", 1), ("dp", 2)):
+    for mode, world in box.some(("single", 1), ("dp", 2), ("ddp", 2)):
         run_dir = box.new_dir()
         box.run(OK, *box.arguments(mode, world, run_dir, *more, "train.steps=24"))
         job = box.run(NUMERIC, *box.arguments(mode, world, run_dir, *more, "optimizer.lr=1e6"))

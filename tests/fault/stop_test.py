@@ -122,7 +122,7 @@ def to_one_rank(box):
 
 def to_everybody(box):
     """Ctrl-C and control groups send to every process of the job: that is one wish, not several."""
-    for number in SIGNALS:
+    for number in box.some(*SIGNALS):
         run_dir = box.new_dir()
         job = box.train("ddp", 2, run_dir, limits=os.setpgrp)
         job.writes(2)
@@ -163,7 +163,7 @@ def at_the_end(box):
 def evaluation_that_is_due(box):
     """It is left to whoever goes on: the stop is quick, and metrics.jsonl tells of it once. What is logged stays even."""
     more = ("eval.every=1 steps", "log.every=5 steps")
-    for mode, world in (("single", 1), ("ddp", 2)):
+    for mode, world in box.some(("single", 1), ("ddp", 2)):
         run_dir = box.new_dir()
         job = box.train(mode, world, run_dir, *more, "data.eval.samples=4000")
         job.writes(3)
@@ -215,7 +215,7 @@ def second_signal_in_a_step(box):
 
 def killed_behind_a_checkpoint(box):
     """status.json tells its step, though the last heartbeat is older."""
-    for mode, world in (("single", 1), ("ddp", 2)):
+    for mode, world in box.some(("single", 1), ("ddp", 2)):
         run_dir = box.new_dir()
         job = box.train(mode, world, run_dir, "train.steps=1000000", "data.eval=null", "checkpoint.every=10 steps")
         eventually(lambda: fault.steps_of(run_dir)[-1:] >= [20] or job.has_ended(), fault.RUN_SECONDS, "no checkpoint of step 20")
@@ -242,8 +242,8 @@ def killed_for_not_stopping(box):
 
 def evaluation_under_way(box):
     """A long one is left to whoever goes on, by all ranks."""
-    more = ("data.eval.samples=60000", "eval.every=8 steps", "train.steps=16")
-    for mode, world in (("single", 1), ("ddp", 2)):
+    more = ("data.eval.samples=%d" % box.some(60000, 20000)[0], "eval.every=8 steps", "train.steps=16")
+    for mode, world in box.some(("single", 1), ("ddp", 2)):
         run_dir = box.new_dir()
         box.golden(mode, world, *more)
         job = box.train(mode, world, run_dir, *more)
@@ -271,7 +271,7 @@ def ignored_hangup(box):
 def reader_has_gone(box):
     """`| head`: training goes on, its output is dropped."""
     pipe = ("bash", "-c", '"$@" 2>&1 | head -n 1 >/dev/null; exit "${PIPESTATUS[0]}"', "-")
-    for mode, world in (("single", 1), ("dp", 2), ("ddp", 2)):
+    for mode, world in box.some(("single", 1), ("dp", 2), ("ddp", 2)):
         run_dir = box.new_dir()
         box.train(mode, world, run_dir, wrap=pipe).end(OK, fault.RUN_SECONDS)
         want(fault.summary(run_dir)["params_xxh3"] == box.golden(mode, world)[0], "other bits in %s", mode)
@@ -297,8 +297,8 @@ def narrow_pipe():
 
 def reader_who_stops_reading(box):
     """`| less` that is left alone, Ctrl-S: training goes on, and ends as it is asked to."""
-    for mode, world in (("single", 1), ("dp", 2), ("ddp", 2)):
-        for more in ((), ("--restarts", "1")):
+    for mode, world in box.some(("single", 1), ("dp", 2), ("ddp", 2)):
+        for more in box.some((), ("--restarts", "1")):
             with narrow_pipe() as (_, writer):
                 run_dir = box.new_dir()
                 job = box.train(mode, world, run_dir, *ENDLESS, *more, pipe=writer)
@@ -314,7 +314,7 @@ def reader_who_stops_reading(box):
 
 def reader_who_stops_reading_in_the_end(box):
     """The summary of a run is in its folder; where there is no folder it waits until it is read, or a signal comes."""
-    for mode, world in (("single", 1), ("ddp", 2)):
+    for mode, world in box.some(("single", 1), ("ddp", 2)):
         with narrow_pipe() as (_, writer):
             os.write(writer, b"x" * 4096)
             run_dir = box.new_dir()
@@ -397,7 +397,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 def terminal_is_closed(box):
     """The hangup that a shell's end sends to everybody in front of it."""
-    for mode, world in (("single", 1), ("ddp", 2)):
+    for mode, world in box.some(("single", 1), ("ddp", 2)):
         run_dir = box.new_dir()
         box.golden(mode, world)
         wrap = (sys.executable, "-c", TERMINAL, os.path.join(run_dir, "metrics.jsonl"))

@@ -127,7 +127,7 @@ def wait_for(job, pattern):
 def full_for_a_while(box):
     """No room for metrics and checkpoints, then room again: training continues, nothing is lost, each outage of the
     metrics is told once, and the end is as if the disk had never been full."""
-    for mode, world in (("single", 1), ("ddp", 2)):
+    for mode, world in box.some(("single", 1), ("ddp", 2)):
         with filled_while_it_trains(box, mode, world, 1 << 20) as (job, run_dir, make_room):
             wait_for(job, r"cannot write %s/metrics\.jsonl: No space left on device.*training continues" % run_dir)
             wait_for(job, r"the checkpoint of step \d+ is not saved: .*No space left on device.*tries again")
@@ -150,7 +150,7 @@ def full_for_a_while(box):
 def full_at_the_end(box):
     """A job that is stopped while the disk is full: 10, for its last state is not saved, and it goes on when there is
     room again."""
-    for mode, world in (("single", 1), ("ddp", 2)):
+    for mode, world in box.some(("single", 1), ("ddp", 2)):
         with filled_while_it_trains(box, mode, world, 1 << 20) as (job, run_dir, make_room):
             wait_for(job, r"the checkpoint of step \d+ is not saved: .*No space left on device.*tries again")
             job.send(job.pid, signal.SIGTERM)
@@ -271,7 +271,7 @@ def planted_links(box):
     refused is told with its path. What is replaced in one step (status.json and the like) takes the place of a link."""
     count = 0
     for name, kinds, codes in PLANTED:
-        for kind in kinds:
+        for kind in box.some(*reversed(kinds)):
             run_dir, victim = box.new_dir(), box.new_dir()
             os.makedirs(os.path.join(victim, "folder"))
             plant_file(os.path.join(victim, "file"), victim)
@@ -374,7 +374,7 @@ def in_use(box):
     os.kill(first.pid, signal.SIGSTOP)
     for rank in first.ranks().values():
         first.send(rank, signal.SIGSTOP)
-    for mode, world in (("single", 1), ("ddp", 2), ("dp", 2)):
+    for mode, world in box.some(("single", 1), ("dp", 2), ("ddp", 2)):
         second = box.run(IO, *box.arguments(mode, world, run_dir))
         second.one_error(r"run directory '%s' is in use by another job" % run_dir)
     for rank in first.ranks().values():
@@ -388,7 +388,7 @@ def in_use(box):
 def file_size_limit(box):
     """ulimit -f: an error like any other, not a signal."""
     for limit in (0, 100, 1000, 10000, 30000, 50000):
-        for mode, world in (("single", 1), ("ddp", 2)):
+        for mode, world in box.some(("single", 1), ("ddp", 2)):
             run_dir = box.new_dir()
             job = box.train(mode, world, run_dir,
                             limits=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
@@ -409,7 +409,7 @@ def file_size_limit(box):
 def without_standard_streams(box):
     """Started with descriptors 0, 1 and 2 closed, as some service managers do: files must not take their places."""
     for closed in ((1,), (2,), (0, 1), (0, 1, 2)):
-        for mode, world in (("single", 1), ("ddp", 2)):
+        for mode, world in box.some(("single", 1), ("ddp", 2)):
             run_dir = box.new_dir()
 
             def close():
@@ -430,7 +430,7 @@ def without_standard_streams(box):
 
 def nobody_reads(box):
     """The reader of its output goes away: whatever the end is, the checkpoints are whole and the run can go on."""
-    for mode, world in (("single", 1), ("ddp", 2)):
+    for mode, world in box.some(("single", 1), ("ddp", 2)):
         run_dir = box.new_dir()
         reader, writer = os.pipe()
 

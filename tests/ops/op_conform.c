@@ -79,11 +79,7 @@ static bool equal_bits(const op_data *data, const op_result *a, const op_result 
 }
 
 /* A second run shows whether the bits are the same. Sanitizers find nothing in it. */
-#ifdef TDM_SANITIZED
-enum { REPEATS = 0 };
-#else
-enum { REPEATS = 1 };
-#endif
+enum { REPEATS = TDM_EVERY(2) == 1 };
 
 static void conform_to(const tdm_kernel *kernel, const op_data *data, const op_setting *setting, double tolerance,
                        op_conform_count *count) {

@@ -155,7 +155,7 @@ enum { SMALL_POOLS = 5 }; /* the first of them */
 
 TEST(maxpool2d_sums) {
     for (size_t i = 0; i < sizeof pools_apart / sizeof *pools_apart; i++) {
-        for (int variant = 0; variant < 8; variant++) {
+        for (int variant = 0; variant < 8; variant += TDM_EVERY(3)) {
             op_data data;
             op_result got;
             const op_setting how = {.layout = TDM_LAYOUT_NHWC,

@@ -12,6 +12,14 @@
 
 extern int tdm_test_failures, tdm_test_found;
 
+/* The step of a loop over settings that differ only in numbers. Sanitizers find a fault of memory with a few of them,
+ * so with sanitizers it is every n-th. */
+#ifdef TDM_SANITIZED
+#define TDM_EVERY(n) (n)
+#else
+#define TDM_EVERY(n) 1
+#endif
+
 #define TEST(name) static void test_##name(void)
 
 #define CHECK(condition)                                                            \
