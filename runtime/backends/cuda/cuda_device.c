@@ -168,38 +168,12 @@ static const tdm_arena_ops arena_ops = {
     .ingest = tdm__cuda_ingest,
 };
 
-static const tdm_queue_ops queue_ops = {
-    .copy = tdm__cuda_copy,
-    .finish = tdm__cuda_finish,
-    .open = tdm__cuda_queue_open,
-    .close = tdm__cuda_queue_close,
-    .handle = tdm__cuda_queue_handle,
-};
-
-static const tdm_event_ops event_ops = {
-    .open = tdm__cuda_event_open,
-    .close = tdm__cuda_event_close,
-    .record = tdm__cuda_event_record,
-    .stamp = tdm__cuda_event_stamp,
-    .wait = tdm__cuda_event_wait,
-    .done = tdm__cuda_event_done,
-    .finish = tdm__cuda_event_finish,
-    .ms = tdm__cuda_event_ms,
-};
-
-static const tdm_capture_ops capture_ops = {
-    .begin = tdm__cuda_capture_begin,
-    .end = tdm__cuda_capture_end,
-    .run = tdm__cuda_capture_run,
-    .free = tdm__cuda_capture_free,
-};
-
 const tdm_device_ops tdm__cuda_device_ops = {
     .name = "cuda",
     .discrete = true,
-    .queues = &queue_ops,
-    .events = &event_ops,
-    .captures = &capture_ops,
+    .queues = &tdm__cuda_queue_ops,
+    .events = &tdm__cuda_event_ops,
+    .captures = &tdm__cuda_capture_ops,
     .arenas = &arena_ops,
     .count = tdm__cuda_count,
     .info = info,

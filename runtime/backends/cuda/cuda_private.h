@@ -41,22 +41,9 @@ tdm_status tdm__cuda_copy(tdm_device *device, tdm_queue *queue, void *to, const 
 void tdm__cuda_memory_deinit(tdm_cuda_full_device *device);
 
 /* cuda_queue.c */
-tdm_status tdm__cuda_finish(tdm_device *device, tdm_queue *queue);
-tdm_status tdm__cuda_queue_open(tdm_device *device, tdm_queue_use use, tdm_queue **out);
-void tdm__cuda_queue_close(tdm_device *device, tdm_queue *queue);
-tdm_status tdm__cuda_event_open(tdm_device *device, tdm_event_use use, tdm_device_event **out);
-void tdm__cuda_event_close(tdm_device *device, tdm_device_event *event);
-tdm_status tdm__cuda_event_record(tdm_device *device, tdm_device_event *event, tdm_queue *queue);
-tdm_status tdm__cuda_event_stamp(tdm_device *device, tdm_device_event *event, tdm_queue *queue);
-tdm_status tdm__cuda_event_wait(tdm_device *device, tdm_device_event *event, tdm_queue *queue);
-tdm_status tdm__cuda_event_done(tdm_device *device, tdm_device_event *event, bool *done);
-tdm_status tdm__cuda_event_finish(tdm_device *device, tdm_device_event *event);
-tdm_status tdm__cuda_event_ms(tdm_device *device, tdm_device_event *from, tdm_device_event *to, double *ms);
-tdm_status tdm__cuda_capture_begin(tdm_device *device);
-tdm_status tdm__cuda_capture_end(tdm_device *device, tdm_capture **out);
-tdm_status tdm__cuda_capture_run(tdm_device *device, tdm_capture *capture);
-void tdm__cuda_capture_free(tdm_device *device, tdm_capture *capture);
-void *tdm__cuda_queue_handle(tdm_device *device, tdm_queue *queue);
+extern const tdm_queue_ops tdm__cuda_queue_ops;
+extern const tdm_event_ops tdm__cuda_event_ops;
+extern const tdm_capture_ops tdm__cuda_capture_ops;
 
 /* cuda_error.c */
 enum { TDM_CUDA_MOST_DEVICES = 64 }; /* GPUs beyond this number are not used */

@@ -20,7 +20,7 @@ static tdm_status wait_for(cudaEvent_t event) {
     return TDM_OK;
 }
 
-tdm_status tdm__cuda_finish(tdm_device *device, tdm_queue *queue) {
+static tdm_status finish(tdm_device *device, tdm_queue *queue) {
     const cudaEvent_t waiter = tdm__cuda_full(device)->waiter;
     TDM_CUDA_ENTER(device);
     TDM_CUDA(cudaEventRecord(waiter, tdm__cuda_stream(device, queue)));
@@ -29,7 +29,7 @@ tdm_status tdm__cuda_finish(tdm_device *device, tdm_queue *queue) {
 
 /* CUDA's lowest priority is 0, which is also the default; higher priorities are negative. Captured work keeps the
  * priority of its stream. */
-tdm_status tdm__cuda_queue_open(tdm_device *device, tdm_queue_use use, tdm_queue **out) {
+static tdm_status queue_open(tdm_device *device, tdm_queue_use use, tdm_queue **out) {
     int lowest = 0, highest = 0;
     cudaStream_t stream = NULL;
     *out = NULL;
@@ -40,14 +40,14 @@ tdm_status tdm__cuda_queue_open(tdm_device *device, tdm_queue_use use, tdm_queue
     return TDM_OK;
 }
 
-void tdm__cuda_queue_close(tdm_device *device, tdm_queue *queue) {
+static void queue_close(tdm_device *device, tdm_queue *queue) {
     if (queue == NULL) return;
     (void)tdm__cuda_enter(device);
     (void)cudaStreamSynchronize((cudaStream_t)queue);
     if (cudaStreamDestroy((cudaStream_t)queue) != cudaSuccess) (void)cudaGetLastError();
 }
 
-tdm_status tdm__cuda_event_open(tdm_device *device, tdm_event_use use, tdm_device_event **out) {
+static tdm_status event_open(tdm_device *device, tdm_event_use use, tdm_device_event **out) {
     unsigned flags = use == TDM_STAMPS ? cudaEventDefault : cudaEventDisableTiming;
     if (use == TDM_WAKES) flags |= cudaEventBlockingSync;
     cudaEvent_t event = NULL;
@@ -58,13 +58,13 @@ tdm_status tdm__cuda_event_open(tdm_device *device, tdm_event_use use, tdm_devic
     return TDM_OK;
 }
 
-void tdm__cuda_event_close(tdm_device *device, tdm_device_event *event) {
+static void event_close(tdm_device *device, tdm_device_event *event) {
     if (event == NULL) return;
     (void)tdm__cuda_enter(device);
     if (cudaEventDestroy((cudaEvent_t)event) != cudaSuccess) (void)cudaGetLastError();
 }
 
-tdm_status tdm__cuda_event_record(tdm_device *device, tdm_device_event *event, tdm_queue *queue) {
+static tdm_status event_record(tdm_device *device, tdm_device_event *event, tdm_queue *queue) {
     TDM_CUDA_ENTER(device);
     TDM_CUDA(cudaEventRecord((cudaEvent_t)event, tdm__cuda_stream(device, queue)));
     return TDM_OK;
@@ -72,7 +72,7 @@ tdm_status tdm__cuda_event_record(tdm_device *device, tdm_device_event *event, t
 
 /* In a capture a plain record is only a point for other streams to wait for; an external record is stamped in every run
  * of the graph. Outside of captures there is no difference. */
-tdm_status tdm__cuda_event_stamp(tdm_device *device, tdm_device_event *event, tdm_queue *queue) {
+static tdm_status event_stamp(tdm_device *device, tdm_device_event *event, tdm_queue *queue) {
     TDM_CUDA_ENTER(device);
     cudaStream_t stream = tdm__cuda_stream(device, queue);
     enum cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
@@ -83,7 +83,7 @@ tdm_status tdm__cuda_event_stamp(tdm_device *device, tdm_device_event *event, td
     return TDM_OK;
 }
 
-tdm_status tdm__cuda_event_wait(tdm_device *device, tdm_device_event *event, tdm_queue *queue) {
+static tdm_status event_wait(tdm_device *device, tdm_device_event *event, tdm_queue *queue) {
     tdm_cuda_full_device *full = tdm__cuda_full(device);
     enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     TDM_CUDA_ENTER(device);
@@ -96,7 +96,7 @@ tdm_status tdm__cuda_event_wait(tdm_device *device, tdm_device_event *event, tdm
     return TDM_OK;
 }
 
-tdm_status tdm__cuda_event_done(tdm_device *device, tdm_device_event *event, bool *done) {
+static tdm_status event_done(tdm_device *device, tdm_device_event *event, bool *done) {
     *done = false;
     TDM_CUDA_ENTER(device);
     const cudaError_t error = cudaEventQuery((cudaEvent_t)event);
@@ -109,12 +109,12 @@ tdm_status tdm__cuda_event_done(tdm_device *device, tdm_device_event *event, boo
     return TDM_OK;
 }
 
-tdm_status tdm__cuda_event_finish(tdm_device *device, tdm_device_event *event) {
+static tdm_status event_finish(tdm_device *device, tdm_device_event *event) {
     TDM_CUDA_ENTER(device);
     return wait_for((cudaEvent_t)event);
 }
 
-tdm_status tdm__cuda_event_ms(tdm_device *device, tdm_device_event *from, tdm_device_event *to, double *ms) {
+static tdm_status event_ms(tdm_device *device, tdm_device_event *from, tdm_device_event *to, double *ms) {
     float elapsed = 0;
     *ms = 0;
     TDM_CUDA_ENTER(device);
@@ -124,14 +124,14 @@ tdm_status tdm__cuda_event_ms(tdm_device *device, tdm_device_event *from, tdm_de
 }
 
 /* Thread-local mode: calls of other replicas' threads do not break this capture. */
-tdm_status tdm__cuda_capture_begin(tdm_device *device) {
+static tdm_status capture_begin(tdm_device *device) {
     TDM_CUDA_ENTER(device);
     tdm__cuda_full(device)->captured = true;
     TDM_CUDA(cudaStreamBeginCapture(tdm__cuda_device(device)->stream, cudaStreamCaptureModeThreadLocal));
     return TDM_OK;
 }
 
-tdm_status tdm__cuda_capture_end(tdm_device *device, tdm_capture **out) {
+static tdm_status capture_end(tdm_device *device, tdm_capture **out) {
     const cudaStream_t stream = tdm__cuda_device(device)->stream;
     cudaGraph_t graph = NULL;
     cudaGraphExec_t ready = NULL;
@@ -149,18 +149,44 @@ tdm_status tdm__cuda_capture_end(tdm_device *device, tdm_capture **out) {
     return TDM_OK;
 }
 
-tdm_status tdm__cuda_capture_run(tdm_device *device, tdm_capture *capture) {
+static tdm_status capture_run(tdm_device *device, tdm_capture *capture) {
     TDM_CUDA_ENTER(device);
     TDM_CUDA(cudaGraphLaunch((cudaGraphExec_t)capture, tdm__cuda_device(device)->stream));
     return TDM_OK;
 }
 
-void tdm__cuda_capture_free(tdm_device *device, tdm_capture *capture) {
+static void capture_free(tdm_device *device, tdm_capture *capture) {
     if (capture == NULL) return;
     (void)tdm__cuda_enter(device);
     if (cudaGraphExecDestroy((cudaGraphExec_t)capture) != cudaSuccess) (void)cudaGetLastError();
 }
 
-void *tdm__cuda_queue_handle(tdm_device *device, tdm_queue *queue) {
+static void *queue_handle(tdm_device *device, tdm_queue *queue) {
     return (void *)tdm__cuda_stream(device, queue);
 }
+
+const tdm_queue_ops tdm__cuda_queue_ops = {
+    .copy = tdm__cuda_copy,
+    .finish = finish,
+    .open = queue_open,
+    .close = queue_close,
+    .handle = queue_handle,
+};
+
+const tdm_event_ops tdm__cuda_event_ops = {
+    .open = event_open,
+    .close = event_close,
+    .record = event_record,
+    .stamp = event_stamp,
+    .wait = event_wait,
+    .done = event_done,
+    .finish = event_finish,
+    .ms = event_ms,
+};
+
+const tdm_capture_ops tdm__cuda_capture_ops = {
+    .begin = capture_begin,
+    .end = capture_end,
+    .run = capture_run,
+    .free = capture_free,
+};
