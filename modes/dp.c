@@ -167,14 +167,14 @@ static tdm_status forward_one(void *user, int i) {
 
 static tdm_status gather(dp_step *s) {
     dp *d = s->dp;
+    const tdm_plan *plan = d->base.params.plan;
     tdm_device *device = d->output_replica->device;
     int64_t row = 0;
     for (int i = 0; i < d->count; i++) {
         s->output_first[i] = row;
         if (s->rows[i].rows == 0) continue;
-        TDM_TRY(device->ops->queues->copy(device, NULL, d->output + output_bytes(d->base.params.plan, row),
-                                          tdm__exec_output(d->replica[i]),
-                                          output_bytes(d->base.params.plan, s->rows[i].rows)));
+        TDM_TRY(device->ops->queues->copy(device, NULL, d->output + output_bytes(plan, row),
+                                          tdm__exec_output(d->replica[i]), output_bytes(plan, s->rows[i].rows)));
         row += s->rows[i].rows;
     }
     return TDM_OK;
@@ -208,12 +208,12 @@ static tdm_status loss_of_all(dp_step *s) {
 static tdm_status backward_one(void *user, int i) {
     dp_step *s = user;
     const dp *d = s->dp;
+    const tdm_plan *plan = d->base.params.plan;
     tdm_replica *replica = d->replica[i];
     if (s->rows[i].rows == 0) return TDM_OK;
-    TDM_TRY(
-        replica->device->ops->queues->copy(replica->device, NULL, tdm__exec_output_gradient(replica),
-                                           d->output_gradient + output_bytes(d->base.params.plan, s->output_first[i]),
-                                           output_bytes(d->base.params.plan, s->rows[i].rows)));
+    const char *from = d->output_gradient + output_bytes(plan, s->output_first[i]);
+    TDM_TRY(replica->device->ops->queues->copy(replica->device, NULL, tdm__exec_output_gradient(replica), from,
+                                               output_bytes(plan, s->rows[i].rows)));
     return tdm__exec_backward(replica, &s->rows[i], s->micro_batch == 0, NULL);
 }
 

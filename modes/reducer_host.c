@@ -38,8 +38,7 @@ static void abort_all(tdm_reducer *reducer, const char *why) {
 static void close(tdm_reducer *reducer) {
     host_reducer *r = (host_reducer *)reducer;
     tdm_device *device = reducer->replica->device;
-    (void)device->ops->queues->finish(device,
-                                      NULL); /* copies may still use the memory; a failure was reported before */
+    (void)device->ops->queues->finish(device, NULL); /* copies may still use the memory */
     if (r->is_pinned) device->ops->unpin(device, r->grad);
     if (r->owns_grad) tdm__delete_pages(reducer->params->host, r->grad);
     tdm__delete(reducer->params->host, r);

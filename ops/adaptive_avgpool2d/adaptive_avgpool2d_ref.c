@@ -4,8 +4,7 @@
 
 /* [floor(at * in / out), ceil((at + 1) * in / out)) */
 static tdm_average_range span(const void *attrs, int axis, int64_t at, int64_t in, int64_t out) {
-    (void)attrs;
-    (void)axis;
+    (void)attrs, (void)axis;
     int64_t begin = at * in / out, end = ((at + 1) * in + out - 1) / out;
     return (tdm_average_range){begin, end, end - begin};
 }

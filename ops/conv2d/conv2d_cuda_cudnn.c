@@ -17,8 +17,7 @@
 
 tdm_status tdm__conv_cudnn_open(tdm_conv_method **out, tdm_cuda_device *device, const tdm_conv_sizes *sizes, char *why,
                                 size_t bytes) {
-    (void)device;
-    (void)sizes;
+    (void)device, (void)sizes;
     snprintf(why, bytes, "is not used: tandem was built without cudnn.h");
     *out = NULL;
     return TDM_OK;

@@ -43,10 +43,8 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
  * call. */
 static tdm_status open_kernel(tdm_device *device, const tdm_kernel_desc *desc, int64_t rows, bool training,
                               void **state) {
-    (void)device;
-    (void)desc;
-    (void)rows;
-    (void)training;
+    (void)device, (void)desc;
+    (void)rows, (void)training;
     *state = NULL;
     float a[TILE * TILE] = {0}, b[TILE * TILE] = {0}, c[TILE * TILE];
     const tdm_dnnl_caller caller = tdm__dnnl_enter();

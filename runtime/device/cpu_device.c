@@ -84,8 +84,7 @@ static void cpu_release(tdm_device *device, void *pointer) {
 }
 
 static tdm_status cpu_copy(tdm_device *device, tdm_queue *queue, void *to, const void *from, size_t bytes) {
-    (void)device;
-    (void)queue;
+    (void)device, (void)queue;
     if (bytes > 0 && to != from) memcpy(to, from, bytes);
     return TDM_OK;
 }
@@ -93,21 +92,18 @@ static tdm_status cpu_copy(tdm_device *device, tdm_queue *queue, void *to, const
 /* ---- queues and events ---- */
 
 static tdm_status cpu_finish(tdm_device *device, tdm_queue *queue) {
-    (void)device;
-    (void)queue;
+    (void)device, (void)queue;
     return TDM_OK;
 }
 
 static tdm_status cpu_queue_open(tdm_device *device, tdm_queue_use use, tdm_queue **out) {
-    (void)device;
-    (void)use;
+    (void)device, (void)use;
     *out = NULL;
     return TDM_OK;
 }
 
 static void cpu_queue_close(tdm_device *device, tdm_queue *queue) {
-    (void)device;
-    (void)queue;
+    (void)device, (void)queue;
 }
 
 static tdm_status cpu_event_open(tdm_device *device, tdm_event_use use, tdm_device_event **out) {
@@ -120,30 +116,25 @@ static void cpu_event_close(tdm_device *device, tdm_device_event *event) {
 }
 
 static tdm_status cpu_event_stamp(tdm_device *device, tdm_device_event *event, tdm_queue *queue) {
-    (void)device;
-    (void)queue;
+    (void)device, (void)queue;
     event->ns = tdm__now_ns();
     return TDM_OK;
 }
 
 /* Work is done when it is put, so there is nothing to record or to wait for. */
 static tdm_status cpu_order(tdm_device *device, tdm_device_event *event, tdm_queue *queue) {
-    (void)device;
-    (void)event;
-    (void)queue;
+    (void)device, (void)event, (void)queue;
     return TDM_OK;
 }
 
 static tdm_status cpu_event_done(tdm_device *device, tdm_device_event *event, bool *done) {
-    (void)device;
-    (void)event;
+    (void)device, (void)event;
     *done = true;
     return TDM_OK;
 }
 
 static tdm_status cpu_event_finish(tdm_device *device, tdm_device_event *event) {
-    (void)device;
-    (void)event;
+    (void)device, (void)event;
     return TDM_OK;
 }
 
@@ -197,7 +188,6 @@ static const tdm_event_ops event_ops = {
 
 const tdm_device_ops tdm_cpu_device = {
     .name = "cpu",
-    .discrete = false,
     .queues = &queue_ops,
     .events = &event_ops,
     .arenas = &arena_ops,

@@ -77,8 +77,7 @@ static const tdm_record *find_like(const tdm_recorder *recorder, tdm_hash128 key
 }
 
 void tdm__replica_forget(tdm_replica *replica) {
-    (void)replica->device->ops->queues->finish(replica->device,
-                                               NULL); /* it may be running; a failure was reported before */
+    (void)replica->device->ops->queues->finish(replica->device, NULL); /* it may be running */
     free_records(replica);
 }
 

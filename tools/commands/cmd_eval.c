@@ -1,7 +1,6 @@
 /* cmd_eval.c - `tandem eval`: loss and accuracy of a checkpoint on a split. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tools/commands/inference.h"
 #include "tools/terminal/json.h"

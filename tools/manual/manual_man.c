@@ -73,8 +73,7 @@ static void verb_part(FILE *to, const tool_verb *verb) {
 }
 
 void manual_command(FILE *to, const json_t *schema, const tool_verb *self) {
-    (void)schema;
-    (void)self;
+    (void)schema, (void)self;
     head(to, "TANDEM", "1", "tandem", "trains models described in YAML on one device, or data-parallel as dp or ddp");
     fputs(".Sh SYNOPSIS\n.Nm\n.Ar VERB\n.Op Ar CONFIG\n.Op Ar key.path=value ...\n.Op Ar flags\n.Sh DESCRIPTION\n", to);
     fputs("Results go to standard output, everything else to standard error.\n"

@@ -12,7 +12,6 @@
 #include <stdio_ext.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/types.h>
 #include <unistd.h>
 
 enum { HELD_BYTES = 65536, MOST_LOOKS = 10 };

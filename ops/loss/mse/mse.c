@@ -3,8 +3,7 @@
 #include "ops/ops.h"
 
 static int64_t denominator(const tdm_loss_section *section, int64_t rows, int64_t width, const void *target) {
-    (void)section;
-    (void)target;
+    (void)section, (void)target;
     return rows * width;
 }
 

@@ -271,7 +271,6 @@ typedef struct tdm_flat_kernels {
 
 struct tdm_comm;
 struct tdm_comm_call;
-
 typedef struct tdm_host_calls {
     tdm_status (*fail)(tdm_status status, const char *file, int line, const tdm_origin *origin, const char *format, ...)
         TDM_PRINTF(5, 6);
