@@ -6,8 +6,8 @@
  *   forward    this rank's part of the batch
  *   loss       its gradient is divided by the step's denominator (`denominator_of`), so the sum over ranks needs no
  *              division
- *   backward   each bucket of gradients is reduced as soon as its last gradient is written, while backward goes on (in
- *              host memory of a device: all buckets after backward)
+ *   backward   each bucket of gradients is reduced as soon as its last gradient is written, while backward goes on (if
+ *              the host reduces a device's gradients: all buckets after backward)
  *   join       the work that follows sees the sums
  *   optimizer  every rank makes the same update
  *

@@ -202,8 +202,8 @@ typedef struct tdm_algorithms {
 
 typedef struct tdm_kernel {
     const char *op, *variant; /* "conv2d", "ref" */
-    /* NULL: always fits, all layouts PLAIN, nothing saved, no scratch, no epilogue. It need not look at desc->epilogue
-     * but for its sizes: what it did not offer it is not asked for. */
+    /* NULL: always fits, all layouts PLAIN, nothing saved, no scratch, no epilogue. It is asked only
+     * for epilogues that it offered, and looks at desc->epilogue to say how much memory they need. */
     bool (*fits)(const tdm_kernel_desc *desc, tdm_kernel_fit *fit);
     /* Optional: prepare for `rows` rows; called once per replica, node and number of rows, perhaps from another thread
      * than the one that runs. */
