@@ -166,13 +166,13 @@ def grace(box):
     and named with its status; the others are not blamed, for they waited for it."""
     for number in (0, 1):
         run_dir = box.new_dir()
-        job = box.train("ddp", 3, run_dir, "parallel.ddp.grace=1s", "parallel.ddp.heartbeat=null", *LONG)
+        job = box.train("ddp", 3, run_dir, "parallel.ddp.grace=8s", "parallel.ddp.heartbeat=null", *LONG)
         job.writes(1)
         pid = job.rank(number)
         job.send(pid, signal.SIGSTOP)
         job.send(job.pid, signal.SIGTERM)
         job.end(137, fault.END_SECONDS)
-        job.one_error(r"rank %d \(pid %d\) did not stop within 1 s and was killed" % (number, pid))
+        job.one_error(r"rank %d \(pid %d\) did not stop within 8 s and was killed" % (number, pid))
         with open(run_dir + "/status.json") as f:
             want(json.load(f)["exit_code"] == 137, "status.json has another exit_code")
         box.left_clean(job, run_dir)

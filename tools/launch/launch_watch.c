@@ -143,10 +143,10 @@ static void on_signal(launch *l, int number) {
     if (!l->job->t->quiet) term_line("tandem: stopping after this step and saving; a second signal exits at once");
     if (l->failed) return;
     l->kill_at = now + grace;
-    l->abort_at = now + (grace > 2 * failed_grace ? grace - failed_grace : grace / 2);
+    l->abort_at = now + (grace > 2 * peer_grace ? grace - peer_grace : grace / 2);
 }
 
-/* When `grace` is over: aborts the job, so that ranks that wait for another rank exit. Then kills the rest. */
+/* Before `grace` is over: aborts the job, so that ranks that wait for another rank exit. Then kills the rest. */
 static void on_deadline(launch *l, double now) {
     if (l->abort_at > 0 && now >= l->abort_at) {
         char why[100];
