@@ -68,16 +68,6 @@ static tdm_status choose(const char *op, const op_case *test, int precision, tdm
     return status;
 }
 
-/* So that tf32 holds them exactly. */
-static void keep_tf32(float *x, int64_t count) {
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, &x[i], sizeof bits);
-        bits &= 0xffffe000u;
-        memcpy(&x[i], &bits, sizeof bits);
-    }
-}
-
 /* The same numbers as the reference's, and NaN where it has NaN. */
 static void check_numbers(const char *op, const op_case *test, int precision) {
     const emulated *e = emulated_open();
@@ -85,9 +75,7 @@ static void check_numbers(const char *op, const op_case *test, int precision) {
     op_data data;
     op_result got, want;
     REQUIRE(op_data_open(&data, op, test, 6));
-    keep_tf32(data.x[0], data.x_count);
-    keep_tf32(data.dy, data.y_count);
-    for (int i = 0; i < data.infer.param_count; i++) keep_tf32(data.param[i], data.param_count[i]);
+    op_data_keep_tf32(&data);
     data.x[0][1] = NAN;
     op_run(&got, kernel_of(e, op), &data,
            &(op_setting){.relu = true, .training = true, .device = device, .precision = precision});

@@ -38,15 +38,6 @@ TEST(conv2d_in_all_settings) {
 
 /* ---- tf32 ---- */
 
-static void keep_tf32(float *x, int64_t count) {
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, &x[i], sizeof bits);
-        bits &= 0xffffe000u;
-        memcpy(&x[i], &bits, sizeof bits);
-    }
-}
-
 static double distance(const float *a, const float *b, int64_t count) {
     double most = 0, largest = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -78,9 +69,7 @@ static void run_tf32(tdm_device *device, const char *op, const op_case *test, bo
     op_result_close(&got);
     op_result_close(&want);
 
-    keep_tf32(data.x[0], data.x_count);
-    keep_tf32(data.dy, data.y_count);
-    for (int i = 0; i < data.infer.param_count; i++) keep_tf32(data.param[i], data.param_count[i]);
+    op_data_keep_tf32(&data);
     op_run(&got, cuda_kernel(op), &data, &setting);
     op_run(&want, op_reference(op), &data, &(op_setting){.training = true});
     CHECK_OK(got.status);
@@ -113,9 +102,7 @@ TEST(neighbouring_channels_in_all_settings) {
     tdm_device *device = open_device(0, TDM_TF32, true);
     op_data data;
     REQUIRE(op_data_open(&data, "conv2d", &test, 78));
-    keep_tf32(data.x[0], data.x_count);
-    keep_tf32(data.dy, data.y_count);
-    for (int i = 0; i < data.infer.param_count; i++) keep_tf32(data.param[i], data.param_count[i]);
+    op_data_keep_tf32(&data);
     for (int variant = 0; variant < 16; variant++) {
         op_setting setting = {.relu = variant & 1,
                               .training = (variant & 2) == 0,
