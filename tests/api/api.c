@@ -1,7 +1,6 @@
 #include "tests/api/api.h"
 
 #include <dirent.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +29,16 @@ tdm_graph *api_graph(const tdm_host *host) {
     return g;
 }
 
+tdm_graph *api_linear_graph(int64_t width) {
+    tdm_graph *g = NULL;
+    tdm_value v;
+    must(tdm_graph_new(&g, NULL));
+    must(tdm_graph_input(g, 1, &width, &v));
+    must(tdm_graph_add(g, "linear", "fc", &v, 1, &(tdm_attr){"out", "3", {0}}, 1, &v));
+    must(tdm_graph_finish(g, v));
+    return g;
+}
+
 void api_job(tdm_job *job) {
     must(tdm_job_init(job));
     job->name = "api";
@@ -54,24 +63,6 @@ void api_train(const tdm_job *job, const tdm_graph *graph, char hash[40]) {
     must(tdm_run_get_state(run, &state));
     tdm_run_close(run);
     memcpy(hash, state.params_xxh3, sizeof(state.params_xxh3));
-}
-
-void api_folder(char path[256]) {
-    const char *temp = getenv("TMPDIR");
-    snprintf(path, 256, "%s/tandem-api-XXXXXX", temp != NULL ? temp : "/tmp");
-    if (mkdtemp(path) == NULL) {
-        perror(path);
-        exit(1);
-    }
-}
-
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place) {
-    (void)info, (void)kind, (void)place;
-    return remove(path);
-}
-
-void api_folder_remove(const char *path) {
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 int api_proc_count(const char *what) {

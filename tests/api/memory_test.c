@@ -81,7 +81,7 @@ static void sweep(const tdm_job *job, const char *folder, long first, long strid
 static void sweep_modes(int kernels) {
     char folder[256];
     tdm_job job;
-    api_folder(folder);
+    test_folder_make(folder);
     api_job(&job);
     job.parallel.kernels = kernels;
     sweep(&job, folder, 1, 1);
@@ -97,7 +97,7 @@ static void sweep_modes(int kernels) {
     job.parallel.mode = TDM_MODE_SINGLE;
     job.run.dir = folder;
     sweep(&job, NULL, 3, 3);
-    api_folder_remove(folder);
+    test_folder_remove(folder);
 }
 
 TEST(reference_kernels) {
@@ -156,7 +156,7 @@ TEST(no_memory_for_the_status_behind_a_checkpoint) {
     char folder[256], own[300], step[340];
     int told = 0;
     tdm_job job;
-    api_folder(folder);
+    test_folder_make(folder);
     api_job(&job);
     job.data.eval.format = TDM_DATA_NONE;
     job.data.workers = 0;
@@ -189,7 +189,7 @@ TEST(no_memory_for_the_status_behind_a_checkpoint) {
         if (!b.failing.failed) break;
     }
     CHECK(told > 0);
-    api_folder_remove(folder);
+    test_folder_remove(folder);
 }
 
 TEST_MAIN(RUN(reference_kernels); RUN(best_kernels); RUN(configs); RUN(no_memory_for_the_status_behind_a_checkpoint);)

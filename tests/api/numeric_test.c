@@ -34,16 +34,6 @@ static int read_values(void *user, int64_t index, float *x, void *target) {
     return 0;
 }
 
-static tdm_graph *small_graph(void) {
-    tdm_graph *g = NULL;
-    tdm_value v;
-    CHECK_OK(tdm_graph_new(&g, NULL));
-    CHECK_OK(tdm_graph_input(g, 1, (const int64_t[]){WIDTH}, &v));
-    CHECK_OK(tdm_graph_add(g, "linear", "fc", &v, 1, &(tdm_attr){"out", "3", {0}}, 1, &v));
-    CHECK_OK(tdm_graph_finish(g, v));
-    return g;
-}
-
 /* One run over own samples, in their order, 4 to a step. */
 typedef struct watched {
     samples s;
@@ -73,7 +63,7 @@ static int keep_loss(const tdm_event *event, void *user) {
 static void begin(watched *w) {
     *w = (watched){.s = {.bad = {-1, -1}}};
     w->source = (tdm_source){sizeof(w->source), SAMPLES, 1, read_labelled, &w->s};
-    w->graph = small_graph();
+    w->graph = api_linear_graph(WIDTH);
     w->host = *tdm_host_default();
     w->host.log = keep_line;
     w->host.log_level = TDM_LOG_WARNING;
@@ -170,7 +160,7 @@ TEST(a_loss_beyond_a_float) {
 TEST(nothing_is_saved_behind_it) {
     char folder[256];
     watched w;
-    api_folder(folder);
+    test_folder_make(folder);
     begin(&w);
     w.s.bad[0] = 10;
     w.s.value = NAN;
@@ -182,14 +172,14 @@ TEST(nothing_is_saved_behind_it) {
     CHECK_HAS(tdm_error_message(), "step 3 failed");
     CHECK_OK(tdm_checkpoint_verify(NULL, folder, NULL));
     end(&w);
-    api_folder_remove(folder);
+    test_folder_remove(folder);
 }
 
 /* x and target such that the loss is a float, but a gradient times lr none. */
 TEST(infinite_weights_are_not_saved) {
     char folder[256], text[300];
     watched w;
-    api_folder(folder);
+    test_folder_make(folder);
     begin_values(&w, 1e18f);
     w.s.bad[0] = 10;
     w.s.value = 1e17f;
@@ -214,13 +204,13 @@ TEST(infinite_weights_are_not_saved) {
     snprintf(text, sizeof(text), "%s/checkpoints/step-00000003", folder);
     CHECK_OK(tdm_checkpoint_verify(NULL, text, NULL));
     end(&w);
-    api_folder_remove(folder);
+    test_folder_remove(folder);
 }
 
 TEST(weights_that_are_not_finite_are_no_start) {
     char folder[256], path[320];
     watched w;
-    api_folder(folder);
+    test_folder_make(folder);
     begin(&w);
     CHECK_OK(open_run(&w));
     CHECK_OK(tdm_run_save(w.run, folder));
@@ -233,7 +223,7 @@ TEST(weights_that_are_not_finite_are_no_start) {
     CHECK_STATUS(open_run(&w), TDM_E_CHECKPOINT);
     CHECK_HAS(tdm_error_message(), "tensor 'fc.weight' of the file is not finite (element 11 is infinite or NaN)");
     end(&w);
-    api_folder_remove(folder);
+    test_folder_remove(folder);
 }
 
 /* As in PyTorch: the loss is nan, the gradient 0. */
@@ -306,7 +296,7 @@ TEST(saving_keeps_no_memory) {
     tdm_job job;
     tdm_run *run = NULL;
     for (int i = 0; i < 2; i++) {
-        api_folder(folder);
+        test_folder_make(folder);
         snprintf(dir, sizeof(dir), "%s/%0200d", folder, 0); /* what is kept of a name is soon a new block */
         tdm_failing_host_init(&host, 0);
         api_job(&job);
@@ -322,7 +312,7 @@ TEST(saving_keeps_no_memory) {
         tdm_run_close(run);
         tdm_graph_free(graph);
         CHECK_INT(host.live, 0);
-        api_folder_remove(folder);
+        test_folder_remove(folder);
     }
     CHECK_INT(live[1], live[0]);
 }

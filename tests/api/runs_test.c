@@ -174,7 +174,7 @@ TEST(runs_that_only_predict) {
     int64_t label;
     double loss[2], accuracy;
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
-    api_folder(folder);
+    test_folder_make(folder);
     api_job(&job);
     REQUIRE_OK(tdm_run_open(&run, &job, graph, NULL));
     CHECK_OK(tdm_run_train(run));
@@ -197,7 +197,7 @@ TEST(runs_that_only_predict) {
     CHECK_STATUS(tdm_run_step(run, 1), TDM_E_USAGE);
     CHECK_STATUS(tdm_run_save(run, folder), TDM_E_USAGE);
     tdm_run_close(run);
-    api_folder_remove(folder);
+    test_folder_remove(folder);
 }
 
 /* ---- tensors ---- */
@@ -251,7 +251,7 @@ TEST(loading_brings_everything_back) {
     char folder[256], path[300], file[400], at_three[40], at_end[40], now[40];
     tdm_job job;
     tdm_run *run = NULL, *other = NULL;
-    api_folder(folder);
+    test_folder_make(folder);
     api_job(&job);
     REQUIRE_OK(tdm_run_open(&run, &job, graph, NULL));
     CHECK_OK(tdm_run_step(run, 3));
@@ -291,7 +291,7 @@ TEST(loading_brings_everything_back) {
     hash_of(other, now);
     CHECK_TEXT(now, at_three);
     tdm_run_close(other);
-    api_folder_remove(folder);
+    test_folder_remove(folder);
 }
 
 TEST(another_model_is_refused_and_named) {
@@ -300,7 +300,7 @@ TEST(another_model_is_refused_and_named) {
     tdm_run *run = NULL;
     tdm_graph *small = NULL;
     tdm_value v;
-    api_folder(folder);
+    test_folder_make(folder);
     api_job(&job);
     REQUIRE_OK(tdm_run_open(&run, &job, graph, NULL));
     CHECK_OK(tdm_run_save(run, folder));
@@ -316,7 +316,7 @@ TEST(another_model_is_refused_and_named) {
     CHECK_OK(tdm_run_train(run)); /* the run goes on */
     tdm_run_close(run);
     tdm_graph_free(small);
-    api_folder_remove(folder);
+    test_folder_remove(folder);
 }
 
 /* ---- texts ---- */
@@ -367,7 +367,7 @@ static void work_and_fail(void) {
     char folder[256], hash[40], *text = NULL;
     tdm_job job;
     tdm_run *run = NULL;
-    api_folder(folder);
+    test_folder_make(folder);
     api_job(&job);
     job.run.dir = folder;
     api_train(&job, graph, hash);
@@ -376,7 +376,7 @@ static void work_and_fail(void) {
     job.data.train.images = job.data.train.labels = "/no/such/file";
     (void)tdm_run_open(&run, &job, graph, NULL);
     (void)tdm_config_explain("no such key", TDM_ENGLISH, &text);
-    api_folder_remove(folder);
+    test_folder_remove(folder);
 }
 
 TEST(library_prints_nothing) {

@@ -27,16 +27,6 @@ static int read_values(void *user, int64_t index, float *x, void *target) {
     return 0;
 }
 
-static tdm_graph *small_graph(void) {
-    tdm_graph *g = NULL;
-    tdm_value v;
-    CHECK_OK(tdm_graph_new(&g, NULL));
-    CHECK_OK(tdm_graph_input(g, 1, (const int64_t[]){4}, &v));
-    CHECK_OK(tdm_graph_add(g, "linear", "fc", &v, 1, &(tdm_attr){"out", "3", {0}}, 1, &v));
-    CHECK_OK(tdm_graph_finish(g, v));
-    return g;
-}
-
 static void source_job(tdm_job *job) {
     api_job(job);
     job->data.train.format = job->data.eval.format = TDM_DATA_NONE;
@@ -45,7 +35,7 @@ static void source_job(tdm_job *job) {
 
 static tdm_status train_on(const tdm_source *train, const tdm_source *eval, const tdm_job *job, double *loss,
                            char hash[40]) {
-    tdm_graph *graph = small_graph();
+    tdm_graph *graph = api_linear_graph(4);
     tdm_run_options options = TDM_RUN_OPTIONS_INIT;
     tdm_run *run = NULL;
     tdm_run_state state = {0};

@@ -69,7 +69,7 @@ TEST(stop_with_a_run_directory_saves) {
     struct stat info;
     watch w = {.stop_at = 3};
     char whole[40];
-    api_folder(folder);
+    test_folder_make(folder);
     api_job(&job);
     api_train(&job, graph, whole);
     job.run.dir = folder;
@@ -87,7 +87,7 @@ TEST(stop_with_a_run_directory_saves) {
     CHECK_OK(tdm_run_get_state(run, &state));
     CHECK_TEXT(state.params_xxh3, whole);
     tdm_run_close(run);
-    api_folder_remove(folder);
+    test_folder_remove(folder);
 }
 
 TEST(request_before_training_stops_before_a_step) {

@@ -1,31 +1,8 @@
-#define _DEFAULT_SOURCE
 #include "tests/ckpt/ckpt_support.h"
 
 #include <dirent.h>
-#include <ftw.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* In memory where that is possible: the tests make and remove tens of thousands of files. */
-void support_folder(char path[256]) {
-    const char *base = getenv("TMPDIR");
-    if (base == NULL || base[0] == '\0') base = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
-    snprintf(path, 256, "%s/tdm-ckpt-XXXXXX", base);
-    if (mkdtemp(path) != NULL) return;
-    perror(path);
-    exit(1);
-}
-
-static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *where) {
-    (void)about;
-    (void)kind;
-    (void)where;
-    return remove(path);
-}
-
-void support_remove(const char *path) {
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
 
 int support_entries(const char *folder, const char *prefix) {
     int count = 0;

@@ -1,4 +1,4 @@
-/* What the tests of checkpoints share: a folder that goes away again, a small training state, files made by hand, and
+/* What the tests of checkpoints share: a small training state, files made by hand, and
  * a host that remembers log lines and counts memory. */
 #ifndef TDM_CKPT_SUPPORT_H
 #define TDM_CKPT_SUPPORT_H
@@ -9,10 +9,8 @@
 #include "runtime/ckpt/folder.h"
 #include "runtime/ckpt/tensor_file.h"
 #include "tests/support/tdm_test.h"
+#include "tests/support/test_folder.h"
 
-/* A new empty folder under $TMPDIR, /dev/shm or /tmp; ends the program if there is none. */
-void support_folder(char path[256]);
-void support_remove(const char *path);                       /* with all that is in it */
 int support_entries(const char *folder, const char *prefix); /* how many names start so */
 bool support_exists(const char *folder, const char *name);
 

@@ -16,7 +16,7 @@ static const char *in_step(int step, const char *name) {
 }
 
 static void begin(void) {
-    support_folder(dir);
+    test_folder_make(dir);
     for (int64_t step = 1; step <= 2; step++) {
         fault_ops f;
         support_parts p;
@@ -70,7 +70,7 @@ TEST(every_bit) {
         free(bytes);
     }
     CHECK_INT(newest(tdm_host_default()), 2);
-    support_remove(dir);
+    test_folder_remove(dir);
 }
 
 TEST(every_length) {
@@ -97,7 +97,7 @@ TEST(every_length) {
         free(bytes);
     }
     CHECK_INT(newest(tdm_host_default()), 2);
-    support_remove(dir);
+    test_folder_remove(dir);
 }
 
 /* The message names the file and the first damaged tensor in it. */
@@ -131,7 +131,7 @@ TEST(the_tensor_is_named) {
     CHECK_HAS(tdm_error_message(), "none of its 2 checkpoints is usable; the newest: ");
     CHECK_HAS(tdm_error_message(), "optimizer.safetensors: expected ");
     CHECK_HAS(tdm_error_message(), " bytes by its manifest, found 7");
-    support_remove(dir);
+    test_folder_remove(dir);
 }
 
 /* Writes a manifest with the first `from` replaced, and its own hash right again. */
@@ -185,7 +185,7 @@ TEST(manifests_that_lie) {
         CHECK_INT(host.live, 0);
     }
     free(good);
-    support_remove(dir);
+    test_folder_remove(dir);
 }
 
 TEST(states_that_lie) {

@@ -10,7 +10,7 @@
 static char folder[256], dir[300];
 
 static bool mount_small(void) {
-    support_folder(folder);
+    test_folder_make(folder);
     snprintf(dir, sizeof(dir), "%s/checkpoints", folder);
     if (unshare(CLONE_NEWNS) != 0) return false;
     if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) return false;
@@ -68,7 +68,7 @@ TEST(full_disk) {
         unlink(filler);
         char path[400];
         snprintf(path, sizeof(path), "%s/step-00000002", dir);
-        support_remove(path);
+        test_folder_remove(path);
         step = 1;
     }
     CHECK(refused > 10 && refused < 21);
@@ -81,7 +81,7 @@ TEST(no_inode_left) {
     static float small[4];
     char path[400];
     int fillers = 0, refused = 0;
-    support_remove(dir);
+    test_folder_remove(dir);
     REQUIRE_OK(save(1, 4, small));
     for (;; fillers++) {
         snprintf(path, sizeof(path), "%s/filler-%d", folder, fillers);

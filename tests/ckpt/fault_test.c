@@ -44,7 +44,7 @@ static bool is_removal(const fault_ops *f) {
 
 /* What a test begins with: steps 1 and 2 saved; a different step 3 if it is to be replaced. */
 static void prepare(char dir[256], bool replace) {
-    support_folder(dir);
+    test_folder_make(dir);
     save_well(dir, 1, 0);
     save_well(dir, 2, 0);
     if (replace) {
@@ -89,7 +89,7 @@ static bool one_error(long k, int error, bool replace, bool no_exchange, int64_t
     save_well(dir, 4, 0);
     CHECK_INT(newest(dir), 4);
     CHECK_INT(temporaries(dir), 0);
-    support_remove(dir);
+    test_folder_remove(dir);
     return f.failed;
 }
 
@@ -122,7 +122,7 @@ static long sweep_crashes(int tear, bool replace, bool no_exchange, int64_t keep
         CHECK_INT(newest(dir), 4);
         CHECK_INT(temporaries(dir), 0);
         if (keep_last > 0) CHECK_INT(support_entries(dir, "step-"), keep_last);
-        support_remove(dir);
+        test_folder_remove(dir);
         if (!f.failed) return k - 1;
     }
 }
@@ -181,7 +181,7 @@ TEST(file_systems_without_reservation) {
         if (!f.failed) break;
         if (strcmp(f.failed_call, "allocate") == 0) CHECK_OK(status);
     }
-    support_remove(dir);
+    test_folder_remove(dir);
 }
 
 /* Every allocation fails in turn, of saving and of opening again. */
@@ -224,7 +224,7 @@ TEST(memory_fails) {
         }
         CHECK_INT(status, TDM_E_MEMORY);
     }
-    support_remove(dir);
+    test_folder_remove(dir);
 }
 
 TEST_MAIN(if (argc > 2) count = atol(argv[2]); if (argc > 3) seed = strtoull(argv[3], NULL, 10); RUN(every_call_fails);

@@ -63,7 +63,7 @@ static void forge(const char *folder, const char *key, const char *value) {
 static tdm_status resume_forged(const tdm_job *job, const char *step, const char *const *keys, tdm_run_state *state) {
     char from[512], to[512];
     tdm_job first = *job;
-    support_folder(run_dir);
+    test_folder_make(run_dir);
     first.train.epochs = TDM_INT_NULL, first.train.steps = 10;
     CHECK_OK(train(&first, state));
     snprintf(from, sizeof(from), "%s/checkpoints/step-00000010", run_dir);
@@ -74,7 +74,7 @@ static tdm_status resume_forged(const tdm_job *job, const char *step, const char
     tdm_status status = train(job, state);
     if (status == TDM_E_CHECKPOINT && strstr(tdm_error_message(), "state.json") != NULL) /* verify knows it, too */
         CHECK_STATUS(tdm_checkpoint_verify(NULL, to, NULL), TDM_E_CHECKPOINT);
-    support_remove(run_dir);
+    test_folder_remove(run_dir);
     return status;
 }
 

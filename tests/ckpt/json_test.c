@@ -135,7 +135,7 @@ TEST(windows_end_anywhere) {
     char folder[256], path[300];
     static char bytes[TDM_JSON_WINDOW + sizeof(text)];
     static unsigned char window[TDM_JSON_WINDOW];
-    support_folder(folder);
+    test_folder_make(folder);
     snprintf(path, sizeof(path), "%s/x", folder);
     for (size_t cut = 0; cut < sizeof(text); cut++) {
         size_t pad = TDM_JSON_WINDOW - cut;
@@ -154,7 +154,7 @@ TEST(windows_end_anywhere) {
         CHECK_HAS(json.why, "the file ends inside it");
         close(fd);
     }
-    support_remove(folder);
+    test_folder_remove(folder);
 }
 
 TEST_MAIN(RUN(takes_json); RUN(refuses_what_is_not_json); RUN(strings_are_decoded); RUN(numbers);

@@ -18,7 +18,7 @@ static void save(const char *to, const support_parts *p) {
 }
 
 static void begin(void) {
-    support_folder(run);
+    test_folder_make(run);
     snprintf(dir, sizeof(dir), "%s/checkpoints", run);
     for (int64_t step = 9; step <= 10; step++) {
         support_parts p;
@@ -82,7 +82,7 @@ TEST(list) {
     CHECK_STATUS(tdm_checkpoint_verify(NULL, want, NULL), TDM_E_CHECKPOINT);
     CHECK_HAS(tdm_error_message(), "step-00000011: missing MANIFEST.json: ");
     CHECK_STATUS(tdm_checkpoint_list(NULL, file, 0, &none), TDM_E_CHECKPOINT);
-    support_remove(dir);
+    test_folder_remove(dir);
     REQUIRE(mkdir(dir, 0777) == 0);
     text = text_of(tdm_checkpoint_list, run, 0);
     CHECK_HAS(text, "no checkpoints in ");
@@ -92,7 +92,7 @@ TEST(list) {
     CHECK_INT(json_array_size(json_object_get(root, "checkpoints")), 0);
     json_decref(root);
     tdm_free(text);
-    support_remove(run);
+    test_folder_remove(run);
 }
 
 TEST(show) {
@@ -134,7 +134,7 @@ TEST(show) {
     CHECK(json_object_get(root, "state") == NULL && json_object_get(root, "optimizer") == NULL);
     json_decref(root);
     tdm_free(text);
-    support_remove(run);
+    test_folder_remove(run);
 }
 
 static tdm_checkpoint_difference compare(const char *a, const char *b, double rtol, double atol) {
@@ -193,7 +193,7 @@ TEST(compared) {
     CHECK_STATUS(tdm_checkpoint_compare(NULL, run, run, 0, 0, &d), TDM_E_USAGE);
     d.size = sizeof(d);
     CHECK_STATUS(tdm_checkpoint_compare(NULL, run, run, -1, 0, &d), TDM_E_USAGE);
-    support_remove(run);
+    test_folder_remove(run);
 }
 
 TEST(verified) {
@@ -217,7 +217,7 @@ TEST(verified) {
     CHECK_STATUS(tdm_checkpoint_verify(NULL, run, NULL), TDM_E_CHECKPOINT);
     CHECK_HAS(tdm_error_message(), "step-00000009/optimizer.safetensors: expected ");
     CHECK_OK(tdm_checkpoint_verify(NULL, path[1], NULL));
-    support_remove(run);
+    test_folder_remove(run);
 }
 
 TEST_MAIN(RUN(list); RUN(show); RUN(compared); RUN(verified);)

@@ -12,7 +12,7 @@
 static char run[256], dir[300];
 
 static void begin(void) {
-    support_folder(run);
+    test_folder_make(run);
     snprintf(dir, sizeof(dir), "%s/checkpoints", run);
 }
 
@@ -79,7 +79,7 @@ TEST(saved_and_found) {
     CHECK(rename(in_dir("step-00000007"), in_dir("best")) == 0);
     CHECK_INT(step_at(in_dir("best")), 7);
     CHECK_INT(step_at(dir), -1);
-    support_remove(run);
+    test_folder_remove(run);
 }
 
 TEST(nothing_there) {
@@ -94,7 +94,7 @@ TEST(nothing_there) {
     CHECK_HAS(tdm_error_message(), "expected a step directory, a checkpoints or run directory, or a .safetensors file");
     CHECK_STATUS(tdm__ckpt_open_any(&ckpt, tdm_host_default(), in_dir("x")), TDM_E_CHECKPOINT);
     CHECK_HAS(tdm_error_message(), "there is no such file");
-    support_remove(run);
+    test_folder_remove(run);
 }
 
 TEST(without_optimizer_tensors_or_config) {
@@ -111,7 +111,7 @@ TEST(without_optimizer_tensors_or_config) {
     CHECK_INT(tdm__tensor_file_count(tdm__ckpt_optimizer(ckpt)), 0);
     CHECK_TEXT(tdm__ckpt_path(ckpt), in_dir("step-123456789012"));
     tdm__ckpt_close(ckpt);
-    support_remove(run);
+    test_folder_remove(run);
 }
 
 TEST(keeps_the_newest) {
@@ -134,7 +134,7 @@ TEST(keeps_the_newest) {
     CHECK(support_exists(dir, "step-00000003"));
     CHECK_INT(step_at(dir), 7);
     CHECK_INT(support_entries(dir, ".step-"), 0);
-    support_remove(run);
+    test_folder_remove(run);
 }
 
 TEST(same_step_again) {
@@ -161,7 +161,7 @@ TEST(same_step_again) {
     CHECK_INT(step_at(dir), -2); /* whole, with the new value */
     CHECK_OK(tdm__ckpt_verify(tdm_host_default(), NULL, in_dir("step-00000002")));
     CHECK_INT(support_entries(dir, ".step-"), 0);
-    support_remove(run);
+    test_folder_remove(run);
 }
 
 TEST(clears_what_dead_processes_left) {
@@ -204,7 +204,7 @@ TEST(clears_what_dead_processes_left) {
     CHECK_HAS(host.log, "removed .step-00000002.tmp-");
     CHECK_INT(host.live, 0);
     close(fd);
-    support_remove(run);
+    test_folder_remove(run);
 }
 
 /* In a container whose first process waits for nobody, the dead stay as zombies. */
@@ -221,7 +221,7 @@ TEST(a_zombie_is_dead) {
     REQUIRE_OK(tdm__ckpt_reap(tdm_host_default(), NULL, dir));
     CHECK(!support_exists(dir, name));
     CHECK(waitpid(child, NULL, 0) == child);
-    support_remove(run);
+    test_folder_remove(run);
 }
 
 /* Links and other things under our names: nothing outside the folder is touched, nothing is waited for. */
@@ -230,7 +230,7 @@ TEST(planted_names) {
     support_parts p;
     tdm_ckpt *ckpt;
     begin();
-    support_folder(outside);
+    test_folder_make(outside);
     snprintf(victim, sizeof(victim), "%s/victim", outside);
     support_write(victim, "precious", 8);
     save(1, 0);
@@ -265,8 +265,8 @@ TEST(planted_names) {
     CHECK_INT(step_at(dir), 3);
     CHECK_STATUS(tdm__ckpt_open(&ckpt, tdm_host_default(), NULL, in_dir("step-00000004")), TDM_E_CHECKPOINT);
     CHECK_HAS(tdm_error_message(), "found a FIFO");
-    support_remove(run);
-    support_remove(outside);
+    test_folder_remove(run);
+    test_folder_remove(outside);
 }
 
 TEST(no_place_for_folders) {
@@ -282,7 +282,7 @@ TEST(no_place_for_folders) {
     CHECK_HAS(tdm_error_message(), "expected a folder, found a symbolic link to nothing");
     p.parts.state.lr = (double)NAN;
     CHECK_STATUS(tdm__ckpt_save(tdm_host_default(), &tdm__file_system, NULL, run, &p.parts, 0), TDM_E_INTERNAL);
-    support_remove(run);
+    test_folder_remove(run);
 }
 
 /* Runs that begin anew, several within one second: each finds the ones before set aside, and nothing is lost. */
@@ -296,7 +296,7 @@ TEST(set_aside_within_a_second) {
         CHECK_INT(support_entries(dir, "step-"), 0);
         CHECK_INT(support_entries(dir, "before-"), i + 1);
     }
-    support_remove(run);
+    test_folder_remove(run);
 }
 
 /* What holds a number that is infinite or NaN is never written, and what was there stays. */
@@ -318,7 +318,7 @@ TEST(numbers_that_are_not_finite) {
         CHECK_INT(support_entries(dir, ""), 2); /* step 2 and `latest` */
         CHECK_INT(step_at(dir), 2);
     }
-    support_remove(run);
+    test_folder_remove(run);
 }
 
 /* The same in a checkpoint that others made: with every hash as it should be it is damaged all the same. */
@@ -348,7 +348,7 @@ TEST(found_numbers_that_are_not_finite) {
 
     save(3, 0); /* what is not good is replaced */
     CHECK_INT(step_at(dir), 3);
-    support_remove(run);
+    test_folder_remove(run);
 }
 
 /* Nor may a running average of squares be negative: the next step would take its square root. */
@@ -374,7 +374,7 @@ TEST(found_numbers_that_are_negative) {
     CHECK_HAS(host.log, "step-00000002 is skipped: ");
     tdm__ckpt_close(ckpt);
     CHECK_INT(host.live, 0);
-    support_remove(run);
+    test_folder_remove(run);
 }
 
 TEST(a_folder_under_another_steps_name) {
@@ -397,7 +397,7 @@ TEST(a_folder_under_another_steps_name) {
     }
     REQUIRE(rename(in_dir(last), in_dir("best")) == 0); /* says nothing of a step */
     CHECK_INT(step_at(in_dir("best")), 2);
-    support_remove(run);
+    test_folder_remove(run);
 }
 
 /* Success leaves the thread's error record alone, also where failures were met and dealt with on the way. */
@@ -411,7 +411,7 @@ TEST(record_is_left_alone) {
     CHECK_TEXT(tdm_error_message(), "an earlier one");
     save(3, 1);
     CHECK_TEXT(tdm_error_message(), "an earlier one");
-    support_remove(run);
+    test_folder_remove(run);
 }
 
 TEST_MAIN(RUN(saved_and_found); RUN(nothing_there); RUN(without_optimizer_tensors_or_config); RUN(keeps_the_newest);

@@ -576,8 +576,8 @@ TEST(every_truncation) {
     free(bytes);
 }
 
-TEST_MAIN(support_folder(folder); RUN(round_trip); RUN(not_finite); RUN(writer_refuses_what_no_reader_takes);
+TEST_MAIN(test_folder_make(folder); RUN(round_trip); RUN(not_finite); RUN(writer_refuses_what_no_reader_takes);
           RUN(reads_files_of_the_python_library); RUN(module_prefix_is_taken_off); RUN(hostile_headers);
           RUN(lengths_that_lie); RUN(long_headers_take_little_memory); RUN(many_tensors); RUN(metadata_keys);
           RUN(limits_are_reached); RUN(only_regular_files); RUN(names_in_messages); RUN(every_truncation);
-          support_remove(folder);)
+          test_folder_remove(folder);)

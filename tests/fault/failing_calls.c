@@ -6,44 +6,22 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-static atomic_long calls;
-static atomic_long *most; /* of all processes; NULL: not asked for */
-static long call_at, call_from, call_error;
+#include "counted.h"
+
+static long call_error;
 static const char *under;
 static struct dirent *(*next_entry)(DIR *list);
 
-static long number(const char *name) {
-    const char *text = getenv(name);
-    return text != NULL ? atol(text) : 0;
-}
-
-static void share_count(const char *path) {
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0 || ftruncate(fd, sizeof *most) != 0) abort();
-    most = mmap(NULL, sizeof *most, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
-}
-
 static __attribute__((constructor)) void start(void) {
-    const char *path = getenv("CALL_COUNT");
-    call_at = number("CALL_AT");
-    call_from = number("CALL_FROM");
-    call_error = number("CALL_ERROR");
-    if (path != NULL) share_count(path);
+    counted_start("CALL_AT", "CALL_FROM", "CALL_COUNT");
+    call_error = counted_number("CALL_ERROR");
     under = getenv("CALL_UNDER");
 }
 
@@ -53,11 +31,7 @@ static bool is_under(const char *path) {
 }
 
 static bool fails(const char *path) {
-    if (!is_under(path)) return false;
-    const long k = atomic_fetch_add(&calls, 1) + 1;
-    long seen = most != NULL ? atomic_load(most) : k;
-    while (seen < k && !atomic_compare_exchange_weak(most, &seen, k)) continue;
-    if (k != call_at && (call_from == 0 || k < call_from)) return false;
+    if (!is_under(path) || !counted_fails()) return false;
     errno = (int)call_error;
     return true;
 }

@@ -9,6 +9,7 @@
 #include "runtime/exec/record.h"
 #include "runtime/train/run.h"
 #include "tests/support/tdm_test.h"
+#include "tests/support/test_folder.h"
 
 static void set_cuda(tdm_job *job) {
     law_job(job);
@@ -165,8 +166,8 @@ TEST(steps_one_by_one_and_at_once) {
 TEST(a_load_between_steps) {
     static const tdm_resident_mode resident[] = {TDM_RESIDENT_ALWAYS, TDM_RESIDENT_NEVER};
     tdm_graph *graph = law_graph(1, 1);
-    char folder[] = "/tmp/tandem-ahead-XXXXXX", checkpoint[64], command[64];
-    REQUIRE(mkdtemp(folder) != NULL);
+    char folder[256], checkpoint[280];
+    test_folder_make(folder);
     snprintf(checkpoint, sizeof(checkpoint), "%s/step-00000004", folder);
     for (int k = 0; k < 2; k++) {
         char params[2][40];
@@ -186,18 +187,17 @@ TEST(a_load_between_steps) {
         }
         CHECK_TEXT(params[1], params[0]);
     }
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    CHECK_INT(system(command), 0);
+    test_folder_remove(folder);
     tdm_graph_free(graph);
 }
 
 /* Steps go on being timed when the run has gone back to an earlier one. */
 TEST(a_load_of_an_earlier_step) {
     tdm_graph *graph = law_graph(0, 0);
-    char folder[] = "/tmp/tandem-ahead-XXXXXX", checkpoint[64], command[64];
+    char folder[256], checkpoint[280];
     tdm_job job;
     watcher w = {0};
-    REQUIRE(mkdtemp(folder) != NULL);
+    test_folder_make(folder);
     snprintf(checkpoint, sizeof(checkpoint), "%s/step-00000004", folder);
     set_cuda(&job);
     job.train.steps = 40;
@@ -211,8 +211,7 @@ TEST(a_load_of_an_earlier_step) {
     CHECK_OK(tdm_run_step(w.run, 8));
     CHECK(recorder->timed_at > 4 && recorder->timed_at <= 12);
     tdm_run_close(w.run);
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    CHECK_INT(system(command), 0);
+    test_folder_remove(folder);
     tdm_graph_free(graph);
 }
 

@@ -7,8 +7,9 @@
 #include "average_golden.h"
 #include "law.h"
 #include "tests/support/tdm_test.h"
+#include "tests/support/test_folder.h"
 
-static char folder[64], x_path[96], y_path[96];
+static char folder[256], x_path[264], y_path[264];
 
 static void write_npy(const char *path, const char *type, const char *shape, const void *numbers, size_t bytes) {
     char head[129];
@@ -26,8 +27,7 @@ static void write_npy(const char *path, const char *type, const char *shape, con
 
 static void write_data(void) {
     char shape[32];
-    snprintf(folder, sizeof(folder), "/tmp/tandem-average-XXXXXX");
-    REQUIRE(mkdtemp(folder) != NULL);
+    test_folder_make(folder);
     snprintf(x_path, sizeof(x_path), "%s/x.npy", folder);
     snprintf(y_path, sizeof(y_path), "%s/y.npy", folder);
     snprintf(shape, sizeof(shape), "(%d, %d)", AVERAGE_SAMPLES, AVERAGE_INPUTS);
@@ -173,4 +173,4 @@ TEST(all_ignored) {
 }
 
 TEST_MAIN(write_data(); RUN(as_torch_over_gloo); RUN(other_modes); RUN(nothing_ignored); RUN(a_rank_without_any);
-          RUN(all_ignored); (void)unlink(x_path); (void)unlink(y_path); (void)rmdir(folder);)
+          RUN(all_ignored); test_folder_remove(folder);)

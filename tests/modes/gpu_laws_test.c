@@ -1,7 +1,6 @@
 /* The laws of the modes on CUDA devices: the same bits from single, dp and ddp, the CPU's numbers to rounding, and
  * checkpoints that cross. On a machine with one GPU all replicas share it. Run twice by ctest: on the emulated module,
  * and, labelled gpu, on the GPUs of this machine. */
-#include <ftw.h>
 #include <math.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -10,6 +9,7 @@
 #include "law.h"
 #include "runtime/module/module.h"
 #include "tests/support/tdm_test.h"
+#include "tests/support/test_folder.h"
 
 static int device_count;
 
@@ -155,13 +155,6 @@ TEST(variants_of_dp) {
     tdm_graph_free(graph);
 }
 
-static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *where) {
-    (void)about;
-    (void)kind;
-    (void)where;
-    return remove(path);
-}
-
 /* The emulated libraries round as the real ones: ten bits of a factor. */
 TEST(tf32_is_near_f32) {
     tdm_job job;
@@ -234,8 +227,8 @@ TEST(resident_samples_change_nothing) {
 
 /* Four steps here, the other four there: as eight on the CPU, to rounding. */
 static void crossing(int first, int second, int precision, double relative) {
-    char folder[64] = "/tmp/tandem-gpu-laws-XXXXXX";
-    REQUIRE(mkdtemp(folder) != NULL);
+    char folder[256];
+    test_folder_make(folder);
     tdm_job job;
     law_job(&job);
     job.optimizer.lr = 1e-3;
@@ -256,7 +249,7 @@ static void crossing(int first, int second, int precision, double relative) {
     for (int i = 4; i < 8; i++) CHECK_NEAR(end.loss[i], straight.loss[i], relative * straight.loss[i]);
     if (first == second) CHECK_TEXT(end.params, straight.params);
     tdm_graph_free(graph);
-    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    test_folder_remove(folder);
 }
 
 TEST(checkpoints_cross) {
@@ -290,8 +283,8 @@ static tdm_graph *pooled_graph(void) {
 TEST(what_only_predicts_has_the_same_bits) {
     tdm_graph *graph = pooled_graph();
     for (int precision = TDM_F32; precision <= TDM_BF16; precision++) {
-        char folder[64] = "/tmp/tandem-gpu-laws-XXXXXX";
-        REQUIRE(mkdtemp(folder) != NULL);
+        char folder[256];
+        test_folder_make(folder);
         tdm_job job;
         law_job(&job);
         set_cuda(&job, TDM_MODE_SINGLE, 1);
@@ -304,7 +297,7 @@ TEST(what_only_predicts_has_the_same_bits) {
         CHECK_INT(evaluated.status, TDM_OK);
         CHECK(evaluated.eval_loss == trained.eval_loss && evaluated.accuracy == trained.accuracy);
         CHECK(evaluated.eval_loss > 0);
-        nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        test_folder_remove(folder);
     }
     tdm_graph_free(graph);
 }

@@ -1,5 +1,4 @@
 /* Numbers that are none, in every mode: labels that do not count, a broken sample, weights that run away. */
-#include <ftw.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,17 +8,13 @@
 
 #include "law.h"
 #include "tests/support/tdm_test.h"
+#include "tests/support/test_folder.h"
 
 enum { SAMPLES = 48, WIDTH = 3 * 8 * 8, BATCH = 12, IGNORED = -100 };
 
-static char folder[200], x_path[256], y_path[256];
+static char folder[256], x_path[264], y_path[264];
 static float x[SAMPLES][WIDTH];
 static int64_t y[SAMPLES];
-
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place) {
-    (void)info, (void)kind, (void)place;
-    return remove(path);
-}
 
 static void write_npy(const char *path, const char *dtype, const char *shape, const void *data, size_t bytes) {
     char head[128];
@@ -36,9 +31,7 @@ static void write_npy(const char *path, const char *dtype, const char *shape, co
 
 /* 4 steps of 12 samples in their order, and labels that all count. */
 static void begin(tdm_job *job) {
-    const char *temp = getenv("TMPDIR");
-    snprintf(folder, sizeof(folder), "%s/tandem-numeric-XXXXXX", temp != NULL ? temp : "/tmp");
-    if (mkdtemp(folder) == NULL) exit(1);
+    test_folder_make(folder);
     snprintf(x_path, sizeof(x_path), "%s/x.npy", folder);
     snprintf(y_path, sizeof(y_path), "%s/y.npy", folder);
     for (int i = 0; i < SAMPLES; i++) {
@@ -60,7 +53,7 @@ static void write_data(void) {
 }
 
 static void end(void) {
-    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    test_folder_remove(folder);
 }
 
 /* Way 0: two replicas played by one device; 1: dp; 2: ddp. */
@@ -137,7 +130,7 @@ TEST(weights_that_run_away) {
     for (int k = 0; k < WIDTH; k++) x[30][k] = x[31][k] = k % 2 == 0 ? 1e35f : -1e35f; /* of two classes */
     write_data();
     for (int way = 0; way < WAYS; way++) {
-        char run_dir[256], text[512];
+        char run_dir[264], text[512];
         snprintf(run_dir, sizeof(run_dir), "%s/run-%d", folder, way);
         set_way(&job, way);
         job.optimizer.type = TDM_SGD;

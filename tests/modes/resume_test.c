@@ -1,34 +1,13 @@
 /* A run that is interrupted and resumed, in the same mode or another, ends with the bits of the uninterrupted one. */
-#include <dirent.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "law.h"
 #include "tests/support/tdm_test.h"
+#include "tests/support/test_folder.h"
 
 static char folder[256];
 
-static void remove_tree(const char *path) {
-    DIR *dir = opendir(path);
-    struct dirent *entry;
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-        char inner[1024];
-        snprintf(inner, sizeof(inner), "%s/%s", path, entry->d_name);
-        struct stat info;
-        if (lstat(inner, &info) == 0 && S_ISDIR(info.st_mode))
-            remove_tree(inner);
-        else
-            (void)unlink(inner);
-    }
-    if (dir != NULL) closedir(dir);
-    (void)rmdir(path);
-}
-
 static void fresh_folder(void) {
-    if (folder[0] != '\0') remove_tree(folder);
-    snprintf(folder, sizeof(folder), "/tmp/tandem-resume-XXXXXX");
-    if (mkdtemp(folder) == NULL) exit(1);
+    if (folder[0] != '\0') test_folder_remove(folder);
+    test_folder_make(folder);
 }
 
 static void set_mode(tdm_job *job, int mode, int devices) {
@@ -129,4 +108,4 @@ TEST(another_model_is_refused) {
 }
 
 TEST_MAIN(RUN(same_mode); RUN(another_mode); RUN(another_number_of_devices); RUN(another_model_is_refused);
-          if (folder[0] != '\0') remove_tree(folder);)
+          if (folder[0] != '\0') test_folder_remove(folder);)

@@ -10,6 +10,7 @@
 #include "law.h"
 #include "runtime/train/run.h"
 #include "tests/support/tdm_test.h"
+#include "tests/support/test_folder.h"
 
 enum { STEPS = 4 };
 
@@ -183,23 +184,21 @@ TEST(every_bit_is_found) {
     tdm_graph_free(graph);
 }
 
-static char folder[64];
+static char folder[256];
 
 static bool has_checkpoint(int step) {
-    char path[160];
+    char path[320];
     snprintf(path, sizeof(path), "%s/checkpoints/step-%08d/MANIFEST.json", folder, step);
     return access(path, F_OK) == 0;
 }
 
 /* Without the key: before the evaluation, which would copy rank 0's parameters over the others, and the checkpoint. */
 TEST(no_checkpoint_of_replicas_that_differ) {
-    char command[128];
     tdm_graph *graph = law_graph(1, 0);
     for (int mode = TDM_MODE_DP; mode <= TDM_MODE_DDP; mode++) {
         tdm_job job;
         law_job(&job);
-        snprintf(folder, sizeof(folder), "/tmp/tandem-verify-XXXXXX");
-        REQUIRE(mkdtemp(folder) != NULL);
+        test_folder_make(folder);
         job.run.dir = folder;
         job.train.steps = 6;
         job.checkpoint.every = job.eval.every = (tdm_interval){TDM_INTERVAL_STEPS, 2};
@@ -214,8 +213,7 @@ TEST(no_checkpoint_of_replicas_that_differ) {
         t = try(&job, graph, NULL);
         CHECK_INT(t.status, TDM_OK);
         CHECK_INT(t.steps, 6);
-        snprintf(command, sizeof(command), "rm -r %s", folder);
-        CHECK_INT(system(command), 0);
+        test_folder_remove(folder);
     }
     tdm_graph_free(graph);
 }

@@ -13,7 +13,7 @@ static support_host host;
 /* ---- what the tests begin with, and look at ---- */
 
 static void begin(void) {
-    support_folder(dir);
+    test_folder_make(dir);
     snprintf(path, sizeof(path), "%s/%s", dir, TDM_METRICS);
     snprintf(cut_path, sizeof(cut_path), "%s/%s", dir, TDM_METRICS_CUT);
     support_host_init(&host);
@@ -84,7 +84,7 @@ TEST(takes_out_what_comes_again) {
         check_file(cut_path, cases[i].cut);
         CHECK_INT(strstr(host.log, "moved from metrics.jsonl to ") != NULL, cases[i].cut[0] != '\0');
         CHECK_INT(host.live, 0);
-        support_remove(dir);
+        test_folder_remove(dir);
     }
 }
 
@@ -100,7 +100,7 @@ TEST(says_how_many) {
     support_write(cut_path, L3 TORN, strlen(L3 TORN));
     REQUIRE_OK(rewind_at(&tdm__file_system, 1, false));
     check_file(cut_path, L3 TORN "\n" L2);
-    support_remove(dir);
+    test_folder_remove(dir);
 }
 
 /* A line longer than a window is none of ours, wherever it ends; the memory that is taken does not grow. */
@@ -127,7 +127,7 @@ TEST(long_lines_and_large_files) {
     for (char *c = text; (c = strchr(c, '\n')) != NULL; c++) lines++;
     CHECK_INT(lines, 40001);
     free(text);
-    support_remove(dir);
+    test_folder_remove(dir);
 }
 
 /* Every line of a text that `have` does not hold. */
@@ -173,7 +173,7 @@ static void sweep(const char *before, const char *stays, int error, int tear) {
         REQUIRE_OK(rewind_at(&tdm__file_system, 2, false));
         check_file(path, stays);
         CHECK_INT(missing_in_files(before), 0);
-        support_remove(dir);
+        test_folder_remove(dir);
         if (!f.failed) break;
     }
 }
@@ -264,7 +264,7 @@ TEST(waits_for_room) {
     tdm__arena_deinit(&arena);
     tdm__text_deinit(&wanted);
     CHECK_INT(host.live, 0);
-    support_remove(dir);
+    test_folder_remove(dir);
 }
 
 /* What waits is bounded, and what found no room there is counted; so is what never could be written. */
@@ -290,7 +290,7 @@ TEST(waits_within_bounds) {
     tdm__folder_close(&folder);
     tdm__arena_deinit(&arena);
     CHECK_INT(host.live, 0);
-    support_remove(dir);
+    test_folder_remove(dir);
 }
 
 TEST_MAIN(RUN(takes_out_what_comes_again); RUN(says_how_many); RUN(long_lines_and_large_files);
