@@ -160,16 +160,17 @@ class Job:
                 found[int(number)] = pid
         return found
 
-    def rank(self, number, seconds=END_SECONDS):
-        """The pid of a rank as soon as it is there; None if the job ended before."""
-        end = time.monotonic() + seconds
+    def rank(self, number, may_have_ended=False):
+        """The pid of a rank as soon as it is there. None if the job ended before, and may."""
+        end = time.monotonic() + END_SECONDS
         while time.monotonic() < end:
             pid = self.ranks().get(number)
             if pid is not None:
                 return pid
             if self.has_ended():
+                want(may_have_ended, "the job ended before rank %d was seen\n%s", number, self.tail())
                 return None
-        raise Failed("rank %d is not there after %.1f s" % (number, seconds))
+        raise Failed("rank %d is not there after %.1f s" % (number, END_SECONDS))
 
     def writes(self, lines):
         """Waits until metrics.jsonl of its run directory has so many lines, or the job ended."""
@@ -232,10 +233,10 @@ class Job:
         eventually(lambda: not marked(self.mark), seconds, lambda: "processes are left: %s" % marked(self.mark))
 
     def send(self, pid, number):
-        try:
-            os.kill(pid, number)
-        except ProcessLookupError:
-            pass
+        """Nothing to one who has ended; None is the pid of one who ended before it was seen."""
+        with contextlib.suppress(ProcessLookupError):
+            if pid is not None:
+                os.kill(pid, number)
 
     def sweep(self):
         """Ends what a failed test leaves. Only processes that this job started."""

@@ -77,7 +77,7 @@ def all_stopped(box):
 def stopped_in_start_up(box):
     """F31: a rank that never joins is named, with the others' patience."""
     run_dir = box.new_dir()
-    job = box.train("ddp", 3, run_dir, "parallel.ddp.timeout=%gs" % TIMEOUT)
+    job = box.train("ddp", 3, run_dir, "parallel.ddp.timeout=%gs" % TIMEOUT, *LONG)
     pid = job.rank(1)
     job.send(pid, signal.SIGSTOP)
     job.end(COMM, TIMEOUT + fault.END_SECONDS)
@@ -88,7 +88,7 @@ def stopped_in_start_up(box):
 def frozen_in_start_up(box):
     """Who has joined knows nothing of a rank that has not; the parent does."""
     for number in (0, 1):
-        job = box.train("ddp", 2, box.new_dir(), "parallel.ddp.heartbeat=2s")
+        job = box.train("ddp", 2, box.new_dir(), "parallel.ddp.heartbeat=2s", *LONG)
         pid = job.rank(number)
         job.send(pid, signal.SIGSTOP)
         job.end(COMM)
@@ -115,15 +115,15 @@ def all_frozen(box):
 
 def frozen_alone(box):
     """The one process of a job with --restarts, too: it starts again."""
-    run_dir = box.new_dir()
-    job = box.train("single", 1, run_dir, "--restarts", "1", "parallel.ddp.heartbeat=2s")
+    run_dir, more = box.new_dir(), ("train.steps=20000", *LONG[1:])
+    job = box.train("single", 1, run_dir, "--restarts", "1", "parallel.ddp.heartbeat=2s", *more)
     job.writes(1)
     for pid in of_launch(job, 0):
         job.send(pid, signal.SIGSTOP)
     job.end(OK, fault.RUN_SECONDS)
     summary = fault.summary(run_dir)
     want(summary["restarts"] == 1, "%d restarts", summary["restarts"])
-    want(summary["params_xxh3"] == box.golden("single", 1)[0], "other bits")
+    want(summary["params_xxh3"] == box.golden("single", 1, *more)[0], "other bits")
 
 
 def held_by_the_system(box):

@@ -15,7 +15,7 @@ END_LATER = ("train.steps=100000", "checkpoint.every=100000 steps")
 
 def kill_rank(job, number):
     """SIGKILL to a rank. Its pid, or None if that came too late."""
-    pid = job.rank(number)
+    pid = job.rank(number, may_have_ended=True)
     if pid is None or fault.state_of(pid) in "ZX":
         return None
     job.send(pid, signal.SIGKILL)
@@ -72,7 +72,7 @@ def as_it_starts(box):
         number = box.random.randrange(world)
         run_dir = box.new_dir()
         job = box.train("ddp", world, run_dir)
-        pid = job.rank(number)
+        pid = job.rank(number, may_have_ended=True)
         time.sleep(box.random.choice((0, 0, 0.001, 0.003)))
         job.send(pid, signal.SIGKILL)
         if judge(job, number, pid, took) and trial < 4:
