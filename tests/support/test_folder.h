@@ -13,7 +13,7 @@
 static inline void test_folder_make(char path[256]) {
     const char *base = getenv("TMPDIR");
     if (base == NULL || base[0] == '\0') base = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
-    snprintf(path, 256, "%s/tandem-test-XXXXXX", base);
+    snprintf(path, 256, "%s/tdm-test-XXXXXX", base);
     if (mkdtemp(path) != NULL) return;
     perror(path);
     exit(1);
