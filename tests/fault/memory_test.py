@@ -208,6 +208,11 @@ def checkpoints(box):
         sweep(box, "ckpt", *verb, box.path("run-0"), before=training(box))
 
 
+def inference(box):
+    for args in (["predict", box.path("run-0")], ["eval", box.path("run-0")], ["data", "check", box.write("job.yaml", JOB)]):
+        sweep(box, *args, before=training(box))
+
+
 def compare(box):
     sweep(box, "compare", box.write("job.yaml", JOB), TWO, "--modes", "single,dp", "--out", box.path("run-0"))
 
@@ -215,4 +220,4 @@ def compare(box):
 if "FAILING_MEMORY" not in os.environ:
     print("$FAILING_MEMORY must name the library that is preloaded (tests/fault/failing_memory.c)")
     sys.exit(77)
-fault.main(check, plan, plan_auto, train, train_auto, addresses, unusable_kernels, train_dp, train_ddp, resume, report, checkpoints, compare)
+fault.main(check, plan, plan_auto, train, train_auto, addresses, unusable_kernels, train_dp, train_ddp, resume, report, checkpoints, inference, compare)

@@ -200,7 +200,7 @@ TDM_API tdm_status tdm_job_check(const tdm_job *job);
  * tdm_free. */
 TDM_API tdm_status tdm_job_print(const tdm_job *job, char **out);
 /* Whether the job's loss compares the outputs with a label per sample, and so counts hits; else its targets are floats.
- * False if the job is not good. */
+ * False if loss.kind names no loss. */
 TDM_API bool tdm_job_has_labels(const tdm_job *job);
 /* Returns the flags (TDM_FIELD_...) of the key in the first `length` bytes of `key`; 0 if it is not a key. */
 TDM_API unsigned tdm_job_key_flags(const char *key, size_t length);
