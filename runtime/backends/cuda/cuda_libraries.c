@@ -10,22 +10,21 @@
 #include "runtime/backends/kit/module_host.h"
 #include "runtime/backends/nvidia/library.h"
 
-/* `least`: the oldest version that will do. */
-static bool is_new_enough(void *handle, const char *function, size_t least, size_t *version, char *why, size_t bytes) {
+static bool is_new_enough(const tdm_nvidia_library *library, void *handle, size_t *version, char *why, size_t bytes) {
     size_t (*get)(void) = NULL;
-    void *address = dlsym(handle, function);
+    void *address = dlsym(handle, library->get_version);
     if (address == NULL) {
-        snprintf(why, bytes, "has no %s", function);
+        snprintf(why, bytes, "has no %s", library->get_version);
         return false;
     }
     memcpy(&get, &address, sizeof get);
     *version = get();
-    if (*version < least)
+    if (*version < library->least)
         snprintf(why, bytes, "is version %s, %s or newer is needed", tdm__cuda_version_text(*version).of,
-                 tdm__cuda_version_text(least).of);
+                 tdm__cuda_version_text(library->least).of);
     else
         snprintf(why, bytes, "version %s", tdm__cuda_version_text(*version).of);
-    return *version >= least;
+    return *version >= library->least;
 }
 
 #define TDM_SYMBOL(name) {#name, offsetof(tdm_cublaslt, name), false},
@@ -33,11 +32,9 @@ static const tdm_nvidia_symbol blas_symbols[] = {
 #include "runtime/backends/cuda/kit/cublaslt.def"
 };
 #undef TDM_SYMBOL
-static bool check_blas(void *handle, size_t *version, char *why, size_t bytes) {
-    return is_new_enough(handle, "cublasLtGetVersion", 130000, version, why, bytes);
-}
-static const tdm_nvidia_library blas = {"libcublasLt.so.13", check_blas, blas_symbols,
-                                        sizeof blas_symbols / sizeof blas_symbols[0]};
+static const tdm_nvidia_library blas = {"libcublasLt.so.13",  is_new_enough,
+                                        "cublasLtGetVersion", 130000,
+                                        blas_symbols,         sizeof blas_symbols / sizeof blas_symbols[0]};
 
 #ifndef TDM_CUDA_NO_CUDNN
 #define TDM_SYMBOL(name) {#name, offsetof(tdm_cudnn, name), false},
@@ -45,11 +42,8 @@ static const tdm_nvidia_symbol dnn_symbols[] = {
 #include "runtime/backends/cuda/kit/cudnn.def"
 };
 #undef TDM_SYMBOL
-static bool check_dnn(void *handle, size_t *version, char *why, size_t bytes) {
-    return is_new_enough(handle, "cudnnGetVersion", 90000, version, why, bytes);
-}
-static const tdm_nvidia_library dnn = {"libcudnn.so.9", check_dnn, dnn_symbols,
-                                       sizeof dnn_symbols / sizeof dnn_symbols[0]};
+static const tdm_nvidia_library dnn = {"libcudnn.so.9", is_new_enough, "cudnnGetVersion",
+                                       90000,           dnn_symbols,   sizeof dnn_symbols / sizeof dnn_symbols[0]};
 #endif
 
 #define TDM_SYMBOL(name, result, parameters) {#name, offsetof(tdm_nvml, name), false},
@@ -57,8 +51,8 @@ static const tdm_nvidia_symbol nvml_symbols[] = {
 #include "runtime/backends/cuda/nvml.def"
 };
 #undef TDM_SYMBOL
-static const tdm_nvidia_library nvml_library = {"libnvidia-ml.so.1", NULL, nvml_symbols,
-                                                sizeof nvml_symbols / sizeof nvml_symbols[0]};
+static const tdm_nvidia_library nvml_library = {
+    "libnvidia-ml.so.1", NULL, NULL, 0, nvml_symbols, sizeof nvml_symbols / sizeof nvml_symbols[0]};
 
 bool tdm__cuda_libraries_open(tdm_cuda_libraries *libraries, const char *folders) {
     tdm_cuda_libraries *l = libraries;

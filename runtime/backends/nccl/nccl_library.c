@@ -34,10 +34,10 @@ void tdm__nccl_version_print(char out[TDM_NCCL_VERSION_TEXT], int version) {
 
 /* ---- opening ---- */
 
-static bool check(void *handle, size_t *version, char *why, size_t bytes) {
+static bool check(const tdm_nvidia_library *library, void *handle, size_t *version, char *why, size_t bytes) {
     char found[TDM_NCCL_VERSION_TEXT];
     ncclResult_t (*get_version)(int *);
-    *(void **)&get_version = dlsym(handle, "ncclGetVersion");
+    *(void **)&get_version = dlsym(handle, library->get_version);
     int number = 0;
     if (get_version == NULL || get_version(&number) != ncclSuccess) {
         snprintf(why, bytes, "does not report a version, so it is not NCCL");
@@ -45,7 +45,7 @@ static bool check(void *handle, size_t *version, char *why, size_t bytes) {
     }
     *version = (size_t)number;
     tdm__nccl_version_print(found, number);
-    const bool is_usable = number >= TDM_NCCL_VERSION_LEAST && number < 30000;
+    const bool is_usable = number >= (int)library->least && number < 30000;
     snprintf(why, bytes, "%sNCCL %s%s", is_usable ? "" : "is ", found,
              is_usable ? "" : ", 2.19 or newer is needed (older ones cannot abort a communicator whose peer is lost)");
     return is_usable;
@@ -58,7 +58,8 @@ static const tdm_nvidia_symbol symbols[] = {
 };
 #undef TDM_NCCL_SYMBOL
 #undef TDM_NCCL_OPTIONAL
-static const tdm_nvidia_library nccl = {"libnccl.so.2", check, symbols, sizeof symbols / sizeof symbols[0]};
+static const tdm_nvidia_library nccl = {"libnccl.so.2",         check,   "ncclGetVersion",
+                                        TDM_NCCL_VERSION_LEAST, symbols, sizeof symbols / sizeof symbols[0]};
 
 const tdm_nccl_library *tdm__nccl_library(char *why, size_t bytes) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

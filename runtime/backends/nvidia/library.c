@@ -33,7 +33,8 @@ static void note(attempt *a, const char *format, ...) {
 /* The version comes first, so that a message about an old library says that it is old, not that it is incomplete. */
 static bool is_usable_version(attempt *a, const char *path, void *handle) {
     a->version = 0;
-    if (a->wanted->check == NULL || a->wanted->check(handle, &a->version, a->version_text, sizeof a->version_text))
+    if (a->wanted->check == NULL ||
+        a->wanted->check(a->wanted, handle, &a->version, a->version_text, sizeof a->version_text))
         return true;
     note(a, "%s %s", path, a->version_text);
     return false;

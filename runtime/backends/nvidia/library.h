@@ -16,7 +16,9 @@ typedef struct tdm_nvidia_library {
     const char *file; /* "libcudnn.so.9" */
     /* Sets *version. Returns false if the library will not do; `why` then continues a sentence that begins with its
      * path. NULL: any version will do. */
-    bool (*check)(void *handle, size_t *version, char *why, size_t bytes);
+    bool (*check)(const struct tdm_nvidia_library *library, void *handle, size_t *version, char *why, size_t bytes);
+    const char *get_version; /* for `check`: the function that gives the version, and the oldest that will do */
+    size_t least;
     const tdm_nvidia_symbol *symbols;
     size_t symbol_count;
 } tdm_nvidia_library;
