@@ -143,7 +143,8 @@ const char *files_refusal(const char *path, int error);
 bool files_exists(const char *path);
 bool files_is_missing(const char *path); /* also false if the system refuses access */
 bool files_is_link(const char *path);
-char *files_unused(const char *path); /* `path`, or the first of path-2, path-3, ... that does not exist */
+const char *files_name(const char *path); /* behind the last slash */
+char *files_unused(const char *path);     /* `path`, or the first of path-2, path-3, ... that does not exist */
 /* A file being written: under a temporary name beside `path`, renamed when complete, so that nobody reads half a file.
  * A stream (/dev/stdout, a shell's >(command)) is written to directly. */
 typedef struct files_draft {

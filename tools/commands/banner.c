@@ -57,10 +57,8 @@ static char *batch_text(const banner *b) {
                             ? text_format(" (in %lld micro-batches)", (long long)b->job->train.accumulate)
                             : text_copy("");
     const char *where = b->job->parallel.mode == TDM_MODE_SINGLE && s->replicas > 1 ? ", all on one device" : "";
-    char *out =
-        text_format("per device %lld x %d = %lld per optimizer step%s%s, %lld steps/epoch", (long long)s->per_device,
-                    s->replicas, (long long)s->global_batch, where, micro, (long long)s->steps_per_epoch);
-    return out;
+    return text_format("per device %lld x %d = %lld per optimizer step%s%s, %lld steps/epoch", (long long)s->per_device,
+                       s->replicas, (long long)s->global_batch, where, micro, (long long)s->steps_per_epoch);
 }
 
 /* The memory that the plan needs, in the order of the arenas. */
@@ -73,15 +71,9 @@ static char *memory_text(const banner *b) {
     const json_t *bytes = json_object_get(root, "memory_bytes");
     double total = json_number_value(json_object_get(bytes, "total"));
     for (int i = 0; i < 4; i++) text_bytes(part[i], json_number_value(json_object_get(bytes, parts[i])));
-    char *out = total > 0 ? text_format("about %s per device: %s %s, %s %s, %s %s, %s %s", text_bytes(all, total),
-                                        parts[0], part[0], parts[1], part[1], parts[2], part[2], parts[3], part[3])
-                          : NULL;
-    return out;
-}
-
-static const char *short_name(const char *path) {
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    return slash ? slash + 1 : path ? path : "";
+    return total > 0 ? text_format("about %s per device: %s %s, %s %s, %s %s, %s %s", text_bytes(all, total), parts[0],
+                                   part[0], parts[1], part[1], parts[2], part[2], parts[3], part[3])
+                     : NULL;
 }
 
 static const char *const formats[] = {
@@ -100,7 +92,7 @@ static char *data_text(const tdm_data_spec *spec, const char *samples) {
     }
     const char *file = spec->images ? spec->images : spec->x;
     if (spec->format == TDM_DATA_NONE) return text_copy("none");
-    if (file) return text_format("%s of %s%s", many, short_name(file), range);
+    if (file) return text_format("%s of %s%s", many, files_name(file), range);
     return text_format("%s %s%s%s", many, spec->files.count ? "of " : "", formats[spec->format], range);
 }
 

@@ -99,7 +99,7 @@ static int open_folder_of(const char *path) {
     return open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-static const char *name_of(const char *path) {
+const char *files_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
@@ -107,7 +107,7 @@ static const char *name_of(const char *path) {
 /* True for /dev/null, /dev/stdout, or a shell's >(command): a file must not replace it. */
 static bool is_stream(const char *path) {
     static const char *const folders[] = {"/dev/", "/dev/fd/", "/proc/self/fd/"};
-    size_t length = (size_t)(name_of(path) - path);
+    size_t length = (size_t)(files_name(path) - path);
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
         if (length == strlen(folders[i]) && memcmp(path, folders[i], length) == 0) return true;
     }
@@ -119,7 +119,7 @@ bool files_begin(files_draft *out, const char *path) {
     if (is_stream(path)) {
         out->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     } else if ((out->folder = open_folder_of(path)) >= 0) {
-        out->sibling = text_format("%s.tmp-%ld", name_of(path), (long)getpid());
+        out->sibling = text_format("%s.tmp-%ld", files_name(path), (long)getpid());
         unlinkat(out->folder, out->sibling, 0); /* may be left from an earlier process with the same pid */
         out->fd = openat(out->folder, out->sibling, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0664);
     }
@@ -137,7 +137,8 @@ bool files_end(files_draft *draft, bool good) {
         good = false;
         reason = errno;
     }
-    if (draft->sibling && good && renameat(draft->folder, draft->sibling, draft->folder, name_of(draft->path)) != 0) {
+    if (draft->sibling && good &&
+        renameat(draft->folder, draft->sibling, draft->folder, files_name(draft->path)) != 0) {
         good = false;
         reason = errno;
     }

@@ -107,9 +107,8 @@ bool report_try(report_run *run, const char *dir) {
     if (!run->config) run->config = text_copy("");
     report_read_settings(run);
     prefer_summary_phases(run);
-    const char *mode = report_text(run, "mode");
-    const char *slash = strrchr(dir, '/');
-    run->label = text_copy(mode[0] ? mode : slash && slash[1] ? slash + 1 : dir);
+    const char *mode = report_text(run, "mode"), *name = files_name(dir);
+    run->label = text_copy(mode[0] ? mode : name[0] ? name : dir);
     return true;
 }
 

@@ -107,12 +107,10 @@ static char *plain_line(const progress *p, const tdm_event *event, int64_t done,
     double run = now - p->started;
     double per_step = run / (double)(event->step - p->first_step);
     FREED char *name = label(p);
-    char *line =
-        text_format("%s%s %lld/%lld  %d%%  loss %s  lr %.3g  %s samples/s  elapsed %s  left %s", name,
-                    by_epoch(p) ? "  step" : "", (long long)done, (long long)total, (int)(100 * done / total),
-                    text_number(loss, event->loss), event->lr, text_number(rate, (double)p->samples / run),
-                    text_time(spent, run), text_time(left, per_step * (double)(event->steps_total - event->step)));
-    return line;
+    return text_format("%s%s %lld/%lld  %d%%  loss %s  lr %.3g  %s samples/s  elapsed %s  left %s", name,
+                       by_epoch(p) ? "  step" : "", (long long)done, (long long)total, (int)(100 * done / total),
+                       text_number(loss, event->loss), event->lr, text_number(rate, (double)p->samples / run),
+                       text_time(spent, run), text_time(left, per_step * (double)(event->steps_total - event->step)));
 }
 
 static bool line_is_due(const progress *p, const tdm_event *event, int64_t done, int64_t total, double now) {
