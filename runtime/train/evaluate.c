@@ -63,14 +63,16 @@ static tdm_status run_batches(tdm_run *run, int64_t batches, double *sums, bool 
  * same labels or samples usually cause it every time. */
 static void warn_not_finite(tdm_run *run, double loss, double labels) {
     if (isfinite((float)loss) || run->rank != 0 || run->eval_warned) return;
+    char when[40] = ""; /* a run that only evaluates does not know the step of its weights */
+    if (run->step > 0) snprintf(when, sizeof(when), " after step %lld", (long long)run->step);
     run->eval_warned = true;
     if (labels == 0)
         TDM_WARN(run->host, "eval", "every label of data.eval is loss.ignore_index, so its loss is nan");
     else
         TDM_WARN(run->host, "eval",
-                 "the loss over data.eval is %s after step %lld; look for samples with infinite numbers or NaN: "
-                 "`tandem data check` names them",
-                 isnan(loss) ? "nan" : "infinite", (long long)run->step);
+                 "the loss over data.eval is %s%s; look for samples with infinite numbers or NaN: `tandem data check` "
+                 "names them",
+                 isnan(loss) ? "nan" : "infinite", when);
 }
 
 tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy, bool *stopped) {

@@ -113,7 +113,7 @@ static tdm_status open_loader(tdm_run *run) {
     TDM_TRY(tdm__loader_open(&run->loader, run->host, run->train, &options));
     run->form = options.form;
     run->steps_per_epoch = tdm__loader_steps_per_epoch(run->loader);
-    if (run->rank == 0 && run->per_device * run->replicas > run->train->count)
+    if (run->rank == 0 && !run->options.predicts && run->per_device * run->replicas > run->train->count)
         TDM_WARN(run->host, "data",
                  "a step takes %lld samples and data.train has %lld, so every step is a whole epoch; lower "
                  "train.batch.per_device",
