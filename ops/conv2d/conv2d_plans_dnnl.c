@@ -117,9 +117,8 @@ dnnl_status_t tdm__conv_plans_choose(tdm_conv_plans *p, const tdm_dnnl_context *
     if (desc->fast && y[2] >= 8 && y[3] >= 8)
         status = plans_init(p, context, desc, rows, x_layout, y_layout, true, false, training);
     if (is_refused(status)) status = plans_init(p, context, desc, rows, x_layout, y_layout, false, false, training);
-    if (is_refused(status) && any)
-        status = plans_init(p, context, desc, rows, x_layout, y_layout, false, true, training);
-    return status;
+    if (!is_refused(status) || !any) return status;
+    return plans_init(p, context, desc, rows, x_layout, y_layout, false, true, training);
 }
 
 /* ---- scratch ---- */

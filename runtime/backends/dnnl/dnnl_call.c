@@ -31,9 +31,8 @@ dnnl_status_t tdm__dnnl_context_init(tdm_dnnl_context *context) {
     if (status == dnnl_success)
         status = TDM_DNNL(dnnl_stream_create)(&context->stream, context->engine, dnnl_stream_default_flags);
     if (status == dnnl_success) status = TDM_DNNL(dnnl_primitive_attr_create)(&context->attr);
-    if (status == dnnl_success)
-        status = TDM_DNNL(dnnl_primitive_attr_set_scratchpad_mode)(context->attr, dnnl_scratchpad_mode_user);
-    return status;
+    if (status != dnnl_success) return status;
+    return TDM_DNNL(dnnl_primitive_attr_set_scratchpad_mode)(context->attr, dnnl_scratchpad_mode_user);
 }
 
 void tdm__dnnl_context_deinit(tdm_dnnl_context *context) {
