@@ -130,7 +130,7 @@ TEST(weights_that_run_away) {
     for (int k = 0; k < WIDTH; k++) x[30][k] = x[31][k] = k % 2 == 0 ? 1e35f : -1e35f; /* of two classes */
     write_data();
     for (int way = 0; way < WAYS; way++) {
-        char run_dir[264], text[512];
+        char run_dir[280], text[512];
         snprintf(run_dir, sizeof(run_dir), "%s/run-%d", folder, way);
         set_way(&job, way);
         job.optimizer.type = TDM_SGD;
