@@ -1,5 +1,5 @@
 /* Datasets of two arrays, see array.h. */
-#include "runtime/data/array.h"
+#include "runtime/data/formats/array.h"
 
 #include <stdio.h>
 #include <string.h>

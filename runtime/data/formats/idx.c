@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "runtime/base/status.h"
-#include "runtime/data/array.h"
+#include "runtime/data/formats/array.h"
 
 enum { IDX_U8 = 0x08 };
 

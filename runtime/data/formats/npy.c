@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "runtime/base/status.h"
-#include "runtime/data/array.h"
+#include "runtime/data/formats/array.h"
 
 enum { HEADER_MAX = 64 * 1024, PREFIX = 8, WORD_MAX = 16 };
 enum { SEEN_DESCR = 1, SEEN_ORDER = 2, SEEN_SHAPE = 4, SEEN_ALL = 7 };

@@ -1,5 +1,5 @@
 /* A dataset whose samples are all in memory. */
-#include "runtime/data/table.h"
+#include "runtime/data/formats/table.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Reads data files: plain ones with pread, gzip files with zlib through a fixed buffer. So memory is limited by what
  * the header announces and the file can hold, and a small compressed file cannot fill the memory. zlib is loaded when
  * the first gzip file is opened, so that programs without such files do not need it. */
-#include "runtime/data/reader.h"
+#include "runtime/data/formats/reader.h"
 
 #include <dlfcn.h>
 #include <string.h>

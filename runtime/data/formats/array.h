@@ -1,10 +1,10 @@
 /* Samples and their targets as two arrays in two files; the first dimension is the sample. What idx and npy share: they
  * differ in the header before the elements. */
-#ifndef TDM_DATA_ARRAY_H
-#define TDM_DATA_ARRAY_H
+#ifndef TDM_DATA_FORMATS_ARRAY_H
+#define TDM_DATA_FORMATS_ARRAY_H
 
-#include "runtime/data/reader.h"
-#include "runtime/data/table.h"
+#include "runtime/data/formats/reader.h"
+#include "runtime/data/formats/table.h"
 
 enum { TDM_ARRAY_MAX_DIMS = 8 };
 
