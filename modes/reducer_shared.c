@@ -35,7 +35,7 @@ static tdm_status reduce(void *argument) {
 static tdm_status start_bucket(tdm_reducer *reducer, int bucket) {
     shared_reducer *r = (shared_reducer *)reducer;
     if (r->queued == QUEUED_MAX) {
-        TDM_TRY(tdm__worker_wait(r->worker, -1));
+        TDM_TRY(tdm__worker_wait(r->worker));
         r->queued = 0;
     }
     r->queued++;
@@ -46,7 +46,7 @@ static tdm_status start_bucket(tdm_reducer *reducer, int bucket) {
 static tdm_status join(tdm_reducer *reducer) {
     shared_reducer *r = (shared_reducer *)reducer;
     r->queued = 0;
-    TDM_TRY(tdm__worker_wait(r->worker, -1));
+    TDM_TRY(tdm__worker_wait(r->worker));
     for (int i = 0; i < reducer->params->plan->bucket_count; i++) reducer->ms += r->bucket[i].ms;
     return TDM_OK;
 }
@@ -54,7 +54,7 @@ static tdm_status join(tdm_reducer *reducer) {
 /* The buckets in flight must end before anything is freed. */
 static void abort_all(tdm_reducer *reducer, const char *why) {
     tdm_comm_abort(reducer->params->comm, why);
-    (void)tdm__worker_wait(((shared_reducer *)reducer)->worker, -1);
+    (void)tdm__worker_wait(((shared_reducer *)reducer)->worker);
 }
 
 static void close(tdm_reducer *reducer) {

@@ -71,7 +71,7 @@ void tdm__prepared_free_all(tdm_replica *replica) {
 tdm_status tdm__prepare_wait(tdm_replica *replica) {
     tdm_prepared_list *list = replica->prepared;
     if (list->worker == NULL) return TDM_OK;
-    tdm_status status = tdm__worker_wait(list->worker, -1);
+    tdm_status status = tdm__worker_wait(list->worker);
     tdm__worker_close(list->worker);
     list->worker = NULL;
     return status;

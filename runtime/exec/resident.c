@@ -58,7 +58,7 @@ static tdm_status make_piece(upload *u, int64_t first, int64_t count) {
         if (status != TDM_OK) tdm__error_save(&error);
     }
     for (int i = 0; i < MAKERS; i++) {
-        tdm_status own = tdm__worker_wait(u->worker[i], -1);
+        tdm_status own = tdm__worker_wait(u->worker[i]);
         if (own == TDM_OK || status != TDM_OK) continue;
         status = own;
         tdm__error_save(&error);

@@ -1,11 +1,9 @@
 /* A worker thread with a short queue of jobs. A failure and its error record are kept for the next wait. */
 #include "runtime/base/system/sync.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
@@ -99,40 +97,14 @@ tdm_status tdm__worker_start(tdm_worker *worker, tdm_worker_fn fn, void *argumen
     return TDM_OK;
 }
 
-static struct timespec deadline_after(int64_t timeout_ms) {
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_sec += (time_t)(timeout_ms / 1000);
-    at.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_nsec -= 1000000000;
-        at.tv_sec++;
-    }
-    return at;
-}
-
-tdm_status tdm__worker_wait(tdm_worker *worker, int64_t timeout_ms) {
-    struct timespec deadline = deadline_after(timeout_ms < 0 ? 0 : timeout_ms);
-    int error = 0;
+tdm_status tdm__worker_wait(tdm_worker *worker) {
     pthread_mutex_lock(&worker->mutex);
-    while (worker->count > 0 && error != ETIMEDOUT) {
-        if (timeout_ms < 0)
-            pthread_cond_wait(&worker->idle, &worker->mutex);
-        else
-            error = pthread_cond_timedwait(&worker->idle, &worker->mutex, &deadline);
-    }
-    int left = worker->count;
-    bool failed = left == 0 && worker->failed;
-    if (failed) {
-        worker->failed = false;
-        tdm__error_restore(&worker->error, NULL);
-    }
+    while (worker->count > 0) pthread_cond_wait(&worker->idle, &worker->mutex);
+    const bool failed = worker->failed;
+    worker->failed = false;
+    if (failed) tdm__error_restore(&worker->error, NULL);
     pthread_mutex_unlock(&worker->mutex);
-    if (left > 0)
-        TDM_FAIL(TDM_E_COMM, "worker '%s': not done after %lld ms, %d job%s left", worker->name, (long long)timeout_ms,
-                 left, left == 1 ? "" : "s");
-    if (failed) return tdm__frame(tdm_error_last()->status, __FILE__, __LINE__);
-    return TDM_OK;
+    return failed ? tdm__frame(tdm_error_last()->status, __FILE__, __LINE__) : TDM_OK;
 }
 
 void tdm__worker_close(tdm_worker *worker) {

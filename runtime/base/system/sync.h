@@ -12,9 +12,9 @@ tdm_status tdm__worker_open(tdm_worker **out, const tdm_host *host, const char *
 /* Queues the job `fn(argument)` and returns at once. The queue holds 64 jobs; one more is TDM_E_INTERNAL. */
 tdm_status tdm__worker_start(tdm_worker *worker, tdm_worker_fn fn, void *argument);
 /* Waits until all queued jobs have run. Returns the first failure since the last wait and moves its error record to the
- * calling thread. After a failure later jobs are skipped until this call. timeout_ms < 0 waits without a deadline: only
- * for jobs that are known to end. A timeout is TDM_E_COMM. */
-tdm_status tdm__worker_wait(tdm_worker *worker, int64_t timeout_ms);
+ * calling thread. After a failure later jobs are skipped until this call. It has no deadline: every job must end by
+ * itself. */
+tdm_status tdm__worker_wait(tdm_worker *worker);
 /* Waits for the queued jobs, then ends the thread. NULL is fine. */
 void tdm__worker_close(tdm_worker *worker);
 
