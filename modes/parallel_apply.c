@@ -19,7 +19,6 @@ static tdm_status open_member(tdm_team *team, int i) {
 tdm_status tdm__team_open(tdm_team *team, const tdm_host *host, tdm_replica *const *replica, int count) {
     *team = (tdm_team){.host = host, .count = count, .replica = replica, .reaches = true};
     TDM_TRY(tdm__new(host, &team->member, (size_t)count, sizeof(*team->member), "threads"));
-    for (int i = 0; i < count; i++) team->member[i].index = i;
     for (int i = 0; count > 1 && i < count; i++) TDM_TRY(open_member(team, i));
     /* Copies between devices that do not reach each other go through the host; CUDA does not promise to capture them.
      */
@@ -73,9 +72,15 @@ tdm_status tdm__queues_sync(tdm_team *team) {
 
 /* ---- all replicas ---- */
 
-static tdm_status run_member(void *argument) {
-    const tdm_team_member *member = argument;
-    return member->fn(member->user, member->index);
+typedef struct replica_call {
+    tdm_replica_fn fn;
+    void *user;
+    int replica;
+} replica_call;
+
+static tdm_status run_call(void *argument) {
+    const replica_call *call = argument;
+    return call->fn(call->user, call->replica);
 }
 
 /* The message begins with the replica that failed. */
@@ -88,17 +93,16 @@ static void name_replica(const tdm_team *team, int i, tdm_error *error) {
 }
 
 static tdm_status in_parallel(tdm_team *team, tdm_replica_fn fn, void *user) {
+    replica_call call[TDM_LIST_MAX];
     tdm_status first = TDM_OK;
     tdm_error error;
     for (int i = 0; i < team->count; i++) {
-        tdm_team_member *member = &team->member[i];
-        member->fn = fn;
-        member->user = user;
-        tdm_status status = tdm__worker_start(member->worker, run_member, member);
+        call[i] = (replica_call){fn, user, i};
+        tdm_status status = tdm__worker_start(team->member[i].worker, run_call, &call[i]);
         if (status != TDM_OK && first == TDM_OK) first = status, tdm__error_save(&error);
     }
     for (int i = 0; i < team->count; i++) {
-        tdm_status status = tdm__worker_wait(team->member[i].worker, -1);
+        tdm_status status = tdm__worker_wait(team->member[i].worker);
         if (status == TDM_OK || first != TDM_OK) continue;
         name_replica(team, i, &error);
         first = status;

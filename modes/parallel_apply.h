@@ -14,9 +14,6 @@
 typedef tdm_status (*tdm_replica_fn)(void *user, int replica);
 
 typedef struct tdm_team_member {
-    tdm_replica_fn fn;
-    void *user;
-    int index;
     tdm_worker *worker;      /* NULL with one replica: it runs on the caller's thread */
     tdm_device_event *event; /* NULL with one replica */
 } tdm_team_member;
