@@ -77,7 +77,7 @@ struct tdm_run {
     tdm_ahead ahead[TDM_MODE_DEPTH];
     int64_t submitted; /* steps: `step` and those in flight; the n-th of all is ahead[n modulo TDM_MODE_DEPTH] */
     double last_loss, eval_loss, accuracy; /* NaN before the first */
-    int64_t evaluated_at, saved_at;        /* steps; -1: never */
+    int64_t saved_at;                      /* step; -1: never */
     int64_t kept_step;                     /* the folder's checkpoints up to this step stay where they are */
     bool eval_due;                         /* the run was stopped before the evaluation of its last step */
     tdm_tally since_log, since_open, since_start;

@@ -23,7 +23,7 @@ static tdm_status open_compute(tdm_run *run) {
                                    .module_path = run->options.module_path};
     TDM_TRY(tdm__compute_open(&run->compute, run->host, &options));
     TDM_INFO(run->host, "device", "%s: %s", run->compute.device->name, run->compute.report.text);
-    if (job->train.precision != TDM_F32 && run->compute.device->arenas->narrow == NULL)
+    if (job->train.precision != TDM_F32 && run->compute.device->arenas->to_bf16 == NULL)
         TDM_FAIL(
             TDM_E_UNSUPPORTED,
             "train.precision: the job runs on the CPU, which computes in f32 only; write f32, or see in `tandem doctor` "
@@ -250,7 +250,7 @@ tdm_status tdm_run_open(tdm_run **out, const tdm_job *job, const tdm_graph *grap
     run->job = job;
     run->graph = graph;
     run->options = given;
-    run->evaluated_at = run->saved_at = -1;
+    run->saved_at = -1;
     run->last_loss = run->eval_loss = run->accuracy = NAN;
     run->logged_ns = run->eval_ns = run->save_ns = run->verify_ns = tdm__now_ns();
     tdm__arena_init(&run->arena, host);

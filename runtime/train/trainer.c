@@ -208,7 +208,6 @@ static tdm_status evaluate_now(tdm_run *run, bool *stopped) {
     run->eval_due = *stopped;
     if (*stopped) atomic_store(&run->stop, 0);
     if (*stopped) return TDM_OK;
-    run->evaluated_at = run->step;
     TDM_TRY(tdm__folder_eval_line(run));
     send_event(run, TDM_EVENT_EVAL, NULL, run->schedule.lr, NULL);
     return TDM_OK;
