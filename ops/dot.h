@@ -32,7 +32,7 @@ static inline void tdm__add_scaled(double *acc, double factor, const float *x, i
     for (int64_t i = 0; i < count; i++) acc[i] += factor * (double)x[i];
 }
 
-static inline void tdm__narrow(float *out, const double *acc, int64_t count) {
+static inline void tdm__to_floats(float *out, const double *acc, int64_t count) {
     for (int64_t i = 0; i < count; i++) out[i] = (float)acc[i];
 }
 

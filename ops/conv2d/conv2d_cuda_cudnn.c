@@ -342,10 +342,10 @@ static tdm_status forward(tdm_conv_method *method, const void *x, const void *w,
 /* Computes the weights' gradient. cuDNN writes it in the type of the weights, so bf16 is widened to float. */
 static tdm_status backward_weights(const convolution *c, const void *x, const void *dy, float *dw, void *scratch) {
     const tdm_conv_sizes *s = &c->method.sizes;
-    const bool narrow = s->number != TDM_CUDA_FLOAT;
-    void *gradient = narrow ? scratch : dw;
+    const bool is_bf16 = s->number != TDM_CUDA_FLOAT;
+    void *gradient = is_bf16 ? scratch : dw;
     TDM_MODULE_TRY(check(c, start_dw(c, x, dy, gradient), "cudnnConvolutionBackwardFilter"));
-    return narrow ? tdm__conv_widen(c->method.device, dw, gradient, tdm__conv_weight_count(s)) : TDM_OK;
+    return is_bf16 ? tdm__conv_widen(c->method.device, dw, gradient, tdm__conv_weight_count(s)) : TDM_OK;
 }
 
 static tdm_status backward(tdm_conv_method *method, const void *x, const void *w, const void *dy, float *dw, void *dx,

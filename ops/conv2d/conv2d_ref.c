@@ -109,7 +109,7 @@ static tdm_status forward(const tdm_kernel_args *args) {
             for (int64_t c = 0; c < g.in_per_group; c++)
                 for (int64_t tap = 0; tap < g.taps; tap++)
                     add_tap(acc, &g, tap, (double)w[c * g.taps + tap], x + c * g.x_plane);
-            tdm__narrow(args->y + (n * g.out + o) * g.y_plane, acc, g.y_plane);
+            tdm__to_floats(args->y + (n * g.out + o) * g.y_plane, acc, g.y_plane);
         }
     }
     return TDM_OK;
@@ -150,7 +150,7 @@ static void backward_input(const tdm_kernel_args *args, const geometry *g) {
                 for (int64_t tap = 0; tap < g->taps; tap++)
                     add_tap_transposed(dx, g, tap, (double)w[tap], args->dy + (n * g->out + o) * g->y_plane);
             }
-            tdm__narrow(args->dx[0] + (n * g->in + c) * g->x_plane, dx, g->x_plane);
+            tdm__to_floats(args->dx[0] + (n * g->in + c) * g->x_plane, dx, g->x_plane);
         }
     }
 }

@@ -34,14 +34,14 @@ static tdm_status backward(const tdm_kernel_args *args) {
             tdm__add_scaled(acc, (double)dy[n * out + o], args->x[0] + n * in, in);
             db += (double)dy[n * out + o];
         }
-        tdm__narrow(args->dparam[0] + o * in, acc, in);
+        tdm__to_floats(args->dparam[0] + o * in, acc, in);
         if (args->desc->param_count > 1) args->dparam[1][o] = (float)db;
     }
     if (args->dx[0] == NULL) return TDM_OK;
     for (int64_t n = 0; n < args->rows; n++) {
         memset(acc, 0, (size_t)in * sizeof *acc);
         for (int64_t o = 0; o < out; o++) tdm__add_scaled(acc, (double)dy[n * out + o], w + o * in, in);
-        tdm__narrow(args->dx[0] + n * in, acc, in);
+        tdm__to_floats(args->dx[0] + n * in, acc, in);
     }
     return TDM_OK;
 }

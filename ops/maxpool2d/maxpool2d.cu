@@ -152,7 +152,7 @@ template <class Number, class Offset, class Index> struct apart {
             }
         }
     }
-    template <int WIDE> __device__ pack<float, WIDE> keep(int64_t, seen<WIDE> s) const {
+    template <int WIDE> __device__ pack<float, WIDE> terms(int64_t, seen<WIDE> s) const {
         scatter(s);
         for (int k = 0; k < WIDE; k++)
             if (s.winner.at[k] == NOBODY<Offset>) s.d.at[k] = 0.0f;

@@ -23,8 +23,8 @@ static inline __attribute__((always_inline)) void NAME(pool_point)(const float *
     }
     memcpy(y, &best, sizeof best);
     if (winner == NULL) return;
-    const BYTES narrow = __builtin_convertvector(won, BYTES);
-    memcpy(winner, &narrow, sizeof narrow);
+    const BYTES index = __builtin_convertvector(won, BYTES);
+    memcpy(winner, &index, sizeof index);
 }
 
 static void NAME(forward)(const tdm_maxpool2d_planes *pool, const float *x, float *y, uint8_t *winner, int64_t begin,
@@ -60,9 +60,9 @@ static inline __attribute__((always_inline)) void NAME(spread_point)(const float
                                                                      int64_t inner, int64_t row_step, int64_t rows,
                                                                      int64_t columns, int32_t first, int32_t width,
                                                                      bool adds) {
-    BYTES narrow;
-    memcpy(&narrow, winner, sizeof narrow);
-    const INTS won = __builtin_convertvector(narrow, INTS), v = (INTS)NAME(load)(dy);
+    BYTES index;
+    memcpy(&index, winner, sizeof index);
+    const INTS won = __builtin_convertvector(index, INTS), v = (INTS)NAME(load)(dy);
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t j = 0; j < columns; j++) {
             float *to = dx + i * row_step + j * inner;

@@ -98,16 +98,16 @@ tdm_status tdm__replica_put(tdm_replica *replica, tdm_arena_kind kind) {
 
 tdm_status tdm__replica_params_changed(tdm_replica *replica) {
     tdm_device *device = replica->device;
-    if (replica->narrow == NULL) return TDM_OK;
-    return device->ops->arenas->narrow(device, replica->narrow, replica->param, replica->plan->param_floats);
+    if (replica->param_bf16 == NULL) return TDM_OK;
+    return device->ops->arenas->to_bf16(device, replica->param_bf16, replica->param, replica->plan->param_floats);
 }
 
 /* Numbers of 16 bits become floats in the same memory: from the last on, which lie furthest apart. */
 static void widen(float *numbers, size_t count) {
-    const uint16_t *narrow = (const uint16_t *)(const void *)numbers;
+    const uint16_t *bf16 = (const uint16_t *)(const void *)numbers;
     for (size_t i = count; i-- > 0;) {
         uint16_t bits;
-        memcpy(&bits, narrow + i, sizeof(bits));
+        memcpy(&bits, bf16 + i, sizeof(bits));
         numbers[i] = tdm__bf16_float(bits);
     }
 }
@@ -121,7 +121,7 @@ tdm_status tdm__replica_fetch_output(tdm_replica *replica, int64_t rows, const f
         device->ops->queues->copy(device, NULL, replica->mirror.output, *out, count * replica->plan->element_bytes));
     *out = replica->mirror.output;
     TDM_TRY(device->ops->queues->finish(device, NULL));
-    if (replica->narrow != NULL) widen(replica->mirror.output, count);
+    if (replica->param_bf16 != NULL) widen(replica->mirror.output, count);
     return TDM_OK;
 }
 

@@ -40,7 +40,7 @@ static void common_args(tdm_replica *replica, const tdm_plan_node *node, int ind
     for (int i = 0; i < node->desc.param_count; i++) {
         size_t offset = plan->params[node->param[i]].offset;
         args->param[i] = replica->param + offset;
-        if (replica->narrow != NULL) args->narrow[i] = (const uint16_t *)replica->narrow + offset;
+        if (replica->param_bf16 != NULL) args->param_bf16[i] = (const uint16_t *)replica->param_bf16 + offset;
     }
     for (int i = 0; i < node->desc.buffer_count; i++) {
         const tdm_plan_buffer *buffer = &plan->buffers[node->buffer[i]];
@@ -78,7 +78,7 @@ static size_t value_count(const tdm_plan_value *value, int64_t rows) {
 /* Of activations' gradients, or of parameters' with `floats`. */
 static tdm_status add(const tdm_replica *replica, float *to, const float *what, size_t count, bool floats) {
     tdm_device *device = replica->device;
-    if (!floats && replica->narrow != NULL) return device->ops->arenas->add_narrow(device, to, what, count);
+    if (!floats && replica->param_bf16 != NULL) return device->ops->arenas->add_bf16(device, to, what, count);
     const float *const source[2] = {to, what};
     return device->ops->arenas->sum(device, to, source, 2, count);
 }

@@ -25,7 +25,7 @@ static tdm_status open_arenas(tdm_replica *replica, const tdm_replica_options *o
         TDM_TRY(
             tdm__replica_allocate(replica, arena * (size_t)options->state_count, &replica->state, "optimizer state"));
     if (plan->options.precision == TDM_BF16)
-        TDM_TRY(tdm__replica_allocate(replica, plan->param_floats * sizeof(uint16_t), &replica->narrow,
+        TDM_TRY(tdm__replica_allocate(replica, plan->param_floats * sizeof(uint16_t), &replica->param_bf16,
                                       "parameters in bf16"));
     TDM_TRY(tdm__replica_allocate(replica, plan->activation_bytes, &replica->activation, "activations"));
     return tdm__replica_allocate(replica, plan->buffer_bytes, &replica->buffer, "buffers");
@@ -91,7 +91,7 @@ void tdm__replica_close(tdm_replica *replica) {
     ops->release(device, replica->param);
     if (replica->owns_grad) ops->release(device, replica->grad);
     ops->release(device, replica->state);
-    ops->release(device, replica->narrow);
+    ops->release(device, replica->param_bf16);
     ops->release(device, replica->activation);
     ops->release(device, replica->buffer);
     ops->release(device, replica->ranges);

@@ -74,7 +74,7 @@ typedef struct tdm_replica {
 
     /* Arenas. */
     float *param, *grad, *state; /* plan->param_floats each; state: state_count times as many */
-    void *narrow;                /* the parameters in bf16, where the precision is that; else NULL */
+    void *param_bf16;            /* the parameters in bf16, where the precision is that; else NULL */
     int state_count;
     char *activation; /* plan->activation_bytes */
     char *buffer;     /* plan->buffer_bytes */

@@ -42,7 +42,7 @@ tdm_status tdm__optim_step(tdm_replica *r, const tdm_update *update) {
                            .values = &r->block->values,
                            .p = r->param,
                            .g = r->grad,
-                           .narrow = r->narrow,
+                           .p_bf16 = r->param_bf16,
                            .count = count};
     for (int i = 0; i < r->state_count; i++) args.state[i] = r->state + (size_t)i * count;
     if (!isnan(update->clip_norm))

@@ -188,7 +188,7 @@ static void arrange(const emulated *e, arranged *p, const op_data *data, tdm_dev
                                 .y = p->memory[2],
                                 .dy = p->memory[3],
                                 .param = {p->memory[4], p->memory[6]},
-                                .narrow = {p->memory[4], p->memory[6]},
+                                .param_bf16 = {p->memory[4], p->memory[6]},
                                 .dparam = {p->memory[5], p->memory[7]},
                                 .scratch = p->memory[8],
                                 .training = true};
@@ -271,7 +271,7 @@ static void run_linear(const emulated *e, bool odd, uint16_t *y, tdm_status *sta
     for (int i = 0; i < IN * OUT; i++) numbers[i] = (uint16_t)(0x3f80 + i); /* from 1 on */
     char *x = (char *)p.memory[0] + (odd ? 2 : 0), *w = (char *)p.memory[4] + (odd ? 2 : 0);
     p.args.x[0] = (const float *)(const void *)x;
-    p.args.narrow[0] = w;
+    p.args.param_bf16[0] = w;
     CHECK_OK(e->ops->queues->copy(device, NULL, x, numbers, ROWS * IN * sizeof *numbers));
     CHECK_OK(e->ops->queues->copy(device, NULL, w, numbers, IN * OUT * sizeof *numbers));
     CHECK_OK(open_arranged(&p));

@@ -270,7 +270,7 @@ static void bind(run *r) {
         r->narrow[i] = new_tensor(r->device, size, layout, filled, true);
         r->dparam[i] = new_tensor(r->device, size, layout, filled, false);
         r->args.param[i] = r->param[i].memory;
-        r->args.narrow[i] = narrow ? r->narrow[i].memory : NULL;
+        r->args.param_bf16[i] = narrow ? r->narrow[i].memory : NULL;
         r->args.dparam[i] = r->dparam[i].memory;
     }
 }

@@ -48,14 +48,14 @@ static void check_narrow(size_t count, bool odd) {
     uint16_t *narrow = op_memory_numbers(&m, (int64_t)count, sizeof *narrow, "p in bf16");
     special_numbers(p, count);
     op_memory_send(&m);
-    CHECK_OK(device->ops->arenas->narrow(device, op_memory_there(&m, narrow), op_memory_there(&m, p), count));
+    CHECK_OK(device->ops->arenas->to_bf16(device, op_memory_there(&m, narrow), op_memory_there(&m, p), count));
     op_memory_fetch(&m);
     op_memory_check(&m, "narrow");
     CHECK(are_rounded(narrow, p, count));
     op_memory_free(&m);
 }
 
-static void check_add_narrow(size_t count, bool odd) {
+static void check_add_bf16(size_t count, bool odd) {
     op_memory m = {.device = device, .odd = odd};
     uint16_t *out = op_memory_numbers(&m, (int64_t)count, sizeof *out, "the sum");
     uint16_t *what = op_memory_numbers(&m, (int64_t)count, sizeof *what, "what is added");
@@ -68,9 +68,9 @@ static void check_add_narrow(size_t count, bool odd) {
         want[i] = tdm__bf16_float(out[i]) + tdm__bf16_float(what[i]);
     }
     op_memory_send(&m);
-    CHECK_OK(device->ops->arenas->add_narrow(device, op_memory_there(&m, out), op_memory_there(&m, what), count));
+    CHECK_OK(device->ops->arenas->add_bf16(device, op_memory_there(&m, out), op_memory_there(&m, what), count));
     op_memory_fetch(&m);
-    op_memory_check(&m, "add_narrow");
+    op_memory_check(&m, "add_bf16");
     CHECK(are_rounded(out, want, count));
     op_memory_free(&m);
     free(want);
@@ -81,7 +81,7 @@ TEST(numbers_of_16_bits) {
     for (size_t count = 0; count < 1500; count = count < 20 ? count + 1 : count * 3) {
         for (int odd = 0; odd < 2; odd++) {
             check_narrow(count, odd != 0);
-            check_add_narrow(count, odd != 0);
+            check_add_bf16(count, odd != 0);
         }
     }
 }

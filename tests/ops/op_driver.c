@@ -128,7 +128,7 @@ static void bind_params(run *r) {
         if (r->desc.precision == TDM_BF16) {
             uint16_t *narrow = op_memory_numbers(&r->memory, count, sizeof *narrow, "a parameter in bf16");
             for (int64_t k = 0; k < count; k++) narrow[k] = tdm__bf16_of(param[k]);
-            args->narrow[i] = narrow;
+            args->param_bf16[i] = narrow;
         }
         if (r->setting->training) args->dparam[i] = op_memory_floats(&r->memory, count, "a parameter's gradient");
     }
@@ -198,7 +198,7 @@ static tdm_kernel_args args_there(const run *r) {
     }
     for (int i = 0; i < TDM_MAX_PARAMS; i++) {
         args.param[i] = op_memory_there(m, args.param[i]);
-        args.narrow[i] = op_memory_there(m, args.narrow[i]);
+        args.param_bf16[i] = op_memory_there(m, args.param_bf16[i]);
         args.dparam[i] = op_memory_there(m, args.dparam[i]);
     }
     args.channel_sums = op_memory_there(m, args.channel_sums);

@@ -45,7 +45,7 @@ static void training_open(training *t, const optim_case *c, size_t count, bool o
                                 .values = op_memory_there(m, t->values),
                                 .p = op_memory_there(m, t->arena[0]),
                                 .g = op_memory_there(m, t->arena[1]),
-                                .narrow = op_memory_there(m, t->narrow),
+                                .p_bf16 = op_memory_there(m, t->narrow),
                                 .count = count};
     for (int i = 2; i < t->arenas; i++) {
         t->here.state[i - 2] = t->twin[i];

@@ -19,7 +19,7 @@ struct adam_item {
     float *p;
     const float *g;
     float *m, *v;
-    bf16 *narrow; /* or NULL */
+    bf16 *p_bf16; /* or NULL */
     template <int WIDE> __device__ void run(int64_t i) const {
         const tdm_adam_values args = *(const tdm_adam_values *)values->optim;
         const bool decays_gradient = args.weight_decay != 0.0f, decays_parameter = args.decay_factor != 1.0f;
@@ -37,7 +37,7 @@ struct adam_item {
         store(m, i, first);
         store(v, i, second);
         store(p, i, w);
-        if (narrow != NULL) store(narrow, i, w);
+        if (p_bf16 != NULL) store(p_bf16, i, w);
     }
 };
 
@@ -45,9 +45,9 @@ struct adam_item {
 
 tdm_status tdm__adam_on_cuda(const tdm_optim_args *args) {
     const adam_item item = {args->values,   args->p,        args->g,
-                            args->state[0], args->state[1], (bf16 *)args->narrow};
+                            args->state[0], args->state[1], (bf16 *)args->p_bf16};
     return each(tdm__cuda_device(args->device), item, (int64_t)args->count,
-                is_aligned(item.p, item.g, item.m, item.v, item.narrow));
+                is_aligned(item.p, item.g, item.m, item.v, item.p_bf16));
 }
 
 TDM_CUDA_OPTIM(adam, tdm__adam_on_cuda);

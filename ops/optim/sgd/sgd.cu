@@ -11,7 +11,7 @@ struct sgd_item {
     float *p;
     const float *g;
     float *buffer;
-    bf16 *narrow; /* or NULL */
+    bf16 *p_bf16; /* or NULL */
     template <int WIDE> __device__ void run(int64_t i) const {
         /* The alignment, which the type has lost, lets pairs of scalars come in one load. */
         const tdm_sgd_values args =
@@ -31,14 +31,14 @@ struct sgd_item {
         }
         if (moves) store(buffer, i, b);
         store(p, i, w);
-        if (narrow != NULL) store(narrow, i, w);
+        if (p_bf16 != NULL) store(p_bf16, i, w);
     }
 };
 
 tdm_status run(const tdm_optim_args *args) {
-    const sgd_item item = {args->values, args->p, args->g, args->state[0], (bf16 *)args->narrow};
+    const sgd_item item = {args->values, args->p, args->g, args->state[0], (bf16 *)args->p_bf16};
     return each(tdm__cuda_device(args->device), item, (int64_t)args->count,
-                is_aligned(item.p, item.g, item.buffer, item.narrow));
+                is_aligned(item.p, item.g, item.buffer, item.p_bf16));
 }
 
 } /* namespace */

@@ -10,8 +10,8 @@ extern "C" {
 
 /* flat.cu */
 tdm_status tdm__cuda_sum(tdm_device *device, float *out, const float *const *source, int source_count, size_t count);
-tdm_status tdm__cuda_narrow(tdm_device *device, void *narrow, const float *p, size_t count);
-tdm_status tdm__cuda_add_narrow(tdm_device *device, void *out, const void *what, size_t count);
+tdm_status tdm__cuda_to_bf16(tdm_device *device, void *out, const float *p, size_t count);
+tdm_status tdm__cuda_add_bf16(tdm_device *device, void *out, const void *what, size_t count);
 tdm_status tdm__cuda_clip(tdm_device *device, const tdm_step_values *values, float *g, size_t count,
                           const tdm_flat_range *ranges, int range_count, double *norm);
 /* ingest.cu */

@@ -27,7 +27,7 @@ struct sum_item {
 
 /* ---- numbers of 16 bits ---- */
 
-struct add_narrow_item {
+struct add_bf16_item {
     bf16 *out;
     const bf16 *what;
     template <int WIDE> __device__ void run(int64_t i) const {
@@ -169,14 +169,14 @@ tdm_status tdm__cuda_sum(tdm_device *device, float *out, const float *const *sou
     return each(tdm__cuda_device(device), item, (int64_t)count, aligned);
 }
 
-tdm_status tdm__cuda_narrow(tdm_device *device, void *narrow, const float *p, size_t count) {
+tdm_status tdm__cuda_to_bf16(tdm_device *device, void *out, const float *p, size_t count) {
     TDM_CUDA_ENTER(device);
-    return copy_each(tdm__cuda_device(device), (bf16 *)narrow, p, (int64_t)count);
+    return copy_each(tdm__cuda_device(device), (bf16 *)out, p, (int64_t)count);
 }
 
-tdm_status tdm__cuda_add_narrow(tdm_device *device, void *out, const void *what, size_t count) {
+tdm_status tdm__cuda_add_bf16(tdm_device *device, void *out, const void *what, size_t count) {
     TDM_CUDA_ENTER(device);
-    const add_narrow_item item = {(bf16 *)out, (const bf16 *)what};
+    const add_bf16_item item = {(bf16 *)out, (const bf16 *)what};
     return each<PACK_OF<bf16>>(tdm__cuda_device(device), item, (int64_t)count,
                                is_aligned(item.out, item.what));
 }

@@ -46,14 +46,14 @@ template <class Number> struct gradient {
         if (y != NULL) s.y = load<WIDE>(y, i);
         return s;
     }
-    template <int WIDE> __device__ pack<float, WIDE> keep(int64_t i, seen<WIDE> s) const {
+    template <int WIDE> __device__ pack<float, WIDE> terms(int64_t i, seen<WIDE> s) const {
         if (y == NULL) return s.dy;
         keep_where_positive(&s.dy, s.y);
         store(masked, i, s.dy);
         return s.dy;
     }
     template <int WIDE> __device__ void run(int64_t i) const {
-        keep<WIDE>(i, fetch<WIDE>(i));
+        terms<WIDE>(i, fetch<WIDE>(i));
     }
     bool aligned() const {
         return is_aligned(masked, dy, y);

@@ -129,7 +129,7 @@ bool tdm__nccl_wait_dead(tdm_nccl_site *site) {
     return dead;
 }
 
-static void *keep(void *argument) {
+static void *run_keeper(void *argument) {
     tdm_nccl_site *site = argument;
     pthread_setname_np(pthread_self(), "tandem-nccl");
     for (;;) {
@@ -151,7 +151,7 @@ static int start(tdm_nccl_site *site) {
     if (error != 0) goto no_mutex;
     error = tdm__condition_init(&site->changed);
     if (error != 0) goto no_condition;
-    error = tdm__thread_start(&site->keeper, keep, site);
+    error = tdm__thread_start(&site->keeper, run_keeper, site);
     if (error == 0) return 0;
     pthread_cond_destroy(&site->changed);
 no_condition:

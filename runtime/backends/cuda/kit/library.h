@@ -29,7 +29,7 @@ static inline tdm_cuda_number tdm__cuda_number_of(const tdm_kernel_desc *desc) {
     return desc->precision == TDM_BF16 ? TDM_CUDA_BF16 : TDM_CUDA_FLOAT;
 }
 static inline const void *tdm__cuda_parameter(const tdm_kernel_args *args, int i) {
-    return args->desc->precision == TDM_BF16 ? args->narrow[i] : args->param[i];
+    return args->desc->precision == TDM_BF16 ? args->param_bf16[i] : args->param[i];
 }
 /* Rounds the size of one part of scratch, so that the next is aligned. */
 static inline size_t tdm__cuda_part(size_t bytes) {

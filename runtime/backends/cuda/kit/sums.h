@@ -7,7 +7,7 @@
  * several loads are in flight at a time:
  *     template <int WIDE> struct seen;
  *     template <int WIDE> __device__ seen<WIDE> fetch(int64_t i) const                      loads what pack i needs
- *     template <int WIDE> __device__ pack<float, WIDE> keep(int64_t i, seen<WIDE> s) const  returns the terms of the
+ *     template <int WIDE> __device__ pack<float, WIDE> terms(int64_t i, seen<WIDE> s) const  returns the terms of the
  * sum */
 #ifndef TDM_CUDA_KIT_SUMS_H
 #define TDM_CUDA_KIT_SUMS_H
@@ -29,7 +29,7 @@ __device__ pack<float, WIDE> add_up(const Source &source, const IndexOf &index_o
             if (i + u * step < end) seen[u] = source.template fetch<WIDE>(index_of(i + u * step));
         for (int u = 0; u < AT_ONCE; u++) {
             if (i + u * step >= end) break;
-            const pack<float, WIDE> d = source.template keep<WIDE>(index_of(i + u * step), seen[u]);
+            const pack<float, WIDE> d = source.template terms<WIDE>(index_of(i + u * step), seen[u]);
             for (int k = 0; k < WIDE; k++) sum.at[k] += d.at[k];
         }
     }
@@ -66,7 +66,7 @@ struct sums_of_parts {
     template <int WIDE> __device__ pack<float, WIDE> fetch(int64_t i) const {
         return load<WIDE>(part, i);
     }
-    template <int WIDE> __device__ pack<float, WIDE> keep(int64_t, pack<float, WIDE> sum) const {
+    template <int WIDE> __device__ pack<float, WIDE> terms(int64_t, pack<float, WIDE> sum) const {
         return sum;
     }
 };

@@ -51,10 +51,10 @@ typedef struct tdm_arena_ops {
     tdm_status (*clip)(tdm_device *device, const tdm_step_values *values, float *g, size_t count,
                        const tdm_flat_range *ranges, int range_count, double *norm);
 
-    /* narrow = p in bf16, rounded to the nearest, ties to even. This and add_narrow: NULL on a device without bf16. */
-    tdm_status (*narrow)(tdm_device *device, void *narrow, const float *p, size_t count);
+    /* out = p in bf16, rounded to the nearest, ties to even. This and add_bf16: NULL on a device without bf16. */
+    tdm_status (*to_bf16)(tdm_device *device, void *out, const float *p, size_t count);
     /* out += what, both bf16, added in float: gradients of activations that several layers write. */
-    tdm_status (*add_narrow)(tdm_device *device, void *out, const void *what, size_t count);
+    tdm_status (*add_bf16)(tdm_device *device, void *out, const void *what, size_t count);
     /* NULL on a device whose kernels read batches in the host's memory. */
     tdm_status (*ingest)(tdm_device *device, tdm_queue *queue, const tdm_ingest *ingest);
 } tdm_arena_ops;

@@ -169,12 +169,12 @@ typedef struct tdm_kernel_args {
     const float *dy;
     float *dx[TDM_MAX_INPUTS]; /* NULL where not needed */
     const float *param[TDM_MAX_PARAMS];
-    const void *narrow[TDM_MAX_PARAMS]; /* the parameters in bf16; NULL where desc->precision is another */
-    float *dparam[TDM_MAX_PARAMS];      /* NULL where another kernel writes it (TDM_EPILOGUE_SUM_DX) */
-    float *channel_sums;                /* of dx[0], over rows and points, before it is rounded to bf16 */
-    float *buffer[TDM_MAX_BUFFERS];     /* float buffers */
-    int64_t *counter;                   /* the is_counter buffer, or NULL */
-    void *saved;                        /* NULL in plans for predictions */
+    const void *param_bf16[TDM_MAX_PARAMS]; /* the parameters in bf16; NULL where desc->precision is another */
+    float *dparam[TDM_MAX_PARAMS];          /* NULL where another kernel writes it (TDM_EPILOGUE_SUM_DX) */
+    float *channel_sums;                    /* of dx[0], over rows and points, before it is rounded to bf16 */
+    float *buffer[TDM_MAX_BUFFERS];         /* float buffers */
+    int64_t *counter;                       /* the is_counter buffer, or NULL */
+    void *saved;                            /* NULL in plans for predictions */
     void *scratch;
     bool training;
     uint64_t seed;   /* of the counter-based generator */

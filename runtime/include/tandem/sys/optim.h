@@ -29,7 +29,7 @@ typedef struct tdm_optim_args {
     float *p;                      /* parameters; changed */
     const float *g;                /* gradients of the step's mean loss, clipped if the job clips */
     float *state[TDM_MAX_STATES];  /* changed; zeros before the first step; NULL behind those that the job has */
-    void *narrow; /* receives p in bf16, to the nearest, ties to even; NULL: not needed, as always on the CPU */
+    void *p_bf16; /* receives p in bf16, to the nearest, ties to even; NULL: not needed, as always on the CPU */
     size_t count;
 } tdm_optim_args;
 
