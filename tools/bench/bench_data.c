@@ -80,7 +80,6 @@ int bench_data(tool *t) {
     job.run.dir = job.weights = NULL;
     job.checkpoint.resume = "never";
     job.data.eval.format = TDM_DATA_NONE;
-    job.optimizer.type = TDM_SGD;
     job.train.epochs = TDM_INT_NULL;
     job.train.steps = r.warmup + iterations;
     tdm_status status = read_steps(t, &job, tdm_config_graph(config), &r, &seconds);
