@@ -1,0 +1,43 @@
+/* What dp's files share. dp.c: the step. dp_gathered.c: forward, loss and backward with `loss: gathered`. dp_reduce.c:
+ * the sum of the gradients. */
+#ifndef TDM_MODES_DP_H
+#define TDM_MODES_DP_H
+
+#include "modes/parallel_apply.h"
+#include "modes/parts.h"
+
+typedef struct dp {
+    tdm_mode base;
+    int count;
+    tdm_replica **replica;
+    tdm_team team;
+    bool updates_all;
+    tdm_replica *output_replica;    /* on output_device; with loss: replica NULL, as the next three */
+    char *output, *output_gradient; /* gathered, [rows of all, width] */
+    char *target;                   /* targets of the other replicas, gathered; NULL if every device reaches them */
+    float *peer_gradient; /* on replica 0's device: another replica's gradients; NULL if it reaches them all */
+} dp;
+
+/* A step while it is submitted. */
+typedef struct dp_step {
+    dp *dp;
+    const tdm_batch *batch;
+    const tdm_update *update;
+    tdm_step_values values;
+    int64_t micro_batch;
+    tdm_rows all[TDM_LIST_MAX];         /* of each replica, where it sees them */
+    tdm_rows rows[TDM_LIST_MAX];        /* of this micro-batch; rows 0: the replica has none */
+    int64_t output_first[TDM_LIST_MAX]; /* the first row of each replica among the gathered outputs */
+} dp_step;
+
+/* Bytes of the outputs of `rows` rows. */
+size_t tdm__dp_output_bytes(const tdm_plan *plan, int64_t rows);
+/* Memory for the outputs of all replicas, their gradient and, where they are needed, targets; released by dp's close.
+ */
+tdm_status tdm__dp_open_gathered(dp *d);
+/* Forward, gather, loss and backward of each micro-batch, by the step's `all`. */
+tdm_status tdm__dp_gathered_passes(dp_step *step);
+/* Adds the gradients in replica order: on replica 0, with update: all on every replica. */
+tdm_status tdm__dp_reduce(dp_step *step);
+
+#endif
