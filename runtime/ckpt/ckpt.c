@@ -171,6 +171,25 @@ tdm_status tdm__ckpt_verify(const tdm_host *host, const tdm_folder *folder, cons
     return TDM_OK;
 }
 
+/* For a folder without checkpoints. One that was renamed holds a checkpoint all the same: without a word the run would
+ * begin anew. */
+static tdm_status refuse_misnamed(const tdm_folder *dir) {
+    const char *name;
+    DIR *list;
+    tdm_status status;
+    TDM_TRY(tdm__folder_list(&list, dir));
+    do TDM_TRY_DONE(tdm__folder_next(list, dir, &name));
+    while (name != NULL && (strncmp(name, "step-", 5) != 0 || !tdm__file_is_folder(dir, name)));
+    if (name != NULL)
+        TDM_FAIL_DONE(TDM_E_CHECKPOINT,
+                      "%s: '%s' is not a checkpoint's name, which is step- and the step in eight digits; rename it, or "
+                      "move it away",
+                      dir->path, name);
+done:
+    closedir(list);
+    return status;
+}
+
 static tdm_status open_newest(tdm_ckpt **out, const tdm_host *host, const tdm_folder *dir) {
     tdm_arena arena;
     tdm_error before, newest;
@@ -195,6 +214,8 @@ static tdm_status open_newest(tdm_ckpt **out, const tdm_host *host, const tdm_fo
     else if (count > 0)
         TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: none of its %zu checkpoints is usable; the newest: %s", dir->path, count,
                       newest.message);
+    else
+        TDM_TRY_DONE(refuse_misnamed(dir));
 done:
     tdm__arena_deinit(&arena);
     return status;

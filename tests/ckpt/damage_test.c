@@ -134,6 +134,29 @@ TEST(the_tensor_is_named) {
     test_folder_remove(dir);
 }
 
+/* Not taken for a folder without checkpoints, from which a run begins anew. */
+TEST(a_renamed_checkpoint_is_told) {
+    static const char *const now[] = {"step-2", "step-000000002", "step-00000002.bak",
+                                      "step-",  "step--0000002",  "step-9223372036854775807"};
+    tdm_ckpt *ckpt;
+    char was[512], is[512];
+    begin();
+    test_folder_remove(in_step(1, ""));
+    snprintf(was, sizeof(was), "%s/step-00000002", dir);
+    for (size_t i = 0; i < sizeof(now) / sizeof(now[0]); i++) {
+        snprintf(is, sizeof(is), "%s/%s", dir, now[i]);
+        REQUIRE(rename(was, is) == 0);
+        CHECK_STATUS(tdm__ckpt_open_newest(&ckpt, tdm_host_default(), NULL, dir), TDM_E_CHECKPOINT);
+        CHECK(ckpt == NULL);
+        CHECK_HAS(tdm_error_message(), now[i]);
+        REQUIRE(rename(is, was) == 0);
+    }
+    CHECK_OK(tdm__ckpt_open_newest(&ckpt, tdm_host_default(), NULL, dir));
+    CHECK(ckpt != NULL);
+    tdm__ckpt_close(ckpt);
+    test_folder_remove(dir);
+}
+
 /* Writes a manifest with the first `from` replaced, and its own hash right again. */
 static void forge(const char *text, const char *from, const char *to) {
     enum { DIGITS_AT = 13, GUARDED_AT = 48 };
@@ -225,4 +248,5 @@ TEST(states_that_lie) {
     }
 }
 
-TEST_MAIN(RUN(every_bit); RUN(every_length); RUN(the_tensor_is_named); RUN(manifests_that_lie); RUN(states_that_lie);)
+TEST_MAIN(RUN(every_bit); RUN(every_length); RUN(the_tensor_is_named); RUN(a_renamed_checkpoint_is_told);
+          RUN(manifests_that_lie); RUN(states_that_lie);)
