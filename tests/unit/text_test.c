@@ -171,6 +171,7 @@ TEST(printable) {
          "\\x9b2J\\xff\\xc2", "\\x9b2J\\xff\\xc2"},
         {"\xE2\x80\xAE\xE2\x81\xA6\xD8\x9C", "\\u202e\\u2066\\u061c", "\\u202e\\u2066\\u061c"},
         {"\xE2\x80\xA8\xE2\x80\x8F\xEF\xBB\xBF", "\\u2028\\u200f\\ufeff", "\\u2028\\u200f\\ufeff"},
+        {"\xC2\xAD\xE2\x80\x8B\xF3\xA0\x81\x81", "\\u00ad\\u200b\\ue0041", "\\u00ad\\u200b\\ue0041"},
         {"\xC0\x9B\xED\xA0\x80", "\\xc0\\x9b\\xed\\xa0\\x80", "\\xc0\\x9b\\xed\\xa0\\x80"},
     };
     char out[128], again[128];

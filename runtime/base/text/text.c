@@ -90,10 +90,12 @@ void tdm__text_json_string(tdm_text *text, const char *terminated) {
         const char *found = code != 0 && code < 0x80 ? strchr(escaped, (int)code) : NULL;
         if (found != NULL)
             tdm__text_printf(text, "\\%c", letter[found - escaped]);
-        else if (!tdm__utf8_is_printable(code))
-            tdm__text_printf(text, "\\u%04x", (unsigned)code);
-        else
+        else if (tdm__utf8_is_printable(code))
             tdm__text_add(text, at, (size_t)length);
+        else if (code > 0xFFFF) /* two surrogates */
+            tdm__text_printf(text, "\\u%04x\\u%04x", 0xD7C0u + (code >> 10), 0xDC00u + (code & 0x3FF));
+        else
+            tdm__text_printf(text, "\\u%04x", (unsigned)code);
         at += length;
     }
     tdm__text_puts(text, "\"");

@@ -100,10 +100,11 @@ int tdm_text_columns(const char *text) {
     return columns;
 }
 
-/* C0, DEL and C1; line and paragraph separators; marks, embeddings and isolates that set the direction of writing. */
+/* C0, DEL and C1; line and paragraph separators; marks, embeddings and isolates that set the direction of writing; what
+ * nobody sees, such as soft hyphens, zero-width spaces and tags. The two joiners stay, because scripts need them. */
 static const code_range hidden[] = {
-    {0x0000, 0x001F}, {0x007F, 0x009F}, {0x061C, 0x061C}, {0x200E, 0x200F},
-    {0x2028, 0x202E}, {0x2066, 0x2069}, {0xFEFF, 0xFEFF},
+    {0x0000, 0x001F}, {0x007F, 0x009F}, {0x00AD, 0x00AD}, {0x061C, 0x061C}, {0x180E, 0x180E}, {0x200B, 0x200B},
+    {0x200E, 0x200F}, {0x2028, 0x202E}, {0x2060, 0x206F}, {0xFEFF, 0xFEFF}, {0xFFF9, 0xFFFB}, {0xE0000, 0xE0FFF},
 };
 
 bool tdm__utf8_is_printable(uint32_t code) {
