@@ -118,13 +118,15 @@ void log_set_rank(int rank, int world) {
 }
 
 /* Opens relative to descriptors, so that a symbolic link inside the run directory cannot lead out of it. */
-static int open_in(const char *run_dir, const char *name) {
+static int open_in(const char *run_dir, const char *name, bool *has_folder) {
     int run = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    *has_folder = false;
     if (run < 0) return -1;
     bool there = mkdirat(run, "logs", 0775) == 0 || errno == EEXIST;
     int logs = there ? openat(run, "logs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
     int fd = logs >= 0 ? files_open_in(logs, name, O_WRONLY | O_CREAT | O_APPEND) : -1;
     int reason = errno;
+    *has_folder = logs >= 0;
     if (logs >= 0) close(logs);
     close(run);
     errno = reason;
@@ -133,7 +135,8 @@ static int open_in(const char *run_dir, const char *name) {
 
 void log_open(const char *run_dir, int rank) {
     FREED char *name = text_format("rank-%d.log", rank);
-    int fd = open_in(run_dir, name);
+    bool has_folder;
+    int fd = open_in(run_dir, name, &has_folder);
     int reason = errno;
     sink.path = text_format("%s/logs/%s", run_dir, name);
     if (fd >= 0) {
@@ -142,7 +145,9 @@ void log_open(const char *run_dir, int rank) {
         write_waiting();
         pthread_mutex_unlock(&sink.lock);
     } else {
-        term_line("tandem: warning: %s cannot be written: %s", sink.path, files_refusal(sink.path, reason));
+        FREED char *folder = text_format("%s/logs", run_dir);
+        const char *refused = has_folder ? sink.path : folder;
+        term_line("tandem: warning: %s cannot be written: %s", refused, files_refusal(refused, reason));
     }
 }
 
