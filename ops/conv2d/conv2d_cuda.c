@@ -87,7 +87,7 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     fit->x_layout[0] = layout;
     fit->y_layout = s.nhwc ? TDM_LAYOUT_NHWC : TDM_LAYOUT_PLAIN;
     fit->epilogue = TDM_EPILOGUE_RELU;
-    fit->adds_bias_last = !desc->training && desc->precision != TDM_BF16 && !has_cudnn();
+    if (!desc->training && desc->precision != TDM_BF16 && !has_cudnn()) fit->epilogue |= TDM_EPILOGUE_GIVES_BIAS;
     fit->x_channels = s.stored > s.in ? s.stored : 0;
     fit->weight_channels = s.nhwc ? s.stored : 0;
     fit->scratch_bytes = offsets_of(desc, layout).total;

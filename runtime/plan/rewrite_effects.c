@@ -209,7 +209,7 @@ tdm_status tdm__rewrite_move_bias(tdm_build *build, const tdm_rewrite *row, tdm_
     const unsigned behind = row->epilogue & ~(unsigned)TDM_EPILOGUE_BIAS;
     if (bias < 0 || bias != from->desc.param_count - 1 || at == TDM_MAX_PARAMS ||
         (from->desc.epilogue & ~behind) != 0 || (to->desc.epilogue & ~behind) != 0 ||
-        !build->of_node[chain->node[0]].fit.adds_bias_last)
+        (build->of_node[chain->node[0]].fit.epilogue & TDM_EPILOGUE_GIVES_BIAS) == 0)
         return TDM_OK;
     tdm_trial without = {.desc = from->desc}, with = {.desc = to->desc};
     without.desc.epilogue = 0;

@@ -25,7 +25,7 @@ static tdm_device *open_device(const emulated *e) {
 static tdm_layout layout_for(const emulated *e, const tdm_kernel_desc *desc, int64_t *weight_channels) {
     tdm_kernel_fit fit = {0};
     CHECK(kernel_of(e, "conv2d")->fits(desc, &fit));
-    CHECK_INT(fit.epilogue, TDM_EPILOGUE_RELU);
+    CHECK_INT(fit.epilogue & ~(unsigned)TDM_EPILOGUE_GIVES_BIAS, TDM_EPILOGUE_RELU);
     CHECK_INT(fit.x_layout[0], fit.y_layout);
     CHECK_INT(fit.saved_bytes, 0);
     *weight_channels = fit.weight_channels;

@@ -55,7 +55,7 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     if (reference->fits != NULL && !reference->fits(&bare, fit)) return false;
     fit->epilogue = TDM_EPILOGUE_BIAS | TDM_EPILOGUE_ADD | TDM_EPILOGUE_RELU;
     if (desc->x[0].ndim == 4) fit->epilogue |= TDM_EPILOGUE_SUM_DX;
-    fit->adds_bias_last = adds_bias_last(desc);
+    if (adds_bias_last(desc)) fit->epilogue |= TDM_EPILOGUE_GIVES_BIAS;
     fit->scratch_bytes = places_of(desc).total;
     return true;
 }

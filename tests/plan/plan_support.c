@@ -81,7 +81,7 @@ tdm_graph *plan_graph(const char *text) {
 /* ---- kernels ---- */
 
 typedef struct {
-    bool keeps, turns, refuses, lacks, poor, adds_bias_last;
+    bool keeps, turns, refuses, lacks, poor;
     tdm_layout layout;
     unsigned epilogue;
     int64_t fill, weights, saved, scratch;
@@ -98,8 +98,11 @@ static void read_number(const char *word, const char *key, int64_t *out) {
 static const struct {
     const char *word;
     tdm_epilogue bit;
-} epilogues[] = {
-    {"bias", TDM_EPILOGUE_BIAS}, {"add", TDM_EPILOGUE_ADD}, {"relu", TDM_EPILOGUE_RELU}, {"sum", TDM_EPILOGUE_SUM_DX}};
+} epilogues[] = {{"bias", TDM_EPILOGUE_BIAS},
+                 {"add", TDM_EPILOGUE_ADD},
+                 {"relu", TDM_EPILOGUE_RELU},
+                 {"sum", TDM_EPILOGUE_SUM_DX},
+                 {"gives", TDM_EPILOGUE_GIVES_BIAS}};
 enum { EPILOGUES = sizeof epilogues / sizeof *epilogues };
 
 static void read_word(const char *word, offer *o) {
@@ -108,7 +111,6 @@ static void read_word(const char *word, offer *o) {
     o->refuses = o->refuses || strcmp(word, "refuses") == 0;
     o->lacks = o->lacks || strcmp(word, "lacks") == 0;
     o->poor = o->poor || strcmp(word, "poor") == 0;
-    o->adds_bias_last = o->adds_bias_last || strcmp(word, "last") == 0;
     if (strcmp(word, "nhwc") == 0) o->layout = TDM_LAYOUT_NHWC;
     if (strcmp(word, "c8") == 0) o->layout = TDM_LAYOUT_C8;
     if (strcmp(word, "c16") == 0) o->layout = TDM_LAYOUT_C16;
@@ -143,7 +145,6 @@ static bool fits(const tdm_kernel_desc *desc, tdm_kernel_fit *fit) {
     for (int i = 0; i < desc->input_count; i++) fit->x_layout[i] = desc->x[i].ndim == 4 ? layout : TDM_LAYOUT_PLAIN;
     fit->y_layout = desc->y.ndim == 4 ? layout : TDM_LAYOUT_PLAIN;
     fit->epilogue = o.epilogue;
-    fit->adds_bias_last = o.adds_bias_last;
     fit->x_channels = desc->may_fill ? o.fill : 0;
     fit->weight_channels = o.weights;
     fit->saved_bytes = (size_t)o.saved;

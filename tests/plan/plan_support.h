@@ -21,7 +21,7 @@ tdm_graph *plan_graph(const char *text);
  *   relu bias sum add   epilogues
  *   refuses         does not fit once it is asked for an epilogue
  *   lacks poor      never fits; has no memory to find out
- *   last            the bias is added last
+ *   gives           the bias is added last
  *   fill=8          channels wanted of a batch that may be filled
  *   weights=8       channels of the weights
  *   saved=N scratch=N   bytes

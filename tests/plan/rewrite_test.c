@@ -313,25 +313,25 @@ TEST(batch_norm_add_and_relu) {
 static const plan_case handed[] = {
     {.title = "fires",
      .graph = POOL,
-     .offers = "conv2d: last; maxpool2d: bias",
+     .offers = "conv2d: gives; maxpool2d: bias",
      .predicts = true,
      .want = "conv2d(w) v0 -> v1\n"
              "maxpool2d+bias(b) v1 -> v2"},
     {.title = "with the relu behind the pooling",
      .graph = POOL "; r relu p",
-     .offers = "conv2d: last; maxpool2d: bias relu",
+     .offers = "conv2d: gives; maxpool2d: bias relu",
      .predicts = true,
      .want = "conv2d(w) v0 -> v1\n"
              "maxpool2d+bias+relu(b) v1 -> v2"},
     {.title = "with the relu of the convolution",
      .graph = "x 3x8x8; c conv2d x out=4 kernel=3; r relu c; p maxpool2d r kernel=2; s relu p",
-     .offers = "conv2d: last relu; maxpool2d: bias relu",
+     .offers = "conv2d: gives relu; maxpool2d: bias relu",
      .predicts = true,
      .want = "conv2d(w) v0 -> v1\n"
              "maxpool2d+bias+relu(b) v1 -> v3"},
     {.title = "not in training: gradients would go elsewhere",
      .graph = POOL,
-     .offers = "conv2d: last; maxpool2d: bias",
+     .offers = "conv2d: gives; maxpool2d: bias",
      .want = "conv2d(wb) v0 -> v1\n"
              "maxpool2d v1 -> v2"},
     {.title = "the bias is not added last",
@@ -342,38 +342,38 @@ static const plan_case handed[] = {
              "maxpool2d v1 -> v2"},
     {.title = "there is no bias",
      .graph = "x 3x8x8; c conv2d x out=4 kernel=3 bias=false; p maxpool2d c kernel=2",
-     .offers = "conv2d: last; maxpool2d: bias",
+     .offers = "conv2d: gives; maxpool2d: bias",
      .predicts = true,
      .want = "conv2d(w) v0 -> v1\n"
              "maxpool2d v1 -> v2"},
     {.title = "two read the convolution",
      .graph = "x 3x8x8; c conv2d x out=4 kernel=3; p maxpool2d c kernel=3 stride=1 padding=1; a add p c",
-     .offers = "conv2d: last; maxpool2d: bias",
+     .offers = "conv2d: gives; maxpool2d: bias",
      .predicts = true,
      .want = "conv2d(wb) v0 -> v1\n"
              "maxpool2d v1 -> v2\n"
              "add v2 v1 -> v3"},
     {.title = "the pooling adds none",
      .graph = POOL,
-     .offers = "conv2d: last; maxpool2d: relu",
+     .offers = "conv2d: gives; maxpool2d: relu",
      .predicts = true,
      .want = "conv2d(wb) v0 -> v1\n"
              "maxpool2d v1 -> v2"},
     {.title = "the pooling would take other layouts with it",
      .graph = "x 3x8x8; c conv2d x out=8 kernel=3; p maxpool2d c kernel=2",
-     .offers = "conv2d: last; maxpool2d: bias turns",
+     .offers = "conv2d: gives; maxpool2d: bias turns",
      .predicts = true,
      .want = "conv2d(wb) v0 -> v1\n"
              "maxpool2d v1 -> v2"},
     {.title = "the convolution's relu cannot go along",
      .graph = "x 3x8x8; c conv2d x out=4 kernel=3; r relu c; p maxpool2d r kernel=2",
-     .offers = "conv2d: last relu; maxpool2d: bias",
+     .offers = "conv2d: gives relu; maxpool2d: bias",
      .predicts = true,
      .want = "conv2d+relu(wb) v0 -> v1\n"
              "maxpool2d v1 -> v3"},
     {.title = "a reorder in between",
      .graph = "x 8x8x8; c conv2d x out=8 kernel=3; p maxpool2d c kernel=2",
-     .offers = "conv2d: last; maxpool2d: bias c8",
+     .offers = "conv2d: gives; maxpool2d: bias c8",
      .predicts = true,
      .want = "conv2d(wb) v0 -> v1\n"
              "reorder v1 -> v1' c8\n"

@@ -88,18 +88,21 @@ typedef struct tdm_op_def {
 
 typedef struct tdm_device tdm_device; /* tandem/sys/device.h */
 
-/* What a kernel does beside its op in the same call: a set of these, applied in the order listed here; their numbers
- * say nothing. The rewrites of ops/rewrites.c ask for them; bits are those of the kernels one after another. */
+/* What a kernel does beside its op in the same call: a set of these, applied in the order of this list. The rewrites of
+ * ops/rewrites.c ask for them; bits are those of the kernels one after another. A plan's hash has the numbers. */
 typedef enum tdm_epilogue {
     /* y += the last parameter, one number a channel. In plans for predictions only. */
     TDM_EPILOGUE_BIAS = 8,
-    /* y += the last input; backward: its dx is what comes back behind the addition, and may lie on dy. */
+    /* y += the last input; backward: its dx is the gradient of the sum, and may share dy's memory. */
     TDM_EPILOGUE_ADD = 4,
     /* y = max(0, y), NaN stays. backward: dy counts unless y <= 0. y is kept for that; dy may not be changed unless
      * scratch was booked to hold the masked copy. */
     TDM_EPILOGUE_RELU = 1,
     /* backward also writes channel_sums. */
-    TDM_EPILOGUE_SUM_DX = 2
+    TDM_EPILOGUE_SUM_DX = 2,
+    /* Never asked for, only answered, and not in training: the kernel adds its own bias to the finished sum as y holds
+     * it, so another kernel may add it later with the same bits. */
+    TDM_EPILOGUE_GIVES_BIAS = 16
 } tdm_epilogue;
 
 /* What a kernel is asked to run: decided once, at plan time, constant afterwards. */
@@ -130,9 +133,6 @@ typedef struct tdm_kernel_desc {
 typedef struct tdm_kernel_fit {
     tdm_layout x_layout[TDM_MAX_INPUTS], y_layout; /* read and written; the plan inserts reorders */
     unsigned epilogue;                             /* all that it is able to do beside its op */
-    /* The bias is added to the finished sum as y holds it, so adding it later gives the same bits. Not asked in
-     * training. */
-    bool adds_bias_last;
     int64_t x_channels, weight_channels; /* needed; 0: as they are. x_channels only where desc->may_fill; both only on
                                             devices that ingest batches */
     bool no_memory;                      /* to find out: the plan fails, no other kernel is taken */
