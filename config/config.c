@@ -167,11 +167,7 @@ static tdm_status run_stages(tdm_config *config) {
 tdm_status tdm_config_check(tdm_config *config) {
     if (config == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_config_check: config is NULL");
     forget_check(config);
-    tdm_status status = run_stages(config);
-    if (status != TDM_OK) {
-        forget_check(config);
-        return tdm__frame(status, __FILE__, __LINE__);
-    }
+    TDM_TRY_ELSE(run_stages(config), forget_check(config));
     tdm__faults_sort(&config->faults);
     config->is_checked = true;
     config->is_good = config->faults.total == 0;

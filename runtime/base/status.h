@@ -33,6 +33,15 @@ tdm_status tdm__error_restore(const tdm_error *saved, const char *prefix);
             return try_status_;                                \
         }                                                      \
     } while (0)
+/* On failure it calls `undo` first. */
+#define TDM_TRY_ELSE(expression, undo)                          \
+    do {                                                        \
+        tdm_status try_status_ = (expression);                  \
+        if (try_status_ != TDM_OK) {                            \
+            undo;                                               \
+            return tdm__frame(try_status_, __FILE__, __LINE__); \
+        }                                                       \
+    } while (0)
 /* For functions with one `done:` label and a local `tdm_status status`. */
 #define TDM_TRY_DONE(expression)                    \
     do {                                            \

@@ -66,11 +66,7 @@ tdm_status tdm__comm_queue_open(tdm_comm_queue **out, tdm_comm *comm) {
     TDM_TRY(tdm__new(comm->host, &queue, 1, sizeof(*queue), "communicator's queue"));
     queue->comm = comm;
     queue->host = comm->host;
-    tdm_status status = tdm__worker_open(&queue->worker, comm->host, "tandem-comm");
-    if (status != TDM_OK) {
-        tdm__delete(comm->host, queue);
-        return tdm__frame(status, __FILE__, __LINE__);
-    }
+    TDM_TRY_ELSE(tdm__worker_open(&queue->worker, comm->host, "tandem-comm"), tdm__delete(comm->host, queue));
     int error = pthread_mutex_init(&queue->mutex, NULL);
     if (error == 0) {
         error = pthread_cond_init(&queue->progress, NULL);

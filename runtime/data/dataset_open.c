@@ -39,11 +39,7 @@ tdm_status tdm__dataset_open(tdm_dataset **out, const tdm_host *host, const tdm_
                     ops->name, (long long)wanted->target_width);
     tdm_dataset *dataset;
     TDM_TRY(tdm__dataset_new(&dataset, host, ops));
-    tdm_status status = tdm__error_at(ops->open(dataset, spec, wanted), &spec->origin);
-    if (status != TDM_OK) {
-        tdm__dataset_close(dataset);
-        return tdm__frame(status, __FILE__, __LINE__);
-    }
+    TDM_TRY_ELSE(tdm__error_at(ops->open(dataset, spec, wanted), &spec->origin), tdm__dataset_close(dataset));
     *out = dataset;
     return TDM_OK;
 }

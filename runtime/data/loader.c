@@ -269,11 +269,7 @@ tdm_status tdm__loader_open(tdm_loader **out, const tdm_host *host, const tdm_da
     pthread_mutex_init(&loader->mutex, NULL);
     (void)tdm__condition_init(&loader->can_claim);
     (void)tdm__condition_init(&loader->changed);
-    tdm_status status = open_parts(loader, dataset, *options);
-    if (status != TDM_OK) {
-        tdm__loader_close(loader);
-        return tdm__frame(status, __FILE__, __LINE__);
-    }
+    TDM_TRY_ELSE(open_parts(loader, dataset, *options), tdm__loader_close(loader));
     *out = loader;
     return TDM_OK;
 }

@@ -9,11 +9,7 @@ static tdm_status share(tdm_group *group, size_t stride, unsigned char **base) {
     if (group->comm.rank == 0) {
         size_t bytes = stride * (size_t)group->comm.world;
         TDM_TRY(tdm__new(site->host, &memory, bytes, 1, "shared memory"));
-        tdm_status status = tdm__site_add_mapping(site, memory, bytes);
-        if (status != TDM_OK) {
-            tdm__delete(site->host, memory);
-            return tdm__frame(status, __FILE__, __LINE__);
-        }
+        TDM_TRY_ELSE(tdm__site_add_mapping(site, memory, bytes), tdm__delete(site->host, memory));
     }
     TDM_TRY(tdm__group_tell(group, 0, &memory, sizeof(memory)));
     *base = memory;
@@ -38,11 +34,7 @@ static tdm_status new_site(tdm_site **out, int world, const tdm_host *host) {
     tdm_site *site;
     *out = NULL;
     TDM_TRY(tdm__new(host, &site, 1, sizeof(*site), "communicator"));
-    tdm_status status = tdm__new(host, &site->control, 1, sizeof(*site->control), "communicator");
-    if (status != TDM_OK) {
-        tdm__delete(host, site);
-        return tdm__frame(status, __FILE__, __LINE__);
-    }
+    TDM_TRY_ELSE(tdm__new(host, &site->control, 1, sizeof(*site->control), "communicator"), tdm__delete(host, site));
     site->ops = &site_ops;
     site->host = host;
     site->world = world;
@@ -58,11 +50,7 @@ static tdm_status open_ranks(tdm_comm **ranks, tdm_site *site, int64_t timeout_m
     size_t bytes = tdm__seats_bytes(site->world, false);
     void *seats;
     TDM_TRY(tdm__new(site->host, &seats, bytes, 1, "communicator"));
-    tdm_status status = tdm__site_add_mapping(site, seats, bytes);
-    if (status != TDM_OK) {
-        tdm__delete(site->host, seats);
-        return tdm__frame(status, __FILE__, __LINE__);
-    }
+    TDM_TRY_ELSE(tdm__site_add_mapping(site, seats, bytes), tdm__delete(site->host, seats));
     for (int r = 0; r < site->world; r++) {
         tdm_group *group;
         TDM_TRY(tdm__group_new(&group, site, r, site->world, timeout_ms));

@@ -48,11 +48,7 @@ static tdm_status share(tdm_group *group, size_t stride, unsigned char **base) {
     TDM_TRY(tdm__shm_reserve(site->fd, offset + (uint64_t)group->comm.rank * stride, stride));
     TDM_TRY(tdm__group_round(group));
     TDM_TRY(tdm__shm_map(site->fd, offset, total, &mapped));
-    tdm_status status = tdm__site_add_mapping(site, mapped, total);
-    if (status != TDM_OK) {
-        munmap(mapped, total);
-        return tdm__frame(status, __FILE__, __LINE__);
-    }
+    TDM_TRY_ELSE(tdm__site_add_mapping(site, mapped, total), munmap(mapped, total));
     *base = mapped;
     return TDM_OK;
 }
@@ -105,11 +101,7 @@ static tdm_status new_site(tdm_site **out, int fd, int world, const tdm_host *ho
     site->spin_ns = tdm__spin_ns(world);
     site->fd = -1;
     atomic_store(&site->users, 1);
-    tdm_status status = map_site(site, fd);
-    if (status != TDM_OK) {
-        tdm__site_release(site);
-        return tdm__frame(status, __FILE__, __LINE__);
-    }
+    TDM_TRY_ELSE(map_site(site, fd), tdm__site_release(site));
     *out = site;
     return TDM_OK;
 }

@@ -55,11 +55,7 @@ tdm_status tdm__shm_file(int *fd, size_t bytes) {
     if (made < 0)
         TDM_FAIL(errno == EMFILE || errno == ENFILE ? TDM_E_MEMORY : TDM_E_COMM,
                  "shared memory: cannot make a file for it: %s", strerrordesc_np(errno));
-    tdm_status status = tdm__shm_reserve(made, 0, bytes);
-    if (status != TDM_OK) {
-        close(made);
-        return tdm__frame(status, __FILE__, __LINE__);
-    }
+    TDM_TRY_ELSE(tdm__shm_reserve(made, 0, bytes), close(made));
     (void)fcntl(made, F_ADD_SEALS, F_SEAL_SHRINK);
     *fd = made;
     return TDM_OK;
@@ -106,11 +102,7 @@ tdm_status tdm__shm_create_file(int *fd, int world, bool watched) {
     void *base;
     *fd = -1;
     TDM_TRY(tdm__shm_file(&made, layout.total));
-    tdm_status status = tdm__shm_map(made, 0, sizeof(tdm_control), &base);
-    if (status != TDM_OK) {
-        close(made);
-        return tdm__frame(status, __FILE__, __LINE__);
-    }
+    TDM_TRY_ELSE(tdm__shm_map(made, 0, sizeof(tdm_control), &base), close(made));
     tdm_control *control = base;
     memcpy(control->magic, magic, sizeof(magic));
     control->layout = LAYOUT;

@@ -171,11 +171,7 @@ tdm_status tdm__watch_open(tdm_watch **out, tdm_site *site, int rank, const tdm_
     watch->heartbeat_ms = heartbeat_ms;
     watch->seat = seat;
     watch->wake = -1;
-    tdm_status status = open_parts(watch);
-    if (status != TDM_OK) {
-        tdm__watch_close(watch);
-        return tdm__frame(status, __FILE__, __LINE__);
-    }
+    TDM_TRY_ELSE(open_parts(watch), tdm__watch_close(watch));
     *out = watch;
     return TDM_OK;
 }
