@@ -171,20 +171,23 @@ tdm_status tdm__ckpt_verify(const tdm_host *host, const tdm_folder *folder, cons
     return TDM_OK;
 }
 
-/* For a folder without checkpoints. One that was renamed holds a checkpoint all the same: without a word the run would
- * begin anew. */
-static tdm_status refuse_misnamed(const tdm_folder *dir) {
+/* A checkpoint that was renamed is still one: without a word the run would go back further, or begin anew. `others`:
+ * how many have their names. */
+static tdm_status tell_misnamed(const tdm_host *host, const tdm_folder *dir, size_t others) {
+    static const char rule[] = "is not a checkpoint's name, which is step- and the step in eight digits; rename it, or "
+                               "move it away";
     const char *name;
+    int64_t step;
     DIR *list;
     tdm_status status;
     TDM_TRY(tdm__folder_list(&list, dir));
-    do TDM_TRY_DONE(tdm__folder_next(list, dir, &name));
-    while (name != NULL && (strncmp(name, "step-", 5) != 0 || !tdm__file_is_folder(dir, name)));
-    if (name != NULL)
-        TDM_FAIL_DONE(TDM_E_CHECKPOINT,
-                      "%s: '%s' is not a checkpoint's name, which is step- and the step in eight digits; rename it, or "
-                      "move it away",
-                      dir->path, name);
+    for (;;) {
+        TDM_TRY_DONE(tdm__folder_next(list, dir, &name));
+        if (name == NULL) break;
+        if (strncmp(name, "step-", 5) != 0 || tdm__step_of(name, &step) || !tdm__file_is_folder(dir, name)) continue;
+        if (others == 0) TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: '%s' %s", dir->path, name, rule);
+        TDM_WARN(host, "ckpt", "%s is passed over: it %s", name, rule);
+    }
 done:
     closedir(list);
     return status;
@@ -199,6 +202,7 @@ static tdm_status open_newest(tdm_ckpt **out, const tdm_host *host, const tdm_fo
     *out = NULL;
     tdm__arena_init(&arena, host);
     TDM_TRY_DONE(tdm__steps_list(&arena, dir, &steps, &count));
+    TDM_TRY_DONE(tell_misnamed(host, dir, count));
     tdm__error_save(&before);
     for (size_t i = 0; i < count && *out == NULL; i++) {
         char name[32];
@@ -214,8 +218,6 @@ static tdm_status open_newest(tdm_ckpt **out, const tdm_host *host, const tdm_fo
     else if (count > 0)
         TDM_FAIL_DONE(TDM_E_CHECKPOINT, "%s: none of its %zu checkpoints is usable; the newest: %s", dir->path, count,
                       newest.message);
-    else
-        TDM_TRY_DONE(refuse_misnamed(dir));
 done:
     tdm__arena_deinit(&arena);
     return status;

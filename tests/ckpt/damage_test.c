@@ -139,7 +139,9 @@ TEST(a_renamed_checkpoint_is_told) {
     static const char *const now[] = {"step-2", "step-000000002", "step-00000002.bak",
                                       "step-",  "step--0000002",  "step-9223372036854775807"};
     tdm_ckpt *ckpt;
+    support_host host;
     char was[512], is[512];
+    support_host_init(&host);
     begin();
     test_folder_remove(in_step(1, ""));
     snprintf(was, sizeof(was), "%s/step-00000002", dir);
@@ -149,7 +151,10 @@ TEST(a_renamed_checkpoint_is_told) {
         CHECK_STATUS(tdm__ckpt_open_newest(&ckpt, tdm_host_default(), NULL, dir), TDM_E_CHECKPOINT);
         CHECK(ckpt == NULL);
         CHECK_HAS(tdm_error_message(), now[i]);
-        REQUIRE(rename(is, was) == 0);
+        REQUIRE(mkdir(was, 0700) == 0);
+        CHECK_STATUS(tdm__ckpt_open_newest(&ckpt, &host.host, NULL, dir), TDM_E_CHECKPOINT);
+        CHECK_HAS(host.log, now[i]);
+        REQUIRE(rmdir(was) == 0 && rename(is, was) == 0);
     }
     CHECK_OK(tdm__ckpt_open_newest(&ckpt, tdm_host_default(), NULL, dir));
     CHECK(ckpt != NULL);
