@@ -22,13 +22,14 @@ def nothing_half_done(run_dir):
             want(".tmp-" not in name, "%s/%s is left", folder, name)
 
 
-def status_is_true(run_dir, code):
+def status_is_true(job, run_dir, code):
     """Where there is one: a disk may be too small for any file."""
     path = os.path.join(run_dir, "status.json")
     if os.path.exists(path):
         with open(path) as f:
             status = json.load(f)
         want(status["exit_code"] == code and status["state"] != "running", "status.json after %d: %s", code, status)
+        want(status["reason"] in "\n".join(job.errors()), "the reason in status.json is not the error that was told: %s\n%s", status["reason"], job.tail())
 
 
 def full_disk(box):
@@ -49,7 +50,7 @@ def full_disk(box):
                     job.one_error(r"No space left on device")
                     steps = box.verify(run_dir)
                     nothing_half_done(run_dir)
-                    status_is_true(run_dir, IO)
+                    status_is_true(job, run_dir, IO)
                     if steps and os.path.exists(os.path.join(run_dir, "checkpoints", "latest")):
                         with open(os.path.join(run_dir, "checkpoints", "latest")) as f:
                             want(os.path.isdir(os.path.join(run_dir, "checkpoints", f.read().strip())), "latest is wrong")
@@ -156,7 +157,7 @@ def full_at_the_end(box):
             job.send(job.pid, signal.SIGTERM)
             job.end(IO, fault.RUN_SECONDS)
             job.one_error(r"the checkpoint of step \d+ is not saved: .*No space left on device")
-            status_is_true(run_dir, IO)
+            status_is_true(job, run_dir, IO)
             box.left_clean(job, run_dir)
             make_room()
             steps = box.verify(run_dir)
@@ -166,6 +167,17 @@ def full_at_the_end(box):
             steps = [line["step"] for line in fault.metrics(run_dir) if line["kind"] == "train"]
             want(steps == list(range(1, last + 11)), "lines are missing or out of order")
         box.clean()
+
+
+def full_for_good(box):
+    """The last checkpoint cannot be saved, and metrics.jsonl cannot be written either: status.json tells the first."""
+    for mode, world in box.some(("single", 1), ("ddp", 2)):
+        with fault.small_disk(box, 120 << 10) as disk:
+            run_dir = os.path.join(disk, "run")
+            job = box.train(mode, world, run_dir, "train.steps=400", "checkpoint.every=20 steps")
+            job.end(IO, fault.RUN_SECONDS)
+            job.one_error(r"the checkpoint of step 400 is not saved: .*No space left on device")
+            status_is_true(job, run_dir, IO)
 
 
 def read_only(box):
@@ -448,6 +460,6 @@ def nobody_reads(box):
 
 
 if __name__ == "__main__":
-    fault.main(full_disk, failing_calls, full_for_a_while, full_at_the_end, read_only, turned_read_only, no_such_place,
+    fault.main(full_disk, failing_calls, full_for_a_while, full_at_the_end, full_for_good, read_only, turned_read_only, no_such_place,
                planted_links, planted_before_reading, modes_of_files, vanishing, in_use, file_size_limit,
                without_standard_streams, nobody_reads)

@@ -205,7 +205,6 @@ static void write_end(const training *tr, int code) {
     const char *reason = tr->reason && tr->reason[0] ? tr->reason
                          : code == TDM_E_STOPPED     ? "stopped on request"
                          : code > TDM_E_STOPPED      ? "stopped on request, with nothing to save"
-                         : code != TDM_OK            ? tdm_error_message()
                                                      : "";
     if (tdm_launch_ended(tr->writes, code, (int)tr->restarts, reason) != TDM_OK) {
         term_line("tandem: warning: %s", tdm_error_message());
@@ -229,6 +228,8 @@ static int run(tool *t) {
     outlet_hold(stop_signal);
     int code = session_configure(&tr.s, t, dry ? dry_run : launch_goes_on() ? go_on : NULL);
     if (code == TDM_OK) code = args_flag(t, "--print-config") ? print_config(&tr.s) : run_somewhere(&tr, dry);
+    /* Before the run is closed, which may fail for another reason. */
+    if (!tr.reason && code != TDM_OK && code < TDM_E_STOPPED) tr.reason = text_copy(tdm_error_message());
     session_close(&tr.s);
     if (tr.writes && (!tr.stands_in || (code != TDM_OK && is_marked_running(tr.writes)))) write_end(&tr, code);
     free(tr.writes);
