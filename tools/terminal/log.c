@@ -52,8 +52,8 @@ static void write_waiting(void) {
         reason = put_waiting();
     }
     if (reason != 0 && !sink.failing) {
-        term_line("tandem: warning: %s cannot be written: %s; its lines are written as soon as that is possible",
-                  sink.path, strerror(reason));
+        term_line("tandem: warning: %s cannot be written: %s; up to %d KiB of its lines wait until that is possible",
+                  sink.path, strerror(reason), WAITING_BYTES / 1024);
     }
     sink.failing = reason != 0;
 }
