@@ -151,7 +151,7 @@ static tdm_status run_split(ddp_step *s, tdm_hash128 key, tdm_times *times) {
     int64_t at = tdm__now_ns();
     if (d->reducer->ops->reduce_all != NULL) TDM_TRY(d->reducer->ops->reduce_all(d->reducer));
     TDM_TRY(check_reduction(d));
-    times->ms[TDM_PHASE_COMM_EXPOSED] += tdm__lap(&at);
+    times->ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(&at);
     return tdm__replica_run(d->replica, any_rows, update, s);
 }
 
@@ -211,7 +211,7 @@ static tdm_status broadcast_now(ddp *d, tdm_times *times) {
     if (!broadcasts(d) || d->reducer->ops->is_queued) return TDM_OK;
     int64_t at = tdm__now_ns();
     TDM_TRY(d->reducer->ops->broadcast(d->reducer, TDM_ARENA_BUFFER));
-    times->ms[TDM_PHASE_COMM_EXPOSED] += tdm__lap(&at);
+    times->ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(&at);
     return TDM_OK;
 }
 
@@ -251,7 +251,7 @@ static tdm_status ddp_collect(tdm_mode *mode, tdm_step_result *result) {
     if (!isnan(result->grad_norm)) result->grad_norm = outcome->grad_norm; /* NaN: the job does not clip */
     int64_t at = tdm__now_ns();
     TDM_TRY(add_results(d, outcome, result));
-    result->times.ms[TDM_PHASE_COMM_EXPOSED] += tdm__lap(&at);
+    result->times.ms[TDM_PHASE_COMM_EXPOSED] += tdm__ms_passed(&at);
     return TDM_OK;
 }
 

@@ -3,7 +3,7 @@
 #include "runtime/base/system/clock.h"
 #include "runtime/base/status.h"
 
-double tdm__lap(int64_t *last) {
+double tdm__ms_passed(int64_t *last) {
     int64_t now = tdm__now_ns();
     double ms = (double)(now - *last) * 1e-6;
     *last = now;

@@ -37,6 +37,6 @@ tdm_status tdm__reducer_broadcast_host(tdm_reducer *reducer, tdm_arena_kind kind
     TDM_TRY(tdm__replica_fetch(reducer->replica, kind, &host));
     TDM_TRY(tdm_comm_broadcast(reducer->params->comm, (tdm_span){host, bytes, TDM_DTYPE_U8}, 0));
     TDM_TRY(tdm__replica_put(reducer->replica, kind));
-    reducer->ms += tdm__lap(&at);
+    reducer->ms += tdm__ms_passed(&at);
     return TDM_OK;
 }

@@ -27,7 +27,7 @@ static tdm_status reduce_all(tdm_reducer *reducer) {
         TDM_TRY(tdm_comm_all_reduce(reducer->params->comm, tdm__bucket_span(reducer, grad, i), TDM_REDUCE_SUM));
     TDM_TRY(device->ops->queues->copy(device, NULL, reducer->replica->grad, grad, bytes));
     TDM_TRY(device->ops->queues->finish(device, NULL));
-    reducer->ms += tdm__lap(&at);
+    reducer->ms += tdm__ms_passed(&at);
     return TDM_OK;
 }
 

@@ -28,7 +28,7 @@ static tdm_status reduce(void *argument) {
     tdm_span span = tdm__bucket_span(reducer, reducer->replica->grad, bucket->index);
     int64_t at = tdm__now_ns();
     tdm_status status = tdm_comm_all_reduce(reducer->params->comm, span, TDM_REDUCE_SUM);
-    bucket->ms = tdm__lap(&at);
+    bucket->ms = tdm__ms_passed(&at);
     return status;
 }
 

@@ -26,7 +26,7 @@ enum {
     TDM_MAX_WINDOW = 4096       /* kernel, stride, padding, dilation */
 };
 
-/* Reports a fault of the user's layer, at the layer's place in the user's file. */
+/* Reports a fault of the user's layer, at the layer's position in the user's file. */
 #define TDM_INFER_FAIL(infer, ...) TDM_FAIL_AT(&(infer)->origin, TDM_E_CONFIG, __VA_ARGS__)
 
 /* The reference kernel of an op, from the functions `forward` and `backward` of its file:

@@ -69,7 +69,7 @@ int args_parse(tool *t);
 const char *args_flag(const tool *t, const char *name);
 bool args_int(const tool *t, const char *name, int64_t min, int64_t *value); /* false after printing the error */
 bool args_number(const tool *t, const char *name, double *value);            /* the same, >= 0 */
-/* The same for a flag with choices, "auto|never": the place of the choice. */
+/* The same for a flag with choices, "auto|never": the index of the choice. */
 bool args_choice(const tool *t, const char *name, int *value);
 /* Runs the part of a verb that its first argument names. `parts` ends with a NULL name. */
 int args_part(tool *t, const tool_part *parts);

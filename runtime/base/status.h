@@ -9,7 +9,7 @@ tdm_status tdm__fail(tdm_status status, const char *file, int line, const tdm_or
     TDM_PRINTF(5, 6);
 /* Adds a stack frame to the record on the way up; returns `status`. */
 tdm_status tdm__frame(tdm_status status, const char *file, int line);
-/* Sets the record's place in the user's file, unless it is set already; returns `status`. */
+/* Sets the record's position in the user's file, unless it is set already; returns `status`. */
 tdm_status tdm__error_at(tdm_status status, const tdm_origin *origin);
 /* Carry a record to another thread: save copies it out of this thread; restore makes it the record of the calling
  * thread, with `prefix` (may be NULL), such as "replica 1 (cpu:1): ", before the message. Returns the record's status.

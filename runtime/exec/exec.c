@@ -104,7 +104,7 @@ static float *gradient_at(const tdm_replica *replica, int param, float **temp) {
     return at;
 }
 
-/* What was written beside the gradients so far. */
+/* Adds what the kernel wrote beside the gradients so far. */
 static tdm_status add_gradient(const tdm_replica *replica, int param, const float *what) {
     if (param < 0) return TDM_OK;
     const tdm_plan_param *p = &replica->plan->params[param];

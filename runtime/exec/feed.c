@@ -60,7 +60,7 @@ tdm_status tdm__replica_feed(tdm_replica *replica, const tdm_feed *feed) {
     TDM_TRY(tdm__resident_open(&s->resident, replica, feed));
     for (int i = 0; i < TDM_SLOTS; i++)
         TDM_TRY(open_rows(replica, &s->slot[i], (size_t)s->rows * (size_t)s->parts, s->target_bytes,
-                          s->packing.bytes * (size_t)s->parts, "a batch on its way"));
+                          s->packing.bytes * (size_t)s->parts, "batch slots"));
     TDM_TRY(device->ops->queues->finish(device, NULL)); /* the zeroing of memory that another queue writes */
     s->current = 0;
     s->ingest = new_ingest(replica);

@@ -23,7 +23,7 @@ static void log_algorithm(const tdm_replica *replica, const tdm_prepared *prepar
               a->workspace_bytes, beside, a->fused != NULL ? a->fused : "");
 }
 
-/* Layers of one kind are often slow for one reason: it is told once, for the first of them and for how many. */
+/* Layers of one kind are often slow for one reason: it is reported once, with the first of them and their number. */
 static void warn_slow(const tdm_replica *replica, const tdm_prepared *prepared, int first, const char *why) {
     const tdm_plan *plan = replica->plan;
     tdm_algorithms other;

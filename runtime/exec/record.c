@@ -107,8 +107,8 @@ bool tdm__replica_is_capturing(const tdm_replica *replica) {
     return replica->recorder->capturing;
 }
 
-/* Stamps between phases cost captured work nodes, so not every step has them; which do is decided by the step's number
- * alone, because all ranks must capture the same. Steps that are timed never follow each other: the stamps of one are
+/* Stamps between phases add nodes to captured work, so only some steps have them. The step's number alone decides
+ * which, because all ranks must capture the same. Steps that are timed never follow each other: the stamps of one are
  * read when the next is in flight. */
 enum { TIMED_EVERY = 8 };
 

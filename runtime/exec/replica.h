@@ -18,7 +18,7 @@ typedef struct tdm_rows {
     int64_t rows;
     const void *x;           /* [rows] of plan->input_row_bytes */
     const void *target;      /* int64_t[rows] or float[rows, output]; NULL for predictions */
-    const int64_t *position; /* each row's place in the order of samples of this step */
+    const int64_t *position; /* each row's index in the global batch of this step */
 } tdm_rows;
 
 /* The outcome of a step. */
@@ -133,7 +133,7 @@ tdm_status tdm__replica_run(tdm_replica *replica, tdm_hash128 key, tdm_work work
 typedef enum tdm_captures {
     TDM_CAPTURES_NEVER,
     TDM_CAPTURES_ALONE,   /* work that cannot be captured is run call by call, with a warning */
-    TDM_CAPTURES_TOGETHER /* other ranks capture the same work: that it cannot be captured here is a failure */
+    TDM_CAPTURES_TOGETHER /* other ranks capture the same work, so failing to capture is an error */
 } tdm_captures;
 /* No effect on a device that cannot capture. */
 void tdm__replica_set_captures(tdm_replica *replica, tdm_captures captures);
@@ -189,7 +189,7 @@ typedef struct tdm_exec_hooks {
 
 /* The forward steps. training false: evaluation rules (running statistics, no dropout), nothing is saved. */
 tdm_status tdm__exec_forward(tdm_replica *replica, const tdm_rows *rows, bool training);
-/* The output of forward, [rows, plan->output_width], and the place for its gradient, which backward reads. */
+/* The output of forward, [rows, plan->output_width], and the memory for its gradient, which backward reads. */
 float *tdm__exec_output(const tdm_replica *replica);
 float *tdm__exec_output_gradient(const tdm_replica *replica);
 /* The backward steps for the rows of the last training forward. first: gradients are written, else added to. hooks

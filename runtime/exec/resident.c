@@ -96,7 +96,8 @@ static tdm_status send_samples(const tdm_resident *r, tdm_device *device, const 
     if (u.piece > feed->dataset->count) u.piece = feed->dataset->count;
     size_t targets = tdm__round_up(u.target_bytes * (size_t)u.piece, TDM_ALIGN);
     void *room = NULL;
-    TDM_TRY(device->ops->allocate_host(device, &room, targets + u.x_bytes * (size_t)u.piece, "samples on their way"));
+    TDM_TRY(
+        device->ops->allocate_host(device, &room, targets + u.x_bytes * (size_t)u.piece, "staging memory for samples"));
     u.targets = room;
     u.x = u.targets + targets;
     tdm_status status = send_pieces(&u);

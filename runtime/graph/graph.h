@@ -1,4 +1,4 @@
-/* The graph: values, nodes and parameters. Nodes keep their place in the user's file, for messages. */
+/* The graph: values, nodes and parameters. Nodes keep their position in the user's file, for messages. */
 #ifndef TDM_GRAPH_GRAPH_H
 #define TDM_GRAPH_GRAPH_H
 

@@ -260,7 +260,7 @@ tdm_status tdm_environment(const tdm_host *host, int json, char **out) {
     if (status == TDM_OK) status = tdm__text_take_public(&r.text, out);
     tdm__text_deinit(&r.text);
     if (status == TDM_OK && r.failed)
-        TDM_FAIL(TDM_E_CHECK, "this machine has faults that will stop runs; see FAULT in the report");
+        TDM_FAIL(TDM_E_CHECK, "this machine has problems that will stop runs; see the lines with FAULT");
     return status;
 }
 

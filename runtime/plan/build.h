@@ -11,8 +11,8 @@ typedef struct tdm_build_value {
     int gradient;             /* plan value; -1: none yet */
     int readers;              /* inputs of nodes that are this value */
     int64_t reader_sum;       /* of those nodes' numbers: with one reader it is that one */
-    int64_t channels, points; /* a row of features that lie [points][channels]; 0: as PyTorch has them */
-    bool is_free;             /* nobody reads it, or what it lies on, behind its one reader */
+    int64_t channels, points; /* of a flattened image stored [points][channels]; 0: in PyTorch's order */
+    bool is_free;             /* nothing reads it, or the value whose memory it shares, after its one reader */
 } tdm_build_value;
 
 /* And of a plan node. */

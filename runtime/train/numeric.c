@@ -20,7 +20,7 @@ static bool all_finite(const float *x, int64_t count) {
     return tdm__first_not_finite(TDM_F32_BITS, x, (size_t)count) == (size_t)count;
 }
 
-/* Memory for one sample as the model sees it, for batches that hold no samples because the device reads them. */
+/* Memory for one sample as the model sees it, for batches that hold indices only (TDM_ROWS_INDEX). */
 typedef struct sample {
     float *x;
     void *target;
@@ -44,9 +44,9 @@ static void find_suspects(const tdm_run *run, const tdm_batch *batch, const samp
     for (int s = 0; s < batch->shard_count; s++) {
         const tdm_shard *shard = &batch->shard[s];
         for (int64_t row = 0; row < shard->rows; row++) {
-            int64_t place = shard->index[row] + run->train->first;
-            if ((out->count > 0 && place == out->first) || !is_suspect(run, shard, row, room)) continue;
-            if (out->count++ == 0) out->first = place;
+            int64_t index = shard->index[row] + run->train->first;
+            if ((out->count > 0 && index == out->first) || !is_suspect(run, shard, row, room)) continue;
+            if (out->count++ == 0) out->first = index;
         }
     }
 }

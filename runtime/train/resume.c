@@ -56,7 +56,7 @@ static tdm_status check_kept(const tdm_changes *changes, const char *path) {
     refusal first = {.any = false};
     tdm__lines_compare(changes->saved.data, changes->now.data, keep_first, &first);
     if (!first.any) return TDM_OK;
-    TDM_FAIL(TDM_E_CHECKPOINT, "%.*s was %.*s in %s, the job has %.*s: a run cannot continue with another; %s",
+    TDM_FAIL(TDM_E_CHECKPOINT, "%.*s was %.*s in %s and is %.*s now: it cannot change when a run continues; %s",
              first.now.key_length, first.now.key, first.saved.length, first.saved.value, path, first.now.length,
              first.now.value, way_out);
 }
@@ -65,7 +65,7 @@ static tdm_status check_kept(const tdm_changes *changes, const char *path) {
 static tdm_status check_state(const tdm_run *run, const tdm_ckpt_state *state, const char *path) {
     const char *optimizer = run->optim->name;
     if (strcmp(state->optimizer, optimizer) == 0) return TDM_OK;
-    TDM_FAIL(TDM_E_CHECKPOINT, "optimizer.type was %s in %s, the job has %s: a run cannot continue with another; %s",
+    TDM_FAIL(TDM_E_CHECKPOINT, "optimizer.type was %s in %s and is %s now: it cannot change when a run continues; %s",
              state->optimizer, path, optimizer, way_out);
 }
 

@@ -16,7 +16,7 @@ tdm_status tdm__run_idle(const tdm_run *run, const char *what) {
     if (run->failed_step > 0)
         TDM_FAIL(TDM_E_USAGE, "%s: step %lld failed; close the run, and continue from its last checkpoint", what,
                  (long long)run->failed_step);
-    if (tdm__run_is_under_way(run))
+    if (tdm__run_has_steps_in_flight(run))
         TDM_FAIL(TDM_E_USAGE, "%s: step %lld is in flight; call it between steps, or open the run with run_ahead 0",
                  what, (long long)run->submitted);
     return TDM_OK;
@@ -127,7 +127,7 @@ tdm_status tdm_run_tensor(const tdm_run *run, int index, tdm_tensor_info *out) {
     return TDM_OK;
 }
 
-/* Finds a tensor of the model that fits the caller's memory, and its place in the first replica. */
+/* Finds a tensor of the model that fits the caller's memory, and its memory in the first replica. */
 static tdm_status find(tdm_run *run, const char *function, const char *name, const void *memory, size_t bytes,
                        const tdm_named **out, char **at) {
     void *arenas[TDM_ARENA_COUNT] = {NULL};

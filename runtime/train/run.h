@@ -133,7 +133,7 @@ tdm_status tdm__run_save(tdm_run *run, const tdm_folder *folder, const char *nam
 /* Rank 0 reads `ckpt` (NULL on the others); every rank gets the state. */
 tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folder);
 
-/* ---- steps whose loss is no number ---- */
+/* ---- steps whose loss is not finite ---- */
 /* TDM_E_NUMERIC if the loss, as PyTorch's float, is not finite; the message names the step and samples of `batch`. Not
  * if every label was ignored: a warning reports the first such step, and one at the end their number. Collective where
  * it fails. */
@@ -148,7 +148,7 @@ tdm_status tdm__run_leave(tdm_run *run);
  */
 tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy, bool *stopped);
 
-static inline bool tdm__run_is_under_way(const tdm_run *run) {
+static inline bool tdm__run_has_steps_in_flight(const tdm_run *run) {
     return run->submitted > run->step;
 }
 /* Fails while a step is in flight: the function `what` would already see that step's changes. */

@@ -207,7 +207,8 @@ static tdm_status check_samples(const tdm_run *run, int64_t samples) {
     if (!__builtin_mul_overflow(steps, global, &last) && !__builtin_add_overflow(last, samples, &last) &&
         last <= INT64_C(1) << 53)
         return TDM_OK;
-    TDM_FAIL(TDM_E_CHECKPOINT, "the checkpoint counts %lld samples, and %lld steps of %lld follow: that is above 2^53",
+    TDM_FAIL(TDM_E_CHECKPOINT,
+             "the checkpoint has %lld samples, and %lld steps of %lld follow: the counter of samples would exceed 2^53",
              (long long)samples, (long long)steps, (long long)global);
 }
 

@@ -63,7 +63,7 @@ static void advance(tdm_run *run, const tdm_step_result *result) {
         count_up(&run->since_start, result);
 }
 
-/* ---- steps under way ---- */
+/* ---- steps in flight ---- */
 
 /* Due by steps or epochs, after step `step`. Intervals in seconds are not decided here. */
 static bool is_due_after(const tdm_run *run, const tdm_interval *every, int64_t step) {
@@ -79,7 +79,7 @@ static bool is_due_after(const tdm_run *run, const tdm_interval *every, int64_t 
  * single process also waits if the loader has failed to make the next batch, so that the steps before it are reported
  * first. */
 static bool may_submit(const tdm_run *run) {
-    if (!tdm__run_is_under_way(run)) return true;
+    if (!tdm__run_has_steps_in_flight(run)) return true;
     return run->runs_ahead && run->submitted - run->step < run->mode->depth && !run->eval_waits && !run->save_waits &&
            !run->verify_waits && !is_due_after(run, &run->job->eval.every, run->submitted) &&
            !is_due_after(run, &run->job->parallel.verify, run->submitted) &&
@@ -131,7 +131,7 @@ static tdm_status collect_step(tdm_run *run, tdm_step_result *result, double *lr
     return TDM_OK;
 }
 
-/* Discards the results of the steps behind one whose result must not be used. */
+/* Collects and drops the steps in flight behind one whose result must not be used. */
 static void give_up(tdm_run *run) {
     tdm_error error;
     tdm__error_save(&error);
@@ -178,7 +178,7 @@ tdm_status tdm_run_step(tdm_run *run, int64_t count) {
         TDM_TRY(run_step(run, stopped ? run->submitted : last, &result, &lr));
         send_event(run, TDM_EVENT_STEP, &result, lr, NULL);
         stopped = is_stopped(run, &result) || stopped;
-        if (stopped && !tdm__run_is_under_way(run))
+        if (stopped && !tdm__run_has_steps_in_flight(run))
             TDM_FAIL(TDM_E_STOPPED, "stopped on request after step %lld", (long long)run->step);
     }
     if (count > left)
@@ -279,7 +279,7 @@ static tdm_status between_steps(tdm_run *run, bool last, bool *stopped) {
     run->save_waits = run->save_waits || due || last;
     TDM_TRY(falls_due(run, &run->job->parallel.verify, &run->verify_ns, &due));
     run->verify_waits = run->verify_waits || due;
-    if (!tdm__run_is_under_way(run)) {
+    if (!tdm__run_has_steps_in_flight(run)) {
         if (run->verify_waits) TDM_TRY(tdm__run_verify(run));
         if (run->eval_waits) TDM_TRY(evaluate_now(run, stopped));
         if (run->save_waits || *stopped) TDM_TRY(save_now(run, last || *stopped));
@@ -319,7 +319,7 @@ static tdm_status finish(tdm_run *run, bool stopped) {
     return TDM_OK;
 }
 
-/* A run that is asked to stop skips the evaluation that is due: it might outlast the requester's patience. The
+/* A run that is asked to stop skips the evaluation that is due: it might take longer than the requester waits. The
  * checkpoint says so, and the run that continues makes it first. The log stays what it would be without a stop. */
 static tdm_status stop_here(tdm_run *run) {
     run->eval_due = run->eval != NULL && is_due_after(run, &run->job->eval.every, run->step);
@@ -354,7 +354,7 @@ static tdm_status loop(tdm_run *run, bool *stopped) {
         stops = is_stopped(run, &result) || stops;
         bool last = run->step == run->steps_total;
         TDM_TRY(log_step(run, &result, lr, last));
-        *stopped = stops && !last && !tdm__run_is_under_way(run);
+        *stopped = stops && !last && !tdm__run_has_steps_in_flight(run);
         if (*stopped) return stop_here(run);
         if (!stops || last) TDM_TRY(between_steps(run, last, stopped));
     }

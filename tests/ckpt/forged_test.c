@@ -105,7 +105,7 @@ TEST(numbers_to_go_on_from) {
     tdm_job job;
     set_job(&job);
     CHECK_STATUS(resume_forged(&job, "10", rows, &state), TDM_E_CHECKPOINT);
-    CHECK_HAS(tdm_error_message(), "the checkpoint counts 9007199254740990 samples, and 10 steps of 4 follow");
+    CHECK_HAS(tdm_error_message(), "the checkpoint has 9007199254740990 samples, and 10 steps of 4 follow");
 }
 
 /* Each in its range, and together what no run comes to: refused by whoever reads it. */

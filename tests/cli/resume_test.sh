@@ -54,11 +54,11 @@ refused() { # PATTERN ARGUMENT...
 }
 mkdir a/checkpoints/.step-00000003.tmp-999999999-0 # a process that was killed left it
 cp -a a a-before
-refused 'seed was 7 in .*step-00000014, the job has 8: .*model.weights' seed=8
-refused 'data.shuffle was true in .*, the job has false' data.shuffle=false
-refused 'data.train.samples was 200 in .*, the job has 199' data.train.samples=199
-refused 'data.train.range was null in .*, the job has \[0, 100\]' data.train.range='[0, 100]'
-refused 'optimizer.type was (sgd|adam) in .*, the job has adamw' 'optimizer={type: adamw, lr: 0.1}'
+refused 'seed was 7 in .*step-00000014 and is 8 now: .*model.weights' seed=8
+refused 'data.shuffle was true in .* and is false now' data.shuffle=false
+refused 'data.train.samples was 200 in .* and is 199 now' data.train.samples=199
+refused 'data.train.range was null in .* and is \[0, 100\] now' data.train.range='[0, 100]'
+refused 'optimizer.type was (sgd|adam) in .* and is adamw now' 'optimizer={type: adamw, lr: 0.1}'
 refused 'step-00000014 is of step 14, this job ends after 9 .*raise that' --steps 9
 refused "this model has no tensor 'fc1.bias'" model.layers='[{linear: {name: other, out: 16}}, relu, {linear: {name: fc2, out: 4}}]'
 refused 'nowhere: there is no such file' --resume never model.weights=nowhere

@@ -18,7 +18,7 @@ typedef struct op_case {
     int64_t dim[6];
     int ndim;
     int64_t batch, threads, warmup, iterations;
-    int ref;                   /* the place among the choices of --kernels */
+    int ref;                   /* the index among the choices of --kernels */
     samples forward, backward; /* of the graph being measured */
     int64_t seen;
     char kernel[64];

@@ -188,7 +188,7 @@ int bench_all_reduce(tool *t) {
     reduction r = {t, 1024, 16 << 20, 20, 5, args_flag(t, "--plain") != NULL, args_flag(t, "--json") != NULL};
     tdm_launch_facts facts;
     int64_t ranks = 2;
-    int local = 0; /* the place among the choices of --backend */
+    int local = 0; /* the index among the choices of --backend */
     if (t->word_count > 1) return args_wrong(t, "`bench all_reduce` takes no CONFIG, got `%s`", t->word[1]);
     if (!args_choice(t, "--backend", &local) || !args_int(t, "--ranks", 1, &ranks) ||
         !bench_counts(t, &r.iterations, &r.warmup) || !parse_bytes(t, "--min", &r.min) ||

@@ -29,9 +29,9 @@ static void print_lacking(const tool *t, const tdm_config *config) {
     int count = tdm_config_fault_count(config);
     for (int i = 0; i < count; i++) {
         const tdm_fault *fault = tdm_config_fault(config, i);
-        FREED char *place = tell_position(fault->file, fault->line, fault->column);
+        FREED char *position = tell_position(fault->file, fault->line, fault->column);
         FREED char *mark = text_format("warning[%s]:", fault->id);
-        term_mark(TERM_YELLOW, place, mark, "%s", fault->message);
+        term_mark(TERM_YELLOW, position, mark, "%s", fault->message);
         if (fault->excerpt[0]) fprintf(stderr, "%s\n", fault->excerpt);
         if (fault->hint[0]) term_line("  hint: %s", fault->hint);
     }

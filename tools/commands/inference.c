@@ -10,7 +10,7 @@
 #include "tools/terminal/term.h"
 
 static int choose_split(inference *in, const tool *t) {
-    int eval = 1; /* the place among the choices of --split */
+    int eval = 1; /* the index among the choices of --split */
     if (!args_choice(t, "--split", &eval)) return TDM_E_USAGE;
     if (eval && in->job.data.eval.format == TDM_DATA_NONE) {
         return args_wrong(t, "%s has no data.eval section; use --split train for data.train", t->word[0]);

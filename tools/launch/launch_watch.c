@@ -15,7 +15,7 @@
 /* Seconds: from a failure, or from the abort of the job, to SIGKILL; the same if the first process to end only lost a
  * peer, which may still be about to say why it failed; from SIGKILL until the parent stops waiting; between two checks
  * for paused processes. */
-static const double failed_grace = 1, peer_grace = 5, kill_patience = 10, look_every = 0.2;
+static const double failed_grace = 1, peer_grace = 5, kill_grace = 10, poll_every = 0.2;
 
 void launch_signal_all(launch *l, int number) {
     if (number == SIGKILL && l->killed_at == 0) l->killed_at = progress_now();
@@ -124,7 +124,7 @@ static bool look_for_paused(launch *l, double since) {
         launch_process *p = &l->process[i];
         if (p->ended || !p->paused) continue;
         any = true;
-        p->silent += since < look_every ? since : look_every;
+        p->silent += since < poll_every ? since : poll_every;
         if (l->job->heartbeat > 0 && p->silent >= l->job->heartbeat && !l->failed) on_silence(l, p);
     }
     return any;
@@ -172,7 +172,7 @@ static void leave_behind(launch *l) {
         term_line(
             "tandem: warning: %s is still there %.4g s after SIGKILL and is left behind; look for a frozen control "
             "group, a debugger, or a file system that does not answer",
-            p->name, kill_patience);
+            p->name, kill_grace);
     }
     l->left_behind = true;
     l->alive = 0;
@@ -184,7 +184,7 @@ void launch_watch(launch *l) {
     while (l->alive > 0) {
         double now = progress_now(), next = l->abort_at > 0 ? l->abort_at : l->kill_at;
         double wait = next > 0 ? next - now : 1;
-        if (any_paused && wait > look_every) wait = look_every;
+        if (any_paused && wait > poll_every) wait = poll_every;
         if (wait < 0) wait = 0;
         struct timespec limit = {(time_t)wait, (long)((wait - (double)(time_t)wait) * 1e9)};
         int number = sigtimedwait(&l->watched, NULL, &limit);
@@ -194,7 +194,7 @@ void launch_watch(launch *l) {
         any_paused = look_for_paused(l, now - before);
         before = now;
         on_deadline(l, now);
-        if (l->killed_at > 0 && now - l->killed_at >= kill_patience) leave_behind(l);
+        if (l->killed_at > 0 && now - l->killed_at >= kill_grace) leave_behind(l);
     }
     read_words(l);
 }

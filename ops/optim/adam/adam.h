@@ -6,8 +6,8 @@
  *     v = beta2 v + (1 - beta2) g g
  *     p = p - lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
  *
- * The two differ in their decay alone, so they share scalars and kernels: of weight_decay and decay_factor the one that
- * is not theirs is 0, or 1, which leaves all as it is. lerp is Tensor.lerp_, which torch has from 2.1 on. */
+ * The two differ in their decay alone, so they share scalars and kernels: adam sets decay_factor to 1, adamw
+ * weight_decay to 0. lerp is Tensor.lerp_, which torch has from 2.1 on. */
 #ifndef TDM_ADAM_H
 #define TDM_ADAM_H
 

@@ -7,8 +7,7 @@
 
 enum { CUDA_MAJOR = CUDART_VERSION / 1000 };
 
-/* Without a driver and without a GPU the runtime gives the same answer, "no device"; the loader knows the difference.
- */
+/* The runtime says "no device" without a driver, too; whether libcuda.so.1 can be loaded tells the two apart. */
 static bool has_driver(char *text, size_t bytes) {
 #ifndef TDM_CUDA_EMULATED
     if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) == NULL) { /* stays open: the runtime needs it next */

@@ -6,7 +6,7 @@
 
 static const char blank[] = " \t";
 
-/* Reads from the opening double quote: the escapes are JSON's. Returns the place after the closing one; NULL if the
+/* Reads from the opening double quote: the escapes are JSON's. Returns the position after the closing one; NULL if the
  * text is malformed. Writes no more bytes than it reads. */
 static const char *read_double_quoted(const char *at, char *to) {
     tdm_json json;

@@ -37,7 +37,7 @@ TDM_API tdm_status tdm_graph_input(tdm_graph *graph, int ndim, const int64_t *di
  * shapes are TDM_E_CONFIG, and the message names the layer. */
 TDM_API tdm_status tdm_graph_add(tdm_graph *graph, const char *op, const char *name, const tdm_value *inputs,
                                  int input_count, const tdm_attr *attrs, int attr_count, tdm_value *out);
-/* The same, with the layer's place in the user's file for messages. */
+/* The same, with the layer's position in the user's file for messages. */
 TDM_API tdm_status tdm_graph_add_at(tdm_graph *graph, const tdm_origin *origin, const char *op, const char *name,
                                     const tdm_value *inputs, int input_count, const tdm_attr *attrs, int attr_count,
                                     tdm_value *out);

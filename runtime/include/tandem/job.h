@@ -33,9 +33,9 @@ typedef struct tdm_data_spec {
     double noise;                /* glyphs: standard deviation of the pixel noise; pixels are 0 to 1 */
     tdm_origin origin;           /* where the file has the section, for messages */
     const char *path;            /* cifar10: the folder in which `files` were found; else NULL */
-    int split;                   /* cifar10 with `path`: 0 by the section's name, 1 train, 2 test */
-    tdm_origin inputs_at;        /* where the file has images, x, files or path, for messages */
-    tdm_origin targets_at;       /* where it has labels or y */
+    int split;             /* which files cifar10 reads in `path`: 1 train, 2 test, 0 those of the section's name */
+    tdm_origin inputs_at;  /* where the file has images, x, files or path, for messages */
+    tdm_origin targets_at; /* where it has labels or y */
 } tdm_data_spec;
 
 typedef struct tdm_transform_spec {

@@ -49,7 +49,7 @@ typedef enum tdm_status {
 #undef X
 } tdm_status;
 
-/* A place in a text that the user wrote. `file` is borrowed. Line 0 means that the place has no line. */
+/* A position in a text that the user wrote. `file` is borrowed. Line 0 means that there is no line. */
 typedef struct tdm_origin {
     const char *file;
     int line, column; /* both from 1; columns count characters, not bytes */

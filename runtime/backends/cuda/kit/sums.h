@@ -144,7 +144,7 @@ static inline crew crew_of(int64_t channels, int wide) {
     return c;
 }
 
-/* Returns at most `desired` parts. `across`: blocks side by side, each with its own turn. */
+/* Returns at most `desired` parts. `across`: blocks along the channels, each of which takes its own turn. */
 static inline int64_t parts_of(int64_t desired, int64_t across) {
     if (across > TDM_CUDA_TURNS) return 1;
     return least(least(MOST_PARTS, ceil_div(ENOUGH_BLOCKS, across)), desired);

@@ -3,8 +3,8 @@
  * Work is put on queues and done in their order; a device has one queue of its own, where kernels run, and may have
  * more. Functions that put work on a queue return before it is done, unless the device is not `discrete`: then it is
  * done when they return, pointers are the host's own, and queues and events are names only. A failure of work that was
- * queued is told by the next call that waits for it. A device is used by one thread at a time; different devices, of
- * one kind or of several, by different threads at once. */
+ * queued is returned by the next call that waits for it. A device is used by one thread at a time; different devices,
+ * of one kind or of several, by different threads at once. */
 #ifndef TANDEM_SYS_DEVICE_H
 #define TANDEM_SYS_DEVICE_H
 
@@ -30,7 +30,7 @@ typedef struct tdm_capture tdm_capture; /* queued work as a value, to be run aga
 typedef struct tdm_device_info {
     char name[96];                     /* "NVIDIA H200" */
     char capability[16];               /* "9.0"; "" where there is no such number */
-    int64_t memory_bytes, memory_free; /* 0: not told */
+    int64_t memory_bytes, memory_free; /* 0: unknown */
 } tdm_device_info;
 
 typedef struct tdm_device_options {

@@ -190,7 +190,7 @@ typedef struct tdm_algorithm {
     char name[96];    /* the library, and its own name for it: "cuDNN implicit_precomp_gemm" */
     const char *math; /* what factors are rounded to: "f32", "tf32", "bf16" */
     size_t workspace_bytes;
-    const char *fused; /* what goes along in the same call: "bias", "relu", "bias and relu", ""; NULL: there is nothing
+    const char *fused; /* what is fused into the call: "bias", "relu", "bias and relu", ""; NULL: there is nothing
                           that could */
 } tdm_algorithm;
 enum { TDM_MAX_ALGORITHMS = 3 };

@@ -13,7 +13,7 @@ TDM_BEGIN_DECLS
 
 enum { TDM_MAX_STATES = 4 }; /* arenas of state */
 
-/* What `prepare` is told of one step. */
+/* The inputs of `prepare` for one step. */
 typedef struct tdm_optim_settings {
     const tdm_optimizer_section *section; /* of the job; what stands below is taken instead of its own */
     double lr, momentum;                  /* of this step: schedules change both; momentum may be betas[0], see below */
@@ -21,14 +21,14 @@ typedef struct tdm_optim_settings {
     int64_t t;                            /* 1 in the first step */
 } tdm_optim_settings;
 
-/* One step over `count` numbers. The struct is borrowed for the call, what it points to until the work is done. The
- * arenas do not overlap; they are as well aligned as the device allocates, or as floats are. */
+/* One step over `count` numbers. The struct is borrowed for the call; the memory that it points to, until the work is
+ * done. The arenas do not overlap; they are as well aligned as the device allocates, or as floats are. */
 typedef struct tdm_optim_args {
     tdm_device *device;            /* whose memory the pointers below are in, and on whose queue the work goes */
     const tdm_step_values *values; /* its `optim` is what prepare wrote */
     float *p;                      /* parameters; changed */
     const float *g;                /* gradients of the step's mean loss, clipped if the job clips */
-    float *state[TDM_MAX_STATES];  /* changed; zeros before the first step; NULL behind those that the job has */
+    float *state[TDM_MAX_STATES];  /* updated; zeros before the first step; NULL where the job has fewer */
     void *p_bf16; /* receives p in bf16, to the nearest, ties to even; NULL: not needed, as always on the CPU */
     size_t count;
 } tdm_optim_args;
@@ -61,7 +61,7 @@ typedef struct tdm_optim_def {
     const char
         *fewer_states;   /* the setting that needs fewer arenas: "optimizer.momentum: 0"; NULL without state_count */
     double weight_decay; /* where the job names none: PyTorch's default */
-    bool moves_beta1; /* what a schedule moves as the momentum is betas[0], which is below 1; else it is `momentum` */
+    bool moves_beta1;    /* a schedule's momentum is betas[0], which is below 1; else it is `momentum` */
     /* Writes the optimizer's own struct, at most TDM_OPTIM_BYTES. Any thread; keeps nothing, cannot fail. */
     void (*prepare)(const tdm_optim_settings *settings, void *values);
     /* The CPU's kernel for each instruction set, all with the same bits. NULL where the build has none; never the
