@@ -8,13 +8,13 @@
  *
  * Two units divide the data:
  *
- *   chunk      the staging memory of a rank has two halves of TDM_STAGE_BYTES each, and a span may be longer than one.
- *              A staged collective cuts the span into chunks that fit in a half and handles one chunk after another.
- *              While some ranks still read chunk n from one half, others may already write chunk n + 1 to the other.
- *   segment    all_reduce and reduce divide the additions among the ranks. The data (in place: the whole span; staged:
- *              one chunk) is cut into `world` segments of about equal size. Rank r reduces segment r: it reads that
- *              segment from every rank, adds in rank order, and hands the result to the ranks that get it. So every
- *              element is reduced exactly once, by one rank, and all ranks work at the same time. */
+ *   chunk      the staging memory of a rank has two halves of TDM_STAGING_BYTES each, and a span may be longer than
+ * one. A staged collective cuts the span into chunks that fit in a half and handles one chunk after another. While some
+ * ranks still read chunk n from one half, others may already write chunk n + 1 to the other. segment    all_reduce and
+ * reduce divide the additions among the ranks. The data (in place: the whole span; staged: one chunk) is cut into
+ * `world` segments of about equal size. Rank r reduces segment r: it reads that segment from every rank, adds in rank
+ * order, and hands the result to the ranks that get it. So every element is reduced exactly once, by one rank, and all
+ * ranks work at the same time. */
 #include <string.h>
 
 #include "runtime/base/status.h"
@@ -44,7 +44,7 @@ static void *peer_span(const tdm_group *group, int r) {
 /* The staging half of `round`. own_stage: what this rank writes for the next round. peer_stage: what rank r has
  * published in the current round. */
 static unsigned char *stage_half(const tdm_group *group, int r, uint64_t round) {
-    return group->stage.base + (size_t)r * group->stage.stride + (size_t)(round % 2) * TDM_STAGE_BYTES;
+    return group->staging.base + (size_t)r * group->staging.stride + (size_t)(round % 2) * TDM_STAGING_BYTES;
 }
 
 static unsigned char *own_stage(const tdm_group *group) {
@@ -131,7 +131,7 @@ static tdm_status reduce_chunk(tdm_group *group, unsigned char *data, size_t cou
 }
 
 static tdm_status reduce_staged(tdm_group *group, tdm_span io, const reduction *how) {
-    size_t width = tdm_dtype_bytes(io.dtype), most = TDM_STAGE_BYTES / width;
+    size_t width = tdm_dtype_bytes(io.dtype), most = TDM_STAGING_BYTES / width;
     TDM_TRY(tdm__group_stage(group));
     for (size_t done = 0; done < io.count;) {
         size_t n = io.count - done < most ? io.count - done : most;
@@ -170,7 +170,7 @@ static tdm_status broadcast(tdm_group *group, tdm_span io, int root) {
     }
     TDM_TRY(tdm__group_stage(group));
     for (size_t done = 0; done < bytes;) {
-        size_t n = bytes - done < TDM_STAGE_BYTES ? bytes - done : TDM_STAGE_BYTES;
+        size_t n = bytes - done < TDM_STAGING_BYTES ? bytes - done : TDM_STAGING_BYTES;
         if (is_root) memcpy(own_stage(group), at(io.data, done), n);
         TDM_TRY(tdm__group_round(group));
         if (!is_root) memcpy(at(io.data, done), peer_stage(group, root), n);
@@ -202,7 +202,7 @@ static tdm_status gather(tdm_group *group, tdm_span in, void *out, bool gets) {
     }
     TDM_TRY(tdm__group_stage(group));
     for (size_t done = 0; done < bytes;) {
-        size_t n = bytes - done < TDM_STAGE_BYTES ? bytes - done : TDM_STAGE_BYTES;
+        size_t n = bytes - done < TDM_STAGING_BYTES ? bytes - done : TDM_STAGING_BYTES;
         memcpy(own_stage(group), at(in.data, done), n);
         TDM_TRY(tdm__group_round(group));
         for (int r = 0; gets && r < world; r++) memcpy(at(out, (size_t)r * bytes + done), peer_stage(group, r), n);
@@ -228,7 +228,7 @@ static tdm_status scatter(tdm_group *group, tdm_span in, tdm_span out, int root)
         return tdm__group_round(group);
     }
     TDM_TRY(tdm__group_stage(group));
-    size_t most = TDM_STAGE_BYTES / world / TDM_LINE * TDM_LINE;
+    size_t most = TDM_STAGING_BYTES / world / TDM_LINE * TDM_LINE;
     for (size_t done = 0; done < bytes;) {
         size_t n = bytes - done < most ? bytes - done : most;
         for (size_t r = 0; is_root && r < world; r++)

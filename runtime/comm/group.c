@@ -202,8 +202,8 @@ tdm_status tdm__group_share(tdm_group *group, size_t bytes, tdm_region *out) {
 }
 
 tdm_status tdm__group_stage(tdm_group *group) {
-    if (group->stage.base != NULL) return TDM_OK;
-    return tdm__group_share(group, 2 * TDM_STAGE_BYTES, &group->stage);
+    if (group->staging.base != NULL) return TDM_OK;
+    return tdm__group_share(group, 2 * TDM_STAGING_BYTES, &group->staging);
 }
 
 static tdm_status allocate(tdm_group *group, size_t bytes, void **out) {

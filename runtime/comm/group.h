@@ -16,9 +16,9 @@
 #include "runtime/comm/comm.h"
 
 enum {
-    TDM_SLOT_BYTES = 2048,        /* data up to this size travels in the slot */
-    TDM_MAIL_BYTES = 32 * 1024,   /* one half of a sender's mailbox */
-    TDM_STAGE_BYTES = 512 * 1024, /* one half of a rank's staging memory */
+    TDM_SLOT_BYTES = 2048,          /* data up to this size travels in the slot */
+    TDM_MAIL_BYTES = 32 * 1024,     /* one half of a sender's mailbox */
+    TDM_STAGING_BYTES = 512 * 1024, /* one half of a rank's staging memory */
     TDM_CAUSE_TEXT = 400,
     TDM_CALL_TEXT = 128,
     TDM_LINE = 64
@@ -148,7 +148,7 @@ struct tdm_group {
     tdm_call call;       /* the call in flight */
     tdm_region *region;  /* results of `allocate`; tdm_peer_address counts them from 1 */
     size_t region_count, region_capacity;
-    tdm_region stage;     /* staging memory; base is NULL until a call needs it */
+    tdm_region staging;   /* staging memory; base is NULL until a call needs it */
     char abort_cause[48]; /* formatted in advance, because abort may be called from a signal handler */
 };
 
