@@ -34,8 +34,8 @@ tdm_status tdm__dataset_open(tdm_dataset **out, const tdm_host *host, const tdm_
     if (ops == NULL) TDM_FAIL_AT(&spec->origin, TDM_E_USAGE, "data: unknown format %d", spec->format);
     if (ops->only_labels && wanted->target_kind != TDM_TARGET_CLASS)
         TDM_FAIL_AT(&spec->origin, TDM_E_DATA,
-                    "%s: the loss needs %lld float targets per sample, found class labels; use cross_entropy, or npy "
-                    "or synthetic data",
+                    "%s: the loss needs %lld float targets per sample, found class labels; use a loss over labels, or "
+                    "npy or synthetic data",
                     ops->name, (long long)wanted->target_width);
     tdm_dataset *dataset;
     TDM_TRY(tdm__dataset_new(&dataset, host, ops));
