@@ -103,9 +103,9 @@ tdm_status tdm__replica_open(tdm_replica **out, const tdm_host *host, const tdm_
                              const tdm_replica_options *options);
 void tdm__replica_close(tdm_replica *replica);
 
-/* Is its memory the host's? Then work is done when the call that queues it returns. */
+/* Is its memory the host's? */
 static inline bool tdm__replica_lends(const tdm_replica *replica) {
-    return !replica->device->ops->discrete;
+    return tdm__device_on_host(replica->device->ops);
 }
 
 /* Of the replica's device, counted in memory_bytes; *out is any T *. Released with the device's release. */

@@ -6,6 +6,8 @@
 #include <tandem/sys/device.h>
 #include <tandem/sys/module.h>
 
+#include "runtime/device/device.h"
+
 /* The table of calls that modules and ops use. */
 extern const tdm_host_calls tdm__host_calls;
 
@@ -34,11 +36,6 @@ typedef struct tdm_compute {
     const tdm_optim_kernel *const *optims; /* NULL: the CPU's kernels, which the optimizer definitions name */
     tdm_module_report report;              /* about the module that the kernels come from */
 } tdm_compute;
-
-/* Is its memory the host's? Then ranks can share it, and kernels run on the host's threads. */
-static inline bool tdm__compute_on_host(const tdm_compute *compute) {
-    return !compute->device->discrete;
-}
 
 typedef struct tdm_compute_options {
     int device;              /* tdm_device_kind of tandem/job.h */

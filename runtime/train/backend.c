@@ -37,7 +37,7 @@ tdm_status tdm__run_open_backend(tdm_run *run) {
     const int wanted = run->job->parallel.ddp.backend;
     const bool is_demanded = wanted != TDM_BACKEND_AUTO;
     if (run->world == 1 || backends[wanted].source != DEVICE_MODULE) return TDM_OK;
-    if (tdm__compute_on_host(&run->compute)) {
+    if (tdm__device_on_host(run->compute.device)) {
         if (!is_demanded) return TDM_OK;
         TDM_FAIL(TDM_E_UNSUPPORTED,
                  "parallel.ddp.backend: %s reduces in device memory, this job's device is %s; use shm or auto",
@@ -59,7 +59,7 @@ tdm_status tdm__run_open_backend(tdm_run *run) {
 }
 
 tdm_status tdm__run_agree_on_backend(tdm_run *run) {
-    if (run->comm == NULL || tdm__compute_on_host(&run->compute)) return TDM_OK;
+    if (run->comm == NULL || tdm__device_on_host(run->compute.device)) return TDM_OK;
     int64_t row = 0;
     for (int i = 0; run->device_comm != NULL && i < BACKENDS; i++)
         if (strcmp(backends[i].name, run->device_comm->name) == 0) row = i;

@@ -93,7 +93,7 @@ int64_t tdm__plan_rows(const tdm_job *job, int64_t rows) {
 /* All ranks share this machine. A GPU's replica needs one thread. */
 static int threads_of(const tdm_job *job, const tdm_compute *compute, int replicas) {
     if (job->parallel.threads_per_device != TDM_INT_NULL) return (int)job->parallel.threads_per_device;
-    if (!tdm__compute_on_host(compute)) return 1;
+    if (!tdm__device_on_host(compute->device)) return 1;
     int threads = tdm__cpus_available() / (tdm_builtin_modes[job->parallel.mode]->takes_turns ? 1 : replicas);
     return threads < 1 ? 1 : threads;
 }

@@ -148,7 +148,7 @@ static tdm_status open_mode(tdm_run *run) {
                               .device = run->compute.device,
                               .loss = run->loss,
                               .loss_run = loss_run,
-                              .shares_gradients = tdm__compute_on_host(&run->compute),
+                              .shares_gradients = tdm__device_on_host(run->compute.device),
                               .device_comm = run->device_comm,
                               .replicas = run->replicas,
                               .rank = run->rank,
