@@ -1,0 +1,78 @@
+/* Keys of the data: where samples come from, and what is done to them. */
+#include "config/fields/fields.h"
+
+static const char *const resident_names[] = {"auto", "always", "never", NULL};
+const tdm_field tdm__data_rows[] = {
+    {FIELD(BOOL, tdm_data_section, shuffle, "true"), FLAGS(KEPT),
+     HELP("a new order of samples in every epoch, the same as DistributedSampler's",
+          "每轮重新打乱样本顺序（与 DistributedSampler 相同）")},
+    {FIELD(BOOL, tdm_data_section, drop_last, "false"),
+     HELP("skip the last, shorter batch of an epoch", "丢弃每轮最后不足一批的样本")},
+    {FIELD(INT, tdm_data_section, workers, "2"), RANGE(0, 256), .unit = "threads", FLAGS(LOCAL),
+     HELP("loader threads per process; 0: load in the training thread; never changes the numbers",
+          "每个进程的加载线程数；0 表示在训练线程中加载；不影响数值结果")},
+    {FIELD(ENUM, tdm_data_section, resident, "auto"), .names = resident_names, FLAGS(LOCAL),
+     HELP("GPU: keep the training samples in its memory, so that only the sample numbers of a batch are sent; auto: if "
+          "they need at most a quarter of the free memory; no effect on the CPU; never changes the numbers",
+          "GPU：把训练样本保存在显存中，一个批次只需传送样本编号；auto 表示样本不超过空闲显存的四分之一时这样做；"
+          "对 CPU 无意义；不影响数值结果")},
+    {0},
+};
+
+static const char *const format_names[] = {"none",
+#define TDM_FORMAT(key, name, source) #name,
+#include <tandem/sys/formats.def>
+#undef TDM_FORMAT
+                                           NULL};
+static const char *const split_names[] = {"auto", "train", "test", NULL};
+const tdm_field tdm__spec_rows[] = {
+    {FIELD(ENUM, tdm_data_spec, format, NULL), .names = format_names, FLAGS(REQUIRED | MAIN | KEPT),
+     HELP("where samples come from; none: the program that embeds tandem provides them",
+          "样本来源；none 表示由嵌入 tandem 的程序提供")},
+    {FIELD(PATH, tdm_data_spec, images, "null"), .types = BIT(TDM_DATA_IDX), FLAGS(NEEDED | NULLABLE | LOCAL),
+     HELP("idx: file of the images; may be .gz", "idx：图像文件，可为 .gz")},
+    {FIELD(PATH, tdm_data_spec, labels, "null"), .types = BIT(TDM_DATA_IDX), FLAGS(NEEDED | NULLABLE | LOCAL),
+     HELP("idx: file of the labels; may be .gz", "idx：标签文件，可为 .gz")},
+    {FIELD(PATH, tdm_data_spec, x, "null"), .types = BIT(TDM_DATA_NPY), FLAGS(NEEDED | NULLABLE | LOCAL),
+     HELP("npy: file of the inputs; the first dimension is the sample", "npy：输入文件，第一维为样本")},
+    {FIELD(PATH, tdm_data_spec, y, "null"), .types = BIT(TDM_DATA_NPY), FLAGS(NEEDED | NULLABLE | LOCAL),
+     HELP("npy: file of the labels or targets", "npy：标签或目标文件")},
+    {FIELD(PATHS, tdm_data_spec, files, "null"), .types = BIT(TDM_DATA_CIFAR10), ITEMS(0, TDM_LIST_MAX),
+     FLAGS(NULLABLE | LOCAL), HELP("cifar10: the binary batch files, in order", "cifar10：按顺序列出的二进制批次文件")},
+    {FIELD(PATH, tdm_data_spec, path, "null"), .types = BIT(TDM_DATA_CIFAR10) | BIT(TDM_DATA_IMAGE_FOLDER),
+     FLAGS(NULLABLE | LOCAL),
+     HELP("folder; cifar10: the folder of data_batch_1.bin to data_batch_5.bin and test_batch.bin, instead of `files`",
+          "目录；cifar10：含 data_batch_1.bin 至 5 与 test_batch.bin，可代替 files")},
+    {FIELD(ENUM, tdm_data_spec, split, "auto"), .types = BIT(TDM_DATA_CIFAR10), .names = split_names, FLAGS(KEPT),
+     HELP("which files of `path`; auto: test for data.eval, else train",
+          "path 中的哪一部分；auto：data.eval 取 test，其余取 train")},
+    {FIELD(INTS, tdm_data_spec, range, "null"), .types = ~BIT(TDM_DATA_NONE), RANGE(0, 9.3e18), ITEMS(2, 2),
+     FLAGS(NULLABLE | KEPT), .unit = "samples",
+     HELP("[first, end): use only these samples; null: all", "[first, end)：只用这些样本；null 表示全部")},
+    {FIELD(INT, tdm_data_spec, samples, "10000"), .types = BIT(TDM_DATA_SYNTHETIC) | BIT(TDM_DATA_GLYPHS),
+     RANGE(1, 9007199254740992.0), .unit = "samples", FLAGS(KEPT),
+     HELP("number of samples to generate", "生成的样本数")},
+    {FIELD(INT, tdm_data_spec, classes, "null"), .types = BIT(TDM_DATA_SYNTHETIC), RANGE(1, MANY),
+     FLAGS(NULLABLE | KEPT),
+     HELP("number of classes that labels are drawn from; null: the model's number of outputs",
+          "标签的类别数；null 表示等于模型的输出数")},
+    {FIELD(INT, tdm_data_spec, seed, "null"), .types = BIT(TDM_DATA_SYNTHETIC) | BIT(TDM_DATA_GLYPHS), RANGE(0, 9.3e18),
+     FLAGS(NULLABLE | KEPT),
+     HELP("seed of the generated samples; null: the job's seed", "生成样本的种子；null 表示使用任务的 seed")},
+    {FIELD(FLOAT, tdm_data_spec, noise, "0.1"), .types = BIT(TDM_DATA_GLYPHS), RANGE(0, 10), FLAGS(KEPT),
+     HELP("standard deviation of the pixel noise; a stroke has the value 1", "像素噪声的标准差；笔画为 1")},
+    {0},
+};
+
+const tdm_field tdm__transform_rows[] = {
+    {FIELD(BOOL, tdm_transform_spec, to_float, "false"),
+     HELP("convert bytes to floats from 0 to 1, as torchvision's ToTensor",
+          "字节转换为 0 到 1 的浮点数（同 torchvision 的 ToTensor）")},
+    {FIELD(FLOATS, tdm_transform_spec, mean, "null"), RANGE(-1e9, 1e9), ITEMS(1, TDM_LIST_MAX), FLAGS(NULLABLE),
+     HELP("normalize: subtracted from each channel; one number applies to all channels",
+          "normalize：各通道减去的均值；一个数用于所有通道")},
+    {NAMED(FLOATS, "std", tdm_transform_spec, stdev, "null"), RANGE(0, 1e9), ITEMS(1, TDM_LIST_MAX),
+     FLAGS(NULLABLE | OPEN_MIN),
+     HELP("normalize: standard deviation that each channel is divided by", "normalize：各通道除以的标准差")},
+    {0},
+};

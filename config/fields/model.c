@@ -1,0 +1,29 @@
+/* Keys of the model and of every layer. */
+#include "config/fields/fields.h"
+
+const tdm_field tdm__model_rows[] = {
+    {FIELD(INTS, tdm_model_head, input, "null"), RANGE(1, 2147483647), ITEMS(1, 5), FLAGS(NULLABLE),
+     HELP("shape of one sample without the batch: [channels, height, width], or a number of features",
+          "单个样本的形状（不含批次维）：[通道, 高, 宽]，或特征数")},
+    {FIELD(TEXT, tdm_model_head, builtin, "null"), FLAGS(NULLABLE),
+     HELP("a stock model instead of layers", "使用内置模型而不写 layers")},
+    {FIELD(PATH, tdm_model_head, weights, "null"), FLAGS(NULLABLE),
+     HELP("a .safetensors file with the weights to start from", "作为起点的 .safetensors 权重文件")},
+    {0},
+};
+
+const tdm_field tdm__layer_rows[] = {
+    {FIELD(TEXT, tdm_layer_head, name, "null"), .flags = TDM_FIELD_NULLABLE,
+     HELP("prefix of the layer's tensors in checkpoints; null: its index in the list, as in torch.nn.Sequential",
+          "检查点中张量名的前缀；null 表示列表中的序号，同 torch.nn.Sequential")},
+    {FIELD(TEXT, tdm_layer_head, id, "null"), .flags = TDM_FIELD_NULLABLE,
+     HELP("name of the layer's output, for `input` of later layers", "输出的名字，供后面层的 input 引用")},
+    {FIELD(PATHS, tdm_layer_head, input, "null"), ITEMS(1, 8), .flags = TDM_FIELD_NULLABLE,
+     HELP(
+         "id of the output that the layer takes, or a list of ids; null: the layer before; `input` is the model's input",
+         "所取输出的 id，可为一个或列表；null 表示上一层；input 表示模型输入")},
+    {FIELD(INT, tdm_layer_head, stage, "null"), RANGE(0, 63), .flags = TDM_FIELD_NULLABLE,
+     HELP("which of parallel.stages the layer runs in (not in this build: above 0)",
+          "运行在 parallel.stages 的哪一段（本构建不含：大于 0）")},
+    {0},
+};

@@ -1,0 +1,54 @@
+/* Keys of the job itself, of evaluation, checkpoints, the run directory and the log. */
+#include "config/fields/fields.h"
+
+static const char *const rng_names[] = {"torch_avx2", "torch_generic", NULL};
+const tdm_field tdm__root_rows[] = {
+    {NAMED(INT, "tandem", tdm_job, version, NULL), RANGE(1, 1), FLAGS(REQUIRED),
+     HELP("version of this format", "本格式的版本号")},
+    {FIELD(TEXT, tdm_job, name, "job"), FLAGS(LOCAL),
+     HELP("name of the job; other keys can use it as ${name}", "任务名；其他地方可用 ${name} 引用")},
+    {FIELD(INT, tdm_job, seed, "0"), RANGE(0, 9.3e18), FLAGS(KEPT),
+     HELP("seed of initial weights, order of samples and dropout", "决定初始权重、样本顺序和 dropout 的随机种子")},
+    {FIELD(BOOL, tdm_job, deterministic, "true"),
+     HELP("sum in a fixed order, so that two runs are bit-equal", "固定所有求和的顺序，使两次运行逐位相同")},
+    {FIELD(ENUM, tdm_job, rng_profile, "torch_avx2"), .names = rng_names,
+     HELP("initial weights and synthetic data are those of a PyTorch build with AVX2, or of one without",
+          "初始权重与合成数据同哪种 PyTorch 构建一致：带 AVX2 或不带")},
+    {0},
+};
+
+const tdm_field tdm__eval_rows[] = {
+    {FIELD_IN(INTERVAL, tdm_job, eval, every, "1 epoch"), FLAGS(NULLABLE),
+     HELP("how often data.eval is evaluated; null: never", "多久在 data.eval 上评估一次；null 表示从不")},
+    {FIELD_IN(INT, tdm_job, eval, batch, "null"), RANGE(1, MANY), FLAGS(NULLABLE), .unit = "samples",
+     HELP("samples that a device evaluates at once, the same in train, eval and predict; null: as many as a device "
+          "processes at once in training",
+          "每个设备一次评估的样本数，训练、eval 与 predict 相同；null 表示与训练时一次处理的样本数相同")},
+    {0},
+};
+const tdm_field tdm__checkpoint_rows[] = {
+    {FIELD(INTERVAL, tdm_checkpoint_section, every, "1 epoch"), FLAGS(NULLABLE),
+     HELP("how often a checkpoint is saved; the end of a run always saves one",
+          "多久保存一次检查点；结束时总会保存一次")},
+    {FIELD(INT, tdm_checkpoint_section, keep_last, "3"), RANGE(1, MANY), .unit = "checkpoints", FLAGS(LOCAL),
+     HELP("checkpoints to keep; older ones are removed", "保留最近几个检查点，更旧的删除")},
+    {FIELD(TEXT, tdm_checkpoint_section, resume, "auto"), FLAGS(OF_START),
+     HELP("auto: continue from the run directory's checkpoint; never: start anew; or the path of a checkpoint",
+          "auto：从运行目录中的检查点继续；never：从头开始；或检查点路径")},
+    {0},
+};
+const tdm_field tdm__run_rows[] = {
+    {FIELD_IN(PATH, tdm_job, run, dir, "runs/${name}/${start_time}"), FLAGS(NULLABLE | LOCAL | OF_START),
+     HELP("the run directory; null: write no files", "运行结果的目录；null 表示不写任何文件")},
+    {0},
+};
+static const char *const progress_names[] = {"auto", "always", "never", NULL};
+const tdm_field tdm__log_rows[] = {
+    {FIELD_IN(INTERVAL, tdm_job, log, every, "50 steps"), FLAGS(NULLABLE | LOCAL),
+     HELP("how often a line of numbers is printed if there is no progress bar", "没有进度条时多久输出一行数字")},
+    {FIELD_IN(ENUM, tdm_job, log, progress, "auto"), .names = progress_names, FLAGS(LOCAL),
+     HELP("progress bar; auto: if stderr is a terminal", "进度条；auto：stderr 为终端时显示")},
+    {FIELD_IN(BOOL, tdm_job, log, tensorboard, "false"), FLAGS(LOCAL),
+     HELP("also write TensorBoard event files", "同时写 TensorBoard 事件文件")},
+    {0},
+};

@@ -1,0 +1,44 @@
+/* The sections of the format, each with its keys. */
+#include "config/fields/fields.h"
+#include "runtime/graph/graph.h"
+
+static bool is_among(const char *const *keys, const char *key) {
+    while (*keys != NULL && !tdm__text_same(*keys, key)) keys++;
+    return *keys != NULL;
+}
+
+static bool loss_has(int type, const char *key) {
+    return is_among(tdm_builtin_losses[type]->keys, key);
+}
+
+static bool optimizer_has(int type, const char *key) {
+    return is_among(tdm_builtin_optims[type]->keys, key);
+}
+
+#define AT(member) offsetof(tdm_settings, member)
+const tdm_section tdm__sections[TDM_SECTION_COUNT] = {
+    {"", AT(job), tdm__root_rows, NULL, NULL, "the job", "任务"},
+    {"model", AT(model), tdm__model_rows, NULL, NULL, "the network: input, layers, weights to start from",
+     "网络：输入、各层、初始权重"},
+    {"data", AT(job.data), tdm__data_rows, NULL, NULL, "the samples and how they are read", "样本及其读取方式"},
+    {"data.train", AT(job.data.train), tdm__spec_rows, "format", NULL, "samples to train on", "训练样本"},
+    {"data.eval", AT(job.data.eval), tdm__spec_rows, "format", NULL, "samples to evaluate on; null: none",
+     "评估样本；null 表示没有"},
+    {"data.transform", AT(job.data.transform), tdm__transform_rows, NULL, NULL,
+     "steps applied to each sample: a list of to_float and normalize",
+     "对每个样本的处理：由 to_float 与 normalize 组成的列表"},
+    {"loss", AT(job.loss), tdm__loss_rows, "type", loss_has, "the loss to minimise", "损失函数"},
+    {"optimizer", AT(job.optimizer), tdm__optimizer_rows, "type", optimizer_has, "how weights are updated", "优化器"},
+    {"schedule", AT(job.schedule), tdm__schedule_rows, "type", NULL, "how the learning rate changes", "学习率调度"},
+    {"train", AT(job.train), tdm__train_rows, NULL, NULL, "length and batches of the run", "训练长度与批次"},
+    {"train.batch", AT(job.train), tdm__batch_rows, NULL, NULL, "samples per optimizer step: per_device or global",
+     "每步的样本数：per_device 或 global"},
+    {"parallel", AT(job.parallel), tdm__parallel_rows, NULL, NULL, "devices and how they work together",
+     "设备及其协作方式"},
+    {"parallel.dp", AT(job.parallel), tdm__dp_rows, NULL, NULL, "for mode dp", "用于 dp 模式"},
+    {"parallel.ddp", AT(job.parallel), tdm__ddp_rows, NULL, NULL, "for mode ddp", "用于 ddp 模式"},
+    {"eval", AT(job), tdm__eval_rows, NULL, NULL, "evaluation on data.eval", "评估"},
+    {"checkpoint", AT(job.checkpoint), tdm__checkpoint_rows, NULL, NULL, "saving and resuming", "保存与恢复"},
+    {"run", AT(job), tdm__run_rows, NULL, NULL, "where results go", "结果位置"},
+    {"log", AT(job), tdm__log_rows, NULL, NULL, "what is printed", "日志"},
+};
