@@ -43,9 +43,16 @@ const tdm_field tdm__spec_rows[] = {
      FLAGS(NULLABLE | LOCAL),
      HELP("folder; cifar10: the folder of data_batch_1.bin to data_batch_5.bin and test_batch.bin, instead of `files`",
           "目录；cifar10：含 data_batch_1.bin 至 5 与 test_batch.bin，可代替 files")},
-    {FIELD(ENUM, tdm_data_spec, split, "auto"), .types = BIT(TDM_DATA_CIFAR10), .names = split_names, FLAGS(KEPT),
-     HELP("which files of `path`; auto: test for data.eval, else train",
-          "path 中的哪一部分；auto：data.eval 取 test，其余取 train")},
+    {FIELD(ENUM, tdm_data_spec, split, "auto"), .types = ~BIT(TDM_DATA_NONE), .names = split_names, FLAGS(KEPT),
+     HELP(
+         "which part of the data if `holdout` splits it, or which files of `path` (cifar10); auto: test for data.eval, "
+         "else train",
+         "holdout 划分出的哪一部分，或 path 中的哪些文件（cifar10）；auto：data.eval 取 test，其余取 train")},
+    {FIELD(FLOAT, tdm_data_spec, holdout, "0"), .types = ~BIT(TDM_DATA_NONE), RANGE(0, 1), FLAGS(OPEN_MAX | KEPT),
+     HELP(
+         "split the samples by chance: this fraction is held out for testing; write it in data.train and data.eval; 0: "
+         "no split",
+         "随机划分样本：此比例留作测试；同时写在 data.train 与 data.eval 中；0 表示不划分")},
     {FIELD(INTS, tdm_data_spec, range, "null"), .types = ~BIT(TDM_DATA_NONE), RANGE(0, 9.3e18), ITEMS(2, 2),
      FLAGS(NULLABLE | KEPT), .unit = "samples",
      HELP("[first, end): use only these samples; null: all", "[first, end)：只用这些样本；null 表示全部")},
@@ -56,9 +63,9 @@ const tdm_field tdm__spec_rows[] = {
      FLAGS(NULLABLE | KEPT),
      HELP("number of classes that labels are drawn from; null: the model's number of outputs",
           "标签的类别数；null 表示等于模型的输出数")},
-    {FIELD(INT, tdm_data_spec, seed, "null"), .types = BIT(TDM_DATA_SYNTHETIC) | BIT(TDM_DATA_GLYPHS), RANGE(0, 9.3e18),
-     FLAGS(NULLABLE | KEPT),
-     HELP("seed of the generated samples; null: the job's seed", "生成样本的种子；null 表示使用任务的 seed")},
+    {FIELD(INT, tdm_data_spec, seed, "null"), .types = ~BIT(TDM_DATA_NONE), RANGE(0, 9.3e18), FLAGS(NULLABLE | KEPT),
+     HELP("seed of generated samples and of `holdout`; null: the job's seed",
+          "生成样本及 holdout 划分的种子；null 表示使用任务的 seed")},
     {FIELD(FLOAT, tdm_data_spec, noise, "0.1"), .types = BIT(TDM_DATA_GLYPHS), RANGE(0, 10), FLAGS(KEPT),
      HELP("standard deviation of the pixel noise; a stroke has the value 1", "像素噪声的标准差；笔画为 1")},
     {0},

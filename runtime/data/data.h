@@ -23,10 +23,17 @@ typedef struct tdm_data_wanted {
     int64_t seed;         /* the job's */
     int rng_profile;
     int64_t ignore_index;
+    bool evaluates; /* data.eval: the part that `holdout` keeps back; transforms draw nothing */
 } tdm_data_wanted;
 
 /* Its headers and sizes are checked at open, before the first step. Immutable; may be read from any thread. */
 typedef struct tdm_dataset tdm_dataset;
+/* Reads samples of a dataset, in one thread: what reading needs besides the sample's index. */
+typedef struct tdm_sample_reader {
+    const tdm_dataset *dataset;
+    int64_t epoch; /* transforms that draw depend on it */
+    void *scratch; /* of the dataset's format; NULL: none */
+} tdm_sample_reader;
 /* A format: one of tandem/sys/formats.def, or the embedder's callback. */
 typedef struct tdm_dataset_ops {
     const char *name;
@@ -37,8 +44,12 @@ typedef struct tdm_dataset_ops {
      * tdm__dataset_take, so it has nothing to undo when it fails. */
     tdm_status (*open)(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted);
     /* Reads one sample: x as bytes or floats in the sample's shape, the target as `target_kind`. The result depends
-     * only on `index`. If `resident_bytes` is not 0, x may be NULL: then only the target is read. */
-    tdm_status (*read)(const tdm_dataset *dataset, int64_t index, void *x, void *target);
+     * only on `index` and, if the format draws anew in each epoch, on the reader's epoch. If `resident_bytes` is not 0,
+     * x may be NULL: then only the target is read. */
+    tdm_status (*read)(const tdm_sample_reader *reader, int64_t index, void *x, void *target);
+    /* Makes and releases a reader's scratch. NULL: there is none. */
+    tdm_status (*new_scratch)(const tdm_dataset *dataset, void **scratch);
+    void (*delete_scratch)(const tdm_dataset *dataset, void *scratch);
 } tdm_dataset_ops;
 enum { TDM_DATASET_BLOCKS = 4 };
 struct tdm_dataset {
@@ -51,7 +62,9 @@ struct tdm_dataset {
     int64_t target_width; /* floats per sample for TDM_TARGET_VALUES */
     int64_t classes;      /* labels are in [0, classes); 0: unknown until read */
     bool has_ignored;     /* some labels may be the loss's ignore_index */
-    int64_t first;        /* `range`: index 0 of this view is sample `first` of the file */
+    /* `range` and `holdout`: index i of this view is sample rows[i] of the file; rows NULL: sample first + i. */
+    int64_t first;
+    const int64_t *rows;
     /* Size of x of all samples, if a device may keep them all. 0: it may not, because samples may change or take too
      * long to make. */
     size_t resident_bytes;
@@ -66,6 +79,19 @@ tdm_status tdm__dataset_open(tdm_dataset **out, const tdm_host *host, const tdm_
 tdm_status tdm__dataset_open_source(tdm_dataset **out, const tdm_host *host, const tdm_source *source,
                                     const tdm_data_wanted *wanted);
 void tdm__dataset_close(tdm_dataset *dataset);
+/* The number of the sample in its file. */
+static inline int64_t tdm__dataset_row(const tdm_dataset *dataset, int64_t index) {
+    return dataset->rows != NULL ? dataset->rows[index] : dataset->first + index;
+}
+/* The dataset is borrowed. */
+tdm_status tdm__sample_reader_open(tdm_sample_reader *reader, const tdm_dataset *dataset);
+void tdm__sample_reader_close(tdm_sample_reader *reader); /* all zero is fine */
+/* See `read` above. */
+static inline tdm_status tdm__sample_read(const tdm_sample_reader *reader, int64_t index, void *x, void *target) {
+    return reader->dataset->ops->read(reader, index, x, target);
+}
+/* The same for a single sample, in epoch 0. */
+tdm_status tdm__dataset_read(const tdm_dataset *dataset, int64_t index, void *x, void *target);
 /* Are samples of this tdm_data_format drawn, `samples` of them? */
 bool tdm__data_is_made(int format);
 

@@ -52,7 +52,7 @@ static void read_all(const tdm_dataset *dataset) {
     for (int i = 0; i < dataset->x_shape.ndim; i++) elements *= (size_t)dataset->x_shape.dim[i];
     if (elements > sizeof(x) / sizeof(x[0]) || dataset->target_width > 1 << 16) return;
     for (int64_t i = 0; i < dataset->count && i < 1000; i++) {
-        if (dataset->ops->read(dataset, i, x, target) != TDM_OK) __builtin_trap(); /* it was checked at open */
+        if (tdm__dataset_read(dataset, i, x, target) != TDM_OK) __builtin_trap(); /* it was checked at open */
     }
 }
 
