@@ -309,6 +309,12 @@ static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *sect
     spec->inputs_at = first_origin(config, section, input_keys);
     spec->targets_at = first_origin(config, section, target_keys);
     if (spec->format == TDM_DATA_CIFAR10) fill_cifar(config, spec, section, is_eval);
+    if (spec->format == TDM_DATA_CSV && spec->path == NULL) {
+        const char *path_key = tdm__fault_key(&config->faults, section, "path");
+        if (!is_written(config, path_key))
+            TDM_FAULT(config, MISSING, section_position(config, section), path_key, "write `path: table.csv`",
+                      "%s: format csv needs `path`", section);
+    }
     if (spec->holdout > 0.0 && spec->split == TDM_SPLIT_AUTO) spec->split = is_eval ? TDM_SPLIT_TEST : TDM_SPLIT_TRAIN;
     if (spec->range.count != 2) return;
     const char *range_key = tdm__fault_key(&config->faults, section, "range");

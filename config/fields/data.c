@@ -24,6 +24,7 @@ static const char *const format_names[] = {"none",
 #include <tandem/sys/formats.def>
 #undef TDM_FORMAT
                                            NULL};
+static const char *const header_names[] = {"auto", "yes", "no", NULL};
 static const char *const split_names[] = {"auto", "train", "test", NULL};
 const tdm_field tdm__spec_rows[] = {
     {FIELD(ENUM, tdm_data_spec, format, NULL), .names = format_names, FLAGS(REQUIRED | MAIN | KEPT),
@@ -39,10 +40,17 @@ const tdm_field tdm__spec_rows[] = {
      HELP("npy: file of the labels or targets", "npy：标签或目标文件")},
     {FIELD(PATHS, tdm_data_spec, files, "null"), .types = BIT(TDM_DATA_CIFAR10), ITEMS(0, TDM_LIST_MAX),
      FLAGS(NULLABLE | LOCAL), HELP("cifar10: the binary batch files, in order", "cifar10：按顺序列出的二进制批次文件")},
-    {FIELD(PATH, tdm_data_spec, path, "null"), .types = BIT(TDM_DATA_CIFAR10) | BIT(TDM_DATA_IMAGE_FOLDER),
-     FLAGS(NULLABLE | LOCAL),
-     HELP("folder; cifar10: the folder of data_batch_1.bin to data_batch_5.bin and test_batch.bin, instead of `files`",
-          "目录；cifar10：含 data_batch_1.bin 至 5 与 test_batch.bin，可代替 files")},
+    {FIELD(PATH, tdm_data_spec, path, "null"),
+     .types = BIT(TDM_DATA_CIFAR10) | BIT(TDM_DATA_IMAGE_FOLDER) | BIT(TDM_DATA_CSV), FLAGS(NULLABLE | LOCAL),
+     HELP(
+         "csv: the file, may be .gz; else a folder; cifar10: the folder of data_batch_1.bin to data_batch_5.bin and test_batch.bin, instead of `files`",
+         "csv：文件，可为 .gz；其余为目录；cifar10：含 data_batch_1.bin 至 5 与 test_batch.bin，可代替 files")},
+    {FIELD(TEXT, tdm_data_spec, label, "null"), .types = BIT(TDM_DATA_CSV), FLAGS(NULLABLE | KEPT),
+     HELP("csv: column of the label or target, by its name or its number from 0; null: the last",
+          "csv：标签或目标所在的列，可写列名或从 0 起的列号；null 表示最后一列")},
+    {FIELD(ENUM, tdm_data_spec, header, "auto"), .types = BIT(TDM_DATA_CSV), .names = header_names, FLAGS(KEPT),
+     HELP("csv: whether the first row names the columns; auto: if none of its cells is a number",
+          "csv：首行是否为列名；auto 表示首行没有数字时是")},
     {FIELD(ENUM, tdm_data_spec, split, "auto"), .types = ~BIT(TDM_DATA_NONE), .names = split_names, FLAGS(KEPT),
      HELP(
          "which part of the data if `holdout` splits it, or which files of `path` (cifar10); auto: test for data.eval, "

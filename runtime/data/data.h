@@ -14,6 +14,12 @@
 
 typedef struct tdm_transform tdm_transform; /* runtime/data/transform.h */
 
+/* The names of the classes, in the order of their numbers, which is the sorted one. Borrowed. */
+typedef struct tdm_classes {
+    int64_t count;
+    const char *const *name;
+} tdm_classes;
+
 /* What the model and the loss expect. Formats without a shape of their own make samples of this shape. */
 typedef struct tdm_data_wanted {
     tdm_shape input;
@@ -23,7 +29,8 @@ typedef struct tdm_data_wanted {
     int64_t seed;         /* the job's */
     int rng_profile;
     int64_t ignore_index;
-    bool evaluates; /* data.eval: the part that `holdout` keeps back; transforms draw nothing */
+    const tdm_classes *class_names; /* of the data trained on; NULL or count 0: unknown */
+    bool evaluates;                 /* data.eval: the part that `holdout` keeps back; transforms draw nothing */
 } tdm_data_wanted;
 
 /* Its headers and sizes are checked at open, before the first step. Immutable; may be read from any thread. */
@@ -51,7 +58,7 @@ typedef struct tdm_dataset_ops {
     tdm_status (*new_scratch)(const tdm_dataset *dataset, void **scratch);
     void (*delete_scratch)(const tdm_dataset *dataset, void *scratch);
 } tdm_dataset_ops;
-enum { TDM_DATASET_BLOCKS = 4 };
+enum { TDM_DATASET_BLOCKS = 8 };
 struct tdm_dataset {
     const tdm_dataset_ops *ops;
     const tdm_host *host;
@@ -59,9 +66,10 @@ struct tdm_dataset {
     tdm_shape x_shape; /* of one sample */
     bool x_is_bytes;   /* uint8, else float */
     tdm_target_kind target_kind;
-    int64_t target_width; /* floats per sample for TDM_TARGET_VALUES */
-    int64_t classes;      /* labels are in [0, classes); 0: unknown until read */
-    bool has_ignored;     /* some labels may be the loss's ignore_index */
+    int64_t target_width;    /* floats per sample for TDM_TARGET_VALUES */
+    int64_t classes;         /* labels are in [0, classes); 0: unknown until read */
+    tdm_classes class_names; /* count 0: the classes have numbers only */
+    bool has_ignored;        /* some labels may be the loss's ignore_index */
     /* `range` and `holdout`: index i of this view is sample rows[i] of the file; rows NULL: sample first + i. */
     int64_t first;
     const int64_t *rows;

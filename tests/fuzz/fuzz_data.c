@@ -67,6 +67,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count) {
     spec.labels = is_second ? hostile : good;
     spec.x = spec.y = hostile; /* labels and samples of one file: an array of integers, or of floats, is both */
     spec.files = (tdm_texts){1, {hostile}};
+    spec.path = hostile;
+    spec.seed = 1;
+    spec.holdout = (bytes[1] & 64) != 0 ? 0.5 : 0.0;
     tdm_data_wanted wanted = {.classes = bytes[1] & 15, .ignore_index = -100};
     if ((bytes[1] & 16) != 0) wanted.target_kind = TDM_TARGET_VALUES;
     if ((bytes[1] & 32) != 0) wanted.input = (tdm_shape){3, {1, 2, 2}};

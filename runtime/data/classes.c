@@ -1,0 +1,83 @@
+/* Names of classes, see classes.h. */
+#include "runtime/data/classes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/status.h"
+#include "runtime/base/text/text.h"
+
+int64_t tdm__classes_find(const tdm_classes *classes, const char *name) {
+    int64_t low = 0, high = classes->count;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        const int order = strcmp(classes->name[middle], name);
+        if (order == 0) return middle;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return -1;
+}
+
+tdm_status tdm__classes_take(tdm_dataset *dataset, const char *const *name, int64_t count) {
+    size_t bytes = 0;
+    const char **list;
+    char *texts;
+    for (int64_t i = 0; i < count; i++) bytes += strlen(name[i]) + 1;
+    TDM_TRY(tdm__dataset_take(dataset, &list, (size_t)count, sizeof(*list), "names of classes"));
+    TDM_TRY(tdm__dataset_take(dataset, &texts, bytes, 1, "names of classes"));
+    for (int64_t i = 0; i < count; i++) {
+        const size_t length = strlen(name[i]) + 1;
+        memcpy(texts, name[i], length);
+        list[i] = texts;
+        texts += length;
+    }
+    dataset->class_names = (tdm_classes){.count = count, .name = list};
+    return TDM_OK;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The different ones of `count` texts, sorted. */
+static tdm_status take_different(tdm_dataset *dataset, const char *source, const char **name, int64_t count) {
+    int64_t different = 0;
+    qsort(name, (size_t)count, sizeof(*name), by_name);
+    for (int64_t i = 0; i < count; i++) {
+        if (different == 0 || strcmp(name[different - 1], name[i]) != 0) name[different++] = name[i];
+    }
+    if (different > TDM_CLASSES_MAX)
+        TDM_FAIL(TDM_E_DATA, "%s: %lld different labels; at most %d are allowed", source, (long long)different,
+                 TDM_CLASSES_MAX);
+    return tdm__classes_take(dataset, name, different);
+}
+
+static tdm_status take_names(tdm_dataset *dataset, const tdm_data_wanted *wanted, const char *source, const char *text,
+                             const size_t *offset, int64_t count) {
+    const char **name;
+    if (wanted->class_names != NULL && wanted->class_names->count > 0)
+        return tdm__classes_take(dataset, wanted->class_names->name, wanted->class_names->count);
+    TDM_TRY(tdm__new(dataset->host, &name, (size_t)count, sizeof(*name), "labels"));
+    for (int64_t i = 0; i < count; i++) name[i] = text + offset[i];
+    const tdm_status status = take_different(dataset, source, name, count);
+    tdm__delete(dataset->host, name);
+    return status;
+}
+
+tdm_status tdm__classes_from_texts(tdm_dataset *dataset, const tdm_data_wanted *wanted, const char *source,
+                                   const char *text, const size_t *offset, int64_t count, int64_t *labels) {
+    bool are_numbers = wanted->class_names == NULL || wanted->class_names->count == 0;
+    for (int64_t i = 0; i < count && are_numbers; i++) are_numbers = tdm__parse_int(text + offset[i], &labels[i]);
+    if (are_numbers) return TDM_OK;
+    TDM_TRY(take_names(dataset, wanted, source, text, offset, count));
+    for (int64_t i = 0; i < count; i++) {
+        labels[i] = tdm__classes_find(&dataset->class_names, text + offset[i]);
+        if (labels[i] < 0)
+            TDM_FAIL(TDM_E_DATA, "%s: sample %lld has the label '%s', which is no class of the data trained on", source,
+                     (long long)i, text + offset[i]);
+    }
+    return TDM_OK;
+}
