@@ -1,4 +1,6 @@
 /* Reading samples of a dataset, and hashing some. */
+#include <string.h>
+
 #include "runtime/base/round.h"
 #include "runtime/base/status.h"
 #include "runtime/data/transform.h"
@@ -56,6 +58,10 @@ tdm_status tdm__dataset_hash(const tdm_dataset *dataset, char out[TDM_HASH_TEXT]
     }
     tdm__delete(dataset->host, sample);
     tdm__sample_reader_close(&reader);
+    for (int64_t i = 0; i < dataset->class_names.count; i++) {
+        const char *name = dataset->class_names.name[i];
+        hash[0].high ^= tdm__hash64(name, strlen(name), (uint64_t)i);
+    }
     tdm__hash_print(out, tdm__hash(hash, sizeof(hash)));
     return status;
 }
