@@ -28,6 +28,12 @@ typedef struct tdm_data_use {
 TDM_API tdm_status tdm_data_check(const tdm_host *host, const tdm_data_spec *spec, const tdm_data_use *use,
                                   char **report);
 
+/* Calls `each` with the path of every picture: `path` itself if it is a file, else those in the folder, and in its
+ * sub-folders, in the order of a data set. The path is valid during the call. Stops at a status that is not TDM_OK, and
+ * returns it. host NULL: tdm_host_default(). */
+TDM_API tdm_status tdm_data_pictures(const tdm_host *host, const char *path,
+                                     tdm_status (*each)(void *user, const char *path), void *user);
+
 /* Writes `samples` rendered digits into `folder`, which is made if it does not exist. Existing files are not
  * overwritten. format "idx": images-idx3-ubyte and labels-idx1-ubyte, 28 x 28, as in MNIST; "cifar10":
  * data_batch_1.bin; "npy": x.npy, bytes [samples, 1, 28, 28], and y.npy. The same seed gives the same bytes. host NULL:
