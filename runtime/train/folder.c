@@ -126,13 +126,20 @@ tdm_status tdm__folder_train_line(tdm_run *run, const tdm_step_result *result, d
     return tdm__metrics_add(&run->folder->metrics, &text);
 }
 
+/* Only where there is one, so that runs with few classes have the lines that they always had. */
+static void put_top5(tdm_json_out *to, const tdm_run *run) {
+    if (!isnan(run->scores.top5)) tdm__json_put(to, "top5:%.17g", run->scores.top5);
+}
+
 tdm_status tdm__folder_eval_line(tdm_run *run) {
     if (run->folder == NULL) return TDM_OK;
     tdm_text text;
     tdm__text_init(&text, run->host);
     tdm_json_out json = tdm__json_out(&text, "");
-    tdm__json_put(&json, "{ kind:eval step:%lld loss:%.9g accuracy:%.17g }\n", (long long)run->step, run->eval_loss,
-                  run->accuracy);
+    tdm__json_put(&json, "{ kind:eval step:%lld loss:%.9g accuracy:%.17g", (long long)run->step, run->scores.loss,
+                  run->scores.accuracy);
+    put_top5(&json, run);
+    tdm__json_put(&json, "}\n");
     return tdm__metrics_add(&run->folder->metrics, &text);
 }
 
@@ -175,8 +182,10 @@ tdm_status tdm__folder_summary(tdm_run *run, const char *reason, const int64_t *
     tdm__json_put(&json, "parameters:%lld step:%lld epoch:%lld samples:%lld",
                   (long long)tdm_graph_param_count(run->graph), (long long)run->step, (long long)run->epoch,
                   (long long)run->samples);
-    tdm__json_put(&json, "loss:%.9g eval_loss:%.9g accuracy:%.17g samples_per_s:%.17g warmup_steps:%lld seconds:%.3f",
-                  run->last_loss, run->eval_loss, run->accuracy, rate(tally),
+    tdm__json_put(&json, "loss:%.9g eval_loss:%.9g accuracy:%.17g", run->last_loss, run->scores.loss,
+                  run->scores.accuracy);
+    put_top5(&json, run);
+    tdm__json_put(&json, "samples_per_s:%.17g warmup_steps:%lld seconds:%.3f", rate(tally),
                   (long long)(run->since_start.steps > 0 ? run->warmup_steps : 0), run->seconds);
     tdm__json_put_integers(&json, "peak_memory_bytes", peak_bytes, count);
     put_phases(&json, tally);

@@ -76,10 +76,11 @@ struct tdm_run {
     tdm_schedule schedule; /* of the next step to be submitted */
     tdm_ahead ahead[TDM_MODE_DEPTH];
     int64_t submitted; /* steps: `step` and those in flight; the n-th of all is ahead[n modulo TDM_MODE_DEPTH] */
-    double last_loss, eval_loss, accuracy; /* NaN before the first */
-    int64_t saved_at;                      /* step; -1: never */
-    int64_t kept_step;                     /* the folder's checkpoints up to this step stay where they are */
-    bool eval_due;                         /* the run was stopped before the evaluation of its last step */
+    double last_loss;  /* NaN before the first */
+    tdm_scores scores; /* of the last evaluation; NaN before the first */
+    int64_t saved_at;  /* step; -1: never */
+    int64_t kept_step; /* the folder's checkpoints up to this step stay where they are */
+    bool eval_due;     /* the run was stopped before the evaluation of its last step */
     tdm_tally since_log, since_open, since_start;
     int64_t warmup_steps; /* steps not counted in since_start */
     double seconds;       /* that this process has spent training */
@@ -146,7 +147,7 @@ tdm_status tdm__run_leave(tdm_run *run);
 /* ---- evaluation ---- */
 /* `stopped` NULL: a request to stop is left for later. Otherwise it ends the evaluation on all ranks and sets *stopped.
  */
-tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy, bool *stopped);
+tdm_status tdm__run_evaluate(tdm_run *run, tdm_scores *out, bool *stopped);
 
 static inline bool tdm__run_has_steps_in_flight(const tdm_run *run) {
     return run->submitted > run->step;

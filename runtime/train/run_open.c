@@ -251,7 +251,8 @@ tdm_status tdm_run_open(tdm_run **out, const tdm_job *job, const tdm_graph *grap
     run->graph = graph;
     run->options = given;
     run->saved_at = -1;
-    run->last_loss = run->eval_loss = run->accuracy = NAN;
+    run->last_loss = NAN;
+    run->scores = (tdm_scores){sizeof(tdm_scores), 0, NAN, NAN, NAN};
     run->logged_ns = run->eval_ns = run->save_ns = run->verify_ns = tdm__now_ns();
     tdm__arena_init(&run->arena, host);
     tdm_status status = open_parts(run);

@@ -29,8 +29,13 @@ static void send_event(tdm_run *run, tdm_event_kind kind, const tdm_step_result 
                        .lr = lr,
                        .grad_norm = result != NULL ? result->grad_norm : NAN,
                        .samples_per_second = NAN,
-                       .path = path};
-    if (kind == TDM_EVENT_EVAL) event.loss = run->eval_loss, event.accuracy = run->accuracy;
+                       .path = path,
+                       .top5 = NAN};
+    if (kind == TDM_EVENT_EVAL) {
+        event.loss = run->scores.loss;
+        event.accuracy = run->scores.accuracy;
+        event.top5 = run->scores.top5;
+    }
     if (kind == TDM_EVENT_STEP) {
         event.accuracy = run->loss->target == TDM_TARGET_CLASS ? (double)result->correct / (double)result->rows : NAN;
         event.samples_per_second = (double)result->rows * 1000.0 / result->times.ms[TDM_PHASE_STEP];
@@ -204,7 +209,7 @@ static tdm_status falls_due(tdm_run *run, const tdm_interval *every, int64_t *la
 
 /* If a stop is requested meanwhile, the run that continues from here makes the evaluation. */
 static tdm_status evaluate_now(tdm_run *run, bool *stopped) {
-    TDM_TRY(tdm__run_evaluate(run, &run->eval_loss, &run->accuracy, stopped));
+    TDM_TRY(tdm__run_evaluate(run, &run->scores, stopped));
     run->eval_due = *stopped;
     if (*stopped) atomic_store(&run->stop, 0);
     if (*stopped) return TDM_OK;

@@ -161,6 +161,16 @@ TEST(sources) {
     CHECK(out == NULL);
 }
 
+static void scores_misuse(void) {
+    tdm_scores scores = TDM_SCORES_INIT;
+    MISUSE(tdm_run_evaluate_scores(NULL, &scores));
+    MISUSE(tdm_run_evaluate_scores(run, NULL));
+    scores.size = 2;
+    MISUSE(tdm_run_evaluate_scores(run, &scores));
+    scores.size = sizeof(scores) + 8;
+    MISUSE(tdm_run_evaluate_scores(run, &scores));
+}
+
 TEST(running) {
     tdm_run_state state;
     double loss, accuracy;
@@ -177,6 +187,7 @@ TEST(running) {
     MISUSE(tdm_run_evaluate(NULL, &loss, &accuracy));
     MISUSE(tdm_run_evaluate(run, NULL, &accuracy));
     MISUSE(tdm_run_evaluate(run, &loss, NULL));
+    scores_misuse();
     MISUSE(tdm_run_predict(NULL, x, 1, y));
     MISUSE(tdm_run_predict(run, NULL, 1, y));
     MISUSE(tdm_run_predict(run, x, 1, NULL));

@@ -2,13 +2,19 @@
  * on the mode or the number of replicas. All ranks take part and learn the result. */
 #include <math.h>
 #include <string.h>
+#include <string.h>
 
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/train/run.h"
+#include "runtime/train/evaluate/scores.h"
 
-/* What one batch adds: [3 * batch]. */
-enum { LOSS, CORRECT, COUNT, PER_BATCH };
+/* What one batch adds: [PER_BATCH * batch]. */
+enum { LOSS, CORRECT, TOP5, COUNT, PER_BATCH };
+
+static bool has_top5(const tdm_run *run) {
+    return run->loss->target == TDM_TARGET_CLASS && run->plan->output_width > TDM_TOP;
+}
 
 static tdm_status score(tdm_run *run, const tdm_shard *shard, const float *y, double *sums) {
     const tdm_step_values values = {.loss_seed = 1};
@@ -25,6 +31,9 @@ static tdm_status score(tdm_run *run, const tdm_shard *shard, const float *y, do
     TDM_TRY(run->loss->run(&args));
     sums[LOSS] = loss;
     sums[CORRECT] = (double)correct;
+    if (has_top5(run))
+        sums[TOP5] =
+            (double)tdm__top5_hits(y, shard->rows, run->plan->output_width, shard->target, run->job->loss.ignore_index);
     sums[COUNT] = (double)run->loss->denominator(&run->job->loss, shard->rows, run->plan->output_width, shard->target);
     return TDM_OK;
 }
@@ -75,7 +84,7 @@ static void warn_not_finite(tdm_run *run, double loss, double labels) {
                  isnan(loss) ? "nan" : "infinite", when);
 }
 
-tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy, bool *stopped) {
+tdm_status tdm__run_evaluate(tdm_run *run, tdm_scores *out, bool *stopped) {
     if (run->eval == NULL) TDM_FAIL(TDM_E_USAGE, "evaluation needs data.eval");
     run->eval_batch = NULL;
     TDM_TRY(tdm__run_verify(run)); /* syncing would hide a replica that differs */
@@ -91,14 +100,36 @@ tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy, bool 
     }
     tdm__delete(run->host, sums);
     if (status != TDM_OK || (stopped != NULL && *stopped)) return status;
-    *loss = total[LOSS] / total[COUNT];
-    *accuracy = run->loss->target == TDM_TARGET_CLASS ? total[CORRECT] / total[COUNT] : NAN;
-    warn_not_finite(run, *loss, total[COUNT]);
+    bool labels = run->loss->target == TDM_TARGET_CLASS;
+    *out = (tdm_scores){.size = sizeof(*out),
+                        .samples = labels ? (int64_t)total[COUNT] : run->eval->count,
+                        .loss = total[LOSS] / total[COUNT],
+                        .accuracy = labels ? total[CORRECT] / total[COUNT] : NAN,
+                        .top5 = has_top5(run) ? total[TOP5] / total[COUNT] : NAN};
+    warn_not_finite(run, out->loss, total[COUNT]);
     return TDM_OK;
 }
 
 tdm_status tdm_run_evaluate(tdm_run *run, double *loss, double *accuracy) {
     if (run == NULL || loss == NULL || accuracy == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_evaluate: a pointer is NULL");
+    tdm_scores scores = TDM_SCORES_INIT;
     TDM_TRY(tdm__run_idle(run, "tdm_run_evaluate"));
-    return tdm__run_evaluate(run, loss, accuracy, NULL);
+    TDM_TRY(tdm__run_evaluate(run, &scores, NULL));
+    *loss = scores.loss;
+    *accuracy = scores.accuracy;
+    return TDM_OK;
+}
+
+tdm_status tdm_run_evaluate_scores(tdm_run *run, tdm_scores *out) {
+    if (run == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_evaluate_scores: a pointer is NULL");
+    if (out->size < sizeof(out->size) || out->size > sizeof(*out))
+        TDM_FAIL(TDM_E_USAGE,
+                 "tdm_run_evaluate_scores: out->size is %u, this library knows %zu; start with TDM_SCORES_INIT",
+                 out->size, sizeof(*out));
+    tdm_scores scores = TDM_SCORES_INIT;
+    TDM_TRY(tdm__run_idle(run, "tdm_run_evaluate_scores"));
+    TDM_TRY(tdm__run_evaluate(run, &scores, NULL));
+    scores.size = out->size;
+    memcpy(out, &scores, out->size);
+    return TDM_OK;
 }
