@@ -60,7 +60,8 @@ static bool find_frame(frame *f, const chart_line *lines, int count, double scal
     if (f->x0 > f->x1) return false;
     if (f->x0 == f->x1) f->x1 = f->x0 + 1;
     double margin = (f->y1 - f->y0) * 0.05;
-    if (margin == 0) margin = fabs(f->y1) * 0.1 + 1e-9;
+    /* Numbers that differ in their last digits only leave no room for grid lines. */
+    if (margin <= fabs(f->y1) * 1e-9) margin = fabs(f->y1) * 0.1 + 1e-9;
     double low = f->y0 - margin;
     f->y0 = f->y0 >= 0 && low < 0 ? 0 : low;
     f->y1 += margin;
