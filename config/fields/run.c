@@ -32,6 +32,10 @@ const tdm_field tdm__checkpoint_rows[] = {
           "多久保存一次检查点；结束时总会保存一次")},
     {FIELD(INT, tdm_checkpoint_section, keep_last, "3"), RANGE(1, MANY), .unit = "checkpoints", FLAGS(LOCAL),
      HELP("checkpoints to keep; older ones are removed", "保留最近几个检查点，更旧的删除")},
+    {FIELD(ENUM, tdm_checkpoint_section, keep_best, "none"), .names = tdm__metric_names,
+     HELP("an evaluation that is the best so far by this metric saves a checkpoint, which keep_last does not remove; "
+          "checkpoints/best names it",
+          "按此指标，迄今最好的一次评估会保存检查点，keep_last 不会删除它；checkpoints/best 记录其名称")},
     {FIELD(TEXT, tdm_checkpoint_section, resume, "auto"), FLAGS(OF_START),
      HELP("auto: continue from the run directory's checkpoint; never: start anew; or the path of a checkpoint",
           "auto：从运行目录中的检查点继续；never：从头开始；或检查点路径")},

@@ -33,6 +33,8 @@ const tdm_section tdm__sections[TDM_SECTION_COUNT] = {
     {"train", AT(job.train), tdm__train_rows, NULL, NULL, "length and batches of the run", "训练长度与批次"},
     {"train.batch", AT(job.train), tdm__batch_rows, NULL, NULL, "samples per optimizer step: per_device or global",
      "每步的样本数：per_device 或 global"},
+    {"train.stop_early", AT(job.train), tdm__stop_early_rows, NULL, NULL,
+     "ending the run when evaluations stop improving", "评估不再改善时提前结束"},
     {"parallel", AT(job.parallel), tdm__parallel_rows, NULL, NULL, "devices and how they work together",
      "设备及其协作方式"},
     {"parallel.dp", AT(job.parallel), tdm__dp_rows, NULL, NULL, "for mode dp", "用于 dp 模式"},

@@ -135,3 +135,14 @@ const tdm_field tdm__batch_rows[] = {
           "所有设备每步的样本总数；与 per_device 二选一")},
     {0},
 };
+const char *const tdm__metric_names[] = {"none", "accuracy", "top5", "loss", NULL};
+const tdm_field tdm__stop_early_rows[] = {
+    {NAMED(INT, "after", tdm_train_section, stop_after, "null"), RANGE(1, MANY), FLAGS(NULLABLE), .unit = "evaluations",
+     HELP("evaluations in a row without an improvement after which the run ends; null: it runs to its last step",
+          "连续多少次评估没有改善就结束训练；null 表示训练到最后一步")},
+    {NAMED(ENUM, "metric", tdm_train_section, stop_metric, "accuracy"), .names = tdm__metric_names,
+     HELP("what must improve; top5 needs more than 5 classes", "须改善的指标；top5 需要多于 5 个类别")},
+    {NAMED(FLOAT, "min_delta", tdm_train_section, stop_min_delta, "0"), RANGE(0, 1e30),
+     HELP("a smaller or equal change is no improvement", "变化不超过此值不算改善")},
+    {0},
+};

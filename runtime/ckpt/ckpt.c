@@ -262,10 +262,16 @@ tdm_status tdm__ckpt_open_any(tdm_ckpt **out, const tdm_host *host, const char *
     tdm_arena arena;
     tdm_folder dir = {.fd = -1};
     tdm_status status;
+    const char *named;
     bool is_step;
     *out = NULL;
-    if (!tdm__file_is_folder(NULL, path)) return open_model_file(out, host, path);
     tdm__arena_init(&arena, host);
+    TDM_TRY_DONE(tdm__pointer_follow(&arena, path, &named));
+    if (named != NULL) path = named;
+    if (!tdm__file_is_folder(NULL, path)) {
+        TDM_TRY_DONE(open_model_file(out, host, path));
+        goto done;
+    }
     TDM_TRY_DONE(tdm__is_step(&arena, path, &is_step));
     if (is_step) {
         TDM_TRY_DONE(open_verified(out, host, NULL, path));

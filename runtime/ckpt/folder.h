@@ -61,4 +61,14 @@ tdm_status tdm__is_step(tdm_arena *arena, const char *path, bool *out);
 /* Opens a checkpoints directory by the user's path, which may also be the run directory around it. */
 tdm_status tdm__steps_open(tdm_folder *out, tdm_arena *arena, const char *path);
 
+/* ---- the files `latest` and `best` of a checkpoints directory: one line, the name of a step directory beside them
+ * ---- */
+bool tdm__is_pointer(const char *name);
+/* Replaces the file, unless there is no checkpoint of this step: then the file stays. */
+tdm_status tdm__pointer_set(const tdm_file_ops *ops, const tdm_folder *dir, const char *name, int64_t step);
+tdm_status tdm__pointer_remove(const tdm_file_ops *ops, const tdm_folder *dir, const char *name);
+/* If the user's path is such a file, *out is the path of the step directory that it names, in the arena; else NULL.
+ * TDM_E_CHECKPOINT if it holds anything else. */
+tdm_status tdm__pointer_follow(tdm_arena *arena, const char *path, const char **out);
+
 #endif

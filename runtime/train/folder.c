@@ -80,6 +80,7 @@ tdm_status tdm__run_folder_begin(tdm_run *run) {
     const tdm_folder *dir = &run->folder->dir;
     TDM_TRY(reap(run));
     TDM_TRY(tdm__ckpt_set_aside(run->host, dir, TDM_CHECKPOINTS, run->kept_step));
+    TDM_TRY(tdm__ckpt_name_best(run->host, dir, TDM_CHECKPOINTS, run->best.step));
     TDM_TRY(tdm__metrics_open(&run->folder->metrics, run->host, &tdm__file_system, dir));
     TDM_TRY(tdm__metrics_rewind(&run->folder->metrics, run->step, run->eval_due));
     /* Written last: a job that is killed before leaves no configuration beside another job's checkpoints. */
@@ -157,7 +158,7 @@ tdm_status tdm__folder_status(tdm_run *run, const char *state, tdm_status code, 
                                    .restarts = run->options.restarts,
                                    .pid = run->options.pid,
                                    .exit_code = (int)code,
-                                   .reason = code == TDM_OK          ? ""
+                                   .reason = code == TDM_OK          ? (run->end_reason != NULL ? run->end_reason : "")
                                              : code == TDM_E_STOPPED ? "stopped on request"
                                                                      : tdm_error_message()};
     tdm_text text;
@@ -189,6 +190,9 @@ tdm_status tdm__folder_summary(tdm_run *run, const char *reason, const int64_t *
                   (long long)(run->since_start.steps > 0 ? run->warmup_steps : 0), run->seconds);
     tdm__json_put_integers(&json, "peak_memory_bytes", peak_bytes, count);
     put_phases(&json, tally);
+    if (run->best.step > 0)
+        tdm__json_put(&json, "best_step:%lld best_score:%.17g", (long long)run->best.step, run->best.score);
+    if (run->end_reason != NULL) tdm__json_put(&json, "stopped_early:%s", run->end_reason);
     tdm__json_put(&json, "bytes_moved_per_step:%lld params_xxh3:%s restarts:%d exit_reason:%s }\n",
                   (long long)(tally->steps > 0 ? tally->bytes_moved / tally->steps : 0), hash_text,
                   run->options.restarts, reason);

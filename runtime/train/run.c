@@ -1,4 +1,5 @@
 /* What a program can ask an open run: its state, predictions, descriptions. */
+#include <math.h>
 #include <string.h>
 
 #include "runtime/base/status.h"
@@ -40,7 +41,10 @@ tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out) {
                            .replicas = run->replicas,
                            .per_device = run->per_device,
                            .global_batch = run->per_device * run->replicas,
-                           .params = tdm_graph_param_count(run->graph)};
+                           .params = tdm_graph_param_count(run->graph),
+                           .has_ended = run->end_reason != NULL,
+                           .best_step = run->best.step,
+                           .best_score = run->best.step > 0 ? run->best.score : NAN};
     tdm_hash128 hash;
     TDM_TRY(tdm__params_hash(run, &hash));
     tdm__hash_print(out->params_xxh3, hash);

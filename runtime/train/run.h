@@ -27,6 +27,13 @@ typedef struct tdm_ahead {
     const tdm_batch *batch; /* the loader's */
 } tdm_ahead;
 
+/* The best evaluation so far. */
+typedef struct tdm_judged {
+    double score;   /* of the metric, as tdm_scores has it */
+    int64_t step;   /* that was evaluated; 0: none yet */
+    int64_t waited; /* evaluations since then */
+} tdm_judged;
+
 /* A tensor of the model or of the optimizer's state, and where a replica has it. */
 typedef struct tdm_named {
     const char *name; /* PyTorch's: "fc1.weight", "exp_avg.fc1.weight" */
@@ -78,6 +85,10 @@ struct tdm_run {
     int64_t submitted; /* steps: `step` and those in flight; the n-th of all is ahead[n modulo TDM_MODE_DEPTH] */
     double last_loss;  /* NaN before the first */
     tdm_scores scores; /* of the last evaluation; NaN before the first */
+    tdm_judged best, best_before; /* by checkpoint.keep_best; before: of the last saved checkpoint */
+    tdm_judged early;             /* by train.stop_early */
+    const char *end_reason;       /* end_text: why the run ends before its last step; NULL: it does not */
+    char end_text[160];
     int64_t saved_at;  /* step; -1: never */
     int64_t kept_step; /* the folder's checkpoints up to this step stay where they are */
     bool eval_due;     /* the run was stopped before the evaluation of its last step */
@@ -148,6 +159,18 @@ tdm_status tdm__run_leave(tdm_run *run);
 /* `stopped` NULL: a request to stop is left for later. Otherwise it ends the evaluation on all ranks and sets *stopped.
  */
 tdm_status tdm__run_evaluate(tdm_run *run, tdm_scores *out, bool *stopped);
+
+/* ---- what follows from an evaluation ---- */
+/* TDM_E_CONFIG if checkpoint.keep_best or train.stop_early needs a number that the job's evaluations do not have. */
+tdm_status tdm__run_check_metrics(const tdm_run *run);
+/* Judges run->scores: sets run->best and run->early, and run->end_reason if train.stop_early ends the run here. The
+ * same on all ranks. */
+void tdm__run_judge(tdm_run *run);
+/* Is this step's checkpoint to be saved because it is the best? */
+bool tdm__run_is_best(const tdm_run *run);
+/* To and from the state of a checkpoint. A best by another metric than the job's is forgotten. */
+void tdm__run_judged_save(const tdm_run *run, tdm_ckpt_state *state);
+void tdm__run_judged_restore(tdm_run *run, const tdm_ckpt_state *state);
 
 static inline bool tdm__run_has_steps_in_flight(const tdm_run *run) {
     return run->submitted > run->step;

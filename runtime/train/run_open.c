@@ -204,6 +204,7 @@ static tdm_status open_parts(tdm_run *run) {
     TDM_TRY(tdm__run_open_backend(run));
     TDM_TRY(check_batch(run));
     TDM_TRY(open_loss(run, &wanted));
+    TDM_TRY(tdm__run_check_metrics(run));
     TDM_TRY(open_optim(run));
     TDM_TRY(tdm__run_open_data(run, &wanted));
     TDM_TRY(build_plan(run));

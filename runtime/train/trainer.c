@@ -213,12 +213,14 @@ static tdm_status evaluate_now(tdm_run *run, bool *stopped) {
     run->eval_due = *stopped;
     if (*stopped) atomic_store(&run->stop, 0);
     if (*stopped) return TDM_OK;
+    tdm__run_judge(run);
     TDM_TRY(tdm__folder_eval_line(run));
     send_event(run, TDM_EVENT_EVAL, NULL, run->schedule.lr, NULL);
     return TDM_OK;
 }
 
-/* A storage failure does not end training: the next interval tries again. */
+/* A storage failure does not end training: the next interval tries again. A best checkpoint that could not be saved is
+ * not the best: the one before it is still there. */
 static tdm_status save_or_go_on(tdm_run *run, const tdm_folder *dir, bool last, bool *saved) {
     tdm_error record;
     tdm__error_save(&record);
@@ -227,6 +229,7 @@ static tdm_status save_or_go_on(tdm_run *run, const tdm_folder *dir, bool last, 
     *saved = status == TDM_OK;
     if (status == TDM_E_IO && !last) {
         run->unsaved++;
+        if (tdm__run_is_best(run)) run->best = run->best_before;
         if (run->rank == 0)
             TDM_WARN(run->host, "checkpoint", "%s; training continues, and the next interval tries again",
                      tdm_error_message());
@@ -287,7 +290,8 @@ static tdm_status between_steps(tdm_run *run, bool last, bool *stopped) {
     if (!tdm__run_has_steps_in_flight(run)) {
         if (run->verify_waits) TDM_TRY(tdm__run_verify(run));
         if (run->eval_waits) TDM_TRY(evaluate_now(run, stopped));
-        if (run->save_waits || *stopped) TDM_TRY(save_now(run, last || *stopped));
+        bool ends = last || *stopped || run->end_reason != NULL;
+        if (run->save_waits || ends || tdm__run_is_best(run)) TDM_TRY(save_now(run, ends));
         run->eval_waits = run->save_waits = run->verify_waits = false;
     }
     return tdm__folder_status(run, "running", TDM_OK, false);
@@ -346,12 +350,20 @@ static tdm_status stop_before_first_step(tdm_run *run) {
     return run->step == 0 || run->saved_at == run->step ? TDM_OK : save_now(run, true);
 }
 
+/* The evaluation that the run before this one left out. Its checkpoint is saved again if it is the best, or the last.
+ */
+static tdm_status evaluate_late(tdm_run *run, bool *stopped) {
+    TDM_TRY(evaluate_now(run, stopped));
+    bool ends = run->end_reason != NULL && !*stopped;
+    return ends || (!*stopped && tdm__run_is_best(run)) ? save_now(run, ends) : TDM_OK;
+}
+
 static tdm_status loop(tdm_run *run, bool *stopped) {
     bool stops = false;
     TDM_TRY(is_stopped_before(run, stopped));
-    if (!*stopped && run->eval_due && run->eval != NULL) TDM_TRY(evaluate_now(run, stopped));
+    if (!*stopped && run->eval_due && run->eval != NULL) TDM_TRY(evaluate_late(run, stopped));
     if (*stopped) return stop_before_first_step(run);
-    while (run->step < run->steps_total && !*stopped) {
+    while (run->step < run->steps_total && run->end_reason == NULL && !*stopped) {
         tdm_step_result result;
         double lr = 0;
         TDM_TRY(run_step(run, stops ? run->submitted : run->steps_total, &result, &lr));

@@ -33,19 +33,21 @@ static int run(tool *t) {
     return args_flag(t, "--out") ? write_json(args_flag(t, "--out"), &scores, samples) : TDM_OK;
 }
 
-const tool_verb verb_eval = {"eval",
-                             "RUN-DIR | CONFIG --weights PATH [key.path=value ...]",
-                             "loss and accuracy of a checkpoint on a split",
-                             "Loads weights into the model of CONFIG and evaluates data.eval (or\n"
-                             "data.train). PATH is a run directory (its newest good checkpoint), a step-...\n"
-                             "directory or a .safetensors file. With RUN-DIR alone, the configuration and the\n"
-                             "newest good checkpoint are taken from it.\n\n"
-                             "examples:\n"
-                             "  tandem eval runs/a\n"
-                             "  tandem eval job.yaml --weights runs/a\n"
-                             "  tandem eval job.yaml --weights model.safetensors --split train --out train.json",
-                             {{"--weights", "PATH", "the weights (default: RUN-DIR, else model.weights of CONFIG)"},
-                              {"--split", "train|eval", "which split of the data (eval)"},
-                              {"--out", "FILE", "also write the result to a file, as JSON (-o)"}},
-                             run,
-                             {1, 1, true}};
+const tool_verb verb_eval = {
+    "eval",
+    "RUN-DIR | CONFIG --weights PATH [key.path=value ...]",
+    "loss and accuracy of a checkpoint on a split",
+    "Loads weights into the model of CONFIG and evaluates data.eval (or\n"
+    "data.train). PATH is a run directory (its newest good checkpoint), a step-...\n"
+    "directory or a .safetensors file. With RUN-DIR alone, the configuration and the\n"
+    "newest good checkpoint are taken from it.\n\n"
+    "examples:\n"
+    "  tandem eval runs/a\n"
+    "  tandem eval job.yaml --weights runs/a\n"
+    "  tandem eval job.yaml --weights model.safetensors --split train --out train.json",
+    {{"--weights", "PATH", "the weights (default: RUN-DIR, else model.weights of CONFIG)"},
+     {"--checkpoint", "best|latest|STEP", "the checkpoint of the run directory (default: the newest good one)"},
+     {"--split", "train|eval", "which split of the data (eval)"},
+     {"--out", "FILE", "also write the result to a file, as JSON (-o)"}},
+    run,
+    {1, 1, true}};

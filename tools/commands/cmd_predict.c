@@ -129,20 +129,22 @@ static int run(tool *t) {
     return path ? predict_into(&p, in.run, path) : predict_to(&p, in.run);
 }
 
-const tool_verb verb_predict = {"predict",
-                                "RUN-DIR | CONFIG --weights PATH [key.path=value ...]",
-                                "the model's outputs for every sample: CSV, JSONL or .npy",
-                                "Writes one row per sample of data.eval (or data.train), in the order of the\n"
-                                "data: index, label, predicted class and scores. The scores are the model's raw\n"
-                                "outputs (logits). Without labels: index and outputs. .npy has only the outputs,\n"
-                                "float32 [samples, outputs]. With RUN-DIR alone, the configuration and the\n"
-                                "newest good checkpoint are taken from it.\n\n"
-                                "examples:\n"
-                                "  tandem predict runs/a > predictions.csv\n"
-                                "  tandem predict job.yaml --weights runs/a > predictions.csv\n"
-                                "  tandem predict job.yaml --weights runs/a --out predictions.npy",
-                                {{"--weights", "PATH", "the weights (default: RUN-DIR, else model.weights of CONFIG)"},
-                                 {"--split", "train|eval", "which split of the data (eval)"},
-                                 {"--out", "FILE", "a .csv, .jsonl or .npy file (-o); without it, CSV on stdout"}},
-                                run,
-                                {1, 1, true}};
+const tool_verb verb_predict = {
+    "predict",
+    "RUN-DIR | CONFIG --weights PATH [key.path=value ...]",
+    "the model's outputs for every sample: CSV, JSONL or .npy",
+    "Writes one row per sample of data.eval (or data.train), in the order of the\n"
+    "data: index, label, predicted class and scores. The scores are the model's raw\n"
+    "outputs (logits). Without labels: index and outputs. .npy has only the outputs,\n"
+    "float32 [samples, outputs]. With RUN-DIR alone, the configuration and the\n"
+    "newest good checkpoint are taken from it.\n\n"
+    "examples:\n"
+    "  tandem predict runs/a > predictions.csv\n"
+    "  tandem predict job.yaml --weights runs/a > predictions.csv\n"
+    "  tandem predict job.yaml --weights runs/a --out predictions.npy",
+    {{"--weights", "PATH", "the weights (default: RUN-DIR, else model.weights of CONFIG)"},
+     {"--checkpoint", "best|latest|STEP", "the checkpoint of the run directory (default: the newest good one)"},
+     {"--split", "train|eval", "which split of the data (eval)"},
+     {"--out", "FILE", "a .csv, .jsonl or .npy file (-o); without it, CSV on stdout"}},
+    run,
+    {1, 1, true}};

@@ -6,12 +6,13 @@
 
 typedef struct inference {
     tdm_config *config;
-    char *file;  /* path of the configuration, if the argument was a folder */
-    tdm_job job; /* the job of the file, changed to one device, one split and no run directory */
+    char *file;    /* path of the configuration, if the argument was a folder */
+    char *weights; /* the checkpoint of --checkpoint; NULL: none */
+    tdm_job job;   /* the job of the file, changed to one device, one split and no run directory */
     tdm_run *run;
 } inference;
 
-/* Opens CONFIG of `t`, or the configuration of a run directory, with --weights and --split. */
+/* Opens CONFIG of `t`, or the configuration of a run directory, with --weights, --checkpoint and --split. */
 int inference_open(inference *in, tool *t);
 void inference_close(inference *in);
 

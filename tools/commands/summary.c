@@ -63,6 +63,9 @@ static void print_table(const report_run *run) {
     number_row(&rows, "loss, eval", report_number(run, "eval_loss"), "");
     percent_row(&rows, "accuracy, eval", report_number(run, "accuracy"));
     percent_row(&rows, "top-5 accuracy, eval", report_number(run, "top5"));
+    number_row(&rows, "best checkpoint, step", report_number(run, "best_step"), "");
+    const char *early = report_text(run, "stopped_early");
+    if (early[0]) row(&rows, "stopped early", text_copy(early));
     double seconds = report_number(run, "seconds");
     row(&rows, "training time",
         seconds < 60 ? text_format("%.2f s", seconds) : text_format("%s", text_time(time, seconds)));

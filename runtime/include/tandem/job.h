@@ -102,6 +102,9 @@ typedef struct tdm_schedule_section {
     double start_factor, end_factor;                /* linear */
 } tdm_schedule_section;
 
+/* What an evaluation is judged by. tdm_scores has the numbers. */
+typedef enum tdm_metric { TDM_METRIC_NONE, TDM_METRIC_ACCURACY, TDM_METRIC_TOP5, TDM_METRIC_LOSS } tdm_metric;
+
 typedef enum tdm_precision { TDM_F32, TDM_TF32, TDM_BF16 } tdm_precision;
 typedef struct tdm_train_section {
     int64_t epochs, steps;            /* exactly one; the other TDM_INT_NULL */
@@ -109,6 +112,9 @@ typedef struct tdm_train_section {
     int64_t accumulate;               /* micro-batches into which a device cuts its part of a step */
     double clip_grad_norm;            /* NaN: none */
     int precision;                    /* tdm_precision */
+    int64_t stop_after;               /* evaluations without an improvement that end the run; TDM_INT_NULL: none do */
+    int stop_metric;                  /* tdm_metric, not TDM_METRIC_NONE */
+    double stop_min_delta;            /* by more than this must the metric improve */
 } tdm_train_section;
 
 typedef enum tdm_mode_kind { TDM_MODE_SINGLE, TDM_MODE_DP, TDM_MODE_DDP } tdm_mode_kind;
@@ -157,6 +163,7 @@ typedef struct tdm_checkpoint_section {
     int64_t keep_last;
     const char *resume; /* auto | never | a path */
     tdm_origin resume_at;
+    int keep_best; /* tdm_metric: the checkpoint of the best evaluation stays */
 } tdm_checkpoint_section;
 
 typedef struct tdm_job {

@@ -116,6 +116,9 @@ typedef struct tdm_run_state {
     int64_t per_device, global_batch; /* samples per optimizer step */
     int64_t params;                   /* learnable numbers */
     char params_xxh3[40];             /* XXH3-128 in hex over all parameters in name order */
+    int has_ended;                    /* non-zero: train.stop_early has ended the run before its last step */
+    int64_t best_step;                /* of the best evaluation by checkpoint.keep_best; 0: none */
+    double best_score;                /* its number; NaN: none */
 } tdm_run_state;
 /* Fills *out. Reads all parameters for the hash, so it is not free. */
 TDM_API tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out);
