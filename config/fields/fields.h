@@ -22,6 +22,7 @@ extern const tdm_field tdm__schedule_rows[];
 extern const tdm_field tdm__train_rows[];
 extern const tdm_field tdm__batch_rows[];
 extern const tdm_field tdm__stop_early_rows[];
+extern const tdm_field tdm__ema_rows[];
 extern const tdm_field tdm__parallel_rows[];
 extern const tdm_field tdm__dp_rows[];
 extern const tdm_field tdm__ddp_rows[];

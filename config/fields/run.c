@@ -17,6 +17,7 @@ const tdm_field tdm__root_rows[] = {
     {0},
 };
 
+static const char *const weights_names[] = {"ema", "model", NULL};
 const tdm_field tdm__eval_rows[] = {
     {FIELD_IN(INTERVAL, tdm_job, eval, every, "1 epoch"), FLAGS(NULLABLE),
      HELP("how often data.eval is evaluated; null: never", "多久在 data.eval 上评估一次；null 表示从不")},
@@ -24,6 +25,10 @@ const tdm_field tdm__eval_rows[] = {
      HELP("samples that a device evaluates at once, the same in train, eval and predict; null: as many as a device "
           "processes at once in training",
           "每个设备一次评估的样本数，训练、eval 与 predict 相同；null 表示与训练时一次处理的样本数相同")},
+    {FIELD_IN(ENUM, tdm_job, eval, weights, "ema"), .names = weights_names,
+     HELP("the weights that are evaluated, also by eval and predict, where there is train.ema: its average, or the "
+          "model's own",
+          "使用 train.ema 时评估（包括 eval 与 predict）哪种权重：平均值 (ema) 或模型自身 (model)")},
     {0},
 };
 const tdm_field tdm__checkpoint_rows[] = {

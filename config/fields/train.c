@@ -146,3 +146,15 @@ const tdm_field tdm__stop_early_rows[] = {
      HELP("a smaller or equal change is no improvement", "变化不超过此值不算改善")},
     {0},
 };
+
+const tdm_field tdm__ema_rows[] = {
+    {NAMED(FLOAT, "decay", tdm_train_section, ema_decay, "null"), RANGE(0, 1), FLAGS(NULLABLE | OPEN_MAX),
+     HELP("part of the average that an update keeps, such as 0.999; null: no average",
+          "每次更新保留的平均值比例，如 0.999；null 表示不做平均")},
+    {NAMED(BOOL, "warmup", tdm_train_section, ema_warmup, "false"),
+     HELP("after n updates the decay is at most (1 + n) / (10 + n), so that the first weights are soon forgotten",
+          "n 次更新后衰减率不超过 (1 + n) / (10 + n)，使初始权重很快被遗忘")},
+    {NAMED(INT, "every", tdm_train_section, ema_every, "1"), RANGE(1, MANY), .unit = "steps",
+     HELP("optimizer steps between two updates of the average", "每隔多少个优化器步更新一次平均值")},
+    {0},
+};

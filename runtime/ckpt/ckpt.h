@@ -76,6 +76,8 @@ typedef struct tdm_ckpt_parts {
     int model_count;
     const tdm_tensor *optimizer; /* exp_avg.<name>, ... */
     int optimizer_count;
+    const tdm_tensor *average; /* like `model`, with averages of the parameters; NULL: none */
+    int average_count;
     tdm_ckpt_state state;
     const char *config_yaml; /* the resolved configuration; NULL: none */
 } tdm_ckpt_parts;
@@ -118,6 +120,7 @@ tdm_status tdm__ckpt_open_any(tdm_ckpt **out, const tdm_host *host, const char *
 const tdm_ckpt_state *tdm__ckpt_state(const tdm_ckpt *ckpt); /* NULL without state */
 const tdm_tensor_file *tdm__ckpt_model(const tdm_ckpt *ckpt);
 const tdm_tensor_file *tdm__ckpt_optimizer(const tdm_ckpt *ckpt); /* NULL without state */
+const tdm_tensor_file *tdm__ckpt_average(const tdm_ckpt *ckpt);   /* NULL without one */
 const char *tdm__ckpt_path(const tdm_ckpt *ckpt);
 /* The configuration of the run that saved it; NULL if the checkpoint has none. Borrowed from the checkpoint. */
 tdm_status tdm__ckpt_config(tdm_ckpt *ckpt, const char **out);

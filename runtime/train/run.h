@@ -63,7 +63,8 @@ struct tdm_run {
     const tdm_comm_ops *device_comm; /* NULL: gradients are reduced in host memory */
     tdm_plan *plan;
     const tdm_named *tensors;         /* parameters in PyTorch's order, buffers, then the optimizer's state */
-    int model_tensors, tensor_count;  /* how many belong to the model; all */
+    int model_tensors, tensor_count;  /* how many belong to the model; all but the averages */
+    int average_count;                /* averages of the parameters, behind the others */
     const tdm_named **params_by_name; /* the parameters, sorted */
     tdm_mode *mode;
     tdm_dataset *train, *eval;
@@ -123,6 +124,16 @@ tdm_status tdm__weights_init(tdm_run *run);
 tdm_status tdm__weights_load(tdm_run *run, const tdm_tensor_file *file);
 /* XXH3-128 over the bytes of all parameters in name order. */
 tdm_status tdm__params_hash(tdm_run *run, tdm_hash128 *out);
+
+/* ---- the average of the parameters (train.ema), in the first replica of all ---- */
+/* tdm_step_values.average_weight of step `t`, counted from 1. */
+float tdm__average_weight(const tdm_train_section *train, int64_t t);
+/* Lets the average begin with the parameters as they are. */
+tdm_status tdm__average_begin(tdm_run *run);
+/* Exchanges the average and the parameters, which are then to be synced. No step may be in flight. */
+tdm_status tdm__average_swap(tdm_run *run);
+/* The weights of a checkpoint that this run starts from: where it predicts, as eval.weights says. */
+const tdm_tensor_file *tdm__run_weights_of(const tdm_run *run, const tdm_ckpt *ckpt);
 
 /* ---- data ---- */
 /* Number and kind of the samples: "200 of 1x28x28 bytes". */

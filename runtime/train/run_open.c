@@ -154,6 +154,7 @@ static tdm_status open_mode(tdm_run *run) {
                               .rank = run->rank,
                               .comm = run->comm,
                               .state_count = run->options.predicts ? 0 : tdm__optim_state_count(job),
+                              .averages = run->average_count > 0,
                               .has_ignored = run->train->has_ignored};
     tdm_status status = tdm__mode_open(&run->mode, tdm_builtin_modes[job->parallel.mode], &params);
     return status == TDM_E_MEMORY ? short_of_memory(run) : status;
@@ -164,7 +165,7 @@ static tdm_status load_start_weights(tdm_run *run) {
     tdm_ckpt *ckpt = NULL;
     const char *path = run->job->weights;
     TDM_TRY(tdm__error_at(tdm__ckpt_open_any(&ckpt, run->host, path), &run->job->weights_at));
-    tdm_status status = tdm__weights_load(run, tdm__ckpt_model(ckpt));
+    tdm_status status = tdm__weights_load(run, tdm__run_weights_of(run, ckpt));
     tdm__ckpt_close(ckpt);
     if (status == TDM_E_CHECKPOINT)
         TDM_FAIL_AT(&run->job->weights_at, status,
@@ -178,6 +179,7 @@ static tdm_status init_weights(tdm_run *run) {
     if (run->rank == 0) {
         TDM_TRY(tdm__weights_init(run));
         TDM_TRY(load_start_weights(run));
+        TDM_TRY(tdm__average_begin(run));
     }
     return tdm__mode_sync(run->mode, true);
 }

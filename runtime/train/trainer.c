@@ -111,6 +111,7 @@ static tdm_status submit_step(tdm_run *run) {
                          .momentum = run->schedule.momentum,
                          .t = run->submitted + 1,
                          .clip_norm = run->job->train.clip_grad_norm,
+                         .average_weight = tdm__average_weight(&run->job->train, run->submitted + 1),
                          .stop = atomic_load(&run->stop) != 0};
     status = tdm__mode_submit(run->mode, ahead->batch, &update);
     if (status == TDM_OK && run->submitted + 1 < run->steps_total) status = tdm__run_prefetch(run);

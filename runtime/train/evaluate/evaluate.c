@@ -84,10 +84,8 @@ static void warn_not_finite(tdm_run *run, double loss, double labels) {
                  isnan(loss) ? "nan" : "infinite", when);
 }
 
-tdm_status tdm__run_evaluate(tdm_run *run, tdm_scores *out, bool *stopped) {
-    if (run->eval == NULL) TDM_FAIL(TDM_E_USAGE, "evaluation needs data.eval");
-    run->eval_batch = NULL;
-    TDM_TRY(tdm__run_verify(run)); /* syncing would hide a replica that differs */
+/* With the weights as they are. */
+static tdm_status evaluate(tdm_run *run, tdm_scores *out, bool *stopped) {
     TDM_TRY(tdm__mode_sync(run->mode, false));
     int64_t batches = tdm__loader_steps_per_epoch(run->eval_loaders[0]);
     double *sums = NULL;
@@ -108,6 +106,26 @@ tdm_status tdm__run_evaluate(tdm_run *run, tdm_scores *out, bool *stopped) {
                         .top5 = has_top5(run) ? total[TOP5] / total[COUNT] : NAN};
     warn_not_finite(run, out->loss, total[COUNT]);
     return TDM_OK;
+}
+
+/* With the average in place of the parameters. They come back also after a failure, after which ranks no longer meet.
+ */
+static tdm_status evaluate_average(tdm_run *run, tdm_scores *out, bool *stopped) {
+    tdm_error failure;
+    TDM_TRY(tdm__average_swap(run));
+    tdm_status status = evaluate(run, out, stopped);
+    if (status != TDM_OK) tdm__error_save(&failure);
+    tdm_status back = tdm__average_swap(run);
+    if (back == TDM_OK && (status == TDM_OK || run->comm == NULL)) back = tdm__mode_sync(run->mode, false);
+    return status == TDM_OK ? back : tdm__error_restore(&failure, NULL);
+}
+
+tdm_status tdm__run_evaluate(tdm_run *run, tdm_scores *out, bool *stopped) {
+    if (run->eval == NULL) TDM_FAIL(TDM_E_USAGE, "evaluation needs data.eval");
+    bool averages = run->average_count > 0 && run->job->eval.weights == TDM_WEIGHTS_EMA;
+    run->eval_batch = NULL;
+    TDM_TRY(tdm__run_verify(run)); /* syncing would hide a replica that differs */
+    return averages ? evaluate_average(run, out, stopped) : evaluate(run, out, stopped);
 }
 
 tdm_status tdm_run_evaluate(tdm_run *run, double *loss, double *accuracy) {
