@@ -9,6 +9,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/json_write.h"
+#include "runtime/train/evaluate/details.h"
 #include "runtime/train/metrics.h"
 #include "runtime/train/run.h"
 
@@ -16,9 +17,12 @@ struct tdm_run_folder {
     tdm_folder dir;
     int lock; /* descriptor */
     tdm_metrics metrics;
-    bool status_failing, summary_failing;
+    bool status_failing, summary_failing, evaluation_failing;
     int64_t status_ns;
 };
+
+#define TDM_EVALUATION "evaluation.json"
+#define TDM_EVALUATION_BEST "evaluation.best.json"
 
 static const int64_t status_every_ns = INT64_C(5000000000);
 
@@ -52,7 +56,8 @@ static tdm_status replace_second(tdm_run *run, const char *name, tdm_text *text,
 
 static bool is_ours(const char *base, bool numbered) {
     static const char *const ours[] = {"config.input.yaml", "config.resolved.yaml", "status.json", "summary.json",
-                                       "env.json",          "report.html",          TDM_METRICS};
+                                       "env.json",          "report.html",          TDM_METRICS,   TDM_EVALUATION,
+                                       TDM_EVALUATION_BEST};
     for (size_t i = 0; !numbered && i < sizeof(ours) / sizeof(ours[0]); i++) {
         if (strcmp(base, ours[i]) == 0) return true;
     }
@@ -142,6 +147,18 @@ tdm_status tdm__folder_eval_line(tdm_run *run) {
     put_top5(&json, run);
     tdm__json_put(&json, "}\n");
     return tdm__metrics_add(&run->folder->metrics, &text);
+}
+
+tdm_status tdm__folder_evaluation(tdm_run *run) {
+    const char *const names[] = {TDM_EVALUATION, TDM_EVALUATION_BEST};
+    if (run->folder == NULL) return TDM_OK;
+    for (int i = 0; i < 1 + tdm__run_is_best(run); i++) {
+        tdm_text text;
+        tdm__text_init(&text, run->host);
+        tdm__details_print(run->details, &text);
+        TDM_TRY(replace_second(run, names[i], &text, &run->folder->evaluation_failing));
+    }
+    return TDM_OK;
 }
 
 /* ---- status.json, summary.json ---- */

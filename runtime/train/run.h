@@ -44,6 +44,7 @@ typedef struct tdm_named {
     size_t offset, bytes;
 } tdm_named;
 
+typedef struct tdm_details tdm_details;       /* of an evaluation: evaluate/details.h */
 typedef struct tdm_run_folder tdm_run_folder; /* the run directory; rank 0 only */
 
 struct tdm_run {
@@ -83,9 +84,10 @@ struct tdm_run {
     int64_t samples;
     tdm_schedule schedule; /* of the next step to be submitted */
     tdm_ahead ahead[TDM_MODE_DEPTH];
-    int64_t submitted; /* steps: `step` and those in flight; the n-th of all is ahead[n modulo TDM_MODE_DEPTH] */
-    double last_loss;  /* NaN before the first */
-    tdm_scores scores; /* of the last evaluation; NaN before the first */
+    int64_t submitted;    /* steps: `step` and those in flight; the n-th of all is ahead[n modulo TDM_MODE_DEPTH] */
+    double last_loss;     /* NaN before the first */
+    tdm_scores scores;    /* of the last evaluation; NaN before the first */
+    tdm_details *details; /* of the last evaluation; NULL before the first */
     tdm_judged best, best_before; /* by checkpoint.keep_best; before: of the last saved checkpoint */
     tdm_judged early;             /* by train.stop_early */
     const char *end_reason;       /* end_text: why the run ends before its last step; NULL: it does not */
@@ -226,6 +228,8 @@ tdm_status tdm__run_folder_begin(tdm_run *run);
 tdm_status tdm__folder_lock(int *fd, const tdm_folder *dir);
 tdm_status tdm__folder_train_line(tdm_run *run, const tdm_step_result *result, double lr);
 tdm_status tdm__folder_eval_line(tdm_run *run);
+/* Writes evaluation.json; if this evaluation is the best, evaluation.best.json too. */
+tdm_status tdm__folder_evaluation(tdm_run *run);
 /* Writes status.json, at most every 5 s unless forced. */
 tdm_status tdm__folder_status(tdm_run *run, const char *state, tdm_status code, bool force);
 /* What status.json says of a job. */

@@ -216,6 +216,7 @@ static tdm_status evaluate_now(tdm_run *run, bool *stopped) {
     if (*stopped) return TDM_OK;
     tdm__run_judge(run);
     TDM_TRY(tdm__folder_eval_line(run));
+    TDM_TRY(tdm__folder_evaluation(run));
     send_event(run, TDM_EVENT_EVAL, NULL, run->schedule.lr, NULL);
     return TDM_OK;
 }

@@ -58,6 +58,10 @@ void report_read_settings(report_run *run); /* from run->config */
 void report_free_settings(report_run *run);
 const char *report_setting_of(const report_run *run, const char *key); /* NULL if the run does not have the key */
 
+/* ---- report_evaluation.c ---- */
+/* The last evaluation of a run, and the best if that is another. Nothing without evaluation.json. */
+void report_evaluations(FILE *to, const report_run *run, bool chinese);
+
 /* ---- report_svg.c ---- */
 typedef struct chart_line {
     const series *points;

@@ -25,7 +25,7 @@ static const char style[] =
     ".s3{stroke:var(--c3);stroke-dasharray:8 3 2 3}.dot{stroke:none}circle.s0{fill:var(--c0)}circle.s1{fill:var(--c1)}"
     "circle.s2{fill:var(--c2)}circle.s3{fill:var(--c3)}.p0{fill:var(--p0)}.p1{fill:var(--p1)}.p2{fill:var(--p2)}"
     ".p3{fill:var(--p3)}.p4{fill:var(--p4)}.p5{fill:var(--p5)}.p6{fill:var(--p6)}.p7{fill:var(--p7)}.p8{fill:var(--p8)}"
-    ".p9{fill:var(--p9)}"
+    ".p9{fill:var(--p9)}rect.axis{fill:none}summary{cursor:pointer}"
     "table{border-collapse:collapse;font-variant-numeric:tabular-nums}td,th{padding:.2rem .9rem .2rem 0;"
     "text-align:left;vertical-align:top;border-bottom:1px solid var(--rule)}th{font-weight:600}"
     "pre{overflow:auto;font:13px/1.45 ui-monospace,Menlo,Consolas,monospace;border:1px solid var(--rule);padding:.7rem}"
@@ -321,6 +321,7 @@ char *report_page(const report_run *runs, int count, const json_t *compare, bool
     verdict(&p, compare);
     summary(&p);
     charts(&p);
+    if (count == 1) report_evaluations(p.to, &runs[0], chinese);
     phases(&p);
     config(&p);
     environment(&p);

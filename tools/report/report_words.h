@@ -37,6 +37,15 @@
     X(MAX_LOSS, "largest difference of the loss", "损失最大差")                                                 \
     X(MAX_PARAM, "largest difference of a parameter", "参数最大差")                                             \
     X(FIRST_STEP, "first differing step", "首个不同的步")                                                       \
+    X(LAST_EVALUATION, "Last evaluation", "最近一次评估")                                                       \
+    X(BEST_EVALUATION, "Best evaluation", "最好的一次评估")                                                     \
+    X(CONFUSION, "confusion matrix", "混淆矩阵")                                                                \
+    X(LABEL, "label", "标签")                                                                                   \
+    X(PREDICTED, "predicted", "预测")                                                                           \
+    X(CLASSES, "Accuracy of each class", "各类别准确率")                                                        \
+    X(WORST, "Samples with the highest losses", "损失最大的样本")                                               \
+    X(SAMPLE, "sample", "样本")                                                                                 \
+    X(SAMPLES, "samples", "样本数")                                                                             \
     X(CONFIG, "Configuration", "配置")                                                                          \
     X(CONFIG_DIFF, "Configuration: differences", "配置差异")                                                    \
     X(NO_DIFFERENCE, "none", "无")                                                                              \

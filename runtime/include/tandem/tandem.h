@@ -180,8 +180,10 @@ TDM_API tdm_status tdm_run_save(tdm_run *run, const char *dir);
  */
 TDM_API tdm_status tdm_run_load(tdm_run *run, const char *path);
 
-/* Describes the run in *out; free it with tdm_free. what: "graph", "plan", "plan.json", "summary", or "kernels.json":
- * the kernel of each layer, and the algorithms it has chosen for each number of rows seen so far. */
+/* Describes the run in *out; free it with tdm_free. what: "graph", "plan", "plan.json", "summary", "kernels.json":
+ * the kernel of each layer, and the algorithms it has chosen for each number of rows seen so far; or "evaluation.json",
+ * of the last evaluation: samples and hits of each class, the confusion matrix ([label][predicted], for at most 256
+ * classes) and the samples with the highest losses. TDM_E_USAGE before the first evaluation. */
 TDM_API tdm_status tdm_run_print(tdm_run *run, const char *what, char **out);
 /* Prints the plan of a job, as `tandem plan` does, without opening data or devices. json: non-zero for JSON. Free *out
  * with tdm_free. */

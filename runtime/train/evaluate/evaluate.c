@@ -7,6 +7,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/train/run.h"
+#include "runtime/train/evaluate/details.h"
 #include "runtime/train/evaluate/scores.h"
 
 /* What one batch adds: [PER_BATCH * batch]. */
@@ -50,7 +51,10 @@ static tdm_status run_group(tdm_run *run, int64_t first, int64_t end, double *su
         shards[count] = batch->shard[0];
     }
     TDM_TRY(run->mode->ops->forward(run->mode, shards, count, outputs));
-    for (int i = 0; i < count; i++) TDM_TRY(score(run, &shards[i], outputs[i], sums + PER_BATCH * (first + i)));
+    for (int i = 0; i < count; i++) {
+        TDM_TRY(score(run, &shards[i], outputs[i], sums + PER_BATCH * (first + i)));
+        TDM_TRY(tdm__details_add(run, &shards[i], outputs[i], (first + i) * run->eval_rows));
+    }
     return TDM_OK;
 }
 
@@ -87,6 +91,7 @@ static void warn_not_finite(tdm_run *run, double loss, double labels) {
 /* With the weights as they are. */
 static tdm_status evaluate(tdm_run *run, tdm_scores *out, bool *stopped) {
     TDM_TRY(tdm__mode_sync(run->mode, false));
+    TDM_TRY(tdm__details_begin(run));
     int64_t batches = tdm__loader_steps_per_epoch(run->eval_loaders[0]);
     double *sums = NULL;
     TDM_TRY(tdm__new(run->host, &sums, (size_t)(PER_BATCH * batches + 1), sizeof(double), "evaluation"));
@@ -105,7 +110,7 @@ static tdm_status evaluate(tdm_run *run, tdm_scores *out, bool *stopped) {
                         .accuracy = labels ? total[CORRECT] / total[COUNT] : NAN,
                         .top5 = has_top5(run) ? total[TOP5] / total[COUNT] : NAN};
     warn_not_finite(run, out->loss, total[COUNT]);
-    return TDM_OK;
+    return tdm__details_end(run, out);
 }
 
 /* With the average in place of the parameters. They come back also after a failure, after which ranks no longer meet.

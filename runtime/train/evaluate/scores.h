@@ -11,4 +11,7 @@ enum { TDM_TOP = 5 }; /* tdm_scores.top5 */
  * or `ignored`: these rows do not count. */
 int64_t tdm__top5_hits(const float *y, int64_t rows, int64_t width, const int64_t *label, int64_t ignored);
 
+/* The index of the highest of y[width], in that order. */
+int64_t tdm__highest(const float *y, int64_t width);
+
 #endif
