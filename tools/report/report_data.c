@@ -21,13 +21,14 @@ static void add_point(series *s, double x, double y) {
     s->y[s->count++] = y;
 }
 
-/* The running mean of TensorBoard's curves with smoothing 0.9: an EMA over the points, with bias correction, so that it
- * begins with the first loss. Points without a loss are passed over. */
+/* The running mean: an EMA with decay 0.98 per step, as the progress bar's, and bias correction, so that it begins with
+ * the first loss. Points without a loss are passed over. */
 static void add_mean(series *mean, const series *loss) {
-    static const double decay = 0.9;
-    double sum = 0, weight = 0;
+    double sum = 0, weight = 0, last = 0;
     for (size_t k = 0; k < loss->count; k++) {
         if (!isfinite(loss->y[k])) continue;
+        double decay = pow(0.98, fmax(1, loss->x[k] - last));
+        last = loss->x[k];
         sum = decay * sum + (1 - decay) * loss->y[k];
         weight = decay * weight + (1 - decay);
         add_point(mean, loss->x[k], sum / weight);

@@ -27,7 +27,7 @@ static void map_row(FILE *to, const json_t *rows, size_t row, size_t classes, do
                 "<rect class=\"%s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" opacity=\"%.2f\">"
                 "<title>%zu \xe2\x86\x92 %zu: %lld</title></rect>\n",
                 k == row ? "p5" : "p4", MARGIN + (double)k * size, MARGIN + (double)row * size, size, size,
-                0.15 + 0.85 * (double)count / total, row, k, (long long)count);
+                0.1 + 0.5 * (double)count / total, row, k, (long long)count);
         if (classes > 20) continue;
         fprintf(to, "<text class=\"small\" x=\"%.2f\" y=\"%.2f\" text-anchor=\"middle\">%lld</text>\n",
                 MARGIN + ((double)k + 0.5) * size, MARGIN + ((double)row + 0.5) * size + 4, (long long)count);

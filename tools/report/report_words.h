@@ -12,8 +12,8 @@
     X(STEPS, "steps", "步数")                                                                                   \
     X(STEP, "step", "步")                                                                                       \
     X(LOSS, "training loss", "训练损失")                                                                        \
-    X(LOSS_CURVE, "training loss: running mean (EMA 0.9), and single steps behind it",                          \
-      "训练损失：滑动平均 (EMA 0.9)，其后为单步值")                                                             \
+    X(LOSS_CURVE, "training loss: running mean (EMA, 0.98 per step), and single steps behind it",               \
+      "训练损失：滑动平均 (EMA，每步 0.98)，其后为单步值")                                                      \
     X(EVAL_LOSS, "evaluation loss", "评估损失")                                                                 \
     X(ACCURACY, "accuracy", "准确率")                                                                           \
     X(ACCURACY_PERCENT, "accuracy, %", "准确率 (%)")                                                            \
