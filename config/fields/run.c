@@ -58,6 +58,7 @@ const tdm_field tdm__log_rows[] = {
     {FIELD_IN(ENUM, tdm_job, log, progress, "auto"), .names = progress_names, FLAGS(LOCAL),
      HELP("progress bar; auto: if stderr is a terminal", "进度条；auto：stderr 为终端时显示")},
     {FIELD_IN(BOOL, tdm_job, log, tensorboard, "false"), FLAGS(LOCAL),
-     HELP("also write TensorBoard event files", "同时写 TensorBoard 事件文件")},
+     HELP("also write the numbers of metrics.jsonl as TensorBoard event files, in tensorboard/ of the run directory",
+          "同时把 metrics.jsonl 的数值写成 TensorBoard 事件文件，位于运行目录的 tensorboard/")},
     {0},
 };

@@ -10,6 +10,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/text/json_write.h"
 #include "runtime/train/evaluate/details.h"
+#include "runtime/train/log/tensorboard.h"
 #include "runtime/train/metrics.h"
 #include "runtime/train/run.h"
 
@@ -17,6 +18,7 @@ struct tdm_run_folder {
     tdm_folder dir;
     int lock; /* descriptor */
     tdm_metrics metrics;
+    tdm_tensorboard board; /* open with log.tensorboard */
     bool status_failing, summary_failing, evaluation_failing;
     int64_t status_ns;
 };
@@ -75,6 +77,7 @@ tdm_status tdm__run_folder_open(tdm_run *run) {
     if (dir == NULL || run->rank != 0) return TDM_OK;
     TDM_TRY(tdm__arena_new(&run->arena, &run->folder, 1, sizeof(*run->folder)));
     run->folder->dir.fd = run->folder->metrics.fd = run->folder->lock = -1;
+    run->folder->board.file.fd = run->folder->board.folder.fd = -1;
     TDM_TRY(tdm__folder_make(run->host, &tdm__file_system, dir));
     TDM_TRY(tdm__folder_open(&run->folder->dir, &run->arena, NULL, dir, TDM_E_IO));
     return tdm__folder_lock(&run->folder->lock, &run->folder->dir);
@@ -86,8 +89,10 @@ tdm_status tdm__run_folder_begin(tdm_run *run) {
     TDM_TRY(reap(run));
     TDM_TRY(tdm__ckpt_set_aside(run->host, dir, TDM_CHECKPOINTS, run->kept_step));
     TDM_TRY(tdm__ckpt_name_best(run->host, dir, TDM_CHECKPOINTS, run->best.step));
-    TDM_TRY(tdm__metrics_open(&run->folder->metrics, run->host, &tdm__file_system, dir));
+    TDM_TRY(tdm__metrics_open(&run->folder->metrics, run->host, &tdm__file_system, dir, TDM_METRICS));
     TDM_TRY(tdm__metrics_rewind(&run->folder->metrics, run->step, run->eval_due));
+    if (run->job->log.tensorboard)
+        TDM_TRY(tdm__tensorboard_open(&run->folder->board, run->host, &tdm__file_system, dir, &run->arena, run->step));
     /* Written last: a job that is killed before leaves no configuration beside another job's checkpoints. */
     TDM_TRY(keep_config(run, "config.input.yaml", run->options.config_input));
     return keep_config(run, "config.resolved.yaml", run->options.config_yaml);
@@ -96,6 +101,7 @@ tdm_status tdm__run_folder_begin(tdm_run *run) {
 void tdm__run_folder_close(tdm_run *run) {
     if (run->folder == NULL) return;
     tdm__metrics_close(&run->folder->metrics);
+    tdm__tensorboard_close(&run->folder->board);
     if (run->folder->lock >= 0) close(run->folder->lock);
     tdm__folder_close(&run->folder->dir);
     run->folder = NULL; /* its memory is the run's arena */
@@ -117,6 +123,25 @@ static double rate(const tdm_tally *tally) {
     return tally->steps > 0 && ms > 0 ? (double)tally->samples * 1000.0 / ms : NAN;
 }
 
+/* The same numbers for TensorBoard; those that a run does not have are left out. */
+static tdm_status board_train(tdm_run *run, const tdm_step_result *result, double lr) {
+    const tdm_scalar scalars[] = {{"train/loss", result->loss},
+                                  {"train/lr", lr},
+                                  {"train/samples_per_s", rate(&run->since_log)},
+                                  {"train/grad_norm", result->grad_norm}};
+    return tdm__tensorboard_add(&run->folder->board, run->step, scalars, isnan(result->grad_norm) ? 3 : 4);
+}
+
+static tdm_status board_eval(tdm_run *run) {
+    const tdm_scores *scores = &run->scores;
+    const tdm_scalar scalars[] = {
+        {"eval/loss", scores->loss}, {"eval/accuracy", scores->accuracy}, {"eval/top5", scores->top5}};
+    return tdm__tensorboard_add(&run->folder->board, run->step, scalars,
+                                isnan(scores->accuracy) ? 1
+                                : isnan(scores->top5)   ? 2
+                                                        : 3);
+}
+
 tdm_status tdm__folder_train_line(tdm_run *run, const tdm_step_result *result, double lr) {
     if (run->folder == NULL) return TDM_OK;
     int64_t epoch = run->step_in_epoch == 0 && run->epoch > 0 ? run->epoch - 1 : run->epoch; /* of the step just done */
@@ -129,7 +154,8 @@ tdm_status tdm__folder_train_line(tdm_run *run, const tdm_step_result *result, d
     tdm__json_put(&json, "samples:%lld samples_per_s:%.1f", (long long)result->rows, rate(&run->since_log));
     put_phases(&json, &run->since_log);
     tdm__json_put(&json, "}\n");
-    return tdm__metrics_add(&run->folder->metrics, &text);
+    TDM_TRY(tdm__metrics_add(&run->folder->metrics, &text));
+    return board_train(run, result, lr);
 }
 
 /* Only where there is one, so that runs with few classes have the lines that they always had. */
@@ -146,7 +172,8 @@ tdm_status tdm__folder_eval_line(tdm_run *run) {
                   run->scores.accuracy);
     put_top5(&json, run);
     tdm__json_put(&json, "}\n");
-    return tdm__metrics_add(&run->folder->metrics, &text);
+    TDM_TRY(tdm__metrics_add(&run->folder->metrics, &text));
+    return board_eval(run);
 }
 
 tdm_status tdm__folder_evaluation(tdm_run *run) {
