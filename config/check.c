@@ -278,7 +278,7 @@ static void fill_cifar(tdm_config *config, tdm_data_spec *spec, const char *sect
                  TDM_WORDS(config, "%s must have either files or path, got both", section));
         return;
     }
-    bool is_test = spec->split == 2 || (spec->split == 0 && is_eval);
+    bool is_test = spec->split == TDM_SPLIT_TEST || (spec->split == TDM_SPLIT_AUTO && is_eval);
     int count = is_test ? 1 : 5;
     for (int i = 0; i < count; i++) {
         spec->files.item[i] = is_test ? TDM_WORDS(config, "%s/test_batch.bin", spec->path)
@@ -309,6 +309,13 @@ static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *sect
     spec->inputs_at = first_origin(config, section, input_keys);
     spec->targets_at = first_origin(config, section, target_keys);
     if (spec->format == TDM_DATA_CIFAR10) fill_cifar(config, spec, section, is_eval);
+    if (spec->format == TDM_DATA_CSV && spec->path == NULL) {
+        const char *path_key = tdm__fault_key(&config->faults, section, "path");
+        if (!is_written(config, path_key))
+            TDM_FAULT(config, MISSING, section_position(config, section), path_key, "write `path: table.csv`",
+                      "%s: format csv needs `path`", section);
+    }
+    if (spec->holdout > 0.0 && spec->split == TDM_SPLIT_AUTO) spec->split = is_eval ? TDM_SPLIT_TEST : TDM_SPLIT_TRAIN;
     if (spec->range.count != 2) return;
     const char *range_key = tdm__fault_key(&config->faults, section, "range");
     if (spec->range.item[0] >= spec->range.item[1])
@@ -319,6 +326,23 @@ static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *sect
         conflict(config, range_key, tdm__fault_key(&config->faults, section, "samples"),
                  TDM_WORDS(config, "%s ends at %lld, but there are %lld samples", range_key,
                            (long long)spec->range.item[1], (long long)spec->samples));
+}
+
+static bool is_same_text(const char *a, const char *b) {
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+/* Both sections split the same data: if they split it in two ways, some samples would be in both parts. */
+static void check_holdout(tdm_config *config) {
+    const tdm_data_spec *train = &config->settings.job.data.train, *eval = &config->settings.job.data.eval;
+    const bool is_one = train->format == eval->format && is_same_text(train->path, eval->path) &&
+                        is_same_text(train->images, eval->images) && is_same_text(train->x, eval->x) &&
+                        !tdm__data_is_made(train->format);
+    if (!is_one || (train->holdout == eval->holdout && train->seed == eval->seed)) return;
+    if (train->holdout == 0.0 && eval->holdout == 0.0) return;
+    conflict(config, train->holdout != eval->holdout ? "data.eval.holdout" : "data.eval.seed",
+             train->holdout != eval->holdout ? "data.train.holdout" : "data.train.seed",
+             "data.train and data.eval split the same samples; write the same holdout and seed in both");
 }
 
 static void check_normalize(tdm_config *config) {
@@ -359,6 +383,7 @@ tdm_status tdm__check_settings(tdm_config *config) {
     check_parallel(config);
     check_spec(config, &job->data.train, "data.train", false);
     check_spec(config, &job->data.eval, "data.eval", true);
+    check_holdout(config);
     check_normalize(config);
     check_metrics(config);
     job->weights_at = origin_of(config, "model.weights");

@@ -17,6 +17,7 @@ typedef struct channel_sums {
 typedef struct survey {
     tdm_arena memory; /* of what the pointers below point to */
     tdm_dataset *dataset;
+    tdm_sample_reader reader;
     size_t elements, channels;
     void *x;
     void *target;
@@ -118,11 +119,12 @@ static tdm_status print_report(const survey *s, char **report) {
 
 static tdm_status read_all(survey *s) {
     TDM_TRY(new_buffers(s));
+    TDM_TRY(tdm__sample_reader_open(&s->reader, s->dataset));
     for (int64_t i = 0; i < s->dataset->count; i++) {
-        TDM_TRY(s->dataset->ops->read(s->dataset, i, s->x, s->target));
+        TDM_TRY(tdm__sample_read(&s->reader, i, s->x, s->target));
         bool x_is_finite = add_x(s), target_is_finite = add_target(s);
         if (x_is_finite && target_is_finite) continue;
-        if (s->broken_count < SAMPLES_NAMED) s->broken[s->broken_count] = s->dataset->first + i;
+        if (s->broken_count < SAMPLES_NAMED) s->broken[s->broken_count] = tdm__dataset_row(s->dataset, i);
         s->broken_count++;
     }
     return TDM_OK;
@@ -174,6 +176,7 @@ tdm_status tdm_data_check(const tdm_host *host, const tdm_data_spec *spec, const
     TDM_TRY_DONE(print_report(&s, report));
 done:
     tdm__arena_deinit(&s.memory);
+    tdm__sample_reader_close(&s.reader);
     tdm__dataset_close(s.dataset);
     return status;
 }

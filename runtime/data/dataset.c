@@ -1,10 +1,9 @@
-/* What all formats share: sizes, hashes, and checks of the data against what the model and the loss expect. */
+/* What all formats share: sizes, and checks of the data against what the model and the loss expect. */
 #include "runtime/data/formats.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/round.h"
 #include "runtime/base/status.h"
 
 tdm_status tdm__dataset_new(tdm_dataset **out, const tdm_host *host, const tdm_dataset_ops *ops) {
@@ -39,49 +38,10 @@ size_t tdm__dataset_target_bytes(const tdm_dataset *dataset) {
     return dataset->target_kind == TDM_TARGET_CLASS ? sizeof(int64_t) : (size_t)dataset->target_width * sizeof(float);
 }
 
-enum { SAMPLES_HASHED = 16 }; /* beside the first sample */
-
-tdm_status tdm__dataset_hash(const tdm_dataset *dataset, char out[TDM_HASH_TEXT]) {
-    size_t x_bytes = tdm__dataset_x_bytes(dataset), target_bytes = tdm__dataset_target_bytes(dataset);
-    int64_t last = dataset->count - 1;
-    tdm_hash128 hash[SAMPLES_HASHED + 1] = {{0}};
-    char *sample = NULL;
-    TDM_TRY(tdm__new(dataset->host, &sample, x_bytes + TDM_ALIGN + target_bytes, 1, "sample"));
-    char *target = sample + tdm__round_up(x_bytes, TDM_ALIGN);
-    tdm_status status = TDM_OK;
-    for (int i = 0; i <= SAMPLES_HASHED && status == TDM_OK; i++) {
-        int64_t index = last / SAMPLES_HASHED * i + last % SAMPLES_HASHED * i / SAMPLES_HASHED;
-        status = dataset->ops->read(dataset, index, sample, target);
-        hash[i] = tdm__hash(sample, x_bytes);
-        hash[i].low ^= tdm__hash64(target, target_bytes, (uint64_t)i);
-    }
-    tdm__delete(dataset->host, sample);
-    tdm__hash_print(out, tdm__hash(hash, sizeof(hash)));
-    return status;
-}
-
 void tdm__dataset_set_resident(tdm_dataset *dataset, size_t most) {
     size_t bytes;
     bool fits = tdm__mul_fits((size_t)dataset->count, tdm__dataset_x_bytes(dataset), &bytes) && bytes <= most;
     dataset->resident_bytes = fits ? bytes : 0;
-}
-
-tdm_status tdm__dataset_take_range(tdm_dataset *dataset, const tdm_data_spec *spec, const char *source) {
-    dataset->first = 0;
-    if (spec->range.count == 0) return TDM_OK;
-    if (spec->range.count != 2)
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "data range must have two numbers, [first, end), got %d",
-                    spec->range.count);
-    int64_t first = spec->range.item[0], end = spec->range.item[1];
-    if (first < 0 || first >= end)
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "data range [%lld, %lld) must have 0 <= first < end", (long long)first,
-                    (long long)end);
-    if (end > dataset->count)
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "data range [%lld, %lld) reaches beyond the %lld samples of %s",
-                    (long long)first, (long long)end, (long long)dataset->count, source);
-    dataset->first = first;
-    dataset->count = end - first;
-    return TDM_OK;
 }
 
 static tdm_shape without_ones(const tdm_shape *shape) {

@@ -107,7 +107,7 @@ static tdm_status write_samples(making *m) {
     tdm_out_file *labels = &m->out[m->files - 1];
     for (int64_t i = 0; i < m->glyphs->count; i++) {
         int64_t label;
-        TDM_TRY(m->glyphs->ops->read(m->glyphs, i, m->sample, &label));
+        TDM_TRY(tdm__dataset_read(m->glyphs, i, m->sample, &label));
         TDM_TRY(tdm__out_write(labels, &label, m->format->label_bytes));
         TDM_TRY(tdm__out_write(&m->out[0], m->sample, m->pixels));
     }

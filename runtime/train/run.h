@@ -69,7 +69,9 @@ struct tdm_run {
     const tdm_named **params_by_name; /* the parameters, sorted */
     tdm_mode *mode;
     tdm_dataset *train, *eval;
-    char data[160]; /* describes the training samples, see tdm_ckpt_state; "" for a program's own source */
+    tdm_classes classes;      /* count 0: they have no names */
+    const char *classes_json; /* the same for checkpoints; NULL: none */
+    char data[160];           /* describes the training samples, see tdm_ckpt_state; "" for a program's own source */
     tdm_loader *loader;
     tdm_rows_form form;        /* of the loader's batches */
     tdm_loader **eval_loaders; /* one for each local replica */
@@ -142,6 +144,12 @@ const tdm_tensor_file *tdm__run_weights_of(const tdm_run *run, const tdm_ckpt *c
 enum { TDM_DATA_FOUND = 96 };
 void tdm__data_print(const tdm_dataset *dataset, char out[TDM_DATA_FOUND]);
 tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted);
+/* Before the data is opened: a run that only predicts takes the names of its classes from its weights. */
+tdm_status tdm__run_classes_of_weights(tdm_run *run);
+/* After that: the names of the training data's classes, if there are none yet. */
+tdm_status tdm__run_take_classes(tdm_run *run);
+/* TDM_E_CHECKPOINT if the checkpoint was trained on other classes than this run has. */
+tdm_status tdm__run_check_classes(const tdm_run *run, const tdm_ckpt *ckpt);
 /* Does every pass of training and evaluation have the rows that the layers need? */
 tdm_status tdm__run_check_rows(const tdm_run *run);
 /* Called after the mode is open: batches lie in memory that its device lends. */

@@ -34,9 +34,15 @@ tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted) {
     if (run->options.train == NULL && data->train.format == TDM_DATA_NONE)
         TDM_FAIL(TDM_E_CONFIG,
                  "the job has no data.train; to try the job without data, write `data: {train: {format: synthetic}}`");
-    TDM_TRY(open_one(run, &run->train, run->options.train, &data->train, wanted));
+    tdm_data_wanted own = *wanted, eval = *wanted;
+    TDM_TRY(tdm__run_classes_of_weights(run));
+    own.class_names = &run->classes;
+    TDM_TRY(open_one(run, &run->train, run->options.train, &data->train, &own));
+    TDM_TRY(tdm__run_take_classes(run));
+    eval.class_names = &run->classes;
+    eval.evaluates = true;
     if (run->options.eval != NULL || data->eval.format != TDM_DATA_NONE)
-        TDM_TRY(open_one(run, &run->eval, run->options.eval, &data->eval, wanted));
+        TDM_TRY(open_one(run, &run->eval, run->options.eval, &data->eval, &eval));
     return note_data(run);
 }
 

@@ -17,6 +17,7 @@ static void base_text(const tdm_section *section, int type, char *out, size_t by
         [TDM_DATA_NPY] = "{format: npy, x: a, y: b}",
         [TDM_DATA_SYNTHETIC] = "{format: synthetic}",
         [TDM_DATA_GLYPHS] = "{format: glyphs}",
+        [TDM_DATA_CSV] = "{format: csv, path: a}",
     };
     bool is_spec = section->type_key != NULL && strcmp(section->type_key, "format") == 0;
     if (is_spec && type != TDM_DATA_NONE && type != TDM_DATA_IMAGE_FOLDER) {

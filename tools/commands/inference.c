@@ -37,17 +37,25 @@ static int open_config(inference *in, tool *t, const char **folder) {
     return status == TDM_OK ? job_take(t, NULL, config, &in->config) : tell_error(status);
 }
 
-/* --checkpoint: best, latest or a step, of the run directory that the weights come from. */
+static bool is_step(const char *name) {
+    return name[0] && strspn(name, "0123456789") == strlen(name) && strlen(name) <= 16;
+}
+
+/* --checkpoint: best, latest or a step. */
+static int check_checkpoint(const tool *t) {
+    const char *name = args_flag(t, "--checkpoint");
+    if (!name || is_step(name) || strcmp(name, "best") == 0 || strcmp(name, "latest") == 0) return TDM_OK;
+    return args_wrong(t, "`--checkpoint` must be best, latest or a step, got `%s`; write --weights %s", name, name);
+}
+
+/* The checkpoint of that name in the run directory that the weights come from. */
 static int choose_checkpoint(inference *in, const tool *t, const char **weights) {
     const char *name = args_flag(t, "--checkpoint");
-    bool is_step = name && name[0] && strspn(name, "0123456789") == strlen(name) && strlen(name) <= 16;
     if (!name) return TDM_OK;
-    if (!is_step && strcmp(name, "best") != 0 && strcmp(name, "latest") != 0)
-        return args_wrong(t, "`--checkpoint` must be best, latest or a step, got `%s`", name);
     if (!*weights || files_is_missing(*weights))
         return args_wrong(t, "`--checkpoint` needs a run directory, as RUN-DIR or with --weights");
-    in->weights = is_step ? text_format("%s/checkpoints/step-%08lld", *weights, atoll(name))
-                          : text_format("%s/checkpoints/%s", *weights, name);
+    in->weights = is_step(name) ? text_format("%s/checkpoints/step-%08lld", *weights, atoll(name))
+                                : text_format("%s/checkpoints/%s", *weights, name);
     *weights = in->weights;
     return TDM_OK;
 }
@@ -55,7 +63,8 @@ static int choose_checkpoint(inference *in, const tool *t, const char **weights)
 int inference_open(inference *in, tool *t) {
     *in = (inference){.config = NULL};
     const char *folder;
-    int code = open_config(in, t, &folder);
+    int code = check_checkpoint(t);
+    if (code == TDM_OK) code = open_config(in, t, &folder);
     if (code != TDM_OK) return code;
     const char *weights = args_flag(t, "--weights");
     if (!weights) weights = folder;

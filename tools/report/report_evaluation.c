@@ -16,18 +16,34 @@ static json_int_t number_at(const json_t *array, size_t index) {
     return json_integer_value(json_array_get(array, index));
 }
 
+/* The name of a class, else its number. */
+static char *class_text(const json_t *evaluation, json_int_t class) {
+    const json_t *names = json_object_get(evaluation, "class_names");
+    const char *name = class >= 0 ? json_string_value(json_array_get(names, (size_t) class)) : NULL;
+    return name ? text_copy(name) : text_format("%lld", (long long)class);
+}
+
+static void class_cell(FILE *to, const json_t *evaluation, json_int_t class) {
+    FREED char *text = class_text(evaluation, class);
+    html_element(to, "td", text);
+}
+
 /* The shade is the cell's part of its row, so that rare classes are as visible as frequent ones. */
-static void map_row(FILE *to, const json_t *rows, size_t row, size_t classes, double size) {
+static void map_row(FILE *to, const json_t *evaluation, const json_t *rows, size_t row, double size) {
+    size_t classes = json_array_size(rows);
+    FREED char *label = class_text(evaluation, (json_int_t)row);
     double total = 0;
     for (size_t k = 0; k < classes; k++) total += (double)cell_of(rows, row, k);
     for (size_t k = 0; k < classes; k++) {
         json_int_t count = cell_of(rows, row, k);
         if (count <= 0) continue;
-        fprintf(to,
-                "<rect class=\"%s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" opacity=\"%.2f\">"
-                "<title>%zu \xe2\x86\x92 %zu: %lld</title></rect>\n",
+        fprintf(to, "<rect class=\"%s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" opacity=\"%.2f\"><title>",
                 k == row ? "p5" : "p4", MARGIN + (double)k * size, MARGIN + (double)row * size, size, size,
-                0.1 + 0.5 * (double)count / total, row, k, (long long)count);
+                0.1 + 0.5 * (double)count / total);
+        FREED char *predicted = class_text(evaluation, (json_int_t)k);
+        FREED char *title = text_format("%s \xe2\x86\x92 %s: %lld", label, predicted, (long long)count);
+        html_text(to, title);
+        fputs("</title></rect>\n", to);
         if (classes > 20) continue;
         fprintf(to, "<text class=\"small\" x=\"%.2f\" y=\"%.2f\" text-anchor=\"middle\">%lld</text>\n",
                 MARGIN + ((double)k + 0.5) * size, MARGIN + ((double)row + 0.5) * size + 4, (long long)count);
@@ -59,7 +75,7 @@ static void heat_map(FILE *to, const json_t *evaluation, bool chinese) {
     double size = (double)MAP / (double)classes;
     fprintf(to, "<figure><svg viewBox=\"0 0 %d %d\" role=\"img\">", MARGIN + MAP + 10, MARGIN + MAP + 10);
     html_element(to, "title", report_words[WORD_CONFUSION][chinese]);
-    for (size_t row = 0; row < classes; row++) map_row(to, rows, row, classes, size);
+    for (size_t row = 0; row < classes; row++) map_row(to, evaluation, rows, row, size);
     map_axes(to, classes, size, report_words[WORD_LABEL][chinese], report_words[WORD_PREDICTED][chinese]);
     fputs("</svg></figure>\n", to);
 }
@@ -74,7 +90,9 @@ static void class_table(FILE *to, const json_t *evaluation, bool chinese) {
             report_words[WORD_SAMPLES][chinese], report_words[WORD_ACCURACY_PERCENT][chinese]);
     for (size_t k = 0; k < classes; k++) {
         json_int_t count = number_at(samples, k);
-        fprintf(to, "<tr><td>%zu</td><td>%lld</td><td>", k, (long long)count);
+        fputs("<tr>", to);
+        class_cell(to, evaluation, (json_int_t)k);
+        fprintf(to, "<td>%lld</td><td>", (long long)count);
         if (count > 0) fprintf(to, "%.2f", 100.0 * (double)number_at(correct, k) / (double)count);
         fputs("</td></tr>\n", to);
     }
@@ -96,9 +114,10 @@ static void worst_table(FILE *to, const json_t *evaluation, bool chinese) {
         char text[32];
         fprintf(to, "<tr><td>%lld</td><td>%s</td>", (long long)json_integer_value(json_object_get(item, "index")),
                 text_number(text, json_is_number(loss) ? json_number_value(loss) : NAN));
-        if (labels)
-            fprintf(to, "<td>%lld</td><td>%lld</td>", (long long)json_integer_value(json_object_get(item, "label")),
-                    (long long)json_integer_value(json_object_get(item, "predicted")));
+        if (labels) {
+            class_cell(to, evaluation, json_integer_value(json_object_get(item, "label")));
+            class_cell(to, evaluation, json_integer_value(json_object_get(item, "predicted")));
+        }
         fputs("</tr>\n", to);
     }
     fputs("</table></details>\n", to);

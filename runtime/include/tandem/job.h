@@ -21,6 +21,12 @@ typedef enum tdm_data_format {
 #undef TDM_FORMAT
 } tdm_data_format;
 
+/* auto: test for data.eval, else train. */
+typedef enum tdm_split { TDM_SPLIT_AUTO, TDM_SPLIT_TRAIN, TDM_SPLIT_TEST } tdm_split;
+
+/* Does the first row name the columns? auto: if none of its cells is a number. */
+typedef enum tdm_csv_header { TDM_CSV_HEADER_AUTO, TDM_CSV_HEADER_YES, TDM_CSV_HEADER_NO } tdm_csv_header;
+
 typedef struct tdm_data_spec {
     int format;                  /* tdm_data_format */
     const char *images, *labels; /* idx */
@@ -32,10 +38,15 @@ typedef struct tdm_data_spec {
     int64_t seed;                /* synthetic, glyphs; TDM_INT_NULL: the job's seed */
     double noise;                /* glyphs: standard deviation of the pixel noise; pixels are 0 to 1 */
     tdm_origin origin;           /* where the file has the section, for messages */
-    const char *path;            /* cifar10: the folder in which `files` were found; else NULL */
-    int split;             /* which files cifar10 reads in `path`: 1 train, 2 test, 0 those of the section's name */
-    tdm_origin inputs_at;  /* where the file has images, x, files or path, for messages */
-    tdm_origin targets_at; /* where it has labels or y */
+    const char *path;            /* csv: the table. cifar10: the folder in which `files` were found */
+    int split;                   /* tdm_split: which files cifar10 reads in `path`, which part of `holdout` */
+    tdm_origin inputs_at;        /* where the file has images, x, files or path, for messages */
+    tdm_origin targets_at;       /* where it has labels or y */
+    /* Above 0: the data is split by chance. This fraction is the part that `split` test reads, the rest is train's. The
+     * same seed, fraction and samples give the same split. 0: there is no split. */
+    double holdout;
+    const char *label; /* csv: the column of the label or target, by name or by number from 0; NULL: the last */
+    int header;        /* csv: tdm_csv_header */
 } tdm_data_spec;
 
 typedef struct tdm_transform_spec {

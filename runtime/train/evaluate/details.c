@@ -120,6 +120,7 @@ tdm_status tdm__details_end(tdm_run *run, const tdm_scores *scores) {
     if (run->comm != NULL) TDM_TRY(gather_worst(run));
     details->scores = *scores;
     details->step = run->step;
+    if (run->classes.count == details->classes) details->names = run->classes;
     return TDM_OK;
 }
 
@@ -127,6 +128,9 @@ tdm_status tdm__details_end(tdm_run *run, const tdm_scores *scores) {
 
 static void print_classes(tdm_json_out *to, const tdm_details *details) {
     const int classes = (int)details->classes;
+    if (details->names.count > 0) tdm__json_put(to, "class_names:[");
+    for (int64_t k = 0; k < details->names.count; k++) tdm__json_put(to, "%s", details->names.name[k]);
+    if (details->names.count > 0) tdm__json_put(to, "]");
     tdm__json_put_integers(to, "class_samples", details->count, classes);
     tdm__json_put_integers(to, "class_correct", details->correct, classes);
     if (details->confusion == NULL) return;

@@ -17,6 +17,7 @@ struct tdm_details {
     int64_t step;       /* that was evaluated; -1: no evaluation is complete */
     tdm_scores scores;  /* of it */
     int64_t classes;    /* 0: samples have no labels */
+    tdm_classes names;  /* of the classes, borrowed from the run; count 0: they have none */
     int64_t *correct;   /* [classes] */
     int64_t *count;     /* [classes], samples by label */
     int64_t *confusion; /* [label][predicted]; NULL: there are more than TDM_CONFUSION_CLASSES */
