@@ -369,6 +369,25 @@ static void check_mixing(tdm_config *config) {
                   "data.transform mixes labels, and loss %s has none", loss->name);
 }
 
+/* ---- what evaluations are judged by ---- */
+
+static void check_metric(tdm_config *config, const char *key, int metric) {
+    if (metric != TDM_METRIC_ACCURACY && metric != TDM_METRIC_TOP5) return;
+    if (tdm_job_has_labels(&config->settings.job)) return;
+    conflict(config, key, "loss.type",
+             TDM_WORDS(config, "%s needs samples with labels, and the loss compares with numbers; write loss", key));
+}
+
+static void check_metrics(tdm_config *config) {
+    const tdm_job *job = &config->settings.job;
+    check_metric(config, "checkpoint.keep_best", job->checkpoint.keep_best);
+    if (job->train.stop_after == TDM_INT_NULL) return;
+    check_metric(config, "train.stop_early.metric", job->train.stop_metric);
+    if (job->train.stop_metric == TDM_METRIC_NONE)
+        conflict(config, "train.stop_early.metric", "train.stop_early.after",
+                 "train.stop_early needs a metric, got none; write accuracy, top5 or loss");
+}
+
 tdm_status tdm__check_settings(tdm_config *config) {
     tdm_job *job = &config->settings.job;
     check_name(config);
@@ -382,6 +401,7 @@ tdm_status tdm__check_settings(tdm_config *config) {
     check_holdout(config);
     check_normalize(config);
     check_mixing(config);
+    check_metrics(config);
     job->weights_at = origin_of(config, "model.weights");
     job->checkpoint.resume_at = origin_of(config, "checkpoint.resume");
     tdm__check_lacking(config);

@@ -27,7 +27,6 @@ static const tdm_lack lacks[] = {
     {"parallel", "stages", 0, NULL, "above 1 (model parallel inside a replica)", "大于 1（副本内的模型并行）",
      "write stages: 1"},
 #include <tandem/sys/backends.def>
-    {"log", "tensorboard", BIT(true), NULL, NULL, NULL, "use metrics.jsonl: it holds the same numbers"},
 };
 #undef TDM_BACKEND
 #undef TDM_FORMAT
@@ -55,7 +54,6 @@ bool tdm__lacks(const tdm_field *row) {
 static void print_values(const tdm_lack *lack, const tdm_field *row, bool chinese, tdm_text *out) {
     const char *what = chinese ? lack->what_zh : lack->what, *comma = "";
     if (what == NULL && lack->values == 0) what = chinese ? "任何值" : "any value";
-    if (what == NULL && row->kind == TDM_FIELD_BOOL) what = "true";
     if (what != NULL) tdm__text_puts(out, what);
     for (int i = 0; what == NULL && row->names[i] != NULL; i++) {
         if ((lack->values & BIT(i)) == 0) continue;
@@ -84,8 +82,7 @@ void tdm__row_help(const tdm_field *row, bool chinese, tdm_text *out) {
 static bool asks_for(const tdm_lack *lack, const tdm_field *row, const void *object, const char *printed) {
     const void *value = (const char *)object + row->offset;
     if (lack->values == 0) return strcmp(printed, row->initial) != 0;
-    int index = row->kind == TDM_FIELD_BOOL ? *(const bool *)value : *(const int *)value;
-    return (lack->values & BIT(index)) != 0;
+    return (lack->values & BIT(*(const int *)value)) != 0;
 }
 
 static void check_row(tdm_config *config, int section_index, int row_index, const tdm_lack *lack) {
@@ -98,10 +95,10 @@ static void check_row(tdm_config *config, int section_index, int row_index, cons
     if (printed.failed) {
         config->faults.status = TDM_E_MEMORY;
     } else if (asks_for(lack, row, object, printed.data)) {
-        const char *what = lack->what != NULL ? lack->what : row->kind == TDM_FIELD_BOOL ? "" : printed.data;
+        const char *what = lack->what != NULL ? lack->what : printed.data;
         const char *key = tdm__fault_key(&config->faults, section->path, row->key);
         TDM_FAULT(config, UNSUPPORTED, config->position[section_index][row_index], key, lack->hint,
-                  "%s%s%s is not in this build", key, what[0] != '\0' ? " " : "", what);
+                  "%s %s is not in this build", key, what);
     }
     tdm__text_deinit(&printed);
 }

@@ -39,7 +39,7 @@ typedef struct tdm_lack {
     const char *hint;           /* what to write instead */
 } tdm_lack;
 
-enum { TDM_SECTION_COUNT = 18, TDM_ROWS_MAX = 24 };
+enum { TDM_SECTION_COUNT = 20, TDM_ROWS_MAX = 24 };
 /* In the order of printing: a section before its parts. */
 extern const tdm_section tdm__sections[TDM_SECTION_COUNT];
 

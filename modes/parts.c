@@ -91,6 +91,7 @@ tdm_status tdm__open_replica(const tdm_mode_params *params, tdm_replica_options 
     tdm_device *device = NULL;
     TDM_TRY(params->device->open(&device, params->host, &device_options));
     options.seed = (uint64_t)job->seed;
+    options.averages = params->averages && options.index == 0;
     options.rows = params->plan->options.rows * job->train.accumulate;
     options.target_bytes = tdm__target_bytes(params->plan);
     tdm_status status = tdm__replica_open(out, params->host, params->plan, device, &options);

@@ -6,6 +6,8 @@
 #include "config/table.h"
 #include "runtime/base/field/field_rows.h"
 
+extern const char *const tdm__metric_names[]; /* of tdm_metric */
+
 #define BIT(value) (1u << (value))
 enum { MANY = 1 << 30 };
 
@@ -19,6 +21,8 @@ extern const tdm_field tdm__optimizer_rows[];
 extern const tdm_field tdm__schedule_rows[];
 extern const tdm_field tdm__train_rows[];
 extern const tdm_field tdm__batch_rows[];
+extern const tdm_field tdm__stop_early_rows[];
+extern const tdm_field tdm__ema_rows[];
 extern const tdm_field tdm__parallel_rows[];
 extern const tdm_field tdm__dp_rows[];
 extern const tdm_field tdm__ddp_rows[];

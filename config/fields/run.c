@@ -17,6 +17,7 @@ const tdm_field tdm__root_rows[] = {
     {0},
 };
 
+static const char *const weights_names[] = {"ema", "model", NULL};
 const tdm_field tdm__eval_rows[] = {
     {FIELD_IN(INTERVAL, tdm_job, eval, every, "1 epoch"), FLAGS(NULLABLE),
      HELP("how often data.eval is evaluated; null: never", "多久在 data.eval 上评估一次；null 表示从不")},
@@ -24,6 +25,10 @@ const tdm_field tdm__eval_rows[] = {
      HELP("samples that a device evaluates at once, the same in train, eval and predict; null: as many as a device "
           "processes at once in training",
           "每个设备一次评估的样本数，训练、eval 与 predict 相同；null 表示与训练时一次处理的样本数相同")},
+    {FIELD_IN(ENUM, tdm_job, eval, weights, "ema"), .names = weights_names,
+     HELP("the weights that are evaluated, also by eval and predict, where there is train.ema: its average, or the "
+          "model's own",
+          "使用 train.ema 时评估（包括 eval 与 predict）哪种权重：平均值 (ema) 或模型自身 (model)")},
     {0},
 };
 const tdm_field tdm__checkpoint_rows[] = {
@@ -32,6 +37,10 @@ const tdm_field tdm__checkpoint_rows[] = {
           "多久保存一次检查点；结束时总会保存一次")},
     {FIELD(INT, tdm_checkpoint_section, keep_last, "3"), RANGE(1, MANY), .unit = "checkpoints", FLAGS(LOCAL),
      HELP("checkpoints to keep; older ones are removed", "保留最近几个检查点，更旧的删除")},
+    {FIELD(ENUM, tdm_checkpoint_section, keep_best, "none"), .names = tdm__metric_names,
+     HELP("an evaluation that is the best so far by this metric saves a checkpoint, which keep_last does not remove; "
+          "checkpoints/best names it",
+          "按此指标，迄今最好的一次评估会保存检查点，keep_last 不会删除它；checkpoints/best 记录其名称")},
     {FIELD(TEXT, tdm_checkpoint_section, resume, "auto"), FLAGS(OF_START),
      HELP("auto: continue from the run directory's checkpoint; never: start anew; or the path of a checkpoint",
           "auto：从运行目录中的检查点继续；never：从头开始；或检查点路径")},
@@ -49,6 +58,7 @@ const tdm_field tdm__log_rows[] = {
     {FIELD_IN(ENUM, tdm_job, log, progress, "auto"), .names = progress_names, FLAGS(LOCAL),
      HELP("progress bar; auto: if stderr is a terminal", "进度条；auto：stderr 为终端时显示")},
     {FIELD_IN(BOOL, tdm_job, log, tensorboard, "false"), FLAGS(LOCAL),
-     HELP("also write TensorBoard event files", "同时写 TensorBoard 事件文件")},
+     HELP("also write the numbers of metrics.jsonl as TensorBoard event files, in tensorboard/ of the run directory",
+          "同时把 metrics.jsonl 的数值写成 TensorBoard 事件文件，位于运行目录的 tensorboard/")},
     {0},
 };

@@ -135,3 +135,26 @@ const tdm_field tdm__batch_rows[] = {
           "所有设备每步的样本总数；与 per_device 二选一")},
     {0},
 };
+const char *const tdm__metric_names[] = {"none", "accuracy", "top5", "loss", NULL};
+const tdm_field tdm__stop_early_rows[] = {
+    {NAMED(INT, "after", tdm_train_section, stop_after, "null"), RANGE(1, MANY), FLAGS(NULLABLE), .unit = "evaluations",
+     HELP("evaluations in a row without an improvement after which the run ends; null: it runs to its last step",
+          "连续多少次评估没有改善就结束训练；null 表示训练到最后一步")},
+    {NAMED(ENUM, "metric", tdm_train_section, stop_metric, "accuracy"), .names = tdm__metric_names,
+     HELP("what must improve; top5 needs more than 5 classes", "须改善的指标；top5 需要多于 5 个类别")},
+    {NAMED(FLOAT, "min_delta", tdm_train_section, stop_min_delta, "0"), RANGE(0, 1e30),
+     HELP("a smaller or equal change is no improvement", "变化不超过此值不算改善")},
+    {0},
+};
+
+const tdm_field tdm__ema_rows[] = {
+    {NAMED(FLOAT, "decay", tdm_train_section, ema_decay, "null"), RANGE(0, 1), FLAGS(NULLABLE | OPEN_MAX),
+     HELP("part of the average that an update keeps, such as 0.999; null: no average",
+          "每次更新保留的平均值比例，如 0.999；null 表示不做平均")},
+    {NAMED(BOOL, "warmup", tdm_train_section, ema_warmup, "false"),
+     HELP("after n updates the decay is at most (1 + n) / (10 + n), so that the first weights are soon forgotten",
+          "n 次更新后衰减率不超过 (1 + n) / (10 + n)，使初始权重很快被遗忘")},
+    {NAMED(INT, "every", tdm_train_section, ema_every, "1"), RANGE(1, MANY), .unit = "steps",
+     HELP("optimizer steps between two updates of the average", "每隔多少个优化器步更新一次平均值")},
+    {0},
+};

@@ -2,6 +2,7 @@
  *
  * All give the same bits: sums run over a fixed number of lanes. The loops are plain so that the compiler vectorises
  * them; nothing below may be written so that a wider register changes the order of additions. */
+#include <math.h>
 #include <string.h>
 
 #include "ops/flat/flat.h"
@@ -46,9 +47,20 @@ static double sum_squares(const float *x, size_t count) {
     return lane[0];
 }
 
+/* torch.lerp fuses at these places on the CPU, and counts from the nearer end. */
+static void lerp(float *x, const float *end, float weight, size_t count) {
+    const float back = weight - 1.0f;
+    if (weight < 0.5f) {
+        for (size_t i = 0; i < count; i++) x[i] = fmaf(weight, end[i] - x[i], x[i]);
+    } else {
+        for (size_t i = 0; i < count; i++) x[i] = fmaf(back, end[i] - x[i], end[i]);
+    }
+}
+
 const tdm_flat_kernels TDM_ISA_NAME(tdm__flat) = {
     .variant = TDM_ISA_TEXT,
     .sum = sum,
     .scale = scale,
     .sum_squares = sum_squares,
+    .lerp = lerp,
 };

@@ -23,8 +23,7 @@ static tdm_status new_ckpt(tdm_ckpt **out, const tdm_host *host) {
 
 void tdm__ckpt_close(tdm_ckpt *ckpt) {
     if (ckpt == NULL) return;
-    tdm__tensor_file_close(ckpt->tensors[TDM_CKPT_MODEL]);
-    tdm__tensor_file_close(ckpt->tensors[TDM_CKPT_OPTIMIZER]);
+    for (int part = 0; part < TDM_CKPT_TENSORS; part++) tdm__tensor_file_close(ckpt->tensors[part]);
     tdm__folder_close(&ckpt->folder);
     tdm__arena_deinit(&ckpt->arena);
     tdm__delete(ckpt->host, ckpt);
@@ -40,6 +39,10 @@ const tdm_tensor_file *tdm__ckpt_model(const tdm_ckpt *ckpt) {
 
 const tdm_tensor_file *tdm__ckpt_optimizer(const tdm_ckpt *ckpt) {
     return ckpt->tensors[TDM_CKPT_OPTIMIZER];
+}
+
+const tdm_tensor_file *tdm__ckpt_average(const tdm_ckpt *ckpt) {
+    return ckpt->tensors[TDM_CKPT_AVERAGE];
 }
 
 const char *tdm__ckpt_path(const tdm_ckpt *ckpt) {
@@ -150,8 +153,9 @@ static tdm_status verify_tensors(const tdm_ckpt *ckpt, int part) {
 /* Checks every byte of an open checkpoint against its manifest. Its state was checked when it was opened. */
 static tdm_status verify_open(tdm_ckpt *ckpt) {
     const char *config;
-    TDM_TRY(verify_tensors(ckpt, TDM_CKPT_MODEL));
-    TDM_TRY(verify_tensors(ckpt, TDM_CKPT_OPTIMIZER));
+    for (int part = 0; part < TDM_CKPT_TENSORS; part++) {
+        if (ckpt->tensors[part] != NULL) TDM_TRY(verify_tensors(ckpt, part));
+    }
     return tdm__ckpt_config(ckpt, &config);
 }
 
@@ -262,10 +266,16 @@ tdm_status tdm__ckpt_open_any(tdm_ckpt **out, const tdm_host *host, const char *
     tdm_arena arena;
     tdm_folder dir = {.fd = -1};
     tdm_status status;
+    const char *named;
     bool is_step;
     *out = NULL;
-    if (!tdm__file_is_folder(NULL, path)) return open_model_file(out, host, path);
     tdm__arena_init(&arena, host);
+    TDM_TRY_DONE(tdm__pointer_follow(&arena, path, &named));
+    if (named != NULL) path = named;
+    if (!tdm__file_is_folder(NULL, path)) {
+        TDM_TRY_DONE(open_model_file(out, host, path));
+        goto done;
+    }
     TDM_TRY_DONE(tdm__is_step(&arena, path, &is_step));
     if (is_step) {
         TDM_TRY_DONE(open_verified(out, host, NULL, path));

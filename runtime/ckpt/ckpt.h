@@ -66,6 +66,11 @@ typedef struct tdm_ckpt_state {
     char params_xxh3[TDM_HASH_TEXT];
     char data[160];   /* identifies the data: the number of samples and a hash of some; "" if unknown */
     int64_t eval_due; /* 1: the run was stopped before the evaluation after its last step, which is still due */
+    /* The best evaluation by checkpoint.keep_best, and by train.stop_early, with the evaluations since then. Metric "":
+     * there is none. */
+    char best_metric[12], stop_metric[12];
+    int64_t best_step, stop_step, stop_waited;
+    double best_score, stop_score;
 } tdm_ckpt_state;
 
 typedef struct tdm_ckpt_parts {
@@ -73,6 +78,8 @@ typedef struct tdm_ckpt_parts {
     int model_count;
     const tdm_tensor *optimizer; /* exp_avg.<name>, ... */
     int optimizer_count;
+    const tdm_tensor *average; /* like `model`, with averages of the parameters; NULL: none */
+    int average_count;
     tdm_ckpt_state state;
     const char *config_yaml; /* the resolved configuration; NULL: none */
     const char *classes;     /* the names of the classes as JSON; NULL: they have none */
@@ -80,10 +87,14 @@ typedef struct tdm_ckpt_parts {
 
 /* Writes step-%08d into the checkpoints directory `name`, which is created if missing: fills a temporary sibling,
  * fsyncs every file and directory, renames it, updates `latest`, then removes all but the newest keep_last complete
- * checkpoints (0: keeps all). After TDM_E_IO the existing checkpoints are still valid. A complete checkpoint of the
- * same step is kept if its manifest has the same hashes, else replaced. */
+ * checkpoints (0: keeps all) and that of parts->state.best_step. After TDM_E_IO the existing checkpoints are still
+ * valid. A complete checkpoint of the same step is kept if its manifest has the same hashes, else replaced. */
 tdm_status tdm__ckpt_save(const tdm_host *host, const tdm_file_ops *ops, const tdm_folder *folder, const char *name,
                           const tdm_ckpt_parts *parts, int64_t keep_last);
+
+/* Makes the file `best` of a checkpoints directory name the checkpoint of `step`; removes the file if there is no such
+ * checkpoint. A save does the first for parts->state.best_step, after which it removes older checkpoints. */
+tdm_status tdm__ckpt_name_best(const tdm_host *host, const tdm_folder *folder, const char *name, int64_t step);
 
 /* Removes what killed processes have left in a folder: entries "<base>.tmp-<pid>", or numbered ones,
  * "<base>.tmp-<pid>-<n>", whose base is ours. What cannot be removed is a warning. */
@@ -105,12 +116,14 @@ tdm_status tdm__ckpt_open(tdm_ckpt **out, const tdm_host *host, const tdm_folder
  * warning names the file and the first damaged tensor. If there is no checkpoint at all, TDM_OK and *out is NULL. If
  * there are some but none is usable, TDM_E_CHECKPOINT. If `name` is not a folder, TDM_E_IO. */
 tdm_status tdm__ckpt_open_newest(tdm_ckpt **out, const tdm_host *host, const tdm_folder *folder, const char *name);
-/* Opens a path as users give it: a step directory, a checkpoints directory, a run directory or a .safetensors file. The
- * last gives a checkpoint with a model and without state. */
+/* Opens a path as users give it: a step directory, a checkpoints directory, a run directory, the file `best` or
+ * `latest` that names a step directory beside it, or a .safetensors file. The last gives a checkpoint with a model and
+ * without state. */
 tdm_status tdm__ckpt_open_any(tdm_ckpt **out, const tdm_host *host, const char *path);
 const tdm_ckpt_state *tdm__ckpt_state(const tdm_ckpt *ckpt); /* NULL without state */
 const tdm_tensor_file *tdm__ckpt_model(const tdm_ckpt *ckpt);
 const tdm_tensor_file *tdm__ckpt_optimizer(const tdm_ckpt *ckpt); /* NULL without state */
+const tdm_tensor_file *tdm__ckpt_average(const tdm_ckpt *ckpt);   /* NULL without one */
 const char *tdm__ckpt_path(const tdm_ckpt *ckpt);
 /* The configuration of the run that saved it; NULL if the checkpoint has none. Borrowed from the checkpoint. */
 tdm_status tdm__ckpt_config(tdm_ckpt *ckpt, const char **out);

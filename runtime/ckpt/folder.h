@@ -7,7 +7,8 @@
 
 #define TDM_CKPT_MANIFEST "MANIFEST.json"
 /* The files of a checkpoint beside the manifest. A manifest that lists any other name is refused. */
-enum { TDM_CKPT_MODEL, TDM_CKPT_OPTIMIZER, TDM_CKPT_STATE, TDM_CKPT_CONFIG, TDM_CKPT_FILES };
+enum { TDM_CKPT_MODEL, TDM_CKPT_OPTIMIZER, TDM_CKPT_AVERAGE, TDM_CKPT_STATE, TDM_CKPT_CONFIG, TDM_CKPT_FILES };
+enum { TDM_CKPT_TENSORS = TDM_CKPT_STATE }; /* the first of them hold tensors */
 extern const char *const tdm__ckpt_file_names[TDM_CKPT_FILES];
 
 enum { TDM_CKPT_VERSION = 1, TDM_CKPT_MAX_STATE = 64 * 1024, TDM_CKPT_MAX_CONFIG = 1024 * 1024 };
@@ -30,13 +31,13 @@ struct tdm_ckpt {
     tdm_folder folder; /* not open if the checkpoint is a single model file */
     bool has_state;    /* it is a directory with manifest, optimizer and state */
     tdm_manifest manifest;
-    tdm_tensor_file *tensors[2]; /* index: TDM_CKPT_MODEL, TDM_CKPT_OPTIMIZER */
+    tdm_tensor_file *tensors[TDM_CKPT_TENSORS]; /* NULL: the checkpoint does not have the file */
     tdm_ckpt_state state;
 };
 
-/* MANIFEST.json; manifest.c has its format. `tensors` and `counts`: of the model, of the optimizer. */
-void tdm__manifest_print(tdm_text *out, const tdm_manifest *manifest, const tdm_tensor *const tensors[2],
-                         const int counts[2]);
+/* MANIFEST.json; manifest.c has its format. `tensors` and `counts`: of each file of tensors. */
+void tdm__manifest_print(tdm_text *out, const tdm_manifest *manifest, const tdm_tensor *const tensors[TDM_CKPT_TENSORS],
+                         const int counts[TDM_CKPT_TENSORS]);
 /* Reads it, and opens the tensor files that it lists. Their sizes must be those in the manifest. */
 tdm_status tdm__manifest_read(tdm_ckpt *ckpt);
 
@@ -60,5 +61,15 @@ bool tdm__step_of(const char *name, int64_t *step);
 tdm_status tdm__is_step(tdm_arena *arena, const char *path, bool *out);
 /* Opens a checkpoints directory by the user's path, which may also be the run directory around it. */
 tdm_status tdm__steps_open(tdm_folder *out, tdm_arena *arena, const char *path);
+
+/* ---- the files `latest` and `best` of a checkpoints directory: one line, the name of a step directory beside them
+ * ---- */
+bool tdm__is_pointer(const char *name);
+/* Replaces the file, unless there is no checkpoint of this step: then the file stays. */
+tdm_status tdm__pointer_set(const tdm_file_ops *ops, const tdm_folder *dir, const char *name, int64_t step);
+tdm_status tdm__pointer_remove(const tdm_file_ops *ops, const tdm_folder *dir, const char *name);
+/* If the user's path is such a file, *out is the path of the step directory that it names, in the arena; else NULL.
+ * TDM_E_CHECKPOINT if it holds anything else. */
+tdm_status tdm__pointer_follow(tdm_arena *arena, const char *path, const char **out);
 
 #endif

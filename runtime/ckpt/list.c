@@ -79,7 +79,8 @@ static tdm_status inspect(const tdm_host *host, tdm_arena *arena, const tdm_fold
     }
     out->complete = true;
     out->state = ckpt->state;
-    out->tensors = ckpt->tensors[TDM_CKPT_MODEL]->count + ckpt->tensors[TDM_CKPT_OPTIMIZER]->count;
+    for (int part = 0; part < TDM_CKPT_TENSORS; part++)
+        out->tensors += ckpt->tensors[part] != NULL ? ckpt->tensors[part]->count : 0;
     for (int part = 0; part < TDM_CKPT_FILES; part++) out->bytes += ckpt->manifest.file[part].bytes;
     tdm__ckpt_close(ckpt);
     return TDM_OK;
@@ -212,11 +213,11 @@ static void put_tensor(tdm_json_out *to, const tdm_tensor *tensor, const tdm_has
 }
 
 static void show_json(const tdm_ckpt *ckpt, tdm_text *out) {
-    static const char *const keys[] = {"model", "optimizer"};
+    static const char *const keys[TDM_CKPT_TENSORS] = {"model", "optimizer", "ema"};
     tdm_json_out json = tdm__json_out(out, " ");
     tdm__json_put(&json, "{ path:%s", ckpt->path);
     if (ckpt->has_state) tdm__state_print(&json, "state", &ckpt->state);
-    for (int part = 0; part < 2; part++) {
+    for (int part = 0; part < TDM_CKPT_TENSORS; part++) {
         const tdm_tensor_file *file = ckpt->tensors[part];
         const tdm_hash128 *hashes = ckpt->manifest.file[part].tensor_hash;
         if (file == NULL) continue;
@@ -236,7 +237,7 @@ tdm_status tdm__ckpt_show(const tdm_host *host, const char *path, bool json, tdm
         tdm__text_shown(out, ckpt->path);
         tdm__text_puts(out, "\n");
         if (ckpt->has_state) show_state(&ckpt->state, out);
-        for (int part = 0; part < 2; part++) show_tensors(ckpt, part, out);
+        for (int part = 0; part < TDM_CKPT_TENSORS; part++) show_tensors(ckpt, part, out);
     }
     tdm__ckpt_close(ckpt);
     return TDM_OK;

@@ -4,7 +4,7 @@
  *   line 2        "xxh3": "<32 hex digits>",    the hash of every byte after this line, so that the manifest itself is
  *                                               checked
  *   the rest      "format": "tandem.checkpoint", "version": 1, "files": {name: {"bytes": n, "xxh3": hash, "tensors":
- *                 {name: hash, ...}}, ...}}     "tensors" only for the two tensor files
+ *                 {name: hash, ...}}, ...}}     "tensors" only for the files of tensors
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,17 +19,16 @@ static const char first_lines[] = "{\n  \"xxh3\": \"";
 static const char format_name[] = "tandem.checkpoint";
 
 enum { DIGITS = TDM_HASH_TEXT - 1, DIGITS_AT = sizeof(first_lines) - 1, GUARDED_AT = DIGITS_AT + DIGITS + 3 };
-enum { MAX_BYTES = 2 * TDM_ST_MAX_HEADER }; /* for each of the two tensor files, less than its header */
+enum { MAX_BYTES = TDM_CKPT_TENSORS * TDM_ST_MAX_HEADER }; /* for each file of tensors, less than its header */
 
 const char *const tdm__ckpt_file_names[TDM_CKPT_FILES] = {
-    [TDM_CKPT_MODEL] = "model.safetensors",
-    [TDM_CKPT_OPTIMIZER] = "optimizer.safetensors",
-    [TDM_CKPT_STATE] = "state.json",
+    [TDM_CKPT_MODEL] = "model.safetensors",     [TDM_CKPT_OPTIMIZER] = "optimizer.safetensors",
+    [TDM_CKPT_AVERAGE] = "ema.safetensors",     [TDM_CKPT_STATE] = "state.json",
     [TDM_CKPT_CONFIG] = "config.resolved.yaml",
 };
 
 static bool has_tensors(int part) {
-    return part == TDM_CKPT_MODEL || part == TDM_CKPT_OPTIMIZER;
+    return part < TDM_CKPT_TENSORS;
 }
 
 static void put_hash(tdm_json_out *to, const char *key, tdm_hash128 hash) {
@@ -38,8 +37,8 @@ static void put_hash(tdm_json_out *to, const char *key, tdm_hash128 hash) {
     tdm__json_put(to, "%s:%s", key, digits);
 }
 
-void tdm__manifest_print(tdm_text *out, const tdm_manifest *manifest, const tdm_tensor *const tensors[2],
-                         const int counts[2]) {
+void tdm__manifest_print(tdm_text *out, const tdm_manifest *manifest, const tdm_tensor *const tensors[TDM_CKPT_TENSORS],
+                         const int counts[TDM_CKPT_TENSORS]) {
     char digits[TDM_HASH_TEXT];
     tdm_json_out json = tdm__json_out(out, " ");
     tdm__json_put(&json, "{\n");
@@ -188,7 +187,7 @@ static tdm_status read_files(manifest_reader *reader) {
     }
     if (reader->json.failed) return json_fault(reader);
     for (int part = TDM_CKPT_MODEL; part <= TDM_CKPT_STATE; part++) {
-        if (!reader->ckpt->manifest.file[part].listed)
+        if (part != TDM_CKPT_AVERAGE && !reader->ckpt->manifest.file[part].listed)
             TDM_FAIL(TDM_E_CHECKPOINT, "%s: it does not list %s", reader->path, tdm__ckpt_file_names[part]);
     }
     return TDM_OK;

@@ -4,8 +4,8 @@
  *   2. Every file is written and fsynced, MANIFEST.json last. Then the temporary directory is fsynced.
  *   3. It is renamed to step-XXXXXXXX, or exchanged with an existing one that differs. The parent is fsynced. Now the
  *      checkpoint is saved.
- *   4. `latest` is replaced. It is a hint for people; tandem never relies on it.
- *   5. Checkpoints older than the newest keep_last are renamed to temporary names, then deleted.
+ *   4. `latest` and `best` are replaced. They are hints for people; tandem never relies on them.
+ *   5. Checkpoints older than the newest keep_last, but not the best, are renamed to temporary names, then deleted.
  *
  * After a failure in steps 1 to 3 the temporary directory is removed. After a kill the next save removes it. */
 #include <errno.h>
@@ -59,7 +59,7 @@ static tdm_status make_temporary(saving *s, int64_t step) {
 
 static bool is_ours(const char *base, bool numbered) {
     int64_t step;
-    return numbered ? base[0] == '.' && tdm__step_of(base + 1, &step) : strcmp(base, "latest") == 0;
+    return numbered ? base[0] == '.' && tdm__step_of(base + 1, &step) : tdm__is_pointer(base);
 }
 
 static tdm_status reap(saving *s) {
@@ -98,15 +98,17 @@ static tdm_status write_text(saving *s, const char *name, const char *text, size
 static tdm_status write_files(saving *s, const tdm_ckpt_parts *parts) {
     tdm_manifest manifest = {.file = {{.listed = false}}};
     tdm_manifest_file own;
-    const tdm_tensor *const tensors[2] = {parts->model, parts->optimizer};
-    const int counts[2] = {parts->model_count, parts->optimizer_count};
+    const tdm_tensor *const tensors[TDM_CKPT_TENSORS] = {parts->model, parts->optimizer, parts->average};
+    const int counts[TDM_CKPT_TENSORS] = {parts->model_count, parts->optimizer_count, parts->average_count};
     const char *config = parts->config_yaml;
     tdm_text text;
     tdm_status status;
     tdm__text_init(&text, s->host);
-    for (int part = TDM_CKPT_MODEL; part <= TDM_CKPT_OPTIMIZER; part++)
+    for (int part = 0; part < TDM_CKPT_TENSORS; part++) {
+        if (part == TDM_CKPT_AVERAGE && parts->average == NULL) continue;
         TDM_TRY_DONE(write_tensors(s, part, tensors[part], counts[part], parts->state.step,
-                                   part == 0 ? parts->classes : NULL, &manifest.file[part]));
+                                   part != TDM_CKPT_OPTIMIZER ? parts->classes : NULL, &manifest.file[part]));
+    }
     if (config != NULL)
         TDM_TRY_DONE(write_text(s, tdm__ckpt_file_names[TDM_CKPT_CONFIG], config, strlen(config),
                                 &manifest.file[TDM_CKPT_CONFIG]));
@@ -207,8 +209,9 @@ static tdm_status drop(saving *s, int64_t step) {
     return tdm__folder_remove(s->ops, &s->dir, aside);
 }
 
-/* Removes checkpoints older than the newest keep_last complete ones, the oldest first; never the one just saved. */
-static tdm_status prune(saving *s, int64_t keep_last, int64_t saved) {
+/* Removes checkpoints older than the newest keep_last complete ones, the oldest first; never the one just saved, and
+ * never the best. */
+static tdm_status prune(saving *s, int64_t keep_last, int64_t saved, int64_t best) {
     int64_t *steps, kept = 0;
     size_t count, end = 0;
     TDM_TRY(tdm__steps_list(&s->arena, &s->dir, &steps, &count));
@@ -221,20 +224,21 @@ static tdm_status prune(saving *s, int64_t keep_last, int64_t saved) {
         end++;
     }
     for (size_t i = count; kept == keep_last && i > end; i--) {
-        if (steps[i - 1] != saved) TDM_TRY(drop(s, steps[i - 1]));
+        if (steps[i - 1] != saved && steps[i - 1] != best) TDM_TRY(drop(s, steps[i - 1]));
     }
     return TDM_OK;
 }
 
-static void tidy(saving *s, int64_t keep_last, int64_t step) {
-    char line[40];
+/* While `best` may still name an older checkpoint, none is removed. */
+static void tidy(saving *s, int64_t keep_last, int64_t step, int64_t best) {
     if (s->temporary != NULL && tdm__folder_remove(s->ops, &s->dir, s->temporary) != TDM_OK)
         TDM_WARN(s->host, "ckpt", "a temporary folder cannot be removed: %s", tdm_error_message());
     s->temporary = NULL;
-    int length = snprintf(line, sizeof(line), "%s\n", s->final);
-    if (tdm__file_replace(s->ops, &s->dir, "latest", line, (size_t)length) != TDM_OK)
+    if (tdm__pointer_set(s->ops, &s->dir, "latest", step) != TDM_OK)
         TDM_WARN(s->host, "ckpt", "`latest` cannot be updated: %s", tdm_error_message());
-    if (keep_last > 0 && prune(s, keep_last, step) != TDM_OK)
+    if (best > 0 && tdm__pointer_set(s->ops, &s->dir, "best", best) != TDM_OK)
+        TDM_WARN(s->host, "ckpt", "`best` cannot be updated: %s", tdm_error_message());
+    else if (keep_last > 0 && prune(s, keep_last, step, best) != TDM_OK)
         TDM_WARN(s->host, "ckpt", "old checkpoints cannot be removed: %s", tdm_error_message());
 }
 
@@ -275,7 +279,7 @@ tdm_status tdm__ckpt_save(const tdm_host *host, const tdm_file_ops *ops, const t
     TDM_TRY_DONE(make_temporary(&s, step));
     TDM_TRY_DONE(write_files(&s, parts));
     TDM_TRY_DONE(commit(&s, step));
-    tidy(&s, keep_last, step);
+    tidy(&s, keep_last, step, parts->state.best_step);
     tdm__error_restore(&record, NULL);
 done:
     if (status != TDM_OK) {
@@ -293,6 +297,21 @@ tdm_status tdm__ckpt_reap(const tdm_host *host, const tdm_folder *folder, const 
     begin(&s, host, &tdm__file_system);
     tdm_status status = tdm__folder_open(&s.dir, &s.arena, folder, name, TDM_E_IO);
     if (status == TDM_OK) status = reap(&s);
+    end(&s);
+    return status;
+}
+
+tdm_status tdm__ckpt_name_best(const tdm_host *host, const tdm_folder *folder, const char *name, int64_t step) {
+    saving s;
+    char final[32];
+    if (!tdm__file_is_there(folder, name)) return TDM_OK;
+    begin(&s, host, &tdm__file_system);
+    tdm__step_name(final, step);
+    tdm_status status = tdm__folder_open(&s.dir, &s.arena, folder, name, TDM_E_IO);
+    if (status == TDM_OK && step > 0 && tdm__file_is_folder(&s.dir, final))
+        status = tdm__pointer_set(s.ops, &s.dir, "best", step);
+    else if (status == TDM_OK)
+        status = tdm__pointer_remove(s.ops, &s.dir, "best");
     end(&s);
     return status;
 }

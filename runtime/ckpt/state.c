@@ -35,6 +35,13 @@ static const struct {
     FIELD(TEXT, params_xxh3, false, 0, 0),
     FIELD(TEXT, data, true, 0, 0),
     FIELD(WHOLE, eval_due, true, 0, 1),
+    FIELD(TEXT, best_metric, true, 0, 0),
+    FIELD(WHOLE, best_step, true, 0, MOST_COUNTED),
+    FIELD(NUMBER, best_score, true, 0, 0),
+    FIELD(TEXT, stop_metric, true, 0, 0),
+    FIELD(WHOLE, stop_step, true, 0, MOST_COUNTED),
+    FIELD(NUMBER, stop_score, true, 0, 0),
+    FIELD(WHOLE, stop_waited, true, 0, MOST_COUNTED),
 #undef COUNT
 #undef FIELD
 };
@@ -49,7 +56,8 @@ void tdm__state_print(tdm_json_out *to, const char *key, const tdm_ckpt_state *s
         double number = 0;
         if (fields[i].kind == WHOLE) memcpy(&whole, at, sizeof(whole));
         if (fields[i].kind == NUMBER) memcpy(&number, at, sizeof(number));
-        if (fields[i].optional && (fields[i].kind == TEXT ? at[0] == '\0' : whole == 0)) continue;
+        bool is_empty = fields[i].kind == TEXT ? at[0] == '\0' : fields[i].kind == NUMBER ? number == 0 : whole == 0;
+        if (fields[i].optional && is_empty) continue;
         tdm__json_put_key(to, fields[i].key);
         if (fields[i].kind == TEXT)
             tdm__text_json_string(to->text, at);
@@ -93,6 +101,9 @@ static bool check_ranges(tdm_json *json, const tdm_ckpt_state *s) {
         return tdm__json_fail(json, "'lr' must be 0 to %g, found %g", (double)FLT_MAX, s->lr);
     if (s->samples < s->step || s->samples < rows)
         return tdm__json_fail(json, "'samples' is %lld: fewer than its steps have processed", (long long)s->samples);
+    if (s->best_step > s->step || s->stop_step > s->step || s->stop_waited > s->step)
+        return tdm__json_fail(json, "'best_step' %lld, 'stop_step' %lld and 'stop_waited' %lld must be at most 'step'",
+                              (long long)s->best_step, (long long)s->stop_step, (long long)s->stop_waited);
     if (s->epoch > s->step || s->schedule_step > s->step)
         return tdm__json_fail(json, "'epoch' %lld and 'schedule_step' %lld must be at most 'step', %lld",
                               (long long)s->epoch, (long long)s->schedule_step, (long long)s->step);

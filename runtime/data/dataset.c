@@ -1,7 +1,6 @@
 /* What all formats share: sizes, and checks of the data against what the model and the loss expect. */
 #include "runtime/data/formats.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/status.h"
@@ -131,26 +130,4 @@ bool tdm__label_fits(const tdm_data_wanted *wanted, int64_t label) {
 
 uint64_t tdm__data_seed(const tdm_data_spec *spec, const tdm_data_wanted *wanted) {
     return (uint64_t)(spec->seed == TDM_INT_NULL ? wanted->seed : spec->seed);
-}
-
-bool tdm__shape_elements(const tdm_shape *shape, size_t *out) {
-    size_t elements = 1;
-    if (shape->ndim < 1 || shape->ndim > TDM_MAX_DIMS) return false;
-    for (int i = 0; i < shape->ndim; i++) {
-        if (shape->dim[i] < 1 || !tdm__mul_fits(elements, (size_t)shape->dim[i], &elements)) return false;
-    }
-    *out = elements;
-    return true;
-}
-
-const char *tdm__dims_print(char out[TDM_DIMS_TEXT], const tdm_shape *shape) {
-    size_t length = 0;
-    out[length++] = '[';
-    for (int i = 0; i < shape->ndim && i < TDM_MAX_DIMS; i++) {
-        int added =
-            snprintf(out + length, TDM_DIMS_TEXT - length, i == 0 ? "%lld" : ", %lld", (long long)shape->dim[i]);
-        length += (size_t)added;
-    }
-    snprintf(out + length, TDM_DIMS_TEXT - length, "]");
-    return out;
 }

@@ -166,7 +166,13 @@ static tdm_status cpu_clip(tdm_device *device, const tdm_step_values *values, fl
     return TDM_OK;
 }
 
-static const tdm_arena_ops arena_ops = {.sum = cpu_sum, .clip = cpu_clip};
+static tdm_status cpu_average(tdm_device *device, const tdm_step_values *values, float *average, const float *p,
+                              size_t count) {
+    if (values->average_weight > 0) ((cpu_device *)device)->flat->lerp(average, p, values->average_weight, count);
+    return TDM_OK;
+}
+
+static const tdm_arena_ops arena_ops = {.sum = cpu_sum, .clip = cpu_clip, .average = cpu_average};
 
 static const tdm_queue_ops queue_ops = {
     .copy = cpu_copy,

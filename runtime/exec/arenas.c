@@ -25,6 +25,7 @@ void *tdm__replica_arena(const tdm_replica *replica, tdm_arena_kind kind, size_t
         [TDM_ARENA_GRAD] = {replica->grad, floats},
         [TDM_ARENA_STATE] = {replica->state, floats * (size_t)replica->state_count},
         [TDM_ARENA_BUFFER] = {replica->buffer, replica->plan->buffer_bytes},
+        [TDM_ARENA_AVERAGE] = {replica->average, replica->average != NULL ? floats : 0},
     };
     *bytes = arenas[kind].bytes;
     return arenas[kind].memory;

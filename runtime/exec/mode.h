@@ -15,10 +15,11 @@ typedef struct tdm_update {
     const tdm_optim_def *optim;
     tdm_optim_run *optim_run; /* its kernel on this device */
     const tdm_optimizer_section *optimizer;
-    double lr, momentum; /* of this step: schedules may change both (one-cycle) */
-    int64_t t;           /* optimizer steps done before this one + 1 */
-    double clip_norm;    /* NaN: none */
-    bool stop;           /* this process has been asked to stop after this step */
+    double lr, momentum;  /* of this step: schedules may change both (one-cycle) */
+    int64_t t;            /* optimizer steps done before this one + 1 */
+    double clip_norm;     /* NaN: none */
+    float average_weight; /* of tdm_step_values */
+    bool stop;            /* this process has been asked to stop after this step */
 } tdm_update;
 
 typedef struct tdm_step_result {
@@ -44,6 +45,7 @@ typedef struct tdm_mode_params {
     bool shares_gradients;                             /* ddp: they lie in memory that the ranks share */
     const tdm_comm_ops *device_comm;                   /* ddp: reduces in the device's memory; NULL: `comm` reduces */
     int state_count;
+    bool averages;    /* the first replica of all keeps an average of its parameters */
     bool has_ignored; /* some label may be ignored: the denominator of the mean is counted each step */
 } tdm_mode_params;
 

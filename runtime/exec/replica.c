@@ -24,6 +24,8 @@ static tdm_status open_arenas(tdm_replica *replica, const tdm_replica_options *o
     if (options->state_count > 0)
         TDM_TRY(
             tdm__replica_allocate(replica, arena * (size_t)options->state_count, &replica->state, "optimizer state"));
+    if (options->averages)
+        TDM_TRY(tdm__replica_allocate(replica, arena, &replica->average, "average of the parameters"));
     if (plan->options.precision == TDM_BF16)
         TDM_TRY(tdm__replica_allocate(replica, plan->param_floats * sizeof(uint16_t), &replica->param_bf16,
                                       "parameters in bf16"));
@@ -91,6 +93,7 @@ void tdm__replica_close(tdm_replica *replica) {
     ops->release(device, replica->param);
     if (replica->owns_grad) ops->release(device, replica->grad);
     ops->release(device, replica->state);
+    ops->release(device, replica->average);
     ops->release(device, replica->param_bf16);
     ops->release(device, replica->activation);
     ops->release(device, replica->buffer);

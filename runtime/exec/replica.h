@@ -43,6 +43,7 @@ typedef enum tdm_arena_kind {
     TDM_ARENA_GRAD,
     TDM_ARENA_STATE,
     TDM_ARENA_BUFFER,
+    TDM_ARENA_AVERAGE,
     TDM_ARENA_COUNT
 } tdm_arena_kind;
 
@@ -74,6 +75,7 @@ typedef struct tdm_replica {
 
     /* Arenas. */
     float *param, *grad, *state; /* plan->param_floats each; state: state_count times as many */
+    float *average;              /* of the parameters over the steps (train.ema), with their offsets; NULL: none */
     void *param_bf16;            /* the parameters in bf16, where the precision is that; else NULL */
     int state_count;
     char *activation; /* plan->activation_bytes */
@@ -92,6 +94,7 @@ typedef struct tdm_replica_options {
     int index;
     int state_count; /* of the optimizer: arenas of state */
     float *grad;     /* gradient arena lent by a communicator; NULL: its own */
+    bool averages;   /* it keeps an average of the parameters */
     uint64_t seed;
     int64_t rows;        /* of a part of a step's batch, at most */
     int parts;           /* of a step's batch, at most */

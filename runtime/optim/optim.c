@@ -23,7 +23,8 @@ tdm_step_values tdm__optim_values(const tdm_update *update, int64_t denominator)
     const tdm_optimizer_section *section = update->optimizer;
     tdm_step_values values = {.step = (uint64_t)update->t,
                               .loss_seed = (float)(1.0 / (double)denominator),
-                              .clip_norm = (float)update->clip_norm};
+                              .clip_norm = (float)update->clip_norm,
+                              .average_weight = update->average_weight};
     const tdm_optim_settings settings = {.section = section,
                                          .lr = update->lr,
                                          .momentum = update->momentum,
@@ -49,5 +50,6 @@ tdm_status tdm__optim_step(tdm_replica *r, const tdm_update *update) {
         TDM_TRY(ops->arenas->clip(device, args.values, r->grad, count, r->ranges, (int)r->plan->graph->param_count,
                                   &r->block->outcome.grad_norm));
     if (ops->enter != NULL) TDM_TRY(ops->enter(device));
-    return update->optim_run(&args);
+    TDM_TRY(update->optim_run(&args));
+    return r->average != NULL ? ops->arenas->average(device, args.values, r->average, r->param, count) : TDM_OK;
 }

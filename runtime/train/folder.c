@@ -9,6 +9,8 @@
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/json_write.h"
+#include "runtime/train/evaluate/details.h"
+#include "runtime/train/log/tensorboard.h"
 #include "runtime/train/metrics.h"
 #include "runtime/train/run.h"
 
@@ -16,9 +18,13 @@ struct tdm_run_folder {
     tdm_folder dir;
     int lock; /* descriptor */
     tdm_metrics metrics;
-    bool status_failing, summary_failing;
+    tdm_tensorboard board; /* open with log.tensorboard */
+    bool status_failing, summary_failing, evaluation_failing;
     int64_t status_ns;
 };
+
+#define TDM_EVALUATION "evaluation.json"
+#define TDM_EVALUATION_BEST "evaluation.best.json"
 
 static const int64_t status_every_ns = INT64_C(5000000000);
 
@@ -52,7 +58,8 @@ static tdm_status replace_second(tdm_run *run, const char *name, tdm_text *text,
 
 static bool is_ours(const char *base, bool numbered) {
     static const char *const ours[] = {"config.input.yaml", "config.resolved.yaml", "status.json", "summary.json",
-                                       "env.json",          "report.html",          TDM_METRICS};
+                                       "env.json",          "report.html",          TDM_METRICS,   TDM_EVALUATION,
+                                       TDM_EVALUATION_BEST};
     for (size_t i = 0; !numbered && i < sizeof(ours) / sizeof(ours[0]); i++) {
         if (strcmp(base, ours[i]) == 0) return true;
     }
@@ -70,6 +77,7 @@ tdm_status tdm__run_folder_open(tdm_run *run) {
     if (dir == NULL || run->rank != 0) return TDM_OK;
     TDM_TRY(tdm__arena_new(&run->arena, &run->folder, 1, sizeof(*run->folder)));
     run->folder->dir.fd = run->folder->metrics.fd = run->folder->lock = -1;
+    run->folder->board.file.fd = run->folder->board.folder.fd = -1;
     TDM_TRY(tdm__folder_make(run->host, &tdm__file_system, dir));
     TDM_TRY(tdm__folder_open(&run->folder->dir, &run->arena, NULL, dir, TDM_E_IO));
     return tdm__folder_lock(&run->folder->lock, &run->folder->dir);
@@ -80,8 +88,11 @@ tdm_status tdm__run_folder_begin(tdm_run *run) {
     const tdm_folder *dir = &run->folder->dir;
     TDM_TRY(reap(run));
     TDM_TRY(tdm__ckpt_set_aside(run->host, dir, TDM_CHECKPOINTS, run->kept_step));
-    TDM_TRY(tdm__metrics_open(&run->folder->metrics, run->host, &tdm__file_system, dir));
+    TDM_TRY(tdm__ckpt_name_best(run->host, dir, TDM_CHECKPOINTS, run->best.step));
+    TDM_TRY(tdm__metrics_open(&run->folder->metrics, run->host, &tdm__file_system, dir, TDM_METRICS));
     TDM_TRY(tdm__metrics_rewind(&run->folder->metrics, run->step, run->eval_due));
+    if (run->job->log.tensorboard)
+        TDM_TRY(tdm__tensorboard_open(&run->folder->board, run->host, &tdm__file_system, dir, &run->arena, run->step));
     /* Written last: a job that is killed before leaves no configuration beside another job's checkpoints. */
     TDM_TRY(keep_config(run, "config.input.yaml", run->options.config_input));
     return keep_config(run, "config.resolved.yaml", run->options.config_yaml);
@@ -90,6 +101,7 @@ tdm_status tdm__run_folder_begin(tdm_run *run) {
 void tdm__run_folder_close(tdm_run *run) {
     if (run->folder == NULL) return;
     tdm__metrics_close(&run->folder->metrics);
+    tdm__tensorboard_close(&run->folder->board);
     if (run->folder->lock >= 0) close(run->folder->lock);
     tdm__folder_close(&run->folder->dir);
     run->folder = NULL; /* its memory is the run's arena */
@@ -111,6 +123,25 @@ static double rate(const tdm_tally *tally) {
     return tally->steps > 0 && ms > 0 ? (double)tally->samples * 1000.0 / ms : NAN;
 }
 
+/* The same numbers for TensorBoard; those that a run does not have are left out. */
+static tdm_status board_train(tdm_run *run, const tdm_step_result *result, double lr) {
+    const tdm_scalar scalars[] = {{"train/loss", result->loss},
+                                  {"train/lr", lr},
+                                  {"train/samples_per_s", rate(&run->since_log)},
+                                  {"train/grad_norm", result->grad_norm}};
+    return tdm__tensorboard_add(&run->folder->board, run->step, scalars, isnan(result->grad_norm) ? 3 : 4);
+}
+
+static tdm_status board_eval(tdm_run *run) {
+    const tdm_scores *scores = &run->scores;
+    const tdm_scalar scalars[] = {
+        {"eval/loss", scores->loss}, {"eval/accuracy", scores->accuracy}, {"eval/top5", scores->top5}};
+    return tdm__tensorboard_add(&run->folder->board, run->step, scalars,
+                                isnan(scores->accuracy) ? 1
+                                : isnan(scores->top5)   ? 2
+                                                        : 3);
+}
+
 tdm_status tdm__folder_train_line(tdm_run *run, const tdm_step_result *result, double lr) {
     if (run->folder == NULL) return TDM_OK;
     int64_t epoch = run->step_in_epoch == 0 && run->epoch > 0 ? run->epoch - 1 : run->epoch; /* of the step just done */
@@ -123,7 +154,13 @@ tdm_status tdm__folder_train_line(tdm_run *run, const tdm_step_result *result, d
     tdm__json_put(&json, "samples:%lld samples_per_s:%.1f", (long long)result->rows, rate(&run->since_log));
     put_phases(&json, &run->since_log);
     tdm__json_put(&json, "}\n");
-    return tdm__metrics_add(&run->folder->metrics, &text);
+    TDM_TRY(tdm__metrics_add(&run->folder->metrics, &text));
+    return board_train(run, result, lr);
+}
+
+/* Only where there is one, so that runs with few classes have the lines that they always had. */
+static void put_top5(tdm_json_out *to, const tdm_run *run) {
+    if (!isnan(run->scores.top5)) tdm__json_put(to, "top5:%.17g", run->scores.top5);
 }
 
 tdm_status tdm__folder_eval_line(tdm_run *run) {
@@ -131,9 +168,24 @@ tdm_status tdm__folder_eval_line(tdm_run *run) {
     tdm_text text;
     tdm__text_init(&text, run->host);
     tdm_json_out json = tdm__json_out(&text, "");
-    tdm__json_put(&json, "{ kind:eval step:%lld loss:%.9g accuracy:%.17g }\n", (long long)run->step, run->eval_loss,
-                  run->accuracy);
-    return tdm__metrics_add(&run->folder->metrics, &text);
+    tdm__json_put(&json, "{ kind:eval step:%lld loss:%.9g accuracy:%.17g", (long long)run->step, run->scores.loss,
+                  run->scores.accuracy);
+    put_top5(&json, run);
+    tdm__json_put(&json, "}\n");
+    TDM_TRY(tdm__metrics_add(&run->folder->metrics, &text));
+    return board_eval(run);
+}
+
+tdm_status tdm__folder_evaluation(tdm_run *run) {
+    const char *const names[] = {TDM_EVALUATION, TDM_EVALUATION_BEST};
+    if (run->folder == NULL) return TDM_OK;
+    for (int i = 0; i < 1 + tdm__run_is_best(run); i++) {
+        tdm_text text;
+        tdm__text_init(&text, run->host);
+        tdm__details_print(run->details, &text);
+        TDM_TRY(replace_second(run, names[i], &text, &run->folder->evaluation_failing));
+    }
+    return TDM_OK;
 }
 
 /* ---- status.json, summary.json ---- */
@@ -150,7 +202,7 @@ tdm_status tdm__folder_status(tdm_run *run, const char *state, tdm_status code, 
                                    .restarts = run->options.restarts,
                                    .pid = run->options.pid,
                                    .exit_code = (int)code,
-                                   .reason = code == TDM_OK          ? ""
+                                   .reason = code == TDM_OK          ? (run->end_reason != NULL ? run->end_reason : "")
                                              : code == TDM_E_STOPPED ? "stopped on request"
                                                                      : tdm_error_message()};
     tdm_text text;
@@ -175,11 +227,16 @@ tdm_status tdm__folder_summary(tdm_run *run, const char *reason, const int64_t *
     tdm__json_put(&json, "parameters:%lld step:%lld epoch:%lld samples:%lld",
                   (long long)tdm_graph_param_count(run->graph), (long long)run->step, (long long)run->epoch,
                   (long long)run->samples);
-    tdm__json_put(&json, "loss:%.9g eval_loss:%.9g accuracy:%.17g samples_per_s:%.17g warmup_steps:%lld seconds:%.3f",
-                  run->last_loss, run->eval_loss, run->accuracy, rate(tally),
+    tdm__json_put(&json, "loss:%.9g eval_loss:%.9g accuracy:%.17g", run->last_loss, run->scores.loss,
+                  run->scores.accuracy);
+    put_top5(&json, run);
+    tdm__json_put(&json, "samples_per_s:%.17g warmup_steps:%lld seconds:%.3f", rate(tally),
                   (long long)(run->since_start.steps > 0 ? run->warmup_steps : 0), run->seconds);
     tdm__json_put_integers(&json, "peak_memory_bytes", peak_bytes, count);
     put_phases(&json, tally);
+    if (run->best.step > 0)
+        tdm__json_put(&json, "best_step:%lld best_score:%.17g", (long long)run->best.step, run->best.score);
+    if (run->end_reason != NULL) tdm__json_put(&json, "stopped_early:%s", run->end_reason);
     tdm__json_put(&json, "bytes_moved_per_step:%lld params_xxh3:%s restarts:%d exit_reason:%s }\n",
                   (long long)(tally->steps > 0 ? tally->bytes_moved / tally->steps : 0), hash_text,
                   run->options.restarts, reason);

@@ -1,5 +1,6 @@
 /* What `tandem plan` shows: the plan, the memory of one device, and the bytes that cross between devices in a step. No
  * device is needed to know this. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,9 +10,9 @@
 #include "runtime/train/run.h"
 
 /* What takes memory on a device, and its key in the JSON. */
-enum { PARAMETERS, NARROW, GRADIENTS, OPTIMIZER, ACTIVATIONS, BUFFERS, BATCHES, GATHERED, TOTAL, COSTS };
-static const char *const cost_keys[COSTS] = {"parameters", "narrow",  "gradients", "optimizer", "activations",
-                                             "buffers",    "batches", "gathered",  "total"};
+enum { PARAMETERS, NARROW, GRADIENTS, OPTIMIZER, AVERAGE, ACTIVATIONS, BUFFERS, BATCHES, GATHERED, TOTAL, COSTS };
+static const char *const cost_keys[COSTS] = {"parameters",  "narrow",  "gradients", "optimizer", "ema",
+                                             "activations", "buffers", "batches",   "gathered",  "total"};
 
 typedef struct costs {
     size_t bytes[COSTS];
@@ -37,6 +38,7 @@ static costs count_costs(const tdm_plan *plan, const tdm_job *job, int replicas)
                          [NARROW] = plan->options.precision == TDM_BF16 ? arena / 2 : 0,
                          [GRADIENTS] = training ? arena : 0,
                          [OPTIMIZER] = training ? arena * (size_t)tdm__optim_state_count(job) : 0,
+                         [AVERAGE] = training && !isnan(job->train.ema_decay) ? arena : 0,
                          [ACTIVATIONS] = plan->activation_bytes,
                          [BUFFERS] = plan->buffer_bytes,
                          [BATCHES] = count_batches(plan, job, mode->takes_turns ? replicas : 1)}};

@@ -1,8 +1,10 @@
 /* What a program can ask an open run: its state, predictions, descriptions. */
+#include <math.h>
 #include <string.h>
 
 #include "runtime/base/status.h"
 #include "runtime/exec/prepared.h"
+#include "runtime/train/evaluate/details.h"
 #include "runtime/train/run.h"
 
 tdm_status tdm__run_leave(tdm_run *run) {
@@ -40,7 +42,10 @@ tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out) {
                            .replicas = run->replicas,
                            .per_device = run->per_device,
                            .global_batch = run->per_device * run->replicas,
-                           .params = tdm_graph_param_count(run->graph)};
+                           .params = tdm_graph_param_count(run->graph),
+                           .has_ended = run->end_reason != NULL,
+                           .best_step = run->best.step,
+                           .best_score = run->best.step > 0 ? run->best.score : NAN};
     tdm_hash128 hash;
     TDM_TRY(tdm__params_hash(run, &hash));
     tdm__hash_print(out->params_xxh3, hash);
@@ -188,6 +193,15 @@ static tdm_status print_plan(tdm_run *run, bool json, char **out) {
     return tdm__text_take_public(&text, out);
 }
 
+static tdm_status print_evaluation(tdm_run *run, char **out) {
+    tdm_text text;
+    if (run->details == NULL || run->details->step < 0)
+        TDM_FAIL(TDM_E_USAGE, "tdm_run_print: the run has not evaluated yet; call tdm_run_evaluate first");
+    tdm__text_init(&text, run->host);
+    tdm__details_print(run->details, &text);
+    return tdm__text_take_public(&text, out);
+}
+
 static tdm_status print_kernels(tdm_run *run, char **out) {
     tdm_text text;
     tdm_replica *root = run->mode->replica[0];
@@ -205,6 +219,9 @@ tdm_status tdm_run_print(tdm_run *run, const char *what, char **out) {
     if (strcmp(what, "plan.json") == 0) return print_plan(run, true, out);
     if (strcmp(what, "summary") == 0) return print_summary(run, out);
     if (strcmp(what, "kernels.json") == 0) return print_kernels(run, out);
-    TDM_FAIL(TDM_E_USAGE,
-             "tdm_run_print: nothing is named '%s'; there are graph, plan, plan.json, kernels.json and summary", what);
+    if (strcmp(what, "evaluation.json") == 0) return print_evaluation(run, out);
+    TDM_FAIL(
+        TDM_E_USAGE,
+        "tdm_run_print: nothing is named '%s'; there are graph, plan, plan.json, kernels.json, evaluation.json and summary",
+        what);
 }

@@ -27,6 +27,13 @@ typedef struct tdm_ahead {
     const tdm_batch *batch; /* the loader's */
 } tdm_ahead;
 
+/* The best evaluation so far. */
+typedef struct tdm_judged {
+    double score;   /* of the metric, as tdm_scores has it */
+    int64_t step;   /* that was evaluated; 0: none yet */
+    int64_t waited; /* evaluations since then */
+} tdm_judged;
+
 /* A tensor of the model or of the optimizer's state, and where a replica has it. */
 typedef struct tdm_named {
     const char *name; /* PyTorch's: "fc1.weight", "exp_avg.fc1.weight" */
@@ -37,6 +44,7 @@ typedef struct tdm_named {
     size_t offset, bytes;
 } tdm_named;
 
+typedef struct tdm_details tdm_details;       /* of an evaluation: evaluate/details.h */
 typedef struct tdm_run_folder tdm_run_folder; /* the run directory; rank 0 only */
 
 struct tdm_run {
@@ -56,7 +64,8 @@ struct tdm_run {
     const tdm_comm_ops *device_comm; /* NULL: gradients are reduced in host memory */
     tdm_plan *plan;
     const tdm_named *tensors;         /* parameters in PyTorch's order, buffers, then the optimizer's state */
-    int model_tensors, tensor_count;  /* how many belong to the model; all */
+    int model_tensors, tensor_count;  /* how many belong to the model; all but the averages */
+    int average_count;                /* averages of the parameters, behind the others */
     const tdm_named **params_by_name; /* the parameters, sorted */
     tdm_mode *mode;
     tdm_dataset *train, *eval;
@@ -77,11 +86,17 @@ struct tdm_run {
     int64_t samples;
     tdm_schedule schedule; /* of the next step to be submitted */
     tdm_ahead ahead[TDM_MODE_DEPTH];
-    int64_t submitted; /* steps: `step` and those in flight; the n-th of all is ahead[n modulo TDM_MODE_DEPTH] */
-    double last_loss, eval_loss, accuracy; /* NaN before the first */
-    int64_t saved_at;                      /* step; -1: never */
-    int64_t kept_step;                     /* the folder's checkpoints up to this step stay where they are */
-    bool eval_due;                         /* the run was stopped before the evaluation of its last step */
+    int64_t submitted;    /* steps: `step` and those in flight; the n-th of all is ahead[n modulo TDM_MODE_DEPTH] */
+    double last_loss;     /* NaN before the first */
+    tdm_scores scores;    /* of the last evaluation; NaN before the first */
+    tdm_details *details; /* of the last evaluation; NULL before the first */
+    tdm_judged best, best_before; /* by checkpoint.keep_best; before: of the last saved checkpoint */
+    tdm_judged early;             /* by train.stop_early */
+    const char *end_reason;       /* end_text: why the run ends before its last step; NULL: it does not */
+    char end_text[160];
+    int64_t saved_at;  /* step; -1: never */
+    int64_t kept_step; /* the folder's checkpoints up to this step stay where they are */
+    bool eval_due;     /* the run was stopped before the evaluation of its last step */
     tdm_tally since_log, since_open, since_start;
     int64_t warmup_steps; /* steps not counted in since_start */
     double seconds;       /* that this process has spent training */
@@ -114,6 +129,16 @@ tdm_status tdm__weights_init(tdm_run *run);
 tdm_status tdm__weights_load(tdm_run *run, const tdm_tensor_file *file);
 /* XXH3-128 over the bytes of all parameters in name order. */
 tdm_status tdm__params_hash(tdm_run *run, tdm_hash128 *out);
+
+/* ---- the average of the parameters (train.ema), in the first replica of all ---- */
+/* tdm_step_values.average_weight of step `t`, counted from 1. */
+float tdm__average_weight(const tdm_train_section *train, int64_t t);
+/* Lets the average begin with the parameters as they are. */
+tdm_status tdm__average_begin(tdm_run *run);
+/* Exchanges the average and the parameters, which are then to be synced. No step may be in flight. */
+tdm_status tdm__average_swap(tdm_run *run);
+/* The weights of a checkpoint that this run starts from: where it predicts, as eval.weights says. */
+const tdm_tensor_file *tdm__run_weights_of(const tdm_run *run, const tdm_ckpt *ckpt);
 
 /* ---- data ---- */
 /* Number and kind of the samples: "200 of 1x28x28 bytes". */
@@ -156,7 +181,19 @@ tdm_status tdm__run_leave(tdm_run *run);
 /* ---- evaluation ---- */
 /* `stopped` NULL: a request to stop is left for later. Otherwise it ends the evaluation on all ranks and sets *stopped.
  */
-tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy, bool *stopped);
+tdm_status tdm__run_evaluate(tdm_run *run, tdm_scores *out, bool *stopped);
+
+/* ---- what follows from an evaluation ---- */
+/* TDM_E_CONFIG if checkpoint.keep_best or train.stop_early needs a number that the job's evaluations do not have. */
+tdm_status tdm__run_check_metrics(const tdm_run *run);
+/* Judges run->scores: sets run->best and run->early, and run->end_reason if train.stop_early ends the run here. The
+ * same on all ranks. */
+void tdm__run_judge(tdm_run *run);
+/* Is this step's checkpoint to be saved because it is the best? */
+bool tdm__run_is_best(const tdm_run *run);
+/* To and from the state of a checkpoint. A best by another metric than the job's is forgotten. */
+void tdm__run_judged_save(const tdm_run *run, tdm_ckpt_state *state);
+void tdm__run_judged_restore(tdm_run *run, const tdm_ckpt_state *state);
 
 static inline bool tdm__run_has_steps_in_flight(const tdm_run *run) {
     return run->submitted > run->step;
@@ -201,6 +238,8 @@ tdm_status tdm__run_folder_begin(tdm_run *run);
 tdm_status tdm__folder_lock(int *fd, const tdm_folder *dir);
 tdm_status tdm__folder_train_line(tdm_run *run, const tdm_step_result *result, double lr);
 tdm_status tdm__folder_eval_line(tdm_run *run);
+/* Writes evaluation.json; if this evaluation is the best, evaluation.best.json too. */
+tdm_status tdm__folder_evaluation(tdm_run *run);
 /* Writes status.json, at most every 5 s unless forced. */
 tdm_status tdm__folder_status(tdm_run *run, const char *state, tdm_status code, bool force);
 /* What status.json says of a job. */

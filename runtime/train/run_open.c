@@ -156,6 +156,7 @@ static tdm_status open_mode(tdm_run *run) {
                               .rank = run->rank,
                               .comm = run->comm,
                               .state_count = run->options.predicts ? 0 : tdm__optim_state_count(job),
+                              .averages = run->average_count > 0,
                               .has_ignored = run->train != NULL && run->train->has_ignored};
     tdm_status status = tdm__mode_open(&run->mode, tdm_builtin_modes[job->parallel.mode], &params);
     return status == TDM_E_MEMORY ? short_of_memory(run) : status;
@@ -166,7 +167,7 @@ static tdm_status load_start_weights(tdm_run *run) {
     tdm_ckpt *ckpt = NULL;
     const char *path = run->job->weights;
     TDM_TRY(tdm__error_at(tdm__ckpt_open_any(&ckpt, run->host, path), &run->job->weights_at));
-    tdm_status status = tdm__weights_load(run, tdm__ckpt_model(ckpt));
+    tdm_status status = tdm__weights_load(run, tdm__run_weights_of(run, ckpt));
     tdm__ckpt_close(ckpt);
     if (status == TDM_E_CHECKPOINT)
         TDM_FAIL_AT(&run->job->weights_at, status,
@@ -180,6 +181,7 @@ static tdm_status init_weights(tdm_run *run) {
     if (run->rank == 0) {
         TDM_TRY(tdm__weights_init(run));
         TDM_TRY(load_start_weights(run));
+        TDM_TRY(tdm__average_begin(run));
     }
     return tdm__mode_sync(run->mode, true);
 }
@@ -206,6 +208,7 @@ static tdm_status open_parts(tdm_run *run) {
     TDM_TRY(tdm__run_open_backend(run));
     TDM_TRY(check_batch(run));
     TDM_TRY(open_loss(run, &wanted));
+    TDM_TRY(tdm__run_check_metrics(run));
     TDM_TRY(open_optim(run));
     TDM_TRY(tdm__run_open_data(run, &wanted));
     TDM_TRY(build_plan(run));
@@ -253,7 +256,8 @@ tdm_status tdm_run_open(tdm_run **out, const tdm_job *job, const tdm_graph *grap
     run->graph = graph;
     run->options = given;
     run->saved_at = -1;
-    run->last_loss = run->eval_loss = run->accuracy = NAN;
+    run->last_loss = NAN;
+    run->scores = (tdm_scores){sizeof(tdm_scores), 0, NAN, NAN, NAN};
     run->logged_ns = run->eval_ns = run->save_ns = run->verify_ns = tdm__now_ns();
     tdm__arena_init(&run->arena, host);
     tdm_status status = open_parts(run);

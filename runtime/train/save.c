@@ -23,32 +23,40 @@ static tdm_status fill_state(tdm_run *run, tdm_ckpt_state *state) {
     strncpy(state->mode, run->mode->ops->name, sizeof(state->mode) - 1);
     strncpy(state->optimizer, run->optim->name, sizeof(state->optimizer) - 1);
     memcpy(state->data, run->data, sizeof(state->data));
+    tdm__run_judged_save(run, state);
     tdm_hash128 hash;
     TDM_TRY(tdm__params_hash(run, &hash));
     tdm__hash_print(state->params_xxh3, hash);
     return TDM_OK;
 }
 
-/* Everything but the configuration. */
-static tdm_status collect(tdm_run *run, tdm_arena *arena, tdm_ckpt_parts *parts) {
+static tdm_status collect_one(tdm_run *run, const tdm_named *named, void *arenas[TDM_ARENA_COUNT], tdm_tensor *to) {
+    char *data;
+    TDM_TRY(tdm__tensor_at(run->mode->replica[0], named, arenas, &data));
+    *to = (tdm_tensor){.name = named->name,
+                       .dtype = named->is_counter ? TDM_ST_I64 : TDM_ST_F32,
+                       .ndim = named->shape->ndim,
+                       .bytes = named->bytes,
+                       .data = data};
+    memcpy(to->dim, named->shape->dim, (size_t)named->shape->ndim * sizeof(int64_t));
+    return TDM_OK;
+}
+
+/* Everything but the configuration. The average's file is a model of its own: the buffers are in it, too. */
+static tdm_status collect(tdm_run *run, tdm_arena *arena, tdm_ckpt_parts *parts, int *count) {
     void *arenas[TDM_ARENA_COUNT] = {NULL};
     tdm_tensor *to;
-    TDM_TRY(tdm__arena_new(arena, &to, (size_t)run->tensor_count, sizeof(*to)));
+    int all = run->tensor_count + run->average_count, buffers = run->model_tensors - run->plan->param_count;
+    *count = all + (run->average_count > 0 ? buffers : 0);
+    TDM_TRY(tdm__arena_new(arena, &to, (size_t)*count, sizeof(*to)));
     *parts = (tdm_ckpt_parts){.model = to,
                               .model_count = run->model_tensors,
                               .optimizer = to + run->model_tensors,
-                              .optimizer_count = run->tensor_count - run->model_tensors};
-    for (int i = 0; i < run->tensor_count; i++, to++) {
-        const tdm_named *named = &run->tensors[i];
-        char *data;
-        TDM_TRY(tdm__tensor_at(run->mode->replica[0], named, arenas, &data));
-        *to = (tdm_tensor){.name = named->name,
-                           .dtype = named->is_counter ? TDM_ST_I64 : TDM_ST_F32,
-                           .ndim = named->shape->ndim,
-                           .bytes = named->bytes,
-                           .data = data};
-        memcpy(to->dim, named->shape->dim, (size_t)named->shape->ndim * sizeof(int64_t));
-    }
+                              .optimizer_count = run->tensor_count - run->model_tensors,
+                              .average = run->average_count > 0 ? to + run->tensor_count : NULL,
+                              .average_count = *count - run->tensor_count};
+    for (int i = 0; i < *count; i++)
+        TDM_TRY(collect_one(run, &run->tensors[i < all ? i : run->plan->param_count + i - all], arenas, &to[i]));
     return fill_state(run, &parts->state);
 }
 
@@ -64,7 +72,8 @@ static void update_status(tdm_run *run) {
 static tdm_status write_checkpoint(tdm_run *run, tdm_arena *arena, const tdm_folder *folder, const char *name,
                                    int64_t keep_last) {
     tdm_ckpt_parts parts;
-    TDM_TRY(collect(run, arena, &parts));
+    int count;
+    TDM_TRY(collect(run, arena, &parts, &count));
     parts.classes = run->classes_json;
     if (run->options.config_yaml != NULL) TDM_TRY(tdm__arena_text(arena, &parts.config_yaml, run->options.config_yaml));
     TDM_TRY(tdm__ckpt_save(run->host, &tdm__file_system, folder, name, &parts, keep_last));
@@ -75,8 +84,9 @@ static tdm_status write_checkpoint(tdm_run *run, tdm_arena *arena, const tdm_fol
 /* Weights that could not be saved are not a result either. */
 static tdm_status check_numbers(tdm_run *run, tdm_arena *arena) {
     tdm_ckpt_parts parts;
-    TDM_TRY(collect(run, arena, &parts));
-    tdm_status status = tdm__tensors_finite(parts.model, run->tensor_count);
+    int count;
+    TDM_TRY(collect(run, arena, &parts, &count));
+    tdm_status status = tdm__tensors_finite(parts.model, count);
     if (status == TDM_OK) return TDM_OK;
     char prefix[64];
     tdm_error error;
@@ -128,6 +138,20 @@ static tdm_status restore_optimizer(tdm_run *run, const tdm_ckpt *ckpt) {
     TDM_FAIL(status, "%s: %s", tdm__ckpt_path(ckpt), tdm_error_message());
 }
 
+/* A run that has had no average begins one with the weights that it continues from. */
+static tdm_status restore_average(tdm_run *run, const tdm_ckpt *ckpt) {
+    const tdm_tensor_file *file = tdm__ckpt_average(ckpt);
+    if (run->average_count == 0) return TDM_OK;
+    if (file == NULL) {
+        TDM_WARN(run->host, "checkpoint", "%s has no average of the parameters: train.ema begins with its weights",
+                 tdm__ckpt_path(ckpt));
+        return tdm__average_begin(run);
+    }
+    tdm_status status = tdm__tensors_load(run, file, run->tensor_count, run->tensor_count + run->average_count);
+    if (status == TDM_E_CHECKPOINT) TDM_FAIL(status, "%s: %s", tdm__ckpt_path(ckpt), tdm_error_message());
+    return status;
+}
+
 /* Sends what rank 0 found to all ranks. */
 typedef struct found {
     int64_t any, has_state;
@@ -162,13 +186,15 @@ static tdm_status check_position(const tdm_run *run, const tdm_ckpt *ckpt) {
 static tdm_status load(tdm_run *run, tdm_ckpt *ckpt, bool newest_in_folder, found *out) {
     const tdm_ckpt_state *state = tdm__ckpt_state(ckpt);
     TDM_TRY(tdm__run_check_classes(run, ckpt));
-    tdm_status status = tdm__weights_load(run, tdm__ckpt_model(ckpt));
+    tdm_status status = tdm__weights_load(run, tdm__run_weights_of(run, ckpt));
     if (status != TDM_OK) return refuse_model(status, ckpt, newest_in_folder);
+    if (state == NULL) TDM_TRY(tdm__average_begin(run));
     if (state == NULL || run->options.predicts) return TDM_OK;
     TDM_TRY(check_position(run, ckpt));
     out->has_state = 1;
     out->state = *state;
-    return restore_optimizer(run, ckpt);
+    TDM_TRY(restore_optimizer(run, ckpt));
+    return restore_average(run, ckpt);
 }
 
 /* A refused change is reported before anything is modified; accepted changes are reported after loading. */
@@ -232,6 +258,7 @@ static tdm_status set_position(tdm_run *run, const tdm_ckpt_state *state) {
     TDM_TRY(check_samples(run, state->samples));
     run->eval_waits = run->save_waits = run->verify_waits = false;
     run->eval_due = state->eval_due != 0;
+    tdm__run_judged_restore(run, state);
     tdm__schedule_seek(&run->schedule, run->step, run->steps_per_epoch);
     return TDM_OK;
 }

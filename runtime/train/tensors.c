@@ -1,4 +1,5 @@
 /* The tensors of a run by name: for checkpoints, and for comparing replicas. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +39,8 @@ tdm_status tdm__run_list_tensors(tdm_run *run) {
     tdm_named *to;
     run->model_tensors = params + plan->buffer_count;
     run->tensor_count = run->model_tensors + states * params;
-    TDM_TRY(tdm__arena_new(&run->arena, &to, (size_t)run->tensor_count, sizeof(*to)));
+    run->average_count = run->options.predicts || isnan(run->job->train.ema_decay) ? 0 : params;
+    TDM_TRY(tdm__arena_new(&run->arena, &to, (size_t)(run->tensor_count + run->average_count), sizeof(*to)));
     TDM_TRY(tdm__arena_new(&run->arena, &run->params_by_name, (size_t)params, sizeof(*run->params_by_name)));
     run->tensors = to;
     for (int i = 0; i < params; i++, to++) {
@@ -53,6 +55,10 @@ tdm_status tdm__run_list_tensors(tdm_run *run) {
             to->offset += (size_t)slot * plan->param_floats * sizeof(float);
             TDM_TRY(tdm__arena_printf(&run->arena, &to->name, "%s.%s", run->optim->state[slot], run->tensors[i].name));
         }
+    }
+    for (int i = 0; i < run->average_count; i++, to++) {
+        *to = run->tensors[i];
+        to->arena = TDM_ARENA_AVERAGE;
     }
     qsort(run->params_by_name, (size_t)params, sizeof(*run->params_by_name), by_name);
     return TDM_OK;

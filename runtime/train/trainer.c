@@ -29,8 +29,13 @@ static void send_event(tdm_run *run, tdm_event_kind kind, const tdm_step_result 
                        .lr = lr,
                        .grad_norm = result != NULL ? result->grad_norm : NAN,
                        .samples_per_second = NAN,
-                       .path = path};
-    if (kind == TDM_EVENT_EVAL) event.loss = run->eval_loss, event.accuracy = run->accuracy;
+                       .path = path,
+                       .top5 = NAN};
+    if (kind == TDM_EVENT_EVAL) {
+        event.loss = run->scores.loss;
+        event.accuracy = run->scores.accuracy;
+        event.top5 = run->scores.top5;
+    }
     if (kind == TDM_EVENT_STEP) {
         event.accuracy = run->loss->target == TDM_TARGET_CLASS ? (double)result->correct / (double)result->rows : NAN;
         event.samples_per_second = (double)result->rows * 1000.0 / result->times.ms[TDM_PHASE_STEP];
@@ -106,6 +111,7 @@ static tdm_status submit_step(tdm_run *run) {
                          .momentum = run->schedule.momentum,
                          .t = run->submitted + 1,
                          .clip_norm = run->job->train.clip_grad_norm,
+                         .average_weight = tdm__average_weight(&run->job->train, run->submitted + 1),
                          .stop = atomic_load(&run->stop) != 0};
     status = tdm__mode_submit(run->mode, ahead->batch, &update);
     if (status == TDM_OK && run->submitted + 1 < run->steps_total) status = tdm__run_prefetch(run);
@@ -204,16 +210,19 @@ static tdm_status falls_due(tdm_run *run, const tdm_interval *every, int64_t *la
 
 /* If a stop is requested meanwhile, the run that continues from here makes the evaluation. */
 static tdm_status evaluate_now(tdm_run *run, bool *stopped) {
-    TDM_TRY(tdm__run_evaluate(run, &run->eval_loss, &run->accuracy, stopped));
+    TDM_TRY(tdm__run_evaluate(run, &run->scores, stopped));
     run->eval_due = *stopped;
     if (*stopped) atomic_store(&run->stop, 0);
     if (*stopped) return TDM_OK;
+    tdm__run_judge(run);
     TDM_TRY(tdm__folder_eval_line(run));
+    TDM_TRY(tdm__folder_evaluation(run));
     send_event(run, TDM_EVENT_EVAL, NULL, run->schedule.lr, NULL);
     return TDM_OK;
 }
 
-/* A storage failure does not end training: the next interval tries again. */
+/* A storage failure does not end training: the next interval tries again. A best checkpoint that could not be saved is
+ * not the best: the one before it is still there. */
 static tdm_status save_or_go_on(tdm_run *run, const tdm_folder *dir, bool last, bool *saved) {
     tdm_error record;
     tdm__error_save(&record);
@@ -222,6 +231,7 @@ static tdm_status save_or_go_on(tdm_run *run, const tdm_folder *dir, bool last, 
     *saved = status == TDM_OK;
     if (status == TDM_E_IO && !last) {
         run->unsaved++;
+        if (tdm__run_is_best(run)) run->best = run->best_before;
         if (run->rank == 0)
             TDM_WARN(run->host, "checkpoint", "%s; training continues, and the next interval tries again",
                      tdm_error_message());
@@ -282,7 +292,8 @@ static tdm_status between_steps(tdm_run *run, bool last, bool *stopped) {
     if (!tdm__run_has_steps_in_flight(run)) {
         if (run->verify_waits) TDM_TRY(tdm__run_verify(run));
         if (run->eval_waits) TDM_TRY(evaluate_now(run, stopped));
-        if (run->save_waits || *stopped) TDM_TRY(save_now(run, last || *stopped));
+        bool ends = last || *stopped || run->end_reason != NULL;
+        if (run->save_waits || ends || tdm__run_is_best(run)) TDM_TRY(save_now(run, ends));
         run->eval_waits = run->save_waits = run->verify_waits = false;
     }
     return tdm__folder_status(run, "running", TDM_OK, false);
@@ -341,12 +352,20 @@ static tdm_status stop_before_first_step(tdm_run *run) {
     return run->step == 0 || run->saved_at == run->step ? TDM_OK : save_now(run, true);
 }
 
+/* The evaluation that the run before this one left out. Its checkpoint is saved again if it is the best, or the last.
+ */
+static tdm_status evaluate_late(tdm_run *run, bool *stopped) {
+    TDM_TRY(evaluate_now(run, stopped));
+    bool ends = run->end_reason != NULL && !*stopped;
+    return ends || (!*stopped && tdm__run_is_best(run)) ? save_now(run, ends) : TDM_OK;
+}
+
 static tdm_status loop(tdm_run *run, bool *stopped) {
     bool stops = false;
     TDM_TRY(is_stopped_before(run, stopped));
-    if (!*stopped && run->eval_due && run->eval != NULL) TDM_TRY(evaluate_now(run, stopped));
+    if (!*stopped && run->eval_due && run->eval != NULL) TDM_TRY(evaluate_late(run, stopped));
     if (*stopped) return stop_before_first_step(run);
-    while (run->step < run->steps_total && !*stopped) {
+    while (run->step < run->steps_total && run->end_reason == NULL && !*stopped) {
         tdm_step_result result;
         double lr = 0;
         TDM_TRY(run_step(run, stops ? run->submitted : run->steps_total, &result, &lr));

@@ -23,6 +23,11 @@
     } while (0)
 #define MISUSE(expression) REFUSED(expression, TDM_E_USAGE)
 
+static tdm_status no_picture(void *user, const char *path) {
+    (void)user, (void)path;
+    return TDM_OK;
+}
+
 static tdm_graph *graph;
 static tdm_run *run;
 static tdm_job job;
@@ -101,6 +106,14 @@ TEST(jobs_and_opening) {
     char *text = NULL;
     MISUSE(tdm_job_init(NULL));
     MISUSE(tdm_job_check(NULL));
+    char *made = NULL;
+    tdm_data_spec spec = {.format = TDM_DATA_GLYPHS};
+    MISUSE(tdm_config_starter_images(NULL, NULL, TDM_ENGLISH, &made));
+    MISUSE(tdm_config_starter_images(NULL, "a", TDM_ENGLISH, NULL));
+    MISUSE(tdm_data_pictures(NULL, NULL, no_picture, NULL));
+    MISUSE(tdm_data_pictures(NULL, "a", NULL, NULL));
+    MISUSE(tdm_data_sheet(NULL, NULL, NULL, "a"));
+    MISUSE(tdm_data_sheet(NULL, &spec, NULL, NULL));
     MISUSE(tdm_transform_init(NULL, TDM_TRANSFORM_RESIZE));
     tdm_transform_step step;
     MISUSE(tdm_transform_init(&step, -1));
@@ -165,6 +178,16 @@ TEST(sources) {
     CHECK(out == NULL);
 }
 
+static void scores_misuse(void) {
+    tdm_scores scores = TDM_SCORES_INIT;
+    MISUSE(tdm_run_evaluate_scores(NULL, &scores));
+    MISUSE(tdm_run_evaluate_scores(run, NULL));
+    scores.size = 2;
+    MISUSE(tdm_run_evaluate_scores(run, &scores));
+    scores.size = sizeof(scores) + 8;
+    MISUSE(tdm_run_evaluate_scores(run, &scores));
+}
+
 TEST(running) {
     tdm_run_state state;
     double loss, accuracy;
@@ -181,6 +204,7 @@ TEST(running) {
     MISUSE(tdm_run_evaluate(NULL, &loss, &accuracy));
     MISUSE(tdm_run_evaluate(run, NULL, &accuracy));
     MISUSE(tdm_run_evaluate(run, &loss, NULL));
+    scores_misuse();
     MISUSE(tdm_run_predict(NULL, x, 1, y));
     MISUSE(tdm_run_predict(run, NULL, 1, y));
     MISUSE(tdm_run_predict(run, x, 1, NULL));
@@ -196,6 +220,11 @@ TEST(running) {
     MISUSE(tdm_run_eval_sample(run, 0, x, NULL));
     MISUSE(tdm_run_eval_sample(run, 10, x, &label));
     MISUSE(tdm_run_eval_sample(run, -1, x, &label));
+    MISUSE(tdm_run_read_picture(NULL, "a.png", x));
+    MISUSE(tdm_run_read_picture(run, NULL, x));
+    MISUSE(tdm_run_read_picture(run, "a.png", x)); /* its model takes no pictures */
+    MISUSE(tdm_run_decode_picture(run, NULL, 0, x));
+    MISUSE(tdm_run_decode_picture(run, x, 4, NULL));
     MISUSE(tdm_run_tensor(NULL, 0, &info));
     MISUSE(tdm_run_tensor(run, 0, NULL));
     MISUSE(tdm_run_tensor(run, -1, &info));

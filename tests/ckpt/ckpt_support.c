@@ -79,18 +79,18 @@ void support_patch(const char *path, const char *tensor, const void *bytes, size
 
 void support_reseal(const char *folder) {
     tdm_manifest manifest = {.file = {{.listed = false}}};
-    tdm_tensor_file *files[2];
-    tdm_hash128 hashes[2][16];
-    const tdm_tensor *tensors[2];
+    tdm_tensor_file *files[TDM_CKPT_TENSORS] = {NULL};
+    tdm_hash128 hashes[TDM_CKPT_TENSORS][16];
+    const tdm_tensor *tensors[TDM_CKPT_TENSORS] = {NULL};
     char path[512], *bytes;
-    int counts[2];
+    int counts[TDM_CKPT_TENSORS] = {0};
     size_t size;
     for (int part = 0; part < TDM_CKPT_FILES; part++) {
         snprintf(path, sizeof(path), "%s/%s", folder, tdm__ckpt_file_names[part]);
         bytes = support_read(path, &size);
-        if (bytes == NULL) continue; /* no configuration */
+        if (bytes == NULL) continue; /* no configuration, no average */
         manifest.file[part] = (tdm_manifest_file){.listed = true, .bytes = size, .hash = tdm__hash(bytes, size)};
-        if (part <= TDM_CKPT_OPTIMIZER) {
+        if (part < TDM_CKPT_TENSORS) {
             must(tdm__tensor_file_open(&files[part], tdm_host_default(), NULL, path));
             tensors[part] = tdm__tensor_file_get(files[part], 0);
             counts[part] = tdm__tensor_file_count(files[part]);
@@ -106,7 +106,7 @@ void support_reseal(const char *folder) {
     snprintf(path, sizeof(path), "%s/MANIFEST.json", folder);
     support_write(path, text.data, text.length);
     tdm__text_deinit(&text);
-    for (int part = 0; part < 2; part++) tdm__tensor_file_close(files[part]);
+    for (int part = 0; part < TDM_CKPT_TENSORS; part++) tdm__tensor_file_close(files[part]);
 }
 
 static tdm_tensor tensor_of(const char *name, int dtype, int ndim, int64_t rows, int64_t columns, const void *data) {

@@ -127,6 +127,61 @@ static long sweep_crashes(int tear, bool replace, bool no_exchange, int64_t keep
     }
 }
 
+/* ---- the best checkpoint ---- */
+
+static tdm_status save_best(const char *dir, const tdm_file_ops *ops, int64_t step) {
+    support_parts p;
+    support_parts_init(&p, step);
+    snprintf(p.parts.state.best_metric, sizeof(p.parts.state.best_metric), "loss");
+    p.parts.state.best_step = step;
+    p.parts.state.best_score = 1.0 / (double)step;
+    return tdm__ckpt_save(tdm_host_default(), ops, NULL, dir, &p.parts, 1);
+}
+
+/* The step that `best` leads to; -1: to none. */
+static int64_t best_of(const char *dir) {
+    char path[300];
+    tdm_ckpt *ckpt;
+    snprintf(path, sizeof(path), "%s/best", dir);
+    if (tdm__ckpt_open_any(&ckpt, tdm_host_default(), path) != TDM_OK) return -1;
+    int64_t step = tdm__ckpt_state(ckpt)->step;
+    tdm__ckpt_close(ckpt);
+    return step;
+}
+
+/* Wherever the save of a better step 3 ends, `best` leads to a whole checkpoint: to step 1 or to step 3. Between them
+ * lies step 2, which was the newest and not the best. */
+static bool one_better(long k, int error, int tear) {
+    char dir[256];
+    fault_ops f;
+    support_parts p;
+    test_folder_make(dir);
+    CHECK_OK(save_best(dir, &tdm__file_system, 1));
+    support_parts_init(&p, 2);
+    snprintf(p.parts.state.best_metric, sizeof(p.parts.state.best_metric), "loss");
+    p.parts.state.best_step = 1;
+    CHECK_OK(tdm__ckpt_save(tdm_host_default(), &tdm__file_system, NULL, dir, &p.parts, 1));
+    CHECK_INT(best_of(dir), 1); /* keep_last is 1, and it is still there */
+    fault_ops_init(&f, k, error);
+    f.tear = tear;
+    tdm_status status = save_best(dir, &f.ops, 3);
+    int64_t best = best_of(dir);
+    CHECK(best == 1 || best == 3);
+    if (status != TDM_OK && error != 0) CHECK(best == 1);
+    CHECK_OK(save_best(dir, &tdm__file_system, 4));
+    CHECK_INT(best_of(dir), 4);
+    CHECK_INT(temporaries(dir) + support_entries(dir, "best.tmp"), 0);
+    test_folder_remove(dir);
+    return f.failed;
+}
+
+TEST(best_always_leads_to_a_checkpoint) {
+    for (int tear = 0; tear < TEAR_COUNT; tear++) {
+        for (long k = 1; one_better(k, 0, tear);) k++;
+    }
+    for (long k = 1; one_better(k, ENOSPC, TEAR_NONE);) k++;
+}
+
 TEST(every_call_fails) {
     long calls = sweep_errors(ENOSPC, false, false, 0);
     CHECK(calls > 40);
@@ -227,6 +282,7 @@ TEST(memory_fails) {
     test_folder_remove(dir);
 }
 
-TEST_MAIN(if (argc > 2) count = atol(argv[2]); if (argc > 3) seed = strtoull(argv[3], NULL, 10); RUN(every_call_fails);
-          RUN(any_call_fails); RUN(power_goes_at_every_call); RUN(power_goes_while_pruning);
-          RUN(power_goes_while_replacing); RUN(file_systems_without_reservation); RUN(memory_fails);)
+TEST_MAIN(if (argc > 2) count = atol(argv[2]); if (argc > 3) seed = strtoull(argv[3], NULL, 10);
+          RUN(best_always_leads_to_a_checkpoint); RUN(every_call_fails); RUN(any_call_fails);
+          RUN(power_goes_at_every_call); RUN(power_goes_while_pruning); RUN(power_goes_while_replacing);
+          RUN(file_systems_without_reservation); RUN(memory_fails);)

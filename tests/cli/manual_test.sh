@@ -68,7 +68,7 @@ completed "exit-codes" tandem help exi
 completed "explain" tandem help exp
 completed "--rtol" tandem ckpt --r
 completed "text json" tandem check job.yaml --format ""
-completed "idx cifar10 npy" tandem data make there --format ""
+completed "idx cifar10 npy image_folder" tandem data make there --format ""
 completed "auto never" tandem train job.yaml --resume ""
 completed "" tandem train job.yaml --steps ""
 completed "" tandem train job.yaml --run-dir ""

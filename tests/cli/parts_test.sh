@@ -13,7 +13,6 @@ has "$out" '"modules":{'
 code 0 "$tandem" data make digits --format idx --samples 60 --seed 3
 code 10 "$tandem" data make digits --format idx --samples 60 --seed 3
 code 0 "$tandem" data make npy --format npy --samples 20
-code 11 "$tandem" data make images --format image_folder
 code 0 "$tandem" data check toy.yaml
 has "$out" "data.train"
 has "$out" "data.eval"

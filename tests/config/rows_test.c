@@ -80,7 +80,7 @@ static void good_value(const tdm_section *section, const tdm_field *row, char *o
         snprintf(out, bytes, row->kind == TDM_FIELD_FLOATS ? "[0.5, 0.25]" : "[3, 9]");
     else if (strcmp(row->key, "init_method") == 0)
         snprintf(out, bytes, "file:///shared/meet");
-    else if (strcmp(row->key, "nesterov") == 0 || strcmp(row->key, "tensorboard") == 0)
+    else if (strcmp(row->key, "nesterov") == 0)
         snprintf(out, bytes, "false");
     else if (strcmp(row->key, "stages") == 0 || strcmp(row->key, "accumulate") == 0 || strcmp(row->key, "tandem") == 0)
         snprintf(out, bytes, "1");

@@ -314,6 +314,9 @@ DIFFERENCES = [
     ("parallel.ddp.broadcast_buffers", ("parallel.ddp.broadcast_buffers=false",)),
     ("parallel.ddp.bucket_cap_mb", ("parallel.ddp.bucket_cap_mb=0.001",)),
     ("parallel.ddp.check_reduction", ("parallel.ddp.check_reduction=true",)),
+    ("checkpoint.keep_best", ("checkpoint.keep_best=loss",)),
+    ("train.ema.decay", ("train.ema.decay=0.9",)),
+    ("train.stop_early.after", ("train.stop_early.after=2",)),
     ("checkpoint.resume", ("checkpoint.resume=never",)),
 ]
 

@@ -302,6 +302,43 @@ TEST(what_only_predicts_has_the_same_bits) {
     tdm_graph_free(graph);
 }
 
+static double averaged(tdm_job *job, const tdm_graph *graph, int mode, int devices, int64_t stop) {
+    char folder[256];
+    test_folder_make(folder);
+    set_cuda(job, mode, devices);
+    job->run.dir = folder;
+    job->checkpoint.resume = "auto";
+    job->train.steps = stop;
+    (void)law_run_ok(job, graph);
+    job->train.steps = 8;
+    law_result result = law_run_ok(job, graph);
+    job->run.dir = NULL;
+    job->checkpoint.resume = "never";
+    job->weights = folder;
+    if (stop == 8) result = law_evaluate(job, graph);
+    job->weights = NULL;
+    test_folder_remove(folder);
+    return result.eval_loss;
+}
+
+/* The average is the same in every mode, over an interruption, and as it comes back from a checkpoint. */
+TEST(averages) {
+    tdm_graph *graph = law_graph(1, 1);
+    for (int precision = TDM_F32; precision <= TDM_BF16; precision += TDM_BF16 - TDM_F32) {
+        tdm_job job;
+        law_job(&job);
+        job.train.precision = precision;
+        job.train.ema_decay = 0.75;
+        const double want = averaged(&job, graph, TDM_MODE_SINGLE, 2, 3);
+        CHECK(averaged(&job, graph, TDM_MODE_SINGLE, 2, 8) == want);
+        CHECK(averaged(&job, graph, TDM_MODE_DP, 2, 5) == want);
+        CHECK(averaged(&job, graph, TDM_MODE_DDP, 2, 4) == want);
+        job.eval.weights = TDM_WEIGHTS_MODEL;
+        CHECK(averaged(&job, graph, TDM_MODE_SINGLE, 2, 3) != want);
+    }
+    tdm_graph_free(graph);
+}
+
 TEST(a_device_that_is_not_there) {
     tdm_job job;
     law_job(&job);
@@ -323,4 +360,4 @@ static void find_devices(void) {
 TEST_MAIN(find_devices(); RUN(modes_are_equal); RUN(it_repeats); RUN(graphs_change_nothing);
           RUN(nccl_gives_the_losses_of_shm); RUN(the_cpus_numbers); RUN(variants_of_dp); RUN(tf32_is_near_f32);
           RUN(bf16); RUN(resident_samples_change_nothing); RUN(checkpoints_cross);
-          RUN(what_only_predicts_has_the_same_bits); RUN(a_device_that_is_not_there);)
+          RUN(what_only_predicts_has_the_same_bits); RUN(averages); RUN(a_device_that_is_not_there);)

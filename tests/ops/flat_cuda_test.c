@@ -86,6 +86,36 @@ TEST(numbers_of_16_bits) {
     }
 }
 
+/* ---- average ---- */
+
+static void check_average(size_t count, bool odd, float weight) {
+    op_memory m = {.device = device, .odd = odd};
+    float *average = op_memory_floats(&m, (int64_t)count, "the average");
+    float *p = op_memory_floats(&m, (int64_t)count, "p");
+    tdm_step_values *values = op_memory_new(&m, sizeof *values, "the values");
+    float *want = calloc(count + 1, sizeof *want);
+    numbers(5, average, count, 3);
+    numbers(6, p, count, 3);
+    values->average_weight = weight;
+    memcpy(want, average, count * sizeof *want);
+    op_memory_send(&m);
+    CHECK_OK(device->ops->arenas->average(device, op_memory_there(&m, values), op_memory_there(&m, average),
+                                          op_memory_there(&m, p), count));
+    op_memory_fetch(&m);
+    op_memory_check(&m, "average");
+    CHECK_OK(cpu->ops->arenas->average(cpu, values, want, p, count));
+    CHECK(equal(average, want, count));
+    op_memory_free(&m);
+    free(want);
+}
+
+TEST(averages_are_the_cpus) {
+    static const float weights[] = {0, 0.001f, 0.25f, 0.5f, 0.9f, 1};
+    for (size_t count = 0; count < 1500; count = count < 20 ? count + 1 : count * 3) {
+        for (size_t k = 0; k < sizeof weights / sizeof *weights; k++) check_average(count, k % 2 != 0, weights[k]);
+    }
+}
+
 /* ---- sum ---- */
 
 static void check_sum(int sources, size_t count, bool odd, int into) {
@@ -196,6 +226,7 @@ TEST_MAIN({
     device = cuda_open();
     CHECK_OK(tdm_cpu_device.open(&cpu, tdm_host_default(), &(tdm_device_options){.index = 0}));
     RUN(numbers_of_16_bits);
+    RUN(averages_are_the_cpus);
     RUN(sum_adds_in_order_and_in_place);
     RUN(clip);
     cpu->ops->close(cpu);

@@ -32,7 +32,7 @@ static tdm_status rewind_at(const tdm_file_ops *ops, int64_t step, bool eval_due
     tdm_metrics metrics = {.fd = -1};
     tdm__arena_init(&arena, &host.host);
     tdm_status status = tdm__folder_open(&folder, &arena, NULL, dir, TDM_E_IO);
-    if (status == TDM_OK) status = tdm__metrics_open(&metrics, &host.host, ops, &folder);
+    if (status == TDM_OK) status = tdm__metrics_open(&metrics, &host.host, ops, &folder, TDM_METRICS);
     if (status == TDM_OK) status = tdm__metrics_rewind(&metrics, step, eval_due);
     tdm__metrics_close(&metrics);
     tdm__folder_close(&folder);
@@ -219,7 +219,7 @@ static void open_on(tdm_metrics *metrics, tdm_arena *arena, tdm_folder *folder, 
     disk->ops.user = disk;
     tdm__arena_init(arena, &host.host);
     REQUIRE_OK(tdm__folder_open(folder, arena, NULL, dir, TDM_E_IO));
-    REQUIRE_OK(tdm__metrics_open(metrics, &host.host, &disk->ops, folder));
+    REQUIRE_OK(tdm__metrics_open(metrics, &host.host, &disk->ops, folder, TDM_METRICS));
 }
 
 static void add(tdm_metrics *metrics, int i) {

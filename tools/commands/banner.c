@@ -61,19 +61,24 @@ static char *batch_text(const banner *b) {
                        s->replicas, (long long)s->global_batch, where, micro, (long long)s->steps_per_epoch);
 }
 
-/* The memory that the plan needs, in the order of the arenas. */
+/* The memory that the plan needs, in the order of the arenas. Only a run with train.ema has that part. */
 static char *memory_text(const banner *b) {
-    static const char *const parts[] = {"parameters", "gradients", "optimizer", "activations"};
+    static const char *const parts[] = {"parameters", "gradients", "optimizer", "ema", "activations"};
     TDM_FREED char *plan = NULL;
-    char all[32], part[4][32];
+    char size[32];
     if (tdm_plan_print(b->job, b->graph, 1, &plan) != TDM_OK) return NULL;
     json_auto_t *root = json_loads(plan, 0, NULL);
     const json_t *bytes = json_object_get(root, "memory_bytes");
     double total = json_number_value(json_object_get(bytes, "total"));
-    for (int i = 0; i < 4; i++) text_bytes(part[i], json_number_value(json_object_get(bytes, parts[i])));
-    return total > 0 ? text_format("about %s per device: %s %s, %s %s, %s %s, %s %s", text_bytes(all, total), parts[0],
-                                   part[0], parts[1], part[1], parts[2], part[2], parts[3], part[3])
-                     : NULL;
+    if (!(total > 0)) return NULL;
+    char *out = text_format("about %s per device", text_bytes(size, total));
+    for (size_t i = 0, shown = 0; i < sizeof parts / sizeof *parts; i++) {
+        double part = json_number_value(json_object_get(bytes, parts[i]));
+        if (part == 0 && strcmp(parts[i], "ema") == 0) continue;
+        FREED char *before = out;
+        out = text_format("%s%s %s %s", before, shown++ == 0 ? ":" : ",", parts[i], text_bytes(size, part));
+    }
+    return out;
 }
 
 static const char *const formats[] = {

@@ -5,9 +5,10 @@
 #include "tools/commands/inference.h"
 #include "tools/terminal/json.h"
 
-static int write_json(const char *path, double loss, double accuracy, int64_t samples) {
-    json_t *result = json_pack("{s:o, s:o, s:I}", "loss", json_number(loss), "accuracy", json_number(accuracy),
-                               "samples", (json_int_t)samples);
+static int write_json(const char *path, const tdm_scores *scores, int64_t samples) {
+    json_t *top5 = isnan(scores->top5) ? NULL : json_number(scores->top5);
+    json_t *result = json_pack("{s:o, s:o, s:o*, s:I}", "loss", json_number(scores->loss), "accuracy",
+                               json_number(scores->accuracy), "top5", top5, "samples", (json_int_t)samples);
     FREED char *text = NULL;
     size_t bytes = 0;
     FILE *to = text_open(&text, &bytes);
@@ -18,32 +19,35 @@ static int write_json(const char *path, double loss, double accuracy, int64_t sa
 
 static int run(tool *t) {
     FREED_BY(inference_close) inference in = {.config = NULL};
-    double loss, accuracy;
+    tdm_scores scores = TDM_SCORES_INIT;
     char count[32];
     int code = inference_open(&in, t, false);
     if (code != TDM_OK) return code;
     int64_t samples = tdm_run_eval_count(in.run);
-    tdm_status status = tdm_run_evaluate(in.run, &loss, &accuracy);
+    tdm_status status = tdm_run_evaluate_scores(in.run, &scores);
     if (status != TDM_OK) return tell_error(status);
-    printf("loss %.9g", isnan(loss) ? (double)NAN : loss); /* without the sign of a NaN */
-    if (isfinite(accuracy)) printf("  accuracy %.4f", accuracy);
+    printf("loss %.9g", isnan(scores.loss) ? (double)NAN : scores.loss); /* without the sign of a NaN */
+    if (isfinite(scores.accuracy)) printf("  accuracy %.4f", scores.accuracy);
+    if (isfinite(scores.top5)) printf("  top5 %.4f", scores.top5);
     printf("  samples %s\n", text_count(count, samples));
-    return args_flag(t, "--out") ? write_json(args_flag(t, "--out"), loss, accuracy, samples) : TDM_OK;
+    return args_flag(t, "--out") ? write_json(args_flag(t, "--out"), &scores, samples) : TDM_OK;
 }
 
-const tool_verb verb_eval = {"eval",
-                             "RUN-DIR | CONFIG --weights PATH [key.path=value ...]",
-                             "loss and accuracy of a checkpoint on a split",
-                             "Loads weights into the model of CONFIG and evaluates data.eval (or\n"
-                             "data.train). PATH is a run directory (its newest good checkpoint), a step-...\n"
-                             "directory or a .safetensors file. With RUN-DIR alone, the configuration and the\n"
-                             "newest good checkpoint are taken from it.\n\n"
-                             "examples:\n"
-                             "  tandem eval runs/a\n"
-                             "  tandem eval job.yaml --weights runs/a\n"
-                             "  tandem eval job.yaml --weights model.safetensors --split train --out train.json",
-                             {{"--weights", "PATH", "the weights (default: RUN-DIR, else model.weights of CONFIG)"},
-                              {"--split", "train|eval", "which split of the data (eval)"},
-                              {"--out", "FILE", "also write the result to a file, as JSON (-o)"}},
-                             run,
-                             {1, 1, true}};
+const tool_verb verb_eval = {
+    "eval",
+    "RUN-DIR | CONFIG --weights PATH [key.path=value ...]",
+    "loss and accuracy of a checkpoint on a split",
+    "Loads weights into the model of CONFIG and evaluates data.eval (or\n"
+    "data.train). PATH is a run directory (its newest good checkpoint), a step-...\n"
+    "directory or a .safetensors file. With RUN-DIR alone, the configuration and the\n"
+    "newest good checkpoint are taken from it.\n\n"
+    "examples:\n"
+    "  tandem eval runs/a\n"
+    "  tandem eval job.yaml --weights runs/a\n"
+    "  tandem eval job.yaml --weights model.safetensors --split train --out train.json",
+    {{"--weights", "PATH", "the weights (default: RUN-DIR, else model.weights of CONFIG)"},
+     {"--checkpoint", "best|latest|STEP", "the checkpoint of the run directory (default: the newest good one)"},
+     {"--split", "train|eval", "which split of the data (eval)"},
+     {"--out", "FILE", "also write the result to a file, as JSON (-o)"}},
+    run,
+    {1, 1, true}};

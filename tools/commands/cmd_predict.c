@@ -7,22 +7,6 @@
 #include "tools/terminal/json.h"
 #include "tools/terminal/term.h"
 
-void predict_cell(FILE *to, const char *text) {
-    if (!text[strcspn(text, ",\"\r\n")]) {
-        fputs(text, to);
-        return;
-    }
-    fputc('"', to);
-    for (; *text; text++) fprintf(to, *text == '"' ? "\"\"" : "%c", *text);
-    fputc('"', to);
-}
-
-const char *predict_class(const prediction *p, int64_t index, char number[24]) {
-    const char *name = tdm_run_class_name(p->run, index);
-    snprintf(number, 24, "%lld", (long long)index);
-    return name ? name : number;
-}
-
 /* .npy version 1.0: magic, header length, a Python dict padded so that the numbers start at a multiple of 64. */
 static void npy_header(const prediction *p) {
     char dict[160];
@@ -41,14 +25,6 @@ static void head(const prediction *p) {
     fputs(p->classes ? "index,label,predicted" : "index", p->to);
     for (int64_t i = 0; i < p->width; i++) fprintf(p->to, p->classes ? ",score_%lld" : ",output_%lld", (long long)i);
     fputc('\n', p->to);
-}
-
-int64_t predict_best(const float *y, int64_t width) {
-    int64_t at = 0;
-    for (int64_t i = 1; i < width; i++) {
-        if (y[i] > y[at]) at = i;
-    }
-    return at;
 }
 
 /* A number if the classes have no names. */
@@ -178,6 +154,7 @@ const tool_verb verb_predict = {
     "  tandem predict job.yaml --weights runs/a > predictions.csv\n"
     "  tandem predict job.yaml --weights runs/a --out predictions.npy",
     {{"--weights", "PATH", "the weights (default: RUN-DIR, else model.weights of CONFIG)"},
+     {"--checkpoint", "best|latest|STEP", "the checkpoint of the run directory (default: the newest good one)"},
      {"--split", "train|eval", "which split of the data (eval)"},
      {"--out", "FILE", "a .csv, .jsonl or .npy file (-o); without it, CSV on stdout"}},
     run,

@@ -102,10 +102,12 @@ static bool says(const json_t *object, const char *key, const char *value) {
     return text && strcmp(text, value) == 0;
 }
 
-/* True if every step is done and the summary is written. Then nothing in the run directory may be overwritten. */
+/* True if every step is done, or the run has ended early, and the summary is written. Then nothing in the run directory
+ * may be overwritten. */
 static bool is_finished(const session *s) {
     tdm_run_state state;
-    if (!s->job->run.dir || tdm_run_get_state(s->run, &state) != TDM_OK || state.step < state.steps_total) return false;
+    if (!s->job->run.dir || tdm_run_get_state(s->run, &state) != TDM_OK) return false;
+    if (state.step < state.steps_total && !state.has_ended) return false;
     json_auto_t *summary = report_object(s->job->run.dir, "summary.json");
     return says(summary, "exit_reason", "finished") &&
            json_number_value(json_object_get(summary, "step")) == (double)state.step;

@@ -37,13 +37,39 @@ static int open_config(inference *in, tool *t, const char **folder) {
     return status == TDM_OK ? job_take(t, NULL, config, &in->config) : tell_error(status);
 }
 
+static bool is_step(const char *name) {
+    return name[0] && strspn(name, "0123456789") == strlen(name) && strlen(name) <= 16;
+}
+
+/* --checkpoint: best, latest or a step. */
+static int check_checkpoint(const tool *t) {
+    const char *name = args_flag(t, "--checkpoint");
+    if (!name || is_step(name) || strcmp(name, "best") == 0 || strcmp(name, "latest") == 0) return TDM_OK;
+    return args_wrong(t, "`--checkpoint` must be best, latest or a step, got `%s`; write --weights %s", name, name);
+}
+
+/* The checkpoint of that name in the run directory that the weights come from. */
+static int choose_checkpoint(inference *in, const tool *t, const char **weights) {
+    const char *name = args_flag(t, "--checkpoint");
+    if (!name) return TDM_OK;
+    if (!*weights || files_is_missing(*weights))
+        return args_wrong(t, "`--checkpoint` needs a run directory, as RUN-DIR or with --weights");
+    in->weights = is_step(name) ? text_format("%s/checkpoints/step-%08lld", *weights, atoll(name))
+                                : text_format("%s/checkpoints/%s", *weights, name);
+    *weights = in->weights;
+    return TDM_OK;
+}
+
 int inference_open(inference *in, tool *t, bool without_data) {
     *in = (inference){.config = NULL};
     const char *folder;
-    int code = open_config(in, t, &folder);
+    int code = check_checkpoint(t);
+    if (code == TDM_OK) code = open_config(in, t, &folder);
     if (code != TDM_OK) return code;
     const char *weights = args_flag(t, "--weights");
     if (!weights) weights = folder;
+    code = choose_checkpoint(in, t, &weights);
+    if (code != TDM_OK) return code;
     in->job = *tdm_config_job(in->config);
     if (weights) {
         in->job.weights = weights;
@@ -80,5 +106,6 @@ void inference_close(inference *in) {
     tdm_run_close(in->run);
     tdm_config_free(in->config);
     free(in->file);
+    free(in->weights);
     *in = (inference){.config = NULL};
 }

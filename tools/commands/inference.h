@@ -6,13 +6,14 @@
 
 typedef struct inference {
     tdm_config *config;
-    char *file;  /* path of the configuration, if the argument was a folder */
-    tdm_job job; /* the job of the file, changed to one device, one split and no run directory */
+    char *file;    /* path of the configuration, if the argument was a folder */
+    char *weights; /* the checkpoint of --checkpoint; NULL: none */
+    tdm_job job;   /* the job of the file, changed to one device, one split and no run directory */
     tdm_run *run;
 } inference;
 
-/* Opens CONFIG of `t`, or the configuration of a run directory, with --weights and --split. `without_data`: the samples
- * come from the command, and the data of the configuration need not be there. */
+/* Opens CONFIG of `t`, or the configuration of a run directory, with --weights, --checkpoint and --split.
+ * `without_data`: the samples come from the command, and the data of the configuration need not be there. */
 int inference_open(inference *in, tool *t, bool without_data);
 void inference_close(inference *in);
 

@@ -2,6 +2,8 @@
 #ifndef PREDICT_H
 #define PREDICT_H
 
+#include <string.h>
+
 #include "tools/commands/inference.h"
 
 typedef enum predict_form { PREDICT_CSV, PREDICT_JSONL, PREDICT_NPY } predict_form;
@@ -16,10 +18,30 @@ typedef struct prediction {
 } prediction;
 
 /* A CSV cell, in quotes if it needs them. */
-void predict_cell(FILE *to, const char *text);
-/* The name of a class: the data's, or its number. `number` holds 24 bytes. */
-const char *predict_class(const prediction *p, int64_t index, char number[24]);
-int64_t predict_best(const float *y, int64_t width);
+static inline void predict_cell(FILE *to, const char *text) {
+    if (!text[strcspn(text, ",\"\r\n")]) {
+        fputs(text, to);
+        return;
+    }
+    fputc('"', to);
+    for (; *text; text++) fprintf(to, *text == '"' ? "\"\"" : "%c", *text);
+    fputc('"', to);
+}
+
+/* The name of a class: the data's, or its number. */
+static inline const char *predict_class(const prediction *p, int64_t index, char number[24]) {
+    const char *name = tdm_run_class_name(p->run, index);
+    snprintf(number, 24, "%lld", (long long)index);
+    return name ? name : number;
+}
+
+static inline int64_t predict_best(const float *y, int64_t width) {
+    int64_t at = 0;
+    for (int64_t i = 1; i < width; i++) {
+        if (y[i] > y[at]) at = i;
+    }
+    return at;
+}
 
 /* predict_pictures.c: rows for the files and folders in the tool's words after the first. The exit code. */
 int predict_pictures(const prediction *p);

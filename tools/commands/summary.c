@@ -19,6 +19,10 @@ static void number_row(table *rows, const char *name, double value, const char *
     if (isfinite(value)) row(rows, name, text_format("%s%s", text_number(text, value), format_end));
 }
 
+static void percent_row(table *rows, const char *name, double fraction) {
+    if (isfinite(fraction)) row(rows, name, text_format("%.2f %%", 100 * fraction));
+}
+
 /* The step first, then the phases that are parts of it. */
 static void phase_rows(table *rows, const report_run *run) {
     char number[32];
@@ -57,8 +61,11 @@ static void print_table(const report_run *run) {
     number_row(&rows, "steps", report_number(run, "step"), "");
     number_row(&rows, "loss, last step", report_number(run, "loss"), "");
     number_row(&rows, "loss, eval", report_number(run, "eval_loss"), "");
-    double accuracy = report_number(run, "accuracy");
-    if (isfinite(accuracy)) row(&rows, "accuracy, eval", text_format("%.2f %%", 100 * accuracy));
+    percent_row(&rows, "accuracy, eval", report_number(run, "accuracy"));
+    percent_row(&rows, "top-5 accuracy, eval", report_number(run, "top5"));
+    number_row(&rows, "best checkpoint, step", report_number(run, "best_step"), "");
+    const char *early = report_text(run, "stopped_early");
+    if (early[0]) row(&rows, "stopped early", text_copy(early));
     double seconds = report_number(run, "seconds");
     row(&rows, "training time",
         seconds < 60 ? text_format("%.2f s", seconds) : text_format("%s", text_time(time, seconds)));

@@ -75,10 +75,11 @@ static size_t device_count(const report_run *run) {
 
 static json_t *mode_json(const comparison *c, int i) {
     const report_run *run = &c->run[i];
-    return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o*}", "mode", c->mode[i], "devices",
-                     (json_int_t)device_count(run), "params_xxh3", part(run, "params_xxh3"), "first_loss",
+    return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o*, s:o, s:o, s:o, s:o, s:o, s:o*}", "mode", c->mode[i],
+                     "devices", (json_int_t)device_count(run), "params_xxh3", part(run, "params_xxh3"), "first_loss",
                      json_number(first_loss(run)), "final_loss", json_number(last_loss(run)), "accuracy",
-                     part(run, "accuracy"), "samples_per_s", part(run, "samples_per_s"), "speedup_over_one_device",
+                     part(run, "accuracy"), "top5", json_incref(json_object_get(run->summary, "top5")), "samples_per_s",
+                     part(run, "samples_per_s"), "speedup_over_one_device",
                      json_number(report_number(run, "samples_per_s") / c->one_device), "ms", part(run, "ms"),
                      "bytes_moved_per_step", part(run, "bytes_moved_per_step"), "peak_memory_bytes",
                      part(run, "peak_memory_bytes"), "run_dir", json_string(run->dir));
@@ -145,6 +146,7 @@ static void loss_rows(table *rows, const comparison *c) {
     table_cell(rows, "loss, last step");
     for (int i = 0; i < c->runs; i++) table_cell(rows, "%.9g", last_loss(&c->run[i]));
     if (report_any(c->run, c->runs, "accuracy")) number_row(rows, c, "accuracy, %", "accuracy", 100);
+    if (report_any(c->run, c->runs, "top5")) number_row(rows, c, "top-5 accuracy, %", "top5", 100);
 }
 
 static void print_verdict(const comparison *c) {

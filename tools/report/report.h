@@ -15,7 +15,7 @@ typedef struct series {
 enum { PHASE_COMM = 7, PHASE_COMM_EXPOSED, PHASE_OPTIMIZER, PHASE_STEP, REPORT_PHASES };
 extern const char *const report_phases[REPORT_PHASES]; /* as in metrics.jsonl: "data" ... "step" */
 
-enum { CURVE_LOSS, CURVE_EVAL_LOSS, CURVE_ACCURACY, CURVE_LR, CURVE_SPEED, REPORT_CURVES };
+enum { CURVE_LOSS, CURVE_EVAL_LOSS, CURVE_ACCURACY, CURVE_TOP5, CURVE_LR, CURVE_SPEED, REPORT_CURVES };
 
 /* One line of the configuration: "train.batch.per_device" and "32". */
 typedef struct report_setting {
@@ -30,6 +30,7 @@ typedef struct report_run {
     report_setting *setting; /* the same, key by key */
     size_t setting_count, setting_room;
     series curve[REPORT_CURVES]; /* by step */
+    series loss_mean;            /* of CURVE_LOSS: see report_data.c */
     double phase[REPORT_PHASES]; /* mean milliseconds per step; NaN: the mode does not have the phase */
 } report_run;
 
@@ -57,11 +58,16 @@ void report_read_settings(report_run *run); /* from run->config */
 void report_free_settings(report_run *run);
 const char *report_setting_of(const report_run *run, const char *key); /* NULL if the run does not have the key */
 
+/* ---- report_evaluation.c ---- */
+/* The last evaluation of a run, and the best if that is another. Nothing without evaluation.json. */
+void report_evaluations(FILE *to, const report_run *run, bool chinese);
+
 /* ---- report_svg.c ---- */
 typedef struct chart_line {
     const series *points;
     const char *label;
-    int style; /* colour and dashes */
+    int style;  /* colour and dashes */
+    bool faint; /* behind a line of the same style, without a label */
 } chart_line;
 void svg_chart(FILE *to, const char *title, const chart_line *lines, int count, const char *x_label, double scale);
 /* One stacked horizontal bar per row. values[row * part_count + part]; NaN: absent. */

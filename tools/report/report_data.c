@@ -14,11 +14,25 @@ enum { MOST_READ = 64 << 20 };
 const char *const report_phases[REPORT_PHASES] = {"data",     "scatter", "replicate",    "forward",   "gather", "loss",
                                                   "backward", "comm",    "comm_exposed", "optimizer", "step"};
 
-static void add_point(series *s, double x, const json_t *y) {
+static void add_point(series *s, double x, double y) {
     s->x = memory_grow(s->x, &s->x_room, s->count + 1, sizeof *s->x);
     s->y = memory_grow(s->y, &s->y_room, s->count + 1, sizeof *s->y);
     s->x[s->count] = x;
-    s->y[s->count++] = json_is_number(y) ? json_number_value(y) : NAN;
+    s->y[s->count++] = y;
+}
+
+/* The running mean: an EMA with decay 0.98 per step, as the progress bar's, and bias correction, so that it begins with
+ * the first loss. Points without a loss are passed over. */
+static void add_mean(series *mean, const series *loss) {
+    double sum = 0, weight = 0, last = 0;
+    for (size_t k = 0; k < loss->count; k++) {
+        if (!isfinite(loss->y[k])) continue;
+        double decay = pow(0.98, fmax(1, loss->x[k] - last));
+        last = loss->x[k];
+        sum = decay * sum + (1 - decay) * loss->y[k];
+        weight = decay * weight + (1 - decay);
+        add_point(mean, loss->x[k], sum / weight);
+    }
 }
 
 typedef struct phase_sums {
@@ -29,16 +43,15 @@ typedef struct phase_sums {
 static void read_metric(report_run *run, const json_t *row, phase_sums *sums) {
     static const struct {
         const char *kind, *key;
-    } sources[REPORT_CURVES] = {[CURVE_LOSS] = {"train", "loss"},
-                                [CURVE_LR] = {"train", "lr"},
-                                [CURVE_SPEED] = {"train", "samples_per_s"},
-                                [CURVE_EVAL_LOSS] = {"eval", "loss"},
-                                [CURVE_ACCURACY] = {"eval", "accuracy"}};
+    } sources[REPORT_CURVES] = {[CURVE_LOSS] = {"train", "loss"},           [CURVE_LR] = {"train", "lr"},
+                                [CURVE_SPEED] = {"train", "samples_per_s"}, [CURVE_EVAL_LOSS] = {"eval", "loss"},
+                                [CURVE_ACCURACY] = {"eval", "accuracy"},    [CURVE_TOP5] = {"eval", "top5"}};
     const char *kind = json_string_value(json_object_get(row, "kind"));
     double step = json_number_value(json_object_get(row, "step"));
     for (int i = 0; i < REPORT_CURVES; i++) {
         if (!kind || strcmp(kind, sources[i].kind) != 0) continue;
-        add_point(&run->curve[i], step, json_object_get(row, sources[i].key));
+        const json_t *value = json_object_get(row, sources[i].key);
+        if (value) add_point(&run->curve[i], step, json_is_number(value) ? json_number_value(value) : NAN);
     }
     if (!kind || strcmp(kind, "train") != 0) return;
     const json_t *ms = json_object_get(row, "ms");
@@ -94,6 +107,7 @@ bool report_try(report_run *run, const char *dir) {
     if (!metrics) return false;
     *run = (report_run){.dir = text_copy(dir)};
     read_metrics(run, metrics);
+    add_mean(&run->loss_mean, &run->curve[CURVE_LOSS]);
     bool failed = ferror(metrics) != 0;
     fclose(metrics);
     if (failed) {
@@ -132,6 +146,8 @@ void report_free(report_run *run) {
         free(run->curve[i].x);
         free(run->curve[i].y);
     }
+    free(run->loss_mean.x);
+    free(run->loss_mean.y);
     *run = (report_run){0};
 }
 

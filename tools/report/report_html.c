@@ -20,12 +20,12 @@ static const char style[] =
     ".dim{color:var(--dim)}.good{color:var(--c2)}.bad{color:#cf222e}.charts{display:grid;gap:1rem;"
     "grid-template-columns:repeat(auto-fit,minmax(min(100%,520px),1fr))}figure{margin:0}svg{width:100%;height:auto}"
     "svg text{fill:var(--dim);font-size:12px}svg .title{fill:var(--fg);font-size:13px;font-weight:600}svg .small{font-size:11px}"
-    ".grid{stroke:var(--rule);stroke-width:1}.axis{stroke:var(--dim)}.line{fill:none;stroke-width:1.6}"
+    ".grid{stroke:var(--rule);stroke-width:1}.axis{stroke:var(--dim)}.line{fill:none;stroke-width:1.6}.faint{opacity:.35;stroke-width:1}"
     ".s0{stroke:var(--c0)}.s1{stroke:var(--c1);stroke-dasharray:6 3}.s2{stroke:var(--c2);stroke-dasharray:2 3}"
     ".s3{stroke:var(--c3);stroke-dasharray:8 3 2 3}.dot{stroke:none}circle.s0{fill:var(--c0)}circle.s1{fill:var(--c1)}"
     "circle.s2{fill:var(--c2)}circle.s3{fill:var(--c3)}.p0{fill:var(--p0)}.p1{fill:var(--p1)}.p2{fill:var(--p2)}"
     ".p3{fill:var(--p3)}.p4{fill:var(--p4)}.p5{fill:var(--p5)}.p6{fill:var(--p6)}.p7{fill:var(--p7)}.p8{fill:var(--p8)}"
-    ".p9{fill:var(--p9)}"
+    ".p9{fill:var(--p9)}rect.axis{fill:none}summary{cursor:pointer}"
     "table{border-collapse:collapse;font-variant-numeric:tabular-nums}td,th{padding:.2rem .9rem .2rem 0;"
     "text-align:left;vertical-align:top;border-bottom:1px solid var(--rule)}th{font-weight:600}"
     "pre{overflow:auto;font:13px/1.45 ui-monospace,Menlo,Consolas,monospace;border:1px solid var(--rule);padding:.7rem}"
@@ -98,6 +98,7 @@ static void summary(const page *p) {
     number_row(p, WORD_LOSS, "loss", 1, "");
     number_row(p, WORD_EVAL_LOSS, "eval_loss", 1, "");
     number_row(p, WORD_ACCURACY, "accuracy", 100, " %");
+    number_row(p, WORD_TOP5, "top5", 100, " %");
     number_row(p, WORD_SPEED, "samples_per_s", 1, "");
     number_row(p, WORD_SECONDS, "seconds", 1, " s");
     number_row(p, WORD_MOVED, "bytes_moved_per_step", 1.0 / (1024 * 1024), " MiB");
@@ -112,17 +113,31 @@ static void chart(const page *p, report_word title, int curve, double scale) {
     int count = 0;
     for (int i = 0; i < p->count && i < 8; i++) {
         const series *points = &p->runs[i].curve[curve];
-        if (points->count) lines[count++] = (chart_line){points, p->runs[i].label, i % 4};
+        if (points->count) lines[count++] = (chart_line){points, p->runs[i].label, i % 4, false};
     }
     if (count) svg_chart(p->to, word(p, title), lines, count, word(p, WORD_STEP), scale);
+}
+
+/* The loss of single steps jumps, so it is drawn faintly behind its running mean. */
+static void loss_chart(const page *p) {
+    chart_line lines[16];
+    int count = 0;
+    for (int i = 0; i < p->count && i < 8; i++) {
+        const report_run *run = &p->runs[i];
+        if (run->loss_mean.count == 0) continue;
+        lines[count++] = (chart_line){&run->curve[CURVE_LOSS], run->label, i % 4, true};
+        lines[count++] = (chart_line){&run->loss_mean, run->label, i % 4, false};
+    }
+    if (count) svg_chart(p->to, word(p, WORD_LOSS_CURVE), lines, count, word(p, WORD_STEP), 1);
 }
 
 static void charts(const page *p) {
     heading(p, WORD_CURVES);
     fputs("<div class=\"charts\">\n", p->to);
-    chart(p, WORD_LOSS, CURVE_LOSS, 1);
+    loss_chart(p);
     chart(p, WORD_EVAL_LOSS, CURVE_EVAL_LOSS, 1);
     chart(p, WORD_ACCURACY_PERCENT, CURVE_ACCURACY, 100);
+    chart(p, WORD_TOP5_PERCENT, CURVE_TOP5, 100);
     chart(p, WORD_LR, CURVE_LR, 1);
     chart(p, WORD_SPEED, CURVE_SPEED, 1);
     fputs("</div>\n", p->to);
@@ -306,6 +321,7 @@ char *report_page(const report_run *runs, int count, const json_t *compare, bool
     verdict(&p, compare);
     summary(&p);
     charts(&p);
+    if (count == 1) report_evaluations(p.to, &runs[0], chinese);
     phases(&p);
     config(&p);
     environment(&p);

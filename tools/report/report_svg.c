@@ -60,7 +60,8 @@ static bool find_frame(frame *f, const chart_line *lines, int count, double scal
     if (f->x0 > f->x1) return false;
     if (f->x0 == f->x1) f->x1 = f->x0 + 1;
     double margin = (f->y1 - f->y0) * 0.05;
-    if (margin == 0) margin = fabs(f->y1) * 0.1 + 1e-9;
+    /* Numbers that differ in their last digits only leave no room for grid lines. */
+    if (margin <= fabs(f->y1) * 1e-9) margin = fabs(f->y1) * 0.1 + 1e-9;
     double low = f->y0 - margin;
     f->y0 = f->y0 >= 0 && low < 0 ? 0 : low;
     f->y1 += margin;
@@ -107,7 +108,7 @@ static void curve(FILE *to, const frame *f, const chart_line *line) {
     const series *s = line->points;
     size_t stretch = s->count / (POINTS_MAX / 2) + 1;
     bool started = false;
-    fprintf(to, "<polyline class=\"line s%d\" points=\"", line->style);
+    fprintf(to, "<polyline class=\"line s%d%s\" points=\"", line->style, line->faint ? " faint" : "");
     for (size_t k = 0; k < s->count; k += stretch) {
         size_t low = k, high = k;
         for (size_t j = k; j < k + stretch && j < s->count; j++) {
@@ -122,7 +123,7 @@ static void curve(FILE *to, const frame *f, const chart_line *line) {
         }
     }
     fputs("\"/>\n", to);
-    if (s->count > 24) return;
+    if (s->count > 24 || line->faint) return;
     for (size_t k = 0; k < s->count; k++) {
         if (!isfinite(s->y[k])) continue;
         fprintf(to, "<circle class=\"dot s%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>\n", line->style, place_x(f, s->x[k]),
@@ -133,6 +134,7 @@ static void curve(FILE *to, const frame *f, const chart_line *line) {
 static void legend(FILE *to, const chart_line *lines, int count) {
     int x = WIDTH - RIGHT;
     for (int i = count - 1; i >= 0; i--) {
+        if (lines[i].faint) continue;
         x -= 8 * tdm_text_columns(lines[i].label) + 40;
         fprintf(to, "<line class=\"line s%d\" x1=\"%d\" x2=\"%d\" y1=\"14\" y2=\"14\"/><text x=\"%d\" y=\"18\">",
                 lines[i].style, x, x + 24, x + 29);
@@ -143,11 +145,13 @@ static void legend(FILE *to, const chart_line *lines, int count) {
 
 void svg_chart(FILE *to, const char *title, const chart_line *lines, int count, const char *x_label, double scale) {
     frame f;
+    int labels = 0;
     if (!find_frame(&f, lines, count, scale)) return;
+    for (int i = 0; i < count; i++) labels += !lines[i].faint;
     begin_figure(to, title, HEIGHT);
     grid(to, &f, x_label);
     for (int i = 0; i < count; i++) curve(to, &f, &lines[i]);
-    if (count > 1) legend(to, lines, count);
+    if (labels > 1) legend(to, lines, count);
     fputs("</svg></figure>\n", to);
 }
 

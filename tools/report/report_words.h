@@ -12,9 +12,13 @@
     X(STEPS, "steps", "步数")                                                                                   \
     X(STEP, "step", "步")                                                                                       \
     X(LOSS, "training loss", "训练损失")                                                                        \
+    X(LOSS_CURVE, "training loss: running mean (EMA, 0.98 per step), and single steps behind it",               \
+      "训练损失：滑动平均 (EMA，每步 0.98)，其后为单步值")                                                      \
     X(EVAL_LOSS, "evaluation loss", "评估损失")                                                                 \
     X(ACCURACY, "accuracy", "准确率")                                                                           \
     X(ACCURACY_PERCENT, "accuracy, %", "准确率 (%)")                                                            \
+    X(TOP5, "top-5 accuracy", "前五准确率")                                                                     \
+    X(TOP5_PERCENT, "top-5 accuracy, %", "前五准确率 (%)")                                                      \
     X(LR, "learning rate", "学习率")                                                                            \
     X(SPEED, "samples/s", "样本/秒")                                                                            \
     X(SECONDS, "training time", "训练时间")                                                                     \
@@ -33,6 +37,15 @@
     X(MAX_LOSS, "largest difference of the loss", "损失最大差")                                                 \
     X(MAX_PARAM, "largest difference of a parameter", "参数最大差")                                             \
     X(FIRST_STEP, "first differing step", "首个不同的步")                                                       \
+    X(LAST_EVALUATION, "Last evaluation", "最近一次评估")                                                       \
+    X(BEST_EVALUATION, "Best evaluation", "最好的一次评估")                                                     \
+    X(CONFUSION, "confusion matrix", "混淆矩阵")                                                                \
+    X(LABEL, "label", "标签")                                                                                   \
+    X(PREDICTED, "predicted", "预测")                                                                           \
+    X(CLASSES, "Accuracy of each class", "各类别准确率")                                                        \
+    X(WORST, "Samples with the highest losses", "损失最大的样本")                                               \
+    X(SAMPLE, "sample", "样本")                                                                                 \
+    X(SAMPLES, "samples", "样本数")                                                                             \
     X(CONFIG, "Configuration", "配置")                                                                          \
     X(CONFIG_DIFF, "Configuration: differences", "配置差异")                                                    \
     X(NO_DIFFERENCE, "none", "无")                                                                              \

@@ -1,8 +1,10 @@
 /* progress.c - see progress.h.
  *
- *   epoch 3/10  47%|####    | 184/391 [00:21<00:24, 8.5 step/s, 1088 samples/s, loss 1.204, lr 1.0e-03]
+ *   epoch 3/10  47%|####    | 184/391 [00:21<00:24, 8.5 step/s, 1088 samples/s, loss 1.204, mean 1.310, lr 1.0e-03]
  *
- * Redrawn at most every 0.1 s. Rates are smoothed over steps (EMA 0.3), as tqdm does. A narrow terminal shows less. */
+ * Redrawn at most every 0.1 s. Rates are smoothed over steps (EMA 0.3), as tqdm does. `mean` is the running mean of the
+ * steps' losses: an EMA with decay 0.98 and bias correction, so that it begins with the first loss. A narrow terminal
+ * shows less. */
 #include "tools/terminal/progress.h"
 
 #include <math.h>
@@ -13,7 +15,7 @@
 #include "tools/terminal/term.h"
 
 enum { BAR_MIN = 10, BAR_MAX = 40 }; /* columns */
-static const double redraw_seconds = 0.1, line_seconds = 30, smoothing = 0.3;
+static const double redraw_seconds = 0.1, line_seconds = 30, smoothing = 0.3, loss_decay = 0.98;
 
 double progress_now(void) {
     struct timespec now;
@@ -51,6 +53,13 @@ static void smooth(double *average, double value) {
     *average = *average > 0 ? smoothing * value + (1 - smoothing) * *average : value;
 }
 
+/* EMA with bias correction: loss_weight is 1 - decay^n. A step without labels that count has no loss. */
+static void average_loss(progress *p, double loss) {
+    if (!isfinite(loss)) return;
+    p->loss_sum = loss_decay * p->loss_sum + (1 - loss_decay) * loss;
+    p->loss_weight = loss_decay * p->loss_weight + (1 - loss_decay);
+}
+
 static void draw_bar(char *out, size_t bytes, double part, int width) {
     int filled = (int)(part * width);
     size_t used = 0;
@@ -65,18 +74,19 @@ static char *label(const progress *p) {
 
 /* The text in the brackets, without the parts that do not fit. *room becomes the columns left for the bar. */
 static char *bar_details(const progress *p, const tdm_event *event, int *room) {
-    enum { STEPS, SAMPLES, LOSS, LR, DETAILS };
-    static const int drop_order[] = {LR, SAMPLES, STEPS, LOSS};
-    char loss[32], rate[32];
+    enum { STEPS, SAMPLES, LOSS, MEAN, LR, DETAILS };
+    static const int drop_order[] = {LR, SAMPLES, STEPS, MEAN, LOSS};
+    char loss[32], mean[32], rate[32];
     char *part[DETAILS] = {
         text_format(", %.3g step/s", p->step_rate), text_format(", %s samples/s", text_number(rate, p->sample_rate)),
-        text_format(", loss %s", text_number(loss, event->loss)), text_format(", lr %.1e", event->lr)};
+        text_format(", loss %s", text_number(loss, event->loss)),
+        text_format(", mean %s", text_number(mean, p->loss_sum / p->loss_weight)), text_format(", lr %.1e", event->lr)};
     for (int i = 0; i < DETAILS; i++) *room -= tdm_text_columns(part[i]);
     for (int i = 0; i < DETAILS && *room < BAR_MIN; i++) {
         *room += tdm_text_columns(part[drop_order[i]]);
         part[drop_order[i]][0] = 0;
     }
-    char *out = text_format("%s%s%s%s", part[STEPS], part[SAMPLES], part[LOSS], part[LR]);
+    char *out = text_format("%s%s%s%s%s", part[STEPS], part[SAMPLES], part[LOSS], part[MEAN], part[LR]);
     for (int i = 0; i < DETAILS; i++) free(part[i]);
     return out;
 }
@@ -140,6 +150,7 @@ static void count_step(progress *p, const tdm_event *event, double now) {
         smooth(&p->step_rate, 1 / seconds);
         smooth(&p->sample_rate, (double)event->samples / seconds);
     }
+    average_loss(p, event->loss);
     p->last_step_at = now;
     p->samples += event->samples;
 }
@@ -160,16 +171,18 @@ static void on_step(progress *p, const tdm_event *event) {
     if (event->step == event->steps_total) term_bar_end(true);
 }
 
+static char *percent(const char *name, double fraction) {
+    return isfinite(fraction) ? text_format(", %s %.2f %%", name, 100 * fraction) : text_copy("");
+}
+
 static void on_eval(const progress *p, const tdm_event *event) {
     char loss[32];
-    char *accuracy =
-        isfinite(event->accuracy) ? text_format(", accuracy %.2f %%", 100 * event->accuracy) : text_copy("");
+    FREED char *accuracy = percent("accuracy", event->accuracy), *top5 = percent("top-5", event->top5);
     FREED char *name = by_epoch(p) ? text_format("epoch %.4g/%lld", (double)event->step / (double)p->steps_per_epoch,
                                                  (long long)p->epochs)
                                    : text_format("step %lld", (long long)event->step);
-    log_note("%s  eval loss %s%s", name, text_number(loss, event->loss), accuracy);
-    if (!p->silent) term_line("%s  eval: loss %s%s", name, text_number(loss, event->loss), accuracy);
-    free(accuracy);
+    log_note("%s  eval loss %s%s%s", name, text_number(loss, event->loss), accuracy, top5);
+    if (!p->silent) term_line("%s  eval: loss %s%s%s", name, text_number(loss, event->loss), accuracy, top5);
 }
 
 void progress_event(progress *p, const tdm_event *event) {

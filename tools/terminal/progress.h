@@ -15,6 +15,7 @@ typedef struct progress {
     int64_t span_base;             /* steps done when this process began the span */
     double span_started;           /* when it began the span */
     double step_rate, sample_rate; /* smoothed */
+    double loss_sum, loss_weight;  /* of the running mean: it is loss_sum / loss_weight */
     double last_step_at;
     int64_t samples;
 } progress;

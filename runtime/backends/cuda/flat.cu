@@ -154,6 +154,25 @@ struct clip_item {
     }
 };
 
+/* ---- average ---- */
+
+/* The weight is read in device memory, so that a captured step serves every weight. */
+struct average_item {
+    const tdm_step_values *values;
+    float *average;
+    const float *p;
+    template <int WIDE> __device__ void run(int64_t i) const {
+        const float weight = values->average_weight;
+        if (!(weight > 0.0f)) return;
+        pack<float, WIDE> v = load<WIDE>(average, i);
+        const pack<float, WIDE> end = load<WIDE>(p, i);
+        for (int k = 0; k < WIDE; k++)
+            v.at[k] = weight < 0.5f ? fmaf(weight, end.at[k] - v.at[k], v.at[k])
+                                    : fmaf(weight - 1.0f, end.at[k] - v.at[k], end.at[k]);
+        store(average, i, v);
+    }
+};
+
 } /* namespace */
 
 tdm_status tdm__cuda_sum(tdm_device *device, float *out, const float *const *source, int source_count, size_t count) {
@@ -179,6 +198,13 @@ tdm_status tdm__cuda_add_bf16(tdm_device *device, void *out, const void *what, s
     const add_bf16_item item = {(bf16 *)out, (const bf16 *)what};
     return each<PACK_OF<bf16>>(tdm__cuda_device(device), item, (int64_t)count,
                                is_aligned(item.out, item.what));
+}
+
+tdm_status tdm__cuda_average(tdm_device *device, const tdm_step_values *values, float *average, const float *p,
+                             size_t count) {
+    TDM_CUDA_ENTER(device);
+    const average_item item = {values, average, p};
+    return each(tdm__cuda_device(device), item, (int64_t)count, is_aligned(average) && is_aligned(p));
 }
 
 tdm_status tdm__cuda_clip(tdm_device *device, const tdm_step_values *values, float *g, size_t count,

@@ -101,7 +101,8 @@ tdm_status tdm__mixing_init(tdm_mixing *mixing, const tdm_transform_spec *spec, 
     *mixing = (tdm_mixing){.seed = seed, .samples = dataset->count, .ignore_index = ignore_index};
     TDM_TRY(take_steps(mixing, spec));
     if (mixing->count == 0) return TDM_OK;
-    const char *name = tdm__transforms[mixing->step[0]->kind]->name;
+    const bool is_mixup = mixing->step[0]->kind == TDM_TRANSFORM_MIXUP;
+    const char *name = is_mixup ? tdm__mixup_transform.name : tdm__cutmix_transform.name;
     if (dataset->target_kind != TDM_TARGET_CLASS)
         TDM_FAIL(TDM_E_CONFIG, "data.transform: %s mixes labels, but the loss needs float targets; remove it", name);
     if (dataset->classes > TDM_LABEL_CLASSES)

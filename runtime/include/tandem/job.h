@@ -143,6 +143,12 @@ typedef struct tdm_schedule_section {
     double start_factor, end_factor;                /* linear */
 } tdm_schedule_section;
 
+/* What an evaluation is judged by. tdm_scores has the numbers. */
+typedef enum tdm_metric { TDM_METRIC_NONE, TDM_METRIC_ACCURACY, TDM_METRIC_TOP5, TDM_METRIC_LOSS } tdm_metric;
+
+/* Which of a run's weights are evaluated, where it has train.ema: the average, or those that are trained. */
+typedef enum tdm_eval_weights { TDM_WEIGHTS_EMA, TDM_WEIGHTS_MODEL } tdm_eval_weights;
+
 typedef enum tdm_precision { TDM_F32, TDM_TF32, TDM_BF16 } tdm_precision;
 typedef struct tdm_train_section {
     int64_t epochs, steps;            /* exactly one; the other TDM_INT_NULL */
@@ -150,6 +156,12 @@ typedef struct tdm_train_section {
     int64_t accumulate;               /* micro-batches into which a device cuts its part of a step */
     double clip_grad_norm;            /* NaN: none */
     int precision;                    /* tdm_precision */
+    int64_t stop_after;               /* evaluations without an improvement that end the run; TDM_INT_NULL: none do */
+    int stop_metric;                  /* tdm_metric, not TDM_METRIC_NONE */
+    double stop_min_delta;            /* by more than this must the metric improve */
+    double ema_decay;                 /* of the moving average of the parameters; NaN: there is none */
+    bool ema_warmup;                  /* the decay is at most (1 + n) / (10 + n) after n updates */
+    int64_t ema_every;                /* steps between two updates of the average */
 } tdm_train_section;
 
 typedef enum tdm_mode_kind { TDM_MODE_SINGLE, TDM_MODE_DP, TDM_MODE_DDP } tdm_mode_kind;
@@ -198,6 +210,7 @@ typedef struct tdm_checkpoint_section {
     int64_t keep_last;
     const char *resume; /* auto | never | a path */
     tdm_origin resume_at;
+    int keep_best; /* tdm_metric: the checkpoint of the best evaluation stays */
 } tdm_checkpoint_section;
 
 typedef struct tdm_job {
@@ -217,6 +230,7 @@ typedef struct tdm_job {
     struct {
         tdm_interval every;
         int64_t batch; /* samples per batch; TDM_INT_NULL: as many as a device takes in training */
+        int weights;   /* tdm_eval_weights */
     } eval;
     tdm_checkpoint_section checkpoint;
     struct {

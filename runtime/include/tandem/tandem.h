@@ -34,7 +34,7 @@ typedef struct tdm_run tdm_run; /* a job with its graph, plan, replicas and trai
 typedef enum tdm_event_kind {
     TDM_EVENT_START,      /* training begins */
     TDM_EVENT_STEP,       /* an optimizer step is done */
-    TDM_EVENT_EVAL,       /* an evaluation is done: see loss, accuracy */
+    TDM_EVENT_EVAL,       /* an evaluation is done: see loss, accuracy, top5 */
     TDM_EVENT_CHECKPOINT, /* a checkpoint is complete: see path */
     TDM_EVENT_END         /* training has ended */
 } tdm_event_kind;
@@ -54,6 +54,7 @@ typedef struct tdm_event {
     double samples_per_second;
     tdm_phase_ms ms;
     const char *path; /* TDM_EVENT_CHECKPOINT: the checkpoint's folder, valid during the call; else NULL */
+    double top5;      /* TDM_EVENT_EVAL, as tdm_scores has it; else NaN */
 } tdm_event;
 
 /* ---- opening a run ---- */
@@ -115,6 +116,9 @@ typedef struct tdm_run_state {
     int64_t per_device, global_batch; /* samples per optimizer step */
     int64_t params;                   /* learnable numbers */
     char params_xxh3[40];             /* XXH3-128 in hex over all parameters in name order */
+    int has_ended;                    /* non-zero: train.stop_early has ended the run before its last step */
+    int64_t best_step;                /* of the best evaluation by checkpoint.keep_best; 0: none */
+    double best_score;                /* its number; NaN: none */
 } tdm_run_state;
 /* Fills *out. Reads all parameters for the hash, so it is not free. */
 TDM_API tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out);
@@ -122,6 +126,20 @@ TDM_API tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out);
 /* Evaluates over the eval data: mean loss, and accuracy as a fraction (NaN for losses without labels). Collective in
  * ddp. TDM_E_USAGE if the job has no eval data. */
 TDM_API tdm_status tdm_run_evaluate(tdm_run *run, double *loss, double *accuracy);
+/* What an evaluation says. Set `size` with TDM_SCORES_INIT. Samples whose label is loss.ignore_index do not count. */
+typedef struct tdm_scores {
+    uint32_t size;
+    int64_t samples; /* that count */
+    double loss;     /* mean */
+    /* Fractions, NaN for losses without labels. accuracy: the label's output is the highest. top5: it is one of the
+     * five highest; NaN with five classes or fewer. Of equal outputs the one of the lower class is higher, and a NaN is
+     * higher than every number: torch.sort(descending=True, stable=True), whose first is torch.argmax's. */
+    double accuracy, top5;
+} tdm_scores;
+#define TDM_SCORES_INIT \
+    { sizeof(tdm_scores), 0, 0, 0, 0 }
+/* As tdm_run_evaluate, with all that it learns. */
+TDM_API tdm_status tdm_run_evaluate_scores(tdm_run *run, tdm_scores *out);
 /* Computes y[rows, tdm_run_output_width] from x[rows, tdm_run_input_width] in evaluation mode, for any number of rows.
  * The rows go through the model in batches of tdm_run_eval_batch, as in an evaluation. */
 TDM_API tdm_status tdm_run_predict(tdm_run *run, const float *x, int64_t rows, float *y);
@@ -170,8 +188,10 @@ TDM_API tdm_status tdm_run_save(tdm_run *run, const char *dir);
  */
 TDM_API tdm_status tdm_run_load(tdm_run *run, const char *path);
 
-/* Describes the run in *out; free it with tdm_free. what: "graph", "plan", "plan.json", "summary", or "kernels.json":
- * the kernel of each layer, and the algorithms it has chosen for each number of rows seen so far. */
+/* Describes the run in *out; free it with tdm_free. what: "graph", "plan", "plan.json", "summary", "kernels.json":
+ * the kernel of each layer, and the algorithms it has chosen for each number of rows seen so far; or "evaluation.json",
+ * of the last evaluation: samples and hits of each class, the confusion matrix ([label][predicted], for at most 256
+ * classes) and the samples with the highest losses. TDM_E_USAGE before the first evaluation. */
 TDM_API tdm_status tdm_run_print(tdm_run *run, const char *what, char **out);
 /* Prints the plan of a job, as `tandem plan` does, without opening data or devices. json: non-zero for JSON. Free *out
  * with tdm_free. */

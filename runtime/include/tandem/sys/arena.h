@@ -51,6 +51,10 @@ typedef struct tdm_arena_ops {
     tdm_status (*clip)(tdm_device *device, const tdm_step_values *values, float *g, size_t count,
                        const tdm_flat_range *ranges, int range_count, double *norm);
 
+    /* average = torch.lerp(average, p, values->average_weight); nothing if that weight is 0. */
+    tdm_status (*average)(tdm_device *device, const tdm_step_values *values, float *average, const float *p,
+                          size_t count);
+
     /* out = p in bf16, rounded to the nearest, ties to even. This and add_bf16: NULL on a device without bf16. */
     tdm_status (*to_bf16)(tdm_device *device, void *out, const float *p, size_t count);
     /* out += what, both bf16, added in float: gradients of activations that several layers write. */

@@ -153,6 +153,8 @@ typedef struct tdm_step_values {
     uint64_t step;   /* of the counter-based generator */
     float loss_seed; /* 1 / denominator of the mean over the whole step */
     float clip_norm; /* largest norm of the gradients; NaN: any */
+    /* How far the average of the parameters moves towards them after this step, 0 to 1; 0: it stays. */
+    float average_weight;
     /* The optimizer's own: its `prepare` writes them, its kernels read them, nobody else looks (tandem/sys/optim.h). */
     uint64_t optim[TDM_OPTIM_BYTES / sizeof(uint64_t)];
 } tdm_step_values;
@@ -267,6 +269,8 @@ typedef struct tdm_flat_kernels {
     void (*sum)(float *out, const float *const *source, int source_count, size_t count);
     void (*scale)(float *x, float factor, size_t count);
     double (*sum_squares)(const float *x, size_t count); /* lanes of double, fixed order */
+    /* torch.lerp(x, end, weight) into x: fmaf from the nearer end. */
+    void (*lerp)(float *x, const float *end, float weight, size_t count);
 } tdm_flat_kernels;
 
 /* ---- how kernels and ops report: modules need no symbols of ours ---- */

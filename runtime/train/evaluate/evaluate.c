@@ -2,13 +2,20 @@
  * on the mode or the number of replicas. All ranks take part and learn the result. */
 #include <math.h>
 #include <string.h>
+#include <string.h>
 
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
 #include "runtime/train/run.h"
+#include "runtime/train/evaluate/details.h"
+#include "runtime/train/evaluate/scores.h"
 
-/* What one batch adds: [3 * batch]. */
-enum { LOSS, CORRECT, COUNT, PER_BATCH };
+/* What one batch adds: [PER_BATCH * batch]. */
+enum { LOSS, CORRECT, TOP5, COUNT, PER_BATCH };
+
+static bool has_top5(const tdm_run *run) {
+    return run->loss->target == TDM_TARGET_CLASS && run->plan->output_width > TDM_TOP;
+}
 
 static tdm_status score(tdm_run *run, const tdm_shard *shard, const float *y, double *sums) {
     const tdm_step_values values = {.loss_seed = 1};
@@ -25,6 +32,9 @@ static tdm_status score(tdm_run *run, const tdm_shard *shard, const float *y, do
     TDM_TRY(run->loss->run(&args));
     sums[LOSS] = loss;
     sums[CORRECT] = (double)correct;
+    if (has_top5(run))
+        sums[TOP5] =
+            (double)tdm__top5_hits(y, shard->rows, run->plan->output_width, shard->target, run->job->loss.ignore_index);
     sums[COUNT] = (double)run->loss->denominator(&run->job->loss, shard->rows, run->plan->output_width, shard->target);
     return TDM_OK;
 }
@@ -41,7 +51,10 @@ static tdm_status run_group(tdm_run *run, int64_t first, int64_t end, double *su
         shards[count] = batch->shard[0];
     }
     TDM_TRY(run->mode->ops->forward(run->mode, shards, count, outputs));
-    for (int i = 0; i < count; i++) TDM_TRY(score(run, &shards[i], outputs[i], sums + PER_BATCH * (first + i)));
+    for (int i = 0; i < count; i++) {
+        TDM_TRY(score(run, &shards[i], outputs[i], sums + PER_BATCH * (first + i)));
+        TDM_TRY(tdm__details_add(run, &shards[i], outputs[i], (first + i) * run->eval_rows));
+    }
     return TDM_OK;
 }
 
@@ -75,11 +88,10 @@ static void warn_not_finite(tdm_run *run, double loss, double labels) {
                  isnan(loss) ? "nan" : "infinite", when);
 }
 
-tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy, bool *stopped) {
-    if (run->eval == NULL) TDM_FAIL(TDM_E_USAGE, "evaluation needs data.eval");
-    run->eval_batch = NULL;
-    TDM_TRY(tdm__run_verify(run)); /* syncing would hide a replica that differs */
+/* With the weights as they are. */
+static tdm_status evaluate(tdm_run *run, tdm_scores *out, bool *stopped) {
     TDM_TRY(tdm__mode_sync(run->mode, false));
+    TDM_TRY(tdm__details_begin(run));
     int64_t batches = tdm__loader_steps_per_epoch(run->eval_loaders[0]);
     double *sums = NULL;
     TDM_TRY(tdm__new(run->host, &sums, (size_t)(PER_BATCH * batches + 1), sizeof(double), "evaluation"));
@@ -91,14 +103,56 @@ tdm_status tdm__run_evaluate(tdm_run *run, double *loss, double *accuracy, bool 
     }
     tdm__delete(run->host, sums);
     if (status != TDM_OK || (stopped != NULL && *stopped)) return status;
-    *loss = total[LOSS] / total[COUNT];
-    *accuracy = run->loss->target == TDM_TARGET_CLASS ? total[CORRECT] / total[COUNT] : NAN;
-    warn_not_finite(run, *loss, total[COUNT]);
-    return TDM_OK;
+    bool labels = run->loss->target == TDM_TARGET_CLASS;
+    *out = (tdm_scores){.size = sizeof(*out),
+                        .samples = labels ? (int64_t)total[COUNT] : run->eval->count,
+                        .loss = total[LOSS] / total[COUNT],
+                        .accuracy = labels ? total[CORRECT] / total[COUNT] : NAN,
+                        .top5 = has_top5(run) ? total[TOP5] / total[COUNT] : NAN};
+    warn_not_finite(run, out->loss, total[COUNT]);
+    return tdm__details_end(run, out);
+}
+
+/* With the average in place of the parameters. They come back also after a failure, after which ranks no longer meet.
+ */
+static tdm_status evaluate_average(tdm_run *run, tdm_scores *out, bool *stopped) {
+    tdm_error failure;
+    TDM_TRY(tdm__average_swap(run));
+    tdm_status status = evaluate(run, out, stopped);
+    if (status != TDM_OK) tdm__error_save(&failure);
+    tdm_status back = tdm__average_swap(run);
+    if (back == TDM_OK && (status == TDM_OK || run->comm == NULL)) back = tdm__mode_sync(run->mode, false);
+    return status == TDM_OK ? back : tdm__error_restore(&failure, NULL);
+}
+
+tdm_status tdm__run_evaluate(tdm_run *run, tdm_scores *out, bool *stopped) {
+    if (run->eval == NULL) TDM_FAIL(TDM_E_USAGE, "evaluation needs data.eval");
+    bool averages = run->average_count > 0 && run->job->eval.weights == TDM_WEIGHTS_EMA;
+    run->eval_batch = NULL;
+    TDM_TRY(tdm__run_verify(run)); /* syncing would hide a replica that differs */
+    return averages ? evaluate_average(run, out, stopped) : evaluate(run, out, stopped);
 }
 
 tdm_status tdm_run_evaluate(tdm_run *run, double *loss, double *accuracy) {
     if (run == NULL || loss == NULL || accuracy == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_evaluate: a pointer is NULL");
+    tdm_scores scores = TDM_SCORES_INIT;
     TDM_TRY(tdm__run_idle(run, "tdm_run_evaluate"));
-    return tdm__run_evaluate(run, loss, accuracy, NULL);
+    TDM_TRY(tdm__run_evaluate(run, &scores, NULL));
+    *loss = scores.loss;
+    *accuracy = scores.accuracy;
+    return TDM_OK;
+}
+
+tdm_status tdm_run_evaluate_scores(tdm_run *run, tdm_scores *out) {
+    if (run == NULL || out == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_run_evaluate_scores: a pointer is NULL");
+    if (out->size < sizeof(out->size) || out->size > sizeof(*out))
+        TDM_FAIL(TDM_E_USAGE,
+                 "tdm_run_evaluate_scores: out->size is %u, this library knows %zu; start with TDM_SCORES_INIT",
+                 out->size, sizeof(*out));
+    tdm_scores scores = TDM_SCORES_INIT;
+    TDM_TRY(tdm__run_idle(run, "tdm_run_evaluate_scores"));
+    TDM_TRY(tdm__run_evaluate(run, &scores, NULL));
+    scores.size = out->size;
+    memcpy(out, &scores, out->size);
+    return TDM_OK;
 }
