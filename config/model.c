@@ -317,7 +317,7 @@ static tdm_status build_layers(tdm_config *config) {
 }
 
 tdm_status tdm__model_build(tdm_config *config) {
-    config->settings.job.weights = config->settings.model.weights;
+    tdm__settings_take_model(&config->settings);
     check_channels(config);
     if (config->settings.model.builtin != NULL) {
         if (config->layers_node != NULL)

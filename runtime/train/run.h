@@ -90,6 +90,7 @@ struct tdm_run {
     int64_t failed_step;   /* the step that failed: the replicas' contents are undefined; 0: none */
     bool runs_ahead;       /* on all ranks: a step may be submitted before the last one is reported */
     bool eval_waits, save_waits, verify_waits; /* due as soon as no step is in flight */
+    const char *weights_report; /* of the weights that the run started from, for weights.json; NULL: none */
     tdm_run_folder *folder;
     atomic_int stop;
 };
@@ -107,8 +108,10 @@ tdm_status tdm__tensors_load(tdm_run *run, const tdm_tensor_file *file, int firs
 /* ---- weights, in the first replica ---- */
 /* The initial weights of torch.nn's modules after torch.manual_seed(job.seed), drawn in order of construction. */
 tdm_status tdm__weights_init(tdm_run *run);
-/* Parameters and buffers from a file. A tensor that the model does not have is an error, too. */
+/* All parameters and buffers from a file of this model. */
 tdm_status tdm__weights_load(tdm_run *run, const tdm_tensor_file *file);
+/* Those to start from, as job.match says; sets weights_report. */
+tdm_status tdm__weights_start(tdm_run *run, const tdm_tensor_file *file);
 /* XXH3-128 over the bytes of all parameters in name order. */
 tdm_status tdm__params_hash(tdm_run *run, tdm_hash128 *out);
 
