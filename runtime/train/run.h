@@ -73,7 +73,7 @@ struct tdm_run {
     int64_t step;                 /* optimizer steps done */
     int64_t epoch, step_in_epoch; /* of the next step */
     int64_t samples;
-    tdm_schedule schedule; /* of the next step to be submitted */
+    tdm_schedules schedules; /* of the next step to be submitted */
     tdm_ahead ahead[TDM_MODE_DEPTH];
     int64_t submitted; /* steps: `step` and those in flight; the n-th of all is ahead[n modulo TDM_MODE_DEPTH] */
     double last_loss, eval_loss, accuracy; /* NaN before the first */

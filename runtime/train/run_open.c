@@ -214,9 +214,8 @@ static tdm_status open_parts(tdm_run *run) {
     TDM_TRY(open_mode(run));
     TDM_TRY(tdm__run_open_loaders(run));
     double momentum = run->optim->moves_beta1 ? job->optimizer.betas.item[0] : job->optimizer.momentum;
-    tdm__schedule_init(&run->schedule, &job->schedule, job->optimizer.lr, momentum, run->steps_total,
-                       run->steps_per_epoch);
-    const char *fault = tdm__schedule_fault(&run->schedule, run->steps_total, run->steps_per_epoch);
+    tdm__schedules_init(&run->schedules, job, momentum, run->steps_total, run->steps_per_epoch);
+    const char *fault = tdm__schedule_fault(&run->schedules.own, run->steps_total, run->steps_per_epoch);
     if (fault != NULL) TDM_FAIL(TDM_E_CONFIG, "%s", fault);
     TDM_TRY(tdm__run_folder_open(run));
     TDM_TRY(init_weights(run));
