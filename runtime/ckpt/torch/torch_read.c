@@ -224,7 +224,12 @@ static tdm_status convert(const tdm_host *host, int fd, const char *from, const 
 
 tdm_status tdm__torch_read(const tdm_host *host, const char *from, const char *to, const char *key, tdm_text *report) {
     const int fd = open(from, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat info;
     if (fd < 0) TDM_FAIL(TDM_E_CHECKPOINT, "%s cannot be opened: %s", from, strerror(errno));
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+        (void)close(fd);
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s is no regular file", from);
+    }
     tdm_status status = convert(host, fd, from, to, key, report);
     (void)close(fd);
     return status;
