@@ -2,60 +2,10 @@
  * something are in pickle_calls.c. */
 #include "runtime/ckpt/torch/pickle.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/memory.h"
-
-bool tdm__pickle_fail(tdm_pickle *p, const char *format, ...) {
-    va_list arguments;
-    if (p->failed) return false;
-    p->failed = true;
-    va_start(arguments, format);
-    (void)tdm__format(p->why, TDM_TORCH_WHY, format, arguments);
-    va_end(arguments);
-    return false;
-}
-
-static bool no_memory(tdm_pickle *p) {
-    return tdm__pickle_fail(p, "out of memory while reading its pickle");
-}
-
-static bool push_index(tdm_pickle *p, int index) {
-    if (tdm__grow(p->host, &p->stack, &p->stack_room, p->depth + 1, sizeof(*p->stack), "stack") != TDM_OK)
-        return no_memory(p);
-    p->stack[p->depth++] = index;
-    return true;
-}
-
-tdm_pickle_value *tdm__pickle_push(tdm_pickle *p, tdm_pickle_kind kind) {
-    if (p->value_count == TDM_TORCH_VALUES) {
-        (void)tdm__pickle_fail(p, "its pickle makes more than %d values", TDM_TORCH_VALUES);
-        return NULL;
-    }
-    if (tdm__grow(p->host, &p->value, &p->value_room, p->value_count + 1, sizeof(*p->value), "values") != TDM_OK) {
-        (void)no_memory(p);
-        return NULL;
-    }
-    if (!push_index(p, (int)p->value_count)) return NULL;
-    p->value[p->value_count] = (tdm_pickle_value){.kind = kind};
-    return &p->value[p->value_count++];
-}
-
-bool tdm__pickle_add(tdm_pickle *p, int to, int item) {
-    tdm_pickle_value *value = &p->value[to];
-    if (value->count == value->room) {
-        const size_t room = value->room > 0 ? 2 * value->room : 8;
-        int *items;
-        if (tdm__arena_new(&p->arena, &items, room, sizeof(*items)) != TDM_OK) return no_memory(p);
-        if (value->count > 0) memcpy(items, value->item, value->count * sizeof(*items));
-        value->item = items;
-        value->room = room;
-    }
-    value->item[value->count++] = item;
-    return true;
-}
 
 /* ---- reading operands ---- */
 
@@ -103,7 +53,7 @@ static bool push_text(tdm_pickle *p, size_t length_bytes) {
     if (memchr(bytes, 0, (size_t)count) != NULL) return tdm__pickle_fail(p, "its pickle has a text with a zero byte");
     tdm_pickle_value *value = tdm__pickle_push(p, TDM_PICKLE_TEXT);
     if (value == NULL) return false;
-    if (tdm__arena_new(&p->arena, &text, (size_t)count + 1, 1) != TDM_OK) return no_memory(p);
+    if (tdm__arena_new(&p->arena, &text, (size_t)count + 1, 1) != TDM_OK) return tdm__pickle_no_memory(p);
     memcpy(text, bytes, (size_t)count);
     value->text = text;
     return true;
@@ -137,7 +87,7 @@ static bool push_stack_global(tdm_pickle *p) {
 static bool make_tuple(tdm_pickle *p, size_t count) {
     int *items = NULL;
     if (count > p->depth) return tdm__pickle_fail(p, "its pickle takes from an empty stack");
-    if (tdm__arena_new(&p->arena, &items, count, sizeof(*items)) != TDM_OK) return no_memory(p);
+    if (tdm__arena_new(&p->arena, &items, count, sizeof(*items)) != TDM_OK) return tdm__pickle_no_memory(p);
     p->depth -= count;
     if (count > 0) memcpy(items, p->stack + p->depth, count * sizeof(*items));
     tdm_pickle_value *tuple = tdm__pickle_push(p, TDM_PICKLE_TUPLE);
@@ -155,7 +105,7 @@ static bool pop_mark(tdm_pickle *p, size_t *count) {
 
 static bool push_mark(tdm_pickle *p) {
     if (tdm__grow(p->host, &p->mark, &p->mark_room, p->marks + 1, sizeof(*p->mark), "marks") != TDM_OK)
-        return no_memory(p);
+        return tdm__pickle_no_memory(p);
     p->mark[p->marks++] = p->depth;
     return true;
 }
@@ -182,7 +132,8 @@ static bool add_marked(tdm_pickle *p, tdm_pickle_kind kind) {
 static bool keep(tdm_pickle *p, int64_t at) {
     if (p->depth == 0 || at < 0 || at >= TDM_TORCH_VALUES) return tdm__pickle_fail(p, "its pickle keeps no value");
     const size_t needed = (size_t)at + 1;
-    if (tdm__grow(p->host, &p->memo, &p->memo_room, needed, sizeof(*p->memo), "memo") != TDM_OK) return no_memory(p);
+    if (tdm__grow(p->host, &p->memo, &p->memo_room, needed, sizeof(*p->memo), "memo") != TDM_OK)
+        return tdm__pickle_no_memory(p);
     for (; p->memo_count < needed; p->memo_count++) p->memo[p->memo_count] = -1;
     p->memo[at] = p->stack[p->depth - 1];
     return true;
@@ -191,7 +142,7 @@ static bool keep(tdm_pickle *p, int64_t at) {
 static bool recall(tdm_pickle *p, int64_t at) {
     if (at < 0 || (size_t)at >= p->memo_count || p->memo[at] < 0)
         return tdm__pickle_fail(p, "its pickle recalls a value that it has not kept");
-    return push_index(p, p->memo[at]);
+    return tdm__pickle_push_index(p, p->memo[at]);
 }
 
 /* ---- instructions ---- */

@@ -39,6 +39,8 @@ typedef struct tdm_pickle {
 
 /* Both return false, so that a failure can be passed on in one line. */
 bool tdm__pickle_fail(tdm_pickle *p, const char *format, ...) TDM_PRINTF(2, 3);
+bool tdm__pickle_no_memory(tdm_pickle *p);
+bool tdm__pickle_push_index(tdm_pickle *p, int index); /* of a value that is there */
 /* Pushes a new value; NULL after a failure. The pointer is valid until the next is pushed. */
 tdm_pickle_value *tdm__pickle_push(tdm_pickle *p, tdm_pickle_kind kind);
 /* Adds an item to a list or dictionary. */
