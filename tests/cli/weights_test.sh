@@ -55,4 +55,19 @@ has "$err" "0 of 4 tensors match by name and shape; the file has 'stem.weight', 
 # what a run goes on from is whole
 code 0 "$tandem" train job.yaml --run-dir part --steps 2 model.strict=false 'model.skip=[fc1.*]'
 code 0 "$tandem" eval job.yaml --weights part 'model.skip=[fc1.*]' 'data.eval={format: synthetic, samples: 8}'
+
+# frozen parameters stay as they are, in every checkpoint; a run goes on with other groups, and says so
+train 0 frozen float optimizer.lr=0.1 'model.freeze=[fc1.*]'
+code 12 "$tandem" ckpt diff frozen plain
+has "$out" "2 of 4 tensors"
+code 0 "$tandem" train job.yaml --run-dir frozen --steps 2 'model.freeze=[fc1.*]' \
+    'optimizer.groups=[{params: "*.bias", lr: 0.5, weight_decay: 0}]'
+has "$err" "optimizer.groups"
+train 0 adam float optimizer.type=adam 'model.freeze=[fc1.*]'
+hasnt adam/checkpoints/step-00000001/optimizer.safetensors fc1
+code 8 "$tandem" train job.yaml --run-dir adam --steps 2 optimizer.type=adam
+has "$err" "exp_avg.fc1.weight"
+code 0 "$tandem" plan job.yaml 'model.freeze=[fc1.*]' 'optimizer.groups=[{params: "*.bias", lr: 0.5}]'
+has "$out" "frozen: 2 of 4 tensors, 36 of 51 numbers"
+has "$out" "group 1: *.bias, 1 tensor, 3 numbers"
 finish
