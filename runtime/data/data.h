@@ -63,7 +63,9 @@ typedef struct tdm_dataset_ops {
      * left out, its pixels have the sample's size already. */
     tdm_status (*picture)(const tdm_sample_reader *reader, int64_t index, tdm_canvas *canvas, void *target,
                           bool *is_left_out);
-    void (*close)(tdm_dataset *dataset); /* NULL: nothing but its blocks is to be released */
+    tdm_status (*measure)(const tdm_sample_reader *reader, int64_t index,
+                          int64_t size[2]); /* height, width in the file */
+    void (*close)(tdm_dataset *dataset);    /* NULL: nothing but its blocks is to be released */
 } tdm_dataset_ops;
 enum { TDM_DATASET_BLOCKS = 8 };
 struct tdm_dataset {

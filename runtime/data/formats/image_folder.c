@@ -47,6 +47,16 @@ static tdm_status image_folder_picture(const tdm_sample_reader *reader, int64_t 
     return *is_left_out ? skip(own, row, canvas, target) : status;
 }
 
+static tdm_status image_folder_measure(const tdm_sample_reader *reader, int64_t index, int64_t size[2]) {
+    const picture_dataset *own = (const picture_dataset *)reader->dataset;
+    const int64_t row = tdm__dataset_row(reader->dataset, index);
+    tdm_image_info info;
+    TDM_TRY(tdm__picture_probe(own->codec, &own->list, row, reader->file, &info));
+    size[0] = info.height;
+    size[1] = info.width;
+    return TDM_OK;
+}
+
 /* ---- opening ---- */
 
 static tdm_status take_names(picture_dataset *own, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
@@ -142,4 +152,5 @@ const tdm_dataset_ops tdm__image_folder_data = {.name = "image_folder",
                                                 .only_labels = true,
                                                 .open = image_folder_open,
                                                 .picture = image_folder_picture,
+                                                .measure = image_folder_measure,
                                                 .close = image_folder_close};
