@@ -278,7 +278,7 @@ static void fill_cifar(tdm_config *config, tdm_data_spec *spec, const char *sect
                  TDM_WORDS(config, "%s must have either files or path, got both", section));
         return;
     }
-    bool is_test = spec->split == 2 || (spec->split == 0 && is_eval);
+    bool is_test = spec->split == TDM_SPLIT_TEST || (spec->split == TDM_SPLIT_AUTO && is_eval);
     int count = is_test ? 1 : 5;
     for (int i = 0; i < count; i++) {
         spec->files.item[i] = is_test ? TDM_WORDS(config, "%s/test_batch.bin", spec->path)
@@ -300,8 +300,19 @@ static tdm_origin origin_of(tdm_config *config, const char *key) {
     return tdm__key_origin(&config->faults, tdm__config_position(config, key), key);
 }
 
+/* csv and image_folder: `path` is shared with other formats that do without. */
+static void check_path(tdm_config *config, const tdm_data_spec *spec, const char *section) {
+    const char *path_key = tdm__fault_key(&config->faults, section, "path");
+    const bool is_csv = spec->format == TDM_DATA_CSV;
+    if ((!is_csv && spec->format != TDM_DATA_IMAGE_FOLDER) || spec->path != NULL || spec->file != NULL) return;
+    if (!is_written(config, path_key))
+        TDM_FAULT(config, MISSING, section_position(config, section), path_key,
+                  is_csv ? "write `path: table.csv`" : "write `path: FOLDER`", "%s: format %s needs `path`", section,
+                  is_csv ? "csv" : "image_folder");
+}
+
 static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *section, bool is_eval) {
-    static const char *const input_keys[] = {"images", "x", "files", "path", NULL};
+    static const char *const input_keys[] = {"images", "x", "files", "file", "path", NULL};
     static const char *const target_keys[] = {"labels", "y", NULL};
     const char *format_key = tdm__fault_key(&config->faults, section, "format");
     if (!is_written(config, format_key)) return;
@@ -309,6 +320,8 @@ static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *sect
     spec->inputs_at = first_origin(config, section, input_keys);
     spec->targets_at = first_origin(config, section, target_keys);
     if (spec->format == TDM_DATA_CIFAR10) fill_cifar(config, spec, section, is_eval);
+    check_path(config, spec, section);
+    if (spec->holdout > 0.0 && spec->split == TDM_SPLIT_AUTO) spec->split = is_eval ? TDM_SPLIT_TEST : TDM_SPLIT_TRAIN;
     if (spec->range.count != 2) return;
     const char *range_key = tdm__fault_key(&config->faults, section, "range");
     if (spec->range.item[0] >= spec->range.item[1])
@@ -319,6 +332,23 @@ static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *sect
         conflict(config, range_key, tdm__fault_key(&config->faults, section, "samples"),
                  TDM_WORDS(config, "%s ends at %lld, but there are %lld samples", range_key,
                            (long long)spec->range.item[1], (long long)spec->samples));
+}
+
+static bool is_same_text(const char *a, const char *b) {
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+/* Both sections split the same data: if they split it in two ways, some samples would be in both parts. */
+static void check_holdout(tdm_config *config) {
+    const tdm_data_spec *train = &config->settings.job.data.train, *eval = &config->settings.job.data.eval;
+    const bool is_one = train->format == eval->format && is_same_text(train->path, eval->path) &&
+                        is_same_text(train->images, eval->images) && is_same_text(train->x, eval->x) &&
+                        !tdm__data_is_made(train->format);
+    if (!is_one || (train->holdout == eval->holdout && train->seed == eval->seed)) return;
+    if (train->holdout == 0.0 && eval->holdout == 0.0) return;
+    conflict(config, train->holdout != eval->holdout ? "data.eval.holdout" : "data.eval.seed",
+             train->holdout != eval->holdout ? "data.train.holdout" : "data.train.seed",
+             "data.train and data.eval split the same samples; write the same holdout and seed in both");
 }
 
 static void check_normalize(tdm_config *config) {
@@ -340,6 +370,7 @@ tdm_status tdm__check_settings(tdm_config *config) {
     check_parallel(config);
     check_spec(config, &job->data.train, "data.train", false);
     check_spec(config, &job->data.eval, "data.eval", true);
+    check_holdout(config);
     check_normalize(config);
     job->weights_at = origin_of(config, "model.weights");
     job->freeze_at = origin_of(config, "model.freeze");

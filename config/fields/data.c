@@ -24,6 +24,8 @@ static const char *const format_names[] = {"none",
 #include <tandem/sys/formats.def>
 #undef TDM_FORMAT
                                            NULL};
+static const char *const bad_names[] = {"error", "skip", NULL};
+static const char *const header_names[] = {"auto", "yes", "no", NULL};
 static const char *const split_names[] = {"auto", "train", "test", NULL};
 const tdm_field tdm__spec_rows[] = {
     {FIELD(ENUM, tdm_data_spec, format, NULL), .names = format_names, FLAGS(REQUIRED | MAIN | KEPT),
@@ -39,13 +41,35 @@ const tdm_field tdm__spec_rows[] = {
      HELP("npy: file of the labels or targets", "npy：标签或目标文件")},
     {FIELD(PATHS, tdm_data_spec, files, "null"), .types = BIT(TDM_DATA_CIFAR10), ITEMS(0, TDM_LIST_MAX),
      FLAGS(NULLABLE | LOCAL), HELP("cifar10: the binary batch files, in order", "cifar10：按顺序列出的二进制批次文件")},
-    {FIELD(PATH, tdm_data_spec, path, "null"), .types = BIT(TDM_DATA_CIFAR10) | BIT(TDM_DATA_IMAGE_FOLDER),
-     FLAGS(NULLABLE | LOCAL),
-     HELP("folder; cifar10: the folder of data_batch_1.bin to data_batch_5.bin and test_batch.bin, instead of `files`",
-          "目录；cifar10：含 data_batch_1.bin 至 5 与 test_batch.bin，可代替 files")},
-    {FIELD(ENUM, tdm_data_spec, split, "auto"), .types = BIT(TDM_DATA_CIFAR10), .names = split_names, FLAGS(KEPT),
-     HELP("which files of `path`; auto: test for data.eval, else train",
-          "path 中的哪一部分；auto：data.eval 取 test，其余取 train")},
+    {FIELD(PATH, tdm_data_spec, path, "null"),
+     .types = BIT(TDM_DATA_CIFAR10) | BIT(TDM_DATA_IMAGE_FOLDER) | BIT(TDM_DATA_CSV), FLAGS(NULLABLE | LOCAL),
+     HELP(
+         "image_folder: the folder, whose sub-folders are the classes; csv: the file, may be .gz; cifar10: the folder of data_batch_1.bin to data_batch_5.bin and test_batch.bin, instead of `files`",
+         "csv：文件，可为 .gz；其余为目录；cifar10：含 data_batch_1.bin 至 5 与 test_batch.bin，可代替 files")},
+    {FIELD(TEXT, tdm_data_spec, label, "null"), .types = BIT(TDM_DATA_CSV), FLAGS(NULLABLE | KEPT),
+     HELP("csv: column of the label or target, by its name or its number from 0; null: the last",
+          "csv：标签或目标所在的列，可写列名或从 0 起的列号；null 表示最后一列")},
+    {FIELD(ENUM, tdm_data_spec, header, "auto"), .types = BIT(TDM_DATA_CSV), .names = header_names, FLAGS(KEPT),
+     HELP("csv: whether the first row names the columns; auto: if none of its cells is a number",
+          "csv：首行是否为列名；auto 表示首行没有数字时是")},
+    {FIELD(PATH, tdm_data_spec, file, "null"), .types = BIT(TDM_DATA_IMAGE_FOLDER), FLAGS(NULLABLE | LOCAL),
+     HELP(
+         "image_folder: a CSV table of path and label, instead of a folder for each class; paths are relative to `path`, "
+         "or to the table's folder",
+         "image_folder：列出路径与标签的 CSV 表，代替每类一个目录；路径相对于 path 或该表所在目录")},
+    {FIELD(ENUM, tdm_data_spec, on_bad_sample, "error"), .types = BIT(TDM_DATA_IMAGE_FOLDER), .names = bad_names,
+     HELP("image_folder: a picture that cannot be read ends the run, or is named and does not count",
+          "image_folder：遇到无法读取的图片时结束，或指出文件名并跳过")},
+    {FIELD(ENUM, tdm_data_spec, split, "auto"), .types = ~BIT(TDM_DATA_NONE), .names = split_names, FLAGS(KEPT),
+     HELP(
+         "which part of the data if `holdout` splits it, or which files of `path` (cifar10); auto: test for data.eval, "
+         "else train",
+         "holdout 划分出的哪一部分，或 path 中的哪些文件（cifar10）；auto：data.eval 取 test，其余取 train")},
+    {FIELD(FLOAT, tdm_data_spec, holdout, "0"), .types = ~BIT(TDM_DATA_NONE), RANGE(0, 1), FLAGS(OPEN_MAX | KEPT),
+     HELP(
+         "split the samples by chance: this fraction is held out for testing; write it in data.train and data.eval; 0: "
+         "no split",
+         "随机划分样本：此比例留作测试；同时写在 data.train 与 data.eval 中；0 表示不划分")},
     {FIELD(INTS, tdm_data_spec, range, "null"), .types = ~BIT(TDM_DATA_NONE), RANGE(0, 9.3e18), ITEMS(2, 2),
      FLAGS(NULLABLE | KEPT), .unit = "samples",
      HELP("[first, end): use only these samples; null: all", "[first, end)：只用这些样本；null 表示全部")},
@@ -56,9 +80,9 @@ const tdm_field tdm__spec_rows[] = {
      FLAGS(NULLABLE | KEPT),
      HELP("number of classes that labels are drawn from; null: the model's number of outputs",
           "标签的类别数；null 表示等于模型的输出数")},
-    {FIELD(INT, tdm_data_spec, seed, "null"), .types = BIT(TDM_DATA_SYNTHETIC) | BIT(TDM_DATA_GLYPHS), RANGE(0, 9.3e18),
-     FLAGS(NULLABLE | KEPT),
-     HELP("seed of the generated samples; null: the job's seed", "生成样本的种子；null 表示使用任务的 seed")},
+    {FIELD(INT, tdm_data_spec, seed, "null"), .types = ~BIT(TDM_DATA_NONE), RANGE(0, 9.3e18), FLAGS(NULLABLE | KEPT),
+     HELP("seed of generated samples and of `holdout`; null: the job's seed",
+          "生成样本及 holdout 划分的种子；null 表示使用任务的 seed")},
     {FIELD(FLOAT, tdm_data_spec, noise, "0.1"), .types = BIT(TDM_DATA_GLYPHS), RANGE(0, 10), FLAGS(KEPT),
      HELP("standard deviation of the pixel noise; a stroke has the value 1", "像素噪声的标准差；笔画为 1")},
     {0},

@@ -36,6 +36,8 @@ int tdm__tensor_file_count(const tdm_tensor_file *file);
 const tdm_tensor *tdm__tensor_file_get(const tdm_tensor_file *file, int index);         /* in order of offset */
 const tdm_tensor *tdm__tensor_file_find(const tdm_tensor_file *file, const char *name); /* NULL if absent */
 tdm_status tdm__tensor_file_read(const tdm_tensor_file *file, const tdm_tensor *tensor, void *to);
+/* The names of the classes of the data trained on, as saved; NULL: unknown. Borrowed. */
+const char *tdm__tensor_file_classes(const tdm_tensor_file *file);
 void tdm__tensor_file_close(tdm_tensor_file *file);
 
 /* Writes a new file, which must not exist, and fsyncs it. Tensors may come in any order. Fills in hashes[i], *file_hash
@@ -73,6 +75,7 @@ typedef struct tdm_ckpt_parts {
     int optimizer_count;
     tdm_ckpt_state state;
     const char *config_yaml; /* the resolved configuration; NULL: none */
+    const char *classes;     /* the names of the classes as JSON; NULL: they have none */
 } tdm_ckpt_parts;
 
 /* Writes step-%08d into the checkpoints directory `name`, which is created if missing: fills a temporary sibling,

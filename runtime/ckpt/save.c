@@ -69,9 +69,11 @@ static tdm_status reap(saving *s) {
 /* ---- writing ---- */
 
 static tdm_status write_tensors(saving *s, int part, const tdm_tensor *tensors, int count, int64_t step,
-                                tdm_manifest_file *entry) {
+                                const char *classes, tdm_manifest_file *entry) {
     char step_text[24];
-    const char *const metadata[] = {"format", "pt", "tandem.format", "1", "tandem.step", step_text, NULL};
+    const char *const metadata[] = {
+        "format", "pt", "tandem.format", "1", "tandem.step", step_text, classes != NULL ? "tandem.classes" : NULL,
+        classes,  NULL};
     snprintf(step_text, sizeof(step_text), "%lld", (long long)step);
     TDM_TRY(tdm__arena_new(&s->arena, &entry->tensor_hash, (size_t)count, sizeof(*entry->tensor_hash)));
     entry->listed = true;
@@ -103,7 +105,8 @@ static tdm_status write_files(saving *s, const tdm_ckpt_parts *parts) {
     tdm_status status;
     tdm__text_init(&text, s->host);
     for (int part = TDM_CKPT_MODEL; part <= TDM_CKPT_OPTIMIZER; part++)
-        TDM_TRY_DONE(write_tensors(s, part, tensors[part], counts[part], parts->state.step, &manifest.file[part]));
+        TDM_TRY_DONE(write_tensors(s, part, tensors[part], counts[part], parts->state.step,
+                                   part == 0 ? parts->classes : NULL, &manifest.file[part]));
     if (config != NULL)
         TDM_TRY_DONE(write_text(s, tdm__ckpt_file_names[TDM_CKPT_CONFIG], config, strlen(config),
                                 &manifest.file[TDM_CKPT_CONFIG]));

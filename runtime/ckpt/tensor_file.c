@@ -33,6 +33,10 @@ done:
     return status;
 }
 
+const char *tdm__tensor_file_classes(const tdm_tensor_file *file) {
+    return file->classes;
+}
+
 void tdm__tensor_file_close(tdm_tensor_file *file) {
     if (file == NULL) return;
     if (file->fd >= 0) close(file->fd);

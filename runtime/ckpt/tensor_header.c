@@ -12,6 +12,8 @@
 /* The fewest bytes of header that a tensor takes, and that a key of the metadata with its value takes. */
 enum { SMALLEST_TENSOR = 48, SMALLEST_KEY = 6 };
 
+static const char classes_key[] = "tandem.classes";
+
 typedef struct header_scan {
     tdm_tensor_file *file;
     tdm_json json;
@@ -21,6 +23,7 @@ typedef struct header_scan {
     size_t name_bytes, name_room;
     char *names;
     bool has_metadata;
+    size_t classes_bytes;           /* of the value of tandem.classes with its NUL; 0: there is none */
     tdm_tensor_seen seen, keys;     /* of the first pass: the tensors; the keys of the metadata */
     char subject[TDM_ST_PRINTABLE]; /* the tensor being read, for messages */
     char name[TDM_ST_MAX_NAME + 1];
@@ -135,12 +138,25 @@ static bool read_tensor(header_scan *scan, size_t name_length) {
     return true;
 }
 
-/* Checks __metadata__: texts by key, within limits, each key once. Of its content only one thing is of interest. */
+static bool keep_metadata(header_scan *scan) {
+    tdm_json *json = &scan->json;
+    size_t length;
+    if (!tdm__json_object(json)) return false;
+    while (tdm__json_key(json, scan->name, sizeof(scan->name), &length)) {
+        const bool kept = strcmp(scan->name, classes_key) == 0 && scan->file->classes != NULL;
+        if (!tdm__json_string(json, kept ? scan->file->classes : NULL, kept ? scan->classes_bytes : TDM_ST_MAX_METADATA,
+                              &length))
+            return false;
+    }
+    return !json->failed;
+}
+
+/* Checks __metadata__: texts by key, within limits, each key once. Of its content two keys are of interest. */
 static bool read_metadata(header_scan *scan) {
     tdm_json *json = &scan->json;
     char printable[TDM_ST_PRINTABLE];
     size_t bytes = 0, length;
-    if (scan->keeping) return tdm__json_skip(json);
+    if (scan->keeping) return keep_metadata(scan);
     if (scan->has_metadata) return tdm__json_fail(json, "__metadata__ appears twice");
     scan->has_metadata = true;
     if (!tdm__json_object(json)) return false;
@@ -155,6 +171,7 @@ static bool read_metadata(header_scan *scan) {
         if (strcmp(scan->name, "tandem.format") == 0) scan->file->is_tandems = true;
         if (!tdm__json_string(json, NULL, TDM_ST_MAX_METADATA - bytes, &length)) return false;
         bytes += length + 1;
+        if (strcmp(scan->name, classes_key) == 0) scan->classes_bytes = length + 1;
     }
     return !json->failed;
 }
@@ -213,6 +230,7 @@ static tdm_status make_room(header_scan *scan) {
     TDM_TRY(tdm__arena_new(&file->arena, &file->tensor, (size_t)scan->count, sizeof(*file->tensor)));
     TDM_TRY(tdm__arena_new(&file->arena, &file->by_name, (size_t)scan->count, sizeof(*file->by_name)));
     TDM_TRY(tdm__arena_new(&file->arena, &scan->names, scan->name_bytes, 1));
+    if (scan->classes_bytes > 0) TDM_TRY(tdm__arena_new(&file->arena, &file->classes, scan->classes_bytes, 1));
     scan->room = scan->count;
     scan->name_room = scan->name_bytes;
     scan->keeping = true;

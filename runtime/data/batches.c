@@ -154,25 +154,25 @@ void tdm__batch_plan(tdm_batches *batches, tdm_batch *batch, int64_t epoch, int6
 }
 
 /* Reads row `row` of the shard. */
-static tdm_status fetch_row(const tdm_batches *b, const tdm_shard *shard, size_t row, unsigned char *sample) {
-    const tdm_dataset *dataset = b->dataset;
+static tdm_status fetch_row(const tdm_batches *b, const tdm_shard *shard, size_t row, const tdm_batch_reader *reader) {
     int64_t index = shard->index[row];
     char *x = shard->block + b->packing.x_at + row * b->packing.row_bytes;
     char *target = shard->block + b->packing.target_at + row * b->packing.target_bytes;
     bool becomes_floats = b->sample_bytes > 0;
-    void *to = shard->form == TDM_ROWS_INDEX ? NULL : becomes_floats ? (void *)sample : x;
-    TDM_TRY(dataset->ops->read(dataset, index, to, target));
+    void *to = shard->form == TDM_ROWS_INDEX ? NULL : becomes_floats ? (void *)reader->sample : x;
+    TDM_TRY(tdm__sample_read(&reader->reader, index, to, target));
     if (becomes_floats)
-        tdm__transform_bytes(&b->transform, sample, (float *)x);
+        tdm__transform_bytes(&b->transform, reader->sample, (float *)x);
     else if (shard->x != NULL)
         tdm__transform_floats(&b->transform, (float *)x);
     return TDM_OK;
 }
 
-tdm_status tdm__batch_fetch(const tdm_batches *batches, const tdm_batch *batch, unsigned char *sample) {
+tdm_status tdm__batch_fetch(const tdm_batches *batches, const tdm_batch *batch, tdm_batch_reader *reader) {
+    reader->reader.epoch = batch->epoch;
     for (int i = 0; i < batch->shard_count; i++) {
         const tdm_shard *shard = &batch->shard[i];
-        for (size_t row = 0; row < (size_t)shard->rows; row++) TDM_TRY(fetch_row(batches, shard, row, sample));
+        for (size_t row = 0; row < (size_t)shard->rows; row++) TDM_TRY(fetch_row(batches, shard, row, reader));
     }
     return TDM_OK;
 }

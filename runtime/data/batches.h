@@ -31,7 +31,12 @@ tdm_status tdm__batches_open(tdm_batches *batches, const tdm_host *host, const t
 void tdm__batches_close(tdm_batches *batches);
 /* Fills in the indices and positions of step `step` of `epoch`. By one thread at a time. */
 void tdm__batch_plan(tdm_batches *batches, tdm_batch *batch, int64_t epoch, int64_t step);
-/* Reads the samples of a planned batch. By several threads at once, for different batches. */
-tdm_status tdm__batch_fetch(const tdm_batches *batches, const tdm_batch *batch, unsigned char *sample);
+/* What a thread needs to read samples. */
+typedef struct tdm_batch_reader {
+    tdm_sample_reader reader;
+    unsigned char *sample; /* a sample of bytes, before the transform makes floats; `sample_bytes` */
+} tdm_batch_reader;
+/* Reads the samples of a planned batch. By several threads at once, for different batches, each with its reader. */
+tdm_status tdm__batch_fetch(const tdm_batches *batches, const tdm_batch *batch, tdm_batch_reader *reader);
 
 #endif

@@ -9,10 +9,17 @@
 #include "runtime/base/hash.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/random/rng.h"
+#include "runtime/image/canvas.h"
 
 /* ---- datasets ---- */
 
 typedef struct tdm_transform tdm_transform; /* runtime/data/transform.h */
+
+/* The names of the classes, in the order of their numbers, which is the sorted one. Borrowed. */
+typedef struct tdm_classes {
+    int64_t count;
+    const char *const *name;
+} tdm_classes;
 
 /* What the model and the loss expect. Formats without a shape of their own make samples of this shape. */
 typedef struct tdm_data_wanted {
@@ -23,10 +30,22 @@ typedef struct tdm_data_wanted {
     int64_t seed;         /* the job's */
     int rng_profile;
     int64_t ignore_index;
+    const tdm_classes *class_names;      /* of the data trained on; NULL or count 0: unknown */
+    const tdm_transform_spec *transform; /* NULL: none; borrowed by the dataset */
+    const char *module_path;             /* where modules are, as for tdm__module_find */
+    bool evaluates;                      /* data.eval: the part that `holdout` keeps back; transforms draw nothing */
 } tdm_data_wanted;
 
 /* Its headers and sizes are checked at open, before the first step. Immutable; may be read from any thread. */
 typedef struct tdm_dataset tdm_dataset;
+/* Reads samples of a dataset, in one thread: what reading needs besides the sample's index. */
+typedef struct tdm_sample_reader {
+    const tdm_dataset *dataset;
+    int64_t epoch;      /* transforms that draw depend on it */
+    tdm_canvas *canvas; /* for pictures; NULL: samples need none */
+    struct tdm_file_bytes *file;
+    unsigned char *raw; /* a sample before the steps of data.transform */
+} tdm_sample_reader;
 /* A format: one of tandem/sys/formats.def, or the embedder's callback. */
 typedef struct tdm_dataset_ops {
     const char *name;
@@ -37,21 +56,38 @@ typedef struct tdm_dataset_ops {
      * tdm__dataset_take, so it has nothing to undo when it fails. */
     tdm_status (*open)(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted);
     /* Reads one sample: x as bytes or floats in the sample's shape, the target as `target_kind`. The result depends
-     * only on `index`. If `resident_bytes` is not 0, x may be NULL: then only the target is read. */
-    tdm_status (*read)(const tdm_dataset *dataset, int64_t index, void *x, void *target);
+     * only on `index` and, if the format draws anew in each epoch, on the reader's epoch. If `resident_bytes` is not 0,
+     * x may be NULL: then only the target is read. */
+    tdm_status (*read)(const tdm_sample_reader *reader, int64_t index, void *x, void *target);
+    /* Instead of `read`, for pictures, which go through the steps of data.transform: draws one on the canvas. If it is
+     * left out, its pixels have the sample's size already. */
+    tdm_status (*picture)(const tdm_sample_reader *reader, int64_t index, tdm_canvas *canvas, void *target,
+                          bool *is_left_out);
+    tdm_status (*measure)(const tdm_sample_reader *reader, int64_t index,
+                          int64_t size[2]); /* height, width in the file */
+    void (*close)(tdm_dataset *dataset);    /* NULL: nothing but its blocks is to be released */
 } tdm_dataset_ops;
-enum { TDM_DATASET_BLOCKS = 4 };
+enum { TDM_DATASET_BLOCKS = 8 };
 struct tdm_dataset {
     const tdm_dataset_ops *ops;
     const tdm_host *host;
     int64_t count;
     tdm_shape x_shape; /* of one sample */
-    bool x_is_bytes;   /* uint8, else float */
+    /* If `steps` is not NULL, samples are pictures of raw_shape (channels, height, width; pictures in files have their
+     * own sizes) that go through these steps. */
+    const tdm_transform_spec *steps;
+    tdm_shape raw_shape;
+    uint64_t seed;   /* of the steps */
+    bool draws;      /* training: the steps draw */
+    bool x_is_bytes; /* uint8, else float */
     tdm_target_kind target_kind;
-    int64_t target_width; /* floats per sample for TDM_TARGET_VALUES */
-    int64_t classes;      /* labels are in [0, classes); 0: unknown until read */
-    bool has_ignored;     /* some labels may be the loss's ignore_index */
-    int64_t first;        /* `range`: index 0 of this view is sample `first` of the file */
+    int64_t target_width;    /* floats per sample for TDM_TARGET_VALUES */
+    int64_t classes;         /* labels are in [0, classes); 0: unknown until read */
+    tdm_classes class_names; /* count 0: the classes have numbers only */
+    bool has_ignored;        /* some labels may be the loss's ignore_index */
+    /* `range` and `holdout`: index i of this view is sample rows[i] of the file; rows NULL: sample first + i. */
+    int64_t first;
+    const int64_t *rows;
     /* Size of x of all samples, if a device may keep them all. 0: it may not, because samples may change or take too
      * long to make. */
     size_t resident_bytes;
@@ -66,6 +102,17 @@ tdm_status tdm__dataset_open(tdm_dataset **out, const tdm_host *host, const tdm_
 tdm_status tdm__dataset_open_source(tdm_dataset **out, const tdm_host *host, const tdm_source *source,
                                     const tdm_data_wanted *wanted);
 void tdm__dataset_close(tdm_dataset *dataset);
+/* The number of the sample in its file. */
+static inline int64_t tdm__dataset_row(const tdm_dataset *dataset, int64_t index) {
+    return dataset->rows != NULL ? dataset->rows[index] : dataset->first + index;
+}
+/* The dataset is borrowed. */
+tdm_status tdm__sample_reader_open(tdm_sample_reader *reader, const tdm_dataset *dataset);
+void tdm__sample_reader_close(tdm_sample_reader *reader); /* all zero is fine */
+/* See `read` above. */
+tdm_status tdm__sample_read(const tdm_sample_reader *reader, int64_t index, void *x, void *target);
+/* The same for a single sample, in epoch 0. */
+tdm_status tdm__dataset_read(const tdm_dataset *dataset, int64_t index, void *x, void *target);
 /* Are samples of this tdm_data_format drawn, `samples` of them? */
 bool tdm__data_is_made(int format);
 

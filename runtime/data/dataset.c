@@ -1,11 +1,11 @@
-/* What all formats share: sizes, hashes, and checks of the data against what the model and the loss expect. */
+/* What all formats share: sizes, and checks of the data against what the model and the loss expect. */
 #include "runtime/data/formats.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/round.h"
 #include "runtime/base/status.h"
+#include "runtime/data/transforms/transforms.h"
 
 tdm_status tdm__dataset_new(tdm_dataset **out, const tdm_host *host, const tdm_dataset_ops *ops) {
     TDM_TRY(tdm__new(host, out, 1, ops->bytes, ops->name));
@@ -25,6 +25,7 @@ tdm_status tdm__dataset_take(tdm_dataset *dataset, void *out, size_t count, size
 
 void tdm__dataset_close(tdm_dataset *dataset) {
     if (dataset == NULL) return;
+    if (dataset->ops->close != NULL) dataset->ops->close(dataset);
     for (int i = 0; i < TDM_DATASET_BLOCKS; i++) tdm__delete(dataset->host, dataset->block[i]);
     tdm__delete(dataset->host, dataset);
 }
@@ -39,49 +40,10 @@ size_t tdm__dataset_target_bytes(const tdm_dataset *dataset) {
     return dataset->target_kind == TDM_TARGET_CLASS ? sizeof(int64_t) : (size_t)dataset->target_width * sizeof(float);
 }
 
-enum { SAMPLES_HASHED = 16 }; /* beside the first sample */
-
-tdm_status tdm__dataset_hash(const tdm_dataset *dataset, char out[TDM_HASH_TEXT]) {
-    size_t x_bytes = tdm__dataset_x_bytes(dataset), target_bytes = tdm__dataset_target_bytes(dataset);
-    int64_t last = dataset->count - 1;
-    tdm_hash128 hash[SAMPLES_HASHED + 1] = {{0}};
-    char *sample = NULL;
-    TDM_TRY(tdm__new(dataset->host, &sample, x_bytes + TDM_ALIGN + target_bytes, 1, "sample"));
-    char *target = sample + tdm__round_up(x_bytes, TDM_ALIGN);
-    tdm_status status = TDM_OK;
-    for (int i = 0; i <= SAMPLES_HASHED && status == TDM_OK; i++) {
-        int64_t index = last / SAMPLES_HASHED * i + last % SAMPLES_HASHED * i / SAMPLES_HASHED;
-        status = dataset->ops->read(dataset, index, sample, target);
-        hash[i] = tdm__hash(sample, x_bytes);
-        hash[i].low ^= tdm__hash64(target, target_bytes, (uint64_t)i);
-    }
-    tdm__delete(dataset->host, sample);
-    tdm__hash_print(out, tdm__hash(hash, sizeof(hash)));
-    return status;
-}
-
 void tdm__dataset_set_resident(tdm_dataset *dataset, size_t most) {
     size_t bytes;
     bool fits = tdm__mul_fits((size_t)dataset->count, tdm__dataset_x_bytes(dataset), &bytes) && bytes <= most;
     dataset->resident_bytes = fits ? bytes : 0;
-}
-
-tdm_status tdm__dataset_take_range(tdm_dataset *dataset, const tdm_data_spec *spec, const char *source) {
-    dataset->first = 0;
-    if (spec->range.count == 0) return TDM_OK;
-    if (spec->range.count != 2)
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "data range must have two numbers, [first, end), got %d",
-                    spec->range.count);
-    int64_t first = spec->range.item[0], end = spec->range.item[1];
-    if (first < 0 || first >= end)
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "data range [%lld, %lld) must have 0 <= first < end", (long long)first,
-                    (long long)end);
-    if (end > dataset->count)
-        TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "data range [%lld, %lld) reaches beyond the %lld samples of %s",
-                    (long long)first, (long long)end, (long long)dataset->count, source);
-    dataset->first = first;
-    dataset->count = end - first;
-    return TDM_OK;
 }
 
 static tdm_shape without_ones(const tdm_shape *shape) {
@@ -107,8 +69,8 @@ static bool fits_shape(const tdm_shape *found, const tdm_shape *wanted) {
     return true;
 }
 
-tdm_status tdm__dataset_take_shape(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
-                                   const tdm_shape *found, const char *source) {
+static tdm_status set_shape(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
+                            const tdm_shape *found, const char *source) {
     char found_text[TDM_DIMS_TEXT], wanted_text[TDM_DIMS_TEXT];
     if (wanted->input.ndim == 0) {
         dataset->x_shape = *found;
@@ -119,6 +81,34 @@ tdm_status tdm__dataset_take_shape(tdm_dataset *dataset, const tdm_data_spec *sp
                     source, tdm__dims_print(wanted_text, &wanted->input), tdm__dims_print(found_text, found));
     dataset->x_shape = wanted->input;
     return TDM_OK;
+}
+
+tdm_status tdm__dataset_take_pictures(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
+                                      const tdm_shape *shape, const char *source) {
+    tdm_shape result = *shape;
+    char text[TDM_DIMS_TEXT];
+    if (shape->ndim != 3 || (shape->dim[0] != 1 && shape->dim[0] != 3))
+        TDM_FAIL_AT(&spec->inputs_at, TDM_E_DATA,
+                    "%s: the steps of data.transform change pictures of 1 or 3 channels, found %s", source,
+                    tdm__dims_print(text, shape));
+    dataset->steps = wanted->transform;
+    dataset->raw_shape = *shape;
+    dataset->seed = (uint64_t)wanted->seed;
+    dataset->draws = !wanted->evaluates;
+    dataset->x_is_bytes = true;
+    if (wanted->transform != NULL) {
+        const tdm_picture_size size = tdm__transform_size(wanted->transform, dataset->draws);
+        if (size.height > 0) result.dim[1] = size.height;
+        if (size.width > 0) result.dim[2] = size.width;
+    }
+    return set_shape(dataset, spec, wanted, &result, source);
+}
+
+tdm_status tdm__dataset_take_shape(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
+                                   const tdm_shape *found, const char *source) {
+    if (wanted->transform != NULL && wanted->transform->step_count > 0)
+        return tdm__dataset_take_pictures(dataset, spec, wanted, found, source);
+    return set_shape(dataset, spec, wanted, found, source);
 }
 
 tdm_status tdm__dataset_take_classes(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,

@@ -1,7 +1,6 @@
-/* Opens a dataset by its format, and reads consecutive samples. */
+/* Opens a dataset by its format. */
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"
-#include "runtime/data/transform.h"
 
 #define OPS_BUILT_IN(name) &tdm__##name##_data
 #define OPS_RESERVED(name) NULL
@@ -24,6 +23,15 @@ bool tdm__data_is_made(int format) {
     return ops != NULL && ops->is_made;
 }
 
+/* Steps change bytes. What they draw cannot be kept on a device. */
+static tdm_status check_steps(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted) {
+    if (wanted->transform == NULL || wanted->transform->step_count == 0) return TDM_OK;
+    dataset->resident_bytes = 0;
+    if (dataset->steps != NULL && dataset->x_is_bytes) return TDM_OK;
+    TDM_FAIL_AT(&spec->inputs_at, TDM_E_DATA, "%s: data.transform has steps for pictures, and these samples are floats",
+                dataset->ops->name);
+}
+
 tdm_status tdm__dataset_open(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
                              const tdm_data_wanted *wanted) {
     const tdm_dataset_ops *ops = find(spec->format);
@@ -40,17 +48,7 @@ tdm_status tdm__dataset_open(tdm_dataset **out, const tdm_host *host, const tdm_
     tdm_dataset *dataset;
     TDM_TRY(tdm__dataset_new(&dataset, host, ops));
     TDM_TRY_ELSE(tdm__error_at(ops->open(dataset, spec, wanted), &spec->origin), tdm__dataset_close(dataset));
+    TDM_TRY_ELSE(check_steps(dataset, spec, wanted), tdm__dataset_close(dataset));
     *out = dataset;
-    return TDM_OK;
-}
-
-tdm_status tdm__dataset_fill(const tdm_dataset *dataset, const tdm_transform *transform, int64_t first, int64_t count,
-                             void *x, void *targets) {
-    size_t x_bytes = tdm__dataset_x_bytes(dataset), target_bytes = tdm__dataset_target_bytes(dataset);
-    for (int64_t i = 0; i < count; i++) {
-        char *sample = (char *)x + (size_t)i * x_bytes;
-        TDM_TRY(dataset->ops->read(dataset, first + i, sample, (char *)targets + (size_t)i * target_bytes));
-        if (!dataset->x_is_bytes) tdm__transform_floats(transform, (float *)sample);
-    }
     return TDM_OK;
 }

@@ -21,14 +21,19 @@ tdm_status tdm__dataset_new(tdm_dataset **out, const tdm_host *host, const tdm_d
 /* Memory of the dataset: *out = `count * bytes` zeroed bytes, released at its close. At most TDM_DATASET_BLOCKS. */
 tdm_status tdm__dataset_take(tdm_dataset *dataset, void *out, size_t count, size_t bytes, const char *what);
 
-/* Reduces the dataset to spec->range. `source` names the data in messages. */
-tdm_status tdm__dataset_take_range(tdm_dataset *dataset, const tdm_data_spec *spec, const char *source);
+/* Reduces the dataset to spec->range, and of that to the part of spec->holdout. `source` names the data in messages. */
+tdm_status tdm__dataset_take_part(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
+                                  const char *source);
 /* Sets the shape of samples: to the model's input shape, if samples of shape `found` can be used as that; to `found` if
  * the model has no input shape. */
 tdm_status tdm__dataset_take_shape(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
                                    const tdm_shape *found, const char *source);
+/* Sets the shape of samples that are pictures: bytes [channels, height, width] that are read as `shape` and go through
+ * the steps of data.transform. */
+tdm_status tdm__dataset_take_pictures(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
+                                      const tdm_shape *shape, const char *source);
 /* Sets `resident_bytes`: a device may keep x of all samples if that is at most `most` bytes. For samples that are
- * drawn, `most` is what can be drawn in seconds. Call it after tdm__dataset_take_range. */
+ * drawn, `most` is what can be drawn in seconds. Call it after tdm__dataset_take_part. */
 void tdm__dataset_set_resident(tdm_dataset *dataset, size_t most);
 /* Sets the classes of the dataset. Fails if the model has fewer outputs than `classes`. */
 tdm_status tdm__dataset_take_classes(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,

@@ -23,7 +23,6 @@
 #include "runtime/data/batches.h"
 
 enum { WORKERS_MAX = 1024, AHEAD_MAX = 4096, HELD_MAX = 64, WARN_SECONDS = 30 };
-static const int64_t randperm_limit = 214748364; /* from this count on torch shuffles in another way */
 
 typedef struct slot {
     tdm_batch *batch;
@@ -35,15 +34,15 @@ typedef struct slot {
 typedef struct loader_thread {
     tdm_loader *loader;
     pthread_t thread;
-    unsigned char *sample; /* its buffer for one sample of bytes, before the transform */
+    tdm_batch_reader reader;
 } loader_thread;
 
 struct tdm_loader {
     const tdm_host *host;
     tdm_batches batches;
     slot *slots;
-    int slot_count, thread_count, started;
-    loader_thread *threads; /* at least one: if no thread runs, the caller uses its buffer */
+    int slot_count, thread_count, started, readers;
+    loader_thread *threads; /* `readers` of them, at least one: if no thread runs, the caller uses its reader */
     unsigned char *samples; /* all buffers */
     double waited_ms;       /* result of tdm__loader_waited_ms */
 
@@ -74,8 +73,8 @@ static slot *claim(tdm_loader *loader) {
     return s;
 }
 
-static void fetch(const tdm_loader *loader, slot *s, unsigned char *sample) {
-    s->status = tdm__batch_fetch(&loader->batches, s->batch, sample);
+static void fetch(const tdm_loader *loader, slot *s, tdm_batch_reader *reader) {
+    s->status = tdm__batch_fetch(&loader->batches, s->batch, reader);
     if (s->status == TDM_OK) return;
     tdm__error_save(&s->error);
     s->error.status = s->status;
@@ -92,7 +91,7 @@ static void *work(void *argument) {
         slot *s = claim(loader);
         loader->busy++;
         pthread_mutex_unlock(&loader->mutex);
-        fetch(loader, s, self->sample);
+        fetch(loader, s, &self->reader);
         pthread_mutex_lock(&loader->mutex);
         loader->busy--;
         s->ready = true;
@@ -135,7 +134,7 @@ static slot *front(tdm_loader *loader) {
     if (loader->thread_count > 0) {
         wait_for(loader, s);
     } else if (loader->claimed == loader->taken) {
-        fetch(loader, claim(loader), loader->threads[0].sample);
+        fetch(loader, claim(loader), &loader->threads[0].reader);
         s->ready = true;
     }
     loader->waited_ms += tdm__ms_since(start_ns);
@@ -219,10 +218,10 @@ static tdm_status check_options(const tdm_dataset *dataset, const tdm_loader_opt
         TDM_FAIL(TDM_E_USAGE, "loader: batches held must be 0 to %d, got %d", HELD_MAX, o->held);
     if (o->form == TDM_ROWS_INDEX && dataset->resident_bytes == 0)
         TDM_FAIL(TDM_E_USAGE, "loader: only indices are requested, but these samples cannot be kept on a device");
-    if (sampler->shuffle && sampler->count >= randperm_limit)
+    if (sampler->shuffle && sampler->count >= TDM_RANDPERM_LIMIT)
         TDM_FAIL(TDM_E_UNSUPPORTED,
-                 "data.shuffle needs fewer than %lld samples, found %lld; set shuffle: false or a range",
-                 (long long)randperm_limit, (long long)sampler->count);
+                 "data.shuffle needs fewer than %d samples, found %lld; set shuffle: false or a range",
+                 TDM_RANDPERM_LIMIT, (long long)sampler->count);
     return TDM_OK;
 }
 
@@ -254,8 +253,12 @@ static tdm_status open_parts(tdm_loader *loader, const tdm_dataset *dataset, tdm
     size_t stride = tdm__round_up(loader->batches.sample_bytes, TDM_ALIGN);
     TDM_TRY(tdm__new(host, &loader->samples, (size_t)buffers, stride, "loader"));
     TDM_TRY(tdm__new(host, &loader->threads, (size_t)buffers, sizeof(loader_thread), "loader"));
-    for (int i = 0; i < buffers; i++)
-        loader->threads[i] = (loader_thread){.loader = loader, .sample = loader->samples + (size_t)i * stride};
+    for (; loader->readers < buffers; loader->readers++) {
+        loader_thread *thread = &loader->threads[loader->readers];
+        thread->loader = loader;
+        thread->reader.sample = loader->samples + (size_t)loader->readers * stride;
+        TDM_TRY(tdm__sample_reader_open(&thread->reader.reader, dataset));
+    }
     return start_threads(loader);
 }
 
@@ -287,6 +290,7 @@ void tdm__loader_close(tdm_loader *loader) {
     const tdm_host *host = loader->host;
     stop_threads(loader);
     tdm__batches_close(&loader->batches);
+    for (int i = 0; i < loader->readers; i++) tdm__sample_reader_close(&loader->threads[i].reader.reader);
     tdm__delete(host, loader->samples);
     tdm__delete(host, loader->threads);
     tdm__delete(host, loader->slots);

@@ -8,12 +8,12 @@ typedef struct callback_dataset {
     tdm_data_wanted wanted;
 } callback_dataset;
 
-static tdm_status callback_read(const tdm_dataset *dataset, int64_t index, void *x, void *target) {
-    const callback_dataset *own = (const callback_dataset *)dataset;
+static tdm_status callback_read(const tdm_sample_reader *reader, int64_t index, void *x, void *target) {
+    const callback_dataset *own = (const callback_dataset *)reader->dataset;
     int answer = own->source.read(own->source.user, index, x, target);
     if (answer != 0)
         TDM_FAIL(TDM_E_DATA, "sample %lld of the program's own source: read returned %d", (long long)index, answer);
-    if (dataset->target_kind != TDM_TARGET_CLASS) return TDM_OK;
+    if (own->base.target_kind != TDM_TARGET_CLASS) return TDM_OK;
     int64_t label = *(const int64_t *)target;
     if (!tdm__label_fits(&own->wanted, label))
         TDM_FAIL(TDM_E_DATA, "sample %lld of the program's own source: label must be 0 to %lld, found %lld",

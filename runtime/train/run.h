@@ -60,7 +60,9 @@ struct tdm_run {
     const tdm_named **params_by_name; /* the parameters, sorted */
     tdm_mode *mode;
     tdm_dataset *train, *eval;
-    char data[160]; /* describes the training samples, see tdm_ckpt_state; "" for a program's own source */
+    tdm_classes classes;      /* count 0: they have no names */
+    const char *classes_json; /* the same for checkpoints; NULL: none */
+    char data[160];           /* describes the training samples, see tdm_ckpt_state; "" for a program's own source */
     tdm_loader *loader;
     tdm_rows_form form;        /* of the loader's batches */
     tdm_loader **eval_loaders; /* one for each local replica */
@@ -91,6 +93,7 @@ struct tdm_run {
     bool runs_ahead;       /* on all ranks: a step may be submitted before the last one is reported */
     bool eval_waits, save_waits, verify_waits; /* due as soon as no step is in flight */
     const char *weights_report; /* of the weights that the run started from, for weights.json; NULL: none */
+    struct tdm_run_picture *picture;           /* run_picture.c; NULL until the first picture */
     tdm_run_folder *folder;
     atomic_int stop;
 };
@@ -120,6 +123,13 @@ tdm_status tdm__params_hash(tdm_run *run, tdm_hash128 *out);
 enum { TDM_DATA_FOUND = 96 };
 void tdm__data_print(const tdm_dataset *dataset, char out[TDM_DATA_FOUND]);
 tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted);
+/* Before the data is opened: a run that only predicts takes the names of its classes from its weights. */
+tdm_status tdm__run_classes_of_weights(tdm_run *run);
+/* After that: the names of the training data's classes, if there are none yet. */
+tdm_status tdm__run_take_classes(tdm_run *run);
+/* TDM_E_CHECKPOINT if the checkpoint was trained on other classes than this run has. */
+tdm_status tdm__run_check_classes(const tdm_run *run, const tdm_ckpt *ckpt);
+void tdm__run_close_picture(tdm_run *run);
 /* Does every pass of training and evaluation have the rows that the layers need? */
 tdm_status tdm__run_check_rows(const tdm_run *run);
 /* Called after the mode is open: batches lie in memory that its device lends. */

@@ -65,6 +65,7 @@ static tdm_status write_checkpoint(tdm_run *run, tdm_arena *arena, const tdm_fol
                                    int64_t keep_last) {
     tdm_ckpt_parts parts;
     TDM_TRY(collect(run, arena, &parts));
+    parts.classes = run->classes_json;
     if (run->options.config_yaml != NULL) TDM_TRY(tdm__arena_text(arena, &parts.config_yaml, run->options.config_yaml));
     TDM_TRY(tdm__ckpt_save(run->host, &tdm__file_system, folder, name, &parts, keep_last));
     if (folder != NULL) update_status(run);
@@ -160,6 +161,7 @@ static tdm_status check_position(const tdm_run *run, const tdm_ckpt *ckpt) {
 
 static tdm_status load(tdm_run *run, tdm_ckpt *ckpt, bool newest_in_folder, found *out) {
     const tdm_ckpt_state *state = tdm__ckpt_state(ckpt);
+    TDM_TRY(tdm__run_check_classes(run, ckpt));
     tdm_status status = tdm__weights_load(run, tdm__ckpt_model(ckpt));
     if (status != TDM_OK) return refuse_model(status, ckpt, newest_in_folder);
     if (state == NULL || run->options.predicts) return TDM_OK;

@@ -21,7 +21,8 @@ static uint32_t scramble(uint64_t n) {
     return (uint32_t)(n >> 32);
 }
 
-static tdm_status read_sample(const tdm_dataset *dataset, int64_t index, void *x, void *target) {
+static tdm_status read_sample(const tdm_sample_reader *reader, int64_t index, void *x, void *target) {
+    const tdm_dataset *dataset = reader->dataset;
     int64_t numbers = dataset->x_shape.dim[0] * dataset->x_shape.dim[1] * dataset->x_shape.dim[2];
     for (int64_t i = 0; i < numbers && x != NULL; i++) {
         uint32_t word = scramble((uint64_t)(index * numbers + i));

@@ -33,7 +33,7 @@ TEST(reads_several_files) {
     for (int64_t i = 0; i < 3; i++) {
         unsigned char x[PIXELS];
         int64_t label;
-        REQUIRE_OK(dataset->ops->read(dataset, i, x, &label));
+        REQUIRE_OK(tdm__dataset_read(dataset, i, x, &label));
         CHECK_INT(label, 9 - i);
         CHECK(memcmp(x, bytes + i * RECORD + 1, PIXELS) == 0);
     }

@@ -43,7 +43,7 @@ static void check_case(FILE *file, bool labels, long long samples, long long see
     CHECK_INT(dataset->count, samples);
     for (long long i = 0; i < samples; i++) {
         void *target = labels ? (void *)&label[i] : (void *)values[i];
-        CHECK_OK(dataset->ops->read(dataset, i, x[i], target));
+        CHECK_OK(tdm__dataset_read(dataset, i, x[i], target));
     }
     for (long long i = 0; i < samples; i++) check_floats(file, x[i], elements);
     for (long long i = 0; i < samples; i++) {
@@ -86,7 +86,7 @@ static void check_large(int64_t samples, int64_t width, int profile) {
     tdm_dataset *dataset = open_or_stop(&spec, &wanted);
     int64_t wrong = 0;
     for (int64_t i = samples - 1; i >= 0; i -= samples > 10000 ? 19 : 1) {
-        CHECK_OK(dataset->ops->read(dataset, i, x, &label));
+        CHECK_OK(tdm__dataset_read(dataset, i, x, &label));
         wrong += memcmp(x, all + i * width, (size_t)width * sizeof(*x)) != 0 || label != labels[i];
     }
     CHECK_INT(wrong, 0);
@@ -136,7 +136,7 @@ static uint64_t hash_samples(const tdm_data_spec *spec, int64_t c, int64_t h, in
     uint64_t hash = 0;
     for (int64_t i = 0; i < dataset->count; i++) {
         int64_t label = -1;
-        CHECK_OK(dataset->ops->read(dataset, i, x, &label));
+        CHECK_OK(tdm__dataset_read(dataset, i, x, &label));
         CHECK(label >= 0 && label < 10);
         hash = tdm__hash64(x, bytes, hash + (uint64_t)label);
     }
@@ -175,11 +175,11 @@ TEST(glyphs_are_pure) {
     for (int64_t i = 49; i >= 0; i -= 7) {
         unsigned char x[784], y[784];
         int64_t label_x, label_y;
-        CHECK_OK(a->ops->read(a, 40 + i, x, &label_x));
-        CHECK_OK(b->ops->read(b, i, y, &label_y));
+        CHECK_OK(tdm__dataset_read(a, 40 + i, x, &label_x));
+        CHECK_OK(tdm__dataset_read(b, i, y, &label_y));
         CHECK_INT(label_x, label_y);
         CHECK(memcmp(x, y, sizeof(x)) == 0);
-        CHECK_OK(b->ops->read(b, i, NULL, &label_y)); /* alone, too */
+        CHECK_OK(tdm__dataset_read(b, i, NULL, &label_y)); /* alone, too */
         CHECK_INT(label_x, label_y);
     }
     tdm__dataset_close(a);
@@ -212,7 +212,7 @@ TEST(glyphs_can_be_learned) {
     unsigned char x[784];
     int64_t label;
     for (int64_t i = 0; i < 2500; i++) {
-        CHECK_OK(dataset->ops->read(dataset, i, x, &label));
+        CHECK_OK(tdm__dataset_read(dataset, i, x, &label));
         count[label]++;
         for (int j = 0; j < 784; j++) mean[label][j] += x[j];
     }
@@ -221,7 +221,7 @@ TEST(glyphs_can_be_learned) {
         for (int j = 0; j < 784; j++) mean[d][j] /= (double)count[d];
     }
     for (int64_t i = 2500; i < 3000; i++) {
-        CHECK_OK(dataset->ops->read(dataset, i, x, &label));
+        CHECK_OK(tdm__dataset_read(dataset, i, x, &label));
         double best = INFINITY;
         int choice = -1;
         for (int d = 0; d < 10; d++) {
@@ -275,11 +275,11 @@ TEST(source) {
     REQUIRE_OK(tdm__dataset_open_source(&dataset, tdm_host_default(), &own, &wanted));
     float x[2];
     int64_t label;
-    CHECK_OK(dataset->ops->read(dataset, 3, x, &label));
+    CHECK_OK(tdm__dataset_read(dataset, 3, x, &label));
     CHECK(x[0] == 3.0f && x[1] == 9.0f && label == 3);
-    CHECK_STATUS(dataset->ops->read(dataset, 5, x, &label), TDM_E_DATA);
+    CHECK_STATUS(tdm__dataset_read(dataset, 5, x, &label), TDM_E_DATA);
     CHECK_HAS(tdm_error_message(), "sample 5 of the program's own source: read returned 17");
-    CHECK_STATUS(dataset->ops->read(dataset, 7, x, &label), TDM_E_DATA);
+    CHECK_STATUS(tdm__dataset_read(dataset, 7, x, &label), TDM_E_DATA);
     CHECK_HAS(tdm_error_message(), "label must be 0 to 6, found 7");
     tdm__dataset_close(dataset);
 

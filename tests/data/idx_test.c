@@ -44,7 +44,7 @@ static void check_content(const tdm_dataset *dataset, int64_t first) {
     int64_t label;
     CHECK(dataset->x_is_bytes);
     for (int64_t i = 0; i < dataset->count; i++) {
-        REQUIRE_OK(dataset->ops->read(dataset, i, x, &label));
+        REQUIRE_OK(tdm__dataset_read(dataset, i, x, &label));
         CHECK(memcmp(x, images + 16 + (size_t)(first + i) * RECORD, RECORD) == 0);
         CHECK_INT(label, first + i);
     }

@@ -279,7 +279,8 @@ TEST(bad_options) {
 /* ---- transforms ---- */
 
 /* Samples 0 to n - 1: the bytes (or floats) 0 to 255 on each of three channels. */
-static tdm_status read_ramp(const tdm_dataset *dataset, int64_t index, void *x, void *target) {
+static tdm_status read_ramp(const tdm_sample_reader *reader, int64_t index, void *x, void *target) {
+    const tdm_dataset *dataset = reader->dataset;
     *(int64_t *)target = index;
     for (int c = 0; c < 3; c++) {
         for (int v = 0; v < 256; v++) {

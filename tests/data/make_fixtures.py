@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes sampler.txt, synthetic.txt and transform.txt beside this file with the answers of PyTorch.
+"""Writes sampler.txt, split.txt, synthetic.txt and transform.txt beside this file with the answers of PyTorch.
 
 Made with torch 2.13.0 on the CPU (x86-64, AVX2). Every version from 2.7 on gives the same.
 """
@@ -42,6 +42,18 @@ def sampler():
                                                    checksum(sum(ranks, []))))
 
 
+def split():
+    """n holdout seed trained checksum-of-trained-then-held, one case a line"""
+    cases = [(n, h, s) for n in (2, 3, 10, 23, 1000) for h in (0.1, 0.2, 0.25, 1 / 3, 0.5, 0.9) for s in (0, 42)
+             if int(n * h) > 0 and n - int(n * h) > 0]
+    with open(os.path.join(HERE, "split.txt"), "w") as f:
+        for n, holdout, seed in cases:
+            parts = torch.utils.data.random_split(range(n), [1 - holdout, holdout],
+                                                  torch.Generator().manual_seed(seed))
+            order = [i for part in parts for i in part.indices]
+            f.write("%d %r %d %d %d\n" % (n, holdout, seed, len(parts[0]), checksum(order)))
+
+
 def synthetic():
     """kind samples seed classes-or-width dims..., then the words of x, then labels or the words of y"""
     cases = [("labels", 3, 42, 10, (2, 2, 5)), ("labels", 2, 7, 3, (3,)), ("values", 5, 42, 2, (4,)),
@@ -72,5 +84,6 @@ def transform():
 
 if __name__ == "__main__":
     sampler()
+    split()
     synthetic()
     transform()

@@ -54,8 +54,8 @@ TEST(made_and_read) {
         for (int64_t i = 0; i < 70; i++) {
             unsigned char a[3072], b[3072];
             int64_t label_a, label_b;
-            CHECK_OK(read->ops->read(read, i, a, &label_a));
-            CHECK_OK(drawn->ops->read(drawn, i, b, &label_b));
+            CHECK_OK(tdm__dataset_read(read, i, a, &label_a));
+            CHECK_OK(tdm__dataset_read(drawn, i, b, &label_b));
             CHECK(memcmp(a, b, bytes) == 0 && label_a == label_b);
         }
         tdm__dataset_close(read);

@@ -1,9 +1,9 @@
 /* See support.h. */
 #include "tests/data/support.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -15,15 +15,13 @@ static void give_up(const char *what) {
     exit(99);
 }
 
+static int remove_entry(const char *path, const struct stat *found, int type, struct FTW *at) {
+    (void)found, (void)type, (void)at;
+    return remove(path);
+}
+
 static void remove_folder(void) {
-    char path[512];
-    DIR *entries = opendir(folder);
-    for (struct dirent *entry; entries != NULL && (entry = readdir(entries)) != NULL;) {
-        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-        unlink(path);
-    }
-    if (entries != NULL) closedir(entries);
-    rmdir(folder);
+    nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 const char *scratch_path(const char *name) {

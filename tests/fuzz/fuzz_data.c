@@ -52,7 +52,7 @@ static void read_all(const tdm_dataset *dataset) {
     for (int i = 0; i < dataset->x_shape.ndim; i++) elements *= (size_t)dataset->x_shape.dim[i];
     if (elements > sizeof(x) / sizeof(x[0]) || dataset->target_width > 1 << 16) return;
     for (int64_t i = 0; i < dataset->count && i < 1000; i++) {
-        if (dataset->ops->read(dataset, i, x, target) != TDM_OK) __builtin_trap(); /* it was checked at open */
+        if (tdm__dataset_read(dataset, i, x, target) != TDM_OK) __builtin_trap(); /* it was checked at open */
     }
 }
 
@@ -67,6 +67,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count) {
     spec.labels = is_second ? hostile : good;
     spec.x = spec.y = hostile; /* labels and samples of one file: an array of integers, or of floats, is both */
     spec.files = (tdm_texts){1, {hostile}};
+    spec.path = hostile;
+    spec.seed = 1;
+    spec.holdout = (bytes[1] & 64) != 0 ? 0.5 : 0.0;
     tdm_data_wanted wanted = {.classes = bytes[1] & 15, .ignore_index = -100};
     if ((bytes[1] & 16) != 0) wanted.target_kind = TDM_TARGET_VALUES;
     if ((bytes[1] & 32) != 0) wanted.input = (tdm_shape){3, {1, 2, 2}};

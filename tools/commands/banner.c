@@ -90,7 +90,7 @@ static char *data_text(const tdm_data_spec *spec, const char *samples) {
     if (spec->range.count == 2) {
         snprintf(range, sizeof range, " [%lld, %lld)", (long long)spec->range.item[0], (long long)spec->range.item[1]);
     }
-    const char *file = spec->images ? spec->images : spec->x;
+    const char *file = spec->images ? spec->images : spec->x ? spec->x : spec->path;
     if (spec->format == TDM_DATA_NONE) return text_copy("none");
     if (file) return text_format("%s of %s%s", many, files_name(file), range);
     return text_format("%s %s%s%s", many, spec->files.count ? "of " : "", formats[spec->format], range);

@@ -37,7 +37,7 @@ static int open_config(inference *in, tool *t, const char **folder) {
     return status == TDM_OK ? job_take(t, NULL, config, &in->config) : tell_error(status);
 }
 
-int inference_open(inference *in, tool *t) {
+int inference_open(inference *in, tool *t, bool without_data) {
     *in = (inference){.config = NULL};
     const char *folder;
     int code = open_config(in, t, &folder);
@@ -52,8 +52,12 @@ int inference_open(inference *in, tool *t) {
     }
     if (!in->job.weights)
         return args_wrong(t, "no weights given; give a run directory, a checkpoint or a file with --weights");
-    code = choose_split(in, t);
-    if (code != TDM_OK) return code;
+    if (without_data) {
+        in->job.data.train.format = in->job.data.eval.format = TDM_DATA_NONE;
+    } else {
+        code = choose_split(in, t);
+        if (code != TDM_OK) return code;
+    }
     if (in->job.train.per_device == TDM_INT_NULL) /* the default of eval.batch depends on it */
         in->job.train.per_device = in->job.train.global_batch / in->job.parallel.device_ids.count;
     in->job.train.global_batch = TDM_INT_NULL;

@@ -29,6 +29,8 @@ void tdm__rng_normal(tdm_rng *rng, float *out, size_t count, double mean, double
 /* torch.randint(low, high) with low < high: a draw modulo the range. Draws have 64 bits if the range is at least 2^28
  * (torch >= 2.7), else 32 bits. */
 void tdm__rng_randint(tdm_rng *rng, int64_t *out, size_t count, int64_t low, int64_t high);
-void tdm__rng_randperm(tdm_rng *rng, int64_t *out, size_t count); /* torch.randperm, count < 214748364 */
+/* torch.randperm. From TDM_RANDPERM_LIMIT on torch shuffles in another way. */
+enum { TDM_RANDPERM_LIMIT = 214748364 };
+void tdm__rng_randperm(tdm_rng *rng, int64_t *out, size_t count);
 
 #endif

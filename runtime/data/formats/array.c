@@ -11,16 +11,19 @@ typedef struct side {
     const char *name, *path;
     const tdm_origin *at;
     const char *purpose; /* "the loss needs class labels" */
-    const char *types;   /* the types that it may have, of three characters each */
+    const char *types;   /* that it may have */
     const char *dims;    /* "[n, rows, columns]" */
     int least_dims, most_dims;
+    bool as_integers; /* labels: the elements are kept as they are */
 } side;
 
+enum { READ_AT_ONCE = 16 * 1024 };
+
 static tdm_status check_type(const tdm_reader *reader, const side *s, const tdm_array *array) {
-    char type[24];
-    snprintf(type, sizeof(type), "%c%c%zu", array->order, array->kind, array->bytes);
-    if (strstr(s->types, type) == NULL)
-        TDM_FAIL_READ(reader, "%s of one of the types %s, found %s", s->purpose, s->types, type);
+    const tdm_cell_type *type = &array->type;
+    if (!tdm__cell_type_is(type, s->types))
+        TDM_FAIL_READ(reader, "%s of one of the types %s, found %c%c%zu", s->purpose, s->types, type->order, type->kind,
+                      type->bytes);
     if (array->ndim < s->least_dims || array->ndim > s->most_dims)
         TDM_FAIL_READ(reader, "expected dimensions %s, at most %d, found %d dimension%s%s", s->dims, s->most_dims,
                       array->ndim, array->ndim == 1 ? "" : "s",
@@ -42,10 +45,38 @@ static tdm_status check_size(const tdm_reader *reader, tdm_array *array) {
         if (array->dim[i] == 0) TDM_FAIL_READ(reader, "dimension %d of the header is 0", i);
         fits = fits && tdm__mul_fits(array->elements, array->dim[i], &array->elements);
     }
-    fits = fits && tdm__mul_fits(array->elements, array->bytes, &total) && tdm__add_fits(total, header, &total);
+    fits = fits && tdm__mul_fits(array->elements, array->type.bytes, &total) && tdm__add_fits(total, header, &total);
     if (!fits) TDM_FAIL_READ(reader, "the dimensions in the header overflow");
-    snprintf(shape, sizeof(shape), "header %zu + %zu numbers of %zu", header, array->elements, array->bytes);
+    snprintf(shape, sizeof(shape), "header %zu + %zu numbers of %zu", header, array->elements, array->type.bytes);
     return tdm__reader_expect(reader, total, shape);
+}
+
+/* Bytes, little-endian floats and doubles stay as the file has them: a table reads these. */
+static bool is_kept(const tdm_cell_type *type) {
+    return type->kind == 'u' ? type->bytes == 1 : type->kind == 'f' && type->bytes > 2 && type->order == '<';
+}
+
+/* Reads the elements piece by piece, and keeps floats. */
+static tdm_status read_as_floats(tdm_reader *reader, tdm_array *array, float *to) {
+    unsigned char piece[READ_AT_ONCE];
+    for (size_t done = 0, count; done < array->elements; done += count) {
+        count = sizeof(piece) / array->type.bytes;
+        if (count > array->elements - done) count = array->elements - done;
+        TDM_TRY(tdm__reader_take(reader, piece, count * array->type.bytes));
+        tdm__cells_to_floats(&array->type, piece, count, to + done);
+    }
+    array->type = (tdm_cell_type){'<', 'f', sizeof(float)};
+    return TDM_OK;
+}
+
+static tdm_status read_elements(tdm_dataset *dataset, tdm_reader *reader, const side *s, tdm_array *array,
+                                void **block) {
+    if (!s->as_integers && !is_kept(&array->type)) {
+        TDM_TRY(tdm__dataset_take(dataset, block, array->elements, sizeof(float), s->name));
+        return read_as_floats(reader, array, *block);
+    }
+    TDM_TRY(tdm__dataset_take(dataset, block, array->elements, array->type.bytes, s->name));
+    return tdm__reader_take(reader, *block, array->elements * array->type.bytes);
 }
 
 static tdm_status read_file(tdm_dataset *dataset, const tdm_array_format *format, const side *s, tdm_array *array,
@@ -57,8 +88,7 @@ static tdm_status read_file(tdm_dataset *dataset, const tdm_array_format *format
     TDM_TRY_DONE(format->read_header(&reader, array));
     TDM_TRY_DONE(check_type(&reader, s, array));
     TDM_TRY_DONE(check_size(&reader, array));
-    TDM_TRY_DONE(tdm__dataset_take(dataset, block, array->elements, array->bytes, s->name));
-    TDM_TRY_DONE(tdm__reader_take(&reader, *block, array->elements * array->bytes));
+    TDM_TRY_DONE(read_elements(dataset, &reader, s, array, block));
     TDM_TRY_DONE(tdm__reader_end(&reader));
 done:
     tdm__reader_close(&reader);
@@ -68,11 +98,11 @@ done:
 static tdm_column column_of(const tdm_array *array, const void *block) {
     size_t width = array->elements / array->dim[0];
     return (tdm_column){.first = block,
-                        .stride = width * array->bytes,
+                        .stride = width * array->type.bytes,
                         .width = width,
-                        .cell = array->kind == 'u'              ? TDM_CELL_U8
-                                : array->bytes == sizeof(float) ? TDM_CELL_F32
-                                                                : TDM_CELL_F64};
+                        .cell = array->type.kind == 'u'              ? TDM_CELL_U8
+                                : array->type.bytes == sizeof(float) ? TDM_CELL_F32
+                                                                     : TDM_CELL_F64};
 }
 
 static tdm_status read_x(tdm_table *table, const tdm_array_format *format, const side *s, const tdm_data_spec *spec,
@@ -88,21 +118,13 @@ static tdm_status read_x(tdm_table *table, const tdm_array_format *format, const
     return tdm__dataset_take_shape(&table->base, spec, wanted, &shape, s->path);
 }
 
-/* Reads one integer. An unsigned one beyond int64 becomes -1, which is not a label either. */
-static int64_t integer_at(const unsigned char *at, const tdm_array *array) {
-    uint64_t value = 0;
-    memcpy(&value, at, array->bytes);
-    unsigned unused = 64 - 8 * (unsigned)array->bytes;
-    if (array->kind == 'i') return (int64_t)(value << unused) >> unused;
-    return value > INT64_MAX ? -1 : (int64_t)value;
-}
-
 static tdm_status take_labels(tdm_table *table, const side *s, const tdm_array *array, const unsigned char *bytes) {
     if (array->elements != array->dim[0])
         TDM_FAIL_AT(s->at, TDM_E_DATA, "%s '%s': the loss needs one label per sample, found %zu", s->name, s->path,
                     array->elements / array->dim[0]);
     TDM_TRY(tdm__dataset_take(&table->base, &table->labels, array->elements, sizeof(*table->labels), "labels"));
-    for (size_t i = 0; i < array->elements; i++) table->labels[i] = integer_at(bytes + i * array->bytes, array);
+    for (size_t i = 0; i < array->elements; i++)
+        table->labels[i] = tdm__cell_integer(&array->type, bytes + i * array->type.bytes);
     return TDM_OK;
 }
 
@@ -126,7 +148,7 @@ tdm_status tdm__arrays_open(tdm_dataset *dataset, const tdm_array_format *format
                     .path = x,
                     .at = &spec->inputs_at,
                     .purpose = "expected numbers",
-                    .types = "<f4 <f8 |u1",
+                    .types = TDM_CELLS_ALL,
                     .dims = format->is_images ? "[n, rows, columns]" : "[n, ...]",
                     .least_dims = format->is_images ? 2 : 1,
                     .most_dims = TDM_MAX_DIMS + 1};
@@ -134,7 +156,8 @@ tdm_status tdm__arrays_open(tdm_dataset *dataset, const tdm_array_format *format
                     .path = y,
                     .at = &spec->targets_at,
                     .purpose = is_class ? "the loss needs class labels" : "the loss needs float targets",
-                    .types = is_class ? "|u1 |i1 <u2 <i2 <u4 <i4 <u8 <i8" : "<f4 <f8",
+                    .types = is_class ? TDM_CELLS_INTEGERS : TDM_CELLS_ALL,
+                    .as_integers = is_class,
                     .dims = format->is_images ? "[n]" : "[n, ...]",
                     .least_dims = 1,
                     .most_dims = format->is_images ? 1 : TDM_ARRAY_MAX_DIMS};

@@ -3,16 +3,15 @@
 #ifndef TDM_DATA_FORMATS_ARRAY_H
 #define TDM_DATA_FORMATS_ARRAY_H
 
+#include "runtime/data/formats/cells.h"
 #include "runtime/data/formats/reader.h"
 #include "runtime/data/formats/table.h"
 
 enum { TDM_ARRAY_MAX_DIMS = 8 };
 
-/* What a header says. The type is NumPy's: "<f4", "|u1". */
+/* What a header says. */
 typedef struct tdm_array {
-    char order;   /* of bytes: '<' little-endian, '>' big-endian, '|' single bytes */
-    char kind;    /* 'f', 'i', 'u', ... */
-    size_t bytes; /* of one element */
+    tdm_cell_type type;
     bool fortran_order;
     int ndim;
     size_t dim[TDM_ARRAY_MAX_DIMS];

@@ -162,12 +162,13 @@ static void finish_channel(const unsigned char *from, unsigned char *to, size_t 
     }
 }
 
-static tdm_status glyphs_read(const tdm_dataset *dataset, int64_t index, void *x, void *target) {
-    const glyph_dataset *glyphs = (const glyph_dataset *)dataset;
+static tdm_status glyphs_read(const tdm_sample_reader *reader, int64_t index, void *x, void *target) {
+    const glyph_dataset *glyphs = (const glyph_dataset *)reader->dataset;
+    const int64_t row = tdm__dataset_row(reader->dataset, index);
     unsigned char *plane = x;
     size_t pixels = (size_t)glyphs->height * (size_t)glyphs->width;
-    draws shape = draws_of(glyphs, dataset->first + index, STREAM_SHAPE);
-    draws noise = draws_of(glyphs, dataset->first + index, STREAM_NOISE);
+    draws shape = draws_of(glyphs, row, STREAM_SHAPE);
+    draws noise = draws_of(glyphs, row, STREAM_NOISE);
     if (x == NULL) {
         *(int64_t *)target = draw_class(&shape);
         return TDM_OK;
@@ -215,7 +216,7 @@ static tdm_status glyphs_open(tdm_dataset *dataset, const tdm_data_spec *spec, c
     glyphs->width = (int)shape->dim[shape->ndim - 1];
     glyphs->noise = (float)(spec->noise * 255.0);
     TDM_TRY(tdm__dataset_take_classes(dataset, spec, wanted, DIGITS, "glyphs"));
-    TDM_TRY(tdm__dataset_take_range(dataset, spec, "glyphs"));
+    TDM_TRY(tdm__dataset_take_part(dataset, spec, wanted, "glyphs"));
     tdm__dataset_set_resident(dataset, RESIDENT_MAX);
     return TDM_OK;
 }

@@ -22,7 +22,7 @@ static tdm_status read_header(tdm_reader *reader, tdm_array *out) {
         TDM_FAIL_READ(reader, "expected unsigned bytes (IDX type 0x08), found type 0x%02x", magic[2]);
     if (magic[3] > TDM_ARRAY_MAX_DIMS)
         TDM_FAIL_READ(reader, "expected at most %d dimensions, found %d dimensions", TDM_ARRAY_MAX_DIMS, magic[3]);
-    *out = (tdm_array){.order = '|', .kind = 'u', .bytes = 1, .ndim = magic[3]};
+    *out = (tdm_array){.type = {'|', 'u', 1}, .ndim = magic[3]};
     for (int i = 0; i < out->ndim; i++) {
         TDM_TRY(tdm__reader_take(reader, word, sizeof(word)));
         out->dim[i] = (size_t)word[0] << 24 | (size_t)word[1] << 16 | (size_t)word[2] << 8 | (size_t)word[3];

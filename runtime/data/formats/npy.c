@@ -90,9 +90,7 @@ static tdm_status read_descr(cursor *c, tdm_array *header) {
     }
     if (!good || bytes == 0)
         TDM_FAIL_READ(c->reader, "npy type '%s' is not a plain number such as '<f4', '|u1' or '<i8'", text);
-    header->order = text[0];
-    header->kind = text[1];
-    header->bytes = bytes;
+    header->type = (tdm_cell_type){.order = text[0], .kind = text[1], .bytes = bytes};
     return TDM_OK;
 }
 

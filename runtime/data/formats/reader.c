@@ -188,8 +188,7 @@ static tdm_status read_gzip(tdm_reader *reader, void *out, size_t count, size_t 
     return TDM_OK;
 }
 
-/* Reads up to `count` bytes of the content. *got is less only at its end. */
-static tdm_status read_some(tdm_reader *reader, void *out, size_t count, size_t *got) {
+tdm_status tdm__reader_take_some(tdm_reader *reader, void *out, size_t count, size_t *got) {
     if (reader->inflater != NULL) {
         TDM_TRY(read_gzip(reader, out, count, got));
     } else {
@@ -201,7 +200,7 @@ static tdm_status read_some(tdm_reader *reader, void *out, size_t count, size_t 
 
 tdm_status tdm__reader_take(tdm_reader *reader, void *out, size_t count) {
     size_t before = reader->given, got;
-    TDM_TRY(read_some(reader, out, count, &got));
+    TDM_TRY(tdm__reader_take_some(reader, out, count, &got));
     if (got < count)
         TDM_FAIL_READ(reader, "expected %zu bytes, found %zu%s", before + count, reader->given,
                       reader->inflater != NULL ? " in the gzip file" : "");
@@ -211,7 +210,7 @@ tdm_status tdm__reader_take(tdm_reader *reader, void *out, size_t count) {
 tdm_status tdm__reader_end(tdm_reader *reader) {
     unsigned char extra;
     size_t expected = reader->given, got;
-    TDM_TRY(read_some(reader, &extra, 1, &got));
+    TDM_TRY(tdm__reader_take_some(reader, &extra, 1, &got));
     if (got != 0) TDM_FAIL_READ(reader, "expected %zu bytes, found more", expected);
     return TDM_OK;
 }

@@ -31,6 +31,8 @@ void tdm__reader_close(tdm_reader *reader);
 tdm_status tdm__reader_expect(const tdm_reader *reader, size_t expected, const char *shape);
 /* Reads exactly `count` bytes, or fails with TDM_E_DATA. */
 tdm_status tdm__reader_take(tdm_reader *reader, void *out, size_t count);
+/* Reads up to `count` bytes. *got is less only at the end of the content. */
+tdm_status tdm__reader_take_some(tdm_reader *reader, void *out, size_t count, size_t *got);
 /* TDM_E_DATA if any content is left. For gzip files this also verifies the checksum. */
 tdm_status tdm__reader_end(tdm_reader *reader);
 

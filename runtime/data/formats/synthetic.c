@@ -92,9 +92,10 @@ static void read_row(const normal_rows *rows, int64_t index, float *out) {
     for (size_t i = first < tail ? tail : first; i < end; i++) out[i - first] = rows->tail[i - tail];
 }
 
-static tdm_status synthetic_read(const tdm_dataset *dataset, int64_t index, void *x, void *target) {
+static tdm_status synthetic_read(const tdm_sample_reader *reader, int64_t index, void *x, void *target) {
+    const tdm_dataset *dataset = reader->dataset;
     const synthetic_dataset *own = (const synthetic_dataset *)dataset;
-    index += dataset->first;
+    index = tdm__dataset_row(dataset, index);
     if (x != NULL) read_row(&own->x, index, x);
     if (dataset->target_kind == TDM_TARGET_CLASS) {
         memcpy(target, &own->labels[index], sizeof(own->labels[index]));
@@ -155,7 +156,7 @@ static tdm_status synthetic_open(tdm_dataset *dataset, const tdm_data_spec *spec
     } else {
         TDM_TRY(draw_values(own, spec, wanted, &rng));
     }
-    TDM_TRY(tdm__dataset_take_range(dataset, spec, "synthetic"));
+    TDM_TRY(tdm__dataset_take_part(dataset, spec, wanted, "synthetic"));
     tdm__dataset_set_resident(dataset, RESIDENT_MAX);
     return TDM_OK;
 }

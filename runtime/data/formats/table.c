@@ -20,9 +20,10 @@ static void copy_cells(const tdm_column *column, int64_t index, void *out) {
     }
 }
 
-tdm_status tdm__table_read(const tdm_dataset *dataset, int64_t index, void *x, void *target) {
+tdm_status tdm__table_read(const tdm_sample_reader *reader, int64_t index, void *x, void *target) {
+    const tdm_dataset *dataset = reader->dataset;
     const tdm_table *table = (const tdm_table *)dataset;
-    index += dataset->first;
+    index = tdm__dataset_row(dataset, index);
     if (x != NULL) copy_cells(&table->x, index, x);
     if (dataset->target_kind == TDM_TARGET_CLASS) {
         memcpy(target, &table->labels[index], sizeof(table->labels[index]));
@@ -38,8 +39,8 @@ static tdm_status check_labels(tdm_table *table, const tdm_data_spec *spec, cons
     int64_t classes = wanted->classes;
     const tdm_origin *at =
         spec->targets_at.file != NULL ? &spec->targets_at : &spec->inputs_at; /* cifar10 has both in one file */
-    for (int64_t i = base->first; i < base->first + base->count; i++) {
-        int64_t label = table->labels[i];
+    for (int64_t index = 0; index < base->count; index++) {
+        const int64_t i = tdm__dataset_row(base, index), label = table->labels[i];
         if (!tdm__label_fits(wanted, label)) {
             if (wanted->classes <= 0)
                 TDM_FAIL_AT(at, TDM_E_DATA, "%s: label of sample %lld must be 0 or more, found %lld", source,
@@ -61,7 +62,7 @@ static tdm_status check_labels(tdm_table *table, const tdm_data_spec *spec, cons
 tdm_status tdm__table_finish(tdm_table *table, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
                              const char *source) {
     table->base.x_is_bytes = table->x.cell == TDM_CELL_U8;
-    TDM_TRY(tdm__dataset_take_range(&table->base, spec, source));
+    TDM_TRY(tdm__dataset_take_part(&table->base, spec, wanted, source));
     if (table->base.target_kind == TDM_TARGET_CLASS) TDM_TRY(check_labels(table, spec, wanted, source));
     tdm__dataset_set_resident(&table->base, SIZE_MAX);
     return TDM_OK;

@@ -23,6 +23,6 @@ typedef struct tdm_table {
 /* Reduces the table to spec's range and checks every label in it. `source` names the labels in messages. */
 tdm_status tdm__table_finish(tdm_table *table, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
                              const char *source);
-tdm_status tdm__table_read(const tdm_dataset *dataset, int64_t index, void *x, void *target);
+tdm_status tdm__table_read(const tdm_sample_reader *reader, int64_t index, void *x, void *target);
 
 #endif

@@ -9,11 +9,12 @@
 
 TDM_BEGIN_DECLS
 
-#define TDM_MODULE_ABI 10u
+#define TDM_MODULE_ABI 11u
 #define TDM_MODULE_SYMBOL "tdm_module_v1"
 
 struct tdm_device_ops;
 struct tdm_comm_ops;
+struct tdm_image_ops;
 
 typedef struct tdm_module {
     uint32_t abi;     /* TDM_MODULE_ABI */
@@ -29,6 +30,7 @@ typedef struct tdm_module {
     const struct tdm_comm_ops *comm;       /* NULL: none */
     const tdm_loss_kernel *const *losses;  /* NULL-terminated; NULL: none */
     const tdm_optim_kernel *const *optims; /* NULL-terminated; NULL: none */
+    const struct tdm_image_ops *image;     /* pictures; NULL: none */
 } tdm_module;
 
 TDM_END_DECLS

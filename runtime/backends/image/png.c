@@ -1,0 +1,186 @@
+/* PNG files with libpng. */
+#include <png.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/backends/image/image.h"
+
+/* Of text and other chunks, which nothing here reads. */
+enum { CHUNK_BYTES = 1 << 20, CHUNKS = 64 };
+
+typedef struct reading {
+    const unsigned char *at, *end;
+    png_structp png;
+    png_infop info;
+    unsigned char *rows; /* one row, or all rows of an interlaced picture */
+    png_bytepp row;
+    char why[160];
+    bool is_short, lacks_memory;
+} reading;
+
+static void fail(png_structp png, png_const_charp why) {
+    reading *r = png_get_error_ptr(png);
+    snprintf(r->why, sizeof(r->why), "%s", why);
+    png_longjmp(png, 1);
+}
+
+static void ignore(png_structp png, png_const_charp why) {
+    (void)png, (void)why;
+}
+
+static void take(png_structp png, png_bytep to, size_t count) {
+    reading *r = png_get_io_ptr(png);
+    if ((size_t)(r->end - r->at) < count) {
+        r->is_short = true;
+        png_error(png, "cut off");
+    }
+    memcpy(to, r->at, count);
+    r->at += count;
+}
+
+static bool create(reading *r, const void *bytes, size_t count) {
+    *r = (reading){.at = bytes, .end = (const unsigned char *)bytes + count};
+    r->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, r, fail, ignore);
+    if (r->png != NULL) r->info = png_create_info_struct(r->png);
+    return r->info != NULL;
+}
+
+static void begin(reading *r) {
+    png_set_chunk_malloc_max(r->png, CHUNK_BYTES);
+    png_set_chunk_cache_max(r->png, CHUNKS);
+    png_set_user_limits(r->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
+    png_set_read_fn(r->png, r, take);
+    png_read_info(r->png, r->info);
+}
+
+static void end(reading *r) {
+    free(r->rows);
+    free(r->row);
+    png_destroy_read_struct(&r->png, &r->info, NULL);
+}
+
+static tdm_status fail_reading(reading *r) {
+    end(r);
+    if (r->lacks_memory) TDM_MODULE_FAIL(TDM_E_MEMORY, "out of memory for the rows of a PNG");
+    if (r->is_short) TDM_MODULE_FAIL(TDM_E_DATA, "a PNG that is cut off");
+    TDM_MODULE_FAIL(TDM_E_DATA, "not a PNG that can be read: %s", r->why);
+}
+
+static int orientation_of(const reading *r) {
+    png_bytep exif = NULL;
+    png_uint_32 count = 0;
+    if (png_get_eXIf_1(r->png, r->info, &count, &exif) == 0 || exif == NULL) return 1;
+    return tdm__exif_orientation(exif, count);
+}
+
+tdm_status tdm__png_probe(const void *bytes, size_t count, tdm_image_info *out) {
+    reading r;
+    if (!create(&r, bytes, count)) {
+        end(&r);
+        TDM_MODULE_FAIL(TDM_E_MEMORY, "libpng is out of memory");
+    }
+    if (setjmp(png_jmpbuf(r.png)) != 0) return fail_reading(&r);
+    begin(&r);
+    *out = (tdm_image_info){.format = "PNG",
+                            .width = (int)png_get_image_width(r.png, r.info),
+                            .height = (int)png_get_image_height(r.png, r.info),
+                            .orientation = orientation_of(&r)};
+    end(&r);
+    return TDM_OK;
+}
+
+/* 8 bits a channel: 16 become their high byte, fewer are spread over 0 to 255, a palette becomes colours; transparency
+ * is dropped. */
+static int set_transforms(reading *r) {
+    const int colour = png_get_color_type(r->png, r->info), bits = png_get_bit_depth(r->png, r->info);
+    if (bits == 16) png_set_strip_16(r->png);
+    if (colour == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(r->png);
+    if (colour == PNG_COLOR_TYPE_GRAY && bits < 8) png_set_expand_gray_1_2_4_to_8(r->png);
+    if ((colour & PNG_COLOR_MASK_ALPHA) != 0 || png_get_valid(r->png, r->info, PNG_INFO_tRNS) != 0)
+        png_set_strip_alpha(r->png);
+    const int passes = png_set_interlace_handling(r->png);
+    png_read_update_info(r->png, r->info);
+    return passes;
+}
+
+static void allocate(reading *r, size_t height, size_t bytes, bool all) {
+    r->rows = calloc(all ? height : 1, bytes);
+    r->row = all ? calloc(height, sizeof(*r->row)) : NULL;
+    r->lacks_memory = r->rows == NULL || (all && r->row == NULL);
+    if (r->lacks_memory) png_error(r->png, "out of memory");
+    for (size_t y = 0; all && y < height; y++) r->row[y] = r->rows + y * bytes;
+}
+
+static void read_rows(reading *r, const tdm_turn *turn, int width, int height, bool all) {
+    const int channels = png_get_channels(r->png, r->info);
+    allocate(r, (size_t)height, png_get_rowbytes(r->png, r->info), all);
+    if (all) png_read_image(r->png, r->row);
+    for (int y = 0; y < height; y++) {
+        if (!all) png_read_row(r->png, r->rows, NULL);
+        tdm__turn_row(turn, y, width, all ? r->row[y] : r->rows, channels);
+    }
+}
+
+tdm_status tdm__png_decode(const tdm_image_decode *call, tdm_pixels *out) {
+    reading r;
+    tdm_turn turn;
+    if (!create(&r, call->bytes, call->count)) {
+        end(&r);
+        TDM_MODULE_FAIL(TDM_E_MEMORY, "libpng is out of memory");
+    }
+    if (setjmp(png_jmpbuf(r.png)) != 0) return fail_reading(&r);
+    begin(&r);
+    const int width = (int)png_get_image_width(r.png, r.info), height = (int)png_get_image_height(r.png, r.info);
+    tdm_status status = tdm__turn_begin(&turn, call, out, width, height, orientation_of(&r));
+    if (status == TDM_OK) read_rows(&r, &turn, width, height, set_transforms(&r) > 1);
+    end(&r);
+    return status;
+}
+
+/* ---- writing ---- */
+
+typedef struct writing {
+    tdm_status (*write)(void *user, const void *bytes, size_t count);
+    void *user;
+    tdm_status status;
+} writing;
+
+static void put(png_structp png, png_bytep bytes, size_t count) {
+    writing *w = png_get_io_ptr(png);
+    w->status = w->write(w->user, bytes, count);
+    if (w->status != TDM_OK) png_error(png, "stopped");
+}
+
+static void flush(png_structp png) {
+    (void)png;
+}
+
+static void stop(png_structp png, png_const_charp why) {
+    (void)why;
+    png_longjmp(png, 1);
+}
+
+static tdm_status end_writing(writing *w, png_structp png, png_infop info) {
+    png_destroy_write_struct(&png, &info);
+    if (w->status != TDM_OK) return w->status;
+    TDM_MODULE_FAIL(TDM_E_MEMORY, "libpng cannot write the picture: out of memory");
+}
+
+tdm_status tdm__png_encode(const tdm_pixels *pixels, tdm_status (*write)(void *user, const void *bytes, size_t count),
+                           void *user) {
+    writing w = {write, user, TDM_OK};
+    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, stop, ignore);
+    png_infop info = png != NULL ? png_create_info_struct(png) : NULL;
+    if (info == NULL || setjmp(png_jmpbuf(png)) != 0) return end_writing(&w, png, info);
+    png_set_write_fn(png, &w, put, flush);
+    png_set_IHDR(png, info, (png_uint_32)pixels->width, (png_uint_32)pixels->height, 8,
+                 pixels->channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_write_info(png, info);
+    for (int y = 0; y < pixels->height; y++)
+        png_write_row(png, pixels->data + (size_t)y * (size_t)pixels->width * (size_t)pixels->channels);
+    png_write_end(png, info);
+    png_destroy_write_struct(&png, &info);
+    return TDM_OK;
+}

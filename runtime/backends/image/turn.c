@@ -1,0 +1,67 @@
+/* Decoded rows on their way to the output: colours as Pillow converts them, and the turn that the orientation asks for.
+ */
+#include "runtime/backends/image/image.h"
+
+tdm_status tdm__image_check_size(const tdm_image_limits *limits, int64_t width, int64_t height) {
+    if (width < 1 || height < 1)
+        TDM_MODULE_FAIL(TDM_E_DATA, "a picture of %lld x %lld pixels", (long long)width, (long long)height);
+    if (width > limits->pixels / height)
+        TDM_MODULE_FAIL(TDM_E_DATA, "a picture of %lld x %lld pixels; at most %lld pixels are read", (long long)width,
+                        (long long)height, (long long)limits->pixels);
+    return TDM_OK;
+}
+
+tdm_status tdm__turn_begin(tdm_turn *turn, const tdm_image_decode *call, tdm_pixels *out, int width, int height,
+                           int orientation) {
+    const bool on_side = orientation >= 5;
+    TDM_MODULE_TRY(tdm__image_check_size(&call->limits, width, height));
+    out->width = on_side ? height : width;
+    out->height = on_side ? width : height;
+    out->channels = call->channels;
+    *turn = (tdm_turn){.out = out, .orientation = orientation};
+    return call->room(call->user, out, (size_t)width * (size_t)height * (size_t)call->channels);
+}
+
+/* As Pillow's MULDIV255: a * b / 255, rounded. */
+static int product(int a, int b) {
+    const int t = a * b + 128;
+    return ((t >> 8) + t) >> 8;
+}
+
+static void colour_of(const unsigned char *in, int channels, unsigned char rgb[3]) {
+    const int light = channels == 4 ? 255 - in[3] : 0;
+    for (int c = 0; c < 3; c++) {
+        const int value = channels == 4 ? light - product(in[c], light) : in[channels == 1 ? 0 : c];
+        rgb[c] = (unsigned char)(value < 0 ? 0 : value);
+    }
+}
+
+static void store(unsigned char *to, int wanted, const unsigned char *in, int channels) {
+    unsigned char rgb[3];
+    if (wanted == channels) {
+        for (int c = 0; c < channels; c++) to[c] = in[c];
+        return;
+    }
+    colour_of(in, channels, rgb);
+    if (wanted == 1) /* ITU-R 601-2, as Pillow's convert("L") */
+        to[0] = (unsigned char)((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
+    else
+        for (int c = 0; c < 3; c++) to[c] = rgb[c];
+}
+
+void tdm__turn_row(const tdm_turn *turn, int y, int width, const unsigned char *row, int channels) {
+    /* Exif: where the stored picture's rows and columns go. Odd corners, by the orientation's number minus 1. */
+    static const struct {
+        bool transpose, flip_x, flip_y;
+    } turns[8] = {{0, 0, 0}, {0, 1, 0}, {0, 1, 1}, {0, 0, 1}, {1, 0, 0}, {1, 1, 0}, {1, 1, 1}, {1, 0, 1}};
+    const tdm_pixels *out = turn->out;
+    const bool transpose = turns[turn->orientation - 1].transpose;
+    const bool flip_x = turns[turn->orientation - 1].flip_x, flip_y = turns[turn->orientation - 1].flip_y;
+    for (int x = 0; x < width; x++) {
+        int to_x = transpose ? y : x, to_y = transpose ? x : y;
+        if (flip_x) to_x = out->width - 1 - to_x;
+        if (flip_y) to_y = out->height - 1 - to_y;
+        store(out->data + ((size_t)to_y * (size_t)out->width + (size_t)to_x) * (size_t)out->channels, out->channels,
+              row + (size_t)x * (size_t)channels, channels);
+    }
+}

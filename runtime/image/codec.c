@@ -1,0 +1,18 @@
+/* The module `image`, see codec.h. */
+#include "runtime/image/codec.h"
+
+#include "runtime/base/status.h"
+#include "runtime/module/module.h"
+
+tdm_status tdm__codec_open(const tdm_image_ops **out, const tdm_host *host, const char *module_path) {
+    const tdm_module *module;
+    tdm_module_report report;
+    const char *absent = tdm__module_absent("image");
+    *out = NULL;
+    TDM_TRY(tdm__module_find(&module, host, "image", module_path, &report));
+    if (module != NULL && module->image != NULL) {
+        *out = module->image;
+        return TDM_OK;
+    }
+    TDM_FAIL(TDM_E_UNSUPPORTED, "pictures need the module image: %s", absent[0] != '\0' ? absent : report.text);
+}

@@ -1,0 +1,191 @@
+/* Resizing as Pillow does it (bilinear with antialiasing): a horizontal and a vertical pass with weights as fixed-point
+ * numbers of 22 bits, bytes between the passes. Where the height shrinks by more than twice what the width does, the
+ * vertical pass comes first. */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/base/status.h"
+#include "runtime/base/twin.h"
+#include "runtime/image/canvas.h"
+
+enum { BITS = 32 - 8 - 2, LANES = 64 };
+
+typedef int lanes4 __attribute__((vector_size(16)));
+typedef unsigned char bytes4 __attribute__((vector_size(4)));
+
+/* The weights of one axis: output i takes `count[i]` inputs from first[i] on, with `weight + i * most`. */
+typedef struct axis {
+    const int *first, *count, *weight;
+    int size, most;
+} axis;
+
+/* Pillow's precompute_coeffs with the triangle filter, in double. */
+static void fill_axis(int in, int out, int most, int *first, int *count, int *weight) {
+    const double scale = (double)in / out, wide = scale < 1.0 ? 1.0 : scale, narrow = 1.0 / wide;
+    for (int i = 0; i < out; i++, weight += most) {
+        const double centre = (i + 0.5) * scale;
+        double sum = 0.0, share[2];
+        int low = (int)(centre - wide + 0.5), high = (int)(centre + wide + 0.5);
+        if (low < 0) low = 0;
+        if (high > in) high = in;
+        for (int pass = 0; pass < 2; pass++) {
+            for (int x = 0; x < high - low; x++) {
+                const double distance = fabs((x + low - centre + 0.5) * narrow);
+                share[0] = distance < 1.0 ? 1.0 - distance : 0.0;
+                if (pass == 0) {
+                    sum += share[0];
+                } else {
+                    share[1] = sum != 0.0 ? share[0] / sum : share[0];
+                    weight[x] = (int)(0.5 + share[1] * (1 << BITS));
+                }
+            }
+        }
+        first[i] = low;
+        count[i] = high - low;
+    }
+}
+
+static tdm_status make_axis(tdm_canvas *canvas, axis *to, int in, int out, size_t *used) {
+    const double scale = (double)in / out;
+    const int most = (int)ceil(scale < 1.0 ? 1.0 : scale) * 2 + 1;
+    int *at = canvas->coefficients + *used;
+    fill_axis(in, out, most, at, at + out, at + 2 * (size_t)out);
+    *to = (axis){.first = at, .count = at + out, .weight = at + 2 * (size_t)out, .size = out, .most = most};
+    *used += (size_t)out * (size_t)(most + 2);
+    return TDM_OK;
+}
+
+static size_t axis_numbers(int in, int out) {
+    const double scale = (double)in / out;
+    return (size_t)out * ((size_t)ceil(scale < 1.0 ? 1.0 : scale) * 2 + 3);
+}
+
+TDM_INLINE unsigned char clip(int sum) {
+    const int value = sum >> BITS;
+    return (unsigned char)(value < 0 ? 0 : value > 255 ? 255 : value);
+}
+
+/* Three channels: four bytes at once, the last of which belongs to the next pixel and is dropped. */
+TDM_INLINE void rgb_row(const unsigned char *in, unsigned char *out, const axis *a) {
+    for (int i = 0; i < a->size; i++, out += 3) {
+        const unsigned char *at = in + 3 * (size_t)a->first[i];
+        const int *weight = a->weight + (size_t)i * (size_t)a->most;
+        lanes4 sum = {1 << (BITS - 1), 1 << (BITS - 1), 1 << (BITS - 1), 0};
+        for (int k = 0; k < a->count[i]; k++, at += 3) {
+            bytes4 four;
+            memcpy(&four, at, sizeof(four));
+            sum += __builtin_convertvector(four, lanes4) * weight[k];
+        }
+        for (int c = 0; c < 3; c++) out[c] = clip(sum[c]);
+    }
+}
+
+TDM_INLINE void grey_row(const unsigned char *in, unsigned char *out, const axis *a) {
+    for (int i = 0; i < a->size; i++) {
+        const unsigned char *at = in + a->first[i];
+        const int *weight = a->weight + (size_t)i * (size_t)a->most;
+        int sum = 1 << (BITS - 1);
+        for (int k = 0; k < a->count[i]; k++) sum += at[k] * weight[k];
+        out[i] = clip(sum);
+    }
+}
+
+TDM_INLINE void horizontal(const tdm_pixels *in, const tdm_pixels *out, const axis *a, int first_row) {
+    const size_t in_row = (size_t)in->width * (size_t)in->channels, out_row = (size_t)out->width * (size_t)in->channels;
+    for (int y = 0; y < out->height; y++) {
+        const unsigned char *from = in->data + (size_t)(first_row + y) * in_row;
+        if (in->channels == 3)
+            rgb_row(from, out->data + (size_t)y * out_row, a);
+        else
+            grey_row(from, out->data + (size_t)y * out_row, a);
+    }
+}
+
+/* One row of the output, `bytes` of it from `at` on. */
+TDM_INLINE void blend_rows(const unsigned char *in, size_t row, unsigned char *out, const int *weight, int count,
+                           size_t bytes) {
+    int sum[LANES];
+    for (size_t i = 0; i < bytes; i++) sum[i] = 1 << (BITS - 1);
+    for (int k = 0; k < count; k++, in += row) {
+        const int w = weight[k];
+        for (size_t i = 0; i < bytes; i++) sum[i] += in[i] * w;
+    }
+    for (size_t i = 0; i < bytes; i++) out[i] = clip(sum[i]);
+}
+
+TDM_INLINE void vertical(const tdm_pixels *in, const tdm_pixels *out, const axis *a, int first_row) {
+    const size_t row = (size_t)in->width * (size_t)in->channels;
+    for (int y = 0; y < a->size; y++) {
+        const unsigned char *from = in->data + (size_t)(a->first[y] - first_row) * row;
+        const int *weight = a->weight + (size_t)y * (size_t)a->most;
+        unsigned char *to = out->data + (size_t)y * row;
+        size_t at = 0;
+        for (; at + LANES <= row; at += LANES) blend_rows(from + at, row, to + at, weight, a->count[y], LANES);
+        if (at < row) blend_rows(from + at, row, to + at, weight, a->count[y], row - at);
+    }
+}
+
+TDM_FMA_TWIN static void horizontal_fast(const tdm_pixels *in, const tdm_pixels *out, const axis *a, int first_row) {
+    horizontal(in, out, a, first_row);
+}
+
+TDM_FMA_TWIN static void vertical_fast(const tdm_pixels *in, const tdm_pixels *out, const axis *a, int first_row) {
+    vertical(in, out, a, first_row);
+}
+
+static void run_horizontal(const tdm_pixels *in, const tdm_pixels *out, const axis *a, int first_row) {
+    if (tdm__cpu_has_fma())
+        horizontal_fast(in, out, a, first_row);
+    else
+        horizontal(in, out, a, first_row);
+}
+
+static void run_vertical(const tdm_pixels *in, const tdm_pixels *out, const axis *a, int first_row) {
+    if (tdm__cpu_has_fma())
+        vertical_fast(in, out, a, first_row);
+    else
+        vertical(in, out, a, first_row);
+}
+
+/* Both passes, through the picture `between`. */
+static tdm_status run_both(tdm_canvas *canvas, const axis *x, const axis *y) {
+    const tdm_pixels *in = &canvas->now, *out = &canvas->other;
+    tdm_host host = *canvas->host;
+    const bool vertical_first = in->height > out->height && in->height - out->height > (in->width - out->width) * 2;
+    const int top = y->first[0], bottom = y->first[y->size - 1] + y->count[y->size - 1];
+    tdm_pixels *between = &canvas->work;
+    between->channels = in->channels;
+    between->width = vertical_first ? in->width : out->width;
+    between->height = vertical_first ? out->height : bottom - top;
+    TDM_TRY(tdm__pixels_room(&host, between, tdm__pixels_bytes(between)));
+    if (vertical_first) {
+        run_vertical(in, between, y, 0);
+        run_horizontal(between, out, x, 0);
+    } else {
+        run_horizontal(in, between, x, top);
+        run_vertical(between, out, y, top);
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm__canvas_resize(tdm_canvas *canvas, int width, int height) {
+    const tdm_pixels *in = &canvas->now;
+    const bool changes_x = width != in->width, changes_y = height != in->height;
+    axis x = {.size = 0}, y = {.size = 0};
+    size_t used = 0;
+    if (!changes_x && !changes_y) return TDM_OK;
+    TDM_TRY(tdm__canvas_other(canvas, width, height));
+    TDM_TRY(tdm__grow(canvas->host, &canvas->coefficients, &canvas->coefficient_room,
+                      axis_numbers(in->width, width) + axis_numbers(in->height, height), sizeof(int), "resize"));
+    TDM_TRY(make_axis(canvas, &x, in->width, width, &used));
+    TDM_TRY(make_axis(canvas, &y, in->height, height, &used));
+    if (changes_x && changes_y) {
+        TDM_TRY(run_both(canvas, &x, &y));
+    } else if (changes_x) {
+        run_horizontal(in, &canvas->other, &x, 0);
+    } else {
+        run_vertical(in, &canvas->other, &y, 0);
+    }
+    tdm__canvas_swap(canvas);
+    return TDM_OK;
+}
