@@ -403,6 +403,7 @@ tdm_status tdm__check_settings(tdm_config *config) {
     check_mixing(config);
     check_metrics(config);
     job->weights_at = origin_of(config, "model.weights");
+    job->freeze_at = origin_of(config, "model.freeze");
     job->checkpoint.resume_at = origin_of(config, "checkpoint.resume");
     tdm__check_lacking(config);
     if (job->checkpoint.resume[0] == '\0')

@@ -30,7 +30,7 @@ static bool is_printable(const tdm_field *row, const void *value, tdm_text *why)
     }
     if (row->kind == TDM_FIELD_INTS) count = ((const tdm_ints *)value)->count;
     if (row->kind == TDM_FIELD_FLOATS) count = ((const tdm_floats *)value)->count;
-    if (row->kind == TDM_FIELD_PATHS) count = ((const tdm_texts *)value)->count;
+    if (row->kind == TDM_FIELD_PATHS || row->kind == TDM_FIELD_TEXTS) count = ((const tdm_texts *)value)->count;
     if (count >= 0 && count <= TDM_LIST_MAX) return true;
     tdm__text_printf(why, "must have a count of 0 to %d, got %d", TDM_LIST_MAX, count);
     return false;
@@ -88,7 +88,20 @@ static tdm_status check_transform(const tdm_section *section, tdm_settings *sett
     return TDM_OK;
 }
 
+static tdm_status check_items(const tdm_section *section, tdm_settings *settings) {
+    const tdm_section_list *list = tdm__section_list(section);
+    int *count = tdm__list_count(list, settings);
+    const int items = *count;
+    if (items < 0 || items > list->most)
+        TDM_FAIL(TDM_E_CONFIG, "job: %s must have 0 to %d items, got %d", section->path, list->most, items);
+    for (*count = 1; *count <= items; ++*count)
+        for (const tdm_field *row = section->rows; row->key != NULL; row++) TDM_TRY(check_row(section, row, settings));
+    *count = items;
+    return TDM_OK;
+}
+
 static tdm_status check_section(const tdm_section *section, tdm_settings *settings) {
+    if (tdm__section_list(section) != NULL) return check_items(section, settings);
     if (section->type_key != NULL) TDM_TRY(check_row(section, tdm__section_type_row(section), settings));
     for (const tdm_field *row = section->rows; row->key != NULL; row++) {
         if (tdm__section_has(section, row, settings)) TDM_TRY(check_row(section, row, settings));
@@ -115,7 +128,25 @@ tdm_status tdm_job_check(const tdm_job *job) {
     return TDM_OK;
 }
 
+static void print_items(const tdm_section *section, tdm_settings *settings, tdm_text *out) {
+    const tdm_section_list *list = tdm__section_list(section);
+    int *count = tdm__list_count(list, settings);
+    const int items = *count;
+    for (*count = 1; *count <= items; ++*count) {
+        for (const tdm_field *row = section->rows; row->key != NULL; row++) {
+            tdm__text_printf(out, "%s[%d].%s: ", section->path, *count - 1, row->key);
+            tdm__field_print(row, tdm__section_object(section, settings), out);
+            tdm__text_puts(out, "\n");
+        }
+    }
+    *count = items;
+}
+
 static void print_section(const tdm_section *section, tdm_settings *settings, tdm_text *out) {
+    if (tdm__section_list(section) != NULL) {
+        print_items(section, settings, out);
+        return;
+    }
     for (const tdm_field *row = section->rows; row->key != NULL; row++) {
         if (!tdm__section_has(section, row, settings)) continue;
         tdm__text_printf(out, "%s%s%s: ", section->path, section->path[0] != '\0' ? "." : "", row->key);

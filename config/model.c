@@ -289,6 +289,27 @@ static tdm_status open_graph(tdm_config *config, tdm_value *input) {
     return status == TDM_OK ? TDM_OK : add_engine_fault(config, status, at, "model.input", "");
 }
 
+static void check_pattern(tdm_config *config, const tdm_texts *patterns, tdm_position at, const char *key) {
+    const int wrong = tdm__graph_unmatched(config->graph, patterns);
+    if (wrong < 0) return;
+    char near[TDM_PATTERN_HINT];
+    const char *hint = tdm__graph_nearest_pattern(config->graph, patterns->item[wrong], near)
+                           ? TDM_WORDS(config, "did you mean `%s`?", near)
+                           : TDM_WORDS(config, "names are such as `%s`", config->graph->params[0].name);
+    TDM_FAULT(config, REFERENCE, at, key, hint, "%s: no parameter of the model matches '%s'", key,
+              patterns->item[wrong]);
+}
+
+static void check_patterns(tdm_config *config) {
+    const tdm_job *job = &config->settings.job;
+    const tdm_param_groups *groups = &job->optimizer.groups;
+    if (config->graph->param_count == 0) return;
+    check_pattern(config, &job->freeze, tdm__config_position(config, "model.freeze"), "model.freeze");
+    for (int i = 0; i < groups->count; i++)
+        check_pattern(config, &groups->item[i].params, config->section_at[tdm__section_find("optimizer.groups")],
+                      TDM_WORDS(config, "optimizer.groups[%d].params", i));
+}
+
 static tdm_status build_layers(tdm_config *config) {
     tdm_value input;
     TDM_TRY(open_graph(config, &input));
@@ -312,12 +333,13 @@ static tdm_status build_layers(tdm_config *config) {
     if (config->faults.total != before || last->value < 0) return TDM_OK;
     tdm_status status = tdm_graph_finish(config->graph, last->value);
     if (status != TDM_OK) return add_engine_fault(config, status, last->at, "model.layers", "");
+    if (config->faults.total == 0) check_patterns(config);
     if (config->faults.total == 0) tdm__check_rows(config);
     return TDM_OK;
 }
 
 tdm_status tdm__model_build(tdm_config *config) {
-    config->settings.job.weights = config->settings.model.weights;
+    tdm__settings_take_model(&config->settings);
     check_channels(config);
     if (config->settings.model.builtin != NULL) {
         if (config->layers_node != NULL)

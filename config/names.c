@@ -200,7 +200,7 @@ void tdm__unknown_key(tdm_config *config, int section, const tdm_yaml_node *node
 /* ---- finding a key by a word ---- */
 
 /* The single row that a word names, by its path or the last part of it; false if there is none or several. data.train
- * and data.eval share their rows: the result is data.train. */
+ * and data.eval share their rows: the result is data.train. Items of lists have no path of their own. */
 static bool find_row(const char *word, const tdm_section **section, const tdm_field **row) {
     int whole, at;
     *row = NULL;
@@ -211,7 +211,7 @@ static bool find_row(const char *word, const tdm_section **section, const tdm_fi
     }
     for (int i = 1; i < TDM_SECTION_COUNT; i++) {
         const tdm_field *found = tdm__field_find(tdm__sections[i].rows, word);
-        if (found == NULL || found == *row) continue;
+        if (found == NULL || found == *row || tdm__section_list(&tdm__sections[i]) != NULL) continue;
         if (*row != NULL) return false;
         *section = &tdm__sections[i];
         *row = found;

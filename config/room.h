@@ -84,6 +84,8 @@ void tdm__schema_read_row(tdm_config *config, int section, int row, const tdm_ya
 /* "train.batch.global": a key of a section, for messages. */
 const char *tdm__section_key(tdm_config *config, int section, const char *key);
 tdm_status tdm__settings_init(tdm_settings *settings, tdm_arena *arena);
+/* What rows of the model section set, and the job has. */
+void tdm__settings_take_model(tdm_settings *settings);
 /* transform.c: data.transform, which is a list of steps */
 void tdm__transform_read(tdm_config *config, const tdm_yaml_node *node);
 /* check.c: checks that involve several settings */

@@ -13,7 +13,14 @@ tdm_status tdm__settings_init(tdm_settings *settings, tdm_arena *arena) {
         TDM_TRY(tdm__field_set_initial(section->rows, tdm__section_object(section, settings), arena));
     }
     settings->job.version = 1;
+    tdm__settings_take_model(settings);
     return TDM_OK;
+}
+
+void tdm__settings_take_model(tdm_settings *settings) {
+    settings->job.weights = settings->model.weights;
+    settings->job.match = settings->model.match;
+    settings->job.freeze = settings->model.freeze;
 }
 
 tdm_position tdm__config_position(const tdm_config *config, const char *key) {
@@ -152,6 +159,31 @@ static void refuse_value(tdm_config *config, int index, const tdm_yaml_node *nod
               path[0] == '\0' ? "the file" : path, tdm__yaml_words(&config->faults, node));
 }
 
+/* A section that is a list of mappings. */
+static void read_items(tdm_config *config, int index, const tdm_yaml_node *node) {
+    const tdm_section *section = &tdm__sections[index];
+    const tdm_section_list *list = tdm__section_list(section);
+    int *count = tdm__list_count(list, &config->settings);
+    if (node->kind != TDM_YAML_LIST || node->count > list->most) {
+        TDM_FAULT(config, VALUE, node->at, section->path, "", "%s must be a list of at most %d mappings, got %s",
+                  section->path, list->most,
+                  node->kind != TDM_YAML_LIST ? tdm__yaml_words(&config->faults, node)
+                                              : TDM_WORDS(config, "%d", node->count));
+        return;
+    }
+    for (const tdm_yaml_node *item = node->first; item != NULL; item = item->next) {
+        ++*count;
+        memset(config->position[index], 0, sizeof(config->position[index]));
+        if (tdm__field_set_initial(section->rows, tdm__section_object(section, &config->settings), &config->work) !=
+            TDM_OK)
+            config->faults.status = TDM_E_MEMORY;
+        if (item->kind == TDM_YAML_MAP)
+            read_map(config, index, item);
+        else
+            refuse_value(config, index, item);
+    }
+}
+
 static void read_section(tdm_config *config, int index, const tdm_yaml_node *node) {
     const tdm_section *section = &tdm__sections[index];
     config->section_at[index] = node->key != NULL ? node->key_at : node->at;
@@ -159,6 +191,10 @@ static void read_section(tdm_config *config, int index, const tdm_yaml_node *nod
     if (tdm__yaml_is_null(node)) return; /* the same as not written */
     if (strcmp(section->path, "data.transform") == 0) {
         tdm__transform_read(config, node);
+        return;
+    }
+    if (tdm__section_list(section) != NULL) {
+        read_items(config, index, node);
         return;
     }
     const tdm_field *main_row = tdm__field_main(section->rows);

@@ -23,11 +23,12 @@ static bool is_path(int section, const tdm_field *row, const char *text) {
 /* The scalars of a node, with ${...} replaced and paths made absolute. False after a fault. */
 static bool read_items(tdm_config *config, int section, const tdm_field *row, const tdm_yaml_node *node,
                        const char *key, const char *items[TDM_LIST_MAX + 1], tdm_written *written) {
-    bool is_list = node->kind == TDM_YAML_LIST;
+    bool is_list = node->kind != TDM_YAML_SCALAR, is_map = node->kind == TDM_YAML_MAP;
     const tdm_yaml_node *item = is_list ? node->first : node;
     int index = 0;
     for (; item != NULL && index <= TDM_LIST_MAX; item = is_list ? item->next : NULL, index++) {
         if (item->is_reported) return false;
+        if (is_map && index < TDM_LIST_MAX) items[index++] = item->key;
         if (item->kind != TDM_YAML_SCALAR || (is_list && tdm__yaml_is_null(item))) {
             TDM_FAULT(config, VALUE, item->at, key, "", "%s: item %d must be a single value, got %s", key, index + 1,
                       tdm__yaml_words(&config->faults, item));
@@ -39,8 +40,14 @@ static bool read_items(tdm_config *config, int section, const tdm_field *row, co
         items[index] = text;
     }
     /* If the row expects a list, a single value is a list of one. */
-    bool expects_list = row->kind == TDM_FIELD_INTS || row->kind == TDM_FIELD_FLOATS || row->kind == TDM_FIELD_PATHS;
-    *written = (tdm_written){.is_list = is_list || expects_list, .count = is_list ? node->count : 1, .item = items};
+    bool expects_list = row->kind == TDM_FIELD_INTS || row->kind == TDM_FIELD_FLOATS || row->kind == TDM_FIELD_PATHS ||
+                        row->kind == TDM_FIELD_TEXTS;
+    *written = (tdm_written){.is_list = is_list || expects_list,
+                             .is_map = is_map,
+                             .count = is_map    ? 2 * node->count
+                                      : is_list ? node->count
+                                                : 1,
+                             .item = items};
     return true;
 }
 
@@ -55,7 +62,7 @@ void tdm__schema_read_row(tdm_config *config, int section, int row_index, const 
     config->position[section][row_index] = node->at;
     if (node->is_reported) {
         /* nothing to read */
-    } else if (node->kind == TDM_YAML_MAP) {
+    } else if (node->kind == TDM_YAML_MAP && row->kind != TDM_FIELD_MAP) {
         tdm__field_describe(row, &why, false);
         TDM_FAULT(config, VALUE, node->at, key, "", "%s: expected %s, got a mapping", key,
                   why.data == NULL ? "" : why.data);

@@ -80,3 +80,10 @@ bool tdm__section_has(const tdm_section *section, const tdm_field *row, const td
     unsigned types = tdm__section_types(section, row);
     return types == 0 || (types >> tdm__section_type(section, settings) & 1) != 0;
 }
+
+void *tdm__section_object(const tdm_section *section, tdm_settings *settings) {
+    const tdm_section_list *list = tdm__section_list(section);
+    char *object = (char *)settings + section->offset;
+    if (list == NULL || *tdm__list_count(list, settings) == 0) return object;
+    return object + (size_t)(*tdm__list_count(list, settings) - 1) * list->item_bytes;
+}

@@ -11,6 +11,8 @@
 typedef struct tdm_model_head {
     tdm_ints input;
     const char *builtin, *weights;
+    tdm_weights_section match;
+    tdm_texts freeze;
 } tdm_model_head;
 
 /* Everything that rows write into. Section offsets are relative to this struct. */
@@ -30,6 +32,13 @@ typedef struct tdm_section {
     const char *help, *help_zh;
 } tdm_section;
 
+/* A section that is a list of mappings; its offset is that of the first item. */
+typedef struct tdm_section_list {
+    const tdm_field *rows;       /* of the section */
+    size_t count_at, item_bytes; /* where the number of items is, in tdm_settings; the size of one */
+    int most;
+} tdm_section_list;
+
 /* A key with values that this build does not have. */
 typedef struct tdm_lack {
     const char *section, *key;
@@ -39,7 +48,7 @@ typedef struct tdm_lack {
     const char *hint;           /* what to write instead */
 } tdm_lack;
 
-enum { TDM_SECTION_COUNT = 20, TDM_ROWS_MAX = 24 };
+enum { TDM_SECTION_COUNT = 21, TDM_ROWS_MAX = 24 };
 /* In the order of printing: a section before its parts. */
 extern const tdm_section tdm__sections[TDM_SECTION_COUNT];
 
@@ -62,9 +71,14 @@ void tdm__section_print_types(const tdm_section *section, unsigned types, tdm_te
 int tdm__section_type(const tdm_section *section, const tdm_settings *settings);
 /* Does this section, as it is set, have this row? */
 bool tdm__section_has(const tdm_section *section, const tdm_field *row, const tdm_settings *settings);
-static inline void *tdm__section_object(const tdm_section *section, tdm_settings *settings) {
-    return (char *)settings + section->offset;
+/* NULL: the section is a mapping. */
+const tdm_section_list *tdm__section_list(const tdm_section *section);
+/* How many items the list has. */
+static inline int *tdm__list_count(const tdm_section_list *list, tdm_settings *settings) {
+    return (int *)(void *)((char *)settings + list->count_at);
 }
+/* The struct that rows write into. Of a list: its last item. */
+void *tdm__section_object(const tdm_section *section, tdm_settings *settings);
 
 /* Keys that every layer may have. `input` has its own reader because it is a text or a list. */
 typedef struct tdm_layer_head {

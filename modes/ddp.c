@@ -137,7 +137,7 @@ static tdm_status check_reduction(ddp *d) {
     if (!checks_reduction(d)) return TDM_OK;
     void *grad = NULL;
     TDM_TRY(tdm__replica_fetch(d->replica, TDM_ARENA_GRAD, &grad));
-    tdm_hash128 hash = tdm__hash(grad, d->base.params.plan->param_floats * sizeof(float));
+    tdm_hash128 hash = tdm__hash(grad, d->base.params.plan->trained_floats * sizeof(float));
     return tdm__comm_agree(d->base.params.comm, "reduced gradients", hash.high, hash.low);
 }
 
@@ -218,7 +218,7 @@ static tdm_status broadcast_now(ddp *d, tdm_times *times) {
 /* Of all ranks together. In a sliced all-reduce each of n ranks sends 2(n-1)/n of the arena, as in a ring. Buffers go
  * to every rank but the first. */
 static int64_t ddp_wire_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows) {
-    int64_t arena = (int64_t)(plan->param_floats * sizeof(float));
+    int64_t arena = (int64_t)(plan->trained_floats * sizeof(float));
     (void)rows;
     return (replicas - 1) * (2 * arena + (job->parallel.ddp.broadcast_buffers ? (int64_t)plan->buffer_bytes : 0));
 }
@@ -232,7 +232,7 @@ static tdm_status ddp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_u
     if (d->reducer != NULL) d->reducer->ms = 0;
     TDM_TRY(broadcast_now(d, &result->times));
     TDM_TRY(denominator_of(d, batch, &result->denominator));
-    tdm_step_values values = tdm__optim_values(update, result->denominator);
+    tdm_values values = tdm__optim_all_values(update, result->denominator);
     TDM_TRY(tdm__replica_take(d->replica, batch->shard, 1, &step.all));
     TDM_TRY(tdm__replica_begin(d->replica, &values));
     if (d->splits)

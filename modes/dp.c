@@ -35,7 +35,7 @@ static size_t dp_gathered_bytes(const tdm_plan *plan, const tdm_job *job, int re
 
 /* Rows, outputs and their gradient, parameters and gradients, buffers. */
 static int64_t dp_wire_bytes(const tdm_plan *plan, const tdm_job *job, int replicas, int64_t rows) {
-    int64_t arena = (int64_t)(plan->param_floats * sizeof(float));
+    int64_t arena = (int64_t)(plan->trained_floats * sizeof(float));
     int64_t bytes = rows * 4 * tdm__shape_count(&plan->graph->values[plan->graph->input].shape);
     if (gathers(job)) bytes += 2 * (int64_t)tdm__dp_output_bytes(plan, rows);
     return bytes + (replicas - 1) *
@@ -70,7 +70,7 @@ static tdm_status dp_open(tdm_mode *mode) {
     if (!d->updates_all) mode->phases |= 1u << TDM_PHASE_REPLICATE;
     if (!d->team.reaches) {
         void *memory = NULL;
-        size_t bytes = params->plan->param_floats * sizeof(float);
+        size_t bytes = params->plan->trained_floats * sizeof(float);
         TDM_TRY(params->device->allocate(d->replica[0]->device, &memory, bytes, "another replica's gradients"));
         d->peer_gradient = memory;
     }
@@ -101,7 +101,7 @@ static tdm_status scatter_one(void *user, int i) {
 
 static tdm_status replicate_one(void *user, int i) {
     const dp_step *s = user;
-    return i > 0 ? tdm__copy_replica(s->dp->replica[i], s->dp->replica[0], false) : TDM_OK;
+    return i > 0 ? tdm__copy_trained(s->dp->replica[i], s->dp->replica[0]) : TDM_OK;
 }
 
 /* ---- loss: replica ---- */
@@ -159,7 +159,7 @@ static tdm_status dp_submit(tdm_mode *mode, const tdm_batch *batch, const tdm_up
     for (int i = 1; i < d->count; i++) rows += batch->shard[i].rows;
     result->bytes_moved = dp_wire_bytes(mode->params.plan, mode->params.job, d->count, rows);
     result->denominator = tdm__denominator(&mode->params, batch->shard, batch->shard_count);
-    step.values = tdm__optim_values(update, result->denominator);
+    step.values = tdm__optim_all_values(update, result->denominator);
     TDM_TRY(tdm__apply_in_turn(&d->team, scatter_one, &step));
     TDM_TRY(tdm__queues_join(&d->team));
     result->times.ms[TDM_PHASE_SCATTER] = tdm__ms_passed(&at);

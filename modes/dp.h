@@ -23,7 +23,7 @@ typedef struct dp_step {
     dp *dp;
     const tdm_batch *batch;
     const tdm_update *update;
-    tdm_step_values values;
+    tdm_values values;
     int64_t micro_batch;
     tdm_rows all[TDM_LIST_MAX];         /* of each replica, where it sees them */
     tdm_rows rows[TDM_LIST_MAX];        /* of this micro-batch; rows 0: the replica has none */

@@ -7,7 +7,7 @@
 static tdm_status reduce_one(void *user, int index) {
     const dp_step *s = user;
     const dp *d = s->dp;
-    size_t total = d->base.params.plan->param_floats, slice = tdm__plan_floats(total / (size_t)d->count);
+    size_t total = d->base.params.plan->trained_floats, slice = tdm__plan_floats(total / (size_t)d->count);
     size_t first = slice * (size_t)index, end = first + slice < total ? first + slice : total;
     if (first >= end) return TDM_OK;
     const float *source[TDM_LIST_MAX];
@@ -29,7 +29,7 @@ static tdm_status reduce_on_root(const dp_step *s) {
     dp *d = s->dp;
     tdm_replica *root = d->replica[0];
     tdm_device *device = root->device;
-    size_t count = d->base.params.plan->param_floats;
+    size_t count = d->base.params.plan->trained_floats;
     for (int i = 1; i < d->count; i++) {
         if (s->batch->shard[i].rows == 0) continue;
         TDM_TRY(device->ops->queues->copy(device, NULL, d->peer_gradient, d->replica[i]->grad, count * sizeof(float)));
@@ -44,7 +44,7 @@ static tdm_status fetch_gradient_one(void *user, int i) {
     tdm_device *device = d->replica[i]->device;
     if (i == 0) return TDM_OK;
     return device->ops->queues->copy(device, NULL, d->replica[i]->grad, d->replica[0]->grad,
-                                     d->base.params.plan->param_floats * sizeof(float));
+                                     d->base.params.plan->trained_floats * sizeof(float));
 }
 
 tdm_status tdm__dp_reduce(dp_step *s) {

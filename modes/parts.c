@@ -55,7 +55,7 @@ tdm_status tdm__loss(const tdm_mode_params *params, tdm_replica *replica, const 
                           .width = params->plan->output_width,
                           .y = y,
                           .target = rows->target,
-                          .values = &replica->block->values,
+                          .values = replica->block->values,
                           .dy = dy,
                           .loss_sum = &replica->block->outcome.loss[part],
                           .correct = &replica->block->outcome.correct};
@@ -113,14 +113,22 @@ tdm_status tdm__evaluate(tdm_replica *replica, const tdm_shard *shard, const flo
     return tdm__replica_fetch_output(replica, rows.rows, output);
 }
 
-tdm_status tdm__copy_replica(tdm_replica *to, const tdm_replica *from, bool with_state) {
-    const tdm_plan *plan = from->plan;
+static tdm_status copy_module(tdm_replica *to, const tdm_replica *from, size_t floats) {
     tdm_device *device = to->device;
     const tdm_device_ops *ops = device->ops;
-    size_t arena = plan->param_floats * sizeof(float);
-    TDM_TRY(ops->queues->copy(device, NULL, to->param, from->param, arena));
+    TDM_TRY(ops->queues->copy(device, NULL, to->param, from->param, floats * sizeof(float)));
     TDM_TRY(tdm__replica_params_changed(to));
-    TDM_TRY(ops->queues->copy(device, NULL, to->buffer, from->buffer, plan->buffer_bytes));
+    return ops->queues->copy(device, NULL, to->buffer, from->buffer, from->plan->buffer_bytes);
+}
+
+tdm_status tdm__copy_trained(tdm_replica *to, const tdm_replica *from) {
+    return copy_module(to, from, from->plan->trained_floats);
+}
+
+tdm_status tdm__copy_replica(tdm_replica *to, const tdm_replica *from, bool with_state) {
+    tdm_device *device = to->device;
+    TDM_TRY(copy_module(to, from, from->plan->param_floats));
     if (!with_state || to->state_count == 0) return TDM_OK;
-    return ops->queues->copy(device, NULL, to->state, from->state, arena * (size_t)to->state_count);
+    return device->ops->queues->copy(device, NULL, to->state, from->state,
+                                     from->plan->trained_floats * sizeof(float) * (size_t)to->state_count);
 }

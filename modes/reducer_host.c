@@ -19,7 +19,7 @@ static tdm_status reduce_all(tdm_reducer *reducer) {
     float *grad = ((host_reducer *)reducer)->grad;
     const tdm_plan *plan = reducer->params->plan;
     tdm_device *device = reducer->replica->device;
-    size_t bytes = plan->param_floats * sizeof(float);
+    size_t bytes = plan->trained_floats * sizeof(float);
     int64_t at = tdm__now_ns();
     TDM_TRY(device->ops->queues->copy(device, NULL, grad, reducer->replica->grad, bytes));
     TDM_TRY(device->ops->queues->finish(device, NULL));
@@ -53,7 +53,7 @@ static const tdm_reducer_ops host_ops = {
 
 static tdm_status open_memory(host_reducer *r) {
     const tdm_mode_params *params = r->base.params;
-    size_t bytes = params->plan->param_floats * sizeof(float);
+    size_t bytes = params->plan->trained_floats * sizeof(float);
     void *grad = NULL;
     r->owns_grad = params->comm->ops->allocate == NULL;
     if (r->owns_grad)
@@ -70,7 +70,7 @@ static void pin_memory(host_reducer *r) {
     tdm_error before;
     if (device->ops->pin == NULL) return;
     tdm__error_save(&before);
-    r->is_pinned = device->ops->pin(device, r->grad, r->base.params->plan->param_floats * sizeof(float)) == TDM_OK;
+    r->is_pinned = device->ops->pin(device, r->grad, r->base.params->plan->trained_floats * sizeof(float)) == TDM_OK;
     if (!r->is_pinned)
         TDM_INFO(r->base.params->host, "device", "gradients are reduced in pageable memory: %s", tdm_error_message());
     (void)tdm__error_restore(&before, NULL);

@@ -78,7 +78,7 @@ tdm_status tdm__reducer_open_shared(tdm_reducer **out, tdm_replica **replica, co
     TDM_TRY(tdm__reducer_new(out, sizeof(shared_reducer), &shared_ops, params));
     shared_reducer *r = (shared_reducer *)*out;
     if (params->comm->ops->allocate != NULL)
-        TDM_TRY(tdm__comm_allocate(params->comm, plan->param_floats * sizeof(float), &grad));
+        TDM_TRY(tdm__comm_allocate(params->comm, plan->trained_floats * sizeof(float), &grad));
     TDM_TRY(tdm__rank_open_replica(params, grad, replica));
     r->base.replica = *replica;
     TDM_TRY(tdm__new(params->host, &r->bucket, (size_t)plan->bucket_count, sizeof(*r->bucket), "buckets"));

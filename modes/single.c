@@ -41,7 +41,7 @@ static tdm_status single_open(tdm_mode *mode) {
     if (params->replicas == 1) return TDM_OK;
     tdm_device *device = s->replica->device;
     void *sum = NULL, *buffer = NULL;
-    TDM_TRY(device->ops->allocate(device, &sum, params->plan->param_floats * sizeof(float), "summed gradients"));
+    TDM_TRY(device->ops->allocate(device, &sum, params->plan->trained_floats * sizeof(float), "summed gradients"));
     s->sum = sum;
     TDM_TRY(device->ops->allocate(device, &buffer, params->plan->buffer_bytes, "kept buffers"));
     s->buffer = buffer;
@@ -72,17 +72,18 @@ static tdm_status add_part(single *s, int part) {
     const tdm_plan *plan = s->base.params.plan;
     tdm_device *device = s->replica->device;
     if (part == 0) {
-        TDM_TRY(device->ops->queues->copy(device, NULL, s->sum, s->replica->grad, plan->param_floats * sizeof(float)));
+        TDM_TRY(
+            device->ops->queues->copy(device, NULL, s->sum, s->replica->grad, plan->trained_floats * sizeof(float)));
         return device->ops->queues->copy(device, NULL, s->buffer, s->replica->buffer, plan->buffer_bytes);
     }
     const float *const source[2] = {s->sum, s->replica->grad};
-    return device->ops->arenas->sum(device, s->sum, source, 2, plan->param_floats);
+    return device->ops->arenas->sum(device, s->sum, source, 2, plan->trained_floats);
 }
 
 static tdm_status use_sum(single *s) {
     const tdm_plan *plan = s->base.params.plan;
     tdm_device *device = s->replica->device;
-    TDM_TRY(device->ops->queues->copy(device, NULL, s->replica->grad, s->sum, plan->param_floats * sizeof(float)));
+    TDM_TRY(device->ops->queues->copy(device, NULL, s->replica->grad, s->sum, plan->trained_floats * sizeof(float)));
     return device->ops->queues->copy(device, NULL, s->replica->buffer, s->buffer, plan->buffer_bytes);
 }
 
@@ -108,7 +109,7 @@ static tdm_status single_submit(tdm_mode *mode, const tdm_batch *batch, const td
     step.parts = batch->shard_count;
     tdm_replica *replica = step.single->replica;
     result->denominator = tdm__denominator(&mode->params, batch->shard, batch->shard_count);
-    tdm_step_values values = tdm__optim_values(update, result->denominator);
+    tdm_values values = tdm__optim_all_values(update, result->denominator);
     TDM_TRY(tdm__replica_take(replica, batch->shard, step.parts, step.rows));
     TDM_TRY(tdm__replica_begin(replica, &values));
     TDM_TRY(tdm__replica_run(replica, tdm__step_key(batch->shard, step.parts), work, &step));

@@ -18,6 +18,7 @@ extern const tdm_field tdm__spec_rows[];
 extern const tdm_field tdm__transform_rows[];
 extern const tdm_field tdm__loss_rows[];
 extern const tdm_field tdm__optimizer_rows[];
+extern const tdm_field tdm__group_rows[];
 extern const tdm_field tdm__schedule_rows[];
 extern const tdm_field tdm__train_rows[];
 extern const tdm_field tdm__batch_rows[];

@@ -9,6 +9,19 @@ const tdm_field tdm__model_rows[] = {
      HELP("a stock model instead of layers", "使用内置模型而不写 layers")},
     {FIELD(PATH, tdm_model_head, weights, "null"), FLAGS(NULLABLE),
      HELP("a .safetensors file with the weights to start from", "作为起点的 .safetensors 权重文件")},
+    {FIELD_IN(BOOL, tdm_model_head, match, strict, "true"),
+     HELP("refuse weights unless every tensor of the file and of the model has its match",
+          "文件与模型的张量必须一一对应，否则拒绝")},
+    {FIELD_IN(TEXTS, tdm_model_head, match, skip, "null"), ITEMS(0, TDM_LIST_MAX), FLAGS(NULLABLE),
+     HELP("patterns of tensors, by their names in the model, that keep their initial values, such as [fc.*]",
+          "保留初始值、不从文件读取的张量名模式（模型中的名字），例如 [fc.*]")},
+    {FIELD_IN(MAP, tdm_model_head, match, rename, "null"), ITEMS(0, TDM_LIST_MAX), FLAGS(NULLABLE),
+     HELP("prefixes of names in the file and what they become; the first that fits is replaced",
+          "文件中张量名的前缀及其替换；取第一个符合的前缀")},
+    {FIELD(TEXTS, tdm_model_head, freeze, "null"), ITEMS(0, TDM_LIST_MAX), FLAGS(NULLABLE),
+     HELP("patterns of parameters that are not trained, such as [layer1.*]; a batch norm whose parameters are all "
+          "frozen uses its running statistics and leaves them as they are",
+          "不训练的参数名模式，例如 [layer1.*]；参数全部冻结的批归一化使用滑动统计量且不更新它们")},
     {0},
 };
 

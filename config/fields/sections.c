@@ -29,6 +29,9 @@ const tdm_section tdm__sections[TDM_SECTION_COUNT] = {
      "对每个样本的处理：一个列表，先是图片的步骤，后为 to_float 与 normalize"},
     {"loss", AT(job.loss), tdm__loss_rows, "type", loss_has, "the loss to minimise", "损失函数"},
     {"optimizer", AT(job.optimizer), tdm__optimizer_rows, "type", optimizer_has, "how weights are updated", "优化器"},
+    {"optimizer.groups", AT(job.optimizer.groups.item), tdm__group_rows, NULL, NULL,
+     "parameters with a learning rate or weight decay of their own; the first group that matches takes a parameter",
+     "有各自学习率或权重衰减的参数组；参数归入第一个匹配的组"},
     {"schedule", AT(job.schedule), tdm__schedule_rows, "type", NULL, "how the learning rate changes", "学习率调度"},
     {"train", AT(job.train), tdm__train_rows, NULL, NULL, "length and batches of the run", "训练长度与批次"},
     {"train.batch", AT(job.train), tdm__batch_rows, NULL, NULL, "samples per optimizer step: per_device or global",
@@ -47,3 +50,9 @@ const tdm_section tdm__sections[TDM_SECTION_COUNT] = {
     {"run", AT(job), tdm__run_rows, NULL, NULL, "where results go", "结果位置"},
     {"log", AT(job), tdm__log_rows, NULL, NULL, "what is printed", "日志"},
 };
+
+const tdm_section_list *tdm__section_list(const tdm_section *section) {
+    static const tdm_section_list groups = {tdm__group_rows, AT(job.optimizer.groups.count), sizeof(tdm_param_group),
+                                            TDM_PARAM_GROUPS_MAX};
+    return section->rows == groups.rows ? &groups : NULL;
+}

@@ -50,6 +50,18 @@ const tdm_field tdm__optimizer_rows[] = {
     {0},
 };
 
+const tdm_field tdm__group_rows[] = {
+    {FIELD(TEXTS, tdm_param_group, params, NULL), ITEMS(1, TDM_LIST_MAX), FLAGS(REQUIRED),
+     HELP("patterns of parameter names, such as \"*.bias\"", "参数名的模式，例如 \"*.bias\"")},
+    {FIELD(FLOAT, tdm_param_group, lr, "null"), RANGE(0, 1e6), FLAGS(NULLABLE),
+     HELP("learning rate of the group, before the schedule; null: optimizer.lr",
+          "该组的学习率（调度之前）；null 表示 optimizer.lr")},
+    {FIELD(FLOAT, tdm_param_group, weight_decay, "null"), RANGE(0, 1e6), FLAGS(NULLABLE),
+     HELP("weight decay of the group; null: optimizer.weight_decay",
+          "该组的权重衰减；null 表示 optimizer.weight_decay")},
+    {0},
+};
+
 static const char *const schedule_names[] = {"constant", "step", "multistep", "cosine", "onecycle", "linear", NULL};
 static const char *const schedule_units[] = {"epoch", "step", NULL};
 static const char *const anneal_names[] = {"cos", "linear", NULL};

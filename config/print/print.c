@@ -78,7 +78,7 @@ static void put_value(tdm_json_out *to, const char *key, const tdm_field *row, c
         tdm__json_put(to, "%s:%s", key, *(const char *const *)value);
         return;
     }
-    if (row->kind == TDM_FIELD_PATHS) {
+    if (row->kind == TDM_FIELD_PATHS || row->kind == TDM_FIELD_TEXTS) {
         tdm__json_put(to, "%s:[", key);
         for (int i = 0; i < texts->count; i++) tdm__json_put(to, "%s", texts->item[i]);
         tdm__json_put(to, "]");
@@ -187,6 +187,37 @@ static tdm_position origin_of(const tdm_config *config, int section, int row) {
     return positions[row];
 }
 
+/* A section that is a list of mappings, in one line. */
+static void print_items(printer *to, int index, const char *key) {
+    const tdm_section *section = &tdm__sections[index];
+    const tdm_section_list *list = tdm__section_list(section);
+    const tdm_settings *settings = &to->config->settings;
+    const int count = *(const int *)(const void *)((const char *)settings + list->count_at);
+    const size_t start = to->out->length;
+    begin_entry(to, key);
+    tdm__text_puts(to->out, "[");
+    for (int i = 0; i < count; i++) {
+        const char *item = (const char *)settings + section->offset + (size_t)i * list->item_bytes;
+        tdm_json_out json = tdm__json_out(to->out, " ");
+        tdm__text_puts(to->out, i > 0 ? ", " : "");
+        if (is_json(to)) tdm__json_put(&json, "{");
+        for (const tdm_field *row = section->rows; row->key != NULL; row++) {
+            if (is_json(to)) {
+                put_value(&json, row->key, row, item);
+                continue;
+            }
+            tdm__text_printf(to->out, "%s%s: ", row == section->rows ? "{" : ", ", row->key);
+            tdm__field_print(row, item, to->out);
+        }
+        if (is_json(to))
+            tdm__json_put(&json, "}");
+        else
+            tdm__text_puts(to->out, "}");
+    }
+    tdm__text_puts(to->out, "]");
+    end_entry(to, start, to->config->section_at[index]);
+}
+
 static void print_section(printer *to, int index) {
     const tdm_section *section = &tdm__sections[index];
     const tdm_settings *settings = &to->config->settings;
@@ -195,6 +226,10 @@ static void print_section(printer *to, int index) {
     key = key != NULL ? key + 1 : section->path;
     if (strcmp(section->path, "data.transform") == 0) {
         print_transform(to, index);
+        return;
+    }
+    if (tdm__section_list(section) != NULL) {
+        print_items(to, index, key);
         return;
     }
     if (section->type_key != NULL && strcmp(section->type_key, "format") == 0 &&

@@ -35,7 +35,8 @@ static void put_scalar(tdm_json_out *to, const char *key, const tdm_field *row, 
 }
 
 static void put_list(tdm_json_out *to, const tdm_field *row, const char *type, int least, int most) {
-    const bool or_one = row->kind == TDM_FIELD_PATHS || row->kind == TDM_FIELD_PAIR || least < 2;
+    const bool or_one =
+        row->kind == TDM_FIELD_PATHS || row->kind == TDM_FIELD_TEXTS || row->kind == TDM_FIELD_PAIR || least < 2;
     tdm__json_put(to, "{");
     if (or_one) {
         tdm__json_put(to, "anyOf:[");
@@ -52,6 +53,7 @@ static void put_type(tdm_json_out *to, const tdm_field *row) {
     static const char *const item_type[TDM_FIELD_KIND_COUNT] = {
         [TDM_FIELD_INT] = "integer",  [TDM_FIELD_FLOAT] = "number",  [TDM_FIELD_PAIR] = "integer",
         [TDM_FIELD_INTS] = "integer", [TDM_FIELD_FLOATS] = "number", [TDM_FIELD_PATHS] = "string",
+        [TDM_FIELD_TEXTS] = "string",
     };
     if (row->kind == TDM_FIELD_BOOL) {
         tdm__json_put(to, "{ type:boolean }");
@@ -67,6 +69,8 @@ static void put_type(tdm_json_out *to, const tdm_field *row) {
         tdm__json_put(to, "{");
         put_names(to, "enum", row->names, ~0u);
         tdm__json_put(to, "}");
+    } else if (row->kind == TDM_FIELD_MAP) {
+        tdm__json_put(to, "{ type:object additionalProperties:{ type:string }}");
     } else if (row->kind == TDM_FIELD_PAIR) {
         put_list(to, row, item_type[row->kind], 2, 2);
     } else if (tdm__field_is_list(row)) {
@@ -168,6 +172,17 @@ static void put_layers(tdm_json_out *to, bool chinese) {
     tdm__json_put(to, "]}}");
 }
 
+/* A section that is a list of mappings. */
+static void put_items(tdm_json_out *to, const char *key, const tdm_section *section, bool chinese) {
+    tdm__json_put(to, "%s:{ type:[ array %s ] description:%s maxItems:%d items:{", key, "null",
+                  chinese ? section->help_zh : section->help, tdm__section_list(section)->most);
+    begin_mapping(to);
+    put_rows(to, section->rows, chinese);
+    tdm__json_put(to, "}");
+    put_required(to, section->rows);
+    tdm__json_put(to, "}}");
+}
+
 /* The members of a section's schema. Recursive: a section has parts, as deep as the table. */
 static void put_section(tdm_json_out *to, int index, bool chinese) {
     const tdm_section *section = &tdm__sections[index];
@@ -182,6 +197,10 @@ static void put_section(tdm_json_out *to, int index, bool chinese) {
     for (int i = 0; (i = tdm__section_part(section, i, &key)) > 0;) {
         if (strcmp(tdm__sections[i].path, "data.transform") == 0) {
             put_transform(to, key, &tdm__sections[i], chinese);
+            continue;
+        }
+        if (tdm__section_list(&tdm__sections[i]) != NULL) {
+            put_items(to, key, &tdm__sections[i], chinese);
             continue;
         }
         tdm__json_put(to, "%s:{", key);

@@ -251,10 +251,9 @@ template <class Number> tdm_status forward(const tdm_kernel_args *args) {
     return j.has_packs(PACK) ? launch_forward<PACK>(j) : launch_forward<1>(j);
 }
 
-template <class Number> tdm_status backward(const tdm_kernel_args *args) {
-    job<Number> j = job_of<Number>(args);
-    j.g.dy = as<Number>(args->dy);
-    j.g.y = tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU) ? as<Number>(args->y) : NULL;
+/* Sums, gradients of the parameters and the coefficients of dx. */
+template <class Number> tdm_status sum_gradients(const job<Number> &j) {
+    const tdm_kernel_args *args = j.args;
     backward_finish finish = {};
     finish.affine = j.attrs->affine;
     finish.count = (double)j.g.count;
@@ -264,9 +263,29 @@ template <class Number> tdm_status backward(const tdm_kernel_args *args) {
     finish.dweight = args->dparam[0];
     finish.dbias = args->dparam[1];
     finish.out = j.of;
+    return sum_channels(j, finish);
+}
+
+template <class Number> running_finish running_finish_of(const job<Number> &j) {
+    running_finish finish = {};
+    finish.affine = j.attrs->affine;
+    finish.eps = j.attrs->eps;
+    finish.weight = j.args->param[0];
+    finish.running_variance = j.args->buffer[1];
+    finish.out = j.of;
+    return finish;
+}
+
+template <class Number> tdm_status backward(const tdm_kernel_args *args) {
+    job<Number> j = job_of<Number>(args);
+    j.g.dy = as<Number>(args->dy);
+    j.g.y = tdm_has_epilogue(args->desc, TDM_EPILOGUE_RELU) ? as<Number>(args->y) : NULL;
     const bool writes = args->dx[0] != NULL || j.g.dother != NULL;
-    if (!writes && !finish.affine) return TDM_OK;
-    TDM_MODULE_TRY(sum_channels(j, finish));
+    if (!writes && args->dparam[0] == NULL) return TDM_OK;
+    if (args->training)
+        TDM_MODULE_TRY(sum_gradients(j));
+    else
+        TDM_MODULE_TRY(launch_finish(j, running_finish_of(j), 0));
     if (!writes) return TDM_OK;
     if (j.has_packs(PACK_OF<Number>)) return launch_backward<PACK_OF<Number>>(j);
     return j.has_packs(PACK) ? launch_backward<PACK>(j) : launch_backward<1>(j);

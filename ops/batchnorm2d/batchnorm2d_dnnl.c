@@ -96,7 +96,9 @@ static tdm_status forward(const tdm_kernel_args *args) {
 }
 
 /* dx = w invstd (dy - sum dy / N - (x - mean) invstd^2 sum dy (x - mean) / N)
- * dw = invstd sum dy (x - mean);  db = sum dy */
+ * dw = invstd sum dy (x - mean);  db = sum dy
+ * By evaluation rules the statistics are constants: dx = w invstd dy. The sums are taken all the same, because that
+ * pass writes the gradient of an added input. */
 static void backward_lanes(const job *j, int64_t channel, int64_t lanes) {
     const tdm_kernel_args *args = j->args;
     const float *x = args->x[0], *dy = args->dy, *y = j->norm.relu ? args->y : NULL;
@@ -104,17 +106,21 @@ static void backward_lanes(const job *j, int64_t channel, int64_t lanes) {
     double sum[TDM_BATCHNORM2D_MOST_LANES], dot[TDM_BATCHNORM2D_MOST_LANES];
     float mean[TDM_BATCHNORM2D_MOST_LANES], level[TDM_BATCHNORM2D_MOST_LANES], slope[TDM_BATCHNORM2D_MOST_LANES],
         scale[TDM_BATCHNORM2D_MOST_LANES];
-    j->lanes->sums(&j->norm, channel, x, dy, y, j->mean + channel, sum, dot);
+    const bool constant = !args->training;
+    double center[TDM_BATCHNORM2D_MOST_LANES] = {0};
+    for (int64_t k = 0; k < lanes; k++)
+        center[k] = constant ? (double)args->buffer[0][channel + k] : j->mean[channel + k];
+    j->lanes->sums(&j->norm, channel, x, dy, y, center, sum, dot);
     for (int64_t k = 0; k < lanes; k++) {
         const int64_t c = channel + k;
-        const double invstd = j->invstd[c];
-        if (j->attrs->affine) {
+        const double invstd = constant ? 1.0 / sqrt((double)args->buffer[1][c] + j->attrs->eps) : j->invstd[c];
+        if (args->dparam[0] != NULL) {
             args->dparam[0][c] = (float)(dot[k] * invstd);
             args->dparam[1][c] = (float)sum[k];
         }
-        mean[k] = (float)j->mean[c];
-        level[k] = (float)(sum[k] / count);
-        slope[k] = (float)(dot[k] * invstd * invstd / count);
+        mean[k] = (float)center[k];
+        level[k] = constant ? 0.0f : (float)(sum[k] / count);
+        slope[k] = constant ? 0.0f : (float)(dot[k] * invstd * invstd / count);
         scale[k] = (float)(j->attrs->affine ? invstd * (double)args->param[0][c] : invstd);
     }
     if (args->dx[0] != NULL) j->lanes->gradient(&j->norm, channel, x, dy, y, args->dx[0], mean, level, slope, scale);

@@ -351,7 +351,7 @@ static tdm_status backward_weights(const convolution *c, const void *x, const vo
 static tdm_status backward(tdm_conv_method *method, const void *x, const void *w, const void *dy, float *dw, void *dx,
                            void *scratch) {
     const convolution *c = (const convolution *)method;
-    TDM_MODULE_TRY(backward_weights(c, x, dy, dw, scratch));
+    if (dw != NULL) TDM_MODULE_TRY(backward_weights(c, x, dy, dw, scratch));
     if (dx == NULL) return TDM_OK;
     return check(c, start_dx(c, w, dy, dx), "cudnnConvolutionBackwardData");
 }

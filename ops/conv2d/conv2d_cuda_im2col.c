@@ -172,7 +172,7 @@ static tdm_status backward(tdm_conv_method *method, const void *x, const void *w
         const chunk_products *p = products_of(c, rows);
         const void *here = after(c, dy, row * s->out * c->points);
         const int64_t at = row * tdm__conv_in_count(s);
-        TDM_MODULE_TRY(backward_weight(c, p, after(c, x, at), here, dw, row == 0));
+        if (dw != NULL) TDM_MODULE_TRY(backward_weight(c, p, after(c, x, at), here, dw, row == 0));
         if (dx != NULL) TDM_MODULE_TRY(backward_input(c, p, w, here, writable_after(c, dx, at)));
     }
     return TDM_OK;

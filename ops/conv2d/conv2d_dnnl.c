@@ -223,7 +223,7 @@ static dnnl_status_t backward_chunk(const work *w, int64_t index) {
     if (args->dx[0] != NULL)
         status = tdm__dnnl_call_run(&own->pass[TDM_DNNL_BACKWARD_DATA], &own->context,
                                     (const void *const[]){dy, w->weights, args->dx[0] + chunk * c->chunk_x, pad});
-    if (status != dnnl_success) return status;
+    if (status != dnnl_success || args->dparam[0] == NULL) return status;
     return tdm__dnnl_call_run(
         &own->pass[TDM_DNNL_BACKWARD_WEIGHTS], &own->context,
         (const void *const[]){args->x[0] + chunk * c->chunk_x, dy, weights_part(w, index), bias_part(w, index), pad});
@@ -269,9 +269,9 @@ static tdm_status run_backward(conv *c, const tdm_kernel_args *args) {
         w.count = left < c->slot_count ? left : c->slot_count;
         TDM_MODULE_TRY(tdm__dnnl_share(args->desc->threads, w.count, backward_slots, &w));
         TDM_MODULE_TRY(tdm__dnnl_check(first_failure(c), what));
-        TDM_MODULE_TRY(add_gradients(&w));
+        if (args->dparam[0] != NULL) TDM_MODULE_TRY(add_gradients(&w));
     }
-    if (!back) return TDM_OK;
+    if (!back || args->dparam[0] == NULL) return TDM_OK;
     return tdm__dnnl_check(tdm__dnnl_call_run(&c->reorder[TDM_DNNL_BACKWARD_WEIGHTS], &c->context,
                                               (const void *const[]){w.sum, args->dparam[0], w.scratch + c->at.pad}),
                            what);

@@ -157,8 +157,8 @@ static void backward_input(const tdm_kernel_args *args, const geometry *g) {
 
 static tdm_status backward(const tdm_kernel_args *args) {
     geometry g = geometry_of(args);
-    backward_weight(args, &g);
-    if (args->desc->param_count > 1) backward_bias(args, &g);
+    if (args->dparam[0] != NULL) backward_weight(args, &g);
+    if (args->dparam[1] != NULL) backward_bias(args, &g);
     if (args->dx[0] != NULL) backward_input(args, &g);
     return TDM_OK;
 }

@@ -92,14 +92,14 @@ static tdm_status forward(const tdm_kernel_args *args) {
 static tdm_status backward(const tdm_kernel_args *args) {
     const products *p = args->state;
     const tdm_kernel_desc *desc = args->desc;
-    const bool relu = tdm_has_epilogue(desc, TDM_EPILOGUE_RELU), bias = desc->param_count > 1;
+    const bool relu = tdm_has_epilogue(desc, TDM_EPILOGUE_RELU);
     void *masked = args->scratch;
     TDM_CUDA_ENTER(args->device);
     TDM_MODULE_TRY(tdm__cuda_mask(tdm__cuda_device(args->device), tdm__cuda_number_of(desc), masked, args->dy,
-                                  relu ? args->y : NULL, bias ? args->dparam[1] : NULL,
-                                  (char *)args->scratch + masked_bytes(desc), args->rows, desc->y.dim[1], 1));
+                                  relu ? args->y : NULL, args->dparam[1], (char *)args->scratch + masked_bytes(desc),
+                                  args->rows, desc->y.dim[1], 1));
     const void *dy = relu ? masked : args->dy;
-    TDM_MODULE_TRY(tdm__cuda_matmul_run(p->weight, dy, args->x[0], NULL, args->dparam[0]));
+    if (args->dparam[0] != NULL) TDM_MODULE_TRY(tdm__cuda_matmul_run(p->weight, dy, args->x[0], NULL, args->dparam[0]));
     if (args->dx[0] == NULL) return TDM_OK;
     return tdm__cuda_matmul_run(p->input, dy, tdm__cuda_parameter(args, 0), NULL, args->dx[0]);
 }

@@ -195,9 +195,11 @@ static tdm_status run_backward(const tdm_kernel_args *args) {
         TDM_MODULE_TRY(tdm__dnnl_share(threads, at.rows, mask_rows, &shared));
         dy = (const float *)((const char *)args->scratch + at.masked);
     }
-    const product dw = {'T', 'N', at.out, at.in, at.rows, dy, at.out, args->x[0], at.in, args->dparam[0], at.in};
-    TDM_MODULE_TRY(multiply(args, &dw));
-    if (args->desc->param_count > 1) sum_rows(args->dparam[1], dy, &at);
+    if (args->dparam[0] != NULL) {
+        const product dw = {'T', 'N', at.out, at.in, at.rows, dy, at.out, args->x[0], at.in, args->dparam[0], at.in};
+        TDM_MODULE_TRY(multiply(args, &dw));
+    }
+    if (args->dparam[1] != NULL) sum_rows(args->dparam[1], dy, &at);
     if (args->dx[0] == NULL) return TDM_OK;
     const product dx = {'N', 'N', at.rows, at.in, at.out, dy, at.out, args->param[0], at.in, args->dx[0], at.in};
     return multiply(args, &dx);

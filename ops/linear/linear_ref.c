@@ -27,7 +27,7 @@ static tdm_status backward(const tdm_kernel_args *args) {
     int64_t in = args->desc->x[0].dim[1], out = args->desc->y.dim[1];
     const float *w = args->param[0], *dy = args->dy;
     double *acc = args->scratch;
-    for (int64_t o = 0; o < out; o++) {
+    for (int64_t o = 0; args->dparam[0] != NULL && o < out; o++) {
         memset(acc, 0, (size_t)in * sizeof *acc);
         double db = 0;
         for (int64_t n = 0; n < args->rows; n++) {
@@ -35,7 +35,7 @@ static tdm_status backward(const tdm_kernel_args *args) {
             db += (double)dy[n * out + o];
         }
         tdm__to_floats(args->dparam[0] + o * in, acc, in);
-        if (args->desc->param_count > 1) args->dparam[1][o] = (float)db;
+        if (args->dparam[1] != NULL) args->dparam[1][o] = (float)db;
     }
     if (args->dx[0] == NULL) return TDM_OK;
     for (int64_t n = 0; n < args->rows; n++) {

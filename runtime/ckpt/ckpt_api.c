@@ -1,9 +1,12 @@
 /* The public view of checkpoints, tandem/checkpoint.h, over ckpt.h. */
+#include <string.h>
+
 #include <tandem/checkpoint.h>
 
 #include "runtime/base/status.h"
 #include "runtime/ckpt/folder.h"
 #include "runtime/ckpt/tensor_file.h"
+#include "runtime/ckpt/torch/torch_file.h"
 
 typedef tdm_status (*printer)(const tdm_host *host, const char *path, bool json, tdm_text *out);
 
@@ -81,5 +84,34 @@ tdm_status tdm_checkpoint_verify(const tdm_host *host, const char *path, char **
 done:
     tdm__folder_close(&dir);
     tdm__arena_deinit(&arena);
+    return status;
+}
+
+static bool ends_in(const char *path, const char *ending) {
+    const size_t length = strlen(path), tail = strlen(ending);
+    return length > tail && strcmp(path + length - tail, ending) == 0;
+}
+
+static tdm_status write_torch(const tdm_host *host, const char *from, const char *to, tdm_text *report) {
+    tdm_ckpt *ckpt = NULL;
+    TDM_TRY(tdm__ckpt_open_any(&ckpt, host, from));
+    tdm_status status = tdm__torch_write(host, tdm__ckpt_model(ckpt), to, report);
+    tdm__ckpt_close(ckpt);
+    return status;
+}
+
+tdm_status tdm_checkpoint_convert(const tdm_host *host, const char *from, const char *to, const char *key,
+                                  char **report) {
+    tdm_text text;
+    if (from == NULL || to == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_checkpoint_convert: a path is NULL");
+    if (report != NULL) *report = NULL;
+    TDM_TRY(tdm__host_take(&host));
+    const bool to_torch = ends_in(to, ".pt") || ends_in(to, ".pth");
+    if (!to_torch && !ends_in(to, ".safetensors"))
+        TDM_FAIL(TDM_E_USAGE, "%s: a converted file ends in .safetensors, .pt or .pth", to);
+    tdm__text_init(&text, host);
+    tdm_status status = to_torch ? write_torch(host, from, to, &text) : tdm__torch_read(host, from, to, key, &text);
+    if (status == TDM_OK && report != NULL) status = tdm__text_take_public(&text, report);
+    tdm__text_deinit(&text);
     return status;
 }

@@ -17,13 +17,14 @@ tdm_status tdm__replica_allocate(tdm_replica *replica, size_t bytes, void *out, 
 
 void *tdm__replica_arena(const tdm_replica *replica, tdm_arena_kind kind, size_t *bytes) {
     const size_t floats = replica->plan->param_floats * sizeof(float);
+    const size_t trained = replica->plan->trained_floats * sizeof(float);
     const struct {
         void *memory;
         size_t bytes;
     } arenas[TDM_ARENA_COUNT] = {
         [TDM_ARENA_PARAM] = {replica->param, floats},
-        [TDM_ARENA_GRAD] = {replica->grad, floats},
-        [TDM_ARENA_STATE] = {replica->state, floats * (size_t)replica->state_count},
+        [TDM_ARENA_GRAD] = {replica->grad, trained},
+        [TDM_ARENA_STATE] = {replica->state, trained * (size_t)replica->state_count},
         [TDM_ARENA_BUFFER] = {replica->buffer, replica->plan->buffer_bytes},
         [TDM_ARENA_AVERAGE] = {replica->average, replica->average != NULL ? floats : 0},
     };
@@ -48,11 +49,13 @@ static void change_form(const tdm_plan_param *param, const float *from, float *t
     }
 }
 
-/* All parameters of an arena, or of several in a row. */
-static void change_forms(const tdm_plan *plan, const float *from, float *to, size_t floats, bool to_plain) {
+/* All parameters of an arena; or, of gradients and state, those that are trained, in several arenas in a row. */
+static void change_forms(const tdm_plan *plan, tdm_arena_kind kind, const float *from, float *to, size_t floats,
+                         bool to_plain) {
+    const bool all = kind == TDM_ARENA_PARAM;
     memset(to, 0, floats * sizeof(float));
-    for (size_t arena = 0; arena < floats; arena += plan->param_floats) {
-        for (int i = 0; i < plan->param_count; i++) {
+    for (size_t arena = 0; arena < floats; arena += all ? plan->param_floats : plan->trained_floats) {
+        for (int i = 0; i < (all ? plan->param_count : plan->trained_count); i++) {
             size_t at = arena + plan->params[i].offset;
             change_form(&plan->params[i], from + at, to + at, to_plain);
         }
@@ -76,7 +79,7 @@ tdm_status tdm__replica_fetch(tdm_replica *replica, tdm_arena_kind kind, void **
     tdm_status status = device->ops->queues->copy(device, NULL, raw, arena, bytes);
     if (status == TDM_OK) status = device->ops->queues->finish(device, NULL);
     if (raw == *out) return status;
-    if (status == TDM_OK) change_forms(replica->plan, raw, *out, bytes / sizeof(float), true);
+    if (status == TDM_OK) change_forms(replica->plan, kind, raw, *out, bytes / sizeof(float), true);
     tdm__delete_pages(replica->host, raw);
     return status;
 }
@@ -88,7 +91,8 @@ tdm_status tdm__replica_put(tdm_replica *replica, tdm_arena_kind kind) {
     if (tdm__replica_lends(replica) || arena == NULL || raw == NULL) return TDM_OK;
     if (has_forms(replica, kind)) {
         TDM_TRY(tdm__new_pages(replica->host, &raw, bytes, "an arena as it lies"));
-        change_forms(replica->plan, (float *)(void *)replica->mirror.arena[kind], raw, bytes / sizeof(float), false);
+        change_forms(replica->plan, kind, (float *)(void *)replica->mirror.arena[kind], raw, bytes / sizeof(float),
+                     false);
     }
     tdm_status status = device->ops->queues->copy(device, NULL, arena, raw, bytes);
     if (status == TDM_OK && kind == TDM_ARENA_PARAM) status = tdm__replica_params_changed(replica);

@@ -29,9 +29,9 @@ static void common_args(tdm_replica *replica, const tdm_plan_node *node, int ind
                               .device = replica->device,
                               .state = prepared->state[index],
                               .rows = rows->rows,
-                              .training = prepared->training,
+                              .training = prepared->training && !node->evaluates,
                               .seed = replica->seed,
-                              .values = &replica->block->values,
+                              .values = replica->block->values,
                               .position = rows->position};
     args->stream = (uint32_t)(node->graph_node >= 0 ? node->graph_node : index);
     for (int i = 0; i < node->desc.input_count; i++) args->x[i] = address(replica, rows, node->x[i]);
@@ -128,7 +128,13 @@ static tdm_status backward_node(tdm_replica *replica, int index, const tdm_rows 
     for (int i = 0; i < node->desc.input_count; i++)
         args.dx[i] = address(replica, rows, node->dx_adds[i] ? node->dx_temp[i] : node->dx[i]);
     float *temp = first ? NULL : address(replica, rows, plan->temp);
-    for (int i = 0; i < node->desc.param_count; i++) args.dparam[i] = gradient_at(replica, node->dparam[i], &temp);
+    float *unwanted = address(replica, rows, plan->unwanted);
+    for (int i = 0; i < node->desc.param_count; i++) {
+        args.dparam[i] = gradient_at(replica, node->dparam[i], &temp);
+        if ((node->unwanted >> i & 1) == 0) continue;
+        args.dparam[i] = unwanted;
+        unwanted += tdm__plan_floats((size_t)plan->params[node->param[i]].stored);
+    }
     args.channel_sums = gradient_at(replica, tdm__plan_dsum(plan, node), &temp);
     TDM_TRY(node->kernel->backward(&args));
     for (int i = 0; i < node->desc.input_count; i++) {

@@ -15,11 +15,12 @@ typedef struct tdm_update {
     const tdm_optim_def *optim;
     tdm_optim_run *optim_run; /* its kernel on this device */
     const tdm_optimizer_section *optimizer;
-    double lr, momentum;  /* of this step: schedules may change both (one-cycle) */
-    int64_t t;            /* optimizer steps done before this one + 1 */
-    double clip_norm;     /* NaN: none */
-    float average_weight; /* of tdm_step_values */
-    bool stop;            /* this process has been asked to stop after this step */
+    double lr, momentum;                   /* of this step: schedules may change both (one-cycle) */
+    double group_lr[TDM_PARAM_GROUPS_MAX]; /* of this step, for each of the optimizer's groups */
+    int64_t t;                             /* optimizer steps done before this one + 1 */
+    double clip_norm;                      /* NaN: none */
+    float average_weight;                  /* of tdm_step_values */
+    bool stop;                             /* this process has been asked to stop after this step */
 } tdm_update;
 
 typedef struct tdm_step_result {

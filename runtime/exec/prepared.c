@@ -20,8 +20,8 @@ static tdm_status open_states(tdm_replica *replica, tdm_prepared *prepared) {
     for (int i = 0; i < plan->node_count; i++) {
         const tdm_kernel *kernel = plan->nodes[i].kernel;
         if (kernel == NULL || kernel->open == NULL) continue;
-        TDM_TRY(kernel->open(replica->device, &plan->nodes[i].desc, prepared->rows, prepared->training,
-                             &prepared->state[i]));
+        TDM_TRY(kernel->open(replica->device, &plan->nodes[i].desc, prepared->rows,
+                             prepared->training && !plan->nodes[i].evaluates, &prepared->state[i]));
     }
     return TDM_OK;
 }

@@ -11,8 +11,8 @@
 
 static tdm_status open_arenas(tdm_replica *replica, const tdm_replica_options *options) {
     const tdm_plan *plan = replica->plan;
-    size_t arena = plan->param_floats * sizeof(float);
-    TDM_TRY(tdm__replica_allocate(replica, arena, &replica->param, "parameters"));
+    const size_t arena = plan->trained_floats * sizeof(float);
+    TDM_TRY(tdm__replica_allocate(replica, plan->param_floats * sizeof(float), &replica->param, "parameters"));
     replica->grad = options->grad;
     if (options->grad != NULL) {
         replica->memory_bytes += arena;
@@ -37,13 +37,13 @@ static tdm_status open_arenas(tdm_replica *replica, const tdm_replica_options *o
 static tdm_status open_ranges(tdm_replica *replica) {
     const tdm_plan *plan = replica->plan;
     tdm_device *device = replica->device;
-    const size_t count = plan->graph->param_count;
+    const size_t count = (size_t)plan->trained_count;
     tdm_flat_range *ranges = NULL;
     TDM_TRY(tdm__replica_allocate(replica, count * sizeof(*ranges), &replica->ranges, "ranges"));
     TDM_TRY(tdm__new(replica->host, &ranges, count, sizeof(*ranges), "ranges"));
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0, next = 0; i < plan->graph->param_count; i++) {
         const tdm_plan_param *param = &plan->params[plan->param_of_graph[i]];
-        ranges[i] = (tdm_flat_range){param->offset, (size_t)param->stored};
+        if (!plan->frozen[i]) ranges[next++] = (tdm_flat_range){param->offset, (size_t)param->stored};
     }
     tdm_status status = device->ops->queues->copy(device, NULL, replica->ranges, ranges, count * sizeof(*ranges));
     if (status == TDM_OK) status = device->ops->queues->finish(device, NULL);

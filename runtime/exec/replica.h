@@ -28,9 +28,17 @@ typedef struct tdm_outcome {
     double grad_norm;
 } tdm_outcome;
 
+/* The values of a step, once for each set of the optimizer's settings: first with those of parameters in no group,
+ * which all kernels but optimizers read, then with those of each group. */
+enum { TDM_SETTINGS_MAX = 1 + TDM_PARAM_GROUPS_MAX };
+typedef struct tdm_values {
+    int count;
+    tdm_step_values of[TDM_SETTINGS_MAX];
+} tdm_values;
+
 /* The values of a step and its outcome: one block, so that one copy brings the values and clears the outcome. */
 typedef struct tdm_step_block {
-    tdm_step_values values;
+    tdm_step_values values[TDM_SETTINGS_MAX];
     tdm_outcome outcome;
 } tdm_step_block;
 
@@ -74,14 +82,15 @@ typedef struct tdm_replica {
     size_t memory_bytes; /* of the device, for all that follows */
 
     /* Arenas. */
-    float *param, *grad, *state; /* plan->param_floats each; state: state_count times as many */
-    float *average;              /* of the parameters over the steps (train.ema), with their offsets; NULL: none */
-    void *param_bf16;            /* the parameters in bf16, where the precision is that; else NULL */
+    float *param;        /* plan->param_floats */
+    float *grad, *state; /* plan->trained_floats; state: state_count times as many */
+    float *average;      /* of the parameters over the steps (train.ema), with their offsets; NULL: none */
+    void *param_bf16;    /* the parameters in bf16, where the precision is that; else NULL */
     int state_count;
     char *activation; /* plan->activation_bytes */
     char *buffer;     /* plan->buffer_bytes */
     bool owns_grad;
-    tdm_flat_range *ranges; /* of the parameters, in PyTorch's order */
+    tdm_flat_range *ranges; /* of the trained parameters, in PyTorch's order */
 
     tdm_step_block *block; /* of this step, in the device's memory */
     tdm_slots *slots;
@@ -122,7 +131,7 @@ tdm_status tdm__replica_feed(tdm_replica *replica, const tdm_feed *feed);
 /* Turns the parts of the step's batch, in host memory, into rows for the executor. If they were prefetched, it must
  * have been these. The caller leaves the batch unchanged until the step has been waited for. */
 tdm_status tdm__replica_take(tdm_replica *replica, const tdm_shard *parts, int count, tdm_rows *out);
-tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_step_values *values);
+tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_values *values);
 /* Starts to bring the next step's batch to the device while this step works. The caller leaves the batch unchanged
  * until that step has been waited for. */
 tdm_status tdm__replica_prefetch(tdm_replica *replica, const tdm_shard *parts, int count);

@@ -1,6 +1,8 @@
 /* A step's way to the device and back: values go up, the outcome comes down. Rows are feed.c's. */
 #include "runtime/exec/slots.h"
 
+#include <string.h>
+
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
 
@@ -65,7 +67,7 @@ static tdm_flight *latest(tdm_slots *s) {
     return &s->flight[(s->begun - 1) % TDM_IN_FLIGHT];
 }
 
-tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_step_values *values) {
+tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_values *values) {
     tdm_slots *s = replica->slots;
     tdm_slot *slot = &s->slot[s->current];
     tdm_device *device = replica->device;
@@ -74,10 +76,11 @@ tdm_status tdm__replica_begin(tdm_replica *replica, const tdm_step_values *value
     tdm_flight *flight = latest(s);
     /* The flight's memory is free: a step has been waited for before the next but one begins. */
     _Static_assert(TDM_SLOTS > TDM_IN_FLIGHT, "a slot is taken again when its step has been waited for");
-    *flight->host = (tdm_step_block){.values = *values};
+    flight->host->outcome = (tdm_outcome){.correct = 0};
+    memcpy(flight->host->values, values->of, (size_t)values->count * sizeof(values->of[0]));
     flight->record = NULL;
     flight->paused = false;
-    tdm__recorder_begin(replica, values->step);
+    tdm__recorder_begin(replica, values->of[0].step);
     replica->block = slot->block;
     if (slot->used) TDM_TRY(ops->events->wait(device, slot->ended, s->up));
     TDM_TRY(ops->queues->copy(device, s->up, slot->block, flight->host, sizeof(*slot->block)));

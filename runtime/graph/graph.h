@@ -66,6 +66,12 @@ const tdm_op_def *tdm__op_find(const char *name);
 /* Runs the op's infer. Refuses tensors with more elements than any machine can hold. */
 tdm_status tdm__op_infer(const tdm_op_def *op, tdm_infer *infer);
 
+/* The first of the patterns (base/text/pattern.h) that matches no parameter; -1: each matches one. */
+int tdm__graph_unmatched(const tdm_graph *graph, const tdm_texts *patterns);
+/* A pattern that does match and is spelt much like this one. False: there is none. */
+enum { TDM_PATTERN_HINT = 160 };
+bool tdm__graph_nearest_pattern(const tdm_graph *graph, const char *pattern, char out[TDM_PATTERN_HINT]);
+
 typedef struct tdm_rows_fault {
     const tdm_graph_node *node; /* NULL: no fault */
     char text[512];

@@ -35,21 +35,42 @@ tdm_step_values tdm__optim_values(const tdm_update *update, int64_t denominator)
     return values;
 }
 
+tdm_values tdm__optim_all_values(const tdm_update *update, int64_t denominator) {
+    const tdm_param_groups *groups = &update->optimizer->groups;
+    tdm_values values = {.count = 1 + groups->count, .of[0] = tdm__optim_values(update, denominator)};
+    for (int i = 0; i < groups->count; i++) {
+        const double weight_decay = groups->item[i].weight_decay;
+        tdm_optimizer_section section = *update->optimizer;
+        tdm_update of_group = *update;
+        if (!isnan(weight_decay)) section.weight_decay = weight_decay;
+        of_group.optimizer = &section;
+        of_group.lr = update->group_lr[i];
+        values.of[i + 1] = tdm__optim_values(&of_group, denominator);
+    }
+    return values;
+}
+
+/* One step over parameters whose settings are the same. */
+static tdm_status step_run(const tdm_replica *r, const tdm_plan_run *run, tdm_optim_run *optim_run) {
+    tdm_optim_args args = {.device = r->device,
+                           .values = &r->block->values[run->group],
+                           .p = r->param + run->offset,
+                           .g = r->grad + run->offset,
+                           .count = run->count};
+    if (r->param_bf16 != NULL) args.p_bf16 = (uint16_t *)r->param_bf16 + run->offset;
+    for (int i = 0; i < r->state_count; i++)
+        args.state[i] = r->state + (size_t)i * r->plan->trained_floats + run->offset;
+    return optim_run(&args);
+}
+
 tdm_status tdm__optim_step(tdm_replica *r, const tdm_update *update) {
     tdm_device *device = r->device;
     const tdm_device_ops *ops = device->ops;
-    size_t count = r->plan->param_floats;
-    tdm_optim_args args = {.device = device,
-                           .values = &r->block->values,
-                           .p = r->param,
-                           .g = r->grad,
-                           .p_bf16 = r->param_bf16,
-                           .count = count};
-    for (int i = 0; i < r->state_count; i++) args.state[i] = r->state + (size_t)i * count;
     if (!isnan(update->clip_norm))
-        TDM_TRY(ops->arenas->clip(device, args.values, r->grad, count, r->ranges, (int)r->plan->graph->param_count,
-                                  &r->block->outcome.grad_norm));
+        TDM_TRY(ops->arenas->clip(device, r->block->values, r->grad, r->plan->trained_floats, r->ranges,
+                                  r->plan->trained_count, &r->block->outcome.grad_norm));
     if (ops->enter != NULL) TDM_TRY(ops->enter(device));
-    TDM_TRY(update->optim_run(&args));
-    return r->average != NULL ? ops->arenas->average(device, args.values, r->average, r->param, count) : TDM_OK;
+    for (int i = 0; i < r->plan->run_count; i++) TDM_TRY(step_run(r, &r->plan->runs[i], update->optim_run));
+    if (r->average == NULL) return TDM_OK;
+    return ops->arenas->average(device, r->block->values, r->average, r->param, r->plan->param_floats);
 }

@@ -192,3 +192,25 @@ const char *tdm__schedule_fault(const tdm_schedule *schedule, int64_t steps, int
                  "follows all of them; set schedule.per: epoch, fewer warmup_steps, or train for less"
                : NULL;
 }
+
+void tdm__schedules_init(tdm_schedules *schedules, const tdm_job *job, double momentum, int64_t steps_total,
+                         int64_t steps_per_epoch) {
+    const tdm_optimizer_section *optimizer = &job->optimizer;
+    schedules->count = optimizer->groups.count;
+    tdm__schedule_init(&schedules->own, &job->schedule, optimizer->lr, momentum, steps_total, steps_per_epoch);
+    for (int i = 0; i < schedules->count; i++) {
+        const double lr = optimizer->groups.item[i].lr;
+        tdm__schedule_init(&schedules->group[i], &job->schedule, isnan(lr) ? optimizer->lr : lr, momentum, steps_total,
+                           steps_per_epoch);
+    }
+}
+
+void tdm__schedules_step(tdm_schedules *schedules, bool epoch_ended) {
+    tdm__schedule_step(&schedules->own, epoch_ended);
+    for (int i = 0; i < schedules->count; i++) tdm__schedule_step(&schedules->group[i], epoch_ended);
+}
+
+void tdm__schedules_seek(tdm_schedules *schedules, int64_t steps, int64_t steps_per_epoch) {
+    tdm__schedule_seek(&schedules->own, steps, steps_per_epoch);
+    for (int i = 0; i < schedules->count; i++) tdm__schedule_seek(&schedules->group[i], steps, steps_per_epoch);
+}

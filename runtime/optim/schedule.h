@@ -26,4 +26,16 @@ const char *tdm__schedule_fault(const tdm_schedule *schedule, int64_t steps, int
  * Takes no time while the learning rate is constant. */
 void tdm__schedule_seek(tdm_schedule *schedule, int64_t steps, int64_t steps_per_epoch);
 
+/* The schedules of a job: that of the optimizer's own learning rate, and those of its groups. Like torch.optim's, each
+ * begins with a learning rate of its own and otherwise follows the same settings. */
+typedef struct tdm_schedules {
+    tdm_schedule own, group[TDM_PARAM_GROUPS_MAX];
+    int count; /* of the groups */
+} tdm_schedules;
+
+void tdm__schedules_init(tdm_schedules *schedules, const tdm_job *job, double momentum, int64_t steps_total,
+                         int64_t steps_per_epoch);
+void tdm__schedules_step(tdm_schedules *schedules, bool epoch_ended);
+void tdm__schedules_seek(tdm_schedules *schedules, int64_t steps, int64_t steps_per_epoch);
+
 #endif

@@ -44,6 +44,31 @@ static size_t written_floats(const tdm_plan *plan, const tdm_plan_node *node) {
     return floats;
 }
 
+static size_t unwanted_floats(const tdm_plan *plan, const tdm_plan_node *node) {
+    size_t floats = 0;
+    for (int k = 0; k < node->desc.param_count; k++)
+        if ((node->unwanted >> k & 1) != 0) floats += tdm__plan_floats((size_t)plan->params[node->param[k]].stored);
+    return floats;
+}
+
+/* Memory beside the gradients: for those of a further micro-batch until they are added, and for those of frozen
+ * parameters that a kernel writes with others. */
+static tdm_status add_temporary(tdm_build *build) {
+    tdm_plan *plan = build->plan;
+    size_t floats = 0, unwanted = 0;
+    for (int i = 0; i < plan->node_count; i++) {
+        const size_t own = written_floats(plan, &plan->nodes[i]), dropped = unwanted_floats(plan, &plan->nodes[i]);
+        if (own > floats) floats = own;
+        if (dropped > unwanted) unwanted = dropped;
+    }
+    if (unwanted > 0)
+        TDM_TRY(tdm__build_value(build, &plan->unwanted, "unwanted grad", NULL, TDM_LAYOUT_PLAIN,
+                                 unwanted * sizeof(float)));
+    if (!plan->options.accumulates || floats == 0) return TDM_OK;
+    plan->temp_param = floats * sizeof(float);
+    return tdm__build_value(build, &plan->temp, "temp grad", NULL, TDM_LAYOUT_PLAIN, plan->temp_param);
+}
+
 tdm_status tdm__build_backward(tdm_build *build) {
     tdm_plan *plan = build->plan;
     if (!plan->options.training) return TDM_OK;
@@ -57,14 +82,5 @@ tdm_status tdm__build_backward(tdm_build *build) {
             if (plan->nodes[i].desc.needs_dx[k]) TDM_TRY(write_dx(build, i, k));
         }
     }
-    size_t floats = 0;
-    for (int i = 0; i < plan->node_count; i++) {
-        const size_t own = written_floats(plan, &plan->nodes[i]);
-        if (own > floats) floats = own;
-    }
-    if (plan->options.accumulates && floats > 0) {
-        plan->temp_param = floats * sizeof(float);
-        TDM_TRY(tdm__build_value(build, &plan->temp, "temp grad", NULL, TDM_LAYOUT_PLAIN, plan->temp_param));
-    }
-    return TDM_OK;
+    return add_temporary(build);
 }

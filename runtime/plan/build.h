@@ -48,6 +48,11 @@ bool tdm__build_is_free_batch(const tdm_build *build, int value);
 tdm_status tdm__build_ask(const tdm_kernel *kernel, const tdm_kernel_desc *desc, tdm_kernel_fit *fit, bool *fits);
 int tdm__plan_root(const tdm_plan *plan, int value); /* the owner of a value's bytes */
 
+/* Is one of the parameters in the graph that belong to the node trained? */
+bool tdm__build_is_trained(const tdm_build *build, const tdm_graph_node *node);
+/* Before the passes: which parameters are frozen, and checks that each pattern of the job matches a parameter. */
+tdm_status tdm__build_frozen(tdm_build *build);
+
 /* The passes, in this order. */
 tdm_status tdm__build_lower(tdm_build *build);    /* graph -> nodes and values, one to one, all PLAIN */
 tdm_status tdm__build_layout(tdm_build *build);   /* a kernel for each node, layouts, reorders between */

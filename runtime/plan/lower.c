@@ -38,7 +38,9 @@ static void describe(const tdm_build *build, const tdm_graph_node *from, tdm_pla
                                    .threads = options->threads,
                                    .precision = options->precision,
                                    .fast = options->fast};
-    node->needs_backward = options->training && from->param_count > 0;
+    const bool trained = tdm__build_is_trained(build, from);
+    node->evaluates = options->training && from->buffer_count > 0 && from->param_count > 0 && !trained;
+    node->needs_backward = options->training && trained;
     for (int i = 0; i < from->input_count; i++) {
         node->desc.x[i] = plan->values[node->x[i]].shape;
         node->desc.needs_dx[i] = options->training && build->of_value[node->x[i]].needs_gradient;
@@ -53,7 +55,7 @@ static void describe(const tdm_build *build, const tdm_graph_node *from, tdm_pla
 
 static tdm_status lower_node(tdm_build *build, int graph_node) {
     const tdm_graph_node *from = &build->graph->nodes[graph_node];
-    bool needs_gradient = from->param_count > 0; /* something upstream has parameters */
+    bool needs_gradient = tdm__build_is_trained(build, from); /* it or something upstream is trained */
     int index;
     for (int i = 0; i < from->input_count; i++)
         needs_gradient = needs_gradient || build->of_value[from->input[i]].needs_gradient;

@@ -4,7 +4,15 @@
  * greedily in that order as DistributedDataParallel does: a bucket is closed once it has reached its limit, 1 MiB for
  * the first so that communication starts early, bucket_cap_mb for the others. */
 #include "runtime/base/status.h"
+#include "runtime/base/text/pattern.h"
 #include "runtime/plan/build.h"
+
+static int group_of(const tdm_plan *plan, const char *name) {
+    const tdm_param_groups *groups = plan->options.groups;
+    for (int i = 0; groups != NULL && i < groups->count; i++)
+        if (tdm__patterns_find(&groups->item[i].params, name) >= 0) return i + 1;
+    return 0;
+}
 
 static void add_param(tdm_plan *plan, int node, int slot) {
     const int graph_param = plan->nodes[node].graph_param[slot];
@@ -16,7 +24,8 @@ static void add_param(tdm_plan *plan, int node, int slot) {
                                            .stored = param->count,
                                            .offset = plan->param_floats,
                                            .graph_param = graph_param,
-                                           .node = node};
+                                           .node = node,
+                                           .group = group_of(plan, param->name)};
     tdm_plan_param *added = &plan->params[index];
     if (slot == 0 && plan->nodes[node].weight.filled > 0) {
         added->form = plan->nodes[node].weight;
@@ -24,8 +33,42 @@ static void add_param(tdm_plan *plan, int node, int slot) {
         plan->has_forms = true;
     }
     plan->param_of_graph[graph_param] = index;
-    plan->nodes[node].param[slot] = plan->nodes[node].dparam[slot] = index;
+    plan->nodes[node].param[slot] = index;
+    if (!plan->frozen[graph_param]) plan->nodes[node].dparam[slot] = index;
     plan->param_floats += tdm__plan_floats((size_t)added->stored);
+}
+
+static void add_params(tdm_plan *plan, bool frozen) {
+    for (int i = plan->node_count - 1; i >= 0; i--) {
+        for (int k = 0; k < plan->nodes[i].desc.param_count; k++)
+            if (plan->frozen[plan->nodes[i].graph_param[k]] == frozen) add_param(plan, i, k);
+    }
+}
+
+static size_t param_end(const tdm_plan *plan, int param) {
+    return param + 1 < plan->trained_count ? plan->params[param + 1].offset : plan->trained_floats;
+}
+
+static tdm_status find_runs(tdm_plan *plan) {
+    TDM_TRY(tdm__arena_new(&plan->arena, &plan->runs, (size_t)plan->trained_count, sizeof(*plan->runs)));
+    for (int i = 0; i < plan->trained_count; i++) {
+        const tdm_plan_param *param = &plan->params[i];
+        tdm_plan_run *last = plan->run_count > 0 ? &plan->runs[plan->run_count - 1] : NULL;
+        if (last == NULL || last->group != param->group) {
+            last = &plan->runs[plan->run_count++];
+            *last = (tdm_plan_run){.offset = param->offset, .group = param->group};
+        }
+        last->count = param_end(plan, i) - last->offset;
+    }
+    return TDM_OK;
+}
+
+/* A kernel that writes the gradients of several parameters writes all of them or none. */
+static void find_unwanted(tdm_plan *plan, tdm_plan_node *node) {
+    bool writes = false;
+    for (int k = 0; k < node->desc.param_count; k++) writes = writes || node->dparam[k] >= 0;
+    for (int k = 0; writes && k < node->desc.param_count; k++)
+        if (plan->frozen[node->graph_param[k]]) node->unwanted |= 1u << k;
 }
 
 tdm_status tdm__build_params(tdm_build *build) {
@@ -34,15 +77,18 @@ tdm_status tdm__build_params(tdm_build *build) {
     TDM_TRY(tdm__arena_new(&plan->arena, &plan->params, graph->param_count, sizeof(*plan->params)));
     TDM_TRY(tdm__arena_new(&plan->arena, &plan->param_of_graph, graph->param_count, sizeof(int)));
     TDM_TRY(tdm__arena_new(&plan->arena, &plan->buffers, graph->buffer_count, sizeof(*plan->buffers)));
-    for (int i = plan->node_count - 1; i >= 0; i--) {
-        for (int k = 0; k < plan->nodes[i].desc.param_count; k++) add_param(plan, i, k);
-    }
+    add_params(plan, false);
+    plan->trained_count = plan->param_count;
+    plan->trained_floats = plan->param_floats;
+    add_params(plan, true);
+    TDM_TRY(find_runs(plan));
     for (int i = 0; i < plan->node_count; i++) {
         const int summed = tdm__plan_dsum(plan, &plan->nodes[i]);
         tdm_plan_node *owner = summed >= 0 ? &plan->nodes[plan->params[summed].node] : NULL;
         for (int k = 0; owner != NULL && k < owner->desc.param_count; k++)
             if (owner->param[k] == summed) owner->dparam[k] = -1;
     }
+    for (int i = 0; i < plan->node_count; i++) find_unwanted(plan, &plan->nodes[i]);
     for (size_t i = 0; i < graph->buffer_count; i++) {
         const tdm_graph_param *from = &graph->buffers[i];
         size_t bytes = (size_t)from->count * (from->def.is_counter ? sizeof(int64_t) : sizeof(float));
@@ -61,18 +107,14 @@ static tdm_status add_step(tdm_build *build, tdm_step_kind kind, int index) {
     return TDM_OK;
 }
 
-static size_t param_end(const tdm_plan *plan, int param) {
-    return param + 1 < plan->param_count ? plan->params[param + 1].offset : plan->param_floats;
-}
-
 static tdm_status build_buckets(tdm_build *build) {
     tdm_plan *plan = build->plan;
     double cap = plan->options.bucket_cap_mb * 1048576.0;
     double limit = cap < 1048576.0 ? cap : 1048576.0;
-    for (int first = 0; first < plan->param_count;) {
+    for (int first = 0; first < plan->trained_count;) {
         int end = first;
         double bytes = 0;
-        while (end < plan->param_count && (end == first || bytes < limit))
+        while (end < plan->trained_count && (end == first || bytes < limit))
             bytes += 4.0 * (double)plan->params[end++].count;
         TDM_TRY(tdm__grow(build->host, &plan->buckets, &build->bucket_room, (size_t)plan->bucket_count + 1,
                           sizeof(*plan->buckets), "plan buckets"));

@@ -30,6 +30,7 @@ static void touch_backward(tdm_plan *plan, const tdm_plan_node *node, int step) 
     touch(plan, node->saved, step);
     touch(plan, node->scratch_backward, step);
     if (node->desc.param_count > 0 || node->summed_bias >= 0) touch(plan, plan->temp, step);
+    if (node->unwanted != 0) touch(plan, plan->unwanted, step);
 }
 
 static void find_lives(tdm_plan *plan) {

@@ -53,9 +53,10 @@ tdm_status tdm__plan_build(tdm_plan **out, const tdm_host *host, const tdm_graph
     plan->graph = graph;
     plan->options = *options;
     plan->element_bytes = options->precision == TDM_BF16 ? 2 : sizeof(float);
-    plan->input = plan->output = plan->d_output = plan->temp = -1;
+    plan->input = plan->output = plan->d_output = plan->temp = plan->unwanted = -1;
     tdm_build build = {.host = host, .graph = graph, .plan = plan};
-    tdm_status status = run_passes(&build);
+    tdm_status status = tdm__build_frozen(&build);
+    if (status == TDM_OK) status = run_passes(&build);
     tdm__delete(host, build.of_value);
     tdm__delete(host, build.of_node);
     if (status != TDM_OK) {

@@ -6,7 +6,8 @@
  * Each pass changes the plan in place. The plan can be printed after each (tdm_plan_options.after).
  *
  * Four flat arenas per replica: parameters, gradients, optimizer state (floats), activations (bytes); parameters,
- * gradients and state share their offsets. Parameters lie in the order in which gradients become ready (last layer
+ * gradients and state share their offsets. Frozen parameters lie behind all others and have neither gradients nor
+ * state. Parameters lie in the order in which gradients become ready (last layer
  * first), so a gradient bucket is a range. */
 #ifndef TDM_PLAN_PLAN_H
 #define TDM_PLAN_PLAN_H
@@ -52,6 +53,8 @@ typedef struct tdm_plan_node {
     char declined[160]; /* which variants did not fit, and why */
     unsigned reads;     /* in backward: TDM_OP_READS_X, TDM_OP_READS_Y; of all ops that run together */
     bool needs_backward;
+    bool evaluates;    /* runs by evaluation rules in training too: it has buffers, and all its parameters are frozen */
+    unsigned unwanted; /* parameters, one bit each, whose gradients its kernel writes and nobody reads */
     int x[TDM_MAX_INPUTS], y;                           /* plan values */
     int dx[TDM_MAX_INPUTS], dy;                         /* plan values; -1: none */
     bool dx_adds[TDM_MAX_INPUTS];                       /* a later writer: the executor adds to what is there */
@@ -79,6 +82,7 @@ typedef struct tdm_plan_param {
     size_t offset;   /* floats, in the arenas of parameters, gradients and state; 16-float aligned */
     int graph_param; /* index in the graph: PyTorch's order */
     int node;        /* plan node that owns it */
+    int group;       /* of the optimizer's settings: 0 those of all, k item k - 1 of options.groups */
 } tdm_plan_param;
 
 typedef struct tdm_plan_buffer {
@@ -87,6 +91,12 @@ typedef struct tdm_plan_buffer {
     int64_t count;
     size_t offset; /* bytes, in the buffer arena */
 } tdm_plan_buffer;
+
+/* Parameters in a row whose optimizer settings are the same. */
+typedef struct tdm_plan_run {
+    size_t offset, count; /* floats, in the arenas, padding included */
+    int group;
+} tdm_plan_run;
 
 typedef struct tdm_plan_bucket {
     size_t offset, count; /* floats, in the gradient arena, padding included */
@@ -105,6 +115,8 @@ typedef struct tdm_plan_options {
     double bucket_cap_mb;
     const tdm_kernel *const *kernels; /* NULL-terminated, best first; "ref" last */
     int loss;                         /* index in tdm_builtin_losses */
+    const tdm_texts *freeze;          /* patterns of parameters that are not trained; NULL: none */
+    const tdm_param_groups *groups;   /* NULL: none */
     const char *after;                /* the pass to stop after, to print the plan; NULL: all passes run */
 } tdm_plan_options;
 
@@ -115,23 +127,29 @@ typedef struct tdm_plan {
     tdm_plan_value *values;
     tdm_plan_node *nodes;
     tdm_plan_step *steps;
-    tdm_plan_param *params; /* in arena order */
+    tdm_plan_param *params; /* in arena order: those that are trained, then the frozen ones */
     tdm_plan_buffer *buffers;
     tdm_plan_bucket *buckets;
     int value_count, node_count, step_count, param_count, buffer_count, bucket_count;
-    int *rewrites;               /* how often each row of tdm_builtin_rewrites was applied */
-    bool has_offsets;            /* the pass "places" has run */
-    bool has_forms;              /* some parameter is not stored as in PyTorch */
-    int *param_of_graph;         /* graph param index -> plan param index */
+    int *rewrites;       /* how often each row of tdm_builtin_rewrites was applied */
+    bool has_offsets;    /* the pass "places" has run */
+    bool has_forms;      /* some parameter is not stored as in PyTorch */
+    int *param_of_graph; /* graph param index -> plan param index */
+    bool *frozen;        /* by graph param index */
+    int trained_count;   /* of the parameters */
+    tdm_plan_run *runs;  /* of those, by the optimizer's settings */
+    int run_count;
     int forward_steps;           /* steps before TDM_STEP_LOSS */
     int input, output, d_output; /* plan values; d_output -1 without training */
     int64_t output_width;        /* numbers per row of the output */
     size_t input_row_bytes;      /* of a row of the batch, as kernels read it */
     size_t element_bytes;        /* of a number of the batch, an activation or its gradient: 2 in bf16, else 4 */
     size_t param_floats, activation_bytes, buffer_bytes;
-    size_t temp_param; /* bytes of `temp` */
-    int temp;          /* plan value: where a node writes parameter gradients before they are added; -1 */
-    tdm_hash128 hash;  /* of everything above that another rank must agree on */
+    size_t trained_floats; /* the first of them; gradients and optimizer state have so many */
+    int unwanted;          /* plan value: where kernels write gradients that nobody reads; -1 */
+    size_t temp_param;     /* bytes of `temp` */
+    int temp;              /* plan value: where a node writes parameter gradients before they are added; -1 */
+    tdm_hash128 hash;      /* of everything above that another rank must agree on */
 } tdm_plan;
 
 /* Floats that so many take in an arena, where parameters begin on a cache line. */
@@ -143,6 +161,8 @@ static inline size_t tdm__plan_floats(size_t count) {
 static inline int tdm__plan_dsum(const tdm_plan *plan, const tdm_plan_node *node) {
     return node->summed_bias >= 0 ? plan->param_of_graph[node->summed_bias] : -1;
 }
+
+int64_t tdm__plan_trained_numbers(const tdm_plan *plan); /* numbers that are trained, padding not counted */
 
 /* Does an epilogue add this input? Backward does not read it, and its gradient may share the memory of dy. */
 static inline bool tdm__plan_is_added(const tdm_plan_node *node, int input) {

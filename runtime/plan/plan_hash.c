@@ -20,13 +20,13 @@ tdm_status tdm__build_hash(tdm_build *build) {
     }
     for (int i = 0; i < plan->param_count; i++) {
         const tdm_plan_param *param = &plan->params[i];
-        tdm__text_printf(&text, "%s %lld @%zu %lld,%lld;", param->name, (long long)param->count, param->offset,
-                         (long long)param->form.b, (long long)param->form.filled);
+        tdm__text_printf(&text, "%s %lld @%zu %lld,%lld %d;", param->name, (long long)param->count, param->offset,
+                         (long long)param->form.b, (long long)param->form.filled, param->group);
     }
     for (int i = 0; i < plan->bucket_count; i++)
         tdm__text_printf(&text, "[%zu+%zu)", plan->buckets[i].offset, plan->buckets[i].count);
-    tdm__text_printf(&text, "fast %d loss %d precision %d", plan->options.fast, plan->options.loss,
-                     plan->options.precision);
+    tdm__text_printf(&text, "trained %d fast %d loss %d precision %d", plan->trained_count, plan->options.fast,
+                     plan->options.loss, plan->options.precision);
     if (text.failed) {
         tdm__text_deinit(&text);
         TDM_FAIL(TDM_E_MEMORY, "plan: out of memory");

@@ -138,6 +138,39 @@ static void print_params(const tdm_plan *plan, tdm_text *text) {
     }
 }
 
+static const char *print_count(char out[32], double count) {
+    const double unit = count >= 1e9 ? 1e9 : count >= 1e6 ? 1e6 : count >= 1e3 ? 1e3 : 1;
+    snprintf(out, 32, unit == 1 ? "%.0f" : "%.1f %c", count / unit, unit == 1e9 ? 'G' : unit == 1e6 ? 'M' : 'k');
+    return out;
+}
+
+static void print_frozen(const tdm_plan *plan, tdm_text *out) {
+    char frozen[32], all[32];
+    const int64_t total = tdm_graph_param_count(plan->graph);
+    if (plan->trained_count == plan->param_count) return;
+    tdm__text_printf(out, "frozen: %d of %d tensors, %s of %s numbers\n", plan->param_count - plan->trained_count,
+                     plan->param_count, print_count(frozen, (double)(total - tdm__plan_trained_numbers(plan))),
+                     print_count(all, (double)total));
+}
+
+static void print_groups(const tdm_plan *plan, tdm_text *out) {
+    const tdm_param_groups *groups = plan->options.groups;
+    for (int g = 0; groups != NULL && groups->count > 0 && g <= groups->count; g++) {
+        int tensors = 0;
+        double numbers = 0;
+        char count[32];
+        for (int i = 0; i < plan->trained_count; i++) {
+            if (plan->params[i].group != g) continue;
+            tensors++;
+            numbers += (double)plan->params[i].count;
+        }
+        tdm__text_printf(out, "group %d: %s%s, %d tensor%s, %s numbers\n", g,
+                         g > 0 ? groups->item[g - 1].params.item[0] : "all others",
+                         g > 0 && groups->item[g - 1].params.count > 1 ? ", ..." : "", tensors, tensors == 1 ? "" : "s",
+                         print_count(count, numbers));
+    }
+}
+
 static void print_head(const tdm_plan *plan, tdm_text *out) {
     static const plan_row columns = {"phase", "op", "reads", "writes", "place", "kernel"};
     char hash[TDM_HASH_TEXT];
@@ -159,6 +192,10 @@ void tdm__plan_print(const tdm_plan *plan, tdm_text *out) {
         print_steps(plan, out);
     else
         print_nodes(plan, out);
+    if (plan->param_count > 0 && plan->options.training) {
+        print_frozen(plan, out);
+        print_groups(plan, out);
+    }
     if (plan->options.after != NULL) print_rewrites(plan, out);
     if (plan->options.after != NULL) print_params(plan, out);
     for (int i = 0; i < plan->node_count; i++) {
@@ -187,8 +224,9 @@ void tdm__plan_print_json(const tdm_plan *plan, tdm_json_out *to, const char *ke
     tdm__hash_print(hash, plan->hash);
     tdm__json_put(to, "%s:{ rows:%lld threads:%d hash:%s parameters:%lld", key, (long long)plan->options.rows,
                   plan->options.threads, hash, (long long)tdm_graph_param_count(plan->graph));
-    tdm__json_put(to, "parameter_bytes:%zu activation_bytes:%zu buffer_bytes:%zu steps:[",
-                  plan->param_floats * sizeof(float), plan->activation_bytes, plan->buffer_bytes);
+    tdm__json_put(to, "parameter_bytes:%zu gradient_bytes:%zu frozen_tensors:%d", plan->param_floats * sizeof(float),
+                  plan->trained_floats * sizeof(float), plan->param_count - plan->trained_count);
+    tdm__json_put(to, "activation_bytes:%zu buffer_bytes:%zu steps:[", plan->activation_bytes, plan->buffer_bytes);
     for (int i = 0; i < plan->step_count; i++) put_step(to, plan, &plan->steps[i]);
     tdm__json_put(to, "] buckets:[");
     for (const tdm_plan_bucket *bucket = plan->buckets; bucket < plan->buckets + plan->bucket_count; bucket++) {

@@ -231,8 +231,8 @@ tdm_status tdm__rewrite_sum_bias(tdm_build *build, const tdm_rewrite *row, tdm_c
     tdm_plan_node *owner = node_at(build, chain, 0), *sums = node_at(build, chain, chain->count - 1);
     const int bias = bias_of(build, owner), index = chain->node[chain->count - 1];
     bool takes = false;
-    if (bias < 0 || owner->desc.epilogue != 0 || sums->x[0] != owner->y ||
-        (build->of_node[index].fit.epilogue & row->epilogue) == 0)
+    if (bias < 0 || build->plan->frozen[owner->graph_param[bias]] || owner->desc.epilogue != 0 ||
+        sums->x[0] != owner->y || (build->of_node[index].fit.epilogue & row->epilogue) == 0)
         return TDM_OK;
     tdm_trial trial = {.desc = sums->desc};
     trial.desc.epilogue |= row->epilogue;

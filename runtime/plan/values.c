@@ -6,18 +6,23 @@
 #include "runtime/base/status.h"
 #include "runtime/plan/build.h"
 
+/* A node without a backward reads nothing there. */
+static unsigned backward_reads(const tdm_plan_node *node) {
+    return node->needs_backward ? node->reads : 0;
+}
+
 /* May another value be written over this one and those that it lies on? Only if nobody reads the old bytes again: it
  * has one reader, and its producer's backward does not look at it. (Nor may the reader's: may_overwrite.) */
 static bool is_free(const tdm_build *build, int value) {
     const tdm_plan_value *v = &build->plan->values[value];
     const int producer = build->of_value[value].producer;
     return v->kind == TDM_PLACE_ARENA && producer >= 0 && tdm__build_sole_reader(build, value) >= 0 &&
-           (build->plan->nodes[producer].reads & TDM_OP_READS_Y) == 0;
+           (backward_reads(&build->plan->nodes[producer]) & TDM_OP_READS_Y) == 0;
 }
 
 static bool may_overwrite(const tdm_build *build, const tdm_plan_node *node) {
     const tdm_plan *plan = build->plan;
-    return (node->op->flags & TDM_OP_IN_PLACE) != 0 && (node->reads & TDM_OP_READS_X) == 0 &&
+    return (node->op->flags & TDM_OP_IN_PLACE) != 0 && (backward_reads(node) & TDM_OP_READS_X) == 0 &&
            build->of_value[node->x[0]].is_free && plan->values[node->x[0]].bytes == plan->values[node->y].bytes;
 }
 

@@ -57,9 +57,9 @@ static tdm_status replace_second(tdm_run *run, const char *name, tdm_text *text,
 }
 
 static bool is_ours(const char *base, bool numbered) {
-    static const char *const ours[] = {"config.input.yaml", "config.resolved.yaml", "status.json", "summary.json",
-                                       "env.json",          "report.html",          TDM_METRICS,   TDM_EVALUATION,
-                                       TDM_EVALUATION_BEST};
+    static const char *const ours[] = {
+        "config.input.yaml", "config.resolved.yaml", "status.json", "summary.json", "weights.json",
+        "env.json",          "report.html",          TDM_METRICS,   TDM_EVALUATION, TDM_EVALUATION_BEST};
     for (size_t i = 0; !numbered && i < sizeof(ours) / sizeof(ours[0]); i++) {
         if (strcmp(base, ours[i]) == 0) return true;
     }
@@ -95,6 +95,7 @@ tdm_status tdm__run_folder_begin(tdm_run *run) {
         TDM_TRY(tdm__tensorboard_open(&run->folder->board, run->host, &tdm__file_system, dir, &run->arena, run->step));
     /* Written last: a job that is killed before leaves no configuration beside another job's checkpoints. */
     TDM_TRY(keep_config(run, "config.input.yaml", run->options.config_input));
+    if (run->step == 0) TDM_TRY(keep_config(run, "weights.json", run->weights_report));
     return keep_config(run, "config.resolved.yaml", run->options.config_yaml);
 }
 

@@ -32,12 +32,12 @@ static size_t count_batches(const tdm_plan *plan, const tdm_job *job, int parts)
 /* The device that holds the most: replica 0, which in dp also gathers the outputs. */
 static costs count_costs(const tdm_plan *plan, const tdm_job *job, int replicas) {
     const tdm_mode_ops *mode = tdm_builtin_modes[job->parallel.mode];
-    size_t arena = plan->param_floats * sizeof(float);
+    const size_t arena = plan->param_floats * sizeof(float), trained = plan->trained_floats * sizeof(float);
     const bool training = plan->options.training;
     costs c = {.bytes = {[PARAMETERS] = arena,
                          [NARROW] = plan->options.precision == TDM_BF16 ? arena / 2 : 0,
-                         [GRADIENTS] = training ? arena : 0,
-                         [OPTIMIZER] = training ? arena * (size_t)tdm__optim_state_count(job) : 0,
+                         [GRADIENTS] = training ? trained : 0,
+                         [OPTIMIZER] = training ? trained * (size_t)tdm__optim_state_count(job) : 0,
                          [AVERAGE] = training && !isnan(job->train.ema_decay) ? arena : 0,
                          [ACTIVATIONS] = plan->activation_bytes,
                          [BUFFERS] = plan->buffer_bytes,
@@ -111,6 +111,8 @@ tdm_plan_options tdm__plan_options(const tdm_job *job, const tdm_compute *comput
                               .accumulates = job->train.accumulate > 1,
                               .bucket_cap_mb = job->parallel.ddp.bucket_cap_mb,
                               .kernels = compute->kernels,
+                              .freeze = &job->freeze,
+                              .groups = &job->optimizer.groups,
                               .loss = job->loss.kind};
 }
 

@@ -37,7 +37,7 @@ tdm_status tdm_run_get_state(tdm_run *run, tdm_run_state *out) {
                            .epoch = run->epoch,
                            .steps_per_epoch = run->steps_per_epoch,
                            .samples = run->samples,
-                           .lr = run->schedule.lr,
+                           .lr = run->schedules.own.lr,
                            .loss = run->last_loss,
                            .replicas = run->replicas,
                            .per_device = run->per_device,

@@ -84,7 +84,7 @@ struct tdm_run {
     int64_t step;                 /* optimizer steps done */
     int64_t epoch, step_in_epoch; /* of the next step */
     int64_t samples;
-    tdm_schedule schedule; /* of the next step to be submitted */
+    tdm_schedules schedules; /* of the next step to be submitted */
     tdm_ahead ahead[TDM_MODE_DEPTH];
     int64_t submitted;    /* steps: `step` and those in flight; the n-th of all is ahead[n modulo TDM_MODE_DEPTH] */
     double last_loss;     /* NaN before the first */
@@ -107,7 +107,8 @@ struct tdm_run {
     int64_t failed_step;   /* the step that failed: the replicas' contents are undefined; 0: none */
     bool runs_ahead;       /* on all ranks: a step may be submitted before the last one is reported */
     bool eval_waits, save_waits, verify_waits; /* due as soon as no step is in flight */
-    struct tdm_run_picture *picture;           /* run_picture.c; NULL until the first picture */
+    const char *weights_report;      /* of the weights that the run started from, for weights.json; NULL: none */
+    struct tdm_run_picture *picture; /* run_picture.c; NULL until the first picture */
     tdm_run_folder *folder;
     atomic_int stop;
 };
@@ -125,8 +126,10 @@ tdm_status tdm__tensors_load(tdm_run *run, const tdm_tensor_file *file, int firs
 /* ---- weights, in the first replica ---- */
 /* The initial weights of torch.nn's modules after torch.manual_seed(job.seed), drawn in order of construction. */
 tdm_status tdm__weights_init(tdm_run *run);
-/* Parameters and buffers from a file. A tensor that the model does not have is an error, too. */
+/* All parameters and buffers from a file of this model. */
 tdm_status tdm__weights_load(tdm_run *run, const tdm_tensor_file *file);
+/* Those to start from, as job.match says; sets weights_report. */
+tdm_status tdm__weights_start(tdm_run *run, const tdm_tensor_file *file);
 /* XXH3-128 over the bytes of all parameters in name order. */
 tdm_status tdm__params_hash(tdm_run *run, tdm_hash128 *out);
 

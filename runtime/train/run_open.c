@@ -167,13 +167,14 @@ static tdm_status load_start_weights(tdm_run *run) {
     tdm_ckpt *ckpt = NULL;
     const char *path = run->job->weights;
     TDM_TRY(tdm__error_at(tdm__ckpt_open_any(&ckpt, run->host, path), &run->job->weights_at));
-    tdm_status status = tdm__weights_load(run, tdm__run_weights_of(run, ckpt));
+    tdm_status status = tdm__weights_start(run, tdm__run_weights_of(run, ckpt));
     tdm__ckpt_close(ckpt);
     if (status == TDM_E_CHECKPOINT)
-        TDM_FAIL_AT(&run->job->weights_at, status,
-                    "%s: %s; weights fit only the model that they were trained with, "
-                    "which config.resolved.yaml in the run directory describes",
-                    path, tdm_error_message());
+        TDM_FAIL_AT(
+            &run->job->weights_at, status,
+            "%s: %s; weights fit only the model that they were trained with, which config.resolved.yaml in the run "
+            "directory describes; model.strict: false loads the tensors that fit",
+            path, tdm_error_message());
     return status;
 }
 
@@ -218,9 +219,8 @@ static tdm_status open_parts(tdm_run *run) {
     TDM_TRY(open_mode(run));
     TDM_TRY(tdm__run_open_loaders(run));
     double momentum = run->optim->moves_beta1 ? job->optimizer.betas.item[0] : job->optimizer.momentum;
-    tdm__schedule_init(&run->schedule, &job->schedule, job->optimizer.lr, momentum, run->steps_total,
-                       run->steps_per_epoch);
-    const char *fault = tdm__schedule_fault(&run->schedule, run->steps_total, run->steps_per_epoch);
+    tdm__schedules_init(&run->schedules, job, momentum, run->steps_total, run->steps_per_epoch);
+    const char *fault = tdm__schedule_fault(&run->schedules.own, run->steps_total, run->steps_per_epoch);
     if (fault != NULL) TDM_FAIL(TDM_E_CONFIG, "%s", fault);
     TDM_TRY(tdm__run_folder_open(run));
     TDM_TRY(init_weights(run));

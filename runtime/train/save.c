@@ -15,8 +15,8 @@ static tdm_status fill_state(tdm_run *run, tdm_ckpt_state *state) {
                               .step_in_epoch = run->step_in_epoch,
                               .samples = run->samples,
                               .seed = job->seed,
-                              .lr = run->schedule.lr,
-                              .schedule_step = run->schedule.count,
+                              .lr = run->schedules.own.lr,
+                              .schedule_step = run->schedules.own.count,
                               .replicas = run->replicas,
                               .per_device = run->per_device,
                               .eval_due = run->eval_due};
@@ -259,7 +259,7 @@ static tdm_status set_position(tdm_run *run, const tdm_ckpt_state *state) {
     run->eval_waits = run->save_waits = run->verify_waits = false;
     run->eval_due = state->eval_due != 0;
     tdm__run_judged_restore(run, state);
-    tdm__schedule_seek(&run->schedule, run->step, run->steps_per_epoch);
+    tdm__schedules_seek(&run->schedules, run->step, run->steps_per_epoch);
     return TDM_OK;
 }
 
@@ -272,8 +272,8 @@ tdm_status tdm__run_restore(tdm_run *run, const char *path, bool newest_in_folde
     if (!what.any) return TDM_OK;
     TDM_TRY(tdm__mode_sync(run->mode, true));
     if (!what.has_state) return TDM_OK;
-    double momentum = run->schedule.base_momentum, lr = run->schedule.base_lr;
-    tdm__schedule_init(&run->schedule, &run->job->schedule, lr, momentum, run->steps_total, run->steps_per_epoch);
+    const double momentum = run->schedules.own.base_momentum;
+    tdm__schedules_init(&run->schedules, run->job, momentum, run->steps_total, run->steps_per_epoch);
     TDM_TRY(set_position(run, &what.state));
     run->saved_at = newest_in_folder ? run->step : -1; /* a save elsewhere is not what this run continues from */
     return TDM_OK;

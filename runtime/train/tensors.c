@@ -38,7 +38,7 @@ tdm_status tdm__run_list_tensors(tdm_run *run) {
     int states = run->options.predicts ? 0 : tdm__optim_state_count(run->job), params = plan->param_count;
     tdm_named *to;
     run->model_tensors = params + plan->buffer_count;
-    run->tensor_count = run->model_tensors + states * params;
+    run->tensor_count = run->model_tensors + states * plan->trained_count;
     run->average_count = run->options.predicts || isnan(run->job->train.ema_decay) ? 0 : params;
     TDM_TRY(tdm__arena_new(&run->arena, &to, (size_t)(run->tensor_count + run->average_count), sizeof(*to)));
     TDM_TRY(tdm__arena_new(&run->arena, &run->params_by_name, (size_t)params, sizeof(*run->params_by_name)));
@@ -49,11 +49,13 @@ tdm_status tdm__run_list_tensors(tdm_run *run) {
     }
     for (int i = 0; i < plan->buffer_count; i++) *to++ = named_buffer(&plan->buffers[i]);
     for (int slot = 0; slot < states; slot++) {
-        for (int i = 0; i < params; i++, to++) {
+        for (int i = 0; i < params; i++) {
+            if (plan->frozen[i]) continue;
             *to = run->tensors[i];
             to->arena = TDM_ARENA_STATE;
-            to->offset += (size_t)slot * plan->param_floats * sizeof(float);
+            to->offset += (size_t)slot * plan->trained_floats * sizeof(float);
             TDM_TRY(tdm__arena_printf(&run->arena, &to->name, "%s.%s", run->optim->state[slot], run->tensors[i].name));
+            to++;
         }
     }
     for (int i = 0; i < run->average_count; i++, to++) {

@@ -100,25 +100,26 @@ static tdm_status leave_step(tdm_run *run) {
 static tdm_status submit_step(tdm_run *run) {
     tdm_ahead *ahead = &run->ahead[run->submitted % TDM_MODE_DEPTH];
     ahead->start_ns = tdm__now_ns();
-    ahead->lr = run->schedule.lr;
+    ahead->lr = run->schedules.own.lr;
     tdm_status status = tdm__loader_next(run->loader, &ahead->batch);
     if (status != TDM_OK) return run->comm != NULL ? leave_step(run) : status;
     ahead->data_ms = tdm__loader_waited_ms(run->loader);
     tdm_update update = {.optim = run->optim,
                          .optim_run = run->optim_run,
                          .optimizer = &run->job->optimizer,
-                         .lr = run->schedule.lr,
-                         .momentum = run->schedule.momentum,
+                         .lr = run->schedules.own.lr,
+                         .momentum = run->schedules.own.momentum,
                          .t = run->submitted + 1,
                          .clip_norm = run->job->train.clip_grad_norm,
                          .average_weight = tdm__average_weight(&run->job->train, run->submitted + 1),
                          .stop = atomic_load(&run->stop) != 0};
+    for (int i = 0; i < run->schedules.count; i++) update.group_lr[i] = run->schedules.group[i].lr;
     status = tdm__mode_submit(run->mode, ahead->batch, &update);
     if (status == TDM_OK && run->submitted + 1 < run->steps_total) status = tdm__run_prefetch(run);
     if (status != TDM_OK) return leave_step(run);
     run->submitted++;
     int64_t past = run->step_in_epoch + (run->submitted - run->step);
-    tdm__schedule_step(&run->schedule, past % run->steps_per_epoch == 0);
+    tdm__schedules_step(&run->schedules, past % run->steps_per_epoch == 0);
     return TDM_OK;
 }
 
@@ -217,7 +218,7 @@ static tdm_status evaluate_now(tdm_run *run, bool *stopped) {
     tdm__run_judge(run);
     TDM_TRY(tdm__folder_eval_line(run));
     TDM_TRY(tdm__folder_evaluation(run));
-    send_event(run, TDM_EVENT_EVAL, NULL, run->schedule.lr, NULL);
+    send_event(run, TDM_EVENT_EVAL, NULL, run->schedules.own.lr, NULL);
     return TDM_OK;
 }
 
@@ -261,7 +262,7 @@ static tdm_status save_now(tdm_run *run, bool last) {
     tdm__arena_init(&arena, run->host);
     tdm_status status =
         tdm__arena_printf(&arena, &path, "%s/" TDM_CHECKPOINTS "/step-%08lld", dir->path, (long long)run->step);
-    if (status == TDM_OK) send_event(run, TDM_EVENT_CHECKPOINT, NULL, run->schedule.lr, path);
+    if (status == TDM_OK) send_event(run, TDM_EVENT_CHECKPOINT, NULL, run->schedules.own.lr, path);
     tdm__arena_deinit(&arena);
     return status;
 }
@@ -306,7 +307,7 @@ static tdm_status peak_memory(tdm_run *run, int64_t *bytes, int *count) {
     int64_t own[TDM_LIST_MAX] = {0};
     for (int i = 0; i < local && i < TDM_LIST_MAX; i++) {
         const tdm_replica *replica = run->mode->replica[i];
-        size_t lent = replica->owns_grad ? 0 : run->plan->param_floats * sizeof(float);
+        size_t lent = replica->owns_grad ? 0 : run->plan->trained_floats * sizeof(float);
         own[i] = (int64_t)(replica->device->bytes_peak + lent);
     }
     *count = run->world > 1 ? run->world : local;
@@ -326,7 +327,7 @@ static tdm_status finish(tdm_run *run, bool stopped) {
     /* The summary comes last: a folder that has it is complete, and a restarted job has nothing to do. */
     TDM_TRY(tdm__folder_status(run, stopped ? "stopped" : "finished", stopped ? TDM_E_STOPPED : TDM_OK, true));
     TDM_TRY(tdm__folder_summary(run, stopped ? "stopped" : "finished", bytes, count));
-    send_event(run, TDM_EVENT_END, NULL, run->schedule.lr, NULL);
+    send_event(run, TDM_EVENT_END, NULL, run->schedules.own.lr, NULL);
     return TDM_OK;
 }
 
@@ -386,7 +387,7 @@ tdm_status tdm_run_train(tdm_run *run) {
     TDM_TRY(tdm__run_idle(run, "tdm_run_train"));
     TDM_TRY(tdm__run_trains(run, "tdm_run_train"));
     TDM_TRY(tdm__run_check_rows(run));
-    send_event(run, TDM_EVENT_START, NULL, run->schedule.lr, NULL);
+    send_event(run, TDM_EVENT_START, NULL, run->schedules.own.lr, NULL);
     TDM_TRY(tdm__folder_status(run, "running", TDM_OK, true));
     tdm_status status = loop(run, &stopped);
     if (status == TDM_OK) status = finish(run, stopped);

@@ -316,6 +316,9 @@ TEST(checkpoints) {
     MISUSE(tdm_checkpoint_show(NULL, NULL, 0, &text));
     MISUSE(tdm_checkpoint_show(NULL, "x", 0, NULL));
     MISUSE(tdm_checkpoint_verify(NULL, NULL, &text));
+    MISUSE(tdm_checkpoint_convert(NULL, NULL, "x.pt", NULL, &text));
+    MISUSE(tdm_checkpoint_convert(NULL, "x", NULL, NULL, &text));
+    MISUSE(tdm_checkpoint_convert(NULL, "x", "x.bin", NULL, NULL));
     MISUSE(tdm_checkpoint_compare(NULL, NULL, "x", 0, 0, &difference));
     MISUSE(tdm_checkpoint_compare(NULL, "x", NULL, 0, 0, &difference));
     MISUSE(tdm_checkpoint_compare(NULL, "x", "x", 0, 0, NULL));

@@ -68,7 +68,8 @@ code 8 "$tandem" eval toy.yaml --weights a model.layers='[{linear: {name: fc1, o
 for verb in eval predict; do
     code 8 "$tandem" $verb toy.yaml --weights a 'model.layers=[{linear: {name: other, out: 4}}]'
     has "$err" "error: a: this model has no tensor 'fc1."
-    has "$err" ", which the file has; weights fit only the model that they were trained with, which config.resolved.yaml"
+    has "$err" ", which the file has"
+    has "$err" "; weights fit only the model that they were trained with, which config.resolved.yaml"
     hasnt "$err" "model.weights"
     code 0 "$tandem" $verb a/config.resolved.yaml --weights a
 done

@@ -59,7 +59,7 @@ completed "optimizer.type" tandem explain optimizer.t
 completed "data.transform" tandem explain data.transf
 completed "en zh" tandem init --lang ""
 completed "" tandem report runs/a optimizer.t
-completed "ls show verify diff" tandem ckpt ""
+completed "ls show verify diff convert" tandem ckpt ""
 completed "show" tandem ckpt s
 completed "check make" tandem data ""
 completed "step op all_reduce data" tandem bench ""

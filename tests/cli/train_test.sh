@@ -50,10 +50,12 @@ has "$err" "--run-dir"
 has "$err" "checkpoint.resume=never"
 code 8 "$tandem" train toy.yaml --run-dir new --resume e "$other"
 has "$err" "e/checkpoints/step-00000060: "
-has "$err" ", which the file has; checkpoint.resume needs a checkpoint of this model"
+has "$err" ", which the file has"
+has "$err" "; checkpoint.resume needs a checkpoint of this model"
 code 8 "$tandem" train toy.yaml --run-dir new model.weights=e "$other"
 has "$err" "error: command line: model.weights: $PWD/e: this model has no tensor 'fc1."
-has "$err" ", which the file has; weights fit only the model that they were trained with, which config.resolved.yaml"
+has "$err" ", which the file has"
+has "$err" "; weights fit only the model that they were trained with, which config.resolved.yaml"
 code 0 "$tandem" train toy.yaml --run-dir e --steps 5 "$other" checkpoint.resume=never
 
 code 0 "$tandem" train toy.yaml --dry-run

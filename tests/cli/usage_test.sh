@@ -129,7 +129,7 @@ has "$err" "not in this build"
 code 11 "$tandem" burnin --duration 10m
 has "$err" "needs a folder of images"
 has "$err" "\`tandem bench step CONFIG\` runs a model"
-code 11 "$tandem" ckpt convert x
+code 2 "$tandem" ckpt convert x
 
 # colour only where it was asked for
 code 0 "$tandem" --help

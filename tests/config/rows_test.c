@@ -28,6 +28,8 @@ static void base_text(const tdm_section *section, int type, char *out, size_t by
         snprintf(data, sizeof(data), "data: {%s: %s}\n", strrchr(section->path, '.') + 1, spec[type]);
     } else if (strcmp(section->path, "data.transform") == 0) {
         snprintf(data, sizeof(data), "data: {transform: [to_float, {normalize: {mean: [0.5], std: [0.5]}}]}\n");
+    } else if (tdm__section_list(section) != NULL) {
+        snprintf(more, sizeof(more), "%s: {groups: [{params: [\"*\"]}]}\n", "optimizer");
     } else if (section->type_key != NULL && !is_spec) {
         const char *name = section->rows[tdm__section_row(section, section->type_key)].names[type];
         const char *needed = strcmp(name, "step") == 0        ? ", step_size: 1"
@@ -52,6 +54,8 @@ static int type_with(const tdm_section *section, const tdm_field *row) {
 static void path_of(const tdm_section *section, const tdm_field *row, char *out, size_t bytes) {
     if (strcmp(section->path, "data.transform") == 0)
         snprintf(out, bytes, "data.transform[1].normalize.%s", row->key);
+    else if (tdm__section_list(section) != NULL)
+        snprintf(out, bytes, "%s[0].%s", section->path, row->key);
     else
         snprintf(out, bytes, "%s%s%s", section->path, section->path[0] != '\0' ? "." : "", row->key);
 }
@@ -112,6 +116,10 @@ static void good_value(const tdm_section *section, const tdm_field *row, char *o
         snprintf(out, bytes, "30s");
     else if (row->kind == TDM_FIELD_PATHS)
         snprintf(out, bytes, "[/a, /b]");
+    else if (row->kind == TDM_FIELD_TEXTS)
+        snprintf(out, bytes, "[\"*\"]");
+    else if (row->kind == TDM_FIELD_MAP)
+        snprintf(out, bytes, "{\"module.\": \"\"}");
     else
         snprintf(out, bytes, "/some/text");
 }
@@ -122,7 +130,10 @@ static const char *bad_value(const tdm_field *row) {
     case TDM_FIELD_PATH:
         return "[a, b]";
     case TDM_FIELD_PATHS:
+    case TDM_FIELD_TEXTS:
         return "{a: b}";
+    case TDM_FIELD_MAP:
+        return "[a, b]";
     case TDM_FIELD_BOOL:
     case TDM_FIELD_INT:
     case TDM_FIELD_FLOAT:
@@ -359,6 +370,7 @@ TEST(words_find_their_keys) {
 static json_t *part_of(json_t *schema, const char *key) {
     json_t *part = json_object_get(json_object_get(schema, "properties"), key);
     json_t *any = json_object_get(part, "anyOf");
+    if (json_object_get(part, "items") != NULL) return json_object_get(part, "items");
     for (size_t i = 0; i < json_array_size(any); i++) {
         json_t *one = json_array_get(any, i);
         if (json_object_get(one, "properties") != NULL) return one;

@@ -1,5 +1,7 @@
 /* The laws of the modes: dp(N) = ddp(N) = single playing N replicas, to the bit, for every N, with batch norm, dropout
  * and a residual join; k micro-batches = one; threads change nothing; every variant of dp gives the same. */
+#include <math.h>
+
 #include "law.h"
 #include "tests/support/tdm_test.h"
 
@@ -164,6 +166,60 @@ TEST(small_buckets_are_equal) {
     tdm_graph_free(graph);
 }
 
+/* Frozen layers in front, in the middle and in part, with a batch norm that only evaluates. */
+TEST(frozen_parameters_are_equal_in_all_modes) {
+    static const tdm_texts frozen[] = {{.count = 2, .item = {"conv1.*", "bn1.*"}},
+                                       {.count = 2, .item = {"bn1.*", "conv2.weight"}},
+                                       {.count = 2, .item = {"*.bias", "fc1.*"}}};
+    for (size_t i = 0; i < sizeof(frozen) / sizeof(frozen[0]); i++) {
+        tdm_job job;
+        law_job(&job);
+        tdm_graph *graph = law_graph(1, 1);
+        law_result all = run_as(&job, graph, TDM_MODE_SINGLE, 3);
+        job.freeze = frozen[i];
+        job.train.accumulate = 2;
+        job.train.clip_grad_norm = 0.5;
+        job.parallel.ddp.bucket_cap_mb = 0.001;
+        law_result single = run_as(&job, graph, TDM_MODE_SINGLE, 3);
+        law_result dp = run_as(&job, graph, TDM_MODE_DP, 3);
+        law_result ddp = run_as(&job, graph, TDM_MODE_DDP, 3);
+        law_check_same(&single, &dp);
+        law_check_same(&single, &ddp);
+        CHECK(strcmp(all.params, single.params) != 0);
+        for (int c = 0; c < 32; c++) /* running mean and variance of 16 channels, as they began */
+            CHECK(i == 2 || single.buffers[c] == (c < 16 ? 0.0f : 1.0f));
+        CHECK(all.buffers[0] != 0.0f);
+        tdm_graph_free(graph);
+    }
+}
+
+TEST(groups_are_equal_in_all_modes) {
+    tdm_job job;
+    law_job(&job);
+    job.freeze = (tdm_texts){.count = 1, .item = {"conv1.*"}};
+    job.schedule.type = TDM_SCHEDULE_COSINE;
+    job.schedule.per = TDM_SCHEDULE_PER_STEP;
+    tdm_graph *graph = law_graph(1, 1);
+    law_result plain = run_as(&job, graph, TDM_MODE_DP, 2);
+    job.optimizer.groups.count = 2;
+    job.optimizer.groups.item[0] =
+        (tdm_param_group){.params = {.count = 2, .item = {"*.bias", "bn1.*"}}, .lr = NAN, .weight_decay = NAN};
+    job.optimizer.groups.item[1] =
+        (tdm_param_group){.params = {.count = 1, .item = {"fc*"}}, .lr = 1e-2, .weight_decay = 0};
+    law_result same = run_as(&job, graph, TDM_MODE_DP, 2);
+    law_check_same(&plain, &same); /* groups with the optimizer's own settings are no groups */
+    job.optimizer.groups.item[0].weight_decay = 0.1;
+    job.optimizer.groups.item[1].lr = 1e-3;
+    law_result single = run_as(&job, graph, TDM_MODE_SINGLE, 2);
+    law_result dp = run_as(&job, graph, TDM_MODE_DP, 2);
+    law_result ddp = run_as(&job, graph, TDM_MODE_DDP, 2);
+    law_check_same(&single, &dp);
+    law_check_same(&single, &ddp);
+    CHECK(strcmp(plain.params, single.params) != 0);
+    tdm_graph_free(graph);
+}
+
 TEST_MAIN(RUN(modes_are_equal); RUN(a_run_repeats); RUN(loader_threads_change_nothing); RUN(threads_change_nothing);
           RUN(variants_of_dp_are_equal); RUN(cutting_the_batch_changes_only_rounding);
-          RUN(accumulation_is_equal_in_all_modes); RUN(small_buckets_are_equal);)
+          RUN(accumulation_is_equal_in_all_modes); RUN(small_buckets_are_equal);
+          RUN(frozen_parameters_are_equal_in_all_modes); RUN(groups_are_equal_in_all_modes);)

@@ -59,7 +59,7 @@ static void turn_over(trial *t, tdm_replica *replica) {
     } else {
         int slots = f->arena == TDM_ARENA_STATE ? replica->state_count : 1, slot = (int)(f->draw % (unsigned)slots);
         const tdm_plan_param *param = &plan->params[f->draw / 7 % (unsigned)plan->param_count];
-        tensor = (char *)memory + (param->offset + (size_t)slot * plan->param_floats) * sizeof(float);
+        tensor = (char *)memory + (param->offset + (size_t)slot * plan->trained_floats) * sizeof(float);
         bytes = (size_t)param->count * sizeof(float);
         snprintf(t->tensor, sizeof(t->tensor), "%s%s%s", f->arena == TDM_ARENA_STATE ? t->run->optim->state[slot] : "",
                  f->arena == TDM_ARENA_STATE ? "." : "", param->name);

@@ -57,6 +57,24 @@ CASES = {
                    schedule=dict(type="onecycle", max_lr=4e-3),
                    layers=[conv(8, padding=1), RELU, ("avgpool2d", dict(kernel=3, stride=2, padding=1)), FLATTEN,
                            ("linear", dict(out=32)), RELU, ("linear", dict(out=10))]),
+    # fine-tuning: a frozen block in front, a frozen batch norm, a bias and a weight behind trained layers
+    "frozen": dict(input=[3, 12, 12], loss="cross_entropy", batch=8, samples=107,
+                   optimizer=dict(type="adam", lr=1e-3),
+                   freeze=["0.*", "1.*", "5.*", "7.bias", "12.weight"],
+                   layers=[conv(8, padding=1, bias=False), BN, RELU, ("maxpool2d", dict(kernel=2)),
+                           conv(8, padding=1, bias=False), BN, RELU, conv(8, padding=1), BN, RELU,
+                           ("maxpool2d", dict(kernel=2)), FLATTEN, ("linear", dict(out=10))]),
+    # groups: no decay for biases, a faster head, the last frozen; each with the schedule's factors
+    "groups": dict(input=[1, 8, 8], loss="cross_entropy", batch=16, samples=203, clip_grad_norm=1.0,
+                   optimizer=dict(type="adamw", lr=1e-3, weight_decay=0.05,
+                                  groups=[dict(params="*.bias", weight_decay=0.0), dict(params=["5.*"], lr=5e-3)]),
+                   schedule=dict(type="cosine", warmup_steps=10), freeze=["3.bias"],
+                   layers=[FLATTEN, ("linear", dict(out=32)), RELU, ("linear", dict(out=32)), RELU,
+                           ("linear", dict(out=10))]),
+    "sgd_groups": dict(input=[1, 8, 8], loss="cross_entropy", batch=16, samples=203,
+                       optimizer=dict(type="sgd", lr=0.05, momentum=0.9, weight_decay=1e-3,
+                                      groups=[dict(params=["1.*"], lr=0.01), dict(params="*.bias", weight_decay=0.0)]),
+                       layers=[FLATTEN, ("linear", dict(out=32)), RELU, ("linear", dict(out=10))]),
     # as small as can be, since fixtures/steps holds its state before every step
     "tiny": dict(input=[2, 6, 6], loss="cross_entropy", batch=6, samples=27,
                  optimizer=dict(type="adamw", lr=5e-3, weight_decay=0.01),
@@ -75,6 +93,9 @@ FIXTURES = {
     "residual": [("single", 1, ""), ("dp", 2, "strided"), ("ddp", 2, "")],
     "convs": [("single", 1, ""), ("ddp", 2, "")],
     "smooth": [("single", 1, ""), ("dp", 2, "strided"), ("ddp", 2, "")],
+    "frozen": [("single", 1, ""), ("dp", 2, "strided"), ("ddp", 2, "")],
+    "groups": [("single", 1, ""), ("ddp", 3, "")],
+    "sgd_groups": [("single", 1, "")],
 }
 # step by step, from PyTorch's own states (steps.py)
 STEPS_HELD = 30
@@ -104,6 +125,8 @@ def flow(value):
         return "{" + ", ".join("%s: %s" % (k, flow(v)) for k, v in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(flow(v) for v in value) + "]"
+    if isinstance(value, str) and set(value) & set("*."):
+        return '"%s"' % value
     return value if isinstance(value, str) else repr(value)
 
 
@@ -117,7 +140,7 @@ def yaml_lines(case, mode, world, scatter, seed, steps=STEPS):
     if scatter:
         parallel["dp"] = dict(scatter=scatter)
     lines = ["tandem: 1", "name: " + name_of(case, mode, world, scatter), "seed: %d" % seed, "model:",
-             "  input: " + flow(c["input"]), "  layers:"]
+             "  input: " + flow(c["input"]), *(["  freeze: " + flow(c["freeze"])] if "freeze" in c else []), "  layers:"]
     lines += ["    - %s" % (kind if not s else "%s: %s" % (kind, flow(s))) for kind, s in c["layers"]]
     lines += ["data:", "  train: " + flow(data)]
     if c.get("evaluate", True):

@@ -6,6 +6,7 @@ process too: a module per rank, buffers copied from rank 0 before each forward, 
 real_ddp() runs DistributedDataParallel itself over gloo, to hold the play against.
 """
 import copy
+import fnmatch
 import math
 import os
 import warnings
@@ -105,8 +106,32 @@ def criterion(case):
     return nn.MSELoss()
 
 
+def matches(patterns, name):
+    return any(fnmatch.fnmatchcase(name, p) for p in ([patterns] if isinstance(patterns, str) else patterns))
+
+
+def freeze(case, net):
+    """requires_grad=False, and eval() for a batch norm whose parameters are all frozen."""
+    for name, p in net.named_parameters():
+        p.requires_grad_(not matches(cases.CASES[case].get("freeze", []), name))
+    for m in net.modules():
+        if isinstance(m, nn.BatchNorm2d) and not any(p.requires_grad for p in m.parameters()):
+            m.eval()
+    return net
+
+
+def param_groups(case, net):
+    """The job's groups, the first that matches; then all others."""
+    left = [(name, p) for name, p in net.named_parameters() if p.requires_grad]
+    out = []
+    for group in cases.CASES[case]["optimizer"].get("groups", []):
+        out.append(dict(group, params=[p for name, p in left if matches(group["params"], name)]))
+        left = [(name, p) for name, p in left if not matches(group["params"], name)]
+    return [dict(params=[p for _, p in left])] + out
+
+
 def optimizer(case, params):
-    s = {k: tuple(v) if isinstance(v, list) else v for k, v in cases.CASES[case]["optimizer"].items()}
+    s = {k: tuple(v) if isinstance(v, list) else v for k, v in cases.CASES[case]["optimizer"].items() if k != "groups"}
     return {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[s.pop("type")](params, **s)
 
 
@@ -200,6 +225,8 @@ def backward_ddp(case, models, crit, parts, x, y):
     losses = [backward_rank(case, m, crit, p, x, y) for m, p in zip(models, parts)]
     world = len(models)
     for same in zip(*[m.parameters() for m in models]):
+        if not same[0].requires_grad:
+            continue
         grads = [p.grad * (1.0 / world) for p in same]
         total = grads[0]
         for g in grads[1:]:
@@ -225,6 +252,7 @@ def evaluate(case, model, seed):
         out = model(x.to(next(model.parameters()).dtype))
         loss = criterion(case)(out, y if cases.is_classes(case) else y.to(out.dtype)).double().item()
     model.train()
+    freeze(case, model)
     if not cases.is_classes(case):
         return loss, None  # the other tasks count hits
     return loss, (out.argmax(1) == y).double().mean().item()
@@ -248,7 +276,7 @@ def net_of(case, seed, dtype=torch.float32, nudged=None):
     if nudged is not None:
         for p, near in zip(net.parameters(), nudge([p.detach() for p in net.parameters()], nudged)):
             p.data.copy_(near)
-    return net.to(dtype)
+    return freeze(case, net.to(dtype))
 
 
 def data_of(case, seed, dtype=torch.float32):
@@ -270,7 +298,7 @@ def train(case, mode, world, scatter, seed, steps=cases.STEPS, dtype=torch.float
     out = {"losses": [], "init_crc32": crc_of(models[0])}
     x, y = data_of(case, seed, dtype)
     crit = criterion(case)
-    opts = [optimizer(case, m.parameters()) for m in models]
+    opts = [optimizer(case, param_groups(case, m)) for m in models]
     scheds = [scheduler(case, o, steps) for o in opts]
     for parts in batches(len(x), world, seed, cases.CASES[case]["batch"], steps):
         for o in opts:
@@ -339,7 +367,7 @@ def ddp_rank(rank, case, world, seed, steps, port, path):
     model = Net(case)
     net = nn.parallel.DistributedDataParallel(model)
     x, y = synthetic(case, cases.CASES[case]["samples"], seed)
-    crit, opt = criterion(case), optimizer(case, net.parameters())
+    crit, opt = criterion(case), optimizer(case, param_groups(case, net))
     sched = scheduler(case, opt, steps)
     losses = []
     for parts in batches(len(x), world, seed, cases.CASES[case]["batch"], steps):

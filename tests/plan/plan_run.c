@@ -58,7 +58,8 @@ void plan_run_pass(plan_run *run, const plan_pass *pass, bool first) {
     const tdm_plan *plan = run->plan;
     const size_t bytes = (size_t)(pass->rows * plan->output_width) * sizeof(float);
     const tdm_rows rows = {.rows = pass->rows, .x = pass->x, .position = pass->position};
-    CHECK_OK(tdm__replica_begin(replica, pass->values));
+    const tdm_values values = {.count = 1, .of[0] = *pass->values};
+    CHECK_OK(tdm__replica_begin(replica, &values));
     memset(replica->activation, run->filling, plan->activation_bytes);
     if (first && pass->training) memset(replica->grad, run->filling, plan->param_floats * sizeof(float));
     CHECK_OK(tdm__exec_forward(replica, &rows, pass->training));

@@ -303,6 +303,7 @@ static void check_case(const plan_case *c, const char *after, void (*print)(cons
     options.training = !c->predicts;
     options.ingests = c->ingests;
     options.accumulates = c->accumulates;
+    options.freeze = &c->freeze;
     options.after = c->after != NULL ? c->after : after;
     if (c->bucket_mb > 0) options.bucket_cap_mb = c->bucket_mb;
     tdm_plan *plan = NULL;

@@ -53,6 +53,7 @@ typedef struct plan_case {
     const char *title, *graph, *offers;
     bool predicts, ingests, accumulates;
     double bucket_mb;  /* 0: that of plan_options */
+    tdm_texts freeze;  /* patterns of frozen parameters */
     const char *after; /* a pass; NULL: that of the table */
     const char *want;
 } plan_case;

@@ -270,6 +270,7 @@ static void check_rewrites_settle(const tdm_graph *graph, const tdm_plan_options
     tdm_build build = {.host = tdm_host_default(), .graph = graph, .plan = plan};
     tdm__text_init(&once, build.host);
     tdm__text_init(&twice, build.host);
+    CHECK_OK(tdm__build_frozen(&build));
     CHECK_OK(tdm__build_lower(&build));
     CHECK_OK(tdm__build_layout(&build));
     CHECK_OK(tdm__build_rewrite(&build));

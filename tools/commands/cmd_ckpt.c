@@ -1,4 +1,4 @@
-/* cmd_ckpt.c - `tandem ckpt ls|show|verify|diff`: works on checkpoints without opening a run. */
+/* cmd_ckpt.c - `tandem ckpt ls|show|verify|diff|convert`: works on checkpoints without opening a run. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -106,26 +106,38 @@ static int diff(tool *t) {
     return d.within ? TDM_OK : TDM_E_CHECK;
 }
 
+static int convert(tool *t) {
+    TDM_FREED char *report = NULL;
+    if (t->word_count < 3) return args_wrong(t, "`ckpt convert` needs a file to read and one to write");
+    tdm_status status = tdm_checkpoint_convert(&t->host, t->word[1], t->word[2], args_flag(t, "--key"), &report);
+    if (status != TDM_OK) return tell_error(status);
+    term_print("%s: %s", t->word[2], report);
+    return TDM_OK;
+}
+
 static int run(tool *t) {
-    static const tool_part parts[] = {{"ls", list}, {"show", show}, {"verify", verify}, {"diff", diff}, {NULL, NULL}};
-    if (strcmp(t->word[0], "convert") != 0) return args_part(t, parts);
-    term_error("`ckpt convert` is not in this build; checkpoints are safetensors already");
-    return TDM_E_UNSUPPORTED;
+    static const tool_part parts[] = {{"ls", list},   {"show", show},       {"verify", verify},
+                                      {"diff", diff}, {"convert", convert}, {NULL, NULL}};
+    return args_part(t, parts);
 }
 
 const tool_verb verb_ckpt = {"ckpt",
-                             "ls|show|verify|diff PATH [PATH]",
-                             "lists, shows, verifies and compares checkpoints",
+                             "ls|show|verify|diff|convert PATH [PATH]",
+                             "lists, shows, verifies, compares and converts checkpoints",
                              "PATH is a run directory, a checkpoints directory, a step-... directory or a\n"
                              ".safetensors file. `diff` names the first differing tensor and the largest\n"
                              "difference. It exits with code 12 if a difference is above\n"
-                             "atol + rtol * |second|. `verify` reads every byte.\n\n"
+                             "atol + rtol * |second|. `verify` reads every byte. `convert` makes a\n"
+                             ".safetensors file of a .pt or .pth file of PyTorch, without running anything\n"
+                             "in it, and a .pt file of any PATH; it never replaces a file.\n\n"
                              "examples:\n"
                              "  tandem ckpt ls runs/a\n"
                              "  tandem ckpt show runs/a/checkpoints/step-00000391\n"
                              "  tandem ckpt verify runs/a\n"
-                             "  tandem ckpt diff runs/a runs/b --atol 1e-6",
+                             "  tandem ckpt diff runs/a runs/b --atol 1e-6\n"
+                             "  tandem ckpt convert resnet18.pth resnet18.safetensors",
                              {{"--json", NULL, "ls, show: print JSON"},
+                              {"--key", "NAME", "convert: the dictionary of tensors in a file of PyTorch"},
                               {"--rtol", "F", "diff: relative tolerance (0)"},
                               {"--atol", "F", "diff: absolute tolerance (0)"}},
                              run,

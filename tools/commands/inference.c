@@ -73,6 +73,7 @@ int inference_open(inference *in, tool *t, bool without_data) {
     in->job = *tdm_config_job(in->config);
     if (weights) {
         in->job.weights = weights;
+        in->job.match = (tdm_weights_section){.strict = true}; /* a whole model, under its own names */
         in->job.weights_at = (tdm_origin){.file = NULL};
     }
     if (!in->job.weights)

@@ -217,6 +217,7 @@ static bool read_text(const tdm_field *row, const char *text, const char **out, 
 }
 
 static const char *list_noun(const tdm_field *row) {
+    if (row->kind == TDM_FIELD_TEXTS || row->kind == TDM_FIELD_MAP) return "text";
     return row->kind == TDM_FIELD_PATHS ? "path" : row->kind == TDM_FIELD_FLOATS ? "number" : "integer";
 }
 
@@ -290,6 +291,8 @@ static bool read_scalar(const tdm_field *row, void *value, const char *text, tdm
     case TDM_FIELD_INTS:
     case TDM_FIELD_FLOATS:
     case TDM_FIELD_PATHS:
+    case TDM_FIELD_TEXTS:
+    case TDM_FIELD_MAP:
     case TDM_FIELD_KIND_COUNT:
         break;
     }
@@ -316,6 +319,7 @@ bool tdm__field_set(const tdm_field *row, void *object, const tdm_written *writt
         tdm__field_set_null(row, value);
         return true;
     }
+    if (row->kind == TDM_FIELD_MAP && !written->is_map) return refuse_shape(row, "another value", why);
     if (row->kind == TDM_FIELD_PAIR) return read_pair(row, value, written, why);
     if (tdm__field_is_list(row)) return read_list(row, value, written, arena, why);
     if (written->is_list) return refuse_shape(row, "a list", why);

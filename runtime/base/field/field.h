@@ -11,9 +11,10 @@
 #include "runtime/base/memory.h"
 #include "runtime/base/text/text.h"
 
-/* A value as the user wrote it: one scalar, or the items of a list. A quoted scalar is never null. */
+/* A value as the user wrote it: one scalar, the items of a list, or the keys and values of a mapping in turn. A quoted
+ * scalar is never null. */
 typedef struct tdm_written {
-    bool is_list, is_null;
+    bool is_list, is_null, is_map;
     int count;
     const char *const *item;
 } tdm_written;

@@ -86,6 +86,16 @@ static void print_pair(const tdm_field *row, const int64_t *pair, tdm_text *out)
         tdm__text_printf(out, "[%lld, %lld]", (long long)pair[0], (long long)pair[1]);
 }
 
+/* Keys and texts always have quotes, as JSON has them: a prefix that ends with a colon or a dot stays a text. */
+static void print_map(const tdm_texts *texts, tdm_text *out) {
+    tdm__text_puts(out, "{");
+    for (int i = 0; i < texts->count; i++) {
+        if (i > 0) tdm__text_puts(out, i % 2 == 0 ? ", " : ": ");
+        tdm__text_json_string(out, texts->item[i]);
+    }
+    tdm__text_puts(out, "}");
+}
+
 static void print_list(const tdm_field *row, const void *value, tdm_text *out) {
     const tdm_ints *ints = value;
     const tdm_floats *floats = value;
@@ -136,7 +146,11 @@ void tdm__field_print(const tdm_field *row, const void *object, tdm_text *out) {
     case TDM_FIELD_INTS:
     case TDM_FIELD_FLOATS:
     case TDM_FIELD_PATHS:
+    case TDM_FIELD_TEXTS:
         print_list(row, value, out);
+        break;
+    case TDM_FIELD_MAP:
+        print_map(value, out);
         break;
     case TDM_FIELD_INTERVAL:
         print_interval(value, out);

@@ -152,6 +152,8 @@ const tdm_field_traits tdm__field_traits[TDM_FIELD_KIND_COUNT] = {
     [TDM_FIELD_INTS] = {sizeof(tdm_ints), true, true, "a ", "list of integers", "整数列表"},
     [TDM_FIELD_FLOATS] = {sizeof(tdm_floats), true, true, "a ", "list of numbers", "数值列表"},
     [TDM_FIELD_PATHS] = {sizeof(tdm_texts), true, false, "a ", "list of paths", "路径列表"},
+    [TDM_FIELD_TEXTS] = {sizeof(tdm_texts), true, false, "a ", "list of texts", "文本列表"},
+    [TDM_FIELD_MAP] = {sizeof(tdm_texts), true, false, "a ", "mapping of texts to texts", "文本到文本的映射"},
     [TDM_FIELD_INTERVAL] = {sizeof(tdm_interval), false, false, "an ", "interval such as 50 steps, 1 epoch or 30m",
                             "间隔，例如 50 steps、1 epoch 或 30m"},
     [TDM_FIELD_DURATION] = {sizeof(double), false, true, "a ", "duration such as 500ms, 30s, 10m or 1h30m",

@@ -41,5 +41,14 @@ typedef struct tdm_checkpoint_difference {
 TDM_API tdm_status tdm_checkpoint_compare(const tdm_host *host, const char *a, const char *b, double rtol, double atol,
                                           tdm_checkpoint_difference *out);
 
+/* Converts a file of PyTorch (.pt or .pth, saved by torch 1.6 or later) into a .safetensors file, or any checkpoint
+ * path as above into a .pt file that torch.load(weights_only=True) takes; the ending of `to` says which, and `to` must
+ * not exist yet. `key` (may be NULL) names the dictionary of tensors in the file of PyTorch; without it that is the
+ * file's own, or "state_dict", or "model". No code in the file is run, and a process without rights (fork, seccomp)
+ * reads it. *report becomes one line about what was written; it may be NULL. TDM_E_CHECKPOINT if the file is damaged,
+ * or holds anything but tensors that would have to be run. */
+TDM_API tdm_status tdm_checkpoint_convert(const tdm_host *host, const char *from, const char *to, const char *key,
+                                          char **report);
+
 TDM_END_DECLS
 #endif

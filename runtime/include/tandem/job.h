@@ -105,6 +105,18 @@ typedef struct tdm_loss_section {
 
 typedef enum tdm_optimizer_kind { TDM_SGD, TDM_ADAM, TDM_ADAMW } tdm_optimizer_kind;
 typedef enum tdm_adam_form { TDM_ADAM_LERP, TDM_ADAM_MULADD } tdm_adam_form;
+/* Parameters with settings of their own: torch.optim's param_groups. */
+typedef struct tdm_param_group {
+    tdm_texts params;    /* patterns of names: `*` is any characters, `?` one */
+    double lr;           /* before the schedule; NaN: the optimizer's */
+    double weight_decay; /* NaN: the optimizer's */
+} tdm_param_group;
+enum { TDM_PARAM_GROUPS_MAX = 15 };
+typedef struct tdm_param_groups {
+    int count;
+    tdm_param_group item[TDM_PARAM_GROUPS_MAX];
+} tdm_param_groups;
+
 typedef struct tdm_optimizer_section {
     int type; /* tdm_optimizer_kind */
     double lr;
@@ -112,8 +124,9 @@ typedef struct tdm_optimizer_section {
     bool nesterov;
     tdm_floats betas; /* adam, adamw: two numbers */
     double eps;
-    double weight_decay; /* NaN: PyTorch's default, 0 for sgd and adam, 0.01 for adamw */
-    int form;            /* tdm_adam_form: rounds as torch >= 2.1, or as 1.13 */
+    double weight_decay;     /* NaN: PyTorch's default, 0 for sgd and adam, 0.01 for adamw */
+    int form;                /* tdm_adam_form: rounds as torch >= 2.1, or as 1.13 */
+    tdm_param_groups groups; /* a parameter is in the first that matches, else in none */
 } tdm_optimizer_section;
 
 typedef enum tdm_schedule_kind {
@@ -213,6 +226,13 @@ typedef struct tdm_checkpoint_section {
     int keep_best; /* tdm_metric: the checkpoint of the best evaluation stays */
 } tdm_checkpoint_section;
 
+/* How the tensors of a file of weights find those of the model. */
+typedef struct tdm_weights_section {
+    bool strict;      /* every tensor of the file and of the model must have its match */
+    tdm_texts skip;   /* patterns of names in the model: these tensors are not loaded */
+    tdm_texts rename; /* a prefix of names in the file, what replaces it, the next prefix, and so on */
+} tdm_weights_section;
+
 typedef struct tdm_job {
     uint32_t size;   /* sizeof(tdm_job) */
     int64_t version; /* version of the format: 1 */
@@ -243,6 +263,9 @@ typedef struct tdm_job {
         bool tensorboard;
     } log;
     tdm_origin weights_at; /* where the file has `weights`, for messages */
+    tdm_weights_section match;
+    tdm_texts freeze; /* patterns of parameters that are not trained */
+    tdm_origin freeze_at;
 } tdm_job;
 
 /* Sets a step's kind and the defaults of that kind. TDM_E_USAGE if there is no such kind. */

@@ -24,6 +24,8 @@ typedef enum tdm_field_kind {
     TDM_FIELD_INTS,     /* tdm_ints */
     TDM_FIELD_FLOATS,   /* tdm_floats */
     TDM_FIELD_PATHS,    /* tdm_texts, each a path */
+    TDM_FIELD_TEXTS,    /* tdm_texts */
+    TDM_FIELD_MAP,      /* tdm_texts: a key, its text, the next key, its text; written as a mapping */
     TDM_FIELD_INTERVAL, /* tdm_interval: 50 steps | 1 epoch | 30m */
     TDM_FIELD_DURATION, /* double, seconds: 500ms | 30s | 10m | 1h30m */
     TDM_FIELD_KIND_COUNT

@@ -172,12 +172,16 @@ typedef struct tdm_kernel_args {
     float *dx[TDM_MAX_INPUTS]; /* NULL where not needed */
     const float *param[TDM_MAX_PARAMS];
     const void *param_bf16[TDM_MAX_PARAMS]; /* the parameters in bf16; NULL where desc->precision is another */
-    float *dparam[TDM_MAX_PARAMS];          /* NULL where another kernel writes it (TDM_EPILOGUE_SUM_DX) */
-    float *channel_sums;                    /* of dx[0], over rows and points, before it is rounded to bf16 */
-    float *buffer[TDM_MAX_BUFFERS];         /* float buffers */
-    int64_t *counter;                       /* the is_counter buffer, or NULL */
-    void *saved;                            /* NULL in plans for predictions */
+    /* NULL where another kernel writes it (TDM_EPILOGUE_SUM_DX), and all of them where every parameter is frozen: then
+     * the kernel does no work for them. Of a node with some frozen parameters all are written. */
+    float *dparam[TDM_MAX_PARAMS];
+    float *channel_sums;            /* of dx[0], over rows and points, before it is rounded to bf16 */
+    float *buffer[TDM_MAX_BUFFERS]; /* float buffers */
+    int64_t *counter;               /* the is_counter buffer, or NULL */
+    void *saved;                    /* NULL in plans for predictions */
     void *scratch;
+    /* false: the rules of evaluation. Backward, too, meets false, and then nothing was saved: in training a node with
+     * buffers has these rules if all its parameters are frozen. */
     bool training;
     uint64_t seed;   /* of the counter-based generator */
     uint32_t stream; /* the node's own stream in it */

@@ -2,8 +2,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/base/log.h"
 #include "runtime/base/status.h"
-#include "runtime/train/run.h"
+#include "runtime/train/weights/weights.h"
 
 static void init_tensor(float *to, const tdm_param_def *def, int64_t count, tdm_rng *rng) {
     double bound;
@@ -47,19 +48,51 @@ tdm_status tdm__weights_init(tdm_run *run) {
 
 /* ---- from a file ---- */
 
-static bool is_ours(const tdm_run *run, const char *name) {
-    for (int i = 0; i < run->model_tensors; i++) {
-        if (strcmp(run->tensors[i].name, name) == 0) return true;
+static tdm_status load(tdm_run *run, const tdm_tensor_file *file, const tdm_weights_match *match) {
+    tdm_replica *root = run->mode->replica[0];
+    void *arenas[TDM_ARENA_COUNT] = {NULL};
+    for (int i = 0; i < match->count; i++) {
+        char *to;
+        if (match->fate[i] != TDM_WEIGHTS_LOADED) continue;
+        TDM_TRY(tdm__tensor_at(root, &run->tensors[i], arenas, &to));
+        TDM_TRY(tdm__weights_read(run, file, match->of[i], &run->tensors[i], to));
     }
-    return false;
+    for (int kind = 0; kind < TDM_ARENA_COUNT; kind++) {
+        if (arenas[kind] != NULL) TDM_TRY(tdm__replica_put(root, (tdm_arena_kind)kind));
+    }
+    return TDM_OK;
+}
+
+static tdm_status report(tdm_run *run, const tdm_weights_match *match) {
+    tdm_text line, json;
+    tdm__text_init(&line, run->host);
+    tdm__text_init(&json, run->host);
+    tdm__weights_print(match, &line);
+    tdm__weights_print_json(run, match, &json);
+    const bool failed = line.failed || json.failed;
+    if (!failed && match->total[TDM_WEIGHTS_LOADED] < match->count)
+        TDM_WARN(run->host, "weights", "%s: %s", run->job->weights, line.data);
+    tdm_status status = failed ? TDM_OK : tdm__arena_text(&run->arena, &run->weights_report, json.data);
+    tdm__text_deinit(&line);
+    tdm__text_deinit(&json);
+    if (failed) TDM_FAIL(TDM_E_MEMORY, "out of memory while reporting the weights");
+    return status;
 }
 
 tdm_status tdm__weights_load(tdm_run *run, const tdm_tensor_file *file) {
-    for (int i = 0; i < tdm__tensor_file_count(file); i++) {
-        const char *name = tdm__tensor_file_get(file, i)->name;
-        if (!is_ours(run, name)) TDM_FAIL(TDM_E_CHECKPOINT, "this model has no tensor '%s', which the file has", name);
-    }
-    return tdm__tensors_load(run, file, 0, run->model_tensors);
+    static const tdm_weights_section whole = {.strict = true};
+    tdm_weights_match match;
+    TDM_TRY(tdm__weights_match(run, file, &whole, &match));
+    TDM_TRY(tdm__weights_check(run, &match));
+    return load(run, file, &match);
+}
+
+tdm_status tdm__weights_start(tdm_run *run, const tdm_tensor_file *file) {
+    tdm_weights_match match;
+    TDM_TRY(tdm__weights_match(run, file, &run->job->match, &match));
+    TDM_TRY(tdm__weights_check(run, &match));
+    TDM_TRY(load(run, file, &match));
+    return report(run, &match);
 }
 
 /* ---- hash ---- */

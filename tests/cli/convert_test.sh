@@ -1,0 +1,63 @@
+# ckpt convert: PyTorch's files become safetensors and back, to the bit; nothing in them is run.
+# tests/ckpt/make_torch.py made the files.
+. "$(dirname "$0")/support.sh"
+torch=$here/../ckpt/torch
+
+for name in kinds nested protocol4; do
+    code 0 "$tandem" ckpt convert "$torch/$name.pt" $name.safetensors
+    code 0 "$tandem" ckpt diff $name.safetensors "$torch/$name.safetensors"
+    has "$out" "every bit"
+done
+code 8 "$tandem" ckpt convert "$torch/parts.pt" parts.safetensors
+has "$err" "say which with --key: 'ema', 'net'"
+code 0 "$tandem" ckpt convert "$torch/parts.pt" parts.safetensors --key net
+code 0 "$tandem" ckpt diff parts.safetensors nested.safetensors
+code 8 "$tandem" ckpt convert "$torch/parts.pt" none.safetensors --key model
+has "$err" "it has no dictionary 'model'"
+
+# back again: the very file that torch.load was seen to take
+code 0 "$tandem" ckpt convert "$torch/kinds.safetensors" written.pt
+cmp written.pt "$torch/written.pt" || fail "written.pt has other bytes"
+code 0 "$tandem" ckpt convert written.pt again.safetensors
+code 0 "$tandem" ckpt diff again.safetensors kinds.safetensors
+
+# what is refused: status 8, one sentence, no file
+refused() { # NAME SENTENCE
+    code 8 "$tandem" ckpt convert "$torch/$1.pt" "$1.safetensors"
+    has "$err" "$1.pt: $2"
+    same "$(wc -l <"$err")" 1 "lines about $1.pt"
+    [ -e "$1.safetensors" ] && fail "$1.safetensors was made"
+}
+refused system "its pickle names posix.system, which is no tensor; nothing of it was run"
+[ -e run_by_a_pickle ] && fail "the pickle was run"
+refused module "its pickle names torch.nn.modules.container.Sequential, which is no tensor; nothing of it was run"
+refused inst "its pickle has the instruction 0x53, which no file of tensors needs; nothing of it was run"
+refused build "its pickle builds an object that is no dictionary; nothing of it was run"
+refused legacy "it has the format of before PyTorch 1.6; load and save it in a newer PyTorch"
+refused compressed "its entries are compressed, which torch.save does not do; load and save it in PyTorch"
+refused beyond "the tensor 'a' reaches beyond its storage"
+refused short "the tensor 'a' reaches beyond its storage"
+refused absent "it lacks the numbers of the tensor 'a'"
+refused loop "it has no dictionary 'state_dict' or 'model' of tensors"
+refused cut "its pickle ends within an instruction"
+refused damaged "the numbers of the tensor '0.weight' are damaged"
+refused truncated "it ends before the archive does: it was cut, or is no zip archive"
+
+code 8 "$tandem" ckpt convert nowhere.pt x.safetensors
+has "$err" "nowhere.pt cannot be opened: No such file or directory"
+code 8 "$tandem" ckpt convert . x.safetensors
+has "$err" ". is no regular file"
+code 2 "$tandem" ckpt convert kinds.safetensors x.onnx
+has "$err" "x.onnx: a converted file ends in .safetensors, .pt or .pth"
+code 2 "$tandem" ckpt convert kinds.safetensors
+before=$(cksum <kinds.safetensors)
+code 10 "$tandem" ckpt convert "$torch/nested.pt" kinds.safetensors
+same "$(cksum <kinds.safetensors)" "$before" "kinds.safetensors"
+
+# a run's checkpoint, and the weights that it gives
+toy
+code 0 "$tandem" train toy.yaml --run-dir run --steps 2
+code 0 "$tandem" ckpt convert run run.pt
+code 0 "$tandem" ckpt convert run.pt run.safetensors
+code 0 "$tandem" eval toy.yaml --weights run.safetensors
+finish
