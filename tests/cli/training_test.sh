@@ -46,7 +46,7 @@ has "$out" "stopped early"
 same "$(json e/summary.json step)" 12 "step of the end"
 grep -qF "train.stop_early: loss has not improved in 2 evaluations" e/status.json || fail "no reason in status.json"
 code 0 "$tandem" train toy.yaml --run-dir e "${early[@]}"
-has "$err" "nothing to do: train.stop_early has ended e after step 12"
+has "$err" "nothing to do: train.stop_early has ended $work/e after step 12"
 code 0 "$tandem" train toy.yaml --run-dir e eval.every='4 steps' --quiet
 same "$(json e/summary.json step)" 40 "step after the rule was taken out"
 code 3 "$tandem" train toy.yaml --run-dir n checkpoint.keep_best=top5 --quiet
