@@ -300,8 +300,19 @@ static tdm_origin origin_of(tdm_config *config, const char *key) {
     return tdm__key_origin(&config->faults, tdm__config_position(config, key), key);
 }
 
+/* csv and image_folder: `path` is shared with other formats that do without. */
+static void check_path(tdm_config *config, const tdm_data_spec *spec, const char *section) {
+    const char *path_key = tdm__fault_key(&config->faults, section, "path");
+    const bool is_csv = spec->format == TDM_DATA_CSV;
+    if ((!is_csv && spec->format != TDM_DATA_IMAGE_FOLDER) || spec->path != NULL || spec->file != NULL) return;
+    if (!is_written(config, path_key))
+        TDM_FAULT(config, MISSING, section_position(config, section), path_key,
+                  is_csv ? "write `path: table.csv`" : "write `path: FOLDER`", "%s: format %s needs `path`", section,
+                  is_csv ? "csv" : "image_folder");
+}
+
 static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *section, bool is_eval) {
-    static const char *const input_keys[] = {"images", "x", "files", "path", NULL};
+    static const char *const input_keys[] = {"images", "x", "files", "file", "path", NULL};
     static const char *const target_keys[] = {"labels", "y", NULL};
     const char *format_key = tdm__fault_key(&config->faults, section, "format");
     if (!is_written(config, format_key)) return;
@@ -309,12 +320,7 @@ static void check_spec(tdm_config *config, tdm_data_spec *spec, const char *sect
     spec->inputs_at = first_origin(config, section, input_keys);
     spec->targets_at = first_origin(config, section, target_keys);
     if (spec->format == TDM_DATA_CIFAR10) fill_cifar(config, spec, section, is_eval);
-    if (spec->format == TDM_DATA_CSV && spec->path == NULL) {
-        const char *path_key = tdm__fault_key(&config->faults, section, "path");
-        if (!is_written(config, path_key))
-            TDM_FAULT(config, MISSING, section_position(config, section), path_key, "write `path: table.csv`",
-                      "%s: format csv needs `path`", section);
-    }
+    check_path(config, spec, section);
     if (spec->holdout > 0.0 && spec->split == TDM_SPLIT_AUTO) spec->split = is_eval ? TDM_SPLIT_TEST : TDM_SPLIT_TRAIN;
     if (spec->range.count != 2) return;
     const char *range_key = tdm__fault_key(&config->faults, section, "range");

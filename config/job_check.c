@@ -6,6 +6,7 @@
 #include "config/table.h"
 #include "runtime/base/field/field_range.h"
 #include "runtime/base/status.h"
+#include "runtime/data/transforms/transforms.h"
 #include "runtime/graph/graph.h"
 
 /* Checks what printing relies on. If the value cannot be printed, returns false with the reason in `why`. */
@@ -51,16 +52,40 @@ static bool is_good(const tdm_field *row, void *object, tdm_text *why) {
     return good;
 }
 
-static tdm_status check_row(const tdm_section *section, const tdm_field *row, tdm_settings *settings) {
+static tdm_status check_value(const char *path, const tdm_field *row, void *object) {
     tdm_status status = TDM_OK;
     tdm_text why;
     tdm__text_init(&why, tdm_host_default());
-    if (!is_good(row, tdm__section_object(section, settings), &why))
+    if (!is_good(row, object, &why))
         status = tdm__fail(tdm__field_lacks_memory(&why) ? TDM_E_MEMORY : TDM_E_CONFIG, __FILE__, __LINE__, NULL,
-                           "job: %s%s%s %s", section->path, section->path[0] != '\0' ? "." : "", row->key,
+                           "job: %s%s%s %s", path, path[0] != '\0' ? "." : "", row->key,
                            why.failed || why.data == NULL ? "could not be checked: out of memory" : why.data);
     tdm__text_deinit(&why);
     return status;
+}
+
+static tdm_status check_row(const tdm_section *section, const tdm_field *row, tdm_settings *settings) {
+    return check_value(section->path, row, tdm__section_object(section, settings));
+}
+
+/* Also each step for pictures. */
+static tdm_status check_transform(const tdm_section *section, tdm_settings *settings) {
+    tdm_transform_spec *spec = &settings->job.data.transform;
+    if (strcmp(section->path, "data.transform") != 0) return TDM_OK;
+    if (spec->step_count < 0 || spec->step_count > TDM_TRANSFORMS_MAX)
+        TDM_FAIL(TDM_E_CONFIG, "job: data.transform must have 0 to %d steps, got %d", TDM_TRANSFORMS_MAX,
+                 spec->step_count);
+    for (int i = 0; i < spec->step_count; i++) {
+        tdm_transform_step *step = &spec->step[i];
+        if (step->kind < 0 || step->kind >= TDM_TRANSFORM_KINDS)
+            TDM_FAIL(TDM_E_CONFIG, "job: data.transform has no step of kind %d", step->kind);
+        const tdm_transform_def *def = tdm__transforms[step->kind];
+        for (const tdm_field *row = def->rows; row != NULL && row->key != NULL; row++)
+            TDM_TRY(check_value(def->name, row, step));
+        const char *fault = def->fault != NULL ? def->fault(step) : NULL;
+        if (fault != NULL) TDM_FAIL(TDM_E_CONFIG, "job: %s %s", def->name, fault);
+    }
+    return TDM_OK;
 }
 
 static tdm_status check_section(const tdm_section *section, tdm_settings *settings) {
@@ -68,7 +93,7 @@ static tdm_status check_section(const tdm_section *section, tdm_settings *settin
     for (const tdm_field *row = section->rows; row->key != NULL; row++) {
         if (tdm__section_has(section, row, settings)) TDM_TRY(check_row(section, row, settings));
     }
-    return TDM_OK;
+    return check_transform(section, settings);
 }
 
 tdm_status tdm_job_check(const tdm_job *job) {
@@ -97,6 +122,14 @@ static void print_section(const tdm_section *section, tdm_settings *settings, td
         tdm__field_print(row, tdm__section_object(section, settings), out);
         tdm__text_puts(out, "\n");
     }
+    const tdm_transform_spec *spec = &settings->job.data.transform;
+    if (strcmp(section->path, "data.transform") != 0 || spec->step_count == 0) return;
+    tdm__text_puts(out, "data.transform.steps: [");
+    for (int i = 0; i < spec->step_count; i++) {
+        if (i > 0) tdm__text_puts(out, ", ");
+        tdm__transform_print(&spec->step[i], false, out);
+    }
+    tdm__text_puts(out, "]\n");
 }
 
 bool tdm_job_has_labels(const tdm_job *job) {

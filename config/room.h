@@ -86,7 +86,6 @@ const char *tdm__section_key(tdm_config *config, int section, const char *key);
 tdm_status tdm__settings_init(tdm_settings *settings, tdm_arena *arena);
 /* transform.c: data.transform, which is a list of steps */
 void tdm__transform_read(tdm_config *config, const tdm_yaml_node *node);
-extern const char *const tdm__transform_later[]; /* steps that this build does not have; ends with NULL */
 /* check.c: checks that involve several settings */
 tdm_status tdm__check_settings(tdm_config *config);
 /* lacking.c: parts of the format that this build does not have */

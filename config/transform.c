@@ -1,26 +1,30 @@
-/* data.transform: a list of steps, `to_float` and `normalize: {mean: .., std: ..}`. */
+/* data.transform: a list of steps. Those for pictures are a table (runtime/data/transforms); `to_float` and
+ * `normalize: {mean: .., std: ..}` follow them. */
 #include <string.h>
 
 #include "config/room.h"
+#include "runtime/base/status.h"
+#include "runtime/data/transforms/transforms.h"
 
 static const char key[] = "data.transform";
 
-/* Steps for image files, which this build cannot read. */
-const char *const tdm__transform_later[] = {"resize",          "center_crop",         "random_crop",
-                                            "to_gray",         "color_jitter",        "random_horizontal_flip",
-                                            "random_rotation", "random_resized_crop", NULL};
+typedef struct transform_item {
+    const char *name;
+    const tdm_yaml_node *value; /* NULL: none */
+    tdm_position at;
+} transform_item;
 
-static const char *const ours[] = {"to_float", "normalize"};
+/* ---- to_float and normalize ---- */
 
-static void add_normalize(tdm_config *config, int section, const tdm_yaml_node *map, tdm_position at) {
+static void add_normalize(tdm_config *config, int section, const transform_item *item) {
     const tdm_section *table = &tdm__sections[section];
     int mean = tdm__section_row(table, "mean"), stdev = tdm__section_row(table, "std");
-    if (map == NULL || map->kind != TDM_YAML_MAP) {
-        TDM_FAULT(config, VALUE, at, key, "write normalize: {mean: [0.5], std: [0.5]}",
+    if (item->value == NULL || item->value->kind != TDM_YAML_MAP) {
+        TDM_FAULT(config, VALUE, item->at, key, "write normalize: {mean: [0.5], std: [0.5]}",
                   "data.transform: normalize needs mean and std");
         return;
     }
-    for (const tdm_yaml_node *node = map->first; node != NULL; node = node->next) {
+    for (const tdm_yaml_node *node = item->value->first; node != NULL; node = node->next) {
         int row = strcmp(node->key, "mean") == 0 ? mean : strcmp(node->key, "std") == 0 ? stdev : -1;
         if (row >= 0 && !node->is_repeated) {
             tdm__schema_read_row(config, section, row, node, true);
@@ -30,58 +34,166 @@ static void add_normalize(tdm_config *config, int section, const tdm_yaml_node *
         }
     }
     if (config->position[section][mean].text == NULL || config->position[section][stdev].text == NULL)
-        TDM_FAULT(config, MISSING, at, key, "write normalize: {mean: [0.5], std: [0.5]}",
+        TDM_FAULT(config, MISSING, item->at, key, "write normalize: {mean: [0.5], std: [0.5]}",
                   "data.transform: normalize needs both mean and std");
 }
 
-static void unknown_step(tdm_config *config, const char *name, tdm_position at) {
-    for (int i = 0; tdm__transform_later[i] != NULL; i++) {
-        if (strcmp(name, tdm__transform_later[i]) != 0) continue;
-        TDM_FAULT(config, UNSUPPORTED, at, key, "this build has to_float and normalize",
-                  "data.transform: %s is not in this build", name);
-        return;
-    }
-    const char *hint = strcasecmp(name, "to_tensor") == 0 || strcasecmp(name, "ToTensor") == 0
-                           ? "did you mean `to_float`?"
-                           : tdm__hint_nearest(config, name, ours, 2);
-    TDM_FAULT(config, VALUE, at, key, hint[0] != '\0' ? hint : "steps are to_float and normalize",
-              "data.transform: unknown step '%s'", name);
+static void add_to_float(tdm_config *config, int section, const transform_item *item) {
+    const tdm_yaml_node *value = item->value;
+    config->position[section][tdm__section_row(&tdm__sections[section], "to_float")] = item->at;
+    config->settings.job.data.transform.to_float = true;
+    if (value != NULL && !tdm__yaml_is_null(value) &&
+        !(value->kind == TDM_YAML_SCALAR && strcmp(value->text, "true") == 0))
+        TDM_FAULT(config, VALUE, value->at, key, "write `to_float` alone", "data.transform: to_float has no keys");
+    if (config->position[section][tdm__section_row(&tdm__sections[section], "mean")].text != NULL)
+        TDM_FAULT(config, CONFLICT, item->at, key, "write to_float first",
+                  "data.transform: to_float comes after normalize, which needs floats");
 }
 
-static void add_step(tdm_config *config, int section, const tdm_yaml_node *item) {
-    const char *name = item->kind == TDM_YAML_SCALAR ? item->text : "";
-    const tdm_yaml_node *value = NULL;
-    tdm_position at = item->at;
-    if (item->is_reported) return;
-    if (item->kind == TDM_YAML_MAP && item->count == 1) {
-        value = item->first;
-        name = value->key;
-        at = value->key_at;
-    } else if (item->kind != TDM_YAML_SCALAR || tdm__yaml_is_null(item)) {
-        TDM_FAULT(config, VALUE, at, key, "write [to_float, {normalize: {mean: [0.5], std: [0.5]}}]",
+static bool is_listed(const tdm_config *config, int section, const char *row) {
+    return config->position[section][tdm__section_row(&tdm__sections[section], row)].text != NULL;
+}
+
+/* ---- steps for pictures ---- */
+
+static const char *step_key(tdm_config *config, const char *name, const char *row) {
+    return TDM_WORDS(config, "data.transform.%s%s%s", name, row[0] != '\0' ? "." : "", row);
+}
+
+/* False after a fault. */
+static bool read_value(tdm_config *config, tdm_transform_step *step, const tdm_field *row, const tdm_yaml_node *node) {
+    const char *name = tdm__transforms[step->kind]->name, *text;
+    tdm_text flow, why;
+    const int before = config->faults.total;
+    if (node->is_reported) return false;
+    tdm__text_init(&flow, config->host);
+    tdm__text_init(&why, config->host);
+    tdm__yaml_flow(node, &flow);
+    if (tdm__arena_text(&config->work, &text, flow.data == NULL ? "" : flow.data) != TDM_OK) {
+        config->faults.status = TDM_E_MEMORY;
+    } else if (strstr(text, "${") != NULL) {
+        text = tdm__substitute(config, text, node->at, step_key(config, name, row->key));
+    }
+    if (text != NULL && (node->kind == TDM_YAML_MAP || !tdm__field_set_text(row, step, text, &config->work, &why))) {
+        if (node->kind == TDM_YAML_MAP) tdm__text_puts(&why, "must be a value, got a mapping");
+        if (!tdm__config_lacks_memory(config, &why))
+            TDM_FAULT(config, VALUE, node->at, step_key(config, name, row->key), "", "%s: %s %s", name, row->key,
+                      why.data == NULL ? "has a wrong value" : why.data);
+    }
+    if (flow.failed || why.failed) config->faults.status = TDM_E_MEMORY;
+    tdm__text_deinit(&flow);
+    tdm__text_deinit(&why);
+    return config->faults.total == before;
+}
+
+static bool read_map(tdm_config *config, tdm_transform_step *step, const tdm_yaml_node *map, unsigned *given) {
+    const tdm_transform_def *def = tdm__transforms[step->kind];
+    bool good = true;
+    for (const tdm_yaml_node *node = map->first; node != NULL; node = node->next) {
+        const tdm_field *row = tdm__field_find(def->rows, node->key);
+        if (node->is_repeated) continue;
+        if (row != NULL) {
+            *given |= 1u << (row - def->rows);
+            good = read_value(config, step, row, node) && good;
+            continue;
+        }
+        const char *names[TDM_ROWS_MAX];
+        int count = 0;
+        for (row = def->rows; row != NULL && row->key != NULL && count < TDM_ROWS_MAX; row++) names[count++] = row->key;
+        const char *near = tdm__hint_nearest(config, node->key, names, count);
+        TDM_FAULT(config, UNKNOWN_KEY, node->key_at, step_key(config, def->name, node->key),
+                  near[0] != '\0'
+                      ? near
+                      : TDM_WORDS(config, "its keys are %s", tdm__fault_list_of(&config->faults, names, count)),
+                  "unknown key '%s' in %s", node->key, def->name);
+        good = false;
+    }
+    return good;
+}
+
+/* What only the whole step shows: a key that is missing, keys that contradict each other. */
+static void check_step(tdm_config *config, const tdm_transform_step *step, const transform_item *item, unsigned given) {
+    const tdm_transform_def *def = tdm__transforms[step->kind];
+    for (const tdm_field *row = def->rows; row != NULL && row->key != NULL; row++) {
+        if ((row->flags & TDM_FIELD_REQUIRED) == 0 || (given >> (row - def->rows) & 1) != 0) continue;
+        TDM_FAULT(config, MISSING, item->at, step_key(config, def->name, row->key),
+                  TDM_WORDS(config, "%s: %s", row->key, row->help), "%s needs the key `%s`", def->name, row->key);
+        return;
+    }
+    const char *fault = def->fault != NULL ? def->fault(step) : NULL;
+    if (fault != NULL)
+        TDM_FAULT(config, CONFLICT, item->at, step_key(config, def->name, ""), "", "%s %s", def->name, fault);
+}
+
+static void add_picture_step(tdm_config *config, int section, int kind, const transform_item *item) {
+    tdm_transform_spec *spec = &config->settings.job.data.transform;
+    const tdm_transform_def *def = tdm__transforms[kind];
+    const tdm_field *main_row = tdm__field_main(def->rows);
+    unsigned given = 0;
+    bool good = true;
+    if (spec->step_count == TDM_TRANSFORMS_MAX) {
+        TDM_FAULT(config, VALUE, item->at, key, "", "data.transform: more than %d steps", TDM_TRANSFORMS_MAX);
+        return;
+    }
+    if (is_listed(config, section, "to_float") || is_listed(config, section, "mean"))
+        TDM_FAULT(config, CONFLICT, item->at, key, "write to_float and normalize last",
+                  "data.transform: %s changes pictures, and comes after their conversion to floats", def->name);
+    tdm_transform_step *step = &spec->step[spec->step_count++];
+    if (tdm_transform_init(step, kind) != TDM_OK) config->faults.status = TDM_E_MEMORY;
+    if (item->value != NULL && item->value->kind == TDM_YAML_MAP) {
+        good = read_map(config, step, item->value, &given);
+    } else if (item->value != NULL && !tdm__yaml_is_null(item->value)) {
+        if (main_row == NULL) {
+            TDM_FAULT(config, VALUE, item->value->at, key,
+                      TDM_WORDS(config, "write `%s` alone, or {%s: {...}}", def->name, def->name),
+                      "%s has no main argument, got %s", def->name, tdm__yaml_words(&config->faults, item->value));
+            return;
+        }
+        given = 1u << (main_row - def->rows);
+        good = read_value(config, step, main_row, item->value);
+    }
+    if (good) check_step(config, step, item, given);
+}
+
+/* ---- the list ---- */
+
+static void unknown_step(tdm_config *config, const transform_item *item) {
+    const char *names[TDM_TRANSFORM_KINDS + 2] = {"to_float", "normalize"};
+    for (int i = 0; i < TDM_TRANSFORM_KINDS; i++) names[i + 2] = tdm__transforms[i]->name;
+    const char *hint = strcasecmp(item->name, "to_tensor") == 0 || strcasecmp(item->name, "ToTensor") == 0
+                           ? "did you mean `to_float`?"
+                           : tdm__hint_nearest(config, item->name, names, TDM_TRANSFORM_KINDS + 2);
+    if (hint[0] == '\0')
+        hint = TDM_WORDS(config, "steps: %s", tdm__fault_list_of(&config->faults, names, TDM_TRANSFORM_KINDS + 2));
+    TDM_FAULT(config, VALUE, item->at, key, hint, "data.transform: unknown step '%s'", item->name);
+}
+
+static void add_step(tdm_config *config, int section, const tdm_yaml_node *node) {
+    transform_item item = {.name = node->kind == TDM_YAML_SCALAR ? node->text : "", .at = node->at};
+    if (node->is_reported) return;
+    if (node->kind == TDM_YAML_MAP && node->count == 1) {
+        item = (transform_item){node->first->key, node->first, node->first->key_at};
+    } else if (node->kind != TDM_YAML_SCALAR || tdm__yaml_is_null(node)) {
+        TDM_FAULT(config, VALUE, node->at, key, "write [to_float, {normalize: {mean: [0.5], std: [0.5]}}]",
                   "data.transform: an item must be the name of a step, or a step with its keys");
         return;
     }
-    int to_float = tdm__section_row(&tdm__sections[section], "to_float");
-    int mean = tdm__section_row(&tdm__sections[section], "mean");
+    const int kind = tdm__transform_find(item.name);
+    const bool is_float = strcmp(item.name, "to_float") == 0, is_normalize = strcmp(item.name, "normalize") == 0;
     bool is_twice = false;
-    if (strcmp(name, "to_float") == 0) {
-        is_twice = config->position[section][to_float].text != NULL;
-        config->position[section][to_float] = at;
-        config->settings.job.data.transform.to_float = true;
-        if (value != NULL && !tdm__yaml_is_null(value) &&
-            !(value->kind == TDM_YAML_SCALAR && strcmp(value->text, "true") == 0))
-            TDM_FAULT(config, VALUE, value->at, key, "write `to_float` alone", "data.transform: to_float has no keys");
-        if (config->position[section][mean].text != NULL)
-            TDM_FAULT(config, CONFLICT, at, key, "write to_float first",
-                      "data.transform: to_float comes after normalize, which needs floats");
-    } else if (strcmp(name, "normalize") == 0) {
-        is_twice = config->position[section][mean].text != NULL;
-        if (!is_twice) add_normalize(config, section, value, at);
+    if (is_float) {
+        is_twice = is_listed(config, section, "to_float");
+        add_to_float(config, section, &item);
+    } else if (is_normalize) {
+        is_twice = is_listed(config, section, "mean");
+        if (!is_twice) add_normalize(config, section, &item);
+    } else if (kind >= 0) {
+        add_picture_step(config, section, kind, &item);
     } else {
-        unknown_step(config, name, at);
+        unknown_step(config, &item);
     }
-    if (is_twice) TDM_FAULT(config, CONFLICT, at, key, "keep one", "data.transform: %s is listed twice", name);
+    if (is_twice)
+        TDM_FAULT(config, CONFLICT, item.at, key, "keep one", "data.transform: %s is listed twice", item.name);
 }
 
 void tdm__transform_read(tdm_config *config, const tdm_yaml_node *node) {

@@ -36,7 +36,7 @@ struct tool {
     const tool_verb *verb;
     int argc;
     char **argv;
-    const char *word[TOOL_WORDS_MAX];
+    const char **word; /* those that are neither flags nor overrides; unused ones are NULL */
     int word_count;
     const char **override; /* "key.path=value", in the order given */
     int override_count;

@@ -24,6 +24,7 @@ static const char *const format_names[] = {"none",
 #include <tandem/sys/formats.def>
 #undef TDM_FORMAT
                                            NULL};
+static const char *const bad_names[] = {"error", "skip", NULL};
 static const char *const header_names[] = {"auto", "yes", "no", NULL};
 static const char *const split_names[] = {"auto", "train", "test", NULL};
 const tdm_field tdm__spec_rows[] = {
@@ -43,7 +44,7 @@ const tdm_field tdm__spec_rows[] = {
     {FIELD(PATH, tdm_data_spec, path, "null"),
      .types = BIT(TDM_DATA_CIFAR10) | BIT(TDM_DATA_IMAGE_FOLDER) | BIT(TDM_DATA_CSV), FLAGS(NULLABLE | LOCAL),
      HELP(
-         "csv: the file, may be .gz; else a folder; cifar10: the folder of data_batch_1.bin to data_batch_5.bin and test_batch.bin, instead of `files`",
+         "image_folder: the folder, whose sub-folders are the classes; csv: the file, may be .gz; cifar10: the folder of data_batch_1.bin to data_batch_5.bin and test_batch.bin, instead of `files`",
          "csv：文件，可为 .gz；其余为目录；cifar10：含 data_batch_1.bin 至 5 与 test_batch.bin，可代替 files")},
     {FIELD(TEXT, tdm_data_spec, label, "null"), .types = BIT(TDM_DATA_CSV), FLAGS(NULLABLE | KEPT),
      HELP("csv: column of the label or target, by its name or its number from 0; null: the last",
@@ -51,6 +52,14 @@ const tdm_field tdm__spec_rows[] = {
     {FIELD(ENUM, tdm_data_spec, header, "auto"), .types = BIT(TDM_DATA_CSV), .names = header_names, FLAGS(KEPT),
      HELP("csv: whether the first row names the columns; auto: if none of its cells is a number",
           "csv：首行是否为列名；auto 表示首行没有数字时是")},
+    {FIELD(PATH, tdm_data_spec, file, "null"), .types = BIT(TDM_DATA_IMAGE_FOLDER), FLAGS(NULLABLE | LOCAL),
+     HELP(
+         "image_folder: a CSV table of path and label, instead of a folder for each class; paths are relative to `path`, "
+         "or to the table's folder",
+         "image_folder：列出路径与标签的 CSV 表，代替每类一个目录；路径相对于 path 或该表所在目录")},
+    {FIELD(ENUM, tdm_data_spec, on_bad_sample, "error"), .types = BIT(TDM_DATA_IMAGE_FOLDER), .names = bad_names,
+     HELP("image_folder: a picture that cannot be read ends the run, or is named and does not count",
+          "image_folder：遇到无法读取的图片时结束，或指出文件名并跳过")},
     {FIELD(ENUM, tdm_data_spec, split, "auto"), .types = ~BIT(TDM_DATA_NONE), .names = split_names, FLAGS(KEPT),
      HELP(
          "which part of the data if `holdout` splits it, or which files of `path` (cifar10); auto: test for data.eval, "

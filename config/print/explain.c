@@ -2,20 +2,22 @@
 #include <string.h>
 
 #include "config/room.h"
+#include "runtime/data/transforms/transforms.h"
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
 
 typedef struct words {
-    const char *type, *initial, *unit, *only, *needed, *keys, *parts, *kinds, *common, *form, *inputs, *lacks;
+    const char *type, *initial, *unit, *only, *needed, *keys, *parts, *kinds, *common, *form, *inputs, *pictures;
 } words;
 
 static const words language_words[] = {
     [TDM_ENGLISH] = {"type", "default", "unit", "only for", "none: the key is required", "keys", "sections",
                      "kinds of layers", "keys that every layer has",
                      "write a layer as `kind`, `kind: main argument` or `kind: {keys}`; (main) marks the main argument",
-                     "inputs", "not in this build: "},
+                     "inputs", "steps for pictures, before to_float"},
     [TDM_CHINESE] = {"类型", "默认值", "单位", "仅用于", "无，必须写出", "键", "小节", "层的种类", "各层共有的键",
-                     "层的写法：`种类`、`种类: 主参数` 或 `种类: {键}`；(main) 表示主参数", "输入个数", "本构建不含："},
+                     "层的写法：`种类`、`种类: 主参数` 或 `种类: {键}`；(main) 表示主参数", "输入个数",
+                     "图片的处理步骤，写在 to_float 之前"},
 };
 
 typedef struct help_page {
@@ -57,11 +59,15 @@ static void add_row(const help_page *page, const tdm_field *row, const char *mar
     add_text(page, &help, row->key, mark);
 }
 
-static void add_later_steps(const help_page *page) {
-    tdm__text_printf(page->out, "\n%s", page->words->lacks);
-    for (int i = 0; tdm__transform_later[i] != NULL; i++)
-        tdm__text_printf(page->out, "%s%s", i > 0 ? ", " : "", tdm__transform_later[i]);
-    tdm__text_puts(page->out, "\n");
+/* The steps for pictures, each with its keys. */
+static void add_picture_steps(const help_page *page) {
+    tdm__text_printf(page->out, "\n%s\n", page->words->pictures);
+    for (int i = 0; i < TDM_TRANSFORM_KINDS; i++) {
+        const tdm_transform_def *def = tdm__transforms[i];
+        add_item(page, def->name, "", page->chinese ? def->doc_zh : def->doc);
+        for (const tdm_field *row = def->rows; row != NULL && row->key != NULL; row++)
+            tdm__text_printf(page->out, "    %s: %s\n", row->key, help_of(page, row));
+    }
 }
 
 static void add_owners(const help_page *page, const tdm_section *section, const tdm_field *row) {
@@ -97,7 +103,7 @@ static void explain_section(const help_page *page, int index) {
     tdm__text_printf(page->out, "\n%s\n", page->words->keys);
     for (const tdm_field *row = section->rows; row->key != NULL; row++)
         add_row(page, row, (row->flags & TDM_FIELD_MAIN) != 0 ? " (main)" : "");
-    if (strcmp(section->path, "data.transform") == 0) add_later_steps(page);
+    if (strcmp(section->path, "data.transform") == 0) add_picture_steps(page);
     if (strcmp(section->path, "model") == 0)
         add_item(page, "layers", "",
                  page->chinese ? "各层的列表，见 `tandem explain layers`"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "config/room.h"
+#include "runtime/data/transforms/transforms.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/json_write.h"
 
@@ -152,10 +153,17 @@ static void print_transform(printer *to, int section) {
     size_t start = to->out->length;
     begin_entry(to, "transform");
     tdm__text_puts(to->out, "[");
-    if (transform->to_float) tdm__text_printf(to->out, "%sto_float%s", mark, mark);
+    const char *comma = "";
+    for (int i = 0; i < transform->step_count; i++, comma = ", ") {
+        tdm__text_puts(to->out, comma);
+        tdm__transform_print(&transform->step[i], is_json(to), to->out);
+    }
+    if (transform->to_float) {
+        tdm__text_printf(to->out, "%s%sto_float%s", comma, mark, mark);
+        comma = ", ";
+    }
     if (transform->mean.count > 0) {
-        tdm__text_printf(to->out, "%s{%snormalize%s: {%smean%s: ", transform->to_float ? ", " : "", mark, mark, mark,
-                         mark);
+        tdm__text_printf(to->out, "%s{%snormalize%s: {%smean%s: ", comma, mark, mark, mark, mark);
         tdm__field_print(tdm__field_find(table->rows, "mean"), transform, to->out);
         tdm__text_printf(to->out, ", %sstd%s: ", mark, mark);
         tdm__field_print(tdm__field_find(table->rows, "std"), transform, to->out);

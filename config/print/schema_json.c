@@ -7,6 +7,7 @@
 #include "runtime/base/field/field_range.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text/json_write.h"
+#include "runtime/data/transforms/transforms.h"
 #include "runtime/graph/graph.h"
 
 static void put_names(tdm_json_out *to, const char *key, const char *const *names, unsigned types) {
@@ -130,8 +131,18 @@ static void put_owners(tdm_json_out *to, const tdm_section *section, const tdm_f
 }
 
 static void put_transform(tdm_json_out *to, const char *key, const tdm_section *section, bool chinese) {
-    tdm__json_put(to, "%s:{ type:[ array %s ] description:%s items:{ anyOf:[ { enum:[ to_float ]}", key, "null",
+    tdm__json_put(to, "%s:{ type:[ array %s ] description:%s items:{ anyOf:[\n { enum:[ to_float", key, "null",
                   chinese ? section->help_zh : section->help);
+    for (int i = 0; i < TDM_TRANSFORM_KINDS; i++) tdm__json_put(to, "%s", tdm__transforms[i]->name);
+    tdm__json_put(to, "]}");
+    for (int i = 0; i < TDM_TRANSFORM_KINDS; i++) {
+        const tdm_transform_def *def = tdm__transforms[i];
+        tdm__json_put(to, "{ type:object required:[ %s ] additionalProperties:false properties:{ %s:{ description:%s",
+                      def->name, def->name, chinese ? def->doc_zh : def->doc);
+        begin_forms(to, tdm__field_main(def->rows));
+        put_rows(to, def->rows, chinese);
+        tdm__json_put(to, "}}]}}}");
+    }
     tdm__json_put(to, "{ type:object required:[ normalize ] additionalProperties:false properties:{ normalize:{");
     tdm__json_put(to, "type:object required:[ mean std ] additionalProperties:false properties:{\n");
     put_row(to, tdm__field_find(section->rows, "mean"), chinese);

@@ -6,7 +6,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/base/text/text.h"
-#include "runtime/data/formats.h"
+#include "runtime/data/use.h"
 
 enum { LABELS_COUNTED = 1 << 16, LABELS_SHOWN = 100, SAMPLES_NAMED = 10 };
 
@@ -24,6 +24,9 @@ typedef struct survey {
     channel_sums *sums;   /* per channel, after to_float */
     int64_t *label_count; /* how often each label below `labels` occurs */
     int64_t labels, ignored;
+    int64_t unreadable;        /* pictures that cannot be read */
+    tdm_text messages;         /* about the first of them */
+    int64_t least[2], most[2]; /* height and width of pictures */
     int64_t broken[SAMPLES_NAMED],
         broken_count; /* samples with a number that is not finite: the first ones; how many */
 } survey;
@@ -72,14 +75,19 @@ static bool add_target(survey *s) {
 
 static void print_labels(const survey *s, tdm_text *text) {
     int64_t shown = 0, more = 0;
-    tdm__text_puts(text, "labels      ");
+    tdm__text_puts(text, s->dataset->class_names.count > 0 ? "classes     " : "labels      ");
     for (int64_t i = 0; i < s->labels; i++) {
         if (s->label_count[i] == 0) continue;
         if (shown == LABELS_SHOWN) {
             more++;
             continue;
         }
-        tdm__text_printf(text, "%s%lld: %lld", shown == 0 ? "" : ", ", (long long)i, (long long)s->label_count[i]);
+        tdm__text_puts(text, shown == 0 ? "" : ", ");
+        if (i < s->dataset->class_names.count)
+            tdm__text_shown(text, s->dataset->class_names.name[i]);
+        else
+            tdm__text_printf(text, "%lld", (long long)i);
+        tdm__text_printf(text, ": %lld", (long long)s->label_count[i]);
         shown++;
     }
     if (more > 0) tdm__text_printf(text, ", and %lld more labels", (long long)more);
@@ -89,7 +97,8 @@ static void print_labels(const survey *s, tdm_text *text) {
 
 /* As YAML, to be copied into data.transform. */
 static void print_normalize(const survey *s, tdm_text *text) {
-    double count = (double)s->dataset->count * (double)(s->elements / s->channels);
+    double count = (double)(s->dataset->count - s->unreadable) * (double)(s->elements / s->channels);
+    if (count == 0.0) return;
     tdm__text_puts(text, "normalize   {mean: [");
     for (size_t i = 0; i < s->channels; i++)
         tdm__text_printf(text, "%s%.4f", i == 0 ? "" : ", ", s->sums[i].sum / count);
@@ -108,6 +117,9 @@ static tdm_status print_report(const survey *s, char **report) {
     tdm__text_printf(&text, "samples     %lld\n", (long long)s->dataset->count);
     tdm__text_printf(&text, "shape       %s, %s\n", tdm__dims_print(shape, &s->dataset->x_shape),
                      s->dataset->x_is_bytes ? "bytes" : "floats");
+    if (s->most[0] > 0)
+        tdm__text_printf(&text, "pictures    %lld x %lld to %lld x %lld pixels in the files\n", (long long)s->least[1],
+                         (long long)s->least[0], (long long)s->most[1], (long long)s->most[0]);
     if (s->dataset->target_kind == TDM_TARGET_CLASS) {
         print_labels(s, &text);
     } else {
@@ -117,17 +129,46 @@ static tdm_status print_report(const survey *s, char **report) {
     return tdm__text_take_public(&text, report);
 }
 
+/* A picture that cannot be read is noted: there may be more. */
+static tdm_status read_one(survey *s, int64_t index, bool *is_read) {
+    const tdm_dataset_ops *ops = s->dataset->ops;
+    int64_t size[2] = {0};
+    tdm_status status = tdm__sample_read(&s->reader, index, s->x, s->target);
+    if (status == TDM_OK && ops->measure != NULL) status = ops->measure(&s->reader, index, size);
+    *is_read = status == TDM_OK;
+    if (status == TDM_E_DATA && ops->measure != NULL) {
+        if (s->unreadable++ < SAMPLES_NAMED) tdm__text_printf(&s->messages, "; %s", tdm_error_message());
+        return TDM_OK;
+    }
+    for (int k = 0; k < 2 && status == TDM_OK && size[0] > 0; k++) {
+        if (s->least[k] == 0 || size[k] < s->least[k]) s->least[k] = size[k];
+        if (size[k] > s->most[k]) s->most[k] = size[k];
+    }
+    return status;
+}
+
 static tdm_status read_all(survey *s) {
     TDM_TRY(new_buffers(s));
     TDM_TRY(tdm__sample_reader_open(&s->reader, s->dataset));
     for (int64_t i = 0; i < s->dataset->count; i++) {
-        TDM_TRY(tdm__sample_read(&s->reader, i, s->x, s->target));
+        bool is_read;
+        TDM_TRY(read_one(s, i, &is_read));
+        if (!is_read) continue;
         bool x_is_finite = add_x(s), target_is_finite = add_target(s);
         if (x_is_finite && target_is_finite) continue;
         if (s->broken_count < SAMPLES_NAMED) s->broken[s->broken_count] = tdm__dataset_row(s->dataset, i);
         s->broken_count++;
     }
     return TDM_OK;
+}
+
+static tdm_status check_readable(const survey *s, const tdm_data_spec *spec) {
+    if (s->unreadable == 0 || spec->on_bad_sample == TDM_BAD_SAMPLE_SKIP) return TDM_OK;
+    TDM_FAIL_AT(&spec->origin, TDM_E_DATA,
+                "%lld of %lld pictures cannot be used; repair or remove them, or write on_bad_sample: skip%s%s",
+                (long long)s->unreadable, (long long)s->dataset->count,
+                s->messages.failed || s->messages.data == NULL ? "" : s->messages.data,
+                s->unreadable > SAMPLES_NAMED ? "; ..." : "");
 }
 
 static tdm_status check_finite(const survey *s, const tdm_data_spec *spec) {
@@ -143,24 +184,6 @@ static tdm_status check_finite(const survey *s, const tdm_data_spec *spec) {
                 s->broken_count > SAMPLES_NAMED ? ", ..." : "");
 }
 
-static tdm_status take_use(const tdm_data_use *use, tdm_data_wanted *wanted) {
-    *wanted = (tdm_data_wanted){.ignore_index = INT64_MIN};
-    if (use == NULL) return TDM_OK;
-    if (use->size < sizeof(*use))
-        TDM_FAIL(TDM_E_USAGE, "tdm_data_use.size must be sizeof(tdm_data_use), %zu, got %u", sizeof(*use), use->size);
-    if (use->ndim < 0 || use->ndim > TDM_MAX_DIMS)
-        TDM_FAIL(TDM_E_USAGE, "tdm_data_use.ndim must be 0 to %d, got %d", TDM_MAX_DIMS, use->ndim);
-    wanted->input.ndim = use->ndim;
-    for (int i = 0; i < use->ndim; i++) wanted->input.dim[i] = use->input[i];
-    wanted->target_kind = use->float_targets ? TDM_TARGET_VALUES : TDM_TARGET_CLASS;
-    wanted->classes = use->classes;
-    wanted->target_width = use->target_width;
-    wanted->seed = use->seed;
-    wanted->rng_profile = use->rng_profile;
-    if (use->has_ignore_index) wanted->ignore_index = use->ignore_index;
-    return TDM_OK;
-}
-
 tdm_status tdm_data_check(const tdm_host *host, const tdm_data_spec *spec, const tdm_data_use *use, char **report) {
     tdm_status status = TDM_OK;
     tdm_data_wanted wanted;
@@ -168,13 +191,20 @@ tdm_status tdm_data_check(const tdm_host *host, const tdm_data_spec *spec, const
     if (spec == NULL || report == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_data_check: spec or report is NULL");
     *report = NULL;
     TDM_TRY(tdm__host_take(&host));
-    TDM_TRY(take_use(use, &wanted));
+    TDM_TRY(tdm__data_use_take(use, &wanted));
     TDM_TRY(tdm__dataset_open(&s.dataset, host, spec, &wanted));
     tdm__arena_init(&s.memory, host);
+    tdm__text_init(&s.messages, host);
     TDM_TRY_DONE(read_all(&s));
-    TDM_TRY_DONE(check_finite(&s, spec));
     TDM_TRY_DONE(print_report(&s, report));
+    TDM_TRY_DONE(check_readable(&s, spec));
+    TDM_TRY_DONE(check_finite(&s, spec));
 done:
+    if (status != TDM_OK && s.unreadable == 0) {
+        tdm_free(*report);
+        *report = NULL;
+    }
+    tdm__text_deinit(&s.messages);
     tdm__arena_deinit(&s.memory);
     tdm__sample_reader_close(&s.reader);
     tdm__dataset_close(s.dataset);

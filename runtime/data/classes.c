@@ -114,7 +114,11 @@ tdm_status tdm__classes_from_texts(tdm_dataset *dataset, const tdm_data_wanted *
                                    const char *text, const size_t *offset, int64_t count, int64_t *labels) {
     bool are_numbers = wanted->class_names == NULL || wanted->class_names->count == 0;
     for (int64_t i = 0; i < count && are_numbers; i++) are_numbers = tdm__parse_int(text + offset[i], &labels[i]);
-    if (are_numbers) return TDM_OK;
+    return are_numbers ? TDM_OK : tdm__classes_from_names(dataset, wanted, source, text, offset, count, labels);
+}
+
+tdm_status tdm__classes_from_names(tdm_dataset *dataset, const tdm_data_wanted *wanted, const char *source,
+                                   const char *text, const size_t *offset, int64_t count, int64_t *labels) {
     TDM_TRY(take_names(dataset, wanted, source, text, offset, count));
     for (int64_t i = 0; i < count; i++) {
         labels[i] = tdm__classes_find(&dataset->class_names, text + offset[i]);

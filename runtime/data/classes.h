@@ -15,6 +15,9 @@ int64_t tdm__classes_find(const tdm_classes *classes, const char *name);
  * sorted, which become the dataset's. TDM_E_DATA names a text that is no class; `source` begins the message. */
 tdm_status tdm__classes_from_texts(tdm_dataset *dataset, const tdm_data_wanted *wanted, const char *source,
                                    const char *text, const size_t *offset, int64_t count, int64_t *labels);
+/* The same for labels that are names even if they look like numbers, as those of folders. */
+tdm_status tdm__classes_from_names(tdm_dataset *dataset, const tdm_data_wanted *wanted, const char *source,
+                                   const char *text, const size_t *offset, int64_t count, int64_t *labels);
 /* As JSON, for checkpoints: ["cat", "dog"]. */
 void tdm__classes_print(const tdm_classes *classes, tdm_text *out);
 /* Reads it again; names are in the arena. TDM_E_CHECKPOINT if it is no such list: sorted, each name once. */

@@ -9,6 +9,7 @@
 #include "runtime/base/hash.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/random/rng.h"
+#include "runtime/image/canvas.h"
 
 /* ---- datasets ---- */
 
@@ -29,8 +30,10 @@ typedef struct tdm_data_wanted {
     int64_t seed;         /* the job's */
     int rng_profile;
     int64_t ignore_index;
-    const tdm_classes *class_names; /* of the data trained on; NULL or count 0: unknown */
-    bool evaluates;                 /* data.eval: the part that `holdout` keeps back; transforms draw nothing */
+    const tdm_classes *class_names;      /* of the data trained on; NULL or count 0: unknown */
+    const tdm_transform_spec *transform; /* NULL: none; borrowed by the dataset */
+    const char *module_path;             /* where modules are, as for tdm__module_find */
+    bool evaluates;                      /* data.eval: the part that `holdout` keeps back; transforms draw nothing */
 } tdm_data_wanted;
 
 /* Its headers and sizes are checked at open, before the first step. Immutable; may be read from any thread. */
@@ -38,8 +41,10 @@ typedef struct tdm_dataset tdm_dataset;
 /* Reads samples of a dataset, in one thread: what reading needs besides the sample's index. */
 typedef struct tdm_sample_reader {
     const tdm_dataset *dataset;
-    int64_t epoch; /* transforms that draw depend on it */
-    void *scratch; /* of the dataset's format; NULL: none */
+    int64_t epoch;      /* transforms that draw depend on it */
+    tdm_canvas *canvas; /* for pictures; NULL: samples need none */
+    struct tdm_file_bytes *file;
+    unsigned char *raw; /* a sample before the steps of data.transform */
 } tdm_sample_reader;
 /* A format: one of tandem/sys/formats.def, or the embedder's callback. */
 typedef struct tdm_dataset_ops {
@@ -54,9 +59,13 @@ typedef struct tdm_dataset_ops {
      * only on `index` and, if the format draws anew in each epoch, on the reader's epoch. If `resident_bytes` is not 0,
      * x may be NULL: then only the target is read. */
     tdm_status (*read)(const tdm_sample_reader *reader, int64_t index, void *x, void *target);
-    /* Makes and releases a reader's scratch. NULL: there is none. */
-    tdm_status (*new_scratch)(const tdm_dataset *dataset, void **scratch);
-    void (*delete_scratch)(const tdm_dataset *dataset, void *scratch);
+    /* Instead of `read`, for pictures, which go through the steps of data.transform: draws one on the canvas. If it is
+     * left out, its pixels have the sample's size already. */
+    tdm_status (*picture)(const tdm_sample_reader *reader, int64_t index, tdm_canvas *canvas, void *target,
+                          bool *is_left_out);
+    tdm_status (*measure)(const tdm_sample_reader *reader, int64_t index,
+                          int64_t size[2]); /* height, width in the file */
+    void (*close)(tdm_dataset *dataset);    /* NULL: nothing but its blocks is to be released */
 } tdm_dataset_ops;
 enum { TDM_DATASET_BLOCKS = 8 };
 struct tdm_dataset {
@@ -64,7 +73,13 @@ struct tdm_dataset {
     const tdm_host *host;
     int64_t count;
     tdm_shape x_shape; /* of one sample */
-    bool x_is_bytes;   /* uint8, else float */
+    /* If `steps` is not NULL, samples are pictures of raw_shape (channels, height, width; pictures in files have their
+     * own sizes) that go through these steps. */
+    const tdm_transform_spec *steps;
+    tdm_shape raw_shape;
+    uint64_t seed;   /* of the steps */
+    bool draws;      /* training: the steps draw */
+    bool x_is_bytes; /* uint8, else float */
     tdm_target_kind target_kind;
     int64_t target_width;    /* floats per sample for TDM_TARGET_VALUES */
     int64_t classes;         /* labels are in [0, classes); 0: unknown until read */
@@ -95,9 +110,7 @@ static inline int64_t tdm__dataset_row(const tdm_dataset *dataset, int64_t index
 tdm_status tdm__sample_reader_open(tdm_sample_reader *reader, const tdm_dataset *dataset);
 void tdm__sample_reader_close(tdm_sample_reader *reader); /* all zero is fine */
 /* See `read` above. */
-static inline tdm_status tdm__sample_read(const tdm_sample_reader *reader, int64_t index, void *x, void *target) {
-    return reader->dataset->ops->read(reader, index, x, target);
-}
+tdm_status tdm__sample_read(const tdm_sample_reader *reader, int64_t index, void *x, void *target);
 /* The same for a single sample, in epoch 0. */
 tdm_status tdm__dataset_read(const tdm_dataset *dataset, int64_t index, void *x, void *target);
 /* Are samples of this tdm_data_format drawn, `samples` of them? */

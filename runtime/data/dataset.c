@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/status.h"
+#include "runtime/data/transforms/transforms.h"
 
 tdm_status tdm__dataset_new(tdm_dataset **out, const tdm_host *host, const tdm_dataset_ops *ops) {
     TDM_TRY(tdm__new(host, out, 1, ops->bytes, ops->name));
@@ -24,6 +25,7 @@ tdm_status tdm__dataset_take(tdm_dataset *dataset, void *out, size_t count, size
 
 void tdm__dataset_close(tdm_dataset *dataset) {
     if (dataset == NULL) return;
+    if (dataset->ops->close != NULL) dataset->ops->close(dataset);
     for (int i = 0; i < TDM_DATASET_BLOCKS; i++) tdm__delete(dataset->host, dataset->block[i]);
     tdm__delete(dataset->host, dataset);
 }
@@ -67,8 +69,8 @@ static bool fits_shape(const tdm_shape *found, const tdm_shape *wanted) {
     return true;
 }
 
-tdm_status tdm__dataset_take_shape(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
-                                   const tdm_shape *found, const char *source) {
+static tdm_status set_shape(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
+                            const tdm_shape *found, const char *source) {
     char found_text[TDM_DIMS_TEXT], wanted_text[TDM_DIMS_TEXT];
     if (wanted->input.ndim == 0) {
         dataset->x_shape = *found;
@@ -79,6 +81,34 @@ tdm_status tdm__dataset_take_shape(tdm_dataset *dataset, const tdm_data_spec *sp
                     source, tdm__dims_print(wanted_text, &wanted->input), tdm__dims_print(found_text, found));
     dataset->x_shape = wanted->input;
     return TDM_OK;
+}
+
+tdm_status tdm__dataset_take_pictures(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
+                                      const tdm_shape *shape, const char *source) {
+    tdm_shape result = *shape;
+    char text[TDM_DIMS_TEXT];
+    if (shape->ndim != 3 || (shape->dim[0] != 1 && shape->dim[0] != 3))
+        TDM_FAIL_AT(&spec->inputs_at, TDM_E_DATA,
+                    "%s: the steps of data.transform change pictures of 1 or 3 channels, found %s", source,
+                    tdm__dims_print(text, shape));
+    dataset->steps = wanted->transform;
+    dataset->raw_shape = *shape;
+    dataset->seed = (uint64_t)wanted->seed;
+    dataset->draws = !wanted->evaluates;
+    dataset->x_is_bytes = true;
+    if (wanted->transform != NULL) {
+        const tdm_picture_size size = tdm__transform_size(wanted->transform, dataset->draws);
+        if (size.height > 0) result.dim[1] = size.height;
+        if (size.width > 0) result.dim[2] = size.width;
+    }
+    return set_shape(dataset, spec, wanted, &result, source);
+}
+
+tdm_status tdm__dataset_take_shape(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
+                                   const tdm_shape *found, const char *source) {
+    if (wanted->transform != NULL && wanted->transform->step_count > 0)
+        return tdm__dataset_take_pictures(dataset, spec, wanted, found, source);
+    return set_shape(dataset, spec, wanted, found, source);
 }
 
 tdm_status tdm__dataset_take_classes(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,

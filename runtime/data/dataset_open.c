@@ -23,6 +23,15 @@ bool tdm__data_is_made(int format) {
     return ops != NULL && ops->is_made;
 }
 
+/* Steps change bytes. What they draw cannot be kept on a device. */
+static tdm_status check_steps(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted) {
+    if (wanted->transform == NULL || wanted->transform->step_count == 0) return TDM_OK;
+    dataset->resident_bytes = 0;
+    if (dataset->steps != NULL && dataset->x_is_bytes) return TDM_OK;
+    TDM_FAIL_AT(&spec->inputs_at, TDM_E_DATA, "%s: data.transform has steps for pictures, and these samples are floats",
+                dataset->ops->name);
+}
+
 tdm_status tdm__dataset_open(tdm_dataset **out, const tdm_host *host, const tdm_data_spec *spec,
                              const tdm_data_wanted *wanted) {
     const tdm_dataset_ops *ops = find(spec->format);
@@ -39,6 +48,7 @@ tdm_status tdm__dataset_open(tdm_dataset **out, const tdm_host *host, const tdm_
     tdm_dataset *dataset;
     TDM_TRY(tdm__dataset_new(&dataset, host, ops));
     TDM_TRY_ELSE(tdm__error_at(ops->open(dataset, spec, wanted), &spec->origin), tdm__dataset_close(dataset));
+    TDM_TRY_ELSE(check_steps(dataset, spec, wanted), tdm__dataset_close(dataset));
     *out = dataset;
     return TDM_OK;
 }

@@ -28,6 +28,10 @@ tdm_status tdm__dataset_take_part(tdm_dataset *dataset, const tdm_data_spec *spe
  * the model has no input shape. */
 tdm_status tdm__dataset_take_shape(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
                                    const tdm_shape *found, const char *source);
+/* Sets the shape of samples that are pictures: bytes [channels, height, width] that are read as `shape` and go through
+ * the steps of data.transform. */
+tdm_status tdm__dataset_take_pictures(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
+                                      const tdm_shape *shape, const char *source);
 /* Sets `resident_bytes`: a device may keep x of all samples if that is at most `most` bytes. For samples that are
  * drawn, `most` is what can be drawn in seconds. Call it after tdm__dataset_take_part. */
 void tdm__dataset_set_resident(tdm_dataset *dataset, size_t most);

@@ -7,6 +7,7 @@
 #include "runtime/base/system/file.h"
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"
+#include "runtime/data/make_pictures.h"
 
 enum { HEADER_MAX = 128, FILES = 2 };
 
@@ -129,10 +130,12 @@ tdm_status tdm_data_make(const tdm_host *host, const char *format, const char *f
     if (format == NULL || folder == NULL) TDM_FAIL(TDM_E_USAGE, "tdm_data_make: format or folder is NULL");
     TDM_TRY(tdm__host_take(&host));
     m.host = host;
+    if (strcmp(format, "image_folder") == 0) return tdm__make_pictures(host, folder, samples, seed);
     for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
         if (strcmp(format, formats[i].name) == 0) m.format = &formats[i];
     }
-    if (m.format == NULL) TDM_FAIL(TDM_E_USAGE, "data make: format must be idx, cifar10 or npy, got '%s'", format);
+    if (m.format == NULL)
+        TDM_FAIL(TDM_E_USAGE, "data make: format must be idx, cifar10, npy or image_folder, got '%s'", format);
     tdm__arena_init(&m.paths, m.host);
     tdm_status status = make(&m, folder, samples, seed);
     for (int i = 0; i < FILES; i++) tdm__out_discard(&m.out[i]);

@@ -3,16 +3,95 @@
 
 #include "runtime/base/round.h"
 #include "runtime/base/status.h"
+#include "runtime/data/formats.h"
+#include "runtime/data/pictures/picture_file.h"
 #include "runtime/data/transform.h"
+
+static bool is_picture(const tdm_dataset *dataset) {
+    return dataset->ops->picture != NULL || (dataset->steps != NULL && dataset->steps->step_count > 0);
+}
+
+static tdm_status make_parts(tdm_sample_reader *reader) {
+    const tdm_dataset *dataset = reader->dataset;
+    const tdm_host *host = dataset->host;
+    size_t raw;
+    TDM_TRY(tdm__new(host, &reader->canvas, 1, sizeof(*reader->canvas), "picture"));
+    tdm__canvas_init(reader->canvas, host);
+    TDM_TRY(tdm__new(host, &reader->file, 1, sizeof(*reader->file), "picture"));
+    if (dataset->ops->picture != NULL) return TDM_OK;
+    if (!tdm__shape_elements(&dataset->raw_shape, &raw)) TDM_FAIL(TDM_E_INTERNAL, "reader: the dataset has no shape");
+    return tdm__new(host, &reader->raw, raw, 1, "sample");
+}
 
 tdm_status tdm__sample_reader_open(tdm_sample_reader *reader, const tdm_dataset *dataset) {
     *reader = (tdm_sample_reader){.dataset = dataset};
-    return dataset->ops->new_scratch != NULL ? dataset->ops->new_scratch(dataset, &reader->scratch) : TDM_OK;
+    if (!is_picture(dataset)) return TDM_OK;
+    TDM_TRY_ELSE(make_parts(reader), tdm__sample_reader_close(reader));
+    return TDM_OK;
 }
 
 void tdm__sample_reader_close(tdm_sample_reader *reader) {
-    if (reader->scratch != NULL) reader->dataset->ops->delete_scratch(reader->dataset, reader->scratch);
+    if (reader->dataset == NULL) return;
+    const tdm_host *host = reader->dataset->host;
+    if (reader->canvas != NULL) tdm__canvas_deinit(reader->canvas);
+    if (reader->file != NULL) tdm__delete(host, reader->file->data);
+    tdm__delete(host, reader->canvas);
+    tdm__delete(host, reader->file);
+    tdm__delete(host, reader->raw);
     *reader = (tdm_sample_reader){.dataset = NULL};
+}
+
+/* Draws a sample that another format has as bytes. */
+static tdm_status draw_raw(const tdm_sample_reader *reader, int64_t index, void *target) {
+    const tdm_dataset *dataset = reader->dataset;
+    tdm_host host = *dataset->host;
+    tdm_pixels *now = &reader->canvas->now;
+    TDM_TRY(dataset->ops->read(reader, index, reader->raw, target));
+    now->channels = (int)dataset->raw_shape.dim[0];
+    now->height = (int)dataset->raw_shape.dim[1];
+    now->width = (int)dataset->raw_shape.dim[2];
+    const size_t channels = (size_t)now->channels, plane = (size_t)now->width * (size_t)now->height;
+    TDM_TRY(tdm__pixels_room(&host, now, plane * channels));
+    for (size_t c = 0; c < channels; c++) {
+        for (size_t i = 0; i < plane; i++) now->data[i * channels + c] = reader->raw[c * plane + i];
+    }
+    return TDM_OK;
+}
+
+static tdm_status check_size(const tdm_dataset *dataset, const tdm_canvas *canvas, int64_t row) {
+    const tdm_shape *wanted = &dataset->x_shape;
+    const tdm_pixels *now = &canvas->now;
+    if (wanted->ndim == 3 && now->channels == wanted->dim[0] && now->height == wanted->dim[1] &&
+        now->width == wanted->dim[2])
+        return TDM_OK;
+    if (wanted->ndim != 3 && tdm__pixels_bytes(now) == tdm__dataset_x_bytes(dataset)) return TDM_OK;
+    TDM_FAIL(TDM_E_DATA,
+             "%s: sample %lld has %d x %d pixels after data.transform, and the model takes %lld x %lld; add resize and "
+             "center_crop",
+             dataset->ops->name, (long long)row, now->width, now->height,
+             wanted->ndim == 3 ? (long long)wanted->dim[2] : 0, wanted->ndim == 3 ? (long long)wanted->dim[1] : 0);
+}
+
+tdm_status tdm__sample_read(const tdm_sample_reader *reader, int64_t index, void *x, void *target) {
+    const tdm_dataset *dataset = reader->dataset;
+    const int64_t row = tdm__dataset_row(dataset, index);
+    bool is_left_out = false;
+    if (reader->canvas == NULL) return dataset->ops->read(reader, index, x, target);
+    if (dataset->ops->picture != NULL) {
+        TDM_TRY(dataset->ops->picture(reader, index, reader->canvas, target, &is_left_out));
+    } else {
+        TDM_TRY(draw_raw(reader, index, target));
+    }
+    if (!is_left_out && dataset->steps != NULL) {
+        const tdm_picture_key key = {.seed = dataset->seed,
+                                     .epoch = dataset->draws ? reader->epoch : 0,
+                                     .sample = row,
+                                     .training = dataset->draws};
+        TDM_TRY(tdm__transform_picture(dataset->steps, reader->canvas, &key));
+    }
+    TDM_TRY(check_size(dataset, reader->canvas, row));
+    tdm__canvas_planes(reader->canvas, x);
+    return TDM_OK;
 }
 
 tdm_status tdm__dataset_read(const tdm_dataset *dataset, int64_t index, void *x, void *target) {

@@ -189,7 +189,7 @@ static void limits_part(report *r) {
     if (fd >= 0) close(fd);
 }
 
-/* Modules with kernels, then the backends that the library does not contain. */
+/* Modules with kernels, the one for pictures, then the backends that the library does not contain. */
 #define NAME_BUILT_IN(name)
 #define NAME_DEVICE_MODULE(name) #name,
 #define NAME_RESERVED(name) #name,
@@ -197,6 +197,7 @@ static void limits_part(report *r) {
 static const char *const modules[] = {
     "dnnl",
     "cuda",
+    "image",
 #include <tandem/sys/backends.def>
 };
 #undef TDM_BACKEND

@@ -87,7 +87,7 @@ static void add_samples(const tdm_run *run, const tdm_batch *batch, tdm_text *te
         const tdm_shard *shard = &batch->shard[s];
         for (int64_t row = 0; row < shard->rows && listed < SAMPLES_LISTED; row++, listed++)
             tdm__text_printf(text, "%s%lld", listed > 0 ? ", " : "",
-                             (long long)(shard->index[row] + run->train->first));
+                             (long long)tdm__dataset_row(run->train, shard->index[row]));
         rows += shard->rows;
     }
     if (rows > listed) tdm__text_printf(text, " and %lld more", (long long)(rows - listed));

@@ -180,8 +180,9 @@ static tdm_status print_summary(tdm_run *run, char **out) {
     tdm__text_printf(&text,
                      "train_samples %lld\neval_samples %lld\nsteps_per_epoch %lld\nsteps_total %lld\n"
                      "threads_per_device %d\nkernels %s\n",
-                     (long long)run->train->count, (long long)tdm_run_eval_count(run), (long long)run->steps_per_epoch,
-                     (long long)run->steps_total, run->plan->options.threads, run->compute.report.text);
+                     (long long)(run->train != NULL ? run->train->count : 0), (long long)tdm_run_eval_count(run),
+                     (long long)run->steps_per_epoch, (long long)run->steps_total, run->plan->options.threads,
+                     run->compute.report.text);
     return tdm__text_take_public(&text, out);
 }
 

@@ -107,6 +107,7 @@ struct tdm_run {
     int64_t failed_step;   /* the step that failed: the replicas' contents are undefined; 0: none */
     bool runs_ahead;       /* on all ranks: a step may be submitted before the last one is reported */
     bool eval_waits, save_waits, verify_waits; /* due as soon as no step is in flight */
+    struct tdm_run_picture *picture;           /* run_picture.c; NULL until the first picture */
     tdm_run_folder *folder;
     atomic_int stop;
 };
@@ -150,6 +151,7 @@ tdm_status tdm__run_classes_of_weights(tdm_run *run);
 tdm_status tdm__run_take_classes(tdm_run *run);
 /* TDM_E_CHECKPOINT if the checkpoint was trained on other classes than this run has. */
 tdm_status tdm__run_check_classes(const tdm_run *run, const tdm_ckpt *ckpt);
+void tdm__run_close_picture(tdm_run *run);
 /* Does every pass of training and evaluation have the rows that the layers need? */
 tdm_status tdm__run_check_rows(const tdm_run *run);
 /* Called after the mode is open: batches lie in memory that its device lends. */

@@ -29,13 +29,19 @@ static tdm_status open_one(tdm_run *run, tdm_dataset **out, const tdm_source *so
                           : tdm__dataset_open(out, run->host, spec, wanted);
 }
 
+/* A run that only predicts gets its samples from its program. */
+static bool has_no_data(const tdm_run *run) {
+    return run->options.predicts && run->options.train == NULL && run->job->data.train.format == TDM_DATA_NONE;
+}
+
 tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted) {
     const tdm_data_section *data = &run->job->data;
+    TDM_TRY(tdm__run_classes_of_weights(run));
+    if (has_no_data(run)) return TDM_OK;
     if (run->options.train == NULL && data->train.format == TDM_DATA_NONE)
         TDM_FAIL(TDM_E_CONFIG,
                  "the job has no data.train; to try the job without data, write `data: {train: {format: synthetic}}`");
     tdm_data_wanted own = *wanted, eval = *wanted;
-    TDM_TRY(tdm__run_classes_of_weights(run));
     own.class_names = &run->classes;
     TDM_TRY(open_one(run, &run->train, run->options.train, &data->train, &own));
     TDM_TRY(tdm__run_take_classes(run));
@@ -172,6 +178,8 @@ tdm_status tdm__run_check_rows(const tdm_run *run) {
 }
 
 tdm_status tdm__run_open_loaders(tdm_run *run) {
+    run->steps_per_epoch = run->steps_total = 1;
+    if (run->train == NULL) return TDM_OK;
     TDM_TRY(open_loader(run));
     TDM_TRY(feed_replicas(run));
     return open_eval_loaders(run);
@@ -192,7 +200,7 @@ tdm_status tdm__run_prefetch(tdm_run *run) {
 /* A prefetched batch may still be on its way out of memory that the loader is about to fill again. */
 tdm_status tdm__run_seek(tdm_run *run) {
     for (int i = 0; i < run->mode->replica_count; i++) TDM_TRY(tdm__replica_drop_prefetched(run->mode->replica[i]));
-    return tdm__loader_seek(run->loader, run->epoch, run->step_in_epoch);
+    return run->loader != NULL ? tdm__loader_seek(run->loader, run->epoch, run->step_in_epoch) : TDM_OK;
 }
 
 /* The feeds end first: no copy may read the loader's memory when it closes. */

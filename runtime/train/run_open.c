@@ -106,7 +106,9 @@ static tdm_status open_loss(tdm_run *run, tdm_data_wanted *wanted) {
                                 .target_width = tdm__shape_count(&output->shape),
                                 .seed = run->job->seed,
                                 .rng_profile = run->job->rng_profile,
-                                .ignore_index = section->ignore_index};
+                                .ignore_index = section->ignore_index,
+                                .transform = &run->job->data.transform,
+                                .module_path = run->options.module_path};
     return TDM_OK;
 }
 
@@ -155,7 +157,7 @@ static tdm_status open_mode(tdm_run *run) {
                               .comm = run->comm,
                               .state_count = run->options.predicts ? 0 : tdm__optim_state_count(job),
                               .averages = run->average_count > 0,
-                              .has_ignored = run->train->has_ignored};
+                              .has_ignored = run->train != NULL && run->train->has_ignored};
     tdm_status status = tdm__mode_open(&run->mode, tdm_builtin_modes[job->parallel.mode], &params);
     return status == TDM_E_MEMORY ? short_of_memory(run) : status;
 }
@@ -274,6 +276,7 @@ void tdm_run_close(tdm_run *run) {
     if (run == NULL) return;
     const tdm_host *host = run->host;
     tdm__run_folder_close(run);
+    tdm__run_close_picture(run);
     tdm__run_close_loaders(run);
     tdm__mode_close(run->mode);
     tdm_comm_close(run->comm);

@@ -101,6 +101,10 @@ TEST(jobs_and_opening) {
     char *text = NULL;
     MISUSE(tdm_job_init(NULL));
     MISUSE(tdm_job_check(NULL));
+    MISUSE(tdm_transform_init(NULL, TDM_TRANSFORM_RESIZE));
+    tdm_transform_step step;
+    MISUSE(tdm_transform_init(&step, -1));
+    MISUSE(tdm_transform_init(&step, TDM_TRANSFORM_KINDS));
     MISUSE(tdm_job_print(NULL, &text));
     MISUSE(tdm_job_print(&job, NULL));
     MISUSE(tdm_run_open(NULL, &job, graph, NULL));
@@ -197,6 +201,7 @@ TEST(running) {
     CHECK_INT(tdm_run_input_width(NULL), 0);
     CHECK_INT(tdm_run_eval_count(NULL), 0);
     CHECK_INT(tdm_run_tensor_count(NULL), 0);
+    CHECK(tdm_run_class_name(NULL, 0) == NULL && tdm_run_class_name(run, 0) == NULL);
     MISUSE(tdm_run_eval_sample(NULL, 0, x, &label));
     MISUSE(tdm_run_eval_sample(run, 0, NULL, &label));
     MISUSE(tdm_run_eval_sample(run, 0, x, NULL));

@@ -135,7 +135,9 @@ TEST(values_out_of_range_are_named) {
     WRONG(loss.label_smoothing, 1.5, "loss.label_smoothing");
     WRONG(data.workers, -1, "data.workers");
     WRONG(data.workers, 1 << 20, "data.workers");
-    WRONG(data.train.format, 7, "data.train.format");
+    WRONG(data.train.format, 99, "data.train.format");
+    WRONG(data.train.holdout, 1, "data.train.holdout must be a number of at least 0 and below 1");
+    WRONG(data.transform.step_count, TDM_TRANSFORMS_MAX + 1, "data.transform must have 0 to 16 steps, got 17");
     WRONG(data.train.samples, 0, "data.train.samples");
     WRONG(data.train.range.count, 1, "data.train.range");
     WRONG(data.train.range.count, 1000, "data.train.range");

@@ -17,10 +17,11 @@ static void base_text(const tdm_section *section, int type, char *out, size_t by
         [TDM_DATA_NPY] = "{format: npy, x: a, y: b}",
         [TDM_DATA_SYNTHETIC] = "{format: synthetic}",
         [TDM_DATA_GLYPHS] = "{format: glyphs}",
+        [TDM_DATA_IMAGE_FOLDER] = "{format: image_folder, path: a}",
         [TDM_DATA_CSV] = "{format: csv, path: a}",
     };
     bool is_spec = section->type_key != NULL && strcmp(section->type_key, "format") == 0;
-    if (is_spec && type != TDM_DATA_NONE && type != TDM_DATA_IMAGE_FOLDER) {
+    if (is_spec && type != TDM_DATA_NONE) {
         const char *name = section->rows[tdm__section_row(section, "format")].names[type];
         if (spec[type] == NULL) fprintf(stderr, "base_text: add a row to spec[] for the format %s\n", name);
         REQUIRE(spec[type] != NULL);

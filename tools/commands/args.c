@@ -127,6 +127,7 @@ static int check_words(const tool *t) {
 int args_parse(tool *t) {
     bool flags = true;
     t->override = memory_new((size_t)t->argc, sizeof *t->override);
+    t->word = memory_new((size_t)t->argc + TOOL_WORDS_MAX, sizeof *t->word);
     for (int i = 2; i < t->argc; i++) {
         const char *argument = t->argv[i];
         if (flags && strcmp(argument, "--") == 0) {

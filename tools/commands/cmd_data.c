@@ -1,6 +1,4 @@
 /* cmd_data.c - `tandem data check|make`: reads every sample once, and writes small data sets for trials. */
-#include <string.h>
-
 #include <tandem/data.h>
 
 #include "tools/terminal/term.h"
@@ -15,6 +13,7 @@ static tdm_data_use use_of(const tdm_config *config) {
     *(use.float_targets ? &use.target_width : &use.classes) = tdm_graph_output_width(graph);
     use.has_ignore_index = !use.float_targets;
     use.ignore_index = job->loss.ignore_index;
+    use.transform = &job->data.transform;
     return use;
 }
 
@@ -22,9 +21,10 @@ static int check_split(const tool *t, const char *name, const tdm_data_spec *spe
     char *report = NULL;
     if (spec->format == TDM_DATA_NONE) return TDM_OK;
     tdm_status status = tdm_data_check(&t->host, spec, use, &report);
-    if (status != TDM_OK) return tell_error(status);
+    if (!report) return tell_error(status);
     printf("%sdata.%s%s\n", term_on(stdout, TERM_BOLD), name, term_off(stdout));
-    return tell_text(status, report);
+    int code = tell_text(TDM_OK, report);
+    return status != TDM_OK ? tell_error(status) : code;
 }
 
 static int check(tool *t) {
@@ -35,6 +35,13 @@ static int check(tool *t) {
     const tdm_data_section *data = &tdm_config_job(config)->data;
     tdm_data_use use = use_of(config);
     code = check_split(t, "train", &data->train, &use);
+    const char *sheet = args_flag(t, "--sheet");
+    if (code == TDM_OK && sheet) {
+        tdm_status status = tdm_data_sheet(&t->host, &data->train, &use, sheet);
+        if (status != TDM_OK) return tell_error(status);
+        term_print("%s", sheet);
+    }
+    use.evaluates = true;
     int eval = check_split(t, "eval", &data->eval, &use);
     return code != TDM_OK ? code : eval;
 }
@@ -43,10 +50,6 @@ static int make(tool *t) {
     const char *format = args_flag(t, "--format"), *folder = t->word[1];
     int64_t samples = 1000, seed = 0;
     if (!args_int(t, "--samples", 1, &samples) || !args_int(t, "--seed", INT64_MIN, &seed)) return TDM_E_USAGE;
-    if (format && strcmp(format, "image_folder") == 0) {
-        term_error("image folders are not in this build; write idx, cifar10 or npy");
-        return TDM_E_UNSUPPORTED;
-    }
     tdm_status status = tdm_data_make(&t->host, format ? format : "idx", folder, samples, seed);
     if (status != TDM_OK) return tell_error(status);
     term_print("%s", folder);
@@ -63,12 +66,15 @@ const tool_verb verb_data = {"data",
                              "reads every sample once; writes small synthetic data sets",
                              "`check` opens the data of CONFIG, reads every sample and prints the number of\n"
                              "samples, how often each label occurs, and the mean and standard deviation of\n"
-                             "each channel. `make` writes rendered digits into FOLDER, in the format of MNIST\n"
-                             "(idx), CIFAR-10 (cifar10) or npy.\n\n"
+                             "each channel; of pictures also their sizes, and those that cannot be read.\n"
+                             "--sheet shows samples as the model sees them. `make` writes rendered digits into\n"
+                             "FOLDER, in the format of MNIST (idx), CIFAR-10 (cifar10), npy or as PNG files\n"
+                             "(image_folder).\n\n"
                              "examples:\n"
-                             "  tandem data check job.yaml\n"
+                             "  tandem data check job.yaml --sheet sheet.png\n"
                              "  tandem data make data/digits --format idx --samples 5000 --seed 1",
-                             {{"--format", "idx|cifar10|npy", "make: file format (idx)"},
+                             {{"--format", "idx|cifar10|npy|image_folder", "make: file format (idx)"},
+                              {"--sheet", "FILE", "check: also write a contact sheet of data.train (PNG)"},
                               {"--samples", "N", "make: number of samples (1000)"},
                               {"--seed", "N", "make: seed of the digits (0)"}},
                              run,

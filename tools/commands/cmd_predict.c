@@ -1,19 +1,27 @@
 /* cmd_predict.c - `tandem predict`: the model's outputs for every sample of a split, as CSV, JSONL or .npy. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "tools/commands/inference.h"
+#include "tools/commands/predict.h"
 #include "tools/terminal/json.h"
 #include "tools/terminal/term.h"
 
-typedef enum form { FORM_CSV, FORM_JSONL, FORM_NPY } form;
+void predict_cell(FILE *to, const char *text) {
+    if (!text[strcspn(text, ",\"\r\n")]) {
+        fputs(text, to);
+        return;
+    }
+    fputc('"', to);
+    for (; *text; text++) fprintf(to, *text == '"' ? "\"\"" : "%c", *text);
+    fputc('"', to);
+}
 
-typedef struct prediction {
-    form form;
-    FILE *to;
-    bool classes; /* outputs are class scores, and samples have labels */
-    int64_t width, count;
-} prediction;
+const char *predict_class(const prediction *p, int64_t index, char number[24]) {
+    const char *name = tdm_run_class_name(p->run, index);
+    snprintf(number, 24, "%lld", (long long)index);
+    return name ? name : number;
+}
 
 /* .npy version 1.0: magic, header length, a Python dict padded so that the numbers start at a multiple of 64. */
 static void npy_header(const prediction *p) {
@@ -28,14 +36,14 @@ static void npy_header(const prediction *p) {
 }
 
 static void head(const prediction *p) {
-    if (p->form == FORM_NPY) npy_header(p);
-    if (p->form != FORM_CSV) return;
+    if (p->form == PREDICT_NPY) npy_header(p);
+    if (p->form != PREDICT_CSV) return;
     fputs(p->classes ? "index,label,predicted" : "index", p->to);
     for (int64_t i = 0; i < p->width; i++) fprintf(p->to, p->classes ? ",score_%lld" : ",output_%lld", (long long)i);
     fputc('\n', p->to);
 }
 
-static int64_t best(const float *y, int64_t width) {
+int64_t predict_best(const float *y, int64_t width) {
     int64_t at = 0;
     for (int64_t i = 1; i < width; i++) {
         if (y[i] > y[at]) at = i;
@@ -43,23 +51,38 @@ static int64_t best(const float *y, int64_t width) {
     return at;
 }
 
+/* A number if the classes have no names. */
+static json_t *class_of(const prediction *p, int64_t index, char number[24]) {
+    return tdm_run_class_name(p->run, index) ? json_string(predict_class(p, index, number)) : json_integer(index);
+}
+
 static void json_row(const prediction *p, int64_t index, int64_t label, const float *y) {
     json_t *outputs = json_array();
+    char a[24], b[24];
     for (int64_t i = 0; i < p->width; i++) json_array_append_new(outputs, json_number((double)y[i]));
-    json_print(p->classes ? json_pack("{s:I, s:I, s:I, s:o}", "index", (json_int_t)index, "label", (json_int_t)label,
-                                      "predicted", (json_int_t)best(y, p->width), "scores", outputs)
-                          : json_pack("{s:I, s:o}", "index", (json_int_t)index, "outputs", outputs),
+    json_print(p->classes
+                   ? json_pack("{s:I, s:o, s:o, s:o}", "index", (json_int_t)index, "label", class_of(p, label, a),
+                               "predicted", class_of(p, predict_best(y, p->width), b), "scores", outputs)
+                   : json_pack("{s:I, s:o}", "index", (json_int_t)index, "outputs", outputs),
                p->to);
 }
 
+static void csv_classes(const prediction *p, int64_t label, int64_t predicted) {
+    char number[24];
+    fputc(',', p->to);
+    predict_cell(p->to, predict_class(p, label, number));
+    fputc(',', p->to);
+    predict_cell(p->to, predict_class(p, predicted, number));
+}
+
 static void row(const prediction *p, int64_t index, int64_t label, const float *y) {
-    if (p->form == FORM_NPY) {
+    if (p->form == PREDICT_NPY) {
         fwrite(y, sizeof *y, (size_t)p->width, p->to);
-    } else if (p->form == FORM_JSONL) {
+    } else if (p->form == PREDICT_JSONL) {
         json_row(p, index, label, y);
     } else {
         fprintf(p->to, "%lld", (long long)index);
-        if (p->classes) fprintf(p->to, ",%lld,%lld", (long long)label, (long long)best(y, p->width));
+        if (p->classes) csv_classes(p, label, predict_best(y, p->width));
         for (int64_t i = 0; i < p->width; i++) fprintf(p->to, ",%.9g", (double)y[i]);
         fputc('\n', p->to);
     }
@@ -88,6 +111,7 @@ static int storage_failed(const char *path) {
 }
 
 static int predict_to(prediction *p, tdm_run *run) {
+    if (p->tool->word_count > 1) return predict_pictures(p);
     head(p);
     tdm_status status = predict_all(p, run);
     return status == TDM_OK ? TDM_OK : tell_error(status);
@@ -105,23 +129,29 @@ static int predict_into(prediction *p, tdm_run *run, const char *path) {
     bool good = !ferror(to);
     good = fclose(to) == 0 && good;
     draft.fd = -1;
-    if (!files_end(&draft, good && code == TDM_OK) && code == TDM_OK) code = storage_failed(path);
+    /* Pictures that could not be read are named, and the others have their rows. */
+    const bool kept = code == TDM_OK || (code == TDM_E_DATA && p->tool->word_count > 1);
+    if (!files_end(&draft, good && kept) && kept) code = storage_failed(path);
     return code;
 }
 
 static int run(tool *t) {
     const char *path = args_flag(t, "--out");
-    prediction p = {.form = FORM_CSV};
+    prediction p = {.form = PREDICT_CSV};
     if (path && text_ends(path, ".jsonl")) {
-        p.form = FORM_JSONL;
+        p.form = PREDICT_JSONL;
     } else if (path && text_ends(path, ".npy")) {
-        p.form = FORM_NPY;
+        p.form = PREDICT_NPY;
     } else if (path && !text_ends(path, ".csv")) {
         return args_wrong(t, "`--out` must end in .csv, .jsonl or .npy, got `%s`", path);
     }
+    const bool has_pictures = t->word_count > 1;
+    if (has_pictures && p.form == PREDICT_NPY) return args_wrong(t, "`--out` for pictures must end in .csv or .jsonl");
     FREED_BY(inference_close) inference in = {.config = NULL};
-    int code = inference_open(&in, t);
+    int code = inference_open(&in, t, has_pictures);
     if (code != TDM_OK) return code;
+    p.run = in.run;
+    p.tool = t;
     p.classes = tdm_job_has_labels(&in.job);
     p.width = tdm_run_output_width(in.run);
     p.count = tdm_run_eval_count(in.run);
@@ -131,14 +161,19 @@ static int run(tool *t) {
 
 const tool_verb verb_predict = {
     "predict",
-    "RUN-DIR | CONFIG --weights PATH [key.path=value ...]",
-    "the model's outputs for every sample: CSV, JSONL or .npy",
-    "Writes one row per sample of data.eval (or data.train), in the order of the\n"
+    "RUN-DIR | CONFIG --weights PATH [PICTURE | FOLDER ...] [key.path=value ...]",
+    "the model's outputs for pictures, or for every sample: CSV, JSONL or .npy",
+    "With pictures (.jpg, .png) or folders of them, writes one row per picture: file,\n"
+    "class, its probability, and the probability of every class. The run directory\n"
+    "holds model, transforms and names of classes; its data need not be there. A\n"
+    "picture that cannot be read is named, and the exit status is 4.\n\n"
+    "Without pictures, writes one row per sample of data.eval (or data.train), in the order of the\n"
     "data: index, label, predicted class and scores. The scores are the model's raw\n"
     "outputs (logits). Without labels: index and outputs. .npy has only the outputs,\n"
     "float32 [samples, outputs]. With RUN-DIR alone, the configuration and the\n"
     "newest good checkpoint are taken from it.\n\n"
     "examples:\n"
+    "  tandem predict runs/a photo.jpg new/\n"
     "  tandem predict runs/a > predictions.csv\n"
     "  tandem predict job.yaml --weights runs/a > predictions.csv\n"
     "  tandem predict job.yaml --weights runs/a --out predictions.npy",
@@ -147,4 +182,4 @@ const tool_verb verb_predict = {
      {"--split", "train|eval", "which split of the data (eval)"},
      {"--out", "FILE", "a .csv, .jsonl or .npy file (-o); without it, CSV on stdout"}},
     run,
-    {1, 1, true}};
+    {1, 1 << 20, true}};

@@ -53,7 +53,12 @@ static int run_init(tool *t) {
         return args_wrong(t, "%s already exists; --force overwrites it", path);
     }
     char *text = NULL;
-    tdm_status status = tdm_config_starter(task ? task : "cifar", (tdm_language)in, &text);
+    const char *data = args_flag(t, "--data");
+    const bool images = task && strcmp(task, "images") == 0;
+    if (images && !data) return args_wrong(t, "`--task images` needs `--data FOLDER`, a folder for each class");
+    if (data && !images) return args_wrong(t, "`--data` belongs to `--task images`");
+    tdm_status status = images ? tdm_config_starter_images(&t->host, data, (tdm_language)in, &text)
+                               : tdm_config_starter(task ? task : "cifar", (tdm_language)in, &text);
     int code = deliver(t, status, text);
     if (code == TDM_OK && path && !t->quiet) term_line("wrote %s; next: tandem check %s", path, path);
     return code;
@@ -104,13 +109,16 @@ const tool_verb verb_schema = {
 const tool_verb verb_init = {"init",
                              "",
                              "a commented starter YAML",
-                             "Tasks: cifar (a CNN on CIFAR-10, ddp), mnist (a CNN on MNIST, dp), toy-mp (a\n"
+                             "Tasks: images (looks at the pictures in --data and writes a file that trains on\n"
+                             "them), cifar (a CNN on CIFAR-10, ddp), mnist (a CNN on MNIST, dp), toy-mp (a\n"
                              "small net on synthetic data; needs no download), resnet50-burnin (not in this\n"
                              "build).\n\n"
                              "examples:\n"
+                             "  tandem init --task images --data photos -o photos.yaml\n"
                              "  tandem init --task toy-mp -o toy.yaml\n"
                              "  tandem init --task mnist --lang zh -o mnist.yaml",
-                             {{"--task", "cifar|mnist|toy-mp|resnet50-burnin", "which starter (cifar)"},
+                             {{"--task", "images|cifar|mnist|toy-mp|resnet50-burnin", "which starter (cifar)"},
+                              {"--data", "FOLDER", "images: a folder with a sub-folder for each class"},
                               {"--lang", "en|zh", "language of the comments (en)"},
                               {"--out", "FILE", "write to a file (-o); never overwrites an existing file"},
                               {"--force", NULL, "let --out overwrite an existing file"}},

@@ -60,7 +60,7 @@ static int choose_checkpoint(inference *in, const tool *t, const char **weights)
     return TDM_OK;
 }
 
-int inference_open(inference *in, tool *t) {
+int inference_open(inference *in, tool *t, bool without_data) {
     *in = (inference){.config = NULL};
     const char *folder;
     int code = check_checkpoint(t);
@@ -77,8 +77,12 @@ int inference_open(inference *in, tool *t) {
     }
     if (!in->job.weights)
         return args_wrong(t, "no weights given; give a run directory, a checkpoint or a file with --weights");
-    code = choose_split(in, t);
-    if (code != TDM_OK) return code;
+    if (without_data) {
+        in->job.data.train.format = in->job.data.eval.format = TDM_DATA_NONE;
+    } else {
+        code = choose_split(in, t);
+        if (code != TDM_OK) return code;
+    }
     if (in->job.train.per_device == TDM_INT_NULL) /* the default of eval.batch depends on it */
         in->job.train.per_device = in->job.train.global_batch / in->job.parallel.device_ids.count;
     in->job.train.global_batch = TDM_INT_NULL;

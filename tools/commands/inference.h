@@ -12,8 +12,9 @@ typedef struct inference {
     tdm_run *run;
 } inference;
 
-/* Opens CONFIG of `t`, or the configuration of a run directory, with --weights, --checkpoint and --split. */
-int inference_open(inference *in, tool *t);
+/* Opens CONFIG of `t`, or the configuration of a run directory, with --weights, --checkpoint and --split.
+ * `without_data`: the samples come from the command, and the data of the configuration need not be there. */
+int inference_open(inference *in, tool *t, bool without_data);
 void inference_close(inference *in);
 
 #endif

@@ -136,6 +136,7 @@ int main(int argc, char **argv) {
         log_close();
     }
     free(t.override);
+    free(t.word);
     free(t.init_method);
     return finish_output(code, t.is_kept);
 }

@@ -77,6 +77,11 @@ TDM_API tdm_status tdm_config_find_key(const char *word, char **out);
 TDM_API tdm_status tdm_config_schema(tdm_language language, char **out); /* the JSON Schema, draft 7 */
 /* Prints a commented starter file for `task`: cifar, mnist, toy-mp or resnet50-burnin. Another task is TDM_E_USAGE. */
 TDM_API tdm_status tdm_config_starter(const char *task, tdm_language language, char **out);
+/* The same for a folder of pictures, whose sub-folders are the classes: looks at some of them, and chooses size,
+ * network, transforms and schedule. host NULL: tdm_host_default(). TDM_E_DATA if the folder has no classes or no
+ * pictures. */
+TDM_API tdm_status tdm_config_starter_images(const tdm_host *host, const char *folder, tdm_language language,
+                                             char **out);
 
 TDM_END_DECLS
 #endif

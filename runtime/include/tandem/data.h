@@ -19,18 +19,32 @@ typedef struct tdm_data_use {
     int64_t ignore_index;
     int64_t seed; /* the job's seed, for synthetic data */
     int rng_profile;
+    const tdm_transform_spec *transform; /* its steps for pictures; NULL: none */
+    bool evaluates;                      /* the part and the transforms of data.eval */
 } tdm_data_use;
 
 /* Opens the data, reads every sample and reports the number of samples, their shape, how often each label occurs, and
  * the mean and standard deviation per channel in the form that data.transform takes. *report is text of several lines;
  * free it with tdm_free. host NULL: tdm_host_default(). use NULL: all zero. Bad data is TDM_E_DATA, and the message
- * names the file or the sample. */
+ * names the file or the sample; if only pictures cannot be read, the report on the others is made, too. */
 TDM_API tdm_status tdm_data_check(const tdm_host *host, const tdm_data_spec *spec, const tdm_data_use *use,
                                   char **report);
 
+/* Writes a PNG file that shows up to 64 samples, spread over the data, as the model sees them in epoch 0, but for
+ * normalize. The file must not exist. host NULL: tdm_host_default(). */
+TDM_API tdm_status tdm_data_sheet(const tdm_host *host, const tdm_data_spec *spec, const tdm_data_use *use,
+                                  const char *path);
+
+/* Calls `each` with the path of every picture: `path` itself if it is a file, else those in the folder, and in its
+ * sub-folders, in the order of a data set. The path is valid during the call. Stops at a status that is not TDM_OK, and
+ * returns it. host NULL: tdm_host_default(). */
+TDM_API tdm_status tdm_data_pictures(const tdm_host *host, const char *path,
+                                     tdm_status (*each)(void *user, const char *path), void *user);
+
 /* Writes `samples` rendered digits into `folder`, which is made if it does not exist. Existing files are not
  * overwritten. format "idx": images-idx3-ubyte and labels-idx1-ubyte, 28 x 28, as in MNIST; "cifar10":
- * data_batch_1.bin; "npy": x.npy, bytes [samples, 1, 28, 28], and y.npy. The same seed gives the same bytes. host NULL:
+ * data_batch_1.bin; "npy": x.npy, bytes [samples, 1, 28, 28], and y.npy; "image_folder": PNG
+ * files of 32 x 32 pixels in sub-folders. The same seed gives the same bytes. host NULL:
  * tdm_host_default(). */
 TDM_API tdm_status tdm_data_make(const tdm_host *host, const char *format, const char *folder, int64_t samples,
                                  int64_t seed);

@@ -24,6 +24,9 @@ typedef enum tdm_data_format {
 /* auto: test for data.eval, else train. */
 typedef enum tdm_split { TDM_SPLIT_AUTO, TDM_SPLIT_TRAIN, TDM_SPLIT_TEST } tdm_split;
 
+/* What becomes of a picture that cannot be read: the run ends, or its label is ignored. */
+typedef enum tdm_bad_sample { TDM_BAD_SAMPLE_ERROR, TDM_BAD_SAMPLE_SKIP } tdm_bad_sample;
+
 /* Does the first row name the columns? auto: if none of its cells is a number. */
 typedef enum tdm_csv_header { TDM_CSV_HEADER_AUTO, TDM_CSV_HEADER_YES, TDM_CSV_HEADER_NO } tdm_csv_header;
 
@@ -38,7 +41,7 @@ typedef struct tdm_data_spec {
     int64_t seed;                /* synthetic, glyphs; TDM_INT_NULL: the job's seed */
     double noise;                /* glyphs: standard deviation of the pixel noise; pixels are 0 to 1 */
     tdm_origin origin;           /* where the file has the section, for messages */
-    const char *path;            /* csv: the table. cifar10: the folder in which `files` were found */
+    const char *path;            /* image_folder: the folder. csv: the table. cifar10: where `files` were found */
     int split;                   /* tdm_split: which files cifar10 reads in `path`, which part of `holdout` */
     tdm_origin inputs_at;        /* where the file has images, x, files or path, for messages */
     tdm_origin targets_at;       /* where it has labels or y */
@@ -47,11 +50,37 @@ typedef struct tdm_data_spec {
     double holdout;
     const char *label; /* csv: the column of the label or target, by name or by number from 0; NULL: the last */
     int header;        /* csv: tdm_csv_header */
+    const char *file;  /* image_folder: a table of path and label; NULL: the folders in `path` are the classes */
+    int on_bad_sample; /* image_folder: tdm_bad_sample */
 } tdm_data_spec;
 
+typedef enum tdm_transform_kind {
+#define TDM_TRANSFORM(key, name) TDM_TRANSFORM_##key, /* TDM_TRANSFORM_RESIZE, ... */
+#include <tandem/sys/transforms.def>
+#undef TDM_TRANSFORM
+    TDM_TRANSFORM_KINDS
+} tdm_transform_kind;
+
+/* One step for pictures. Each kind uses some members; tdm_transform_init gives all their defaults. */
+typedef struct tdm_transform_step {
+    int kind;              /* tdm_transform_kind */
+    int64_t size;          /* resize: the short side; TDM_INT_NULL: height and width */
+    int64_t height, width; /* resize, crops: of the result */
+    int64_t padding;       /* random_crop: black pixels around the picture */
+    tdm_floats scale;      /* random_resized_crop, random_erasing: fraction of the area, from and to */
+    tdm_floats ratio;      /* the same: width / height, from and to */
+    double p;              /* probability */
+    double degrees;        /* random_rotation: up to this much to either side */
+    double brightness, contrast, saturation, hue; /* color_jitter: how far factors may be from 1; hue: turns */
+    int64_t num_ops, magnitude;                   /* rand_augment */
+} tdm_transform_step;
+
+enum { TDM_TRANSFORMS_MAX = 16 };
 typedef struct tdm_transform_spec {
     bool to_float;          /* bytes / 255 */
     tdm_floats mean, stdev; /* normalize; count 0: none, 1: the same for every channel */
+    int step_count;         /* for pictures, before to_float */
+    tdm_transform_step step[TDM_TRANSFORMS_MAX];
 } tdm_transform_spec;
 
 /* Whether a GPU keeps the training samples in its memory. auto: yes if they need at most a quarter of the free memory.
@@ -215,6 +244,8 @@ typedef struct tdm_job {
     tdm_origin weights_at; /* where the file has `weights`, for messages */
 } tdm_job;
 
+/* Sets a step's kind and the defaults of that kind. TDM_E_USAGE if there is no such kind. */
+TDM_API tdm_status tdm_transform_init(tdm_transform_step *step, int kind);
 /* Sets every field to its default, except the run directory: there is none unless the program names one. Texts point to
  * constants. */
 TDM_API tdm_status tdm_job_init(tdm_job *job);

@@ -152,6 +152,11 @@ TDM_API int64_t tdm_run_eval_count(const tdm_run *run);
 /* Reads one eval sample: x[tdm_run_input_width] after the transform, and its label, -1 if samples have none.
  * TDM_E_USAGE if `index` is out of range. Reading in rising order is fastest. */
 TDM_API tdm_status tdm_run_eval_sample(tdm_run *run, int64_t index, float *x, int64_t *label);
+/* Reads a picture, JPEG or PNG, from a file or from memory, and makes of it what the model takes:
+ * x[tdm_run_input_width], after the steps of data.transform as in evaluation. TDM_E_DATA says what is wrong with the
+ * picture; TDM_E_UNSUPPORTED, if there is no module `image`. One thread at a time. */
+TDM_API tdm_status tdm_run_read_picture(tdm_run *run, const char *path, float *x);
+TDM_API tdm_status tdm_run_decode_picture(tdm_run *run, const void *bytes, size_t count, float *x);
 /* Returns the name of a class: from the data trained on, or, in a run that only predicts, from its weights. NULL if the
  * classes have no names. Owned by the run. */
 TDM_API const char *tdm_run_class_name(const tdm_run *run, int64_t index);

@@ -1,0 +1,156 @@
+/* Pictures in a folder whose sub-folders are the classes, in a flat folder, or named by a table. Files are listed when
+ * the dataset is opened, and decoded when a sample is read, by several threads at once. */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "runtime/base/log.h"
+#include "runtime/base/status.h"
+#include "runtime/data/classes.h"
+#include "runtime/data/pictures/picture_file.h"
+#include "runtime/image/codec.h"
+
+typedef struct picture_dataset {
+    tdm_dataset base;
+    tdm_picture_list list;
+    const tdm_image_ops *codec;
+    int64_t *labels;
+    int64_t ignored; /* the label of pictures that have none or cannot be read */
+    int channels;
+    tdm_picture_size least;
+    bool skips;           /* on_bad_sample: skip */
+    atomic_uchar *warned; /* for each file: it was reported */
+} picture_dataset;
+
+/* ---- reading ---- */
+
+/* A picture that cannot be read does not count: its label is ignored, on every rank that meets it. */
+static tdm_status skip(const picture_dataset *own, int64_t row, tdm_canvas *canvas, int64_t *label) {
+    if (atomic_exchange(&own->warned[row], 1) == 0)
+        TDM_WARN(own->base.host, "data", "%s; it is left out (on_bad_sample: skip)", tdm_error_message());
+    *label = own->ignored;
+    canvas->now.width = canvas->now.height = 1;
+    canvas->now.channels = own->channels;
+    tdm_host host = *own->base.host;
+    TDM_TRY(tdm__pixels_room(&host, &canvas->now, 3));
+    memset(canvas->now.data, 0, 3);
+    return tdm__canvas_resize(canvas, (int)own->base.x_shape.dim[2], (int)own->base.x_shape.dim[1]);
+}
+
+static tdm_status image_folder_picture(const tdm_sample_reader *reader, int64_t index, tdm_canvas *canvas, void *target,
+                                       bool *is_left_out) {
+    const picture_dataset *own = (const picture_dataset *)reader->dataset;
+    const int64_t row = tdm__dataset_row(reader->dataset, index);
+    *(int64_t *)target = own->labels[row];
+    const tdm_status status =
+        tdm__picture_read(own->codec, &own->list, row, own->channels, own->least, reader->file, canvas);
+    *is_left_out = status == TDM_E_DATA && own->skips;
+    return *is_left_out ? skip(own, row, canvas, target) : status;
+}
+
+static tdm_status image_folder_measure(const tdm_sample_reader *reader, int64_t index, int64_t size[2]) {
+    const picture_dataset *own = (const picture_dataset *)reader->dataset;
+    const int64_t row = tdm__dataset_row(reader->dataset, index);
+    tdm_image_info info;
+    TDM_TRY(tdm__picture_probe(own->codec, &own->list, row, reader->file, &info));
+    size[0] = info.height;
+    size[1] = info.width;
+    return TDM_OK;
+}
+
+/* ---- opening ---- */
+
+static tdm_status take_names(picture_dataset *own, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
+                             const char *source) {
+    const tdm_picture_list *list = &own->list;
+    const bool are_known = wanted->class_names != NULL && wanted->class_names->count > 0;
+    if (list->class_count == 0)
+        return tdm__classes_from_texts(&own->base, wanted, source, list->labels.data, list->label_at, list->count,
+                                       own->labels);
+    if (list->class_count == 1 && !are_known)
+        TDM_FAIL(TDM_E_DATA,
+                 "%s has one class folder only, '%s'; name the folder above it, or keep pictures of another class, too",
+                 source, list->labels.data + list->class_at[0]);
+    (void)spec;
+    return tdm__classes_from_names(&own->base, wanted, source, list->labels.data, list->label_at, list->count,
+                                   own->labels);
+}
+
+static tdm_status take_labels(picture_dataset *own, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
+                              const char *source) {
+    const tdm_picture_list *list = &own->list;
+    int64_t classes = 0;
+    TDM_TRY(tdm__dataset_take(&own->base, &own->labels, (size_t)list->count, sizeof(*own->labels), "labels"));
+    if (list->label_at == NULL) {
+        for (int64_t i = 0; i < list->count; i++) own->labels[i] = own->ignored;
+    } else {
+        TDM_TRY(take_names(own, spec, wanted, source));
+    }
+    for (int64_t i = 0; i < list->count; i++) {
+        if (own->labels[i] != own->ignored && own->labels[i] < 0)
+            TDM_FAIL(TDM_E_DATA, "%s: label of '%s' must be 0 or more, found %lld", source, tdm__picture_path(list, i),
+                     (long long)own->labels[i]);
+        if (own->labels[i] >= classes) classes = own->labels[i] + 1;
+    }
+    if (own->base.class_names.count > classes) classes = own->base.class_names.count;
+    TDM_TRY(tdm__dataset_take_classes(&own->base, spec, wanted, classes, source));
+    own->base.has_ignored = own->base.has_ignored || list->label_at == NULL || own->skips;
+    return TDM_OK;
+}
+
+static tdm_status take_size(picture_dataset *own, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
+                            const char *source) {
+    const bool has_input = wanted->input.ndim == 3;
+    tdm_picture_size size = {0, 0};
+    own->channels = has_input && wanted->input.dim[0] == 1 ? 1 : 3;
+    if (wanted->transform != NULL) {
+        size = tdm__transform_size(wanted->transform, !wanted->evaluates);
+        own->least = tdm__transform_least(wanted->transform, !wanted->evaluates);
+    }
+    if (size.height == 0 && has_input) size = (tdm_picture_size){wanted->input.dim[1], wanted->input.dim[2]};
+    if (size.height == 0)
+        TDM_FAIL(TDM_E_DATA,
+                 "%s: pictures may differ in size; make them equal in data.transform, for example [{resize: 256}, "
+                 "{center_crop: 224}]",
+                 source);
+    const tdm_shape shape = {3, {own->channels, size.height, size.width}};
+    return tdm__dataset_take_pictures(&own->base, spec, wanted, &shape, source);
+}
+
+static tdm_status open_list(picture_dataset *own, const tdm_data_spec *spec) {
+    const tdm_host *host = own->base.host;
+    if (spec->file != NULL) return tdm__picture_table_open(&own->list, host, spec->file, spec->path);
+    if (spec->path == NULL) TDM_FAIL(TDM_E_DATA, "image_folder: neither path nor file is given");
+    return tdm__picture_list_open(&own->list, host, spec->path);
+}
+
+static tdm_status open_all(picture_dataset *own, const tdm_data_spec *spec, const tdm_data_wanted *wanted) {
+    const char *source = spec->file != NULL ? spec->file : spec->path;
+    TDM_TRY(tdm__codec_open(&own->codec, own->base.host, wanted->module_path));
+    TDM_TRY(open_list(own, spec));
+    own->base.count = own->list.count;
+    own->ignored = wanted->ignore_index;
+    own->skips = spec->on_bad_sample == TDM_BAD_SAMPLE_SKIP;
+    TDM_TRY(tdm__dataset_take(&own->base, &own->warned, (size_t)own->list.count, 1, "list of pictures"));
+    TDM_TRY(take_labels(own, spec, wanted, source));
+    TDM_TRY(take_size(own, spec, wanted, source));
+    if (own->list.others > 0)
+        TDM_WARN(own->base.host, "data", "%s: %lld files are neither .jpg, .jpeg nor .png and are left out, as '%s'",
+                 source, (long long)own->list.others, own->list.other);
+    return tdm__dataset_take_part(&own->base, spec, wanted, source);
+}
+
+static tdm_status image_folder_open(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted) {
+    return tdm__error_at(open_all((picture_dataset *)dataset, spec, wanted), &spec->inputs_at);
+}
+
+static void image_folder_close(tdm_dataset *dataset) {
+    tdm__picture_list_close(&((picture_dataset *)dataset)->list);
+}
+
+const tdm_dataset_ops tdm__image_folder_data = {.name = "image_folder",
+                                                .bytes = sizeof(picture_dataset),
+                                                .only_labels = true,
+                                                .open = image_folder_open,
+                                                .picture = image_folder_picture,
+                                                .measure = image_folder_measure,
+                                                .close = image_folder_close};

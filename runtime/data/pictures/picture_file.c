@@ -1,0 +1,79 @@
+/* Reading one picture, see picture_file.h. */
+#include "runtime/data/pictures/picture_file.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/status.h"
+#include "runtime/base/system/beneath.h"
+#include "runtime/image/codec.h"
+
+enum { FILE_MAX = 256 << 20 };
+
+static tdm_status cannot_open(int error) {
+    switch (error) {
+    case EXDEV:
+    case ELOOP:
+        TDM_FAIL(TDM_E_DATA, "a link that leads out of the folder");
+    case ENOENT:
+        TDM_FAIL(TDM_E_DATA, "there is no such file any more");
+    default:
+        errno = error;
+        TDM_FAIL(error == ENOMEM || error == EMFILE || error == ENFILE ? TDM_E_IO : TDM_E_DATA, "cannot be opened: %m");
+    }
+}
+
+tdm_status tdm__file_take(int fd, const char *path, const tdm_host *host, tdm_file_bytes *memory, uint64_t count) {
+    if (count > FILE_MAX) TDM_FAIL(TDM_E_DATA, "%llu bytes; at most %d are read", (unsigned long long)count, FILE_MAX);
+    TDM_TRY(tdm__grow(host, &memory->data, &memory->room, (size_t)count + 1, 1, "picture"));
+    return tdm__file_read(fd, path, memory->data, (size_t)count, 0, TDM_E_DATA);
+}
+
+static tdm_status read_open(int fd, const char *path, const tdm_host *host, tdm_file_bytes *memory, size_t *count) {
+    struct stat found;
+    if (fstat(fd, &found) != 0) return cannot_open(errno);
+    if (!S_ISREG(found.st_mode)) TDM_FAIL(TDM_E_DATA, "not a regular file");
+    *count = (size_t)found.st_size;
+    return tdm__file_take(fd, path, host, memory, *count);
+}
+
+static tdm_status read_bytes(const tdm_picture_list *list, const char *path, tdm_file_bytes *memory, size_t *count) {
+    const int fd = tdm__open_beneath(list->root.fd, path, 0);
+    if (fd < 0) return cannot_open(errno);
+    const tdm_status status = read_open(fd, path, list->host, memory, count);
+    close(fd);
+    return status;
+}
+
+static tdm_status name_it(tdm_status status, const tdm_picture_list *list, const char *path) {
+    if (status != TDM_E_DATA) return status;
+    TDM_FAIL(status, "picture '%s/%s': %s", list->root.path, path, tdm_error_message());
+}
+
+tdm_status tdm__picture_read(const tdm_image_ops *codec, const tdm_picture_list *list, int64_t index, int channels,
+                             tdm_picture_size least, tdm_file_bytes *memory, tdm_canvas *canvas) {
+    const char *path = tdm__picture_path(list, index);
+    tdm_host host = *list->host;
+    size_t count = 0;
+    tdm_status status = read_bytes(list, path, memory, &count);
+    const tdm_image_decode call = {.bytes = memory->data,
+                                   .count = count,
+                                   .channels = channels,
+                                   .least_width = (int)least.width,
+                                   .least_height = (int)least.height,
+                                   .limits = TDM_IMAGE_LIMITS,
+                                   .room = tdm__pixels_room,
+                                   .user = &host};
+    if (status == TDM_OK) status = codec->decode(&call, &canvas->now);
+    return name_it(status, list, path);
+}
+
+tdm_status tdm__picture_probe(const tdm_image_ops *codec, const tdm_picture_list *list, int64_t index,
+                              tdm_file_bytes *memory, tdm_image_info *out) {
+    const char *path = tdm__picture_path(list, index);
+    size_t count = 0;
+    tdm_status status = read_bytes(list, path, memory, &count);
+    if (status == TDM_OK) status = codec->probe(memory->data, count, out);
+    return name_it(status, list, path);
+}

@@ -1,0 +1,24 @@
+/* Reading one picture of a list. */
+#ifndef TDM_DATA_PICTURES_PICTURE_FILE_H
+#define TDM_DATA_PICTURES_PICTURE_FILE_H
+
+#include "runtime/data/pictures/picture_list.h"
+#include "runtime/data/transforms/transforms.h"
+
+/* The bytes of a file, kept from one picture to the next. */
+typedef struct tdm_file_bytes {
+    unsigned char *data;
+    size_t room;
+} tdm_file_bytes;
+
+/* Reads a whole open file. TDM_E_DATA, without the file's name, if it is too large for a picture. */
+tdm_status tdm__file_take(int fd, const char *path, const tdm_host *host, tdm_file_bytes *memory, uint64_t count);
+/* Decodes picture `index` into the canvas. `channels`: 1 or 3. `least`: a JPEG may be decoded smaller, but not below
+ * this. TDM_E_DATA names the file. Several threads may read a list, each with memory of its own. */
+tdm_status tdm__picture_read(const tdm_image_ops *codec, const tdm_picture_list *list, int64_t index, int channels,
+                             tdm_picture_size least, tdm_file_bytes *memory, tdm_canvas *canvas);
+/* Only the file's header. */
+tdm_status tdm__picture_probe(const tdm_image_ops *codec, const tdm_picture_list *list, int64_t index,
+                              tdm_file_bytes *memory, tdm_image_info *out);
+
+#endif

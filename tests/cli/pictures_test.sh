@@ -1,0 +1,93 @@
+# Folders of pictures: looking at them, training in every mode, continuing, predicting; pictures that are bad.
+. "$(dirname "$0")/support.sh"
+[ -e "$TANDEM_MODULE_PATH/libtandem-image.so" ] || { echo "no module image: skipped"; exit 77; }
+
+code 0 "$tandem" data make digits --format image_folder --samples 240 --seed 3
+same "$(ls digits | tr '\n' ' ')" "eight five four nine one seven six three two zero " classes
+cat >job.yaml <<YAML
+tandem: 1
+name: digits
+model: {input: [3, 24, 24], layers: [{conv2d: {out: 6, kernel: 3}}, batchnorm2d, relu, {maxpool2d: 2}, flatten, {linear: 10}]}
+data:
+  train: {format: image_folder, path: digits, holdout: 0.25}
+  eval: {format: image_folder, path: digits, holdout: 0.25}
+  transform: [{random_resized_crop: {size: 24, scale: [0.7, 1]}}, {random_rotation: 10}, {color_jitter: {brightness: 0.3, hue: 0.1}}, rand_augment, random_erasing, to_float, {normalize: {mean: [0.5], std: [0.5]}}]
+optimizer: {type: adam, lr: 2.0e-3}
+train: {epochs: 3, batch: {global: 24}}
+parallel: {device: cpu, device_ids: [0, 1], threads_per_device: 1, dp: {scatter: strided}}
+YAML
+code 0 "$tandem" check job.yaml
+code 0 "$tandem" data check job.yaml --sheet sheet.png
+has "$out" "32 x 32 to 32 x 32 pixels in the files"
+has "$out" "classes     eight:"
+has "$out" "samples     60"
+same "$(head -c 4 sheet.png | tail -c 3)" PNG sheet
+code 10 "$tandem" data check job.yaml --sheet sheet.png
+has "$err" "sheet.png: File exists"
+
+# The same bits in every mode, with any number of loader threads, and after a restart.
+run() { # NAME ARGUMENT...
+    code 0 "$tandem" train job.yaml --quiet --run-dir "$@"
+}
+run single --mode single data.workers=0
+run dp --mode dp data.workers=1
+run ddp --mode ddp data.workers=3
+run again --mode ddp --steps 11 train.epochs=null
+run again --mode dp
+hash=$(json single/summary.json params_xxh3)
+for name in dp ddp again; do same "$(json $name/summary.json params_xxh3)" "$hash" "params_xxh3 of $name"; done
+same "$(grep -c accuracy ddp/metrics.jsonl)" "$(grep -c accuracy single/metrics.jsonl)" lines
+
+# Predictions need the run alone: no data, and other names of files.
+mkdir new && cp digits/four/* new/ && mv digits away
+code 0 "$tandem" predict ddp new "away/two" -o rows.csv
+same "$(head -1 rows.csv)" "file,class,probability,eight,five,four,nine,one,seven,six,three,two,zero" header
+same "$(wc -l <rows.csv)" $((1 + $(ls new away/two | grep -c png))) rows
+code 0 "$tandem" predict ddp away/zero/*.png --out rows.jsonl
+has rows.jsonl '"class":"'
+has rows.jsonl '"probabilities":{"eight":'
+code 4 "$tandem" predict ddp job.yaml
+has "$err" "picture 'job.yaml': neither a JPEG nor a PNG"
+code 4 "$tandem" predict ddp nowhere.png
+mv away digits
+code 0 "$tandem" predict ddp -o samples.csv
+same "$(cut -d, -f2 samples.csv | sort -u | grep -c '^[a-z]*$')" 11 "names in samples.csv"
+
+# Bad pictures, folders and continuations.
+head -c 200 "$(ls digits/four/*.png | head -1)" >digits/four/cut.png
+code 4 "$tandem" data check job.yaml
+has "$err" "1 of "
+has "$err" "digits/four/cut.png': a PNG that is cut off"
+code 0 "$tandem" data check job.yaml data.train.on_bad_sample=skip data.eval.on_bad_sample=skip
+code 4 "$tandem" train job.yaml --quiet --run-dir bad
+code 0 "$tandem" train job.yaml --run-dir skipped data.train.on_bad_sample=skip data.eval.on_bad_sample=skip
+has "$err" "it is left out (on_bad_sample: skip)"
+rm digits/four/cut.png
+ln -s /etc/hostname digits/four/out.png
+code 4 "$tandem" train job.yaml --quiet --run-dir bad --steps 8 train.epochs=null
+has "$err" "four/out.png': a link that leads out of the folder"
+rm digits/four/out.png
+mkdir digits/empty
+code 4 "$tandem" train job.yaml --quiet --run-dir bad
+has "$err" "the class 'empty' has no pictures"
+mv digits/four digits/empty/
+code 8 "$tandem" train job.yaml --quiet --run-dir single train.epochs=4
+has "$err" "an output would change its meaning"
+mv digits/empty/four digits/ && rmdir digits/empty
+code 4 "$tandem" train job.yaml --quiet --run-dir bad data.transform='[to_float]'
+has "$err" "add resize and center_crop"
+mkdir only && cp -r digits/one only/
+code 4 "$tandem" train job.yaml --quiet --run-dir bad data.train.path=only data.train.holdout=0 data.eval=null
+has "$err" "has one class folder only, 'one'"
+code 0 "$tandem" train job.yaml --run-dir flat data.train.path=digits/one data.train.holdout=0 data.eval=null
+has "$err" "every label"
+
+# A configuration from a look at the folder.
+code 0 "$tandem" init --task images --data digits -o my.yaml
+code 0 "$tandem" train my.yaml --quiet --run-dir mine train.epochs=1
+code 2 "$tandem" init --task images
+code 2 "$tandem" init --task mnist --data digits
+code 4 "$tandem" init --task images --data new
+has "$err" "0 class folders"
+code 0 "$tandem" init --task images --data digits --lang zh
+finish
