@@ -65,7 +65,9 @@ typedef struct tdm_dataset_ops {
                           bool *is_left_out);
     tdm_status (*measure)(const tdm_sample_reader *reader, int64_t index,
                           int64_t size[2]); /* height, width in the file */
-    void (*close)(tdm_dataset *dataset);    /* NULL: nothing but its blocks is to be released */
+    /* The file of a sample that has one of its own, relative to the data's folder; borrowed. NULL: none has. */
+    const char *(*file)(const tdm_dataset *dataset, int64_t index);
+    void (*close)(tdm_dataset *dataset); /* NULL: nothing but its blocks is to be released */
 } tdm_dataset_ops;
 enum { TDM_DATASET_BLOCKS = 8 };
 struct tdm_dataset {

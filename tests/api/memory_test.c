@@ -35,6 +35,9 @@ static tdm_status use(tdm_run *run, const char *folder) {
     text = NULL;
     if (status == TDM_OK) status = tdm_run_print(run, "plan.json", &text);
     tdm_free(text);
+    text = NULL;
+    if (status == TDM_OK) status = tdm_run_print(run, "evaluation.json", &text);
+    tdm_free(text);
     if (status == TDM_OK && folder != NULL) status = tdm_run_save(run, folder);
     if (status == TDM_OK && folder != NULL) status = tdm_run_load(run, folder);
     return status;
@@ -96,7 +99,12 @@ static void sweep_modes(int kernels) {
     sweep(&job, NULL, 1, 3);
     job.parallel.mode = TDM_MODE_SINGLE;
     job.run.dir = folder;
+    job.log.tensorboard = true;
+    job.train.ema_decay = 0.9;
     sweep(&job, NULL, 3, 3);
+    job.run.dir = NULL;
+    job.parallel.device_ids.count = 1;
+    sweep(&job, folder, 2, 3);
     test_folder_remove(folder);
 }
 

@@ -38,6 +38,11 @@ hash=$(json single/summary.json params_xxh3)
 for name in dp ddp again; do same "$(json $name/summary.json params_xxh3)" "$hash" "params_xxh3 of $name"; done
 same "$(grep -c accuracy ddp/metrics.jsonl)" "$(grep -c accuracy single/metrics.jsonl)" lines
 
+has single/evaluation.json '"class_names":["eight","five"'
+same "$(grep -oE '"file":"[a-z]+/[^"]*png"' single/evaluation.json | sort -u | wc -l)" 32 "files of the worst samples"
+cmp -s single/evaluation.json ddp/evaluation.json || fail "evaluation.json differs between single and ddp"
+[ -f "digits/$(grep -oE '"file":"[^"]*' single/evaluation.json | head -1 | cut -d'"' -f4)" ] || fail "no such file"
+
 # Predictions need the run alone: no data, and other names of files.
 mkdir new && cp digits/four/* new/ && mv digits away
 code 0 "$tandem" predict ddp new "away/two" -o rows.csv

@@ -113,6 +113,15 @@ static bool is_finished(const session *s) {
            json_number_value(json_object_get(summary, "step")) == (double)state.step;
 }
 
+static void tell_done(const session *s) {
+    tdm_run_state state;
+    if (tdm_run_get_state(s->run, &state) == TDM_OK && state.step < state.steps_total)
+        term_line("nothing to do: train.stop_early has ended %s after step %lld; raise train.stop_early.after to go on",
+                  s->job->run.dir, (long long)state.step);
+    else
+        term_line("nothing to do: all steps of %s are done", s->job->run.dir);
+}
+
 /* This process trains: alone or as one rank. */
 static int run_here(training *tr, bool dry) {
     session *s = &tr->s;
@@ -126,7 +135,7 @@ static int run_here(training *tr, bool dry) {
     s->t->is_kept = s->job->run.dir != NULL;
     if (!is_finished(s)) return train(tr);
     if (s->shows) {
-        if (!s->t->quiet) term_line("nothing to do: all steps of %s are done", s->job->run.dir);
+        if (!s->t->quiet) tell_done(s);
         summary_print(s->t, s->job, s->run, false, tr->brief);
     }
     return TDM_OK;

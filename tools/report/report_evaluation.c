@@ -99,6 +99,12 @@ static void class_table(FILE *to, const json_t *evaluation, bool chinese) {
     fputs("</table></details>\n", to);
 }
 
+/* Its file, else its number. */
+static char *sample_text(const json_t *item) {
+    const char *file = json_string_value(json_object_get(item, "file"));
+    return file ? text_copy(file) : text_format("%lld", (long long)json_integer_value(json_object_get(item, "index")));
+}
+
 static void worst_table(FILE *to, const json_t *evaluation, bool chinese) {
     const json_t *worst = json_object_get(evaluation, "worst"), *item;
     bool labels = json_object_get(evaluation, "class_samples") != NULL;
@@ -112,8 +118,10 @@ static void worst_table(FILE *to, const json_t *evaluation, bool chinese) {
     json_array_foreach(worst, i, item) {
         const json_t *loss = json_object_get(item, "loss");
         char text[32];
-        fprintf(to, "<tr><td>%lld</td><td>%s</td>", (long long)json_integer_value(json_object_get(item, "index")),
-                text_number(text, json_is_number(loss) ? json_number_value(loss) : NAN));
+        FREED char *sample = sample_text(item);
+        fputs("<tr>", to);
+        html_element(to, "td", sample);
+        fprintf(to, "<td>%s</td>", text_number(text, json_is_number(loss) ? json_number_value(loss) : NAN));
         if (labels) {
             class_cell(to, evaluation, json_integer_value(json_object_get(item, "label")));
             class_cell(to, evaluation, json_integer_value(json_object_get(item, "predicted")));

@@ -57,6 +57,10 @@ static tdm_status image_folder_measure(const tdm_sample_reader *reader, int64_t 
     return TDM_OK;
 }
 
+static const char *image_folder_file(const tdm_dataset *dataset, int64_t index) {
+    return tdm__picture_path(&((const picture_dataset *)dataset)->list, tdm__dataset_row(dataset, index));
+}
+
 /* ---- opening ---- */
 
 static tdm_status take_names(picture_dataset *own, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
@@ -153,4 +157,5 @@ const tdm_dataset_ops tdm__image_folder_data = {.name = "image_folder",
                                                 .open = image_folder_open,
                                                 .picture = image_folder_picture,
                                                 .measure = image_folder_measure,
+                                                .file = image_folder_file,
                                                 .close = image_folder_close};

@@ -15,25 +15,32 @@ float tdm__average_weight(const tdm_train_section *train, int64_t t) {
     return (float)(1.0 - decay);
 }
 
-static tdm_status copy_arena(tdm_replica *replica, void *to, const void *from) {
+static tdm_status copy(tdm_replica *replica, float *to, const float *from, size_t count) {
     tdm_device *device = replica->device;
-    return device->ops->queues->copy(device, NULL, to, from, replica->plan->param_floats * sizeof(float));
+    return device->ops->queues->copy(device, NULL, to, from, count * sizeof(*to));
 }
 
 tdm_status tdm__average_begin(tdm_run *run) {
     tdm_replica *first = run->mode->replica[0];
     if (first->average == NULL) return TDM_OK;
-    TDM_TRY(copy_arena(first, first->average, first->param));
+    TDM_TRY(copy(first, first->average, first->param, first->plan->param_floats));
     return first->device->ops->queues->finish(first->device, NULL);
 }
 
-/* Between two steps nothing is in the arena of gradients. */
+/* Between two steps nothing is in the arena of gradients, whatever its size. */
 tdm_status tdm__average_swap(tdm_run *run) {
     tdm_replica *first = run->mode->replica[0];
     if (first->average == NULL) return TDM_OK;
-    TDM_TRY(copy_arena(first, first->grad, first->param));
-    TDM_TRY(copy_arena(first, first->param, first->average));
-    TDM_TRY(copy_arena(first, first->average, first->grad));
+    const size_t count = first->plan->param_floats;
+    size_t room;
+    (void)tdm__replica_arena(first, TDM_ARENA_GRAD, &room);
+    room /= sizeof(float);
+    for (size_t at = 0; at < count; at += room) {
+        const size_t part = count - at < room ? count - at : room;
+        TDM_TRY(copy(first, first->grad, first->param + at, part));
+        TDM_TRY(copy(first, first->param + at, first->average + at, part));
+        TDM_TRY(copy(first, first->average + at, first->grad, part));
+    }
     TDM_TRY(tdm__replica_params_changed(first));
     return first->device->ops->queues->finish(first->device, NULL);
 }

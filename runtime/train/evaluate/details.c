@@ -120,6 +120,7 @@ tdm_status tdm__details_end(tdm_run *run, const tdm_scores *scores) {
     if (run->comm != NULL) TDM_TRY(gather_worst(run));
     details->scores = *scores;
     details->step = run->step;
+    details->samples = run->eval;
     if (run->classes.count == details->classes) details->names = run->classes;
     return TDM_OK;
 }
@@ -151,6 +152,8 @@ void tdm__details_print(const tdm_details *details, tdm_text *out) {
         tdm__json_put(&json, "{ index:%lld loss:%.9g", (long long)w->index, w->loss);
         if (details->classes > 0)
             tdm__json_put(&json, "label:%lld predicted:%lld", (long long)w->label, (long long)w->predicted);
+        if (details->samples->ops->file != NULL)
+            tdm__json_put(&json, "file:%s", details->samples->ops->file(details->samples, w->index));
         tdm__json_put(&json, "}");
     }
     tdm__json_put(&json, "]}\n");

@@ -14,14 +14,15 @@ typedef struct tdm_worst_sample {
 } tdm_worst_sample;
 
 struct tdm_details {
-    int64_t step;       /* that was evaluated; -1: no evaluation is complete */
-    tdm_scores scores;  /* of it */
-    int64_t classes;    /* 0: samples have no labels */
-    tdm_classes names;  /* of the classes, borrowed from the run; count 0: they have none */
-    int64_t *correct;   /* [classes] */
-    int64_t *count;     /* [classes], samples by label */
-    int64_t *confusion; /* [label][predicted]; NULL: there are more than TDM_CONFUSION_CLASSES */
-    size_t number;      /* of counts: all of the above, in one block that begins with `correct` */
+    int64_t step;               /* that was evaluated; -1: no evaluation is complete */
+    tdm_scores scores;          /* of it */
+    int64_t classes;            /* 0: samples have no labels */
+    const tdm_dataset *samples; /* that were evaluated, borrowed from the run */
+    tdm_classes names;          /* of the classes, borrowed from the run; count 0: they have none */
+    int64_t *correct;           /* [classes] */
+    int64_t *count;             /* [classes], samples by label */
+    int64_t *confusion;         /* [label][predicted]; NULL: there are more than TDM_CONFUSION_CLASSES */
+    size_t number;              /* of counts: all of the above, in one block that begins with `correct` */
     int worst_count;
     tdm_worst_sample worst[TDM_WORST]; /* the worst first; of equal ones the lower index */
 };
