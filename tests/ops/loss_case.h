@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <tandem/sys/label.h>
+
 #include "ops/ops.h"
 #include "tests/support/tdm_test.h"
 
@@ -33,14 +35,19 @@ static inline const tdm_loss_def *loss_named(const char *name) {
     return *loss;
 }
 
-typedef void loss_check(const loss_case *c, int64_t rows, int64_t width);
+/* mixed: most labels are mixed (tandem/sys/label.h). */
+typedef void loss_check(const loss_case *c, int64_t rows, int64_t width, bool mixed);
+
+static inline void each_size_of(const loss_case *c, bool mixed, loss_check *check) {
+    for (int w = 0; w < LOSS_SIZES && c->width[w] > 0; w += TDM_EVERY(2))
+        for (int r = 0; r < LOSS_SIZES && c->rows[r] > 0; r++)
+            if (c->rows[r] * c->width[w] < LOSS_MOST) check(c, c->rows[r], c->width[w], mixed);
+}
 
 static inline void each_loss_size(loss_check *check) {
     for (int i = 0; i < LOSS_CASES; i++) {
-        const loss_case *c = &loss_cases[i];
-        for (int w = 0; w < LOSS_SIZES && c->width[w] > 0; w += TDM_EVERY(2))
-            for (int r = 0; r < LOSS_SIZES && c->rows[r] > 0; r++)
-                if (c->rows[r] * c->width[w] < LOSS_MOST) check(c, c->rows[r], c->width[w]);
+        each_size_of(&loss_cases[i], false, check);
+        if (loss_named(loss_cases[i].loss)->takes_mixed) each_size_of(&loss_cases[i], true, check);
     }
 }
 
@@ -57,12 +64,17 @@ static inline size_t loss_target_bytes(const tdm_loss_def *loss, int64_t rows, i
     return loss->target == TDM_TARGET_CLASS ? (size_t)rows * sizeof(int64_t) : (size_t)(rows * width) * sizeof(float);
 }
 
-static inline void loss_targets(const tdm_loss_def *loss, int64_t rows, int64_t width, void *target) {
+static inline void loss_targets(const loss_case *c, int64_t rows, int64_t width, bool mixed, void *target) {
+    const tdm_loss_def *loss = loss_named(c->loss);
     if (loss->target == TDM_TARGET_VALUES) {
         loss_numbers(12, target, rows * width, 4);
         return;
     }
-    for (int64_t n = 0; n < rows; n++) ((int64_t *)target)[n] = n * 7919 % width;
+    for (int64_t n = 0; n < rows; n++) {
+        const int64_t first = n * 7919 % width, second = n * 104729 % width;
+        const bool is_plain = !mixed || n % 4 == 3 || first == c->section.ignore_index;
+        ((int64_t *)target)[n] = is_plain ? first : tdm_label_pack(first, second, 1 + n * 1048573 % 4194303);
+    }
 }
 
 #endif

@@ -18,7 +18,7 @@ static const tdm_loss_kernel *cuda_loss(const char *name) {
 typedef struct {
     const loss_case *test;
     int64_t rows, width;
-    bool bf16, odd, without_dy, graph;
+    bool bf16, odd, without_dy, graph, mixed;
 } setting;
 
 typedef struct {
@@ -67,7 +67,7 @@ static void sides_open(sides *s, const setting *o) {
     s->there.loss_sum = op_memory_there(m, s->loss_sum);
     s->there.correct = op_memory_there(m, s->correct);
     loss_numbers(11, s->y, count, 4);
-    loss_targets(loss, o->rows, o->width, s->target);
+    loss_targets(o->test, o->rows, o->width, o->mixed, s->target);
     *s->values = (tdm_step_values){.loss_seed = 1.0f / (float)o->rows};
 }
 
@@ -142,9 +142,9 @@ static void compare(const sides *s, const setting *o) {
         differences += differ(o, dy[i], s->dy[i], o->test->cuda_dy * (double)s->values->loss_seed);
     CHECK_INT(differences, 0);
     if (tdm_test_failures != failures)
-        fprintf(stderr, "  %s, %lld x %lld%s%s%s%s\n", o->test->loss, (long long)o->rows, (long long)o->width,
+        fprintf(stderr, "  %s, %lld x %lld%s%s%s%s%s\n", o->test->loss, (long long)o->rows, (long long)o->width,
                 o->bf16 ? ", bf16" : "", o->odd ? ", odd" : "", o->without_dy ? ", without dy" : "",
-                o->graph ? ", captured" : "");
+                o->graph ? ", captured" : "", o->mixed ? ", mixed" : "");
     free(dy);
 }
 
@@ -156,10 +156,10 @@ static void check(const setting *o) {
     op_memory_free(&s.memory);
 }
 
-static void check_variants(const loss_case *c, int64_t rows, int64_t width) {
+static void check_variants(const loss_case *c, int64_t rows, int64_t width, bool mixed) {
     if (cuda_loss(c->loss) == NULL) return; /* told by name below */
     for (int bf16 = 0; bf16 < 2; bf16++) {
-        setting variant = {.test = c, .rows = rows, .width = width, .bf16 = bf16 != 0};
+        setting variant = {.test = c, .rows = rows, .width = width, .bf16 = bf16 != 0, .mixed = mixed};
         check(&variant);
         variant.odd = variant.graph = true;
         check(&variant);
@@ -235,8 +235,9 @@ static void check_wrong_label(int64_t width, int64_t wrong, bool bf16) {
 TEST(wrong_labels_make_nan) {
     static const int64_t width[] = {10, 40, 1500};
     for (size_t w = 0; w < 3; w++) {
-        const int64_t wrong[] = {width[w], -1, INT64_MIN, INT64_MAX};
-        for (size_t i = 0; i < 4; i++) {
+        const int64_t wrong[] = {
+            width[w], -1, INT64_MIN, INT64_MAX, tdm_label_pack(0, width[w], 1), tdm_label_pack(width[w], 0, 1)};
+        for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
             check_wrong_label(width[w], wrong[i], false);
             check_wrong_label(width[w], wrong[i], true);
         }

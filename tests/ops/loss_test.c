@@ -56,7 +56,7 @@ static void check_slopes(const loss_case *c, tdm_loss_args args, float *y) {
     }
 }
 
-static void check_size(const loss_case *c, int64_t rows, int64_t width) {
+static void check_size(const loss_case *c, int64_t rows, int64_t width, bool mixed) {
     const tdm_loss_def *loss = loss_named(c->loss);
     const size_t count = (size_t)(rows * width);
     float *y = calloc(count, sizeof *y), *dy = calloc(count, sizeof *dy), *again = calloc(count, sizeof *again);
@@ -66,7 +66,7 @@ static void check_size(const loss_case *c, int64_t rows, int64_t width) {
     double sum[3] = {sum_before, sum_before, sum_before};
     int64_t correct[3] = {correct_before, correct_before, correct_before};
     loss_numbers(11, y, (int64_t)count, 4);
-    loss_targets(loss, rows, width, target);
+    loss_targets(c, rows, width, mixed, target);
     memset(dy, 0xFF, count * sizeof *dy); /* NaN */
     float *const to[3] = {dy, again, NULL};
     tdm_loss_args args = {
@@ -86,8 +86,8 @@ static void check_size(const loss_case *c, int64_t rows, int64_t width) {
     CHECK_NEAR(sum[0] - sum_before, other, 1e-12 * (sum_before + fabs(other))); /* it is added to what is there */
     if (count <= MOST_OF_SLOPES && !c->kinks) check_slopes(c, args, y);
     if (tdm_test_failures != failures)
-        fprintf(stderr, "  %s, case %d, %lld x %lld\n", c->loss, (int)(c - loss_cases), (long long)rows,
-                (long long)width);
+        fprintf(stderr, "  %s, case %d, %lld x %lld%s\n", c->loss, (int)(c - loss_cases), (long long)rows,
+                (long long)width, mixed ? ", mixed" : "");
     free(y), free(dy), free(again), free(target);
 }
 
@@ -172,6 +172,53 @@ TEST(ignored_rows_do_not_count) {
     for (int i = 0; i < 9; i++) CHECK_NEAR(out.dy[i], 0, 0);
 }
 
+TEST(a_mixed_label_costs_its_two_classes) {
+    const float y[3] = {0.5f, -1, 2};
+    const int64_t plain[2] = {0, 2}, mixed = tdm_label_pack(0, 2, TDM_LABEL_PARTS / 4);
+    for (int smoothed = 0; smoothed < 2; smoothed++) {
+        const tdm_loss_section section = {.label_smoothing = smoothed * 0.1, .ignore_index = -100};
+        const outcome first = cross_entropy(&section, 1, 3, y, &plain[0], 1);
+        const outcome second = cross_entropy(&section, 1, 3, y, &plain[1], 1);
+        const outcome both = cross_entropy(&section, 1, 3, y, &mixed, 1);
+        CHECK_OK(both.status);
+        CHECK_NEAR(both.sum, 0.75 * first.sum + 0.25 * second.sum, 2e-7);
+        for (int c = 0; c < 3; c++) CHECK_NEAR(both.dy[c], 0.75f * first.dy[c] + 0.25f * second.dy[c], 1e-7);
+        CHECK_INT(both.correct, 0); /* the largest output is that of the lighter class */
+    }
+}
+
+TEST(the_heavier_class_is_the_answer) {
+    const float y[2] = {0, 1};
+    const int64_t half = TDM_LABEL_PARTS / 2,
+                  label[3] = {tdm_label_pack(0, 1, half), tdm_label_pack(0, 1, half + 1), tdm_label_pack(1, 0, half)};
+    for (int i = 0; i < 3; i++) CHECK_INT(cross_entropy(&usual, 1, 2, y, &label[i], 1).correct, i > 0);
+}
+
+TEST(labels_are_packed) {
+    const int64_t last = TDM_LABEL_CLASSES - 1, parts[3] = {1, TDM_LABEL_PARTS / 2, TDM_LABEL_PARTS - 1};
+    const int64_t classes[4] = {0, 1, last - 1, last}, plain[5] = {0, last, -100, INT64_MIN, TDM_LABEL_MIXED - 1};
+    for (int i = 0; i < 4 * 4 * 3; i++) {
+        const int64_t first = classes[i % 4], second = classes[i / 4 % 4], weight = parts[i / 16];
+        const tdm_label label = tdm_label_unpack(tdm_label_pack(first, second, weight));
+        CHECK(label.first == first && label.second == second && tdm_label_fits(label, TDM_LABEL_CLASSES));
+        CHECK(label.weight == (first == second ? 0 : (double)weight / (double)TDM_LABEL_PARTS));
+    }
+    for (int i = 0; i < 5; i++) {
+        const tdm_label label = tdm_label_unpack(plain[i]);
+        CHECK(label.first == plain[i] && label.second == plain[i] && label.weight == 0);
+    }
+}
+
+TEST(wrong_classes_of_mixed_labels_are_refused) {
+    const float y[6] = {0};
+    const int64_t label[2][2] = {{tdm_label_pack(0, 3, 5), 0}, {tdm_label_pack(3, 1, 5), 0}};
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(cross_entropy(&usual, 2, 3, y, label[i], 1).status, TDM_E_DATA);
+        CHECK_TEXT(tdm_error_message(),
+                   "cross_entropy expects labels from 0 to 2 (the model gives 3 classes), got 3 in row 0 of the batch");
+    }
+}
+
 TEST(labels_out_of_range_are_refused) {
     const float y[6] = {0};
     outcome out = cross_entropy(&usual, 2, 3, y, (const int64_t[]){2, 3}, 1);
@@ -232,5 +279,6 @@ TEST(shapes) {
 
 TEST_MAIN(RUN(every_loss_has_cases); RUN(definitions); RUN(places_are_those_of_the_enum); RUN(cases);
           RUN(equal_outputs_cost_log_of_classes); RUN(large_outputs_do_not_overflow); RUN(nan_is_seen);
-          RUN(ignored_rows_do_not_count); RUN(labels_out_of_range_are_refused); RUN(rows_are_added_in_double);
-          RUN(mse_closed_form); RUN(shapes);)
+          RUN(ignored_rows_do_not_count); RUN(a_mixed_label_costs_its_two_classes);
+          RUN(the_heavier_class_is_the_answer); RUN(labels_are_packed); RUN(wrong_classes_of_mixed_labels_are_refused);
+          RUN(labels_out_of_range_are_refused); RUN(rows_are_added_in_double); RUN(mse_closed_form); RUN(shapes);)

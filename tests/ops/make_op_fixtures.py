@@ -97,7 +97,8 @@ LOSSES = {
     "mse": (False, F.mse_loss),
 }
 LOSS_CASES = [
-    # loss, settings (keys of section `loss`), rows, outputs, scale of the outputs, labels that are ignored
+    # loss, settings (keys of section `loss`), rows, outputs, scale of the outputs, labels that are ignored, and whether
+    # the others are mixed (tandem/sys/label.h)
     ("cross_entropy", dict(label_smoothing=0.0, ignore_index=-100), 8, 10, 1.0, 0),
     ("cross_entropy", dict(label_smoothing=0.1, ignore_index=-100), 8, 10, 3.0, 0),
     ("cross_entropy", dict(label_smoothing=0.0, ignore_index=-100), 6, 10, 1.0, 2),
@@ -107,6 +108,9 @@ LOSS_CASES = [
     ("cross_entropy", dict(label_smoothing=0.0, ignore_index=-100), 2, 200, 2.0, 0),
     ("mse", {}, 3, 5, 1.0, 0),
     ("mse", {}, 7, 24, 10.0, 0),
+    ("cross_entropy", dict(label_smoothing=0.0, ignore_index=-100), 8, 10, 1.0, 0, True),
+    ("cross_entropy", dict(label_smoothing=0.1, ignore_index=-100), 7, 12, 3.0, 0, True),
+    ("cross_entropy", dict(label_smoothing=0.2, ignore_index=3), 8, 6, 1.0, 2, True),
 ]
 
 words = []
@@ -153,7 +157,31 @@ def op_row(op, attrs, rows, inputs, shape, module, training):
             f'.inputs = {inputs}}}, {"true" if training else "false"}, {first}, {len(words) - first}}},')
 
 
-def loss_row(name, settings, rows, width, scale, ignored):
+def mix(first, width, ignore):
+    """Labels of samples mixed with the one before, and the probabilities that CrossEntropyLoss takes for them."""
+    weight = torch.randint(1, 1 << 22, first.shape)
+    second = first.roll(1)
+    p = torch.zeros(len(first), width)
+    packed = first.clone()
+    for n in range(len(first)):
+        if ignore in (first[n], second[n]):
+            second[n] = first[n]
+        if first[n] == ignore:
+            continue
+        w = weight[n].item() / (1 << 22)
+        p[n, first[n]] += 1 - w
+        p[n, second[n]] += w
+        if second[n] != first[n]:
+            packed[n] = 1 << 62 | first[n].item() << 42 | second[n].item() << 22 | weight[n].item()
+    return packed, p
+
+
+def mixed_loss(y, p, counted, label_smoothing):
+    """The mean over the rows that count: targets that are probabilities know no ignore_index."""
+    return F.cross_entropy(y[counted], p[counted], label_smoothing=label_smoothing)
+
+
+def loss_row(name, settings, rows, width, scale, ignored, mixed=False):
     has_labels, compute = LOSSES[name]
     first = len(words)
     y = (torch.randn(rows, width) * scale).requires_grad_()
@@ -165,7 +193,10 @@ def loss_row(name, settings, rows, width, scale, ignored):
         if ignore >= 0:
             target[target == ignore] = 0
         target[rows - ignored:] = ignore if ignored else target[rows - ignored:]
-        labels = target.tolist()
+        if mixed:
+            packed, p = mix(target, width, ignore)
+            compute = lambda y, target, **settings: mixed_loss(y, p, target != ignore, settings["label_smoothing"])
+        labels = (packed if mixed else target).tolist()
     else:
         target = torch.randn(rows, width)
         put(target)

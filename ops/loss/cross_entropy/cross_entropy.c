@@ -1,8 +1,12 @@
 /* cross_entropy: definition and the CPU's kernel. torch.nn.CrossEntropyLoss: rows are in float32 with the maximum
- * subtracted, their sum in double. With e the smoothing, C classes and q = (1 - e) * onehot(label) + e / C:
- *      loss = -sum_c q_c log softmax(y)_c        dy = (softmax(y) - q) * seed */
+ * subtracted, their sum in double. With e the smoothing, C classes and q = (1 - e) * p + e / C:
+ *      loss = -sum_c q_c log softmax(y)_c        dy = (softmax(y) - q) * seed
+ * p is onehot(label). For a mixed label (tandem/sys/label.h) it is (1 - w) * onehot(first) + w * onehot(second), as
+ * CrossEntropyLoss takes it from targets that are probabilities. The heavier class is the right answer. */
 #include <math.h>
 #include <string.h>
+
+#include <tandem/sys/label.h>
 
 #include "ops/ops.h"
 
@@ -40,21 +44,41 @@ static float log_sum(const float *y, float max, int64_t width) {
     return logf(sum);
 }
 
-static float row_loss(const float *y, int64_t width, int64_t label, float max, float log_total, double smoothing) {
-    float loss = -((y[label] - max) - log_total);
-    if (smoothing == 0.0) return loss;
-    double all = 0;
-    for (int64_t c = 0; c < width; c++) all -= (double)((y[c] - max) - log_total);
-    return (float)((1.0 - smoothing) * (double)loss + smoothing / (double)width * all);
+/* The values of a row that all of its classes share. */
+typedef struct row_values {
+    const float *y;
+    int64_t width;
+    float max, log_total;
+} row_values;
+
+static float class_loss(const row_values *row, int64_t c) {
+    return -((row->y[c] - row->max) - row->log_total);
+}
+
+static float row_loss(const row_values *row, tdm_label label, double smoothing) {
+    double loss = (double)class_loss(row, label.first), all = 0;
+    if (label.weight != 0.0) loss = (1.0 - label.weight) * loss + label.weight * (double)class_loss(row, label.second);
+    if (smoothing == 0.0) return (float)loss;
+    for (int64_t c = 0; c < row->width; c++) all += (double)class_loss(row, c);
+    return (float)((1.0 - smoothing) * loss + smoothing / (double)row->width * all);
 }
 
 /* dy = softmax * seed - q * seed, each product rounded on its own, as in PyTorch's backward of log_softmax */
-static void row_gradient(float *dy, const float *y, int64_t width, int64_t label, float max, float log_total,
-                         double smoothing, float seed) {
-    float spread = (float)(smoothing / (double)width) * seed;
-    float on_label = (float)(1.0 - smoothing) * seed;
-    for (int64_t c = 0; c < width; c++) dy[c] = expf((y[c] - max) - log_total) * seed - spread;
-    dy[label] -= on_label;
+static void row_gradient(float *dy, const row_values *row, tdm_label label, double smoothing, float seed) {
+    float spread = (float)(smoothing / (double)row->width) * seed;
+    double kept = 1.0 - smoothing;
+    for (int64_t c = 0; c < row->width; c++) dy[c] = expf((row->y[c] - row->max) - row->log_total) * seed - spread;
+    dy[label.first] -= (float)(kept * (1.0 - label.weight)) * seed;
+    if (label.weight != 0.0) dy[label.second] -= (float)(kept * label.weight) * seed;
+}
+
+static tdm_status wrong_label(const tdm_loss_args *args, tdm_label label, int64_t n) {
+    bool is_second = label.first >= 0 && label.first < args->width;
+    TDM_FAIL(TDM_E_DATA,
+             "cross_entropy expects labels from 0 to %lld (the model gives %lld classes), got %lld in row %lld of the "
+             "batch",
+             (long long)args->width - 1, (long long)args->width, (long long)(is_second ? label.second : label.first),
+             (long long)n);
 }
 
 static tdm_status run(const tdm_loss_args *args) {
@@ -65,22 +89,17 @@ static tdm_status run(const tdm_loss_args *args) {
     for (int64_t n = 0; n < args->rows; n++) {
         const float *y = args->y + n * args->width;
         float *dy = args->dy != NULL ? args->dy + n * args->width : NULL;
-        int64_t label = target[n];
-        if (label == section->ignore_index) {
+        const tdm_label label = tdm_label_unpack(target[n]);
+        if (target[n] == section->ignore_index) {
             if (dy != NULL) memset(dy, 0, (size_t)args->width * sizeof *dy);
             continue;
         }
-        if (label < 0 || label >= args->width)
-            TDM_FAIL(TDM_E_DATA,
-                     "cross_entropy expects labels from 0 to %lld (the model gives %lld classes), got %lld in "
-                     "row %lld of the batch",
-                     (long long)args->width - 1, (long long)args->width, (long long)label, (long long)n);
+        if (!tdm_label_fits(label, args->width)) return wrong_label(args, label, n);
         int64_t best = largest(y, args->width);
-        float max = y[best], log_total = log_sum(y, max, args->width);
-        total += (double)row_loss(y, args->width, label, max, log_total, section->label_smoothing);
-        correct += best == label;
-        if (dy != NULL)
-            row_gradient(dy, y, args->width, label, max, log_total, section->label_smoothing, args->values->loss_seed);
+        const row_values row = {y, args->width, y[best], log_sum(y, y[best], args->width)};
+        total += (double)row_loss(&row, label, section->label_smoothing);
+        correct += best == tdm_label_heavier(label);
+        if (dy != NULL) row_gradient(dy, &row, label, section->label_smoothing, args->values->loss_seed);
     }
     *args->loss_sum += total;
     *args->correct += correct;
@@ -92,6 +111,7 @@ const tdm_loss_def tdm__cross_entropy_loss = {
     .doc = "softmax and negative log-likelihood of the labels (torch.nn.CrossEntropyLoss)",
     .doc_zh = "softmax 与标签的负对数似然（torch.nn.CrossEntropyLoss）",
     .target = TDM_TARGET_CLASS,
+    .takes_mixed = true,
     .keys = {"label_smoothing", "ignore_index"},
     .infer = infer,
     .denominator = denominator,

@@ -4,6 +4,8 @@
  *
  * Labels are checked on the host when a batch is put together. A label out of range here makes its row NaN, which
  * training notices. */
+#include <tandem/sys/label.h>
+
 #include "runtime/backends/cuda/kit/loss.h"
 
 using namespace tdm_cuda;
@@ -29,20 +31,32 @@ struct entropy {
     float max, log_total;
 };
 
-__device__ inline float row_loss(const entropy_settings &args, const entropy &row, float at_label, double all) {
-    const float loss = -((at_label - row.max) - row.log_total);
-    if (args.smoothing == 0.0) return loss;
-    return (float)(args.kept * (double)loss + args.spread * all);
+__device__ inline float class_loss(const entropy &row, float y) {
+    return -((y - row.max) - row.log_total);
+}
+
+/* `all` is the sum of the losses of all classes. */
+template <class Number>
+__device__ inline float row_loss(const entropy_settings &args, const entropy &row, const Number *y,
+                                 const tdm_label &label, double all) {
+    double loss = (double)class_loss(row, get(y, label.first));
+    if (label.weight != 0.0)
+        loss = (1.0 - label.weight) * loss + label.weight * (double)class_loss(row, get(y, label.second));
+    if (args.smoothing == 0.0) return (float)loss;
+    return (float)(args.kept * loss + args.spread * all);
 }
 
 /* softmax * seed - q * seed, each product rounded on its own */
 struct entropy_gradient {
-    float seed, spread, on_label;
-    __device__ entropy_gradient(const entropy_settings &args)
-        : seed(args.values->loss_seed), spread((float)args.spread * seed), on_label((float)args.kept * seed) {}
-    __device__ float at(float y, const entropy &row, bool is_label) const {
+    const tdm_label &label;
+    float seed, spread, on_first, on_second;
+    __device__ entropy_gradient(const entropy_settings &args, const tdm_label &of)
+        : label(of), seed(args.values->loss_seed), spread((float)args.spread * seed),
+          on_first((float)(args.kept * (1.0 - of.weight)) * seed), on_second((float)(args.kept * of.weight) * seed) {}
+    __device__ float at(float y, const entropy &row, int64_t c) const {
         const float gradient = expf((y - row.max) - row.log_total) * seed - spread;
-        return is_label ? gradient - on_label : gradient;
+        if (c == label.first) return gradient - on_first;
+        return c == label.second ? gradient - on_second : gradient;
     }
 };
 
@@ -74,25 +88,26 @@ template <class Number> __device__ row_result entropy_row<Number>::run(int64_t n
     const Number *in = y + n * width;
     Number *out = dy != NULL ? dy + n * width : NULL;
     /* Issues all first loads before it uses any of them. */
-    const int64_t is = label[n];
-    const entropy_gradient gradient(*this);
+    const int64_t packed = label[n];
+    const tdm_label is = tdm_label_unpack(packed);
+    const entropy_gradient gradient(*this, is);
     candidate best = {get(in, 0), 0};
     for (int64_t c = 1; c < width; c++) {
         const candidate other = {get(in, c), c};
         if (goes_before(other, best)) best = other;
     }
-    if (is == ignore_index || is < 0 || is >= width) {
-        fill_row(out, is == ignore_index ? 0.0f : NAN, 0, 1, width);
-        return {is == ignore_index ? 0.0 : (double)NAN, 0};
+    if (packed == ignore_index || !tdm_label_fits(is, width)) {
+        fill_row(out, packed == ignore_index ? 0.0f : NAN, 0, 1, width);
+        return {packed == ignore_index ? 0.0 : (double)NAN, 0};
     }
     float sum = 0;
     for (int64_t c = 0; c < width; c++) sum += expf(get(in, c) - best.value);
     const entropy row = {best.value, logf(sum)};
     double all = 0;
-    for (int64_t c = 0; smoothing != 0.0 && c < width; c++) all -= (double)((get(in, c) - row.max) - row.log_total);
-    const float loss = row_loss(*this, row, get(in, is), all);
-    for (int64_t c = 0; out != NULL && c < width; c++) put(out, c, gradient.at(get(in, c), row, c == is));
-    return {(double)loss, best.at == is};
+    for (int64_t c = 0; smoothing != 0.0 && c < width; c++) all += (double)class_loss(row, get(in, c));
+    const float loss = row_loss(*this, row, in, is, all);
+    for (int64_t c = 0; out != NULL && c < width; c++) put(out, c, gradient.at(get(in, c), row, c));
+    return {(double)loss, best.at == tdm_label_heavier(is)};
 }
 
 /* ---- TEAM threads per row: a warp, or a whole block ---- */
@@ -126,12 +141,13 @@ template <int TEAM, class Number> __device__ inline row_result team_row(const en
     __shared__ candidate candidates[TEAM / WARP];
     __shared__ double doubles[TEAM / WARP];
     __shared__ float floats[TEAM / WARP];
-    const int64_t lane = threadIdx.x % TEAM, width = args.width, label = args.label[n];
+    const int64_t lane = threadIdx.x % TEAM, width = args.width, packed = args.label[n];
+    const tdm_label label = tdm_label_unpack(packed);
     const Number *in = args.y + n * width;
     Number *out = args.dy != NULL ? args.dy + n * width : NULL;
-    if (label == args.ignore_index || label < 0 || label >= width) {
-        fill_row(out, label == args.ignore_index ? 0.0f : NAN, lane, TEAM, width);
-        return {label == args.ignore_index ? 0.0 : (double)NAN, 0};
+    if (packed == args.ignore_index || !tdm_label_fits(label, width)) {
+        fill_row(out, packed == args.ignore_index ? 0.0f : NAN, lane, TEAM, width);
+        return {packed == args.ignore_index ? 0.0 : (double)NAN, 0};
     }
     candidate best = {-INFINITY, INT64_MAX};
     for (int64_t c = lane; c < width; c += TEAM) {
@@ -144,15 +160,15 @@ template <int TEAM, class Number> __device__ inline row_result team_row(const en
     const entropy row = {best.value, logf(block_sum<TEAM>(sum, floats))};
     double all = 0;
     if (args.smoothing != 0.0) {
-        for (int64_t c = lane; c < width; c += TEAM) all -= (double)((get(in, c) - row.max) - row.log_total);
+        for (int64_t c = lane; c < width; c += TEAM) all += (double)class_loss(row, get(in, c));
         all = block_sum<TEAM>(all, doubles);
     }
-    const float loss = row_loss(args, row, get(in, label), all);
+    const float loss = row_loss(args, row, in, label, all);
     if (out != NULL) {
-        const entropy_gradient gradient(args);
-        for (int64_t c = lane; c < width; c += TEAM) put(out, c, gradient.at(get(in, c), row, c == label));
+        const entropy_gradient gradient(args, label);
+        for (int64_t c = lane; c < width; c += TEAM) put(out, c, gradient.at(get(in, c), row, c));
     }
-    return {(double)loss, best.at == label};
+    return {(double)loss, best.at == tdm_label_heavier(label)};
 }
 
 template <int TEAM, class Number>

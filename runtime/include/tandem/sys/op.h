@@ -228,11 +228,12 @@ typedef struct tdm_loss_args {
     int precision;       /* bf16: y and dy point to 16-bit numbers; the loss is taken in float all the same */
     int64_t rows, width; /* y is [rows, width] */
     const float *y;
-    const void *target; /* int64_t[rows] or float[rows * width] */
+    const void *target; /* int64_t[rows], labels as in tandem/sys/label.h; or float[rows * width] */
     const tdm_step_values *values;
     float *dy;        /* [rows, width]: d(mean loss)/dy, or NULL */
     double *loss_sum; /* the sum of the rows' losses, in row order in double, not divided, is added to it */
-    int64_t *correct; /* rows whose largest output is the label are added; untouched for TDM_TARGET_VALUES */
+    int64_t *correct; /* rows whose largest output is the label are added, of a mixed label the heavier class; untouched
+                       * for TDM_TARGET_VALUES */
 } tdm_loss_args;
 
 enum { TDM_MAX_LOSS_KEYS = 8 };
@@ -240,6 +241,7 @@ enum { TDM_MAX_LOSS_KEYS = 8 };
 typedef struct tdm_loss_def {
     const char *name, *doc, *doc_zh;
     tdm_target_kind target;
+    bool takes_mixed;                        /* TDM_TARGET_CLASS: its kernels know mixed labels (tandem/sys/label.h) */
     const char *keys[TDM_MAX_LOSS_KEYS + 1]; /* the keys of section `loss` that are its own; NULL behind the last */
     /* Checks the output's shape (no batch dimension); for TDM_TARGET_CLASS sets *classes. NULL: any shape will do. */
     tdm_status (*infer)(const tdm_shape *output, const tdm_origin *origin, int64_t *classes);
