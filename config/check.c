@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "config/room.h"
-#include "runtime/data/data.h"
+#include "runtime/data/transforms/mixing.h"
 #include "runtime/graph/graph.h"
 #include "runtime/optim/schedule.h"
 
@@ -360,6 +360,15 @@ static void check_normalize(tdm_config *config) {
                        transform->stdev.count, transform->mean.count));
 }
 
+static void check_mixing(tdm_config *config) {
+    const tdm_job *job = &config->settings.job;
+    const tdm_loss_def *loss = tdm_builtin_losses[job->loss.kind];
+    if (tdm__transform_mixes(&job->data.transform) && !loss->takes_mixed)
+        TDM_FAULT(config, CONFLICT, section_position(config, "data.transform"), "data.transform",
+                  "remove mixup and cutmix, or use a loss over classes",
+                  "data.transform mixes labels, and loss %s has none", loss->name);
+}
+
 tdm_status tdm__check_settings(tdm_config *config) {
     tdm_job *job = &config->settings.job;
     check_name(config);
@@ -372,6 +381,7 @@ tdm_status tdm__check_settings(tdm_config *config) {
     check_spec(config, &job->data.eval, "data.eval", true);
     check_holdout(config);
     check_normalize(config);
+    check_mixing(config);
     job->weights_at = origin_of(config, "model.weights");
     job->checkpoint.resume_at = origin_of(config, "checkpoint.resume");
     tdm__check_lacking(config);

@@ -4,6 +4,7 @@
 
 #include "config/room.h"
 #include "runtime/base/status.h"
+#include "runtime/data/transforms/mixing.h"
 #include "runtime/data/transforms/transforms.h"
 
 static const char key[] = "data.transform";
@@ -204,4 +205,6 @@ void tdm__transform_read(tdm_config *config, const tdm_yaml_node *node) {
         return;
     }
     for (const tdm_yaml_node *item = node->first; item != NULL; item = item->next) add_step(config, section, item);
+    const char *fault = tdm__mixing_fault(&config->settings.job.data.transform);
+    if (fault != NULL) TDM_FAULT(config, CONFLICT, node->at, key, "", "data.transform: %s", fault);
 }

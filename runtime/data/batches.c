@@ -1,6 +1,8 @@
 /* The content of batches, and their memory. */
 #include "runtime/data/batches.h"
 
+#include <tandem/sys/label.h>
+
 #include "runtime/base/round.h"
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"
@@ -87,6 +89,15 @@ static tdm_status new_batches(tdm_batches *b) {
     return TDM_OK;
 }
 
+static tdm_status set_mixing(tdm_batches *b, const tdm_transform_spec *spec) {
+    const tdm_loader_options *o = &b->options;
+    if (!o->mixes || !tdm__transform_mixes(spec)) return TDM_OK;
+    if (o->form != TDM_ROWS_FLOATS) TDM_FAIL(TDM_E_USAGE, "loader: only rows of floats can be mixed");
+    TDM_TRY(tdm__mixing_init(&b->mixing, spec, b->dataset, (uint64_t)o->sampler.seed, o->ignore_index));
+    b->other_bytes = b->elements * sizeof(float);
+    return TDM_OK;
+}
+
 tdm_status tdm__batches_open(tdm_batches *batches, const tdm_host *host, const tdm_dataset *dataset,
                              const tdm_loader_options *options, int count) {
     tdm_batches *b = batches;
@@ -98,6 +109,7 @@ tdm_status tdm__batches_open(tdm_batches *batches, const tdm_host *host, const t
     if (!tdm__shape_elements(&dataset->x_shape, &b->elements) || b->elements > SIZE_MAX / sizeof(float))
         TDM_FAIL(TDM_E_INTERNAL, "loader: the dataset has no shape");
     if (dataset->x_is_bytes && options->form == TDM_ROWS_FLOATS) b->sample_bytes = b->elements;
+    TDM_TRY(set_mixing(b, options->transform));
     TDM_TRY(set_packing(b));
     TDM_TRY(
         tdm__new(host, &b->order, (size_t)tdm__sampler_room(&options->sampler), sizeof(int64_t), "order of samples"));
@@ -153,19 +165,42 @@ void tdm__batch_plan(tdm_batches *batches, tdm_batch *batch, int64_t epoch, int6
     }
 }
 
+/* Reads a sample and makes floats of it. */
+static tdm_status read_floats(const tdm_batches *b, const tdm_batch_reader *reader, int64_t index, float *x,
+                              void *target) {
+    bool becomes_floats = b->sample_bytes > 0;
+    TDM_TRY(tdm__sample_read(&reader->reader, index, becomes_floats ? (void *)reader->sample : x, target));
+    if (becomes_floats)
+        tdm__transform_bytes(&b->transform, reader->sample, x);
+    else
+        tdm__transform_floats(&b->transform, x);
+    return TDM_OK;
+}
+
+/* A sample whose label is ignored is neither mixed nor mixed in: its share of the loss would be unknown. */
+static tdm_status mix_in(const tdm_batches *b, const tdm_batch_reader *reader, int64_t index, float *x,
+                         int64_t *label) {
+    const int64_t ignored = b->options.ignore_index;
+    int64_t other;
+    if (*label == ignored) return TDM_OK;
+    const tdm_mix mix = tdm__mixing_draw(&b->mixing, reader->reader.epoch, index);
+    if (mix.partner < 0) return TDM_OK;
+    TDM_TRY(read_floats(b, reader, mix.partner, reader->other, &other));
+    if (other == ignored) return TDM_OK;
+    tdm__mix_samples(&b->mixing, &mix, x, reader->other);
+    *label = tdm_label_pack(*label, other, mix.parts);
+    return TDM_OK;
+}
+
 /* Reads row `row` of the shard. */
 static tdm_status fetch_row(const tdm_batches *b, const tdm_shard *shard, size_t row, const tdm_batch_reader *reader) {
     int64_t index = shard->index[row];
     char *x = shard->block + b->packing.x_at + row * b->packing.row_bytes;
     char *target = shard->block + b->packing.target_at + row * b->packing.target_bytes;
-    bool becomes_floats = b->sample_bytes > 0;
-    void *to = shard->form == TDM_ROWS_INDEX ? NULL : becomes_floats ? (void *)reader->sample : x;
-    TDM_TRY(tdm__sample_read(&reader->reader, index, to, target));
-    if (becomes_floats)
-        tdm__transform_bytes(&b->transform, reader->sample, (float *)x);
-    else if (shard->x != NULL)
-        tdm__transform_floats(&b->transform, (float *)x);
-    return TDM_OK;
+    if (shard->x == NULL)
+        return tdm__sample_read(&reader->reader, index, shard->form == TDM_ROWS_INDEX ? NULL : x, target);
+    TDM_TRY(read_floats(b, reader, index, (float *)x, target));
+    return b->mixing.count > 0 ? mix_in(b, reader, index, (float *)x, (int64_t *)target) : TDM_OK;
 }
 
 tdm_status tdm__batch_fetch(const tdm_batches *batches, const tdm_batch *batch, tdm_batch_reader *reader) {

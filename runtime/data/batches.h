@@ -4,6 +4,7 @@
 #define TDM_DATA_BATCHES_H
 
 #include "runtime/data/transform.h"
+#include "runtime/data/transforms/mixing.h"
 
 /* Memory for some batches, and what is needed to fill them. */
 typedef struct tdm_batches {
@@ -11,8 +12,10 @@ typedef struct tdm_batches {
     const tdm_dataset *dataset;
     tdm_loader_options options;
     tdm_transform transform;
+    tdm_mixing mixing;
     size_t elements;     /* of a sample */
     size_t sample_bytes; /* of the buffer that tdm__batch_fetch needs for a sample before its transform; 0: none */
+    size_t other_bytes;  /* of the buffer for the sample that is mixed in; 0: none */
     size_t most_rows;    /* the largest number of rows of a shard */
     tdm_packing packing;
     int64_t per_replica; /* samples of each replica per epoch */
@@ -35,6 +38,7 @@ void tdm__batch_plan(tdm_batches *batches, tdm_batch *batch, int64_t epoch, int6
 typedef struct tdm_batch_reader {
     tdm_sample_reader reader;
     unsigned char *sample; /* a sample of bytes, before the transform makes floats; `sample_bytes` */
+    float *other;          /* a sample that is mixed in; `other_bytes` */
 } tdm_batch_reader;
 /* Reads the samples of a planned batch. By several threads at once, for different batches, each with its reader. */
 tdm_status tdm__batch_fetch(const tdm_batches *batches, const tdm_batch *batch, tdm_batch_reader *reader);

@@ -178,7 +178,7 @@ typedef struct tdm_shard {
     tdm_rows_form form;
     char *block;             /* its layout is tdm__loader_packing; the pointers point into it, except perhaps `index` */
     const int64_t *position; /* index in the global batch: j * replicas + r for row j of replica r (strided) */
-    const void *target;      /* [rows] */
+    const void *target;      /* [rows]; of mixed samples, labels as in tandem/sys/label.h */
     const float *x;          /* [rows, sample], transformed; NULL if the block has no floats */
     const int64_t *index;    /* index in the dataset */
 } tdm_shard;
@@ -208,6 +208,8 @@ typedef struct tdm_loader_options {
     tdm_rows_form form;
     tdm_block_memory memory; /* `allocate` NULL: the host's */
     const tdm_transform_spec *transform;
+    bool mixes;           /* training: mixup and cutmix of the transform, seeded by sampler.seed; for TDM_ROWS_FLOATS */
+    int64_t ignore_index; /* if it mixes: samples with this label are not mixed */
     bool drop_last_batch; /* drops a short last global batch (data.drop_last) */
 } tdm_loader_options;
 

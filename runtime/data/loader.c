@@ -250,13 +250,15 @@ static tdm_status open_parts(tdm_loader *loader, const tdm_dataset *dataset, tdm
     TDM_TRY(tdm__batches_open(&loader->batches, host, dataset, &options, loader->slot_count));
     TDM_TRY(tdm__new(host, &loader->slots, (size_t)loader->slot_count, sizeof(slot), "loader"));
     for (int i = 0; i < loader->slot_count; i++) loader->slots[i].batch = &loader->batches.batch[i];
-    size_t stride = tdm__round_up(loader->batches.sample_bytes, TDM_ALIGN);
+    size_t other_at = tdm__round_up(loader->batches.sample_bytes, TDM_ALIGN);
+    size_t stride = other_at + tdm__round_up(loader->batches.other_bytes, TDM_ALIGN);
     TDM_TRY(tdm__new(host, &loader->samples, (size_t)buffers, stride, "loader"));
     TDM_TRY(tdm__new(host, &loader->threads, (size_t)buffers, sizeof(loader_thread), "loader"));
     for (; loader->readers < buffers; loader->readers++) {
         loader_thread *thread = &loader->threads[loader->readers];
         thread->loader = loader;
         thread->reader.sample = loader->samples + (size_t)loader->readers * stride;
+        thread->reader.other = (float *)(void *)(thread->reader.sample + other_at);
         TDM_TRY(tdm__sample_reader_open(&thread->reader.reader, dataset));
     }
     return start_threads(loader);

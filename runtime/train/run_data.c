@@ -3,6 +3,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
+#include "runtime/data/transforms/mixing.h"
 #include "runtime/graph/graph.h"
 #include "runtime/train/run.h"
 
@@ -52,6 +53,10 @@ tdm_status tdm__run_open_data(tdm_run *run, const tdm_data_wanted *wanted) {
     return note_data(run);
 }
 
+static bool mixes(const tdm_run *run) {
+    return !run->options.predicts && tdm__transform_mixes(&run->job->data.transform);
+}
+
 /* Each replica needs a copy, and several may share a device: together they may take a quarter of its free memory. */
 static tdm_status has_room(const tdm_run *run, bool *room) {
     int count = run->mode->replica_count;
@@ -67,17 +72,18 @@ static tdm_status has_room(const tdm_run *run, bool *room) {
     return TDM_OK;
 }
 
-/* A GPU's batch is bytes, or indices of samples if its memory holds them all; the GPU makes floats of them. */
+/* A GPU's batch is bytes, or indices of samples if its memory holds them all; the GPU makes floats of them. Mixed
+ * samples are floats. */
 static tdm_status choose_form(const tdm_run *run, const tdm_device *device, tdm_rows_form *form) {
     const tdm_dataset *dataset = run->train;
     int wanted_mode = run->job->data.resident;
     *form = TDM_ROWS_FLOATS;
     if (device->ops->arenas->ingest == NULL) return TDM_OK;
-    *form = TDM_ROWS_RAW;
+    if (!mixes(run)) *form = TDM_ROWS_RAW;
     if (wanted_mode == TDM_RESIDENT_ALWAYS && dataset->resident_bytes == 0)
         TDM_WARN(run->host, "data",
                  "data.resident: these samples cannot be kept on the device, they come with each batch");
-    if (dataset->resident_bytes == 0 || wanted_mode == TDM_RESIDENT_NEVER) return TDM_OK;
+    if (dataset->resident_bytes == 0 || wanted_mode == TDM_RESIDENT_NEVER || mixes(run)) return TDM_OK;
     bool room = true;
     if (wanted_mode == TDM_RESIDENT_AUTO) TDM_TRY(has_room(run, &room));
     if (room) *form = TDM_ROWS_INDEX;
@@ -116,9 +122,14 @@ static tdm_status open_loader(tdm_run *run) {
                                   .ahead = 3,
                                   .held = run->mode->depth,
                                   .transform = &job->data.transform,
+                                  .mixes = mixes(run),
+                                  .ignore_index = job->loss.ignore_index,
                                   .drop_last_batch = job->data.drop_last};
+    if (options.mixes && !run->loss->takes_mixed)
+        TDM_FAIL(TDM_E_CONFIG, "data.transform: loss.type %s cannot learn from mixed labels; remove mixup and cutmix",
+                 run->loss->name);
     TDM_TRY(choose_form(run, device, &options.form));
-    if (options.form != TDM_ROWS_FLOATS) options.memory = (tdm_block_memory){lend, take_back, device};
+    if (device->ops->arenas->ingest != NULL) options.memory = (tdm_block_memory){lend, take_back, device};
     if (run->rank == 0 && run->train->x_is_bytes && !job->data.transform.to_float)
         TDM_WARN(run->host, "data",
                  "samples are bytes and data.transform has no to_float: the model sees numbers up to 255");
@@ -187,7 +198,8 @@ tdm_status tdm__run_open_loaders(tdm_run *run) {
 
 /* A mode hands the shards of a batch to its replicas in order, the same number to each. */
 tdm_status tdm__run_prefetch(tdm_run *run) {
-    if (run->form == TDM_ROWS_FLOATS) return TDM_OK; /* replicas read them where the loader made them */
+    /* Where replicas read rows where the loader made them, there is nothing to fetch. */
+    if (tdm__replica_lends(run->mode->replica[0])) return TDM_OK;
     const tdm_batch *batch = tdm__loader_peek(run->loader);
     const int count = run->mode->replica_count;
     if (batch == NULL) return TDM_OK;

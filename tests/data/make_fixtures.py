@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes sampler.txt, split.txt, synthetic.txt and transform.txt beside this file with the answers of PyTorch.
+"""Writes mixing.txt, sampler.txt, split.txt, synthetic.txt and transform.txt beside this file with the answers of PyTorch.
 
 Made with torch 2.13.0 on the CPU (x86-64, AVX2). Every version from 2.7 on gives the same.
 """
@@ -82,7 +82,28 @@ def transform():
             f.write("%r %r %d %d\n" % (mean, std, *sums))
 
 
+def mixing():
+    """parts planes height width left top right bottom, then the words of x, of the partner and of the mixed sample.
+    Without a box the lines of torchvision's MixUp: batch.roll(1, 0).mul_(1.0 - lam).add_(batch.mul(lam)); with one
+    those of CutMix: output[..., y1:y2, x1:x2] = rolled[..., y1:y2, x1:x2]. parts / 2^22 is 1 - lam."""
+    g = torch.Generator().manual_seed(3)
+    cases = [(1, 2, 3, 4, 0, 0, 0, 0), (1500000, 3, 5, 4, 0, 0, 0, 0), (4194303, 1, 1, 7, 0, 0, 0, 0),
+             (524288, 3, 4, 8, 5, 2, 7, 4), (3145728, 1, 4, 4, 0, 1, 4, 4), (4194303, 2, 3, 3, 0, 0, 3, 3)]
+    with open(os.path.join(HERE, "mixing.txt"), "w") as f:
+        for parts, planes, height, width, left, top, right, bottom in cases:
+            batch = torch.randn(2, planes, height, width, generator=g)
+            rolled, lam = batch.roll(1, 0), 1.0 - parts / 2**22
+            if right == 0:
+                mixed = rolled.clone().mul_(1.0 - lam).add_(batch.mul(lam))
+            else:
+                mixed = batch.clone()
+                mixed[..., top:bottom, left:right] = rolled[..., top:bottom, left:right]
+            f.write("%d %d %d %d %d %d %d %d\n%s\n%s\n%s\n" % (parts, planes, height, width, left, top, right, bottom,
+                                                               words(batch[0]), words(batch[1]), words(mixed[0])))
+
+
 if __name__ == "__main__":
+    mixing()
     sampler()
     split()
     synthetic()

@@ -38,10 +38,10 @@ tdm_status tdm__transform_picture(const tdm_transform_spec *spec, tdm_canvas *ca
     for (int i = 0; i < spec->step_count; i++) {
         const tdm_transform_step *step = &spec->step[i];
         const tdm_transform_def *def = tdm__transforms[step->kind];
-        if (key->training) {
+        if (key->training && def->train != NULL) {
             tdm_draws draws = tdm__draws(key->seed, key->epoch, key->sample, i);
             TDM_TRY(def->train(step, canvas, &draws));
-        } else if (def->evaluate != NULL) {
+        } else if (!key->training && def->evaluate != NULL) {
             TDM_TRY(def->evaluate(step, canvas));
         }
     }

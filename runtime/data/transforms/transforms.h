@@ -20,7 +20,8 @@ typedef struct tdm_picture_size {
 typedef struct tdm_transform_def {
     const char *name, *doc, *doc_zh;
     const tdm_field *rows; /* of a tdm_transform_step; end with a NULL key; NULL: it has no keys */
-    /* In training; and in evaluation, where nothing is drawn (NULL: nothing happens). */
+    /* In training, and in evaluation, where nothing is drawn. NULL: nothing happens; for mixup and cutmix, which come
+     * after all other steps, see mixing.h. */
     tdm_status (*train)(const tdm_transform_step *step, tdm_canvas *canvas, tdm_draws *draws);
     tdm_status (*evaluate)(const tdm_transform_step *step, tdm_canvas *canvas);
     /* The size of the result. NULL: that of the picture. */

@@ -73,6 +73,7 @@ typedef struct tdm_transform_step {
     double degrees;        /* random_rotation: up to this much to either side */
     double brightness, contrast, saturation, hue; /* color_jitter: how far factors may be from 1; hue: turns */
     int64_t num_ops, magnitude;                   /* rand_augment */
+    double alpha;                                 /* mixup, cutmix: of Beta(alpha, alpha) */
 } tdm_transform_step;
 
 enum { TDM_TRANSFORMS_MAX = 16 };
