@@ -8,7 +8,6 @@
 
 #include "runtime/base/field/field_rows.h"
 #include "runtime/base/status.h"
-#include "runtime/data/formats.h"
 #include "runtime/data/transforms/transforms.h"
 
 /* ---- the steps ---- */
@@ -80,13 +79,12 @@ static tdm_status take_steps(tdm_mixing *mixing, const tdm_transform_spec *spec)
     return TDM_OK;
 }
 
-static tdm_status take_shape(tdm_mixing *mixing, const tdm_dataset *dataset, const char *name) {
+static tdm_status take_shape(tdm_mixing *mixing, const tdm_dataset *dataset) {
     const tdm_shape *shape = &dataset->x_shape;
-    size_t elements;
-    if (!tdm__shape_elements(shape, &elements)) TDM_FAIL(TDM_E_INTERNAL, "%s: the dataset has no shape", name);
     mixing->height = shape->ndim >= 2 ? shape->dim[shape->ndim - 2] : 1;
     mixing->width = shape->dim[shape->ndim - 1];
-    mixing->planes = (int64_t)elements / (mixing->height * mixing->width);
+    mixing->planes = 1;
+    for (int i = 0; i < shape->ndim - 2; i++) mixing->planes *= shape->dim[i];
     for (int i = 0; i < mixing->count; i++) {
         if (mixing->step[i]->kind == TDM_TRANSFORM_CUTMIX && shape->ndim < 2)
             TDM_FAIL(TDM_E_CONFIG,
@@ -109,7 +107,7 @@ tdm_status tdm__mixing_init(tdm_mixing *mixing, const tdm_transform_spec *spec, 
                  (long long)TDM_LABEL_CLASSES, (long long)dataset->classes);
     if (ignore_index >= TDM_LABEL_MIXED)
         TDM_FAIL(TDM_E_CONFIG, "data.transform: with %s, loss.ignore_index must be below 2^62; use -100", name);
-    return take_shape(mixing, dataset, name);
+    return take_shape(mixing, dataset);
 }
 
 /* ---- what is drawn ---- */
