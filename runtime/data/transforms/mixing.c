@@ -48,6 +48,10 @@ static bool mixes(const tdm_transform_step *step) {
     return step->kind == TDM_TRANSFORM_MIXUP || step->kind == TDM_TRANSFORM_CUTMIX;
 }
 
+static const char *name_of(const tdm_transform_step *step) {
+    return step->kind == TDM_TRANSFORM_MIXUP ? tdm__mixup_transform.name : tdm__cutmix_transform.name;
+}
+
 bool tdm__transform_mixes(const tdm_transform_spec *spec) {
     for (int i = 0; spec != NULL && i < spec->step_count; i++) {
         if (mixes(&spec->step[i])) return true;
@@ -99,7 +103,7 @@ tdm_status tdm__mixing_init(tdm_mixing *mixing, const tdm_transform_spec *spec, 
     *mixing = (tdm_mixing){.seed = seed, .samples = dataset->count, .ignore_index = ignore_index};
     TDM_TRY(take_steps(mixing, spec));
     if (mixing->count == 0) return TDM_OK;
-    const char *name = tdm__transforms[mixing->step[0]->kind]->name;
+    const char *name = name_of(mixing->step[0]);
     if (dataset->target_kind != TDM_TARGET_CLASS)
         TDM_FAIL(TDM_E_CONFIG, "data.transform: %s mixes labels, but the loss needs float targets; remove it", name);
     if (dataset->classes > TDM_LABEL_CLASSES)
