@@ -105,7 +105,7 @@ tdm_status tdm__dataset_take_pictures(tdm_dataset *dataset, const tdm_data_spec 
 
 tdm_status tdm__dataset_take_shape(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted,
                                    const tdm_shape *found, const char *source) {
-    if (wanted->transform != NULL && wanted->transform->step_count > 0)
+    if (tdm__transform_picture_steps(wanted->transform) > 0)
         return tdm__dataset_take_pictures(dataset, spec, wanted, found, source);
     return set_shape(dataset, spec, wanted, found, source);
 }

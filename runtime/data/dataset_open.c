@@ -1,6 +1,7 @@
 /* Opens a dataset by its format. */
 #include "runtime/base/status.h"
 #include "runtime/data/formats.h"
+#include "runtime/data/transforms/transforms.h"
 
 #define OPS_BUILT_IN(name) &tdm__##name##_data
 #define OPS_RESERVED(name) NULL
@@ -25,7 +26,7 @@ bool tdm__data_is_made(int format) {
 
 /* Steps change bytes. What they draw cannot be kept on a device. */
 static tdm_status check_steps(tdm_dataset *dataset, const tdm_data_spec *spec, const tdm_data_wanted *wanted) {
-    if (wanted->transform == NULL || wanted->transform->step_count == 0) return TDM_OK;
+    if (tdm__transform_picture_steps(wanted->transform) == 0) return TDM_OK;
     dataset->resident_bytes = 0;
     if (dataset->steps != NULL && dataset->x_is_bytes) return TDM_OK;
     TDM_FAIL_AT(&spec->inputs_at, TDM_E_DATA, "%s: data.transform has steps for pictures, and these samples are floats",

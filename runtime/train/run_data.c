@@ -80,10 +80,11 @@ static tdm_status choose_form(const tdm_run *run, const tdm_device *device, tdm_
     *form = TDM_ROWS_FLOATS;
     if (device->ops->arenas->ingest == NULL) return TDM_OK;
     if (!mixes(run)) *form = TDM_ROWS_RAW;
-    if (wanted_mode == TDM_RESIDENT_ALWAYS && dataset->resident_bytes == 0)
+    const bool can_stay = dataset->resident_bytes > 0 && !mixes(run);
+    if (wanted_mode == TDM_RESIDENT_ALWAYS && !can_stay)
         TDM_WARN(run->host, "data",
                  "data.resident: these samples cannot be kept on the device, they come with each batch");
-    if (dataset->resident_bytes == 0 || wanted_mode == TDM_RESIDENT_NEVER || mixes(run)) return TDM_OK;
+    if (!can_stay || wanted_mode == TDM_RESIDENT_NEVER) return TDM_OK;
     bool room = true;
     if (wanted_mode == TDM_RESIDENT_AUTO) TDM_TRY(has_room(run, &room));
     if (room) *form = TDM_ROWS_INDEX;

@@ -105,7 +105,7 @@ TEST(samples_are_mixed_as_in_torch) {
 
 /* ---- batches ---- */
 
-enum { SAMPLES = 90, CLASSES = 90, SIDE = 8, PIXELS = 2 * SIDE * SIDE, IGNORED = 7 };
+enum { SAMPLES = 90, CLASSES = 90, SIDE = 8, PIXELS = 3 * SIDE * SIDE, IGNORED = 7 };
 
 /* Sample i is all i, and so is its label: a mixed label tells what was mixed. */
 static tdm_status read_flat(const tdm_sample_reader *reader, int64_t index, void *x, void *target) {
@@ -120,7 +120,7 @@ static tdm_dataset flat(void) {
     return (tdm_dataset){.ops = &ops,
                          .host = tdm_host_default(),
                          .count = SAMPLES,
-                         .x_shape = {3, {2, SIDE, SIDE}},
+                         .x_shape = {3, {3, SIDE, SIDE}},
                          .x_is_bytes = true,
                          .target_kind = TDM_TARGET_CLASS,
                          .classes = CLASSES};
@@ -152,12 +152,11 @@ typedef struct {
     int64_t label[SAMPLES];
 } epoch_of;
 
-static epoch_of *read_epoch(const tdm_loader_options *options, int64_t epoch) {
-    tdm_dataset dataset = flat();
+static epoch_of *read_epoch_of(const tdm_dataset *dataset, const tdm_loader_options *options, int64_t epoch) {
     tdm_loader *loader = NULL;
     epoch_of *out = calloc(1, sizeof(*out));
     if (out == NULL) exit(1);
-    CHECK_OK(tdm__loader_open(&loader, tdm_host_default(), &dataset, options));
+    CHECK_OK(tdm__loader_open(&loader, tdm_host_default(), dataset, options));
     if (loader == NULL) exit(1);
     CHECK_OK(tdm__loader_seek(loader, epoch, 0));
     for (int64_t step = 0; step < tdm__loader_steps_per_epoch(loader); step++) {
@@ -173,6 +172,11 @@ static epoch_of *read_epoch(const tdm_loader_options *options, int64_t epoch) {
     }
     tdm__loader_close(loader);
     return out;
+}
+
+static epoch_of *read_epoch(const tdm_loader_options *options, int64_t epoch) {
+    const tdm_dataset dataset = flat();
+    return read_epoch_of(&dataset, options, epoch);
 }
 
 /* What happened to the samples of an epoch. */
@@ -238,6 +242,38 @@ TEST(p_is_the_probability) {
     CHECK_INT(tally_of(&spec).plain, 4 * SAMPLES);
     spec.step[0].p = 0.5;
     CHECK_NEAR(tally_of(&spec).averaged, 2 * SAMPLES, 40);
+}
+
+/* Another column, another number, so that a flip is seen. */
+static tdm_status read_slope(const tdm_sample_reader *reader, int64_t index, void *x, void *target) {
+    (void)reader;
+    *(int64_t *)target = index;
+    for (int i = 0; i < PIXELS; i++) ((unsigned char *)x)[i] = (unsigned char)(index + 11 * (i % SIDE) + i / SIDE);
+    return TDM_OK;
+}
+
+TEST(partners_have_their_own_transforms) {
+    static const tdm_dataset_ops ops = {.name = "slope", .read = read_slope};
+    const tdm_transform_spec spec =
+        list_of(2, (const int[]){TDM_TRANSFORM_RANDOM_HORIZONTAL_FLIP, TDM_TRANSFORM_MIXUP});
+    tdm_dataset dataset = flat();
+    dataset.ops = &ops;
+    dataset.steps = &spec, dataset.raw_shape = dataset.x_shape, dataset.seed = 42, dataset.draws = true;
+    tdm_loader_options options = options_of(&spec, 1, 9);
+    epoch_of *mixed = read_epoch_of(&dataset, &options, 2);
+    options.mixes = false;
+    epoch_of *plain = read_epoch_of(&dataset, &options, 2);
+    int flipped = 0, differ = 0;
+    for (int i = 0; i < SAMPLES; i++) {
+        const tdm_label label = tdm_label_unpack(mixed->label[i]);
+        const float weight = (float)label.weight, own = 1.0f - weight;
+        const float *a = plain->x[i], *b = plain->x[label.second];
+        flipped += a[0] != (float)i;
+        for (int k = 0; k < PIXELS; k++) differ += mixed->x[i][k] != a[k] * own + b[k] * weight;
+    }
+    CHECK_INT(differ, 0);
+    CHECK_NEAR(flipped, SAMPLES / 2, 20);
+    free(mixed), free(plain);
 }
 
 TEST(evaluation_does_not_mix) {
@@ -310,5 +346,5 @@ TEST(what_cannot_be_mixed) {
 }
 
 TEST_MAIN(RUN(beta_has_its_distribution); RUN(beta_has_its_moments); RUN(samples_are_mixed_as_in_torch);
-          RUN(labels_tell_what_was_mixed); RUN(p_is_the_probability); RUN(evaluation_does_not_mix);
-          RUN(replicas_and_threads_change_nothing); RUN(what_cannot_be_mixed);)
+          RUN(labels_tell_what_was_mixed); RUN(p_is_the_probability); RUN(partners_have_their_own_transforms);
+          RUN(evaluation_does_not_mix); RUN(replicas_and_threads_change_nothing); RUN(what_cannot_be_mixed);)

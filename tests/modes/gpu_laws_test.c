@@ -252,6 +252,23 @@ static void crossing(int first, int second, int precision, double relative) {
     test_folder_remove(folder);
 }
 
+/* They come as floats, and never from the device's memory. */
+TEST(mixed_samples) {
+    tdm_job job;
+    tdm_graph *graph = law_mixing(&job);
+    law_result single = run_as(&job, graph, TDM_MODE_SINGLE, 2);
+    law_result dp = run_as(&job, graph, TDM_MODE_DP, 2);
+    job.parallel.ddp.backend = TDM_BACKEND_SHM;
+    law_result ddp = run_as(&job, graph, TDM_MODE_DDP, 2);
+    law_check_same(&single, &dp);
+    law_check_same(&single, &ddp);
+    job.parallel.device = TDM_DEVICE_CPU;
+    job.parallel.mode = TDM_MODE_SINGLE;
+    law_result cpu = law_run_ok(&job, graph);
+    check_near(&single, &cpu, 1e-4);
+    tdm_graph_free(graph);
+}
+
 TEST(checkpoints_cross) {
     static const struct {
         int precision;
@@ -359,5 +376,5 @@ static void find_devices(void) {
 
 TEST_MAIN(find_devices(); RUN(modes_are_equal); RUN(it_repeats); RUN(graphs_change_nothing);
           RUN(nccl_gives_the_losses_of_shm); RUN(the_cpus_numbers); RUN(variants_of_dp); RUN(tf32_is_near_f32);
-          RUN(bf16); RUN(resident_samples_change_nothing); RUN(checkpoints_cross);
+          RUN(bf16); RUN(resident_samples_change_nothing); RUN(mixed_samples); RUN(checkpoints_cross);
           RUN(what_only_predicts_has_the_same_bits); RUN(averages); RUN(a_device_that_is_not_there);)

@@ -65,6 +65,27 @@ void law_job(tdm_job *job) {
     job->checkpoint.resume = "never";
 }
 
+tdm_graph *law_mixing(tdm_job *job) {
+    static const int steps[] = {TDM_TRANSFORM_MIXUP, TDM_TRANSFORM_CUTMIX};
+    tdm_graph *g = NULL;
+    tdm_value y;
+    law_job(job);
+    job->data.train.format = job->data.eval.format = TDM_DATA_GLYPHS;
+    job->data.transform.to_float = true;
+    job->loss.label_smoothing = 0.1;
+    job->data.transform.step_count = 2;
+    for (int i = 0; i < 2; i++) must(tdm_transform_init(&job->data.transform.step[i], steps[i]));
+    must(tdm_graph_new(&g, NULL));
+    must(tdm_graph_input(g, 3, (const int64_t[]){3, 12, 12}, &y));
+    must(tdm_graph_add(g, "conv2d", "conv1", &y, 1, (tdm_attr[]){{"out", "8", {0}}, {"kernel", "3", {0}}}, 2, &y));
+    must(tdm_graph_add(g, "relu", "relu1", &y, 1, NULL, 0, &y));
+    must(tdm_graph_add(g, "maxpool2d", "pool1", &y, 1, (tdm_attr[]){{"kernel", "2", {0}}}, 1, &y));
+    must(tdm_graph_add(g, "flatten", "flat", &y, 1, NULL, 0, &y));
+    must(tdm_graph_add(g, "linear", "fc1", &y, 1, (tdm_attr[]){{"out", "10", {0}}}, 1, &y));
+    must(tdm_graph_finish(g, y));
+    return g;
+}
+
 static int collect(const tdm_event *event, void *user) {
     law_result *result = user;
     if (event->kind == TDM_EVENT_STEP && event->step <= LAW_MAX_STEPS) {

@@ -20,6 +20,8 @@ typedef struct law_result {
 /* A convolutional net with batch norm, dropout and a residual join, over random images. */
 tdm_graph *law_graph(int with_batchnorm, int with_dropout);
 void law_job(tdm_job *job);
+/* A small net over drawn digits, and its job, in which mixup and cutmix mix samples. */
+tdm_graph *law_mixing(tdm_job *job);
 /* Opens, trains to the end, closes. In ddp and on devices other than the CPU the ranks are forked and rank 0's result
  * is returned. */
 law_result law_run(const tdm_job *job, const tdm_graph *graph);

@@ -8,7 +8,6 @@
 
 #include "runtime/base/field/field_rows.h"
 #include "runtime/base/status.h"
-#include "runtime/data/formats.h"
 #include "runtime/data/transforms/transforms.h"
 
 /* ---- the steps ---- */
@@ -49,6 +48,10 @@ static bool mixes(const tdm_transform_step *step) {
     return step->kind == TDM_TRANSFORM_MIXUP || step->kind == TDM_TRANSFORM_CUTMIX;
 }
 
+static const char *name_of(const tdm_transform_step *step) {
+    return step->kind == TDM_TRANSFORM_MIXUP ? tdm__mixup_transform.name : tdm__cutmix_transform.name;
+}
+
 bool tdm__transform_mixes(const tdm_transform_spec *spec) {
     for (int i = 0; spec != NULL && i < spec->step_count; i++) {
         if (mixes(&spec->step[i])) return true;
@@ -80,13 +83,12 @@ static tdm_status take_steps(tdm_mixing *mixing, const tdm_transform_spec *spec)
     return TDM_OK;
 }
 
-static tdm_status take_shape(tdm_mixing *mixing, const tdm_dataset *dataset, const char *name) {
+static tdm_status take_shape(tdm_mixing *mixing, const tdm_dataset *dataset) {
     const tdm_shape *shape = &dataset->x_shape;
-    size_t elements;
-    if (!tdm__shape_elements(shape, &elements)) TDM_FAIL(TDM_E_INTERNAL, "%s: the dataset has no shape", name);
     mixing->height = shape->ndim >= 2 ? shape->dim[shape->ndim - 2] : 1;
     mixing->width = shape->dim[shape->ndim - 1];
-    mixing->planes = (int64_t)elements / (mixing->height * mixing->width);
+    mixing->planes = 1;
+    for (int i = 0; i < shape->ndim - 2; i++) mixing->planes *= shape->dim[i];
     for (int i = 0; i < mixing->count; i++) {
         if (mixing->step[i]->kind == TDM_TRANSFORM_CUTMIX && shape->ndim < 2)
             TDM_FAIL(TDM_E_CONFIG,
@@ -101,8 +103,7 @@ tdm_status tdm__mixing_init(tdm_mixing *mixing, const tdm_transform_spec *spec, 
     *mixing = (tdm_mixing){.seed = seed, .samples = dataset->count, .ignore_index = ignore_index};
     TDM_TRY(take_steps(mixing, spec));
     if (mixing->count == 0) return TDM_OK;
-    const bool is_mixup = mixing->step[0]->kind == TDM_TRANSFORM_MIXUP;
-    const char *name = is_mixup ? tdm__mixup_transform.name : tdm__cutmix_transform.name;
+    const char *name = name_of(mixing->step[0]);
     if (dataset->target_kind != TDM_TARGET_CLASS)
         TDM_FAIL(TDM_E_CONFIG, "data.transform: %s mixes labels, but the loss needs float targets; remove it", name);
     if (dataset->classes > TDM_LABEL_CLASSES)
@@ -110,7 +111,7 @@ tdm_status tdm__mixing_init(tdm_mixing *mixing, const tdm_transform_spec *spec, 
                  (long long)TDM_LABEL_CLASSES, (long long)dataset->classes);
     if (ignore_index >= TDM_LABEL_MIXED)
         TDM_FAIL(TDM_E_CONFIG, "data.transform: with %s, loss.ignore_index must be below 2^62; use -100", name);
-    return take_shape(mixing, dataset, name);
+    return take_shape(mixing, dataset);
 }
 
 /* ---- what is drawn ---- */

@@ -34,6 +34,13 @@ tdm_status tdm_transform_init(tdm_transform_step *step, int kind) {
     return status;
 }
 
+int tdm__transform_picture_steps(const tdm_transform_spec *spec) {
+    int count = 0;
+    for (int i = 0; spec != NULL && i < spec->step_count; i++)
+        count += tdm__transforms[spec->step[i].kind]->train != NULL;
+    return count;
+}
+
 tdm_status tdm__transform_picture(const tdm_transform_spec *spec, tdm_canvas *canvas, const tdm_picture_key *key) {
     for (int i = 0; i < spec->step_count; i++) {
         const tdm_transform_step *step = &spec->step[i];

@@ -44,6 +44,8 @@ typedef struct tdm_picture_key {
 } tdm_picture_key;
 /* Runs all steps. TDM_E_DATA if a picture cannot be changed so, as too small for a crop. */
 tdm_status tdm__transform_picture(const tdm_transform_spec *spec, tdm_canvas *canvas, const tdm_picture_key *key);
+/* How many steps change pictures: all but mixup and cutmix, which take any samples. NULL: 0. */
+int tdm__transform_picture_steps(const tdm_transform_spec *spec);
 /* The size of all results; 0 where it depends on the picture. */
 tdm_picture_size tdm__transform_size(const tdm_transform_spec *spec, bool training);
 /* The smallest size at which a picture may be decoded; 0: its own. */
