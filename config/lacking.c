@@ -20,7 +20,6 @@
         {"data.eval", "format", BIT(TDM_DATA_##key), NULL, NULL, NULL, "convert the data to npy"},
 #define TDM_FORMAT(key, name, source) FORMAT_LACK_##source(key)
 static const tdm_lack lacks[] = {
-    {"model", "builtin", 0, NULL, NULL, NULL, "write the layers out"},
 #include <tandem/sys/formats.def>
     {"train", "precision", BIT(TDM_TF32) | BIT(TDM_BF16), "cuda", NULL, NULL, "write f32"},
     {"parallel", "device", BIT(TDM_DEVICE_CUDA), "cuda", NULL, NULL, "write auto or cpu"},

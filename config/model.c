@@ -2,6 +2,7 @@
  * in one layer the others are still read, only the shapes after it stay unknown. */
 #include <string.h>
 
+#include "config/builtin.h"
 #include "config/room.h"
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
@@ -338,14 +339,49 @@ static tdm_status build_layers(tdm_config *config) {
     return TDM_OK;
 }
 
+/* The layers become a text of their own, whose name says where they come from. */
+static tdm_status expand_builtin(tdm_config *config) {
+    tdm_yaml_text *text;
+    tdm_yaml_node *root;
+    tdm_text layers;
+    const char *bytes;
+    tdm__text_init(&layers, config->host);
+    tdm__builtin_print(&config->settings.model, &layers);
+    const size_t count = layers.length;
+    tdm_status status = layers.failed ? TDM_E_MEMORY : tdm__arena_text(&config->work, &bytes, layers.data);
+    tdm__text_deinit(&layers);
+    if (status != TDM_OK) TDM_FAIL(TDM_E_MEMORY, "out of memory for the layers of model.builtin");
+    TDM_TRY(tdm__arena_new(&config->work, &text, 1, sizeof(*text)));
+    *text = (tdm_yaml_text){.name = "model.builtin", .bytes = bytes, .count = count};
+    TDM_TRY(tdm__yaml_parse(&root, text, &config->work, &config->faults));
+    config->layers_node = root;
+    return TDM_OK;
+}
+
+/* Settings of a network by name, where there is none. */
+static void check_unused(tdm_config *config) {
+    static const char *const keys[] = {"model.classes", "model.small_input", "model.zero_init_residual"};
+    const tdm_model_head *model = &config->settings.model;
+    const bool is_set[] = {model->classes != TDM_INT_NULL, model->small_input, model->zero_init_residual};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        if (!is_set[i]) continue;
+        TDM_FAULT(config, CONFLICT, tdm__config_position(config, keys[i]), keys[i],
+                  "write `builtin: resnet18`, or remove it", "%s belongs to model.builtin", keys[i]);
+    }
+}
+
 tdm_status tdm__model_build(tdm_config *config) {
     tdm__settings_take_model(&config->settings);
     check_channels(config);
-    if (config->settings.model.builtin != NULL) {
-        if (config->layers_node != NULL)
+    if (config->settings.model.builtin != TDM_BUILTIN_none) {
+        if (config->layers_node != NULL) {
             TDM_FAULT(config, EXCLUSIVE, config->layers_node->key_at, "model.layers", "keep one of the two",
                       "model must have either layers or builtin, got both");
-        return config->faults.status;
+            return config->faults.status;
+        }
+        TDM_TRY(expand_builtin(config));
+    } else {
+        check_unused(config);
     }
     if (!find_layers(config)) return config->faults.status;
     TDM_TRY(build_layers(config));

@@ -10,7 +10,10 @@
 /* The keys of the model section other than the layers. */
 typedef struct tdm_model_head {
     tdm_ints input;
-    const char *builtin, *weights;
+    const char *weights;
+    int builtin; /* of config/builtin.c; 0: none */
+    int64_t classes;
+    bool small_input, zero_init_residual;
     tdm_weights_section match;
     tdm_texts freeze;
 } tdm_model_head;

@@ -9,6 +9,15 @@ tdm_status tdm__infer_check_in(tdm_infer *infer, int64_t expected, int64_t found
     return TDM_OK;
 }
 
+void tdm__infer_set_again(tdm_infer *infer, double std) {
+    infer->param[0].is_set_again = true;
+    infer->param[0].again = TDM_INIT_NORMAL;
+    infer->param[0].std = std;
+    if (infer->param_count < 2) return;
+    infer->param[1].is_set_again = true;
+    infer->param[1].again = TDM_INIT_ZEROS;
+}
+
 void tdm__infer_weight_and_bias(tdm_infer *infer, tdm_shape weight, int64_t fan_in, bool bias) {
     infer->param[0] =
         (tdm_param_def){.suffix = "weight", .shape = weight, .init = TDM_INIT_UNIFORM_FAN_IN, .fan_in = fan_in};

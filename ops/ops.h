@@ -44,5 +44,8 @@ enum {
 tdm_status tdm__infer_check_in(tdm_infer *infer, int64_t expected, int64_t found, const char *what);
 /* Declares weight and bias as torch.nn.Linear and Conv2d initialise them: both uniform in +-1/sqrt(fan_in). */
 void tdm__infer_weight_and_bias(tdm_infer *infer, tdm_shape weight, int64_t fan_in, bool bias);
+/* Declares that, after all parameters have these values, the weight is drawn anew, normal with mean 0, and the bias is
+ * 0: torch.nn.init in the constructors of torchvision's networks. */
+void tdm__infer_set_again(tdm_infer *infer, double std);
 
 #endif

@@ -1,12 +1,30 @@
 /* Keys of the model and of every layer. */
 #include "config/fields/fields.h"
 
+static const char *const builtin_names[] = {
+#define TDM_BUILTIN(name) #name,
+#include "config/builtins.def"
+#undef TDM_BUILTIN
+    NULL,
+};
 const tdm_field tdm__model_rows[] = {
     {FIELD(INTS, tdm_model_head, input, "null"), RANGE(1, 2147483647), ITEMS(1, 5), FLAGS(NULLABLE),
      HELP("shape of one sample without the batch: [channels, height, width], or a number of features",
           "单个样本的形状（不含批次维）：[通道, 高, 宽]，或特征数")},
-    {FIELD(TEXT, tdm_model_head, builtin, "null"), FLAGS(NULLABLE),
-     HELP("a stock model instead of layers", "使用内置模型而不写 layers")},
+    {FIELD(ENUM, tdm_model_head, builtin, "none"), .names = builtin_names,
+     HELP(
+         "a network of torchvision (or the classic lenet5), with its names of parameters and first weights, instead of "
+         "layers",
+         "使用 torchvision 的网络（或经典的 lenet5）代替 layers，参数名与初始权重相同")},
+    {FIELD(INT, tdm_model_head, classes, "null"), RANGE(2, 16777216), FLAGS(NULLABLE),
+     HELP("builtin: number of outputs; null: 1000, and 10 for lenet5",
+          "builtin：输出个数；null 为 1000，lenet5 为 10")},
+    {FIELD(BOOL, tdm_model_head, small_input, "false"),
+     HELP("builtin resnet: begins with a 3x3 convolution of stride 1 and no pooling, for pictures such as CIFAR's",
+          "builtin 的 resnet：以步幅 1 的 3x3 卷积开头且不池化，适合 CIFAR 一类小图")},
+    {FIELD(BOOL, tdm_model_head, zero_init_residual, "false"),
+     HELP("builtin resnet: the last batch norm of each block begins with weight 0, as torchvision's option",
+          "builtin 的 resnet：每个残差块最后的批归一化 weight 初值为 0，同 torchvision 的选项")},
     {FIELD(PATH, tdm_model_head, weights, "null"), FLAGS(NULLABLE),
      HELP("a .safetensors file with the weights to start from", "作为起点的 .safetensors 权重文件")},
     {FIELD_IN(BOOL, tdm_model_head, match, strict, "true"),

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/builtin.h"
 #include "config/room.h"
 #include "runtime/data/transforms/transforms.h"
 #include "runtime/base/status.h"
@@ -173,8 +174,11 @@ static void print_transform(printer *to, int section) {
     end_entry(to, start, to->config->section_at[section]);
 }
 
-/* `path` and `split` of cifar10 are not printed: check.c turned them into `files`. */
+/* `path` and `split` of cifar10 are not printed: check.c turned them into `files`. Nor is model.builtin, which has
+ * become layers. */
 static bool is_expanded(const tdm_section *section, const tdm_field *row, const tdm_settings *settings) {
+    if (settings->model.builtin != TDM_BUILTIN_none && strcmp(section->path, "model") == 0)
+        return tdm__builtin_has(row->key);
     if (section->type_key == NULL || strcmp(section->type_key, "format") != 0) return false;
     const tdm_data_spec *spec = (const void *)((const char *)settings + section->offset);
     return spec->format == TDM_DATA_CIFAR10 && (strcmp(row->key, "path") == 0 || strcmp(row->key, "split") == 0);

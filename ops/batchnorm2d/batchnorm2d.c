@@ -5,6 +5,7 @@
 #include "runtime/base/field/field_rows.h"
 #include "ops/window.h"
 
+static const char *const init_names[] = {"ones", "zeros", NULL};
 static const tdm_field fields[] = {
     {FIELD(FLOAT, tdm_batchnorm2d_attrs, eps, "1.0e-5"), RANGE(0, 1), FLAGS(OPEN_MIN),
      HELP("added to the variance", "加到方差上的小量")},
@@ -19,6 +20,9 @@ static const tdm_field fields[] = {
     {FIELD(INT, tdm_batchnorm2d_attrs, in, "null"), RANGE(1, TDM_MAX_FEATURES), FLAGS(NULLABLE),
      HELP("channels of the input; taken from the previous layer, checked if given",
           "输入通道数；可由上一层得知，写出则检查")},
+    {FIELD(ENUM, tdm_batchnorm2d_attrs, init, "ones"), .names = init_names,
+     HELP("first value of weight; zeros: a residual block begins as its shortcut",
+          "weight 的初值；zeros 使残差块初始等于捷径")},
     {0},
 };
 
@@ -29,7 +33,10 @@ static tdm_status infer(tdm_infer *infer) {
     TDM_TRY(tdm__infer_check_in(infer, attrs->in, channels, "channels"));
     tdm_shape per_channel = {1, {channels}};
     if (attrs->affine) {
-        infer->param[0] = (tdm_param_def){.suffix = "weight", .shape = per_channel, .init = TDM_INIT_ONES};
+        infer->param[0] =
+            (tdm_param_def){.suffix = "weight",
+                            .shape = per_channel,
+                            .init = attrs->init == TDM_BATCHNORM2D_INIT_ZEROS ? TDM_INIT_ZEROS : TDM_INIT_ONES};
         infer->param[1] = (tdm_param_def){.suffix = "bias", .shape = per_channel, .init = TDM_INIT_ZEROS};
         infer->param_count = 2;
     }

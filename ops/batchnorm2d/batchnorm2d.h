@@ -11,12 +11,15 @@
 
 #include "runtime/base/host_device.h"
 
+typedef enum tdm_batchnorm2d_init { TDM_BATCHNORM2D_INIT_ONES, TDM_BATCHNORM2D_INIT_ZEROS } tdm_batchnorm2d_init;
+
 typedef struct tdm_batchnorm2d_attrs {
     double eps;
     double momentum; /* NaN: the running statistics are the plain average over all batches */
     bool affine;     /* has weight and bias */
     bool track_running_stats;
     int64_t in; /* TDM_INT_NULL: taken from the input */
+    int init;   /* tdm_batchnorm2d_init, of the weight */
 } tdm_batchnorm2d_attrs;
 
 #define TDM_BATCHNORM2D_LACKS_ROWS                                                                               \

@@ -1,9 +1,12 @@
 /* conv2d: definition. torch.nn.Conv2d, zero padding. */
 #include "ops/conv2d/conv2d.h"
 
+#include <math.h>
+
 #include "ops/ops.h"
 #include "runtime/base/field/field_rows.h"
 
+static const char *const init_names[] = {"default", "kaiming_fan_out", NULL};
 static const tdm_field fields[] = {
     {FIELD(INT, tdm_conv2d_attrs, out, NULL), RANGE(1, TDM_MAX_FEATURES), FLAGS(REQUIRED | MAIN),
      HELP("channels of the output", "输出通道数")},
@@ -21,6 +24,9 @@ static const tdm_field fields[] = {
     {FIELD(INT, tdm_conv2d_attrs, in, "null"), RANGE(1, TDM_MAX_FEATURES), FLAGS(NULLABLE),
      HELP("channels of the input; taken from the previous layer, checked if given",
           "输入通道数；可由上一层得知，写出则检查")},
+    {FIELD(ENUM, tdm_conv2d_attrs, init, "default"), .names = init_names,
+     HELP("first weights: torch.nn.Conv2d's own, or kaiming_normal_ by fan_out for relu, and a bias of 0",
+          "初始权重：torch.nn.Conv2d 自身的，或面向 relu、按 fan_out 的 kaiming_normal_，偏置为 0")},
     {0},
 };
 
@@ -47,6 +53,8 @@ static tdm_status infer(tdm_infer *infer) {
         TDM_INFER_FAIL(infer, "%s: its weight %s has more elements than any machine can hold", infer->layer,
                        tdm__shape_text(&weight).text);
     tdm__infer_weight_and_bias(infer, weight, (int64_t)taps, attrs->bias);
+    if (attrs->init == TDM_CONV2D_INIT_KAIMING)
+        tdm__infer_set_again(infer, sqrt(2.0) / sqrt((double)(attrs->out * height * width)));
     return TDM_OK;
 }
 

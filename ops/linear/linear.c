@@ -1,6 +1,8 @@
 /* linear: definition. torch.nn.Linear. */
 #include "ops/linear/linear.h"
 
+#include <math.h>
+
 #include "ops/ops.h"
 #include "runtime/base/field/field_rows.h"
 
@@ -11,6 +13,9 @@ static const tdm_field fields[] = {
     {FIELD(INT, tdm_linear_attrs, in, "null"), RANGE(1, 9007199254740992.0), FLAGS(NULLABLE),
      HELP("features of the input; taken from the previous layer, checked if given",
           "输入特征数；可由上一层得知，写出则检查")},
+    {FIELD(FLOAT, tdm_linear_attrs, init_std, "null"), RANGE(0, 1e6), FLAGS(NULLABLE | OPEN_MIN),
+     HELP("standard deviation of the first weights, with a bias of 0; null: as torch.nn.Linear",
+          "初始权重的标准差，偏置为 0；null 表示同 torch.nn.Linear")},
     {0},
 };
 
@@ -23,6 +28,7 @@ static tdm_status infer(tdm_infer *infer) {
     TDM_TRY(tdm__infer_check_in(infer, attrs->in, in, "features"));
     infer->output = (tdm_shape){1, {attrs->out}};
     tdm__infer_weight_and_bias(infer, (tdm_shape){2, {attrs->out, in}}, in, attrs->bias);
+    if (!isnan(attrs->init_std)) tdm__infer_set_again(infer, attrs->init_std);
     infer->flops = 2.0 * (double)in * (double)attrs->out;
     return TDM_OK;
 }

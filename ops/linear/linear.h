@@ -8,7 +8,8 @@
 typedef struct tdm_linear_attrs {
     int64_t out;
     bool bias;
-    int64_t in; /* TDM_INT_NULL: taken from the input */
+    int64_t in;      /* TDM_INT_NULL: taken from the input */
+    double init_std; /* of the first weights; NaN: as torch.nn.Linear */
 } tdm_linear_attrs;
 
 #endif

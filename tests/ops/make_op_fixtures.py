@@ -96,6 +96,12 @@ LOSSES = {
     "cross_entropy": (True, F.cross_entropy),
     "mse": (False, F.mse_loss),
 }
+def late_cases():
+    """As cases(), but computed after the losses: what is before keeps its numbers, which differ in their last bits from
+    one processor to another."""
+    yield "relu6", "", 4, 1, (3, 4, 5), nn.ReLU6(), True
+
+
 LOSS_CASES = [
     # loss, settings (keys of section `loss`), rows, outputs, scale of the outputs, labels that are ignored, and whether
     # the others are mixed (tandem/sys/label.h)
@@ -130,6 +136,8 @@ def op_row(op, attrs, rows, inputs, shape, module, training):
     x = [torch.randn(rows, *shape).requires_grad_() for _ in range(inputs)]
     if op == "maxpool2d":  # equal values, so that the rule for ties is seen
         x = [(t.detach() * 2).round().requires_grad_() for t in x]
+    if op == "relu6":  # some beyond 6
+        x = [(t.detach() * 4).requires_grad_() for t in x]
     if op == "batchnorm2d":
         with torch.no_grad():
             for p in module.parameters():
@@ -221,6 +229,7 @@ def main():
     torch.manual_seed(20)
     ops = [op_row(*case) for case in cases()]
     losses = [loss_row(*loss) for loss in LOSS_CASES]
+    ops += [op_row(*case) for case in late_cases()]
     print(f"/* Made by make_op_fixtures.py with torch {torch.__version__}; see there for the order. Do not edit. */")
     print("/* clang-format off */")
     print("static const op_fixture op_fixtures[] = {")

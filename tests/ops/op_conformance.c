@@ -71,12 +71,12 @@ static void check_slopes(const char *what, const tdm_kernel *kernel, const op_da
     }
 }
 
-/* Multiples of 1/8, all different and none 0: with steps of 1/64 no order between two of them and no sign changes, so
- * that relu and max have no kink on the way. */
+/* Odd multiples of 1/16, all different: with steps of 1/64 no order between two of them changes and none passes a whole
+ * number, so that relu, relu6 and max have no kink on the way. */
 static void spread(float *values, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         int64_t place = i * 7919 % count, half = count / 2;
-        values[i] = (float)(place < half ? place - half : place - half + 1) / 8.0f;
+        values[i] = (float)(2 * (place - half) + 1) / 16.0f;
     }
 }
 
@@ -142,6 +142,18 @@ TEST(relu_on_special_values) {
     REQUIRE(run_values(&data, &r, "relu", &(op_case){.rows = 1, .input = {1, {6}}}, x, dy));
     CHECK(op_near("y", r.y, (const float[]){0, 0, 0, 2, inf, nan}, 6, 0));
     CHECK(op_near("dx", r.dx[0], (const float[]){0, 0, 0, 4, 5, 6}, 6, 0));
+    op_result_close(&r);
+    op_data_close(&data);
+}
+
+TEST(relu6_on_special_values) {
+    const float inf = INFINITY, nan = NAN;
+    const float x[6] = {-1, 0, 5.5f, 6, inf, nan}, dy[6] = {1, 2, 3, 4, 5, 6};
+    op_data data;
+    op_result r;
+    REQUIRE(run_values(&data, &r, "relu6", &(op_case){.rows = 1, .input = {1, {6}}}, x, dy));
+    CHECK(op_near("y", r.y, (const float[]){0, 0, 5.5f, 6, 6, nan}, 6, 0));
+    CHECK(op_near("dx", r.dx[0], (const float[]){0, 0, 3, 0, 0, 6}, 6, 0));
     op_result_close(&r);
     op_data_close(&data);
 }
@@ -273,6 +285,7 @@ TEST(simple_kernels_keep_the_layout) {
 }
 
 TEST_MAIN(RUN(table_is_complete); RUN(settings); RUN(gradients_are_slopes); RUN(relu_on_special_values);
-          RUN(maxpool_takes_the_first_maximum_and_the_last_nan); RUN(maxpool_adds_where_windows_overlap);
-          RUN(conv_of_ones_counts_taps); RUN(batchnorm_wants_two_values_per_channel); RUN(batchnorm_statistics);
-          RUN(layouts_by_hand); RUN(simple_kernels_keep_the_layout);)
+          RUN(relu6_on_special_values); RUN(maxpool_takes_the_first_maximum_and_the_last_nan);
+          RUN(maxpool_adds_where_windows_overlap); RUN(conv_of_ones_counts_taps);
+          RUN(batchnorm_wants_two_values_per_channel); RUN(batchnorm_statistics); RUN(layouts_by_hand);
+          RUN(simple_kernels_keep_the_layout);)

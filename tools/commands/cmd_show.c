@@ -111,8 +111,8 @@ const tool_verb verb_init = {"init",
                              "a commented starter YAML",
                              "Tasks: images (looks at the pictures in --data and writes a file that trains on\n"
                              "them), cifar (a CNN on CIFAR-10, ddp), mnist (a CNN on MNIST, dp), toy-mp (a\n"
-                             "small net on synthetic data; needs no download), resnet50-burnin (not in this\n"
-                             "build).\n\n"
+                             "small net on synthetic data; needs no download), resnet50-burnin (tests the\n"
+                             "devices).\n\n"
                              "examples:\n"
                              "  tandem init --task images --data photos -o photos.yaml\n"
                              "  tandem init --task toy-mp -o toy.yaml\n"

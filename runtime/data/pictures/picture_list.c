@@ -75,7 +75,7 @@ static entry_kind kind_of(const tdm_picture_list *list, DIR *dir, const struct d
     struct stat found;
     unsigned char type = entry->d_type;
     if (type == DT_UNKNOWN && fstatat(dirfd(dir), entry->d_name, &found, AT_SYMLINK_NOFOLLOW) == 0)
-        type = IFTODT(found.st_mode);
+        type = (unsigned char)IFTODT(found.st_mode);
     *is_link = type == DT_LNK;
     if (*is_link) {
         const int fd = tdm__open_beneath(list->root.fd, path, O_DIRECTORY);

@@ -6,16 +6,19 @@
 #include "runtime/base/status.h"
 #include "runtime/train/weights/weights.h"
 
-static void init_tensor(float *to, const tdm_param_def *def, int64_t count, tdm_rng *rng) {
+static void init_tensor(float *to, const tdm_param_def *def, tdm_init_kind kind, int64_t count, tdm_rng *rng) {
     double bound;
-    switch (def->init) {
+    switch (kind) {
     case TDM_INIT_UNIFORM_FAN_IN:
         bound = 1.0 / sqrt((double)def->fan_in);
         tdm__rng_uniform(rng, to, (size_t)count, -bound, bound);
         break;
     case TDM_INIT_ZEROS:
     case TDM_INIT_ONES:
-        for (int64_t i = 0; i < count; i++) to[i] = def->init == TDM_INIT_ONES ? 1.0f : 0.0f;
+        for (int64_t i = 0; i < count; i++) to[i] = kind == TDM_INIT_ONES ? 1.0f : 0.0f;
+        break;
+    case TDM_INIT_NORMAL:
+        tdm__rng_normal(rng, to, (size_t)count, 0.0, def->std);
         break;
     }
 }
@@ -31,7 +34,12 @@ tdm_status tdm__weights_init(tdm_run *run) {
     tdm__rng_seed(rng, (uint64_t)run->job->seed, (tdm_rng_profile)run->job->rng_profile);
     for (size_t i = 0; i < plan->graph->param_count; i++) {
         const tdm_plan_param *param = &plan->params[plan->param_of_graph[i]];
-        init_tensor((float *)params + param->offset, &param->def, param->count, rng);
+        init_tensor((float *)params + param->offset, &param->def, param->def.init, param->count, rng);
+    }
+    for (size_t i = 0; i < plan->graph->param_count; i++) {
+        const tdm_plan_param *param = &plan->params[plan->param_of_graph[i]];
+        if (!param->def.is_set_again) continue;
+        init_tensor((float *)params + param->offset, &param->def, param->def.again, param->count, rng);
     }
     tdm__delete(run->host, rng);
     for (int i = 0; i < plan->buffer_count; i++) {
@@ -40,7 +48,7 @@ tdm_status tdm__weights_init(tdm_run *run) {
         if (buffer->def.is_counter)
             memset(to, 0, sizeof(int64_t));
         else
-            init_tensor((float *)(void *)to, &buffer->def, buffer->count, NULL);
+            init_tensor((float *)(void *)to, &buffer->def, buffer->def.init, buffer->count, NULL);
     }
     TDM_TRY(tdm__replica_put(replica, TDM_ARENA_PARAM));
     return tdm__replica_put(replica, TDM_ARENA_BUFFER);

@@ -39,7 +39,8 @@ typedef enum tdm_layout {
 typedef enum tdm_init_kind {
     TDM_INIT_ZEROS,
     TDM_INIT_ONES,
-    TDM_INIT_UNIFORM_FAN_IN /* uniform in +-1/sqrt(fan_in): torch.nn.Linear and Conv2d, weight and bias */
+    TDM_INIT_UNIFORM_FAN_IN, /* uniform in +-1/sqrt(fan_in): torch.nn.Linear and Conv2d, weight and bias */
+    TDM_INIT_NORMAL          /* only as `again`: mean 0, standard deviation `std` */
 } tdm_init_kind;
 
 typedef struct tdm_param_def {
@@ -47,6 +48,11 @@ typedef struct tdm_param_def {
     tdm_shape shape;
     tdm_init_kind init;
     int64_t fan_in;
+    /* Set anew when all parameters have their first values, in the same order: networks of torchvision do so with
+     * torch.nn.init. */
+    bool is_set_again;
+    tdm_init_kind again;
+    double std;
     bool is_counter; /* buffers only: an int64 scalar (num_batches_tracked) */
     bool is_bias;    /* added to each channel of y: its gradient is the sum of dy over rows and points */
 } tdm_param_def;
