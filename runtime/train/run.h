@@ -92,8 +92,8 @@ struct tdm_run {
     int64_t failed_step;   /* the step that failed: the replicas' contents are undefined; 0: none */
     bool runs_ahead;       /* on all ranks: a step may be submitted before the last one is reported */
     bool eval_waits, save_waits, verify_waits; /* due as soon as no step is in flight */
-    const char *weights_report; /* of the weights that the run started from, for weights.json; NULL: none */
-    struct tdm_run_picture *picture;           /* run_picture.c; NULL until the first picture */
+    const char *weights_report;      /* of the weights that the run started from, for weights.json; NULL: none */
+    struct tdm_run_picture *picture; /* run_picture.c; NULL until the first picture */
     tdm_run_folder *folder;
     atomic_int stop;
 };
