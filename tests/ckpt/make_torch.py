@@ -60,6 +60,8 @@ def archive(name, code, entries=(), compression=zipfile.ZIP_STORED):
 TENSOR = (b"\x80\x02}X\x01\0\0\0actorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\x000X\x03"
           b"\0\0\0cpuK%ctQK%c(K%ct(K\x01t\x89ccollections\nOrderedDict\n)RtRs.")
 archive("beyond.pt", TENSOR % (4, 1, 4), [("archive/data/0", bytes(16))])
+SWOLLEN = TENSOR.replace(b"(K%ct(K\x01t", b"(J\xff\xff\xff\x7ft(K\x00t")
+archive("swollen.pt", SWOLLEN % (4, 0), [("archive/data/0", bytes(16))])
 archive("short.pt", TENSOR % (8, 0, 8), [("archive/data/0", bytes(16))])
 archive("absent.pt", TENSOR % (4, 0, 4))
 archive("compressed.pt", TENSOR % (4, 0, 4), [("archive/data/0", bytes(16))], zipfile.ZIP_DEFLATED)

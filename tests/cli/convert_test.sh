@@ -37,6 +37,7 @@ refused legacy "it has the format of before PyTorch 1.6; load and save it in a n
 refused compressed "its entries are compressed, which torch.save does not do; load and save it in PyTorch"
 refused beyond "the tensor 'a' reaches beyond its storage"
 refused short "the tensor 'a' reaches beyond its storage"
+refused swollen "its tensors take more than 16 times the bytes of the file"
 refused absent "it lacks the numbers of the tensor 'a'"
 refused loop "it has no dictionary 'state_dict' or 'model' of tensors"
 refused cut "its pickle ends within an instruction"

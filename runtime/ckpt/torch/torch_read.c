@@ -123,7 +123,18 @@ static bool check_range(const tdm_torch_tensor *tensor, uint64_t file_bytes, siz
 typedef struct storage {
     char *bytes; /* of the last tensor that was read: tensors that share one come one after another */
     uint64_t at;
+    uint64_t read, written, most; /* bytes so far, and the limit of each */
 } storage;
+
+/* Tensors may repeat numbers (stride 0) and share storages, but not so that a small file becomes a large one. */
+enum { MOST_TIMES = 16, ALWAYS = 1024 * 1024 };
+
+static tdm_status count_bytes(uint64_t *sum, uint64_t bytes, const storage *s, const char *path) {
+    if (bytes > s->most - *sum)
+        TDM_FAIL(TDM_E_CHECKPOINT, "%s: its tensors take more than %d times the bytes of the file", path, MOST_TIMES);
+    *sum += bytes;
+    return TDM_OK;
+}
 
 /* Rows of a tensor with any strides, in the order of its indices. */
 static void gather(const tdm_torch_tensor *tensor, const char *from, char *to, size_t count, size_t element) {
@@ -149,12 +160,14 @@ static tdm_status read_tensor(const tdm_host *host, int fd, const char *path, co
     if (last->bytes == NULL || last->at != from->at) {
         tdm__delete(host, last->bytes);
         last->bytes = NULL;
+        TDM_TRY(count_bytes(&last->read, from->bytes, last, path));
         TDM_TRY(tdm__new(host, &last->bytes, from->bytes, 1, "a storage"));
         last->at = from->at;
         if (!read_at(fd, last->bytes, from->bytes, from->at)) TDM_FAIL(TDM_E_IO, "%s cannot be read", path);
         if (tdm__zip_crc(0, last->bytes, from->bytes) != from->crc)
             TDM_FAIL(TDM_E_CHECKPOINT, "%s: the numbers of the tensor '%s' are damaged", path, from->name);
     }
+    TDM_TRY(count_bytes(&last->written, bytes, last, path));
     TDM_TRY(tdm__new(host, &data, bytes, 1, "a tensor"));
     if (count > 0) gather(from, last->bytes, data, count, bytes / count);
     const tdm_dtype_row *row = tdm__dtype_find(from->dtype);
@@ -170,6 +183,7 @@ static tdm_status read_tensors(const tdm_host *host, int fd, const char *path, c
     struct stat info;
     tdm_status status = TDM_OK;
     if (fstat(fd, &info) != 0) TDM_FAIL(TDM_E_IO, "%s cannot be read: %s", path, strerror(errno));
+    last.most = (uint64_t)info.st_size * MOST_TIMES + ALWAYS;
     for (size_t i = 0; status == TDM_OK && i < count; i++)
         status = read_tensor(host, fd, path, &from[i], &last, (uint64_t)info.st_size, &to[i]);
     tdm__delete(host, last.bytes);
