@@ -52,7 +52,7 @@ static void change_form(const tdm_plan_param *param, const float *from, float *t
 /* All parameters of an arena; or, of gradients and state, those that are trained, in several arenas in a row. */
 static void change_forms(const tdm_plan *plan, tdm_arena_kind kind, const float *from, float *to, size_t floats,
                          bool to_plain) {
-    const bool all = kind == TDM_ARENA_PARAM;
+    const bool all = kind == TDM_ARENA_PARAM || kind == TDM_ARENA_AVERAGE;
     memset(to, 0, floats * sizeof(float));
     for (size_t arena = 0; arena < floats; arena += all ? plan->param_floats : plan->trained_floats) {
         for (int i = 0; i < (all ? plan->param_count : plan->trained_count); i++) {

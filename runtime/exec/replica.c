@@ -25,7 +25,8 @@ static tdm_status open_arenas(tdm_replica *replica, const tdm_replica_options *o
         TDM_TRY(
             tdm__replica_allocate(replica, arena * (size_t)options->state_count, &replica->state, "optimizer state"));
     if (options->averages)
-        TDM_TRY(tdm__replica_allocate(replica, arena, &replica->average, "average of the parameters"));
+        TDM_TRY(tdm__replica_allocate(replica, plan->param_floats * sizeof(float), &replica->average,
+                                      "average of the parameters"));
     if (plan->options.precision == TDM_BF16)
         TDM_TRY(tdm__replica_allocate(replica, plan->param_floats * sizeof(uint16_t), &replica->param_bf16,
                                       "parameters in bf16"));

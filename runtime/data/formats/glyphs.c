@@ -208,8 +208,8 @@ static tdm_status glyphs_open(tdm_dataset *dataset, const tdm_data_spec *spec, c
     if (!(spec->noise >= 0.0 && spec->noise <= 1.0))
         TDM_FAIL_AT(&spec->origin, TDM_E_DATA, "glyphs: noise must be 0 to 1, got %g", spec->noise);
     dataset->count = spec->samples;
-    dataset->x_shape = *shape;
     dataset->x_is_bytes = true;
+    TDM_TRY(tdm__dataset_take_shape(dataset, spec, wanted, shape, "glyphs"));
     glyphs->seed = tdm__data_seed(spec, wanted);
     glyphs->channels = shape->ndim == 3 ? shape->dim[0] : 1;
     glyphs->height = (int)shape->dim[shape->ndim - 2];

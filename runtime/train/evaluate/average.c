@@ -35,6 +35,7 @@ tdm_status tdm__average_swap(tdm_run *run) {
     size_t room;
     (void)tdm__replica_arena(first, TDM_ARENA_GRAD, &room);
     room /= sizeof(float);
+    if (room == 0) return TDM_OK; /* nothing is trained, so both are the same */
     for (size_t at = 0; at < count; at += room) {
         const size_t part = count - at < room ? count - at : room;
         TDM_TRY(copy(first, first->grad, first->param + at, part));
