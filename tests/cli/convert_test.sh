@@ -21,6 +21,18 @@ cmp written.pt "$torch/written.pt" || fail "written.pt has other bytes"
 code 0 "$tandem" ckpt convert written.pt again.safetensors
 code 0 "$tandem" ckpt diff again.safetensors kinds.safetensors
 
+# a file with so many tensors that sorting them takes memory
+{
+    echo "tandem: 1"
+    echo "model: {input: [4], layers: [$(printf '{linear: 4}, %.0s' $(seq 99)){linear: 4}]}"
+    echo "data: {train: {format: synthetic, samples: 4}}"
+    echo "train: {steps: 1, batch: {per_device: 4}}"
+} >many.yaml
+code 0 "$tandem" train many.yaml --quiet --run-dir many
+code 0 "$tandem" ckpt convert many many.pt
+code 0 "$tandem" ckpt convert many.pt many.safetensors
+code 0 "$tandem" ckpt diff many many.safetensors
+
 # what is refused: status 8, one sentence, no file
 refused() { # NAME SENTENCE
     code 8 "$tandem" ckpt convert "$torch/$1.pt" "$1.safetensors"
