@@ -212,6 +212,9 @@ typedef struct tdm_loader_options {
     const tdm_transform_spec *transform;
     bool mixes;           /* training: mixup and cutmix of the transform, seeded by sampler.seed; for TDM_ROWS_FLOATS */
     int64_t ignore_index; /* if it mixes: samples with this label are not mixed */
+    /* Above 0: only every stride-th step from that of the last seek on, and none after the end of its epoch. 0: all
+     * steps, epoch after epoch. */
+    int64_t stride;
     bool drop_last_batch; /* drops a short last global batch (data.drop_last) */
 } tdm_loader_options;
 

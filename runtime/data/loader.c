@@ -52,6 +52,7 @@ struct tdm_loader {
     uint64_t claimed, taken, released; /* numbers of the next batch to claim, to give out, to get back */
     int busy;                          /* threads that are reading a claimed batch */
     bool running, closing;
+    bool ended; /* with a stride: all steps have been claimed */
 };
 
 /* ---- claiming and fetching ---- */
@@ -61,15 +62,20 @@ static slot *slot_of(const tdm_loader *loader, uint64_t number) {
 }
 
 static bool may_claim(const tdm_loader *loader) {
-    return loader->running && loader->claimed - loader->released < (uint64_t)loader->slot_count;
+    return loader->running && !loader->ended && loader->claimed - loader->released < (uint64_t)loader->slot_count;
 }
 
 /* Claims the next batch and returns its slot. The caller holds the mutex. */
 static slot *claim(tdm_loader *loader) {
     slot *s = slot_of(loader, loader->claimed++);
     s->ready = false;
-    tdm__batch_plan(&loader->batches, s->batch, loader->epoch, loader->step++);
-    if (loader->step == loader->batches.steps_per_epoch) loader->epoch++, loader->step = 0;
+    tdm__batch_plan(&loader->batches, s->batch, loader->epoch, loader->step);
+    const int64_t stride = loader->batches.options.stride;
+    loader->step += stride > 0 ? stride : 1;
+    if (loader->step < loader->batches.steps_per_epoch) return s;
+    loader->ended = stride > 0;
+    loader->epoch++;
+    loader->step = 0;
     return s;
 }
 
@@ -144,6 +150,10 @@ static slot *front(tdm_loader *loader) {
 tdm_status tdm__loader_next(tdm_loader *loader, const tdm_batch **out) {
     *out = NULL;
     pthread_mutex_lock(&loader->mutex);
+    if (loader->ended && loader->claimed == loader->taken) {
+        pthread_mutex_unlock(&loader->mutex);
+        TDM_FAIL(TDM_E_INTERNAL, "loader: no step is left");
+    }
     uint64_t kept = (uint64_t)loader->batches.options.held - 1; /* beside the batch that this call gives */
     loader->released = loader->taken > kept ? loader->taken - kept : 0;
     slot *s = front(loader);
@@ -171,6 +181,7 @@ tdm_status tdm__loader_seek(tdm_loader *loader, int64_t epoch, int64_t step_in_e
     loader->running = false;
     while (loader->busy > 0) pthread_cond_wait(&loader->changed, &loader->mutex);
     loader->claimed = loader->taken = loader->released = 0;
+    loader->ended = false;
     loader->epoch = epoch + step_in_epoch / steps;
     loader->step = step_in_epoch % steps;
     loader->running = true;

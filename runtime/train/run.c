@@ -100,8 +100,10 @@ tdm_status tdm_run_eval_sample(tdm_run *run, int64_t index, float *x, int64_t *l
                  (long long)tdm_run_eval_count(run));
     int64_t rows = run->eval_rows;
     if (run->eval_batch == NULL || run->eval_batch->step_in_epoch != index / rows) {
+        const bool follows = run->eval_batch != NULL && run->world == 1 && run->eval_loader_count == 1 &&
+                             run->eval_batch->step_in_epoch + 1 == index / rows;
         run->eval_batch = NULL;
-        TDM_TRY(tdm__loader_seek(run->eval_loaders[0], 0, index / rows));
+        if (!follows) TDM_TRY(tdm__loader_seek(run->eval_loaders[0], 0, index / rows));
         TDM_TRY(tdm__loader_next(run->eval_loaders[0], &run->eval_batch));
     }
     const tdm_shard *shard = &run->eval_batch->shard[0];

@@ -163,7 +163,10 @@ static tdm_status open_eval_loaders(tdm_run *run) {
     if (run->eval == NULL) return TDM_OK;
     int count = run->mode->replica_count;
     TDM_TRY(tdm__arena_new(&run->arena, &run->eval_loaders, (size_t)count, sizeof(*run->eval_loaders)));
+    const int64_t threads = run->job->data.workers / count; /* pictures take their time */
     tdm_loader_options options = {.sampler = {.count = run->eval->count, .replicas = 1},
+                                  .stride = run->world > 1 ? run->world : count,
+                                  .workers = run->eval->ops->picture != NULL ? threads : 0,
                                   .per_device = run->eval_rows,
                                   .scatter = TDM_SCATTER_STRIDED,
                                   .replicas_here = 1,

@@ -276,6 +276,31 @@ TEST(bad_options) {
     tdm__dataset_close(dataset);
 }
 
+/* Every third step from the second on, and no more. */
+TEST(strides) {
+    for (int workers = 0; workers <= 2; workers++) {
+        numbers own;
+        tdm_dataset *dataset = open_numbers(&own, 20);
+        tdm_loader_options o = options_of(20, 1, 2);
+        tdm_loader *loader;
+        const tdm_batch *batch;
+        o.workers = workers;
+        o.stride = 3;
+        REQUIRE_OK(tdm__loader_open(&loader, tdm_host_default(), dataset, &o));
+        for (int round = 0; round < 2; round++) {
+            REQUIRE_OK(tdm__loader_seek(loader, 0, 1));
+            for (int64_t step = 1; step < 10; step += 3) {
+                REQUIRE_OK(tdm__loader_next(loader, &batch));
+                CHECK_INT(batch->epoch, 0);
+                CHECK_INT(batch->step_in_epoch, step);
+            }
+            CHECK_STATUS(tdm__loader_next(loader, &batch), TDM_E_INTERNAL);
+        }
+        tdm__loader_close(loader);
+        tdm__dataset_close(dataset);
+    }
+}
+
 /* ---- transforms ---- */
 
 /* Samples 0 to n - 1: the bytes (or floats) 0 to 255 on each of three channels. */
@@ -393,6 +418,7 @@ TEST(out_of_memory) {
     CHECK_INT(watched.blocks, 0);
 }
 
-TEST_MAIN(RUN(any_workers_any_scatter); RUN(seek); RUN(one_replica_of_many); RUN(empty_shards); RUN(last_batches);
-          RUN(failures_arrive_in_order); RUN(close_at_any_moment); RUN(starts_on_demand); RUN(bad_options);
-          RUN(transform_is_torch); RUN(bad_transforms); RUN(bytes_without_to_float); RUN(out_of_memory);)
+TEST_MAIN(RUN(any_workers_any_scatter); RUN(seek); RUN(strides); RUN(one_replica_of_many); RUN(empty_shards);
+          RUN(last_batches); RUN(failures_arrive_in_order); RUN(close_at_any_moment); RUN(starts_on_demand);
+          RUN(bad_options); RUN(transform_is_torch); RUN(bad_transforms); RUN(bytes_without_to_float);
+          RUN(out_of_memory);)

@@ -20,10 +20,12 @@
 /* ---- in the child ---- */
 
 static const uint32_t allowed[] = {
-    SYS_read,     SYS_pread64,      SYS_write,         SYS_lseek,   SYS_brk,  SYS_mmap,
-    SYS_munmap,   SYS_mremap,       SYS_madvise,       SYS_futex,   SYS_exit, SYS_exit_group,
-    SYS_mprotect, SYS_rt_sigreturn, SYS_clock_gettime, SYS_sysinfo, /* the C library's qsort asks how much memory there
-                                                                       is */
+    SYS_read,        SYS_pread64,      SYS_write,         SYS_lseek,   SYS_brk,  SYS_mmap,
+    SYS_munmap,      SYS_mremap,       SYS_madvise,       SYS_futex,   SYS_exit, SYS_exit_group,
+    SYS_mprotect,    SYS_rt_sigreturn, SYS_clock_gettime, SYS_sysinfo, /* the C library's qsort asks how much memory
+                                                                          there is */
+    SYS_sigaltstack,                                                   /* sanitizers ask at the end */
+
 };
 enum { ALLOWED = sizeof(allowed) / sizeof(allowed[0]) };
 

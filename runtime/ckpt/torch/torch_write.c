@@ -18,8 +18,9 @@ static void put_byte(tdm_text *to, int byte) {
     tdm__text_add(to, &one, 1);
 }
 
+/* Little-endian; beyond eight bytes zeros. */
 static void put_bytes(tdm_text *to, uint64_t value, int bytes) {
-    for (int i = 0; i < bytes; i++) put_byte(to, (int)(value >> (8 * i) & 0xff));
+    for (int i = 0; i < bytes; i++) put_byte(to, i < 8 ? (int)(value >> (8 * i) & 0xff) : 0);
 }
 
 static void put_integer(tdm_text *to, int64_t value) {

@@ -46,7 +46,6 @@ static tdm_status run_group(tdm_run *run, int64_t first, int64_t end, double *su
     int count = 0;
     for (; count < run->eval_loader_count && first + count < end; count++) {
         const tdm_batch *batch = NULL;
-        TDM_TRY(tdm__loader_seek(run->eval_loaders[count], 0, first + count));
         TDM_TRY(tdm__loader_next(run->eval_loaders[count], &batch));
         shards[count] = batch->shard[0];
     }
@@ -62,6 +61,8 @@ static tdm_status run_group(tdm_run *run, int64_t first, int64_t end, double *su
 static tdm_status run_batches(tdm_run *run, int64_t batches, double *sums, bool heeds_stop) {
     int64_t stride = run->world > 1 ? run->world : run->eval_loader_count;
     double *stops = &sums[PER_BATCH * batches];
+    for (int i = 0; i < run->eval_loader_count && run->rank + i < batches; i++)
+        TDM_TRY(tdm__loader_seek(run->eval_loaders[i], 0, run->rank + i));
     for (int64_t first = run->rank; first < batches && *stops == 0; first += stride) {
         if (run_group(run, first, batches, sums) != TDM_OK) return tdm__run_leave(run);
         if (heeds_stop && atomic_load(&run->stop) != 0) *stops = 1;
