@@ -171,4 +171,21 @@ TEST(gzipped) {
     free(packed.data);
 }
 
-TEST_MAIN(RUN(forms); RUN(label_columns); RUN(names); RUN(float_targets); RUN(refused); RUN(gzipped);)
+/* A small file that fills the memory is no table. */
+TEST(bomb) {
+    const size_t count = (size_t)64 << 20;
+    char *text = malloc(count);
+    REQUIRE(text != NULL);
+    memset(text, '1', count);
+    tdm_bytes packed = gzip(text, count);
+    strcpy(path, scratch_path("bomb.csv.gz"));
+    write_file(path, packed.data, packed.count);
+    const tdm_data_spec spec = spec_now();
+    tdm_data_wanted wanted = any_classes();
+    CHECK_STATUS(try_open(&spec, &wanted), TDM_E_DATA);
+    CHECK_HAS(tdm_error_message(), "more than 200 to 1 is refused");
+    free(packed.data);
+    free(text);
+}
+
+TEST_MAIN(RUN(forms); RUN(label_columns); RUN(names); RUN(float_targets); RUN(refused); RUN(gzipped); RUN(bomb);)
